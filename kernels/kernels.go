@@ -1,0 +1,58 @@
+// Package kernels says what can be run: devices, plans, backends and kernels,
+// and Reference, the interpreter every backend must agree with.
+package kernels
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// A Device is what a backend reports about the machine it drives.
+type Device struct {
+	Name     string            // stable across runs, part of the cache key: "cpu:AMD EPYC 7763 2c"
+	Backend  string            // "cpu"
+	Revision string            // code-generation revision of the backend: exact context (D11)
+	Safe     map[string]string // driver version and the like: safe context (D11)
+	Lanes    int               // cores or SMs
+	FLOPS    float64           // f32 peak of the whole device, flop/s
+	Levels   []Level           // memory, innermost first; the last is main memory
+}
+
+// A Level is one level of memory. Bytes 0 means unbounded.
+type Level struct {
+	Name      string
+	Bytes     int64   // capacity, per lane when Shared is false
+	Shared    bool    // shared by all lanes
+	Bandwidth float64 // bytes/s, of all lanes together
+}
+
+// A Backend turns a tiled program into something that runs.
+type Backend interface {
+	Device() Device
+	// Plans yields the legal and sensible plans of a symbolic program.
+	Plans(*symtile.Program) iter.Seq[Plan]
+	// Default is the plan used when nothing was tuned; it is legal.
+	Default(*symtile.Program) (Plan, error)
+	// Compile takes the symbolic program. A plan it can't run is a *Rejected.
+	Compile(context.Context, *symtile.Program, Plan) (Kernel, error)
+}
+
+// A Kernel is a compiled plan. Run is called from one goroutine at a time.
+type Kernel interface {
+	Source() string // what runs, for people
+	// Run executes once and returns the device's own time for it, without
+	// transfers. in are the parameters in order, out one buffer per root.
+	Run(ctx context.Context, in, out []Buffer) (time.Duration, error)
+	Close() error
+}
+
+// Rejected says why a plan is not run.
+type Rejected struct {
+	Plan   Plan
+	Reason string
+}
+
+func (e *Rejected) Error() string { return "plan " + e.Plan.String() + ": " + e.Reason }

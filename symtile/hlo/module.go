@@ -1,0 +1,66 @@
+package hlo
+
+// A Module is one HLO file: computations, one of which is the entry.
+type Module struct {
+	Name         string
+	Attrs        []Attr // module-level attributes, verbatim, in file order
+	Computations []*Computation
+	Entry        *Computation
+}
+
+// A Computation is a list of instructions in an order in which operands come
+// before their users.
+type Computation struct {
+	Name   string
+	Instrs []*Instr
+	Params []*Instr // by parameter number
+	Root   *Instr
+}
+
+// An Instr is one instruction. Shape is the shape of its result.
+type Instr struct {
+	Name     string // without the leading %
+	Op       Opcode
+	Shape    Shape
+	Operands []*Instr
+	Attrs    Attrs
+	Literal  *Literal // the value of a constant; nil otherwise
+	Pos      Pos
+}
+
+// Attrs are the attributes the project reasons about, typed. Everything else
+// is in Other, verbatim. A nil slice means the attribute is absent or empty.
+type Attrs struct {
+	Param       int            // parameter number
+	Index       int            // get-tuple-element
+	Dimensions  []int64        // broadcast, transpose, reduce, concatenate, reverse, map, …
+	IotaDim     int64          // iota_dimension
+	Slice       []SliceDim     // slice={[start:limit:stride], …}
+	Padding     []PadDim       // pad: low_high[_interior]x…
+	LHSBatch    []int64        // lhs_batch_dims
+	RHSBatch    []int64        // rhs_batch_dims
+	LHSContract []int64        // lhs_contracting_dims
+	RHSContract []int64        // rhs_contracting_dims
+	Direction   string         // compare: EQ NE LT LE GT GE
+	CompareType string         // compare: type=TOTALORDER, "" otherwise
+	Kind        string         // fusion: kLoop kInput kOutput kCustom
+	Calls       *Computation   // calls= of fusion, to_apply= of call
+	ToApply     *Computation   // to_apply= of reduce, map, sort, …
+	Branches    []*Computation // body=, condition=, branch_computations=, in file order
+	Other       []Attr         // the rest, in file order
+}
+
+// SliceDim is one dimension of a slice: indices start, start+stride, … < limit.
+type SliceDim struct{ Start, Limit, Stride int64 }
+
+// PadDim is one dimension of a padding. Low and High may be negative.
+type PadDim struct{ Low, High, Interior int64 }
+
+// Attr is an attribute kept as text.
+type Attr struct{ Name, Value string }
+
+// Pos is a place in the source text; Line and Col count from 1, Col in bytes.
+type Pos struct {
+	File      string
+	Line, Col int
+}
