@@ -1,0 +1,92 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+const intro = `Tilewright tunes block tilings: it reads a fused tensor computation, works out
+which tilings are legal, ranks them, measures the best few, and keeps winners
+where a compiler can look them up.
+
+usage: tilewright COMMAND [flags] [arguments]
+
+`
+
+func overview(w io.Writer) {
+	fmt.Fprint(w, intro)
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	for _, c := range commands() {
+		fmt.Fprintf(t, "  %s %s\t%s\n", c.name, c.args, c.short)
+	}
+	t.Flush()
+	fmt.Fprint(w, "\n`tilewright help COMMAND` says more. Exit status: 0 ok, 1 bad input, 2 wrong usage,\n3 lookup found nothing.\n")
+}
+
+func help(args []string, out, errw io.Writer) int {
+	if len(args) == 0 {
+		overview(out)
+		return exitOK
+	}
+	cmd, ok := find(args[0])
+	if !ok {
+		fmt.Fprintf(errw, "tilewright: no command %q%s\n", args[0], didYouMean(args[0]))
+		return exitUsage
+	}
+	return cmd.invoke([]string{"-h"}, strings.NewReader(""), out, errw)
+}
+
+// describe prints the full help of a command; its flags are defined by now.
+func (c *call) describe(w io.Writer) {
+	fmt.Fprintf(w, "usage: tilewright %s [flags] %s\n\n%s\n", c.command.name, c.command.args, strings.TrimSpace(c.command.long))
+	any := false
+	c.VisitAll(func(f *flag.Flag) {
+		if !any {
+			fmt.Fprint(w, "\nflags:\n")
+			any = true
+		}
+		arg, text := flag.UnquoteUsage(f)
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
+			text += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(w, "  -%s\n      %s\n", strings.TrimSpace(f.Name+" "+arg), text)
+	})
+}
+
+// didYouMean names the closest command, when one is close.
+func didYouMean(name string) string {
+	best, least := "", 3
+	for _, c := range commands() {
+		if d := editDistance(name, c.name); d < least {
+			best, least = c.name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// editDistance is Levenshtein's, over bytes.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// readModule parses FILE, or standard input for "-".
+func (c *call) readModule(file string) (*hlo.Module, error) {
+	src, err := c.readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return hlo.Parse(file, src)
+}
+
+func (c *call) readFile(file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(c.in)
+	}
+	return os.ReadFile(file)
+}
+
+// fusions picks the fusions of m that name selects: all for "".
+func fusions(file string, m *hlo.Module, name string) ([]*hlo.Computation, error) {
+	all := m.Fusions()
+	if name == "" {
+		return all, nil
+	}
+	var names []string
+	for _, f := range all {
+		if f.Name == name {
+			return []*hlo.Computation{f}, nil
+		}
+		names = append(names, f.Name)
+	}
+	return nil, fmt.Errorf("%s has no fusion %q; it has %s", file, name, strings.Join(names, ", "))
+}
+
+// oneFusion is fusions for commands that work on one.
+func oneFusion(file string, m *hlo.Module, name string) (*hlo.Computation, error) {
+	fs, err := fusions(file, m, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(fs) == 1 {
+		return fs[0], nil
+	}
+	var names []string
+	for _, f := range fs {
+		names = append(names, f.Name)
+	}
+	return nil, usagef("%s has %d fusions; choose one with -fusion: %s", file, len(fs), strings.Join(names, ", "))
+}
