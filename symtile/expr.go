@@ -1,14 +1,6 @@
 package symtile
 
-// A Ring owns interned expressions. It is not safe for concurrent use while
-// expressions are being built; reading (String, Range, Eval, Code) is.
-type Ring struct{}
-
-// NewRing returns an empty ring.
-func NewRing() *Ring { panic("expr room") }
-
-// Err reports the first int64 overflow met while building expressions in r.
-func (r *Ring) Err() error { panic("expr room") }
+import "fmt"
 
 // An Expr is an integer expression in normal form. Two expressions of one ring
 // with the same normal form are ==. The zero Expr is no expression.
@@ -40,61 +32,135 @@ type Variable struct {
 	Role   Role
 }
 
-// Interval is the closed range [Lo, Hi]; empty when Lo > Hi.
-type Interval struct{ Lo, Hi int64 }
+// Const returns the expression c.
+func (r *Ring) Const(c int64) Expr { return r.wrap(konst(c)) }
 
-func (r *Ring) Const(c int64) Expr  { panic("expr room") }
-func (r *Ring) Var(v Variable) Expr { panic("expr room") } // a constant when Lo == Hi
+// Var returns the expression that is v; a constant when Lo == Hi. A variable
+// without values (Lo > Hi) is an error of the ring.
+func (r *Ring) Var(v Variable) Expr { return r.wrap(r.variable(v)) }
 
-func (e Expr) Ring() *Ring             { return e.r }
-func (e Expr) Add(f Expr) Expr         { panic("expr room") }
-func (e Expr) AddConst(c int64) Expr   { panic("expr room") }
-func (e Expr) Sub(f Expr) Expr         { panic("expr room") }
-func (e Expr) Neg() Expr               { panic("expr room") }
-func (e Expr) Mul(f Expr) Expr         { panic("expr room") }
-func (e Expr) Scale(k int64) Expr      { panic("expr room") }
-func (e Expr) Div(m int64) Expr        { panic("expr room") } // ⌊e/m⌋, m ≠ 0
-func (e Expr) Mod(m int64) Expr        { panic("expr room") } // e − m·⌊e/m⌋, m > 0
-func (e Expr) CeilDiv(m int64) Expr    { panic("expr room") } // ⌈e/m⌉
-func (e Expr) DivExpr(f Expr) Expr     { panic("expr room") } // ⌊e/f⌋, f's range > 0
-func (e Expr) ModExpr(f Expr) Expr     { panic("expr room") }
-func (e Expr) CeilDivExpr(f Expr) Expr { panic("expr room") }
-func (e Expr) Min(f Expr) Expr         { panic("expr room") }
-func (e Expr) Max(f Expr) Expr         { panic("expr room") }
+func (r *Ring) variable(v Variable) lin {
+	if v.Lo == v.Hi {
+		return konst(v.Lo)
+	}
+	if v.Lo > v.Hi {
+		return r.fail("variable %s has no values: [%d, %d]", v.Name, v.Lo, v.Hi)
+	}
+	i, ok := r.varIDs[v]
+	if !ok {
+		i = int32(len(r.vars))
+		r.vars = append(r.vars, v)
+		r.varIDs[v] = i
+	}
+	id, _ := r.atom(atom{kind: atomVar, y: i, z: -1, in: Interval{v.Lo, v.Hi}})
+	return r.one(id)
+}
+
+func (r *Ring) wrap(x lin) Expr { return Expr{r, r.form(x)} }
+
+// of is the form of e. An expression of another ring is a bug of the caller.
+func (r *Ring) of(e Expr) lin {
+	if e.r != r {
+		panic(fmt.Sprintf("symtile: expression of another ring (%p, want %p)", e.r, r))
+	}
+	return r.forms[e.id].lin
+}
+
+func (e Expr) lin() lin { return e.r.forms[e.id].lin }
+
+// Ring returns the ring e was built in.
+func (e Expr) Ring() *Ring { return e.r }
+
+// Add is e + f.
+func (e Expr) Add(f Expr) Expr { return e.r.wrap(e.r.addmul(e.lin(), 1, e.r.of(f))) }
+
+// AddConst is e + c.
+func (e Expr) AddConst(c int64) Expr { return e.r.wrap(e.r.shift(e.lin(), c)) }
+
+// Sub is e − f.
+func (e Expr) Sub(f Expr) Expr { return e.r.wrap(e.r.addmul(e.lin(), -1, e.r.of(f))) }
+
+// Neg is −e.
+func (e Expr) Neg() Expr { return e.Scale(-1) }
+
+// Mul is e·f.
+func (e Expr) Mul(f Expr) Expr { return e.r.wrap(e.r.mul(e.lin(), e.r.of(f))) }
+
+// Scale is k·e.
+func (e Expr) Scale(k int64) Expr { return e.r.wrap(e.r.scale(e.lin(), k)) }
+
+// Div is ⌊e/m⌋, m ≠ 0.
+func (e Expr) Div(m int64) Expr { return e.r.wrap(e.r.div(e.lin(), m)) }
+
+// Mod is e − m·⌊e/m⌋, m > 0: in [0, m).
+func (e Expr) Mod(m int64) Expr { return e.r.wrap(e.r.mod(e.lin(), m)) }
+
+func (r *Ring) mod(x lin, m int64) lin {
+	if m <= 0 {
+		return r.fail("modulus %d is not positive", m)
+	}
+	return r.addmul(x, -m, r.div(x, m))
+}
+
+// CeilDiv is ⌈e/m⌉ = −⌊−e/m⌋, m ≠ 0.
+func (e Expr) CeilDiv(m int64) Expr {
+	r := e.r
+	return r.wrap(r.scale(r.div(r.scale(e.lin(), -1), m), -1))
+}
+
+// DivExpr is ⌊e/f⌋. That f may not be positive is an error of the ring.
+func (e Expr) DivExpr(f Expr) Expr { return e.r.wrap(e.r.quot(e.lin(), e.r.of(f))) }
+
+// ModExpr is e − f·⌊e/f⌋, f's range > 0.
+func (e Expr) ModExpr(f Expr) Expr {
+	r, y := e.r, e.r.of(f)
+	return r.wrap(r.addmul(e.lin(), -1, r.mul(y, r.quot(e.lin(), y))))
+}
+
+// CeilDivExpr is ⌈e/f⌉ = −⌊−e/f⌋, f's range > 0.
+func (e Expr) CeilDivExpr(f Expr) Expr { return e.Neg().DivExpr(f).Neg() }
+
+// Min is the lesser of e and f.
+func (e Expr) Min(f Expr) Expr { return e.r.wrap(e.r.min(e.lin(), e.r.of(f))) }
+
+// Max is the greater of e and f.
+func (e Expr) Max(f Expr) Expr { return e.r.wrap(e.r.max(e.lin(), e.r.of(f))) }
 
 // Value returns the value of a constant.
-func (e Expr) Value() (c int64, ok bool) { panic("expr room") }
+func (e Expr) Value() (c int64, ok bool) {
+	defer e.lock().Unlock()
+	x := e.lin()
+	return x.c, len(x.t) == 0
+}
 
 // Variable returns the variable e is, when it is just one.
-func (e Expr) Variable() (Variable, bool) { panic("expr room") }
+func (e Expr) Variable() (Variable, bool) {
+	defer e.lock().Unlock()
+	return e.r.isVariable(e.lin())
+}
 
-// Range bounds e over the ranges of its variables; it may be wider than the truth.
-func (e Expr) Range() Interval { panic("expr room") }
+func (r *Ring) isVariable(x lin) (Variable, bool) {
+	if len(x.t) != 1 || x.c != 0 || x.t[0].k != 1 || r.atoms[x.t[0].a].kind != atomVar {
+		return Variable{}, false
+	}
+	return r.vars[r.atoms[x.t[0].a].y], true
+}
+
+// Range bounds e over the ranges of its variables; it may be wider than the
+// truth. Ends that int64 cannot hold are its least and greatest value.
+func (e Expr) Range() Interval {
+	defer e.lock().Unlock()
+	return e.r.boundOf(e.id)
+}
 
 // Congruence returns m ≥ 0 and r with e ≡ r (mod m) always; m 0 means e is r.
-func (e Expr) Congruence() (m, r int64) { panic("expr room") }
+func (e Expr) Congruence() (m, r int64) {
+	defer e.lock().Unlock()
+	return e.r.congruence(e.lin())
+}
 
-// Vars lists the variables of e in a fixed order, each as an Expr.
-func (e Expr) Vars() []Expr { panic("expr room") }
-
-// Subst replaces variables simultaneously. Keys are variables of e's ring.
-func (e Expr) Subst(with map[Expr]Expr) Expr { panic("expr room") }
-
-// Eval evaluates e; env must hold every variable of e.
-func (e Expr) Eval(env map[Expr]int64) int64 { panic("expr room") }
-
-// String prints e in XLA's spelling: "d0 * 8 + d1 floordiv 2", "(d0 mod 4) * 2".
-func (e Expr) String() string { panic("expr room") }
-
-// A Code is a list of expressions compiled to flat code, for evaluation many
-// times. It holds no reference to the ring and is safe for concurrent use.
-type Code struct{}
-
-// Compile compiles results as functions of vars (each a variable).
-func Compile(vars, results []Expr) (*Code, error) { panic("expr room") }
-
-// Eval writes the results for vals to out. It does not allocate. scratch must
-// have at least ScratchLen elements and may be reused.
-func (c *Code) Eval(vals, out, scratch []int64) { panic("expr room") }
-
-func (c *Code) ScratchLen() int { panic("expr room") }
+// lock takes the readers' lock of e's ring.
+func (e Expr) lock() interface{ Unlock() } {
+	e.r.mu.Lock()
+	return &e.r.mu
+}

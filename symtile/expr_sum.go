@@ -1,0 +1,129 @@
+package symtile
+
+// konst is the form c.
+func konst(c int64) lin { return lin{c: c} }
+
+// one is the form 1·atom.
+func (r *Ring) one(id int32) lin {
+	t := r.alloc(1)
+	t[0] = term{1, id}
+	return lin{t: t}
+}
+
+// coef is the coefficient of atom id in x.
+func (x lin) coef(id int32) int64 {
+	for _, t := range x.t {
+		if t.a == id {
+			return t.k
+		}
+	}
+	return 0
+}
+
+// mulAdd is a + k·b; an overflow is recorded.
+func (r *Ring) mulAdd(a, k, b int64) int64 {
+	p, ok1 := mulInt(k, b)
+	s, ok2 := addInt(a, p)
+	if !ok1 || !ok2 {
+		r.fail("int64 overflow: %d + %d * %d", a, k, b)
+		return 0
+	}
+	return s
+}
+
+// addmul is x + k·y.
+func (r *Ring) addmul(x lin, k int64, y lin) lin {
+	if k == 0 {
+		return x
+	}
+	c := r.mulAdd(x.c, k, y.c)
+	if len(y.t) == 0 {
+		return lin{x.t, c}
+	}
+	if len(x.t) == 0 && k == 1 {
+		return lin{y.t, c}
+	}
+	out := r.alloc(len(x.t) + len(y.t))
+	n := r.merge(out, x.t, k, y.t)
+	return r.exactly(lin{r.keep(out, n), c})
+}
+
+// merge writes the terms of x + k·y to out.
+func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
+	for len(x) > 0 && len(y) > 0 {
+		p, q := x[0], y[0]
+		switch {
+		case p.a < q.a:
+			x = x[1:]
+		case p.a > q.a:
+			p, y = term{r.mulAdd(0, k, q.k), q.a}, y[1:]
+		default:
+			p.k = r.mulAdd(p.k, k, q.k)
+			x, y = x[1:], y[1:]
+		}
+		if p.k != 0 {
+			out[n] = p
+			n++
+		}
+	}
+	n += copy(out[n:], x)
+	for _, q := range y {
+		if q.k = r.mulAdd(0, k, q.k); q.k != 0 {
+			out[n] = q
+			n++
+		}
+	}
+	return n
+}
+
+// scale is k·x.
+func (r *Ring) scale(x lin, k int64) lin {
+	switch k {
+	case 0:
+		return lin{}
+	case 1:
+		return x
+	}
+	return r.addmul(lin{}, k, x)
+}
+
+// shift is x + c.
+func (r *Ring) shift(x lin, c int64) lin { return lin{x.t, r.mulAdd(x.c, 1, c)} }
+
+// exactly puts y − r for d·⌊y/d⌋ where the division is known to be exact.
+func (r *Ring) exactly(x lin) lin {
+	if !r.facts.anyExact {
+		return x
+	}
+	for _, t := range x.t {
+		a := &r.atoms[t.a]
+		if !a.exact || t.k%a.d != 0 {
+			continue
+		}
+		r.fired[ruleDivExact]++
+		y := r.shift(r.forms[a.y].lin, -a.r)
+		rest := r.addmul(x, -t.k, r.one(t.a))
+		return r.addmul(rest, t.k/a.d, y)
+	}
+	return x
+}
+
+// each is x with every coefficient mapped by f; zeros are dropped.
+func (r *Ring) each(x lin, f func(k int64) int64) lin {
+	out, n := r.alloc(len(x.t)), 0
+	for _, t := range x.t {
+		if t.k = f(t.k); t.k != 0 {
+			out[n] = t
+			n++
+		}
+	}
+	return lin{r.keep(out, n), x.c}
+}
+
+// content is the gcd of the coefficients of x, its constant left out.
+func (x lin) content() (g int64) {
+	for _, t := range x.t {
+		g = gcd(g, t.k)
+	}
+	return g
+}
