@@ -2,7 +2,7 @@ package symtile
 
 import (
 	"fmt"
-	"iter"
+	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -10,7 +10,7 @@ import (
 // Untileable says why a fusion cannot be tiled.
 type Untileable struct {
 	Instr  *hlo.Instr
-	Rule   string // the propagation rule that said no, e.g. "reshape-generic"
+	Rule   string // the propagation rule that said no, e.g. "reshape-expand"
 	Reason string
 }
 
@@ -20,18 +20,79 @@ func (e *Untileable) Error() string {
 
 // Analyze propagates tiles with symbolic sizes from the roots of c to its
 // parameters. The error is an *Untileable when c is valid but can't be tiled.
-func Analyze(c *hlo.Computation) (*Program, error) { panic("tile room") }
+func Analyze(c *hlo.Computation) (*Program, error) {
+	flat, err := inline(c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := build(flat, nil, groupsOf(flat))
+	if err != nil {
+		return nil, err
+	}
+	p.Fusion = c
+	return p, nil
+}
 
 // At returns the program with sizes t. A tiling of the wrong length, out of
 // [1, extent] or against a constraint is an error that says which.
-func (p *Program) At(t Tiling) (*Program, error) { panic("tile room") }
+func (p *Program) At(t Tiling) (*Program, error) {
+	if err := p.Check(t); err != nil {
+		return nil, err
+	}
+	q, err := build(p.flat, slices.Clone(t), p.groups)
+	if err != nil {
+		return nil, fmt.Errorf("tiling %v: %w", []int64(t), err)
+	}
+	q.Fusion = p.Fusion
+	return q, nil
+}
 
-// Check is the cheap half of At: nil when t is legal.
-func (p *Program) Check(t Tiling) error { panic("tile room") }
+func build(flat *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*group) (*Program, error) {
+	b := newBuilder(flat, sizes, groups)
+	outs := outputs(flat)
+	for _, o := range outs {
+		if !o.Shape.DType.IsArray() {
+			return nil, b.refuse(o, "root", "the fusion returns %s, which is not an array", o.Shape)
+		}
+	}
+	if err := b.roots(outs); err != nil {
+		return nil, err
+	}
+	if err := b.ring.Err(); err != nil {
+		return nil, b.refuse(flat.Root, "overflow", "%v", err)
+	}
+	b.prog.flat, b.prog.groups = flat, groups
+	return b.prog, b.schedule()
+}
 
-// Tilings yields every legal tiling made of the sizes the space proposes
-// (powers of two, divisors, the extent), pruned during the product.
-func (s *Space) Tilings() iter.Seq[Tiling] { panic("tile room") }
+// Check says why t is not a legal tiling; nil when it is. It does not build the
+// program: sizes are compared with the constraints only.
+func (p *Program) Check(t Tiling) error {
+	s := p.Space
+	if len(t) != len(s.Dims) {
+		return fmt.Errorf("tiling %v has %d sizes; the space has %d dimensions", []int64(t), len(t), len(s.Dims))
+	}
+	env := make(map[Expr]int64, len(t))
+	for k, size := range t {
+		d := s.Dims[k]
+		if size < 1 || size > max(1, d.Extent) {
+			return fmt.Errorf("tiling %v: size %d of %s is outside [1, %d]", []int64(t), size, d.Name, max(1, d.Extent))
+		}
+		env[d.Size] = size
+	}
+	for _, clause := range s.Where {
+		if !clause.holds(env) {
+			return fmt.Errorf("tiling %v breaks the constraint %s", []int64(t), clause)
+		}
+	}
+	return nil
+}
 
-// Count is the number of tilings Tilings yields.
-func (s *Space) Count() int64 { panic("tile room") }
+func (c Clause) holds(env map[Expr]int64) bool {
+	for _, b := range c {
+		if v := b.Expr.Eval(env); b.In.Lo <= v && v <= b.In.Hi {
+			return true
+		}
+	}
+	return false
+}

@@ -16,6 +16,9 @@ type Program struct {
 	Ops    []Op // args before users
 	Body   []Step
 	Roots  []Root // one per output, in tuple order
+
+	flat   *hlo.Computation // Fusion without nested computations
+	groups map[*hlo.Instr]*group
 }
 
 // An Op computes one tile.

@@ -1,12 +1,248 @@
 package hlo
 
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
 // A Literal is the value of a constant, elements in logical row-major order.
 // Exactly one of the slices is set: Ints for pred (0/1) and integers, Floats
-// for floating point, Complex for complex types, Tuple for tuples.
+// for floating point, Complex for complex types, Tuple for tuples. An elided
+// literal, printed as {...}, has none.
 type Literal struct {
 	Shape   Shape
 	Ints    []int64 // u64 values are stored as their two's complement bits
 	Floats  []float64
 	Complex []complex128
 	Tuple   []*Literal
+	Elided  bool
+}
+
+// parseLiteral reads the text between the parentheses of constant(…).
+func parseLiteral(text string, shape Shape) (*Literal, error) {
+	l := &Literal{Shape: shape}
+	p := &literalScanner{text: text}
+	if strings.ReplaceAll(text, " ", "") == "{...}" {
+		l.Elided = true
+		return l, nil
+	}
+	if err := p.value(l); err != nil {
+		return nil, err
+	}
+	if tok := p.next(); tok != "" {
+		return nil, fmt.Errorf("unexpected %q after the value", tok)
+	}
+	return l, nil
+}
+
+type literalScanner struct {
+	text string
+	at   int
+}
+
+// next returns the next token: a bracket or a word; commas and blanks separate.
+func (p *literalScanner) next() string {
+	for p.at < len(p.text) && strings.IndexByte(", \t\r\n", p.text[p.at]) >= 0 {
+		p.at++
+	}
+	if p.at >= len(p.text) {
+		return ""
+	}
+	if strings.IndexByte("{}()", p.text[p.at]) >= 0 {
+		p.at++
+		return p.text[p.at-1 : p.at]
+	}
+	n := strings.IndexAny(p.text[p.at:], ", \t\r\n{}()")
+	if n < 0 {
+		n = len(p.text) - p.at
+	}
+	p.at += n
+	return p.text[p.at-n : p.at]
+}
+
+func (p *literalScanner) value(l *Literal) error {
+	if l.Shape.DType == Tuple {
+		return p.tuple(l)
+	}
+	if !l.Shape.DType.IsArray() {
+		return fmt.Errorf("%s has no literals", l.Shape)
+	}
+	return p.array(l, 0)
+}
+
+func (p *literalScanner) tuple(l *Literal) error {
+	if tok := p.next(); tok != "(" {
+		return fmt.Errorf("a tuple literal starts with ( and not %q", tok)
+	}
+	for _, s := range l.Shape.Tuple {
+		e := &Literal{Shape: s}
+		if err := p.value(e); err != nil {
+			return err
+		}
+		l.Tuple = append(l.Tuple, e)
+	}
+	if tok := p.next(); tok != ")" {
+		return fmt.Errorf("a tuple literal of %d elements ends with ) and not %q", len(l.Tuple), tok)
+	}
+	return nil
+}
+
+// array reads the part of l below dimension depth.
+func (p *literalScanner) array(l *Literal, depth int) error {
+	if depth == l.Shape.Rank() {
+		return p.element(l)
+	}
+	if tok := p.next(); tok != "{" {
+		return fmt.Errorf("expected { for dimension %d of %s, found %q", depth, l.Shape, tok)
+	}
+	for range l.Shape.Dims[depth] {
+		if err := p.array(l, depth+1); err != nil {
+			return err
+		}
+	}
+	if tok := p.next(); tok != "}" {
+		return fmt.Errorf("expected } after %d elements of dimension %d of %s, found %q", l.Shape.Dims[depth], depth, l.Shape, tok)
+	}
+	return nil
+}
+
+func (p *literalScanner) element(l *Literal) error {
+	tok := p.next()
+	switch d := l.Shape.DType; {
+	case tok == "":
+		return fmt.Errorf("%s needs %d elements; the literal ends early", l.Shape, l.Shape.Elements())
+	case d.IsComplex():
+		return p.complexElement(l, tok)
+	case d.IsFloat():
+		v, err := parseFloat(tok)
+		l.Floats = append(l.Floats, v)
+		return err
+	case d == Pred && (tok == "true" || tok == "false"):
+		l.Ints = append(l.Ints, int64(len("false")-len(tok)))
+		return nil
+	}
+	v, err := parseInt(tok, l.Shape.DType)
+	l.Ints = append(l.Ints, v)
+	return err
+}
+
+func (p *literalScanner) complexElement(l *Literal, tok string) error {
+	re, im := tok, "0"
+	if tok == "(" {
+		re, im = p.next(), p.next()
+		if end := p.next(); end != ")" {
+			return fmt.Errorf("a complex element is (re, im), found %q", end)
+		}
+	}
+	r, err := parseFloat(re)
+	if err != nil {
+		return err
+	}
+	i, err := parseFloat(im)
+	l.Complex = append(l.Complex, complex(r, i))
+	return err
+}
+
+func parseFloat(tok string) (float64, error) {
+	if s := strings.TrimPrefix(tok, "-"); strings.HasPrefix(s, "nan") {
+		return math.NaN(), nil
+	}
+	v, err := strconv.ParseFloat(tok, 64)
+	if err != nil && !math.IsInf(v, 0) {
+		return 0, fmt.Errorf("%q is not a number", tok)
+	}
+	return v, nil
+}
+
+func parseInt(tok string, d DType) (int64, error) {
+	if d == U64 {
+		v, err := strconv.ParseUint(tok, 0, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a u64", tok)
+		}
+		return int64(v), nil
+	}
+	v, err := strconv.ParseInt(tok, 0, 64)
+	lo, hi := d.IntRange()
+	if err != nil || v < lo || v > hi {
+		return 0, fmt.Errorf("%q is not a %s", tok, d)
+	}
+	return v, nil
+}
+
+// IntRange is the least and the greatest value of an integer type or pred;
+// for u64 the greatest is int64's, since values are kept as bits.
+func (d DType) IntRange() (lo, hi int64) {
+	switch bits := d.Bits(); {
+	case d.IsSigned():
+		return -1 << (bits - 1), 1<<(bits-1) - 1
+	case d == U64:
+		return 0, math.MaxInt64
+	default:
+		return 0, 1<<bits - 1
+	}
+}
+
+// append prints the literal as parseLiteral reads it.
+func (l *Literal) append(b []byte) []byte {
+	if l.Elided {
+		return append(b, "{...}"...)
+	}
+	if l.Shape.DType == Tuple {
+		b = append(b, '(')
+		for k, e := range l.Tuple {
+			if k > 0 {
+				b = append(b, ", "...)
+			}
+			b = e.append(b)
+		}
+		return append(b, ')')
+	}
+	at := 0
+	return l.appendArray(b, 0, &at)
+}
+
+func (l *Literal) appendArray(b []byte, depth int, at *int) []byte {
+	if depth == l.Shape.Rank() {
+		b = l.appendElement(b, *at)
+		*at++
+		return b
+	}
+	b = append(b, '{')
+	for k := range l.Shape.Dims[depth] {
+		if k > 0 {
+			b = append(b, ", "...)
+		}
+		b = l.appendArray(b, depth+1, at)
+	}
+	return append(b, '}')
+}
+
+func (l *Literal) appendElement(b []byte, at int) []byte {
+	switch d := l.Shape.DType; {
+	case d == Pred:
+		return strconv.AppendBool(b, l.Ints[at] != 0)
+	case d == U64:
+		return strconv.AppendUint(b, uint64(l.Ints[at]), 10)
+	case d.IsFloat():
+		return appendFloat(b, l.Floats[at])
+	case d.IsComplex():
+		b = append(appendFloat(append(b, '('), real(l.Complex[at])), ", "...)
+		return append(appendFloat(b, imag(l.Complex[at])), ')')
+	}
+	return strconv.AppendInt(b, l.Ints[at], 10)
+}
+
+func appendFloat(b []byte, v float64) []byte {
+	switch {
+	case math.IsNaN(v):
+		return append(b, "nan"...)
+	case math.IsInf(v, 1):
+		return append(b, "inf"...)
+	case math.IsInf(v, -1):
+		return append(b, "-inf"...)
+	}
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
 }

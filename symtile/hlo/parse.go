@@ -1,15 +1,260 @@
 package hlo
 
-// Parse reads a module, or a bare computation, from HLO text. file is used in
-// errors, which are *Error.
-func Parse(file string, src []byte) (*Module, error) { panic("hlo room") }
+import "bytes"
 
-// Error is a parse or validation error with its place and source line.
-type Error struct {
-	Pos  Pos
-	Msg  string // what is wrong and what was expected
-	Line string // the source line
+// Parse reads a module from HLO text: what XLA dumps, a bare computation, or a
+// bare list of instructions. file is used in errors, which are *Error.
+func Parse(file string, src []byte) (*Module, error) {
+	p := &parser{scanner: scanner{file: file, src: src, line: 1}, module: &Module{}, named: map[string]*Computation{}}
+	if err := p.file(); err != nil {
+		return nil, err
+	}
+	if err := p.resolve(); err != nil {
+		return nil, err
+	}
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	return p.module, nil
 }
 
-// Error prints file:line:col: msg, the line, and a caret.
-func (e *Error) Error() string { panic("hlo room") }
+type parser struct {
+	scanner
+	module  *Module
+	named   map[string]*Computation
+	callees []callee
+}
+
+// A callee is a computation named by an attribute, resolved after the last one is read.
+type callee struct {
+	instr *Instr
+	attr  string
+	name  string
+	at    place
+}
+
+func (p *parser) file() error {
+	if p.peek(); p.word("HloModule") {
+		if err := p.header(); err != nil {
+			return err
+		}
+	}
+	for p.peek() != 0 || p.at < len(p.src) {
+		if err := p.computation(); err != nil {
+			return err
+		}
+	}
+	if len(p.module.Computations) == 0 {
+		return p.failHere("there is no computation here; expected HLO text")
+	}
+	if p.module.Entry == nil {
+		p.module.Entry = p.module.Computations[len(p.module.Computations)-1]
+	}
+	return nil
+}
+
+// word consumes text when it comes next as a whole word.
+func (p *parser) word(text string) bool {
+	end := p.at + len(text)
+	return p.has(text) && (end == len(p.src) || !isNameByte(p.src[end])) && p.take(text)
+}
+
+func (p *parser) header() error {
+	name, err := p.name("a module name")
+	p.module.Name = name
+	for err == nil && p.blankThen(',') {
+		p.at++
+		var a Attr
+		if a.Name, err = p.name("an attribute"); err != nil {
+			return err
+		}
+		if err = p.expect("="); err == nil {
+			a.Value, err = p.raw()
+			p.module.Attrs = append(p.module.Attrs, a)
+		}
+	}
+	return err
+}
+
+// blankThen says whether c comes next on this line.
+func (p *parser) blankThen(c byte) bool {
+	p.skipBlanks()
+	return p.at < len(p.src) && p.src[p.at] == c
+}
+
+// computation reads [ENTRY] name [signature] { instructions }, or a bare list
+// of instructions.
+func (p *parser) computation() error {
+	start := p.hereAfterSkip()
+	entry := p.word("ENTRY")
+	p.skip()
+	if p.has("ROOT ") || p.assigns() {
+		return p.bare(start)
+	}
+	c := &Computation{}
+	if p.peek() != '{' {
+		name, err := p.name("a computation")
+		if err != nil {
+			return err
+		}
+		c.Name = name
+	}
+	if err := p.signature(); err != nil {
+		return err
+	}
+	if err := p.expect("{"); err != nil {
+		return err
+	}
+	if err := p.body(c, start); err != nil {
+		return err
+	}
+	if err := p.expect("}"); err != nil {
+		return err
+	}
+	for p.blankThen(',') { // execution_thread="main"
+		p.at++
+		if _, err := p.raw(); err != nil {
+			return err
+		}
+	}
+	return p.define(c, entry, start)
+}
+
+// assigns says whether "name =" comes next.
+func (p *parser) assigns() bool {
+	saved := p.scanner
+	defer func() { p.scanner = saved }()
+	_, err := p.name("a name")
+	return err == nil && p.peek() == '='
+}
+
+func (p *parser) bare(start place) error {
+	c := &Computation{Name: "main"}
+	if err := p.body(c, start); err != nil {
+		return err
+	}
+	return p.define(c, len(p.module.Computations) == 0, start)
+}
+
+func (p *parser) define(c *Computation, entry bool, start place) error {
+	if p.named[c.Name] != nil {
+		return p.fail(start, "computation %s is defined twice", c.Name)
+	}
+	if entry && p.module.Entry != nil {
+		return p.fail(start, "%s is a second ENTRY; %s is the first", c.Name, p.module.Entry.Name)
+	}
+	if entry {
+		p.module.Entry = c
+	}
+	p.named[c.Name] = c
+	p.module.Computations = append(p.module.Computations, c)
+	return nil
+}
+
+// signature skips (p0: f32[2]) -> f32[2]: the body says it again.
+func (p *parser) signature() error {
+	if p.peek() == '(' {
+		if _, err := p.balanced(); err != nil {
+			return err
+		}
+	}
+	if !p.take("->") {
+		return nil
+	}
+	_, err := p.shape(0)
+	return err
+}
+
+// balanced reads a bracketed text, returning what is inside.
+func (p *parser) balanced() (string, error) {
+	p.skip()
+	start, open := p.at, p.here()
+	p.at++
+	for {
+		if _, err := p.raw(); err != nil {
+			return "", err
+		}
+		if p.at >= len(p.src) {
+			return "", p.fail(open, "the bracket opened here is never closed")
+		}
+		switch c := p.src[p.at]; {
+		case c == closing[p.src[start]]:
+			p.at++
+			return string(p.src[start+1 : p.at-1]), nil
+		case c == '\n':
+			p.newline()
+		case c == ',' || c == ';':
+			p.at++
+		default:
+			return "", p.fail(p.here(), "expected %q to close the bracket, found %q", closing[p.src[start]], c)
+		}
+	}
+}
+
+// body reads instructions up to } or the end of the file.
+func (p *parser) body(c *Computation, start place) error {
+	scope := map[string]*Instr{}
+	var root *Instr
+	for c0 := p.peek(); c0 != '}' && c0 != 0; c0 = p.peek() {
+		if p.take(";") {
+			continue
+		}
+		if c.Name == "main" && !p.has("ROOT ") && !p.assigns() {
+			break // a bare list ends where a computation starts
+		}
+		isRoot := p.word("ROOT")
+		at := p.hereAfterSkip()
+		i, err := p.instr(scope)
+		if err != nil {
+			return err
+		}
+		if scope[i.Name] != nil {
+			return p.fail(at, "%s is defined twice in %s", i.Name, c.Name)
+		}
+		if isRoot && root != nil {
+			return p.fail(at, "%s is a second ROOT; %s is the first", i.Name, root.Name)
+		}
+		if isRoot {
+			root = i
+		}
+		scope[i.Name] = i
+		c.Instrs = append(c.Instrs, i)
+	}
+	if len(c.Instrs) == 0 {
+		return p.fail(start, "computation %s has no instructions", c.Name)
+	}
+	if c.Root = root; root == nil {
+		c.Root = c.Instrs[len(c.Instrs)-1]
+	}
+	return p.params(c)
+}
+
+func (p *parser) params(c *Computation) error {
+	byNumber := map[int]*Instr{}
+	for _, i := range c.Instrs {
+		if i.Op != "parameter" {
+			continue
+		}
+		if first := byNumber[i.Attrs.Param]; first != nil {
+			return p.failAt(i, "%s and %s are both parameter %d", first.Name, i.Name, i.Attrs.Param)
+		}
+		byNumber[i.Attrs.Param] = i
+	}
+	for n := range len(byNumber) {
+		if byNumber[n] == nil {
+			return p.failAt(c.Root, "%s has %d parameters but none is number %d", c.Name, len(byNumber), n)
+		}
+		c.Params = append(c.Params, byNumber[n])
+	}
+	return nil
+}
+
+// failAt reports an error at an instruction read before.
+func (p *parser) failAt(i *Instr, format string, args ...any) error {
+	at := place{line: i.Pos.Line}
+	for n := 1; n < i.Pos.Line; n++ {
+		at.lineStart += bytes.IndexByte(p.src[at.lineStart:], '\n') + 1
+	}
+	at.at = at.lineStart + i.Pos.Col - 1
+	return p.fail(at, format, args...)
+}

@@ -1,26 +1,138 @@
 package hlo
 
-func (m *Module) String() string      { panic("hlo room") } // parses back to the same module
-func (c *Computation) String() string { panic("hlo room") }
-func (i *Instr) String() string       { panic("hlo room") } // one line
-func (s Shape) String() string        { panic("hlo room") } // f32[8,16]{1,0}; layout omitted when default
-func (d DType) String() string        { panic("hlo room") }
+import (
+	"fmt"
+	"strings"
+)
 
-// Fusions lists the computations to tune: those called by fusion instructions
-// of the entry (and of what it calls), in order, each once; the entry itself
-// when there are none.
-func (m *Module) Fusions() []*Computation { panic("hlo room") }
+// String prints the module as XLA would; it parses back to the same module.
+func (m *Module) String() string {
+	var b strings.Builder
+	if m.Name != "" {
+		b.WriteString("HloModule " + m.Name)
+		for _, a := range m.Attrs {
+			b.WriteString(", " + a.Name + "=" + a.Value)
+		}
+		b.WriteString("\n\n")
+	}
+	for k, c := range m.Computations {
+		if k > 0 {
+			b.WriteString("\n")
+		}
+		if c == m.Entry {
+			b.WriteString("ENTRY ")
+		}
+		b.WriteString(c.String())
+	}
+	return b.String()
+}
 
-// Fingerprint is the SHA-256 of the canonical text (see doc.go).
-func (c *Computation) Fingerprint() [32]byte { panic("hlo room") }
+// String prints the computation alone: what it calls is named, not printed.
+func (c *Computation) String() string {
+	var b strings.Builder
+	b.WriteString("%" + c.Name + " (")
+	for k, p := range c.Params {
+		if k > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s: %s", p.Name, p.Shape)
+	}
+	fmt.Fprintf(&b, ") -> %s {\n", c.Root.Shape)
+	for _, i := range c.Instrs {
+		b.WriteString("  ")
+		if i == c.Root {
+			b.WriteString("ROOT ")
+		}
+		b.WriteString(i.String() + "\n")
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
 
-func (s Shape) Rank() int           { return len(s.Dims) }
-func (s Shape) Elements() int64     { panic("hlo room") } // product of Dims
-func (s Shape) Bytes() int64        { panic("hlo room") } // Elements · DType.Size
-func (s Shape) Equal(t Shape) bool  { panic("hlo room") } // type, dims and layout
-func (s Shape) MinorToMajor() []int { panic("hlo room") } // never nil
-func (s Shape) Strides() []int64    { panic("hlo room") } // elements, per logical dimension, from MinorToMajor
-func (d DType) Size() int64         { panic("hlo room") } // bytes of an element in a buffer; 0 for tuple, token, opaque
-func (d DType) IsFloat() bool       { panic("hlo room") }
-func (d DType) IsInteger() bool     { panic("hlo room") } // signed or unsigned, not pred
-func (o Opcode) Elementwise() bool  { panic("hlo room") } // pointwise ops incl. compare, select, clamp, convert, copy
+// String prints the instruction on one line.
+func (i *Instr) String() string {
+	return string(i.append(nil, printing{instr: func(o *Instr) string { return o.Name }, comp: func(c *Computation) string { return c.Name }}))
+}
+
+// printing says how things are named and what is left out.
+type printing struct {
+	instr     func(*Instr) string
+	comp      func(*Computation) string
+	canonical bool // leave out what does not change what is computed
+}
+
+func (i *Instr) append(b []byte, p printing) []byte {
+	b = append(append(b, '%'), p.instr(i)...)
+	b = append(b, " = "...)
+	b = i.Shape.append(b)
+	b = append(append(append(b, ' '), i.Op...), '(')
+	switch i.Op {
+	case "parameter":
+		b = fmt.Appendf(b, "%d", i.Attrs.Param)
+	case "constant":
+		b = i.Literal.append(b)
+	}
+	for k, o := range i.Operands {
+		if k > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(append(b, '%'), p.instr(o)...)
+	}
+	b = append(b, ')')
+	return i.appendAttrs(b, p)
+}
+
+func (i *Instr) appendAttrs(b []byte, p printing) []byte {
+	put := func(name, value string) {
+		if value != "" {
+			b = append(append(append(append(b, ", "...), name...), '='), value...)
+		}
+	}
+	a := &i.Attrs
+	put("dimensions", printInts(a.Dimensions))
+	if i.Op == "iota" {
+		put("iota_dimension", fmt.Sprint(a.IotaDim))
+	}
+	if i.Op == "get-tuple-element" {
+		put("index", fmt.Sprint(a.Index))
+	}
+	for _, row := range attrTable {
+		if p.canonical && row.name == "kind" {
+			continue
+		}
+		put(row.name, row.print(a))
+	}
+	if a.Calls != nil && i.Op == "call" {
+		put("to_apply", "%"+p.comp(a.Calls))
+	} else if a.Calls != nil {
+		put("calls", "%"+p.comp(a.Calls))
+	}
+	if a.ToApply != nil {
+		put("to_apply", "%"+p.comp(a.ToApply))
+	}
+	if len(a.Branches) > 0 {
+		names := make([]string, len(a.Branches))
+		for k, c := range a.Branches {
+			names[k] = "%" + p.comp(c)
+		}
+		put("called_computations", "{"+strings.Join(names, ", ")+"}")
+	}
+	for _, o := range a.Other {
+		if !p.canonical || i.counts(o.Name) {
+			put(o.Name, o.Value)
+		}
+	}
+	return b
+}
+
+// notComputed are attributes that do not change what is computed.
+var notComputed = map[string]bool{
+	"metadata": true, "frontend_attributes": true, "backend_config": true, "origin": true, "original_value": true,
+	"statistics": true, "sharding": true, "control-predecessors": true, "is_scheduled": true, "result_accuracy": false,
+}
+
+// counts says whether an attribute is part of the canonical text. A
+// custom-call is what its backend_config says it is.
+func (i *Instr) counts(attr string) bool {
+	return !notComputed[attr] || i.Op == "custom-call" && attr == "backend_config"
+}

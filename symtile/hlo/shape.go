@@ -1,5 +1,14 @@
 package hlo
 
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // A Shape is an array type, or a tuple of shapes when DType is Tuple.
 type Shape struct {
 	DType  DType
@@ -54,3 +63,155 @@ const (
 	Opaque
 	Tuple
 )
+
+func (s Shape) Rank() int { return len(s.Dims) }
+
+// Elements is the product of the extents. Parse refuses shapes for which it
+// or Bytes does not fit an int64.
+func (s Shape) Elements() int64 {
+	n := int64(1)
+	for _, d := range s.Dims {
+		n *= d
+	}
+	return n
+}
+
+// Bytes is the size of the array in a buffer, of all of a tuple's arrays.
+func (s Shape) Bytes() int64 {
+	if s.DType != Tuple {
+		return s.Elements() * s.DType.Size()
+	}
+	var n int64
+	for _, e := range s.Tuple {
+		n += e.Bytes()
+	}
+	return n
+}
+
+// checkSize reports extents whose product, or whose bytes, overflow int64.
+func (s Shape) checkSize() error {
+	n := uint64(1)
+	for _, d := range s.Dims {
+		if d == 0 {
+			return nil
+		}
+		hi, lo := bits.Mul64(n, uint64(d))
+		if n = lo; hi != 0 || lo > math.MaxInt64 {
+			return fmt.Errorf("%s has more than 2^63 elements", s)
+		}
+	}
+	if hi, lo := bits.Mul64(n, uint64(max(s.DType.Size(), 1))); hi != 0 || lo > math.MaxInt64 {
+		return fmt.Errorf("%s has more than 2^63 bytes", s)
+	}
+	return nil
+}
+
+// Equal says whether s and t have the same type, extents and layout; an absent
+// layout is the descending one.
+func (s Shape) Equal(t Shape) bool {
+	return s.SameDims(t) && s.DType == t.DType && s.sameLayout(t) &&
+		slices.EqualFunc(s.Tuple, t.Tuple, Shape.Equal)
+}
+
+// SameDims says whether the extents are equal, whatever the types.
+func (s Shape) SameDims(t Shape) bool { return slices.Equal(s.Dims, t.Dims) }
+
+// Compatible is Equal but for layouts.
+func (s Shape) Compatible(t Shape) bool {
+	return s.DType == t.DType && s.SameDims(t) && slices.EqualFunc(s.Tuple, t.Tuple, Shape.Compatible)
+}
+
+func (s Shape) sameLayout(t Shape) bool {
+	return slices.Equal(s.MinorToMajor(), t.MinorToMajor()) && s.Layout.Rest == t.Layout.Rest &&
+		slices.EqualFunc(s.Layout.Tiles, t.Layout.Tiles, slices.Equal[[]int64])
+}
+
+// MinorToMajor is the layout's order of dimensions, fastest first; never nil
+// for an array of rank > 0.
+func (s Shape) MinorToMajor() []int {
+	if s.Layout.MinorToMajor != nil {
+		return s.Layout.MinorToMajor
+	}
+	order := make([]int, len(s.Dims))
+	for i := range order {
+		order[i] = len(order) - 1 - i
+	}
+	return order
+}
+
+// Strides are the distances, in elements, between neighbours along each
+// logical dimension of a buffer with this layout (tiles not considered).
+func (s Shape) Strides() []int64 {
+	strides := make([]int64, len(s.Dims))
+	step := int64(1)
+	for _, d := range s.MinorToMajor() {
+		strides[d] = step
+		step *= s.Dims[d]
+	}
+	return strides
+}
+
+// isDefault says whether the layout is what an absent one means.
+func (s Shape) defaultLayout() bool {
+	if len(s.Layout.Tiles) > 0 || s.Layout.Rest != "" {
+		return false
+	}
+	for i, d := range s.Layout.MinorToMajor {
+		if d != len(s.Dims)-1-i {
+			return false
+		}
+	}
+	return true
+}
+
+// String prints f32[8,16]{0,1}; the layout is left out when it is the default.
+func (s Shape) String() string { return string(s.append(nil)) }
+
+func (s Shape) append(b []byte) []byte {
+	if s.DType == Tuple {
+		b = append(b, '(')
+		for i, e := range s.Tuple {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			b = e.append(b)
+		}
+		return append(b, ')')
+	}
+	b = append(b, s.DType.String()...)
+	b = append(b, '[')
+	b = appendInts(b, s.Dims)
+	b = append(b, ']')
+	if s.defaultLayout() {
+		return b
+	}
+	b = append(b, '{')
+	for i, d := range s.MinorToMajor() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(d), 10)
+	}
+	if len(s.Layout.Tiles) > 0 {
+		b = append(b, ":T"...)
+		for _, t := range s.Layout.Tiles {
+			b = append(b, '(')
+			b = append(b, strings.ReplaceAll(string(appendInts(nil, t)), "-1", "*")...)
+			b = append(b, ')')
+		}
+	} else if s.Layout.Rest != "" {
+		b = append(b, ':')
+	}
+	b = append(b, s.Layout.Rest...)
+	return append(b, '}')
+}
+
+func appendInts(b []byte, v []int64) []byte {
+	for i, x := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, x, 10)
+	}
+	return b
+}

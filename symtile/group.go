@@ -1,0 +1,71 @@
+package symtile
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A group is a set of closers (reduce, dot) that walk one loop together: none
+// depends on another, their sequential extents are equal, and they read
+// something in common, which the shared loop then loads once.
+type group struct {
+	level   int // closers below, on the longest path; equal levels cannot depend on each other
+	extents []int64
+	sources map[*hlo.Instr]bool // arrays its members read, up to the closers below
+}
+
+// groupsOf finds the groups of a computation, by member.
+func groupsOf(c *hlo.Computation) map[*hlo.Instr]*group {
+	groups := map[*hlo.Instr]*group{}
+	levels := make(map[*hlo.Instr]int, len(c.Instrs))
+	var all []*group
+	for _, i := range c.Instrs {
+		for _, o := range i.Operands {
+			levels[i] = max(levels[i], levels[o])
+		}
+		if !isCloser(i) {
+			continue
+		}
+		g := &group{level: levels[i], extents: sequentialExtents(i), sources: sources(i)}
+		levels[i]++
+		if k := slices.IndexFunc(all, g.joins); k >= 0 {
+			groups[i] = all[k]
+			continue
+		}
+		all = append(all, g)
+		groups[i] = g
+	}
+	return groups
+}
+
+// joins says whether a closer described by g can walk the loop of h.
+func (g *group) joins(h *group) bool {
+	if g.level != h.level || !slices.Equal(g.extents, h.extents) {
+		return false
+	}
+	for i := range g.sources {
+		if h.sources[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// sources collects the arrays read below i, not looking past other closers.
+func sources(i *hlo.Instr) map[*hlo.Instr]bool {
+	found := map[*hlo.Instr]bool{}
+	stack := slices.Clone(i.Operands)
+	for len(stack) > 0 {
+		o := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if found[o] || o.Shape.Rank() == 0 || o.Op == "constant" || o.Op == "iota" {
+			continue
+		}
+		found[o] = true
+		if !isCloser(o) {
+			stack = append(stack, o.Operands...)
+		}
+	}
+	return found
+}

@@ -1,0 +1,170 @@
+package hlo
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// An attrRow reads one attribute that has a field of its own and prints it
+// back; present says whether there is anything to print.
+type attrRow struct {
+	name  string
+	parse func(a *Attrs, text string) error
+	print func(a *Attrs) string // "" when absent
+}
+
+func intsAttr(name string, field func(*Attrs) *[]int64) attrRow {
+	return attrRow{name,
+		func(a *Attrs, text string) (err error) { *field(a), err = parseInts(text); return err },
+		func(a *Attrs) string { return printInts(*field(a)) }}
+}
+
+func wordAttr(name string, field func(*Attrs) *string) attrRow {
+	return attrRow{name,
+		func(a *Attrs, text string) error { *field(a) = text; return nil },
+		func(a *Attrs) string { return *field(a) }}
+}
+
+// attrTable lists the typed attributes in the order they are printed.
+// dimensions, index and iota_dimension depend on the opcode: see printAttrs.
+var attrTable = []attrRow{
+	intsAttr("lhs_batch_dims", func(a *Attrs) *[]int64 { return &a.LHSBatch }),
+	intsAttr("lhs_contracting_dims", func(a *Attrs) *[]int64 { return &a.LHSContract }),
+	intsAttr("rhs_batch_dims", func(a *Attrs) *[]int64 { return &a.RHSBatch }),
+	intsAttr("rhs_contracting_dims", func(a *Attrs) *[]int64 { return &a.RHSContract }),
+	{"slice", parseSlice, printSlice},
+	{"padding", parsePadding, printPadding},
+	wordAttr("direction", func(a *Attrs) *string { return &a.Direction }),
+	wordAttr("type", func(a *Attrs) *string { return &a.CompareType }),
+	wordAttr("kind", func(a *Attrs) *string { return &a.Kind }),
+}
+
+// typedOn lists the opcodes on which an attribute of a common name is typed;
+// elsewhere (padding of a custom-call, type of anything) it stays text.
+var typedOn = map[string][]Opcode{
+	"padding": {"pad"}, "slice": {"slice"}, "direction": {"compare"}, "type": {"compare"}, "kind": {"fusion"},
+	"iota_dimension": {"iota"}, "index": {"get-tuple-element"},
+}
+
+func parseInts(text string) ([]int64, error) {
+	inner, ok := unbrace(text)
+	if !ok {
+		return nil, fmt.Errorf("expected {…}, found %q", text)
+	}
+	var v []int64
+	for _, word := range splitList(inner) {
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not an integer", word)
+		}
+		v = append(v, n)
+	}
+	return v, nil
+}
+
+func unbrace(text string) (string, bool) {
+	if len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' {
+		return "", false
+	}
+	return strings.TrimSpace(text[1 : len(text)-1]), true
+}
+
+// splitList splits at commas outside brackets, trimming blanks.
+func splitList(text string) []string {
+	var words []string
+	depth, start := 0, 0
+	for k := 0; k <= len(text); k++ {
+		switch {
+		case k == len(text) || text[k] == ',' && depth == 0:
+			if word := strings.TrimSpace(text[start:k]); word != "" {
+				words = append(words, word)
+			}
+			start = k + 1
+		case closing[text[k]] != 0:
+			depth++
+		case text[k] == ')' || text[k] == ']' || text[k] == '}':
+			depth--
+		}
+	}
+	return words
+}
+
+func printInts(v []int64) string {
+	if v == nil {
+		return ""
+	}
+	return "{" + string(appendInts(nil, v)) + "}"
+}
+
+// parseSlice reads {[0:10], [1:9:2]}.
+func parseSlice(a *Attrs, text string) error {
+	inner, ok := unbrace(text)
+	if !ok {
+		return fmt.Errorf("expected {[start:limit:stride], …}, found %q", text)
+	}
+	for _, word := range splitList(inner) {
+		r := SliceDim{Stride: 1}
+		parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(word, "["), "]"), ":")
+		if len(parts) < 2 || len(parts) > 3 {
+			return fmt.Errorf("%q is not [start:limit:stride]", word)
+		}
+		for k, field := range []*int64{&r.Start, &r.Limit, &r.Stride}[:len(parts)] {
+			v, err := strconv.ParseInt(strings.TrimSpace(parts[k]), 10, 64)
+			if err != nil {
+				return fmt.Errorf("%q is not [start:limit:stride]", word)
+			}
+			*field = v
+		}
+		a.Slice = append(a.Slice, r)
+	}
+	return nil
+}
+
+func printSlice(a *Attrs) string {
+	if a.Slice == nil {
+		return ""
+	}
+	words := make([]string, len(a.Slice))
+	for k, r := range a.Slice {
+		words[k] = fmt.Sprintf("[%d:%d]", r.Start, r.Limit)
+		if r.Stride != 1 {
+			words[k] = fmt.Sprintf("[%d:%d:%d]", r.Start, r.Limit, r.Stride)
+		}
+	}
+	return "{" + strings.Join(words, ", ") + "}"
+}
+
+// parsePadding reads 0_0x1_1_2.
+func parsePadding(a *Attrs, text string) error {
+	for _, word := range strings.Split(text, "x") {
+		parts := strings.Split(word, "_")
+		if text == "" {
+			break
+		}
+		if len(parts) < 2 || len(parts) > 3 {
+			return fmt.Errorf("%q is not low_high or low_high_interior", word)
+		}
+		var p PadDim
+		for k, field := range []*int64{&p.Low, &p.High, &p.Interior}[:len(parts)] {
+			v, err := strconv.ParseInt(parts[k], 10, 32)
+			if err != nil {
+				return fmt.Errorf("%q is not low_high or low_high_interior", word)
+			}
+			*field = v
+		}
+		a.Padding = append(a.Padding, p)
+	}
+	return nil
+}
+
+func printPadding(a *Attrs) string {
+	words := make([]string, len(a.Padding))
+	for k, p := range a.Padding {
+		words[k] = fmt.Sprintf("%d_%d", p.Low, p.High)
+		if p.Interior != 0 {
+			words[k] += fmt.Sprintf("_%d", p.Interior)
+		}
+	}
+	return strings.Join(words, "x")
+}

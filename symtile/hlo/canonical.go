@@ -1,0 +1,158 @@
+package hlo
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Canonical prints c so that two computations have the same text exactly when
+// they compute the same thing in the same way: parameters first, by number,
+// then what the root needs, in the depth-first order of operands; instructions
+// are named by their position, computations by the order they are met; dead
+// instructions, metadata, ids, a fusion's kind and backend_config, and sharding
+// are gone; a default layout is not printed. The text is HLO and parses.
+func (c *Computation) Canonical() string {
+	w := &canonicalWriter{number: map[*Computation]int{}}
+	w.computation(c)
+	slices.Reverse(w.texts) // callers were finished first
+	return strings.Join(w.texts, "\n")
+}
+
+// Fingerprint is the SHA-256 of the canonical text.
+func (c *Computation) Fingerprint() [32]byte { return sha256.Sum256([]byte(c.Canonical())) }
+
+type canonicalWriter struct {
+	number map[*Computation]int
+	queue  []*Computation
+	texts  []string
+}
+
+func (w *canonicalWriter) computation(c *Computation) {
+	w.name(c)
+	for k := 0; k < len(w.queue); k++ {
+		w.texts = append(w.texts, w.text(w.queue[k]))
+	}
+}
+
+// name numbers a computation when it is first met and queues its text. Equal
+// callees met as different computations are one.
+func (w *canonicalWriter) name(c *Computation) string {
+	n, ok := w.number[c]
+	if !ok {
+		n = len(w.queue)
+		for k, q := range w.queue {
+			if k > 0 && q.Fingerprint() == c.Fingerprint() {
+				n = k
+			}
+		}
+		w.number[c] = n
+		if n == len(w.queue) {
+			w.queue = append(w.queue, c)
+		}
+	}
+	return fmt.Sprintf("c%d", n)
+}
+
+func (w *canonicalWriter) text(c *Computation) string {
+	order := c.needed()
+	number := make(map[*Instr]int, len(order))
+	for n, i := range order {
+		number[i] = n
+	}
+	p := printing{
+		instr:     func(i *Instr) string { return fmt.Sprintf("v%d", number[i]) },
+		comp:      w.name,
+		canonical: true,
+	}
+	var b []byte
+	if w.number[c] == 0 {
+		b = append(b, "ENTRY "...)
+	}
+	b = append(b, "%"+w.name(c)+" {\n"...)
+	for _, i := range order {
+		b = append(b, "  "...)
+		if i == c.Root {
+			b = append(b, "ROOT "...)
+		}
+		b = append(i.append(b, p), '\n')
+	}
+	return string(append(b, "}\n"...))
+}
+
+// needed lists the parameters by number, then what the root needs, operands
+// first, in depth-first order.
+func (c *Computation) needed() []*Instr {
+	order := slices.Clone(c.Params)
+	seen := make(map[*Instr]bool, len(c.Instrs))
+	for _, p := range order {
+		seen[p] = true
+	}
+	type frame struct {
+		i    *Instr
+		next int
+	}
+	stack := []frame{{i: c.Root}}
+	for len(stack) > 0 {
+		top := &stack[len(stack)-1]
+		if seen[top.i] {
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		if top.next < len(top.i.Operands) {
+			top.next++
+			if o := top.i.Operands[top.next-1]; !seen[o] {
+				stack = append(stack, frame{i: o})
+			}
+			continue
+		}
+		seen[top.i] = true
+		order = append(order, top.i)
+		stack = stack[:len(stack)-1]
+	}
+	return order
+}
+
+// Fusions lists the computations to tune: those called by fusion instructions
+// of the entry and of what it calls, in order, each once; the entry itself
+// when there are none.
+func (m *Module) Fusions() []*Computation {
+	var all []*Computation
+	seen := map[*Computation]bool{}
+	var walk func(c *Computation)
+	walk = func(c *Computation) {
+		for _, i := range c.Instrs {
+			for _, callee := range i.callees() {
+				switch {
+				case seen[callee]:
+				case i.Op == "fusion":
+					seen[callee] = true
+					all = append(all, callee)
+				case i.Op == "call" || i.Op == "while" || i.Op == "conditional":
+					seen[callee] = true
+					walk(callee)
+				}
+			}
+		}
+	}
+	walk(m.Entry)
+	if len(all) == 0 {
+		return []*Computation{m.Entry}
+	}
+	return all
+}
+
+// Users maps each instruction of c to the instructions that take it as an
+// operand, in order, each once.
+func (c *Computation) Users() map[*Instr][]*Instr {
+	users := make(map[*Instr][]*Instr, len(c.Instrs))
+	for _, i := range c.Instrs {
+		for k, o := range i.Operands {
+			if !slices.Contains(i.Operands[:k], o) {
+				users[o] = append(users[o], i)
+			}
+		}
+	}
+	return users
+}

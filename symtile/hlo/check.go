@@ -1,0 +1,352 @@
+package hlo
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Each check says why the declared shape of an instruction does not follow
+// from its operands and attributes.
+
+func wants(i *Instr, dtype DType, dims []int64) error {
+	want := Shape{DType: dtype, Dims: dims}
+	if !i.Shape.Compatible(want) {
+		return fmt.Errorf("%s of these operands is %s, not %s", i.Op, want, withoutLayout(i.Shape))
+	}
+	return nil
+}
+
+func withoutLayout(s Shape) Shape { s.Layout = Layout{}; return s }
+
+func operandShapes(i *Instr) []Shape {
+	s := make([]Shape, len(i.Operands))
+	for k, o := range i.Operands {
+		s[k] = o.Shape
+	}
+	return s
+}
+
+func checkSameAsOperand(i *Instr) error {
+	first := i.Operands[0].Shape
+	for _, o := range i.Operands[1:] {
+		if !o.Shape.Compatible(first) {
+			return fmt.Errorf("operands of %s are %s and %s; they must be equal", i.Op, withoutLayout(first), withoutLayout(o.Shape))
+		}
+	}
+	if !i.Shape.Compatible(first) {
+		return fmt.Errorf("%s of %s cannot be %s", i.Op, withoutLayout(first), withoutLayout(i.Shape))
+	}
+	return nil
+}
+
+func checkAbs(i *Instr) error {
+	if i.Operands[0].Shape.DType.IsComplex() {
+		return checkConvert(i)
+	}
+	return checkSameAsOperand(i)
+}
+
+func checkConvert(i *Instr) error { return wants(i, i.Shape.DType, i.Operands[0].Shape.Dims) }
+
+func checkPredicate(i *Instr) error { return wants(i, Pred, i.Operands[0].Shape.Dims) }
+
+var directions = []string{"EQ", "NE", "LT", "LE", "GT", "GE"}
+
+func checkCompare(i *Instr) error {
+	a, b := i.Operands[0].Shape, i.Operands[1].Shape
+	if !a.Compatible(b) {
+		return fmt.Errorf("compares %s with %s", withoutLayout(a), withoutLayout(b))
+	}
+	if !slices.Contains(directions, i.Attrs.Direction) {
+		return fmt.Errorf("compare needs direction= one of %v, not %q", directions, i.Attrs.Direction)
+	}
+	return checkPredicate(i)
+}
+
+func checkSelect(i *Instr) error {
+	p, a, b := i.Operands[0].Shape, i.Operands[1].Shape, i.Operands[2].Shape
+	if p.DType != Pred || p.Rank() > 0 && !p.SameDims(a) {
+		return fmt.Errorf("the condition of select is %s; it must be pred[] or pred with the extents of %s", withoutLayout(p), withoutLayout(a))
+	}
+	if !a.Compatible(b) {
+		return fmt.Errorf("select between %s and %s", withoutLayout(a), withoutLayout(b))
+	}
+	return wants(i, a.DType, a.Dims)
+}
+
+func checkClamp(i *Instr) error {
+	lo, x, hi := i.Operands[0].Shape, i.Operands[1].Shape, i.Operands[2].Shape
+	for _, bound := range []Shape{lo, hi} {
+		if bound.DType != x.DType || bound.Rank() > 0 && !bound.SameDims(x) {
+			return fmt.Errorf("clamp of %s has a bound %s", withoutLayout(x), withoutLayout(bound))
+		}
+	}
+	return wants(i, x.DType, x.Dims)
+}
+
+func checkBitcastConvert(i *Instr) error {
+	from := i.Operands[0].Shape
+	if from.DType.Bits() == i.Shape.DType.Bits() {
+		return checkConvert(i)
+	}
+	if from.Bytes() != i.Shape.Bytes() {
+		return fmt.Errorf("bitcast-convert of %s to %s changes the number of bytes", withoutLayout(from), withoutLayout(i.Shape))
+	}
+	return nil
+}
+
+func checkMap(i *Instr) error {
+	if err := i.needsToApply(len(i.Operands)); err != nil {
+		return err
+	}
+	return wants(i, i.Attrs.ToApply.Root.Shape.DType, i.Operands[0].Shape.Dims)
+}
+
+func (i *Instr) needsToApply(params int) error {
+	c := i.Attrs.ToApply
+	if c == nil {
+		return fmt.Errorf("%s needs to_apply=", i.Op)
+	}
+	if len(c.Params) != params {
+		return fmt.Errorf("%s needs a computation of %d parameters; %s has %d", i.Op, params, c.Name, len(c.Params))
+	}
+	return nil
+}
+
+func checkIota(i *Instr) error {
+	if d := i.Attrs.IotaDim; d < 0 || d >= int64(i.Shape.Rank()) {
+		return fmt.Errorf("iota_dimension=%d of %s", d, withoutLayout(i.Shape))
+	}
+	return nil
+}
+
+// dimensionList checks that dims are distinct dimensions of a rank.
+func dimensionList(name string, dims []int64, rank int) error {
+	for k, d := range dims {
+		if d < 0 || d >= int64(rank) {
+			return fmt.Errorf("%s has dimension %d of an array of rank %d", name, d, rank)
+		}
+		if slices.Contains(dims[:k], d) {
+			return fmt.Errorf("%s lists dimension %d twice", name, d)
+		}
+	}
+	return nil
+}
+
+func checkBroadcast(i *Instr) error {
+	from, dims := i.Operands[0].Shape, i.Attrs.Dimensions
+	if len(dims) != from.Rank() {
+		return fmt.Errorf("broadcast of %s needs %d dimensions, has %d", withoutLayout(from), from.Rank(), len(dims))
+	}
+	if err := dimensionList("dimensions=", dims, i.Shape.Rank()); err != nil {
+		return err
+	}
+	for k, d := range dims {
+		if i.Shape.Dims[d] != from.Dims[k] {
+			return fmt.Errorf("dimension %d of %s has extent %d; the operand's dimension %d has %d", d, withoutLayout(i.Shape), i.Shape.Dims[d], k, from.Dims[k])
+		}
+	}
+	return wants(i, from.DType, i.Shape.Dims)
+}
+
+func checkReshape(i *Instr) error {
+	from := i.Operands[0].Shape
+	if from.Elements() != i.Shape.Elements() {
+		return fmt.Errorf("%s has %d elements, %s has %d", withoutLayout(from), from.Elements(), withoutLayout(i.Shape), i.Shape.Elements())
+	}
+	return wants(i, from.DType, i.Shape.Dims)
+}
+
+func checkBitcast(i *Instr) error {
+	if from := i.Operands[0].Shape; from.DType.IsArray() && from.Bytes() != i.Shape.Bytes() {
+		return fmt.Errorf("%s has %d bytes, %s has %d", from, from.Bytes(), i.Shape, i.Shape.Bytes())
+	}
+	return nil
+}
+
+func checkTranspose(i *Instr) error {
+	from, perm := i.Operands[0].Shape, i.Attrs.Dimensions
+	if len(perm) != from.Rank() {
+		return fmt.Errorf("transpose of %s needs %d dimensions, has %d", withoutLayout(from), from.Rank(), len(perm))
+	}
+	if err := dimensionList("dimensions=", perm, from.Rank()); err != nil {
+		return err
+	}
+	dims := make([]int64, len(perm))
+	for k, p := range perm {
+		dims[k] = from.Dims[p]
+	}
+	return wants(i, from.DType, dims)
+}
+
+func checkConcatenate(i *Instr) error {
+	first := i.Operands[0].Shape
+	if len(i.Attrs.Dimensions) != 1 {
+		return fmt.Errorf("concatenate needs one dimension")
+	}
+	if err := dimensionList("dimensions=", i.Attrs.Dimensions, first.Rank()); err != nil {
+		return err
+	}
+	along := i.Attrs.Dimensions[0]
+	dims := slices.Clone(first.Dims)
+	for _, o := range i.Operands[1:] {
+		rest := slices.Clone(o.Shape.Dims)
+		if o.Shape.Rank() == first.Rank() {
+			rest[along] = first.Dims[along]
+		}
+		if o.Shape.DType != first.DType || !slices.Equal(rest, first.Dims) {
+			return fmt.Errorf("concatenates %s with %s along dimension %d", withoutLayout(first), withoutLayout(o.Shape), along)
+		}
+		dims[along] += o.Shape.Dims[along]
+	}
+	return wants(i, first.DType, dims)
+}
+
+func checkSlice(i *Instr) error {
+	from := i.Operands[0].Shape
+	if len(i.Attrs.Slice) != from.Rank() {
+		return fmt.Errorf("slice of %s needs %d ranges, has %d", withoutLayout(from), from.Rank(), len(i.Attrs.Slice))
+	}
+	dims := make([]int64, from.Rank())
+	for k, r := range i.Attrs.Slice {
+		if r.Start < 0 || r.Limit < r.Start || r.Limit > from.Dims[k] || r.Stride < 1 {
+			return fmt.Errorf("slice range [%d:%d:%d] of dimension %d, which has extent %d", r.Start, r.Limit, r.Stride, k, from.Dims[k])
+		}
+		dims[k] = (r.Limit - r.Start + r.Stride - 1) / r.Stride
+	}
+	return wants(i, from.DType, dims)
+}
+
+func checkPad(i *Instr) error {
+	from, value := i.Operands[0].Shape, i.Operands[1].Shape
+	if value.Rank() != 0 || value.DType != from.DType {
+		return fmt.Errorf("the padding value is %s; it must be %s[]", withoutLayout(value), from.DType)
+	}
+	if len(i.Attrs.Padding) != from.Rank() {
+		return fmt.Errorf("pad of %s needs %d paddings, has %d", withoutLayout(from), from.Rank(), len(i.Attrs.Padding))
+	}
+	dims := make([]int64, from.Rank())
+	for k, p := range i.Attrs.Padding {
+		if p.Interior < 0 {
+			return fmt.Errorf("interior padding %d of dimension %d is negative", p.Interior, k)
+		}
+		dims[k] = max(0, p.Low+p.High+from.Dims[k]+max(0, from.Dims[k]-1)*p.Interior)
+	}
+	return wants(i, from.DType, dims)
+}
+
+func checkReverse(i *Instr) error {
+	if err := dimensionList("dimensions=", i.Attrs.Dimensions, i.Shape.Rank()); err != nil {
+		return err
+	}
+	return checkSameAsOperand(i)
+}
+
+func checkReduce(i *Instr) error {
+	n := len(i.Operands) / 2
+	if len(i.Operands)%2 != 0 {
+		return fmt.Errorf("reduce has as many initial values as operands; it has %d arguments", len(i.Operands))
+	}
+	if err := i.needsToApply(2 * n); err != nil {
+		return err
+	}
+	first := i.Operands[0].Shape
+	if err := dimensionList("dimensions=", i.Attrs.Dimensions, first.Rank()); err != nil {
+		return err
+	}
+	var dims []int64
+	for d, extent := range first.Dims {
+		if !slices.Contains(i.Attrs.Dimensions, int64(d)) {
+			dims = append(dims, extent)
+		}
+	}
+	want := make([]Shape, n)
+	for k := range n {
+		x, init := i.Operands[k].Shape, i.Operands[n+k].Shape
+		if !x.SameDims(first) || init.Rank() != 0 || init.DType != x.DType {
+			return fmt.Errorf("reduces %s with initial value %s", withoutLayout(x), withoutLayout(init))
+		}
+		want[k] = Shape{DType: x.DType, Dims: dims}
+	}
+	whole := want[0]
+	if i.Shape.DType == Tuple || n > 1 {
+		whole = Shape{DType: Tuple, Tuple: want}
+	}
+	if !i.Shape.Compatible(whole) {
+		return fmt.Errorf("reduce of these operands is %s, not %s", whole, withoutLayout(i.Shape))
+	}
+	return nil
+}
+
+func checkDot(i *Instr) error {
+	l, r, a := i.Operands[0].Shape, i.Operands[1].Shape, &i.Attrs
+	if len(a.LHSBatch) != len(a.RHSBatch) || len(a.LHSContract) != len(a.RHSContract) {
+		return fmt.Errorf("dot lists %d and %d batch, %d and %d contracting dimensions; they come in pairs", len(a.LHSBatch), len(a.RHSBatch), len(a.LHSContract), len(a.RHSContract))
+	}
+	left, right := slices.Concat(a.LHSBatch, a.LHSContract), slices.Concat(a.RHSBatch, a.RHSContract)
+	if err := dimensionList("the left side", left, l.Rank()); err != nil {
+		return err
+	}
+	if err := dimensionList("the right side", right, r.Rank()); err != nil {
+		return err
+	}
+	for k := range left {
+		if l.Dims[left[k]] != r.Dims[right[k]] {
+			return fmt.Errorf("dimension %d of %s and dimension %d of %s have different extents", left[k], withoutLayout(l), right[k], withoutLayout(r))
+		}
+	}
+	var dims []int64
+	for _, d := range a.LHSBatch {
+		dims = append(dims, l.Dims[d])
+	}
+	dims = append(append(dims, free(l, left)...), free(r, right)...)
+	return wants(i, i.Shape.DType, dims)
+}
+
+// free lists the extents of the dimensions not taken.
+func free(s Shape, taken []int64) []int64 {
+	var dims []int64
+	for d, extent := range s.Dims {
+		if !slices.Contains(taken, int64(d)) {
+			dims = append(dims, extent)
+		}
+	}
+	return dims
+}
+
+func checkTuple(i *Instr) error {
+	if want := (Shape{DType: Tuple, Tuple: operandShapes(i)}); !i.Shape.Compatible(want) {
+		return fmt.Errorf("a tuple of these operands is %s, not %s", want, i.Shape)
+	}
+	return nil
+}
+
+func checkGetTupleElement(i *Instr) error {
+	from := i.Operands[0].Shape
+	if from.DType != Tuple || i.Attrs.Index < 0 || i.Attrs.Index >= len(from.Tuple) {
+		return fmt.Errorf("index=%d of %s", i.Attrs.Index, from)
+	}
+	if want := from.Tuple[i.Attrs.Index]; !i.Shape.Compatible(want) {
+		return fmt.Errorf("element %d of the tuple is %s, not %s", i.Attrs.Index, want, i.Shape)
+	}
+	return nil
+}
+
+func checkFusion(i *Instr) error {
+	c := i.Attrs.Calls
+	if c == nil {
+		return fmt.Errorf("%s needs calls= or to_apply=", i.Op)
+	}
+	if len(c.Params) != len(i.Operands) {
+		return fmt.Errorf("%s passes %d operands to %s, which has %d parameters", i.Op, len(i.Operands), c.Name, len(c.Params))
+	}
+	for k, o := range i.Operands {
+		if !o.Shape.Compatible(c.Params[k].Shape) {
+			return fmt.Errorf("operand %d is %s; parameter %s of %s is %s", k, o.Shape, c.Params[k].Name, c.Name, c.Params[k].Shape)
+		}
+	}
+	if !i.Shape.Compatible(c.Root.Shape) {
+		return fmt.Errorf("%s returns %s, not %s", c.Name, c.Root.Shape, i.Shape)
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package hlo
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// instr reads name = shape opcode(operands), attributes.
+func (p *parser) instr(scope map[string]*Instr) (*Instr, error) {
+	p.skip()
+	i := &Instr{Pos: p.pos()}
+	var err error
+	if i.Name, err = p.name("an instruction"); err != nil {
+		return nil, err
+	}
+	if err = p.expect("="); err != nil {
+		return nil, err
+	}
+	if i.Shape, err = p.shape(0); err != nil {
+		return nil, err
+	}
+	if err = p.opcode(i); err != nil {
+		return nil, err
+	}
+	if err = p.operands(i, scope); err != nil {
+		return nil, err
+	}
+	for p.blankThen(',') {
+		p.at++
+		if err = p.attr(i); err != nil {
+			return nil, err
+		}
+	}
+	if c := p.afterInstr(); c != 0 {
+		return nil, p.failHere("expected , or the end of the line after %s, found %s", i.Op, p.found())
+	}
+	return i, nil
+}
+
+// afterInstr returns the next byte when it may not follow an instruction.
+func (p *parser) afterInstr() byte {
+	p.skipBlanks()
+	if p.at >= len(p.src) || strings.IndexByte("\n;}/", p.src[p.at]) >= 0 {
+		return 0
+	}
+	return p.src[p.at]
+}
+
+func (p *parser) opcode(i *Instr) error {
+	at := p.hereAfterSkip()
+	name, err := p.name("an operation")
+	if err != nil {
+		return err
+	}
+	i.Op = Opcode(name)
+	if !i.Op.Known() {
+		if near := i.Op.nearest(); near != "" {
+			return p.fail(at, "%q is not an HLO operation (did you mean %q?)", name, near)
+		}
+		return p.fail(at, "%q is not an HLO operation", name)
+	}
+	return nil
+}
+
+func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
+	if err := p.expect("("); err != nil {
+		return err
+	}
+	switch i.Op {
+	case "parameter":
+		return p.parameterNumber(i)
+	case "constant":
+		return p.constant(i)
+	}
+	for !p.take(")") {
+		if len(i.Operands) > 0 {
+			if err := p.expect(","); err != nil {
+				return err
+			}
+		}
+		o, err := p.operand(i, scope)
+		if err != nil {
+			return err
+		}
+		i.Operands = append(i.Operands, o)
+	}
+	row := opTable[i.Op]
+	if n := len(i.Operands); n < row.atLeast || row.atMost >= 0 && n > row.atMost {
+		return p.failAt(i, "%s takes %s, %d given", i.Op, row.count(), n)
+	}
+	return nil
+}
+
+func (r opRow) count() string {
+	switch {
+	case r.atMost < 0:
+		return strconv.Itoa(r.atLeast) + " operands or more"
+	case r.atMost == 1:
+		return "1 operand"
+	}
+	return strconv.Itoa(r.atMost) + " operands"
+}
+
+func (p *parser) parameterNumber(i *Instr) error {
+	at := p.hereAfterSkip()
+	n, err := p.integer()
+	if err != nil {
+		return err
+	}
+	if n < 0 || n > 1<<20 {
+		return p.fail(at, "parameter number %d", n)
+	}
+	i.Attrs.Param = int(n)
+	return p.expect(")")
+}
+
+func (p *parser) constant(i *Instr) error {
+	p.at-- // back to (
+	at := p.here()
+	text, err := p.balanced()
+	if err != nil {
+		return err
+	}
+	if i.Literal, err = parseLiteral(text, i.Shape); err != nil {
+		return p.fail(at, "%v", err)
+	}
+	return nil
+}
+
+// operand reads [shape] name.
+func (p *parser) operand(i *Instr, scope map[string]*Instr) (*Instr, error) {
+	at := p.hereAfterSkip()
+	if p.shapeNext() {
+		if _, err := p.shape(0); err != nil {
+			return nil, err
+		}
+		at = p.hereAfterSkip()
+	}
+	name, err := p.name("an operand")
+	if err != nil {
+		return nil, err
+	}
+	if o := scope[name]; o != nil {
+		return o, nil
+	}
+	if name == i.Name {
+		return nil, p.fail(at, "%s uses itself; that is a cycle", name)
+	}
+	if p.definedLater(name) {
+		return nil, p.fail(at, "%s is used before it is defined; operands come first, and a cycle cannot be ordered", name)
+	}
+	return nil, p.fail(at, "%s is not defined in this computation", name)
+}
+
+// shapeNext says whether a shape and not a name comes next.
+func (p *parser) shapeNext() bool {
+	if p.peek() == '(' {
+		return true
+	}
+	saved := p.scanner
+	defer func() { p.scanner = saved }()
+	word, err := p.name("")
+	_, isType := ParseDType(word)
+	return err == nil && isType && p.at < len(p.src) && p.src[p.at] == '['
+}
+
+// definedLater looks for "name =" in the rest of this computation.
+func (p *parser) definedLater(name string) bool {
+	rest := string(p.src[p.at:min(len(p.src), p.at+1<<20)])
+	if end := strings.Index(rest, "\n}"); end >= 0 {
+		rest = rest[:end]
+	}
+	return strings.Contains(rest, " "+name+" = ") || strings.Contains(rest, "%"+name+" = ") || strings.Contains(rest, "\n"+name+" = ")
+}
+
+// attr reads one name=value.
+func (p *parser) attr(i *Instr) error {
+	name, err := p.name("an attribute")
+	if err != nil {
+		return err
+	}
+	if err = p.expect("="); err != nil {
+		return err
+	}
+	at := p.hereAfterSkip()
+	text, err := p.raw()
+	if err != nil {
+		return err
+	}
+	if err := p.setAttr(i, name, text, at); err != nil {
+		if _, placed := err.(*Error); placed {
+			return err
+		}
+		return p.fail(at, "%s: %v", name, err)
+	}
+	return nil
+}
+
+func (p *parser) setAttr(i *Instr, name, text string, at place) (err error) {
+	if ops, limited := typedOn[name]; limited && !slices.Contains(ops, i.Op) {
+		i.Attrs.Other = append(i.Attrs.Other, Attr{name, text})
+		return nil
+	}
+	a := &i.Attrs
+	switch name {
+	case "dimensions":
+		if a.Dimensions, err = parseInts(text); err == nil && a.Dimensions == nil {
+			a.Dimensions = []int64{}
+		}
+		return err
+	case "iota_dimension":
+		a.IotaDim, err = strconv.ParseInt(text, 10, 32)
+		return err
+	case "index":
+		a.Index, err = strconv.Atoi(text)
+		return err
+	case "to_apply", "calls", "body", "condition", "true_computation", "false_computation", "branch_computations", "called_computations":
+		return p.callee(i, name, text, at)
+	}
+	for _, row := range attrTable {
+		if row.name == name {
+			return row.parse(a, text)
+		}
+	}
+	a.Other = append(a.Other, Attr{name, text})
+	return nil
+}
+
+func (p *parser) callee(i *Instr, attr, text string, at place) error {
+	if inner, ok := unbrace(text); ok {
+		text = inner
+	}
+	for _, name := range splitList(text) {
+		p.callees = append(p.callees, callee{i, attr, strings.TrimPrefix(name, "%"), at})
+	}
+	return nil
+}

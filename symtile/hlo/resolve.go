@@ -1,0 +1,138 @@
+package hlo
+
+import (
+	"fmt"
+	"slices"
+)
+
+// resolve ties computation names to computations and refuses recursion.
+func (p *parser) resolve() error {
+	for _, c := range p.callees {
+		target := p.named[c.name]
+		if target == nil {
+			target = p.scalarCallee(c)
+		}
+		if target == nil {
+			return p.fail(c.at, "there is no computation %s", c.name)
+		}
+		c.set(target)
+	}
+	return p.refuseRecursion()
+}
+
+func (c callee) set(target *Computation) {
+	a := &c.instr.Attrs
+	switch {
+	case c.attr == "calls", c.attr == "to_apply" && c.instr.Op == "call":
+		a.Calls = target
+	case c.attr == "to_apply":
+		a.ToApply = target
+	default:
+		a.Branches = append(a.Branches, target)
+	}
+}
+
+// shorthand names scalar computations that short examples leave out.
+var shorthand = map[string]Opcode{
+	"add": "add", "sum": "add", "mul": "multiply", "multiply": "multiply", "max": "maximum", "maximum": "maximum",
+	"min": "minimum", "minimum": "minimum", "and": "and", "or": "or",
+}
+
+// scalarCallee makes the binary scalar computation a shorthand stands for.
+func (p *parser) scalarCallee(c callee) *Computation {
+	op, ok := shorthand[c.name]
+	if !ok || c.attr != "to_apply" || len(c.instr.Operands) == 0 {
+		return nil
+	}
+	scalar := Shape{DType: c.instr.Operands[0].Shape.DType}
+	name := fmt.Sprintf("%s.%s", c.name, scalar.DType)
+	if made := p.named[name]; made != nil {
+		return made
+	}
+	a := &Instr{Name: "a", Op: "parameter", Shape: scalar, Pos: c.instr.Pos}
+	b := &Instr{Name: "b", Op: "parameter", Shape: scalar, Pos: c.instr.Pos, Attrs: Attrs{Param: 1}}
+	root := &Instr{Name: "r", Op: op, Shape: scalar, Operands: []*Instr{a, b}, Pos: c.instr.Pos}
+	made := &Computation{Name: name, Instrs: []*Instr{a, b, root}, Params: []*Instr{a, b}, Root: root}
+	p.named[name] = made
+	p.module.Computations = append([]*Computation{made}, p.module.Computations...)
+	return made
+}
+
+// callees lists the computations an instruction names.
+func (i *Instr) callees() []*Computation {
+	all := slices.Clone(i.Attrs.Branches)
+	for _, c := range []*Computation{i.Attrs.Calls, i.Attrs.ToApply} {
+		if c != nil {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (p *parser) refuseRecursion() error {
+	const visiting, done = 1, 2
+	state := map[*Computation]int{}
+	var visit func(c *Computation) error
+	visit = func(c *Computation) error {
+		state[c] = visiting
+		for _, i := range c.Instrs {
+			for _, callee := range i.callees() {
+				if state[callee] == visiting {
+					return p.failAt(i, "%s calls itself through %s; that is a cycle", callee.Name, i.Name)
+				}
+				if state[callee] == 0 {
+					if err := visit(callee); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		state[c] = done
+		return nil
+	}
+	for _, c := range p.module.Computations {
+		if state[c] == 0 {
+			if err := visit(c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *parser) validate() error {
+	for _, c := range p.module.Computations {
+		for _, i := range c.Instrs {
+			if err := i.check(); err != nil {
+				return p.failAt(i, "%v", err)
+			}
+		}
+	}
+	return nil
+}
+
+// check applies the shape rule of the instruction's operation.
+func (i *Instr) check() error {
+	row := opTable[i.Op]
+	if row.check == nil {
+		return nil
+	}
+	if i.Op != "tuple" && i.Op != "get-tuple-element" && i.Op != "fusion" && i.Op != "call" && i.Op != "optimization-barrier" && i.Op != "copy" {
+		for _, o := range i.Operands {
+			if !o.Shape.DType.IsArray() {
+				return fmt.Errorf("%s cannot take %s, which is %s", i.Op, o.Name, o.Shape)
+			}
+		}
+	}
+	return row.check(i)
+}
+
+// Validate checks every shape rule of c. Parse has done it for what it returns.
+func (c *Computation) Validate() error {
+	for _, i := range c.Instrs {
+		if err := i.check(); err != nil {
+			return fmt.Errorf("%s: %w", i.Name, err)
+		}
+	}
+	return nil
+}

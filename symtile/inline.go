@@ -1,0 +1,97 @@
+package symtile
+
+import (
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// inline returns c without nested fusions, calls, one-operation maps and
+// tuples that are taken apart again; c itself when there are none. Names of
+// inlined instructions are prefixed by the caller's.
+func inline(c *hlo.Computation) (*hlo.Computation, error) {
+	if !nested(c) {
+		return c, nil
+	}
+	in := &inliner{out: &hlo.Computation{Name: c.Name}}
+	for _, p := range c.Params {
+		in.out.Instrs = append(in.out.Instrs, p)
+	}
+	in.out.Params = c.Params
+	root, err := in.computation(c, c.Params, "")
+	in.out.Root = root
+	return in.out, err
+}
+
+func nested(c *hlo.Computation) bool {
+	for _, i := range c.Instrs {
+		switch i.Op {
+		case "fusion", "call", "map":
+			return true
+		case "get-tuple-element":
+			if i.Operands[0].Op != "reduce" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+type inliner struct{ out *hlo.Computation }
+
+// computation copies c with its parameters bound and returns its root.
+func (in *inliner) computation(c *hlo.Computation, args []*hlo.Instr, prefix string) (*hlo.Instr, error) {
+	value := make(map[*hlo.Instr]*hlo.Instr, len(c.Instrs))
+	for k, p := range c.Params {
+		value[p] = args[k]
+	}
+	for _, i := range c.Instrs {
+		if i.Op == "parameter" {
+			continue
+		}
+		operands := make([]*hlo.Instr, len(i.Operands))
+		for k, o := range i.Operands {
+			operands[k] = value[o]
+		}
+		v, err := in.instr(i, operands, prefix)
+		if err != nil {
+			return nil, err
+		}
+		value[i] = v
+	}
+	return value[c.Root], nil
+}
+
+func (in *inliner) instr(i *hlo.Instr, operands []*hlo.Instr, prefix string) (*hlo.Instr, error) {
+	copied := *i
+	copied.Name, copied.Operands = prefix+i.Name, operands
+	switch i.Op {
+	case "fusion", "call":
+		return in.computation(i.Attrs.Calls, operands, copied.Name+"/")
+	case "get-tuple-element":
+		if operands[0].Op == "tuple" {
+			return operands[0].Operands[i.Attrs.Index], nil
+		}
+	case "map":
+		op, ok := singleOp(i.Attrs.ToApply)
+		if !ok {
+			return nil, &Untileable{Instr: i, Rule: "map", Reason: reasonFor("map")}
+		}
+		copied.Op, copied.Attrs = op.Op, op.Attrs
+	}
+	in.out.Instrs = append(in.out.Instrs, &copied)
+	return &copied, nil
+}
+
+// singleOp finds the one elementwise operation a scalar computation is, when
+// it takes the parameters in order.
+func singleOp(c *hlo.Computation) (*hlo.Instr, bool) {
+	root := c.Root
+	if !root.Op.Elementwise() || len(root.Operands) != len(c.Params) {
+		return nil, false
+	}
+	for k, o := range root.Operands {
+		if o != c.Params[k] {
+			return nil, false
+		}
+	}
+	return root, true
+}

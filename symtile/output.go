@@ -1,0 +1,136 @@
+package symtile
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// outputs lists what the fusion returns: the elements of a root tuple, or the root.
+func outputs(c *hlo.Computation) []*hlo.Instr {
+	var all []*hlo.Instr
+	var walk func(i *hlo.Instr)
+	walk = func(i *hlo.Instr) {
+		if i.Op == "tuple" {
+			for _, o := range i.Operands {
+				walk(o)
+			}
+			return
+		}
+		all = append(all, i)
+	}
+	walk(c.Root)
+	return all
+}
+
+// owner picks the output whose dimensions are the parallel ones: the greatest
+// rank, then the most elements, then the first.
+func owner(outs []*hlo.Instr) int {
+	best := 0
+	for k, o := range outs {
+		a, b := o.Shape, outs[best].Shape
+		if a.Rank() > b.Rank() || a.Rank() == b.Rank() && a.Elements() > b.Elements() {
+			best = k
+		}
+	}
+	return best
+}
+
+// roots builds every output. The owner brings the parallel dimensions; another
+// output is stored from the tile the owner reached it with, if that covers it,
+// else from a tile along the owner's dimensions of equal extent, in order; a
+// dimension without such a partner is stored whole.
+func (b *builder) roots(outs []*hlo.Instr) error {
+	own := owner(outs)
+	tile := make(Tile, outs[own].Shape.Rank())
+	for k, extent := range outs[own].Shape.Dims {
+		tile[k] = b.prog.Space.Dims[b.dim(extent, Parallel, outs[own])].tile()
+	}
+	parallel := len(b.prog.Space.Dims)
+	b.prog.Roots = make([]Root, len(outs))
+	order := slices.Concat([]int{own}, seq(len(outs), own))
+	for _, k := range order {
+		at, t := -1, tile
+		if k != own {
+			if at = b.reached(outs[k], parallel); at < 0 {
+				t = b.alongside(outs[k], parallel)
+			}
+		}
+		if at < 0 {
+			var err error
+			if at, err = b.op(outs[k], t); err != nil {
+				return err
+			}
+		}
+		b.prog.Roots[k] = Root{Op: at, Output: k, Once: b.missing(b.prog.Ops[at].Tile, parallel)}
+	}
+	return nil
+}
+
+// seq is 0 … n−1 without skip.
+func seq(n, skip int) []int {
+	var s []int
+	for k := range n {
+		if k != skip {
+			s = append(s, k)
+		}
+	}
+	return s
+}
+
+// reached finds an op of the instruction, outside loops, whose tiles cover it.
+func (b *builder) reached(i *hlo.Instr, parallel int) int {
+	for n, op := range b.prog.Ops {
+		if op.Instr == i && op.Code == i.Op && b.place[n] == nil && b.covers(op.Tile, i.Shape.Dims, parallel) {
+			return n
+		}
+	}
+	return -1
+}
+
+// covers says whether the tile, over all tile ids, is the whole array and every
+// dimension is a distinct parallel one, tiled as the space is, or whole.
+func (b *builder) covers(t Tile, dims []int64, parallel int) bool {
+	used := map[int]bool{}
+	for k, d := range t {
+		if d == whole(b.ring, dims[k]) {
+			continue
+		}
+		p := slices.IndexFunc(b.prog.Space.Dims[:parallel], func(x Dim) bool { return d == x.tile() && x.Extent == dims[k] })
+		if p < 0 || used[p] {
+			return false
+		}
+		used[p] = true
+	}
+	return true
+}
+
+func (b *builder) alongside(i *hlo.Instr, parallel int) Tile {
+	t := make(Tile, i.Shape.Rank())
+	next := 0
+	for k, extent := range i.Shape.Dims {
+		t[k] = whole(b.ring, extent)
+		for p := next; p < parallel; p++ {
+			if b.prog.Space.Dims[p].Extent == extent {
+				t[k], next = b.prog.Space.Dims[p].tile(), p+1
+				break
+			}
+		}
+	}
+	return t
+}
+
+// missing lists the parallel dimensions whose tile id does not occur in t.
+func (b *builder) missing(t Tile, parallel int) []int {
+	var dims []int
+	for p := range parallel {
+		tid := b.prog.Space.Dims[p].Tid
+		if _, single := tid.Value(); single {
+			continue
+		}
+		if !slices.ContainsFunc(t, func(d DimTile) bool { return slices.Contains(d.Offset.Vars(), tid) }) {
+			dims = append(dims, p)
+		}
+	}
+	return dims
+}

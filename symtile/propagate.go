@@ -1,0 +1,258 @@
+package symtile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A propagator derives the tiles an instruction reads from the tile it makes.
+// It may add constraints through b.require, and say no with b.refuse.
+type propagator struct {
+	doc string // for the op table
+	to  func(b *builder, i *hlo.Instr, out Tile) ([]Tile, error)
+}
+
+// propagators is the op table: what can be tiled and how. Elementwise
+// operations are all one row. See doc.go, which is made from it.
+//
+// Masks show too much in three cases, none of which reads outside a tensor or
+// changes a result: a broadcast drops a dimension that is masked; a reshape
+// cuts a run whose bound lies inside a row over several rows; or its lower
+// bound does.
+var propagators = map[hlo.Opcode]propagator{
+	"parameter":         {"loads its tile", noOperands},
+	"constant":          {"is there", noOperands},
+	"iota":              {"counts from its offset", noOperands},
+	"broadcast":         {"operand dimensions pick the result's", propagateBroadcast},
+	"transpose":         {"permutes", propagateTranspose},
+	"reshape":           {"result dims → linear run → operand dims; sizes must make a box (factored constraints)", propagateReshape},
+	"slice":             {"offset·stride + start", propagateSlice},
+	"reverse":           {"mirrors; the op flips", propagateReverse},
+	"concatenate":       {"offset − prefix, masked to the operand", propagateConcatenate},
+	"pad":               {"offset − low, masked to the operand; interior divides by interior + 1 (result stride 1)", propagatePad},
+	"reduce":            {"reduced dims are sequential dims of the space", propagateReduce},
+	"dot":               {"contracting dims are sequential dims of the space", propagateDot},
+	"get-tuple-element": {"the tile of the variadic reduce", propagateSame},
+}
+
+// untileable gives the reason for operations that have no row.
+var untileable = map[hlo.Opcode]string{
+	"convolution":          "windows are not tiled yet",
+	"reduce-window":        "windows are not tiled yet",
+	"select-and-scatter":   "windows are not tiled yet",
+	"gather":               "which elements it reads is known at run time only",
+	"scatter":              "which elements it writes is known at run time only",
+	"dynamic-slice":        "its offset is known at run time only; run-time variables are not tiled yet",
+	"dynamic-update-slice": "its offset is known at run time only; run-time variables are not tiled yet",
+	"sort":                 "every result depends on every element",
+	"topk":                 "every result depends on every element",
+	"fft":                  "every result depends on every element",
+	"cholesky":             "it is a library routine, not a tile program",
+	"triangular-solve":     "it is a library routine, not a tile program",
+	"rng":                  "its values depend on the order of evaluation",
+	"rng-bit-generator":    "its values depend on the order of evaluation",
+	"custom-call":          "what it computes is not known here",
+	"while":                "control flow is not part of a tile program",
+	"conditional":          "control flow is not part of a tile program",
+	"map":                  "only a map of one operation is elementwise",
+	"tuple":                "a tuple is only tiled at the root",
+	"bitcast-convert":      "it changes the width of the elements",
+	"bitcast":              "its layouts are tiled or it changes the element type",
+}
+
+func reasonFor(op hlo.Opcode) string {
+	if reason, ok := untileable[op]; ok {
+		return reason
+	}
+	return "it is not in the op table"
+}
+
+func noOperands(*builder, *hlo.Instr, Tile) ([]Tile, error) { return nil, nil }
+
+func propagateSame(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) { return []Tile{out}, nil }
+
+// propagateElementwise gives every operand the result's tile, scalars none.
+func propagateElementwise(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	tiles := make([]Tile, len(i.Operands))
+	for k, o := range i.Operands {
+		if o.Shape.Rank() == len(out) {
+			tiles[k] = out
+		}
+	}
+	return tiles, nil
+}
+
+func propagateBroadcast(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	in := make(Tile, len(i.Attrs.Dimensions))
+	for k, d := range i.Attrs.Dimensions {
+		in[k] = out[d]
+	}
+	return []Tile{in}, nil
+}
+
+func propagateTranspose(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	return []Tile{unpermute(out, i.Attrs.Dimensions)}, nil
+}
+
+// unpermute returns in with in[perm[k]] = out[k].
+func unpermute[P int | int64](out Tile, perm []P) Tile {
+	in := make(Tile, len(out))
+	for k, p := range perm {
+		in[p] = out[k]
+	}
+	return in
+}
+
+func propagateSlice(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	in := make(Tile, len(out))
+	for k, r := range i.Attrs.Slice {
+		d := out[k]
+		in[k] = DimTile{
+			Offset: d.Offset.Scale(r.Stride).AddConst(r.Start),
+			Size:   d.Size,
+			Stride: d.Stride.Scale(r.Stride),
+			Lower:  d.Lower.Scale(r.Stride).AddConst(r.Start),
+			Bound:  d.Bound.AddConst(-1).Scale(r.Stride).AddConst(r.Start + 1),
+		}
+	}
+	return []Tile{in}, nil
+}
+
+// Index x of the result is n−1−x of the operand; the last becomes the first.
+func propagateReverse(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	in := slices.Clone(out)
+	for _, k := range i.Attrs.Dimensions {
+		d, n := out[k], i.Shape.Dims[k]
+		in[k] = DimTile{
+			Offset: d.last().Neg().AddConst(n - 1),
+			Size:   d.Size,
+			Stride: d.Stride,
+			Lower:  d.Bound.Neg().AddConst(n),
+			Bound:  d.Lower.Neg().AddConst(n),
+		}
+	}
+	return []Tile{in}, nil
+}
+
+func propagateConcatenate(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	along := i.Attrs.Dimensions[0]
+	tiles := make([]Tile, len(i.Operands))
+	prefix := int64(0)
+	for k, o := range i.Operands {
+		tiles[k] = slices.Clone(out)
+		tiles[k][along] = b.window(out[along], prefix, o.Shape.Dims[along])
+		prefix += o.Shape.Dims[along]
+	}
+	return tiles, nil
+}
+
+// window moves d down by low and masks it to [0, extent).
+func (b *builder) window(d DimTile, low, extent int64) DimTile {
+	d.Offset = d.Offset.AddConst(-low)
+	d.Lower = d.Lower.AddConst(-low).Max(b.ring.Const(0))
+	d.Bound = d.Bound.AddConst(-low).Min(b.ring.Const(extent))
+	return d
+}
+
+func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	in := make(Tile, len(out))
+	for k, p := range i.Attrs.Padding {
+		extent := i.Operands[0].Shape.Dims[k]
+		if p.Interior == 0 {
+			in[k] = b.window(out[k], p.Low, extent)
+			continue
+		}
+		if stride, ok := out[k].Stride.Value(); !ok || stride != 1 {
+			return nil, b.refuse(i, "pad-interior-stride", "dimension %d is padded inside and read with a stride; the elements that are there do not make a box", k)
+		}
+		in[k] = b.thinned(out[k], p, extent)
+	}
+	return []Tile{in, {}}, nil
+}
+
+// thinned is the part of an operand that interior padding spreads over d:
+// index x of the operand is index low + m·x of the result, m = interior + 1.
+func (b *builder) thinned(d DimTile, p hlo.PadDim, extent int64) DimTile {
+	m := p.Interior + 1
+	end := d.last().AddConst(1).Min(d.Bound)
+	return DimTile{
+		Offset: d.Offset.AddConst(-p.Low).CeilDiv(m),
+		Size:   d.Size.CeilDiv(m),
+		Stride: d.Stride,
+		Lower:  d.Lower.AddConst(-p.Low).CeilDiv(m).Max(b.ring.Const(0)),
+		Bound:  end.AddConst(-p.Low).CeilDiv(m).Min(b.ring.Const(extent)),
+	}
+}
+
+func propagateReduce(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	n := len(i.Operands) / 2
+	in := make(Tile, i.Operands[0].Shape.Rank())
+	steps := b.steps(i)
+	next := 0
+	for d := range in {
+		if k := slices.Index(reducedDims(i), int64(d)); k >= 0 {
+			in[d] = steps[k]
+			continue
+		}
+		in[d] = out[next]
+		next++
+	}
+	tiles := make([]Tile, 2*n) // initial values are scalars
+	for k := range n {
+		tiles[k] = in
+	}
+	return tiles, nil
+}
+
+// reducedDims are the reduced dimensions in ascending order.
+func reducedDims(i *hlo.Instr) []int64 { return slices.Sorted(slices.Values(i.Attrs.Dimensions)) }
+
+func propagateDot(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	a, steps := &i.Attrs, b.steps(i)
+	batch := len(a.LHSBatch)
+	left := dotOperand(i.Operands[0].Shape.Rank(), a.LHSBatch, a.LHSContract, out[:batch], out[batch:], steps)
+	freeLeft := i.Operands[0].Shape.Rank() - batch - len(steps)
+	right := dotOperand(i.Operands[1].Shape.Rank(), a.RHSBatch, a.RHSContract, out[:batch], out[batch+freeLeft:], steps)
+	return []Tile{left, right}, nil
+}
+
+func dotOperand(rank int, batch, contract []int64, batchTile, freeTile, steps Tile) Tile {
+	in := make(Tile, rank)
+	next := 0
+	for d := range in {
+		if k := slices.Index(batch, int64(d)); k >= 0 {
+			in[d] = batchTile[k]
+		} else if k := slices.Index(contract, int64(d)); k >= 0 {
+			in[d] = steps[k]
+		} else {
+			in[d] = freeTile[next]
+			next++
+		}
+	}
+	return in
+}
+
+// sequentialExtents lists the extents a closer loops over; nil for other ops.
+func sequentialExtents(i *hlo.Instr) []int64 {
+	var extents []int64
+	switch i.Op {
+	case "reduce":
+		for _, d := range reducedDims(i) {
+			extents = append(extents, i.Operands[0].Shape.Dims[d])
+		}
+	case "dot":
+		for _, d := range i.Attrs.LHSContract {
+			extents = append(extents, i.Operands[0].Shape.Dims[d])
+		}
+	}
+	return extents
+}
+
+// isCloser says whether i accumulates over sequential dimensions.
+func isCloser(i *hlo.Instr) bool { return len(sequentialExtents(i)) > 0 }
+
+func (b *builder) refuse(i *hlo.Instr, rule, format string, args ...any) error {
+	return &Untileable{Instr: i, Rule: rule, Reason: fmt.Sprintf(format, args...)}
+}
