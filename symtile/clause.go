@@ -1,10 +1,6 @@
 package symtile
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Decide says whether b always holds, never holds (known true) or neither.
 func (b Bound) Decide() (holds, known bool) {
@@ -39,31 +35,4 @@ func (c Constraint) and(clause Clause) Constraint {
 		}
 	}
 	return append(c, clause)
-}
-
-func (b Bound) String() string { return fmt.Sprintf("%s in [%d, %d]", b.Expr, b.In.Lo, b.In.Hi) }
-
-func (c Clause) String() string {
-	if len(c) == 0 {
-		return "false"
-	}
-	words := make([]string, len(c))
-	for k, b := range c {
-		words[k] = b.String()
-	}
-	return strings.Join(words, " || ")
-}
-
-func (c Constraint) String() string {
-	if len(c) == 0 {
-		return "always"
-	}
-	words := make([]string, len(c))
-	for k, clause := range c {
-		words[k] = clause.String()
-		if len(clause) > 1 && len(c) > 1 {
-			words[k] = "(" + words[k] + ")"
-		}
-	}
-	return strings.Join(words, " && ")
 }
