@@ -113,10 +113,8 @@ func (s *Substitution) ApplyTo(c Constraint) Constraint {
 	return out
 }
 
-// String prints c as "6 mod s0 in [0, 0] && (s1 in [1, 1] || s1 mod 8 in
+// text prints c as "6 mod s0 in [0, 0] && (s1 in [1, 1] || s1 mod 8 in
 // [0, 0])"; "always satisfied" and "unsatisfiable" for nil and false.
-func (c Constraint) String() string { return c.text(Expr.String) }
-
 func (c Constraint) text(name func(Expr) string) string {
 	if c.True() {
 		return "always satisfied"
@@ -134,9 +132,7 @@ func (c Constraint) text(name func(Expr) string) string {
 	return strings.Join(parts, " && ")
 }
 
-// String prints x as "s1 in [1, 1] || s1 mod 8 in [0, 0]".
-func (x Clause) String() string { return x.text(Expr.String) }
-
+// text prints x as "s1 in [1, 1] || s1 mod 8 in [0, 0]".
 func (x Clause) text(name func(Expr) string) string {
 	parts := make([]string, len(x))
 	for i, b := range x {
@@ -144,6 +140,3 @@ func (x Clause) text(name func(Expr) string) string {
 	}
 	return strings.Join(parts, " || ")
 }
-
-// String prints b as "s1 in [1, 1]".
-func (b Bound) String() string { return b.Expr.String() + " in " + b.In.String() }
