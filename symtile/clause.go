@@ -36,3 +36,12 @@ func (c Constraint) and(clause Clause) Constraint {
 	}
 	return append(c, clause)
 }
+
+// String prints "6 mod s0 in [0, 0] && (s1 in [1, 1] || s1 mod 8 in [0, 0])".
+func (c Constraint) String() string { return c.text(Expr.String) }
+
+// String prints the bounds with || between.
+func (c Clause) String() string { return c.text(Expr.String) }
+
+// String prints "s0 in [1, 1]".
+func (b Bound) String() string { return Clause{b}.String() }
