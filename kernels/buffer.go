@@ -1,6 +1,13 @@
 package kernels
 
-import "github.com/tilewright/tilewright/symtile/hlo"
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
 
 // A Buffer is an array in memory, elements in the physical order of
 // Shape.Layout, each in its own width (pred, s4/u4 and f8 take a byte;
@@ -8,4 +15,142 @@ import "github.com/tilewright/tilewright/symtile/hlo"
 type Buffer struct {
 	Shape hlo.Shape
 	Data  []byte
+}
+
+// maxBuffer bounds what is allocated for one array: more is a mistake in the
+// input, not a tensor of this machine.
+const maxBuffer = 64 << 30
+
+// NewBuffer allocates a zeroed array, aligned to 64 bytes. Tiled layouts and
+// shapes too large for a machine are errors.
+func NewBuffer(shape hlo.Shape) (Buffer, error) {
+	if !shape.DType.IsArray() {
+		return Buffer{}, fmt.Errorf("%s is not an array", shape)
+	}
+	if len(shape.Layout.Tiles) > 0 {
+		return Buffer{}, fmt.Errorf("%s: tiled layouts are not supported in memory yet", shape)
+	}
+	n := shape.Bytes()
+	if n > maxBuffer {
+		return Buffer{}, fmt.Errorf("%s takes %d bytes; at most %d are allocated", shape, n, int64(maxBuffer))
+	}
+	return Buffer{Shape: shape, Data: aligned(n)}, nil
+}
+
+func aligned(n int64) []byte {
+	raw := make([]byte, n+64)
+	skip := (64 - uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%64) % 64
+	return raw[skip : int64(skip)+n : int64(skip)+n]
+}
+
+// At returns the place, in elements, of a logical index.
+func (b Buffer) At(index []int64) int64 {
+	var at int64
+	for d, stride := range b.Shape.Strides() {
+		at += index[d] * stride
+	}
+	return at
+}
+
+// Float returns element at (a physical position) as float64; integers and
+// pred are converted.
+func (b Buffer) Float(at int64) float64 {
+	switch b.Shape.DType {
+	case hlo.F32:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b.Data[4*at:])))
+	case hlo.F64:
+		return math.Float64frombits(binary.LittleEndian.Uint64(b.Data[8*at:]))
+	case hlo.BF16:
+		return float64(BF16ToFloat32(binary.LittleEndian.Uint16(b.Data[2*at:])))
+	case hlo.F16:
+		return float64(F16ToFloat32(binary.LittleEndian.Uint16(b.Data[2*at:])))
+	}
+	if f, ok := smallFloats[b.Shape.DType]; ok {
+		return f.decode(b.Data[at])
+	}
+	if b.Shape.DType == hlo.U64 {
+		return float64(uint64(b.Int(at)))
+	}
+	return float64(b.Int(at))
+}
+
+// SetFloat stores v, rounded to the element type (to nearest even).
+func (b Buffer) SetFloat(at int64, v float64) {
+	switch b.Shape.DType {
+	case hlo.F32:
+		binary.LittleEndian.PutUint32(b.Data[4*at:], math.Float32bits(float32(v)))
+	case hlo.F64:
+		binary.LittleEndian.PutUint64(b.Data[8*at:], math.Float64bits(v))
+	case hlo.BF16:
+		binary.LittleEndian.PutUint16(b.Data[2*at:], Float64ToBF16(v))
+	case hlo.F16:
+		binary.LittleEndian.PutUint16(b.Data[2*at:], Float64ToF16(v))
+	default:
+		b.Data[at] = smallFloats[b.Shape.DType].encode(v)
+	}
+}
+
+// Int returns element at of an integer or pred array; u64 as its bits.
+func (b Buffer) Int(at int64) int64 {
+	switch b.Shape.DType.Size() {
+	case 1:
+		if b.Shape.DType.IsSigned() {
+			return int64(int8(b.Data[at]))
+		}
+		return int64(b.Data[at])
+	case 2:
+		v := binary.LittleEndian.Uint16(b.Data[2*at:])
+		if b.Shape.DType.IsSigned() {
+			return int64(int16(v))
+		}
+		return int64(v)
+	case 4:
+		v := binary.LittleEndian.Uint32(b.Data[4*at:])
+		if b.Shape.DType.IsSigned() {
+			return int64(int32(v))
+		}
+		return int64(v)
+	}
+	return int64(binary.LittleEndian.Uint64(b.Data[8*at:]))
+}
+
+// SetInt stores v, wrapped to the element type.
+func (b Buffer) SetInt(at int64, v int64) {
+	v = WrapInt(b.Shape.DType, v)
+	switch b.Shape.DType.Size() {
+	case 1:
+		b.Data[at] = byte(v)
+	case 2:
+		binary.LittleEndian.PutUint16(b.Data[2*at:], uint16(v))
+	case 4:
+		binary.LittleEndian.PutUint32(b.Data[4*at:], uint32(v))
+	case 8:
+		binary.LittleEndian.PutUint64(b.Data[8*at:], uint64(v))
+	}
+}
+
+// WrapInt reduces v modulo the width of an integer type; pred becomes 0 or 1.
+func WrapInt(d hlo.DType, v int64) int64 {
+	if d == hlo.Pred {
+		if v != 0 {
+			return 1
+		}
+		return 0
+	}
+	shift := 64 - uint(d.Bits())
+	if d.IsSigned() {
+		return v << shift >> shift
+	}
+	return int64(uint64(v) << shift >> shift)
+}
+
+// Elements views the data as a slice of T, which must have the width of the
+// element type and be aligned for it (buffers of NewBuffer are).
+func Elements[T any](b Buffer) []T {
+	var zero T
+	n := len(b.Data) / int(unsafe.Sizeof(zero))
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b.Data))), n)
 }

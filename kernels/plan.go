@@ -1,12 +1,21 @@
 package kernels
 
-import "github.com/tilewright/tilewright/symtile"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tilewright/tilewright/symtile"
+)
 
 // A Plan is one way to run a program: tile sizes and launch choices. Its text
-// form is "64,32,16 threads=2": sizes, then knobs sorted by name.
+// form is "64,32,16 threads=2": sizes, then knobs sorted by name. A program
+// without dimensions has the sizes "-".
 type Plan struct {
 	Tiles symtile.Tiling
-	Knobs []Knob // sorted by name, no duplicates, only those that differ from the backend's default of absent
+	Knobs []Knob // sorted by name, no duplicates; absent means the backend's default
 }
 
 // A Knob is a launch choice with a small integer value, e.g. threads=2.
@@ -15,11 +24,93 @@ type Knob struct {
 	Value int64
 }
 
-func (p Plan) String() string          { panic("kernels room") }
-func ParsePlan(s string) (Plan, error) { panic("kernels room") }
+// String is the text form, which ParsePlan reads.
+func (p Plan) String() string {
+	var b []byte
+	for k, t := range p.Tiles {
+		if k > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, t, 10)
+	}
+	if len(p.Tiles) == 0 {
+		b = append(b, '-')
+	}
+	for _, k := range p.Knobs {
+		b = append(append(append(b, ' '), k.Name...), '=')
+		b = strconv.AppendInt(b, k.Value, 10)
+	}
+	return string(b)
+}
+
+// ParsePlan reads "64,32,16 threads=2".
+func ParsePlan(s string) (Plan, error) {
+	words := strings.Fields(s)
+	if len(words) == 0 {
+		return Plan{}, fmt.Errorf("an empty plan; expected tile sizes such as 64,32,16 threads=2")
+	}
+	var p Plan
+	if words[0] != "-" {
+		for _, size := range strings.Split(words[0], ",") {
+			v, err := strconv.ParseInt(size, 10, 64)
+			if err != nil || v < 1 {
+				return Plan{}, fmt.Errorf("plan %q: %q is not a tile size", s, size)
+			}
+			p.Tiles = append(p.Tiles, v)
+		}
+	}
+	for _, word := range words[1:] {
+		name, value, ok := strings.Cut(word, "=")
+		v, err := strconv.ParseInt(value, 10, 64)
+		if !ok || err != nil || !knobName(name) {
+			return Plan{}, fmt.Errorf("plan %q: %q is not a knob such as threads=2", s, word)
+		}
+		if p.has(name) {
+			return Plan{}, fmt.Errorf("plan %q: %s is set twice", s, name)
+		}
+		p = p.With(name, v)
+	}
+	return p, nil
+}
+
+func knobName(s string) bool {
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && c != '_' && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func (p Plan) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(p.Knobs, name, func(k Knob, name string) int { return strings.Compare(k.Name, name) })
+}
+
+func (p Plan) has(name string) bool { _, ok := p.find(name); return ok }
 
 // Knob returns the value of the named knob, or def when absent.
-func (p Plan) Knob(name string, def int64) int64 { panic("kernels room") }
+func (p Plan) Knob(name string, def int64) int64 {
+	if k, ok := p.find(name); ok {
+		return p.Knobs[k].Value
+	}
+	return def
+}
 
 // With returns p with the knob set.
-func (p Plan) With(name string, v int64) Plan { panic("kernels room") }
+func (p Plan) With(name string, v int64) Plan {
+	k, ok := p.find(name)
+	knobs := slices.Clone(p.Knobs)
+	if ok {
+		knobs[k].Value = v
+	} else {
+		knobs = slices.Insert(knobs, k, Knob{name, v})
+	}
+	return Plan{Tiles: p.Tiles, Knobs: knobs}
+}
+
+// Compare orders plans by the length of their text, then by the text: the
+// smallest encoding, which breaks ties between equally good plans.
+func (p Plan) Compare(q Plan) int {
+	a, b := p.String(), q.String()
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}

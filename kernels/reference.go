@@ -1,7 +1,585 @@
 package kernels
 
-import "github.com/tilewright/tilewright/symtile/hlo"
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
 
 // Reference interprets c directly from the HLO semantics with plain loops. It
 // is the oracle: one output per root, in tuple order.
-func Reference(c *hlo.Computation, in []Buffer) ([]Buffer, error) { panic("kernels room") }
+//
+// Every instruction's result is rounded to its own element type. Values are
+// computed in float64 or int64, so f32 add, subtract, multiply, divide and sqrt
+// are correctly rounded (float64 has more than twice the bits) and f32
+// transcendentals are within one unit in the last place. Sums of reduce and dot
+// over floating-point numbers accumulate in float64 and are rounded once: the
+// reference is the best value, and backends are compared within a tolerance.
+// Integers wrap at their width.
+func Reference(c *hlo.Computation, in []Buffer) ([]Buffer, error) {
+	if len(in) != len(c.Params) {
+		return nil, fmt.Errorf("%s has %d parameters, %d inputs given", c.Name, len(c.Params), len(in))
+	}
+	args := make([]value, len(in))
+	for k, b := range in {
+		if want := c.Params[k].Shape; !b.Shape.Compatible(want) {
+			return nil, fmt.Errorf("input %d is %s; parameter %s is %s", k, b.Shape, c.Params[k].Name, want)
+		}
+		args[k] = load(b)
+	}
+	result, err := evaluate(c, args)
+	if err != nil {
+		return nil, err
+	}
+	var out []Buffer
+	for _, v := range result.leaves() {
+		b, err := v.store()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// A value is an array in logical row-major order, or a tuple of values.
+// Integers and pred are in ints, floating-point numbers in floats.
+type value struct {
+	shape  hlo.Shape
+	ints   []int64
+	floats []float64
+	tuple  []value
+}
+
+func (v value) leaves() []value {
+	if v.shape.DType != hlo.Tuple {
+		return []value{v}
+	}
+	var all []value
+	for _, e := range v.tuple {
+		all = append(all, e.leaves()...)
+	}
+	return all
+}
+
+// newValue allocates; shapes too large for a machine are errors.
+func newValue(shape hlo.Shape) (value, error) {
+	switch n := shape.Elements(); {
+	case shape.DType.IsComplex() || !shape.DType.IsArray():
+		return value{}, fmt.Errorf("the reference does not compute %s", shape)
+	case n > maxBuffer/8:
+		return value{}, fmt.Errorf("%s is too large for the reference", shape)
+	case shape.DType.IsFloat():
+		return value{shape: shape, floats: make([]float64, n)}, nil
+	default:
+		return value{shape: shape, ints: make([]int64, n)}, nil
+	}
+}
+
+func load(b Buffer) value {
+	v := value{shape: b.Shape}
+	walk := newWalk(b.Shape.Dims, b.Shape.Strides())
+	n := b.Shape.Elements()
+	if b.Shape.DType.IsFloat() {
+		v.floats = make([]float64, n)
+		for k := range v.floats {
+			v.floats[k] = b.Float(walk.next())
+		}
+		return v
+	}
+	v.ints = make([]int64, n)
+	for k := range v.ints {
+		v.ints[k] = b.Int(walk.next())
+	}
+	return v
+}
+
+func (v value) store() (Buffer, error) {
+	b, err := NewBuffer(v.shape)
+	if err != nil {
+		return b, err
+	}
+	walk := newWalk(v.shape.Dims, v.shape.Strides())
+	for _, x := range v.floats {
+		b.SetFloat(walk.next(), x)
+	}
+	for _, x := range v.ints {
+		b.SetInt(walk.next(), x)
+	}
+	return b, nil
+}
+
+// A walk visits the indices of dims in row-major order and says where each is
+// at the given strides.
+type walk struct {
+	dims, strides, index []int64
+	at                   int64
+}
+
+func newWalk(dims, strides []int64) *walk {
+	return &walk{dims: dims, strides: strides, index: make([]int64, len(dims))}
+}
+
+// next returns the place of the current index and moves on.
+func (w *walk) next() int64 {
+	here := w.at
+	for d := len(w.dims) - 1; d >= 0; d-- {
+		w.index[d]++
+		w.at += w.strides[d]
+		if w.index[d] < w.dims[d] {
+			break
+		}
+		w.at -= w.index[d] * w.strides[d]
+		w.index[d] = 0
+	}
+	return here
+}
+
+// rowMajor is the strides of values.
+func rowMajor(dims []int64) []int64 { return hlo.Shape{Dims: dims}.Strides() }
+
+// take makes a value whose elements are elements of v at places found by a
+// walk over shape's dims with strides, starting at start.
+func (v value) take(shape hlo.Shape, start int64, strides []int64) (value, error) {
+	out, err := newValue(shape)
+	if err != nil {
+		return out, err
+	}
+	w := newWalk(shape.Dims, strides)
+	for k := range out.floats {
+		out.floats[k] = v.floats[start+w.next()]
+	}
+	for k := range out.ints {
+		out.ints[k] = v.ints[start+w.next()]
+	}
+	return out, nil
+}
+
+// put copies v into out at places found by a walk over v's dims.
+func (v value) put(out value, start int64, strides []int64) {
+	w := newWalk(v.shape.Dims, strides)
+	for _, x := range v.floats {
+		out.floats[start+w.next()] = x
+	}
+	for _, x := range v.ints {
+		out.ints[start+w.next()] = x
+	}
+}
+
+// as is v with another shape of as many elements.
+func (v value) as(shape hlo.Shape) value { v.shape = shape; return v }
+
+// evaluate runs a computation.
+func evaluate(c *hlo.Computation, args []value) (value, error) {
+	values := make(map[*hlo.Instr]value, len(c.Instrs))
+	for _, i := range c.Instrs {
+		operands := make([]value, len(i.Operands))
+		for k, o := range i.Operands {
+			operands[k] = values[o]
+		}
+		if i.Op == "parameter" {
+			operands = []value{args[i.Attrs.Param]}
+		}
+		v, err := instruction(i, operands)
+		if err != nil {
+			return value{}, fmt.Errorf("%s (%s): %w", i.Name, i.Op, err)
+		}
+		values[i] = v
+	}
+	return values[c.Root], nil
+}
+
+// instruction evaluates one.
+func instruction(i *hlo.Instr, a []value) (value, error) {
+	switch i.Op {
+	case "parameter", "copy", "optimization-barrier", "reshape":
+		return a[0].as(i.Shape), nil
+	case "constant":
+		return constant(i)
+	case "iota":
+		return counted(i)
+	case "broadcast":
+		strides := make([]int64, i.Shape.Rank())
+		for k, d := range i.Attrs.Dimensions {
+			strides[d] = rowMajor(a[0].shape.Dims)[k]
+		}
+		return a[0].take(i.Shape, 0, strides)
+	case "transpose":
+		strides := make([]int64, i.Shape.Rank())
+		for k, d := range i.Attrs.Dimensions {
+			strides[k] = rowMajor(a[0].shape.Dims)[d]
+		}
+		return a[0].take(i.Shape, 0, strides)
+	case "bitcast", "bitcast-convert":
+		return reinterpret(a[0], i)
+	case "slice":
+		return slice(i, a[0])
+	case "reverse":
+		return reverse(i, a[0])
+	case "concatenate":
+		return concatenate(i, a)
+	case "pad":
+		return pad(i, a)
+	case "reduce":
+		return reduce(i, a)
+	case "dot":
+		return dot(i, a)
+	case "map":
+		return mapped(i, a)
+	case "tuple":
+		return value{shape: i.Shape, tuple: a}, nil
+	case "get-tuple-element":
+		return a[0].tuple[i.Attrs.Index], nil
+	case "fusion", "call":
+		return evaluate(i.Attrs.Calls, a)
+	}
+	if i.Op.Elementwise() {
+		return elementwise(i, a)
+	}
+	return value{}, fmt.Errorf("the reference does not compute this operation")
+}
+
+func constant(i *hlo.Instr) (value, error) {
+	if i.Literal == nil || i.Literal.Elided {
+		return value{}, fmt.Errorf("its value was left out of the text ({...})")
+	}
+	v, err := newValue(i.Shape)
+	if err != nil {
+		return v, err
+	}
+	copy(v.ints, i.Literal.Ints)
+	for k, x := range i.Literal.Floats {
+		v.floats[k] = RoundFloat(i.Shape.DType, x)
+	}
+	return v, nil
+}
+
+// counted is an iota.
+func counted(i *hlo.Instr) (value, error) {
+	v, err := newValue(i.Shape)
+	if err != nil {
+		return v, err
+	}
+	strides := make([]int64, i.Shape.Rank())
+	strides[i.Attrs.IotaDim] = 1
+	w := newWalk(i.Shape.Dims, strides)
+	for k := range v.floats {
+		v.floats[k] = RoundFloat(i.Shape.DType, float64(w.next()))
+	}
+	for k := range v.ints {
+		v.ints[k] = WrapInt(i.Shape.DType, w.next())
+	}
+	return v, nil
+}
+
+// reinterpret keeps the bytes: bitcast in memory order, bitcast-convert
+// element by element.
+func reinterpret(v value, i *hlo.Instr) (value, error) {
+	from, to := v.shape, i.Shape
+	if i.Op == "bitcast-convert" {
+		from.Layout, to.Layout = hlo.Layout{}, hlo.Layout{}
+	}
+	b, err := v.as(from).store()
+	if err != nil {
+		return value{}, err
+	}
+	if _, err := newValue(to); err != nil {
+		return value{}, err
+	}
+	return load(Buffer{Shape: to, Data: b.Data}).as(i.Shape), nil
+}
+
+func slice(i *hlo.Instr, v value) (value, error) {
+	strides := rowMajor(v.shape.Dims)
+	start := int64(0)
+	for k, r := range i.Attrs.Slice {
+		start += r.Start * strides[k]
+		strides[k] *= r.Stride
+	}
+	return v.take(i.Shape, start, strides)
+}
+
+func reverse(i *hlo.Instr, v value) (value, error) {
+	strides := rowMajor(v.shape.Dims)
+	start := int64(0)
+	for _, d := range i.Attrs.Dimensions {
+		start += max(0, v.shape.Dims[d]-1) * strides[d]
+		strides[d] = -strides[d]
+	}
+	return v.take(i.Shape, start, strides)
+}
+
+func concatenate(i *hlo.Instr, a []value) (value, error) {
+	out, err := newValue(i.Shape)
+	strides, along := rowMajor(i.Shape.Dims), i.Attrs.Dimensions[0]
+	prefix := int64(0)
+	for _, v := range a {
+		if err == nil {
+			v.put(out, prefix*strides[along], strides)
+		}
+		prefix += v.shape.Dims[along]
+	}
+	return out, err
+}
+
+func pad(i *hlo.Instr, a []value) (value, error) {
+	out, err := newValue(i.Shape)
+	if err != nil {
+		return out, err
+	}
+	fill(out, a[1])
+	index := make([]int64, i.Shape.Rank())
+	strides := rowMajor(i.Shape.Dims)
+	for n := range a[0].shape.Elements() {
+		rest, at, inside := n, int64(0), true
+		for d := len(index) - 1; d >= 0; d-- {
+			p := i.Attrs.Padding[d]
+			x := p.Low + rest%a[0].shape.Dims[d]*(p.Interior+1)
+			rest /= a[0].shape.Dims[d]
+			inside = inside && x >= 0 && x < i.Shape.Dims[d]
+			at += x * strides[d]
+		}
+		if inside {
+			move(out, at, a[0], n)
+		}
+	}
+	return out, nil
+}
+
+func fill(out, scalar value) {
+	for k := range out.floats {
+		out.floats[k] = scalar.floats[0]
+	}
+	for k := range out.ints {
+		out.ints[k] = scalar.ints[0]
+	}
+}
+
+// move copies one element.
+func move(to value, at int64, from value, n int64) {
+	if to.floats != nil {
+		to.floats[at] = from.floats[n]
+	} else {
+		to.ints[at] = from.ints[n]
+	}
+}
+
+// mapped applies a scalar computation to every element.
+func mapped(i *hlo.Instr, a []value) (value, error) {
+	out, err := newValue(i.Shape)
+	if err != nil {
+		return out, err
+	}
+	args := make([]value, len(a))
+	for n := range i.Shape.Elements() {
+		for k, v := range a {
+			args[k] = v.scalar(n)
+		}
+		v, err := evaluate(i.Attrs.ToApply, args)
+		if err != nil {
+			return out, err
+		}
+		move(out, n, v, 0)
+	}
+	return out, nil
+}
+
+// scalar is element n as a value of its own.
+func (v value) scalar(n int64) value {
+	s := value{shape: hlo.Shape{DType: v.shape.DType}}
+	if v.floats != nil {
+		s.floats = v.floats[n : n+1 : n+1]
+	} else {
+		s.ints = v.ints[n : n+1 : n+1]
+	}
+	return s
+}
+
+// dot contracts with float64 or wrapping int64 sums.
+func dot(i *hlo.Instr, a []value) (value, error) {
+	out, err := newValue(i.Shape)
+	if err != nil {
+		return out, err
+	}
+	l, r, at := a[0], a[1], &i.Attrs
+	left := arrange(l, slices.Concat(at.LHSBatch, freeDims(l, at.LHSBatch, at.LHSContract), at.LHSContract))
+	right := arrange(r, slices.Concat(at.RHSBatch, freeDims(r, at.RHSBatch, at.RHSContract), at.RHSContract))
+	batch, k := extent(l, at.LHSBatch), extent(l, at.LHSContract)
+	m, n := extent(l, freeDims(l, at.LHSBatch, at.LHSContract)), extent(r, freeDims(r, at.RHSBatch, at.RHSContract))
+	for b := range batch {
+		for x := range m {
+			for y := range n {
+				p, q, o := (b*m+x)*k, (b*n+y)*k, (b*m+x)*n+y
+				if out.floats != nil {
+					out.floats[o] = RoundFloat(i.Shape.DType, sumProducts(left.asFloats(p, k), right.asFloats(q, k)))
+					continue
+				}
+				out.ints[o] = WrapInt(i.Shape.DType, sumProducts(left.ints[p:p+k], right.ints[q:q+k]))
+			}
+		}
+	}
+	return out, nil
+}
+
+func sumProducts[T int64 | float64](x, y []T) T {
+	var sum T
+	for k, v := range x {
+		sum += v * y[k]
+	}
+	return sum
+}
+
+// asFloats is n elements from p; integers are converted (an s8 dot may give f32).
+func (v value) asFloats(p, n int64) []float64 {
+	if v.floats != nil {
+		return v.floats[p : p+n]
+	}
+	out := make([]float64, n)
+	for k := range out {
+		out[k] = float64(v.ints[p+int64(k)])
+	}
+	return out
+}
+
+// arrange transposes v to the order of dims.
+func arrange(v value, order []int64) value {
+	shape := hlo.Shape{DType: v.shape.DType, Dims: make([]int64, len(order))}
+	strides := make([]int64, len(order))
+	for k, d := range order {
+		shape.Dims[k], strides[k] = v.shape.Dims[d], rowMajor(v.shape.Dims)[d]
+	}
+	out, _ := v.take(shape, 0, strides) // as many elements as v, so it fits
+	return out
+}
+
+func freeDims(v value, batch, contract []int64) []int64 {
+	var dims []int64
+	for d := range int64(v.shape.Rank()) {
+		if !slices.Contains(batch, d) && !slices.Contains(contract, d) {
+			dims = append(dims, d)
+		}
+	}
+	return dims
+}
+
+func extent(v value, dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= v.shape.Dims[d]
+	}
+	return n
+}
+
+// reduce folds along dimensions in row-major order from the initial values.
+func reduce(i *hlo.Instr, a []value) (value, error) {
+	n := len(a) / 2
+	outs := make([]value, n)
+	shapes := []hlo.Shape{i.Shape}
+	if i.Shape.DType == hlo.Tuple {
+		shapes = i.Shape.Tuple
+	}
+	for k := range outs {
+		v, err := newValue(shapes[k])
+		if err != nil {
+			return v, err
+		}
+		fill(v, a[n+k])
+		outs[k] = v
+	}
+	strides := make([]int64, a[0].shape.Rank()) // of the result, 0 along reduced dimensions
+	kept := rowMajor(shapes[0].Dims)
+	for d := range strides {
+		if !slices.Contains(i.Attrs.Dimensions, int64(d)) {
+			strides[d], kept = kept[0], kept[1:]
+		}
+	}
+	fold, err := folder(i.Attrs.ToApply, outs, a[:n])
+	if err != nil {
+		return value{}, err
+	}
+	w := newWalk(a[0].shape.Dims, strides)
+	for at := range a[0].shape.Elements() {
+		if err := fold(w.next(), at); err != nil {
+			return value{}, err
+		}
+	}
+	for _, v := range outs {
+		for k, x := range v.floats {
+			v.floats[k] = RoundFloat(v.shape.DType, x)
+		}
+		for k, x := range v.ints {
+			v.ints[k] = WrapInt(v.shape.DType, x)
+		}
+	}
+	if i.Shape.DType == hlo.Tuple {
+		return value{shape: i.Shape, tuple: outs}, nil
+	}
+	return outs[0], nil
+}
+
+// folder returns what combines element at of the operands into place to.
+func folder(c *hlo.Computation, outs, in []value) (func(to, at int64) error, error) {
+	if op, ok := Monoid(c); ok && len(outs) == 1 {
+		if outs[0].floats != nil {
+			f := floatBinary[op]
+			return func(to, at int64) error {
+				outs[0].floats[to] = f(outs[0].floats[to], in[0].floats[at])
+				return nil
+			}, nil
+		}
+		f := intBinary[op]
+		d := outs[0].shape.DType
+		return func(to, at int64) error {
+			outs[0].ints[to] = WrapInt(d, f(d, outs[0].ints[to], in[0].ints[at]))
+			return nil
+		}, nil
+	}
+	args := make([]value, 2*len(outs))
+	return func(to, at int64) error {
+		for k := range outs {
+			args[k], args[len(outs)+k] = outs[k].scalar(to), in[k].scalar(at)
+		}
+		v, err := evaluate(c, args)
+		if err != nil {
+			return err
+		}
+		for k, leaf := range v.leaves() {
+			move(outs[k], to, leaf, 0)
+		}
+		return nil
+	}, nil
+}
+
+// Monoid recognises a scalar computation that is one associative and
+// commutative operation of its two parameters.
+func Monoid(c *hlo.Computation) (hlo.Opcode, bool) {
+	root := c.Root
+	if len(c.Params) != 2 || len(root.Operands) != 2 {
+		return "", false
+	}
+	x, y := root.Operands[0], root.Operands[1]
+	if !(x == c.Params[0] && y == c.Params[1] || x == c.Params[1] && y == c.Params[0]) {
+		return "", false
+	}
+	switch root.Op {
+	case "add", "multiply", "maximum", "minimum", "and", "or", "xor":
+		return root.Op, true
+	}
+	return "", false
+}
+
+func maxNaN(x, y float64) float64 {
+	if x != x || y != y {
+		return math.NaN()
+	}
+	return math.Max(x, y)
+}
+
+func minNaN(x, y float64) float64 {
+	if x != x || y != y {
+		return math.NaN()
+	}
+	return math.Min(x, y)
+}

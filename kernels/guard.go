@@ -1,0 +1,71 @@
+package kernels
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// A guard holds copies of inputs and poisoned outputs, each between red zones.
+type guard struct {
+	in, out []Buffer
+	zones   []zone
+}
+
+type zone struct {
+	name  string
+	bytes []byte
+}
+
+const (
+	redZone = 256  // bytes on each side of a buffer, a multiple of its alignment
+	red     = 0xA5 // what they hold
+	poison  = 0xFF // NaN in every floating type that has one, −1 in integers
+)
+
+func newGuard(in, out []Buffer) (*guard, error) {
+	g := &guard{}
+	for k, b := range in {
+		c := g.add(fmt.Sprintf("input %d", k), b)
+		copy(c.Data, b.Data)
+		g.in = append(g.in, c)
+	}
+	for k, b := range out {
+		c := g.add(fmt.Sprintf("output %d", k), b)
+		for n := range c.Data {
+			c.Data[n] = poison
+		}
+		g.out = append(g.out, c)
+	}
+	return g, nil
+}
+
+// add allocates a buffer shaped like b between red zones.
+func (g *guard) add(name string, b Buffer) Buffer {
+	n := len(b.Data)
+	whole := aligned(int64(n + 2*redZone))
+	before, after := whole[:redZone], whole[redZone+n:]
+	for _, z := range [][]byte{before, after} {
+		for k := range z {
+			z[k] = red
+		}
+	}
+	g.zones = append(g.zones, zone{"before " + name, before}, zone{"after " + name, after})
+	return Buffer{Shape: b.Shape, Data: whole[redZone : redZone+n : redZone+n]}
+}
+
+// intact says which red zone was written to, or which input.
+func (g *guard) intact(in []Buffer) error {
+	for _, z := range g.zones {
+		for k, v := range z.bytes {
+			if v != red {
+				return fmt.Errorf("wrote outside its buffers, byte %d of the red zone %s", k, z.name)
+			}
+		}
+	}
+	for k, b := range in {
+		if !bytes.Equal(b.Data, g.in[k].Data) {
+			return fmt.Errorf("wrote to input %d", k)
+		}
+	}
+	return nil
+}

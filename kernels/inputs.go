@@ -1,0 +1,180 @@
+package kernels
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Content says what inputs are filled with. Zeros are never timed or checked
+// with: they hide errors and draw less power.
+type Content uint8
+
+const (
+	// Normals are normally distributed numbers of standard deviation 1.
+	Normals Content = iota
+	// Integers are small whole numbers, −3 … 3 without 0 for signed types, for
+	// which sums and products are exact.
+	Integers
+)
+
+const integerMagnitude = 3
+
+// Inputs makes one buffer a parameter of c, the same for the same seed.
+func Inputs(c *hlo.Computation, content Content, seed int64) ([]Buffer, error) {
+	rng := rand.New(rand.NewPCG(uint64(seed), 0x7469_6c65))
+	in := make([]Buffer, len(c.Params))
+	for k, p := range c.Params {
+		b, err := NewBuffer(p.Shape)
+		if err != nil {
+			return nil, err
+		}
+		Fill(b, content, rng)
+		in[k] = b
+	}
+	return in, nil
+}
+
+// Fill overwrites b, in logical order, so that layouts do not change contents.
+func Fill(b Buffer, content Content, rng *rand.Rand) {
+	w := newWalk(b.Shape.Dims, b.Shape.Strides())
+	for range b.Shape.Elements() {
+		at := w.next()
+		switch d := b.Shape.DType; {
+		case d.IsFloat() && content == Normals:
+			b.SetFloat(at, rng.NormFloat64())
+		case d.IsFloat():
+			b.SetFloat(at, float64(smallInt(rng)))
+		case d == hlo.Pred:
+			b.SetInt(at, rng.Int64N(2))
+		case d.IsUnsigned():
+			b.SetInt(at, 1+rng.Int64N(integerMagnitude))
+		case content == Normals && d.Bits() >= 8:
+			b.SetInt(at, rng.Int64N(201)-100)
+		default:
+			b.SetInt(at, smallInt(rng))
+		}
+	}
+}
+
+func smallInt(rng *rand.Rand) int64 {
+	v := 1 + rng.Int64N(integerMagnitude)
+	if rng.Int64N(2) == 0 {
+		return -v
+	}
+	return v
+}
+
+// exactGrowth bounds the magnitude of an instruction's whole-number result
+// from those of its operands; operations without a row can give fractions.
+var exactGrowth = map[hlo.Opcode]func(i *hlo.Instr, a []float64) float64{
+	"parameter": func(*hlo.Instr, []float64) float64 { return integerMagnitude },
+	"constant":  func(i *hlo.Instr, _ []float64) float64 { return literalMagnitude(i.Literal) },
+	"iota":      func(i *hlo.Instr, _ []float64) float64 { return float64(i.Shape.Dims[i.Attrs.IotaDim]) },
+	"add":       func(_ *hlo.Instr, a []float64) float64 { return a[0] + a[1] },
+	"subtract":  func(_ *hlo.Instr, a []float64) float64 { return a[0] + a[1] },
+	"multiply":  func(_ *hlo.Instr, a []float64) float64 { return a[0] * a[1] },
+	"dot": func(i *hlo.Instr, a []float64) float64 {
+		return a[0] * a[1] * contracted(i)
+	},
+	"reduce": func(i *hlo.Instr, a []float64) float64 {
+		if op, _ := Monoid(i.Attrs.ToApply); op == "add" {
+			return a[0]*ReductionLength(i) + a[1]
+		} else if op != "maximum" && op != "minimum" {
+			return math.Inf(1)
+		}
+		return max(a[0], a[1])
+	},
+	"compare": func(*hlo.Instr, []float64) float64 { return 1 },
+}
+
+// moves are operations whose results are among their operands' elements.
+var moves = map[hlo.Opcode]bool{
+	"broadcast": true, "transpose": true, "reshape": true, "bitcast": true, "copy": true, "slice": true, "reverse": true,
+	"concatenate": true, "pad": true, "maximum": true, "minimum": true, "select": true, "clamp": true, "negate": true,
+	"abs": true, "convert": true, "floor": true, "ceil": true, "get-tuple-element": true, "tuple": true,
+}
+
+func literalMagnitude(l *hlo.Literal) float64 {
+	if l == nil || l.Elided {
+		return math.Inf(1)
+	}
+	m := 0.0
+	for _, v := range l.Ints {
+		m = max(m, math.Abs(float64(v)))
+	}
+	for _, v := range l.Floats {
+		if v != math.Trunc(v) && !math.IsInf(v, 0) {
+			return math.Inf(1)
+		}
+		if !math.IsInf(v, 0) {
+			m = max(m, math.Abs(v))
+		}
+	}
+	return m
+}
+
+// contracted is the number of products in each sum of a dot.
+func contracted(i *hlo.Instr) float64 {
+	n := 1.0
+	for _, d := range i.Attrs.LHSContract {
+		n *= float64(i.Operands[0].Shape.Dims[d])
+	}
+	return n
+}
+
+// ReductionLength is the number of elements a reduce folds into one.
+func ReductionLength(i *hlo.Instr) float64 {
+	n := 1.0
+	for _, d := range i.Attrs.Dimensions {
+		n *= float64(i.Operands[0].Shape.Dims[d])
+	}
+	return n
+}
+
+// Exact says whether, for Integers, every value of c is a whole number that
+// every type it passes through holds exactly, so that results must agree in
+// every bit whatever the order of summation.
+func Exact(c *hlo.Computation) bool {
+	magnitude := make(map[*hlo.Instr]float64, len(c.Instrs))
+	for _, i := range c.Instrs {
+		m := math.Inf(1)
+		operands := make([]float64, len(i.Operands))
+		for k, o := range i.Operands {
+			operands[k] = magnitude[o]
+		}
+		if f := exactGrowth[i.Op]; f != nil {
+			m = f(i, operands)
+		} else if moves[i.Op] {
+			m = 0
+			for _, x := range operands {
+				m = max(m, x)
+			}
+		}
+		if limit := wholeNumbers(i.Shape.DType); m > limit {
+			return false
+		}
+		magnitude[i] = m
+	}
+	return true
+}
+
+// wholeNumbers is the magnitude up to which a type holds every whole number.
+func wholeNumbers(d hlo.DType) float64 {
+	switch {
+	case d == hlo.Tuple:
+		return math.MaxFloat64
+	case d == hlo.F64:
+		return 1 << 53
+	case d == hlo.F32:
+		return 1 << 24
+	case d == hlo.F16:
+		return 1 << 11
+	case d == hlo.BF16:
+		return 1 << 8
+	case d.IsFloat():
+		return 0
+	}
+	return math.MaxFloat64 // integers wrap alike
+}

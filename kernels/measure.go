@@ -1,0 +1,149 @@
+package kernels
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A Bench holds what kernels of one fusion are timed on: several sets of
+// random inputs and outputs, used in turn, so that no run finds its own inputs
+// in the caches because it was the last to use them.
+type Bench struct {
+	sets []bufferSet
+	next int
+}
+
+type bufferSet struct{ in, out []Buffer }
+
+const (
+	maxSets     = 8
+	maxSetBytes = 256 << 20 // of all sets together, unless one alone is larger
+)
+
+// NewBench allocates sets until they take span bytes (say, twice the last
+// level cache), at least two and at most eight.
+func NewBench(c *hlo.Computation, seed, span int64) (*Bench, error) {
+	b := &Bench{}
+	for total := int64(0); len(b.sets) < 2 || len(b.sets) < maxSets && total < min(span, maxSetBytes); {
+		set, bytes, err := newSet(c, seed+int64(len(b.sets)))
+		if err != nil {
+			return nil, err
+		}
+		b.sets = append(b.sets, set)
+		if total += bytes; total > maxSetBytes {
+			break
+		}
+	}
+	return b, nil
+}
+
+func newSet(c *hlo.Computation, seed int64) (bufferSet, int64, error) {
+	in, err := Inputs(c, Normals, seed)
+	if err != nil {
+		return bufferSet{}, 0, err
+	}
+	set := bufferSet{in: in}
+	var bytes int64
+	for _, s := range OutputShapes(c) {
+		o, err := NewBuffer(s)
+		if err != nil {
+			return bufferSet{}, 0, err
+		}
+		set.out = append(set.out, o)
+		bytes += s.Bytes()
+	}
+	for _, x := range in {
+		bytes += x.Shape.Bytes()
+	}
+	return set, bytes, nil
+}
+
+// OutputShapes lists the arrays a computation returns, in tuple order.
+func OutputShapes(c *hlo.Computation) []hlo.Shape {
+	var all []hlo.Shape
+	var walk func(s hlo.Shape)
+	walk = func(s hlo.Shape) {
+		if s.DType != hlo.Tuple {
+			all = append(all, s)
+			return
+		}
+		for _, e := range s.Tuple {
+			walk(e)
+		}
+	}
+	walk(c.Root.Shape)
+	return all
+}
+
+// Run runs k once on the next set and returns the device's time.
+func (b *Bench) Run(ctx context.Context, k Kernel) (time.Duration, error) {
+	set := b.sets[b.next]
+	b.next = (b.next + 1) % len(b.sets)
+	return k.Run(ctx, set.in, set.out)
+}
+
+// Sample times k: runs n times, at least once, and returns seconds a run.
+func (b *Bench) Sample(ctx context.Context, k Kernel, n int) (float64, error) {
+	var total time.Duration
+	for range max(1, n) {
+		d, err := b.Run(ctx, k)
+		if err != nil {
+			return 0, err
+		}
+		total += d
+	}
+	return total.Seconds() / float64(max(1, n)), nil
+}
+
+// Batch is how many runs of a kernel that takes seconds make a sample of at
+// least span, so that the clock's grain does not matter; at most 1000.
+func Batch(seconds float64, span time.Duration) int {
+	if seconds <= 0 {
+		return 1000
+	}
+	return int(min(1000, max(1, math.Ceil(span.Seconds()/seconds))))
+}
+
+// A PairedInterval is a median with a distribution-free confidence interval.
+type PairedInterval struct{ Median, Lo, Hi float64 }
+
+// Paired bounds the median of the ratios x[k]/y[k] with the given confidence
+// by order statistics: the number of ratios under the median is binomial
+// (n, ½), so (r₍ₖ₎, r₍ₙ₊₁₋ₖ₎) covers it with probability 1 − 2·P(B < k)
+// (Conover, Practical Nonparametric Statistics, §3.2). With too few pairs an
+// end is infinite or 0.
+func Paired(x, y []float64, confidence float64) PairedInterval {
+	n := min(len(x), len(y))
+	if n == 0 {
+		return PairedInterval{1, 0, math.Inf(1)}
+	}
+	r := make([]float64, n)
+	for k := range r {
+		r[k] = x[k] / y[k]
+	}
+	slices.Sort(r)
+	p := PairedInterval{Median: (r[(n-1)/2] + r[n/2]) / 2, Lo: 0, Hi: math.Inf(1)}
+	if k := orderStatistic(n, confidence); k >= 0 {
+		p.Lo, p.Hi = r[k], r[n-1-k]
+	}
+	return p
+}
+
+// orderStatistic is the greatest k, from 0, with 2·P(B ≤ k) ≤ 1 − confidence
+// for B binomial (n, ½); −1 when there is none.
+func orderStatistic(n int, confidence float64) int {
+	k, tail := -1, 0.0
+	term := math.Exp2(-float64(n)) // P(B = 0)
+	for j := 0; j < n; j++ {
+		if tail += term; 2*tail > 1-confidence {
+			break
+		}
+		k = j
+		term *= float64(n-j) / float64(j+1)
+	}
+	return k
+}
