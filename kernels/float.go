@@ -143,6 +143,9 @@ func (f *smallFloat) encode(v float64) byte {
 		}
 		return f.nan | sign
 	}
+	if math.IsInf(v, 0) {
+		return f.overflow(sign)
+	}
 	magnitude := math.Abs(v)
 	_, e := math.Frexp(magnitude)
 	e = max(e-1, 1-f.bias)
