@@ -30,6 +30,7 @@ type Variable struct {
 	Name   string
 	Lo, Hi int64
 	Role   Role
+	Origin *Origin // where a run-time variable is read; nil for others
 }
 
 // Const returns the expression c.

@@ -28,8 +28,10 @@ type Ring struct {
 	formTab, atomTab, memoTab table
 	varIDs                    map[Variable]int32
 
-	facts facts
-	print printer
+	facts   facts
+	print   printer
+	origins []*Origin
+	scratch *Ring // where domains are worked out
 }
 
 // A term is k·atom.
@@ -96,6 +98,7 @@ func (r *Ring) Reset() {
 	r.atomTab.reset()
 	r.memoTab.reset()
 	clear(r.varIDs)
+	r.origins = nil
 	r.facts.reset()
 	r.print.reset()
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-type printer struct{}
+type printer struct{ names map[Variable]string }
 
 func (p *printer) reset() {}
 
@@ -15,7 +15,13 @@ func (e Expr) String() string {
 		return "<no expression>"
 	}
 	defer e.lock().Unlock()
-	return e.r.sumText(e.lin())
+	return e.r.text(e.lin(), nil)
+}
+
+// text prints x, with names for variables that do not go by their own.
+func (r *Ring) text(x lin, names map[Variable]string) string {
+	r.print.names = names
+	return r.sumText(x)
 }
 
 func (r *Ring) sumText(x lin) string {
@@ -61,6 +67,9 @@ func (r *Ring) atomText(id int32) string {
 	a := r.atoms[id]
 	switch a.kind {
 	case atomVar:
+		if name, ok := r.print.names[r.vars[a.y]]; ok {
+			return name
+		}
 		return r.vars[a.y].Name
 	case atomDiv:
 		return paren(r.sumText(r.forms[a.y].lin)) + " floordiv " + strconv.FormatInt(a.d, 10)

@@ -1,0 +1,57 @@
+package symtile
+
+// A Check is a constraint compiled to flat code, for deciding many points. It
+// holds no reference to the ring and is safe for concurrent use.
+type Check struct {
+	code    *Code
+	clauses [][]checkBound
+}
+
+type checkBound struct {
+	out int // index of the result
+	in  Interval
+}
+
+// CompileConstraint compiles c as a predicate of vars (each a variable).
+func CompileConstraint(vars []Expr, c Constraint) (*Check, error) {
+	k := &Check{}
+	var results []Expr
+	at := map[Expr]int{}
+	for _, x := range c {
+		clause := []checkBound{}
+		for _, b := range x {
+			i, had := at[b.Expr]
+			if !had {
+				i = len(results)
+				at[b.Expr] = i
+				results = append(results, b.Expr)
+			}
+			clause = append(clause, checkBound{i, b.In})
+		}
+		k.clauses = append(k.clauses, clause)
+	}
+	code, err := Compile(vars, results)
+	k.code = code
+	return k, err
+}
+
+// ScratchLen is the least length of Holds' scratch.
+func (k *Check) ScratchLen() int { return k.code.ScratchLen() + len(k.code.outs) }
+
+// Holds decides the point vals. It does not allocate. scratch must have at
+// least ScratchLen elements and may be reused.
+func (k *Check) Holds(vals, scratch []int64) bool {
+	n := len(k.code.outs)
+	out := scratch[:n]
+	k.code.Eval(vals, out, scratch[n:])
+next:
+	for _, x := range k.clauses {
+		for _, b := range x {
+			if b.in.Contains(out[b.out]) {
+				continue next
+			}
+		}
+		return false
+	}
+	return true
+}

@@ -1,0 +1,361 @@
+package symtile
+
+// A domain gathers what constraints say about variables: their ranges and
+// congruences, equations that eliminate some, and facts about sums. It works in
+// a private ring whose atom i is variable i.
+//
+// Learning something about a variable invalidates the forms built so far, so
+// passes are repeated until nothing is learnt.
+type domain struct {
+	r       *Ring
+	vars    []domainVar
+	eqs     []equation
+	said    []Interval // facts.sums as stated, before clipping to what is possible
+	changed bool
+	empty   bool
+}
+
+type domainVar struct {
+	v    Variable
+	in   Interval
+	m, r int64 // value ≡ r (mod m)
+	free bool  // not a variable of the map: what is learnt must stay a constraint
+}
+
+// An equation is variable v = c + Σ terms.
+type equation struct {
+	v     int32
+	c     int64
+	terms []term
+}
+
+func newDomain(r *Ring) *domain { return &domain{r: r} }
+
+// add enters a variable and returns its index.
+func (d *domain) add(v Variable) int {
+	d.vars = append(d.vars, domainVar{v: v, in: Interval{v.Lo, v.Hi}, m: 1})
+	d.empty = d.empty || v.Lo > v.Hi
+	return len(d.vars) - 1
+}
+
+// begin starts a pass: an empty ring with the variables as they are known now.
+func (d *domain) begin() {
+	d.r.Reset()
+	d.changed = false
+	d.said = d.said[:0]
+	for i := range d.vars {
+		v := &d.vars[i]
+		d.r.vars = append(d.r.vars, v.v)
+		d.r.atom(atom{kind: atomVar, y: int32(i), z: -1, in: v.in, m: v.m, r: v.r})
+	}
+	for i := range d.eqs { // the eliminated variable's own bounds
+		v := d.eqs[i].v
+		d.constrain(d.value(int(v)), d.vars[v].in)
+	}
+}
+
+// value is the form that stands for variable i: itself, a constant, or what an
+// equation says.
+func (d *domain) value(i int) lin {
+	for _, e := range d.eqs {
+		if int(e.v) == i {
+			return d.solved(e)
+		}
+	}
+	if v := d.vars[i].in; v.Lo == v.Hi {
+		return konst(v.Lo)
+	}
+	return d.r.one(int32(i))
+}
+
+func (d *domain) solved(e equation) lin {
+	x := konst(e.c)
+	for _, t := range e.terms {
+		x = d.r.addmul(x, t.k, d.value(int(t.a)))
+	}
+	return x
+}
+
+// owns reports whether atom id is a variable whose range may be narrowed.
+func (d *domain) owns(id int32) bool {
+	return d.r.atoms[id].kind == atomVar && !d.vars[id].free
+}
+
+// narrow intersects the range of variable i with in.
+func (d *domain) narrow(i int32, in Interval) {
+	v := &d.vars[i]
+	was := v.in
+	v.in = v.in.Meet(in)
+	v.snap()
+	d.note(i, v.in != was)
+}
+
+// snap moves the ends of v to values it can take.
+func (v *domainVar) snap() {
+	if v.m > 1 {
+		v.in.Lo += floorMod(v.r-v.in.Lo, v.m)
+		v.in.Hi -= floorMod(v.in.Hi-v.r, v.m)
+	}
+}
+
+// stride learns that variable i ≡ r (mod m).
+func (d *domain) stride(i int32, m, r int64) {
+	v := &d.vars[i]
+	l, q, known := chineseRemainder(v.m, v.r, m, r)
+	switch {
+	case !known:
+		return
+	case l == 0:
+		d.empty = true
+		return
+	}
+	news := l != v.m
+	v.m, v.r = l, q
+	v.snap()
+	d.note(i, news)
+}
+
+func (d *domain) note(i int32, news bool) {
+	v := &d.vars[i]
+	d.changed = d.changed || news
+	d.empty = d.empty || v.in.Empty()
+	a := &d.r.atoms[i]
+	a.in, a.m, a.r = v.in, v.m, v.r
+	if news {
+		d.r.forgetQuotients()
+	}
+}
+
+// forgetQuotients drops results that later knowledge may improve.
+func (r *Ring) forgetQuotients() {
+	r.memos = r.memos[:0]
+	r.memoTab.reset()
+	for i := range r.forms {
+		r.forms[i].ranged = false
+	}
+}
+
+// constrain learns that x lies in in.
+func (d *domain) constrain(x lin, in Interval) {
+	if d.empty {
+		return
+	}
+	if len(x.t) == 0 {
+		d.empty = d.empty || !in.Contains(x.c)
+		return
+	}
+	x, in = d.primitive(x, in)
+	have := d.r.ranged(x)
+	if in.Covers(have) {
+		return
+	}
+	clipped := in.Meet(have)
+	if clipped.Empty() {
+		d.empty = true
+		return
+	}
+	if len(x.t) == 1 && d.constrainAtom(x.t[0].a, clipped) {
+		return
+	}
+	if clipped.Lo == clipped.Hi && (d.constrainMod(x, clipped.Lo) || d.equate(x, clipped.Lo)) {
+		return
+	}
+	if y, yin, ok := d.dropSlack(x, clipped); ok {
+		d.constrain(y, yin)
+		return
+	}
+	d.propagate(x, clipped)
+	d.remember(x, clipped, in)
+}
+
+// primitive makes x constant free, its first coefficient positive, its content 1.
+func (d *domain) primitive(x lin, in Interval) (lin, Interval) {
+	in = in.AddConst(satNeg(x.c))
+	g := x.content()
+	x = lin{t: x.t}
+	if x.t[0].k < 0 {
+		x, in = d.r.scale(x, -1), in.Neg()
+	}
+	if g > 1 {
+		x, in = d.r.each(x, func(k int64) int64 { return k / g }), in.dilate(g)
+	}
+	return x, in
+}
+
+// constrainAtom learns that one atom lies in in; false leaves it to the sums.
+func (d *domain) constrainAtom(id int32, in Interval) bool {
+	a := d.r.atoms[id]
+	switch a.kind {
+	case atomVar:
+		if d.owns(id) {
+			d.narrow(id, in)
+		}
+		return d.owns(id)
+	case atomDiv: // ⌊y/d⌋ in [lo, hi] is y in [lo·d, hi·d + d − 1]
+		y := Interval{satMul(in.Lo, a.d), satAdd(satMul(in.Hi, a.d), a.d-1)}
+		d.constrain(d.r.forms[a.y].lin, y)
+		return true
+	case atomMin: // min(y, 0) ≥ lo is y ≥ lo; ≤ hi < 0 is y ≤ hi
+		if in.Hi >= 0 {
+			in.Hi = plusInf
+		}
+		d.constrain(d.r.forms[a.y].lin, in)
+		return true
+	}
+	return false
+}
+
+// constrainMod learns x = c where x + e is y mod n for constants e: y is
+// congruent to c + e.
+func (d *domain) constrainMod(x lin, c int64) bool {
+	for i := len(x.t) - 1; i >= 0; i-- {
+		a := d.r.atoms[x.t[i].a]
+		if a.kind != atomDiv {
+			continue
+		}
+		y := d.r.forms[a.y].lin
+		rest := d.r.addmul(d.r.addmul(x, -1, y), a.d, d.r.one(x.t[i].a))
+		if len(rest.t) != 0 {
+			continue
+		}
+		if !d.congruent(lin{t: y.t}, a.d, floorMod(c-rest.c-y.c, a.d)) {
+			d.remember(x, Interval{c, c}, Interval{c, c})
+		}
+		return true
+	}
+	return false
+}
+
+// congruent learns that sum ≡ r (mod m); kept tells that a variable holds it.
+func (d *domain) congruent(sum lin, m, r int64) (kept bool) {
+	if t := sum.t[0]; len(sum.t) == 1 && t.k == 1 && d.owns(t.a) {
+		d.stride(t.a, m, r)
+		return true
+	}
+	fs := &d.r.facts
+	for i := range fs.congr {
+		if c := &fs.congr[i]; c.sum.equal(sum) {
+			l, q, known := chineseRemainder(c.m, c.r, m, r)
+			d.empty = d.empty || known && l == 0
+			if known && l > 0 {
+				c.m, c.r = l, q
+			}
+			return false
+		}
+	}
+	fs.congr = append(fs.congr, congruence{sum, m, r})
+	d.r.forgetQuotients()
+	return false
+}
+
+// equate eliminates the last variable of x = c that has coefficient ±1.
+func (d *domain) equate(x lin, c int64) bool {
+	at := -1
+	for i, t := range x.t {
+		if d.r.atoms[t.a].kind != atomVar {
+			return false
+		}
+		if (t.k == 1 || t.k == -1) && d.owns(t.a) && d.vars[t.a].m == 1 {
+			at = i
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	k := x.t[at].k
+	e := equation{v: x.t[at].a, c: c * k}
+	for i, t := range x.t {
+		if i != at {
+			e.terms = append(e.terms, term{-t.k * k, t.a})
+		}
+	}
+	d.eqs = append(d.eqs, e)
+	d.changed = true
+	return true
+}
+
+// dropSlack turns lo ≤ g·y + s ≤ hi into a bound of y, where s stays within one
+// period of g and the ends are at its borders: the small rest cannot matter.
+func (d *domain) dropSlack(x lin, in Interval) (lin, Interval, bool) {
+	for _, t := range x.t {
+		g := max(t.k, -t.k)
+		if g < 2 {
+			continue
+		}
+		whole, rest, _, _ := d.r.split(x, g)
+		if len(rest.t) == 0 || len(whole.t) == 0 || d.strided(whole, g) {
+			continue
+		}
+		q, ok := single(d.r.ranged(rest), g)
+		if !ok {
+			continue
+		}
+		y := in.AddConst(-q * g)
+		have := d.r.naive(whole)
+		low := y.Lo <= have.Lo || floorMod(y.Lo, g) == 0
+		high := y.Hi >= satAdd(have.Hi, g-1) || floorMod(y.Hi+1, g) == 0
+		if low && high {
+			return d.r.each(whole, func(k int64) int64 { return k / g }), y.Div(g), true
+		}
+	}
+	return lin{}, Interval{}, false
+}
+
+// strided reports whether whole is a multiple of g thanks to congruences only.
+func (d *domain) strided(whole lin, g int64) bool {
+	for _, t := range whole.t {
+		if t.k%g != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// propagate narrows each variable of x by what is left for it.
+func (d *domain) propagate(x lin, in Interval) {
+	for _, t := range x.t {
+		if !d.owns(t.a) {
+			continue
+		}
+		rest := d.r.naive(d.r.addmul(x, -t.k, d.r.one(t.a)))
+		left := in.Add(rest.Neg())
+		if t.k < 0 {
+			left = left.Neg()
+		}
+		d.narrow(t.a, left.dilate(max(t.k, -t.k)))
+	}
+}
+
+// remember adds a fact about a sum; said is how it is stated.
+func (d *domain) remember(x lin, in, said Interval) {
+	fs := &d.r.facts
+	for i := range fs.sums {
+		if f := &fs.sums[i]; f.sum.equal(x) {
+			f.in, d.said[i] = f.in.Meet(in), d.said[i].Meet(said)
+			d.empty = d.empty || f.in.Empty()
+			return
+		}
+	}
+	fs.sums = append(fs.sums, fact{x, in})
+	d.said = append(d.said, said)
+	d.r.forgetQuotients()
+}
+
+// dropImplied removes facts that follow from the others.
+func (d *domain) dropImplied() {
+	fs := &d.r.facts
+	for i := len(fs.sums) - 1; i >= 0; i-- {
+		f, said := fs.sums[i], d.said[i]
+		last := len(fs.sums) - 1
+		copy(fs.sums[i:], fs.sums[i+1:])
+		copy(d.said[i:], d.said[i+1:])
+		fs.sums, d.said = fs.sums[:last], d.said[:last]
+		if f.in.Covers(d.r.ranged(f.sum)) {
+			continue
+		}
+		fs.sums, d.said = fs.sums[:last+1], d.said[:last+1]
+		copy(fs.sums[i+1:], fs.sums[i:])
+		copy(d.said[i+1:], d.said[i:])
+		fs.sums[i], d.said[i] = f, said
+	}
+}

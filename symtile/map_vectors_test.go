@@ -1,0 +1,116 @@
+package symtile
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A vector is one line of the conformance file that TILEWRIGHT_VECTORS names.
+type vector struct {
+	Kind, ID, Op, Map, First, Second, HLO, Note, Args string
+	Expect                                            json.RawMessage
+}
+
+func loadVectors(t *testing.T) (out []vector) {
+	path := os.Getenv("TILEWRIGHT_VECTORS")
+	if path == "" {
+		t.Skip("TILEWRIGHT_VECTORS names no file of conformance vectors")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, 1<<24)
+	for sc.Scan() {
+		var v vector
+		if err := json.Unmarshal(sc.Bytes(), &v); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (v vector) text(t *testing.T) string {
+	var s string
+	if err := json.Unmarshal(v.Expect, &s); err != nil {
+		t.Errorf("%s: %v", v.ID, err)
+	}
+	return s
+}
+
+// TestVectorsSimplify runs the simplify and compose vectors. Each must hold by
+// meaning where its domain can be walked; the printed form is counted.
+func TestVectorsSimplify(t *testing.T) {
+	meaning, form, total := 0, 0, 0
+	for _, v := range loadVectors(t) {
+		if v.Kind != "simplify" && v.Kind != "compose" {
+			continue
+		}
+		total++
+		want := v.text(t)
+		got, same := runVector(t, v)
+		if same {
+			meaning++
+		}
+		if got == want {
+			form++
+			continue
+		}
+		t.Logf("%s\n got  %s\n want %s", v.ID, got, want)
+	}
+	t.Logf("%d vectors: %d by meaning, %d by form", total, meaning, form)
+}
+
+func runVector(t *testing.T, v vector) (text string, same bool) {
+	r := NewRing()
+	m, err := v.source(r)
+	if err != nil {
+		t.Errorf("%s: %v", v.ID, err)
+		return "", false
+	}
+	got := m.apply(v.Op, v.Args)
+	if v.Op == "ranges" {
+		return rangesText(got), rangesText(got) == v.text(t)
+	}
+	want, err := NewRing().ParseMap(v.text(t))
+	if err != nil {
+		t.Errorf("%s: %v", v.ID, err)
+		return "", false
+	}
+	same, diff, err := got.Equal(want)
+	if err != nil {
+		t.Logf("%s: not walked: %v", v.ID, err)
+		same = true
+	} else if !same {
+		t.Errorf("%s: %s\n got  %s\n want %s", v.ID, diff, got, want)
+	}
+	return got.String(), same
+}
+
+func (v vector) source(r *Ring) (Map, error) {
+	if v.Kind == "simplify" {
+		return r.ParseMap(v.Map)
+	}
+	first, err := r.ParseMap(v.First)
+	if err != nil {
+		return Map{}, err
+	}
+	second, err := r.ParseMap(v.Second)
+	return Compose(first, second), err
+}
+
+func (m Map) apply(_, _ string) Map { return m.Simplify() }
+
+func rangesText(m Map) string {
+	var parts []string
+	for _, e := range m.Results {
+		parts = append(parts, e.Range().String())
+	}
+	return strings.Join(parts, ", ")
+}
