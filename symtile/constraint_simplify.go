@@ -39,18 +39,12 @@ func (x Clause) simplify() (out Clause, always bool) {
 		if b.In.Covers(in) {
 			return nil, true
 		}
-		b.In = b.In.clip(in)
-		if b.In.Empty() {
-			continue
+		if !b.In.Meet(in).Empty() {
+			out = out.or(b)
 		}
-		out = out.or(b)
 	}
 	return out, false
 }
-
-// clip drops what lies outside the range in, keeping the ends a person wrote
-// when they do not matter less.
-func (v Interval) clip(in Interval) Interval { return v.Meet(in) }
 
 // normalize moves the constant of b's expression into its interval and divides
 // by the common factor, the leading coefficient being positive after.

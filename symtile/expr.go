@@ -151,7 +151,10 @@ func (r *Ring) isVariable(x lin) (Variable, bool) {
 // truth. Ends that int64 cannot hold are its least and greatest value.
 func (e Expr) Range() Interval {
 	defer e.lock().Unlock()
-	return e.r.boundOf(e.id)
+	if f := &e.r.forms[e.id]; f.ranged {
+		return f.in
+	}
+	return e.r.viewRange(e.id)
 }
 
 // Congruence returns m ≥ 0 and r with e ≡ r (mod m) always; m 0 means e is r.

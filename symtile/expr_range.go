@@ -113,16 +113,6 @@ func (r *Ring) withoutMod(x lin, d int32, p modPart) lin {
 	return r.addmul(r.addmul(x, -p.k, p.x), k, r.one(d))
 }
 
-// boundOf is the memoised range of form id.
-func (r *Ring) boundOf(id int32) Interval {
-	if f := &r.forms[id]; f.ranged {
-		return f.in
-	}
-	in := r.ranged(r.forms[id].lin)
-	r.forms[id].in, r.forms[id].ranged = in, true
-	return in
-}
-
 // congruence returns m ≥ 0 and 0 ≤ res < m with x ≡ res (mod m); m = 0 means
 // that x is res.
 func (r *Ring) congruence(x lin) (m, res int64) {

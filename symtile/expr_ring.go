@@ -29,9 +29,10 @@ type Ring struct {
 	varIDs                    map[Variable]int32
 
 	facts   facts
-	print   printer
+	choices []choice // by form
 	origins []*Origin
 	scratch *Ring // where domains are worked out
+	reading *Ring // where expressions are read
 }
 
 // A term is k·atom.
@@ -100,7 +101,7 @@ func (r *Ring) Reset() {
 	clear(r.varIDs)
 	r.origins = nil
 	r.facts.reset()
-	r.print.reset()
+	r.choices = r.choices[:0]
 }
 
 // Err reports the first thing that could not be built in r: an int64 overflow,

@@ -32,9 +32,9 @@ func (r *Ring) atomsOf(id int32, seen []int32) []int32 {
 	seen = slices.Insert(seen, i, id)
 	a := r.atoms[id]
 	switch a.kind {
-	case atomDiv, atomMin:
+	case atomDiv, atomMin, atomMod, atomRaw:
 		seen = r.atomsUnder(r.forms[a.y].lin, seen)
-	case atomQuot:
+	case atomQuot, atomModBy, atomLeast, atomMost, atomTimes:
 		seen = r.atomsUnder(r.forms[a.z].lin, r.atomsUnder(r.forms[a.y].lin, seen))
 	case atomMul:
 		for _, f := range r.factors(&a) {
