@@ -328,3 +328,30 @@ func FloatToInt(d hlo.DType, x float64) int64 {
 	}
 	return int64(x)
 }
+
+// The tables above, for backends: the function of an operation, or nil.
+
+// FloatUnary is the float64 semantics of a unary operation.
+func FloatUnary(op hlo.Opcode) func(float64) float64 { return floatUnary[op] }
+
+// FloatBinary is the float64 semantics of a binary operation.
+func FloatBinary(op hlo.Opcode) func(x, y float64) float64 { return floatBinary[op] }
+
+// IntUnary is the semantics of a unary integer operation, to be wrapped by WrapInt.
+func IntUnary(op hlo.Opcode) func(d hlo.DType, x int64) int64 { return intUnary[op] }
+
+// IntBinary is the semantics of a binary integer operation, to be wrapped by WrapInt.
+func IntBinary(op hlo.Opcode) func(d hlo.DType, x, y int64) int64 { return intBinary[op] }
+
+// CompareFloats is a compare of floating-point numbers.
+func CompareFloats(i *hlo.Instr) func(x, y float64) bool {
+	if i.Attrs.CompareType == "TOTALORDER" {
+		return func(x, y float64) bool { return compareInt(i.Attrs.Direction, hlo.S64, totalOrder(x), totalOrder(y)) }
+	}
+	return compareFloat[i.Attrs.Direction]
+}
+
+// CompareInts is a compare of integers of type d.
+func CompareInts(i *hlo.Instr, d hlo.DType) func(x, y int64) bool {
+	return func(x, y int64) bool { return compareInt(i.Attrs.Direction, d, x, y) }
+}

@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -17,9 +18,25 @@ func outputs(c *hlo.Computation) []*hlo.Instr {
 			}
 			return
 		}
+		if i.Op == "reduce" && i.Shape.DType == hlo.Tuple {
+			all = append(all, elements(i)...)
+			return
+		}
 		all = append(all, i)
 	}
 	walk(c.Root)
+	return all
+}
+
+// elements are the results of a variadic reduce, one by one.
+func elements(i *hlo.Instr) []*hlo.Instr {
+	all := make([]*hlo.Instr, len(i.Shape.Tuple))
+	for k, s := range i.Shape.Tuple {
+		all[k] = &hlo.Instr{
+			Name: fmt.Sprintf("%s.%d", i.Name, k), Op: "get-tuple-element", Shape: s,
+			Operands: []*hlo.Instr{i}, Attrs: hlo.Attrs{Index: k}, Pos: i.Pos,
+		}
+	}
 	return all
 }
 

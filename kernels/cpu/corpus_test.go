@@ -1,0 +1,95 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Every corpus fusion gives the reference's results for its default plan and
+// for random legal plans.
+func TestCorpusAgainstReference(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/hlo/*.hlo")
+	if err != nil || len(files) < 16 {
+		t.Fatalf("%d files in the corpus, %v", len(files), err)
+	}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := hlo.Parse(file, src)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, c := range m.Fusions() {
+			t.Run(filepath.Base(file)+"/"+c.Name, func(t *testing.T) { checkPlans(t, c, 5) })
+		}
+	}
+}
+
+// checkPlans verifies the default plan and n random legal ones.
+func checkPlans(t *testing.T, c *hlo.Computation, n int) {
+	t.Helper()
+	p, err := symtile.Analyze(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := kernels.NewVerifier(c, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New()
+	plan, err := b.Default(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify(t, b, v, p, plan)
+	tilings := slices.Collect(p.Space.Tilings())
+	rng := rand.New(rand.NewPCG(7, uint64(len(tilings))))
+	for range n {
+		verify(t, b, v, p, kernels.Plan{Tiles: cheapOf(rng, p, tilings)}.With("threads", 1+rng.Int64N(3)))
+	}
+}
+
+// cheapOf picks a tiling that does not take a million steps.
+func cheapOf(rng *rand.Rand, p *symtile.Program, tilings []symtile.Tiling) symtile.Tiling {
+	for range 50 {
+		t := tilings[rng.IntN(len(tilings))]
+		steps := int64(1)
+		for k, d := range p.Space.Dims {
+			steps *= (d.Extent + t[k] - 1) / t[k]
+		}
+		if steps <= 1<<13 {
+			return t
+		}
+	}
+	return tilings[len(tilings)-1]
+}
+
+func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, plan kernels.Plan) {
+	t.Helper()
+	k, err := b.Compile(context.Background(), p, plan)
+	var no *kernels.Rejected
+	if errors.As(err, &no) {
+		t.Errorf("legal plan rejected: %v", err)
+		return
+	}
+	if err != nil {
+		t.Errorf("plan %s: %v", plan, err)
+		return
+	}
+	defer k.Close()
+	if err := v.Verify(context.Background(), k); err != nil {
+		t.Errorf("plan %s: %v\n%s", plan, err, k.Source())
+	}
+}

@@ -1,0 +1,158 @@
+// Package cpu runs tile programs on this machine's cores, in plain Go. A plan
+// is lowered once to a list of tile instructions over scratch that is laid out
+// then; running it evaluates no expressions but the compiled offsets of tiles
+// and allocates nothing.
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Revision names how code is generated. It is part of every cache key: change
+// it whenever the lowering changes what a plan does or how fast it is.
+const Revision = "go1"
+
+// Backend is the CPU backend. Its device is measured once, when first asked.
+type Backend struct {
+	device func() kernels.Device
+}
+
+// New returns the backend of this machine.
+func New() *Backend { return &Backend{device: sync.OnceValue(measureDevice)} }
+
+// Device describes this machine; the first call measures its rates, which
+// takes a fraction of a second.
+func (b *Backend) Device() kernels.Device { return b.device() }
+
+// kernel is a compiled plan.
+type kernel struct {
+	team    *team
+	in, out []hlo.Shape
+	source  string
+}
+
+// Compile lowers the program at the plan. Plans it cannot run are *kernels.Rejected.
+func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
+	threads, err := b.threads(plan)
+	if err != nil {
+		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
+	}
+	q, err := p.At(plan.Tiles)
+	if err != nil {
+		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
+	}
+	l := &lowering{p: q}
+	l.slotsFor()
+	var body []step
+	if l.err == nil {
+		body = l.lower(q.Body, nil, q.Roots)
+	}
+	if l.err != nil {
+		return nil, &kernels.Rejected{Plan: plan, Reason: l.err.Error()}
+	}
+	if n := l.bytes(); n > maxScratch {
+		return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("a tile program needs %d bytes of scratch; at most %d are used", n, int64(maxScratch))}
+	}
+	k := &kernel{source: l.describe(plan)}
+	for _, param := range p.Fusion.Params {
+		k.in = append(k.in, param.Shape)
+	}
+	k.out = kernels.OutputShapes(p.Fusion)
+	for _, s := range append(k.in[:len(k.in):len(k.in)], k.out...) {
+		if len(s.Layout.Tiles) > 0 {
+			return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("%s has a tiled layout, which the CPU backend does not read", s)}
+		}
+	}
+	grid := q.Grid()
+	workers := make([]*worker, min(int64(threads), max(1, product(grid))))
+	for n := range workers {
+		workers[n] = l.worker()
+	}
+	k.team = newTeam(workers, body, grid, ascending(len(grid)))
+	return k, nil
+}
+
+const maxScratch = 256 << 20 // bytes a worker; more is not a tile
+
+func ascending(n int) []int {
+	s := make([]int, n)
+	for k := range s {
+		s[k] = k
+	}
+	return s
+}
+
+// threads reads the knobs of a plan; threads is the only one.
+func (b *Backend) threads(plan kernels.Plan) (int, error) {
+	for _, k := range plan.Knobs {
+		if k.Name != "threads" {
+			return 0, fmt.Errorf("the CPU backend has no knob %q; it has threads", k.Name)
+		}
+	}
+	n := plan.Knob("threads", int64(lanes()))
+	if n < 1 || n > 1024 {
+		return 0, fmt.Errorf("threads=%d is not between 1 and 1024", n)
+	}
+	return int(n), nil
+}
+
+func (l *lowering) bytes() int64 {
+	return 4*l.used[classF32] + 8*l.used[classF64] + 8*l.used[classInt]
+}
+
+func (l *lowering) worker() *worker {
+	return &worker{
+		f32:    make([]float32, l.used[classF32]),
+		f64:    make([]float64, l.used[classF64]),
+		ints:   make([]int64, l.used[classInt]),
+		tids:   make([]int64, len(l.p.Space.Dims)),
+		places: make([]int64, l.places),
+		eval:   make([]int64, l.scratch),
+		regs:   registers{make([]scalar, l.scalars)},
+	}
+}
+
+// describe lists the tile program with its scratch, for people.
+func (l *lowering) describe(plan kernels.Plan) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "plan %s: %d tile programs, %d bytes of scratch a worker\n", plan, l.p.Programs(), l.bytes())
+	b.WriteString(l.p.String())
+	return b.String()
+}
+
+// Source is the tile program as it runs.
+func (k *kernel) Source() string { return k.source }
+
+// Run executes the plan once.
+func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+	if err := checkBuffers("input", in, k.in); err != nil {
+		return 0, err
+	}
+	if err := checkBuffers("output", out, k.out); err != nil {
+		return 0, err
+	}
+	return k.team.run(ctx, in, out)
+}
+
+// Close ends the workers.
+func (k *kernel) Close() error { k.team.close(); return nil }
+
+func checkBuffers(what string, have []kernels.Buffer, want []hlo.Shape) error {
+	if len(have) != len(want) {
+		return fmt.Errorf("%d %ss given, %d needed", len(have), what, len(want))
+	}
+	for n, b := range have {
+		if !b.Shape.Equal(want[n]) || int64(len(b.Data)) != want[n].Bytes() {
+			return fmt.Errorf("%s %d is %s in %d bytes; %s is needed", what, n, b.Shape, len(b.Data), want[n])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+)
+
+// lanes is the number of workers a plan without threads= uses.
+func lanes() int { return runtime.GOMAXPROCS(0) }
+
+// measureDevice reads what the system says of its processor and caches, and
+// measures rates with the kind of code this backend runs: the best of a few
+// short loops. The name and the capacities do not depend on measurements.
+func measureDevice() kernels.Device {
+	n := lanes()
+	d := kernels.Device{
+		Name:     fmt.Sprintf("cpu:%s %dc", modelName(), n),
+		Backend:  "cpu",
+		Revision: Revision,
+		Safe:     map[string]string{"go": runtime.Version(), "os": runtime.GOOS + "/" + runtime.GOARCH},
+		Lanes:    n,
+		Levels:   cacheLevels(),
+	}
+	d.FLOPS = onAllLanes(n, flopsOf)
+	for k, l := range d.Levels {
+		span := l.Bytes / 2
+		if l.Shared {
+			span /= int64(n)
+		}
+		if l.Bytes == 0 {
+			span = 32 << 20
+		}
+		span = min(span, 32<<20)
+		d.Levels[k].Bandwidth = onAllLanes(n, func() float64 { return bandwidthOf(span) })
+	}
+	return d
+}
+
+func modelName() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+// cacheLevels reads the data caches Linux lists, innermost first, then memory.
+// Elsewhere: 32 KiB and 512 KiB a core, typical of the last ten years.
+func cacheLevels() []kernels.Level {
+	var levels []kernels.Level
+	dirs, _ := filepath.Glob("/sys/devices/system/cpu/cpu0/cache/index*")
+	slices.Sort(dirs)
+	for _, dir := range dirs {
+		read := func(name string) string {
+			text, _ := os.ReadFile(filepath.Join(dir, name))
+			return strings.TrimSpace(string(text))
+		}
+		kib, err := strconv.ParseInt(strings.TrimSuffix(read("size"), "K"), 10, 64)
+		if kind := read("type"); err != nil || kind == "Instruction" {
+			continue
+		}
+		shared := strings.ContainsAny(read("shared_cpu_list"), ",-")
+		levels = append(levels, kernels.Level{Name: "L" + read("level"), Bytes: kib << 10, Shared: shared && read("level") != "1"})
+	}
+	if levels == nil {
+		levels = []kernels.Level{{Name: "L1", Bytes: 32 << 10}, {Name: "L2", Bytes: 512 << 10}}
+	}
+	return append(levels, kernels.Level{Name: "memory", Shared: true})
+}
+
+// onAllLanes adds up the rates of n goroutines measuring at once; the best of
+// three rounds.
+func onAllLanes(n int, measure func() float64) float64 {
+	best := 0.0
+	for range 3 {
+		rates := make([]float64, n)
+		var wait sync.WaitGroup
+		for k := range rates {
+			wait.Go(func() { rates[k] = measure() })
+		}
+		wait.Wait()
+		sum := 0.0
+		for _, r := range rates {
+			sum += r
+		}
+		best = max(best, sum)
+	}
+	return best
+}
+
+const calibration = 4 * time.Millisecond // of each measurement
+
+// flopsOf is the rate of the dot kernel on tiles in the first cache.
+func flopsOf() float64 {
+	const m = 32
+	x, y, z := make([]float32, m*m), make([]float32, m*m), make([]float32, m*m)
+	return rate(2*m*m*m, func() { multiply(z, x, y, m, m, m) })
+}
+
+// bandwidthOf is the rate of copying within span bytes, read and written.
+func bandwidthOf(span int64) float64 {
+	n := max(span/8, 256)
+	x, y := make([]float32, n), make([]float32, n)
+	return rate(float64(8*n), func() { copy(y, x) })
+}
+
+// rate is how much of work a second f does.
+func rate(work float64, f func()) float64 {
+	f()
+	begin, n := time.Now(), 0
+	for time.Since(begin) < calibration || n == 0 {
+		f()
+		n++
+	}
+	return work * float64(n) / time.Since(begin).Seconds()
+}

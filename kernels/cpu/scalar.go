@@ -1,0 +1,151 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A scalar is one element: f for floating types, i for integers and pred.
+type scalar struct {
+	f float64
+	i int64
+}
+
+// registers hold the values of a scalar program.
+type registers struct{ scalars []scalar }
+
+func (r *registers) load(n int, x scalar) { r.scalars[n] = x }
+
+// A scalarProgram is a scalar computation, such as what a reduce applies, as a
+// list of instructions over registers; the parameters are the first.
+type scalarProgram struct {
+	code      []func(r []scalar)
+	results   []int
+	registers int
+}
+
+func (p *scalarProgram) run(r *registers) {
+	for _, f := range p.code {
+		f(r.scalars)
+	}
+}
+
+func compileScalar(c *hlo.Computation) (*scalarProgram, error) {
+	p := &scalarProgram{registers: len(c.Params)}
+	at := map[*hlo.Instr]int{}
+	for k, param := range c.Params {
+		at[param] = k
+	}
+	for _, i := range c.Instrs {
+		if i.Op == "parameter" || i.Op == "tuple" {
+			continue
+		}
+		if i.Shape.Rank() > 0 || !i.Shape.DType.IsArray() {
+			return nil, fmt.Errorf("%s of its computation is not a scalar", i.Name)
+		}
+		f, err := scalarOp(i, p.registers, at)
+		if err != nil {
+			return nil, err
+		}
+		at[i] = p.registers
+		p.registers++
+		p.code = append(p.code, f)
+	}
+	results := []*hlo.Instr{c.Root}
+	if c.Root.Op == "tuple" {
+		results = c.Root.Operands
+	}
+	for _, r := range results {
+		n, ok := at[r]
+		if !ok {
+			return nil, fmt.Errorf("%s of its computation is not a scalar", r.Name)
+		}
+		p.results = append(p.results, n)
+	}
+	return p, nil
+}
+
+func scalarOp(i *hlo.Instr, to int, at map[*hlo.Instr]int) (func(r []scalar), error) {
+	var a [3]int
+	for k, o := range i.Operands {
+		if k < len(a) {
+			a[k] = at[o]
+		}
+	}
+	x, y, z := a[0], a[1], a[2]
+	d := i.Shape.DType
+	from := d
+	if len(i.Operands) > 0 {
+		from = i.Operands[0].Shape.DType
+	}
+	switch i.Op {
+	case "constant":
+		return scalarConstant(i, to)
+	case "select":
+		return func(r []scalar) {
+			if r[to] = r[z]; r[x].i != 0 {
+				r[to] = r[y]
+			}
+		}, nil
+	case "compare":
+		if from.IsFloat() {
+			f := kernels.CompareFloats(i)
+			return func(r []scalar) { r[to].i = truth(f(r[x].f, r[y].f)) }, nil
+		}
+		f := kernels.CompareInts(i, from)
+		return func(r []scalar) { r[to].i = truth(f(r[x].i, r[y].i)) }, nil
+	case "convert":
+		return scalarConvert(d, from, to, x), nil
+	}
+	if from.IsFloat() {
+		if f := kernels.FloatUnary(i.Op); f != nil && len(i.Operands) == 1 {
+			return func(r []scalar) { r[to].f = kernels.RoundFloat(d, f(r[x].f)) }, nil
+		}
+		if f := kernels.FloatBinary(i.Op); f != nil && len(i.Operands) == 2 {
+			return func(r []scalar) { r[to].f = kernels.RoundFloat(d, f(r[x].f, r[y].f)) }, nil
+		}
+	} else {
+		if f := kernels.IntUnary(i.Op); f != nil && len(i.Operands) == 1 {
+			return func(r []scalar) { r[to].i = kernels.WrapInt(d, f(d, r[x].i)) }, nil
+		}
+		if f := kernels.IntBinary(i.Op); f != nil && len(i.Operands) == 2 {
+			return func(r []scalar) { r[to].i = kernels.WrapInt(d, f(d, r[x].i, r[y].i)) }, nil
+		}
+	}
+	return nil, fmt.Errorf("its computation uses %s, which is not computed here", i.Op)
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func scalarConstant(i *hlo.Instr, to int) (func(r []scalar), error) {
+	if i.Literal == nil || i.Literal.Elided {
+		return nil, fmt.Errorf("the value of %s was left out of the text", i.Name)
+	}
+	v := scalar{f: math.NaN()}
+	if i.Literal.Floats != nil {
+		v.f = kernels.RoundFloat(i.Shape.DType, i.Literal.Floats[0])
+	} else {
+		v.i = i.Literal.Ints[0]
+	}
+	return func(r []scalar) { r[to] = v }, nil
+}
+
+func scalarConvert(d, from hlo.DType, to, x int) func(r []scalar) {
+	switch {
+	case d.IsFloat() && from.IsFloat():
+		return func(r []scalar) { r[to].f = kernels.RoundFloat(d, r[x].f) }
+	case d.IsFloat():
+		return func(r []scalar) { r[to].f = kernels.RoundFloat(d, float64(r[x].i)) }
+	case from.IsFloat():
+		return func(r []scalar) { r[to].i = kernels.FloatToInt(d, r[x].f) }
+	}
+	return func(r []scalar) { r[to].i = kernels.WrapInt(d, r[x].i) }
+}
