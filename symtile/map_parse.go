@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -18,64 +19,84 @@ func (r *Ring) ParseMap(text string) (Map, error) {
 	case "unknown indexing":
 		return Map{State: Undefined}, nil
 	}
-	p := &mapParser{parser: parser{text: text, r: r, vars: map[string]Expr{}}}
-	_, err := p.whole(p.parse)
-	if err == nil {
-		err = r.err
-	}
-	if err != nil {
+	p := &mapParser{parser: parser{text: text}}
+	if err := p.whole(p.parse); err != nil {
 		return Map{}, err
 	}
-	return p.m, nil
+	m := p.build(r)
+	return m, r.err
 }
 
 // ParseConstraint reads "a in [0, 0] && (b in [1, 2] || c in [3, 4])", "always
 // satisfied" or "unsatisfiable" over vars.
 func (r *Ring) ParseConstraint(text string, vars map[string]Expr) (Constraint, error) {
-	p := &mapParser{parser: parser{text: text, r: r, vars: vars}}
-	var c Constraint
-	_, err := p.whole(func() Expr {
-		c = p.disjunction()
-		return Expr{}
-	})
-	if err == nil {
-		err = r.err
+	p := &mapParser{parser: parser{text: text}}
+	env := p.declareAll(r, vars)
+	var c written
+	if err := p.whole(func() { c = p.disjunction() }); err != nil {
+		return nil, err
 	}
-	return c, err
+	vals := make([]lin, len(p.ops))
+	p.run(r, env, vals, 0, int32(len(vals)))
+	return c.build(r, vals), r.err
+}
+
+// written is a constraint as it is written, its expressions values of a script.
+type written [][]writtenBound
+
+type writtenBound struct {
+	x  int32
+	in Interval
+}
+
+func (w written) or(v written) (out written) {
+	for _, x := range w {
+		for _, y := range v {
+			out = append(out, slices.Concat(x, y))
+		}
+	}
+	return out
+}
+
+func (w written) build(r *Ring, vals []lin) (c Constraint) {
+	for _, x := range w {
+		clause := Clause{}
+		for _, b := range x {
+			clause = append(clause, Bound{r.wrap(vals[b.x]), b.in})
+		}
+		c = append(c, clause)
+	}
+	return c
 }
 
 // disjunction reads c || c ..., each a conjunction.
-func (p *mapParser) disjunction() Constraint {
-	if p.depth++; p.depth > maxNesting {
-		p.fail("more than %d nested parentheses", maxNesting)
-	}
-	defer func() { p.depth-- }()
-	c := p.conjunction()
-	for p.accept("||") {
-		c = c.Or(p.conjunction())
-		if len(c) > maxTerms {
-			p.fail("constraint of more than %d clauses", maxTerms)
+func (p *mapParser) disjunction() (c written) {
+	p.nested(func() {
+		c = p.conjunction()
+		for p.accept("||") {
+			if c = c.or(p.conjunction()); len(c) > maxTerms {
+				p.fail("constraint of more than %d clauses", maxTerms)
+			}
 		}
-	}
+	})
 	return c
 }
 
-func (p *mapParser) conjunction() Constraint {
+func (p *mapParser) conjunction() written {
 	c := p.atom()
 	for p.accept("&&") {
-		c = And(c, p.atom())
+		c = append(c, p.atom()...)
 	}
 	return c
 }
 
-// atom reads a bound or a constraint in parentheses. What an opening
-// parenthesis begins shows only at the end, so the bound is tried first.
-func (p *mapParser) atom() Constraint {
+// atom reads a bound or a constraint in parentheses.
+func (p *mapParser) atom() written {
 	if p.accept("always satisfied") {
 		return nil
 	}
 	if p.accept("unsatisfiable") {
-		return Never()
+		return written{{}}
 	}
 	if p.peek() == '(' && p.groupsConstraint() {
 		p.expect("(")
@@ -83,9 +104,9 @@ func (p *mapParser) atom() Constraint {
 		p.expect(")")
 		return c
 	}
-	e := p.sum()
+	x := p.sum()
 	p.expect("in")
-	return Constraint{Clause{{e, p.interval()}}}
+	return written{{{x, p.interval()}}}
 }
 
 // groupsConstraint reports whether the parenthesis ahead encloses bounds: an
@@ -113,40 +134,34 @@ func (p *mapParser) closing() int {
 	return 0
 }
 
-// A mapParser reads the lists of variables first, then the domain, and last
-// the results, which need the ranges that the domain gives.
+// A mapParser reads a map as it is written.
 type mapParser struct {
 	parser
-	m      Map
-	names  []string // dims, ranges, runtime
-	roles  []Role
-	places []int
-	ranges map[string]Interval
+	names   []string // dims, ranges, runtime
+	roles   []Role
+	places  []int
+	ranges  map[string]Interval
+	results []int32
+	where   written
 }
 
-func (p *mapParser) parse() Expr {
+func (p *mapParser) parse() {
 	p.ranges = map[string]Interval{}
 	p.list('(', ')', RoleDim)
 	p.list('[', ']', RoleRange)
 	p.list('{', '}', RoleRuntime)
 	p.expect("->")
-	if p.peek() != '(' {
-		p.fail("expected the results in parentheses")
-	}
-	results := p.at
-	p.at = p.closing() + 1
+	p.resultList()
 	p.accept(",")
-	var bounds []int
 	if p.accept("domain:") {
-		bounds = p.domainRanges()
+		p.domain()
 	}
-	end := p.at
-	p.declare()
-	p.at = results
-	p.results()
-	p.constraints(bounds)
-	p.at = end
-	return Expr{}
+	for i, name := range p.names {
+		if _, ok := p.ranges[name]; !ok {
+			p.at = p.places[i]
+			p.fail("variable %s has no range in the domain", name)
+		}
+	}
 }
 
 // list reads names between brackets; only the first list must be there.
@@ -159,10 +174,13 @@ func (p *mapParser) list(open, close byte, role Role) {
 	}
 	p.at++
 	for p.peek() != close {
-		p.peek()
 		p.places = append(p.places, p.at)
-		p.names = append(p.names, p.word())
-		p.roles = append(p.roles, role)
+		name := p.word()
+		if !p.declare(name) {
+			p.at = p.places[len(p.places)-1]
+			p.fail("variable %s is listed twice", name)
+		}
+		p.names, p.roles = append(p.names, name), append(p.roles, role)
 		if !p.accept(",") && p.peek() != close {
 			p.fail("expected %q or a comma", string(close))
 		}
@@ -170,25 +188,33 @@ func (p *mapParser) list(open, close byte, role Role) {
 	p.at++
 }
 
-// domainRanges reads the ranges and returns where the constraints begin.
-func (p *mapParser) domainRanges() (bounds []int) {
-	for p.peek() != 0 {
-		from := p.at
-		if !p.rangeOf() {
-			bounds = append(bounds, from)
-			p.at = p.itemEnd(from)
-		}
-		if !p.accept(",") {
-			break
+func (p *mapParser) resultList() {
+	p.expect("(")
+	for p.peek() != ')' {
+		p.results = append(p.results, p.sum())
+		if !p.accept(",") && p.peek() != ')' {
+			p.fail("expected ) or a comma")
 		}
 	}
-	return bounds
+	p.at++
+}
+
+// domain reads the ranges and constraints.
+func (p *mapParser) domain() {
+	for p.peek() != 0 {
+		if !p.rangeOf() {
+			p.where = append(p.where, p.disjunction()...)
+		}
+		if !p.accept(",") {
+			return
+		}
+	}
 }
 
 // rangeOf reads "name in [lo, hi]" when it is the first bound of a variable.
 func (p *mapParser) rangeOf() bool {
+	from := p.at
 	for _, name := range p.names {
-		from := p.at
 		if _, had := p.ranges[name]; !had && p.accept(name) && p.accept("in") {
 			p.ranges[name] = p.interval()
 			return true
@@ -198,67 +224,30 @@ func (p *mapParser) rangeOf() bool {
 	return false
 }
 
-// itemEnd is the end of the constraint that begins at from: the next comma
-// outside brackets.
-func (p *mapParser) itemEnd(from int) int {
-	depth := 0
-	for i := from; i < len(p.text); i++ {
-		switch c := p.text[i]; {
-		case strings.IndexByte("([{", c) >= 0:
-			depth++
-		case strings.IndexByte(")]}", c) >= 0:
-			depth--
-		case c == ',' && depth == 0:
-			return i
-		}
-	}
-	return len(p.text)
-}
-
-// declare makes the variables. A range without values makes the map empty.
-func (p *mapParser) declare() {
+// build makes the map in r. A range without values makes it empty.
+func (p *mapParser) build(r *Ring) (m Map) {
+	env := make([]lin, len(p.names))
 	for i, name := range p.names {
-		in, ok := p.ranges[name]
-		if !ok {
-			p.at = p.places[i]
-			p.fail("variable %s has no range in the domain", name)
-		}
-		if _, twice := p.vars[name]; twice {
-			p.at = p.places[i]
-			p.fail("variable %s is listed twice", name)
-		}
+		in := p.ranges[name]
 		if in.Empty() {
-			p.m.State, in = Empty, Interval{in.Lo, in.Lo}
+			m.State, in.Hi = Empty, in.Lo
 		}
-		e := p.r.Var(Variable{Name: name, Lo: in.Lo, Hi: in.Hi, Role: p.roles[i]})
-		p.vars[name] = e
+		env[i] = r.variable(Variable{Name: name, Lo: in.Lo, Hi: in.Hi, Role: p.roles[i]})
+		e := r.wrap(env[i])
 		switch p.roles[i] {
 		case RoleDim:
-			p.m.Dims = append(p.m.Dims, e)
+			m.Dims = append(m.Dims, e)
 		case RoleRange:
-			p.m.Ranges = append(p.m.Ranges, e)
+			m.Ranges = append(m.Ranges, e)
 		default:
-			p.m.Runtime = append(p.m.Runtime, e)
+			m.Runtime = append(m.Runtime, e)
 		}
 	}
-}
-
-func (p *mapParser) results() {
-	p.expect("(")
-	for p.peek() != ')' {
-		p.m.Results = append(p.m.Results, p.sum())
-		if !p.accept(",") && p.peek() != ')' {
-			p.fail("expected ) or a comma")
-		}
+	vals := make([]lin, len(p.ops))
+	p.run(r, env, vals, 0, int32(len(vals)))
+	for _, x := range p.results {
+		m.Results = append(m.Results, r.wrap(vals[x]))
 	}
-}
-
-func (p *mapParser) constraints(bounds []int) {
-	for _, at := range bounds {
-		p.at = at
-		p.m.Where = And(p.m.Where, p.disjunction())
-		if end := p.itemEnd(at); p.peek() != 0 && p.at != end {
-			p.fail("expected a comma or the end")
-		}
-	}
+	m.Where = p.where.build(r, vals)
+	return m
 }

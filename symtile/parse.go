@@ -2,6 +2,8 @@ package symtile
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,41 +35,68 @@ func (e *SyntaxError) Error() string {
 // expressions whose range is positive. The error is a *SyntaxError, or the
 // ring's own when the expression cannot be built.
 func (r *Ring) Parse(text string, vars map[string]Expr) (Expr, error) {
-	p := &parser{text: text, r: r, vars: vars}
-	e, err := p.whole(p.sum)
-	if err == nil {
-		err = r.err
+	p := &parser{text: text}
+	env := p.declareAll(r, vars)
+	var at int32
+	if err := p.whole(func() { at = p.sum() }); err != nil {
+		return Expr{}, err
 	}
-	return e, err
+	vals := make([]lin, len(p.ops))
+	p.run(r, env, vals, 0, int32(len(vals)))
+	return r.wrap(vals[at]), r.err
+}
+
+// declareAll makes the variables known to the parser, in the order of their
+// names, and returns their forms.
+func (p *parser) declareAll(r *Ring, vars map[string]Expr) []lin {
+	var env []lin
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		p.declare(name)
+		env = append(env, r.of(vars[name]))
+	}
+	return env
 }
 
 // maxNesting bounds the depth of parentheses, so that no text can exhaust the stack.
 const maxNesting = 500
 
+// A parser reads text into a script.
 type parser struct {
+	script
 	text  string
 	at    int
 	depth int
-	r     *Ring
-	vars  map[string]Expr
+	vars  map[string]int32 // values
+}
+
+// declare gives the next variable a name, false when it is taken.
+func (p *parser) declare(name string) bool {
+	if p.vars == nil {
+		p.vars = map[string]int32{}
+	}
+	if _, taken := p.vars[name]; taken {
+		return false
+	}
+	p.vars[name] = p.add(scriptOp{code: scriptVar, c: int64(len(p.vars))})
+	return true
 }
 
 // whole runs one parsing function over all of the text.
-func (p *parser) whole(f func() Expr) (e Expr, err error) {
+func (p *parser) whole(f func()) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			syntax, ok := x.(*SyntaxError)
 			if !ok {
 				panic(x)
 			}
-			e, err = Expr{}, syntax
+			err = syntax
 		}
 	}()
-	e = f()
+	f()
 	if p.peek() != 0 {
 		p.fail("expected an operator or the end")
 	}
-	return e, nil
+	return nil
 }
 
 func (p *parser) fail(format string, args ...any) {
@@ -106,118 +135,98 @@ func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 func isWord(c byte) bool   { return isLetter(c) || isDigit(c) || c == '.' || c == '\'' }
 
-func (p *parser) sum() Expr {
+// nested counts parentheses around f.
+func (p *parser) nested(f func()) {
 	if p.depth++; p.depth > maxNesting {
 		p.fail("more than %d nested parentheses", maxNesting)
 	}
-	defer func() { p.depth-- }()
-	e := p.product()
-	for {
-		switch {
-		case p.accept("+"):
-			e = e.Add(p.product())
-		case p.accept("-"):
-			e = e.Sub(p.product())
-		default:
-			return e
-		}
+	f()
+	p.depth--
+}
+
+// addOps and mulOps are the operators by how tightly they bind.
+var (
+	addOps = []binaryOp{{"+", scriptAdd}, {"-", scriptSub}}
+	mulOps = []binaryOp{
+		{"*", scriptMul},
+		{"floordiv", scriptDiv}, {"/", scriptDiv},
+		{"ceildiv", scriptCeilDiv},
+		{"mod", scriptMod}, {"%", scriptMod},
 	}
+	calls = []binaryOp{{"min", scriptMin}, {"max", scriptMax}}
+)
+
+type binaryOp struct {
+	text string
+	code scriptCode
 }
 
-// mulOps are the operators of a product and what they build.
-var mulOps = []struct {
-	text  string
-	build func(e, f Expr) Expr
-}{
-	{"*", Expr.Mul},
-	{"floordiv", Expr.floorDiv},
-	{"/", Expr.floorDiv},
-	{"ceildiv", Expr.ceilDiv},
-	{"mod", Expr.modulo},
-	{"%", Expr.modulo},
-}
-
-// The three divisions take constants of either sign where a constant may have
-// one, and positive expressions.
-func (e Expr) floorDiv(f Expr) Expr {
-	if c, ok := f.Value(); ok {
-		return e.Div(c)
-	}
-	return e.DivExpr(f)
-}
-
-func (e Expr) ceilDiv(f Expr) Expr {
-	if c, ok := f.Value(); ok {
-		return e.CeilDiv(c)
-	}
-	return e.CeilDivExpr(f)
-}
-
-func (e Expr) modulo(f Expr) Expr {
-	if c, ok := f.Value(); ok {
-		return e.Mod(c)
-	}
-	return e.ModExpr(f)
-}
-
-func (p *parser) product() Expr {
-	e := p.unary()
+// chain reads operands separated by ops, grouping to the left.
+func (p *parser) chain(ops []binaryOp, operand func() int32) int32 {
+	x := operand()
 next:
 	for {
-		for _, op := range mulOps {
+		for _, op := range ops {
 			if p.accept(op.text) {
-				e = op.build(e, p.unary())
+				x = p.add(scriptOp{code: op.code, x: x, y: operand()})
 				continue next
 			}
 		}
-		return e
+		return x
 	}
 }
 
-func (p *parser) unary() Expr {
+func (p *parser) sum() (x int32) {
+	p.nested(func() { x = p.chain(addOps, p.product) })
+	return x
+}
+
+func (p *parser) product() int32 { return p.chain(mulOps, p.unary) }
+
+func (p *parser) unary() int32 {
 	negative := false
 	for p.accept("-") {
 		negative = !negative
 	}
 	if isDigit(p.peek()) {
-		return p.r.Const(p.integer(negative))
+		return p.constant(p.integer(negative))
 	}
-	e := p.primary()
+	x := p.primary()
 	if negative {
-		e = e.Neg()
+		x = p.negative(x)
 	}
-	return e
+	return x
 }
 
-func (p *parser) primary() Expr {
-	switch {
-	case p.accept("("):
-		e := p.sum()
+func (p *parser) primary() int32 {
+	if p.accept("(") {
+		x := p.sum()
 		p.expect(")")
-		return e
-	case p.accept("min"):
-		return p.pair(Expr.Min)
-	case p.accept("max"):
-		return p.pair(Expr.Max)
+		return x
+	}
+	for _, op := range calls {
+		if p.accept(op.text) {
+			return p.call(op.code)
+		}
 	}
 	at := p.at
 	name := p.word()
-	e, ok := p.vars[name]
+	x, ok := p.vars[name]
 	if !ok {
 		p.at = at
 		p.fail("unknown variable %s", name)
 	}
-	return e
+	return x
 }
 
-// pair parses "(a, b)".
-func (p *parser) pair(f func(a, b Expr) Expr) Expr {
+// call reads "(a, b)".
+func (p *parser) call(code scriptCode) int32 {
 	p.expect("(")
-	a := p.sum()
+	x := p.sum()
 	p.expect(",")
-	b := p.sum()
+	y := p.sum()
 	p.expect(")")
-	return f(a, b)
+	return p.add(scriptOp{code: code, x: x, y: y})
 }
 
 func (p *parser) word() string {
