@@ -94,12 +94,14 @@ func NewRing() *Ring {
 func (r *Ring) Reset() {
 	r.err = nil
 	r.pool, r.forms, r.atoms = r.pool[:0], r.forms[:0], r.atoms[:0]
-	r.facs, r.vars, r.memos = r.facs[:0], r.vars[:0], r.memos[:0]
+	r.facs, r.memos = r.facs[:0], r.memos[:0]
 	r.formTab.reset()
 	r.atomTab.reset()
 	r.memoTab.reset()
-	clear(r.varIDs)
-	r.origins = nil
+	if len(r.varIDs) > 0 {
+		clear(r.varIDs)
+	}
+	r.vars, r.origins = r.vars[:0], nil
 	r.facts.reset()
 	r.choices = r.choices[:0]
 }

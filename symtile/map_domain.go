@@ -16,7 +16,6 @@ type domain struct {
 }
 
 type domainVar struct {
-	v    Variable
 	in   Interval
 	m, r int64 // value ≡ r (mod m)
 	free bool  // not a variable of the map: what is learnt must stay a constraint
@@ -33,9 +32,17 @@ func newDomain(r *Ring) *domain { return &domain{r: r} }
 
 // add enters a variable and returns its index.
 func (d *domain) add(v Variable) int {
-	d.vars = append(d.vars, domainVar{v: v, in: Interval{v.Lo, v.Hi}, m: 1})
+	d.vars = append(d.vars, domainVar{in: Interval{v.Lo, v.Hi}, m: 1})
 	d.empty = d.empty || v.Lo > v.Hi
 	return len(d.vars) - 1
+}
+
+// restart forgets everything but the variables.
+func (d *domain) restart(vars []Variable) {
+	d.vars, d.eqs, d.empty = d.vars[:0], d.eqs[:0], false
+	for i := range vars {
+		d.add(vars[i])
+	}
 }
 
 // begin starts a pass: an empty ring with the variables as they are known now.
@@ -45,7 +52,6 @@ func (d *domain) begin() {
 	d.said = d.said[:0]
 	for i := range d.vars {
 		v := &d.vars[i]
-		d.r.vars = append(d.r.vars, v.v)
 		d.r.atom(atom{kind: atomVar, y: int32(i), z: -1, in: v.in, m: v.m, r: v.r})
 	}
 	for i := range d.eqs { // the eliminated variable's own bounds

@@ -46,6 +46,7 @@ func (m Map) emptied() Map {
 // A simplification is one run of Map.Simplify.
 type simplification struct {
 	*domain
+	names   []Variable // of domain.vars
 	from    *Ring
 	m       Map
 	atoms   map[int32]int // variable atoms of from to indices of domain.vars
@@ -86,6 +87,7 @@ func (s *simplification) enter(e Expr) {
 	id := e.lin().t[0].a
 	if _, had := s.atoms[id]; !had {
 		s.atoms[id] = s.add(v)
+		s.names = append(s.names, v)
 	}
 }
 
@@ -161,9 +163,9 @@ func (s *simplification) finish() Map {
 	out := s.m
 	back := make(map[int32]lin, len(s.vars))
 	for i := range s.vars {
-		v := s.vars[i]
-		v.v.Lo, v.v.Hi = v.in.Lo, v.in.Hi
-		back[int32(i)] = s.from.variable(v.v)
+		v := s.names[i]
+		v.Lo, v.Hi = s.vars[i].in.Lo, s.vars[i].in.Hi
+		back[int32(i)] = s.from.variable(v)
 	}
 	take := func(x lin) Expr { return s.from.wrap(s.from.rebuild(s.r, x, back)) }
 	narrowed := func(es []Expr) []Expr { return s.narrowed(es, back) }

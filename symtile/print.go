@@ -63,6 +63,7 @@ type writer struct {
 	strings.Builder
 	r     *Ring
 	names map[Variable]string
+	plain bool // without ceildiv, min and max put back
 }
 
 // form writes form y where prec is needed.
@@ -297,6 +298,10 @@ func (w *writer) binary(y int32, op string, z int32) {
 
 // quotient writes ⌊y/z⌋; (y + z − 1) floordiv z is y ceildiv z.
 func (w *writer) quotient(y, z int32) {
+	if w.plain {
+		w.binary(y, " floordiv ", z)
+		return
+	}
 	up := w.r.addmul(w.r.forms[y].lin, -1, w.r.forms[z].lin)
 	up.c++
 	if id := w.r.form(up); up.size() > 0 && w.r.costOf(id) < w.r.costOf(y) {

@@ -1,0 +1,230 @@
+package symtile
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// A Draft is an indexing map as it is written: nothing of it is simplified. Its
+// constraints are expressions with the interval they lie in.
+type Draft struct {
+	Dims, Ranges []Variable // only names and bounds are used
+	Results      []string
+	Where        []DraftBound
+}
+
+// A DraftBound says that Expr, as written, lies in In.
+type DraftBound struct {
+	Expr string
+	In   Interval
+}
+
+// A Chain is maps to be applied one after the other. It composes and simplifies
+// them in one pass, with a ring of its own that it empties before every run;
+// after the first run it allocates nothing.
+type Chain struct {
+	maps    []link
+	vars    []Variable // dimensions of the first map, ranges of all maps
+	domain  *domain
+	env     []lin
+	vals    []lin
+	results []lin
+}
+
+// A link is one map of a chain.
+type link struct {
+	script
+	in      []Interval // of its dimensions
+	ranges  int
+	where   []writtenBound
+	results []int32
+	bounds  int32 // operations before this one serve the constraints
+}
+
+// NewChain parses the maps. Dimensions of the composition are named d0.. and
+// its ranges s0.., the first map's first. The error says which map and why.
+func NewChain(maps ...Draft) (*Chain, error) {
+	c := &Chain{domain: newDomain(NewRing())}
+	for i, d := range maps {
+		l, err := d.parse()
+		if err != nil {
+			return nil, fmt.Errorf("map %d: %w", i, err)
+		}
+		if i > 0 && len(c.maps[i-1].results) != len(d.Dims) {
+			return nil, fmt.Errorf("map %d has %d dimensions, the map before it %d results",
+				i, len(d.Dims), len(c.maps[i-1].results))
+		}
+		c.maps = append(c.maps, l)
+		c.vals = slices.Grow(c.vals, len(l.ops))[:max(len(c.vals), len(l.ops))]
+	}
+	c.declare(maps)
+	return c, nil
+}
+
+func (c *Chain) declare(maps []Draft) {
+	for i, d := range maps {
+		if i == 0 {
+			c.number("d", RoleDim, d.Dims)
+		}
+	}
+	for _, d := range maps {
+		c.number("s", RoleRange, d.Ranges)
+	}
+}
+
+func (c *Chain) number(stem string, role Role, vs []Variable) {
+	for _, v := range vs {
+		n := len(c.vars)
+		if role == RoleRange {
+			n -= len(c.maps[0].in)
+		}
+		c.vars = append(c.vars, Variable{Name: stem + strconv.Itoa(n), Lo: v.Lo, Hi: v.Hi, Role: role})
+	}
+}
+
+func (d Draft) parse() (link, error) {
+	l := link{ranges: len(d.Ranges)}
+	p := &parser{}
+	for _, v := range slices.Concat(d.Dims, d.Ranges) {
+		if !p.declare(v.Name) {
+			return l, fmt.Errorf("variable %s is listed twice", v.Name)
+		}
+	}
+	for _, v := range d.Dims {
+		l.in = append(l.in, Interval{v.Lo, v.Hi})
+	}
+	for _, b := range d.Where {
+		x, err := p.next(b.Expr)
+		if err != nil {
+			return l, err
+		}
+		l.where = append(l.where, writtenBound{x, b.In})
+	}
+	l.bounds = int32(len(p.ops))
+	for _, text := range d.Results {
+		x, err := p.next(text)
+		if err != nil {
+			return l, err
+		}
+		l.results = append(l.results, x)
+	}
+	l.script = p.script
+	return l, nil
+}
+
+// next parses one more text into the same script.
+func (p *parser) next(text string) (x int32, err error) {
+	p.text, p.at, p.depth = text, 0, 0
+	err = p.whole(func() { x = p.sum() })
+	return x, err
+}
+
+// Simplify composes the chain and simplifies it over its domain.
+func (c *Chain) Simplify() {
+	d := c.domain
+	d.restart(c.vars)
+	for left := maxPasses; ; left-- {
+		c.pass()
+		if d.empty || !d.changed || left == 0 {
+			break
+		}
+	}
+	d.dropImplied()
+}
+
+// pass applies the maps to the variables as they are known.
+func (c *Chain) pass() {
+	d := c.domain
+	d.begin()
+	env := c.env[:0]
+	for i := range c.maps[0].in {
+		env = append(env, d.value(i))
+	}
+	at := len(env)
+	for i := range c.maps {
+		l := &c.maps[i]
+		if i > 0 {
+			for j, x := range env {
+				d.constrain(x, l.in[j])
+			}
+		}
+		for range l.ranges {
+			env = append(env, d.value(at))
+			at++
+		}
+		c.apply(l, env)
+		env = env[:0]
+		for _, x := range l.results {
+			env = append(env, c.vals[x])
+		}
+		c.env = env
+		if d.empty {
+			return
+		}
+	}
+	c.results = append(c.results[:0], env...)
+}
+
+// apply runs one map, its constraints first; with them known, everything again.
+func (c *Chain) apply(l *link, env []lin) {
+	r := c.domain.r
+	done := int32(0)
+	for _, b := range l.where {
+		l.run(r, env, c.vals, done, b.x+1)
+		done = max(done, b.x+1)
+		c.domain.constrain(c.vals[b.x], b.in)
+	}
+	if len(l.where) > 0 {
+		done = 0
+	}
+	l.run(r, env, c.vals, done, int32(len(l.ops)))
+}
+
+// Empty reports whether the domain was proved empty.
+func (c *Chain) Empty() bool { return c.domain.empty }
+
+// Err is the error of the chain's ring: an overflow, a bad divisor.
+func (c *Chain) Err() error { return c.domain.r.err }
+
+// Ranges lists what the dimensions and ranges of the composition are narrowed to.
+func (c *Chain) Ranges() []Interval {
+	out := make([]Interval, len(c.vars))
+	for i, v := range c.domain.vars {
+		out[i] = v.in
+	}
+	return out
+}
+
+// Constraints counts the constraints that are left beside the ranges.
+func (c *Chain) Constraints() int {
+	n := len(c.domain.eqs) + len(c.domain.r.facts.sums)
+	for _, v := range c.domain.vars {
+		if v.m > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// Extract chooses how the results are written and returns the cost of that.
+func (c *Chain) Extract() (ops int) {
+	r := c.domain.r
+	for _, x := range c.results {
+		ops += int(r.costOf(r.form(x)))
+	}
+	return ops
+}
+
+// Texts writes the results.
+func (c *Chain) Texts() []string {
+	r := c.domain.r
+	r.vars = slices.Clip(c.vars)
+	out := make([]string, len(c.results))
+	for i, x := range c.results {
+		w := writer{r: r, plain: true}
+		w.form(r.form(x), precSum)
+		out[i] = w.String()
+	}
+	return out
+}
