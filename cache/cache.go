@@ -15,6 +15,7 @@ package cache
 import (
 	"cmp"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -27,10 +28,25 @@ import (
 
 // A Key is the exact context of a winner (D11).
 type Key struct {
-	Fusion  [32]byte `json:"fusion"` // fingerprint of the canonical fusion
-	Device  string   `json:"device"`
-	Backend string   `json:"backend"`
-	Codegen string   `json:"codegen"` // code-generation revision
+	Fusion  Fingerprint `json:"fusion"` // of the canonical fusion
+	Device  string      `json:"device"`
+	Backend string      `json:"backend"`
+	Codegen string      `json:"codegen"` // code-generation revision
+}
+
+// A Fingerprint is a SHA-256; its text form is hexadecimal.
+type Fingerprint [32]byte
+
+// MarshalText writes 64 hexadecimal digits.
+func (f Fingerprint) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, f[:]), nil }
+
+// UnmarshalText reads them.
+func (f *Fingerprint) UnmarshalText(text []byte) error {
+	if hex.DecodedLen(len(text)) != len(f) {
+		return fmt.Errorf("a fingerprint has %d hexadecimal digits, not %d", hex.EncodedLen(len(f)), len(text))
+	}
+	_, err := hex.Decode(f[:], text)
+	return err
 }
 
 // A Record is what is known about one key. Times are seconds.
