@@ -6,14 +6,12 @@ type divRule struct {
 	apply func(r *Ring, x lin, d int64) (lin, bool)
 }
 
-// divRules are tried in order: cheap collapses, then what makes the dividend
-// smaller, then what removes nesting.
+// divRules are tried in order on a dividend of which nothing can be taken out:
+// the collapse, then what makes it smaller, then what removes nesting.
 var divRules []divRule
 
 func init() { // the rules divide again, which a literal may not refer to
 	divRules = []divRule{
-		{ruleDivRange, divNaive},
-		{ruleDivWhole, divWhole},
 		{ruleDivRange, divRange},
 		{ruleDivSign, divSign},
 		{ruleDivGCD, divGCD},
@@ -39,28 +37,48 @@ func (r *Ring) div(x lin, d int64) lin {
 		r.fired[ruleDivConst]++
 		return konst(floorDiv(x.c, d))
 	}
+	if q, ok := single(r.naive(x), d); ok {
+		r.fired[ruleDivRange]++
+		return konst(q)
+	}
+	whole, rest := r.divide(x, d)
+	if whole.size() == 0 {
+		return r.divRest(x, d)
+	}
+	r.fired[ruleDivWhole]++
+	if len(r.facts.sums) > 0 {
+		if q, ok := single(r.ranged(x), d); ok {
+			return konst(q)
+		}
+	}
+	if len(rest.t) == 0 {
+		return whole
+	}
+	return r.addmul(whole, 1, r.divRest(rest, d))
+}
+
+// divRest divides what has no multiple of d in it, once for every dividend.
+func (r *Ring) divRest(x lin, d int64) lin {
 	y := r.form(x)
 	if q, ok := r.recall(y, -1, d); ok {
 		return q
 	}
-	return r.remember(y, -1, d, r.divide(x, d))
-}
-
-func (r *Ring) divide(x lin, d int64) lin {
 	for i := range divRules {
 		if q, ok := divRules[i].apply(r, x, d); ok {
 			r.fired[divRules[i].id]++
-			return q
+			return r.remember(y, -1, d, q)
 		}
 	}
-	return r.one(r.divAtom(x, d))
+	return r.remember(y, -1, d, r.one(r.divAtom(y, d)))
 }
 
-func (r *Ring) divAtom(x lin, d int64) int32 {
-	id, had := r.atom(atom{kind: atomDiv, y: r.form(x), z: -1, d: d})
+func (r *Ring) divAtom(y int32, d int64) int32 {
+	id, had := r.atom(atom{kind: atomDiv, y: y, z: -1, d: d})
 	if !had {
+		x := r.forms[y].lin
+		in := r.ranged(x).Div(d)
 		a := &r.atoms[id]
-		a.in = r.ranged(x).Div(d)
+		a.in = in
 		if n, res := r.residueOf(x, d); n == d {
 			a = &r.atoms[id]
 			a.exact, a.r = true, res
@@ -77,11 +95,6 @@ func single(in Interval, d int64) (q int64, ok bool) {
 	}
 	q = floorDiv(in.Lo, d)
 	return q, q == floorDiv(in.Hi, d)
-}
-
-func divNaive(r *Ring, x lin, d int64) (lin, bool) {
-	q, ok := single(r.naive(x), d)
-	return konst(q), ok
 }
 
 func divRange(r *Ring, x lin, d int64) (lin, bool) {
@@ -103,20 +116,34 @@ func wholePart(k, d int64) int64 {
 	return q
 }
 
-func divWhole(r *Ring, x lin, d int64) (lin, bool) {
+// divide takes the multiples of d out of x: x = d·whole + rest, the constant of
+// rest in [0, d).
+func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 	c := floorDiv(x.c, d)
-	whole := r.each(x, func(k int64) int64 { return wholePart(k, d) })
-	whole.c = c
-	if len(whole.t) == 0 && c == 0 {
-		return lin{}, false
-	}
-	rest := r.addmul(x, -d, whole)
-	if len(r.facts.sums) > 0 {
-		if q, ok := single(r.ranged(x), d); ok {
-			return konst(q), true
+	n := 0
+	for i := range x.t {
+		if wholePart(x.t[i].k, d) != 0 {
+			n++
 		}
 	}
-	return r.addmul(whole, 1, r.div(rest, d)), true
+	if n == 0 {
+		return konst(c), lin{x.t, x.c - d*c}
+	}
+	w, v := r.alloc(n), r.alloc(len(x.t))
+	i, j := 0, 0
+	for _, t := range x.t {
+		q := wholePart(t.k, d)
+		if q != 0 {
+			w[i] = term{q, t.a}
+			i++
+		}
+		if k := t.k - q*d; k != 0 {
+			v[j] = term{k, t.a}
+			j++
+		}
+	}
+	rest = lin{r.keep(v, j), x.c - d*c}
+	return r.exactly(lin{w, c}), rest
 }
 
 func divSign(r *Ring, x lin, d int64) (lin, bool) {

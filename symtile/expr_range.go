@@ -2,6 +2,28 @@ package symtile
 
 // naive bounds x by the bounds of its atoms alone.
 func (r *Ring) naive(x lin) Interval {
+	lo, hi := x.c, x.c
+	if len(x.t) > 64 || !near(x.c) {
+		return r.naiveFar(x)
+	}
+	for i := range x.t { // at most 64 products below 2⁵⁶: no overflow
+		k, in := x.t[i].k, &r.atoms[x.t[i].a].in
+		switch {
+		case !near(k) || !near(in.Lo) || !near(in.Hi):
+			return r.naiveFar(x)
+		case k > 0:
+			lo, hi = lo+k*in.Lo, hi+k*in.Hi
+		default:
+			lo, hi = lo+k*in.Hi, hi+k*in.Lo
+		}
+	}
+	return Interval{lo, hi}
+}
+
+// near reports whether |x| < 2²⁸, as nearly everything is.
+func near(x int64) bool { return uint64(x+1<<28) < 1<<29 }
+
+func (r *Ring) naiveFar(x lin) Interval {
 	in := Interval{x.c, x.c}
 	for _, t := range x.t {
 		in = in.Add(r.atoms[t.a].in.Scale(t.k))
@@ -23,18 +45,20 @@ func (r *Ring) rangedTo(x lin, depth int) Interval {
 	for i := range r.facts.sums {
 		in = in.Meet(r.byFact(x, &r.facts.sums[i]))
 	}
-	best, inside, rest := satAdd(in.Hi, satNeg(in.Lo)), Interval{}, lin{}
+	best, inside, rest := width(in), Interval{}, lin{}
 	found := false
 	for i := len(x.t) - 1; i >= 0; i-- {
 		if r.atoms[x.t[i].a].kind != atomDiv {
 			continue
 		}
-		var parts [maxParts]modPart
-		for _, p := range r.modParts(x, x.t[i], parts[:0]) {
+		for j := range len(x.t) + 2 {
+			p, ok := r.modPart(x, x.t[i], j)
+			if !ok {
+				continue
+			}
 			y := r.withoutMod(x, x.t[i].a, p)
 			mod := Interval{0, p.m - 1}.Scale(p.k)
-			w := r.naive(y).Add(mod)
-			if n := satAdd(w.Hi, satNeg(w.Lo)); n < best {
+			if n := width(r.naive(y).Add(mod)); n < best {
 				best, inside, rest, found = n, mod, y, true
 			}
 		}
@@ -45,6 +69,8 @@ func (r *Ring) rangedTo(x lin, depth int) Interval {
 	}
 	return in
 }
+
+func width(in Interval) int64 { return satAdd(in.Hi, satNeg(in.Lo)) }
 
 // byFact bounds x as k·l + (x − k·l) for the l of a known sum.
 func (r *Ring) byFact(x lin, f *fact) Interval {
@@ -68,40 +94,49 @@ type modPart struct {
 	m, k int64
 }
 
-const maxParts = 8
+// modPart is the i-th way, 0 ≤ i < len(x.t)+2, of seeing k·(X mod m) in x
+// through the term d: X − m·D with D = ⌊y/dd⌋ and X = ⌊y/e⌋, e·m = dd. The first
+// two take X = y and k from d or from y's first term; the others start from one
+// term of x.
+func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
+	a := &r.atoms[d.a]
+	y, dd := r.forms[a.y].lin, a.d
+	switch i {
+	case 0:
+		return modPart{y, dd, -d.k / dd}, d.k%dd == 0 && x.shares(y)
+	case 1:
+		c := x.coef(y.t[0].a)
+		k := c / y.t[0].k
+		return modPart{y, dd, k}, c != 0 && c == k*y.t[0].k && k != -d.k/dd
+	}
+	t := x.t[i-2]
+	if t.a == d.a {
+		return p, false
+	}
+	if b := &r.atoms[t.a]; b.kind == atomDiv && b.y == a.y && b.d < dd && dd%b.d == 0 {
+		return modPart{r.one(t.a), dd / b.d, t.k}, true
+	}
+	m := -d.k / t.k
+	if m < 2 || m >= dd || d.k%t.k != 0 || dd%m != 0 {
+		return p, false
+	}
+	return modPart{r.div(y, dd/m), m, t.k}, true
+}
 
-// modParts appends the ways of seeing k·(X mod m) in x through the term d: X −
-// m·D with D = ⌊y/dd⌋ and X = ⌊y/e⌋, e·m = dd.
-func (r *Ring) modParts(x lin, d term, out []modPart) []modPart {
-	y, dd := r.forms[r.atoms[d.a].y].lin, r.atoms[d.a].d
-	add := func(p modPart) {
-		if len(out) < cap(out) {
-			out = append(out, p)
+// shares reports whether x and y have an atom in common.
+func (x lin) shares(y lin) bool {
+	s, t := x.t, y.t
+	for len(s) > 0 && len(t) > 0 {
+		switch {
+		case s[0].a < t[0].a:
+			s = s[1:]
+		case s[0].a > t[0].a:
+			t = t[1:]
+		default:
+			return true
 		}
 	}
-	if d.k%dd == 0 {
-		add(modPart{y, dd, -d.k / dd})
-	}
-	if c := x.coef(y.t[0].a); c != 0 && c%y.t[0].k == 0 && -d.k/dd != c/y.t[0].k {
-		add(modPart{y, dd, c / y.t[0].k})
-	}
-	for _, t := range x.t {
-		if t.a == d.a {
-			continue
-		}
-		a := &r.atoms[t.a]
-		if a.kind == atomDiv && a.y == r.atoms[d.a].y && a.d < dd && dd%a.d == 0 {
-			add(modPart{r.one(t.a), dd / a.d, t.k})
-			continue
-		}
-		if d.k%t.k != 0 {
-			continue
-		}
-		if m := -d.k / t.k; m >= 2 && m < dd && dd%m == 0 {
-			add(modPart{r.div(y, dd/m), m, t.k})
-		}
-	}
-	return out
+	return false
 }
 
 // withoutMod is x − k·(X mod m), the atom d being ⌊X/m⌋.

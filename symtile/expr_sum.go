@@ -22,6 +22,15 @@ func (x lin) coef(id int32) int64 {
 
 // mulAdd is a + k·b; an overflow is recorded.
 func (r *Ring) mulAdd(a, k, b int64) int64 {
+	if p := k * b; int64(int32(k)) == k && int64(int32(b)) == b {
+		if s := a + p; (a^s)&(p^s) >= 0 {
+			return s
+		}
+	}
+	return r.mulAddFar(a, k, b)
+}
+
+func (r *Ring) mulAddFar(a, k, b int64) int64 {
 	p, ok1 := mulInt(k, b)
 	s, ok2 := addInt(a, p)
 	if !ok1 || !ok2 {

@@ -47,12 +47,24 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 	}
 	s := selector{r: r, x: r.forms[y].lin}
 	s.cost = r.cost(s.x)
-	s.run()
+	if r.rewritable(s.x) {
+		s.run()
+	}
 	for int(y) >= len(r.choices) {
 		r.choices = append(r.choices, choice{})
 	}
 	r.choices[y] = choice{s.x, s.cost + 1}
 	return s.x, s.cost
+}
+
+// rewritable reports whether x holds anything that can be written otherwise.
+func (r *Ring) rewritable(x lin) bool {
+	for _, t := range x.t {
+		if r.atoms[t.a].kind != atomVar {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Ring) costOf(y int32) int32 {
@@ -179,8 +191,11 @@ func (s *selector) rewriteTerm(t term) {
 
 // foldMod writes k·X − k·m·⌊X/m⌋ as k·(X mod m).
 func (s *selector) foldMod(t term) {
-	var buf [maxParts]modPart
-	for _, p := range s.r.modParts(s.x, t, buf[:0]) {
+	for i := range len(s.x.t) + 2 {
+		p, ok := s.r.modPart(s.x, t, i)
+		if !ok {
+			continue
+		}
 		y := s.r.withoutMod(s.x, t.a, p)
 		id, _ := s.r.atom(atom{kind: atomMod, y: s.r.form(p.x), z: -1, d: p.m})
 		s.offer(s.r.addmul(y, p.k, s.r.one(id)))
@@ -211,6 +226,9 @@ func (s *selector) absorb(t term, k int64) {
 	r := s.r
 	a := r.atoms[t.a]
 	y := r.forms[a.y].lin
+	if !s.absorbs(y, k) {
+		return
+	}
 	num, rest := y, r.addmul(s.x, -t.k, r.one(t.a))
 	if k != t.k {
 		num = r.shift(r.scale(num, -1), a.d-1)
@@ -232,6 +250,16 @@ func (s *selector) absorb(t term, k int64) {
 		id, _ := r.atom(atom{kind: atomRaw, y: r.form(num), z: -1, d: a.d})
 		s.offer(r.addmul(rest, k, r.one(id)))
 	}
+}
+
+// absorbs reports whether absorb has something to move.
+func (s *selector) absorbs(y lin, k int64) bool {
+	for _, u := range y.t {
+		if c := s.x.coef(u.a); c != 0 && c%k == 0 {
+			return true
+		}
+	}
+	return s.x.c != 0 && s.x.c%k == 0
 }
 
 // foldModBy writes k·y − k·f·⌊y/f⌋ as k·(y mod f), seen from the term t that

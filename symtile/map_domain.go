@@ -150,6 +150,9 @@ func (d *domain) constrain(x lin, in Interval) {
 		d.empty = d.empty || !in.Contains(x.c)
 		return
 	}
+	if in.Covers(d.r.naive(x)) {
+		return
+	}
 	x, in = d.primitive(x, in)
 	have := d.r.ranged(x)
 	if in.Covers(have) {
