@@ -46,36 +46,77 @@ func (x Clause) simplify() (out Clause, always bool) {
 	return out, false
 }
 
-// normalize moves the constant of b's expression into its interval and divides
-// by the common factor, the leading coefficient being positive after.
+// normalize moves the constant of b's expression into its interval, but for
+// what belongs to a remainder, and divides by the common factor. The sign is
+// that of the first remainder, or else of the first term.
 func (b Bound) normalize() Bound {
 	r := b.Expr.r
 	x := b.Expr.lin()
 	if len(x.t) == 0 {
 		return b
 	}
-	g := x.content()
-	if r.leading(x).k < 0 {
+	home, sign := r.remainders(x)
+	g := gcd(x.content(), home)
+	if sign < 0 || sign == 0 && x.t[0].k < 0 {
 		g = -g
 	}
-	if g == 1 && x.c == 0 {
+	if g == 1 && x.c == home {
 		return b
 	}
-	in := b.In.AddConst(satNeg(x.c))
+	in := b.In.AddConst(satAdd(home, satNeg(x.c)))
 	if g < 0 {
 		in = in.Neg()
 	}
-	y := r.each(lin{t: x.t}, func(k int64) int64 { return k / g })
+	y := r.each(lin{x.t, home}, func(k int64) int64 { return k / g })
+	y.c = home / g
 	return Bound{r.wrap(y), in.dilate(max(g, -g))}
 }
 
-// leading is the term that decides the sign of x as a bound.
-func (r *Ring) leading(x lin) term { return x.t[0] }
+// remainders finds the k·(y mod m) in x: home is the sum of k times the constant
+// of y, sign that of the first k, 0 without any.
+func (r *Ring) remainders(x lin) (home, sign int64) {
+	for _, t := range x.t {
+		y, _, k := r.remainder(x, t)
+		if k == 0 {
+			continue
+		}
+		home = r.mulAdd(home, k, y.c)
+		if sign == 0 {
+			sign = k
+		}
+	}
+	return home, sign
+}
+
+// remainder finds k·(y mod m) in x through its term t, which has −k·m·⌊y/m⌋ or
+// the first part of −k·f·⌊y/f⌋; q is the quotient, k 0 without any.
+func (r *Ring) remainder(x lin, t term) (y lin, q int32, k int64) {
+	var buf [2 * maxDegree]int32
+	for _, q = range r.factorsOf(t.a, buf[:0]) {
+		a := &r.atoms[q]
+		unit := term{a.d, q}
+		switch {
+		case a.kind == atomQuot && len(r.forms[a.z].t) > 0:
+			f := r.forms[a.z].t[0]
+			unit = term{f.k, r.product(f.a, q)}
+		case a.kind != atomDiv:
+			continue
+		}
+		y = r.forms[r.atoms[q].y].lin
+		k = -t.k / unit.k
+		if unit.a != t.a || t.k%unit.k != 0 || len(y.t) > 0 && x.coef(y.t[0].a) != k*y.t[0].k {
+			continue
+		}
+		return y, q, k
+	}
+	return lin{}, 0, 0
+}
 
 // or adds b to x, merging intervals of the same expression that touch.
 func (x Clause) or(b Bound) Clause {
 	for i, a := range x {
 		if a.Expr == b.Expr && touch(a.In, b.In) {
+			b.Expr.r.fired[ruleClauseMerge]++
 			rest := slices.Delete(slices.Clone(x), i, i+1)
 			return rest.or(Bound{b.Expr, a.In.Join(b.In)})
 		}
@@ -102,6 +143,7 @@ func (c Constraint) mergeUnits() Constraint {
 			out = append(out, x)
 			continue
 		}
+		x[0].Expr.r.fired[ruleClauseMerge]++
 		in := out[i][0].In.Meet(x[0].In)
 		if in.Empty() {
 			return Never()
@@ -129,6 +171,7 @@ func (c Constraint) mergeCongruences() Constraint {
 			continue
 		}
 		_, n, s, _ := out[i].congruence()
+		base.r.fired[ruleClauseRemainders]++
 		l, q, known := chineseRemainder(m, res, n, s)
 		switch {
 		case !known:
@@ -211,7 +254,11 @@ func (c Constraint) resolve() Constraint {
 		}
 		out[i] = slices.DeleteFunc(slices.Clone(x), func(b Bound) bool {
 			in, ok := units[b.Expr]
-			return ok && in.Meet(b.In).Empty()
+			excluded := ok && in.Meet(b.In).Empty()
+			if excluded {
+				b.Expr.r.fired[ruleClauseResolve]++
+			}
+			return excluded
 		})
 	}
 	return out
@@ -225,6 +272,7 @@ func (c Constraint) absorb() Constraint {
 		for j, y := range c {
 			if i != j && y.subsumes(x) && (j < i || !x.subsumes(y)) {
 				implied = true
+				x[0].Expr.r.fired[ruleClauseAbsorb]++
 				break
 			}
 		}

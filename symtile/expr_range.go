@@ -31,46 +31,101 @@ func (r *Ring) naiveFar(x lin) Interval {
 	return in
 }
 
-// rangeDepth limits how many patterns are taken out of one sum.
-const rangeDepth = 4
+// rangeDepth limits how many patterns are taken out of one sum, maxPattern how
+// long a sum may be for patterns to be looked for: the search is cubic.
+const (
+	rangeDepth = 4
+	maxPattern = 32
+)
 
 // ranged bounds x: naive, sharpened by mod patterns and by the facts.
 func (r *Ring) ranged(x lin) Interval { return r.rangedTo(x, rangeDepth) }
 
 func (r *Ring) rangedTo(x lin, depth int) Interval {
 	in := r.naive(x)
-	if depth == 0 || len(x.t) < 2 {
+	if depth <= 0 || len(x.t) > maxPattern || len(x.t) < 2 && (x.c == 0 || !r.hasMin(x)) {
 		return in
 	}
 	for i := range r.facts.sums {
 		in = in.Meet(r.byFact(x, &r.facts.sums[i]))
 	}
-	best, inside, rest := width(in), Interval{}, lin{}
-	found := false
+	s := patternSearch{r: r, x: x, least: width(in)}
 	for i := len(x.t) - 1; i >= 0; i-- {
-		if r.atoms[x.t[i].a].kind != atomDiv {
-			continue
-		}
-		for j := range len(x.t) + 2 {
-			p, ok := r.modPart(x, x.t[i], j)
-			if !ok {
-				continue
-			}
-			y := r.withoutMod(x, x.t[i].a, p)
-			mod := Interval{0, p.m - 1}.Scale(p.k)
-			if n := width(r.naive(y).Add(mod)); n < best {
-				best, inside, rest, found = n, mod, y, true
-			}
+		switch r.atoms[x.t[i].a].kind {
+		case atomDiv:
+			s.mods(x.t[i])
+		case atomQuot, atomMul:
+			s.modBy(x.t[i])
+		case atomMin:
+			in = in.Meet(r.byMin(x, x.t[i], depth-2))
 		}
 	}
-	if found {
+	if s.found {
 		r.fired[ruleRangeMod]++
-		in = in.Meet(r.rangedTo(rest, depth-1).Add(inside))
+		in = in.Meet(r.rangedTo(s.rest, depth-1).Add(s.inside))
 	}
 	return in
 }
 
+func (r *Ring) hasMin(x lin) bool { return len(x.t) == 1 && r.atoms[x.t[0].a].kind == atomMin }
+
 func width(in Interval) int64 { return satAdd(in.Hi, satNeg(in.Lo)) }
+
+// A patternSearch looks for the remainder in x that leaves the narrowest rest:
+// x = rest + something in inside.
+type patternSearch struct {
+	r      *Ring
+	x      lin
+	least  int64
+	inside Interval
+	rest   lin
+	found  bool
+}
+
+func (s *patternSearch) offer(rest lin, inside Interval) {
+	if n := width(s.r.naive(rest).Add(inside)); n < s.least {
+		s.least, s.inside, s.rest, s.found = n, inside, rest, true
+	}
+}
+
+// mods offers the ways of seeing k·(X mod m) through t.
+func (s *patternSearch) mods(t term) {
+	for i := range len(s.x.t) + 2 {
+		if p, ok := s.r.modPart(s.x, t, i); ok {
+			s.offer(s.r.withoutMod(s.x, t.a, p), Interval{0, p.m - 1}.Scale(p.k))
+		}
+	}
+}
+
+// modBy offers k·(y mod f), f symbolic: it is in k·[0, max f − 1], and not over
+// y when y ≥ 0.
+func (s *patternSearch) modBy(t term) {
+	y, q, k := s.r.remainder(s.x, t)
+	if k == 0 || s.r.atoms[q].kind != atomQuot {
+		return
+	}
+	f := s.r.forms[s.r.atoms[q].z].lin
+	inside := Interval{0, satAdd(s.r.naive(f).Hi, -1)}
+	if in := s.r.naive(y); in.Lo >= 0 {
+		inside.Hi = min(inside.Hi, in.Hi)
+	}
+	rest := s.r.addmul(s.x, -k, y)
+	rest = s.r.addmul(rest, k, s.r.mul(f, s.r.one(q)))
+	s.offer(rest, inside.Scale(k))
+}
+
+// byMin bounds x = z + k·min(y, 0) as the least of z and z + k·y, or, k < 0, as
+// the greatest.
+func (r *Ring) byMin(x lin, t term, depth int) Interval {
+	r.fired[ruleRangeMin]++
+	z := r.addmul(x, -t.k, r.one(t.a))
+	y := r.addmul(z, t.k, r.forms[r.atoms[t.a].y].lin)
+	a, b := r.rangedTo(z, depth), r.rangedTo(y, depth)
+	if t.k > 0 {
+		return a.Min(b)
+	}
+	return a.Max(b)
+}
 
 // byFact bounds x as k·l + (x − k·l) for the l of a known sum.
 func (r *Ring) byFact(x lin, f *fact) Interval {

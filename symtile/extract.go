@@ -59,6 +59,9 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 
 // rewritable reports whether x holds anything that can be written otherwise.
 func (r *Ring) rewritable(x lin) bool {
+	if len(x.t) > maxPattern {
+		return false
+	}
 	for _, t := range x.t {
 		if r.atoms[t.a].kind != atomVar {
 			return true

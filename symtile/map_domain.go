@@ -40,6 +40,7 @@ func (d *domain) add(v Variable) int {
 // restart forgets everything but the variables.
 func (d *domain) restart(vars []Variable) {
 	d.vars, d.eqs, d.empty = d.vars[:0], d.eqs[:0], false
+	d.r.ForgetFired()
 	for i := range vars {
 		d.add(vars[i])
 	}
@@ -54,9 +55,11 @@ func (d *domain) begin() {
 		v := &d.vars[i]
 		d.r.atom(atom{kind: atomVar, y: int32(i), z: -1, in: v.in, m: v.m, r: v.r})
 	}
-	for i := range d.eqs { // the eliminated variable's own bounds
+	for i := range d.eqs { // the eliminated variable's own bounds, both ways
 		v := d.eqs[i].v
-		d.constrain(d.value(int(v)), d.vars[v].in)
+		x := d.value(int(v))
+		d.constrain(x, d.vars[v].in)
+		d.narrow(v, d.r.ranged(x))
 	}
 }
 
@@ -96,6 +99,14 @@ func (d *domain) narrow(i int32, in Interval) {
 	d.note(i, v.in != was)
 }
 
+// narrowBySum is narrow by what a sum leaves.
+func (d *domain) narrowBySum(i int32, in Interval) {
+	if !in.Covers(d.vars[i].in) {
+		d.r.fired[ruleDomainSum]++
+		d.narrow(i, in)
+	}
+}
+
 // snap moves the ends of v to values it can take.
 func (v *domainVar) snap() {
 	if v.m > 1 {
@@ -112,10 +123,14 @@ func (d *domain) stride(i int32, m, r int64) {
 	case !known:
 		return
 	case l == 0:
+		d.r.fired[ruleDomainRemainders]++
 		d.empty = true
 		return
 	}
 	news := l != v.m
+	if v.m > 1 && news {
+		d.r.fired[ruleDomainRemainders]++
+	}
 	v.m, v.r = l, q
 	v.snap()
 	d.note(i, news)
@@ -197,14 +212,17 @@ func (d *domain) constrainAtom(id int32, in Interval) bool {
 	switch a.kind {
 	case atomVar:
 		if d.owns(id) {
+			d.r.fired[ruleDomainRange]++
 			d.narrow(id, in)
 		}
 		return d.owns(id)
 	case atomDiv: // ⌊y/d⌋ in [lo, hi] is y in [lo·d, hi·d + d − 1]
+		d.r.fired[ruleDomainDiv]++
 		y := Interval{satMul(in.Lo, a.d), satAdd(satMul(in.Hi, a.d), a.d-1)}
 		d.constrain(d.r.forms[a.y].lin, y)
 		return true
 	case atomMin: // min(y, 0) ≥ lo is y ≥ lo; ≤ hi < 0 is y ≤ hi
+		d.r.fired[ruleDomainMin]++
 		if in.Hi >= 0 {
 			in.Hi = plusInf
 		}
@@ -227,6 +245,7 @@ func (d *domain) constrainMod(x lin, c int64) bool {
 		if len(rest.t) != 0 {
 			continue
 		}
+		d.r.fired[ruleDomainMod]++
 		if !d.congruent(lin{t: y.t}, a.d, floorMod(c-rest.c-y.c, a.d)) {
 			d.remember(x, Interval{c, c}, Interval{c, c})
 		}
@@ -245,6 +264,7 @@ func (d *domain) congruent(sum lin, m, r int64) (kept bool) {
 	for i := range fs.congr {
 		if c := &fs.congr[i]; c.sum.equal(sum) {
 			l, q, known := chineseRemainder(c.m, c.r, m, r)
+			d.r.fired[ruleDomainRemainders]++
 			d.empty = d.empty || known && l == 0
 			if known && l > 0 {
 				c.m, c.r = l, q
@@ -279,6 +299,7 @@ func (d *domain) equate(x lin, c int64) bool {
 		}
 	}
 	d.eqs = append(d.eqs, e)
+	d.r.fired[ruleDomainEquation]++
 	d.changed = true
 	return true
 }
@@ -304,6 +325,7 @@ func (d *domain) dropSlack(x lin, in Interval) (lin, Interval, bool) {
 		low := y.Lo <= have.Lo || floorMod(y.Lo, g) == 0
 		high := y.Hi >= satAdd(have.Hi, g-1) || floorMod(y.Hi+1, g) == 0
 		if low && high {
+			d.r.fired[ruleDomainSlack]++
 			return d.r.each(whole, func(k int64) int64 { return k / g }), y.Div(g), true
 		}
 	}
@@ -331,7 +353,7 @@ func (d *domain) propagate(x lin, in Interval) {
 		if t.k < 0 {
 			left = left.Neg()
 		}
-		d.narrow(t.a, left.dilate(max(t.k, -t.k)))
+		d.narrowBySum(t.a, left.dilate(max(t.k, -t.k)))
 	}
 }
 

@@ -19,6 +19,7 @@ func (m Map) Simplify() Map {
 	if r.scratch == nil {
 		r.scratch = NewRing()
 	}
+	r.scratch.ForgetFired()
 	s := simplification{domain: newDomain(r.scratch), from: r, m: m, atoms: map[int32]int{}}
 	s.enterAll()
 	for _, x := range m.Where {
@@ -27,6 +28,7 @@ func (m Map) Simplify() Map {
 	for s.left = maxPasses; ; s.left-- {
 		s.pass()
 		if s.empty {
+			r.noteFired(s.r)
 			return m.emptied()
 		}
 		if !s.again() {
@@ -160,6 +162,7 @@ func (s *simplification) passClauses() {
 // finish carries the outcome back to the ring of the map.
 func (s *simplification) finish() Map {
 	s.dropImplied()
+	s.from.noteFired(s.r)
 	out := s.m
 	back := make(map[int32]lin, len(s.vars))
 	for i := range s.vars {

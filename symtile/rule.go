@@ -31,6 +31,19 @@ const (
 	ruleMinGCD
 	ruleRangeMod
 	ruleRangeFact
+	ruleRangeMin
+	ruleDomainRange
+	ruleDomainDiv
+	ruleDomainMin
+	ruleDomainMod
+	ruleDomainRemainders
+	ruleDomainEquation
+	ruleDomainSlack
+	ruleDomainSum
+	ruleClauseMerge
+	ruleClauseRemainders
+	ruleClauseResolve
+	ruleClauseAbsorb
 	numRules
 )
 
@@ -52,8 +65,22 @@ var ruleTable = [numRules]Rule{
 	ruleMinRange:   {"min-range", "min(x, 0) = x when x ≤ 0, 0 when x ≥ 0", "Definition."},
 	ruleMinSign:    {"min-sign", "min(−x, 0) = min(x, 0) − x", "Add x to both arguments: min(0, x).\nSo min and max of one pair share an atom."},
 	ruleMinGCD:     {"min-gcd", "min(g·x, 0) = g·min(x, 0) for g > 0", "Scaling by a positive number keeps the order."},
-	ruleRangeMod:   {"range-mod", "k·x − k·m·⌊x/m⌋ is in k·[0, m−1]", "It is k·(x mod m), although x and ⌊x/m⌋ alone are unbounded."},
+	ruleRangeMod:   {"range-mod", "k·x − k·m·⌊x/m⌋ is in k·[0, m−1]", "It is k·(x mod m), although x and ⌊x/m⌋ may be far apart. m may be symbolic."},
 	ruleRangeFact:  {"range-fact", "x is in k·[lo, hi] + range(x − k·l) when l is in [lo, hi]", "Interval arithmetic around a known sum."},
+	ruleRangeMin:   {"range-min", "z + k·min(y, 0) lies between z and z + k·y, at the least of them (k > 0) or the greatest", "It is min(z, z + k·y), or max."},
+
+	ruleDomainRange:      {"domain-range", "k·x + c in [lo, hi] narrows the variable x to [⌈(lo−c)/k⌉, ⌊(hi−c)/k⌋]", "x is an integer."},
+	ruleDomainDiv:        {"domain-div", "⌊y/m⌋ in [lo, hi] iff y in [m·lo, m·hi + m−1]", "Definition of ⌊·⌋, m > 0."},
+	ruleDomainMin:        {"domain-min", "min(y, 0) in [lo, hi] iff y in [lo, hi], for hi ≥ 0: y ≥ lo", "Definition; above 0 the min says nothing."},
+	ruleDomainMod:        {"domain-mod", "y mod m = r iff y ≡ r (mod m)", "Kept as a congruence, which divisions use (div-residue)."},
+	ruleDomainRemainders: {"domain-remainders", "y ≡ r (mod m) and y ≡ s (mod n) iff y ≡ q (mod lcm(m, n)), or never", "Chinese remainders: there is a q iff r ≡ s (mod gcd(m, n))."},
+	ruleDomainEquation:   {"domain-equation", "±x + y = c eliminates the variable x", "Its own range becomes a bound of c − y."},
+	ruleDomainSlack:      {"domain-slack", "lo ≤ g·y + s ≤ hi iff lo/g ≤ y ≤ ⌊hi/g⌋ when 0 ≤ s < g, g | lo, g | hi+1", "A step of y jumps over the borders; s cannot."},
+	ruleDomainSum:        {"domain-sum", "k·x + y in [lo, hi] narrows x by the range of y", "k·x lies in [lo − max y, hi − min y]."},
+	ruleClauseMerge:      {"clause-merge", "x in A and x in B iff x in A∩B; x in A or x in B iff x in A∪B when they touch", "Definition."},
+	ruleClauseRemainders: {"clause-remainders", "as domain-remainders, for the expressions of a constraint", "As domain-remainders."},
+	ruleClauseResolve:    {"clause-resolve", "(a or b) and not a iff b and not a", "An alternative that another clause excludes never holds."},
+	ruleClauseAbsorb:     {"clause-absorb", "(a or b) and a iff a", "A clause that another implies says nothing."},
 }
 
 // Rules lists every rule, in a fixed order.
@@ -69,6 +96,13 @@ func (r *Ring) Fired() []string {
 		}
 	}
 	return names
+}
+
+// noteFired adds the rules that applied in another ring on behalf of r.
+func (r *Ring) noteFired(other *Ring) {
+	for id, n := range other.fired {
+		r.fired[id] += n
+	}
 }
 
 // ForgetFired empties the list that Fired returns.

@@ -10,6 +10,7 @@ func (r *Ring) reader() *Ring {
 		r.reading = NewRing()
 	}
 	r.reading.Reset()
+	r.reading.ForgetFired()
 	return r.reading
 }
 
@@ -46,6 +47,7 @@ func (r *Ring) viewRange(id int32) Interval {
 	if len(x.t) > 1 {
 		to := r.reader()
 		in = in.Meet(to.ranged(r.copyInto(to, x)))
+		r.noteFired(to)
 	}
 	r.forms[id].in, r.forms[id].ranged = in, true
 	return in
