@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -72,13 +73,14 @@ type Record struct {
 
 // A Trial is one plan that was tried: its samples, or why it failed.
 type Trial struct {
-	Plan      string    `json:"plan"`
-	Predicted float64   `json:"predicted"`         // what the cost model said
-	Samples   []float64 `json:"samples,omitempty"` // in the order measured
-	Blocks    []int     `json:"blocks,omitempty"`  // the block each sample was taken in; samples of one block are comparable
-	Features  []byte    `json:"features,omitempty"`
-	Failure   string    `json:"failure,omitempty"` // rejected, wrong, implausible, timeout, error
-	Detail    string    `json:"detail,omitempty"`
+	Plan      string          `json:"plan"`
+	Predicted float64         `json:"predicted"`          // what the cost model said
+	Samples   []float64       `json:"samples,omitempty"`  // in the order measured
+	Blocks    []int           `json:"blocks,omitempty"`   // the block each sample was taken in; samples of one block are comparable
+	Features  json.RawMessage `json:"features,omitempty"` // of the cost model, opaque here
+	Dropped   bool            `json:"dropped,omitempty"`  // lost the race before its end
+	Failure   string          `json:"failure,omitempty"`  // rejected, wrong, implausible, timeout, error
+	Detail    string          `json:"detail,omitempty"`
 }
 
 // A DB is a cache file, by path. It holds nothing open.
