@@ -23,7 +23,12 @@ func (c Constraint) Simplify() Constraint {
 func (c Constraint) simplifyOnce() Constraint {
 	var out Constraint
 	for _, x := range c {
-		if y, always := x.simplify(); !always {
+		y, always := x.simplify()
+		switch {
+		case always:
+		case len(y) == 0:
+			return Never()
+		default:
 			out = append(out, y)
 		}
 	}

@@ -65,9 +65,9 @@ func (m Map) relation() (map[string]map[string]bool, error) {
 	}
 	n, scratch := len(m.Dims), make([]int64, max(code.ScratchLen(), check.ScratchLen()))
 	res := make([]int64, len(m.Results))
-	m.walk(func(v []int64) {
+	m.walk(func(v []int64) bool {
 		if !check.Holds(v, scratch) {
-			return
+			return true
 		}
 		code.Eval(v, res, scratch)
 		key := encodePoint(v[:n], v[n+len(m.Ranges):])
@@ -75,12 +75,14 @@ func (m Map) relation() (map[string]map[string]bool, error) {
 			out[key] = map[string]bool{}
 		}
 		out[key][encodePoint(res)] = true
+		return true
 	})
 	return out, nil
 }
 
-// walk calls f for every point of the box of m, the last variable fastest.
-func (m Map) walk(f func(v []int64)) {
+// walk calls f for every point of the box of m, the last variable fastest, as
+// long as f returns true.
+func (m Map) walk(f func(v []int64) bool) {
 	vars := m.Vars()
 	v := make([]int64, len(vars))
 	in := make([]Interval, len(vars))
@@ -89,7 +91,9 @@ func (m Map) walk(f func(v []int64)) {
 		v[i] = in[i].Lo
 	}
 	for {
-		f(v)
+		if !f(v) {
+			return
+		}
 		i := len(v) - 1
 		for ; i >= 0 && v[i] == in[i].Hi; i-- {
 			v[i] = in[i].Lo

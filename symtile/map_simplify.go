@@ -12,10 +12,27 @@ const maxPasses = 16
 // that follow dropped, results simplified for points of the domain. A domain
 // proved empty gives State Empty. Arity is kept; DropUnused changes it.
 func (m Map) Simplify() Map {
-	r := m.ring()
-	if m.State != Known || r == nil {
+	if m.State != Known || m.ring() == nil {
 		return m
 	}
+	for range maxPasses {
+		out := m.simplifyOnce()
+		if out.State != Known || out.same(m) {
+			return out
+		}
+		m = out
+	}
+	return m
+}
+
+// same reports whether m and o are written the same.
+func (m Map) same(o Map) bool {
+	return slices.Equal(m.Results, o.Results) && slices.Equal(m.Vars(), o.Vars()) &&
+		slices.EqualFunc(m.Where, o.Where, func(x, y Clause) bool { return slices.Equal(x, y) })
+}
+
+func (m Map) simplifyOnce() Map {
+	r := m.ring()
 	if r.scratch == nil {
 		r.scratch = NewRing()
 	}

@@ -12,18 +12,6 @@ const (
 // String names v.
 func (v Verdict) String() string { return [...]string{"unknown", "yes", "no"}[v] }
 
-// Satisfiable decides whether some values of c's variables satisfy c.
-func (c Constraint) Satisfiable() Verdict {
-	c = c.Simplify()
-	switch {
-	case c.False():
-		return No
-	case c.True():
-		return Yes
-	}
-	return c.search(exactWork)
-}
-
 // Implies decides whether every point that satisfies c satisfies d: for each
 // clause of d, c and its negation have no common point.
 func (c Constraint) Implies(d Constraint) Verdict {
@@ -55,26 +43,4 @@ func (x Clause) negation() (c Constraint) {
 		c = append(c, out)
 	}
 	return c
-}
-
-// exactWork bounds how many points and combinations a decision may look at.
-const exactWork = 1 << 16
-
-// search walks the box of c's variables when it is small.
-func (c Constraint) search(work int64) Verdict {
-	m := Map{Dims: c.Vars(), Where: c}
-	if m.checkBox(work) != nil {
-		return Unknown
-	}
-	check, err := CompileConstraint(m.Dims, c)
-	if err != nil {
-		return Unknown
-	}
-	scratch, found := make([]int64, check.ScratchLen()), No
-	m.walk(func(v []int64) {
-		if found == No && check.Holds(v, scratch) {
-			found = Yes
-		}
-	})
-	return found
 }
