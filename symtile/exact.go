@@ -10,12 +10,20 @@ import "slices"
 // shadow "yes"; between the two, and past the work limit, it is unknown.
 // (W. Pugh, The Omega test, 1991.)
 
-// Limits of one decision.
+// An effort limits one decision.
+type effort struct {
+	points int64 // of a box that are simply tried
+	cases  int   // leaves of the case split
+}
+
+var (
+	fullEffort  = effort{1 << 14, 64} // when a caller asks
+	smallEffort = effort{256, 4}      // on the way of a simplification
+)
+
 const (
-	exactPoints = 1 << 14 // points of a box that are simply tried
-	exactCases  = 64      // leaves of the case split
-	exactRows   = 160     // inequalities at one time
-	exactVars   = 24      // variables, quotients included
+	exactRows = 160 // inequalities at one time
+	exactVars = 24  // variables, quotients included
 )
 
 // A row is Σ k·x + c ≥ 0 over numbered variables, k dense.
@@ -37,19 +45,20 @@ type system struct {
 
 // Satisfiable decides whether some values of c's variables, in their ranges,
 // satisfy c.
-func (c Constraint) Satisfiable() Verdict {
-	c = c.Simplify()
+func (c Constraint) Satisfiable() Verdict { return c.Simplify().satisfiable(fullEffort) }
+
+func (c Constraint) satisfiable(e effort) Verdict {
 	switch {
 	case c.False():
 		return No
 	case c.True():
 		return Yes
 	}
-	if v := c.enumerate(exactPoints); v != Unknown {
+	cases := e.cases
+	if v := c.split(nil, &cases); v != Unknown {
 		return v
 	}
-	cases := exactCases
-	return c.split(nil, &cases)
+	return c.enumerate(e.points)
 }
 
 // enumerate walks the box of c's variables when it is small.

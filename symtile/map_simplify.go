@@ -195,7 +195,10 @@ func (s *simplification) finish() Map {
 		out.Results[i] = take(x)
 	}
 	out.Where = s.where(take).Simplify()
-	if out.Where.False() {
+	if len(out.Where) > 0 {
+		out.Where = out.Where.withoutImplied()
+	}
+	if out.Where.contradicts() {
 		return s.m.emptied()
 	}
 	return out

@@ -1,5 +1,7 @@
 package symtile
 
+import "slices"
+
 // A Verdict is an answer that may be missing.
 type Verdict uint8
 
@@ -26,6 +28,27 @@ func (c Constraint) Implies(d Constraint) Verdict {
 	}
 	return out
 }
+
+// contradicts and implies are the answers of a small effort.
+func (c Constraint) contradicts() bool { return c.satisfiable(smallEffort) == No }
+
+func (c Constraint) implies(x Clause) bool {
+	return And(c, x.negation()).Simplify().satisfiable(smallEffort) == No
+}
+
+// withoutImplied drops clauses that the others imply, the last first.
+func (c Constraint) withoutImplied() Constraint {
+	for i := len(c) - 1; i >= 0 && len(c) > 1 && len(c) <= maxImplied; i-- {
+		others := slices.Delete(slices.Clone(c), i, i+1)
+		if others.implies(c[i]) {
+			c = others
+		}
+	}
+	return c
+}
+
+// maxImplied is how many clauses are compared with each other.
+const maxImplied = 6
 
 // negation is ¬(b₁ ∨ b₂ …): each bound is missed, below or above.
 func (x Clause) negation() (c Constraint) {
