@@ -219,7 +219,7 @@ func (c *Chain) Extract() (ops int) {
 // Texts writes the results.
 func (c *Chain) Texts() []string {
 	r := c.domain.r
-	r.vars = slices.Clip(c.vars)
+	r.vars = append(r.vars[:0], c.vars...)
 	out := make([]string, len(c.results))
 	for i, x := range c.results {
 		w := writer{r: r, plain: true}

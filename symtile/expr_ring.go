@@ -25,8 +25,7 @@ type Ring struct {
 	vars  []Variable
 	memos []memo
 
-	formTab, atomTab, memoTab table
-	varIDs                    map[Variable]int32
+	formTab, atomTab, memoTab, varTab table
 
 	facts   facts
 	choices []choice // by form
@@ -84,9 +83,7 @@ type memo struct {
 
 // NewRing returns an empty ring.
 func NewRing() *Ring {
-	r := &Ring{varIDs: map[Variable]int32{}}
-	r.formTab, r.atomTab, r.memoTab = newTable(), newTable(), newTable()
-	return r
+	return &Ring{formTab: newTable(), atomTab: newTable(), memoTab: newTable(), varTab: newTable()}
 }
 
 // Reset forgets every expression, and Err, but keeps the memory. Expressions
@@ -98,8 +95,8 @@ func (r *Ring) Reset() {
 	r.formTab.reset()
 	r.atomTab.reset()
 	r.memoTab.reset()
-	if len(r.varIDs) > 0 {
-		clear(r.varIDs)
+	if r.varTab.n > 0 {
+		r.varTab.reset()
 	}
 	r.vars, r.origins = r.vars[:0], nil
 	r.facts.reset()
@@ -230,7 +227,38 @@ func (r *Ring) atom(a atom) (id int32, had bool) {
 	return int32(len(r.atoms) - 1), false
 }
 
-const memoKind atomKind = 9
+func (v *Variable) hash() uint64 {
+	h := uint64(v.Role)
+	for i := range len(v.Name) {
+		h = (h ^ uint64(v.Name[i])) * mix1
+	}
+	h = (h ^ uint64(v.Lo)) * mix2
+	h = (h ^ uint64(v.Hi) ^ h>>29) * mix1
+	return h ^ h>>32
+}
+
+// varID numbers v.
+func (r *Ring) varID(v Variable) int32 {
+	h := v.hash()
+	for i := r.varTab.first(h); ; i = r.varTab.next(i) {
+		id := r.varTab.at(i)
+		if id < 0 {
+			break
+		}
+		if r.vars[id] == v {
+			return id
+		}
+	}
+	r.vars = append(r.vars, v)
+	if r.varTab.put(h, int32(len(r.vars)-1)) {
+		for i := range r.vars {
+			r.varTab.put(r.vars[i].hash(), int32(i))
+		}
+	}
+	return int32(len(r.vars) - 1)
+}
+
+const memoKind atomKind = 255
 
 // recall finds a quotient computed before.
 func (r *Ring) recall(y, z int32, d int64) (lin, bool) {
