@@ -11,7 +11,12 @@ import (
 func (m Map) DropUnused() (Map, []Expr) { return m.drop(m.Vars()) }
 
 // DropUnusedRanges is DropUnused for ranges and run-time variables only.
-func (m Map) DropUnusedRanges() (Map, []Expr) { return m.drop(slices.Concat(m.Ranges, m.Runtime)) }
+func (m Map) DropUnusedRanges() (Map, []Expr) {
+	dims := m.Dims // a dimension with one value is a constant, and may equal a range that is one
+	m, removed := m.drop(slices.Concat(m.Ranges, m.Runtime))
+	m.Dims = dims
+	return m, removed
+}
 
 func (m Map) drop(candidates []Expr) (Map, []Expr) {
 	if m.State != Known {
