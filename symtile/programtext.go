@@ -58,7 +58,11 @@ func (p *Program) Trips(l *Loop) int64 {
 func (p *Program) String() string {
 	var b strings.Builder
 	for _, d := range p.Space.Dims {
-		fmt.Fprintf(&b, "%s: %s, extent %d, size %s, tiles %s, from %s\n", d.Name, d.Kind, d.Extent, d.Size, d.Tiles, d.From.Name)
+		fmt.Fprintf(&b, "%s: %s, extent %d, size %s", d.Name, d.Kind, d.Extent, d.Size)
+		if tiles, ok := d.Tiles.Value(); ok {
+			fmt.Fprintf(&b, ", tiles %d", tiles)
+		}
+		fmt.Fprintf(&b, ", from %s\n", d.From.Name)
 	}
 	if len(p.Space.Where) > 0 {
 		fmt.Fprintf(&b, "where %s\n", p.Space.Where)

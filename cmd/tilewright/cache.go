@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/tilewright/tilewright/cache"
+)
+
+var cacheCommand = command{
+	name: "cache", args: "ls|show|verify|merge|export|import|publish|rm …", short: "what is known",
+	long: `  cache ls                  one line a winner
+  cache show ID             everything about one; ID is a fusion name or the start of a fingerprint
+  cache verify              checks every record
+  cache merge OTHER.db      takes over what OTHER knows better; nothing is lost
+  cache export [FILE]       JSON lines, the same records give the same bytes
+  cache import [FILE]       reads an export
+  cache publish FILE        writes an immutable snapshot for lookups in a hot path
+  cache rm ID               forgets one`,
+	run: runCache,
+}
+
+// A cacheCall is one cache subcommand under way.
+type cacheCall struct {
+	*call
+	db   *cache.DB
+	args []string
+}
+
+// cacheVerbs are the subcommands and how many arguments they take at most.
+func cacheVerbs() map[string]struct {
+	least, most int
+	run         func(*cacheCall) error
+} {
+	return map[string]struct {
+		least, most int
+		run         func(*cacheCall) error
+	}{
+		"ls": {0, 0, (*cacheCall).ls}, "show": {1, 1, (*cacheCall).show}, "verify": {0, 0, (*cacheCall).verify},
+		"merge": {1, 1, (*cacheCall).merge}, "export": {0, 1, (*cacheCall).export}, "import": {0, 1, (*cacheCall).load},
+		"publish": {1, 1, (*cacheCall).publish}, "rm": {1, 1, (*cacheCall).rm},
+	}
+}
+
+func runCache(c *call) error {
+	c.jsonFlag()
+	db := c.dbFlag()
+	args, err := c.parse(1, -1)
+	if err != nil {
+		return err
+	}
+	verb, ok := cacheVerbs()[args[0]]
+	switch n := len(args) - 1; {
+	case !ok:
+		return usagef("there is no cache %s; there are ls, show, verify, merge, export, import, publish, rm", args[0])
+	case n < verb.least:
+		return usagef("cache %s needs an argument", args[0])
+	case n > verb.most:
+		return usagef("unexpected argument %q", args[1+verb.most])
+	}
+	return verb.run(&cacheCall{c, cache.Open(*db), args[1:]})
+}
+
+// cacheRowJSON is one line of cache ls -json.
+type cacheRowJSON struct {
+	Fingerprint string     `json:"fingerprint"`
+	Name        string     `json:"name"`
+	Device      string     `json:"device"`
+	Codegen     string     `json:"codegen"`
+	Plan        string     `json:"plan"`
+	Seconds     float64    `json:"seconds"`
+	Speedup     [3]float64 `json:"speedup"`
+	When        string     `json:"when"`
+}
+
+func (c *cacheCall) ls() error {
+	rows := []cacheRowJSON{}
+	for r, err := range c.db.All() {
+		if err != nil {
+			return err
+		}
+		rows = append(rows, cacheRowJSON{hex.EncodeToString(r.Fusion[:]), r.Name, r.Device, r.Codegen, r.Plan, r.Seconds, r.Speedup, r.When.Format("2006-01-02 15:04")})
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"records": rows})
+	}
+	t := c.table()
+	fmt.Fprintln(t, "fingerprint\tfusion\tplan\ttime\tvs default\tdevice\twhen")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\n", r.Fingerprint[:12], r.Name, r.Plan, seconds(r.Seconds), r.Speedup[0], r.Device, r.When)
+	}
+	return t.Flush()
+}
+
+// find returns the records that ID names.
+func (c *cacheCall) find(id string) ([]cache.Record, error) {
+	var all []cache.Record
+	for r, err := range c.db.All() {
+		if err != nil {
+			return nil, err
+		}
+		if r.Name == id || len(id) >= 4 && strings.HasPrefix(hex.EncodeToString(r.Fusion[:]), strings.ToLower(id)) {
+			all = append(all, r)
+		}
+	}
+	if all == nil {
+		return nil, fmt.Errorf("%s knows no fusion %q; `tilewright cache ls` lists them", c.db.Path(), id)
+	}
+	return all, nil
+}
+
+func (c *cacheCall) show() error {
+	all, err := c.find(c.args[0])
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"records": all})
+	}
+	for _, r := range all {
+		c.showRecord(r)
+	}
+	return nil
+}
+
+func (c *cacheCall) showRecord(r cache.Record) {
+	fmt.Fprintf(c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n", r.Name, r.Fusion, r.Device, r.Backend, r.Codegen, r.When.Format("2006-01-02 15:04 MST"), r.By)
+	fmt.Fprintf(c.out, "winner   %s  %s\ndefault  %s  %s\n", r.Plan, seconds(r.Seconds), r.Default, seconds(r.DefaultSeconds))
+	fmt.Fprintf(c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret at most %.1f %% of the best tried, %d tied\n\n", r.Speedup[0], r.Speedup[1], upper(r.Speedup[2]), 100*r.Regret, len(r.Ties))
+	t := c.table()
+	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\t")
+	for _, x := range r.Trials {
+		switch {
+		case x.Failure != "":
+			fmt.Fprintf(t, "%s\t%s\t-\t0\t%s: %s\n", x.Plan, seconds(x.Predicted), x.Failure, firstLine(x.Detail))
+		case x.Dropped:
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\tdropped\n", x.Plan, seconds(x.Predicted), seconds(medianOf(x.Samples)), len(x.Samples))
+		default:
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t\n", x.Plan, seconds(x.Predicted), seconds(medianOf(x.Samples)), len(x.Samples))
+		}
+	}
+	t.Flush()
+	fmt.Fprintf(c.out, "\n%s\n", r.Canonical)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+func (c *cacheCall) verify() error {
+	n, err := c.db.Verify()
+	if err != nil {
+		return fmt.Errorf("of %d records: %w", n, err)
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"records": n, "ok": true})
+	}
+	fmt.Fprintf(c.out, "%d records, all sound\n", n)
+	return nil
+}
+
+func (c *cacheCall) merge() error {
+	if _, err := os.Stat(c.args[0]); err != nil {
+		return err
+	}
+	kept, total, err := c.db.Merge(cache.Open(c.args[0]))
+	return c.took(kept, total, err)
+}
+
+func (c *cacheCall) took(kept, total int, err error) error {
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"records": total, "kept": kept})
+	}
+	fmt.Fprintf(c.out, "%d records read, %d of them are now the ones kept\n", total, kept)
+	return nil
+}
+
+func (c *cacheCall) export() error {
+	if len(c.args) == 0 {
+		_, err := c.db.Export(c.out)
+		return err
+	}
+	n := 0
+	err := writeFile(c.args[0], func(w *bufio.Writer) (err error) { n, err = c.db.Export(w); return err })
+	if err == nil {
+		fmt.Fprintf(c.err, "%d records written to %s\n", n, c.args[0])
+	}
+	return err
+}
+
+func (c *cacheCall) load() error {
+	in := c.in
+	if len(c.args) > 0 {
+		f, err := os.Open(c.args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	kept, total, err := c.db.Import(in)
+	return c.took(kept, total, err)
+}
+
+func (c *cacheCall) publish() error {
+	n, err := c.db.Publish(c.args[0])
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"records": n, "snapshot": c.args[0]})
+	}
+	fmt.Fprintf(c.out, "%d records in %s\n", n, c.args[0])
+	return nil
+}
+
+func (c *cacheCall) rm() error {
+	all, err := c.find(c.args[0])
+	if err != nil {
+		return err
+	}
+	if len(all) > 1 {
+		return fmt.Errorf("%q names %d records; give more of the fingerprint", c.args[0], len(all))
+	}
+	if _, err := c.db.Delete(all[0].Key); err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"removed": hex.EncodeToString(all[0].Fusion[:])})
+	}
+	fmt.Fprintf(c.out, "removed %s\n", all[0].Name)
+	return nil
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu"
+)
+
+// A driver is a way to get a backend, or the reason there is none.
+type driver struct {
+	name   string
+	about  string
+	open   func() (kernels.Backend, error)
+	absent string // why open is nil
+}
+
+// drivers lists the backends this build knows of.
+func drivers() []driver {
+	return []driver{
+		{name: "cpu", about: "tile programs on this machine's cores, pure Go",
+			open: func() (kernels.Backend, error) { return cpu.New(), nil }},
+		{name: "cuda", about: "NVIDIA GPUs", absent: "this build has no GPU backend"},
+	}
+}
+
+const deviceUsage = "the `device` to tune for; `tilewright devices` lists them"
+
+func (c *call) deviceFlag() *string { return c.String("device", "cpu", deviceUsage) }
+
+// backend opens a device by name.
+func backend(name string) (kernels.Backend, error) {
+	var names []string
+	for _, d := range drivers() {
+		if d.name == name && d.open != nil {
+			return d.open()
+		}
+		if d.name == name {
+			return nil, fmt.Errorf("device %s: %s", name, d.absent)
+		}
+		names = append(names, d.name)
+	}
+	return nil, usagef("no device %q; there are %s", name, strings.Join(names, ", "))
+}
+
+var devicesCommand = command{
+	name: "devices", short: "what each backend sees, and why one is missing",
+	long: "Lists every backend of this build: the device it drives with its lanes, peak rate and memory\nlevels, as measured or reported, or the reason it is not there.",
+	run:  runDevices,
+}
+
+type deviceJSON struct {
+	Name     string            `json:"name"` // "cpu": what -device takes
+	About    string            `json:"about"`
+	Device   string            `json:"device,omitempty"` // stable identity, part of the cache key
+	Revision string            `json:"revision,omitempty"`
+	Safe     map[string]string `json:"safe,omitempty"`
+	Lanes    int               `json:"lanes,omitempty"`
+	FLOPS    float64           `json:"flops,omitempty"` // flop/s
+	Levels   []levelJSON       `json:"levels,omitempty"`
+	Missing  string            `json:"missing,omitempty"`
+}
+
+type levelJSON struct {
+	Name      string  `json:"name"`
+	Bytes     int64   `json:"bytes"` // 0: unbounded
+	Shared    bool    `json:"shared"`
+	Bandwidth float64 `json:"bandwidth"` // bytes/s, all lanes
+}
+
+func runDevices(c *call) error {
+	c.jsonFlag()
+	if _, err := c.parse(0, 0); err != nil {
+		return err
+	}
+	var all []deviceJSON
+	for _, d := range drivers() {
+		all = append(all, d.describe())
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"devices": all})
+	}
+	for _, d := range all {
+		d.print(c)
+	}
+	return nil
+}
+
+func (d driver) describe() deviceJSON {
+	j := deviceJSON{Name: d.name, About: d.about, Missing: d.absent}
+	if d.open == nil {
+		return j
+	}
+	b, err := d.open()
+	if err != nil {
+		j.Missing = err.Error()
+		return j
+	}
+	dev := b.Device()
+	j.Device, j.Revision, j.Safe, j.Lanes, j.FLOPS = dev.Name, dev.Revision, dev.Safe, dev.Lanes, dev.FLOPS
+	for _, l := range dev.Levels {
+		j.Levels = append(j.Levels, levelJSON{l.Name, l.Bytes, l.Shared, l.Bandwidth})
+	}
+	return j
+}
+
+func (d deviceJSON) print(c *call) {
+	fmt.Fprintf(c.out, "%s: %s\n", d.Name, d.About)
+	if d.Missing != "" {
+		fmt.Fprintf(c.out, "  not available: %s\n", d.Missing)
+		return
+	}
+	fmt.Fprintf(c.out, "  %s, %d lanes, %.1f Gflop/s f32, code generation %s\n", d.Device, d.Lanes, d.FLOPS/1e9, d.Revision)
+	for _, key := range slices.Sorted(maps.Keys(d.Safe)) {
+		fmt.Fprintf(c.out, "  %s %s\n", key, d.Safe[key])
+	}
+	t := c.table()
+	for _, l := range d.Levels {
+		fmt.Fprintf(t, "  %s\t%s\t%.1f GB/s\n", l.Name, l.capacity(), l.Bandwidth/1e9)
+	}
+	t.Flush()
+}
+
+func (l levelJSON) capacity() string {
+	switch {
+	case l.Bytes == 0:
+		return "unbounded"
+	case l.Shared:
+		return byteSize(l.Bytes) + " shared"
+	}
+	return byteSize(l.Bytes) + " a lane"
+}
+
+func byteSize(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.4g GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.4g MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.4g KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d B", n)
+}

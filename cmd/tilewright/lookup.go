@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/tuner"
+)
+
+var lookupCommand = command{
+	name: "lookup", args: "FILE", short: "the compiler's question: which plan? exit 0 known, 3 not",
+	long: `Prints the winner of a fusion on this machine's device, or exits with status 3 when none is stored.
+Nothing is compiled, run or written. A winner measured under another driver or Go version is still an
+answer; "safe" then says what differs.`,
+	run: runLookup,
+}
+
+// lookupJSON is the result of lookup -json.
+type lookupJSON struct {
+	Found   bool       `json:"found"`
+	Fusion  string     `json:"fusion"`
+	Print   string     `json:"fingerprint"`
+	Device  string     `json:"device"`
+	Plan    string     `json:"plan,omitempty"`
+	Seconds float64    `json:"seconds,omitempty"` // median of the winner
+	Default string     `json:"default,omitempty"`
+	Speedup [3]float64 `json:"speedup"` // over the default: median, low, high (0: unknown)
+	Regret  float64    `json:"regret"`  // upper bound against the best tried, at 95 %
+	Ties    []string   `json:"ties,omitempty"`
+	Checked bool       `json:"checked"`
+	Safe    []string   `json:"safe,omitempty"` // differences of the safe context
+}
+
+func (c *call) dbFlag() *string { return c.String("db", "tilewright.db", "the cache `file`") }
+
+func runLookup(c *call) error {
+	c.jsonFlag()
+	db, device := c.dbFlag(), c.deviceFlag()
+	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
+	args, err := c.parse(1, 1)
+	if err != nil {
+		return err
+	}
+	fusion, err := c.readFusion(args[0], *name)
+	if err != nil {
+		return err
+	}
+	b, err := backend(*device)
+	if err != nil {
+		return err
+	}
+	t := &tuner.Tuner{Backend: b, Cache: cache.Open(*db)}
+	r, found, err := t.Lookup(fusion)
+	if err != nil {
+		return err
+	}
+	j := lookupJSON{Found: found, Fusion: fusion.Name, Print: fmt.Sprintf("%x", fusion.Fingerprint()), Device: b.Device().Name}
+	if found {
+		j.Plan, j.Seconds, j.Default, j.Speedup = r.Record.Plan, r.Record.Seconds, r.Record.Default, r.Record.Speedup
+		j.Regret, j.Ties, j.Checked, j.Safe = r.Record.Regret, r.Record.Ties, r.Record.Checked, r.SafeGap
+	}
+	if err := j.print(c); err != nil || found {
+		return err
+	}
+	return errMiss
+}
+
+func (j lookupJSON) print(c *call) error {
+	if c.json {
+		return c.printJSON(j)
+	}
+	if !j.Found {
+		fmt.Fprintf(c.err, "%s: nothing is known on %s\n", j.Fusion, j.Device)
+		return nil
+	}
+	fmt.Fprintf(c.out, "%s\n", j.Plan)
+	for _, s := range j.Safe {
+		fmt.Fprintf(c.err, "note: %s\n", s)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cost"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/tuner"
+)
+
+var rankCommand = command{
+	name: "rank", args: "FILE", short: "the cost model's order, with the terms that make it",
+	long: `Ranks every plan of a fusion by the cost model and prints the first ones with the terms each prediction
+is the sum of. The model is the device's roofline with a correction fitted to the samples in -db, when
+there are enough. Nothing is measured but the device's rates.`,
+	run: runRank,
+}
+
+// rankJSON is the result of rank -json.
+type rankJSON struct {
+	Fusion string       `json:"fusion"`
+	Device string       `json:"device"`
+	Legal  int          `json:"legal"`
+	Plans  []rankedJSON `json:"plans"` // cheapest first
+}
+
+type rankedJSON struct {
+	Plan     string        `json:"plan"`
+	Seconds  float64       `json:"seconds"`
+	Terms    []cost.Term   `json:"terms"` // seconds; they add up
+	Features cost.Features `json:"features"`
+}
+
+func runRank(c *call) error {
+	c.jsonFlag()
+	db, device := c.dbFlag(), c.deviceFlag()
+	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
+	top := c.Int("top", 10, "print this many `plans`")
+	args, err := c.parse(1, 1)
+	if err != nil {
+		return err
+	}
+	fusion, err := c.readFusion(args[0], *name)
+	if err != nil {
+		return err
+	}
+	b, err := backend(*device)
+	if err != nil {
+		return err
+	}
+	p, err := symtile.Analyze(fusion)
+	if err != nil {
+		return err
+	}
+	model, err := tuner.FitStored(cache.Open(*db), b.Device())
+	if err != nil {
+		return err
+	}
+	plans := slices.Collect(b.Plans(p))
+	ranked, err := model.Rank(p, plans)
+	if err != nil {
+		return err
+	}
+	j := rankJSON{Fusion: fusion.Name, Device: b.Device().Name, Legal: len(plans)}
+	for _, r := range ranked[:min(max(*top, 0), len(ranked))] {
+		j.Plans = append(j.Plans, rankedJSON{r.Plan.String(), r.Seconds, r.Terms, r.Features})
+	}
+	if c.json {
+		return c.printJSON(j)
+	}
+	return j.print(c, b.Device())
+}
+
+func (j rankJSON) print(c *call, d kernels.Device) error {
+	fmt.Fprintf(c.out, "%s on %s: %d plans\n\n", j.Fusion, d.Name, j.Legal)
+	t := c.table()
+	fmt.Fprint(t, "predicted\tplan")
+	if len(j.Plans) > 0 {
+		for _, term := range j.Plans[0].Terms {
+			fmt.Fprintf(t, "\t%s", term.Name)
+		}
+	}
+	fmt.Fprintln(t)
+	for _, p := range j.Plans {
+		fmt.Fprintf(t, "%s\t%s", seconds(p.Seconds), p.Plan)
+		for _, term := range p.Terms {
+			fmt.Fprintf(t, "\t%s", signed(term.Seconds))
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+// signed is seconds for terms that may take time away.
+func signed(s float64) string {
+	if s < 0 {
+		return "-" + seconds(-s)
+	}
+	return seconds(s)
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/tuner/report"
+)
+
+var reportCommand = command{
+	name: "report", short: "self-contained HTML page from the cache",
+	long: "Writes one HTML page about every winner in -db on one device: what was chosen and why, against what,\nhow sure that is, and what failed. The page needs nothing from outside.",
+	run:  runReport,
+}
+
+func runReport(c *call) error {
+	c.jsonFlag()
+	db, device := c.dbFlag(), c.deviceFlag()
+	out := c.String("o", "report.html", "write to `file`")
+	if _, err := c.parse(0, 0); err != nil {
+		return err
+	}
+	b, err := backend(*device)
+	if err != nil {
+		return err
+	}
+	p := report.Page{Device: b.Device()}
+	for r, err := range cache.Open(*db).All() {
+		if err != nil {
+			return err
+		}
+		if r.Device == p.Device.Name && r.Backend == p.Device.Backend {
+			p.Records = append(p.Records, r)
+		}
+	}
+	if len(p.Records) == 0 {
+		return fmt.Errorf("%s has no winners for %s; `tilewright tune` makes some", *db, p.Device.Name)
+	}
+	slices.SortStableFunc(p.Records, func(a, b cache.Record) int { return strings.Compare(a.Name, b.Name) })
+	if err := writeFile(*out, func(w *bufio.Writer) error { return report.HTML(w, p) }); err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"report": *out, "fusions": len(p.Records)})
+	}
+	fmt.Fprintf(c.out, "%s: %d fusions\n", *out, len(p.Records))
+	return nil
+}
+
+// medianOf is the middle of a sample, 0 when it is empty.
+func medianOf(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(v))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+var runCommand = command{
+	name: "run", args: "FILE", short: "execute one plan; NumPy files in and out",
+	long: `Compiles and runs one plan of a fusion and checks the result against the reference interpreter.
+
+  tilewright run softmax.hlo -tiling 8,512,512,512 -args x.npy -out y.npy
+
+-args takes one .npy file per parameter, in order, separated by commas; without it inputs are made
+from -seed. -out takes one per output. bf16 arrays travel as uint16 and f8 ones as uint8, the bits,
+since NumPy has no such types. Without -tiling or -plan the default plan runs.`,
+	run: runRun,
+}
+
+// runFlags are the flags of run.
+type runFlags struct {
+	device, fusion, tiling, plan, args, out *string
+	seed                                    *int64
+	repeat                                  *int
+	source                                  *bool
+}
+
+// runJSON is the result of run -json; times are seconds.
+type runJSON struct {
+	Fusion  string    `json:"fusion"`
+	Device  string    `json:"device"`
+	Plan    string    `json:"plan"`
+	Times   []float64 `json:"times"`   // one a run
+	Checked bool      `json:"checked"` // agrees with the reference
+	Allowed float64   `json:"allowed"` // relative difference that counts as agreeing; 0 means every bit
+	Outputs []string  `json:"outputs,omitempty"`
+	Notes   []string  `json:"notes,omitempty"`
+	Source  string    `json:"source,omitempty"`
+}
+
+func runRun(c *call) error {
+	c.jsonFlag()
+	f := runFlags{
+		device: c.deviceFlag(),
+		fusion: c.String("fusion", "", "run the fusion of this `name`, when FILE has several"),
+		tiling: c.String("tiling", "", "tile `sizes`, e.g. 64,32,16"),
+		plan:   c.String("plan", "", "a whole `plan`, e.g. \"64,32,16 threads=2\""),
+		args:   c.String("args", "", "input `files`, e.g. a.npy,b.npy"),
+		out:    c.String("out", "", "output `files`"),
+		seed:   c.Int64("seed", 1, "`seed` of inputs that are not given"),
+		repeat: c.Int("repeat", 5, "run this many `times`"),
+		source: c.Bool("source", false, "show the tile program that runs"),
+	}
+	args, err := c.parse(1, 1)
+	if err != nil {
+		return err
+	}
+	if *f.repeat < 1 || *f.repeat > 1e6 {
+		return usagef("-repeat %d is not between 1 and a million", *f.repeat)
+	}
+	fusion, err := c.readFusion(args[0], *f.fusion)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	result, err := f.run(ctx, fusion)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(result)
+	}
+	result.print(c)
+	return nil
+}
+
+// readFusion is oneFusion of a file.
+func (c *call) readFusion(file, name string) (*hlo.Computation, error) {
+	m, err := c.readModule(file)
+	if err != nil {
+		return nil, err
+	}
+	return oneFusion(file, m, name)
+}
+
+func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error) {
+	b, err := backend(*f.device)
+	if err != nil {
+		return nil, err
+	}
+	p, err := symtile.Analyze(c)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := f.choose(b, p)
+	if err != nil {
+		return nil, err
+	}
+	k, err := b.Compile(ctx, p, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer k.Close()
+	in, err := f.inputs(c)
+	if err != nil {
+		return nil, err
+	}
+	r := &runJSON{Fusion: c.Name, Device: b.Device().Name, Plan: plan.String(), Allowed: kernels.ToleranceOf(c).Relative}
+	if *f.source {
+		r.Source = k.Source()
+	}
+	out, err := r.measure(ctx, k, c, in, *f.repeat)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.save(out, *f.out)
+}
+
+// choose reads -plan or -tiling, or takes the default.
+func (f runFlags) choose(b kernels.Backend, p *symtile.Program) (kernels.Plan, error) {
+	switch {
+	case *f.plan != "" && *f.tiling != "":
+		return kernels.Plan{}, usagef("-tiling and -plan exclude each other")
+	case *f.plan != "":
+		return kernels.ParsePlan(*f.plan)
+	case *f.tiling != "":
+		t, err := parseSizes(*f.tiling)
+		return kernels.Plan{Tiles: t}, err
+	}
+	return b.Default(p)
+}
+
+// parseSizes reads 64,32,16.
+func parseSizes(text string) (symtile.Tiling, error) {
+	var t symtile.Tiling
+	for _, word := range strings.Split(text, ",") {
+		v, err := strconv.ParseInt(strings.TrimSpace(word), 10, 64)
+		if err != nil {
+			return nil, usagef("%q in %q is not a whole number", word, text)
+		}
+		t = append(t, v)
+	}
+	return t, nil
+}
+
+func (f runFlags) inputs(c *hlo.Computation) ([]kernels.Buffer, error) {
+	if *f.args == "" {
+		return kernels.Inputs(c, kernels.Normals, *f.seed)
+	}
+	files := strings.Split(*f.args, ",")
+	if len(files) != len(c.Params) {
+		return nil, fmt.Errorf("%s has %d parameters, -args has %d files", c.Name, len(c.Params), len(files))
+	}
+	in := make([]kernels.Buffer, len(files))
+	for k, name := range files {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		in[k], err = kernels.ReadNPY(bufio.NewReader(file), c.Params[k].Shape)
+		file.Close()
+		if err != nil {
+			return nil, fmt.Errorf("%s, for parameter %s: %w", name, c.Params[k].Name, err)
+		}
+	}
+	return in, nil
+}
+
+// measure runs k, keeps the times and checks the last result.
+func (r *runJSON) measure(ctx context.Context, k kernels.Kernel, c *hlo.Computation, in []kernels.Buffer, times int) ([]kernels.Buffer, error) {
+	var out []kernels.Buffer
+	for _, s := range kernels.OutputShapes(c) {
+		b, err := kernels.NewBuffer(s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	for range times {
+		d, err := k.Run(ctx, in, out)
+		if err != nil {
+			return nil, err
+		}
+		r.Times = append(r.Times, d.Seconds())
+	}
+	want, err := kernels.Reference(c, in)
+	if err != nil {
+		r.Notes = append(r.Notes, "not checked: "+err.Error())
+		return out, nil
+	}
+	for n := range want {
+		if m := kernels.Compare(n, out[n], want[n], kernels.ToleranceOf(c)); m != nil {
+			return nil, m
+		}
+	}
+	r.Checked = true
+	return out, nil
+}
+
+// save writes outputs to the files named.
+func (r *runJSON) save(out []kernels.Buffer, names string) error {
+	if names == "" {
+		return nil
+	}
+	files := strings.Split(names, ",")
+	if len(files) != len(out) {
+		return fmt.Errorf("the fusion has %d outputs, -out has %d files", len(out), len(files))
+	}
+	for n, name := range files {
+		if err := writeFile(name, func(w *bufio.Writer) error { return kernels.WriteNPY(w, out[n]) }); err != nil {
+			return err
+		}
+		r.Outputs = append(r.Outputs, name)
+		if d := out[n].Shape.DType; d == hlo.BF16 || d.IsFloat() && d.Size() == 1 {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s holds the bits of %s as unsigned integers", name, d))
+		}
+	}
+	return nil
+}
+
+// writeFile replaces a file whole: a finished temporary one is renamed to it.
+func writeFile(name string, write func(*bufio.Writer) error) error {
+	tmp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", name, err)
+	}
+	defer os.Remove(tmp.Name()) // fails once it is renamed
+	w := bufio.NewWriter(tmp)
+	if err := write(w); err != nil {
+		tmp.Close()
+		return err
+	}
+	for _, step := range []func() error{w.Flush, func() error { return tmp.Chmod(0o644) }, tmp.Close, func() error { return os.Rename(tmp.Name(), name) }} {
+		if err := step(); err != nil {
+			return fmt.Errorf("cannot write %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (r *runJSON) print(c *call) {
+	if r.Source != "" {
+		fmt.Fprintln(c.out, r.Source)
+	}
+	best := slices.Min(r.Times)
+	fmt.Fprintf(c.out, "%s on %s, plan %s\n", r.Fusion, r.Device, r.Plan)
+	fmt.Fprintf(c.out, "best of %d runs: %s\n", len(r.Times), seconds(best))
+	if r.Checked {
+		fmt.Fprintf(c.out, "agrees with the reference (within %.2g of the largest element)\n", r.Allowed)
+	}
+	for _, name := range r.Outputs {
+		fmt.Fprintf(c.out, "wrote %s\n", name)
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(c.out, "note: %s\n", note)
+	}
+}
+
+// seconds prints a time with three digits: 1.23 ms.
+func seconds(s float64) string {
+	d := time.Duration(s * 1e9)
+	switch {
+	case s <= 0:
+		return "-"
+	case d < time.Microsecond:
+		return fmt.Sprintf("%.3g ns", s*1e9)
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.3g µs", s*1e6)
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", s*1e3)
+	}
+	return fmt.Sprintf("%.3g s", s)
+}

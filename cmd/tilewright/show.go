@@ -1,0 +1,295 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+var showCommand = command{
+	name: "show", args: "FILE", short: "indexing maps, symbolic tiles, constraints; or why not",
+	long: `Shows what can be tiled: for every fusion its indexing maps from the result to each parameter, the
+dimensions of its tilings, the constraints, the tile program and the number of tilings proposed.
+
+  tilewright show softmax.hlo
+  tilewright show softmax.hlo -tiling 8,512,512,512          with these sizes
+  tilewright show softmax.hlo -tiling 8,512,512,512 -at 3,0  the tiles of one tile program, as numbers
+
+-at takes the tile ids of the dimensions in order; those left out are 0.`,
+	run: runShow,
+}
+
+// showJSON is the result of show -json.
+type showJSON struct {
+	Fusions []fusionJSON `json:"fusions"`
+}
+
+type fusionJSON struct {
+	Name        string          `json:"name"`
+	Fingerprint string          `json:"fingerprint"`
+	Params      []paramJSON     `json:"params"`
+	Indexing    []indexingJSON  `json:"indexing"`
+	Space       *spaceJSON      `json:"space"`
+	Tiles       []tileJSON      `json:"tiles"`
+	Tilings     int64           `json:"tilings"`
+	Untileable  *untileableJSON `json:"untileable"`
+	Program     string          `json:"program,omitempty"`
+}
+
+type paramJSON struct {
+	Name  string `json:"name"`
+	Shape string `json:"shape"`
+}
+
+// indexingJSON lists the maps from the indices of an output to a parameter's.
+type indexingJSON struct {
+	Param  string   `json:"param"`
+	Output int      `json:"output"`
+	Maps   []string `json:"maps"`
+}
+
+type spaceJSON struct {
+	Dims  []dimJSON `json:"dims"`
+	Where string    `json:"where"`
+}
+
+type dimJSON struct {
+	Name   string `json:"name"`
+	Size   string `json:"size"`
+	Extent int64  `json:"extent"`
+	Kind   string `json:"kind"`
+	From   string `json:"from"`
+	Instr  string `json:"instr"`
+}
+
+// tileJSON is one op's tile. Expressions are text; with -at, integers.
+type tileJSON struct {
+	Instr  string `json:"instr"`
+	Op     string `json:"op"`
+	Offset []any  `json:"offset"`
+	Size   []any  `json:"size"`
+	Stride []any  `json:"stride"`
+	Lower  []any  `json:"lower"`
+	Bound  []any  `json:"bound"`
+}
+
+type untileableJSON struct {
+	Instr  string `json:"instr"`
+	Rule   string `json:"rule"`
+	Reason string `json:"reason"`
+}
+
+func runShow(c *call) error {
+	c.jsonFlag()
+	name := c.String("fusion", "", "show only the fusion of this `name`")
+	tiling := c.String("tiling", "", "tile `sizes`, e.g. 16,32")
+	at := c.String("at", "", "tile `ids`, e.g. 1,0; needs -tiling")
+	args, err := c.parse(1, 1)
+	if err != nil {
+		return err
+	}
+	if *at != "" && *tiling == "" {
+		return usagef("-at needs -tiling")
+	}
+	m, err := c.readModule(args[0])
+	if err != nil {
+		return err
+	}
+	all, err := fusions(args[0], m, *name)
+	if err != nil {
+		return err
+	}
+	if *tiling != "" && len(all) > 1 {
+		return usagef("%s has %d fusions; choose one with -fusion", args[0], len(all))
+	}
+	j := showJSON{Fusions: []fusionJSON{}}
+	for _, f := range all {
+		shown, err := showFusion(f, *tiling, *at)
+		if err != nil {
+			return err
+		}
+		j.Fusions = append(j.Fusions, *shown)
+	}
+	if c.json {
+		return c.printJSON(j)
+	}
+	for k, f := range j.Fusions {
+		if k > 0 {
+			fmt.Fprintln(c.out)
+		}
+		f.print(c)
+	}
+	return nil
+}
+
+func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
+	print := f.Fingerprint()
+	j := &fusionJSON{Name: f.Name, Fingerprint: hex.EncodeToString(print[:]), Params: []paramJSON{}, Indexing: []indexingJSON{}, Tiles: []tileJSON{}}
+	for _, p := range f.Params {
+		j.Params = append(j.Params, paramJSON{p.Name, p.Shape.String()})
+	}
+	p, err := symtile.Analyze(f)
+	var no *symtile.Untileable
+	if errors.As(err, &no) {
+		j.Untileable = &untileableJSON{no.Instr.Name, no.Rule, no.Reason}
+	} else if err != nil {
+		return nil, err
+	}
+	if err := j.index(f); err != nil && j.Untileable == nil {
+		return nil, err
+	}
+	if p == nil {
+		return j, nil
+	}
+	j.Tilings = p.Space.Count()
+	j.Space = newSpaceJSON(p.Space)
+	value := func(e symtile.Expr) any { return e.String() }
+	if tiling != "" {
+		if p, value, err = placed(p, tiling, at); err != nil {
+			return nil, err
+		}
+	}
+	for _, op := range p.Ops {
+		j.Tiles = append(j.Tiles, newTileJSON(op, value))
+	}
+	j.Program = p.String()
+	return j, nil
+}
+
+// index fills in the maps of every parameter and output.
+func (j *fusionJSON) index(f *hlo.Computation) error {
+	for output := 0; ; output++ {
+		r := symtile.NewRing()
+		all, err := symtile.ParamMaps(r, f, output)
+		if err != nil {
+			if output > 0 {
+				return nil // past the last output
+			}
+			return err
+		}
+		for k, maps := range all {
+			row := indexingJSON{Param: f.Params[k].Name, Output: output, Maps: []string{}}
+			for _, m := range maps {
+				row.Maps = append(row.Maps, m.String())
+			}
+			j.Indexing = append(j.Indexing, row)
+		}
+	}
+}
+
+func newSpaceJSON(s *symtile.Space) *spaceJSON {
+	j := &spaceJSON{Dims: []dimJSON{}, Where: s.Where.String()}
+	for _, d := range s.Dims {
+		j.Dims = append(j.Dims, dimJSON{d.Name, d.Size.String(), d.Extent, d.Kind.String(), string(d.From.Op), d.From.Name})
+	}
+	return j
+}
+
+// placed makes the program concrete and, with at, its tiles numbers.
+func placed(p *symtile.Program, tiling, at string) (*symtile.Program, func(symtile.Expr) any, error) {
+	sizes, err := parseSizes(tiling)
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := p.At(sizes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if at == "" {
+		return q, func(e symtile.Expr) any { return number(e, nil) }, nil
+	}
+	ids, err := parseSizes(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	env, err := tileIDs(q, ids)
+	return q, func(e symtile.Expr) any { return number(e, env) }, err
+}
+
+// tileIDs pairs the tile ids of q with numbers.
+func tileIDs(q *symtile.Program, ids []int64) (map[symtile.Expr]int64, error) {
+	if len(ids) > len(q.Space.Dims) {
+		return nil, fmt.Errorf("-at has %d tile ids; the space has %d dimensions", len(ids), len(q.Space.Dims))
+	}
+	env := map[symtile.Expr]int64{}
+	for k, d := range q.Space.Dims {
+		id := int64(0)
+		if k < len(ids) {
+			id = ids[k]
+		}
+		if tiles, _ := d.Tiles.Value(); id < 0 || id >= max(1, tiles) {
+			return nil, fmt.Errorf("-at: tile id %d of %s is outside [0, %d]", id, d.Name, tiles-1)
+		}
+		if _, fixed := d.Tid.Value(); !fixed {
+			env[d.Tid] = id
+		}
+	}
+	return env, nil
+}
+
+// number is the value of e where there is one, else its text.
+func number(e symtile.Expr, env map[symtile.Expr]int64) any {
+	if v, ok := e.Value(); ok {
+		return v
+	}
+	if env == nil {
+		return e.String()
+	}
+	return e.Eval(env)
+}
+
+func newTileJSON(op symtile.Op, value func(symtile.Expr) any) tileJSON {
+	j := tileJSON{Instr: op.Instr.Name, Op: string(op.Code), Offset: []any{}, Size: []any{}, Stride: []any{}, Lower: []any{}, Bound: []any{}}
+	for _, d := range op.Tile {
+		j.Offset, j.Size, j.Stride = append(j.Offset, value(d.Offset)), append(j.Size, value(d.Size)), append(j.Stride, value(d.Stride))
+		j.Lower, j.Bound = append(j.Lower, value(d.Lower)), append(j.Bound, value(d.Bound))
+	}
+	return j
+}
+
+func (j *fusionJSON) print(c *call) {
+	fmt.Fprintf(c.out, "%s  %s\n", j.Name, j.Fingerprint[:12])
+	for _, p := range j.Params {
+		fmt.Fprintf(c.out, "  %s: %s\n", p.Name, p.Shape)
+	}
+	fmt.Fprintln(c.out, "\nindexing, result → parameter")
+	for _, row := range j.Indexing {
+		for _, m := range row.Maps {
+			output := ""
+			if row.Output > 0 {
+				output = fmt.Sprintf(" (output %d)", row.Output)
+			}
+			fmt.Fprintf(c.out, "  %s%s: %s\n", row.Param, output, m)
+		}
+	}
+	if j.Untileable != nil {
+		fmt.Fprintf(c.out, "\nnot tileable: %s: %s [%s]\n", j.Untileable.Instr, j.Untileable.Reason, j.Untileable.Rule)
+		return
+	}
+	fmt.Fprintf(c.out, "\ntile program, %d tilings proposed\n", j.Tilings)
+	for _, line := range strings.Split(strings.TrimSpace(j.Program), "\n") {
+		fmt.Fprintf(c.out, "  %s\n", line)
+	}
+	j.printTiles(c)
+}
+
+// printTiles lists the tiles as numbers, when they all are.
+func (j *fusionJSON) printTiles(c *call) {
+	for _, t := range j.Tiles {
+		for _, v := range t.Offset {
+			if _, ok := v.(int64); !ok {
+				return
+			}
+		}
+	}
+	fmt.Fprintln(c.out, "\ntiles at these tile ids")
+	t := c.table()
+	for _, x := range j.Tiles {
+		fmt.Fprintf(t, "  %s\toffset %v\tsize %v\tstride %v\tindices from %v below %v\n", x.Instr, x.Offset, x.Size, x.Stride, x.Lower, x.Bound)
+	}
+	t.Flush()
+}

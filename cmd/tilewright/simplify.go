@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tilewright/tilewright/symtile"
+)
+
+var simplifyCommand = command{
+	name: "simplify", args: "'EXPR' d0=0..7 …", short: "normal form, range, and the rules that fired",
+	long: `Prints the normal form of an expression over bounded variables, its range and congruence, and the
+rules that made it. A whole indexing map works too, with its domain in it.
+
+  tilewright simplify '(d0 mod 8) + (d0 floordiv 8) * 8' d0=0..63
+  tilewright simplify '(d0, d1) -> (d0 * 4 + d1 mod 4), domain: d0 in [0, 9], d1 in [0, 3]'
+
+An expression that starts with a minus goes after --.`,
+	run: runSimplify,
+}
+
+// simplifyJSON is the result of simplify -json.
+type simplifyJSON struct {
+	Input string   `json:"input"`
+	Form  string   `json:"form"`
+	Range []int64  `json:"range,omitempty"` // of an expression
+	Mod   []int64  `json:"mod,omitempty"`   // [m, r]: always ≡ r (mod m)
+	Rules []string `json:"rules"`           // that fired
+}
+
+func runSimplify(c *call) error {
+	c.jsonFlag()
+	args, err := c.parse(1, -1)
+	if err != nil {
+		return err
+	}
+	r := symtile.NewRing()
+	j := simplifyJSON{Input: args[0]}
+	if strings.Contains(args[0], "->") {
+		err = j.simplifyMap(r, args)
+	} else {
+		err = j.simplifyExpr(r, args)
+	}
+	if err != nil {
+		return err
+	}
+	if j.Rules = r.Fired(); j.Rules == nil {
+		j.Rules = []string{}
+	}
+	if c.json {
+		return c.printJSON(j)
+	}
+	j.print(c)
+	return nil
+}
+
+func (j *simplifyJSON) simplifyMap(r *symtile.Ring, args []string) error {
+	if len(args) > 1 {
+		return usagef("a map has its ranges in its domain; unexpected %q", args[1])
+	}
+	m, err := r.ParseMap(args[0])
+	if err != nil {
+		return err
+	}
+	j.Form = m.Simplify().String()
+	return r.Err()
+}
+
+func (j *simplifyJSON) simplifyExpr(r *symtile.Ring, args []string) error {
+	vars := map[string]symtile.Expr{}
+	for _, text := range args[1:] {
+		v, err := parseVariable(text)
+		if err != nil {
+			return err
+		}
+		if _, twice := vars[v.Name]; twice {
+			return usagef("%s is given twice", v.Name)
+		}
+		vars[v.Name] = r.Var(v)
+	}
+	e, err := r.Parse(args[0], vars)
+	if err != nil {
+		return err
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	in := e.Range()
+	j.Form, j.Range = e.String(), []int64{in.Lo, in.Hi}
+	if m, rest := e.Congruence(); m > 1 {
+		j.Mod = []int64{m, rest}
+	}
+	return nil
+}
+
+// parseVariable reads d0=0..7.
+func parseVariable(text string) (symtile.Variable, error) {
+	name, bounds, ok := strings.Cut(text, "=")
+	lo, hi, two := strings.Cut(bounds, "..")
+	a, err := strconv.ParseInt(lo, 10, 64)
+	b, err2 := strconv.ParseInt(hi, 10, 64)
+	if !ok || !two || err != nil || err2 != nil || name == "" {
+		return symtile.Variable{}, usagef("%q is not a variable with its range, such as d0=0..7", text)
+	}
+	if a > b {
+		return symtile.Variable{}, usagef("%s has no values: %d is above %d", name, a, b)
+	}
+	return symtile.Variable{Name: name, Lo: a, Hi: b}, nil
+}
+
+func (j *simplifyJSON) print(c *call) {
+	fmt.Fprintln(c.out, j.Form)
+	if j.Range != nil {
+		fmt.Fprintf(c.out, "range [%d, %d]\n", j.Range[0], j.Range[1])
+	}
+	if j.Mod != nil {
+		fmt.Fprintf(c.out, "always %d mod %d\n", j.Mod[1], j.Mod[0])
+	}
+	if len(j.Rules) > 0 {
+		fmt.Fprintf(c.out, "rules %s\n", strings.Join(j.Rules, ", "))
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/tilewright/tilewright/tuner"
+)
+
+// A status shows how tuning goes: one live line on a terminal, and a plain
+// line for every fusion when it is done.
+type status struct {
+	out    io.Writer // lines for finished fusions
+	live   io.Writer // the live line; nil when there is no terminal
+	width  int
+	shown  bool
+	colour bool
+
+	fusionName string
+	tried, of  int
+	best       string
+}
+
+func newStatus(c *call) *status {
+	s := &status{out: c.out, width: 80}
+	if c.json {
+		s.out = c.err
+	}
+	if f, ok := c.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.live = f
+		s.colour = os.Getenv("NO_COLOR") == ""
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
+			s.width = w
+		}
+	}
+	return s
+}
+
+// observe reads the event stream.
+func (s *status) observe(e tuner.Event) {
+	if s.live == nil {
+		return
+	}
+	switch e.Kind {
+	case "start":
+		s.fusionName, s.tried, s.of, s.best = e.Fusion, 0, e.Of, ""
+	case "tried":
+		s.tried = e.Tried
+	case "failed":
+		s.tried++
+	case "block":
+		s.best = fmt.Sprintf("best %s, %.2f× the default, %d in the race", seconds(e.Seconds), e.Ratio, e.Live)
+	default:
+		return
+	}
+	line := fmt.Sprintf("%s: %d/%d candidates", s.fusionName, s.tried, s.of)
+	if s.best != "" {
+		line += ", " + s.best
+	}
+	if e.Left > 0 {
+		line += fmt.Sprintf(", %.0f s left", e.Left)
+	}
+	s.show(line)
+}
+
+func (s *status) show(line string) {
+	if runes := []rune(line); len(runes) >= s.width {
+		line = string(runes[:s.width-1])
+	}
+	if s.colour {
+		line = "\x1b[2m" + line + "\x1b[0m"
+	}
+	fmt.Fprint(s.live, "\r\x1b[K", line)
+	s.shown = true
+}
+
+// done clears the live line.
+func (s *status) done() {
+	if s.shown {
+		fmt.Fprint(s.live, "\r\x1b[K")
+		s.shown = false
+	}
+}
+
+// fusion prints what became of one.
+func (s *status) fusion(t tunedJSON) {
+	s.done()
+	switch {
+	case t.Error != "":
+		fmt.Fprintf(s.out, "%s: failed: %s\n", t.Fusion, t.Error)
+	case t.Refused != "":
+		fmt.Fprintf(s.out, "%s: refused: %s\n", t.Fusion, t.Refused)
+	case t.Hit:
+		fmt.Fprintf(s.out, "%s: known: %s, %s\n", t.Fusion, t.Plan, seconds(t.Seconds))
+	default:
+		fmt.Fprintf(s.out, "%s: %s, plan %s, %s; regret ≤ %.1f%% of %d tried, %d legal%s\n",
+			t.Fusion, seconds(t.Seconds), t.Plan, against(t), 100*t.Regret, t.Tried, t.Legal, ties(t.Ties))
+	}
+}
+
+// against compares with the default, no further than the evidence goes.
+func against(t tunedJSON) string {
+	if t.Plan == t.Default {
+		return "the default, which nothing beat"
+	}
+	return fmt.Sprintf("%.2f× the default's speed (%.2f–%s)", t.Speedup[0], t.Speedup[1], strings.TrimSuffix(upper(t.Speedup[2]), "×"))
+}
+
+func upper(x float64) string {
+	if x == 0 {
+		return "?"
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+func ties(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", tied with %d", n)
+}

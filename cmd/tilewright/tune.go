@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/tuner"
+	"github.com/tilewright/tilewright/tuner/report"
+)
+
+var tuneCommand = command{
+	name: "tune", args: "FILE…", short: "measure, keep winners, report; resumes where it was interrupted",
+	long: `Tunes every fusion of the files: ranks its legal plans, checks the first -try of them against the
+reference interpreter, races those that are right, and keeps the winner in -db. A fusion that has a
+winner already is left alone unless -force. Ctrl-C loses nothing: run it again and it goes on.
+
+A fusion that cannot be tiled is refused with the reason; that is not a failure. The exit status is 1
+when a file could not be read or a fusion failed otherwise.`,
+	run: runTune,
+}
+
+// tuneJSON is the summary of tune -json.
+type tuneJSON struct {
+	Device  string      `json:"device"`
+	Fusions []tunedJSON `json:"fusions"`
+}
+
+// tunedJSON is one fusion's: a winner, a refusal or an error.
+type tunedJSON struct {
+	File    string     `json:"file"`
+	Fusion  string     `json:"fusion"`
+	Plan    string     `json:"plan,omitempty"`
+	Seconds float64    `json:"seconds,omitempty"`
+	Default string     `json:"default,omitempty"`
+	Speedup [3]float64 `json:"speedup"` // over the default: median, low, high (0: unknown)
+	Regret  float64    `json:"regret"`
+	Ties    int        `json:"ties"`
+	Tried   int        `json:"tried"`
+	Legal   int64      `json:"legal"`
+	Hit     bool       `json:"hit"` // was known; nothing was measured
+	Refused string     `json:"refused,omitempty"`
+	Error   string     `json:"error,omitempty"`
+}
+
+type tuneFlags struct {
+	db, device, fusion, report, trace *string
+	budget                            *time.Duration
+	try                               *int
+	seed                              *int64
+	margin                            *float64
+	force                             *bool
+}
+
+func runTune(c *call) error {
+	c.jsonFlag()
+	f := tuneFlags{
+		db: c.dbFlag(), device: c.deviceFlag(),
+		fusion: c.String("fusion", "", "tune only the fusion of this `name`"),
+		report: c.String("report", "", "write an HTML report of the fusions to `file`"),
+		trace:  c.String("trace", "", "write every event to `file` as JSON lines"),
+		budget: c.Duration("budget", 10*time.Second, "wall `time` a fusion"),
+		try:    c.Int("try", 16, "measure this many `plans` a fusion"),
+		seed:   c.Int64("seed", 1, "`seed` of inputs, explorers and order"),
+		margin: c.Float64("margin", 0.02, "`ratio` a plan must beat the default by"),
+		force:  c.Bool("force", false, "measure again although a winner is stored"),
+	}
+	files, err := c.parse(1, -1)
+	if err != nil {
+		return err
+	}
+	switch {
+	case *f.budget <= 0:
+		return usagef("-budget %v: more than nothing", *f.budget)
+	case *f.try < 1:
+		return usagef("-try %d: at least 1", *f.try)
+	case *f.margin <= 0:
+		return usagef("-margin %v: more than 0", *f.margin)
+	}
+	if *f.report != "" { // an hour of measuring must not end in a typing error
+		if err := writable(*f.report); err != nil {
+			return err
+		}
+	}
+	return f.tune(c, files)
+}
+
+func writable(name string) error {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return fmt.Errorf("cannot write %s: it is a directory", name)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".tilewright.*")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", name, err)
+	}
+	tmp.Close()
+	return os.Remove(tmp.Name())
+}
+
+// A session is one tune command under way.
+type session struct {
+	c       *call
+	f       tuneFlags
+	tuner   *tuner.Tuner
+	status  *status
+	summary tuneJSON
+	records []cache.Record
+	bad     bool
+}
+
+func (f tuneFlags) tune(c *call, files []string) error {
+	b, err := backend(*f.device)
+	if err != nil {
+		return err
+	}
+	s := &session{c: c, f: f, status: newStatus(c)}
+	observe := s.status.observe
+	if *f.trace != "" {
+		file, err := os.Create(*f.trace)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		write, failed := tuner.Trace(file)
+		observe = func(e tuner.Event) { s.status.observe(e); write(e) }
+		defer func() {
+			if err := failed(); err != nil {
+				fmt.Fprintf(c.err, "tilewright tune: the trace is incomplete: %v\n", err)
+			}
+		}()
+	}
+	s.tuner = &tuner.Tuner{Backend: b, Cache: cache.Open(*f.db), Options: tuner.Options{
+		Try: *f.try, Budget: *f.budget, Seed: *f.seed, Margin: *f.margin, Force: *f.force, Observe: observe,
+	}}
+	if _, _, err := s.tuner.Cache.Get(cache.Key{}); err != nil {
+		return err // a database that cannot be used, before anything is measured
+	}
+	s.summary.Device = b.Device().Name
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	for _, file := range files {
+		if err := s.file(ctx, file); err != nil {
+			s.status.done()
+			fmt.Fprintf(c.err, "interrupted; what was measured is kept in %s: run the same command to go on\n", *f.db)
+			return errReported
+		}
+	}
+	return s.finish()
+}
+
+// file tunes the fusions of one file; the error is ctx's.
+func (s *session) file(ctx context.Context, file string) error {
+	m, err := s.c.readModule(file)
+	var all []*hlo.Computation
+	if err == nil {
+		all, err = fusions(file, m, *s.f.fusion)
+	}
+	if err != nil {
+		s.bad = true
+		s.status.done()
+		fmt.Fprintf(s.c.err, "tilewright tune: %v\n", err)
+		s.summary.Fusions = append(s.summary.Fusions, tunedJSON{File: file, Error: err.Error()})
+		return nil
+	}
+	for _, c := range all {
+		r, err := s.tuner.Tune(ctx, c)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.note(file, c, r, err)
+	}
+	return nil
+}
+
+func (s *session) note(file string, c *hlo.Computation, r tuner.Result, err error) {
+	t := tunedJSON{File: file, Fusion: c.Name}
+	var no *symtile.Untileable
+	switch {
+	case errors.As(err, &no):
+		t.Refused = err.Error()
+	case err != nil:
+		t.Error, s.bad = err.Error(), true
+	default:
+		t.fill(r)
+		s.records = append(s.records, r.Record)
+	}
+	s.summary.Fusions = append(s.summary.Fusions, t)
+	s.status.fusion(t)
+}
+
+func (t *tunedJSON) fill(r tuner.Result) {
+	t.Plan, t.Seconds, t.Default, t.Speedup = r.Record.Plan, r.Record.Seconds, r.Record.Default, r.Record.Speedup
+	t.Regret, t.Ties, t.Tried, t.Legal, t.Hit = r.Record.Regret, len(r.Record.Ties), len(r.Record.Trials), r.Record.Legal, r.Hit
+}
+
+func (s *session) finish() error {
+	s.status.done()
+	if *s.f.report != "" {
+		err := writeFile(*s.f.report, func(w *bufio.Writer) error { return report.HTML(w, s.page()) })
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.c.err, "report: %s\n", *s.f.report)
+	}
+	if s.c.json {
+		if err := s.c.printJSON(s.summary); err != nil {
+			return err
+		}
+	}
+	if s.bad {
+		return errReported
+	}
+	return nil
+}
+
+// page is what the report shows: the winners and what was refused.
+func (s *session) page() report.Page {
+	p := report.Page{Device: s.tuner.Backend.Device(), Records: s.records}
+	for _, t := range s.summary.Fusions {
+		if t.Refused != "" {
+			p.Refused = append(p.Refused, report.Refusal{Fusion: t.Fusion, File: t.File, Reason: t.Refused})
+		}
+	}
+	return p
+}

@@ -1,0 +1,136 @@
+package report
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A scale maps values to pixels, logarithmically: a ratio has the same length
+// everywhere.
+type scale struct{ lo, hi, from, to float64 }
+
+func newScale(values []float64, from, to float64) scale {
+	lo, hi := slices.Min(values), slices.Max(values)
+	if hi < lo*1.05 {
+		lo, hi = lo/1.025, hi*1.025
+	}
+	return scale{math.Log(lo), math.Log(hi), from, to}
+}
+
+func (s scale) at(v float64) float64 {
+	return s.from + (math.Log(v)-s.lo)/(s.hi-s.lo)*(s.to-s.from)
+}
+
+// ticks are round values inside the scale: 1, 2 and 5 times powers of ten.
+func (s scale) ticks() []float64 {
+	var out []float64
+	lo, hi := math.Exp(s.lo), math.Exp(s.hi)
+	for p := math.Pow(10, math.Floor(math.Log10(lo))); p <= hi; p *= 10 {
+		for _, m := range []float64{1, 2, 5} {
+			if v := p * m; v >= lo*0.999 && v <= hi*1.001 {
+				out = append(out, v)
+			}
+		}
+	}
+	if len(out) < 2 {
+		out = []float64{lo, hi}
+	}
+	return out
+}
+
+const (
+	stripWidth, labelWidth, rowHeight = 720.0, 210.0, 20.0
+	scatterSize                       = 300.0
+)
+
+// strip draws every sample of every plan on a line of its own, with the median.
+func strip(plans []plan) template.HTML {
+	if len(plans) == 0 {
+		return ""
+	}
+	var all []float64
+	for _, p := range plans {
+		all = append(all, p.Samples...)
+	}
+	x := newScale(all, labelWidth, stripWidth-16)
+	height := rowHeight*float64(len(plans)) + 28
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="all timings, one line a plan">`, stripWidth, height)
+	for _, v := range x.ticks() {
+		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`,
+			x.at(v), x.at(v), height-22, x.at(v), height-6, seconds(v))
+	}
+	for k, p := range plans {
+		y := rowHeight*float64(k) + rowHeight/2 + 2
+		class := figureClass(p.Role)
+		fmt.Fprintf(&b, `<g class="%s"><text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`, class, labelWidth-12, y+4, html.EscapeString(clip(p.Plan, 32)))
+		for _, s := range p.Samples {
+			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="2.4"/>`, x.at(s), y)
+		}
+		fmt.Fprintf(&b, `<line class="median" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/></g>`, x.at(p.Median), x.at(p.Median), y-7, y+7)
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String())
+}
+
+func clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+func figureClass(role string) string {
+	switch role {
+	case "winner", "winner, default":
+		return "win"
+	case "default":
+		return "def"
+	case "tied":
+		return "tie"
+	}
+	return "rest"
+}
+
+// scatter draws predicted against measured, with the line where they agree.
+func scatter(plans []plan) template.HTML {
+	var all []float64
+	for _, p := range plans {
+		if p.Predicted > 0 {
+			all = append(all, p.Predicted, p.Median)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	x, y := newScale(all, 44, scatterSize-10), newScale(all, scatterSize-34, 8)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="predicted against measured time">`, scatterSize, scatterSize)
+	for _, v := range thinned(x.ticks(), 4) {
+		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="8" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, x.at(v), x.at(v), scatterSize-34, x.at(v), scatterSize-20, seconds(v))
+		fmt.Fprintf(&b, `<line class="grid" x1="44" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="40" y="%.1f" text-anchor="end">%s</text>`, scatterSize-10, y.at(v), y.at(v), y.at(v)+3, seconds(v))
+	}
+	fmt.Fprintf(&b, `<line class="agree" x1="44" y1="%g" x2="%g" y2="8"/>`, scatterSize-34, scatterSize-10)
+	for _, p := range plans {
+		if p.Predicted > 0 {
+			fmt.Fprintf(&b, `<g class="%s"><circle cx="%.1f" cy="%.1f" r="4"><title>%s</title></circle></g>`, figureClass(p.Role), x.at(p.Predicted), y.at(p.Median), html.EscapeString(p.Plan))
+		}
+	}
+	fmt.Fprintf(&b, `<text class="axis" x="%g" y="%g" text-anchor="middle">predicted</text><text class="axis" x="12" y="%g" transform="rotate(-90 12 %g)" text-anchor="middle">measured</text></svg>`,
+		scatterSize/2+17, scatterSize-4, scatterSize/2-13, scatterSize/2-13)
+	return template.HTML(b.String())
+}
+
+// thinned keeps at most n of the ticks, evenly.
+func thinned(ticks []float64, n int) []float64 {
+	step := (len(ticks) + n - 1) / n
+	var out []float64
+	for k := 0; k < len(ticks); k += step {
+		out = append(out, ticks[k])
+	}
+	return out
+}
