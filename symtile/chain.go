@@ -27,9 +27,11 @@ type Chain struct {
 	maps    []link
 	vars    []Variable // dimensions of the first map, ranges of all maps
 	domain  *domain
+	spare   *domain // the best one so far while others are tried
 	env     []lin
 	vals    []lin
 	results []lin
+	best    []lin // results of spare
 }
 
 // A link is one map of a chain.
@@ -45,7 +47,7 @@ type link struct {
 // NewChain parses the maps. Dimensions of the composition are named d0.. and
 // its ranges s0.., the first map's first. The error says which map and why.
 func NewChain(maps ...Draft) (*Chain, error) {
-	c := &Chain{domain: newDomain(NewRing())}
+	c := &Chain{domain: newDomain(NewRing()), spare: newDomain(NewRing())}
 	for i, d := range maps {
 		l, err := d.parse()
 		if err != nil {
@@ -118,6 +120,36 @@ func (p *parser) next(text string) (x int32, err error) {
 	p.text, p.at, p.depth = text, 0, 0
 	err = p.whole(func() { x = p.sum() })
 	return x, err
+}
+
+// Solve simplifies the chain and chooses how its results are written; it
+// returns the number of operations that takes. Results that stay long are tried
+// in other styles of residue, and the shortest are kept.
+func (c *Chain) Solve() (ops int) {
+	ops = c.solve(residueSigned)
+	for _, style := range [...]residueStyle{residuePositive, residueNearest} {
+		if ops < longResult || !c.domain.r.unsettled {
+			return ops
+		}
+		c.domain, c.spare = c.spare, c.domain
+		c.results, c.best = c.best, c.results
+		if n := c.solve(style); n < ops {
+			ops = n
+		} else {
+			c.domain, c.spare = c.spare, c.domain
+			c.results, c.best = c.best, c.results
+		}
+	}
+	return ops
+}
+
+// longResult is the number of operations from which other styles are tried.
+const longResult = 6
+
+func (c *Chain) solve(style residueStyle) int {
+	c.domain.r.style = style
+	c.Simplify()
+	return c.Extract()
 }
 
 // Simplify composes the chain and simplifies it over its domain.
@@ -207,11 +239,12 @@ func (c *Chain) Constraints() int {
 	return n
 }
 
-// Extract chooses how the results are written and returns the cost of that.
+// Extract chooses how the results are written and returns the number of
+// operations that takes.
 func (c *Chain) Extract() (ops int) {
 	r := c.domain.r
 	for _, x := range c.results {
-		ops += int(r.costOf(r.form(x)))
+		ops += int(r.costOf(r.form(x))+opCost-1) / opCost
 	}
 	return ops
 }

@@ -32,8 +32,7 @@ func benchmarkChain(b *testing.B, drafts ...Draft) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Simplify()
-		c.Extract()
+		c.Solve()
 	}
 }
 

@@ -102,15 +102,36 @@ func divRange(r *Ring, x lin, d int64) (lin, bool) {
 	return konst(q), ok
 }
 
-// wholePart is the multiple of d taken out of coefficient k: truncating, so
-// that the rest keeps k's sign, unless the other neighbour is four times closer.
-func wholePart(k, d int64) int64 {
+// A residueStyle says which multiple of d divisions take out of a coefficient.
+// A ring keeps to one, or equal expressions would differ; a chain, whose forms
+// are not compared, may try them all for what is cheapest to write.
+type residueStyle uint8
+
+const (
+	// residueSigned truncates, so that the rest keeps the sign of k, unless the
+	// other neighbour is four times closer.
+	residueSigned residueStyle = iota
+	// residueNearest leaves the rest of least magnitude.
+	residueNearest
+	// residuePositive leaves a rest in [0, d).
+	residuePositive
+)
+
+// wholePart is the multiple of d taken out of coefficient k.
+func (s residueStyle) wholePart(k, d int64) int64 {
+	if s == residuePositive {
+		return floorDiv(k, d)
+	}
 	q := k / d
 	rest := k - q*d
+	near := int64(4)
+	if s == residueNearest {
+		near = 1
+	}
 	switch {
-	case rest > 0 && d-rest <= rest/4:
+	case rest > 0 && d-rest <= rest/near && d != 2*rest:
 		return q + 1
-	case rest < 0 && d+rest <= -rest/4:
+	case rest < 0 && d+rest <= -rest/near:
 		return q - 1
 	}
 	return q
@@ -121,9 +142,11 @@ func wholePart(k, d int64) int64 {
 func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 	c := floorDiv(x.c, d)
 	n := 0
-	for i := range x.t {
-		if wholePart(x.t[i].k, d) != 0 {
+	for _, t := range x.t {
+		if r.style.wholePart(t.k, d) != 0 {
 			n++
+		} else if t.k < 0 || t.k > d-t.k {
+			r.unsettled = true
 		}
 	}
 	if n == 0 {
@@ -132,7 +155,7 @@ func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 	w, v := r.alloc(n), r.alloc(len(x.t))
 	i, j := 0, 0
 	for _, t := range x.t {
-		q := wholePart(t.k, d)
+		q := r.style.wholePart(t.k, d)
 		if q != 0 {
 			w[i] = term{q, t.a}
 			i++
@@ -140,6 +163,7 @@ func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 		if k := t.k - q*d; k != 0 {
 			v[j] = term{k, t.a}
 			j++
+			r.unsettled = r.unsettled || k < 0 || k > d-k
 		}
 	}
 	rest = lin{r.keep(v, j), x.c - d*c}

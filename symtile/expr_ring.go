@@ -16,7 +16,10 @@ import (
 type Ring struct {
 	mu    sync.Mutex // held by readers; builders are alone by contract
 	err   error
-	fired [numRules]uint32
+	style residueStyle
+	// unsettled tells that another style would have made another residue.
+	unsettled bool
+	fired     [numRules]uint32
 
 	pool  []term
 	forms []form
@@ -89,7 +92,7 @@ func NewRing() *Ring {
 // Reset forgets every expression, and Err, but keeps the memory. Expressions
 // built before are no longer valid.
 func (r *Ring) Reset() {
-	r.err = nil
+	r.err, r.unsettled = nil, false
 	r.pool, r.forms, r.atoms = r.pool[:0], r.forms[:0], r.atoms[:0]
 	r.facs, r.memos = r.facs[:0], r.memos[:0]
 	r.formTab.reset()
