@@ -7,21 +7,24 @@
 // tuners and any number of readers can use one file. A compiler's hot path
 // uses a Snapshot, which is mapped, lock-free and never changes.
 //
-// Put keeps the record with the better evidence: a checked one over an
-// unchecked one; then the newer one, unless it has less than half as many
-// samples as the one stored.
+// Records are JSON behind a CRC-32C: any bbolt tool shows them to a person,
+// fields can be added, and flipped bits do not go unseen.
 package cache
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
-	"math"
+	"maps"
+	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -61,7 +64,7 @@ type Record struct {
 	Seconds        float64           `json:"seconds"`        // median of the winner
 	DefaultSeconds float64           `json:"defaultSeconds"` // median of the default
 	Speedup        [3]float64        `json:"speedup"`        // of the winner over the default: median of paired ratios, low, high
-	Regret         float64           `json:"regret"`         // upper bound on winner/best of the tried − 1, at 95 %
+	Regret         float64           `json:"regret"`         // upper bound on winner/best of the tried − 1, at 95 %; −1: unknown
 	Ties           []string          `json:"ties"`           // plans statistically equal to the winner
 	Trials         []Trial           `json:"trials"`         // everything tried, winner and default included
 	Checked        bool              `json:"checked"`        // the winner agreed with the reference
@@ -83,11 +86,15 @@ type Trial struct {
 	Detail    string          `json:"detail,omitempty"`
 }
 
-// A DB is a cache file, by path. It holds nothing open.
-type DB struct{ path string }
+// A DB is a cache file, by path. It holds nothing open, and any number of
+// goroutines may use it.
+type DB struct {
+	path  string
+	known atomic.Pointer[state] // the file as it was last found to be whole
+}
 
 // Open names a cache file; it is not touched before it is used.
-func Open(path string) *DB { return &DB{path} }
+func Open(path string) *DB { return &DB{path: path} }
 
 // Path is the file's name.
 func (db *DB) Path() string { return db.path }
@@ -105,14 +112,16 @@ const Schema = 1
 // Get finds the record of k. A missing file is a miss; a damaged one an error.
 func (db *DB) Get(k Key) (r Record, found bool, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
-		value := get(tx, bucketWinners, k.bytes())
-		if value == nil {
-			return nil
+		value := tx.Bucket(bucketWinners).Get(k.bytes())
+		if found = value != nil; found {
+			r, err = readRecord(k.bytes(), value)
 		}
-		found = true
-		return decode(value, &r)
+		return err
 	})
-	return r, found && err == nil, err
+	if err != nil {
+		return Record{}, false, err
+	}
+	return r, found, nil
 }
 
 // Put stores r unless the stored record of its key has better evidence; it
@@ -126,16 +135,16 @@ func (db *DB) Put(r Record) (kept bool, err error) {
 		kept, err = put(tx, r)
 		return err
 	})
-	return kept, err
+	return kept && err == nil, err
 }
 
 func put(tx *bbolt.Tx, r Record) (kept bool, err error) {
 	k := r.Key.bytes()
 	kept = true
-	if value := get(tx, bucketWinners, k); value != nil {
+	if value := tx.Bucket(bucketWinners).Get(k); value != nil {
 		var old Record
 		if err := decode(value, &old); err != nil {
-			return false, fmt.Errorf("the stored record of this key: %w", err)
+			return false, fmt.Errorf("%w; remove it (`cache rm`) to store another", &DamagedError{Key: r.Key, Err: err})
 		}
 		if kept = r.beats(old); kept {
 			r.Trials = union(r.Trials, old.Trials)
@@ -150,76 +159,31 @@ func put(tx *bbolt.Tx, r Record) (kept bool, err error) {
 	return kept, tx.Bucket(bucketTrials).Delete(k)
 }
 
-// beats is the rule of Put.
-func (r Record) beats(old Record) bool {
-	if r.Checked != old.Checked {
-		return r.Checked
-	}
-	mine, theirs := r.evidence(), old.evidence()
-	if 2*mine < theirs {
-		return false
-	}
-	if 2*theirs < mine {
-		return true
-	}
-	return cmp.Or(r.When.Compare(old.When), cmp.Compare(old.Plan, r.Plan)) >= 0
-}
-
-// evidence counts samples.
-func (r Record) evidence() int {
-	n := 0
-	for _, t := range r.Trials {
-		n += len(t.Samples)
-	}
-	return n
-}
-
-// union adds the trials of plans that a lacks, and for plans in both keeps the
-// one with more samples.
-func union(a, b []Trial) []Trial {
-	out := slices.Clone(a)
-	for _, t := range b {
-		k := slices.IndexFunc(out, func(x Trial) bool { return x.Plan == t.Plan })
-		switch {
-		case k < 0:
-			out = append(out, t)
-		case len(t.Samples) > len(out[k].Samples):
-			out[k] = t
-		}
-	}
-	return out
-}
-
-// plausible refuses records that cannot be true.
-func (r Record) plausible() error {
-	switch {
-	case r.Device == "" || r.Backend == "":
-		return errors.New("a record needs a device and a backend")
-	case r.Plan == "":
-		return errors.New("a record needs a plan")
-	case !(r.Seconds > 0) || math.IsInf(r.Seconds, 0):
-		return fmt.Errorf("%v seconds is not a time", r.Seconds)
-	}
-	for _, t := range r.Trials {
-		for _, s := range t.Samples {
-			if !(s > 0) || math.IsInf(s, 0) {
-				return fmt.Errorf("plan %s: %v seconds is not a time", t.Plan, s)
-			}
-		}
-	}
-	return nil
-}
-
-// PutTrials keeps trials of an unfinished race, so that it can be resumed: all
-// of them, replacing what was kept for the key. Put clears them.
+// PutTrials keeps trials of an unfinished race, so that it can be resumed. They
+// join those that are there, so two tuners at one fusion lose nothing of each
+// other's. Put clears them.
 func (db *DB) PutTrials(k Key, ts []Trial) error {
-	return db.update(func(tx *bbolt.Tx) error { return set(tx, bucketTrials, k.bytes(), ts) })
+	if err := errors.Join(k.plausible(), plausible(ts)); err != nil {
+		return err
+	}
+	return db.update(func(tx *bbolt.Tx) error { return putTrials(tx, k.bytes(), ts) })
+}
+
+func putTrials(tx *bbolt.Tx, k []byte, ts []Trial) error {
+	if value := tx.Bucket(bucketTrials).Get(k); value != nil {
+		var old []Trial
+		if err := decode(value, &old); err != nil {
+			return fmt.Errorf("the stored trials of this key: %w; remove them (`cache rm`) to go on", err)
+		}
+		ts = union(ts, old)
+	}
+	return set(tx, bucketTrials, k, ts)
 }
 
 // Trials returns what PutTrials kept.
 func (db *DB) Trials(k Key) (ts []Trial, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
-		if value := get(tx, bucketTrials, k.bytes()); value != nil {
+		if value := tx.Bucket(bucketTrials).Get(k.bytes()); value != nil {
 			return decode(value, &ts)
 		}
 		return nil
@@ -228,22 +192,14 @@ func (db *DB) Trials(k Key) (ts []Trial, err error) {
 }
 
 // All yields records in key order. It reads them all first: the file is not
-// held open while the caller works.
+// held open while the caller works. A record that is damaged comes as a
+// *DamagedError beside a Record with nothing but its key, and the rest follow;
+// any other error is the last thing.
 func (db *DB) All() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		var all []Record
-		err := db.view(func(tx *bbolt.Tx) error {
-			return each(tx, bucketWinners, func(k, value []byte) error {
-				var r Record
-				if err := decode(value, &r); err != nil {
-					return fmt.Errorf("record %x: %w", k[:min(8, len(k))], err)
-				}
-				all = append(all, r)
-				return nil
-			})
-		})
-		for _, r := range all {
-			if !yield(r, nil) {
+		all, errs, err := db.all()
+		for k, r := range all {
+			if !yield(r, errs[k]) {
 				return
 			}
 		}
@@ -253,33 +209,116 @@ func (db *DB) All() iter.Seq2[Record, error] {
 	}
 }
 
-// Delete removes the record and the trials of k; it reports whether there was one.
-func (db *DB) Delete(k Key) (found bool, err error) {
-	err = db.update(func(tx *bbolt.Tx) error {
-		found = get(tx, bucketWinners, k.bytes()) != nil
-		return errors.Join(tx.Bucket(bucketWinners).Delete(k.bytes()), tx.Bucket(bucketTrials).Delete(k.bytes()))
+func (db *DB) all() (all []Record, errs []error, err error) {
+	err = db.view(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
+			r, err := readRecord(k, value)
+			all, errs = append(all, r), append(errs, err)
+			return nil
+		})
 	})
-	return found, err
+	return all, errs, err
 }
 
-// bytes encodes a key: the fingerprint, then each string with its length as a
-// varint before it.
-func (k Key) bytes() []byte {
+// sound is all records; one damaged record is an error.
+func (db *DB) sound() ([]Record, error) {
+	all, errs, err := db.all()
+	return all, errors.Join(errors.Join(errs...), err)
+}
+
+// readRecord decodes a record and checks that it is the one its key says.
+func readRecord(k, value []byte) (r Record, err error) {
+	if r.Key, err = parseKey(k); err != nil {
+		return r, &DamagedError{Err: fmt.Errorf("key %x: %w", k[:min(8, len(k))], err)}
+	}
+	stored := r.Key
+	if err := decode(value, &r); err != nil {
+		return Record{Key: stored}, &DamagedError{Key: stored, Err: err}
+	}
+	if r.Key != stored {
+		return Record{Key: stored}, &DamagedError{Key: stored, Err: errors.New("it holds the record of another key")}
+	}
+	if err := r.plausible(); err != nil {
+		return Record{Key: stored}, &DamagedError{Key: stored, Err: err}
+	}
+	return r, nil
+}
+
+// A DamagedError is about one record; the others of its file are sound.
+type DamagedError struct {
+	Key Key // zero when the key itself is damaged
+	Err error
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("the record of fusion %x on %s is damaged: %v", e.Key.Fusion[:4], cmp.Or(e.Key.Device, "an unknown device"), e.Err)
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Delete removes the record and the trials of k, damaged or not; it reports
+// whether there were any.
+func (db *DB) Delete(k Key) (found bool, err error) {
+	if _, err := os.Stat(db.path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	err = db.update(func(tx *bbolt.Tx) error {
+		for _, name := range [][]byte{bucketWinners, bucketTrials} {
+			b := tx.Bucket(name)
+			found = found || b.Get(k.bytes()) != nil
+			if err := b.Delete(k.bytes()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return found && err == nil, err
+}
+
+// bytes encodes a key, injectively: the 32 bytes of the fingerprint, then each
+// of device, backend and codegen with its length in bytes before it as a
+// varint. Records of one fusion are therefore neighbours.
+func (k *Key) bytes() []byte {
 	b := append(make([]byte, 0, 40+len(k.Device)+len(k.Backend)+len(k.Codegen)), k.Fusion[:]...)
-	for _, s := range []string{k.Device, k.Backend, k.Codegen} {
+	for _, s := range [...]string{k.Device, k.Backend, k.Codegen} {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
 	}
 	return b
 }
 
+// parseKey reads what bytes wrote and nothing else.
+func parseKey(b []byte) (k Key, err error) {
+	whole := b
+	if len(b) < len(k.Fusion) {
+		return k, errors.New("a key is cut short")
+	}
+	b = b[copy(k.Fusion[:], b):]
+	for _, s := range [...]*string{&k.Device, &k.Backend, &k.Codegen} {
+		n, width := binary.Uvarint(b)
+		if width <= 0 || n > uint64(len(b)-width) {
+			return Key{}, errors.New("a key is cut short")
+		}
+		*s, b = string(b[width:width+int(n)]), b[width+int(n):]
+	}
+	if !bytes.Equal(k.bytes(), whole) {
+		return Key{}, errors.New("a key has bytes too many")
+	}
+	return k, nil
+}
+
 // SafeDiff lists the entries of the safe context that differ, sorted: a record
-// measured under another driver is still a hit, but one that says so.
+// measured under another driver is still a hit, but one that says so (D11).
 func SafeDiff(stored, now map[string]string) []string {
 	var diff []string
-	for k, v := range now {
-		if stored[k] != v {
-			diff = append(diff, fmt.Sprintf("%s: measured with %s, now %s", k, cmp.Or(stored[k], "none"), v))
+	for _, k := range slices.Sorted(maps.Keys(now)) {
+		if stored[k] != now[k] {
+			diff = append(diff, fmt.Sprintf("%s: measured with %s, now %s", k, cmp.Or(stored[k], "none"), cmp.Or(now[k], "none")))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(stored)) {
+		if _, ok := now[k]; !ok {
+			diff = append(diff, fmt.Sprintf("%s: measured with %s, now none", k, cmp.Or(stored[k], "none")))
 		}
 	}
 	slices.Sort(diff)

@@ -25,7 +25,9 @@ const (
 	stated      = 0.95                   // of the intervals in the record
 	hopeless    = 1.5                    // ratio in each of the first two blocks that drops without an interval
 	flushEvery  = 250 * time.Millisecond // samples are stored at least this often
-	runDeadline = 10 * time.Second       // of one run of a candidate
+	runDeadline = 10 * time.Second       // of the gate for the default, and of a sample
+	patience    = 30                     // times the default's run that the gate of another candidate may take
+	leastWait   = 100 * time.Millisecond // but at least this
 )
 
 // A racer is a candidate in a race.
@@ -150,7 +152,7 @@ func (r *race) qualify(ctx context.Context, p *symtile.Program) error {
 // try takes one racer through the gate. Its failures are its own; the error is
 // ctx's.
 func (r *race) try(ctx context.Context, p *symtile.Program, v *kernels.Verifier, model *cost.Model, x *racer) error {
-	limited, cancel := context.WithTimeout(ctx, runDeadline)
+	limited, cancel := context.WithTimeout(ctx, r.wait())
 	defer cancel()
 	k, err := r.t.Backend.Compile(limited, p, x.Plan)
 	if err == nil {
@@ -180,6 +182,16 @@ func (r *race) try(ctx context.Context, p *symtile.Program, v *kernels.Verifier,
 	return nil
 }
 
+// wait is how long a candidate may take to pass the gate, once it is known what
+// the default takes: one that is thirty times slower need not be timed.
+func (r *race) wait() time.Duration {
+	def := median(r.racers[0].trial.Samples)
+	if def == 0 {
+		return runDeadline
+	}
+	return min(runDeadline, max(leastWait, time.Duration(patience*def*float64(time.Second))))
+}
+
 var errImplausible = errors.New("faster than the device can be: it cannot have done the work")
 
 func (x *racer) add(seconds float64, block int) {
@@ -199,7 +211,7 @@ func (x *racer) fail(err error) {
 	case errors.Is(err, errImplausible):
 		x.trial.Failure = "implausible"
 	case errors.Is(err, context.DeadlineExceeded):
-		x.trial.Failure = "timeout"
+		x.trial.Failure, x.trial.Detail = "timeout", "far slower than the default, or hung: it was stopped"
 	default:
 		x.trial.Failure = "error"
 	}
@@ -394,12 +406,18 @@ func (r *race) ties(x *racer) []*racer {
 
 // regret bounds how much slower the winner can be than the best of the tried,
 // at the stated confidence: the greatest upper end of winner over candidate.
+// It is −1, unknown, when there were too few blocks to say.
 func (r *race) regret(winner *racer) float64 {
 	worst := 0.0
-	for _, x := range r.racers {
-		if x.trial.Failure == "" && x != winner && len(x.trial.Samples) > 0 && !x.trial.Dropped {
-			worst = max(worst, finite(paired(winner, x, stated).Hi)-1)
+	for _, x := range r.live() {
+		if x == winner {
+			continue
 		}
+		hi := paired(winner, x, stated).Hi
+		if math.IsInf(hi, 1) {
+			return -1
+		}
+		worst = max(worst, hi-1)
 	}
 	return worst
 }

@@ -164,7 +164,8 @@ func median(v []float64) float64 {
 }
 
 // entrants chooses who races: the default, the cheapest by the model, and one
-// in eight drawn at random, so that the model also learns where it is wrong.
+// in eight drawn at random from the better half, so that the model also learns
+// where it is wrong.
 func (t *Tuner) entrants(p *symtile.Program, ranked []cost.Ranked) ([]cost.Ranked, error) {
 	def, err := t.Backend.Default(p)
 	if err != nil {
@@ -192,7 +193,7 @@ func (t *Tuner) entrants(p *symtile.Program, ranked []cost.Ranked) ([]cost.Ranke
 	}
 	rng := rand.New(rand.NewPCG(uint64(t.Options.Seed), uint64(len(ranked))))
 	for n := 0; n < 4*explorers && len(ranked) > 0; n++ {
-		take(ranked[rng.IntN(len(ranked))])
+		take(ranked[rng.IntN((len(ranked)+1)/2)])
 	}
 	for _, r := range ranked {
 		take(r)

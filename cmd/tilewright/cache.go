@@ -129,7 +129,7 @@ func (c *cacheCall) show() error {
 func (c *cacheCall) showRecord(r cache.Record) {
 	fmt.Fprintf(c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n", r.Name, r.Fusion, r.Device, r.Backend, r.Codegen, r.When.Format("2006-01-02 15:04 MST"), r.By)
 	fmt.Fprintf(c.out, "winner   %s  %s\ndefault  %s  %s\n", r.Plan, seconds(r.Seconds), r.Default, seconds(r.DefaultSeconds))
-	fmt.Fprintf(c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret at most %.1f %% of the best tried, %d tied\n\n", r.Speedup[0], r.Speedup[1], upper(r.Speedup[2]), 100*r.Regret, len(r.Ties))
+	fmt.Fprintf(c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n\n", r.Speedup[0], r.Speedup[1], upper(r.Speedup[2]), regret(r.Regret), len(r.Ties))
 	t := c.table()
 	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\t")
 	for _, x := range r.Trials {

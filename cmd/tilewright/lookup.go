@@ -25,7 +25,7 @@ type lookupJSON struct {
 	Seconds float64    `json:"seconds,omitempty"` // median of the winner
 	Default string     `json:"default,omitempty"`
 	Speedup [3]float64 `json:"speedup"` // over the default: median, low, high (0: unknown)
-	Regret  float64    `json:"regret"`  // upper bound against the best tried, at 95 %
+	Regret  float64    `json:"regret"`  // upper bound against the best tried, at 95 %; -1: unknown
 	Ties    []string   `json:"ties,omitempty"`
 	Checked bool       `json:"checked"`
 	Safe    []string   `json:"safe,omitempty"` // differences of the safe context

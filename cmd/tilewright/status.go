@@ -97,8 +97,8 @@ func (s *status) fusion(t tunedJSON) {
 	case t.Hit:
 		fmt.Fprintf(s.out, "%s: known: %s, %s\n", t.Fusion, t.Plan, seconds(t.Seconds))
 	default:
-		fmt.Fprintf(s.out, "%s: %s, plan %s, %s; regret ≤ %.1f%% of %d tried, %d legal%s\n",
-			t.Fusion, seconds(t.Seconds), t.Plan, against(t), 100*t.Regret, t.Tried, t.Legal, ties(t.Ties))
+		fmt.Fprintf(s.out, "%s: %s, plan %s, %s; regret %s of %d tried, %d offered%s\n",
+			t.Fusion, seconds(t.Seconds), t.Plan, against(t), regret(t.Regret), t.Tried, t.Legal, ties(t.Ties))
 	}
 }
 
@@ -122,4 +122,12 @@ func ties(n int) string {
 		return ""
 	}
 	return fmt.Sprintf(", tied with %d", n)
+}
+
+// regret prints an upper bound.
+func regret(x float64) string {
+	if x < 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("≤ %.1f%%", 100*x)
 }

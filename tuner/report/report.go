@@ -223,4 +223,9 @@ func upper(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+func percent(x float64) string {
+	if x < 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f %%", 100*x)
+}

@@ -1,0 +1,166 @@
+package cache
+
+import (
+	"cmp"
+	"slices"
+)
+
+// union is every sample of a and b. What a says about a plan (its prediction,
+// features, failure) stands over what b says.
+//
+// Block numbers mean nothing across sessions, so blocks are matched by what is
+// in them: a block of b is one of a's when they share a sample of a plan and no
+// plan has different ones. A block that matches joins it, so a union of a thing
+// with itself, or with an earlier state of itself, adds nothing; another gets a
+// fresh number, so samples of different sessions are never taken for paired.
+func union(a, b []Trial) []Trial {
+	u := newUnion(a)
+	for _, block := range blocksOf(b) {
+		u.join(block)
+	}
+	for _, t := range b {
+		if _, there := u.at[t.Plan]; !there {
+			u.at[t.Plan] = len(u.out)
+			t.Samples, t.Blocks = nil, nil
+			u.out = append(u.out, t)
+		}
+	}
+	for _, s := range u.blocks {
+		s.into(u)
+	}
+	return u.out
+}
+
+// A unionOf collects trials by block.
+type unionOf struct {
+	out    []Trial
+	at     map[string]int // index in out, by plan
+	blocks []*block       // in the order they got their numbers
+	next   int            // number of the next fresh block
+	has    map[reading]*block
+}
+
+// A block is one lap of a race.
+type block struct {
+	number   int
+	readings []reading
+}
+
+// A reading is one sample; nth counts samples of one plan within a block.
+type reading struct {
+	plan    string
+	nth     int
+	seconds float64
+}
+
+func newUnion(a []Trial) *unionOf {
+	u := &unionOf{at: map[string]int{}, has: map[reading]*block{}}
+	for _, t := range a {
+		if _, there := u.at[t.Plan]; !there {
+			u.at[t.Plan] = len(u.out)
+			t.Samples, t.Blocks = nil, nil
+			u.out = append(u.out, t)
+		}
+	}
+	for _, x := range blocksOf(a) {
+		u.keep(x)
+	}
+	return u
+}
+
+func (u *unionOf) keep(x *block) {
+	u.blocks = append(u.blocks, x)
+	u.next = max(u.next, x.number+1)
+	for _, r := range x.readings {
+		if u.has[r] == nil {
+			u.has[r] = x
+		}
+	}
+}
+
+// join adds a block to the one it is, or as a new one.
+func (u *unionOf) join(x *block) {
+	if same := u.same(x); same != nil {
+		for _, r := range x.readings {
+			if !slices.Contains(same.readings, r) {
+				same.readings = append(same.readings, r)
+				u.has[r] = same
+			}
+		}
+		return
+	}
+	x.number = u.next
+	u.keep(x)
+}
+
+// same finds the block that x is.
+func (u *unionOf) same(x *block) *block {
+	for _, r := range x.readings {
+		if y := u.has[r]; y != nil && !y.contradicts(x) {
+			return y
+		}
+	}
+	return nil
+}
+
+// contradicts says whether some plan has different samples in the two.
+func (x *block) contradicts(y *block) bool {
+	for _, r := range x.readings {
+		for _, s := range y.readings {
+			if r.plan == s.plan && r.nth == s.nth && r.seconds != s.seconds {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// into appends the block's samples to their trials.
+func (x *block) into(u *unionOf) {
+	for _, r := range x.readings {
+		t := &u.out[u.at[r.plan]]
+		t.Samples, t.Blocks = append(t.Samples, r.seconds), append(t.Blocks, x.number)
+	}
+}
+
+// blocksOf groups the samples of trials by block, in the order of the numbers.
+// A sample without a block gets one of its own, after all others.
+func blocksOf(ts []Trial) []*block {
+	by := map[int]*block{}
+	fresh := 0
+	for _, t := range ts {
+		for _, b := range t.Blocks {
+			fresh = max(fresh, b+1)
+		}
+	}
+	add := func(number int, plan string, seconds float64) {
+		x := by[number]
+		if x == nil {
+			x = &block{number: number}
+			by[number] = x
+		}
+		nth := 0
+		for _, r := range x.readings {
+			if r.plan == plan {
+				nth++
+			}
+		}
+		x.readings = append(x.readings, reading{plan, nth, seconds})
+	}
+	for _, t := range ts {
+		for k, s := range t.Samples {
+			if len(t.Blocks) == 0 {
+				add(fresh, t.Plan, s)
+				fresh++
+				continue
+			}
+			add(t.Blocks[k], t.Plan, s)
+		}
+	}
+	blocks := make([]*block, 0, len(by))
+	for _, x := range by {
+		blocks = append(blocks, x)
+	}
+	slices.SortFunc(blocks, func(x, y *block) int { return cmp.Compare(x.number, y.number) })
+	return blocks
+}
