@@ -43,7 +43,7 @@ func (r *Ring) ranged(x lin) Interval { return r.rangedTo(x, rangeDepth) }
 
 func (r *Ring) rangedTo(x lin, depth int) Interval {
 	in := r.naive(x)
-	if depth <= 0 || len(x.t) > maxPattern || len(x.t) < 2 && (x.c == 0 || !r.hasMin(x)) {
+	if depth <= 0 || len(r.facts.sums) == 0 && !r.hasPattern(x) {
 		return in
 	}
 	for i := range r.facts.sums {
@@ -67,7 +67,24 @@ func (r *Ring) rangedTo(x lin, depth int) Interval {
 	return in
 }
 
-func (r *Ring) hasMin(x lin) bool { return len(x.t) == 1 && r.atoms[x.t[0].a].kind == atomMin }
+// hasPattern reports whether x can be more than its terms apart: it has a
+// quotient or a min, and something beside it.
+func (r *Ring) hasPattern(x lin) bool {
+	if len(x.t) > maxPattern || len(x.t) == 1 && x.c == 0 {
+		return false
+	}
+	return !r.onlyVars(x)
+}
+
+// onlyVars reports whether x is a sum of variables.
+func (r *Ring) onlyVars(x lin) bool {
+	for i := range x.t {
+		if r.atoms[x.t[i].a].kind != atomVar {
+			return false
+		}
+	}
+	return true
+}
 
 func width(in Interval) int64 { return satAdd(in.Hi, satNeg(in.Lo)) }
 

@@ -86,7 +86,7 @@ type memo struct {
 
 // NewRing returns an empty ring.
 func NewRing() *Ring {
-	return &Ring{formTab: newTable(), atomTab: newTable(), memoTab: newTable(), varTab: newTable()}
+	return &Ring{formTab: newTable(128), atomTab: newTable(64), memoTab: newTable(64), varTab: newTable(64)}
 }
 
 // Reset forgets every expression, and Err, but keeps the memory. Expressions
@@ -292,15 +292,14 @@ func (r *Ring) remember(y, z int32, d int64, res lin) lin {
 type table struct {
 	slots []int32 // id + 1, 0 free
 	n     int
+	size  int // of slots when empty
 }
 
-const tableSize = 128
-
-func newTable() table { return table{slots: make([]int32, tableSize)} }
+func newTable(size int) table { return table{slots: make([]int32, size), size: size} }
 
 // reset empties the table, shrinking it so that clearing stays cheap.
 func (t *table) reset() {
-	t.slots = t.slots[:tableSize]
+	t.slots = t.slots[:t.size]
 	clear(t.slots)
 	t.n = 0
 }

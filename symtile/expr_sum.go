@@ -59,28 +59,29 @@ func (r *Ring) addmul(x lin, k int64, y lin) lin {
 
 // merge writes the terms of x + k·y to out.
 func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
-	for len(x) > 0 && len(y) > 0 {
-		p, q := x[0], y[0]
+	i, j := 0, 0
+	for i < len(x) && j < len(y) {
+		p, q := x[i], y[j]
 		switch {
 		case p.a < q.a:
-			x = x[1:]
+			i++
 		case p.a > q.a:
-			p, y = term{r.mulAdd(0, k, q.k), q.a}, y[1:]
+			p = term{r.mulAdd(0, k, q.k), q.a}
+			j++
 		default:
 			p.k = r.mulAdd(p.k, k, q.k)
-			x, y = x[1:], y[1:]
+			i++
+			j++
 		}
 		if p.k != 0 {
 			out[n] = p
 			n++
 		}
 	}
-	n += copy(out[n:], x)
-	for _, q := range y {
-		if q.k = r.mulAdd(0, k, q.k); q.k != 0 {
-			out[n] = q
-			n++
-		}
+	n += copy(out[n:], x[i:])
+	for ; j < len(y); j++ {
+		out[n] = term{r.mulAdd(0, k, y[j].k), y[j].a}
+		n++
 	}
 	return n
 }

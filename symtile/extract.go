@@ -45,29 +45,18 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 	if c := &r.choices[y]; c.cost > 0 {
 		return c.lin, c.cost - 1
 	}
-	s := selector{r: r, x: r.forms[y].lin}
-	s.cost = r.cost(s.x)
-	if r.rewritable(s.x) {
+	x := r.forms[y].lin
+	cost := r.cost(x)
+	if cost > 0 && len(x.t) <= maxPattern && !r.onlyVars(x) {
+		s := selector{r: r, x: x, cost: cost}
 		s.run()
+		x, cost = s.x, s.cost
 	}
 	for int(y) >= len(r.choices) {
 		r.choices = append(r.choices, choice{})
 	}
-	r.choices[y] = choice{s.x, s.cost + 1}
-	return s.x, s.cost
-}
-
-// rewritable reports whether x holds anything that can be written otherwise.
-func (r *Ring) rewritable(x lin) bool {
-	if len(x.t) > maxPattern {
-		return false
-	}
-	for _, t := range x.t {
-		if r.atoms[t.a].kind != atomVar {
-			return true
-		}
-	}
-	return false
+	r.choices[y] = choice{x, cost + 1}
+	return x, cost
 }
 
 func (r *Ring) costOf(y int32) int32 {
