@@ -61,8 +61,12 @@ func strip(plans []plan) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="all timings, one line a plan">`, stripWidth, height)
 	for _, v := range x.ticks() {
-		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`,
-			x.at(v), x.at(v), height-22, x.at(v), height-6, seconds(v))
+		anchor := "middle"
+		if x.at(v) > stripWidth-40 {
+			anchor = "end"
+		}
+		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`,
+			x.at(v), x.at(v), height-22, x.at(v), height-6, anchor, seconds(v))
 	}
 	for k, p := range plans {
 		y := rowHeight*float64(k) + rowHeight/2 + 2
