@@ -90,7 +90,10 @@ func (r *Ring) divAtom(y int32, d int64) int32 {
 
 // single is the only quotient by d of a bounded interval.
 func single(in Interval, d int64) (q int64, ok bool) {
-	if !in.Bounded() || in.Empty() {
+	switch {
+	case uint64(in.Lo) < uint64(d):
+		return 0, in.Lo <= in.Hi && in.Hi < d
+	case !in.Bounded() || in.Empty():
 		return 0, false
 	}
 	q = floorDiv(in.Lo, d)
@@ -119,7 +122,10 @@ const (
 
 // wholePart is the multiple of d taken out of coefficient k.
 func (s residueStyle) wholePart(k, d int64) int64 {
-	if s == residuePositive {
+	switch {
+	case 0 <= k && k <= d>>1:
+		return 0
+	case s == residuePositive:
 		return floorDiv(k, d)
 	}
 	q := k / d
@@ -140,7 +146,10 @@ func (s residueStyle) wholePart(k, d int64) int64 {
 // divide takes the multiples of d out of x: x = d·whole + rest, the constant of
 // rest in [0, d).
 func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
-	c := floorDiv(x.c, d)
+	c := int64(0)
+	if uint64(x.c) >= uint64(d) {
+		c = floorDiv(x.c, d)
+	}
 	n := 0
 	for _, t := range x.t {
 		if r.style.wholePart(t.k, d) != 0 {

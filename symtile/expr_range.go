@@ -175,11 +175,18 @@ func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 	y, dd := r.forms[a.y].lin, a.d
 	switch i {
 	case 0:
-		return modPart{y, dd, -d.k / dd}, d.k%dd == 0 && x.shares(y)
+		if !x.shares(y) {
+			return p, false
+		}
+		k := -d.k / dd
+		return modPart{y, dd, k}, k*dd == -d.k
 	case 1:
 		c := x.coef(y.t[0].a)
+		if c == 0 {
+			return p, false
+		}
 		k := c / y.t[0].k
-		return modPart{y, dd, k}, c != 0 && c == k*y.t[0].k && k != -d.k/dd
+		return modPart{y, dd, k}, c == k*y.t[0].k && k != -d.k/dd
 	}
 	t := x.t[i-2]
 	if t.a == d.a {
@@ -188,8 +195,11 @@ func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 	if b := &r.atoms[t.a]; b.kind == atomDiv && b.y == a.y && b.d < dd && dd%b.d == 0 {
 		return modPart{r.one(t.a), dd / b.d, t.k}, true
 	}
+	if (d.k < 0) == (t.k < 0) {
+		return p, false
+	}
 	m := -d.k / t.k
-	if m < 2 || m >= dd || d.k%t.k != 0 || dd%m != 0 {
+	if m < 2 || m >= dd || m*t.k != -d.k || dd%m != 0 {
 		return p, false
 	}
 	return modPart{r.div(y, dd/m), m, t.k}, true

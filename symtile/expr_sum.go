@@ -45,7 +45,7 @@ func (r *Ring) addmul(x lin, k int64, y lin) lin {
 	if k == 0 {
 		return x
 	}
-	c := r.mulAdd(x.c, k, y.c)
+	c := r.plus(x.c, k, y.c)
 	if len(y.t) == 0 {
 		return lin{x.t, c}
 	}
@@ -57,6 +57,14 @@ func (r *Ring) addmul(x lin, k int64, y lin) lin {
 	return r.exactly(lin{r.keep(out, n), c})
 }
 
+// plus is a + k·b, as mulAdd, for the numbers that nearly all are.
+func (r *Ring) plus(a, k, b int64) int64 {
+	if near(a) && near(k) && near(b) {
+		return a + k*b
+	}
+	return r.mulAdd(a, k, b)
+}
+
 // merge writes the terms of x + k·y to out.
 func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
 	i, j := 0, 0
@@ -66,10 +74,10 @@ func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
 		case p.a < q.a:
 			i++
 		case p.a > q.a:
-			p = term{r.mulAdd(0, k, q.k), q.a}
+			p = term{r.plus(0, k, q.k), q.a}
 			j++
 		default:
-			p.k = r.mulAdd(p.k, k, q.k)
+			p.k = r.plus(p.k, k, q.k)
 			i++
 			j++
 		}
@@ -80,7 +88,7 @@ func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
 	}
 	n += copy(out[n:], x[i:])
 	for ; j < len(y); j++ {
-		out[n] = term{r.mulAdd(0, k, y[j].k), y[j].a}
+		out[n] = term{r.plus(0, k, y[j].k), y[j].a}
 		n++
 	}
 	return n
