@@ -59,6 +59,13 @@ func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error
 	if hasZero(from) {
 		return in, nil
 	}
+	for d, extent := range to { // a tile of a larger array may be longer than a unit dimension
+		if extent == 1 {
+			if err := b.require(i, "reshape-unit", Clause{{out[d].Size, Interval{1, 1}}}); err != nil {
+				return nil, err
+			}
+		}
+	}
 	for _, w := range windows(from, to) {
 		if len(w.from) == 1 && len(w.to) == 1 {
 			in[w.from[0]] = out[w.to[0]]
@@ -249,8 +256,8 @@ func (b *builder) digit(run DimTile, extent, inner, total int64) DimTile {
 		Bound:  r.Const(extent),
 	}
 	outermost := row == total
-	if outermost {
-		d.Offset = run.Offset.Div(inner)
+	if outermost { // not cut off at the extent: a run may be longer than the array, masked
+		d.Offset, d.Size = run.Offset.Div(inner), run.Size.CeilDiv(inner)
 	}
 	start := run.Offset.Sub(d.Offset.Scale(inner)).Sub(run.Offset.Mod(inner)) // of the enclosing row
 	if v, ok := run.Bound.Value(); !ok || v != total {

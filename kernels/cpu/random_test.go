@@ -1,0 +1,344 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A chain is a random program under construction: HLO text and the shape of
+// its last value.
+type chain struct {
+	rng  *rand.Rand
+	text strings.Builder
+	dims []int64
+	n    int
+}
+
+func (c *chain) last() string { return fmt.Sprintf("v%d", c.n) }
+
+func shapeText(dims []int64) string {
+	return hlo.Shape{DType: hlo.F32, Dims: dims}.String()
+}
+
+// add appends an instruction; %s stands for the last value.
+func (c *chain) add(dims []int64, format string, args ...any) {
+	from := c.last()
+	c.n++
+	fmt.Fprintf(&c.text, "%s = %s %s\n", c.last(), shapeText(dims), strings.ReplaceAll(fmt.Sprintf(format, args...), "%s", from))
+	c.dims = dims
+}
+
+// randomProgram makes a parameter and a few operations on it.
+func randomProgram(rng *rand.Rand, ops int) string {
+	c := &chain{rng: rng}
+	for range 1 + rng.IntN(3) {
+		c.dims = append(c.dims, pickExtent(rng))
+	}
+	fmt.Fprintf(&c.text, "v0 = %s parameter(0)\nzero = f32[] constant(0)\npadding = f32[] constant(7)\n", shapeText(c.dims))
+	for range ops {
+		steps := []func(*chain){(*chain).reshape, (*chain).transpose, (*chain).slice, (*chain).reverse, (*chain).pad, (*chain).concatenate, (*chain).broadcast, (*chain).reduce, (*chain).elementwise, (*chain).dot}
+		steps[rng.IntN(len(steps))](c)
+	}
+	return c.text.String()
+}
+
+func pickExtent(rng *rand.Rand) int64 {
+	return []int64{1, 2, 3, 4, 5, 6, 7, 8, 12}[rng.IntN(9)]
+}
+
+func product64(dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+func (c *chain) reshape() {
+	n := product64(c.dims)
+	var dims []int64
+	for range 1 + c.rng.IntN(3) {
+		var divisors []int64
+		for d := int64(1); d <= n; d++ {
+			if n%d == 0 {
+				divisors = append(divisors, d)
+			}
+		}
+		d := divisors[c.rng.IntN(len(divisors))]
+		dims, n = append(dims, d), n/d
+	}
+	c.add(append(dims, n), "reshape(%%s)")
+}
+
+func (c *chain) transpose() {
+	perm := c.rng.Perm(len(c.dims))
+	dims := make([]int64, len(perm))
+	for k, p := range perm {
+		dims[k] = c.dims[p]
+	}
+	c.add(dims, "transpose(%%s), dimensions={%s}", list(perm))
+}
+
+func list(v []int) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]") }
+
+func (c *chain) slice() {
+	dims := slices.Clone(c.dims)
+	var ranges []string
+	for k, d := range c.dims {
+		start := c.rng.Int64N(d)
+		limit := start + 1 + c.rng.Int64N(d-start)
+		stride := 1 + c.rng.Int64N(3)
+		dims[k] = (limit - start + stride - 1) / stride
+		ranges = append(ranges, fmt.Sprintf("[%d:%d:%d]", start, limit, stride))
+	}
+	c.add(dims, "slice(%%s), slice={%s}", strings.Join(ranges, ", "))
+}
+
+func (c *chain) reverse() {
+	c.add(c.dims, "reverse(%%s), dimensions={%s}", list(c.rng.Perm(len(c.dims))[:c.rng.IntN(len(c.dims)+1)]))
+}
+
+func (c *chain) pad() {
+	dims := slices.Clone(c.dims)
+	var words []string
+	for k, d := range c.dims {
+		low, high, interior := c.rng.Int64N(4)-1, c.rng.Int64N(4)-1, c.rng.Int64N(4)/2
+		if dims[k] = low + high + d + (d-1)*interior; dims[k] < 1 {
+			low, high, interior, dims[k] = 0, 0, 0, d
+		}
+		words = append(words, fmt.Sprintf("%d_%d_%d", low, high, interior))
+	}
+	c.add(dims, "pad(%%s, padding), padding=%s", strings.Join(words, "x"))
+}
+
+func (c *chain) concatenate() {
+	k := c.rng.IntN(len(c.dims))
+	dims := slices.Clone(c.dims)
+	dims[k] *= 2
+	c.add(dims, "concatenate(%%s, %%s), dimensions={%d}", k)
+}
+
+func (c *chain) broadcast() {
+	if product64(c.dims) > 200 || len(c.dims) > 3 {
+		return
+	}
+	at := c.rng.IntN(len(c.dims) + 1)
+	dims := slices.Insert(slices.Clone(c.dims), at, pickExtent(c.rng))
+	var from []int
+	for k := range dims {
+		if k != at {
+			from = append(from, k)
+		}
+	}
+	c.add(dims, "broadcast(%%s), dimensions={%s}", list(from))
+}
+
+func (c *chain) reduce() {
+	if len(c.dims) < 2 {
+		return
+	}
+	k := c.rng.IntN(len(c.dims))
+	c.add(slices.Delete(slices.Clone(c.dims), k, k+1), "reduce(%%s, zero), dimensions={%d}, to_apply=add", k)
+}
+
+func (c *chain) elementwise() { c.add(c.dims, "negate(%%s)") }
+
+// dot multiplies a matrix with its own transpose.
+func (c *chain) dot() {
+	if len(c.dims) != 2 || product64(c.dims) > 200 {
+		return
+	}
+	c.add([]int64{c.dims[0], c.dims[0]}, "dot(%%s, %%s), lhs_contracting_dims={1}, rhs_contracting_dims={1}")
+}
+
+// TestRandomPrograms holds random programs against two oracles: values against
+// the reference, and the elements tiles claim against indexing maps.
+func TestRandomPrograms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	b := New()
+	var tally claimTally
+	refused := map[string]int{}
+	programs := 250
+	if testing.Short() {
+		programs = 60
+	}
+	for range programs {
+		text := randomProgram(rng, 1+rng.IntN(5))
+		m, err := hlo.Parse("random", []byte(text))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		p, err := symtile.Analyze(m.Entry)
+		var no *symtile.Untileable
+		if errors.As(err, &no) {
+			refused[no.Rule]++
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := kernels.NewVerifier(m.Entry, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tiling := range some(rng, p, 4) {
+			q, err := p.At(tiling)
+			if err != nil {
+				t.Errorf("a tiling that Tilings proposed: %v\n%s", err, text)
+				continue
+			}
+			k, err := b.Compile(context.Background(), p, kernels.Plan{Tiles: tiling})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := v.Verify(context.Background(), k); err != nil {
+				t.Errorf("%v\n%s%s", err, text, k.Source())
+			}
+			k.Close()
+			tally.check(t, m.Entry, q, text)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("claims: %d tiles exact, %d show masked elements too, 0 miss one; refused by rule: %v", tally.exact, tally.over, refused)
+	if tally.over > tally.exact/12 { // a ceiling that only goes down
+		t.Errorf("%d tiles show too much, %d are exact", tally.over, tally.exact)
+	}
+	total := 0
+	for _, n := range refused {
+		total += n
+	}
+	if total > programs/5 {
+		t.Errorf("%d of %d programs refused", total, programs)
+	}
+}
+
+// some draws at most n tilings.
+func some(rng *rand.Rand, p *symtile.Program, n int) []symtile.Tiling {
+	all := slices.Collect(p.Space.Tilings())
+	if len(all) == 0 {
+		return nil
+	}
+	var out []symtile.Tiling
+	for range n {
+		out = append(out, all[rng.IntN(len(all))])
+	}
+	return out
+}
+
+// A claimTally compares what tiles claim with what indexing maps say is read.
+type claimTally struct{ exact, over int }
+
+func (c *claimTally) check(t *testing.T, fusion *hlo.Computation, q *symtile.Program, text string) {
+	t.Helper()
+	maps, err := symtile.ParamMaps(symtile.NewRing(), fusion, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := q.Ops[q.Roots[0].Op]
+	each(q, symtile.Parallel, map[symtile.Expr]int64{}, func(env map[symtile.Expr]int64) {
+		read := map[string]bool{}
+		elementsOf(root.Tile, env, func(index []int64) {
+			for _, m := range maps[0] {
+				readBy(m, index, read)
+			}
+		})
+		claimed := map[string]bool{}
+		each(q, symtile.Sequential, env, func(env map[symtile.Expr]int64) {
+			for _, op := range q.Ops {
+				if op.Code == "parameter" {
+					elementsOf(op.Tile, env, func(index []int64) { claimed[fmt.Sprint(index)] = true })
+				}
+			}
+		})
+		for e := range read {
+			if !claimed[e] {
+				t.Errorf("element %s of the parameter is read, but no tile has it\n%s%s", e, text, q)
+			}
+		}
+		if len(claimed) == len(read) {
+			c.exact++
+		} else {
+			c.over++
+		}
+	})
+}
+
+// each visits every combination of the tile ids of a kind.
+func each(q *symtile.Program, kind symtile.Kind, env map[symtile.Expr]int64, visit func(map[symtile.Expr]int64)) {
+	var ids []symtile.Dim
+	for _, d := range q.Space.Dims {
+		if _, fixed := d.Tid.Value(); d.Kind == kind && !fixed {
+			ids = append(ids, d)
+		}
+	}
+	var walk func(k int)
+	walk = func(k int) {
+		if k == len(ids) {
+			visit(env)
+			return
+		}
+		tiles, _ := ids[k].Tiles.Value()
+		for n := range tiles {
+			env[ids[k].Tid] = n
+			walk(k + 1)
+		}
+		delete(env, ids[k].Tid)
+	}
+	walk(0)
+}
+
+// elementsOf visits the unmasked indices of a tile.
+func elementsOf(t symtile.Tile, env map[symtile.Expr]int64, visit func([]int64)) {
+	index := make([]int64, len(t))
+	var walk func(d int)
+	walk = func(d int) {
+		if d == len(t) {
+			visit(index)
+			return
+		}
+		size, _ := t[d].Size.Value()
+		stride, _ := t[d].Stride.Value()
+		for n := range size {
+			x := t[d].Offset.Eval(env) + n*stride
+			if x >= t[d].Lower.Eval(env) && x < t[d].Bound.Eval(env) {
+				index[d] = x
+				walk(d + 1)
+			}
+		}
+	}
+	walk(0)
+}
+
+// readBy adds the elements that a map says an output element is made from.
+func readBy(m symtile.Map, index []int64, read map[string]bool) {
+	if m.State == symtile.Empty {
+		return
+	}
+	vals := append(slices.Clone(index), make([]int64, len(m.Ranges)+len(m.Runtime))...)
+	var walk func(k int)
+	walk = func(k int) {
+		if k == len(m.Ranges) {
+			if m.Has(vals) {
+				read[fmt.Sprint(m.Eval(vals))] = true
+			}
+			return
+		}
+		in := m.Ranges[k].Range()
+		for x := in.Lo; x <= in.Hi; x++ {
+			vals[len(index)+k] = x
+			walk(k + 1)
+		}
+	}
+	walk(0)
+}
