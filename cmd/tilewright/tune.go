@@ -86,17 +86,28 @@ func runTune(c *call) error {
 	case *f.margin <= 0:
 		return usagef("-margin %v: more than 0", *f.margin)
 	}
-	if *f.report != "" { // an hour of measuring must not end in a typing error
-		if err := writable(*f.report); err != nil {
+	for _, name := range []string{*f.db, *f.report} { // an hour of measuring must not end in a typing error
+		if err := writable(name); err != nil {
 			return err
 		}
 	}
 	return f.tune(c, files)
 }
 
+// writable says why a file could not be written; an empty name is none.
+
 func writable(name string) error {
+	if name == "" {
+		return nil
+	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return fmt.Errorf("cannot write %s: it is a directory", name)
+	} else if err == nil {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return fmt.Errorf("cannot write %w", err)
+		}
+		return f.Close()
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".tilewright.*")
 	if err != nil {
