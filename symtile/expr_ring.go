@@ -32,9 +32,11 @@ type Ring struct {
 
 	facts   facts
 	choices []choice // by form
-	origins []*Origin
-	scratch *Ring // where domains are worked out
-	reading *Ring // where expressions are read
+	// selected counts the forms whose choice was searched for.
+	selected int
+	origins  []*Origin
+	scratch  *Ring // where domains are worked out
+	reading  *Ring // where expressions are read
 }
 
 // A term is k·atom.
@@ -103,7 +105,7 @@ func (r *Ring) Reset() {
 	}
 	r.vars, r.origins = r.vars[:0], nil
 	r.facts.reset()
-	r.choices = r.choices[:0]
+	r.choices, r.selected = r.choices[:0], 0
 }
 
 // Err reports the first thing that could not be built in r: an int64 overflow,

@@ -47,7 +47,8 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 	}
 	x := r.forms[y].lin
 	cost := r.cost(x)
-	if cost > 0 && len(x.t) <= maxPattern && !r.onlyVars(x) {
+	if cost > 0 && r.selected < maxSelected && len(x.t) <= maxPattern && !r.onlyVars(x) {
+		r.selected++
 		s := selector{r: r, x: x, cost: cost}
 		s.run()
 		x, cost = s.x, s.cost
@@ -58,6 +59,10 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 	r.choices[y] = choice{x, cost + 1}
 	return x, cost
 }
+
+// maxSelected bounds how many forms are rewritten for one text: rewriting makes
+// forms that are rewritten in turn. The rest is written as it is.
+const maxSelected = 2000
 
 func (r *Ring) costOf(y int32) int32 {
 	_, c := r.cheapest(y)

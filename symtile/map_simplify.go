@@ -12,12 +12,12 @@ const maxPasses = 16
 // that follow dropped, results simplified for points of the domain. A domain
 // proved empty gives State Empty. Arity is kept; DropUnused changes it.
 func (m Map) Simplify() Map {
-	if m.State != Known || m.ring() == nil {
-		return m
-	}
 	for range maxPasses {
+		if m.State != Known || m.ring() == nil {
+			return m
+		}
 		out := m.simplifyOnce()
-		if out.State != Known || out.same(m) {
+		if out.same(m) {
 			return out
 		}
 		m = out
@@ -27,7 +27,7 @@ func (m Map) Simplify() Map {
 
 // same reports whether m and o are written the same.
 func (m Map) same(o Map) bool {
-	return slices.Equal(m.Results, o.Results) && slices.Equal(m.Vars(), o.Vars()) &&
+	return m.State == o.State && slices.Equal(m.Results, o.Results) && slices.Equal(m.Vars(), o.Vars()) &&
 		slices.EqualFunc(m.Where, o.Where, func(x, y Clause) bool { return slices.Equal(x, y) })
 }
 

@@ -10,7 +10,7 @@ import (
 // maxText bounds the length of one printed expression: a shared subexpression
 // is written out wherever it occurs, which can be exponential. What is longer
 // ends in "…" and does not parse.
-const maxText = 1 << 20
+const maxText = 1 << 16
 
 // String prints e in XLA's spelling: "d0 * 8 + d1 floordiv 2", "(d0 mod 4) * 2",
 // "-d0 + 9", "t0 * s0", "s0 ceildiv 4", "min(s0, d0 * -32 + 100)". It is the
@@ -63,7 +63,14 @@ type writer struct {
 	strings.Builder
 	r     *Ring
 	names map[Variable]string
-	plain bool // without ceildiv, min and max put back
+	plain bool // without ceildiv put back
+	first map[int32]firstVariable
+}
+
+// A firstVariable remembers the least variable under an atom.
+type firstVariable struct {
+	v  Variable
+	ok bool
 }
 
 // form writes form y where prec is needed.
@@ -238,13 +245,21 @@ func compareNames(n, m string) int {
 }
 
 // firstVar is the least variable of what an atom is made of.
-func (w *writer) firstVar(id int32) (least Variable, ok bool) {
+func (w *writer) firstVar(id int32) (Variable, bool) {
+	if f, had := w.first[id]; had {
+		return f.v, f.ok
+	}
+	var least firstVariable
 	for _, a := range w.r.atomsOf(id, nil) {
-		if v, is := w.variable(a); is && (!ok || w.compareVariables(v, least) < 0) {
-			least, ok = v, true
+		if v, is := w.variable(a); is && (!least.ok || w.compareVariables(v, least.v) < 0) {
+			least = firstVariable{v, true}
 		}
 	}
-	return least, ok
+	if w.first == nil {
+		w.first = map[int32]firstVariable{}
+	}
+	w.first[id] = least
+	return least.v, least.ok
 }
 
 // atom writes an atom where prec is needed.
