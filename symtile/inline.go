@@ -12,9 +12,7 @@ func inline(c *hlo.Computation) (*hlo.Computation, error) {
 		return c, nil
 	}
 	in := &inliner{out: &hlo.Computation{Name: c.Name}}
-	for _, p := range c.Params {
-		in.out.Instrs = append(in.out.Instrs, p)
-	}
+	in.out.Instrs = append(in.out.Instrs, c.Params...)
 	in.out.Params = c.Params
 	root, err := in.computation(c, c.Params, "")
 	in.out.Root = root

@@ -44,7 +44,6 @@ type lowering struct {
 	places  int
 	scratch int // of compiled expressions
 	scalars int // registers of scalar programs
-	listing []string
 	err     error
 }
 
