@@ -1,0 +1,211 @@
+package cost
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// device is a machine of round numbers.
+var device = kernels.Device{Name: "test", Backend: "cpu", Revision: "1", Lanes: 2, FLOPS: 1e10, Levels: []kernels.Level{
+	{Name: "L1", Bytes: 32 << 10, Bandwidth: 1e11}, {Name: "L2", Bytes: 512 << 10, Bandwidth: 5e10}, {Name: "memory", Bandwidth: 2e10}}}
+
+func program(t testing.TB, text string) *symtile.Program {
+	t.Helper()
+	m, err := hlo.Parse("f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := symtile.Analyze(m.Fusions()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func measure(t testing.TB, p *symtile.Program, sizes ...int64) Features {
+	t.Helper()
+	q, err := p.At(sizes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Measure(q, kernels.Plan{Tiles: sizes}, device)
+}
+
+const gemm = `l = f32[64,128] parameter(0); r = f32[128,96] parameter(1);
+ROOT d = f32[64,96] dot(l, r), lhs_contracting_dims={1}, rhs_contracting_dims={0}`
+
+// The features of a gemm, counted by hand.
+func TestMeasureGemm(t *testing.T) {
+	p := program(t, gemm)
+	f := measure(t, p, 16, 32, 128)
+	if f.FLOPs != 2*64*96*128 || f.PaddedFLOPs != f.FLOPs {
+		t.Errorf("flops %v, padded %v", f.FLOPs, f.PaddedFLOPs)
+	}
+	if f.Tiles != 12 || f.Steps != 12*3 || f.Waves != 1 {
+		t.Errorf("tiles %v, steps %v, waves %v", f.Tiles, f.Steps, f.Waves)
+	}
+	if want := float64(4 * (16*128 + 128*32 + 16*32)); f.Scratch != want {
+		t.Errorf("scratch %v bytes, want %v", f.Scratch, want)
+	}
+	// 16 rows of 128 contiguous, 128 rows of 32, stored 16 rows of 32: the left tile is one run.
+	if f.InnerRun < 128 || f.InnerRun > 2048*4 {
+		t.Errorf("inner run %v bytes", f.InnerRun)
+	}
+	ragged := measure(t, p, 48, 96, 128)
+	if ragged.PaddedFLOPs != 2*96*96*128 {
+		t.Errorf("two tiles of 48 rows over 64 do %v flop", ragged.PaddedFLOPs)
+	}
+	looped := measure(t, p, 16, 32, 16)
+	if looped.PaddedFLOPs != f.FLOPs || looped.Steps != 12*8*3 {
+		t.Errorf("with a loop of 8: %v flop in %v steps", looped.PaddedFLOPs, looped.Steps)
+	}
+}
+
+// Splitting a row that is reduced recomputes it; the features say so.
+func TestMeasureRecomputation(t *testing.T) {
+	src, err := os.ReadFile("../testdata/hlo/softmax.hlo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := program(t, string(src))
+	whole, split := measure(t, p, 8, 512, 512, 512), measure(t, p, 8, 128, 512, 512)
+	if whole.PaddedFLOPs > 1.01*whole.FLOPs || split.PaddedFLOPs < 3*whole.PaddedFLOPs {
+		t.Errorf("whole rows do %v of %v flop, quarters %v", whole.PaddedFLOPs, whole.FLOPs, split.PaddedFLOPs)
+	}
+}
+
+func TestTermsAddUp(t *testing.T) {
+	p := program(t, gemm)
+	m := Roofline(device)
+	for tiling := range p.Space.Tilings() {
+		total, terms := m.Predict(measure(t, p, tiling...))
+		sum := 0.0
+		for _, x := range terms {
+			sum += x.Seconds
+		}
+		if math.Abs(sum-total) > 1e-12*total || total <= 0 {
+			t.Fatalf("%v: terms add up to %v, predicted %v", tiling, sum, total)
+		}
+		if f := measure(t, p, tiling...); total < m.LowerBound(f) {
+			t.Fatalf("%v: predicted %v under the lower bound %v", tiling, total, m.LowerBound(f))
+		}
+	}
+}
+
+// A machine that differs from the prior in a way the features show: fitting
+// learns it, from other fusions.
+func TestFitLearnsTheMachine(t *testing.T) {
+	shapes := []string{gemm,
+		"l = f32[32,64] parameter(0); r = f32[64,256] parameter(1); ROOT d = f32[32,256] dot(l, r), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+		"l = f32[96,48] parameter(0); r = f32[48,80] parameter(1); ROOT d = f32[96,80] dot(l, r), lhs_contracting_dims={1}, rhs_contracting_dims={0}"}
+	prior := Roofline(device)
+	rng := rand.New(rand.NewPCG(1, 1))
+	truth := func(f Features) float64 { // slow at short runs and small tiles, unlike the prior
+		s, _ := prior.Predict(f)
+		return s * (1 + 40/f.InnerRun*16) * math.Pow(f.Scratch/4096, -0.3) * math.Exp(0.03*rng.NormFloat64())
+	}
+	var train []Sample
+	var held []Features
+	for k, text := range shapes {
+		p := program(t, text)
+		n := 0
+		for tiling := range p.Space.Tilings() {
+			if n++; n%7 != 0 {
+				continue
+			}
+			if f := measure(t, p, tiling...); k == 0 {
+				held = append(held, f)
+			} else {
+				train = append(train, Sample{Group: text, Features: f, Seconds: truth(f)})
+			}
+		}
+	}
+	fitted, err := prior.Fit(train)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var measured, before, after []float64
+	for _, f := range held {
+		b, _ := prior.Predict(f)
+		a, terms := fitted.Predict(f)
+		if terms[len(terms)-1].Name != "fitted correction" {
+			t.Fatal("the correction is not among the terms")
+		}
+		measured, before, after = append(measured, truth(f)), append(before, b), append(after, a)
+	}
+	b, a := Judge(before, measured), Judge(after, measured)
+	if a.Kendall < b.Kendall+0.03 || a.Kendall < 0.85 || a.Regret3 > b.Regret3*1.01 {
+		t.Errorf("prior %+v, fitted %+v", b, a)
+	}
+}
+
+func TestFitNeedsSamples(t *testing.T) {
+	m, err := Roofline(device).Fit(make([]Sample, 5))
+	if err != nil || m.fit != nil {
+		t.Errorf("five samples made a fit, %v", err)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	measured := []float64{1, 2, 3, 4}
+	for _, c := range []struct {
+		predicted []float64
+		want      Judgement
+	}{
+		{[]float64{1, 2, 3, 4}, Judgement{4, 1, 1, 1, 1}},
+		{[]float64{4, 3, 2, 1}, Judgement{4, -1, 4, 2, 1}},
+		{[]float64{2, 1, 3, 4}, Judgement{4, 2.0 / 3, 2, 1, 1}},
+	} {
+		if got := Judge(c.predicted, measured); math.Abs(got.Kendall-c.want.Kendall) > 1e-12 || got.Regret1 != c.want.Regret1 || got.Regret3 != c.want.Regret3 || got.Regret8 != c.want.Regret8 {
+			t.Errorf("%v: %+v, want %+v", c.predicted, got, c.want)
+		}
+	}
+}
+
+func TestRankIsCheapestFirstAndRefusesIllegalPlans(t *testing.T) {
+	p := program(t, gemm)
+	var plans []kernels.Plan
+	for tiling := range p.Space.Tilings() {
+		plans = append(plans, kernels.Plan{Tiles: tiling})
+	}
+	ranked, err := Roofline(device).Rank(p, plans)
+	if err != nil || len(ranked) != len(plans) {
+		t.Fatalf("%d of %d ranked, %v", len(ranked), len(plans), err)
+	}
+	for k := 1; k < len(ranked); k++ {
+		if ranked[k].Seconds < ranked[k-1].Seconds {
+			t.Fatalf("place %d is cheaper than the one before", k)
+		}
+	}
+	if _, err := Roofline(device).Rank(p, []kernels.Plan{{Tiles: symtile.Tiling{1, 2}}}); err == nil {
+		t.Error("a plan of the wrong length was ranked")
+	}
+}
+
+// BenchmarkRank is the cost of ranking one plan, At included.
+func BenchmarkRank(b *testing.B) {
+	src, err := os.ReadFile("../testdata/hlo/softmax.hlo")
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := program(b, string(src))
+	var plans []kernels.Plan
+	for tiling := range p.Space.Tilings() {
+		if plans = append(plans, kernels.Plan{Tiles: tiling}); len(plans) == 1000 {
+			break
+		}
+	}
+	m := Roofline(device)
+	for b.Loop() {
+		if _, err := m.Rank(p, plans); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N*len(plans))/b.Elapsed().Seconds(), "plans/s")
+}
