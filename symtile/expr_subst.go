@@ -34,7 +34,7 @@ func (r *Ring) atomsOf(id int32, seen []int32) []int32 {
 	switch a.kind {
 	case atomDiv, atomMin, atomMod, atomRaw:
 		seen = r.atomsUnder(r.forms[a.y].lin, seen)
-	case atomQuot, atomModBy, atomLeast, atomMost, atomTimes:
+	case atomQuot, atomCeilBy, atomModBy, atomLeast, atomMost, atomTimes:
 		seen = r.atomsUnder(r.forms[a.z].lin, r.atomsUnder(r.forms[a.y].lin, seen))
 	case atomMul:
 		for _, f := range r.factors(&a) {

@@ -14,12 +14,13 @@ package symtile
 
 // Atoms that only extraction makes.
 const (
-	atomMod   atomKind = iota + atomMul + 1 // y mod d
-	atomRaw                                 // y floordiv d, not in normal form
-	atomModBy                               // y mod z
-	atomLeast                               // min(y, z)
-	atomMost                                // max(y, z)
-	atomTimes                               // y · z
+	atomMod    atomKind = iota + atomMul + 1 // y mod d
+	atomRaw                                  // y floordiv d, not in normal form
+	atomModBy                                // y mod z
+	atomLeast                                // min(y, z)
+	atomMost                                 // max(y, z)
+	atomTimes                                // y · z
+	atomCeilBy                               // ⌈y/z⌉
 )
 
 // A choice is the cheapest way found to write a form.
@@ -126,7 +127,7 @@ func (r *Ring) atomCost(id int32) int32 {
 		return modCost + r.costOf(a.y)
 	case atomModBy:
 		return min(modCost+r.costOf(a.y)+r.costOf(a.z), maxCost)
-	case atomQuot, atomLeast, atomMost, atomTimes:
+	case atomQuot, atomCeilBy, atomLeast, atomMost, atomTimes:
 		return min(opCost+r.costOf(a.y)+r.costOf(a.z), maxCost)
 	}
 	return opCost + r.costOf(a.y)
@@ -175,6 +176,7 @@ func (s *selector) rewriteTerm(t term) {
 		}
 	case atomQuot:
 		s.foldModBy(t, t.a)
+		s.foldCeil(t)
 	case atomMul:
 		for i := range a.z {
 			if f := s.r.facs[s.r.atoms[t.a].y+i]; s.r.atoms[f].kind == atomQuot {
@@ -277,6 +279,15 @@ func (s *selector) foldModBy(t term, q int32) {
 	y = r.addmul(y, -k, r.forms[a.y].lin)
 	id, _ := r.atom(atom{kind: atomModBy, y: a.y, z: a.z})
 	s.offer(r.addmul(y, k, r.one(id)))
+}
+
+// foldCeil writes k·⌊y/f⌋ as −k·⌈−y/f⌉.
+func (s *selector) foldCeil(t term) {
+	r := s.r
+	a := r.atoms[t.a]
+	y := r.scale(r.forms[a.y].lin, -1)
+	id, _ := r.atom(atom{kind: atomCeilBy, y: r.form(y), z: a.z})
+	s.offer(r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), -t.k, r.one(id)))
 }
 
 // foldMin writes k·min(y, 0) + k·z as k·min(y + z, z), and −k·min(y, 0) + k·z

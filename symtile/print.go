@@ -279,12 +279,39 @@ func (w *writer) atom(id int32, prec int) {
 	}
 }
 
+// call writes min or max, the simpler argument first, a constant last.
 func (w *writer) call(name string, y, z int32) {
+	if w.formLess(z, y) {
+		y, z = z, y
+	}
 	w.WriteString(name + "(")
 	w.form(y, precSum)
 	w.WriteString(", ")
 	w.form(z, precSum)
 	w.WriteByte(')')
+}
+
+// formLess compares forms by what they cost, then by their first variable;
+// constants come last.
+func (w *writer) formLess(y, z int32) bool {
+	v, ok := w.firstOf(y)
+	u, is := w.firstOf(z)
+	if !ok || !is {
+		return ok
+	}
+	if c, d := w.r.costOf(y), w.r.costOf(z); c != d {
+		return c < d
+	}
+	return w.compareVariables(v, u) < 0
+}
+
+func (w *writer) firstOf(y int32) (least Variable, ok bool) {
+	for _, t := range w.r.forms[y].t {
+		if v, is := w.firstVar(t.a); is && (!ok || w.compareVariables(v, least) < 0) {
+			least, ok = v, true
+		}
+	}
+	return least, ok
 }
 
 // operation writes an atom that is an operator between operands.
@@ -298,6 +325,8 @@ func (w *writer) operation(a atom) {
 		w.binary(a.y, " mod ", w.r.form(konst(a.d)))
 	case atomModBy:
 		w.binary(a.y, " mod ", a.z)
+	case atomCeilBy:
+		w.binary(a.y, " ceildiv ", a.z)
 	case atomTimes:
 		w.binary(a.y, " * ", a.z)
 	case atomMul:
