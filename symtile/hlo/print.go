@@ -128,7 +128,7 @@ func (i *Instr) appendAttrs(b []byte, p printing) []byte {
 // notComputed are attributes that do not change what is computed.
 var notComputed = map[string]bool{
 	"metadata": true, "frontend_attributes": true, "backend_config": true, "origin": true, "original_value": true,
-	"statistics": true, "sharding": true, "control-predecessors": true, "is_scheduled": true, "result_accuracy": false,
+	"statistics": true, "sharding": true, "control-predecessors": true, "is_scheduled": true, "channel_id": true,
 }
 
 // counts says whether an attribute is part of the canonical text. A

@@ -1,0 +1,107 @@
+package symtile
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// The op table in doc.go is the propagators'.
+func TestOpTable(t *testing.T) {
+	rows := map[string]string{
+		"bitcast":      "transpose to physical order, reshape, transpose to logical order",
+		"elementwise":  "the same tile; scalars have none",
+		"fusion, call": "taken apart: what they call is propagated through",
+	}
+	for op, p := range propagators {
+		rows[string(op)] = p.doc
+	}
+	var want strings.Builder
+	for _, op := range sorted(rows) {
+		fmt.Fprintf(&want, "//\t%-19s%s\n", op, rows[op])
+	}
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), want.String()) {
+		t.Errorf("doc.go should have\n%s", want.String())
+	}
+}
+
+func sorted(m map[string]string) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func analyze(t *testing.T, text string) (*Program, error) {
+	t.Helper()
+	m, err := hlo.Parse("f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Analyze(m.Entry)
+}
+
+// A no always has a reason, an instruction and a rule.
+func TestUntileable(t *testing.T) {
+	for text, want := range map[string]string{
+		"x = f32[8] parameter(0); ROOT s = f32[8] sort(x), dimensions={0}":                                                                                  "s (sort): every result depends on every element [not-in-op-table]",
+		"x = c64[8] parameter(0); i = s32[] parameter(1); ROOT s = c64[4] dynamic-slice(x, i), dynamic_slice_sizes={4}":                                     "s (dynamic-slice): its offset is known at run time only; run-time variables are not tiled yet [not-in-op-table]",
+		"x = f32[7,3] parameter(0); z = f32[] constant(0); p = f32[13,3] pad(x, z), padding=0_0_1x0_0; ROOT s = f32[7,3] slice(p), slice={[0:13:2], [0:3]}": "p (pad): dimension 0 is padded inside and read with a stride; the elements that are there do not make a box [pad-interior-stride]",
+		"x = f32[4] parameter(0); t = token[] after-all(); ROOT u = (f32[4], token[]) tuple(x, t)":                                                          "t (after-all): the fusion returns token[], which is not an array [root]",
+	} {
+		if _, err := analyze(t, text); err == nil || err.Error() != want {
+			t.Errorf("%s\n got  %v\n want %s", text, err, want)
+		}
+	}
+}
+
+// Constraints of reshapes are one clause a boundary, not a product of cases.
+func TestConstraintsStayFactored(t *testing.T) {
+	const n = 12
+	from, to := strings.Repeat("2,3,", n), strings.Repeat("6,", n)
+	p, err := analyze(t, fmt.Sprintf("x = s8[%s] parameter(0); ROOT r = s8[%s] reshape(x)", strings.TrimSuffix(from, ","), strings.TrimSuffix(to, ",")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Space.Where) != n {
+		t.Errorf("%d clauses for %d groups", len(p.Space.Where), n)
+	}
+	if got := p.Space.Count(); got != 531441 { // 3^12: sizes 1, 3 and 6; 2 and 4 cross rows of 3
+		t.Errorf("%d tilings", got)
+	}
+}
+
+func TestTilings(t *testing.T) {
+	p, err := analyze(t, "x = f32[48,32] parameter(0); ROOT r = f32[1,8,6,4,8] reshape(x)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int64(0)
+	for tiling := range p.Space.Tilings() {
+		if err := p.Check(tiling); err != nil {
+			t.Fatalf("proposed: %v", err)
+		}
+		if _, err := p.At(tiling); err != nil {
+			t.Fatalf("proposed: %v", err)
+		}
+		n++
+	}
+	if n != p.Space.Count() || n == 0 {
+		t.Errorf("%d tilings, Count says %d", n, p.Space.Count())
+	}
+	for _, bad := range []Tiling{nil, {1, 1, 1, 1}, {1, 1, 1, 1, 1, 1}, {1, 9, 1, 1, 1}, {1, 0, 1, 1, 1}, {1, 2, 3, 1, 1}} {
+		if _, err := p.At(bad); err == nil {
+			t.Errorf("%v is taken", bad)
+		}
+	}
+}
