@@ -1,6 +1,8 @@
 package symtile
 
 import (
+	"fmt"
+
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -8,6 +10,37 @@ import (
 // tuples that are taken apart again; c itself when there are none. Names of
 // inlined instructions are prefixed by the caller's.
 func inline(c *hlo.Computation) (*hlo.Computation, error) {
+	flat, err := flatten(c)
+	if err != nil {
+		return nil, err
+	}
+	return flat, limited(flat)
+}
+
+// Fusions of compilers have tens of instructions, rarely thousands. Beyond
+// these a walk from the root would take more stack or time than anybody wants.
+const (
+	mostInstrs = 100_000
+	mostDepth  = 10_000 // instructions on a path from a parameter to the root
+)
+
+func limited(c *hlo.Computation) error {
+	if n := len(c.Instrs); n > mostInstrs {
+		return &Untileable{Instr: c.Root, Rule: "too-large", Reason: fmt.Sprintf("the computation has %d instructions; at most %d are one fusion", n, mostInstrs)}
+	}
+	depth := make(map[*hlo.Instr]int, len(c.Instrs))
+	for _, i := range c.Instrs {
+		for _, o := range i.Operands {
+			depth[i] = max(depth[i], depth[o]+1)
+		}
+		if depth[i] > mostDepth {
+			return &Untileable{Instr: i, Rule: "too-large", Reason: fmt.Sprintf("it is more than %d instructions away from the parameters", mostDepth)}
+		}
+	}
+	return nil
+}
+
+func flatten(c *hlo.Computation) (*hlo.Computation, error) {
 	if !nested(c) {
 		return c, nil
 	}
