@@ -124,10 +124,10 @@ func (p *parser) next(text string) (x int32, err error) {
 
 // Solve simplifies the chain and chooses how its results are written; it
 // returns the number of operations that takes. Results that stay long are tried
-// in other styles of residue, and the shortest are kept.
+// in other styles, and the shortest are kept.
 func (c *Chain) Solve() (ops int) {
-	ops = c.solve(residueSigned)
-	for _, style := range [...]residueStyle{residuePositive, residueNearest} {
+	ops = c.solve(style{ceilings: true})
+	for _, style := range [...]style{{residuePositive, true}, {residueNearest, true}, {}} {
 		if ops < longResult || !c.domain.r.unsettled {
 			return ops
 		}
@@ -146,8 +146,8 @@ func (c *Chain) Solve() (ops int) {
 // longResult is the number of operations from which other styles are tried.
 const longResult = 6
 
-func (c *Chain) solve(style residueStyle) int {
-	c.domain.r.style = style
+func (c *Chain) solve(s style) int {
+	c.domain.r.style = s
 	c.Simplify()
 	return c.Extract()
 }

@@ -15,6 +15,7 @@ func init() { // the rules divide again, which a literal may not refer to
 		{ruleDivRange, divRange},
 		{ruleDivSign, divSign},
 		{ruleDivGCD, divGCD},
+		{ruleDivHalf, divHalf},
 		{ruleDivResidue, divResidue},
 		{ruleDivSlack, divSlack},
 		{ruleDivDiv, divDiv},
@@ -105,15 +106,22 @@ func divRange(r *Ring, x lin, d int64) (lin, bool) {
 	return konst(q), ok
 }
 
-// A residueStyle says which multiple of d divisions take out of a coefficient.
-// A ring keeps to one, or equal expressions would differ; a chain, whose forms
-// are not compared, may try them all for what is cheapest to write.
-type residueStyle uint8
+// A style is what divisions may do one way or the other. A ring keeps to one,
+// or equal expressions would differ; a chain, whose forms are not compared,
+// tries several for what is cheapest to write.
+type style struct {
+	residue residue
+	// ceilings leaves ⌊(y + 1)/2⌋ as it is; otherwise it is y − ⌊y/2⌋.
+	ceilings bool
+}
+
+// A residue says which multiple of d is taken out of a coefficient.
+type residue uint8
 
 const (
 	// residueSigned truncates, so that the rest keeps the sign of k, unless the
 	// other neighbour is four times closer.
-	residueSigned residueStyle = iota
+	residueSigned residue = iota
 	// residueNearest leaves the rest of least magnitude.
 	residueNearest
 	// residuePositive leaves a rest in [0, d).
@@ -121,7 +129,7 @@ const (
 )
 
 // wholePart is the multiple of d taken out of coefficient k.
-func (s residueStyle) wholePart(k, d int64) int64 {
+func (s residue) wholePart(k, d int64) int64 {
 	switch {
 	case 0 <= k && k <= d>>1:
 		return 0
@@ -152,7 +160,7 @@ func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 	}
 	n := 0
 	for _, t := range x.t {
-		if r.style.wholePart(t.k, d) != 0 {
+		if r.style.residue.wholePart(t.k, d) != 0 {
 			n++
 		} else if t.k < 0 || t.k > d-t.k {
 			r.unsettled = true
@@ -164,7 +172,7 @@ func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 	w, v := r.alloc(n), r.alloc(len(x.t))
 	i, j := 0, 0
 	for _, t := range x.t {
-		q := r.style.wholePart(t.k, d)
+		q := r.style.residue.wholePart(t.k, d)
 		if q != 0 {
 			w[i] = term{q, t.a}
 			i++
@@ -194,6 +202,19 @@ func divGCD(r *Ring, x lin, d int64) (lin, bool) {
 	y := r.each(x, func(k int64) int64 { return k / g })
 	y.c = floorDiv(x.c, g)
 	return r.div(y, d/g), true
+}
+
+// divHalf makes a half that is rounded up one that is rounded down.
+func divHalf(r *Ring, x lin, d int64) (lin, bool) {
+	if d != 2 || x.c != 1 || len(x.t) > 1 {
+		return lin{}, false
+	}
+	r.unsettled = true
+	if r.style.ceilings {
+		return lin{}, false
+	}
+	y := lin{t: x.t}
+	return r.addmul(y, -1, r.div(y, 2)), true
 }
 
 // divDiv merges the only inner floor, when its coefficient is ±1.

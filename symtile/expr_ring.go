@@ -16,7 +16,7 @@ import (
 type Ring struct {
 	mu    sync.Mutex // held by readers; builders are alone by contract
 	err   error
-	style residueStyle
+	style style
 	// unsettled tells that another style would have made another residue.
 	unsettled bool
 	fired     [numRules]uint32

@@ -18,6 +18,7 @@ const (
 	ruleDivWhole
 	ruleDivSign
 	ruleDivGCD
+	ruleDivHalf
 	ruleDivSlack
 	ruleDivResidue
 	ruleDivDiv
@@ -54,6 +55,7 @@ var ruleTable = [numRules]Rule{
 	ruleDivWhole:   {"div-whole", "⌊(q·m·y + r)/m⌋ = q·y + ⌊r/m⌋", "An integer inside ⌊·⌋ can be taken out."},
 	ruleDivSign:    {"div-sign", "⌊−x/m⌋ = −⌊(x + m−1)/m⌋", "⌊−x/m⌋ = −⌈x/m⌉, and ⌈x/m⌉ = ⌊(x + m−1)/m⌋.\nSo a leading sign is always positive."},
 	ruleDivGCD:     {"div-gcd", "⌊(g·y + c)/(g·n)⌋ = ⌊(y + ⌊c/g⌋)/n⌋", "⌊x/(g·n)⌋ = ⌊⌊x/g⌋/n⌋, and ⌊(g·y + c)/g⌋ = y + ⌊c/g⌋."},
+	ruleDivHalf:    {"div-half", "⌊(y + 1)/2⌋ = y − ⌊y/2⌋ for a single term y", "⌊y/2⌋ + ⌈y/2⌉ = y. So −y mod 2 and y mod 2 are the same."},
 	ruleDivSlack:   {"div-slack", "⌊(g·y + s)/(g·n)⌋ = ⌊(g·y + g·q)/(g·n)⌋ when q·g ≤ s < (q+1)·g", "As div-gcd: ⌊x/(g·n)⌋ = ⌊⌊x/g⌋/n⌋, and s cannot\nleave one period of g."},
 	ruleDivResidue: {"div-residue", "⌊(y + c)/m⌋ = ⌊(y + c')/m⌋ when y ≡ r (mod g) and r+c, r+c' lie in one period of g", "y + c takes one residue modulo g, so moving c inside\nthe period changes no quotient."},
 	ruleDivDiv:     {"div-div", "⌊(⌊y/n⌋ + x)/m⌋ = ⌊(y + n·x)/(n·m)⌋", "⌊y/n⌋ + x = ⌊(y + n·x)/n⌋ for integer x, and two\nfloors in a row are one."},
