@@ -243,12 +243,14 @@ func (r *race) lap(ctx context.Context) error {
 		return errNobody
 	}
 	r.drop(best)
-	r.t.emit(Event{Kind: "block", Fusion: r.c.Name, Block: r.block, Live: len(r.live()), Plan: best.trial.Plan,
-		Seconds: median(best.trial.Samples), Ratio: paired(r.racers[0], best, stated).Median, Left: r.left()})
 	if now := r.t.Options.now(); now.Sub(r.flushed) >= flushEvery {
 		r.flushed = now
-		return r.flush()
+		if err := r.flush(); err != nil {
+			return err
+		}
 	}
+	r.t.emit(Event{Kind: "block", Fusion: r.c.Name, Block: r.block, Live: len(r.live()), Plan: best.trial.Plan,
+		Seconds: median(best.trial.Samples), Ratio: paired(r.racers[0], best, stated).Median, Left: r.left()})
 	return nil
 }
 
