@@ -61,6 +61,9 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 	return x, cost
 }
 
+// writeAsIs makes every form its own choice.
+func (r *Ring) writeAsIs() { r.choices, r.selected = r.choices[:0], maxSelected }
+
 // maxSelected bounds how many forms are rewritten for one text: rewriting makes
 // forms that are rewritten in turn. The rest is written as it is.
 const maxSelected = 2000

@@ -134,3 +134,40 @@ func rangesText(m Map) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// TestVectorsConstraint runs the vectors that are constraints as text: ours,
+// simplified, must agree with the expected one at every point, and the printed
+// form is counted.
+func TestVectorsConstraint(t *testing.T) {
+	form, total := 0, 0
+	for _, v := range loadVectors(t) {
+		if v.Kind != "tile_constraints" || !strings.HasPrefix(v.ID, "con.dnf.") || v.ID == "con.dnf.check" {
+			continue
+		}
+		total++
+		r := NewRing()
+		vars := map[string]Expr{}
+		box := []Expr{}
+		for _, name := range []string{"v0", "v1"} {
+			vars[name] = r.Var(Variable{Name: name, Lo: -20, Hi: 20})
+			box = append(box, vars[name])
+		}
+		got, err1 := r.ParseConstraint(v.HLO, vars)
+		want, err2 := r.ParseConstraint(v.text(t), vars)
+		if err1 != nil || err2 != nil {
+			t.Errorf("%s: %v %v", v.ID, err1, err2)
+			continue
+		}
+		got = got.Simplify()
+		a, b := Map{Dims: box, Where: got}, Map{Dims: box, Where: want}
+		if same, diff, err := a.Equal(b); err != nil || !same {
+			t.Errorf("%s: %s against %s: %s %v", v.ID, got, want, diff, err)
+		}
+		if got.String() == v.text(t) {
+			form++
+		} else {
+			t.Logf("%s: got %s, want %s", v.ID, got, v.text(t))
+		}
+	}
+	t.Logf("%d vectors by meaning, %d by form", total, form)
+}

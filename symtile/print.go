@@ -36,8 +36,12 @@ func (r *Ring) text(x lin, names map[Variable]string) string {
 		return strconv.FormatInt(x.c, 10)
 	}
 	to := r.reader()
+	y := to.form(r.copyInto(to, x))
+	if !to.readsBack(y) {
+		to.writeAsIs()
+	}
 	w := writer{r: to, names: names}
-	w.form(to.form(r.copyInto(to, x)), precSum)
+	w.form(y, precSum)
 	if w.Len() > maxText {
 		return w.String()[:maxText] + "…"
 	}

@@ -32,7 +32,7 @@ func TestPrintParses(t *testing.T) {
 		}
 		if back != x.e {
 			if bad++; bad <= 10 {
-				t.Logf("seed %d: %s\n reads  %s", seed, text, back)
+				t.Errorf("seed %d: %s\n reads  %s", seed, text, back)
 			}
 		}
 	}
