@@ -126,7 +126,7 @@ func (p *parser) next(text string) (x int32, err error) {
 // returns the number of operations that takes. Results that stay long are tried
 // in other styles, and the shortest are kept.
 func (c *Chain) Solve() (ops int) {
-	ops = c.solve(style{ceilings: true})
+	ops = c.solve(style{residueSigned, true})
 	for _, style := range [...]style{{residuePositive, true}, {residueNearest, true}, {}} {
 		if ops < longResult || !c.domain.r.unsettled {
 			return ops
