@@ -56,12 +56,13 @@ type candidate struct {
 	whole    float64 // sequential dimensions that are not one step
 }
 
-// score is low for tiles that fill the first caches, leave eight programs a
-// lane, keep rows whole and do not loop: what one would choose by hand.
+// score is low for what one would choose by hand: tiles between a third of the
+// first cache and a quarter of the second, eight programs a lane, few steps,
+// rows whole.
 func (c candidate) score() float64 {
-	fill := math.Abs(math.Log2(c.elements / 8192))
+	fill := max(0, math.Log2(4096/c.elements)) + max(0, math.Log2(c.elements/32768))
 	slack := max(0, math.Log2(8*float64(lanes())/c.programs))
-	return fill + 2*slack + 0.5*c.whole - math.Log2(c.inner)
+	return fill + slack + 0.5*math.Log2(c.steps) + 0.25*c.whole - math.Log2(c.inner)
 }
 
 // sensible lists candidates in the order of Tilings; when none passes, every
