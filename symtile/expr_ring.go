@@ -30,8 +30,10 @@ type Ring struct {
 
 	formTab, atomTab, memoTab, varTab table
 
-	facts   facts
-	choices []choice // by form
+	facts facts
+	// choices are the ways to write forms; choiceOf[form] is an index plus 1.
+	choices  []choice
+	choiceOf []int32
 	// selected counts the forms whose choice was searched for.
 	selected int
 	origins  []*Origin
@@ -105,7 +107,7 @@ func (r *Ring) Reset() {
 	}
 	r.vars, r.origins = r.vars[:0], nil
 	r.facts.reset()
-	r.choices, r.selected = r.choices[:0], 0
+	r.forgetChoices()
 }
 
 // Err reports the first thing that could not be built in r: an int64 overflow,

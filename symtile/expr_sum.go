@@ -141,7 +141,9 @@ func (r *Ring) each(x lin, f func(k int64) int64) lin {
 // content is the gcd of the coefficients of x, its constant left out.
 func (x lin) content() (g int64) {
 	for _, t := range x.t {
-		g = gcd(g, t.k)
+		if g = gcd(g, t.k); g == 1 {
+			return 1
+		}
 	}
 	return g
 }

@@ -26,7 +26,7 @@ const (
 // A choice is the cheapest way found to write a form.
 type choice struct {
 	lin
-	cost int32 // plus 1; 0 is not known yet
+	cost int32
 }
 
 // opCost is the cost of one operation; a mod is a little cheaper.
@@ -40,11 +40,9 @@ const maxCost = 1 << 28
 
 // cheapest returns the chosen way to write form y, and what it costs.
 func (r *Ring) cheapest(y int32) (lin, int32) {
-	for int(y) >= len(r.choices) {
-		r.choices = append(r.choices, choice{})
-	}
-	if c := &r.choices[y]; c.cost > 0 {
-		return c.lin, c.cost - 1
+	if int(y) < len(r.choiceOf) && r.choiceOf[y] > 0 {
+		c := &r.choices[r.choiceOf[y]-1]
+		return c.lin, c.cost
 	}
 	x := r.forms[y].lin
 	cost := r.cost(x)
@@ -54,15 +52,22 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 		s.run()
 		x, cost = s.x, s.cost
 	}
-	for int(y) >= len(r.choices) {
-		r.choices = append(r.choices, choice{})
+	for int(y) >= len(r.choiceOf) {
+		r.choiceOf = append(r.choiceOf, 0)
 	}
-	r.choices[y] = choice{x, cost + 1}
+	r.choices = append(r.choices, choice{x, cost})
+	r.choiceOf[y] = int32(len(r.choices))
 	return x, cost
 }
 
+// forgetChoices makes every choice be searched for again.
+func (r *Ring) forgetChoices() { r.choices, r.choiceOf, r.selected = r.choices[:0], r.choiceOf[:0], 0 }
+
 // writeAsIs makes every form its own choice.
-func (r *Ring) writeAsIs() { r.choices, r.selected = r.choices[:0], maxSelected }
+func (r *Ring) writeAsIs() {
+	r.forgetChoices()
+	r.selected = maxSelected
+}
 
 // maxSelected bounds how many forms are rewritten for one text: rewriting makes
 // forms that are rewritten in turn. The rest is written as it is.
@@ -92,7 +97,9 @@ func (r *Ring) cost(x lin) int32 {
 			signFree = signFree || t.k < 0
 		}
 		negative = negative && t.k < 0
-		g = gcd(g, t.k)
+		if g != 1 {
+			g = gcd(g, t.k)
+		}
 	}
 	plain := sum + muls
 	if negative && !signFree {
@@ -149,8 +156,12 @@ type selector struct {
 func (s *selector) run() {
 	for s.cost > 0 {
 		s.bestCost = s.cost
-		for i := len(s.x.t) - 1; i >= 0; i-- {
+		for i := len(s.x.t) - 1; i >= 0 && !s.done(); i-- {
 			s.rewriteTerm(s.x.t[i])
+		}
+		if s.done() {
+			s.x, s.cost = s.best, s.bestCost
+			return
 		}
 		s.factor()
 		if s.bestCost >= s.cost {
@@ -158,6 +169,11 @@ func (s *selector) run() {
 		}
 		s.x, s.cost = s.best, s.bestCost
 	}
+}
+
+// done reports whether the best form is a single term: nothing is shorter.
+func (s *selector) done() bool {
+	return s.bestCost < s.cost && len(s.best.t) == 1 && s.best.c == 0
 }
 
 // offer takes y as the next form when it is the cheapest so far.
@@ -173,6 +189,9 @@ func (s *selector) rewriteTerm(t term) {
 	case atomDiv:
 		if len(s.x.t) > 1 || s.x.c != 0 {
 			s.foldMod(t)
+			if s.done() {
+				return
+			}
 			s.foldNegMod(t)
 			s.absorb(t, t.k)
 			s.absorb(t, -t.k)
@@ -200,7 +219,9 @@ func (s *selector) foldMod(t term) {
 		}
 		y := s.r.withoutMod(s.x, t.a, p)
 		id, _ := s.r.atom(atom{kind: atomMod, y: s.r.form(p.x), z: -1, d: p.m})
-		s.offer(s.r.addmul(y, p.k, s.r.one(id)))
+		if s.offer(s.r.addmul(y, p.k, s.r.one(id))); s.done() {
+			return
+		}
 	}
 }
 
@@ -209,6 +230,9 @@ func (s *selector) foldNegMod(t term) {
 	r := s.r
 	a := r.atoms[t.a]
 	if t.k%a.d != 0 {
+		return
+	}
+	if !s.x.shares(r.forms[a.y].lin) {
 		return
 	}
 	k, x := t.k/a.d, r.shift(r.forms[a.y].lin, 1-a.d)
