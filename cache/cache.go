@@ -171,8 +171,8 @@ func (db *DB) PutTrials(k Key, ts []Trial) error {
 
 func putTrials(tx *bbolt.Tx, k []byte, ts []Trial) error {
 	if value := tx.Bucket(bucketTrials).Get(k); value != nil {
-		var old []Trial
-		if err := decode(value, &old); err != nil {
+		old, err := readTrials(k, value)
+		if err != nil {
 			return fmt.Errorf("the stored trials of this key: %w; remove them (`cache rm`) to go on", err)
 		}
 		ts = union(ts, old)
@@ -184,9 +184,9 @@ func putTrials(tx *bbolt.Tx, k []byte, ts []Trial) error {
 func (db *DB) Trials(k Key) (ts []Trial, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		if value := tx.Bucket(bucketTrials).Get(k.bytes()); value != nil {
-			return decode(value, &ts)
+			ts, err = readTrials(k.bytes(), value)
 		}
-		return nil
+		return err
 	})
 	return ts, err
 }

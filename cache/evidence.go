@@ -150,7 +150,7 @@ func (r *Record) plausible() error {
 		return fmt.Errorf("%v seconds is not a time", r.Seconds)
 	case r.DefaultSeconds != 0 && !isTime(r.DefaultSeconds):
 		return fmt.Errorf("%v seconds is not a time of the default", r.DefaultSeconds)
-	case !(r.Regret >= 0) || math.IsInf(r.Regret, 0):
+	case r.Regret != -1 && !(r.Regret >= 0) || math.IsInf(r.Regret, 0):
 		return fmt.Errorf("%v is not a regret", r.Regret)
 	case r.Legal < 0:
 		return fmt.Errorf("%d is not a number of plans", r.Legal)
@@ -203,7 +203,7 @@ func (t *Trial) plausible() error {
 		}
 	}
 	for _, b := range t.Blocks {
-		if b < 0 || b > math.MaxInt32 {
+		if b < 0 || b > mostBlocks {
 			return fmt.Errorf("%d is not a block", b)
 		}
 	}

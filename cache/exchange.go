@@ -2,121 +2,172 @@ package cache
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"go.etcd.io/bbolt"
 )
 
-// Merge puts every record of from into db by the rule of Put; trials of both
-// sides are kept. It returns how many of from's records are now db's.
+// Merge puts every record of from into db by the rule of Put, and joins the
+// trials of unfinished races: all of it, or none when anything in from is
+// damaged. It returns how many of from's records are now db's winners.
 func (db *DB) Merge(from *DB) (kept, total int, err error) {
-	var all []Record
-	for r, err := range from.All() {
-		if err != nil {
-			return 0, 0, err
-		}
-		all = append(all, r)
+	all, err := from.sound()
+	if err != nil {
+		return 0, 0, err
 	}
-	return db.putAll(all)
-}
-
-// putAll stores records in one transaction: all or none.
-func (db *DB) putAll(all []Record) (kept, total int, err error) {
-	if len(all) == 0 {
+	unfinished, err := from.unfinished()
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(all)+len(unfinished) == 0 {
 		return 0, 0, nil
 	}
 	err = db.update(func(tx *bbolt.Tx) error {
-		kept = 0
-		for _, r := range all {
-			mine, err := put(tx, r)
-			if err != nil {
-				return fmt.Errorf("%s: %w", r.Name, err)
-			}
-			if mine {
-				kept++
+		if kept, err = putAll(tx, all); err != nil {
+			return err
+		}
+		for _, u := range unfinished {
+			if err := putTrials(tx, u.key, u.trials); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	return kept, len(all), err
+	if err != nil {
+		return 0, 0, err
+	}
+	return kept, len(all), nil
+}
+
+// An unfinishedRace is what PutTrials kept for a key.
+type unfinishedRace struct {
+	key    []byte
+	trials []Trial
+}
+
+func (db *DB) unfinished() (all []unfinishedRace, err error) {
+	err = db.view(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketTrials).ForEach(func(k, value []byte) error {
+			ts, err := readTrials(k, value)
+			if err != nil {
+				return fmt.Errorf("the trials of key %x are damaged: %w", k[:min(8, len(k))], err)
+			}
+			all = append(all, unfinishedRace{bytes.Clone(k), ts})
+			return nil
+		})
+	})
+	return all, err
+}
+
+func readTrials(k, value []byte) (ts []Trial, err error) {
+	if _, err := parseKey(k); err != nil {
+		return nil, err
+	}
+	if err := decode(value, &ts); err != nil {
+		return nil, err
+	}
+	return ts, plausible(ts)
+}
+
+// putAll stores records by the rule of Put.
+func putAll(tx *bbolt.Tx, all []Record) (kept int, err error) {
+	for _, r := range all {
+		mine, err := put(tx, r)
+		if err != nil {
+			return kept, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		if mine {
+			kept++
+		}
+	}
+	return kept, nil
 }
 
 // Export writes records as JSON lines, in key order: the same records give the
-// same bytes.
+// same bytes. It writes all that are sound, and its error names the others.
 func (db *DB) Export(w io.Writer) (n int, err error) {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
+	var damaged []error
 	for r, err := range db.All() {
 		if err != nil {
-			return n, err
+			damaged = append(damaged, err)
+			continue
 		}
 		if err := enc.Encode(r); err != nil {
 			return n, err
 		}
 		n++
 	}
-	return n, out.Flush()
+	return n, errors.Join(append(damaged, out.Flush())...)
 }
 
-// maxLine bounds a line of an import; a record of thousands of trials is far
-// smaller.
+// maxLine bounds a line of an import, in bytes; a record of thousands of trials
+// is far smaller.
 const maxLine = 64 << 20
 
-// Import reads what Export wrote and puts every record by the rule of Put. A
-// line that is not a plausible record refuses the whole import.
+// Import reads what Export wrote and puts every record by the rule of Put.
+// Nothing in it is trusted: a line that is not a plausible record refuses the
+// whole import.
 func (db *DB) Import(r io.Reader) (kept, total int, err error) {
+	all, err := readLines(r)
+	if err != nil || len(all) == 0 {
+		return 0, 0, err
+	}
+	err = db.update(func(tx *bbolt.Tx) error {
+		kept, err = putAll(tx, all)
+		return err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return kept, len(all), nil
+}
+
+func readLines(r io.Reader) (all []Record, err error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
-	var all []Record
-	for line := 1; in.Scan(); line++ {
-		if len(in.Bytes()) == 0 {
+	line := 0
+	for in.Scan() {
+		line++
+		if len(bytes.TrimSpace(in.Bytes())) == 0 {
 			continue
 		}
-		var r Record
-		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
-			return 0, 0, fmt.Errorf("line %d is not a record: %w", line, err)
-		}
-		if err := r.plausible(); err != nil {
-			return 0, 0, fmt.Errorf("line %d: %w", line, err)
+		r, err := readLine(in.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 		all = append(all, r)
 	}
-	if err := in.Err(); err != nil {
-		return 0, 0, err
+	if errors.Is(in.Err(), bufio.ErrTooLong) {
+		return nil, fmt.Errorf("line %d: longer than %d MiB", line+1, maxLine>>20)
 	}
-	return db.putAll(all)
+	return all, in.Err()
 }
 
-// Verify checks every record: its checksum, that it decodes, that its key is
-// the one it is stored under and that it can be true. It returns how many there
-// are and everything that is wrong.
+func readLine(text []byte) (r Record, err error) {
+	if !utf8.Valid(text) {
+		return r, errors.New("not UTF-8")
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("not a record: %w", err)
+	}
+	return r, r.plausible()
+}
+
+// Verify checks the file's structure and every record: its checksum, that it
+// decodes, that its key is the one it is stored under and that it can be true.
+// It returns how many records there are and everything that is wrong.
 func (db *DB) Verify() (n int, err error) {
-	var wrong []error
-	err = db.view(func(tx *bbolt.Tx) error {
-		for err := range tx.Check() {
-			wrong = append(wrong, err)
-		}
-		return each(tx, bucketWinners, func(k, value []byte) error {
-			n++
-			if err := verifyRecord(k, value); err != nil {
-				wrong = append(wrong, fmt.Errorf("record %x: %w", k[:min(8, len(k))], err))
-			}
-			return nil
-		})
-	})
-	return n, errors.Join(append(wrong, err)...)
-}
-
-func verifyRecord(k, value []byte) error {
-	var r Record
-	if err := decode(value, &r); err != nil {
-		return err
+	db.known.Store(nil) // look again
+	all, errs, err := db.all()
+	if err == nil {
+		_, err = db.unfinished()
 	}
-	if string(r.Key.bytes()) != string(k) {
-		return errors.New("it is stored under another key")
-	}
-	return r.plausible()
+	return len(all), errors.Join(errors.Join(errs...), err)
 }

@@ -16,19 +16,23 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// lockTimeout is how long to wait for another process's transaction. They take
-// milliseconds.
-const lockTimeout = 5 * time.Second
+// How long to wait for other processes' transactions, which take milliseconds.
+// A writer waits longer: what it brings was paid for.
+const (
+	readTimeout  = 5 * time.Second
+	writeTimeout = 20 * time.Second
+)
 
 // view runs f in a read transaction. A missing file is an empty one.
 func (db *DB) view(f func(*bbolt.Tx) error) error {
-	if _, err := os.Stat(db.path); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(db.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		return nil
 	}
-	return db.with(&bbolt.Options{ReadOnly: true, Timeout: lockTimeout}, func(b *bbolt.DB) error {
+	return db.with(bbolt.Options{ReadOnly: true, Timeout: readTimeout}, func(b *bbolt.DB) error {
 		return b.View(func(tx *bbolt.Tx) error {
 			if tx.Bucket(bucketMeta) == nil {
-				return nil // created, never written
+				return emptyOrForeign(tx)
 			}
 			if err := checkSchema(tx); err != nil {
 				return err
@@ -40,7 +44,13 @@ func (db *DB) view(f func(*bbolt.Tx) error) error {
 
 // update runs f in a write transaction, creating the file if need be.
 func (db *DB) update(f func(*bbolt.Tx) error) error {
-	return db.with(&bbolt.Options{Timeout: lockTimeout}, func(b *bbolt.DB) error {
+	if err := db.create(); err != nil {
+		return err
+	}
+	if err := db.whole(); err != nil {
+		return err
+	}
+	return db.with(bbolt.Options{Timeout: writeTimeout}, func(b *bbolt.DB) error {
 		return b.Update(func(tx *bbolt.Tx) error {
 			if err := prepare(tx); err != nil {
 				return err
@@ -50,76 +60,110 @@ func (db *DB) update(f func(*bbolt.Tx) error) error {
 	})
 }
 
+// whole looks for damage before bbolt opens the file for writing, which trusts
+// its list of free pages and would overwrite what is wrongly on it.
+func (db *DB) whole() error {
+	if info, err := os.Stat(db.path); err != nil || info.Size() == 0 {
+		return nil // bbolt makes it
+	}
+	return db.with(bbolt.Options{ReadOnly: true, Timeout: writeTimeout}, func(*bbolt.DB) error { return nil })
+}
+
+// create makes the file elsewhere and links it into its place, so that nobody
+// ever finds half of one; when another process was first, its file stays.
+func (db *DB) create() error {
+	if _, err := os.Stat(db.path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := folderExists(db.path); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(db.path), "."+filepath.Base(db.path)+".*.new")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // the link stays
+	fresh := Open(tmp.Name())
+	err = fresh.with(bbolt.Options{Timeout: writeTimeout}, func(b *bbolt.DB) error { return b.Update(prepare) })
+	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	if os.Link(tmp.Name(), db.path) == nil {
+		syncFolder(db.path)
+	}
+	return nil // where there are no links, bbolt makes the file in its place
+}
+
+// syncFolder makes a new name in a folder last. Some systems can't, and lose
+// the name if the power fails in the next seconds.
+func syncFolder(path string) {
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+		dir.Sync()
+		dir.Close()
+	}
+}
+
 // with opens the file for an instant. Whatever bbolt does on a damaged file,
 // panics and faults of its mapping included, comes out as an error.
-func (db *DB) with(o *bbolt.Options, f func(*bbolt.DB) error) (err error) {
+func (db *DB) with(o bbolt.Options, f func(*bbolt.DB) error) (err error) {
+	if err := isFile(db.path); err != nil {
+		return err
+	}
+	var file *os.File
+	o.OpenFile = func(path string, flag int, mode os.FileMode) (*os.File, error) {
+		file, err = os.OpenFile(path, flag, mode)
+		return file, err
+	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
+			unlock(file)
+			file.Close() // bbolt's own Close could wait for itself
 			err = fmt.Errorf("%s is damaged: %v", db.path, p)
 		}
 	}()
-	if err := inspect(db.path); err != nil {
-		return err
-	}
-	b, err := bbolt.Open(db.path, 0o644, o)
-	if errors.Is(err, bbolt.ErrTimeout) {
-		return fmt.Errorf("%s: another process has held it for %v", db.path, lockTimeout)
-	}
-	if err != nil {
+	b, err := bbolt.Open(db.path, 0o644, &o)
+	switch {
+	case errors.Is(err, bbolt.ErrTimeout):
+		return fmt.Errorf("%s: another process has held it for %v", db.path, o.Timeout)
+	case errors.Is(err, bbolt.ErrInvalid) || errors.Is(err, bbolt.ErrChecksum) || errors.Is(err, bbolt.ErrVersionMismatch):
+		return notADatabase(db.path)
+	case err != nil:
 		return fmt.Errorf("%s: %w", db.path, err)
 	}
-	if err := errors.Join(f(b), b.Close()); err != nil {
+	if o.ReadOnly {
+		err = db.sure(file)
+	}
+	if err == nil {
+		err = f(b)
+	}
+	if err == nil && !o.ReadOnly {
+		db.remember(file)
+	}
+	if err := errors.Join(err, b.Close()); err != nil {
 		return fmt.Errorf("%s: %w", db.path, err)
 	}
 	return nil
 }
 
-// bbolt's file: pages of pageSize; pages 0 and 1 are meta pages, each a
-// 16-byte header and the fields below (go.etcd.io/bbolt, internal/common/meta.go).
-const (
-	metaMagic    = 0xED0CDAED
-	metaOffset   = 16
-	metaPageSize = metaOffset + 8
-	metaHighest  = metaOffset + 40 // number of the first page never used
-	metaLength   = metaOffset + 64
-)
-
-// inspect refuses what bbolt would crash or hang on: directories, other files,
-// and files shorter than they say.
-func inspect(path string) error {
+// isFile refuses what is there and no file.
+func isFile(path string) error {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return folderExists(path)
-	}
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
 	case err != nil:
 		return err
 	case info.IsDir():
 		return fmt.Errorf("%s is a directory, not a tilewright database", path)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file", path)
-	case info.Size() == 0:
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	var meta [metaLength]byte
-	if _, err := f.ReadAt(meta[:], 0); err != nil || binary.LittleEndian.Uint32(meta[metaOffset:]) != metaMagic {
-		return fmt.Errorf("%s is not a tilewright database (no bbolt file starts like this)", path)
-	}
-	size := int64(binary.LittleEndian.Uint32(meta[metaPageSize:]))
-	highest := int64(binary.LittleEndian.Uint64(meta[metaHighest:]))
-	if _, err := f.ReadAt(meta[:], size); err == nil && binary.LittleEndian.Uint32(meta[metaOffset:]) == metaMagic {
-		highest = max(highest, int64(binary.LittleEndian.Uint64(meta[metaHighest:])))
-	}
-	if size < 512 || highest < 0 || highest > 1<<40 || info.Size() < highest*size {
-		return fmt.Errorf("%s is cut short: it has %d bytes of %d; restore a copy, or `cache import` an export", path, info.Size(), highest*size)
 	}
 	return nil
+}
+
+func notADatabase(path string) error {
+	return fmt.Errorf("%s is not a tilewright database, or its first pages are damaged; restore a copy, or move it away and `cache import` an export", path)
 }
 
 func folderExists(path string) error {
@@ -132,36 +176,43 @@ func folderExists(path string) error {
 	return nil
 }
 
+// prepare makes the buckets of an empty file.
 func prepare(tx *bbolt.Tx) error {
 	if tx.Bucket(bucketMeta) != nil {
 		return checkSchema(tx)
 	}
+	if err := emptyOrForeign(tx); err != nil {
+		return err
+	}
 	for _, name := range [][]byte{bucketMeta, bucketWinners, bucketTrials} {
-		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+		if _, err := tx.CreateBucket(name); err != nil {
 			return err
 		}
 	}
 	return tx.Bucket(bucketMeta).Put(keySchema, []byte(strconv.Itoa(Schema)))
 }
 
-func checkSchema(tx *bbolt.Tx) error {
-	text := string(tx.Bucket(bucketMeta).Get(keySchema))
-	version, err := strconv.Atoi(text)
-	switch {
-	case err != nil:
-		return fmt.Errorf("its schema version is %q, not a number", text)
-	case version > Schema:
-		return fmt.Errorf("it has schema version %d; this tilewright reads up to %d: use a newer one", version, Schema)
-	case tx.Bucket(bucketWinners) == nil || tx.Bucket(bucketTrials) == nil:
-		return errors.New("a bucket is missing")
+// emptyOrForeign tells a file that was created and never written from another
+// program's.
+func emptyOrForeign(tx *bbolt.Tx) error {
+	if name, _ := tx.Cursor().First(); name != nil {
+		return errors.New("it is a bbolt file, but not a tilewright database")
 	}
 	return nil
 }
 
-func get(tx *bbolt.Tx, bucket, key []byte) []byte { return tx.Bucket(bucket).Get(key) }
-
-func each(tx *bbolt.Tx, bucket []byte, f func(k, v []byte) error) error {
-	return tx.Bucket(bucket).ForEach(f)
+func checkSchema(tx *bbolt.Tx) error {
+	text := string(tx.Bucket(bucketMeta).Get(keySchema))
+	version, err := strconv.Atoi(text)
+	switch {
+	case err != nil || version < 1:
+		return fmt.Errorf("its schema version is %.20q, not a number; is it a tilewright database?", text)
+	case version > Schema:
+		return fmt.Errorf("it has schema version %d; this tilewright reads up to %d: use a newer one", version, Schema)
+	case tx.Bucket(bucketWinners) == nil || tx.Bucket(bucketTrials) == nil:
+		return errors.New("it is damaged: a bucket is missing")
+	}
+	return nil
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -173,17 +224,17 @@ func set(tx *bbolt.Tx, bucket, key []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	value := binary.LittleEndian.AppendUint32(nil, crc32.Checksum(text, castagnoli))
+	value := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(text)), crc32.Checksum(text, castagnoli))
 	return tx.Bucket(bucket).Put(key, append(value, text...))
 }
 
 func decode(value []byte, v any) error {
 	if len(value) < 4 {
-		return errors.New("the record is cut short")
+		return errors.New("it is cut short")
 	}
 	sum, text := binary.LittleEndian.Uint32(value), value[4:]
 	if crc32.Checksum(text, castagnoli) != sum {
-		return errors.New("the record is damaged: its checksum is wrong")
+		return errors.New("its checksum is wrong")
 	}
 	return json.Unmarshal(text, v)
 }

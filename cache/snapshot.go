@@ -2,9 +2,12 @@ package cache
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
+	"io/fs"
 	"math"
 	"math/bits"
 	"os"
@@ -17,10 +20,18 @@ import (
 // published beside it and moved into its place, so a process keeps what it
 // opened until it opens again.
 //
-// The file: a 32-byte header (magic, slots, records, offset of the data, CRC-32C
-// of the header), 2^slots entries of 16 bytes (hash, offset and length of the
-// data, 0 when free) probed linearly, then for each record its key, seconds and
-// plan. All numbers are little-endian.
+// The file, numbers little-endian:
+//
+//	header  32 bytes: magic, log2 of the slots u32, records u32, bytes of the
+//	        file u64, 0 u32, CRC-32C of the 28 bytes before it u32
+//	slots   16 bytes each, probed linearly from the key's hash; at most half
+//	        are taken: high half of the hash u32, position of the record u64,
+//	        its length u32, 0 when free
+//	record  CRC-32C of the rest u32, key (see Key.bytes), seconds f64, length
+//	        of the safe context as a varint, safe context, plan
+//
+// The header is checked when it is opened, a record whenever it is found: so
+// opening costs the same for any number of records.
 type Snapshot struct {
 	data  []byte
 	slots int // log2
@@ -28,65 +39,134 @@ type Snapshot struct {
 	unmap func() error
 }
 
-// A Hit is what a lookup finds.
+// A Hit is what a lookup finds. Its strings point into the snapshot: they are
+// valid until Close.
 type Hit struct {
-	Plan    string  // points into the snapshot: valid until Close
+	Plan    string
 	Seconds float64 // median of the winner
+	Safe    string  // SafeText of the safe context it was measured in
+}
+
+// SafeText is a safe context as text, one text for one context: a JSON object
+// with sorted names. A compiler makes its own once and compares it with Hit.Safe.
+func SafeText(safe map[string]string) string {
+	text, err := json.Marshal(safe)
+	if err != nil || len(safe) == 0 { // maps of strings always marshal
+		return "{}"
+	}
+	return string(text)
+}
+
+// SafeDiff is SafeDiff of the context that h was measured in.
+func (h Hit) SafeDiff(now map[string]string) []string {
+	if h.Safe == SafeText(now) {
+		return nil
+	}
+	var stored map[string]string
+	if err := json.Unmarshal([]byte(h.Safe), &stored); err != nil {
+		return []string{"the safe context it was measured in is not known"}
+	}
+	return SafeDiff(stored, now)
 }
 
 const (
-	snapshotMagic  = "TWSNAP01"
+	snapshotMagic  = "TWSNAP02"
 	snapshotHeader = 32
 	snapshotEntry  = 16
 )
 
 // Publish writes a snapshot of db's winners to path, by renaming a finished
-// file. It returns the number of records.
+// file. It returns the number of records. With a damaged record in db it
+// changes nothing, nor does it replace a file that is not a snapshot.
 func (db *DB) Publish(path string) (n int, err error) {
-	var all []Record
-	for r, err := range db.All() {
-		if err != nil {
-			return 0, err
-		}
-		all = append(all, r)
+	if err := isSnapshot(path); err != nil {
+		return 0, err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	all, err := db.sound()
+	if err != nil {
+		return 0, err
+	}
+	if err := folderExists(path); err != nil {
+		return 0, err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new")
 	if err != nil {
 		return 0, err
 	}
 	defer os.Remove(tmp.Name()) // fails once it is renamed
 	_, err = tmp.Write(snapshotBytes(all))
-	if err = errors.Join(err, tmp.Sync(), tmp.Chmod(0o644), tmp.Close()); err != nil {
+	if err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
 		return 0, err
 	}
-	return len(all), os.Rename(tmp.Name(), path)
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return 0, err
+	}
+	syncFolder(path)
+	return len(all), nil
+}
+
+// isSnapshot refuses to replace anything else, a database above all.
+func isSnapshot(path string) error {
+	if err := isFile(path); err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head := make([]byte, len(snapshotMagic))
+	n, err := io.ReadFull(f, head)
+	if n > 0 && string(head[:6]) != snapshotMagic[:6] {
+		return fmt.Errorf("%s is there and is no tilewright snapshot; it is not replaced", path)
+	}
+	if err != nil && n > 0 && err != io.ErrUnexpectedEOF {
+		return err
+	}
+	return nil
 }
 
 func snapshotBytes(all []Record) []byte {
 	slots := bits.Len(uint(2*len(all) + 1)) // at most half full
-	start := snapshotHeader + snapshotEntry<<slots
-	out := make([]byte, start)
+	out := make([]byte, snapshotHeader+snapshotEntry<<slots)
 	for _, r := range all {
 		at := len(out)
-		out = append(out, r.Key.bytes()...)
-		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(r.Seconds))
-		out = append(out, r.Plan...)
+		out = appendRecord(out, &r)
 		h := r.Key.hash()
 		slot := h & (1<<slots - 1)
-		entry := out[snapshotHeader+slot*snapshotEntry:]
-		for binary.LittleEndian.Uint32(entry[12:]) != 0 {
+		for binary.LittleEndian.Uint32(out[snapshotHeader+slot*snapshotEntry+12:]) != 0 {
 			slot = (slot + 1) & (1<<slots - 1)
-			entry = out[snapshotHeader+slot*snapshotEntry:]
 		}
+		entry := out[snapshotHeader+slot*snapshotEntry:]
 		binary.LittleEndian.PutUint32(entry, uint32(h>>32))
 		binary.LittleEndian.PutUint64(entry[4:], uint64(at))
 		binary.LittleEndian.PutUint32(entry[12:], uint32(len(out)-at))
 	}
+	putHeader(out, slots, len(all), uint64(len(out)))
+	return out
+}
+
+func putHeader(out []byte, slots, records int, size uint64) {
 	copy(out, snapshotMagic)
 	binary.LittleEndian.PutUint32(out[8:], uint32(slots))
-	binary.LittleEndian.PutUint32(out[12:], uint32(len(all)))
-	binary.LittleEndian.PutUint64(out[16:], uint64(len(out)))
+	binary.LittleEndian.PutUint32(out[12:], uint32(records))
+	binary.LittleEndian.PutUint64(out[16:], size)
 	binary.LittleEndian.PutUint32(out[28:], crc32.Checksum(out[:28], castagnoli))
+}
+
+func appendRecord(out []byte, r *Record) []byte {
+	at := len(out)
+	safe := SafeText(r.Safe)
+	out = append(out, 0, 0, 0, 0)
+	out = append(out, r.Key.bytes()...)
+	out = binary.LittleEndian.AppendUint64(out, math.Float64bits(r.Seconds))
+	out = binary.AppendUvarint(out, uint64(len(safe)))
+	out = append(out, safe...)
+	out = append(out, r.Plan...)
+	binary.LittleEndian.PutUint32(out[at:], crc32.Checksum(out[at+4:], castagnoli))
 	return out
 }
 
@@ -94,13 +174,13 @@ func snapshotBytes(all []Record) []byte {
 // (FNV-1a).
 func (k *Key) hash() uint64 {
 	h := binary.LittleEndian.Uint64(k.Fusion[:])
-	h = fnv(h, k.Device)
-	h = fnv(h, k.Backend)
-	h = fnv(h, k.Codegen)
+	h = fold(h, k.Device)
+	h = fold(h, k.Backend)
+	h = fold(h, k.Codegen)
 	return h ^ h>>29
 }
 
-func fnv(h uint64, s string) uint64 {
+func fold(h uint64, s string) uint64 {
 	for i := range len(s) {
 		h = (h ^ uint64(s[i])) * 0x100000001b3
 	}
@@ -122,15 +202,18 @@ func OpenSnapshot(path string) (*Snapshot, error) {
 }
 
 func newSnapshot(data []byte) (*Snapshot, error) {
-	if len(data) < snapshotHeader || string(data[:8]) != snapshotMagic {
+	if len(data) < snapshotHeader || string(data[:6]) != snapshotMagic[:6] {
 		return nil, errors.New("not a tilewright snapshot")
 	}
+	if version := data[6:8]; string(version) != snapshotMagic[6:] {
+		return nil, fmt.Errorf("a snapshot of version %q; this tilewright reads %s: publish it again", version, snapshotMagic[6:])
+	}
 	if crc32.Checksum(data[:28], castagnoli) != binary.LittleEndian.Uint32(data[28:]) {
-		return nil, errors.New("the snapshot's header is damaged")
+		return nil, errors.New("the snapshot's header is damaged; publish it again")
 	}
 	s := &Snapshot{data: data, slots: int(binary.LittleEndian.Uint32(data[8:])), count: int(binary.LittleEndian.Uint32(data[12:]))}
-	if s.slots > 40 || binary.LittleEndian.Uint64(data[16:]) != uint64(len(data)) || len(data) < snapshotHeader+snapshotEntry<<s.slots {
-		return nil, errors.New("the snapshot is cut short")
+	if s.slots > 32 || binary.LittleEndian.Uint64(data[16:]) != uint64(len(data)) || uint64(len(data)) < snapshotHeader+snapshotEntry<<s.slots {
+		return nil, errors.New("the snapshot is cut short; publish it again")
 	}
 	return s, nil
 }
@@ -138,32 +221,35 @@ func newSnapshot(data []byte) (*Snapshot, error) {
 // Len is the number of records.
 func (s *Snapshot) Len() int { return s.count }
 
-// Close unmaps the file.
+// Close unmaps the file. Afterwards every Get misses; one that is under way in
+// another goroutine must have returned.
 func (s *Snapshot) Close() error {
-	if s.unmap == nil {
+	unmap := s.unmap
+	s.data, s.unmap, s.count = nil, nil, 0
+	if unmap == nil {
 		return nil
 	}
-	return s.unmap()
+	return unmap()
 }
 
-// Get finds the winner of k. Damaged entries are misses.
+// Get finds the winner of k. A damaged record is a miss.
 func (s *Snapshot) Get(k *Key) (Hit, bool) {
+	if len(s.data) == 0 {
+		return Hit{}, false
+	}
 	h := k.hash()
 	mask := uint64(1)<<s.slots - 1
 	for probe := uint64(0); probe <= mask; probe++ {
 		entry := s.data[snapshotHeader+((h+probe)&mask)*snapshotEntry:][:snapshotEntry]
-		length := binary.LittleEndian.Uint32(entry[12:])
+		length := uint64(binary.LittleEndian.Uint32(entry[12:]))
 		if length == 0 {
-			return Hit{}, false
-		}
-		if binary.LittleEndian.Uint32(entry) != uint32(h>>32) {
-			continue
+			break
 		}
 		at := binary.LittleEndian.Uint64(entry[4:])
-		if at > uint64(len(s.data)) || uint64(length) > uint64(len(s.data))-at {
-			return Hit{}, false
+		if binary.LittleEndian.Uint32(entry) != uint32(h>>32) || at > uint64(len(s.data)) || length > uint64(len(s.data))-at {
+			continue
 		}
-		if hit, ok := k.match(s.data[at : at+uint64(length)]); ok {
+		if hit, ok := k.match(s.data[at : at+length]); ok {
 			return hit, true
 		}
 	}
@@ -172,10 +258,13 @@ func (s *Snapshot) Get(k *Key) (Hit, bool) {
 
 // match compares k with a record's key and reads what follows it.
 func (k *Key) match(b []byte) (Hit, bool) {
-	if len(b) < 32 || string(b[:32]) != unsafe.String(&k.Fusion[0], 32) {
+	if len(b) < 4+len(k.Fusion) || string(b[4:4+len(k.Fusion)]) != string(k.Fusion[:]) {
 		return Hit{}, false
 	}
-	b = b[32:]
+	if crc32.Checksum(b[4:], castagnoli) != binary.LittleEndian.Uint32(b) {
+		return Hit{}, false
+	}
+	b = b[4+len(k.Fusion):]
 	for _, s := range [...]string{k.Device, k.Backend, k.Codegen} {
 		n, width := binary.Uvarint(b)
 		if width <= 0 || n != uint64(len(s)) || uint64(len(b)-width) < n || string(b[width:width+len(s)]) != s {
@@ -183,8 +272,18 @@ func (k *Key) match(b []byte) (Hit, bool) {
 		}
 		b = b[width+len(s):]
 	}
-	if len(b) < 9 {
+	if len(b) < 8 {
 		return Hit{}, false
 	}
-	return Hit{Plan: unsafe.String(&b[8], len(b)-8), Seconds: math.Float64frombits(binary.LittleEndian.Uint64(b))}, true
+	hit := Hit{Seconds: math.Float64frombits(binary.LittleEndian.Uint64(b))}
+	n, width := binary.Uvarint(b[8:])
+	if b = b[8:]; width <= 0 || n > uint64(len(b)-width) {
+		return Hit{}, false
+	}
+	b = b[width:]
+	hit.Safe, hit.Plan = text(b[:n]), text(b[n:])
+	return hit, true
 }
+
+// text is b as a string, not copied.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -25,11 +25,18 @@ func union(a, b []Trial) []Trial {
 			u.out = append(u.out, t)
 		}
 	}
-	for _, s := range u.blocks {
-		s.into(u)
+	for k, x := range u.blocks {
+		if u.next > mostBlocks {
+			x.number = k
+		}
+		x.into(u)
 	}
 	return u.out
 }
+
+// mostBlocks is where block numbers are given out anew from 0; they are in
+// order, so that changes none of their meaning.
+const mostBlocks = 1 << 30
 
 // A unionOf collects trials by block.
 type unionOf struct {
@@ -89,7 +96,7 @@ func (u *unionOf) join(x *block) {
 		}
 		return
 	}
-	x.number = u.next
+	x.number = max(x.number, u.next)
 	u.keep(x)
 }
 

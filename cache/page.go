@@ -1,0 +1,366 @@
+package cache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"time"
+)
+
+// bbolt trusts its pages: a page number that is wrong makes it panic, fault,
+// loop or recurse for ever, and a free list that is wrong makes it overwrite
+// what it holds. So before it reads a file, under its lock, this walks the
+// skeleton: everything but the values, which have their own checksums.
+//
+// The format is that of go.etcd.io/bbolt, internal/common (page.go, meta.go,
+// bucket.go), in the byte order of the machine.
+//
+//	page    id u64, flags u16, count u16, overflow u32, elements…
+//	meta    magic u32, version u32, page size u32, flags u32, root bucket 16,
+//	        free list page u64, high-water page u64, transaction u64, FNV-64a u64
+//	branch  position u32 (from the element), key size u32, page u64
+//	leaf    flags u32 (1: a bucket), position u32, key size u32, value size u32
+//	bucket  root page u64 (0: a page follows in the value), sequence u64
+//	free    page u64 …; a count of 0xFFFF says that the first is the count
+const (
+	pageHeader = 16
+	metaSize   = 64
+	metaMagic  = 0xED0CDAED
+
+	flagBranch   = 1
+	flagLeaf     = 2
+	flagFreeList = 16
+
+	noFreeList = ^uint64(0)
+	deepest    = 64 // levels of pages, and of buckets in buckets
+)
+
+// A state is what tells one committed state of a file from another.
+type state struct {
+	size int64
+	when time.Time
+	meta [2][metaSize]byte
+}
+
+// sure walks the file unless this DB found the same state whole before.
+func (db *DB) sure(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	s := state{size: info.Size(), when: info.ModTime()}
+	w, err := newWalk(f, info.Size(), &s)
+	if err != nil {
+		return err
+	}
+	if known := db.known.Load(); known != nil && *known == s {
+		return nil
+	}
+	if err := w.walk(); err != nil {
+		return fmt.Errorf("it is damaged: %w; restore a copy, or `cache export` what can be read", err)
+	}
+	db.known.Store(&s)
+	return nil
+}
+
+// remember takes the state of a file that bbolt has just committed to a whole
+// one as whole.
+func (db *DB) remember(f *os.File) {
+	if info, err := f.Stat(); err == nil {
+		s := state{size: info.Size(), when: info.ModTime()}
+		if _, err := newWalk(f, info.Size(), &s); err == nil {
+			db.known.Store(&s)
+		}
+	}
+}
+
+// A walk goes through the pages of a file.
+type walk struct {
+	r        io.ReaderAt
+	pageSize int64
+	pages    uint64 // the high-water mark
+	root     uint64
+	freeList uint64
+	used     []bool // pages reached so far
+}
+
+// newWalk reads both meta pages; the one with the newer transaction counts, as
+// in bbolt.
+func newWalk(r io.ReaderAt, size int64, s *state) (*walk, error) {
+	w := &walk{r: r}
+	newest := uint64(0)
+	for k, at := range []int64{0, secondMeta(r, size)} {
+		m := s.meta[k][:]
+		if _, err := r.ReadAt(m, at+pageHeader); err != nil && err != io.EOF {
+			return nil, err
+		}
+		txid := binary.NativeEndian.Uint64(m[48:])
+		if !validMeta(m) || w.pageSize != 0 && txid < newest {
+			continue
+		}
+		newest = txid
+		w.pageSize = int64(binary.NativeEndian.Uint32(m[8:]))
+		w.root = binary.NativeEndian.Uint64(m[16:])
+		w.freeList = binary.NativeEndian.Uint64(m[32:])
+		w.pages = binary.NativeEndian.Uint64(m[40:])
+	}
+	switch {
+	case w.pageSize == 0:
+		return nil, errors.New("it is damaged: neither of its first pages is whole")
+	case w.pageSize < 512 || w.pageSize > 1<<24 || w.pages < 4 || w.pages > 1<<40:
+		return nil, errors.New("it is damaged: its first page is implausible")
+	case size/w.pageSize < int64(w.pages):
+		return nil, fmt.Errorf("it is cut short: it has %d bytes of %d; restore a copy, or move it away and `cache import` an export", size, int64(w.pages)*w.pageSize)
+	}
+	w.used = make([]bool, w.pages)
+	w.used[0], w.used[1] = true, true
+	return w, nil
+}
+
+// secondMeta is where page 1 begins: after page 0, whose size only itself, or
+// else page 1, tells.
+func secondMeta(r io.ReaderAt, size int64) int64 {
+	var m [metaSize]byte
+	if _, err := r.ReadAt(m[:], pageHeader); err == nil && validMeta(m[:]) {
+		return int64(binary.NativeEndian.Uint32(m[8:]))
+	}
+	for at := int64(1024); at <= 1<<24 && at < size; at *= 2 {
+		if _, err := r.ReadAt(m[:], at+pageHeader); err == nil && validMeta(m[:]) {
+			return at
+		}
+	}
+	return size
+}
+
+func validMeta(m []byte) bool {
+	h := fnv.New64a()
+	h.Write(m[:56])
+	return binary.NativeEndian.Uint32(m) == metaMagic && binary.NativeEndian.Uint64(m[56:]) == h.Sum64()
+}
+
+func (w *walk) walk() error {
+	if err := w.bucket(w.root, 0); err != nil {
+		return err
+	}
+	if w.freeList == noFreeList {
+		return nil
+	}
+	return w.free()
+}
+
+// A page as it is read: its header and all its bytes but those of values that
+// overflow into further pages.
+type page struct {
+	id       uint64
+	flags    uint16
+	count    int
+	data     []byte // of the first page only
+	complete int64  // bytes, overflow included
+}
+
+// page reads a page that may be reached only once.
+func (w *walk) page(id uint64) (page, error) {
+	if id < 2 || id >= w.pages {
+		return page{}, fmt.Errorf("page %d of %d is referred to", id, w.pages)
+	}
+	p := page{data: make([]byte, w.pageSize)}
+	if _, err := w.r.ReadAt(p.data, int64(id)*w.pageSize); err != nil {
+		return page{}, err
+	}
+	if p.header(); p.id != id {
+		return page{}, fmt.Errorf("page %d says that it is page %d", id, p.id)
+	}
+	overflow := uint64(binary.NativeEndian.Uint32(p.data[12:]))
+	if overflow >= w.pages-id {
+		return page{}, fmt.Errorf("page %d goes on past the end", id)
+	}
+	for n := id; n <= id+overflow; n++ {
+		if w.used[n] {
+			return page{}, fmt.Errorf("page %d is referred to twice", n)
+		}
+		w.used[n] = true
+	}
+	p.complete = int64(overflow+1) * w.pageSize
+	return p, nil
+}
+
+// header reads the first pageHeader bytes.
+func (p *page) header() {
+	p.id = binary.NativeEndian.Uint64(p.data)
+	p.flags = binary.NativeEndian.Uint16(p.data[8:])
+	p.count = int(binary.NativeEndian.Uint16(p.data[10:]))
+}
+
+// bucket walks the tree of a bucket whose first page is root.
+func (w *walk) bucket(root uint64, depth int) error {
+	return w.tree(root, depth, &order{})
+}
+
+// An order is what is known of the keys of a bucket while they are walked.
+type order struct {
+	last  []byte // the greatest so far
+	floor []byte // the next is no less: what the branch above says
+}
+
+func (o *order) allows(key []byte) bool {
+	return (o.last == nil || bytes.Compare(key, o.last) > 0) && bytes.Compare(key, o.floor) >= 0
+}
+
+// tree walks a page and what is under it.
+func (w *walk) tree(id uint64, depth int, o *order) error {
+	if depth > deepest {
+		return fmt.Errorf("page %d is too deep", id)
+	}
+	p, err := w.page(id)
+	if err != nil {
+		return err
+	}
+	switch p.flags {
+	case flagLeaf:
+		return w.leaf(p, depth, o)
+	case flagBranch:
+		return w.branch(p, depth, o)
+	}
+	return fmt.Errorf("page %d has the kind %#x", id, p.flags)
+}
+
+func (w *walk) branch(p page, depth int, o *order) error {
+	if p.count == 0 {
+		return fmt.Errorf("branch page %d is empty", p.id)
+	}
+	for n := range p.count {
+		e, err := w.element(p, n)
+		if err != nil {
+			return err
+		}
+		child := binary.NativeEndian.Uint64(e[8:])
+		key, err := w.bytes(p, n, binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]))
+		if err != nil {
+			return err
+		}
+		if !o.allows(key) {
+			return fmt.Errorf("page %d is out of order", p.id)
+		}
+		o.floor = key
+		if err := w.tree(child, depth+1, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) leaf(p page, depth int, o *order) error {
+	for n := range p.count {
+		e, err := w.element(p, n)
+		if err != nil {
+			return err
+		}
+		at, keySize, valueSize := binary.NativeEndian.Uint32(e[4:]), binary.NativeEndian.Uint32(e[8:]), binary.NativeEndian.Uint32(e[12:])
+		key, err := w.bytes(p, n, at, keySize)
+		if err != nil {
+			return err
+		}
+		if !o.allows(key) {
+			return fmt.Errorf("page %d is out of order", p.id)
+		}
+		o.last = key
+		if end := offset(n) + int64(at) + int64(keySize) + int64(valueSize); end > p.complete {
+			return fmt.Errorf("a value of page %d goes on past its end", p.id)
+		}
+		if binary.NativeEndian.Uint32(e)&1 != 0 {
+			if err := w.nested(p, n, at+keySize, valueSize, depth); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nested walks the bucket that is element n of a leaf.
+func (w *walk) nested(p page, n int, at, size uint32, depth int) error {
+	value, err := w.bytes(p, n, at, size)
+	if err != nil {
+		return err
+	}
+	if len(value) < 16 {
+		return fmt.Errorf("a bucket of page %d is cut short", p.id)
+	}
+	if root := binary.NativeEndian.Uint64(value); root != 0 {
+		return w.bucket(root, depth+1)
+	}
+	in := page{data: value[16:], complete: int64(len(value) - 16)}
+	if in.complete < pageHeader {
+		return fmt.Errorf("a bucket inside page %d is cut short", p.id)
+	}
+	if in.header(); in.flags != flagLeaf {
+		return fmt.Errorf("a bucket inside page %d has the kind %#x", p.id, in.flags)
+	}
+	in.id = p.id
+	return w.leaf(in, depth+1, &order{})
+}
+
+func offset(n int) int64 { return pageHeader + 16*int64(n) }
+
+// element is the header of element n.
+func (w *walk) element(p page, n int) ([]byte, error) {
+	return w.slice(p, offset(n), 16)
+}
+
+// bytes is part of what element n refers to, by positions from the element.
+func (w *walk) bytes(p page, n int, at, size uint32) ([]byte, error) {
+	if size == 0 {
+		return nil, fmt.Errorf("an empty key in page %d", p.id)
+	}
+	return w.slice(p, offset(n)+int64(at), int64(size))
+}
+
+// slice is part of a page, read from the file when it lies in its overflow.
+func (w *walk) slice(p page, at, size int64) ([]byte, error) {
+	switch {
+	case at+size > p.complete:
+		return nil, fmt.Errorf("an element of page %d goes on past its end", p.id)
+	case at+size <= int64(len(p.data)):
+		return p.data[at : at+size], nil
+	}
+	out := make([]byte, size)
+	_, err := w.r.ReadAt(out, int64(p.id)*w.pageSize+at)
+	return out, err
+}
+
+// free checks that the list of free pages holds none that is used.
+func (w *walk) free() error {
+	p, err := w.page(w.freeList)
+	if err != nil {
+		return fmt.Errorf("the free list: %w", err)
+	}
+	if p.flags != flagFreeList {
+		return errors.New("the free list is something else")
+	}
+	count, at := int64(p.count), int64(pageHeader)
+	if count == 0xFFFF {
+		first, err := w.slice(p, at, 8)
+		if err != nil {
+			return err
+		}
+		count, at = int64(binary.NativeEndian.Uint64(first)), at+8
+	}
+	if count < 0 || count > p.complete/8 {
+		return errors.New("the free list is longer than its page")
+	}
+	ids, err := w.slice(p, at, 8*count)
+	if err != nil {
+		return err
+	}
+	for ; len(ids) > 0; ids = ids[8:] {
+		id := binary.NativeEndian.Uint64(ids)
+		if id < 2 || id >= w.pages || w.used[id] {
+			return fmt.Errorf("page %d is on the free list and in use", id)
+		}
+		w.used[id] = true
+	}
+	return nil
+}
