@@ -110,22 +110,29 @@ func (db *DB) with(o bbolt.Options, f func(*bbolt.DB) error) (err error) {
 		return err
 	}
 	var file *os.File
+	leave, wait := func() {}, o.Timeout
+	o.Timeout = bboltTimeout(wait)
 	o.OpenFile = func(path string, flag int, mode os.FileMode) (*os.File, error) {
 		file, err = os.OpenFile(path, flag, mode)
+		if err == nil {
+			leave = acquire(file, !o.ReadOnly, wait)
+		}
 		return file, err
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
+			leave()
 			unlock(file)
 			file.Close() // bbolt's own Close could wait for itself
 			err = fmt.Errorf("%s is damaged: %v", db.path, p)
 		}
 	}()
 	b, err := bbolt.Open(db.path, 0o644, &o)
+	leave()
 	switch {
 	case errors.Is(err, bbolt.ErrTimeout):
-		return fmt.Errorf("%s: another process has held it for %v", db.path, o.Timeout)
+		return fmt.Errorf("%s: another process has held it for %v", db.path, wait)
 	case errors.Is(err, bbolt.ErrInvalid) || errors.Is(err, bbolt.ErrChecksum) || errors.Is(err, bbolt.ErrVersionMismatch):
 		return notADatabase(db.path)
 	case err != nil:

@@ -9,6 +9,3 @@ func mapFile(path string) ([]byte, func() error, error) {
 	data, err := os.ReadFile(path)
 	return data, func() error { return nil }, err
 }
-
-// unlock gives back bbolt's lock of a file; closing it does.
-func unlock(*os.File) {}

@@ -30,7 +30,3 @@ func mapFile(path string) ([]byte, func() error, error) {
 	}
 	return data, func() error { return unix.Munmap(data) }, nil
 }
-
-// unlock gives back bbolt's lock of a file that may still be mapped, in which
-// case closing it would not.
-func unlock(f *os.File) { unix.Flock(int(f.Fd()), unix.LOCK_UN) }

@@ -1,0 +1,62 @@
+//go:build unix
+
+package cache
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Waiting for locks. bbolt asks again every 50 ms, and a writer gets in when
+// nobody reads at that moment, which with a few busy readers is never. So
+// before bbolt asks, acquire takes its lock, asking more often, and whoever
+// writes bars the way meanwhile: a lock on the folder, which everybody must
+// pass. That is a courtesy only; nobody waits long for it, and what keeps the
+// file right is bbolt's lock alone.
+const (
+	askAgain  = time.Millisecond
+	readerBar = 100 * time.Millisecond
+	writerBar = time.Second
+)
+
+// acquire takes the lock that bbolt takes on f; leave lets others pass, once
+// bbolt has it too. When time is up bbolt finds that out for itself.
+func acquire(f *os.File, exclusive bool, timeout time.Duration) (leave func()) {
+	leave = func() {}
+	if dir, err := os.Open(filepath.Dir(f.Name())); err == nil {
+		leave = func() { dir.Close() } // gives its lock back
+		if exclusive {
+			try(dir, unix.LOCK_EX, writerBar)
+		} else {
+			try(dir, unix.LOCK_SH, readerBar)
+		}
+	}
+	if exclusive {
+		try(f, unix.LOCK_EX, timeout)
+	} else {
+		try(f, unix.LOCK_SH, timeout)
+	}
+	return leave
+}
+
+// bboltTimeout is how long bbolt asks for the lock after acquire; one of its
+// own intervals, so that it asks at least once.
+func bboltTimeout(time.Duration) time.Duration { return 60 * time.Millisecond }
+
+// try asks for a lock until it is there, time is up, or there can be none.
+func try(f *os.File, how int, timeout time.Duration) {
+	for end := time.Now().Add(timeout); ; time.Sleep(askAgain) {
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(end) {
+			return
+		}
+	}
+}
+
+// unlock gives back bbolt's lock of a file that may still be mapped, in which
+// case closing it would not.
+func unlock(f *os.File) { unix.Flock(int(f.Fd()), unix.LOCK_UN) }

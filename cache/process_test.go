@@ -1,0 +1,221 @@
+package cache
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// The test binary is also the processes that share a file: CACHE_TEST_ROLE
+// says what one does and CACHE_TEST_PATH to which file.
+func TestMain(m *testing.M) {
+	switch db := Open(os.Getenv("CACHE_TEST_PATH")); os.Getenv("CACHE_TEST_ROLE") {
+	case "write":
+		os.Exit(writeForEver(db))
+	case "read":
+		os.Exit(readForEver(db))
+	}
+	os.Exit(m.Run())
+}
+
+// writeForEver stores records of its own and trials in a race of everybody's,
+// and says each time what it has stored.
+func writeForEver(db *DB) int {
+	first, _ := strconv.Atoi(os.Getenv("CACHE_TEST_FIRST"))
+	shared := record(0).Key
+	var race Trial
+	for n := first; ; n++ {
+		race = Trial{Plan: fmt.Sprint(first), Samples: append(race.Samples, float64(n)), Blocks: append(race.Blocks, n-first)}
+		if err := db.PutTrials(shared, []Trial{race}); err != nil {
+			fmt.Println("error", err)
+			return 1
+		}
+		fmt.Println("trial", n)
+		if _, err := db.Put(record(n)); err != nil {
+			fmt.Println("error", err)
+			return 1
+		}
+		fmt.Println("stored", n)
+	}
+}
+
+// readForEver reads everything there is; no reader ever sees half of anything.
+func readForEver(db *DB) int {
+	for n := 0; ; n++ {
+		all, err := db.sound()
+		for _, r := range all {
+			if err == nil {
+				_, _, err = db.Get(r.Key)
+			}
+		}
+		if err != nil {
+			fmt.Println("error", err)
+			return 1
+		}
+		fmt.Println("read", n)
+	}
+}
+
+// A child is one of the processes.
+type child struct {
+	cmd  *exec.Cmd
+	mu   sync.Mutex
+	said []string
+	done chan struct{}
+}
+
+func start(t *testing.T, role, path string, first int) *child {
+	t.Helper()
+	c := &child{cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
+	c.cmd.Env = append(os.Environ(), "CACHE_TEST_ROLE="+role, "CACHE_TEST_PATH="+path, "CACHE_TEST_FIRST="+strconv.Itoa(first))
+	out, err := c.cmd.StdoutPipe()
+	if err == nil {
+		err = c.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.done)
+		for in := bufio.NewScanner(out); in.Scan(); {
+			c.mu.Lock()
+			c.said = append(c.said, in.Text())
+			c.mu.Unlock()
+		}
+	}()
+	return c
+}
+
+// lines of what it said so far that begin with word.
+func (c *child) count(word string) (n int, last string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.said {
+		if strings.HasPrefix(s, word) {
+			n, last = n+1, s
+		}
+	}
+	return n, last
+}
+
+// kill ends it as a power cut would, and reads what it had said.
+func (c *child) kill() {
+	c.cmd.Process.Kill()
+	<-c.done
+	c.cmd.Wait() // it was killed
+}
+
+// TestProcesses: two tuners that are killed again and again, and three readers,
+// share a file. Nothing is lost that a Put or PutTrials had reported as stored,
+// and no reader ever sees an error.
+func TestProcesses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "shared.db")
+	readers := []*child{start(t, "read", path, 0), start(t, "read", path, 0), start(t, "read", path, 0)}
+	rng := rand.New(rand.NewPCG(5, 6))
+	const span = 10_000 // record numbers of one writer
+	stored, trials := map[int]bool{}, map[int]bool{}
+	first := 1
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {
+		pair := []*child{start(t, "write", path, first*span), start(t, "write", path, (first+1)*span)}
+		first += 2
+		for k := range pair {
+			time.Sleep(time.Duration(100+rng.IntN(300)) * time.Millisecond)
+			pair[k].kill()
+		}
+		for _, w := range pair {
+			collect(t, w, "stored", stored)
+			collect(t, w, "trial", trials)
+		}
+	}
+	for _, r := range readers {
+		r.kill()
+		if n, last := r.count("error"); n > 0 {
+			t.Errorf("a reader: %s", last)
+		}
+		if n, _ := r.count("read"); n == 0 {
+			t.Error("a reader never got to read")
+		}
+	}
+	t.Logf("%d writers were killed after storing %d records and %d trials", first-1, len(stored), len(trials))
+	check(t, Open(path), stored, trials)
+}
+
+func collect(t *testing.T, c *child, word string, into map[int]bool) {
+	t.Helper()
+	for _, line := range c.said {
+		if after, ok := strings.CutPrefix(line, "error "); ok {
+			t.Errorf("a writer: %s", after)
+		}
+		if after, ok := strings.CutPrefix(line, word+" "); ok {
+			n, _ := strconv.Atoi(after)
+			into[n] = true
+		}
+	}
+}
+
+func check(t *testing.T, db *DB, stored, trials map[int]bool) {
+	t.Helper()
+	if len(stored) == 0 {
+		t.Error("no writer stored anything")
+	}
+	if n, err := db.Verify(); err != nil || n < len(stored) {
+		t.Errorf("Verify: %d records, %v", n, err)
+	}
+	for n := range stored {
+		if r, found, err := db.Get(record(n).Key); !found || err != nil || r.Plan != record(n).Plan {
+			t.Errorf("record %d is lost: %t, %v", n, found, err)
+		}
+	}
+	ts, err := db.Trials(record(0).Key)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, x := range ts {
+		for _, s := range x.Samples {
+			delete(trials, int(s))
+		}
+	}
+	if len(trials) > 0 {
+		t.Errorf("%d trials are lost", len(trials))
+	}
+}
+
+// TestHeldFile: a file another process holds is an error, not a hang.
+func TestHeldFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for the time limit")
+	}
+	db := filled(t, 1)
+	release := hold(t, db.path)
+	defer release()
+	begin := time.Now()
+	if _, _, err := db.Get(record(0).Key); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("Get: %v", err)
+	}
+	if d := time.Since(begin); d > readTimeout+time.Second {
+		t.Errorf("it took %v", d)
+	}
+}
+
+// hold keeps a file as bbolt does while it is open.
+func hold(t *testing.T, path string) (release func()) {
+	b, err := bbolt.Open(path, 0o644, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
