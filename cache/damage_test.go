@@ -3,6 +3,7 @@ package cache
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -400,30 +401,35 @@ func FuzzRecord(f *testing.F) {
 // FuzzImport: what is imported can be exported and imported again.
 func FuzzImport(f *testing.F) {
 	var lines bytes.Buffer
-	if _, err := filled(f, 2).Export(&lines); err != nil {
+	if _, err := filled(f, 1).Export(&lines); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(lines.Bytes())
 	f.Add([]byte(fmt.Sprintf(`{"fusion":"%064d","device":"d","backend":"b","plan":"1","seconds":1}`, 0)))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		db := Open(filepath.Join(t.TempDir(), "a.db"))
-		_, n, err := db.Import(bytes.NewReader(text))
+		all, err := readLines(bytes.NewReader(text))
 		if err != nil {
 			return
 		}
-		if _, err := db.Verify(); err != nil {
-			t.Fatal(err)
+		once := encodeLines(t, all)
+		again, err := readLines(bytes.NewReader(once))
+		if err != nil || len(again) != len(all) || !bytes.Equal(encodeLines(t, again), once) {
+			t.Fatalf("%d lines become %d: %v\n%s", len(all), len(again), err, once)
 		}
-		var once, twice bytes.Buffer
-		if _, err := db.Export(&once); err != nil {
-			t.Fatal(err)
-		}
-		again := Open(filepath.Join(t.TempDir(), "b.db"))
-		if _, m, err := again.Import(bytes.NewReader(once.Bytes())); err != nil || m > n {
-			t.Fatalf("%d of %d lines: %v", m, n, err)
-		}
-		if _, err := again.Export(&twice); err != nil || !bytes.Equal(once.Bytes(), twice.Bytes()) {
-			t.Fatalf("%v\n%s\n%s", err, once.Bytes(), twice.Bytes())
+		for k, r := range all {
+			if key, err := parseKey(r.Key.bytes()); err != nil || key != again[k].Key {
+				t.Fatalf("the key %v becomes %v: %v", r.Key, key, err)
+			}
 		}
 	})
+}
+
+func encodeLines(t *testing.T, all []Record) []byte {
+	var out bytes.Buffer
+	for _, r := range all {
+		if err := json.NewEncoder(&out).Encode(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
 }

@@ -160,6 +160,10 @@ func readLine(text []byte) (r Record, err error) {
 	return r, r.plausible()
 }
 
+// errTorn is not in the way of anything else, since it is also what a power cut
+// leaves, and then the transaction was never reported as done.
+var errTorn = errors.New("one of the two pages that say what is current is damaged: what was stored last may be missing; the next write repairs the page")
+
 // Verify checks the file's structure and every record: its checksum, that it
 // decodes, that its key is the one it is stored under and that it can be true.
 // It returns how many records there are and everything that is wrong.
@@ -168,6 +172,9 @@ func (db *DB) Verify() (n int, err error) {
 	all, errs, err := db.all()
 	if err == nil {
 		_, err = db.unfinished()
+	}
+	if s := db.known.Load(); s != nil && s.torn {
+		errs = append(errs, fmt.Errorf("%s: %w", db.path, errTorn))
 	}
 	return len(all), errors.Join(errors.Join(errs...), err)
 }

@@ -44,6 +44,7 @@ type state struct {
 	size int64
 	when time.Time
 	meta [2][metaSize]byte
+	torn bool // one meta page is not whole
 }
 
 // sure walks the file unless this DB found the same state whole before.
@@ -99,7 +100,11 @@ func newWalk(r io.ReaderAt, size int64, s *state) (*walk, error) {
 			return nil, err
 		}
 		txid := binary.NativeEndian.Uint64(m[48:])
-		if !validMeta(m) || w.pageSize != 0 && txid < newest {
+		if !validMeta(m) {
+			s.torn = true
+			continue
+		}
+		if w.pageSize != 0 && txid < newest {
 			continue
 		}
 		newest = txid
