@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bberrors "go.etcd.io/bbolt/errors"
 )
 
 // How long to wait for other processes' transactions, which take milliseconds.
@@ -131,9 +132,9 @@ func (db *DB) with(o bbolt.Options, f func(*bbolt.DB) error) (err error) {
 	b, err := bbolt.Open(db.path, 0o644, &o)
 	leave()
 	switch {
-	case errors.Is(err, bbolt.ErrTimeout):
+	case errors.Is(err, bberrors.ErrTimeout):
 		return fmt.Errorf("%s: another process has held it for %v", db.path, wait)
-	case errors.Is(err, bbolt.ErrInvalid) || errors.Is(err, bbolt.ErrChecksum) || errors.Is(err, bbolt.ErrVersionMismatch):
+	case errors.Is(err, bberrors.ErrInvalid) || errors.Is(err, bberrors.ErrChecksum) || errors.Is(err, bberrors.ErrVersionMismatch):
 		return notADatabase(db.path)
 	case err != nil:
 		return fmt.Errorf("%s: %w", db.path, err)
