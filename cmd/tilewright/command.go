@@ -136,7 +136,7 @@ func (c *call) parse(atLeast, atMost int) ([]string, error) {
 
 // jsonFlag defines -json; every command that prints a result has it.
 func (c *call) jsonFlag() {
-	c.BoolVar(&c.json, "json", false, "print JSON (see `go doc ./cmd/tilewright`)")
+	c.BoolVar(&c.json, "json", false, "print JSON; the fields are in the package comment of cmd/tilewright")
 }
 
 // printJSON writes v, indented, with a newline.

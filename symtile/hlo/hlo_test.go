@@ -160,6 +160,7 @@ func TestForms(t *testing.T) {
 		"small types":        `a = s4[8] parameter(0); b = f8e4m3fn[8] parameter(1); c = pred[8] parameter(2); ROOT t = (s4[8], f8e4m3fn[8], pred[8]) tuple(a, b, c)`,
 		"elided constant":    `ROOT c = f32[1000] constant({...})`,
 		"unknown attributes": `x = f32[4] parameter(0), sharding={devices=[2,2]<=[4]}, frontend_attributes={a="b,c"}; ROOT n = f32[4] negate(x), backend_config={"a":[1,{"b":"}"}]}`,
+		"no name":            `{ ROOT p = f32[] parameter(0) }`,
 		"custom call":        `x = f32[4] parameter(0); ROOT n = f32[4] custom-call(x), custom_call_target="foo", operand_layout_constraints={f32[4]{0}}`,
 	} {
 		m, err := Parse(what, []byte(text))

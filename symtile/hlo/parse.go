@@ -91,7 +91,7 @@ func (p *parser) computation() error {
 	if p.has("ROOT ") || p.assigns() {
 		return p.bare(start)
 	}
-	c := &Computation{}
+	c := &Computation{Name: "main"}
 	if p.peek() != '{' {
 		name, err := p.name("a computation")
 		if err != nil {
