@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 const intro = `Tilewright tunes block tilings: it reads a fused tensor computation, works out
@@ -58,35 +60,13 @@ func (c *call) describe(w io.Writer) {
 
 // didYouMean names the closest command, when one is close.
 func didYouMean(name string) string {
-	best, least := "", 3
+	var names []string
 	for _, c := range commands() {
-		if d := editDistance(name, c.name); d < least {
-			best, least = c.name, d
-		}
+		names = append(names, c.name)
 	}
-	if best == "" {
+	near := hlo.Nearest(name, names)
+	if near == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// editDistance is Levenshtein's, over bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return fmt.Sprintf(" (did you mean %q?)", near)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -55,4 +56,14 @@ func oneFusion(file string, m *hlo.Module, name string) (*hlo.Computation, error
 		names = append(names, f.Name)
 	}
 	return nil, usagef("%s has %d fusions; choose one with -fusion: %s", file, len(fs), strings.Join(names, ", "))
+}
+
+// readFor is readFusion and the backend it is for.
+func (c *call) readFor(file, name, device string) (*hlo.Computation, kernels.Backend, error) {
+	fusion, err := c.readFusion(file, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := backend(device)
+	return fusion, b, err
 }

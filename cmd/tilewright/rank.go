@@ -43,11 +43,7 @@ func runRank(c *call) error {
 	if err != nil {
 		return err
 	}
-	fusion, err := c.readFusion(args[0], *name)
-	if err != nil {
-		return err
-	}
-	b, err := backend(*device)
+	fusion, b, err := c.readFor(args[0], *name, *device)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,7 @@
 package hlo
 
+import "slices"
+
 // Opcode is the HLO name of an operation, e.g. "add" or "get-tuple-element".
 type Opcode string
 
@@ -83,10 +85,21 @@ func (o Opcode) Known() bool { _, ok := opTable[o]; return ok }
 func (o Opcode) Elementwise() bool { return opTable[o].elementwise }
 
 // nearest is the known name closest to o, for "did you mean".
-func (o Opcode) nearest() Opcode {
-	best, least := Opcode(""), 3
+func (o Opcode) nearest() string {
+	names := make([]string, 0, len(opTable))
 	for name := range opTable {
-		if d := distance(string(o), string(name)); d < least || d == least && best != "" && name < best {
+		names = append(names, string(name))
+	}
+	slices.Sort(names)
+	return Nearest(string(o), names)
+}
+
+// Nearest is the name at most two edits away from a misspelt one that takes
+// the fewest, the first of several; "" when there is none.
+func Nearest(misspelt string, names []string) string {
+	best, least := "", 3
+	for _, name := range names {
+		if d := distance(misspelt, name); d < least {
 			best, least = name, d
 		}
 	}
