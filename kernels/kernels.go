@@ -31,6 +31,10 @@ type Level struct {
 
 // A Backend turns a tiled program into something that runs.
 type Backend interface {
+	// Identity is the device without what has to be measured (FLOPS and
+	// bandwidths are 0). It costs nothing: a lookup needs no more.
+	Identity() Device
+	// Device is the whole description; the first call may measure.
 	Device() Device
 	// Plans yields the legal and sensible plans of a symbolic program.
 	Plans(*symtile.Program) iter.Seq[Plan]

@@ -71,11 +71,11 @@ func (t *Tuner) Lookup(c *hlo.Computation) (Result, bool, error) {
 	if !found || err != nil {
 		return Result{}, false, err
 	}
-	return Result{Record: r, Hit: true, SafeGap: cache.SafeDiff(r.Safe, t.Backend.Device().Safe)}, true, nil
+	return Result{Record: r, Hit: true, SafeGap: cache.SafeDiff(r.Safe, t.Backend.Identity().Safe)}, true, nil
 }
 
 func (t *Tuner) key(c *hlo.Computation) cache.Key {
-	d := t.Backend.Device()
+	d := t.Backend.Identity()
 	return cache.Key{Fusion: c.Fingerprint(), Device: d.Name, Backend: d.Backend, Codegen: d.Revision}
 }
 

@@ -39,6 +39,8 @@ func (l *lab) Device() kernels.Device {
 		Levels: []kernels.Level{{Name: "L1", Bytes: 1 << 15, Bandwidth: 1e12}, {Name: "memory", Bandwidth: 1e11}}}
 }
 
+func (l *lab) Identity() kernels.Device { return l.Device() }
+
 func (l *lab) plan(v int64) kernels.Plan {
 	return kernels.Plan{Tiles: symtile.Tiling{16}}.With("v", v)
 }
@@ -231,7 +233,7 @@ func TestLookupSaysWhatDiffers(t *testing.T) {
 
 type otherDriver struct{ *lab }
 
-func (o otherDriver) Device() kernels.Device {
+func (o otherDriver) Identity() kernels.Device {
 	d := o.lab.Device()
 	d.Safe = map[string]string{"driver": "8"}
 	return d

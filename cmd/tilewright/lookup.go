@@ -50,7 +50,7 @@ func runLookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	j := lookupJSON{Found: found, Fusion: fusion.Name, Print: fmt.Sprintf("%x", fusion.Fingerprint()), Device: b.Device().Name}
+	j := lookupJSON{Found: found, Fusion: fusion.Name, Print: fmt.Sprintf("%x", fusion.Fingerprint()), Device: b.Identity().Name}
 	if found {
 		j.Plan, j.Seconds, j.Default, j.Speedup = r.Record.Plan, r.Record.Seconds, r.Record.Default, r.Record.Speedup
 		j.Regret, j.Ties, j.Checked, j.Safe = r.Record.Regret, r.Record.Ties, r.Record.Checked, r.SafeGap

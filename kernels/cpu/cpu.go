@@ -22,11 +22,16 @@ const Revision = "go1"
 
 // Backend is the CPU backend. Its device is measured once, when first asked.
 type Backend struct {
-	device func() kernels.Device
+	identity, device func() kernels.Device
 }
 
 // New returns the backend of this machine.
-func New() *Backend { return &Backend{device: sync.OnceValue(measureDevice)} }
+func New() *Backend {
+	return &Backend{identity: sync.OnceValue(identify), device: sync.OnceValue(measureDevice)}
+}
+
+// Identity names this machine and its caches.
+func (b *Backend) Identity() kernels.Device { return b.identity() }
 
 // Device describes this machine; the first call measures its rates, which
 // takes a fraction of a second.

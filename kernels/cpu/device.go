@@ -17,12 +17,10 @@ import (
 // lanes is the number of workers a plan without threads= uses.
 func lanes() int { return runtime.GOMAXPROCS(0) }
 
-// measureDevice reads what the system says of its processor and caches, and
-// measures rates with the kind of code this backend runs: the best of a few
-// short loops. The name and the capacities do not depend on measurements.
-func measureDevice() kernels.Device {
+// identify reads what the system says of its processor and caches.
+func identify() kernels.Device {
 	n := lanes()
-	d := kernels.Device{
+	return kernels.Device{
 		Name:     fmt.Sprintf("cpu:%s %dc", modelName(), n),
 		Backend:  "cpu",
 		Revision: Revision,
@@ -30,6 +28,13 @@ func measureDevice() kernels.Device {
 		Lanes:    n,
 		Levels:   cacheLevels(),
 	}
+}
+
+// measureDevice adds rates, measured with the kind of code this backend runs:
+// the best of a few short loops.
+func measureDevice() kernels.Device {
+	d := identify()
+	n := d.Lanes
 	d.FLOPS = onAllLanes(n, flopsOf)
 	for k, l := range d.Levels {
 		span := l.Bytes / 2
