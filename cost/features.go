@@ -9,180 +9,271 @@ import (
 )
 
 // Features of one plan on one device. The cost model and every report read
-// them from here and nowhere else.
+// them from here and nowhere else. All are totals over the whole run unless
+// they say otherwise; they come from closed forms (sizes times trips), never
+// from going through tiles.
 type Features struct {
-	FLOPs       float64   `json:"flops"`       // useful arithmetic, flop: each element of each instruction once
-	PaddedFLOPs float64   `json:"paddedFlops"` // arithmetic the tiles really do: masked lanes and recomputation included
-	Traffic     []float64 `json:"traffic"`     // bytes moved from each Device.Level to the one inside it, innermost first
-	Tiles       float64   `json:"tiles"`       // tile programs
-	Steps       float64   `json:"steps"`       // tile ops run, iterations of loops included
-	Lanes       float64   `json:"lanes"`       // lanes the plan uses
-	Waves       float64   `json:"waves"`       // ⌈Tiles/Lanes⌉·Lanes/Tiles ≥ 1: what the last, partly filled wave costs
-	InnerRun    float64   `json:"innerRun"`    // bytes contiguous in memory per access, harmonic mean weighted by bytes
-	Scratch     float64   `json:"scratch"`     // bytes of scratch a tile program touches
-}
-
-// flopWeight is the cost of an element of an operation in flop. One for
-// arithmetic; for functions, the length of their usual polynomial
-// implementations (Cephes: exp 15, log 20, tanh and erf 25, sin 20, pow 40),
-// divisions and roots by their throughput on current cores (about 8).
-var flopWeight = map[hlo.Opcode]float64{
-	"parameter": 0, "constant": 0, "broadcast": 0, "transpose": 0, "reshape": 0, "slice": 0, "copy": 0, "reverse": 0,
-	"concatenate": 0, "pad": 0, "get-tuple-element": 0, "bitcast": 0, "tuple": 0,
-	"divide": 8, "remainder": 20, "sqrt": 8, "rsqrt": 8, "cbrt": 25, "exponential": 15, "exponential-minus-one": 20, "log": 20,
-	"log-plus-one": 22, "logistic": 24, "tanh": 25, "erf": 25, "sine": 20, "cosine": 20, "tan": 25, "power": 40, "atan2": 30,
-}
-
-func weight(op hlo.Opcode) float64 {
-	if w, ok := flopWeight[op]; ok {
-		return w
-	}
-	return 1
-}
-
-// usefulFLOPs counts every element of every instruction once.
-func usefulFLOPs(c *hlo.Computation) float64 {
-	sum := 0.0
-	for _, i := range c.Instrs {
-		n := elements(i.Shape)
-		switch i.Op {
-		case "dot":
-			for _, d := range i.Attrs.LHSContract {
-				n *= float64(i.Operands[0].Shape.Dims[d])
-			}
-			sum += 2 * n
-		case "reduce":
-			sum += elements(i.Operands[0].Shape) * reducerWeight(i)
-		case "fusion", "call":
-			sum += usefulFLOPs(i.Attrs.Calls)
-		default:
-			sum += n * weight(i.Op)
-		}
-	}
-	return sum
-}
-
-func elements(s hlo.Shape) float64 {
-	if s.DType == hlo.Tuple {
-		if len(s.Tuple) == 0 {
-			return 0
-		}
-		return elements(s.Tuple[0])
-	}
-	return float64(s.Elements())
-}
-
-// reducerWeight is the flop of combining two elements.
-func reducerWeight(i *hlo.Instr) float64 {
-	sum := 0.0
-	for _, x := range i.Attrs.ToApply.Instrs {
-		sum += weight(x.Op)
-	}
-	return sum
+	FLOPs         float64   `json:"flops"`         // useful arithmetic, flop: each element of each instruction once
+	PaddedFLOPs   float64   `json:"paddedFlops"`   // arithmetic the tiles really do, flop: masked elements and recomputation included
+	DotFLOPs      float64   `json:"dotFlops"`      // of PaddedFLOPs, in dots
+	FunctionFLOPs float64   `json:"functionFlops"` // of PaddedFLOPs, in divisions, roots and transcendental functions
+	Traffic       []float64 `json:"traffic"`       // bytes moved from each Device.Level inwards, innermost first
+	Tiles         float64   `json:"tiles"`         // tile programs
+	Bodies        float64   `json:"bodies"`        // tile programs and iterations of their loops
+	Steps         float64   `json:"steps"`         // tile ops and stores run
+	Rows          float64   `json:"rows"`          // innermost loops of tile ops, loads and stores
+	Strided       float64   `json:"strided"`       // elements moved one at a time: neighbours in the tile that are none where they come from
+	Compulsory    float64   `json:"compulsory"`    // bytes of the parameters and outputs that are touched at all
+	Lanes         float64   `json:"lanes"`         // lanes the plan uses
+	Waves         float64   `json:"waves"`         // ⌈Tiles/Lanes⌉·Lanes/Tiles ≥ 1: what the last, partly filled wave costs
+	InnerRun      float64   `json:"innerRun"`      // bytes contiguous in memory per access, harmonic mean weighted by bytes
+	Scratch       float64   `json:"scratch"`       // bytes of scratch a tile program touches
 }
 
 // Measure computes the features of a concrete program.
 //
-// Traffic of a level is what its inner neighbour cannot hold: an array that
-// fits inside is moved once, a larger one every time a tile of it is asked for
-// (the reuse argument of Wolf and Lam, PLDI 1991, with whole arrays for working
-// sets). Scratch that outgrows a level moves through the next.
+// Traffic is by the usual argument of nested loops (Wolf and Lam, A Data
+// Locality Optimizing Algorithm, PLDI 1991): walking the nest outwards, what a
+// loop touches either fits into the level inside, then each distinct byte comes
+// in once; or one iteration fits, then what does not change from iteration to
+// iteration stays; or nothing stays. Tile programs run in the order of their
+// tile ids, the last fastest, split over lanes along the first dimensions.
 func Measure(p *symtile.Program, plan kernels.Plan, d kernels.Device) Features {
-	m := &meter{p: p, d: d}
-	m.steps(p.Body, float64(p.Programs()))
-	lanes := math.Min(float64(plan.Knob("threads", int64(d.Lanes))), float64(d.Lanes))
-	tiles := float64(p.Programs())
-	f := Features{
-		FLOPs:       usefulFLOPs(p.Fusion),
-		PaddedFLOPs: m.flops,
-		Tiles:       tiles,
-		Steps:       m.opsRun,
-		Lanes:       lanes,
-		Waves:       math.Ceil(tiles/lanes) * lanes / math.Max(tiles, 1),
-		Scratch:     m.scratch,
+	m := newMeter(p, plan, d)
+	m.body(p.Body, nil, p.Roots, m.tiles)
+	for k := len(p.Space.Dims) - 1; k >= 0; k-- {
+		if p.Space.Dims[k].Kind == symtile.Parallel {
+			m.spans = append(m.spans, span{k, 0, len(m.accesses)})
+		}
 	}
-	for _, r := range p.Roots {
-		m.access(p.Ops[r.Op].Instr.Shape, p.Ops[r.Op].Tile, once(p, r))
-	}
-	f.Traffic = m.traffic(lanes)
-	if f.InnerRun = 64; m.runs > 0 {
-		f.InnerRun = m.runBytes / m.runs
-	}
+	f := m.features()
+	f.FLOPs = usefulFLOPs(p.Fusion)
 	return f
 }
 
-// once is the number of tile programs that store a root.
-func once(p *symtile.Program, r symtile.Root) float64 {
-	n := float64(p.Programs())
-	for _, d := range r.Once {
-		if tiles, ok := p.Space.Dims[d].Tiles.Value(); ok {
-			n /= float64(tiles)
-		}
-	}
-	return n
-}
-
-// A meter adds up what the ops of a program do.
+// A meter adds up what a tile program does.
 type meter struct {
-	p                      *symtile.Program
-	d                      kernels.Device
-	flops, opsRun, scratch float64
-	runs, runBytes         float64
-	touched                float64 // scratch bytes read and written by all ops run
-	accesses               []access
+	p     *symtile.Program
+	d     kernels.Device
+	tiles float64 // tile programs
+	lanes float64
+	trips []float64 // tiles along each dimension of the space
+	fill  []float64 // extent / (tiles · size): what of the tiles is inside, along each dimension
+
+	sums     Features // totals so far
+	touched  float64  // bytes tile ops read and write
+	runs     float64  // contiguous pieces of memory accessed
+	runBytes float64  // their bytes
+	accesses []access
+	spans    []span
 }
 
-// An access is a tile of an array that is loaded or stored.
-type access struct {
-	bytes    float64 // of the array
-	tile     float64 // bytes of a tile
-	count    float64 // times a tile is moved
-	distinct float64 // bytes that differ, of all tiles together
+func newMeter(p *symtile.Program, plan kernels.Plan, d kernels.Device) *meter {
+	m := &meter{p: p, d: d, tiles: 1}
+	for _, dim := range p.Space.Dims {
+		trips, size := valueOf(dim.Tiles), valueOf(dim.Size)
+		m.trips = append(m.trips, trips)
+		m.fill = append(m.fill, math.Min(1, float64(dim.Extent)/(trips*size)))
+		if dim.Kind == symtile.Parallel {
+			m.tiles *= trips
+		}
+	}
+	most := float64(max(1, d.Lanes))
+	m.lanes = math.Max(1, math.Min(float64(plan.Knob("threads", int64(d.Lanes))), most))
+	return m
 }
 
-func (m *meter) steps(steps []symtile.Step, times float64) {
+// valueOf is the value of a constant expression; 1 for others, which a concrete
+// program has none of.
+func valueOf(e symtile.Expr) float64 {
+	if v, ok := e.Value(); ok {
+		return float64(max(0, v))
+	}
+	return 1
+}
+
+func (m *meter) features() Features {
+	f := m.sums
+	f.Tiles, f.Lanes = m.tiles, m.lanes
+	f.Waves = math.Ceil(m.tiles/m.lanes) * m.lanes / math.Max(m.tiles, 1)
+	if f.InnerRun = line; m.runs > 0 {
+		f.InnerRun = m.runBytes / m.runs
+	}
+	f.Traffic = make([]float64, len(m.d.Levels))
+	for k := range f.Traffic {
+		f.Traffic[k] = m.traffic(k)
+	}
+	f.Compulsory = m.compulsory()
+	return f
+}
+
+// plausible says whether f can be what Measure computed for a device of so many
+// levels; what is stored may come from elsewhere.
+func (f *Features) plausible(levels int) bool {
+	all := append([]float64{f.FLOPs, f.PaddedFLOPs, f.DotFLOPs, f.FunctionFLOPs, f.Steps, f.Rows, f.Strided, f.Compulsory, f.InnerRun, f.Scratch,
+		f.Tiles - 1, f.Bodies - f.Tiles, f.Lanes - 1, f.PaddedFLOPs - f.DotFLOPs - f.FunctionFLOPs}, f.Traffic...)
+	for _, x := range all {
+		if !(x >= -1e-9*f.PaddedFLOPs) || math.IsInf(x, 0) {
+			return false
+		}
+	}
+	return len(f.Traffic) == levels && f.Waves >= 1-1e-9
+}
+
+// body measures a level of the program that runs times times.
+func (m *meter) body(steps []symtile.Step, closers []int, roots []symtile.Root, times float64) {
+	first := len(m.accesses)
+	m.sums.Bodies += times
 	for _, s := range steps {
-		if s.Loop == nil {
+		if s.Loop != nil {
+			m.loop(s.Loop, times)
+		} else {
 			m.op(s.Op, times)
-			continue
 		}
-		trips := float64(m.p.Trips(s.Loop))
-		m.steps(s.Loop.Body, times*trips)
-		for _, c := range s.Loop.Closers {
-			m.op(c, times*trips)
-		}
+	}
+	for _, c := range closers {
+		m.op(c, times)
+	}
+	for _, r := range roots {
+		m.store(r)
+	}
+	m.spans = append(m.spans, span{-1, first, len(m.accesses)})
+}
+
+func (m *meter) loop(l *symtile.Loop, times float64) {
+	first := len(m.accesses)
+	trips := 1.0
+	for _, d := range l.Dims {
+		trips *= m.trips[d]
+	}
+	m.body(l.Body, l.Closers, nil, times*trips)
+	for k := len(l.Dims) - 1; k >= 0; k-- {
+		m.spans = append(m.spans, span{l.Dims[k], first, len(m.accesses)})
 	}
 }
 
-// op counts one op that runs times times in all.
+// op measures an op that runs times times in all.
 func (m *meter) op(n int, times float64) {
-	op := m.p.Ops[n]
-	size := elementsOf(op.Tile)
-	m.opsRun += times
-	bytes := size * float64(max(1, widthOf(op.Instr.Shape)))
-	switch op.Code {
-	case "dot":
-		m.flops += times * 2 * size * contracted(op.Instr, m.p.Ops[op.Args[0]].Tile)
-	case "reduce":
-		m.flops += times * elementsOf(m.p.Ops[op.Args[0]].Tile) * reducerWeight(op.Instr)
-	default:
-		m.flops += times * size * weight(op.Code)
-	}
+	op := &m.p.Ops[n]
 	switch op.Code {
 	case "reshape", "slice", "copy", "get-tuple-element":
-		return // aliases
-	case "parameter":
-		m.access(op.Instr.Shape, op.Tile, times)
+		return // the same elements under another name
 	}
-	m.scratch += bytes
-	m.touched += times * 2 * bytes
+	size := elementsOf(op.Tile)
+	bytes := size * widthOf(op.Instr.Shape)
+	m.sums.Steps += times
+	m.arithmetic(op, size, times)
+	m.rows(op, size, times)
+	if op.Code == "parameter" {
+		m.load(op, times)
+	}
+	reads := 0.0
+	for _, a := range op.Args {
+		reads += elementsOf(m.p.Ops[a].Tile) * widthOf(m.p.Ops[a].Instr.Shape)
+	}
+	m.sums.Scratch += bytes
+	m.touched += times * (bytes + reads)
+	m.accesses = append(m.accesses, access{array: -2, bytes: bytes, tile: bytes, touches: 2})
+}
+
+// arithmetic adds the flop of an op with a result of size elements.
+func (m *meter) arithmetic(op *symtile.Op, size, times float64) {
+	switch op.Code {
+	case "dot":
+		flops := times * 2 * size * contracted(op.Instr, m.p.Ops[op.Args[0]].Tile)
+		m.sums.PaddedFLOPs += flops
+		m.sums.DotFLOPs += flops
+	case "reduce":
+		m.sums.PaddedFLOPs += times * elementsOf(m.p.Ops[op.Args[0]].Tile) * reducerWeight(op.Instr)
+	default:
+		w := weight(op.Code)
+		m.sums.PaddedFLOPs += times * size * w
+		if w > 1 {
+			m.sums.FunctionFLOPs += times * size * w
+		}
+	}
+}
+
+// rows counts innermost loops: one for a pointwise op, whose tile is dense, and
+// one for each row of what is rearranged or folded. A dot runs along rows of
+// its right operand, four rows of the left at a time.
+func (m *meter) rows(op *symtile.Op, size, times float64) {
+	rows := 1.0
+	switch op.Code {
+	case "parameter", "constant", "transpose", "reverse", "broadcast", "concatenate", "pad":
+		rows = size / lastOf(op.Tile)
+	case "reduce":
+		arg := m.p.Ops[op.Args[0]].Tile
+		rows = elementsOf(arg) / lastOf(arg)
+	case "dot":
+		rows = m.dotRows(op, size, times)
+	}
+	m.sums.Rows += times * rows
+	if op.Code == "transpose" && !keepsLast(op) || op.Code == "reverse" {
+		m.sums.Strided += times * size
+	}
+}
+
+func (m *meter) dotRows(op *symtile.Op, size, times float64) float64 {
+	a := op.Instr.Attrs
+	left, right := m.p.Ops[op.Args[0]].Tile, m.p.Ops[op.Args[1]].Tile
+	k := contracted(op.Instr, left)
+	n := elementsOf(right) / k
+	for _, b := range a.RHSBatch {
+		n /= valueOf(right[b].Size)
+	}
+	m.pack(left, a.LHSBatch, a.LHSContract, false, times)
+	m.pack(right, a.RHSBatch, a.RHSContract, true, times)
+	return size / n / 4 * k
+}
+
+// pack counts the elements of an operand of a dot that must be brought into the
+// order batch, then (first) contracting, then the rest, or the other way round.
+func (m *meter) pack(t symtile.Tile, batch, contract []int64, first bool, times float64) {
+	free := make([]int64, 0, len(t))
+	for d := range int64(len(t)) {
+		if !contains(batch, d) && !contains(contract, d) {
+			free = append(free, d)
+		}
+	}
+	order := append(make([]int64, 0, len(t)), batch...)
+	if first {
+		order = append(append(order, contract...), free...)
+	} else {
+		order = append(append(order, free...), contract...)
+	}
+	for k, d := range order {
+		if int64(k) != d {
+			m.sums.Strided += times * elementsOf(t)
+			return
+		}
+	}
+}
+
+func contains(v []int64, x int64) bool {
+	for _, y := range v {
+		if x == y {
+			return true
+		}
+	}
+	return false
+}
+
+func keepsLast(op *symtile.Op) bool {
+	return len(op.Perm) == 0 || op.Perm[len(op.Perm)-1] == len(op.Perm)-1
+}
+
+func lastOf(t symtile.Tile) float64 {
+	if len(t) == 0 {
+		return 1
+	}
+	return math.Max(1, valueOf(t[len(t)-1].Size))
 }
 
 func contracted(i *hlo.Instr, left symtile.Tile) float64 {
 	n := 1.0
 	for _, d := range i.Attrs.LHSContract {
-		size, _ := left[d].Size.Value()
-		n *= float64(size)
+		n *= valueOf(left[d].Size)
 	}
 	return n
 }
@@ -190,82 +281,19 @@ func contracted(i *hlo.Instr, left symtile.Tile) float64 {
 func elementsOf(t symtile.Tile) float64 {
 	n := 1.0
 	for _, d := range t {
-		size, _ := d.Size.Value()
-		n *= float64(size)
+		n *= valueOf(d.Size)
 	}
 	return n
 }
 
-func widthOf(s hlo.Shape) int64 {
+// widthOf is bytes an element takes in scratch.
+func widthOf(s hlo.Shape) float64 {
 	if s.DType == hlo.Tuple {
-		return 8
-	}
-	return s.DType.Size()
-}
-
-// access records a load or store of a tile of an array.
-func (m *meter) access(shape hlo.Shape, t symtile.Tile, times float64) {
-	width := float64(shape.DType.Size())
-	tile := elementsOf(t) * width
-	total := float64(shape.Bytes())
-	m.accesses = append(m.accesses, access{bytes: total, tile: tile, count: times, distinct: math.Min(total, tile*times)})
-	run := contiguous(shape, t) * width
-	m.runBytes += tile * times
-	m.runs += tile * times / math.Max(run, 1)
-}
-
-// contiguous is how many elements of a tile follow each other in memory.
-func contiguous(shape hlo.Shape, t symtile.Tile) float64 {
-	run := 1.0
-	for _, d := range shape.MinorToMajor() {
-		size, _ := t[d].Size.Value()
-		if stride, _ := t[d].Stride.Value(); stride != 1 && size > 1 {
-			break
+		width := 0.0
+		for _, e := range s.Tuple {
+			width += widthOf(e)
 		}
-		run *= float64(size)
-		if size < shape.Dims[d] {
-			break
-		}
+		return width
 	}
-	return run
-}
-
-// traffic is the bytes that cross each level's outer edge inwards: level k
-// moves what level k−1 cannot keep.
-func (m *meter) traffic(lanes float64) []float64 {
-	out := make([]float64, len(m.d.Levels))
-	for k := range m.d.Levels {
-		inner := 0.0
-		if k > 0 {
-			inner = capacity(m.d.Levels[k-1], lanes)
-		}
-		if k == 0 || m.scratch > inner {
-			out[k] += m.touched
-		}
-		for _, a := range m.accesses {
-			out[k] += a.through(inner)
-		}
-	}
-	return out
-}
-
-// capacity is what one lane has of a level.
-func capacity(l kernels.Level, lanes float64) float64 {
-	switch {
-	case l.Bytes == 0:
-		return math.Inf(1)
-	case l.Shared:
-		return float64(l.Bytes) / lanes
-	}
-	return float64(l.Bytes)
-}
-
-// through is what an access moves past a level of the given capacity: each
-// tile it asks for, unless the whole array stays inside.
-func (a access) through(inner float64) float64 {
-	moved := a.tile * a.count
-	if a.bytes <= inner {
-		return a.distinct
-	}
-	return moved
+	return float64(max(1, s.DType.Size()))
 }

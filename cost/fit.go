@@ -1,11 +1,9 @@
 package cost
 
 import (
-	"errors"
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/optimize"
 	"gonum.org/v1/gonum/stat"
 )
@@ -17,17 +15,60 @@ type Sample struct {
 	Seconds  float64
 }
 
-// A correction is a linear function of log features: the log of measured over
-// predicted time, relative to a typical plan.
-type correction struct {
-	Mean, Scale []float64 // of each log feature
-	Weights     []float64
-	Offset      float64
+// A row is a sample as the fit sees it.
+type row struct {
+	group   string
+	terms   []float64 // raw, seconds
+	logs    []float64
+	seconds float64
 }
 
-// logs are what the correction is linear in. All are dimensionless logs of
-// features; ratios come first, since they say most within one fusion.
-func logs(f Features) []float64 {
+const (
+	leastSamples    = 4  // a calibration needs; with fewer the prior stays as it is
+	leastCorrection = 48 // samples a correction needs, twice over for each of its features
+)
+
+// Fit returns the device's roofline fitted to samples: first its terms are
+// calibrated, then what is left is corrected. Samples that cannot be of this
+// device are left out. With few samples the result is near the prior; with
+// none it is the prior.
+func (m *Model) Fit(samples []Sample) (*Model, error) {
+	out := Roofline(m.device)
+	rows := make([]row, 0, len(samples))
+	for _, s := range samples {
+		if s.Features.plausible(len(m.device.Levels)) && s.Seconds > 0 && !math.IsInf(s.Seconds, 0) {
+			rows = append(rows, row{s.Group, rawTerms(nil, &s.Features, &m.device), logs(&s.Features), s.Seconds})
+		}
+	}
+	if len(rows) < leastSamples {
+		return out, nil
+	}
+	theta, err := calibrate(rows, len(m.device.Levels))
+	if err != nil {
+		return nil, err
+	}
+	out.samples = len(rows)
+	for k, t := range theta {
+		out.factors[k] = math.Exp(t)
+	}
+	if len(rows) >= leastCorrection {
+		out.fit, err = correct(rows, out.factors, len(m.device.Levels))
+	}
+	return out, err
+}
+
+// A correction is a linear function of log features: the log of measured over
+// calibrated time.
+type correction struct {
+	Mean    []float64 `json:"mean"`  // of each log feature
+	Scale   []float64 `json:"scale"` // their standard deviations
+	Weights []float64 `json:"weights"`
+	Offset  float64   `json:"offset"`
+}
+
+// logs are what the correction is linear in: logs of ratios and sizes that the
+// terms do not know.
+func logs(f *Features) []float64 {
 	l := func(x float64) float64 { return math.Log(math.Max(x, 1e-3)) }
 	innermost, outermost := 1.0, 1.0
 	if n := len(f.Traffic); n > 0 {
@@ -44,100 +85,77 @@ func logs(f Features) []float64 {
 		l(f.Steps / math.Max(f.Tiles, 1)),
 		l(outermost / math.Max(innermost, 1)),
 		l(f.PaddedFLOPs / math.Max(f.Steps, 1)),
+		l(f.PaddedFLOPs / math.Max(f.Rows, 1)),
 	}
 }
 
-func (c *correction) residual(f Features) float64 {
+// greatCorrection is the most a correction does, log: a factor of 2.7. It
+// refines what the terms say; it is not to contradict them far from its samples.
+const greatCorrection = 1
+
+func (c *correction) residual(f *Features) float64 {
 	sum := c.Offset
 	for k, x := range logs(f) {
 		sum += c.Weights[k] * (x - c.Mean[k]) / c.Scale[k]
 	}
-	return math.Max(-3, math.Min(3, sum)) // a correction is at most a factor of twenty
+	return math.Max(-greatCorrection, math.Min(greatCorrection, sum))
 }
 
-// leastSamples is what a fit needs: with fewer the prior stays as it is.
-const leastSamples = 12
-
-// Fit returns the model with its correction fitted to samples: ridge regression
-// of log(measured/predicted) on log features, centred within each group, since
-// ranking inside a fusion is what is asked of it, and weighted by Huber's
-// function, since timings have outliers. The strength of the ridge is the one
-// that predicts left-out groups best.
-func (m *Model) Fit(samples []Sample) (*Model, error) {
-	prior := Roofline(m.device)
-	rows := make([]row, 0, len(samples))
-	for _, s := range samples {
-		if p, _ := prior.Predict(s.Features); p > 0 && s.Seconds > 0 {
-			rows = append(rows, row{s.Group, logs(s.Features), math.Log(s.Seconds / p)})
+// plausible is for a correction that was read.
+func (c *correction) plausible() bool {
+	n := len(logs(&Features{Lanes: 1}))
+	if len(c.Mean) != n || len(c.Scale) != n || len(c.Weights) != n {
+		return false
+	}
+	for _, x := range slices.Concat(c.Mean, c.Scale, c.Weights, []float64{c.Offset}) {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return false
 		}
 	}
-	if len(rows) < leastSamples {
-		return prior, nil
-	}
-	ridge, err := chooseRidge(rows)
-	if err != nil {
-		return nil, err
-	}
-	c, err := solve(rows, ridge)
-	if err != nil {
-		return nil, err
-	}
-	return &Model{device: m.device, fit: c}, nil
+	return !slices.ContainsFunc(c.Scale, func(x float64) bool { return x <= 0 })
 }
 
-type row struct {
-	group string
-	x     []float64
-	y     float64
-}
-
-// solve fits with Huber weights, five rounds of which settle them.
-func solve(rows []row, ridge float64) (*correction, error) {
+// correct fits a correction to what calibration leaves: ridge regression on
+// standardised log features, centred within each group, since ranking inside a
+// fusion is what is asked of it, and weighted by Huber's function, since
+// timings have outliers. The strength of the ridge is the one that predicts
+// left-out groups best.
+func correct(rows []row, factors []float64, levels int) (*correction, error) {
 	c := standardise(rows)
-	n := len(c.Mean)
-	centred := centre(rows, c)
-	weights := ones(len(rows))
-	for range 5 {
-		a := mat.NewSymDense(n, nil)
-		b := mat.NewVecDense(n, nil)
-		for k, r := range centred {
-			for i := range n {
-				b.SetVec(i, b.AtVec(i)+weights[k]*r.x[i]*r.y)
-				for j := i; j < n; j++ {
-					a.SetSym(i, j, a.At(i, j)+weights[k]*r.x[i]*r.x[j])
-				}
-			}
-		}
-		for i := range n {
-			a.SetSym(i, i, a.At(i, i)+ridge)
-		}
-		var chol mat.Cholesky
-		if !chol.Factorize(a) {
-			return nil, errors.New("the fit is singular")
-		}
-		var w mat.VecDense
-		if err := chol.SolveVecTo(&w, b); err != nil {
-			return nil, err
-		}
-		c.Weights = w.RawVector().Data
-		huber(weights, centred, c.Weights)
-	}
-	residuals := make([]float64, len(rows))
+	x, y := make([][]float64, len(rows)), make([]float64, len(rows))
 	for k, r := range rows {
-		residuals[k] = r.y - dot(c.Weights, scaled(r.x, c))
+		x[k] = c.scaled(r.logs)
+		total := 0.0
+		for i, w := range overlapped(r.terms, factors, levels) {
+			total += r.terms[i] * w
+		}
+		y[k] = math.Log(r.seconds / total)
 	}
-	slices.Sort(residuals)
-	c.Offset = stat.Quantile(0.5, stat.Empirical, residuals, nil)
+	left := slices.Clone(y)
+	g := centring(rows)
+	g.centre(x, y, 0)
+	ridge, err := chooseRidge(x, y, g)
+	if err != nil {
+		return nil, err
+	}
+	if c.Weights, err = robust(x, y, ridge); err != nil {
+		return nil, err
+	}
+	for k, r := range rows {
+		left[k] -= dot(c.Weights, c.scaled(r.logs))
+	}
+	slices.Sort(left)
+	c.Offset = stat.Quantile(0.5, stat.Empirical, left, nil)
 	return c, nil
 }
 
 func standardise(rows []row) *correction {
-	n := len(rows[0].x)
+	n := len(rows[0].logs)
 	c := &correction{Mean: make([]float64, n), Scale: make([]float64, n)}
 	column := make([]float64, len(rows))
 	for i := range n {
 		for k, r := range rows {
-			column[k] = r.x[i]
+			column[k] = r.logs[i]
 		}
 		c.Mean[i], c.Scale[i] = stat.MeanStdDev(column, nil)
 		if !(c.Scale[i] > 1e-9) {
@@ -147,7 +165,7 @@ func standardise(rows []row) *correction {
 	return c
 }
 
-func scaled(x []float64, c *correction) []float64 {
+func (c *correction) scaled(x []float64) []float64 {
 	out := make([]float64, len(x))
 	for i, v := range x {
 		out[i] = (v - c.Mean[i]) / c.Scale[i]
@@ -155,40 +173,28 @@ func scaled(x []float64, c *correction) []float64 {
 	return out
 }
 
-// centre subtracts the mean of its group from every row.
-func centre(rows []row, c *correction) []row {
-	sums := map[string]*row{}
-	counts := map[string]float64{}
-	out := make([]row, len(rows))
-	for k, r := range rows {
-		out[k] = row{r.group, scaled(r.x, c), r.y}
-		s := sums[r.group]
-		if s == nil {
-			s = &row{x: make([]float64, len(r.x))}
-			sums[r.group] = s
+// robust is ridge regression with Huber weights, five rounds of which settle them.
+func robust(x [][]float64, y []float64, ridge float64) (w []float64, err error) {
+	weights := ones(len(y))
+	for range 5 {
+		a, b := normal(x, y, weights)
+		for k := range len(x[0]) {
+			a.SetSym(k, k, a.At(k, k)+ridge)
 		}
-		counts[r.group]++
-		s.y += r.y
-		for i, v := range out[k].x {
-			s.x[i] += v
+		if w, err = solve(a, b); err != nil {
+			return nil, err
 		}
+		huber(weights, x, y, w)
 	}
-	for k := range out {
-		s, n := sums[out[k].group], counts[out[k].group]
-		out[k].y -= s.y / n
-		for i := range out[k].x {
-			out[k].x[i] -= s.x[i] / n
-		}
-	}
-	return out
+	return w, nil
 }
 
 // huber weighs residuals beyond 1.345 robust standard deviations down
 // (Huber, 1964; 95 % efficient for normal errors).
-func huber(weights []float64, rows []row, w []float64) {
-	residuals := make([]float64, len(rows))
-	for k, r := range rows {
-		residuals[k] = math.Abs(r.y - dot(w, r.x))
+func huber(weights []float64, x [][]float64, y, w []float64) {
+	residuals := make([]float64, len(x))
+	for k, r := range x {
+		residuals[k] = math.Abs(y[k] - dot(w, r))
 	}
 	sorted := slices.Sorted(slices.Values(residuals))
 	limit := 1.345 * math.Max(1e-6, stat.Quantile(0.5, stat.Empirical, sorted, nil)/0.6745)
@@ -213,74 +219,29 @@ func ones(n int) []float64 {
 	return v
 }
 
-// chooseRidge minimises the squared error on left-out groups (left-out fifths
-// when there is one group) over the log of the ridge.
-func chooseRidge(rows []row) (float64, error) {
-	folds := foldsOf(rows)
-	problem := optimize.Problem{Func: func(x []float64) float64 {
+// The ridge is sought between e^least and e^most, in samples.
+const (
+	leastRidge = -3
+	mostRidge  = 12
+)
+
+// chooseRidge minimises the squared error on left-out groups over the log of
+// the ridge.
+func chooseRidge(x [][]float64, y []float64, g grouping) (float64, error) {
+	folds := foldsOf(x, y, g)
+	problem := optimize.Problem{Func: func(at []float64) float64 {
 		sum := 0.0
-		for _, left := range folds {
-			sum += heldOut(rows, left, math.Exp(x[0]))
+		for k := range folds {
+			sum += heldOut(folds, k, math.Exp(bounded(at[0])))
 		}
 		return sum
 	}}
-	settings := &optimize.Settings{FuncEvaluations: 25}
-	result, err := optimize.Minimize(problem, []float64{math.Log(float64(len(rows)) / 10)}, settings, &optimize.NelderMead{})
+	settings := &optimize.Settings{FuncEvaluations: 30}
+	result, err := optimize.Minimize(problem, []float64{math.Log(float64(len(y)) / 10)}, settings, &optimize.NelderMead{})
 	if result == nil {
 		return 0, err
 	}
-	return math.Exp(math.Max(-7, math.Min(15, result.X[0]))), nil
+	return math.Exp(bounded(result.X[0])), nil // the budget of evaluations ends it, which is no failure
 }
 
-// foldsOf assigns rows to at most five folds, whole groups together.
-func foldsOf(rows []row) []map[int]bool {
-	const most = 5
-	of := map[string]int{}
-	folds := make([]map[int]bool, most)
-	for k, r := range rows {
-		if _, ok := of[r.group]; !ok {
-			of[r.group] = len(of) % most
-		}
-		fold := of[r.group]
-		if folds[fold] == nil {
-			folds[fold] = map[int]bool{}
-		}
-		folds[fold][k] = true
-	}
-	if len(of) == 1 {
-		clear(folds[0])
-		for k := range rows {
-			if folds[k%most] == nil {
-				folds[k%most] = map[int]bool{}
-			}
-			folds[k%most][k] = true
-		}
-	}
-	return slices.DeleteFunc(folds, func(f map[int]bool) bool { return f == nil })
-}
-
-// heldOut is the squared error on the rows left out of a fit, each group's
-// mean taken away.
-func heldOut(rows []row, left map[int]bool, ridge float64) float64 {
-	var train, test []row
-	for k, r := range rows {
-		if left[k] {
-			test = append(test, r)
-		} else {
-			train = append(train, r)
-		}
-	}
-	if len(train) < 2 || len(test) == 0 {
-		return 0
-	}
-	c, err := solve(train, ridge)
-	if err != nil {
-		return math.Inf(1)
-	}
-	sum := 0.0
-	for _, r := range centre(test, c) {
-		e := r.y - dot(c.Weights, r.x)
-		sum += e * e
-	}
-	return sum
-}
+func bounded(x float64) float64 { return math.Max(leastRidge, math.Min(mostRidge, x)) }

@@ -1,0 +1,193 @@
+package cost
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+var (
+	timings = flag.String("timings", "", "judge the model on the timings in this `file`, measuring them first when there is none")
+	plans   = flag.Int("plans", 48, "plans timed of each fusion for -timings")
+)
+
+// A timedFusion is what -timings keeps of a fusion of the corpus.
+type timedFusion struct {
+	Name    string
+	Plans   []string
+	Seconds []float64 // the least of several samples: what the machine can do
+}
+
+// corpus is every fusion of testdata/hlo that can be tiled.
+func corpus(t testing.TB) map[string]*symtile.Program {
+	t.Helper()
+	paths, err := filepath.Glob("../testdata/hlo/*.hlo")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no corpus: %v", err)
+	}
+	all := map[string]*symtile.Program{}
+	for _, path := range paths {
+		src, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := hlo.Parse(path, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, f := range m.Fusions() {
+			name := strings.TrimSuffix(filepath.Base(path), ".hlo")
+			if k > 0 {
+				name += "/" + f.Name
+			}
+			if p, err := symtile.Analyze(f); err == nil {
+				all[name] = p
+			}
+		}
+	}
+	return all
+}
+
+// timed reads or measures the timings of the corpus.
+func timed(t *testing.T, all map[string]*symtile.Program, b *cpu.Backend) []timedFusion {
+	if text, err := os.ReadFile(*timings); err == nil {
+		var out []timedFusion
+		if err := json.Unmarshal(text, &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	var out []timedFusion
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, timeFusion(t, name, all[name], b))
+	}
+	text, err := json.Marshal(out)
+	if err == nil {
+		err = os.WriteFile(*timings, text, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func timeFusion(t *testing.T, name string, p *symtile.Program, b *cpu.Backend) timedFusion {
+	ctx := context.Background()
+	out := timedFusion{Name: name}
+	candidates := slices.Collect(b.Plans(p))
+	rng := rand.New(rand.NewPCG(1, uint64(len(candidates))))
+	rng.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+	candidates = candidates[:min(len(candidates), *plans)]
+	bench, err := kernels.NewBench(p.Fusion, 1, 32<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, plan := range candidates {
+		k, err := b.Compile(ctx, p, plan)
+		if err != nil {
+			continue
+		}
+		first, err := bench.Sample(ctx, k, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := kernels.Batch(first, 500*time.Microsecond)
+		best, begin := first, time.Now()
+		for range 40 {
+			if s, err := bench.Sample(ctx, k, n); err == nil {
+				best = min(best, s)
+			}
+			if time.Since(begin) > 60*time.Millisecond {
+				break
+			}
+		}
+		out.Plans, out.Seconds = append(out.Plans, plan.String()), append(out.Seconds, best)
+		k.Close()
+	}
+	return out
+}
+
+// TestCorpus judges the prior, and the model fitted to all other fusions, on
+// every fusion of the corpus as this machine runs it.
+func TestCorpus(t *testing.T) {
+	if *timings == "" {
+		t.Skip("needs -timings FILE")
+	}
+	b := cpu.New()
+	all, d := corpus(t), b.Device()
+	var samples []Sample
+	kept := timed(t, all, b)
+	for _, f := range kept {
+		for k, text := range f.Plans {
+			plan, err := kernels.ParsePlan(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := all[f.Name].At(plan.Tiles)
+			if err != nil {
+				t.Fatal(err)
+			}
+			samples = append(samples, Sample{f.Name, Measure(q, plan, d), f.Seconds[k]})
+		}
+	}
+	t.Logf("%+v", d)
+	prior := Roofline(d)
+	var before, after summary
+	for _, f := range kept {
+		if len(f.Plans) < 3 {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Group == f.Name })
+		own := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Group != f.Name })
+		fitted, err := prior.Fit(others)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%-28s prior %s · fitted to the others %s", f.Name, before.judge(prior, own), after.judge(fitted, own))
+	}
+	t.Logf("%-28s prior %s · fitted to the others %s", "all", before, after)
+}
+
+// A summary adds up judgements.
+type summary struct {
+	fusions                         int
+	kendall, regret1, regret3, bias float64 // sums: of τ, of logs of regrets, of squared log biases
+}
+
+func (s *summary) judge(m *Model, own []Sample) summary {
+	var predicted, measured []float64
+	bias := 0.0
+	for _, x := range own {
+		p, _ := m.Predict(x.Features)
+		predicted, measured = append(predicted, p), append(measured, x.Seconds)
+		bias += math.Log(x.Seconds/p) / float64(len(own))
+	}
+	j := Judge(predicted, measured)
+	one := summary{1, j.Kendall, math.Log(j.Regret1), math.Log(j.Regret3), bias * bias}
+	s.fusions++
+	s.kendall += one.kendall
+	s.regret1 += one.regret1
+	s.regret3 += one.regret3
+	s.bias += one.bias
+	return one
+}
+
+func (s summary) String() string {
+	n := float64(s.fusions)
+	return fmt.Sprintf("τ %.2f, regret@1 %.2f, @3 %.2f, off by a factor of %.1f", s.kendall/n, math.Exp(s.regret1/n), math.Exp(s.regret3/n), math.Exp(math.Sqrt(s.bias/n)))
+}

@@ -1,0 +1,101 @@
+package cost
+
+import (
+	"math"
+
+	"github.com/tilewright/tilewright/kernels"
+)
+
+// A Term is one part of a prediction, in seconds.
+type Term struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Rates of the prior that no device reports. They are those of plain Go loops
+// on current x86 cores at about 3 GHz, from least squares over the timings of
+// the corpus; calibration replaces them by the device's own.
+const (
+	elementFLOPs  = 4       // flop of the peak that an elementwise flop takes: it is loaded, stored and not fused
+	functionFLOPs = 6       // the same for functions, called one element at a time
+	rowSeconds    = 7e-9    // to start an innermost loop
+	stridedSecs   = 1.2e-9  // to move an element on its own
+	bodySeconds   = 150e-9  // to locate the tiles of a tile program or an iteration
+	stepSeconds   = 13e-9   // to start a tile op
+	launchSeconds = 2e-6    // to run at all
+	wakeSeconds   = 10e-6   // to wake and join each lane but the first
+	overlap       = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
+)
+
+// computeTerms come first, then one for each level of memory, then overheads.
+var (
+	computeTerms  = []string{"dots", "elements", "functions"}
+	overheadTerms = []string{"rows", "strided", "tile programs", "tile ops", "launch"}
+)
+
+// maxTerms is what most devices need; more only cost an allocation.
+const maxTerms = 16
+
+func termNames(d kernels.Device) []string {
+	names := append([]string(nil), computeTerms...)
+	for _, l := range d.Levels {
+		names = append(names, l.Name)
+	}
+	return append(names, overheadTerms...)
+}
+
+// rawTerms appends the seconds of every term, before factors and overlap: work
+// over the rate of the lanes that share it, in waves.
+func rawTerms(t []float64, f *Features, d *kernels.Device) []float64 {
+	share := f.Lanes / float64(max(1, d.Lanes)) / math.Max(f.Waves, 1)
+	flops := d.FLOPS * share
+	t = append(t,
+		f.DotFLOPs/flops,
+		elementFLOPs*(f.PaddedFLOPs-f.DotFLOPs-f.FunctionFLOPs)/flops,
+		functionFLOPs*f.FunctionFLOPs/flops)
+	for k, l := range d.Levels {
+		bytes := 0.0
+		if k < len(f.Traffic) {
+			bytes = f.Traffic[k]
+		}
+		t = append(t, bytes/(l.Bandwidth*share)*wasted(f, k))
+	}
+	waves := f.Waves / f.Lanes
+	return append(t,
+		f.Rows*rowSeconds*waves,
+		f.Strided*stridedSecs*waves,
+		f.Bodies*bodySeconds*waves,
+		f.Steps*stepSeconds*waves,
+		launchSeconds+wakeSeconds*(f.Lanes-1))
+}
+
+// line is what memory moves at a time, bytes.
+const line = 64
+
+// wasted is how much of every line moved from level k is thrown away when runs
+// are shorter than half a line. The innermost level is scratch, which is dense.
+func wasted(f *Features, k int) float64 {
+	if k == 0 {
+		return 1
+	}
+	return math.Max(1, line/2/math.Max(f.InnerRun, 1))
+}
+
+// overlapped is by how much each raw term counts: its factor, and less when
+// longer arithmetic or traffic hides it.
+func overlapped(t, factors []float64, levels int) []float64 {
+	hidden := len(computeTerms) + levels
+	longest := 0
+	for k := range hidden {
+		if t[k]*factors[k] > t[longest]*factors[longest] {
+			longest = k
+		}
+	}
+	weights := make([]float64, len(t))
+	for k := range t {
+		if weights[k] = factors[k]; k < hidden && k != longest {
+			weights[k] *= overlap
+		}
+	}
+	return weights
+}
