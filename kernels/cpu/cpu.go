@@ -7,9 +7,9 @@ package cpu
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
@@ -18,7 +18,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever the lowering changes what a plan does or how fast it is.
-const Revision = "go1"
+const Revision = "go2"
 
 // Backend is the CPU backend. Its device is measured once, when first asked.
 type Backend struct {
@@ -54,46 +54,43 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 	if err != nil {
 		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
 	}
-	l := &lowering{p: q}
-	l.slotsFor()
-	var body []step
-	if l.err == nil {
-		body = l.lower(q.Body, nil, q.Roots)
-	}
-	if l.err != nil {
-		return nil, &kernels.Rejected{Plan: plan, Reason: l.err.Error()}
-	}
-	if n := l.bytes(); n > maxScratch {
-		return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("a tile program needs %d bytes of scratch; at most %d are used", n, int64(maxScratch))}
-	}
-	k := &kernel{source: l.describe(plan)}
-	for _, param := range p.Fusion.Params {
-		k.in = append(k.in, param.Shape)
-	}
-	k.out = kernels.OutputShapes(p.Fusion)
-	for _, s := range append(k.in[:len(k.in):len(k.in)], k.out...) {
+	for _, s := range append(shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)...) {
 		if len(s.Layout.Tiles) > 0 {
 			return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("%s has a tiled layout, which the CPU backend does not read", s)}
 		}
 	}
-	grid := q.Grid()
-	workers := make([]*worker, min(int64(threads), max(1, product(grid))))
+	l, body := lower(q)
+	if l.err != nil {
+		return nil, &kernels.Rejected{Plan: plan, Reason: l.err.Error()}
+	}
+	if l.bytes > maxScratch {
+		return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("a tile program needs %d bytes of scratch; at most %d are used", l.bytes, int64(maxScratch))}
+	}
+	steps := body.compile()
+	if l.err != nil {
+		return nil, &kernels.Rejected{Plan: plan, Reason: l.err.Error()}
+	}
+	workers := make([]*worker, min(int64(threads), max(1, q.Programs())))
 	for n := range workers {
 		workers[n] = l.worker()
 	}
-	k.team = newTeam(workers, body, grid, ascending(len(grid)))
-	return k, nil
+	return &kernel{
+		team:   newTeam(workers, steps, q.Grid()),
+		in:     shapesOf(p.Fusion.Params),
+		out:    kernels.OutputShapes(p.Fusion),
+		source: body.describe(plan, len(workers)),
+	}, nil
+}
+
+func shapesOf(params []*hlo.Instr) []hlo.Shape {
+	shapes := make([]hlo.Shape, len(params))
+	for k, p := range params {
+		shapes[k] = p.Shape
+	}
+	return shapes
 }
 
 const maxScratch = 256 << 20 // bytes a worker; more is not a tile
-
-func ascending(n int) []int {
-	s := make([]int, n)
-	for k := range s {
-		s[k] = k
-	}
-	return s
-}
 
 // threads reads the knobs of a plan; threads is the only one.
 func (b *Backend) threads(plan kernels.Plan) (int, error) {
@@ -107,30 +104,6 @@ func (b *Backend) threads(plan kernels.Plan) (int, error) {
 		return 0, fmt.Errorf("threads=%d is not between 1 and 1024", n)
 	}
 	return int(n), nil
-}
-
-func (l *lowering) bytes() int64 {
-	return 4*l.used[classF32] + 8*l.used[classF64] + 8*l.used[classInt]
-}
-
-func (l *lowering) worker() *worker {
-	return &worker{
-		f32:    make([]float32, l.used[classF32]),
-		f64:    make([]float64, l.used[classF64]),
-		ints:   make([]int64, l.used[classInt]),
-		tids:   make([]int64, len(l.p.Space.Dims)),
-		places: make([]int64, l.places),
-		eval:   make([]int64, l.scratch),
-		regs:   registers{make([]scalar, l.scalars)},
-	}
-}
-
-// describe lists the tile program with its scratch, for people.
-func (l *lowering) describe(plan kernels.Plan) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "plan %s: %d tile programs, %d bytes of scratch a worker\n", plan, l.p.Programs(), l.bytes())
-	b.WriteString(l.p.String())
-	return b.String()
 }
 
 // Source is the tile program as it runs.
@@ -157,6 +130,9 @@ func checkBuffers(what string, have []kernels.Buffer, want []hlo.Shape) error {
 	for n, b := range have {
 		if !b.Shape.Equal(want[n]) || int64(len(b.Data)) != want[n].Bytes() {
 			return fmt.Errorf("%s %d is %s in %d bytes; %s is needed", what, n, b.Shape, len(b.Data), want[n])
+		}
+		if at := uintptr(unsafe.Pointer(unsafe.SliceData(b.Data))); at%uintptr(max(1, want[n].DType.Size())) != 0 {
+			return fmt.Errorf("%s %d (%s) is not aligned to its elements", what, n, want[n])
 		}
 	}
 	return nil

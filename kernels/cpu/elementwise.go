@@ -7,100 +7,64 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Pointwise operations over whole tiles. Common ones are loops of their own;
-// the rest call the scalar semantics of the reference for every element.
+// Pointwise operations on runs of elements. Common ones are loops of their own,
+// in tables by class of type; the rest call the scalar semantics of the
+// reference for every element. dst may be one of the operands.
 
 type floating interface{ float32 | float64 }
+type integer interface{ int32 | int64 }
 
-type unaryLoop[T number] func(dst, x []T)
-type binaryLoop[T number] func(dst, x, y []T)
+type unaryLoop[S, T number] func(dst []T, x []S)
+type binaryLoop[S, T number] func(dst []T, x, y []S)
 
-func floatUnary[T floating](op hlo.Opcode) unaryLoop[T] {
-	switch op {
-	case "negate":
-		return func(dst, x []T) {
-			for k, v := range x {
-				dst[k] = -v
-			}
-		}
-	case "exponential":
-		return func(dst, x []T) {
-			for k, v := range x {
-				dst[k] = T(math.Exp(float64(v)))
-			}
-		}
-	case "sqrt":
-		return func(dst, x []T) {
-			for k, v := range x {
-				dst[k] = T(math.Sqrt(float64(v)))
-			}
-		}
-	case "rsqrt":
-		return func(dst, x []T) {
-			for k, v := range x {
-				dst[k] = T(1 / math.Sqrt(float64(v)))
-			}
-		}
-	case "abs":
-		return func(dst, x []T) {
-			for k, v := range x {
-				dst[k] = T(math.Abs(float64(v)))
-			}
-		}
-	}
-	f := kernels.FloatUnary(op)
-	if f == nil {
-		return nil
-	}
-	return func(dst, x []T) {
-		for k, v := range x {
-			dst[k] = T(f(float64(v)))
-		}
-	}
-}
-
-func floatBinary[T floating](op hlo.Opcode) binaryLoop[T] {
+// numberBinary are the loops that are the same for all classes.
+func numberBinary[T number](op hlo.Opcode) binaryLoop[T, T] {
 	switch op {
 	case "add":
 		return func(dst, x, y []T) {
-			y = y[:len(dst)]
-			for k, v := range x[:len(dst)] {
-				dst[k] = v + y[k]
+			x, y = x[:len(dst)], y[:len(dst)]
+			for k := range dst {
+				dst[k] = x[k] + y[k]
 			}
 		}
 	case "subtract":
 		return func(dst, x, y []T) {
-			y = y[:len(dst)]
-			for k, v := range x[:len(dst)] {
-				dst[k] = v - y[k]
+			x, y = x[:len(dst)], y[:len(dst)]
+			for k := range dst {
+				dst[k] = x[k] - y[k]
 			}
 		}
 	case "multiply":
 		return func(dst, x, y []T) {
-			y = y[:len(dst)]
-			for k, v := range x[:len(dst)] {
-				dst[k] = v * y[k]
-			}
-		}
-	case "divide":
-		return func(dst, x, y []T) {
-			y = y[:len(dst)]
-			for k, v := range x[:len(dst)] {
-				dst[k] = v / y[k]
+			x, y = x[:len(dst)], y[:len(dst)]
+			for k := range dst {
+				dst[k] = x[k] * y[k]
 			}
 		}
 	case "maximum":
 		return func(dst, x, y []T) {
-			y = y[:len(dst)]
-			for k, v := range x[:len(dst)] {
-				dst[k] = max(v, y[k])
+			x, y = x[:len(dst)], y[:len(dst)]
+			for k := range dst {
+				dst[k] = max(x[k], y[k])
 			}
 		}
 	case "minimum":
 		return func(dst, x, y []T) {
-			y = y[:len(dst)]
-			for k, v := range x[:len(dst)] {
-				dst[k] = min(v, y[k])
+			x, y = x[:len(dst)], y[:len(dst)]
+			for k := range dst {
+				dst[k] = min(x[k], y[k])
+			}
+		}
+	}
+	return nil
+}
+
+func floatBinary[T floating](op hlo.Opcode) binaryLoop[T, T] {
+	if op == "divide" {
+		return func(dst, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
+			for k := range dst {
+				dst[k] = x[k] / y[k]
 			}
 		}
 	}
@@ -109,118 +73,394 @@ func floatBinary[T floating](op hlo.Opcode) binaryLoop[T] {
 		return nil
 	}
 	return func(dst, x, y []T) {
-		for k, v := range x {
-			dst[k] = T(f(float64(v), float64(y[k])))
+		for k := range dst {
+			dst[k] = T(f(float64(x[k]), float64(y[k])))
 		}
 	}
 }
 
-func intUnary(op hlo.Opcode, d hlo.DType) unaryLoop[int64] {
-	f := kernels.IntUnary(op)
+func floatUnary[T floating](op hlo.Opcode) unaryLoop[T, T] {
+	switch op {
+	case "negate":
+		return func(dst, x []T) {
+			for k, v := range x[:len(dst)] {
+				dst[k] = -v
+			}
+		}
+	case "sqrt":
+		return func(dst, x []T) {
+			for k, v := range x[:len(dst)] {
+				dst[k] = T(math.Sqrt(float64(v)))
+			}
+		}
+	case "rsqrt":
+		return func(dst, x []T) {
+			for k, v := range x[:len(dst)] {
+				dst[k] = T(1 / math.Sqrt(float64(v)))
+			}
+		}
+	case "abs":
+		return func(dst, x []T) {
+			for k, v := range x[:len(dst)] {
+				dst[k] = T(math.Abs(float64(v)))
+			}
+		}
+	case "exponential":
+		return func(dst, x []T) {
+			for k, v := range x[:len(dst)] {
+				dst[k] = T(math.Exp(float64(v)))
+			}
+		}
+	}
+	f := kernels.FloatUnary(op)
 	if f == nil {
 		return nil
 	}
-	return func(dst, x []int64) {
-		for k, v := range x {
-			dst[k] = kernels.WrapInt(d, f(d, v))
+	return func(dst, x []T) {
+		for k, v := range x[:len(dst)] {
+			dst[k] = T(f(float64(v)))
 		}
 	}
 }
 
-func intBinary(op hlo.Opcode, d hlo.DType) binaryLoop[int64] {
+// intBinary are exact modulo the width of T; they are fitted to the element
+// type afterwards.
+func intBinary[T integer](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
+	switch op {
+	case "and":
+		return func(dst, x, y []T) {
+			for k := range dst {
+				dst[k] = x[k] & y[k]
+			}
+		}
+	case "or":
+		return func(dst, x, y []T) {
+			for k := range dst {
+				dst[k] = x[k] | y[k]
+			}
+		}
+	case "xor":
+		return func(dst, x, y []T) {
+			for k := range dst {
+				dst[k] = x[k] ^ y[k]
+			}
+		}
+	}
 	f := kernels.IntBinary(op)
 	if f == nil {
 		return nil
 	}
-	return func(dst, x, y []int64) {
-		for k, v := range x {
-			dst[k] = kernels.WrapInt(d, f(d, v, y[k]))
+	return func(dst, x, y []T) {
+		for k := range dst {
+			dst[k] = T(f(d, int64(x[k]), int64(y[k])))
 		}
 	}
 }
 
-// unary and binary find the loop of an operation on arrays of type d; nil when
-// there is none.
-func unary[T number](op hlo.Opcode, d hlo.DType) unaryLoop[T] {
-	var zero T
+func intUnary[T integer](op hlo.Opcode, d hlo.DType) unaryLoop[T, T] {
+	f := kernels.IntUnary(op)
+	if f == nil {
+		return nil
+	}
+	return func(dst, x []T) {
+		for k, v := range x[:len(dst)] {
+			dst[k] = T(f(d, int64(v)))
+		}
+	}
+}
+
+// common says whether the loop for all classes computes the operation on d:
+// unsigned 64-bit numbers are ordered otherwise, and pred adds as or.
+func common(op hlo.Opcode, d hlo.DType) bool {
+	switch {
+	case d == hlo.U64:
+		return op != "maximum" && op != "minimum"
+	case d == hlo.Pred:
+		return op != "add"
+	}
+	return true
+}
+
+// unary and binary find the loop of an operation on elements of type d, without
+// fitting; nil when there is none.
+func unary[T number](op hlo.Opcode, d hlo.DType) unaryLoop[T, T] {
 	var loop any
-	switch any(zero).(type) {
-	case float32:
-		loop = floatUnary[float32](op)
-	case float64:
+	switch classFor[T]() {
+	case classF32:
+		loop = quick[op]
+		if quick[op] == nil {
+			loop = floatUnary[float32](op)
+		}
+	case classF64:
 		loop = floatUnary[float64](op)
-	default:
-		loop = intUnary(op, d)
+	case classI32:
+		loop = intUnary[int32](op, d)
+	case classI64:
+		loop = intUnary[int64](op, d)
 	}
-	found, _ := loop.(unaryLoop[T])
-	return found
+	return loop.(unaryLoop[T, T])
 }
 
-func binary[T number](op hlo.Opcode, d hlo.DType) binaryLoop[T] {
-	var zero T
+func binary[T number](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
+	if f := numberBinary[T](op); f != nil && common(op, d) {
+		return f
+	}
 	var loop any
-	switch any(zero).(type) {
-	case float32:
+	switch classFor[T]() {
+	case classF32:
 		loop = floatBinary[float32](op)
-	case float64:
+	case classF64:
 		loop = floatBinary[float64](op)
-	default:
-		loop = intBinary(op, d)
+	case classI32:
+		loop = intBinary[int32](op, d)
+	case classI64:
+		loop = intBinary[int64](op, d)
 	}
-	found, _ := loop.(binaryLoop[T])
-	return found
+	return loop.(binaryLoop[T, T])
 }
 
-// round brings results to their element type where scratch is wider.
-func round(d hlo.DType) unaryLoop[float32] {
+// fitting is the loop that brings results to their element type where scratch
+// is wider; nil where it is not.
+func fitting[T number](d hlo.DType) unaryLoop[T, T] {
+	var loop any
+	switch classFor[T]() {
+	case classF32:
+		loop = roundTo(d)
+	case classF64:
+		return nil
+	case classI32:
+		loop = wrapTo[int32](d)
+	case classI64:
+		loop = wrapTo[int64](d)
+	}
+	return loop.(unaryLoop[T, T])
+}
+
+func roundTo(d hlo.DType) unaryLoop[float32, float32] {
 	switch d {
 	case hlo.F32:
 		return nil
 	case hlo.BF16:
 		return func(dst, x []float32) {
-			for k, v := range x {
+			for k, v := range x[:len(dst)] {
 				dst[k] = kernels.BF16ToFloat32(kernels.Float32ToBF16(v))
 			}
 		}
 	case hlo.F16:
 		return func(dst, x []float32) {
-			for k, v := range x {
+			for k, v := range x[:len(dst)] {
 				dst[k] = kernels.F16ToFloat32(kernels.Float32ToF16(v))
 			}
 		}
 	}
 	return func(dst, x []float32) {
-		for k, v := range x {
+		for k, v := range x[:len(dst)] {
 			dst[k] = float32(kernels.RoundFloat(d, float64(v)))
 		}
 	}
 }
 
-// convert makes the loop between two scratch types; d is the result's type.
-func convert[S, T number](d hlo.DType, from hlo.DType) func(dst []T, src []S) {
+func wrapTo[T integer](d hlo.DType) unaryLoop[T, T] {
+	bits := d.Bits()
 	switch {
-	case from == hlo.U64 && d.IsFloat():
-		return func(dst []T, src []S) {
-			for k, v := range src {
-				dst[k] = T(uint64(v))
+	case d == hlo.Pred:
+		return func(dst, x []T) {
+			for k, v := range x[:len(dst)] {
+				if dst[k] = 0; v != 0 {
+					dst[k] = 1
+				}
 			}
 		}
-	case from.IsFloat() && !d.IsFloat():
-		return func(dst []T, src []S) {
-			for k, v := range src {
-				dst[k] = T(kernels.FloatToInt(d, float64(v)))
-			}
-		}
-	case !d.IsFloat():
-		return func(dst []T, src []S) {
-			for k, v := range src {
-				dst[k] = T(kernels.WrapInt(d, int64(v)))
+	case bits == 8*int(classBytes[classFor[T]()]):
+		return nil
+	case d.IsSigned():
+		shift := 8*classBytes[classFor[T]()] - int64(bits)
+		return func(dst, x []T) {
+			for k, v := range x[:len(dst)] {
+				dst[k] = v << shift >> shift
 			}
 		}
 	}
-	return func(dst []T, src []S) {
-		for k, v := range src {
+	mask := T(1)<<bits - 1
+	return func(dst, x []T) {
+		for k, v := range x[:len(dst)] {
+			dst[k] = v & mask
+		}
+	}
+}
+
+// then is f followed by fit.
+func (f unaryLoop[S, T]) then(fit unaryLoop[T, T]) unaryLoop[S, T] {
+	if fit == nil {
+		return f
+	}
+	return func(dst []T, x []S) { f(dst, x); fit(dst, dst) }
+}
+
+func (f binaryLoop[S, T]) then(fit unaryLoop[T, T]) binaryLoop[S, T] {
+	if fit == nil {
+		return f
+	}
+	return func(dst []T, x, y []S) { f(dst, x, y); fit(dst, dst) }
+}
+
+// conversion is the loop from elements of type from to elements of type d.
+func conversion[S, T number](d, from hlo.DType) unaryLoop[S, T] {
+	switch {
+	case from == hlo.U64 && d.IsFloat():
+		return unaryLoop[S, T](func(dst []T, src []S) {
+			for k, v := range src[:len(dst)] {
+				dst[k] = T(uint64(v))
+			}
+		}).then(fitting[T](d))
+	case from.IsFloat() && !d.IsFloat():
+		return func(dst []T, src []S) {
+			for k, v := range src[:len(dst)] {
+				dst[k] = T(kernels.FloatToInt(d, float64(v)))
+			}
+		}
+	case d == hlo.Pred:
+		return func(dst []T, src []S) {
+			for k, v := range src[:len(dst)] {
+				dst[k] = T(truth(v != 0))
+			}
+		}
+	case classOf(d) == classF32 && d != hlo.F32 && classOf(from) != classF32:
+		return func(dst []T, src []S) { // one rounding, not two
+			for k, v := range src[:len(dst)] {
+				dst[k] = T(kernels.RoundFloat(d, float64(v)))
+			}
+		}
+	}
+	return unaryLoop[S, T](func(dst []T, src []S) {
+		for k, v := range src[:len(dst)] {
 			dst[k] = T(v)
+		}
+	}).then(fitting[T](d))
+}
+
+// comparison is the loop of a compare; its result is pred.
+func comparison[T number](i *hlo.Instr) binaryLoop[T, int32] {
+	d := i.Operands[0].Shape.DType
+	if d != hlo.U64 && i.Attrs.CompareType != "TOTALORDER" {
+		if f := ordering[T](i.Attrs.Direction); f != nil {
+			return f
+		}
+	}
+	holds := func(x, y T) bool { return false }
+	if d.IsFloat() {
+		f := kernels.CompareFloats(i)
+		holds = func(x, y T) bool { return f(float64(x), float64(y)) }
+	} else {
+		f := kernels.CompareInts(i, d)
+		holds = func(x, y T) bool { return f(int64(x), int64(y)) }
+	}
+	return func(dst []int32, x, y []T) {
+		for k := range dst {
+			if dst[k] = 0; holds(x[k], y[k]) {
+				dst[k] = 1
+			}
+		}
+	}
+}
+
+func ordering[T number](direction string) binaryLoop[T, int32] {
+	switch direction {
+	case "EQ":
+		return func(dst []int32, x, y []T) {
+			for k := range dst {
+				dst[k] = truth(x[k] == y[k])
+			}
+		}
+	case "NE":
+		return func(dst []int32, x, y []T) {
+			for k := range dst {
+				dst[k] = truth(x[k] != y[k])
+			}
+		}
+	case "LT":
+		return func(dst []int32, x, y []T) {
+			for k := range dst {
+				dst[k] = truth(x[k] < y[k])
+			}
+		}
+	case "LE":
+		return func(dst []int32, x, y []T) {
+			for k := range dst {
+				dst[k] = truth(x[k] <= y[k])
+			}
+		}
+	case "GT":
+		return func(dst []int32, x, y []T) {
+			for k := range dst {
+				dst[k] = truth(x[k] > y[k])
+			}
+		}
+	case "GE":
+		return func(dst []int32, x, y []T) {
+			for k := range dst {
+				dst[k] = truth(x[k] >= y[k])
+			}
+		}
+	}
+	return nil
+}
+
+func truth(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func chosen[T number](dst []T, p []int32, x, y []T) {
+	p, x, y = p[:len(dst)], x[:len(dst)], y[:len(dst)]
+	for k := range dst {
+		v := y[k]
+		if p[k] != 0 {
+			v = x[k]
+		}
+		dst[k] = v
+	}
+}
+
+// clamped is min(max(x, lo), hi); NaN stays.
+func clamped[T number](d hlo.DType, dst, lo, x, hi []T) {
+	if d == hlo.U64 {
+		for k := range dst {
+			dst[k] = T(min(max(uint64(x[k]), uint64(lo[k])), uint64(hi[k])))
+		}
+		return
+	}
+	for k := range dst {
+		dst[k] = min(max(x[k], lo[k]), hi[k])
+	}
+}
+
+// finite is is-finite: x−x is 0 but for infinities and NaN.
+func finite[T number](dst []int32, x []T) {
+	for k, v := range x[:len(dst)] {
+		dst[k] = truth(v-v == 0)
+	}
+}
+
+// recast is bitcast-convert between types of one width.
+func recast[S, T number](d, from hlo.DType) unaryLoop[S, T] {
+	return func(dst []T, x []S) {
+		var cell [8]byte
+		a := kernels.Buffer{Shape: hlo.Shape{DType: from}, Data: cell[:]}
+		b := kernels.Buffer{Shape: hlo.Shape{DType: d}, Data: cell[:]}
+		for k, v := range x[:len(dst)] {
+			if from.IsFloat() {
+				a.SetFloat(0, float64(v))
+			} else {
+				a.SetInt(0, int64(v))
+			}
+			if d.IsFloat() {
+				dst[k] = T(b.Float(0))
+			} else {
+				dst[k] = T(b.Int(0))
+			}
 		}
 	}
 }

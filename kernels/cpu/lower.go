@@ -2,348 +2,309 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A class is a type of scratch.
-type class uint8
-
-const (
-	classF32 class = iota
-	classF64
-	classInt
-)
-
-func classOf(d hlo.DType) class {
-	switch {
-	case d == hlo.F64:
-		return classF64
-	case d.IsFloat():
-		return classF32
-	}
-	return classInt
-}
-
-// A slot is where the value of an op lies in scratch.
-type slot struct {
-	class class
-	at, n int64
-}
-
-func view[T number](w *worker, s slot) []T { return of[T](w)[s.at : s.at+s.n] }
-
-// A lowering turns a concrete program into steps.
+// A lowering turns a concrete program into instructions.
 type lowering struct {
-	p       *symtile.Program
-	slots   [][]slot // of each op; a variadic reduce has several
-	used    [3]int64 // scratch elements by class
-	places  int
-	scratch int // of compiled expressions
-	scalars int // registers of scalar programs
-	err     error
+	p      *symtile.Program
+	values []*value   // by id
+	of     [][]*value // the results of each op; a variadic reduce has several
+	fixed  []fixedPlace
+	places int // offsets and bounds
+	eval   int // int64s that compiled expressions need
+	regs   int // of scalar programs
+	fills  []func(w *worker)
+	bytes  int64 // of the arena
+	err    error
 }
 
-// rejected ends the lowering with a reason.
+// A fixedPlace is an offset or bound that is the same in every tile program.
+type fixedPlace struct {
+	at    int
+	value int64
+}
+
+// lower makes the program that runs for every combination of parallel tile ids.
+func lower(p *symtile.Program) (*lowering, *sequence) {
+	l := &lowering{p: p, of: make([][]*value, len(p.Ops))}
+	var parallel []int
+	for k, d := range p.Space.Dims {
+		if d.Kind == symtile.Parallel {
+			parallel = append(parallel, k)
+		}
+	}
+	b := l.block(nil, parallel)
+	b.steps(p.Body)
+	for _, r := range p.Roots {
+		b.store(r)
+	}
+	if l.err != nil {
+		return l, nil
+	}
+	s := b.sequence()
+	s.positions(1)
+	l.bytes = layOut(l.values)
+	return l, s
+}
+
+// reject ends the lowering with a reason.
 func (l *lowering) reject(op symtile.Op, format string, args ...any) {
 	if l.err == nil {
 		l.err = fmt.Errorf("%s (%s): %s", op.Instr.Name, op.Code, fmt.Sprintf(format, args...))
 	}
 }
 
-func (l *lowering) alloc(c class, n int64) slot {
-	s := slot{c, l.used[c], n}
-	l.used[c] += (n + 15) &^ 15 // 64-byte lines for float32
+func (l *lowering) value(name string, c class, n int64) *value {
+	v := &value{id: len(l.values), name: name, class: c, n: n, born: forever, dies: -1}
+	l.values = append(l.values, v)
+	return v
+}
+
+// result makes the value of an op with one result.
+func (l *lowering) result(n int) *value {
+	op := l.p.Ops[n]
+	v := l.value(fmt.Sprintf("%%%d", n), classOf(op.Instr.Shape.DType), op.Tile.Elements())
+	l.of[n] = []*value{v}
+	return v
+}
+
+// elements is the number of elements of the tile of an op.
+func (l *lowering) elements(n int) int64 { return l.p.Ops[n].Tile.Elements() }
+
+// arg is the value of an argument, and of a variadic reduce the first.
+func (l *lowering) arg(op symtile.Op, k int) *value { return l.of[op.Args[k]][0] }
+
+// steps lowers steps of the program into the block.
+func (b *block) steps(body []symtile.Step) {
+	for _, s := range body {
+		switch {
+		case b.l.err != nil:
+			return
+		case s.Loop != nil:
+			b.loop(s.Loop)
+		default:
+			b.op(s.Op)
+		}
+	}
+}
+
+// maxRank bounds the rank of tiles, so that loops over them need no memory.
+const maxRank = 16
+
+// op lowers one op.
+func (b *block) op(n int) {
+	op := b.l.p.Ops[n]
+	if why := unsupported(op); why != "" {
+		b.l.reject(op, "%s", why)
+		return
+	}
+	switch op.Code {
+	case "reshape", "slice", "copy", "optimization-barrier":
+		b.alias(n)
+	case "get-tuple-element":
+		all := b.l.of[op.Args[0]]
+		b.l.of[n] = all[op.Instr.Attrs.Index : op.Instr.Attrs.Index+1]
+	case "reduce", "dot":
+		b.close(n)
+	case "convert":
+		if widens(op.Instr.Operands[0].Shape.DType, op.Instr.Shape.DType) {
+			b.alias(n)
+			return
+		}
+		b.value(n)
+	case "broadcast", "transpose", "reverse":
+		if v := b.l.arg(op, 0); v.where == inSplat { // all elements are equal
+			b.l.of[n] = []*value{v}
+			return
+		}
+		b.value(n)
+	default:
+		b.value(n)
+	}
+}
+
+func unsupported(op symtile.Op) string {
+	if len(op.Tile) > maxRank {
+		return fmt.Sprintf("its rank is %d; at most %d is supported", len(op.Tile), maxRank)
+	}
+	for _, s := range kernels.OutputShapes(&hlo.Computation{Root: op.Instr}) {
+		if s.DType.IsComplex() || !s.DType.IsArray() {
+			return fmt.Sprintf("%s is not computed on the CPU", s)
+		}
+	}
+	return ""
+}
+
+// alias makes the op the value of its argument: the elements are the same.
+func (b *block) alias(n int) {
+	op := b.l.p.Ops[n]
+	if have, want := b.l.elements(op.Args[0]), b.l.elements(n); have != want {
+		b.l.reject(op, "its tile has %d elements, that of its operand %d", want, have)
+		return
+	}
+	b.l.of[n] = b.l.of[op.Args[0]]
+}
+
+// widens says whether scratch holds an element of from and the element of to
+// it converts to in the same way.
+func widens(from, to hlo.DType) bool {
+	switch {
+	case from == to:
+		return true
+	case from.IsFloat() != to.IsFloat() || classOf(from) != classOf(to):
+		return false
+	}
+	return to == hlo.F32 || to == hlo.S32 || to == hlo.S64 && from != hlo.U64
+}
+
+// value lowers an op that makes one new value, by its class.
+func (b *block) value(n int) {
+	op := b.l.p.Ops[n]
+	switch classOf(op.Instr.Shape.DType) {
+	case classF32:
+		lowerValue[float32](b, n, op)
+	case classF64:
+		lowerValue[float64](b, n, op)
+	case classI32:
+		lowerValue[int32](b, n, op)
+	case classI64:
+		lowerValue[int64](b, n, op)
+	}
+}
+
+func lowerValue[T number](b *block, n int, op symtile.Op) {
+	switch op.Code {
+	case "parameter":
+		load[T](b, n, op)
+	case "constant":
+		literal[T](b, n, op)
+	case "iota":
+		counting[T](b, n, op)
+	case "broadcast", "transpose", "reverse":
+		rearrange[T](b, n, op)
+	case "concatenate":
+		concatenate[T](b, n, op)
+	case "pad":
+		pad[T](b, n, op)
+	default:
+		pointwise[T](b, n, op)
+	}
+}
+
+// operand is argument k of a pointwise op with n elements: its value, or copies
+// of its only element.
+func operand[T number](b *block, op symtile.Op, k int, n int64) *value {
+	v := b.l.arg(op, k)
+	if v.where == inSplat || b.l.elements(op.Args[k]) == n {
+		return v
+	}
+	return splat[T](b, v)
+}
+
+// splat makes copies of the only element of v.
+func splat[T number](b *block, v *value) *value {
+	key := spreadKey{v, stripLength}
+	if s := b.spreadOf(key); s != nil {
+		return s
+	}
+	s := b.l.value(v.name+"*", v.class, stripLength)
+	s.where = inSplat
+	b.full[key] = s
+	b.add(&instr{name: "copies", outs: []*value{s}, full: []*value{v}, run: func(w *worker) { spread(whole[T](w, s), first[T](w, v)) }})
 	return s
 }
 
-// slotsFor lays out the results of every op. Reshapes, slices and copies are
-// their argument.
-func (l *lowering) slotsFor() {
-	l.slots = make([][]slot, len(l.p.Ops))
-	for n, op := range l.p.Ops {
-		if len(op.Tile) > maxRank {
-			l.reject(op, "its rank is %d; at most %d is supported", len(op.Tile), maxRank)
-			return
-		}
-		switch op.Code {
-		case "reshape", "slice", "copy":
-			l.slots[n] = l.slots[op.Args[0]]
-			continue
-		case "get-tuple-element":
-			all := l.slots[op.Args[0]]
-			l.slots[n] = all[op.Instr.Attrs.Index : op.Instr.Attrs.Index+1]
-			continue
-		}
-		for _, s := range kernels.OutputShapes(&hlo.Computation{Root: op.Instr}) {
-			if s.DType.IsComplex() || !s.DType.IsArray() {
-				l.reject(op, "%s is not computed on the CPU", s)
-				return
-			}
-			l.slots[n] = append(l.slots[n], l.alloc(classOf(s.DType), op.Tile.Elements()))
-		}
+// everywhere is argument k as a value whose elements can be read anywhere.
+func everywhere(b *block, op symtile.Op, k int) *value {
+	v := b.l.arg(op, k)
+	if v.where != inSplat {
+		return v
 	}
-}
-
-// A level collects the steps, and the places that change, of the body of the
-// program or of a loop.
-type level struct {
-	l       *lowering
-	exprs   []symtile.Expr
-	targets []int // the place of each expression
-	steps   []step
-}
-
-// box gives a tile its places at this level.
-func (v *level) box(t symtile.Tile) box {
-	b := box{sizes: t.Sizes(), strides: make([]int64, len(t)), at: v.l.places}
-	for k, d := range t {
-		b.strides[k], _ = d.Stride.Value()
-		v.exprs = append(v.exprs, d.Offset, d.Lower, d.Bound)
-		v.targets = append(v.targets, b.at+3*k, b.at+3*k+1, b.at+3*k+2)
+	key := spreadKey{v, b.l.elements(op.Args[k])}
+	if t := b.spreadOf(key); t != nil {
+		return t
 	}
-	v.l.places += 3 * len(t)
-	return b
-}
-
-func (v *level) add(s step) { v.steps = append(v.steps, s) }
-
-// lower makes the steps of a level; closers are accumulated at its end.
-func (l *lowering) lower(body []symtile.Step, closers []int, roots []symtile.Root) []step {
-	v := &level{l: l}
-	for _, s := range body {
-		if s.Loop == nil {
-			v.op(s.Op)
-		} else {
-			v.loop(s.Loop)
-		}
-	}
-	for _, c := range closers {
-		v.accumulate(c)
-	}
-	for _, r := range roots {
-		v.store(r)
-	}
-	if len(v.exprs) == 0 {
-		return v.steps
-	}
-	return append([]step{v.locate()}, v.steps...)
-}
-
-// locate makes the step that computes the level's places from the tile ids.
-func (v *level) locate() step {
-	vars, dims := v.l.tids()
-	code, err := symtile.Compile(vars, v.exprs)
-	if err != nil {
-		v.l.err = err
-		return func(*worker) {}
-	}
-	n, m := len(dims), len(v.exprs)
-	v.l.scratch = max(v.l.scratch, n+m+code.ScratchLen())
-	targets := v.targets
-	return func(w *worker) {
-		vals, out := w.eval[:n], w.eval[n:n+m]
-		for k, d := range dims {
-			vals[k] = w.tids[d]
-		}
-		code.Eval(vals, out, w.eval[n+m:])
-		for k, t := range targets {
-			w.places[t] = out[k]
-		}
-	}
-}
-
-// tids lists the tile ids that vary, and their dimensions.
-func (l *lowering) tids() (vars []symtile.Expr, dims []int) {
-	for k, d := range l.p.Space.Dims {
-		if _, fixed := d.Tid.Value(); !fixed {
-			vars, dims = append(vars, d.Tid), append(dims, k)
-		}
-	}
-	return vars, dims
-}
-
-// loop runs its body for every combination of its tile ids, the last fastest.
-func (v *level) loop(loop *symtile.Loop) {
-	for _, c := range loop.Closers {
-		v.initialise(c)
-	}
-	body := v.l.lower(loop.Body, loop.Closers, nil)
-	dims := loop.Dims
-	trips := make([]int64, len(dims))
-	for k, d := range dims {
-		trips[k], _ = v.l.p.Space.Dims[d].Tiles.Value()
-	}
-	v.add(func(w *worker) {
-		for _, d := range dims {
-			w.tids[d] = 0
-		}
-		for {
-			for _, s := range body {
-				s(w)
-			}
-			k := len(dims) - 1
-			for ; k >= 0; k-- {
-				if w.tids[dims[k]]++; w.tids[dims[k]] < trips[k] {
-					break
-				}
-				w.tids[dims[k]] = 0
-			}
-			if k < 0 {
-				return
-			}
-		}
-	})
-	for _, c := range loop.Closers {
-		v.finish(c)
-	}
-}
-
-// op lowers one op at this level.
-func (v *level) op(n int) {
-	op := v.l.p.Ops[n]
-	if v.l.err != nil {
-		return
-	}
-	switch op.Code {
-	case "reshape", "slice", "copy", "get-tuple-element":
-	case "reduce", "dot":
-		v.initialise(n)
-		v.accumulate(n)
-		v.finish(n)
-	default:
-		v.value(n, op)
-	}
-}
-
-// value lowers an op that is not an alias or a closer, by its scratch type.
-func (v *level) value(n int, op symtile.Op) {
-	switch v.l.slots[n][0].class {
+	var t *value
+	switch v.class {
 	case classF32:
-		lowerValue[float32](v, n, op)
+		t = tiled[float32](b, v, key.n)
 	case classF64:
-		lowerValue[float64](v, n, op)
-	case classInt:
-		lowerValue[int64](v, n, op)
+		t = tiled[float64](b, v, key.n)
+	case classI32:
+		t = tiled[int32](b, v, key.n)
+	case classI64:
+		t = tiled[int64](b, v, key.n)
 	}
+	b.full[key] = t
+	return t
 }
 
-// rounding appends the step that brings f32 scratch to the element type.
-func (v *level) rounding(s slot, d hlo.DType) {
-	if s.class != classF32 {
-		return
-	}
-	if loop := round(d); loop != nil {
-		v.add(func(w *worker) { x := view[float32](w, s); loop(x, x) })
-	}
-}
-
-func lowerValue[T number](v *level, n int, op symtile.Op) {
-	s := v.l.slots[n][0]
-	d := op.Instr.Shape.DType
-	switch op.Code {
-	case "parameter":
-		load[T](v, op, s)
-	case "constant":
-		constant[T](v, op, s)
-	case "iota":
-		counting[T](v, op, s)
-	case "broadcast", "transpose", "reverse":
-		g := v.l.gatherFor(op)
-		from := v.l.slots[op.Args[0]][0]
-		v.add(func(w *worker) { run(g, view[T](w, s), view[T](w, from)) })
-	case "concatenate":
-		concatenate[T](v, op, s)
-	case "pad":
-		pad[T](v, op, s)
-	case "compare", "select", "clamp", "convert", "is-finite":
-		special[T](v, op, s)
-		v.rounding(s, d)
-	default:
-		pointwise[T](v, op, s)
-		v.rounding(s, d)
-	}
-}
-
-func load[T number](v *level, op symtile.Op, s slot) {
-	shape := op.Instr.Shape
-	a := newAccess(v.box(op.Tile), s, shape, reader[T](shape.DType))
-	param := op.Instr.Attrs.Param
-	v.add(func(w *worker) { a.each(w, w.in[param].Data, true) })
-}
-
-// store writes a root's tile to its output, in the programs that own it.
-func (v *level) store(r symtile.Root) {
-	op := v.l.p.Ops[r.Op]
-	if s := v.l.slots[r.Op][0]; v.l.err == nil {
-		switch s.class {
-		case classF32:
-			storeAs[float32](v, r, op, s)
-		case classF64:
-			storeAs[float64](v, r, op, s)
-		case classInt:
-			storeAs[int64](v, r, op, s)
+func (b *block) spreadOf(key spreadKey) *value {
+	for ; b != nil; b = b.outer {
+		if v := b.full[key]; v != nil {
+			return v
 		}
 	}
+	return nil
 }
 
-func storeAs[T number](v *level, r symtile.Root, op symtile.Op, s slot) {
-	shape := op.Instr.Shape
-	a := newAccess(v.box(op.Tile), s, shape, writer[T](shape.DType))
-	once, output := r.Once, r.Output
-	v.add(func(w *worker) {
-		for _, d := range once {
-			if w.tids[d] != 0 {
-				return
-			}
-		}
-		a.each(w, w.out[output].Data, false)
-	})
+// tiled makes n elements of a splat.
+func tiled[T number](b *block, v *value, n int64) *value {
+	t := b.l.value(v.name+"#", v.class, n)
+	b.add(&instr{name: "fill", outs: []*value{t}, full: []*value{v}, run: func(w *worker) { spread(whole[T](w, t), first[T](w, v)) }})
+	return t
 }
 
-func reader[T number](d hlo.DType) transfer[T] {
-	switch classOf(d) {
-	case classF32:
-		return any(floatReader(d)).(transfer[T])
-	case classF64:
-		return copyIn[T]
-	}
-	return any(intReaders[d]).(transfer[T])
-}
-
-func writer[T number](d hlo.DType) transfer[T] {
-	switch classOf(d) {
-	case classF32:
-		return any(floatWriter(d)).(transfer[T])
-	case classF64:
-		return copyOut[T]
-	}
-	return any(intWriters[d]).(transfer[T])
-}
-
-// constant copies the part of the literal that the tile holds.
-func constant[T number](v *level, op symtile.Op, s slot) {
+// constants that are one number are splats that are made with the worker;
+// others are copied from the literal.
+func literal[T number](b *block, n int, op symtile.Op) {
 	lit := op.Instr.Literal
 	if lit == nil || lit.Elided {
-		v.l.reject(op, "its value was left out of the text ({...})")
+		b.l.reject(op, "its value was left out of the text ({...})")
 		return
 	}
-	values := literal[T](lit)
-	b := v.box(op.Tile)
-	memory := rowMajor(lit.Shape.Dims)
-	a := &access[T]{box: b, slot: s, memory: memory, transfer: func(scratch []T, _ []byte, at, stride int64) {
+	values := literalValues[T](lit)
+	v := b.l.result(n)
+	if uniform(lit) {
+		v.where, v.n, v.born, v.dies = inSplat, stripLength, 0, forever
+		b.l.fills = append(b.l.fills, func(w *worker) { spread(whole[T](w, v), values[0]) })
+		return
+	}
+	shape := hlo.Shape{DType: op.Instr.Shape.DType, Dims: op.Instr.Shape.Dims}
+	a := newAccess(b, op.Tile, shape, func(scratch []T, _ []byte, at, stride int64) {
 		for k := range scratch {
 			scratch[k] = values[at]
 			at += stride
 		}
-	}}
-	v.add(func(w *worker) { a.each(w, nil, true) })
+	})
+	b.add(&instr{name: "constant", outs: []*value{v}, n: v.n, strip: func(w *worker, lo, hi int64) {
+		a.read(w, nil, part[T](w, v, lo, hi), lo)
+	}})
 }
 
-func literal[T number](l *hlo.Literal) []T {
+// uniform says whether all numbers of a literal are the same, to the bit.
+func uniform(l *hlo.Literal) bool {
+	for _, x := range l.Ints {
+		if x != l.Ints[0] {
+			return false
+		}
+	}
+	for _, x := range l.Floats {
+		if math.Float64bits(x) != math.Float64bits(l.Floats[0]) {
+			return false
+		}
+	}
+	return len(l.Ints)+len(l.Floats) > 0
+}
+
+func literalValues[T number](l *hlo.Literal) []T {
 	out := make([]T, 0, len(l.Ints)+len(l.Floats))
 	for _, x := range l.Ints {
 		out = append(out, T(x))
@@ -354,198 +315,77 @@ func literal[T number](l *hlo.Literal) []T {
 	return out
 }
 
-func counting[T number](v *level, op symtile.Op, s slot) {
-	b := v.box(op.Tile)
-	d := int(op.Instr.Attrs.IotaDim)
-	size, stride := b.sizes[d], b.strides[d]
-	inner := product(b.sizes[d+1:])
-	dtype := op.Instr.Shape.DType
-	v.add(func(w *worker) {
-		out, offset := view[T](w, s), b.offset(w, d)
-		for k := range out {
-			x := offset + int64(k)/inner%size*stride
-			if !dtype.IsFloat() {
-				x = kernels.WrapInt(dtype, x)
+// loop lowers a loop: its body is a block of its own that accumulates into its
+// closers at its end.
+func (b *block) loop(source *symtile.Loop) {
+	lp := &loop{dims: source.Dims}
+	for _, d := range source.Dims {
+		trips, _ := b.l.p.Space.Dims[d].Tiles.Value()
+		lp.trips = append(lp.trips, trips)
+	}
+	in := &instr{name: "loop", loop: lp}
+	body := b.l.block(b, source.Dims)
+	body.steps(source.Body)
+	for _, c := range source.Closers {
+		body.accumulateIn(c, in)
+	}
+	if b.l.err != nil {
+		return
+	}
+	lp.body = body.sequence()
+	in.full = append(in.full, body.external()...)
+	b.add(in)
+}
+
+// external lists the values the block reads but does not make.
+func (b *block) external() []*value {
+	made, seen := map[*value]bool{}, map[*value]bool{}
+	var out []*value
+	for _, i := range b.list {
+		for _, v := range i.outs {
+			made[v] = true
+		}
+	}
+	for _, x := range b.binds {
+		made[x.v] = true
+	}
+	for _, i := range b.list {
+		for _, v := range append(slices.Clone(i.full), i.same...) {
+			if !made[v] && !seen[v] {
+				seen[v] = true
+				out = append(out, v)
 			}
-			out[k] = T(x)
-		}
-	})
-	v.rounding(s, dtype)
-}
-
-// gatherFor describes a broadcast, transpose or reverse of scratch.
-func (l *lowering) gatherFor(op symtile.Op) *gather {
-	from := rowMajor(l.p.Ops[op.Args[0]].Tile.Sizes())
-	g := &gather{sizes: op.Tile.Sizes(), strides: make([]int64, len(op.Tile))}
-	switch op.Code {
-	case "broadcast":
-		for k, d := range op.Instr.Attrs.Dimensions {
-			g.strides[d] = from[k]
-		}
-	case "transpose":
-		for k, d := range op.Perm {
-			g.strides[k] = from[d]
-		}
-	case "reverse":
-		copy(g.strides, from)
-		for _, d := range op.Instr.Attrs.Dimensions {
-			g.start += (g.sizes[d] - 1) * from[d]
-			g.strides[d] = -from[d]
 		}
 	}
-	return g
+	return out
 }
 
-func concatenate[T number](v *level, op symtile.Op, s slot) {
-	for _, a := range op.Args {
-		p := &placement{source: v.box(v.l.p.Ops[a].Tile), sizes: op.Tile.Sizes(), every: ones(len(op.Tile)), first: func(*worker, int) int64 { return 0 }}
-		from := v.l.slots[a][0]
-		v.add(func(w *worker) { place(w, p, view[T](w, s), view[T](w, from)) })
+func aligned(n int64) []byte {
+	raw := make([]byte, n+cacheLine)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % cacheLine
+	return raw[skip:]
+}
+
+// worker allocates what a worker needs.
+func (l *lowering) worker() *worker {
+	w := &worker{
+		arena:  aligned(l.bytes),
+		base:   make([]unsafe.Pointer, len(l.values)),
+		tids:   make([]int64, len(l.p.Space.Dims)),
+		places: make([]int64, l.places),
+		eval:   make([]int64, l.eval),
+		regs:   make([]scalar, l.regs),
 	}
-}
-
-func ones(n int) []int64 {
-	v := make([]int64, n)
-	for k := range v {
-		v[k] = 1
-	}
-	return v
-}
-
-// pad fills with the value and places the operand. Element i of dimension d of
-// the operand's tile is index low + (interior+1)·(offset + i·stride) of the result.
-func pad[T number](v *level, op symtile.Op, s slot) {
-	source, out := v.box(v.l.p.Ops[op.Args[0]].Tile), v.box(op.Tile)
-	padding := op.Instr.Attrs.Padding
-	p := &placement{source: source, sizes: out.sizes, every: make([]int64, len(padding))}
-	for d, x := range padding {
-		p.every[d] = 1
-		if x.Interior > 0 {
-			p.every[d] = x.Interior + 1
+	for _, v := range l.values {
+		if v.where != inMemory && v.dies >= v.born {
+			w.base[v.id] = unsafe.Pointer(&w.arena[v.at])
 		}
 	}
-	p.first = func(w *worker, d int) int64 {
-		x := padding[d]
-		if x.Interior == 0 {
-			return 0
-		}
-		return x.Low + (x.Interior+1)*source.offset(w, d) - out.offset(w, d)
+	for _, f := range l.fixed {
+		w.places[f.at] = f.value
 	}
-	from, value := v.l.slots[op.Args[0]][0], v.l.slots[op.Args[1]][0]
-	v.add(func(w *worker) {
-		dst, fill := view[T](w, s), view[T](w, value)[0]
-		for k := range dst {
-			dst[k] = fill
-		}
-		place(w, p, dst, view[T](w, from))
-	})
+	for _, f := range l.fills {
+		f(w)
+	}
+	return w
 }
-
-func pointwise[T number](v *level, op symtile.Op, s slot) {
-	d := op.Instr.Shape.DType
-	args := make([]slot, len(op.Args))
-	for k, a := range op.Args {
-		args[k] = v.l.slots[a][0]
-	}
-	if f := unary[T](op.Code, d); f != nil && len(args) == 1 && args[0].class == s.class {
-		v.add(func(w *worker) { f(view[T](w, s), view[T](w, args[0])) })
-		return
-	}
-	if f := binary[T](op.Code, d); f != nil && len(args) == 2 && args[0].class == s.class {
-		v.add(func(w *worker) { f(view[T](w, s), view[T](w, args[0]), view[T](w, args[1])) })
-		return
-	}
-	v.l.reject(op, "the CPU backend does not compute this operation on %s", d)
-}
-
-// special lowers operations whose operands differ in type.
-func special[T number](v *level, op symtile.Op, s slot) {
-	args := make([]slot, len(op.Args))
-	for k, a := range op.Args {
-		args[k] = v.l.slots[a][0]
-	}
-	from := op.Instr.Operands[0].Shape.DType
-	switch op.Code {
-	case "select":
-		v.add(func(w *worker) {
-			selectTile(view[int64](w, args[0]), view[T](w, s), view[T](w, args[1]), view[T](w, args[2]))
-		})
-	case "clamp":
-		v.add(func(w *worker) {
-			clampTile(view[T](w, s), view[T](w, args[0]), view[T](w, args[1]), view[T](w, args[2]))
-		})
-		if from == hlo.U64 {
-			v.l.reject(op, "clamp of u64 is not computed on the CPU")
-		}
-	case "convert":
-		switch args[0].class {
-		case classF32:
-			converting[float32, T](v, s, args[0], op.Instr.Shape.DType, from)
-		case classF64:
-			converting[float64, T](v, s, args[0], op.Instr.Shape.DType, from)
-		case classInt:
-			converting[int64, T](v, s, args[0], op.Instr.Shape.DType, from)
-		}
-	case "compare":
-		v.compare(op, s, args)
-	default:
-		v.l.reject(op, "the CPU backend does not compute this operation")
-	}
-}
-
-func converting[S, T number](v *level, to, from slot, d, src hlo.DType) {
-	f := convert[S, T](d, src)
-	v.add(func(w *worker) { f(view[T](w, to), view[S](w, from)) })
-}
-
-func selectTile[T number](p []int64, dst, x, y []T) {
-	if len(p) == 1 && len(dst) != 1 {
-		if p[0] == 0 {
-			x = y
-		}
-		copy(dst, x)
-		return
-	}
-	for k, c := range p {
-		if dst[k] = y[k]; c != 0 {
-			dst[k] = x[k]
-		}
-	}
-}
-
-func clampTile[T number](dst, lo, x, hi []T) {
-	for k, v := range x {
-		dst[k] = min(max(v, lo[min(k, len(lo)-1)]), hi[min(k, len(hi)-1)])
-	}
-}
-
-func (v *level) compare(op symtile.Op, s slot, args []slot) {
-	d := op.Instr.Operands[0].Shape.DType
-	if !d.IsFloat() {
-		f := kernels.CompareInts(op.Instr, d)
-		v.add(func(w *worker) { compareTile(view[int64](w, s), view[int64](w, args[0]), view[int64](w, args[1]), f) })
-		return
-	}
-	f := kernels.CompareFloats(op.Instr)
-	if args[0].class == classF64 {
-		v.add(func(w *worker) {
-			compareTile(view[int64](w, s), view[float64](w, args[0]), view[float64](w, args[1]), f)
-		})
-		return
-	}
-	g := func(x, y float32) bool { return f(float64(x), float64(y)) }
-	v.add(func(w *worker) {
-		compareTile(view[int64](w, s), view[float32](w, args[0]), view[float32](w, args[1]), g)
-	})
-}
-
-func compareTile[T number](dst []int64, x, y []T, f func(x, y T) bool) {
-	for k, v := range x {
-		if dst[k] = 0; f(v, y[k]) {
-			dst[k] = 1
-		}
-	}
-}
-
-// indexOf is the place of n in dims, −1 when absent.
-func indexOf(dims []int64, n int) int { return slices.Index(dims, int64(n)) }

@@ -1,124 +1,242 @@
 package cpu
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// maxRank bounds the rank of tiles, so that loops over them need no memory.
-const maxRank = 16
-
-// A box is a tile whose place is known at run time: sizes and strides are
-// constants, offsets and bounds are in worker.places from at, three a dimension.
-type box struct {
-	sizes, strides []int64
-	at             int
+// A limit is a dimension of a tile in which elements can be masked. Element i is
+// index offset + i·stride of the array, there when lower ≤ index < bound; the
+// three are places.
+type limit struct {
+	size, stride         int64
+	offset, lower, bound int
 }
 
-func (b *box) offset(w *worker, d int) int64 { return w.places[b.at+3*d] }
+func newLimit(b *block, d symtile.DimTile) limit {
+	size, _ := d.Size.Value()
+	stride, _ := d.Stride.Value()
+	return limit{size, stride, b.place(d.Offset), b.place(d.Lower), b.place(d.Bound)}
+}
 
-// span is the range of elements of dimension d that are not masked.
-func (b *box) span(w *worker, d int) (lo, hi int64) {
-	p := w.places[b.at+3*d:]
-	offset, lower, bound := p[0], p[1], p[2]
-	hi = b.sizes[d]
+// span is the range of elements that are there.
+func (m *limit) span(w *worker) (lo, hi int64) {
+	offset, lower, bound := w.places[m.offset], w.places[m.lower], w.places[m.bound]
+	hi = m.size
 	if offset < lower {
-		lo = (lower - offset + b.strides[d] - 1) / b.strides[d]
+		lo = (lower - offset + m.stride - 1) / m.stride
 	}
-	if last := offset + (hi-1)*b.strides[d]; last >= bound {
-		hi = max(0, (bound-offset+b.strides[d]-1)/b.strides[d])
+	if offset+(hi-1)*m.stride >= bound {
+		hi = max(0, (bound-offset+m.stride-1)/m.stride)
 	}
 	return min(lo, hi), hi
-}
-
-// A region is the unmasked part of a tile, as a nest of runs along the last
-// dimension.
-type region struct {
-	lo, hi [maxRank]int64
-	whole  bool // nothing is masked
-	empty  bool
-}
-
-func (b *box) region(w *worker, r *region) {
-	r.whole, r.empty = true, false
-	for d := range b.sizes {
-		lo, hi := b.span(w, d)
-		r.lo[d], r.hi[d] = lo, hi
-		r.whole = r.whole && lo == 0 && hi == b.sizes[d]
-		r.empty = r.empty || lo >= hi
-	}
 }
 
 // A transfer moves one run between memory and scratch.
 type transfer[T number] func(scratch []T, data []byte, at, stride int64)
 
-// access walks the unmasked runs of a tile of an array; in is where the array
-// is among the worker's buffers.
+// access walks a tile of an array in row-major order. Dimensions that follow
+// each other in memory without gaps and masks are one.
 type access[T number] struct {
-	box      box
-	slot     slot
-	shape    hlo.Shape
-	memory   []int64 // element strides of the array
+	base     int // place of element 0 of the tile, in elements of the array
+	dims     []accessDim
+	limits   []limit // of the masked dimensions
 	transfer transfer[T]
 }
 
-func newAccess[T number](b box, s slot, shape hlo.Shape, t transfer[T]) *access[T] {
-	return &access[T]{box: b, slot: s, shape: shape, memory: shape.Strides(), transfer: t}
+type accessDim struct {
+	size, step int64
+	limit      int // −1: nothing is masked
 }
 
-// each moves every run of the tile.
-func (a *access[T]) each(w *worker, data []byte, clear bool) {
-	var r region
-	a.box.region(w, &r)
-	scratch := of[T](w)[a.slot.at : a.slot.at+a.slot.n]
-	if clear && !r.whole {
-		zero(scratch)
+func newAccess[T number](b *block, t symtile.Tile, shape hlo.Shape, move transfer[T]) *access[T] {
+	a := &access[T]{transfer: move}
+	memory := shape.Strides()
+	base := b.l.p.Space.Ring.Const(0)
+	for k, d := range t {
+		base = base.Add(d.Offset.Scale(memory[k]))
+		size, _ := d.Size.Value()
+		stride, _ := d.Stride.Value()
+		next := accessDim{size, stride * memory[k], -1}
+		if d.Masked() {
+			next.limit = len(a.limits)
+			a.limits = append(a.limits, newLimit(b, d))
+		}
+		a.push(next)
 	}
-	if r.empty {
+	if len(a.dims) == 0 {
+		a.dims = []accessDim{{1, 1, -1}}
+	}
+	a.base = b.place(base)
+	return a
+}
+
+// push adds a dimension inside of the others, joined to the last if it can be.
+func (a *access[T]) push(d accessDim) {
+	if d.size == 1 && d.limit < 0 {
 		return
 	}
-	rank := len(a.box.sizes)
-	if rank == 0 {
-		a.transfer(scratch[:1], data, 0, 1)
-		return
-	}
-	var at int64
-	var index [maxRank]int64
-	for d := range rank {
-		index[d] = r.lo[d]
-		at += (a.box.offset(w, d) + r.lo[d]*a.box.strides[d]) * a.memory[d]
-	}
-	inner := rank - 1
-	step := a.box.strides[inner] * a.memory[inner]
-	for {
-		var row int64
-		for d := range inner {
-			row = (row + index[d]) * a.box.sizes[d+1]
-		}
-		a.transfer(scratch[row+r.lo[inner]:row+r.hi[inner]], data, at, step)
-		d := inner - 1
-		for ; d >= 0; d-- {
-			jump := a.box.strides[d] * a.memory[d]
-			index[d]++
-			at += jump
-			if index[d] < r.hi[d] {
-				break
-			}
-			at -= (index[d] - r.lo[d]) * jump
-			index[d] = r.lo[d]
-		}
-		if d < 0 {
+	if n := len(a.dims); n > 0 && d.limit < 0 {
+		if out := &a.dims[n-1]; out.limit < 0 && out.step == d.size*d.step {
+			out.size, out.step = out.size*d.size, d.step
 			return
 		}
 	}
+	a.dims = append(a.dims, d)
 }
 
-func zero[T number](s []T) {
-	for k := range s {
-		s[k] = 0
+// dense says whether the tile lies in memory as it does in scratch.
+func (a *access[T]) dense() bool {
+	return len(a.dims) == 1 && a.dims[0].limit < 0 && (a.dims[0].step == 1 || a.dims[0].size == 1)
+}
+
+// A region is the part of each dimension that is there.
+type region struct{ lo, hi [maxRank]int64 }
+
+func (a *access[T]) region(w *worker, r *region) {
+	for k, d := range a.dims {
+		r.lo[k], r.hi[k] = 0, d.size
+		if d.limit >= 0 {
+			r.lo[k], r.hi[k] = a.limits[d.limit].span(w)
+		}
 	}
+}
+
+// read brings elements from … from+len(scratch)−1 of the tile; masked ones
+// become 0.
+func (a *access[T]) read(w *worker, data []byte, scratch []T, from int64) {
+	a.walk(w, data, scratch, from, len(a.limits) > 0)
+}
+
+// write stores those that are there.
+func (a *access[T]) write(w *worker, data []byte, scratch []T, from int64) {
+	a.walk(w, data, scratch, from, false)
+}
+
+func (a *access[T]) walk(w *worker, data []byte, scratch []T, from int64, blank bool) {
+	var r region
+	a.region(w, &r)
+	inner := len(a.dims) - 1
+	row := a.dims[inner]
+	var index [maxRank]int64
+	at, col := w.places[a.base], from
+	if from > 0 {
+		at += a.seek(from, &index)
+		col = index[inner]
+	}
+	for {
+		n := min(row.size-col, int64(len(scratch)))
+		lo, hi := max(col, r.lo[inner]), min(col+n, r.hi[inner])
+		if lo >= hi || !r.inside(index[:inner]) {
+			lo, hi = col, col
+		}
+		if blank {
+			clear(scratch[:lo-col])
+			clear(scratch[hi-col : n])
+		}
+		if lo < hi {
+			a.transfer(scratch[lo-col:hi-col], data, at+lo*row.step, row.step)
+		}
+		if scratch = scratch[n:]; len(scratch) == 0 {
+			return
+		}
+		col = 0
+		for d := inner - 1; d >= 0; d-- {
+			index[d]++
+			at += a.dims[d].step
+			if index[d] < a.dims[d].size {
+				break
+			}
+			at -= index[d] * a.dims[d].step
+			index[d] = 0
+		}
+	}
+}
+
+// seek finds the indices of element n and the place of its row.
+func (a *access[T]) seek(n int64, index *[maxRank]int64) (at int64) {
+	for d := len(a.dims) - 1; d >= 0; d-- {
+		index[d] = n % a.dims[d].size
+		n /= a.dims[d].size
+		if d < len(a.dims)-1 {
+			at += index[d] * a.dims[d].step
+		}
+	}
+	return at
+}
+
+func (r *region) inside(index []int64) bool {
+	for d, x := range index {
+		if x < r.lo[d] || x >= r.hi[d] {
+			return false
+		}
+	}
+	return true
+}
+
+// load reads a tile of a parameter, or uses it where it is.
+func load[T number](b *block, n int, op symtile.Op) {
+	v := b.l.result(n)
+	shape, param := op.Instr.Shape, op.Instr.Attrs.Param
+	a := newAccess(b, op.Tile, shape, reader[T](shape.DType))
+	if a.dense() && native(shape.DType) {
+		b.bind(v, "is "+op.Instr.Name, a.base, func(w *worker) []byte { return w.in[param].Data })
+		return
+	}
+	b.add(&instr{name: "load " + op.Instr.Name, outs: []*value{v}, n: v.n, strip: func(w *worker, lo, hi int64) {
+		a.read(w, w.in[param].Data, part[T](w, v, lo, hi), lo)
+	}})
+}
+
+// bind makes a value the elements of an array of the caller that follow the place.
+func (b *block) bind(v *value, text string, base int, array func(w *worker) []byte) {
+	v.where = inMemory
+	size, bytes := classBytes[v.class], v.bytes()
+	b.binds = append(b.binds, bind{text, v, func(w *worker) {
+		at := w.places[base] * size
+		w.base[v.id] = unsafe.Pointer(unsafe.SliceData(array(w)[at : at+bytes : at+bytes]))
+	}})
+}
+
+// store writes a root's tile to its output, in the programs that own it. A
+// value that lies in the output as it would in scratch is computed there.
+func (b *block) store(r symtile.Root) {
+	if b.l.err != nil {
+		return
+	}
+	switch b.l.of[r.Op][0].class {
+	case classF32:
+		storeAs[float32](b, r)
+	case classF64:
+		storeAs[float64](b, r)
+	case classI32:
+		storeAs[int32](b, r)
+	case classI64:
+		storeAs[int64](b, r)
+	}
+}
+
+func storeAs[T number](b *block, r symtile.Root) {
+	op, v := b.l.p.Ops[r.Op], b.l.of[r.Op][0]
+	shape, once, output := op.Instr.Shape, r.Once, r.Output
+	a := newAccess(b, op.Tile, shape, writer[T](shape.DType))
+	name := fmt.Sprintf("output %d", output)
+	if a.dense() && native(shape.DType) && len(once) == 0 && v.where == inTile {
+		b.bind(v, "is "+name, a.base, func(w *worker) []byte { return w.out[output].Data })
+		return
+	}
+	b.add(&instr{name: "store " + name, same: []*value{v}, n: op.Tile.Elements(), strip: func(w *worker, lo, hi int64) {
+		for _, d := range once {
+			if w.tids[d] != 0 {
+				return
+			}
+		}
+		a.write(w, w.out[output].Data, part[T](w, v, lo, hi), lo)
+	}})
 }
 
 // stored is what arrays are made of in memory.
@@ -164,7 +282,7 @@ func write[S stored, T number](scratch []T, data []byte, at, stride int64) {
 func copyIn[T number](scratch []T, data []byte, at, stride int64) {
 	src := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/int(unsafe.Sizeof(scratch[0])))
 	if stride == 1 {
-		copy(scratch, src[at:])
+		copy(scratch, src[at:at+int64(len(scratch))])
 		return
 	}
 	for k := range scratch {
@@ -176,7 +294,7 @@ func copyIn[T number](scratch []T, data []byte, at, stride int64) {
 func copyOut[T number](scratch []T, data []byte, at, stride int64) {
 	dst := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/int(unsafe.Sizeof(scratch[0])))
 	if stride == 1 {
-		copy(dst[at:], scratch)
+		copy(dst[at:at+int64(len(scratch))], scratch)
 		return
 	}
 	for _, v := range scratch {
@@ -185,7 +303,7 @@ func copyOut[T number](scratch []T, data []byte, at, stride int64) {
 	}
 }
 
-// readSmall and writeSmall are for the floating types without a Go type.
+// readSmall and writeSmall are for the floating types without a loop of their own.
 func readSmall(d hlo.DType) transfer[float32] {
 	return func(scratch []float32, data []byte, at, stride int64) {
 		b := kernels.Buffer{Shape: hlo.Shape{DType: d}, Data: data}
@@ -208,6 +326,13 @@ func writeSmall(d hlo.DType) transfer[float32] {
 
 func readBF16(scratch []float32, data []byte, at, stride int64) {
 	src := elements[uint16](data)
+	if stride == 1 {
+		src = src[at : at+int64(len(scratch))]
+		for k, v := range src {
+			scratch[k] = kernels.BF16ToFloat32(v)
+		}
+		return
+	}
 	for k := range scratch {
 		scratch[k] = kernels.BF16ToFloat32(src[at])
 		at += stride
@@ -216,42 +341,48 @@ func readBF16(scratch []float32, data []byte, at, stride int64) {
 
 func writeBF16(scratch []float32, data []byte, at, stride int64) {
 	dst := elements[uint16](data)
+	if stride == 1 {
+		dst = dst[at : at+int64(len(scratch))]
+		for k, v := range scratch {
+			dst[k] = kernels.Float32ToBF16(v)
+		}
+		return
+	}
 	for _, v := range scratch {
 		dst[at] = kernels.Float32ToBF16(v)
 		at += stride
 	}
 }
 
-var intReaders = map[hlo.DType]transfer[int64]{
-	hlo.Pred: read[uint8, int64], hlo.S2: read[int8, int64], hlo.S4: read[int8, int64], hlo.S8: read[int8, int64],
-	hlo.S16: read[int16, int64], hlo.S32: read[int32, int64], hlo.S64: copyIn[int64],
-	hlo.U2: read[uint8, int64], hlo.U4: read[uint8, int64], hlo.U8: read[uint8, int64],
-	hlo.U16: read[uint16, int64], hlo.U32: read[uint32, int64], hlo.U64: copyIn[int64],
+// readers and writers by element type; floats not listed go through Buffer.
+var readers = map[hlo.DType]any{
+	hlo.F32: transfer[float32](copyIn[float32]), hlo.F64: transfer[float64](copyIn[float64]), hlo.BF16: transfer[float32](readBF16),
+	hlo.Pred: transfer[int32](read[uint8, int32]), hlo.S2: transfer[int32](read[int8, int32]), hlo.S4: transfer[int32](read[int8, int32]),
+	hlo.S8: transfer[int32](read[int8, int32]), hlo.S16: transfer[int32](read[int16, int32]), hlo.S32: transfer[int32](copyIn[int32]),
+	hlo.U2: transfer[int32](read[uint8, int32]), hlo.U4: transfer[int32](read[uint8, int32]), hlo.U8: transfer[int32](read[uint8, int32]),
+	hlo.U16: transfer[int32](read[uint16, int32]), hlo.U32: transfer[int64](read[uint32, int64]),
+	hlo.S64: transfer[int64](copyIn[int64]), hlo.U64: transfer[int64](copyIn[int64]),
 }
 
-var intWriters = map[hlo.DType]transfer[int64]{
-	hlo.Pred: write[uint8, int64], hlo.S2: write[int8, int64], hlo.S4: write[int8, int64], hlo.S8: write[int8, int64],
-	hlo.S16: write[int16, int64], hlo.S32: write[int32, int64], hlo.S64: copyOut[int64],
-	hlo.U2: write[uint8, int64], hlo.U4: write[uint8, int64], hlo.U8: write[uint8, int64],
-	hlo.U16: write[uint16, int64], hlo.U32: write[uint32, int64], hlo.U64: copyOut[int64],
+var writers = map[hlo.DType]any{
+	hlo.F32: transfer[float32](copyOut[float32]), hlo.F64: transfer[float64](copyOut[float64]), hlo.BF16: transfer[float32](writeBF16),
+	hlo.Pred: transfer[int32](write[uint8, int32]), hlo.S2: transfer[int32](write[int8, int32]), hlo.S4: transfer[int32](write[int8, int32]),
+	hlo.S8: transfer[int32](write[int8, int32]), hlo.S16: transfer[int32](write[int16, int32]), hlo.S32: transfer[int32](copyOut[int32]),
+	hlo.U2: transfer[int32](write[uint8, int32]), hlo.U4: transfer[int32](write[uint8, int32]), hlo.U8: transfer[int32](write[uint8, int32]),
+	hlo.U16: transfer[int32](write[uint16, int32]), hlo.U32: transfer[int64](write[uint32, int64]),
+	hlo.S64: transfer[int64](copyOut[int64]), hlo.U64: transfer[int64](copyOut[int64]),
 }
 
-func floatReader(d hlo.DType) transfer[float32] {
-	switch d {
-	case hlo.F32:
-		return copyIn[float32]
-	case hlo.BF16:
-		return readBF16
+func reader[T number](d hlo.DType) transfer[T] {
+	if f, ok := readers[d]; ok {
+		return f.(transfer[T])
 	}
-	return readSmall(d)
+	return any(readSmall(d)).(transfer[T])
 }
 
-func floatWriter(d hlo.DType) transfer[float32] {
-	switch d {
-	case hlo.F32:
-		return copyOut[float32]
-	case hlo.BF16:
-		return writeBF16
+func writer[T number](d hlo.DType) transfer[T] {
+	if f, ok := writers[d]; ok {
+		return f.(transfer[T])
 	}
-	return writeSmall(d)
+	return any(writeSmall(d)).(transfer[T])
 }

@@ -1,53 +1,132 @@
 package cpu
 
+import (
+	"github.com/tilewright/tilewright/symtile"
+)
+
 // A gather copies elements of one tile to places of another: element index of
 // the result is element start + Σ index·stride of the source.
 type gather struct {
-	sizes, strides []int64
-	start          int64
+	dims  []gatherDim // outermost first; those that follow each other are one
+	start int64
 }
 
-func run[T number](g *gather, dst, src []T) {
-	rank := len(g.sizes)
-	if rank == 0 {
-		dst[0] = src[g.start]
-		return
+type gatherDim struct{ size, stride int64 }
+
+func newGather(sizes, strides []int64, start int64) *gather {
+	g := &gather{start: start}
+	for k, size := range sizes {
+		if size == 1 {
+			continue
+		}
+		d := gatherDim{size, strides[k]}
+		if n := len(g.dims); n > 0 && g.dims[n-1].stride == size*d.stride {
+			d.size *= g.dims[n-1].size
+			g.dims = g.dims[:n-1]
+		}
+		g.dims = append(g.dims, d)
 	}
+	if len(g.dims) == 0 {
+		g.dims = []gatherDim{{1, 1}}
+	}
+	return g
+}
+
+// identity says whether the result is the source.
+func (g *gather) identity() bool { return g.start == 0 && len(g.dims) == 1 && g.dims[0].stride == 1 }
+
+// run computes elements from … from+len(dst)−1 of the result.
+func run[T, S number](g *gather, dst []T, src []S, from int64) {
 	var index [maxRank]int64
-	inner := rank - 1
-	n, stride, at, out := g.sizes[inner], g.strides[inner], g.start, int64(0)
+	inner := len(g.dims) - 1
+	at := g.start
+	for n, d := from, inner; d >= 0 && n > 0; d-- {
+		index[d] = n % g.dims[d].size
+		n /= g.dims[d].size
+		at += index[d] * g.dims[d].stride
+	}
+	row := g.dims[inner]
 	for {
-		row := dst[out : out+n]
-		switch stride {
-		case 1:
-			copy(row, src[at:at+n])
-		case 0:
-			v := src[at]
-			for k := range row {
-				row[k] = v
-			}
-		default:
-			p := at
-			for k := range row {
-				row[k] = src[p]
-				p += stride
-			}
-		}
-		out += n
-		d := inner - 1
-		for ; d >= 0; d-- {
-			index[d]++
-			at += g.strides[d]
-			if index[d] < g.sizes[d] {
-				break
-			}
-			at -= index[d] * g.strides[d]
-			index[d] = 0
-		}
-		if d < 0 {
+		n := min(row.size-index[inner], int64(len(dst)))
+		runRow(dst[:n], src, at, row.stride)
+		if dst = dst[n:]; len(dst) == 0 {
 			return
 		}
+		at -= index[inner] * row.stride
+		index[inner] = 0
+		for d := inner - 1; d >= 0; d-- {
+			index[d]++
+			at += g.dims[d].stride
+			if index[d] < g.dims[d].size {
+				break
+			}
+			at -= index[d] * g.dims[d].stride
+			index[d] = 0
+		}
 	}
+}
+
+func runRow[T, S number](dst []T, src []S, at, stride int64) {
+	switch stride {
+	case 1:
+		src = src[at : at+int64(len(dst))]
+		if same, ok := any(src).([]T); ok {
+			copy(dst, same)
+			return
+		}
+		for k, v := range src {
+			dst[k] = T(v)
+		}
+	case 0:
+		spread(dst, T(src[at]))
+	default:
+		for k := range dst {
+			dst[k] = T(src[at])
+			at += stride
+		}
+	}
+}
+
+// rearrange lowers a broadcast, transpose or reverse of a tile.
+func rearrange[T number](b *block, n int, op symtile.Op) {
+	from := b.l.arg(op, 0)
+	if op.Code == "broadcast" && b.l.elements(op.Args[0]) == 1 {
+		b.l.of[n] = []*value{splat[T](b, from)}
+		return
+	}
+	g := b.l.gatherOf(op)
+	if g.identity() && b.l.elements(op.Args[0]) == b.l.elements(n) {
+		b.alias(n)
+		return
+	}
+	v := b.l.result(n)
+	b.add(&instr{name: string(op.Code), outs: []*value{v}, full: []*value{from}, n: v.n, strip: func(w *worker, lo, hi int64) {
+		run(g, part[T](w, v, lo, hi), whole[T](w, from), lo)
+	}})
+}
+
+// gatherOf describes a broadcast, transpose or reverse.
+func (l *lowering) gatherOf(op symtile.Op) *gather {
+	from := rowMajor(l.p.Ops[op.Args[0]].Tile.Sizes())
+	sizes, strides := op.Tile.Sizes(), make([]int64, len(op.Tile))
+	start := int64(0)
+	switch op.Code {
+	case "broadcast":
+		for k, d := range op.Instr.Attrs.Dimensions {
+			strides[d] = from[k]
+		}
+	case "transpose":
+		for k, d := range op.Perm {
+			strides[k] = from[d]
+		}
+	case "reverse":
+		copy(strides, from)
+		for _, d := range op.Instr.Attrs.Dimensions {
+			start += (sizes[d] - 1) * from[d]
+			strides[d] = -from[d]
+		}
+	}
+	return newGather(sizes, strides, start)
 }
 
 // rowMajor is the strides of dense scratch.
@@ -69,41 +148,77 @@ func product(v []int64) int64 {
 	return n
 }
 
-// A placement says where the unmasked elements of a source tile stand in a
-// result tile: element i of dimension d is element first[d] + i·every[d].
-type placement struct {
-	source box
-	first  func(w *worker, d int) int64
-	every  []int64
-	sizes  []int64 // of the result
+// counting lowers an iota.
+func counting[T number](b *block, n int, op symtile.Op) {
+	v := b.l.result(n)
+	d := int(op.Instr.Attrs.IotaDim)
+	sizes := op.Tile.Sizes()
+	stride, _ := op.Tile[d].Stride.Value()
+	offset := b.place(op.Tile[d].Offset)
+	inner, size := product(sizes[d+1:]), sizes[d]
+	fit := fitting[T](op.Instr.Shape.DType)
+	b.add(&instr{name: "iota", outs: []*value{v}, n: v.n, strip: func(w *worker, lo, hi int64) {
+		dst := part[T](w, v, lo, hi)
+		count(dst, lo/inner%size, size, inner-lo%inner, inner, w.places[offset], stride)
+		if fit != nil {
+			fit(dst, dst)
+		}
+	}})
 }
 
-// place copies the unmasked part of src into dst.
-func place[T number](w *worker, p *placement, dst, src []T) {
+// count writes first + i·stride, beginning at i, left times, then inner times
+// for every next i, modulo size.
+func count[T number](dst []T, i, size, left, inner, first, stride int64) {
+	for len(dst) > 0 {
+		n := min(left, int64(len(dst)))
+		spread(dst[:n], T(first+i*stride))
+		dst, left = dst[n:], inner
+		if i++; i == size {
+			i = 0
+		}
+	}
+}
+
+// A placement says where the elements of a source tile that are there stand in
+// a result tile: element i of dimension d is element first + i·every of it.
+type placement struct {
+	dims []placementDim
+}
+
+type placementDim struct {
+	limit        limit
+	first, every int64 // first is −1 when the place says it
+	place        int
+	size         int64 // of the result
+}
+
+// place copies the part of src that is there into dst.
+func (p *placement) run(w *worker, copyRow func(to, from, n, every int64)) {
 	var r region
-	p.source.region(w, &r)
-	if r.empty {
+	var at, index [maxRank]int64
+	inner := len(p.dims) - 1
+	if inner < 0 {
+		copyRow(0, 0, 1, 1)
 		return
 	}
-	rank := len(p.sizes)
-	if rank == 0 {
-		dst[0] = src[0]
-		return
+	for d := range p.dims {
+		x := &p.dims[d]
+		if r.lo[d], r.hi[d] = x.limit.span(w); r.lo[d] >= r.hi[d] {
+			return
+		}
+		at[d], index[d] = x.first, r.lo[d]
+		if x.first < 0 {
+			at[d] = w.places[x.place]
+		}
 	}
-	var first, index [maxRank]int64
-	for d := range rank {
-		first[d], index[d] = p.first(w, d), r.lo[d]
-	}
-	inner := rank - 1
+	last := &p.dims[inner]
 	for {
 		var from, to int64
 		for d := range inner {
-			from = (from + index[d]) * p.source.sizes[d+1]
-			to = (to + first[d] + index[d]*p.every[d]) * p.sizes[d+1]
+			from = (from + index[d]) * p.dims[d+1].limit.size
+			to = (to + at[d] + index[d]*p.dims[d].every) * p.dims[d+1].size
 		}
-		for k := r.lo[inner]; k < r.hi[inner]; k++ {
-			dst[to+first[inner]+k*p.every[inner]] = src[from+k]
-		}
+		copyRow(to+at[inner]+r.lo[inner]*last.every, from+r.lo[inner], r.hi[inner]-r.lo[inner], last.every)
 		d := inner - 1
 		for ; d >= 0; d-- {
 			if index[d]++; index[d] < r.hi[d] {
@@ -115,4 +230,66 @@ func place[T number](w *worker, p *placement, dst, src []T) {
 			return
 		}
 	}
+}
+
+func copyEvery[T number](dst, src []T, to, from, n, every int64) {
+	if every == 1 {
+		copy(dst[to:to+n], src[from:from+n])
+		return
+	}
+	for _, v := range src[from : from+n] {
+		dst[to] = v
+		to += every
+	}
+}
+
+// concatenate places every argument in turn: where one is there the others are
+// not.
+func concatenate[T number](b *block, n int, op symtile.Op) {
+	v := b.l.result(n)
+	in := &instr{name: "concatenate", outs: []*value{v}}
+	var runs []step
+	for k, a := range op.Args {
+		p := &placement{}
+		for d, t := range b.l.p.Ops[a].Tile {
+			size, _ := op.Tile[d].Size.Value()
+			p.dims = append(p.dims, placementDim{limit: newLimit(b, t), every: 1, size: size})
+		}
+		from := everywhere(b, op, k)
+		in.full = append(in.full, from)
+		runs = append(runs, func(w *worker) { placeInto[T](w, p, v, from) })
+	}
+	in.run = func(w *worker) {
+		for _, f := range runs {
+			f(w)
+		}
+	}
+	b.add(in)
+}
+
+func placeInto[T number](w *worker, p *placement, to, from *value) {
+	dst, src := whole[T](w, to), whole[T](w, from)
+	p.run(w, func(to, from, n, every int64) { copyEvery(dst, src, to, from, n, every) })
+}
+
+// pad fills with the value and places the operand. Element i of dimension d of
+// the operand's tile is index low + (interior+1)·(offset + i·stride) of the result.
+func pad[T number](b *block, n int, op symtile.Op) {
+	source := b.l.p.Ops[op.Args[0]].Tile
+	p := &placement{}
+	for d, x := range op.Instr.Attrs.Padding {
+		size, _ := op.Tile[d].Size.Value()
+		at := placementDim{limit: newLimit(b, source[d]), every: 1, size: size}
+		if x.Interior > 0 {
+			at.every, at.first = x.Interior+1, -1
+			at.place = b.place(source[d].Offset.Scale(x.Interior + 1).AddConst(x.Low).Sub(op.Tile[d].Offset))
+		}
+		p.dims = append(p.dims, at)
+	}
+	v := b.l.result(n)
+	from, fill := everywhere(b, op, 0), b.l.arg(op, 1)
+	b.add(&instr{name: "pad", outs: []*value{v}, full: []*value{from, fill}, run: func(w *worker) {
+		spread(whole[T](w, v), first[T](w, fill))
+		placeInto[T](w, p, v, from)
+	}})
 }

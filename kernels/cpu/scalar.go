@@ -14,27 +14,23 @@ type scalar struct {
 	i int64
 }
 
-// registers hold the values of a scalar program.
-type registers struct{ scalars []scalar }
-
-func (r *registers) load(n int, x scalar) { r.scalars[n] = x }
-
 // A scalarProgram is a scalar computation, such as what a reduce applies, as a
 // list of instructions over registers; the parameters are the first.
 type scalarProgram struct {
 	code      []func(r []scalar)
+	params    int
 	results   []int
 	registers int
 }
 
-func (p *scalarProgram) run(r *registers) {
+func (p *scalarProgram) run(r []scalar) {
 	for _, f := range p.code {
-		f(r.scalars)
+		f(r)
 	}
 }
 
 func compileScalar(c *hlo.Computation) (*scalarProgram, error) {
-	p := &scalarProgram{registers: len(c.Params)}
+	p := &scalarProgram{params: len(c.Params), registers: len(c.Params)}
 	at := map[*hlo.Instr]int{}
 	for k, param := range c.Params {
 		at[param] = k
@@ -93,10 +89,10 @@ func scalarOp(i *hlo.Instr, to int, at map[*hlo.Instr]int) (func(r []scalar), er
 	case "compare":
 		if from.IsFloat() {
 			f := kernels.CompareFloats(i)
-			return func(r []scalar) { r[to].i = truth(f(r[x].f, r[y].f)) }, nil
+			return func(r []scalar) { r[to].i = bit(f(r[x].f, r[y].f)) }, nil
 		}
 		f := kernels.CompareInts(i, from)
-		return func(r []scalar) { r[to].i = truth(f(r[x].i, r[y].i)) }, nil
+		return func(r []scalar) { r[to].i = bit(f(r[x].i, r[y].i)) }, nil
 	case "convert":
 		return scalarConvert(d, from, to, x), nil
 	}
@@ -118,12 +114,7 @@ func scalarOp(i *hlo.Instr, to int, at map[*hlo.Instr]int) (func(r []scalar), er
 	return nil, fmt.Errorf("its computation uses %s, which is not computed here", i.Op)
 }
 
-func truth(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
+func bit(b bool) int64 { return int64(truth(b)) }
 
 func scalarConstant(i *hlo.Instr, to int) (func(r []scalar), error) {
 	if i.Literal == nil || i.Literal.Elided {
@@ -142,6 +133,8 @@ func scalarConvert(d, from hlo.DType, to, x int) func(r []scalar) {
 	switch {
 	case d.IsFloat() && from.IsFloat():
 		return func(r []scalar) { r[to].f = kernels.RoundFloat(d, r[x].f) }
+	case d.IsFloat() && from == hlo.U64:
+		return func(r []scalar) { r[to].f = kernels.RoundFloat(d, float64(uint64(r[x].i))) }
 	case d.IsFloat():
 		return func(r []scalar) { r[to].f = kernels.RoundFloat(d, float64(r[x].i)) }
 	case from.IsFloat():

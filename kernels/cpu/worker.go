@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -12,60 +13,49 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 )
 
-// A number is the element type of scratch: f32 holds every floating type up to
-// its width, f64 itself, int64 every integer and pred.
-type number interface{ float32 | float64 | int64 }
-
 // A worker runs tile programs. Everything it needs was allocated when the plan
 // was compiled.
 type worker struct {
-	f32     []float32
-	f64     []float64
-	ints    []int64
-	tids    []int64 // by dimension of the space
-	places  []int64 // offsets and bounds of the tiles of the current step
-	eval    []int64 // scratch of compiled expressions
-	regs    registers
+	arena   []byte
+	base    []unsafe.Pointer // where each value begins
+	tids    []int64          // by dimension of the space
+	places  []int64          // offsets and bounds of tiles
+	eval    []int64          // scratch of compiled expressions
+	regs    []scalar         // of scalar programs
 	in, out []kernels.Buffer
+	ctx     context.Context
 }
 
-// of is the worker's scratch of type T.
-func of[T number](w *worker) []T {
-	var zero T
-	switch any(zero).(type) {
-	case float32:
-		return *(*[]T)(unsafe.Pointer(&w.f32))
-	case float64:
-		return *(*[]T)(unsafe.Pointer(&w.f64))
+// stopped says whether the run was cancelled.
+func (w *worker) stopped() bool {
+	select {
+	case <-w.ctx.Done():
+		return true
+	default:
+		return false
 	}
-	return *(*[]T)(unsafe.Pointer(&w.ints))
 }
 
 // A team is the workers of a kernel. The caller of run is the first; the others
-// wait on start, and everybody takes tile programs from one counter.
+// wait on start, and everybody takes tile programs from one counter. A run is
+// over when every worker found the counter at its end, so the work is joined,
+// and no worker waits for another to arrive.
 type team struct {
 	workers []*worker
 	body    []step
-	grid    []int64
-	dims    []int // of the space, for each grid dimension
+	grid    []int64 // tiles along each parallel dimension, which are the first of the space
 	total   int64
 
 	next   atomic.Int64
 	stop   atomic.Bool
 	failed atomic.Pointer[error]
-	ctx    context.Context
 	start  []chan struct{}
 	done   sync.WaitGroup
+	closed bool
 }
 
-// A step is one tile instruction.
-type step func(w *worker)
-
-func newTeam(workers []*worker, body []step, grid []int64, dims []int) *team {
-	t := &team{workers: workers, body: body, grid: grid, dims: dims, total: 1}
-	for _, g := range grid {
-		t.total *= g
-	}
+func newTeam(workers []*worker, body []step, grid []int64) *team {
+	t := &team{workers: workers, body: body, grid: grid, total: product(grid)}
 	for _, w := range workers[1:] {
 		start := make(chan struct{})
 		t.start = append(t.start, start)
@@ -80,18 +70,26 @@ func newTeam(workers []*worker, body []step, grid []int64, dims []int) *team {
 }
 
 func (t *team) close() {
+	if t.closed {
+		return
+	}
+	t.closed = true
 	for _, c := range t.start {
 		close(c)
 	}
 }
 
+var errClosed = errors.New("the kernel is closed")
+
 func (t *team) run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+	if t.closed {
+		return 0, errClosed
+	}
 	t.next.Store(0)
 	t.stop.Store(false)
 	t.failed.Store(nil)
-	t.ctx = ctx
 	for _, w := range t.workers {
-		w.in, w.out = in, out
+		w.in, w.out, w.ctx = in, out, ctx
 	}
 	begin := time.Now()
 	t.done.Add(len(t.start))
@@ -109,25 +107,14 @@ func (t *team) run(ctx context.Context, in, out []kernels.Buffer) (time.Duration
 
 // work runs tile programs until there are none left.
 func (t *team) work(w *worker) {
-	defer func() {
-		if p := recover(); p != nil {
-			err := fmt.Errorf("tile program failed: %v\n%s", p, debug.Stack())
-			t.failed.CompareAndSwap(nil, &err)
-			t.stop.Store(true)
-		}
-	}()
+	defer t.rescue()
 	chunk := max(1, min(64, t.total/int64(8*len(t.workers))))
 	for !t.stop.Load() {
-		first := t.next.Add(chunk) - chunk
-		if first >= t.total {
+		begin := t.next.Add(chunk) - chunk
+		if begin >= t.total || w.stopped() {
 			return
 		}
-		select {
-		case <-t.ctx.Done():
-			return
-		default:
-		}
-		for n := first; n < min(first+chunk, t.total); n++ {
+		for n := begin; n < min(begin+chunk, t.total); n++ {
 			t.locate(w, n)
 			for _, s := range t.body {
 				s(w)
@@ -136,10 +123,19 @@ func (t *team) work(w *worker) {
 	}
 }
 
+// rescue turns a panic of a tile program into the run's error.
+func (t *team) rescue() {
+	if p := recover(); p != nil {
+		err := fmt.Errorf("tile program failed: %v\n%s", p, debug.Stack())
+		t.failed.CompareAndSwap(nil, &err)
+		t.stop.Store(true)
+	}
+}
+
 // locate sets the parallel tile ids of tile program n, the last fastest.
 func (t *team) locate(w *worker, n int64) {
 	for k := len(t.grid) - 1; k >= 0; k-- {
-		w.tids[t.dims[k]] = n % t.grid[k]
+		w.tids[k] = n % t.grid[k]
 		n /= t.grid[k]
 	}
 }

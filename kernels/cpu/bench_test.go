@@ -1,0 +1,153 @@
+package cpu
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// landscapes are fusions whose plans are worth comparing.
+var landscapes = []struct{ name, text string }{
+	{"gemm", `
+x = f32[256,256] parameter(0)
+y = f32[256,256] parameter(1)
+dot = f32[256,256] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`},
+	{"gemm_s8", `
+x = s8[256,256] parameter(0)
+y = s8[256,256] parameter(1)
+dot = s32[256,256] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`},
+	{"softmax", `
+x = f32[512,1024] parameter(0)
+low = f32[] constant(-inf)
+zero = f32[] constant(0)
+max = f32[512] reduce(x, low), dimensions={1}, to_apply=maximum
+maxes = f32[512,1024] broadcast(max), dimensions={0}
+less = f32[512,1024] subtract(x, maxes)
+e = f32[512,1024] exponential(less)
+sum = f32[512] reduce(e, zero), dimensions={1}, to_apply=add
+sums = f32[512,1024] broadcast(sum), dimensions={0}
+softmax = f32[512,1024] divide(e, sums)`},
+	{"layernorm", `
+x = f32[512,1024] parameter(0)
+gamma = f32[1024] parameter(1)
+zero = f32[] constant(0)
+n = f32[] constant(0.0009765625)
+ns = f32[512] broadcast(n), dimensions={}
+sum = f32[512] reduce(x, zero), dimensions={1}, to_apply=add
+mean = f32[512] multiply(sum, ns)
+means = f32[512,1024] broadcast(mean), dimensions={0}
+centred = f32[512,1024] subtract(x, means)
+squares = f32[512,1024] multiply(centred, centred)
+sum2 = f32[512] reduce(squares, zero), dimensions={1}, to_apply=add
+variance = f32[512] multiply(sum2, ns)
+r = f32[512] rsqrt(variance)
+rs = f32[512,1024] broadcast(r), dimensions={0}
+scaled = f32[512,1024] multiply(centred, rs)
+gammas = f32[512,1024] broadcast(gamma), dimensions={1}
+layernorm = f32[512,1024] multiply(scaled, gammas)`},
+	{"chain", `
+x = f32[512,1024] parameter(0)
+y = f32[1024] parameter(1)
+ys = f32[512,1024] broadcast(y), dimensions={1}
+half = f32[] constant(0.5)
+halves = f32[512,1024] broadcast(half), dimensions={}
+a = f32[512,1024] add(x, ys)
+b = f32[512,1024] multiply(a, halves)
+c = f32[512,1024] tanh(b)
+d = f32[512,1024] multiply(c, halves)
+e = f32[512,1024] add(d, halves)
+chain = f32[512,1024] multiply(a, e)`},
+	{"chain_bf16", `
+x = bf16[512,1024] parameter(0)
+y = bf16[512,1024] parameter(1)
+a = bf16[512,1024] add(x, y)
+b = bf16[512,1024] multiply(a, x)
+chain = bf16[512,1024] maximum(b, y)`},
+	{"transpose", `
+x = f32[1024,1024] parameter(0)
+transpose = f32[1024,1024] transpose(x), dimensions={1,0}`},
+	{"column_sum", `
+x = f32[1024,1024] parameter(0)
+zero = f32[] constant(0)
+sum = f32[1024] reduce(x, zero), dimensions={0}, to_apply=add`},
+}
+
+// BenchmarkLandscape times a sample of the plans of each fusion once and
+// reports the best, the median, the worst and the default, in ms.
+func BenchmarkLandscape(b *testing.B) {
+	for _, l := range landscapes {
+		b.Run(l.name, func(b *testing.B) {
+			p, bench := landscape(b, l.text)
+			backend := New()
+			plans := slices.Collect(backend.Plans(p))
+			rng := rand.New(rand.NewPCG(3, 4))
+			rng.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
+			plans = plans[:min(len(plans), 60)]
+			def, err := backend.Default(p)
+			if err != nil {
+				b.Fatal(err)
+			}
+			type timed struct {
+				plan kernels.Plan
+				ms   float64
+			}
+			var all []timed
+			for range b.N {
+				all = all[:0]
+				for _, plan := range plans {
+					all = append(all, timed{plan, milliseconds(b, backend, p, bench, plan)})
+				}
+			}
+			slices.SortFunc(all, func(x, y timed) int { return cmp.Compare(x.ms, y.ms) })
+			b.ReportMetric(all[0].ms, "best-ms")
+			b.ReportMetric(all[len(all)/2].ms, "median-ms")
+			b.ReportMetric(all[len(all)-1].ms, "worst-ms")
+			b.ReportMetric(milliseconds(b, backend, p, bench, def), "default-ms")
+			b.Logf("%d plans; best %s, worst %s, default %s", len(all), all[0].plan, all[len(all)-1].plan, def)
+		})
+	}
+}
+
+func landscape(t testing.TB, text string) (*symtile.Program, *kernels.Bench) {
+	t.Helper()
+	m, err := hlo.Parse("bench", []byte(strings.TrimSpace(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := symtile.Analyze(m.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bench, err := kernels.NewBench(m.Entry, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, bench
+}
+
+// milliseconds is the best of a few runs of a plan.
+func milliseconds(t testing.TB, backend *Backend, p *symtile.Program, bench *kernels.Bench, plan kernels.Plan) float64 {
+	k, err := backend.Compile(context.Background(), p, plan)
+	if err != nil {
+		t.Fatal(fmt.Errorf("%s: %w", plan, err))
+	}
+	defer k.Close()
+	best := time.Hour
+	for range 3 {
+		d, err := bench.Run(context.Background(), k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best = min(best, d)
+	}
+	return best.Seconds() * 1e3
+}

@@ -1,0 +1,284 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A folding walks a reduce's operand in row-major order: all elements along
+// kept dimensions, those that are there along reduced ones. Dimensions that
+// follow each other, both kept or both reduced and not masked, are one.
+type folding struct {
+	dims   []foldDim
+	limits []limit
+}
+
+type foldDim struct {
+	size  int64
+	kept  int64 // stride of the result, 0 along reduced dimensions
+	limit int   // −1: nothing is masked
+}
+
+func newFolding(b *block, source symtile.Tile, reduced []int64, result symtile.Tile) *folding {
+	f := &folding{}
+	kept := rowMajor(result.Sizes())
+	for d, t := range source {
+		size, _ := t.Size.Value()
+		next := foldDim{size: size, limit: -1}
+		if indexOf(reduced, d) < 0 {
+			next.kept, kept = kept[0], kept[1:]
+		} else if t.Masked() {
+			next.limit = len(f.limits)
+			f.limits = append(f.limits, newLimit(b, t))
+		}
+		f.push(next)
+	}
+	if len(f.dims) == 0 {
+		f.dims = []foldDim{{1, 0, -1}}
+	}
+	return f
+}
+
+func (f *folding) push(d foldDim) {
+	if d.size == 1 && d.limit < 0 {
+		return
+	}
+	if n := len(f.dims); n > 0 && d.limit < 0 {
+		if out := &f.dims[n-1]; out.limit < 0 && out.kept == d.size*d.kept {
+			out.size, out.kept = out.size*d.size, d.kept
+			return
+		}
+	}
+	f.dims = append(f.dims, d)
+}
+
+// each calls do for every run along the last dimension: its first element in
+// the operand and in the result, its length, its step in the result.
+func (f *folding) each(w *worker, do func(from, to, n, step int64)) {
+	var lo, hi, index [maxRank]int64
+	inner := len(f.dims) - 1
+	for d, x := range f.dims {
+		if hi[d] = x.size; x.limit >= 0 {
+			lo[d], hi[d] = f.limits[x.limit].span(w)
+		}
+		if lo[d] >= hi[d] {
+			return
+		}
+		index[d] = lo[d]
+	}
+	step := f.dims[inner].kept
+	for {
+		var from, to int64
+		for d := range inner {
+			from = (from + index[d]) * f.dims[d+1].size
+			to += index[d] * f.dims[d].kept
+		}
+		do(from+lo[inner], to+lo[inner]*step, hi[inner]-lo[inner], step)
+		d := inner - 1
+		for ; d >= 0; d-- {
+			if index[d]++; index[d] < hi[d] {
+				break
+			}
+			index[d] = lo[d]
+		}
+		if d < 0 {
+			return
+		}
+	}
+}
+
+func (b *block) reduce(op symtile.Op, c *closer) {
+	n := len(op.Args) / 2
+	for k := range n {
+		c.full = append(c.full, everywhere(b, op, k))
+		c.starts = append(c.starts, b.l.arg(op, n+k))
+	}
+	f := newFolding(b, b.l.p.Ops[op.Args[0]].Tile, op.Instr.Attrs.Dimensions, op.Tile)
+	monoid, ok := kernels.Monoid(op.Instr.Attrs.ToApply)
+	if !ok || n > 1 {
+		b.reduceByProgram(f, op, c)
+		return
+	}
+	c.name = "reduce " + string(monoid)
+	switch c.outs[0].class {
+	case classF32:
+		c.accumulate = folded[float32](f, monoid, op, c)
+	case classF64:
+		c.accumulate = folded[float64](f, monoid, op, c)
+	case classI32:
+		c.accumulate = folded[int32](f, monoid, op, c)
+	case classI64:
+		c.accumulate = folded[int64](f, monoid, op, c)
+	}
+	if c.accumulate == nil {
+		b.l.reject(op, "the CPU backend does not reduce %s by %s", op.Instr.Shape.DType, monoid)
+	}
+}
+
+func folded[T number](f *folding, monoid hlo.Opcode, op symtile.Op, c *closer) step {
+	d := op.Instr.Shape.DType
+	row, into := rowFold[T](monoid, d), binary[T](monoid, d)
+	if into == nil {
+		return nil
+	}
+	out, arg := c.outs[0], c.full[0]
+	return func(w *worker) {
+		dst, src := whole[T](w, out), whole[T](w, arg)
+		f.each(w, func(from, to, n, step int64) {
+			if step == 0 {
+				dst[to] = row(dst[to], src[from:from+n])
+				return
+			}
+			x := dst[to : to+n] // kept and innermost: its stride is 1
+			into(x, x, src[from:from+n])
+		})
+	}
+}
+
+// rowFold folds a run into x with four partial results, in a fixed order.
+func rowFold[T number](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
+	if common(monoid, d) {
+		switch monoid {
+		case "add":
+			return sumRow[T]
+		case "multiply":
+			return productRow[T]
+		case "maximum":
+			return maxRow[T]
+		case "minimum":
+			return minRow[T]
+		}
+	}
+	f := binary[T](monoid, d)
+	return func(x T, row []T) T {
+		acc := [1]T{x}
+		for k := range row {
+			f(acc[:], acc[:], row[k:k+1])
+		}
+		return acc[0]
+	}
+}
+
+func sumRow[T number](x T, row []T) T {
+	var a, b, c, d T
+	for len(row) >= 4 {
+		a += row[0]
+		b += row[1]
+		c += row[2]
+		d += row[3]
+		row = row[4:]
+	}
+	for _, v := range row {
+		a += v
+	}
+	return x + ((a + b) + (c + d))
+}
+
+func productRow[T number](x T, row []T) T {
+	var a, b, c, d T = 1, 1, 1, 1
+	for len(row) >= 4 {
+		a *= row[0]
+		b *= row[1]
+		c *= row[2]
+		d *= row[3]
+		row = row[4:]
+	}
+	for _, v := range row {
+		a *= v
+	}
+	return x * ((a * b) * (c * d))
+}
+
+func maxRow[T number](x T, row []T) T {
+	a, b, c, d := x, x, x, x
+	for len(row) >= 4 {
+		a = max(a, row[0])
+		b = max(b, row[1])
+		c = max(c, row[2])
+		d = max(d, row[3])
+		row = row[4:]
+	}
+	for _, v := range row {
+		a = max(a, v)
+	}
+	return max(a, b, c, d)
+}
+
+func minRow[T number](x T, row []T) T {
+	a, b, c, d := x, x, x, x
+	for len(row) >= 4 {
+		a = min(a, row[0])
+		b = min(b, row[1])
+		c = min(c, row[2])
+		d = min(d, row[3])
+		row = row[4:]
+	}
+	for _, v := range row {
+		a = min(a, v)
+	}
+	return min(a, b, c, d)
+}
+
+// reduceByProgram folds with a scalar program: any computation, any number of
+// operands.
+func (b *block) reduceByProgram(f *folding, op symtile.Op, c *closer) {
+	prog, err := compileScalar(op.Instr.Attrs.ToApply)
+	if err != nil {
+		b.l.reject(op, "%v", err)
+		return
+	}
+	n := len(c.outs)
+	if len(prog.results) != n || prog.params != 2*n {
+		b.l.reject(op, "its computation has %d parameters and %d results for %d operands", prog.params, len(prog.results), n)
+		return
+	}
+	b.l.regs = max(b.l.regs, prog.registers)
+	outs, args := c.outs, c.full
+	c.accumulate = func(w *worker) {
+		f.each(w, func(from, to, count, step int64) {
+			for range count {
+				for k := range n {
+					w.regs[k] = get(w, outs[k], to)
+					w.regs[n+k] = get(w, args[k], from)
+				}
+				prog.run(w.regs)
+				for k, r := range prog.results {
+					put(w, outs[k], to, w.regs[r])
+				}
+				from, to = from+1, to+step
+			}
+		})
+	}
+}
+
+// get and put move one element of any class; floats travel as float64. The
+// folding keeps at inside of the value.
+func get(w *worker, v *value, at int64) scalar {
+	p := unsafe.Add(w.base[v.id], at*classBytes[v.class])
+	switch v.class {
+	case classF32:
+		return scalar{f: float64(*(*float32)(p))}
+	case classF64:
+		return scalar{f: *(*float64)(p)}
+	case classI32:
+		return scalar{i: int64(*(*int32)(p))}
+	}
+	return scalar{i: *(*int64)(p)}
+}
+
+func put(w *worker, v *value, at int64, x scalar) {
+	p := unsafe.Add(w.base[v.id], at*classBytes[v.class])
+	switch v.class {
+	case classF32:
+		*(*float32)(p) = float32(x.f)
+	case classF64:
+		*(*float64)(p) = x.f
+	case classI32:
+		*(*int32)(p) = int32(x.i)
+	case classI64:
+		*(*int64)(p) = x.i
+	}
+}

@@ -1,0 +1,196 @@
+package cpu
+
+import "slices"
+
+// A sequence is the instructions of a block in the order they run, pointwise
+// ones in groups. Instructions alternate between two phases: odd ones hold
+// pointwise instructions, even ones the others; within a phase the order is
+// that of the program.
+type sequence struct {
+	block *block
+	items []*instr
+}
+
+// A maker is what made a value in this block.
+type maker struct {
+	by    *instr
+	phase int
+}
+
+func (b *block) sequence() *sequence {
+	phase := b.phases()
+	s := &sequence{block: b}
+	for p := 0; p <= slices.Max(append(phase, 0)); p++ {
+		var now []*instr
+		for k, i := range b.list {
+			if phase[k] == p {
+				now = append(now, i)
+			}
+		}
+		if p%2 == 1 {
+			now = grouped(now)
+		}
+		s.items = append(s.items, now...)
+	}
+	s.settle()
+	return s
+}
+
+// phases are as early as operands allow, but for instructions that only bring
+// values in (loads, broadcasts, iota): those are as late as users allow.
+func (b *block) phases() []int {
+	phase := make([]int, len(b.list))
+	made := map[*value]maker{}
+	for k, i := range b.list {
+		p := 0
+		for _, v := range i.full {
+			p = max(p, made[v].readyFor(i, false))
+		}
+		for _, v := range i.same {
+			p = max(p, made[v].readyFor(i, true))
+		}
+		if i.strip != nil {
+			p |= 1
+		} else {
+			p += p & 1
+		}
+		phase[k] = p
+		for _, v := range i.outs {
+			made[v] = maker{i, p}
+		}
+	}
+	b.sink(phase)
+	return phase
+}
+
+// readyFor is the first phase in which i can read what m made.
+func (m maker) readyFor(i *instr, same bool) int {
+	switch {
+	case m.by == nil, m.by.strip == nil, same && i.strip != nil && i.n == m.by.n:
+		return m.phase
+	}
+	return m.phase + 1
+}
+
+// sink moves instructions without operands of their own length to the phase
+// before their first user, or into it.
+func (b *block) sink(phase []int) {
+	for k := len(b.list) - 1; k >= 0; k-- {
+		i := b.list[k]
+		if i.strip == nil || len(i.same) > 0 || len(i.outs) == 0 {
+			continue
+		}
+		latest := -1
+		for j := k + 1; j < len(b.list); j++ {
+			u := b.list[j]
+			at := (phase[j] - 2) | 1 // the odd phase before that of j
+			switch {
+			case slices.Contains(u.full, i.outs[0]):
+			case !slices.Contains(u.same, i.outs[0]):
+				continue
+			case u.strip != nil && u.n == i.n:
+				at = phase[j]
+			}
+			if latest < 0 || at < latest {
+				latest = at
+			}
+		}
+		phase[k] = max(phase[k], latest)
+	}
+}
+
+// grouped joins pointwise instructions of one length.
+func grouped(list []*instr) []*instr {
+	var groups []*instr
+	for _, i := range list {
+		k := slices.IndexFunc(groups, func(g *instr) bool { return g.n == i.n })
+		if k < 0 {
+			k = len(groups)
+			groups = append(groups, &instr{name: "strips", n: i.n})
+		}
+		groups[k].group = append(groups[k].group, i)
+	}
+	return groups
+}
+
+// settle decides which values exist a strip at a time: those that only the
+// group that makes them reads.
+func (s *sequence) settle() {
+	uses, inside := map[*value]int{}, map[*value]int{}
+	for _, i := range s.items {
+		for _, n := range append(i.group, i) {
+			for _, v := range append(slices.Clone(n.full), n.same...) {
+				uses[v]++
+			}
+		}
+	}
+	for _, g := range s.items {
+		clear(inside)
+		for _, n := range g.group {
+			for _, v := range n.same {
+				inside[v]++
+			}
+		}
+		for _, n := range g.group {
+			for _, v := range n.outs {
+				if v.where == inTile && uses[v] > 0 && uses[v] == inside[v] {
+					v.where, v.n = inStrip, min(v.n, stripLength)
+				}
+			}
+		}
+	}
+}
+
+// compile makes what runs.
+func (s *sequence) compile() []step {
+	var steps []step
+	if f := s.block.locate(); f != nil {
+		steps = append(steps, f)
+	}
+	for _, b := range s.block.binds {
+		steps = append(steps, b.run)
+	}
+	for _, i := range s.items {
+		switch {
+		case i.loop != nil:
+			i.loop.steps = i.loop.body.compile()
+			steps = append(steps, i.loop.run)
+		case i.group != nil:
+			steps = append(steps, i.strips())
+		default:
+			steps = append(steps, i.run)
+		}
+	}
+	return steps
+}
+
+// strips runs a group strip by strip; a single instruction that needs no strips
+// runs once.
+func (i *instr) strips() step {
+	nodes := make([]strip, len(i.group))
+	length := i.n
+	for k, n := range i.group {
+		nodes[k] = n.strip
+		for _, v := range append(slices.Clone(n.outs), n.same...) {
+			if v.where == inStrip || v.where == inSplat {
+				length = stripLength
+			}
+		}
+	}
+	if len(nodes) > 1 {
+		length = stripLength
+	}
+	n := i.n
+	if n <= length && len(nodes) == 1 {
+		f := nodes[0]
+		return func(w *worker) { f(w, 0, n) }
+	}
+	return func(w *worker) {
+		for lo := int64(0); lo < n; lo += length {
+			hi := min(lo+length, n)
+			for _, f := range nodes {
+				f(w, lo, hi)
+			}
+		}
+	}
+}
