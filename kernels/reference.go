@@ -404,6 +404,9 @@ func dot(i *hlo.Instr, a []value) (value, error) {
 		return out, err
 	}
 	l, r, at := a[0], a[1], &i.Attrs
+	if out.ints != nil && (l.floats != nil || r.floats != nil) {
+		return out, fmt.Errorf("the reference does not compute %s from %s and %s", i.Shape, l.shape, r.shape)
+	}
 	left := arrange(l, slices.Concat(at.LHSBatch, freeDims(l, at.LHSBatch, at.LHSContract), at.LHSContract))
 	right := arrange(r, slices.Concat(at.RHSBatch, freeDims(r, at.RHSBatch, at.RHSContract), at.RHSContract))
 	batch, k := extent(l, at.LHSBatch), extent(l, at.LHSContract)
@@ -524,6 +527,9 @@ func folder(c *hlo.Computation, outs, in []value) (func(to, at int64) error, err
 	if op, ok := Monoid(c); ok && len(outs) == 1 {
 		if outs[0].floats != nil {
 			f := floatBinary[op]
+			if f == nil {
+				return nil, fmt.Errorf("the reference does not reduce %s by %s", in[0].shape, op)
+			}
 			return func(to, at int64) error {
 				outs[0].floats[to] = f(outs[0].floats[to], in[0].floats[at])
 				return nil

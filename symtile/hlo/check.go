@@ -99,7 +99,26 @@ func checkMap(i *Instr) error {
 	if err := i.needsToApply(len(i.Operands)); err != nil {
 		return err
 	}
+	if err := i.applies(operandShapes(i)); err != nil {
+		return err
+	}
 	return wants(i, i.Attrs.ToApply.Root.Shape.DType, i.Operands[0].Shape.Dims)
+}
+
+// applies checks that the scalars given are what the computation of the
+// instruction takes; floating-point types may differ in precision.
+func (i *Instr) applies(given []Shape) error {
+	for k, p := range i.Attrs.ToApply.Params {
+		if !p.Shape.scalarLike(given[k].DType) {
+			return fmt.Errorf("%s passes %s[] to parameter %s of %s, which is %s", i.Op, given[k].DType, p.Name, i.Attrs.ToApply.Name, withoutLayout(p.Shape))
+		}
+	}
+	return nil
+}
+
+// scalarLike says whether s is a scalar of type d, give or take precision.
+func (s Shape) scalarLike(d DType) bool {
+	return s.DType.IsArray() && s.Rank() == 0 && (s.DType == d || s.DType.IsFloat() && d.IsFloat())
 }
 
 func (i *Instr) needsToApply(params int) error {
@@ -268,12 +287,37 @@ func checkReduce(i *Instr) error {
 		}
 		want[k] = Shape{DType: x.DType, Dims: dims}
 	}
+	if err := checkReducer(i, want); err != nil {
+		return err
+	}
 	whole := want[0]
 	if i.Shape.DType == Tuple || n > 1 {
 		whole = Shape{DType: Tuple, Tuple: want}
 	}
 	if !i.Shape.Compatible(whole) {
 		return fmt.Errorf("reduce of these operands is %s, not %s", whole, withoutLayout(i.Shape))
+	}
+	return nil
+}
+
+// checkReducer checks that the computation of a reduce takes and gives scalars
+// of the types of its results.
+func checkReducer(i *Instr, results []Shape) error {
+	if err := i.applies(append(slices.Clone(results), results...)); err != nil {
+		return err
+	}
+	c := i.Attrs.ToApply
+	got := []Shape{c.Root.Shape}
+	if c.Root.Shape.DType == Tuple {
+		got = c.Root.Shape.Tuple
+	}
+	if len(got) != len(results) {
+		return fmt.Errorf("%s gives %s for %d operands", c.Name, withoutLayout(c.Root.Shape), len(results))
+	}
+	for k, s := range got {
+		if !s.scalarLike(results[k].DType) {
+			return fmt.Errorf("%s gives %s for the result %s[]", c.Name, withoutLayout(s), results[k].DType)
+		}
 	}
 	return nil
 }
