@@ -10,14 +10,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestErrors(t *testing.T) {
-	datadriven.RunTest(t, "testdata/errors.txt", func(t *testing.T, d *datadriven.TestData) string {
-		m, err := Parse("f.hlo", []byte(d.Input))
-		if err != nil {
-			return err.Error()
-		}
-		return m.String()
-	})
+// What is read is printed as a module, what is not as its error.
+func TestParsed(t *testing.T) {
+	for _, file := range []string{"testdata/errors.txt", "testdata/windows.txt"} {
+		datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+			m, err := Parse("f.hlo", []byte(d.Input))
+			if err != nil {
+				return err.Error()
+			}
+			return m.String()
+		})
+	}
 }
 
 // corpus parses every file of the shared corpus.
