@@ -33,7 +33,7 @@ func (b *block) closer(n int) *closer {
 		if len(shapes) > 1 {
 			name = fmt.Sprintf("%%%d.%d", n, k)
 		}
-		c.outs = append(c.outs, b.l.value(name, classOf(s.DType), op.Tile.Elements()))
+		c.outs = append(c.outs, b.l.value(name, classOf(s.DType), n, op.Tile.Elements()))
 	}
 	b.l.of[n] = c.outs
 	if op.Code == "dot" {

@@ -14,9 +14,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Every corpus fusion gives the reference's results for its default plan and
-// for random legal plans.
-func TestCorpusAgainstReference(t *testing.T) {
+// forCorpus calls check for every fusion of the corpus.
+func forCorpus(t *testing.T, check func(t *testing.T, p *symtile.Program)) {
 	files, err := filepath.Glob("../../testdata/hlo/*.hlo")
 	if err != nil || len(files) < 16 {
 		t.Fatalf("%d files in the corpus, %v", len(files), err)
@@ -28,23 +27,28 @@ func TestCorpusAgainstReference(t *testing.T) {
 		}
 		m, err := hlo.Parse(file, src)
 		if err != nil {
-			t.Error(err)
-			continue
+			t.Fatal(err)
 		}
 		for _, c := range m.Fusions() {
-			t.Run(filepath.Base(file)+"/"+c.Name, func(t *testing.T) { checkPlans(t, c, 5) })
+			p, err := symtile.Analyze(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Run(filepath.Base(file)+"/"+c.Name, func(t *testing.T) { check(t, p) })
 		}
 	}
 }
 
+// Every corpus fusion gives the reference's results for its default plan and
+// for random legal plans.
+func TestCorpusAgainstReference(t *testing.T) {
+	forCorpus(t, func(t *testing.T, p *symtile.Program) { checkPlans(t, p, 5) })
+}
+
 // checkPlans verifies the default plan and n random legal ones.
-func checkPlans(t *testing.T, c *hlo.Computation, n int) {
+func checkPlans(t *testing.T, p *symtile.Program, n int) {
 	t.Helper()
-	p, err := symtile.Analyze(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := kernels.NewVerifier(c, 1)
+	v, err := kernels.NewVerifier(p.Fusion, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func packing[T number](b *block, op symtile.Op, k int, c *closer, contract []int
 		p.v = from
 		return p
 	}
-	p.v = b.l.value(from.name+".packed", classFor[T](), product(sizes))
+	p.v = b.l.value(from.name+".packed", classFor[T](), op.Args[k], product(sizes))
 	c.temps = append(c.temps, p.v)
 	copyTile := packFrom[T](g, p.v, from)
 	blanks := blanking[T](b, p.v, source.Tile, order, masked)

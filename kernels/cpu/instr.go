@@ -147,15 +147,12 @@ func (lp *loop) run(w *worker) {
 	for _, d := range lp.dims {
 		w.tids[d] = 0
 	}
-	for n := int64(1); ; n++ {
+	for more := true; more; more = lp.next(w) {
+		if w.stopped() {
+			return
+		}
 		for _, s := range lp.steps {
 			s(w)
-		}
-		if !lp.next(w) {
-			break
-		}
-		if n%64 == 0 && w.stopped() {
-			return
 		}
 	}
 	for _, s := range lp.after {

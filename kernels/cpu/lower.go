@@ -61,8 +61,9 @@ func (l *lowering) reject(op symtile.Op, format string, args ...any) {
 	}
 }
 
-func (l *lowering) value(name string, c class, n int64) *value {
-	v := &value{id: len(l.values), name: name, class: c, n: n, born: forever, dies: -1}
+// value makes a value of n elements, those of the tile of op tile.
+func (l *lowering) value(name string, c class, tile int, n int64) *value {
+	v := &value{id: len(l.values), name: name, class: c, tile: tile, n: n, born: forever, dies: -1}
 	l.values = append(l.values, v)
 	return v
 }
@@ -70,7 +71,7 @@ func (l *lowering) value(name string, c class, n int64) *value {
 // result makes the value of an op with one result.
 func (l *lowering) result(n int) *value {
 	op := l.p.Ops[n]
-	v := l.value(fmt.Sprintf("%%%d", n), classOf(op.Instr.Shape.DType), op.Tile.Elements())
+	v := l.value(fmt.Sprintf("%%%d", n), classOf(op.Instr.Shape.DType), n, op.Tile.Elements())
 	l.of[n] = []*value{v}
 	return v
 }
@@ -214,7 +215,7 @@ func splat[T number](b *block, v *value) *value {
 	if s := b.spreadOf(key); s != nil {
 		return s
 	}
-	s := b.l.value(v.name+"*", v.class, stripLength)
+	s := b.l.value(v.name+"*", v.class, splats, stripLength)
 	s.where = inSplat
 	b.full[key] = s
 	b.add(&instr{name: "copies", outs: []*value{s}, full: []*value{v}, run: func(w *worker) { spread(whole[T](w, s), first[T](w, v)) }})
@@ -234,13 +235,13 @@ func everywhere(b *block, op symtile.Op, k int) *value {
 	var t *value
 	switch v.class {
 	case classF32:
-		t = tiled[float32](b, v, key.n)
+		t = tiled[float32](b, v, op.Args[k])
 	case classF64:
-		t = tiled[float64](b, v, key.n)
+		t = tiled[float64](b, v, op.Args[k])
 	case classI32:
-		t = tiled[int32](b, v, key.n)
+		t = tiled[int32](b, v, op.Args[k])
 	case classI64:
-		t = tiled[int64](b, v, key.n)
+		t = tiled[int64](b, v, op.Args[k])
 	}
 	b.full[key] = t
 	return t
@@ -255,9 +256,9 @@ func (b *block) spreadOf(key spreadKey) *value {
 	return nil
 }
 
-// tiled makes n elements of a splat.
-func tiled[T number](b *block, v *value, n int64) *value {
-	t := b.l.value(v.name+"#", v.class, n)
+// tiled makes as many elements of a splat as the tile of an op has.
+func tiled[T number](b *block, v *value, op int) *value {
+	t := b.l.value(v.name+"#", v.class, op, b.l.elements(op))
 	b.add(&instr{name: "fill", outs: []*value{t}, full: []*value{v}, run: func(w *worker) { spread(whole[T](w, t), first[T](w, v)) }})
 	return t
 }
@@ -273,7 +274,7 @@ func literal[T number](b *block, n int, op symtile.Op) {
 	values := literalValues[T](lit)
 	v := b.l.result(n)
 	if uniform(lit) {
-		v.where, v.n, v.born, v.dies = inSplat, stripLength, 0, forever
+		v.where, v.tile, v.n, v.born, v.dies = inSplat, splats, stripLength, 0, forever
 		b.l.fills = append(b.l.fills, func(w *worker) { spread(whole[T](w, v), values[0]) })
 		return
 	}

@@ -190,7 +190,9 @@ func TestRandomPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, tiling := range some(rng, p, 4) {
+		tilings := some(rng, p, 4)
+		checkEstimates(t, p, tilings)
+		for _, tiling := range tilings {
 			q, err := p.At(tiling)
 			if err != nil {
 				t.Errorf("a tiling that Tilings proposed: %v\n%s", err, text)

@@ -77,11 +77,14 @@ type value struct {
 	id         int    // its pointer is worker.base[id]
 	name       string // for the listing
 	class      class
+	tile       int   // the op whose tile, or a strip of it, it holds; or splats
 	n          int64 // elements there is room for
 	where      residence
 	at         int64 // bytes into the arena of a worker
 	born, dies int   // first and last position in the program it is needed at
 }
+
+const splats = -1 // in place of an op: copies of one element
 
 func (v *value) bytes() int64 { return v.n * classBytes[v.class] }
 

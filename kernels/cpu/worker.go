@@ -109,12 +109,12 @@ func (t *team) run(ctx context.Context, in, out []kernels.Buffer) (time.Duration
 func (t *team) work(w *worker) {
 	defer t.rescue()
 	chunk := max(1, min(64, t.total/int64(8*len(t.workers))))
-	for !t.stop.Load() {
-		begin := t.next.Add(chunk) - chunk
-		if begin >= t.total || w.stopped() {
-			return
-		}
+	for begin := int64(0); begin < t.total && !t.stop.Load(); {
+		begin = t.next.Add(chunk) - chunk
 		for n := begin; n < min(begin+chunk, t.total); n++ {
+			if w.stopped() {
+				return
+			}
 			t.locate(w, n)
 			for _, s := range t.body {
 				s(w)

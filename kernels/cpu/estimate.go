@@ -1,0 +1,327 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// A measure evaluates, for a tiling, how large the tiles of a symbolic program
+// are, how often each is computed and what scratch they need, without building
+// the concrete program.
+type measure struct {
+	p       *symtile.Program
+	code    *symtile.Code       // of the fields of every dimension of every tile
+	tiles   [][2]int            // results of each op
+	around  [][]loops           // around each op, outermost first
+	own     []loops             // of each closer
+	moves   []loops             // dimensions whose tile ids occur in each op's tile
+	inside  []loops             // the active loops of each op
+	twins   [][]int             // earlier ops of the same instruction, per op
+	live    map[string][][]room // by kind of tiling, see rooms
+	vals    []int64
+	out     []int64
+	scratch []int64
+	sizes   []float64 // elements of each op's tile
+	trips   []float64 // tiles along each dimension
+	several loops     // dimensions of several tiles
+	largest float64   // element operations a tile op when every size is the extent
+}
+
+const fields = 5 // of a DimTile, the size first
+
+// loops is a set of dimensions of the space.
+type loops uint64
+
+func newMeasure(p *symtile.Program) (*measure, error) {
+	n := len(p.Ops)
+	m := &measure{
+		p: p, live: map[string][][]room{}, trips: make([]float64, len(p.Space.Dims)), sizes: make([]float64, n),
+		around: make([][]loops, n), own: make([]loops, n), moves: make([]loops, n), inside: make([]loops, n), twins: make([][]int, n),
+	}
+	if err := m.compile(); err != nil {
+		return nil, err
+	}
+	m.nest(p.Body, nil)
+	for n, op := range p.Ops {
+		m.moves[n] = m.movesOf(op.Tile)
+		for k, other := range p.Ops[:n] {
+			if other.Instr == op.Instr && other.Code == op.Code {
+				m.twins[n] = append(m.twins[n], k)
+			}
+		}
+	}
+	full := make(symtile.Tiling, len(p.Space.Dims))
+	for k, d := range p.Space.Dims {
+		full[k] = max(1, d.Extent)
+	}
+	c := m.candidate(full)
+	m.largest = c.work / c.runs
+	return m, nil
+}
+
+// compile makes the code, whose variables are the sizes, then the tile ids.
+func (m *measure) compile() (err error) {
+	var vars, results []symtile.Expr
+	for _, d := range m.p.Space.Dims {
+		vars = append(vars, d.Size)
+	}
+	for _, d := range m.p.Space.Dims {
+		vars = append(vars, d.Tid)
+	}
+	for _, op := range m.p.Ops {
+		first := len(results)
+		for _, d := range op.Tile {
+			results = append(results, d.Size, d.Offset, d.Stride, d.Lower, d.Bound)
+		}
+		m.tiles = append(m.tiles, [2]int{first, len(results)})
+	}
+	if m.code, err = symtile.Compile(vars, results); err != nil {
+		return err
+	}
+	m.vals = make([]int64, len(vars))
+	m.out = make([]int64, len(results))
+	m.scratch = make([]int64, m.code.ScratchLen())
+	return nil
+}
+
+// nest notes the loops around every op of a body.
+func (m *measure) nest(body []symtile.Step, around []loops) {
+	for _, s := range body {
+		if s.Loop == nil {
+			m.around[s.Op] = around
+			continue
+		}
+		set := loops(0)
+		for _, d := range s.Loop.Dims {
+			set |= 1 << d
+		}
+		m.nest(s.Loop.Body, append(around[:len(around):len(around)], set))
+		for _, c := range s.Loop.Closers {
+			m.around[c], m.own[c] = around, set
+		}
+	}
+}
+
+// movesOf is the dimensions whose tile ids occur in a tile.
+func (m *measure) movesOf(t symtile.Tile) (set loops) {
+	for _, d := range t {
+		for _, v := range d.Offset.Vars() {
+			for k, dim := range m.p.Space.Dims {
+				if v == dim.Tid {
+					set |= 1 << k
+				}
+			}
+		}
+	}
+	return set
+}
+
+func (m *measure) candidate(t symtile.Tiling) candidate {
+	c := candidate{tiling: t, programs: 1, inner: 1}
+	for k, d := range m.p.Space.Dims {
+		tiles := math.Ceil(float64(max(1, d.Extent)) / float64(t[k]))
+		m.trips[k] = tiles
+
+		if d.Kind == symtile.Parallel {
+			c.programs *= tiles
+			c.inner = float64(t[k]) / float64(max(1, d.Extent)) // the last one stays
+		} else if tiles > 1 {
+			c.whole++
+		}
+	}
+	m.evaluate(t)
+	for n := range m.p.Ops {
+		if !m.known(n) {
+			c.elements += m.sizes[n]
+			runs := c.programs * m.iterations(n)
+			c.runs += runs
+			c.work += m.work(n) * runs
+		}
+	}
+	c.scratch = m.peak(m.rooms(t))
+	return c
+}
+
+// evaluate computes all tiles of a tiling for tile ids so far from each other
+// that different offsets have different values; where there is one tile it is 0.
+func (m *measure) evaluate(t symtile.Tiling) {
+	m.several = 0
+	for k := range t {
+		m.vals[k], m.vals[len(t)+k] = t[k], 0
+		if m.trips[k] > 1 {
+			m.vals[len(t)+k] = 1000003 * int64(k+1)
+			m.several |= 1 << k
+		}
+	}
+	m.code.Eval(m.vals, m.out, m.scratch)
+	for n, r := range m.tiles {
+		m.sizes[n] = 1
+		for k := r[0]; k < r[1]; k += fields {
+			m.sizes[n] *= float64(m.out[k])
+		}
+		m.inside[n] = m.active(n)
+	}
+}
+
+// known says whether an earlier op computes the same tile of the same
+// instruction: where a loop has one step, its ops and those outside are one.
+func (m *measure) known(n int) bool {
+	for _, k := range m.twins[n] {
+		if m.inside[k] == m.inside[n] && m.same(m.tiles[k], m.tiles[n]) {
+			return true
+		}
+	}
+	return false
+}
+
+// active is the loops of several steps that an op runs in: those inside of the
+// innermost whose tile ids occur in its tile it is taken out of.
+func (m *measure) active(n int) loops {
+	set := m.own[n]
+	levels := m.around[n]
+	for len(levels) > 0 && levels[len(levels)-1]&m.several&m.moves[n] == 0 {
+		levels = levels[:len(levels)-1]
+	}
+	for _, l := range levels {
+		set |= l
+	}
+	return set & m.several
+}
+
+func (m *measure) same(x, y [2]int) bool {
+	for k := range x[1] - x[0] {
+		if m.out[x[0]+k] != m.out[y[0]+k] {
+			return false
+		}
+	}
+	return true
+}
+
+// work is the element operations of an op each time it runs: of a reduce,
+// one for each element it folds; of a dot, one for each product.
+func (m *measure) work(n int) float64 {
+	op := &m.p.Ops[n]
+	w := m.sizes[n]
+	switch op.Code {
+	case "reshape", "slice", "copy", "get-tuple-element":
+		return 0 // the same elements under another name
+	case "reduce":
+		w = m.sizes[op.Args[0]]
+	case "dot":
+		for _, d := range op.Instr.Attrs.LHSContract {
+			w *= float64(m.out[m.tiles[op.Args[0]][0]+fields*int(d)])
+		}
+	}
+	return w
+}
+
+// iterations is how often an op runs in one tile program.
+func (m *measure) iterations(n int) float64 {
+	w := 1.0
+	for d, trips := range m.trips {
+		if m.inside[n]&(1<<d) != 0 {
+			w *= trips
+		}
+	}
+	return w
+}
+
+// A room is what a value takes in scratch: the tile of an op, or a strip of it.
+type room struct {
+	tile  int     // the op, or splats where the size is always n
+	n     float64 // elements
+	strip bool
+	bytes float64 // an element
+}
+
+// peak is the bytes of the values needed at the same time, at most.
+func (m *measure) peak(live [][]room) float64 {
+	most := 0.0
+	for _, rooms := range live {
+		sum := 0.0
+		for _, r := range rooms {
+			n := r.n
+			if r.tile != splats {
+				n = m.sizes[r.tile]
+			}
+			if r.strip {
+				n = min(n, stripLength)
+			}
+			sum += n * r.bytes
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// kind says for every dimension whether its tile is all of it, one element, a
+// divisor or ragged. Tilings of one kind are lowered to the same instructions,
+// but for sizes that happen to be equal.
+func (m *measure) kind(t symtile.Tiling) string {
+	text := make([]byte, len(t))
+	for k, d := range m.p.Space.Dims {
+		switch {
+		case m.trips[k] == 1:
+			text[k] = 'w'
+		case t[k] == 1:
+			text[k] = '1'
+		case d.Extent%t[k] == 0:
+			text[k] = 'd'
+		default:
+			text[k] = 'r'
+		}
+	}
+	return string(text)
+}
+
+// rooms lowers the program at the first tiling of a kind and lists what is
+// needed at the same time, at each moment a value is born; nothing of a program
+// that cannot be lowered.
+func (m *measure) rooms(t symtile.Tiling) [][]room {
+	kind := m.kind(t)
+	live, met := m.live[kind]
+	if met {
+		return live
+	}
+	if q, err := m.p.At(t); err == nil {
+		if l, _ := lower(q); l.err == nil {
+			live = roomsOf(l, m.distinct())
+		}
+	}
+	m.live[kind] = live
+	return live
+}
+
+// distinct lists the ops that no earlier one makes superfluous: those of the
+// concrete program, in its order.
+func (m *measure) distinct() []int {
+	var ops []int
+	for n := range m.p.Ops {
+		if !m.known(n) {
+			ops = append(ops, n)
+		}
+	}
+	return ops
+}
+
+// roomsOf lists what is alive whenever a value is born. The sizes of values
+// change with the tiling where ops, which names those of l, has as many.
+func roomsOf(l *lowering, ops []int) [][]room {
+	var live [][]room
+	for _, v := range l.values {
+		var rooms []room
+		for _, u := range l.values {
+			if u.where == inMemory || u.born > v.born || v.born > u.dies {
+				continue
+			}
+			r := room{splats, float64(u.n), u.where != inTile, float64(classBytes[u.class])}
+			if u.tile != splats && len(ops) == len(l.p.Ops) {
+				r.tile = ops[u.tile]
+			}
+			rooms = append(rooms, r)
+		}
+		live = append(live, rooms)
+	}
+	return live
+}

@@ -1,0 +1,115 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// No offered plan does more than the bound, counted on the concrete programs.
+func TestPlansRepeatLittle(t *testing.T) {
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		least, most := math.Inf(1), 0.0
+		var worst symtile.Tiling
+		for _, tiling := range tilingsOffered(p) {
+			q, err := p.At(tiling)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := workOf(q, q.Body, float64(q.Programs()))
+			if least = min(least, w); w > most {
+				most, worst = w, tiling
+			}
+		}
+		if t.Logf("%.1f times", most/least); most > mostWork*least {
+			t.Errorf("%v computes %.1f times what the least does", worst, most/least)
+		}
+	})
+}
+
+func tilingsOffered(p *symtile.Program) []symtile.Tiling {
+	var all []symtile.Tiling
+	for plan := range New().Plans(p) {
+		if len(plan.Knobs) == 0 {
+			all = append(all, plan.Tiles)
+		}
+	}
+	return all
+}
+
+// workOf counts element operations of a body that runs times times.
+func workOf(p *symtile.Program, body []symtile.Step, times float64) float64 {
+	sum := 0.0
+	for _, s := range body {
+		if s.Loop == nil {
+			sum += times * operations(p, s.Op)
+			continue
+		}
+		inner := times
+		for _, d := range s.Loop.Dims {
+			tiles, _ := p.Space.Dims[d].Tiles.Value()
+			inner *= float64(tiles)
+		}
+		sum += workOf(p, s.Loop.Body, inner)
+		for _, c := range s.Loop.Closers {
+			sum += inner * operations(p, c)
+		}
+	}
+	return sum
+}
+
+func operations(p *symtile.Program, n int) float64 {
+	op := p.Ops[n]
+	switch op.Code {
+	case "reshape", "slice", "copy", "get-tuple-element":
+		return 0
+	case "reduce":
+		return float64(p.Ops[op.Args[0]].Tile.Elements())
+	}
+	w := float64(op.Tile.Elements())
+	if op.Code == "dot" {
+		left := p.Ops[op.Args[0]].Tile.Sizes()
+		for _, d := range op.Instr.Attrs.LHSContract {
+			w *= float64(left[d])
+		}
+	}
+	return w
+}
+
+// The estimates of a candidate against its concrete program and the lowering
+// of that: within half as much again.
+func TestEstimate(t *testing.T) {
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		tilings := slices.Collect(p.Space.Tilings())
+		var some []symtile.Tiling
+		for k := range 100 {
+			some = append(some, tilings[k*len(tilings)/100])
+		}
+		checkEstimates(t, p, some)
+	})
+}
+
+func checkEstimates(t *testing.T, p *symtile.Program, tilings []symtile.Tiling) {
+	t.Helper()
+	m, err := newMeasure(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tiling := range tilings {
+		q, err := p.At(tiling)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, _ := lower(q)
+		c := m.candidate(tiling)
+		if r := c.work / workOf(q, q.Body, float64(q.Programs())); r > 1.5 || r < 1/1.5 {
+			t.Errorf("%v: %v times the element operations estimated that are done", tiling, r)
+		}
+		const slack = 4096 // bytes
+		if r := (c.scratch + slack) / float64(l.bytes+slack); r > 1.5 || r < 1/1.5 {
+			t.Errorf("%v: %v bytes of scratch estimated, %d laid out", tiling, c.scratch, l.bytes)
+		}
+	}
+}
