@@ -86,6 +86,16 @@ type Trial struct {
 	Detail    string          `json:"detail,omitempty"`
 }
 
+// Median is the middle of the samples, in seconds; 0 when there are none.
+func (t Trial) Median() float64 {
+	n := len(t.Samples)
+	if n == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(t.Samples))
+	return (s[(n-1)/2] + s[n/2]) / 2
+}
+
 // A DB is a cache file, by path. It holds nothing open, and any number of
 // goroutines may use it.
 type DB struct {

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"time"
 )
@@ -70,4 +71,21 @@ func ReadTrace(r io.Reader) ([]Event, error) {
 			return all, err
 		}
 	}
+}
+
+// Seconds prints a time, given in seconds, with three digits: 1.23 ms. Nothing is -.
+func Seconds(s float64) string {
+	switch {
+	case s == 0:
+		return "-"
+	case s < 0:
+		return "-" + Seconds(-s)
+	case s < 1e-6:
+		return fmt.Sprintf("%.3g ns", s*1e9)
+	case s < 1e-3:
+		return fmt.Sprintf("%.3g µs", s*1e6)
+	case s < 1:
+		return fmt.Sprintf("%.3g ms", s*1e3)
+	}
+	return fmt.Sprintf("%.3g s", s)
 }

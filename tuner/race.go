@@ -140,7 +140,7 @@ func (r *race) qualify(ctx context.Context, p *symtile.Program) error {
 			r.t.emit(Event{Kind: "failed", Fusion: r.c.Name, Plan: x.trial.Plan, Reason: x.trial.Failure + ": " + x.trial.Detail})
 			continue
 		}
-		r.t.emit(Event{Kind: "tried", Fusion: r.c.Name, Plan: x.trial.Plan, Seconds: median(x.trial.Samples), Tried: k + 1, Of: len(r.racers), Left: r.left()})
+		r.t.emit(Event{Kind: "tried", Fusion: r.c.Name, Plan: x.trial.Plan, Seconds: x.trial.Median(), Tried: k + 1, Of: len(r.racers), Left: r.left()})
 	}
 	r.block++
 	if !slices.ContainsFunc(r.racers, func(x *racer) bool { return !x.out }) {
@@ -185,7 +185,7 @@ func (r *race) try(ctx context.Context, p *symtile.Program, v *kernels.Verifier,
 // wait is how long a candidate may take to pass the gate, once it is known what
 // the default takes: one that is thirty times slower need not be timed.
 func (r *race) wait() time.Duration {
-	def := median(r.racers[0].trial.Samples)
+	def := r.racers[0].trial.Median()
 	if def == 0 {
 		return runDeadline
 	}
@@ -250,7 +250,7 @@ func (r *race) lap(ctx context.Context) error {
 		}
 	}
 	r.t.emit(Event{Kind: "block", Fusion: r.c.Name, Block: r.block, Live: len(r.live()), Plan: best.trial.Plan,
-		Seconds: median(best.trial.Samples), Ratio: paired(r.racers[0], best, stated).Median, Left: r.left()})
+		Seconds: best.trial.Median(), Ratio: paired(r.racers[0], best, stated).Median, Left: r.left()})
 	return nil
 }
 
@@ -300,7 +300,7 @@ func (r *race) best() *racer {
 	def := r.racers[0]
 	return slices.MinFunc(live, func(a, b *racer) int {
 		if def.out {
-			return cmp.Compare(median(a.trial.Samples), median(b.trial.Samples))
+			return cmp.Compare(a.trial.Median(), b.trial.Median())
 		}
 		return cmp.Compare(paired(a, def, stated).Median, paired(b, def, stated).Median)
 	})
@@ -371,7 +371,7 @@ func (r *race) record() (cache.Record, error) {
 	gain := paired(def, winner, stated)
 	out := cache.Record{
 		Key: r.key, Name: r.c.Name, Canonical: r.c.Canonical(), Safe: r.t.Backend.Device().Safe,
-		Plan: winner.trial.Plan, Default: def.trial.Plan, Seconds: median(winner.trial.Samples), DefaultSeconds: median(def.trial.Samples),
+		Plan: winner.trial.Plan, Default: def.trial.Plan, Seconds: winner.trial.Median(), DefaultSeconds: def.trial.Median(),
 		Speedup: [3]float64{gain.Median, gain.Lo, finite(gain.Hi)}, Regret: r.regret(winner), Checked: true,
 		When: r.t.Options.now().UTC().Truncate(time.Second), By: Version,
 	}

@@ -148,19 +148,10 @@ func StoredSamples(r cache.Record) []cost.Sample {
 	for _, t := range r.Trials {
 		var f cost.Features
 		if t.Failure == "" && len(t.Samples) > 0 && json.Unmarshal(t.Features, &f) == nil {
-			out = append(out, cost.Sample{Group: fmt.Sprintf("%x", r.Fusion[:8]), Features: f, Seconds: median(t.Samples)})
+			out = append(out, cost.Sample{Group: fmt.Sprintf("%x", r.Fusion[:8]), Features: f, Seconds: t.Median()})
 		}
 	}
 	return out
-}
-
-// median of a sample; 0 when it is empty.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(v))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
 // entrants chooses who races: the default, the cheapest by the model, and one

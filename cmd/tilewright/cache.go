@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/tuner"
 )
 
 var cacheCommand = command{
@@ -90,7 +91,7 @@ func (c *cacheCall) ls() error {
 	t := c.table()
 	fmt.Fprintln(t, "fingerprint\tfusion\tplan\ttime\tvs default\tdevice\twhen")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\n", r.Fingerprint[:12], r.Name, r.Plan, seconds(r.Seconds), r.Speedup[0], r.Device, r.When)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\n", r.Fingerprint[:12], r.Name, r.Plan, tuner.Seconds(r.Seconds), r.Speedup[0], r.Device, r.When)
 	}
 	return t.Flush()
 }
@@ -128,18 +129,18 @@ func (c *cacheCall) show() error {
 
 func (c *cacheCall) showRecord(r cache.Record) {
 	fmt.Fprintf(c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n", r.Name, r.Fusion, r.Device, r.Backend, r.Codegen, r.When.Format("2006-01-02 15:04 MST"), r.By)
-	fmt.Fprintf(c.out, "winner   %s  %s\ndefault  %s  %s\n", r.Plan, seconds(r.Seconds), r.Default, seconds(r.DefaultSeconds))
+	fmt.Fprintf(c.out, "winner   %s  %s\ndefault  %s  %s\n", r.Plan, tuner.Seconds(r.Seconds), r.Default, tuner.Seconds(r.DefaultSeconds))
 	fmt.Fprintf(c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n\n", r.Speedup[0], r.Speedup[1], upper(r.Speedup[2]), regret(r.Regret), len(r.Ties))
 	t := c.table()
 	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\t")
 	for _, x := range r.Trials {
 		switch {
 		case x.Failure != "":
-			fmt.Fprintf(t, "%s\t%s\t-\t0\t%s: %s\n", x.Plan, seconds(x.Predicted), x.Failure, firstLine(x.Detail))
+			fmt.Fprintf(t, "%s\t%s\t-\t0\t%s: %s\n", x.Plan, tuner.Seconds(x.Predicted), x.Failure, firstLine(x.Detail))
 		case x.Dropped:
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\tdropped\n", x.Plan, seconds(x.Predicted), seconds(medianOf(x.Samples)), len(x.Samples))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\tdropped\n", x.Plan, tuner.Seconds(x.Predicted), tuner.Seconds(x.Median()), len(x.Samples))
 		default:
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t\n", x.Plan, seconds(x.Predicted), seconds(medianOf(x.Samples)), len(x.Samples))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t\n", x.Plan, tuner.Seconds(x.Predicted), tuner.Seconds(x.Median()), len(x.Samples))
 		}
 	}
 	t.Flush()

@@ -81,19 +81,11 @@ func (j rankJSON) print(c *call, d kernels.Device) error {
 	}
 	fmt.Fprintln(t)
 	for _, p := range j.Plans {
-		fmt.Fprintf(t, "%s\t%s", seconds(p.Seconds), p.Plan)
+		fmt.Fprintf(t, "%s\t%s", tuner.Seconds(p.Seconds), p.Plan)
 		for _, term := range p.Terms {
-			fmt.Fprintf(t, "\t%s", signed(term.Seconds))
+			fmt.Fprintf(t, "\t%s", tuner.Seconds(term.Seconds))
 		}
 		fmt.Fprintln(t)
 	}
 	return t.Flush()
-}
-
-// signed is seconds for terms that may take time away.
-func signed(s float64) string {
-	if s < 0 {
-		return "-" + seconds(-s)
-	}
-	return seconds(s)
 }

@@ -49,12 +49,3 @@ func runReport(c *call) error {
 	fmt.Fprintf(c.out, "%s: %d fusions\n", *out, len(p.Records))
 	return nil
 }
-
-// medianOf is the middle of a sample, 0 when it is empty.
-func medianOf(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(v))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/tuner"
 )
 
 var runCommand = command{
@@ -257,7 +257,7 @@ func (r *runJSON) print(c *call) {
 	}
 	best := slices.Min(r.Times)
 	fmt.Fprintf(c.out, "%s on %s, plan %s\n", r.Fusion, r.Device, r.Plan)
-	fmt.Fprintf(c.out, "best of %d runs: %s\n", len(r.Times), seconds(best))
+	fmt.Fprintf(c.out, "best of %d runs: %s\n", len(r.Times), tuner.Seconds(best))
 	if r.Checked {
 		fmt.Fprintf(c.out, "agrees with the reference (within %.2g of the largest element)\n", r.Allowed)
 	}
@@ -267,20 +267,4 @@ func (r *runJSON) print(c *call) {
 	for _, note := range r.Notes {
 		fmt.Fprintf(c.out, "note: %s\n", note)
 	}
-}
-
-// seconds prints a time with three digits: 1.23 ms.
-func seconds(s float64) string {
-	d := time.Duration(s * 1e9)
-	switch {
-	case s <= 0:
-		return "-"
-	case d < time.Microsecond:
-		return fmt.Sprintf("%.3g ns", s*1e9)
-	case d < time.Millisecond:
-		return fmt.Sprintf("%.3g µs", s*1e6)
-	case d < time.Second:
-		return fmt.Sprintf("%.3g ms", s*1e3)
-	}
-	return fmt.Sprintf("%.3g s", s)
 }

@@ -53,7 +53,7 @@ func (s *status) observe(e tuner.Event) {
 	case "failed":
 		s.tried++
 	case "block":
-		s.best = fmt.Sprintf("best %s, %.2f× the default, %d in the race", seconds(e.Seconds), e.Ratio, e.Live)
+		s.best = fmt.Sprintf("best %s, %.2f× the default, %d in the race", tuner.Seconds(e.Seconds), e.Ratio, e.Live)
 	default:
 		return
 	}
@@ -95,10 +95,10 @@ func (s *status) fusion(t tunedJSON) {
 	case t.Refused != "":
 		fmt.Fprintf(s.out, "%s: refused: %s\n", t.Fusion, t.Refused)
 	case t.Hit:
-		fmt.Fprintf(s.out, "%s: known: %s, %s\n", t.Fusion, t.Plan, seconds(t.Seconds))
+		fmt.Fprintf(s.out, "%s: known: %s, %s\n", t.Fusion, t.Plan, tuner.Seconds(t.Seconds))
 	default:
 		fmt.Fprintf(s.out, "%s: %s, plan %s, %s; regret %s of %d tried, %d offered%s\n",
-			t.Fusion, seconds(t.Seconds), t.Plan, against(t), regret(t.Regret), t.Tried, t.Legal, ties(t.Ties))
+			t.Fusion, tuner.Seconds(t.Seconds), t.Plan, against(t), regret(t.Regret), t.Tried, t.Legal, ties(t.Ties))
 	}
 }
 

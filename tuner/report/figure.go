@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/tilewright/tilewright/tuner"
 )
 
 // A scale maps values to pixels, logarithmically: a ratio has the same length
@@ -66,7 +68,7 @@ func strip(plans []plan) template.HTML {
 			anchor = "end"
 		}
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`,
-			x.at(v), x.at(v), height-22, x.at(v), height-6, anchor, seconds(v))
+			x.at(v), x.at(v), height-22, x.at(v), height-6, anchor, tuner.Seconds(v))
 	}
 	for k, p := range plans {
 		y := rowHeight*float64(k) + rowHeight/2 + 2
@@ -115,8 +117,8 @@ func scatter(plans []plan) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="predicted against measured time">`, scatterSize, scatterSize)
 	for _, v := range thinned(x.ticks(), 4) {
-		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="8" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, x.at(v), x.at(v), scatterSize-34, x.at(v), scatterSize-20, seconds(v))
-		fmt.Fprintf(&b, `<line class="grid" x1="44" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="40" y="%.1f" text-anchor="end">%s</text>`, scatterSize-10, y.at(v), y.at(v), y.at(v)+3, seconds(v))
+		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="8" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, x.at(v), x.at(v), scatterSize-34, x.at(v), scatterSize-20, tuner.Seconds(v))
+		fmt.Fprintf(&b, `<line class="grid" x1="44" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="40" y="%.1f" text-anchor="end">%s</text>`, scatterSize-10, y.at(v), y.at(v), y.at(v)+3, tuner.Seconds(v))
 	}
 	fmt.Fprintf(&b, `<line class="agree" x1="44" y1="%g" x2="%g" y2="8"/>`, scatterSize-34, scatterSize-10)
 	for _, p := range plans {

@@ -17,6 +17,7 @@ import (
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cost"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/tuner"
 )
 
 // A Page is what a report is made of.
@@ -34,7 +35,7 @@ var files embed.FS
 
 // HTML writes the page.
 func HTML(w io.Writer, p Page) error {
-	t, err := template.New("page.html").Funcs(template.FuncMap{"seconds": seconds, "upper": upper, "percent": percent, "join": strings.Join}).ParseFS(files, "page.html")
+	t, err := template.New("page.html").Funcs(template.FuncMap{"seconds": tuner.Seconds, "upper": upper, "percent": percent, "join": strings.Join}).ParseFS(files, "page.html")
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func newFusion(r cache.Record, d kernels.Device) fusion {
 		case t.Failure != "":
 			f.Failed = append(f.Failed, t)
 		case len(t.Samples) > 0:
-			m := median(t.Samples)
+			m := t.Median()
 			f.Plans = append(f.Plans, plan{t, m, m / r.Seconds, role(r, t)})
 			predicted, measured = append(predicted, t.Predicted), append(measured, m)
 		}
@@ -192,28 +193,6 @@ func reasons(f fusion, d kernels.Device) []why {
 		out = append(out, why{p.Plan, role, terms, total})
 	}
 	return out
-}
-
-func median(v []float64) float64 {
-	s := slices.Sorted(slices.Values(v))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}
-
-// seconds prints a time with three digits.
-func seconds(s float64) string {
-	switch {
-	case s == 0:
-		return "–"
-	case s < 0:
-		return "−" + seconds(-s)
-	case s < 1e-6:
-		return fmt.Sprintf("%.3g ns", s*1e9)
-	case s < 1e-3:
-		return fmt.Sprintf("%.3g µs", s*1e6)
-	case s < 1:
-		return fmt.Sprintf("%.3g ms", s*1e3)
-	}
-	return fmt.Sprintf("%.3g s", s)
 }
 
 func upper(x float64) string {
