@@ -88,6 +88,9 @@ func (m *meter) pieces(shape hlo.Shape, t symtile.Tile, bytes float64) {
 // in memory.
 func unitStride(shape hlo.Shape, t symtile.DimTile, d int) bool {
 	order := shape.MinorToMajor()
+	if n := len(t.Digits); n > 0 {
+		t = t.Digits[n-1]
+	}
 	return valueOf(t.Size) <= 1 || len(order) > 0 && int(order[0]) == d && valueOf(t.Stride) == 1
 }
 
@@ -95,6 +98,12 @@ func unitStride(shape hlo.Shape, t symtile.DimTile, d int) bool {
 func contiguous(shape hlo.Shape, t symtile.Tile) float64 {
 	run := 1.0
 	for _, d := range shape.MinorToMajor() {
+		if n := len(t[d].Digits); n > 0 {
+			if last := t[d].Digits[n-1]; valueOf(last.Stride) == 1 {
+				run *= valueOf(last.Size)
+			}
+			break
+		}
 		size := valueOf(t[d].Size)
 		if valueOf(t[d].Stride) != 1 && size > 1 {
 			break

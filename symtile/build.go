@@ -19,7 +19,8 @@ type builder struct {
 	groups map[*hlo.Instr]*group
 	dims   map[*group][]int // indices into the space's dims, once the group is met
 	nests  []*nest
-	at     *nest // the innermost loop around what is being built
+	rows   map[Expr][]Expr // the parts of offsets that halves divided
+	at     *nest           // the innermost loop around what is being built
 }
 
 // A nest is a loop under construction. The outermost level is the nil nest.
@@ -41,7 +42,7 @@ type opKey struct {
 func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*group) *builder {
 	ring := NewRing()
 	space := &Space{Ring: ring}
-	return &builder{ring: ring, sizes: sizes, prog: &Program{Fusion: c, Space: space}, memo: map[opKey]int{}, groups: groups, dims: map[*group][]int{}}
+	return &builder{ring: ring, sizes: sizes, prog: &Program{Fusion: c, Space: space}, memo: map[opKey]int{}, rows: map[Expr][]Expr{}, groups: groups, dims: map[*group][]int{}}
 }
 
 // dim adds a dimension to the space and returns its index.
@@ -230,13 +231,21 @@ func (b *builder) add(key opKey, op Op) int {
 func (b *builder) key(i *hlo.Instr, code hlo.Opcode, t Tile) opKey {
 	used := map[Expr]bool{}
 	text := make([]byte, 0, 20*len(t))
-	for _, d := range t {
+	var note func(d DimTile)
+	note = func(d DimTile) {
 		for _, e := range [...]Expr{d.Offset, d.Size, d.Stride, d.Lower, d.Bound} {
 			text = binary.LittleEndian.AppendUint32(text, uint32(e.id))
 			for _, v := range e.Vars() {
 				used[v] = true
 			}
 		}
+		text = append(text, byte(len(d.Digits)))
+		for _, x := range d.Digits {
+			note(x)
+		}
+	}
+	for _, d := range t {
+		note(d)
 	}
 	place := b.at
 	for place != nil && !slices.ContainsFunc(place.dims, func(d int) bool { return used[b.prog.Space.Dims[d].Tid] }) {

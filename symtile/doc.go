@@ -22,7 +22,7 @@
 //	pad                offset − low, masked to the operand; interior divides by interior + 1 (result stride 1)
 //	parameter          loads its tile
 //	reduce             reduced dims are sequential dims of the space
-//	reshape            result dims → linear run → operand dims; sizes must make a box (factored constraints)
+//	reshape            result dims → digits of the linear index → operand dims; a digit that crosses rows is whole rows or inside one
 //	reverse            mirrors; the op flips
 //	slice              offset·stride + start
 //	transpose          permutes

@@ -110,10 +110,10 @@ func (b *builder) reached(i *hlo.Instr, parallel int) int {
 func (b *builder) covers(t Tile, dims []int64, parallel int) bool {
 	used := map[int]bool{}
 	for k, d := range t {
-		if d == whole(b.ring, dims[k]) {
+		if d.Equal(whole(b.ring, dims[k])) {
 			continue
 		}
-		p := slices.IndexFunc(b.prog.Space.Dims[:parallel], func(x Dim) bool { return d == x.tile() && x.Extent == dims[k] })
+		p := slices.IndexFunc(b.prog.Space.Dims[:parallel], func(x Dim) bool { return d.Equal(x.tile()) && x.Extent == dims[k] })
 		if p < 0 || used[p] {
 			return false
 		}

@@ -27,7 +27,7 @@ var propagators = map[hlo.Opcode]propagator{
 	"iota":              {"counts from its offset", noOperands},
 	"broadcast":         {"operand dimensions pick the result's", propagateBroadcast},
 	"transpose":         {"permutes", propagateTranspose},
-	"reshape":           {"result dims → linear run → operand dims; sizes must make a box (factored constraints)", propagateReshape},
+	"reshape":           {"result dims → digits of the linear index → operand dims; a digit that crosses rows is whole rows or inside one", propagateReshape},
 	"slice":             {"offset·stride + start", propagateSlice},
 	"reverse":           {"mirrors; the op flips", propagateReverse},
 	"concatenate":       {"offset − prefix, masked to the operand", propagateConcatenate},
@@ -105,33 +105,19 @@ func unpermute[P int | int64](out Tile, perm []P) Tile {
 	return in
 }
 
-func propagateSlice(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+func propagateSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	in := make(Tile, len(out))
 	for k, r := range i.Attrs.Slice {
-		d := out[k]
-		in[k] = DimTile{
-			Offset: d.Offset.Scale(r.Stride).AddConst(r.Start),
-			Size:   d.Size,
-			Stride: d.Stride.Scale(r.Stride),
-			Lower:  d.Lower.Scale(r.Stride).AddConst(r.Start),
-			Bound:  d.Bound.AddConst(-1).Scale(r.Stride).AddConst(r.Start + 1),
-		}
+		in[k] = out[k].scale(r.Stride).shift(b.ring.Const(r.Start))
 	}
 	return []Tile{in}, nil
 }
 
 // Index x of the result is n−1−x of the operand; the last becomes the first.
-func propagateReverse(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+func propagateReverse(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	in := slices.Clone(out)
 	for _, k := range i.Attrs.Dimensions {
-		d, n := out[k], i.Shape.Dims[k]
-		in[k] = DimTile{
-			Offset: d.last().Neg().AddConst(n - 1),
-			Size:   d.Size,
-			Stride: d.Stride,
-			Lower:  d.Bound.Neg().AddConst(n),
-			Bound:  d.Lower.Neg().AddConst(n),
-		}
+		in[k] = out[k].negate().shift(b.ring.Const(i.Shape.Dims[k] - 1))
 	}
 	return []Tile{in}, nil
 }
@@ -150,9 +136,8 @@ func propagateConcatenate(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 
 // window moves d down by low and masks it to [0, extent).
 func (b *builder) window(d DimTile, low, extent int64) DimTile {
-	d.Offset = d.Offset.AddConst(-low)
-	d.Lower = d.Lower.AddConst(-low).Max(b.ring.Const(0))
-	d.Bound = d.Bound.AddConst(-low).Min(b.ring.Const(extent))
+	d = d.shift(b.ring.Const(-low))
+	d.Lower, d.Bound = d.Lower.Max(b.ring.Const(0)), d.Bound.Min(b.ring.Const(extent))
 	return d
 }
 
@@ -164,10 +149,14 @@ func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 			in[k] = b.window(out[k], p.Low, extent)
 			continue
 		}
-		if stride, ok := out[k].Stride.Value(); !ok || stride != 1 {
+		run, err := b.box(i, out[k])
+		if err != nil {
+			return nil, err
+		}
+		if stride, ok := run.Stride.Value(); !ok || stride != 1 {
 			return nil, b.refuse(i, "pad-interior-stride", "dimension %d is padded inside and read with a stride; the elements that are there do not make a box", k)
 		}
-		in[k] = b.thinned(out[k], p, extent)
+		in[k] = b.thinned(run, p, extent)
 	}
 	return []Tile{in, {}}, nil
 }

@@ -50,7 +50,9 @@ func propagateReshape(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return []Tile{in}, err
 }
 
-// reshape derives the operand's tile of a reshape between extents from and to.
+// reshape derives the operand's tile of a reshape between extents from and to:
+// the digits of the linear index that the result's dimensions are, cut where
+// the operand's dimensions begin.
 func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error) {
 	in := make(Tile, len(from))
 	for d, extent := range from {
@@ -59,23 +61,20 @@ func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error
 	if hasZero(from) {
 		return in, nil
 	}
-	for d, extent := range to { // a tile of a larger array may be longer than a unit dimension
-		if extent == 1 {
-			if err := b.require(i, "reshape-unit", Clause{{out[d].Size, Interval{1, 1}}}); err != nil {
-				return nil, err
-			}
-		}
+	all := windows(from, to)
+	if err := b.units(i, to, out, all); err != nil {
+		return nil, err
 	}
-	for _, w := range windows(from, to) {
+	for _, w := range all {
 		if len(w.from) == 1 && len(w.to) == 1 {
 			in[w.from[0]] = out[w.to[0]]
 			continue
 		}
-		run, err := b.gather(i, pick(to, w.to), pick(out, w.to))
+		digits, err := b.linearise(i, pick(to, w.to), pick(out, w.to))
 		if err != nil {
 			return nil, err
 		}
-		dims, err := b.scatter(i, pick(from, w.from), run)
+		dims, err := b.cut(i, pick(from, w.from), digits)
 		if err != nil {
 			return nil, err
 		}
@@ -84,6 +83,40 @@ func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error
 		}
 	}
 	return in, nil
+}
+
+// units adds to the windows the result's dimensions of extent 1 that can be
+// longer in the tile, as they are when it is the tile of a larger array: to the
+// window of the next dimension, or the last.
+func (b *builder) units(i *hlo.Instr, to []int64, out Tile, all []window) error {
+	for d, extent := range to {
+		if extent != 1 || out[d].single() {
+			continue
+		}
+		if len(all) == 0 {
+			if err := b.require(i, "reshape-unit", Clause{{out[d].Size, Interval{1, 1}}}); err != nil {
+				return err
+			}
+			continue
+		}
+		k := 0
+		for k < len(all)-1 && all[k].to[len(all[k].to)-1] < d {
+			k++
+		}
+		all[k].to = insertSorted(all[k].to, d)
+	}
+	return nil
+}
+
+func insertSorted(list []int, d int) []int {
+	var out []int
+	for k, x := range list {
+		if x > d {
+			return append(append(out, d), list[k:]...)
+		}
+		out = append(out, x)
+	}
+	return append(out, d)
 }
 
 func hasZero(dims []int64) bool {
@@ -103,91 +136,6 @@ func pick[T any](from []T, at []int) []T {
 	return out
 }
 
-// gather joins the tiles of dimensions into one run of the linear index:
-// sizes must be 1 … 1, partial, full … full, so each dimension has size 1 or
-// the next one is full.
-func (b *builder) gather(i *hlo.Instr, extents []int64, tile Tile) (DimTile, error) {
-	r := b.ring
-	if err := b.unitStrides(i, tile, len(extents) > 1); err != nil {
-		return DimTile{}, err
-	}
-	if len(extents) == 1 {
-		return tile[0], nil
-	}
-	for k := 0; k+1 < len(tile); k++ {
-		clause := Clause{{tile[k].Size, Interval{1, 1}}}
-		if next := tile[k+1]; b.canBeFull(next, extents[k+1]) {
-			clause = append(clause, Bound{next.Size, Interval{extents[k+1], extents[k+1]}})
-		}
-		if err := b.require(i, "reshape-collapse", clause); err != nil {
-			return DimTile{}, err
-		}
-	}
-	run := DimTile{Offset: r.Const(0), Size: r.Const(1), Stride: r.Const(1), Lower: r.Const(0), Bound: r.Const(0)}
-	for k, d := range tile {
-		// Linearise the first and last index that are not masked.
-		first, last := d.Offset.Max(d.Lower), d.last().Min(d.Bound.AddConst(-1))
-		run.Offset = run.Offset.Scale(extents[k]).Add(d.Offset)
-		run.Lower = run.Lower.Scale(extents[k]).Add(first)
-		run.Bound = run.Bound.Scale(extents[k]).Add(last)
-		run.Size = run.Size.Mul(d.Size)
-	}
-	run.Bound = run.Bound.AddConst(1)
-	if run.Lower == run.Offset {
-		run.Lower = r.Const(0) // the run starts unmasked
-	}
-	return run, nil
-}
-
-// unitStrides requires size 1 of dimensions read with a stride: they cannot
-// be part of a run.
-func (b *builder) unitStrides(i *hlo.Instr, tile Tile, several bool) error {
-	for k, d := range tile {
-		if v, ok := d.Stride.Value(); ok && v == 1 {
-			continue
-		}
-		if err := b.require(i, "reshape-stride", Clause{{d.Size, Interval{1, 1}}}); err != nil {
-			return err
-		}
-		tile[k].Stride = b.ring.Const(1)
-	}
-	return nil
-}
-
-// canBeFull says whether d, at size extent, is the whole dimension: its offset
-// is a multiple of its tile ids and it is masked by the extent only.
-func (b *builder) canBeFull(d DimTile, extent int64) bool {
-	zero := map[Expr]Expr{}
-	for _, v := range d.Offset.Vars() {
-		if x, _ := v.Variable(); x.Role == RoleTileID {
-			zero[v] = b.ring.Const(0)
-		}
-	}
-	return d.Offset.Subst(zero) == b.ring.Const(0) && d.Lower == b.ring.Const(0) && d.Bound == b.ring.Const(extent)
-}
-
-// scatter cuts a run of the linear index into dimensions. At each boundary of
-// E elements the run must be whole rows (E divides size and offset) or lie
-// inside one row (size divides E, offset a multiple of size).
-func (b *builder) scatter(i *hlo.Instr, extents []int64, run DimTile) (Tile, error) {
-	if len(extents) == 1 {
-		return Tile{run}, nil
-	}
-	tile := make(Tile, len(extents))
-	inner := int64(1)
-	total := product(extents)
-	for k := len(extents) - 1; k >= 0; k-- {
-		if inner > 1 {
-			if err := b.aligned(i, run, inner); err != nil {
-				return nil, err
-			}
-		}
-		tile[k] = b.digit(run, extents[k], inner, total)
-		inner *= extents[k]
-	}
-	return tile, nil
-}
-
 func product(v []int64) int64 {
 	n := int64(1)
 	for _, x := range v {
@@ -196,36 +144,201 @@ func product(v []int64) int64 {
 	return n
 }
 
-// aligned requires run to respect rows of E elements: it stays inside one
-// row, or it is whole rows, or its size divides both E and its offset.
+// linearise turns tiles of dimensions into digits of their linear index.
+func (b *builder) linearise(i *hlo.Instr, extents []int64, tiles []DimTile) ([]DimTile, error) {
+	var digits []DimTile
+	inner := product(extents)
+	for k, d := range tiles {
+		inner /= extents[k]
+		if d.Digits != nil && d.sumMasked() {
+			var err error
+			if d, err = b.box(i, d); err != nil {
+				return nil, err
+			}
+		}
+		d = d.scale(inner)
+		if d.Digits == nil {
+			digits = append(digits, d)
+		}
+		digits = append(digits, d.Digits...)
+	}
+	for _, d := range digits {
+		if _, ok := d.step(); !ok {
+			return nil, b.refuse(i, "reshape-stride", "a dimension is read with the stride %s, which is not a constant", d.Stride)
+		}
+	}
+	return digits, nil
+}
+
+// cut makes tiles of dimensions from digits of their linear index.
+func (b *builder) cut(i *hlo.Instr, extents []int64, digits []DimTile) (Tile, error) {
+	tile := make(Tile, len(extents))
+	for k := len(extents) - 1; k > 0; k-- {
+		high, low, err := b.split(i, digits, extents[k])
+		if err != nil {
+			return nil, err
+		}
+		tile[k], digits = b.join(low, extents[k]), high
+	}
+	tile[0] = b.join(digits, extents[0])
+	return tile, nil
+}
+
+// split divides the sum x of digits by f: x floordiv f is the sum of high and
+// x mod f of low. That is so when the digits inside a row of f cannot carry into
+// the next. A digit that crosses rows is cut in two, which aligned allows; where
+// its stride does not divide f, it and those inside it have to be one run first.
+func (b *builder) split(i *hlo.Instr, digits []DimTile, f int64) (high, low []DimTile, err error) {
+	rest := b.ring.Const(0) // handed to the next digit inside
+	for n, d := range digits {
+		d = d.shift(rest)
+		inner := digits[n+1:]
+		stride, _ := d.step()
+		if stride%f == 0 { // whole rows
+			rest = d.Offset.Mod(f)
+			high = append(high, d.divided(rest, f))
+			continue
+		}
+		if fits(d.reach(), inner, f) {
+			return high, append(append(low, d), inner...), nil
+		}
+		rows, places, err := b.cross(i, d, inner, f)
+		return append(high, rows), append(low, places...), err
+	}
+	if rest != b.ring.Const(0) {
+		low = append(low, b.run(rest, b.ring.Const(1), f))
+	}
+	return high, low, nil
+}
+
+// cross cuts digit d, which crosses rows of f elements, and the digits inside it.
+func (b *builder) cross(i *hlo.Instr, d DimTile, inner []DimTile, f int64) (rows DimTile, places []DimTile, err error) {
+	stride, _ := d.step()
+	rest := d.Offset.Mod(stride)
+	crossing := []DimTile{d}
+	if f%stride != 0 || !fits(rest.Range(), inner, stride) {
+		crossing = append(crossing, inner...)
+		if d, err = b.oneRun(i, crossing); err != nil {
+			return d, nil, err
+		}
+		if stride, _ = d.step(); f%stride != 0 {
+			if err = b.require(i, "reshape-stride", Clause{{d.Size, Interval{1, 1}}}); err != nil {
+				return d, nil, err
+			}
+			stride = 1
+		}
+		rest, inner = d.Offset.Mod(stride), nil
+	}
+	if err = b.aligned(i, crossing, stride, f/stride); err != nil {
+		return d, nil, err
+	}
+	rows, at := b.halves(d.divided(rest, stride), f/stride)
+	places = append([]DimTile{at.scale(stride)}, inner...)
+	if len(inner) > 0 {
+		places[1] = inner[0].shift(rest)
+	} else if rest != b.ring.Const(0) {
+		places = append(places, b.run(rest, b.ring.Const(1), f))
+	}
+	return rows, places, nil
+}
+
+// oneRun requires that digits are one run and returns it.
+func (b *builder) oneRun(i *hlo.Instr, digits []DimTile) (DimTile, error) {
+	if len(digits) == 1 {
+		return digits[0], nil
+	}
+	sum := DimTile{Offset: b.ring.Const(0), Size: b.ring.Const(1), Digits: digits}
+	for _, d := range digits {
+		sum.Offset, sum.Size = sum.Offset.Add(d.Offset), sum.Size.Mul(d.Size)
+	}
+	sum.Lower, sum.Bound = b.ring.Const(0), sum.last().AddConst(1)
+	return b.box(i, sum)
+}
+
+// divided is the tile of (x − rest) / f, where rest is x mod f for every x.
+func (d DimTile) divided(rest Expr, f int64) DimTile {
+	stride, _ := d.step()
+	return DimTile{
+		Offset: d.Offset.Sub(rest).Div(f),
+		Size:   d.Size,
+		Stride: d.Offset.Ring().Const(max(1, stride/f)), // of one element when f is more
+		Lower:  d.Lower.Sub(rest).CeilDiv(f),
+		Bound:  d.Bound.Sub(rest).CeilDiv(f),
+	}
+}
+
+// fits says whether an index in r and the digits inside it sum to [0, f).
+func fits(r Interval, inner []DimTile, f int64) bool {
+	for _, x := range inner {
+		s := x.reach()
+		r = Interval{satAdd(r.Lo, s.Lo), satAdd(r.Hi, s.Hi)}
+	}
+	return r.Lo >= 0 && r.Hi < f
+}
+
+// aligned requires a run to respect rows of e steps of it: it stays inside one
+// row, or it is whole rows, or its size divides both e and its offset. The run
+// is made of digits: of the first that has more than one element all of those
+// inside it are full, so that its size and the offsets of those outside count.
 //
-// A condition such as "E divides size and every coefficient of the offset" is
+// A condition such as "e divides size and every coefficient of the offset" is
 // one bound, since remainders are not negative: their sum is 0 exactly when
 // each is.
-func (b *builder) aligned(i *hlo.Instr, run DimTile, e int64) error {
-	if run.Offset.Mod(e).Range().Hi+run.Size.Range().Hi <= e {
+func (b *builder) aligned(i *hlo.Instr, digits []DimTile, step, e int64) error {
+	offset := b.ring.Const(0)
+	var first Clause // an earlier digit has more than one element
+	for _, d := range digits {
+		stride, _ := d.step()
+		offset = offset.Add(d.Offset)
+		at, size := offset.Sub(offset.Mod(step)).Div(step), d.Size.Scale(max(1, stride/step))
+		if at.Mod(e).Range().Hi+size.Range().Hi > e {
+			clause := append(append(Clause{}, first...), Bound{d.Size, Interval{1, 1}})
+			if err := b.require(i, "reshape-expand", append(clause, b.rowsOf(at, size, e)...)); err != nil {
+				return err
+			}
+		}
+		first = append(first, Bound{d.Size, Interval{2, max(2, d.Size.Range().Hi)}})
+	}
+	return nil
+}
+
+// rowsOf are the conditions that size elements from an offset are whole rows of
+// e, or parts of a row.
+func (b *builder) rowsOf(offset, size Expr, e int64) Clause {
+	zero := Interval{0, 0}
+	parts, linear := b.parts(offset)
+	if !linear {
+		if offset.Mod(e).Range() == zero {
+			return Clause{{size.Mod(e), zero}}
+		}
 		return nil
 	}
-	zero := Interval{0, 0}
-	clause := Clause{{run.Size, Interval{1, 1}}}
-	if parts, linear := b.parts(run.Offset); linear {
-		whole, inside := run.Size.Mod(e), b.ring.Const(e).ModExpr(run.Size)
-		for _, c := range parts {
-			whole, inside = whole.Add(c.Mod(e)), inside.Add(c.ModExpr(run.Size))
-		}
-		clause = append(clause, Bound{whole, zero}, Bound{inside, zero})
-	} else if run.Offset.Mod(e).Range() == zero {
-		clause = append(clause, Bound{run.Size.Mod(e), zero})
+	positive := size.Range().Lo > 0
+	whole, inside := size.Mod(e), b.ring.Const(0)
+	if positive {
+		inside = b.ring.Const(e).ModExpr(size)
 	}
-	return b.require(i, "reshape-expand", clause)
+	for _, c := range parts {
+		whole = whole.Add(c.Mod(e))
+		if positive {
+			inside = inside.Add(c.ModExpr(size))
+		}
+	}
+	if !positive {
+		return Clause{{whole, zero}}
+	}
+	return Clause{{whole, zero}, {inside, zero}}
 }
 
 // parts splits an offset that is linear in the tile ids into its constant part
-// and its coefficients.
+// and its coefficients; so are the offsets of rows that halves made.
 func (b *builder) parts(offset Expr) (parts []Expr, linear bool) {
+	if parts, linear = b.rows[offset]; linear {
+		return parts, true
+	}
 	none := map[Expr]Expr{}
 	for _, v := range offset.Vars() {
-		if x, _ := v.Variable(); x.Role == RoleTileID {
+		if x, _ := v.Variable(); x.Role != RoleTileSize {
 			none[v] = b.ring.Const(0)
 		}
 	}
@@ -244,28 +357,56 @@ func (b *builder) parts(offset Expr) (parts []Expr, linear bool) {
 	return parts, sum == offset
 }
 
-// digit is dimension extent of a run, inner elements a row of it, total in all.
-func (b *builder) digit(run DimTile, extent, inner, total int64) DimTile {
+// halves cuts a run of stride 1 that is aligned to rows of q elements into the
+// rows and the places in a row.
+func (b *builder) halves(run DimTile, q int64) (rows, places DimTile) {
 	r := b.ring
-	row := inner * extent // elements of the enclosing row
-	d := DimTile{
-		Offset: run.Offset.Div(inner).Mod(extent),
-		Size:   run.Size.CeilDiv(inner).Min(r.Const(extent)),
-		Stride: r.Const(1),
-		Lower:  r.Const(0),
-		Bound:  r.Const(extent),
+	zero, end := r.Const(0), r.Const(q)
+	rows = DimTile{
+		Offset: run.Offset.Div(q), Size: run.Size.CeilDiv(q), Stride: r.Const(1),
+		Lower: run.Lower.Div(q), Bound: run.Bound.CeilDiv(q),
 	}
-	outermost := row == total
-	if outermost { // not cut off at the extent: a run may be longer than the array, masked
-		d.Offset, d.Size = run.Offset.Div(inner), run.Size.CeilDiv(inner)
+	if parts, linear := b.parts(run.Offset); linear { // in whole rows the parts divide, else there is one row
+		for k, c := range parts {
+			parts[k] = c.Div(q)
+		}
+		b.rows[rows.Offset] = parts
 	}
-	start := run.Offset.Sub(d.Offset.Scale(inner)).Sub(run.Offset.Mod(inner)) // of the enclosing row
-	if v, ok := run.Bound.Value(); !ok || v != total {
-		d.Bound = run.Bound.Sub(start).CeilDiv(inner).Min(r.Const(extent))
+	places = DimTile{Offset: run.Offset.Mod(q), Size: run.Size.Min(end), Stride: r.Const(1), Lower: zero, Bound: end}
+	start := rows.Offset.Scale(q)
+	if run.Bound.Mod(q) != zero {
+		places.Bound = run.Bound.Sub(start).Min(end)
 	}
-	oneRow := outermost || run.Offset.Mod(row).Range().Hi+run.Size.Range().Hi <= row
-	if v, ok := run.Lower.Value(); oneRow && (!ok || v != 0) {
-		d.Lower = run.Lower.Sub(start).Div(inner).Max(r.Const(0))
+	oneRow := rows.single() || run.Offset.Mod(q).Range().Hi+run.Size.Range().Hi <= q
+	if oneRow && run.Lower.Mod(q) != zero {
+		places.Lower = run.Lower.Sub(start).Max(zero)
 	}
-	return d
+	return rows, places
+}
+
+// box makes a run of a dimension of digits: it requires that they are one.
+func (b *builder) box(i *hlo.Instr, d DimTile) (DimTile, error) {
+	if d.Digits == nil {
+		return d, nil
+	}
+	r := b.ring
+	run := DimTile{Offset: d.Offset, Size: d.Size, Stride: d.Digits[len(d.Digits)-1].Stride, Lower: r.Const(0), Bound: r.Const(1)}
+	for k, x := range d.Digits {
+		run.Lower, run.Bound = run.Lower.Add(x.Offset.Max(x.Lower)), run.Bound.Add(x.last().Min(x.Bound.AddConst(-1)))
+		if k == 0 {
+			continue
+		}
+		clause := Clause{{d.Digits[k-1].Size, Interval{1, 1}}}
+		if full, ok := b.fullSize(d.Digits[k-1], x); ok {
+			clause = append(clause, Bound{x.Size, Interval{full, full}})
+		}
+		if err := b.require(i, "digits", clause); err != nil {
+			return DimTile{}, err
+		}
+	}
+	if run.Lower == run.Offset {
+		run.Lower = r.Const(0)
+	}
+	run.Lower, run.Bound = run.Lower.Max(d.Lower), run.Bound.Min(d.Bound)
+	return run, nil
 }

@@ -38,7 +38,8 @@ type Dim struct {
 type Space struct {
 	Ring  *Ring
 	Dims  []Dim
-	Where Constraint // over the tile sizes
+	Where Constraint // over the tile sizes: the legal tilings
+	Boxes Constraint // over the tile sizes: those of them in which no tile has digits
 }
 
 // A Tiling is one tile size per Dim of a Space, 1 ≤ size ≤ max(1, extent).

@@ -2,6 +2,7 @@ package symtile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,17 +12,28 @@ import (
 // Stride is always positive: a reversed dimension is a tile in ascending order
 // that the reverse op flips.
 //
+// A dimension that no such run describes is a list of Digits, as in a CuTe
+// layout: element (i1, …, in) of the digits, the last fastest, is the sum of
+// their indices; it is there when every digit is and the sum is in
+// [Lower, Bound). Then Offset is the sum of theirs, Size the product and
+// Stride 0.
+//
 // Masks never hide an element that an unmasked element of the result needs, and
 // they keep every index inside the tensor. They are exact but for three shapes
 // that no box can describe (see propagators): then they show too much.
-type DimTile struct{ Offset, Size, Stride, Lower, Bound Expr }
+type DimTile struct {
+	Offset, Size, Stride, Lower, Bound Expr
+	Digits                             []DimTile // nil, or two and more without digits of their own
+}
 
 // A Tile is one DimTile for each dimension of a tensor.
 type Tile []DimTile
 
 // Masked says whether an element of the dimension can be masked, as far as
 // ranges tell.
-func (d DimTile) Masked() bool { return d.MaskedBelow() || d.MaskedAbove() }
+func (d DimTile) Masked() bool {
+	return d.MaskedBelow() || d.MaskedAbove() || slices.ContainsFunc(d.Digits, DimTile.Masked)
+}
 
 // MaskedBelow says whether an index can be under Lower.
 func (d DimTile) MaskedBelow() bool { return d.Offset.Sub(d.Lower).Range().Lo < 0 }
@@ -30,7 +42,101 @@ func (d DimTile) MaskedBelow() bool { return d.Offset.Sub(d.Lower).Range().Lo < 
 func (d DimTile) MaskedAbove() bool { return d.last().Sub(d.Bound).Range().Hi >= 0 }
 
 // last is the greatest index of the tile, masked or not.
-func (d DimTile) last() Expr { return d.Offset.Add(d.Size.AddConst(-1).Mul(d.Stride)) }
+func (d DimTile) last() Expr {
+	if d.Digits == nil {
+		return d.Offset.Add(d.Size.AddConst(-1).Mul(d.Stride))
+	}
+	sum := d.Digits[0].last()
+	for _, x := range d.Digits[1:] {
+		sum = sum.Add(x.last())
+	}
+	return sum
+}
+
+// Equal says whether two tiles of a ring are the same expression by expression.
+func (d DimTile) Equal(e DimTile) bool {
+	return d.Offset == e.Offset && d.Size == e.Size && d.Stride == e.Stride && d.Lower == e.Lower && d.Bound == e.Bound &&
+		slices.EqualFunc(d.Digits, e.Digits, DimTile.Equal)
+}
+
+// Boxes is the tile with every digit as a dimension of its own, and the tensor
+// dimension each belongs to; a tile without digits is itself. It is not ok when
+// the range of a dimension with digits masks more than its digits' own ranges:
+// no box says that.
+func (t Tile) Boxes() (box Tile, axis []int, ok bool) {
+	ok = true
+	for k, d := range t {
+		if d.Digits == nil {
+			box, axis = append(box, d), append(axis, k)
+			continue
+		}
+		ok = ok && !d.sumMasked()
+		for _, x := range d.Digits {
+			box, axis = append(box, x), append(axis, k)
+		}
+	}
+	return box, axis, ok
+}
+
+// Each calls visit with the index of every element in row-major order and
+// whether it is there, at values of the tile ids. The index is visit's only
+// while it runs.
+func (t Tile) Each(env map[Expr]int64, visit func(index []int64, there bool)) {
+	index := make([]int64, len(t))
+	var walk func(k int, there bool)
+	walk = func(k int, there bool) {
+		if k == len(t) {
+			visit(index, there)
+			return
+		}
+		d := t[k]
+		lower, bound := d.Lower.Eval(env), d.Bound.Eval(env)
+		d.visitDim(env, 0, there, func(x int64, there bool) {
+			index[k] = x
+			walk(k+1, there && lower <= x && x < bound)
+		})
+	}
+	walk(0, true)
+}
+
+// visitDim visits the indices of one dimension, those of digits as sums from base.
+func (d DimTile) visitDim(env map[Expr]int64, base int64, there bool, visit func(x int64, there bool)) {
+	if d.Digits == nil {
+		offset, stride := d.Offset.Eval(env), d.Stride.Eval(env)
+		for n := range d.Size.Eval(env) {
+			visit(base+offset+n*stride, there)
+		}
+		return
+	}
+	lower, bound := d.Digits[0].Lower.Eval(env), d.Digits[0].Bound.Eval(env)
+	d.Digits[0].visitDim(env, 0, there, func(x int64, there bool) {
+		there = there && lower <= x && x < bound
+		if len(d.Digits) == 1 {
+			visit(base+x, there)
+			return
+		}
+		DimTile{Digits: d.Digits[1:]}.visitDim(env, base+x, there, visit)
+	})
+}
+
+// sumMasked says whether the sum of indices that are there in their digits can
+// leave [Lower, Bound).
+func (d DimTile) sumMasked() bool {
+	lo, hi := int64(0), int64(0)
+	for _, x := range d.Digits {
+		r := x.reach()
+		lo, hi = satAdd(lo, r.Lo), satAdd(hi, r.Hi)
+	}
+	return lo < d.Lower.Range().Hi || hi >= d.Bound.Range().Lo
+}
+
+// reach is a range of the indices of a digit that are there.
+func (d DimTile) reach() Interval {
+	return Interval{max(d.Offset.Range().Lo, d.Lower.Range().Lo), min(d.last().Range().Hi, satAdd(d.Bound.Range().Hi, -1))}
+}
+
+// HasDigits says whether a dimension of the tile is more than a run.
+func (t Tile) HasDigits() bool { return t.any(func(d DimTile) bool { return d.Digits != nil }) }
 
 // Masked says whether an element of the tile can be masked.
 func (t Tile) Masked() bool {
@@ -69,18 +175,19 @@ func mustValue(e Expr) int64 {
 }
 
 // String prints offsets [..] sizes [..] and, where they say something, strides
-// and the range of unmasked indices.
+// and the range of unmasked indices. A dimension of digits has (sizes) and
+// (strides), as CuTe prints them.
 func (t Tile) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "offsets %s sizes %s", t.list(func(d DimTile) Expr { return d.Offset }), t.list(func(d DimTile) Expr { return d.Size }))
+	fmt.Fprintf(&b, "offsets %s sizes %s", t.list(offsetOf), t.list(sizeOf))
 	if t.any(func(d DimTile) bool { v, ok := d.Stride.Value(); return !ok || v != 1 }) {
-		fmt.Fprintf(&b, " strides %s", t.list(func(d DimTile) Expr { return d.Stride }))
+		fmt.Fprintf(&b, " strides %s", t.list(strideOf))
 	}
-	if t.any(DimTile.MaskedBelow) {
-		fmt.Fprintf(&b, " from %s", t.list(func(d DimTile) Expr { return d.Lower }))
+	if t.any(DimTile.digitBelow) {
+		fmt.Fprintf(&b, " from %s", t.list(lowerOf))
 	}
-	if t.any(DimTile.MaskedAbove) {
-		fmt.Fprintf(&b, " below %s", t.list(func(d DimTile) Expr { return d.Bound }))
+	if t.any(DimTile.digitAbove) {
+		fmt.Fprintf(&b, " below %s", t.list(boundOf))
 	}
 	return b.String()
 }
@@ -94,10 +201,47 @@ func (t Tile) any(f func(DimTile) bool) bool {
 	return false
 }
 
-func (t Tile) list(f func(DimTile) Expr) string {
+func offsetOf(d DimTile) string { return d.Offset.String() }
+func sizeOf(d DimTile) string   { return d.each(func(x DimTile) Expr { return x.Size }) }
+func strideOf(d DimTile) string { return d.each(func(x DimTile) Expr { return x.Stride }) }
+func lowerOf(d DimTile) string {
+	return d.each(func(x DimTile) Expr { return x.Lower }) + d.sum(d.Lower)
+}
+func boundOf(d DimTile) string {
+	return d.each(func(x DimTile) Expr { return x.Bound }) + d.sum(d.Bound)
+}
+
+// sum prints the limit of the sum of digits where it masks.
+func (d DimTile) sum(limit Expr) string {
+	if d.Digits == nil || !d.sumMasked() {
+		return ""
+	}
+	return ": " + limit.String()
+}
+
+func (d DimTile) digitBelow() bool {
+	return d.MaskedBelow() || slices.ContainsFunc(d.Digits, DimTile.MaskedBelow)
+}
+func (d DimTile) digitAbove() bool {
+	return d.MaskedAbove() || slices.ContainsFunc(d.Digits, DimTile.MaskedAbove)
+}
+
+// each prints a field of the tile or (of all its digits).
+func (d DimTile) each(f func(DimTile) Expr) string {
+	if d.Digits == nil {
+		return f(d).String()
+	}
+	words := make([]string, len(d.Digits))
+	for k, x := range d.Digits {
+		words[k] = f(x).String()
+	}
+	return "(" + strings.Join(words, ", ") + ")"
+}
+
+func (t Tile) list(f func(DimTile) string) string {
 	words := make([]string, len(t))
 	for k, d := range t {
-		words[k] = f(d).String()
+		words[k] = f(d)
 	}
 	return "[" + strings.Join(words, ", ") + "]"
 }

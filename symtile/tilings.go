@@ -15,6 +15,16 @@ func (s *Space) Tilings() iter.Seq[Tiling] {
 	}
 }
 
+// Boxed is the space of those tilings in which no tile has digits, for backends
+// that cannot walk them.
+func (s *Space) Boxed() *Space {
+	boxed := *s
+	for _, clause := range s.Boxes {
+		boxed.Where = slices.Clip(boxed.Where).and(clause)
+	}
+	return &boxed
+}
+
 // Count is the number of tilings Tilings yields. Dimensions that no clause
 // joins are counted apart and multiplied.
 func (s *Space) Count() int64 {

@@ -327,6 +327,9 @@ func (b *block) loop(source *symtile.Loop) {
 	in := &instr{name: "loop", loop: lp}
 	body := b.l.block(b, source.Dims)
 	body.steps(source.Body)
+	if b.l.err != nil {
+		return
+	}
 	for _, c := range source.Closers {
 		body.accumulateIn(c, in)
 	}

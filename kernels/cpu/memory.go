@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -18,10 +19,16 @@ type limit struct {
 }
 
 func newLimit(b *block, d symtile.DimTile) limit {
+	if d.Digits != nil && b.l.err == nil {
+		b.l.err = errDigits
+	}
 	size, _ := d.Size.Value()
 	stride, _ := d.Stride.Value()
 	return limit{size, stride, b.place(d.Offset), b.place(d.Lower), b.place(d.Bound)}
 }
+
+// errDigits rejects tiles that only loads and stores can walk.
+var errDigits = errors.New("a tile with several digits in one dimension is masked, padded or joined; the CPU backend loads and stores such tiles only")
 
 // span is the range of elements that are there.
 func (m *limit) span(w *worker) (lo, hi int64) {
@@ -57,11 +64,15 @@ func newAccess[T number](b *block, t symtile.Tile, shape hlo.Shape, move transfe
 	a := &access[T]{transfer: move}
 	memory := shape.Strides()
 	base := b.l.p.Space.Ring.Const(0)
+	t, axis, ok := t.Boxes()
+	if !ok && b.l.err == nil || len(t) > maxRank {
+		b.l.err = errDigits
+	}
 	for k, d := range t {
-		base = base.Add(d.Offset.Scale(memory[k]))
+		base = base.Add(d.Offset.Scale(memory[axis[k]]))
 		size, _ := d.Size.Value()
 		stride, _ := d.Stride.Value()
-		next := accessDim{size, stride * memory[k], -1}
+		next := accessDim{size, stride * memory[axis[k]], -1}
 		if d.Masked() {
 			next.limit = len(a.limits)
 			a.limits = append(a.limits, newLimit(b, d))

@@ -153,6 +153,9 @@ func counting[T number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)
 	d := int(op.Instr.Attrs.IotaDim)
 	sizes := op.Tile.Sizes()
+	if op.Tile[d].Digits != nil && b.l.err == nil {
+		b.l.err = errDigits
+	}
 	stride, _ := op.Tile[d].Stride.Value()
 	offset := b.place(op.Tile[d].Offset)
 	inner, size := product(sizes[d+1:]), sizes[d]

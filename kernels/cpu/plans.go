@@ -75,6 +75,17 @@ func (c candidate) score() float64 {
 	return math.Log2(c.work) + 0.3*math.Log2(c.runs) + fill + slack + 0.25*c.whole - math.Log2(c.inner)
 }
 
+// walkable is the space of the tilings this backend can run: digits are walked
+// by loads and stores only, and where something else meets them tiles are boxes.
+func walkable(p *symtile.Program) *symtile.Space {
+	for _, op := range p.Ops {
+		if _, _, ok := op.Tile.Boxes(); !ok || op.Tile.HasDigits() && (op.Code == "concatenate" || op.Code == "pad" || op.Code == "iota") {
+			return p.Space.Boxed()
+		}
+	}
+	return p.Space
+}
+
 // sensible lists candidates in the order of Tilings; when none passes, every
 // legal tiling looked at that does not repeat too much work.
 func sensible(p *symtile.Program) ([]candidate, error) {
@@ -84,7 +95,7 @@ func sensible(p *symtile.Program) ([]candidate, error) {
 	}
 	var good, all []candidate
 	looked := 0
-	for t := range p.Space.Tilings() {
+	for t := range walkable(p).Tilings() {
 		if looked++; looked > enumerated {
 			break
 		}

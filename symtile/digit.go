@@ -1,0 +1,167 @@
+package symtile
+
+import "slices"
+
+// Arithmetic on tiles of one dimension: what an affine change of the index does
+// to a run or to every digit of a dimension.
+
+// run is a tile of stride 1 without masks inside the extent.
+func (b *builder) run(offset, size Expr, extent int64) DimTile {
+	r := b.ring
+	return DimTile{Offset: offset, Size: size, Stride: r.Const(1), Lower: r.Const(0), Bound: r.Const(extent)}
+}
+
+// shift adds by to every index.
+func (d DimTile) shift(by Expr) DimTile {
+	d.Offset, d.Lower, d.Bound = d.Offset.Add(by), d.Lower.Add(by), d.Bound.Add(by)
+	if d.Digits != nil {
+		d.Digits = slices.Clone(d.Digits)
+		d.Digits[0] = d.Digits[0].shift(by)
+	}
+	return d
+}
+
+// scale multiplies every index by k ≥ 1.
+func (d DimTile) scale(k int64) DimTile {
+	d.Offset, d.Stride = d.Offset.Scale(k), d.Stride.Scale(k)
+	d.Lower, d.Bound = d.Lower.Scale(k), d.Bound.AddConst(-1).Scale(k).AddConst(1)
+	d.Digits = mapDigits(d.Digits, func(x DimTile) DimTile { return x.scale(k) })
+	return d
+}
+
+// negate is the tile of the indices −x, in ascending order: the last element
+// becomes the first.
+func (d DimTile) negate() DimTile {
+	d.Offset, d.Lower, d.Bound = d.last().Neg(), d.Bound.Neg().AddConst(1), d.Lower.Neg().AddConst(1)
+	d.Digits = mapDigits(d.Digits, DimTile.negate)
+	return d
+}
+
+func mapDigits(digits []DimTile, f func(DimTile) DimTile) []DimTile {
+	if digits == nil {
+		return nil
+	}
+	out := make([]DimTile, len(digits))
+	for k, x := range digits {
+		out[k] = f(x)
+	}
+	return out
+}
+
+// step is the stride when it is a constant.
+func (d DimTile) step() (int64, bool) { return d.Stride.Value() }
+
+// single says whether the dimension has one element, whatever the sizes.
+func (d DimTile) single() bool { return isValue(d.Size, 1) }
+
+func isValue(e Expr, v int64) bool { x, ok := e.Value(); return ok && x == v }
+
+// join makes one tile of a dimension from digits, outermost first: digits that
+// follow each other without a gap become one. Where sizes are unknown and
+// several remain, Boxes gets the conditions under which they are a run.
+func (b *builder) join(digits []DimTile, extent int64) DimTile {
+	var list []DimTile
+	for _, d := range digits {
+		list = b.push(list, d)
+	}
+	zero, end := b.ring.Const(0), b.ring.Const(extent)
+	switch len(list) {
+	case 0:
+		return b.run(zero, b.ring.Const(1), extent)
+	case 1:
+		d := list[0]
+		d.Lower, d.Bound = d.Lower.Max(zero), d.Bound.Min(end)
+		return d
+	}
+	b.boxes(list)
+	sum := DimTile{Offset: zero, Size: b.ring.Const(1), Stride: zero, Lower: zero, Bound: end, Digits: list}
+	for _, d := range list {
+		sum.Offset, sum.Size = sum.Offset.Add(d.Offset), sum.Size.Mul(d.Size)
+	}
+	return sum
+}
+
+// push adds a digit inside of those in the list, to the last of them if it can.
+func (b *builder) push(list []DimTile, d DimTile) []DimTile {
+	if n := len(list); n > 0 {
+		if m, ok := b.merge(list[n-1], d); ok {
+			list[n-1] = m
+			return list
+		}
+	}
+	return append(list, d)
+}
+
+// merge makes one digit of an outer and an inner one, if they are a run.
+func (b *builder) merge(outer, inner DimTile) (DimTile, bool) {
+	switch {
+	case outer.single() && !outer.Masked():
+		return inner.shift(outer.Offset), true
+	case inner.Masked():
+		return outer, false
+	case inner.single():
+		return outer.shift(inner.Offset), true
+	case inner.Size.Mul(inner.Stride) != outer.Stride:
+		return outer, false
+	}
+	m := DimTile{Offset: outer.Offset.Add(inner.Offset), Size: outer.Size.Mul(inner.Size), Stride: inner.Stride}
+	m.Lower, m.Bound = b.onLattice(outer, outer.Lower).Add(inner.Offset), b.onLattice(outer, outer.Bound).Add(inner.Offset)
+	return m, true
+}
+
+// onLattice is the least index offset + k·stride of d that is not under limit.
+func (b *builder) onLattice(d DimTile, limit Expr) Expr {
+	stride, ok := d.step()
+	if !ok || stride == 1 {
+		return limit
+	}
+	return limit.Sub(d.Offset).CeilDiv(stride).Scale(stride).Add(d.Offset)
+}
+
+// boxes adds the conditions under which digits are one run: of any two, one has
+// size 1, or the inner is full and they are neighbours but for sizes of 1.
+func (b *builder) boxes(list []DimTile) {
+	if b.sizes != nil {
+		return
+	}
+	for k, outer := range list {
+		for n := k + 1; n < len(list); n++ {
+			clause := Clause{{outer.Size, Interval{1, 1}}, {list[n].Size, Interval{1, 1}}}
+			if n > k+1 {
+				for _, between := range list[k+1 : n] {
+					clause = append(clause, Bound{between.Size, Interval{2, between.Size.Range().Hi}})
+				}
+			} else if full, ok := b.fullSize(outer, list[n]); ok {
+				clause = append(clause, Bound{list[n].Size, Interval{full, full}})
+			}
+			if left, sure := clause.reduced(); !sure {
+				b.prog.Space.Boxes = b.prog.Space.Boxes.and(left)
+			}
+		}
+	}
+}
+
+// fullSize is the size of inner at which it reaches from one index of outer to
+// the next and is the whole of its range.
+func (b *builder) fullSize(outer, inner DimTile) (int64, bool) {
+	o, ok := outer.step()
+	i, ok2 := inner.step()
+	if !ok || !ok2 || i == 0 || o%i != 0 || !b.canBeFull(inner, o) {
+		return 0, false
+	}
+	return o / i, true
+}
+
+// canBeFull says whether d, at a size that reaches over extent, is the whole
+// range: its offset is a multiple of its tile ids and only the extent masks it.
+func (b *builder) canBeFull(d DimTile, extent int64) bool {
+	zero := map[Expr]Expr{}
+	for _, v := range d.Offset.Vars() {
+		if x, _ := v.Variable(); x.Role == RoleTileID {
+			zero[v] = b.ring.Const(0)
+		}
+	}
+	step, ok := d.step()
+	bound, known := d.Bound.Value()
+	return ok && known && bound <= extent && bound > extent-step && d.Offset.Subst(zero) == b.ring.Const(0) && d.Lower == b.ring.Const(0)
+}
