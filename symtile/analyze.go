@@ -25,6 +25,7 @@ func Analyze(c *hlo.Computation) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	flat = normal(flat)
 	p, err := build(flat, nil, groupsOf(flat))
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 // builds a concrete program, without a symbolic one; the walk is the same.
 type builder struct {
 	ring   *Ring
+	table  map[hlo.Opcode]propagator
 	sizes  Tiling // nil: symbolic
 	prog   *Program
 	memo   map[opKey]int
@@ -42,7 +43,7 @@ type opKey struct {
 func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*group) *builder {
 	ring := NewRing()
 	space := &Space{Ring: ring}
-	return &builder{ring: ring, sizes: sizes, prog: &Program{Fusion: c, Space: space}, memo: map[opKey]int{}, rows: map[Expr][]Expr{}, groups: groups, dims: map[*group][]int{}}
+	return &builder{ring: ring, table: propagators, sizes: sizes, prog: &Program{Fusion: c, Space: space}, memo: map[opKey]int{}, rows: map[Expr][]Expr{}, groups: groups, dims: map[*group][]int{}}
 }
 
 // dim adds a dimension to the space and returns its index.
@@ -97,7 +98,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 		}
 		return b.simple(i, i.Op, out, i.Operands, tiles, nil)
 	}
-	row, ok := propagators[i.Op]
+	row, ok := b.table[i.Op]
 	if !ok {
 		return 0, b.refuse(i, "not-in-op-table", "%s", reasonFor(i.Op))
 	}
@@ -219,6 +220,9 @@ func (n *nest) level() int {
 // add appends an op at its place.
 func (b *builder) add(key opKey, op Op) int {
 	n := len(b.prog.Ops)
+	if len(b.prog.Runtime) > 0 {
+		op.Needs = b.runtimeOps(op.Tile.vars())
+	}
 	b.prog.Ops = append(b.prog.Ops, op)
 	b.place = append(b.place, key.place)
 	b.memo[key] = n
@@ -229,24 +233,9 @@ func (b *builder) add(key opKey, op Op) int {
 // place is computed once. The place is the innermost loop around, whose tile
 // ids occur in the tile.
 func (b *builder) key(i *hlo.Instr, code hlo.Opcode, t Tile) opKey {
-	used := map[Expr]bool{}
 	text := make([]byte, 0, 20*len(t))
-	var note func(d DimTile)
-	note = func(d DimTile) {
-		for _, e := range [...]Expr{d.Offset, d.Size, d.Stride, d.Lower, d.Bound} {
-			text = binary.LittleEndian.AppendUint32(text, uint32(e.id))
-			for _, v := range e.Vars() {
-				used[v] = true
-			}
-		}
-		text = append(text, byte(len(d.Digits)))
-		for _, x := range d.Digits {
-			note(x)
-		}
-	}
-	for _, d := range t {
-		note(d)
-	}
+	t.fields(func(e Expr) { text = binary.LittleEndian.AppendUint32(text, uint32(e.id)) })
+	used := t.vars()
 	place := b.at
 	for place != nil && !slices.ContainsFunc(place.dims, func(d int) bool { return used[b.prog.Space.Dims[d].Tid] }) {
 		place = place.parent

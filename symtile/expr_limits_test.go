@@ -36,8 +36,8 @@ func TestSharedSubexpressions(t *testing.T) {
 		if len(text) > maxText+8 {
 			t.Errorf("%s: text of %d bytes", name, len(text))
 		}
-		if d := time.Since(start); d > 2*time.Second {
-			t.Errorf("%s: took %v, %d atoms, %d forms, text of %d bytes", name, d, len(r.atoms), len(r.forms), len(text))
+		if len(r.atoms) > 1000 || len(r.forms) > 2000 { // work, not time: linear in the depth
+			t.Errorf("%s: took %v, %d atoms, %d forms, text of %d bytes", name, time.Since(start), len(r.atoms), len(r.forms), len(text))
 		}
 		t.Logf("%s: %v, %d atoms, %d forms, %d bytes, %v", name, time.Since(start), len(r.atoms), len(r.forms), len(text), r.Err())
 	}

@@ -17,6 +17,9 @@ type Program struct {
 	Body   []Step
 	Roots  []Root // one per output, in tuple order
 
+	// Runtime are the variables of tiles that are known when a tile program runs.
+	Runtime []Runtime
+
 	flat   *hlo.Computation // Fusion without nested computations
 	groups map[*hlo.Instr]*group
 }
@@ -41,6 +44,12 @@ type Program struct {
 //	pad         args (operand, value): the operand where its tile reaches, else the value
 //	reduce      folds along Instr.Attrs.Dimensions, skipping elements masked in the argument's tile
 //	dot         contracts, skipping masked elements; dims: batch, lhs free, rhs free
+//	unfold      o[…, x, w, …] = a[…, (x·o.Stride_x·Stride + w·o.Stride_w·Dilation) / a.Stride, …]
+//	            for dimension Instr.Attrs.Dimensions[k] of a and Instr.Attrs.Window[k]
+//	dynamic-slice  the same elements; args (operand, starts…)
+//	dynamic-update-slice  args (operand, update, starts…): the update where its tile is not masked, else the operand
+//	gather      args (operand, indices): o[batch, offset] = a[start(batch) + offset], where a's tile is whole
+//	            along the dimensions that have starts, which are clamped to keep the slice inside
 //	get-tuple-element  result Instr.Attrs.Index of a variadic reduce
 type Op struct {
 	Instr *hlo.Instr
@@ -49,6 +58,7 @@ type Op struct {
 	Args  []int // indices into Program.Ops
 	Perm  []int // transpose only
 	Loop  *Loop // for a closer (reduce, dot) with a loop: that loop; else nil
+	Needs []int // the ops of the run-time variables in Tile
 }
 
 // A Step is an op (Loop nil) or a loop.

@@ -99,12 +99,12 @@ func (b *builder) nestOf(l *Loop) *nest {
 // needs lists what an item of level n uses, as items of that level.
 func (b *builder) needs(it item, n *nest) []item {
 	if it.nest == nil {
-		return b.lift(b.prog.Ops[it.op].Args, n)
+		return b.lift(b.prog.Ops[it.op].uses(), n)
 	}
 	var all []item
 	for k, op := range b.prog.Ops {
 		if b.inside(k, it.nest) || op.Loop == it.nest.loop {
-			all = append(all, b.lift(op.Args, n)...)
+			all = append(all, b.lift(op.uses(), n)...)
 		}
 	}
 	return all
@@ -143,3 +143,6 @@ func (b *builder) lift(ops []int, n *nest) []item {
 	}
 	return items
 }
+
+// uses are the ops whose values op needs.
+func (op Op) uses() []int { return slices.Concat(op.Args, op.Needs) }

@@ -31,6 +31,7 @@ type Dim struct {
 	Tiles     Expr // ⌈Extent/Size⌉; 1 for a sequential dimension of extent 0
 	Kind      Kind
 	From      *hlo.Instr // the root, reduce or dot that brought it
+	Halo      int64      // by how much tiles of a window's operand overlap; 0 without a window
 }
 
 // A Space is the set of tilings of one fusion: parallel dimensions first, in

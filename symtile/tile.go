@@ -119,6 +119,27 @@ func (d DimTile) visitDim(env map[Expr]int64, base int64, there bool, visit func
 	})
 }
 
+// fields visits every expression of a tile; a dimension without digits has five.
+func (t Tile) fields(visit func(Expr)) {
+	for _, d := range t {
+		for _, e := range [...]Expr{d.Offset, d.Size, d.Stride, d.Lower, d.Bound} {
+			visit(e)
+		}
+		Tile(d.Digits).fields(visit)
+	}
+}
+
+// vars are the variables of a tile.
+func (t Tile) vars() map[Expr]bool {
+	used := map[Expr]bool{}
+	t.fields(func(e Expr) {
+		for _, v := range e.Vars() {
+			used[v] = true
+		}
+	})
+	return used
+}
+
 // sumMasked says whether the sum of indices that are there in their digits can
 // leave [Lower, Bound).
 func (d DimTile) sumMasked() bool {

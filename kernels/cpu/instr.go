@@ -35,6 +35,8 @@ type block struct {
 	binds   []bind
 	list    []*instr
 	full    map[spreadKey]*value
+	pending []*value // what the next instruction has to wait for
+	lates   []*late  // of the outermost block
 }
 
 // A bind points a value at an array of the caller, at the beginning of a block.
@@ -61,11 +63,20 @@ func (l *lowering) block(outer *block, dims []int) *block {
 
 func constant(e symtile.Expr) bool { _, ok := e.Value(); return ok }
 
-func (b *block) add(i *instr) { b.list = append(b.list, i) }
+func (b *block) add(i *instr) {
+	i.full = append(i.full, b.pending...)
+	b.pending = nil
+	b.list = append(b.list, i)
+}
 
 // place says where the value of e will be: it is computed at the beginning of
-// the outermost block in which it is known.
+// the outermost block in which it is known, or where the run-time variables are
+// read that are in it.
 func (b *block) place(e symtile.Expr) int {
+	var x *late
+	if vars := b.l.runtimeIn(e); len(vars) > 0 {
+		x = b.after(vars)
+	}
 	for b.outer != nil && !b.varies(e) {
 		b = b.outer
 	}
@@ -75,7 +86,9 @@ func (b *block) place(e symtile.Expr) int {
 	n := b.l.places
 	b.l.places++
 	b.known[e] = n
-	if v, ok := e.Value(); ok {
+	if x != nil && b.outer == nil {
+		x.exprs, x.targets = append(x.exprs, e), append(x.targets, n)
+	} else if v, ok := e.Value(); ok {
 		b.l.fixed = append(b.l.fixed, fixedPlace{n, v})
 	} else {
 		b.exprs, b.targets = append(b.exprs, e), append(b.targets, n)
@@ -96,22 +109,23 @@ func (b *block) varies(e symtile.Expr) bool {
 
 // locate makes the step that computes the places of the block; nil when there
 // are none.
-func (b *block) locate() step {
-	if len(b.exprs) == 0 || b.l.err != nil {
+func (b *block) locate() step { return b.l.locate(b.exprs, b.targets) }
+
+func (l *lowering) locate(exprs []symtile.Expr, targets []int) step {
+	if len(exprs) == 0 || l.err != nil {
 		return nil
 	}
-	vars, dims := b.l.tids()
-	code, err := symtile.Compile(vars, b.exprs)
+	vars, at := l.slots()
+	code, err := symtile.Compile(vars, exprs)
 	if err != nil {
-		b.l.err = err
+		l.err = err
 		return nil
 	}
-	n, m := len(dims), len(b.exprs)
-	b.l.eval = max(b.l.eval, n+m+code.ScratchLen())
-	targets := b.targets
+	n, m := len(at), len(exprs)
+	l.eval = max(l.eval, n+m+code.ScratchLen())
 	return func(w *worker) {
 		vals, out := w.eval[:n], w.eval[n:n+m]
-		for k, d := range dims {
+		for k, d := range at {
 			vals[k] = w.tids[d]
 		}
 		code.Eval(vals, out, w.eval[n+m:])
@@ -119,16 +133,6 @@ func (b *block) locate() step {
 			w.places[t] = out[k]
 		}
 	}
-}
-
-// tids lists the tile ids that vary, and their dimensions.
-func (l *lowering) tids() (vars []symtile.Expr, dims []int) {
-	for k, d := range l.p.Space.Dims {
-		if !constant(d.Tid) {
-			vars, dims = append(vars, d.Tid), append(dims, k)
-		}
-	}
-	return vars, dims
 }
 
 // A loop runs its body once per combination of its tile ids, the last fastest.

@@ -48,6 +48,7 @@ func lower(p *symtile.Program) (*lowering, *sequence) {
 	if l.err != nil {
 		return l, nil
 	}
+	b.settleLate()
 	s := b.sequence()
 	s.positions(1)
 	l.bytes = layOut(l.values)
@@ -102,12 +103,15 @@ const maxRank = 16
 // op lowers one op.
 func (b *block) op(n int) {
 	op := b.l.p.Ops[n]
+	if b.l.direct(n) {
+		return
+	}
 	if why := unsupported(op); why != "" {
 		b.l.reject(op, "%s", why)
 		return
 	}
 	switch op.Code {
-	case "reshape", "slice", "copy", "optimization-barrier":
+	case "reshape", "slice", "dynamic-slice", "copy", "optimization-barrier":
 		b.alias(n)
 	case "get-tuple-element":
 		all := b.l.of[op.Args[0]]
@@ -120,7 +124,7 @@ func (b *block) op(n int) {
 			return
 		}
 		b.value(n)
-	case "broadcast", "transpose", "reverse":
+	case "broadcast", "transpose", "reverse", "unfold":
 		if v := b.l.arg(op, 0); v.where == inSplat { // all elements are equal
 			b.l.of[n] = []*value{v}
 			return
@@ -188,8 +192,12 @@ func lowerValue[T number](b *block, n int, op symtile.Op) {
 		literal[T](b, n, op)
 	case "iota":
 		counting[T](b, n, op)
-	case "broadcast", "transpose", "reverse":
+	case "broadcast", "transpose", "reverse", "unfold":
 		rearrange[T](b, n, op)
+	case "dynamic-update-slice":
+		update[T](b, n, op)
+	case "gather":
+		lookUp[T](b, n, op)
 	case "concatenate":
 		concatenate[T](b, n, op)
 	case "pad":
@@ -375,7 +383,7 @@ func (l *lowering) worker() *worker {
 	w := &worker{
 		arena:  aligned(l.bytes),
 		base:   make([]unsafe.Pointer, len(l.values)),
-		tids:   make([]int64, len(l.p.Space.Dims)),
+		tids:   make([]int64, len(l.p.Space.Dims)+len(l.p.Runtime)),
 		places: make([]int64, l.places),
 		eval:   make([]int64, l.eval),
 		regs:   make([]scalar, l.regs),

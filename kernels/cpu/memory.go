@@ -52,6 +52,7 @@ type access[T number] struct {
 	base     int // place of element 0 of the tile, in elements of the array
 	dims     []accessDim
 	limits   []limit // of the masked dimensions
+	late     bool    // base is known only when the instruction runs
 	transfer transfer[T]
 }
 
@@ -82,7 +83,7 @@ func newAccess[T number](b *block, t symtile.Tile, shape hlo.Shape, move transfe
 	if len(a.dims) == 0 {
 		a.dims = []accessDim{{1, 1, -1}}
 	}
-	a.base = b.place(base)
+	a.base, a.late = b.place(base), len(b.l.runtimeIn(base)) > 0
 	return a
 }
 
@@ -100,9 +101,10 @@ func (a *access[T]) push(d accessDim) {
 	a.dims = append(a.dims, d)
 }
 
-// dense says whether the tile lies in memory as it does in scratch.
+// dense says whether the tile lies in memory as it does in scratch, at a place
+// that is known where its block begins.
 func (a *access[T]) dense() bool {
-	return len(a.dims) == 1 && a.dims[0].limit < 0 && (a.dims[0].step == 1 || a.dims[0].size == 1)
+	return !a.late && len(a.dims) == 1 && a.dims[0].limit < 0 && (a.dims[0].step == 1 || a.dims[0].size == 1)
 }
 
 // A region is the part of each dimension that is there.

@@ -125,8 +125,33 @@ func (l *lowering) gatherOf(op symtile.Op) *gather {
 			start += (sizes[d] - 1) * from[d]
 			strides[d] = -from[d]
 		}
+	case "unfold":
+		l.windows(op, from, strides)
 	}
 	return newGather(sizes, strides, start)
+}
+
+// windows sets the strides of an unfold: neighbouring positions and places are
+// so many steps of the operand's tile apart.
+func (l *lowering) windows(op symtile.Op, from, strides []int64) {
+	source := l.p.Ops[op.Args[0]].Tile
+	for n, d, k := 0, 0, 0; d < len(source); n, d = n+1, d+1 {
+		strides[n] = from[d]
+		if k == len(op.Instr.Attrs.Dimensions) || int(op.Instr.Attrs.Dimensions[k]) != d {
+			continue
+		}
+		w := op.Instr.Attrs.Window[k]
+		strides[n] = from[d] * steps(op.Tile[n], w.Stride, source[d])
+		strides[n+1] = from[d] * steps(op.Tile[n+1], w.Dilation, source[d])
+		n, k = n+1, k+1
+	}
+}
+
+// steps is how many elements of the source's tile a step of the result's is.
+func steps(result symtile.DimTile, by int64, source symtile.DimTile) int64 {
+	from, _ := source.Stride.Value()
+	stride, _ := result.Stride.Value()
+	return stride * by / from
 }
 
 // rowMajor is the strides of dense scratch.
@@ -268,6 +293,21 @@ func concatenate[T number](b *block, n int, op symtile.Op) {
 		}
 	}
 	b.add(in)
+}
+
+// update lowers a dynamic-update-slice: the operand with the update over it.
+func update[T number](b *block, n int, op symtile.Op) {
+	p := &placement{}
+	for d, t := range b.l.p.Ops[op.Args[1]].Tile {
+		size, _ := op.Tile[d].Size.Value()
+		p.dims = append(p.dims, placementDim{limit: newLimit(b, t), every: 1, size: size})
+	}
+	v := b.l.result(n)
+	base, over := everywhere(b, op, 0), everywhere(b, op, 1)
+	b.add(&instr{name: "dynamic-update-slice", outs: []*value{v}, full: []*value{base, over}, run: func(w *worker) {
+		copy(whole[T](w, v), whole[T](w, base))
+		placeInto[T](w, p, v, over)
+	}})
 }
 
 func placeInto[T number](w *worker, p *placement, to, from *value) {

@@ -1,0 +1,193 @@
+package cpu
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A table is a gather: for every element of the batch it reads an index vector
+// from scratch and brings a slice from a parameter, or from scratch.
+type table struct {
+	dims   []tableDim
+	starts []tableStart
+	base   int // place of the first element for starts of 0
+	limits []limit
+}
+
+// A tableDim is a dimension of the result's tile: by how much a step in it moves
+// in the source and in the indices.
+type tableDim struct {
+	size, step, index int64
+	limit             int // −1: nothing is masked
+}
+
+// A tableStart is a component of the index vectors.
+type tableStart struct {
+	at   int64 // in the indices
+	most int64 // the last start that keeps the slice inside
+	step int64 // in the source
+}
+
+// direct says whether a parameter is read by gathers only, which find its
+// elements where they are: no tile of it is loaded.
+func (l *lowering) direct(n int) bool {
+	if l.p.Ops[n].Code != "parameter" {
+		return false
+	}
+	for _, op := range l.p.Ops {
+		for k, a := range op.Args {
+			if a == n && (op.Code != "gather" || k != 0) {
+				return false
+			}
+		}
+	}
+	return !slices.ContainsFunc(l.p.Roots, func(r symtile.Root) bool { return r.Op == n })
+}
+
+// lookUp lowers a gather.
+func lookUp[T number](b *block, n int, op symtile.Op) {
+	source := b.l.p.Ops[op.Args[0]]
+	direct := b.l.direct(op.Args[0])
+	strides := rowMajor(source.Tile.Sizes())
+	if direct {
+		strides = source.Instr.Shape.Strides()
+	}
+	t := newTable(b, op, source.Tile, strides, direct)
+	v := b.l.result(n)
+	indices := everywhere(b, op, 1)
+	in := &instr{name: "gather", outs: []*value{v}, full: []*value{indices}}
+	if direct {
+		move, param := reader[T](source.Instr.Shape.DType), source.Instr.Attrs.Param
+		in.run = func(w *worker) {
+			data := w.in[param].Data
+			bring(w, t, whole[T](w, v), numbers(w, indices), func(dst []T, at, step int64) { move(dst, data, at, step) })
+		}
+	} else {
+		from := everywhere(b, op, 0)
+		in.full = append(in.full, from)
+		in.run = func(w *worker) {
+			src := whole[T](w, from)
+			bring(w, t, whole[T](w, v), numbers(w, indices), func(dst []T, at, step int64) { runRow(dst, src, at, step) })
+		}
+	}
+	b.add(in)
+}
+
+// newTable describes a gather from a source with the strides, those of the
+// tensor when direct, else those of the tile in scratch.
+func newTable(b *block, op symtile.Op, source symtile.Tile, strides []int64, direct bool) *table {
+	g, from := op.Instr.Attrs.Gather, op.Instr.Operands[0].Shape
+	t := &table{}
+	base := b.l.p.Space.Ring.Const(0)
+	if direct {
+		for d, x := range source {
+			base = base.Add(x.Offset.Scale(strides[d]))
+		}
+	}
+	for _, d := range op.Tile {
+		size, _ := d.Size.Value()
+		x := tableDim{size: size, limit: -1}
+		if d.Masked() {
+			x.limit = len(t.limits)
+			t.limits = append(t.limits, newLimit(b, d))
+		}
+		t.dims = append(t.dims, x)
+	}
+	indices := b.l.p.Ops[op.Args[1]].Tile
+	components := t.batch(g, rowMajor(indices.Sizes()), source, strides, direct)
+	for k, d := range g.StartIndexMap {
+		t.starts = append(t.starts, tableStart{int64(k) * components, from.Dims[d] - g.SliceSizes[d], strides[d]})
+	}
+	offsets := slices.Sorted(slices.Values(g.OffsetDims))
+	for d := range source {
+		if slices.Contains(g.CollapsedSliceDims, int64(d)) || slices.Contains(g.OperandBatching, int64(d)) {
+			continue
+		}
+		x := op.Tile[offsets[0]]
+		step := strides[d]
+		if started := slices.Contains(g.StartIndexMap, int64(d)); started {
+			base = base.Add(x.Offset.Scale(strides[d]))
+			step *= strideOf(x)
+		} else if direct {
+			step *= strideOf(x)
+		}
+		t.dims[offsets[0]].step, offsets = step, offsets[1:]
+	}
+	t.base = b.place(base)
+	return t
+}
+
+func strideOf(d symtile.DimTile) int64 { v, _ := d.Stride.Value(); return v }
+
+// batch sets the steps of the batch dimensions and returns that from one
+// component of an index vector to the next.
+func (t *table) batch(g *hlo.GatherDims, indices []int64, source symtile.Tile, strides []int64, direct bool) (components int64) {
+	d := 0
+	for k, step := range indices {
+		if int64(k) == g.IndexVectorDim {
+			components = step
+			continue
+		}
+		for slices.Contains(g.OffsetDims, int64(d)) {
+			d++
+		}
+		t.dims[d].index = step
+		if n := slices.Index(g.IndicesBatching, int64(k)); n >= 0 {
+			o := g.OperandBatching[n]
+			if t.dims[d].step = strides[o]; direct {
+				t.dims[d].step *= strideOf(source[o])
+			}
+		}
+		d++
+	}
+	return components
+}
+
+// numbers reads indices from scratch of either integer class.
+func numbers(w *worker, v *value) func(k int64) int64 {
+	if v.class == classI32 {
+		x := whole[int32](w, v)
+		return func(k int64) int64 { return int64(x[k]) }
+	}
+	x := whole[int64](w, v)
+	return func(k int64) int64 { return x[k] }
+}
+
+// bring computes the whole tile; masked elements become 0.
+func bring[T number](w *worker, t *table, dst []T, index func(int64) int64, read func(dst []T, at, step int64)) {
+	if len(t.limits) > 0 {
+		clear(dst)
+	}
+	var r region
+	for k, d := range t.dims {
+		r.lo[k], r.hi[k] = 0, d.size
+		if d.limit >= 0 {
+			r.lo[k], r.hi[k] = t.limits[d.limit].span(w)
+		}
+		if r.lo[k] >= r.hi[k] {
+			return
+		}
+	}
+	var walk func(k int, to, at, from int64)
+	walk = func(k int, to, at, from int64) {
+		if k == len(t.dims) || k == len(t.dims)-1 && t.dims[k].index == 0 {
+			for _, s := range t.starts {
+				at += max(0, min(index(from+s.at), s.most)) * s.step
+			}
+			if k == len(t.dims) {
+				read(dst[to:to+1], at, 1)
+				return
+			}
+			d := t.dims[k]
+			read(dst[to*d.size+r.lo[k]:to*d.size+r.hi[k]], at+r.lo[k]*d.step, d.step)
+			return
+		}
+		d := t.dims[k]
+		for i := r.lo[k]; i < r.hi[k]; i++ {
+			walk(k+1, to*d.size+i, at+i*d.step, from+i*d.index)
+		}
+	}
+	walk(0, 0, w.places[t.base], 0)
+}

@@ -1,0 +1,449 @@
+package symtile
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Operations with windows, scales and constant starts are written as others
+// before tiles are propagated, so that tiles, loops and backends know few.
+//
+// unfold is one that HLO does not have. It has, instead of operand dimension
+// Attrs.Dimensions[k], two: the positions of Attrs.Window[k] and the places in
+// it. Position x and place w are index x·Stride + w·Dilation of the operand.
+const opUnfold hlo.Opcode = "unfold"
+
+// A rewrite writes an instruction as others; nil leaves it as it is.
+type rewrite struct {
+	doc string // for the op table
+	to  func(*rewriter, *hlo.Instr, []*hlo.Instr) *hlo.Instr
+}
+
+var rewrites = map[hlo.Opcode]rewrite{
+	"reduce-window":        {"reduce of an unfold of a pad", (*rewriter).reduceWindow},
+	"convolution":          {"dot of an unfold of a pad; groups are batch dims", (*rewriter).convolution},
+	"scaled-dot":           {"dot of the operands times their scales, repeated over blocks", (*rewriter).scaledDot},
+	"dynamic-slice":        {"slice, where all starts are constants", (*rewriter).dynamicSlice},
+	"dynamic-update-slice": {"starts given as one array become scalars", (*rewriter).dynamicUpdateSlice},
+	"bitcast":              {"reshape, where both layouts are row-major", (*rewriter).bitcast},
+	"reshape":              {"of a reshape: one of them, or none", (*rewriter).reshape},
+}
+
+// A rewriter copies a computation.
+type rewriter struct {
+	out  *hlo.Computation
+	from *hlo.Instr // what is being rewritten
+}
+
+// normal is c with its operations rewritten; c itself when there is nothing to do.
+func normal(c *hlo.Computation) *hlo.Computation {
+	if !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool { return rewrites[i.Op].to != nil }) {
+		return c
+	}
+	r := &rewriter{out: &hlo.Computation{Name: c.Name, Params: c.Params}}
+	value := make(map[*hlo.Instr]*hlo.Instr, len(c.Instrs))
+	for _, i := range c.Instrs {
+		operands := make([]*hlo.Instr, len(i.Operands))
+		for k, o := range i.Operands {
+			operands[k] = value[o]
+		}
+		value[i] = r.instr(i, operands)
+	}
+	r.out.Root = value[c.Root]
+	return r.out
+}
+
+func (r *rewriter) instr(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
+	r.from = i
+	if f := rewrites[i.Op].to; f != nil {
+		if made := f(r, i, operands); made != nil {
+			return made
+		}
+	}
+	if !slices.Equal(i.Operands, operands) {
+		copied := *i
+		copied.Operands = operands
+		i = &copied
+	}
+	r.out.Instrs = append(r.out.Instrs, i)
+	return i
+}
+
+// add appends an operation named after what is being rewritten.
+func (r *rewriter) add(op hlo.Opcode, dims []int64, a hlo.Attrs, operands ...*hlo.Instr) *hlo.Instr {
+	i := &hlo.Instr{
+		Name: r.from.Name + "/" + string(op), Op: op, Attrs: a, Operands: operands, Pos: r.from.Pos,
+		Shape: hlo.Shape{DType: r.from.Shape.DType, Dims: dims},
+	}
+	if len(operands) > 0 {
+		i.Shape.DType = operands[0].Shape.DType
+	}
+	r.out.Instrs = append(r.out.Instrs, i)
+	return i
+}
+
+// last gives the last operation the name, shape and place of what is rewritten.
+func (r *rewriter) last(i *hlo.Instr) *hlo.Instr {
+	i.Name, i.Shape = r.from.Name, r.from.Shape
+	return i
+}
+
+// reshaped is x with other extents, x itself if it has them.
+func (r *rewriter) reshaped(x *hlo.Instr, dims []int64) *hlo.Instr {
+	if slices.Equal(x.Shape.Dims, dims) {
+		return x
+	}
+	return r.add("reshape", dims, hlo.Attrs{}, x)
+}
+
+// padded is x padded as the windows of the dimensions say, x itself where they
+// say nothing.
+func (r *rewriter) padded(x, value *hlo.Instr, dims []int64, window []hlo.WindowDim) *hlo.Instr {
+	pads, extents := make([]hlo.PadDim, x.Shape.Rank()), slices.Clone(x.Shape.Dims)
+	some := false
+	for k, w := range window {
+		d := dims[k]
+		pads[d] = hlo.PadDim{Low: w.PadLow, High: w.PadHigh, Interior: w.BaseDilation - 1}
+		extents[d] = max(0, w.Padded(extents[d]))
+		some = some || pads[d] != hlo.PadDim{}
+	}
+	if !some {
+		return x
+	}
+	return r.add("pad", extents, hlo.Attrs{Padding: pads}, x, value)
+}
+
+// unfolded spreads the windows of x: a window of one place is a slice, if it
+// has a stride. It returns the result's dimension of each window's places, −1
+// where there is none.
+func (r *rewriter) unfolded(x *hlo.Instr, dims []int64, window []hlo.WindowDim) (*hlo.Instr, []int64) {
+	x = r.strided(x, dims, window)
+	var a hlo.Attrs
+	var extents []int64
+	places := make([]int64, len(window))
+	for d, n := range x.Shape.Dims {
+		k := slices.Index(dims, int64(d))
+		if k < 0 || window[k].Size == 1 {
+			if extents = append(extents, n); k >= 0 {
+				places[k] = -1
+			}
+			continue
+		}
+		w := window[k]
+		w.PadLow, w.PadHigh, w.BaseDilation = 0, 0, 1
+		a.Dimensions, a.Window = append(a.Dimensions, int64(d)), append(a.Window, w)
+		places[k] = int64(len(extents)) + 1
+		extents = append(extents, w.Positions(n), w.Size)
+	}
+	if a.Dimensions == nil {
+		return x, places
+	}
+	return r.add(opUnfold, extents, a, x), places
+}
+
+// strided slices the dimensions whose window has one place and a stride.
+func (r *rewriter) strided(x *hlo.Instr, dims []int64, window []hlo.WindowDim) *hlo.Instr {
+	ranges, extents := make([]hlo.SliceDim, x.Shape.Rank()), slices.Clone(x.Shape.Dims)
+	some := false
+	for d, n := range extents {
+		ranges[d] = hlo.SliceDim{Limit: n, Stride: 1}
+		if k := slices.Index(dims, int64(d)); k >= 0 && window[k].Size == 1 && window[k].Stride > 1 && n > 0 {
+			ranges[d].Stride, some = window[k].Stride, true
+			extents[d] = (n + window[k].Stride - 1) / window[k].Stride
+		}
+	}
+	if !some {
+		return x
+	}
+	return r.add("slice", extents, hlo.Attrs{Slice: ranges}, x)
+}
+
+func (r *rewriter) reduceWindow(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
+	n := len(operands) / 2
+	rank := operands[0].Shape.Rank()
+	dims, window := ascending(rank), i.Attrs.Window
+	if rank == 0 || slices.ContainsFunc(window, func(w hlo.WindowDim) bool { return w.Size == 0 }) {
+		return nil
+	}
+	args := slices.Clone(operands)
+	var reduced []int64
+	for k := range n {
+		x, places := r.unfolded(r.padded(operands[k], operands[n+k], dims, window), dims, window)
+		if reduced = slices.DeleteFunc(places, func(d int64) bool { return d < 0 }); len(reduced) == 0 {
+			x = r.add("reshape", append([]int64{1}, x.Shape.Dims...), hlo.Attrs{}, x)
+			reduced = []int64{0}
+		}
+		args[k] = x
+	}
+	return r.last(r.add("reduce", nil, hlo.Attrs{Dimensions: reduced, ToApply: i.Attrs.ToApply}, args...))
+}
+
+func ascending(n int) []int64 {
+	s := make([]int64, n)
+	for k := range s {
+		s[k] = int64(k)
+	}
+	return s
+}
+
+// convolution: input [batch, spatial…, feature] in any order, groups split off
+// in front of the dimension they divide.
+func (r *rewriter) convolution(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
+	c, window := i.Attrs.Conv, i.Attrs.Window
+	if slices.ContainsFunc(window, func(w hlo.WindowDim) bool { return w.Size == 0 }) || hasZero(operands[0].Shape.Dims) || hasZero(operands[1].Shape.Dims) {
+		return nil
+	}
+	x, k := r.padded(operands[0], r.zero(operands[0].Shape.DType), c.InSpatial, window), operands[1]
+	if back := reversed(c, window); back != nil {
+		k = r.add("reverse", k.Shape.Dims, hlo.Attrs{Dimensions: back}, k)
+	}
+	in := named(x.Shape.Rank(), map[int64]string{c.InBatch: "batch", c.InFeature: "in"}, c.InSpatial, "x")
+	kernel := named(k.Shape.Rank(), map[int64]string{c.KernelIn: "in", c.KernelOut: "out"}, c.KernelSpatial, "w")
+	feature, batch := i.Attrs.Groups()
+	if groups := feature * batch; groups > 1 {
+		divides := "in"
+		if batch > 1 {
+			divides = "batch"
+		}
+		x, in = r.grouped(x, in, divides, groups)
+		k, kernel = r.grouped(k, kernel, "out", groups)
+	}
+	var spatial []int64
+	for n := range window {
+		spatial = append(spatial, int64(slices.Index(in, axisName("x", n))))
+	}
+	x, places := r.unfolded(x, spatial, window)
+	in = withPlaces(in, places, spatial)
+	k, kernel = r.withoutUnits(k, kernel, window)
+	return r.contracted(i, x, k, in, kernel)
+}
+
+// zero is a scalar constant 0.
+func (r *rewriter) zero(t hlo.DType) *hlo.Instr {
+	z := r.add("constant", nil, hlo.Attrs{})
+	z.Shape.DType = t
+	z.Literal = &hlo.Literal{Shape: z.Shape}
+	if t.IsFloat() {
+		z.Literal.Floats = []float64{0}
+	} else {
+		z.Literal.Ints = []int64{0}
+	}
+	return z
+}
+
+func reversed(c *hlo.ConvDims, window []hlo.WindowDim) (dims []int64) {
+	for n, w := range window {
+		if w.Reversed {
+			dims = append(dims, c.KernelSpatial[n])
+		}
+	}
+	return dims
+}
+
+// named lists the names of dimensions, spatial ones as x0, x1, ….
+func named(rank int, names map[int64]string, spatial []int64, stem string) []string {
+	out := make([]string, rank)
+	for d, name := range names {
+		out[d] = name
+	}
+	for n, d := range spatial {
+		out[d] = axisName(stem, n)
+	}
+	return out
+}
+
+func axisName(stem string, n int) string { return stem + string(rune('0'+n)) }
+
+// grouped splits groups off in front of a dimension.
+func (r *rewriter) grouped(x *hlo.Instr, names []string, divided string, groups int64) (*hlo.Instr, []string) {
+	at := slices.Index(names, divided)
+	dims := slices.Clone(x.Shape.Dims)
+	dims[at] /= groups
+	return r.reshaped(x, slices.Insert(dims, at, groups)), slices.Insert(slices.Clone(names), at, "group")
+}
+
+// withPlaces names the dimensions that unfolding adds: w of x.
+func withPlaces(names []string, places, spatial []int64) []string {
+	var out []string
+	for d, name := range names {
+		out = append(out, name)
+		if n := slices.Index(spatial, int64(d)); n >= 0 && places[n] >= 0 {
+			out = append(out, axisName("w", n))
+		}
+	}
+	return out
+}
+
+// withoutUnits drops the kernel's spatial dimensions of one place.
+func (r *rewriter) withoutUnits(k *hlo.Instr, names []string, window []hlo.WindowDim) (*hlo.Instr, []string) {
+	var dims []int64
+	var kept []string
+	for d, name := range names {
+		if name[0] == 'w' && window[name[1]-'0'].Size == 1 {
+			continue
+		}
+		dims, kept = append(dims, k.Shape.Dims[d]), append(kept, name)
+	}
+	return r.reshaped(k, dims), kept
+}
+
+// contracted is the dot of x and k over the names they share, groups in front,
+// brought into the order of the convolution's result.
+func (r *rewriter) contracted(i *hlo.Instr, x, k *hlo.Instr, in, kernel []string) *hlo.Instr {
+	var a hlo.Attrs
+	var names []string
+	var dims []int64
+	if g := slices.Index(in, "group"); g >= 0 {
+		a.LHSBatch, a.RHSBatch = []int64{int64(g)}, []int64{int64(slices.Index(kernel, "group"))}
+		names, dims = append(names, "group"), append(dims, x.Shape.Dims[g])
+	}
+	for d, name := range kernel {
+		if l := slices.Index(in, name); l >= 0 && name != "group" {
+			a.LHSContract, a.RHSContract = append(a.LHSContract, int64(l)), append(a.RHSContract, int64(d))
+		}
+	}
+	for d, name := range in {
+		if !slices.Contains(kernel, name) {
+			names, dims = append(names, name), append(dims, x.Shape.Dims[d])
+		}
+	}
+	names, dims = append(names, "out"), append(dims, k.Shape.Dims[slices.Index(kernel, "out")])
+	made := r.add("dot", dims, a, x, k)
+	made.Shape.DType = i.Shape.DType
+	c := i.Attrs.Conv
+	want := named(i.Shape.Rank(), map[int64]string{c.OutBatch: "batch", c.OutFeature: "out"}, c.OutSpatial, "x")
+	if names[0] == "group" {
+		want = slices.Insert(want, slices.Index(want, "out"), "group")
+	}
+	if !slices.Equal(names, want) {
+		made = r.transposed(made, names, want)
+	}
+	if made.Shape.Rank() != i.Shape.Rank() {
+		made = r.add("reshape", i.Shape.Dims, hlo.Attrs{}, made)
+	}
+	return r.last(made)
+}
+
+func (r *rewriter) transposed(x *hlo.Instr, have, want []string) *hlo.Instr {
+	perm, dims := make([]int64, len(want)), make([]int64, len(want))
+	for k, name := range want {
+		perm[k] = int64(slices.Index(have, name))
+		dims[k] = x.Shape.Dims[perm[k]]
+	}
+	return r.add("transpose", dims, hlo.Attrs{Dimensions: perm}, x)
+}
+
+// scaledDot multiplies each side by its scale, in f32 unless it is f64.
+func (r *rewriter) scaledDot(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
+	var sides [2]*hlo.Instr
+	for n := range sides {
+		x, scale := operands[n], operands[n+2]
+		t := hlo.F32
+		if x.Shape.DType == hlo.F64 {
+			t = hlo.F64
+		}
+		sides[n] = r.add("multiply", x.Shape.Dims, hlo.Attrs{}, r.converted(x, t), r.spread(r.converted(scale, t), x.Shape.Dims))
+	}
+	a := hlo.Attrs{LHSBatch: i.Attrs.LHSBatch, RHSBatch: i.Attrs.RHSBatch, LHSContract: i.Attrs.LHSContract, RHSContract: i.Attrs.RHSContract}
+	return r.last(r.add("dot", i.Shape.Dims, a, sides[0], sides[1]))
+}
+
+func (r *rewriter) converted(x *hlo.Instr, t hlo.DType) *hlo.Instr {
+	if x.Shape.DType == t {
+		return x
+	}
+	c := r.add("convert", x.Shape.Dims, hlo.Attrs{}, x)
+	c.Shape.DType = t
+	return c
+}
+
+// spread repeats every element of a scale over its block of dims.
+func (r *rewriter) spread(scale *hlo.Instr, dims []int64) *hlo.Instr {
+	if scale.Shape.Rank() == 0 {
+		return r.add("broadcast", dims, hlo.Attrs{Dimensions: []int64{}}, scale)
+	}
+	var from, to, blocks []int64
+	for d, n := range scale.Shape.Dims {
+		from, blocks = append(from, int64(len(blocks))), append(blocks, n)
+		if block := dims[d] / n; block > 1 {
+			blocks = append(blocks, block)
+		}
+		to = append(to, dims[d])
+	}
+	if slices.Equal(scale.Shape.Dims, dims) {
+		return scale
+	}
+	return r.reshaped(r.add("broadcast", blocks, hlo.Attrs{Dimensions: from}, scale), to)
+}
+
+// dynamicSlice is a slice when its starts are constants.
+func (r *rewriter) dynamicSlice(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
+	x := operands[0]
+	starts := r.starts(operands[1:])
+	ranges := make([]hlo.SliceDim, len(starts))
+	for k, s := range starts {
+		at, known := constantStart(s, x.Shape.Dims[k]-i.Attrs.SliceSizes[k])
+		if !known {
+			return r.withStarts(i, operands[:1], starts)
+		}
+		ranges[k] = hlo.SliceDim{Start: at, Limit: at + i.Attrs.SliceSizes[k], Stride: 1}
+	}
+	return r.last(r.add("slice", i.Shape.Dims, hlo.Attrs{Slice: ranges}, x))
+}
+
+// constantStart is the value of a start, clamped to [0, most].
+func constantStart(s *hlo.Instr, most int64) (int64, bool) {
+	if most == 0 {
+		return 0, true
+	}
+	if s.Op != "constant" || s.Literal == nil || len(s.Literal.Ints) != 1 {
+		return 0, false
+	}
+	return max(0, min(s.Literal.Ints[0], most)), true
+}
+
+func (r *rewriter) dynamicUpdateSlice(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
+	return r.withStarts(i, operands[:2], r.starts(operands[2:]))
+}
+
+// starts are scalars, one a dimension, also when they are given as one array.
+func (r *rewriter) starts(given []*hlo.Instr) []*hlo.Instr {
+	if len(given) != 1 || given[0].Shape.Rank() != 1 {
+		return given
+	}
+	out := make([]*hlo.Instr, given[0].Shape.Dims[0])
+	for k := range out {
+		one := r.add("slice", []int64{1}, hlo.Attrs{Slice: []hlo.SliceDim{{Start: int64(k), Limit: int64(k) + 1, Stride: 1}}}, given[0])
+		out[k] = r.add("reshape", nil, hlo.Attrs{}, one)
+	}
+	return out
+}
+
+func (r *rewriter) withStarts(i *hlo.Instr, arrays, starts []*hlo.Instr) *hlo.Instr {
+	copied := *i
+	copied.Operands = slices.Concat(arrays, starts)
+	r.out.Instrs = append(r.out.Instrs, &copied)
+	return &copied
+}
+
+// bitcast is a reshape when both layouts are row-major.
+func (r *rewriter) bitcast(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
+	from, to := operands[0].Shape, i.Shape
+	if from.DType != to.DType || len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 || !ascendingOrder(majorToMinor(from)) || !ascendingOrder(majorToMinor(to)) {
+		return nil
+	}
+	return r.reshape(i, operands)
+}
+
+// reshape of a reshape is one reshape of what that reshapes, or nothing.
+func (r *rewriter) reshape(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
+	x := operands[0]
+	for x.Op == "reshape" {
+		x = x.Operands[0]
+	}
+	if slices.Equal(x.Shape.Dims, i.Shape.Dims) && slices.Equal(x.Shape.MinorToMajor(), i.Shape.MinorToMajor()) {
+		return x
+	}
+	return r.last(r.add("reshape", i.Shape.Dims, hlo.Attrs{}, x))
+}

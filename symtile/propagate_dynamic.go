@@ -1,0 +1,120 @@
+package symtile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A Runtime is a variable of tiles whose value is known when a tile program
+// runs: the element of rank-0 op Op, clamped to the variable's range.
+type Runtime struct {
+	Var Expr
+	Op  int
+}
+
+// start is the run-time variable of a start index, clamped to [0, most]; 0 when
+// that is all it can be.
+func (b *builder) start(i *hlo.Instr, most int64) (Expr, error) {
+	if most <= 0 {
+		return b.ring.Const(0), nil
+	}
+	if at, ok := constantStart(i, most); ok {
+		return b.ring.Const(at), nil
+	}
+	at := b.at
+	b.at = nil
+	op, err := b.op(i, Tile{})
+	b.at = at
+	if err != nil {
+		return Expr{}, err
+	}
+	for _, r := range b.prog.Runtime {
+		if r.Op == op && r.Var.Range().Hi == most {
+			return r.Var, nil
+		}
+	}
+	v := b.ring.Var(Variable{Name: fmt.Sprintf("r%d", len(b.prog.Runtime)), Lo: 0, Hi: most, Role: RoleRuntime})
+	b.prog.Runtime = append(b.prog.Runtime, Runtime{v, op})
+	return v, nil
+}
+
+// needs lists the ops whose values the offsets of a tile use.
+func (b *builder) runtimeOps(used map[Expr]bool) []int {
+	var ops []int
+	for _, r := range b.prog.Runtime {
+		if used[r.Var] {
+			ops = append(ops, r.Op)
+		}
+	}
+	return ops
+}
+
+// A dynamic-slice reads its operand from the starts on. The starts themselves
+// have no tile: they are scalars.
+func propagateDynamicSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	in := make(Tile, len(out))
+	for k, d := range out {
+		at, err := b.start(i.Operands[1+k], i.Operands[0].Shape.Dims[k]-i.Shape.Dims[k])
+		if err != nil {
+			return nil, err
+		}
+		in[k] = d.shift(at)
+	}
+	return append([]Tile{in}, make([]Tile, len(out))...), nil
+}
+
+// A dynamic-update-slice is the update where that reaches, else the operand.
+func propagateDynamicUpdateSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	update := make(Tile, len(out))
+	for k, d := range out {
+		extent := i.Operands[1].Shape.Dims[k]
+		at, err := b.start(i.Operands[2+k], i.Shape.Dims[k]-extent)
+		if err != nil {
+			return nil, err
+		}
+		update[k] = d.shift(at.Neg())
+		update[k].Lower = update[k].Lower.Max(b.ring.Const(0))
+		update[k].Bound = update[k].Bound.Min(b.ring.Const(extent))
+	}
+	return append([]Tile{out, update}, make([]Tile, len(out))...), nil
+}
+
+// A gather reads whole the dimensions in which slices start somewhere that is
+// known at run time, once for each element of a batch.
+func propagateGather(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	g, from, indices := i.Attrs.Gather, i.Operands[0].Shape, i.Operands[1].Shape
+	var batch, offsets []DimTile
+	for d, t := range out {
+		if slices.Contains(g.OffsetDims, int64(d)) {
+			offsets = append(offsets, t)
+		} else {
+			batch = append(batch, t)
+		}
+	}
+	at := make(Tile, 0, indices.Rank())
+	for d, n := range indices.Dims {
+		if int64(d) == g.IndexVectorDim {
+			at = append(at, whole(b.ring, n))
+			continue
+		}
+		at, batch = append(at, batch[0]), batch[1:]
+	}
+	in := make(Tile, from.Rank())
+	for d, n := range from.Dims {
+		if k := slices.Index(g.OperandBatching, int64(d)); k >= 0 {
+			in[d] = at[g.IndicesBatching[k]]
+			continue
+		}
+		in[d] = whole(b.ring, n)
+		if slices.Contains(g.CollapsedSliceDims, int64(d)) {
+			continue
+		}
+		if !slices.Contains(g.StartIndexMap, int64(d)) {
+			in[d] = offsets[0]
+		}
+		offsets = offsets[1:]
+	}
+	return []Tile{in, at}, nil
+}
