@@ -27,6 +27,9 @@ func Reference(c *hlo.Computation, in []Buffer) ([]Buffer, error) {
 		if want := c.Params[k].Shape; !b.Shape.Compatible(want) {
 			return nil, fmt.Errorf("input %d is %s; parameter %s is %s", k, b.Shape, c.Params[k].Name, want)
 		}
+		if _, err := newValue(hlo.Shape{DType: b.Shape.DType}); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Params[k].Name, err)
+		}
 		args[k] = load(b)
 	}
 	result, err := evaluate(c, args)
@@ -212,8 +215,10 @@ func instruction(i *hlo.Instr, a []value) (value, error) {
 			strides[k] = rowMajor(a[0].shape.Dims)[d]
 		}
 		return a[0].take(i.Shape, 0, strides)
-	case "bitcast", "bitcast-convert":
+	case "bitcast":
 		return reinterpret(a[0], i)
+	case "bitcast-convert":
+		return reinterpretBits(a[0], i)
 	case "slice":
 		return slice(i, a[0])
 	case "reverse":
@@ -224,8 +229,24 @@ func instruction(i *hlo.Instr, a []value) (value, error) {
 		return pad(i, a)
 	case "reduce":
 		return reduce(i, a)
+	case "reduce-window":
+		return reduceWindow(i, a)
+	case "select-and-scatter":
+		return selectAndScatter(i, a)
 	case "dot":
 		return dot(i, a)
+	case "scaled-dot":
+		return scaledDot(i, a)
+	case "convolution":
+		return convolution(i, a)
+	case "dynamic-slice":
+		return dynamicSlice(i, a)
+	case "dynamic-update-slice":
+		return dynamicUpdateSlice(i, a)
+	case "gather":
+		return gather(i, a)
+	case "scatter":
+		return scatter(i, a)
 	case "map":
 		return mapped(i, a)
 	case "tuple":
@@ -274,22 +295,52 @@ func counted(i *hlo.Instr) (value, error) {
 	return v, nil
 }
 
-// reinterpret keeps the bytes: bitcast in memory order, bitcast-convert
-// element by element.
+// reinterpret keeps the bytes, in memory order.
 func reinterpret(v value, i *hlo.Instr) (value, error) {
-	from, to := v.shape, i.Shape
-	if i.Op == "bitcast-convert" {
-		from.Layout, to.Layout = hlo.Layout{}, hlo.Layout{}
-	}
-	b, err := v.as(from).store()
+	b, err := v.store()
 	if err != nil {
 		return value{}, err
 	}
-	if _, err := newValue(to); err != nil {
+	if _, err := newValue(i.Shape); err != nil {
 		return value{}, err
 	}
-	return load(Buffer{Shape: to, Data: b.Data}).as(i.Shape), nil
+	return load(Buffer{Shape: i.Shape, Data: b.Data}), nil
 }
+
+// reinterpretBits keeps the bits of elements in row-major order, of which the
+// low ones of an element come first. Elements stand in whole bytes of a buffer
+// but are not padded here: s8[2] is s4[2,2].
+func reinterpretBits(v value, i *hlo.Instr) (value, error) {
+	from, err := v.as(hlo.Shape{DType: v.shape.DType, Dims: v.shape.Dims}).store()
+	if err != nil {
+		return value{}, err
+	}
+	if _, err := newValue(i.Shape); err != nil {
+		return value{}, err
+	}
+	to, err := NewBuffer(hlo.Shape{DType: i.Shape.DType, Dims: i.Shape.Dims})
+	if err != nil {
+		return value{}, err
+	}
+	d, e := from.Shape.DType, to.Shape.DType
+	step := min(d.Bits(), e.Bits(), 8)
+	for bit := 0; bit < int(v.shape.Elements())*d.Bits(); bit += step {
+		x := from.Data[byteOf(d, bit)] >> shiftOf(d, bit) & (1<<step - 1)
+		to.Data[byteOf(e, bit)] |= x << shiftOf(e, bit)
+	}
+	v = load(to).as(i.Shape)
+	for k, x := range v.ints {
+		v.ints[k] = WrapInt(e, x) // the sign of a type under a byte
+	}
+	return v, nil
+}
+
+// byteOf and shiftOf say where in a buffer of type d bit n of its elements is.
+func byteOf(d hlo.DType, n int) int {
+	return n/d.Bits()*int(d.Size()) + n%d.Bits()/8
+}
+
+func shiftOf(d hlo.DType, n int) int { return n % d.Bits() % 8 }
 
 func slice(i *hlo.Instr, v value) (value, error) {
 	strides := rowMajor(v.shape.Dims)
@@ -400,13 +451,13 @@ func (v value) scalar(n int64) value {
 // dot contracts with float64 or wrapping int64 sums.
 func dot(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
+	if err == nil {
+		err = products(out, a[0], a[1])
+	}
 	if err != nil {
 		return out, err
 	}
 	l, r, at := a[0], a[1], &i.Attrs
-	if out.ints != nil && (l.floats != nil || r.floats != nil) {
-		return out, fmt.Errorf("the reference does not compute %s from %s and %s", i.Shape, l.shape, r.shape)
-	}
 	left := arrange(l, slices.Concat(at.LHSBatch, freeDims(l, at.LHSBatch, at.LHSContract), at.LHSContract))
 	right := arrange(r, slices.Concat(at.RHSBatch, freeDims(r, at.RHSBatch, at.RHSContract), at.RHSContract))
 	batch, k := extent(l, at.LHSBatch), extent(l, at.LHSContract)
@@ -426,6 +477,20 @@ func dot(i *hlo.Instr, a []value) (value, error) {
 	return out, nil
 }
 
+// products refuses operands whose products out does not hold: integers do not
+// come of floating-point numbers.
+func products(out value, in ...value) error {
+	for _, v := range in {
+		if _, err := newValue(v.shape); err != nil {
+			return err
+		}
+		if v.floats != nil && out.floats == nil {
+			return fmt.Errorf("the reference does not compute %s from %s", out.shape, v.shape)
+		}
+	}
+	return nil
+}
+
 func sumProducts[T int64 | float64](x, y []T) T {
 	var sum T
 	for k, v := range x {
@@ -442,6 +507,9 @@ func (v value) asFloats(p, n int64) []float64 {
 	out := make([]float64, n)
 	for k := range out {
 		out[k] = float64(v.ints[p+int64(k)])
+		if v.shape.DType == hlo.U64 {
+			out[k] = float64(uint64(v.ints[p+int64(k)]))
+		}
 	}
 	return out
 }
@@ -478,21 +546,12 @@ func extent(v value, dims []int64) int64 {
 // reduce folds along dimensions in row-major order from the initial values.
 func reduce(i *hlo.Instr, a []value) (value, error) {
 	n := len(a) / 2
-	outs := make([]value, n)
-	shapes := []hlo.Shape{i.Shape}
-	if i.Shape.DType == hlo.Tuple {
-		shapes = i.Shape.Tuple
-	}
-	for k := range outs {
-		v, err := newValue(shapes[k])
-		if err != nil {
-			return v, err
-		}
-		fill(v, a[n+k])
-		outs[k] = v
+	outs, err := filled(i.Shape, a[n:])
+	if err != nil {
+		return value{}, err
 	}
 	strides := make([]int64, a[0].shape.Rank()) // of the result, 0 along reduced dimensions
-	kept := rowMajor(shapes[0].Dims)
+	kept := rowMajor(outs[0].shape.Dims)
 	for d := range strides {
 		if !slices.Contains(i.Attrs.Dimensions, int64(d)) {
 			strides[d], kept = kept[0], kept[1:]
@@ -508,6 +567,30 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 			return value{}, err
 		}
 	}
+	return rounded(i.Shape, outs), nil
+}
+
+// filled makes the arrays of shape, or of its elements when it is a tuple,
+// each full of its initial value.
+func filled(shape hlo.Shape, initial []value) ([]value, error) {
+	shapes := []hlo.Shape{shape}
+	if shape.DType == hlo.Tuple {
+		shapes = shape.Tuple
+	}
+	outs := make([]value, len(shapes))
+	for k := range outs {
+		v, err := newValue(shapes[k])
+		if err != nil {
+			return nil, err
+		}
+		fill(v, initial[k])
+		outs[k] = v
+	}
+	return outs, nil
+}
+
+// rounded rounds what was accumulated and makes a tuple of it when shape is one.
+func rounded(shape hlo.Shape, outs []value) value {
 	for _, v := range outs {
 		for k, x := range v.floats {
 			v.floats[k] = RoundFloat(v.shape.DType, x)
@@ -516,36 +599,21 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 			v.ints[k] = WrapInt(v.shape.DType, x)
 		}
 	}
-	if i.Shape.DType == hlo.Tuple {
-		return value{shape: i.Shape, tuple: outs}, nil
+	if shape.DType == hlo.Tuple {
+		return value{shape: shape, tuple: outs}
 	}
-	return outs[0], nil
+	return outs[0].as(shape)
 }
 
 // folder returns what combines element at of the operands into place to.
 func folder(c *hlo.Computation, outs, in []value) (func(to, at int64) error, error) {
-	if op, ok := Monoid(c); ok && len(outs) == 1 {
-		if outs[0].floats != nil {
-			f := floatBinary[op]
-			if f == nil {
-				return nil, fmt.Errorf("the reference does not reduce %s by %s", in[0].shape, op)
-			}
-			return func(to, at int64) error {
-				outs[0].floats[to] = f(outs[0].floats[to], in[0].floats[at])
-				return nil
-			}, nil
-		}
-		f := intBinary[op]
-		d := outs[0].shape.DType
-		return func(to, at int64) error {
-			outs[0].ints[to] = WrapInt(d, f(d, outs[0].ints[to], in[0].ints[at]))
-			return nil
-		}, nil
+	if op, ok := Monoid(c); ok {
+		return monoidFolder(op, outs[0], in[0])
 	}
 	args := make([]value, 2*len(outs))
 	return func(to, at int64) error {
 		for k := range outs {
-			args[k], args[len(outs)+k] = outs[k].scalar(to), in[k].scalar(at)
+			args[k], args[len(outs)+k] = outs[k].scalar(to).clone(), in[k].scalar(at)
 		}
 		v, err := evaluate(c, args)
 		if err != nil {
@@ -554,6 +622,23 @@ func folder(c *hlo.Computation, outs, in []value) (func(to, at int64) error, err
 		for k, leaf := range v.leaves() {
 			move(outs[k], to, leaf, 0)
 		}
+		return nil
+	}, nil
+}
+
+func monoidFolder(op hlo.Opcode, out, in value) (func(to, at int64) error, error) {
+	f, g, d := floatBinary[op], intBinary[op], out.shape.DType
+	switch {
+	case out.floats != nil && f == nil:
+		return nil, fmt.Errorf("the reference does not reduce %s by %s", d, op)
+	case out.floats != nil:
+		return func(to, at int64) error {
+			out.floats[to] = f(out.floats[to], in.floats[at])
+			return nil
+		}, nil
+	}
+	return func(to, at int64) error {
+		out.ints[to] = WrapInt(d, g(d, out.ints[to], in.ints[at]))
 		return nil
 	}, nil
 }

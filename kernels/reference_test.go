@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,7 +12,17 @@ import (
 )
 
 func TestReference(t *testing.T) {
-	datadriven.RunTest(t, "testdata/reference.txt", func(t *testing.T, d *datadriven.TestData) string {
+	files, err := filepath.Glob("testdata/reference*.txt")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d files of known answers, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { knownAnswers(t, file) })
+	}
+}
+
+func knownAnswers(t *testing.T, file string) {
+	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 		m, err := hlo.Parse("f", []byte(d.Input))
 		if err != nil {
 			t.Fatal(err)

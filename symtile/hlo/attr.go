@@ -65,6 +65,7 @@ var typedOn = map[string][]Opcode{
 	"window": {"convolution", "reduce-window", "select-and-scatter"}, "dim_labels": {"convolution"},
 	"feature_group_count": {"convolution"}, "batch_group_count": {"convolution"}, "dynamic_slice_sizes": {"dynamic-slice"},
 	"replica_groups": {"all-gather", "all-gather-start", "all-reduce", "all-reduce-start", "all-to-all", "collective-broadcast", "reduce-scatter"},
+	"select":         {"select-and-scatter"}, "scatter": {"select-and-scatter"},
 	"iota_dimension": {"iota"}, "index": {"get-tuple-element"},
 }
 

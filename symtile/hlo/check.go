@@ -89,8 +89,13 @@ func checkBitcastConvert(i *Instr) error {
 	if from.DType.Bits() == i.Shape.DType.Bits() {
 		return checkConvert(i)
 	}
-	if from.Bytes() != i.Shape.Bytes() {
-		return fmt.Errorf("bitcast-convert of %s to %s changes the number of bytes", withoutLayout(from), withoutLayout(i.Shape))
+	narrow, wide := from, i.Shape
+	if narrow.DType.Bits() > wide.DType.Bits() {
+		narrow, wide = wide, narrow
+	}
+	split := int64(wide.DType.Bits() / max(1, narrow.DType.Bits()))
+	if narrow.DType == Pred || !slices.Equal(narrow.Dims, append(slices.Clone(wide.Dims), split)) {
+		return fmt.Errorf("bitcast-convert of %s to %s: the narrower type has one more dimension, the last, of as many elements as make one of the wider", withoutLayout(from), withoutLayout(i.Shape))
 	}
 	return nil
 }

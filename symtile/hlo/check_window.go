@@ -42,6 +42,9 @@ func checkReduceWindow(i *Instr) error {
 		}
 		want[k] = Shape{DType: x.DType, Dims: dims}
 	}
+	if err := checkReducer(i, want); err != nil {
+		return err
+	}
 	whole := want[0]
 	if i.Shape.DType == Tuple || n > 1 {
 		whole = Shape{DType: Tuple, Tuple: want}
@@ -50,6 +53,33 @@ func checkReduceWindow(i *Instr) error {
 		return fmt.Errorf("reduce-window of these operands is %s, not %s", whole, withoutLayout(i.Shape))
 	}
 	return nil
+}
+
+// checkSelectAndScatter: the source has the shape of the window's positions in
+// the operand, the result that of the operand.
+func checkSelectAndScatter(i *Instr) error {
+	x, source, init := i.Operands[0].Shape, i.Operands[1].Shape, i.Operands[2].Shape
+	if i.Attrs.Select == nil || i.Attrs.ToApply == nil || len(i.Attrs.Select.Params) != 2 || len(i.Attrs.ToApply.Params) != 2 {
+		return fmt.Errorf("select-and-scatter needs select= and scatter=, computations of 2 parameters")
+	}
+	if err := checkWindow(i, x.Rank()); err != nil {
+		return err
+	}
+	dims := make([]int64, x.Rank())
+	for k, w := range i.Attrs.Window {
+		dims[k] = w.Positions(x.Dims[k])
+	}
+	if want := (Shape{DType: x.DType, Dims: dims}); !source.Compatible(want) || init.Rank() != 0 || init.DType != x.DType {
+		return fmt.Errorf("the source is %s and the initial value %s; for this window over %s they would be %s and a scalar of its type", withoutLayout(source), withoutLayout(init), withoutLayout(x), want)
+	}
+	selects := i.Attrs.Select
+	if r := selects.Root.Shape; r.DType != Pred || r.Rank() != 0 || !selects.Params[0].Shape.scalarLike(x.DType) || !selects.Params[1].Shape.scalarLike(x.DType) {
+		return fmt.Errorf("%s selects with %s, which must take two elements of %s and give pred[]", i.Op, selects.Name, withoutLayout(x))
+	}
+	if err := checkReducer(i, []Shape{x}); err != nil {
+		return err
+	}
+	return wants(i, x.DType, x.Dims)
 }
 
 // Groups are the feature and batch group counts of a convolution, at least 1.
@@ -92,7 +122,7 @@ func checkConvolution(i *Instr) error {
 // checkStarts says what is wrong with the start indices of a dynamic-slice or
 // dynamic-update-slice: scalars, one a dimension, or one array of them.
 func checkStarts(i *Instr, starts []*Instr, rank int) error {
-	if len(starts) == 1 && starts[0].Shape.Rank() == 1 {
+	if len(starts) == 1 && starts[0].Shape.Rank() == 1 && starts[0].Shape.DType.IsInteger() {
 		if starts[0].Shape.Dims[0] != int64(rank) {
 			return fmt.Errorf("%s of rank %d has %d start indices", i.Op, rank, starts[0].Shape.Dims[0])
 		}
@@ -153,14 +183,14 @@ func checkGather(i *Instr) error {
 	if components != int64(len(g.StartIndexMap)) {
 		return fmt.Errorf("index vectors have %d components, start_index_map %d", components, len(g.StartIndexMap))
 	}
+	if err := checkIndices(indices, g.IndexVectorDim, from, g.OperandBatching, g.IndicesBatching); err != nil {
+		return err
+	}
 	if err := dimensionList("start_index_map=", slices.Concat(g.StartIndexMap, g.OperandBatching), from.Rank()); err != nil {
 		return err
 	}
 	if err := dimensionList("collapsed_slice_dims=", slices.Concat(g.CollapsedSliceDims, g.OperandBatching), from.Rank()); err != nil {
 		return err
-	}
-	if err := dimensionList("start_indices_batching_dims=", g.IndicesBatching, indices.Rank()); err != nil || len(g.IndicesBatching) != len(g.OperandBatching) {
-		return fmt.Errorf("gather has %d and %d batching dimensions", len(g.OperandBatching), len(g.IndicesBatching))
 	}
 	if err := dimensionList("offset_dims=", g.OffsetDims, i.Shape.Rank()); err != nil {
 		return err
@@ -176,6 +206,29 @@ func checkGather(i *Instr) error {
 		}
 	}
 	return wants(i, from.DType, interleave(i.Shape.Rank(), g.OffsetDims, window, batch))
+}
+
+// checkIndices says what is wrong with the indices of a gather or scatter and
+// with the dimensions of the operand and the indices that are batched together.
+func checkIndices(indices Shape, vector int64, operand Shape, operandBatching, batching []int64) error {
+	if !indices.DType.IsInteger() {
+		return fmt.Errorf("the indices are %s; they must be integers", withoutLayout(indices))
+	}
+	if err := dimensionList("the operand's batching", operandBatching, operand.Rank()); err != nil {
+		return err
+	}
+	if err := dimensionList("the indices' batching", batching, indices.Rank()); err != nil {
+		return err
+	}
+	if len(operandBatching) != len(batching) || slices.Contains(batching, vector) {
+		return fmt.Errorf("the operand has batching dimensions %v, the indices %v, with index vectors along %d", operandBatching, batching, vector)
+	}
+	for k, d := range operandBatching {
+		if operand.Dims[d] != indices.Dims[batching[k]] {
+			return fmt.Errorf("dimension %d of %s and dimension %d of the indices %s are batched and have different extents", d, withoutLayout(operand), batching[k], withoutLayout(indices))
+		}
+	}
+	return nil
 }
 
 // interleave puts window at dims of the rank and batch elsewhere, in order; it
@@ -211,10 +264,13 @@ func checkScatter(i *Instr) error {
 		return fmt.Errorf("index_vector_dim=%d of %s", s.IndexVectorDim, withoutLayout(indices))
 	}
 	components, batch := indexVectors(indices, s.IndexVectorDim)
-	if components != int64(len(s.ToOperand)) || len(s.InputBatching) != len(s.IndicesBatching) {
+	if err := checkIndices(indices, s.IndexVectorDim, base, s.InputBatching, s.IndicesBatching); err != nil {
+		return err
+	}
+	if components != int64(len(s.ToOperand)) {
 		return fmt.Errorf("index vectors have %d components, scatter_dims_to_operand_dims %d", components, len(s.ToOperand))
 	}
-	for _, list := range [][]int64{s.ToOperand, slices.Concat(s.InsertedWindow, s.InputBatching)} {
+	for _, list := range [][]int64{slices.Concat(s.ToOperand, s.InputBatching), slices.Concat(s.InsertedWindow, s.InputBatching)} {
 		if err := dimensionList("scatter", list, base.Rank()); err != nil {
 			return err
 		}
@@ -232,10 +288,49 @@ func checkScatter(i *Instr) error {
 	if want := interleave(updates.Rank(), s.UpdateWindow, window, batch); !slices.Equal(want, updates.Dims) {
 		return fmt.Errorf("the updates are %s; with indices %s they would be %v", withoutLayout(updates), withoutLayout(indices), want)
 	}
-	if n > 1 || i.Shape.DType == Tuple {
-		return nil
+	if err := checkUpdateBounds(s, base, window); err != nil {
+		return err
 	}
-	return wants(i, base.DType, base.Dims)
+	return checkScatterOperands(i, n)
+}
+
+// checkUpdateBounds says which extent of the update window exceeds the operand's.
+func checkUpdateBounds(s *ScatterDims, base Shape, window []int64) error {
+	for d, extent := range base.Dims {
+		if slices.Contains(s.InsertedWindow, int64(d)) || slices.Contains(s.InputBatching, int64(d)) {
+			continue
+		}
+		if window[0] > extent {
+			return fmt.Errorf("the update window has extent %d along dimension %d, the operand %d", window[0], d, extent)
+		}
+		window = window[1:]
+	}
+	return nil
+}
+
+// checkScatterOperands: n operands, the indices, n updates; the operands have
+// one shape but for their types, and so do the updates.
+func checkScatterOperands(i *Instr, n int) error {
+	base, updates := i.Operands[0].Shape, i.Operands[n+1].Shape
+	want := make([]Shape, n)
+	for k := range n {
+		x, u := i.Operands[k].Shape, i.Operands[n+1+k].Shape
+		if !x.SameDims(base) || !u.SameDims(updates) || x.DType != u.DType {
+			return fmt.Errorf("scatters %s into %s", withoutLayout(u), withoutLayout(x))
+		}
+		want[k] = Shape{DType: x.DType, Dims: base.Dims}
+	}
+	if err := checkReducer(i, want); err != nil {
+		return err
+	}
+	whole := want[0]
+	if i.Shape.DType == Tuple || n > 1 {
+		whole = Shape{DType: Tuple, Tuple: want}
+	}
+	if !i.Shape.Compatible(whole) {
+		return fmt.Errorf("scatter of these operands is %s, not %s", whole, withoutLayout(i.Shape))
+	}
+	return nil
 }
 
 // checkScaledDot: operands l, r and a scale for each; a scale divides every

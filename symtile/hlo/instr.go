@@ -215,7 +215,7 @@ func (p *parser) setAttr(i *Instr, name, text string, at place) (err error) {
 	case "index":
 		a.Index, err = strconv.Atoi(text)
 		return err
-	case "to_apply", "calls", "body", "condition", "true_computation", "false_computation", "branch_computations", "called_computations":
+	case "to_apply", "calls", "body", "condition", "true_computation", "false_computation", "branch_computations", "called_computations", "select", "scatter":
 		return p.callee(i, name, text, at)
 	}
 	if mine, err := setDims(i, name, text); mine {

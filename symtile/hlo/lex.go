@@ -167,7 +167,7 @@ func (s *scanner) raw() (string, error) {
 			}
 		case c == ')' || c == ']' || c == '}':
 			if len(stack) == 0 {
-				return string(s.src[start:s.at]), nil
+				return string(bytes.TrimSpace(s.src[start:s.at])), nil
 			}
 			if stack[len(stack)-1] != c {
 				return "", s.fail(s.here(), "expected %q to close the bracket, found %q", stack[len(stack)-1], c)

@@ -52,7 +52,8 @@ type Attrs struct {
 	CompareType                string         // compare: type=TOTALORDER, "" otherwise
 	Kind                       string         // fusion: kLoop kInput kOutput kCustom
 	Calls                      *Computation   // calls= of fusion, to_apply= of call
-	ToApply                    *Computation   // to_apply= of reduce, map, sort, …
+	ToApply                    *Computation   // to_apply= of reduce, map, sort, …; scatter= of select-and-scatter
+	Select                     *Computation   // select= of select-and-scatter
 	Branches                   []*Computation // body=, condition=, branch_computations=, in file order
 	Other                      []Attr         // the rest, in file order
 }

@@ -58,6 +58,7 @@ var opTable = map[Opcode]opRow{
 	"reduce":               {2, -1, false, checkReduce},
 	"dot":                  {2, 2, false, checkDot},
 	"reduce-window":        {2, -1, false, checkReduceWindow},
+	"select-and-scatter":   {3, 3, false, checkSelectAndScatter},
 	"convolution":          {2, 2, false, checkConvolution},
 	"scaled-dot":           {4, 4, false, checkScaledDot},
 	"dynamic-slice":        {2, -1, false, checkDynamicSlice},
@@ -79,7 +80,7 @@ var opTable = map[Opcode]opRow{
 	"infeed": other, "outfeed": other, "partition-id": other, "ragged-all-to-all": other, "ragged-dot": other, "recv": other,
 	"recv-done": other, "reduce-scatter": other, "replica-id": other, "rng": other,
 	"rng-bit-generator": other, "rng-get-and-update-state": other, "scan": other,
-	"select-and-scatter": other, "send": other, "send-done": other, "set-dimension-size": other, "sort": other, "topk": other,
+	"send": other, "send-done": other, "set-dimension-size": other, "sort": other, "topk": other,
 	"triangular-solve": other, "while": other,
 }
 

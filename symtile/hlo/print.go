@@ -108,7 +108,12 @@ func (i *Instr) appendAttrs(b []byte, p printing) []byte {
 	} else if a.Calls != nil {
 		put("calls", "%"+p.comp(a.Calls))
 	}
-	if a.ToApply != nil {
+	if a.Select != nil {
+		put("select", "%"+p.comp(a.Select))
+	}
+	if a.ToApply != nil && i.Op == "select-and-scatter" {
+		put("scatter", "%"+p.comp(a.ToApply))
+	} else if a.ToApply != nil {
 		put("to_apply", "%"+p.comp(a.ToApply))
 	}
 	if len(a.Branches) > 0 {

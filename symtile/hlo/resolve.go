@@ -25,8 +25,10 @@ func (c callee) set(target *Computation) {
 	switch {
 	case c.attr == "calls", c.attr == "to_apply" && c.instr.Op == "call":
 		a.Calls = target
-	case c.attr == "to_apply":
+	case c.attr == "to_apply", c.attr == "scatter":
 		a.ToApply = target
+	case c.attr == "select":
+		a.Select = target
 	default:
 		a.Branches = append(a.Branches, target)
 	}
@@ -41,7 +43,7 @@ var shorthand = map[string]Opcode{
 // scalarCallee makes the binary scalar computation a shorthand stands for.
 func (p *parser) scalarCallee(c callee) *Computation {
 	op, ok := shorthand[c.name]
-	if !ok || c.attr != "to_apply" || len(c.instr.Operands) == 0 {
+	if !ok || c.attr != "to_apply" && c.attr != "scatter" || len(c.instr.Operands) == 0 {
 		return nil
 	}
 	scalar := Shape{DType: c.instr.Operands[0].Shape.DType}
@@ -61,7 +63,7 @@ func (p *parser) scalarCallee(c callee) *Computation {
 // callees lists the computations an instruction names.
 func (i *Instr) callees() []*Computation {
 	all := slices.Clone(i.Attrs.Branches)
-	for _, c := range []*Computation{i.Attrs.Calls, i.Attrs.ToApply} {
+	for _, c := range []*Computation{i.Attrs.Calls, i.Attrs.Select, i.Attrs.ToApply} {
 		if c != nil {
 			all = append(all, c)
 		}

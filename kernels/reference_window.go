@@ -1,0 +1,298 @@
+package kernels
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// maxSteps bounds the products or folds of one windowed instruction: about ten
+// minutes.
+const maxSteps = 1 << 36
+
+// A sliding says which elements of an operand a window covers where.
+type sliding struct {
+	window        []hlo.WindowDim
+	dims, strides []int64 // of the operand, row-major
+	inWindow      *walk
+	size          int64 // of the window, in elements
+}
+
+// A cover is one element of a window (row-major, counted backwards along
+// reversed dimensions) and the place in the operand it lies on, −1 in the
+// padding and between dilated elements.
+type cover struct{ element, place int64 }
+
+// slide is a window over an operand of extents dims; each of its elements at
+// each position is used so many times.
+func slide(window []hlo.WindowDim, dims []int64, times float64) (*sliding, error) {
+	s := &sliding{window: window, dims: dims, strides: rowMajor(dims), size: 1}
+	sizes := make([]int64, len(window))
+	steps := times
+	for d, w := range window {
+		sizes[d] = w.Size
+		steps *= float64(w.Size) * float64(w.Positions(dims[d]))
+	}
+	if steps > maxSteps {
+		return nil, fmt.Errorf("%.3g steps are too many for the reference", steps)
+	}
+	for _, n := range sizes {
+		s.size *= n
+	}
+	s.inWindow = newWalk(sizes, rowMajor(sizes))
+	return s, nil
+}
+
+// at visits what the window covers at a position, in row-major order.
+func (s *sliding) at(position []int64) iter.Seq[cover] {
+	return func(yield func(cover) bool) {
+		clear(s.inWindow.index)
+		for range s.size {
+			if !yield(s.cover(position)) {
+				return
+			}
+			s.inWindow.next()
+		}
+	}
+}
+
+func (s *sliding) cover(position []int64) cover {
+	c := cover{}
+	for d, k := range s.inWindow.index {
+		w := s.window[d]
+		if w.Reversed {
+			c.element = c.element*w.Size + w.Size - 1 - k
+		} else {
+			c.element = c.element*w.Size + k
+		}
+		if at, ok := under(w, position[d], k, s.dims[d]); ok && c.place >= 0 {
+			c.place += at * s.strides[d]
+		} else {
+			c.place = -1
+		}
+	}
+	return c
+}
+
+// under is the index, in a dimension of extent n, of element k of a window at
+// position x; ok is false in the padding and between dilated elements.
+func under(w hlo.WindowDim, x, k, n int64) (at int64, ok bool) {
+	p := x*w.Stride + k*w.Dilation - w.PadLow
+	if p < 0 || p%w.BaseDilation != 0 || p/w.BaseDilation >= n {
+		return 0, false
+	}
+	return p / w.BaseDilation, true
+}
+
+// reduceWindow folds every window in row-major order from the initial values,
+// which also stand in the padding and between dilated elements.
+func reduceWindow(i *hlo.Instr, a []value) (value, error) {
+	n := len(a) / 2
+	for _, w := range i.Attrs.Window {
+		if w.Reversed {
+			return value{}, fmt.Errorf("the reference does not compute reversed windows of a reduction")
+		}
+	}
+	s, err := slide(i.Attrs.Window, a[0].shape.Dims, 1)
+	if err != nil {
+		return value{}, err
+	}
+	outs, err := filled(i.Shape, a[n:])
+	if err != nil {
+		return value{}, err
+	}
+	element, err := folder(i.Attrs.ToApply, outs, a[:n])
+	if err != nil {
+		return value{}, err
+	}
+	padding, err := folder(i.Attrs.ToApply, outs, a[n:])
+	if err != nil {
+		return value{}, err
+	}
+	to := outs[0].shape
+	position := newWalk(to.Dims, rowMajor(to.Dims))
+	for range to.Elements() {
+		for c := range s.at(position.index) {
+			if c.place < 0 {
+				err = padding(position.at, 0)
+			} else {
+				err = element(position.at, c.place)
+			}
+			if err != nil {
+				return value{}, err
+			}
+		}
+		position.next()
+	}
+	return rounded(i.Shape, outs), nil
+}
+
+// selectAndScatter walks the windows of the source's positions in row-major
+// order; in each, select(chosen, next) says whether the chosen element stays,
+// and the source is combined into its place of the result. Padding is never
+// chosen.
+func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
+	operand, source := a[0], a[1]
+	outs, err := filled(i.Shape, a[2:])
+	if err != nil {
+		return value{}, err
+	}
+	fold, err := folder(i.Attrs.ToApply, outs, []value{source})
+	if err != nil {
+		return value{}, err
+	}
+	s, err := slide(i.Attrs.Window, operand.shape.Dims, 1)
+	if err != nil {
+		return value{}, err
+	}
+	position := newWalk(source.shape.Dims, rowMajor(source.shape.Dims))
+	for range source.shape.Elements() {
+		chosen, err := choose(i.Attrs.Select, operand, s.at(position.index))
+		if err != nil {
+			return value{}, err
+		}
+		if chosen >= 0 {
+			err = fold(chosen, position.at)
+		}
+		if err != nil {
+			return value{}, err
+		}
+		position.next()
+	}
+	return rounded(i.Shape, outs), nil
+}
+
+// choose returns the place of the element of a window that is selected, −1
+// when all of it is padding.
+func choose(selects *hlo.Computation, operand value, window iter.Seq[cover]) (int64, error) {
+	chosen := int64(-1)
+	for c := range window {
+		if c.place < 0 {
+			continue
+		}
+		if chosen < 0 {
+			chosen = c.place
+			continue
+		}
+		stays, err := evaluate(selects, []value{operand.scalar(chosen), operand.scalar(c.place)})
+		if err != nil {
+			return 0, err
+		}
+		if stays.ints[0] == 0 {
+			chosen = c.place
+		}
+	}
+	return chosen, nil
+}
+
+// convolution sums products in float64 or wrapping int64, like dot. What lies
+// in the padding or between dilated elements adds nothing.
+//
+// The input is split into batch groups along its batch, or into feature groups
+// along its features, and the kernel's output features into as many; group g
+// of the one meets group g of the other.
+func convolution(i *hlo.Instr, a []value) (value, error) {
+	c := i.Attrs.Conv
+	left := arrange(a[0], slices.Concat([]int64{c.InBatch, c.InFeature}, c.InSpatial))
+	right := arrange(a[1], slices.Concat([]int64{c.KernelOut, c.KernelIn}, c.KernelSpatial))
+	g := convolving{left: left.shape.Dims, right: right.shape.Dims}
+	for _, d := range slices.Concat([]int64{c.OutBatch, c.OutFeature}, c.OutSpatial) {
+		g.extents, g.strides = append(g.extents, i.Shape.Dims[d]), append(g.strides, rowMajor(i.Shape.Dims)[d])
+	}
+	g.featureGroups, g.batchGroups = i.Attrs.Groups()
+	var err error
+	if g.sliding, err = slide(i.Attrs.Window, g.left[2:], float64(g.extents[0])*float64(g.right[0])*float64(g.right[1])); err != nil {
+		return value{}, err
+	}
+	out, err := newValue(i.Shape)
+	if err == nil {
+		err = products(out, a[0], a[1])
+	}
+	if err != nil {
+		return out, err
+	}
+	if out.floats == nil {
+		convolve(g, left.ints, right.ints, func(at, sum int64) { out.ints[at] = WrapInt(i.Shape.DType, sum) })
+		return out, nil
+	}
+	convolve(g, left.asFloats(0, left.shape.Elements()), right.asFloats(0, right.shape.Elements()), func(at int64, sum float64) {
+		out.floats[at] = RoundFloat(i.Shape.DType, sum)
+	})
+	return out, nil
+}
+
+// convolving is a convolution with batch, feature and spatial dimensions in
+// that order: of the result (with the strides where it really lies), of the
+// left side, and of the right side, whose first two are output and input features.
+type convolving struct {
+	extents, strides, left, right []int64
+	featureGroups, batchGroups    int64
+	sliding                       *sliding
+}
+
+func convolve[T int64 | float64](g convolving, left, right []T, store func(at int64, sum T)) {
+	area := hlo.Shape{Dims: g.left[2:]}.Elements()
+	position := newWalk(g.extents[2:], g.strides[2:])
+	var covered []cover
+	for range (hlo.Shape{Dims: g.extents[2:]}).Elements() {
+		covered = covered[:0]
+		for c := range g.sliding.at(position.index) {
+			if c.place >= 0 {
+				covered = append(covered, c)
+			}
+		}
+		here := position.next()
+		for batch := range g.extents[0] {
+			for feature := range g.extents[1] {
+				first := feature / (g.extents[1] / g.featureGroups) * g.right[1]
+				row := feature/(g.extents[1]/g.batchGroups)*g.extents[0] + batch
+				var sum T
+				for in := range g.right[1] {
+					l, r := left[(row*g.left[1]+first+in)*area:], right[(feature*g.right[1]+in)*g.sliding.size:]
+					for _, c := range covered {
+						sum += l[c.place] * r[c.element]
+					}
+				}
+				store(here+batch*g.strides[0]+feature*g.strides[1], sum)
+			}
+		}
+	}
+}
+
+// scaledDot multiplies each side by its scales, repeated over their blocks, in
+// f32; the rest is dot.
+func scaledDot(i *hlo.Instr, a []value) (value, error) {
+	left, err := scaled(a[0], a[2])
+	if err != nil {
+		return value{}, err
+	}
+	right, err := scaled(a[1], a[3])
+	if err != nil {
+		return value{}, err
+	}
+	return dot(i, []value{left, right})
+}
+
+func scaled(v, scale value) (value, error) {
+	out, err := newValue(hlo.Shape{DType: hlo.F32, Dims: v.shape.Dims})
+	if err == nil {
+		err = products(out, v, scale)
+	}
+	if err != nil {
+		return out, err
+	}
+	strides := rowMajor(scale.shape.Dims)
+	elements, scales := v.asFloats(0, v.shape.Elements()), scale.asFloats(0, scale.shape.Elements())
+	w := newWalk(v.shape.Dims, rowMajor(v.shape.Dims))
+	for n, x := range elements {
+		at := int64(0)
+		for d, stride := range strides {
+			at += w.index[d] / (v.shape.Dims[d] / scale.shape.Dims[d]) * stride
+		}
+		out.floats[n] = RoundFloat(hlo.F32, x*scales[at])
+		w.next()
+	}
+	return out, nil
+}
