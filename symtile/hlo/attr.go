@@ -26,6 +26,18 @@ func wordAttr(name string, field func(*Attrs) *string) attrRow {
 		func(a *Attrs) string { return *field(a) }}
 }
 
+// countAttr is a positive integer that is 1 when it is left out.
+func countAttr(name string, field func(*Attrs) *int64) attrRow {
+	return attrRow{name,
+		func(a *Attrs, text string) error { return setInt(field(a), text) },
+		func(a *Attrs) string {
+			if n := *field(a); n > 1 {
+				return fmt.Sprint(n)
+			}
+			return ""
+		}}
+}
+
 // attrTable lists the typed attributes in the order they are printed.
 // dimensions, index and iota_dimension depend on the opcode: see printAttrs.
 var attrTable = []attrRow{
@@ -33,6 +45,12 @@ var attrTable = []attrRow{
 	intsAttr("lhs_contracting_dims", func(a *Attrs) *[]int64 { return &a.LHSContract }),
 	intsAttr("rhs_batch_dims", func(a *Attrs) *[]int64 { return &a.RHSBatch }),
 	intsAttr("rhs_contracting_dims", func(a *Attrs) *[]int64 { return &a.RHSContract }),
+	{"window", parseWindow, printWindow},
+	{"dim_labels", parseDimLabels, printDimLabels},
+	countAttr("feature_group_count", func(a *Attrs) *int64 { return &a.FeatureGroups }),
+	countAttr("batch_group_count", func(a *Attrs) *int64 { return &a.BatchGroups }),
+	intsAttr("dynamic_slice_sizes", func(a *Attrs) *[]int64 { return &a.SliceSizes }),
+	{"replica_groups", parseReplicaGroups, printReplicaGroups},
 	{"slice", parseSlice, printSlice},
 	{"padding", parsePadding, printPadding},
 	wordAttr("direction", func(a *Attrs) *string { return &a.Direction }),
@@ -44,6 +62,9 @@ var attrTable = []attrRow{
 // elsewhere (padding of a custom-call, type of anything) it stays text.
 var typedOn = map[string][]Opcode{
 	"padding": {"pad"}, "slice": {"slice"}, "direction": {"compare"}, "type": {"compare"}, "kind": {"fusion"},
+	"window": {"convolution", "reduce-window", "select-and-scatter"}, "dim_labels": {"convolution"},
+	"feature_group_count": {"convolution"}, "batch_group_count": {"convolution"}, "dynamic_slice_sizes": {"dynamic-slice"},
+	"replica_groups": {"all-gather", "all-gather-start", "all-reduce", "all-reduce-start", "all-to-all", "collective-broadcast", "reduce-scatter"},
 	"iota_dimension": {"iota"}, "index": {"get-tuple-element"},
 }
 
@@ -167,4 +188,48 @@ func printPadding(a *Attrs) string {
 		}
 	}
 	return strings.Join(words, "x")
+}
+
+// parseReplicaGroups reads {{0,1},{2,3}}, or [groups,size]<=[n] for the
+// replicas in order.
+func parseReplicaGroups(a *Attrs, text string) error {
+	if strings.HasPrefix(text, "[") {
+		return parseIotaGroups(a, text)
+	}
+	inner, ok := unbrace(text)
+	if !ok {
+		return fmt.Errorf("expected {{…},…}, found %q", text)
+	}
+	a.ReplicaGroups = [][]int64{}
+	for _, word := range splitList(inner) {
+		group, err := parseInts(word)
+		if err != nil {
+			return err
+		}
+		a.ReplicaGroups = append(a.ReplicaGroups, group)
+	}
+	return nil
+}
+
+func parseIotaGroups(a *Attrs, text string) error {
+	var groups, size, n int64
+	if _, err := fmt.Sscanf(text, "[%d,%d]<=[%d]", &groups, &size, &n); err != nil || groups*size != n || n < 0 || n > 1<<20 || fmt.Sprintf("[%d,%d]<=[%d]", groups, size, n) != text {
+		return fmt.Errorf("%q is not {{…},…} or [groups,size]<=[replicas]", text)
+	}
+	a.ReplicaGroups = make([][]int64, groups)
+	for k := range n {
+		a.ReplicaGroups[k/size] = append(a.ReplicaGroups[k/size], k)
+	}
+	return nil
+}
+
+func printReplicaGroups(a *Attrs) string {
+	if a.ReplicaGroups == nil {
+		return ""
+	}
+	words := make([]string, len(a.ReplicaGroups))
+	for k, g := range a.ReplicaGroups {
+		words[k] = "{" + string(appendInts(nil, g)) + "}"
+	}
+	return "{" + strings.Join(words, ",") + "}"
 }

@@ -218,6 +218,9 @@ func (p *parser) setAttr(i *Instr, name, text string, at place) (err error) {
 	case "to_apply", "calls", "body", "condition", "true_computation", "false_computation", "branch_computations", "called_computations":
 		return p.callee(i, name, text, at)
 	}
+	if mine, err := setDims(i, name, text); mine {
+		return err
+	}
 	for _, row := range attrTable {
 		if row.name == name {
 			return row.parse(a, text)

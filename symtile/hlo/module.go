@@ -31,23 +31,30 @@ type Instr struct {
 // Attrs are the attributes the project reasons about, typed. Everything else
 // is in Other, verbatim. A nil slice means the attribute is absent or empty.
 type Attrs struct {
-	Param       int            // parameter number
-	Index       int            // get-tuple-element
-	Dimensions  []int64        // broadcast, transpose, reduce, concatenate, reverse, map, …
-	IotaDim     int64          // iota_dimension
-	Slice       []SliceDim     // slice={[start:limit:stride], …}
-	Padding     []PadDim       // pad: low_high[_interior]x…
-	LHSBatch    []int64        // lhs_batch_dims
-	RHSBatch    []int64        // rhs_batch_dims
-	LHSContract []int64        // lhs_contracting_dims
-	RHSContract []int64        // rhs_contracting_dims
-	Direction   string         // compare: EQ NE LT LE GT GE
-	CompareType string         // compare: type=TOTALORDER, "" otherwise
-	Kind        string         // fusion: kLoop kInput kOutput kCustom
-	Calls       *Computation   // calls= of fusion, to_apply= of call
-	ToApply     *Computation   // to_apply= of reduce, map, sort, …
-	Branches    []*Computation // body=, condition=, branch_computations=, in file order
-	Other       []Attr         // the rest, in file order
+	Param                      int            // parameter number
+	Index                      int            // get-tuple-element
+	Dimensions                 []int64        // broadcast, transpose, reduce, concatenate, reverse, map, …
+	IotaDim                    int64          // iota_dimension
+	Slice                      []SliceDim     // slice={[start:limit:stride], …}
+	Padding                    []PadDim       // pad: low_high[_interior]x…
+	LHSBatch                   []int64        // lhs_batch_dims
+	RHSBatch                   []int64        // rhs_batch_dims
+	LHSContract                []int64        // lhs_contracting_dims
+	RHSContract                []int64        // rhs_contracting_dims
+	Window                     []WindowDim    // window= of reduce-window, select-and-scatter, convolution
+	Conv                       *ConvDims      // dim_labels= of convolution
+	FeatureGroups, BatchGroups int64          // of convolution; 0 is 1
+	Gather                     *GatherDims    // gather
+	Scatter                    *ScatterDims   // scatter
+	SliceSizes                 []int64        // dynamic_slice_sizes
+	ReplicaGroups              [][]int64      // replica_groups= of collectives; nil or empty: all replicas
+	Direction                  string         // compare: EQ NE LT LE GT GE
+	CompareType                string         // compare: type=TOTALORDER, "" otherwise
+	Kind                       string         // fusion: kLoop kInput kOutput kCustom
+	Calls                      *Computation   // calls= of fusion, to_apply= of call
+	ToApply                    *Computation   // to_apply= of reduce, map, sort, …
+	Branches                   []*Computation // body=, condition=, branch_computations=, in file order
+	Other                      []Attr         // the rest, in file order
 }
 
 // SliceDim is one dimension of a slice: indices start, start+stride, … < limit.

@@ -96,6 +96,7 @@ func (i *Instr) appendAttrs(b []byte, p printing) []byte {
 	if i.Op == "get-tuple-element" {
 		put("index", fmt.Sprint(a.Index))
 	}
+	i.putDims(put)
 	for _, row := range attrTable {
 		if p.canonical && row.name == "kind" {
 			continue
