@@ -3,8 +3,6 @@ package symtile
 import (
 	"fmt"
 	"slices"
-
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A Map is an indexing map: for every point of the domain (Dims, Ranges and
@@ -17,6 +15,9 @@ type Map struct {
 	Results               []Expr
 	Where                 Constraint
 	State                 MapState
+	Over                  bool   // the relation is part of this set: some of it may not be there
+	Replica               Expr   // the replica Results are on; no expression: the replica that asks
+	Why                   string // of an Undefined map: what is not known, for people
 }
 
 // MapState tells a usable map from one without points and one that is not known.
@@ -27,28 +28,6 @@ const (
 	Empty              // provably no point in the domain
 	Undefined          // the relation is not known; contagious under Compose
 )
-
-// An Origin says where the value of a run-time variable comes from: the element
-// At of Instr's output, clamped to the variable's range. At is over the
-// dimensions of the map that has the variable; Compose rewrites it, so that a
-// variable never loses its origin.
-type Origin struct {
-	Instr *hlo.Instr
-	At    []Expr
-}
-
-// Origin returns the one origin of r with these fields, so that run-time
-// variables that read the same element are the same variable.
-func (r *Ring) Origin(in *hlo.Instr, at []Expr) *Origin {
-	for _, o := range r.origins {
-		if o.Instr == in && slices.Equal(o.At, at) {
-			return o
-		}
-	}
-	o := &Origin{in, slices.Clone(at)}
-	r.origins = append(r.origins, o)
-	return o
-}
 
 // Vars lists the variables of m: dimensions, ranges, run-time variables.
 func (m Map) Vars() []Expr { return slices.Concat(m.Dims, m.Ranges, m.Runtime) }
@@ -109,6 +88,7 @@ func (m Map) Subst(with map[Expr]Expr) Map {
 	out := m
 	out.Results = s.ApplyAll(m.Results)
 	out.Where = s.ApplyTo(m.Where)
+	out.Replica = s.applyReplica(m.Replica)
 	return out
 }
 

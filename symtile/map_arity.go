@@ -22,7 +22,7 @@ func (m Map) drop(candidates []Expr) (Map, []Expr) {
 	if m.State != Known {
 		return m, nil
 	}
-	used := m.used()
+	used := m.replicaAsResult().used()
 	var where, idle Constraint
 	for _, x := range m.Where {
 		if mentions(x, used) {

@@ -12,13 +12,18 @@ import (
 //
 // A range of one that is also a variable of the other is renamed; a run-time
 // variable is so only if it has no origin, because one origin is one value.
-// Both maps are of one ring.
+// Both maps are of one ring. At most one of them may be Replicated; otherwise
+// the composition is Undefined, as replicas of two groups are not told apart.
 func Compose(first, second Map) Map {
 	switch {
-	case first.State == Undefined || second.State == Undefined:
-		return Map{State: Undefined}
+	case first.State == Undefined:
+		return Map{State: Undefined, Why: first.Why}
+	case second.State == Undefined:
+		return Map{State: Undefined, Why: second.Why}
 	case first.State == Empty || second.State == Empty:
 		return emptyLike(first, second)
+	case first.Replicated() && second.Replicated():
+		return Map{State: Undefined, Why: "one collective after another: replicas of two replica groups"}
 	}
 	with := bind(second.Dims, first.Results)
 	taken := newNames(first, second)
@@ -28,9 +33,11 @@ func Compose(first, second Map) Map {
 	out := Map{
 		Dims:    first.Dims,
 		Ranges:  slices.Concat(ranges, first.Ranges),
-		Runtime: unite(runtime, first.Runtime),
+		Runtime: unite(unite(nil, runtime), first.Runtime),
 		Results: s.ApplyAll(second.Results),
 		Where:   And(s.ApplyTo(second.Where), first.Where, within(first.Results, second.Dims)),
+		Over:    first.Over || second.Over,
+		Replica: composeReplica(first, second, &s),
 	}
 	return out
 }
@@ -87,8 +94,9 @@ func (m Map) composeRuntime(first Map, taken names, s *Substitution) []Expr {
 			plain = append(plain, rt)
 			continue
 		}
-		v.Origin = rt.r.Origin(v.Origin.Instr, (&Substitution{With: s.With}).ApplyAll(v.Origin.At))
-		out[i] = rt.r.Var(v)
+		to := v.Origin.at(rt.r, (&Substitution{With: s.With}).ApplyAll(v.Origin.At))
+		to.Lo, to.Hi = v.Lo, v.Hi
+		out[i] = rt.r.Var(to)
 		if out[i] != rt {
 			s.With[rt] = out[i]
 		}

@@ -11,7 +11,8 @@ import (
 const maxEqualPoints = 1 << 22
 
 // Equal reports whether a and b relate the same points: for every value of the
-// dimensions and run-time variables the same set of results over the ranges.
+// dimensions and run-time variables the same set of results, with their
+// replica, over the ranges.
 // It walks both domains, so it is for tests; the error says why it cannot.
 // The difference, when there is one, is shown at its first point.
 func (a Map) Equal(b Map) (same bool, difference string, err error) {
@@ -49,7 +50,7 @@ func show(set map[string]bool) (out [][]int64) {
 // relation lists the results of m by the values of Dims and Runtime.
 func (m Map) relation() (map[string]map[string]bool, error) {
 	out := map[string]map[string]bool{}
-	if m.State != Known {
+	if m = m.replicaAsResult(); m.State != Known {
 		return out, nil
 	}
 	if err := m.checkBox(maxEqualPoints); err != nil {

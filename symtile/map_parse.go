@@ -9,7 +9,7 @@ import (
 //
 //	(d0, d1)[s0]{rt0} -> (d1, s0), domain: d0 in [0, 9], ..., d0 + s0 in [0, 5]
 //
-// or KNOWN EMPTY, or "unknown indexing". The first bound of a bare variable is
+// with ", replica id: s0" after it when it has one, or KNOWN EMPTY, or "unknown indexing". The first bound of a bare variable is
 // its range, which it must have; what follows are constraints, with || between
 // alternatives. The error is a *SyntaxError or the ring's.
 func (r *Ring) ParseMap(text string) (Map, error) {
@@ -143,6 +143,9 @@ type mapParser struct {
 	ranges  map[string]Interval
 	results []int32
 	where   written
+
+	replica    int32
+	replicated bool
 }
 
 func (p *mapParser) parse() {
@@ -155,6 +158,9 @@ func (p *mapParser) parse() {
 	p.accept(",")
 	if p.accept("domain:") {
 		p.domain()
+	}
+	if p.accept("replica id:") {
+		p.replica, p.replicated = p.sum(), true
 	}
 	for i, name := range p.names {
 		if _, ok := p.ranges[name]; !ok {
@@ -201,7 +207,7 @@ func (p *mapParser) resultList() {
 
 // domain reads the ranges and constraints.
 func (p *mapParser) domain() {
-	for p.peek() != 0 {
+	for p.peek() != 0 && !p.ahead("replica id:") {
 		if !p.rangeOf() {
 			p.where = append(p.where, p.disjunction()...)
 		}
@@ -209,6 +215,11 @@ func (p *mapParser) domain() {
 			return
 		}
 	}
+}
+
+func (p *mapParser) ahead(s string) bool {
+	p.peek()
+	return strings.HasPrefix(p.text[p.at:], s)
 }
 
 // rangeOf reads "name in [lo, hi]" when it is the first bound of a variable.
@@ -249,5 +260,8 @@ func (p *mapParser) build(r *Ring) (m Map) {
 		m.Results = append(m.Results, r.wrap(vals[x]))
 	}
 	m.Where = p.where.build(r, vals)
+	if p.replicated {
+		m.Replica = r.wrap(vals[p.replica])
+	}
 	return m
 }

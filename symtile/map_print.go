@@ -10,7 +10,8 @@ import (
 //
 //	(d0, d1)[s0]{rt0} -> (d1, s0), domain: d0 in [0, 9], ..., <constraints>
 //
-// the constraints sorted; KNOWN EMPTY, and "unknown indexing" when it is
+// the constraints sorted, then ", replica id: s0" for a map of a collective;
+// KNOWN EMPTY, and "unknown indexing" when it is
 // undefined. Variables are numbered d0.., s0.., rt0.. by their place, unless
 // they have names of another kind.
 func (m Map) String() string {
@@ -37,6 +38,9 @@ func (m Map) String() string {
 	domain := n.domain(m)
 	if len(domain) > 0 {
 		b.WriteString(", domain: " + strings.Join(domain, ", "))
+	}
+	if m.Replicated() {
+		b.WriteString(", replica id: " + n.text(m.Replica))
 	}
 	return b.String()
 }

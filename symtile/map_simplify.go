@@ -12,6 +12,9 @@ const maxPasses = 16
 // that follow dropped, results simplified for points of the domain. A domain
 // proved empty gives State Empty. Arity is kept; DropUnused changes it.
 func (m Map) Simplify() Map {
+	if m.Replicated() {
+		return m.replicaAsResult().Simplify().resultAsReplica()
+	}
 	for range maxPasses {
 		if m.State != Known || m.ring() == nil {
 			return m

@@ -51,6 +51,7 @@ var attrTable = []attrRow{
 	countAttr("batch_group_count", func(a *Attrs) *int64 { return &a.BatchGroups }),
 	intsAttr("dynamic_slice_sizes", func(a *Attrs) *[]int64 { return &a.SliceSizes }),
 	{"replica_groups", parseReplicaGroups, printReplicaGroups},
+	{"source_target_pairs", parseSourceTargets, printSourceTargets},
 	{"slice", parseSlice, printSlice},
 	{"padding", parsePadding, printPadding},
 	wordAttr("direction", func(a *Attrs) *string { return &a.Direction }),
@@ -64,8 +65,9 @@ var typedOn = map[string][]Opcode{
 	"padding": {"pad"}, "slice": {"slice"}, "direction": {"compare"}, "type": {"compare"}, "kind": {"fusion"},
 	"window": {"convolution", "reduce-window", "select-and-scatter"}, "dim_labels": {"convolution"},
 	"feature_group_count": {"convolution"}, "batch_group_count": {"convolution"}, "dynamic_slice_sizes": {"dynamic-slice"},
-	"replica_groups": {"all-gather", "all-gather-start", "all-reduce", "all-reduce-start", "all-to-all", "collective-broadcast", "reduce-scatter"},
-	"select":         {"select-and-scatter"}, "scatter": {"select-and-scatter"},
+	"replica_groups":      {"all-gather", "all-gather-start", "all-reduce", "all-reduce-start", "all-to-all", "collective-broadcast", "reduce-scatter"},
+	"source_target_pairs": {"collective-permute", "collective-permute-start"},
+	"select":              {"select-and-scatter"}, "scatter": {"select-and-scatter"},
 	"iota_dimension": {"iota"}, "index": {"get-tuple-element"},
 }
 
@@ -197,20 +199,41 @@ func parseReplicaGroups(a *Attrs, text string) error {
 	if strings.HasPrefix(text, "[") {
 		return parseIotaGroups(a, text)
 	}
+	groups, err := parseLists(text)
+	a.ReplicaGroups = groups
+	return err
+}
+
+// parseLists reads {{0,1},{2,3}}.
+func parseLists(text string) ([][]int64, error) {
 	inner, ok := unbrace(text)
 	if !ok {
-		return fmt.Errorf("expected {{…},…}, found %q", text)
+		return nil, fmt.Errorf("expected {{…},…}, found %q", text)
 	}
-	a.ReplicaGroups = [][]int64{}
+	lists := [][]int64{}
 	for _, word := range splitList(inner) {
-		group, err := parseInts(word)
+		list, err := parseInts(word)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		a.ReplicaGroups = append(a.ReplicaGroups, group)
+		lists = append(lists, list)
+	}
+	return lists, nil
+}
+
+func parseSourceTargets(a *Attrs, text string) (err error) {
+	if a.SourceTargets, err = parseLists(text); err != nil {
+		return err
+	}
+	for _, pair := range a.SourceTargets {
+		if len(pair) != 2 {
+			return fmt.Errorf("%q is not a list of {source,target}", text)
+		}
 	}
 	return nil
 }
+
+func printSourceTargets(a *Attrs) string { return printLists(a.SourceTargets) }
 
 func parseIotaGroups(a *Attrs, text string) error {
 	var groups, size, n int64
@@ -224,12 +247,14 @@ func parseIotaGroups(a *Attrs, text string) error {
 	return nil
 }
 
-func printReplicaGroups(a *Attrs) string {
-	if a.ReplicaGroups == nil {
+func printReplicaGroups(a *Attrs) string { return printLists(a.ReplicaGroups) }
+
+func printLists(lists [][]int64) string {
+	if lists == nil {
 		return ""
 	}
-	words := make([]string, len(a.ReplicaGroups))
-	for k, g := range a.ReplicaGroups {
+	words := make([]string, len(lists))
+	for k, g := range lists {
 		words[k] = "{" + string(appendInts(nil, g)) + "}"
 	}
 	return "{" + strings.Join(words, ",") + "}"

@@ -48,6 +48,7 @@ type Attrs struct {
 	Scatter                    *ScatterDims   // scatter
 	SliceSizes                 []int64        // dynamic_slice_sizes
 	ReplicaGroups              [][]int64      // replica_groups= of collectives; nil or empty: all replicas
+	SourceTargets              [][]int64      // source_target_pairs= of collective-permute
 	Direction                  string         // compare: EQ NE LT LE GT GE
 	CompareType                string         // compare: type=TOTALORDER, "" otherwise
 	Kind                       string         // fusion: kLoop kInput kOutput kCustom

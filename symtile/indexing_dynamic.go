@@ -1,0 +1,364 @@
+package symtile
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Maps of operations whose offsets are known at run time only.
+
+// starts makes the run-time variables of a dynamic-slice: where each window of
+// size begins, clamped so that it stays inside. The operands are scalars, or one
+// array of them.
+func (x *indexer) starts(operands []*hlo.Instr, extents, sizes []int64) []Expr {
+	vars := make([]Expr, len(extents))
+	for k, n := range extents {
+		o, at := operands[0], []Expr{x.r.Const(int64(k))}
+		if o.Shape.Rank() == 0 {
+			o, at = operands[k], nil
+		}
+		vars[k] = x.start(o, at, n-sizes[k])
+	}
+	return vars
+}
+
+// start is element at of in, clamped to [0, last].
+func (x *indexer) start(in *hlo.Instr, at []Expr, last int64) Expr {
+	return x.r.runtime(in, at, Interval{0, last}, 0, last)
+}
+
+func operandsDynamicSlice(x *indexer) []Map {
+	maps := make([]Map, len(x.in.Operands)) // starts: ()
+	rt := x.starts(x.in.Operands[1:], x.from(0), x.shape.Dims)
+	maps[0].Runtime = rt
+	for k, d := range x.dims {
+		maps[0].Results = append(maps[0].Results, d.Add(rt[k]))
+	}
+	x.startsRead(maps[1:])
+	return maps
+}
+
+// startsRead: every element needs every start; an array of them is read whole.
+func (x *indexer) startsRead(maps []Map) {
+	if o := x.in.Operands[len(x.in.Operands)-1]; o.Shape.Rank() == 1 {
+		all := x.ranges(o.Shape.Dims)
+		maps[0] = Map{Ranges: all, Results: all}
+	}
+}
+
+func usersDynamicSlice(x *indexer) Map {
+	if x.operand > 0 {
+		return x.everywhere()
+	}
+	return x.inWindow(x.starts(x.in.Operands[1:], x.from(0), x.shape.Dims), x.dims, x.shape.Dims)
+}
+
+// inWindow is index at as one of the window of size that begins at rt.
+func (x *indexer) inWindow(rt, at []Expr, size []int64) Map {
+	m := Map{Runtime: rt}
+	for k, d := range at {
+		in := d.Sub(rt[k])
+		m.Results = append(m.Results, in)
+		m.Where = And(m.Where, Require(in, 0, size[k]-1))
+	}
+	return m
+}
+
+// operandsDynamicUpdateSlice: the update is read where it is written, and only
+// there; the operand at most everywhere.
+func operandsDynamicUpdateSlice(x *indexer) []Map {
+	maps := make([]Map, len(x.in.Operands))
+	maps[0] = Map{Results: x.dims, Over: true}
+	maps[1] = x.inWindow(x.starts(x.in.Operands[2:], x.shape.Dims, x.from(1)), x.dims, x.from(1))
+	if hasZero(x.from(1)) {
+		maps[0].Over, maps[1] = false, Map{State: Empty}
+	}
+	x.startsRead(maps[2:])
+	return maps
+}
+
+func usersDynamicUpdateSlice(x *indexer) Map {
+	switch x.operand {
+	case 0:
+		return Map{Results: x.dims, Over: !hasZero(x.from(1))}
+	case 1:
+		m := Map{Runtime: x.starts(x.in.Operands[2:], x.shape.Dims, x.from(1))}
+		for k, d := range x.dims {
+			m.Results = append(m.Results, d.Add(m.Runtime[k]))
+		}
+		return m
+	}
+	return x.everywhere()
+}
+
+// A lookup is what gather and scatter share: windows of an array (the operand
+// of a gather, the result of a scatter), one for each index vector. The other
+// array (the result of a gather, the updates of a scatter) has the window
+// dimensions and, between them, the batch dimensions of the indices.
+type lookup struct {
+	indices     *hlo.Instr
+	vector      int64   // dimension of the indices that holds the index vectors
+	window      []int64 // window dimensions of the other array, ascending
+	missing     []int64 // dimensions the windows lack: extent 1
+	batching    []int64 // dimensions that go with a batch dimension …
+	ofIndices   []int64 // … of the indices
+	started     []int64 // dimension component k of an index vector is along
+	array, size []int64 // extents of the array, and of a window in it
+	other       []int64 // extents of the other array
+}
+
+func (x *indexer) gathering() lookup {
+	g := x.in.Attrs.Gather
+	return lookup{
+		indices: x.in.Operands[1], vector: g.IndexVectorDim, window: slices.Sorted(slices.Values(g.OffsetDims)),
+		missing: g.CollapsedSliceDims, batching: g.OperandBatching, ofIndices: g.IndicesBatching, started: g.StartIndexMap,
+		array: x.from(0), size: g.SliceSizes, other: x.shape.Dims,
+	}
+}
+
+// batch are the dimensions of the other array that are not of the window.
+func (l lookup) batch() []int64 {
+	var dims []int64
+	for d := range l.other {
+		if !slices.Contains(l.window, int64(d)) {
+			dims = append(dims, int64(d))
+		}
+	}
+	return dims
+}
+
+// component is the index in the indices of component k of the vector at batch.
+func (l lookup) component(r *Ring, batch []Expr, k int64) []Expr {
+	if l.vector == int64(l.indices.Shape.Rank()) {
+		return batch
+	}
+	return slices.Insert(slices.Clone(batch), int(l.vector), r.Const(k))
+}
+
+// components are how many an index vector has; false when they are scalars.
+func (l lookup) components() (int64, bool) {
+	if l.vector == int64(l.indices.Shape.Rank()) {
+		return 1, false
+	}
+	return l.indices.Shape.Dims[l.vector], true
+}
+
+// origin is the window's first element without the start: batching dimensions
+// have the batch index, the others 0.
+func (l lookup) origin(r *Ring, batch []Expr) []Expr {
+	out := make([]Expr, len(l.array))
+	for d := range out {
+		out[d] = r.Const(0)
+	}
+	for k, d := range l.batching {
+		at := l.ofIndices[k]
+		if at > l.vector {
+			at--
+		}
+		out[d] = batch[at]
+	}
+	return out
+}
+
+// placed is the element of the array at offset (of the dimensions of the window,
+// in order) in the window of an index vector, its starts given by dimension.
+func (l lookup) placed(r *Ring, batch, offset []Expr, starts map[int64]Expr) []Expr {
+	out := l.origin(r, batch)
+	next := 0
+	for d := range out {
+		if !slices.Contains(l.missing, int64(d)) && !slices.Contains(l.batching, int64(d)) {
+			out[d] = offset[next]
+			next++
+		}
+		if s, ok := starts[int64(d)]; ok {
+			out[d] = out[d].Add(s)
+		}
+	}
+	return out
+}
+
+// starts are the run-time variables of the index vector at batch, by dimension.
+func (l lookup) starts(x *indexer, batch []Expr) (starts map[int64]Expr, runtime []Expr) {
+	starts = map[int64]Expr{}
+	for k, d := range l.started {
+		starts[d] = x.start(l.indices, l.component(x.r, batch, int64(k)), l.array[d]-l.size[d])
+		runtime = append(runtime, starts[d])
+	}
+	return starts, runtime
+}
+
+// unfit says what the shapes do not fit.
+func (l lookup) unfit() bool {
+	for k, d := range l.batching {
+		if l.array[d] != l.indices.Shape.Dims[l.ofIndices[k]] {
+			return true
+		}
+	}
+	return slices.Contains(l.ofIndices, l.vector)
+}
+
+func operandsGather(x *indexer) []Map {
+	l := x.gathering()
+	if l.unfit() {
+		return x.undefined("its batching dimensions do not have equal extents")
+	}
+	batch, offset := pickDims(x.dims, l.batch()), pickDims(x.dims, l.window)
+	starts, runtime := l.starts(x, batch)
+	return []Map{{Runtime: runtime, Results: l.placed(x.r, batch, offset, starts)}, l.vectorRead(x, batch)}
+}
+
+// vectorRead is the map to the index vector at batch.
+func (l lookup) vectorRead(x *indexer, batch []Expr) Map {
+	n, ok := l.components()
+	if !ok {
+		return Map{Results: batch}
+	}
+	s := x.ranges([]int64{n})
+	return Map{Ranges: s, Results: slices.Insert(slices.Clone(batch), int(l.vector), s[0])}
+}
+
+// batchOf is the batch index of an element of the indices.
+func (l lookup) batchOf(index []Expr) []Expr {
+	if l.vector == int64(len(index)) {
+		return index
+	}
+	return slices.Delete(slices.Clone(index), int(l.vector), int(l.vector)+1)
+}
+
+// usersGather: an index vector is used by its window of the result. An element
+// of the operand is used by the windows that are over it, whose index vectors
+// are known together only when there is one or they fold.
+func usersGather(x *indexer) Map {
+	l := x.gathering()
+	switch {
+	case l.unfit():
+		return x.unknown("its batching dimensions do not have equal extents")
+	case x.operand == 1:
+		m := Map{Ranges: x.ranges(pickExtents(l.other, l.window))}
+		m.Results = l.joined(l.batchOf(x.dims), m.Ranges)
+		return m
+	}
+	return x.usersOfGathered(l)
+}
+
+// joined is the index of the other array at batch and offset.
+func (l lookup) joined(batch, offset []Expr) []Expr {
+	out := make([]Expr, len(l.other))
+	for k, d := range l.batch() {
+		out[d] = batch[k]
+	}
+	for k, d := range l.window {
+		out[d] = offset[k]
+	}
+	return out
+}
+
+func (x *indexer) usersOfGathered(l lookup) Map {
+	ranges := x.ranges(pickExtents(l.other, l.batch()))
+	starts, runtime := l.starts(x, ranges)
+	m := Map{Ranges: ranges, Runtime: runtime}
+	first := l.origin(x.r, ranges)
+	var offset []Expr
+	for d, v := range x.dims {
+		in := v.Sub(first[d])
+		if s, ok := starts[int64(d)]; ok {
+			in = in.Sub(s)
+		}
+		m.Where = And(m.Where, Require(in, 0, l.size[d]-1))
+		if !slices.Contains(l.missing, int64(d)) && !slices.Contains(l.batching, int64(d)) {
+			offset = append(offset, in)
+		}
+	}
+	m.Results = l.joined(ranges, offset)
+	if m = m.fold(); m.variesWithRanges() {
+		return x.unknown("which windows an element is in depends on the values of all indices")
+	}
+	return m
+}
+
+// variesWithRanges reports whether a run-time variable is read at a place that
+// depends on a range: then one value of it does not make a set.
+func (m Map) variesWithRanges() bool {
+	return slices.ContainsFunc(m.origins(), func(o *Origin) bool {
+		return o != nil && slices.ContainsFunc(o.At, func(e Expr) bool {
+			return slices.ContainsFunc(e.Vars(), func(v Expr) bool { return slices.Contains(m.Ranges, v) })
+		})
+	})
+}
+
+// usersScatter: an element of an operand stays where it is; one of the updates
+// goes to its place in the window of its index vector. A window that is not
+// inside as a whole goes nowhere. What the computation does not take from its
+// arguments may be replaced, so that the map says where an element can get at
+// most.
+func usersScatter(x *indexer) Map {
+	n := len(x.in.Operands) / 2
+	c := x.in.Attrs.ToApply
+	keeps := c.Reads(x.output, x.output)
+	switch k := x.operand; {
+	case x.output >= n || !x.shape.SameDims(x.in.Operands[0].Shape):
+		return x.unknown("its arrays have different extents")
+	case k == n:
+		return x.unknown("every element depends on whether an index vector is that of its window")
+	case k == x.output:
+		return Map{Results: x.dims, Over: !keeps}
+	case k < n && c.Reads(x.output, k):
+		return Map{Results: x.dims, Over: true}
+	case k > n && c.Reads(x.output, k-1):
+		m := x.usersOfUpdates(n)
+		m.Over = !keeps
+		return m
+	}
+	return Map{State: Empty}
+}
+
+func (x *indexer) scattering(n int) lookup {
+	s := x.in.Attrs.Scatter
+	l := lookup{
+		indices: x.in.Operands[n], vector: s.IndexVectorDim, window: slices.Sorted(slices.Values(s.UpdateWindow)),
+		missing: s.InsertedWindow, batching: s.InputBatching, ofIndices: s.IndicesBatching, started: s.ToOperand,
+		array: x.shape.Dims, other: x.from(x.operand), size: make([]int64, x.shape.Rank()),
+	}
+	next := 0
+	for d := range l.size {
+		l.size[d] = 1
+		if !slices.Contains(l.missing, int64(d)) && !slices.Contains(l.batching, int64(d)) {
+			l.size[d] = l.other[l.window[next]]
+			next++
+		}
+	}
+	return l
+}
+
+// usersOfUpdates: starts are not clamped; a window that would stick out is dropped.
+func (x *indexer) usersOfUpdates(n int) Map {
+	l := x.scattering(n)
+	if l.unfit() {
+		return x.unknown("its batching dimensions do not have equal extents")
+	}
+	batch, offset := pickDims(x.dims, l.batch()), pickDims(x.dims, l.window)
+	var m Map
+	starts := map[int64]Expr{}
+	for k, d := range l.started {
+		last := l.array[d] - l.size[d]
+		if last < 0 {
+			return Map{State: Empty}
+		}
+		starts[d] = x.unclamped(l.indices, l.component(x.r, batch, int64(k)))
+		m.Runtime = append(m.Runtime, starts[d])
+		m.Where = And(m.Where, Require(starts[d], 0, last))
+	}
+	m.Results = l.placed(x.r, batch, offset, starts)
+	return m
+}
+
+// unclamped is element at of in, whatever its type can hold.
+func (x *indexer) unclamped(in *hlo.Instr, at []Expr) Expr {
+	lo, hi := in.Shape.DType.IntRange()
+	return x.r.runtime(in, at, Interval{}, max(lo, -farStart), min(hi, farStart))
+}
+
+// farStart is beyond every extent there is room for; a start farther out is
+// outside just as well.
+const farStart = 1 << 48

@@ -1,0 +1,268 @@
+package symtile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// An edge says how an array of an instruction's result comes from array element
+// of an operand.
+type edge struct {
+	operand, element int
+	maps             []Map
+}
+
+// edges are the edges of array output of in's result.
+func edges(r *Ring, in *hlo.Instr, output int) []edge {
+	if k, element, ok := passes(in, output); ok {
+		return []edge{{k, element, []Map{identity(r, leaf(in.Shape, output).Dims)}}}
+	}
+	switch in.Op {
+	case "tuple", "get-tuple-element", "after-all":
+		return nil
+	case "fusion", "call":
+		return edgesThrough(r, in, output)
+	}
+	x := newIndexer(r, in, output)
+	if why, ok := x.unfit(); !ok {
+		return edgesTo(in, x.undefined("%s", why))
+	}
+	return edgesTo(in, x.operandMaps())
+}
+
+func edgesTo(in *hlo.Instr, maps []Map) []edge {
+	var all []edge
+	for k, m := range maps {
+		for e := range leaves(in.Operands[k].Shape) {
+			all = append(all, edge{k, e, []Map{m}})
+		}
+	}
+	return all
+}
+
+// unfit says why in has no row in the tables: they are for arrays.
+func (x *indexer) unfit() (why string, ok bool) {
+	for _, o := range x.in.Operands {
+		if o.Shape.DType == hlo.Tuple {
+			return unknownBecause(x.in.Op), false
+		}
+	}
+	return "", true
+}
+
+// passes finds the operand's array that is array output of the result of an
+// operation that only hands arrays on.
+func passes(in *hlo.Instr, output int) (operand, element int, ok bool) {
+	switch in.Op {
+	case "tuple":
+		for k, o := range in.Operands {
+			n := len(leaves(o.Shape))
+			if output < n {
+				return k, output, true
+			}
+			output -= n
+		}
+	case "get-tuple-element":
+		from := in.Operands[0].Shape
+		for k := range in.Attrs.Index {
+			output += len(leaves(from.Tuple[k]))
+		}
+		return 0, output, true
+	case "optimization-barrier", "domain", "copy", "add-dependency", "all-reduce-done":
+		return 0, output, len(in.Operands) > 0
+	case "copy-start":
+		return 0, 0, output < 2 && len(in.Operands) > 0
+	case "copy-done":
+		return 0, 0, len(in.Operands) > 0
+	}
+	return 0, 0, false
+}
+
+// edgesThrough are the edges of a fusion or call: those of what it calls.
+func edgesThrough(r *Ring, in *hlo.Instr, output int) []edge {
+	c := in.Attrs.Calls
+	start := identity(r, leaf(in.Shape, output).Dims)
+	reached := backward(r, c, place{c.Root, output}, start)
+	var all []edge
+	for k, p := range c.Params {
+		for e := range leaves(p.Shape) {
+			if maps := reached[place{p, e}]; len(maps) > 0 {
+				all = append(all, edge{k, e, rebindAll(r, maps, c, in)})
+			}
+		}
+	}
+	return all
+}
+
+// rebindAll gives run-time variables that are read from parameters of c the
+// origins that the caller in passes.
+func rebindAll(r *Ring, maps []Map, c *hlo.Computation, in *hlo.Instr) []Map {
+	var out []Map
+	for _, m := range maps {
+		out = insert(out, m.rebind(r, func(o *hlo.Instr) *hlo.Instr {
+			if k := slices.Index(c.Params, o); k >= 0 {
+				return in.Operands[k]
+			}
+			return o
+		}))
+	}
+	return out
+}
+
+// A place is an array of an instruction's result.
+type place struct {
+	in      *hlo.Instr
+	element int
+}
+
+// backward gathers, for every place in c, the distinct maps from the indices of
+// what start is over. Instructions are visited once, users before operands, each
+// with the set of maps that reach it.
+func backward(r *Ring, c *hlo.Computation, root place, start Map) map[place][]Map {
+	reached := map[place][]Map{root: {start}}
+	for _, in := range slices.Backward(c.Instrs) {
+		for output := range leaves(in.Shape) {
+			outers := reached[place{in, output}]
+			if len(outers) == 0 {
+				continue
+			}
+			for _, l := range edges(r, in, output) {
+				to := place{in.Operands[l.operand], l.element}
+				reached[to] = composeAll(reached[to], outers, l.maps)
+			}
+		}
+	}
+	return reached
+}
+
+// composeAll adds every second after every first to set.
+func composeAll(set, firsts, seconds []Map) []Map {
+	for _, first := range firsts {
+		for _, second := range seconds {
+			set = insert(set, Compose(first, second))
+		}
+	}
+	return set
+}
+
+// ParamMaps returns, for each parameter of c, the distinct maps from the
+// indices of output to the parameter's, composed through the computation, folded
+// and simplified. Outputs are the arrays of the result in order, those of tuples
+// in place; a parameter that is a tuple has the maps of its arrays one after the
+// other. Parameters that the output does not reach have none.
+func ParamMaps(r *Ring, c *hlo.Computation, output int) ([][]Map, error) {
+	outs := leaves(c.Root.Shape)
+	if output < 0 || output >= len(outs) {
+		return nil, fmt.Errorf("%s has %d outputs; there is no output %d", c.Name, len(outs), output)
+	}
+	if err := limited(c); err != nil {
+		return nil, err
+	}
+	reached := backward(r, c, place{c.Root, output}, identity(r, outs[output].Dims))
+	maps := make([][]Map, len(c.Params))
+	for k, p := range c.Params {
+		for e := range leaves(p.Shape) {
+			maps[k] = append(maps[k], reached[place{p, e}]...)
+		}
+	}
+	return maps, r.Err()
+}
+
+// OutputMaps returns, for each output of c as ParamMaps counts them, the
+// distinct maps from the indices of parameter param to the output's: the way
+// forward through the computation. The parameter is an array.
+func OutputMaps(r *Ring, c *hlo.Computation, param int) ([][]Map, error) {
+	if param < 0 || param >= len(c.Params) {
+		return nil, fmt.Errorf("%s has %d parameters; there is no parameter %d", c.Name, len(c.Params), param)
+	}
+	p := c.Params[param]
+	if p.Shape.DType == hlo.Tuple {
+		return nil, fmt.Errorf("parameter %s of %s is a tuple; indices are those of an array", p.Name, c.Name)
+	}
+	if err := limited(c); err != nil {
+		return nil, err
+	}
+	reached := forward(r, c, place{p, 0})
+	outs := leaves(c.Root.Shape)
+	maps := make([][]Map, len(outs))
+	for k := range outs {
+		maps[k] = reached[place{c.Root, k}]
+	}
+	return maps, r.Err()
+}
+
+// forward is backward the other way: from one place to what is made from it.
+func forward(r *Ring, c *hlo.Computation, from place) map[place][]Map {
+	reached := map[place][]Map{from: {identity(r, leaf(from.in.Shape, from.element).Dims)}}
+	for _, in := range c.Instrs {
+		for k, o := range in.Operands {
+			for e := range leaves(o.Shape) {
+				firsts := reached[place{o, e}]
+				if len(firsts) == 0 {
+					continue
+				}
+				for output := range leaves(in.Shape) {
+					to := place{in, output}
+					reached[to] = composeAll(reached[to], firsts, uses(r, in, k, e, output))
+				}
+			}
+		}
+	}
+	return reached
+}
+
+// uses are the maps from array element of an operand to array output of in.
+func uses(r *Ring, in *hlo.Instr, operand, element, output int) []Map {
+	if k, e, ok := passes(in, output); ok {
+		if k == operand && e == element {
+			return []Map{identity(r, leaf(in.Shape, output).Dims)}
+		}
+		return nil
+	}
+	switch in.Op {
+	case "tuple", "get-tuple-element", "after-all":
+		return nil
+	case "fusion", "call":
+		c := in.Attrs.Calls
+		return rebindAll(r, forward(r, c, place{c.Params[operand], element})[place{c.Root, output}], c, in)
+	}
+	x := newIndexer(r, in, output)
+	if why, ok := x.unfit(); !ok {
+		return []Map{x.unknown("%s", why)}
+	}
+	return []Map{x.userMap(operand)}
+}
+
+func identity(r *Ring, extents []int64) Map {
+	x := &indexer{r: r}
+	dims := x.variables("d", RoleDim, extents)
+	return x.over(dims)
+}
+
+func (x *indexer) over(dims []Expr) Map {
+	x.dims = dims
+	return x.complete(Map{Results: dims})
+}
+
+// insert adds the folded and simplified m to a set, unless it is there. A map
+// without points is in the set only when it is alone.
+func insert(set []Map, m Map) []Map {
+	m = m.fold().Simplify()
+	m, _ = m.DropUnusedRanges()
+	if m.State == Empty && len(set) > 0 {
+		return set
+	}
+	if len(set) == 1 && set[0].State == Empty {
+		return []Map{m}
+	}
+	text, origins := m.String(), m.origins()
+	for k := range set {
+		if set[k].String() == text && slices.Equal(set[k].origins(), origins) {
+			set[k].Over = set[k].Over && m.Over
+			return set
+		}
+	}
+	return append(set, m)
+}

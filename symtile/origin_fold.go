@@ -1,0 +1,311 @@
+package symtile
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// origins are where the run-time variables of m are read, in order; nil for
+// those that have no origin.
+func (m Map) origins() []*Origin {
+	var out []*Origin
+	for _, e := range m.Runtime {
+		v, _ := e.Variable()
+		out = append(out, v.Origin)
+	}
+	return out
+}
+
+// rebind replaces the instructions run-time variables are read from.
+func (m Map) rebind(r *Ring, to func(*hlo.Instr) *hlo.Instr) Map {
+	with := map[Expr]Expr{}
+	runtime := slices.Clone(m.Runtime)
+	for k, e := range m.Runtime {
+		v, ok := e.Variable()
+		if !ok || v.Origin == nil || to(v.Origin.Instr) == v.Origin.Instr {
+			continue
+		}
+		runtime[k] = r.runtime(to(v.Origin.Instr), v.Origin.At, v.Origin.Clamp, v.Lo, v.Hi)
+		with[e] = runtime[k]
+	}
+	if len(with) == 0 {
+		return m
+	}
+	m.Runtime = unite(nil, runtime)
+	return m.Subst(with)
+}
+
+// fold replaces run-time variables whose value is known: read from constants,
+// iotas, and what is made of them by operations that keep integers exact. HLO's
+// clamp stays, as min and max.
+func (m Map) fold() Map {
+	if m.State != Known {
+		return m
+	}
+	with := map[Expr]Expr{}
+	var runtime []Expr
+	for _, e := range m.Runtime {
+		v, ok := e.Variable()
+		if !ok || v.Origin == nil {
+			runtime = append(runtime, e)
+			continue
+		}
+		f := folder{r: e.r, left: maxFoldSteps}
+		value, ok := f.value(v.Origin.Instr, v.Origin.At)
+		if !ok {
+			runtime = append(runtime, e)
+			continue
+		}
+		if c := v.Origin.Clamp; c != (Interval{}) {
+			value = value.Max(e.r.Const(c.Lo)).Min(e.r.Const(c.Hi))
+		}
+		with[e] = value
+		m.Where = And(m.Where, Require(value, v.Lo, v.Hi))
+	}
+	if len(with) == 0 {
+		return m
+	}
+	m.Runtime = runtime
+	return m.Subst(with)
+}
+
+// maxFoldSteps bounds how many instructions are looked at for one value.
+const maxFoldSteps = 200
+
+// A folder looks for the value of an element as an expression.
+type folder struct {
+	r    *Ring
+	left int // steps
+}
+
+// value is element at of in's output, ok when it is known and no integer
+// arithmetic on the way can wrap.
+func (f *folder) value(in *hlo.Instr, at []Expr) (Expr, bool) {
+	if f.left--; f.left < 0 || !in.Shape.DType.IsInteger() && in.Shape.DType != hlo.Pred {
+		return Expr{}, false
+	}
+	e, ok := f.moved(in, at)
+	if !ok {
+		e, ok = f.computed(in, at)
+	}
+	return e, ok && f.fits(e.Range(), in.Shape.DType)
+}
+
+// fits reports whether values in v are values of the type. Ends at int64's own
+// are what saturates, and do not fit.
+func (f *folder) fits(v Interval, d hlo.DType) bool {
+	lo, hi := d.IntRange()
+	return v.Bounded() && Interval{lo, hi}.Covers(v)
+}
+
+// moved is the value of an operation that makes numbers or hands them on.
+func (f *folder) moved(in *hlo.Instr, at []Expr) (Expr, bool) {
+	switch in.Op {
+	case "constant":
+		return f.literal(in.Literal, at)
+	case "iota":
+		return at[in.Attrs.IotaDim], true
+	case "broadcast":
+		return f.value(in.Operands[0], pickDims(at, in.Attrs.Dimensions))
+	case "transpose":
+		return f.value(in.Operands[0], spread(at, in.Attrs.Dimensions))
+	case "reshape":
+		return f.value(in.Operands[0], reshapedIndex(f.r, at, in.Shape.Dims, in.Operands[0].Shape.Dims))
+	case "slice":
+		return f.value(in.Operands[0], sliced(at, in.Attrs.Slice))
+	case "reverse":
+		return f.value(in.Operands[0], mirrored(at, in.Attrs.Dimensions, in.Shape.Dims))
+	case "concatenate":
+		return f.concatenated(in, at)
+	case "copy", "convert", "optimization-barrier", "bitcast-convert", "bitcast":
+		if from := in.Operands[0].Shape; from.SameDims(in.Shape) && sameOrder(from, in.Shape) || in.Op == "convert" {
+			return f.value(in.Operands[0], at)
+		}
+	case "get-tuple-element":
+		if from := in.Operands[0]; from.Op == "tuple" {
+			return f.value(from.Operands[in.Attrs.Index], at)
+		}
+	}
+	return Expr{}, false
+}
+
+func (f *folder) concatenated(in *hlo.Instr, at []Expr) (Expr, bool) {
+	along := in.Attrs.Dimensions[0]
+	prefix := int64(0)
+	for _, o := range in.Operands {
+		n := o.Shape.Dims[along]
+		if n > 0 && (Interval{prefix, prefix + n - 1}).Covers(at[along].Range()) {
+			inner := slices.Clone(at)
+			inner[along] = at[along].AddConst(-prefix)
+			return f.value(o, inner)
+		}
+		prefix += n
+	}
+	return Expr{}, false
+}
+
+// computed is the value of integer arithmetic.
+func (f *folder) computed(in *hlo.Instr, at []Expr) (Expr, bool) {
+	if !in.Op.Elementwise() || in.Op == "select" && len(in.Operands) == 3 {
+		return f.selected(in, at)
+	}
+	args := make([]Expr, len(in.Operands))
+	for k, o := range in.Operands {
+		inner := at
+		if o.Shape.Rank() == 0 {
+			inner = nil
+		}
+		var ok bool
+		if args[k], ok = f.value(o, inner); !ok {
+			return Expr{}, false
+		}
+	}
+	return f.arithmetic(in, args)
+}
+
+// selected is the branch of a select whose condition is known.
+func (f *folder) selected(in *hlo.Instr, at []Expr) (Expr, bool) {
+	if in.Op != "select" {
+		return Expr{}, false
+	}
+	condition := at
+	if in.Operands[0].Shape.Rank() == 0 {
+		condition = nil
+	}
+	e, ok := f.value(in.Operands[0], condition)
+	if !ok {
+		return Expr{}, false
+	}
+	c, constant := e.Value()
+	if !constant {
+		return Expr{}, false
+	}
+	return f.value(in.Operands[2-c], at)
+}
+
+// arithmetic is in of args. What could leave the type is refused before it is
+// built: the ring has no wrapping, and neither may the program.
+func (f *folder) arithmetic(in *hlo.Instr, a []Expr) (Expr, bool) {
+	d := in.Shape.DType
+	switch in.Op {
+	case "add":
+		return guarded(f.fits(a[0].Range().Add(a[1].Range()), d), func() Expr { return a[0].Add(a[1]) })
+	case "subtract":
+		return guarded(f.fits(a[0].Range().Add(a[1].Range().Neg()), d), func() Expr { return a[0].Sub(a[1]) })
+	case "multiply":
+		return guarded(f.fits(a[0].Range().Mul(a[1].Range()), d), func() Expr { return a[0].Mul(a[1]) })
+	case "negate":
+		return guarded(f.fits(a[0].Range().Neg(), d), a[0].Neg)
+	case "minimum":
+		return a[0].Min(a[1]), true
+	case "maximum":
+		return a[0].Max(a[1]), true
+	case "clamp":
+		return a[1].Max(a[0]).Min(a[2]), true
+	case "abs":
+		return a[0], a[0].Range().Lo >= 0
+	case "divide", "remainder":
+		return f.divided(in.Op, a)
+	case "compare":
+		return f.compared(in.Attrs.Direction, a[0].Sub(a[1]).Range())
+	}
+	return Expr{}, false
+}
+
+func guarded(ok bool, build func() Expr) (Expr, bool) {
+	if !ok {
+		return Expr{}, false
+	}
+	return build(), true
+}
+
+// divided: HLO rounds towards zero, so that the dividend must not be negative.
+func (f *folder) divided(op hlo.Opcode, a []Expr) (Expr, bool) {
+	by, constant := a[1].Value()
+	if !constant || by <= 0 || a[0].Range().Lo < 0 {
+		return Expr{}, false
+	}
+	if op == "divide" {
+		return a[0].Div(by), true
+	}
+	return a[0].Mod(by), true
+}
+
+// compared is 0 or 1 when a difference in d decides the comparison with 0.
+func (f *folder) compared(direction string, d Interval) (Expr, bool) {
+	holds := map[string]Interval{"EQ": {}, "LT": {minusInf, -1}, "LE": {minusInf, 0}, "GT": {1, plusInf}, "GE": {0, plusInf}}
+	in, ok := holds[direction]
+	if direction == "NE" {
+		switch {
+		case !d.Contains(0):
+			return f.r.Const(1), true
+		case d == Interval{}:
+			return f.r.Const(0), true
+		}
+		return Expr{}, false
+	}
+	switch {
+	case !ok:
+		return Expr{}, false
+	case in.Covers(d):
+		return f.r.Const(1), true
+	case in.Meet(d).Empty():
+		return f.r.Const(0), true
+	}
+	return Expr{}, false
+}
+
+// maxLiteral bounds the constants that are looked through for a pattern.
+const maxLiteral = 1 << 16
+
+// literal is an element of a constant: of one whose elements are all equal, or
+// are an affine function of the index, or at a known index.
+func (f *folder) literal(l *hlo.Literal, at []Expr) (Expr, bool) {
+	if l == nil || len(l.Ints) == 0 || len(at) != l.Shape.Rank() {
+		return Expr{}, false
+	}
+	strides, linear, known := rowMajor(l.Shape.Dims), int64(0), true
+	for k, e := range at {
+		v, constant := e.Value()
+		if known = known && constant && 0 <= v && v < l.Shape.Dims[k]; known {
+			linear += v * strides[k]
+		}
+	}
+	if known {
+		return f.r.Const(l.Ints[linear]), true
+	}
+	return f.affine(l, strides, at)
+}
+
+// affine is first + Σ step·at when that holds for every element of l.
+func (f *folder) affine(l *hlo.Literal, strides []int64, at []Expr) (Expr, bool) {
+	if len(l.Ints) > maxLiteral {
+		return Expr{}, false
+	}
+	steps, in := make([]int64, len(strides)), Interval{l.Ints[0], l.Ints[0]}
+	for k, s := range strides {
+		if l.Shape.Dims[k] > 1 {
+			steps[k] = l.Ints[s] - l.Ints[0]
+		}
+		in = in.Add(at[k].Range().Scale(steps[k]))
+	}
+	if !f.fits(in, l.Shape.DType) {
+		return Expr{}, false
+	}
+	for n, v := range l.Ints {
+		for k, s := range strides {
+			v -= int64(n) / s % l.Shape.Dims[k] * steps[k]
+		}
+		if v != l.Ints[0] {
+			return Expr{}, false
+		}
+	}
+	e := f.r.Const(l.Ints[0])
+	for k, s := range steps {
+		e = e.Add(at[k].Scale(s))
+	}
+	return e, true
+}
+
+func rowMajor(dims []int64) []int64 { return hlo.Shape{Dims: dims}.Strides() }
