@@ -54,10 +54,8 @@ func ToleranceOf(c *hlo.Computation) Tolerance {
 			accumulator = max(accumulator, epsilon(accumulatorOf(d)))
 		}
 		switch i.Op {
-		case "dot":
-			terms = max(terms, contracted(i))
-		case "reduce":
-			terms = max(terms, ReductionLength(i))
+		case "dot", "scaled-dot", "convolution", "reduce", "reduce-window", "select-and-scatter", "scatter":
+			terms = max(terms, summed(i))
 		}
 	}
 	t.Relative = coarsest*(2+depth[c.Root]) + 4*accumulator*math.Sqrt(terms)

@@ -22,15 +22,22 @@ const (
 const integerMagnitude = 3
 
 // Inputs makes one buffer a parameter of c, the same for the same seed.
+// Parameters that become start indices get places, some slightly out of range,
+// whatever the content.
 func Inputs(c *hlo.Computation, content Content, seed int64) ([]Buffer, error) {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x7469_6c65))
 	in := make([]Buffer, len(c.Params))
+	indices := indexRanges(c)
 	for k, p := range c.Params {
 		b, err := NewBuffer(p.Shape)
 		if err != nil {
 			return nil, err
 		}
-		Fill(b, content, rng)
+		if r, ok := indices[p]; ok {
+			r.fill(b, rng)
+		} else {
+			Fill(b, content, rng)
+		}
 		in[k] = b
 	}
 	return in, nil
@@ -75,18 +82,22 @@ var exactGrowth = map[hlo.Opcode]func(i *hlo.Instr, a []float64) float64{
 	"add":       func(_ *hlo.Instr, a []float64) float64 { return a[0] + a[1] },
 	"subtract":  func(_ *hlo.Instr, a []float64) float64 { return a[0] + a[1] },
 	"multiply":  func(_ *hlo.Instr, a []float64) float64 { return a[0] * a[1] },
-	"dot": func(i *hlo.Instr, a []float64) float64 {
-		return a[0] * a[1] * contracted(i)
-	},
-	"reduce": func(i *hlo.Instr, a []float64) float64 {
-		if op, _ := Monoid(i.Attrs.ToApply); op == "add" {
-			return a[0]*ReductionLength(i) + a[1]
-		} else if op != "maximum" && op != "minimum" {
-			return math.Inf(1)
+	"dot":       func(i *hlo.Instr, a []float64) float64 { return a[0] * a[1] * summed(i) },
+	"scaled-dot": func(i *hlo.Instr, a []float64) float64 {
+		if l, r := a[0]*a[2], a[1]*a[3]; max(l, r) <= wholeNumbers(hlo.F32) {
+			return l * r * summed(i)
 		}
-		return max(a[0], a[1])
+		return math.Inf(1)
 	},
-	"compare": func(*hlo.Instr, []float64) float64 { return 1 },
+	"convolution":          func(i *hlo.Instr, a []float64) float64 { return a[0] * a[1] * summed(i) },
+	"reduce":               func(i *hlo.Instr, a []float64) float64 { return folded(i, a[0], a[1]) },
+	"reduce-window":        func(i *hlo.Instr, a []float64) float64 { return folded(i, max(a[0], a[1]), a[1]) },
+	"select-and-scatter":   func(i *hlo.Instr, a []float64) float64 { return folded(i, a[1], a[2]) },
+	"scatter":              func(i *hlo.Instr, a []float64) float64 { return folded(i, a[len(a)-1], a[0]) },
+	"dynamic-slice":        func(_ *hlo.Instr, a []float64) float64 { return a[0] },
+	"dynamic-update-slice": func(_ *hlo.Instr, a []float64) float64 { return max(a[0], a[1]) },
+	"gather":               func(_ *hlo.Instr, a []float64) float64 { return a[0] },
+	"compare":              func(*hlo.Instr, []float64) float64 { return 1 },
 }
 
 // moves are operations whose results are among their operands' elements.
@@ -94,6 +105,7 @@ var moves = map[hlo.Opcode]bool{
 	"broadcast": true, "transpose": true, "reshape": true, "bitcast": true, "copy": true, "slice": true, "reverse": true,
 	"concatenate": true, "pad": true, "maximum": true, "minimum": true, "select": true, "clamp": true, "negate": true,
 	"abs": true, "convert": true, "floor": true, "ceil": true, "get-tuple-element": true, "tuple": true,
+	"dynamic-slice": true, "dynamic-update-slice": true, "gather": true,
 }
 
 func literalMagnitude(l *hlo.Literal) float64 {
@@ -115,20 +127,47 @@ func literalMagnitude(l *hlo.Literal) float64 {
 	return m
 }
 
-// contracted is the number of products in each sum of a dot.
-func contracted(i *hlo.Instr) float64 {
+// folded bounds the result of folding values into an initial one by the
+// computation of i.
+func folded(i *hlo.Instr, values, initial float64) float64 {
+	switch op, _ := Monoid(i.Attrs.ToApply); {
+	case op == "add":
+		return values*summed(i) + initial
+	case op == "maximum", op == "minimum", i.Op == "scatter" && overwrites(i.Attrs.ToApply):
+		return max(values, initial)
+	}
+	return math.Inf(1)
+}
+
+// overwrites says whether c gives its second parameter.
+func overwrites(c *hlo.Computation) bool { return len(c.Params) == 2 && c.Root == c.Params[1] }
+
+// summed is the most terms any sum of i has: products of a dot or convolution,
+// elements of a reduction, updates of one place.
+func summed(i *hlo.Instr) float64 {
+	from := i.Operands[0].Shape
 	n := 1.0
-	for _, d := range i.Attrs.LHSContract {
-		n *= float64(i.Operands[0].Shape.Dims[d])
+	for _, w := range i.Attrs.Window {
+		n *= float64(w.Size)
+	}
+	switch i.Op {
+	case "dot", "scaled-dot":
+		return product(from, i.Attrs.LHSContract)
+	case "reduce":
+		return product(from, i.Attrs.Dimensions)
+	case "convolution":
+		return n * float64(i.Operands[1].Shape.Dims[i.Attrs.Conv.KernelIn])
+	case "scatter": // each window has an element once
+		updates := i.Operands[len(i.Operands)-1].Shape
+		return float64(updates.Elements()) / max(1, product(updates, i.Attrs.Scatter.UpdateWindow))
 	}
 	return n
 }
 
-// ReductionLength is the number of elements a reduce folds into one.
-func ReductionLength(i *hlo.Instr) float64 {
+func product(s hlo.Shape, dims []int64) float64 {
 	n := 1.0
-	for _, d := range i.Attrs.Dimensions {
-		n *= float64(i.Operands[0].Shape.Dims[d])
+	for _, d := range dims {
+		n *= float64(s.Dims[d])
 	}
 	return n
 }
@@ -138,6 +177,7 @@ func ReductionLength(i *hlo.Instr) float64 {
 // every bit whatever the order of summation.
 func Exact(c *hlo.Computation) bool {
 	magnitude := make(map[*hlo.Instr]float64, len(c.Instrs))
+	indices := indexRanges(c)
 	for _, i := range c.Instrs {
 		m := math.Inf(1)
 		operands := make([]float64, len(i.Operands))
@@ -151,6 +191,9 @@ func Exact(c *hlo.Computation) bool {
 			for _, x := range operands {
 				m = max(m, x)
 			}
+		}
+		if r, ok := indices[i]; ok {
+			m = r.magnitude()
 		}
 		if limit := wholeNumbers(i.Shape.DType); m > limit {
 			return false

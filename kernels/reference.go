@@ -322,17 +322,20 @@ func reinterpretBits(v value, i *hlo.Instr) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
+	copyBits(to, from)
+	v = load(to).as(i.Shape)
+	v.round() // the sign of a type under a byte
+	return v, nil
+}
+
+// copyBits fills a zeroed buffer with the bits of another's elements.
+func copyBits(to, from Buffer) {
 	d, e := from.Shape.DType, to.Shape.DType
 	step := min(d.Bits(), e.Bits(), 8)
-	for bit := 0; bit < int(v.shape.Elements())*d.Bits(); bit += step {
+	for bit := 0; bit < int(from.Shape.Elements())*d.Bits(); bit += step {
 		x := from.Data[byteOf(d, bit)] >> shiftOf(d, bit) & (1<<step - 1)
 		to.Data[byteOf(e, bit)] |= x << shiftOf(e, bit)
 	}
-	v = load(to).as(i.Shape)
-	for k, x := range v.ints {
-		v.ints[k] = WrapInt(e, x) // the sign of a type under a byte
-	}
-	return v, nil
 }
 
 // byteOf and shiftOf say where in a buffer of type d bit n of its elements is.
@@ -506,12 +509,20 @@ func (v value) asFloats(p, n int64) []float64 {
 	}
 	out := make([]float64, n)
 	for k := range out {
-		out[k] = float64(v.ints[p+int64(k)])
-		if v.shape.DType == hlo.U64 {
-			out[k] = float64(uint64(v.ints[p+int64(k)]))
-		}
+		out[k] = v.float(p + int64(k))
 	}
 	return out
+}
+
+// float is one element.
+func (v value) float(n int64) float64 {
+	switch {
+	case v.floats != nil:
+		return v.floats[n]
+	case v.shape.DType == hlo.U64:
+		return float64(uint64(v.ints[n]))
+	}
+	return float64(v.ints[n])
 }
 
 // arrange transposes v to the order of dims.
@@ -592,17 +603,21 @@ func filled(shape hlo.Shape, initial []value) ([]value, error) {
 // rounded rounds what was accumulated and makes a tuple of it when shape is one.
 func rounded(shape hlo.Shape, outs []value) value {
 	for _, v := range outs {
-		for k, x := range v.floats {
-			v.floats[k] = RoundFloat(v.shape.DType, x)
-		}
-		for k, x := range v.ints {
-			v.ints[k] = WrapInt(v.shape.DType, x)
-		}
+		v.round()
 	}
 	if shape.DType == hlo.Tuple {
 		return value{shape: shape, tuple: outs}
 	}
 	return outs[0].as(shape)
+}
+
+func (v value) round() {
+	for k, x := range v.floats {
+		v.floats[k] = RoundFloat(v.shape.DType, x)
+	}
+	for k, x := range v.ints {
+		v.ints[k] = WrapInt(v.shape.DType, x)
+	}
 }
 
 // folder returns what combines element at of the operands into place to.

@@ -26,15 +26,16 @@ func clampedStart(start, size, n int64) int64 { return min(max(start, 0), n-size
 func corner(starts []value, sizes, dims []int64) int64 {
 	at := int64(0)
 	for d, stride := range rowMajor(dims) {
-		var start int64
-		if len(starts) == 1 && starts[0].shape.Rank() == 1 {
-			start = starts[0].start(int64(d))
-		} else {
-			start = starts[d].start(0)
-		}
-		at += clampedStart(start, sizes[d], dims[d]) * stride
+		at += clampedStart(startAlong(starts, d), sizes[d], dims[d]) * stride
 	}
 	return at
+}
+
+func startAlong(starts []value, d int) int64 {
+	if len(starts) == 1 && starts[0].shape.Rank() == 1 {
+		return starts[0].start(int64(d))
+	}
+	return starts[d].start(0)
 }
 
 func dynamicSlice(i *hlo.Instr, a []value) (value, error) {

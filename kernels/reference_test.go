@@ -99,10 +99,23 @@ func TestCompareFindsTheWorst(t *testing.T) {
 
 func TestExact(t *testing.T) {
 	for text, want := range map[string]bool{
-		"x = f32[8,8] parameter(0); ROOT d = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}":       true,
-		"x = bf16[64,64] parameter(0); ROOT d = bf16[64,64] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}": false,
-		"x = f32[8] parameter(0); ROOT e = f32[8] exponential(x)":                                                          false,
-		"x = s32[8] parameter(0); ROOT e = s32[8] multiply(x, x)":                                                          true,
+		"x = f32[8,8] parameter(0); ROOT d = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}":                                                                                                                              true,
+		"x = bf16[64,64] parameter(0); ROOT d = bf16[64,64] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}":                                                                                                                        false,
+		"x = f32[8] parameter(0); ROOT e = f32[8] exponential(x)":                                                                                                                                                                                 false,
+		"x = s32[8] parameter(0); ROOT e = s32[8] multiply(x, x)":                                                                                                                                                                                 true,
+		"x = f32[8,3,4] parameter(0); k = f32[3,4,5] parameter(1); ROOT c = f32[8,1,5] convolution(x, k), window={size=3}, dim_labels=b0f_0io->b0f":                                                                                               true,
+		"x = bf16[8,3,40] parameter(0); k = bf16[3,40,5] parameter(1); ROOT c = bf16[8,1,5] convolution(x, k), window={size=3}, dim_labels=b0f_0io->b0f":                                                                                          false,
+		"x = bf16[9] parameter(0); z = bf16[] constant(0); ROOT r = bf16[7] reduce-window(x, z), window={size=3}, to_apply=add":                                                                                                                   true,
+		"x = bf16[200] parameter(0); z = bf16[] constant(0); ROOT r = bf16[1] reduce-window(x, z), window={size=200}, to_apply=add":                                                                                                               false,
+		"x = bf16[200] parameter(0); z = bf16[] constant(-inf); ROOT r = bf16[1] reduce-window(x, z), window={size=200}, to_apply=max":                                                                                                            true,
+		"x = f32[8] parameter(0); z = f32[] constant(1); ROOT r = f32[6] reduce-window(x, z), window={size=3}, to_apply=mul":                                                                                                                      false,
+		"x = bf16[300] parameter(0); i = s32[] parameter(1); ROOT s = bf16[9] dynamic-slice(x, i), dynamic_slice_sizes={9}":                                                                                                                       true,
+		"x = bf16[300] parameter(0); i = s32[] parameter(1); s = bf16[9] dynamic-slice(x, i), dynamic_slice_sizes={9}; j = bf16[] convert(i); b = bf16[9] broadcast(j), dimensions={}; ROOT a = bf16[9] add(s, b)":                                false,
+		"x = f32[9,2] parameter(0); i = s32[4] parameter(1); ROOT g = f32[4,2] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,2}":                                               true,
+		"x = f32[9] parameter(0); i = s32[4] parameter(1); u = f32[4] parameter(2); ROOT g = f32[9] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add":        true,
+		"x = bf16[9] parameter(0); i = s32[400] parameter(1); u = bf16[400] parameter(2); ROOT g = bf16[9] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add": false,
+		"x = bf16[8,8] parameter(0); s = f32[] parameter(1); ROOT d = f32[8,8] scaled-dot(x, x, s, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}":                                                                                        true,
+		"x = bf16[8,8] parameter(0); s = f8e8m0fnu[] parameter(1); ROOT d = f32[8,8] scaled-dot(x, x, s, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}":                                                                                  false,
 	} {
 		m, err := hlo.Parse("f", []byte(text))
 		if err != nil {

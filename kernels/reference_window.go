@@ -45,14 +45,11 @@ func slide(window []hlo.WindowDim, dims []int64, times float64) (*sliding, error
 	return s, nil
 }
 
-// at visits what the window covers at a position, in row-major order.
+// at visits what the window covers at a position, in row-major order; who
+// leaves early does not come back.
 func (s *sliding) at(position []int64) iter.Seq[cover] {
 	return func(yield func(cover) bool) {
-		clear(s.inWindow.index)
-		for range s.size {
-			if !yield(s.cover(position)) {
-				return
-			}
+		for more := s.size; more > 0 && yield(s.cover(position)); more-- {
 			s.inWindow.next()
 		}
 	}
@@ -197,13 +194,8 @@ func convolution(i *hlo.Instr, a []value) (value, error) {
 	c := i.Attrs.Conv
 	left := arrange(a[0], slices.Concat([]int64{c.InBatch, c.InFeature}, c.InSpatial))
 	right := arrange(a[1], slices.Concat([]int64{c.KernelOut, c.KernelIn}, c.KernelSpatial))
-	g := convolving{left: left.shape.Dims, right: right.shape.Dims}
-	for _, d := range slices.Concat([]int64{c.OutBatch, c.OutFeature}, c.OutSpatial) {
-		g.extents, g.strides = append(g.extents, i.Shape.Dims[d]), append(g.strides, rowMajor(i.Shape.Dims)[d])
-	}
-	g.featureGroups, g.batchGroups = i.Attrs.Groups()
-	var err error
-	if g.sliding, err = slide(i.Attrs.Window, g.left[2:], float64(g.extents[0])*float64(g.right[0])*float64(g.right[1])); err != nil {
+	g, err := convolvingOf(i, left.shape.Dims, right.shape.Dims)
+	if err != nil {
 		return value{}, err
 	}
 	out, err := newValue(i.Shape)
@@ -232,6 +224,16 @@ type convolving struct {
 	sliding                       *sliding
 }
 
+func convolvingOf(i *hlo.Instr, left, right []int64) (g convolving, err error) {
+	g.left, g.right = left, right
+	for _, d := range slices.Concat([]int64{i.Attrs.Conv.OutBatch, i.Attrs.Conv.OutFeature}, i.Attrs.Conv.OutSpatial) {
+		g.extents, g.strides = append(g.extents, i.Shape.Dims[d]), append(g.strides, rowMajor(i.Shape.Dims)[d])
+	}
+	g.featureGroups, g.batchGroups = i.Attrs.Groups()
+	g.sliding, err = slide(i.Attrs.Window, left[2:], float64(g.extents[0])*float64(right[0])*float64(right[1]))
+	return g, err
+}
+
 func convolve[T int64 | float64](g convolving, left, right []T, store func(at int64, sum T)) {
 	area := hlo.Shape{Dims: g.left[2:]}.Elements()
 	position := newWalk(g.extents[2:], g.strides[2:])
@@ -246,14 +248,9 @@ func convolve[T int64 | float64](g convolving, left, right []T, store func(at in
 		here := position.next()
 		for batch := range g.extents[0] {
 			for feature := range g.extents[1] {
-				first := feature / (g.extents[1] / g.featureGroups) * g.right[1]
-				row := feature/(g.extents[1]/g.batchGroups)*g.extents[0] + batch
-				var sum T
+				sum := T(0)
 				for in := range g.right[1] {
-					l, r := left[(row*g.left[1]+first+in)*area:], right[(feature*g.right[1]+in)*g.sliding.size:]
-					for _, c := range covered {
-						sum += l[c.place] * r[c.element]
-					}
+					sum += meet(left[g.plane(batch, feature, in)*area:], right[(feature*g.right[1]+in)*g.sliding.size:], covered)
 				}
 				store(here+batch*g.strides[0]+feature*g.strides[1], sum)
 			}
@@ -261,18 +258,33 @@ func convolve[T int64 | float64](g convolving, left, right []T, store func(at in
 	}
 }
 
+// plane is which of the left side's planes, one a batch and feature, input
+// feature in of an output feature's kernel meets.
+func (g convolving) plane(batch, feature, in int64) int64 {
+	first := feature / (g.extents[1] / g.featureGroups) * g.right[1]
+	row := feature/(g.extents[1]/g.batchGroups)*g.extents[0] + batch
+	return row*g.left[1] + first + in
+}
+
+func meet[T int64 | float64](left, right []T, covered []cover) T {
+	var sum T
+	for _, c := range covered {
+		sum += left[c.place] * right[c.element]
+	}
+	return sum
+}
+
 // scaledDot multiplies each side by its scales, repeated over their blocks, in
 // f32; the rest is dot.
 func scaledDot(i *hlo.Instr, a []value) (value, error) {
-	left, err := scaled(a[0], a[2])
-	if err != nil {
-		return value{}, err
+	var sides [2]value
+	for k := range sides {
+		var err error
+		if sides[k], err = scaled(a[k], a[2+k]); err != nil {
+			return value{}, err
+		}
 	}
-	right, err := scaled(a[1], a[3])
-	if err != nil {
-		return value{}, err
-	}
-	return dot(i, []value{left, right})
+	return dot(i, sides[:])
 }
 
 func scaled(v, scale value) (value, error) {
@@ -283,16 +295,20 @@ func scaled(v, scale value) (value, error) {
 	if err != nil {
 		return out, err
 	}
-	strides := rowMajor(scale.shape.Dims)
-	elements, scales := v.asFloats(0, v.shape.Elements()), scale.asFloats(0, scale.shape.Elements())
 	w := newWalk(v.shape.Dims, rowMajor(v.shape.Dims))
-	for n, x := range elements {
-		at := int64(0)
-		for d, stride := range strides {
-			at += w.index[d] / (v.shape.Dims[d] / scale.shape.Dims[d]) * stride
-		}
-		out.floats[n] = RoundFloat(hlo.F32, x*scales[at])
+	for n := range out.floats {
+		out.floats[n] = RoundFloat(hlo.F32, v.float(int64(n))*scale.float(block(w.index, v.shape.Dims, scale.shape.Dims)))
 		w.next()
 	}
 	return out, nil
+}
+
+// block is the row-major place of the block an element of dims is in, of
+// blocks many along each dimension; none are along those of a scalar.
+func block(index, dims, blocks []int64) int64 {
+	at := int64(0)
+	for d, n := range blocks {
+		at = at*n + index[d]/(dims[d]/n)
+	}
+	return at
 }
