@@ -32,7 +32,7 @@
 //	get-tuple-element     the tile of the variadic reduce
 //	iota                  counts from its offset
 //	map                   refused: only a map of one operation is elementwise
-//	pad                   offset − low, masked to the operand; interior divides by interior + 1 (result stride 1)
+//	pad                   offset − low, masked to the operand; interior padding thins it by interior + 1
 //	parameter             loads its tile
 //	reduce                reduced dims are sequential dims of the space
 //	reduce-window         is written as reduce of an unfold of a pad

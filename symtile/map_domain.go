@@ -372,7 +372,8 @@ func (d *domain) remember(x lin, in, said Interval) {
 	d.r.forgetQuotients()
 }
 
-// dropImplied removes facts that follow from the others.
+// dropImplied removes facts that follow from the others: those that still hold
+// when everything is ranged without them.
 func (d *domain) dropImplied() {
 	fs := &d.r.facts
 	for i := len(fs.sums) - 1; i >= 0; i-- {
@@ -381,6 +382,7 @@ func (d *domain) dropImplied() {
 		copy(fs.sums[i:], fs.sums[i+1:])
 		copy(d.said[i:], d.said[i+1:])
 		fs.sums, d.said = fs.sums[:last], d.said[:last]
+		d.r.rerange()
 		if f.in.Covers(d.r.ranged(f.sum)) {
 			continue
 		}
@@ -388,5 +390,34 @@ func (d *domain) dropImplied() {
 		copy(fs.sums[i+1:], fs.sums[i:])
 		copy(d.said[i+1:], d.said[i:])
 		fs.sums[i], d.said[i] = f, said
+	}
+	d.r.rerange()
+}
+
+// rerange finds the ranges of all atoms but variables again, by the facts as
+// they are now. Atoms come after those they are made of; a fact that relates an
+// atom to what it is made of must not prove its old range.
+func (r *Ring) rerange() {
+	r.forgetQuotients()
+	for id := range r.atoms {
+		if r.atoms[id].kind != atomVar {
+			r.atoms[id].in = Interval{minusInf, plusInf}
+		}
+	}
+	for id := range r.atoms {
+		a := &r.atoms[id]
+		switch a.kind {
+		case atomDiv:
+			a.in = r.ranged(r.forms[a.y].lin).Div(a.d)
+		case atomMin:
+			a.in = r.ranged(r.forms[a.y].lin).Min(Interval{})
+		case atomQuot:
+			a.in = r.ranged(r.forms[a.y].lin).DivBy(r.ranged(r.forms[a.z].lin))
+		case atomMul:
+			a.in = Interval{1, 1}
+			for _, f := range r.facs[a.y : a.y+a.z] {
+				a.in = a.in.Mul(r.atoms[f].in)
+			}
+		}
 	}
 }

@@ -31,7 +31,7 @@ var propagators = map[hlo.Opcode]propagator{
 	"slice":                {"offset·stride + start", propagateSlice},
 	"reverse":              {"mirrors; the op flips", propagateReverse},
 	"concatenate":          {"offset − prefix, masked to the operand", propagateConcatenate},
-	"pad":                  {"offset − low, masked to the operand; interior divides by interior + 1 (result stride 1)", propagatePad},
+	"pad":                  {"offset − low, masked to the operand; interior padding thins it by interior + 1", propagatePad},
 	"reduce":               {"reduced dims are sequential dims of the space", propagateReduce},
 	"dot":                  {"contracting dims are sequential dims of the space", propagateDot},
 	"get-tuple-element":    {"the tile of the variadic reduce", propagateSame},
@@ -154,8 +154,8 @@ func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 		if err != nil {
 			return nil, err
 		}
-		if stride, ok := run.Stride.Value(); !ok || stride != 1 {
-			return nil, b.refuse(i, "pad-interior-stride", "dimension %d is padded inside and read with a stride; the elements that are there do not make a box", k)
+		if _, ok := run.step(); !ok {
+			return nil, b.refuse(i, "pad-interior-stride", "dimension %d is padded inside and read with the stride %s, which is not a constant", k, run.Stride)
 		}
 		in[k] = b.thinned(run, p, extent)
 	}
@@ -163,17 +163,39 @@ func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 }
 
 // thinned is the part of an operand that interior padding spreads over d:
-// index x of the operand is index low + m·x of the result, m = interior + 1.
+// index x of the operand is index low + m·x of the result, m = interior + 1. Of
+// the indices offset + i·stride, every (m/g)-th is one of these, g = gcd(stride,
+// m), from i = (low − offset)/g · (stride/g)⁻¹ mod m/g on; none is when g does
+// not divide low − offset.
 func (b *builder) thinned(d DimTile, p hlo.PadDim, extent int64) DimTile {
 	m := p.Interior + 1
+	stride, _ := d.step()
+	g := gcd(stride, m)
 	end := d.last().AddConst(1).Min(d.Bound)
-	return DimTile{
+	away := d.Offset.Neg().AddConst(p.Low)
+	t := DimTile{
 		Offset: d.Offset.AddConst(-p.Low).CeilDiv(m),
-		Size:   d.Size.CeilDiv(m),
-		Stride: d.Stride,
+		Size:   d.Size.CeilDiv(m / g),
+		Stride: b.ring.Const(stride / g),
 		Lower:  d.Lower.AddConst(-p.Low).CeilDiv(m).Max(b.ring.Const(0)),
 		Bound:  end.AddConst(-p.Low).CeilDiv(m).Min(b.ring.Const(extent)),
 	}
+	if stride > 1 {
+		first := away.Div(g).Scale(inverseMod(stride/g, m/g)).Mod(m / g)
+		t.Offset = first.Scale(stride).Sub(away).Div(m)
+		t.Bound = t.Bound.Min(away.Mod(g).Scale(-extent).AddConst(extent))
+	}
+	return t
+}
+
+// inverseMod is x with a·x ≡ 1 (mod m), which are coprime; 0 for m = 1.
+func inverseMod(a, m int64) int64 {
+	for x := range m {
+		if a%m*x%m == 1%m {
+			return x
+		}
+	}
+	return 0
 }
 
 func propagateReduce(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {

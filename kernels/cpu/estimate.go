@@ -60,7 +60,8 @@ func newMeasure(p *symtile.Program) (*measure, error) {
 	return m, nil
 }
 
-// compile makes the code, whose variables are the sizes, then the tile ids.
+// compile makes the code, whose variables are the sizes, then the tile
+// ids, then what is known at run time.
 func (m *measure) compile() (err error) {
 	var vars, results []symtile.Expr
 	for _, d := range m.p.Space.Dims {
@@ -68,6 +69,9 @@ func (m *measure) compile() (err error) {
 	}
 	for _, d := range m.p.Space.Dims {
 		vars = append(vars, d.Tid)
+	}
+	for _, r := range m.p.Runtime {
+		vars = append(vars, r.Var)
 	}
 	for _, op := range m.p.Ops {
 		first := len(results)
@@ -80,6 +84,9 @@ func (m *measure) compile() (err error) {
 		return err
 	}
 	m.vals = make([]int64, len(vars))
+	for k := range m.p.Runtime {
+		m.vals[2*len(m.p.Space.Dims)+k] = 7919 * int64(k+1) // any, and far from each other
+	}
 	m.out = make([]int64, len(results))
 	m.scratch = make([]int64, m.code.ScratchLen())
 	return nil
@@ -157,6 +164,9 @@ func (m *measure) evaluate(t symtile.Tiling) {
 	m.code.Eval(m.vals, m.out, m.scratch)
 	for n, r := range m.tiles {
 		m.sizes[n] = 1
+		if direct(m.p, n) {
+			m.sizes[n] = 0
+		}
 		for k := r[0]; k < r[1]; k += fields {
 			m.sizes[n] *= float64(m.out[k])
 		}
@@ -204,7 +214,7 @@ func (m *measure) work(n int) float64 {
 	op := &m.p.Ops[n]
 	w := m.sizes[n]
 	switch op.Code {
-	case "reshape", "slice", "copy", "get-tuple-element":
+	case "reshape", "slice", "dynamic-slice", "copy", "get-tuple-element":
 		return 0 // the same elements under another name
 	case "reduce":
 		w = m.sizes[op.Args[0]]

@@ -32,24 +32,24 @@ type tableStart struct {
 
 // direct says whether a parameter is read by gathers only, which find its
 // elements where they are: no tile of it is loaded.
-func (l *lowering) direct(n int) bool {
-	if l.p.Ops[n].Code != "parameter" {
+func direct(p *symtile.Program, n int) bool {
+	if p.Ops[n].Code != "parameter" {
 		return false
 	}
-	for _, op := range l.p.Ops {
+	for _, op := range p.Ops {
 		for k, a := range op.Args {
 			if a == n && (op.Code != "gather" || k != 0) {
 				return false
 			}
 		}
 	}
-	return !slices.ContainsFunc(l.p.Roots, func(r symtile.Root) bool { return r.Op == n })
+	return !slices.ContainsFunc(p.Roots, func(r symtile.Root) bool { return r.Op == n })
 }
 
 // lookUp lowers a gather.
 func lookUp[T number](b *block, n int, op symtile.Op) {
 	source := b.l.p.Ops[op.Args[0]]
-	direct := b.l.direct(op.Args[0])
+	direct := direct(b.l.p, op.Args[0])
 	strides := rowMajor(source.Tile.Sizes())
 	if direct {
 		strides = source.Instr.Shape.Strides()

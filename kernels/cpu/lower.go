@@ -103,7 +103,7 @@ const maxRank = 16
 // op lowers one op.
 func (b *block) op(n int) {
 	op := b.l.p.Ops[n]
-	if b.l.direct(n) {
+	if direct(b.l.p, n) {
 		return
 	}
 	if why := unsupported(op); why != "" {

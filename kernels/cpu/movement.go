@@ -324,8 +324,9 @@ func pad[T number](b *block, n int, op symtile.Op) {
 		size, _ := op.Tile[d].Size.Value()
 		at := placementDim{limit: newLimit(b, source[d]), every: 1, size: size}
 		if x.Interior > 0 {
-			at.every, at.first = x.Interior+1, -1
-			at.place = b.place(source[d].Offset.Scale(x.Interior + 1).AddConst(x.Low).Sub(op.Tile[d].Offset))
+			stride := strideOf(op.Tile[d])
+			at.every, at.first = strideOf(source[d])*(x.Interior+1)/max(1, stride), -1
+			at.place = b.place(source[d].Offset.Scale(x.Interior + 1).AddConst(x.Low).Sub(op.Tile[d].Offset).Div(max(1, stride)))
 		}
 		p.dims = append(p.dims, at)
 	}
