@@ -18,6 +18,7 @@ const (
 	leastWork   = 64      // element operations a tile op on average, unless the fusion is smaller
 	mostScratch = 4 << 20 // bytes of scratch a worker
 	mostWork    = 8       // times the least element operations of a tiling
+	worthLanes  = 1 << 18 // element operations that are worth waking other lanes for
 )
 
 // Plans yields legal tilings whose scratch fits the caches and whose steps are
@@ -67,11 +68,11 @@ type candidate struct {
 }
 
 // score is low for what one would choose by hand: little work in few steps,
-// a few thousand elements a step, scratch that fits the second cache, four
-// programs a lane, rows whole.
+// a few thousand elements a step, scratch that fits the second cache, rows
+// whole, and where there is work for several lanes four programs each.
 func (c candidate) score() float64 {
 	fill := max(0, math.Log2(4096/c.elements)) + max(0, math.Log2(c.scratch/(256<<10)))
-	slack := max(0, math.Log2(4*float64(lanes())/c.programs))
+	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * min(1, c.work/worthLanes)
 	return math.Log2(c.work) + 0.3*math.Log2(c.runs) + fill + slack + 0.25*c.whole - math.Log2(c.inner)
 }
 
