@@ -63,6 +63,7 @@ type candidate struct {
 	runs     float64 // tile ops run
 	work     float64 // element operations of the whole run
 	scratch  float64 // bytes a worker needs, about
+	lowers   bool    // so far as its kind tells, see measure.rooms
 	inner    float64 // share of the innermost parallel dimension in a tile
 	whole    float64 // sequential dimensions that are not one step
 }
@@ -88,13 +89,14 @@ func walkable(p *symtile.Program) *symtile.Space {
 }
 
 // sensible lists candidates in the order of Tilings; when none passes, every
-// legal tiling looked at that does not repeat too much work.
+// legal tiling looked at that can be lowered, or at last all, and that does not
+// repeat too much work.
 func sensible(p *symtile.Program) ([]candidate, error) {
 	m, err := newMeasure(p)
 	if err != nil {
 		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
 	}
-	var good, all []candidate
+	var good, able, all []candidate
 	looked := 0
 	for t := range walkable(p).Tilings() {
 		if looked++; looked > enumerated {
@@ -102,14 +104,20 @@ func sensible(p *symtile.Program) ([]candidate, error) {
 		}
 		c := m.candidate(t)
 		all = append(all, c)
+		if !c.lowers {
+			continue
+		}
+		able = append(able, c)
 		if c.scratch <= mostScratch && c.work >= c.runs*min(leastWork, m.largest) {
 			good = append(good, c)
 		}
 	}
-	if len(good) == 0 {
-		good = all
+	for _, list := range [][]candidate{good, able} {
+		if len(list) > 0 {
+			return frugal(list), nil
+		}
 	}
-	return frugal(good), nil
+	return frugal(all), nil
 }
 
 // frugal drops candidates with more work than the bound.
