@@ -35,7 +35,7 @@ func operationTexts(d string) []string {
 	for _, to := range types {
 		add("x = T[7,83] parameter(0)\nr = %s[7,83] convert(x)", to)
 	}
-	for _, m := range []string{"add", "maximum", "minimum", "multiply", "and"} {
+	for _, m := range []string{"add", "maximum", "minimum", "multiply", "and", "or"} {
 		add("x = T[7,83] parameter(0)\nz = T[] parameter(1)\nr = T[83] reduce(x, z), dimensions={0}, to_apply=%s", m)
 		add("x = T[7,83] parameter(0)\nz = T[] parameter(1)\nr = T[7] reduce(x, z), dimensions={1}, to_apply=%s", m)
 	}
@@ -44,8 +44,8 @@ func operationTexts(d string) []string {
 	return texts
 }
 
-// Every operation on every type gives the reference's results, or is refused by
-// both.
+// Every operation on every type gives the reference's results and allocates
+// nothing, or is refused by both.
 func TestOperationsByType(t *testing.T) {
 	same, refused, invalid := 0, 0, 0
 	for _, d := range types {
@@ -92,6 +92,13 @@ func runsLikeReference(t *testing.T, text string, c *hlo.Computation) bool {
 	defer k.Close()
 	if err := v.Verify(context.Background(), k); err != nil {
 		t.Errorf("%v\n%s", err, text)
+	}
+	bench, err := kernels.NewBench(c, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(1, func() { bench.Run(context.Background(), k) }); n > 0 {
+		t.Errorf("%v allocations a run\n%s", n, text)
 	}
 	return true
 }

@@ -146,7 +146,8 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 			c.work += m.work(n) * runs
 		}
 	}
-	c.scratch = m.peak(m.rooms(t))
+	live := m.rooms(t)
+	c.lowers, c.scratch = live != nil, m.peak(live)
 	return c
 }
 
@@ -286,8 +287,8 @@ func (m *measure) kind(t symtile.Tiling) string {
 }
 
 // rooms lowers the program at the first tiling of a kind and lists what is
-// needed at the same time, at each moment a value is born; nothing of a program
-// that cannot be lowered.
+// needed at the same time, at each moment a value is born; nil when it cannot be
+// lowered.
 func (m *measure) rooms(t symtile.Tiling) [][]room {
 	kind := m.kind(t)
 	live, met := m.live[kind]
@@ -318,7 +319,7 @@ func (m *measure) distinct() []int {
 // roomsOf lists what is alive whenever a value is born. The sizes of values
 // change with the tiling where ops, which names those of l, has as many.
 func roomsOf(l *lowering, ops []int) [][]room {
-	var live [][]room
+	live := [][]room{}
 	for _, v := range l.values {
 		var rooms []room
 		for _, u := range l.values {

@@ -18,6 +18,7 @@ const (
 	leastWork   = 64      // element operations a tile op on average, unless the fusion is smaller
 	mostScratch = 4 << 20 // bytes of scratch a worker
 	mostWork    = 8       // times the least element operations of a tiling
+	worthLanes  = 1 << 18 // element operations that are worth waking other lanes for
 )
 
 // Plans yields legal tilings whose scratch fits the caches and whose steps are
@@ -62,16 +63,17 @@ type candidate struct {
 	runs     float64 // tile ops run
 	work     float64 // element operations of the whole run
 	scratch  float64 // bytes a worker needs, about
+	lowers   bool    // so far as its kind tells, see measure.rooms
 	inner    float64 // share of the innermost parallel dimension in a tile
 	whole    float64 // sequential dimensions that are not one step
 }
 
 // score is low for what one would choose by hand: little work in few steps,
-// a few thousand elements a step, scratch that fits the second cache, four
-// programs a lane, rows whole.
+// a few thousand elements a step, scratch that fits the second cache, rows
+// whole, and where there is work for several lanes four programs each.
 func (c candidate) score() float64 {
 	fill := max(0, math.Log2(4096/c.elements)) + max(0, math.Log2(c.scratch/(256<<10)))
-	slack := max(0, math.Log2(4*float64(lanes())/c.programs))
+	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * min(1, c.work/worthLanes)
 	return math.Log2(c.work) + 0.3*math.Log2(c.runs) + fill + slack + 0.25*c.whole - math.Log2(c.inner)
 }
 
@@ -87,13 +89,14 @@ func walkable(p *symtile.Program) *symtile.Space {
 }
 
 // sensible lists candidates in the order of Tilings; when none passes, every
-// legal tiling looked at that does not repeat too much work.
+// legal tiling looked at that can be lowered, or at last all, and that does not
+// repeat too much work.
 func sensible(p *symtile.Program) ([]candidate, error) {
 	m, err := newMeasure(p)
 	if err != nil {
 		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
 	}
-	var good, all []candidate
+	var good, able, all []candidate
 	looked := 0
 	for t := range walkable(p).Tilings() {
 		if looked++; looked > enumerated {
@@ -101,14 +104,20 @@ func sensible(p *symtile.Program) ([]candidate, error) {
 		}
 		c := m.candidate(t)
 		all = append(all, c)
+		if !c.lowers {
+			continue
+		}
+		able = append(able, c)
 		if c.scratch <= mostScratch && c.work >= c.runs*min(leastWork, m.largest) {
 			good = append(good, c)
 		}
 	}
-	if len(good) == 0 {
-		good = all
+	for _, list := range [][]candidate{good, able} {
+		if len(list) > 0 {
+			return frugal(list), nil
+		}
 	}
-	return frugal(good), nil
+	return frugal(all), nil
 }
 
 // frugal drops candidates with more work than the bound.

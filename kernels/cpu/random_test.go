@@ -314,6 +314,13 @@ func TestRandomPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		tilings := some(rng, p, 4)
+		if plan, err := b.Default(p); err != nil {
+			t.Error(err)
+		} else if k, err := b.Compile(context.Background(), p, plan); err != nil {
+			t.Errorf("default %s: %v\n%s", plan, err, text)
+		} else {
+			k.Close()
+		}
 		checkEstimates(t, p, tilings)
 		for _, tiling := range tilings {
 			q, err := p.At(tiling)

@@ -121,7 +121,7 @@ func (b *block) reduce(op symtile.Op, c *closer) {
 func folded[T number](f *folding, monoid hlo.Opcode, op symtile.Op, c *closer) step {
 	d := op.Instr.Shape.DType
 	row, into := rowFold[T](monoid, d), binary[T](monoid, d)
-	if into == nil {
+	if into == nil || row == nil {
 		return nil
 	}
 	out, arg := c.outs[0], c.full[0]
@@ -138,7 +138,8 @@ func folded[T number](f *folding, monoid hlo.Opcode, op symtile.Op, c *closer) s
 	}
 }
 
-// rowFold folds a run into x with four partial results, in a fixed order.
+// rowFold folds a run into x with four partial results, in a fixed order; nil
+// where the operation is not of the type.
 func rowFold[T number](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
 	if common(monoid, d) {
 		switch monoid {
@@ -152,14 +153,58 @@ func rowFold[T number](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
 			return minRow[T]
 		}
 	}
-	f := binary[T](monoid, d)
-	return func(x T, row []T) T {
-		acc := [1]T{x}
-		for k := range row {
-			f(acc[:], acc[:], row[k:k+1])
-		}
-		return acc[0]
+	var row any
+	switch classFor[T]() {
+	case classI32:
+		row = integerRow[int32](monoid, d)
+	case classI64:
+		row = integerRow[int64](monoid, d)
 	}
+	f, _ := row.(func(x T, row []T) T)
+	return f
+}
+
+// integerRow folds by what only integers have: bits, and the order of unsigned
+// numbers of 64 bits. Pred adds as or.
+func integerRow[T integer](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
+	switch {
+	case monoid == "and":
+		return func(x T, row []T) T {
+			for _, v := range row {
+				x &= v
+			}
+			return x
+		}
+	case monoid == "xor":
+		return func(x T, row []T) T {
+			for _, v := range row {
+				x ^= v
+			}
+			return x
+		}
+	case monoid == "or", monoid == "add" && d == hlo.Pred:
+		return func(x T, row []T) T {
+			for _, v := range row {
+				x |= v
+			}
+			return x
+		}
+	case monoid == "maximum":
+		return func(x T, row []T) T {
+			for _, v := range row {
+				x = T(max(uint64(x), uint64(v)))
+			}
+			return x
+		}
+	case monoid == "minimum":
+		return func(x T, row []T) T {
+			for _, v := range row {
+				x = T(min(uint64(x), uint64(v)))
+			}
+			return x
+		}
+	}
+	return nil
 }
 
 func sumRow[T number](x T, row []T) T {
