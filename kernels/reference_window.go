@@ -128,15 +128,15 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 
 // selectAndScatter walks the windows of the source's positions in row-major
 // order; in each, select(chosen, next) says whether the chosen element stays,
-// and the source is combined into its place of the result. Padding is never
-// chosen.
+// and its place of the result becomes scatter(source, result). Padding is
+// never chosen.
 func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 	operand, source := a[0], a[1]
 	outs, err := filled(i.Shape, a[2:])
 	if err != nil {
 		return value{}, err
 	}
-	fold, err := folder(i.Attrs.ToApply, outs, []value{source})
+	combine, err := scatterer(i.Attrs.ToApply, outs[0], source)
 	if err != nil {
 		return value{}, err
 	}
@@ -151,7 +151,7 @@ func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 			return value{}, err
 		}
 		if chosen >= 0 {
-			err = fold(chosen, position.at)
+			err = combine(chosen, position.at)
 		}
 		if err != nil {
 			return value{}, err
@@ -159,6 +159,21 @@ func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 		position.next()
 	}
 	return rounded(i.Shape, outs), nil
+}
+
+// scatterer is folder with the operands the other way round: the source comes
+// before what it is combined with.
+func scatterer(c *hlo.Computation, out, source value) (func(to, at int64) error, error) {
+	if op, ok := Monoid(c); ok {
+		return monoidFolder(op, out, source)
+	}
+	return func(to, at int64) error {
+		v, err := evaluate(c, []value{source.scalar(at), out.scalar(to)})
+		if err == nil {
+			move(out, to, v, 0)
+		}
+		return err
+	}, nil
 }
 
 // choose returns the place of the element of a window that is selected, −1
