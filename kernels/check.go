@@ -31,10 +31,11 @@ func epsilon(d hlo.DType) float64 {
 }
 
 // ToleranceOf is what a correct kernel may differ from Reference: a rounding
-// error of a few units of the coarsest type for each of the operations on the
-// longest path, and √k units of the type sums are kept in (f32, or f64 for
-// f64) for sums of k terms: the standard deviation of k independent roundings,
-// times 4 (Higham, Accuracy and Stability of Numerical Algorithms, §2.8).
+// error of a few units of the coarsest type a result is rounded to for each of
+// the operations on the longest path, and √k units of the type sums are kept
+// in (f32, or f64 for f64) for sums of k terms: the standard deviation of k
+// independent roundings, times 4 (Higham, Accuracy and Stability of Numerical
+// Algorithms, §2.8). What is only moved must be the same in every bit.
 func ToleranceOf(c *hlo.Computation) Tolerance {
 	var coarsest, accumulator, terms float64
 	depth := make(map[*hlo.Instr]float64, len(c.Instrs))
@@ -46,12 +47,15 @@ func ToleranceOf(c *hlo.Computation) Tolerance {
 		if i.Op == "convert" && !i.Shape.DType.IsFloat() && i.Operands[0].Shape.DType.IsFloat() {
 			t.Units = 1 // a value next to a whole number may fall on its other side
 		}
-		if !moves[i.Op] && i.Op != "parameter" && i.Op != "constant" {
+		computed := !moves[i.Op] && i.Op != "parameter" && i.Op != "constant"
+		if computed {
 			depth[i]++
 		}
-		if d := i.Shape.DType; d.IsFloat() {
-			coarsest = max(coarsest, epsilon(d))
-			accumulator = max(accumulator, epsilon(accumulatorOf(d)))
+		for _, s := range arraysOf(i.Shape) {
+			if d := s.DType; d.IsFloat() && (computed || i.Op == "convert") {
+				coarsest = max(coarsest, epsilon(d))
+				accumulator = max(accumulator, epsilon(accumulatorOf(d)))
+			}
 		}
 		switch i.Op {
 		case "dot", "scaled-dot", "convolution", "reduce", "reduce-window", "select-and-scatter", "scatter":

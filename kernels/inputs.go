@@ -12,7 +12,8 @@ import (
 type Content uint8
 
 const (
-	// Normals are normally distributed numbers of standard deviation 1.
+	// Normals are normally distributed numbers of standard deviation 1; in
+	// types of powers of two only (f8e8m0fnu), 2 to the power of such a number.
 	Normals Content = iota
 	// Integers are small whole numbers, −3 … 3 without 0 for signed types, for
 	// which sums and products are exact.
@@ -49,6 +50,10 @@ func Fill(b Buffer, content Content, rng *rand.Rand) {
 	for range b.Shape.Elements() {
 		at := w.next()
 		switch d := b.Shape.DType; {
+		case d == hlo.F8E8M0FNU && content == Normals:
+			b.SetFloat(at, math.Exp2(rng.NormFloat64()))
+		case d == hlo.F8E8M0FNU:
+			b.SetFloat(at, float64(1+rng.Int64N(2)))
 		case d.IsFloat() && content == Normals:
 			b.SetFloat(at, rng.NormFloat64())
 		case d.IsFloat():

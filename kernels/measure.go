@@ -63,19 +63,17 @@ func newSet(c *hlo.Computation, seed int64) (bufferSet, int64, error) {
 }
 
 // OutputShapes lists the arrays a computation returns, in tuple order.
-func OutputShapes(c *hlo.Computation) []hlo.Shape {
-	var all []hlo.Shape
-	var walk func(s hlo.Shape)
-	walk = func(s hlo.Shape) {
-		if s.DType != hlo.Tuple {
-			all = append(all, s)
-			return
-		}
-		for _, e := range s.Tuple {
-			walk(e)
-		}
+func OutputShapes(c *hlo.Computation) []hlo.Shape { return arraysOf(c.Root.Shape) }
+
+// arraysOf is s, or the arrays of a tuple in order.
+func arraysOf(s hlo.Shape) []hlo.Shape {
+	if s.DType != hlo.Tuple {
+		return []hlo.Shape{s}
 	}
-	walk(c.Root.Shape)
+	var all []hlo.Shape
+	for _, e := range s.Tuple {
+		all = append(all, arraysOf(e)...)
+	}
 	return all
 }
 

@@ -126,3 +126,27 @@ func TestExact(t *testing.T) {
 		}
 	}
 }
+
+func TestToleranceOf(t *testing.T) {
+	const (
+		f32  = 0x1p-23
+		bf16 = 0x1p-7
+	)
+	for text, want := range map[string]float64{
+		"x = f8e4m3fn[8] parameter(0); ROOT r = f8e4m3fn[8] reverse(x), dimensions={0}":                                      0,
+		"x = f32[9] parameter(0); i = s32[] parameter(1); ROOT s = f32[2] dynamic-slice(x, i), dynamic_slice_sizes={2}":      0,
+		"x = bf16[8] parameter(0); y = f32[8] convert(x); ROOT n = f32[8] exponential(y)":                                    3 * f32,
+		"x = f32[8] parameter(0); y = f32[8] exponential(x); ROOT n = bf16[8] convert(y)":                                    3 * bf16,
+		"x = f32[9] parameter(0); z = f32[] constant(0); ROOT r = f32[6] reduce-window(x, z), window={size=4}, to_apply=add": 3*f32 + 4*f32*2,
+		`c { a = f32[] parameter(0); b = f32[] parameter(1); d = f32[] parameter(2); e = f32[] parameter(3); s = f32[] add(a, d); m = f32[] maximum(b, e); ROOT t = (f32[], f32[]) tuple(s, m) }
+ENTRY e { x = f32[4] parameter(0); z = f32[] constant(0); ROOT r = (f32[], f32[]) reduce(x, x, z, z), dimensions={0}, to_apply=c }`: 3*f32 + 4*f32*2,
+	} {
+		m, err := hlo.Parse("f", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ToleranceOf(m.Entry).Relative; got != want {
+			t.Errorf("tolerance %v, not %v, of %s", got, want, text)
+		}
+	}
+}

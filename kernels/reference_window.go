@@ -128,15 +128,15 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 
 // selectAndScatter walks the windows of the source's positions in row-major
 // order; in each, select(chosen, next) says whether the chosen element stays,
-// and the source is combined into its place of the result. Padding is never
-// chosen.
+// and its place of the result becomes scatter(source, result). Padding is
+// never chosen.
 func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 	operand, source := a[0], a[1]
 	outs, err := filled(i.Shape, a[2:])
 	if err != nil {
 		return value{}, err
 	}
-	fold, err := folder(i.Attrs.ToApply, outs, []value{source})
+	combine, err := scatterer(i.Attrs.ToApply, outs[0], source)
 	if err != nil {
 		return value{}, err
 	}
@@ -151,7 +151,7 @@ func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 			return value{}, err
 		}
 		if chosen >= 0 {
-			err = fold(chosen, position.at)
+			err = combine(chosen, position.at)
 		}
 		if err != nil {
 			return value{}, err
@@ -159,6 +159,21 @@ func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 		position.next()
 	}
 	return rounded(i.Shape, outs), nil
+}
+
+// scatterer is folder with the operands the other way round: the source comes
+// before what it is combined with.
+func scatterer(c *hlo.Computation, out, source value) (func(to, at int64) error, error) {
+	if op, ok := Monoid(c); ok {
+		return monoidFolder(op, out, source)
+	}
+	return func(to, at int64) error {
+		v, err := evaluate(c, []value{source.scalar(at), out.scalar(to)})
+		if err == nil {
+			move(out, to, v, 0)
+		}
+		return err
+	}, nil
 }
 
 // choose returns the place of the element of a window that is selected, −1
@@ -192,8 +207,8 @@ func choose(selects *hlo.Computation, operand value, window iter.Seq[cover]) (in
 // of the one meets group g of the other.
 func convolution(i *hlo.Instr, a []value) (value, error) {
 	c := i.Attrs.Conv
-	left := arrange(a[0], slices.Concat([]int64{c.InBatch, c.InFeature}, c.InSpatial))
-	right := arrange(a[1], slices.Concat([]int64{c.KernelOut, c.KernelIn}, c.KernelSpatial))
+	left := arrange(a[0], slices.Concat([]int64{c.InBatch}, c.InSpatial, []int64{c.InFeature}))
+	right := arrange(a[1], slices.Concat([]int64{c.KernelOut}, c.KernelSpatial, []int64{c.KernelIn}))
 	g, err := convolvingOf(i, left.shape.Dims, right.shape.Dims)
 	if err != nil {
 		return value{}, err
@@ -215,27 +230,27 @@ func convolution(i *hlo.Instr, a []value) (value, error) {
 	return out, nil
 }
 
-// convolving is a convolution with batch, feature and spatial dimensions in
-// that order: of the result (with the strides where it really lies), of the
-// left side, and of the right side, whose first two are output and input features.
+// convolving is a convolution whose left side has dimensions batch, spatial,
+// features, and whose right side output features, spatial, input features.
 type convolving struct {
-	extents, strides, left, right []int64
-	featureGroups, batchGroups    int64
-	sliding                       *sliding
+	extents, strides           []int64 // of the result: batch, features, spatial; where they lie
+	features, area, in         int64   // of the left side, features and spatial elements; input features of the right
+	featureGroups, batchGroups int64
+	sliding                    *sliding
 }
 
 func convolvingOf(i *hlo.Instr, left, right []int64) (g convolving, err error) {
-	g.left, g.right = left, right
-	for _, d := range slices.Concat([]int64{i.Attrs.Conv.OutBatch, i.Attrs.Conv.OutFeature}, i.Attrs.Conv.OutSpatial) {
+	c, end := i.Attrs.Conv, len(left)-1
+	for _, d := range slices.Concat([]int64{c.OutBatch, c.OutFeature}, c.OutSpatial) {
 		g.extents, g.strides = append(g.extents, i.Shape.Dims[d]), append(g.strides, rowMajor(i.Shape.Dims)[d])
 	}
+	g.features, g.area, g.in = left[end], hlo.Shape{Dims: left[1:end]}.Elements(), right[end]
 	g.featureGroups, g.batchGroups = i.Attrs.Groups()
-	g.sliding, err = slide(i.Attrs.Window, left[2:], float64(g.extents[0])*float64(right[0])*float64(right[1]))
+	g.sliding, err = slide(i.Attrs.Window, left[1:end], float64(g.extents[0])*float64(right[0])*float64(g.in))
 	return g, err
 }
 
 func convolve[T int64 | float64](g convolving, left, right []T, store func(at int64, sum T)) {
-	area := hlo.Shape{Dims: g.left[2:]}.Elements()
 	position := newWalk(g.extents[2:], g.strides[2:])
 	var covered []cover
 	for range (hlo.Shape{Dims: g.extents[2:]}).Elements() {
@@ -248,28 +263,26 @@ func convolve[T int64 | float64](g convolving, left, right []T, store func(at in
 		here := position.next()
 		for batch := range g.extents[0] {
 			for feature := range g.extents[1] {
-				sum := T(0)
-				for in := range g.right[1] {
-					sum += meet(left[g.plane(batch, feature, in)*area:], right[(feature*g.right[1]+in)*g.sliding.size:], covered)
-				}
+				row, first := g.group(batch, feature)
+				sum := meet(left[row*g.area*g.features:], right[feature*g.sliding.size*g.in:], g, first, covered)
 				store(here+batch*g.strides[0]+feature*g.strides[1], sum)
 			}
 		}
 	}
 }
 
-// plane is which of the left side's planes, one a batch and feature, input
-// feature in of an output feature's kernel meets.
-func (g convolving) plane(batch, feature, in int64) int64 {
-	first := feature / (g.extents[1] / g.featureGroups) * g.right[1]
-	row := feature/(g.extents[1]/g.batchGroups)*g.extents[0] + batch
-	return row*g.left[1] + first + in
+// group is the row of the left side's batch, and the first of its features,
+// that an output feature is made from.
+func (g convolving) group(batch, feature int64) (row, first int64) {
+	return feature/(g.extents[1]/g.batchGroups)*g.extents[0] + batch, feature / (g.extents[1] / g.featureGroups) * g.in
 }
 
-func meet[T int64 | float64](left, right []T, covered []cover) T {
-	var sum T
+// meet sums the products of the input features from first in the covered
+// places of one row with those of one output feature's kernel.
+func meet[T int64 | float64](row, kernel []T, g convolving, first int64, covered []cover) T {
+	sum := T(0)
 	for _, c := range covered {
-		sum += left[c.place] * right[c.element]
+		sum += sumProducts(row[c.place*g.features+first:][:g.in], kernel[c.element*g.in:])
 	}
 	return sum
 }
