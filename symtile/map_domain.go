@@ -372,7 +372,8 @@ func (d *domain) remember(x lin, in, said Interval) {
 	d.r.forgetQuotients()
 }
 
-// dropImplied removes facts that follow from the others.
+// dropImplied removes facts that follow from the others. The ranges of quotients
+// are those that the others leave, or a fact would be kept out by itself.
 func (d *domain) dropImplied() {
 	fs := &d.r.facts
 	for i := len(fs.sums) - 1; i >= 0; i-- {
@@ -381,6 +382,7 @@ func (d *domain) dropImplied() {
 		copy(fs.sums[i:], fs.sums[i+1:])
 		copy(d.said[i:], d.said[i+1:])
 		fs.sums, d.said = fs.sums[:last], d.said[:last]
+		d.rangeAgain()
 		if f.in.Covers(d.r.ranged(f.sum)) {
 			continue
 		}
@@ -389,4 +391,35 @@ func (d *domain) dropImplied() {
 		copy(d.said[i+1:], d.said[i:])
 		fs.sums[i], d.said[i] = f, said
 	}
+}
+
+// rangeAgain bounds every quotient and min anew by what is known now. They come
+// after what is inside them; those that are not bounded yet may have any value.
+func (d *domain) rangeAgain() {
+	derived := len(d.r.atoms)
+	for id := len(d.vars); id < derived; id++ {
+		d.r.atoms[id].in = Everything()
+	}
+	for id := len(d.vars); id < derived; id++ {
+		in := d.r.boundAtom(d.r.atoms[id])
+		d.r.atoms[id].in = in
+	}
+}
+
+func (r *Ring) boundAtom(a atom) Interval {
+	switch a.kind {
+	case atomDiv:
+		return r.ranged(r.forms[a.y].lin).Div(a.d)
+	case atomQuot:
+		return r.ranged(r.forms[a.y].lin).DivBy(r.ranged(r.forms[a.z].lin))
+	case atomMin:
+		return r.ranged(r.forms[a.y].lin).Min(Interval{})
+	case atomMul:
+		in := Interval{1, 1}
+		for _, f := range r.facs[a.y : a.y+a.z] {
+			in = in.Mul(r.atoms[f].in)
+		}
+		return in
+	}
+	return a.in
 }
