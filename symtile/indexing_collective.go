@@ -24,7 +24,7 @@ func (x *indexer) group() int64 {
 
 // position is the place of the replica that asks in its group of n.
 func (x *indexer) position(n int64) Expr {
-	return x.r.Var(Variable{Name: "replica", Hi: n - 1, Role: RoleRuntime})
+	return x.r.runtime(Origin{Instr: x.in, Of: Asking}, 0, n-1)
 }
 
 // all is a map that holds for every replica of a group of n.
@@ -187,8 +187,8 @@ func (x *indexer) permuted(end int) Map {
 	for _, p := range pairs {
 		least, most = min(least, p[end]), max(most, p[end])
 	}
-	name := [2]string{"source", "target"}[end]
-	replica := x.r.Var(Variable{Name: name, Lo: least, Hi: most, Role: RoleRuntime})
+	least = min(least, most-1) // even one id has to be the one that asks
+	replica := x.r.runtime(Origin{Instr: x.in, Of: [2]ReplicaRole{Source, Target}[end]}, least, most)
 	return Map{Runtime: []Expr{replica}, Results: x.dims, Replica: replica}
 }
 

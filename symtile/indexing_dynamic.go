@@ -25,7 +25,7 @@ func (x *indexer) starts(operands []*hlo.Instr, extents, sizes []int64) []Expr {
 
 // start is element at of in, clamped to [0, last].
 func (x *indexer) start(in *hlo.Instr, at []Expr, last int64) Expr {
-	return x.r.runtime(in, at, Interval{0, last}, 0, last)
+	return x.r.runtime(Origin{Instr: in, At: at, Clamp: Interval{0, last}}, 0, last)
 }
 
 func operandsDynamicSlice(x *indexer) []Map {
@@ -356,7 +356,7 @@ func (x *indexer) usersOfUpdates(n int) Map {
 // unclamped is element at of in, whatever its type can hold.
 func (x *indexer) unclamped(in *hlo.Instr, at []Expr) Expr {
 	lo, hi := in.Shape.DType.IntRange()
-	return x.r.runtime(in, at, Interval{}, max(lo, -farStart), min(hi, farStart))
+	return x.r.runtime(Origin{Instr: in, At: at}, max(lo, -farStart), min(hi, farStart))
 }
 
 // farStart is beyond every extent there is room for; a start farther out is

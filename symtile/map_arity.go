@@ -61,8 +61,15 @@ func isConst(e Expr) bool {
 }
 
 // used is the closure of the variables of the results over shared constraints.
+// A run-time variable with an origin is in use when a constraint asks something
+// of it: there is a point or not, as its value will be.
 func (m Map) used() map[Expr]bool {
 	used := map[Expr]bool{}
+	for _, e := range m.Where.Vars() {
+		if v, _ := e.Variable(); v.Origin != nil {
+			used[e] = true
+		}
+	}
 	for _, e := range m.Results {
 		for _, v := range e.Vars() {
 			used[v] = true

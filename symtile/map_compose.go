@@ -94,9 +94,9 @@ func (m Map) composeRuntime(first Map, taken names, s *Substitution) []Expr {
 			plain = append(plain, rt)
 			continue
 		}
-		to := v.Origin.at(rt.r, (&Substitution{With: s.With}).ApplyAll(v.Origin.At))
-		to.Lo, to.Hi = v.Lo, v.Hi
-		out[i] = rt.r.Var(to)
+		to := *v.Origin
+		to.At = (&Substitution{With: s.With}).ApplyAll(to.At)
+		out[i] = rt.r.runtime(to, v.Lo, v.Hi)
 		if out[i] != rt {
 			s.With[rt] = out[i]
 		}

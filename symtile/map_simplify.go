@@ -85,7 +85,7 @@ type openBound struct {
 }
 
 // enterAll enters the variables of the map, then, as free, others that its
-// constraints and results mention.
+// constraints and results mention. Run-time variables with an origin are free.
 func (s *simplification) enterAll() {
 	for _, e := range s.m.Vars() {
 		s.enter(e)
@@ -98,6 +98,9 @@ func (s *simplification) enterAll() {
 	}
 	for i := range s.vars[own:] {
 		s.vars[own+i].free = true
+	}
+	for i, v := range s.names { // what it is read as does not change with what is asked of it
+		s.vars[i].free = s.vars[i].free || v.Origin != nil
 	}
 }
 

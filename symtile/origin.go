@@ -12,42 +12,52 @@ import (
 // At of Instr's output, clamped to Clamp. At is over the dimensions of the map
 // that has the variable; Compose rewrites it, so that a variable never loses
 // its origin. Where the value is outside the variable's range the map has no
-// point.
+// point; Simplify does not narrow that range.
 type Origin struct {
 	Instr *hlo.Instr
 	At    []Expr
-	Clamp Interval // as HLO defines it, e.g. [0, n − slice]; the zero Interval clamps nothing
+	Clamp Interval    // as HLO defines it, e.g. [0, n − slice]; the zero Interval clamps nothing
+	Of    ReplicaRole // not an element: which replica, for the collective Instr
 }
+
+// ReplicaRole says which replica of a collective a run-time variable is.
+type ReplicaRole uint8
+
+const (
+	NoReplica ReplicaRole = iota
+	Asking                // the position, in its replica group, of the replica that asks
+	Source                // the replica id a collective-permute sends from to the one that asks
+	Target                // the replica id a collective-permute sends to from the one that asks
+)
+
+func (o ReplicaRole) String() string { return [...]string{"", "replica", "source", "target"}[o] }
 
 // Origin returns the one origin of r with these fields and no clamp, so that
 // run-time variables that read the same element are the same variable.
-func (r *Ring) Origin(in *hlo.Instr, at []Expr) *Origin { return r.clamped(in, at, Interval{}) }
-
-func (r *Ring) clamped(in *hlo.Instr, at []Expr, clamp Interval) *Origin {
-	return r.origins[r.originIndex(in, at, clamp)]
+func (r *Ring) Origin(in *hlo.Instr, at []Expr) *Origin {
+	return r.origins[r.originIndex(Origin{Instr: in, At: at})]
 }
 
-func (r *Ring) originIndex(in *hlo.Instr, at []Expr, clamp Interval) int {
-	for k, o := range r.origins {
-		if o.Instr == in && o.Clamp == clamp && slices.Equal(o.At, at) {
+func (r *Ring) originIndex(o Origin) int {
+	for k, p := range r.origins {
+		if p.Instr == o.Instr && p.Clamp == o.Clamp && p.Of == o.Of && slices.Equal(p.At, o.At) {
 			return k
 		}
 	}
-	r.origins = append(r.origins, &Origin{in, slices.Clone(at), clamp})
+	o.At = slices.Clone(o.At)
+	r.origins = append(r.origins, &o)
 	return len(r.origins) - 1
 }
 
-// runtime is the run-time variable in [lo, hi] that is element at of in,
-// clamped. Its name follows from its origin: what reads the same is the same.
-func (r *Ring) runtime(in *hlo.Instr, at []Expr, clamp Interval, lo, hi int64) Expr {
-	k := r.originIndex(in, at, clamp)
-	return r.Var(Variable{Name: "rt" + strconv.Itoa(k), Lo: lo, Hi: hi, Role: RoleRuntime, Origin: r.origins[k]})
-}
-
-// at is o with its element rewritten.
-func (o *Origin) at(r *Ring, at []Expr) Variable {
-	k := r.originIndex(o.Instr, at, o.Clamp)
-	return Variable{Name: "rt" + strconv.Itoa(k), Role: RoleRuntime, Origin: r.origins[k]}
+// runtime is the run-time variable in [lo, hi] that comes from o. Its name
+// follows from its origin: what reads the same is the same.
+func (r *Ring) runtime(o Origin, lo, hi int64) Expr {
+	k := r.originIndex(o)
+	name := "rt" + strconv.Itoa(k)
+	if o.Of != NoReplica {
+		name = o.Of.String()
+	}
+	return r.Var(Variable{Name: name, Lo: lo, Hi: hi, Role: RoleRuntime, Origin: r.origins[k]})
 }
 
 // RuntimeText says where each run-time variable of m is read, in XLA's syntax:
@@ -58,6 +68,10 @@ func (m Map) RuntimeText() []string {
 	for k, e := range m.Runtime {
 		v, ok := e.Variable()
 		if !ok || v.Origin == nil {
+			continue
+		}
+		if v.Origin.Of != NoReplica {
+			out = append(out, n.runtime[k]+": a replica of "+v.Origin.Instr.Name)
 			continue
 		}
 		at := make([]string, len(v.Origin.At))

@@ -26,7 +26,9 @@ func (m Map) rebind(r *Ring, to func(*hlo.Instr) *hlo.Instr) Map {
 		if !ok || v.Origin == nil || to(v.Origin.Instr) == v.Origin.Instr {
 			continue
 		}
-		runtime[k] = r.runtime(to(v.Origin.Instr), v.Origin.At, v.Origin.Clamp, v.Lo, v.Hi)
+		o := *v.Origin
+		o.Instr = to(o.Instr)
+		runtime[k] = r.runtime(o, v.Lo, v.Hi)
 		with[e] = runtime[k]
 	}
 	if len(with) == 0 {
@@ -47,7 +49,7 @@ func (m Map) fold() Map {
 	var runtime []Expr
 	for _, e := range m.Runtime {
 		v, ok := e.Variable()
-		if !ok || v.Origin == nil {
+		if !ok || v.Origin == nil || v.Origin.Of != NoReplica {
 			runtime = append(runtime, e)
 			continue
 		}
