@@ -372,6 +372,38 @@ func (d *domain) remember(x lin, in, said Interval) {
 	d.r.forgetQuotients()
 }
 
+// measureAtoms forgets what dropped facts said about the ranges of atoms: they
+// are bounded by their parts alone, then again with the facts there are.
+func (r *Ring) measureAtoms() {
+	for _, bound := range []func(lin) Interval{r.naive, r.ranged} {
+		for i := range r.atoms { // parts come before what is made of them
+			if in, made := r.boundAtom(&r.atoms[i], bound); made {
+				r.atoms[i].in = in
+			}
+		}
+	}
+}
+
+// boundAtom bounds an atom by its parts; a variable has none.
+func (r *Ring) boundAtom(a *atom, bound func(lin) Interval) (in Interval, made bool) {
+	switch a.kind {
+	case atomDiv:
+		return bound(r.forms[a.y].lin).Div(a.d), true
+	case atomQuot:
+		positive := bound(r.forms[a.z].lin).Meet(Interval{1, plusInf}) // as quot makes sure
+		return bound(r.forms[a.y].lin).DivBy(positive), true
+	case atomMin:
+		return bound(r.forms[a.y].lin).Min(Interval{}), true
+	case atomMul:
+		in = Interval{1, 1}
+		for _, f := range r.factors(a) {
+			in = in.Mul(r.atoms[f].in)
+		}
+		return in, true
+	}
+	return in, false
+}
+
 // dropImplied removes facts that follow from the others.
 func (d *domain) dropImplied() {
 	fs := &d.r.facts
@@ -381,6 +413,7 @@ func (d *domain) dropImplied() {
 		copy(fs.sums[i:], fs.sums[i+1:])
 		copy(d.said[i:], d.said[i+1:])
 		fs.sums, d.said = fs.sums[:last], d.said[:last]
+		d.r.measureAtoms()
 		if f.in.Covers(d.r.ranged(f.sum)) {
 			continue
 		}
