@@ -275,7 +275,7 @@ func widestByLoops(x *Access, es []element) int64 {
 // TestPeel: the parts have the points of the domain, each once, with the same
 // results; whatever part has no constraint needs none.
 func TestPeel(t *testing.T) {
-	n := 400
+	n := 150
 	if testing.Short() {
 		n = 40
 	}
@@ -289,7 +289,6 @@ func TestPeel(t *testing.T) {
 			along = []symtile.Role{symtile.RoleBlock}
 		}
 		parts := Peel(m, along...)
-		vals := make([]int64, len(m.Vars()))
 		var extents []int64
 		for _, v := range m.Vars() {
 			extents = append(extents, v.Range().Len())
@@ -298,7 +297,6 @@ func TestPeel(t *testing.T) {
 			continue
 		}
 		each(extents, func(vals []int64) { checkPoint(t, m, parts, vals, &points, &free) })
-		_ = vals
 		for _, p := range parts {
 			if p.Where.True() {
 				whole++

@@ -33,10 +33,22 @@ func Peel(m symtile.Map, along ...symtile.Role) []symtile.Map {
 		case part.Where.True():
 			whole = append(whole, part)
 		default:
-			masked = append(masked, part)
+			masked = append(masked, tighten(part))
 		}
 	}
 	return append(whole, masked...)
+}
+
+// tighten states each bound within what its expression can be.
+func tighten(m symtile.Map) symtile.Map {
+	m.Where = slices.Clone(m.Where)
+	for i, x := range m.Where {
+		m.Where[i] = slices.Clone(x)
+		for j, b := range x {
+			m.Where[i][j].In = b.In.Meet(b.Expr.Range())
+		}
+	}
+	return m
 }
 
 // A cut says that clause holds for every point with variable v in inside.

@@ -12,7 +12,7 @@ const maxVector = 16
 // A Vector is how many elements a thread can touch with one instruction.
 type Vector struct {
 	Width int64  // elements, a power of two
-	Proof string // "symbolic", or "exact" where only evaluation decided
+	Proof string // how that was shown: "symbolic", or "exact" by evaluating all accesses
 	Why   string // why not twice as many
 }
 
@@ -33,6 +33,10 @@ func (x *Access) VectorWidth() Vector {
 			return best
 		}
 		proved, why := x.provesVector(v)
+		if apart, ok := x.apart(v); ok {
+			best.Why = fmt.Sprintf("elements 0 and 1 of a thread are %d bytes apart", apart)
+			return best
+		}
 		if proved {
 			best = Vector{Width: v, Proof: "symbolic"}
 			continue
@@ -45,7 +49,6 @@ func (x *Access) VectorWidth() Vector {
 			}
 		}
 		if best.Why = e.refutesVector(v); best.Why != "" {
-			best.Proof = "exact"
 			return best
 		}
 		best = Vector{Width: v, Proof: "exact"}
@@ -90,6 +93,18 @@ func (x *Access) provesVector(v int64) (bool, string) {
 		return false, fmt.Sprintf("not shown: masks take %d elements together", v)
 	}
 	return true, ""
+}
+
+// apart is the distance in bytes of the first two elements of every vector of v,
+// when it is one number and not that of neighbours.
+func (x *Access) apart(v int64) (int64, bool) {
+	r := x.Element.Ring()
+	g := r.Var(symtile.Variable{Name: "vector", Hi: x.Assignment.elements()/v - 1, Role: symtile.RoleElement}).Scale(v)
+	at := func(e symtile.Expr) symtile.Expr {
+		return x.Offset.Results[0].Subst(map[symtile.Expr]symtile.Expr{x.Element: e})
+	}
+	n, ok := at(g.AddConst(1)).Sub(at(g)).Value()
+	return n, ok && n != x.Layout.bits/8
 }
 
 // refutesVector evaluates every access and describes the first vector of v that
