@@ -511,7 +511,11 @@ func (j *elementJSON) print(c *call) {
 	if j == nil {
 		return
 	}
-	fmt.Fprintf(c.out, "\nposition %d, bit %d: ", j.Position, j.Bit)
+	place := fmt.Sprintf("byte %d", j.Bit/8)
+	if j.Bit%8 != 0 {
+		place += fmt.Sprintf(" bit %d", j.Bit%8)
+	}
+	fmt.Fprintf(c.out, "\nposition %d, %s: ", j.Position, place)
 	if j.Index == nil {
 		fmt.Fprintln(c.out, "padding")
 		return

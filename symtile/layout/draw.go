@@ -291,7 +291,7 @@ func (l *Layout) Draw(size Sectors) ([]byte, error) {
 	for position := range shown {
 		index, ok := l.Index(position)
 		p.cells = append(p.cells, l.memoryCell(position, index, ok))
-		if ok {
+		if ok && inFirstPlane(index) {
 			s.enter(index, cell{colour: l.colour(position), label: fmt.Sprint(position), tip: fmt.Sprintf("%s at position %d", listText(index), position)})
 		}
 	}
@@ -308,6 +308,16 @@ func (l *Layout) Draw(size Sectors) ([]byte, error) {
 	}
 	p.keys = []key{{"cell", ramp(0), "an element, coloured by its tile"}, {"pad", "", "padding"}}
 	return p.svg(), nil
+}
+
+// inFirstPlane says whether all but the last two indices are 0.
+func inFirstPlane(index []int64) bool {
+	for _, i := range index[:max(0, len(index)-2)] {
+		if i != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // inner is the number of positions of a tile: of the sizes of the first tile.

@@ -178,6 +178,7 @@ func (p *picture) drawArray() {
 	p.y += 16
 	x0 := pageMargin + labelWidth
 	every := int64(math.Ceil(16 / h))
+	labels := h >= 12 && a.labelsFit(w)
 	for i := range a.rows {
 		y := p.y + float64(i)*h
 		if i%every == 0 {
@@ -185,7 +186,10 @@ func (p *picture) drawArray() {
 		}
 		for j, n := int64(0), int64(0); j < a.cols; j += n {
 			n = a.run(i, j)
-			p.arrayCell(a, i, j, x0+float64(j)*w, y, float64(n)*w, h)
+			c := p.arrayCell(a, i, j, x0+float64(j)*w, y, float64(n)*w, h)
+			if labels {
+				p.text(x0+(float64(j)+float64(n)/2)*w, y+h/2+4, "in", c.label)
+			}
 		}
 	}
 	p.tileLines(a, x0, w, h)
@@ -206,18 +210,29 @@ func (a *array) run(i, j int64) int64 {
 	return n
 }
 
-func (p *picture) arrayCell(a *array, i, j int64, x, y, w, h float64) {
+// labelsFit says whether every run has room for its label.
+func (a *array) labelsFit(w float64) bool {
+	for i := range a.rows {
+		for j, n := int64(0), int64(0); j < a.cols; j += n {
+			n = a.run(i, j)
+			if c := a.at[[2]int64{a.row0 + i, a.col0 + j}]; textWidth(c.label)+1 > float64(n)*w {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (p *picture) arrayCell(a *array, i, j int64, x, y, w, h float64) cell {
 	c, picked := a.at[[2]int64{a.row0 + i, a.col0 + j}]
 	if !picked {
 		if w >= 6 && h >= 6 {
 			p.rect(x, y, w, h, "grid", "none", "")
 		}
-		return
+		return c
 	}
 	p.rect(x, y, w, h, "cell", ramp(c.colour), c.tip)
-	if w >= 7.5*float64(len(c.label)) && h >= 12 {
-		p.text(x+w/2, y+h/2+4, "in", c.label)
-	}
+	return c
 }
 
 // tileLines draws the edges of tiles and of the part shown.
@@ -238,6 +253,9 @@ func (p *picture) tileLines(a *array, x0, w, h float64) {
 func (p *picture) drawMemory() {
 	slices.SortStableFunc(p.cells, func(a, b cell) int { return cmp.Compare(a.from, b.from) })
 	lines := p.linesTouched()
+	if !p.waste {
+		p.labelAllOrNone()
+	}
 	p.text(pageMargin, p.y+4, "", fmt.Sprintf("Memory: a row is a line of %d bytes, a box a sector of %d", p.size.Line, p.size.Sector))
 	p.y += 18
 	last := int64(-1)
@@ -257,6 +275,17 @@ func (p *picture) drawMemory() {
 		last = line
 	}
 	p.y += 22
+}
+
+// labelAllOrNone takes the labels from all cells when one has no room for its own.
+func (p *picture) labelAllOrNone() {
+	perByte := p.x(1) - p.x(0)
+	crowded := slices.ContainsFunc(p.cells, func(c cell) bool { return textWidth(c.label)+4 > perByte*float64(c.to-c.from) })
+	for i := range p.cells {
+		if crowded {
+			p.cells[i].label = ""
+		}
+	}
 }
 
 func (p *picture) memoryWidth() float64 { return pageWidth - 2*pageMargin - labelWidth }
@@ -300,7 +329,7 @@ func (p *picture) drawLine(line int64) {
 		if touched && p.waste {
 			p.rect(x, p.y, w, rowHeight, "waste", "", "bytes of a touched sector that were not asked for")
 		}
-		for _, c := range here {
+		for _, c := range p.merged(here) {
 			p.drawCell(c, s)
 		}
 		if touched || p.waste {
@@ -308,6 +337,20 @@ func (p *picture) drawLine(line int64) {
 		}
 	}
 	p.y += rowHeight + rowGap
+}
+
+// merged joins neighbours of one colour and label where they are too narrow to be
+// told apart.
+func (p *picture) merged(cells []cell) (out []cell) {
+	perByte := p.x(1) - p.x(0)
+	for _, c := range cells {
+		if n := len(out) - 1; n >= 0 && perByte*float64(c.to-c.from) < 12 && out[n].to == c.from && out[n].colour == c.colour && out[n].label == c.label {
+			out[n].to = c.to
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // drawCell draws the part of c in the sector that starts at s.
@@ -324,9 +367,19 @@ func (p *picture) drawCell(c cell, s int64) {
 		return
 	}
 	p.rect(x, p.y, w, rowHeight, "cell", ramp(c.colour), c.tip)
-	if w >= 7*float64(len(c.label))+1 {
+	if w >= textWidth(c.label)+1 {
 		p.text(x+w/2, p.y+rowHeight/2+4, "in", c.label)
 	}
+}
+
+// textWidth is about as wide as a label: digits and commas.
+func textWidth(label string) (w float64) {
+	for _, c := range label {
+		if w += 7; c == ',' {
+			w -= 3.5
+		}
+	}
+	return w
 }
 
 // drawBars draws what the accesses touch beside what they need.
