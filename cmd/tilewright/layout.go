@@ -143,7 +143,7 @@ func (c *call) layoutFlags() *layoutFlags {
 	text(&f.pack, "pack", "pack the array: `attributes` such as 'inner_dims_pos=[0,1] inner_tiles=[8,32]'")
 	text(&f.dot, "dot", "judge packing for a dot of `m,n,k`, one operand of which is the array")
 	text(&f.blocks, "blocks", "`sizes` m,n,k of the blocks of the dot; those of the array come from the tiles (default 64,64,64)")
-	text(&f.memory, "memory", "what access is charged by, `fields` such as line=64,page=4096,cache=32768,ways=8,tlb=64,walk=256")
+	text(&f.memory, "memory", "what access is charged by, `fields` such as line=64,page=4096,cache=32768,ways=8,tlb=1024,walk=64,refetch=8")
 	text(&f.tile, "tile", "`extents` of the part of the array that a block of threads takes")
 	text(&f.threads, "threads", "`numbers` of threads of a block along each dimension")
 	text(&f.elements, "elements", "`numbers` of neighbouring elements of a thread along each dimension (default 1 each)")
@@ -349,12 +349,12 @@ func (f *layoutFlags) operand(l *layout.Layout, p layout.Pack) (layout.Operand, 
 
 // parseMemory reads line=64,page=4096.
 func (f *layoutFlags) parseMemory() (m layout.Memory, err error) {
-	fields := map[string]*int64{"line": &m.Line, "page": &m.Page, "cache": &m.Cache, "ways": &m.Ways, "tlb": &m.TLB, "walk": &m.Walk}
+	fields := map[string]*int64{"line": &m.Line, "page": &m.Page, "cache": &m.Cache, "ways": &m.Ways, "tlb": &m.TLB, "walk": &m.Walk, "refetch": &m.Refetch}
 	for _, part := range strings.FieldsFunc(f.memory, func(r rune) bool { return r == ',' || r == ' ' }) {
 		name, value, _ := strings.Cut(part, "=")
 		x, err := strconv.ParseInt(value, 10, 64)
 		if fields[name] == nil || err != nil || x < 1 {
-			return m, usagef("-memory: %q is not line, page, cache, ways, tlb or walk with a number above 0", part)
+			return m, usagef("-memory: %q is not line, page, cache, ways, tlb, walk or refetch with a number above 0", part)
 		}
 		*fields[name] = x
 	}
