@@ -76,11 +76,12 @@
 // "pages", "conflicts"}, "left": {…}, "breakEven", "pays", "why"}}, "access":
 // {"map", "vector", "proof", "whyNoMore", "coalescing": [{"vector", "warps",
 // "requests", "bytes", "sectors", "fewest", "once", "lines", "wasted", "mean",
-// "worst": {"block", "warp", "sectors", "fewest"}}], "parts": [map]}, "svg"}.
+// "worst": {"block", "warp", "sectors", "fewest"}}], "parts": [{"fixed",
+// "vector", "masked", "map"}]}, "svg"}.
 // Parts that were not asked for are left out. element.index is null in padding;
 // breakEven counts visits, 0 is never; coalescing is by single elements, then by
-// the widest vectors; once counts a sector once a warp; parts without a mask
-// have no constraints in them.
+// the widest vectors; once counts a sector once a warp; fixed names the
+// variables of a part with one value, which its map leaves out.
 //
 // devices: {"devices": [{"name", "about", "device", "revision", "safe",
 // "lanes", "flops", "levels": [{"name", "bytes", "shared", "bandwidth"}],

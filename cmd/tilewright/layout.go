@@ -96,7 +96,15 @@ type accessJSON struct {
 	Proof      string           `json:"proof"`
 	WhyNoMore  string           `json:"whyNoMore"`
 	Coalescing []coalescingJSON `json:"coalescing"` // by one element, then by vectors
-	Parts      []string         `json:"parts"`
+	Parts      []partJSON       `json:"parts"`      // of the grid, those without a mask first
+}
+
+// partJSON is blocks of the grid that have the same mask.
+type partJSON struct {
+	Fixed  string `json:"fixed"` // variables with one value, which the map leaves out
+	Vector int64  `json:"vector"`
+	Masked bool   `json:"masked"`
+	Map    string `json:"map"`
 }
 
 // coalescingJSON counts the requests of all warps.
@@ -375,7 +383,7 @@ func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
 	}
 	simple := x.Offset.Simplify()
 	v := x.VectorWidth()
-	j.Access = &accessJSON{Map: simple.String(), Vector: v.Width, Proof: v.Proof, WhyNoMore: v.Why, Parts: []string{}}
+	j.Access = &accessJSON{Map: simple.String(), Vector: v.Width, Proof: v.Proof, WhyNoMore: v.Why, Parts: []partJSON{}}
 	worst := layout.WarpCount{}
 	for _, vector := range slices.Compact([]int64{1, v.Width}) {
 		n, err := x.Coalescing(vector, layout.Sectors{})
@@ -385,14 +393,32 @@ func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
 		worst = n.Worst
 		j.Access.Coalescing = append(j.Access.Coalescing, newCoalescingJSON(n))
 	}
-	for _, p := range layout.Peel(simple, symtile.RoleBlock) {
-		j.Access.Parts = append(j.Access.Parts, p.String())
+	for _, p := range x.Parts(symtile.RoleBlock) {
+		j.Access.Parts = append(j.Access.Parts, newPartJSON(x, p))
 	}
 	if f.svg == "" {
 		return nil
 	}
 	j.SVG = f.svg
 	return f.draw(x, v.Width, worst)
+}
+
+func newPartJSON(whole, part *layout.Access) partJSON {
+	m, fixed := part.Offset, []string{}
+	m.Dims, m.Ranges = nil, nil
+	for i, e := range part.Offset.Vars() {
+		n, one := e.Value()
+		switch v, named := whole.Offset.Vars()[i].Variable(); {
+		case one && named:
+			fixed = append(fixed, fmt.Sprintf("%s = %d", v.Name, n))
+		case one:
+		case i < len(part.Offset.Dims):
+			m.Dims = append(m.Dims, e)
+		default:
+			m.Ranges = append(m.Ranges, e)
+		}
+	}
+	return partJSON{strings.Join(fixed, ", "), part.VectorWidth().Width, !m.Where.True(), m.String()}
 }
 
 func (f *layoutFlags) assignment(l *layout.Layout) (a layout.Assignment, err error) {
@@ -552,8 +578,19 @@ func (j *accessJSON) print(c *call) {
 	t.Flush()
 	fmt.Fprintf(c.out, "\nparts of the grid, those without a mask first\n")
 	for _, p := range j.Parts {
-		fmt.Fprintf(c.out, "  %s\n", p)
+		p.print(c)
 	}
+}
+
+func (p partJSON) print(c *call) {
+	mask, where := "no mask", ""
+	if p.Masked {
+		mask = "masked"
+	}
+	if p.Fixed != "" {
+		where = ", " + p.Fixed
+	}
+	fmt.Fprintf(c.out, "  %s, %s at a time%s: %s\n", mask, elements(p.Vector), where, p.Map)
 }
 
 func elements(n int64) string {

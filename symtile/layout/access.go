@@ -170,3 +170,20 @@ func (x *Access) offset(r *symtile.Ring) {
 	x.Offset = symtile.Compose(x.Index, at)
 	x.Offset.Where = x.Offset.Where.Simplify()
 }
+
+// Parts peels the access: see Peel. Each part is an access of its own, with
+// narrower variables, so that its interior can have wider vectors than its edge.
+func (x *Access) Parts(along ...symtile.Role) (out []*Access) {
+	for _, m := range Peel(x.Offset, along...) {
+		with := map[symtile.Expr]symtile.Expr{}
+		for i, v := range m.Vars() {
+			with[x.Offset.Vars()[i]] = v
+		}
+		s := symtile.Substitution{With: with}
+		p := &Access{Layout: x.Layout, Assignment: x.Assignment, Blocks: s.ApplyAll(x.Blocks), Warp: s.Apply(x.Warp), Lane: s.Apply(x.Lane),
+			Loop: s.Apply(x.Loop), Element: s.Apply(x.Element), Index: x.Index.Subst(with), Offset: m}
+		p.Index.Dims, p.Index.Ranges = m.Dims, m.Ranges
+		out = append(out, p)
+	}
+	return out
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // TestAccess: testdata/access.txt; the arguments are the assignment, the input
@@ -60,8 +61,8 @@ func describe(x *Access) string {
 		fmt.Fprintf(&b, "by %d: %d warps, %+v, once %+v, %d wasted, mean %.3g, worst %v warp %d %+v\n",
 			width, c.Warps, c.Each, c.Once, c.Wasted(), c.Mean(), c.Worst.Block, c.Worst.Warp, c.Worst.Each)
 	}
-	for _, p := range Peel(x.Offset.Simplify(), symtile.RoleBlock) {
-		fmt.Fprintf(&b, "part %s\n", p)
+	for _, p := range x.Parts(symtile.RoleBlock) {
+		fmt.Fprintf(&b, "part, vectors of %d: %s\n", p.VectorWidth().Width, p.Offset)
 	}
 	return b.String()
 }
@@ -151,7 +152,7 @@ func accessLoops(x *Access) (out []element) {
 // are what sets of them count; classes of blocks lose nothing; the vector width
 // is the largest that evaluation allows.
 func TestAccessAgrees(t *testing.T) {
-	n := 600
+	n := 300
 	if testing.Short() {
 		n = 60
 	}
@@ -169,8 +170,33 @@ func TestAccessAgrees(t *testing.T) {
 		for _, width := range slices.Compact([]int64{1, v.Width}) {
 			checkCounts(t, x, want, width)
 		}
+		checkParts(t, x)
 	}
 	t.Log(proofs)
+}
+
+// checkParts: parts of the grid count together what the whole grid does, and
+// none has narrower vectors.
+func checkParts(t *testing.T, x *Access) {
+	t.Helper()
+	whole, err := x.Coalescing(1, Sectors{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	width, sum := x.VectorWidth().Width, Count{}
+	for _, p := range x.Parts(symtile.RoleBlock) {
+		c, err := p.Coalescing(1, Sectors{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum = sum.plus(c.Each, 1)
+		if v := p.VectorWidth(); v.Width < width {
+			t.Fatalf("%s %+v: %s has vectors of %+v, the whole of %d", x.Layout, x.Assignment, p.Offset, v, width)
+		}
+	}
+	if sum != whole.Each {
+		t.Fatalf("%s %+v: parts count %+v, the whole %+v", x.Layout, x.Assignment, sum, whole.Each)
+	}
 }
 
 func checkElements(t *testing.T, x *Access, want []element) {
@@ -329,4 +355,52 @@ func checkPoint(t *testing.T, m symtile.Map, parts []symtile.Map, vals []int64, 
 	if (in == 1) != m.Has(vals) || in > 1 {
 		t.Fatalf("%s\nhas %v %v, parts that do %d of %v", m, vals, m.Has(vals), in, parts)
 	}
+}
+
+// TestBlockClasses: counting one block for all that are like it is counting
+// them all, on arrays with many blocks, tiles of layouts that are not theirs
+// and ragged edges.
+func TestBlockClasses(t *testing.T) {
+	rnd := rand.New(rand.NewSource(6))
+	blocks, classes := int64(0), 0
+	for range 60 {
+		s := hlo.Shape{DType: hlo.F32, Dims: []int64{int64(20 + rnd.Intn(60)), int64(100 + rnd.Intn(200))}}
+		s.Layout.MinorToMajor = rnd.Perm(2)
+		for range rnd.Intn(3) {
+			s.Layout.Tiles = append(s.Layout.Tiles, []int64{int64(1 + rnd.Intn(8)), int64(1 + rnd.Intn(32))})
+		}
+		l, err := Of(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := Assignment{Tile: []int64{int64(1 + rnd.Intn(9)), int64(4 + rnd.Intn(40))}, Threads: []int64{2, 8}, Elements: []int64{1, 2}, Warp: 8}
+		x, err := a.Of(symtile.NewRing(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := x.Coalescing(1, Sectors{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := x.evaluator(128)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grid := []int64{x.Blocks[0].Range().Len(), x.Blocks[1].Range().Len()}
+		blocks, classes = blocks+grid[0]*grid[1], classes+len(e.classes)
+		want := Coalescing{Vector: 1, Size: got.Size}
+		each(grid, func(b []int64) {
+			for w := range x.Warp.Range().Len() {
+				_, c, err := x.WarpOf(slices.Clone(b), w, 1, Sectors{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want.add(c, 1)
+			}
+		})
+		if got.Each != want.Each || got.Once != want.Once || got.Warps != want.Warps || ratio(got.Worst.Each) != ratio(want.Worst.Each) {
+			t.Fatalf("%s %+v: %s\n got %+v\nwant %+v", l, a, x.Offset, got, want)
+		}
+	}
+	t.Logf("%d blocks in %d classes", blocks, classes)
 }

@@ -2,7 +2,6 @@ package layout
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -100,7 +99,7 @@ func (x *Access) Coalescing(vector int64, size Sectors) (Coalescing, error) {
 		return c, err
 	}
 	for _, b := range e.classes {
-		for w := range x.Warp.Range().Len() {
+		for w := x.Warp.Range().Lo; w <= x.Warp.Range().Hi; w++ {
 			c.add(x.count(b.block, w, e.points(b.block, w), vector, size), b.blocks)
 		}
 	}
@@ -244,10 +243,11 @@ func (x *Access) evaluator(period int64) (*evaluator, error) {
 func (e *evaluator) points(block []int64, warp int64) (out []Point) {
 	n := len(block)
 	vals := append(slices.Clone(block), warp, 0, 0, 0)
+	loop, lane, element := e.x.Loop.Range(), e.x.Lane.Range(), e.x.Element.Range()
 	var at [1]int64
-	for vals[n+2] = range e.x.Loop.Range().Len() {
-		for vals[n+1] = range e.x.Lane.Range().Len() {
-			for vals[n+3] = range e.x.Element.Range().Len() {
+	for vals[n+2] = loop.Lo; vals[n+2] <= loop.Hi; vals[n+2]++ {
+		for vals[n+1] = lane.Lo; vals[n+1] <= lane.Hi; vals[n+1]++ {
+			for vals[n+3] = element.Lo; vals[n+3] <= element.Hi; vals[n+3]++ {
 				if e.check.Holds(vals, e.scratch) {
 					e.code.Eval(vals, at[:], e.scratch)
 					out = append(out, Point{vals[n+1], vals[n+2], vals[n+3], at[0]})
@@ -258,13 +258,11 @@ func (e *evaluator) points(block []int64, warp int64) (out []Point) {
 	return out
 }
 
-// blockClasses sorts blocks by what tells them apart: the offset they start at,
-// modulo period, and for each constraint that does not hold all over the block,
-// what the block contributes to it.
+// blockClasses sorts blocks by what tells them apart.
 func (x *Access) blockClasses(period int64) ([]blockClass, error) {
-	var grid []int64
-	for _, b := range x.Blocks {
-		grid = append(grid, b.Range().Len())
+	first, grid := make([]int64, len(x.Blocks)), make([]int64, len(x.Blocks))
+	for d, b := range x.Blocks {
+		first[d], grid[d] = b.Range().Lo, b.Range().Len()
 	}
 	if n, ok := product(grid); !ok || n > maxGrid {
 		return nil, fmt.Errorf("%s has a grid of %s blocks, more than the %d that are looked at: take a larger tile", x.Layout, extentsText(grid), maxGrid)
@@ -275,8 +273,8 @@ func (x *Access) blockClasses(period int64) ([]blockClass, error) {
 	}
 	var out []blockClass
 	known := map[string]int{}
-	block := make([]int64, len(grid))
-	for {
+	block := slices.Clone(first)
+	for more := true; more; more = next(block, first, grid) {
 		key := string(s.of(block))
 		i, had := known[key]
 		if !had {
@@ -285,91 +283,17 @@ func (x *Access) blockClasses(period int64) ([]blockClass, error) {
 			out = append(out, blockClass{block: slices.Clone(block)})
 		}
 		out[i].blocks++
-		if !next(block, grid) {
-			return out, nil
-		}
 	}
+	return out, nil
 }
 
-// next steps an index of an array, the last dimension fastest; false at the end.
-func next(index, extents []int64) bool {
+// next steps an index in a box, the last dimension fastest; false at the end.
+func next(index, first, extents []int64) bool {
 	for i := len(index) - 1; i >= 0; i-- {
-		if index[i]++; index[i] < extents[i] {
+		if index[i]++; index[i] < first[i]+extents[i] {
 			return true
 		}
-		index[i] = 0
+		index[i] = first[i]
 	}
 	return false
-}
-
-// A signature tells blocks apart. Part i is what a block contributes to the
-// offset, then to each bound of the constraints; holds[i] is where it may be for
-// the bound to hold all over the block.
-type signature struct {
-	alone  bool // each block is a class of its own
-	code   *symtile.Code
-	holds  []symtile.Interval
-	period int64
-	out    []int64
-	buf    []int64
-}
-
-func (x *Access) signature(period int64) (*signature, error) {
-	s := &signature{period: period}
-	origin, others := x.split(x.Offset.Results[0])
-	s.alone = !others
-	parts := []symtile.Expr{origin}
-	s.holds = append(s.holds, symtile.Interval{Hi: -1})
-	for _, clause := range x.Offset.Where {
-		for _, b := range clause {
-			f, ok := x.split(b.Expr)
-			s.alone = s.alone || !ok
-			rest := b.Expr.Sub(f).Range()
-			s.holds = append(s.holds, symtile.Interval{Lo: b.In.Lo - rest.Lo, Hi: b.In.Hi - rest.Hi})
-			parts = append(parts, f)
-		}
-	}
-	code, err := symtile.Compile(x.Blocks, parts)
-	if err != nil {
-		return nil, err
-	}
-	s.code, s.out, s.buf = code, make([]int64, len(parts)), make([]int64, code.ScratchLen())
-	return s, nil
-}
-
-// split is the part of e that blocks decide; ok tells that the rest has no
-// block in it.
-func (x *Access) split(e symtile.Expr) (f symtile.Expr, ok bool) {
-	zero := map[symtile.Expr]symtile.Expr{}
-	for _, v := range variables([]symtile.Expr{x.Warp, x.Lane, x.Loop, x.Element}) {
-		zero[v] = e.Ring().Const(0)
-	}
-	f = e.Subst(zero)
-	for _, v := range e.Sub(f).Vars() {
-		if slices.Contains(x.Blocks, v) {
-			return f, false
-		}
-	}
-	return f, true
-}
-
-// of is the key of a block's class.
-func (s *signature) of(block []int64) []byte {
-	var key []byte
-	if s.alone {
-		for _, b := range block {
-			key = binary.AppendVarint(key, b)
-		}
-		return key
-	}
-	s.code.Eval(block, s.out, s.buf)
-	key = binary.AppendVarint(key, s.out[0]%s.period)
-	for i, v := range s.out[1:] {
-		if s.holds[i+1].Contains(v) {
-			key = append(key, 0)
-			continue
-		}
-		key = binary.AppendVarint(append(key, 1), v)
-	}
-	return key
 }

@@ -58,8 +58,9 @@ func (x *Access) VectorWidth() Vector {
 // noVector says why there cannot be vectors of v, whatever the offsets.
 func (x *Access) noVector(v int64) string {
 	bits := x.Layout.bits
-	switch n := x.Assignment.elements(); {
-	case n%v != 0:
+	in := x.Element.Range()
+	switch n := in.Len(); {
+	case n%v != 0 || in.Lo%v != 0:
 		return fmt.Sprintf("a thread has %s", count(n, "element"))
 	case bits%8 != 0:
 		return fmt.Sprintf("an element has %d bits, which are no whole bytes", bits)
@@ -73,7 +74,7 @@ func (x *Access) noVector(v int64) string {
 // it says what is not shown.
 func (x *Access) provesVector(v int64) (bool, string) {
 	r, width := x.Element.Ring(), x.Layout.bits/8
-	g := r.Var(symtile.Variable{Name: "vector", Hi: x.Assignment.elements()/v - 1, Role: symtile.RoleElement})
+	g := x.vectors(v)
 	j := r.Var(symtile.Variable{Name: "element", Hi: v - 1, Role: symtile.RoleElement})
 	at := func(j symtile.Expr) symtile.Map {
 		return x.Offset.Subst(map[symtile.Expr]symtile.Expr{x.Element: g.Scale(v).Add(j)})
@@ -95,11 +96,16 @@ func (x *Access) provesVector(v int64) (bool, string) {
 	return true, ""
 }
 
+// vectors is the variable that numbers the vectors of v elements of a thread.
+func (x *Access) vectors(v int64) symtile.Expr {
+	in := x.Element.Range()
+	return x.Element.Ring().Var(symtile.Variable{Name: "vector", Lo: in.Lo / v, Hi: in.Hi / v, Role: symtile.RoleElement})
+}
+
 // apart is the distance in bytes of the first two elements of every vector of v,
 // when it is one number and not that of neighbours.
 func (x *Access) apart(v int64) (int64, bool) {
-	r := x.Element.Ring()
-	g := r.Var(symtile.Variable{Name: "vector", Hi: x.Assignment.elements()/v - 1, Role: symtile.RoleElement}).Scale(v)
+	g := x.vectors(v).Scale(v)
 	at := func(e symtile.Expr) symtile.Expr {
 		return x.Offset.Results[0].Subst(map[symtile.Expr]symtile.Expr{x.Element: e})
 	}
@@ -111,7 +117,7 @@ func (x *Access) apart(v int64) (int64, bool) {
 // is not one.
 func (e *evaluator) refutesVector(v int64) string {
 	for _, b := range e.classes {
-		for w := range e.x.Warp.Range().Len() {
+		for w := e.x.Warp.Range().Lo; w <= e.x.Warp.Range().Hi; w++ {
 			if why := e.refutesWarp(b.block, w, v); why != "" {
 				return fmt.Sprintf("%s, in block %v, warp %d", why, b.block, w)
 			}
