@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"os"
 	"strings"
 	"testing"
@@ -43,7 +44,14 @@ func TestVectors(t *testing.T) {
 	sc := bufio.NewScanner(f)
 	for sc.Buffer(nil, 1<<24); sc.Scan(); {
 		var kind struct{ Kind string }
-		if json.Unmarshal(sc.Bytes(), &kind) != nil || kind.Kind != "layout" && kind.Kind != "pack" {
+		if json.Unmarshal(sc.Bytes(), &kind) != nil {
+			continue
+		}
+		if kind.Kind == "coalescing" && strings.Contains(sc.Text(), "bandwidth_utilization") {
+			n++
+			bandwidth(t, sc.Bytes())
+		}
+		if kind.Kind != "layout" && kind.Kind != "pack" {
 			continue
 		}
 		var v vector
@@ -132,5 +140,37 @@ func sameMap(t *testing.T, got symtile.Map, text string) {
 	}
 	if same, diff, err := got.Equal(want); err != nil || !same {
 		t.Errorf("got  %s\nwant %s\n%s %v", got, want, diff, err)
+	}
+}
+
+// bandwidth runs a vector about the first tile of an array, as one thread that
+// touches all of it: bytes asked for over bytes moved in transactions of 64.
+func bandwidth(t *testing.T, line []byte) {
+	var v struct {
+		ID, HLO string
+		Tile    []int64
+		Expect  struct {
+			Use string `json:"bandwidth_utilization"`
+		}
+	}
+	if err := json.Unmarshal(line, &v); err != nil {
+		t.Fatal(err)
+	}
+	shape, _, _ := strings.Cut(strings.TrimPrefix(v.HLO, "x = "), " ")
+	l, err := Parse(shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := Assignment{Tile: v.Tile, Threads: []int64{1, 1}, Elements: v.Tile}.Of(symtile.NewRing(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := product(v.Tile)
+	_, c, err := x.WarpOf([]int64{0, 0}, 0, n, Sectors{Sector: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := big.NewRat(c.Each.Bytes, c.Each.Sectors*64); got.RatString() != v.Expect.Use {
+		t.Errorf("%s: %s of transactions used, want %s", v.ID, got.RatString(), v.Expect.Use)
 	}
 }
