@@ -8,6 +8,7 @@
 //	lookup FILE      the compiler's question: exit 0 known, 3 not
 //	cache …          ls, show, verify, merge, export, import, publish, rm
 //	report           self-contained HTML page from the cache
+//	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
 //
 // Exit status: 0 ok, 1 bad input or a failure, 2 wrong usage, 3 lookup found
@@ -67,6 +68,20 @@
 // "seconds", "speedup", "when"}]}; cache show: {"records": […]} as package
 // cache's Record; verify: {"records", "ok"}; merge and import: {"records",
 // "kept"}; export writes a Record a line.
+//
+// layout: {"shape", "physical": [extents], "elements", "padding", "bytes",
+// "steps": [text], "map", "inverse", "element": {"index", "physical",
+// "position", "bit"}, "pack": {"op", "packed", "steps", "toPacked", "toSource",
+// "roundTrip", "judgement": {"operand", "visits", "packing", "waste": {"lines",
+// "pages", "conflicts"}, "left": {…}, "breakEven", "pays", "why"}}, "access":
+// {"map", "vector", "proof", "whyNoMore", "coalescing": [{"vector", "warps",
+// "requests", "bytes", "sectors", "fewest", "once", "lines", "wasted", "mean",
+// "worst": {"block", "warp", "sectors", "fewest"}}], "parts": [{"fixed",
+// "vector", "masked", "map"}]}, "svg"}.
+// Parts that were not asked for are left out. element.index is null in padding;
+// breakEven counts visits, 0 is never; coalescing is by single elements, then by
+// the widest vectors; once counts a sector once a warp; fixed names the
+// variables of a part with one value, which its map leaves out.
 //
 // devices: {"devices": [{"name", "about", "device", "revision", "safe",
 // "lanes", "flops", "levels": [{"name", "bytes", "shared", "bandwidth"}],

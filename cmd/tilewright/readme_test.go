@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Every `$ tilewright show` and `$ tilewright simplify` in the README prints
-// what stands below it. What measures time is real too, but of one afternoon.
+// Every `$ tilewright show`, `simplify` and `layout` in the README prints what
+// stands below it. What measures time is real too, but of one afternoon.
 func TestReadmeIsReal(t *testing.T) {
 	t.Chdir("../..")
 	text, err := os.ReadFile("README.md")
@@ -20,7 +20,7 @@ func TestReadmeIsReal(t *testing.T) {
 		for _, session := range strings.Split("\n"+block, "\n$ tilewright ")[1:] {
 			line, want, _ := strings.Cut(session, "\n")
 			args := shellWords(line)
-			if args[0] != "show" && args[0] != "simplify" {
+			if args[0] != "show" && args[0] != "simplify" && args[0] != "layout" {
 				continue
 			}
 			var out, errs strings.Builder

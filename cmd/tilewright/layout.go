@@ -1,0 +1,601 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/layout"
+)
+
+var layoutCommand = command{
+	name: "layout", args: "SHAPE", short: "tiled layouts, pack and unpack, access patterns; pictures",
+	long: `Shows how an array lies in memory: its size with padding, the pads, reshapes and transposes that make
+it, and the maps from an element to its position and back.
+
+  tilewright layout 'f32[3,5]{1,0:T(2,2)}'
+  tilewright layout 'bf16[32,256]{1,0:T(8,128)(2,1)}' -element 9,130     where is it?
+  tilewright layout 'f32[3,5]{1,0:T(2,2)}' -position 17                  what is there?
+  tilewright layout 'f32[3,5]{1,0:T(2,2)}' -svg layout.svg               a picture of it
+
+-pack packs the array as tensor.pack does, and says whether packing pays; with -dot, for that one:
+
+  tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[0,1] inner_tiles=[64,64]'
+  tilewright layout 'f32[2048,2048]' -pack 'inner_dims_pos=[0,1] inner_tiles=[64,64]' -dot 512,2048,2048
+
+-threads gives the array to the threads of a GPU. A block of threads takes a -tile; along each dimension
+it has so many threads with so many neighbouring -elements each. Shown are the map to byte offsets, the
+widest vectors, the sectors that warps touch, and the parts of the grid that need no mask:
+
+  tilewright layout 'f32[1024,1024]' -tile 8,128 -threads 8,32 -elements 1,4
+  tilewright layout 'f32[1000,1000]{0,1}' -tile 8,128 -threads 8,32 -order 1,0 -svg access.svg
+  tilewright layout 'f32[1024,1024]' -tile 8,128 -threads 8,32 -svg access.svg -pick 'block=0,3 warp=2'
+
+Without -pick the worst warp is drawn.`,
+	run: runLayout,
+}
+
+// layoutJSON is the result of layout -json.
+type layoutJSON struct {
+	Shape    string       `json:"shape"`
+	Physical []int64      `json:"physical"`
+	Elements int64        `json:"elements"`
+	Padding  int64        `json:"padding"`
+	Bytes    int64        `json:"bytes"`
+	Steps    []string     `json:"steps"`
+	Map      string       `json:"map"`
+	Inverse  string       `json:"inverse"`
+	Element  *elementJSON `json:"element,omitempty"`
+	Pack     *packJSON    `json:"pack,omitempty"`
+	Access   *accessJSON  `json:"access,omitempty"`
+	SVG      string       `json:"svg,omitempty"`
+}
+
+// elementJSON is one position. Index is null in padding.
+type elementJSON struct {
+	Index    []int64 `json:"index"`
+	Physical []int64 `json:"physical,omitempty"`
+	Position int64   `json:"position"`
+	Bit      int64   `json:"bit"`
+}
+
+type packJSON struct {
+	Op        string     `json:"op"`
+	Packed    []int64    `json:"packed"`
+	Steps     []string   `json:"steps"`
+	ToPacked  string     `json:"toPacked"`
+	ToSource  string     `json:"toSource"`
+	RoundTrip bool       `json:"roundTrip"` // proved
+	Judgement *judgeJSON `json:"judgement,omitempty"`
+}
+
+// judgeJSON weighs packing; amounts are bytes.
+type judgeJSON struct {
+	Operand   string    `json:"operand"`
+	Visits    int64     `json:"visits"`
+	Packing   int64     `json:"packing"`
+	Waste     wasteJSON `json:"waste"`
+	Left      wasteJSON `json:"left"`
+	BreakEven int64     `json:"breakEven"`
+	Pays      bool      `json:"pays"`
+	Why       string    `json:"why"`
+}
+
+type wasteJSON struct {
+	Lines     int64 `json:"lines"`
+	Pages     int64 `json:"pages"`
+	Conflicts int64 `json:"conflicts"`
+}
+
+type accessJSON struct {
+	Map        string           `json:"map"`
+	Vector     int64            `json:"vector"`
+	Proof      string           `json:"proof"`
+	WhyNoMore  string           `json:"whyNoMore"`
+	Coalescing []coalescingJSON `json:"coalescing"` // by one element, then by vectors
+	Parts      []partJSON       `json:"parts"`      // of the grid, those without a mask first
+}
+
+// partJSON is blocks of the grid that have the same mask.
+type partJSON struct {
+	Fixed  string `json:"fixed"` // variables with one value, which the map leaves out
+	Vector int64  `json:"vector"`
+	Masked bool   `json:"masked"`
+	Map    string `json:"map"`
+}
+
+// coalescingJSON counts the requests of all warps.
+type coalescingJSON struct {
+	Vector   int64    `json:"vector"` // elements an instruction touches
+	Warps    int64    `json:"warps"`
+	Requests int64    `json:"requests"`
+	Bytes    int64    `json:"bytes"`
+	Sectors  int64    `json:"sectors"`
+	Fewest   int64    `json:"fewest"` // sectors that would do
+	Once     int64    `json:"once"`   // sectors, counted once a warp
+	Lines    int64    `json:"lines"`
+	Wasted   int64    `json:"wasted"` // bytes
+	Mean     float64  `json:"mean"`   // sectors over fewest
+	Worst    warpJSON `json:"worst"`
+}
+
+type warpJSON struct {
+	Block   []int64 `json:"block"`
+	Warp    int64   `json:"warp"`
+	Sectors int64   `json:"sectors"`
+	Fewest  int64   `json:"fewest"`
+}
+
+func newCoalescingJSON(c layout.Coalescing) coalescingJSON {
+	w := c.Worst
+	return coalescingJSON{c.Vector, c.Warps, c.Each.Requests, c.Each.Bytes, c.Each.Sectors, c.Each.Ideal, c.Once.Sectors, c.Each.Lines, c.Wasted(), c.Mean(),
+		warpJSON{append([]int64{}, w.Block...), w.Warp, w.Each.Sectors, w.Each.Ideal}}
+}
+
+// layoutFlags is what the command line says.
+type layoutFlags struct {
+	element, position, pack, dot, blocks, memory string
+	tile, threads, elements, order, pick, svg    string
+	warpSize                                     int64
+	vector                                       int64
+}
+
+func (c *call) layoutFlags() *layoutFlags {
+	f := &layoutFlags{}
+	text := func(to *string, name, usage string) { c.StringVar(to, name, "", usage) }
+	text(&f.element, "element", "say where the element at this `index` is, e.g. 2,3")
+	text(&f.position, "position", "say what is at this `position`, counted in elements")
+	text(&f.pack, "pack", "pack the array: `attributes` such as 'inner_dims_pos=[0,1] inner_tiles=[8,32]'")
+	text(&f.dot, "dot", "judge packing for a dot of `m,n,k`, one operand of which is the array")
+	text(&f.blocks, "blocks", "`sizes` m,n,k of the blocks of the dot; those of the array come from the tiles (default 64,64,64)")
+	text(&f.memory, "memory", "what access is charged by, `fields` such as line=64,page=4096,cache=32768,ways=8,tlb=1024,walk=64,refetch=8")
+	text(&f.tile, "tile", "`extents` of the part of the array that a block of threads takes")
+	text(&f.threads, "threads", "`numbers` of threads of a block along each dimension")
+	text(&f.elements, "elements", "`numbers` of neighbouring elements of a thread along each dimension (default 1 each)")
+	text(&f.order, "order", "`dimensions`, fastest first, in which threads are numbered (default as the array lies)")
+	c.Int64Var(&f.warpSize, "warp-size", 32, "`threads` that access together")
+	c.Int64Var(&f.vector, "vector", 0, "`elements` that an instruction touches in the picture; 0: the widest vectors")
+	text(&f.pick, "pick", "draw `these`: 'block=0,1', 'block=0,1 warp=2' or 'block=0,1 warp=2 lane=3'")
+	text(&f.svg, "svg", "write a picture to this `file`: of the access with -threads, else of the layout")
+	return f
+}
+
+func runLayout(c *call) error {
+	c.jsonFlag()
+	f := c.layoutFlags()
+	args, err := c.parse(1, 1)
+	if err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	l, err := layout.Parse(args[0])
+	if err != nil {
+		return err
+	}
+	j, err := f.show(l)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(j)
+	}
+	j.print(c)
+	return nil
+}
+
+// check refuses flags that need others.
+func (f *layoutFlags) check() error {
+	needs := func(flag, value, other, there string) error {
+		if value != "" && there == "" {
+			return usagef("-%s needs -%s", flag, other)
+		}
+		return nil
+	}
+	for _, x := range [][4]string{{"dot", f.dot, "pack", f.pack}, {"blocks", f.blocks, "dot", f.dot}, {"memory", f.memory, "pack", f.pack},
+		{"tile", f.tile, "threads", f.threads}, {"threads", f.threads, "tile", f.tile}, {"elements", f.elements, "threads", f.threads},
+		{"order", f.order, "threads", f.threads}, {"pick", f.pick, "threads", f.threads}, {"pick", f.pick, "svg", f.svg}} {
+		if err := needs(x[0], x[1], x[2], x[3]); err != nil {
+			return err
+		}
+	}
+	if f.element != "" && f.position != "" {
+		return usagef("-element and -position ask for the same thing from two sides: give one")
+	}
+	return nil
+}
+
+func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
+	r := symtile.NewRing()
+	j := &layoutJSON{Shape: l.String(), Physical: append([]int64{}, l.Physical...), Elements: l.Elements(), Padding: l.Padding(), Bytes: l.Bytes(),
+		Steps: stepTexts(l.Steps()), Map: l.Map(r).String(), Inverse: l.Inverse(r).Simplify().String()}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	for _, part := range []func(*layout.Layout, *layoutJSON) error{f.showElement, f.showPack, f.showAccess} {
+		if err := part(l, j); err != nil {
+			return nil, err
+		}
+	}
+	if f.svg != "" && f.threads == "" {
+		page, err := l.Draw(layout.Sectors{})
+		if err != nil {
+			return nil, err
+		}
+		j.SVG = f.svg
+		return j, os.WriteFile(f.svg, page, 0o666)
+	}
+	return j, nil
+}
+
+func stepTexts(ss layout.Steps) []string {
+	out := []string{}
+	for _, s := range ss {
+		out = append(out, s.String())
+	}
+	return out
+}
+
+// numbers reads n numbers of flag, any number of them when n is negative.
+func numbers(flag, text string, n int) ([]int64, error) {
+	var out []int64
+	for _, part := range strings.Split(text, ",") {
+		x, err := strconv.ParseInt(strings.TrimSpace(part), 10, 64)
+		if err != nil {
+			return nil, usagef("-%s %s: %q is not a number", flag, text, part)
+		}
+		out = append(out, x)
+	}
+	if n >= 0 && len(out) != n {
+		return nil, usagef("-%s %s: needs %d numbers", flag, text, n)
+	}
+	return out, nil
+}
+
+func (f *layoutFlags) showElement(l *layout.Layout, j *layoutJSON) error {
+	switch {
+	case f.element != "":
+		index, err := numbers("element", f.element, l.Shape.Rank())
+		if err != nil {
+			return err
+		}
+		for d, i := range index {
+			if i < 0 || i >= l.Shape.Dims[d] {
+				return fmt.Errorf("-element %s: index %d of dimension %d is outside %s", f.element, i, d, l)
+			}
+		}
+		at := l.Linear(index)
+		j.Element = &elementJSON{index, l.Coordinates(index), at, at * l.ElementBits()}
+	case f.position != "":
+		at, err := numbers("position", f.position, 1)
+		if err != nil {
+			return err
+		}
+		if at[0] < 0 || at[0] >= l.Elements() {
+			return fmt.Errorf("-position %d: %s has positions 0 to %d", at[0], l, l.Elements()-1)
+		}
+		j.Element = &elementJSON{Position: at[0], Bit: at[0] * l.ElementBits()}
+		if index, ok := l.Index(at[0]); ok {
+			j.Element.Index, j.Element.Physical = index, l.Coordinates(index)
+		}
+	}
+	return nil
+}
+
+func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
+	if f.pack == "" {
+		return nil
+	}
+	p, err := layout.ParsePackOf(l.Shape.Dims, f.pack)
+	if err != nil {
+		return fmt.Errorf("-pack: %w", err)
+	}
+	r := symtile.NewRing()
+	_, proved := p.RoundTrip(r)
+	j.Pack = &packJSON{Op: p.String(), Packed: p.Packed(), Steps: stepTexts(p.Steps()), ToPacked: p.ToPacked(r).String(), ToSource: p.ToSource(r).String(), RoundTrip: proved}
+	if l.Shape.Rank() != 2 {
+		if f.dot != "" {
+			return fmt.Errorf("-dot: %s is not a matrix", l)
+		}
+		return nil
+	}
+	o, err := f.operand(l, p)
+	if err != nil {
+		return err
+	}
+	m, err := f.parseMemory()
+	if err != nil {
+		return err
+	}
+	v, err := o.Judge(m)
+	if err != nil {
+		return err
+	}
+	j.Pack.Judgement = &judgeJSON{v.Operand.Name, v.Operand.Visits, v.Packing, wasteJSON(v.Waste), wasteJSON(v.Left), v.BreakEven, v.Pays, v.Why}
+	return nil
+}
+
+// operand is the array as an operand: of the dot when one is given, else read
+// any number of times.
+func (f *layoutFlags) operand(l *layout.Layout, p layout.Pack) (layout.Operand, error) {
+	dims, bits := l.Shape.Dims, l.Shape.DType.Size()
+	tile := []int64{dims[0], dims[1]}
+	for i, d := range p.InnerDimsPos {
+		tile[d] = p.InnerTiles[i]
+	}
+	if f.dot == "" {
+		return layout.Operand{Name: l.String(), Rows: dims[0], Cols: dims[1], BlockRows: tile[0], BlockCols: tile[1], ElementBytes: bits, Sweeps: 16}, nil
+	}
+	mnk, err := numbers("dot", f.dot, 3)
+	if err != nil {
+		return layout.Operand{}, err
+	}
+	d := layout.Dot{M: mnk[0], N: mnk[1], K: mnk[2], DType: l.Shape.DType}
+	if f.blocks != "" {
+		b, err := numbers("blocks", f.blocks, 3)
+		if err != nil {
+			return layout.Operand{}, err
+		}
+		d.BlockM, d.BlockN, d.BlockK = b[0], b[1], b[2]
+	}
+	switch {
+	case slices.Equal(dims, []int64{d.M, d.K}):
+		d.BlockM, d.BlockK = tile[0], tile[1]
+		a, _ := d.Operands()
+		return a, nil
+	case slices.Equal(dims, []int64{d.K, d.N}):
+		d.BlockK, d.BlockN = tile[0], tile[1]
+		_, b := d.Operands()
+		return b, nil
+	}
+	return layout.Operand{}, fmt.Errorf("-dot %s: its operands are [%d,%d] and [%d,%d], and the array is %s", f.dot, d.M, d.K, d.K, d.N, l)
+}
+
+// parseMemory reads line=64,page=4096.
+func (f *layoutFlags) parseMemory() (m layout.Memory, err error) {
+	fields := map[string]*int64{"line": &m.Line, "page": &m.Page, "cache": &m.Cache, "ways": &m.Ways, "tlb": &m.TLB, "walk": &m.Walk, "refetch": &m.Refetch}
+	for _, part := range strings.FieldsFunc(f.memory, func(r rune) bool { return r == ',' || r == ' ' }) {
+		name, value, _ := strings.Cut(part, "=")
+		x, err := strconv.ParseInt(value, 10, 64)
+		if fields[name] == nil || err != nil || x < 1 {
+			return m, usagef("-memory: %q is not line, page, cache, ways, tlb, walk or refetch with a number above 0", part)
+		}
+		*fields[name] = x
+	}
+	return m, nil
+}
+
+func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
+	if f.threads == "" {
+		return nil
+	}
+	a, err := f.assignment(l)
+	if err != nil {
+		return err
+	}
+	x, err := a.Of(symtile.NewRing(), l)
+	if err != nil {
+		return err
+	}
+	simple := x.Offset.Simplify()
+	v := x.VectorWidth()
+	j.Access = &accessJSON{Map: simple.String(), Vector: v.Width, Proof: v.Proof, WhyNoMore: v.Why, Parts: []partJSON{}}
+	worst := layout.WarpCount{}
+	for _, vector := range slices.Compact([]int64{1, v.Width}) {
+		n, err := x.Coalescing(vector, layout.Sectors{})
+		if err != nil {
+			return err
+		}
+		worst = n.Worst
+		j.Access.Coalescing = append(j.Access.Coalescing, newCoalescingJSON(n))
+	}
+	for _, p := range x.Parts(symtile.RoleBlock) {
+		j.Access.Parts = append(j.Access.Parts, newPartJSON(x, p))
+	}
+	if f.svg == "" {
+		return nil
+	}
+	j.SVG = f.svg
+	return f.draw(x, v.Width, worst)
+}
+
+func newPartJSON(whole, part *layout.Access) partJSON {
+	m, fixed := part.Offset, []string{}
+	m.Dims, m.Ranges = nil, nil
+	for i, e := range part.Offset.Vars() {
+		n, one := e.Value()
+		switch v, named := whole.Offset.Vars()[i].Variable(); {
+		case one && named:
+			fixed = append(fixed, fmt.Sprintf("%s = %d", v.Name, n))
+		case one:
+		case i < len(part.Offset.Dims):
+			m.Dims = append(m.Dims, e)
+		default:
+			m.Ranges = append(m.Ranges, e)
+		}
+	}
+	return partJSON{strings.Join(fixed, ", "), part.VectorWidth().Width, !m.Where.True(), m.String()}
+}
+
+func (f *layoutFlags) assignment(l *layout.Layout) (a layout.Assignment, err error) {
+	rank := l.Shape.Rank()
+	for _, x := range []struct {
+		flag, text string
+		to         *[]int64
+	}{{"tile", f.tile, &a.Tile}, {"threads", f.threads, &a.Threads}, {"elements", f.elements, &a.Elements}} {
+		if x.text == "" {
+			continue
+		}
+		if *x.to, err = numbers(x.flag, x.text, rank); err != nil {
+			return a, err
+		}
+	}
+	if f.order != "" {
+		order, err := numbers("order", f.order, rank)
+		if err != nil {
+			return a, err
+		}
+		for _, d := range order {
+			a.Order = append(a.Order, int(d))
+		}
+	}
+	a.Warp = f.warpSize
+	return a, nil
+}
+
+// draw draws what was picked, or the worst warp.
+func (f *layoutFlags) draw(x *layout.Access, vector int64, worst layout.WarpCount) error {
+	if f.vector != 0 && f.vector != vector {
+		vector = f.vector
+		c, err := x.Coalescing(vector, layout.Sectors{})
+		if err != nil {
+			return fmt.Errorf("-vector: %w", err)
+		}
+		worst = c.Worst
+	}
+	pick := layout.Pick{Block: worst.Block, Warp: worst.Warp, Lane: -1}
+	if f.pick != "" {
+		var err error
+		if pick, err = f.parsePick(len(x.Blocks)); err != nil {
+			return err
+		}
+	}
+	page, err := x.Draw(pick, vector, layout.Sectors{})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(f.svg, page, 0o666)
+}
+
+// parsePick reads block=0,1 warp=2 lane=3.
+func (f *layoutFlags) parsePick(rank int) (layout.Pick, error) {
+	p := layout.Pick{Block: make([]int64, rank), Warp: -1, Lane: -1}
+	for _, part := range strings.Fields(f.pick) {
+		name, value, _ := strings.Cut(part, "=")
+		n := 1
+		if name == "block" {
+			n = rank
+		}
+		xs, err := numbers("pick "+name, value, n)
+		if err != nil {
+			return p, err
+		}
+		if slices.Min(xs) < 0 {
+			return p, usagef("-pick: %s counts from 0", name)
+		}
+		switch name {
+		case "block":
+			p.Block = xs
+		case "warp":
+			p.Warp = xs[0]
+		case "lane":
+			p.Lane = xs[0]
+		default:
+			return p, usagef("-pick: %q is not block=, warp= or lane=", part)
+		}
+	}
+	if p.Lane >= 0 && p.Warp < 0 {
+		return p, usagef("-pick: a lane is one of a warp: say which warp")
+	}
+	return p, nil
+}
+
+func (j *layoutJSON) print(c *call) {
+	fmt.Fprintln(c.out, j.Shape)
+	fmt.Fprintf(c.out, "  in memory  %s, %d positions, %d of them padding, %d bytes\n", extents(j.Physical), j.Elements, j.Padding, j.Bytes)
+	fmt.Fprintf(c.out, "  made by    %s\n", stepList(j.Steps))
+	fmt.Fprintf(c.out, "  position   %s\n", j.Map)
+	fmt.Fprintf(c.out, "  element    %s\n", j.Inverse)
+	j.Element.print(c)
+	j.Pack.print(c)
+	j.Access.print(c)
+	if j.SVG != "" {
+		fmt.Fprintf(c.out, "\npicture: %s\n", j.SVG)
+	}
+}
+
+func stepList(steps []string) string {
+	if len(steps) == 0 {
+		return "nothing: it lies as it is written"
+	}
+	return strings.Join(steps, "; ")
+}
+
+// extents prints 3x5, and 1 for no dimensions.
+func extents(dims []int64) string {
+	if len(dims) == 0 {
+		return "1"
+	}
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(dims), " ", "x"), "[]")
+}
+
+func (j *elementJSON) print(c *call) {
+	if j == nil {
+		return
+	}
+	place := fmt.Sprintf("byte %d", j.Bit/8)
+	if j.Bit%8 != 0 {
+		place += fmt.Sprintf(" bit %d", j.Bit%8)
+	}
+	fmt.Fprintf(c.out, "\nposition %d, %s: ", j.Position, place)
+	if j.Index == nil {
+		fmt.Fprintln(c.out, "padding")
+		return
+	}
+	fmt.Fprintf(c.out, "element %v, in memory %v\n", j.Index, j.Physical)
+}
+
+func (j *packJSON) print(c *call) {
+	if j == nil {
+		return
+	}
+	fmt.Fprintf(c.out, "\n%s\n  packed     %s\n  made by    %s\n", j.Op, extents(j.Packed), stepList(j.Steps))
+	fmt.Fprintf(c.out, "  to packed  %s\n  to source  %s\n", j.ToPacked, j.ToSource)
+	if j.RoundTrip {
+		fmt.Fprintln(c.out, "  unpacking gives every element back: the composed maps are the identity")
+	}
+	if j.Judgement != nil {
+		fmt.Fprintf(c.out, "  packing %s: %s\n", j.Judgement.Operand, j.Judgement.Why)
+	}
+}
+
+func (j *accessJSON) print(c *call) {
+	if j == nil {
+		return
+	}
+	fmt.Fprintf(c.out, "\naccess, to byte offsets\n  %s\n", j.Map)
+	fmt.Fprintf(c.out, "  an instruction can touch %s of a thread (%s), not more: %s\n\n", elements(j.Vector), j.Proof, j.WhyNoMore)
+	t := c.table()
+	fmt.Fprintln(t, "  instruction\trequests\tsectors\tfewest\tratio\twasted bytes\tlines\tworst warp")
+	for _, r := range j.Coalescing {
+		fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t%.3g\t%d\t%d\t%d for %d: block %v, warp %d\n", elements(r.Vector), r.Requests, r.Sectors, r.Fewest, r.Mean,
+			r.Wasted, r.Lines, r.Worst.Sectors, r.Worst.Fewest, r.Worst.Block, r.Worst.Warp)
+	}
+	t.Flush()
+	fmt.Fprintf(c.out, "\nparts of the grid, those without a mask first\n")
+	for _, p := range j.Parts {
+		p.print(c)
+	}
+}
+
+func (p partJSON) print(c *call) {
+	mask, where := "no mask", ""
+	if p.Masked {
+		mask = "masked"
+	}
+	if p.Fixed != "" {
+		where = ", " + p.Fixed
+	}
+	fmt.Fprintf(c.out, "  %s, %s at a time%s: %s\n", mask, elements(p.Vector), where, p.Map)
+}
+
+func elements(n int64) string {
+	if n == 1 {
+		return "1 element"
+	}
+	return fmt.Sprintf("%d elements", n)
+}

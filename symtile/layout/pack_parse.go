@@ -1,0 +1,239 @@
+package layout
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ParsePack reads
+//
+//	pack 128x256 inner_dims_pos=[0, 1] inner_tiles=[8, 32] outer_dims_perm=[1, 0] padding_value=0 to 8x16x8x32
+//	unpack 16x8x8x32 inner_dims_pos=[0, 1] inner_tiles=[8, 32] to 128x256
+//
+// outer_dims_perm, padding_value and, of a pack, "to" may be left out. The
+// result has passed Check.
+func ParsePack(text string) (Pack, error) {
+	s := packScanner{text: text}
+	p, err := s.pack()
+	if err == nil {
+		if err = p.Check(); err != nil {
+			err = fmt.Errorf("%s: %w", strings.TrimSpace(text), err)
+		}
+	}
+	return p, err
+}
+
+// ParsePackOf reads the attributes of a pack of a tensor of extents source:
+// "inner_dims_pos=[0, 1] inner_tiles=[8, 32]".
+func ParsePackOf(source []int64, attributes string) (Pack, error) {
+	s := packScanner{text: attributes}
+	p := Pack{Source: source}
+	err := s.attributes(&p)
+	if err == nil && p.To == nil {
+		err = s.end()
+	}
+	if err == nil {
+		err = p.Check()
+	}
+	return p, err
+}
+
+// String prints what ParsePack reads.
+func (p Pack) String() string {
+	var b strings.Builder
+	if p.Unpack {
+		b.WriteString("unpack " + extentsText(p.Packed()))
+	} else {
+		b.WriteString("pack " + extentsText(p.Source))
+	}
+	fmt.Fprintf(&b, " inner_dims_pos=%s inner_tiles=%s", listText(p.InnerDimsPos), listText(p.InnerTiles))
+	if p.OuterDimsPerm != nil {
+		fmt.Fprintf(&b, " outer_dims_perm=%s", listText(p.OuterDimsPerm))
+	}
+	if p.Padding != nil {
+		b.WriteString(" padding_value=" + strconv.FormatFloat(*p.Padding, 'g', -1, 64))
+	}
+	if p.Unpack {
+		b.WriteString(" to " + extentsText(p.Source))
+	}
+	return b.String()
+}
+
+// A packScanner walks the text of a pack.
+type packScanner struct {
+	text string
+	at   int
+}
+
+// fail reports what was expected here, with a caret.
+func (s *packScanner) fail(format string, args ...any) error {
+	return fmt.Errorf("%s\n  %s\n  %s^", fmt.Sprintf(format, args...), s.text, strings.Repeat(" ", s.at))
+}
+
+func (s *packScanner) skip() {
+	for s.at < len(s.text) && strings.IndexByte(" \t\n,", s.text[s.at]) >= 0 {
+		s.at++
+	}
+}
+
+func (s *packScanner) word() string {
+	s.skip()
+	start := s.at
+	for s.at < len(s.text) && (s.text[s.at] == '_' || s.text[s.at]|0x20 >= 'a' && s.text[s.at]|0x20 <= 'z') {
+		s.at++
+	}
+	return s.text[start:s.at]
+}
+
+func (s *packScanner) take(c byte) bool {
+	s.skip()
+	if s.at < len(s.text) && s.text[s.at] == c {
+		s.at++
+		return true
+	}
+	return false
+}
+
+func (s *packScanner) end() error {
+	if s.skip(); s.at < len(s.text) {
+		return s.fail("unexpected %q", s.text[s.at:])
+	}
+	return nil
+}
+
+func (s *packScanner) pack() (p Pack, err error) {
+	start := s.at
+	switch s.word() {
+	case "pack":
+	case "unpack":
+		p.Unpack = true
+	default:
+		s.at = start
+		return p, s.fail("expected pack or unpack")
+	}
+	first, err := s.extents()
+	if err != nil {
+		return p, err
+	}
+	if !p.Unpack {
+		p.Source = first
+		err = s.attributes(&p)
+		return p, err
+	}
+	if err = s.attributes(&p); err == nil && p.To == nil {
+		err = s.fail("an unpack says what it unpacks to: to 128x256")
+	}
+	p.Source, p.To = p.To, first
+	return p, err
+}
+
+// attributes reads name=value pairs and, as the last, "to" and extents.
+func (s *packScanner) attributes(p *Pack) error {
+	for s.skip(); s.at < len(s.text); s.skip() {
+		start := s.at
+		name := s.word()
+		if name == "to" {
+			to, err := s.extents()
+			p.To = to
+			if err == nil {
+				err = s.end()
+			}
+			return err
+		}
+		if !s.take('=') {
+			s.at = start
+			return s.fail("expected inner_dims_pos=, inner_tiles=, outer_dims_perm=, padding_value= or to")
+		}
+		if err := s.attribute(p, name, start); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *packScanner) attribute(p *Pack, name string, start int) (err error) {
+	var ints []int64
+	switch name {
+	case "inner_tiles":
+		p.InnerTiles, err = s.list()
+	case "inner_dims_pos":
+		ints, err = s.list()
+		p.InnerDimsPos = places(ints)
+	case "outer_dims_perm":
+		ints, err = s.list()
+		p.OuterDimsPerm = append([]int{}, places(ints)...)
+	case "padding_value":
+		p.Padding, err = s.padding()
+	default:
+		s.at = start
+		return s.fail("%q is not an attribute of a pack; those are inner_dims_pos, inner_tiles, outer_dims_perm and padding_value", name)
+	}
+	return err
+}
+
+// places are dimension numbers; one that no array has stays out of range.
+func places(xs []int64) (out []int) {
+	for _, x := range xs {
+		out = append(out, int(min(x, maxRank+1)))
+	}
+	return out
+}
+
+// list reads [0, 1].
+func (s *packScanner) list() (out []int64, err error) {
+	if !s.take('[') {
+		return nil, s.fail("expected a list such as [0, 1]")
+	}
+	for !s.take(']') {
+		x, err := s.integer()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// extents reads 128x256.
+func (s *packScanner) extents() (out []int64, err error) {
+	for {
+		x, err := s.integer()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, x)
+		if s.at >= len(s.text) || s.text[s.at] != 'x' {
+			return out, nil
+		}
+		s.at++
+	}
+}
+
+func (s *packScanner) integer() (int64, error) {
+	s.skip()
+	start := s.at
+	for s.at < len(s.text) && '0' <= s.text[s.at] && s.text[s.at] <= '9' {
+		s.at++
+	}
+	x, err := strconv.ParseInt(s.text[start:s.at], 10, 64)
+	if err != nil {
+		s.at = start
+		return 0, s.fail("expected a number that fits 63 bits")
+	}
+	return x, nil
+}
+
+func (s *packScanner) padding() (*float64, error) {
+	s.skip()
+	start := s.at
+	for s.at < len(s.text) && strings.IndexByte(" \t\n,", s.text[s.at]) < 0 {
+		s.at++
+	}
+	x, err := strconv.ParseFloat(s.text[start:s.at], 64)
+	if err != nil {
+		s.at = start
+		return nil, s.fail("expected a number as padding value")
+	}
+	return &x, nil
+}

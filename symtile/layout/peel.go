@@ -1,0 +1,152 @@
+package layout
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// maxParts bounds how many parts a domain is split into.
+const maxParts = 256
+
+// Peel splits the domain of m into boxes that together have exactly its points,
+// each once. Constraints that hold all over a box are gone from it, so that the
+// interior needs no mask; what is left in Where is the mask of that part. Parts
+// come with those without a mask first.
+//
+// A constraint lo ≤ k·v + rest ≤ hi holds for every value of rest where v is at
+// least ⌈(lo − min rest)/k⌉ and at most ⌊(hi − max rest)/k⌋; there the range of
+// v is cut. Only variables of the roles given are cut, any when none is.
+func Peel(m symtile.Map, along ...symtile.Role) []symtile.Map {
+	var whole, masked []symtile.Map
+	open := []symtile.Map{m.Simplify()}
+	for len(open) > 0 {
+		part := open[len(open)-1]
+		open = open[:len(open)-1]
+		if part.State != symtile.Known {
+			continue
+		}
+		c, ok := bestCut(part, along)
+		switch {
+		case ok && len(open)+len(whole)+len(masked)+3 <= maxParts:
+			open = append(open, c.pieces(part)...)
+		case part.Where.True():
+			whole = append(whole, part)
+		default:
+			masked = append(masked, tighten(part))
+		}
+	}
+	return append(whole, masked...)
+}
+
+// tighten states each bound within what its expression can be.
+func tighten(m symtile.Map) symtile.Map {
+	m.Where = slices.Clone(m.Where)
+	for i, x := range m.Where {
+		m.Where[i] = slices.Clone(x)
+		for j, b := range x {
+			m.Where[i][j].In = b.In.Meet(b.Expr.Range())
+		}
+	}
+	return m
+}
+
+// A cut says that clause holds for every point with variable v in inside.
+type cut struct {
+	v      symtile.Expr
+	clause int
+	inside symtile.Interval
+	share  float64 // of v's values that are inside
+}
+
+// bestCut is the cut that frees the largest share of a variable's values from a
+// constraint; the first such variable.
+func bestCut(m symtile.Map, along []symtile.Role) (best cut, ok bool) {
+	for i, clause := range m.Where {
+		if len(clause) != 1 {
+			continue
+		}
+		for _, e := range m.Vars() {
+			v, isVar := e.Variable()
+			if !isVar || len(along) > 0 && !slices.Contains(along, v.Role) {
+				continue
+			}
+			inside, cuts := insideOf(clause[0], e)
+			share := float64(inside.Len()) / float64(e.Range().Len())
+			if cuts && share > best.share {
+				best, ok = cut{e, i, inside, share}, true
+			}
+		}
+	}
+	return best, ok
+}
+
+// insideOf is the part of v's range in which b holds whatever the other
+// variables are; false when v is not a term of its own or the part is empty.
+func insideOf(b symtile.Bound, v symtile.Expr) (symtile.Interval, bool) {
+	k, rest, ok := termOf(b.Expr, v)
+	others := rest.Range()
+	if !ok || k == 0 || !others.Bounded() || !v.Range().Bounded() {
+		return symtile.Interval{}, false
+	}
+	left := b.In.Meet(b.Expr.Range()) // bounded now
+	left = symtile.Interval{Lo: left.Lo - others.Lo, Hi: left.Hi - others.Hi}
+	if k < 0 {
+		left, k = left.Neg(), -k
+	}
+	in := symtile.Interval{Lo: left.AddConst(k - 1).Div(k).Lo, Hi: left.Div(k).Hi}.Meet(v.Range())
+	return in, !in.Empty()
+}
+
+// termOf writes e as k·v + rest without v, when it is that.
+func termOf(e, v symtile.Expr) (k int64, rest symtile.Expr, ok bool) {
+	r := e.Ring()
+	if !slices.Contains(e.Vars(), v) {
+		return 0, e, true
+	}
+	lo := v.Range().Lo
+	step := e.Subst(map[symtile.Expr]symtile.Expr{v: r.Const(lo + 1)}).Sub(e.Subst(map[symtile.Expr]symtile.Expr{v: r.Const(lo)}))
+	if k, ok = step.Value(); !ok {
+		return 0, e, false
+	}
+	rest = e.Sub(v.Scale(k))
+	return k, rest, !slices.Contains(rest.Vars(), v)
+}
+
+// pieces are m below the inside of the cut, above it, and inside without the
+// clause; those with points.
+func (c cut) pieces(m symtile.Map) (out []symtile.Map) {
+	all := c.v.Range()
+	free := m
+	free.Where = slices.Delete(slices.Clone(m.Where), c.clause, c.clause+1)
+	for _, p := range []struct {
+		m  symtile.Map
+		in symtile.Interval
+	}{
+		{m, symtile.Interval{Lo: c.inside.Hi + 1, Hi: all.Hi}},
+		{m, symtile.Interval{Lo: all.Lo, Hi: c.inside.Lo - 1}},
+		{free, c.inside},
+	} {
+		if !p.in.Empty() {
+			out = append(out, narrow(p.m, c.v, p.in).Simplify())
+		}
+	}
+	return out
+}
+
+// narrow is m with the range of variable e being in.
+func narrow(m symtile.Map, e symtile.Expr, in symtile.Interval) symtile.Map {
+	v, _ := e.Variable()
+	v.Lo, v.Hi = in.Lo, in.Hi
+	to := e.Ring().Var(v)
+	out := m.Subst(map[symtile.Expr]symtile.Expr{e: to})
+	for _, list := range []*[]symtile.Expr{&out.Dims, &out.Ranges, &out.Runtime} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			if (*list)[i] == e {
+				(*list)[i] = to
+			}
+		}
+	}
+	return out
+}

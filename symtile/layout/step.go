@@ -1,0 +1,180 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// StepKind is what a Step does.
+type StepKind uint8
+
+// The kinds of steps.
+const (
+	Pad       StepKind = iota // rows of padding after each dimension
+	Reshape                   // the same elements in the same order
+	Transpose                 // result dimension i is operand dimension Perm[i]
+	Slice                     // the first indices of each dimension
+)
+
+func (k StepKind) String() string { return [...]string{"pad", "reshape", "transpose", "slice"}[k] }
+
+// A Step takes an array of extents From to one of extents To.
+type Step struct {
+	Kind     StepKind
+	From, To []int64
+	Perm     []int // of a transpose
+}
+
+// String prints "pad to 4x6", "transpose [0, 2, 1, 3] to 2x3x2x2".
+func (s Step) String() string {
+	if s.Kind == Transpose {
+		return fmt.Sprintf("transpose %s to %s", listText(s.Perm), extentsText(s.To))
+	}
+	return fmt.Sprintf("%s to %s", s.Kind, extentsText(s.To))
+}
+
+// listText prints [0, 2, 1].
+func listText[T any](xs []T) string {
+	parts := make([]string, len(xs))
+	for i, x := range xs {
+		parts[i] = fmt.Sprint(x)
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// Steps is a sequence, the first step first.
+type Steps []Step
+
+// String prints the steps with semicolons between.
+func (ss Steps) String() string {
+	parts := make([]string, len(ss))
+	for i, s := range ss {
+		parts[i] = s.String()
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Map is the indexing map from indices of the result to indices of the operand;
+// its constraints leave out padding.
+func (s Step) Map(r *symtile.Ring) symtile.Map {
+	m := box(r, "d", s.To)
+	m.Results = slices.Clone(m.Dims)
+	switch s.Kind {
+	case Pad:
+		for i, d := range s.From {
+			m.Where = append(m.Where, below(m.Dims[i], d)...)
+		}
+	case Transpose:
+		for i, d := range s.Perm {
+			m.Results[d] = m.Dims[i]
+		}
+	case Reshape:
+		m.Results = reindex(r, m, s.From, s.To)
+	}
+	return m
+}
+
+// reindex gives the index in from that has the position of m's point in to.
+func reindex(r *symtile.Ring, m symtile.Map, from, to []int64) []symtile.Expr {
+	position := r.Const(0)
+	if len(to) > 0 && m.State == symtile.Known {
+		position = linear(m.Dims, to)
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	if m.State == symtile.Empty {
+		return slices.Repeat([]symtile.Expr{position}, len(from))
+	}
+	return digits(position, from)
+}
+
+// Map is the indexing map from indices of the last result to indices of the
+// first operand, simplified; dims are the extents the steps start from.
+func (ss Steps) Map(r *symtile.Ring, dims []int64) symtile.Map {
+	for _, s := range ss {
+		dims = s.To
+	}
+	m := box(r, "d", dims)
+	m.Results = slices.Clone(m.Dims)
+	for i := range ss {
+		m = symtile.Compose(m, ss[len(ss)-1-i].Map(r))
+	}
+	return m.Simplify()
+}
+
+// dims are the extents after the steps so far.
+func (ss Steps) dims(start []int64) []int64 {
+	if len(ss) == 0 {
+		return start
+	}
+	return ss[len(ss)-1].To
+}
+
+// to appends a step unless it does nothing. A reshape of a reshape is one.
+func (ss Steps) to(kind StepKind, from, to []int64) Steps {
+	if slices.Equal(from, to) {
+		return ss
+	}
+	if n := len(ss); kind == Reshape && n > 0 && ss[n-1].Kind == Reshape {
+		return ss[:n-1].to(Reshape, ss[n-1].From, to)
+	}
+	return append(ss, Step{Kind: kind, From: from, To: to})
+}
+
+// transpose appends a transpose. One that keeps the order of the dimensions
+// that have more than one index moves nothing: it is a reshape.
+func (ss Steps) transpose(from []int64, perm []int) Steps {
+	to := make([]int64, len(perm))
+	last, keeps := -1, true
+	for i, d := range perm {
+		to[i] = from[d]
+		if from[d] != 1 {
+			keeps = keeps && d > last
+			last = d
+		}
+	}
+	switch {
+	case slices.IsSorted(perm):
+		return ss
+	case keeps:
+		return ss.to(Reshape, from, to)
+	}
+	return append(ss, Step{Transpose, from, to, slices.Clone(perm)})
+}
+
+// Steps is the sequence that makes the physical array from the logical one:
+// into physical order, then for each tile: combine, pad to whole tiles, divide
+// each dimension into tiles and sizes, move the sizes to the end. Steps that
+// do nothing are left out.
+func (l *Layout) Steps() Steps {
+	var ss Steps
+	ss = ss.transpose(l.Shape.Dims, l.order)
+	for i := range l.tilings {
+		t := &l.tilings[i]
+		ss = ss.to(Reshape, ss.dims(l.Shape.Dims), t.joined)
+		ss = ss.to(Pad, t.joined, t.padded())
+		split, perm := t.split()
+		ss = ss.to(Reshape, t.padded(), split)
+		ss = ss.transpose(split, perm)
+	}
+	return ss
+}
+
+// split is each divided dimension as tiles and size, and the order that moves
+// the sizes to the end.
+func (t *tiling) split() (dims []int64, perm []int) {
+	dims = slices.Clone(t.joined[:t.lead])
+	var inner []int
+	for i := range t.lead {
+		perm = append(perm, i)
+	}
+	for i, size := range t.sizes {
+		perm, inner = append(perm, len(dims)), append(inner, len(dims)+1)
+		dims = append(dims, ceilDiv(t.joined[t.lead+i], size), size)
+	}
+	return dims, append(perm, inner...)
+}
