@@ -65,3 +65,64 @@ func (b *builder) halo(size Expr, w hlo.WindowDim) {
 		}
 	}
 }
+
+// sweep is the tile of the positions of a window under which an index of d is:
+// those between the first whose last place is at the first index or after and
+// the last whose first place is at the last index or before.
+func (b *builder) sweep(d DimTile, w hlo.WindowDim, positions int64) DimTile {
+	d = d.scale(w.BaseDilation).shift(b.ring.Const(w.PadLow))
+	first := d.Offset.AddConst(1 - w.Span()).CeilDiv(w.Stride)
+	reach := d.Size.AddConst(-1).Mul(d.Stride).AddConst(w.Span() - 1)
+	t := b.run(first, reach.Div(w.Stride).AddConst(1), positions)
+	t.Lower = d.Lower.AddConst(1 - w.Span()).CeilDiv(w.Stride).Max(t.Lower)
+	t.Bound = d.Bound.AddConst(-1).Div(w.Stride).AddConst(1).Min(t.Bound)
+	return t
+}
+
+func resultReduceWindow(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
+	dims := arrayShapes(i.Shape)[0].Dims
+	if k >= len(i.Operands)/2 {
+		return b.all(dims), nil
+	}
+	return b.swept(i, t, ascending(len(t)), dims)
+}
+
+// swept applies the windows to the dimensions of a tile.
+func (b *builder) swept(i *hlo.Instr, t Tile, dims, positions []int64) (Tile, error) {
+	out := make(Tile, len(dims))
+	for k, d := range dims {
+		run, err := b.box(i, t[d])
+		if err != nil {
+			return nil, err
+		}
+		out[k] = b.sweep(run, i.Attrs.Window[k], positions[k])
+	}
+	return out, nil
+}
+
+// resultConvolution: a tile of the input is under windows; every feature of the
+// result is made from it, and so is every batch where batches are grouped. A tile
+// of the kernel is used everywhere, for its own output features.
+func resultConvolution(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
+	c := i.Attrs.Conv
+	out := b.all(i.Shape.Dims)
+	if k == 1 {
+		out[c.OutFeature] = t[c.KernelOut]
+		return out, nil
+	}
+	if _, batches := i.Attrs.Groups(); batches == 1 {
+		out[c.OutBatch] = t[c.InBatch]
+	}
+	positions := make([]int64, len(c.OutSpatial))
+	for n, d := range c.OutSpatial {
+		positions[n] = i.Shape.Dims[d]
+	}
+	spatial, err := b.swept(i, t, c.InSpatial, positions)
+	if err != nil {
+		return nil, err
+	}
+	for n, d := range c.OutSpatial {
+		out[d] = spatial[n]
+	}
+	return out, nil
+}
