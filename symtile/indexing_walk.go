@@ -89,7 +89,7 @@ func edgesThrough(r *Ring, in *hlo.Instr, output int) []edge {
 	for k, p := range c.Params {
 		for e := range leaves(p.Shape) {
 			if maps := reached[place{p, e}]; len(maps) > 0 {
-				all = append(all, edge{k, e, rebindAll(r, maps, c, in)})
+				all = append(all, edge{k, e, rebindAll(maps, c, in)})
 			}
 		}
 	}
@@ -98,10 +98,10 @@ func edgesThrough(r *Ring, in *hlo.Instr, output int) []edge {
 
 // rebindAll gives run-time variables that are read from parameters of c the
 // origins that the caller in passes.
-func rebindAll(r *Ring, maps []Map, c *hlo.Computation, in *hlo.Instr) []Map {
+func rebindAll(maps []Map, c *hlo.Computation, in *hlo.Instr) []Map {
 	var out []Map
 	for _, m := range maps {
-		out = insert(out, m.rebind(r, func(o *hlo.Instr) *hlo.Instr {
+		out = insert(out, m.rebind(func(o *hlo.Instr) *hlo.Instr {
 			if k := slices.Index(c.Params, o); k >= 0 {
 				return in.Operands[k]
 			}
@@ -226,7 +226,7 @@ func uses(r *Ring, in *hlo.Instr, operand, element, output int) []Map {
 		return nil
 	case "fusion", "call":
 		c := in.Attrs.Calls
-		return rebindAll(r, forward(r, c, place{c.Params[operand], element})[place{c.Root, output}], c, in)
+		return rebindAll(forward(r, c, place{c.Params[operand], element})[place{c.Root, output}], c, in)
 	}
 	x := newIndexer(r, in, output)
 	if why, ok := x.unfit(); !ok {

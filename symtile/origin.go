@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,9 +10,9 @@ import (
 )
 
 // An Origin says where the value of a run-time variable comes from: the element
-// At of Instr's output, clamped to Clamp. At is over the dimensions of the map
-// that has the variable; Compose rewrites it, so that a variable never loses
-// its origin. Where the value is outside the variable's range the map has no
+// At of Instr's output, clamped to Clamp. At is over the other variables of the
+// map that has the variable, so that its value may differ from point to point;
+// whatever replaces those rewrites it, and a variable never loses its origin. Where the value is outside the variable's range the map has no
 // point; Simplify does not narrow that range.
 type Origin struct {
 	Instr *hlo.Instr
@@ -58,6 +59,62 @@ func (r *Ring) runtime(o Origin, lo, hi int64) Expr {
 		name = o.Of.String()
 	}
 	return r.Var(Variable{Name: name, Lo: lo, Hi: hi, Role: RoleRuntime, Origin: r.origins[k]})
+}
+
+// A rewriting rewrites the origins of run-time variables for a substitution and
+// enters those that change into it.
+type rewriting struct {
+	s     *Substitution
+	instr func(*hlo.Instr) *hlo.Instr // nil keeps the instructions
+	done  map[Expr]bool
+}
+
+func (w *rewriting) all(vars []Expr) []Expr {
+	w.done = map[Expr]bool{}
+	out := slices.Clone(vars)
+	for i, e := range vars {
+		w.enter(e)
+		if to, ok := w.s.With[e]; ok {
+			out[i] = to
+		}
+	}
+	return out
+}
+
+// enter rewrites the origin of e after those of the run-time variables that it
+// is at.
+func (w *rewriting) enter(e Expr) {
+	v, ok := e.Variable()
+	if _, given := w.s.With[e]; !ok || v.Origin == nil || given || w.done[e] {
+		return
+	}
+	w.done[e] = true
+	for _, u := range originVars(e) {
+		w.enter(u)
+	}
+	to := *v.Origin
+	to.At = (&Substitution{With: w.s.With}).ApplyAll(to.At)
+	if w.instr != nil {
+		to.Instr = w.instr(to.Instr)
+	}
+	if x := e.r.runtime(to, v.Lo, v.Hi); x != e {
+		w.s.With[e] = x
+	}
+}
+
+// applyRuntime returns the run-time variables as With makes them.
+func (s *Substitution) applyRuntime(vars []Expr) []Expr { return (&rewriting{s: s}).all(vars) }
+
+// applyOrigins is applyRuntime but for variables that With replaces: they stay.
+func (s *Substitution) applyOrigins(vars []Expr) []Expr {
+	replaced := maps.Clone(s.With)
+	out := s.applyRuntime(vars)
+	for i, e := range vars {
+		if replaced[e] != (Expr{}) {
+			out[i] = e
+		}
+	}
+	return out
 }
 
 // RuntimeText says where each run-time variable of m is read, in XLA's syntax:
