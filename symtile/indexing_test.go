@@ -1,7 +1,6 @@
 package symtile
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -18,12 +17,12 @@ func TestIndexingIsWhatIsRead(t *testing.T) {
 	if testing.Short() {
 		n = 60
 	}
-	for _, name := range slices.Sorted(maps.Keys(samples0)) {
+	for _, name := range slices.Sorted(maps.Keys(sampled)) {
 		t.Run(name, func(t *testing.T) {
 			var c comparison
 			for seed := range n {
 				s := sampler{rand.New(rand.NewPCG(uint64(seed), 7))}
-				c.instruction(t, s, samples0[name](s))
+				c.instruction(t, s, sampled[name](s))
 				if t.Failed() {
 					return
 				}
@@ -268,5 +267,3 @@ func (e evaluator) value(x Expr, asking int64, env map[Expr]int64) (n int64, ok 
 	}
 	return n, true
 }
-
-func (m Map) GoString() string { return fmt.Sprint(m.String(), m.RuntimeText()) }

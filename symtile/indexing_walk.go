@@ -55,6 +55,15 @@ func (x *indexer) unfit() (why string, ok bool) {
 // passes finds the operand's array that is array output of the result of an
 // operation that only hands arrays on.
 func passes(in *hlo.Instr, output int) (operand, element int, ok bool) {
+	operand, element, ok = passed(in, output)
+	if !ok || operand >= len(in.Operands) {
+		return 0, 0, false
+	}
+	from := leaves(in.Operands[operand].Shape)
+	return operand, element, element < len(from) && from[element].SameDims(leaf(in.Shape, output))
+}
+
+func passed(in *hlo.Instr, output int) (operand, element int, ok bool) {
 	switch in.Op {
 	case "tuple":
 		for k, o := range in.Operands {
@@ -71,11 +80,19 @@ func passes(in *hlo.Instr, output int) (operand, element int, ok bool) {
 		}
 		return 0, output, true
 	case "optimization-barrier", "domain", "copy", "add-dependency", "all-reduce-done":
-		return 0, output, len(in.Operands) > 0
+		return 0, output, true
 	case "copy-start":
-		return 0, 0, output < 2 && len(in.Operands) > 0
+		return 0, 0, output < 2
 	case "copy-done":
-		return 0, 0, len(in.Operands) > 0
+		return 0, 0, true
+	case "all-gather-start", "collective-permute-start":
+		return output, 0, output < len(in.Operands)
+	case "collective-permute-done":
+		return 0, 1, true
+	case "all-gather-done":
+		if len(in.Operands) > 0 {
+			return 0, len(leaves(in.Operands[0].Shape))/2 + output, true
+		}
 	}
 	return 0, 0, false
 }

@@ -118,24 +118,40 @@ func (s *Substitution) applyOrigins(vars []Expr) []Expr {
 }
 
 // RuntimeText says where each run-time variable of m is read, in XLA's syntax:
-// "rt0: indices; (d0, d1) -> (d0, 0)".
+// "rt0: indices; (d0, d1) -> (d0, 0)". Ranges and other run-time variables that
+// the place depends on are listed as in a map.
 func (m Map) RuntimeText() []string {
 	n := m.naming()
 	out := make([]string, 0, len(m.Runtime))
 	for k, e := range m.Runtime {
-		v, ok := e.Variable()
-		if !ok || v.Origin == nil {
-			continue
+		if v, ok := e.Variable(); ok && v.Origin != nil {
+			out = append(out, n.runtime[k]+": "+m.originText(n, e, v.Origin))
 		}
-		if v.Origin.Of != NoReplica {
-			out = append(out, n.runtime[k]+": a replica of "+v.Origin.Instr.Name)
-			continue
-		}
-		at := make([]string, len(v.Origin.At))
-		for i, x := range v.Origin.At {
-			at[i] = n.text(x)
-		}
-		out = append(out, n.runtime[k]+": "+v.Origin.Instr.Name+"; ("+strings.Join(n.dims, ", ")+") -> ("+strings.Join(at, ", ")+")")
 	}
 	return out
+}
+
+func (m Map) originText(n *naming, e Expr, o *Origin) string {
+	if o.Of != NoReplica {
+		return "a replica of " + o.Instr.Name
+	}
+	at := make([]string, len(o.At))
+	for i, x := range o.At {
+		at[i] = n.text(x)
+	}
+	uses := originVars(e)
+	list := func(open string, vars []Expr, names []string, close string) string {
+		var in []string
+		for k, v := range vars {
+			if slices.Contains(uses, v) {
+				in = append(in, names[k])
+			}
+		}
+		if len(in) == 0 {
+			return ""
+		}
+		return open + strings.Join(in, ", ") + close
+	}
+	return o.Instr.Name + "; (" + strings.Join(n.dims, ", ") + ")" + list("[", m.Ranges, n.ranges, "]") +
+		list("{", m.Runtime, n.runtime, "}") + " -> (" + strings.Join(at, ", ") + ")"
 }
