@@ -62,22 +62,30 @@ func leaf(s hlo.Shape, k int) hlo.Shape {
 type indexer struct {
 	r       *Ring
 	in      *hlo.Instr
-	output  int       // of the arrays of the result
-	shape   hlo.Shape // of the output
-	operand int       // for users
-	dims    []Expr    // of the output, for users of the operand
+	op      hlo.Opcode // in.Op; of its first half, that of the whole
+	output  int        // of the arrays of the result
+	shape   hlo.Shape  // of the output
+	operand int        // for users
+	dims    []Expr     // of the output, for users of the operand
 }
 
 func newIndexer(r *Ring, in *hlo.Instr, output int) *indexer {
-	x := &indexer{r: r, in: in, output: output, shape: leaf(in.Shape, output)}
+	x := &indexer{r: r, in: in, op: in.Op, output: output, shape: leaf(in.Shape, output)}
+	if whole, ok := startOf[in.Op]; ok {
+		x.op, x.output = whole, output-len(in.Operands) // the operands come first
+	}
 	x.dims = x.variables("d", RoleDim, x.shape.Dims)
 	return x
 }
 
+// startOf are the collectives of which an operation is the first half, with a
+// tuple of operands and results.
+var startOf = map[hlo.Opcode]hlo.Opcode{"all-gather-start": "all-gather", "collective-permute-start": "collective-permute"}
+
 // operandMaps are the maps of every operand, of operations that have arrays
 // for operands.
 func (x *indexer) operandMaps() []Map {
-	row, ok := operandMaps[x.in.Op]
+	row, ok := operandMaps[x.op]
 	switch {
 	case ok:
 	case x.in.Op.Elementwise():
@@ -101,7 +109,7 @@ func operandsOfNothing(x *indexer) []Map { return make([]Map, len(x.in.Operands)
 func (x *indexer) userMap(operand int) Map {
 	x.operand = operand
 	x.dims = x.variables("d", RoleDim, x.from(operand))
-	row, ok := userMaps[x.in.Op]
+	row, ok := userMaps[x.op]
 	switch {
 	case ok:
 	case x.in.Op.Elementwise():
@@ -129,6 +137,7 @@ func (x *indexer) complete(m Map) Map {
 	if m.State == Empty {
 		return m
 	}
+	m.Runtime = unite(nil, m.Runtime)
 	return m.fold()
 }
 
@@ -193,6 +202,7 @@ var operandMaps = map[hlo.Opcode]func(*indexer) []Map{
 	"dynamic-slice":        operandsDynamicSlice,
 	"dynamic-update-slice": operandsDynamicUpdateSlice,
 	"gather":               operandsGather,
+	"scatter":              operandsScatter,
 	"all-gather":           operandsAllGather,
 	"all-reduce":           operandsAllReduce,
 	"all-reduce-start":     operandsAllReduce,
@@ -240,7 +250,6 @@ func unknownBecause(op hlo.Opcode) string {
 }
 
 var reasonUnknown = map[hlo.Opcode]string{
-	"scatter":                  "which updates reach an element depends on the values of all indices",
 	"select-and-scatter":       "which element of a window is selected depends on the values in it",
 	"sort":                     "where an element ends up depends on the values it is compared with",
 	"topk":                     "which elements are greatest depends on their values",

@@ -27,13 +27,31 @@ func (x *indexer) position(n int64) Expr {
 	return x.r.runtime(Origin{Instr: x.in, Of: Asking}, 0, n-1)
 }
 
+// unmoved is the identity on the operand that goes with the output.
+func (x *indexer) unmoved() Map {
+	if x.output >= len(x.in.Operands) || !slices.Equal(x.from(x.output), x.shape.Dims) {
+		return x.unknown("the operand and the result have different extents")
+	}
+	return Map{Results: x.dims}
+}
+
 // all is a map that holds for every replica of a group of n.
 func (x *indexer) all(n int64, m Map) Map {
+	if m.State != Known {
+		return m
+	}
 	if n == 0 {
 		n, m.Over = maxReplicas, true
 	}
 	m.Ranges = x.ranges([]int64{n})
-	m.Replica = m.Ranges[0]
+	return on(n, m.Ranges[0], m)
+}
+
+// on puts a map on a replica of a group of n; that of a group of one asks itself.
+func on(n int64, replica Expr, m Map) Map {
+	if n != 1 {
+		m.Replica = replica
+	}
 	return m
 }
 
@@ -113,7 +131,7 @@ func operandsAllGather(x *indexer) []Map {
 		return x.undefined(notSharded)
 	}
 	in, k := s.toShard(x.dims)
-	return x.alone(Map{Results: in, Replica: k})
+	return x.alone(on(s.n, k, Map{Results: in}))
 }
 
 func usersAllGather(x *indexer) Map {
@@ -149,47 +167,50 @@ func usersReduceScatter(x *indexer) Map {
 		return x.unknown(notSharded)
 	}
 	in, k := s.toShard(x.dims)
-	return Map{Results: in, Replica: k}
+	return on(s.n, k, Map{Results: in})
 }
 
-func operandsAllReduce(x *indexer) []Map { return x.alone(x.all(x.group(), Map{Results: x.dims})) }
+func operandsAllReduce(x *indexer) []Map { return x.alone(x.all(x.group(), x.unmoved())) }
 
-func usersAllReduce(x *indexer) Map { return x.mine(x.all(x.group(), Map{Results: x.dims})) }
+func usersAllReduce(x *indexer) Map { return x.mine(x.all(x.group(), x.unmoved())) }
 
+// operandsCollectiveBroadcast: only the first replica of a group is read.
 func operandsCollectiveBroadcast(x *indexer) []Map {
-	return x.alone(Map{Results: x.dims, Replica: x.r.Const(0)})
+	m := x.unmoved()
+	return x.alone(on(x.group(), x.r.Const(0), m))
 }
 
-// usersCollectiveBroadcast: only the first replica of a group is read.
 func usersCollectiveBroadcast(x *indexer) Map {
-	n := max(x.group(), 1)
-	if x.group() == 0 {
+	n := x.group()
+	m := x.all(n, x.unmoved())
+	if n == 0 {
 		n = maxReplicas
 	}
 	position := x.position(n)
-	return x.mine(asks(position, x.all(x.group(), Map{Results: x.dims, Where: Require(position, 0, 0)})))
+	m.Where = Require(position, 0, 0)
+	return x.mine(asks(position, m))
 }
 
 // operandsCollectivePermute: from which replica is known at run time only; a
 // replica without a source gets zeros.
-func operandsCollectivePermute(x *indexer) []Map { return x.alone(x.permuted(0)) }
+func operandsCollectivePermute(x *indexer) []Map { return x.alone(x.permuted(Source)) }
 
-func usersCollectivePermute(x *indexer) Map { return x.mine(x.permuted(1)) }
+func usersCollectivePermute(x *indexer) Map { return x.mine(x.permuted(Target)) }
 
-// permuted is the identity on a replica that is the source (0) or the target
-// (1) of a pair.
-func (x *indexer) permuted(end int) Map {
-	pairs := x.in.Attrs.SourceTargets
-	if len(pairs) == 0 {
-		return Map{State: Empty}
+// permuted is the identity on the source or the target of the replica that asks.
+func (x *indexer) permuted(role ReplicaRole) Map {
+	pairs, m := x.in.Attrs.SourceTargets, x.unmoved()
+	if len(pairs) == 0 || m.State != Known {
+		m.State = max(m.State, Empty)
+		return m
 	}
-	least, most := pairs[0][end], pairs[0][end]
+	var ids []int64
 	for _, p := range pairs {
-		least, most = min(least, p[end]), max(most, p[end])
+		ids = append(ids, p[role-Source])
 	}
-	least = min(least, most-1) // even one id has to be the one that asks
-	replica := x.r.runtime(Origin{Instr: x.in, Of: [2]ReplicaRole{Source, Target}[end]}, least, most)
-	return Map{Runtime: []Expr{replica}, Results: x.dims, Replica: replica}
+	least := min(slices.Min(ids), slices.Max(ids)-1) // one id alone has to be the one that asks, too
+	m.Replica = x.r.runtime(Origin{Instr: x.in, Of: role}, least, slices.Max(ids))
+	return asks(m.Replica, m)
 }
 
 // operandsAllToAll: block k of replica j goes to replica k as its block j.
@@ -211,7 +232,7 @@ func usersAllToAll(x *indexer) Map {
 	}
 	n := int64(len(x.in.Operands))
 	position := x.position(n)
-	return asks(position, Map{Results: x.dims, Replica: x.r.Const(int64(x.operand)), Where: Require(position, int64(x.output), int64(x.output))})
+	return asks(position, on(n, x.r.Const(int64(x.operand)), Map{Results: x.dims, Where: Require(position, int64(x.output), int64(x.output))}))
 }
 
 // blocks is the exchange along a dimension of one array, the same both ways.
@@ -227,7 +248,7 @@ func (x *indexer) blocks() Map {
 	s := sharding{d, x.shape.Dims[d] / n, n}
 	in, k := s.toShard(x.dims)
 	position := x.position(n)
-	return asks(position, Map{Results: s.fromShard(in, position), Replica: k})
+	return asks(position, on(n, k, Map{Results: s.fromShard(in, position)}))
 }
 
 // exchanged: array k of the result is what replica k has for the one that asks.
@@ -236,7 +257,7 @@ func (x *indexer) exchanged() []Map {
 	position := x.position(n)
 	maps := make([]Map, n)
 	for k := range maps {
-		maps[k] = asks(position, Map{Results: x.dims, Replica: x.r.Const(int64(x.output)), Where: Require(position, int64(k), int64(k))})
+		maps[k] = asks(position, on(n, x.r.Const(int64(x.output)), Map{Results: x.dims, Where: Require(position, int64(k), int64(k))}))
 	}
 	return maps
 }

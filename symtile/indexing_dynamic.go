@@ -287,6 +287,16 @@ func (m Map) variesWithRanges() bool {
 	})
 }
 
+// operandsScatter: nothing is known for an element alone; the way forward is.
+func operandsScatter(x *indexer) []Map {
+	n := len(x.in.Operands) / 2
+	maps := x.undefined("which updates reach an element depends on the values of all indices")
+	for k := range n {
+		maps[k] = x.unknown("an element is made from the same one of the operand unless updates replace it, which depends on the values of all indices")
+	}
+	return maps
+}
+
 // usersScatter: an element of an operand stays where it is; one of the updates
 // goes to its place in the window of its index vector. A window that is not
 // inside as a whole goes nowhere. What the computation does not take from its

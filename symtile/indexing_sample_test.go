@@ -54,7 +54,7 @@ func program(root string, shapes ...string) string {
 	return b.String() + "ROOT r = " + root
 }
 
-var samples0 = map[string]func(s sampler) string{
+var sampled = map[string]func(s sampler) string{
 	"elementwise": func(s sampler) string {
 		d := f32(s.shape(s.IntN(4)))
 		return program(d+" add(p0, p1)", d, d)
@@ -401,6 +401,9 @@ type lookupSample struct {
 func (s sampler) lookup() (l lookupSample) {
 	rank := 1 + s.IntN(3)
 	l.array, l.size = s.shape(rank), make([]int64, rank)
+	for d, n := range l.array {
+		l.array[d] = max(n, 1)
+	}
 	batch := s.shape(s.IntN(3))
 	order := s.perm(rank)
 	if len(batch) > 0 && s.IntN(3) == 0 { // one batching dimension
@@ -413,7 +416,7 @@ func (s sampler) lookup() (l lookupSample) {
 	for d, n := range l.array {
 		l.size[d] = s.upTo(int(n))
 		if slices.Contains(l.missing, int64(d)) || slices.Contains(l.batching, int64(d)) {
-			l.array[d], l.size[d] = max(n, 1), 1
+			l.size[d] = 1
 		}
 	}
 	s.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })

@@ -1,7 +1,6 @@
 package symtile
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -18,12 +17,12 @@ func TestIndexingIsWhatIsRead(t *testing.T) {
 	if testing.Short() {
 		n = 60
 	}
-	for _, name := range slices.Sorted(maps.Keys(samples0)) {
+	for _, name := range slices.Sorted(maps.Keys(sampled)) {
 		t.Run(name, func(t *testing.T) {
 			var c comparison
 			for seed := range n {
 				s := sampler{rand.New(rand.NewPCG(uint64(seed), 7))}
-				c.instruction(t, s, samples0[name](s))
+				c.instruction(t, s, sampled[name](s))
 				if t.Failed() {
 					return
 				}
@@ -216,19 +215,27 @@ func (e evaluator) results(m Map, at []int64, asking int64, f func([]int64)) {
 // its range.
 func (e evaluator) runtime(m Map, asking int64, env map[Expr]int64) bool {
 	for _, x := range m.Runtime {
+		delete(env, x)
+	}
+	for _, x := range m.Runtime {
 		v, ok := x.Variable()
 		if !ok {
 			continue
 		}
-		value, ok := e.value(v, asking, env)
-		if env[x] = value; !ok || value < v.Lo || value > v.Hi {
+		if value, ok := e.value(x, asking, env); !ok || value < v.Lo || value > v.Hi {
 			return false
 		}
 	}
 	return true
 }
 
-func (e evaluator) value(v Variable, asking int64, env map[Expr]int64) (int64, bool) {
+// value enters the value of run-time variable x, after those its place needs.
+func (e evaluator) value(x Expr, asking int64, env map[Expr]int64) (n int64, ok bool) {
+	if n, ok := env[x]; ok {
+		return n, true
+	}
+	v, _ := x.Variable()
+	defer func() { env[x] = n }()
 	if v.Origin.Of != NoReplica {
 		for _, pair := range e.root.Attrs.SourceTargets {
 			if v.Origin.Of == Source && pair[1] == asking {
@@ -241,14 +248,22 @@ func (e evaluator) value(v Variable, asking int64, env map[Expr]int64) (int64, b
 		return asking, v.Origin.Of == Asking
 	}
 	at := make([]int64, len(v.Origin.At))
-	for k, x := range v.Origin.At {
-		at[k] = x.Eval(env)
+	for k, a := range v.Origin.At {
+		for _, u := range a.Vars() {
+			if w, _ := u.Variable(); w.Origin != nil {
+				e.value(u, asking, env)
+			}
+		}
+		at[k] = a.Eval(env)
 	}
-	n := e.data[v.Origin.Instr][rowMajorOf(at, v.Origin.Instr.Shape.Dims)]
+	for k, d := range v.Origin.Instr.Shape.Dims {
+		if at[k] < 0 || at[k] >= d {
+			return 0, false
+		}
+	}
+	n = e.data[v.Origin.Instr][rowMajorOf(at, v.Origin.Instr.Shape.Dims)]
 	if c := v.Origin.Clamp; c != (Interval{}) {
 		n = clampTo(n, c.Hi)
 	}
 	return n, true
 }
-
-func (m Map) GoString() string { return fmt.Sprint(m.String(), m.RuntimeText()) }

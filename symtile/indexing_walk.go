@@ -55,6 +55,15 @@ func (x *indexer) unfit() (why string, ok bool) {
 // passes finds the operand's array that is array output of the result of an
 // operation that only hands arrays on.
 func passes(in *hlo.Instr, output int) (operand, element int, ok bool) {
+	operand, element, ok = passed(in, output)
+	if !ok || operand >= len(in.Operands) {
+		return 0, 0, false
+	}
+	from := leaves(in.Operands[operand].Shape)
+	return operand, element, element < len(from) && from[element].SameDims(leaf(in.Shape, output))
+}
+
+func passed(in *hlo.Instr, output int) (operand, element int, ok bool) {
 	switch in.Op {
 	case "tuple":
 		for k, o := range in.Operands {
@@ -71,11 +80,19 @@ func passes(in *hlo.Instr, output int) (operand, element int, ok bool) {
 		}
 		return 0, output, true
 	case "optimization-barrier", "domain", "copy", "add-dependency", "all-reduce-done":
-		return 0, output, len(in.Operands) > 0
+		return 0, output, true
 	case "copy-start":
-		return 0, 0, output < 2 && len(in.Operands) > 0
+		return 0, 0, output < 2
 	case "copy-done":
-		return 0, 0, len(in.Operands) > 0
+		return 0, 0, true
+	case "all-gather-start", "collective-permute-start":
+		return output, 0, output < len(in.Operands)
+	case "collective-permute-done":
+		return 0, 1, true
+	case "all-gather-done":
+		if len(in.Operands) > 0 {
+			return 0, len(leaves(in.Operands[0].Shape))/2 + output, true
+		}
 	}
 	return 0, 0, false
 }
@@ -89,7 +106,7 @@ func edgesThrough(r *Ring, in *hlo.Instr, output int) []edge {
 	for k, p := range c.Params {
 		for e := range leaves(p.Shape) {
 			if maps := reached[place{p, e}]; len(maps) > 0 {
-				all = append(all, edge{k, e, rebindAll(r, maps, c, in)})
+				all = append(all, edge{k, e, rebindAll(maps, c, in)})
 			}
 		}
 	}
@@ -98,10 +115,10 @@ func edgesThrough(r *Ring, in *hlo.Instr, output int) []edge {
 
 // rebindAll gives run-time variables that are read from parameters of c the
 // origins that the caller in passes.
-func rebindAll(r *Ring, maps []Map, c *hlo.Computation, in *hlo.Instr) []Map {
+func rebindAll(maps []Map, c *hlo.Computation, in *hlo.Instr) []Map {
 	var out []Map
 	for _, m := range maps {
-		out = insert(out, m.rebind(r, func(o *hlo.Instr) *hlo.Instr {
+		out = insert(out, m.rebind(func(o *hlo.Instr) *hlo.Instr {
 			if k := slices.Index(c.Params, o); k >= 0 {
 				return in.Operands[k]
 			}
@@ -226,7 +243,7 @@ func uses(r *Ring, in *hlo.Instr, operand, element, output int) []Map {
 		return nil
 	case "fusion", "call":
 		c := in.Attrs.Calls
-		return rebindAll(r, forward(r, c, place{c.Params[operand], element})[place{c.Root, output}], c, in)
+		return rebindAll(forward(r, c, place{c.Params[operand], element})[place{c.Root, output}], c, in)
 	}
 	x := newIndexer(r, in, output)
 	if why, ok := x.unfit(); !ok {

@@ -2,6 +2,7 @@ package symtile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -81,11 +82,12 @@ func (m Map) Eval(vals []int64) []int64 {
 // Compile compiles the results as functions of Vars.
 func (m Map) Compile() (*Code, error) { return Compile(m.Vars(), m.Results) }
 
-// Subst replaces variables in the results and constraints; the lists of
-// variables stay.
+// Subst replaces variables in the results, the constraints and the origins of
+// run-time variables; the lists of variables stay but for that.
 func (m Map) Subst(with map[Expr]Expr) Map {
-	s := Substitution{With: with}
+	s := Substitution{With: maps.Clone(with)}
 	out := m
+	out.Runtime = s.applyOrigins(m.Runtime)
 	out.Results = s.ApplyAll(m.Results)
 	out.Where = s.ApplyTo(m.Where)
 	out.Replica = s.applyReplica(m.Replica)

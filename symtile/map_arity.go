@@ -77,6 +77,11 @@ func (m Map) used() map[Expr]bool {
 	}
 	for n := -1; n != len(used); {
 		n = len(used)
+		for e := range used {
+			for _, v := range originVars(e) {
+				used[v] = true
+			}
+		}
 		for _, x := range m.Where {
 			if mentions(x, used) {
 				for _, v := range (Constraint{x}).Vars() {
@@ -86,6 +91,16 @@ func (m Map) used() map[Expr]bool {
 		}
 	}
 	return used
+}
+
+// originVars are the variables that say where run-time variable e is read.
+func originVars(e Expr) (out []Expr) {
+	if v, ok := e.Variable(); ok && v.Origin != nil {
+		for _, at := range v.Origin.At {
+			out = append(out, at.Vars()...)
+		}
+	}
+	return out
 }
 
 func mentions(x Clause, vars map[Expr]bool) bool {

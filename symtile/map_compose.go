@@ -79,35 +79,17 @@ func unite(a, b []Expr) []Expr {
 	return out
 }
 
-// composeRuntime rewrites the run-time variables of m for the dimensions of
-// first: their origins are over first's results.
+// composeRuntime rewrites the run-time variables of m for the variables of
+// first, and renames those without an origin.
 func (m Map) composeRuntime(first Map, taken names, s *Substitution) []Expr {
-	out := make([]Expr, len(m.Runtime))
 	var plain []Expr
-	for i, rt := range m.Runtime {
-		out[i] = rt
-		v, ok := rt.Variable()
-		if !ok {
-			continue
-		}
-		if v.Origin == nil {
+	for _, rt := range m.Runtime {
+		if v, ok := rt.Variable(); ok && v.Origin == nil {
 			plain = append(plain, rt)
-			continue
-		}
-		to := *v.Origin
-		to.At = (&Substitution{With: s.With}).ApplyAll(to.At)
-		out[i] = rt.r.runtime(to, v.Lo, v.Hi)
-		if out[i] != rt {
-			s.With[rt] = out[i]
 		}
 	}
 	taken.fresh(plain, first.Vars(), s.With)
-	for i, rt := range out {
-		if to, ok := s.With[rt]; ok {
-			out[i] = to
-		}
-	}
-	return out
+	return s.applyRuntime(m.Runtime)
 }
 
 // names are the variable names in use.

@@ -187,12 +187,7 @@ func (s *simplification) finish() Map {
 	s.dropImplied()
 	s.from.noteFired(s.r)
 	out := s.m
-	back := make(map[int32]lin, len(s.vars))
-	for i := range s.vars {
-		v := s.names[i]
-		v.Lo, v.Hi = s.vars[i].in.Lo, s.vars[i].in.Hi
-		back[int32(i)] = s.from.variable(v)
-	}
+	back := s.back()
 	take := func(x lin) Expr { return s.from.wrap(s.from.rebuild(s.r, x, back)) }
 	narrowed := func(es []Expr) []Expr { return s.narrowed(es, back) }
 	out.Dims, out.Ranges, out.Runtime = narrowed(s.m.Dims), narrowed(s.m.Ranges), narrowed(s.m.Runtime)
@@ -208,6 +203,30 @@ func (s *simplification) finish() Map {
 		return s.m.emptied()
 	}
 	return out
+}
+
+// back gives every variable of the domain its form in the ring of the map:
+// narrowed, or, run-time variables with an origin, at what is narrowed.
+func (s *simplification) back() map[int32]lin {
+	back := make(map[int32]lin, len(s.vars))
+	with := Substitution{With: map[Expr]Expr{}}
+	for i, v := range s.names {
+		narrow := v
+		narrow.Lo, narrow.Hi = s.vars[i].in.Lo, s.vars[i].in.Hi
+		back[int32(i)] = s.from.variable(narrow)
+		if narrow != v && v.Origin == nil {
+			with.With[s.from.Var(v)] = s.from.Var(narrow)
+		}
+	}
+	if len(with.With) == 0 {
+		return back
+	}
+	for i, v := range s.names {
+		if v.Origin != nil {
+			back[int32(i)] = with.applyRuntime([]Expr{s.from.Var(v)})[0].lin()
+		}
+	}
+	return back
 }
 
 func (s *simplification) narrowed(es []Expr, back map[int32]lin) []Expr {

@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,9 +10,9 @@ import (
 )
 
 // An Origin says where the value of a run-time variable comes from: the element
-// At of Instr's output, clamped to Clamp. At is over the dimensions of the map
-// that has the variable; Compose rewrites it, so that a variable never loses
-// its origin. Where the value is outside the variable's range the map has no
+// At of Instr's output, clamped to Clamp. At is over the other variables of the
+// map that has the variable, so that its value may differ from point to point;
+// whatever replaces those rewrites it, and a variable never loses its origin. Where the value is outside the variable's range the map has no
 // point; Simplify does not narrow that range.
 type Origin struct {
 	Instr *hlo.Instr
@@ -60,25 +61,97 @@ func (r *Ring) runtime(o Origin, lo, hi int64) Expr {
 	return r.Var(Variable{Name: name, Lo: lo, Hi: hi, Role: RoleRuntime, Origin: r.origins[k]})
 }
 
+// A rewriting rewrites the origins of run-time variables for a substitution and
+// enters those that change into it.
+type rewriting struct {
+	s     *Substitution
+	instr func(*hlo.Instr) *hlo.Instr // nil keeps the instructions
+	done  map[Expr]bool
+}
+
+func (w *rewriting) all(vars []Expr) []Expr {
+	w.done = map[Expr]bool{}
+	out := slices.Clone(vars)
+	for i, e := range vars {
+		w.enter(e)
+		if to, ok := w.s.With[e]; ok {
+			out[i] = to
+		}
+	}
+	return out
+}
+
+// enter rewrites the origin of e after those of the run-time variables that it
+// is at.
+func (w *rewriting) enter(e Expr) {
+	v, ok := e.Variable()
+	if _, given := w.s.With[e]; !ok || v.Origin == nil || given || w.done[e] {
+		return
+	}
+	w.done[e] = true
+	for _, u := range originVars(e) {
+		w.enter(u)
+	}
+	to := *v.Origin
+	to.At = (&Substitution{With: w.s.With}).ApplyAll(to.At)
+	if w.instr != nil {
+		to.Instr = w.instr(to.Instr)
+	}
+	if x := e.r.runtime(to, v.Lo, v.Hi); x != e {
+		w.s.With[e] = x
+	}
+}
+
+// applyRuntime returns the run-time variables as With makes them.
+func (s *Substitution) applyRuntime(vars []Expr) []Expr { return (&rewriting{s: s}).all(vars) }
+
+// applyOrigins is applyRuntime but for variables that With replaces: they stay.
+func (s *Substitution) applyOrigins(vars []Expr) []Expr {
+	replaced := maps.Clone(s.With)
+	out := s.applyRuntime(vars)
+	for i, e := range vars {
+		if replaced[e] != (Expr{}) {
+			out[i] = e
+		}
+	}
+	return out
+}
+
 // RuntimeText says where each run-time variable of m is read, in XLA's syntax:
-// "rt0: indices; (d0, d1) -> (d0, 0)".
+// "rt0: indices; (d0, d1) -> (d0, 0)". Ranges and other run-time variables that
+// the place depends on are listed as in a map.
 func (m Map) RuntimeText() []string {
 	n := m.naming()
 	out := make([]string, 0, len(m.Runtime))
 	for k, e := range m.Runtime {
-		v, ok := e.Variable()
-		if !ok || v.Origin == nil {
-			continue
+		if v, ok := e.Variable(); ok && v.Origin != nil {
+			out = append(out, n.runtime[k]+": "+m.originText(n, e, v.Origin))
 		}
-		if v.Origin.Of != NoReplica {
-			out = append(out, n.runtime[k]+": a replica of "+v.Origin.Instr.Name)
-			continue
-		}
-		at := make([]string, len(v.Origin.At))
-		for i, x := range v.Origin.At {
-			at[i] = n.text(x)
-		}
-		out = append(out, n.runtime[k]+": "+v.Origin.Instr.Name+"; ("+strings.Join(n.dims, ", ")+") -> ("+strings.Join(at, ", ")+")")
 	}
 	return out
+}
+
+func (m Map) originText(n *naming, e Expr, o *Origin) string {
+	if o.Of != NoReplica {
+		return "a replica of " + o.Instr.Name
+	}
+	at := make([]string, len(o.At))
+	for i, x := range o.At {
+		at[i] = n.text(x)
+	}
+	uses := originVars(e)
+	list := func(open string, vars []Expr, names []string, close string) string {
+		var in []string
+		for k, v := range vars {
+			if slices.Contains(uses, v) {
+				in = append(in, names[k])
+			}
+		}
+		if len(in) == 0 {
+			return ""
+		}
+		return open + strings.Join(in, ", ") + close
+	}
+	return o.Instr.Name + "; (" + strings.Join(n.dims, ", ") + ")" + list("[", m.Ranges, n.ranges, "]") +
+		list("{", m.Runtime, n.runtime, "}") + " -> (" + strings.Join(at, ", ") + ")"
 }

@@ -18,58 +18,49 @@ func (m Map) origins() []*Origin {
 }
 
 // rebind replaces the instructions run-time variables are read from.
-func (m Map) rebind(r *Ring, to func(*hlo.Instr) *hlo.Instr) Map {
-	with := map[Expr]Expr{}
-	runtime := slices.Clone(m.Runtime)
-	for k, e := range m.Runtime {
-		v, ok := e.Variable()
-		if !ok || v.Origin == nil || to(v.Origin.Instr) == v.Origin.Instr {
-			continue
-		}
-		o := *v.Origin
-		o.Instr = to(o.Instr)
-		runtime[k] = r.runtime(o, v.Lo, v.Hi)
-		with[e] = runtime[k]
-	}
-	if len(with) == 0 {
-		return m
-	}
-	m.Runtime = unite(nil, runtime)
-	return m.Subst(with)
+func (m Map) rebind(to func(*hlo.Instr) *hlo.Instr) Map {
+	s := Substitution{With: map[Expr]Expr{}}
+	m.Runtime = unite(nil, (&rewriting{s: &s, instr: to}).all(m.Runtime))
+	m.Results = s.ApplyAll(m.Results)
+	m.Where = s.ApplyTo(m.Where)
+	m.Replica = s.applyReplica(m.Replica)
+	return m
 }
 
 // fold replaces run-time variables whose value is known: read from constants,
 // iotas, and what is made of them by operations that keep integers exact. HLO's
 // clamp stays, as min and max.
 func (m Map) fold() Map {
-	if m.State != Known {
-		return m
-	}
-	with := map[Expr]Expr{}
-	var runtime []Expr
-	for _, e := range m.Runtime {
-		v, ok := e.Variable()
-		if !ok || v.Origin == nil || v.Origin.Of != NoReplica {
-			runtime = append(runtime, e)
-			continue
+	for m.State == Known {
+		k := slices.IndexFunc(m.Runtime, func(e Expr) bool { return e.folded() != Expr{} })
+		if k < 0 {
+			break
 		}
-		f := folder{r: e.r, left: maxFoldSteps}
-		value, ok := f.value(v.Origin.Instr, v.Origin.At)
-		if !ok {
-			runtime = append(runtime, e)
-			continue
-		}
-		if c := v.Origin.Clamp; c != (Interval{}) {
-			value = value.Max(e.r.Const(c.Lo)).Min(e.r.Const(c.Hi))
-		}
-		with[e] = value
-		m.Where = And(m.Where, Require(value, v.Lo, v.Hi))
+		e := m.Runtime[k]
+		value := e.folded()
+		m.Runtime = slices.Delete(slices.Clone(m.Runtime), k, k+1)
+		m = m.Subst(map[Expr]Expr{e: value})
+		in := e.Range()
+		m.Where = And(m.Where, Require(value, in.Lo, in.Hi))
 	}
-	if len(with) == 0 {
-		return m
+	return m
+}
+
+// folded is the value of run-time variable e, no expression when it is not known.
+func (e Expr) folded() Expr {
+	v, ok := e.Variable()
+	if !ok || v.Origin == nil || v.Origin.Of != NoReplica {
+		return Expr{}
 	}
-	m.Runtime = runtime
-	return m.Subst(with)
+	f := folder{r: e.r, left: maxFoldSteps}
+	value, ok := f.value(v.Origin.Instr, v.Origin.At)
+	if !ok {
+		return Expr{}
+	}
+	if c := v.Origin.Clamp; c != (Interval{}) {
+		value = value.Max(e.r.Const(c.Lo)).Min(e.r.Const(c.Hi))
+	}
+	return value
 }
 
 // maxFoldSteps bounds how many instructions are looked at for one value.
