@@ -54,6 +54,9 @@ func (p *parser) opcode(i *Instr) error {
 		return err
 	}
 	i.Op = Opcode(name)
+	if name == "opt-barrier" { // XLA prints the long name short
+		i.Op = "optimization-barrier"
+	}
 	if !i.Op.Known() {
 		if near := i.Op.nearest(); near != "" {
 			return p.fail(at, "%q is not an HLO operation (did you mean %q?)", name, near)

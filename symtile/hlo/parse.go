@@ -2,9 +2,17 @@ package hlo
 
 import "bytes"
 
-// Parse reads a module from HLO text: what XLA dumps, a bare computation, or a
-// bare list of instructions. file is used in errors, which are *Error.
+// Parse reads a module from text: HLO (what XLA dumps, a bare computation, or
+// a bare list of instructions) or StableHLO (MLIR, as JAX and PyTorch/XLA print
+// it); the first token tells which. file is used in errors, which are *Error.
 func Parse(file string, src []byte) (*Module, error) {
+	if isStableHLO(src) {
+		return parseStableHLO(file, src)
+	}
+	return parseHLO(file, src)
+}
+
+func parseHLO(file string, src []byte) (*Module, error) {
 	p := &parser{scanner: scanner{file: file, src: src, line: 1}, module: &Module{}, named: map[string]*Computation{}}
 	if err := p.file(); err != nil {
 		return nil, err
