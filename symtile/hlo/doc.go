@@ -20,7 +20,8 @@
 //     they are met, callees after callers; equal callees are one.
 //   - metadata, frontend_attributes, sharding, ids, a fusion's kind and
 //     backend_config are gone; a custom-call's backend_config is what it is,
-//     and stays. Every other attribute stays, typed ones in a fixed order.
+//     and stays. Every other attribute stays, typed ones in a fixed order,
+//     the rest by name.
 //   - a layout is printed when it is not the default, numbers in the shortest
 //     form that reads back.
 //

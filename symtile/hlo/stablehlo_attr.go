@@ -51,20 +51,19 @@ func (m *mlir) dict() (mlirAttrs, error) {
 	return m.entries('}')
 }
 
-// entries reads name = value, … up to and with the closing bracket.
+// entries reads name = value, … up to and with the closing bracket; a comma
+// may stand before it.
 func (m *mlir) entries(end byte) (mlirAttrs, error) {
 	var all mlirAttrs
 	for m.peek() != end {
-		if len(all) > 0 {
-			if err := m.expect(","); err != nil {
-				return nil, err
-			}
-		}
 		a, err := m.attribute()
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, a)
+		if !m.take(",") && m.peek() != end {
+			return nil, m.failHere("expected %q, found %s", end, m.found())
+		}
 	}
 	m.at++
 	return all, nil

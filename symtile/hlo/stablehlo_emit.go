@@ -210,6 +210,9 @@ func (m *mlir) bindResults(b *block, o *mlirOp, i *Instr) error {
 		return m.fail(o.at, "%s has %d results, %d named", o.name, len(o.types), declared)
 	}
 	if declared == 1 {
+		if i.Shape.DType == Tuple && o.types[0].DType != Tuple { // a while that carries more
+			i = m.element(b, o.at, i, 0)
+		}
 		return m.bind(b, o.at, o.results[0].name, i)
 	}
 	k := 0

@@ -57,7 +57,7 @@ func lowerRngBitGenerator(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	}
 	name := strings.ToLower(lastWord(m.text(s)))
 	i := m.result(b, o, "rng-bit-generator", o.operands...)
-	return m.setAll(i, o, "algorithm", "rng_"+strings.Replace(name, "three_fry", "threefry", 1))
+	return m.setAll(i, o, "algorithm", "rng_"+name)
 }
 
 func lowerFft(m *mlir, b *block, o *mlirOp) (*Instr, error) {
