@@ -135,8 +135,16 @@ func (c *Computation) needed() []*Instr {
 
 // Fusions lists the computations to tune: those called by fusion instructions
 // of the entry and of what it calls, in order, each once; the entry itself
-// when there are none.
+// when there are none. See Partition for modules that are not fused yet.
 func (m *Module) Fusions() []*Computation {
+	if all := m.fused(); len(all) > 0 {
+		return all
+	}
+	return []*Computation{m.Entry}
+}
+
+// fused lists the computations called by fusion instructions.
+func (m *Module) fused() []*Computation {
 	var all []*Computation
 	seen := map[*Computation]bool{}
 	var walk func(c *Computation)
@@ -156,9 +164,6 @@ func (m *Module) Fusions() []*Computation {
 		}
 	}
 	walk(m.Entry)
-	if len(all) == 0 {
-		return []*Computation{m.Entry}
-	}
 	return all
 }
 

@@ -351,6 +351,9 @@ func (m *mlir) finish() error {
 		return err
 	}
 	m.module.Entry = entry
+	if m.module.Name == "" {
+		m.module.Name = entry.Name
+	}
 	if err := m.refuseRecursion(); err != nil {
 		return err
 	}

@@ -245,7 +245,9 @@ func (m *mlir) tupled(r *block, o *mlirOp, outer []*Instr) {
 	r.comp.Params = []*Instr{p}
 }
 
-func (b *block) posOf(m *mlir) Pos { return Pos{m.scanner.file, b.at.line, b.at.at - b.at.lineStart + 1} }
+func (b *block) posOf(m *mlir) Pos {
+	return Pos{m.scanner.file, b.at.line, b.at.at - b.at.lineStart + 1}
+}
 
 // lowerConditional passes each branch what it uses from outside: one value
 // bare, otherwise a tuple.
