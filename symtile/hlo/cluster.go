@@ -59,6 +59,7 @@ type split struct {
 	order  []*Instr // operands first
 	users  map[*Instr][]*Instr
 	kinds  map[*Instr]kind
+	after  map[*Instr]bool       // operations that follow a hero or a reduction
 	homes  map[*Instr][]*cluster // of members; several for what is copied
 	rootOf map[*Instr]*cluster
 }
@@ -69,6 +70,7 @@ type cluster struct {
 	members []*Instr // users first
 	in      map[*Instr]bool
 	grown   map[*Instr]bool // members with a broadcast between them and the root
+	before  map[*Instr]bool // members the hero reads, directly or not
 	hero    bool
 	over    *Instr // a reduction; the others reduce the same
 }
@@ -79,6 +81,7 @@ func newSplit(c *Computation, why func(*Instr) string) *split {
 	s := &split{why: why, root: c.Root, order: c.needed()}
 	n := len(s.order)
 	s.users, s.kinds = make(map[*Instr][]*Instr, n), make(map[*Instr]kind, n)
+	s.after = make(map[*Instr]bool, n)
 	s.homes, s.rootOf = make(map[*Instr][]*cluster, n), map[*Instr]*cluster{}
 	for _, i := range s.order {
 		s.kinds[i] = s.kindOf(i)
@@ -86,6 +89,7 @@ func newSplit(c *Computation, why func(*Instr) string) *split {
 			if !slices.Contains(i.Operands[:k], o) {
 				s.users[o] = append(s.users[o], i)
 			}
+			s.after[i] = s.after[i] || s.kinds[o] == hero || s.kinds[o] == reduction || s.kinds[o] != outside && s.after[o]
 		}
 	}
 	return s
@@ -109,7 +113,7 @@ func (s *split) cluster() {
 		case s.kinds[i] == element:
 			s.kinds[i] = outside
 		default:
-			c := &cluster{root: i, in: map[*Instr]bool{}, grown: map[*Instr]bool{}}
+			c := &cluster{root: i, in: map[*Instr]bool{}, grown: map[*Instr]bool{}, before: map[*Instr]bool{}}
 			s.rootOf[i] = c
 			all = append(all, c)
 			s.join(i, c)
@@ -147,6 +151,7 @@ func (s *split) join(i *Instr, c *cluster) {
 	c.members = append(c.members, i)
 	c.in[i] = true
 	c.grown[i] = s.grows(i, c)
+	c.before[i] = s.feeds(i, c)
 	s.homes[i] = append(s.homes[i], c)
 	switch s.kinds[i] {
 	case hero, single:
@@ -161,6 +166,11 @@ func (s *split) grows(i *Instr, c *cluster) bool {
 	return slices.ContainsFunc(s.users[i], func(u *Instr) bool { return c.in[u] && (c.grown[u] || isGrowing(u)) })
 }
 
+// feeds says whether the hero of c reads i, directly or not.
+func (s *split) feeds(i *Instr, c *cluster) bool {
+	return slices.ContainsFunc(s.users[i], func(u *Instr) bool { return c.in[u] && (c.before[u] || s.kinds[u] == hero) })
+}
+
 // isGrowing says whether i is a broadcast to more elements.
 func isGrowing(i *Instr) bool {
 	return i.Op == "broadcast" && i.Shape.Elements() > i.Operands[0].Shape.Elements()
@@ -172,7 +182,9 @@ func (s *split) accepts(c *cluster, i *Instr) bool {
 		return false
 	}
 	switch s.kinds[i] {
-	case light, element, copied:
+	case light:
+		return views[i.Op] || !s.after[i] || !s.feeds(i, c)
+	case element, copied:
 		return true
 	case hero:
 		return !c.hero && c.over == nil && !s.grows(i, c)

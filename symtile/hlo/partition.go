@@ -23,7 +23,9 @@ type Outside struct {
 // joins the fusion of its users when it has all its users there:
 //
 //   - Elementwise operations and those that move data (broadcast, reshape,
-//     transpose, slice, pad, concatenate, reverse) always join.
+//     transpose, slice, pad, concatenate, reverse) join; but what follows a dot
+//     or a reduction stays with that, where it is computed once, rather than
+//     with a dot that reads it.
 //   - A dot or convolution, the hero, joins operations that follow it, unless
 //     one of them broadcasts, which would compute it again and again. A fusion
 //     has one hero, and no reductions.
