@@ -133,7 +133,7 @@ func (i *Instr) appendAttrs(b []byte, p printing) []byte {
 // branchNames are the attributes that name the computations of an operation,
 // in the order of Branches.
 var branchNames = map[Opcode][]string{
-	"while": {"condition", "body"}, "select-and-scatter": {"select", "scatter"},
+	"while": {"condition", "body"},
 }
 
 func (i *Instr) putBranches(put func(name, value string), p printing) {

@@ -90,13 +90,11 @@ func lowerSelectAndScatter(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err := m.windowFrom(i, o); err != nil {
 		return nil, err
 	}
-	for _, r := range o.regions {
-		if err := m.closed(o, r); err != nil {
-			return nil, err
-		}
-		i.Attrs.Branches = append(i.Attrs.Branches, r.comp)
+	if err := m.closed(o, o.regions[0]); err != nil {
+		return nil, err
 	}
-	return i, nil
+	i.Attrs.Select = o.regions[0].comp
+	return m.apply(i, o, 1)
 }
 
 // lowerConvolution reads dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
