@@ -12,7 +12,7 @@ func WhyNot(i *hlo.Instr) string {
 		if _, ok := singleOp(i.Attrs.ToApply); ok {
 			return ""
 		}
-	case row, i.Op == "copy", i.Op == "optimization-barrier", i.Op == "bitcast":
+	case row, rewrites[i.Op].to != nil, i.Op == "copy", i.Op == "optimization-barrier":
 		return ""
 	case i.Op == "bitcast-convert" && i.Shape.DType.Size() != i.Operands[0].Shape.DType.Size():
 		return reasonFor(i.Op)

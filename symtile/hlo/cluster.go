@@ -9,7 +9,7 @@ const (
 	outside   kind = iota // cannot be tiled, or is no work
 	light                 // elementwise or moves data: joins its users
 	copied                // constant, iota: copied to its users
-	hero                  // dot, convolution
+	hero                  // dot, scaled-dot, convolution
 	reduction             // reduce, reduce-window
 	element               // of a variadic reduction
 	single                // tiled, but a fusion of its own
@@ -44,7 +44,7 @@ func (s *split) kindOf(i *Instr) kind {
 		return copied
 	case i.Op == "constant":
 		return outside
-	case i.Op == "dot" || i.Op == "convolution":
+	case i.Op == "dot" || i.Op == "scaled-dot" || i.Op == "convolution":
 		return hero
 	case i.Op.Elementwise() || moves[i.Op]:
 		return light
@@ -70,7 +70,7 @@ type cluster struct {
 	members []*Instr // users first
 	in      map[*Instr]bool
 	grown   map[*Instr]bool // members with a broadcast between them and the root
-	before  map[*Instr]bool // members the hero reads, directly or not
+	before  map[*Instr]bool // members the hero or a window reads, directly or not
 	hero    bool
 	over    *Instr // a reduction; the others reduce the same
 }
@@ -166,9 +166,12 @@ func (s *split) grows(i *Instr, c *cluster) bool {
 	return slices.ContainsFunc(s.users[i], func(u *Instr) bool { return c.in[u] && (c.grown[u] || isGrowing(u)) })
 }
 
-// feeds says whether the hero of c reads i, directly or not.
+// feeds says whether the hero of c, or a window, reads i, directly or not: each
+// element would be computed more than once there.
 func (s *split) feeds(i *Instr, c *cluster) bool {
-	return slices.ContainsFunc(s.users[i], func(u *Instr) bool { return c.in[u] && (c.before[u] || s.kinds[u] == hero) })
+	return slices.ContainsFunc(s.users[i], func(u *Instr) bool {
+		return c.in[u] && (c.before[u] || s.kinds[u] == hero || u.Op == "reduce-window")
+	})
 }
 
 // isGrowing says whether i is a broadcast to more elements.

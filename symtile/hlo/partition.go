@@ -25,7 +25,7 @@ type Outside struct {
 //   - Elementwise operations and those that move data (broadcast, reshape,
 //     transpose, slice, pad, concatenate, reverse) join; but what follows a dot
 //     or a reduction stays with that, where it is computed once, rather than
-//     with a dot that reads it.
+//     with a dot or a window that reads it.
 //   - A dot or convolution, the hero, joins operations that follow it, unless
 //     one of them broadcasts, which would compute it again and again. A fusion
 //     has one hero, and no reductions.

@@ -74,7 +74,8 @@ func TestStableHLOErrors(t *testing.T) {
 	})
 }
 
-// FuzzStableHLO: whatever is read prints as HLO that means the same.
+// FuzzStableHLO: whatever is read prints as HLO that means the same, and so
+// does its partition.
 func FuzzStableHLO(f *testing.F) {
 	files, err := filepath.Glob("../../testdata/stablehlo/*.mlir")
 	if err != nil {
@@ -100,9 +101,17 @@ func FuzzStableHLO(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := Parse("again", []byte(m.String()))
-		if err != nil || again.Entry.Fingerprint() != m.Entry.Fingerprint() {
-			t.Fatalf("%v\n%s", err, m)
+		fused, _ := m.Partition(func(i *Instr) string {
+			if opTable[i.Op].check != nil || i.Op == "constant" {
+				return ""
+			}
+			return "not here"
+		})
+		for _, m := range []*Module{m, fused} {
+			again, err := Parse("again", []byte(m.String()))
+			if err != nil || again.Entry.Fingerprint() != m.Entry.Fingerprint() {
+				t.Fatalf("%v\n%s", err, m)
+			}
 		}
 	})
 }
