@@ -24,7 +24,7 @@ func isStableHLO(src []byte) bool {
 // JAX's lowered.as_text() and PyTorch/XLA print, in pretty or generic form.
 func parseStableHLO(file string, src []byte) (*Module, error) {
 	m := &mlir{
-		parser: parser{scanner: scanner{file: file, src: src, line: 1}, module: &Module{}, named: map[string]*Computation{}},
+		parser: *newParser(file, src),
 		funcs:  map[string]*function{},
 		taken:  map[string]int{},
 	}
@@ -48,6 +48,7 @@ type mlir struct {
 	calls []mlirCall
 	taken map[string]int // computation names in use
 	depth int            // of regions
+	spare []*mlirOp      // to be used again
 }
 
 // A function is a func.func; comp is nil for a declaration.
@@ -94,8 +95,9 @@ func (m *mlir) top() error {
 // topItem reads what may stand in a module as well as outside of one.
 func (m *mlir) topItem() error {
 	switch c := m.peek(); {
-	case c == '#' || c == '!':
-		return m.alias()
+	case c == '#' || c == '!': // #map = …, #loc = …; nothing that is read refers to one
+		m.skipLineBalanced()
+		return nil
 	case m.take("{-#"):
 		m.skipTo("#-}")
 		return nil
@@ -108,12 +110,6 @@ func (m *mlir) topItem() error {
 		return nil
 	}
 	return m.failHere("expected a module or a func.func, found %s", m.found())
-}
-
-// alias passes over #map = … and #loc = …; nothing that is read refers to one.
-func (m *mlir) alias() error {
-	m.skipLineBalanced()
-	return nil
 }
 
 // skipLineBalanced moves to the end of the line, or further when brackets

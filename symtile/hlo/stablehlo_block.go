@@ -27,7 +27,11 @@ type mlirArg struct {
 
 func (m *mlir) newBlock(name string, outer *block) *block {
 	name = unique(m.taken, hloName(name))
-	return &block{comp: &Computation{Name: name}, outer: outer, values: map[string]*Instr{}, names: map[string]int{}, at: m.hereAfterSkip()}
+	n := 0
+	if outer == nil {
+		n = m.expected("\n  }")
+	}
+	return &block{comp: &Computation{Name: name}, outer: outer, values: make(map[string]*Instr, n), names: make(map[string]int, n), at: m.hereAfterSkip()}
 }
 
 // unique returns name, with a number where it is taken.
@@ -47,7 +51,8 @@ func unique(taken map[string]int, name string) string {
 
 // add appends an instruction.
 func (m *mlir) add(b *block, at place, name string, op Opcode, shape Shape, operands ...*Instr) *Instr {
-	i := &Instr{Name: unique(b.names, name), Op: op, Shape: shape, Operands: operands, Pos: Pos{m.scanner.file, at.line, at.at - at.lineStart + 1}}
+	i := m.newInstr(Pos{m.scanner.file, at.line, at.at - at.lineStart + 1})
+	i.Name, i.Op, i.Shape, i.Operands = unique(b.names, name), op, shape, m.operandList(operands)
 	b.comp.Instrs = append(b.comp.Instrs, i)
 	return i
 }

@@ -187,8 +187,8 @@ func (m *mlir) emit(b *block, o *mlirOp) error {
 	if l.regions >= 0 && len(o.regions) != l.regions {
 		return m.fail(o.at, "%s has %d regions, %d given", o.name, l.regions, len(o.regions))
 	}
-	if o.literal == nil && o.name != "constant" && o.types == nil && l.operands >= 0 {
-		return m.fail(o.at, "%s needs the type of its result", o.name)
+	if len(o.types) == 0 && l.operands >= 0 {
+		return m.fail(o.at, "%s has a result, and needs its type", o.name)
 	}
 	i, err := l.lower(m, b, o)
 	if err != nil {
@@ -235,10 +235,10 @@ func (m *mlir) bindResults(b *block, o *mlirOp, i *Instr) error {
 
 // result appends the instruction that is o's result.
 func (m *mlir) result(b *block, o *mlirOp, op Opcode, operands ...*Instr) *Instr {
-	shape := Shape{DType: Tuple, Tuple: o.types}
-	if len(o.types) == 1 {
-		shape = o.types[0]
+	if len(o.types) != 1 {
+		return m.add(b, o.at, o.instrName(op), op, Shape{DType: Tuple, Tuple: slices.Clone(o.types)}, operands...)
 	}
+	shape := o.types[0]
 	return m.add(b, o.at, o.instrName(op), op, shape, operands...)
 }
 

@@ -26,7 +26,9 @@ type mlirName struct {
 
 // op reads one operation of b and appends what it means to b's computation.
 func (m *mlir) op(b *block) error {
-	o := &mlirOp{at: m.hereAfterSkip()}
+	o := m.borrow()
+	defer m.giveBack(o)
+	o.at = m.hereAfterSkip()
 	if b.returned != nil {
 		return m.fail(o.at, "expected } after return, found %s", m.found())
 	}
@@ -53,6 +55,22 @@ func (m *mlir) op(b *block) error {
 		return err
 	}
 	return m.emit(b, o)
+}
+
+// borrow returns an empty operation; its lists keep their room.
+func (m *mlir) borrow() *mlirOp {
+	n := len(m.spare)
+	if n == 0 {
+		return &mlirOp{}
+	}
+	o := m.spare[n-1]
+	m.spare = m.spare[:n-1]
+	return o
+}
+
+func (m *mlir) giveBack(o *mlirOp) {
+	*o = mlirOp{results: o.results[:0], operands: o.operands[:0], attrs: o.attrs[:0], words: o.words[:0], regions: o.regions[:0], types: o.types[:0]}
+	m.spare = append(m.spare, o)
 }
 
 // resultNames reads %a, %b:2 =.
@@ -315,7 +333,7 @@ func (m *mlir) opTypes(o *mlirOp) error {
 		}
 	}
 	if o.name != "optimization_barrier" {
-		o.types = o.types[len(o.types)-1:]
+		o.types = append(o.types[:0], o.types[len(o.types)-1])
 	}
 	return nil
 }

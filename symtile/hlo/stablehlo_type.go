@@ -1,6 +1,10 @@
 package hlo
 
-import "strings"
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
 
 // typ reads a type: tensor<8x16xf32>, tuple<…>, !stablehlo.token, complex<f32>
 // or an element type alone, which is a scalar.
@@ -10,8 +14,8 @@ func (m *mlir) typ(depth int) (Shape, error) {
 		return Shape{}, m.fail(at, "types nested more than %d deep", maxDepth)
 	}
 	switch {
-	case m.take("tensor<"):
-		return m.tensor(at)
+	case m.has("tensor<"):
+		return m.keptTensor(at)
 	case m.take("tuple<"):
 		shape := Shape{DType: Tuple}
 		var err error
@@ -22,6 +26,24 @@ func (m *mlir) typ(depth int) (Shape, error) {
 	}
 	d, err := m.elementType()
 	return Shape{DType: d}, err
+}
+
+// keptTensor is tensor, read once for each text, up to the first >.
+func (m *mlir) keptTensor(at place) (Shape, error) {
+	end := m.at
+	if n := bytes.IndexByte(m.src[m.at:min(len(m.src), m.at+80)], '>'); n >= 0 {
+		end += n + 1
+	}
+	if shape, ok := m.shapes[string(m.src[m.at:end])]; ok {
+		m.at = end
+		return shape, nil
+	}
+	m.at += len("tensor<")
+	shape, err := m.tensor(at)
+	if err == nil && m.at == end {
+		m.shapes[string(m.src[at.at:end])] = shape
+	}
+	return shape, err
 }
 
 func (m *mlir) tensor(at place) (Shape, error) {
@@ -52,6 +74,7 @@ func (m *mlir) tensor(at place) (Shape, error) {
 	if err := shape.checkSize(); err != nil {
 		return shape, m.fail(at, "%v", err)
 	}
+	shape.Dims = slices.Clip(shape.Dims)
 	return shape, nil
 }
 
