@@ -65,8 +65,8 @@ func (b Buffer) Float(at int64) float64 {
 	case hlo.F16:
 		return float64(F16ToFloat32(binary.LittleEndian.Uint16(b.Data[2*at:])))
 	}
-	if f, ok := smallFloats[b.Shape.DType]; ok {
-		return f.decode(b.Data[at])
+	if d := b.Shape.DType; d.IsFloat() {
+		return d.FloatFromBits(uint64(b.Data[at]))
 	}
 	if b.Shape.DType == hlo.U64 {
 		return float64(uint64(b.Int(at)))
@@ -86,7 +86,7 @@ func (b Buffer) SetFloat(at int64, v float64) {
 	case hlo.F16:
 		binary.LittleEndian.PutUint16(b.Data[2*at:], Float64ToF16(v))
 	default:
-		b.Data[at] = smallFloats[b.Shape.DType].encode(v)
+		b.Data[at] = byte(b.Shape.DType.FloatBits(v))
 	}
 }
 

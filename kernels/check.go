@@ -17,17 +17,7 @@ type Tolerance struct {
 
 // epsilon is the distance from 1 to the next number of a floating type.
 func epsilon(d hlo.DType) float64 {
-	switch d {
-	case hlo.F64:
-		return 0x1p-52
-	case hlo.F32:
-		return 0x1p-23
-	case hlo.F16:
-		return 0x1p-10
-	case hlo.BF16:
-		return 0x1p-7
-	}
-	return math.Ldexp(1, -smallFloats[d].frac)
+	return math.Ldexp(1, -d.FractionBits())
 }
 
 // ToleranceOf is what a correct kernel may differ from Reference: a rounding

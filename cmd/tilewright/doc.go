@@ -11,6 +11,9 @@
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
 //
+// FILE is HLO or StableHLO text; the first token tells which. A module that no
+// compiler has fused is split into fusions: see package hlo, Partition.
+//
 // Exit status: 0 ok, 1 bad input or a failure, 2 wrong usage, 3 lookup found
 // nothing. Flags may stand before or after arguments.
 //
@@ -33,14 +36,16 @@
 //	  "tiles": [{"instr": "x", "op": "parameter", "offset": ["t0 * s0", …], "size": […], "stride": […], "lower": […], "bound": […]}],
 //	  "tilings": 9000,
 //	  "untileable": null,
-//	  "program": "…"}]}
+//	  "program": "…"}],
+//	 "outside": [{"instr": "while.2", "op": "while", "reason": "control flow is not part of a tile program"}]}
 //
 // maps are in XLA's syntax: d dimensions of the result, s ranges, rt run-time
 // values. kind is parallel or sequential; from is the operation, instr the
 // instruction, that brought the dimension. A tile's element i of a dimension is
 // index offset + i·stride, there when lower ≤ index < bound. With -tiling sizes
 // are integers, with -at everything is. When a fusion cannot be tiled, space is
-// null and untileable is {"instr", "rule", "reason"}.
+// null and untileable is {"instr", "rule", "reason"}. outside is there for
+// modules that were not fused when they were read: what is in no fusion.
 //
 // simplify: {"input", "form", "range": [lo, hi], "mod": [m, r], "rules": […]};
 // range and mod for expressions only; mod means always ≡ r (mod m).

@@ -4,19 +4,39 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// readModule parses FILE, or standard input for "-".
-func (c *call) readModule(file string) (*hlo.Module, error) {
+// readModule parses FILE, HLO or StableHLO, or standard input for "-". A module
+// that no compiler has fused is split into fusions; the second result is what
+// stays outside of them.
+func (c *call) readModule(file string) (*hlo.Module, []hlo.Outside, error) {
 	src, err := c.readFile(file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return hlo.Parse(file, src)
+	m, err := hlo.Parse(file, src)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, outside := m.Partition(symtile.WhyNot)
+	return m, outside, nil
+}
+
+// untiled leaves out what is no work: constants, tuples.
+func untiled(all []hlo.Outside) []hlo.Outside {
+	return slices.DeleteFunc(slices.Clone(all), func(o hlo.Outside) bool {
+		switch o.Instr.Op {
+		case "constant", "iota", "tuple", "get-tuple-element":
+			return true
+		}
+		return false
+	})
 }
 
 func (c *call) readFile(file string) ([]byte, error) {

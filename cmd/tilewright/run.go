@@ -89,7 +89,7 @@ func runRun(c *call) error {
 
 // readFusion is oneFusion of a file.
 func (c *call) readFusion(file, name string) (*hlo.Computation, error) {
-	m, err := c.readModule(file)
+	m, _, err := c.readModule(file)
 	if err != nil {
 		return nil, err
 	}

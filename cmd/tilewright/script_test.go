@@ -24,6 +24,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HLO", corpus)
+			e.Setenv("STABLEHLO", filepath.Join(filepath.Dir(corpus), "stablehlo"))
 			return nil
 		},
 	})

@@ -13,7 +13,9 @@ import (
 var showCommand = command{
 	name: "show", args: "FILE", short: "indexing maps, symbolic tiles, constraints; or why not",
 	long: `Shows what can be tiled: for every fusion its indexing maps from the result to each parameter, the
-dimensions of its tilings, the constraints, the tile program and the number of tilings proposed.
+dimensions of its tilings, the constraints, the tile program and the number of tilings proposed. A module
+that is not fused yet (StableHLO, or HLO before fusion) is split into fusions first; what is in none of them
+is listed with the reason.
 
   tilewright show softmax.hlo
   tilewright show softmax.hlo -tiling 8,512,512,512          with these sizes
@@ -25,7 +27,15 @@ dimensions of its tilings, the constraints, the tile program and the number of t
 
 // showJSON is the result of show -json.
 type showJSON struct {
-	Fusions []fusionJSON `json:"fusions"`
+	Fusions []fusionJSON  `json:"fusions"`
+	Outside []outsideJSON `json:"outside,omitempty"`
+}
+
+// outsideJSON is an instruction of an unfused module that is in no fusion.
+type outsideJSON struct {
+	Instr  string `json:"instr"`
+	Op     string `json:"op"`
+	Reason string `json:"reason"`
 }
 
 type fusionJSON struct {
@@ -95,7 +105,7 @@ func runShow(c *call) error {
 	if *at != "" && *tiling == "" {
 		return usagef("-at needs -tiling")
 	}
-	m, err := c.readModule(args[0])
+	m, outside, err := c.readModule(args[0])
 	if err != nil {
 		return err
 	}
@@ -114,16 +124,38 @@ func runShow(c *call) error {
 		}
 		j.Fusions = append(j.Fusions, *shown)
 	}
+	if *name == "" {
+		j.leave(outside)
+	}
 	if c.json {
 		return c.printJSON(j)
 	}
+	return j.print(c)
+}
+
+// leave notes what stays outside of the fusions.
+func (j *showJSON) leave(outside []hlo.Outside) {
+	for _, o := range untiled(outside) {
+		j.Outside = append(j.Outside, outsideJSON{o.Instr.Name, string(o.Instr.Op), o.Reason})
+	}
+}
+
+func (j *showJSON) print(c *call) error {
 	for k, f := range j.Fusions {
 		if k > 0 {
 			fmt.Fprintln(c.out)
 		}
 		f.print(c)
 	}
-	return nil
+	if len(j.Outside) == 0 {
+		return nil
+	}
+	fmt.Fprintf(c.out, "\noutside of the fusions\n")
+	t := c.table()
+	for _, o := range j.Outside {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", o.Instr, o.Op, o.Reason)
+	}
+	return t.Flush()
 }
 
 func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {

@@ -170,7 +170,7 @@ func (f tuneFlags) tune(c *call, files []string) error {
 
 // file tunes the fusions of one file; the error is ctx's.
 func (s *session) file(ctx context.Context, file string) error {
-	m, err := s.c.readModule(file)
+	m, outside, err := s.c.readModule(file)
 	var all []*hlo.Computation
 	if err == nil {
 		all, err = fusions(file, m, *s.f.fusion)
@@ -181,6 +181,10 @@ func (s *session) file(ctx context.Context, file string) error {
 		fmt.Fprintf(s.c.err, "tilewright tune: %v\n", err)
 		s.summary.Fusions = append(s.summary.Fusions, tunedJSON{File: file, Error: err.Error()})
 		return nil
+	}
+	if left := untiled(outside); len(left) > 0 {
+		s.status.done()
+		fmt.Fprintf(s.c.err, "%s: %d fusions; %d instructions stay outside (`tilewright show` says why)\n", file, len(all), len(left))
 	}
 	for _, c := range all {
 		r, err := s.tuner.Tune(ctx, c)

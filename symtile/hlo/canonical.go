@@ -2,6 +2,7 @@ package hlo
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,14 +26,21 @@ func (c *Computation) Fingerprint() [32]byte { return sha256.Sum256([]byte(c.Can
 
 type canonicalWriter struct {
 	number map[*Computation]int
+	met    map[[32]byte]int // number by digest
+	digest map[*Computation][32]byte
 	queue  []*Computation
 	texts  []string
 }
 
 func (w *canonicalWriter) computation(c *Computation) {
+	w.met, w.digest = map[[32]byte]int{}, map[*Computation][32]byte{}
 	w.name(c)
 	for k := 0; k < len(w.queue); k++ {
-		w.texts = append(w.texts, w.text(w.queue[k]))
+		head := fmt.Sprintf("%%c%d {\n", k)
+		if k == 0 {
+			head = "ENTRY " + head
+		}
+		w.texts = append(w.texts, head+w.queue[k].canonicalBody(w.name)+"}\n")
 	}
 }
 
@@ -41,21 +49,36 @@ func (w *canonicalWriter) computation(c *Computation) {
 func (w *canonicalWriter) name(c *Computation) string {
 	n, ok := w.number[c]
 	if !ok {
-		n = len(w.queue)
-		for k, q := range w.queue {
-			if k > 0 && q.Fingerprint() == c.Fingerprint() {
-				n = k
-			}
+		d := [32]byte{}
+		if len(w.queue) > 0 { // nothing calls the first
+			d = w.digestOf(c)
 		}
-		w.number[c] = n
-		if n == len(w.queue) {
+		if n, ok = w.met[d]; !ok {
+			n = len(w.queue)
+			w.met[d] = n
 			w.queue = append(w.queue, c)
 		}
+		w.number[c] = n
 	}
 	return fmt.Sprintf("c%d", n)
 }
 
-func (w *canonicalWriter) text(c *Computation) string {
+// digestOf is the SHA-256 of c's text with callees named by their digests:
+// equal for computations that are equal all the way down, made once each.
+func (w *canonicalWriter) digestOf(c *Computation) [32]byte {
+	if d, ok := w.digest[c]; ok {
+		return d
+	}
+	d := sha256.Sum256([]byte(c.canonicalBody(func(callee *Computation) string {
+		d := w.digestOf(callee)
+		return hex.EncodeToString(d[:])
+	})))
+	w.digest[c] = d
+	return d
+}
+
+// canonicalBody prints the instructions, callees under the names given.
+func (c *Computation) canonicalBody(name func(*Computation) string) string {
 	order := c.needed()
 	number := make(map[*Instr]int, len(order))
 	for n, i := range order {
@@ -63,14 +86,10 @@ func (w *canonicalWriter) text(c *Computation) string {
 	}
 	p := printing{
 		instr:     func(i *Instr) string { return fmt.Sprintf("v%d", number[i]) },
-		comp:      w.name,
+		comp:      name,
 		canonical: true,
 	}
 	var b []byte
-	if w.number[c] == 0 {
-		b = append(b, "ENTRY "...)
-	}
-	b = append(b, "%"+w.name(c)+" {\n"...)
 	for _, i := range order {
 		b = append(b, "  "...)
 		if i == c.Root {
@@ -78,7 +97,7 @@ func (w *canonicalWriter) text(c *Computation) string {
 		}
 		b = append(i.append(b, p), '\n')
 	}
-	return string(append(b, "}\n"...))
+	return string(b)
 }
 
 // needed lists the parameters by number, then what the root needs, operands
@@ -116,8 +135,16 @@ func (c *Computation) needed() []*Instr {
 
 // Fusions lists the computations to tune: those called by fusion instructions
 // of the entry and of what it calls, in order, each once; the entry itself
-// when there are none.
+// when there are none. See Partition for modules that are not fused yet.
 func (m *Module) Fusions() []*Computation {
+	if all := m.fused(); len(all) > 0 {
+		return all
+	}
+	return []*Computation{m.Entry}
+}
+
+// fused lists the computations called by fusion instructions.
+func (m *Module) fused() []*Computation {
 	var all []*Computation
 	seen := map[*Computation]bool{}
 	var walk func(c *Computation)
@@ -137,9 +164,6 @@ func (m *Module) Fusions() []*Computation {
 		}
 	}
 	walk(m.Entry)
-	if len(all) == 0 {
-		return []*Computation{m.Entry}
-	}
 	return all
 }
 

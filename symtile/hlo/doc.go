@@ -1,12 +1,57 @@
-// Package hlo reads and prints HLO text, the form XLA dumps, and gives every
-// computation a fingerprint.
+// Package hlo reads HLO text, the form XLA dumps, and StableHLO text, the form
+// JAX and PyTorch/XLA print; it prints HLO, gives every computation a
+// fingerprint, and splits modules that are not fused yet into fusions.
 //
-// Parse takes whole modules, single computations and bare lists of
+// Parse takes HLO as whole modules, single computations and bare lists of
 // instructions, separated by new lines or semicolons. Every declared shape is
 // checked against the shape rule of its operation, so that what comes out can
 // be trusted; errors say file, line and column, show the line and put a caret
 // under the place. Operations without a row in the table of opcodes are an
 // error; those only known by name are parsed with their attributes as text.
+//
+// # StableHLO
+//
+// Text whose first token opens an MLIR module or function is read as StableHLO
+// into the same Module: the same text in either language has one fingerprint.
+// Accepted are
+//
+//   - module @name attributes {…} { func.func public @main(…) -> (…) {…} … },
+//     functions alone, and all of it in generic form; attributes of modules,
+//     functions, arguments and results, locations, aliases (#loc, #map) and
+//     metadata ({-# … #-}) are passed over. The entry is @main, or the only
+//     function that is not private.
+//   - operations of the stablehlo and mhlo dialects, pretty or generic
+//     ("stablehlo.add"(…) <{…}> ({…}) {…} : …), with results %0, %0:2, %a, %b:
+//     elementwise and complex arithmetic; constant, iota, broadcast_in_dim,
+//     broadcast, reshape, transpose, slice, pad, concatenate, reverse, convert,
+//     bitcast_convert, reduce_precision, compare, select, clamp; dot,
+//     dot_general with precision and algorithm, convolution; reduce (applies,
+//     reducer or a region), reduce_window, select_and_scatter, sort, map;
+//     gather, scatter, dynamic_slice, dynamic_update_slice; tuple,
+//     get_tuple_element, optimization_barrier; while, if, case; custom_call,
+//     composite; rng, rng_bit_generator, fft, cholesky, triangular_solve,
+//     batch_norm_*; all_gather, all_reduce, all_to_all, reduce_scatter,
+//     collective_permute, collective_broadcast, replica_id, partition_id,
+//     create_token, after_all, get_dimension_size.
+//   - of chlo what HLO has (erf, acos … tan, top_k) or is a few of its operations
+//     (square, atan, is_inf, is_pos_inf, is_neg_inf, broadcast_add and so on);
+//     func.call and func.return; arith.constant.
+//   - element types i1 (pred), iN, siN, uiN, f16, bf16, f32, f64, the f8 and f4
+//     types, complex<f32>, complex<f64>; tensor, tuple, !stablehlo.token.
+//   - values dense<…>: splats (a broadcast scalar in HLO, as XLA writes it),
+//     lists, true and false, (re, im), bits in hexadecimal, memory as "0x…", and
+//     dense_resource<…> (elided).
+//
+// What becomes of it is what XLA makes of it: regions are computations; several
+// results are a tuple; constants a region uses are copied into it, and other
+// values are carried along by while and passed by if and case; a composite is a
+// call of its decomposition; scalar conditions and bounds of select and clamp
+// are broadcast; a dimension of extent 1 that broadcast_in_dim grows is dropped
+// by a reshape first.
+//
+// Refused, with a reason: dynamic extents and the dynamic_* operations,
+// quantized types, encodings, host transfers, deprecated operations, blocks that
+// branch, bytecode.
 //
 // # Canonical form
 //
@@ -20,7 +65,8 @@
 //     they are met, callees after callers; equal callees are one.
 //   - metadata, frontend_attributes, sharding, ids, a fusion's kind and
 //     backend_config are gone; a custom-call's backend_config is what it is,
-//     and stays. Every other attribute stays, typed ones in a fixed order.
+//     and stays. Every other attribute stays, typed ones in a fixed order,
+//     the rest by name.
 //   - a layout is printed when it is not the default, numbers in the shortest
 //     form that reads back.
 //

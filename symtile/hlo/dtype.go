@@ -81,13 +81,16 @@ func (d DType) IsArray() bool { return dtypes[d].bytes > 0 }
 
 // ParseDType finds the type with HLO's name for it. "f8" alone means f8e4m3fn.
 func ParseDType(name string) (DType, bool) {
-	if name == "f8" {
-		return F8E4M3FN, true
-	}
+	d, ok := dtypeNames[name]
+	return d, ok
+}
+
+var dtypeNames = func() map[string]DType {
+	names := map[string]DType{"f8": F8E4M3FN}
 	for d, row := range dtypes {
-		if row.name == name && DType(d) != InvalidDType && DType(d) != Tuple {
-			return DType(d), true
+		if DType(d) != InvalidDType && DType(d) != Tuple {
+			names[row.name] = DType(d)
 		}
 	}
-	return InvalidDType, false
-}
+	return names
+}()

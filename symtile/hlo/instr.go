@@ -9,7 +9,7 @@ import (
 // instr reads name = shape opcode(operands), attributes.
 func (p *parser) instr(scope map[string]*Instr) (*Instr, error) {
 	p.skip()
-	i := &Instr{Pos: p.pos()}
+	i := p.newInstr(p.pos())
 	var err error
 	if i.Name, err = p.name("an instruction"); err != nil {
 		return nil, err
@@ -49,18 +49,18 @@ func (p *parser) afterInstr() byte {
 
 func (p *parser) opcode(i *Instr) error {
 	at := p.hereAfterSkip()
-	name, err := p.name("an operation")
+	name, err := p.nameText("an operation")
 	if err != nil {
 		return err
 	}
-	i.Op = Opcode(name)
-	if !i.Op.Known() {
-		if near := i.Op.nearest(); near != "" {
-			return p.fail(at, "%q is not an HLO operation (did you mean %q?)", name, near)
-		}
-		return p.fail(at, "%q is not an HLO operation", name)
+	var known bool
+	if i.Op, known = opcodes[string(name)]; known {
+		return nil
 	}
-	return nil
+	if near := Opcode(name).nearest(); near != "" {
+		return p.fail(at, "%q is not an HLO operation (did you mean %q?)", name, near)
+	}
+	return p.fail(at, "%q is not an HLO operation", name)
 }
 
 func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
@@ -73,8 +73,10 @@ func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 	case "constant":
 		return p.constant(i)
 	}
+	var few [8]*Instr
+	list := few[:0]
 	for !p.take(")") {
-		if len(i.Operands) > 0 {
+		if len(list) > 0 {
 			if err := p.expect(","); err != nil {
 				return err
 			}
@@ -83,8 +85,9 @@ func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 		if err != nil {
 			return err
 		}
-		i.Operands = append(i.Operands, o)
+		list = append(list, o)
 	}
+	i.Operands = p.operandList(list)
 	row := opTable[i.Op]
 	if n := len(i.Operands); n < row.atLeast || row.atMost >= 0 && n > row.atMost {
 		return p.failAt(i, "%s takes %s, %d given", i.Op, row.count(), n)
@@ -137,13 +140,14 @@ func (p *parser) operand(i *Instr, scope map[string]*Instr) (*Instr, error) {
 		}
 		at = p.hereAfterSkip()
 	}
-	name, err := p.name("an operand")
+	word, err := p.nameText("an operand")
 	if err != nil {
 		return nil, err
 	}
-	if o := scope[name]; o != nil {
+	if o := scope[string(word)]; o != nil {
 		return o, nil
 	}
+	name := string(word)
 	if name == i.Name {
 		return nil, p.fail(at, "%s uses itself; that is a cycle", name)
 	}
@@ -155,14 +159,16 @@ func (p *parser) operand(i *Instr, scope map[string]*Instr) (*Instr, error) {
 
 // shapeNext says whether a shape and not a name comes next.
 func (p *parser) shapeNext() bool {
-	if p.peek() == '(' {
-		return true
+	c := p.peek()
+	if c == '(' || c == '%' {
+		return c == '('
 	}
-	saved := p.scanner
-	defer func() { p.scanner = saved }()
-	word, err := p.name("")
-	_, isType := ParseDType(word)
-	return err == nil && isType && p.at < len(p.src) && p.src[p.at] == '['
+	end := p.at
+	for end < len(p.src) && nameBytes[p.src[end]] {
+		end++
+	}
+	_, isType := dtypeNames[string(p.src[p.at:end])]
+	return isType && end < len(p.src) && p.src[end] == '['
 }
 
 // definedLater looks for "name =" in the rest of this computation.

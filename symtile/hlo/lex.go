@@ -10,9 +10,10 @@ import (
 type scanner struct {
 	file      string
 	src       []byte
-	at        int // offset of the next byte
-	line      int // line of at, from 1
-	lineStart int // offset of its first byte
+	at        int              // offset of the next byte
+	line      int              // line of at, from 1
+	lineStart int              // offset of its first byte
+	shapes    map[string]Shape // by their text; nil when they are not kept
 }
 
 func (s *scanner) pos() Pos { return Pos{s.file, s.line, s.at - s.lineStart + 1} }
@@ -67,7 +68,10 @@ func (s *scanner) skipBlanks() {
 
 func (s *scanner) newline() { s.at++; s.line++; s.lineStart = s.at }
 
-func (s *scanner) has(text string) bool { return bytes.HasPrefix(s.src[s.at:], []byte(text)) }
+func (s *scanner) has(text string) bool {
+	end := s.at + len(text)
+	return end <= len(s.src) && string(s.src[s.at:end]) == text
+}
 
 func (s *scanner) skipLine() {
 	for s.at < len(s.src) && s.src[s.at] != '\n' {
@@ -124,25 +128,37 @@ func (s *scanner) found() string {
 	return fmt.Sprintf("%q", s.src[s.at:max(end, s.at+1)])
 }
 
-func isNameByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
-}
+// nameBytes are letters, digits, _, . and -.
+var nameBytes = func() (is [256]bool) {
+	for c := range is {
+		is[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
+	}
+	return is
+}()
+
+func isNameByte(c byte) bool { return nameBytes[c] }
 
 // name reads a name without its leading %.
 func (s *scanner) name(what string) (string, error) {
+	word, err := s.nameText(what)
+	return string(word), err
+}
+
+// nameText is name without a copy: the bytes are the source's.
+func (s *scanner) nameText(what string) ([]byte, error) {
 	s.skip()
 	s.take("%")
 	start := s.at
-	for s.at < len(s.src) && isNameByte(s.src[s.at]) && !(s.src[s.at] == '-' && s.has("->")) {
+	for s.at < len(s.src) && nameBytes[s.src[s.at]] && !(s.src[s.at] == '-' && s.has("->")) {
 		s.at++
 	}
 	if s.at == start {
-		return "", s.failHere("expected %s, found %s", what, s.found())
+		return nil, s.failHere("expected %s, found %s", what, s.found())
 	}
 	if s.at-start > maxName {
-		return "", s.failHere("a name of %d bytes; at most %d are read", s.at-start, maxName)
+		return nil, s.failHere("a name of %d bytes; at most %d are read", s.at-start, maxName)
 	}
-	return string(s.src[start:s.at]), nil
+	return s.src[start:s.at], nil
 }
 
 var closing = map[byte]byte{'(': ')', '[': ']', '{': '}'}

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// A Literal is the value of a constant, elements in logical row-major order.
+// A Literal is the value of a constant, elements in logical row-major order,
+// each a number of its type: Parse rounds what is written to it.
 // Exactly one of the slices is set: Ints for pred (0/1) and integers, Floats
 // for floating point, Complex for complex types, Tuple for tuples. An elided
 // literal, printed as {...}, has none.
@@ -117,7 +118,7 @@ func (p *literalScanner) element(l *Literal) error {
 		return p.complexElement(l, tok)
 	case d.IsFloat():
 		v, err := parseFloat(tok)
-		l.Floats = append(l.Floats, v)
+		l.Floats = append(l.Floats, d.RoundFloat(v))
 		return err
 	case d == Pred && (tok == "true" || tok == "false"):
 		l.Ints = append(l.Ints, int64(len("false")-len(tok)))
@@ -141,7 +142,8 @@ func (p *literalScanner) complexElement(l *Literal, tok string) error {
 		return err
 	}
 	i, err := parseFloat(im)
-	l.Complex = append(l.Complex, complex(r, i))
+	part := l.Shape.DType.part()
+	l.Complex = append(l.Complex, complex(part.RoundFloat(r), part.RoundFloat(i)))
 	return err
 }
 
@@ -227,15 +229,24 @@ func (l *Literal) appendElement(b []byte, at int) []byte {
 	case d == U64:
 		return strconv.AppendUint(b, uint64(l.Ints[at]), 10)
 	case d.IsFloat():
-		return appendFloat(b, l.Floats[at])
+		return appendFloat(b, l.Floats[at], d)
 	case d.IsComplex():
-		b = append(appendFloat(append(b, '('), real(l.Complex[at])), ", "...)
-		return append(appendFloat(b, imag(l.Complex[at])), ')')
+		b = append(appendFloat(append(b, '('), real(l.Complex[at]), d.part()), ", "...)
+		return append(appendFloat(b, imag(l.Complex[at]), d.part()), ')')
 	}
 	return strconv.AppendInt(b, l.Ints[at], 10)
 }
 
-func appendFloat(b []byte, v float64) []byte {
+// part is the type of the real and the imaginary part of a complex type.
+func (d DType) part() DType {
+	if d == C128 {
+		return F64
+	}
+	return F32
+}
+
+// appendFloat prints the shortest number that reads back as v in type d.
+func appendFloat(b []byte, v float64, d DType) []byte {
 	switch {
 	case math.IsNaN(v):
 		return append(b, "nan"...)
@@ -244,5 +255,5 @@ func appendFloat(b []byte, v float64) []byte {
 	case math.IsInf(v, -1):
 		return append(b, "-inf"...)
 	}
-	return strconv.AppendFloat(b, v, 'g', -1, 64)
+	return strconv.AppendFloat(b, v, 'g', -1, max(32, d.Bits()))
 }

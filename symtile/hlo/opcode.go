@@ -84,6 +84,15 @@ var opTable = map[Opcode]opRow{
 	"triangular-solve": other, "while": other,
 }
 
+// opcodes are the names of operations as they are written.
+var opcodes = func() map[string]Opcode {
+	all := map[string]Opcode{"opt-barrier": "optimization-barrier"} // XLA prints the long name short
+	for op := range opTable {
+		all[string(op)] = op
+	}
+	return all
+}()
+
 // Known says whether o is an HLO operation.
 func (o Opcode) Known() bool { _, ok := opTable[o]; return ok }
 

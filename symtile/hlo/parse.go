@@ -2,10 +2,18 @@ package hlo
 
 import "bytes"
 
-// Parse reads a module from HLO text: what XLA dumps, a bare computation, or a
-// bare list of instructions. file is used in errors, which are *Error.
+// Parse reads a module from text: HLO (what XLA dumps, a bare computation, or
+// a bare list of instructions) or StableHLO (MLIR, as JAX and PyTorch/XLA print
+// it); the first token tells which. file is used in errors, which are *Error.
 func Parse(file string, src []byte) (*Module, error) {
-	p := &parser{scanner: scanner{file: file, src: src, line: 1}, module: &Module{}, named: map[string]*Computation{}}
+	if isStableHLO(src) {
+		return parseStableHLO(file, src)
+	}
+	return parseHLO(file, src)
+}
+
+func parseHLO(file string, src []byte) (*Module, error) {
+	p := newParser(file, src)
 	if err := p.file(); err != nil {
 		return nil, err
 	}
@@ -23,6 +31,40 @@ type parser struct {
 	module  *Module
 	named   map[string]*Computation
 	callees []callee
+	instrs  []Instr  // room for the next instructions
+	links   []*Instr // room for the next operands
+}
+
+func newParser(file string, src []byte) *parser {
+	return &parser{scanner: scanner{file: file, src: src, line: 1, shapes: map[string]Shape{}}, module: &Module{}, named: map[string]*Computation{}}
+}
+
+const room = 64 // instructions made at once, which is cheaper than one by one
+
+// newInstr returns an empty instruction at the current place.
+func (p *parser) newInstr(pos Pos) *Instr {
+	if len(p.instrs) == 0 {
+		p.instrs = make([]Instr, room)
+	}
+	i := &p.instrs[0]
+	p.instrs = p.instrs[1:]
+	i.Pos = pos
+	return i
+}
+
+// operandList copies operands to room that is shared by several instructions.
+func (p *parser) operandList(operands []*Instr) []*Instr {
+	n := len(operands)
+	if n == 0 {
+		return nil
+	}
+	if n > len(p.links) {
+		p.links = make([]*Instr, max(n, 2*room))
+	}
+	list := p.links[:n:n]
+	p.links = p.links[n:]
+	copy(list, operands)
+	return list
 }
 
 // A callee is a computation named by an attribute, resolved after the last one is read.
@@ -193,7 +235,9 @@ func (p *parser) balanced() (string, error) {
 
 // body reads instructions up to } or the end of the file.
 func (p *parser) body(c *Computation, start place) error {
-	scope := map[string]*Instr{}
+	n := p.expected("\n}")
+	scope := make(map[string]*Instr, n)
+	c.Instrs = make([]*Instr, 0, n)
 	var root *Instr
 	for c0 := p.peek(); c0 != '}' && c0 != 0; c0 = p.peek() {
 		if p.take(";") {
@@ -227,6 +271,16 @@ func (p *parser) body(c *Computation, start place) error {
 		c.Root = c.Instrs[len(c.Instrs)-1]
 	}
 	return p.params(c)
+}
+
+// expected guesses how many instructions there are before the text that ends
+// them, for making room.
+func (p *parser) expected(ending string) int {
+	rest := p.src[p.at:]
+	if end := bytes.Index(rest, []byte(ending)); end >= 0 {
+		rest = rest[:end]
+	}
+	return min(bytes.Count(rest, []byte(" = ")), 1<<20)
 }
 
 func (p *parser) params(c *Computation) error {

@@ -2,6 +2,7 @@ package hlo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -116,19 +117,47 @@ func (i *Instr) appendAttrs(b []byte, p printing) []byte {
 	} else if a.ToApply != nil {
 		put("to_apply", "%"+p.comp(a.ToApply))
 	}
-	if len(a.Branches) > 0 {
-		names := make([]string, len(a.Branches))
-		for k, c := range a.Branches {
-			names[k] = "%" + p.comp(c)
-		}
-		put("called_computations", "{"+strings.Join(names, ", ")+"}")
+	i.putBranches(put, p)
+	others := a.Other
+	if p.canonical && len(others) > 1 {
+		others = slices.SortedStableFunc(slices.Values(others), func(x, y Attr) int { return strings.Compare(x.Name, y.Name) })
 	}
-	for _, o := range a.Other {
+	for _, o := range others {
 		if !p.canonical || i.counts(o.Name) {
 			put(o.Name, o.Value)
 		}
 	}
 	return b
+}
+
+// branchNames are the attributes that name the computations of an operation,
+// in the order of Branches.
+var branchNames = map[Opcode][]string{
+	"while": {"condition", "body"},
+}
+
+func (i *Instr) putBranches(put func(name, value string), p printing) {
+	names := branchNames[i.Op]
+	if i.Op == "conditional" && len(i.Operands) > 0 && i.Operands[0].Shape.DType == Pred {
+		names = []string{"true_computation", "false_computation"}
+	}
+	if len(names) == len(i.Attrs.Branches) {
+		for k, c := range i.Attrs.Branches {
+			put(names[k], "%"+p.comp(c))
+		}
+		return
+	}
+	texts := make([]string, len(i.Attrs.Branches))
+	for k, c := range i.Attrs.Branches {
+		texts[k] = "%" + p.comp(c)
+	}
+	name := "called_computations"
+	if i.Op == "conditional" {
+		name = "branch_computations"
+	}
+	if len(texts) > 0 {
+		put(name, "{"+strings.Join(texts, ", ")+"}")
+	}
 }
 
 // notComputed are attributes that do not change what is computed.

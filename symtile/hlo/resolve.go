@@ -29,6 +29,8 @@ func (c callee) set(target *Computation) {
 		a.ToApply = target
 	case c.attr == "select":
 		a.Select = target
+	case c.attr == "condition", c.attr == "true_computation": // the first, wherever it is written
+		a.Branches = slices.Insert(a.Branches, 0, target)
 	default:
 		a.Branches = append(a.Branches, target)
 	}

@@ -1,6 +1,9 @@
 package hlo
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // shape reads a shape: f32[8,16]{1,0:T(8,128)}, or a tuple of shapes.
 func (s *scanner) shape(depth int) (Shape, error) {
@@ -10,12 +13,42 @@ func (s *scanner) shape(depth int) (Shape, error) {
 	if s.take("(") {
 		return s.tupleShape(depth)
 	}
+	end := s.shapeEnd()
+	if shape, ok := s.shapes[string(s.src[s.at:end])]; ok {
+		s.at = end
+		return shape, nil
+	}
+	start := s.at
+	shape, err := s.arrayShape()
+	if err == nil && s.at == end && s.shapes != nil {
+		s.shapes[string(s.src[start:end])] = shape
+	}
+	return shape, err
+}
+
+// shapeEnd is where the shape that starts here ends if it is short and looks
+// like f32[8,16]{1,0}; most shapes of a module are repeated, and then share
+// their dimensions.
+func (s *scanner) shapeEnd() int {
+	end := s.at
+	for ; end < min(len(s.src), s.at+80); end++ {
+		switch c := s.src[end]; {
+		case c == ']' && (end+1 == len(s.src) || s.src[end+1] != '{'), c == '}':
+			return end + 1
+		case c == '(' || c == '\n':
+			return s.at
+		}
+	}
+	return s.at
+}
+
+func (s *scanner) arrayShape() (Shape, error) {
 	start := s.hereAfterSkip()
-	name, err := s.name("a shape")
+	name, err := s.nameText("a shape")
 	if err != nil {
 		return Shape{}, err
 	}
-	dtype, ok := ParseDType(name)
+	dtype, ok := dtypeNames[string(name)]
 	if !ok {
 		return Shape{}, s.fail(start, "%q is not an element type", name)
 	}
@@ -31,6 +64,7 @@ func (s *scanner) shape(depth int) (Shape, error) {
 	if err := shape.checkSize(); err != nil {
 		return Shape{}, s.fail(start, "%v", err)
 	}
+	shape.Dims = slices.Clip(shape.Dims)
 	return shape, nil
 }
 

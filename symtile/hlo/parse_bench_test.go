@@ -1,0 +1,53 @@
+package hlo
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// chain is a computation of n additions, on one line or one a line.
+func chain(n int, separator string) []byte {
+	var b strings.Builder
+	b.WriteString("HloModule chain" + "\nENTRY %main { %p0 = f32[128,64] parameter(0)" + separator)
+	for k := range n {
+		fmt.Fprintf(&b, "%%p%d = f32[128,64] add(%%p%d, %%p0)%s", k+1, k, separator)
+	}
+	b.WriteString("}\n")
+	return []byte(b.String())
+}
+
+func stablehloChain(n int) []byte {
+	var b strings.Builder
+	b.WriteString("module @chain {\n  func.func public @main(%arg0: tensor<128x64xf32>) -> tensor<128x64xf32> {\n")
+	last := "%arg0"
+	for k := range n {
+		fmt.Fprintf(&b, "    %%%d = stablehlo.add %s, %%arg0 : tensor<128x64xf32>\n", k, last)
+		last = fmt.Sprintf("%%%d", k)
+	}
+	fmt.Fprintf(&b, "    return %s : tensor<128x64xf32>\n  }\n}\n", last)
+	return []byte(b.String())
+}
+
+// Time and memory are in proportion to the text.
+func BenchmarkParseLarge(b *testing.B) {
+	for name, make := range map[string]func(n int) []byte{
+		"line":      func(n int) []byte { return chain(n, "; ") },
+		"lines":     func(n int) []byte { return chain(n, "\n") },
+		"stablehlo": stablehloChain,
+	} {
+		for _, n := range []int{12_000, 120_000, 1_200_000} {
+			text := make(n)
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := Parse("chain", text); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/instr")
+			})
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package hlo
+
+import (
+	"fmt"
+	"slices"
+)
+
+// An Outside is an instruction that is in no fusion of a partition, and why.
+type Outside struct {
+	Instr  *Instr
+	Reason string
+}
+
+// Partition splits a module that no compiler has fused into fusions that can
+// be tiled: what comes back computes the same with an entry of fusion
+// instructions, so that Fusions lists them, and what stays between them. why
+// says what keeps an operation from being tiled, "" when nothing does. A module
+// that has fusions, or a bare computation (text without a module around it,
+// which is one fusion as it stands), comes back as it is.
+//
+// Calls are inlined first; the bodies of while and conditional are split as the
+// entry is. Then, walking from the results to the parameters, every operation
+// joins the fusion of its users when it has all its users there:
+//
+//   - Elementwise operations and those that move data (broadcast, reshape,
+//     transpose, slice, pad, concatenate, reverse) join; but what follows a dot
+//     or a reduction stays with that, where it is computed once, rather than
+//     with a dot or a window that reads it.
+//   - A dot or convolution, the hero, joins operations that follow it, unless
+//     one of them broadcasts, which would compute it again and again. A fusion
+//     has one hero, and no reductions.
+//   - A reduction joins operations on its result. It joins across a broadcast
+//     only if that restores the shape that was reduced, as softmax and the
+//     norms do; reductions of one fusion reduce the same dimensions of the same
+//     shape.
+//   - Constants, iota, and operations that only look at their operand another
+//     way (broadcast, reshape, bitcast) are copied into every fusion that uses
+//     them.
+//
+// Anything else starts a fusion. A fusion of scalars, or of nothing but
+// reshapes, is taken apart again: there is nothing to tune.
+func (m *Module) Partition(why func(*Instr) string) (*Module, []Outside) {
+	if m.Name == "" || len(m.fused()) > 0 {
+		return m, nil
+	}
+	p := &partitioner{why: why, taken: map[string]int{}, done: map[*Computation]*Computation{}, sizes: map[*Computation]int64{}}
+	for _, c := range m.Computations {
+		p.taken[c.Name] = 0
+	}
+	out := &Module{Name: m.Name, Attrs: m.Attrs, Entry: p.computation(m.Entry)}
+	out.Computations = reachable(out.Entry)
+	return out, p.outside
+}
+
+type partitioner struct {
+	why     func(*Instr) string
+	taken   map[string]int // computation names
+	done    map[*Computation]*Computation
+	sizes   map[*Computation]int64
+	outside []Outside
+}
+
+// computation returns c with fusions.
+func (p *partitioner) computation(c *Computation) *Computation {
+	if made := p.done[c]; made != nil {
+		return made
+	}
+	flat := p.flatten(c)
+	s := newSplit(flat, p.why)
+	s.cluster()
+	made := p.rewrite(flat, s)
+	p.done[c] = made
+	return made
+}
+
+// mostInlined instructions are made by inlining calls; beyond, they stay calls.
+const mostInlined = 1 << 20
+
+// size is the number of instructions of c with its calls inlined, at most
+// mostInlined + 1.
+func (p *partitioner) size(c *Computation) int64 {
+	if n, ok := p.sizes[c]; ok {
+		return n
+	}
+	var n int64
+	for _, i := range c.Instrs {
+		n++
+		if i.Op == "call" {
+			n += p.size(i.Attrs.Calls)
+		}
+		n = min(n, mostInlined+1)
+	}
+	p.sizes[c] = n
+	return n
+}
+
+// flatten copies c with calls inlined and tuples that are taken apart again
+// left out.
+func (p *partitioner) flatten(c *Computation) *Computation {
+	f := &flattener{out: &Computation{Name: c.Name}, names: map[string]int{}, inline: p.size(c) <= mostInlined}
+	for _, i := range c.Params {
+		param := *i
+		f.names[i.Name] = 0
+		f.out.Instrs = append(f.out.Instrs, &param)
+		f.out.Params = append(f.out.Params, &param)
+	}
+	f.out.Root = f.computation(c, f.out.Params, "")
+	return f.out
+}
+
+type flattener struct {
+	out    *Computation
+	names  map[string]int
+	inline bool
+}
+
+func (f *flattener) computation(c *Computation, args []*Instr, prefix string) *Instr {
+	value := make(map[*Instr]*Instr, len(c.Instrs))
+	for k, i := range c.Params {
+		value[i] = args[k]
+	}
+	for _, i := range c.Instrs {
+		if i.Op != "parameter" {
+			value[i] = f.instr(i, value, prefix)
+		}
+	}
+	return value[c.Root]
+}
+
+func (f *flattener) instr(i *Instr, value map[*Instr]*Instr, prefix string) *Instr {
+	operands := make([]*Instr, len(i.Operands))
+	for k, o := range i.Operands {
+		operands[k] = value[o]
+	}
+	switch {
+	case i.Op == "call" && f.inline:
+		name := prefix + i.Attrs.Calls.Name
+		return f.computation(i.Attrs.Calls, operands, name[:min(len(name), maxName/4)]+".")
+	case i.Op == "get-tuple-element" && operands[0].Op == "tuple":
+		return operands[0].Operands[i.Attrs.Index]
+	}
+	made := *i
+	made.Name, made.Operands = unique(f.names, prefix+i.Name), operands
+	f.out.Instrs = append(f.out.Instrs, &made)
+	return &made
+}
+
+// A rewriter makes the new computation: an instruction for each fusion, and
+// those that stay outside.
+type rewriter struct {
+	*partitioner
+	*split
+	out   *Computation
+	value map[*Instr]*Instr
+	names map[string]int
+}
+
+func (p *partitioner) rewrite(flat *Computation, s *split) *Computation {
+	r := &rewriter{p, s, &Computation{Name: flat.Name}, make(map[*Instr]*Instr, len(s.order)), map[string]int{}}
+	for _, i := range s.order {
+		switch c := s.rootOf[i]; {
+		case i.Op == "parameter":
+			param := *i
+			r.put(i, &param)
+			r.out.Params = append(r.out.Params, &param)
+		case c != nil:
+			r.fusion(c)
+		case len(s.homes[i]) == 0 && s.kinds[i] != copied:
+			r.alone(i)
+		}
+	}
+	r.out.Root = r.use(flat.Root)
+	return r.out
+}
+
+func (r *rewriter) put(i, made *Instr) {
+	made.Name = unique(r.names, made.Name)
+	r.value[i] = made
+	r.out.Instrs = append(r.out.Instrs, made)
+}
+
+// use is the value of i in the new computation; constants and views that are
+// copied into fusions come into being when something outside uses them.
+func (r *rewriter) use(i *Instr) *Instr {
+	if r.value[i] == nil {
+		r.alone(i)
+	}
+	return r.value[i]
+}
+
+// alone keeps i outside, and splits the computations of control flow.
+func (r *rewriter) alone(i *Instr) {
+	made := *i
+	made.Operands = make([]*Instr, len(i.Operands))
+	for k, o := range i.Operands {
+		made.Operands[k] = r.use(o)
+	}
+	if i.Op == "while" || i.Op == "conditional" {
+		made.Attrs.Branches = slices.Clone(i.Attrs.Branches)
+		for k, c := range made.Attrs.Branches {
+			made.Attrs.Branches[k] = r.computation(c)
+		}
+	}
+	if i.Op == "call" {
+		made.Attrs.Calls = r.computation(i.Attrs.Calls)
+	}
+	r.put(i, &made)
+	r.outside = append(r.outside, Outside{&made, r.reason(i)})
+}
+
+// fusion makes the computation of a cluster and the instruction that runs it.
+func (r *rewriter) fusion(c *cluster) {
+	f := &fuser{rewriter: r, cluster: c, comp: &Computation{Name: unique(r.taken, "fused."+c.root.Name)}, inner: map[*Instr]*Instr{}, names: map[string]int{}}
+	for _, i := range slices.Backward(c.members) {
+		f.copy(i)
+	}
+	f.comp.Root = f.inner[c.root]
+	made := &Instr{Name: c.root.Name, Op: "fusion", Shape: c.root.Shape, Operands: f.args, Pos: c.root.Pos}
+	made.Attrs.Calls, made.Attrs.Kind = f.comp, c.kind()
+	r.put(c.root, made)
+}
+
+// A fuser copies the members of a cluster into a computation of their own.
+type fuser struct {
+	*rewriter
+	*cluster
+	comp  *Computation
+	inner map[*Instr]*Instr
+	names map[string]int
+	args  []*Instr // of the fusion instruction
+}
+
+func (f *fuser) copy(i *Instr) {
+	made := *i
+	made.Operands = make([]*Instr, len(i.Operands))
+	for k, o := range i.Operands {
+		made.Operands[k] = f.operand(o)
+	}
+	f.add(i, &made)
+}
+
+func (f *fuser) add(i, made *Instr) {
+	made.Name = unique(f.names, made.Name)
+	f.inner[i] = made
+	f.comp.Instrs = append(f.comp.Instrs, made)
+}
+
+// operand is a member copied before, or a parameter for what comes from outside.
+func (f *fuser) operand(o *Instr) *Instr {
+	if made := f.inner[o]; made != nil {
+		return made
+	}
+	param := &Instr{Name: o.Name, Op: "parameter", Shape: o.Shape, Pos: o.Pos, Attrs: Attrs{Param: len(f.args)}}
+	f.args = append(f.args, f.use(o))
+	f.add(o, param)
+	f.comp.Params = append(f.comp.Params, param)
+	return param
+}
+
+// reachable lists what entry calls, callees first.
+func reachable(entry *Computation) []*Computation {
+	var all []*Computation
+	seen := map[*Computation]bool{}
+	var visit func(c *Computation)
+	visit = func(c *Computation) {
+		seen[c] = true
+		for _, i := range c.Instrs {
+			for _, callee := range i.callees() {
+				if !seen[callee] {
+					visit(callee)
+				}
+			}
+		}
+		all = append(all, c)
+	}
+	visit(entry)
+	return all
+}
+
+// reason says why i is outside.
+func (s *split) reason(i *Instr) string {
+	if reason := s.why(i); reason != "" && i.Op != "tuple" && i.Op != "get-tuple-element" {
+		return reason
+	}
+	switch {
+	case i.Op == "constant" || i.Op == "iota":
+		return "a value, used outside of fusions"
+	case i.Op == "tuple" || i.Op == "get-tuple-element":
+		return "it puts a tuple together or takes one apart"
+	case i.Op == "optimization-barrier":
+		return "nothing is fused across a barrier"
+	case i.Op == "call":
+		return fmt.Sprintf("inlined, there would be more than %d instructions", mostInlined)
+	case i.Shape.DType.IsArray() && i.Shape.Elements() <= 1:
+		return "a scalar: there is nothing to tile"
+	}
+	return "it moves no data"
+}

@@ -1,0 +1,474 @@
+package hlo
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// isStableHLO says whether src looks like StableHLO text: MLIR whose first
+// token opens a module or a function, or defines an alias.
+func isStableHLO(src []byte) bool {
+	s := scanner{src: src, line: 1}
+	s.skip()
+	for _, opening := range []string{"module @", "module attributes", "module {", "func.func", "\"builtin.module\"", "builtin.module", "#", "!", "{-#", "ML\xefR"} {
+		if s.has(opening) {
+			return true
+		}
+	}
+	return false
+}
+
+// parseStableHLO reads a module of MLIR text in the StableHLO dialect: what
+// JAX's lowered.as_text() and PyTorch/XLA print, in pretty or generic form.
+func parseStableHLO(file string, src []byte) (*Module, error) {
+	m := &mlir{
+		parser: *newParser(file, src),
+		funcs:  map[string]*function{},
+		taken:  map[string]int{},
+	}
+	if m.has("ML\xefR") {
+		return nil, m.failHere("this is MLIR bytecode; print it as text first (stablehlo-translate --deserialize, or lowered.as_text())")
+	}
+	if err := m.top(); err != nil {
+		return nil, err
+	}
+	if err := m.finish(); err != nil {
+		return nil, err
+	}
+	return m.module, nil
+}
+
+// mlir reads MLIR text into an HLO module, one operation at a time: there is
+// no tree in between.
+type mlir struct {
+	parser
+	funcs map[string]*function // by symbol
+	calls []mlirCall
+	taken map[string]int // computation names in use
+	depth int            // of regions
+	spare []*mlirOp      // to be used again
+}
+
+// A function is a func.func; comp is nil for a declaration.
+type function struct {
+	comp    *Computation
+	private bool
+	at      place
+}
+
+// An mlirCall is a reference to a function, resolved when all are read.
+type mlirCall struct {
+	instr  *Instr
+	attr   string // as in HLO: to_apply, called_computations
+	symbol string
+	at     place
+}
+
+// top reads the file: aliases, one module or bare functions, metadata.
+func (m *mlir) top() error {
+	modules := 0
+	for m.peek() != 0 || m.at < len(m.src) {
+		at := m.hereAfterSkip()
+		var err error
+		switch {
+		case m.word("module"), m.word("builtin.module"):
+			modules++
+			err = m.moduleBody()
+		case m.take(`"builtin.module"`):
+			modules++
+			err = m.genericModule()
+		default:
+			err = m.topItem()
+		}
+		if err != nil {
+			return err
+		}
+		if modules > 1 {
+			return m.fail(at, "a second module; a file holds one")
+		}
+	}
+	return nil
+}
+
+// topItem reads what may stand in a module as well as outside of one.
+func (m *mlir) topItem() error {
+	switch c := m.peek(); {
+	case c == '#' || c == '!': // #map = …, #loc = …; nothing that is read refers to one
+		m.skipLineBalanced()
+		return nil
+	case m.take("{-#"):
+		m.skipTo("#-}")
+		return nil
+	case m.word("func.func"), m.word("func"):
+		return m.function()
+	case m.take(`"func.func"`):
+		return m.genericFunction()
+	case m.has("sdy.mesh"):
+		m.skipLine()
+		return nil
+	}
+	return m.failHere("expected a module or a func.func, found %s", m.found())
+}
+
+// skipLineBalanced moves to the end of the line, or further when brackets
+// opened on it close later.
+func (m *mlir) skipLineBalanced() {
+	depth := 0
+	for ; m.at < len(m.src); m.at++ {
+		switch c := m.src[m.at]; {
+		case c == '"':
+			if m.skipString() != nil {
+				return
+			}
+			m.at--
+		case c == '<' || closing[c] != 0:
+			depth++
+		case c == '-' && m.has("->"):
+			m.at++
+		case c == '>' || c == ')' || c == ']' || c == '}':
+			depth--
+		case c == '\n' && depth <= 0:
+			return
+		case c == '\n':
+			m.line, m.lineStart = m.line+1, m.at+1
+		}
+	}
+}
+
+func (m *mlir) moduleBody() error {
+	if m.peek() == '@' {
+		name, err := m.symbol()
+		if err != nil {
+			return err
+		}
+		m.module.Name = hloName(name)
+	}
+	if m.word("attributes") {
+		if _, err := m.dict(); err != nil {
+			return err
+		}
+	}
+	if err := m.expect("{"); err != nil {
+		return err
+	}
+	for !m.take("}") {
+		if err := m.topItem(); err != nil {
+			return err
+		}
+	}
+	return m.location()
+}
+
+// genericModule reads "builtin.module"() <{sym_name = "…"}> ({ … }) : () -> ().
+func (m *mlir) genericModule() error {
+	attrs, err := m.genericHead()
+	if err != nil {
+		return err
+	}
+	if name, ok := attrs.find("sym_name"); ok {
+		m.module.Name = hloName(m.unquoted(name))
+	}
+	for !m.take("}") {
+		if err := m.topItem(); err != nil {
+			return err
+		}
+	}
+	return m.genericTail()
+}
+
+// genericHead reads () <{…}> ({ and returns the properties.
+func (m *mlir) genericHead() (attrs mlirAttrs, err error) {
+	if err = m.expect("("); err == nil {
+		err = m.expect(")")
+	}
+	if err == nil && m.take("<") {
+		if attrs, err = m.dict(); err == nil {
+			err = m.expect(">")
+		}
+	}
+	if err == nil {
+		err = m.expect("(")
+	}
+	if err == nil {
+		err = m.expect("{")
+	}
+	return attrs, err
+}
+
+// genericTail reads ) {…} : () -> ().
+func (m *mlir) genericTail() error {
+	if err := m.expect(")"); err != nil {
+		return err
+	}
+	if m.peek() == '{' {
+		if _, err := m.dict(); err != nil {
+			return err
+		}
+	}
+	for _, text := range []string{":", "(", ")", "->", "(", ")"} {
+		if err := m.expect(text); err != nil {
+			return err
+		}
+	}
+	return m.location()
+}
+
+// location passes over loc(…), which may follow almost anything.
+func (m *mlir) location() error {
+	if m.peek() != 'l' || !m.word("loc") {
+		return nil
+	}
+	if m.peek() != '(' {
+		return m.failHere("expected ( after loc, found %s", m.found())
+	}
+	_, err := m.group()
+	return err
+}
+
+// function reads func.func [public|private] @name(arguments) -> results
+// [attributes {…}] { body }.
+func (m *mlir) function() error {
+	f := &function{}
+	for _, word := range []string{"public", "private", "nested"} {
+		f.private = m.word(word) && word == "private" || f.private
+	}
+	f.at = m.hereAfterSkip()
+	name, err := m.symbol()
+	if err != nil {
+		return err
+	}
+	args, err := m.arguments()
+	if err != nil {
+		return err
+	}
+	results, err := m.functionResults()
+	if err != nil {
+		return err
+	}
+	if m.word("attributes") {
+		if _, err := m.dict(); err != nil {
+			return err
+		}
+	}
+	if m.peek() != '{' {
+		return m.declare(name, f)
+	}
+	b := m.newBlock(name, nil)
+	if err := m.regionWith(b, args); err != nil {
+		return err
+	}
+	if err := m.checkReturn(b, results, f.at); err != nil {
+		return err
+	}
+	f.comp = b.comp
+	return m.declare(name, f)
+}
+
+func (m *mlir) declare(name string, f *function) error {
+	if m.funcs[name] != nil {
+		return m.fail(f.at, "@%s is defined twice", name)
+	}
+	m.funcs[name] = f
+	return m.location()
+}
+
+func (m *mlir) functionResults() ([]Shape, error) {
+	if !m.take("->") {
+		return nil, nil
+	}
+	if m.peek() != '(' {
+		s, err := m.typ(0)
+		return []Shape{s}, err
+	}
+	m.take("(")
+	return m.typeList(")")
+}
+
+// genericFunction reads "func.func"() <{sym_name = "…", …}> ({ ^bb0(…): … }) : () -> ().
+func (m *mlir) genericFunction() error {
+	f := &function{at: m.hereAfterSkip()}
+	attrs, err := m.genericHead()
+	if err != nil {
+		return err
+	}
+	sym, ok := attrs.find("sym_name")
+	if !ok {
+		return m.fail(f.at, "func.func needs sym_name")
+	}
+	name := m.unquoted(sym)
+	if v, ok := attrs.find("sym_visibility"); ok {
+		f.private = m.unquoted(v) == "private"
+	}
+	if m.take("}") {
+		if err := m.genericTail(); err != nil {
+			return err
+		}
+		return m.declare(name, f)
+	}
+	b := m.newBlock(name, nil)
+	if err := m.blockBody(b, nil); err != nil {
+		return err
+	}
+	f.comp = b.comp
+	if err := m.genericTail(); err != nil {
+		return err
+	}
+	return m.declare(name, f)
+}
+
+func (m *mlir) checkReturn(b *block, want []Shape, at place) error {
+	if len(b.returned) != len(want) {
+		return m.fail(at, "@%s returns %d values and declares %d", b.comp.Name, len(b.returned), len(want))
+	}
+	for k, i := range b.returned {
+		if !i.Shape.Compatible(want[k]) {
+			return m.fail(at, "@%s returns %s as result %d and declares %s", b.comp.Name, i.Shape, k, want[k])
+		}
+	}
+	return nil
+}
+
+// finish ties calls to functions, picks the entry and checks every shape.
+func (m *mlir) finish() error {
+	for _, c := range m.calls {
+		f := m.funcs[c.symbol]
+		if f == nil {
+			return m.fail(c.at, "there is no function @%s%s", c.symbol, m.didYouMean(c.symbol))
+		}
+		if f.comp == nil {
+			return m.fail(c.at, "@%s is declared without a body", c.symbol)
+		}
+		callee{instr: c.instr, attr: c.attr}.set(f.comp)
+	}
+	entry, err := m.entry()
+	if err != nil {
+		return err
+	}
+	m.module.Entry = entry
+	if m.module.Name == "" {
+		m.module.Name = entry.Name
+	}
+	if err := m.refuseRecursion(); err != nil {
+		return err
+	}
+	return m.validate()
+}
+
+func (m *mlir) didYouMean(symbol string) string {
+	if near := Nearest(symbol, m.symbols(func(*function) bool { return true })); near != "" {
+		return fmt.Sprintf(" (did you mean @%s?)", near)
+	}
+	return ""
+}
+
+// entry is @main, or the only function that is not private.
+func (m *mlir) entry() (*Computation, error) {
+	if f := m.funcs["main"]; f != nil && f.comp != nil {
+		return f.comp, nil
+	}
+	public := m.symbols(func(f *function) bool { return !f.private && f.comp != nil })
+	switch len(public) {
+	case 0:
+		return nil, m.fail(place{line: 1}, "there is no function here to start from; expected func.func public @main")
+	case 1:
+		return m.funcs[public[0]].comp, nil
+	}
+	return nil, m.fail(m.funcs[public[1]].at, "the module has no @main and more than one public function: @%s", strings.Join(public[:min(len(public), 8)], ", @"))
+}
+
+// symbols lists functions in the order of the file.
+func (m *mlir) symbols(wanted func(*function) bool) []string {
+	var names []string
+	for name, f := range m.funcs {
+		if wanted(f) {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return m.funcs[a].at.at - m.funcs[b].at.at })
+	return names
+}
+
+// symbol reads @name or @"any name".
+func (m *mlir) symbol() (string, error) {
+	if err := m.expect("@"); err != nil {
+		return "", err
+	}
+	if m.at < len(m.src) && m.src[m.at] == '"' {
+		start := m.at
+		if err := m.skipString(); err != nil {
+			return "", err
+		}
+		return unescaped(string(m.src[start+1 : m.at-1])), nil
+	}
+	return m.bare("a symbol")
+}
+
+// bare reads an identifier of MLIR.
+func (m *mlir) bare(what string) (string, error) {
+	m.skip()
+	start := m.at
+	for m.at < len(m.src) && (isNameByte(m.src[m.at]) && m.src[m.at] != '-' || m.src[m.at] == '$') {
+		m.at++
+	}
+	if m.at == start {
+		return "", m.failHere("expected %s, found %s", what, m.found())
+	}
+	if m.at-start > maxName {
+		return "", m.failHere("a name of %d bytes; at most %d are read", m.at-start, maxName)
+	}
+	return string(m.src[start:m.at]), nil
+}
+
+// hloName is an MLIR name in the letters of HLO names.
+func hloName(name string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r < 0x80 && isNameByte(byte(r)) {
+			return r
+		}
+		return '_'
+	}, name)
+	if clean = clean[:min(len(clean), maxName/2)]; clean == "" {
+		return "_"
+	}
+	return strings.ReplaceAll(clean, "->", "__")
+}
+
+// unescaped resolves \" \\ \n \t and \XX of an MLIR string.
+func unescaped(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	var b bytes.Buffer
+	for k := 0; k < len(text); k++ {
+		var code byte
+		switch {
+		case text[k] != '\\' || k+1 == len(text):
+			b.WriteByte(text[k])
+			continue
+		case k+2 < len(text) && isHex(text[k+1]) && isHex(text[k+2]):
+			fmt.Sscanf(text[k+1:k+3], "%02x", &code)
+			b.WriteByte(code)
+			k += 2
+			continue
+		case text[k+1] == 'n':
+			code = '\n'
+		case text[k+1] == 't':
+			code = '\t'
+		default:
+			code = text[k+1]
+		}
+		b.WriteByte(code)
+		k++
+	}
+	return b.String()
+}
+
+func isHex(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }
+
+// word consumes text when it comes next as a whole word.
+func (m *mlir) word(text string) bool {
+	m.skip()
+	return m.parser.word(text)
+}

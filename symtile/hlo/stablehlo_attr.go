@@ -1,0 +1,260 @@
+package hlo
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A span is the text of an attribute value, read when it is asked for.
+type span struct {
+	place
+	end int
+}
+
+type mlirAttr struct {
+	name string
+	span
+}
+
+type mlirAttrs []mlirAttr
+
+// find returns the first attribute with one of the names.
+func (a mlirAttrs) find(names ...string) (span, bool) {
+	for _, name := range names {
+		for _, x := range a {
+			if x.name == name {
+				return x.span, true
+			}
+		}
+	}
+	return span{}, false
+}
+
+func (m *mlir) text(s span) string { return strings.TrimSpace(string(m.src[s.at:s.end])) }
+
+// unquoted is the text of a string attribute, or of any other as it stands.
+func (m *mlir) unquoted(s span) string {
+	text := m.text(s)
+	if len(text) >= 2 && text[0] == '"' {
+		if end := strings.LastIndexByte(text, '"'); end > 0 {
+			return unescaped(text[1:end])
+		}
+	}
+	return text
+}
+
+// dict reads {name = value, flag, …}.
+func (m *mlir) dict() (mlirAttrs, error) {
+	if err := m.expect("{"); err != nil {
+		return nil, err
+	}
+	return m.entries('}')
+}
+
+// entries reads name = value, … up to and with the closing bracket; a comma
+// may stand before it.
+func (m *mlir) entries(end byte) (mlirAttrs, error) {
+	var all mlirAttrs
+	for m.peek() != end {
+		a, err := m.attribute()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+		if !m.take(",") && m.peek() != end {
+			return nil, m.failHere("expected %q, found %s", end, m.found())
+		}
+	}
+	m.at++
+	return all, nil
+}
+
+func (m *mlir) attribute() (mlirAttr, error) {
+	var a mlirAttr
+	var err error
+	if m.peek() == '"' {
+		start := m.at
+		if err = m.skipString(); err != nil {
+			return a, err
+		}
+		a.name = unescaped(string(m.src[start+1 : m.at-1]))
+	} else if a.name, err = m.bare("an attribute"); err != nil {
+		return a, err
+	}
+	a.span = span{m.here(), m.at}
+	if m.take("=") {
+		a.span, err = m.value()
+	}
+	return a, err
+}
+
+// value passes over an attribute value, up to a comma or a closing bracket.
+func (m *mlir) value() (span, error) {
+	s := span{place: m.hereAfterSkip()}
+	for m.peek() != 0 {
+		switch c := m.src[m.at]; {
+		case c == ',' || c == '>' || c == ')' || c == ']' || c == '}':
+			s.end = m.at
+			return s, nil
+		case c == '-' && m.has("->"):
+			m.at += 2
+		case c == '"' || c == '<' || closing[c] != 0:
+			if _, err := m.group(); err != nil {
+				return s, err
+			}
+		default:
+			m.at++
+		}
+	}
+	return s, m.fail(s.place, "the value that starts here never ends")
+}
+
+var angled = map[byte]byte{'(': ')', '[': ']', '{': '}', '<': '>'}
+
+// group passes over one bracketed text, string or word.
+func (m *mlir) group() (span, error) {
+	s := span{place: m.hereAfterSkip()}
+	var stack []byte
+	for m.peek() != 0 {
+		c := m.src[m.at]
+		switch {
+		case c == '"':
+			if err := m.skipString(); err != nil {
+				return s, err
+			}
+		case c == '-' && m.has("->"):
+			m.at += 2
+		case angled[c] != 0:
+			if stack = append(stack, angled[c]); len(stack) > maxDepth {
+				return s, m.fail(m.here(), "brackets nested more than %d deep", maxDepth)
+			}
+			m.at++
+		case c == '>' || c == ')' || c == ']' || c == '}':
+			if len(stack) == 0 || stack[len(stack)-1] != c {
+				return s, m.fail(m.here(), "a bracket closes that was not opened")
+			}
+			stack = stack[:len(stack)-1]
+			m.at++
+		default:
+			m.at++
+		}
+		if len(stack) == 0 {
+			s.end = m.at
+			return s, nil
+		}
+	}
+	return s, m.fail(s.place, "the bracket opened here is never closed")
+}
+
+// within reads the text of a span and comes back.
+func (m *mlir) within(s span, read func() error) error {
+	saved := m.here()
+	m.at, m.line, m.lineStart = s.at, s.line, s.lineStart
+	err := read()
+	m.at, m.line, m.lineStart = saved.at, saved.line, saved.lineStart
+	return err
+}
+
+// ints reads 3, 3 : i64, [0, 1], array<i64: 0, 1>, dense<[0, 1]> : tensor<2xi64>,
+// lists of those, and true and false as 1 and 0.
+func (m *mlir) ints(s span) (v []int64, err error) {
+	err = m.within(s, func() error { v, err = m.intList(nil, 0); return err })
+	if err == nil && v == nil {
+		v = []int64{}
+	}
+	return v, err
+}
+
+func (m *mlir) intList(v []int64, depth int) ([]int64, error) {
+	switch {
+	case depth > maxDepth:
+		return nil, m.failHere("brackets nested more than %d deep", maxDepth)
+	case m.take("dense<"):
+		return m.denseInts(v)
+	case m.take("array<"):
+		if _, err := m.elementType(); err != nil {
+			return nil, err
+		}
+		m.take(":")
+		return m.intItems(v, ">", depth)
+	case m.take("["):
+		return m.intItems(v, "]", depth)
+	case m.word("true"):
+		return append(v, 1), nil
+	case m.word("false"):
+		return append(v, 0), nil
+	}
+	n, err := m.integer()
+	return append(v, n), err
+}
+
+func (m *mlir) intItems(v []int64, end string, depth int) (_ []int64, err error) {
+	for first := true; !m.take(end); first = false {
+		if !first {
+			if err = m.expect(","); err != nil {
+				return nil, err
+			}
+		}
+		if v, err = m.intList(v, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+const maxAttrInts = 1 << 16 // numbers of one attribute; real ones stay under a few thousand
+
+func (m *mlir) denseInts(v []int64) ([]int64, error) {
+	at := m.here()
+	l, splat, err := m.dense()
+	if err != nil {
+		return nil, err
+	}
+	n := l.Shape.Elements()
+	if l.Elided || l.Ints == nil && n > 0 || n > maxAttrInts {
+		return nil, m.fail(at, "expected at most %d integers", maxAttrInts)
+	}
+	if !splat {
+		return append(v, l.Ints...), nil
+	}
+	for range n {
+		v = append(v, l.Ints[0])
+	}
+	return v, nil
+}
+
+// lastWord is the enumerator in LT, "LT", #stablehlo<comparison_direction LT>
+// and #stablehlo.comparison_direction<LT>.
+func lastWord(text string) string {
+	text = strings.TrimRight(text, `>" `)
+	return text[strings.LastIndexAny(text, ` <"`)+1:]
+}
+
+// sub reads the names and values of #stablehlo.dot<a = …, b = …>, <a = …> or {a = …}.
+func (m *mlir) sub(s span) (all mlirAttrs, err error) {
+	err = m.within(s, func() error {
+		for m.peek() != '<' && m.peek() != '{' && m.at < s.end {
+			m.at++
+		}
+		end := angled[m.peek()]
+		if end == 0 {
+			return m.fail(s.place, "expected names and values in < > or { }, found %s", m.found())
+		}
+		m.at++
+		all, err = m.entries(end)
+		return err
+	})
+	return all, err
+}
+
+// braces prints v as HLO does: {1,2}.
+func braces(v []int64) string { return "{" + string(appendInts(nil, v)) + "}" }
+
+// windowSizes prints 3x3.
+func windowSizes(v []int64) string {
+	words := make([]string, len(v))
+	for k, x := range v {
+		words[k] = strconv.FormatInt(x, 10)
+	}
+	return strings.Join(words, "x")
+}

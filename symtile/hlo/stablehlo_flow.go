@@ -1,0 +1,297 @@
+package hlo
+
+import "slices"
+
+// reduceForm reads (%x init: %c), … [applies op] across dimensions = [1]
+// {attributes} : types [reducer(%a: t, %b: t) … { … }].
+func (m *mlir) reduceForm(b *block, o *mlirOp) error {
+	var inits []*Instr
+	for len(inits) == 0 || m.take(",") {
+		if err := m.expect("("); err != nil {
+			return err
+		}
+		if err := m.operandOf(b, o); err != nil {
+			return err
+		}
+		if !m.word("init") {
+			return m.failHere("expected init:, found %s", m.found())
+		}
+		if err := m.expect(":"); err != nil {
+			return err
+		}
+		init, err := m.use(b)
+		if err != nil {
+			return err
+		}
+		inits = append(inits, init)
+		if err := m.expect(")"); err != nil {
+			return err
+		}
+	}
+	o.operands = append(o.operands, inits...)
+	applied, err := m.applies(o)
+	if err != nil {
+		return err
+	}
+	for !isEnd(m.peek()) {
+		if err := m.piece(b, o, m.peek()); err != nil {
+			return err
+		}
+	}
+	if err := m.opTypes(o); err != nil {
+		return err
+	}
+	if applied != nil {
+		return m.scalarRegion(b, o, applied)
+	}
+	return m.reducer(b, o)
+}
+
+func isEnd(c byte) bool { return c == ':' || c == 0 }
+
+// applies reads applies stablehlo.add.
+func (m *mlir) applies(o *mlirOp) (*mlirOp, error) {
+	if !m.word("applies") {
+		return nil, nil
+	}
+	inner := &mlirOp{at: m.hereAfterSkip()}
+	_, err := m.opName(inner)
+	return inner, err
+}
+
+// scalarRegion makes the region that "applies op" stands for.
+func (m *mlir) scalarRegion(b *block, o *mlirOp, inner *mlirOp) error {
+	r := m.newBlock(b.comp.Name+"."+inner.name, b)
+	scalar := Shape{DType: o.operands[0].Shape.DType}
+	for k, name := range []string{"a", "b"} {
+		if err := m.bindArg(r, mlirArg{name, scalar, inner.at}, k); err != nil {
+			return err
+		}
+	}
+	inner.operands, inner.types = r.args, []Shape{scalar}
+	if err := m.emit(r, inner); err != nil {
+		return err
+	}
+	m.setRoot(r, &mlirOp{at: inner.at, operands: r.comp.Instrs[len(r.comp.Instrs)-1:]})
+	m.module.Computations = append(m.module.Computations, r.comp)
+	o.regions = append(o.regions, r)
+	return nil
+}
+
+// reducer reads reducer(%a: t, %b: t) (%c: u, %d: u) { … }; the arguments of
+// the region are the first of each pair, then the second ones.
+func (m *mlir) reducer(b *block, o *mlirOp) error {
+	if !m.word("reducer") {
+		return m.failHere("expected reducer(…), found %s", m.found())
+	}
+	var left, right []mlirArg
+	for m.peek() == '(' {
+		at := m.here()
+		pair, err := m.arguments()
+		if err != nil {
+			return err
+		}
+		if len(pair) != 2 {
+			return m.fail(at, "the reducer takes pairs of arguments, %d given", len(pair))
+		}
+		left, right = append(left, pair[0]), append(right, pair[1])
+	}
+	r, err := m.region(b, o.name, append(left, right...))
+	o.regions = append(o.regions, r)
+	return err
+}
+
+// whileForm reads (%arg = %init, …) : types [attributes {…}] cond { … } do { … }.
+func (m *mlir) whileForm(b *block, o *mlirOp) error {
+	if err := m.expect("("); err != nil {
+		return err
+	}
+	var args []mlirArg
+	for !m.take(")") {
+		if len(args) > 0 {
+			if err := m.expect(","); err != nil {
+				return err
+			}
+		}
+		a := mlirArg{at: m.hereAfterSkip()}
+		var err error
+		if a.name, err = m.ssa(); err != nil {
+			return err
+		}
+		if err := m.expect("="); err != nil {
+			return err
+		}
+		if err := m.operandOf(b, o); err != nil {
+			return err
+		}
+		a.shape = o.operands[len(o.operands)-1].Shape
+		args = append(args, a)
+	}
+	if err := m.whileTypes(o); err != nil {
+		return err
+	}
+	if m.word("attributes") {
+		if err := m.attributes(o); err != nil {
+			return err
+		}
+	}
+	for _, word := range []string{"cond", "do"} {
+		if !m.word(word) {
+			return m.failHere("expected %s { … }, found %s", word, m.found())
+		}
+		r, err := m.region(b, word, args)
+		if err != nil {
+			return err
+		}
+		o.regions = append(o.regions, r)
+	}
+	return nil
+}
+
+func (m *mlir) whileTypes(o *mlirOp) error {
+	if len(o.operands) == 0 {
+		return nil
+	}
+	if err := m.expect(":"); err != nil {
+		return err
+	}
+	at := m.hereAfterSkip()
+	for len(o.types) == 0 || m.take(",") {
+		s, err := m.typ(0)
+		if err != nil {
+			return err
+		}
+		o.types = append(o.types, s)
+	}
+	return m.checkOperands(o, o.types, at)
+}
+
+// lowerWhile carries the arguments, and what the regions use from outside, as
+// one tuple; a single array goes bare.
+func lowerWhile(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	if err := m.checkWhile(o); err != nil {
+		return nil, err
+	}
+	outer := slices.Clone(o.operands)
+	for _, r := range o.regions {
+		for _, c := range r.captures {
+			if !slices.Contains(outer[len(o.operands):], c.outer) {
+				outer = append(outer, c.outer)
+			}
+		}
+	}
+	carried := outer
+	if len(outer) != 1 {
+		for _, r := range o.regions {
+			m.tupled(r, o, outer)
+		}
+		do := o.regions[1]
+		do.comp.Root = m.tuple(do, do.at, slices.Concat(do.returned, do.args[len(o.operands):]))
+		carried = []*Instr{m.tuple(b, o.at, outer)}
+	}
+	i := m.result(b, o, "while", carried...)
+	i.Shape = carried[0].Shape
+	i.Attrs.Branches = []*Computation{o.regions[0].comp, o.regions[1].comp}
+	return i, nil
+}
+
+func (m *mlir) checkWhile(o *mlirOp) error {
+	cond, do := o.regions[0], o.regions[1]
+	if len(cond.args) != len(o.operands) || len(do.args) != len(o.operands) {
+		return m.fail(o.at, "while carries %d values; its regions take %d and %d", len(o.operands), len(cond.args), len(do.args))
+	}
+	if len(cond.returned) != 1 || !cond.returned[0].Shape.Compatible(Shape{DType: Pred}) {
+		return m.fail(cond.at, "the condition of while returns one pred[]")
+	}
+	if len(do.returned) != len(o.operands) {
+		return m.fail(do.at, "the body of while returns %d values of %d", len(do.returned), len(o.operands))
+	}
+	for k, i := range o.operands {
+		for _, inner := range []*Instr{cond.args[k], do.args[k], do.returned[k]} {
+			if !inner.Shape.Compatible(i.Shape) {
+				return m.fail(o.at, "value %d of while is %s outside and %s inside", k, i.Shape, inner.Shape)
+			}
+		}
+	}
+	return nil
+}
+
+// tupled gives r one tuple parameter with an element for each of outer: first
+// r's arguments, then what r captures. r.args are all elements after it.
+func (m *mlir) tupled(r *block, o *mlirOp, outer []*Instr) {
+	p := &Instr{Name: unique(r.names, "carried"), Op: "parameter", Shape: Shape{DType: Tuple}, Pos: r.posOf(m)}
+	for _, i := range outer {
+		p.Shape.Tuple = append(p.Shape.Tuple, i.Shape)
+	}
+	inner := make(map[*Instr]*Instr, len(r.captures))
+	for _, c := range r.captures {
+		inner[c.outer] = c.inner
+	}
+	own := len(r.args)
+	for k, i := range outer {
+		e := inner[i]
+		if k < own {
+			e = r.args[k]
+		}
+		if e == nil {
+			e = m.element(r, r.at, p, k)
+		}
+		e.Op, e.Operands, e.Attrs = "get-tuple-element", []*Instr{p}, Attrs{Index: k}
+		if k >= own {
+			r.args = append(r.args, e)
+		}
+	}
+	r.comp.Instrs = append([]*Instr{p}, r.comp.Instrs...)
+	r.comp.Params = []*Instr{p}
+}
+
+func (b *block) posOf(m *mlir) Pos {
+	return Pos{m.scanner.file, b.at.line, b.at.at - b.at.lineStart + 1}
+}
+
+// lowerConditional passes each branch what it uses from outside: one value
+// bare, otherwise a tuple.
+func lowerConditional(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	passed := slices.Clone(o.operands)
+	var branches []*Computation
+	for k, r := range o.regions {
+		if len(r.args) > 0 {
+			return nil, m.fail(r.at, "branch %d of %s takes arguments", k, o.name)
+		}
+		if err := m.checkReturn(r, o.types, r.at); err != nil {
+			return nil, err
+		}
+		outer := make([]*Instr, len(r.captures))
+		for k, c := range r.captures {
+			outer[k] = c.outer
+		}
+		if len(outer) == 1 {
+			r.comp.Params = []*Instr{r.captures[0].inner}
+			passed = append(passed, outer[0])
+		} else {
+			m.tupled(r, o, outer)
+			passed = append(passed, m.tuple(b, o.at, outer))
+		}
+		branches = append(branches, r.comp)
+	}
+	i := m.result(b, o, "conditional", passed...)
+	i.Attrs.Branches = branches
+	return i, nil
+}
+
+// lowerCall is for call @f and for composite, which is a call of its decomposition.
+func lowerCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	at, symbol := o.at, o.symbol
+	if s, ok := o.attrs.find("callee", "decomposition"); ok {
+		at = s.place
+		if err := m.within(s, func() (err error) { symbol, err = m.symbol(); return err }); err != nil {
+			return nil, err
+		}
+	}
+	if symbol == "" {
+		return nil, m.fail(o.at, "%s needs the function it calls", o.name)
+	}
+	i := m.result(b, o, "call", o.operands...)
+	m.calls = append(m.calls, mlirCall{i, "to_apply", symbol, at})
+	return i, nil
+}

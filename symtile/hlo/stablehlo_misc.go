@@ -1,0 +1,311 @@
+package hlo
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// apiVersions are HLO's names for api_version of custom_call; 1 is the default.
+var apiVersions = map[int64]string{
+	2: "API_VERSION_STATUS_RETURNING", 3: "API_VERSION_STATUS_RETURNING_UNIFIED", 4: "API_VERSION_TYPED_FFI",
+}
+
+func lowerCustomCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	target := o.symbol
+	if s, ok := o.attrs.find("call_target_name"); ok {
+		target = m.unquoted(s)
+	}
+	if target == "" {
+		return nil, m.fail(o.at, "custom_call needs @target")
+	}
+	version, err := m.needInt(o, 1, "api_version")
+	if err != nil {
+		return nil, err
+	}
+	config := ""
+	if s, ok := o.attrs.find("backend_config", "mhlo.backend_config"); ok && m.text(s) != `""` {
+		config = strings.Join(strings.Fields(m.text(s)), " ")
+	}
+	i := m.result(b, o, "custom-call", o.operands...)
+	if s, ok := o.attrs.find("called_computations"); ok {
+		for _, name := range splitList(strings.Trim(m.text(s), "[]")) {
+			m.calls = append(m.calls, mlirCall{i, "called_computations", strings.TrimPrefix(name, "@"), s.place})
+		}
+	}
+	return m.setAll(i, o, "custom_call_target", strconv.Quote(target),
+		"custom_call_has_side_effect", trueText(m.flag(o.attrs, "has_side_effect")),
+		"api_version", apiVersions[version], "backend_config", config)
+}
+
+// lowerRng drops the operand that says the shape: the type says it too.
+func lowerRng(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	s, ok := o.attrs.find("distribution", "rng_distribution")
+	if !ok {
+		return nil, m.fail(o.at, "rng needs distribution =")
+	}
+	i := m.result(b, o, "rng", o.operands[:2]...)
+	return m.setAll(i, o, "distribution", "rng_"+strings.ToLower(lastWord(m.text(s))))
+}
+
+func lowerRngBitGenerator(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	s, ok := o.attrs.find("algorithm", "rng_algorithm")
+	if !ok {
+		return nil, m.fail(o.at, "rng_bit_generator needs algorithm =")
+	}
+	name := strings.ToLower(lastWord(m.text(s)))
+	i := m.result(b, o, "rng-bit-generator", o.operands...)
+	return m.setAll(i, o, "algorithm", "rng_"+name)
+}
+
+func lowerFft(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	kind, ok := o.attrs.find("type", "fft_type")
+	if !ok {
+		return nil, m.fail(o.at, "fft needs type =")
+	}
+	length, err := m.needInts(o, "length", "fft_length")
+	if err != nil {
+		return nil, err
+	}
+	i := m.result(b, o, "fft", o.operands...)
+	return m.setAll(i, o, "fft_type", lastWord(m.text(kind)), "fft_length", braces(length))
+}
+
+func lowerCholesky(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	i := m.result(b, o, "cholesky", o.operands...)
+	return m.setAll(i, o, "lower", trueText(m.flag(o.attrs, "lower")))
+}
+
+func lowerTriangularSolve(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	transpose := "NO_TRANSPOSE"
+	if s, ok := o.attrs.find("transpose_a"); ok {
+		transpose = lastWord(m.text(s))
+	}
+	i := m.result(b, o, "triangular-solve", o.operands...)
+	return m.setAll(i, o, "left_side", trueText(m.flag(o.attrs, "left_side")), "lower", trueText(m.flag(o.attrs, "lower")),
+		"unit_diagonal", trueText(m.flag(o.attrs, "unit_diagonal")), "transpose_a", transpose)
+}
+
+// lowerReducePrecision reads format = e8m10, or exponent_bits and mantissa_bits.
+func lowerReducePrecision(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	var exponent, mantissa int64
+	var err error
+	if s, ok := o.attrs.find("format"); ok {
+		if n, _ := fmt.Sscanf(m.text(s), "e%dm%d", &exponent, &mantissa); n != 2 {
+			return nil, m.fail(s.place, "expected a format like e8m10, found %q", m.text(s))
+		}
+	} else if exponent, err = m.needInt(o, 0, "exponent_bits"); err != nil {
+		return nil, err
+	} else if mantissa, err = m.needInt(o, 0, "mantissa_bits"); err != nil {
+		return nil, err
+	}
+	i := m.result(b, o, "reduce-precision", o.operands...)
+	return m.setAll(i, o, "exponent_bits", fmt.Sprint(exponent), "mantissa_bits", fmt.Sprint(mantissa))
+}
+
+func lowerBatchNorm(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	s, ok := o.attrs.find("epsilon")
+	if !ok {
+		return nil, m.fail(o.at, "%s needs epsilon =", o.name)
+	}
+	number, _, _ := strings.Cut(m.text(s), ":")
+	epsilon, err := mlirFloat(strings.TrimSpace(number), F32)
+	if err != nil {
+		return nil, m.fail(s.place, "epsilon is not a number")
+	}
+	feature, err := m.needInt(o, 0, "feature_index")
+	if err != nil {
+		return nil, err
+	}
+	i := m.result(b, o, Opcode(strings.ReplaceAll(o.name, "_", "-")), o.operands...)
+	return m.setAll(i, o, "epsilon", string(appendFloat(nil, epsilon, F32)), "feature_index", fmt.Sprint(feature))
+}
+
+// lowerCollective writes the groups and dimensions of all-reduce and its like.
+func lowerCollective(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	i := m.result(b, o, Opcode(strings.ReplaceAll(o.name, "_", "-")), o.operands...)
+	for from, to := range map[string]string{"replica_groups": "replica_groups", "source_target_pairs": "source_target_pairs"} {
+		s, ok := o.attrs.find(from)
+		if !ok {
+			continue
+		}
+		groups, err := m.groups(s)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.set(i, o, to, groups); err != nil {
+			return nil, err
+		}
+	}
+	dims, err := m.someInts(o.attrs, "all_gather_dim", "scatter_dimension", "split_dimension")
+	if err != nil {
+		return nil, err
+	}
+	i.Attrs.Dimensions = dims
+	if s, ok := o.attrs.find("channel_handle"); ok {
+		if err := m.channel(i, o, s); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.set(i, o, "use_global_device_ids", trueText(m.flag(o.attrs, "use_global_device_ids"))); err != nil {
+		return nil, err
+	}
+	if len(o.regions) > 0 {
+		return m.apply(i, o, 0)
+	}
+	return i, nil
+}
+
+func (m *mlir) channel(i *Instr, o *mlirOp, s span) error {
+	parts, err := m.sub(s)
+	if err != nil {
+		return err
+	}
+	handle, _ := parts.find("handle")
+	return m.set(i, o, "channel_id", m.text(handle))
+}
+
+// groups prints dense<[[0, 1], [2, -1]]> as {{0,1},{2}}: −1 fills up rows.
+func (m *mlir) groups(s span) (string, error) {
+	var l *Literal
+	var splat bool
+	err := m.within(s, func() (err error) {
+		if err = m.expect("dense<"); err == nil {
+			l, splat, err = m.dense()
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	n := l.Shape.Elements()
+	if l.Shape.Rank() != 2 || n > maxAttrInts || n > 0 && l.Ints == nil {
+		return "", m.fail(s.place, "groups are a list of lists of integers")
+	}
+	rows := make([]string, min(l.Shape.Dims[0], n))
+	for r := range rows {
+		var row []int64
+		for c := range l.Shape.Dims[1] {
+			v := l.Ints[0]
+			if !splat {
+				v = l.Ints[int64(r)*l.Shape.Dims[1]+c]
+			}
+			row = append(row, v)
+		}
+		rows[r] = braces(slices.DeleteFunc(row, func(v int64) bool { return v < 0 }))
+	}
+	return "{" + strings.Join(rows, ",") + "}", nil
+}
+
+// chloDecomposed are operations of the chlo dialect that XLA takes apart.
+var chloDecomposed = map[string]bool{
+	"_asin_acos_kernel": true, "bessel_i1e": true, "conj": true, "constant_like": true, "digamma": true, "erf_inv": true, "erfc": true,
+	"lgamma": true, "mulhi": true, "next_after": true, "polygamma": true, "ragged_dot": true, "scan": true, "zeta": true,
+	"broadcast_select": true, "broadcast_next_after": true, "broadcast_polygamma": true, "broadcast_zeta": true,
+}
+
+// chloLowerings are the operations of the chlo dialect that HLO has, or that
+// are a few of HLO's.
+var chloLowerings = merge(chloBroadcasts(), map[string]lowering{
+	"acos": {1, 0, rename("acos")}, "acosh": {1, 0, rename("acosh")}, "asin": {1, 0, rename("asin")}, "asinh": {1, 0, rename("asinh")},
+	"atanh": {1, 0, rename("atanh")}, "cosh": {1, 0, rename("cosh")}, "sinh": {1, 0, rename("sinh")}, "tan": {1, 0, rename("tan")},
+	"erf": {1, 0, rename("erf")}, "constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
+	"atan": {1, 0, lowerAtan}, "square": {1, 0, lowerSquare},
+	"is_inf": {1, 0, lowerIsInf}, "is_pos_inf": {1, 0, lowerIsInf}, "is_neg_inf": {1, 0, lowerIsInf},
+})
+
+// chloBroadcasts are broadcast_add and so on: NumPy's broadcasting, then the operation.
+func chloBroadcasts() map[string]lowering {
+	all := map[string]lowering{}
+	for _, op := range plain {
+		if opTable[op].atMost == 2 && op.Elementwise() {
+			all["broadcast_"+mlirSpelling(op)] = lowering{2, 0, lowerBroadcasting(op)}
+		}
+	}
+	all["broadcast_compare"] = lowering{2, 0, lowerBroadcasting("compare")}
+	return all
+}
+
+func lowerBroadcasting(op Opcode) func(*mlir, *block, *mlirOp) (*Instr, error) {
+	return func(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+		if len(o.types) != 1 {
+			return nil, m.fail(o.at, "%s has one result", o.name)
+		}
+		for k, x := range o.operands {
+			to := o.types[0]
+			to.DType = x.Shape.DType
+			if x.Shape.SameDims(to) {
+				continue
+			}
+			dims, err := m.trailing(o, x, to)
+			if err != nil {
+				return nil, err
+			}
+			if o.operands[k], err = m.broadcast(b, o, x, to, dims); err != nil {
+				return nil, err
+			}
+		}
+		if op == "compare" {
+			return lowerCompare(m, b, o)
+		}
+		return m.result(b, o, op, o.operands...), nil
+	}
+}
+
+// trailing are the dimensions a smaller operand has in a larger shape:
+// broadcast_dimensions, or the last ones.
+func (m *mlir) trailing(o *mlirOp, x *Instr, to Shape) ([]int64, error) {
+	dims, err := m.someInts(o.attrs, "broadcast_dimensions")
+	if err != nil || len(dims) == x.Shape.Rank() && dims != nil {
+		return dims, err
+	}
+	dims = []int64{}
+	for k := range x.Shape.Dims {
+		dims = append(dims, int64(to.Rank()-x.Shape.Rank()+k))
+	}
+	return dims, nil
+}
+
+func lowerSquare(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	return m.result(b, o, "multiply", o.operands[0], o.operands[0]), nil
+}
+
+// lowerAtan is atan2(x, 1).
+func lowerAtan(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	x := o.operands[0]
+	one := &Literal{Shape: Shape{DType: x.Shape.DType, Dims: x.Shape.Dims}, Floats: []float64{1}}
+	if !x.Shape.DType.IsFloat() {
+		return nil, m.fail(o.at, "atan of %s", x.Shape)
+	}
+	return m.result(b, o, "atan2", x, m.constantOf(b, o.at, o.instrName("one")+".one", one, true)), nil
+}
+
+// lowerIsInf compares x, or |x|, with an infinity.
+func lowerIsInf(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	x, sign := o.operands[0], 1
+	if !x.Shape.DType.IsFloat() {
+		return nil, m.fail(o.at, "%s of %s", o.name, x.Shape)
+	}
+	switch o.name {
+	case "is_inf":
+		x = m.add(b, o.at, o.instrName("abs")+".abs", "abs", x.Shape, x)
+	case "is_neg_inf":
+		sign = -1
+	}
+	infinity := &Literal{Shape: Shape{DType: x.Shape.DType, Dims: x.Shape.Dims}, Floats: []float64{math.Inf(sign)}}
+	i := m.result(b, o, "compare", x, m.constantOf(b, o.at, o.instrName("inf")+".inf", infinity, true))
+	i.Attrs.Direction = "EQ"
+	return i, nil
+}
+
+// lowerTopK reads top_k(%x, k = 4) : type -> (values, indices).
+func lowerTopK(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	k, err := m.needInt(o, 1, "k")
+	i := m.result(b, o, "topk", o.operands...)
+	if err != nil {
+		return nil, err
+	}
+	return m.setAll(i, o, "k", fmt.Sprint(k), "largest", "true")
+}

@@ -1,0 +1,117 @@
+package hlo
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// Each pair is StableHLO and HLO with the same fingerprint.
+func TestStableHLOPairs(t *testing.T) {
+	datadriven.RunTest(t, "testdata/stablehlo_pairs.txt", func(t *testing.T, d *datadriven.TestData) string {
+		left, right, _ := strings.Cut(d.Input, "\n=>\n")
+		return comparePair(t, left, right)
+	})
+}
+
+// comparePair says same, or where the canonical texts part.
+func comparePair(t *testing.T, left, right string) string {
+	a, err := Parse("f.mlir", []byte(left))
+	if err != nil {
+		return err.Error()
+	}
+	b, err := Parse("f.hlo", []byte(right))
+	if err != nil {
+		return err.Error()
+	}
+	printed, err := Parse("printed.hlo", []byte(a.String()))
+	if err != nil || printed.Entry.Fingerprint() != a.Entry.Fingerprint() {
+		t.Errorf("printed as HLO it is another module: %v\n%s", err, a)
+	}
+	if a.Entry.Fingerprint() == b.Entry.Fingerprint() {
+		return "same"
+	}
+	x, y := strings.Split(a.Entry.Canonical(), "\n"), strings.Split(b.Entry.Canonical(), "\n")
+	for k := range min(len(x), len(y)) {
+		if x[k] != y[k] {
+			return x[k] + "\n" + y[k]
+		}
+	}
+	return a.Entry.Canonical() + "\n" + b.Entry.Canonical()
+}
+
+// Whole modules as JAX prints them, beside what XLA makes of them.
+func TestStableHLOModules(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/stablehlo/*.mlir")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("%d modules, %v", len(files), err)
+	}
+	for _, f := range files {
+		left, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		right, err := os.ReadFile(strings.TrimSuffix(f, ".mlir") + ".hlo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := comparePair(t, string(left), string(right)); got != "same" {
+			t.Errorf("%s: %s", f, got)
+		}
+	}
+}
+
+func TestStableHLOErrors(t *testing.T) {
+	datadriven.RunTest(t, "testdata/stablehlo_errors.txt", func(t *testing.T, d *datadriven.TestData) string {
+		m, err := Parse("f.mlir", []byte(d.Input))
+		if err != nil {
+			return err.Error()
+		}
+		return m.String()
+	})
+}
+
+// FuzzStableHLO: whatever is read prints as HLO that means the same, and so
+// does its partition.
+func FuzzStableHLO(f *testing.F) {
+	files, err := filepath.Glob("../../testdata/stablehlo/*.mlir")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(src))
+	}
+	pairs, err := os.ReadFile("testdata/stablehlo_pairs.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, pair := range strings.Split(string(pairs), "\npair\n")[1:] {
+		left, _, _ := strings.Cut(pair, "\n=>\n")
+		f.Add(left)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := parseStableHLO("fuzz", []byte(text))
+		if err != nil {
+			return
+		}
+		fused, _ := m.Partition(func(i *Instr) string {
+			if opTable[i.Op].check != nil || i.Op == "constant" {
+				return ""
+			}
+			return "not here"
+		})
+		for _, m := range []*Module{m, fused} {
+			again, err := Parse("again", []byte(m.String()))
+			if err != nil || again.Entry.Fingerprint() != m.Entry.Fingerprint() {
+				t.Fatalf("%v\n%s", err, m)
+			}
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package hlo
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// typ reads a type: tensor<8x16xf32>, tuple<…>, !stablehlo.token, complex<f32>
+// or an element type alone, which is a scalar.
+func (m *mlir) typ(depth int) (Shape, error) {
+	at := m.hereAfterSkip()
+	if depth > maxDepth {
+		return Shape{}, m.fail(at, "types nested more than %d deep", maxDepth)
+	}
+	switch {
+	case m.has("tensor<"):
+		return m.keptTensor(at)
+	case m.take("tuple<"):
+		shape := Shape{DType: Tuple}
+		var err error
+		shape.Tuple, err = m.types(">", depth+1)
+		return shape, err
+	case m.take("!stablehlo.token"), m.take("!mhlo.token"):
+		return Shape{DType: Token}, nil
+	}
+	d, err := m.elementType()
+	return Shape{DType: d}, err
+}
+
+// keptTensor is tensor, read once for each text, up to the first >.
+func (m *mlir) keptTensor(at place) (Shape, error) {
+	end := m.at
+	if n := bytes.IndexByte(m.src[m.at:min(len(m.src), m.at+80)], '>'); n >= 0 {
+		end += n + 1
+	}
+	if shape, ok := m.shapes[string(m.src[m.at:end])]; ok {
+		m.at = end
+		return shape, nil
+	}
+	m.at += len("tensor<")
+	shape, err := m.tensor(at)
+	if err == nil && m.at == end {
+		m.shapes[string(m.src[at.at:end])] = shape
+	}
+	return shape, err
+}
+
+func (m *mlir) tensor(at place) (Shape, error) {
+	var shape Shape
+	for m.skip(); m.at < len(m.src) && (m.src[m.at] == '?' || m.src[m.at] == '*' || m.src[m.at] >= '0' && m.src[m.at] <= '9'); {
+		if m.src[m.at] == '?' || m.src[m.at] == '*' {
+			return shape, m.failHere("dynamic extents are not supported: a tiling needs to know how long a dimension is")
+		}
+		d, err := m.integer()
+		if err != nil {
+			return shape, err
+		}
+		shape.Dims = append(shape.Dims, d)
+		if err := m.expect("x"); err != nil {
+			return shape, err
+		}
+	}
+	var err error
+	if shape.DType, err = m.elementType(); err != nil {
+		return shape, err
+	}
+	if m.peek() == ',' {
+		return shape, m.failHere("tensor encodings are not supported")
+	}
+	if err := m.expect(">"); err != nil {
+		return shape, err
+	}
+	if err := shape.checkSize(); err != nil {
+		return shape, m.fail(at, "%v", err)
+	}
+	shape.Dims = slices.Clip(shape.Dims)
+	return shape, nil
+}
+
+// elementType reads f32, bf16, i1, si8, ui4, f8E4M3FN, complex<f64> …
+func (m *mlir) elementType() (DType, error) {
+	at := m.hereAfterSkip()
+	if m.take("!quant") {
+		return 0, m.fail(at, "quantized types are not supported; lower the module first (stablehlo-opt --stablehlo-legalize-quant-to-math)")
+	}
+	name, err := m.bare("a type")
+	if err != nil {
+		return 0, err
+	}
+	if name == "complex" {
+		return m.complexType(at)
+	}
+	d, ok := mlirDType(name)
+	if !ok {
+		return 0, m.fail(at, "%q is not an element type of StableHLO", name)
+	}
+	return d, nil
+}
+
+func (m *mlir) complexType(at place) (DType, error) {
+	if err := m.expect("<"); err != nil {
+		return 0, err
+	}
+	part, err := m.elementType()
+	if err != nil {
+		return 0, err
+	}
+	switch part {
+	case F32:
+		return C64, m.expect(">")
+	case F64:
+		return C128, m.expect(">")
+	}
+	return 0, m.fail(at, "complex numbers are made of f32 or f64, not %s", part)
+}
+
+// mlirDType finds the type of MLIR's name: i1 is pred, iN and siN are signed.
+func mlirDType(name string) (DType, bool) {
+	switch {
+	case name == "i1":
+		return Pred, true
+	case strings.HasPrefix(name, "ui"):
+		d, ok := ParseDType(name[:1] + name[2:])
+		return d, ok && d.IsUnsigned()
+	case strings.HasPrefix(name, "si"):
+		d, ok := ParseDType("s" + name[2:])
+		return d, ok && d.IsSigned()
+	case strings.HasPrefix(name, "i"):
+		d, ok := ParseDType("s" + name[1:])
+		return d, ok && d.IsSigned()
+	}
+	d, ok := ParseDType(strings.ToLower(name))
+	return d, ok && d.IsFloat() && name != "f8"
+}
+
+// typeList reads types up to end; attributes and locations may follow each.
+func (m *mlir) typeList(end string) ([]Shape, error) { return m.types(end, 0) }
+
+func (m *mlir) types(end string, depth int) ([]Shape, error) {
+	var all []Shape
+	for !m.take(end) {
+		if len(all) > 0 {
+			if err := m.expect(","); err != nil {
+				return nil, err
+			}
+		}
+		s, err := m.typ(depth)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.afterType(); err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// afterType passes over the attributes and the location of an argument or result.
+func (m *mlir) afterType() error {
+	if m.peek() == '{' {
+		if _, err := m.dict(); err != nil {
+			return err
+		}
+	}
+	return m.location()
+}
+
+// resultTypes reads what follows ->: one type or a list in parentheses.
+func (m *mlir) resultTypes() ([]Shape, error) {
+	if m.take("(") {
+		return m.typeList(")")
+	}
+	s, err := m.typ(0)
+	return []Shape{s}, err
+}

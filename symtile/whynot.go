@@ -1,0 +1,23 @@
+package symtile
+
+import "github.com/tilewright/tilewright/symtile/hlo"
+
+// WhyNot says what keeps an operation out of every tile program, "" when
+// nothing does: then it depends on the shapes around it, which Analyze knows.
+func WhyNot(i *hlo.Instr) string {
+	switch _, row := propagators[i.Op]; {
+	case i.Shape.DType.IsComplex():
+		return "complex numbers are not computed"
+	case i.Op == "map":
+		if _, ok := singleOp(i.Attrs.ToApply); ok {
+			return ""
+		}
+	case row, rewrites[i.Op].to != nil, i.Op == "copy", i.Op == "optimization-barrier":
+		return ""
+	case i.Op == "bitcast-convert" && i.Shape.DType.Size() != i.Operands[0].Shape.DType.Size():
+		return reasonFor(i.Op)
+	case i.Op.Elementwise():
+		return ""
+	}
+	return reasonFor(i.Op)
+}
