@@ -67,6 +67,13 @@ func (p *Program) String() string {
 	if len(p.Space.Where) > 0 {
 		fmt.Fprintf(&b, "where %s\n", p.Space.Where)
 	}
+	if len(p.Space.Boxes) > 0 {
+		fmt.Fprintf(&b, "boxes where %s\n", p.Space.Boxes)
+	}
+	for _, r := range p.Runtime {
+		in := r.Var.Range()
+		fmt.Fprintf(&b, "%s: %%%d at run time, clamped to [%d, %d]\n", r.Var, r.Op, in.Lo, in.Hi)
+	}
 	p.writeSteps(&b, p.Body, "")
 	for _, r := range p.Roots {
 		fmt.Fprintf(&b, "store output %d from %%%d", r.Output, r.Op)

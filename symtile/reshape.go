@@ -2,6 +2,7 @@ package symtile
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -314,20 +315,36 @@ func (b *builder) rowsOf(offset, size Expr, e int64) Clause {
 		return nil
 	}
 	positive := size.Range().Lo > 0
-	whole, inside := size.Mod(e), b.ring.Const(0)
+	whole, inside := []Expr{size.Mod(e)}, []Expr{}
 	if positive {
-		inside = b.ring.Const(e).ModExpr(size)
+		inside = append(inside, b.ring.Const(e).ModExpr(size))
 	}
 	for _, c := range parts {
-		whole = whole.Add(c.Mod(e))
+		whole = addTo(whole, c.Mod(e))
 		if positive {
-			inside = inside.Add(c.ModExpr(size))
+			inside = addTo(inside, c.ModExpr(size))
 		}
 	}
 	if !positive {
-		return Clause{{whole, zero}}
+		return Clause{{sumOf(whole), zero}}
 	}
-	return Clause{{whole, zero}, {inside, zero}}
+	return Clause{{sumOf(whole), zero}, {sumOf(inside), zero}}
+}
+
+// addTo adds a remainder to a set of them.
+func addTo(set []Expr, x Expr) []Expr {
+	if slices.Contains(set, x) {
+		return set
+	}
+	return append(set, x)
+}
+
+func sumOf(terms []Expr) Expr {
+	sum := terms[0]
+	for _, x := range terms[1:] {
+		sum = sum.Add(x)
+	}
+	return sum
 }
 
 // parts splits an offset that is linear in the tile ids into its constant part

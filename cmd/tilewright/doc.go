@@ -32,7 +32,8 @@
 //	  "indexing": [{"param": "x", "output": 0, "maps": ["(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 255], …"]}],
 //	  "space": {
 //	    "dims": [{"name": "t0", "size": "s0", "extent": 256, "kind": "parallel", "from": "divide", "instr": "divide.11"}],
-//	    "where": "always satisfied"},
+//	    "where": "always satisfied", "boxes": "always satisfied", "cpu": "all",
+//	    "runtime": [{"name": "r0", "from": "i", "lo": 0, "hi": 63}]},
 //	  "tiles": [{"instr": "x", "op": "parameter", "offset": ["t0 * s0", …], "size": […], "stride": […], "lower": […], "bound": […]}],
 //	  "tilings": 9000,
 //	  "untileable": null,
@@ -43,7 +44,11 @@
 // values. kind is parallel or sequential; from is the operation, instr the
 // instruction, that brought the dimension. A tile's element i of a dimension is
 // index offset + i·stride, there when lower ≤ index < bound. With -tiling sizes
-// are integers, with -at everything is. When a fusion cannot be tiled, space is
+// are integers, with -at everything is. A dimension that is not a run has its
+// digits, outermost first, under "digits" by its number, and stride 0; tilings
+// that satisfy boxes have none, and cpu says whether that backend runs "all"
+// tilings or "boxes" only. runtime are variables of offsets whose value is that
+// of a scalar when a tile program runs, clamped. When a fusion cannot be tiled, space is
 // null and untileable is {"instr", "rule", "reason"}. outside is there for
 // modules that were not fused when they were read: what is in no fusion.
 //

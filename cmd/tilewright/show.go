@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -48,6 +49,8 @@ type fusionJSON struct {
 	Tilings     int64           `json:"tilings"`
 	Untileable  *untileableJSON `json:"untileable"`
 	Program     string          `json:"program,omitempty"`
+
+	symbolic bool // sizes are variables
 }
 
 type paramJSON struct {
@@ -63,8 +66,18 @@ type indexingJSON struct {
 }
 
 type spaceJSON struct {
-	Dims  []dimJSON `json:"dims"`
-	Where string    `json:"where"`
+	Dims    []dimJSON     `json:"dims"`
+	Where   string        `json:"where"`
+	Boxes   string        `json:"boxes"`             // under which no tile has digits
+	CPU     string        `json:"cpu"`               // "all" tilings run there, or "boxes" only
+	Runtime []runtimeJSON `json:"runtime,omitempty"` // variables known when a tile program runs
+}
+
+type runtimeJSON struct {
+	Name string `json:"name"`
+	From string `json:"from"` // the instruction whose value it is, clamped to
+	Lo   int64  `json:"lo"`
+	Hi   int64  `json:"hi"`
 }
 
 type dimJSON struct {
@@ -85,6 +98,17 @@ type tileJSON struct {
 	Stride []any  `json:"stride"`
 	Lower  []any  `json:"lower"`
 	Bound  []any  `json:"bound"`
+
+	// Digits of the dimensions that are more than a run, outermost first.
+	Digits map[int][]digitJSON `json:"digits,omitempty"`
+}
+
+type digitJSON struct {
+	Offset any `json:"offset"`
+	Size   any `json:"size"`
+	Stride any `json:"stride"`
+	Lower  any `json:"lower"`
+	Bound  any `json:"bound"`
 }
 
 type untileableJSON struct {
@@ -178,8 +202,9 @@ func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
 		return j, nil
 	}
 	j.Tilings = p.Space.Count()
-	j.Space = newSpaceJSON(p.Space)
+	j.Space = newSpaceJSON(p)
 	value := func(e symtile.Expr) any { return e.String() }
+	j.symbolic = tiling == ""
 	if tiling != "" {
 		if p, value, err = placed(p, tiling, at); err != nil {
 			return nil, err
@@ -213,8 +238,16 @@ func (j *fusionJSON) index(f *hlo.Computation) error {
 	}
 }
 
-func newSpaceJSON(s *symtile.Space) *spaceJSON {
-	j := &spaceJSON{Dims: []dimJSON{}, Where: s.Where.String()}
+func newSpaceJSON(p *symtile.Program) *spaceJSON {
+	s := p.Space
+	j := &spaceJSON{Dims: []dimJSON{}, Where: s.Where.String(), Boxes: s.Boxes.String(), CPU: "all"}
+	if !cpu.WalksDigits(p) {
+		j.CPU = "boxes"
+	}
+	for _, r := range p.Runtime {
+		v, in := r.Var, r.Var.Range()
+		j.Runtime = append(j.Runtime, runtimeJSON{v.String(), p.Ops[r.Op].Instr.Name, in.Lo, in.Hi})
+	}
 	for _, d := range s.Dims {
 		j.Dims = append(j.Dims, dimJSON{d.Name, d.Size.String(), d.Extent, d.Kind.String(), string(d.From.Op), d.From.Name})
 	}
@@ -271,6 +304,15 @@ func number(e symtile.Expr, env map[symtile.Expr]int64) any {
 	if env == nil {
 		return e.String()
 	}
+	for _, v := range e.Vars() {
+		if _, known := env[v]; !known { // at run time
+			with := map[symtile.Expr]symtile.Expr{}
+			for x, n := range env {
+				with[x] = e.Ring().Const(n)
+			}
+			return e.Subst(with).String()
+		}
+	}
 	return e.Eval(env)
 }
 
@@ -279,6 +321,14 @@ func newTileJSON(op symtile.Op, value func(symtile.Expr) any) tileJSON {
 	for _, d := range op.Tile {
 		j.Offset, j.Size, j.Stride = append(j.Offset, value(d.Offset)), append(j.Size, value(d.Size)), append(j.Stride, value(d.Stride))
 		j.Lower, j.Bound = append(j.Lower, value(d.Lower)), append(j.Bound, value(d.Bound))
+	}
+	for k, d := range op.Tile {
+		for _, x := range d.Digits {
+			if j.Digits == nil {
+				j.Digits = map[int][]digitJSON{}
+			}
+			j.Digits[k] = append(j.Digits[k], digitJSON{value(x.Offset), value(x.Size), value(x.Stride), value(x.Lower), value(x.Bound)})
+		}
 	}
 	return j
 }
@@ -305,6 +355,13 @@ func (j *fusionJSON) print(c *call) {
 	fmt.Fprintf(c.out, "\ntile program, %d tilings proposed\n", j.Tilings)
 	for _, line := range strings.Split(strings.TrimSpace(j.Program), "\n") {
 		fmt.Fprintf(c.out, "  %s\n", line)
+	}
+	if j.symbolic && j.Space.Boxes != symtile.Constraint(nil).String() {
+		walks := "runs all of them"
+		if j.Space.CPU == "boxes" {
+			walks = "runs boxes only: something here looks at the indices or masks of digits"
+		}
+		fmt.Fprintf(c.out, "  other tilings have digits, (sizes) and (strides) in one dimension; the cpu backend %s\n", walks)
 	}
 	j.printTiles(c)
 }

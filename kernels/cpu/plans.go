@@ -77,15 +77,24 @@ func (c candidate) score() float64 {
 	return math.Log2(c.work) + 0.3*math.Log2(c.runs) + fill + slack + 0.25*c.whole - math.Log2(c.inner)
 }
 
-// walkable is the space of the tilings this backend can run: digits are walked
-// by loads and stores only, and where something else meets them tiles are boxes.
-func walkable(p *symtile.Program) *symtile.Space {
+// WalksDigits says whether this backend can run the tilings of a program in
+// which tiles have digits: loads and stores walk them, and operations that look
+// at neither indices nor masks do not see them.
+func WalksDigits(p *symtile.Program) bool {
 	for _, op := range p.Ops {
 		if _, _, ok := op.Tile.Boxes(); !ok || op.Tile.HasDigits() && (op.Code == "concatenate" || op.Code == "pad" || op.Code == "iota") {
-			return p.Space.Boxed()
+			return false
 		}
 	}
-	return p.Space
+	return true
+}
+
+// walkable is the space of the tilings this backend can run.
+func walkable(p *symtile.Program) *symtile.Space {
+	if WalksDigits(p) {
+		return p.Space
+	}
+	return p.Space.Boxed()
 }
 
 // sensible lists candidates in the order of Tilings; when none passes, every
