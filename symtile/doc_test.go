@@ -126,3 +126,28 @@ func TestTilings(t *testing.T) {
 		}
 	}
 }
+
+// Reshapes that cancel add no constraints, also around elementwise operations.
+func TestCancellingReshapes(t *testing.T) {
+	for _, text := range []string{
+		"x = f32[10,10,10] parameter(0); a = f32[50,20] reshape(x); ROOT b = f32[10,10,10] reshape(a)",
+		"x = f32[10,10,10] parameter(0); a = f32[50,20] reshape(x); n = f32[50,20] negate(a); ROOT b = f32[10,10,10] reshape(n)",
+		"x = f32[2,128,128] parameter(0); a = f32[16384,1,2] bitcast(x); ROOT b = f32[2,128,128] bitcast(a)",
+		"x = f32[8,16] parameter(0); y = f32[8,16] parameter(1); a = f32[128] reshape(x); c = f32[128] reshape(y); s = f32[128] add(a, c); z = f32[] constant(2); w = f32[128] broadcast(z), dimensions={}; m = f32[128] multiply(s, w); ROOT b = f32[8,16] reshape(m)",
+		"x = f32[4,8] parameter(0); n = f32[4,8] negate(x); ROOT b = f32[32] reshape(n)",
+	} {
+		p, err := analyze(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(text, "reshape(n)") && strings.Contains(text, "[32]") {
+			if len(p.Space.Where) == 0 {
+				t.Errorf("%s: no constraint", text)
+			}
+			continue
+		}
+		if len(p.Space.Where) > 0 {
+			t.Errorf("%s\nwhere %s", text, p.Space.Where)
+		}
+	}
+}

@@ -33,7 +33,8 @@ var rewrites = map[hlo.Opcode]rewrite{
 // A rewriter copies a computation.
 type rewriter struct {
 	out  *hlo.Computation
-	from *hlo.Instr // what is being rewritten
+	from *hlo.Instr         // what is being rewritten
+	uses map[*hlo.Instr]int // of what is written, by what was
 }
 
 // normal is c with its operations rewritten; c itself when there is nothing to do.
@@ -41,7 +42,13 @@ func normal(c *hlo.Computation) *hlo.Computation {
 	if !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool { return rewrites[i.Op].to != nil }) {
 		return c
 	}
-	r := &rewriter{out: &hlo.Computation{Name: c.Name, Params: c.Params}}
+	r := &rewriter{out: &hlo.Computation{Name: c.Name, Params: c.Params}, uses: map[*hlo.Instr]int{}}
+	users := map[*hlo.Instr]int{c.Root: 1}
+	for _, i := range c.Instrs {
+		for _, o := range i.Operands {
+			users[o]++
+		}
+	}
 	value := make(map[*hlo.Instr]*hlo.Instr, len(c.Instrs))
 	for _, i := range c.Instrs {
 		operands := make([]*hlo.Instr, len(i.Operands))
@@ -49,6 +56,7 @@ func normal(c *hlo.Computation) *hlo.Computation {
 			operands[k] = value[o]
 		}
 		value[i] = r.instr(i, operands)
+		r.uses[value[i]] += users[i]
 	}
 	r.out.Root = value[c.Root]
 	return r.out
@@ -445,5 +453,37 @@ func (r *rewriter) reshape(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	if slices.Equal(x.Shape.Dims, i.Shape.Dims) && slices.Equal(x.Shape.MinorToMajor(), i.Shape.MinorToMajor()) {
 		return x
 	}
+	if inner := r.between(x, i.Shape.Dims); inner != nil {
+		return r.last(inner)
+	}
 	return r.last(r.add("reshape", i.Shape.Dims, hlo.Attrs{}, x))
+}
+
+// between is an elementwise operation between reshapes that cancel, without
+// them: x is used once, and its operands are reshapes of what has the extents
+// dims, or scalars that are spread over it. It is nil for others.
+func (r *rewriter) between(x *hlo.Instr, dims []int64) *hlo.Instr {
+	if !x.Op.Elementwise() || x.Op == "bitcast-convert" || r.uses[x] > 1 {
+		return nil
+	}
+	operands := make([]*hlo.Instr, len(x.Operands))
+	cancels := false
+	for k, o := range x.Operands {
+		switch {
+		case o.Shape.Rank() == 0:
+			operands[k] = o
+		case o.Op == "reshape" && slices.Equal(o.Operands[0].Shape.Dims, dims):
+			operands[k], cancels = o.Operands[0], true
+		case o.Op == "broadcast" && o.Operands[0].Shape.Rank() == 0:
+			operands[k] = r.add("broadcast", dims, hlo.Attrs{Dimensions: []int64{}}, o.Operands[0])
+		default:
+			return nil
+		}
+	}
+	if !cancels {
+		return nil
+	}
+	made := r.add(x.Op, dims, x.Attrs, operands...)
+	made.Shape.DType = x.Shape.DType
+	return made
 }
