@@ -1,7 +1,6 @@
 package symtile
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -56,28 +55,35 @@ func exceptions(t *testing.T) map[string]exception {
 // outside the repository: by meaning, over the whole domain where it is small,
 // and by printed form. Vectors that do not hold are listed with the reason.
 func TestVectorsIndexing(t *testing.T) {
-	path := os.Getenv("TILEWRIGHT_VECTORS")
-	if path == "" {
-		t.Skip("TILEWRIGHT_VECTORS names no file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<24)
 	total, tally := 0, vectorTally{except: exceptions(t)}
-	for lines.Scan() {
-		var v indexingVector
-		if json.Unmarshal(lines.Bytes(), &v) != nil || v.Kind != "indexing" {
-			continue
+	for _, v := range vectorsOf[indexingVector](t) {
+		if v.Kind == "indexing" {
+			total++
+			tally.check(t, v)
 		}
-		total++
-		tally.check(t, v)
 	}
 	t.Logf("%d vectors, %d maps: %d as written and %d otherwise once parsed, %d by meaning with a reason, %d correct the vector",
 		total, tally.rows, tally.text, tally.form-tally.text, tally.meaning, tally.corrected)
+}
+
+// vectorsOf reads the conformance file that TILEWRIGHT_VECTORS names, the lines
+// that are a V.
+func vectorsOf[V any](t *testing.T) (all []V) {
+	path := os.Getenv("TILEWRIGHT_VECTORS")
+	if path == "" {
+		t.Skip("TILEWRIGHT_VECTORS names no file of conformance vectors")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var v V
+		if json.Unmarshal([]byte(line), &v) == nil {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 type vectorTally struct {

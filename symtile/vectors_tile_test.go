@@ -1,10 +1,8 @@
 package symtile
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,20 +47,8 @@ var otherwise = map[string]string{
 }
 
 func loadTileVectors(t *testing.T, kind string) (all []tileVector) {
-	path := os.Getenv("TILEWRIGHT_VECTORS")
-	if path == "" {
-		t.Skip("TILEWRIGHT_VECTORS names no file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<24)
-	for lines.Scan() {
-		var v tileVector
-		if json.Unmarshal(lines.Bytes(), &v); v.Kind == kind { // tiling fields differ; not read here
+	for _, v := range vectorsOf[tileVector](t) {
+		if v.Kind == kind {
 			all = append(all, v)
 		}
 	}
@@ -409,18 +395,9 @@ type fusionVector struct {
 // TestVectorsFusion holds whole fusions against the vectors: offsets as a map of
 // the program id, sizes and strides of parameters and roots.
 func TestVectorsFusion(t *testing.T) {
-	path := os.Getenv("TILEWRIGHT_VECTORS")
-	if path == "" {
-		t.Skip("TILEWRIGHT_VECTORS names no file")
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	form, meaning, skipped := 0, 0, 0
-	for line := range strings.Lines(string(text)) {
-		var v fusionVector
-		if json.Unmarshal([]byte(line), &v) != nil || v.Kind != "fusion_tiling" {
+	for _, v := range vectorsOf[fusionVector](t) {
+		if v.Kind != "fusion_tiling" {
 			continue
 		}
 		var tiling Tiling

@@ -267,27 +267,27 @@ func checkReverse(i *Instr) error {
 }
 
 func checkReduce(i *Instr) error {
-	n := len(i.Operands) / 2
-	if len(i.Operands)%2 != 0 {
-		return fmt.Errorf("reduce has as many initial values as operands; it has %d arguments", len(i.Operands))
-	}
-	if err := i.needsToApply(2 * n); err != nil {
-		return err
-	}
 	first := i.Operands[0].Shape
 	if err := dimensionList("dimensions=", i.Attrs.Dimensions, first.Rank()); err != nil {
 		return err
 	}
-	var dims []int64
-	for d, extent := range first.Dims {
-		if !slices.Contains(i.Attrs.Dimensions, int64(d)) {
-			dims = append(dims, extent)
-		}
+	return checkFolds(i, free(first, i.Attrs.Dimensions))
+}
+
+// checkFolds checks a reduce or reduce-window, variadic or not, whose results
+// have the extents dims: operands, as many initial values, one computation.
+func checkFolds(i *Instr, dims []int64) error {
+	n := len(i.Operands) / 2
+	if len(i.Operands)%2 != 0 {
+		return fmt.Errorf("%s has as many initial values as operands; it has %d arguments", i.Op, len(i.Operands))
+	}
+	if err := i.needsToApply(2 * n); err != nil {
+		return err
 	}
 	want := make([]Shape, n)
 	for k := range n {
 		x, init := i.Operands[k].Shape, i.Operands[n+k].Shape
-		if !x.SameDims(first) || init.Rank() != 0 || init.DType != x.DType {
+		if !x.SameDims(i.Operands[0].Shape) || init.Rank() != 0 || init.DType != x.DType {
 			return fmt.Errorf("reduces %s with initial value %s", withoutLayout(x), withoutLayout(init))
 		}
 		want[k] = Shape{DType: x.DType, Dims: dims}
@@ -300,7 +300,7 @@ func checkReduce(i *Instr) error {
 		whole = Shape{DType: Tuple, Tuple: want}
 	}
 	if !i.Shape.Compatible(whole) {
-		return fmt.Errorf("reduce of these operands is %s, not %s", whole, withoutLayout(i.Shape))
+		return fmt.Errorf("%s of these operands is %s, not %s", i.Op, whole, withoutLayout(i.Shape))
 	}
 	return nil
 }

@@ -19,13 +19,6 @@ func checkWindow(i *Instr, rank int) error {
 }
 
 func checkReduceWindow(i *Instr) error {
-	n := len(i.Operands) / 2
-	if len(i.Operands)%2 != 0 {
-		return fmt.Errorf("reduce-window has as many initial values as operands; it has %d arguments", len(i.Operands))
-	}
-	if err := i.needsToApply(2 * n); err != nil {
-		return err
-	}
 	first := i.Operands[0].Shape
 	if err := checkWindow(i, first.Rank()); err != nil {
 		return err
@@ -34,25 +27,7 @@ func checkReduceWindow(i *Instr) error {
 	for k, w := range i.Attrs.Window {
 		dims[k] = w.Positions(first.Dims[k])
 	}
-	want := make([]Shape, n)
-	for k := range n {
-		x, init := i.Operands[k].Shape, i.Operands[n+k].Shape
-		if !x.SameDims(first) || init.Rank() != 0 || init.DType != x.DType {
-			return fmt.Errorf("reduces %s with initial value %s", withoutLayout(x), withoutLayout(init))
-		}
-		want[k] = Shape{DType: x.DType, Dims: dims}
-	}
-	if err := checkReducer(i, want); err != nil {
-		return err
-	}
-	whole := want[0]
-	if i.Shape.DType == Tuple || n > 1 {
-		whole = Shape{DType: Tuple, Tuple: want}
-	}
-	if !i.Shape.Compatible(whole) {
-		return fmt.Errorf("reduce-window of these operands is %s, not %s", whole, withoutLayout(i.Shape))
-	}
-	return nil
+	return checkFolds(i, dims)
 }
 
 // checkSelectAndScatter: the source has the shape of the window's positions in
