@@ -163,9 +163,11 @@ func (r *race) try(ctx context.Context, p *symtile.Program, v *kernels.Verifier,
 	if err == nil {
 		seconds, err = r.bench.Sample(limited, k, 1) // the first run warms up
 	}
-	if err == nil {
+	if least := model.LowerBound(x.Features); err == nil && seconds >= least {
 		x.batch = kernels.Batch(seconds, sampleSpan)
 		seconds, err = r.bench.Sample(limited, k, x.batch)
+	} else if err == nil {
+		err = errImplausible
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
