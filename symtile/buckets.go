@@ -15,6 +15,7 @@ type buckets struct {
 	ways    []int64     // number of choices that are counted once this dimension is
 	open    []bool      // dimensions that must be enumerated to be counted
 	empty   bool        // there is no tiling at all
+	most    int         // entries of a factor
 }
 
 // A factor counts, for choices of the sizes of a few dimensions, the last
@@ -25,12 +26,12 @@ type factor struct {
 	count []int64
 }
 
-// mostChoices bounds a table, and the work for one.
+// mostChoices bounds the entries of a factor, and the work for one.
 const mostChoices = 1 << 16
 
 func newBuckets(dims []Dim, l *legality) *buckets {
 	n := len(dims)
-	b := &buckets{factors: make([][]*factor, n), late: make([]*Check, n), ways: make([]int64, n), open: make([]bool, n)}
+	b := &buckets{most: l.most, factors: make([][]*factor, n), late: make([]*Check, n), ways: make([]int64, n), open: make([]bool, n)}
 	for _, d := range dims {
 		b.sizes = append(b.sizes, d.proposals())
 	}
@@ -102,7 +103,7 @@ func (l *legality) compiled(vars []Expr, c Constraint) *Check {
 func (b *buckets) fits(dims []int) bool {
 	n := 1
 	for _, d := range dims {
-		if n *= len(b.sizes[d]); n > mostChoices {
+		if n *= len(b.sizes[d]); n > b.most {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ type legality struct {
 	vars  []Expr // the tile sizes
 	where Constraint
 	check *Check
+	most  int // entries of a table of choices
 	once  sync.Once
 	plan  *buckets // made when tilings are asked for
 }
@@ -34,7 +35,7 @@ func (s *Space) compile() (err error) {
 }
 
 func (s *Space) legality(where Constraint) (*legality, error) {
-	l := &legality{where: where}
+	l := &legality{where: where, most: mostChoices}
 	for _, d := range s.Dims {
 		l.vars = append(l.vars, d.Size)
 	}

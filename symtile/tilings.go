@@ -77,10 +77,12 @@ func (s *Space) Count() int64 {
 func (d Dim) proposals() []int64 {
 	n := max(1, d.Extent)
 	sizes := []int64{n}
-	for p := int64(1); p < n; p *= 2 {
+	for p := int64(1); p < n && p < 1<<62; p *= 2 {
 		sizes = append(sizes, p)
-		if d.Halo > 0 && p > d.Halo {
-			sizes = append(sizes, p-d.Halo)
+	}
+	for run := int64(1); d.Halo > 0 && run < satAdd(n, d.Halo) && run < 1<<62; run *= 2 {
+		if run > d.Halo {
+			sizes = append(sizes, run-d.Halo)
 		}
 	}
 	for k := int64(2); k*k <= n && k < 1<<20; k++ {
