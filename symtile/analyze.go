@@ -50,6 +50,7 @@ func (p *Program) At(t Tiling) (*Program, error) {
 
 func build(flat *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*group) (*Program, error) {
 	b := newBuilder(flat, sizes, groups)
+	b.prog.Ops, b.place = make([]Op, 0, len(flat.Instrs)), make([]*nest, 0, len(flat.Instrs))
 	outs := outputs(flat)
 	for _, o := range outs {
 		if !o.Shape.DType.IsArray() {

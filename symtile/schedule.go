@@ -8,13 +8,8 @@ import "fmt"
 // were built.
 func (b *builder) schedule() error {
 	s := newScheduler(b)
-	for k, op := range b.prog.Ops {
-		for _, use := range op.Args {
-			s.edge(k, use)
-		}
-		for _, use := range op.Needs {
-			s.edge(k, use)
-		}
+	if len(b.nests) > 0 {
+		s.loops()
 	}
 	for n, items := range s.levels {
 		body, err := s.order(items)
@@ -37,7 +32,7 @@ type scheduler struct {
 	number map[*nest]int
 	home   []int // the item that an op is in at its place: itself, or its loop
 	levels [][]int
-	needs  [][]int // of an item, in the order met
+	needs  [][]int // of a nest, in the order met
 	state  []visited
 }
 
@@ -52,13 +47,10 @@ const (
 func newScheduler(b *builder) *scheduler {
 	ops, nests := len(b.prog.Ops), len(b.nests)
 	s := &scheduler{
-		builder: b, home: make([]int, ops), levels: make([][]int, nests+1),
-		needs: make([][]int, ops+nests), state: make([]visited, ops+nests),
+		builder: b, number: map[*nest]int{}, home: make([]int, ops), levels: make([][]int, nests+1),
+		needs: make([][]int, nests), state: make([]visited, ops+nests),
 	}
-	if nests > 0 {
-		s.number = make(map[*nest]int, nests)
-	}
-	loops := make(map[*Loop]int, nests)
+	loops := map[*Loop]int{}
 	for n, x := range b.nests {
 		s.number[x], loops[x.loop] = n, n
 	}
@@ -86,32 +78,40 @@ func (s *scheduler) level(n *nest) int {
 	return s.number[n] + 1
 }
 
-// edge notes that op k uses another: on the level where both are, the items
-// they are in.
-func (s *scheduler) edge(k, use int) {
-	item, used := s.home[k], s.home[use]
+// loops notes what ops inside loops need that is outside.
+func (s *scheduler) loops() {
+	for k, op := range s.prog.Ops {
+		for _, uses := range [...][]int{op.Args, op.Needs} {
+			for _, use := range uses {
+				item, need := s.meet(k, use)
+				if n := item - len(s.home); n >= 0 && item != need {
+					s.needs[n] = append(s.needs[n], need)
+				}
+			}
+		}
+	}
+}
+
+// meet finds the level where both op k and one it uses are, and the items of
+// that level they are in.
+func (s *scheduler) meet(k, use int) (item, need int) {
+	item, need = s.home[k], s.home[use]
 	x, y := s.place[k], s.place[use]
 	for x != y {
 		if x.level() >= y.level() {
 			item, x = len(s.home)+s.number[x], x.parent
 		} else {
-			used, y = len(s.home)+s.number[y], y.parent
+			need, y = len(s.home)+s.number[y], y.parent
 		}
 	}
-	if item != used {
-		s.needs[item] = append(s.needs[item], used)
-	}
+	return item, need
 }
 
 // order lists the items after what they need.
 func (s *scheduler) order(items []int) ([]Step, error) {
 	body := make([]Step, 0, len(items))
-	for _, it := range items {
-		if err := s.visit(it, &body); err != nil {
-			return nil, err
-		}
-	}
-	return body, nil
+	err := s.all(items, &body)
+	return body, err
 }
 
 func (s *scheduler) visit(it int, body *[]Step) error {
@@ -122,16 +122,41 @@ func (s *scheduler) visit(it int, body *[]Step) error {
 		return nil
 	}
 	s.state[it] = below
-	for _, need := range s.needs[it] {
-		if err := s.visit(need, body); err != nil {
+	if n := it - len(s.home); n >= 0 {
+		if err := s.all(s.needs[n], body); err != nil {
+			return err
+		}
+		*body = append(*body, Step{Loop: s.nests[n].loop})
+	} else {
+		if err := s.uses(it, body); err != nil {
+			return err
+		}
+		*body = append(*body, Step{Op: it})
+	}
+	s.state[it] = placed
+	return nil
+}
+
+func (s *scheduler) all(items []int, body *[]Step) error {
+	for _, it := range items {
+		if err := s.visit(it, body); err != nil {
 			return err
 		}
 	}
-	s.state[it] = placed
-	if n := it - len(s.home); n >= 0 {
-		*body = append(*body, Step{Loop: s.nests[n].loop})
-	} else {
-		*body = append(*body, Step{Op: it})
+	return nil
+}
+
+// uses visits what op k needs on its own level; what is outside, its loop needs.
+func (s *scheduler) uses(k int, body *[]Step) error {
+	op := &s.prog.Ops[k]
+	for _, uses := range [...][]int{op.Args, op.Needs} {
+		for _, use := range uses {
+			if item, need := s.meet(k, use); item == k && need != k {
+				if err := s.visit(need, body); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	return nil
 }
