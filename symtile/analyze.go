@@ -50,6 +50,7 @@ func (p *Program) At(t Tiling) (*Program, error) {
 
 func build(flat *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*group) (*Program, error) {
 	b := newBuilder(flat, sizes, groups)
+	b.prog.Ops, b.place = make([]Op, 0, len(flat.Instrs)), make([]*nest, 0, len(flat.Instrs))
 	outs := outputs(flat)
 	for _, o := range outs {
 		if !o.Shape.DType.IsArray() {
@@ -63,37 +64,26 @@ func build(flat *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*group) (*
 		return nil, b.refuse(flat.Root, "overflow", "%v", err)
 	}
 	b.prog.flat, b.prog.groups = flat, groups
+	if sizes == nil {
+		if err := b.prog.Space.compile(); err != nil {
+			return nil, err
+		}
+	}
 	return b.prog, b.schedule()
 }
 
 // Check says why t is not a legal tiling; nil when it is. It does not build the
-// program: sizes are compared with the constraints only.
+// program: sizes are compared with the constraints only, and a constraint they
+// break is an *Illegal.
 func (p *Program) Check(t Tiling) error {
-	s := p.Space
-	if len(t) != len(s.Dims) {
-		return fmt.Errorf("tiling %v has %d sizes; the space has %d dimensions", []int64(t), len(t), len(s.Dims))
+	dims := p.Space.Dims
+	if len(t) != len(dims) {
+		return fmt.Errorf("tiling %v has %d sizes; the space has %d dimensions", []int64(t), len(t), len(dims))
 	}
-	env := make(map[Expr]int64, len(t))
 	for k, size := range t {
-		d := s.Dims[k]
-		if size < 1 || size > max(1, d.Extent) {
-			return fmt.Errorf("tiling %v: size %d of %s is outside [1, %d]", []int64(t), size, d.Name, max(1, d.Extent))
-		}
-		env[d.Size] = size
-	}
-	for _, clause := range s.Where {
-		if !clause.holds(env) {
-			return fmt.Errorf("tiling %v breaks the constraint %s", []int64(t), clause)
+		if most := max(1, dims[k].Extent); size < 1 || size > most {
+			return fmt.Errorf("tiling %v: size %d of %s is outside [1, %d]", []int64(t), size, dims[k].Name, most)
 		}
 	}
-	return nil
-}
-
-func (c Clause) holds(env map[Expr]int64) bool {
-	for _, b := range c {
-		if v := b.Expr.Eval(env); b.In.Lo <= v && v <= b.In.Hi {
-			return true
-		}
-	}
-	return false
+	return p.Space.legalities().against(t)
 }

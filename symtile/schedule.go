@@ -1,148 +1,162 @@
 package symtile
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // schedule orders the ops of every level into steps. Ops of a level and the
 // loops directly inside it are items; a loop stands for everything in it and
 // for its closers. Items come after what they use, otherwise in the order they
 // were built.
 func (b *builder) schedule() error {
-	for n, op := range b.prog.Ops {
-		if op.Loop == nil && b.place[n] != nil {
-			b.place[n].ops = append(b.place[n].ops, n)
-		}
+	s := newScheduler(b)
+	if len(b.nests) > 0 {
+		s.loops()
 	}
-	for _, n := range b.nests {
-		body, err := b.level(n)
+	for n, items := range s.levels {
+		body, err := s.order(items)
 		if err != nil {
 			return err
 		}
-		n.loop.Body = body
-	}
-	body, err := b.level(nil)
-	b.prog.Body = body
-	return err
-}
-
-// item names an op or a loop of one level.
-type item struct {
-	op   int
-	nest *nest
-}
-
-func (b *builder) level(n *nest) ([]Step, error) {
-	items := b.items(n)
-	known := make(map[item]bool, len(items))
-	for _, it := range items {
-		known[it] = true
-	}
-	var body []Step
-	state := map[item]int{}
-	var visit func(it item) error
-	visit = func(it item) error {
-		switch state[it] {
-		case 1:
-			return fmt.Errorf("symtile: loops of %s depend on each other; this is a bug", b.prog.Fusion.Name)
-		case 2:
-			return nil
+		if n == 0 {
+			b.prog.Body = body
+		} else {
+			b.nests[n-1].loop.Body = body
 		}
-		state[it] = 1
-		for _, dep := range b.needs(it, n) {
-			if dep != it && known[dep] {
-				if err := visit(dep); err != nil {
+	}
+	return nil
+}
+
+// A scheduler numbers items: op k is item k, nest n is item len(ops) + n. Level
+// 0 is outermost, level n + 1 is inside nest n.
+type scheduler struct {
+	*builder
+	number map[*nest]int
+	home   []int // the item that an op is in at its place: itself, or its loop
+	levels [][]int
+	needs  [][]int // of a nest, in the order met
+	state  []visited
+}
+
+type visited uint8
+
+const (
+	unseen visited = iota
+	below          // what it needs is being visited
+	placed
+)
+
+func newScheduler(b *builder) *scheduler {
+	ops, nests := len(b.prog.Ops), len(b.nests)
+	s := &scheduler{
+		builder: b, number: map[*nest]int{}, home: make([]int, ops), levels: make([][]int, nests+1),
+		needs: make([][]int, nests), state: make([]visited, ops+nests),
+	}
+	loops := map[*Loop]int{}
+	for n, x := range b.nests {
+		s.number[x], loops[x.loop] = n, n
+	}
+	seen := make([]bool, nests)
+	for k, op := range b.prog.Ops {
+		s.home[k] = k
+		if op.Loop != nil {
+			n := loops[op.Loop]
+			s.home[k] = ops + n
+			if seen[n] {
+				continue
+			}
+			seen[n] = true
+		}
+		at := s.level(b.place[k])
+		s.levels[at] = append(s.levels[at], s.home[k])
+	}
+	return s
+}
+
+func (s *scheduler) level(n *nest) int {
+	if n == nil {
+		return 0
+	}
+	return s.number[n] + 1
+}
+
+// loops notes what ops inside loops need that is outside.
+func (s *scheduler) loops() {
+	for k, op := range s.prog.Ops {
+		for _, uses := range [...][]int{op.Args, op.Needs} {
+			for _, use := range uses {
+				item, need := s.meet(k, use)
+				if n := item - len(s.home); n >= 0 && item != need {
+					s.needs[n] = append(s.needs[n], need)
+				}
+			}
+		}
+	}
+}
+
+// meet finds the level where both op k and one it uses are, and the items of
+// that level they are in.
+func (s *scheduler) meet(k, use int) (item, need int) {
+	item, need = s.home[k], s.home[use]
+	x, y := s.place[k], s.place[use]
+	for x != y {
+		if x.level() >= y.level() {
+			item, x = len(s.home)+s.number[x], x.parent
+		} else {
+			need, y = len(s.home)+s.number[y], y.parent
+		}
+	}
+	return item, need
+}
+
+// order lists the items after what they need.
+func (s *scheduler) order(items []int) ([]Step, error) {
+	body := make([]Step, 0, len(items))
+	err := s.all(items, &body)
+	return body, err
+}
+
+func (s *scheduler) visit(it int, body *[]Step) error {
+	switch s.state[it] {
+	case below:
+		return fmt.Errorf("symtile: loops of %s depend on each other; this is a bug", s.prog.Fusion.Name)
+	case placed:
+		return nil
+	}
+	s.state[it] = below
+	if n := it - len(s.home); n >= 0 {
+		if err := s.all(s.needs[n], body); err != nil {
+			return err
+		}
+		*body = append(*body, Step{Loop: s.nests[n].loop})
+	} else {
+		if err := s.uses(it, body); err != nil {
+			return err
+		}
+		*body = append(*body, Step{Op: it})
+	}
+	s.state[it] = placed
+	return nil
+}
+
+func (s *scheduler) all(items []int, body *[]Step) error {
+	for _, it := range items {
+		if err := s.visit(it, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uses visits what op k needs on its own level; what is outside, its loop needs.
+func (s *scheduler) uses(k int, body *[]Step) error {
+	op := &s.prog.Ops[k]
+	for _, uses := range [...][]int{op.Args, op.Needs} {
+		for _, use := range uses {
+			if item, need := s.meet(k, use); item == k && need != k {
+				if err := s.visit(need, body); err != nil {
 					return err
 				}
 			}
 		}
-		state[it] = 2
-		if it.nest != nil {
-			body = append(body, Step{Loop: it.nest.loop})
-		} else {
-			body = append(body, Step{Op: it.op})
-		}
-		return nil
 	}
-	for _, it := range items {
-		if err := visit(it); err != nil {
-			return nil, err
-		}
-	}
-	return body, nil
+	return nil
 }
-
-// items lists the ops and loops directly at a level, in the order built.
-func (b *builder) items(n *nest) []item {
-	var items []item
-	seen := map[*nest]bool{}
-	for k, op := range b.prog.Ops {
-		switch {
-		case op.Loop != nil && b.place[k] == n:
-			inner := b.nestOf(op.Loop)
-			if !seen[inner] {
-				seen[inner] = true
-				items = append(items, item{nest: inner})
-			}
-		case op.Loop == nil && b.place[k] == n:
-			items = append(items, item{op: k})
-		}
-	}
-	return items
-}
-
-func (b *builder) nestOf(l *Loop) *nest {
-	return b.nests[slices.IndexFunc(b.nests, func(n *nest) bool { return n.loop == l })]
-}
-
-// needs lists what an item of level n uses, as items of that level.
-func (b *builder) needs(it item, n *nest) []item {
-	if it.nest == nil {
-		return b.lift(b.prog.Ops[it.op].uses(), n)
-	}
-	var all []item
-	for k, op := range b.prog.Ops {
-		if b.inside(k, it.nest) || op.Loop == it.nest.loop {
-			all = append(all, b.lift(op.uses(), n)...)
-		}
-	}
-	return all
-}
-
-// inside says whether op k is computed in loop n or in a loop inside it.
-func (b *builder) inside(k int, n *nest) bool {
-	for p := b.place[k]; p != nil; p = p.parent {
-		if p == n {
-			return true
-		}
-	}
-	return false
-}
-
-// lift turns ops into the items of level n that hold them; ops outside n are
-// left out.
-func (b *builder) lift(ops []int, n *nest) []item {
-	var items []item
-	for _, k := range ops {
-		p := b.place[k]
-		if op := b.prog.Ops[k]; op.Loop != nil {
-			if p == n {
-				items = append(items, item{nest: b.nestOf(op.Loop)})
-				continue
-			}
-		} else if p == n {
-			items = append(items, item{op: k})
-			continue
-		}
-		for ; p != nil && p.parent != n; p = p.parent {
-		}
-		if p != nil {
-			items = append(items, item{nest: p})
-		}
-	}
-	return items
-}
-
-// uses are the ops whose values op needs.
-func (op Op) uses() []int { return slices.Concat(op.Args, op.Needs) }

@@ -41,6 +41,8 @@ type Space struct {
 	Dims  []Dim
 	Where Constraint // over the tile sizes: the legal tilings
 	Boxes Constraint // over the tile sizes: those of them in which no tile has digits
+
+	legal, boxed *legality // Where, and with Boxes, compiled; nil in a concrete space
 }
 
 // A Tiling is one tile size per Dim of a Space, 1 ≤ size ≤ max(1, extent).

@@ -5,12 +5,25 @@ import (
 	"slices"
 )
 
-// Tilings yields every legal tiling made of the sizes the space proposes
-// (powers of two, divisors, the extent), the last dimension fastest. A clause
-// prunes the product as soon as all its sizes are chosen.
+// Tilings yields every legal tiling made of the sizes the space proposes, the
+// last dimension fastest. A tiling is the caller's to keep. Proposed are, of a
+// dimension,
+//
+//   - powers of two and the extent: whole vectors, and one tile;
+//   - divisors of the extent: tiles without a masked rest;
+//   - where tiles of a window's operand overlap by Halo, 2ⁿ − Halo: the operand's
+//     tile is a power of two.
+//
+// Choices that no size of a later dimension can complete are not followed, so
+// that the time is that of the tilings yielded; but for constraints that join
+// more sizes than a table holds, which prune when their last size is chosen.
 func (s *Space) Tilings() iter.Seq[Tiling] {
 	return func(yield func(Tiling) bool) {
-		w := s.enumeration()
+		b := s.buckets()
+		if b.empty {
+			return
+		}
+		w := b.walker(func(int) bool { return true })
 		w.walk(0, func() bool { return yield(slices.Clone(w.at)) })
 	}
 }
@@ -18,37 +31,59 @@ func (s *Space) Tilings() iter.Seq[Tiling] {
 // Boxed is the space of those tilings in which no tile has digits, for backends
 // that cannot walk them.
 func (s *Space) Boxed() *Space {
-	boxed := *s
-	for _, clause := range s.Boxes {
-		boxed.Where = slices.Clip(boxed.Where).and(clause)
+	if len(s.Boxes) == 0 {
+		return s
 	}
+	boxed := *s
+	boxed.Where, boxed.legal = s.boxes(), s.boxed
 	return &boxed
 }
 
-// Count is the number of tilings Tilings yields. Dimensions that no clause
-// joins are counted apart and multiplied.
-func (s *Space) Count() int64 {
-	n := int64(1)
-	for _, part := range s.parts() {
-		if len(part.clauses) == 0 {
-			n *= int64(len(s.Dims[part.dims[0]].proposals()))
-			continue
-		}
-		w := s.enumeration()
-		w.only(part)
-		count := int64(0)
-		w.walk(0, func() bool { count++; return true })
-		n *= count
+// boxes are the constraints of Boxed.
+func (s *Space) boxes() Constraint {
+	where := slices.Clip(s.Where)
+	for _, clause := range s.Boxes {
+		where = where.and(clause)
 	}
-	return n
+	return where
+}
+
+// Count is the number of tilings Tilings yields; the greatest int64 stands for
+// more. Only dimensions joined by more constraints than tables hold are
+// enumerated for it.
+func (s *Space) Count() int64 {
+	b := s.buckets()
+	if b.empty {
+		return 0
+	}
+	n, open := int64(1), false
+	for k := range b.sizes {
+		if b.open[k] {
+			open = true
+		} else {
+			n = satMul(n, b.ways[k])
+		}
+	}
+	if !open {
+		return n
+	}
+	rest := int64(0)
+	w := b.walker(func(k int) bool { return b.open[k] })
+	w.walk(0, func() bool { rest++; return true })
+	return satMul(n, rest)
 }
 
 // proposals lists candidate sizes of a dimension, ascending.
 func (d Dim) proposals() []int64 {
 	n := max(1, d.Extent)
 	sizes := []int64{n}
-	for p := int64(1); p < n; p *= 2 {
+	for p := int64(1); p < n && p < 1<<62; p *= 2 {
 		sizes = append(sizes, p)
+	}
+	for run := int64(1); d.Halo > 0 && run < satAdd(n, d.Halo) && run < 1<<62; run *= 2 {
+		if run > d.Halo {
+			sizes = append(sizes, run-d.Halo)
+		}
 	}
 	for k := int64(2); k*k <= n && k < 1<<20; k++ {
 		if n%k == 0 {
@@ -59,109 +94,51 @@ func (d Dim) proposals() []int64 {
 	return slices.Compact(sizes)
 }
 
-// An enumeration walks the product of proposals.
-type enumeration struct {
-	sizes   [][]int64
-	clauses [][]Clause // by the last dimension that occurs in them
-	vars    []Expr
+// A walker visits the legal choices of the dimensions.
+type walker struct {
+	*buckets
+	dims    []int // those it walks, ascending
 	at      Tiling
-	env     map[Expr]int64
+	choice  []int
+	scratch []int64
 }
 
-func (s *Space) enumeration() *enumeration {
-	w := &enumeration{at: make(Tiling, len(s.Dims)), env: map[Expr]int64{}, clauses: make([][]Clause, len(s.Dims))}
-	for _, d := range s.Dims {
-		w.sizes = append(w.sizes, d.proposals())
-		w.vars = append(w.vars, d.Size)
-	}
-	for _, clause := range s.Where {
-		if dims := s.dimsOf(clause); len(dims) > 0 {
-			last := slices.Max(dims)
-			w.clauses[last] = append(w.clauses[last], clause)
+func (b *buckets) walker(takes func(dim int) bool) *walker {
+	w := &walker{buckets: b, at: make(Tiling, len(b.sizes)), choice: make([]int, len(b.sizes))}
+	for k, sizes := range b.sizes {
+		w.at[k] = sizes[0]
+		if takes(k) {
+			w.dims = append(w.dims, k)
+		}
+		if b.late[k] != nil {
+			w.scratch = slices.Grow(w.scratch, b.late[k].ScratchLen())[:max(len(w.scratch), b.late[k].ScratchLen())]
 		}
 	}
 	return w
 }
 
-// dimsOf lists the dimensions whose sizes occur in the clause.
-func (s *Space) dimsOf(c Clause) []int {
-	var dims []int
-	for _, b := range c {
-		for _, v := range b.Expr.Vars() {
-			if k := slices.IndexFunc(s.Dims, func(d Dim) bool { return d.Size == v }); k >= 0 && !slices.Contains(dims, k) {
-				dims = append(dims, k)
-			}
-		}
-	}
-	return dims
-}
-
-// walk visits legal sizes of dimensions k and up; false stops it.
-func (w *enumeration) walk(k int, visit func() bool) bool {
-	if k == len(w.sizes) {
+// walk visits legal sizes of the n-th dimension and those after it; false stops
+// it.
+func (w *walker) walk(n int, visit func() bool) bool {
+	if n == len(w.dims) {
 		return visit()
 	}
-	for _, size := range w.sizes[k] {
-		w.at[k], w.env[w.vars[k]] = size, size
-		legal := !slices.ContainsFunc(w.clauses[k], func(c Clause) bool { return !c.holds(w.env) })
-		if legal && !w.walk(k+1, visit) {
+	d := w.dims[n]
+	for k, size := range w.sizes[d] {
+		w.at[d], w.choice[d] = size, k
+		if w.legal(d) && !w.walk(n+1, visit) {
 			return false
 		}
 	}
 	return true
 }
 
-// only fixes every dimension outside the part to one size and drops the
-// clauses that are not its own.
-func (w *enumeration) only(p part) {
-	for k := range w.sizes {
-		if !slices.Contains(p.dims, k) {
-			w.sizes[k], w.clauses[k] = w.sizes[k][:1], nil
+// legal says whether the choices up to d can be completed, as far as tables go.
+func (w *walker) legal(d int) bool {
+	for _, t := range w.factors[d] {
+		if t.count[t.index(w.choice)] == 0 {
+			return false
 		}
 	}
-}
-
-// A part is a set of dimensions joined by clauses.
-type part struct {
-	dims    []int
-	clauses []Clause
-}
-
-// parts splits the dimensions into sets that share no clause.
-func (s *Space) parts() []part {
-	of := make([]int, len(s.Dims))
-	for k := range of {
-		of[k] = k
-	}
-	for _, clause := range s.Where {
-		dims := s.dimsOf(clause)
-		for _, d := range dims {
-			from, to := of[d], of[dims[0]]
-			for k := range of {
-				if of[k] == from {
-					of[k] = to
-				}
-			}
-		}
-	}
-	parts := map[int]*part{}
-	var order []int
-	for k, p := range of {
-		if parts[p] == nil {
-			parts[p] = &part{}
-			order = append(order, p)
-		}
-		parts[p].dims = append(parts[p].dims, k)
-	}
-	for _, clause := range s.Where {
-		if dims := s.dimsOf(clause); len(dims) > 0 {
-			p := parts[of[dims[0]]]
-			p.clauses = append(p.clauses, clause)
-		}
-	}
-	all := make([]part, len(order))
-	for k, p := range order {
-		all[k] = *parts[p]
-	}
-	return all
+	return w.late[d] == nil || w.late[d].Holds(w.at, w.scratch)
 }

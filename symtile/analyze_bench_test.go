@@ -1,0 +1,193 @@
+package symtile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+func entry(tb testing.TB, text string) *hlo.Computation {
+	tb.Helper()
+	m, err := hlo.Parse("f", []byte(text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m.Entry
+}
+
+func analyzed(tb testing.TB, c *hlo.Computation) *Program {
+	tb.Helper()
+	p, err := Analyze(c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// fusionText is a fusion of about n instructions. Every round normalises rows:
+// elementwise operations, and, closers times, a reduce of the rows that is
+// broadcast back; a transpose there and back and a reshape there and back.
+func fusionText(n, closers int) string {
+	var b strings.Builder
+	lines := 0
+	add := func(format string, args ...any) {
+		lines++
+		fmt.Fprintf(&b, format+"\n", args...)
+	}
+	add("x = f32[256,512] parameter(0)")
+	add("y = f32[256,512] parameter(1)")
+	add("zero = f32[] constant(0)")
+	last := "x"
+	for k := 0; lines+13 <= n; k++ {
+		add("a%d = f32[256,512] add(%s, y)", k, last)
+		add("e%d = f32[256,512] exponential(a%d)", k, k)
+		add("t%d = f32[512,256] transpose(e%d), dimensions={1,0}", k, k)
+		add("n%d = f32[512,256] negate(t%d)", k, k)
+		add("u%d = f32[256,512] transpose(n%d), dimensions={1,0}", k, k)
+		add("s%d = f32[256,16,32] reshape(u%d)", k, k)
+		add("h%d = f32[256,16,32] tanh(s%d)", k, k)
+		add("v%d = f32[256,512] reshape(h%d)", k, k)
+		last = fmt.Sprintf("v%d", k)
+		if k < closers {
+			add("r%d = f32[256] reduce(v%d, zero), dimensions={1}, to_apply=add", k, k)
+			add("b%d = f32[256,512] broadcast(r%d), dimensions={0}", k, k)
+			add("d%d = f32[256,512] divide(v%d, b%d)", k, k, k)
+			last = fmt.Sprintf("d%d", k)
+		}
+	}
+	for k := 0; lines < n; k++ {
+		add("f%d = f32[256,512] multiply(%s, y)", k, last)
+		last = fmt.Sprintf("f%d", k)
+	}
+	text := strings.TrimSuffix(b.String(), "\n")
+	at := strings.LastIndex(text, "\n") + 1
+	return text[:at] + "ROOT " + text[at:]
+}
+
+// chainText is n elementwise instructions, each of the one before.
+func chainText(n int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "v0 = f32[256,512] parameter(0)\n")
+	for k := 1; k < n; k++ {
+		root := ""
+		if k == n-1 {
+			root = "ROOT "
+		}
+		fmt.Fprintf(&b, "%sv%d = f32[256,512] %s(v%d)\n", root, k, [...]string{"tanh", "negate", "exponential"}[k%3], k-1)
+	}
+	return b.String()
+}
+
+// reshapesText is a chain of reshapes of rank 12 that split and join every pair
+// of dimensions anew, with an operation between them so that none is dropped.
+func reshapesText(links int) string {
+	shapes := []string{
+		strings.TrimSuffix(strings.Repeat("4,6,", 6), ","),
+		strings.TrimSuffix(strings.Repeat("6,4,", 6), ","),
+		strings.TrimSuffix(strings.Repeat("2,12,", 6), ","),
+		strings.TrimSuffix(strings.Repeat("3,8,", 6), ","),
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "v0 = f32[%s] parameter(0)\n", shapes[0])
+	for k := 1; k <= links; k++ {
+		s, root := shapes[k%len(shapes)], ""
+		if k == links {
+			root = "ROOT "
+		}
+		fmt.Fprintf(&b, "r%d = f32[%s] reshape(v%d)\n%sv%d = f32[%s] negate(r%d)\n", k, s, k-1, root, k, s, k)
+	}
+	return b.String()
+}
+
+func benchmarkAnalyze(b *testing.B, text string) {
+	c := entry(b, text)
+	analyzed(b, c)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Analyze(c); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkAnalyze500 analyses fusions of 500 instructions; at most 10 ms each.
+func BenchmarkAnalyze500(b *testing.B) {
+	b.Run("chain", func(b *testing.B) { benchmarkAnalyze(b, chainText(500)) })
+	b.Run("mixed", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 0)) })
+	b.Run("1-closer", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 1)) })
+	b.Run("3-closers", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 3)) })
+}
+
+// BenchmarkReshapeRank12 analyses chains of reshapes that join and split every
+// dimension again: one clause a boundary, never a product of cases.
+func BenchmarkReshapeRank12(b *testing.B) {
+	for _, links := range []int{1, 3, 6} {
+		b.Run(fmt.Sprint(links), func(b *testing.B) { benchmarkAnalyze(b, reshapesText(links)) })
+	}
+}
+
+const softmaxText = `x = f32[512,1024] parameter(0)
+low = f32[] constant(-inf)
+zero = f32[] constant(0)
+m = f32[512] reduce(x, low), dimensions={1}, to_apply=maximum
+mb = f32[512,1024] broadcast(m), dimensions={0}
+c = f32[512,1024] subtract(x, mb)
+e = f32[512,1024] exponential(c)
+s = f32[512] reduce(e, zero), dimensions={1}, to_apply=add
+sb = f32[512,1024] broadcast(s), dimensions={0}
+ROOT d = f32[512,1024] divide(e, sb)`
+
+const gemmText = `x = f32[512,2,256] parameter(0)
+w = f32[512,1024] parameter(1)
+v = f32[1024] parameter(2)
+f = f32[512,512] reshape(x)
+d = f32[512,1024] dot(f, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+vb = f32[512,1024] broadcast(v), dimensions={1}
+a = f32[512,1024] add(d, vb)
+ROOT t = f32[512,1024] tanh(a)`
+
+// BenchmarkAt builds concrete programs, as ranking does for every candidate.
+func BenchmarkAt(b *testing.B) {
+	for name, text := range map[string]string{"softmax": softmaxText, "gemm": gemmText, "500": fusionText(500, 0)} {
+		b.Run(name, func(b *testing.B) {
+			p := analyzed(b, entry(b, text))
+			var all []Tiling
+			for t := range p.Space.Tilings() {
+				if all = append(all, t); len(all) == 64 {
+					break
+				}
+			}
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if _, err := p.At(all[n%len(all)]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkTilings enumerates and checks spaces joined by reshapes; at least
+// 10⁶ legal tilings a second.
+func BenchmarkTilings(b *testing.B) {
+	for name, text := range map[string]string{
+		"reshape":   "x = f32[48,8,6,4,8,10] parameter(0); ROOT r = f32[384,24,80] reshape(x)",
+		"gemm":      gemmText,
+		"unfold":    "x = f32[1,64,64,16] parameter(0); k = f32[3,3,16,32] parameter(1); ROOT c = f32[1,62,62,32] convolution(x, k), window={size=3x3}, dim_labels=b01f_01io->b01f",
+		"reshape-8": "x = f32[2,6,6,2,6,6] parameter(0); ROOT r = f32[12,36,12] reshape(x)",
+	} {
+		b.Run(name, func(b *testing.B) {
+			p := analyzed(b, entry(b, text))
+			n := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				for range p.Space.Tilings() {
+					n++
+				}
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "tilings/s")
+		})
+	}
+}

@@ -1,0 +1,246 @@
+package symtile
+
+import "slices"
+
+// Buckets say which choices of proposed sizes can be completed to a
+// legal tiling, and in how many ways, by bucket elimination (Dechter, Bucket
+// elimination: a unifying framework for reasoning, 1999): from the last
+// dimension to the first, the tables of the constraints that end with it are
+// multiplied and summed over its sizes, which leaves a table of the dimensions
+// before it. Chains of constraints stay small tables.
+type buckets struct {
+	sizes   [][]int64   // proposals of each dimension
+	factors [][]*factor // by the last dimension of their scope
+	late    []*Check    // by last dimension: clauses too large for a table; nil without
+	ways    []int64     // number of choices that are counted once this dimension is
+	open    []bool      // dimensions that must be enumerated to be counted
+	empty   bool        // there is no tiling at all
+	most    int         // entries of a factor
+}
+
+// A factor counts, for choices of the sizes of a few dimensions, the last
+// fastest, the ways to complete them. Of an open dimension it tells only 0.
+type factor struct {
+	dims  []int // ascending
+	radix []int // number of proposals of each
+	count []int64
+}
+
+// mostChoices bounds the entries of a factor, and the work for one.
+const mostChoices = 1 << 16
+
+func newBuckets(dims []Dim, l *legality) *buckets {
+	n := len(dims)
+	b := &buckets{most: l.most, factors: make([][]*factor, n), late: make([]*Check, n), ways: make([]int64, n), open: make([]bool, n)}
+	for _, d := range dims {
+		b.sizes = append(b.sizes, d.proposals())
+	}
+	groups, of := scopes(l), joined(n)
+	for _, g := range groups {
+		b.tabulate(g, l)
+		of.join(g.dims)
+	}
+	late := make(map[int]Constraint)
+	for _, g := range groups {
+		if last := len(g.dims) - 1; last >= 0 && !b.fits(g.dims) {
+			late[g.dims[last]] = append(late[g.dims[last]], g.clauses...)
+		}
+	}
+	for d, clauses := range late {
+		b.late[d] = l.compiled(l.vars, clauses)
+	}
+	for d := n - 1; d >= 0; d-- {
+		b.eliminate(d)
+	}
+	for d := range dims {
+		b.open[of[d]] = b.open[of[d]] || b.open[d]
+	}
+	for d := range dims {
+		b.open[d] = b.open[of[d]]
+	}
+	return b
+}
+
+// A scope is the clauses over the same dimensions.
+type scope struct {
+	dims    []int
+	clauses Constraint
+}
+
+// scopes groups the clauses of l by the dimensions in them.
+func scopes(l *legality) []scope {
+	dim := make(map[Expr]int, len(l.vars))
+	for k, v := range l.vars {
+		dim[v] = k
+	}
+	var all []scope
+	for _, clause := range l.where {
+		var dims []int
+		for _, v := range (Constraint{clause}).Vars() {
+			dims = append(dims, dim[v])
+		}
+		slices.Sort(dims)
+		k := slices.IndexFunc(all, func(s scope) bool { return slices.Equal(s.dims, dims) })
+		if k < 0 {
+			k = len(all)
+			all = append(all, scope{dims: dims})
+		}
+		all[k].clauses = append(all[k].clauses, clause)
+	}
+	return all
+}
+
+// compiled compiles clauses of l, which compiled all of them before.
+func (l *legality) compiled(vars []Expr, c Constraint) *Check {
+	check, err := CompileConstraint(vars, c)
+	if err != nil {
+		panic(err)
+	}
+	return check
+}
+
+// fits says whether a table of the dimensions is small enough.
+func (b *buckets) fits(dims []int) bool {
+	n := 1
+	for _, d := range dims {
+		if n *= len(b.sizes[d]); n > b.most {
+			return false
+		}
+	}
+	return true
+}
+
+// over is a factor of the dimensions, without entries.
+func (b *buckets) over(dims []int) *factor {
+	f := &factor{dims: dims}
+	for _, d := range dims {
+		f.radix = append(f.radix, len(b.sizes[d]))
+	}
+	return f
+}
+
+// index is where the entry for the choices is.
+func (f *factor) index(choice []int) int {
+	at := 0
+	for k, d := range f.dims {
+		at = at*f.radix[k] + choice[d]
+	}
+	return at
+}
+
+// each visits all choices of the dimensions, the last fastest.
+func (b *buckets) each(dims, choice []int, visit func()) {
+	if len(dims) == 0 {
+		visit()
+		return
+	}
+	for k := range b.sizes[dims[0]] {
+		choice[dims[0]] = k
+		b.each(dims[1:], choice, visit)
+	}
+}
+
+// tabulate evaluates the clauses of a scope for all choices, if they fit.
+func (b *buckets) tabulate(s scope, l *legality) {
+	if !b.fits(s.dims) {
+		return
+	}
+	vars, vals := make([]Expr, len(s.dims)), make([]int64, len(s.dims))
+	for k, d := range s.dims {
+		vars[k] = l.vars[d]
+	}
+	check := l.compiled(vars, s.clauses)
+	scratch, choice := make([]int64, check.ScratchLen()), make([]int, len(b.sizes))
+	f := b.over(s.dims)
+	b.each(s.dims, choice, func() {
+		for k, d := range s.dims {
+			vals[k] = b.sizes[d][choice[d]]
+		}
+		legal := int64(0)
+		if check.Holds(vals, scratch) {
+			legal = 1
+		}
+		f.count = append(f.count, legal)
+	})
+	b.add(f)
+}
+
+// add keeps a table with its last dimension; one without any is a number.
+func (b *buckets) add(f *factor) {
+	if n := len(f.dims); n > 0 {
+		b.factors[f.dims[n-1]] = append(b.factors[f.dims[n-1]], f)
+	} else if f.count[0] == 0 {
+		b.empty = true
+	}
+}
+
+// eliminate sums the tables that end with dimension d. Where their product is
+// too large, or a clause that has no table ends with d too, each table is
+// summed alone, which tells choices that cannot be completed but does not count.
+func (b *buckets) eliminate(d int) {
+	all := b.factors[d]
+	var dims []int
+	for _, f := range all {
+		dims = append(dims, f.dims...)
+	}
+	slices.Sort(dims)
+	dims = slices.Compact(dims)
+	b.ways[d] = 1
+	switch {
+	case b.late[d] == nil && len(all) == 0:
+		b.ways[d] = int64(len(b.sizes[d]))
+	case b.late[d] == nil && b.fits(dims):
+		f := b.sum(d, dims[:len(dims)-1], all)
+		b.add(f)
+		if len(f.dims) == 0 {
+			b.ways[d] = f.count[0]
+		}
+	default:
+		b.open[d] = true
+		for _, f := range all {
+			b.add(b.sum(d, f.dims[:len(f.dims)-1], []*factor{f}))
+		}
+	}
+}
+
+// sum is the table over dims of the products of the tables, summed over d.
+func (b *buckets) sum(d int, dims []int, factors []*factor) *factor {
+	f, choice := b.over(dims), make([]int, len(b.sizes))
+	b.each(dims, choice, func() {
+		total := int64(0)
+		for choice[d] = range b.sizes[d] {
+			product := int64(1)
+			for _, x := range factors {
+				if product = satMul(product, x.count[x.index(choice)]); product == 0 {
+					break
+				}
+			}
+			total = satAdd(total, product)
+		}
+		f.count = append(f.count, total)
+	})
+	return f
+}
+
+// sets are disjoint sets of dimensions; each has the name of its least member.
+type sets []int
+
+func joined(n int) sets {
+	s := make(sets, n)
+	for k := range s {
+		s[k] = k
+	}
+	return s
+}
+
+// join makes one set of those that the dimensions are in.
+func (s sets) join(dims []int) {
+	for _, d := range dims {
+		from, to := max(s[d], s[dims[0]]), min(s[d], s[dims[0]])
+		for k := range s {
+			if s[k] == from {
+				s[k] = to
+			}
+		}
+	}
+}

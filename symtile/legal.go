@@ -1,0 +1,100 @@
+package symtile
+
+import (
+	"fmt"
+	"sync"
+)
+
+// A legality is the constraints of a space, compiled once for many readers.
+type legality struct {
+	vars  []Expr // the tile sizes
+	where Constraint
+	check *Check
+	most  int // entries of a table of choices
+	once  sync.Once
+	plan  *buckets // made when tilings are asked for
+}
+
+// Illegal says which constraint a tiling breaks.
+type Illegal struct {
+	Tiling Tiling
+	Clause Clause
+}
+
+func (e *Illegal) Error() string {
+	return fmt.Sprintf("tiling %v breaks the constraint %s", []int64(e.Tiling), e.Clause)
+}
+
+// compile makes what Check and Tilings read. A constraint over anything but
+// tile sizes is an error.
+func (s *Space) compile() (err error) {
+	if s.legal, err = s.legality(s.Where); err == nil && len(s.Boxes) > 0 {
+		s.boxed, err = s.legality(s.boxes())
+	}
+	return err
+}
+
+func (s *Space) legality(where Constraint) (*legality, error) {
+	l := &legality{where: where, most: mostChoices}
+	for _, d := range s.Dims {
+		l.vars = append(l.vars, d.Size)
+	}
+	var err error
+	if l.check, err = CompileConstraint(l.vars, where); err != nil {
+		return nil, fmt.Errorf("symtile: %w in %s; this is a bug", err, where)
+	}
+	return l, nil
+}
+
+// legalities is s.legal, made now for a space that no analysis compiled.
+func (s *Space) legalities() *legality {
+	if s.legal != nil {
+		return s.legal
+	}
+	l, err := s.legality(s.Where)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// buckets plans the enumeration of the space's tilings when first asked.
+func (s *Space) buckets() *buckets {
+	l := s.legalities()
+	l.once.Do(func() { l.plan = newBuckets(s.Dims, l) })
+	return l.plan
+}
+
+// broken is the first clause that the point vals breaks, -1 for none; scratch
+// is as for Holds.
+func (k *Check) broken(vals, scratch []int64) int {
+	n := len(k.code.outs)
+	out := scratch[:n]
+	k.code.Eval(vals, out, scratch[n:])
+next:
+	for at, x := range k.clauses {
+		for _, b := range x {
+			if b.in.Contains(out[b.out]) {
+				continue next
+			}
+		}
+		return at
+	}
+	return -1
+}
+
+// against says which clause t breaks.
+func (l *legality) against(t Tiling) error {
+	if len(l.where) == 0 {
+		return nil
+	}
+	var room [128]int64
+	scratch := room[:]
+	if n := l.check.ScratchLen(); n > len(room) {
+		scratch = make([]int64, n)
+	}
+	if at := l.check.broken(t, scratch); at >= 0 {
+		return &Illegal{append(Tiling(nil), t...), l.where[at]}
+	}
+	return nil
+}

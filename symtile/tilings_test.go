@@ -1,0 +1,179 @@
+package symtile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// legalByHand lists the proposals that satisfy the constraints, one after the
+// other, the last dimension fastest.
+func legalByHand(s *Space) []Tiling {
+	all := []Tiling{{}}
+	for _, d := range s.Dims {
+		var next []Tiling
+		for _, t := range all {
+			for _, size := range d.proposals() {
+				next = append(next, append(slices.Clone(t), size))
+			}
+		}
+		all = next
+	}
+	return slices.DeleteFunc(all, func(t Tiling) bool {
+		env := map[Expr]int64{}
+		for k, d := range s.Dims {
+			env[d.Size] = t[k]
+		}
+		return !s.Where.Holds(env)
+	})
+}
+
+func checkTilings(t *rapid.T, s *Space) {
+	want, got := legalByHand(s), slices.Collect(s.Tilings())
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Fatalf("%s: Tilings yields %v, by hand they are %v", s.Where, got, want)
+	}
+	if n := s.Count(); n != int64(len(want)) {
+		t.Fatalf("%s: Count is %d, there are %d", s.Where, n, len(want))
+	}
+}
+
+// drawSpace draws a space of a few small dimensions whose constraints are what
+// propagation makes: divisibilities, products and runs, joined by or.
+func drawSpace(t *rapid.T) *Space {
+	r := NewRing()
+	s := &Space{Ring: r}
+	for k := range rapid.IntRange(1, 5).Draw(t, "dims") {
+		d := newDim(r, k, rapid.Int64Range(0, 24).Draw(t, "extent"), 0, Parallel, nil)
+		d.Halo = rapid.Int64Range(0, 4).Draw(t, "halo")
+		s.Dims = append(s.Dims, d)
+	}
+	size := func() Expr { return s.Dims[rapid.IntRange(0, len(s.Dims)-1).Draw(t, "dim")].Size }
+	bound := func() Bound {
+		x, m := size(), size()
+		n := rapid.Int64Range(1, 12).Draw(t, "n")
+		switch rapid.IntRange(0, 4).Draw(t, "bound") {
+		case 0:
+			return Bound{x.ModExpr(m), Interval{}}
+		case 1:
+			return Bound{x.Mul(m), Interval{minusInf, n * n}}
+		case 2:
+			return Bound{x.Mod(n).Add(m.Mod(2)), Interval{}}
+		case 3:
+			return Bound{x.Add(size().Min(m)), Interval{n, plusInf}}
+		}
+		return Bound{x, Interval{1, n}}
+	}
+	clauses := func(most int) (c Constraint) {
+		for range rapid.IntRange(0, most).Draw(t, "clauses") {
+			var clause Clause
+			for range rapid.IntRange(1, 3).Draw(t, "bounds") {
+				clause = append(clause, bound())
+			}
+			c = c.and(clause)
+		}
+		return c
+	}
+	s.Where, s.Boxes = clauses(5), clauses(2)
+	return s
+}
+
+func TestTilingsAreTheLegalProposals(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSpace(t)
+		checkTilings(t, s)
+		checkTilings(t, s.Boxed())
+	})
+}
+
+// Where tables would be too large clauses prune late and are enumerated to be
+// counted; the answers are the same.
+func TestTilingsOfLargeScopes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSpace(t)
+		l, err := s.legality(s.Where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.most = rapid.IntRange(1, 64).Draw(t, "choices")
+		s.legal = l
+		checkTilings(t, s)
+	})
+}
+
+func TestProposals(t *testing.T) {
+	for _, x := range []struct {
+		extent, halo int64
+		want         string
+	}{
+		{0, 0, "1"}, {1, 0, "1"}, {7, 0, "1 2 4 7"}, {48, 0, "1 2 3 4 6 8 12 16 24 32 48"},
+		{62, 2, "1 2 4 6 8 14 16 30 31 32 62"}, {9, 8, "1 2 3 4 8 9"}, {100, 99, "1 2 4 5 8 10 16 20 25 29 32 50 64 100"},
+	} {
+		got := strings.Trim(fmt.Sprint(Dim{Extent: x.extent, Halo: x.halo}.proposals()), "[]")
+		if got != x.want {
+			t.Errorf("extent %d halo %d: %s, want %s", x.extent, x.halo, got, x.want)
+		}
+	}
+}
+
+// The windows of a convolution overlap; sizes that make the run of its input a
+// power of two are among the tilings.
+func TestHaloIsProposed(t *testing.T) {
+	p := analyzed(t, entry(t, "x = f32[1,64,64,16] parameter(0); k = f32[3,5,16,32] parameter(1); ROOT c = f32[1,62,60,32] convolution(x, k), window={size=3x5}, dim_labels=b01f_01io->b01f"))
+	for tiling := range p.Space.Tilings() {
+		if tiling[1] == 14 && tiling[2] == 28 {
+			return
+		}
+	}
+	t.Errorf("no tiling with 14 rows of 28")
+}
+
+// Twenty reshaped groups have more tilings than anybody enumerates; counting
+// them is a product of small tables.
+func TestCountDoesNotEnumerate(t *testing.T) {
+	from, to := strings.Repeat("2,3,", 20), strings.Repeat("6,", 20)
+	p := analyzed(t, entry(t, fmt.Sprintf("x = s8[%s] parameter(0); ROOT r = s8[%s] reshape(x)", strings.TrimSuffix(from, ","), strings.TrimSuffix(to, ","))))
+	if got := p.Space.Count(); got != 3486784401 { // 3^20
+		t.Errorf("%d tilings", got)
+	}
+}
+
+func TestCheckSaysWhy(t *testing.T) {
+	p := analyzed(t, entry(t, "x = f32[8,6] parameter(0); ROOT r = f32[48] reshape(x)"))
+	var broken *Illegal
+	if err := p.Check(Tiling{8}); !errors.As(err, &broken) || !slices.Equal(broken.Tiling, Tiling{8}) {
+		t.Errorf("8 of rows of 6: %v", err)
+	} else if want := "tiling [8] breaks the constraint " + broken.Clause.String(); err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+	if err := p.Check(Tiling{12}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Readers of one space do not disturb each other; go test -race watches.
+func TestTilingsFromManyGoroutines(t *testing.T) {
+	p := analyzed(t, entry(t, "x = f32[8,6,4] parameter(0); ROOT r = f32[48,4] reshape(x)"))
+	var all sync.WaitGroup
+	counts := make([]int64, 8)
+	for k := range counts {
+		all.Go(func() {
+			for tiling := range p.Space.Tilings() {
+				if p.Check(tiling) == nil {
+					counts[k]++
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, n := range counts {
+		if n != p.Space.Count() || n == 0 {
+			t.Errorf("%v tilings, Count says %d", counts, p.Space.Count())
+		}
+	}
+}
