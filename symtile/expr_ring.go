@@ -37,6 +37,7 @@ type Ring struct {
 	// selected counts the forms whose choice was searched for.
 	selected int
 	origins  []*Origin
+	originAt map[string]int
 	scratch  *Ring // where domains are worked out
 	reading  *Ring // where expressions are read
 }
@@ -105,7 +106,7 @@ func (r *Ring) Reset() {
 	if r.varTab.n > 0 {
 		r.varTab.reset()
 	}
-	r.vars, r.origins = r.vars[:0], nil
+	r.vars, r.origins, r.originAt = r.vars[:0], nil, nil
 	r.facts.reset()
 	r.forgetChoices()
 }

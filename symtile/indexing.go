@@ -19,7 +19,7 @@ import (
 // a tuple has the maps of the arrays that are read; one that is not read has none.
 func OperandMaps(r *Ring, in *hlo.Instr, output int) [][]Map {
 	maps := make([][]Map, len(in.Operands))
-	for _, l := range edges(r, in, output) {
+	for _, l := range newWalker(r).edges(in, output) {
 		maps[l.operand] = append(maps[l.operand], l.maps...)
 	}
 	return maps
@@ -28,10 +28,10 @@ func OperandMaps(r *Ring, in *hlo.Instr, output int) [][]Map {
 // UserMaps returns, for each operand of in, the maps from its indices to
 // indices of the result's array output, as OperandMaps counts it.
 func UserMaps(r *Ring, in *hlo.Instr, output int) [][]Map {
-	maps := make([][]Map, len(in.Operands))
+	maps, w := make([][]Map, len(in.Operands)), newWalker(r)
 	for k, o := range in.Operands {
 		for e := range leaves(o.Shape) {
-			maps[k] = append(maps[k], uses(r, in, k, e, output)...)
+			maps[k] = append(maps[k], w.uses(in, k, e, output)...)
 		}
 	}
 	return maps

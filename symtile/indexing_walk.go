@@ -14,18 +14,29 @@ type edge struct {
 	maps             []Map
 }
 
+// A walker walks computations, the body of several calls once.
+type walker struct {
+	r      *Ring
+	bodies map[place]map[place]*mapSet // backward from a root
+	ahead  map[place]map[place]*mapSet // forward from a parameter
+}
+
+func newWalker(r *Ring) *walker {
+	return &walker{r, map[place]map[place]*mapSet{}, map[place]map[place]*mapSet{}}
+}
+
 // edges are the edges of array output of in's result.
-func edges(r *Ring, in *hlo.Instr, output int) []edge {
+func (w *walker) edges(in *hlo.Instr, output int) []edge {
 	if k, element, ok := passes(in, output); ok {
-		return []edge{{k, element, []Map{identity(r, leaf(in.Shape, output).Dims)}}}
+		return []edge{{k, element, []Map{identity(w.r, leaf(in.Shape, output).Dims)}}}
 	}
 	switch in.Op {
 	case "tuple", "get-tuple-element", "after-all":
 		return nil
 	case "fusion", "call":
-		return edgesThrough(r, in, output)
+		return w.edgesThrough(in, output)
 	}
-	x := newIndexer(r, in, output)
+	x := newIndexer(w.r, in, output)
 	if why, ok := x.unfit(); !ok {
 		return edgesTo(in, x.undefined("%s", why))
 	}
@@ -98,34 +109,38 @@ func passed(in *hlo.Instr, output int) (operand, element int, ok bool) {
 }
 
 // edgesThrough are the edges of a fusion or call: those of what it calls.
-func edgesThrough(r *Ring, in *hlo.Instr, output int) []edge {
+func (w *walker) edgesThrough(in *hlo.Instr, output int) []edge {
 	c := in.Attrs.Calls
-	start := identity(r, leaf(in.Shape, output).Dims)
-	reached := backward(r, c, place{c.Root, output}, start)
+	reached := w.backward(c, output)
 	var all []edge
 	for k, p := range c.Params {
 		for e := range leaves(p.Shape) {
-			if maps := reached[place{p, e}]; len(maps) > 0 {
-				all = append(all, edge{k, e, rebindAll(maps, c, in)})
+			if maps := reached[place{p, e}].maps(); len(maps) > 0 {
+				all = append(all, edge{k, e, leave(maps, c, in)})
 			}
 		}
 	}
 	return all
 }
 
-// rebindAll gives run-time variables that are read from parameters of c the
-// origins that the caller in passes.
-func rebindAll(maps []Map, c *hlo.Computation, in *hlo.Instr) []Map {
-	var out []Map
+// leave gives run-time variables the origins they have for the caller in of c:
+// a parameter is what it passes, the rest is inside it.
+func leave(maps []Map, c *hlo.Computation, in *hlo.Instr) []Map {
+	if !slices.ContainsFunc(maps, func(m Map) bool { return len(m.Runtime) > 0 }) {
+		return maps
+	}
+	var out *mapSet
 	for _, m := range maps {
-		out = insert(out, m.rebind(func(o *hlo.Instr) *hlo.Instr {
-			if k := slices.Index(c.Params, o); k >= 0 {
-				return in.Operands[k]
+		out = out.add(m.rebind(func(o Origin) Origin {
+			if k := slices.Index(c.Params, o.Instr); k >= 0 && len(o.Within) == 0 {
+				o.Instr = in.Operands[k]
+				return o
 			}
+			o.Within = append(slices.Clone(o.Within), in)
 			return o
 		}))
 	}
-	return out
+	return out.maps()
 }
 
 // A place is an array of an instruction's result.
@@ -135,33 +150,28 @@ type place struct {
 }
 
 // backward gathers, for every place in c, the distinct maps from the indices of
-// what start is over. Instructions are visited once, users before operands, each
-// with the set of maps that reach it.
-func backward(r *Ring, c *hlo.Computation, root place, start Map) map[place][]Map {
-	reached := map[place][]Map{root: {start}}
+// output. Instructions are visited once, users before operands, each with the
+// set of maps that reach it.
+func (w *walker) backward(c *hlo.Computation, output int) map[place]*mapSet {
+	root := place{c.Root, output}
+	if reached, ok := w.bodies[root]; ok {
+		return reached
+	}
+	reached := map[place]*mapSet{root: setOf(identity(w.r, leaf(c.Root.Shape, output).Dims))}
+	w.bodies[root] = reached
 	for _, in := range slices.Backward(c.Instrs) {
 		for output := range leaves(in.Shape) {
-			outers := reached[place{in, output}]
+			outers := reached[place{in, output}].maps()
 			if len(outers) == 0 {
 				continue
 			}
-			for _, l := range edges(r, in, output) {
+			for _, l := range w.edges(in, output) {
 				to := place{in.Operands[l.operand], l.element}
-				reached[to] = composeAll(reached[to], outers, l.maps)
+				reached[to] = reached[to].compose(outers, l.maps)
 			}
 		}
 	}
 	return reached
-}
-
-// composeAll adds every second after every first to set.
-func composeAll(set, firsts, seconds []Map) []Map {
-	for _, first := range firsts {
-		for _, second := range seconds {
-			set = insert(set, Compose(first, second))
-		}
-	}
-	return set
 }
 
 // ParamMaps returns, for each parameter of c, the distinct maps from the
@@ -177,11 +187,11 @@ func ParamMaps(r *Ring, c *hlo.Computation, output int) ([][]Map, error) {
 	if err := limited(c); err != nil {
 		return nil, err
 	}
-	reached := backward(r, c, place{c.Root, output}, identity(r, outs[output].Dims))
+	reached := newWalker(r).backward(c, output)
 	maps := make([][]Map, len(c.Params))
 	for k, p := range c.Params {
 		for e := range leaves(p.Shape) {
-			maps[k] = append(maps[k], reached[place{p, e}]...)
+			maps[k] = append(maps[k], reached[place{p, e}].maps()...)
 		}
 	}
 	return maps, r.Err()
@@ -201,28 +211,32 @@ func OutputMaps(r *Ring, c *hlo.Computation, param int) ([][]Map, error) {
 	if err := limited(c); err != nil {
 		return nil, err
 	}
-	reached := forward(r, c, place{p, 0})
+	reached := newWalker(r).forward(c, place{p, 0})
 	outs := leaves(c.Root.Shape)
 	maps := make([][]Map, len(outs))
 	for k := range outs {
-		maps[k] = reached[place{c.Root, k}]
+		maps[k] = reached[place{c.Root, k}].maps()
 	}
 	return maps, r.Err()
 }
 
 // forward is backward the other way: from one place to what is made from it.
-func forward(r *Ring, c *hlo.Computation, from place) map[place][]Map {
-	reached := map[place][]Map{from: {identity(r, leaf(from.in.Shape, from.element).Dims)}}
+func (w *walker) forward(c *hlo.Computation, from place) map[place]*mapSet {
+	if reached, ok := w.ahead[from]; ok {
+		return reached
+	}
+	reached := map[place]*mapSet{from: setOf(identity(w.r, leaf(from.in.Shape, from.element).Dims))}
+	w.ahead[from] = reached
 	for _, in := range c.Instrs {
 		for k, o := range in.Operands {
 			for e := range leaves(o.Shape) {
-				firsts := reached[place{o, e}]
+				firsts := reached[place{o, e}].maps()
 				if len(firsts) == 0 {
 					continue
 				}
 				for output := range leaves(in.Shape) {
 					to := place{in, output}
-					reached[to] = composeAll(reached[to], firsts, uses(r, in, k, e, output))
+					reached[to] = reached[to].compose(firsts, w.uses(in, k, e, output))
 				}
 			}
 		}
@@ -231,10 +245,10 @@ func forward(r *Ring, c *hlo.Computation, from place) map[place][]Map {
 }
 
 // uses are the maps from array element of an operand to array output of in.
-func uses(r *Ring, in *hlo.Instr, operand, element, output int) []Map {
+func (w *walker) uses(in *hlo.Instr, operand, element, output int) []Map {
 	if k, e, ok := passes(in, output); ok {
 		if k == operand && e == element {
-			return []Map{identity(r, leaf(in.Shape, output).Dims)}
+			return []Map{identity(w.r, leaf(in.Shape, output).Dims)}
 		}
 		return nil
 	}
@@ -243,9 +257,9 @@ func uses(r *Ring, in *hlo.Instr, operand, element, output int) []Map {
 		return nil
 	case "fusion", "call":
 		c := in.Attrs.Calls
-		return rebindAll(forward(r, c, place{c.Params[operand], element})[place{c.Root, output}], c, in)
+		return leave(w.forward(c, place{c.Params[operand], element})[place{c.Root, output}].maps(), c, in)
 	}
-	x := newIndexer(r, in, output)
+	x := newIndexer(w.r, in, output)
 	if why, ok := x.unfit(); !ok {
 		return []Map{x.unknown("%s", why)}
 	}
@@ -261,25 +275,4 @@ func identity(r *Ring, extents []int64) Map {
 func (x *indexer) over(dims []Expr) Map {
 	x.dims = dims
 	return x.complete(Map{Results: dims})
-}
-
-// insert adds the folded and simplified m to a set, unless it is there. A map
-// without points is in the set only when it is alone.
-func insert(set []Map, m Map) []Map {
-	m = m.fold().Simplify()
-	m, _ = m.DropUnusedRanges()
-	if m.State == Empty && len(set) > 0 {
-		return set
-	}
-	if len(set) == 1 && set[0].State == Empty {
-		return []Map{m}
-	}
-	text, origins := m.String(), m.origins()
-	for k := range set {
-		if set[k].String() == text && slices.Equal(set[k].origins(), origins) {
-			set[k].Over = set[k].Over && m.Over
-			return set
-		}
-	}
-	return append(set, m)
 }

@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,6 +20,10 @@ type Origin struct {
 	At    []Expr
 	Clamp Interval    // as HLO defines it, e.g. [0, n − slice]; the zero Interval clamps nothing
 	Of    ReplicaRole // not an element: which replica, for the collective Instr
+
+	// Within are the fusions and calls whose computation Instr is in, innermost
+	// first; none for an instruction of the computation the map is of.
+	Within []*hlo.Instr
 }
 
 // ReplicaRole says which replica of a collective a run-time variable is.
@@ -40,14 +45,29 @@ func (r *Ring) Origin(in *hlo.Instr, at []Expr) *Origin {
 }
 
 func (r *Ring) originIndex(o Origin) int {
-	for k, p := range r.origins {
-		if p.Instr == o.Instr && p.Clamp == o.Clamp && p.Of == o.Of && slices.Equal(p.At, o.At) {
-			return k
-		}
+	key := o.key()
+	if k, ok := r.originAt[key]; ok {
+		return k
 	}
-	o.At = slices.Clone(o.At)
+	if r.originAt == nil {
+		r.originAt = map[string]int{}
+	}
+	r.originAt[key] = len(r.origins)
+	o.At, o.Within = slices.Clone(o.At), slices.Clone(o.Within)
 	r.origins = append(r.origins, &o)
 	return len(r.origins) - 1
+}
+
+// key tells origins of one ring apart.
+func (o *Origin) key() string {
+	b := fmt.Appendf(nil, "%p %d %d %d", o.Instr, o.Clamp.Lo, o.Clamp.Hi, o.Of)
+	for _, e := range o.At {
+		b = fmt.Appendf(b, " %d", e.id)
+	}
+	for _, in := range o.Within {
+		b = fmt.Appendf(b, " %p", in)
+	}
+	return string(b)
 }
 
 // runtime is the run-time variable in [lo, hi] that comes from o. Its name
@@ -64,9 +84,9 @@ func (r *Ring) runtime(o Origin, lo, hi int64) Expr {
 // A rewriting rewrites the origins of run-time variables for a substitution and
 // enters those that change into it.
 type rewriting struct {
-	s     *Substitution
-	instr func(*hlo.Instr) *hlo.Instr // nil keeps the instructions
-	done  map[Expr]bool
+	s      *Substitution
+	origin func(Origin) Origin // what else changes; nil: nothing
+	done   map[Expr]bool
 }
 
 func (w *rewriting) all(vars []Expr) []Expr {
@@ -94,8 +114,8 @@ func (w *rewriting) enter(e Expr) {
 	}
 	to := *v.Origin
 	to.At = (&Substitution{With: w.s.With}).ApplyAll(to.At)
-	if w.instr != nil {
-		to.Instr = w.instr(to.Instr)
+	if w.origin != nil {
+		to = w.origin(to)
 	}
 	if x := e.r.runtime(to, v.Lo, v.Hi); x != e {
 		w.s.With[e] = x
@@ -133,7 +153,7 @@ func (m Map) RuntimeText() []string {
 
 func (m Map) originText(n *naming, e Expr, o *Origin) string {
 	if o.Of != NoReplica {
-		return "a replica of " + o.Instr.Name
+		return "a replica of " + o.path()
 	}
 	at := make([]string, len(o.At))
 	for i, x := range o.At {
@@ -152,6 +172,15 @@ func (m Map) originText(n *naming, e Expr, o *Origin) string {
 		}
 		return open + strings.Join(in, ", ") + close
 	}
-	return o.Instr.Name + "; (" + strings.Join(n.dims, ", ") + ")" + list("[", m.Ranges, n.ranges, "]") +
+	return o.path() + "; (" + strings.Join(n.dims, ", ") + ")" + list("[", m.Ranges, n.ranges, "]") +
 		list("{", m.Runtime, n.runtime, "}") + " -> (" + strings.Join(at, ", ") + ")"
+}
+
+// path names the instruction, after what it is within.
+func (o *Origin) path() string {
+	name := o.Instr.Name
+	for _, in := range o.Within {
+		name = in.Name + "/" + name
+	}
+	return name
 }

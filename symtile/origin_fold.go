@@ -17,10 +17,10 @@ func (m Map) origins() []*Origin {
 	return out
 }
 
-// rebind replaces the instructions run-time variables are read from.
-func (m Map) rebind(to func(*hlo.Instr) *hlo.Instr) Map {
+// rebind changes the origins of run-time variables.
+func (m Map) rebind(to func(Origin) Origin) Map {
 	s := Substitution{With: map[Expr]Expr{}}
-	m.Runtime = unite(nil, (&rewriting{s: &s, instr: to}).all(m.Runtime))
+	m.Runtime = unite(nil, (&rewriting{s: &s, origin: to}).all(m.Runtime))
 	m.Results = s.ApplyAll(m.Results)
 	m.Where = s.ApplyTo(m.Where)
 	m.Replica = s.applyReplica(m.Replica)
@@ -52,7 +52,7 @@ func (e Expr) folded() Expr {
 	if !ok || v.Origin == nil || v.Origin.Of != NoReplica {
 		return Expr{}
 	}
-	f := folder{r: e.r, left: maxFoldSteps}
+	f := newFolder(e.r, v.Origin.Within)
 	value, ok := f.value(v.Origin.Instr, v.Origin.At)
 	if !ok {
 		return Expr{}
@@ -68,14 +68,20 @@ const maxFoldSteps = 200
 
 // A folder looks for the value of an element as an expression.
 type folder struct {
-	r    *Ring
-	left int // steps
+	r      *Ring
+	left   *int         // steps
+	within []*hlo.Instr // callers of the computation that is looked at, innermost first
+}
+
+func newFolder(r *Ring, within []*hlo.Instr) *folder {
+	left := maxFoldSteps
+	return &folder{r, &left, within}
 }
 
 // value is element at of in's output, ok when it is known and no integer
 // arithmetic on the way can wrap.
 func (f *folder) value(in *hlo.Instr, at []Expr) (Expr, bool) {
-	if f.left--; f.left < 0 || !in.Shape.DType.IsInteger() && in.Shape.DType != hlo.Pred {
+	if *f.left--; *f.left < 0 || !in.Shape.DType.IsInteger() && in.Shape.DType != hlo.Pred {
 		return Expr{}, false
 	}
 	e, ok := f.moved(in, at)
@@ -116,9 +122,32 @@ func (f *folder) moved(in *hlo.Instr, at []Expr) (Expr, bool) {
 			return f.value(in.Operands[0], at)
 		}
 	case "get-tuple-element":
-		if from := in.Operands[0]; from.Op == "tuple" {
-			return f.value(from.Operands[in.Attrs.Index], at)
+		return f.element(in.Operands[0], in.Attrs.Index, at)
+	case "parameter":
+		if len(f.within) > 0 {
+			outer := folder{f.r, f.left, f.within[1:]}
+			return outer.value(f.within[0].Operands[in.Attrs.Param], at)
 		}
+	case "fusion", "call":
+		return f.inside(in).value(in.Attrs.Calls.Root, at)
+	}
+	return Expr{}, false
+}
+
+// inside is a folder for what in calls.
+func (f *folder) inside(in *hlo.Instr) *folder {
+	return &folder{f.r, f.left, slices.Insert(slices.Clone(f.within), 0, in)}
+}
+
+// element is a value of one array of a tuple.
+func (f *folder) element(in *hlo.Instr, index int, at []Expr) (Expr, bool) {
+	switch in.Op {
+	case "tuple":
+		return f.value(in.Operands[index], at)
+	case "fusion", "call":
+		return f.inside(in).element(in.Attrs.Calls.Root, index, at)
+	case "optimization-barrier":
+		return f.element(in.Operands[0], index, at)
 	}
 	return Expr{}, false
 }

@@ -30,7 +30,7 @@ func TestFoldedValues(t *testing.T) {
 		r := NewRing()
 		x := &indexer{r: r}
 		at := x.variables("d", RoleDim, root.Shape.Dims)
-		f := folder{r: r, left: maxFoldSteps}
+		f := newFolder(r, nil)
 		e, ok := f.value(root, at)
 		if r.Err() != nil {
 			t.Fatalf("%v\n%s", r.Err(), text)
