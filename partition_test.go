@@ -235,3 +235,28 @@ var randomSteps = []struct {
 	{"f32[4,6]", []string{"f32[4,6]"}, "call(%s), to_apply=%%twice"},
 	{"f32[4,6]", []string{"f32[4,6]"}, "optimization-barrier(%s)"},
 }
+
+// A computation that is a branch here and a map's there is split for the one
+// and kept for the other.
+func TestPartitionKeepsWhatIsShared(t *testing.T) {
+	m, err := hlo.Parse("shared", []byte(`HloModule shared
+%f {
+  a = f32[] parameter(0)
+  ROOT n = f32[] negate(a)
+}
+ENTRY %main {
+  p = pred[] parameter(0)
+  x = f32[] parameter(1)
+  y = f32[8] parameter(2)
+  m = f32[8] map(y), dimensions={0}, to_apply=%f
+  c = f32[] conditional(p, x, x), true_computation=%f, false_computation=%f
+  b = f32[8] broadcast(c), dimensions={}
+  ROOT r = f32[8] add(m, b)
+}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := checkPartition(t, m); got != "fused.r | negate conditional" {
+		t.Error(got)
+	}
+}

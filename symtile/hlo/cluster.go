@@ -46,7 +46,7 @@ func (s *split) kindOf(i *Instr) kind {
 		return outside
 	case i.Op == "dot" || i.Op == "scaled-dot" || i.Op == "convolution":
 		return hero
-	case i.Op.Elementwise() || moves[i.Op]:
+	case i.Op.Elementwise() || i.Op == "map" || moves[i.Op]:
 		return light
 	}
 	return single

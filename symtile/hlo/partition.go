@@ -49,8 +49,30 @@ func (m *Module) Partition(why func(*Instr) string) (*Module, []Outside) {
 	}
 	out := &Module{Name: m.Name, Attrs: m.Attrs, Entry: p.computation(m.Entry)}
 	out.Computations = reachable(out.Entry)
+	p.rename(out)
 	return out, p.outside
 }
+
+// rename gives split computations names of their own where the computation
+// they are made from is still called by something else.
+func (p *partitioner) rename(m *Module) {
+	kept := make(map[string]bool, len(m.Computations))
+	made := make(map[*Computation]bool, len(p.done))
+	for _, c := range p.done {
+		made[c] = true
+	}
+	for _, c := range m.Computations {
+		kept[c.Name] = kept[c.Name] || !made[c]
+	}
+	for _, c := range m.Computations {
+		if made[c] && kept[c.Name] {
+			c.Name = unique(p.taken, shortened(c.Name))
+		}
+	}
+}
+
+// shortened leaves room for what is put before and behind a name.
+func shortened(name string) string { return name[:min(len(name), maxName/2)] }
 
 type partitioner struct {
 	why     func(*Instr) string
@@ -140,7 +162,7 @@ func (f *flattener) instr(i *Instr, value map[*Instr]*Instr, prefix string) *Ins
 		return operands[0].Operands[i.Attrs.Index]
 	}
 	made := *i
-	made.Name, made.Operands = unique(f.names, prefix+i.Name), operands
+	made.Name, made.Operands = unique(f.names, prefix+shortened(i.Name)), operands
 	f.out.Instrs = append(f.out.Instrs, &made)
 	return &made
 }
@@ -210,7 +232,7 @@ func (r *rewriter) alone(i *Instr) {
 
 // fusion makes the computation of a cluster and the instruction that runs it.
 func (r *rewriter) fusion(c *cluster) {
-	f := &fuser{rewriter: r, cluster: c, comp: &Computation{Name: unique(r.taken, "fused."+c.root.Name)}, inner: map[*Instr]*Instr{}, names: map[string]int{}}
+	f := &fuser{rewriter: r, cluster: c, comp: &Computation{Name: unique(r.taken, "fused."+shortened(c.root.Name))}, inner: map[*Instr]*Instr{}, names: map[string]int{}}
 	for _, i := range slices.Backward(c.members) {
 		f.copy(i)
 	}

@@ -43,6 +43,20 @@ func comparePair(t *testing.T, left, right string) string {
 	return a.Entry.Canonical() + "\n" + b.Entry.Canonical()
 }
 
+// pairs are the texts of testdata/stablehlo_pairs.txt.
+func pairs(t testing.TB) (all [][2]string) {
+	text, err := os.ReadFile("testdata/stablehlo_pairs.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range strings.Split(string(text), "\npair\n")[1:] {
+		pair, _, _ = strings.Cut(pair, "\n----\n")
+		left, right, _ := strings.Cut(pair, "\n=>\n")
+		all = append(all, [2]string{left, right})
+	}
+	return all
+}
+
 // Whole modules as JAX prints them, beside what XLA makes of them.
 func TestStableHLOModules(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/stablehlo/*.mlir")
@@ -88,25 +102,15 @@ func FuzzStableHLO(f *testing.F) {
 		}
 		f.Add(string(src))
 	}
-	pairs, err := os.ReadFile("testdata/stablehlo_pairs.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, pair := range strings.Split(string(pairs), "\npair\n")[1:] {
-		left, _, _ := strings.Cut(pair, "\n=>\n")
-		f.Add(left)
+	for _, pair := range pairs(f) {
+		f.Add(pair[0])
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := parseStableHLO("fuzz", []byte(text))
 		if err != nil {
 			return
 		}
-		fused, _ := m.Partition(func(i *Instr) string {
-			if opTable[i.Op].check != nil || i.Op == "constant" {
-				return ""
-			}
-			return "not here"
-		})
+		fused, _ := m.Partition(notChecked)
 		for _, m := range []*Module{m, fused} {
 			again, err := Parse("again", []byte(m.String()))
 			if err != nil || again.Entry.Fingerprint() != m.Entry.Fingerprint() {
