@@ -9,6 +9,7 @@
 //	cache …          ls, show, verify, merge, export, import, publish, rm
 //	report           self-contained HTML page from the cache
 //	devices          what each backend sees, and why one is missing
+//	bench-symbolic … time the simplifier on chains of indexing maps
 //
 // Exit status: 0 ok, 1 bad input or a failure, 2 wrong usage, 3 lookup found
 // nothing. Flags may stand before or after arguments.
@@ -71,4 +72,9 @@
 // devices: {"devices": [{"name", "about", "device", "revision", "safe",
 // "lanes", "flops", "levels": [{"name", "bytes", "shared", "bandwidth"}],
 // "missing"}]}; a backend that is not there has missing, the reason.
+//
+// bench-symbolic: {"chains", "columns": [{"column", "median", "geomean", "most",
+// "ratio", "least", "slower", "worst"}]}, nanoseconds over the chains; ratio is
+// the geomean of column over extract, least the least of those, at chain worst;
+// slower counts the chains where the column is not above extract.
 package main
