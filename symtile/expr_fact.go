@@ -7,6 +7,7 @@ type facts struct {
 	sums     []fact
 	congr    []congruence
 	anyExact bool
+	learnt   int // counts what changed
 }
 
 // A fact says that sum (no constant, first coefficient positive, content 1)

@@ -154,6 +154,7 @@ func (r *Ring) forgetQuotients() {
 	for i := range r.forms {
 		r.forms[i].ranged = false
 	}
+	r.facts.learnt++
 }
 
 // constrain learns that x lies in in.
@@ -268,6 +269,7 @@ func (d *domain) congruent(sum lin, m, r int64) (kept bool) {
 			d.empty = d.empty || known && l == 0
 			if known && l > 0 {
 				c.m, c.r = l, q
+				d.r.forgetQuotients()
 			}
 			return false
 		}
