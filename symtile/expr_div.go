@@ -6,13 +6,13 @@ type divRule struct {
 	apply func(r *Ring, x lin, d int64) (lin, bool)
 }
 
-// divRules are tried in order on a dividend of which nothing can be taken out:
-// the collapse, then what makes it smaller, then what removes nesting.
+// divRules are tried in order on a dividend of which nothing can be taken out
+// and that does not stay in one period (ruleDivRange): what makes it smaller
+// first, then what removes nesting.
 var divRules []divRule
 
 func init() { // the rules divide again, which a literal may not refer to
 	divRules = []divRule{
-		{ruleDivRange, divRange},
 		{ruleDivSign, divSign},
 		{ruleDivGCD, divGCD},
 		{ruleDivHalf, divHalf},
@@ -52,7 +52,8 @@ func (r *Ring) div(x lin, d int64) lin {
 			return konst(q)
 		}
 	}
-	if len(rest.t) == 0 {
+	if q, ok := single(r.naive(rest), d); ok {
+		whole.c = r.plus(whole.c, 1, q)
 		return whole
 	}
 	return r.addmul(whole, 1, r.divRest(rest, d))
@@ -63,6 +64,10 @@ func (r *Ring) divRest(x lin, d int64) lin {
 	y := r.form(x)
 	if q, ok := r.recall(y, -1, d); ok {
 		return q
+	}
+	if q, ok := single(r.formRange(y), d); ok {
+		r.fired[ruleDivRange]++
+		return r.remember(y, -1, d, konst(q))
 	}
 	for i := range divRules {
 		if q, ok := divRules[i].apply(r, x, d); ok {
@@ -77,10 +82,10 @@ func (r *Ring) divAtom(y int32, d int64) int32 {
 	id, had := r.atom(atom{kind: atomDiv, y: y, z: -1, d: d})
 	if !had {
 		x := r.forms[y].lin
-		in := r.ranged(x).Div(d)
+		in, rises := r.formRange(y).Div(d), r.rises(x)
 		a := &r.atoms[id]
-		a.in = in
-		if n, res := r.residueOf(x, d); n == d {
+		a.in, a.rises = in, rises
+		if res, ok := r.residue(x, d); ok {
 			a = &r.atoms[id]
 			a.exact, a.r = true, res
 			r.facts.anyExact = true
@@ -99,11 +104,6 @@ func single(in Interval, d int64) (q int64, ok bool) {
 	}
 	q = floorDiv(in.Lo, d)
 	return q, q == floorDiv(in.Hi, d)
-}
-
-func divRange(r *Ring, x lin, d int64) (lin, bool) {
-	q, ok := single(r.ranged(x), d)
-	return konst(q), ok
 }
 
 // A style is what divisions may do one way or the other. A ring keeps to one,
@@ -154,37 +154,44 @@ func (s residue) wholePart(k, d int64) int64 {
 // divide takes the multiples of d out of x: x = d·whole + rest, the constant of
 // rest in [0, d).
 func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
-	c := int64(0)
 	if uint64(x.c) >= uint64(d) {
-		c = floorDiv(x.c, d)
+		whole.c = floorDiv(x.c, d)
 	}
-	n := 0
-	for _, t := range x.t {
-		if r.style.residue.wholePart(t.k, d) != 0 {
-			n++
-		} else if t.k < 0 || t.k > d-t.k {
-			r.unsettled = true
+	rest = lin{x.t, x.c - d*whole.c}
+	i := 0
+	for ; i < len(x.t); i++ {
+		if k := x.t[i].k; uint64(k) > uint64(d)>>1 {
+			break
 		}
 	}
-	if n == 0 {
-		return konst(c), lin{x.t, x.c - d*c}
+	if i < len(x.t) {
+		whole.t, rest.t = r.divideFrom(x.t, i, d)
+		whole = r.exactly(whole)
 	}
-	w, v := r.alloc(n), r.alloc(len(x.t))
-	i, j := 0, 0
-	for _, t := range x.t {
+	return whole, rest
+}
+
+// divideFrom divides terms, of which those before i have small coefficients.
+func (r *Ring) divideFrom(x []term, i int, d int64) (whole, rest []term) {
+	w := r.alloc(2 * len(x))
+	v := w[len(x):]
+	n, m := 0, copy(v, x[:i])
+	for _, t := range x[i:] {
 		q := r.style.residue.wholePart(t.k, d)
 		if q != 0 {
-			w[i] = term{q, t.a}
-			i++
+			w[n] = term{q, t.a}
+			n++
 		}
 		if k := t.k - q*d; k != 0 {
-			v[j] = term{k, t.a}
-			j++
+			v[m] = term{k, t.a}
+			m++
 			r.unsettled = r.unsettled || k < 0 || k > d-k
 		}
 	}
-	rest = lin{r.keep(v, j), x.c - d*c}
-	return r.exactly(lin{w, c}), rest
+	if n == 0 {
+		return nil, x
+	}
+	return w[:n:n], v[:m:m]
 }
 
 func divSign(r *Ring, x lin, d int64) (lin, bool) {

@@ -68,12 +68,40 @@ func (r *Ring) rangedTo(x lin, depth int) Interval {
 }
 
 // hasPattern reports whether x can be more than its terms apart: it has a
-// quotient or a min, and something beside it.
+// quotient or a min, something beside it, and terms that pull against each
+// other. What only rises, or only falls, is least and greatest at corners.
 func (r *Ring) hasPattern(x lin) bool {
 	if len(x.t) > maxPattern || len(x.t) == 1 && x.c == 0 {
 		return false
 	}
-	return !r.onlyVars(x)
+	inner, rises, falls := false, true, true
+	for i := range x.t {
+		a := &r.atoms[x.t[i].a]
+		inner = inner || a.kind != atomVar
+		rises = rises && a.rises && x.t[i].k > 0
+		falls = falls && a.rises && x.t[i].k < 0
+	}
+	return inner && !rises && !falls
+}
+
+// rises reports whether x does not fall when a variable rises.
+func (r *Ring) rises(x lin) bool {
+	for i := range x.t {
+		if x.t[i].k < 0 || !r.atoms[x.t[i].a].rises {
+			return false
+		}
+	}
+	return true
+}
+
+// formRange is ranged of form y, kept.
+func (r *Ring) formRange(y int32) Interval {
+	if f := &r.forms[y]; f.ranged {
+		return f.in
+	}
+	in := r.ranged(r.forms[y].lin)
+	r.forms[y].in, r.forms[y].ranged = in, true
+	return in
 }
 
 // onlyVars reports whether x is a sum of variables.

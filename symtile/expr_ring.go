@@ -24,6 +24,7 @@ type Ring struct {
 	pool  []term
 	forms []form
 	atoms []atom
+	units []term  // 1·atom, by atom
 	facs  []int32 // factors of product atoms, ascending
 	vars  []Variable
 	memos []memo
@@ -75,6 +76,7 @@ const (
 type atom struct {
 	kind  atomKind
 	exact bool // atomDiv: y ≡ r (mod d), so d·atom = y − r
+	rises bool // does not fall when a variable rises
 	y, z  int32
 	d     int64
 	in    Interval

@@ -5,9 +5,10 @@ func konst(c int64) lin { return lin{c: c} }
 
 // one is the form 1·atom.
 func (r *Ring) one(id int32) lin {
-	t := r.alloc(1)
-	t[0] = term{1, id}
-	return lin{t: t}
+	for int(id) >= len(r.units) {
+		r.units = append(r.units, term{1, int32(len(r.units))})
+	}
+	return lin{t: r.units[id : id+1 : id+1]}
 }
 
 // coef is the coefficient of atom id in x.

@@ -53,7 +53,7 @@ func (d *domain) begin() {
 	d.said = d.said[:0]
 	for i := range d.vars {
 		v := &d.vars[i]
-		d.r.atoms = append(d.r.atoms, atom{kind: atomVar, y: int32(i), z: -1, in: v.in, m: v.m, r: v.r})
+		d.r.atoms = append(d.r.atoms, atom{kind: atomVar, rises: true, y: int32(i), z: -1, in: v.in, m: v.m, r: v.r})
 	}
 	for i := range d.eqs { // the eliminated variable's own bounds, both ways
 		v := d.eqs[i].v
