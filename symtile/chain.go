@@ -276,6 +276,9 @@ func (c *Chain) Constraints() int {
 func (c *Chain) Extract() (ops int) {
 	r := c.domain.r
 	for _, x := range c.results {
+		if len(x.t) == 1 && x.t[0].k == 1 && x.c == 0 && r.atoms[x.t[0].a].kind == atomVar {
+			continue
+		}
 		ops += int(r.costOf(r.form(x))+opCost-1) / opCost
 	}
 	return ops

@@ -38,25 +38,34 @@ func (r *Ring) div(x lin, d int64) lin {
 		r.fired[ruleDivConst]++
 		return konst(floorDiv(x.c, d))
 	}
+	whole, rest := r.takeOut(x, d)
+	if rest.size() == 0 {
+		return whole
+	}
+	return r.addmul(whole, 1, r.divRest(rest, d))
+}
+
+// takeOut takes the multiples of d out of x: ⌊x/d⌋ = whole + ⌊rest/d⌋. A rest
+// that stays in one period is taken out, too.
+func (r *Ring) takeOut(x lin, d int64) (whole, rest lin) {
 	if q, ok := single(r.naive(x), d); ok {
 		r.fired[ruleDivRange]++
-		return konst(q)
+		return konst(q), lin{}
 	}
-	whole, rest := r.divide(x, d)
+	whole, rest = r.divide(x, d)
 	if whole.size() == 0 {
-		return r.divRest(x, d)
+		return lin{}, x
 	}
 	r.fired[ruleDivWhole]++
 	if len(r.facts.sums) > 0 {
 		if q, ok := single(r.ranged(x), d); ok {
-			return konst(q)
+			return konst(q), lin{}
 		}
 	}
 	if q, ok := single(r.naive(rest), d); ok {
-		whole.c = r.plus(whole.c, 1, q)
-		return whole
+		return lin{whole.t, r.plus(whole.c, 1, q)}, lin{}
 	}
-	return r.addmul(whole, 1, r.divRest(rest, d))
+	return whole, rest
 }
 
 // divRest divides what has no multiple of d in it, once for every dividend.
@@ -65,31 +74,64 @@ func (r *Ring) divRest(x lin, d int64) lin {
 	if q, ok := r.recall(y, -1, d); ok {
 		return q
 	}
-	if q, ok := single(r.formRange(y), d); ok {
+	return r.remember(y, -1, d, r.divNew(x, d))
+}
+
+// redivide is ⌊x/d⌋, d > 0, for a rule that has made x or d smaller.
+func (r *Ring) redivide(x lin, d int64) lin {
+	switch {
+	case d == 1:
+		r.fired[ruleDivOne]++
+		return x
+	case len(x.t) == 0:
+		r.fired[ruleDivConst]++
+		return konst(floorDiv(x.c, d))
+	}
+	whole, rest := r.takeOut(x, d)
+	if rest.size() == 0 {
+		return whole
+	}
+	return r.addmul(whole, 1, r.divNew(rest, d))
+}
+
+// divNew divides what has no multiple of d in it.
+func (r *Ring) divNew(x lin, d int64) lin {
+	in := r.ranged(x)
+	if q, ok := single(in, d); ok {
 		r.fired[ruleDivRange]++
-		return r.remember(y, -1, d, konst(q))
+		return konst(q)
+	}
+	if r.indivisible(x) {
+		return r.one(r.divAtom(x, d, in.Div(d)))
 	}
 	for i := range divRules {
 		if q, ok := divRules[i].apply(r, x, d); ok {
 			r.fired[divRules[i].id]++
-			return r.remember(y, -1, d, q)
+			return q
 		}
 	}
-	return r.remember(y, -1, d, r.one(r.divAtom(y, d)))
+	return r.one(r.divAtom(x, d, in.Div(d)))
 }
 
-func (r *Ring) divAtom(y int32, d int64) int32 {
-	id, had := r.atom(atom{kind: atomDiv, y: y, z: -1, d: d})
-	if !had {
-		x := r.forms[y].lin
-		in, rises := r.formRange(y).Div(d), r.rises(x)
+// indivisible reports whether x is one atom that no rule takes apart.
+func (r *Ring) indivisible(x lin) bool {
+	if len(x.t) > 1 || x.c != 0 || x.t[0].k != 1 || len(r.facts.congr) > 0 {
+		return false
+	}
+	a := &r.atoms[x.t[0].a]
+	return a.kind != atomDiv && a.m == 1
+}
+
+// divAtom is the atom ⌊x/d⌋, which lies in in.
+func (r *Ring) divAtom(x lin, d int64, in Interval) int32 {
+	id, had := r.atom(atom{kind: atomDiv, rises: r.rises(x), y: r.form(x), z: -1, d: d, in: in})
+	if had {
+		return id
+	}
+	if res, ok := r.residue(x, d); ok {
 		a := &r.atoms[id]
-		a.in, a.rises = in, rises
-		if res, ok := r.residue(x, d); ok {
-			a = &r.atoms[id]
-			a.exact, a.r = true, res
-			r.facts.anyExact = true
-		}
+		a.exact, a.r = true, res
+		r.facts.anyExact = true
 	}
 	return id
 }
@@ -198,7 +240,7 @@ func divSign(r *Ring, x lin, d int64) (lin, bool) {
 	if x.t[0].k > 0 {
 		return lin{}, false
 	}
-	return r.scale(r.div(r.shift(r.scale(x, -1), d-1), d), -1), true
+	return r.scale(r.redivide(r.shift(r.scale(x, -1), d-1), d), -1), true
 }
 
 func divGCD(r *Ring, x lin, d int64) (lin, bool) {
@@ -208,7 +250,7 @@ func divGCD(r *Ring, x lin, d int64) (lin, bool) {
 	}
 	y := r.each(x, func(k int64) int64 { return k / g })
 	y.c = floorDiv(x.c, g)
-	return r.div(y, d/g), true
+	return r.redivide(y, d/g), true
 }
 
 // divHalf makes a half that is rounded up one that is rounded down.
@@ -221,7 +263,7 @@ func divHalf(r *Ring, x lin, d int64) (lin, bool) {
 		return lin{}, false
 	}
 	y := lin{t: x.t}
-	return r.addmul(y, -1, r.div(y, 2)), true
+	return r.addmul(y, -1, r.redivide(y, 2)), true
 }
 
 // divDiv merges the only inner floor, when its coefficient is ±1.
@@ -242,10 +284,13 @@ func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 	if !ok {
 		return lin{}, false
 	}
+	if len(x.t) == 1 && t.k == 1 {
+		return r.redivide(r.shift(r.forms[a.y].lin, r.mulAdd(0, a.d, x.c)), dd), true
+	}
 	num := r.addmul(lin{}, a.d, r.addmul(x, -t.k, r.one(t.a)))
 	num = r.addmul(num, t.k, r.forms[a.y].lin)
 	if t.k < 0 {
 		num = r.shift(num, a.d-1)
 	}
-	return r.div(num, dd), true
+	return r.redivide(num, dd), true
 }

@@ -94,16 +94,6 @@ func (r *Ring) rises(x lin) bool {
 	return true
 }
 
-// formRange is ranged of form y, kept.
-func (r *Ring) formRange(y int32) Interval {
-	if f := &r.forms[y]; f.ranged {
-		return f.in
-	}
-	in := r.ranged(r.forms[y].lin)
-	r.forms[y].in, r.forms[y].ranged = in, true
-	return in
-}
-
 // onlyVars reports whether x is a sum of variables.
 func (r *Ring) onlyVars(x lin) bool {
 	for i := range x.t {

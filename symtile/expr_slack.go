@@ -20,7 +20,7 @@ func divResidue(r *Ring, x lin, d int64) (lin, bool) {
 		res := floorMod(r.mulAdd(0, k, c.r), g)
 		base := g * floorDiv(res+x.c, g)
 		if n, ok := settle(base, g, res, d); ok && n != x.c {
-			return r.div(lin{x.t, n}, d), true
+			return r.redivide(lin{x.t, n}, d), true
 		}
 	}
 	return lin{}, false
@@ -40,6 +40,9 @@ const maxPeriods = 16
 func (r *Ring) periods(x lin, d int64, gs []int64) []int64 {
 next:
 	for _, t := range x.t {
+		if t.k == 1 && r.atoms[t.a].m == 1 {
+			continue
+		}
 		g := d
 		if km, ok := mulInt(t.k, r.atoms[t.a].m); ok {
 			g = gcd(km, d)
@@ -82,7 +85,7 @@ func divSlack(r *Ring, x lin, d int64) (lin, bool) {
 			}
 		}
 		if y := (lin{whole.t, n}); !y.equal(x) {
-			return r.div(y, d), true
+			return r.redivide(y, d), true
 		}
 	}
 	return lin{}, false

@@ -74,8 +74,21 @@ func (r *Ring) writeAsIs() {
 const maxSelected = 2000
 
 func (r *Ring) costOf(y int32) int32 {
+	if x := r.forms[y].lin; r.plain(x) {
+		return r.cost(x)
+	}
 	_, c := r.cheapest(y)
 	return c
+}
+
+// plain reports whether there is only one way to write x: it is a sum of
+// variables, or a multiple of a single quotient.
+func (r *Ring) plain(x lin) bool {
+	if len(x.t) == 1 && x.c == 0 {
+		k := r.atoms[x.t[0].a].kind
+		return k == atomVar || k == atomDiv
+	}
+	return r.onlyVars(x)
 }
 
 // cost counts the operations of x as it stands.
