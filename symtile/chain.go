@@ -192,6 +192,9 @@ func (c *Chain) Simplify() {
 			break
 		}
 	}
+	if d.empty { // where there is nothing, everything is 0
+		c.results = append(c.results[:0], make([]lin, len(c.maps[len(c.maps)-1].outs))...)
+	}
 	d.dropImplied()
 }
 

@@ -17,6 +17,7 @@ func init() { // the rules divide again, which a literal may not refer to
 		{ruleDivGCD, divGCD},
 		{ruleDivHalf, divHalf},
 		{ruleDivResidue, divResidue},
+		{ruleDivComplete, divComplete},
 		{ruleDivSlack, divSlack},
 		{ruleDivDiv, divDiv},
 	}
@@ -107,6 +108,9 @@ func (r *Ring) divNew(x lin, d int64) lin {
 	for i := range divRules {
 		if q, ok := divRules[i].apply(r, x, d); ok {
 			r.fired[divRules[i].id]++
+			if len(q.t) == 1 && q.t[0].k == 1 {
+				r.noteExact(q.t[0].a, x, d, q.c)
+			}
 			return q
 		}
 	}
@@ -125,15 +129,42 @@ func (r *Ring) indivisible(x lin) bool {
 // divAtom is the atom ⌊x/d⌋, which lies in in.
 func (r *Ring) divAtom(x lin, d int64, in Interval) int32 {
 	id, had := r.atom(atom{kind: atomDiv, rises: r.rises(x), y: r.form(x), z: -1, d: d, in: in})
-	if had {
-		return id
-	}
-	if res, ok := r.residue(x, d); ok {
-		a := &r.atoms[id]
-		a.exact, a.r = true, res
-		r.facts.anyExact = true
+	if !had || len(r.facts.congr) > 0 {
+		r.noteExact(id, x, d, 0)
 	}
 	return id
+}
+
+// noteExact notes that atom + c is x/d, where that is known to be exact but for
+// a constant: d·atom = x − (x mod d) − d·c.
+func (r *Ring) noteExact(id int32, x lin, d, c int64) {
+	a := &r.atoms[id]
+	if a.kind != atomDiv || a.exact {
+		return
+	}
+	if res, ok := r.residue(x, d); ok {
+		r.setExact(id, x, d, r.mulAdd(res, d, c))
+		return
+	}
+	for _, g := range r.facts.congr { // ⌊y/n⌋ ≡ r (mod m), so m·⌊y/(n·m)⌋ = ⌊y/n⌋ − r
+		q := g.sum.t[0]
+		b := &r.atoms[q.a]
+		if len(g.sum.t) > 1 || q.k != 1 || b.kind != atomDiv || b.y != a.y || a.d%b.d != 0 {
+			continue
+		}
+		if m := a.d / b.d; m > 1 && g.m%m == 0 {
+			r.setExact(id, r.one(q.a), m, floorMod(g.r, m))
+			return
+		}
+	}
+}
+
+// setExact notes that by·atom = x − off.
+func (r *Ring) setExact(id int32, x lin, by, off int64) {
+	of := r.form(x)
+	a := &r.atoms[id]
+	a.exact, a.by, a.of, a.off = true, by, of, off
+	r.facts.anyExact = true
 }
 
 // single is the only quotient by d of a bounded interval.
@@ -264,6 +295,27 @@ func divHalf(r *Ring, x lin, d int64) (lin, bool) {
 	}
 	y := lin{t: x.t}
 	return r.addmul(y, -1, r.redivide(y, 2)), true
+}
+
+// divComplete makes k·X + n·⌊X/m⌋ with n ≡ −k·m (mod d) the remainder it is up
+// to multiples of d, where that decides the quotient.
+func divComplete(r *Ring, x lin, d int64) (lin, bool) {
+	for _, t := range x.t {
+		a := r.atoms[t.a]
+		if a.kind != atomDiv {
+			continue
+		}
+		k, m := r.partner(x, a)
+		km, ok := mulInt(k, m)
+		if k == 0 || !ok || km == -t.k || (km+t.k)%d != 0 {
+			continue
+		}
+		one := r.one(t.a)
+		if q, ok := single(r.ranged(r.addmul(x, -km-t.k, one)), d); ok {
+			return r.addmul(konst(q), (km+t.k)/d, one), true
+		}
+	}
+	return lin{}, false
 }
 
 // divDiv merges the only inner floor, when its coefficient is ±1.

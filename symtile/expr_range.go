@@ -49,6 +49,9 @@ func (r *Ring) rangedTo(x lin, depth int) Interval {
 	for i := range r.facts.sums {
 		in = in.Meet(r.byFact(x, &r.facts.sums[i]))
 	}
+	if r.facts.anyExact {
+		in = in.Meet(r.byExact(x, depth))
+	}
 	s := patternSearch{r: r, x: x, least: width(in)}
 	for i := len(x.t) - 1; i >= 0; i-- {
 		switch r.atoms[x.t[i].a].kind {
@@ -175,6 +178,17 @@ func (r *Ring) byFact(x lin, f *fact) Interval {
 	}
 	r.fired[ruleRangeFact]++
 	return r.naive(rest).Add(f.in.Scale(k))
+}
+
+// byExact bounds x as (m·x)/m, where an exact quotient by m goes away.
+func (r *Ring) byExact(x lin, depth int) Interval {
+	for _, t := range x.t {
+		if a := &r.atoms[t.a]; a.exact && t.k%a.by != 0 {
+			by := a.by
+			return r.rangedTo(r.addmul(lin{}, by, x), depth-1).dilate(by)
+		}
+	}
+	return Everything()
 }
 
 // A modPart is a way of seeing k·(x mod m) inside a sum, with ⌊x/m⌋ the atom

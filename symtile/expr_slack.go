@@ -36,31 +36,45 @@ func settle(base, g, res, d int64) (n int64, ok bool) {
 const maxPeriods = 16
 
 // periods lists the g | d, descending, of which some term of x is a multiple
-// up to a known residue.
+// up to a known residue, or of which k·(X mod m) and the term with ⌊X/m⌋ are.
 func (r *Ring) periods(x lin, d int64, gs []int64) []int64 {
-next:
 	for _, t := range x.t {
-		if t.k == 1 && r.atoms[t.a].m == 1 {
+		a := &r.atoms[t.a]
+		if t.k == 1 && a.m == 1 {
 			continue
 		}
 		g := d
-		if km, ok := mulInt(t.k, r.atoms[t.a].m); ok {
+		if km, ok := mulInt(t.k, a.m); ok {
 			g = gcd(km, d)
 		}
-		if g < 2 || len(gs) == cap(gs) {
+		gs = withPeriod(gs, g)
+		if a.kind != atomDiv || g == 1 {
 			continue
 		}
-		i := len(gs)
-		for i > 0 && gs[i-1] <= g {
-			if gs[i-1] == g {
-				continue next
+		if k, m := r.partner(x, *a); k != 0 {
+			if km, ok := mulInt(k, m); ok {
+				gs = withPeriod(gs, gcd(g, km))
 			}
-			i--
 		}
-		gs = append(gs, 0)
-		copy(gs[i+1:], gs[i:])
-		gs[i] = g
 	}
+	return gs
+}
+
+// withPeriod inserts g in descending order.
+func withPeriod(gs []int64, g int64) []int64 {
+	if g < 2 || len(gs) == cap(gs) {
+		return gs
+	}
+	i := len(gs)
+	for i > 0 && gs[i-1] <= g {
+		if gs[i-1] == g {
+			return gs
+		}
+		i--
+	}
+	gs = append(gs, 0)
+	copy(gs[i+1:], gs[i:])
+	gs[i] = g
 	return gs
 }
 

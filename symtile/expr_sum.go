@@ -116,13 +116,13 @@ func (r *Ring) exactly(x lin) lin {
 	}
 	for _, t := range x.t {
 		a := &r.atoms[t.a]
-		if !a.exact || t.k%a.d != 0 {
+		if !a.exact || t.k%a.by != 0 {
 			continue
 		}
 		r.fired[ruleDivExact]++
-		y := r.shift(r.forms[a.y].lin, -a.r)
+		y, k := r.shift(r.forms[a.of].lin, -a.off), t.k/a.by
 		rest := r.addmul(x, -t.k, r.one(t.a))
-		return r.addmul(rest, t.k/a.d, y)
+		return r.addmul(rest, k, y)
 	}
 	return x
 }

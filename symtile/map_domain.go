@@ -185,6 +185,17 @@ func (d *domain) constrain(x lin, in Interval) {
 	if clipped.Lo == clipped.Hi && (d.constrainMod(x, clipped.Lo) || d.equate(x, clipped.Lo)) {
 		return
 	}
+	if clipped.Lo == clipped.Hi {
+		for _, t := range x.t { // x = c holds modulo every coefficient
+			if g := max(t.k, -t.k); g > 1 {
+				d.onlyValue(d.r.each(x, func(k int64) int64 { return k % g }), g, floorMod(clipped.Lo, g))
+			}
+		}
+	}
+	if y, yin, ok := d.mergeDiv(x, clipped); ok {
+		d.constrain(y, yin)
+		return
+	}
 	if y, yin, ok := d.dropSlack(x, clipped); ok {
 		d.constrain(y, yin)
 		return
@@ -233,33 +244,85 @@ func (d *domain) constrainAtom(id int32, in Interval) bool {
 	return false
 }
 
-// constrainMod learns x = c where x + e is y mod n for constants e: y is
-// congruent to c + e.
+// mergeDiv turns lo ≤ w ± ⌊y/m⌋ ≤ hi, w of variables, into a bound of m·w ± y.
+func (d *domain) mergeDiv(x lin, in Interval) (lin, Interval, bool) {
+	at := -1
+	for i, t := range x.t {
+		switch d.r.atoms[t.a].kind {
+		case atomVar:
+		case atomDiv:
+			if at >= 0 || t.k != 1 && t.k != -1 {
+				return lin{}, in, false
+			}
+			at = i
+		default:
+			return lin{}, in, false
+		}
+	}
+	if at < 0 {
+		return lin{}, in, false
+	}
+	t := x.t[at]
+	a := d.r.atoms[t.a]
+	w := d.r.addmul(x, -t.k, d.r.one(t.a))
+	if t.k < 0 {
+		in = in.Neg()
+	}
+	d.r.fired[ruleDomainDiv]++
+	y := d.r.addmul(d.r.forms[a.y].lin, d.r.mulAdd(0, t.k, a.d), w)
+	return y, Interval{satMul(in.Lo, a.d), satAdd(satMul(in.Hi, a.d), a.d-1)}, true
+}
+
+// constrainMod learns x = c where x is ±(y mod n) but for a constant: y is
+// congruent to something.
 func (d *domain) constrainMod(x lin, c int64) bool {
 	for i := len(x.t) - 1; i >= 0; i-- {
-		a := d.r.atoms[x.t[i].a]
-		if a.kind != atomDiv {
+		if d.r.atoms[x.t[i].a].kind != atomDiv {
 			continue
 		}
-		y := d.r.forms[a.y].lin
-		rest := d.r.addmul(d.r.addmul(x, -1, y), a.d, d.r.one(x.t[i].a))
-		if len(rest.t) != 0 {
-			continue
+		for way := range len(x.t) + 2 {
+			p, ok := d.r.modPart(x, x.t[i], way)
+			if !ok || p.k != 1 && p.k != -1 {
+				continue
+			}
+			rest := d.r.withoutMod(x, x.t[i].a, p)
+			if len(rest.t) != 0 {
+				continue
+			}
+			d.r.fired[ruleDomainMod]++
+			res := (c-rest.c)*p.k - p.x.c
+			if !d.congruent(lin{t: p.x.t}, p.m, floorMod(res, p.m)) {
+				d.remember(x, Interval{c, c}, Interval{c, c})
+			}
+			return true
 		}
-		d.r.fired[ruleDomainMod]++
-		if !d.congruent(lin{t: y.t}, a.d, floorMod(c-rest.c-y.c, a.d)) {
-			d.remember(x, Interval{c, c}, Interval{c, c})
-		}
-		return true
 	}
 	return false
 }
 
-// congruent learns that sum ≡ r (mod m); kept tells that a variable holds it.
+// congruent learns that sum ≡ r (mod m); kept tells that the variables hold it.
 func (d *domain) congruent(sum lin, m, r int64) (kept bool) {
-	if t := sum.t[0]; len(sum.t) == 1 && t.k == 1 && d.owns(t.a) {
-		d.stride(t.a, m, r)
+	if g := gcd(sum.content(), m); g > 1 {
+		d.empty = d.empty || r%g != 0
+		sum, m, r = d.r.each(sum, func(k int64) int64 { return k / g }), m/g, r/g
+	}
+	if d.empty || m == 1 {
 		return true
+	}
+	if t := sum.t[0]; len(sum.t) == 1 && d.owns(t.a) {
+		_, _, inverse := extendedGCD(m, floorMod(t.k, m)) // ≡ 1/k
+		if k, ok := mulInt(floorMod(inverse, m), r); ok {
+			d.stride(t.a, m, floorMod(k, m))
+			return true
+		}
+	}
+	if d.onlyValue(sum, m, r) || d.empty {
+		return true
+	}
+	for _, t := range sum.t {
+		if g := gcd(t.k, m); g > 1 {
+			d.onlyValue(d.r.each(sum, func(k int64) int64 { return k % g }), g, floorMod(r, g))
+		}
 	}
 	fs := &d.r.facts
 	for i := range fs.congr {
@@ -277,6 +340,22 @@ func (d *domain) congruent(sum lin, m, r int64) (kept bool) {
 	fs.congr = append(fs.congr, congruence{sum, m, r})
 	d.r.forgetQuotients()
 	return false
+}
+
+// onlyValue learns sum = v where v is the only number in the range of sum that
+// is ≡ r (mod m).
+func (d *domain) onlyValue(sum lin, m, r int64) bool {
+	in := d.r.naive(sum)
+	if !in.Bounded() {
+		return false
+	}
+	v := satAdd(in.Lo, floorMod(r-floorMod(in.Lo, m), m))
+	if v <= in.Hi && in.Hi-v >= m {
+		return false
+	}
+	d.r.fired[ruleDomainOnly]++
+	d.constrain(sum, Interval{v, v})
+	return true
 }
 
 // equate eliminates the last variable of x = c that has coefficient ±1.
