@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -50,6 +51,9 @@ type link struct {
 // NewChain parses the maps. Dimensions of the composition are named d0.. and
 // its ranges s0.., the first map's first. The error says which map and why.
 func NewChain(maps ...Draft) (*Chain, error) {
+	if len(maps) == 0 {
+		return nil, errors.New("a chain needs a map")
+	}
 	c := &Chain{domain: newDomain(NewRing()), spare: newDomain(NewRing())}
 	for i, d := range maps {
 		l, err := d.parse()
