@@ -269,7 +269,7 @@ func (c *Chain) Ranges() []Interval {
 
 // Constraints counts the constraints that are left beside the ranges.
 func (c *Chain) Constraints() int {
-	n := len(c.domain.eqs) + len(c.domain.r.facts.sums)
+	n := len(c.domain.eqs) + len(c.domain.r.facts.sums) + len(c.domain.r.facts.congr)
 	for _, v := range c.domain.vars {
 		if v.m > 1 {
 			n++

@@ -10,14 +10,15 @@ func divResidue(r *Ring, x lin, d int64) (lin, bool) {
 			continue
 		}
 		k /= c.sum.t[0].k
-		if rest := r.addmul(x, -k, c.sum); len(rest.t) != 0 {
+		rest := r.addmul(x, -k, c.sum)
+		if len(rest.t) != 0 {
 			continue
 		}
 		g := gcd(r.mulAdd(0, k, c.m), d)
 		if g < 2 {
 			continue
 		}
-		res := floorMod(r.mulAdd(0, k, c.r), g)
+		res := floorMod(r.mulAdd(rest.c-x.c, k, c.r), g)
 		base := g * floorDiv(res+x.c, g)
 		if n, ok := settle(base, g, res, d); ok && n != x.c {
 			return r.redivide(lin{x.t, n}, d), true

@@ -10,6 +10,7 @@ type domain struct {
 	r       *Ring
 	vars    []domainVar
 	eqs     []equation
+	known   int        // equations that values stand for in this pass
 	said    []Interval // facts.sums as stated, before clipping to what is possible
 	changed bool
 	empty   bool
@@ -51,6 +52,7 @@ func (d *domain) begin() {
 	d.r.Reset()
 	d.changed = false
 	d.said = d.said[:0]
+	d.known = len(d.eqs)
 	for i := range d.vars {
 		v := &d.vars[i]
 		d.r.atoms = append(d.r.atoms, atom{kind: atomVar, rises: true, y: int32(i), z: -1, in: v.in, m: v.m, r: v.r})
@@ -291,55 +293,59 @@ func (d *domain) constrainMod(x lin, c int64) bool {
 			}
 			d.r.fired[ruleDomainMod]++
 			res := (c-rest.c)*p.k - p.x.c
-			if !d.congruent(lin{t: p.x.t}, p.m, floorMod(res, p.m)) {
-				d.remember(x, Interval{c, c}, Interval{c, c})
-			}
+			d.congruent(lin{t: p.x.t}, p.m, floorMod(res, p.m))
 			return true
 		}
 	}
 	return false
 }
 
-// congruent learns that sum ≡ r (mod m); kept tells that the variables hold it.
-func (d *domain) congruent(sum lin, m, r int64) (kept bool) {
+// congruent learns that sum ≡ r (mod m). What variables cannot hold is kept as
+// a congruence of the domain.
+func (d *domain) congruent(sum lin, m, r int64) {
 	if g := gcd(sum.content(), m); g > 1 {
 		d.empty = d.empty || r%g != 0
 		sum, m, r = d.r.each(sum, func(k int64) int64 { return k / g }), m/g, r/g
 	}
 	if d.empty || m == 1 {
-		return true
+		return
 	}
 	if t := sum.t[0]; len(sum.t) == 1 && d.owns(t.a) {
 		_, _, inverse := extendedGCD(m, floorMod(t.k, m)) // ≡ 1/k
 		if k, ok := mulInt(floorMod(inverse, m), r); ok {
 			d.stride(t.a, m, floorMod(k, m))
-			return true
+			return
 		}
 	}
 	if d.onlyValue(sum, m, r) || d.empty {
-		return true
+		return
 	}
 	for _, t := range sum.t {
 		if g := gcd(t.k, m); g > 1 {
 			d.onlyValue(d.r.each(sum, func(k int64) int64 { return k % g }), g, floorMod(r, g))
 		}
 	}
+	d.rememberCongruence(sum, m, r)
+}
+
+func (d *domain) rememberCongruence(sum lin, m, r int64) {
 	fs := &d.r.facts
+	defer d.r.forgetQuotients()
 	for i := range fs.congr {
-		if c := &fs.congr[i]; c.sum.equal(sum) {
-			l, q, known := chineseRemainder(c.m, c.r, m, r)
-			d.r.fired[ruleDomainRemainders]++
-			d.empty = d.empty || known && l == 0
-			if known && l > 0 {
-				c.m, c.r = l, q
-				d.r.forgetQuotients()
-			}
-			return false
+		c := &fs.congr[i]
+		if !c.sum.equal(sum) {
+			continue
 		}
+		l, q, known := chineseRemainder(c.m, c.r, m, r)
+		if !known {
+			break
+		}
+		d.r.fired[ruleDomainRemainders]++
+		d.empty = d.empty || l == 0
+		c.m, c.r = max(l, 1), q
+		return
 	}
 	fs.congr = append(fs.congr, congruence{sum, m, r})
-	d.r.forgetQuotients()
-	return false
 }
 
 // onlyValue learns sum = v where v is the only number in the range of sum that
@@ -358,8 +364,12 @@ func (d *domain) onlyValue(sum lin, m, r int64) bool {
 	return true
 }
 
-// equate eliminates the last variable of x = c that has coefficient ±1.
+// equate eliminates the last variable of x = c that has coefficient ±1; one
+// variable a pass, so that the next equation is seen without it.
 func (d *domain) equate(x lin, c int64) bool {
+	if len(d.eqs) > d.known {
+		return false
+	}
 	at := -1
 	for i, t := range x.t {
 		if d.r.atoms[t.a].kind != atomVar {
