@@ -10,6 +10,7 @@ type domain struct {
 	r       *Ring
 	vars    []domainVar
 	eqs     []equation
+	bounds  []Interval // of atoms, set aside
 	known   int        // equations that values stand for in this pass
 	said    []Interval // facts.sums as stated, before clipping to what is possible
 	changed bool
@@ -463,9 +464,15 @@ func (d *domain) remember(x lin, in, said Interval) {
 	d.r.forgetQuotients()
 }
 
-// dropImplied removes facts that follow from the others.
+// dropImplied removes facts that follow from the others and the ranges. The
+// bounds of quotients were found with all facts; here they may not be used, or
+// a fact would follow from itself.
 func (d *domain) dropImplied() {
 	fs := &d.r.facts
+	if len(fs.sums) == 0 {
+		return
+	}
+	d.withdrawBounds()
 	for i := len(fs.sums) - 1; i >= 0; i-- {
 		f, said := fs.sums[i], d.said[i]
 		last := len(fs.sums) - 1
@@ -480,4 +487,38 @@ func (d *domain) dropImplied() {
 		copy(d.said[i+1:], d.said[i:])
 		fs.sums[i], d.said[i] = f, said
 	}
+	for i, in := range d.bounds {
+		d.r.atoms[i].in = in
+	}
+}
+
+// withdrawBounds bounds every atom by the ranges of variables alone, and keeps
+// what was known in d.bounds.
+func (d *domain) withdrawBounds() {
+	r, sums := d.r, d.r.facts.sums
+	r.facts.sums = nil
+	d.bounds = d.bounds[:0]
+	for i := range r.atoms {
+		a := &r.atoms[i]
+		d.bounds = append(d.bounds, a.in)
+		in := a.in
+		switch a.kind {
+		case atomDiv:
+			in = r.ranged(r.forms[a.y].lin).Div(a.d)
+		case atomQuot:
+			in = Everything()
+			if by := r.ranged(r.forms[a.z].lin); by.Lo > 0 {
+				in = r.ranged(r.forms[a.y].lin).DivBy(by)
+			}
+		case atomMin:
+			in = r.ranged(r.forms[a.y].lin).Min(Interval{})
+		case atomMul:
+			in = Interval{1, 1}
+			for _, f := range r.factors(a) {
+				in = in.Mul(r.atoms[f].in)
+			}
+		}
+		r.atoms[i].in = in
+	}
+	r.facts.sums = sums
 }
