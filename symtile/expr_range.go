@@ -38,8 +38,20 @@ const (
 	maxPattern = 32
 )
 
-// ranged bounds x: naive, sharpened by mod patterns and by the facts.
-func (r *Ring) ranged(x lin) Interval { return r.rangedTo(x, rangeDepth) }
+// ranged bounds x: naive, sharpened by mod patterns and by the facts. What takes
+// a search is kept.
+func (r *Ring) ranged(x lin) Interval {
+	if len(r.facts.sums) == 0 && !r.hasPattern(x) {
+		return r.naive(x)
+	}
+	y := r.form(x)
+	if f := &r.forms[y]; f.ranged {
+		return f.in
+	}
+	in := r.rangedTo(x, rangeDepth)
+	r.forms[y].in, r.forms[y].ranged = in, true
+	return in
+}
 
 func (r *Ring) rangedTo(x lin, depth int) Interval {
 	in := r.naive(x)

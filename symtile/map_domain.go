@@ -456,6 +456,7 @@ func (d *domain) remember(x lin, in, said Interval) {
 		if f := &fs.sums[i]; f.sum.equal(x) {
 			f.in, d.said[i] = f.in.Meet(in), d.said[i].Meet(said)
 			d.empty = d.empty || f.in.Empty()
+			d.r.forgetQuotients()
 			return
 		}
 	}
@@ -479,7 +480,7 @@ func (d *domain) dropImplied() {
 		copy(fs.sums[i:], fs.sums[i+1:])
 		copy(d.said[i:], d.said[i+1:])
 		fs.sums, d.said = fs.sums[:last], d.said[:last]
-		if f.in.Covers(d.r.ranged(f.sum)) {
+		if f.in.Covers(d.r.rangedTo(f.sum, rangeDepth)) {
 			continue
 		}
 		fs.sums, d.said = fs.sums[:last+1], d.said[:last+1]
@@ -490,6 +491,7 @@ func (d *domain) dropImplied() {
 	for i, in := range d.bounds {
 		d.r.atoms[i].in = in
 	}
+	d.r.forgetQuotients()
 }
 
 // withdrawBounds bounds every atom by the ranges of variables alone, and keeps
@@ -497,6 +499,7 @@ func (d *domain) dropImplied() {
 func (d *domain) withdrawBounds() {
 	r, sums := d.r, d.r.facts.sums
 	r.facts.sums = nil
+	r.forgetQuotients()
 	d.bounds = d.bounds[:0]
 	for i := range r.atoms {
 		a := &r.atoms[i]
