@@ -1,6 +1,7 @@
 package symtile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -29,7 +30,7 @@ type Chain struct {
 	domain  *domain
 	spare   *domain // the best one so far while others are tried
 	env     []lin
-	vals    []lin
+	vals    []lin // of the tape that runs
 	results []lin
 	best    []lin // results of spare
 }
@@ -37,16 +38,22 @@ type Chain struct {
 // A link is one map of a chain.
 type link struct {
 	script
+	tape
 	in      []Interval // of its dimensions
 	ranges  int
+	bounds  []tapeBound
 	where   []writtenBound
-	results []int32
-	bounds  int32 // operations before this one serve the constraints
+	results []int32 // operations
+	outs    []int32 // values of the tape
+	rerun   int32   // the first step that knowledge of the domain can change
 }
 
 // NewChain parses the maps. Dimensions of the composition are named d0.. and
 // its ranges s0.., the first map's first. The error says which map and why.
 func NewChain(maps ...Draft) (*Chain, error) {
+	if len(maps) == 0 {
+		return nil, errors.New("a chain needs a map")
+	}
 	c := &Chain{domain: newDomain(NewRing()), spare: newDomain(NewRing())}
 	for i, d := range maps {
 		l, err := d.parse()
@@ -58,7 +65,7 @@ func NewChain(maps ...Draft) (*Chain, error) {
 				i, len(d.Dims), len(c.maps[i-1].results))
 		}
 		c.maps = append(c.maps, l)
-		c.vals = slices.Grow(c.vals, len(l.ops))[:max(len(c.vals), len(l.ops))]
+		c.vals = slices.Grow(c.vals, l.values())[:max(len(c.vals), l.values())]
 	}
 	c.declare(maps)
 	return c, nil
@@ -103,7 +110,6 @@ func (d Draft) parse() (link, error) {
 		}
 		l.where = append(l.where, writtenBound{x, b.In})
 	}
-	l.bounds = int32(len(p.ops))
 	for _, text := range d.Results {
 		x, err := p.next(text)
 		if err != nil {
@@ -112,8 +118,36 @@ func (d Draft) parse() (link, error) {
 		l.results = append(l.results, x)
 	}
 	l.script = p.script
+	l.gather()
 	return l, nil
 }
+
+// A tapeBound says that value val, which is there after so many steps, lies in in.
+type tapeBound struct {
+	val, steps int32
+	in         Interval
+}
+
+// gather makes the tape: what constraints need first.
+func (l *link) gather() {
+	g := gather(l.script, len(l.in)+l.ranges)
+	for _, b := range l.where {
+		g.upTo(b.x + 1)
+		val := g.value(b.x)
+		l.bounds = append(l.bounds, tapeBound{val, int32(len(g.steps)), b.in})
+	}
+	g.upTo(int32(len(l.ops)))
+	for _, x := range l.results {
+		l.outs = append(l.outs, g.value(x))
+	}
+	l.tape = g.tape
+	for int(l.rerun) < len(l.steps) && l.steps[l.rerun].at >= 0 {
+		l.rerun++
+	}
+}
+
+// values is the number of values of the link's tape.
+func (l *link) values() int { return int(l.vars) + len(l.steps) }
 
 // next parses one more text into the same script.
 func (p *parser) next(text string) (x int32, err error) {
@@ -162,6 +196,9 @@ func (c *Chain) Simplify() {
 			break
 		}
 	}
+	if d.empty { // where there is nothing, everything is 0
+		c.results = append(c.results[:0], make([]lin, len(c.maps[len(c.maps)-1].outs))...)
+	}
 	d.dropImplied()
 }
 
@@ -187,7 +224,7 @@ func (c *Chain) pass() {
 		}
 		c.apply(l, env)
 		env = env[:0]
-		for _, x := range l.results {
+		for _, x := range l.outs {
 			env = append(env, c.vals[x])
 		}
 		c.env = env
@@ -198,19 +235,21 @@ func (c *Chain) pass() {
 	c.results = append(c.results[:0], env...)
 }
 
-// apply runs one map, its constraints first; with them known, everything again.
+// apply runs one map, its constraints first; when they tell something, what it
+// may change is run again.
 func (c *Chain) apply(l *link, env []lin) {
-	r := c.domain.r
-	done := int32(0)
-	for _, b := range l.where {
-		l.run(r, env, c.vals, done, b.x+1)
-		done = max(done, b.x+1)
-		c.domain.constrain(c.vals[b.x], b.in)
+	d := c.domain
+	copy(c.vals, env)
+	done, known := int32(0), d.r.facts.learnt
+	for _, b := range l.bounds {
+		l.tape.run(d.r, c.vals, done, b.steps)
+		done = max(done, b.steps)
+		d.constrain(c.vals[b.val], b.in)
 	}
-	if len(l.where) > 0 {
-		done = 0
+	if d.r.facts.learnt != known {
+		done = min(done, l.rerun)
 	}
-	l.run(r, env, c.vals, done, int32(len(l.ops)))
+	l.tape.run(d.r, c.vals, done, int32(len(l.steps)))
 }
 
 // Empty reports whether the domain was proved empty.
@@ -230,7 +269,7 @@ func (c *Chain) Ranges() []Interval {
 
 // Constraints counts the constraints that are left beside the ranges.
 func (c *Chain) Constraints() int {
-	n := len(c.domain.eqs) + len(c.domain.r.facts.sums)
+	n := len(c.domain.eqs) + len(c.domain.r.facts.sums) + len(c.domain.r.facts.congr)
 	for _, v := range c.domain.vars {
 		if v.m > 1 {
 			n++
@@ -244,6 +283,9 @@ func (c *Chain) Constraints() int {
 func (c *Chain) Extract() (ops int) {
 	r := c.domain.r
 	for _, x := range c.results {
+		if len(x.t) == 1 && x.t[0].k == 1 && x.c == 0 && r.atoms[x.t[0].a].kind == atomVar {
+			continue
+		}
 		ops += int(r.costOf(r.form(x))+opCost-1) / opCost
 	}
 	return ops

@@ -118,6 +118,25 @@ func (c *compiler) sum(x lin) span {
 	return span{at, int32(len(c.code.terms)), x.c}
 }
 
+// Compile compiles the results for evaluation at values of the dimensions, then
+// the ranges, of the composition.
+func (c *Chain) Compile() *Code {
+	k := &compiler{r: c.domain.r, code: &Code{vars: len(c.vars), slots: len(c.vars)}, slot: map[int32]int32{}}
+	for i := range c.vars {
+		k.slot[int32(i)] = int32(i)
+	}
+	for _, x := range c.results {
+		if err := k.atoms(x); err != nil {
+			panic(err) // every variable has a slot
+		}
+		k.code.outs = append(k.code.outs, k.sum(x))
+	}
+	return k.code
+}
+
+// Results is the number of results.
+func (c *Code) Results() int { return len(c.outs) }
+
 // ScratchLen is the least length of Eval's scratch.
 func (c *Code) ScratchLen() int { return c.slots }
 

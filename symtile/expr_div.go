@@ -6,17 +6,18 @@ type divRule struct {
 	apply func(r *Ring, x lin, d int64) (lin, bool)
 }
 
-// divRules are tried in order on a dividend of which nothing can be taken out:
-// the collapse, then what makes it smaller, then what removes nesting.
+// divRules are tried in order on a dividend of which nothing can be taken out
+// and that does not stay in one period (ruleDivRange): what makes it smaller
+// first, then what removes nesting.
 var divRules []divRule
 
 func init() { // the rules divide again, which a literal may not refer to
 	divRules = []divRule{
-		{ruleDivRange, divRange},
 		{ruleDivSign, divSign},
 		{ruleDivGCD, divGCD},
 		{ruleDivHalf, divHalf},
 		{ruleDivResidue, divResidue},
+		{ruleDivComplete, divComplete},
 		{ruleDivSlack, divSlack},
 		{ruleDivDiv, divDiv},
 	}
@@ -38,24 +39,34 @@ func (r *Ring) div(x lin, d int64) lin {
 		r.fired[ruleDivConst]++
 		return konst(floorDiv(x.c, d))
 	}
+	whole, rest := r.takeOut(x, d)
+	if rest.size() == 0 {
+		return whole
+	}
+	return r.addmul(whole, 1, r.divRest(rest, d))
+}
+
+// takeOut takes the multiples of d out of x: ⌊x/d⌋ = whole + ⌊rest/d⌋. A rest
+// that stays in one period is taken out, too.
+func (r *Ring) takeOut(x lin, d int64) (whole, rest lin) {
 	if q, ok := single(r.naive(x), d); ok {
 		r.fired[ruleDivRange]++
-		return konst(q)
+		return konst(q), lin{}
 	}
-	whole, rest := r.divide(x, d)
+	whole, rest = r.divide(x, d)
 	if whole.size() == 0 {
-		return r.divRest(x, d)
+		return lin{}, x
 	}
 	r.fired[ruleDivWhole]++
 	if len(r.facts.sums) > 0 {
 		if q, ok := single(r.ranged(x), d); ok {
-			return konst(q)
+			return konst(q), lin{}
 		}
 	}
-	if len(rest.t) == 0 {
-		return whole
+	if q, ok := single(r.naive(rest), d); ok {
+		return lin{whole.t, r.plus(whole.c, 1, q)}, lin{}
 	}
-	return r.addmul(whole, 1, r.divRest(rest, d))
+	return whole, rest
 }
 
 // divRest divides what has no multiple of d in it, once for every dividend.
@@ -64,29 +75,96 @@ func (r *Ring) divRest(x lin, d int64) lin {
 	if q, ok := r.recall(y, -1, d); ok {
 		return q
 	}
+	return r.remember(y, -1, d, r.divNew(x, d))
+}
+
+// redivide is ⌊x/d⌋, d > 0, for a rule that has made x or d smaller.
+func (r *Ring) redivide(x lin, d int64) lin {
+	switch {
+	case d == 1:
+		r.fired[ruleDivOne]++
+		return x
+	case len(x.t) == 0:
+		r.fired[ruleDivConst]++
+		return konst(floorDiv(x.c, d))
+	}
+	whole, rest := r.takeOut(x, d)
+	if rest.size() == 0 {
+		return whole
+	}
+	return r.addmul(whole, 1, r.divNew(rest, d))
+}
+
+// divNew divides what has no multiple of d in it.
+func (r *Ring) divNew(x lin, d int64) lin {
+	in := r.ranged(x)
+	if q, ok := single(in, d); ok {
+		r.fired[ruleDivRange]++
+		return konst(q)
+	}
+	if r.indivisible(x) {
+		return r.one(r.divAtom(x, d, in.Div(d)))
+	}
 	for i := range divRules {
 		if q, ok := divRules[i].apply(r, x, d); ok {
 			r.fired[divRules[i].id]++
-			return r.remember(y, -1, d, q)
+			if len(q.t) == 1 && q.t[0].k == 1 {
+				r.noteExact(q.t[0].a, x, d, q.c)
+			}
+			return q
 		}
 	}
-	return r.remember(y, -1, d, r.one(r.divAtom(y, d)))
+	return r.one(r.divAtom(x, d, in.Div(d)))
 }
 
-func (r *Ring) divAtom(y int32, d int64) int32 {
-	id, had := r.atom(atom{kind: atomDiv, y: y, z: -1, d: d})
-	if !had {
-		x := r.forms[y].lin
-		in := r.ranged(x).Div(d)
-		a := &r.atoms[id]
-		a.in = in
-		if n, res := r.residueOf(x, d); n == d {
-			a = &r.atoms[id]
-			a.exact, a.r = true, res
-			r.facts.anyExact = true
-		}
+// indivisible reports whether x is one atom that no rule takes apart.
+func (r *Ring) indivisible(x lin) bool {
+	if len(x.t) > 1 || x.c != 0 || x.t[0].k != 1 || len(r.facts.congr) > 0 {
+		return false
+	}
+	a := &r.atoms[x.t[0].a]
+	return a.kind != atomDiv && a.m == 1
+}
+
+// divAtom is the atom ⌊x/d⌋, which lies in in.
+func (r *Ring) divAtom(x lin, d int64, in Interval) int32 {
+	id, had := r.atom(atom{kind: atomDiv, rises: r.rises(x), y: r.form(x), z: -1, d: d, in: in})
+	if !had || len(r.facts.congr) > 0 {
+		r.noteExact(id, x, d, 0)
 	}
 	return id
+}
+
+// noteExact notes that atom + c is x/d, where that is known to be exact but for
+// a constant: d·atom = x − (x mod d) − d·c.
+func (r *Ring) noteExact(id int32, x lin, d, c int64) {
+	a := &r.atoms[id]
+	if a.kind != atomDiv || a.exact {
+		return
+	}
+	if res, ok := r.residue(x, d); ok {
+		r.setExact(id, x, d, r.mulAdd(res, d, c))
+		return
+	}
+	for _, g := range r.facts.congr { // ⌊y/n⌋ ≡ r (mod m), so m·⌊y/(n·m)⌋ = ⌊y/n⌋ − r
+		q := g.sum.t[0]
+		b := &r.atoms[q.a]
+		if len(g.sum.t) > 1 || q.k != 1 || b.kind != atomDiv || b.y != a.y || a.d%b.d != 0 {
+			continue
+		}
+		if m := a.d / b.d; m > 1 && g.m%m == 0 {
+			r.setExact(id, r.one(q.a), m, floorMod(g.r, m))
+			return
+		}
+	}
+}
+
+// setExact notes that by·atom = x − off.
+func (r *Ring) setExact(id int32, x lin, by, off int64) {
+	of := r.form(x)
+	a := &r.atoms[id]
+	a.exact, a.by, a.of, a.off = true, by, of, off
+	r.facts.anyExact = true
 }
 
 // single is the only quotient by d of a bounded interval.
@@ -99,11 +177,6 @@ func single(in Interval, d int64) (q int64, ok bool) {
 	}
 	q = floorDiv(in.Lo, d)
 	return q, q == floorDiv(in.Hi, d)
-}
-
-func divRange(r *Ring, x lin, d int64) (lin, bool) {
-	q, ok := single(r.ranged(x), d)
-	return konst(q), ok
 }
 
 // A style is what divisions may do one way or the other. A ring keeps to one,
@@ -154,44 +227,51 @@ func (s residue) wholePart(k, d int64) int64 {
 // divide takes the multiples of d out of x: x = d·whole + rest, the constant of
 // rest in [0, d).
 func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
-	c := int64(0)
 	if uint64(x.c) >= uint64(d) {
-		c = floorDiv(x.c, d)
+		whole.c = floorDiv(x.c, d)
 	}
-	n := 0
-	for _, t := range x.t {
-		if r.style.residue.wholePart(t.k, d) != 0 {
-			n++
-		} else if t.k < 0 || t.k > d-t.k {
-			r.unsettled = true
+	rest = lin{x.t, x.c - d*whole.c}
+	i := 0
+	for ; i < len(x.t); i++ {
+		if k := x.t[i].k; uint64(k) > uint64(d)>>1 {
+			break
 		}
 	}
-	if n == 0 {
-		return konst(c), lin{x.t, x.c - d*c}
+	if i < len(x.t) {
+		whole.t, rest.t = r.divideFrom(x.t, i, d)
+		whole = r.exactly(whole)
 	}
-	w, v := r.alloc(n), r.alloc(len(x.t))
-	i, j := 0, 0
-	for _, t := range x.t {
+	return whole, rest
+}
+
+// divideFrom divides terms, of which those before i have small coefficients.
+func (r *Ring) divideFrom(x []term, i int, d int64) (whole, rest []term) {
+	w := r.alloc(2 * len(x))
+	v := w[len(x):]
+	n, m := 0, copy(v, x[:i])
+	for _, t := range x[i:] {
 		q := r.style.residue.wholePart(t.k, d)
 		if q != 0 {
-			w[i] = term{q, t.a}
-			i++
+			w[n] = term{q, t.a}
+			n++
 		}
 		if k := t.k - q*d; k != 0 {
-			v[j] = term{k, t.a}
-			j++
+			v[m] = term{k, t.a}
+			m++
 			r.unsettled = r.unsettled || k < 0 || k > d-k
 		}
 	}
-	rest = lin{r.keep(v, j), x.c - d*c}
-	return r.exactly(lin{w, c}), rest
+	if n == 0 {
+		return nil, x
+	}
+	return w[:n:n], v[:m:m]
 }
 
 func divSign(r *Ring, x lin, d int64) (lin, bool) {
 	if x.t[0].k > 0 {
 		return lin{}, false
 	}
-	return r.scale(r.div(r.shift(r.scale(x, -1), d-1), d), -1), true
+	return r.scale(r.redivide(r.shift(r.scale(x, -1), d-1), d), -1), true
 }
 
 func divGCD(r *Ring, x lin, d int64) (lin, bool) {
@@ -201,7 +281,7 @@ func divGCD(r *Ring, x lin, d int64) (lin, bool) {
 	}
 	y := r.each(x, func(k int64) int64 { return k / g })
 	y.c = floorDiv(x.c, g)
-	return r.div(y, d/g), true
+	return r.redivide(y, d/g), true
 }
 
 // divHalf makes a half that is rounded up one that is rounded down.
@@ -214,7 +294,28 @@ func divHalf(r *Ring, x lin, d int64) (lin, bool) {
 		return lin{}, false
 	}
 	y := lin{t: x.t}
-	return r.addmul(y, -1, r.div(y, 2)), true
+	return r.addmul(y, -1, r.redivide(y, 2)), true
+}
+
+// divComplete makes k·X + n·⌊X/m⌋ with n ≡ −k·m (mod d) the remainder it is up
+// to multiples of d, where that decides the quotient.
+func divComplete(r *Ring, x lin, d int64) (lin, bool) {
+	for _, t := range x.t {
+		a := r.atoms[t.a]
+		if a.kind != atomDiv {
+			continue
+		}
+		k, m := r.partner(x, a)
+		km, ok := mulInt(k, m)
+		if k == 0 || !ok || km == -t.k || (km+t.k)%d != 0 {
+			continue
+		}
+		one := r.one(t.a)
+		if q, ok := single(r.ranged(r.addmul(x, -km-t.k, one)), d); ok {
+			return r.addmul(konst(q), (km+t.k)/d, one), true
+		}
+	}
+	return lin{}, false
 }
 
 // divDiv merges the only inner floor, when its coefficient is ±1.
@@ -235,10 +336,13 @@ func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 	if !ok {
 		return lin{}, false
 	}
+	if len(x.t) == 1 && t.k == 1 {
+		return r.redivide(r.shift(r.forms[a.y].lin, r.mulAdd(0, a.d, x.c)), dd), true
+	}
 	num := r.addmul(lin{}, a.d, r.addmul(x, -t.k, r.one(t.a)))
 	num = r.addmul(num, t.k, r.forms[a.y].lin)
 	if t.k < 0 {
 		num = r.shift(num, a.d-1)
 	}
-	return r.div(num, dd), true
+	return r.redivide(num, dd), true
 }

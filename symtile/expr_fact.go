@@ -7,6 +7,7 @@ type facts struct {
 	sums     []fact
 	congr    []congruence
 	anyExact bool
+	learnt   int // counts what changed
 }
 
 // A fact says that sum (no constant, first coefficient positive, content 1)
@@ -26,9 +27,8 @@ func (f *facts) reset() {
 	f.sums, f.congr, f.anyExact = f.sums[:0], f.congr[:0], false
 }
 
-// residueOf returns n | m and res with x ≡ res (mod n), using the congruences
-// of the domain.
-func (r *Ring) residueOf(x lin, m int64) (n, res int64) {
+// residue is x mod d where the congruences of atoms, or of the domain, tell it.
+func (r *Ring) residue(x lin, d int64) (res int64, known bool) {
 	for i := range r.facts.congr {
 		c := &r.facts.congr[i]
 		k := x.coef(c.sum.t[0].a)
@@ -36,11 +36,15 @@ func (r *Ring) residueOf(x lin, m int64) (n, res int64) {
 			continue
 		}
 		k /= c.sum.t[0].k
-		if rest := r.addmul(x, -k, c.sum); len(rest.t) == 0 && r.mulAdd(0, k, c.m)%m == 0 {
-			return m, floorMod(r.mulAdd(rest.c, k, c.r), m)
+		if rest := r.addmul(x, -k, c.sum); len(rest.t) == 0 && r.mulAdd(0, k, c.m)%d == 0 {
+			return floorMod(r.mulAdd(rest.c, k, c.r), d), true
 		}
 	}
-	n, res = r.congruence(x)
-	n = gcd(n, m)
-	return n, floorMod(res, n)
+	for i := range x.t {
+		if m, ok := mulInt(x.t[i].k, r.atoms[x.t[i].a].m); !ok || m%d != 0 {
+			return 0, false
+		}
+	}
+	n, res := r.congruence(x)
+	return floorMod(res, d), n%d == 0
 }

@@ -38,8 +38,20 @@ const (
 	maxPattern = 32
 )
 
-// ranged bounds x: naive, sharpened by mod patterns and by the facts.
-func (r *Ring) ranged(x lin) Interval { return r.rangedTo(x, rangeDepth) }
+// ranged bounds x: naive, sharpened by mod patterns and by the facts. What takes
+// a search is kept.
+func (r *Ring) ranged(x lin) Interval {
+	if len(r.facts.sums) == 0 && !r.hasPattern(x) {
+		return r.naive(x)
+	}
+	y := r.form(x)
+	if f := &r.forms[y]; f.ranged {
+		return f.in
+	}
+	in := r.rangedTo(x, rangeDepth)
+	r.forms[y].in, r.forms[y].ranged = in, true
+	return in
+}
 
 func (r *Ring) rangedTo(x lin, depth int) Interval {
 	in := r.naive(x)
@@ -48,6 +60,9 @@ func (r *Ring) rangedTo(x lin, depth int) Interval {
 	}
 	for i := range r.facts.sums {
 		in = in.Meet(r.byFact(x, &r.facts.sums[i]))
+	}
+	if r.facts.anyExact {
+		in = in.Meet(r.byExact(x, depth))
 	}
 	s := patternSearch{r: r, x: x, least: width(in)}
 	for i := len(x.t) - 1; i >= 0; i-- {
@@ -68,12 +83,30 @@ func (r *Ring) rangedTo(x lin, depth int) Interval {
 }
 
 // hasPattern reports whether x can be more than its terms apart: it has a
-// quotient or a min, and something beside it.
+// quotient or a min, something beside it, and terms that pull against each
+// other. What only rises, or only falls, is least and greatest at corners.
 func (r *Ring) hasPattern(x lin) bool {
 	if len(x.t) > maxPattern || len(x.t) == 1 && x.c == 0 {
 		return false
 	}
-	return !r.onlyVars(x)
+	inner, rises, falls := false, true, true
+	for i := range x.t {
+		a := &r.atoms[x.t[i].a]
+		inner = inner || a.kind != atomVar
+		rises = rises && a.rises && x.t[i].k > 0
+		falls = falls && a.rises && x.t[i].k < 0
+	}
+	return inner && !rises && !falls
+}
+
+// rises reports whether x does not fall when a variable rises.
+func (r *Ring) rises(x lin) bool {
+	for i := range x.t {
+		if x.t[i].k < 0 || !r.atoms[x.t[i].a].rises {
+			return false
+		}
+	}
+	return true
 }
 
 // onlyVars reports whether x is a sum of variables.
@@ -157,6 +190,17 @@ func (r *Ring) byFact(x lin, f *fact) Interval {
 	}
 	r.fired[ruleRangeFact]++
 	return r.naive(rest).Add(f.in.Scale(k))
+}
+
+// byExact bounds x as (m·x)/m, where an exact quotient by m goes away.
+func (r *Ring) byExact(x lin, depth int) Interval {
+	for _, t := range x.t {
+		if a := &r.atoms[t.a]; a.exact && t.k%a.by != 0 {
+			by := a.by
+			return r.rangedTo(r.addmul(lin{}, by, x), depth-1).dilate(by)
+		}
+	}
+	return Everything()
 }
 
 // A modPart is a way of seeing k·(x mod m) inside a sum, with ⌊x/m⌋ the atom

@@ -24,6 +24,7 @@ type Ring struct {
 	pool  []term
 	forms []form
 	atoms []atom
+	units []term  // 1·atom, by atom
 	facs  []int32 // factors of product atoms, ascending
 	vars  []Variable
 	memos []memo
@@ -75,11 +76,15 @@ const (
 // An atom is what a form is linear in. Atoms inside y and z have smaller ids.
 type atom struct {
 	kind  atomKind
-	exact bool // atomDiv: y ≡ r (mod d), so d·atom = y − r
+	exact bool // atomDiv: by·atom = of − off, of a form
+	rises bool // does not fall when a variable rises
 	y, z  int32
 	d     int64
 	in    Interval
 	m, r  int64 // value ≡ r (mod m), m ≥ 1
+
+	by, off int64 // of an exact quotient
+	of      int32
 }
 
 // A memo keeps a quotient: ⌊y/d⌋ for z = −1, ⌊y/z⌋ otherwise.

@@ -10,17 +10,18 @@ func divResidue(r *Ring, x lin, d int64) (lin, bool) {
 			continue
 		}
 		k /= c.sum.t[0].k
-		if rest := r.addmul(x, -k, c.sum); len(rest.t) != 0 {
+		rest := r.addmul(x, -k, c.sum)
+		if len(rest.t) != 0 {
 			continue
 		}
 		g := gcd(r.mulAdd(0, k, c.m), d)
 		if g < 2 {
 			continue
 		}
-		res := floorMod(r.mulAdd(0, k, c.r), g)
+		res := floorMod(r.mulAdd(rest.c-x.c, k, c.r), g)
 		base := g * floorDiv(res+x.c, g)
 		if n, ok := settle(base, g, res, d); ok && n != x.c {
-			return r.div(lin{x.t, n}, d), true
+			return r.redivide(lin{x.t, n}, d), true
 		}
 	}
 	return lin{}, false
@@ -36,28 +37,45 @@ func settle(base, g, res, d int64) (n int64, ok bool) {
 const maxPeriods = 16
 
 // periods lists the g | d, descending, of which some term of x is a multiple
-// up to a known residue.
+// up to a known residue, or of which k·(X mod m) and the term with ⌊X/m⌋ are.
 func (r *Ring) periods(x lin, d int64, gs []int64) []int64 {
-next:
 	for _, t := range x.t {
-		g := d
-		if km, ok := mulInt(t.k, r.atoms[t.a].m); ok {
-			g = gcd(km, d)
-		}
-		if g < 2 || len(gs) == cap(gs) {
+		a := &r.atoms[t.a]
+		if t.k == 1 && a.m == 1 {
 			continue
 		}
-		i := len(gs)
-		for i > 0 && gs[i-1] <= g {
-			if gs[i-1] == g {
-				continue next
-			}
-			i--
+		g := d
+		if km, ok := mulInt(t.k, a.m); ok {
+			g = gcd(km, d)
 		}
-		gs = append(gs, 0)
-		copy(gs[i+1:], gs[i:])
-		gs[i] = g
+		gs = withPeriod(gs, g)
+		if a.kind != atomDiv || g == 1 {
+			continue
+		}
+		if k, m := r.partner(x, *a); k != 0 {
+			if km, ok := mulInt(k, m); ok {
+				gs = withPeriod(gs, gcd(g, km))
+			}
+		}
 	}
+	return gs
+}
+
+// withPeriod inserts g in descending order.
+func withPeriod(gs []int64, g int64) []int64 {
+	if g < 2 || len(gs) == cap(gs) {
+		return gs
+	}
+	i := len(gs)
+	for i > 0 && gs[i-1] <= g {
+		if gs[i-1] == g {
+			return gs
+		}
+		i--
+	}
+	gs = append(gs, 0)
+	copy(gs[i+1:], gs[i:])
+	gs[i] = g
 	return gs
 }
 
@@ -82,7 +100,7 @@ func divSlack(r *Ring, x lin, d int64) (lin, bool) {
 			}
 		}
 		if y := (lin{whole.t, n}); !y.equal(x) {
-			return r.div(y, d), true
+			return r.redivide(y, d), true
 		}
 	}
 	return lin{}, false

@@ -5,9 +5,10 @@ func konst(c int64) lin { return lin{c: c} }
 
 // one is the form 1·atom.
 func (r *Ring) one(id int32) lin {
-	t := r.alloc(1)
-	t[0] = term{1, id}
-	return lin{t: t}
+	for int(id) >= len(r.units) {
+		r.units = append(r.units, term{1, int32(len(r.units))})
+	}
+	return lin{t: r.units[id : id+1 : id+1]}
 }
 
 // coef is the coefficient of atom id in x.
@@ -115,13 +116,13 @@ func (r *Ring) exactly(x lin) lin {
 	}
 	for _, t := range x.t {
 		a := &r.atoms[t.a]
-		if !a.exact || t.k%a.d != 0 {
+		if !a.exact || t.k%a.by != 0 {
 			continue
 		}
 		r.fired[ruleDivExact]++
-		y := r.shift(r.forms[a.y].lin, -a.r)
+		y, k := r.shift(r.forms[a.of].lin, -a.off), t.k/a.by
 		rest := r.addmul(x, -t.k, r.one(t.a))
-		return r.addmul(rest, t.k/a.d, y)
+		return r.addmul(rest, k, y)
 	}
 	return x
 }

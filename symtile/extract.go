@@ -74,8 +74,21 @@ func (r *Ring) writeAsIs() {
 const maxSelected = 2000
 
 func (r *Ring) costOf(y int32) int32 {
+	if x := r.forms[y].lin; r.plain(x) {
+		return r.cost(x)
+	}
 	_, c := r.cheapest(y)
 	return c
+}
+
+// plain reports whether there is only one way to write x: it is a sum of
+// variables, or a multiple of a single quotient.
+func (r *Ring) plain(x lin) bool {
+	if len(x.t) == 1 && x.c == 0 {
+		k := r.atoms[x.t[0].a].kind
+		return k == atomVar || k == atomDiv
+	}
+	return r.onlyVars(x)
 }
 
 // cost counts the operations of x as it stands.
@@ -261,15 +274,15 @@ func (s *selector) absorb(t term, k int64) {
 	}
 	moved := false
 	for _, u := range y.t {
-		c := s.x.coef(u.a)
+		c := rest.coef(u.a)
 		if c == 0 || c%k != 0 {
 			continue
 		}
 		num, rest = r.addmul(num, r.mulAdd(0, c/k, a.d), r.one(u.a)), r.addmul(rest, -c, r.one(u.a))
 		moved = true
 	}
-	if s.x.c != 0 && num.c != 0 && s.x.c%k == 0 {
-		num.c = r.mulAdd(num.c, s.x.c/k, a.d)
+	if rest.c != 0 && num.c != 0 && rest.c%k == 0 {
+		num.c = r.mulAdd(num.c, rest.c/k, a.d)
 		rest.c, moved = 0, true
 	}
 	if moved {

@@ -219,8 +219,11 @@ func floorMod(x, m int64) int64 { return x - m*floorDiv(x, m) }
 // gcd is the greatest common divisor, ≥ 0; gcd(0, x) = |x|.
 func gcd(x, y int64) int64 {
 	a, b := absInt(x), absInt(y)
-	for b != 0 {
+	for b > 1 {
 		a, b = b, a%b
+	}
+	if b == 1 {
+		return 1
 	}
 	return int64(a)
 }

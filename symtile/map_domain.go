@@ -10,6 +10,8 @@ type domain struct {
 	r       *Ring
 	vars    []domainVar
 	eqs     []equation
+	bounds  []Interval // of atoms, set aside
+	known   int        // equations that values stand for in this pass
 	said    []Interval // facts.sums as stated, before clipping to what is possible
 	changed bool
 	empty   bool
@@ -51,9 +53,10 @@ func (d *domain) begin() {
 	d.r.Reset()
 	d.changed = false
 	d.said = d.said[:0]
+	d.known = len(d.eqs)
 	for i := range d.vars {
 		v := &d.vars[i]
-		d.r.atoms = append(d.r.atoms, atom{kind: atomVar, y: int32(i), z: -1, in: v.in, m: v.m, r: v.r})
+		d.r.atoms = append(d.r.atoms, atom{kind: atomVar, rises: true, y: int32(i), z: -1, in: v.in, m: v.m, r: v.r})
 	}
 	for i := range d.eqs { // the eliminated variable's own bounds, both ways
 		v := d.eqs[i].v
@@ -154,6 +157,7 @@ func (r *Ring) forgetQuotients() {
 	for i := range r.forms {
 		r.forms[i].ranged = false
 	}
+	r.facts.learnt++
 }
 
 // constrain learns that x lies in in.
@@ -182,6 +186,17 @@ func (d *domain) constrain(x lin, in Interval) {
 		return
 	}
 	if clipped.Lo == clipped.Hi && (d.constrainMod(x, clipped.Lo) || d.equate(x, clipped.Lo)) {
+		return
+	}
+	if clipped.Lo == clipped.Hi {
+		for _, t := range x.t { // x = c holds modulo every coefficient
+			if g := max(t.k, -t.k); g > 1 {
+				d.onlyValue(d.r.each(x, func(k int64) int64 { return k % g }), g, floorMod(clipped.Lo, g))
+			}
+		}
+	}
+	if y, yin, ok := d.mergeDiv(x, clipped); ok {
+		d.constrain(y, yin)
 		return
 	}
 	if y, yin, ok := d.dropSlack(x, clipped); ok {
@@ -232,53 +247,130 @@ func (d *domain) constrainAtom(id int32, in Interval) bool {
 	return false
 }
 
-// constrainMod learns x = c where x + e is y mod n for constants e: y is
-// congruent to c + e.
+// mergeDiv turns lo ≤ w ± ⌊y/m⌋ ≤ hi, w of variables, into a bound of m·w ± y.
+func (d *domain) mergeDiv(x lin, in Interval) (lin, Interval, bool) {
+	at := -1
+	for i, t := range x.t {
+		switch d.r.atoms[t.a].kind {
+		case atomVar:
+		case atomDiv:
+			if at >= 0 || t.k != 1 && t.k != -1 {
+				return lin{}, in, false
+			}
+			at = i
+		default:
+			return lin{}, in, false
+		}
+	}
+	if at < 0 {
+		return lin{}, in, false
+	}
+	t := x.t[at]
+	a := d.r.atoms[t.a]
+	w := d.r.addmul(x, -t.k, d.r.one(t.a))
+	if t.k < 0 {
+		in = in.Neg()
+	}
+	d.r.fired[ruleDomainDiv]++
+	y := d.r.addmul(d.r.forms[a.y].lin, d.r.mulAdd(0, t.k, a.d), w)
+	return y, Interval{satMul(in.Lo, a.d), satAdd(satMul(in.Hi, a.d), a.d-1)}, true
+}
+
+// constrainMod learns x = c where x is ±(y mod n) but for a constant: y is
+// congruent to something.
 func (d *domain) constrainMod(x lin, c int64) bool {
 	for i := len(x.t) - 1; i >= 0; i-- {
-		a := d.r.atoms[x.t[i].a]
-		if a.kind != atomDiv {
+		if d.r.atoms[x.t[i].a].kind != atomDiv {
 			continue
 		}
-		y := d.r.forms[a.y].lin
-		rest := d.r.addmul(d.r.addmul(x, -1, y), a.d, d.r.one(x.t[i].a))
-		if len(rest.t) != 0 {
-			continue
+		for way := range len(x.t) + 2 {
+			p, ok := d.r.modPart(x, x.t[i], way)
+			if !ok || p.k != 1 && p.k != -1 {
+				continue
+			}
+			rest := d.r.withoutMod(x, x.t[i].a, p)
+			if len(rest.t) != 0 {
+				continue
+			}
+			d.r.fired[ruleDomainMod]++
+			res := (c-rest.c)*p.k - p.x.c
+			d.congruent(lin{t: p.x.t}, p.m, floorMod(res, p.m))
+			return true
 		}
-		d.r.fired[ruleDomainMod]++
-		if !d.congruent(lin{t: y.t}, a.d, floorMod(c-rest.c-y.c, a.d)) {
-			d.remember(x, Interval{c, c}, Interval{c, c})
-		}
-		return true
 	}
 	return false
 }
 
-// congruent learns that sum ≡ r (mod m); kept tells that a variable holds it.
-func (d *domain) congruent(sum lin, m, r int64) (kept bool) {
-	if t := sum.t[0]; len(sum.t) == 1 && t.k == 1 && d.owns(t.a) {
-		d.stride(t.a, m, r)
-		return true
+// congruent learns that sum ≡ r (mod m). What variables cannot hold is kept as
+// a congruence of the domain.
+func (d *domain) congruent(sum lin, m, r int64) {
+	if g := gcd(sum.content(), m); g > 1 {
+		d.empty = d.empty || r%g != 0
+		sum, m, r = d.r.each(sum, func(k int64) int64 { return k / g }), m/g, r/g
 	}
-	fs := &d.r.facts
-	for i := range fs.congr {
-		if c := &fs.congr[i]; c.sum.equal(sum) {
-			l, q, known := chineseRemainder(c.m, c.r, m, r)
-			d.r.fired[ruleDomainRemainders]++
-			d.empty = d.empty || known && l == 0
-			if known && l > 0 {
-				c.m, c.r = l, q
-			}
-			return false
+	if d.empty || m == 1 {
+		return
+	}
+	if t := sum.t[0]; len(sum.t) == 1 && d.owns(t.a) {
+		_, _, inverse := extendedGCD(m, floorMod(t.k, m)) // ≡ 1/k
+		if k, ok := mulInt(floorMod(inverse, m), r); ok {
+			d.stride(t.a, m, floorMod(k, m))
+			return
 		}
+	}
+	if d.onlyValue(sum, m, r) || d.empty {
+		return
+	}
+	for _, t := range sum.t {
+		if g := gcd(t.k, m); g > 1 {
+			d.onlyValue(d.r.each(sum, func(k int64) int64 { return k % g }), g, floorMod(r, g))
+		}
+	}
+	d.rememberCongruence(sum, m, r)
+}
+
+func (d *domain) rememberCongruence(sum lin, m, r int64) {
+	fs := &d.r.facts
+	defer d.r.forgetQuotients()
+	for i := range fs.congr {
+		c := &fs.congr[i]
+		if !c.sum.equal(sum) {
+			continue
+		}
+		l, q, known := chineseRemainder(c.m, c.r, m, r)
+		if !known {
+			break
+		}
+		d.r.fired[ruleDomainRemainders]++
+		d.empty = d.empty || l == 0
+		c.m, c.r = max(l, 1), q
+		return
 	}
 	fs.congr = append(fs.congr, congruence{sum, m, r})
-	d.r.forgetQuotients()
-	return false
 }
 
-// equate eliminates the last variable of x = c that has coefficient ±1.
+// onlyValue learns sum = v where v is the only number in the range of sum that
+// is ≡ r (mod m).
+func (d *domain) onlyValue(sum lin, m, r int64) bool {
+	in := d.r.naive(sum)
+	if !in.Bounded() {
+		return false
+	}
+	v := satAdd(in.Lo, floorMod(r-floorMod(in.Lo, m), m))
+	if v <= in.Hi && in.Hi-v >= m {
+		return false
+	}
+	d.r.fired[ruleDomainOnly]++
+	d.constrain(sum, Interval{v, v})
+	return true
+}
+
+// equate eliminates the last variable of x = c that has coefficient ±1; one
+// variable a pass, so that the next equation is seen without it.
 func (d *domain) equate(x lin, c int64) bool {
+	if len(d.eqs) > d.known {
+		return false
+	}
 	at := -1
 	for i, t := range x.t {
 		if d.r.atoms[t.a].kind != atomVar {
@@ -364,6 +456,7 @@ func (d *domain) remember(x lin, in, said Interval) {
 		if f := &fs.sums[i]; f.sum.equal(x) {
 			f.in, d.said[i] = f.in.Meet(in), d.said[i].Meet(said)
 			d.empty = d.empty || f.in.Empty()
+			d.r.forgetQuotients()
 			return
 		}
 	}
@@ -372,18 +465,22 @@ func (d *domain) remember(x lin, in, said Interval) {
 	d.r.forgetQuotients()
 }
 
-// dropImplied removes facts that follow from the others: those that still hold
-// when everything is ranged without them.
+// dropImplied removes facts that follow from the others and the ranges. The
+// bounds of quotients were found with all facts; here they may not be used, or
+// a fact would follow from itself.
 func (d *domain) dropImplied() {
 	fs := &d.r.facts
+	if len(fs.sums) == 0 {
+		return
+	}
+	d.withdrawBounds()
 	for i := len(fs.sums) - 1; i >= 0; i-- {
 		f, said := fs.sums[i], d.said[i]
 		last := len(fs.sums) - 1
 		copy(fs.sums[i:], fs.sums[i+1:])
 		copy(d.said[i:], d.said[i+1:])
 		fs.sums, d.said = fs.sums[:last], d.said[:last]
-		d.r.rerange()
-		if f.in.Covers(d.r.ranged(f.sum)) {
+		if f.in.Covers(d.r.rangedTo(f.sum, rangeDepth)) {
 			continue
 		}
 		fs.sums, d.said = fs.sums[:last+1], d.said[:last+1]
@@ -391,33 +488,40 @@ func (d *domain) dropImplied() {
 		copy(d.said[i+1:], d.said[i:])
 		fs.sums[i], d.said[i] = f, said
 	}
-	d.r.rerange()
+	for i, in := range d.bounds {
+		d.r.atoms[i].in = in
+	}
+	d.r.forgetQuotients()
 }
 
-// rerange finds the ranges of all atoms but variables again, by the facts as
-// they are now. Atoms come after those they are made of; a fact that relates an
-// atom to what it is made of must not prove its old range.
-func (r *Ring) rerange() {
+// withdrawBounds bounds every atom by the ranges of variables alone, and keeps
+// what was known in d.bounds.
+func (d *domain) withdrawBounds() {
+	r, sums := d.r, d.r.facts.sums
+	r.facts.sums = nil
 	r.forgetQuotients()
-	for id := range r.atoms {
-		if r.atoms[id].kind != atomVar {
-			r.atoms[id].in = Interval{minusInf, plusInf}
-		}
-	}
-	for id := range r.atoms {
-		a := &r.atoms[id]
+	d.bounds = d.bounds[:0]
+	for i := range r.atoms {
+		a := &r.atoms[i]
+		d.bounds = append(d.bounds, a.in)
+		in := a.in
 		switch a.kind {
 		case atomDiv:
-			a.in = r.ranged(r.forms[a.y].lin).Div(a.d)
-		case atomMin:
-			a.in = r.ranged(r.forms[a.y].lin).Min(Interval{})
+			in = r.ranged(r.forms[a.y].lin).Div(a.d)
 		case atomQuot:
-			a.in = r.ranged(r.forms[a.y].lin).DivBy(r.ranged(r.forms[a.z].lin))
+			in = Everything()
+			if by := r.ranged(r.forms[a.z].lin); by.Lo > 0 {
+				in = r.ranged(r.forms[a.y].lin).DivBy(by)
+			}
+		case atomMin:
+			in = r.ranged(r.forms[a.y].lin).Min(Interval{})
 		case atomMul:
-			a.in = Interval{1, 1}
-			for _, f := range r.facs[a.y : a.y+a.z] {
-				a.in = a.in.Mul(r.atoms[f].in)
+			in = Interval{1, 1}
+			for _, f := range r.factors(a) {
+				in = in.Mul(r.atoms[f].in)
 			}
 		}
+		r.atoms[i].in = in
 	}
+	r.facts.sums = sums
 }

@@ -252,6 +252,9 @@ func (s *simplification) where(take func(lin) Expr) (c Constraint) {
 		x := s.r.addmul(s.r.one(e.v), -1, s.solved(e))
 		c = append(c, Clause{{take(x), Interval{}}})
 	}
+	for _, g := range s.r.facts.congr {
+		c = append(c, Clause{{take(g.sum).Mod(g.m), Interval{g.r, g.r}}})
+	}
 	for i, f := range s.r.facts.sums {
 		c = append(c, Clause{{take(f.sum), s.said[i]}})
 	}

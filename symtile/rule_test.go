@@ -65,7 +65,13 @@ func runCase(r *Ring, d *datadriven.TestData) string {
 		if err != nil {
 			return err.Error()
 		}
-		return m.apply(caseArg(d, "op"), caseArg(d, "which")).String()
+		out := m.apply(caseArg(d, "op"), caseArg(d, "which"))
+		if caseArg(d, "op") == "" {
+			if same, diff, err := m.Equal(out); err == nil && !same {
+				return out.String() + "\nbut " + diff
+			}
+		}
+		return out.String()
 	case "compose":
 		return composeCase(r, lines)
 	case "constraint":

@@ -23,7 +23,7 @@ func (s *Space) Tilings() iter.Seq[Tiling] {
 		if b.empty {
 			return
 		}
-		w := b.walker(func(int) bool { return true })
+		w := b.enumeration(func(int) bool { return true })
 		w.walk(0, func() bool { return yield(slices.Clone(w.at)) })
 	}
 }
@@ -68,7 +68,7 @@ func (s *Space) Count() int64 {
 		return n
 	}
 	rest := int64(0)
-	w := b.walker(func(k int) bool { return b.open[k] })
+	w := b.enumeration(func(k int) bool { return b.open[k] })
 	w.walk(0, func() bool { rest++; return true })
 	return satMul(n, rest)
 }
@@ -94,8 +94,8 @@ func (d Dim) proposals() []int64 {
 	return slices.Compact(sizes)
 }
 
-// A walker visits the legal choices of the dimensions.
-type walker struct {
+// A enumeration visits the legal choices of the dimensions.
+type enumeration struct {
 	*buckets
 	dims    []int // those it walks, ascending
 	at      Tiling
@@ -103,8 +103,8 @@ type walker struct {
 	scratch []int64
 }
 
-func (b *buckets) walker(takes func(dim int) bool) *walker {
-	w := &walker{buckets: b, at: make(Tiling, len(b.sizes)), choice: make([]int, len(b.sizes))}
+func (b *buckets) enumeration(takes func(dim int) bool) *enumeration {
+	w := &enumeration{buckets: b, at: make(Tiling, len(b.sizes)), choice: make([]int, len(b.sizes))}
 	for k, sizes := range b.sizes {
 		w.at[k] = sizes[0]
 		if takes(k) {
@@ -119,7 +119,7 @@ func (b *buckets) walker(takes func(dim int) bool) *walker {
 
 // walk visits legal sizes of the n-th dimension and those after it; false stops
 // it.
-func (w *walker) walk(n int, visit func() bool) bool {
+func (w *enumeration) walk(n int, visit func() bool) bool {
 	if n == len(w.dims) {
 		return visit()
 	}
@@ -134,7 +134,7 @@ func (w *walker) walk(n int, visit func() bool) bool {
 }
 
 // legal says whether the choices up to d can be completed, as far as tables go.
-func (w *walker) legal(d int) bool {
+func (w *enumeration) legal(d int) bool {
 	for _, t := range w.factors[d] {
 		if t.count[t.index(w.choice)] == 0 {
 			return false

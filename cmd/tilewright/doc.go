@@ -10,6 +10,7 @@
 //	report           self-contained HTML page from the cache
 //	layout SHAPE     tiled layouts, pack and unpack, access patterns; pictures
 //	devices          what each backend sees, and why one is missing
+//	bench-symbolic … time the simplifier on chains of indexing maps
 //
 // FILE is HLO or StableHLO text; the first token tells which. A module that no
 // compiler has fused is split into fusions: see package hlo, Partition.
@@ -96,4 +97,9 @@
 // devices: {"devices": [{"name", "about", "device", "revision", "safe",
 // "lanes", "flops", "levels": [{"name", "bytes", "shared", "bandwidth"}],
 // "missing"}]}; a backend that is not there has missing, the reason.
+//
+// bench-symbolic: {"chains", "columns": [{"column", "median", "geomean", "most",
+// "ratio", "least", "slower", "worst"}]}, nanoseconds over the chains; ratio is
+// the geomean of column over extract, least the least of those, at chain worst;
+// slower counts the chains where the column is not above extract.
 package main
