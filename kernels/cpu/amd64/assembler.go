@@ -1,0 +1,207 @@
+package amd64
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// An Assembler collects instructions and constants and lays them out as
+// machine code. The zero Assembler is empty and ready. The first mistake (an
+// instruction without a form for its operands, a label bound twice) is kept and
+// returned by Assemble; what follows it is ignored.
+type Assembler struct {
+	code      []byte
+	gaps      []gap // in the order of the code
+	refs      []ref
+	labels    []place // of label 1, 2, …
+	constants []byte
+	known     map[constant]int32 // offset in constants
+	pool      Label
+	before    []int // bytes of gaps before gap 0, 1, …, n, once laid out
+	count     int
+	err       error
+}
+
+// A place is an offset in code and the number of gaps before it.
+type place struct {
+	at, gaps int
+	bound    bool
+}
+
+// A gap is something of a size known only when everything is: a jump, or
+// padding up to a multiple of align.
+type gap struct {
+	at     int
+	align  int
+	opcode byte // of the short jump
+	target Label
+	size   int
+}
+
+// A ref is a 32-bit offset to fill in: label's place less that of the end of
+// the instruction.
+type ref struct {
+	place place
+	end   int // bytes from the offset's place to the end of the instruction
+	label Label
+}
+
+type constant struct {
+	bits  uint64
+	width int // bytes of the pattern
+	lanes int // times it is repeated
+}
+
+// Emit appends the instruction op with its operands in Intel's order,
+// destination first.
+func (a *Assembler) Emit(op Op, operands ...Operand) {
+	if a.err != nil {
+		return
+	}
+	a.count++
+	f := op.find(operands)
+	if f == nil {
+		a.fail(op, operands, "the instruction has no such form")
+		return
+	}
+	if f.enc == "J" {
+		a.jump(op, f, operands[0].(Label))
+		return
+	}
+	p := f.place(operands)
+	if p.inMemory {
+		wrong := p.mem.check()
+		if p.mem.Label != 0 && !a.has(p.mem.Label) {
+			wrong = "not a label of this assembler"
+		}
+		if wrong != "" {
+			a.fail(op, operands, wrong)
+			return
+		}
+	}
+	a.encode(f, &p)
+}
+
+// jump leaves a gap for the jump to target.
+func (a *Assembler) jump(op Op, f *form, target Label) {
+	if !a.has(target) {
+		a.fail(op, []Operand{target}, "not a label of this assembler")
+		return
+	}
+	a.gaps = append(a.gaps, gap{at: len(a.code), opcode: f.opcode, target: target, size: 2})
+}
+
+// encode appends one instruction and notes the offset to its label.
+func (a *Assembler) encode(f *form, p *fields) {
+	var at int
+	a.code, at = f.encode(a.code, p)
+	if p.inMemory && p.mem.Label != 0 {
+		binary.LittleEndian.PutUint32(a.code[at:], uint32(p.mem.Disp))
+		a.refs = append(a.refs, ref{place{at: at, gaps: len(a.gaps)}, len(a.code) - at, p.mem.Label})
+	}
+}
+
+func (a *Assembler) fail(op Op, operands []Operand, what string) {
+	text := make([]string, len(operands))
+	for k, o := range operands {
+		text[k] = operandText(o)
+	}
+	a.err = fmt.Errorf("instruction %d: %s %s: %s", a.count, op, strings.Join(text, ", "), what)
+}
+
+// operandText keeps operands from escaping, which a call of String would not.
+func operandText(operand Operand) string {
+	switch o := operand.(type) {
+	case Reg:
+		return o.String()
+	case Mem:
+		return o.String()
+	case Imm:
+		return o.String()
+	case Label:
+		return o.String()
+	}
+	return "no operand"
+}
+
+// NewLabel returns a label that is bound nowhere yet.
+func (a *Assembler) NewLabel() Label {
+	a.labels = append(a.labels, place{})
+	return Label(len(a.labels))
+}
+
+func (a *Assembler) has(label Label) bool { return label > 0 && int(label) <= len(a.labels) }
+
+// Bind puts label here.
+func (a *Assembler) Bind(label Label) {
+	switch {
+	case a.err != nil:
+	case !a.has(label):
+		a.err = fmt.Errorf("%s is not a label of this assembler", label)
+	case a.labels[label-1].bound:
+		a.err = fmt.Errorf("%s is bound twice", label)
+	default:
+		a.labels[label-1] = place{len(a.code), len(a.gaps), true}
+	}
+}
+
+// Align pads with NOPs to a multiple of n bytes, a power of two up to 64.
+func (a *Assembler) Align(n int) {
+	if a.err == nil && (n < 1 || n > 64 || n&(n-1) != 0) {
+		a.err = fmt.Errorf("alignment %d is not a power of two up to 64", n)
+		return
+	}
+	a.gaps = append(a.gaps, gap{at: len(a.code), align: n})
+}
+
+// Splat32 returns 32 bytes of constant memory that hold bits eight times.
+func (a *Assembler) Splat32(bits uint32) Mem { return a.constant(constant{uint64(bits), 4, 8}) }
+
+// Splat64 returns 32 bytes of constant memory that hold bits four times.
+func (a *Assembler) Splat64(bits uint64) Mem { return a.constant(constant{bits, 8, 4}) }
+
+// Word32 returns 4 bytes of constant memory that hold bits, to be broadcast.
+func (a *Assembler) Word32(bits uint32) Mem { return a.constant(constant{uint64(bits), 4, 1}) }
+
+// Word64 returns 8 bytes of constant memory that hold bits, to be broadcast.
+func (a *Assembler) Word64(bits uint64) Mem { return a.constant(constant{bits, 8, 1}) }
+
+// Data returns constant memory that holds data, aligned to 32 bytes.
+func (a *Assembler) Data(data []byte) Mem {
+	return a.inPool(a.reserve(32, data))
+}
+
+func (a *Assembler) constant(c constant) Mem {
+	at, ok := a.known[c]
+	if !ok {
+		if a.known == nil {
+			a.known = map[constant]int32{}
+		}
+		var word [8]byte
+		binary.LittleEndian.PutUint64(word[:], c.bits)
+		var data [32]byte
+		for k := range c.lanes {
+			copy(data[k*c.width:], word[:c.width])
+		}
+		at = a.reserve(c.width*c.lanes, data[:c.width*c.lanes])
+		a.known[c] = at
+	}
+	return a.inPool(at)
+}
+
+// reserve puts data at the next multiple of align bytes of the constants.
+func (a *Assembler) reserve(align int, data []byte) int32 {
+	for len(a.constants)%align != 0 {
+		a.constants = append(a.constants, 0)
+	}
+	a.constants = append(a.constants, data...)
+	return int32(len(a.constants) - len(data))
+}
+
+func (a *Assembler) inPool(at int32) Mem {
+	if a.pool == 0 {
+		a.pool = a.NewLabel()
+	}
+	return Mem{Label: a.pool, Disp: at}
+}
