@@ -17,10 +17,11 @@ type propagator struct {
 // propagators is the op table: what can be tiled and how. Elementwise
 // operations are all one row. See doc.go, which is made from it.
 //
-// Masks show too much in three cases, none of which reads outside a tensor or
-// changes a result: a broadcast drops a dimension that is masked; a reshape
-// cuts a run whose bound lies inside a row over several rows; or its lower
-// bound does.
+// Tiles hold more than is read in some cases, none of which reads outside a
+// tensor or changes a result: a broadcast drops a dimension that is masked; a
+// reshape cuts a run over several rows whose lower limit or bound lies inside
+// one; windows are further apart than they are long; a gather's operand is whole
+// where it is not known before run time what is looked up.
 var propagators = map[hlo.Opcode]propagator{
 	"parameter":            {"loads its tile", noOperands},
 	"constant":             {"is there", noOperands},

@@ -19,8 +19,8 @@ import (
 // Stride 0.
 //
 // Masks never hide an element that an unmasked element of the result needs, and
-// they keep every index inside the tensor. They are exact but for three shapes
-// that no box can describe (see propagators): then they show too much.
+// they keep every index inside the tensor. They are exact but for the cases that
+// propagators lists: then they show too much.
 type DimTile struct {
 	Offset, Size, Stride, Lower, Bound Expr
 	Digits                             []DimTile // nil, or two and more without digits of their own
