@@ -18,7 +18,22 @@ func (d DimTile) shift(by Expr) DimTile {
 		d.Digits = slices.Clone(d.Digits)
 		d.Digits[0] = d.Digits[0].shift(by)
 	}
+	return d.recut(func(x DimTile) DimTile { return x.shift(by) })
+}
+
+// recut does to the digits a run was joined from what was done to the run.
+func (d DimTile) recut(f func(DimTile) DimTile) DimTile {
+	if d.cut != nil {
+		x := f(*d.cut)
+		d.cut = &x
+	}
 	return d
+}
+
+// limit masks d to [lower, bound), too.
+func (d DimTile) limit(lower, bound Expr) DimTile {
+	d.Lower, d.Bound = d.Lower.Max(lower), d.Bound.Min(bound)
+	return d.recut(func(x DimTile) DimTile { return x.limit(lower, bound) })
 }
 
 // scale multiplies every index by k ≥ 1.
@@ -26,7 +41,7 @@ func (d DimTile) scale(k int64) DimTile {
 	d.Offset, d.Stride = d.Offset.Scale(k), d.Stride.Scale(k)
 	d.Lower, d.Bound = d.Lower.Scale(k), d.Bound.AddConst(-1).Scale(k).AddConst(1)
 	d.Digits = mapDigits(d.Digits, func(x DimTile) DimTile { return x.scale(k) })
-	return d
+	return d.recut(func(x DimTile) DimTile { return x.scale(k) })
 }
 
 // negate is the tile of the indices −x, in ascending order: the last element
@@ -34,7 +49,7 @@ func (d DimTile) scale(k int64) DimTile {
 func (d DimTile) negate() DimTile {
 	d.Offset, d.Lower, d.Bound = d.last().Neg(), d.Bound.Neg().AddConst(1), d.Lower.Neg().AddConst(1)
 	d.Digits = mapDigits(d.Digits, DimTile.negate)
-	return d
+	return d.recut(DimTile.negate)
 }
 
 func mapDigits(digits []DimTile, f func(DimTile) DimTile) []DimTile {
@@ -69,16 +84,24 @@ func (b *builder) join(digits []DimTile, extent int64) DimTile {
 	case 0:
 		return b.run(zero, b.ring.Const(1), extent)
 	case 1:
-		d := list[0]
-		d.Lower, d.Bound = d.Lower.Max(zero), d.Bound.Min(end)
+		d := list[0].limit(zero, end)
+		if d.cut = nil; len(digits) > 1 {
+			apart := b.sum(digits, zero, end)
+			d.cut = &apart
+		}
 		return d
 	}
 	b.boxes(list)
-	sum := DimTile{Offset: zero, Size: b.ring.Const(1), Stride: zero, Lower: zero, Bound: end, Digits: list}
-	for _, d := range list {
-		sum.Offset, sum.Size = sum.Offset.Add(d.Offset), sum.Size.Mul(d.Size)
+	return b.sum(list, zero, end)
+}
+
+// sum is the tile of a dimension whose index is the sum of digits.
+func (b *builder) sum(digits []DimTile, lower, bound Expr) DimTile {
+	s := DimTile{Offset: b.ring.Const(0), Size: b.ring.Const(1), Stride: b.ring.Const(0), Lower: lower, Bound: bound, Digits: digits}
+	for _, d := range digits {
+		s.Offset, s.Size = s.Offset.Add(d.Offset), s.Size.Mul(d.Size)
 	}
-	return sum
+	return s
 }
 
 // push adds a digit inside of those in the list, to the last of them if it can.
@@ -153,15 +176,20 @@ func (b *builder) fullSize(outer, inner DimTile) (int64, bool) {
 }
 
 // canBeFull says whether d, at a size that reaches over extent, is the whole
-// range: its offset is a multiple of its tile ids and only the extent masks it.
+// range: its offset is a multiple of the ids of tiles of which there is only one
+// then, and only the extent masks it.
 func (b *builder) canBeFull(d DimTile, extent int64) bool {
+	step, ok := d.step()
+	bound, known := d.Bound.Value()
+	if !ok || !known || bound > extent || bound <= extent-step || d.Lower != b.ring.Const(0) {
+		return false
+	}
 	zero := map[Expr]Expr{}
 	for _, v := range d.Offset.Vars() {
-		if x, _ := v.Variable(); x.Role == RoleTileID {
+		k := slices.IndexFunc(b.prog.Space.Dims, func(x Dim) bool { return x.Tid == v })
+		if k >= 0 && b.prog.Space.Dims[k].Extent*step <= extent {
 			zero[v] = b.ring.Const(0)
 		}
 	}
-	step, ok := d.step()
-	bound, known := d.Bound.Value()
-	return ok && known && bound <= extent && bound > extent-step && d.Offset.Subst(zero) == b.ring.Const(0) && d.Lower == b.ring.Const(0)
+	return d.Offset.Subst(zero) == b.ring.Const(0)
 }

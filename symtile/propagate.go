@@ -138,9 +138,7 @@ func propagateConcatenate(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 
 // window moves d down by low and masks it to [0, extent).
 func (b *builder) window(d DimTile, low, extent int64) DimTile {
-	d = d.shift(b.ring.Const(-low))
-	d.Lower, d.Bound = d.Lower.Max(b.ring.Const(0)), d.Bound.Min(b.ring.Const(extent))
-	return d
+	return d.shift(b.ring.Const(-low)).limit(b.ring.Const(0), b.ring.Const(extent))
 }
 
 func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {

@@ -74,9 +74,7 @@ func propagateDynamicUpdateSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, er
 		if err != nil {
 			return nil, err
 		}
-		update[k] = d.shift(at.Neg())
-		update[k].Lower = update[k].Lower.Max(b.ring.Const(0))
-		update[k].Bound = update[k].Bound.Min(b.ring.Const(extent))
+		update[k] = d.shift(at.Neg()).limit(b.ring.Const(0), b.ring.Const(extent))
 	}
 	return append([]Tile{out, update}, make([]Tile, len(out))...), nil
 }

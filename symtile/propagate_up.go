@@ -47,8 +47,7 @@ func (b *builder) all(dims []int64) Tile {
 
 // clip masks d to [0, extent).
 func (b *builder) clip(d DimTile, extent int64) DimTile {
-	d.Lower, d.Bound = d.Lower.Max(b.ring.Const(0)), d.Bound.Min(b.ring.Const(extent))
-	return d
+	return d.limit(b.ring.Const(0), b.ring.Const(extent))
 }
 
 func resultBroadcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {

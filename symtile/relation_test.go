@@ -132,7 +132,7 @@ func against(r *Ring, in *hlo.Instr, out Tile, rel *Relation) (exact int, missin
 func substituted(t Tile, with map[Expr]Expr) Tile {
 	out := make(Tile, len(t))
 	for k, d := range t {
-		out[k] = DimTile{d.Offset.Subst(with), d.Size.Subst(with), d.Stride.Subst(with), d.Lower.Subst(with), d.Bound.Subst(with), nil}
+		out[k] = DimTile{Offset: d.Offset.Subst(with), Size: d.Size.Subst(with), Stride: d.Stride.Subst(with), Lower: d.Lower.Subst(with), Bound: d.Bound.Subst(with)}
 		if d.Digits != nil {
 			out[k].Digits = substituted(d.Digits, with)
 		}

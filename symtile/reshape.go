@@ -151,6 +151,9 @@ func (b *builder) linearise(i *hlo.Instr, extents []int64, tiles []DimTile) ([]D
 	inner := product(extents)
 	for k, d := range tiles {
 		inner /= extents[k]
+		if d.cut != nil && !d.cut.sumMasked() {
+			d = *d.cut
+		}
 		if d.Digits != nil && d.sumMasked() {
 			var err error
 			if d, err = b.box(i, d); err != nil {
@@ -248,11 +251,8 @@ func (b *builder) oneRun(i *hlo.Instr, digits []DimTile) (DimTile, error) {
 	if len(digits) == 1 {
 		return digits[0], nil
 	}
-	sum := DimTile{Offset: b.ring.Const(0), Size: b.ring.Const(1), Digits: digits}
-	for _, d := range digits {
-		sum.Offset, sum.Size = sum.Offset.Add(d.Offset), sum.Size.Mul(d.Size)
-	}
-	sum.Lower, sum.Bound = b.ring.Const(0), sum.last().AddConst(1)
+	sum := b.sum(digits, b.ring.Const(0), b.ring.Const(0))
+	sum.Bound = sum.last().AddConst(1)
 	return b.box(i, sum)
 }
 

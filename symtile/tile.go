@@ -24,6 +24,10 @@ import (
 type DimTile struct {
 	Offset, Size, Stride, Lower, Bound Expr
 	Digits                             []DimTile // nil, or two and more without digits of their own
+
+	// cut is the same elements as digits that were joined into this run; a reshape
+	// that follows can do more with them. It is no part of what the tile is.
+	cut *DimTile
 }
 
 // A Tile is one DimTile for each dimension of a tensor.

@@ -117,7 +117,8 @@ func checkEstimates(t *testing.T, p *symtile.Program, tilings []symtile.Tiling) 
 			continue
 		}
 		c := m.candidate(tiling)
-		if r := c.work / workOf(q, q.Body, float64(q.Programs())); r > most || r < 1/most {
+		const few = 2000 // element operations, which nobody waits for
+		if r := (c.work + few) / (workOf(q, q.Body, float64(q.Programs())) + few); r > most || r < 1/most {
 			t.Errorf("%v: %v times the element operations estimated that are done", tiling, r)
 		}
 		const slack = 4096 // bytes

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // What makes a legal tiling not sensible. None of it is about right or wrong.
@@ -77,13 +78,25 @@ func (c candidate) score() float64 {
 	return math.Log2(c.work) + 0.3*math.Log2(c.runs) + fill + slack + 0.25*c.whole - math.Log2(c.inner)
 }
 
+// blind are the operations, besides the elementwise, that look at neither the
+// indices nor the masks of their tiles.
+var blind = map[hlo.Opcode]bool{
+	"parameter": true, "constant": true, "reshape": true, "slice": true, "dynamic-slice": true, "copy": true, "optimization-barrier": true,
+	"broadcast": true, "transpose": true, "reverse": true, "get-tuple-element": true, "reduce": true, "dot": true, // these two: at contracted dimensions only
+}
+
 // WalksDigits says whether this backend can run the tilings of a program in
-// which tiles have digits: loads and stores walk them, and operations that look
-// at neither indices nor masks do not see them.
+// which tiles have digits: loads and stores walk them, and operations that are
+// blind to them do not see them.
 func WalksDigits(p *symtile.Program) bool {
 	for _, op := range p.Ops {
-		if _, _, ok := op.Tile.Boxes(); !ok || op.Tile.HasDigits() && (op.Code == "concatenate" || op.Code == "pad" || op.Code == "iota") {
+		if _, _, ok := op.Tile.Boxes(); !ok || op.Tile.HasDigits() && !blind[op.Code] && !op.Code.Elementwise() {
 			return false
+		}
+		for _, a := range op.Args {
+			if p.Ops[a].Tile.HasDigits() && !blind[op.Code] && !op.Code.Elementwise() {
+				return false
+			}
 		}
 	}
 	return true
