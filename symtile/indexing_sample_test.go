@@ -162,6 +162,13 @@ var sampled = map[string]func(s sampler) string{
 	"dynamic-update-slice": func(s sampler) string { return s.dynamic(true) },
 	"gather":               sampler.gather,
 	"scatter":              sampler.scatter,
+	"scan": func(s sampler) string {
+		dims := s.shape(1 + s.IntN(2))
+		d := s.some(len(dims), 1)
+		carry := without(dims, d)
+		return missingComputations["scan_add"] + program(fmt.Sprintf("(%s, %s) scan(p0, p1), dimensions={%s}, is_reverse=%t, num_carries=1, to_apply=scan_add",
+			f32(dims), f32(carry), commas(d), s.IntN(2) == 0), f32(dims), f32(carry))
+	},
 	"all-gather": func(s sampler) string {
 		from, groups, n := s.shape(1+s.IntN(2)), "", int64(1+s.IntN(3))
 		groups = replicas(n)

@@ -76,7 +76,7 @@ var traces = map[hlo.Opcode]func(*trace){
 	"reduce-window": (*trace).reduceWindow, "convolution": (*trace).convolution, "dot": (*trace).dot,
 	"scaled-dot": (*trace).scaledDot, "dynamic-slice": (*trace).dynamicSlice,
 	"dynamic-update-slice": (*trace).dynamicUpdateSlice, "gather": (*trace).gather, "scatter": (*trace).scatter,
-	"all-gather": (*trace).allGather, "all-reduce": (*trace).allReduce, "reduce-scatter": (*trace).reduceScatter,
+	"scan": (*trace).scan, "all-gather": (*trace).allGather, "all-reduce": (*trace).allReduce, "reduce-scatter": (*trace).reduceScatter,
 	"all-to-all": (*trace).allToAll, "collective-permute": (*trace).permute, "collective-broadcast": (*trace).broadcastReplica,
 }
 
@@ -588,6 +588,24 @@ func (t *trace) target(s *hlo.ScatterDims, n int, u []int64) ([]int64, bool) {
 		out[d] += start
 	}
 	return out, true
+}
+
+// scan is a cumulative sum: every output uses every input up to it and the carry.
+func (t *trace) scan() {
+	d, reverse := t.in.Attrs.Dimensions[0], false
+	for _, a := range t.in.Attrs.Other {
+		reverse = reverse || a.Name == "is_reverse" && a.Value == "true"
+	}
+	eachIndex(t.to(), func(out []int64) {
+		for i := range t.from(0)[d] {
+			if !reverse && i <= out[d] || reverse && i >= out[d] {
+				at := slices.Clone(out)
+				at[d] = i
+				t.element(0, out, at)
+			}
+		}
+		t.element(1, out, slices.Delete(slices.Clone(out), int(d), int(d)+1))
+	})
 }
 
 // onReplica is an index with the position of its replica.

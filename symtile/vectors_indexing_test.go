@@ -22,6 +22,7 @@ type indexingVector struct {
 
 // missingComputations are what vectors name and do not spell out.
 var missingComputations = map[string]string{
+	"scan_add": "scan_add { x = f32[] parameter(0); c = f32[] parameter(1); s = f32[] add(x, c); ROOT t = (f32[], f32[]) tuple(s, s) }\n",
 	"argmin": "argmin { a = f32[] parameter(0); i = s32[] parameter(1); b = f32[] parameter(2); j = s32[] parameter(3); " +
 		"p = pred[] compare(a, b), direction=LT; v = f32[] select(p, a, b); k = s32[] select(p, i, j); ROOT t = (f32[], s32[]) tuple(v, k) }\n",
 }

@@ -180,6 +180,9 @@ func checkGather(i *Instr) error {
 			window = append(window, n)
 		}
 	}
+	if len(g.OffsetDims) != len(window) || i.Shape.Rank() != len(window)+len(batch) {
+		return fmt.Errorf("gather of slices with %d dimensions at indices with %d, and %d offset_dims, is not %s", len(window), len(batch), len(g.OffsetDims), withoutLayout(i.Shape))
+	}
 	return wants(i, from.DType, interleave(i.Shape.Rank(), g.OffsetDims, window, batch))
 }
 
@@ -259,6 +262,9 @@ func checkScatter(i *Instr) error {
 	}
 	if len(window)+len(s.InsertedWindow)+len(s.InputBatching) != base.Rank() {
 		return fmt.Errorf("update windows of %d dimensions, %d of them inserted, do not make the rank of %s", len(window), len(s.InsertedWindow)+len(s.InputBatching), withoutLayout(base))
+	}
+	if updates.Rank() != len(window)+len(batch) {
+		return fmt.Errorf("the updates are %s; windows of %d dimensions at indices with %d have another rank", withoutLayout(updates), len(window), len(batch))
 	}
 	if want := interleave(updates.Rank(), s.UpdateWindow, window, batch); !slices.Equal(want, updates.Dims) {
 		return fmt.Errorf("the updates are %s; with indices %s they would be %v", withoutLayout(updates), withoutLayout(indices), want)
