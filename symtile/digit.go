@@ -117,9 +117,12 @@ func (b *builder) push(list []DimTile, d DimTile) []DimTile {
 
 // merge makes one digit of an outer and an inner one, if they are a run.
 func (b *builder) merge(outer, inner DimTile) (DimTile, bool) {
+	stride, _ := outer.step()
 	switch {
 	case outer.single() && !outer.Masked():
 		return inner.shift(outer.Offset), true
+	case outer.single() && fits(inner.reach(), nil, stride): // it is there where its row is
+		return inner.shift(outer.Offset).limit(b.onLattice(outer, outer.Lower), b.onLattice(outer, outer.Bound)), true
 	case inner.Masked():
 		return outer, false
 	case inner.single():
@@ -149,7 +152,10 @@ func (b *builder) boxes(list []DimTile) {
 	}
 	for k, outer := range list {
 		for n := k + 1; n < len(list); n++ {
-			clause := Clause{{outer.Size, Interval{1, 1}}, {list[n].Size, Interval{1, 1}}}
+			clause := Clause{{outer.Size, Interval{1, 1}}}
+			if !list[n].maskedWhenSingle() {
+				clause = append(clause, Bound{list[n].Size, Interval{1, 1}})
+			}
 			if n > k+1 {
 				for _, between := range list[k+1 : n] {
 					clause = append(clause, Bound{between.Size, Interval{2, between.Size.Range().Hi}})
@@ -162,6 +168,16 @@ func (b *builder) boxes(list []DimTile) {
 			}
 		}
 	}
+}
+
+// maskedWhenSingle says whether the element of d can be masked when it has one.
+func (d DimTile) maskedWhenSingle() bool {
+	one := d.Offset.Ring().Const(1)
+	with := map[Expr]Expr{}
+	if _, known := d.Size.Variable(); known {
+		with[d.Size] = one
+	}
+	return DimTile{Offset: d.Offset.Subst(with), Size: one, Stride: d.Stride, Lower: d.Lower, Bound: d.Bound}.Masked()
 }
 
 // fullSize is the size of inner at which it reaches from one index of outer to

@@ -314,14 +314,16 @@ func TestRandomPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		tilings := some(rng, p, 4)
-		if plan, err := b.Default(p); err != nil {
+		if plan, err := b.Default(p); errors.Is(err, errDigits) {
+			rejected++
+			continue
+		} else if err != nil {
 			t.Error(err)
 		} else if k, err := b.Compile(context.Background(), p, plan); err != nil {
 			t.Errorf("default %s: %v\n%s", plan, err, text)
 		} else {
 			k.Close()
 		}
-		checkEstimates(t, p, tilings)
 		for _, tiling := range tilings {
 			q, err := p.At(tiling)
 			if err != nil {
