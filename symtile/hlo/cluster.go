@@ -68,7 +68,7 @@ type split struct {
 // A cluster becomes a fusion. Only its root is used outside of it.
 type cluster struct {
 	root    *Instr
-	members []*Instr // users first
+	members []*Instr        // users first
 	roles   map[*Instr]role // of the members
 	hero    bool
 	over    *Instr // a reduction; the others reduce the same
