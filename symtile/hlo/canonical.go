@@ -172,9 +172,9 @@ func (m *Module) fused() []*Computation {
 func (c *Computation) Users() map[*Instr][]*Instr {
 	users := make(map[*Instr][]*Instr, len(c.Instrs))
 	for _, i := range c.Instrs {
-		for k, o := range i.Operands {
-			if !slices.Contains(i.Operands[:k], o) {
-				users[o] = append(users[o], i)
+		for _, o := range i.Operands {
+			if u := users[o]; len(u) == 0 || u[len(u)-1] != i {
+				users[o] = append(u, i)
 			}
 		}
 	}

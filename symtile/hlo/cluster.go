@@ -62,17 +62,26 @@ type split struct {
 	after  map[*Instr]bool       // operations that follow a hero or a reduction
 	homes  map[*Instr][]*cluster // of members; several for what is copied
 	rootOf map[*Instr]*cluster
+	count  int // of calls of usersHomes
 }
 
 // A cluster becomes a fusion. Only its root is used outside of it.
 type cluster struct {
 	root    *Instr
-	members []*Instr // users first
-	in      map[*Instr]bool
-	grown   map[*Instr]bool // members with a broadcast between them and the root
-	before  map[*Instr]bool // members the hero or a window reads, directly or not
+	members []*Instr        // users first
+	roles   map[*Instr]role // of the members
 	hero    bool
 	over    *Instr // a reduction; the others reduce the same
+	counted int    // the last call of usersHomes that met it, and what that found:
+	grows   bool   // a broadcast between the instruction and the root
+	feeds   bool   // the hero, or a window, reads the instruction, directly or not; it would be computed more than once
+}
+
+// A role says what a member is to its cluster.
+type role struct {
+	in     bool
+	grown  bool // there is a broadcast between it and the root
+	before bool // the hero or a window reads it, directly or not
 }
 
 const mostMembers = 256 // of a cluster; what compilers fuse stays under a hundred
@@ -85,9 +94,9 @@ func newSplit(c *Computation, why func(*Instr) string) *split {
 	s.homes, s.rootOf = make(map[*Instr][]*cluster, n), map[*Instr]*cluster{}
 	for _, i := range s.order {
 		s.kinds[i] = s.kindOf(i)
-		for k, o := range i.Operands {
-			if !slices.Contains(i.Operands[:k], o) {
-				s.users[o] = append(s.users[o], i)
+		for _, o := range i.Operands {
+			if u := s.users[o]; len(u) == 0 || u[len(u)-1] != i {
+				s.users[o] = append(u, i)
 			}
 			s.after[i] = s.after[i] || s.kinds[o] == hero || s.kinds[o] == reduction || s.kinds[o] != outside && s.after[o]
 		}
@@ -113,7 +122,7 @@ func (s *split) cluster() {
 		case s.kinds[i] == element:
 			s.kinds[i] = outside
 		default:
-			c := &cluster{root: i, in: map[*Instr]bool{}, grown: map[*Instr]bool{}, before: map[*Instr]bool{}}
+			c := &cluster{root: i, roles: map[*Instr]role{}}
 			s.rootOf[i] = c
 			all = append(all, c)
 			s.join(i, c)
@@ -126,18 +135,23 @@ func (s *split) cluster() {
 	}
 }
 
-// usersHomes lists the clusters i is used in; escapes says whether it is also
-// used outside of them.
+// usersHomes lists the clusters i is used in, and notes in each what i would be
+// there; escapes says whether it is also used outside of them.
 func (s *split) usersHomes(i *Instr) (homes []*cluster, escapes bool) {
 	escapes = i == s.root
+	s.count++
 	for _, u := range s.users[i] {
 		if len(s.homes[u]) == 0 {
 			escapes = true
 		}
+		again := s.kinds[u] == hero || u.Op == "reduce-window"
 		for _, c := range s.homes[u] {
-			if !slices.Contains(homes, c) {
+			if c.counted != s.count {
+				c.counted, c.grows, c.feeds = s.count, false, false
 				homes = append(homes, c)
 			}
+			c.grows = c.grows || c.roles[u].grown || isGrowing(u)
+			c.feeds = c.feeds || c.roles[u].before || again
 		}
 	}
 	return homes, escapes
@@ -149,9 +163,7 @@ func (s *split) fits(i *Instr, homes []*cluster) bool {
 
 func (s *split) join(i *Instr, c *cluster) {
 	c.members = append(c.members, i)
-	c.in[i] = true
-	c.grown[i] = s.grows(i, c)
-	c.before[i] = s.feeds(i, c)
+	c.roles[i] = role{true, c.root != i && c.grows, c.root != i && c.feeds}
 	s.homes[i] = append(s.homes[i], c)
 	switch s.kinds[i] {
 	case hero, single:
@@ -159,19 +171,6 @@ func (s *split) join(i *Instr, c *cluster) {
 	case reduction:
 		c.over = i
 	}
-}
-
-// grows says whether a broadcast is between i and the root of c.
-func (s *split) grows(i *Instr, c *cluster) bool {
-	return slices.ContainsFunc(s.users[i], func(u *Instr) bool { return c.in[u] && (c.grown[u] || isGrowing(u)) })
-}
-
-// feeds says whether the hero of c, or a window, reads i, directly or not: each
-// element would be computed more than once there.
-func (s *split) feeds(i *Instr, c *cluster) bool {
-	return slices.ContainsFunc(s.users[i], func(u *Instr) bool {
-		return c.in[u] && (c.before[u] || s.kinds[u] == hero || u.Op == "reduce-window")
-	})
 }
 
 // isGrowing says whether i is a broadcast to more elements.
@@ -186,11 +185,11 @@ func (s *split) accepts(c *cluster, i *Instr) bool {
 	}
 	switch s.kinds[i] {
 	case light:
-		return views[i.Op] || !s.after[i] || !s.feeds(i, c)
+		return views[i.Op] || !s.after[i] || !c.feeds
 	case element, copied:
 		return true
 	case hero:
-		return !c.hero && c.over == nil && !s.grows(i, c)
+		return !c.hero && c.over == nil && !c.grows
 	case reduction:
 		return !c.hero && (c.over == nil || sameReduction(i, c.over)) && s.restored(i, c)
 	}
@@ -214,7 +213,7 @@ func (s *split) restored(i *Instr, c *cluster) bool {
 		o := queue[0]
 		queue = queue[1:]
 		for _, u := range s.users[o] {
-			if !c.in[u] || seen[u] {
+			if !c.roles[u].in || seen[u] {
 				continue
 			}
 			seen[u] = true
@@ -227,7 +226,7 @@ func (s *split) restored(i *Instr, c *cluster) bool {
 				queue = append(queue, u)
 			case s.kinds[u] == element:
 				queue = append(queue, u)
-			case c.grown[u]:
+			case c.roles[u].grown:
 				return false
 			}
 		}

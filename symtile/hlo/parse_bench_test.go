@@ -31,14 +31,17 @@ func stablehloChain(n int) []byte {
 
 // Time and memory are in proportion to the text.
 func BenchmarkParseLarge(b *testing.B) {
-	for name, make := range map[string]func(n int) []byte{
-		"line":      func(n int) []byte { return chain(n, "; ") },
-		"lines":     func(n int) []byte { return chain(n, "\n") },
-		"stablehlo": stablehloChain,
+	for _, form := range []struct {
+		name string
+		text func(n int) []byte
+	}{
+		{"line", func(n int) []byte { return chain(n, "; ") }},
+		{"lines", func(n int) []byte { return chain(n, "\n") }},
+		{"stablehlo", stablehloChain},
 	} {
 		for _, n := range []int{12_000, 120_000, 1_200_000} {
-			text := make(n)
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+			text := form.text(n)
+			b.Run(fmt.Sprintf("%s/%d", form.name, n), func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				b.ReportAllocs()
 				for b.Loop() {
@@ -49,5 +52,29 @@ func BenchmarkParseLarge(b *testing.B) {
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/instr")
 			})
 		}
+	}
+}
+
+// Splitting takes time in proportion too: a chain, and one constant that every
+// fusion uses.
+func BenchmarkPartition(b *testing.B) {
+	for _, n := range []int{12_000, 120_000} {
+		var text strings.Builder
+		text.WriteString("HloModule wide\nENTRY %main {\n  p0 = f32[8,8] parameter(0)\n  c = f32[] constant(2)\n  k = f32[8,8] broadcast(c), dimensions={}\n")
+		for k := range n {
+			fmt.Fprintf(&text, "  p%d = f32[8,8] dot(p%d, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n", k+1, k)
+		}
+		text.WriteString("}\n")
+		m, err := Parse("wide", []byte(text.String()))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				m.Partition(notChecked)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/instr")
+		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 func isStableHLO(src []byte) bool {
 	s := scanner{src: src, line: 1}
 	s.skip()
-	for _, opening := range []string{"module @", "module attributes", "module {", "func.func", "\"builtin.module\"", "builtin.module", "#", "!", "{-#", "ML\xefR"} {
+	for _, opening := range []string{"module @", "module attributes", "module {", "func.func", "sdy.mesh", "\"builtin.module\"", "builtin.module", "#", "!", "{-#", "ML\xefR"} {
 		if s.has(opening) {
 			return true
 		}
@@ -105,8 +105,8 @@ func (m *mlir) topItem() error {
 		return m.function()
 	case m.take(`"func.func"`):
 		return m.genericFunction()
-	case m.has("sdy.mesh"):
-		m.skipLine()
+	case m.has("sdy.mesh"): // devices; what lies on which is not looked at
+		m.skipLineBalanced()
 		return nil
 	}
 	return m.failHere("expected a module or a func.func, found %s", m.found())

@@ -122,6 +122,9 @@ func (m *mlir) denseElement(l *Literal) error {
 		return m.fail(at, "%s has no values", d)
 	}
 	v, err := parseInt(word, d)
+	if bits, wide := strconv.ParseUint(word, 0, d.Bits()); err != nil && wide == nil && d.IsSigned() {
+		v, err = d.intFromBits(bits), nil // iN has no sign of its own: 255 : i8 is −1
+	}
 	if err != nil {
 		return m.fail(at, "%v", err)
 	}

@@ -122,6 +122,7 @@ func dimensions(names ...string) func(*mlir, *block, *mlirOp) (*Instr, error) {
 var dialects = map[string]map[string]lowering{
 	"stablehlo": lowerings, "mhlo": lowerings, "chlo": chloLowerings,
 	"func": {"call": lowerings["call"]}, "arith": {"constant": lowerings["constant"]},
+	"sdy": {"constant": lowerings["constant"], "sharding_constraint": {1, 0, nil}, "reshard": {1, 0, nil}}, // nil: the operand itself
 }
 
 // lowering finds what an operation is in HLO.
@@ -168,6 +169,8 @@ func notLowered(name string) string {
 		return "transfers to and from the host are not supported"
 	case slices.Contains([]string{"einsum", "unary_einsum", "torch_index_select", "cross-replica-sum"}, name):
 		return "it is deprecated; lower it first (stablehlo-opt --stablehlo-legalize-deprecated-ops)"
+	case name == "manual_computation":
+		return "it is the program of one device among several; export the module unsharded"
 	case chloDecomposed[name]:
 		return "HLO has no such operation; lower the module first (stablehlo-opt --chlo-legalize-to-stablehlo)"
 	}
@@ -189,6 +192,9 @@ func (m *mlir) emit(b *block, o *mlirOp) error {
 	}
 	if len(o.types) == 0 && l.operands >= 0 {
 		return m.fail(o.at, "%s has a result, and needs its type", o.name)
+	}
+	if l.lower == nil {
+		return m.bindResults(b, o, o.operands[0])
 	}
 	i, err := l.lower(m, b, o)
 	if err != nil {

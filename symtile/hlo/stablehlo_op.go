@@ -156,13 +156,8 @@ func (m *mlir) genericForm(b *block, o *mlirOp) error {
 			return err
 		}
 	}
-	if m.take("<") {
-		if err := m.attributes(o); err != nil {
-			return err
-		}
-		if err := m.expect(">"); err != nil {
-			return err
-		}
+	if err := m.properties(o); err != nil {
+		return err
 	}
 	if m.take("(") {
 		if err := m.regionList(b, o); err != nil {
@@ -175,6 +170,17 @@ func (m *mlir) genericForm(b *block, o *mlirOp) error {
 		}
 	}
 	return m.opTypes(o)
+}
+
+// properties reads <{…}>, when it is there.
+func (m *mlir) properties(o *mlirOp) error {
+	if !m.take("<") {
+		return nil
+	}
+	if err := m.attributes(o); err != nil {
+		return err
+	}
+	return m.expect(">")
 }
 
 func (m *mlir) attributes(o *mlirOp) error {
@@ -256,7 +262,7 @@ func (m *mlir) piece(b *block, o *mlirOp, c byte) (err error) {
 		s, err := m.group()
 		o.attrs = append(o.attrs, mlirAttr{"[]", s})
 		return err
-	case c == '"':
+	case c == '"' || c == '<':
 		_, err := m.group()
 		return err
 	case !isNameByte(c):
@@ -388,8 +394,13 @@ func (m *mlir) constantForm(o *mlirOp) (err error) {
 		if err := m.expect(")"); err != nil {
 			return err
 		}
-		if err := m.attributes(o); err != nil {
+		if err := m.properties(o); err != nil {
 			return err
+		}
+		if m.peek() == '{' {
+			if err := m.attributes(o); err != nil {
+				return err
+			}
 		}
 		return m.opTypes(o)
 	}
