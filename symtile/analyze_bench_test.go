@@ -80,12 +80,12 @@ func chainText(n int) string {
 	return b.String()
 }
 
-// reshapesText is a chain of reshapes that go through shapes of six groups, with
-// an operation between them so that none is dropped.
-func reshapesText(links int, groups ...string) string {
-	shapes := make([]string, len(groups))
-	for k, g := range groups {
-		shapes[k] = strings.TrimSuffix(strings.Repeat(g+",", 6), ",")
+// reshapesText is a chain of reshapes that go through shapes of equal groups of
+// dimensions, with an operation between them so that none is dropped.
+func reshapesText(links, groups int, group ...string) string {
+	shapes := make([]string, len(group))
+	for k, g := range group {
+		shapes[k] = strings.TrimSuffix(strings.Repeat(g+",", groups), ",")
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "v0 = f32[%s] parameter(0)\n", shapes[0])
@@ -116,6 +116,7 @@ func BenchmarkAnalyze500(b *testing.B) {
 	b.Run("mixed", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 0)) })
 	b.Run("1-closer", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 1)) })
 	b.Run("3-closers", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 3)) })
+	b.Run("30-closers", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 30)) })
 }
 
 // BenchmarkReshapeRank12 analyses chains of reshapes of rank 12: one clause a
@@ -124,8 +125,8 @@ func BenchmarkAnalyze500(b *testing.B) {
 // is for expressions.
 func BenchmarkReshapeRank12(b *testing.B) {
 	for _, links := range []int{1, 3, 6} {
-		b.Run(fmt.Sprintf("nested-%d", links), func(b *testing.B) { benchmarkAnalyze(b, reshapesText(links, "24", "4,6", "2,2,6", "4,2,3")) })
-		b.Run(fmt.Sprintf("crossing-%d", links), func(b *testing.B) { benchmarkAnalyze(b, reshapesText(links, "4,6", "6,4", "2,12", "3,8")) })
+		b.Run(fmt.Sprintf("nested-%d", links), func(b *testing.B) { benchmarkAnalyze(b, reshapesText(links, 6, "24", "4,6", "2,2,6", "4,2,3")) })
+		b.Run(fmt.Sprintf("crossing-%d", links), func(b *testing.B) { benchmarkAnalyze(b, reshapesText(links, 6, "4,6", "6,4", "2,12", "3,8")) })
 	}
 }
 
