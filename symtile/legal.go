@@ -46,9 +46,10 @@ func (s *Space) legality(where Constraint) (*legality, error) {
 	return l, nil
 }
 
-// legalities is s.legal, made now for a space that no analysis compiled.
+// legalities is s.legal, made now for a space that no analysis compiled: a
+// concrete one, or a copy with constraints of its own.
 func (s *Space) legalities() *legality {
-	if s.legal != nil {
+	if s.legal != nil && s.legal.of(s.Where) {
 		return s.legal
 	}
 	l, err := s.legality(s.Where)
@@ -56,6 +57,11 @@ func (s *Space) legalities() *legality {
 		panic(err)
 	}
 	return l
+}
+
+// of says whether l was compiled from where.
+func (l *legality) of(where Constraint) bool {
+	return len(where) == len(l.where) && (len(where) == 0 || &where[0] == &l.where[0])
 }
 
 // buckets plans the enumeration of the space's tilings when first asked.

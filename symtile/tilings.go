@@ -35,7 +35,11 @@ func (s *Space) Boxed() *Space {
 		return s
 	}
 	boxed := *s
-	boxed.Where, boxed.legal = s.boxes(), s.boxed
+	if s.boxed != nil && s.legal.of(s.Where) {
+		boxed.Where, boxed.legal = s.boxed.where, s.boxed
+	} else {
+		boxed.Where, boxed.legal = s.boxes(), nil
+	}
 	return &boxed
 }
 

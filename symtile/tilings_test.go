@@ -162,6 +162,20 @@ func TestConstraintsAreLinearInGroups(t *testing.T) {
 	}
 }
 
+// A copy of a space may have more constraints: they count at once.
+func TestConstraintsAreAdded(t *testing.T) {
+	p := analyzed(t, entry(t, "x = f32[8,6] parameter(0); ROOT r = f32[48] reshape(x)"))
+	narrow := *p.Space
+	narrow.Where = And(p.Space.Where, Require(p.Space.Dims[0].Size, 2, 12))
+	if all, got := slices.Collect(p.Space.Tilings()), fmt.Sprint(slices.Collect(narrow.Tilings())); got != "[[2] [3] [6] [12]]" || narrow.Count() != 4 {
+		t.Errorf("%s of %v", got, all)
+	}
+	narrow.Boxes = Require(p.Space.Dims[0].Size, 1, 3)
+	if got := fmt.Sprint(slices.Collect(narrow.Boxed().Tilings())); got != "[[2] [3]]" {
+		t.Errorf("%s in boxes", got)
+	}
+}
+
 func TestCheckSaysWhy(t *testing.T) {
 	p := analyzed(t, entry(t, "x = f32[8,6] parameter(0); ROOT r = f32[48] reshape(x)"))
 	var broken *Illegal
