@@ -9,6 +9,7 @@ import (
 type legality struct {
 	vars  []Expr // the tile sizes
 	where Constraint
+	boxes Constraint // the Space.Boxes among where; nil without
 	check *Check
 	most  int // entries of a table of choices
 	once  sync.Once
@@ -29,7 +30,9 @@ func (e *Illegal) Error() string {
 // tile sizes is an error.
 func (s *Space) compile() (err error) {
 	if s.legal, err = s.legality(s.Where); err == nil && len(s.Boxes) > 0 {
-		s.boxed, err = s.legality(s.boxes())
+		if s.boxed, err = s.legality(s.boxes()); err == nil {
+			s.boxed.boxes = s.Boxes
+		}
 	}
 	return err
 }
@@ -49,7 +52,7 @@ func (s *Space) legality(where Constraint) (*legality, error) {
 // legalities is s.legal, made now for a space that no analysis compiled: a
 // concrete one, or a copy with constraints of its own.
 func (s *Space) legalities() *legality {
-	if s.legal != nil && s.legal.of(s.Where) {
+	if s.legal != nil && s.legal.where.is(s.Where) {
 		return s.legal
 	}
 	l, err := s.legality(s.Where)
@@ -59,9 +62,9 @@ func (s *Space) legalities() *legality {
 	return l
 }
 
-// of says whether l was compiled from where.
-func (l *legality) of(where Constraint) bool {
-	return len(where) == len(l.where) && (len(where) == 0 || &where[0] == &l.where[0])
+// is says whether c and d are one slice.
+func (c Constraint) is(d Constraint) bool {
+	return len(c) == len(d) && (len(c) == 0 || &c[0] == &d[0])
 }
 
 // buckets plans the enumeration of the space's tilings when first asked.

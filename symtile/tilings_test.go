@@ -170,8 +170,8 @@ func TestConstraintsAreAdded(t *testing.T) {
 	if all, got := slices.Collect(p.Space.Tilings()), fmt.Sprint(slices.Collect(narrow.Tilings())); got != "[[2] [3] [6] [12]]" || narrow.Count() != 4 {
 		t.Errorf("%s of %v", got, all)
 	}
-	narrow.Boxes = Require(p.Space.Dims[0].Size, 1, 3)
-	if got := fmt.Sprint(slices.Collect(narrow.Boxed().Tilings())); got != "[[2] [3]]" {
+	narrow.Where, narrow.Boxes = p.Space.Where, Require(p.Space.Dims[0].Size, 1, 3)
+	if got := fmt.Sprint(slices.Collect(narrow.Boxed().Tilings())); got != "[[1] [2] [3]]" {
 		t.Errorf("%s in boxes", got)
 	}
 }
