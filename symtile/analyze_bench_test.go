@@ -80,14 +80,12 @@ func chainText(n int) string {
 	return b.String()
 }
 
-// reshapesText is a chain of reshapes of rank 12 that split and join every pair
-// of dimensions anew, with an operation between them so that none is dropped.
-func reshapesText(links int) string {
-	shapes := []string{
-		strings.TrimSuffix(strings.Repeat("4,6,", 6), ","),
-		strings.TrimSuffix(strings.Repeat("6,4,", 6), ","),
-		strings.TrimSuffix(strings.Repeat("2,12,", 6), ","),
-		strings.TrimSuffix(strings.Repeat("3,8,", 6), ","),
+// reshapesText is a chain of reshapes that go through shapes of equal groups of
+// dimensions, with an operation between them so that none is dropped.
+func reshapesText(links, groups int, group ...string) string {
+	shapes := make([]string, len(group))
+	for k, g := range group {
+		shapes[k] = strings.TrimSuffix(strings.Repeat(g+",", groups), ",")
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "v0 = f32[%s] parameter(0)\n", shapes[0])
@@ -118,13 +116,17 @@ func BenchmarkAnalyze500(b *testing.B) {
 	b.Run("mixed", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 0)) })
 	b.Run("1-closer", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 1)) })
 	b.Run("3-closers", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 3)) })
+	b.Run("30-closers", func(b *testing.B) { benchmarkAnalyze(b, fusionText(500, 30)) })
 }
 
-// BenchmarkReshapeRank12 analyses chains of reshapes that join and split every
-// dimension again: one clause a boundary, never a product of cases.
+// BenchmarkReshapeRank12 analyses chains of reshapes of rank 12: one clause a
+// boundary, never a product of cases. Nested ones split dimensions and join them
+// again; crossing ones have no boundary in common inside a pair, the worst there
+// is for expressions.
 func BenchmarkReshapeRank12(b *testing.B) {
 	for _, links := range []int{1, 3, 6} {
-		b.Run(fmt.Sprint(links), func(b *testing.B) { benchmarkAnalyze(b, reshapesText(links)) })
+		b.Run(fmt.Sprintf("nested-%d", links), func(b *testing.B) { benchmarkAnalyze(b, reshapesText(links, 6, "24", "4,6", "2,2,6", "4,2,3")) })
+		b.Run(fmt.Sprintf("crossing-%d", links), func(b *testing.B) { benchmarkAnalyze(b, reshapesText(links, 6, "4,6", "6,4", "2,12", "3,8")) })
 	}
 }
 
@@ -169,25 +171,75 @@ func BenchmarkAt(b *testing.B) {
 	}
 }
 
-// BenchmarkTilings enumerates and checks spaces joined by reshapes; at least
-// 10⁶ legal tilings a second.
-func BenchmarkTilings(b *testing.B) {
-	for name, text := range map[string]string{
-		"reshape":   "x = f32[48,8,6,4,8,10] parameter(0); ROOT r = f32[384,24,80] reshape(x)",
-		"gemm":      gemmText,
-		"unfold":    "x = f32[1,64,64,16] parameter(0); k = f32[3,3,16,32] parameter(1); ROOT c = f32[1,62,62,32] convolution(x, k), window={size=3x3}, dim_labels=b01f_01io->b01f",
-		"reshape-8": "x = f32[2,6,6,2,6,6] parameter(0); ROOT r = f32[12,36,12] reshape(x)",
-	} {
+// tilingTexts have spaces joined by reshapes, and one with halos.
+var tilingTexts = map[string]string{
+	"reshape":  "x = f32[48,8,6,4,8,10] parameter(0); ROOT r = f32[384,24,80] reshape(x)",
+	"gemm":     gemmText,
+	"unfold":   "x = f32[1,64,64,16] parameter(0); k = f32[3,3,16,32] parameter(1); ROOT c = f32[1,62,62,32] convolution(x, k), window={size=3x3}, dim_labels=b01f_01io->b01f",
+	"reshapes": "x = f32[2,6,6,2,6,6] parameter(0); ROOT r = f32[12,36,12] reshape(x)",
+}
+
+// benchmarkTilings reports the tilings a second that visit counts.
+func benchmarkTilings(b *testing.B, visit func(p *Program) int) {
+	for name, text := range tilingTexts {
 		b.Run(name, func(b *testing.B) {
 			p := analyzed(b, entry(b, text))
 			n := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				for range p.Space.Tilings() {
-					n++
-				}
+				n += visit(p)
 			}
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "tilings/s")
 		})
+	}
+}
+
+// BenchmarkTilings enumerates spaces; at least 10⁶ legal tilings a second.
+func BenchmarkTilings(b *testing.B) {
+	benchmarkTilings(b, func(p *Program) (n int) {
+		for range p.Space.Tilings() {
+			n++
+		}
+		return n
+	})
+}
+
+// BenchmarkTilingsFirst enumerates a space that was never enumerated before.
+func BenchmarkTilingsFirst(b *testing.B) {
+	benchmarkTilings(b, func(p *Program) (n int) {
+		s := *p.Space
+		if err := s.compile(); err != nil {
+			b.Fatal(err)
+		}
+		for range s.Tilings() {
+			n++
+		}
+		return n
+	})
+}
+
+// BenchmarkTilingsChecked checks every tiling again, from its sizes alone.
+func BenchmarkTilingsChecked(b *testing.B) {
+	benchmarkTilings(b, func(p *Program) (n int) {
+		for t := range p.Space.Tilings() {
+			if p.Check(t) == nil {
+				n++
+			}
+		}
+		return n
+	})
+}
+
+// BenchmarkCount counts 3²⁰ tilings of twenty reshaped groups for the first time.
+func BenchmarkCount(b *testing.B) {
+	from, to := strings.Repeat("2,3,", 20), strings.Repeat("6,", 20)
+	p := analyzed(b, entry(b, fmt.Sprintf("x = s8[%s] parameter(0); ROOT r = s8[%s] reshape(x)", strings.TrimSuffix(from, ","), strings.TrimSuffix(to, ","))))
+	b.ReportAllocs()
+	for b.Loop() {
+		s := *p.Space
+		if err := s.compile(); err != nil {
+			b.Fatal(err)
+		}
+		s.Count()
 	}
 }

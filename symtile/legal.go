@@ -9,6 +9,7 @@ import (
 type legality struct {
 	vars  []Expr // the tile sizes
 	where Constraint
+	boxes Constraint // the Space.Boxes among where; nil without
 	check *Check
 	most  int // entries of a table of choices
 	once  sync.Once
@@ -29,7 +30,9 @@ func (e *Illegal) Error() string {
 // tile sizes is an error.
 func (s *Space) compile() (err error) {
 	if s.legal, err = s.legality(s.Where); err == nil && len(s.Boxes) > 0 {
-		s.boxed, err = s.legality(s.boxes())
+		if s.boxed, err = s.legality(s.boxes()); err == nil {
+			s.boxed.boxes = s.Boxes
+		}
 	}
 	return err
 }
@@ -46,9 +49,10 @@ func (s *Space) legality(where Constraint) (*legality, error) {
 	return l, nil
 }
 
-// legalities is s.legal, made now for a space that no analysis compiled.
+// legalities is s.legal, made now for a space that no analysis compiled: a
+// concrete one, or a copy with constraints of its own.
 func (s *Space) legalities() *legality {
-	if s.legal != nil {
+	if s.legal != nil && s.legal.where.is(s.Where) {
 		return s.legal
 	}
 	l, err := s.legality(s.Where)
@@ -56,6 +60,11 @@ func (s *Space) legalities() *legality {
 		panic(err)
 	}
 	return l
+}
+
+// is says whether c and d are one slice.
+func (c Constraint) is(d Constraint) bool {
+	return len(c) == len(d) && (len(c) == 0 || &c[0] == &d[0])
 }
 
 // buckets plans the enumeration of the space's tilings when first asked.

@@ -35,7 +35,11 @@ func (s *Space) Boxed() *Space {
 		return s
 	}
 	boxed := *s
-	boxed.Where, boxed.legal = s.boxes(), s.boxed
+	if s.boxed != nil && s.legal.where.is(s.Where) && s.boxed.boxes.is(s.Boxes) {
+		boxed.Where, boxed.legal = s.boxed.where, s.boxed
+	} else {
+		boxed.Where, boxed.legal = s.boxes(), nil
+	}
 	return &boxed
 }
 
@@ -94,7 +98,7 @@ func (d Dim) proposals() []int64 {
 	return slices.Compact(sizes)
 }
 
-// A enumeration visits the legal choices of the dimensions.
+// An enumeration visits the legal choices of the dimensions.
 type enumeration struct {
 	*buckets
 	dims    []int // those it walks, ascending

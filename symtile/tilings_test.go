@@ -143,6 +143,39 @@ func TestCountDoesNotEnumerate(t *testing.T) {
 	}
 }
 
+// Constraints are one group's, once for every group, and so is the time.
+func TestConstraintsAreLinearInGroups(t *testing.T) {
+	shapes := []string{"4,6", "6,4", "2,12", "3,8"}
+	one := analyzed(t, entry(t, reshapesText(3, 1, shapes...))).Space
+	for _, groups := range []int{2, 4, 8} {
+		s := analyzed(t, entry(t, reshapesText(3, groups, shapes...))).Space
+		if len(s.Where) != groups*len(one.Where) || len(s.Boxes) != groups*len(one.Boxes) {
+			t.Errorf("%d groups have %d clauses and %d for boxes, one has %d and %d", groups, len(s.Where), len(s.Boxes), len(one.Where), len(one.Boxes))
+		}
+		want := int64(1)
+		for range groups {
+			want *= one.Count()
+		}
+		if got := s.Count(); got != want {
+			t.Errorf("%d groups have %d tilings, want %d", groups, got, want)
+		}
+	}
+}
+
+// A copy of a space may have more constraints: they count at once.
+func TestConstraintsAreAdded(t *testing.T) {
+	p := analyzed(t, entry(t, "x = f32[8,6] parameter(0); ROOT r = f32[48] reshape(x)"))
+	narrow := *p.Space
+	narrow.Where = And(p.Space.Where, Require(p.Space.Dims[0].Size, 2, 12))
+	if all, got := slices.Collect(p.Space.Tilings()), fmt.Sprint(slices.Collect(narrow.Tilings())); got != "[[2] [3] [6] [12]]" || narrow.Count() != 4 {
+		t.Errorf("%s of %v", got, all)
+	}
+	narrow.Where, narrow.Boxes = p.Space.Where, Require(p.Space.Dims[0].Size, 1, 3)
+	if got := fmt.Sprint(slices.Collect(narrow.Boxed().Tilings())); got != "[[1] [2] [3]]" {
+		t.Errorf("%s in boxes", got)
+	}
+}
+
 func TestCheckSaysWhy(t *testing.T) {
 	p := analyzed(t, entry(t, "x = f32[8,6] parameter(0); ROOT r = f32[48] reshape(x)"))
 	var broken *Illegal
