@@ -178,6 +178,9 @@ func (s *selector) run() {
 		}
 		s.factor()
 		if s.bestCost >= s.cost {
+			s.absorbQuotients()
+		}
+		if s.bestCost >= s.cost {
 			return
 		}
 		s.x, s.cost = s.best, s.bestCost
@@ -289,6 +292,36 @@ func (s *selector) absorb(t term, k int64) {
 		id, _ := r.atom(atom{kind: atomRaw, y: r.form(num), z: -1, d: a.d})
 		s.offer(r.addmul(rest, k, r.one(id)))
 	}
+}
+
+// absorbQuotients moves a quotient into the dividend of another one with which
+// it has something in common, so that a remainder may come of it. It is the
+// last resort, for it often stands in the way of something shorter.
+func (s *selector) absorbQuotients() {
+	r := s.r
+	for _, t := range s.x.t {
+		if r.atoms[t.a].kind != atomDiv {
+			continue
+		}
+		for _, u := range s.x.t {
+			if u.a != t.a && r.atoms[u.a].kind == atomDiv && u.k%t.k == 0 {
+				s.absorbQuotient(t, u)
+			}
+		}
+	}
+}
+
+func (s *selector) absorbQuotient(t, u term) {
+	r := s.r
+	a, b := r.atoms[t.a], r.atoms[u.a]
+	y := r.forms[a.y].lin
+	if !y.shares(r.forms[b.y].lin) {
+		return
+	}
+	num := r.addmul(y, r.mulAdd(0, u.k/t.k, a.d), r.one(u.a))
+	rest := r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), -u.k, r.one(u.a))
+	id, _ := r.atom(atom{kind: atomRaw, y: r.form(num), z: -1, d: a.d})
+	s.offer(r.addmul(rest, t.k, r.one(id)))
 }
 
 // absorbs reports whether absorb has something to move.
