@@ -212,6 +212,8 @@ func (s *selector) rewriteTerm(t term) {
 			s.absorb(t, t.k)
 			s.absorb(t, -t.k)
 		}
+	case atomMod:
+		s.widenMod(t)
 	case atomQuot:
 		s.foldModBy(t, t.a)
 		s.foldCeil(t)
@@ -239,6 +241,21 @@ func (s *selector) foldMod(t term) {
 			return
 		}
 	}
+}
+
+// widenMod writes k·(X mod m) + c, 0 ≤ c < k, as (k·X + c) mod (k·m).
+func (s *selector) widenMod(t term) {
+	r := s.r
+	a := r.atoms[t.a]
+	m, ok := mulInt(t.k, a.d)
+	if t.k < 2 || s.x.c < 0 || s.x.c >= t.k || !ok {
+		return
+	}
+	y := r.addmul(konst(s.x.c), t.k, r.forms[a.y].lin)
+	rest := r.addmul(s.x, -t.k, r.one(t.a))
+	rest.c = 0
+	id, _ := r.atom(atom{kind: atomMod, y: r.form(y), z: -1, d: m})
+	s.offer(r.addmul(rest, 1, r.one(id)))
 }
 
 // foldNegMod writes k·m·⌊(X + m−1)/m⌋ = k·m·⌈X/m⌉ as k·X + k·(−X mod m).
