@@ -180,7 +180,7 @@ func (c *Chain) Solve() (ops int) {
 // longResult is the number of operations from which other styles are tried where
 // that is likely to help, veryLong where it may.
 const (
-	longResult = 6
+	longResult = 9
 	veryLong   = 12
 )
 
