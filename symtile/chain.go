@@ -157,12 +157,12 @@ func (p *parser) next(text string) (x int32, err error) {
 }
 
 // Solve simplifies the chain and chooses how its results are written; it
-// returns the number of operations that takes. Results that stay long are tried
-// in other styles, and the shortest are kept.
+// returns the number of operations that takes. Results that stay long and could
+// do with other residues are tried in other styles, and the shortest are kept.
 func (c *Chain) Solve() (ops int) {
 	ops = c.solve(style{residueSigned, true})
 	for _, style := range [...]style{{residuePositive, true}, {residueNearest, true}, {}} {
-		if ops < longResult || !c.domain.r.unsettled {
+		if ops < longResult || !c.domain.r.unsettled || ops < veryLong && !c.skewed() {
 			return ops
 		}
 		c.domain, c.spare = c.spare, c.domain
@@ -177,8 +177,12 @@ func (c *Chain) Solve() (ops int) {
 	return ops
 }
 
-// longResult is the number of operations from which other styles are tried.
-const longResult = 6
+// longResult is the number of operations from which other styles are tried where
+// that is likely to help, veryLong where it may.
+const (
+	longResult = 9
+	veryLong   = 12
+)
 
 func (c *Chain) solve(s style) int {
 	c.domain.r.style = s
@@ -289,6 +293,44 @@ func (c *Chain) Extract() (ops int) {
 		ops += int(r.costOf(r.form(x))+opCost-1) / opCost
 	}
 	return ops
+}
+
+// skewed reports whether a dividend of the results, as they are written, has a
+// coefficient that could be nearer to zero.
+func (c *Chain) skewed() bool {
+	r, left := c.domain.r, maxSkewed
+	for _, x := range c.results {
+		if r.skewed(r.form(x), &left) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxSkewed bounds the dividends that are looked at.
+const maxSkewed = 50
+
+func (r *Ring) skewed(y int32, left *int) bool {
+	x, _ := r.cheapest(y)
+	for _, t := range x.t {
+		a := r.atoms[t.a]
+		if a.kind != atomDiv && a.kind != atomRaw && a.kind != atomMod {
+			continue
+		}
+		if *left--; *left < 0 {
+			return true
+		}
+		z, _ := r.cheapest(a.y)
+		for _, u := range z.t {
+			if u.k < 0 || u.k > a.d-u.k {
+				return true
+			}
+		}
+		if r.skewed(a.y, left) {
+			return true
+		}
+	}
+	return false
 }
 
 // Texts writes the results.

@@ -178,6 +178,9 @@ func (s *selector) run() {
 		}
 		s.factor()
 		if s.bestCost >= s.cost {
+			s.absorbQuotients()
+		}
+		if s.bestCost >= s.cost {
 			return
 		}
 		s.x, s.cost = s.best, s.bestCost
@@ -209,6 +212,8 @@ func (s *selector) rewriteTerm(t term) {
 			s.absorb(t, t.k)
 			s.absorb(t, -t.k)
 		}
+	case atomMod:
+		s.widenMod(t)
 	case atomQuot:
 		s.foldModBy(t, t.a)
 		s.foldCeil(t)
@@ -236,6 +241,21 @@ func (s *selector) foldMod(t term) {
 			return
 		}
 	}
+}
+
+// widenMod writes k·(X mod m) + c, 0 ≤ c < k, as (k·X + c) mod (k·m).
+func (s *selector) widenMod(t term) {
+	r := s.r
+	a := r.atoms[t.a]
+	m, ok := mulInt(t.k, a.d)
+	if t.k < 2 || s.x.c < 0 || s.x.c >= t.k || !ok {
+		return
+	}
+	y := r.addmul(konst(s.x.c), t.k, r.forms[a.y].lin)
+	rest := r.addmul(s.x, -t.k, r.one(t.a))
+	rest.c = 0
+	id, _ := r.atom(atom{kind: atomMod, y: r.form(y), z: -1, d: m})
+	s.offer(r.addmul(rest, 1, r.one(id)))
 }
 
 // foldNegMod writes k·m·⌊(X + m−1)/m⌋ = k·m·⌈X/m⌉ as k·X + k·(−X mod m).
@@ -289,6 +309,36 @@ func (s *selector) absorb(t term, k int64) {
 		id, _ := r.atom(atom{kind: atomRaw, y: r.form(num), z: -1, d: a.d})
 		s.offer(r.addmul(rest, k, r.one(id)))
 	}
+}
+
+// absorbQuotients moves a quotient into the dividend of another one with which
+// it has something in common, so that a remainder may come of it. It is the
+// last resort, for it often stands in the way of something shorter.
+func (s *selector) absorbQuotients() {
+	r := s.r
+	for _, t := range s.x.t {
+		if r.atoms[t.a].kind != atomDiv {
+			continue
+		}
+		for _, u := range s.x.t {
+			if u.a != t.a && r.atoms[u.a].kind == atomDiv && u.k%t.k == 0 {
+				s.absorbQuotient(t, u)
+			}
+		}
+	}
+}
+
+func (s *selector) absorbQuotient(t, u term) {
+	r := s.r
+	a, b := r.atoms[t.a], r.atoms[u.a]
+	y := r.forms[a.y].lin
+	if !y.shares(r.forms[b.y].lin) {
+		return
+	}
+	num := r.addmul(y, r.mulAdd(0, u.k/t.k, a.d), r.one(u.a))
+	rest := r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), -u.k, r.one(u.a))
+	id, _ := r.atom(atom{kind: atomRaw, y: r.form(num), z: -1, d: a.d})
+	s.offer(r.addmul(rest, t.k, r.one(id)))
 }
 
 // absorbs reports whether absorb has something to move.

@@ -10,6 +10,7 @@ type domain struct {
 	r       *Ring
 	vars    []domainVar
 	eqs     []equation
+	terms   []term     // of the equations
 	bounds  []Interval // of atoms, set aside
 	known   int        // equations that values stand for in this pass
 	said    []Interval // facts.sums as stated, before clipping to what is possible
@@ -41,7 +42,7 @@ func (d *domain) add(v Variable) int {
 
 // restart forgets everything but the variables.
 func (d *domain) restart(vars []Variable) {
-	d.vars, d.eqs, d.empty = d.vars[:0], d.eqs[:0], false
+	d.vars, d.eqs, d.terms, d.empty = d.vars[:0], d.eqs[:0], d.terms[:0], false
 	d.r.ForgetFired()
 	for i := range vars {
 		d.add(vars[i])
@@ -384,12 +385,13 @@ func (d *domain) equate(x lin, c int64) bool {
 		return false
 	}
 	k := x.t[at].k
-	e := equation{v: x.t[at].a, c: c * k}
+	e, from := equation{v: x.t[at].a, c: c * k}, len(d.terms)
 	for i, t := range x.t {
 		if i != at {
-			e.terms = append(e.terms, term{-t.k * k, t.a})
+			d.terms = append(d.terms, term{-t.k * k, t.a})
 		}
 	}
+	e.terms = d.terms[from:len(d.terms):len(d.terms)]
 	d.eqs = append(d.eqs, e)
 	d.r.fired[ruleDomainEquation]++
 	d.changed = true
