@@ -205,3 +205,16 @@ func (a *Assembler) inPool(at int32) Mem {
 	}
 	return Mem{Label: a.pool, Disp: at}
 }
+
+// A mark is how much an Assembler held, constants apart.
+type mark struct{ code, gaps, refs, labels, count int }
+
+func (a *Assembler) mark() mark {
+	return mark{len(a.code), len(a.gaps), len(a.refs), len(a.labels), a.count}
+}
+
+// undo takes back all instructions and labels since m.
+func (a *Assembler) undo(m mark) {
+	a.code, a.gaps, a.refs = a.code[:m.code], a.gaps[:m.gaps], a.refs[:m.refs]
+	a.labels, a.count = a.labels[:m.labels], m.count
+}
