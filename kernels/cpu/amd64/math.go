@@ -29,6 +29,7 @@ const (
 	roundMagic  = 3 << 22 // x + roundMagic - roundMagic rounds x to a whole number
 	compareEQ   = Imm(0)
 	compareLT   = Imm(1)
+	compareORD  = Imm(7)
 	compareNLTU = Imm(5) // not less than, true of NaN
 )
 
@@ -85,14 +86,32 @@ func (c *Chain) Exp32(x Value) Value {
 	return c.Do(VMULPS, p, c.power(c.Do(VPSUBD, d.shifted, half)))
 }
 
-// expm1 returns 2^n - 1 + 2^n(e^r - 1) for 0 ≤ x ≤ 80.
+// reducedExpm1 returns e^r - 1.
+func (c *Chain) reducedExpm1(d reduced) Value {
+	q := c.horner(d.r, 0.5, 0.1666666567325592, 0.041666362434625626, 0.008333389647305012, 0.001394063699990511, 0.0001984585778789255)
+	return c.MulAdd32(c.Do(VMULPS, d.r, d.r), q, d.r)
+}
+
+// expm1 returns 2^n(e^r - 1) + 2^n - 1 for 0 ≤ x ≤ 80.
 func (c *Chain) expm1(x Value) Value {
 	d := c.reduce(x)
-	scale := c.power(d.shifted)
-	q := c.horner(d.r, 0.5, 0.1666666567325592, 0.041666362434625626, 0.008333389647305012, 0.001394063699990511, 0.0001984585778789255)
-	q = c.MulAdd32(c.Do(VMULPS, d.r, d.r), q, d.r)
+	q, scale := c.reducedExpm1(d), c.power(d.shifted)
 	return c.MulAdd32(q, scale, c.Do(VSUBPS, scale, c.Float32(1)))
 }
+
+// Expm132 returns e^x - 1. It computes half of it, which overflows only where
+// the result does; x itself is the result near 0.
+func (c *Chain) Expm132(x Value) Value {
+	d := c.reduce(c.AtLeast32(c.AtMost32(x, 89), -18))
+	q := c.reducedExpm1(d)
+	half := c.Do(VPADDD, c.Do(VPSLLD, d.shifted, Imm(mantissa)), c.Const32(oneBits-1<<mantissa))
+	e := c.MulAdd32(q, half, c.Do(VSUBPS, half, c.Float32(0.5)))
+	near := c.Do(VCMPPS, c.Abs32(x), c.Float32(1.0/(1<<25)), compareLT)
+	return c.Do(VBLENDVPS, c.Do(VADDPS, e, e), x, near)
+}
+
+// Rsqrt32 returns 1/sqrt x.
+func (c *Chain) Rsqrt32(x Value) Value { return c.Do(VDIVPS, c.Float32(1), c.Do(VSQRTPS, x)) }
 
 // Tanh32 returns tanh x = e/(e + 2) with e = e^2|x| - 1, and the sign of x.
 func (c *Chain) Tanh32(x Value) Value {
@@ -146,4 +165,14 @@ func (c *Chain) logEdges(x, log Value) Value {
 	zero := c.Do(VXORPS, x, x)
 	log = c.Do(VORPS, log, c.Do(VCMPPS, x, zero, compareLT)) // NaN
 	return c.Do(VBLENDVPS, log, c.Float32(math.Inf(-1)), c.Do(VCMPPS, x, zero, compareEQ))
+}
+
+// Log1p32 returns ln (1 + x) = ln u + (x - (u - 1))/u with u = 1 + x rounded. The
+// second term is left out where it is no number, which is where ln u is right.
+func (c *Chain) Log1p32(x Value) Value {
+	u := c.Do(VADDPS, x, c.Float32(1))
+	lost := c.Do(VSUBPS, x, c.Do(VSUBPS, u, c.Float32(1)))
+	lost = c.Do(VDIVPS, lost, u)
+	lost = c.Do(VANDPS, lost, c.Do(VCMPPS, lost, lost, compareORD))
+	return c.withSignOf(c.Do(VADDPS, c.Log32(u), lost), x)
 }

@@ -49,6 +49,9 @@ type function struct {
 var functions = []function{
 	{"exp", (*Chain).Exp32, math.Exp, 1},
 	{"log", (*Chain).Log32, math.Log, 1},
+	{"expm1", (*Chain).Expm132, math.Expm1, 2},
+	{"log1p", (*Chain).Log1p32, math.Log1p, 2},
+	{"rsqrt", (*Chain).Rsqrt32, func(x float64) float64 { return 1 / math.Sqrt(x) }, 1.5},
 	{"tanh", (*Chain).Tanh32, math.Tanh, 2.5},
 	{"logistic", (*Chain).Logistic32, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 2.5},
 	{"erf", (*Chain).Erf32, math.Erf, 1.5},
