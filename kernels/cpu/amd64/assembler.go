@@ -62,7 +62,7 @@ func (a *Assembler) Emit(op Op, operands ...Operand) {
 	a.count++
 	f := op.find(operands)
 	if f == nil {
-		a.fail(op, operands, "the instruction has no such form")
+		a.fail(op, operands, op.lacks())
 		return
 	}
 	if f.enc == "J" {
@@ -100,6 +100,14 @@ func (a *Assembler) encode(f *form, p *fields) {
 		binary.LittleEndian.PutUint32(a.code[at:], uint32(p.mem.Disp))
 		a.refs = append(a.refs, ref{place{at: at, gaps: len(a.gaps)}, len(a.code) - at, p.mem.Label})
 	}
+}
+
+// lacks says why no form of o fits.
+func (o Op) lacks() string {
+	if int(o) >= len(instructions) || len(instructions[o].forms) == 0 {
+		return "there is no such instruction"
+	}
+	return "the instruction has no form for these operands"
 }
 
 func (a *Assembler) fail(op Op, operands []Operand, what string) {
