@@ -72,7 +72,7 @@ func binaryLoop(t *testing.T, c *Chain, copies int, sums []Reg) Func {
 	for _, s := range sums {
 		a.Emit(VXORPS, s, s, s)
 	}
-	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, 4}, {RDX, 4}, {RCX, 4}}, Width: 4, Copies: copies, Scratch: R9, Mask: Y15}
+	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, 4}, {RDX, 4}, {RCX, 4}}, Width: 4, Copies: copies, Scratch: R9, Mask: Y1}
 	if err := l.Emit(a); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,15 @@ func TestUpdates(t *testing.T) {
 			x, y, got := guarded(t, n), guarded(t, n), make([]float32, 8*copies)
 			small(r, x)
 			small(r, y)
+			for k := range x {
+				x[k], y[k] = x[k]+9, y[k]+9 // so that no sum is 0
+			}
 			f.Call(unsafe.Pointer(&binaryArgs{n, unsafe.SliceData(x), unsafe.SliceData(y), nil, &got[0]}))
+			for u := 1; u < copies && n >= 8*copies; u++ {
+				if got[8*u] == 0 {
+					t.Errorf("%d copies, n %d: copy %d has no sum of its own", copies, n, u)
+				}
+			}
 			sum, want := float32(0), float32(0)
 			for _, g := range got {
 				sum += g
@@ -152,14 +160,28 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
+// TestUnusedValues take no registers.
+func TestUnusedValues(t *testing.T) {
+	c := &Chain{}
+	x := c.Load(VMOVUPS, Mem{Base: RSI}, 32)
+	for range 20 {
+		c.Load(VMOVUPS, Mem{Base: RSI}, 32)
+		c.Do(VADDPS, x, x)
+	}
+	c.Store(VMOVUPS, Mem{Base: RSI}, 32, x)
+	if err := c.Emit(&Assembler{}, Placement{Copies: 8}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestChainMistakes(t *testing.T) {
 	wide := &Chain{}
+	sum := wide.Do(VADDPS, wide.Load(VMOVUPS, Mem{Base: RSI}, 32), wide.Float32(2))
 	var loads []Value
-	for k := range 17 {
+	for k := range 16 {
 		loads = append(loads, wide.Load(VMOVUPS, Mem{Base: RSI, Disp: int32(32 * k)}, 32))
 	}
-	sum := loads[0]
-	for _, v := range loads[1:] {
+	for _, v := range loads {
 		sum = wide.Do(VADDPS, sum, v)
 	}
 	foreign := &Chain{}
@@ -185,6 +207,10 @@ func TestChainMistakes(t *testing.T) {
 		}
 		if len(a.code) != 0 {
 			t.Errorf("%q left %d bytes of code", x.want, len(a.code))
+		}
+		a.Emit(VMOVUPS, Y1, a.Splat32(1))
+		if _, err := a.Assemble(); err != nil {
+			t.Errorf("after %q: %v", x.want, err)
 		}
 	}
 }

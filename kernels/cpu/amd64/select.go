@@ -157,7 +157,8 @@ const (
 )
 
 // fused emits ±a*b ± c. One operand is overwritten: best one that is used for
-// the last time, else a copy; one may be memory.
+// the last time, else a copy; one may be memory. One register may be several
+// operands, as all are read before one is written.
 func (e *emitter) fused(k, u int) {
 	s := &e.c.steps[k]
 	a, b, c := s.args[0].value, s.args[1].value, s.args[2].value
@@ -170,16 +171,16 @@ func (e *emitter) fused(k, u int) {
 	}
 	x := e.register(a, u)
 	switch {
-	case !e.isConstant(c) && e.dies(c, k) && c != a && c != b:
+	case e.dies(c, k):
 		r := e.register(c, u)
 		e.a.Emit(s.op+order231, r, x, e.either(b, u))
 		e.freeUnless(k, u, r)
 		e.set(k, u, r)
-	case e.dies(a, k) && a != b && a != c && e.isConstant(b) && !e.isConstant(c):
+	case e.dies(a, k) && e.isConstant(b) && !e.isConstant(c):
 		e.a.Emit(s.op+order132, x, e.register(c, u), e.memory(b))
 		e.freeUnless(k, u, x)
 		e.set(k, u, x)
-	case e.dies(a, k) && a != b && a != c && !e.isConstant(b):
+	case e.dies(a, k) && !e.isConstant(b):
 		e.a.Emit(s.op+order213, x, e.register(b, u), e.either(c, u))
 		e.freeUnless(k, u, x)
 		e.set(k, u, x)
