@@ -4,6 +4,7 @@ package amd64
 
 import (
 	"flag"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -187,6 +188,29 @@ func BenchmarkCompile(b *testing.B) {
 					b.Fatal(err)
 				}
 			})
+		})
+	}
+}
+
+// gelu adds x(1 + tanh(0.79788456 (x + 0.044715 x³)))/2 to c, as x times the
+// logistic function of twice the argument.
+func gelu(c *Chain, x Value) Value {
+	const scale = 2 * 0.7978845608028654
+	cubic := c.MulAdd32(c.Do(VMULPS, x, x), c.Float32(scale*0.044715), c.Float32(scale))
+	return c.Do(VMULPS, x, c.Logistic32(c.Do(VMULPS, cubic, x)))
+}
+
+// BenchmarkGelu is a fused chain of the kind that a kernel has.
+// The time of 2048 elements that stay in L1.
+func BenchmarkGelu(b *testing.B) {
+	for _, copies := range []int{1, 2, 3, 4} {
+		b.Run(fmt.Sprint("copies=", copies), func(b *testing.B) {
+			kernel := load(b, unary(b, gelu, copies))
+			x, y := make([]float32, 2048), make([]float32, 2048)
+			for k := range x {
+				x[k] = float32(k)/256 - 4
+			}
+			best(b, len(x), "element", func() { kernel.unary(x, y) })
 		})
 	}
 }
