@@ -22,15 +22,16 @@ func (c *Chain) horner(x Value, p ...float64) Value {
 
 // Bits of f32.
 const (
-	signBit     = 1 << 31
-	magnitude   = 1<<31 - 1
-	oneBits     = 127 << 23
-	mantissa    = 23      // its width
-	roundMagic  = 3 << 22 // x + roundMagic - roundMagic rounds x to a whole number
-	compareEQ   = Imm(0)
-	compareLT   = Imm(1)
-	compareORD  = Imm(7)
-	compareNLTU = Imm(5) // not less than, true of NaN
+	signBit          = 1 << 31
+	magnitude        = 1<<31 - 1
+	oneBits          = 127 << 23
+	mantissa         = 23      // its width
+	roundMagic       = 3 << 22 // x + roundMagic - roundMagic rounds x to a whole number
+	compareEQ        = Imm(0)
+	compareLT        = Imm(1)
+	compareUnordered = Imm(3)
+	compareORD       = Imm(7)
+	compareNLTU      = Imm(5) // not less than, true of NaN
 )
 
 // ln 2 as an f32 and the rest of it.

@@ -199,8 +199,6 @@ func (e *emitter) fusedCopy(k, u int, x Reg, b, c Value) {
 	e.set(k, u, r)
 }
 
-func (e *emitter) overwrites(v Value, k int) bool { return e.dies(v, k) }
-
 // freeUnless frees what step k uses last, but not r, which it wrote.
 func (e *emitter) freeUnless(k, u int, r Reg) {
 	e.releaseDying(k, u)
