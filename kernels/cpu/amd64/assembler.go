@@ -62,7 +62,7 @@ func (a *Assembler) Emit(op Op, operands ...Operand) {
 	a.count++
 	f := op.find(operands)
 	if f == nil {
-		a.fail(op, operands, "the instruction has no such form")
+		a.fail(op, operands, op.lacks())
 		return
 	}
 	if f.enc == "J" {
@@ -100,6 +100,14 @@ func (a *Assembler) encode(f *form, p *fields) {
 		binary.LittleEndian.PutUint32(a.code[at:], uint32(p.mem.Disp))
 		a.refs = append(a.refs, ref{place{at: at, gaps: len(a.gaps)}, len(a.code) - at, p.mem.Label})
 	}
+}
+
+// lacks says why no form of o fits.
+func (o Op) lacks() string {
+	if int(o) >= len(instructions) || len(instructions[o].forms) == 0 {
+		return "there is no such instruction"
+	}
+	return "the instruction has no form for these operands"
 }
 
 func (a *Assembler) fail(op Op, operands []Operand, what string) {
@@ -204,4 +212,17 @@ func (a *Assembler) inPool(at int32) Mem {
 		a.pool = a.NewLabel()
 	}
 	return Mem{Label: a.pool, Disp: at}
+}
+
+// A mark is how much an Assembler held, constants apart.
+type mark struct{ code, gaps, refs, labels, count int }
+
+func (a *Assembler) mark() mark {
+	return mark{len(a.code), len(a.gaps), len(a.refs), len(a.labels), a.count}
+}
+
+// undo takes back all instructions and labels since m.
+func (a *Assembler) undo(m mark) {
+	a.code, a.gaps, a.refs = a.code[:m.code], a.gaps[:m.gaps], a.refs[:m.refs]
+	a.labels, a.count = a.labels[:m.labels], m.count
 }

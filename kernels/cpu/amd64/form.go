@@ -83,7 +83,7 @@ type instruction struct {
 // String returns the mnemonic.
 func (o Op) String() string {
 	if int(o) >= len(instructions) || instructions[o].name == "" {
-		return "no instruction"
+		return "?"
 	}
 	return instructions[o].name
 }

@@ -1,0 +1,181 @@
+package amd64
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// A Placement says how a Chain is emitted.
+type Placement struct {
+	// Copies is how many vectors are worked on at once; 0 means 1.
+	Copies int
+	// Mask is the register whose lanes with the sign bit set are on; 0 means
+	// that all lanes are. It goes with one copy only.
+	Mask Reg
+	// Reserved are vector registers that values must not be given. Those of
+	// pinned values and Mask are never given.
+	Reserved []Reg
+}
+
+// Emit appends the chain to a. It returns an error, and leaves a's code as it
+// was, if the values do not fit in the registers; fewer copies may.
+func (c *Chain) Emit(a *Assembler, p Placement) error {
+	if c.err != nil {
+		return c.err
+	}
+	e := &emitter{a: a, c: c, copies: max(p.Copies, 1), mask: p.Mask}
+	if e.mask != 0 && e.copies != 1 {
+		return fmt.Errorf("chain: a mask goes with one copy, not %d", e.copies)
+	}
+	if err := e.reserve(p); err != nil {
+		return err
+	}
+	e.findLastUses()
+	a.inPool(0) // its label outlives what is undone
+	before := a.mark()
+	for k := range c.steps {
+		e.step(k)
+	}
+	if e.err == nil {
+		return a.err
+	}
+	a.undo(before)
+	return e.err
+}
+
+// An emitter holds where values are while a chain is emitted.
+type emitter struct {
+	a      *Assembler
+	c      *Chain
+	copies int
+	mask   Reg
+	free   uint16 // numbers of free vector registers
+	at     []Reg  // of value v in copy u, at[(v-1)*copies+u]
+	last   []int  // the step that uses a value last
+	shared []Reg  // constants loaded for one step
+	err    error
+}
+
+func (e *emitter) reserve(p Placement) error {
+	e.free = 0xffff
+	taken := func(r Reg) { e.free &^= 1 << r.number() }
+	for _, r := range p.Reserved {
+		taken(r)
+	}
+	if p.Mask != 0 {
+		taken(p.Mask)
+	}
+	e.at = make([]Reg, len(e.c.steps)*e.copies)
+	for k, s := range e.c.steps {
+		if s.kind != pinnedStep {
+			continue
+		}
+		if len(s.regs) != 1 && len(s.regs) < e.copies {
+			return fmt.Errorf("chain: a value is pinned to %d registers, for %d copies", len(s.regs), e.copies)
+		}
+		for _, r := range s.regs {
+			taken(r)
+		}
+		for u := range e.copies {
+			e.at[k*e.copies+u] = s.regs[u%len(s.regs)]
+		}
+	}
+	return nil
+}
+
+func (e *emitter) findLastUses() {
+	e.last = make([]int, len(e.c.steps))
+	for k := range e.c.steps {
+		s := &e.c.steps[k]
+		e.last[k] = k
+		for _, arg := range s.args[:s.n] {
+			if arg.value != 0 {
+				e.last[arg.value-1] = k
+			}
+		}
+	}
+}
+
+func (e *emitter) step(k int) {
+	s := &e.c.steps[k]
+	for u := 0; u < e.copies && e.err == nil; u++ {
+		switch s.kind {
+		case loadStep:
+			e.load(k, u)
+		case storeStep:
+			e.store(k, u)
+		case plainStep:
+			e.plain(k, u)
+		case fusedStep:
+			e.fused(k, u)
+		case updateStep:
+			e.update(k, u)
+		}
+	}
+	for _, r := range e.shared {
+		e.release(r)
+	}
+	e.shared = e.shared[:0]
+}
+
+// A registersError says that a chain's values do not fit in the registers.
+type registersError struct{ copies int }
+
+func (r registersError) Error() string {
+	return fmt.Sprintf("chain: its values do not fit in the vector registers in %d copies", r.copies)
+}
+
+// take returns a free register, the lowest.
+func (e *emitter) take() Reg {
+	if e.free == 0 {
+		e.err = registersError{e.copies}
+		return Y0
+	}
+	n := bits.TrailingZeros16(e.free)
+	e.free &^= 1 << n
+	return Y(n)
+}
+
+func (e *emitter) release(r Reg) { e.free |= 1 << r.number() }
+
+// dies reports whether step k uses v last, so that its register is free after.
+func (e *emitter) dies(v Value, k int) bool {
+	kind := e.c.steps[v-1].kind
+	return e.last[v-1] == k && kind != constantStep && kind != pinnedStep
+}
+
+// releaseDying frees the registers of copy u that step k uses last.
+func (e *emitter) releaseDying(k, u int) {
+	s := &e.c.steps[k]
+	for _, arg := range s.args[:s.n] {
+		if arg.value != 0 && e.dies(arg.value, k) {
+			e.release(e.register(arg.value, u))
+		}
+	}
+}
+
+func (e *emitter) register(v Value, u int) Reg { return e.at[(int(v)-1)*e.copies+u] }
+
+func (e *emitter) isConstant(v Value) bool { return v != 0 && e.c.steps[v-1].kind == constantStep }
+
+// set notes that value k is in r, and frees r if nothing uses it.
+func (e *emitter) set(k, u int, r Reg) {
+	e.at[k*e.copies+u] = r
+	if e.last[k] == k {
+		e.release(r)
+	}
+}
+
+// memory returns where the constant v is.
+func (e *emitter) memory(v Value) Mem { return e.a.constant(e.c.steps[v-1].constant) }
+
+// loaded returns a register with the constant v, shared by the copies of a step.
+func (e *emitter) loaded(v Value, u int) Reg {
+	at := &e.at[(int(v)-1)*e.copies]
+	if u == 0 {
+		*at = e.take()
+		e.shared = append(e.shared, *at)
+		e.a.Emit(VMOVAPS, *at, e.memory(v))
+	}
+	return *at
+}

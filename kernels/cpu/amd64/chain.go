@@ -1,0 +1,157 @@
+package amd64
+
+import "fmt"
+
+// A Chain is straight-line code over vectors in which every value is defined
+// once; Emit gives the values registers. Several copies of a chain, each over
+// its own vectors, can be interleaved to hide latencies.
+//
+// The first mistake is kept and returned by Emit; what follows it is ignored.
+type Chain struct {
+	steps []step
+	err   error
+}
+
+// A Value is what a step of a Chain defined, or a constant of it. It belongs to
+// that chain. The zero Value is none.
+type Value int32
+
+func (Value) operand() {}
+
+type kind uint8
+
+const (
+	constantStep kind = iota // bits, in memory
+	pinnedStep               // in registers that the caller chose
+	loadStep
+	storeStep
+	plainStep // op dst, args…
+	fusedStep // dst = ±args[0]*args[1] ± args[2]
+	updateStep
+)
+
+type step struct {
+	kind     kind
+	op       Op
+	n        int // of args
+	args     [4]argument
+	target   Value // of an update
+	regs     []Reg // of a pinned value, one a copy
+	mem      Mem   // of a load or store
+	advance  int32 // … in bytes from one copy to the next
+	constant constant
+}
+
+// An argument is a value, or an immediate where value is 0.
+type argument struct {
+	value Value
+	imm   Imm
+}
+
+func (c *Chain) add(s step) Value {
+	c.steps = append(c.steps, s)
+	return Value(len(c.steps))
+}
+
+// Const32 returns a vector of eight times bits.
+func (c *Chain) Const32(bits uint32) Value {
+	return c.add(step{kind: constantStep, constant: constant{uint64(bits), 4, 8}})
+}
+
+// Const64 returns a vector of four times bits.
+func (c *Chain) Const64(bits uint64) Value {
+	return c.add(step{kind: constantStep, constant: constant{bits, 8, 4}})
+}
+
+// Pinned returns a value that lives in regs outside the chain, one register a
+// copy, or one for all: an accumulator, or what does not change in a loop.
+func (c *Chain) Pinned(regs ...Reg) Value {
+	if len(regs) == 0 {
+		c.fail("a pinned value needs a register")
+	}
+	return c.add(step{kind: pinnedStep, regs: regs})
+}
+
+// Load returns what op (VMOVUPS, VBROADCASTSS, VPMOVZXWD, …) loads from from,
+// and advance bytes further for every next copy. Under a mask it loads only the
+// lanes that are on, unless advance is 0.
+func (c *Chain) Load(op Op, from Mem, advance int32) Value {
+	return c.add(step{kind: loadStep, op: op, mem: from, advance: advance})
+}
+
+// Store has op (VMOVUPS, VMOVNTPS, …) store v to to, and advance bytes further
+// for every next copy. Under a mask it stores only the lanes that are on.
+func (c *Chain) Store(op Op, to Mem, advance int32, v Value) {
+	c.add(step{kind: storeStep, op: op, mem: to, advance: advance, n: 1, args: [4]argument{{value: v}}})
+	c.check(v)
+}
+
+// Do returns what op makes of operands, each a Value or an Imm. A constant
+// serves as a memory operand where op takes one, which is mostly the last.
+func (c *Chain) Do(op Op, operands ...Operand) Value {
+	return c.add(c.step(plainStep, op, operands))
+}
+
+// Update replaces the pinned value target by what op makes of target and
+// operands; of VFMADD231PS and its like it is the sum. Lanes that a mask turns
+// off stay as they were.
+func (c *Chain) Update(target Value, op Op, operands ...Operand) {
+	s := c.step(updateStep, op, operands)
+	s.target = target
+	if c.check(target); c.err == nil && c.steps[target-1].kind != pinnedStep {
+		c.fail("only a pinned value can be updated")
+	}
+	c.add(s)
+}
+
+// MulAdd32 returns a*b + d in f32, rounded once.
+func (c *Chain) MulAdd32(a, b, d Value) Value {
+	return c.add(c.step(fusedStep, VFMADD132PS, []Operand{a, b, d}))
+}
+
+// NegMulAdd32 returns d - a*b in f32, rounded once.
+func (c *Chain) NegMulAdd32(a, b, d Value) Value {
+	return c.add(c.step(fusedStep, VFNMADD132PS, []Operand{a, b, d}))
+}
+
+// MulAdd64 returns a*b + d in f64, rounded once.
+func (c *Chain) MulAdd64(a, b, d Value) Value {
+	return c.add(c.step(fusedStep, VFMADD132PD, []Operand{a, b, d}))
+}
+
+// NegMulAdd64 returns d - a*b in f64, rounded once.
+func (c *Chain) NegMulAdd64(a, b, d Value) Value {
+	return c.add(c.step(fusedStep, VFNMADD132PD, []Operand{a, b, d}))
+}
+
+func (c *Chain) step(k kind, op Op, operands []Operand) step {
+	s := step{kind: k, op: op, n: len(operands)}
+	if len(operands) > len(s.args) {
+		c.fail(fmt.Sprintf("%s takes no %d operands", op, len(operands)))
+		return step{}
+	}
+	for j, o := range operands {
+		switch o := o.(type) {
+		case Value:
+			c.check(o)
+			s.args[j].value = o
+		case Imm:
+			s.args[j].imm = o
+		default:
+			c.fail(fmt.Sprintf("%s: operands in a chain are values and immediates", op))
+		}
+	}
+	return s
+}
+
+func (c *Chain) check(v Value) {
+	if v <= 0 || int(v) > len(c.steps) || c.steps[v-1].kind == storeStep || c.steps[v-1].kind == updateStep {
+		c.fail(fmt.Sprintf("%d is not a value of this chain", v))
+	}
+}
+
+func (c *Chain) fail(what string) {
+	if c.err == nil {
+		c.err = fmt.Errorf("chain: step %d: %s", len(c.steps)+1, what)
+	}
+}

@@ -1,0 +1,216 @@
+//go:build linux && amd64 && !noasm
+
+package amd64
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// A tree computes one lane of a random chain in Go.
+type tree func(x, y float32) float32
+
+// randomChain returns a chain of about n operations on x and y, the value to
+// store, and what it should be.
+func randomChain(r *rand.Rand, c *Chain, n int) (Value, tree) {
+	values := []Value{c.Load(VMOVUPS, Mem{Base: RSI}, 32), c.Load(VMOVUPS, Mem{Base: RDX}, 32)}
+	trees := []tree{func(x, y float32) float32 { return x }, func(x, y float32) float32 { return y }}
+	pick := func() (Value, tree) {
+		if r.IntN(4) == 0 {
+			k := float32(r.IntN(9)-4) / 4
+			return c.Float32(float64(k)), func(x, y float32) float32 { return k }
+		}
+		k := len(values) - 1 - r.IntN(min(len(values), 6))
+		return values[k], trees[k]
+	}
+	for range n {
+		a, f := pick()
+		b, g := pick()
+		d, h := pick()
+		v, t := randomStep(r, c, a, b, d, f, g, h)
+		values, trees = append(values, v), append(trees, t)
+	}
+	return values[len(values)-1], trees[len(trees)-1]
+}
+
+func randomStep(r *rand.Rand, c *Chain, a, b, d Value, f, g, h tree) (Value, tree) {
+	fused := func(sign float32) tree {
+		return func(x, y float32) float32 {
+			return float32(math.FMA(float64(sign*f(x, y)), float64(g(x, y)), float64(h(x, y))))
+		}
+	}
+	switch r.IntN(6) {
+	case 0:
+		return c.Do(VADDPS, a, b), func(x, y float32) float32 { return f(x, y) + g(x, y) }
+	case 1:
+		return c.Do(VSUBPS, a, b), func(x, y float32) float32 { return f(x, y) - g(x, y) }
+	case 2:
+		less := c.Do(VCMPPS, a, b, compareLT)
+		return c.Do(VBLENDVPS, d, a, less), func(x, y float32) float32 {
+			if f(x, y) < g(x, y) {
+				return f(x, y)
+			}
+			return h(x, y)
+		}
+	case 3:
+		return c.NegMulAdd32(a, b, d), fused(-1)
+	}
+	return c.MulAdd32(a, b, d), fused(1)
+}
+
+// binaryLoop returns a kernel that applies what emit adds to c, to [RSI] and [RDX],
+// storing to [RCX]; sum, if not 0, is an accumulator stored to [R8].
+func binaryLoop(t *testing.T, c *Chain, copies int, sums []Reg) Func {
+	t.Helper()
+	a := &Assembler{}
+	for k, r := range []Reg{RAX, RSI, RDX, RCX, R8} {
+		a.Emit(MOV, r, Mem{Base: RDI, Disp: int32(8 * k)})
+	}
+	for _, s := range sums {
+		a.Emit(VXORPS, s, s, s)
+	}
+	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, 4}, {RDX, 4}, {RCX, 4}}, Width: 4, Copies: copies, Scratch: R9, Mask: Y1}
+	if err := l.Emit(a); err != nil {
+		t.Fatal(err)
+	}
+	for k, s := range sums {
+		a.Emit(VMOVUPS, Mem{Base: R8, Disp: int32(32 * k)}, s)
+	}
+	a.Emit(RET)
+	return load(t, a)
+}
+
+type binaryArgs struct {
+	n              int
+	x, y, z, total *float32
+}
+
+// small returns n whole numbers near 0, on which sums and products are exact for
+// a while; what a lane computes must agree bit for bit in any case.
+func small(r *rand.Rand, v []float32) {
+	for k := range v {
+		v[k] = float32(r.IntN(17) - 8)
+	}
+}
+
+// TestRandomChains holds chains, in every number of copies and with every
+// remainder, against the same operations in Go, bit for bit.
+func TestRandomChains(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		c := &Chain{}
+		v, want := randomChain(r, c, 1+r.IntN(14))
+		c.Store(VMOVUPS, Mem{Base: RCX}, 32, v)
+		f := binaryLoop(t, c, 1+r.IntN(6), nil)
+		for range 4 {
+			n := r.IntN(100)
+			x, y, z := guarded(t, n), guarded(t, n), guarded(t, n)
+			small(r, x)
+			small(r, y)
+			f.Call(unsafe.Pointer(&binaryArgs{n, unsafe.SliceData(x), unsafe.SliceData(y), unsafe.SliceData(z), nil}))
+			for k := range n {
+				if w := want(x[k], y[k]); math.Float32bits(z[k]) != math.Float32bits(w) && (z[k] == z[k] || w == w) {
+					t.Fatalf("seed %d, n %d: z[%d] = %v, want %v of %v, %v", seed, n, k, z[k], w, x[k], y[k])
+				}
+			}
+		}
+	}
+}
+
+// TestUpdates holds accumulators, one a copy, against sums in Go: lanes that the
+// mask turns off add nothing.
+func TestUpdates(t *testing.T) {
+	for _, copies := range []int{1, 2, 4} {
+		sums := []Reg{Y8, Y9, Y10, Y11}[:copies]
+		c := &Chain{}
+		total := c.Pinned(sums...)
+		x, y := c.Load(VMOVUPS, Mem{Base: RSI}, 32), c.Load(VMOVUPS, Mem{Base: RDX}, 32)
+		c.Update(total, VADDPS, c.Do(VADDPS, x, c.Float32(3)))
+		c.Update(total, VFMADD231PS, x, y)
+		c.Update(total, VFMADD231PS, x, c.Float32(2))
+		f := binaryLoop(t, c, copies, sums)
+		r := rand.New(rand.NewPCG(uint64(copies), 8))
+		for n := range 90 {
+			x, y, got := guarded(t, n), guarded(t, n), make([]float32, 8*copies)
+			small(r, x)
+			small(r, y)
+			for k := range x {
+				x[k], y[k] = x[k]+9, y[k]+9 // so that no sum is 0
+			}
+			f.Call(unsafe.Pointer(&binaryArgs{n, unsafe.SliceData(x), unsafe.SliceData(y), nil, &got[0]}))
+			for u := 1; u < copies && n >= 8*copies; u++ {
+				if got[8*u] == 0 {
+					t.Errorf("%d copies, n %d: copy %d has no sum of its own", copies, n, u)
+				}
+			}
+			sum, want := float32(0), float32(0)
+			for _, g := range got {
+				sum += g
+			}
+			for k := range n {
+				want += x[k] + 3 + x[k]*y[k] + 2*x[k]
+			}
+			if sum != want {
+				t.Errorf("%d copies, n %d: %v, want %v", copies, n, sum, want)
+			}
+		}
+	}
+}
+
+// TestUnusedValues take no registers.
+func TestUnusedValues(t *testing.T) {
+	c := &Chain{}
+	x := c.Load(VMOVUPS, Mem{Base: RSI}, 32)
+	for range 20 {
+		c.Load(VMOVUPS, Mem{Base: RSI}, 32)
+		c.Do(VADDPS, x, x)
+	}
+	c.Store(VMOVUPS, Mem{Base: RSI}, 32, x)
+	if err := c.Emit(&Assembler{}, Placement{Copies: 8}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestChainMistakes(t *testing.T) {
+	wide := &Chain{}
+	sum := wide.Do(VADDPS, wide.Load(VMOVUPS, Mem{Base: RSI}, 32), wide.Float32(2))
+	var loads []Value
+	for k := range 16 {
+		loads = append(loads, wide.Load(VMOVUPS, Mem{Base: RSI, Disp: int32(32 * k)}, 32))
+	}
+	for _, v := range loads {
+		sum = wide.Do(VADDPS, sum, v)
+	}
+	foreign := &Chain{}
+	foreign.Do(VADDPS, Value(7), Value(8))
+	unmasked := &Chain{}
+	unmasked.Store(VMOVUPS, Mem{Base: RSI}, 32, unmasked.Load(VPMOVZXWD, Mem{Base: RSI}, 16))
+	notPinned := &Chain{}
+	notPinned.Update(notPinned.Float32(1), VADDPS, notPinned.Float32(1))
+	for _, x := range []struct {
+		c    *Chain
+		p    Placement
+		want string
+	}{
+		{wide, Placement{}, "do not fit"},
+		{foreign, Placement{}, "not a value of this chain"},
+		{unmasked, Placement{Mask: Y1}, "cannot be masked"},
+		{unmasked, Placement{Mask: Y1, Copies: 2}, "one copy"},
+		{notPinned, Placement{}, "only a pinned value"},
+	} {
+		a := &Assembler{}
+		if err := x.c.Emit(a, x.p); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%v, want %q", err, x.want)
+		}
+		if len(a.code) != 0 {
+			t.Errorf("%q left %d bytes of code", x.want, len(a.code))
+		}
+		a.Emit(VMOVUPS, Y1, a.Splat32(1))
+		if _, err := a.Assemble(); err != nil {
+			t.Errorf("after %q: %v", x.want, err)
+		}
+	}
+}

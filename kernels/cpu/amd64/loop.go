@@ -1,0 +1,97 @@
+package amd64
+
+import "errors"
+
+// A Loop runs a Chain over elements in memory, Copies vectors at a time, then
+// one, then the rest under a mask.
+type Loop struct {
+	Chain    *Chain
+	Counter  Reg       // elements to do, 0 or more; 0 afterwards
+	Pointers []Pointer // advanced after every round but the masked one
+	Width    int       // bytes of an element of a vector: 4 or 8
+	Copies   int       // at most; fewer if the registers do not hold them
+	Scratch  Reg       // a general register, for the masked round
+	Mask     Reg       // a vector register, for the masked round
+	Reserved []Reg     // vector registers that values must not be given
+}
+
+// A Pointer is a register that moves Bytes an element.
+type Pointer struct {
+	Reg   Reg
+	Bytes int
+}
+
+// Emit appends the loop to a. It needs Width, Scratch and Mask.
+func (l *Loop) Emit(a *Assembler) error {
+	if err := l.EmitWhole(a); err != nil {
+		return err
+	}
+	end := a.NewLabel()
+	a.Emit(TEST, l.Counter, l.Counter)
+	a.Emit(JE, end)
+	a.Emit(NEG, l.Counter)
+	a.Emit(LEA, l.Scratch, a.Data(laneMasks()))
+	a.Emit(VMOVUPS, l.Mask, Mem{Base: l.Scratch, Index: l.Counter, Scale: uint8(l.Width), Disp: 32})
+	err := l.Chain.Emit(a, Placement{Mask: l.Mask, Reserved: l.Reserved})
+	a.Emit(XOR, l.Counter, l.Counter)
+	a.Bind(end)
+	return err
+}
+
+// laneMasks returns 64 bytes of which the 32 that start n elements before the
+// middle turn on the first n lanes.
+func laneMasks() []byte {
+	masks := make([]byte, 64)
+	for k := range 32 {
+		masks[k] = 0xff
+	}
+	return masks
+}
+
+// EmitWhole appends the loop over whole vectors to a; what is left, less than
+// a vector, is in Counter, and the pointers are at it.
+func (l *Loop) EmitWhole(a *Assembler) error {
+	if l.Width != 4 && l.Width != 8 {
+		return errors.New("loop: an element is 4 or 8 bytes wide")
+	}
+	if l.Copies > 1 {
+		if err := l.widest(a); err != nil {
+			return err
+		}
+	}
+	return l.rounds(a, 1)
+}
+
+// widest appends the loop with as many copies as fit, if that is more than one.
+func (l *Loop) widest(a *Assembler) error {
+	a.inPool(0) // its label outlives what is undone
+	for copies := l.Copies; copies > 1; copies-- {
+		before := a.mark()
+		err := l.rounds(a, copies)
+		if !errors.As(err, new(registersError)) {
+			return err
+		}
+		a.undo(before)
+	}
+	return nil
+}
+
+func (l *Loop) rounds(a *Assembler, copies int) error {
+	step := copies * 32 / l.Width
+	loop, done := a.NewLabel(), a.NewLabel()
+	a.Emit(SUB, l.Counter, Imm(step))
+	a.Emit(JL, done)
+	a.Align(32)
+	a.Bind(loop)
+	if err := l.Chain.Emit(a, Placement{Copies: copies, Reserved: l.Reserved}); err != nil {
+		return err
+	}
+	for _, p := range l.Pointers {
+		a.Emit(ADD, p.Reg, Imm(step*p.Bytes))
+	}
+	a.Emit(SUB, l.Counter, Imm(step))
+	a.Emit(JGE, loop)
+	a.Bind(done)
+	a.Emit(ADD, l.Counter, Imm(step))
+	return nil
+}

@@ -1,0 +1,179 @@
+package amd64
+
+import "math"
+
+// The functions below work on f32. Polynomials are minimax (Remez exchange on
+// the relative error of the function, then rounded to f32); bounds in ulp are
+// what TestUlp measures. NaN, ±Inf, ±0 and denormals come out as the functions
+// of package math have them, rounded to f32.
+
+// Float32 returns a vector of eight times v, rounded to f32.
+func (c *Chain) Float32(v float64) Value { return c.Const32(math.Float32bits(float32(v))) }
+
+// horner returns p[0] + x*(p[1] + x*(p[2] + …)).
+func (c *Chain) horner(x Value, p ...float64) Value {
+	last := len(p) - 1
+	sum := c.Float32(p[last])
+	for k := last - 1; k >= 0; k-- {
+		sum = c.MulAdd32(sum, x, c.Float32(p[k]))
+	}
+	return sum
+}
+
+// Bits of f32.
+const (
+	signBit          = 1 << 31
+	magnitude        = 1<<31 - 1
+	oneBits          = 127 << 23
+	mantissa         = 23      // its width
+	roundMagic       = 3 << 22 // x + roundMagic - roundMagic rounds x to a whole number
+	compareEQ        = Imm(0)
+	compareLT        = Imm(1)
+	compareUnordered = Imm(3)
+	compareORD       = Imm(7)
+	compareNLTU      = Imm(5) // not less than, true of NaN
+)
+
+// ln 2 as an f32 and the rest of it.
+const (
+	ln2High = 0.693147182464599609375
+	ln2Low  = math.Ln2 - ln2High
+)
+
+// Abs32 returns |x|.
+func (c *Chain) Abs32(x Value) Value { return c.Do(VANDPS, x, c.Const32(magnitude)) }
+
+// Neg32 returns -x.
+func (c *Chain) Neg32(x Value) Value { return c.Do(VXORPS, x, c.Const32(signBit)) }
+
+// AtMost32 returns min(x, limit), and NaN for NaN.
+func (c *Chain) AtMost32(x Value, limit float64) Value {
+	return c.Do(VMINPS, c.Float32(limit), x) // the second operand where one is NaN
+}
+
+// AtLeast32 returns max(x, limit), and NaN for NaN.
+func (c *Chain) AtLeast32(x Value, limit float64) Value {
+	return c.Do(VMAXPS, c.Float32(limit), x)
+}
+
+// withSignOf returns x ≥ 0 with the sign of y.
+func (c *Chain) withSignOf(x, y Value) Value {
+	return c.Do(VORPS, x, c.Do(VANDPS, y, c.Const32(signBit)))
+}
+
+// A reduced argument: x = n ln 2 + r with |r| ≤ ln 2 / 2, shifted = n + roundMagic.
+type reduced struct{ shifted, r Value }
+
+func (c *Chain) reduce(x Value) reduced {
+	shifted := c.MulAdd32(x, c.Float32(math.Log2E), c.Float32(roundMagic))
+	n := c.Do(VSUBPS, shifted, c.Float32(roundMagic))
+	r := c.NegMulAdd32(n, c.Float32(ln2High), x)
+	return reduced{shifted, c.NegMulAdd32(n, c.Float32(ln2Low), r)}
+}
+
+// power returns 2^n for n the low bits of shifted.
+func (c *Chain) power(shifted Value) Value {
+	return c.Do(VPADDD, c.Do(VPSLLD, shifted, Imm(mantissa)), c.Const32(oneBits))
+}
+
+// Exp32 returns e^x, at most 1 ulp off. 2^n is applied in two factors, so that
+// denormal results are rounded once.
+func (c *Chain) Exp32(x Value) Value {
+	x = c.AtLeast32(c.AtMost32(x, 89), -104)
+	d := c.reduce(x)
+	p := c.horner(d.r, 1, 1, 0.4999999403953552, 0.1666652113199234, 0.04166838899254799, 0.008368723094463348, 0.0013814583653584123)
+	half := c.Do(VPSRLD, d.shifted, Imm(1)) // in its low bits n/2, rounded down
+	p = c.Do(VMULPS, p, c.power(half))
+	return c.Do(VMULPS, p, c.power(c.Do(VPSUBD, d.shifted, half)))
+}
+
+// reducedExpm1 returns e^r - 1.
+func (c *Chain) reducedExpm1(d reduced) Value {
+	q := c.horner(d.r, 0.5, 0.1666666567325592, 0.041666362434625626, 0.008333389647305012, 0.001394063699990511, 0.0001984585778789255)
+	return c.MulAdd32(c.Do(VMULPS, d.r, d.r), q, d.r)
+}
+
+// expm1 returns 2^n(e^r - 1) + 2^n - 1 for 0 ≤ x ≤ 80.
+func (c *Chain) expm1(x Value) Value {
+	d := c.reduce(x)
+	q, scale := c.reducedExpm1(d), c.power(d.shifted)
+	return c.MulAdd32(q, scale, c.Do(VSUBPS, scale, c.Float32(1)))
+}
+
+// Expm132 returns e^x - 1. It computes half of it, which overflows only where
+// the result does; x itself is the result near 0.
+func (c *Chain) Expm132(x Value) Value {
+	d := c.reduce(c.AtLeast32(c.AtMost32(x, 89), -18))
+	q := c.reducedExpm1(d)
+	half := c.Do(VPADDD, c.Do(VPSLLD, d.shifted, Imm(mantissa)), c.Const32(oneBits-1<<mantissa))
+	e := c.MulAdd32(q, half, c.Do(VSUBPS, half, c.Float32(0.5)))
+	near := c.Do(VCMPPS, c.Abs32(x), c.Float32(1.0/(1<<25)), compareLT)
+	return c.Do(VBLENDVPS, c.Do(VADDPS, e, e), x, near)
+}
+
+// Rsqrt32 returns 1/sqrt x.
+func (c *Chain) Rsqrt32(x Value) Value { return c.Do(VDIVPS, c.Float32(1), c.Do(VSQRTPS, x)) }
+
+// Tanh32 returns tanh x = e/(e + 2) with e = e^2|x| - 1, and the sign of x.
+func (c *Chain) Tanh32(x Value) Value {
+	a := c.AtMost32(c.Abs32(x), 9.1)
+	e := c.expm1(c.Do(VADDPS, a, a))
+	return c.withSignOf(c.Do(VDIVPS, e, c.Do(VADDPS, e, c.Float32(2))), x)
+}
+
+// Logistic32 returns 1/(1 + e^-x), as e^x/(1 + e^x) where x is negative, which
+// keeps denormal results.
+func (c *Chain) Logistic32(x Value) Value {
+	e := c.Exp32(c.Do(VORPS, x, c.Const32(signBit)))
+	over := c.Do(VBLENDVPS, c.Float32(1), e, x)
+	return c.Do(VDIVPS, over, c.Do(VADDPS, e, c.Float32(1)))
+}
+
+// erfSplit is where Erf32 changes from one approximation to the other.
+const erfSplit = 0.921875
+
+// Erf32 returns erf x = x + x P(x²) for small |x|, 1 - e^Q(|x|) otherwise.
+func (c *Chain) Erf32(x Value) Value {
+	a := c.AtMost32(c.Abs32(x), 4)
+	q := c.horner(a, -0.0001956932683242485, -1.1276755332946777, -0.637182354927063, -0.1039314791560173, 0.022226858884096146, -0.0030432012863457203, 0.0001959354995051399)
+	large := c.Do(VSUBPS, c.Float32(1), c.Exp32(q))
+	large = c.withSignOf(large, x)
+	far := c.Do(VCMPPS, c.Abs32(x), c.Float32(erfSplit), compareNLTU)
+	square := c.Do(VMULPS, x, x)
+	small := c.horner(square, 0.12837915122509003, -0.3761247992515564, 0.11281682550907135, -0.026761719956994057, 0.004985941108316183, -0.0005953744403086603)
+	small = c.MulAdd32(small, x, x)
+	return c.Do(VBLENDVPS, small, large, far)
+}
+
+// Log32 returns ln x = e ln 2 + ln m with m between sqrt ½ and sqrt 2.
+func (c *Chain) Log32(x Value) Value {
+	tiny := c.Do(VCMPPS, x, c.Const32(1<<mantissa), compareLT)
+	normal := c.Do(VBLENDVPS, x, c.Do(VMULPS, x, c.Float32(1<<mantissa)), tiny)
+	above := c.Do(VPSUBD, normal, c.Const32(math.Float32bits(math.Sqrt2/2)))
+	m := c.Do(VPSUBD, normal, c.Do(VPAND, above, c.Const32(0xff<<mantissa|signBit)))
+	e := c.Do(VCVTDQ2PS, c.Do(VPSRAD, above, Imm(mantissa)))
+	e = c.Do(VSUBPS, e, c.Do(VANDPS, tiny, c.Float32(mantissa)))
+	f := c.Do(VSUBPS, m, c.Float32(1))
+	p := c.horner(f, -0.49999988079071045, 0.33333325386047363, -0.25001582503318787, 0.2000197321176529, -0.16609084606170654, 0.1418183296918869, -0.13242985308170319, 0.12904377281665802, -0.07621711492538452)
+	tail := c.MulAdd32(e, c.Float32(ln2Low), c.Do(VMULPS, c.Do(VMULPS, f, f), p))
+	return c.logEdges(x, c.MulAdd32(e, c.Float32(ln2High), c.Do(VADDPS, tail, f)))
+}
+
+// logEdges replaces log by what it is outside the positive finite numbers.
+func (c *Chain) logEdges(x, log Value) Value {
+	infinite := c.Do(VCMPPS, x, c.Float32(math.Inf(1)), compareNLTU)
+	log = c.Do(VBLENDVPS, log, x, infinite) // +Inf, NaN
+	zero := c.Do(VXORPS, x, x)
+	log = c.Do(VORPS, log, c.Do(VCMPPS, x, zero, compareLT)) // NaN
+	return c.Do(VBLENDVPS, log, c.Float32(math.Inf(-1)), c.Do(VCMPPS, x, zero, compareEQ))
+}
+
+// Log1p32 returns ln (1 + x) = ln u + (x - (u - 1))/u with u = 1 + x rounded. The
+// second term is left out where it is no number, which is where ln u is right.
+func (c *Chain) Log1p32(x Value) Value {
+	u := c.Do(VADDPS, x, c.Float32(1))
+	lost := c.Do(VSUBPS, x, c.Do(VSUBPS, u, c.Float32(1)))
+	lost = c.Do(VDIVPS, lost, u)
+	lost = c.Do(VANDPS, lost, c.Do(VCMPPS, lost, lost, compareORD))
+	return c.withSignOf(c.Do(VADDPS, c.Log32(u), lost), x)
+}

@@ -1,0 +1,216 @@
+//go:build linux && amd64 && !noasm
+
+package amd64
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+var exhaustive = flag.Bool("exhaustive", false, "measure functions over all 2^32 inputs, not one in 97")
+
+// unaryArgs is the argument block of y = f(x) over n elements.
+type unaryArgs struct {
+	n    int
+	x, y *float32
+}
+
+// unary returns a kernel that applies f elementwise.
+func unary(t testing.TB, f func(*Chain, Value) Value, copies int) *Assembler {
+	t.Helper()
+	a := &Assembler{}
+	a.Emit(MOV, RAX, Mem{Base: RDI})
+	a.Emit(MOV, RSI, Mem{Base: RDI, Disp: 8})
+	a.Emit(MOV, RDX, Mem{Base: RDI, Disp: 16})
+	c := &Chain{}
+	c.Store(VMOVUPS, Mem{Base: RDX}, 32, f(c, c.Load(VMOVUPS, Mem{Base: RSI}, 32)))
+	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, 4}, {RDX, 4}}, Width: 4, Copies: copies, Scratch: RCX, Mask: Y15}
+	if err := l.Emit(a); err != nil {
+		t.Fatal(err)
+	}
+	a.Emit(RET)
+	return a
+}
+
+func (f Func) unary(x, y []float32) {
+	f.Call(unsafe.Pointer(&unaryArgs{len(x), unsafe.SliceData(x), unsafe.SliceData(y)}))
+}
+
+type function struct {
+	name  string
+	emit  func(*Chain, Value) Value
+	exact func(float64) float64
+	bound float64 // in ulp
+}
+
+var functions = []function{
+	{"exp", (*Chain).Exp32, math.Exp, 1},
+	{"log", (*Chain).Log32, math.Log, 1},
+	{"expm1", (*Chain).Expm132, math.Expm1, 2},
+	{"log1p", (*Chain).Log1p32, math.Log1p, 2},
+	{"rsqrt", (*Chain).Rsqrt32, func(x float64) float64 { return 1 / math.Sqrt(x) }, 1.5},
+	{"tanh", (*Chain).Tanh32, math.Tanh, 2.5},
+	{"logistic", (*Chain).Logistic32, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 2.5},
+	{"erf", (*Chain).Erf32, math.Erf, 1.5},
+}
+
+// TestUlp measures how far the functions are from the exact result over one f32
+// in 97, or with -exhaustive all.
+func TestUlp(t *testing.T) {
+	step := uint64(97)
+	switch {
+	case *exhaustive:
+		step = 1
+	case testing.Short():
+		step = 9973
+	}
+	for _, f := range functions {
+		t.Run(f.name, func(t *testing.T) {
+			kernel := load(t, unary(t, f.emit, 4))
+			worst, at := 0.0, float32(0)
+			x, y := make([]float32, 4096), make([]float32, 4096)
+			for from := uint64(0); from < 1<<32; from += step * uint64(len(x)) {
+				for k := range x {
+					x[k] = math.Float32frombits(uint32(from + step*uint64(k)))
+				}
+				kernel.unary(x, y)
+				for k, v := range x {
+					if e := ulps(y[k], f.exact(float64(v))); !(e <= worst) {
+						worst, at = e, v
+					}
+				}
+			}
+			t.Logf("%.3f ulp at %v (%#x)", worst, at, math.Float32bits(at))
+			if !(worst <= f.bound) {
+				t.Errorf("%v ulp at %v, want ≤ %v", worst, at, f.bound)
+			}
+		})
+	}
+}
+
+// ulps returns how far got is from exact in units of the last place that an f32
+// near exact has; +Inf where one is NaN or a zero has the wrong sign.
+func ulps(got float32, exact float64) float64 {
+	rounded := float32(exact)
+	switch {
+	case math.Float32bits(got) == math.Float32bits(rounded), got != got && rounded != rounded:
+		if math.IsInf(exact, 0) || exact != exact {
+			return 0
+		}
+	case got != got || rounded != rounded || got == 0 && exact == 0:
+		return math.Inf(1)
+	case math.IsInf(float64(got), 0) || math.IsInf(float64(rounded), 0):
+		return math.Inf(1)
+	}
+	if math.IsInf(float64(rounded), 0) {
+		return 0
+	}
+	_, e := math.Frexp(exact)
+	return math.Abs(float64(got)-exact) / math.Ldexp(1, max(e-24, -149))
+}
+
+// TestEdges holds the functions to package math where no ulp is meant.
+func TestEdges(t *testing.T) {
+	inf := float32(math.Inf(1))
+	x := []float32{0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), 1, -1,
+		math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, math.MaxFloat32, -math.MaxFloat32, 88.72283, 88.72284, -103.97208, -103.97209}
+	for _, f := range functions {
+		kernel := load(t, unary(t, f.emit, 4))
+		y := make([]float32, len(x))
+		kernel.unary(x, y)
+		for k, v := range x {
+			if e := ulps(y[k], f.exact(float64(v))); !(e <= f.bound) {
+				t.Errorf("%s(%v) = %v, want %v", f.name, v, y[k], float32(f.exact(float64(v))))
+			}
+		}
+	}
+}
+
+// TestTailsOfFunctions holds every remainder of every unrolling against the
+// whole vectors, at the end of a page.
+func TestTailsOfFunctions(t *testing.T) {
+	for _, f := range functions {
+		for _, copies := range []int{1, 2, 4} {
+			kernel := load(t, unary(t, f.emit, copies))
+			for n := range 68 {
+				x, y := guarded(t, n), guarded(t, n)
+				for k := range x {
+					x[k] = float32(k)*0.37 - 9
+				}
+				kernel.unary(x, y)
+				for k, v := range x {
+					if e := ulps(y[k], f.exact(float64(v))); !(e <= f.bound) {
+						t.Fatalf("%s, n %d, copies %d: f(%v) = %v", f.name, n, copies, v, y[k])
+					}
+				}
+			}
+		}
+	}
+}
+
+// best runs f and reports the least time of one run, which other work on the
+// machine disturbs less than the mean.
+func best(b *testing.B, elements int, unit string, f func()) {
+	least := time.Duration(math.MaxInt64)
+	for b.Loop() {
+		start := time.Now()
+		f()
+		least = min(least, time.Since(start))
+	}
+	b.ReportMetric(float64(least.Nanoseconds())/float64(elements), "best-ns/"+unit)
+}
+
+// BenchmarkFunctions is the time of 2048 elements that stay in L1.
+func BenchmarkFunctions(b *testing.B) {
+	for _, f := range functions {
+		b.Run(f.name, func(b *testing.B) {
+			kernel := load(b, unary(b, f.emit, 4))
+			x, y := make([]float32, 2048), make([]float32, 2048)
+			for k := range x {
+				x[k] = float32(k)/512 + 0.1
+			}
+			best(b, len(x), "element", func() { kernel.unary(x, y) })
+		})
+	}
+}
+
+// BenchmarkCompile is what making such a kernel costs, to machine code.
+func BenchmarkCompile(b *testing.B) {
+	for _, f := range functions {
+		b.Run(f.name, func(b *testing.B) {
+			b.ReportAllocs()
+			best(b, 1, "kernel", func() {
+				if _, err := unary(b, f.emit, 4).Assemble(); err != nil {
+					b.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// gelu adds x(1 + tanh(0.79788456 (x + 0.044715 x³)))/2 to c, as x times the
+// logistic function of twice the argument.
+func gelu(c *Chain, x Value) Value {
+	const scale = 2 * 0.7978845608028654
+	cubic := c.MulAdd32(c.Do(VMULPS, x, x), c.Float32(scale*0.044715), c.Float32(scale))
+	return c.Do(VMULPS, x, c.Logistic32(c.Do(VMULPS, cubic, x)))
+}
+
+// BenchmarkGelu is a fused chain of the kind that a kernel has.
+// The time of 2048 elements that stay in L1.
+func BenchmarkGelu(b *testing.B) {
+	for _, copies := range []int{1, 2, 3, 4} {
+		b.Run(fmt.Sprint("copies=", copies), func(b *testing.B) {
+			kernel := load(b, unary(b, gelu, copies))
+			x, y := make([]float32, 2048), make([]float32, 2048)
+			for k := range x {
+				x[k] = float32(k)/256 - 4
+			}
+			best(b, len(x), "element", func() { kernel.unary(x, y) })
+		})
+	}
+}
