@@ -42,7 +42,8 @@
 //	 "outside": [{"instr": "while.2", "op": "while", "reason": "control flow is not part of a tile program"}]}
 //
 // maps are in XLA's syntax: d dimensions of the result, s ranges, rt run-time
-// values. kind is parallel or sequential; from is the operation, instr the
+// values; notes, by the number of the map, say where run-time values are read,
+// or why a map is unknown. kind is parallel or sequential; from is the operation, instr the
 // instruction, that brought the dimension. A tile's element i of a dimension is
 // index offset + i·stride, there when lower ≤ index < bound. With -tiling sizes
 // are integers, with -at everything is. A dimension that is not a run has its

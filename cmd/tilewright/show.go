@@ -63,6 +63,27 @@ type indexingJSON struct {
 	Param  string   `json:"param"`
 	Output int      `json:"output"`
 	Maps   []string `json:"maps"`
+
+	// Notes says, of a map, where its run-time variables are read, that some of
+	// what it relates may not be, or why it is unknown.
+	Notes map[int][]string `json:"notes,omitempty"`
+}
+
+func (j *indexingJSON) add(m symtile.Map) {
+	notes := m.RuntimeText()
+	if m.Over {
+		notes = append(notes, "some of these elements may not be read")
+	}
+	if m.Why != "" {
+		notes = append(notes, m.Why)
+	}
+	if len(notes) > 0 {
+		if j.Notes == nil {
+			j.Notes = map[int][]string{}
+		}
+		j.Notes[len(j.Maps)] = notes
+	}
+	j.Maps = append(j.Maps, m.String())
 }
 
 type spaceJSON struct {
@@ -231,7 +252,7 @@ func (j *fusionJSON) index(f *hlo.Computation) error {
 		for k, maps := range all {
 			row := indexingJSON{Param: f.Params[k].Name, Output: output, Maps: []string{}}
 			for _, m := range maps {
-				row.Maps = append(row.Maps, m.String())
+				row.add(m)
 			}
 			j.Indexing = append(j.Indexing, row)
 		}
@@ -340,12 +361,15 @@ func (j *fusionJSON) print(c *call) {
 	}
 	fmt.Fprintln(c.out, "\nindexing, result → parameter")
 	for _, row := range j.Indexing {
-		for _, m := range row.Maps {
+		for k, m := range row.Maps {
 			output := ""
 			if row.Output > 0 {
 				output = fmt.Sprintf(" (output %d)", row.Output)
 			}
 			fmt.Fprintf(c.out, "  %s%s: %s\n", row.Param, output, m)
+			for _, note := range row.Notes[k] {
+				fmt.Fprintf(c.out, "    %s\n", note)
+			}
 		}
 	}
 	if j.Untileable != nil {
