@@ -21,6 +21,8 @@ type builder struct {
 	dims   map[*group][]int // indices into the space's dims, once the group is met
 	nests  []*nest
 	rows   map[Expr][]Expr // the parts of offsets that halves divided
+	vars   map[Expr][]Expr // the variables of expressions in loops
+	text   []byte          // of a key
 	at     *nest           // the innermost loop around what is being built
 }
 
@@ -28,7 +30,6 @@ type builder struct {
 type nest struct {
 	parent *nest
 	dims   []int
-	ops    []int
 	loop   *Loop
 	depth  int
 }
@@ -43,7 +44,7 @@ type opKey struct {
 func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*group) *builder {
 	ring := NewRing()
 	space := &Space{Ring: ring}
-	return &builder{ring: ring, table: propagators, sizes: sizes, prog: &Program{Fusion: c, Space: space}, memo: map[opKey]int{}, rows: map[Expr][]Expr{}, groups: groups, dims: map[*group][]int{}}
+	return &builder{ring: ring, table: propagators, sizes: sizes, prog: &Program{Fusion: c, Space: space}, memo: map[opKey]int{}, rows: map[Expr][]Expr{}, vars: map[Expr][]Expr{}, groups: groups, dims: map[*group][]int{}}
 }
 
 // dim adds a dimension to the space and returns its index.
@@ -233,14 +234,30 @@ func (b *builder) add(key opKey, op Op) int {
 // place is computed once. The place is the innermost loop around, whose tile
 // ids occur in the tile.
 func (b *builder) key(i *hlo.Instr, code hlo.Opcode, t Tile) opKey {
-	text := make([]byte, 0, 20*len(t))
+	text := b.text[:0]
 	t.fields(func(e Expr) { text = binary.LittleEndian.AppendUint32(text, uint32(e.id)) })
-	used := t.vars()
+	b.text = text
 	place := b.at
-	for place != nil && !slices.ContainsFunc(place.dims, func(d int) bool { return used[b.prog.Space.Dims[d].Tid] }) {
+	for place != nil && !b.walks(place, t) {
 		place = place.parent
 	}
 	return opKey{i, code, place, string(text)}
+}
+
+// walks says whether a tile id of the loop occurs in the tile.
+func (b *builder) walks(n *nest, t Tile) (found bool) {
+	t.fields(func(e Expr) {
+		if found {
+			return
+		}
+		vars, known := b.vars[e]
+		if !known {
+			vars = e.Vars()
+			b.vars[e] = vars
+		}
+		found = slices.ContainsFunc(n.dims, func(d int) bool { return slices.Contains(vars, b.prog.Space.Dims[d].Tid) })
+	})
+	return found
 }
 
 // bitcast is transpose to physical order, reshape, transpose to logical order.

@@ -262,7 +262,9 @@ func sequentialExtents(i *hlo.Instr) []int64 {
 }
 
 // isCloser says whether i accumulates over sequential dimensions.
-func isCloser(i *hlo.Instr) bool { return len(sequentialExtents(i)) > 0 }
+func isCloser(i *hlo.Instr) bool {
+	return i.Op == "reduce" && len(i.Attrs.Dimensions) > 0 || i.Op == "dot" && len(i.Attrs.LHSContract) > 0
+}
 
 func (b *builder) refuse(i *hlo.Instr, rule, format string, args ...any) error {
 	return &Untileable{Instr: i, Rule: rule, Reason: fmt.Sprintf(format, args...)}
