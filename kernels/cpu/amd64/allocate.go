@@ -104,6 +104,8 @@ func (e *emitter) step(k int) {
 			e.load(k, u)
 		case storeStep:
 			e.store(k, u)
+		case prefetchStep:
+			e.prefetch(s, u)
 		case plainStep:
 			e.plain(k, u)
 		case fusedStep:

@@ -25,10 +25,14 @@ const (
 	pinnedStep               // in registers that the caller chose
 	loadStep
 	storeStep
+	prefetchStep
 	plainStep // op dst, args…
 	fusedStep // dst = ±args[0]*args[1] ± args[2]
 	updateStep
 )
+
+// defines reports whether a step of kind k defines a value.
+func (k kind) defines() bool { return k != storeStep && k != prefetchStep && k != updateStep }
 
 type step struct {
 	kind     kind
@@ -37,7 +41,7 @@ type step struct {
 	args     [4]argument
 	target   Value // of an update
 	regs     []Reg // of a pinned value, one a copy
-	mem      Mem   // of a load or store
+	mem      Mem   // of a load, store or prefetch
 	advance  int32 // … in bytes from one copy to the next
 	constant constant
 }
@@ -80,10 +84,18 @@ func (c *Chain) Load(op Op, from Mem, advance int32) Value {
 }
 
 // Store has op (VMOVUPS, VMOVNTPS, …) store v to to, and advance bytes further
-// for every next copy. Under a mask it stores only the lanes that are on.
+// for every next copy. Under a mask it stores only the lanes that are on. What
+// VMOVNTPS stores to must be a multiple of 32 bytes, except under a mask; an
+// SFENCE belongs behind the loop.
 func (c *Chain) Store(op Op, to Mem, advance int32, v Value) {
 	c.add(step{kind: storeStep, op: op, mem: to, advance: advance, n: 1, args: [4]argument{{value: v}}})
 	c.check(v)
+}
+
+// Prefetch has op (PREFETCHT0, …) fetch the cache line at from, and advance bytes
+// further for every next copy. It does nothing under a mask.
+func (c *Chain) Prefetch(op Op, from Mem, advance int32) {
+	c.add(step{kind: prefetchStep, op: op, mem: from, advance: advance})
 }
 
 // Do returns what op makes of operands, each a Value or an Imm. A constant
@@ -145,7 +157,7 @@ func (c *Chain) step(k kind, op Op, operands []Operand) step {
 }
 
 func (c *Chain) check(v Value) {
-	if v <= 0 || int(v) > len(c.steps) || c.steps[v-1].kind == storeStep || c.steps[v-1].kind == updateStep {
+	if v <= 0 || int(v) > len(c.steps) || !c.steps[v-1].kind.defines() {
 		c.fail(fmt.Sprintf("%d is not a value of this chain", v))
 	}
 }

@@ -63,6 +63,12 @@ func (e *emitter) store(k, u int) {
 	e.releaseDying(k, u)
 }
 
+func (e *emitter) prefetch(s *step, u int) {
+	if e.mask == 0 {
+		e.a.Emit(s.op, s.place(u))
+	}
+}
+
 // operands fills in the arguments of step k behind its destination; a constant
 // is memory where the instruction takes it and no other operand is.
 func (e *emitter) operands(k, u int, to *[5]Operand) []Operand {
