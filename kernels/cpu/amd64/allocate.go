@@ -112,6 +112,8 @@ func (e *emitter) step(k int) {
 			e.fused(k, u)
 		case updateStep:
 			e.update(k, u)
+		case assignStep:
+			e.assign(k, u)
 		}
 	}
 	for _, r := range e.shared {

@@ -29,17 +29,18 @@ const (
 	plainStep // op dst, args…
 	fusedStep // dst = ±args[0]*args[1] ± args[2]
 	updateStep
+	assignStep
 )
 
 // defines reports whether a step of kind k defines a value.
-func (k kind) defines() bool { return k != storeStep && k != prefetchStep && k != updateStep }
+func (k kind) defines() bool { return k != storeStep && k < updateStep }
 
 type step struct {
 	kind     kind
 	op       Op
 	n        int // of args
 	args     [4]argument
-	target   Value // of an update
+	target   Value // of an update or assignment
 	regs     []Reg // of a pinned value, one a copy
 	mem      Mem   // of a load, store or prefetch
 	advance  int32 // … in bytes from one copy to the next
@@ -53,6 +54,9 @@ type argument struct {
 }
 
 func (c *Chain) add(s step) Value {
+	if c.steps == nil {
+		c.steps = make([]step, 0, 48)
+	}
 	c.steps = append(c.steps, s)
 	return Value(len(c.steps))
 }
@@ -108,10 +112,20 @@ func (c *Chain) Do(op Op, operands ...Operand) Value {
 // operands; of VFMADD231PS and its like it is the sum. Lanes that a mask turns
 // off stay as they were.
 func (c *Chain) Update(target Value, op Op, operands ...Operand) {
-	s := c.step(updateStep, op, operands)
+	c.change(target, c.step(updateStep, op, operands))
+}
+
+// Assign replaces the pinned value target by v: later steps, and the next round
+// of a loop, see it. Lanes that a mask turns off stay as they were.
+func (c *Chain) Assign(target, v Value) {
+	c.check(v)
+	c.change(target, step{kind: assignStep, n: 1, args: [4]argument{{value: v}}})
+}
+
+func (c *Chain) change(target Value, s step) {
 	s.target = target
 	if c.check(target); c.err == nil && c.steps[target-1].kind != pinnedStep {
-		c.fail("only a pinned value can be updated")
+		c.fail("only a pinned value can be changed")
 	}
 	c.add(s)
 }

@@ -246,7 +246,7 @@ func TestChainMistakes(t *testing.T) {
 		{foreign, Placement{}, "not a value of this chain"},
 		{unmasked, Placement{Mask: Y1}, "cannot be masked"},
 		{unmasked, Placement{Mask: Y1, Copies: 2}, "one copy"},
-		{notPinned, Placement{}, "only a pinned value"},
+		{notPinned, Placement{}, "only a pinned value can be changed"},
 	} {
 		a := &Assembler{}
 		if err := x.c.Emit(a, x.p); err == nil || !strings.Contains(err.Error(), x.want) {

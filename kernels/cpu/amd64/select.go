@@ -146,6 +146,18 @@ func (e *emitter) update(k, u int) {
 	e.releaseDying(k, u)
 }
 
+// assign emits a move, or under a mask a blend.
+func (e *emitter) assign(k, u int) {
+	s := &e.c.steps[k]
+	target, source := e.register(s.target, u), e.either(s.args[0].value, u)
+	if e.mask != 0 {
+		e.a.Emit(VBLENDVPS, target, target, source, e.mask)
+	} else {
+		e.a.Emit(VMOVAPS, target, source)
+	}
+	e.releaseDying(k, u)
+}
+
 // accumulate emits op r, r, args… .
 func (e *emitter) accumulate(s *step, r Reg, operands []Operand) {
 	if len(operands) == 2 {
