@@ -104,12 +104,16 @@ func (e *emitter) step(k int) {
 			e.load(k, u)
 		case storeStep:
 			e.store(k, u)
+		case prefetchStep:
+			e.prefetch(s, u)
 		case plainStep:
 			e.plain(k, u)
 		case fusedStep:
 			e.fused(k, u)
 		case updateStep:
 			e.update(k, u)
+		case assignStep:
+			e.assign(k, u)
 		}
 	}
 	for _, r := range e.shared {

@@ -25,19 +25,24 @@ const (
 	pinnedStep               // in registers that the caller chose
 	loadStep
 	storeStep
+	prefetchStep
 	plainStep // op dst, args…
 	fusedStep // dst = ±args[0]*args[1] ± args[2]
 	updateStep
+	assignStep
 )
+
+// defines reports whether a step of kind k defines a value.
+func (k kind) defines() bool { return k != storeStep && k < updateStep }
 
 type step struct {
 	kind     kind
 	op       Op
 	n        int // of args
 	args     [4]argument
-	target   Value // of an update
+	target   Value // of an update or assignment
 	regs     []Reg // of a pinned value, one a copy
-	mem      Mem   // of a load or store
+	mem      Mem   // of a load, store or prefetch
 	advance  int32 // … in bytes from one copy to the next
 	constant constant
 }
@@ -49,6 +54,9 @@ type argument struct {
 }
 
 func (c *Chain) add(s step) Value {
+	if c.steps == nil {
+		c.steps = make([]step, 0, 48)
+	}
 	c.steps = append(c.steps, s)
 	return Value(len(c.steps))
 }
@@ -80,10 +88,18 @@ func (c *Chain) Load(op Op, from Mem, advance int32) Value {
 }
 
 // Store has op (VMOVUPS, VMOVNTPS, …) store v to to, and advance bytes further
-// for every next copy. Under a mask it stores only the lanes that are on.
+// for every next copy. Under a mask it stores only the lanes that are on. What
+// VMOVNTPS stores to must be a multiple of 32 bytes, except under a mask; an
+// SFENCE belongs behind the loop.
 func (c *Chain) Store(op Op, to Mem, advance int32, v Value) {
 	c.add(step{kind: storeStep, op: op, mem: to, advance: advance, n: 1, args: [4]argument{{value: v}}})
 	c.check(v)
+}
+
+// Prefetch has op (PREFETCHT0, …) fetch the cache line at from, and advance bytes
+// further for every next copy. It does nothing under a mask.
+func (c *Chain) Prefetch(op Op, from Mem, advance int32) {
+	c.add(step{kind: prefetchStep, op: op, mem: from, advance: advance})
 }
 
 // Do returns what op makes of operands, each a Value or an Imm. A constant
@@ -96,10 +112,20 @@ func (c *Chain) Do(op Op, operands ...Operand) Value {
 // operands; of VFMADD231PS and its like it is the sum. Lanes that a mask turns
 // off stay as they were.
 func (c *Chain) Update(target Value, op Op, operands ...Operand) {
-	s := c.step(updateStep, op, operands)
+	c.change(target, c.step(updateStep, op, operands))
+}
+
+// Assign replaces the pinned value target by v: later steps, and the next round
+// of a loop, see it. Lanes that a mask turns off stay as they were.
+func (c *Chain) Assign(target, v Value) {
+	c.check(v)
+	c.change(target, step{kind: assignStep, n: 1, args: [4]argument{{value: v}}})
+}
+
+func (c *Chain) change(target Value, s step) {
 	s.target = target
 	if c.check(target); c.err == nil && c.steps[target-1].kind != pinnedStep {
-		c.fail("only a pinned value can be updated")
+		c.fail("only a pinned value can be changed")
 	}
 	c.add(s)
 }
@@ -145,7 +171,7 @@ func (c *Chain) step(k kind, op Op, operands []Operand) step {
 }
 
 func (c *Chain) check(v Value) {
-	if v <= 0 || int(v) > len(c.steps) || c.steps[v-1].kind == storeStep || c.steps[v-1].kind == updateStep {
+	if v <= 0 || int(v) > len(c.steps) || !c.steps[v-1].kind.defines() {
 		c.fail(fmt.Sprintf("%d is not a value of this chain", v))
 	}
 }

@@ -160,6 +160,53 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
+// TestExtremes holds maximum and minimum against math.Max and math.Min, which
+// know ±0, and NaN of either operand.
+func TestExtremes(t *testing.T) {
+	nan, zero := float32(math.NaN()), float32(math.Copysign(0, -1))
+	edges := []float32{0, zero, 1, -1, nan, -nan, float32(math.Inf(1)), float32(math.Inf(-1)), math.Float32frombits(0x7f800001)}
+	var x, y []float32
+	for _, a := range edges {
+		for _, b := range edges {
+			x, y = append(x, a), append(y, b)
+		}
+	}
+	for _, f := range []struct {
+		emit func(*Chain, Value, Value) Value
+		want func(x, y float64) float64
+	}{{(*Chain).Max32, math.Max}, {(*Chain).Min32, math.Min}} {
+		c := &Chain{}
+		c.Prefetch(PREFETCHT0, Mem{Base: RSI, Disp: 4096}, 32)
+		c.Store(VMOVUPS, Mem{Base: RCX}, 32, f.emit(c, c.Load(VMOVUPS, Mem{Base: RSI}, 32), c.Load(VMOVUPS, Mem{Base: RDX}, 32)))
+		z := make([]float32, len(x))
+		binaryLoop(t, c, 4, nil).Call(unsafe.Pointer(&binaryArgs{len(x), &x[0], &y[0], &z[0], nil}))
+		for k := range x {
+			want := float32(f.want(float64(x[k]), float64(y[k])))
+			if x[k] != x[k] || y[k] != y[k] {
+				want = nan // math.Max(+Inf, NaN) is +Inf
+			}
+			if math.Float32bits(z[k]) != math.Float32bits(want) && (z[k] == z[k] || want == want) {
+				t.Errorf("of %v, %v: %v, want %v", x[k], y[k], z[k], want)
+			}
+		}
+	}
+}
+
+func TestFoldLanes(t *testing.T) {
+	c := &Chain{}
+	x := c.Load(VMOVUPS, Mem{Base: RSI}, 32)
+	c.Store(VMOVUPS, Mem{Base: RCX}, 32, c.FoldLanes32(x, func(x, y Value) Value { return c.Do(VADDPS, x, y) }))
+	v := []float32{1, 0x1p-24, 3, 1e8, 5, -1e8, 7, 0.1}
+	z := make([]float32, 8)
+	binaryLoop(t, c, 1, nil).Call(unsafe.Pointer(&binaryArgs{8, &v[0], &v[0], &z[0], nil}))
+	want := ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
+	for k := range z {
+		if z[k] != want {
+			t.Errorf("lane %d: %v, want %v", k, z[k], want)
+		}
+	}
+}
+
 // TestUnusedValues take no registers.
 func TestUnusedValues(t *testing.T) {
 	c := &Chain{}
@@ -199,7 +246,7 @@ func TestChainMistakes(t *testing.T) {
 		{foreign, Placement{}, "not a value of this chain"},
 		{unmasked, Placement{Mask: Y1}, "cannot be masked"},
 		{unmasked, Placement{Mask: Y1, Copies: 2}, "one copy"},
-		{notPinned, Placement{}, "only a pinned value"},
+		{notPinned, Placement{}, "only a pinned value can be changed"},
 	} {
 		a := &Assembler{}
 		if err := x.c.Emit(a, x.p); err == nil || !strings.Contains(err.Error(), x.want) {

@@ -56,6 +56,31 @@ func (c *Chain) AtLeast32(x Value, limit float64) Value {
 	return c.Do(VMAXPS, c.Float32(limit), x)
 }
 
+// Max32 returns the larger of x and y, of which +0 is larger than -0, and NaN if
+// either is NaN. VMAXPS alone returns its second operand in these cases, so that
+// both orders differ: in the sign of 0, which the difference takes away again,
+// or in the bits of a NaN, which stays one.
+func (c *Chain) Max32(x, y Value) Value {
+	m, n := c.Do(VMAXPS, x, y), c.Do(VMAXPS, y, x)
+	differ := c.Do(VXORPS, m, n)
+	return c.Do(VSUBPS, c.Do(VORPS, m, differ), differ)
+}
+
+// Min32 returns the smaller of x and y, of which -0 is smaller than +0, and NaN
+// if either is NaN.
+func (c *Chain) Min32(x, y Value) Value {
+	return c.Do(VORPS, c.Do(VMINPS, x, y), c.Do(VMINPS, y, x))
+}
+
+// FoldLanes32 returns a vector whose lanes all hold what combine makes of the
+// eight lanes of v, in this order: 0 with 4, 1 with 5, …; of these 0 with 2, 1
+// with 3; of these 0 with 1. Combine has to be commutative, to the bit.
+func (c *Chain) FoldLanes32(v Value, combine func(x, y Value) Value) Value {
+	v = combine(v, c.Do(VPERM2F128, v, v, Imm(1)))
+	v = combine(v, c.Do(VPERMILPS, v, Imm(0x4e)))
+	return combine(v, c.Do(VPERMILPS, v, Imm(0xb1)))
+}
+
 // withSignOf returns x ≥ 0 with the sign of y.
 func (c *Chain) withSignOf(x, y Value) Value {
 	return c.Do(VORPS, x, c.Do(VANDPS, y, c.Const32(signBit)))

@@ -63,6 +63,12 @@ func (e *emitter) store(k, u int) {
 	e.releaseDying(k, u)
 }
 
+func (e *emitter) prefetch(s *step, u int) {
+	if e.mask == 0 {
+		e.a.Emit(s.op, s.place(u))
+	}
+}
+
 // operands fills in the arguments of step k behind its destination; a constant
 // is memory where the instruction takes it and no other operand is.
 func (e *emitter) operands(k, u int, to *[5]Operand) []Operand {
@@ -136,6 +142,18 @@ func (e *emitter) update(k, u int) {
 	if e.mask != 0 {
 		e.a.Emit(VBLENDVPS, target, target, r, e.mask)
 		e.release(r)
+	}
+	e.releaseDying(k, u)
+}
+
+// assign emits a move, or under a mask a blend.
+func (e *emitter) assign(k, u int) {
+	s := &e.c.steps[k]
+	target, source := e.register(s.target, u), e.either(s.args[0].value, u)
+	if e.mask != 0 {
+		e.a.Emit(VBLENDVPS, target, target, source, e.mask)
+	} else {
+		e.a.Emit(VMOVAPS, target, source)
 	}
 	e.releaseDying(k, u)
 }
