@@ -18,8 +18,10 @@ func (s *sequence) positions(at int) int {
 		case i.loop != nil:
 			at = i.loop.body.positions(at + 1)
 		case i.group != nil:
-			for _, n := range i.group {
-				at++
+			for k, n := range i.group {
+				if n.part == 0 || k == 0 || n.part != i.group[k-1].part { // a run is one step
+					at++
+				}
 				n.touch(at, func(v *value) bool { return v.where == inStrip })
 			}
 		}

@@ -6,19 +6,21 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever the lowering changes what a plan does or how fast it is.
-const Revision = "go2"
+const Revision = "go3"
 
 // Backend is the CPU backend. Its device is measured once, when first asked.
 type Backend struct {
@@ -42,6 +44,7 @@ type kernel struct {
 	team    *team
 	in, out []hlo.Shape
 	source  string
+	code    []*amd64.Code // of pointwise runs
 }
 
 // Compile lowers the program at the plan. Plans it cannot run are *kernels.Rejected.
@@ -79,6 +82,7 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 		in:     shapesOf(p.Fusion.Params),
 		out:    kernels.OutputShapes(p.Fusion),
 		source: body.describe(plan, len(workers)),
+		code:   l.code,
 	}, nil
 }
 
@@ -120,8 +124,16 @@ func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Durati
 	return k.team.run(ctx, in, out)
 }
 
-// Close ends the workers.
-func (k *kernel) Close() error { k.team.close(); return nil }
+// Close ends the workers and gives back the pages of machine code.
+func (k *kernel) Close() error {
+	k.team.close()
+	var err error
+	for _, c := range k.code {
+		err = errors.Join(err, c.Close())
+	}
+	k.code = nil
+	return err
+}
 
 func checkBuffers(what string, have []kernels.Buffer, want []hlo.Shape) error {
 	if len(have) != len(want) {

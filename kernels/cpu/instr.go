@@ -16,6 +16,8 @@ type instr struct {
 	same []*value // read at the elements it computes
 	full []*value // read anywhere
 
+	pure  *pure // what a pointwise instruction computes
+	part  int   // the machine function of its group that it is part of, 0: none
 	n     int64 // elements, of strip and group
 	strip strip
 	run   step

@@ -7,22 +7,25 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A lowering turns a concrete program into instructions.
 type lowering struct {
-	p      *symtile.Program
-	values []*value   // by id
-	of     [][]*value // the results of each op; a variadic reduce has several
-	fixed  []fixedPlace
-	places int // offsets and bounds
-	eval   int // int64s that compiled expressions need
-	regs   int // of scalar programs
-	fills  []func(w *worker)
-	bytes  int64 // of the arena
-	err    error
+	p       *symtile.Program
+	values  []*value   // by id
+	of      [][]*value // the results of each op; a variadic reduce has several
+	fixed   []fixedPlace
+	places  int // offsets and bounds
+	eval    int // int64s that compiled expressions need
+	regs    int // of scalar programs
+	fills   []func(w *worker)
+	bytes   int64 // of the arena
+	machine bool  // pointwise runs become machine code
+	code    []*amd64.Code
+	err     error
 }
 
 // A fixedPlace is an offset or bound that is the same in every tile program.
@@ -33,7 +36,7 @@ type fixedPlace struct {
 
 // lower makes the program that runs for every combination of parallel tile ids.
 func lower(p *symtile.Program) (*lowering, *sequence) {
-	l := &lowering{p: p, of: make([][]*value, len(p.Ops))}
+	l := &lowering{p: p, of: make([][]*value, len(p.Ops)), machine: machineCode()}
 	var parallel []int
 	for k, d := range p.Space.Dims {
 		if d.Kind == symtile.Parallel {

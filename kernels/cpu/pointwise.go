@@ -13,7 +13,7 @@ func pointwise[T number](b *block, n int, op symtile.Op) {
 		i.same = append(i.same, operandAny(b, op, k, e))
 	}
 	v := b.l.result(n)
-	i.outs = []*value{v}
+	i.outs, i.pure = []*value{v}, &pure{op, v, i.same}
 	if i.strip = stripOf[T](op, v, i.same); i.strip == nil {
 		b.l.reject(op, "the CPU backend does not compute this operation on %s", op.Instr.Operands[0].Shape.DType)
 		return

@@ -138,6 +138,9 @@ func (s *sequence) settle() {
 				}
 			}
 		}
+		if g.group != nil {
+			s.block.l.runs(g)
+		}
 	}
 }
 
@@ -156,7 +159,7 @@ func (s *sequence) compile() []step {
 			i.loop.steps = i.loop.body.compile()
 			steps = append(steps, i.loop.run)
 		case i.group != nil:
-			steps = append(steps, i.strips())
+			steps = append(steps, i.strips(s.block.l))
 		default:
 			steps = append(steps, i.run)
 		}
@@ -164,15 +167,21 @@ func (s *sequence) compile() []step {
 	return steps
 }
 
+// machineLength is how many elements a machine function does in one call, so
+// that the garbage collector need not wait for it long.
+const machineLength = 1 << 14
+
 // strips runs a group strip by strip; a single instruction that needs no strips
 // runs once.
-func (i *instr) strips() step {
-	nodes := make([]strip, len(i.group))
+func (i *instr) strips(l *lowering) step {
+	nodes, compiled := l.nodes(i.group)
 	length := i.n
-	for k, n := range i.group {
-		nodes[k] = n.strip
+	if compiled {
+		length = min(length, machineLength)
+	}
+	for _, n := range i.group {
 		for _, v := range append(slices.Clone(n.outs), n.same...) {
-			if v.where == inStrip || v.where == inSplat {
+			if v.where == inStrip || v.where == inSplat && !compiled {
 				length = stripLength
 			}
 		}

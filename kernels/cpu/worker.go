@@ -24,6 +24,7 @@ type worker struct {
 	regs    []scalar         // of scalar programs
 	in, out []kernels.Buffer
 	ctx     context.Context
+	machine machineArgs // of the machine function that runs
 }
 
 // stopped says whether the run was cancelled.

@@ -1,0 +1,288 @@
+package cpu
+
+import (
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Pointwise instructions on f32 that follow each other in a strip become one
+// machine function: what only they use stays in registers. Elsewhere than on
+// amd64 with AVX2 and FMA, and for operations that are not in the table, the
+// loops in Go run.
+
+// machineCode says whether machine code runs here.
+var machineCode = sync.OnceValue(func() bool { return amd64.Supported() == nil })
+
+// A pure instruction is a pointwise operation that machine code can do.
+type pure struct {
+	op   symtile.Op
+	out  *value
+	args []*value
+}
+
+// machineOps emit operations on f32; elements of pred are 0 or 1 as i32.
+var machineOps = map[hlo.Opcode]func(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value{
+	"add":                   binaryCode(amd64.VADDPS),
+	"subtract":              binaryCode(amd64.VSUBPS),
+	"multiply":              binaryCode(amd64.VMULPS),
+	"divide":                binaryCode(amd64.VDIVPS),
+	"maximum":               func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Max32(x[0], x[1]) },
+	"minimum":               func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Min32(x[0], x[1]) },
+	"negate":                unaryCode((*amd64.Chain).Neg32),
+	"abs":                   unaryCode((*amd64.Chain).Abs32),
+	"sqrt":                  unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VSQRTPS, x) }),
+	"rsqrt":                 unaryCode((*amd64.Chain).Rsqrt32),
+	"exponential":           unaryCode((*amd64.Chain).Exp32),
+	"exponential-minus-one": unaryCode((*amd64.Chain).Expm132),
+	"log":                   unaryCode((*amd64.Chain).Log32),
+	"log-plus-one":          unaryCode((*amd64.Chain).Log1p32),
+	"tanh":                  unaryCode((*amd64.Chain).Tanh32),
+	"logistic":              unaryCode((*amd64.Chain).Logistic32),
+	"erf":                   unaryCode((*amd64.Chain).Erf32),
+	"compare":               compareCode,
+	"select":                selectCode,
+	"clamp": func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+		return c.Min32(c.Max32(x[1], x[0]), x[2])
+	},
+}
+
+func unaryCode(f func(*amd64.Chain, amd64.Value) amd64.Value) func(*amd64.Chain, symtile.Op, []amd64.Value) amd64.Value {
+	return func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return f(c, x[0]) }
+}
+
+func binaryCode(op amd64.Op) func(*amd64.Chain, symtile.Op, []amd64.Value) amd64.Value {
+	return func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Do(op, x[0], x[1]) }
+}
+
+// predicates of VCMPPS: ordered and quiet, but for NE, which a NaN satisfies.
+var predicates = map[string]amd64.Imm{"EQ": 0, "LT": 17, "LE": 18, "GT": 30, "GE": 29, "NE": 4}
+
+func compareCode(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value {
+	return c.Do(amd64.VPSRLD, c.Do(amd64.VCMPPS, x[0], x[1], predicates[op.Instr.Attrs.Direction]), amd64.Imm(31))
+}
+
+// selectCode: a 1 in the lowest bit, moved to the highest, chooses.
+func selectCode(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+	return c.Do(amd64.VBLENDVPS, x[2], x[1], c.Do(amd64.VPSLLD, x[0], amd64.Imm(31)))
+}
+
+// machinable says whether machine code does an operation as the loops do.
+func machinable(op symtile.Op) bool {
+	if machineOps[op.Code] == nil {
+		return false
+	}
+	f32 := func(d hlo.DType) bool { return d == hlo.F32 }
+	d, operands := op.Instr.Shape.DType, op.Instr.Operands
+	switch op.Code {
+	case "compare":
+		return f32(operands[0].Shape.DType) && op.Instr.Attrs.CompareType == "" && predicates[op.Instr.Attrs.Direction] < 32
+	case "select":
+		return f32(d) && operands[0].Shape.DType == hlo.Pred
+	}
+	return f32(d)
+}
+
+// machineRegs hold the addresses of values; two more count and make masks.
+var machineRegs = []amd64.Reg{amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8, amd64.R9, amd64.R10, amd64.R11, amd64.R12, amd64.R13, amd64.R14, amd64.R15}
+
+// machineArgs are what a machine function is called with.
+type machineArgs struct {
+	n  int64
+	at [16]unsafe.Pointer
+}
+
+// A machine is a run of pure instructions as one function.
+type machine struct {
+	list   []*pure
+	reads  []*value // in the order of their addresses
+	writes []*value
+}
+
+// runs puts instructions of a group that only bring values in first, which they
+// may be, and numbers the runs of pure ones that fit one machine function.
+func (l *lowering) runs(g *instr) {
+	g.group = sourcesFirst(g.group)
+	if !l.machine {
+		return
+	}
+	number := 0
+	var run []*pure
+	for _, i := range g.group {
+		if i.pure == nil || !machinable(i.pure.op) {
+			run = nil
+			continue
+		}
+		next := append(run[:len(run):len(run)], i.pure)
+		if m := newMachine(next, g.group); len(run) == 0 || len(m.reads)+len(m.writes) > len(machineRegs) {
+			number++
+			next = []*pure{i.pure}
+		}
+		i.part, run = number, next
+	}
+}
+
+func sourcesFirst(group []*instr) []*instr {
+	var first, rest []*instr
+	for _, i := range group {
+		if len(i.same) == 0 {
+			first = append(first, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	return append(first, rest...)
+}
+
+// nodes are the strips of a group, runs compiled; machine says whether one is.
+func (l *lowering) nodes(group []*instr) (nodes []strip, compiled bool) {
+	for k := 0; k < len(group); {
+		end := k + 1
+		for group[k].part > 0 && end < len(group) && group[end].part == group[k].part {
+			end++
+		}
+		f, ok := l.compileRun(group[k:end], group)
+		if ok {
+			nodes, compiled = append(nodes, f), true
+		} else {
+			for _, i := range group[k:end] {
+				nodes = append(nodes, i.strip)
+			}
+		}
+		k = end
+	}
+	return nodes, compiled
+}
+
+// compileRun makes one function of a run. Where that does not work the loops in
+// Go stay.
+func (l *lowering) compileRun(run, group []*instr) (strip, bool) {
+	if run[0].part == 0 || !l.machine {
+		return nil, false
+	}
+	var list []*pure
+	for _, i := range run {
+		list = append(list, i.pure)
+	}
+	m := newMachine(list, group)
+	f, ok := m.compile(l)
+	if !ok {
+		return nil, false
+	}
+	return m.strip(f), true
+}
+
+// newMachine finds what a run reads and what is needed after it.
+func newMachine(run []*pure, group []*instr) *machine {
+	m := &machine{list: run}
+	made, inside := map[*value]bool{}, map[*pure]bool{}
+	for _, p := range run {
+		inside[p] = true
+		for _, v := range p.args {
+			if !made[v] && !slices.Contains(m.reads, v) {
+				m.reads = append(m.reads, v)
+			}
+		}
+		made[p.out] = true
+	}
+	for _, p := range run {
+		if p.out.where != inStrip || slices.ContainsFunc(group, func(i *instr) bool { return !inside[i.pure] && slices.Contains(i.same, p.out) }) {
+			m.writes = append(m.writes, p.out)
+		}
+	}
+	return m
+}
+
+func (m *machine) compile(l *lowering) (amd64.Func, bool) {
+	if len(m.reads)+len(m.writes) > len(machineRegs) {
+		return amd64.Func{}, false
+	}
+	a := &amd64.Assembler{}
+	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
+	regs := map[*value]amd64.Reg{}
+	var pointers []amd64.Pointer
+	for k, v := range m.all() {
+		reg, have := regs[v]
+		if !have {
+			reg = machineRegs[len(regs)]
+			regs[v] = reg
+			a.Emit(amd64.MOV, reg, amd64.Mem{Base: amd64.RDI, Disp: int32(8 + 8*k)})
+			if v.where != inSplat {
+				pointers = append(pointers, amd64.Pointer{Reg: reg, Bytes: 4})
+			}
+		}
+	}
+	loop := &amd64.Loop{Chain: m.chain(regs), Counter: amd64.RAX, Pointers: pointers, Width: 4, Copies: 2, Scratch: amd64.RCX, Mask: amd64.Y15}
+	if loop.Emit(a) != nil {
+		return amd64.Func{}, false
+	}
+	a.Emit(amd64.RET)
+	return l.load(a)
+}
+
+// chain is the run over one vector of each value.
+func (m *machine) chain(regs map[*value]amd64.Reg) *amd64.Chain {
+	c := &amd64.Chain{}
+	at := map[*value]amd64.Value{}
+	for _, v := range m.reads {
+		if v.where == inSplat {
+			at[v] = c.Load(amd64.VBROADCASTSS, amd64.Mem{Base: regs[v]}, 0)
+		} else {
+			at[v] = c.Load(amd64.VMOVUPS, amd64.Mem{Base: regs[v]}, 32)
+		}
+	}
+	for _, p := range m.list {
+		x := make([]amd64.Value, len(p.args))
+		for k, v := range p.args {
+			x[k] = at[v]
+		}
+		at[p.out] = machineOps[p.op.Code](c, p.op, x)
+		if slices.Contains(m.writes, p.out) {
+			c.Store(amd64.VMOVUPS, amd64.Mem{Base: regs[p.out]}, 32, at[p.out])
+		}
+	}
+	return c
+}
+
+// all are the values whose addresses a call passes, in order.
+func (m *machine) all() []*value { return slices.Concat(m.reads, m.writes) }
+
+func (m *machine) strip(f amd64.Func) strip {
+	all := m.all()
+	return func(w *worker, lo, hi int64) {
+		args := &w.machine
+		args.n = hi - lo
+		for k, v := range all {
+			args.at[k] = address(w, v, lo)
+		}
+		f.Call(unsafe.Pointer(args))
+	}
+}
+
+// address is where element lo of a value of four-byte elements is.
+func address(w *worker, v *value, lo int64) unsafe.Pointer {
+	if v.where == inStrip || v.where == inSplat {
+		lo = 0
+	}
+	return unsafe.Add(w.base[v.id], 4*lo)
+}
+
+// load makes code executable for as long as the kernel is open.
+func (l *lowering) load(a *amd64.Assembler) (amd64.Func, bool) {
+	text, err := a.Assemble()
+	if err != nil {
+		return amd64.Func{}, false
+	}
+	code, err := amd64.Load(text)
+	if err != nil {
+		l.machine = false // it will not work the next time either
+		return amd64.Func{}, false
+	}
+	l.code = append(l.code, code)
+	f, err := code.Func(0)
+	return f, err == nil
+}
