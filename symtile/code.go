@@ -1,6 +1,10 @@
 package symtile
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
 
 // A Code is a list of expressions compiled to flat code, for evaluation many
 // times. It holds no reference to the ring and is safe for concurrent use.
@@ -15,17 +19,19 @@ type Code struct {
 type codeOp uint8
 
 const (
-	codeDiv  codeOp = iota // slot = ⌊sum/k⌋
-	codeQuot               // slot = ⌊sum/sum2⌋
-	codeMin                // slot = min(sum, 0)
-	codeMul                // slot = slot a · slot b
+	codeDiv   codeOp = iota // slot = ⌊sum/k⌋
+	codeShift               // slot = ⌊sum/2ᵏ⌋
+	codeQuot                // slot = ⌊sum/sum2⌋
+	codeMin                 // slot = min(sum, 0)
+	codeMul                 // slot = slot a · slot b
 )
 
 // A step computes the next slot from earlier ones.
 type step struct {
 	op   codeOp
 	k    int64
-	x, y span // codeMul: x.at and y.at are slots
+	inv  uint64 // codeDiv: ⌈2⁶⁴/k⌉ for k < 2³²
+	x, y span   // codeMul: x.at and y.at are slots
 }
 
 // A span is a sum: terms[at:end] + c.
@@ -88,7 +94,7 @@ func (c *compiler) atom(id int32) error {
 	case atomVar:
 		return fmt.Errorf("variable %s is not among the variables compiled for", c.r.vars[a.y].Name)
 	case atomDiv:
-		c.emit(step{op: codeDiv, k: a.d, x: c.sum(c.r.forms[a.y].lin)})
+		c.emit(division(a.d, c.sum(c.r.forms[a.y].lin)))
 	case atomQuot:
 		c.emit(step{op: codeQuot, x: c.sum(c.r.forms[a.y].lin), y: c.sum(c.r.forms[a.z].lin)})
 	case atomMin:
@@ -103,6 +109,27 @@ func (c *compiler) atom(id int32) error {
 	}
 	c.slot[id] = int32(c.code.slots - 1)
 	return nil
+}
+
+// division is the step ⌊x/d⌋, d > 1, without a division where that can be:
+// for 0 ≤ x < 2³² it is the high word of x·⌈2⁶⁴/d⌉, as x·(⌈2⁶⁴/d⌉·d − 2⁶⁴) < 2⁶⁴.
+func division(d int64, x span) step {
+	switch {
+	case d&(d-1) == 0:
+		return step{op: codeShift, k: int64(bits.TrailingZeros64(uint64(d))), x: x}
+	case d < 1<<32:
+		return step{op: codeDiv, k: d, inv: math.MaxUint64/uint64(d) + 1, x: x}
+	}
+	return step{op: codeDiv, k: d, x: x}
+}
+
+// quotient is ⌊x/k⌋.
+func (s *step) quotient(x int64) int64 {
+	if uint64(x) < 1<<32 && s.inv != 0 {
+		q, _ := bits.Mul64(uint64(x), s.inv)
+		return int64(q)
+	}
+	return floorDiv(x, s.k)
 }
 
 func (c *compiler) emit(s step) {
@@ -150,11 +177,13 @@ func (c *Code) Eval(vals, out, scratch []int64) {
 		var v int64
 		switch s.op {
 		case codeDiv:
-			v = floorDiv(c.value(s.x, scratch), s.k)
+			v = s.quotient(c.value(&s.x, scratch))
+		case codeShift:
+			v = c.value(&s.x, scratch) >> uint(s.k&63)
 		case codeQuot:
-			v = floorDiv(c.value(s.x, scratch), c.value(s.y, scratch))
+			v = floorDiv(c.value(&s.x, scratch), c.value(&s.y, scratch))
 		case codeMin:
-			v = min(c.value(s.x, scratch), 0)
+			v = min(c.value(&s.x, scratch), 0)
 		case codeMul:
 			v = scratch[s.x.at] * scratch[s.y.at]
 		}
@@ -162,14 +191,14 @@ func (c *Code) Eval(vals, out, scratch []int64) {
 		n++
 	}
 	for i := range c.outs {
-		out[i] = c.value(c.outs[i], scratch)
+		out[i] = c.value(&c.outs[i], scratch)
 	}
 }
 
-func (c *Code) value(s span, scratch []int64) int64 {
+func (c *Code) value(s *span, slots []int64) int64 {
 	v := s.c
 	for _, t := range c.terms[s.at:s.end] {
-		v += t.k * scratch[t.slot]
+		v += t.k * slots[t.slot]
 	}
 	return v
 }

@@ -94,7 +94,22 @@ func (r *Ring) mod(x lin, m int64) lin {
 	if m <= 0 {
 		return r.fail("modulus %d is not positive", m)
 	}
-	return r.addmul(x, -m, r.div(x, m))
+	if len(x.t) == 0 {
+		return konst(floorMod(x.c, m))
+	}
+	if q, ok := single(r.naive(x), m); ok {
+		r.fired[ruleDivRange]++
+		return r.shift(x, r.mulAdd(0, -m, q))
+	}
+	whole, rest := r.divide(x, m)
+	if whole.size() == 0 || len(r.facts.sums) > 0 {
+		return r.addmul(x, -m, r.div(x, m))
+	}
+	r.fired[ruleDivWhole]++
+	if q, ok := single(r.naive(rest), m); ok {
+		return r.shift(rest, r.mulAdd(0, -m, q))
+	}
+	return r.addmul(rest, -m, r.divRest(rest, m))
 }
 
 // CeilDiv is ⌈e/m⌉ = −⌊−e/m⌋, m ≠ 0.

@@ -167,6 +167,9 @@ type selector struct {
 }
 
 func (s *selector) run() {
+	if s.isMod() {
+		return
+	}
 	for s.cost > 0 {
 		s.bestCost = s.cost
 		for i := len(s.x.t) - 1; i >= 0 && !s.done(); i-- {
@@ -185,6 +188,29 @@ func (s *selector) run() {
 		}
 		s.x, s.cost = s.best, s.bestCost
 	}
+}
+
+// isMod takes the commonest case first: x as a whole is k·(y mod m).
+func (s *selector) isMod() bool {
+	r, n := s.r, len(s.x.t)-1
+	t := s.x.t[n]
+	a := &r.atoms[t.a]
+	if n == 0 || a.kind != atomDiv || t.k%a.d != 0 {
+		return false
+	}
+	y, k := r.forms[a.y].lin, -t.k/a.d
+	if len(y.t) != n || s.x.c != r.plus(0, k, y.c) {
+		return false
+	}
+	for i, u := range y.t {
+		if v := s.x.t[i]; v.a != u.a || v.k != r.plus(0, k, u.k) {
+			return false
+		}
+	}
+	id, _ := r.atom(atom{kind: atomMod, y: a.y, z: -1, d: a.d})
+	s.x = r.scale(r.one(id), k)
+	s.cost = r.cost(s.x)
+	return true
 }
 
 // done reports whether the best form is a single term: nothing is shorter.

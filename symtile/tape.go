@@ -1,7 +1,7 @@
 package symtile
 
 // A tape is a script with its linear parts gathered: one step for a whole sum,
-// whatever it was written as, none for constants, variables and remainders.
+// whatever it was written as, and none for constants and variables.
 // Values are numbered, the variables first, then one a step.
 type tape struct {
 	steps []tapeStep
@@ -10,7 +10,7 @@ type tape struct {
 }
 
 // A tapeStep makes the next value: the sum c + Σ terms[at:end] when at ≥ 0,
-// ⌊x/c⌋ when y < 0, otherwise x op y.
+// ⌊x/c⌋ or x mod c when y < 0, otherwise x op y.
 type tapeStep struct {
 	code    scriptCode
 	x, y    int32
@@ -103,10 +103,14 @@ func (g *gatherer) quotient(i int32, d int64) int32 {
 	return q
 }
 
-// remainder is x − m·⌊x/m⌋ for x of operation i.
+// remainder is x mod m for x of operation i: x − m·⌊x/m⌋ where the quotient is
+// there already.
 func (g *gatherer) remainder(i int32, m int64) tapeSum {
-	q := g.quotient(i, m)
-	return tapeSum{terms: []tapeTerm{{1, g.value(i)}, {-m, q}}, val: -1}
+	x := g.value(i)
+	if q, had := g.divs[tapeTerm{m, x}]; had {
+		return tapeSum{terms: []tapeTerm{{1, x}, {-m, q}}, val: -1}
+	}
+	return g.single(g.step(tapeStep{code: scriptMod, x: x, y: -1, at: -1, c: m}))
 }
 
 func (g *gatherer) general(op scriptOp) tapeSum {
@@ -189,6 +193,8 @@ func (t *tape) run(r *Ring, vals []lin, from, to int32) {
 		switch {
 		case s.at >= 0:
 			*v = r.weighted(t.terms[s.at:s.end], s.c, vals)
+		case s.y < 0 && s.code == scriptMod:
+			*v = r.mod(vals[s.x], s.c)
 		case s.y < 0:
 			*v = r.div(vals[s.x], s.c)
 		default:
