@@ -105,7 +105,9 @@ func (b *block) reduce(op symtile.Op, c *closer) {
 	c.name = "reduce " + string(monoid)
 	switch c.outs[0].class {
 	case classF32:
-		c.accumulate = folded[float32](f, monoid, op, c)
+		if c.accumulate = foldedByMachine(f, monoid, op.Instr.Shape.DType, c.outs[0], c.full[0]); c.accumulate == nil {
+			c.accumulate = folded[float32](f, monoid, op, c)
+		}
 	case classF64:
 		c.accumulate = folded[float64](f, monoid, op, c)
 	case classI32:

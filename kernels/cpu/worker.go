@@ -25,6 +25,7 @@ type worker struct {
 	in, out []kernels.Buffer
 	ctx     context.Context
 	machine machineArgs // of the machine function that runs
+	fold    foldArgs
 }
 
 // stopped says whether the run was cancelled.

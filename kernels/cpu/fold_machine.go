@@ -1,0 +1,143 @@
+package cpu
+
+import (
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Reductions of f32 by machine code: of a row into one number, with four times
+// eight partial results joined in a fixed order, and of rows into a row.
+
+// A machineFold is what a reduction does to vectors, and its identity.
+type machineFold struct {
+	identity float32
+	join     func(c *amd64.Chain, x, y amd64.Value) amd64.Value
+}
+
+var machineFolds = map[hlo.Opcode]machineFold{
+	"add":      {0, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VADDPS, x, y) }},
+	"multiply": {1, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VMULPS, x, y) }},
+	"maximum":  {float32(math.Inf(-1)), (*amd64.Chain).Max32},
+	"minimum":  {float32(math.Inf(1)), (*amd64.Chain).Min32},
+}
+
+// foldArgs: n elements of x; y is one number, or as many.
+type foldArgs struct {
+	n    int64
+	x, y *float32
+}
+
+// folds are the functions by operation: over a row, and element by element.
+// They are made once and stay for as long as the process.
+var folds = sync.OnceValue(func() map[hlo.Opcode][2]amd64.Func {
+	made := map[hlo.Opcode][2]amd64.Func{}
+	if !machineCode() {
+		return made
+	}
+	for op, f := range machineFolds {
+		row, ok := loaded(f.row)
+		each, ok2 := loaded(f.each)
+		if ok && ok2 {
+			made[op] = [2]amd64.Func{row, each}
+		}
+	}
+	return made
+})
+
+func loaded(emit func(a *amd64.Assembler) error) (amd64.Func, bool) {
+	a := &amd64.Assembler{}
+	if emit(a) != nil {
+		return amd64.Func{}, false
+	}
+	a.Emit(amd64.RET)
+	text, err := a.Assemble()
+	if err != nil {
+		return amd64.Func{}, false
+	}
+	code, err := amd64.Load(text)
+	if err != nil {
+		return amd64.Func{}, false
+	}
+	f, err := code.Func(0)
+	return f, err == nil
+}
+
+func loadArgs(a *amd64.Assembler) {
+	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
+	a.Emit(amd64.MOV, amd64.RSI, amd64.Mem{Base: amd64.RDI, Disp: 8})
+	a.Emit(amd64.MOV, amd64.RDX, amd64.Mem{Base: amd64.RDI, Disp: 16})
+}
+
+// accumulators of a row, two registers that hold them in the end among them.
+var accumulators = []amd64.Reg{amd64.Y8, amd64.Y9, amd64.Y10, amd64.Y11}
+
+// row folds x into *y: lane k of accumulator j has elements 32i + 8j + k.
+func (f machineFold) row(a *amd64.Assembler) error {
+	loadArgs(a)
+	for _, acc := range accumulators {
+		a.Emit(amd64.VMOVUPS, acc, a.Splat32(math.Float32bits(f.identity)))
+	}
+	c := &amd64.Chain{}
+	sum := c.Pinned(accumulators...)
+	c.Assign(sum, f.join(c, sum, c.Load(amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32)))
+	loop := &amd64.Loop{
+		Chain: c, Counter: amd64.RAX, Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: 4}}, Width: 4, Copies: len(accumulators),
+		Scratch: amd64.RCX, Mask: amd64.Y15, Reserved: accumulators,
+	}
+	if err := loop.Emit(a); err != nil {
+		return err
+	}
+	end := &amd64.Chain{}
+	v := f.join(end, f.join(end, end.Pinned(accumulators[0]), end.Pinned(accumulators[1])), f.join(end, end.Pinned(accumulators[2]), end.Pinned(accumulators[3])))
+	v = end.FoldLanes32(v, func(x, y amd64.Value) amd64.Value { return f.join(end, x, y) })
+	v = f.join(end, end.Load(amd64.VBROADCASTSS, amd64.Mem{Base: amd64.RDX}, 0), v)
+	end.Assign(end.Pinned(accumulators[0]), v)
+	if err := end.Emit(a, amd64.Placement{Reserved: accumulators}); err != nil {
+		return err
+	}
+	a.Emit(amd64.VMOVSS, amd64.Mem{Base: amd64.RDX}, accumulators[0].X())
+	return nil
+}
+
+// each folds x into y, element by element.
+func (f machineFold) each(a *amd64.Assembler) error {
+	loadArgs(a)
+	c := &amd64.Chain{}
+	y := c.Load(amd64.VMOVUPS, amd64.Mem{Base: amd64.RDX}, 32)
+	x := c.Load(amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32)
+	c.Store(amd64.VMOVUPS, amd64.Mem{Base: amd64.RDX}, 32, f.join(c, y, x))
+	loop := &amd64.Loop{
+		Chain: c, Counter: amd64.RAX, Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: 4}, {Reg: amd64.RDX, Bytes: 4}}, Width: 4, Copies: 4,
+		Scratch: amd64.RCX, Mask: amd64.Y15,
+	}
+	return loop.Emit(a)
+}
+
+// foldedByMachine is folded for f32; nil where there is no function for it.
+func foldedByMachine(f *folding, monoid hlo.Opcode, d hlo.DType, out, arg *value) step {
+	code, ok := folds()[monoid]
+	if !ok || d != hlo.F32 {
+		return nil
+	}
+	return func(w *worker) {
+		dst, src := whole[float32](w, out), whole[float32](w, arg)
+		args := &w.fold
+		f.each(w, func(from, to, n, step int64) {
+			at := code[1]
+			if step == 0 {
+				at = code[0]
+			}
+			for n > 0 {
+				part := min(n, machineLength)
+				*args = foldArgs{part, &src[from], &dst[to]}
+				at.Call(unsafe.Pointer(args))
+				from, n = from+part, n-part
+				to += part * step
+			}
+		})
+	}
+}
