@@ -25,7 +25,8 @@ type pure struct {
 	args []*value
 }
 
-// machineOps emit operations on f32; elements of pred are 0 or 1 as i32.
+// machineOps emit operations on floats held as f32; elements of pred are 0 or 1
+// as i32.
 var machineOps = map[hlo.Opcode]func(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value{
 	"add":                   binaryCode(amd64.VADDPS),
 	"subtract":              binaryCode(amd64.VSUBPS),
@@ -44,6 +45,7 @@ var machineOps = map[hlo.Opcode]func(c *amd64.Chain, op symtile.Op, x []amd64.Va
 	"tanh":                  unaryCode((*amd64.Chain).Tanh32),
 	"logistic":              unaryCode((*amd64.Chain).Logistic32),
 	"erf":                   unaryCode((*amd64.Chain).Erf32),
+	"convert":               unaryCode(func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x }),
 	"compare":               compareCode,
 	"select":                selectCode,
 	"clamp": func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
@@ -76,15 +78,36 @@ func machinable(op symtile.Op) bool {
 	if machineOps[op.Code] == nil {
 		return false
 	}
-	f32 := func(d hlo.DType) bool { return d == hlo.F32 }
 	d, operands := op.Instr.Shape.DType, op.Instr.Operands
 	switch op.Code {
 	case "compare":
-		return f32(operands[0].Shape.DType) && op.Instr.Attrs.CompareType == "" && predicates[op.Instr.Attrs.Direction] < 32
+		return roundings[operands[0].Shape.DType] != nil && op.Instr.Attrs.CompareType == ""
+	case "convert":
+		return roundings[d] != nil && roundings[operands[0].Shape.DType] != nil
 	case "select":
-		return f32(d) && operands[0].Shape.DType == hlo.Pred
+		return roundings[d] != nil && operands[0].Shape.DType == hlo.Pred
 	}
-	return f32(d)
+	return roundings[d] != nil
+}
+
+// roundings bring a result to the type of its elements, which are held as f32.
+var roundings = map[hlo.DType]func(c *amd64.Chain, x amd64.Value) amd64.Value{
+	hlo.F32:  func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x },
+	hlo.BF16: roundBF16,
+	hlo.F16: func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VCVTPH2PS, c.Do(amd64.VCVTPS2PH, x, amd64.Imm(0)))
+	},
+}
+
+// roundBF16 rounds to nearest even by adding just under half of the last place,
+// and 1 more where that is odd; NaN stays NaN.
+func roundBF16(c *amd64.Chain, x amd64.Value) amd64.Value {
+	odd := c.Do(amd64.VPAND, c.Do(amd64.VPSRLD, x, amd64.Imm(16)), c.Const32(1))
+	rounded := c.Do(amd64.VPADDD, c.Do(amd64.VPADDD, x, odd), c.Const32(0x7fff))
+	quiet := c.Do(amd64.VPOR, x, c.Const32(0x40<<16))
+	const unordered = amd64.Imm(3)
+	bits := c.Do(amd64.VBLENDVPS, rounded, quiet, c.Do(amd64.VCMPPS, x, x, unordered))
+	return c.Do(amd64.VPAND, bits, c.Const32(0xffff0000))
 }
 
 // machineRegs hold the addresses of values; two more count and make masks.
@@ -241,6 +264,9 @@ func (m *machine) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 			x[k] = at[v]
 		}
 		at[p.out] = machineOps[p.op.Code](c, p.op, x)
+		if !exact[p.op.Code] && p.op.Code != "compare" && p.op.Code != "select" {
+			at[p.out] = roundings[p.op.Instr.Shape.DType](c, at[p.out])
+		}
 		if slices.Contains(m.writes, p.out) {
 			c.Store(amd64.VMOVUPS, amd64.Mem{Base: regs[p.out]}, 32, at[p.out])
 		}
