@@ -369,7 +369,7 @@ func writeBF16(scratch []float32, data []byte, at, stride int64) {
 
 // readers and writers by element type; floats not listed go through Buffer.
 var readers = map[hlo.DType]any{
-	hlo.F32: transfer[float32](copyIn[float32]), hlo.F64: transfer[float64](copyIn[float64]), hlo.BF16: narrowIn(hlo.BF16, readBF16), hlo.F16: narrowIn(hlo.F16, readSmall(hlo.F16)),
+	hlo.F32: transfer[float32](copyIn[float32]), hlo.F64: transfer[float64](copyIn[float64]), hlo.BF16: transfer[float32](readBF16),
 	hlo.Pred: transfer[int32](read[uint8, int32]), hlo.S2: transfer[int32](read[int8, int32]), hlo.S4: transfer[int32](read[int8, int32]),
 	hlo.S8: transfer[int32](read[int8, int32]), hlo.S16: transfer[int32](read[int16, int32]), hlo.S32: transfer[int32](copyIn[int32]),
 	hlo.U2: transfer[int32](read[uint8, int32]), hlo.U4: transfer[int32](read[uint8, int32]), hlo.U8: transfer[int32](read[uint8, int32]),
@@ -378,7 +378,7 @@ var readers = map[hlo.DType]any{
 }
 
 var writers = map[hlo.DType]any{
-	hlo.F32: transfer[float32](copyOut[float32]), hlo.F64: transfer[float64](copyOut[float64]), hlo.BF16: narrowOut(hlo.BF16, writeBF16), hlo.F16: narrowOut(hlo.F16, writeSmall(hlo.F16)),
+	hlo.F32: transfer[float32](copyOut[float32]), hlo.F64: transfer[float64](copyOut[float64]), hlo.BF16: transfer[float32](writeBF16),
 	hlo.Pred: transfer[int32](write[uint8, int32]), hlo.S2: transfer[int32](write[int8, int32]), hlo.S4: transfer[int32](write[int8, int32]),
 	hlo.S8: transfer[int32](write[int8, int32]), hlo.S16: transfer[int32](write[int16, int32]), hlo.S32: transfer[int32](copyOut[int32]),
 	hlo.U2: transfer[int32](write[uint8, int32]), hlo.U4: transfer[int32](write[uint8, int32]), hlo.U8: transfer[int32](write[uint8, int32]),
@@ -387,15 +387,23 @@ var writers = map[hlo.DType]any{
 }
 
 func reader[T number](d hlo.DType) transfer[T] {
-	if f, ok := readers[d]; ok {
-		return f.(transfer[T])
+	f, ok := readers[d]
+	if !ok {
+		f = readSmall(d)
 	}
-	return any(readSmall(d)).(transfer[T])
+	if code, ok := crossers()[d]; ok {
+		f = narrowIn(code[0], f.(transfer[float32]))
+	}
+	return f.(transfer[T])
 }
 
 func writer[T number](d hlo.DType) transfer[T] {
-	if f, ok := writers[d]; ok {
-		return f.(transfer[T])
+	f, ok := writers[d]
+	if !ok {
+		f = writeSmall(d)
 	}
-	return any(writeSmall(d)).(transfer[T])
+	if code, ok := crossers()[d]; ok {
+		f = narrowOut(code[1], f.(transfer[float32]))
+	}
+	return f.(transfer[T])
 }

@@ -57,28 +57,26 @@ func cross(a *amd64.Assembler, from, to int, body func(c *amd64.Chain, from, to 
 	return loop.Emit(a)
 }
 
-// narrowIn is a transfer of a narrow float type into scratch, otherwise where
-// there is no machine code or elements are apart.
-func narrowIn(d hlo.DType, otherwise transfer[float32]) transfer[float32] {
+// narrowIn is a transfer of a narrow float type into scratch by f, of few
+// elements or such that are apart otherwise.
+func narrowIn(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
 	return func(scratch []float32, data []byte, at, stride int64) {
-		f, ok := crossers()[d]
-		if !ok || stride != 1 || len(scratch) < 8 {
+		if stride != 1 || len(scratch) < 8 {
 			otherwise(scratch, data, at, stride)
 			return
 		}
 		src := data[2*at : 2*(at+int64(len(scratch)))]
-		f[0].Call(unsafe.Pointer(&crossArgs{int64(len(scratch)), unsafe.Pointer(unsafe.SliceData(src)), unsafe.Pointer(unsafe.SliceData(scratch))}))
+		f.Call(unsafe.Pointer(&crossArgs{int64(len(scratch)), unsafe.Pointer(unsafe.SliceData(src)), unsafe.Pointer(unsafe.SliceData(scratch))}))
 	}
 }
 
-func narrowOut(d hlo.DType, otherwise transfer[float32]) transfer[float32] {
+func narrowOut(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
 	return func(scratch []float32, data []byte, at, stride int64) {
-		f, ok := crossers()[d]
-		if !ok || stride != 1 || len(scratch) < 8 {
+		if stride != 1 || len(scratch) < 8 {
 			otherwise(scratch, data, at, stride)
 			return
 		}
 		dst := data[2*at : 2*(at+int64(len(scratch)))]
-		f[1].Call(unsafe.Pointer(&crossArgs{int64(len(scratch)), unsafe.Pointer(unsafe.SliceData(scratch)), unsafe.Pointer(unsafe.SliceData(dst))}))
+		f.Call(unsafe.Pointer(&crossArgs{int64(len(scratch)), unsafe.Pointer(unsafe.SliceData(scratch)), unsafe.Pointer(unsafe.SliceData(dst))}))
 	}
 }
