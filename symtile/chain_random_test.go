@@ -35,6 +35,22 @@ func TestRandomChains(t *testing.T) {
 	t.Logf("%d chains at %d points", *randomChains, checked)
 }
 
+// TestChainStaleMultiple: a bound of 3·A − 45·B, made before 3·A was known to be
+// exact, is a bound of A − 15·B (chain 76754 of seed 9092026).
+func TestChainStaleMultiple(t *testing.T) {
+	c, err := NewChain(
+		Draft{Dims: []Variable{{Name: "d0", Hi: 45}}, Results: []string{"d0 floordiv 45", "(d0 floordiv 3) mod 15", "d0 mod 3"}},
+		Draft{Dims: []Variable{{Name: "d0", Hi: 27}, {Name: "d1", Lo: 3, Hi: 14}, {Name: "d2", Lo: 2, Hi: 2}}, Results: []string{"(d1 - 3) * 3"}},
+		Draft{Dims: []Variable{{Name: "d0", Hi: 35}}, Results: []string{"d0"}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, diff := c.compare(rand.New(rand.NewSource(1))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // compare solves the chain and evaluates it at up to 200 points of its domain.
 func (c *Chain) compare(rnd *rand.Rand) (points int, diff string) {
 	c.Solve()
