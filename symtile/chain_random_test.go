@@ -35,6 +35,25 @@ func TestRandomChains(t *testing.T) {
 	t.Logf("%d chains at %d points", *randomChains, checked)
 }
 
+// TestChainStaleMultiple: a bound of 3·A − 45·B, made before 3·A was known to be
+// exact, is a bound of A − 15·B (chain 76754 of seed 9092026).
+func TestChainStaleMultiple(t *testing.T) {
+	v := func(name string, lo, hi int64) Variable { return Variable{Name: name, Lo: lo, Hi: hi} }
+	c, err := NewChain(
+		Draft{Dims: []Variable{v("d0", 0, 45)}, Results: []string{"d0 floordiv 7", "d0 mod 7"}},
+		Draft{Dims: []Variable{v("d1", 0, 89), v("d2", 0, 6)}, Results: []string{"(d1*7 + d2) floordiv 45", "((d1*7 + d2) floordiv 3) mod 15", "(d1*7 + d2) mod 3"}},
+		Draft{Dims: []Variable{v("d0", 0, 27), v("d1", 3, 14), v("d2", 0, 2)}, Results: []string{"(d1 - 3)*3", "d2"}},
+		Draft{Dims: []Variable{v("d1", 0, 35), v("d2", 2, 2)}, Results: []string{"d1", "(d2 - 2) floordiv 3"}},
+		Draft{Dims: []Variable{v("d1", 0, 35), v("d2", 0, 0)}, Results: []string{"d1 + d2"}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, diff := c.compare(rand.New(rand.NewSource(1))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // compare solves the chain and evaluates it at up to 200 points of its domain.
 func (c *Chain) compare(rnd *rand.Rand) (points int, diff string) {
 	c.Solve()

@@ -213,11 +213,12 @@ func (d *domain) primitive(x lin, in Interval) (lin, Interval) {
 	in = in.AddConst(satNeg(x.c))
 	g := x.content()
 	x = lin{t: x.t}
+	sign := int64(1)
 	if x.t[0].k < 0 {
-		x, in = d.r.scale(x, -1), in.Neg()
+		sign, in = -1, in.Neg()
 	}
-	if g > 1 {
-		x, in = d.r.each(x, func(k int64) int64 { return k / g }), in.dilate(g)
+	if g*sign != 1 {
+		x, in = d.r.each(x, func(k int64) int64 { return k / g * sign }), in.dilate(g)
 	}
 	return x, in
 }
