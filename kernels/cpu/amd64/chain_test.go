@@ -120,6 +120,79 @@ func TestRandomChains(t *testing.T) {
 	}
 }
 
+// TestSpilling holds chains with more values alive than registers, which few
+// slots or many hold, against the same operations in Go; without slots they are
+// refused.
+func TestSpilling(t *testing.T) {
+	area := make([]float32, 8*64)
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		c := &Chain{}
+		v, want := wideChain(r, c, 14+r.IntN(24))
+		c.Store(VMOVUPS, Mem{Base: RCX}, 32, v)
+		f := spillingLoop(t, c, 40)
+		for n := range 20 {
+			x, y, z := guarded(t, n), guarded(t, n), guarded(t, n)
+			small(r, x)
+			small(r, y)
+			f.Call(unsafe.Pointer(&binaryArgs{n, unsafe.SliceData(x), unsafe.SliceData(y), unsafe.SliceData(z), &area[0]}))
+			for k := range n {
+				if w := want(x[k], y[k]); math.Float32bits(z[k]) != math.Float32bits(w) && (z[k] == z[k] || w == w) {
+					t.Fatalf("seed %d, n %d: z[%d] = %v, want %v of %v, %v", seed, n, k, z[k], w, x[k], y[k])
+				}
+			}
+		}
+	}
+	c := &Chain{}
+	v, _ := wideChain(rand.New(rand.NewPCG(1, 1)), c, 30)
+	c.Store(VMOVUPS, Mem{Base: RCX}, 32, v)
+	for _, slots := range []int{0, 1, 8} {
+		if err := c.Emit(&Assembler{}, Placement{Spill: Mem{Base: R8}, SpillSlots: slots}); err == nil {
+			t.Errorf("fits in %d slots", slots)
+		}
+	}
+}
+
+// wideChain keeps n values alive, then joins them in random order; some it
+// uses on the way.
+func wideChain(r *rand.Rand, c *Chain, n int) (Value, tree) {
+	values := []Value{c.Load(VMOVUPS, Mem{Base: RSI}, 32), c.Load(VMOVUPS, Mem{Base: RDX}, 32)}
+	trees := []tree{func(x, y float32) float32 { return x }, func(x, y float32) float32 { return y }}
+	for k := range n {
+		i, j, add := r.IntN(2), r.IntN(len(values)), float32(k+1)
+		f, g := trees[i], trees[j]
+		values = append(values, c.Do(VSUBPS, c.Do(VADDPS, values[i], c.Float32(float64(add))), values[j]))
+		trees = append(trees, func(x, y float32) float32 { return f(x, y) + add - g(x, y) })
+	}
+	sum, total := values[0], trees[0]
+	for _, k := range r.Perm(len(values)) {
+		f, g := total, trees[k]
+		other := r.IntN(len(values))
+		h := trees[other]
+		sum = c.MulAdd32(values[k], values[other], sum)
+		total = func(x, y float32) float32 {
+			return float32(math.FMA(float64(g(x, y)), float64(h(x, y)), float64(f(x, y))))
+		}
+	}
+	return sum, total
+}
+
+// spillingLoop is binaryLoop with slots at [R8].
+func spillingLoop(t *testing.T, c *Chain, slots int) Func {
+	t.Helper()
+	a := &Assembler{}
+	for k, r := range []Reg{RAX, RSI, RDX, RCX, R8} {
+		a.Emit(MOV, r, Mem{Base: RDI, Disp: int32(8 * k)})
+	}
+	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, 4}, {RDX, 4}, {RCX, 4}}, Width: 4, Copies: 2, Scratch: R9, Mask: Y1,
+		Spill: Mem{Base: R8}, SpillSlots: slots}
+	if err := l.Emit(a); err != nil {
+		t.Fatal(err)
+	}
+	a.Emit(RET)
+	return load(t, a)
+}
+
 // TestUpdates holds accumulators, one a copy, against sums in Go: lanes that the
 // mask turns off add nothing.
 func TestUpdates(t *testing.T) {

@@ -30,13 +30,14 @@ func (e *emitter) load(k, u int) {
 			e.a.Emit(op, r, e.mask, s.place(u))
 		}
 	} else {
-		e.a.Emit(s.op, e.sized(r, s.op, s.place(u)), s.place(u))
+		r = sized(r, s.op, s.place(u))
+		e.a.Emit(s.op, r, s.place(u))
 	}
 	e.set(k, u, r)
 }
 
 // sized returns r, or its low half if op has no form for all of it.
-func (e *emitter) sized(r Reg, op Op, source Mem) Reg {
+func sized(r Reg, op Op, source Mem) Reg {
 	if op.find([]Operand{r, source}) == nil {
 		return r.X()
 	}
