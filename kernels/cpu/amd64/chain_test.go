@@ -120,17 +120,18 @@ func TestRandomChains(t *testing.T) {
 	}
 }
 
-// TestSpilling holds chains with more values alive than registers, which few
-// slots or many hold, against the same operations in Go; without slots they are
-// refused.
+// TestSpilling holds chains with more values alive than registers, twice over,
+// against the same operations in Go. The slots are as few as hold them.
 func TestSpilling(t *testing.T) {
 	area := make([]float32, 8*64)
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		c := &Chain{}
-		v, want := wideChain(r, c, 14+r.IntN(24))
+		n := 14 + r.IntN(24)
+		v, want := wideChain(r, c, n)
 		c.Store(VMOVUPS, Mem{Base: RCX}, 32, v)
-		f := spillingLoop(t, c, 40)
+		slots := max(n-10, 0)
+		f := spillingLoop(t, c, slots)
 		for n := range 20 {
 			x, y, z := guarded(t, n), guarded(t, n), guarded(t, n)
 			small(r, x)
@@ -153,28 +154,40 @@ func TestSpilling(t *testing.T) {
 	}
 }
 
-// wideChain keeps n values alive, then joins them in random order; some it
-// uses on the way.
+// wideChain keeps n values alive and joins them in random order, then does the
+// same with the result; one value is of 16 bytes.
 func wideChain(r *rand.Rand, c *Chain, n int) (Value, tree) {
-	values := []Value{c.Load(VMOVUPS, Mem{Base: RSI}, 32), c.Load(VMOVUPS, Mem{Base: RDX}, 32)}
-	trees := []tree{func(x, y float32) float32 { return x }, func(x, y float32) float32 { return y }}
+	x, y := c.Load(VMOVUPS, Mem{Base: RSI}, 32), c.Load(VMOVUPS, Mem{Base: RDX}, 32)
+	high := c.Do(VEXTRACTF128, x, Imm(1))
+	a, f := widen(r, c, n, x, y, func(x, y float32) float32 { return x }, func(x, y float32) float32 { return y })
+	a, f = widen(r, c, n, a, y, f, func(x, y float32) float32 { return y })
+	swapped := c.Do(VINSERTF128, x, high, Imm(1)) // x again
+	return c.Do(VADDPS, a, swapped), func(x, y float32) float32 { return f(x, y) + x }
+}
+
+func widen(r *rand.Rand, c *Chain, n int, x, y Value, xs, ys tree) (Value, tree) {
+	values, trees := []Value{x, y}, []tree{xs, ys}
 	for k := range n {
-		i, j, add := r.IntN(2), r.IntN(len(values)), float32(k+1)
-		f, g := trees[i], trees[j]
-		values = append(values, c.Do(VSUBPS, c.Do(VADDPS, values[i], c.Float32(float64(add))), values[j]))
-		trees = append(trees, func(x, y float32) float32 { return f(x, y) + add - g(x, y) })
+		i, add := r.IntN(2), float32(k+1)
+		f := trees[i]
+		values = append(values, c.Do(VSUBPS, c.Float32(float64(add)), values[i]))
+		trees = append(trees, func(x, y float32) float32 { return add - f(x, y) })
 	}
 	sum, total := values[0], trees[0]
 	for _, k := range r.Perm(len(values)) {
 		f, g := total, trees[k]
-		other := r.IntN(len(values))
+		other := k
+		if r.IntN(2) == 0 {
+			other = r.IntN(2)
+		}
 		h := trees[other]
-		sum = c.MulAdd32(values[k], values[other], sum)
+		half := c.Do(VMULPS, sum, c.Float32(0.25)) // so that nothing overflows
+		sum = c.MulAdd32(values[k], values[other], half)
 		total = func(x, y float32) float32 {
-			return float32(math.FMA(float64(g(x, y)), float64(h(x, y)), float64(f(x, y))))
+			return float32(math.FMA(float64(g(x, y)), float64(h(x, y)), float64(f(x, y)*0.25)))
 		}
 	}
-	return sum, total
+	return c.Do(VMULPS, sum, c.Float32(1.0/1024)), func(x, y float32) float32 { return total(x, y) / 1024 }
 }
 
 // spillingLoop is binaryLoop with slots at [R8].
@@ -204,6 +217,7 @@ func TestUpdates(t *testing.T) {
 		c.Update(total, VADDPS, c.Do(VADDPS, x, c.Float32(3)))
 		c.Update(total, VFMADD231PS, x, y)
 		c.Update(total, VFMADD231PS, x, c.Float32(2))
+		c.Assign(total, c.Do(VADDPS, total, y))
 		f := binaryLoop(t, c, copies, sums)
 		r := rand.New(rand.NewPCG(uint64(copies), 8))
 		for n := range 90 {
@@ -224,7 +238,7 @@ func TestUpdates(t *testing.T) {
 				sum += g
 			}
 			for k := range n {
-				want += x[k] + 3 + x[k]*y[k] + 2*x[k]
+				want += x[k] + 3 + x[k]*y[k] + 2*x[k] + y[k]
 			}
 			if sum != want {
 				t.Errorf("%d copies, n %d: %v, want %v", copies, n, sum, want)
@@ -261,6 +275,19 @@ func TestExtremes(t *testing.T) {
 			if math.Float32bits(z[k]) != math.Float32bits(want) && (z[k] == z[k] || want == want) {
 				t.Errorf("of %v, %v: %v, want %v", x[k], y[k], z[k], want)
 			}
+		}
+	}
+}
+
+// TestBroadcastThroughLow has a load that fills only the low half of a register.
+func TestBroadcastThroughLow(t *testing.T) {
+	c := &Chain{}
+	c.Store(VMOVUPS, Mem{Base: RCX}, 32, c.Do(VBROADCASTSS, c.Load(VMOVSS, Mem{Base: RSI}, 0)))
+	x, z := []float32{7, 8}, make([]float32, 11)
+	binaryLoop(t, c, 1, nil).Call(unsafe.Pointer(&binaryArgs{8, &x[0], &x[0], &z[0], nil}))
+	for k, v := range z {
+		if want := [2]float32{7, 0}[k/8]; v != want {
+			t.Errorf("z[%d] = %v, want %v", k, v, want)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func ulps(got float32, exact float64) float64 {
 		if math.IsInf(exact, 0) || exact != exact {
 			return 0
 		}
-	case got != got || rounded != rounded || got == 0 && exact == 0:
+	case got != got || rounded != rounded || exact == 0:
 		return math.Inf(1)
 	case math.IsInf(float64(got), 0) || math.IsInf(float64(rounded), 0):
 		return math.Inf(1)

@@ -3,12 +3,11 @@ package amd64
 // A spill is the memory for values that do not fit in registers, and what is
 // there. Values are identified by their place in emitter.at.
 type spill struct {
-	mem    Mem
-	free   []int   // slots
-	slot   []int   // of a value, plus 1
-	owner  [16]int // the value in a register, plus 1; 0 for what is no value
-	locked uint16  // registers that the step at hand reads
-	step   int
+	mem   Mem
+	free  []int   // slots
+	slot  []int   // of a value, plus 1
+	owner [16]int // the value in a register, plus 1; 0 for what is no value
+	step  int     // at hand
 }
 
 func newSpill(c *Chain, p Placement) spill {
@@ -28,17 +27,13 @@ func (s *spill) at(slot int) Mem {
 	return m
 }
 
-// hold brings what step k reads in copy u into registers, and keeps it there.
+// hold brings what step k reads in copy u into registers, where it stays while
+// the step is at hand.
 func (e *emitter) hold(k, u int) {
-	e.spill.step, e.spill.locked = k, 0
+	e.spill.step = k
 	s := &e.c.steps[k]
 	if e.spill.slot == nil {
 		return
-	}
-	for _, arg := range s.args[:s.n] { // what is there first, lest it is evicted
-		if at := e.whole(arg.value, u); at >= 0 && e.holds(at) {
-			e.spill.locked |= 1 << e.at[at].number()
-		}
 	}
 	for _, arg := range s.args[:s.n] {
 		if at := e.whole(arg.value, u); at >= 0 && !e.holds(at) {
@@ -67,15 +62,14 @@ func (e *emitter) reload(at int) {
 	}
 	e.at[at] = r
 	e.spill.owner[r.number()] = at + 1
-	e.spill.locked |= 1 << r.number()
 }
 
-// evict frees the register whose value is needed last, after storing it unless
-// it has been. It reports whether there was one.
+// evict frees the register whose value is needed last, and not by the step at
+// hand, after storing it unless it has been. It reports whether there was one.
 func (e *emitter) evict() bool {
-	latest, victim := -1, -1
+	latest, victim := e.spill.step, -1
 	for n, owner := range e.spill.owner {
-		if owner == 0 || e.spill.locked>>n&1 != 0 {
+		if owner == 0 {
 			continue
 		}
 		if next := e.nextUse((owner - 1) / e.copies); next > latest {
