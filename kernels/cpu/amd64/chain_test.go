@@ -130,8 +130,11 @@ func TestSpilling(t *testing.T) {
 		n := 14 + r.IntN(24)
 		v, want := wideChain(r, c, n)
 		c.Store(VMOVUPS, Mem{Base: RCX}, 32, v)
-		slots := max(n-10, 0)
-		f := spillingLoop(t, c, slots)
+		slots, reserved := n-9, []Reg(nil)
+		if seed%3 == 0 { // four registers are left
+			slots, reserved = n+4, []Reg{Y5, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15}
+		}
+		f := spillingLoop(t, c, slots, reserved)
 		for n := range 20 {
 			x, y, z := guarded(t, n), guarded(t, n), guarded(t, n)
 			small(r, x)
@@ -151,6 +154,11 @@ func TestSpilling(t *testing.T) {
 		if err := c.Emit(&Assembler{}, Placement{Spill: Mem{Base: R8}, SpillSlots: slots}); err == nil {
 			t.Errorf("fits in %d slots", slots)
 		}
+	}
+	two := Placement{Spill: Mem{Base: R8}, SpillSlots: 60, Mask: Y2,
+		Reserved: []Reg{Y3, Y4, Y5, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15}}
+	if err := c.Emit(&Assembler{}, two); err == nil {
+		t.Error("three operands fit in two registers")
 	}
 }
 
@@ -176,10 +184,7 @@ func widen(r *rand.Rand, c *Chain, n int, x, y Value, xs, ys tree) (Value, tree)
 	sum, total := values[0], trees[0]
 	for _, k := range r.Perm(len(values)) {
 		f, g := total, trees[k]
-		other := k
-		if r.IntN(2) == 0 {
-			other = r.IntN(2)
-		}
+		other := []int{k, r.IntN(2), r.IntN(len(values))}[r.IntN(3)]
 		h := trees[other]
 		half := c.Do(VMULPS, sum, c.Float32(0.25)) // so that nothing overflows
 		sum = c.MulAdd32(values[k], values[other], half)
@@ -191,14 +196,14 @@ func widen(r *rand.Rand, c *Chain, n int, x, y Value, xs, ys tree) (Value, tree)
 }
 
 // spillingLoop is binaryLoop with slots at [R8].
-func spillingLoop(t *testing.T, c *Chain, slots int) Func {
+func spillingLoop(t *testing.T, c *Chain, slots int, reserved []Reg) Func {
 	t.Helper()
 	a := &Assembler{}
 	for k, r := range []Reg{RAX, RSI, RDX, RCX, R8} {
 		a.Emit(MOV, r, Mem{Base: RDI, Disp: int32(8 * k)})
 	}
 	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, 4}, {RDX, 4}, {RCX, 4}}, Width: 4, Copies: 2, Scratch: R9, Mask: Y1,
-		Spill: Mem{Base: R8}, SpillSlots: slots}
+		Spill: Mem{Base: R8}, SpillSlots: slots, Reserved: reserved}
 	if err := l.Emit(a); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +222,7 @@ func TestUpdates(t *testing.T) {
 		c.Update(total, VADDPS, c.Do(VADDPS, x, c.Float32(3)))
 		c.Update(total, VFMADD231PS, x, y)
 		c.Update(total, VFMADD231PS, x, c.Float32(2))
-		c.Assign(total, c.Do(VADDPS, total, y))
+		c.Assign(total, c.Do(VADDPS, total, c.Do(VADDPS, y, c.Float32(1))))
 		f := binaryLoop(t, c, copies, sums)
 		r := rand.New(rand.NewPCG(uint64(copies), 8))
 		for n := range 90 {
@@ -238,7 +243,7 @@ func TestUpdates(t *testing.T) {
 				sum += g
 			}
 			for k := range n {
-				want += x[k] + 3 + x[k]*y[k] + 2*x[k] + y[k]
+				want += x[k] + 3 + x[k]*y[k] + 2*x[k] + y[k] + 1
 			}
 			if sum != want {
 				t.Errorf("%d copies, n %d: %v, want %v", copies, n, sum, want)
