@@ -284,6 +284,45 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
+type axpy64Args struct {
+	n    int
+	a    float64
+	x, y *float64
+}
+
+// TestDoubles is a loop over f64: four lanes, masks of eight bytes.
+func TestDoubles(t *testing.T) {
+	a := &Assembler{}
+	a.Emit(MOV, RAX, Mem{Base: RDI})
+	a.Emit(VBROADCASTSD, Y9, Mem{Base: RDI, Disp: 8})
+	a.Emit(MOV, RSI, Mem{Base: RDI, Disp: 16})
+	a.Emit(MOV, RDX, Mem{Base: RDI, Disp: 24})
+	c := &Chain{}
+	x, y := c.Load(VMOVUPD, Mem{Base: RSI}, 32), c.Load(VMOVUPD, Mem{Base: RDX}, 32)
+	sum := c.MulAdd64(c.Pinned(Y9), x, y)
+	c.Store(VMOVUPD, Mem{Base: RDX}, 32, c.NegMulAdd64(c.Const64(math.Float64bits(0.5)), x, sum))
+	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, 8}, {RDX, 8}}, Width: 8, Copies: 4, Scratch: RCX, Mask: Y8}
+	if err := l.Emit(a); err != nil {
+		t.Fatal(err)
+	}
+	a.Emit(RET)
+	f := load(t, a)
+	for n := range 40 {
+		halves, rest := guarded(t, 2*n), guarded(t, 2*n)
+		x := unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(halves))), n)
+		y := unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(rest))), n)
+		for k := range x {
+			x[k], y[k] = float64(k), float64(100*k)
+		}
+		f.Call(unsafe.Pointer(&axpy64Args{n, 3, unsafe.SliceData(x), unsafe.SliceData(y)}))
+		for k := range y {
+			if want := float64(100*k) + 2.5*float64(k); y[k] != want {
+				t.Errorf("n %d: y[%d] = %v, want %v", n, k, y[k], want)
+			}
+		}
+	}
+}
+
 // TestBroadcastThroughLow has a load that fills only the low half of a register.
 func TestBroadcastThroughLow(t *testing.T) {
 	c := &Chain{}
