@@ -12,6 +12,10 @@ type Placement struct {
 	// Mask is the register whose lanes with the sign bit set are on; 0 means
 	// that all lanes are. It goes with one copy only.
 	Mask Reg
+	// Rest is the general register with how many lanes are on, the first, and
+	// Scratch one that may be overwritten. Loads and stores of elements of one
+	// and two bytes, which no instruction masks, need them.
+	Rest, Scratch Reg
 	// Reserved are vector registers that values must not be given. Those of
 	// pinned values and Mask are never given.
 	Reserved []Reg
@@ -27,7 +31,7 @@ func (c *Chain) Emit(a *Assembler, p Placement) error {
 	if c.err != nil {
 		return c.err
 	}
-	e := &emitter{a: a, c: c, copies: max(p.Copies, 1), mask: p.Mask, spill: newSpill(c, p)}
+	e := &emitter{a: a, c: c, copies: max(p.Copies, 1), mask: p.Mask, rest: p.Rest, scratch: p.Scratch, spill: newSpill(c, p)}
 	if e.mask != 0 && e.copies != 1 {
 		return fmt.Errorf("chain: a mask goes with one copy, not %d", e.copies)
 	}
@@ -49,16 +53,17 @@ func (c *Chain) Emit(a *Assembler, p Placement) error {
 
 // An emitter holds where values are while a chain is emitted.
 type emitter struct {
-	a      *Assembler
-	c      *Chain
-	copies int
-	mask   Reg
-	free   uint16 // numbers of free vector registers
-	at     []Reg  // of value v in copy u, at[(v-1)*copies+u]
-	last   []int  // the step that uses a value last
-	shared []Reg  // constants loaded for one step
-	spill  spill
-	err    error
+	a             *Assembler
+	c             *Chain
+	copies        int
+	mask          Reg
+	rest, scratch Reg
+	free          uint16 // numbers of free vector registers
+	at            []Reg  // of value v in copy u, at[(v-1)*copies+u]
+	last          []int  // the step that uses a value last
+	shared        []Reg  // constants loaded for one step
+	spill         spill
+	err           error
 }
 
 func (e *emitter) reserve(p Placement) error {

@@ -363,6 +363,12 @@ func TestUnusedValues(t *testing.T) {
 	if err := c.Emit(&Assembler{}, Placement{Copies: 8}); err != nil {
 		t.Error(err)
 	}
+	for range 20 {
+		c.StoreBF16(Mem{Base: RSI}, 16, c.LoadBF16(Mem{Base: RSI}, 16))
+	}
+	if err := c.Emit(&Assembler{}, Placement{Mask: Y0, Rest: RAX, Scratch: RCX}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestChainMistakes(t *testing.T) {
@@ -377,8 +383,9 @@ func TestChainMistakes(t *testing.T) {
 	}
 	foreign := &Chain{}
 	foreign.Do(VADDPS, Value(7), Value(8))
-	unmasked := &Chain{}
-	unmasked.Store(VMOVUPS, Mem{Base: RSI}, 32, unmasked.Load(VPMOVZXWD, Mem{Base: RSI}, 16))
+	unmasked, narrow := &Chain{}, &Chain{}
+	unmasked.Store(VMOVUPS, Mem{Base: RSI}, 32, unmasked.Load(VBROADCASTF128, Mem{Base: RSI}, 16))
+	narrow.Store(VMOVUPS, Mem{Base: RSI}, 32, narrow.Load(VPMOVZXWD, Mem{Base: RSI}, 16))
 	notPinned := &Chain{}
 	notPinned.Update(notPinned.Float32(1), VADDPS, notPinned.Float32(1))
 	for _, x := range []struct {
@@ -388,6 +395,7 @@ func TestChainMistakes(t *testing.T) {
 	}{
 		{wide, Placement{}, "do not fit"},
 		{foreign, Placement{}, "not a value of this chain"},
+		{narrow, Placement{Mask: Y1}, "needs the registers Rest and Scratch"},
 		{unmasked, Placement{Mask: Y1}, "cannot be masked"},
 		{unmasked, Placement{Mask: Y1, Copies: 2}, "one copy"},
 		{notPinned, Placement{}, "only a pinned value can be changed"},

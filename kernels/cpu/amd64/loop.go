@@ -33,9 +33,10 @@ func (l *Loop) Emit(a *Assembler) error {
 	end := a.NewLabel()
 	a.Emit(TEST, l.Counter, l.Counter)
 	a.Emit(JE, end)
-	a.Emit(NEG, l.Counter)
 	a.Emit(LEA, l.Scratch, a.Data(laneMasks()))
+	a.Emit(NEG, l.Counter)
 	a.Emit(VMOVUPS, l.Mask, Mem{Base: l.Scratch, Index: l.Counter, Scale: uint8(l.Width), Disp: 32})
+	a.Emit(NEG, l.Counter)
 	err := l.Chain.Emit(a, l.placement(1, l.Mask))
 	a.Emit(XOR, l.Counter, l.Counter)
 	a.Bind(end)
@@ -102,7 +103,7 @@ func (l *Loop) rounds(a *Assembler, copies int) error {
 
 // placement allows spilling to one copy only: more would not be faster then.
 func (l *Loop) placement(copies int, mask Reg) Placement {
-	p := Placement{Copies: copies, Mask: mask, Reserved: l.Reserved}
+	p := Placement{Copies: copies, Mask: mask, Rest: l.Counter, Scratch: l.Scratch, Reserved: l.Reserved}
 	if copies == 1 {
 		p.Spill, p.SpillSlots = l.Spill, l.SpillSlots
 	}
