@@ -12,9 +12,17 @@ type Placement struct {
 	// Mask is the register whose lanes with the sign bit set are on; 0 means
 	// that all lanes are. It goes with one copy only.
 	Mask Reg
+	// Rest is the general register with how many lanes are on, the first, and
+	// Scratch one that may be overwritten. Loads and stores of elements of one
+	// and two bytes, which no instruction masks, need them.
+	Rest, Scratch Reg
 	// Reserved are vector registers that values must not be given. Those of
 	// pinned values and Mask are never given.
 	Reserved []Reg
+	// Spill is memory for values that the registers do not hold, of which
+	// SpillSlots times 32 bytes may be used; 0 means that they have to.
+	Spill      Mem
+	SpillSlots int
 }
 
 // Emit appends the chain to a. It returns an error, and leaves a's code as it
@@ -23,7 +31,7 @@ func (c *Chain) Emit(a *Assembler, p Placement) error {
 	if c.err != nil {
 		return c.err
 	}
-	e := &emitter{a: a, c: c, copies: max(p.Copies, 1), mask: p.Mask}
+	e := &emitter{a: a, c: c, copies: max(p.Copies, 1), mask: p.Mask, rest: p.Rest, scratch: p.Scratch, spill: newSpill(c, p)}
 	if e.mask != 0 && e.copies != 1 {
 		return fmt.Errorf("chain: a mask goes with one copy, not %d", e.copies)
 	}
@@ -45,15 +53,17 @@ func (c *Chain) Emit(a *Assembler, p Placement) error {
 
 // An emitter holds where values are while a chain is emitted.
 type emitter struct {
-	a      *Assembler
-	c      *Chain
-	copies int
-	mask   Reg
-	free   uint16 // numbers of free vector registers
-	at     []Reg  // of value v in copy u, at[(v-1)*copies+u]
-	last   []int  // the step that uses a value last
-	shared []Reg  // constants loaded for one step
-	err    error
+	a             *Assembler
+	c             *Chain
+	copies        int
+	mask          Reg
+	rest, scratch Reg
+	free          uint16 // numbers of free vector registers
+	at            []Reg  // of value v in copy u, at[(v-1)*copies+u]
+	last          []int  // the step that uses a value last
+	shared        []Reg  // constants loaded for one step
+	spill         spill
+	err           error
 }
 
 func (e *emitter) reserve(p Placement) error {
@@ -66,7 +76,8 @@ func (e *emitter) reserve(p Placement) error {
 		taken(p.Mask)
 	}
 	e.at = make([]Reg, len(e.c.steps)*e.copies)
-	for k, s := range e.c.steps {
+	for k := range e.c.steps {
+		s := &e.c.steps[k]
 		if s.kind != pinnedStep {
 			continue
 		}
@@ -99,6 +110,7 @@ func (e *emitter) findLastUses() {
 func (e *emitter) step(k int) {
 	s := &e.c.steps[k]
 	for u := 0; u < e.copies && e.err == nil; u++ {
+		e.hold(k, u)
 		switch s.kind {
 		case loadStep:
 			e.load(k, u)
@@ -129,9 +141,9 @@ func (r registersError) Error() string {
 	return fmt.Sprintf("chain: its values do not fit in the vector registers in %d copies", r.copies)
 }
 
-// take returns a free register, the lowest.
+// take returns a free register, the lowest, or one whose value it spills.
 func (e *emitter) take() Reg {
-	if e.free == 0 {
+	if e.free == 0 && !e.evict() {
 		e.err = registersError{e.copies}
 		return Y0
 	}
@@ -140,7 +152,10 @@ func (e *emitter) take() Reg {
 	return Y(n)
 }
 
-func (e *emitter) release(r Reg) { e.free |= 1 << r.number() }
+func (e *emitter) release(r Reg) {
+	e.free |= 1 << r.number()
+	e.spill.owner[r.number()] = 0
+}
 
 // dies reports whether step k uses v last, so that its register is free after.
 func (e *emitter) dies(v Value, k int) bool {
@@ -154,6 +169,7 @@ func (e *emitter) releaseDying(k, u int) {
 	for _, arg := range s.args[:s.n] {
 		if arg.value != 0 && e.dies(arg.value, k) {
 			e.release(e.register(arg.value, u))
+			e.forget(int(arg.value-1)*e.copies + u)
 		}
 	}
 }
@@ -165,6 +181,7 @@ func (e *emitter) isConstant(v Value) bool { return v != 0 && e.c.steps[v-1].kin
 // set notes that value k is in r, and frees r if nothing uses it.
 func (e *emitter) set(k, u int, r Reg) {
 	e.at[k*e.copies+u] = r
+	e.spill.owner[r.number()] = k*e.copies + u + 1
 	if e.last[k] == k {
 		e.release(r)
 	}

@@ -97,8 +97,12 @@ func axpyTail(a *Assembler, masks Mem) {
 
 // guarded returns n floats that end where a page begins that cannot be touched.
 func guarded(t testing.TB, n int) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(guardedBytes(t, 4*n)))), n)
+}
+
+func guardedBytes(t testing.TB, n int) []byte {
 	page := unix.Getpagesize()
-	size := (4*n + page - 1) / page * page
+	size := (n + page - 1) / page * page
 	m, err := unix.Mmap(-1, 0, size+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +111,7 @@ func guarded(t testing.TB, n int) []float32 {
 	if err := unix.Mprotect(m[size:], unix.PROT_NONE); err != nil {
 		t.Fatal(err)
 	}
-	return unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(&m[0]), size-4*n)), n)
+	return m[size-n : size]
 }
 
 // TestAxpyEndsAtPage runs lengths 0 … 67 whose last element is the last of a

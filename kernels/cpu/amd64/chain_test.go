@@ -120,6 +120,97 @@ func TestRandomChains(t *testing.T) {
 	}
 }
 
+// TestSpilling holds chains with more values alive than registers, twice over,
+// against the same operations in Go. The slots are as few as hold them.
+func TestSpilling(t *testing.T) {
+	area := make([]float32, 8*64)
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		c := &Chain{}
+		n := 14 + r.IntN(24)
+		v, want := wideChain(r, c, n)
+		c.Store(VMOVUPS, Mem{Base: RCX}, 32, v)
+		slots, reserved := n-9, []Reg(nil)
+		if seed%3 == 0 { // four registers are left
+			slots, reserved = n+4, []Reg{Y5, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15}
+		}
+		f := spillingLoop(t, c, slots, reserved)
+		for n := range 20 {
+			x, y, z := guarded(t, n), guarded(t, n), guarded(t, n)
+			small(r, x)
+			small(r, y)
+			f.Call(unsafe.Pointer(&binaryArgs{n, unsafe.SliceData(x), unsafe.SliceData(y), unsafe.SliceData(z), &area[0]}))
+			for k := range n {
+				if w := want(x[k], y[k]); math.Float32bits(z[k]) != math.Float32bits(w) && (z[k] == z[k] || w == w) {
+					t.Fatalf("seed %d, n %d: z[%d] = %v, want %v of %v, %v", seed, n, k, z[k], w, x[k], y[k])
+				}
+			}
+		}
+	}
+	c := &Chain{}
+	v, _ := wideChain(rand.New(rand.NewPCG(1, 1)), c, 30)
+	c.Store(VMOVUPS, Mem{Base: RCX}, 32, v)
+	for _, slots := range []int{0, 1, 8} {
+		if err := c.Emit(&Assembler{}, Placement{Spill: Mem{Base: R8}, SpillSlots: slots}); err == nil {
+			t.Errorf("fits in %d slots", slots)
+		}
+	}
+	two := Placement{Spill: Mem{Base: R8}, SpillSlots: 60, Mask: Y2,
+		Reserved: []Reg{Y3, Y4, Y5, Y6, Y7, Y8, Y9, Y10, Y11, Y12, Y13, Y14, Y15}}
+	if err := c.Emit(&Assembler{}, two); err == nil {
+		t.Error("three operands fit in two registers")
+	}
+}
+
+// wideChain keeps n values alive and joins them in random order, then does the
+// same with the result; one value is of 16 bytes.
+func wideChain(r *rand.Rand, c *Chain, n int) (Value, tree) {
+	x, y := c.Load(VMOVUPS, Mem{Base: RSI}, 32), c.Load(VMOVUPS, Mem{Base: RDX}, 32)
+	high := c.Do(VEXTRACTF128, x, Imm(1))
+	a, f := widen(r, c, n, x, y, func(x, y float32) float32 { return x }, func(x, y float32) float32 { return y })
+	a, f = widen(r, c, n, a, y, f, func(x, y float32) float32 { return y })
+	swapped := c.Do(VINSERTF128, x, high, Imm(1)) // x again
+	return c.Do(VADDPS, a, swapped), func(x, y float32) float32 { return f(x, y) + x }
+}
+
+func widen(r *rand.Rand, c *Chain, n int, x, y Value, xs, ys tree) (Value, tree) {
+	values, trees := []Value{x, y}, []tree{xs, ys}
+	for k := range n {
+		i, add := r.IntN(2), float32(k+1)
+		f := trees[i]
+		values = append(values, c.Do(VSUBPS, c.Float32(float64(add)), values[i]))
+		trees = append(trees, func(x, y float32) float32 { return add - f(x, y) })
+	}
+	sum, total := values[0], trees[0]
+	for _, k := range r.Perm(len(values)) {
+		f, g := total, trees[k]
+		other := []int{k, r.IntN(2), r.IntN(len(values))}[r.IntN(3)]
+		h := trees[other]
+		half := c.Do(VMULPS, sum, c.Float32(0.25)) // so that nothing overflows
+		sum = c.MulAdd32(values[k], values[other], half)
+		total = func(x, y float32) float32 {
+			return float32(math.FMA(float64(g(x, y)), float64(h(x, y)), float64(f(x, y)*0.25)))
+		}
+	}
+	return c.Do(VMULPS, sum, c.Float32(1.0/1024)), func(x, y float32) float32 { return total(x, y) / 1024 }
+}
+
+// spillingLoop is binaryLoop with slots at [R8].
+func spillingLoop(t *testing.T, c *Chain, slots int, reserved []Reg) Func {
+	t.Helper()
+	a := &Assembler{}
+	for k, r := range []Reg{RAX, RSI, RDX, RCX, R8} {
+		a.Emit(MOV, r, Mem{Base: RDI, Disp: int32(8 * k)})
+	}
+	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, 4}, {RDX, 4}, {RCX, 4}}, Width: 4, Copies: 2, Scratch: R9, Mask: Y1,
+		Spill: Mem{Base: R8}, SpillSlots: slots, Reserved: reserved}
+	if err := l.Emit(a); err != nil {
+		t.Fatal(err)
+	}
+	a.Emit(RET)
+	return load(t, a)
+}
+
 // TestUpdates holds accumulators, one a copy, against sums in Go: lanes that the
 // mask turns off add nothing.
 func TestUpdates(t *testing.T) {
@@ -131,6 +222,7 @@ func TestUpdates(t *testing.T) {
 		c.Update(total, VADDPS, c.Do(VADDPS, x, c.Float32(3)))
 		c.Update(total, VFMADD231PS, x, y)
 		c.Update(total, VFMADD231PS, x, c.Float32(2))
+		c.Assign(total, c.Do(VADDPS, total, c.Do(VADDPS, y, c.Float32(1))))
 		f := binaryLoop(t, c, copies, sums)
 		r := rand.New(rand.NewPCG(uint64(copies), 8))
 		for n := range 90 {
@@ -151,7 +243,7 @@ func TestUpdates(t *testing.T) {
 				sum += g
 			}
 			for k := range n {
-				want += x[k] + 3 + x[k]*y[k] + 2*x[k]
+				want += x[k] + 3 + x[k]*y[k] + 2*x[k] + y[k] + 1
 			}
 			if sum != want {
 				t.Errorf("%d copies, n %d: %v, want %v", copies, n, sum, want)
@@ -192,6 +284,58 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
+type axpy64Args struct {
+	n    int
+	a    float64
+	x, y *float64
+}
+
+// TestDoubles is a loop over f64: four lanes, masks of eight bytes.
+func TestDoubles(t *testing.T) {
+	a := &Assembler{}
+	a.Emit(MOV, RAX, Mem{Base: RDI})
+	a.Emit(VBROADCASTSD, Y9, Mem{Base: RDI, Disp: 8})
+	a.Emit(MOV, RSI, Mem{Base: RDI, Disp: 16})
+	a.Emit(MOV, RDX, Mem{Base: RDI, Disp: 24})
+	c := &Chain{}
+	x, y := c.Load(VMOVUPD, Mem{Base: RSI}, 32), c.Load(VMOVUPD, Mem{Base: RDX}, 32)
+	sum := c.MulAdd64(c.Pinned(Y9), x, y)
+	c.Store(VMOVUPD, Mem{Base: RDX}, 32, c.NegMulAdd64(c.Const64(math.Float64bits(0.5)), x, sum))
+	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, 8}, {RDX, 8}}, Width: 8, Copies: 4, Scratch: RCX, Mask: Y8}
+	if err := l.Emit(a); err != nil {
+		t.Fatal(err)
+	}
+	a.Emit(RET)
+	f := load(t, a)
+	for n := range 40 {
+		halves, rest := guarded(t, 2*n), guarded(t, 2*n)
+		x := unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(halves))), n)
+		y := unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(rest))), n)
+		for k := range x {
+			x[k], y[k] = float64(k), float64(100*k)
+		}
+		f.Call(unsafe.Pointer(&axpy64Args{n, 3, unsafe.SliceData(x), unsafe.SliceData(y)}))
+		for k := range y {
+			if want := float64(100*k) + 2.5*float64(k); y[k] != want {
+				t.Errorf("n %d: y[%d] = %v, want %v", n, k, y[k], want)
+			}
+		}
+	}
+}
+
+// TestBroadcastThroughLow has a load that fills only the low half of a register.
+func TestBroadcastThroughLow(t *testing.T) {
+	c := &Chain{}
+	c.Store(VMOVUPS, Mem{Base: RCX}, 32, c.Do(VBROADCASTSS, c.Load(VMOVSS, Mem{Base: RSI}, 0)))
+	x, z := []float32{7, 8}, make([]float32, 11)
+	binaryLoop(t, c, 1, nil).Call(unsafe.Pointer(&binaryArgs{8, &x[0], &x[0], &z[0], nil}))
+	for k, v := range z {
+		if want := [2]float32{7, 0}[k/8]; v != want {
+			t.Errorf("z[%d] = %v, want %v", k, v, want)
+		}
+	}
+}
+
 func TestFoldLanes(t *testing.T) {
 	c := &Chain{}
 	x := c.Load(VMOVUPS, Mem{Base: RSI}, 32)
@@ -219,6 +363,12 @@ func TestUnusedValues(t *testing.T) {
 	if err := c.Emit(&Assembler{}, Placement{Copies: 8}); err != nil {
 		t.Error(err)
 	}
+	for range 20 {
+		c.StoreBF16(Mem{Base: RSI}, 16, c.LoadBF16(Mem{Base: RSI}, 16))
+	}
+	if err := c.Emit(&Assembler{}, Placement{Mask: Y0, Rest: RAX, Scratch: RCX}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestChainMistakes(t *testing.T) {
@@ -233,8 +383,9 @@ func TestChainMistakes(t *testing.T) {
 	}
 	foreign := &Chain{}
 	foreign.Do(VADDPS, Value(7), Value(8))
-	unmasked := &Chain{}
-	unmasked.Store(VMOVUPS, Mem{Base: RSI}, 32, unmasked.Load(VPMOVZXWD, Mem{Base: RSI}, 16))
+	unmasked, narrow := &Chain{}, &Chain{}
+	unmasked.Store(VMOVUPS, Mem{Base: RSI}, 32, unmasked.Load(VBROADCASTF128, Mem{Base: RSI}, 16))
+	narrow.Store(VMOVUPS, Mem{Base: RSI}, 32, narrow.Load(VPMOVZXWD, Mem{Base: RSI}, 16))
 	notPinned := &Chain{}
 	notPinned.Update(notPinned.Float32(1), VADDPS, notPinned.Float32(1))
 	for _, x := range []struct {
@@ -244,6 +395,7 @@ func TestChainMistakes(t *testing.T) {
 	}{
 		{wide, Placement{}, "do not fit"},
 		{foreign, Placement{}, "not a value of this chain"},
+		{narrow, Placement{Mask: Y1}, "needs the registers Rest and Scratch"},
 		{unmasked, Placement{Mask: Y1}, "cannot be masked"},
 		{unmasked, Placement{Mask: Y1, Copies: 2}, "one copy"},
 		{notPinned, Placement{}, "only a pinned value can be changed"},

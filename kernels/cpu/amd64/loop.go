@@ -13,6 +13,10 @@ type Loop struct {
 	Scratch  Reg       // a general register, for the masked round
 	Mask     Reg       // a vector register, for the masked round
 	Reserved []Reg     // vector registers that values must not be given
+
+	// Spill and SpillSlots are as in Placement, for when not even one copy fits.
+	Spill      Mem
+	SpillSlots int
 }
 
 // A Pointer is a register that moves Bytes an element.
@@ -29,10 +33,11 @@ func (l *Loop) Emit(a *Assembler) error {
 	end := a.NewLabel()
 	a.Emit(TEST, l.Counter, l.Counter)
 	a.Emit(JE, end)
-	a.Emit(NEG, l.Counter)
 	a.Emit(LEA, l.Scratch, a.Data(laneMasks()))
+	a.Emit(NEG, l.Counter)
 	a.Emit(VMOVUPS, l.Mask, Mem{Base: l.Scratch, Index: l.Counter, Scale: uint8(l.Width), Disp: 32})
-	err := l.Chain.Emit(a, Placement{Mask: l.Mask, Reserved: l.Reserved})
+	a.Emit(NEG, l.Counter)
+	err := l.Chain.Emit(a, l.placement(1, l.Mask))
 	a.Emit(XOR, l.Counter, l.Counter)
 	a.Bind(end)
 	return err
@@ -83,7 +88,7 @@ func (l *Loop) rounds(a *Assembler, copies int) error {
 	a.Emit(JL, done)
 	a.Align(32)
 	a.Bind(loop)
-	if err := l.Chain.Emit(a, Placement{Copies: copies, Reserved: l.Reserved}); err != nil {
+	if err := l.Chain.Emit(a, l.placement(copies, 0)); err != nil {
 		return err
 	}
 	for _, p := range l.Pointers {
@@ -94,4 +99,13 @@ func (l *Loop) rounds(a *Assembler, copies int) error {
 	a.Bind(done)
 	a.Emit(ADD, l.Counter, Imm(step))
 	return nil
+}
+
+// placement allows spilling to one copy only: more would not be faster then.
+func (l *Loop) placement(copies int, mask Reg) Placement {
+	p := Placement{Copies: copies, Mask: mask, Rest: l.Counter, Scratch: l.Scratch, Reserved: l.Reserved}
+	if copies == 1 {
+		p.Spill, p.SpillSlots = l.Spill, l.SpillSlots
+	}
+	return p
 }

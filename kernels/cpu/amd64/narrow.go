@@ -20,6 +20,14 @@ func (c *Chain) storeWords(to Mem, advance int32, v Value) {
 	c.Store(VMOVDQU, to, advance, c.Do(VPACKUSDW, low, high))
 }
 
+// StoreBytes stores the low byte of every lane of v.
+func (c *Chain) StoreBytes(to Mem, advance int32, v Value) {
+	v = c.Do(VPAND, v, c.Const32(0xff))
+	low, high := c.Do(VEXTRACTI128, v, Imm(0)), c.Do(VEXTRACTI128, v, Imm(1))
+	words := c.Do(VPACKUSDW, low, high)
+	c.Store(VMOVQ, to, advance, c.Do(VPACKUSWB, words, words))
+}
+
 // LoadF16 returns eight f16 as f32.
 func (c *Chain) LoadF16(from Mem, advance int32) Value { return c.Load(VCVTPH2PS, from, advance) }
 

@@ -3,13 +3,13 @@
 package amd64
 
 import (
+	"bytes"
 	"math"
 	"testing"
 	"unsafe"
 )
 
-// convert returns a kernel over whole vectors from [RSI] to [RDX], of elements
-// of so many bytes.
+// convert returns a kernel from [RSI] to [RDX], of elements of so many bytes.
 func convert(t *testing.T, from, to int, emit func(c *Chain)) Func {
 	t.Helper()
 	a := &Assembler{}
@@ -18,8 +18,8 @@ func convert(t *testing.T, from, to int, emit func(c *Chain)) Func {
 	a.Emit(MOV, RDX, Mem{Base: RDI, Disp: 16})
 	c := &Chain{}
 	emit(c)
-	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, from}, {RDX, to}}, Width: 4, Copies: 4}
-	if err := l.EmitWhole(a); err != nil {
+	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, from}, {RDX, to}}, Width: 4, Copies: 4, Scratch: RCX, Mask: Y0}
+	if err := l.Emit(a); err != nil {
 		t.Fatal(err)
 	}
 	a.Emit(RET)
@@ -133,15 +133,47 @@ func TestNarrowTypes(t *testing.T) {
 	}
 }
 
+// TestNarrowTails moves elements of one and two bytes through registers, every
+// remainder, at the end of a page: nothing is read or written past them, and
+// nothing is written before them.
+func TestNarrowTails(t *testing.T) {
+	from, to := Mem{Base: RSI}, Mem{Base: RDX}
+	for _, x := range []struct {
+		width int
+		emit  func(c *Chain)
+	}{
+		{2, func(c *Chain) { c.StoreBF16(to, 16, c.LoadBF16(from, 16)) }},
+		{2, func(c *Chain) { c.StoreF16(to, 16, c.LoadF16(from, 16)) }},
+		{2, func(c *Chain) { c.storeWords(to, 16, c.Load(VPMOVZXWD, from, 16)) }},
+		{1, func(c *Chain) { c.StoreBytes(to, 8, c.Load(VPMOVZXBD, from, 8)) }},
+		{1, func(c *Chain) { c.StoreBytes(to, 8, c.Load(VPMOVSXBD, from, 8)) }},
+	} {
+		f := convert(t, x.width, x.width, x.emit)
+		for n := range 68 {
+			in, out := guardedBytes(t, n*x.width), guardedBytes(t, n*x.width)
+			for k := range in {
+				in[k] = byte(k*5+1+k/64) &^ 0x40 // no NaN
+			}
+			f.Call(unsafe.Pointer(&convertArgs{n, unsafe.Pointer(unsafe.SliceData(in)), unsafe.Pointer(unsafe.SliceData(out))}))
+			if !bytes.Equal(in, out) {
+				t.Fatalf("width %d, n %d:\n% x, want\n% x", x.width, n, out, in)
+			}
+		}
+	}
+}
+
 func TestToInt32(t *testing.T) {
 	f := convert(t, 4, 4, func(c *Chain) {
-		c.Store(VMOVUPS, Mem{Base: RDX}, 32, c.ToInt32(c.Load(VMOVUPS, Mem{Base: RSI}, 32)))
+		c.Store(VMOVDQU, Mem{Base: RDX}, 32, c.ToInt32(c.Load(VMOVDQU, Mem{Base: RSI}, 32)))
 	})
 	inf := float32(math.Inf(1))
-	x := []float32{0, 1.9, -1.9, 0x1.fffffep30, 0x1p31, -0x1p31, -0x1.000002p31, inf, -inf, float32(math.NaN()), 3e9, -3e9, 16777217, 0.5, -0.5, 1}
-	want := []int32{0, 1, -1, 2147483520, math.MaxInt32, math.MinInt32, math.MinInt32, math.MaxInt32, math.MinInt32, 0, math.MaxInt32, math.MinInt32, 16777216, 0, 0, 1}
-	y := make([]int32, len(x))
+	x := []float32{0, 1.9, -1.9, 0x1.fffffep30, 0x1p31, -0x1p31, -0x1.000002p31, inf, -inf, float32(math.NaN()), 3e9, -3e9, 16777217, 0.5, -0.5}
+	want := []int32{0, 1, -1, 2147483520, math.MaxInt32, math.MinInt32, math.MinInt32, math.MaxInt32, math.MinInt32, 0, math.MaxInt32, math.MinInt32, 16777216, 0, 0}
+	y := make([]int32, len(x)+1)
 	f.Call(unsafe.Pointer(&convertArgs{len(x), unsafe.Pointer(&x[0]), unsafe.Pointer(&y[0])}))
+	if y[len(x)] != 0 {
+		t.Error("stored past the end")
+	}
 	for k := range x {
 		if y[k] != want[k] {
 			t.Errorf("%v: %d, want %d", x[k], y[k], want[k])

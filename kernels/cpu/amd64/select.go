@@ -12,7 +12,7 @@ func (s *step) place(u int) Mem {
 // maskedOp returns the form of a load or store that leaves out lanes.
 func (e *emitter) maskedOp(op Op) Op {
 	switch op {
-	case VMOVUPS, VMOVAPS, VMOVNTPS:
+	case VMOVUPS, VMOVAPS, VMOVNTPS, VMOVDQU, VMOVDQA, VMOVNTDQ:
 		return VMASKMOVPS
 	case VMOVUPD, VMOVAPD, VMOVNTPD:
 		return VMASKMOVPD
@@ -24,19 +24,22 @@ func (e *emitter) maskedOp(op Op) Op {
 func (e *emitter) load(k, u int) {
 	s := &e.c.steps[k]
 	r := e.take()
-	if e.mask != 0 && s.advance != 0 {
-		op := e.maskedOp(s.op)
-		if e.err == nil {
+	switch {
+	case e.mask == 0 || s.advance == 0:
+		r = sized(r, s.op, s.place(u))
+		e.a.Emit(s.op, r, s.place(u))
+	case narrowLoad(s.op) != 0:
+		e.loadRest(s, narrowLoad(s.op), r)
+	default:
+		if op := e.maskedOp(s.op); e.err == nil {
 			e.a.Emit(op, r, e.mask, s.place(u))
 		}
-	} else {
-		e.a.Emit(s.op, e.sized(r, s.op, s.place(u)), s.place(u))
 	}
 	e.set(k, u, r)
 }
 
 // sized returns r, or its low half if op has no form for all of it.
-func (e *emitter) sized(r Reg, op Op, source Mem) Reg {
+func sized(r Reg, op Op, source Mem) Reg {
 	if op.find([]Operand{r, source}) == nil {
 		return r.X()
 	}
@@ -52,13 +55,15 @@ func (e *emitter) store(k, u int) {
 	} else {
 		r = e.register(v, u)
 	}
-	if e.mask != 0 {
-		op := e.maskedOp(s.op)
-		if e.err == nil {
+	switch {
+	case e.mask == 0:
+		e.a.Emit(s.op, s.place(u), r)
+	case narrowStore(s.op, r) != 0:
+		e.storeRest(s, narrowStore(s.op, r), r)
+	default:
+		if op := e.maskedOp(s.op); e.err == nil {
 			e.a.Emit(op, s.place(u), e.mask, r)
 		}
-	} else {
-		e.a.Emit(s.op, s.place(u), r)
 	}
 	e.releaseDying(k, u)
 }
