@@ -6,7 +6,6 @@ package cpu
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -43,8 +42,8 @@ func (b *Backend) Device() kernels.Device { return b.device() }
 type kernel struct {
 	team    *team
 	in, out []hlo.Shape
-	source  string
-	code    []*amd64.Code // of pointwise runs
+	source  func() string
+	code    *amd64.Code // of pointwise runs; nil without
 }
 
 // Compile lowers the program at the plan. Plans it cannot run are *kernels.Rejected.
@@ -73,6 +72,10 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 	if l.err != nil {
 		return nil, &kernels.Rejected{Plan: plan, Reason: l.err.Error()}
 	}
+	code, err := l.load()
+	if err != nil {
+		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
+	}
 	workers := make([]*worker, min(int64(threads), max(1, q.Programs())))
 	for n := range workers {
 		workers[n] = l.worker()
@@ -81,8 +84,8 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 		team:   newTeam(workers, steps, q.Grid()),
 		in:     shapesOf(p.Fusion.Params),
 		out:    kernels.OutputShapes(p.Fusion),
-		source: body.describe(plan, len(workers)),
-		code:   l.code,
+		source: func() string { return body.describe(plan, len(workers)) },
+		code:   code,
 	}, nil
 }
 
@@ -111,7 +114,7 @@ func (b *Backend) threads(plan kernels.Plan) (int, error) {
 }
 
 // Source is the tile program as it runs.
-func (k *kernel) Source() string { return k.source }
+func (k *kernel) Source() string { return k.source() }
 
 // Run executes the plan once.
 func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
@@ -127,10 +130,10 @@ func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Durati
 // Close ends the workers and gives back the pages of machine code.
 func (k *kernel) Close() error {
 	k.team.close()
-	var err error
-	for _, c := range k.code {
-		err = errors.Join(err, c.Close())
+	if k.code == nil {
+		return nil
 	}
+	err := k.code.Close()
 	k.code = nil
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -22,9 +21,10 @@ type lowering struct {
 	eval    int // int64s that compiled expressions need
 	regs    int // of scalar programs
 	fills   []func(w *worker)
-	bytes   int64 // of the arena
-	machine bool  // pointwise runs become machine code
-	code    []*amd64.Code
+	bytes   int64  // of the arena
+	machine bool   // pointwise runs become machine code
+	text    []byte // machine code, piece by piece
+	pieces  []routine
 	err     error
 }
 

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"unsafe"
@@ -220,31 +221,28 @@ func newMachine(run []*pure, group []*instr) *machine {
 	return m
 }
 
-func (m *machine) compile(l *lowering) (amd64.Func, bool) {
+func (m *machine) compile(l *lowering) (*amd64.Func, bool) {
 	if len(m.reads)+len(m.writes) > len(machineRegs) {
-		return amd64.Func{}, false
+		return nil, false
 	}
 	a := &amd64.Assembler{}
 	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
 	regs := map[*value]amd64.Reg{}
 	var pointers []amd64.Pointer
 	for k, v := range m.all() {
-		reg, have := regs[v]
-		if !have {
-			reg = machineRegs[len(regs)]
-			regs[v] = reg
-			a.Emit(amd64.MOV, reg, amd64.Mem{Base: amd64.RDI, Disp: int32(8 + 8*k)})
-			if v.where != inSplat {
-				pointers = append(pointers, amd64.Pointer{Reg: reg, Bytes: 4})
-			}
+		reg := machineRegs[k]
+		regs[v] = reg
+		a.Emit(amd64.MOV, reg, amd64.Mem{Base: amd64.RDI, Disp: int32(8 + 8*k)})
+		if v.where != inSplat {
+			pointers = append(pointers, amd64.Pointer{Reg: reg, Bytes: 4})
 		}
 	}
 	loop := &amd64.Loop{Chain: m.chain(regs), Counter: amd64.RAX, Pointers: pointers, Width: 4, Copies: 2, Scratch: amd64.RCX, Mask: amd64.Y15}
 	if loop.Emit(a) != nil {
-		return amd64.Func{}, false
+		return nil, false
 	}
 	a.Emit(amd64.RET)
-	return l.load(a)
+	return l.keep(a)
 }
 
 // chain is the run over one vector of each value.
@@ -277,7 +275,7 @@ func (m *machine) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 // all are the values whose addresses a call passes, in order.
 func (m *machine) all() []*value { return slices.Concat(m.reads, m.writes) }
 
-func (m *machine) strip(f amd64.Func) strip {
+func (m *machine) strip(f *amd64.Func) strip {
 	all := m.all()
 	return func(w *worker, lo, hi int64) {
 		args := &w.machine
@@ -297,18 +295,41 @@ func address(w *worker, v *value, lo int64) unsafe.Pointer {
 	return unsafe.Add(w.base[v.id], 4*lo)
 }
 
-// load makes code executable for as long as the kernel is open.
-func (l *lowering) load(a *amd64.Assembler) (amd64.Func, bool) {
+// A routine is machine code of a plan, to be loaded with the rest of it.
+type routine struct {
+	f  *amd64.Func
+	at int
+}
+
+// keep adds code to that of the plan. It is position independent.
+func (l *lowering) keep(a *amd64.Assembler) (*amd64.Func, bool) {
 	text, err := a.Assemble()
 	if err != nil {
-		return amd64.Func{}, false
+		return nil, false
 	}
-	code, err := amd64.Load(text)
+	for len(l.text)%codeAlignment != 0 {
+		l.text = append(l.text, 0xcc) // int3
+	}
+	r := routine{&amd64.Func{}, len(l.text)}
+	l.text, l.pieces = append(l.text, text...), append(l.pieces, r)
+	return r.f, true
+}
+
+const codeAlignment = 64 // of constants and loops
+
+// load makes the code of the plan executable, for as long as the kernel is open.
+func (l *lowering) load() (*amd64.Code, error) {
+	if len(l.text) == 0 {
+		return nil, nil
+	}
+	code, err := amd64.Load(l.text)
 	if err != nil {
-		l.machine = false // it will not work the next time either
-		return amd64.Func{}, false
+		return nil, err
 	}
-	l.code = append(l.code, code)
-	f, err := code.Func(0)
-	return f, err == nil
+	for _, r := range l.pieces {
+		if *r.f, err = code.Func(r.at); err != nil {
+			return nil, errors.Join(err, code.Close())
+		}
+	}
+	return code, nil
 }
