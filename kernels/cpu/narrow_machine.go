@@ -65,8 +65,12 @@ func narrowIn(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
 			otherwise(scratch, data, at, stride)
 			return
 		}
-		src := data[2*at : 2*(at+int64(len(scratch)))]
-		f.Call(unsafe.Pointer(&crossArgs{int64(len(scratch)), unsafe.Pointer(unsafe.SliceData(src)), unsafe.Pointer(unsafe.SliceData(scratch))}))
+		for data = data[2*at:]; len(scratch) > 0; {
+			n := min(len(scratch), machineLength)
+			src := data[:2*n]
+			f.Call(unsafe.Pointer(&crossArgs{int64(n), unsafe.Pointer(unsafe.SliceData(src)), unsafe.Pointer(unsafe.SliceData(scratch))}))
+			scratch, data = scratch[n:], data[2*n:]
+		}
 	}
 }
 
@@ -76,7 +80,11 @@ func narrowOut(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
 			otherwise(scratch, data, at, stride)
 			return
 		}
-		dst := data[2*at : 2*(at+int64(len(scratch)))]
-		f.Call(unsafe.Pointer(&crossArgs{int64(len(scratch)), unsafe.Pointer(unsafe.SliceData(scratch)), unsafe.Pointer(unsafe.SliceData(dst))}))
+		for data = data[2*at:]; len(scratch) > 0; {
+			n := min(len(scratch), machineLength)
+			dst := data[:2*n]
+			f.Call(unsafe.Pointer(&crossArgs{int64(n), unsafe.Pointer(unsafe.SliceData(scratch)), unsafe.Pointer(unsafe.SliceData(dst))}))
+			scratch, data = scratch[n:], data[2*n:]
+		}
 	}
 }
