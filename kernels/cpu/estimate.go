@@ -267,8 +267,8 @@ func (m *measure) peak(live [][]room) float64 {
 }
 
 // kind says for every dimension whether its tile is all of it, one element, a
-// divisor or ragged. Tilings of one kind are lowered to the same instructions,
-// but for sizes that happen to be equal.
+// divisor or ragged, and whether it has eight elements. Tilings of one kind are
+// lowered to the same instructions, but for sizes that happen to be equal.
 func (m *measure) kind(t symtile.Tiling) string {
 	text := make([]byte, len(t))
 	for k, d := range m.p.Space.Dims {
@@ -281,6 +281,9 @@ func (m *measure) kind(t symtile.Tiling) string {
 			text[k] = 'd'
 		default:
 			text[k] = 'r'
+		}
+		if t[k] >= 8 { // a block can be transposed
+			text[k] |= 0x80
 		}
 	}
 	return string(text)

@@ -100,6 +100,14 @@ func rearrange[T number](b *block, n int, op symtile.Op) {
 		return
 	}
 	v := b.l.result(n)
+	if t, ok := newTurn(g); ok && classBytes[v.class] == 4 {
+		if f, ok := turner(); ok {
+			b.add(&instr{name: string(op.Code), outs: []*value{v}, full: []*value{from}, run: func(w *worker) {
+				runTurn(w, t, f, whole[T](w, v), whole[T](w, from))
+			}})
+			return
+		}
+	}
 	b.add(&instr{name: string(op.Code), outs: []*value{v}, full: []*value{from}, n: v.n, strip: func(w *worker, lo, hi int64) {
 		run(g, part[T](w, v, lo, hi), whole[T](w, from), lo)
 	}})

@@ -26,6 +26,7 @@ type worker struct {
 	ctx     context.Context
 	machine machineArgs // of the machine function that runs
 	fold    foldArgs
+	turn    turnArgs
 }
 
 // stopped says whether the run was cancelled.
