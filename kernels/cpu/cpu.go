@@ -1,4 +1,5 @@
-// Package cpu runs tile programs on this machine's cores, in plain Go. A plan
+// Package cpu runs tile programs on this machine's cores, in plain Go but for
+// products of matrices. A plan
 // is lowered once to a list of tile instructions over scratch that is laid out
 // then; running it evaluates no expressions but the compiled offsets of tiles
 // and allocates nothing.
@@ -18,7 +19,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever the lowering changes what a plan does or how fast it is.
-const Revision = "go2"
+const Revision = "go3"
 
 // Backend is the CPU backend. Its device is measured once, when first asked.
 type Backend struct {

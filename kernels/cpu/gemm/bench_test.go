@@ -27,7 +27,7 @@ func BenchmarkMultiply(b *testing.B) {
 func benchmark[T Element](b *testing.B, la, lb, m, n, k int) {
 	r := rand.New(rand.NewPCG(1, 1))
 	x, y, z := random[T](layouts[la], m, k, r), random[T](layouts[lb], k, n, r), random[T](layouts[0], m, n, r)
-	scratch := make([]T, Scratch[T](m, n, k))
+	scratch := make([]T, Scratch[T]())
 	b.ReportAllocs()
 	for b.Loop() {
 		Multiply(z, x, y, m, n, k, scratch)

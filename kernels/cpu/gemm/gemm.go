@@ -34,7 +34,7 @@ type Matrix[T Element] struct {
 func Dense[T Element](data []T, n int) Matrix[T] { return Matrix[T]{data, n, 1} }
 
 // Multiply adds the product of a, m×k, and b, k×n, to c, m×n, whose Col is 1.
-// Nothing is allocated: scratch is Scratch(m, n, k) elements that Multiply
+// Nothing is allocated: scratch is Scratch elements that Multiply
 // overwrites. It panics where a matrix is not in its slice.
 func Multiply[T Element](c, a, b Matrix[T], m, n, k int, scratch []T) {
 	if m <= 0 || n <= 0 || k <= 0 {
@@ -46,6 +46,10 @@ func Multiply[T Element](c, a, b Matrix[T], m, n, k int, scratch []T) {
 	if c.Col != 1 {
 		panic(fmt.Sprintf("gemm: the columns of the result are %d elements apart, not 1", c.Col))
 	}
+	if n == 1 && c.Row == 1 { // the same product transposed has rows of m elements
+		c, a, b = Matrix[T]{c.Data, m, 1}, Matrix[T]{b.Data, b.Col, b.Row}, Matrix[T]{a.Data, a.Col, a.Row}
+		m, n = 1, m
+	}
 	if f := familyOf[T](); f != nil {
 		multiplyPanels(f, c, a, b, m, n, k, scratch)
 		return
@@ -53,12 +57,12 @@ func Multiply[T Element](c, a, b Matrix[T], m, n, k int, scratch []T) {
 	multiplyPlain(c, a, b, m, n, k, scratch)
 }
 
-// Scratch is how many elements Multiply needs to arrange b.
-func Scratch[T Element](m, n, k int) int {
+// Scratch is how many elements Multiply needs to arrange a panel of b.
+func Scratch[T Element]() int {
 	if f := familyOf[T](); f != nil {
-		return min(k, f.terms()) * f.columns()
+		return f.terms() * f.columns()
 	}
-	return min(k, plainTerms) * min(n, plainColumns)
+	return plainTerms * plainColumns
 }
 
 // check panics unless all of m rows of n elements is in the slice.

@@ -78,7 +78,7 @@ func check[T Element](t *testing.T, la, lb layout, m, n, k int, r *rand.Rand) {
 	c := random[T](layouts[2], m, n, r)
 	want := Matrix[T]{append([]T(nil), c.Data...), c.Row, 1}
 	plainly(want, a, b, m, n, k)
-	Multiply(c, a, b, m, n, k, make([]T, Scratch[T](m, n, k)))
+	Multiply(c, a, b, m, n, k, make([]T, Scratch[T]()))
 	for at := range c.Data {
 		if c.Data[at] != want.Data[at] {
 			t.Fatalf("%d×%d×%d, %s by %s: element %d, %d is %v, not %v", m, n, k, la, lb, at/c.Row, at%c.Row, c.Data[at], want.Data[at])
@@ -114,7 +114,7 @@ func TestOrderOfSummation(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	a, b := random[float32](layouts[0], m, k, r), random[float32](layouts[0], k, n, r)
 	whole, parts := Dense(make([]float32, m*n), n), Dense(make([]float32, m*n), n)
-	scratch := make([]float32, Scratch[float32](m, n, k))
+	scratch := make([]float32, Scratch[float32]())
 	Multiply(whole, a, b, m, n, k, scratch)
 	for i, di := 0, 0; i < m; i += di {
 		di = min(m-i, 1+r.IntN(20))
@@ -139,7 +139,7 @@ func TestOrderOfSummation(t *testing.T) {
 func TestNaNsAndInfinitiesStay(t *testing.T) {
 	a, b := Dense([]float32{float32(math.Inf(1)), 0, float32(math.NaN()), 1}, 2), Dense([]float32{1, 0, 2, 3}, 2)
 	c := Dense(make([]float32, 4), 2)
-	Multiply(c, a, b, 2, 2, 2, make([]float32, Scratch[float32](2, 2, 2)))
+	Multiply(c, a, b, 2, 2, 2, make([]float32, Scratch[float32]()))
 	if got, want := fmt.Sprint(c.Data), "[+Inf NaN NaN NaN]"; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
@@ -159,7 +159,7 @@ func TestNothingAllocates(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	a, b := random[float32](layouts[1], 50, 60, r), random[float32](layouts[1], 60, 70, r)
 	c := random[float32](layouts[0], 50, 70, r)
-	scratch := make([]float32, Scratch[float32](50, 70, 60))
+	scratch := make([]float32, Scratch[float32]())
 	if n := testing.AllocsPerRun(10, func() { Multiply(c, a, b, 50, 70, 60, scratch) }); n > 0 {
 		t.Errorf("%v allocations a product", n)
 	}

@@ -33,7 +33,7 @@ func (x place) first() *byte { return (*byte)(x.p) }
 func multiplyPanels[T Element](f *family, c, a, b Matrix[T], m, n, k int, scratch []T) {
 	x, y, z := placeOf(a), placeOf(b), placeOf(c)
 	columns, terms := f.columns(), f.terms()
-	panel := place{unsafe.Pointer(unsafe.SliceData(scratch[:min(k, terms)*columns])), columns * f.bytes, f.bytes}
+	panel := place{unsafe.Pointer(unsafe.SliceData(scratch[:terms*columns])), columns * f.bytes, f.bytes}
 	for i := 0; i < m; i += cachedRows {
 		rows := min(cachedRows, m-i)
 		for p := 0; p < k; p += terms {
