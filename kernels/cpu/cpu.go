@@ -1,4 +1,5 @@
-// Package cpu runs tile programs on this machine's cores, in plain Go. A plan
+// Package cpu runs tile programs on this machine's cores, in plain Go but for
+// products of matrices. A plan
 // is lowered once to a list of tile instructions over scratch that is laid out
 // then; running it evaluates no expressions but the compiled offsets of tiles
 // and allocates nothing.

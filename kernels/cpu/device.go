@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/gemm"
 )
 
 // lanes is the number of workers a plan without threads= uses.
@@ -113,7 +114,8 @@ const calibration = 4 * time.Millisecond // of each measurement
 func flopsOf() float64 {
 	const m = 32
 	x, y, z := make([]float32, m*m), make([]float32, m*m), make([]float32, m*m)
-	return rate(2*m*m*m, func() { multiply(z, x, y, m, m, m) })
+	panel := make([]float32, gemm.Scratch[float32]())
+	return rate(2*m*m*m, func() { gemm.Multiply(gemm.Dense(z, m), gemm.Dense(x, m), gemm.Dense(y, m), m, m, m, panel) })
 }
 
 // bandwidthOf is the rate of copying within span bytes, read and written.

@@ -1,0 +1,166 @@
+package gemm
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// A layout makes a view of a matrix of m×n in a new slice.
+type layout struct {
+	name string
+	view func(m, n int) (row, col, length int)
+}
+
+var layouts = []layout{
+	{"rows", func(m, n int) (int, int, int) { return n, 1, m * n }},
+	{"columns", func(m, n int) (int, int, int) { return 1, m, m * n }},
+	{"wide rows", func(m, n int) (int, int, int) { return n + 3, 1, (m-1)*(n+3) + n }},
+	{"sparse", func(m, n int) (int, int, int) { return 3*n + 1, 3, (m-1)*(3*n+1) + 3*(n-1) + 1 }},
+}
+
+func (l layout) String() string { return l.name }
+
+func random[T Element](l layout, m, n int, r *rand.Rand) Matrix[T] {
+	row, col, length := l.view(m, n)
+	x := Matrix[T]{make([]T, length), row, col}
+	for k := range x.Data {
+		x.Data[k] = number[T](r)
+	}
+	return x
+}
+
+func number[T Element](r *rand.Rand) T {
+	var zero T
+	switch any(zero).(type) {
+	case float32, float64:
+		return T(r.NormFloat64())
+	}
+	return T(r.Uint64())
+}
+
+// plainly is Multiply by its definition.
+func plainly[T Element](c, a, b Matrix[T], m, n, k int) {
+	for i := range m {
+		for j := range n {
+			at := i*c.Row + j
+			for p := range k {
+				c.Data[at] = add(c.Data[at], a.Data[i*a.Row+p*a.Col], b.Data[p*b.Row+j*b.Col])
+			}
+		}
+	}
+}
+
+// add is c + a·b rounded as Multiply does: once where there are kernels. The
+// float64 product of two float32 is exact, and their sum so close that rounding
+// it again changes nothing in these tests.
+func add[T Element](c, a, b T) T {
+	fused := familyOf[T]() != nil
+	switch any(c).(type) {
+	case float32:
+		if fused {
+			return T(float32(math.FMA(float64(a), float64(b), float64(c))))
+		}
+		return c + T(float32(a*b))
+	case float64:
+		if fused {
+			return T(math.FMA(float64(a), float64(b), float64(c)))
+		}
+		return c + T(float64(a*b))
+	}
+	return c + a*b
+}
+
+func check[T Element](t *testing.T, la, lb layout, m, n, k int, r *rand.Rand) {
+	t.Helper()
+	a, b := random[T](la, m, k, r), random[T](lb, k, n, r)
+	c := random[T](layouts[2], m, n, r)
+	want := Matrix[T]{append([]T(nil), c.Data...), c.Row, 1}
+	plainly(want, a, b, m, n, k)
+	Multiply(c, a, b, m, n, k, make([]T, Scratch[T]()))
+	for at := range c.Data {
+		if c.Data[at] != want.Data[at] {
+			t.Fatalf("%d×%d×%d, %s by %s: element %d, %d is %v, not %v", m, n, k, la, lb, at/c.Row, at%c.Row, c.Data[at], want.Data[at])
+		}
+	}
+}
+
+func everyRemainder[T Element](t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for m := 1; m <= 20; m++ {
+		for n := 1; n <= 20; n++ {
+			for k := 1; k <= 20; k++ {
+				check[T](t, layouts[r.IntN(4)], layouts[r.IntN(4)], m, n, k, r)
+			}
+		}
+	}
+	for range 60 {
+		m, n, k := 1+r.IntN(250), 1+r.IntN(80), 1+r.IntN(600)
+		check[T](t, layouts[r.IntN(4)], layouts[r.IntN(4)], m, n, k, r)
+	}
+}
+
+func TestEveryRemainder(t *testing.T) {
+	t.Run("f32", everyRemainder[float32])
+	t.Run("f64", everyRemainder[float64])
+	t.Run("i32", everyRemainder[int32])
+	t.Run("i64", everyRemainder[int64])
+}
+
+// TestOrderOfSummation divides a product in m, n and k: the bits are the same.
+func TestOrderOfSummation(t *testing.T) {
+	const m, n, k = 61, 77, 901
+	r := rand.New(rand.NewPCG(3, 4))
+	a, b := random[float32](layouts[0], m, k, r), random[float32](layouts[0], k, n, r)
+	whole, parts := Dense(make([]float32, m*n), n), Dense(make([]float32, m*n), n)
+	scratch := make([]float32, Scratch[float32]())
+	Multiply(whole, a, b, m, n, k, scratch)
+	for i, di := 0, 0; i < m; i += di {
+		di = min(m-i, 1+r.IntN(20))
+		for j, dj := 0, 0; j < n; j += dj {
+			dj = min(n-j, 1+r.IntN(40))
+			for p, dp := 0, 0; p < k; p += dp {
+				dp = min(k-p, 1+r.IntN(300))
+				sub := func(x Matrix[float32], i, j int) Matrix[float32] {
+					return Matrix[float32]{x.Data[i*x.Row+j*x.Col:], x.Row, x.Col}
+				}
+				Multiply(sub(parts, i, j), sub(a, i, p), sub(b, p, j), di, dj, dp, scratch)
+			}
+		}
+	}
+	for at, x := range whole.Data {
+		if math.Float32bits(x) != math.Float32bits(parts.Data[at]) {
+			t.Fatalf("element %d is %v in one product and %v in parts", at, x, parts.Data[at])
+		}
+	}
+}
+
+func TestNaNsAndInfinitiesStay(t *testing.T) {
+	a, b := Dense([]float32{float32(math.Inf(1)), 0, float32(math.NaN()), 1}, 2), Dense([]float32{1, 0, 2, 3}, 2)
+	c := Dense(make([]float32, 4), 2)
+	Multiply(c, a, b, 2, 2, 2, make([]float32, Scratch[float32]()))
+	if got, want := fmt.Sprint(c.Data), "[+Inf NaN NaN NaN]"; got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+}
+
+func TestOutside(t *testing.T) {
+	defer func() {
+		want := "gemm: the right operand is 4×3 with strides 3 and 1, which is not in 11 elements"
+		if got := fmt.Sprint(recover()); got != want {
+			t.Errorf("%s\nnot %s", got, want)
+		}
+	}()
+	Multiply(Dense(make([]int32, 6), 3), Dense(make([]int32, 8), 4), Dense(make([]int32, 11), 3), 2, 3, 4, nil)
+}
+
+func TestNothingAllocates(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	a, b := random[float32](layouts[1], 50, 60, r), random[float32](layouts[1], 60, 70, r)
+	c := random[float32](layouts[0], 50, 70, r)
+	scratch := make([]float32, Scratch[float32]())
+	if n := testing.AllocsPerRun(10, func() { Multiply(c, a, b, 50, 70, 60, scratch) }); n > 0 {
+		t.Errorf("%v allocations a product", n)
+	}
+}

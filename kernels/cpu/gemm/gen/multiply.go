@@ -1,0 +1,195 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// A family is the kernels of one element type and vector width.
+type family struct {
+	name      string
+	bits      int // of an element
+	rows      int // at most, of a panel
+	wide      bool
+	broadcast func(m, v Op)
+	mac       func(x, y, acc, spare reg.VecVirtual) // acc += x·y; may overwrite spare
+}
+
+var families = []family{
+	{"F32", 32, 6, false, func(m, v Op) { VBROADCASTSS(m, v) },
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }},
+	{"F64", 64, 6, false, func(m, v Op) { VBROADCASTSD(m, v) },
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }},
+	{"I32", 32, 6, false, func(m, v Op) { VPBROADCASTD(m, v) },
+		func(x, y, acc, t reg.VecVirtual) { VPMULLD(y, x, t); VPADDD(t, acc, acc) }},
+	{"I16", 32, 6, false, func(m, v Op) { VPBROADCASTD(m, v) },
+		func(x, y, acc, t reg.VecVirtual) { VPMADDWD(y, x, t); VPADDD(t, acc, acc) }},
+	{"F32Wide", 32, 6, true, func(m, v Op) { VBROADCASTSS(m, v) },
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }},
+	{"F64Wide", 64, 6, true, func(m, v Op) { VBROADCASTSD(m, v) },
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }},
+}
+
+// A panel is a kernel for rows rows and vecs vectors of columns; a masked one
+// reads and writes only the columns its mask has.
+type panel struct {
+	family
+	rows, vecs int
+	masked     bool
+}
+
+func (p panel) vec() reg.VecVirtual {
+	if p.wide {
+		return ZMM()
+	}
+	return YMM()
+}
+
+func (p panel) bytes() int {
+	if p.wide {
+		return 64
+	}
+	return 32
+}
+
+// A body is what a panel's code has in registers.
+type body struct {
+	panel
+	a, a3, ars, acs, b, brs reg.Register
+	mask                    reg.Register
+	acc                     []reg.VecVirtual
+	x, t                    reg.VecVirtual
+	y                       []reg.VecVirtual
+}
+
+func (p panel) emit() {
+	kind := ""
+	if p.masked {
+		kind = "Masked"
+	}
+	TEXT(fmt.Sprintf("multiply%s%sRows%d", p.name, kind, p.rows), NOSPLIT,
+		"func(k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte)")
+	Pragma("noescape")
+	g := &body{panel: p}
+	if p.masked {
+		g.loadMask()
+	}
+	c, crs := Load(Param("c"), GP64()), Load(Param("crs"), GP64())
+	c3 := p.third(c, crs)
+	for r := range p.rows {
+		for v := range p.vecs {
+			y := p.vec()
+			g.acc = append(g.acc, y)
+			g.load(at(c, c3, crs, r, v*p.bytes()), y)
+		}
+	}
+	g.loop()
+	for r := range p.rows {
+		for v := range p.vecs {
+			g.store(g.acc[r*p.vecs+v], at(c, c3, crs, r, v*p.bytes()))
+		}
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// third is the register three rows behind base, where there are so many.
+func (p panel) third(base, stride reg.Register) reg.Register {
+	if p.rows <= 3 {
+		return base
+	}
+	return third(base, stride)
+}
+
+func (g *body) loadMask() {
+	m := Load(Param("mask"), GP64())
+	if !g.wide {
+		y := YMM()
+		VMOVDQU(Mem{Base: m}, y)
+		g.mask = y
+		return
+	}
+	bits, k := GP32(), K()
+	MOVL(Mem{Base: m}, bits)
+	KMOVW(bits, k)
+	g.mask = k
+}
+
+func (g *body) load(m Mem, v reg.VecVirtual) {
+	switch {
+	case !g.masked:
+		VMOVUPS(m, v)
+	case !g.wide:
+		VMASKMOVPS(m, g.mask, v)
+	case g.bits == 64:
+		VMOVUPD_Z(m, g.mask, v)
+	default:
+		VMOVUPS_Z(m, g.mask, v)
+	}
+}
+
+func (g *body) store(v reg.VecVirtual, m Mem) {
+	switch {
+	case !g.masked:
+		VMOVUPS(v, m)
+	case !g.wide:
+		VMASKMOVPS(v, g.mask, m)
+	case g.bits == 64:
+		VMOVUPD(v, g.mask, m)
+	default:
+		VMOVUPS(v, g.mask, m)
+	}
+}
+
+// loop is the terms, one after the other, four a turn.
+func (g *body) loop() {
+	g.a, g.ars, g.acs = Load(Param("a"), GP64()), Load(Param("ars"), GP64()), Load(Param("acs"), GP64())
+	g.b, g.brs = Load(Param("b"), GP64()), Load(Param("brs"), GP64())
+	g.a3 = g.third(g.a, g.ars)
+	g.x, g.t = g.vec(), g.vec()
+	for range g.vecs {
+		g.y = append(g.y, g.vec())
+	}
+	k, turns := Load(Param("k"), GP64()), GP64()
+	MOVQ(k, turns)
+	SHRQ(Imm(2), turns)
+	JZ(LabelRef("rest"))
+	Label("turn")
+	for range 4 {
+		g.term()
+	}
+	DECQ(turns)
+	JNZ(LabelRef("turn"))
+	Label("rest")
+	ANDQ(Imm(3), k)
+	JZ(LabelRef("done"))
+	Label("one")
+	g.term()
+	DECQ(k)
+	JNZ(LabelRef("one"))
+	Label("done")
+}
+
+func (g *body) term() {
+	for v, y := range g.y {
+		g.load(Mem{Base: g.b, Disp: v * g.bytes()}, y)
+	}
+	ADDQ(g.brs, g.b)
+	for r := range g.rows {
+		g.broadcast(at(g.a, g.a3, g.ars, r, 0), g.x)
+		for v, y := range g.y {
+			t := g.t
+			if v == g.vecs-1 {
+				t = g.x // its last use
+			}
+			g.mac(g.x, y, g.acc[r*g.vecs+v], t)
+		}
+	}
+	ADDQ(g.acs, g.a)
+	if g.a3 != g.a {
+		ADDQ(g.acs, g.a3)
+	}
+}

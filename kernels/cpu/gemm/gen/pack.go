@@ -1,0 +1,133 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// copyRows copies 64 bytes a row.
+func copyRows() {
+	TEXT("copyRows64", NOSPLIT, "func(rows int, to *byte, toStride int, from *byte, fromStride int)")
+	Pragma("noescape")
+	n := Load(Param("rows"), GP64())
+	to, ts := Load(Param("to"), GP64()), Load(Param("toStride"), GP64())
+	from, fs := Load(Param("from"), GP64()), Load(Param("fromStride"), GP64())
+	x, y := YMM(), YMM()
+	TESTQ(n, n)
+	JLE(LabelRef("done"))
+	Label("row")
+	VMOVUPS(Mem{Base: from}, x)
+	VMOVUPS(Mem{Base: from, Disp: 32}, y)
+	VMOVUPS(x, Mem{Base: to})
+	VMOVUPS(y, Mem{Base: to, Disp: 32})
+	ADDQ(fs, from)
+	ADDQ(ts, to)
+	DECQ(n)
+	JNZ(LabelRef("row"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// A square is the loop of a transpose: rows of from become columns of to, a
+// square at a time along the rows of from.
+type square struct {
+	n, to, ts, from, from3, fs, fs3 reg.Register
+}
+
+func newSquare(name string) square {
+	TEXT(name, NOSPLIT, "func(squares int, to *byte, toStride int, from *byte, fromStride int)")
+	Pragma("noescape")
+	s := square{
+		n:  Load(Param("squares"), GP64()),
+		to: Load(Param("to"), GP64()), ts: Load(Param("toStride"), GP64()),
+		from: Load(Param("from"), GP64()), fs: Load(Param("fromStride"), GP64()),
+	}
+	s.from3 = third(s.from, s.fs)
+	fs3 := GP64()
+	LEAQ(Mem{Base: s.fs, Index: s.fs, Scale: 2}, fs3)
+	s.fs3 = fs3
+	TESTQ(s.n, s.n)
+	JLE(LabelRef("done"))
+	Label("square")
+	return s
+}
+
+// rows loads the vectors of n rows.
+func (s square) rows(n int) []reg.VecVirtual {
+	var rows []reg.VecVirtual
+	for r := range n {
+		v := YMM()
+		m := at(s.from, s.from3, s.fs, min(r, 5), 0)
+		switch r {
+		case 6:
+			m = at(s.from3, s.from3, s.fs, 0, 0)
+			m.Index, m.Scale = s.fs3, 1
+		case 7:
+			m = Mem{Base: s.from3, Index: s.fs, Scale: 4}
+		}
+		VMOVUPS(m, v)
+		rows = append(rows, v)
+	}
+	return rows
+}
+
+// columns stores the columns and goes on to the next square.
+func (s square) columns(columns []reg.VecVirtual) {
+	for _, v := range columns {
+		VMOVUPS(v, Mem{Base: s.to})
+		ADDQ(s.ts, s.to)
+	}
+	ADDQ(Imm(32), s.from)
+	ADDQ(Imm(32), s.from3)
+	DECQ(s.n)
+	JNZ(LabelRef("square"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// halves joins the lower, and the upper, halves of two vectors.
+func halves(x, y reg.VecVirtual) (low, high reg.VecVirtual) {
+	low, high = YMM(), YMM()
+	VPERM2F128(Imm(0x20), y, x, low)
+	VPERM2F128(Imm(0x31), y, x, high)
+	return low, high
+}
+
+func transpose32() {
+	s := newSquare("transpose32")
+	r := s.rows(8)
+	var u [8]reg.VecVirtual // u[k]: columns of rows 2k, 2k+1, interleaved
+	for k := range 4 {
+		u[2*k], u[2*k+1] = YMM(), YMM()
+		VUNPCKLPS(r[2*k+1], r[2*k], u[2*k])
+		VUNPCKHPS(r[2*k+1], r[2*k], u[2*k+1])
+	}
+	quad := func(k, odd int, high uint8) reg.VecVirtual { // of four rows
+		v := YMM()
+		VSHUFPS(Imm(uint64(0x44+0xaa*int(high))), u[4*k+2+odd], u[4*k+odd], v)
+		return v
+	}
+	var columns [8]reg.VecVirtual
+	for c := range 4 {
+		columns[c], columns[c+4] = halves(quad(0, c/2, uint8(c%2)), quad(1, c/2, uint8(c%2)))
+	}
+	s.columns(columns[:])
+}
+
+func transpose64() {
+	s := newSquare("transpose64")
+	r := s.rows(4)
+	var u [4]reg.VecVirtual
+	for k := range 2 {
+		u[2*k], u[2*k+1] = YMM(), YMM()
+		VUNPCKLPD(r[2*k+1], r[2*k], u[2*k])
+		VUNPCKHPD(r[2*k+1], r[2*k], u[2*k+1])
+	}
+	var columns [4]reg.VecVirtual
+	columns[0], columns[2] = halves(u[0], u[2])
+	columns[1], columns[3] = halves(u[1], u[3])
+	s.columns(columns[:])
+}

@@ -1,0 +1,66 @@
+package gemm
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// guarded is n elements that begin, or end, where no page can be read.
+func guarded[T Element](t *testing.T, n int, end bool) []T {
+	page := os.Getpagesize()
+	var zero T
+	size := n * int(unsafe.Sizeof(zero))
+	room := (size + page - 1) / page * page
+	pages, err := unix.Mmap(-1, 0, room+2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Munmap(pages) })
+	for _, guard := range [][]byte{pages[:page], pages[page+room:]} {
+		if err := unix.Mprotect(guard, unix.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := page
+	if end {
+		at += room - size
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&pages[at])), n)
+}
+
+// TestPageEnds multiplies matrices with no readable byte before or after them;
+// a byte too many ends the process.
+func TestPageEnds(t *testing.T) {
+	t.Run("f32", pageEnds[float32])
+	t.Run("f64", pageEnds[float64])
+	t.Run("i32", pageEnds[int32])
+}
+
+func pageEnds[T Element](t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for trial := range 150 {
+		end := trial%2 == 0
+		m, n, k := 1+r.IntN(20), 1+r.IntN(40), 1+r.IntN(20)
+		a, b, c := random[T](layouts[trial%4], m, k, r), random[T](layouts[trial/4%4], k, n, r), random[T](layouts[0], m, n, r)
+		move := func(x *Matrix[T]) {
+			data := guarded[T](t, len(x.Data), end)
+			copy(data, x.Data)
+			x.Data = data
+		}
+		want := Dense(append([]T(nil), c.Data...), n)
+		plainly(want, a, b, m, n, k)
+		move(&a)
+		move(&b)
+		move(&c)
+		Multiply(c, a, b, m, n, k, guarded[T](t, Scratch[T](), end))
+		for at, x := range want.Data {
+			if c.Data[at] != x {
+				t.Fatalf("%d×%d×%d: element %d is %v, not %v", m, n, k, at, c.Data[at], x)
+			}
+		}
+	}
+}

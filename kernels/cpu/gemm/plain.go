@@ -1,0 +1,91 @@
+package gemm
+
+const (
+	plainTerms   = 64
+	plainColumns = 64
+)
+
+// multiplyPlain is Multiply in plain Go: two rows of c and four terms of their
+// sums at a time, so that c is read and written once for eight products.
+func multiplyPlain[T Element](c, a, b Matrix[T], m, n, k int, scratch []T) {
+	for p := 0; p < k; p += plainTerms {
+		terms := min(plainTerms, k-p)
+		for j := 0; j < n; j += plainColumns {
+			columns := min(plainColumns, n-j)
+			y := Matrix[T]{b.Data[p*b.Row+j*b.Col:], b.Row, b.Col}
+			if b.Col != 1 {
+				y = arrange(y, terms, columns, scratch)
+			}
+			for i := 0; i < m; i += 2 {
+				x := Matrix[T]{a.Data[i*a.Row+p*a.Col:], a.Row, a.Col}
+				z0 := c.Data[i*c.Row+j:][:columns]
+				if i+1 == m {
+					plainRow(z0, x, y, terms)
+					continue
+				}
+				plainRows(z0, c.Data[(i+1)*c.Row+j:][:columns], x, y, terms)
+			}
+		}
+	}
+}
+
+// arrange copies a matrix to rows of n elements in to.
+func arrange[T Element](from Matrix[T], m, n int, to []T) Matrix[T] {
+	for i := range m {
+		row := to[i*n : (i+1)*n]
+		at := i * from.Row
+		for j := range row {
+			row[j] = from.Data[at]
+			at += from.Col
+		}
+	}
+	return Dense(to, n)
+}
+
+func plainRows[T Element](z0, z1 []T, x, y Matrix[T], k int) {
+	p := 0
+	for ; p+4 <= k; p += 4 {
+		at, to := p*x.Col, x.Row+p*x.Col
+		a0, a1, a2, a3 := x.Data[at], x.Data[at+x.Col], x.Data[at+2*x.Col], x.Data[at+3*x.Col]
+		b0, b1, b2, b3 := x.Data[to], x.Data[to+x.Col], x.Data[to+2*x.Col], x.Data[to+3*x.Col]
+		y0 := y.Data[p*y.Row:][:len(z0)]
+		y1, y2, y3 := y.Data[(p+1)*y.Row:][:len(y0)], y.Data[(p+2)*y.Row:][:len(y0)], y.Data[(p+3)*y.Row:][:len(y0)]
+		z0, z1 := z0[:len(y0)], z1[:len(y0)]
+		for j, v := range y0 {
+			u, w, t := y1[j], y2[j], y3[j]
+			z0[j] = z0[j] + a0*v + a1*u + a2*w + a3*t
+			z1[j] = z1[j] + b0*v + b1*u + b2*w + b3*t
+		}
+	}
+	for ; p < k; p++ {
+		a, b := x.Data[p*x.Col], x.Data[x.Row+p*x.Col]
+		row := y.Data[p*y.Row:][:len(z0)]
+		z0, z1 := z0[:len(row)], z1[:len(row)]
+		for j, v := range row {
+			z0[j] += a * v
+			z1[j] += b * v
+		}
+	}
+}
+
+func plainRow[T Element](z []T, x, y Matrix[T], k int) {
+	p := 0
+	for ; p+4 <= k; p += 4 {
+		at := p * x.Col
+		a0, a1, a2, a3 := x.Data[at], x.Data[at+x.Col], x.Data[at+2*x.Col], x.Data[at+3*x.Col]
+		y0 := y.Data[p*y.Row:][:len(z)]
+		y1, y2, y3 := y.Data[(p+1)*y.Row:][:len(y0)], y.Data[(p+2)*y.Row:][:len(y0)], y.Data[(p+3)*y.Row:][:len(y0)]
+		z := z[:len(y0)]
+		for j, v := range y0 {
+			z[j] = z[j] + a0*v + a1*y1[j] + a2*y2[j] + a3*y3[j]
+		}
+	}
+	for ; p < k; p++ {
+		a := x.Data[p*x.Col]
+		row := y.Data[p*y.Row:][:len(z)]
+		z := z[:len(row)]
+		for j, v := range row {
+			z[j] += a * v
+		}
+	}
+}
