@@ -58,7 +58,7 @@ out/peers/onednn: bench/peers/drivers/onednn.c $(PEER_C)
 	@mkdir -p out/peers; if echo '#include <dnnl.h>' | $(CC) -E - >/dev/null 2>&1; \
 	then $(PEER_CC) -O2 -ldnnl -lm || true; fi
 out/peers/memory: bench/peers/drivers/memory.c $(PEER_C)
-	@mkdir -p out/peers; if command -v $(CC) >/dev/null; then $(PEER_CC) -O2 -fopenmp -lm || true; fi
+	@mkdir -p out/peers; if command -v $(CC) >/dev/null; then $(PEER_CC) -O2 -pthread -lm || true; fi
 
 # Benchmarks of this tree against revision BASE, compared by benchstat; raw
 # output stays in out/.

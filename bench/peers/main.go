@@ -148,10 +148,7 @@ func (a *arguments) measure(ctx context.Context, status io.Writer) (err error) {
 // with has f measure with so many threads of ours and of the drivers.
 func (a *arguments) with(ctx context.Context, threads int, tmp string, f func(*session) error, status io.Writer) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-	s, err := newSession(a.options, threads, tmp, status)
-	if err != nil {
-		return err
-	}
+	s := newSession(a.options, threads, tmp, status)
 	defer s.close()
 	return f(s)
 }
@@ -187,7 +184,7 @@ func (s *session) versions() []fact {
 			continue
 		}
 		all = append(all, fact{d.name, ""})
-		fmt.Fprintf(s.status, "%s is not measured: its driver is not built (Debian: %s)\n", d.title, d.needs)
+		fmt.Fprintf(s.status, "%s is not measured: there is no driver (Debian: %s)\n", d.title, d.needs)
 	}
 	return all
 }
