@@ -51,8 +51,8 @@ func run(args []string, out, status io.Writer) int {
 	if !a.render {
 		err = a.measure(ctx, status)
 	}
-	if err == nil || ctx.Err() != nil {
-		err = errors.Join(err, a.tables(out))
+	if err == nil {
+		err = a.tables(out)
 	}
 	if err != nil {
 		fmt.Fprintln(status, "peers:", err)
@@ -75,7 +75,7 @@ func parseArguments(args []string, status io.Writer) (*arguments, error) {
 	f.DurationVar(&a.limit, "limit", 0, "`time` for the rounds of a case (30s; quick 300ms)")
 	f.IntVar(&a.rounds, "rounds", 0, "at most so many `rounds` a case (25; quick 7)")
 	f.Int64Var(&a.seed, "seed", 1, "`seed` of inputs and of the order of turns")
-	only := f.String("only", "", "measure the cases this `regexp` matches, as in 'sgemm|softmax 4096'")
+	only := f.String("only", "", "measure the cases this `regexp` matches, as in 'sgemm|softmax 4096', to out/ unless told")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -94,8 +94,10 @@ func parseArguments(args []string, status io.Writer) (*arguments, error) {
 func (a *arguments) complete() {
 	raw, table := "bench/peers/RESULTS.tsv", "bench/peers/RESULTS.md"
 	try, budget, limit, rounds := 24, 20*time.Second, 30*time.Second, 25
-	if a.quick {
+	if a.quick || a.only.String() != "" {
 		raw, table = "out/peers.tsv", "out/peers.md"
+	}
+	if a.quick {
 		try, budget, limit, rounds = 5, 300*time.Millisecond, 300*time.Millisecond, fewest
 	}
 	a.raw, a.table = orDefault(a.raw, raw), orDefault(a.table, table)
@@ -115,19 +117,29 @@ func orDefault[T comparable](v, zeroMeans T) T {
 	return v
 }
 
-// measure runs all cases with one thread, then with all, and writes each to
-// the raw file as soon as it is done.
-func (a *arguments) measure(ctx context.Context, status io.Writer) (err error) {
+// measure runs all cases and puts the raw file in place when all is done; what
+// an interrupted run measured stays beside it.
+func (a *arguments) measure(ctx context.Context, status io.Writer) error {
+	part := a.raw + ".part"
+	raw, err := os.Create(part)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(a.sessions(ctx, raw, status), raw.Close())
+	if err != nil {
+		return fmt.Errorf("%w\nwhat was measured is in %s; its table: -render -raw %s -table FILE", err, part, part)
+	}
+	return os.Rename(part, a.raw)
+}
+
+// sessions runs all cases with one thread, then with all, and writes each as
+// soon as it is done.
+func (a *arguments) sessions(ctx context.Context, raw, status io.Writer) error {
 	tmp, err := os.MkdirTemp("", "tilewright-peers")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	raw, err := os.Create(a.raw)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, raw.Close()) }()
 	r := &results{machine: machine()}
 	for n, threads := range a.cores {
 		if err := a.with(ctx, threads, tmp, func(s *session) error {
