@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: check test race fuzz bench bench-symbolic bench-isl bench-mlir bench-rivals bench-compare report
+.PHONY: check test race fuzz bench bench-symbolic bench-isl bench-mlir bench-rivals bench-peers bench-compare report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -39,6 +39,26 @@ out/mlir: bench/mlir.cpp
 	then $(LLVM_ROOT)/bin/clang++ -std=c++17 -O2 -march=native -fno-rtti -I$(LLVM_ROOT)/include -o $@ $< \
 	  -L$(LLVM_ROOT)/lib -lMLIR -lLLVM -Wl,-rpath,$(LLVM_ROOT)/lib; \
 	else echo "MLIR is not installed (Debian: apt-get install libmlir-19-dev llvm-19-dev clang-19): nothing is measured"; fi
+
+# Tuned plans against OpenBLAS, oneDNN and the memory's rate, in turns; QUICK=1
+# for a look in a minute, PEERS='-only softmax' and the like for a part. What is
+# not installed is named and left out.
+PEERS   ?=
+QUICK   ?=
+PEER_C   = bench/peers/drivers/protocol.c bench/peers/drivers/protocol.h
+PEER_CC  = $(CC) -march=native -Wall -Wextra -o $@ $< bench/peers/drivers/protocol.c
+bench-peers: out/peers/openblas out/peers/onednn out/peers/memory
+	go run ./bench/peers $(if $(QUICK),-quick) $(PEERS)
+
+OPENBLAS_FLAGS = $(shell pkg-config --cflags --libs openblas 2>/dev/null || echo -lopenblas)
+out/peers/openblas: bench/peers/drivers/openblas.c $(PEER_C)
+	@mkdir -p out/peers; if echo '#include <openblas_config.h>' | $(CC) -E $(OPENBLAS_FLAGS) - >/dev/null 2>&1; \
+	then $(PEER_CC) -O3 -ffast-math -fopenmp $(OPENBLAS_FLAGS) -lm || true; fi
+out/peers/onednn: bench/peers/drivers/onednn.c $(PEER_C)
+	@mkdir -p out/peers; if echo '#include <dnnl.h>' | $(CC) -E - >/dev/null 2>&1; \
+	then $(PEER_CC) -O2 -ldnnl -lm || true; fi
+out/peers/memory: bench/peers/drivers/memory.c $(PEER_C)
+	@mkdir -p out/peers; if command -v $(CC) >/dev/null; then $(PEER_CC) -O2 -pthread -lm || true; fi
 
 # Benchmarks of this tree against revision BASE, compared by benchstat; raw
 # output stays in out/.

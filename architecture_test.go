@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"tuner":             {"cost", "cache", "kernels", "symtile", "symtile/hlo"},
 	"tuner/report":      {"tuner", "cost", "cache", "kernels", "symtile", "symtile/hlo"},
 	"cmd/tilewright":    {"tuner/report", "tuner", "cost", "cache", "kernels/cpu", "kernels", "symtile/layout", "symtile", "symtile/hlo"},
+	"bench/peers":       {"tuner", "cache", "kernels/cpu", "kernels", "symtile", "symtile/hlo"},
 }
 
 func TestImportDirection(t *testing.T) {

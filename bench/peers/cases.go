@@ -1,0 +1,262 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A testCase is one fusion at one shape, and what it is measured against.
+type testCase struct {
+	family string  // names the fusion, its row of families, and the driver's operation
+	dims   []int64 // of the fusion; the first is the rows in a memory-bound one
+}
+
+func (c testCase) String() string { return c.family + " " + c.shape() }
+
+// shape is the dims as text: 256×1024.
+func (c testCase) shape() string {
+	text := make([]string, len(c.dims))
+	for k, d := range c.dims {
+		text[k] = strconv.FormatInt(d, 10)
+	}
+	return strings.Join(text, "×")
+}
+
+// A family is a fusion of any shape.
+type family struct {
+	peer   string // the driver that has the operation; "" for none
+	memory bool   // measured against the roof
+	rows   bool   // fewer rows are the same code: it can be timed in the first cache
+	flops  func(d []int64) int64
+	text   func(d []int64) string // HLO
+	goal   goal
+}
+
+// A goal is what a family should reach; zero fields are not asked for.
+type goal struct {
+	least float64 // times as fast as the peer, at least, in every case
+	mean  float64 // the same of the geometric mean of the family
+	roof  float64 // share of the roof
+}
+
+func multiplyAdds(d []int64) int64 { return 2 * d[0] * d[1] * d[2] }
+
+// families of the benchmark. gelu is the one by tanh, which oneDNN has too.
+var families = map[string]family{
+	"sgemm":      {peer: "openblas", flops: multiplyAdds, text: sgemmText, goal: goal{least: 0.95, mean: 1.05}},
+	"attention":  {peer: "openblas", flops: func(d []int64) int64 { return 4 * d[0] * d[1] * d[1] * d[2] }, text: attentionText, goal: goal{least: 2}},
+	"layernorm":  {peer: "onednn", memory: true, rows: true, text: layernormText, goal: goal{least: 2, roof: 0.95}},
+	"rmsnorm":    {memory: true, rows: true, text: rmsnormText, goal: goal{roof: 0.95}},
+	"softmax":    {peer: "onednn", memory: true, rows: true, text: softmaxText, goal: goal{least: 2, roof: 0.9}},
+	"gelu":       {peer: "onednn", memory: true, rows: true, text: geluText, goal: goal{least: 8}},
+	"bias_gelu":  {peer: "onednn", memory: true, rows: true, text: biasGeluText, goal: goal{roof: 0.95}},
+	"chain":      {memory: true, rows: true, text: chainText, goal: goal{roof: 0.95}},
+	"add":        {peer: "onednn", memory: true, rows: true, text: addText, goal: goal{roof: 0.95}},
+	"row_sum":    {peer: "onednn", memory: true, rows: true, text: rowSumText, goal: goal{roof: 0.95}},
+	"column_sum": {peer: "onednn", memory: true, rows: true, text: columnSumText, goal: goal{roof: 0.95}},
+	"transpose":  {peer: "onednn", memory: true, text: transposeText, goal: goal{least: 3, roof: 0.6}},
+	"swap":       {peer: "onednn", memory: true, text: swapText, goal: goal{roof: 0.6}},
+}
+
+// allCases are the shapes of the full benchmark.
+func allCases() []testCase {
+	return []testCase{
+		{"sgemm", []int64{256, 256, 256}}, {"sgemm", []int64{512, 512, 512}},
+		{"sgemm", []int64{1024, 1024, 1024}}, {"sgemm", []int64{2048, 2048, 2048}},
+		{"sgemm", []int64{64, 4096, 1024}}, {"sgemm", []int64{4096, 64, 4096}},
+		{"sgemm", []int64{4096, 4096, 64}}, {"sgemm", []int64{128, 128, 8192}},
+		{"sgemm", []int64{1, 4096, 4096}},
+		{"layernorm", []int64{4096, 1024}}, {"rmsnorm", []int64{4096, 1024}},
+		{"softmax", []int64{4096, 1024}}, {"gelu", []int64{4096, 1024}},
+		{"bias_gelu", []int64{4096, 1024}}, {"chain", []int64{4096, 1024}}, {"add", []int64{4096, 1024}},
+		{"row_sum", []int64{8192, 1024}}, {"column_sum", []int64{8192, 1024}},
+		{"transpose", []int64{4096, 4096}}, {"transpose", []int64{3000, 2000}}, {"swap", []int64{8, 1024, 16, 64}},
+		{"attention", []int64{4, 1024, 64}},
+	}
+}
+
+// quickCases are small enough for a look: every family, less work.
+func quickCases() []testCase {
+	return []testCase{
+		{"sgemm", []int64{256, 256, 256}}, {"sgemm", []int64{1, 1024, 2048}},
+		{"layernorm", []int64{256, 1024}}, {"rmsnorm", []int64{256, 1024}},
+		{"softmax", []int64{256, 1024}}, {"gelu", []int64{256, 1024}},
+		{"bias_gelu", []int64{256, 1024}}, {"chain", []int64{256, 1024}}, {"add", []int64{512, 1024}},
+		{"row_sum", []int64{512, 1024}}, {"column_sum", []int64{512, 1024}},
+		{"transpose", []int64{512, 512}}, {"swap", []int64{2, 128, 16, 64}},
+		{"attention", []int64{1, 256, 64}},
+	}
+}
+
+func reciprocal(d int64) float32     { return float32(1 / float64(d)) }
+func rootReciprocal(d int64) float32 { return float32(1 / math.Sqrt(float64(d))) }
+
+// in fills a text with the dims: $0 is the first.
+func in(text string, d []int64) string {
+	for k, v := range d {
+		text = strings.ReplaceAll(text, "$"+strconv.Itoa(k), strconv.FormatInt(v, 10))
+	}
+	return text
+}
+
+func sgemmText(d []int64) string {
+	return in(`x = f32[$0,$2] parameter(0)
+y = f32[$2,$1] parameter(1)
+sgemm = f32[$0,$1] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
+}
+
+func attentionText(d []int64) string {
+	return in(fmt.Sprintf(`q = f32[$0,$1,$2] parameter(0)
+k = f32[$0,$1,$2] parameter(1)
+v = f32[$0,$1,$2] parameter(2)
+low = f32[] constant(-inf)
+zero = f32[] constant(0)
+scale = f32[] constant(%v)
+scales = f32[$0,$1,$1] broadcast(scale), dimensions={}
+dot = f32[$0,$1,$1] dot(q, k), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={2}
+scores = f32[$0,$1,$1] multiply(dot, scales)
+max = f32[$0,$1] reduce(scores, low), dimensions={2}, to_apply=maximum
+maxes = f32[$0,$1,$1] broadcast(max), dimensions={0,1}
+less = f32[$0,$1,$1] subtract(scores, maxes)
+e = f32[$0,$1,$1] exponential(less)
+sum = f32[$0,$1] reduce(e, zero), dimensions={2}, to_apply=add
+sums = f32[$0,$1,$1] broadcast(sum), dimensions={0,1}
+p = f32[$0,$1,$1] divide(e, sums)
+attention = f32[$0,$1,$2] dot(p, v), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}`,
+		rootReciprocal(d[2])), d)
+}
+
+func layernormText(d []int64) string {
+	return in(fmt.Sprintf(`x = f32[$0,$1] parameter(0)
+gamma = f32[$1] parameter(1)
+beta = f32[$1] parameter(2)
+zero = f32[] constant(0)
+n = f32[] constant(%v)
+ns = f32[$0] broadcast(n), dimensions={}
+tiny = f32[] constant(1e-05)
+tinies = f32[$0] broadcast(tiny), dimensions={}
+sum = f32[$0] reduce(x, zero), dimensions={1}, to_apply=add
+mean = f32[$0] multiply(sum, ns)
+means = f32[$0,$1] broadcast(mean), dimensions={0}
+centred = f32[$0,$1] subtract(x, means)
+squares = f32[$0,$1] multiply(centred, centred)
+sum2 = f32[$0] reduce(squares, zero), dimensions={1}, to_apply=add
+variance = f32[$0] multiply(sum2, ns)
+above = f32[$0] add(variance, tinies)
+r = f32[$0] rsqrt(above)
+rs = f32[$0,$1] broadcast(r), dimensions={0}
+scaled = f32[$0,$1] multiply(centred, rs)
+gammas = f32[$0,$1] broadcast(gamma), dimensions={1}
+weighted = f32[$0,$1] multiply(scaled, gammas)
+betas = f32[$0,$1] broadcast(beta), dimensions={1}
+layernorm = f32[$0,$1] add(weighted, betas)`, reciprocal(d[1])), d)
+}
+
+func rmsnormText(d []int64) string {
+	return in(fmt.Sprintf(`x = f32[$0,$1] parameter(0)
+gamma = f32[$1] parameter(1)
+zero = f32[] constant(0)
+n = f32[] constant(%v)
+ns = f32[$0] broadcast(n), dimensions={}
+tiny = f32[] constant(1e-06)
+tinies = f32[$0] broadcast(tiny), dimensions={}
+squares = f32[$0,$1] multiply(x, x)
+sum = f32[$0] reduce(squares, zero), dimensions={1}, to_apply=add
+mean = f32[$0] multiply(sum, ns)
+above = f32[$0] add(mean, tinies)
+r = f32[$0] rsqrt(above)
+rs = f32[$0,$1] broadcast(r), dimensions={0}
+scaled = f32[$0,$1] multiply(x, rs)
+gammas = f32[$0,$1] broadcast(gamma), dimensions={1}
+rmsnorm = f32[$0,$1] multiply(scaled, gammas)`, reciprocal(d[1])), d)
+}
+
+func softmaxText(d []int64) string {
+	return in(`x = f32[$0,$1] parameter(0)
+low = f32[] constant(-inf)
+zero = f32[] constant(0)
+max = f32[$0] reduce(x, low), dimensions={1}, to_apply=maximum
+maxes = f32[$0,$1] broadcast(max), dimensions={0}
+less = f32[$0,$1] subtract(x, maxes)
+e = f32[$0,$1] exponential(less)
+sum = f32[$0] reduce(e, zero), dimensions={1}, to_apply=add
+sums = f32[$0,$1] broadcast(sum), dimensions={0}
+softmax = f32[$0,$1] divide(e, sums)`, d)
+}
+
+// geluOf is x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))) of a value called x.
+const geluOf = `half = f32[] constant(0.5)
+halves = f32[$0,$1] broadcast(half), dimensions={}
+one = f32[] constant(1)
+ones = f32[$0,$1] broadcast(one), dimensions={}
+cubic = f32[] constant(0.044715)
+cubics = f32[$0,$1] broadcast(cubic), dimensions={}
+root = f32[] constant(0.7978845608)
+roots = f32[$0,$1] broadcast(root), dimensions={}
+square = f32[$0,$1] multiply(x, x)
+bent = f32[$0,$1] multiply(square, cubics)
+factor = f32[$0,$1] add(bent, ones)
+inner = f32[$0,$1] multiply(x, factor)
+argument = f32[$0,$1] multiply(inner, roots)
+t = f32[$0,$1] tanh(argument)
+above = f32[$0,$1] add(t, ones)
+part = f32[$0,$1] multiply(x, halves)
+gelu = f32[$0,$1] multiply(part, above)`
+
+func geluText(d []int64) string { return in("x = f32[$0,$1] parameter(0)\n"+geluOf, d) }
+
+func biasGeluText(d []int64) string {
+	return in(`a = f32[$0,$1] parameter(0)
+bias = f32[$1] parameter(1)
+biases = f32[$0,$1] broadcast(bias), dimensions={1}
+x = f32[$0,$1] add(a, biases)
+`+geluOf, d)
+}
+
+func chainText(d []int64) string {
+	return in(`x = f32[$0,$1] parameter(0)
+row = f32[$1] parameter(1)
+rows = f32[$0,$1] broadcast(row), dimensions={1}
+zero = f32[] constant(0)
+zeros = f32[$0,$1] broadcast(zero), dimensions={}
+half = f32[] constant(0.5)
+halves = f32[$0,$1] broadcast(half), dimensions={}
+a = f32[$0,$1] add(x, rows)
+b = f32[$0,$1] multiply(a, halves)
+c = f32[$0,$1] maximum(b, zeros)
+d = f32[$0,$1] subtract(c, x)
+e = f32[$0,$1] abs(d)
+f = f32[$0,$1] multiply(e, rows)
+g = f32[$0,$1] minimum(f, x)
+chain = f32[$0,$1] add(g, halves)`, d)
+}
+
+func addText(d []int64) string {
+	return in(`x = f32[$0,$1] parameter(0)
+y = f32[$0,$1] parameter(1)
+add = f32[$0,$1] add(x, y)`, d)
+}
+
+func rowSumText(d []int64) string {
+	return in(`x = f32[$0,$1] parameter(0)
+zero = f32[] constant(0)
+row_sum = f32[$0] reduce(x, zero), dimensions={1}, to_apply=add`, d)
+}
+
+func columnSumText(d []int64) string {
+	return in(`x = f32[$0,$1] parameter(0)
+zero = f32[] constant(0)
+column_sum = f32[$1] reduce(x, zero), dimensions={0}, to_apply=add`, d)
+}
+
+func transposeText(d []int64) string {
+	return in(`x = f32[$0,$1] parameter(0)
+transpose = f32[$1,$0] transpose(x), dimensions={1,0}`, d)
+}
+
+func swapText(d []int64) string {
+	return in(`x = f32[$0,$1,$2,$3] parameter(0)
+swap = f32[$0,$2,$1,$3] transpose(x), dimensions={0,2,1,3}`, d)
+}

@@ -1,0 +1,81 @@
+// OpenBLAS: sgemm M N K (row-major; sgemv where M or N is 1), and attention
+// H S D as one would write it without fusion: sgemm, softmax, sgemm a head.
+// Threads: OPENBLAS_NUM_THREADS, and OMP_NUM_THREADS for the softmax.
+#include "protocol.h"
+#include <cblas.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long m, n, k;
+static float *scores;
+static void (*op)(float *const *in, float *out);
+
+static void sgemm(float *const *in, float *out) {
+  if (m == 1)
+    cblas_sgemv(CblasRowMajor, CblasTrans, k, n, 1, in[1], n, in[0], 1, 0, out, 1);
+  else if (n == 1)
+    cblas_sgemv(CblasRowMajor, CblasNoTrans, m, k, 1, in[0], k, in[1], 1, 0, out, 1);
+  else
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, in[0], k, in[1], n, 0, out, n);
+}
+
+// The loops are what gcc makes vectors of with -ffast-math, exp included (libmvec).
+static void softmax(float *x, long rows, long columns) {
+#pragma omp parallel for schedule(static)
+  for (long r = 0; r < rows; r++) {
+    float *row = x + r * columns, most = row[0], sum = 0;
+#pragma omp simd reduction(max : most)
+    for (long c = 0; c < columns; c++)
+      most = row[c] > most ? row[c] : most;
+#pragma omp simd reduction(+ : sum)
+    for (long c = 0; c < columns; c++)
+      sum += row[c] = expf(row[c] - most);
+    float scale = 1 / sum;
+#pragma omp simd
+    for (long c = 0; c < columns; c++)
+      row[c] *= scale;
+  }
+}
+
+static void attention(float *const *in, float *out) {
+  long heads = m, s = n, d = k;
+  for (long h = 0; h < heads; h++) {
+    long at = h * s * d;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, s, s, d, 1 / sqrtf(d), in[0] + at, d, in[1] + at, d, 0, scores, s);
+    softmax(scores, s, s);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, s, d, s, 1, scores, s, in[2] + at, d, 0, out + at, d);
+  }
+}
+
+const char *prepare(const char *name, const long *dims, int n_dims, sizes *z) {
+  if (n_dims != 3)
+    return "three dimensions are needed";
+  m = dims[0], n = dims[1], k = dims[2];
+  if (!strcmp(name, "sgemm")) {
+    op = sgemm;
+    *z = (sizes){2, {m * k, k * n}, m * n};
+    return NULL;
+  }
+  if (!strcmp(name, "attention")) {
+    op = attention;
+    *z = (sizes){3, {m * n * k, m * n * k, m * n * k}, m * n * k};
+    scores = aligned_alloc(4096, (n * n * sizeof(float) + 4095) / 4096 * 4096);
+    return scores ? NULL : "out of memory";
+  }
+  return "not an operation of this driver";
+}
+
+void run(float *const *in, float *out) { op(in, out); }
+
+void finish(void) {
+  free(scores);
+  scores = NULL;
+}
+
+const char *version(void) {
+  static char text[256];
+  snprintf(text, sizeof text, "%s, core %s", openblas_get_config(), openblas_get_corename());
+  return text;
+}

@@ -1,0 +1,247 @@
+// Command peers measures tuned plans of the CPU backend against other
+// libraries: sgemm and attention against OpenBLAS, what is bound by memory
+// against oneDNN and against the rate of copying with streaming stores. All
+// contenders of a case take turns in rounds, so that only what was measured
+// side by side is compared. `make bench-peers` builds the drivers, each a
+// process of its own (see drivers/protocol.h), and runs it.
+//
+// It writes the samples as text and, from that text alone, a Markdown table.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels/cpu"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// arguments of the command.
+type arguments struct {
+	options
+	quick, render bool
+	only          *regexp.Regexp
+	raw, table    string
+	cores         []int
+}
+
+func run(args []string, out, status io.Writer) int {
+	a, err := parseArguments(args, status)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(status, "peers:", err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if !a.render {
+		err = a.measure(ctx, status)
+	}
+	if err == nil {
+		err = a.tables(out)
+	}
+	if err != nil {
+		fmt.Fprintln(status, "peers:", err)
+		return 1
+	}
+	return 0
+}
+
+func parseArguments(args []string, status io.Writer) (*arguments, error) {
+	a := &arguments{}
+	f := flag.NewFlagSet("peers", flag.ContinueOnError)
+	f.SetOutput(status)
+	f.StringVar(&a.folder, "drivers", "out/peers", "`folder` of the drivers")
+	f.BoolVar(&a.quick, "quick", false, "a look in a minute: small shapes, few rounds, to out/ unless told")
+	f.BoolVar(&a.render, "render", false, "measure nothing: make the table of -raw again")
+	f.StringVar(&a.raw, "raw", "", "`file` of the samples (bench/peers/RESULTS.tsv)")
+	f.StringVar(&a.table, "table", "", "`file` of the table (bench/peers/RESULTS.md)")
+	f.IntVar(&a.try, "try", 0, "`plans` measured a case when tuning (24; quick 5)")
+	f.DurationVar(&a.budget, "budget", 0, "`time` for tuning a case (20s; quick 300ms)")
+	f.DurationVar(&a.limit, "limit", 0, "`time` for the rounds of a case (30s; quick 300ms)")
+	f.IntVar(&a.rounds, "rounds", 0, "at most so many `rounds` a case (25; quick 7)")
+	f.Int64Var(&a.seed, "seed", 1, "`seed` of inputs and of the order of turns")
+	only := f.String("only", "", "measure the cases this `regexp` matches, as in 'sgemm|softmax 4096', to out/ unless told")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q is not expected", f.Arg(0))
+	}
+	var err error
+	if a.only, err = regexp.Compile(*only); err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
+	a.complete()
+	return a, nil
+}
+
+// complete fills in what was not given.
+func (a *arguments) complete() {
+	raw, table := "bench/peers/RESULTS.tsv", "bench/peers/RESULTS.md"
+	try, budget, limit, rounds := 24, 20*time.Second, 30*time.Second, 25
+	if a.quick || a.only.String() != "" {
+		raw, table = "out/peers.tsv", "out/peers.md"
+	}
+	if a.quick {
+		try, budget, limit, rounds = 5, 300*time.Millisecond, 300*time.Millisecond, fewest
+	}
+	a.raw, a.table = orDefault(a.raw, raw), orDefault(a.table, table)
+	a.try, a.budget = orDefault(a.try, try), orDefault(a.budget, budget)
+	a.limit, a.rounds = orDefault(a.limit, limit), orDefault(a.rounds, rounds)
+	a.cores = []int{1}
+	if n := runtime.GOMAXPROCS(0); n > 1 {
+		a.cores = append(a.cores, n)
+	}
+}
+
+func orDefault[T comparable](v, zeroMeans T) T {
+	var zero T
+	if v == zero {
+		return zeroMeans
+	}
+	return v
+}
+
+// measure runs all cases and puts the raw file in place when all is done; what
+// an interrupted run measured stays beside it.
+func (a *arguments) measure(ctx context.Context, status io.Writer) error {
+	part := a.raw + ".part"
+	raw, err := os.Create(part)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(a.sessions(ctx, raw, status), raw.Close())
+	if err != nil {
+		return fmt.Errorf("%w\nwhat was measured is in %s; its table: -render -raw %s -table FILE", err, part, part)
+	}
+	return os.Rename(part, a.raw)
+}
+
+// sessions runs all cases with one thread, then with all, and writes each as
+// soon as it is done.
+func (a *arguments) sessions(ctx context.Context, raw, status io.Writer) error {
+	tmp, err := os.MkdirTemp("", "tilewright-peers")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	r := &results{machine: machine()}
+	for n, threads := range a.cores {
+		if err := a.with(ctx, threads, tmp, func(s *session) error {
+			if n == 0 {
+				r.drivers = s.versions()
+				if err := r.head(raw); err != nil {
+					return err
+				}
+			}
+			return a.each(ctx, s, raw)
+		}, status); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// with has f measure with so many threads of ours and of the drivers.
+func (a *arguments) with(ctx context.Context, threads int, tmp string, f func(*session) error, status io.Writer) error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	s := newSession(a.options, threads, tmp, status)
+	defer s.close()
+	return f(s)
+}
+
+func (a *arguments) each(ctx context.Context, s *session, raw io.Writer) error {
+	cases := allCases()
+	if a.quick {
+		cases = quickCases()
+	}
+	for _, c := range cases {
+		if !a.only.MatchString(c.String()) {
+			continue
+		}
+		begin := time.Now()
+		res, err := s.measure(ctx, c)
+		if err != nil {
+			return err
+		}
+		if err := res.write(raw); err != nil {
+			return err
+		}
+		fmt.Fprintf(s.status, "%-28s %d threads  %s  (%.1f s)\n", c, s.threads, res.brief(), time.Since(begin).Seconds())
+	}
+	return nil
+}
+
+// versions says what there is, and for what is missing how to get it.
+func (s *session) versions() []fact {
+	var all []fact
+	for _, d := range drivers {
+		if p := s.drivers[d.name]; p != nil {
+			all = append(all, fact{d.name, p.version})
+			continue
+		}
+		all = append(all, fact{d.name, ""})
+		fmt.Fprintf(s.status, "%s is not measured: there is no driver (Debian: %s)\n", d.title, d.needs)
+	}
+	return all
+}
+
+// tables reads the raw file, writes the table and prints it.
+func (a *arguments) tables(out io.Writer) error {
+	raw, err := os.Open(a.raw)
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	r, err := readResults(raw)
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.raw, err)
+	}
+	text := r.markdown()
+	if err := os.WriteFile(a.table, []byte(text), 0o644); err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, text)
+	return err
+}
+
+// machine says in one line what was measured on.
+func machine() string {
+	d := cpu.New().Identity()
+	var levels []string
+	for _, l := range d.Levels {
+		if l.Bytes > 0 {
+			levels = append(levels, fmt.Sprintf("%s %d KiB", l.Name, l.Bytes>>10))
+		}
+	}
+	return fmt.Sprintf("%s; %s; %s %s/%s, backend revision %s", strings.TrimPrefix(d.Name, "cpu:"), strings.Join(levels, ", "),
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, d.Revision)
+}
+
+// load is the load average of the last minute, −1 where it is not known.
+func load() float64 {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return -1
+	}
+	v, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
+	if err != nil {
+		return -1
+	}
+	return v
+}

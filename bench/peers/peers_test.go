@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// Every case is a fusion that can be tiled, with as many bytes as it says.
+func TestCasesCanBeTiled(t *testing.T) {
+	for _, c := range append(allCases(), quickCases()...) {
+		fusion, err := parse(c)
+		if err != nil {
+			t.Errorf("%s: %v", c, err)
+			continue
+		}
+		if _, err := symtile.Analyze(fusion); err != nil {
+			t.Errorf("%s: %v", c, err)
+		}
+	}
+}
+
+// What the fusions compute is what they are called.
+func TestCasesMean(t *testing.T) {
+	datadriven.RunTest(t, "testdata/meaning.txt", func(t *testing.T, d *datadriven.TestData) string {
+		c, err := readCase([]string{d.Cmd, d.CmdArgs[0].String(), "1", "0", "0"})
+		if err != nil {
+			return err.Error()
+		}
+		fusion, err := parse(c.testCase)
+		if err != nil {
+			return err.Error()
+		}
+		in, err := kernels.Inputs(fusion, kernels.Integers, 1)
+		if err != nil {
+			return err.Error()
+		}
+		var b strings.Builder
+		for k, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
+			for at, word := range strings.Fields(line) {
+				var v float64
+				if _, err := fmt.Sscan(word, &v); err != nil {
+					return err.Error()
+				}
+				in[k].SetFloat(int64(at), v)
+			}
+		}
+		out, err := kernels.Reference(fusion, in)
+		if err != nil {
+			return err.Error()
+		}
+		for at := range out[0].Shape.Elements() {
+			fmt.Fprintf(&b, "%.4g ", out[0].Float(at))
+		}
+		return strings.TrimSpace(b.String()) + "\n"
+	})
+}
+
+func TestTables(t *testing.T) {
+	datadriven.RunTest(t, "testdata/tables.txt", func(t *testing.T, d *datadriven.TestData) string {
+		r, err := readResults(strings.NewReader(strings.ReplaceAll(d.Input, "  ", "\t")))
+		if err != nil {
+			return err.Error() + "\n"
+		}
+		if d.Cmd == "raw" {
+			var b bytes.Buffer
+			r.head(&b)
+			for _, c := range r.cases {
+				c.write(&b)
+			}
+			return strings.ReplaceAll(b.String(), "\t", "  ")
+		}
+		return r.markdown()
+	})
+}
+
+// The page in the repository is the one its samples make.
+func TestResultsAreRendered(t *testing.T) {
+	raw, err := os.Open("RESULTS.tsv")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer raw.Close()
+	r, err := readResults(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("RESULTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.markdown() != string(page) {
+		t.Error("RESULTS.md is not made from RESULTS.tsv: go run ./bench/peers -render")
+	}
+}
+
+// A driver's answers, as the Go side takes them.
+func TestAnswers(t *testing.T) {
+	datadriven.RunTest(t, "testdata/answers.txt", func(t *testing.T, d *datadriven.TestData) string {
+		var asked bytes.Buffer
+		answers := ""
+		if d.Input != "" {
+			answers = d.Input + "\n"
+		}
+		p := &driver{name: "peer", in: &asked, out: bufio.NewReader(strings.NewReader(answers))}
+		var err error
+		result := "ok"
+		switch d.Cmd {
+		case "open":
+			err = p.open("sgemm", 2, []int64{3, 4, 5})
+		case "time":
+			var s float64
+			s, err = p.sample(context.Background(), 7)
+			result = fmt.Sprint(s)
+		case "twice":
+			p.check("out")
+			err = p.check("out")
+		}
+		if err != nil {
+			result = err.Error()
+		}
+		return asked.String() + result + "\n"
+	})
+}
+
+// The C side of the protocol, by the driver that needs no library.
+func TestProtocol(t *testing.T) {
+	dir := t.TempDir()
+	buildMemory(t, dir)
+	floats := make([]byte, 4*70)
+	for k := range 70 {
+		binary.LittleEndian.PutUint32(floats[4*k:], uint32(k)<<20)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "in"), floats, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	varying := regexp.MustCompile(`(seconds|version) .*`)
+	datadriven.RunTest(t, "testdata/protocol.txt", func(t *testing.T, d *datadriven.TestData) string {
+		cmd := exec.Command(filepath.Join(dir, "memory"))
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "OMP_NUM_THREADS="+d.CmdArgs[0].String())
+		cmd.Stdin = strings.NewReader(d.Input + "\n")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Sprintf("%s%v\n", out, err)
+		}
+		return varying.ReplaceAllString(string(out), "$1 …") + copied(filepath.Join(dir, "out"), floats)
+	})
+}
+
+// copied says what a session left in a file, and takes it away.
+func copied(file string, loaded []byte) string {
+	got, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	os.Remove(file)
+	if bytes.Equal(got, loaded) {
+		return "the copy is what was loaded\n"
+	}
+	return fmt.Sprintf("the copy is other %d bytes\n", len(got))
+}
+
+func buildMemory(t *testing.T, dir string) {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip(err)
+	}
+	args := []string{"-O1", "-Wall", "-Werror", "-pthread", "-o", filepath.Join(dir, "memory"), "drivers/memory.c", "drivers/protocol.c", "-lm"}
+	if runtime.GOARCH == "amd64" {
+		args = append(args, "-march=native") // streaming stores
+	}
+	out, err := exec.Command(cc, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// A whole run with the one driver that can be built everywhere, stopped and
+// resumed between turns.
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	buildMemory(t, dir)
+	var out, status bytes.Buffer
+	args := []string{"-quick", "-drivers", dir, "-raw", filepath.Join(dir, "raw.tsv"), "-table", filepath.Join(dir, "table.md"),
+		"-only", "^add", "-budget", "100ms", "-try", "2"}
+	if code := run(args, &out, &status); code != 0 {
+		t.Fatalf("exit status %d\n%s", code, status.String())
+	}
+	for _, want := range []string{"apt-get install libopenblas-dev", "apt-get install libdnnl-dev", "of the roof"} {
+		if !strings.Contains(status.String(), want) {
+			t.Errorf("status does not say %q:\n%s", want, status.String())
+		}
+	}
+	if !strings.Contains(out.String(), "| add 512×1024 | 1 |") {
+		t.Errorf("no table:\n%s", out.String())
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	for _, args := range [][]string{{"-only", "("}, {"extra"}, {"-rounds", "x"}, {"-threads"}} {
+		var out, status bytes.Buffer
+		if code := run(args, &out, &status); code != 2 || out.Len() > 0 {
+			t.Errorf("%v: exit status %d, output %q", args, code, out.String())
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// results are what a run measured. Their text form is what is kept, and what
+// tables are made from: a line a fact, fields separated by tabs, the first its
+// kind; what follows a case line belongs to the case.
+type results struct {
+	machine string
+	drivers []fact // name and version, "" when it is missing
+	cases   []*caseResult
+}
+
+type fact struct{ name, text string }
+
+// A caseResult is one case with so many threads.
+type caseResult struct {
+	testCase
+	threads int
+	bytes   int64   // of inputs and outputs
+	load    float64 // average of the machine when it began, -1: unknown
+	small   int64   // rows of the case in the first cache, 0 when there is none
+	legal   int64   // plans there were
+	compile float64 // seconds, of the tuned plan
+	plans   []fact  // tuned, default
+	notes   []fact  // why a contender is not in times
+	times   []timed // in the order measured
+}
+
+// timed are a contender's seconds a run, one a round.
+type timed struct {
+	name    string
+	seconds []float64
+}
+
+// of are the samples of a contender, nil when it has none.
+func (c *caseResult) of(name string) []float64 {
+	for _, t := range c.times {
+		if t.name == name {
+			return t.seconds
+		}
+	}
+	return nil
+}
+
+func find(facts []fact, name string) string {
+	for _, f := range facts {
+		if f.name == name {
+			return f.text
+		}
+	}
+	return ""
+}
+
+// rawHeader is the first line of the text form.
+const rawHeader = "# bench-peers: seconds a run, a column a round; contenders of a case took turns"
+
+// head writes what comes before the cases.
+func (r *results) head(w io.Writer) error {
+	fmt.Fprintf(w, "%s\nmachine\t%s\n", rawHeader, r.machine)
+	for _, d := range r.drivers {
+		if _, err := fmt.Fprintf(w, "driver\t%s\t%s\n", d.name, d.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes one case.
+func (c *caseResult) write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "case\t%s\t%s\t%d\t%d\t%.2f\n", c.family, c.shape(), c.threads, c.bytes, c.load)
+	fmt.Fprintf(b, "tuning\t%d\t%.4g\t%d\n", c.legal, c.compile, c.small)
+	for _, p := range c.plans {
+		fmt.Fprintf(b, "plan\t%s\t%s\n", p.name, p.text)
+	}
+	for _, n := range c.notes {
+		fmt.Fprintf(b, "note\t%s\t%s\n", n.name, strings.Join(strings.Fields(n.text), " "))
+	}
+	for _, t := range c.times {
+		fmt.Fprintf(b, "times\t%s", t.name)
+		for _, s := range t.seconds {
+			fmt.Fprintf(b, "\t%.5g", s)
+		}
+		fmt.Fprintln(b)
+	}
+	return b.Flush()
+}
+
+// readResults reads the text form; errors name the line.
+func readResults(in io.Reader) (*results, error) {
+	r := &results{}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		if line := lines.Text(); line != "" && !strings.HasPrefix(line, "#") {
+			if err := r.line(strings.Split(line, "\t")); err != nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
+		}
+	}
+	return r, lines.Err()
+}
+
+// least is how many fields a line of each kind has.
+var least = map[string]int{"machine": 2, "driver": 3, "case": 6, "tuning": 4, "plan": 3, "note": 3, "times": 3}
+
+func (r *results) line(f []string) error {
+	n, known := least[f[0]]
+	if !known {
+		return fmt.Errorf("%q is not a kind of line", f[0])
+	}
+	if len(f) < n {
+		return fmt.Errorf("a %s line has %d fields, not %d", f[0], n, len(f))
+	}
+	switch f[0] {
+	case "machine":
+		r.machine = f[1]
+		return nil
+	case "driver":
+		r.drivers = append(r.drivers, fact{f[1], f[2]})
+		return nil
+	case "case":
+		c, err := readCase(f[1:])
+		r.cases = append(r.cases, c)
+		return err
+	}
+	if len(r.cases) == 0 {
+		return fmt.Errorf("a %s line before the first case", f[0])
+	}
+	return r.cases[len(r.cases)-1].line(f)
+}
+
+func readCase(f []string) (*caseResult, error) {
+	c := &caseResult{testCase: testCase{family: f[0]}}
+	if _, ok := families[f[0]]; !ok {
+		return c, fmt.Errorf("there is no family %q", f[0])
+	}
+	for _, text := range strings.Split(f[1], "×") {
+		d, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return c, err
+		}
+		c.dims = append(c.dims, d)
+	}
+	var err error
+	if c.threads, err = strconv.Atoi(f[2]); err != nil {
+		return c, err
+	}
+	if c.bytes, err = strconv.ParseInt(f[3], 10, 64); err != nil {
+		return c, err
+	}
+	c.load, err = strconv.ParseFloat(f[4], 64)
+	return c, err
+}
+
+func (c *caseResult) line(f []string) error {
+	switch f[0] {
+	case "plan":
+		c.plans = append(c.plans, fact{f[1], f[2]})
+	case "note":
+		c.notes = append(c.notes, fact{f[1], f[2]})
+	case "times":
+		t := timed{name: f[1]}
+		for _, text := range f[2:] {
+			s, err := strconv.ParseFloat(text, 64)
+			if err != nil || s <= 0 {
+				return fmt.Errorf("%q is not a time", text)
+			}
+			t.seconds = append(t.seconds, s)
+		}
+		c.times = append(c.times, t)
+	case "tuning":
+		_, err := fmt.Sscan(strings.Join(f[1:], " "), &c.legal, &c.compile, &c.small)
+		return err
+	}
+	return nil
+}

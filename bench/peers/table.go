@@ -1,0 +1,347 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels"
+)
+
+func median(x []float64) float64 {
+	s := slices.Sorted(slices.Values(x))
+	n := len(s)
+	if n == 0 {
+		return math.NaN()
+	}
+	return (s[(n-1)/2] + s[n/2]) / 2
+}
+
+func geomean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += math.Log(v)
+	}
+	return math.Exp(sum / float64(len(x)))
+}
+
+// over is how many times as long a contender takes as the tuned plan, from the
+// rounds both were in; false when one of them was not measured.
+func (c *caseResult) over(name string) (kernels.PairedInterval, bool) {
+	x, y := c.of(name), c.of("tuned")
+	return kernels.Paired(x, y, confidence), len(x) > 0 && len(y) > 0
+}
+
+// code is the seconds the tuned plan would take if memory cost nothing: the
+// time of a row in the first cache, of as many rows, on all threads.
+func (c *caseResult) code() (float64, bool) {
+	small, double := c.of("small"), c.of("double")
+	if len(small) == 0 || len(double) == 0 || c.small == 0 {
+		return 0, false
+	}
+	row := max(0, median(double)-median(small)) / float64(c.small)
+	return row * float64(c.dims[0]) / float64(c.threads), true
+}
+
+// best is the ratio of the best turns, which need not be of the same round.
+func (c *caseResult) best(name string) (float64, bool) {
+	x, y := c.of(name), c.of("tuned")
+	if len(x) == 0 || len(y) == 0 {
+		return 0, false
+	}
+	return slices.Min(x) / slices.Min(y), true
+}
+
+func (c *caseResult) bestText(name string) string {
+	if b, ok := c.best(name); ok {
+		return digits(b)
+	}
+	return c.missing(name)
+}
+
+// roof is the share of the roof the tuned plan reaches: the roof of a round is
+// the copy in it, or the code's own time where that is longer.
+func (c *caseResult) roof() (kernels.PairedInterval, bool) {
+	copied, ours := c.of("copy"), c.of("tuned")
+	if len(copied) == 0 || len(ours) == 0 {
+		return kernels.PairedInterval{}, false
+	}
+	code, _ := c.code()
+	roof := slices.Clone(copied)
+	for k := range roof {
+		roof[k] = max(roof[k], code)
+	}
+	return kernels.Paired(roof, ours, confidence), true
+}
+
+// brief is a case in one line.
+func (c *caseResult) brief() string {
+	if len(c.of("tuned")) == 0 {
+		return "not measured"
+	}
+	text := fmt.Sprintf("%.3g ms", 1e3*median(c.of("tuned")))
+	if p, ok := c.over(families[c.family].peer); ok {
+		text += fmt.Sprintf(", %s × as fast as %s", ratio(p), families[c.family].peer)
+	}
+	if p, ok := c.roof(); ok {
+		text += fmt.Sprintf(", %s of the roof", ratio(p))
+	}
+	return text
+}
+
+// ratio is a median with its interval: 1.03 [1.01, 1.05].
+func ratio(p kernels.PairedInterval) string {
+	hi := digits(p.Hi)
+	if math.IsInf(p.Hi, 1) {
+		hi = "∞"
+	}
+	return fmt.Sprintf("%s [%s, %s]", digits(p.Median), digits(p.Lo), hi)
+}
+
+// digits is three significant digits, at most two after the point.
+func digits(x float64) string {
+	if x >= 100 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	if x >= 10 {
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+// against says whether ratios reach their goal, all of them; a goal of 0 is none.
+func against(goal float64, ratios ...float64) string {
+	switch {
+	case goal == 0:
+		return ""
+	case slices.Min(ratios) >= goal:
+		return fmt.Sprintf("≥ %v: met", goal)
+	}
+	return fmt.Sprintf("≥ %v: **missed**", goal)
+}
+
+// A page is Markdown being written.
+type page struct{ strings.Builder }
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// row writes the cells of a table's line.
+func (p *page) row(cells ...string) { p.line("| %s |", strings.Join(cells, " | ")) }
+
+// columns writes a table's head.
+func (p *page) columns(names ...string) {
+	p.row(names...)
+	p.line("|%s", strings.Repeat(" --- |", len(names)))
+}
+
+// markdown is the page of all results.
+func (r *results) markdown() string {
+	p := &page{}
+	p.line("# Tuned plans against their peers\n")
+	p.line("Made by `make bench-peers`; the samples are in the file of the same name ending in `.tsv`.\n")
+	p.line("Machine: %s.\n", r.machine)
+	for _, d := range drivers {
+		if v := find(r.drivers, d.name); v != "" {
+			p.line("* %s: %s", d.title, v)
+		} else {
+			p.line("* %s: not measured, the driver was not built (Debian: `%s`)", d.title, d.needs)
+		}
+	}
+	p.line("\nContenders of a case take turns in rounds, in shuffled order; a stopped process cannot disturb the others.")
+	p.line("Times are medians. Ratios are medians of the ratios within a round, with a 95 %% interval; above 1 the tuned plan is faster.")
+	p.line("best/best is the ratio of the best turns of each. A goal is met when both reach it.")
+	p.line("Before it was timed, every plan agreed with the reference interpreter, and the tuned one with its peer.")
+	r.busy(p)
+	r.gemms(p)
+	r.attention(p)
+	r.memory(p)
+	r.notes(p)
+	r.plans(p)
+	return p.String()
+}
+
+// busy says when the machine had other work: what waits for all of its threads
+// then waits for the scheduler. A run of one thread is a load of 1.
+func (r *results) busy(p *page) {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for _, c := range r.cases {
+		lo, hi = min(lo, c.load), max(hi, c.load)
+	}
+	most := 0
+	for _, c := range r.cases {
+		most = max(most, c.threads)
+	}
+	if len(r.cases) == 0 || lo < 0 {
+		return
+	}
+	p.line("The load average of the machine was between %.1f and %.1f.", lo, hi)
+	if hi > 1.5*float64(most) {
+		p.line("\n**The machine was busy with other work.** Ratios of one thread hold roughly; with all threads, sides whose threads wait for each")
+		p.line("other wait for the scheduler (in steps of 4 ms), and the columns of the best turns say more than the medians.")
+	}
+}
+
+// those are the results of the families that are wanted.
+func (r *results) those(want func(name string, f family) bool) []*caseResult {
+	var list []*caseResult
+	for _, c := range r.cases {
+		if want(c.family, families[c.family]) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (r *results) gemms(p *page) {
+	list := r.those(func(name string, _ family) bool { return name == "sgemm" })
+	if len(list) == 0 {
+		return
+	}
+	p.line("\n## sgemm\n")
+	p.columns("m×n×k", "threads", "GFLOP/s", "OpenBLAS GFLOP/s", "times as fast", "goal", "best/best", "over the default plan")
+	all := map[int][]float64{}
+	for _, c := range list {
+		if o, ok := c.over("openblas"); ok {
+			all[c.threads] = append(all[c.threads], o.Median)
+		}
+		p.row(c.shape(), fmt.Sprint(c.threads), c.rate("tuned"), c.rate("openblas"), c.ratio("openblas"), c.goal(), c.bestText("openblas"), c.ratio("default"))
+	}
+	p.line("")
+	goal := families["sgemm"].goal.mean
+	for _, n := range []int{list[0].threads, list[len(list)-1].threads} {
+		if x := all[n]; len(x) > 0 {
+			g := geomean(x)
+			p.line("Geometric mean with threads=%d, of %d: %s (%s).", n, len(x), digits(g), against(goal, g))
+			delete(all, n)
+		}
+	}
+	p.line("\nWhere m is 1, OpenBLAS is asked for sgemv.")
+}
+
+// goal judges a family's peer by both ratios, of the rounds and of the best
+// turns: luck of one kind is not enough.
+func (c *caseResult) goal() string {
+	f := families[c.family]
+	o, ok := c.over(f.peer)
+	if !ok {
+		return ""
+	}
+	best, _ := c.best(f.peer)
+	return against(f.goal.least, o.Median, best)
+}
+
+// roofGoal judges the share of the roof, in the same way.
+func (c *caseResult) roofGoal() string {
+	share, ok := c.roof()
+	if !ok {
+		return ""
+	}
+	code, _ := c.code()
+	return against(families[c.family].goal.roof, share.Median, max(slices.Min(c.of("copy")), code)/slices.Min(c.of("tuned")))
+}
+
+func (c *caseResult) rate(name string) string {
+	x := c.of(name)
+	if len(x) == 0 {
+		return c.missing(name)
+	}
+	return digits(float64(families[c.family].flops(c.dims)) / median(x) / 1e9)
+}
+
+// missing says shortly why a contender has no time.
+func (c *caseResult) missing(name string) string {
+	if find(c.notes, name) != "" {
+		return "see below"
+	}
+	return "–"
+}
+
+func (c *caseResult) time(name string) string {
+	x := c.of(name)
+	if len(x) == 0 {
+		return c.missing(name)
+	}
+	return fmt.Sprintf("%.3g", 1e3*median(x))
+}
+
+// ratio is a contender's time over the tuned plan's; the default plan is often
+// the tuned one.
+func (c *caseResult) ratio(name string) string {
+	if o, ok := c.over(name); ok {
+		return ratio(o)
+	}
+	if name == "default" && len(c.of("tuned")) > 0 && find(c.plans, "tuned") == find(c.plans, "default") {
+		return "the same"
+	}
+	return c.missing(name)
+}
+
+func (r *results) attention(p *page) {
+	list := r.those(func(name string, _ family) bool { return name == "attention" })
+	if len(list) == 0 {
+		return
+	}
+	p.line("\n## Attention\n")
+	p.line("dot → softmax → dot as one fusion, against sgemm, softmax (gcc's vectors, libmvec's exp) and sgemm with OpenBLAS, head after head.\n")
+	p.columns("heads×sequence×width", "threads", "ms", "OpenBLAS ms", "times as fast", "goal", "best/best", "over the default plan")
+	for _, c := range list {
+		p.row(c.shape(), fmt.Sprint(c.threads), c.time("tuned"), c.time("openblas"), c.ratio("openblas"), c.goal(), c.bestText("openblas"), c.ratio("default"))
+	}
+}
+
+func (r *results) memory(p *page) {
+	list := r.those(func(_ string, f family) bool { return f.memory })
+	if len(list) == 0 {
+		return
+	}
+	p.line("\n## Bound by memory\n")
+	p.line("The roof is the time to copy as many bytes with streaming stores, or the code's own time where that is longer: what the tuned")
+	p.line("plan takes for rows that stay in the first cache. gelu is the one by tanh; swap is the transpose {0,2,1,3}.\n")
+	p.columns("case", "threads", "ms", "oneDNN ms", "times as fast", "goal", "best/best", "copy ms", "code ms", "of the roof", "goal", "over the default plan")
+	for _, c := range list {
+		share, roofed := c.roof()
+		code, of := "–", "–"
+		if s, ok := c.code(); ok {
+			code = fmt.Sprintf("%.3g", 1e3*s)
+		}
+		if roofed {
+			of = ratio(share)
+		}
+		p.row(c.String(), fmt.Sprint(c.threads), c.time("tuned"), c.time("onednn"), c.ratio("onednn"), c.goal(), c.bestText("onednn"),
+			c.time("copy"), code, of, c.roofGoal(), c.ratio("default"))
+	}
+}
+
+// notes lists what was not measured, and why.
+func (r *results) notes(p *page) {
+	first := true
+	for _, c := range r.cases {
+		for _, n := range c.notes {
+			if first {
+				p.line("\n## Not measured\n")
+				first = false
+			}
+			p.line("* %s, %d threads, %s: %s", c.testCase, c.threads, n.name, n.text)
+		}
+	}
+}
+
+func (r *results) plans(p *page) {
+	var gains []float64
+	p.line("\n## Plans\n")
+	p.columns("case", "threads", "tuned plan", "of legal plans", "compiled in ms")
+	for _, c := range r.cases {
+		if plan := find(c.plans, "tuned"); plan != "" {
+			p.row(c.String(), fmt.Sprint(c.threads), "`"+plan+"`", fmt.Sprint(c.legal), digits(1e3*c.compile))
+		}
+		if o, ok := c.over("default"); ok {
+			gains = append(gains, o.Median)
+		} else if len(c.of("tuned")) > 0 {
+			gains = append(gains, 1)
+		}
+	}
+	if len(gains) > 0 {
+		p.line("\nTuned over default, geometric mean of %d cases: %s.", len(gains), digits(geomean(gains)))
+	}
+}
