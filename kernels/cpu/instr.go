@@ -17,6 +17,7 @@ type instr struct {
 	full []*value // read anywhere
 
 	pure  *pure // what a pointwise instruction computes
+	view  *view // what a rearrangement shows, where machine code can read that itself
 	part  int   // the machine function of its group that it is part of, 0: none
 	n     int64 // elements, of strip and group
 	strip strip

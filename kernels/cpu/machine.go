@@ -162,24 +162,43 @@ func sourcesFirst(group []*instr) []*instr {
 	return append(first, rest...)
 }
 
-// nodes are the strips of a group, runs compiled; machine says whether one is.
-func (l *lowering) nodes(group []*instr) (nodes []strip, compiled bool) {
+// nodes are the strips of a group, runs compiled; length is what strips must
+// have for views, else 0, and compiled says whether there is machine code.
+func (l *lowering) nodes(group []*instr) (nodes []strip, length int64, compiled bool) {
+	if l.machine {
+		length = look(group)
+	}
+	kept := len(l.pieces)
 	for k := 0; k < len(group); {
 		end := k + 1
 		for group[k].part > 0 && end < len(group) && group[end].part == group[k].part {
 			end++
 		}
 		f, ok := l.compileRun(group[k:end], group)
-		if ok {
+		switch {
+		case ok:
 			nodes, compiled = append(nodes, f), true
-		} else {
+		case group[k].part > 0 && length > 0: // the loops in Go read no views
+			lookAway(group)
+			l.pieces = l.pieces[:kept]
+			return l.plainNodes(group), 0, false
+		default:
 			for _, i := range group[k:end] {
-				nodes = append(nodes, i.strip)
+				if i.view == nil || i.outs[0].view == nil {
+					nodes = append(nodes, i.strip)
+				}
 			}
 		}
 		k = end
 	}
-	return nodes, compiled
+	return nodes, length, compiled
+}
+
+func (l *lowering) plainNodes(group []*instr) (nodes []strip) {
+	for _, i := range group {
+		nodes = append(nodes, i.strip)
+	}
+	return nodes
 }
 
 // compileRun makes one function of a run. Where that does not work the loops in
@@ -233,7 +252,7 @@ func (m *machine) compile(l *lowering) (*amd64.Func, bool) {
 		reg := machineRegs[k]
 		regs[v] = reg
 		a.Emit(amd64.MOV, reg, amd64.Mem{Base: amd64.RDI, Disp: int32(8 + 8*k)})
-		if v.where != inSplat {
+		if v.where != inSplat && (v.view == nil || !v.view.splat()) {
 			pointers = append(pointers, amd64.Pointer{Reg: reg, Bytes: 4})
 		}
 	}
@@ -250,7 +269,7 @@ func (m *machine) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 	c := &amd64.Chain{}
 	at := map[*value]amd64.Value{}
 	for _, v := range m.reads {
-		if v.where == inSplat {
+		if v.where == inSplat || v.view != nil && v.view.splat() {
 			at[v] = c.Load(amd64.VBROADCASTSS, amd64.Mem{Base: regs[v]}, 0)
 		} else {
 			at[v] = c.Load(amd64.VMOVUPS, amd64.Mem{Base: regs[v]}, 32)
@@ -285,14 +304,6 @@ func (m *machine) strip(f *amd64.Func) strip {
 		}
 		f.Call(unsafe.Pointer(args))
 	}
-}
-
-// address is where element lo of a value of four-byte elements is.
-func address(w *worker, v *value, lo int64) unsafe.Pointer {
-	if v.where == inStrip || v.where == inSplat {
-		lo = 0
-	}
-	return unsafe.Add(w.base[v.id], 4*lo)
 }
 
 // A routine is machine code of a plan, to be loaded with the rest of it.

@@ -108,7 +108,7 @@ func rearrange[T number](b *block, n int, op symtile.Op) {
 			return
 		}
 	}
-	b.add(&instr{name: string(op.Code), outs: []*value{v}, full: []*value{from}, n: v.n, strip: func(w *worker, lo, hi int64) {
+	b.add(&instr{name: string(op.Code), outs: []*value{v}, full: []*value{from}, n: v.n, view: newView(g, from), strip: func(w *worker, lo, hi int64) {
 		run(g, part[T](w, v, lo, hi), whole[T](w, from), lo)
 	}})
 }

@@ -174,20 +174,23 @@ const machineLength = 1 << 14
 // strips runs a group strip by strip; a single instruction that needs no strips
 // runs once.
 func (i *instr) strips(l *lowering) step {
-	nodes, compiled := l.nodes(i.group)
+	nodes, pieces, compiled := l.nodes(i.group)
 	length := i.n
 	if compiled {
 		length = min(length, machineLength)
 	}
 	for _, n := range i.group {
 		for _, v := range append(slices.Clone(n.outs), n.same...) {
-			if v.where == inStrip || v.where == inSplat && !compiled {
+			if v.where == inStrip && v.view == nil || v.where == inSplat && !compiled {
 				length = stripLength
 			}
 		}
 	}
 	if len(nodes) > 1 {
 		length = stripLength
+	}
+	if pieces > 0 {
+		length = pieces
 	}
 	n := i.n
 	if n <= length && len(nodes) == 1 {

@@ -80,6 +80,7 @@ type value struct {
 	tile       int   // the op whose tile, or a strip of it, it holds; or splats
 	n          int64 // elements there is room for
 	where      residence
+	view       *view // set: it is never made, but read where it comes from
 	at         int64 // bytes into the arena of a worker
 	born, dies int   // first and last position in the program it is needed at
 }

@@ -1,0 +1,89 @@
+package cpu
+
+import (
+	"slices"
+	"unsafe"
+)
+
+// A view is a rearrangement that machine code reads without making it: along
+// its last dimension elements follow each other in the source, or are one.
+type view struct {
+	g    *gather
+	from *value
+}
+
+// newView is the view of a rearrangement of elements of four bytes, nil for
+// others.
+func newView(g *gather, from *value) *view {
+	inner := g.dims[len(g.dims)-1]
+	if classBytes[from.class] != 4 || inner.stride != 0 && inner.stride != 1 || piece(inner.size) == 0 {
+		return nil
+	}
+	return &view{g, from}
+}
+
+// row is how many elements are along the last dimension.
+func (x *view) row() int64 { return x.g.dims[len(x.g.dims)-1].size }
+
+// splat says whether those are one element.
+func (x *view) splat() bool { return x.g.dims[len(x.g.dims)-1].stride == 0 }
+
+// at is where element n is in the source.
+func (x *view) at(n int64) int64 {
+	at := x.g.start
+	for d := len(x.g.dims) - 1; d >= 0; d-- {
+		size := x.g.dims[d].size
+		at += n % size * x.g.dims[d].stride
+		n /= size
+	}
+	return at
+}
+
+// piece is the length of strips that are equal parts of a row, 0 when they
+// would be too short to be worth it.
+func piece(row int64) int64 {
+	const shortest = 64
+	for n := min(row, stripLength); n >= shortest; n-- {
+		if row%n == 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// look lets the machine functions of a group read views; it returns the length
+// that strips must have, 0 without views. All views of a group have rows of one
+// length, and only machine functions read them.
+func look(group []*instr) (length int64) {
+	for _, i := range group {
+		if i.view == nil || i.outs[0].where != inStrip || length > 0 && piece(i.view.row()) != length {
+			continue
+		}
+		v := i.outs[0]
+		if i.view.from.where == inStrip || slices.ContainsFunc(group, func(u *instr) bool { return u.part == 0 && slices.Contains(u.same, v) }) {
+			continue
+		}
+		v.view, length = i.view, piece(i.view.row())
+	}
+	return length
+}
+
+// lookAway has views made after all.
+func lookAway(group []*instr) {
+	for _, i := range group {
+		if i.view != nil {
+			i.outs[0].view = nil
+		}
+	}
+}
+
+// address is where element lo of a value of four-byte elements is.
+func address(w *worker, v *value, lo int64) unsafe.Pointer {
+	switch {
+	case v.view != nil:
+		return unsafe.Add(w.base[v.view.from.id], 4*v.view.at(lo))
+	case v.where == inStrip || v.where == inSplat:
+		lo = 0
+	}
+	return unsafe.Add(w.base[v.id], 4*lo)
+}
