@@ -200,7 +200,11 @@ func load[T number](b *block, n int, op symtile.Op) {
 		b.bind(v, "is "+op.Instr.Name, a.base, func(w *worker) []byte { return w.in[param].Data })
 		return
 	}
-	b.add(&instr{name: "load " + op.Instr.Name, outs: []*value{v}, n: v.n, strip: func(w *worker, lo, hi int64) {
+	var seen *view
+	if native(shape.DType) && classBytes[v.class] == 4 {
+		seen = a.viewOf(func(w *worker) []byte { return w.in[param].Data })
+	}
+	b.add(&instr{name: "load " + op.Instr.Name, outs: []*value{v}, n: v.n, view: seen, strip: func(w *worker, lo, hi int64) {
 		a.read(w, w.in[param].Data, part[T](w, v, lo, hi), lo)
 	}})
 }

@@ -5,21 +5,44 @@ import (
 	"unsafe"
 )
 
-// A view is a rearrangement that machine code reads without making it: along
-// its last dimension elements follow each other in the source, or are one.
+// A view is a rearrangement or part of an array that machine code reads without
+// making it: along its last dimension elements follow each other in the source,
+// or are one.
 type view struct {
 	g    *gather
-	from *value
+	from *value // nil for an array of the caller
+	base func(w *worker) unsafe.Pointer
 }
 
 // newView is the view of a rearrangement of elements of four bytes, nil for
 // others.
 func newView(g *gather, from *value) *view {
-	inner := g.dims[len(g.dims)-1]
-	if classBytes[from.class] != 4 || inner.stride != 0 && inner.stride != 1 || piece(inner.size) == 0 {
+	if classBytes[from.class] != 4 || !viewable(g) {
 		return nil
 	}
-	return &view{g, from}
+	return &view{g, from, func(w *worker) unsafe.Pointer { return w.base[from.id] }}
+}
+
+func viewable(g *gather) bool {
+	inner := g.dims[len(g.dims)-1]
+	return (inner.stride == 0 || inner.stride == 1) && piece(inner.size) > 0
+}
+
+// viewOf is the view of a tile of an array of elements of four bytes, nil where
+// elements are masked or apart.
+func (a *access[T]) viewOf(array func(w *worker) []byte) *view {
+	if len(a.limits) > 0 {
+		return nil
+	}
+	g := &gather{}
+	for _, d := range a.dims {
+		g.dims = append(g.dims, gatherDim{d.size, d.step})
+	}
+	if !viewable(g) {
+		return nil
+	}
+	base := a.base
+	return &view{g, nil, func(w *worker) unsafe.Pointer { return unsafe.Pointer(&array(w)[4*w.places[base]]) }}
 }
 
 // row is how many elements are along the last dimension.
@@ -60,7 +83,7 @@ func look(group []*instr) (length int64) {
 			continue
 		}
 		v := i.outs[0]
-		if i.view.from.where == inStrip || slices.ContainsFunc(group, func(u *instr) bool { return u.part == 0 && slices.Contains(u.same, v) }) {
+		if i.view.from != nil && i.view.from.where == inStrip || slices.ContainsFunc(group, func(u *instr) bool { return u.part == 0 && slices.Contains(u.same, v) }) {
 			continue
 		}
 		v.view, length = i.view, piece(i.view.row())
@@ -81,7 +104,7 @@ func lookAway(group []*instr) {
 func address(w *worker, v *value, lo int64) unsafe.Pointer {
 	switch {
 	case v.view != nil:
-		return unsafe.Add(w.base[v.view.from.id], 4*v.view.at(lo))
+		return unsafe.Add(v.view.base(w), 4*v.view.at(lo))
 	case v.where == inStrip || v.where == inSplat:
 		lo = 0
 	}
