@@ -17,7 +17,8 @@ type instr struct {
 	full []*value // read anywhere
 
 	pure  *pure // what a pointwise instruction computes
-	view  *view // what a rearrangement shows, where machine code can read that itself
+	view  *view // what a rearrangement or load shows, where machine code can read that itself
+	sink  *view // what a store writes, where machine code can do that itself
 	part  int   // the machine function of its group that it is part of, 0: none
 	n     int64 // elements, of strip and group
 	strip strip

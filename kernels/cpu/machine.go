@@ -184,7 +184,7 @@ func (l *lowering) nodes(group []*instr) (nodes []strip, length int64, compiled 
 			return l.plainNodes(group), 0, false
 		default:
 			for _, i := range group[k:end] {
-				if i.view == nil || i.outs[0].view == nil {
+				if !i.done() {
 					nodes = append(nodes, i.strip)
 				}
 			}

@@ -246,7 +246,11 @@ func storeAs[T number](b *block, r symtile.Root) {
 		b.bind(v, "is "+name, a.base, func(w *worker) []byte { return w.out[output].Data })
 		return
 	}
-	b.add(&instr{name: "store " + name, same: []*value{v}, n: op.Tile.Elements(), strip: func(w *worker, lo, hi int64) {
+	var sink *view
+	if native(shape.DType) && classBytes[v.class] == 4 && len(once) == 0 {
+		sink = a.viewOf(func(w *worker) []byte { return w.out[output].Data })
+	}
+	b.add(&instr{name: "store " + name, same: []*value{v}, n: op.Tile.Elements(), sink: sink, strip: func(w *worker, lo, hi int64) {
 		for _, d := range once {
 			if w.tids[d] != 0 {
 				return

@@ -74,28 +74,46 @@ func piece(row int64) int64 {
 	return 0
 }
 
-// look lets the machine functions of a group read views; it returns the length
-// that strips must have, 0 without views. All views of a group have rows of one
-// length, and only machine functions read them.
+// look lets the machine functions of a group read views and write sinks; it
+// returns the length that strips must have, 0 without any. All of a group have
+// rows of one length, and only machine functions use them.
 func look(group []*instr) (length int64) {
+	fits := func(x *view) bool { return x != nil && (length == 0 || piece(x.row()) == length) }
 	for _, i := range group {
-		if i.view == nil || i.outs[0].where != inStrip || length > 0 && piece(i.view.row()) != length {
+		if !fits(i.view) || i.outs[0].where != inStrip || i.view.from != nil && i.view.from.where == inStrip || byLoop(group, i.outs[0], i) {
 			continue
 		}
-		v := i.outs[0]
-		if i.view.from != nil && i.view.from.where == inStrip || slices.ContainsFunc(group, func(u *instr) bool { return u.part == 0 && slices.Contains(u.same, v) }) {
+		i.outs[0].view, length = i.view, piece(i.view.row())
+	}
+	for _, i := range group {
+		if !fits(i.sink) || i.same[0].where != inStrip || i.same[0].view != nil || byLoop(group, i.same[0], i) {
 			continue
 		}
-		v.view, length = i.view, piece(i.view.row())
+		i.same[0].view, length = i.sink, piece(i.sink.row())
 	}
 	return length
 }
 
-// lookAway has views made after all.
+// byLoop says whether a loop in Go makes or reads v, but for one instruction.
+func byLoop(group []*instr, v *value, but *instr) bool {
+	return slices.ContainsFunc(group, func(u *instr) bool {
+		return u != but && u.part == 0 && (slices.Contains(u.same, v) || slices.Contains(u.outs, v))
+	})
+}
+
+// done says whether machine functions do without an instruction.
+func (i *instr) done() bool {
+	return i.view != nil && i.outs[0].view == i.view || i.sink != nil && i.same[0].view == i.sink
+}
+
+// lookAway has views made and sinks written after all.
 func lookAway(group []*instr) {
 	for _, i := range group {
 		if i.view != nil {
 			i.outs[0].view = nil
+		}
+		if i.sink != nil {
+			i.same[0].view = nil
 		}
 	}
 }
