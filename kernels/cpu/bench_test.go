@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -150,4 +151,35 @@ func milliseconds(t testing.TB, backend *Backend, p *symtile.Program, bench *ker
 		best = min(best, d)
 	}
 	return best.Seconds() * 1e3
+}
+
+// BenchmarkDefault runs the default plan of every fusion of the corpus on one
+// thread and reports how fast its arguments and results pass.
+func BenchmarkDefault(b *testing.B) {
+	files, err := filepath.Glob("../../testdata/hlo/*.hlo")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".hlo")
+		b.Run(name, func(b *testing.B) {
+			_, p := corpusProgram(b, name)
+			plan, err := New().Default(p)
+			if err != nil {
+				b.Fatal(err)
+			}
+			k, bench := compiled(b, name, plan.With("threads", 1).String())
+			defer k.Close()
+			bytes := int64(0)
+			for _, s := range append(kernels.OutputShapes(p.Fusion), shapesOf(p.Fusion.Params)...) {
+				bytes += s.Bytes()
+			}
+			b.SetBytes(bytes)
+			for b.Loop() {
+				if _, err := bench.Run(context.Background(), k); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

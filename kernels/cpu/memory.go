@@ -326,10 +326,32 @@ func copyOut[T number](scratch []T, data []byte, at, stride int64) {
 
 // readSmall and writeSmall are for the floating types without a loop of their own.
 func readSmall(d hlo.DType) transfer[float32] {
+	if d.Bits() == 8 {
+		return readTable(d)
+	}
 	return func(scratch []float32, data []byte, at, stride int64) {
 		b := kernels.Buffer{Shape: hlo.Shape{DType: d}, Data: data}
 		for k := range scratch {
 			scratch[k] = float32(b.Float(at))
+			at += stride
+		}
+	}
+}
+
+// readTable reads a type of 8 bits, whose 256 values are listed once.
+func readTable(d hlo.DType) transfer[float32] {
+	var values [256]float32
+	codes := make([]byte, 256)
+	for k := range codes {
+		codes[k] = byte(k)
+	}
+	list := kernels.Buffer{Shape: hlo.Shape{DType: d}, Data: codes}
+	for k := range values {
+		values[k] = float32(list.Float(int64(k)))
+	}
+	return func(scratch []float32, data []byte, at, stride int64) {
+		for k := range scratch {
+			scratch[k] = values[data[at]]
 			at += stride
 		}
 	}
