@@ -46,7 +46,7 @@ func Multiply[T Element](c, a, b Matrix[T], m, n, k int, scratch []T) {
 	if c.Col != 1 {
 		panic(fmt.Sprintf("gemm: the columns of the result are %d elements apart, not 1", c.Col))
 	}
-	if n == 1 && c.Row == 1 { // the same product transposed has rows of m elements
+	if n == 1 && m >= 16 && c.Row == 1 { // the same product transposed has rows of m elements
 		c, a, b = Matrix[T]{c.Data, m, 1}, Matrix[T]{b.Data, b.Col, b.Row}, Matrix[T]{a.Data, a.Col, a.Row}
 		m, n = 1, m
 	}
