@@ -31,18 +31,18 @@ func (f *family) columns() int { return 2 * f.lanes }
 // terms is how many rows of b are multiplied by at a time.
 func (f *family) terms() int { return f.depth }
 
-var f32, f64, i32 = choose(cpu.X86.HasAVX2 && cpu.X86.HasFMA, cpu.X86.HasAVX512F)
+var f32, f64, i32, i16 = choose(cpu.X86.HasAVX2 && cpu.X86.HasFMA, cpu.X86.HasAVX512F)
 
 // choose returns the families of a CPU; nil where it has none.
-func choose(avx2, avx512 bool) (f32, f64, i32 *family) {
+func choose(avx2, avx512 bool) (f32, f64, i32, i16 *family) {
 	if !avx2 {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
-	i32 = &i32Narrow
+	i32, i16 = &i32Narrow, &i16Narrow
 	if avx512 {
-		return &f32Wide, &f64Wide, i32
+		return &f32Wide, &f64Wide, i32, i16
 	}
-	return &f32Narrow, &f64Narrow, i32
+	return &f32Narrow, &f64Narrow, i32, i16
 }
 
 // familyOf is the family of T, or nil.
@@ -91,6 +91,13 @@ var f64Narrow = family{
 var i32Narrow = family{
 	full:   [6]kernel{multiplyI32Rows1, multiplyI32Rows2, multiplyI32Rows3, multiplyI32Rows4, multiplyI32Rows5, multiplyI32Rows6},
 	masked: [6]kernel{multiplyI32MaskedRows1, multiplyI32MaskedRows2, multiplyI32MaskedRows3, multiplyI32MaskedRows4, multiplyI32MaskedRows5, multiplyI32MaskedRows6},
+	lanes:  8, bytes: 4, depth: 256, masks: narrowMask32, transpose: transpose32,
+}
+
+// i16Narrow multiplies pairs of 16 bits; a column is a pair.
+var i16Narrow = family{
+	full:   [6]kernel{multiplyI16Rows1, multiplyI16Rows2, multiplyI16Rows3, multiplyI16Rows4, multiplyI16Rows5, multiplyI16Rows6},
+	masked: [6]kernel{multiplyI16MaskedRows1, multiplyI16MaskedRows2, multiplyI16MaskedRows3, multiplyI16MaskedRows4, multiplyI16MaskedRows5, multiplyI16MaskedRows6},
 	lanes:  8, bytes: 4, depth: 256, masks: narrowMask32, transpose: transpose32,
 }
 

@@ -170,3 +170,30 @@ func TestNothingAllocates(t *testing.T) {
 		t.Errorf("%v allocations a product", n)
 	}
 }
+
+// TestNarrow multiplies numbers of 16 bits, the extremes among them.
+func TestNarrow(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for trial := range 2000 {
+		m, n, k := 1+r.IntN(20), 1+r.IntN(40), 1+r.IntN(40)
+		if trial%100 == 0 {
+			m, n, k = m*10, n*3, k*16
+		}
+		a, b, c := random[int32](layouts[r.IntN(4)], m, k, r), random[int32](layouts[r.IntN(4)], k, n, r), random[int32](layouts[2], m, n, r)
+		for _, x := range [][]int32{a.Data, b.Data} {
+			for at := range x {
+				if x[at] = int32(int16(x[at])); trial%3 == 0 {
+					x[at] = -1 << 15
+				}
+			}
+		}
+		want := Matrix[int32]{append([]int32(nil), c.Data...), c.Row, 1}
+		plainly(want, a, b, m, n, k)
+		MultiplyNarrow(c, a, b, m, n, k, make([]int32, ScratchNarrow()))
+		for at, x := range want.Data {
+			if c.Data[at] != x {
+				t.Fatalf("%d×%d×%d: element %d, %d is %v, not %v", m, n, k, at/c.Row, at%c.Row, c.Data[at], x)
+			}
+		}
+	}
+}
