@@ -101,8 +101,8 @@ func everyRemainder[T Element](t *testing.T) {
 			}
 		}
 	}
-	for range 60 {
-		m, n, k := 1+r.IntN(250), 1+r.IntN(80), 1+r.IntN(600)
+	for range 12 {
+		m, n, k := 1+r.IntN(210), 1+r.IntN(80), 1+r.IntN(300)
 		check[T](t, layouts[r.IntN(4)], layouts[r.IntN(4)], m, n, k, r)
 	}
 }
