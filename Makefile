@@ -11,12 +11,13 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: check test race fuzz bench bench-symbolic bench-isl bench-mlir bench-rivals bench-peers bench-compare report
+.PHONY: check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals bench-peers bench-compare report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
 race:  ; go test -race ./tuner/... ./cache/... ./kernels/...
 fuzz:  ; .ci/fuzz 30s
+generate: ; go generate ./kernels/cpu/gemm
 bench: ; go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)
 report: ; go run ./cmd/tilewright tune -report report.html testdata/hlo/*.hlo
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels/cpu/gemm"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // dot multiplies tiles as matrices, one product for each element of the batch.
@@ -28,8 +29,9 @@ func dotAs[T number](b *block, op symtile.Op, c *closer) {
 	right := matrices[T](b, op, 1, c, a.RHSContract, a.RHSBatch, a.RHSContract, others(rank(1), a.RHSBatch, a.RHSContract))
 	batch, m, k, n := int(left.extents[0]), int(left.extents[1]), int(left.extents[2]), int(right.extents[2])
 	out := c.outs[0]
-	panel := b.l.value(out.name+".panel", classFor[T](), splats, int64(gemm.Scratch[T]()))
-	c.temps = append(c.temps, panel)
+	multiply, room := multiplierFor[T](op)
+	scratch := b.l.value(out.name+".panel", classFor[T](), splats, int64(room))
+	c.temps = append(c.temps, scratch)
 	c.accumulate = func(w *worker) {
 		for _, x := range []*operands{left, right} {
 			if x.arrange != nil {
@@ -38,10 +40,28 @@ func dotAs[T number](b *block, op symtile.Op, c *closer) {
 		}
 		z := whole[T](w, out)
 		for i := range batch {
-			gemm.Multiply(gemm.Dense(z[i*m*n:], n), matrix[T](w, left, i), matrix[T](w, right, i), m, n, k, whole[T](w, panel))
+			multiply(gemm.Dense(z[i*m*n:], n), matrix[T](w, left, i), matrix[T](w, right, i), m, n, k, whole[T](w, scratch))
 		}
 	}
 }
+
+type multiplier[T number] func(c, a, b gemm.Matrix[T], m, n, k int, scratch []T)
+
+// multiplierFor is how matrices of T are multiplied, and the elements of scratch
+// it needs: integers of at most 16 bits two terms at a time.
+func multiplierFor[T number](op symtile.Op) (multiplier[T], int) {
+	narrow := true
+	for _, x := range op.Instr.Operands {
+		narrow = narrow && narrowTypes[x.Shape.DType]
+	}
+	if f, ok := any(gemm.MultiplyNarrow).(func(c, a, b gemm.Matrix[T], m, n, k int, scratch []T)); ok && narrow {
+		return f, gemm.ScratchNarrow()
+	}
+	return gemm.Multiply[T], gemm.Scratch[T]()
+}
+
+// narrowTypes have values between −2¹⁵ and 2¹⁵−1.
+var narrowTypes = map[hlo.DType]bool{hlo.S16: true, hlo.S8: true, hlo.U8: true, hlo.S4: true, hlo.U4: true, hlo.Pred: true}
 
 func indexOf(dims []int64, n int) int { return slices.Index(dims, int64(n)) }
 

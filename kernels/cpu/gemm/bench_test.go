@@ -21,6 +21,14 @@ func BenchmarkMultiply(b *testing.B) {
 	}
 	b.Run("f64/256x256x256", func(b *testing.B) { benchmark[float64](b, 0, 0, 256, 256, 256) })
 	b.Run("i32/256x256x256", func(b *testing.B) { benchmark[int32](b, 0, 0, 256, 256, 256) })
+	b.Run("i16/256x256x256", func(b *testing.B) {
+		x, z := Dense(make([]int32, 256*256), 256), Dense(make([]int32, 256*256), 256)
+		scratch := make([]int32, ScratchNarrow())
+		for b.Loop() {
+			MultiplyNarrow(z, x, x, 256, 256, 256, scratch)
+		}
+		b.ReportMetric(2*256*256*256*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Gop/s")
+	})
 	b.Run("i64/256x256x256", func(b *testing.B) { benchmark[int64](b, 0, 0, 256, 256, 256) })
 }
 

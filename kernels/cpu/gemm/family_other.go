@@ -13,3 +13,9 @@ func familyOf[T Element]() *family { return nil }
 func multiplyPanels[T Element](_ *family, c, a, b Matrix[T], m, n, k int, scratch []T) {
 	multiplyPlain(c, a, b, m, n, k, scratch)
 }
+
+func scratchNarrow() int { return Scratch[int32]() }
+
+func multiplyNarrow(c, a, b Matrix[int32], m, n, k int, scratch []int32) {
+	Multiply(c, a, b, m, n, k, scratch)
+}

@@ -1,8 +1,8 @@
 // Package gemm multiplies matrices that lie in scratch. It has kernels of
-// assembly for f32, f64 and i32 on amd64 CPUs with AVX2 and FMA, and plain Go for
-// everything else: other CPUs, builds with the tag noasm, and i64. Which kernels
-// are used is decided once, when the program starts. It imports nothing of this
-// project.
+// assembly for f32, f64, i32 and integers of 16 bits on amd64 CPUs with AVX2 and
+// FMA (AVX-512 for f32 and f64 where the CPU has it), and plain Go for everything
+// else: other CPUs, builds with the tag noasm, and i64. Which kernels are used is
+// decided once, when the program starts. It imports nothing of this project.
 //
 // # Order of summation
 //
@@ -40,13 +40,8 @@ func Multiply[T Element](c, a, b Matrix[T], m, n, k int, scratch []T) {
 	if m <= 0 || n <= 0 || k <= 0 {
 		return
 	}
-	c.check("the result", m, n)
-	a.check("the left operand", m, k)
-	b.check("the right operand", k, n)
-	if c.Col != 1 {
-		panic(fmt.Sprintf("gemm: the columns of the result are %d elements apart, not 1", c.Col))
-	}
-	if n == 1 && c.Row == 1 { // the same product transposed has rows of m elements
+	checkAll(c, a, b, m, n, k)
+	if n == 1 && m >= 16 && c.Row == 1 { // the same product transposed has rows of m elements
 		c, a, b = Matrix[T]{c.Data, m, 1}, Matrix[T]{b.Data, b.Col, b.Row}, Matrix[T]{a.Data, a.Col, a.Row}
 		m, n = 1, m
 	}
@@ -63,6 +58,28 @@ func Scratch[T Element]() int {
 		return f.terms() * f.columns()
 	}
 	return plainTerms * plainColumns
+}
+
+// MultiplyNarrow is Multiply where the elements of a and b are between −2¹⁵ and
+// 2¹⁵−1, of which two are multiplied at a time; scratch is ScratchNarrow
+// elements.
+func MultiplyNarrow(c, a, b Matrix[int32], m, n, k int, scratch []int32) {
+	if m > 0 && n > 0 && k > 0 {
+		checkAll(c, a, b, m, n, k)
+		multiplyNarrow(c, a, b, m, n, k, scratch)
+	}
+}
+
+// ScratchNarrow is how many elements MultiplyNarrow needs to arrange a and b.
+func ScratchNarrow() int { return scratchNarrow() }
+
+func checkAll[T Element](c, a, b Matrix[T], m, n, k int) {
+	c.check("the result", m, n)
+	a.check("the left operand", m, k)
+	b.check("the right operand", k, n)
+	if c.Col != 1 {
+		panic(fmt.Sprintf("gemm: the columns of the result are %d elements apart, not 1", c.Col))
+	}
 }
 
 // check panics unless all of m rows of n elements is in the slice.

@@ -42,21 +42,27 @@ func number[T Element](r *rand.Rand) T {
 
 // plainly is Multiply by its definition.
 func plainly[T Element](c, a, b Matrix[T], m, n, k int) {
+	accumulate(c, a, b, m, n, k, familyOf[T]() != nil)
+}
+
+// plainlyFused is what kernels do.
+func plainlyFused[T Element](c, a, b Matrix[T], m, n, k int) { accumulate(c, a, b, m, n, k, true) }
+
+func accumulate[T Element](c, a, b Matrix[T], m, n, k int, fused bool) {
 	for i := range m {
 		for j := range n {
 			at := i*c.Row + j
 			for p := range k {
-				c.Data[at] = add(c.Data[at], a.Data[i*a.Row+p*a.Col], b.Data[p*b.Row+j*b.Col])
+				c.Data[at] = add(c.Data[at], a.Data[i*a.Row+p*a.Col], b.Data[p*b.Row+j*b.Col], fused)
 			}
 		}
 	}
 }
 
-// add is c + a·b rounded as Multiply does: once where there are kernels. The
+// add is c + a·b rounded as Multiply does: once where it is fused. The
 // float64 product of two float32 is exact, and their sum so close that rounding
 // it again changes nothing in these tests.
-func add[T Element](c, a, b T) T {
-	fused := familyOf[T]() != nil
+func add[T Element](c, a, b T, fused bool) T {
 	switch any(c).(type) {
 	case float32:
 		if fused {
@@ -95,8 +101,8 @@ func everyRemainder[T Element](t *testing.T) {
 			}
 		}
 	}
-	for range 60 {
-		m, n, k := 1+r.IntN(250), 1+r.IntN(80), 1+r.IntN(600)
+	for range 12 {
+		m, n, k := 1+r.IntN(210), 1+r.IntN(80), 1+r.IntN(300)
 		check[T](t, layouts[r.IntN(4)], layouts[r.IntN(4)], m, n, k, r)
 	}
 }
@@ -162,5 +168,32 @@ func TestNothingAllocates(t *testing.T) {
 	scratch := make([]float32, Scratch[float32]())
 	if n := testing.AllocsPerRun(10, func() { Multiply(c, a, b, 50, 70, 60, scratch) }); n > 0 {
 		t.Errorf("%v allocations a product", n)
+	}
+}
+
+// TestNarrow multiplies numbers of 16 bits, the extremes among them.
+func TestNarrow(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for trial := range 2000 {
+		m, n, k := 1+r.IntN(20), 1+r.IntN(40), 1+r.IntN(40)
+		if trial%100 == 0 {
+			m, n, k = m*10, n*3, k*16
+		}
+		a, b, c := random[int32](layouts[r.IntN(4)], m, k, r), random[int32](layouts[r.IntN(4)], k, n, r), random[int32](layouts[2], m, n, r)
+		for _, x := range [][]int32{a.Data, b.Data} {
+			for at := range x {
+				if x[at] = int32(int16(x[at])); trial%3 == 0 {
+					x[at] = -1 << 15
+				}
+			}
+		}
+		want := Matrix[int32]{append([]int32(nil), c.Data...), c.Row, 1}
+		plainly(want, a, b, m, n, k)
+		MultiplyNarrow(c, a, b, m, n, k, make([]int32, ScratchNarrow()))
+		for at, x := range want.Data {
+			if c.Data[at] != x {
+				t.Fatalf("%d×%d×%d: element %d, %d is %v, not %v", m, n, k, at/c.Row, at%c.Row, c.Data[at], x)
+			}
+		}
 	}
 }

@@ -35,12 +35,13 @@ func guarded[T Element](t *testing.T, n int, end bool) []T {
 // TestPageEnds multiplies matrices with no readable byte before or after them;
 // a byte too many ends the process.
 func TestPageEnds(t *testing.T) {
-	t.Run("f32", pageEnds[float32])
-	t.Run("f64", pageEnds[float64])
-	t.Run("i32", pageEnds[int32])
+	t.Run("f32", func(t *testing.T) { pageEnds(t, Scratch[float32](), Multiply[float32]) })
+	t.Run("f64", func(t *testing.T) { pageEnds(t, Scratch[float64](), Multiply[float64]) })
+	t.Run("i32", func(t *testing.T) { pageEnds(t, Scratch[int32](), Multiply[int32]) })
+	t.Run("i16", func(t *testing.T) { pageEnds(t, ScratchNarrow(), MultiplyNarrow) })
 }
 
-func pageEnds[T Element](t *testing.T) {
+func pageEnds[T Element](t *testing.T, scratch int, multiply func(c, a, b Matrix[T], m, n, k int, scratch []T)) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for trial := range 150 {
 		end := trial%2 == 0
@@ -51,16 +52,26 @@ func pageEnds[T Element](t *testing.T) {
 			copy(data, x.Data)
 			x.Data = data
 		}
+		if x, ok := any(&a).(*Matrix[int32]); ok {
+			narrow(x.Data)
+			narrow(any(&b).(*Matrix[int32]).Data)
+		}
 		want := Dense(append([]T(nil), c.Data...), n)
 		plainly(want, a, b, m, n, k)
 		move(&a)
 		move(&b)
 		move(&c)
-		Multiply(c, a, b, m, n, k, guarded[T](t, Scratch[T](), end))
+		multiply(c, a, b, m, n, k, guarded[T](t, scratch, end))
 		for at, x := range want.Data {
 			if c.Data[at] != x {
 				t.Fatalf("%d×%d×%d: element %d is %v, not %v", m, n, k, at, c.Data[at], x)
 			}
 		}
+	}
+}
+
+func narrow(x []int32) {
+	for at := range x {
+		x[at] = int32(int16(x[at]))
 	}
 }

@@ -228,3 +228,9 @@ func transpose32(squares int, to *byte, toStride int, from *byte, fromStride int
 
 //go:noescape
 func transpose64(squares int, to *byte, toStride int, from *byte, fromStride int)
+
+//go:noescape
+func pairRows(pairs int, to *byte, toStride int, from *byte, fromStride int)
+
+//go:noescape
+func pairTerms(turns int, to *byte, from *byte)

@@ -8580,3 +8580,62 @@ square:
 done:
 	VZEROUPPER
 	RET
+
+// func pairRows(pairs int, to *byte, toStride int, from *byte, fromStride int)
+// Requires: AVX, AVX2
+TEXT ·pairRows(SB), NOSPLIT, $0-40
+	MOVQ  pairs+0(FP), AX
+	MOVQ  to+8(FP), CX
+	MOVQ  toStride+16(FP), DX
+	MOVQ  from+24(FP), BX
+	MOVQ  fromStride+32(FP), SI
+	TESTQ AX, AX
+	JLE   done
+
+pair:
+	VMOVDQU  (BX), Y0
+	VMOVDQU  (BX)(SI*1), Y1
+	VPSLLD   $0x10, Y1, Y1
+	VPBLENDW $0xaa, Y1, Y0, Y0
+	VMOVDQU  Y0, (CX)
+	VMOVDQU  32(BX), Y0
+	VMOVDQU  32(BX)(SI*1), Y1
+	VPSLLD   $0x10, Y1, Y1
+	VPBLENDW $0xaa, Y1, Y0, Y0
+	VMOVDQU  Y0, 32(CX)
+	LEAQ     (BX)(SI*2), BX
+	ADDQ     DX, CX
+	DECQ     AX
+	JNZ      pair
+
+done:
+	VZEROUPPER
+	RET
+
+// func pairTerms(turns int, to *byte, from *byte)
+// Requires: AVX, AVX2
+TEXT ·pairTerms(SB), NOSPLIT, $0-24
+	MOVQ  turns+0(FP), AX
+	MOVQ  to+8(FP), CX
+	MOVQ  from+16(FP), DX
+	TESTQ AX, AX
+	JLE   done
+
+turn:
+	VMOVDQU  (DX), Y0
+	VPSRLQ   $0x10, Y0, Y1
+	VPBLENDW $0x22, Y1, Y0, Y0
+	VMOVDQU  32(DX), Y1
+	VPSRLQ   $0x10, Y1, Y2
+	VPBLENDW $0x22, Y2, Y1, Y1
+	VSHUFPS  $0x88, Y1, Y0, Y0
+	VPERMQ   $0xd8, Y0, Y0
+	VMOVDQU  Y0, (CX)
+	ADDQ     $0x40, DX
+	ADDQ     $0x20, CX
+	DECQ     AX
+	JNZ      turn
+
+done:
+	VZEROUPPER
+	RET

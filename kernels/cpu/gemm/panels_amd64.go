@@ -5,8 +5,10 @@ package gemm
 import "unsafe"
 
 const (
-	cachedRows = 192 // rows of a that are multiplied by one panel of b after the other
-	reused     = 12  // rows from which on it is worth to arrange panels of b
+	cachedRows  = 192 // rows of a that are multiplied by one panel of b after the other
+	reused      = 96  // rows from which on it is worth to arrange panels of b
+	reusedAlias = 20  // the same where all rows of a panel compete for the same lines of a first cache
+	alias       = 4096
 )
 
 // A place is a matrix as kernels see it: strides are bytes.
@@ -45,7 +47,7 @@ func multiplyPanels[T Element](f *family, c, a, b Matrix[T], m, n, k int, scratc
 				case b.Col != 1:
 					f.turn(panel, from, depth, width)
 					from = panel
-				case rows >= reused && width == columns && from.row != panel.row:
+				case width == columns && from.row != panel.row && (rows >= reused || rows >= reusedAlias && from.row%alias == 0):
 					f.copy(panel, from, depth)
 					from = panel
 				}
@@ -57,16 +59,22 @@ func multiplyPanels[T Element](f *family, c, a, b Matrix[T], m, n, k int, scratc
 
 // rows multiplies by one panel, in blocks of rows as equal as can be.
 func (f *family) rows(c, a, b place, m, n, k int) {
-	blocks := (m + 5) / 6
-	least, more := m/blocks, m%blocks
-	for block := range blocks {
-		rows := least
-		if block < more {
-			rows++
-		}
+	rows, more := m, 0
+	if m > 6 {
+		blocks := (m + 5) / 6
+		rows, more = m/blocks, m%blocks
+	}
+	if more > 0 {
+		rows++ // in the first blocks
+	}
+	for {
 		f.block(c, a, b, rows, n, k)
-		if block+1 < blocks {
-			c, a = c.at(rows, 0), a.at(rows, 0)
+		if m -= rows; m == 0 {
+			return
+		}
+		c, a = c.at(rows, 0), a.at(rows, 0)
+		if more--; more == 0 {
+			rows--
 		}
 	}
 }

@@ -21,6 +21,8 @@ func main() {
 	copyRows()
 	transpose32()
 	transpose64()
+	pairRows()
+	pairTerms()
 	Generate()
 }
 

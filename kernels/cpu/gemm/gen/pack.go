@@ -131,3 +131,60 @@ func transpose64() {
 	columns[1], columns[3] = halves(u[1], u[3])
 	s.columns(columns[:])
 }
+
+// pairRows joins rows 2q and 2q+1 of 16 columns: each lane has the low halves of
+// both, the first in its low half.
+func pairRows() {
+	TEXT("pairRows", NOSPLIT, "func(pairs int, to *byte, toStride int, from *byte, fromStride int)")
+	Pragma("noescape")
+	n := Load(Param("pairs"), GP64())
+	to, ts := Load(Param("to"), GP64()), Load(Param("toStride"), GP64())
+	from, fs := Load(Param("from"), GP64()), Load(Param("fromStride"), GP64())
+	TESTQ(n, n)
+	JLE(LabelRef("done"))
+	Label("pair")
+	for half := range 2 {
+		x, y := YMM(), YMM()
+		VMOVDQU(Mem{Base: from, Disp: 32 * half}, x)
+		VMOVDQU(Mem{Base: from, Index: fs, Scale: 1, Disp: 32 * half}, y)
+		VPSLLD(Imm(16), y, y)
+		VPBLENDW(Imm(0xaa), y, x, x)
+		VMOVDQU(x, Mem{Base: to, Disp: 32 * half})
+	}
+	LEAQ(Mem{Base: from, Index: fs, Scale: 2}, from)
+	ADDQ(ts, to)
+	DECQ(n)
+	JNZ(LabelRef("pair"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// pairTerms joins terms 2q and 2q+1 of a row, 8 pairs a turn.
+func pairTerms() {
+	TEXT("pairTerms", NOSPLIT, "func(turns int, to, from *byte)")
+	Pragma("noescape")
+	n := Load(Param("turns"), GP64())
+	to, from := Load(Param("to"), GP64()), Load(Param("from"), GP64())
+	TESTQ(n, n)
+	JLE(LabelRef("done"))
+	Label("turn")
+	var v [2]reg.VecVirtual
+	for k := range v {
+		v[k] = YMM()
+		high := YMM()
+		VMOVDQU(Mem{Base: from, Disp: 32 * k}, v[k])
+		VPSRLQ(Imm(16), v[k], high)
+		VPBLENDW(Imm(0x22), high, v[k], v[k]) // the low half of each 64 bits is a pair
+	}
+	VSHUFPS(Imm(0x88), v[1], v[0], v[0])
+	VPERMQ(Imm(0xd8), v[0], v[0])
+	VMOVDQU(v[0], Mem{Base: to})
+	ADDQ(Imm(64), from)
+	ADDQ(Imm(32), to)
+	DECQ(n)
+	JNZ(LabelRef("turn"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,60 @@
+//go:build !noasm
+
+package gemm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// peak runs the kernel of six rows on one term again and again, which is the
+// rate of multiply-add itself; it returns the operations it did.
+func peak() float64 {
+	const k = 8192
+	columns := f32.columns()
+	x, z := make([]float32, columns), make([]float32, 6*columns)
+	at := func(s []float32) *byte { return (*byte)(unsafe.Pointer(&s[0])) }
+	f32.full[5](k, at(x), 0, 0, at(x), 0, at(z), 4*columns, nil)
+	return 2 * 6 * k * float64(columns)
+}
+
+// BenchmarkShareOfPeak reports the best rate of products of f32 on one core and
+// their share of the rate of multiply-add: the median over rounds, each of which
+// measures the one right after the other, because clocks wander.
+func BenchmarkShareOfPeak(b *testing.B) {
+	if f32 == nil {
+		b.Skip("no kernels for this CPU")
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, s := range [][3]int{{6, 32, 256}, {6, 16, 256}, {64, 64, 64}, {128, 128, 128}, {32, 256, 256}, {64, 256, 256}, {256, 256, 256}, {512, 512, 512}, {240, 512, 1000}, {48, 512, 256}, {48, 1024, 256}, {48, 1000, 256}, {24, 1024, 256}, {192, 256, 512}, {192, 256, 1024}, {192, 256, 1000}, {32, 256, 2048}, {32, 256, 2000}} {
+		m, n, k := s[0], s[1], s[2]
+		b.Run(fmt.Sprintf("%dx%dx%d", m, n, k), func(b *testing.B) {
+			x, y, z := random[float32](layouts[0], m, k, r), random[float32](layouts[0], k, n, r), random[float32](layouts[0], m, n, r)
+			scratch := make([]float32, Scratch[float32]())
+			work := 2 * float64(m) * float64(n) * float64(k)
+			turns := max(1, int(1e7/work))
+			var shares, rates, peaks []float64
+			for range 200 * b.N {
+				begin := time.Now()
+				most := peak()
+				middle := time.Now()
+				for range turns {
+					Multiply(z, x, y, m, n, k, scratch)
+				}
+				end := time.Now()
+				most /= float64(middle.Sub(begin).Nanoseconds())
+				rate := work * float64(turns) / float64(end.Sub(middle).Nanoseconds())
+				shares, rates, peaks = append(shares, rate/most), append(rates, rate), append(peaks, most)
+			}
+			slices.Sort(shares)
+			b.ReportMetric(slices.Max(rates), "best-Gop/s")
+			b.ReportMetric(slices.Max(peaks), "peak-Gop/s")
+			b.ReportMetric(shares[len(shares)/2], "of-peak")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestCommitted generates again: what is committed is what comes out, but for
+// the first line, which holds the command.
+func TestCommitted(t *testing.T) {
+	dir := t.TempDir()
+	out, stubs := filepath.Join(dir, "kernels_amd64.s"), filepath.Join(dir, "kernels_amd64.go")
+	if text, err := exec.Command("go", "run", ".", "-out", out, "-stubs", stubs, "-pkg", "gemm").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for _, name := range []string{"kernels_amd64.s", "kernels_amd64.go"} {
+		if got, want := generated(t, filepath.Join(dir, name)), generated(t, filepath.Join("..", name)); !bytes.Equal(got, want) {
+			t.Errorf("%s is not what the generator makes: run go generate in kernels/cpu/gemm", name)
+		}
+	}
+}
+
+func generated(t *testing.T, name string) []byte {
+	src, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(src, []byte("\n"))
+	return rest
+}

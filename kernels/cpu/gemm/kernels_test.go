@@ -1,0 +1,76 @@
+package gemm
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// TestEveryKernel emulates every multiplication of kernels_amd64.s, on every
+// platform, with memory that ends where the matrices do: those for 512 bits run
+// on few CPUs.
+func TestEveryKernel(t *testing.T) {
+	all := listings(t)
+	emulateFamily[float32](t, all, "F32", 8, false)
+	emulateFamily[float64](t, all, "F64", 4, false)
+	emulateFamily[int32](t, all, "I32", 8, false)
+	emulateFamily[float32](t, all, "F32Wide", 16, true)
+	emulateFamily[float64](t, all, "F64Wide", 8, true)
+}
+
+func emulateFamily[T Element](t *testing.T, all map[string]*listing, name string, lanes int, wide bool) {
+	r := rand.New(rand.NewPCG(9, 9))
+	for rows := 1; rows <= 6; rows++ {
+		for k := range 10 {
+			full := fmt.Sprintf("multiply%sRows%d", name, rows)
+			emulateKernel[T](t, full, all[full], rows, 2*lanes, k, lanes, wide, r)
+			for n := 1; n <= lanes; n++ {
+				masked := fmt.Sprintf("multiply%sMaskedRows%d", name, rows)
+				emulateKernel[T](t, masked, all[masked], rows, n, k, lanes, wide, r)
+			}
+		}
+	}
+}
+
+func emulateKernel[T Element](t *testing.T, name string, l *listing, m, n, k, lanes int, wide bool, r *rand.Rand) {
+	t.Helper()
+	if l == nil {
+		t.Fatalf("%s is not there", name)
+	}
+	a, b, c := random[T](layouts[r.IntN(4)], m, max(k, 1), r), random[T](layouts[2], max(k, 1), n, r), random[T](layouts[2], m, n, r)
+	size := int(unsafe.Sizeof(c.Data[0]))
+	var vm machine
+	at := vm.place(raw(c.Data))
+	vm.args = map[string]uint64{
+		"k": uint64(k), "a": vm.place(raw(a.Data)), "b": vm.place(raw(b.Data)), "c": at, "mask": vm.place(emulatedMask(n, lanes, size, wide)),
+		"ars": uint64(a.Row * size), "acs": uint64(a.Col * size), "brs": uint64(b.Row * size), "crs": uint64(c.Row * size),
+	}
+	want := bytes.Clone(vm.mem)
+	if err := vm.run(l); err != nil {
+		t.Fatalf("%s, %d columns, %d terms: %v", name, n, k, err)
+	}
+	plainlyFused(c, a, b, m, n, k)
+	copy(want[at:], raw(c.Data))
+	if !bytes.Equal(want, vm.mem) {
+		t.Fatalf("%s, %d columns, %d terms: a wrong result", name, n, k)
+	}
+}
+
+func raw[T Element](x []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(x[0])))
+}
+
+func emulatedMask(n, lanes, size int, wide bool) []byte {
+	mask := make([]byte, 32)
+	if wide {
+		bits := 1<<min(n, lanes) - 1
+		mask[0], mask[1] = byte(bits), byte(bits>>8)
+		return mask
+	}
+	for k := range min(n, lanes) * size {
+		mask[k] = 0xff
+	}
+	return mask
+}

@@ -1,0 +1,52 @@
+//go:build !noasm
+
+package gemm
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// TestWidePanels goes through panels of the family for 512 bits, whose kernels
+// TestEveryKernel emulates, with kernels in Go in their place.
+func TestWidePanels(t *testing.T) {
+	if f32 == nil {
+		t.Skip("panels are arranged with AVX")
+	}
+	f := f32Wide
+	for r := range 6 {
+		f.full[r] = func(k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, _ *byte) {
+			block(r+1, 32, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4})
+		}
+		f.masked[r] = func(k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte) {
+			n := bits.OnesCount32(*(*uint32)(unsafe.Pointer(mask)))
+			block(r+1, n, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4})
+		}
+	}
+	r := rand.New(rand.NewPCG(2, 1))
+	for range 200 {
+		m, n, k := 1+r.IntN(120), 1+r.IntN(100), 1+r.IntN(300)
+		a, b, c := random[float32](layouts[r.IntN(4)], m, k, r), random[float32](layouts[r.IntN(4)], k, n, r), random[float32](layouts[0], m, n, r)
+		want := Dense(append([]float32(nil), c.Data...), n)
+		plainlyFused(want, a, b, m, n, k)
+		multiplyPanels(&f, c, a, b, m, n, k, make([]float32, f.terms()*f.columns()))
+		for at, x := range want.Data {
+			if c.Data[at] != x {
+				t.Fatalf("%d×%d×%d: element %d, %d is %v, not %v", m, n, k, at/n, at%n, c.Data[at], x)
+			}
+		}
+	}
+}
+
+func block(m, n, k int, a, b, c place) {
+	for i := range m {
+		for j := range n {
+			z := (*float32)(c.at(i, j).p)
+			for p := range k {
+				*z = add(*z, *(*float32)(a.at(i, p).p), *(*float32)(b.at(p, j).p), true)
+			}
+		}
+	}
+}
