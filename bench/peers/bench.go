@@ -149,12 +149,21 @@ func (e *entry) span() int64 {
 // tune finds a plan and enters it, and the default plan when that is another.
 // It returns the tuned kernel, nil when there is none.
 func (e *entry) tune(ctx context.Context) kernels.Kernel {
+	var failed string // why the default plan, which goes first, or else another fell out
 	t := &tuner.Tuner{Backend: e.s.backend, Cache: e.s.db, Options: tuner.Options{
 		Try: e.s.try, Budget: e.s.budget + referenceTime(e.fusion), Seed: e.s.seed,
+		Observe: func(v tuner.Event) {
+			if v.Kind == "failed" && failed == "" {
+				failed = fmt.Sprintf("plan %s: %s", v.Plan, v.Reason)
+			}
+		},
 	}}
 	r, err := t.Tune(ctx, e.fusion)
 	if err == nil {
 		e.program, err = symtile.Analyze(e.fusion)
+	}
+	if err != nil && failed != "" {
+		err = fmt.Errorf("%w; %s", err, failed)
 	}
 	if err != nil {
 		e.note("tuned", err)
