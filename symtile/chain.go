@@ -290,7 +290,7 @@ func (c *Chain) Extract() (ops int) {
 		if len(x.t) == 1 && x.t[0].k == 1 && x.c == 0 && r.atoms[x.t[0].a].kind == atomVar {
 			continue
 		}
-		ops += int(r.costOf(r.form(x))+opCost-1) / opCost
+		ops += int(r.leastCost(x)+opCost-1) / opCost
 	}
 	return ops
 }

@@ -109,16 +109,6 @@ func (r *Ring) rises(x lin) bool {
 	return true
 }
 
-// onlyVars reports whether x is a sum of variables.
-func (r *Ring) onlyVars(x lin) bool {
-	for i := range x.t {
-		if r.atoms[x.t[i].a].kind != atomVar {
-			return false
-		}
-	}
-	return true
-}
-
 func width(in Interval) int64 { return satAdd(in.Hi, satNeg(in.Lo)) }
 
 // A patternSearch looks for the remainder in x that leaves the narrowest rest:
