@@ -108,9 +108,7 @@ func (r *Ring) Reset() {
 	r.formTab.reset()
 	r.atomTab.reset()
 	r.memoTab.reset()
-	if r.varTab.n > 0 {
-		r.varTab.reset()
-	}
+	r.varTab.reset()
 	r.vars, r.origins, r.originAt = r.vars[:0], nil, nil
 	r.facts.reset()
 	r.forgetChoices()
@@ -309,6 +307,9 @@ func newTable(size int) table { return table{slots: make([]int32, size), size: s
 
 // reset empties the table, shrinking it so that clearing stays cheap.
 func (t *table) reset() {
+	if t.n == 0 {
+		return
+	}
 	t.slots = t.slots[:t.size]
 	clear(t.slots)
 	t.n = 0
