@@ -217,7 +217,7 @@ func (s *selector) isMod() bool {
 		return false
 	}
 	a := r.atoms[s.x.t[len(s.x.t)-1].a]
-	id, _ := r.atom(atom{kind: atomMod, y: a.y, z: -1, d: a.d})
+	id, _ := r.atom(atomMod, a.y, -1, a.d)
 	s.x = r.scale(r.one(id), k)
 	s.cost = r.cost(s.x)
 	return true
@@ -312,7 +312,7 @@ func (s *selector) foldMod(t term) {
 			continue
 		}
 		y := s.r.withoutMod(s.x, t.a, p)
-		id, _ := s.r.atom(atom{kind: atomMod, y: s.r.form(p.x), z: -1, d: p.m})
+		id, _ := s.r.atom(atomMod, s.r.form(p.x), -1, p.m)
 		if s.offer(s.r.addmul(y, p.k, s.r.one(id))); s.done() {
 			return
 		}
@@ -330,7 +330,7 @@ func (s *selector) widenMod(t term) {
 	y := r.addmul(konst(s.x.c), t.k, r.forms[a.y].lin)
 	rest := r.addmul(s.x, -t.k, r.one(t.a))
 	rest.c = 0
-	id, _ := r.atom(atom{kind: atomMod, y: r.form(y), z: -1, d: m})
+	id, _ := r.atom(atomMod, r.form(y), -1, m)
 	s.offer(r.addmul(rest, 1, r.one(id)))
 }
 
@@ -349,7 +349,7 @@ func (s *selector) foldNegMod(t term) {
 	if a.d != 2 {
 		minus = r.scale(x, -1)
 	}
-	id, _ := r.atom(atom{kind: atomMod, y: r.form(minus), z: -1, d: a.d})
+	id, _ := r.atom(atomMod, r.form(minus), -1, a.d)
 	y := r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), k, x)
 	s.offer(r.addmul(y, k, r.one(id)))
 }
@@ -382,7 +382,7 @@ func (s *selector) absorb(t term, k int64) {
 		rest.c, moved = 0, true
 	}
 	if moved {
-		id, _ := r.atom(atom{kind: atomRaw, y: r.form(num), z: -1, d: a.d})
+		id, _ := r.atom(atomRaw, r.form(num), -1, a.d)
 		s.offer(r.addmul(rest, k, r.one(id)))
 	}
 }
@@ -413,7 +413,7 @@ func (s *selector) absorbQuotient(t, u term) {
 	}
 	num := r.addmul(y, r.mulAdd(0, u.k/t.k, a.d), r.one(u.a))
 	rest := r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), -u.k, r.one(u.a))
-	id, _ := r.atom(atom{kind: atomRaw, y: r.form(num), z: -1, d: a.d})
+	id, _ := r.atom(atomRaw, r.form(num), -1, a.d)
 	s.offer(r.addmul(rest, t.k, r.one(id)))
 }
 
@@ -443,7 +443,7 @@ func (s *selector) foldModBy(t term, q int32) {
 	k := -t.k / lead.k
 	y := r.addmul(s.x, k, r.mul(f, r.one(q)))
 	y = r.addmul(y, -k, r.forms[a.y].lin)
-	id, _ := r.atom(atom{kind: atomModBy, y: a.y, z: a.z})
+	id, _ := r.atom(atomModBy, a.y, a.z, 0)
 	s.offer(r.addmul(y, k, r.one(id)))
 }
 
@@ -452,7 +452,7 @@ func (s *selector) foldCeil(t term) {
 	r := s.r
 	a := r.atoms[t.a]
 	y := r.scale(r.forms[a.y].lin, -1)
-	id, _ := r.atom(atom{kind: atomCeilBy, y: r.form(y), z: a.z})
+	id, _ := r.atom(atomCeilBy, r.form(y), a.z, 0)
 	s.offer(r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), -t.k, r.one(id)))
 }
 
@@ -467,7 +467,7 @@ func (s *selector) foldMin(t term) {
 	}
 	rest := r.addmul(s.x, -t.k, r.one(t.a))
 	for _, z := range [...]lin{{}, s.cancelling(rest, y, k), s.multiples(rest, k)} {
-		id, _ := r.atom(atom{kind: kind, y: r.form(r.addmul(y, 1, z)), z: r.form(z)})
+		id, _ := r.atom(kind, r.form(r.addmul(y, 1, z)), r.form(z), 0)
 		s.offer(r.addmul(r.addmul(rest, -k, z), k, r.one(id)))
 	}
 }
@@ -532,7 +532,7 @@ func (s *selector) factorOut(f int32) {
 		n++
 	}
 	if n > 1 {
-		id, _ := r.atom(atom{kind: atomTimes, y: r.form(with), z: r.form(r.one(f))})
+		id, _ := r.atom(atomTimes, r.form(with), r.form(r.one(f)), 0)
 		s.offer(r.addmul(without, 1, r.one(id)))
 	}
 }

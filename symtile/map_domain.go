@@ -59,7 +59,9 @@ func (d *domain) begin() {
 	d.r.atoms = slices.Grow(d.r.atoms, len(d.vars))[:len(d.vars)]
 	for i := range d.vars {
 		v := &d.vars[i]
-		d.r.atoms[i] = atom{kind: atomVar, rises: true, y: int32(i), z: -1, in: v.in, m: v.m, r: v.r}
+		a := &d.r.atoms[i]
+		*a = atom{}
+		a.kind, a.rises, a.y, a.z, a.in, a.m, a.r = atomVar, true, int32(i), -1, v.in, v.m, v.r
 	}
 	for i := range d.eqs { // the eliminated variable's own bounds, both ways
 		v := d.eqs[i].v
