@@ -27,10 +27,11 @@ type DraftBound struct {
 type Chain struct {
 	maps    []link
 	vars    []Variable // dimensions of the first map, ranges of all maps
+	start   []domainVar
 	domain  *domain
 	spare   *domain // the best one so far while others are tried
-	env     []lin
-	vals    []lin // of the tape that runs
+	vals    []lin // of the tape that runs, its variables first
+	next    []lin // the same of the tape after it
 	results []lin
 	best    []lin // results of spare
 }
@@ -65,7 +66,8 @@ func NewChain(maps ...Draft) (*Chain, error) {
 				i, len(d.Dims), len(c.maps[i-1].results))
 		}
 		c.maps = append(c.maps, l)
-		c.vals = slices.Grow(c.vals, l.values())[:max(len(c.vals), l.values())]
+		n := max(len(c.vals), l.values(), len(l.outs))
+		c.vals, c.next = make([]lin, n), make([]lin, n)
 	}
 	c.declare(maps)
 	return c, nil
@@ -89,6 +91,7 @@ func (c *Chain) number(stem string, role Role, vs []Variable) {
 			n -= len(c.maps[0].in)
 		}
 		c.vars = append(c.vars, Variable{Name: stem + strconv.Itoa(n), Lo: v.Lo, Hi: v.Hi, Role: role})
+		c.start = append(c.start, domainVar{in: Interval{v.Lo, v.Hi}, m: 1})
 	}
 }
 
@@ -193,7 +196,7 @@ func (c *Chain) solve(s style) int {
 // Simplify composes the chain and simplifies it over its domain.
 func (c *Chain) Simplify() {
 	d := c.domain
-	d.restart(c.vars)
+	d.restart(c.start)
 	for left := maxPasses; ; left-- {
 		c.pass()
 		if d.empty || !d.changed || left == 0 {
@@ -210,50 +213,47 @@ func (c *Chain) Simplify() {
 func (c *Chain) pass() {
 	d := c.domain
 	d.begin()
-	env := c.env[:0]
-	for i := range c.maps[0].in {
-		env = append(env, d.value(i))
+	vals, next := c.vals, c.next
+	at := len(c.maps[0].in)
+	for i := range at {
+		vals[i] = d.value(i)
 	}
-	at := len(env)
 	for i := range c.maps {
 		l := &c.maps[i]
 		if i > 0 {
-			for j, x := range env {
-				d.constrain(x, l.in[j])
+			for j, in := range l.in {
+				d.constrain(vals[j], in)
 			}
 		}
-		for range l.ranges {
-			env = append(env, d.value(at))
+		for j := range l.ranges {
+			vals[len(l.in)+j] = d.value(at)
 			at++
 		}
-		c.apply(l, env)
-		env = env[:0]
-		for _, x := range l.outs {
-			env = append(env, c.vals[x])
-		}
-		c.env = env
-		if d.empty {
+		if c.apply(l, vals); d.empty {
 			return
 		}
+		for j, x := range l.outs {
+			next[j] = vals[x]
+		}
+		vals, next = next, vals
 	}
-	c.results = append(c.results[:0], env...)
+	c.results = append(c.results[:0], vals[:len(c.maps[len(c.maps)-1].outs)]...)
 }
 
 // apply runs one map, its constraints first; when they tell something, what it
 // may change is run again.
-func (c *Chain) apply(l *link, env []lin) {
+func (c *Chain) apply(l *link, vals []lin) {
 	d := c.domain
-	copy(c.vals, env)
 	done, known := int32(0), d.r.facts.learnt
 	for _, b := range l.bounds {
-		l.tape.run(d.r, c.vals, done, b.steps)
+		l.tape.run(d.r, vals, done, b.steps)
 		done = max(done, b.steps)
-		d.constrain(c.vals[b.val], b.in)
+		d.constrain(vals[b.val], b.in)
 	}
 	if d.r.facts.learnt != known {
 		done = min(done, l.rerun)
 	}
-	l.tape.run(d.r, c.vals, done, int32(len(l.steps)))
+	l.tape.run(d.r, vals, done, int32(len(l.steps)))
 }
 
 // Empty reports whether the domain was proved empty.
@@ -290,7 +290,7 @@ func (c *Chain) Extract() (ops int) {
 		if len(x.t) == 1 && x.t[0].k == 1 && x.c == 0 && r.atoms[x.t[0].a].kind == atomVar {
 			continue
 		}
-		ops += int(r.costOf(r.form(x))+opCost-1) / opCost
+		ops += int(r.leastCost(x)+opCost-1) / opCost
 	}
 	return ops
 }

@@ -47,7 +47,10 @@ func (r *Ring) variable(v Variable) lin {
 	if v.Lo > v.Hi {
 		return r.fail("variable %s has no values: [%d, %d]", v.Name, v.Lo, v.Hi)
 	}
-	id, _ := r.atom(atom{kind: atomVar, rises: true, y: r.varID(v), z: -1, in: Interval{v.Lo, v.Hi}})
+	id, had := r.atom(atomVar, r.varID(v), -1, 0)
+	if a := &r.atoms[id]; !had {
+		a.rises, a.in = true, Interval{v.Lo, v.Hi}
+	}
 	return r.one(id)
 }
 

@@ -128,7 +128,10 @@ func (r *Ring) indivisible(x lin) bool {
 
 // divAtom is the atom ⌊x/d⌋, which lies in in.
 func (r *Ring) divAtom(x lin, d int64, in Interval) int32 {
-	id, had := r.atom(atom{kind: atomDiv, rises: r.rises(x), y: r.form(x), z: -1, d: d, in: in})
+	id, had := r.atom(atomDiv, r.form(x), -1, d)
+	if a := &r.atoms[id]; !had {
+		a.rises, a.in = r.rises(x), in
+	}
 	if !had || len(r.facts.congr) > 0 {
 		r.noteExact(id, x, d, 0)
 	}

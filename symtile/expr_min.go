@@ -19,7 +19,7 @@ func (r *Ring) min0(x lin) lin {
 		r.fired[ruleMinGCD]++
 		return r.scale(r.min0(r.shrink(x, g)), g)
 	}
-	id, had := r.atom(atom{kind: atomMin, y: r.form(x), z: -1})
+	id, had := r.atom(atomMin, r.form(x), -1, 0)
 	if !had {
 		r.atoms[id].in = in.Min(Interval{})
 	}

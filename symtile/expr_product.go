@@ -72,7 +72,7 @@ func (r *Ring) productOf(fs []int32) int32 {
 	}
 	at := len(r.facs)
 	r.facs = append(r.facs, fs...)
-	id, had := r.atom(atom{kind: atomMul, y: int32(at), z: int32(len(fs)), in: in, m: m, r: res})
+	id, had := r.intern(atom{kind: atomMul, y: int32(at), z: int32(len(fs)), in: in, m: m, r: res})
 	if had {
 		r.facs = r.facs[:at]
 	}

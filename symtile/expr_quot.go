@@ -43,7 +43,7 @@ func (r *Ring) divideBy(x, f lin) lin {
 			return q
 		}
 	}
-	id, had := r.atom(atom{kind: atomQuot, y: r.form(x), z: r.form(f)})
+	id, had := r.atom(atomQuot, r.form(x), r.form(f), 0)
 	if !had {
 		in := r.ranged(x).DivBy(r.ranged(f))
 		r.atoms[id].in = in

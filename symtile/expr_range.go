@@ -9,7 +9,7 @@ func (r *Ring) naive(x lin) Interval {
 	for i := range x.t { // at most 64 products below 2⁵⁶: no overflow
 		k, in := x.t[i].k, &r.atoms[x.t[i].a].in
 		switch {
-		case !near(k) || !near(in.Lo) || !near(in.Hi):
+		case (uint64(k+farOff)|uint64(in.Lo+farOff)|uint64(in.Hi+farOff))>>29 != 0:
 			return r.naiveFar(x)
 		case k > 0:
 			lo, hi = lo+k*in.Lo, hi+k*in.Hi
@@ -21,7 +21,9 @@ func (r *Ring) naive(x lin) Interval {
 }
 
 // near reports whether |x| < 2²⁸, as nearly everything is.
-func near(x int64) bool { return uint64(x+1<<28) < 1<<29 }
+func near(x int64) bool { return uint64(x+farOff)>>29 == 0 }
+
+const farOff = 1 << 28
 
 func (r *Ring) naiveFar(x lin) Interval {
 	in := Interval{x.c, x.c}
@@ -103,16 +105,6 @@ func (r *Ring) hasPattern(x lin) bool {
 func (r *Ring) rises(x lin) bool {
 	for i := range x.t {
 		if x.t[i].k < 0 || !r.atoms[x.t[i].a].rises {
-			return false
-		}
-	}
-	return true
-}
-
-// onlyVars reports whether x is a sum of variables.
-func (r *Ring) onlyVars(x lin) bool {
-	for i := range x.t {
-		if r.atoms[x.t[i].a].kind != atomVar {
 			return false
 		}
 	}

@@ -79,12 +79,12 @@ type atom struct {
 	exact bool // atomDiv: by·atom = of − off, of a form
 	rises bool // does not fall when a variable rises
 	y, z  int32
+	of    int32 // of an exact quotient, as are by and off
 	d     int64
 	in    Interval
 	m, r  int64 // value ≡ r (mod m), m ≥ 1
 
-	by, off int64 // of an exact quotient
-	of      int32
+	by, off int64
 }
 
 // A memo keeps a quotient: ⌊y/d⌋ for z = −1, ⌊y/z⌋ otherwise.
@@ -108,9 +108,7 @@ func (r *Ring) Reset() {
 	r.formTab.reset()
 	r.atomTab.reset()
 	r.memoTab.reset()
-	if r.varTab.n > 0 {
-		r.varTab.reset()
-	}
+	r.varTab.reset()
 	r.vars, r.origins, r.originAt = r.vars[:0], nil, nil
 	r.facts.reset()
 	r.forgetChoices()
@@ -183,13 +181,16 @@ func (r *Ring) form(x lin) int32 {
 			return id
 		}
 	}
-	r.forms = append(r.forms, form{lin: x})
-	if r.formTab.put(h, int32(len(r.forms)-1)) {
+	n := len(r.forms)
+	r.forms = slices.Grow(r.forms, 1)[:n+1]
+	f := &r.forms[n]
+	f.lin, f.ranged = x, false
+	if r.formTab.put(h, int32(n)) {
 		for i := range r.forms {
 			r.formTab.put(r.forms[i].hash(), int32(i))
 		}
 	}
-	return int32(len(r.forms) - 1)
+	return int32(n)
 }
 
 func pairHash(kind atomKind, y, z int32, d int64) uint64 {
@@ -218,8 +219,30 @@ func (r *Ring) sameAtom(a, b *atom) bool {
 	return a.kind == b.kind && a.y == b.y && a.z == b.z && a.d == b.d
 }
 
-// atom interns a; had tells that it was there.
-func (r *Ring) atom(a atom) (id int32, had bool) {
+// atom interns the atom of a kind other than atomMul; had tells that it was
+// there. The bounds of a new one are for the caller to say.
+func (r *Ring) atom(kind atomKind, y, z int32, d int64) (id int32, had bool) {
+	h := pairHash(kind, y, z, d)
+	for i := r.atomTab.first(h); ; i = r.atomTab.next(i) {
+		id := r.atomTab.at(i)
+		if id < 0 {
+			break
+		}
+		if a := &r.atoms[id]; a.kind == kind && a.y == y && a.z == z && a.d == d {
+			return id, true
+		}
+	}
+	n := len(r.atoms)
+	r.atoms = slices.Grow(r.atoms, 1)[:n+1]
+	a := &r.atoms[n]
+	*a = atom{} // what is put together elsewhere and copied stalls here
+	a.kind, a.y, a.z, a.d, a.m = kind, y, z, d, 1
+	r.putAtom(h)
+	return int32(n), false
+}
+
+// intern interns an atom of any kind that brings its bounds.
+func (r *Ring) intern(a atom) (id int32, had bool) {
 	h := r.atomHash(&a)
 	for i := r.atomTab.first(h); ; i = r.atomTab.next(i) {
 		id := r.atomTab.at(i)
@@ -232,12 +255,17 @@ func (r *Ring) atom(a atom) (id int32, had bool) {
 	}
 	a.m = max(a.m, 1)
 	r.atoms = append(r.atoms, a)
+	r.putAtom(h)
+	return int32(len(r.atoms) - 1), false
+}
+
+// putAtom enters the newest atom in the table.
+func (r *Ring) putAtom(h uint64) {
 	if r.atomTab.put(h, int32(len(r.atoms)-1)) {
 		for i := range r.atoms {
 			r.atomTab.put(r.atomHash(&r.atoms[i]), int32(i))
 		}
 	}
-	return int32(len(r.atoms) - 1), false
 }
 
 func (v *Variable) hash() uint64 {
@@ -288,8 +316,11 @@ func (r *Ring) recall(y, z int32, d int64) (lin, bool) {
 }
 
 func (r *Ring) remember(y, z int32, d int64, res lin) lin {
-	r.memos = append(r.memos, memo{y, z, d, res})
-	if r.memoTab.put(pairHash(memoKind, y, z, d), int32(len(r.memos)-1)) {
+	n := len(r.memos)
+	r.memos = slices.Grow(r.memos, 1)[:n+1]
+	m := &r.memos[n]
+	m.y, m.z, m.d, m.res = y, z, d, res
+	if r.memoTab.put(pairHash(memoKind, y, z, d), int32(n)) {
 		for i := range r.memos {
 			m := &r.memos[i]
 			r.memoTab.put(pairHash(memoKind, m.y, m.z, m.d), int32(i))
@@ -309,6 +340,9 @@ func newTable(size int) table { return table{slots: make([]int32, size), size: s
 
 // reset empties the table, shrinking it so that clearing stays cheap.
 func (t *table) reset() {
+	if t.n == 0 {
+		return
+	}
 	t.slots = t.slots[:t.size]
 	clear(t.slots)
 	t.n = 0

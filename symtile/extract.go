@@ -46,7 +46,7 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 	}
 	x := r.forms[y].lin
 	cost := r.cost(x)
-	if cost > 0 && r.selected < maxSelected && len(x.t) <= maxPattern && !r.onlyVars(x) {
+	if cost > 0 && r.selected < maxSelected && len(x.t) <= maxPattern && !r.plain(x) {
 		r.selected++
 		s := selector{r: r, x: x, cost: cost}
 		s.run()
@@ -82,13 +82,32 @@ func (r *Ring) costOf(y int32) int32 {
 }
 
 // plain reports whether there is only one way to write x: it is a sum of
-// variables, or a multiple of a single quotient.
+// variables and of quotients that have nothing in common with it.
 func (r *Ring) plain(x lin) bool {
-	if len(x.t) == 1 && x.c == 0 {
-		k := r.atoms[x.t[0].a].kind
-		return k == atomVar || k == atomDiv
+	for i, t := range x.t {
+		a := &r.atoms[t.a]
+		switch {
+		case a.kind == atomVar:
+		case a.kind != atomDiv || x.c != 0 || len(x.t) > maxPattern || !r.apart(x, i):
+			return false
+		}
 	}
-	return r.onlyVars(x)
+	return true
+}
+
+// apart reports whether the dividend of x's term i has no atom of x, nor of the
+// dividends before it.
+func (r *Ring) apart(x lin, i int) bool {
+	y := r.forms[r.atoms[x.t[i].a].y].lin
+	if x.shares(y) {
+		return false
+	}
+	for _, t := range x.t[:i] {
+		if a := &r.atoms[t.a]; a.kind == atomDiv && y.shares(r.forms[a.y].lin) {
+			return false
+		}
+	}
+	return true
 }
 
 // cost counts the operations of x as it stands.
@@ -192,25 +211,56 @@ func (s *selector) run() {
 
 // isMod takes the commonest case first: x as a whole is k·(y mod m).
 func (s *selector) isMod() bool {
-	r, n := s.r, len(s.x.t)-1
-	t := s.x.t[n]
-	a := &r.atoms[t.a]
-	if n == 0 || a.kind != atomDiv || t.k%a.d != 0 {
+	r := s.r
+	k, ok := r.remainderOf(s.x)
+	if !ok {
 		return false
 	}
-	y, k := r.forms[a.y].lin, -t.k/a.d
-	if len(y.t) != n || s.x.c != r.plus(0, k, y.c) {
-		return false
-	}
-	for i, u := range y.t {
-		if v := s.x.t[i]; v.a != u.a || v.k != r.plus(0, k, u.k) {
-			return false
-		}
-	}
-	id, _ := r.atom(atom{kind: atomMod, y: a.y, z: -1, d: a.d})
+	a := r.atoms[s.x.t[len(s.x.t)-1].a]
+	id, _ := r.atom(atomMod, a.y, -1, a.d)
 	s.x = r.scale(r.one(id), k)
 	s.cost = r.cost(s.x)
 	return true
+}
+
+// remainderOf reports whether x is k·(y mod m), its last term having ⌊y/m⌋.
+func (r *Ring) remainderOf(x lin) (k int64, ok bool) {
+	n := len(x.t) - 1
+	t := x.t[n]
+	a := &r.atoms[t.a]
+	if n == 0 || a.kind != atomDiv {
+		return 0, false
+	}
+	y := r.forms[a.y].lin
+	if len(y.t) != n || t.k%a.d != 0 {
+		return 0, false
+	}
+	k = -t.k / a.d
+	if x.c != r.plus(0, k, y.c) {
+		return 0, false
+	}
+	for i, u := range y.t {
+		if v := x.t[i]; v.a != u.a || v.k != r.plus(0, k, u.k) {
+			return 0, false
+		}
+	}
+	return k, true
+}
+
+// leastCost is the cost of the cheapest way to write x, which need not be a form.
+func (r *Ring) leastCost(x lin) int32 {
+	if r.plain(x) {
+		return r.cost(x)
+	}
+	if k, ok := r.remainderOf(x); ok {
+		c := modCost + r.costOf(r.atoms[x.t[len(x.t)-1].a].y)
+		if k != 1 {
+			c += opCost
+		}
+		return min(c, maxCost)
+	}
+	_, c := r.cheapest(r.form(x))
+	return c
 }
 
 // done reports whether the best form is a single term: nothing is shorter.
@@ -262,7 +312,7 @@ func (s *selector) foldMod(t term) {
 			continue
 		}
 		y := s.r.withoutMod(s.x, t.a, p)
-		id, _ := s.r.atom(atom{kind: atomMod, y: s.r.form(p.x), z: -1, d: p.m})
+		id, _ := s.r.atom(atomMod, s.r.form(p.x), -1, p.m)
 		if s.offer(s.r.addmul(y, p.k, s.r.one(id))); s.done() {
 			return
 		}
@@ -280,7 +330,7 @@ func (s *selector) widenMod(t term) {
 	y := r.addmul(konst(s.x.c), t.k, r.forms[a.y].lin)
 	rest := r.addmul(s.x, -t.k, r.one(t.a))
 	rest.c = 0
-	id, _ := r.atom(atom{kind: atomMod, y: r.form(y), z: -1, d: m})
+	id, _ := r.atom(atomMod, r.form(y), -1, m)
 	s.offer(r.addmul(rest, 1, r.one(id)))
 }
 
@@ -299,7 +349,7 @@ func (s *selector) foldNegMod(t term) {
 	if a.d != 2 {
 		minus = r.scale(x, -1)
 	}
-	id, _ := r.atom(atom{kind: atomMod, y: r.form(minus), z: -1, d: a.d})
+	id, _ := r.atom(atomMod, r.form(minus), -1, a.d)
 	y := r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), k, x)
 	s.offer(r.addmul(y, k, r.one(id)))
 }
@@ -332,7 +382,7 @@ func (s *selector) absorb(t term, k int64) {
 		rest.c, moved = 0, true
 	}
 	if moved {
-		id, _ := r.atom(atom{kind: atomRaw, y: r.form(num), z: -1, d: a.d})
+		id, _ := r.atom(atomRaw, r.form(num), -1, a.d)
 		s.offer(r.addmul(rest, k, r.one(id)))
 	}
 }
@@ -363,7 +413,7 @@ func (s *selector) absorbQuotient(t, u term) {
 	}
 	num := r.addmul(y, r.mulAdd(0, u.k/t.k, a.d), r.one(u.a))
 	rest := r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), -u.k, r.one(u.a))
-	id, _ := r.atom(atom{kind: atomRaw, y: r.form(num), z: -1, d: a.d})
+	id, _ := r.atom(atomRaw, r.form(num), -1, a.d)
 	s.offer(r.addmul(rest, t.k, r.one(id)))
 }
 
@@ -393,7 +443,7 @@ func (s *selector) foldModBy(t term, q int32) {
 	k := -t.k / lead.k
 	y := r.addmul(s.x, k, r.mul(f, r.one(q)))
 	y = r.addmul(y, -k, r.forms[a.y].lin)
-	id, _ := r.atom(atom{kind: atomModBy, y: a.y, z: a.z})
+	id, _ := r.atom(atomModBy, a.y, a.z, 0)
 	s.offer(r.addmul(y, k, r.one(id)))
 }
 
@@ -402,7 +452,7 @@ func (s *selector) foldCeil(t term) {
 	r := s.r
 	a := r.atoms[t.a]
 	y := r.scale(r.forms[a.y].lin, -1)
-	id, _ := r.atom(atom{kind: atomCeilBy, y: r.form(y), z: a.z})
+	id, _ := r.atom(atomCeilBy, r.form(y), a.z, 0)
 	s.offer(r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), -t.k, r.one(id)))
 }
 
@@ -417,7 +467,7 @@ func (s *selector) foldMin(t term) {
 	}
 	rest := r.addmul(s.x, -t.k, r.one(t.a))
 	for _, z := range [...]lin{{}, s.cancelling(rest, y, k), s.multiples(rest, k)} {
-		id, _ := r.atom(atom{kind: kind, y: r.form(r.addmul(y, 1, z)), z: r.form(z)})
+		id, _ := r.atom(kind, r.form(r.addmul(y, 1, z)), r.form(z), 0)
 		s.offer(r.addmul(r.addmul(rest, -k, z), k, r.one(id)))
 	}
 }
@@ -482,7 +532,7 @@ func (s *selector) factorOut(f int32) {
 		n++
 	}
 	if n > 1 {
-		id, _ := r.atom(atom{kind: atomTimes, y: r.form(with), z: r.form(r.one(f))})
+		id, _ := r.atom(atomTimes, r.form(with), r.form(r.one(f)), 0)
 		s.offer(r.addmul(without, 1, r.one(id)))
 	}
 }

@@ -1,5 +1,7 @@
 package symtile
 
+import "slices"
+
 // A domain gathers what constraints say about variables: their ranges and
 // congruences, equations that eliminate some, and facts about sums. It works in
 // a private ring whose atom i is variable i.
@@ -40,12 +42,11 @@ func (d *domain) add(v Variable) int {
 	return len(d.vars) - 1
 }
 
-// restart forgets everything but the variables.
-func (d *domain) restart(vars []Variable) {
-	d.vars, d.eqs, d.terms, d.empty = d.vars[:0], d.eqs[:0], d.terms[:0], false
-	d.r.ForgetFired()
+// restart forgets everything; it starts with what is said about the variables.
+func (d *domain) restart(vars []domainVar) {
+	d.vars, d.eqs, d.terms, d.empty = append(d.vars[:0], vars...), d.eqs[:0], d.terms[:0], false
 	for i := range vars {
-		d.add(vars[i])
+		d.empty = d.empty || vars[i].in.Empty()
 	}
 }
 
@@ -55,9 +56,12 @@ func (d *domain) begin() {
 	d.changed = false
 	d.said = d.said[:0]
 	d.known = len(d.eqs)
+	d.r.atoms = slices.Grow(d.r.atoms, len(d.vars))[:len(d.vars)]
 	for i := range d.vars {
 		v := &d.vars[i]
-		d.r.atoms = append(d.r.atoms, atom{kind: atomVar, rises: true, y: int32(i), z: -1, in: v.in, m: v.m, r: v.r})
+		a := &d.r.atoms[i]
+		*a = atom{}
+		a.kind, a.rises, a.y, a.z, a.in, a.m, a.r = atomVar, true, int32(i), -1, v.in, v.m, v.r
 	}
 	for i := range d.eqs { // the eliminated variable's own bounds, both ways
 		v := d.eqs[i].v
@@ -70,8 +74,8 @@ func (d *domain) begin() {
 // value is the form that stands for variable i: itself, a constant, or what an
 // equation says.
 func (d *domain) value(i int) lin {
-	for _, e := range d.eqs {
-		if int(e.v) == i {
+	for j := range d.eqs {
+		if e := &d.eqs[j]; int(e.v) == i {
 			return d.solved(e)
 		}
 	}
@@ -81,7 +85,7 @@ func (d *domain) value(i int) lin {
 	return d.r.one(int32(i))
 }
 
-func (d *domain) solved(e equation) lin {
+func (d *domain) solved(e *equation) lin {
 	x := konst(e.c)
 	for _, t := range e.terms {
 		x = d.r.addmul(x, t.k, d.value(int(t.a)))

@@ -249,7 +249,7 @@ func (s *simplification) where(take func(lin) Expr) (c Constraint) {
 		}
 	}
 	for _, e := range s.eqs {
-		x := s.r.addmul(s.r.one(e.v), -1, s.solved(e))
+		x := s.r.addmul(s.r.one(e.v), -1, s.solved(&e))
 		c = append(c, Clause{{take(x), Interval{}}})
 	}
 	for _, g := range s.r.facts.congr {

@@ -210,15 +210,24 @@ func (r *Ring) weighted(ts []tapeTerm, c int64, vals []lin) lin {
 	for i := range ts {
 		n += len(vals[ts[i].val].t)
 	}
-	if n > maxGathered {
+	switch {
+	case len(ts) == 1 && ts[0].k == 1:
+		v := &vals[ts[0].val]
+		return r.exactly(lin{v.t, r.plus(c, 1, v.c)})
+	case n > maxGathered:
 		return r.weightedLong(ts, c, vals)
 	}
 	s := summation{r: r, out: r.alloc(n)}
-	for _, t := range ts {
-		v := &vals[t.val]
-		c = r.plus(c, t.k, v.c)
+	for i := range ts {
+		k, v := ts[i].k, &vals[ts[i].val]
+		c = r.plus(c, k, v.c)
 		for _, u := range v.t {
-			s.add(r.plus(0, t.k, u.k), u.a)
+			if s.n > 0 && s.out[s.n-1].a >= u.a {
+				s.add(r.plus(0, k, u.k), u.a)
+				continue
+			}
+			s.out[s.n] = term{r.plus(0, k, u.k), u.a}
+			s.n++
 		}
 	}
 	return r.exactly(lin{r.keep(s.out, s.n), c})

@@ -35,7 +35,7 @@ func (r *Ring) copyInto(to *Ring, x lin) lin {
 		default:
 			a.y = to.form(mapped(to, r.forms[a.y].lin, at))
 		}
-		at[id], _ = to.atom(a)
+		at[id], _ = to.intern(a)
 	}
 	return mapped(to, x, at)
 }
