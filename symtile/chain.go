@@ -30,8 +30,8 @@ type Chain struct {
 	start   []domainVar
 	domain  *domain
 	spare   *domain // the best one so far while others are tried
-	vals    []lin // of the tape that runs, its variables first
-	next    []lin // the same of the tape after it
+	vals    []lin   // of the tape that runs, its variables first
+	next    []lin   // the same of the tape after it
 	results []lin
 	best    []lin // results of spare
 }

@@ -71,6 +71,9 @@ func (r *Ring) takeOut(x lin, d int64) (whole, rest lin) {
 
 // divRest divides what has no multiple of d in it, once for every dividend.
 func (r *Ring) divRest(x lin, d int64) lin {
+	if r.indivisible(x) && len(r.facts.sums) == 0 {
+		return r.one(r.divAtom(x, d, r.naive(x).Div(d)))
+	}
 	y := r.form(x)
 	if q, ok := r.recall(y, -1, d); ok {
 		return q
@@ -175,11 +178,11 @@ func single(in Interval, d int64) (q int64, ok bool) {
 	switch {
 	case uint64(in.Lo) < uint64(d):
 		return 0, in.Lo <= in.Hi && in.Hi < d
-	case !in.Bounded() || in.Empty():
+	case uint64(in.Hi)-uint64(in.Lo) >= uint64(d) || !in.Bounded() || in.Empty():
 		return 0, false
 	}
 	q = floorDiv(in.Lo, d)
-	return q, q == floorDiv(in.Hi, d)
+	return q, uint64(in.Hi)-uint64(q)*uint64(d) < uint64(d)
 }
 
 // A style is what divisions may do one way or the other. A ring keeps to one,

@@ -41,7 +41,11 @@ func (r *Ring) residue(x lin, d int64) (res int64, known bool) {
 		}
 	}
 	for i := range x.t {
-		if m, ok := mulInt(x.t[i].k, r.atoms[x.t[i].a].m); !ok || m%d != 0 {
+		k, m := x.t[i].k, r.atoms[x.t[i].a].m
+		if m == 1 && absInt(k) < uint64(d) {
+			return 0, false
+		}
+		if km, ok := mulInt(k, m); !ok || km%d != 0 {
 			return 0, false
 		}
 	}

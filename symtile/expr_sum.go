@@ -60,14 +60,16 @@ func (r *Ring) addmul(x lin, k int64, y lin) lin {
 
 // plus is a + k·b, as mulAdd, for the numbers that nearly all are.
 func (r *Ring) plus(a, k, b int64) int64 {
-	if near(a) && near(k) && near(b) {
-		return a + k*b
+	if (uint64(a+farOff)|uint64(k+farOff)|uint64(b+farOff))>>29 != 0 {
+		return r.mulAdd(a, k, b)
 	}
-	return r.mulAdd(a, k, b)
+	return a + k*b
 }
 
-// merge writes the terms of x + k·y to out.
+// merge writes the terms of x + k·y to out. It looks once, at the end, whether a
+// number was so large that the sums have to be checked.
 func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
+	far := uint64(k + farOff)
 	i, j := 0, 0
 	for i < len(x) && j < len(y) {
 		p, q := x[i], y[j]
@@ -75,10 +77,12 @@ func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
 		case p.a < q.a:
 			i++
 		case p.a > q.a:
-			p = term{r.plus(0, k, q.k), q.a}
+			far |= uint64(q.k + farOff)
+			p = term{k * q.k, q.a}
 			j++
 		default:
-			p.k = r.plus(p.k, k, q.k)
+			far |= uint64(p.k+farOff) | uint64(q.k+farOff)
+			p.k += k * q.k
 			i++
 			j++
 		}
@@ -89,8 +93,33 @@ func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
 	}
 	n += copy(out[n:], x[i:])
 	for ; j < len(y); j++ {
-		out[n] = term{r.plus(0, k, y[j].k), y[j].a}
+		far |= uint64(y[j].k + farOff)
+		out[n] = term{k * y[j].k, y[j].a}
 		n++
+	}
+	if far>>29 != 0 {
+		return r.mergeFar(out, x, k, y)
+	}
+	return n
+}
+
+// mergeFar is merge for any numbers.
+func (r *Ring) mergeFar(out, x []term, k int64, y []term) (n int) {
+	for len(x) > 0 || len(y) > 0 {
+		var p term
+		switch {
+		case len(y) == 0 || len(x) > 0 && x[0].a < y[0].a:
+			p, x = x[0], x[1:]
+		case len(x) == 0 || x[0].a > y[0].a:
+			p, y = term{r.mulAdd(0, k, y[0].k), y[0].a}, y[1:]
+		default:
+			p = term{r.mulAdd(x[0].k, k, y[0].k), x[0].a}
+			x, y = x[1:], y[1:]
+		}
+		if p.k != 0 {
+			out[n] = p
+			n++
+		}
 	}
 	return n
 }
@@ -114,6 +143,10 @@ func (r *Ring) exactly(x lin) lin {
 	if !r.facts.anyExact {
 		return x
 	}
+	return r.withoutExact(x)
+}
+
+func (r *Ring) withoutExact(x lin) lin {
 	for _, t := range x.t {
 		a := &r.atoms[t.a]
 		if !a.exact || t.k%a.by != 0 {

@@ -74,6 +74,14 @@ func (d *domain) begin() {
 // value is the form that stands for variable i: itself, a constant, or what an
 // equation says.
 func (d *domain) value(i int) lin {
+	if v := &d.vars[i].in; len(d.eqs) > 0 || v.Lo == v.Hi {
+		return d.fixed(i)
+	}
+	return d.r.one(int32(i))
+}
+
+// fixed is value where that may not be the variable itself.
+func (d *domain) fixed(i int) lin {
 	for j := range d.eqs {
 		if e := &d.eqs[j]; int(e.v) == i {
 			return d.solved(e)

@@ -204,8 +204,9 @@ func (t *tape) run(r *Ring, vals []lin, from, to int32) {
 	}
 }
 
-// weighted is c + Σ k·value.
-func (r *Ring) weighted(ts []tapeTerm, c int64, vals []lin) lin {
+// weighted is start + Σ k·value.
+func (r *Ring) weighted(ts []tapeTerm, start int64, vals []lin) lin {
+	c := start
 	n := 0
 	for i := range ts {
 		n += len(vals[ts[i].val].t)
@@ -217,18 +218,24 @@ func (r *Ring) weighted(ts []tapeTerm, c int64, vals []lin) lin {
 	case n > maxGathered:
 		return r.weightedLong(ts, c, vals)
 	}
-	s := summation{r: r, out: r.alloc(n)}
+	s := summation{out: r.alloc(n)}
+	far := uint64(0)
 	for i := range ts {
 		k, v := ts[i].k, &vals[ts[i].val]
-		c = r.plus(c, k, v.c)
+		far |= uint64(k+farOff) | uint64(v.c+farOff)
+		c += k * v.c
 		for _, u := range v.t {
+			far |= uint64(u.k + farOff)
 			if s.n > 0 && s.out[s.n-1].a >= u.a {
-				s.add(r.plus(0, k, u.k), u.a)
+				s.add(k*u.k, u.a)
 				continue
 			}
-			s.out[s.n] = term{r.plus(0, k, u.k), u.a}
+			s.out[s.n] = term{k * u.k, u.a}
 			s.n++
 		}
+	}
+	if (far|uint64(start+farOff))>>29 != 0 {
+		return r.weightedLong(ts, start, vals)
 	}
 	return r.exactly(lin{r.keep(s.out, s.n), c})
 }
@@ -241,9 +248,8 @@ func (r *Ring) weightedLong(ts []tapeTerm, c int64, vals []lin) lin {
 	return out
 }
 
-// A summation inserts terms into a short sum.
+// A summation inserts terms into a short sum of numbers that are near.
 type summation struct {
-	r   *Ring
 	out []term
 	n   int
 }
@@ -260,7 +266,7 @@ func (s *summation) add(k int64, a int32) {
 		return
 	}
 	u := &s.out[i-1]
-	if u.k = s.r.plus(u.k, 1, k); u.k == 0 {
+	if u.k += k; u.k == 0 {
 		copy(s.out[i-1:], s.out[i:s.n])
 		s.n--
 	}
