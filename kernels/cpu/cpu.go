@@ -1,8 +1,10 @@
-// Package cpu runs tile programs on this machine's cores, in plain Go but for
-// products of matrices. A plan
-// is lowered once to a list of tile instructions over scratch that is laid out
-// then; running it evaluates no expressions but the compiled offsets of tiles
-// and allocates nothing.
+// Package cpu runs tile programs on this machine's cores. A plan is lowered once
+// to a list of tile instructions over scratch that is laid out then; running it
+// evaluates no expressions but the compiled offsets of tiles and allocates
+// nothing. On amd64 with AVX2 and FMA runs of pointwise instructions, reductions
+// and transposes of f32 are machine code that is made for the plan (machine.go,
+// fold_machine.go, transpose_machine.go, package amd64), and dots use package
+// gemm; the same instructions in Go are the fallback and what tests compare with.
 package cpu
 
 import (
