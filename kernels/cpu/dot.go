@@ -98,7 +98,7 @@ func matrices[T number](b *block, op symtile.Op, k int, c *closer, contract []in
 	from := everywhere(b, op, k)
 	c.full = append(c.full, from)
 	x := &operands{v: from}
-	together := x.find(source.Tile.Sizes(), parts)
+	together := x.find(source.Tile.Sizes(), stridesOf(from, source.Tile), parts)
 	var masked []int64
 	for _, d := range contract {
 		if source.Tile[d].Masked() && source.Code != "parameter" { // loads leave zeros
@@ -115,10 +115,10 @@ func matrices[T number](b *block, op symtile.Op, k int, c *closer, contract []in
 
 // find sets the extents and strides of parts, and says whether each has one
 // stride.
-func (x *operands) find(sizes []int64, parts [][]int64) bool {
+func (x *operands) find(sizes, strides []int64, parts [][]int64) bool {
 	together := true
 	for n, dims := range parts {
-		g := arranging(sizes, dims)
+		g := arranging(sizes, strides, dims)
 		x.extents[n], x.strides[n] = 1, g.dims[0].stride
 		for _, d := range g.dims {
 			x.extents[n] *= d.size
@@ -133,7 +133,7 @@ func arrange[T number](b *block, op symtile.Op, k int, x *operands, masked, orde
 	source, from := b.l.p.Ops[op.Args[k]].Tile, x.v
 	x.v = b.l.value(from.name+".arranged", classFor[T](), op.Args[k], source.Elements())
 	x.strides = [3]int64{x.extents[1] * x.extents[2], x.extents[2], 1}
-	copyTile := gatherFrom[T](arranging(source.Sizes(), order), x.v, from)
+	copyTile := gatherFrom[T](arranging(source.Sizes(), stridesOf(from, source), order), x.v, from)
 	blanks := blanking[T](b, x.v, source, order, masked)
 	x.arrange = func(w *worker) {
 		copyTile(w)
@@ -143,13 +143,21 @@ func arrange[T number](b *block, op symtile.Op, k int, x *operands, masked, orde
 	}
 }
 
-// arranging gathers a tile of sizes into the order.
-func arranging(sizes, order []int64) *gather {
-	to, strides := make([]int64, len(order)), make([]int64, len(order))
-	for k, d := range order {
-		to[k], strides[k] = sizes[d], rowMajor(sizes)[d]
+// stridesOf is how far apart elements of a tile are in its value.
+func stridesOf(v *value, t symtile.Tile) []int64 {
+	if v.strides != nil {
+		return v.strides
 	}
-	return newGather(to, strides, 0)
+	return rowMajor(t.Sizes())
+}
+
+// arranging gathers a tile of sizes and strides into the order.
+func arranging(sizes, strides, order []int64) *gather {
+	to, from := make([]int64, len(order)), make([]int64, len(order))
+	for k, d := range order {
+		to[k], from[k] = sizes[d], strides[d]
+	}
+	return newGather(to, from, 0)
 }
 
 // gatherFrom gathers from the operand, converting when its class differs.

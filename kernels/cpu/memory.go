@@ -3,6 +3,7 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -200,6 +201,12 @@ func load[T number](b *block, n int, op symtile.Op) {
 		b.bind(v, "is "+op.Instr.Name, a.base, func(w *worker) []byte { return w.in[param].Data })
 		return
 	}
+	if v.strides = b.l.multiplied(n, op); v.strides != nil && native(shape.DType) && !a.late {
+		v.n = spanOf(op.Tile.Sizes(), v.strides)
+		b.bind(v, "is part of "+op.Instr.Name, a.base, func(w *worker) []byte { return w.in[param].Data })
+		return
+	}
+	v.strides = nil
 	var seen *view
 	if native(shape.DType) && classBytes[v.class] == 4 {
 		seen = a.viewOf(func(w *worker) []byte { return w.in[param].Data })
@@ -207,6 +214,44 @@ func load[T number](b *block, n int, op symtile.Op) {
 	b.add(&instr{name: "load " + op.Instr.Name, outs: []*value{v}, n: v.n, view: seen, strip: func(w *worker, lo, hi int64) {
 		a.read(w, w.in[param].Data, part[T](w, v, lo, hi), lo)
 	}})
+}
+
+// multiplied returns how far apart elements of a tile of op n, a load, are in its
+// array, if all are there and only dots read them, as their right operand: those
+// arrange it themselves.
+func (l *lowering) multiplied(n int, op symtile.Op) (strides []int64) {
+	uses := 0
+	for _, user := range l.p.Ops {
+		for k, arg := range user.Args {
+			if arg != n {
+				continue
+			}
+			if uses++; user.Code != "dot" || k != 1 {
+				return nil
+			}
+		}
+	}
+	memory := op.Instr.Shape.Strides()
+	for k, d := range op.Tile {
+		stride, _ := d.Stride.Value()
+		if d.Masked() || d.Digits != nil || stride < 1 {
+			return nil
+		}
+		strides = append(strides, stride*memory[k])
+	}
+	if uses == 0 || slices.ContainsFunc(l.p.Roots, func(r symtile.Root) bool { return r.Op == n }) {
+		return nil
+	}
+	return strides
+}
+
+// spanOf is how many elements there are from the first to the last of a tile.
+func spanOf(sizes, strides []int64) int64 {
+	span := int64(1)
+	for k, size := range sizes {
+		span += (size - 1) * strides[k]
+	}
+	return span
 }
 
 // bind makes a value the elements of an array of the caller that follow the place.

@@ -80,9 +80,10 @@ type value struct {
 	tile       int   // the op whose tile, or a strip of it, it holds; or splats
 	n          int64 // elements there is room for
 	where      residence
-	view       *view // set: it is never made, but read where it comes from
-	at         int64 // bytes into the arena of a worker
-	born, dies int   // first and last position in the program it is needed at
+	view       *view   // set: it is never made, but read where it comes from
+	strides    []int64 // of the tile's dimensions where it is part of an array; nil: it is dense
+	at         int64   // bytes into the arena of a worker
+	born, dies int     // first and last position in the program it is needed at
 }
 
 const splats = -1 // in place of an op: copies of one element

@@ -7,7 +7,7 @@ import "unsafe"
 const (
 	cachedRows  = 192 // rows of a that are multiplied by one panel of b after the other
 	reused      = 96  // rows from which on it is worth to arrange panels of b
-	reusedAlias = 20  // the same where all rows of a panel compete for the same lines of a first cache
+	reusedAlias = 12  // the same where all rows of a panel compete for the same lines of a first cache
 	alias       = 4096
 )
 

@@ -1,0 +1,47 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// dots have operands in every order of batch, rows and columns; %s is a type.
+var dots = []string{
+	"x = %[1]s[24,36] parameter(0)\ny = %[1]s[36,48] parameter(1)\nr = %[2]s[24,48] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+	"x = %[1]s[36,24] parameter(0)\ny = %[1]s[48,36] parameter(1)\nr = %[2]s[24,48] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={1}",
+	"x = %[1]s[6,24,10] parameter(0)\ny = %[1]s[10,32,6] parameter(1)\nr = %[2]s[6,24,32] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={2}, lhs_contracting_dims={2}, rhs_contracting_dims={0}",
+	"x = %[1]s[4,6,24] parameter(0)\ny = %[1]s[6,32,4] parameter(1)\nr = %[2]s[24,32] dot(x, y), lhs_contracting_dims={0,1}, rhs_contracting_dims={2,0}",
+	"x = %[1]s[40,56] parameter(0)\ny = %[1]s[56] parameter(1)\nr = %[2]s[40] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+	"x = %[1]s[56] parameter(0)\ny = %[1]s[56,40] parameter(1)\nr = %[2]s[40] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+}
+
+// TestDots compares dots with the reference for random plans.
+func TestDots(t *testing.T) {
+	for _, types := range [][2]string{{"f32", "f32"}, {"f64", "f64"}, {"bf16", "f32"}, {"s8", "s32"}, {"u8", "s32"}, {"s32", "s32"}, {"s64", "s64"}} {
+		for n, text := range dots {
+			t.Run(fmt.Sprintf("%s/%d", types[0], n), func(t *testing.T) {
+				p, _ := landscape(t, fmt.Sprintf(text, types[0], types[1]))
+				checkPlans(t, p, 12)
+			})
+		}
+	}
+}
+
+// TestRightOperandInPlace: what only dots read from the right is not copied.
+func TestRightOperandInPlace(t *testing.T) {
+	p, _ := landscape(t, fmt.Sprintf(dots[0], "f32", "f32"))
+	k, err := New().Compile(t.Context(), p, kernels.Plan{Tiles: symtile.Tiling{12, 16, 18}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	lines := slices.Collect(strings.Lines(k.Source()))
+	if !slices.Contains(lines, "  %1 (f32 832, in place) is part of y\n") {
+		t.Errorf("y is not used where it is:\n%s", k.Source())
+	}
+}
