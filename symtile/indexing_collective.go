@@ -29,7 +29,7 @@ func (x *indexer) position(n int64) Expr {
 
 // unmoved is the identity on the operand that goes with the output.
 func (x *indexer) unmoved() Map {
-	if x.output >= len(x.in.Operands) || !slices.Equal(x.from(x.output), x.shape.Dims) {
+	if x.output < 0 || x.output >= len(x.in.Operands) || !slices.Equal(x.from(x.output), x.shape.Dims) {
 		return x.unknown("the operand and the result have different extents")
 	}
 	return Map{Results: x.dims}
@@ -97,7 +97,7 @@ func (x *indexer) alone(m Map) []Map {
 	for k := range maps {
 		maps[k].State = Empty
 	}
-	if x.output >= len(maps) {
+	if x.output < 0 || x.output >= len(maps) {
 		return x.undefined("it has more results than operands")
 	}
 	maps[x.output] = m
@@ -123,7 +123,7 @@ func (s sharding) toShard(index []Expr) (in []Expr, k Expr) {
 }
 
 func operandsAllGather(x *indexer) []Map {
-	if x.output >= len(x.in.Operands) {
+	if x.output < 0 || x.output >= len(x.in.Operands) {
 		return x.undefined(notSharded)
 	}
 	s, ok := x.sharded(x.shape.Dims, x.from(x.output))
@@ -147,7 +147,7 @@ func usersAllGather(x *indexer) Map {
 }
 
 func operandsReduceScatter(x *indexer) []Map {
-	if x.output >= len(x.in.Operands) {
+	if x.output < 0 || x.output >= len(x.in.Operands) {
 		return x.undefined(notSharded)
 	}
 	s, ok := x.sharded(x.from(x.output), x.shape.Dims)
