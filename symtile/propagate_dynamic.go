@@ -40,7 +40,7 @@ func (b *builder) start(i *hlo.Instr, most int64) (Expr, error) {
 	return v, nil
 }
 
-// needs lists the ops whose values the offsets of a tile use.
+// runtimeOps lists the ops whose values the offsets of a tile use.
 func (b *builder) runtimeOps(used map[Expr]bool) []int {
 	var ops []int
 	for _, r := range b.prog.Runtime {
