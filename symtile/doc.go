@@ -23,7 +23,7 @@
 //	dot                   contracting dims are sequential dims of the space
 //	dynamic-slice         is written as slice, where all starts are constants
 //	                      offset + run-time start, clamped
-//	dynamic-update-slice  is written as starts given as one array become scalars
+//	dynamic-update-slice  is written as itself with scalar starts, where they are given as one array
 //	                      the same tile of the operand; offset − run-time start of the update, masked to it
 //	elementwise           the same tile; scalars have none
 //	fft                   refused: every result depends on every element
@@ -36,7 +36,7 @@
 //	parameter             loads its tile
 //	reduce                reduced dims are sequential dims of the space
 //	reduce-window         is written as reduce of an unfold of a pad
-//	reshape               is written as of a reshape: one of them, or none
+//	reshape               is written as one with its operand where that is a reshape, or none
 //	                      result dims → digits of the linear index → operand dims; a digit that crosses rows is whole rows or inside one
 //	reverse               mirrors; the op flips
 //	rng                   refused: its values depend on the order of evaluation

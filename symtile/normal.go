@@ -25,9 +25,9 @@ var rewrites = map[hlo.Opcode]rewrite{
 	"convolution":          {"dot of an unfold of a pad; groups are batch dims", (*rewriter).convolution},
 	"scaled-dot":           {"dot of the operands times their scales, repeated over blocks", (*rewriter).scaledDot},
 	"dynamic-slice":        {"slice, where all starts are constants", (*rewriter).dynamicSlice},
-	"dynamic-update-slice": {"starts given as one array become scalars", (*rewriter).dynamicUpdateSlice},
+	"dynamic-update-slice": {"itself with scalar starts, where they are given as one array", (*rewriter).dynamicUpdateSlice},
 	"bitcast":              {"reshape, where both layouts are row-major", (*rewriter).bitcast},
-	"reshape":              {"of a reshape: one of them, or none", (*rewriter).reshape},
+	"reshape":              {"one with its operand where that is a reshape, or none", (*rewriter).reshape},
 }
 
 // A rewriter copies a computation.

@@ -114,9 +114,9 @@ var collectives = map[hlo.Opcode]bool{"all-gather": true, "all-reduce": true, "r
 // of a reduce-scatter, of which every member has the part of its own number.
 func collectiveTiles(r *Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	b, _ := alone(r, in, len(out))
-	members := int64(1)
-	if len(in.Attrs.ReplicaGroups) > 0 {
-		members = int64(len(in.Attrs.ReplicaGroups[0]))
+	members, known := groupSize(in)
+	if !known {
+		return nil, b.refuse(in, "replica-groups", "how many replicas are in a group is not said")
 	}
 	all := whole(r, members)
 	rel := &Relation{Replicas: &all, Tiles: [][]Tile{{out}}}
@@ -141,4 +141,17 @@ func collectiveTiles(r *Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	rel.Replicas, rel.Tiles = &group, [][]Tile{{t}}
 	rel.Where, rel.Boxes = b.prog.Space.Where, b.prog.Space.Boxes
 	return rel, nil
+}
+
+// groupSize is how many replicas a collective joins: what its groups say, or
+// else how much larger one of its sides is.
+func groupSize(in *hlo.Instr) (int64, bool) {
+	if groups := in.Attrs.ReplicaGroups; len(groups) > 0 {
+		return int64(len(groups[0])), true
+	}
+	large, small := in.Shape.Elements(), in.Operands[0].Shape.Elements()
+	if in.Op == "reduce-scatter" {
+		large, small = small, large
+	}
+	return large / max(1, small), in.Op != "all-reduce" && small > 0
 }

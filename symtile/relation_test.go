@@ -202,3 +202,27 @@ func backwards(r *Ring, in *hlo.Instr, k int, tile, out Tile) (exact int, missin
 	}
 	return exact, ""
 }
+
+// A collective without groups has as many replicas as its sides differ by; of an
+// all-reduce that is not known.
+func TestCollectiveTiles(t *testing.T) {
+	for text, want := range map[string]string{
+		"x = f32[8] parameter(0); ROOT g = f32[32] all-gather(x), dimensions={0}":                        "4",
+		"x = f32[8] parameter(0); ROOT g = f32[8] all-reduce(x), replica_groups={{0,1,2}}, to_apply=add": "3",
+		"x = f32[8] parameter(0); ROOT g = f32[8] all-reduce(x), to_apply=add":                           "g (all-reduce): how many replicas are in a group is not said [replica-groups]",
+	} {
+		m, err := hlo.Parse("f", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := NewRing()
+		rel, err := OperandTiles(r, m.Entry.Root, Tile{whole(r, 8)})
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = rel.Replicas.Bound.String()
+		}
+		if got != want {
+			t.Errorf("%s: %s, not %s", text, got, want)
+		}
+	}
+}

@@ -50,6 +50,9 @@ func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 		return kernels.Plan{}, err
 	}
 	if len(all) == 0 {
+		if p.Space.Count() == 0 {
+			return kernels.Plan{}, fmt.Errorf("%s has no legal tiling", p.Fusion.Name)
+		}
 		return kernels.Plan{}, fmt.Errorf("%s: %w", p.Fusion.Name, errDigits)
 	}
 	best := slices.MinFunc(all, func(x, y candidate) int { return cmp.Compare(x.score(), y.score()) })
