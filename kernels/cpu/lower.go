@@ -14,6 +14,7 @@ import (
 // A lowering turns a concrete program into instructions.
 type lowering struct {
 	p       *symtile.Program
+	plan    kernels.Plan // read by knob only
 	values  []*value   // by id
 	of      [][]*value // the results of each op; a variadic reduce has several
 	fixed   []fixedPlace
@@ -34,9 +35,12 @@ type fixedPlace struct {
 	value int64
 }
 
+// knob is the value of a knob of the plan, or def.
+func (l *lowering) knob(name string, def int64) int64 { return l.plan.Knob(name, def) }
+
 // lower makes the program that runs for every combination of parallel tile ids.
-func lower(p *symtile.Program) (*lowering, *sequence) {
-	l := &lowering{p: p, of: make([][]*value, len(p.Ops)), machine: machineCode()}
+func lower(p *symtile.Program, plan kernels.Plan) (*lowering, *sequence) {
+	l := &lowering{p: p, plan: plan, of: make([][]*value, len(p.Ops)), machine: machineCode()}
 	var parallel []int
 	for k, d := range p.Space.Dims {
 		if d.Kind == symtile.Parallel {
