@@ -15,8 +15,8 @@ import (
 type lowering struct {
 	p       *symtile.Program
 	plan    kernels.Plan // read by knob only
-	values  []*value   // by id
-	of      [][]*value // the results of each op; a variadic reduce has several
+	values  []*value     // by id
+	of      [][]*value   // the results of each op; a variadic reduce has several
 	fixed   []fixedPlace
 	places  int // offsets and bounds
 	eval    int // int64s that compiled expressions need
