@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"kernels/cpu":       {"kernels/cpu/amd64", "kernels/cpu/gemm", "kernels", "symtile", "symtile/hlo", "symtile/layout"},
 	"kernels/cpu/amd64": {},
 	"kernels/cpu/gemm":  {},
+	"kernels/ptx":       {},
 	"cost":              {"kernels", "symtile", "symtile/hlo", "symtile/layout"},
 	"cache":             {},
 	"tuner":             {"cost", "cache", "kernels", "symtile", "symtile/hlo"},
