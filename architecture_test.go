@@ -27,12 +27,16 @@ var mayImport = map[string][]string{
 	"kernels/cpu":       {"kernels/cpu/amd64", "kernels/cpu/gemm", "kernels", "symtile", "symtile/hlo", "symtile/layout"},
 	"kernels/cpu/amd64": {},
 	"kernels/cpu/gemm":  {},
+	"kernels/ptx":       {},
+	"kernels/ptx/sim":   {"kernels/ptx"},
 	"kernels/gpu":       {"kernels/ptx", "kernels", "symtile", "symtile/hlo", "symtile/layout"},
+	"kernels/cuda":      {"kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile", "symtile/hlo"},
+	"kernels/replay":    {"kernels", "symtile", "symtile/hlo"},
 	"cost":              {"kernels", "symtile", "symtile/hlo", "symtile/layout"},
 	"cache":             {},
 	"tuner":             {"cost", "cache", "kernels", "symtile", "symtile/hlo"},
 	"tuner/report":      {"tuner", "cost", "cache", "kernels", "symtile", "symtile/hlo"},
-	"cmd/tilewright":    {"tuner/report", "tuner", "cost", "cache", "kernels/cpu", "kernels", "symtile/layout", "symtile", "symtile/hlo"},
+	"cmd/tilewright":    {"tuner/report", "tuner", "cost", "cache", "kernels/cpu", "kernels/gpu", "kernels/cuda", "kernels/replay", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile/layout", "symtile", "symtile/hlo"},
 	"bench/peers":       {"tuner", "cache", "kernels/cpu", "kernels", "symtile", "symtile/hlo"},
 }
 
