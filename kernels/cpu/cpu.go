@@ -83,7 +83,7 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 		workers[n] = l.worker()
 	}
 	return &kernel{
-		team:   newTeam(workers, steps, q.Grid()),
+		team:   newTeam(workers, steps, newRaster(q.Grid(), plan.Knob("group", 1))),
 		in:     shapesOf(p.Fusion.Params),
 		out:    kernels.OutputShapes(p.Fusion),
 		source: func() string { return body.describe(plan, len(workers)) },

@@ -18,6 +18,7 @@ type knob struct {
 // knobs are all there are. Lowering reads them with lowering.knob.
 var knobs = []knob{
 	{"threads", 1, 1024, "one for each core"},
+	{"group", 1, 1 << 20, "one row of tiles: the last dimension fastest"},
 }
 
 // checkKnobs says what is wrong with the knobs of a plan.

@@ -46,7 +46,7 @@ func (w *worker) stopped() bool {
 type team struct {
 	workers []*worker
 	body    []step
-	grid    []int64 // tiles along each parallel dimension, which are the first of the space
+	order   raster
 	total   int64
 
 	next   atomic.Int64
@@ -57,8 +57,8 @@ type team struct {
 	closed bool
 }
 
-func newTeam(workers []*worker, body []step, grid []int64) *team {
-	t := &team{workers: workers, body: body, grid: grid, total: product(grid)}
+func newTeam(workers []*worker, body []step, order raster) *team {
+	t := &team{workers: workers, body: body, order: order, total: product(order.grid)}
 	for _, w := range workers[1:] {
 		start := make(chan struct{})
 		t.start = append(t.start, start)
@@ -118,7 +118,7 @@ func (t *team) work(w *worker) {
 			if w.stopped() {
 				return
 			}
-			t.locate(w, n)
+			t.order.locate(w.tids, n)
 			for _, s := range t.body {
 				s(w)
 			}
@@ -132,13 +132,5 @@ func (t *team) rescue() {
 		err := fmt.Errorf("tile program failed: %v\n%s", p, debug.Stack())
 		t.failed.CompareAndSwap(nil, &err)
 		t.stop.Store(true)
-	}
-}
-
-// locate sets the parallel tile ids of tile program n, the last fastest.
-func (t *team) locate(w *worker, n int64) {
-	for k := len(t.grid) - 1; k >= 0; k-- {
-		w.tids[k] = n % t.grid[k]
-		n /= t.grid[k]
 	}
 }
