@@ -23,9 +23,11 @@ func drivers() []driver {
 	return []driver{
 		{name: "cpu", about: "tile programs on this machine's cores, pure Go",
 			open: func() (kernels.Backend, error) { return cpu.New(), nil }},
-		{name: "cuda", about: "NVIDIA GPUs", absent: "this build has no GPU backend"},
+		cudaDriver(),
 	}
 }
+
+const aboutCUDA = "NVIDIA GPUs"
 
 const deviceUsage = "the `device` to tune for; `tilewright devices` lists them"
 
