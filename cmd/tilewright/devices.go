@@ -27,9 +27,11 @@ func drivers() []driver {
 		{name: "cpu", about: "tile programs on this machine's cores, pure Go",
 			open: func() (kernels.Backend, error) { return cpu.New(), nil }},
 		{name: "replay", about: "samples that were taken elsewhere, as replay:FILE; `tilewright cache export` writes such files", named: replayed},
-		{name: "cuda", about: "NVIDIA GPUs", absent: "this build has no GPU backend"},
+		cudaDriver(),
 	}
 }
+
+const aboutCUDA = "NVIDIA GPUs"
 
 const deviceUsage = "the `device` to tune for; `tilewright devices` lists them"
 
