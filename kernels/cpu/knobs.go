@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
 )
 
 // A knob is a launch choice of this backend, a whole number of a plan. Absent
@@ -12,13 +13,26 @@ import (
 type knob struct {
 	name        string
 	least, most int64
-	absent      string // what absence means
+	absent      string              // what absence means
+	offers      func(facts) []int64 // values worth a try with a tiling, besides absence; nil for none
 }
 
 // knobs are all there are. Lowering reads them with lowering.knob.
 var knobs = []knob{
-	{"threads", 1, 1024, "one for each core"},
-	{"group", 1, 1 << 20, "one row of tiles: the last dimension fastest"},
+	{"threads", 1, 1024, "one for each core", offerThreads},
+	{"group", 1, 1 << 20, "one row of tiles: the last dimension fastest", offerGroups},
+}
+
+// facts are what the values of knobs worth a try depend on.
+type facts struct {
+	candidate
+	p      *symtile.Program
+	grid   []int64 // tiles along each parallel dimension
+	dot    bool    // there is one
+	reads  float64 // bytes of the parameters
+	writes float64 // bytes of the outputs
+	cache  float64 // bytes of the last cache
+	lanes  int64   // workers of a plan without threads=
 }
 
 // checkKnobs says what is wrong with the knobs of a plan.
