@@ -276,21 +276,33 @@ func (c *Code) EmitIf(p Operand, opcode string, operands ...Operand) {
 
 func (c *Code) emit(g Guard, opcode string, operands []Operand) {
 	i := c.b.opcode(opcode)
-	if len(i.matches) > 0 {
-		c.variablesOnly(&i.matches[0], operands)
+	for k := range i.matches {
+		if c.variablesOnly(&i.matches[k], operands) {
+			break
+		}
 	}
 	c.add(Instr{Guard: g, Opcode: i.opcode, Operands: operands})
 }
 
 func (c *Code) add(in Instr) { c.body = append(c.body, Stmt{Kind: StmtInstr, Instr: in}) }
 
-// variablesOnly refuses an instruction that writes a register that Let made.
-func (c *Code) variablesOnly(m *match, operands []Operand) {
-	for i := range min(len(operands), len(m.operands)) {
-		if m.operands[i].dst {
+// variablesOnly refuses an instruction that writes a register that Let made; it
+// reports whether the operands are of the match.
+func (c *Code) variablesOnly(m *match, operands []Operand) bool {
+	var room [maxOperands]*pattern
+	patterns, ok := m.assign(&room, len(operands))
+	for i := range patterns {
+		ok = ok && m.alike(patterns[i], &operands[i])
+	}
+	if !ok {
+		return false
+	}
+	for i, p := range patterns {
+		if p.dst {
 			c.variable(m, &operands[i])
 		}
 	}
+	return true
 }
 
 func (c *Code) variable(m *match, o *Operand) {
@@ -312,7 +324,7 @@ func (c *Code) variable(m *match, o *Operand) {
 // on the same values has the same result.
 func (c *Code) Let(opcode string, sources ...Operand) Operand {
 	i := c.b.opcode(opcode)
-	m := fitting(i.matches, len(sources))
+	m := fitting(i.matches, sources)
 	if m == nil || len(m.operands) == 0 || !m.operands[0].dst {
 		c.b.fail("%s: %s of %d sources has no result", c.Entry.Name, opcode, len(sources))
 		return c.fresh(B32, true)
@@ -323,21 +335,17 @@ func (c *Code) Let(opcode string, sources ...Operand) Operand {
 	return c.once(i, m, sources)
 }
 
-// fitting is the first match that takes a destination and n sources.
-func fitting(all []match, n int) *match {
+// fitting is the first match that takes a destination and these sources.
+func fitting(all []match, sources []Operand) *match {
+	var room [maxOperands]*pattern
 	for k := range all {
-		must, may := 0, 0
-		for i := range all[k].operands {
-			a, b := all[k].present(&all[k].operands[i])
-			if a {
-				must++
-			}
-			if b {
-				may++
-			}
+		m := &all[k]
+		patterns, ok := m.assign(&room, len(sources)+1)
+		for i := range sources {
+			ok = ok && m.alike(patterns[i+1], &sources[i])
 		}
-		if must <= n+1 && n+1 <= may {
-			return &all[k]
+		if ok {
+			return m
 		}
 	}
 	return nil

@@ -14,6 +14,8 @@ import (
 //
 //	T, f32     a source of that type: register or number; T! register only
 //	T~         in a register that may be wider than the type
+//	T^         also a special register, or the address of a variable
+//	T_         a destination that may be the sink _
 //	>T  =T     a destination; a register that is read and written
 //	{f32*4}    a vector of 4; {T*VEC} of as many as the modifier .v2 … says, one
 //	           without braces where it is absent; {f32*N/2} of half as many as the shape is wide
@@ -21,8 +23,8 @@ import (
 //	>p|q       two destinations of which the second may be absent
 //	[T] [16]   memory, aligned to the type or to 16 bytes; [] of no known type
 //	[map]      a tensor map at an address with as many coordinates as .1d … says
-//	#0..15     an integer within these bounds
-//	label  sym a label; the address of a variable
+//	#0..15     an integer within these bounds; #24..256/8 a multiple of 8; #4|8|16 one of these
+//	label      a label
 //	X?  X?.m   may be absent; there exactly when the modifier is
 type row struct {
 	section string // of the PTX ISA 9.0
@@ -71,7 +73,6 @@ const (
 	patTensor                    // [map, {coordinates}]
 	patImm                       // integer in lo..hi
 	patLabel
-	patSym
 )
 
 // A pattern says what may stand at one place among the operands.
@@ -82,16 +83,19 @@ type pattern struct {
 	regOnly  bool
 	wide     bool
 	neg      bool
+	address  bool // also a special register or the address of a variable
+	sink     bool
 	pair     bool
 	vector   bool
 	optional bool
-	when     Mod    // there exactly when this modifier is; NoMod where that does not decide
-	typ      Type   // or the modifier at slot
-	slot     int    // slot+1 of the type, 0 where typ says it
-	secondTy Type   // of the second of a pair
-	count    count  // elements of a vector
-	align    int    // of an address in bytes; 0 is by type
-	lo, hi   int64  // of an immediate
+	when     Mod   // there exactly when this modifier is; NoMod where that does not decide
+	typ      Type  // or the modifier at slot
+	slot     int   // slot+1 of the type, 0 where typ says it
+	count    count // elements of a vector
+	align    int   // of an address in bytes; 0 is by type
+	lo, hi   int64 // of an immediate, which is a multiple of step, or one of set
+	step     int64
+	set      []int64
 	text     string // as written in the row
 }
 
@@ -190,27 +194,39 @@ func rowSets(s string) map[string]string {
 
 // fill sets the modifiers that may stand at the slot.
 func (s *slot) fill(own map[string]string) error {
-	list, found := own[s.name]
+	return s.addAll(s.name, own)
+}
+
+// addAll adds the modifiers that a name stands for.
+func (s *slot) addAll(name string, own map[string]string) error {
+	list, found := own[name]
 	if !found {
-		list, found = modSets[s.name]
+		list, found = modSets[name]
 	}
-	if !found {
-		list = s.name
-	}
-	for _, name := range strings.Split(list, ",") {
-		if k, isShape := strings.CutPrefix(name, "m64n*k"); isShape {
-			k, _ := strconv.Atoi(k)
-			for n := 8; n <= 256; n += 8 {
-				s.set.add(WGMMA(n, k))
+	if found {
+		for _, n := range strings.Split(list, ",") {
+			if err := s.addAll(n, nil); err != nil {
+				return err
 			}
-			continue
 		}
-		m, known := modByName()[name]
-		if !known {
-			return fmt.Errorf("no modifier .%s", name)
-		}
-		s.set.add(m)
+		return nil
 	}
+	return s.addOne(name)
+}
+
+func (s *slot) addOne(name string) error {
+	if k, isShape := strings.CutPrefix(name, "m64n*k"); isShape {
+		k, _ := strconv.Atoi(k)
+		for n := 8; n <= 256; n += 8 {
+			s.set.add(WGMMA(n, k))
+		}
+		return nil
+	}
+	m, known := modByName()[name]
+	if !known {
+		return fmt.Errorf("no modifier .%s", name)
+	}
+	s.set.add(m)
 	return nil
 }
 
@@ -235,9 +251,7 @@ func (f *form) pattern(text string) (pattern, error) {
 		return p, f.address(&p, strings.TrimSuffix(inner, "]"))
 	}
 	if inner, is := strings.CutPrefix(rest, "#"); is {
-		p.kind = patImm
-		_, err := fmt.Sscanf(inner, "%d..%d", &p.lo, &p.hi)
-		return p, err
+		return p, p.immediate(inner)
 	}
 	if inner, is := strings.CutPrefix(rest, "{"); is {
 		ty, n, _ := strings.Cut(strings.TrimSuffix(inner, "}"), "*")
@@ -287,25 +301,49 @@ func (f *form) count(p *pattern, n string) error {
 	return err
 }
 
-func (f *form) value(p *pattern, s string) error {
-	switch s {
-	case "label":
-		p.kind = patLabel
-		return nil
-	case "sym":
-		p.kind = patSym
+// immediate reads the bounds of an integer.
+func (p *pattern) immediate(s string) error {
+	p.kind, p.step = patImm, 1
+	if strings.Contains(s, "|") {
+		for _, x := range strings.Split(s, "|") {
+			n, err := strconv.ParseInt(x, 10, 64)
+			if err != nil {
+				return err
+			}
+			p.set = append(p.set, n)
+		}
 		return nil
 	}
-	s, wide := strings.CutSuffix(s, "~")
-	s, regOnly := strings.CutSuffix(s, "!")
-	s, neg := strings.CutPrefix(s, "!")
-	s, second, pair := strings.Cut(s, "|")
-	p.wide, p.regOnly, p.neg, p.pair = wide, p.regOnly || regOnly, neg, pair
-	if pair {
-		p.secondTy = Pred
-		if second != "q" {
-			return fmt.Errorf("%q is no second destination", second)
+	if bounds, step, found := strings.Cut(s, "/"); found {
+		s = bounds
+		p.step, _ = strconv.ParseInt(step, 10, 64)
+	}
+	_, err := fmt.Sscanf(s, "%d..%d", &p.lo, &p.hi)
+	return err
+}
+
+func (f *form) value(p *pattern, s string) error {
+	if s == "label" {
+		p.kind = patLabel
+		return nil
+	}
+	s, p.pair = strings.CutSuffix(s, "|q")
+	s, p.neg = strings.CutPrefix(s, "!")
+	for marks := true; marks; {
+		switch s[len(s)-1] {
+		case '~':
+			p.wide = true
+		case '!':
+			p.regOnly = true
+		case '^':
+			p.address = true
+		case '_':
+			p.sink = true
+		default:
+			marks = false
+			continue
 		}
+		s = s[:len(s)-1]
 	}
 	if s == "p" {
 		p.kind, p.typ = patPred, Pred
@@ -408,17 +446,57 @@ func vecCount(m Mod) (n int, braces bool) {
 	return 1, false
 }
 
-// present reports whether an operand that pattern p describes must, or may,
-// stand there.
-func (m *match) present(p *pattern) (must, may bool) {
-	if !p.optional {
-		return true, true
+const maxOperands = 10
+
+// assign is the patterns that n operands have in this order; ok is false where
+// the match does not take n. Patterns that may be absent take operands first
+// come, first served.
+func (m *match) assign(room *[maxOperands]*pattern, n int) (patterns []*pattern, ok bool) {
+	spare := n
+	for i := range m.operands {
+		if p := &m.operands[i]; !p.optional || p.when != NoMod && m.op.Has(p.when) {
+			spare--
+		}
 	}
-	if p.when != NoMod {
-		has := m.op.Has(p.when)
-		return has, has
+	patterns = room[:0]
+	for i := range m.operands {
+		p := &m.operands[i]
+		if p.optional && (p.when == NoMod || !m.op.Has(p.when)) {
+			if p.when != NoMod || spare <= 0 {
+				continue
+			}
+			spare--
+		}
+		patterns = append(patterns, p)
 	}
-	return false, true
+	return patterns, spare == 0
+}
+
+// alike reports whether o is the kind of operand that p describes, whatever its
+// type.
+func (m *match) alike(p *pattern, o *Operand) bool {
+	switch p.kind {
+	case patMem:
+		return o.Kind == KindMem
+	case patTensor:
+		return o.Kind == KindTensor
+	case patImm:
+		return o.Kind == KindInt
+	case patLabel:
+		return o.Kind == KindSym
+	}
+	_, braces := m.elements(p)
+	switch o.Kind {
+	case KindVec:
+		return braces
+	case KindPair:
+		return p.pair
+	case KindMem, KindTensor:
+		return false
+	case KindSpecial, KindSym:
+		return p.address
+	}
+	return !braces
 }
 
 // cutOp splits the name of an opcode at the end of the longest operation.

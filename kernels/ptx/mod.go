@@ -142,6 +142,7 @@ const (
 	ModL2EvictLast
 	ModL2EvictNormal
 	ModL2EvictFirst
+	ModL2EvictUnchanged
 	ModL2CacheHint
 	ModL2Prefetch64B
 	ModL2Prefetch128B
@@ -288,7 +289,7 @@ var modNames = [...]string{
 	ModL1NoAllocate: "L1::no_allocate", ModL1EvictNormal: "L1::evict_normal",
 	ModL1EvictUnchanged: "L1::evict_unchanged", ModL1EvictFirst: "L1::evict_first",
 	ModL1EvictLast: "L1::evict_last", ModL2EvictLast: "L2::evict_last", ModL2EvictNormal: "L2::evict_normal",
-	ModL2EvictFirst: "L2::evict_first", ModL2CacheHint: "L2::cache_hint", ModL2Prefetch64B: "L2::64B",
+	ModL2EvictFirst: "L2::evict_first", ModL2EvictUnchanged: "L2::evict_unchanged", ModL2CacheHint: "L2::cache_hint", ModL2Prefetch64B: "L2::64B",
 	ModL2Prefetch128B: "L2::128B", ModL2Prefetch256B: "L2::256B", ModL1: "L1", ModL2: "L2", ModFractional: "fractional",
 	ModRange: "range",
 
