@@ -4,24 +4,38 @@
 
 #include "textflag.h"
 
-// func multiplyF32Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows1(SB), NOSPLIT, $0-72
+// func multiplyF32Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows1(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x01, CX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPS      (BX), Y3
 	VMOVUPS      32(BX), Y4
 	ADDQ         SI, BX
@@ -50,11 +64,11 @@ turn:
 	VFMADD231PS  Y3, Y2, Y0
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -65,34 +79,56 @@ one:
 	VFMADD231PS  Y3, Y2, Y0
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x02, CX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows1(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func multiplyF32MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows1(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), CX
+	ANDQ       $0x01, CX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
-	MOVQ       a+8(FP), CX
-	MOVQ       ars+16(FP), DX
-	MOVQ       acs+24(FP), DX
-	MOVQ       b+32(FP), BX
-	MOVQ       brs+40(FP), SI
-	MOVQ       k+0(FP), DI
-	MOVQ       DI, R8
-	SHRQ       $0x02, R8
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMASKMOVPS   (BX), Y0, Y3
 	ADDQ         SI, BX
 	VBROADCASTSS (CX), Y2
@@ -113,11 +149,11 @@ turn:
 	VBROADCASTSS (CX), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -126,7 +162,7 @@ one:
 	VBROADCASTSS (CX), Y2
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
@@ -134,26 +170,42 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows2(SB), NOSPLIT, $0-72
+// func multiplyF32Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows2(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
 	VMOVUPS 32(AX)(CX*1), Y3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Y5
 	VMOVUPS      32(DI), Y6
 	ADDQ         R8, DI
@@ -194,11 +246,11 @@ turn:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -212,10 +264,13 @@ one:
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -223,26 +278,48 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows2(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyF32MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows2(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), DX
+	ANDQ       $0x01, DX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMASKMOVPS   (DI), Y0, Y4
 	ADDQ         R8, DI
 	VBROADCASTSS (DX), Y3
@@ -271,11 +348,11 @@ turn:
 	VBROADCASTSS (DX)(BX*1), Y3
 	VFMADD231PS  Y4, Y3, Y2
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -286,7 +363,7 @@ one:
 	VBROADCASTSS (DX)(BX*1), Y3
 	VFMADD231PS  Y4, Y3, Y2
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -295,28 +372,46 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows3(SB), NOSPLIT, $0-72
+// func multiplyF32Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows3(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
 	VMOVUPS 32(AX)(CX*1), Y3
 	VMOVUPS (AX)(CX*2), Y4
 	VMOVUPS 32(AX)(CX*2), Y5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Y7
 	VMOVUPS      32(DI), Y8
 	ADDQ         R8, DI
@@ -369,11 +464,11 @@ turn:
 	VFMADD231PS  Y7, Y6, Y4
 	VFMADD231PS  Y8, Y6, Y5
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -390,10 +485,13 @@ one:
 	VFMADD231PS  Y7, Y6, Y4
 	VFMADD231PS  Y8, Y6, Y5
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -403,27 +501,52 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows3(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyF32MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows3(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), DX
+	ANDQ       $0x01, DX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMASKMOVPS   (DI), Y0, Y5
 	ADDQ         R8, DI
 	VBROADCASTSS (DX), Y4
@@ -460,11 +583,11 @@ turn:
 	VBROADCASTSS (DX)(BX*2), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -477,7 +600,7 @@ one:
 	VBROADCASTSS (DX)(BX*2), Y4
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -487,13 +610,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows4(SB), NOSPLIT, $0-72
+// func multiplyF32Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows4(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
@@ -502,19 +628,36 @@ TEXT ·multiplyF32Rows4(SB), NOSPLIT, $0-72
 	VMOVUPS 32(AX)(CX*2), Y5
 	VMOVUPS (DX), Y6
 	VMOVUPS 32(DX), Y7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y9
 	VMOVUPS      32(R8), Y10
 	ADDQ         R9, R8
@@ -583,11 +726,11 @@ turn:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -608,10 +751,13 @@ one:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -623,32 +769,60 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows4(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VZEROUPPER
+	RET
+
+// func multiplyF32MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows4(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y6
 	ADDQ         R9, R8
 	VBROADCASTSS (BX), Y5
@@ -697,11 +871,11 @@ turn:
 	VFMADD231PS  Y6, Y5, Y4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -717,7 +891,7 @@ one:
 	VFMADD231PS  Y6, Y5, Y4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -728,13 +902,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows5(SB), NOSPLIT, $0-72
+// func multiplyF32Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows5(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
@@ -745,19 +922,38 @@ TEXT ·multiplyF32Rows5(SB), NOSPLIT, $0-72
 	VMOVUPS 32(DX), Y7
 	VMOVUPS (DX)(CX*1), Y8
 	VMOVUPS 32(DX)(CX*1), Y9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y11
 	VMOVUPS      32(R8), Y12
 	ADDQ         R9, R8
@@ -838,11 +1034,11 @@ turn:
 	VFMADD231PS  Y12, Y10, Y9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -866,10 +1062,13 @@ one:
 	VFMADD231PS  Y12, Y10, Y9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -883,33 +1082,64 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows5(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VMOVNTPS Y8, (DX)(CX*1)
+	VMOVNTPS Y9, 32(DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyF32MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows5(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
 	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y7
 	ADDQ         R9, R8
 	VBROADCASTSS (BX), Y6
@@ -966,11 +1196,11 @@ turn:
 	VFMADD231PS  Y7, Y6, Y5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -988,7 +1218,7 @@ one:
 	VFMADD231PS  Y7, Y6, Y5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -1000,38 +1230,72 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	VMOVUPS (DX)(CX*2), Y10
-	VMOVUPS 32(DX)(CX*2), Y11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF32Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows6(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       crs+56(FP), CX
+	LEAQ       (AX)(CX*2), DX
+	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
+	VMOVUPS    (AX), Y0
+	VMOVUPS    32(AX), Y1
+	VMOVUPS    (AX)(CX*1), Y2
+	VMOVUPS    32(AX)(CX*1), Y3
+	VMOVUPS    (AX)(CX*2), Y4
+	VMOVUPS    32(AX)(CX*2), Y5
+	VMOVUPS    (DX), Y6
+	VMOVUPS    32(DX), Y7
+	VMOVUPS    (DX)(CX*1), Y8
+	VMOVUPS    32(DX)(CX*1), Y9
+	VMOVUPS    (DX)(CX*2), Y10
+	VMOVUPS    32(DX)(CX*2), Y11
+	LEAQ       (DX)(CX*2), BX
+	ADDQ       CX, BX
+	LEAQ       (BX)(CX*2), SI
+	ADDQ       CX, SI
+	PREFETCHT0 (BX)
+	PREFETCHT0 (BX)(CX*1)
+	PREFETCHT0 (BX)(CX*2)
+	PREFETCHT0 (SI)
+	PREFETCHT0 (SI)(CX*1)
+	PREFETCHT0 (SI)(CX*2)
+	JMP        begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y13
 	VMOVUPS      32(R8), Y14
 	ADDQ         R9, R8
@@ -1124,11 +1388,11 @@ turn:
 	VFMADD231PS  Y14, Y12, Y11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -1155,10 +1419,13 @@ one:
 	VFMADD231PS  Y14, Y12, Y11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -1174,34 +1441,68 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows6(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VMOVNTPS Y8, (DX)(CX*1)
+	VMOVNTPS Y9, 32(DX)(CX*1)
+	VMOVNTPS Y10, (DX)(CX*2)
+	VMOVNTPS Y11, 32(DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyF32MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows6(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
 	VMASKMOVPS (DX)(CX*1), Y0, Y5
 	VMASKMOVPS (DX)(CX*2), Y0, Y6
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y8
 	ADDQ         R9, R8
 	VBROADCASTSS (BX), Y7
@@ -1266,11 +1567,11 @@ turn:
 	VFMADD231PS  Y8, Y7, Y6
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -1290,7 +1591,7 @@ one:
 	VFMADD231PS  Y8, Y7, Y6
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -1303,24 +1604,38 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows1(SB), NOSPLIT, $0-72
+// func multiplyF64Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows1(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x01, CX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPS      (BX), Y3
 	VMOVUPS      32(BX), Y4
 	ADDQ         SI, BX
@@ -1349,11 +1664,11 @@ turn:
 	VFMADD231PD  Y3, Y2, Y0
 	VFMADD231PD  Y4, Y2, Y1
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -1364,34 +1679,56 @@ one:
 	VFMADD231PD  Y3, Y2, Y0
 	VFMADD231PD  Y4, Y2, Y1
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x02, CX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows1(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func multiplyF64MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows1(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), CX
+	ANDQ       $0x01, CX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
-	MOVQ       a+8(FP), CX
-	MOVQ       ars+16(FP), DX
-	MOVQ       acs+24(FP), DX
-	MOVQ       b+32(FP), BX
-	MOVQ       brs+40(FP), SI
-	MOVQ       k+0(FP), DI
-	MOVQ       DI, R8
-	SHRQ       $0x02, R8
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMASKMOVPS   (BX), Y0, Y3
 	ADDQ         SI, BX
 	VBROADCASTSD (CX), Y2
@@ -1412,11 +1749,11 @@ turn:
 	VBROADCASTSD (CX), Y2
 	VFMADD231PD  Y3, Y2, Y1
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -1425,7 +1762,7 @@ one:
 	VBROADCASTSD (CX), Y2
 	VFMADD231PD  Y3, Y2, Y1
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
@@ -1433,26 +1770,42 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows2(SB), NOSPLIT, $0-72
+// func multiplyF64Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows2(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
 	VMOVUPS 32(AX)(CX*1), Y3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Y5
 	VMOVUPS      32(DI), Y6
 	ADDQ         R8, DI
@@ -1493,11 +1846,11 @@ turn:
 	VFMADD231PD  Y5, Y4, Y2
 	VFMADD231PD  Y6, Y4, Y3
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -1511,10 +1864,13 @@ one:
 	VFMADD231PD  Y5, Y4, Y2
 	VFMADD231PD  Y6, Y4, Y3
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -1522,26 +1878,48 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows2(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyF64MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows2(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), DX
+	ANDQ       $0x01, DX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMASKMOVPS   (DI), Y0, Y4
 	ADDQ         R8, DI
 	VBROADCASTSD (DX), Y3
@@ -1570,11 +1948,11 @@ turn:
 	VBROADCASTSD (DX)(BX*1), Y3
 	VFMADD231PD  Y4, Y3, Y2
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -1585,7 +1963,7 @@ one:
 	VBROADCASTSD (DX)(BX*1), Y3
 	VFMADD231PD  Y4, Y3, Y2
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -1594,28 +1972,46 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows3(SB), NOSPLIT, $0-72
+// func multiplyF64Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows3(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
 	VMOVUPS 32(AX)(CX*1), Y3
 	VMOVUPS (AX)(CX*2), Y4
 	VMOVUPS 32(AX)(CX*2), Y5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Y7
 	VMOVUPS      32(DI), Y8
 	ADDQ         R8, DI
@@ -1668,11 +2064,11 @@ turn:
 	VFMADD231PD  Y7, Y6, Y4
 	VFMADD231PD  Y8, Y6, Y5
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -1689,10 +2085,13 @@ one:
 	VFMADD231PD  Y7, Y6, Y4
 	VFMADD231PD  Y8, Y6, Y5
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -1702,27 +2101,52 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows3(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyF64MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows3(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), DX
+	ANDQ       $0x01, DX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMASKMOVPS   (DI), Y0, Y5
 	ADDQ         R8, DI
 	VBROADCASTSD (DX), Y4
@@ -1759,11 +2183,11 @@ turn:
 	VBROADCASTSD (DX)(BX*2), Y4
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -1776,7 +2200,7 @@ one:
 	VBROADCASTSD (DX)(BX*2), Y4
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -1786,13 +2210,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows4(SB), NOSPLIT, $0-72
+// func multiplyF64Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows4(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
@@ -1801,19 +2228,36 @@ TEXT ·multiplyF64Rows4(SB), NOSPLIT, $0-72
 	VMOVUPS 32(AX)(CX*2), Y5
 	VMOVUPS (DX), Y6
 	VMOVUPS 32(DX), Y7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y9
 	VMOVUPS      32(R8), Y10
 	ADDQ         R9, R8
@@ -1882,11 +2326,11 @@ turn:
 	VFMADD231PD  Y10, Y8, Y7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -1907,10 +2351,13 @@ one:
 	VFMADD231PD  Y10, Y8, Y7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -1922,32 +2369,60 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows4(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VZEROUPPER
+	RET
+
+// func multiplyF64MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows4(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y6
 	ADDQ         R9, R8
 	VBROADCASTSD (BX), Y5
@@ -1996,11 +2471,11 @@ turn:
 	VFMADD231PD  Y6, Y5, Y4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -2016,7 +2491,7 @@ one:
 	VFMADD231PD  Y6, Y5, Y4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -2027,13 +2502,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows5(SB), NOSPLIT, $0-72
+// func multiplyF64Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows5(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
@@ -2044,19 +2522,38 @@ TEXT ·multiplyF64Rows5(SB), NOSPLIT, $0-72
 	VMOVUPS 32(DX), Y7
 	VMOVUPS (DX)(CX*1), Y8
 	VMOVUPS 32(DX)(CX*1), Y9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y11
 	VMOVUPS      32(R8), Y12
 	ADDQ         R9, R8
@@ -2137,11 +2634,11 @@ turn:
 	VFMADD231PD  Y12, Y10, Y9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -2165,10 +2662,13 @@ one:
 	VFMADD231PD  Y12, Y10, Y9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -2182,33 +2682,64 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows5(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VMOVNTPS Y8, (DX)(CX*1)
+	VMOVNTPS Y9, 32(DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyF64MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows5(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
 	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y7
 	ADDQ         R9, R8
 	VBROADCASTSD (BX), Y6
@@ -2265,11 +2796,11 @@ turn:
 	VFMADD231PD  Y7, Y6, Y5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -2287,7 +2818,7 @@ one:
 	VFMADD231PD  Y7, Y6, Y5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -2299,38 +2830,72 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	VMOVUPS (DX)(CX*2), Y10
-	VMOVUPS 32(DX)(CX*2), Y11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF64Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows6(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       crs+56(FP), CX
+	LEAQ       (AX)(CX*2), DX
+	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
+	VMOVUPS    (AX), Y0
+	VMOVUPS    32(AX), Y1
+	VMOVUPS    (AX)(CX*1), Y2
+	VMOVUPS    32(AX)(CX*1), Y3
+	VMOVUPS    (AX)(CX*2), Y4
+	VMOVUPS    32(AX)(CX*2), Y5
+	VMOVUPS    (DX), Y6
+	VMOVUPS    32(DX), Y7
+	VMOVUPS    (DX)(CX*1), Y8
+	VMOVUPS    32(DX)(CX*1), Y9
+	VMOVUPS    (DX)(CX*2), Y10
+	VMOVUPS    32(DX)(CX*2), Y11
+	LEAQ       (DX)(CX*2), BX
+	ADDQ       CX, BX
+	LEAQ       (BX)(CX*2), SI
+	ADDQ       CX, SI
+	PREFETCHT0 (BX)
+	PREFETCHT0 (BX)(CX*1)
+	PREFETCHT0 (BX)(CX*2)
+	PREFETCHT0 (SI)
+	PREFETCHT0 (SI)(CX*1)
+	PREFETCHT0 (SI)(CX*2)
+	JMP        begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y13
 	VMOVUPS      32(R8), Y14
 	ADDQ         R9, R8
@@ -2423,11 +2988,11 @@ turn:
 	VFMADD231PD  Y14, Y12, Y11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -2454,10 +3019,13 @@ one:
 	VFMADD231PD  Y14, Y12, Y11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -2473,34 +3041,68 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows6(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VMOVNTPS Y8, (DX)(CX*1)
+	VMOVNTPS Y9, 32(DX)(CX*1)
+	VMOVNTPS Y10, (DX)(CX*2)
+	VMOVNTPS Y11, 32(DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyF64MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows6(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
 	VMASKMOVPS (DX)(CX*1), Y0, Y5
 	VMASKMOVPS (DX)(CX*2), Y0, Y6
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y8
 	ADDQ         R9, R8
 	VBROADCASTSD (BX), Y7
@@ -2565,11 +3167,11 @@ turn:
 	VFMADD231PD  Y8, Y7, Y6
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -2589,7 +3191,7 @@ one:
 	VFMADD231PD  Y8, Y7, Y6
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -2602,24 +3204,38 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows1(SB), NOSPLIT, $0-72
+// func multiplyI32Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows1(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x01, CX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPS      (BX), Y3
 	VMOVUPS      32(BX), Y4
 	ADDQ         SI, BX
@@ -2656,11 +3272,11 @@ turn:
 	VPMULLD      Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -2673,34 +3289,56 @@ one:
 	VPMULLD      Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x02, CX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyI32MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows1(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func multiplyI32MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows1(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), CX
+	ANDQ       $0x01, CX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
-	MOVQ       a+8(FP), CX
-	MOVQ       ars+16(FP), DX
-	MOVQ       acs+24(FP), DX
-	MOVQ       b+32(FP), BX
-	MOVQ       brs+40(FP), SI
-	MOVQ       k+0(FP), DI
-	MOVQ       DI, R8
-	SHRQ       $0x02, R8
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMASKMOVPS   (BX), Y0, Y3
 	ADDQ         SI, BX
 	VPBROADCASTD (CX), Y2
@@ -2725,11 +3363,11 @@ turn:
 	VPMULLD      Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -2739,7 +3377,7 @@ one:
 	VPMULLD      Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
@@ -2747,26 +3385,42 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows2(SB), NOSPLIT, $0-72
+// func multiplyI32Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows2(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
 	VMOVUPS 32(AX)(CX*1), Y3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Y6
 	VMOVUPS      32(DI), Y7
 	ADDQ         R8, DI
@@ -2823,11 +3477,11 @@ turn:
 	VPMULLD      Y7, Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -2845,10 +3499,13 @@ one:
 	VPMULLD      Y7, Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -2856,26 +3513,48 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI32MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows2(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyI32MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows2(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), DX
+	ANDQ       $0x01, DX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMASKMOVPS   (DI), Y0, Y4
 	ADDQ         R8, DI
 	VPBROADCASTD (DX), Y3
@@ -2912,11 +3591,11 @@ turn:
 	VPMULLD      Y4, Y3, Y3
 	VPADDD       Y3, Y2, Y2
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -2929,7 +3608,7 @@ one:
 	VPMULLD      Y4, Y3, Y3
 	VPADDD       Y3, Y2, Y2
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -2938,28 +3617,46 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows3(SB), NOSPLIT, $0-72
+// func multiplyI32Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows3(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
 	VMOVUPS 32(AX)(CX*1), Y3
 	VMOVUPS (AX)(CX*2), Y4
 	VMOVUPS 32(AX)(CX*2), Y5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Y8
 	VMOVUPS      32(DI), Y9
 	ADDQ         R8, DI
@@ -3036,11 +3733,11 @@ turn:
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -3063,10 +3760,13 @@ one:
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -3076,27 +3776,52 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI32MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows3(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyI32MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows3(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), DX
+	ANDQ       $0x01, DX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMASKMOVPS   (DI), Y0, Y5
 	ADDQ         R8, DI
 	VPBROADCASTD (DX), Y4
@@ -3145,11 +3870,11 @@ turn:
 	VPMULLD      Y5, Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -3165,7 +3890,7 @@ one:
 	VPMULLD      Y5, Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -3175,13 +3900,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows4(SB), NOSPLIT, $0-72
+// func multiplyI32Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows4(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
@@ -3190,19 +3918,36 @@ TEXT ·multiplyI32Rows4(SB), NOSPLIT, $0-72
 	VMOVUPS 32(AX)(CX*2), Y5
 	VMOVUPS (DX), Y6
 	VMOVUPS 32(DX), Y7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	ADDQ         R9, R8
@@ -3303,11 +4048,11 @@ turn:
 	VPADDD       Y8, Y7, Y7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -3336,10 +4081,13 @@ one:
 	VPADDD       Y8, Y7, Y7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -3351,32 +4099,60 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI32MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows4(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VZEROUPPER
+	RET
+
+// func multiplyI32MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows4(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y6
 	ADDQ         R9, R8
 	VPBROADCASTD (BX), Y5
@@ -3441,11 +4217,11 @@ turn:
 	VPADDD       Y5, Y4, Y4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -3465,7 +4241,7 @@ one:
 	VPADDD       Y5, Y4, Y4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -3476,13 +4252,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows5(SB), NOSPLIT, $0-72
+// func multiplyI32Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows5(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
@@ -3493,19 +4272,38 @@ TEXT ·multiplyI32Rows5(SB), NOSPLIT, $0-72
 	VMOVUPS 32(DX), Y7
 	VMOVUPS (DX)(CX*1), Y8
 	VMOVUPS 32(DX)(CX*1), Y9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y12
 	VMOVUPS      32(R8), Y13
 	ADDQ         R9, R8
@@ -3626,11 +4424,11 @@ turn:
 	VPADDD       Y10, Y9, Y9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -3664,10 +4462,13 @@ one:
 	VPADDD       Y10, Y9, Y9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -3681,33 +4482,64 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI32MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows5(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VMOVNTPS Y8, (DX)(CX*1)
+	VMOVNTPS Y9, 32(DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyI32MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows5(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
 	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y7
 	ADDQ         R9, R8
 	VPBROADCASTD (BX), Y6
@@ -3784,11 +4616,11 @@ turn:
 	VPADDD       Y6, Y5, Y5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -3811,7 +4643,7 @@ one:
 	VPADDD       Y6, Y5, Y5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -3823,38 +4655,72 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	VMOVUPS (DX)(CX*2), Y10
-	VMOVUPS 32(DX)(CX*2), Y11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyI32Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows6(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       crs+56(FP), CX
+	LEAQ       (AX)(CX*2), DX
+	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
+	VMOVUPS    (AX), Y0
+	VMOVUPS    32(AX), Y1
+	VMOVUPS    (AX)(CX*1), Y2
+	VMOVUPS    32(AX)(CX*1), Y3
+	VMOVUPS    (AX)(CX*2), Y4
+	VMOVUPS    32(AX)(CX*2), Y5
+	VMOVUPS    (DX), Y6
+	VMOVUPS    32(DX), Y7
+	VMOVUPS    (DX)(CX*1), Y8
+	VMOVUPS    32(DX)(CX*1), Y9
+	VMOVUPS    (DX)(CX*2), Y10
+	VMOVUPS    32(DX)(CX*2), Y11
+	LEAQ       (DX)(CX*2), BX
+	ADDQ       CX, BX
+	LEAQ       (BX)(CX*2), SI
+	ADDQ       CX, SI
+	PREFETCHT0 (BX)
+	PREFETCHT0 (BX)(CX*1)
+	PREFETCHT0 (BX)(CX*2)
+	PREFETCHT0 (SI)
+	PREFETCHT0 (SI)(CX*1)
+	PREFETCHT0 (SI)(CX*2)
+	JMP        begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y14
 	VMOVUPS      32(R8), Y15
 	ADDQ         R9, R8
@@ -3995,11 +4861,11 @@ turn:
 	VPADDD       Y12, Y11, Y11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -4038,10 +4904,13 @@ one:
 	VPADDD       Y12, Y11, Y11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -4057,34 +4926,68 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI32MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows6(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VMOVNTPS Y8, (DX)(CX*1)
+	VMOVNTPS Y9, 32(DX)(CX*1)
+	VMOVNTPS Y10, (DX)(CX*2)
+	VMOVNTPS Y11, 32(DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyI32MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows6(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
 	VMASKMOVPS (DX)(CX*1), Y0, Y5
 	VMASKMOVPS (DX)(CX*2), Y0, Y6
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y8
 	ADDQ         R9, R8
 	VPBROADCASTD (BX), Y7
@@ -4173,11 +5076,11 @@ turn:
 	VPADDD       Y7, Y6, Y6
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -4203,7 +5106,7 @@ one:
 	VPADDD       Y7, Y6, Y6
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -4216,24 +5119,38 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows1(SB), NOSPLIT, $0-72
+// func multiplyI16Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows1(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x01, CX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPS      (BX), Y3
 	VMOVUPS      32(BX), Y4
 	ADDQ         SI, BX
@@ -4270,11 +5187,11 @@ turn:
 	VPMADDWD     Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -4287,34 +5204,56 @@ one:
 	VPMADDWD     Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x02, CX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyI16MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows1(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func multiplyI16MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows1(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), CX
+	ANDQ       $0x01, CX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
-	MOVQ       a+8(FP), CX
-	MOVQ       ars+16(FP), DX
-	MOVQ       acs+24(FP), DX
-	MOVQ       b+32(FP), BX
-	MOVQ       brs+40(FP), SI
-	MOVQ       k+0(FP), DI
-	MOVQ       DI, R8
-	SHRQ       $0x02, R8
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMASKMOVPS   (BX), Y0, Y3
 	ADDQ         SI, BX
 	VPBROADCASTD (CX), Y2
@@ -4339,11 +5278,11 @@ turn:
 	VPMADDWD     Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -4353,7 +5292,7 @@ one:
 	VPMADDWD     Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
@@ -4361,26 +5300,42 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows2(SB), NOSPLIT, $0-72
+// func multiplyI16Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows2(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
 	VMOVUPS 32(AX)(CX*1), Y3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Y6
 	VMOVUPS      32(DI), Y7
 	ADDQ         R8, DI
@@ -4437,11 +5392,11 @@ turn:
 	VPMADDWD     Y7, Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -4459,10 +5414,13 @@ one:
 	VPMADDWD     Y7, Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -4470,26 +5428,48 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI16MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows2(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyI16MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows2(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), DX
+	ANDQ       $0x01, DX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMASKMOVPS   (DI), Y0, Y4
 	ADDQ         R8, DI
 	VPBROADCASTD (DX), Y3
@@ -4526,11 +5506,11 @@ turn:
 	VPMADDWD     Y4, Y3, Y3
 	VPADDD       Y3, Y2, Y2
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -4543,7 +5523,7 @@ one:
 	VPMADDWD     Y4, Y3, Y3
 	VPADDD       Y3, Y2, Y2
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -4552,28 +5532,46 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows3(SB), NOSPLIT, $0-72
+// func multiplyI16Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows3(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
 	VMOVUPS 32(AX)(CX*1), Y3
 	VMOVUPS (AX)(CX*2), Y4
 	VMOVUPS 32(AX)(CX*2), Y5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Y8
 	VMOVUPS      32(DI), Y9
 	ADDQ         R8, DI
@@ -4650,11 +5648,11 @@ turn:
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -4677,10 +5675,13 @@ one:
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -4690,27 +5691,52 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI16MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows3(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyI16MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows3(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
+	MOVQ       how+88(FP), DX
+	ANDQ       $0x01, DX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMASKMOVPS   (DI), Y0, Y5
 	ADDQ         R8, DI
 	VPBROADCASTD (DX), Y4
@@ -4759,11 +5785,11 @@ turn:
 	VPMADDWD     Y5, Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -4779,7 +5805,7 @@ one:
 	VPMADDWD     Y5, Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -4789,13 +5815,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows4(SB), NOSPLIT, $0-72
+// func multiplyI16Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows4(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
@@ -4804,19 +5833,36 @@ TEXT ·multiplyI16Rows4(SB), NOSPLIT, $0-72
 	VMOVUPS 32(AX)(CX*2), Y5
 	VMOVUPS (DX), Y6
 	VMOVUPS 32(DX), Y7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
 	ADDQ         R9, R8
@@ -4917,11 +5963,11 @@ turn:
 	VPADDD       Y8, Y7, Y7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -4950,10 +5996,13 @@ one:
 	VPADDD       Y8, Y7, Y7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -4965,32 +6014,60 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI16MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows4(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VZEROUPPER
+	RET
+
+// func multiplyI16MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows4(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y6
 	ADDQ         R9, R8
 	VPBROADCASTD (BX), Y5
@@ -5055,11 +6132,11 @@ turn:
 	VPADDD       Y5, Y4, Y4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -5079,7 +6156,7 @@ one:
 	VPADDD       Y5, Y4, Y4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -5090,13 +6167,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows5(SB), NOSPLIT, $0-72
+// func multiplyI16Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows5(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS (AX)(CX*1), Y2
@@ -5107,19 +6187,38 @@ TEXT ·multiplyI16Rows5(SB), NOSPLIT, $0-72
 	VMOVUPS 32(DX), Y7
 	VMOVUPS (DX)(CX*1), Y8
 	VMOVUPS 32(DX)(CX*1), Y9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y12
 	VMOVUPS      32(R8), Y13
 	ADDQ         R9, R8
@@ -5240,11 +6339,11 @@ turn:
 	VPADDD       Y10, Y9, Y9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -5278,10 +6377,13 @@ one:
 	VPADDD       Y10, Y9, Y9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -5295,33 +6397,64 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI16MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows5(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VMOVNTPS Y8, (DX)(CX*1)
+	VMOVNTPS Y9, 32(DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyI16MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows5(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
 	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y7
 	ADDQ         R9, R8
 	VPBROADCASTD (BX), Y6
@@ -5398,11 +6531,11 @@ turn:
 	VPADDD       Y6, Y5, Y5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -5425,7 +6558,7 @@ one:
 	VPADDD       Y6, Y5, Y5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -5437,38 +6570,72 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	VMOVUPS (DX)(CX*2), Y10
-	VMOVUPS 32(DX)(CX*2), Y11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyI16Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows6(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       crs+56(FP), CX
+	LEAQ       (AX)(CX*2), DX
+	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
+	VMOVUPS    (AX), Y0
+	VMOVUPS    32(AX), Y1
+	VMOVUPS    (AX)(CX*1), Y2
+	VMOVUPS    32(AX)(CX*1), Y3
+	VMOVUPS    (AX)(CX*2), Y4
+	VMOVUPS    32(AX)(CX*2), Y5
+	VMOVUPS    (DX), Y6
+	VMOVUPS    32(DX), Y7
+	VMOVUPS    (DX)(CX*1), Y8
+	VMOVUPS    32(DX)(CX*1), Y9
+	VMOVUPS    (DX)(CX*2), Y10
+	VMOVUPS    32(DX)(CX*2), Y11
+	LEAQ       (DX)(CX*2), BX
+	ADDQ       CX, BX
+	LEAQ       (BX)(CX*2), SI
+	ADDQ       CX, SI
+	PREFETCHT0 (BX)
+	PREFETCHT0 (BX)(CX*1)
+	PREFETCHT0 (BX)(CX*2)
+	PREFETCHT0 (SI)
+	PREFETCHT0 (SI)(CX*1)
+	PREFETCHT0 (SI)(CX*2)
+	JMP        begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y14
 	VMOVUPS      32(R8), Y15
 	ADDQ         R9, R8
@@ -5609,11 +6776,11 @@ turn:
 	VPADDD       Y12, Y11, Y11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -5652,10 +6819,13 @@ one:
 	VPADDD       Y12, Y11, Y11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, (AX)(CX*1)
@@ -5671,34 +6841,68 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyI16MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows6(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Y0, (AX)
+	VMOVNTPS Y1, 32(AX)
+	VMOVNTPS Y2, (AX)(CX*1)
+	VMOVNTPS Y3, 32(AX)(CX*1)
+	VMOVNTPS Y4, (AX)(CX*2)
+	VMOVNTPS Y5, 32(AX)(CX*2)
+	VMOVNTPS Y6, (DX)
+	VMOVNTPS Y7, 32(DX)
+	VMOVNTPS Y8, (DX)(CX*1)
+	VMOVNTPS Y9, 32(DX)(CX*1)
+	VMOVNTPS Y10, (DX)(CX*2)
+	VMOVNTPS Y11, 32(DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyI16MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows6(SB), NOSPLIT, $0-96
 	MOVQ       mask+64(FP), AX
 	VMOVDQU    (AX), Y0
 	MOVQ       c+48(FP), AX
 	MOVQ       crs+56(FP), CX
 	LEAQ       (AX)(CX*2), DX
 	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
 	VMASKMOVPS (AX), Y0, Y1
 	VMASKMOVPS (AX)(CX*1), Y0, Y2
 	VMASKMOVPS (AX)(CX*2), Y0, Y3
 	VMASKMOVPS (DX), Y0, Y4
 	VMASKMOVPS (DX)(CX*1), Y0, Y5
 	VMASKMOVPS (DX)(CX*2), Y0, Y6
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMASKMOVPS   (R8), Y0, Y8
 	ADDQ         R9, R8
 	VPBROADCASTD (BX), Y7
@@ -5787,11 +6991,11 @@ turn:
 	VPADDD       Y7, Y6, Y6
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -5817,7 +7021,7 @@ one:
 	VPADDD       Y7, Y6, Y6
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -5830,24 +7034,38 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows1(SB), NOSPLIT, $0-72
+// func multiplyF32WideRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows1(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x01, CX
+	JNZ     fresh
 	VMOVUPS (AX), Z0
 	VMOVUPS 64(AX), Z1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPS      (BX), Z3
 	VMOVUPS      64(BX), Z4
 	ADDQ         SI, BX
@@ -5876,11 +7094,11 @@ turn:
 	VFMADD231PS  Z3, Z2, Z0
 	VFMADD231PS  Z4, Z2, Z1
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -5891,35 +7109,57 @@ one:
 	VFMADD231PS  Z3, Z2, Z0
 	VFMADD231PS  Z4, Z2, Z1
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x02, CX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows1(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VZEROUPPER
+	RET
+
+// func multiplyF32WideMaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows1(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
 	MOVQ      c+48(FP), AX
 	MOVQ      crs+56(FP), CX
+	MOVQ      how+88(FP), CX
+	ANDQ      $0x01, CX
+	JNZ       fresh
 	VMOVUPS.Z (AX), K1, Z0
-	MOVQ      a+8(FP), CX
-	MOVQ      ars+16(FP), DX
-	MOVQ      acs+24(FP), DX
-	MOVQ      b+32(FP), BX
-	MOVQ      brs+40(FP), SI
-	MOVQ      k+0(FP), DI
-	MOVQ      DI, R8
-	SHRQ      $0x02, R8
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPS.Z    (BX), K1, Z2
 	ADDQ         SI, BX
 	VBROADCASTSS (CX), Z1
@@ -5940,11 +7180,11 @@ turn:
 	VBROADCASTSS (CX), Z1
 	VFMADD231PS  Z2, Z1, Z0
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -5953,7 +7193,7 @@ one:
 	VBROADCASTSS (CX), Z1
 	VFMADD231PS  Z2, Z1, Z0
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
@@ -5961,26 +7201,42 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows2(SB), NOSPLIT, $0-72
+// func multiplyF32WideRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows2(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Z0
 	VMOVUPS 64(AX), Z1
 	VMOVUPS (AX)(CX*1), Z2
 	VMOVUPS 64(AX)(CX*1), Z3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Z5
 	VMOVUPS      64(DI), Z6
 	ADDQ         R8, DI
@@ -6021,11 +7277,11 @@ turn:
 	VFMADD231PS  Z5, Z4, Z2
 	VFMADD231PS  Z6, Z4, Z3
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -6039,10 +7295,13 @@ one:
 	VFMADD231PS  Z5, Z4, Z2
 	VFMADD231PS  Z6, Z4, Z3
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, (AX)(CX*1)
@@ -6050,27 +7309,49 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows2(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VMOVNTPS Z2, (AX)(CX*1)
+	VMOVNTPS Z3, 64(AX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyF32WideMaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows2(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
 	MOVQ      c+48(FP), AX
 	MOVQ      crs+56(FP), CX
+	MOVQ      how+88(FP), DX
+	ANDQ      $0x01, DX
+	JNZ       fresh
 	VMOVUPS.Z (AX), K1, Z0
 	VMOVUPS.Z (AX)(CX*1), K1, Z1
-	MOVQ      a+8(FP), DX
-	MOVQ      ars+16(FP), BX
-	MOVQ      acs+24(FP), SI
-	MOVQ      b+32(FP), DI
-	MOVQ      brs+40(FP), R8
-	MOVQ      k+0(FP), R9
-	MOVQ      R9, R10
-	SHRQ      $0x02, R10
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS.Z    (DI), K1, Z3
 	ADDQ         R8, DI
 	VBROADCASTSS (DX), Z2
@@ -6099,11 +7380,11 @@ turn:
 	VBROADCASTSS (DX)(BX*1), Z2
 	VFMADD231PS  Z3, Z2, Z1
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -6114,7 +7395,7 @@ one:
 	VBROADCASTSS (DX)(BX*1), Z2
 	VFMADD231PS  Z3, Z2, Z1
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -6123,28 +7404,46 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows3(SB), NOSPLIT, $0-72
+// func multiplyF32WideRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows3(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Z0
 	VMOVUPS 64(AX), Z1
 	VMOVUPS (AX)(CX*1), Z2
 	VMOVUPS 64(AX)(CX*1), Z3
 	VMOVUPS (AX)(CX*2), Z4
 	VMOVUPS 64(AX)(CX*2), Z5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Z7
 	VMOVUPS      64(DI), Z8
 	ADDQ         R8, DI
@@ -6197,11 +7496,11 @@ turn:
 	VFMADD231PS  Z7, Z6, Z4
 	VFMADD231PS  Z8, Z6, Z5
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -6218,10 +7517,13 @@ one:
 	VFMADD231PS  Z7, Z6, Z4
 	VFMADD231PS  Z8, Z6, Z5
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, (AX)(CX*1)
@@ -6231,28 +7533,53 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows3(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VMOVNTPS Z2, (AX)(CX*1)
+	VMOVNTPS Z3, 64(AX)(CX*1)
+	VMOVNTPS Z4, (AX)(CX*2)
+	VMOVNTPS Z5, 64(AX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyF32WideMaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows3(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
 	MOVQ      c+48(FP), AX
 	MOVQ      crs+56(FP), CX
+	MOVQ      how+88(FP), DX
+	ANDQ      $0x01, DX
+	JNZ       fresh
 	VMOVUPS.Z (AX), K1, Z0
 	VMOVUPS.Z (AX)(CX*1), K1, Z1
 	VMOVUPS.Z (AX)(CX*2), K1, Z2
-	MOVQ      a+8(FP), DX
-	MOVQ      ars+16(FP), BX
-	MOVQ      acs+24(FP), SI
-	MOVQ      b+32(FP), DI
-	MOVQ      brs+40(FP), R8
-	MOVQ      k+0(FP), R9
-	MOVQ      R9, R10
-	SHRQ      $0x02, R10
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS.Z    (DI), K1, Z4
 	ADDQ         R8, DI
 	VBROADCASTSS (DX), Z3
@@ -6289,11 +7616,11 @@ turn:
 	VBROADCASTSS (DX)(BX*2), Z3
 	VFMADD231PS  Z4, Z3, Z2
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -6306,7 +7633,7 @@ one:
 	VBROADCASTSS (DX)(BX*2), Z3
 	VFMADD231PS  Z4, Z3, Z2
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -6316,13 +7643,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows4(SB), NOSPLIT, $0-72
+// func multiplyF32WideRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows4(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Z0
 	VMOVUPS 64(AX), Z1
 	VMOVUPS (AX)(CX*1), Z2
@@ -6331,19 +7661,36 @@ TEXT ·multiplyF32WideRows4(SB), NOSPLIT, $0-72
 	VMOVUPS 64(AX)(CX*2), Z5
 	VMOVUPS (DX), Z6
 	VMOVUPS 64(DX), Z7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z9
 	VMOVUPS      64(R8), Z10
 	ADDQ         R9, R8
@@ -6412,11 +7759,11 @@ turn:
 	VFMADD231PS  Z10, Z8, Z7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -6437,10 +7784,13 @@ one:
 	VFMADD231PS  Z10, Z8, Z7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, (AX)(CX*1)
@@ -6452,9 +7802,21 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows4(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VMOVNTPS Z2, (AX)(CX*1)
+	VMOVNTPS Z3, 64(AX)(CX*1)
+	VMOVNTPS Z4, (AX)(CX*2)
+	VMOVNTPS Z5, 64(AX)(CX*2)
+	VMOVNTPS Z6, (DX)
+	VMOVNTPS Z7, 64(DX)
+	VZEROUPPER
+	RET
+
+// func multiplyF32WideMaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows4(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
@@ -6462,23 +7824,39 @@ TEXT ·multiplyF32WideMaskedRows4(SB), NOSPLIT, $0-72
 	MOVQ      crs+56(FP), CX
 	LEAQ      (AX)(CX*2), DX
 	ADDQ      CX, DX
+	MOVQ      how+88(FP), BX
+	ANDQ      $0x01, BX
+	JNZ       fresh
 	VMOVUPS.Z (AX), K1, Z0
 	VMOVUPS.Z (AX)(CX*1), K1, Z1
 	VMOVUPS.Z (AX)(CX*2), K1, Z2
 	VMOVUPS.Z (DX), K1, Z3
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS.Z    (R8), K1, Z5
 	ADDQ         R9, R8
 	VBROADCASTSS (BX), Z4
@@ -6527,11 +7905,11 @@ turn:
 	VFMADD231PS  Z5, Z4, Z3
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -6547,7 +7925,7 @@ one:
 	VFMADD231PS  Z5, Z4, Z3
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -6558,13 +7936,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows5(SB), NOSPLIT, $0-72
+// func multiplyF32WideRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows5(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Z0
 	VMOVUPS 64(AX), Z1
 	VMOVUPS (AX)(CX*1), Z2
@@ -6575,19 +7956,38 @@ TEXT ·multiplyF32WideRows5(SB), NOSPLIT, $0-72
 	VMOVUPS 64(DX), Z7
 	VMOVUPS (DX)(CX*1), Z8
 	VMOVUPS 64(DX)(CX*1), Z9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z11
 	VMOVUPS      64(R8), Z12
 	ADDQ         R9, R8
@@ -6668,11 +8068,11 @@ turn:
 	VFMADD231PS  Z12, Z10, Z9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -6696,10 +8096,13 @@ one:
 	VFMADD231PS  Z12, Z10, Z9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, (AX)(CX*1)
@@ -6713,9 +8116,23 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows5(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VMOVNTPS Z2, (AX)(CX*1)
+	VMOVNTPS Z3, 64(AX)(CX*1)
+	VMOVNTPS Z4, (AX)(CX*2)
+	VMOVNTPS Z5, 64(AX)(CX*2)
+	VMOVNTPS Z6, (DX)
+	VMOVNTPS Z7, 64(DX)
+	VMOVNTPS Z8, (DX)(CX*1)
+	VMOVNTPS Z9, 64(DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyF32WideMaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows5(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
@@ -6723,24 +8140,41 @@ TEXT ·multiplyF32WideMaskedRows5(SB), NOSPLIT, $0-72
 	MOVQ      crs+56(FP), CX
 	LEAQ      (AX)(CX*2), DX
 	ADDQ      CX, DX
+	MOVQ      how+88(FP), BX
+	ANDQ      $0x01, BX
+	JNZ       fresh
 	VMOVUPS.Z (AX), K1, Z0
 	VMOVUPS.Z (AX)(CX*1), K1, Z1
 	VMOVUPS.Z (AX)(CX*2), K1, Z2
 	VMOVUPS.Z (DX), K1, Z3
 	VMOVUPS.Z (DX)(CX*1), K1, Z4
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS.Z    (R8), K1, Z6
 	ADDQ         R9, R8
 	VBROADCASTSS (BX), Z5
@@ -6797,11 +8231,11 @@ turn:
 	VFMADD231PS  Z6, Z5, Z4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -6819,7 +8253,7 @@ one:
 	VFMADD231PS  Z6, Z5, Z4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -6831,38 +8265,78 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	VMOVUPS (AX)(CX*2), Z4
-	VMOVUPS 64(AX)(CX*2), Z5
-	VMOVUPS (DX), Z6
-	VMOVUPS 64(DX), Z7
-	VMOVUPS (DX)(CX*1), Z8
-	VMOVUPS 64(DX)(CX*1), Z9
-	VMOVUPS (DX)(CX*2), Z10
-	VMOVUPS 64(DX)(CX*2), Z11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF32WideRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows6(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       crs+56(FP), CX
+	LEAQ       (AX)(CX*2), DX
+	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
+	VMOVUPS    (AX), Z0
+	VMOVUPS    64(AX), Z1
+	VMOVUPS    (AX)(CX*1), Z2
+	VMOVUPS    64(AX)(CX*1), Z3
+	VMOVUPS    (AX)(CX*2), Z4
+	VMOVUPS    64(AX)(CX*2), Z5
+	VMOVUPS    (DX), Z6
+	VMOVUPS    64(DX), Z7
+	VMOVUPS    (DX)(CX*1), Z8
+	VMOVUPS    64(DX)(CX*1), Z9
+	VMOVUPS    (DX)(CX*2), Z10
+	VMOVUPS    64(DX)(CX*2), Z11
+	LEAQ       (DX)(CX*2), BX
+	ADDQ       CX, BX
+	LEAQ       (BX)(CX*2), SI
+	ADDQ       CX, SI
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 (BX)(CX*1)
+	PREFETCHT0 64(BX)(CX*1)
+	PREFETCHT0 (BX)(CX*2)
+	PREFETCHT0 64(BX)(CX*2)
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	PREFETCHT0 (SI)(CX*1)
+	PREFETCHT0 64(SI)(CX*1)
+	PREFETCHT0 (SI)(CX*2)
+	PREFETCHT0 64(SI)(CX*2)
+	JMP        begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z13
 	VMOVUPS      64(R8), Z14
 	ADDQ         R9, R8
@@ -6955,11 +8429,11 @@ turn:
 	VFMADD231PS  Z14, Z12, Z11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -6986,10 +8460,13 @@ one:
 	VFMADD231PS  Z14, Z12, Z11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, (AX)(CX*1)
@@ -7005,9 +8482,25 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows6(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VMOVNTPS Z2, (AX)(CX*1)
+	VMOVNTPS Z3, 64(AX)(CX*1)
+	VMOVNTPS Z4, (AX)(CX*2)
+	VMOVNTPS Z5, 64(AX)(CX*2)
+	VMOVNTPS Z6, (DX)
+	VMOVNTPS Z7, 64(DX)
+	VMOVNTPS Z8, (DX)(CX*1)
+	VMOVNTPS Z9, 64(DX)(CX*1)
+	VMOVNTPS Z10, (DX)(CX*2)
+	VMOVNTPS Z11, 64(DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyF32WideMaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows6(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
@@ -7015,25 +8508,43 @@ TEXT ·multiplyF32WideMaskedRows6(SB), NOSPLIT, $0-72
 	MOVQ      crs+56(FP), CX
 	LEAQ      (AX)(CX*2), DX
 	ADDQ      CX, DX
+	MOVQ      how+88(FP), BX
+	ANDQ      $0x01, BX
+	JNZ       fresh
 	VMOVUPS.Z (AX), K1, Z0
 	VMOVUPS.Z (AX)(CX*1), K1, Z1
 	VMOVUPS.Z (AX)(CX*2), K1, Z2
 	VMOVUPS.Z (DX), K1, Z3
 	VMOVUPS.Z (DX)(CX*1), K1, Z4
 	VMOVUPS.Z (DX)(CX*2), K1, Z5
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS.Z    (R8), K1, Z7
 	ADDQ         R9, R8
 	VBROADCASTSS (BX), Z6
@@ -7098,11 +8609,11 @@ turn:
 	VFMADD231PS  Z7, Z6, Z5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -7122,7 +8633,7 @@ one:
 	VFMADD231PS  Z7, Z6, Z5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -7135,24 +8646,38 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows1(SB), NOSPLIT, $0-72
+// func multiplyF64WideRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows1(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x01, CX
+	JNZ     fresh
 	VMOVUPS (AX), Z0
 	VMOVUPS 64(AX), Z1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPS      (BX), Z3
 	VMOVUPS      64(BX), Z4
 	ADDQ         SI, BX
@@ -7181,11 +8706,11 @@ turn:
 	VFMADD231PD  Z3, Z2, Z0
 	VFMADD231PD  Z4, Z2, Z1
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -7196,35 +8721,57 @@ one:
 	VFMADD231PD  Z3, Z2, Z0
 	VFMADD231PD  Z4, Z2, Z1
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), CX
+	ANDQ    $0x02, CX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows1(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideMaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows1(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
 	MOVQ      c+48(FP), AX
 	MOVQ      crs+56(FP), CX
+	MOVQ      how+88(FP), CX
+	ANDQ      $0x01, CX
+	JNZ       fresh
 	VMOVUPD.Z (AX), K1, Z0
-	MOVQ      a+8(FP), CX
-	MOVQ      ars+16(FP), DX
-	MOVQ      acs+24(FP), DX
-	MOVQ      b+32(FP), BX
-	MOVQ      brs+40(FP), SI
-	MOVQ      k+0(FP), DI
-	MOVQ      DI, R8
-	SHRQ      $0x02, R8
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+
+begin:
+	MOVQ a+8(FP), CX
+	MOVQ ars+16(FP), DX
+	MOVQ acs+24(FP), DX
+	MOVQ b+32(FP), BX
+	MOVQ brs+40(FP), SI
+	MOVQ ahead+72(FP), DI
+	MOVQ step+80(FP), R8
+	MOVQ k+0(FP), R9
+	MOVQ R9, R10
+	SHRQ $0x02, R10
+	JZ   rest
 
 turn:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD.Z    (BX), K1, Z2
 	ADDQ         SI, BX
 	VBROADCASTSD (CX), Z1
@@ -7245,11 +8792,11 @@ turn:
 	VBROADCASTSD (CX), Z1
 	VFMADD231PD  Z2, Z1, Z0
 	ADDQ         DX, CX
-	DECQ         R8
+	DECQ         R10
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R9
 	JZ   done
 
 one:
@@ -7258,7 +8805,7 @@ one:
 	VBROADCASTSD (CX), Z1
 	VFMADD231PD  Z2, Z1, Z0
 	ADDQ         DX, CX
-	DECQ         DI
+	DECQ         R9
 	JNZ          one
 
 done:
@@ -7266,26 +8813,42 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows2(SB), NOSPLIT, $0-72
+// func multiplyF64WideRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows2(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Z0
 	VMOVUPS 64(AX), Z1
 	VMOVUPS (AX)(CX*1), Z2
 	VMOVUPS 64(AX)(CX*1), Z3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Z5
 	VMOVUPS      64(DI), Z6
 	ADDQ         R8, DI
@@ -7326,11 +8889,11 @@ turn:
 	VFMADD231PD  Z5, Z4, Z2
 	VFMADD231PD  Z6, Z4, Z3
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -7344,10 +8907,13 @@ one:
 	VFMADD231PD  Z5, Z4, Z2
 	VFMADD231PD  Z6, Z4, Z3
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, (AX)(CX*1)
@@ -7355,27 +8921,49 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows2(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VMOVNTPS Z2, (AX)(CX*1)
+	VMOVNTPS Z3, 64(AX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideMaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows2(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
 	MOVQ      c+48(FP), AX
 	MOVQ      crs+56(FP), CX
+	MOVQ      how+88(FP), DX
+	ANDQ      $0x01, DX
+	JNZ       fresh
 	VMOVUPD.Z (AX), K1, Z0
 	VMOVUPD.Z (AX)(CX*1), K1, Z1
-	MOVQ      a+8(FP), DX
-	MOVQ      ars+16(FP), BX
-	MOVQ      acs+24(FP), SI
-	MOVQ      b+32(FP), DI
-	MOVQ      brs+40(FP), R8
-	MOVQ      k+0(FP), R9
-	MOVQ      R9, R10
-	SHRQ      $0x02, R10
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPD.Z    (DI), K1, Z3
 	ADDQ         R8, DI
 	VBROADCASTSD (DX), Z2
@@ -7404,11 +8992,11 @@ turn:
 	VBROADCASTSD (DX)(BX*1), Z2
 	VFMADD231PD  Z3, Z2, Z1
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -7419,7 +9007,7 @@ one:
 	VBROADCASTSD (DX)(BX*1), Z2
 	VFMADD231PD  Z3, Z2, Z1
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -7428,28 +9016,46 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows3(SB), NOSPLIT, $0-72
+// func multiplyF64WideRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows3(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x01, DX
+	JNZ     fresh
 	VMOVUPS (AX), Z0
 	VMOVUPS 64(AX), Z1
 	VMOVUPS (AX)(CX*1), Z2
 	VMOVUPS 64(AX)(CX*1), Z3
 	VMOVUPS (AX)(CX*2), Z4
 	VMOVUPS 64(AX)(CX*2), Z5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (DI), Z7
 	VMOVUPS      64(DI), Z8
 	ADDQ         R8, DI
@@ -7502,11 +9108,11 @@ turn:
 	VFMADD231PD  Z7, Z6, Z4
 	VFMADD231PD  Z8, Z6, Z5
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -7523,10 +9129,13 @@ one:
 	VFMADD231PD  Z7, Z6, Z4
 	VFMADD231PD  Z8, Z6, Z5
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), DX
+	ANDQ    $0x02, DX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, (AX)(CX*1)
@@ -7536,28 +9145,53 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows3(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VMOVNTPS Z2, (AX)(CX*1)
+	VMOVNTPS Z3, 64(AX)(CX*1)
+	VMOVNTPS Z4, (AX)(CX*2)
+	VMOVNTPS Z5, 64(AX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideMaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows3(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
 	MOVQ      c+48(FP), AX
 	MOVQ      crs+56(FP), CX
+	MOVQ      how+88(FP), DX
+	ANDQ      $0x01, DX
+	JNZ       fresh
 	VMOVUPD.Z (AX), K1, Z0
 	VMOVUPD.Z (AX)(CX*1), K1, Z1
 	VMOVUPD.Z (AX)(CX*2), K1, Z2
-	MOVQ      a+8(FP), DX
-	MOVQ      ars+16(FP), BX
-	MOVQ      acs+24(FP), SI
-	MOVQ      b+32(FP), DI
-	MOVQ      brs+40(FP), R8
-	MOVQ      k+0(FP), R9
-	MOVQ      R9, R10
-	SHRQ      $0x02, R10
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+begin:
+	MOVQ a+8(FP), DX
+	MOVQ ars+16(FP), BX
+	MOVQ acs+24(FP), SI
+	MOVQ b+32(FP), DI
+	MOVQ brs+40(FP), R8
+	MOVQ ahead+72(FP), R9
+	MOVQ step+80(FP), R10
+	MOVQ k+0(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPD.Z    (DI), K1, Z4
 	ADDQ         R8, DI
 	VBROADCASTSD (DX), Z3
@@ -7594,11 +9228,11 @@ turn:
 	VBROADCASTSD (DX)(BX*2), Z3
 	VFMADD231PD  Z4, Z3, Z2
 	ADDQ         SI, DX
-	DECQ         R10
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
@@ -7611,7 +9245,7 @@ one:
 	VBROADCASTSD (DX)(BX*2), Z3
 	VFMADD231PD  Z4, Z3, Z2
 	ADDQ         SI, DX
-	DECQ         R9
+	DECQ         R11
 	JNZ          one
 
 done:
@@ -7621,13 +9255,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows4(SB), NOSPLIT, $0-72
+// func multiplyF64WideRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows4(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Z0
 	VMOVUPS 64(AX), Z1
 	VMOVUPS (AX)(CX*1), Z2
@@ -7636,19 +9273,36 @@ TEXT ·multiplyF64WideRows4(SB), NOSPLIT, $0-72
 	VMOVUPS 64(AX)(CX*2), Z5
 	VMOVUPS (DX), Z6
 	VMOVUPS 64(DX), Z7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z9
 	VMOVUPS      64(R8), Z10
 	ADDQ         R9, R8
@@ -7717,11 +9371,11 @@ turn:
 	VFMADD231PD  Z10, Z8, Z7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -7742,10 +9396,13 @@ one:
 	VFMADD231PD  Z10, Z8, Z7
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, (AX)(CX*1)
@@ -7757,9 +9414,21 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows4(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VMOVNTPS Z2, (AX)(CX*1)
+	VMOVNTPS Z3, 64(AX)(CX*1)
+	VMOVNTPS Z4, (AX)(CX*2)
+	VMOVNTPS Z5, 64(AX)(CX*2)
+	VMOVNTPS Z6, (DX)
+	VMOVNTPS Z7, 64(DX)
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideMaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows4(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
@@ -7767,23 +9436,39 @@ TEXT ·multiplyF64WideMaskedRows4(SB), NOSPLIT, $0-72
 	MOVQ      crs+56(FP), CX
 	LEAQ      (AX)(CX*2), DX
 	ADDQ      CX, DX
+	MOVQ      how+88(FP), BX
+	ANDQ      $0x01, BX
+	JNZ       fresh
 	VMOVUPD.Z (AX), K1, Z0
 	VMOVUPD.Z (AX)(CX*1), K1, Z1
 	VMOVUPD.Z (AX)(CX*2), K1, Z2
 	VMOVUPD.Z (DX), K1, Z3
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPD.Z    (R8), K1, Z5
 	ADDQ         R9, R8
 	VBROADCASTSD (BX), Z4
@@ -7832,11 +9517,11 @@ turn:
 	VFMADD231PD  Z5, Z4, Z3
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -7852,7 +9537,7 @@ one:
 	VFMADD231PD  Z5, Z4, Z3
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -7863,13 +9548,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows5(SB), NOSPLIT, $0-72
+// func multiplyF64WideRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows5(SB), NOSPLIT, $0-96
 	MOVQ    c+48(FP), AX
 	MOVQ    crs+56(FP), CX
 	LEAQ    (AX)(CX*2), DX
 	ADDQ    CX, DX
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x01, BX
+	JNZ     fresh
 	VMOVUPS (AX), Z0
 	VMOVUPS 64(AX), Z1
 	VMOVUPS (AX)(CX*1), Z2
@@ -7880,19 +9568,38 @@ TEXT ·multiplyF64WideRows5(SB), NOSPLIT, $0-72
 	VMOVUPS 64(DX), Z7
 	VMOVUPS (DX)(CX*1), Z8
 	VMOVUPS 64(DX)(CX*1), Z9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z11
 	VMOVUPS      64(R8), Z12
 	ADDQ         R9, R8
@@ -7973,11 +9680,11 @@ turn:
 	VFMADD231PD  Z12, Z10, Z9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -8001,10 +9708,13 @@ one:
 	VFMADD231PD  Z12, Z10, Z9
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, (AX)(CX*1)
@@ -8018,9 +9728,23 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows5(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VMOVNTPS Z2, (AX)(CX*1)
+	VMOVNTPS Z3, 64(AX)(CX*1)
+	VMOVNTPS Z4, (AX)(CX*2)
+	VMOVNTPS Z5, 64(AX)(CX*2)
+	VMOVNTPS Z6, (DX)
+	VMOVNTPS Z7, 64(DX)
+	VMOVNTPS Z8, (DX)(CX*1)
+	VMOVNTPS Z9, 64(DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideMaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows5(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
@@ -8028,24 +9752,41 @@ TEXT ·multiplyF64WideMaskedRows5(SB), NOSPLIT, $0-72
 	MOVQ      crs+56(FP), CX
 	LEAQ      (AX)(CX*2), DX
 	ADDQ      CX, DX
+	MOVQ      how+88(FP), BX
+	ANDQ      $0x01, BX
+	JNZ       fresh
 	VMOVUPD.Z (AX), K1, Z0
 	VMOVUPD.Z (AX)(CX*1), K1, Z1
 	VMOVUPD.Z (AX)(CX*2), K1, Z2
 	VMOVUPD.Z (DX), K1, Z3
 	VMOVUPD.Z (DX)(CX*1), K1, Z4
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPD.Z    (R8), K1, Z6
 	ADDQ         R9, R8
 	VBROADCASTSD (BX), Z5
@@ -8102,11 +9843,11 @@ turn:
 	VFMADD231PD  Z6, Z5, Z4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -8124,7 +9865,7 @@ one:
 	VFMADD231PD  Z6, Z5, Z4
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
@@ -8136,38 +9877,78 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	VMOVUPS (AX)(CX*2), Z4
-	VMOVUPS 64(AX)(CX*2), Z5
-	VMOVUPS (DX), Z6
-	VMOVUPS 64(DX), Z7
-	VMOVUPS (DX)(CX*1), Z8
-	VMOVUPS 64(DX)(CX*1), Z9
-	VMOVUPS (DX)(CX*2), Z10
-	VMOVUPS 64(DX)(CX*2), Z11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF64WideRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows6(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       crs+56(FP), CX
+	LEAQ       (AX)(CX*2), DX
+	ADDQ       CX, DX
+	MOVQ       how+88(FP), BX
+	ANDQ       $0x01, BX
+	JNZ        fresh
+	VMOVUPS    (AX), Z0
+	VMOVUPS    64(AX), Z1
+	VMOVUPS    (AX)(CX*1), Z2
+	VMOVUPS    64(AX)(CX*1), Z3
+	VMOVUPS    (AX)(CX*2), Z4
+	VMOVUPS    64(AX)(CX*2), Z5
+	VMOVUPS    (DX), Z6
+	VMOVUPS    64(DX), Z7
+	VMOVUPS    (DX)(CX*1), Z8
+	VMOVUPS    64(DX)(CX*1), Z9
+	VMOVUPS    (DX)(CX*2), Z10
+	VMOVUPS    64(DX)(CX*2), Z11
+	LEAQ       (DX)(CX*2), BX
+	ADDQ       CX, BX
+	LEAQ       (BX)(CX*2), SI
+	ADDQ       CX, SI
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 (BX)(CX*1)
+	PREFETCHT0 64(BX)(CX*1)
+	PREFETCHT0 (BX)(CX*2)
+	PREFETCHT0 64(BX)(CX*2)
+	PREFETCHT0 (SI)
+	PREFETCHT0 64(SI)
+	PREFETCHT0 (SI)(CX*1)
+	PREFETCHT0 64(SI)(CX*1)
+	PREFETCHT0 (SI)(CX*2)
+	PREFETCHT0 64(SI)(CX*2)
+	JMP        begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z13
 	VMOVUPS      64(R8), Z14
 	ADDQ         R9, R8
@@ -8260,11 +10041,11 @@ turn:
 	VFMADD231PD  Z14, Z12, Z11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -8291,10 +10072,13 @@ one:
 	VFMADD231PD  Z14, Z12, Z11
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
+	MOVQ    how+88(FP), BX
+	ANDQ    $0x02, BX
+	JNZ     stream
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, (AX)(CX*1)
@@ -8310,9 +10094,25 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows6(SB), NOSPLIT, $0-72
+stream:
+	VMOVNTPS Z0, (AX)
+	VMOVNTPS Z1, 64(AX)
+	VMOVNTPS Z2, (AX)(CX*1)
+	VMOVNTPS Z3, 64(AX)(CX*1)
+	VMOVNTPS Z4, (AX)(CX*2)
+	VMOVNTPS Z5, 64(AX)(CX*2)
+	VMOVNTPS Z6, (DX)
+	VMOVNTPS Z7, 64(DX)
+	VMOVNTPS Z8, (DX)(CX*1)
+	VMOVNTPS Z9, 64(DX)(CX*1)
+	VMOVNTPS Z10, (DX)(CX*2)
+	VMOVNTPS Z11, 64(DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideMaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows6(SB), NOSPLIT, $0-96
 	MOVQ      mask+64(FP), AX
 	MOVL      (AX), AX
 	KMOVW     AX, K1
@@ -8320,25 +10120,43 @@ TEXT ·multiplyF64WideMaskedRows6(SB), NOSPLIT, $0-72
 	MOVQ      crs+56(FP), CX
 	LEAQ      (AX)(CX*2), DX
 	ADDQ      CX, DX
+	MOVQ      how+88(FP), BX
+	ANDQ      $0x01, BX
+	JNZ       fresh
 	VMOVUPD.Z (AX), K1, Z0
 	VMOVUPD.Z (AX)(CX*1), K1, Z1
 	VMOVUPD.Z (AX)(CX*2), K1, Z2
 	VMOVUPD.Z (DX), K1, Z3
 	VMOVUPD.Z (DX)(CX*1), K1, Z4
 	VMOVUPD.Z (DX)(CX*2), K1, Z5
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ a+8(FP), BX
+	MOVQ ars+16(FP), SI
+	MOVQ acs+24(FP), DI
+	MOVQ b+32(FP), R8
+	MOVQ brs+40(FP), R9
+	LEAQ (BX)(SI*2), R10
+	ADDQ SI, R10
+	MOVQ ahead+72(FP), R11
+	MOVQ step+80(FP), R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
 
 turn:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPD.Z    (R8), K1, Z7
 	ADDQ         R9, R8
 	VBROADCASTSD (BX), Z6
@@ -8403,11 +10221,11 @@ turn:
 	VFMADD231PD  Z7, Z6, Z5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R12
+	DECQ         R14
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R13
 	JZ   done
 
 one:
@@ -8427,7 +10245,7 @@ one:
 	VFMADD231PD  Z7, Z6, Z5
 	ADDQ         DI, BX
 	ADDQ         DI, R10
-	DECQ         R11
+	DECQ         R13
 	JNZ          one
 
 done:
