@@ -18,7 +18,7 @@ func peak() float64 {
 	columns := f32.width()
 	x, z := make([]float32, columns), make([]float32, 6*columns)
 	at := func(s []float32) *byte { return (*byte)(unsafe.Pointer(&s[0])) }
-	f32.full[5](k, at(x), 0, 0, at(x), 0, at(z), 4*columns, nil, 0, 0, 0)
+	f32.full[5](1, k, at(x), 0, 0, at(x), 0, at(z), 4*columns, nil, 0, 0, 0)
 	return 2 * 6 * k * float64(columns)
 }
 

@@ -114,7 +114,7 @@ func (m *machine) step(name string, ops []string) error {
 		x, err := m.address(ops[0])
 		m.regs[last] = x
 		return err
-	case "ADDQ", "SHRQ", "ANDQ", "DECQ":
+	case "ADDQ", "SUBQ", "IMULQ", "IMUL3Q", "SHRQ", "ANDQ", "DECQ":
 		return m.integer(name, ops, last)
 	}
 	return m.vector(name, ops, last)
@@ -126,6 +126,12 @@ func (m *machine) integer(name string, ops []string, last string) error {
 	switch name {
 	case "ADDQ":
 		r += x
+	case "SUBQ":
+		r -= x
+	case "IMULQ":
+		r *= x
+	case "IMUL3Q":
+		r = x * m.regs[ops[1]]
 	case "SHRQ":
 		r >>= x
 	case "ANDQ":

@@ -10,10 +10,10 @@ import (
 
 //go:generate sh -c "cd gen && go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg gemm"
 
-// A kernel adds the product of a, some rows of k terms, and b, k rows of some
-// columns, to c. Strides are bytes; columns of b and c are next to each other.
+// A kernel adds the product of a, some blocks of rows of k terms, and b, k rows
+// of some columns, to c. Strides are bytes; columns of b and c are next to each other.
 // Every four terms it fetches the line at ahead and goes on by step.
-type kernel func(k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step, how int)
+type kernel func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step, how int)
 
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
 // two vectors of columns; masked[r−1] one vector, of which the mask says what is

@@ -39,12 +39,14 @@ func emulateKernel[T Element](t *testing.T, name string, l *listing, m, n, k, la
 	if l == nil {
 		t.Fatalf("%s is not there", name)
 	}
+	blocks := 1 + k%2
+	m *= blocks
 	a, b, c := random[T](layouts[r.IntN(4)], m, max(k, 1), r), random[T](layouts[2], max(k, 1), n, r), random[T](layouts[2], m, n, r)
 	size := int(unsafe.Sizeof(c.Data[0]))
 	var vm machine
 	at := vm.place(raw(c.Data))
 	vm.args = map[string]uint64{
-		"k": uint64(k), "a": vm.place(raw(a.Data)), "b": vm.place(raw(b.Data)), "c": at, "mask": vm.place(emulatedMask(n, lanes, size, wide)),
+		"blocks": uint64(blocks), "k": uint64(k), "a": vm.place(raw(a.Data)), "b": vm.place(raw(b.Data)), "c": at, "mask": vm.place(emulatedMask(n, lanes, size, wide)),
 		"ars": uint64(a.Row * size), "acs": uint64(a.Col * size), "brs": uint64(b.Row * size), "crs": uint64(c.Row * size),
 		"ahead": 0, "step": 64, "how": uint64(how),
 	}

@@ -96,17 +96,6 @@ type ahead struct {
 	stride, lines int
 }
 
-// some returns where a kernel of k terms begins to fetch.
-func (x *ahead) some(k int, otherwise uintptr) (p uintptr, step int) {
-	if x.lines <= 0 {
-		return otherwise, 0
-	}
-	p, step = x.p, x.stride
-	x.p += uintptr(k / 4 * step)
-	x.lines -= k / 4
-	return p, step
-}
-
 // multiplyPanels multiplies slab by slab, in each panel by panel.
 func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	p := product{
@@ -141,12 +130,20 @@ func (p *product) block(i, j, t int) {
 	each := p.width()
 	for n := 0; j < end; n, j = n+1, j+each {
 		columns := min(each, end-j)
-		panel := p.right(p.b.at(t, j), i, n, rows, terms, columns)
-		if i == 0 && j+each < end {
-			p.ahead = ahead{uintptr(p.b.at(t, j+each).p), p.b.row, terms}
+		panel := p.right(p.b.at(t, j), i, n, terms, columns)
+		if j+each < end {
+			p.ahead = p.next(i, j+each, t, n+1, terms)
 		}
 		p.strip(p.c.at(i, j), slab, panel, rows, columns, terms)
 	}
+}
+
+// next is where panel n, at t, j, will be read from.
+func (p *product) next(i, j, t, n, terms int) ahead {
+	if i > 0 && p.kept(p.b.at(t, j), p.width()) {
+		return ahead{uintptr(p.panels.p) + uintptr(n*p.terms*p.panels.row), 64, terms * p.panels.row / 64}
+	}
+	return ahead{uintptr(p.b.at(t, j).p), p.b.row, terms}
 }
 
 // left is the slab of rows and terms at from: arranged where its rows are far
@@ -179,23 +176,27 @@ const (
 // right is panel n, which begins at from: arranged where it is used often enough
 // or its columns are not next to each other. The first slab of several does that
 // for all.
-func (p *product) right(from place, i, n, rows, terms, columns int) place {
+func (p *product) right(from place, i, n, terms, columns int) place {
 	panel := p.panels
 	if p.m > p.rows {
 		panel.p = unsafe.Add(panel.p, n*p.terms*panel.row)
 	}
 	switch {
-	case from.col != p.bytes:
-		if i == 0 {
-			p.turn(panel, from, terms, columns)
-		}
-		return panel
-	case columns < p.width() || from.row == panel.row || p.m < reused && (p.m < reusedAlias || from.row%alias != 0):
+	case !p.kept(from, columns):
 		return from
-	case i == 0:
+	case i > 0:
+	case from.col != p.bytes:
+		p.turn(panel, from, terms, columns)
+	default:
 		p.copy(panel, from, terms)
 	}
 	return panel
+}
+
+// kept says whether so many columns of b at from are arranged.
+func (p *product) kept(from place, columns int) bool {
+	return from.col != p.bytes ||
+		columns == p.width() && from.row != p.panels.row && (p.m >= reused || p.m >= reusedAlias && from.row%alias == 0)
 }
 
 // strip multiplies by one panel, in blocks of rows as equal as can be.
@@ -206,32 +207,42 @@ func (p *product) strip(c, a, b place, m, n, k int) {
 		rows, more = m/blocks, m%blocks
 	}
 	if more > 0 {
-		rows++ // in the first blocks
-	}
-	for {
-		p.rowsOf(c, a, b, rows, n, k)
-		if m -= rows; m == 0 {
+		p.blocks(c, a, b, more, rows+1, n, k)
+		if m -= more * (rows + 1); m == 0 {
 			return
 		}
-		c, a = c.at(rows, 0), a.at(rows, 0)
-		if more--; more == 0 {
-			rows--
-		}
+		c, a = c.at(more*(rows+1), 0), a.at(more*(rows+1), 0)
 	}
+	p.blocks(c, a, b, m/rows, rows, n, k)
 }
 
-// rowsOf multiplies one block of rows by one panel.
-func (p *product) rowsOf(c, a, b place, rows, n, k int) {
-	if n == p.width() {
-		soon, step := p.ahead.some(k, uintptr(b.p))
-		p.full[rows-1](k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, soon, step, p.how)
+// blocks multiplies blocks of rows by one panel.
+func (p *product) blocks(c, a, b place, blocks, rows, n, k int) {
+	if n < p.width() {
+		p.narrow(c, a, b, blocks, rows, n, k)
 		return
 	}
+	full := p.full[rows-1]
+	if turns := k / 4; p.ahead.lines > 0 && turns > 0 {
+		some := min(blocks, (p.ahead.lines+turns-1)/turns)
+		full(some, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, p.ahead.p, p.ahead.stride, p.how)
+		p.ahead.p += uintptr(some * turns * p.ahead.stride)
+		p.ahead.lines -= some * turns
+		if blocks -= some; blocks == 0 {
+			return
+		}
+		c, a = c.at(some*rows, 0), a.at(some*rows, 0)
+	}
+	full(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, uintptr(b.p), 0, p.how)
+}
+
+// narrow is blocks for a panel that is not as wide as the others.
+func (p *product) narrow(c, a, b place, blocks, rows, n, k int) {
 	masked := p.masked[rows-1]
-	masked(k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, p.masks(min(n, p.lanes)), uintptr(b.p), 0, p.how)
+	masked(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, p.masks(min(n, p.lanes)), uintptr(b.p), 0, p.how)
 	if n > p.lanes {
 		b.p, c.p = unsafe.Add(b.p, p.lanes*p.bytes), unsafe.Add(c.p, p.lanes*p.bytes)
-		masked(k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, p.masks(n-p.lanes), uintptr(b.p), 0, p.how)
+		masked(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, p.masks(n-p.lanes), uintptr(b.p), 0, p.how)
 	}
 }
 

@@ -17,12 +17,12 @@ func TestWidePanels(t *testing.T) {
 	}
 	f := f32Wide
 	for r := range 6 {
-		f.full[r] = func(k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, _ *byte, _ uintptr, _, how int) {
-			block(r+1, 32, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4}, how)
+		f.full[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, _ *byte, _ uintptr, _, how int) {
+			block(blocks*(r+1), 32, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4}, how)
 		}
-		f.masked[r] = func(k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, _ uintptr, _, how int) {
+		f.masked[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, _ uintptr, _, how int) {
 			n := bits.OnesCount32(*(*uint32)(unsafe.Pointer(mask)))
-			block(r+1, n, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4}, how)
+			block(blocks*(r+1), n, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4}, how)
 		}
 	}
 	r := rand.New(rand.NewPCG(2, 1))

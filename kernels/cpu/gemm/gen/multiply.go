@@ -59,7 +59,7 @@ func (p panel) bytes() int {
 type body struct {
 	panel
 	a, a3, ars, acs, b, brs reg.Register
-	mask                    reg.Register
+	c, mask, ahead, step    reg.Register
 	acc                     []reg.VecVirtual
 	x, t                    reg.VecVirtual
 	y                       []reg.VecVirtual
@@ -71,21 +71,35 @@ func (p panel) emit() {
 		kind = "Masked"
 	}
 	TEXT(fmt.Sprintf("multiply%s%sRows%d", p.name, kind, p.rows), NOSPLIT,
-		"func(k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)")
+		"func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)")
 	Pragma("noescape")
 	g := &body{panel: p}
 	if p.masked {
 		g.loadMask()
 	}
-	c, crs := Load(Param("c"), GP64()), Load(Param("crs"), GP64())
-	c3 := p.third(c, crs)
-	for range p.rows * p.vecs {
-		g.acc = append(g.acc, p.vec())
+	g.a, g.c = Load(Param("a"), GP64()), Load(Param("c"), GP64())
+	g.ahead, g.step = Load(Param("ahead"), GP64()), Load(Param("step"), GP64())
+	blocks := Load(Param("blocks"), GP64())
+	Label("block")
+	g.block()
+	DECQ(blocks)
+	JNZ(LabelRef("block"))
+	VZEROUPPER()
+	RET()
+}
+
+// block is one block of rows; afterwards a, b and c are those of the next.
+func (g *body) block() {
+	crs := Load(Param("crs"), GP64())
+	c3 := g.third(g.c, crs)
+	g.acc = nil
+	for range g.rows * g.vecs {
+		g.acc = append(g.acc, g.vec())
 	}
 	g.test(1)
 	JNZ(LabelRef("fresh"))
-	g.each(c, c3, crs, g.load)
-	g.prefetch(c, c3, crs)
+	g.each(c3, crs, g.load)
+	g.prefetch(c3, crs)
 	JMP(LabelRef("begin"))
 	Label("fresh")
 	for _, y := range g.acc {
@@ -93,19 +107,21 @@ func (p panel) emit() {
 	}
 	Label("begin")
 	g.loop()
+	crs = Load(Param("crs"), GP64())
+	c3 = g.third(g.c, crs)
 	if !g.masked {
 		g.test(2)
 		JNZ(LabelRef("stream"))
 	}
-	g.each(c, c3, crs, func(m Mem, v reg.VecVirtual) { g.store(v, m) })
-	VZEROUPPER()
-	RET()
+	g.each(c3, crs, func(m Mem, v reg.VecVirtual) { g.store(v, m) })
 	if !g.masked {
+		JMP(LabelRef("stored"))
 		Label("stream")
-		g.each(c, c3, crs, func(m Mem, v reg.VecVirtual) { VMOVNTPS(v, m) })
-		VZEROUPPER()
-		RET()
+		g.each(c3, crs, func(m Mem, v reg.VecVirtual) { VMOVNTPS(v, m) })
+		Label("stored")
 	}
+	IMUL3Q(Imm(uint64(g.rows)), crs, crs)
+	ADDQ(crs, g.c)
 }
 
 // test sets the flags to whether a bit of how is on.
@@ -115,16 +131,16 @@ func (g *body) test(bit uint8) {
 }
 
 // each does f for every vector of c.
-func (g *body) each(c, c3, crs reg.Register, f func(m Mem, v reg.VecVirtual)) {
+func (g *body) each(c3, crs reg.Register, f func(m Mem, v reg.VecVirtual)) {
 	for r := range g.rows {
 		for v := range g.vecs {
-			f(at(c, c3, crs, r, v*g.bytes()), g.acc[r*g.vecs+v])
+			f(at(g.c, c3, crs, r, v*g.bytes()), g.acc[r*g.vecs+v])
 		}
 	}
 }
 
 // prefetch fetches the rows of c behind those of six, which come next.
-func (g *body) prefetch(c, c3, crs reg.Register) {
+func (g *body) prefetch(c3, crs reg.Register) {
 	if g.rows != 6 || g.masked {
 		return
 	}
@@ -196,21 +212,20 @@ func (g *body) store(v reg.VecVirtual, m Mem) {
 // loop is the terms, one after the other, four a turn; each turn fetches a line
 // of what is needed later.
 func (g *body) loop() {
-	g.a, g.ars, g.acs = Load(Param("a"), GP64()), Load(Param("ars"), GP64()), Load(Param("acs"), GP64())
+	g.ars, g.acs = Load(Param("ars"), GP64()), Load(Param("acs"), GP64())
 	g.b, g.brs = Load(Param("b"), GP64()), Load(Param("brs"), GP64())
 	g.a3 = g.third(g.a, g.ars)
-	g.x, g.t = g.vec(), g.vec()
+	g.x, g.t, g.y = g.vec(), g.vec(), nil
 	for range g.vecs {
 		g.y = append(g.y, g.vec())
 	}
-	ahead, step := Load(Param("ahead"), GP64()), Load(Param("step"), GP64())
 	k, turns := Load(Param("k"), GP64()), GP64()
 	MOVQ(k, turns)
 	SHRQ(Imm(2), turns)
 	JZ(LabelRef("rest"))
 	Label("turn")
-	PREFETCHT1(Mem{Base: ahead})
-	ADDQ(step, ahead)
+	PREFETCHT1(Mem{Base: g.ahead})
+	ADDQ(g.step, g.ahead)
 	for range 4 {
 		g.term()
 	}
@@ -224,6 +239,11 @@ func (g *body) loop() {
 	DECQ(k)
 	JNZ(LabelRef("one"))
 	Label("done")
+	back := Load(Param("k"), GP64())
+	IMULQ(g.acs, back)
+	SUBQ(back, g.a)
+	IMUL3Q(Imm(uint64(g.rows)), g.ars, g.ars)
+	ADDQ(g.ars, g.a)
 }
 
 func (g *body) term() {
