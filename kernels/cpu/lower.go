@@ -13,20 +13,21 @@ import (
 
 // A lowering turns a concrete program into instructions.
 type lowering struct {
-	p       *symtile.Program
-	plan    kernels.Plan // read by knob only
-	values  []*value     // by id
-	of      [][]*value   // the results of each op; a variadic reduce has several
-	fixed   []fixedPlace
-	places  int // offsets and bounds
-	eval    int // int64s that compiled expressions need
-	regs    int // of scalar programs
-	fills   []func(w *worker)
-	bytes   int64  // of the arena
-	machine bool   // pointwise runs become machine code
-	text    []byte // machine code, piece by piece
-	pieces  []routine
-	err     error
+	p        *symtile.Program
+	plan     kernels.Plan // read by knob only
+	values   []*value     // by id
+	of       [][]*value   // the results of each op; a variadic reduce has several
+	fixed    []fixedPlace
+	places   int // offsets and bounds
+	eval     int // int64s that compiled expressions need
+	regs     int // of scalar programs
+	fills    []func(w *worker)
+	bytes    int64  // of the arena
+	arranged int64  // bytes in which dots arrange their operands
+	machine  bool   // pointwise runs become machine code
+	text     []byte // machine code, piece by piece
+	pieces   []routine
+	err      error
 }
 
 // A fixedPlace is an offset or bound that is the same in every tile program.
@@ -388,12 +389,13 @@ func aligned(n int64) []byte {
 // worker allocates what a worker needs.
 func (l *lowering) worker() *worker {
 	w := &worker{
-		arena:  aligned(l.bytes),
-		base:   make([]unsafe.Pointer, len(l.values)),
-		tids:   make([]int64, len(l.p.Space.Dims)+len(l.p.Runtime)),
-		places: make([]int64, l.places),
-		eval:   make([]int64, l.eval),
-		regs:   make([]scalar, l.regs),
+		arena:    aligned(l.bytes),
+		arranged: aligned(l.arranged),
+		base:     make([]unsafe.Pointer, len(l.values)),
+		tids:     make([]int64, len(l.p.Space.Dims)+len(l.p.Runtime)),
+		places:   make([]int64, l.places),
+		eval:     make([]int64, l.eval),
+		regs:     make([]scalar, l.regs),
 	}
 	for _, v := range l.values {
 		if v.where != inMemory && v.dies >= v.born {

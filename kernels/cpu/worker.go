@@ -16,17 +16,18 @@ import (
 // A worker runs tile programs. Everything it needs was allocated when the plan
 // was compiled.
 type worker struct {
-	arena   []byte
-	base    []unsafe.Pointer // where each value begins
-	tids    []int64          // by dimension of the space
-	places  []int64          // offsets and bounds of tiles
-	eval    []int64          // scratch of compiled expressions
-	regs    []scalar         // of scalar programs
-	in, out []kernels.Buffer
-	ctx     context.Context
-	machine machineArgs // of the machine function that runs
-	fold    foldArgs
-	turn    turnArgs
+	arena    []byte
+	arranged []byte           // scratch of dots
+	base     []unsafe.Pointer // where each value begins
+	tids     []int64          // by dimension of the space
+	places   []int64          // offsets and bounds of tiles
+	eval     []int64          // scratch of compiled expressions
+	regs     []scalar         // of scalar programs
+	in, out  []kernels.Buffer
+	ctx      context.Context
+	machine  machineArgs // of the machine function that runs
+	fold     foldArgs
+	turn     turnArgs
 }
 
 // stopped says whether the run was cancelled.
