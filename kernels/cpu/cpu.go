@@ -27,6 +27,7 @@ const Revision = "go4"
 // Backend is the CPU backend. Its device is measured once, when first asked.
 type Backend struct {
 	identity, device func() kernels.Device
+	crew             crew
 }
 
 // New returns the backend of this machine.
@@ -83,7 +84,7 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 		workers[n] = l.worker()
 	}
 	return &kernel{
-		team:   newTeam(workers, steps, newRaster(q.Grid(), plan.Knob("group", 1))),
+		team:   newTeam(workers, steps, newRaster(q.Grid(), plan.Knob("group", 1)), &b.crew),
 		in:     shapesOf(p.Fusion.Params),
 		out:    kernels.OutputShapes(p.Fusion),
 		source: func() string { return body.describe(plan, len(workers)) },
@@ -112,7 +113,7 @@ func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Durati
 	if err := checkBuffers("output", out, k.out); err != nil {
 		return 0, err
 	}
-	return k.team.run(ctx, in, out)
+	return k.team.execute(ctx, in, out)
 }
 
 // Close ends the workers and gives back the pages of machine code.
