@@ -392,7 +392,10 @@ func (p *nestPass) fetchAhead() {
 // round appends four vectors: as many at once as registers hold.
 func (p *nestPass) round() error {
 	var err error
-	for copies := min(group, max(1, p.unroll)); copies > 0; copies /= 2 {
+	for copies := group; copies > 0; copies /= 2 {
+		if copies > p.unroll {
+			continue
+		}
 		before := p.a.Mark()
 		for k := 0; k < group; k += copies {
 			c := p.chain(int32(32*k), copies, k)
