@@ -24,10 +24,12 @@ type lowering struct {
 	fills    []func(w *worker)
 	bytes    int64  // of the arena
 	arranged int64  // bytes in which dots arrange their operands
+	nests    bool   // instructions on rows become one machine function
 	machine  bool   // pointwise runs become machine code
 	text     []byte // machine code, piece by piece
 	pieces   []routine
 	err      error
+	unfit    error // of machine code: without nests there may be none
 }
 
 // A fixedPlace is an offset or bound that is the same in every tile program.
@@ -41,7 +43,13 @@ func (l *lowering) knob(name string, def int64) int64 { return l.plan.Knob(name,
 
 // lower makes the program that runs for every combination of parallel tile ids.
 func lower(p *symtile.Program, plan kernels.Plan) (*lowering, *sequence) {
+	return lowerWith(p, plan, plan.Knob("rows", 1) == 1)
+}
+
+// lowerWith is lower with or without nests.
+func lowerWith(p *symtile.Program, plan kernels.Plan, nests bool) (*lowering, *sequence) {
 	l := &lowering{p: p, plan: plan, of: make([][]*value, len(p.Ops)), machine: machineCode()}
+	l.nests = nests && l.machine
 	var parallel []int
 	for k, d := range p.Space.Dims {
 		if d.Kind == symtile.Parallel {
@@ -234,7 +242,7 @@ func splat[T number](b *block, v *value) *value {
 	s := b.l.value(v.name+"*", v.class, splats, stripLength)
 	s.where = inSplat
 	b.full[key] = s
-	b.add(&instr{name: "copies", outs: []*value{s}, full: []*value{v}, run: func(w *worker) { spread(whole[T](w, s), first[T](w, v)) }})
+	b.add(&instr{name: "copies", outs: []*value{s}, full: []*value{v}, copied: v, run: func(w *worker) { spread(whole[T](w, s), first[T](w, v)) }})
 	return s
 }
 
@@ -290,7 +298,7 @@ func literal[T number](b *block, n int, op symtile.Op) {
 	values := literalValues[T](lit)
 	v := b.l.result(n)
 	if uniform(lit) {
-		v.where, v.tile, v.n, v.born, v.dies = inSplat, splats, stripLength, 0, forever
+		v.where, v.tile, v.n, v.born, v.dies, v.bits = inSplat, splats, stripLength, 0, forever, bitsOf(values[0])
 		b.l.fills = append(b.l.fills, func(w *worker) { spread(whole[T](w, v), values[0]) })
 		return
 	}
@@ -304,6 +312,15 @@ func literal[T number](b *block, n int, op symtile.Op) {
 	b.add(&instr{name: "constant", outs: []*value{v}, n: v.n, strip: func(w *worker, lo, hi int64) {
 		a.read(w, nil, part[T](w, v, lo, hi), lo)
 	}})
+}
+
+// bitsOf is an f32 as its bits; nil for other types.
+func bitsOf[T number](x T) *uint32 {
+	if f, ok := any(x).(float32); ok {
+		bits := math.Float32bits(f)
+		return &bits
+	}
+	return nil
 }
 
 // uniform says whether all numbers of a literal are the same, to the bit.

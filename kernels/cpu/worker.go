@@ -19,6 +19,7 @@ type worker struct {
 	regs     []scalar         // of scalar programs
 	in, out  []kernels.Buffer
 	ctx      context.Context
+	nest     nestArgs
 	machine  machineArgs // of the machine function that runs
 	fold     foldArgs
 	turn     turnArgs
