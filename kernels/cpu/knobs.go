@@ -18,6 +18,7 @@ type knob struct {
 // knobs are all there are. Lowering reads them with lowering.knob.
 var knobs = []knob{
 	{"threads", 1, 1024, "one for each core"},
+	{"stream", 0, 1, "1 for arrays of at least half the last cache: they are written past the caches"},
 	{"group", 1, 1 << 20, "one row of tiles: the last dimension fastest"},
 }
 

@@ -22,8 +22,9 @@ type lowering struct {
 	eval    int // int64s that compiled expressions need
 	regs    int // of scalar programs
 	fills   []func(w *worker)
-	bytes   int64  // of the arena
-	machine bool   // pointwise runs become machine code
+	bytes   int64 // of the arena
+	machine bool  // pointwise runs become machine code
+	moves   moves
 	text    []byte // machine code, piece by piece
 	pieces  []routine
 	err     error
@@ -47,10 +48,13 @@ func lower(p *symtile.Program, plan kernels.Plan) (*lowering, *sequence) {
 			parallel = append(parallel, k)
 		}
 	}
+	l.planMoves()
 	b := l.block(nil, parallel)
 	b.steps(p.Body)
-	for _, r := range p.Roots {
-		b.store(r)
+	for k, r := range p.Roots {
+		if l.err == nil && !b.toOutput(k, r) {
+			b.store(r)
+		}
 	}
 	if l.err != nil {
 		return l, nil
@@ -110,11 +114,15 @@ const maxRank = 16
 // op lowers one op.
 func (b *block) op(n int) {
 	op := b.l.p.Ops[n]
-	if direct(b.l.p, n) {
+	if direct(b.l.p, n) || !b.l.moves.wants[n] {
 		return
 	}
 	if why := unsupported(op); why != "" {
 		b.l.reject(op, "%s", why)
+		return
+	}
+	if b.l.moves.ops[n] != nil {
+		b.toScratch(n)
 		return
 	}
 	switch op.Code {
