@@ -22,10 +22,11 @@ type lowering struct {
 	eval     int // int64s that compiled expressions need
 	regs     int // of scalar programs
 	fills    []func(w *worker)
-	bytes    int64  // of the arena
-	arranged int64  // bytes in which dots arrange their operands
-	nests    bool   // instructions on rows become one machine function
-	machine  bool   // pointwise runs become machine code
+	bytes    int64 // of the arena
+	arranged int64 // bytes in which dots arrange their operands
+	nests    bool  // instructions on rows become one machine function
+	machine  bool  // pointwise runs become machine code
+	moves    moves
 	text     []byte // machine code, piece by piece
 	pieces   []routine
 	err      error
@@ -56,10 +57,13 @@ func lowerWith(p *symtile.Program, plan kernels.Plan, nests bool) (*lowering, *s
 			parallel = append(parallel, k)
 		}
 	}
+	l.planMoves()
 	b := l.block(nil, parallel)
 	b.steps(p.Body)
-	for _, r := range p.Roots {
-		b.store(r)
+	for k, r := range p.Roots {
+		if l.err == nil && !b.toOutput(k, r) {
+			b.store(r)
+		}
 	}
 	if l.err != nil {
 		return l, nil
@@ -119,11 +123,15 @@ const maxRank = 16
 // op lowers one op.
 func (b *block) op(n int) {
 	op := b.l.p.Ops[n]
-	if direct(b.l.p, n) {
+	if direct(b.l.p, n) || !b.l.moves.wants[n] {
 		return
 	}
 	if why := unsupported(op); why != "" {
 		b.l.reject(op, "%s", why)
+		return
+	}
+	if b.l.moves.ops[n] != nil {
+		b.toScratch(n)
 		return
 	}
 	switch op.Code {

@@ -23,6 +23,8 @@ type worker struct {
 	machine  machineArgs // of the machine function that runs
 	fold     foldArgs
 	turn     turnArgs
+	rows     rowsArgs
+	pattern  [4096]byte // copies of an element
 }
 
 // stopped says whether the run was cancelled.
