@@ -3,7 +3,6 @@ package tuner
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -86,11 +85,10 @@ func (r *race) enter(entrants []cost.Ranked) error {
 		before = nil
 	}
 	for _, e := range entrants {
-		features, err := json.Marshal(e.Features)
+		x, err := newRacer(e)
 		if err != nil {
 			return err
 		}
-		x := &racer{Ranked: e, trial: cache.Trial{Plan: e.Plan.String(), Predicted: e.Seconds, Features: features}}
 		if k := slices.IndexFunc(before, func(t cache.Trial) bool { return t.Plan == x.trial.Plan }); k >= 0 {
 			x.trial.Samples, x.trial.Blocks = before[k].Samples, before[k].Blocks
 			x.trial.Failure, x.trial.Detail, x.trial.Dropped = before[k].Failure, before[k].Detail, before[k].Dropped

@@ -100,7 +100,11 @@ func (t *Tuner) Tune(ctx context.Context, c *hlo.Computation) (Result, error) {
 		return Result{}, fmt.Errorf("%s: %w", c.Name, err)
 	}
 	t.emit(Event{Kind: "ranked", Fusion: c.Name, Legal: int64(len(plans))})
-	record, err := t.race(ctx, c, program, ranked)
+	decide := t.race
+	if t.Backend.Device().Untimed {
+		decide = t.choose
+	}
+	record, err := decide(ctx, c, program, ranked)
 	if err != nil {
 		return Result{}, fmt.Errorf("%s: %w", c.Name, err)
 	}

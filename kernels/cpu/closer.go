@@ -66,9 +66,7 @@ func (c *closer) bound(op symtile.Op, k int, d hlo.DType) {
 }
 
 func boundAs[T number](c *closer, v, start *value, d hlo.DType) {
-	if start == nil {
-		c.begin = append(c.begin, func(w *worker) { clear(whole[T](w, v)) })
-	} else {
+	if start != nil {
 		c.begin = append(c.begin, func(w *worker) { spread(whole[T](w, v), first[T](w, start)) })
 	}
 	if fit := fitting[T](d); fit != nil {

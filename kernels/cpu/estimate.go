@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -299,7 +300,7 @@ func (m *measure) rooms(t symtile.Tiling) [][]room {
 		return live
 	}
 	if q, err := m.p.At(t); err == nil {
-		if l, _ := lower(q); l.err == nil {
+		if l, _ := lower(q, kernels.Plan{}); l.err == nil {
 			live = roomsOf(l, m.distinct())
 		}
 	}

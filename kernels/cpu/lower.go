@@ -13,19 +13,21 @@ import (
 
 // A lowering turns a concrete program into instructions.
 type lowering struct {
-	p       *symtile.Program
-	values  []*value   // by id
-	of      [][]*value // the results of each op; a variadic reduce has several
-	fixed   []fixedPlace
-	places  int // offsets and bounds
-	eval    int // int64s that compiled expressions need
-	regs    int // of scalar programs
-	fills   []func(w *worker)
-	bytes   int64  // of the arena
-	machine bool   // pointwise runs become machine code
-	text    []byte // machine code, piece by piece
-	pieces  []routine
-	err     error
+	p        *symtile.Program
+	plan     kernels.Plan // read by knob only
+	values   []*value     // by id
+	of       [][]*value   // the results of each op; a variadic reduce has several
+	fixed    []fixedPlace
+	places   int // offsets and bounds
+	eval     int // int64s that compiled expressions need
+	regs     int // of scalar programs
+	fills    []func(w *worker)
+	bytes    int64  // of the arena
+	arranged int64  // bytes in which dots arrange their operands
+	machine  bool   // pointwise runs become machine code
+	text     []byte // machine code, piece by piece
+	pieces   []routine
+	err      error
 }
 
 // A fixedPlace is an offset or bound that is the same in every tile program.
@@ -34,9 +36,12 @@ type fixedPlace struct {
 	value int64
 }
 
+// knob is the value of a knob of the plan, or def.
+func (l *lowering) knob(name string, def int64) int64 { return l.plan.Knob(name, def) }
+
 // lower makes the program that runs for every combination of parallel tile ids.
-func lower(p *symtile.Program) (*lowering, *sequence) {
-	l := &lowering{p: p, of: make([][]*value, len(p.Ops)), machine: machineCode()}
+func lower(p *symtile.Program, plan kernels.Plan) (*lowering, *sequence) {
+	l := &lowering{p: p, plan: plan, of: make([][]*value, len(p.Ops)), machine: machineCode()}
 	var parallel []int
 	for k, d := range p.Space.Dims {
 		if d.Kind == symtile.Parallel {
@@ -384,12 +389,13 @@ func aligned(n int64) []byte {
 // worker allocates what a worker needs.
 func (l *lowering) worker() *worker {
 	w := &worker{
-		arena:  aligned(l.bytes),
-		base:   make([]unsafe.Pointer, len(l.values)),
-		tids:   make([]int64, len(l.p.Space.Dims)+len(l.p.Runtime)),
-		places: make([]int64, l.places),
-		eval:   make([]int64, l.eval),
-		regs:   make([]scalar, l.regs),
+		arena:    aligned(l.bytes),
+		arranged: aligned(l.arranged),
+		base:     make([]unsafe.Pointer, len(l.values)),
+		tids:     make([]int64, len(l.p.Space.Dims)+len(l.p.Runtime)),
+		places:   make([]int64, l.places),
+		eval:     make([]int64, l.eval),
+		regs:     make([]scalar, l.regs),
 	}
 	for _, v := range l.values {
 		if v.where != inMemory && v.dies >= v.born {

@@ -217,32 +217,21 @@ func load[T number](b *block, n int, op symtile.Op) {
 }
 
 // multiplied returns how far apart elements of a tile of op n, a load, are in its
-// array, if all are there and only dots read them, as their right operand: those
-// arrange it themselves.
+// array, if all are there and only dots read them: those arrange it themselves.
 func (l *lowering) multiplied(n int, op symtile.Op) (strides []int64) {
 	uses := 0
 	for _, user := range l.p.Ops {
-		for k, arg := range user.Args {
-			if arg != n {
-				continue
-			}
-			if uses++; user.Code != "dot" || k != 1 {
-				return nil
-			}
+		if !slices.Contains(user.Args, n) {
+			continue
 		}
-	}
-	memory := op.Instr.Shape.Strides()
-	for k, d := range op.Tile {
-		stride, _ := d.Stride.Value()
-		if d.Masked() || d.Digits != nil || stride < 1 {
+		if uses++; user.Code != "dot" {
 			return nil
 		}
-		strides = append(strides, stride*memory[k])
 	}
 	if uses == 0 || slices.ContainsFunc(l.p.Roots, func(r symtile.Root) bool { return r.Op == n }) {
 		return nil
 	}
-	return strides
+	return l.inArray(op)
 }
 
 // spanOf is how many elements there are from the first to the last of a tile.
@@ -287,7 +276,7 @@ func storeAs[T number](b *block, r symtile.Root) {
 	shape, once, output := op.Instr.Shape, r.Once, r.Output
 	a := newAccess(b, op.Tile, shape, writer[T](shape.DType))
 	name := fmt.Sprintf("output %d", output)
-	if a.dense() && native(shape.DType) && len(once) == 0 && v.where == inTile {
+	if (a.dense() && native(shape.DType) && len(once) == 0 || v.strides != nil) && v.where == inTile {
 		b.bind(v, "is "+name, a.base, func(w *worker) []byte { return w.out[output].Data })
 		return
 	}

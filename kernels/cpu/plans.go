@@ -14,8 +14,10 @@ import (
 
 // What makes a legal tiling not sensible. None of it is about right or wrong.
 const (
-	enumerated  = 1 << 17 // tilings looked at
-	offered     = 4096    // plans offered; more are thinned evenly
+	looked      = 1 << 15 // tilings looked at; of larger spaces a spread sample
+	tilings     = 2048    // offered without knobs; more are thinned
+	offered     = 4096    // plans in all
+	mostKnobs   = 64      // plans of a tiling
 	leastWork   = 64      // element operations a tile op on average, unless the fusion is smaller
 	mostScratch = 4 << 20 // bytes of scratch a worker
 	mostWork    = 8       // times the least element operations of a tiling
@@ -23,21 +25,28 @@ const (
 )
 
 // Plans yields legal tilings whose scratch fits the caches and whose steps are
-// worth their overhead, each with one thread and with all. None repeats more
-// work than the bound: its element operations, masked elements and everything
-// computed again in other tile programs or iterations included, are at most
-// eight times those of the offered plan with the fewest, counted on the loop
-// nests of the program.
+// worth their overhead, the best by static score first: all without knobs, then
+// with the values their knobs offer. None repeats more work than the
+// bound: its element operations, masked elements and everything computed again
+// in other tile programs or iterations included, are at most eight times those
+// of the offered plan with the fewest, counted on the loop nests of the program.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		all, _ := sensible(p) // Default says why there are none
-		for _, c := range thin(all, offered) {
-			plan := kernels.Plan{Tiles: c.tiling}
-			if !yield(plan) {
+		slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.score(), y.score()) })
+		left := offered
+		for _, c := range thin(all, tilings) {
+			if left--; !yield(kernels.Plan{Tiles: c.tiling}) {
 				return
 			}
-			if lanes() > 1 && !yield(plan.With("threads", 1)) {
-				return
+		}
+		f := b.factsOf(p)
+		for _, c := range all {
+			variants := f.with(c).variants()
+			for _, plan := range variants[1:min(len(variants), mostKnobs)] {
+				if left--; left < 0 || !yield(plan) {
+					return
+				}
 			}
 		}
 	}
@@ -113,7 +122,7 @@ func walkable(p *symtile.Program) *symtile.Space {
 	return p.Space.Boxed()
 }
 
-// sensible lists candidates in the order of Tilings; when none passes, every
+// sensible lists candidates in the order of the space; when none passes, every
 // legal tiling looked at that can be lowered, or at last all, and that does not
 // repeat too much work.
 func sensible(p *symtile.Program) ([]candidate, error) {
@@ -122,11 +131,7 @@ func sensible(p *symtile.Program) ([]candidate, error) {
 		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
 	}
 	var good, able, all []candidate
-	looked := 0
-	for t := range walkable(p).Tilings() {
-		if looked++; looked > enumerated {
-			break
-		}
+	for t := range walkable(p).Spread(looked) {
 		c := m.candidate(t)
 		all = append(all, c)
 		if !c.lowers {
@@ -154,14 +159,16 @@ func frugal(all []candidate) []candidate {
 	return slices.DeleteFunc(all, func(c candidate) bool { return c.work > mostWork*least })
 }
 
-// thin keeps n of the candidates, evenly spread.
+// thin keeps n of the candidates: the first half of them, and as many of the
+// others, evenly spread.
 func thin(all []candidate, n int) []candidate {
 	if len(all) <= n {
 		return all
 	}
-	kept := make([]candidate, n)
-	for k := range kept {
-		kept[k] = all[k*len(all)/n]
+	kept := slices.Clone(all[:n/2])
+	rest := all[n/2:]
+	for k := range n - n/2 {
+		kept = append(kept, rest[k*len(rest)/(n-n/2)])
 	}
 	return kept
 }

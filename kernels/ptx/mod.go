@@ -1,0 +1,414 @@
+package ptx
+
+import "strconv"
+
+// A Mod is one modifier of an opcode: what stands between two dots. The first
+// ones are the types, so that a [Type] is a Mod.
+type Mod uint16
+
+// A Type is the type of a register, a variable or an operation. 8-bit floats
+// come in pairs where they are converted; tf32 lies in 32 bits.
+type Type = Mod
+
+const (
+	NoMod Mod = iota // no modifier, no type
+
+	// Types.
+	Pred
+	B1
+	B4
+	B8
+	B16
+	B32
+	B64
+	B128
+	U4
+	U8
+	U16
+	U32
+	U64
+	S4
+	S8
+	S16
+	S32
+	S64
+	F16
+	F16x2
+	BF16
+	BF16x2
+	TF32
+	F32
+	F64
+	E4M3
+	E5M2
+	E4M3x2
+	E5M2x2
+	U16x2
+	S16x2
+	F32x2
+
+	// Rounding: of floating-point results, and to integers.
+	ModRN
+	ModRZ
+	ModRM
+	ModRP
+	ModRNA
+	ModRS
+	ModRNI
+	ModRZI
+	ModRMI
+	ModRPI
+
+	// How arithmetic is done and what of the result is kept.
+	ModFTZ
+	ModSat
+	ModSatfinite
+	ModRelu
+	ModApprox
+	ModFull
+	ModCC
+	ModLo
+	ModHi
+	ModWide
+	ModNaN
+	ModXorSign
+	ModAbs
+
+	// Comparisons. Lo above is also the unsigned lower-than.
+	ModEQ
+	ModNE
+	ModLT
+	ModLE
+	ModGT
+	ModGE
+	ModLS
+	ModHS
+	ModEQU
+	ModNEU
+	ModLTU
+	ModLEU
+	ModGTU
+	ModGEU
+	ModIsNum
+	ModIsNaN
+
+	// Classes of floating-point numbers that testp asks for.
+	ModFinite
+	ModInfinite
+	ModNumber
+	ModNotANumber
+	ModNormal
+	ModSubnormal
+
+	// Operations of atom, red, setp and redux.
+	ModAnd
+	ModOr
+	ModXor
+	ModPopc
+	ModInc
+	ModDec
+	ModExch
+	ModCas
+	ModMin
+	ModMax
+	ModAdd
+
+	// State spaces.
+	ModParam
+	ModParamEntry
+	ModParamFunc
+	ModGlobal
+	ModShared
+	ModSharedCTA
+	ModSharedCluster
+	ModLocal
+	ModConst
+	ModTo
+
+	// Cache operators, eviction priorities and prefetch sizes.
+	ModCA
+	ModCG
+	ModCS
+	ModLU
+	ModCV
+	ModWB
+	ModWT
+	ModNC
+	ModL1NoAllocate
+	ModL1EvictNormal
+	ModL1EvictUnchanged
+	ModL1EvictFirst
+	ModL1EvictLast
+	ModL2EvictLast
+	ModL2EvictNormal
+	ModL2EvictFirst
+	ModL2EvictUnchanged
+	ModL2CacheHint
+	ModL2Prefetch64B
+	ModL2Prefetch128B
+	ModL2Prefetch256B
+	ModL1
+	ModL2
+	ModFractional
+	ModRange
+
+	// Memory order and scope.
+	ModWeak
+	ModRelaxed
+	ModAcquire
+	ModRelease
+	ModAcqRel
+	ModSc
+	ModVolatile
+	ModMmio
+	ModCTA
+	ModCluster
+	ModGPU
+	ModSYS
+	ModGL
+
+	// Vectors and counts.
+	ModV2
+	ModV4
+	ModV8
+	ModX1
+	ModX2
+	ModX4
+
+	// Synchronisation.
+	ModSync
+	ModArrive
+	ModAligned
+	ModAll
+	ModAny
+	ModUni
+	ModBallot
+	ModUp
+	ModDown
+	ModBfly
+	ModIdx
+	ModNoComplete
+	ModExpectTx
+	ModNoinc
+	ModParity
+	ModWait
+	ModRead
+	ModWarp
+	ModRed
+	ModInval
+
+	// Proxies.
+	ModAlias
+	ModAsync
+	ModAsyncGlobal
+	ModAsyncSharedCTA
+	ModAsyncSharedCluster
+	ModAsyncGeneric
+	ModProxyAsync
+	ModTensormap
+	ModTensormapGeneric
+	ModOpRestrictMbarrierInit
+	ModSyncRestrictSharedCTA
+	ModSyncRestrictSharedCluster
+	ModNoftz
+
+	// Bulk copies.
+	ModDim1
+	ModDim2
+	ModDim3
+	ModDim4
+	ModDim5
+	ModTile
+	ModIm2col
+	ModIm2colNoOffs
+	ModMbarrierCompleteTxBytes
+	ModMulticastCluster
+	ModBulkGroup
+
+	// Matrices.
+	ModM8n8
+	ModTrans
+	ModRow
+	ModCol
+	ModM8n8k4
+	ModM8n8k16
+	ModM16n8k4
+	ModM16n8k8
+	ModM16n8k16
+	ModM16n8k32
+
+	// Byte permutation, shifts and the rest.
+	ModF4E
+	ModB4E
+	ModRC8
+	ModECL
+	ModECR
+	ModRC16
+	ModL
+	ModR
+	ModWrap
+	ModClamp
+	ModShiftamt
+	ModLaunchDependents
+
+	// The shapes m64nNkK of wgmma follow; see WGMMA.
+	firstWGMMA
+	numMods = firstWGMMA + 3*32
+)
+
+// modNames is how each modifier is written, without its dot.
+var modNames = [...]string{
+	Pred: "pred", B1: "b1", B4: "b4", B8: "b8", B16: "b16", B32: "b32", B64: "b64", B128: "b128", U4: "u4",
+	U8: "u8", U16: "u16", U32: "u32", U64: "u64", S4: "s4", S8: "s8", S16: "s16", S32: "s32", S64: "s64",
+	F16: "f16", F16x2: "f16x2", BF16: "bf16", BF16x2: "bf16x2", TF32: "tf32", F32: "f32", F64: "f64",
+	E4M3: "e4m3", E5M2: "e5m2", E4M3x2: "e4m3x2", E5M2x2: "e5m2x2", U16x2: "u16x2", S16x2: "s16x2",
+	F32x2: "f32x2",
+
+	ModRN: "rn", ModRZ: "rz", ModRM: "rm", ModRP: "rp", ModRNA: "rna", ModRS: "rs", ModRNI: "rni",
+	ModRZI: "rzi", ModRMI: "rmi", ModRPI: "rpi",
+
+	ModFTZ: "ftz", ModSat: "sat", ModSatfinite: "satfinite", ModRelu: "relu", ModApprox: "approx",
+	ModFull: "full", ModCC: "cc", ModLo: "lo", ModHi: "hi", ModWide: "wide", ModNaN: "NaN",
+	ModXorSign: "xorsign", ModAbs: "abs",
+
+	ModEQ: "eq", ModNE: "ne", ModLT: "lt", ModLE: "le", ModGT: "gt", ModGE: "ge", ModLS: "ls", ModHS: "hs",
+	ModEQU: "equ", ModNEU: "neu", ModLTU: "ltu", ModLEU: "leu", ModGTU: "gtu", ModGEU: "geu", ModIsNum: "num",
+	ModIsNaN: "nan",
+
+	ModFinite: "finite", ModInfinite: "infinite", ModNumber: "number", ModNotANumber: "notanumber",
+	ModNormal: "normal", ModSubnormal: "subnormal",
+
+	ModAnd: "and", ModOr: "or", ModXor: "xor", ModPopc: "popc", ModInc: "inc", ModDec: "dec", ModExch: "exch",
+	ModCas: "cas", ModMin: "min", ModMax: "max", ModAdd: "add",
+
+	ModParam: "param", ModParamEntry: "param::entry", ModParamFunc: "param::func", ModGlobal: "global",
+	ModShared: "shared", ModSharedCTA: "shared::cta", ModSharedCluster: "shared::cluster", ModLocal: "local",
+	ModConst: "const", ModTo: "to",
+
+	ModCA: "ca", ModCG: "cg", ModCS: "cs", ModLU: "lu", ModCV: "cv", ModWB: "wb", ModWT: "wt", ModNC: "nc",
+	ModL1NoAllocate: "L1::no_allocate", ModL1EvictNormal: "L1::evict_normal",
+	ModL1EvictUnchanged: "L1::evict_unchanged", ModL1EvictFirst: "L1::evict_first",
+	ModL1EvictLast: "L1::evict_last", ModL2EvictLast: "L2::evict_last", ModL2EvictNormal: "L2::evict_normal",
+	ModL2EvictFirst: "L2::evict_first", ModL2EvictUnchanged: "L2::evict_unchanged", ModL2CacheHint: "L2::cache_hint", ModL2Prefetch64B: "L2::64B",
+	ModL2Prefetch128B: "L2::128B", ModL2Prefetch256B: "L2::256B", ModL1: "L1", ModL2: "L2", ModFractional: "fractional",
+	ModRange: "range",
+
+	ModWeak: "weak", ModRelaxed: "relaxed", ModAcquire: "acquire", ModRelease: "release", ModAcqRel: "acq_rel",
+	ModSc: "sc", ModVolatile: "volatile", ModMmio: "mmio", ModCTA: "cta", ModCluster: "cluster", ModGPU: "gpu",
+	ModSYS: "sys", ModGL: "gl",
+
+	ModV2: "v2", ModV4: "v4", ModV8: "v8", ModX1: "x1", ModX2: "x2", ModX4: "x4",
+
+	ModSync: "sync", ModArrive: "arrive", ModAligned: "aligned", ModAll: "all", ModAny: "any", ModUni: "uni",
+	ModBallot: "ballot", ModUp: "up", ModDown: "down", ModBfly: "bfly", ModIdx: "idx",
+	ModNoComplete: "noComplete", ModExpectTx: "expect_tx", ModNoinc: "noinc", ModParity: "parity",
+	ModWait: "wait", ModRead: "read", ModWarp: "warp", ModRed: "red", ModInval: "inval",
+
+	ModAlias: "alias", ModAsync: "async", ModAsyncGlobal: "async.global",
+	ModAsyncSharedCTA: "async.shared::cta", ModAsyncSharedCluster: "async.shared::cluster",
+	ModAsyncGeneric: "async::generic", ModProxyAsync: "proxy::async", ModTensormap: "tensormap",
+	ModTensormapGeneric: "tensormap::generic", ModOpRestrictMbarrierInit: "op_restrict::mbarrier_init",
+	ModSyncRestrictSharedCTA:     "sync_restrict::shared::cta",
+	ModSyncRestrictSharedCluster: "sync_restrict::shared::cluster", ModNoftz: "noftz",
+
+	ModDim1: "1d", ModDim2: "2d", ModDim3: "3d", ModDim4: "4d", ModDim5: "5d", ModTile: "tile",
+	ModIm2col: "im2col", ModIm2colNoOffs: "im2col_no_offs",
+	ModMbarrierCompleteTxBytes: "mbarrier::complete_tx::bytes", ModMulticastCluster: "multicast::cluster",
+	ModBulkGroup: "bulk_group",
+
+	ModM8n8: "m8n8", ModTrans: "trans", ModRow: "row", ModCol: "col", ModM8n8k4: "m8n8k4",
+	ModM8n8k16: "m8n8k16", ModM16n8k4: "m16n8k4", ModM16n8k8: "m16n8k8", ModM16n8k16: "m16n8k16",
+	ModM16n8k32: "m16n8k32",
+
+	ModF4E: "f4e", ModB4E: "b4e", ModRC8: "rc8", ModECL: "ecl", ModECR: "ecr", ModRC16: "rc16", ModL: "l",
+	ModR: "r", ModWrap: "wrap", ModClamp: "clamp", ModShiftamt: "shiftamt",
+	ModLaunchDependents: "launch_dependents",
+}
+
+// WGMMA is the modifier of the shape 64×n×k: n = 8, 16, … 256, k = 8, 16 or 32;
+// NoMod where there is no such shape.
+func WGMMA(n, k int) Mod {
+	if n < 8 || n > 256 || n%8 != 0 || k != 8 && k != 16 && k != 32 {
+		return NoMod
+	}
+	return firstWGMMA + Mod(k/16*32+n/8-1)
+}
+
+// String is the modifier as written, without its dot.
+func (m Mod) String() string {
+	switch {
+	case m == NoMod:
+		return "none"
+	case m < firstWGMMA:
+		return modNames[m]
+	case m < numMods:
+		s := m.Shape()
+		return "m64n" + strconv.Itoa(s.N) + "k" + strconv.Itoa(s.K)
+	}
+	return "mod" + strconv.Itoa(int(m))
+}
+
+// IsType reports whether m is a type.
+func (m Mod) IsType() bool { return m > NoMod && m <= lastType }
+
+// A Shape is the size of a matrix product: the result has M rows and N columns,
+// each a sum of K products.
+type Shape struct{ M, N, K int }
+
+// Shape is the shape that m says, zero where it says none.
+func (m Mod) Shape() Shape {
+	if m >= firstWGMMA && m < numMods {
+		i := int(m - firstWGMMA)
+		return Shape{64, (i%32 + 1) * 8, 8 << (i / 32)}
+	}
+	switch m {
+	case ModM8n8k4:
+		return Shape{8, 8, 4}
+	case ModM8n8k16:
+		return Shape{8, 8, 16}
+	case ModM16n8k4:
+		return Shape{16, 8, 4}
+	case ModM16n8k8:
+		return Shape{16, 8, 8}
+	case ModM16n8k16:
+		return Shape{16, 8, 16}
+	case ModM16n8k32:
+		return Shape{16, 8, 32}
+	}
+	return Shape{}
+}
+
+// Bits is the width of a type, 0 where m is none; a predicate has 1 bit.
+func (m Mod) Bits() int {
+	switch m {
+	case Pred, B1:
+		return 1
+	case B4, U4, S4:
+		return 4
+	case B8, U8, S8, E4M3, E5M2:
+		return 8
+	case B16, U16, S16, F16, BF16, E4M3x2, E5M2x2:
+		return 16
+	case B32, U32, S32, F32, TF32, F16x2, BF16x2, U16x2, S16x2:
+		return 32
+	case B64, U64, S64, F64, F32x2:
+		return 64
+	case B128:
+		return 128
+	}
+	return 0
+}
+
+// Bytes is the size of a type in memory, 0 where it has none.
+func (m Mod) Bytes() int { return m.Bits() / 8 }
+
+// Untyped reports whether m says only how many bits there are.
+func (m Mod) Untyped() bool { return m >= B1 && m <= B128 }
+
+// Signed and Unsigned report whether m is an integer type of that kind, Float
+// whether it is a floating-point type.
+func (m Mod) Signed() bool   { return m >= S4 && m <= S64 || m == S16x2 }
+func (m Mod) Unsigned() bool { return m >= U4 && m <= U64 || m == U16x2 }
+func (m Mod) Float() bool    { return m >= F16 && m <= E5M2x2 || m == F32x2 }
+
+const lastType = F32x2

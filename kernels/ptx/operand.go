@@ -1,0 +1,106 @@
+package ptx
+
+import "math"
+
+// A Kind says what an operand is.
+type Kind uint8
+
+const (
+	NoOperand   Kind = iota
+	KindReg          // a register: Reg; Neg where it is a predicate read negated
+	KindSink         // _: a result that nobody wants
+	KindInt          // an integer: Bits
+	KindF32          // a float32: its bits in Bits
+	KindF64          // a float64: its bits in Bits
+	KindSpecial      // a special register: Special
+	KindSym          // a label, or the address of a variable: Sym
+	KindMem          // memory [base+offset]: base is Reg, or Sym, or absent; the offset in bytes is int64(Bits)
+	KindVec          // {…}: List
+	KindPair         // d|p: List of two
+	KindTensor       // [map, {coordinates…}] : List of the address (KindMem), the coordinates (KindVec) and, for im2col, the offsets (KindVec)
+)
+
+// A Reg is a register of an entry: register Index of Entry.Regs[Set-1]. The zero
+// Reg is none.
+type Reg struct{ Set, Index int32 }
+
+// None reports whether r is no register.
+func (r Reg) None() bool { return r.Set == 0 }
+
+// An Operand is one operand of an instruction; Kind says which fields hold.
+type Operand struct {
+	Kind    Kind
+	Neg     bool
+	Special Special
+	Reg     Reg
+	Bits    uint64
+	Sym     string
+	List    []Operand
+}
+
+// Int is an integer immediate.
+func Int[T ~int | ~int32 | ~int64 | ~uint32](v T) Operand {
+	return Operand{Kind: KindInt, Bits: uint64(int64(v))}
+}
+
+// F32Imm is a float immediate with exactly the bits of v.
+func F32Imm(v float32) Operand {
+	return Operand{Kind: KindF32, Bits: uint64(math.Float32bits(v))}
+}
+
+// F64Imm is a double immediate with exactly the bits of v.
+func F64Imm(v float64) Operand { return Operand{Kind: KindF64, Bits: math.Float64bits(v)} }
+
+// Sym names a label, or the address of a variable.
+func Sym(name string) Operand { return Operand{Kind: KindSym, Sym: name} }
+
+// Sreg reads a special register.
+func Sreg(s Special) Operand { return Operand{Kind: KindSpecial, Special: s} }
+
+// Sink is the destination _ of a result that nobody wants.
+func Sink() Operand { return Operand{Kind: KindSink} }
+
+// Mem is the memory at base + offset bytes; base is a register, a symbol, or an
+// integer (an absolute address).
+func Mem[T ~int | ~int32 | ~int64](base Operand, offset T) Operand {
+	return Operand{Kind: KindMem, Reg: base.Reg, Sym: base.Sym, Bits: base.Bits + uint64(int64(offset))}
+}
+
+// Vec is {elements…}.
+func Vec(elements ...Operand) Operand { return Operand{Kind: KindVec, List: elements} }
+
+// Pair is d|p: two destinations in the place of one.
+func Pair(d, p Operand) Operand { return Operand{Kind: KindPair, List: []Operand{d, p}} }
+
+// Tensor is the box of the tensor map at address at, with its first element at
+// coordinates (innermost dimension first).
+func Tensor(at Operand, coordinates ...Operand) Operand {
+	return Operand{Kind: KindTensor, List: []Operand{Mem(at, 0), Vec(coordinates...)}}
+}
+
+// Not is a predicate read negated.
+func Not(p Operand) Operand {
+	p.Neg = !p.Neg
+	return p
+}
+
+// IsImm reports whether o is a number.
+func (o Operand) IsImm() bool { return o.Kind >= KindInt && o.Kind <= KindF64 }
+
+// Int is the value of an integer immediate.
+func (o Operand) Int() int64 { return int64(o.Bits) }
+
+// As is the bits that the number o stands for in an operation of type t: floats
+// are converted, integers cut off.
+func (o Operand) As(t Type) uint64 {
+	switch {
+	case o.Kind == KindF64 && t == F32:
+		return uint64(math.Float32bits(float32(math.Float64frombits(o.Bits))))
+	case o.Kind == KindF32 && t == F64:
+		return math.Float64bits(float64(math.Float32frombits(uint32(o.Bits))))
+	}
+	if n := t.Bits(); n > 0 && n < 64 {
+		return o.Bits & (1<<n - 1)
+	}
+	return o.Bits
+}

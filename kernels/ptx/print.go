@@ -1,0 +1,341 @@
+package ptx
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// Text is the module as PTX: the same bytes for the same module.
+func (m *Module) Text() []byte {
+	p := printer{line: 1}
+	p.module(m)
+	return p.buf
+}
+
+// WriteTo writes the text of the module.
+func (m *Module) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(m.Text())
+	return int64(n), err
+}
+
+// number gives every statement, variable and entry the line that Text prints it
+// on.
+func (m *Module) number() {
+	p := printer{line: 1, number: true}
+	p.module(m)
+	m.file, m.src = "", nil
+}
+
+// InstrText is instruction in of e as it is printed, without the semicolon.
+func (e *Entry) InstrText(in *Instr) string {
+	p := printer{entry: e}
+	p.instr(in)
+	return string(p.buf)
+}
+
+type printer struct {
+	buf    []byte
+	entry  *Entry
+	line   int32
+	number bool // write the lines into the statements
+}
+
+func (p *printer) str(s string) { p.buf = append(p.buf, s...) }
+func (p *printer) int(n int)    { p.buf = strconv.AppendInt(p.buf, int64(n), 10) }
+
+// end ends a line.
+func (p *printer) end(s string) {
+	p.buf = append(p.buf, s...)
+	p.buf = append(p.buf, '\n')
+	p.line++
+}
+
+func (p *printer) at(line *int32) {
+	if p.number {
+		*line = p.line
+	}
+}
+
+func (p *printer) module(m *Module) {
+	p.end(".version " + m.Version.String())
+	p.end(".target " + m.Target.String())
+	p.end(".address_size 64")
+	for i := range m.Vars {
+		if i == 0 {
+			p.end("")
+		}
+		p.variable(&m.Vars[i])
+	}
+	for i := range m.Entries {
+		p.end("")
+		p.entryText(&m.Entries[i])
+	}
+}
+
+var linkageText = [...]string{Local: "", Visible: ".visible ", Extern: ".extern ", Weak: ".weak "}
+
+func (p *printer) variable(v *Var) {
+	p.at(&v.Line)
+	p.str(linkageText[v.Linkage])
+	p.str(".")
+	p.str(v.Space.String())
+	p.str(" ")
+	p.align(v.Align)
+	p.str(".")
+	p.str(v.Type.String())
+	p.str(" ")
+	p.str(v.Name)
+	if v.Array {
+		p.str("[")
+		if v.Count > 0 {
+			p.int(v.Count)
+		}
+		p.str("]")
+	}
+	for i, x := range v.Init {
+		p.str(initSeparator(i, v.Array))
+		p.int(int(x))
+	}
+	if len(v.Init) > 0 && v.Array {
+		p.str("}")
+	}
+	p.end(";")
+}
+
+func initSeparator(i int, array bool) string {
+	switch {
+	case i > 0:
+		return ", "
+	case array:
+		return " = {"
+	}
+	return " = "
+}
+
+func (p *printer) align(n int) {
+	if n > 0 {
+		p.str(".align ")
+		p.int(n)
+		p.str(" ")
+	}
+}
+
+func (p *printer) entryText(e *Entry) {
+	p.at(&e.Line)
+	p.entry = e
+	p.str(linkageText[e.Linkage])
+	p.str(".entry ")
+	p.str(e.Name)
+	p.end("(")
+	for i := range e.Params {
+		p.param(&e.Params[i], i == len(e.Params)-1)
+	}
+	p.end(")")
+	p.directives(e)
+	p.end("{")
+	for i := range e.Body {
+		p.at(&e.Body[i].Line)
+		p.stmt(&e.Body[i])
+	}
+	p.end("}")
+}
+
+func (p *printer) param(a *Param, last bool) {
+	p.at(&a.Line)
+	p.str("\t.param ")
+	p.align(a.Align)
+	p.str(".")
+	p.str(a.Type.String())
+	p.str(" ")
+	p.str(a.Name)
+	if a.Count > 0 {
+		p.str("[")
+		p.int(a.Count)
+		p.str("]")
+	}
+	if last {
+		p.end("")
+	} else {
+		p.end(",")
+	}
+}
+
+func (p *printer) directives(e *Entry) {
+	p.dims(".maxntid ", e.MaxNTid)
+	p.dims(".reqntid ", e.ReqNTid)
+	p.directive(".minnctapersm ", e.MinNCTAPerSM)
+	p.directive(".maxnctapersm ", e.MaxNCTAPerSM)
+	p.directive(".maxnreg ", e.MaxNReg)
+	if e.ExplicitCluster {
+		p.end(".explicitcluster")
+	}
+	p.dims(".reqnctapercluster ", e.ReqNCTAPerCluster)
+	p.directive(".maxclusterrank ", e.MaxClusterRank)
+}
+
+func (p *printer) dims(name string, d [3]int) {
+	if d != [3]int{} {
+		p.end(fmt.Sprintf("%s%d, %d, %d", name, d[0], d[1], d[2]))
+	}
+}
+
+func (p *printer) directive(name string, n int) {
+	if n > 0 {
+		p.end(name + strconv.Itoa(n))
+	}
+}
+
+func (p *printer) stmt(s *Stmt) {
+	switch s.Kind {
+	case StmtInstr:
+		p.buf = append(p.buf, '\t')
+		p.instr(&s.Instr)
+		p.end(";")
+	case StmtLabel:
+		p.str(s.Text)
+		p.end(":")
+	case StmtComment:
+		p.str("\t// ")
+		p.end(s.Text)
+	case StmtReg:
+		p.regs(&p.entry.Regs[s.Index])
+	case StmtVar:
+		p.str("\t")
+		p.variable(&p.entry.Vars[s.Index])
+	case StmtOpen:
+		p.end("\t{")
+	case StmtClose:
+		p.end("\t}")
+	}
+}
+
+func (p *printer) regs(s *RegSet) {
+	p.str("\t.reg .")
+	p.str(s.Type.String())
+	p.str(" ")
+	p.str(s.Prefix)
+	if s.N > 0 {
+		p.str("<")
+		p.int(s.N)
+		p.str(">")
+	}
+	p.end(";")
+}
+
+func (p *printer) instr(in *Instr) {
+	if !in.Guard.None() {
+		p.buf = append(p.buf, '@')
+		if in.Guard.Neg {
+			p.buf = append(p.buf, '!')
+		}
+		p.reg(in.Guard.Reg)
+		p.buf = append(p.buf, ' ')
+	}
+	p.str(in.Opcode.Op.String())
+	for _, m := range in.Opcode.Mods() {
+		p.buf = append(p.buf, '.')
+		p.str(m.String())
+	}
+	for i := range in.Operands {
+		if i == 0 {
+			p.buf = append(p.buf, ' ')
+		} else {
+			p.buf = append(p.buf, ',', ' ')
+		}
+		p.operand(&in.Operands[i])
+	}
+}
+
+func (p *printer) reg(r Reg) {
+	if p.entry == nil || r.Set < 1 || int(r.Set) > len(p.entry.Regs) {
+		p.str("%none")
+		return
+	}
+	s := &p.entry.Regs[r.Set-1]
+	p.str(s.Prefix)
+	if s.N > 0 {
+		p.int(int(r.Index))
+	}
+}
+
+func (p *printer) operand(o *Operand) {
+	switch o.Kind {
+	case KindReg:
+		if o.Neg {
+			p.buf = append(p.buf, '!')
+		}
+		p.reg(o.Reg)
+	case KindSink:
+		p.buf = append(p.buf, '_')
+	case KindInt:
+		p.buf = strconv.AppendInt(p.buf, int64(o.Bits), 10)
+	case KindF32:
+		p.str("0f")
+		p.hex(o.Bits, 8)
+	case KindF64:
+		p.str("0d")
+		p.hex(o.Bits, 16)
+	case KindSpecial:
+		p.str(o.Special.String())
+	case KindSym:
+		p.str(o.Sym)
+	case KindMem:
+		p.buf = append(p.buf, '[')
+		p.mem(o)
+		p.buf = append(p.buf, ']')
+	case KindVec:
+		p.list('{', o.List, '}')
+	case KindPair:
+		p.operand(&o.List[0])
+		p.buf = append(p.buf, '|')
+		p.operand(&o.List[1])
+	case KindTensor:
+		p.buf = append(p.buf, '[')
+		p.mem(&o.List[0])
+		for i := range o.List[1:] {
+			p.buf = append(p.buf, ',', ' ')
+			p.operand(&o.List[1+i])
+		}
+		p.buf = append(p.buf, ']')
+	}
+}
+
+func (p *printer) list(open byte, list []Operand, end byte) {
+	p.buf = append(p.buf, open)
+	for i := range list {
+		if i > 0 {
+			p.buf = append(p.buf, ',', ' ')
+		}
+		p.operand(&list[i])
+	}
+	p.buf = append(p.buf, end)
+}
+
+// mem prints an address without its brackets.
+func (p *printer) mem(o *Operand) {
+	offset := int64(o.Bits)
+	switch {
+	case !o.Reg.None():
+		p.reg(o.Reg)
+	case o.Sym != "":
+		p.str(o.Sym)
+	default:
+		p.buf = strconv.AppendInt(p.buf, offset, 10)
+		return
+	}
+	if offset > 0 {
+		p.buf = append(p.buf, '+')
+	}
+	if offset != 0 {
+		p.buf = strconv.AppendInt(p.buf, offset, 10)
+	}
+}
+
+const hexDigits = "0123456789ABCDEF"
+
+func (p *printer) hex(v uint64, digits int) {
+	for i := digits - 1; i >= 0; i-- {
+		p.buf = append(p.buf, hexDigits[v>>(4*i)&15])
+	}
+}

@@ -1,0 +1,131 @@
+package ptx
+
+// A Special is a special register: read-only, with a value of the machine.
+type Special uint8
+
+const (
+	NoSpecial Special = iota
+
+	TidX
+	TidY
+	TidZ
+	NTidX
+	NTidY
+	NTidZ
+	CTAidX
+	CTAidY
+	CTAidZ
+	NCTAidX
+	NCTAidY
+	NCTAidZ
+	ClusterIDX
+	ClusterIDY
+	ClusterIDZ
+	NClusterIDX
+	NClusterIDY
+	NClusterIDZ
+	ClusterCTAidX
+	ClusterCTAidY
+	ClusterCTAidZ
+	ClusterNCTAidX
+	ClusterNCTAidY
+	ClusterNCTAidZ
+	LaneID
+	WarpID
+	NWarpID
+	SMID
+	NSMID
+	GridID
+	LanemaskEq
+	LanemaskLe
+	LanemaskLt
+	LanemaskGe
+	LanemaskGt
+	Clock
+	ClockHi
+	Clock64
+	Globaltimer
+	GlobaltimerLo
+	GlobaltimerHi
+	DynamicSmemSize
+	TotalSmemSize
+	AggrSmemSize
+	IsExplicitCluster
+	ClusterCTARank
+	ClusterNCTARank
+
+	numSpecials
+)
+
+// specials says how each special register is written, its type, and the PTX ISA
+// version and target it needs; the order is that of section 10 of the PTX ISA.
+var specials = [...]struct {
+	name string
+	typ  Type
+	isa  Version
+	sm   int
+}{
+	TidX:              {"%tid.x", U32, Version{1, 0}, 0},
+	TidY:              {"%tid.y", U32, Version{1, 0}, 0},
+	TidZ:              {"%tid.z", U32, Version{1, 0}, 0},
+	NTidX:             {"%ntid.x", U32, Version{1, 0}, 0},
+	NTidY:             {"%ntid.y", U32, Version{1, 0}, 0},
+	NTidZ:             {"%ntid.z", U32, Version{1, 0}, 0},
+	CTAidX:            {"%ctaid.x", U32, Version{1, 0}, 0},
+	CTAidY:            {"%ctaid.y", U32, Version{1, 0}, 0},
+	CTAidZ:            {"%ctaid.z", U32, Version{1, 0}, 0},
+	NCTAidX:           {"%nctaid.x", U32, Version{1, 0}, 0},
+	NCTAidY:           {"%nctaid.y", U32, Version{1, 0}, 0},
+	NCTAidZ:           {"%nctaid.z", U32, Version{1, 0}, 0},
+	ClusterIDX:        {"%clusterid.x", U32, Version{7, 8}, 90},
+	ClusterIDY:        {"%clusterid.y", U32, Version{7, 8}, 90},
+	ClusterIDZ:        {"%clusterid.z", U32, Version{7, 8}, 90},
+	NClusterIDX:       {"%nclusterid.x", U32, Version{7, 8}, 90},
+	NClusterIDY:       {"%nclusterid.y", U32, Version{7, 8}, 90},
+	NClusterIDZ:       {"%nclusterid.z", U32, Version{7, 8}, 90},
+	ClusterCTAidX:     {"%cluster_ctaid.x", U32, Version{7, 8}, 90},
+	ClusterCTAidY:     {"%cluster_ctaid.y", U32, Version{7, 8}, 90},
+	ClusterCTAidZ:     {"%cluster_ctaid.z", U32, Version{7, 8}, 90},
+	ClusterNCTAidX:    {"%cluster_nctaid.x", U32, Version{7, 8}, 90},
+	ClusterNCTAidY:    {"%cluster_nctaid.y", U32, Version{7, 8}, 90},
+	ClusterNCTAidZ:    {"%cluster_nctaid.z", U32, Version{7, 8}, 90},
+	LaneID:            {"%laneid", U32, Version{1, 3}, 0},
+	WarpID:            {"%warpid", U32, Version{1, 3}, 0},
+	NWarpID:           {"%nwarpid", U32, Version{2, 0}, 20},
+	SMID:              {"%smid", U32, Version{1, 3}, 0},
+	NSMID:             {"%nsmid", U32, Version{2, 0}, 20},
+	GridID:            {"%gridid", U64, Version{3, 0}, 30},
+	LanemaskEq:        {"%lanemask_eq", U32, Version{2, 0}, 20},
+	LanemaskLe:        {"%lanemask_le", U32, Version{2, 0}, 20},
+	LanemaskLt:        {"%lanemask_lt", U32, Version{2, 0}, 20},
+	LanemaskGe:        {"%lanemask_ge", U32, Version{2, 0}, 20},
+	LanemaskGt:        {"%lanemask_gt", U32, Version{2, 0}, 20},
+	Clock:             {"%clock", U32, Version{1, 0}, 0},
+	ClockHi:           {"%clock_hi", U32, Version{5, 0}, 20},
+	Clock64:           {"%clock64", U64, Version{2, 0}, 20},
+	Globaltimer:       {"%globaltimer", U64, Version{3, 1}, 30},
+	GlobaltimerLo:     {"%globaltimer_lo", U32, Version{3, 1}, 30},
+	GlobaltimerHi:     {"%globaltimer_hi", U32, Version{3, 1}, 30},
+	DynamicSmemSize:   {"%dynamic_smem_size", U32, Version{4, 1}, 20},
+	TotalSmemSize:     {"%total_smem_size", U32, Version{4, 1}, 20},
+	AggrSmemSize:      {"%aggr_smem_size", U32, Version{8, 1}, 90},
+	IsExplicitCluster: {"%is_explicit_cluster", Pred, Version{7, 8}, 90},
+	ClusterCTARank:    {"%cluster_ctarank", U32, Version{7, 8}, 90},
+	ClusterNCTARank:   {"%cluster_nctarank", U32, Version{7, 8}, 90},
+}
+
+// String is the special register as written.
+func (s Special) String() string {
+	if s < numSpecials {
+		return specials[s].name
+	}
+	return "%none"
+}
+
+// Type is the type of the special register; mov may read a 64-bit one as b64.
+func (s Special) Type() Type {
+	if s < numSpecials {
+		return specials[s].typ
+	}
+	return NoMod
+}
