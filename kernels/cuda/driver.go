@@ -120,8 +120,8 @@ func (d *Driver) open(ordinal int) (err error) {
 		err = failed("cuCtxSetCurrent", err)
 	} else if d.stream, err = cu.MakeStream(cu.DefaultStream); err != nil {
 		err = failed("cuStreamCreate", err)
-	} else {
-		d.sheet, err = sheet(d.device)
+	} else if d.sheet, err = sheet(d.device); err != nil {
+		d.stream.Destroy()
 	}
 	if err != nil {
 		d.device.ReleasePrimaryCtx()
@@ -201,17 +201,10 @@ func (m *module) Function(name string) (gpu.Function, error) {
 
 func resources(f cu.Function) (gpu.Resources, error) {
 	var r gpu.Resources
-	for attribute, to := range map[cu.FunctionAttribute]*int{
-		cu.NumRegs: &r.Registers, cu.LocalSizeBytes: &r.LocalBytes,
-		cu.SharedSizeBytes: &r.SharedBytes, cu.FnMaxThreadsPerBlock: &r.MaxThreads,
-	} {
-		v, err := f.Attribute(attribute)
-		if err != nil {
-			return r, failed("cuFuncGetAttribute", err)
-		}
-		*to = v
-	}
-	return r, nil
+	err := readAll([]reading[cu.FunctionAttribute]{
+		{cu.NumRegs, &r.Registers}, {cu.LocalSizeBytes, &r.LocalBytes}, {cu.SharedSizeBytes, &r.SharedBytes}, {cu.FnMaxThreadsPerBlock, &r.MaxThreads},
+	}, "cuFuncGetAttribute", f.Attribute)
+	return r, err
 }
 
 func (m *module) Close() error {
@@ -436,6 +429,9 @@ func (d *Driver) once(ctx context.Context, g graph, events [2]cu.Event) (float64
 		return 0, err
 	}
 	ms, err := events[0].Elapsed(events[1])
+	if err == error(cu.NotSupported) {
+		return 0, gpu.ErrUntimed // the simulator behind cudasim
+	}
 	return ms / 1e3, failed("cuEventElapsedTime", err)
 }
 

@@ -30,18 +30,15 @@ const (
 func sheet(d cu.Device) (gpu.Sheet, error) {
 	s := gpu.Sheet{ThreadRegisters: threadRegisters, RegisterUnit: registerUnit}
 	var major, minor, threads, l2, clock, memoryClock, bus, clusters int
-	for attribute, to := range map[cu.DeviceAttribute]*int{
-		cu.ComputeCapabilityMajor: &major, cu.ComputeCapabilityMinor: &minor, cu.MultiprocessorCount: &s.SMs,
-		cu.MaxRegistersPerMultiprocessor: &s.Registers, cu.MaxRegistersPerBlock: &s.BlockRegisters,
-		maxSharedMemoryPerBlockOptIn: &s.BlockShared, cu.MaxSharedMemoryPerMultiprocessor: &s.SMShared, reservedSharedMemoryPerBlock: &s.ReservedShared,
-		cu.MaxThreadsPerBlock: &s.BlockThreads, cu.MaxThreadsPerMultiprocessor: &threads, maxBlocksPerMultiprocessor: &s.Blocks,
-		clusterLaunch: &clusters, cu.L2CacheSize: &l2, cu.ClockRate: &clock, cu.MemoryClockRate: &memoryClock, cu.GlobalMemoryBusWidth: &bus,
-	} {
-		v, err := d.Attribute(attribute)
-		if err != nil {
-			return s, failed(fmt.Sprintf("cuDeviceGetAttribute %d", attribute), err)
-		}
-		*to = v
+	err := readAll([]reading[cu.DeviceAttribute]{
+		{cu.ComputeCapabilityMajor, &major}, {cu.ComputeCapabilityMinor, &minor}, {cu.MultiprocessorCount, &s.SMs},
+		{cu.MaxRegistersPerMultiprocessor, &s.Registers}, {cu.MaxRegistersPerBlock, &s.BlockRegisters},
+		{maxSharedMemoryPerBlockOptIn, &s.BlockShared}, {cu.MaxSharedMemoryPerMultiprocessor, &s.SMShared}, {reservedSharedMemoryPerBlock, &s.ReservedShared},
+		{cu.MaxThreadsPerBlock, &s.BlockThreads}, {cu.MaxThreadsPerMultiprocessor, &threads}, {maxBlocksPerMultiprocessor, &s.Blocks},
+		{clusterLaunch, &clusters}, {cu.L2CacheSize, &l2}, {cu.ClockRate, &clock}, {cu.MemoryClockRate, &memoryClock}, {cu.GlobalMemoryBusWidth, &bus},
+	}, "cuDeviceGetAttribute", d.Attribute)
+	if err != nil {
+		return s, err
 	}
 	if clusters != 0 {
 		s.Cluster = portableCluster
@@ -49,6 +46,23 @@ func sheet(d cu.Device) (gpu.Sheet, error) {
 	s.Warps, s.L2, s.Clock = threads/gpu.WarpThreads, int64(l2), float64(clock)*1e3
 	s.Bandwidth = 2 * float64(memoryClock) * 1e3 * float64(bus) / 8 // two transfers of the bus's bits a clock, in kHz
 	return s, describe(&s, d, major, minor)
+}
+
+// A reading is an attribute and where its value goes.
+type reading[A any] struct {
+	attribute A
+	to        *int
+}
+
+func readAll[A any](all []reading[A], call string, get func(A) (int, error)) error {
+	for _, r := range all {
+		v, err := get(r.attribute)
+		if err != nil {
+			return failed(fmt.Sprintf("%s %v", call, r.attribute), err)
+		}
+		*r.to = v
+	}
+	return nil
 }
 
 func describe(s *gpu.Sheet, d cu.Device, major, minor int) (err error) {

@@ -52,7 +52,7 @@ static void open_driver(void) {
 }
 
 /* tilewright_cuda_absent is why there is no device, or an empty string. */
-const char *tilewright_cuda_absent(void) {
+WEAK const char *tilewright_cuda_absent(void) {
 	pthread_once(&once, open_driver);
 	return reason;
 }
