@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -54,4 +53,3 @@ func middling(p *symtile.Program) symtile.Tiling {
 	}
 	return best
 }
-
