@@ -35,7 +35,7 @@ var syncRows = []row{
 	{"9.7.13.4", "8.6", "90", "fence.release.sync_restrict::shared::cta.cluster", ""},
 	{"9.7.13.4", "8.0", "90", "fence.mbarrier_init.release.cluster", ""},
 	{"9.7.13.4", "7.5", "70", "fence.proxy.alias", ""},
-	{"9.7.13.4", "8.0", "90", "fence.proxy.P", "P=async,async.global,async.shared::cta,async.shared::cluster"},
+	{"9.7.13.4", "8.0", "90", "fence.proxy.async{.S}", "S=global,shared::cta,shared::cluster"},
 	{"9.7.13.4", "8.3", "90", "fence.proxy.tensormap::generic.release.SCOPE", ""},
 	{"9.7.13.4", "8.3", "90", "fence.proxy.tensormap::generic.acquire.SCOPE [128], #128..128", ""},
 	{"9.7.9.6", "6.0", "30", "shfl.sync.M.b32 >b32|q, b32, b32, b32, b32", "M=up,down,bfly,idx"},
