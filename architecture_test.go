@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"kernels/cpu/amd64": {},
 	"kernels/cpu/gemm":  {},
 	"kernels/ptx":       {},
+	"kernels/ptx/sim":   {"kernels/ptx"},
 	"cost":              {"kernels", "symtile", "symtile/hlo", "symtile/layout"},
 	"cache":             {},
 	"tuner":             {"cost", "cache", "kernels", "symtile", "symtile/hlo"},
