@@ -154,7 +154,7 @@ func (r *race) qualify(ctx context.Context, p *symtile.Program) error {
 func (r *race) try(ctx context.Context, p *symtile.Program, v *kernels.Verifier, model *cost.Model, x *racer) error {
 	k, err := r.compile(ctx, p, x)
 	if err == nil {
-		x.kernel, k = k, bounded{k, r.wait()}
+		x.kernel, k = k, kernels.Bounded(k, r.wait())
 		err = v.Verify(ctx, k)
 	}
 	seconds := 0.0
@@ -186,19 +186,6 @@ func (r *race) compile(ctx context.Context, p *symtile.Program, x *racer) (kerne
 	limited, cancel := context.WithTimeout(ctx, r.deadline())
 	defer cancel()
 	return r.t.Backend.Compile(limited, p, x.Plan)
-}
-
-// A bounded kernel stops runs that take too long. What is done with their
-// results, which for large ones takes longer than they do, is not bounded.
-type bounded struct {
-	kernels.Kernel
-	most time.Duration
-}
-
-func (b bounded) Run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
-	limited, cancel := context.WithTimeout(ctx, b.most)
-	defer cancel()
-	return b.Kernel.Run(limited, in, out)
 }
 
 // wait is how long a candidate may run in the gate, once it is known what the
