@@ -97,6 +97,22 @@ func (b *Bench) Sample(ctx context.Context, k Kernel, n int) (float64, error) {
 	return total.Seconds() / float64(max(1, n)), nil
 }
 
+// Bounded is k with runs that take longer than most stopped, which fail with
+// context.DeadlineExceeded. What is done with the results of a run, which may
+// take longer than the run, is not bounded.
+func Bounded(k Kernel, most time.Duration) Kernel { return bounded{k, most} }
+
+type bounded struct {
+	Kernel
+	most time.Duration
+}
+
+func (b bounded) Run(ctx context.Context, in, out []Buffer) (time.Duration, error) {
+	limited, cancel := context.WithTimeout(ctx, b.most)
+	defer cancel()
+	return b.Kernel.Run(limited, in, out)
+}
+
 // Batch is how many runs of a kernel that takes seconds make a sample of at
 // least span, so that the clock's grain does not matter; at most 1000.
 func Batch(seconds float64, span time.Duration) int {
