@@ -120,6 +120,9 @@ func copyCode(a *amd64.Assembler, stream bool) error {
 	arg(amd64.R13, 9)
 	row, body, rest, next, fetched := a.NewLabel(), a.NewLabel(), a.NewLabel(), a.NewLabel(), a.NewLabel()
 	a.Bind(row)
+	if stream {
+		ownEnds(a)
+	}
 	a.Emit(amd64.MOV, from, amd64.R8)
 	a.Emit(amd64.MOV, to, amd64.R9)
 	arg(left, 1)
@@ -152,6 +155,24 @@ func copyCode(a *amd64.Assembler, stream bool) error {
 	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
 	a.Emit(amd64.JG, row)
 	return nil
+}
+
+// ownEnds fetches, to be written, the lines that a row a few further begins and
+// ends within: others are written whole.
+func ownEnds(a *amd64.Assembler) {
+	at := amd64.RBX
+	a.Emit(amd64.MOV, at, amd64.Mem{Base: amd64.RDI, Disp: 8 * 5})
+	a.Emit(amd64.LEA, at, amd64.Mem{Base: amd64.R9, Index: at, Scale: 4})
+	for end := range 2 {
+		whole := a.NewLabel()
+		if end == 1 {
+			a.Emit(amd64.ADD, at, amd64.Mem{Base: amd64.RDI, Disp: 8})
+		}
+		a.Emit(amd64.TEST, at, amd64.Imm(lineBytes-1))
+		a.Emit(amd64.JE, whole)
+		a.Emit(amd64.PREFETCHW, amd64.Mem{Base: at})
+		a.Bind(whole)
+	}
 }
 
 // toLine copies up to where a line of the destination begins, or all.

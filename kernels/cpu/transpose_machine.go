@@ -96,10 +96,9 @@ func (m *move) gather(w *worker, f *machineTurn, rows, cols int64, dst unsafe.Po
 	}
 }
 
-// turnCode makes a function that transposes n blocks: it reads rows of bytes
-// each, has them transposed, and goes on to the next. Transposing gets the step
-// of the destination in RBX and three of it in R10, four times it further in R11.
-func turnCode(a *amd64.Assembler, rows, bytes int, next int, transpose func()) {
+// turnCode makes a function that transposes n blocks: transpose reads rows of so
+// many bytes each and writes rows of the destination.
+func turnCode(a *amd64.Assembler, rows, bytes, written int, transpose func(from, to []amd64.Mem)) {
 	loadArgs(a)
 	a.Emit(amd64.MOV, amd64.RCX, amd64.Mem{Base: amd64.RDI, Disp: 24})
 	a.Emit(amd64.MOV, amd64.RBX, amd64.Mem{Base: amd64.RDI, Disp: 32})
@@ -109,20 +108,21 @@ func turnCode(a *amd64.Assembler, rows, bytes int, next int, transpose func()) {
 	a.Bind(loop)
 	a.Emit(amd64.LEA, amd64.R9, amd64.Mem{Base: amd64.RSI, Index: amd64.RCX, Scale: 4})
 	a.Emit(amd64.LEA, amd64.R11, amd64.Mem{Base: amd64.RDX, Index: amd64.RBX, Scale: 4})
-	reg := amd64.X
-	if bytes == 32 {
-		reg = amd64.Y
+	from := eightRows(amd64.RSI, amd64.R9, amd64.RCX, amd64.R8)[:rows]
+	for _, m := range from {
+		a.Emit(amd64.PREFETCHT0, further(m, fetchLines*lineBytes))
 	}
-	for k, m := range eightRows(amd64.RSI, amd64.R9, amd64.RCX, amd64.R8)[:rows] {
-		a.Emit(amd64.VMOVUPS, reg(k), m)
-		m.Disp += fetchLines * lineBytes
-		a.Emit(amd64.PREFETCHT0, m)
-	}
-	transpose()
+	transpose(from, eightRows(amd64.RDX, amd64.R11, amd64.RBX, amd64.R10))
 	a.Emit(amd64.ADD, amd64.RSI, amd64.Imm(bytes))
-	a.Emit(amd64.LEA, amd64.RDX, amd64.Mem{Base: amd64.RDX, Index: amd64.RBX, Scale: uint8(next)})
+	a.Emit(amd64.LEA, amd64.RDX, amd64.Mem{Base: amd64.RDX, Index: amd64.RBX, Scale: uint8(written)})
 	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
 	a.Emit(amd64.JG, loop)
+}
+
+// further is bytes further.
+func further(m amd64.Mem, bytes int32) amd64.Mem {
+	m.Disp += bytes
+	return m
 }
 
 // eightRows are the addresses of rows that are step apart, from base; four is
@@ -136,47 +136,56 @@ func eightRows(base, four, step, three amd64.Reg) []amd64.Mem {
 	return m
 }
 
-// turnBlocks transposes 8 by 8 elements of four bytes.
+// turnBlocks transposes 8 by 8 elements of four bytes. A register gets half of
+// row k and the same half of row 4 + k, so that lanes need not be exchanged.
 func turnBlocks(a *amd64.Assembler) error {
-	turnCode(a, 8, 32, 8, func() {
-		for k := range 4 { // pairs of rows, low and high halves of each lane
-			a.Emit(amd64.VUNPCKLPS, amd64.Y(8+2*k), amd64.Y(2*k), amd64.Y(2*k+1))
-			a.Emit(amd64.VUNPCKHPS, amd64.Y(9+2*k), amd64.Y(2*k), amd64.Y(2*k+1))
-		}
-		for half := range 2 { // of four rows
-			for k := range 2 {
-				x, y := amd64.Y(8+4*half+k), amd64.Y(10+4*half+k)
-				a.Emit(amd64.VSHUFPS, amd64.Y(4*half+2*k), x, y, amd64.Imm(0x44))
-				a.Emit(amd64.VSHUFPS, amd64.Y(4*half+2*k+1), x, y, amd64.Imm(0xee))
+	turnCode(a, 8, 32, 8, func(from, to []amd64.Mem) {
+		for half := range 2 {
+			for k := range 4 {
+				readHalves(a, amd64.Y(k), from[k], from[4+k], int32(16*half))
 			}
-		}
-		for k := range 4 { // lanes
-			a.Emit(amd64.VPERM2F128, amd64.Y(8+k), amd64.Y(k), amd64.Y(4+k), amd64.Imm(0x20))
-			a.Emit(amd64.VPERM2F128, amd64.Y(12+k), amd64.Y(k), amd64.Y(4+k), amd64.Imm(0x31))
-		}
-		for k, m := range eightRows(amd64.RDX, amd64.R11, amd64.RBX, amd64.R10) {
-			a.Emit(amd64.VMOVUPS, m, amd64.Y(8+k))
+			for k := range 2 { // rows 2k and 2k + 1, elements 0 1, then 2 3
+				a.Emit(amd64.VUNPCKLPS, amd64.Y(4+2*k), amd64.Y(2*k), amd64.Y(2*k+1))
+				a.Emit(amd64.VUNPCKHPS, amd64.Y(5+2*k), amd64.Y(2*k), amd64.Y(2*k+1))
+			}
+			for k := range 4 {
+				x, y := amd64.Y(4+k/2), amd64.Y(6+k/2)
+				a.Emit(amd64.VSHUFPS, amd64.Y(8+k), x, y, [2]amd64.Imm{0x44, 0xee}[k%2])
+				a.Emit(amd64.VMOVUPS, to[4*half+k], amd64.Y(8+k))
+			}
 		}
 	})
 	return nil
 }
 
+// readHalves reads 16 bytes of each of two rows.
+func readHalves(a *amd64.Assembler, y amd64.Reg, low, high amd64.Mem, at int32) {
+	x := y - amd64.Y0 + amd64.X0
+	a.Emit(amd64.VMOVUPS, x, further(low, at))
+	a.Emit(amd64.VINSERTF128, y, y, further(high, at), amd64.Imm(1))
+}
+
 // turnDoubles transposes 4 by 4 elements of eight bytes.
 func turnDoubles(a *amd64.Assembler) error {
-	turnCode(a, 4, 32, 4, func() {
-		for k := range 2 {
-			a.Emit(amd64.VUNPCKLPD, amd64.Y(4+2*k), amd64.Y(2*k), amd64.Y(2*k+1))
-			a.Emit(amd64.VUNPCKHPD, amd64.Y(5+2*k), amd64.Y(2*k), amd64.Y(2*k+1))
-		}
-		for k := range 2 { // lanes
-			a.Emit(amd64.VPERM2F128, amd64.Y(8+k), amd64.Y(4+k), amd64.Y(6+k), amd64.Imm(0x20))
-			a.Emit(amd64.VPERM2F128, amd64.Y(10+k), amd64.Y(4+k), amd64.Y(6+k), amd64.Imm(0x31))
-		}
-		for k, m := range eightRows(amd64.RDX, amd64.R11, amd64.RBX, amd64.R10)[:4] {
-			a.Emit(amd64.VMOVUPS, m, amd64.Y(8+k))
+	turnCode(a, 4, 32, 4, func(from, to []amd64.Mem) {
+		for half := range 2 {
+			for k := range 2 {
+				readHalves(a, amd64.Y(k), from[k], from[2+k], int32(16*half))
+			}
+			a.Emit(amd64.VUNPCKLPD, amd64.Y2, amd64.Y0, amd64.Y1)
+			a.Emit(amd64.VUNPCKHPD, amd64.Y3, amd64.Y0, amd64.Y1)
+			a.Emit(amd64.VMOVUPS, to[2*half], amd64.Y2)
+			a.Emit(amd64.VMOVUPS, to[2*half+1], amd64.Y3)
 		}
 	})
 	return nil
+}
+
+// read8 reads the beginnings of rows.
+func read8(a *amd64.Assembler, from []amd64.Mem) {
+	for k, m := range from {
+		a.Emit(amd64.VMOVUPS, amd64.X(k), m)
+	}
 }
 
 // pairs interleaves eight registers, from first on, two by two that are apart:
@@ -197,11 +206,12 @@ func pairs(a *amd64.Assembler, low, high amd64.Op, from, to int, apart int) {
 // turnWords transposes 8 by 8 elements of two bytes. After pairs of rows, element
 // by element, come pairs of those pairs, and at last pairs of fours.
 func turnWords(a *amd64.Assembler) error {
-	turnCode(a, 8, 16, 8, func() {
+	turnCode(a, 8, 16, 8, func(from, to []amd64.Mem) {
+		read8(a, from)
 		pairs(a, amd64.VPUNPCKLWD, amd64.VPUNPCKHWD, 0, 8, 1) // 8: rows 01 low, 01 high, 23 low, 23 high, 45 …
 		pairs(a, amd64.VPUNPCKLDQ, amd64.VPUNPCKHDQ, 8, 0, 2) // 0: rows 0–3 columns 01, 23, 45, 67, then rows 4–7
 		pairs(a, amd64.VPUNPCKLQDQ, amd64.VPUNPCKHQDQ, 0, 8, 4)
-		for k, m := range eightRows(amd64.RDX, amd64.R11, amd64.RBX, amd64.R10) {
+		for k, m := range to {
 			a.Emit(amd64.VMOVUPS, m, amd64.X(8+k))
 		}
 	})
@@ -210,12 +220,13 @@ func turnWords(a *amd64.Assembler) error {
 
 // turnBytes transposes 8 by 16 elements of one byte.
 func turnBytes(a *amd64.Assembler) error {
-	turnCode(a, 8, 16, 8, func() {
+	turnCode(a, 8, 16, 8, func(from, to []amd64.Mem) {
+		read8(a, from)
 		pairs(a, amd64.VPUNPCKLBW, amd64.VPUNPCKHBW, 0, 8, 1) // 8: rows 01 columns 0–7, 8–15, rows 23 …
 		pairs(a, amd64.VPUNPCKLWD, amd64.VPUNPCKHWD, 8, 0, 2) // 0: rows 0–3 columns 0–3, 4–7, 8–11, 12–15, then rows 4–7
 		pairs(a, amd64.VPUNPCKLDQ, amd64.VPUNPCKHDQ, 0, 8, 4) // 8: two columns each
 		for half := range 2 {
-			for k, m := range eightRows(amd64.RDX, amd64.R11, amd64.RBX, amd64.R10) {
+			for k, m := range to {
 				if x := amd64.X(8 + 4*half + k/2); k%2 == 0 {
 					a.Emit(amd64.VMOVQ, m, x)
 				} else {
