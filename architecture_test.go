@@ -33,15 +33,14 @@ var mayImport = map[string][]string{
 	"kernels/gpu/simulated": {"kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "symtile/hlo"},
 	"kernels/gpu":           {"kernels/ptx", "kernels", "symtile", "symtile/hlo", "symtile/layout"},
 	"kernels/cuda/gen":      {},
-	"kernels/cuda/cudasim":  {"kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "symtile/hlo"},
-	"kernels/cuda":          {"kernels/gpu/simulated", "kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile", "symtile/hlo"},
+	"kernels/cuda":          {"kernels/cuda/cudasim", "kernels/gpu/simulated", "kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile", "symtile/hlo"},
 	"kernels/cuda/cudasim":  {"kernels/gpu/simulated", "kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile", "symtile/hlo"},
 	"kernels/replay":        {"kernels", "symtile", "symtile/hlo"},
 	"cost":                  {"kernels", "symtile", "symtile/hlo", "symtile/layout"},
 	"cache":                 {},
 	"tuner":                 {"cost", "cache", "kernels", "symtile", "symtile/hlo"},
 	"tuner/report":          {"tuner", "cost", "cache", "kernels", "symtile", "symtile/hlo"},
-	"cmd/tilewright":        {"tuner/report", "tuner", "cost", "cache", "kernels/cpu", "kernels/gpu/simulated", "kernels/gpu/simulated", "kernels/gpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/replay", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile/layout", "symtile", "symtile/hlo"},
+	"cmd/tilewright":        {"tuner/report", "tuner", "cost", "cache", "kernels/cpu", "kernels/gpu/simulated", "kernels/gpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/replay", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile/layout", "symtile", "symtile/hlo"},
 	"bench/peers":           {"tuner", "cache", "kernels/cpu", "kernels", "symtile", "symtile/hlo"},
 }
 
