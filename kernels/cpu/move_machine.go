@@ -7,17 +7,19 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 )
 
-// rowsArgs are n rows of so many bytes each. While they are copied, lines from
-// + ahead of the source are fetched, and with every row two lines that will be
-// read next: see fetch.
+// rowsArgs are n rows of so many bytes each. While they are copied, lines ahead
+// bytes further in the source are fetched, and with every row four lines that
+// will be read next: the first lines of four rows, fetchStep apart, from fetch on;
+// with the next row those of the next four rows, and after fetchRows rows the
+// second lines of the first four. 0 is nothing to fetch.
 type rowsArgs struct {
 	n, bytes         int64
 	from, to         unsafe.Pointer
 	fromStep, toStep int64
 	ahead            int64
-	fetch            uintptr // the first two rows of it have their first lines fetched, the next rows then theirs,
-	fetchStep        int64   // so far apart,
-	fetchRows        int64   // after so many pairs the second lines
+	fetch            uintptr
+	fetchStep        int64
+	fetchRows        int64
 }
 
 // machineMoves are the functions moves are made of.
@@ -141,9 +143,11 @@ func copyCode(a *amd64.Assembler, stream bool) error {
 	a.Emit(amd64.ADD, amd64.R9, amd64.Mem{Base: amd64.RDI, Disp: 8 * 5})
 	a.Emit(amd64.TEST, amd64.R11, amd64.R11)
 	a.Emit(amd64.JE, next)
-	a.Emit(amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11})
-	a.Emit(amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11, Index: amd64.R12, Scale: 1})
-	a.Emit(amd64.LEA, amd64.R11, amd64.Mem{Base: amd64.R11, Index: amd64.R12, Scale: 2})
+	for range 2 {
+		a.Emit(amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11})
+		a.Emit(amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11, Index: amd64.R12, Scale: 1})
+		a.Emit(amd64.LEA, amd64.R11, amd64.Mem{Base: amd64.R11, Index: amd64.R12, Scale: 2})
+	}
 	a.Emit(amd64.SUB, amd64.R13, amd64.Imm(1))
 	a.Emit(amd64.JG, fetched)
 	arg(amd64.R13, 9)
