@@ -1805,51 +1805,53 @@ TEXT ·streamF32(SB), NOSPLIT, $0-56
 	LEAQ         (DX)(CX*2), BX
 	ADDQ         CX, BX
 	MOVQ         ahead+48(FP), SI
-	ADDQ         AX, SI
-	LEAQ         (SI)(CX*2), DI
-	ADDQ         CX, DI
-	LEAQ         (DI)(CX*2), R8
-	ADDQ         CX, R8
-	MOVQ         c+40(FP), R9
-	MOVQ         lines+0(FP), R10
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	MOVQ         c+40(FP), SI
+	MOVQ         lines+0(FP), DI
 
 line:
-	VMOVUPS     (R9), Y8
-	VMOVUPS     32(R9), Y9
-	PREFETCHT0  (SI)
+	VMOVUPS     (SI), Y8
+	VMOVUPS     32(SI), Y9
 	VFMADD231PS (AX), Y0, Y8
 	VFMADD231PS 32(AX), Y0, Y9
-	PREFETCHT0  (SI)(CX*1)
 	VFMADD231PS (AX)(CX*1), Y1, Y8
 	VFMADD231PS 32(AX)(CX*1), Y1, Y9
-	PREFETCHT0  (SI)(CX*2)
 	VFMADD231PS (AX)(CX*2), Y2, Y8
 	VFMADD231PS 32(AX)(CX*2), Y2, Y9
-	PREFETCHT0  (DI)
 	VFMADD231PS (DX), Y3, Y8
 	VFMADD231PS 32(DX), Y3, Y9
-	PREFETCHT0  (DI)(CX*1)
 	VFMADD231PS (DX)(CX*1), Y4, Y8
 	VFMADD231PS 32(DX)(CX*1), Y4, Y9
-	PREFETCHT0  (DI)(CX*2)
 	VFMADD231PS (DX)(CX*2), Y5, Y8
 	VFMADD231PS 32(DX)(CX*2), Y5, Y9
-	PREFETCHT0  (R8)
 	VFMADD231PS (BX), Y6, Y8
 	VFMADD231PS 32(BX), Y6, Y9
-	PREFETCHT0  (R8)(CX*1)
 	VFMADD231PS (BX)(CX*1), Y7, Y8
 	VFMADD231PS 32(BX)(CX*1), Y7, Y9
-	VMOVUPS     Y8, (R9)
-	VMOVUPS     Y9, 32(R9)
+	VMOVUPS     Y8, (SI)
+	VMOVUPS     Y9, 32(SI)
 	ADDQ        $0x40, AX
 	ADDQ        $0x40, DX
 	ADDQ        $0x40, BX
 	ADDQ        $0x40, SI
-	ADDQ        $0x40, DI
-	ADDQ        $0x40, R8
-	ADDQ        $0x40, R9
-	DECQ        R10
+	DECQ        DI
 	JNZ         line
 	VZEROUPPER
 	RET
@@ -3655,51 +3657,53 @@ TEXT ·streamF64(SB), NOSPLIT, $0-56
 	LEAQ         (DX)(CX*2), BX
 	ADDQ         CX, BX
 	MOVQ         ahead+48(FP), SI
-	ADDQ         AX, SI
-	LEAQ         (SI)(CX*2), DI
-	ADDQ         CX, DI
-	LEAQ         (DI)(CX*2), R8
-	ADDQ         CX, R8
-	MOVQ         c+40(FP), R9
-	MOVQ         lines+0(FP), R10
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	MOVQ         c+40(FP), SI
+	MOVQ         lines+0(FP), DI
 
 line:
-	VMOVUPS     (R9), Y8
-	VMOVUPS     32(R9), Y9
-	PREFETCHT0  (SI)
+	VMOVUPS     (SI), Y8
+	VMOVUPS     32(SI), Y9
 	VFMADD231PD (AX), Y0, Y8
 	VFMADD231PD 32(AX), Y0, Y9
-	PREFETCHT0  (SI)(CX*1)
 	VFMADD231PD (AX)(CX*1), Y1, Y8
 	VFMADD231PD 32(AX)(CX*1), Y1, Y9
-	PREFETCHT0  (SI)(CX*2)
 	VFMADD231PD (AX)(CX*2), Y2, Y8
 	VFMADD231PD 32(AX)(CX*2), Y2, Y9
-	PREFETCHT0  (DI)
 	VFMADD231PD (DX), Y3, Y8
 	VFMADD231PD 32(DX), Y3, Y9
-	PREFETCHT0  (DI)(CX*1)
 	VFMADD231PD (DX)(CX*1), Y4, Y8
 	VFMADD231PD 32(DX)(CX*1), Y4, Y9
-	PREFETCHT0  (DI)(CX*2)
 	VFMADD231PD (DX)(CX*2), Y5, Y8
 	VFMADD231PD 32(DX)(CX*2), Y5, Y9
-	PREFETCHT0  (R8)
 	VFMADD231PD (BX), Y6, Y8
 	VFMADD231PD 32(BX), Y6, Y9
-	PREFETCHT0  (R8)(CX*1)
 	VFMADD231PD (BX)(CX*1), Y7, Y8
 	VFMADD231PD 32(BX)(CX*1), Y7, Y9
-	VMOVUPS     Y8, (R9)
-	VMOVUPS     Y9, 32(R9)
+	VMOVUPS     Y8, (SI)
+	VMOVUPS     Y9, 32(SI)
 	ADDQ        $0x40, AX
 	ADDQ        $0x40, DX
 	ADDQ        $0x40, BX
 	ADDQ        $0x40, SI
-	ADDQ        $0x40, DI
-	ADDQ        $0x40, R8
-	ADDQ        $0x40, R9
-	DECQ        R10
+	DECQ        DI
 	JNZ         line
 	VZEROUPPER
 	RET
