@@ -311,7 +311,7 @@ func TestOpenChild(t *testing.T) {
 	if _, err := OpenChild(t.Context(), o); err == nil || !strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("a process that ends at once: %v", err)
 	}
-	o.Command = func() *exec.Cmd { return exec.Command("no such program") }
+	o.Command = func() *exec.Cmd { return exec.Command("no-such-program") }
 	if _, err := OpenChild(t.Context(), o); err == nil || !strings.Contains(err.Error(), "does not start") {
 		t.Errorf("a program that is not there: %v", err)
 	}
