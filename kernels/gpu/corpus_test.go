@@ -55,3 +55,25 @@ func middling(p *symtile.Program) symtile.Tiling {
 	return best
 }
 
+func TestZZ(t *testing.T) {
+	s, _ := ParseSheet("sm_80")
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		text, err := PTX(p, kernels.Plan{Tiles: middling(p)}, s)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		os.MkdirAll("/tmp/w/emit_ptx", 0o755)
+		os.WriteFile("/tmp/w/emit_ptx/"+p.Fusion.Name+".ptx", []byte(text), 0o644)
+	})
+}
+
+func TestZZDefault(t *testing.T) {
+	for _, name := range []string{"sm_80", "H200"} {
+		s, _ := ParseSheet(name)
+		forCorpus(t, func(t *testing.T, p *symtile.Program) {
+			plan, err := DefaultPlan(p, s)
+			t.Log(name, p.Fusion.Name, plan, err)
+		})
+	}
+}

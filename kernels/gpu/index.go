@@ -165,7 +165,7 @@ func (e *emitter) quotient(x, y symtile.Expr) operand {
 	}
 	l := bits.Len64(uint64(d - 1))
 	m := uint64(1)<<(31+l)/uint64(d) + 1
-	high := e.asm.get(kindB32, "mul.hi.u32", e.num(x), m)
+	high := e.asm.get(kindB32, "mul.hi.u32", e.num(x), int64(m))
 	if l == 1 {
 		return high
 	}
@@ -182,7 +182,7 @@ func (e *emitter) wide(x symtile.Expr) operand {
 	total := e.asm.in(kindB64, integer(c))
 	for _, t := range terms {
 		if !narrow(symtile.Interval{Lo: t.Factor, Hi: t.Factor}) {
-			k := e.asm.get(kindB64, "mov.b64", t.Factor)
+			k := e.asm.in(kindB64, integer(t.Factor))
 			total = e.asm.get(kindB64, "mad.lo.s64", e.asm.get(kindB64, "cvt.s64.s32", e.num(t.Of)), k, total)
 			continue
 		}
