@@ -27,5 +27,5 @@ func TestBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("\n%s", m.Text())
+	reprint(t, m)
 }

@@ -54,6 +54,11 @@ func F64Imm(v float64) Operand { return Operand{Kind: KindF64, Bits: math.Float6
 // Sym names a label, or the address of a variable.
 func Sym(name string) Operand { return Operand{Kind: KindSym, Sym: name} }
 
+// SymAt is the address offset bytes behind a variable.
+func SymAt[T ~int | ~int32 | ~int64](name string, offset T) Operand {
+	return Operand{Kind: KindSym, Sym: name, Bits: uint64(int64(offset))}
+}
+
 // Sreg reads a special register.
 func Sreg(s Special) Operand { return Operand{Kind: KindSpecial, Special: s} }
 

@@ -95,7 +95,7 @@ func (p *printer) variable(v *Var) {
 	}
 	for i, x := range v.Init {
 		p.str(initSeparator(i, v.Array))
-		p.int(int(x))
+		p.buf = strconv.AppendInt(p.buf, x, 10)
 	}
 	if len(v.Init) > 0 && v.Array {
 		p.str("}")
@@ -135,7 +135,9 @@ func (p *printer) entryText(e *Entry) {
 	p.directives(e)
 	p.end("{")
 	for i := range e.Body {
-		p.at(&e.Body[i].Line)
+		if p.number {
+			e.Body[i].Line, e.Body[i].Col = p.line, 2
+		}
 		p.stmt(&e.Body[i])
 	}
 	p.end("}")
@@ -280,6 +282,7 @@ func (p *printer) operand(o *Operand) {
 		p.str(o.Special.String())
 	case KindSym:
 		p.str(o.Sym)
+		p.offset(o.Bits)
 	case KindMem:
 		p.buf = append(p.buf, '[')
 		p.mem(o)
@@ -314,21 +317,22 @@ func (p *printer) list(open byte, list []Operand, end byte) {
 
 // mem prints an address without its brackets.
 func (p *printer) mem(o *Operand) {
-	offset := int64(o.Bits)
 	switch {
 	case !o.Reg.None():
 		p.reg(o.Reg)
 	case o.Sym != "":
 		p.str(o.Sym)
 	default:
-		p.buf = strconv.AppendInt(p.buf, offset, 10)
+		p.buf = strconv.AppendInt(p.buf, int64(o.Bits), 10)
 		return
 	}
-	if offset > 0 {
-		p.buf = append(p.buf, '+')
-	}
-	if offset != 0 {
-		p.buf = strconv.AppendInt(p.buf, offset, 10)
+	p.offset(o.Bits)
+}
+
+// offset prints +n, and +-n where it is negative: there is no other sign.
+func (p *printer) offset(n uint64) {
+	if n != 0 {
+		p.buf = strconv.AppendInt(append(p.buf, '+'), int64(n), 10)
 	}
 }
 

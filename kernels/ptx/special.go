@@ -1,5 +1,7 @@
 package ptx
 
+import "sync"
+
 // A Special is a special register: read-only, with a value of the machine.
 type Special uint8
 
@@ -129,3 +131,11 @@ func (s Special) Type() Type {
 	}
 	return NoMod
 }
+
+var specialByName = sync.OnceValue(func() map[string]Special {
+	m := make(map[string]Special, numSpecials)
+	for s := NoSpecial + 1; s < numSpecials; s++ {
+		m[s.String()] = s
+	}
+	return m
+})

@@ -1,0 +1,819 @@
+package ptx
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Limits of the text that Parse reads.
+const (
+	maxRegs     = 1 << 20 // registers of one declaration
+	maxElements = 256     // elements of a vector operand
+	maxDepth    = 64      // nested { }
+	maxBytes    = 1 << 40 // elements of an array
+)
+
+// Parse reads a PTX module. The file name is for errors, which are *Error. Names
+// must be declared before they are used, except for labels. Debugging directives
+// (.file, .loc, .section, .pragma) are skipped; functions, calls, textures and
+// surfaces are not read. What Parse takes still has to pass [Module.Check].
+func Parse(file string, src []byte) (*Module, error) {
+	p := &parser{scanner: scanner{file: file, src: string(src), line: 1}, opcodes: map[string]Opcode{}}
+	p.m = &Module{file: file, src: src}
+	if err := p.module(); err != nil {
+		return nil, err
+	}
+	return p.m, nil
+}
+
+type parser struct {
+	scanner
+	m       *Module
+	e       *Entry
+	opcodes map[string]Opcode // by their text
+	sets    map[string]int32  // register sets with numbers, by prefix
+	singles map[string]int32  // registers without
+	scopes  []scope
+	labels  map[string]int // of the entry so far, and how often each was renamed
+	slab    []Operand      // where operands are cut from
+	stack   []Operand      // operands of the list that is being read
+}
+
+// A scope is an open { }.
+type scope struct {
+	from    int               // its first statement
+	sets    map[string]int32  // what its declarations hide
+	singles map[string]int32  // …
+	labels  map[string]string // labels placed in it, and what they are called in the entry
+}
+
+func (p *parser) module() error {
+	for {
+		if p.peek() == 0 && p.at >= len(p.src) {
+			return p.complete()
+		}
+		start := p.here()
+		if err := p.directive(start, p.dotted()); err != nil {
+			return err
+		}
+	}
+}
+
+// complete refuses a module without version or target.
+func (p *parser) complete() error {
+	switch {
+	case p.m.Version == Version{}:
+		return p.expected(".version")
+	case p.m.Target == Target{}:
+		return p.expected(".target")
+	}
+	return nil
+}
+
+// directive reads the module-level directive called name, which starts at start.
+func (p *parser) directive(start place, name string) (err error) {
+	switch name {
+	case "version":
+		p.m.Version, err = p.version()
+	case "target":
+		p.m.Target, err = p.target()
+	case "address_size":
+		var n int
+		if n, err = p.count("the address size 64", 64); err == nil && n != 64 {
+			err = p.fail(start, "only 64-bit addresses are read")
+		}
+	case "file", "loc", "pragma":
+		p.skipLine()
+	case "section":
+		p.skipTo("}")
+	case "visible", "extern", "weak", "entry", "global", "shared", "const":
+		return p.declaration(start, name)
+	case "func":
+		return p.fail(start, "functions are not read: every entry must stand alone, inline what it calls")
+	default:
+		p.backTo(start)
+		return p.expected("a directive such as .entry or .shared")
+	}
+	return err
+}
+
+func (p *parser) backTo(start place) {
+	p.at, p.line, p.lineStart = start.at, start.line, start.lineStart
+}
+
+func (p *parser) version() (Version, error) {
+	p.skip()
+	start := p.here()
+	v, err := parseVersion(p.numberText())
+	if err != nil {
+		return v, p.fail(start, "%v", err)
+	}
+	return v, nil
+}
+
+func (p *parser) target() (Target, error) {
+	p.skip()
+	start := p.here()
+	t, err := parseTarget(p.name())
+	if err != nil {
+		return t, p.fail(start, "%v", err)
+	}
+	for p.take(',') {
+		option := p.name()
+		if option != "debug" && option != "texmode_independent" && option != "texmode_unified" {
+			return t, p.expected("a target option such as debug")
+		}
+	}
+	return t, nil
+}
+
+var linkages = map[string]Linkage{"visible": Visible, "extern": Extern, "weak": Weak}
+
+// declaration reads an entry or a variable; name is its first directive.
+func (p *parser) declaration(start place, name string) error {
+	link, has := linkages[name]
+	if has {
+		p.skip()
+		start = p.here()
+		name = p.dotted()
+	}
+	switch name {
+	case "entry":
+		return p.entry(link)
+	case "func":
+		return p.directive(start, name)
+	case "shared", "global", "const":
+		v, err := p.variable(link, name, start)
+		p.m.Vars = append(p.m.Vars, v)
+		return err
+	}
+	p.backTo(start)
+	return p.expected(".entry, .shared, .global or .const")
+}
+
+// variable reads what follows the state space of a variable.
+func (p *parser) variable(link Linkage, space string, start place) (Var, error) {
+	v := Var{Linkage: link, Space: modByName()[space], Line: int32(start.line)}
+	var err error
+	if v.Align, v.Type, err = p.alignedType(); err != nil {
+		return v, err
+	}
+	if v.Name, err = p.newName("the name of the variable"); err != nil {
+		return v, err
+	}
+	if v.Array, v.Count, err = p.extent(); err != nil {
+		return v, err
+	}
+	if p.take('=') {
+		if err := p.initial(&v); err != nil {
+			return v, err
+		}
+	}
+	return v, p.want(';')
+}
+
+func (p *parser) newName(what string) (string, error) {
+	name := p.name()
+	if name == "" {
+		return "", p.expected(what)
+	}
+	return name, nil
+}
+
+// alignedType reads [.align n] .type, in the order of either.
+func (p *parser) alignedType() (align int, t Type, err error) {
+	for range 2 {
+		p.skip()
+		start := p.here()
+		name := p.dotted()
+		if name == "align" {
+			if align, err = p.count("an alignment in bytes", 1<<20); err != nil {
+				return
+			}
+			continue
+		}
+		if t = modByName()[name]; !t.IsType() {
+			p.backTo(start)
+			return align, t, p.expected("a type such as .b32")
+		}
+		if next := p.peek(); next != '.' {
+			return align, t, nil
+		}
+		if mark := p.here(); p.dotted() != "ptr" {
+			p.backTo(mark)
+		} else if err := p.pointer(); err != nil {
+			return align, t, err
+		}
+		return align, t, nil
+	}
+	return align, t, p.expected("a type such as .b32")
+}
+
+// pointer skips what .ptr says of the memory behind a parameter.
+func (p *parser) pointer() error {
+	for p.peek() == '.' {
+		if p.dotted() == "align" {
+			if _, err := p.count("an alignment in bytes", 1<<20); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// extent reads [n] or [], where there is one.
+func (p *parser) extent() (array bool, n int, err error) {
+	if !p.take('[') {
+		return false, 0, nil
+	}
+	if p.take(']') {
+		return true, 0, nil
+	}
+	if n, err = p.count("a number of elements", maxBytes); err != nil {
+		return true, 0, err
+	}
+	return true, n, p.want(']')
+}
+
+// initial reads the initial value of a variable.
+func (p *parser) initial(v *Var) error {
+	if !v.Array {
+		o, err := p.number()
+		v.Init = []int64{int64(o.As(v.Type))}
+		return err
+	}
+	if err := p.want('{'); err != nil {
+		return err
+	}
+	for {
+		o, err := p.number()
+		if err != nil {
+			return err
+		}
+		v.Init = append(v.Init, int64(o.As(v.Type)))
+		if !p.take(',') {
+			return p.want('}')
+		}
+	}
+}
+
+func (p *parser) entry(link Linkage) error {
+	e := Entry{Linkage: link, Line: int32(p.line)}
+	var err error
+	if e.Name, err = p.newName("the name of the entry"); err != nil {
+		return err
+	}
+	p.e = &e
+	p.sets, p.singles, p.labels = map[string]int32{}, map[string]int32{}, map[string]int{}
+	p.scopes = []scope{{labels: map[string]string{}}}
+	if err := p.params(); err != nil {
+		return err
+	}
+	if err := p.performance(); err != nil {
+		return err
+	}
+	if err := p.want('{'); err != nil {
+		return err
+	}
+	if err := p.body(); err != nil {
+		return err
+	}
+	p.m.Entries = append(p.m.Entries, e)
+	return nil
+}
+
+func (p *parser) params() error {
+	if !p.take('(') || p.take(')') {
+		return nil
+	}
+	for {
+		if err := p.param(); err != nil {
+			return err
+		}
+		if !p.take(',') {
+			return p.want(')')
+		}
+	}
+}
+
+func (p *parser) param() (err error) {
+	p.skip()
+	start := p.here()
+	if p.dotted() != "param" {
+		p.backTo(start)
+		return p.expected(".param")
+	}
+	a := Param{Line: int32(p.line)}
+	if a.Align, a.Type, err = p.alignedType(); err != nil {
+		return err
+	}
+	if a.Name, err = p.newName("the name of the parameter"); err != nil {
+		return err
+	}
+	array, n, err := p.extent()
+	if err == nil && array && n == 0 {
+		err = p.fail(start, "a parameter array says how many elements it has")
+	}
+	a.Count = n
+	p.e.Params = append(p.e.Params, a)
+	return err
+}
+
+// performance reads the directives between the parameters and the body.
+func (p *parser) performance() (err error) {
+	for p.peek() == '.' && err == nil {
+		start := p.here()
+		e := p.e
+		switch name := p.dotted(); name {
+		case "maxntid":
+			e.MaxNTid, err = p.dims()
+		case "reqntid":
+			e.ReqNTid, err = p.dims()
+		case "reqnctapercluster":
+			e.ReqNCTAPerCluster, err = p.dims()
+		case "minnctapersm":
+			e.MinNCTAPerSM, err = p.count("a number of blocks", 1<<20)
+		case "maxnctapersm":
+			e.MaxNCTAPerSM, err = p.count("a number of blocks", 1<<20)
+		case "maxnreg":
+			e.MaxNReg, err = p.count("a number of registers", 1<<20)
+		case "maxclusterrank":
+			e.MaxClusterRank, err = p.count("a number of blocks", 1<<20)
+		case "explicitcluster":
+			e.ExplicitCluster = true
+		case "pragma":
+			p.skipLine()
+		default:
+			p.backTo(start)
+			return p.expected("{ or a directive such as .maxntid")
+		}
+	}
+	return err
+}
+
+// dims reads one to three sizes.
+func (p *parser) dims() (d [3]int, err error) {
+	d = [3]int{1, 1, 1}
+	for i := range d {
+		if d[i], err = p.count("a size", 1<<30); err != nil || i == 2 || !p.take(',') {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// body reads statements up to the } that closes the entry.
+func (p *parser) body() error {
+	p.e.Body = make([]Stmt, 0, min(1<<16, 8+strings.Count(p.src[p.at:], ";")))
+	for {
+		if p.skipBlanks() {
+			p.comment()
+			continue
+		}
+		if p.at >= len(p.src) {
+			return p.expected("} at the end of the entry")
+		}
+		closed, err := p.statement()
+		if closed || err != nil {
+			return err
+		}
+	}
+}
+
+func (p *parser) comment() {
+	s := p.stmt(StmtComment)
+	s.Text = strings.Trim(strings.TrimPrefix(p.skipLine(), "//"), " \t\r")
+	p.e.Body = append(p.e.Body, s)
+}
+
+func (p *parser) stmt(k StmtKind) Stmt {
+	return Stmt{Kind: k, Line: int32(p.line), Col: int32(p.at - p.lineStart + 1)}
+}
+
+// statement reads one statement; closed reports that it was the end of the
+// entry.
+func (p *parser) statement() (closed bool, err error) {
+	s := p.stmt(StmtInstr)
+	switch p.src[p.at] {
+	case '{':
+		return false, p.open(s)
+	case '}':
+		p.at++
+		return p.close(s)
+	case ';':
+		p.at++
+		return false, nil
+	case '.':
+		return false, p.bodyDirective(s)
+	case '@':
+		p.at++
+		if err := p.guard(&s.Instr.Guard); err != nil {
+			return false, err
+		}
+		p.skip()
+	}
+	return false, p.instruction(s)
+}
+
+func (p *parser) open(s Stmt) error {
+	if len(p.scopes) == maxDepth {
+		return p.fail(p.here(), "more than %d nested blocks", maxDepth)
+	}
+	p.at++
+	s.Kind = StmtOpen
+	p.scopes = append(p.scopes, scope{from: len(p.e.Body), labels: map[string]string{}})
+	p.e.Body = append(p.e.Body, s)
+	return nil
+}
+
+// close ends a block, or the entry. Labels of the block that the entry knows
+// already get another name.
+func (p *parser) close(s Stmt) (closed bool, err error) {
+	top := p.scopes[len(p.scopes)-1]
+	p.scopes = p.scopes[:len(p.scopes)-1]
+	p.rename(&top)
+	if len(p.scopes) == 0 {
+		return true, nil
+	}
+	restore(p.sets, top.sets)
+	restore(p.singles, top.singles)
+	s.Kind = StmtClose
+	p.e.Body = append(p.e.Body, s)
+	return false, nil
+}
+
+// restore puts back what a scope had hidden; -1 was not there.
+func restore(names, hidden map[string]int32) {
+	for name, set := range hidden {
+		if set < 0 {
+			delete(names, name)
+		} else {
+			names[name] = set
+		}
+	}
+}
+
+// rename gives the labels of a block the names that they have in the entry.
+func (p *parser) rename(top *scope) {
+	other := false
+	for label, name := range top.labels {
+		other = other || label != name
+	}
+	if !other {
+		return
+	}
+	body := p.e.Body[top.from:]
+	for i := range body {
+		s := &body[i]
+		if name, ours := top.labels[s.Text]; ours && s.Kind == StmtLabel {
+			s.Text = name
+		}
+		for k := range s.Instr.Operands {
+			if o := &s.Instr.Operands[k]; o.Kind == KindSym {
+				if name, ours := top.labels[o.Sym]; ours {
+					o.Sym = name
+				}
+			}
+		}
+	}
+}
+
+func (p *parser) guard(g *Guard) error {
+	g.Neg = p.take('!')
+	p.skip()
+	start := p.here()
+	name := p.name()
+	r, known := p.register(name)
+	if !known {
+		return p.fail(start, "expected a predicate register after @, found %q, which is not declared", name)
+	}
+	g.Reg = r
+	return nil
+}
+
+func (p *parser) bodyDirective(s Stmt) error {
+	start := p.here()
+	switch name := p.dotted(); name {
+	case "reg":
+		return p.regs(s)
+	case "shared", "local", "global", "const":
+		v, err := p.variable(Local, name, start)
+		s.Kind, s.Index = StmtVar, int32(len(p.e.Vars))
+		p.e.Vars = append(p.e.Vars, v)
+		p.e.Body = append(p.e.Body, s)
+		return err
+	case "loc", "pragma", "file":
+		p.skipLine()
+		return nil
+	}
+	p.backTo(start)
+	return p.expected("a declaration such as .reg or .shared")
+}
+
+// regs reads the register sets of one .reg.
+func (p *parser) regs(s Stmt) error {
+	_, t, err := p.alignedType()
+	if err != nil {
+		return err
+	}
+	for {
+		p.skip()
+		start := p.here()
+		name, err := p.newName("the name of a register")
+		if err != nil {
+			return err
+		}
+		set := RegSet{Prefix: name, Type: t}
+		if p.take('<') {
+			if set.N, err = p.count("a number of registers", maxRegs); err != nil {
+				return err
+			}
+			if err := p.want('>'); err != nil {
+				return err
+			}
+			if set.N == 0 {
+				return p.fail(start, "a declaration of no registers")
+			}
+		}
+		p.declare(s, set)
+		if !p.take(',') {
+			return p.want(';')
+		}
+	}
+}
+
+func (p *parser) declare(s Stmt, set RegSet) {
+	s.Kind, s.Index = StmtReg, int32(len(p.e.Regs))
+	p.e.Body = append(p.e.Body, s)
+	p.e.Regs = append(p.e.Regs, set)
+	top := &p.scopes[len(p.scopes)-1]
+	names, hidden := p.singles, &top.singles
+	if set.N > 0 {
+		names, hidden = p.sets, &top.sets
+	}
+	if *hidden == nil {
+		*hidden = map[string]int32{}
+	}
+	if _, again := (*hidden)[set.Prefix]; !again {
+		before, was := names[set.Prefix]
+		if !was {
+			before = -1
+		}
+		(*hidden)[set.Prefix] = before
+	}
+	names[set.Prefix] = s.Index + 1
+}
+
+// register is the register called name.
+func (p *parser) register(name string) (Reg, bool) {
+	if set, known := p.singles[name]; known {
+		return Reg{Set: set}, true
+	}
+	for i := len(name); i > 0 && i > len(name)-8 && isDigit(name[i-1]); i-- {
+		if name[i-1] == '0' && i < len(name) {
+			continue // a number does not start with 0
+		}
+		set, known := p.sets[name[:i-1]]
+		if !known {
+			continue
+		}
+		n, _ := strconv.Atoi(name[i-1:])
+		if n < p.e.Regs[set-1].N {
+			return Reg{set, int32(n)}, true
+		}
+	}
+	return Reg{}, false
+}
+
+// instruction reads a label or an instruction whose guard was read.
+func (p *parser) instruction(s Stmt) error {
+	start := p.here()
+	name := p.name()
+	if name == "" {
+		return p.expected("an instruction")
+	}
+	if s.Instr.Guard.None() && !p.has("::") && p.take(':') {
+		return p.label(s, name)
+	}
+	p.at = p.opcodeEnd()
+	text := p.src[start.at:p.at]
+	opcode, known := p.opcodes[text]
+	if !known {
+		var err error
+		if opcode, err = ParseOpcode(text); err != nil {
+			return p.fail(start, "%v", err)
+		}
+		p.opcodes[text] = opcode
+	}
+	s.Instr.Opcode = opcode
+	if !p.take(';') {
+		if err := p.operands(&s.Instr); err != nil {
+			return err
+		}
+		if err := p.want(';'); err != nil {
+			return err
+		}
+	}
+	p.e.Body = append(p.e.Body, s)
+	return nil
+}
+
+// label places a label; one of a block that the entry knows already gets another
+// name when the block is closed.
+func (p *parser) label(s Stmt, name string) error {
+	s.Kind, s.Text = StmtLabel, name
+	p.e.Body = append(p.e.Body, s)
+	full := name
+	for _, taken := p.labels[full]; taken && len(p.scopes) > 1; _, taken = p.labels[full] {
+		p.labels[name]++
+		full = name + "_" + strconv.Itoa(p.labels[name])
+	}
+	p.labels[full] = 0
+	top := &p.scopes[len(p.scopes)-1]
+	if _, twice := top.labels[name]; !twice {
+		top.labels[name] = full
+	}
+	return nil
+}
+
+// operands reads operands up to the ;.
+func (p *parser) operands(in *Instr) error {
+	base := len(p.stack)
+	for {
+		p.skip()
+		start := p.here()
+		o, err := p.operand()
+		if err != nil {
+			return err
+		}
+		if len(p.stack)-base == maxOperands {
+			return p.fail(start, "more than %d operands", maxOperands)
+		}
+		p.stack = append(p.stack, o)
+		if !p.take(',') {
+			in.Operands = p.cut(base)
+			return nil
+		}
+	}
+}
+
+// cut is the operands of the stack from base on, moved to where they stay.
+func (p *parser) cut(base int) []Operand {
+	n := len(p.stack) - base
+	if cap(p.slab)-len(p.slab) < n {
+		p.slab = make([]Operand, 0, max(1024, n))
+	}
+	at := len(p.slab)
+	p.slab = append(p.slab, p.stack[base:]...)
+	p.stack = p.stack[:base]
+	return p.slab[at:len(p.slab):len(p.slab)]
+}
+
+func (p *parser) operand() (Operand, error) {
+	switch c := p.peek(); {
+	case c == '{':
+		p.at++
+		return p.vector()
+	case c == '[':
+		p.at++
+		return p.memory()
+	case c == '!':
+		p.at++
+		o, err := p.named()
+		if err == nil && o.Kind != KindReg {
+			err = p.expected("a predicate register after !")
+		}
+		o.Neg = true
+		return o, err
+	case c == '-' || isDigit(c):
+		return p.number()
+	}
+	o, err := p.named()
+	if err != nil || !p.take('|') {
+		return o, err
+	}
+	second, err := p.named()
+	base := len(p.stack)
+	p.stack = append(p.stack, o, second)
+	return Operand{Kind: KindPair, List: p.cut(base)}, err
+}
+
+// named reads a register, a special register, _, or a symbol with an offset.
+func (p *parser) named() (Operand, error) {
+	p.skip()
+	start := p.here()
+	name := p.name()
+	switch {
+	case name == "":
+		return Operand{}, p.expected("an operand")
+	case name == "_":
+		return Operand{Kind: KindSink}, nil
+	case name == "WARP_SZ":
+		return Int(32), nil
+	}
+	if r, known := p.register(name); known {
+		return Operand{Kind: KindReg, Reg: r}, nil
+	}
+	if name[0] != '%' {
+		offset, err := p.offset()
+		return Operand{Kind: KindSym, Sym: name, Bits: offset}, err
+	}
+	if p.at+1 < len(p.src) && p.src[p.at] == '.' {
+		name = p.src[start.at : p.at+2]
+	}
+	if s, known := specialByName()[name]; known {
+		p.at = start.at + len(name)
+		return Sreg(s), nil
+	}
+	return Operand{}, p.fail(start, "register %s is not declared", name)
+}
+
+// offset reads +n, +-n or -n, where there is one.
+func (p *parser) offset() (uint64, error) {
+	c := p.peek()
+	if c == '+' {
+		p.at++
+	}
+	if c != '+' && c != '-' {
+		return 0, nil
+	}
+	p.skip()
+	start := p.here()
+	o, err := p.number()
+	if err == nil && o.Kind != KindInt {
+		err = p.fail(start, "expected an offset in bytes")
+	}
+	return o.Bits, err
+}
+
+func (p *parser) vector() (Operand, error) {
+	base := len(p.stack)
+	for {
+		var o Operand
+		var err error
+		p.skip()
+		start := p.here()
+		if c := p.peek(); c == '-' || isDigit(c) {
+			o, err = p.number()
+		} else {
+			o, err = p.named()
+		}
+		if err != nil {
+			return o, err
+		}
+		if len(p.stack)-base == maxElements {
+			return o, p.fail(start, "more than %d elements", maxElements)
+		}
+		p.stack = append(p.stack, o)
+		if !p.take(',') {
+			v := Operand{Kind: KindVec, List: p.cut(base)}
+			return v, p.want('}')
+		}
+	}
+}
+
+// memory reads an address, or a tensor map with coordinates, behind the [.
+func (p *parser) memory() (Operand, error) {
+	o, err := p.address()
+	if err != nil || p.take(']') {
+		return o, err
+	}
+	if !p.take(',') {
+		return o, p.expected("]")
+	}
+	if err := p.want('{'); err != nil {
+		return o, err
+	}
+	at, err := p.vector()
+	if err != nil {
+		return o, err
+	}
+	base := len(p.stack)
+	p.stack = append(p.stack, o, at)
+	return Operand{Kind: KindTensor, List: p.cut(base)}, p.want(']')
+}
+
+func (p *parser) address() (Operand, error) {
+	p.skip()
+	start := p.here()
+	if c := p.peek(); c == '-' || isDigit(c) {
+		o, err := p.number()
+		if err == nil && o.Kind != KindInt {
+			err = p.fail(start, "expected an address")
+		}
+		return Operand{Kind: KindMem, Bits: o.Bits}, err
+	}
+	o, err := p.named()
+	switch {
+	case err != nil:
+		return o, err
+	case o.Kind == KindSym:
+		o.Kind = KindMem
+		return o, nil
+	case o.Kind != KindReg:
+		return o, p.fail(start, "expected the register, the variable or the parameter that an address starts from")
+	}
+	o.Kind = KindMem
+	o.Bits, err = p.offset()
+	return o, err
+}

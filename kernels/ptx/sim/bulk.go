@@ -1,0 +1,529 @@
+package sim
+
+import "fmt"
+
+// transfer is an asynchronous operation under way that completes on an mbarrier
+// or in a bulk group.
+type transfer struct {
+	by      *warp
+	pc      int32
+	lane    int
+	barrier *mbarrier
+	bytes   int64 // that complete_tx counts
+	to      *cta
+	pieces  []piece
+	land    func() // instead of pieces
+}
+
+// piece is a run of bytes that lands at an offset of shared memory; a nil
+// source is n bytes of fill.
+type piece struct {
+	offset int64
+	n      int64
+	src    []byte
+	fill   byte
+}
+
+// bulkGroups are the bulk stores of a warp, by lane.
+type bulkGroups struct {
+	open   []*transfer
+	groups []bulkGroup
+}
+
+type bulkGroup struct {
+	lanes uint32
+	work  []*transfer
+}
+
+func (b *bulkGroups) reset() { b.open, b.groups = b.open[:0], b.groups[:0] }
+
+// issue begins a copy into shared memory.
+func (w *warp) issue(t *transfer) {
+	t.by, t.pc = w, w.pc
+	for _, p := range t.pieces {
+		w.asyncWrite(t.to, p.offset, p.n, t.lane)
+	}
+	w.countBulk(t.bytes)
+	w.cta.cluster.pending = append(w.cta.cluster.pending, t)
+}
+
+func (w *warp) countBulk(n int64) {
+	w.cta.work.counters.BulkCopies++
+	w.cta.work.counters.BulkBytes += n
+}
+
+// land completes one operation that a blocked warp waits for, when nothing
+// else can run; false if there is none.
+func (c *cluster) land() bool {
+	for i, t := range c.pending {
+		if len(t.barrier.waiters) > 0 {
+			c.pending = append(c.pending[:i], c.pending[i+1:]...)
+			t.complete()
+			return true
+		}
+	}
+	for _, t := range c.ctas {
+		for _, w := range t.warps {
+			if w.status == blocked && w.onBar != nil && w.polls {
+				w.giveUp = true
+				w.wake()
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (t *transfer) complete() {
+	if t.land != nil {
+		t.land()
+		return
+	}
+	c := t.to.cluster
+	c.asyncs++
+	for _, p := range t.pieces {
+		t.landPiece(p, c.asyncs)
+	}
+	b := t.barrier
+	if t.by.clock.on {
+		// Whoever sees the phase complete sees these bytes.
+		own := history{near: make([]seen, len(t.by.clock.seen.near))}
+		own.near[c.work.grid.parties()].all = c.asyncs
+		b.gather.join(&own)
+	}
+	b.tx -= t.bytes
+	b.tryComplete()
+}
+
+func (t *transfer) landPiece(p piece, clock uint32) {
+	dst := t.to.shared[p.offset : p.offset+p.n]
+	if p.src != nil {
+		copy(dst, p.src)
+	} else {
+		for i := range dst {
+			dst[i] = p.fill
+		}
+	}
+	sh := t.to.shadow
+	if sh == nil {
+		return
+	}
+	if sh.written != nil {
+		for i := range p.n {
+			sh.written[p.offset+i] = 1
+		}
+	}
+	if sh.words == nil {
+		return
+	}
+	for q := p.offset >> 2; q <= (p.offset+p.n-1)>>2; q++ {
+		word := &sh.words[q]
+		word.incoming--
+		word.write = makeStamp(clock, 15, false, 0, t.to.grid.parties(), t.to.cluster.unit)
+		word.writePC, word.generic = t.pc, false
+	}
+}
+
+// targets are the CTAs that a copy of a lane goes to: with a multicast mask,
+// the same offset in each CTA it names.
+func (w *warp) targets(in *instr, dst uint64, lane int) []*cta {
+	c := w.cta.cluster
+	if mask := in.mods.ignore; mask != 0 {
+		bits := w.r32[mask][lane]
+		var list []*cta
+		for rank, t := range c.ctas {
+			if bits>>rank&1 == 1 {
+				list = append(list, t)
+			}
+		}
+		if bits == 0 || bits>>len(c.ctas) != 0 {
+			w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("multicast to CTAs %#x of a cluster of %d", bits, len(c.ctas))}, lane)
+		}
+		return list
+	}
+	if t, _ := w.cta.sharedAt(dst, 1); t != nil {
+		return []*cta{t}
+	}
+	return nil
+}
+
+// bulkLoad is cp.async.bulk into shared memory: a is the size. The mbarrier
+// lies in the CTA that the bytes go to.
+func bulkLoad(w *warp, in *instr) {
+	dst := *w.addresses(&in.at, &w.addr)
+	src := *w.addresses(&in.mods.src, &w.addr2)
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		n := int64(w.r32[in.a][l])
+		if !w.bulkSize(n, l) || !w.aligned(dst[l], 16, "shared", l) || !w.aligned(src[l], 16, "global", l) {
+			return
+		}
+		var from []byte
+		if in.space == shared {
+			from = w.bulkSource(src[l], n, l)
+		} else {
+			from = w.globalBytes(src[l], n, 16, l, reading)
+		}
+		if from == nil {
+			return
+		}
+		w.bulkInto(in, dst[l], l, n, func(off int64) []piece { return []piece{{offset: off, n: n, src: from}} })
+	}
+}
+
+func (w *warp) bulkSize(n int64, l int) bool {
+	if n > 0 && n%16 == 0 {
+		return true
+	}
+	w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a bulk copy of %d bytes: it must be a multiple of 16", n)}, l)
+	return false
+}
+
+// bulkInto issues a copy of n bytes to each target.
+func (w *warp) bulkInto(in *instr, dst uint64, l int, n int64, pieces func(off int64) []piece) {
+	dst &^= windowMask
+	bar := w.addresses(&in.mods.barrier, new(long))[l]
+	for _, t := range w.targets(in, dst, l) {
+		at := dst
+		if in.mods.ignore != 0 {
+			at = dst&(1<<rankShift-1) | uint64(t.rank+1)<<rankShift
+			bar = bar&(1<<rankShift-1) | uint64(t.rank+1)<<rankShift
+		}
+		_, off := w.cta.sharedAt(at, n)
+		if owner, _ := w.cta.sharedAt(at, n); owner == nil {
+			w.sharedOutside(at, n, l)
+			return
+		}
+		b := w.mbarrierAt(bar, l)
+		if b == nil {
+			return
+		}
+		w.issue(&transfer{lane: l, barrier: b, bytes: n, to: t, pieces: pieces(off)})
+	}
+}
+
+// tensorMapAt reads the tensor map of a lane from global, constant or parameter
+// memory.
+func (w *warp) tensorMapAt(addr uint64, rank, l int) *TensorMap {
+	b := w.bytesAt(generic, addr, tensorMapBytes, 64, l, reading)
+	if b == nil {
+		return nil
+	}
+	t, ok := decodeTensorMap(b)
+	switch {
+	case !ok:
+		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("no tensor map at %#x", addr)}, l)
+		return nil
+	case len(t.Dims) != rank:
+		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a %d-dimensional copy with a tensor map of %d dimensions", rank, len(t.Dims))}, l)
+		return nil
+	}
+	return t
+}
+
+func (w *warp) coordinates(in *instr, l int) []int32 {
+	at := make([]int32, len(in.list))
+	for i, r := range in.list {
+		at[i] = int32(w.get(r, l))
+	}
+	return at
+}
+
+// tensorLoad is cp.async.bulk.tensor into shared memory.
+func tensorLoad(w *warp, in *instr) {
+	dst := *w.addresses(&in.at, &w.addr)
+	maps := *w.addresses(&in.mods.src, &w.addr2)
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		t := w.tensorMapAt(maps[l], len(in.list), l)
+		if t == nil || !w.aligned(dst[l], t.alignment(), "shared", l) {
+			return
+		}
+		at := w.coordinates(in, l)
+		w.bulkInto(in, dst[l], l, t.boxBytes(), func(off int64) []piece { return w.boxPieces(t, at, off, l) })
+	}
+}
+
+// alignment of a box in shared memory: 128 bytes, or the period of the swizzle.
+func (t *TensorMap) alignment() int64 { return max(128, int64(t.Swizzle.Bytes())*8) }
+
+// boxPieces splits a box into runs of 16 bytes where it is swizzled, else rows,
+// and cuts off what lies out of the tensor.
+func (w *warp) boxPieces(t *TensorMap, at []int32, base int64, l int) []piece {
+	var out []piece
+	size := int64(t.Type.Bytes())
+	row := (int64(t.Box[0]) + int64(t.Steps[0]) - 1) / int64(t.Steps[0]) * size
+	run := row
+	if t.Swizzle != SwizzleNone {
+		run = 16
+	}
+	t.rows(at, func(offset int64, addr uint64, inside bool) {
+		data := w.rowBytes(t, int64(at[0]), addr, row, inside, l)
+		for o := int64(0); o < row; o += run {
+			p := piece{offset: t.Swizzle.apply(base+sharedBase+offset+o) - sharedBase, n: run, fill: t.fillByte()}
+			if data != nil {
+				p.src = data[o : o+run]
+			}
+			out = append(out, p)
+		}
+	})
+	return out
+}
+
+// rowBytes is one row of a box, filled out of bounds; nil if all of it is.
+func (w *warp) rowBytes(t *TensorMap, first int64, addr uint64, row int64, inside bool, l int) []byte {
+	size, step := int64(t.Type.Bytes()), int64(t.Steps[0])
+	n := row / size
+	if !inside || first >= int64(t.Dims[0]) || first+(n-1)*step < 0 {
+		return nil
+	}
+	if step == 1 && first >= 0 && first+n <= int64(t.Dims[0]) {
+		return w.globalBytes(addr+uint64(first*size), row, size, l, reading)
+	}
+	data := make([]byte, row)
+	for i := range n {
+		x := first + i*step
+		d := data[i*size : (i+1)*size]
+		if x < 0 || x >= int64(t.Dims[0]) {
+			for j := range d {
+				d[j] = t.fillByte()
+			}
+			continue
+		}
+		copy(d, w.globalBytes(addr+uint64(x*size), size, size, l, reading))
+	}
+	return data
+}
+
+// later queues an operation of the lane's open bulk group and marks what it
+// will read.
+func (w *warp) later(l int, reads []piece, land func()) {
+	for _, p := range reads {
+		w.mark(w.cta, p.offset, p.n, false, +1)
+	}
+	w.bulk.open = append(w.bulk.open, &transfer{by: w, pc: w.pc, lane: l, pieces: reads, land: land})
+}
+
+// bulkSource resolves own shared memory that a bulk copy reads.
+func (w *warp) bulkSource(addr uint64, n int64, l int) []byte {
+	t, off := w.cta.sharedAt(addr&^windowMask, n)
+	if t != w.cta {
+		w.sharedOutside(addr, n, l)
+		return nil
+	}
+	w.asyncRead(t, off, n, l)
+	return t.shared[off : off+n]
+}
+
+// bulkStore is cp.async.bulk and cp.reduce.async.bulk from shared to global
+// memory: a is the size.
+func bulkStore(w *warp, in *instr) {
+	dst := *w.addresses(&in.at, &w.addr)
+	src := *w.addresses(&in.mods.src, &w.addr2)
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		n := int64(w.r32[in.a][l])
+		if !w.bulkSize(n, l) || !w.aligned(src[l], 16, "shared", l) || !w.aligned(dst[l], 16, "global", l) {
+			return
+		}
+		from := w.bulkSource(src[l], n, l)
+		if from == nil {
+			return
+		}
+		to := w.globalBytes(dst[l], n, 16, l, storing(in.mods.atomic))
+		if to == nil {
+			return
+		}
+		w.countBulk(n)
+		_, off := w.cta.sharedAt(src[l]&^windowMask, n)
+		w.later(l, []piece{{offset: off, n: n}}, func() { w.cta.grid.storeBytes(to, from, dst[l], in.size, in.mods.atomic) })
+	}
+}
+
+// storing is how a bulk store touches memory: reductions do it atomically.
+func storing(reduce scalar) access {
+	if reduce != nil {
+		return atomically
+	}
+	return writing
+}
+
+// storeBytes copies, or reduces elements of size bytes.
+func (g *grid) storeBytes(to, from []byte, addr uint64, size uint8, reduce scalar) {
+	if reduce == nil {
+		copy(to, from)
+		return
+	}
+	for i := 0; i < len(to); i += int(size) {
+		v := fetch(from[i:], size)
+		g.update(to[i:], addr+uint64(i), size, func(old uint64) uint64 { return reduce(old, v, 0) })
+	}
+}
+
+// tensorStore is cp.async.bulk.tensor from shared to global memory; what lies
+// out of the tensor is not stored.
+func tensorStore(w *warp, in *instr) {
+	maps := *w.addresses(&in.at, &w.addr)
+	src := *w.addresses(&in.mods.src, &w.addr2)
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		t := w.tensorMapAt(maps[l], len(in.list), l)
+		if t == nil || !w.aligned(src[l], t.alignment(), "shared", l) {
+			return
+		}
+		owner, base := w.cta.sharedAt(src[l]&^windowMask, t.boxBytes())
+		if owner != w.cta {
+			w.sharedOutside(src[l], t.boxBytes(), l)
+			return
+		}
+		w.asyncRead(owner, base, t.boxBytes(), l)
+		w.countBulk(t.boxBytes())
+		at := w.coordinates(in, l)
+		w.later(l, []piece{{offset: base, n: t.boxBytes()}}, func() { w.storeBox(in, t, at, base, l) })
+	}
+}
+
+func (w *warp) storeBox(in *instr, t *TensorMap, at []int32, base int64, l int) {
+	size, step := int64(t.Type.Bytes()), int64(t.Steps[0])
+	n := (int64(t.Box[0]) + step - 1) / step
+	var reduce scalar
+	if in.mods.reduces {
+		reduce = reducing(&in.mods.code, t.Type)
+	}
+	t.rows(at, func(offset int64, addr uint64, inside bool) {
+		if !inside {
+			return
+		}
+		for i := range n {
+			x := int64(at[0]) + i*step
+			if x < 0 || x >= int64(t.Dims[0]) {
+				continue
+			}
+			from := t.Swizzle.apply(base+sharedBase+offset+i*size) - sharedBase
+			dst := addr + uint64(x*size)
+			if to := w.globalBytes(dst, size, size, l, storing(reduce)); to != nil {
+				w.cta.grid.storeBytes(to, w.cta.shared[from:from+size], dst, uint8(size), reduce)
+			}
+		}
+	})
+}
+
+func bulkCommit(w *warp, in *instr) {
+	g := bulkGroup{lanes: w.active}
+	rest := w.bulk.open[:0]
+	for _, t := range w.bulk.open {
+		if w.active>>t.lane&1 == 1 {
+			g.work = append(g.work, t)
+		} else {
+			rest = append(rest, t)
+		}
+	}
+	w.bulk.open = rest
+	w.bulk.groups = append(w.bulk.groups, g)
+}
+
+// bulkWait is cp.async.bulk.wait_group(.read) c.
+func bulkWait(w *warp, in *instr) {
+	var later [warpSize]int
+	b := &w.bulk
+	for i := len(b.groups) - 1; i >= 0; i-- {
+		g := &b.groups[i]
+		due := uint32(0)
+		for m := g.lanes & w.active; m != 0; m &= m - 1 {
+			l := firstLane(m)
+			if later[l] >= int(in.c) {
+				due |= 1 << l
+			}
+			later[l]++
+		}
+		w.landGroup(g, due)
+	}
+	kept := b.groups[:0]
+	for _, g := range b.groups {
+		if g.lanes != 0 {
+			kept = append(kept, g)
+		}
+	}
+	b.groups = kept
+}
+
+func (w *warp) landGroup(g *bulkGroup, lanes uint32) {
+	rest := g.work[:0]
+	for _, t := range g.work {
+		if lanes>>t.lane&1 == 0 {
+			rest = append(rest, t)
+			continue
+		}
+		w.finishStore(t)
+	}
+	g.work = rest
+	g.lanes &^= lanes
+}
+
+func (w *warp) finishStore(t *transfer) {
+	t.land()
+	for _, p := range t.pieces {
+		w.mark(w.cta, p.offset, p.n, false, -1)
+	}
+}
+
+// ended completes what is still under way when all warps have exited, and
+// reports copies that shared memory may not outlive.
+func (c *cluster) ended() {
+	for _, t := range c.pending {
+		if t.land == nil {
+			t.by.unfinished(t, "the CTA exits with a copy into its shared memory under way")
+		}
+	}
+	for _, t := range c.ctas {
+		for _, w := range t.warps {
+			for _, g := range w.bulk.groups {
+				w.leftover(g.work)
+			}
+			w.leftover(w.bulk.open)
+		}
+	}
+}
+
+func (w *warp) leftover(work []*transfer) {
+	for _, t := range work {
+		w.unfinished(t, "the CTA exits without waiting until this copy has read its shared memory")
+		w.finishStore(t)
+	}
+}
+
+func (w *warp) unfinished(t *transfer, detail string) {
+	w.pc = t.pc
+	w.report(Finding{Kind: MissingWait, Detail: detail}, t.lane)
+}
+
+// cpAsyncArrive is cp.async.mbarrier.arrive: the lane arrives when its cp.async
+// so far have landed; signed is .noinc.
+func cpAsyncArrive(w *warp, in *instr) {
+	addr := w.addresses(&in.at, &w.addr)
+	w.commitCopies(in)
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		b := w.mbarrierAt(addr[l], l)
+		if b == nil {
+			return
+		}
+		if !in.signed {
+			b.pending++
+		}
+		groups := len(w.copies.groups)
+		w.cta.cluster.pending = append(w.cta.cluster.pending, &transfer{by: w, pc: w.pc, lane: l, barrier: b, land: func() { w.landAndArrive(b, l, groups) }})
+	}
+}
+
+// landAndArrive lets the lane's copies of the first groups land.
+func (w *warp) landAndArrive(b *mbarrier, l, groups int) {
+	for i := range min(groups, len(w.copies.groups)) {
+		g := &w.copies.groups[i]
+		w.landCopies(g, g.lanes&(1<<l))
+	}
+	w.publishTo(&b.gather, &b.gatherF, 1<<l)
+	if !b.arrive(1) {
+		w.report(Finding{Kind: InvalidOperation, Detail: "more arrivals than the mbarrier's phase has: " + b.owner.sharedName(b.offset)}, l)
+	}
+}

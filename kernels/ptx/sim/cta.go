@@ -1,0 +1,281 @@
+package sim
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
+
+// cta is a thread block in execution.
+type cta struct {
+	cluster   *cluster
+	work      *worker
+	grid      *grid
+	entry     *entry
+	rank      int // in the cluster
+	id        [3]int
+	shared    []byte
+	shadow    *sharedShadow // nil unless something is checked
+	warps     []*warp
+	live      int // warps that have not exited
+	barriers  [16]barrier
+	mbarriers map[int64]*mbarrier // by offset in shared memory
+	local     []byte              // of all threads, each its own part
+}
+
+func newCTA(c *cluster, rank int) *cta {
+	g := c.work.grid
+	t := &cta{cluster: c, work: c.work, grid: g, entry: g.entry, rank: rank, shared: alignedBytes(g.shared)}
+	if g.opt.Races || g.opt.Uninitialised {
+		t.shadow = newSharedShadow(g)
+	}
+	if g.entry.locals > 0 {
+		t.local = alignedBytes(g.entry.locals * int64(g.threads))
+	}
+	per := (g.threads + warpSize - 1) / warpSize
+	for i := range per {
+		t.warps = append(t.warps, newWarp(t, i, rank*per+i))
+	}
+	return t
+}
+
+func newWarp(t *cta, id, party int) *warp {
+	e := t.entry
+	w := &warp{cta: t, id: id, party: party}
+	w.r32 = make([]word, e.count[bank32])
+	w.r64 = make([]long, e.count[bank64])
+	w.pred = make([]uint32, e.count[bankPred])
+	w.pred[0] = allLanes
+	for v, r := range e.const32 {
+		fill(w.r32[r][:], v)
+	}
+	for v, r := range e.const64 {
+		fill(w.r64[r][:], v)
+	}
+	for name, r := range e.globals {
+		fill(w.r64[r][:], t.grid.globals[name])
+	}
+	for s, r := range e.special {
+		t.special(w, s, r, [3]int{})
+	}
+	if t.work.watch {
+		for b := range w.inited {
+			w.inited[b] = make([]uint32, e.count[b])
+		}
+	}
+	if t.grid.opt.Races {
+		w.clock = newPartyClock(t.grid)
+	}
+	w.wg.init(e)
+	return w
+}
+
+func fill[T uint32 | uint64](r []T, v T) {
+	for l := range r {
+		r[l] = v
+	}
+}
+
+// begin resets the CTA to the start of the CTA id.
+func (t *cta) begin(id, inCluster [3]int) {
+	t.id = id
+	t.live = len(t.warps)
+	t.barriers = [16]barrier{}
+	t.mbarriers = map[int64]*mbarrier{}
+	if t.shadow != nil {
+		t.shadow.reset()
+	}
+	for i, w := range t.warps {
+		w.begin(min(t.grid.threads-i*warpSize, warpSize))
+		for s, r := range t.entry.special {
+			if moves(s) {
+				t.special(w, s, r, inCluster)
+			}
+		}
+	}
+}
+
+func (w *warp) begin(lanes int) {
+	w.mask = uint32(1<<lanes - 1)
+	w.live = w.mask
+	w.pc, w.status, w.on, w.onBar = 0, ready, "", nil
+	w.polls, w.giveUp, w.onCluster, w.atCluster, w.ticks = false, false, false, 0, 0
+	w.steps, w.lanes = 0, 0
+	w.forks = w.forks[:0]
+	w.copies.reset()
+	w.bulk.reset()
+	w.wg.reset()
+	for b := range w.inited {
+		clear(w.inited[b])
+	}
+	w.clock.reset(w.party)
+}
+
+// moves reports whether a special register differs from CTA to CTA.
+func moves(s ptx.Special) bool {
+	return s >= ptx.CTAidX && s <= ptx.CTAidZ || s >= ptx.ClusterIDX && s <= ptx.ClusterIDZ || s >= ptx.ClusterCTAidX && s <= ptx.ClusterCTAidZ || s == ptx.SMID
+}
+
+// special sets a preloaded special register of a warp.
+func (t *cta) special(w *warp, s ptx.Special, r register, inCluster [3]int) {
+	for l := range warpSize {
+		v := t.uniform(w, s, inCluster)
+		if s <= ptx.TidZ || s >= ptx.LaneID {
+			if x, own := t.laneSpecial(s, l, w.id*warpSize+l); own {
+				v = x
+			}
+		}
+		w.put(r, l, uint64(v))
+	}
+}
+
+// laneSpecial is a special register that differs from lane to lane.
+func (t *cta) laneSpecial(s ptx.Special, l, thread int) (int, bool) {
+	block := t.grid.block
+	switch s {
+	case ptx.TidX:
+		return thread % block[0], true
+	case ptx.TidY:
+		return thread / block[0] % block[1], true
+	case ptx.TidZ:
+		return thread / block[0] / block[1], true
+	case ptx.LaneID:
+		return l, true
+	case ptx.LanemaskEq:
+		return 1 << l, true
+	case ptx.LanemaskLt:
+		return 1<<l - 1, true
+	case ptx.LanemaskLe:
+		return 2<<l - 1, true
+	case ptx.LanemaskGt:
+		return allLanes &^ (2<<l - 1), true
+	case ptx.LanemaskGe:
+		return allLanes &^ (1<<l - 1), true
+	}
+	return 0, false
+}
+
+// uniform is a special register that is the same in all lanes of a warp.
+func (t *cta) uniform(w *warp, s ptx.Special, inCluster [3]int) int {
+	g := t.grid
+	axis := func(first ptx.Special, v [3]int) int { return v[s-first] }
+	switch {
+	case s >= ptx.NTidX && s <= ptx.NTidZ:
+		return axis(ptx.NTidX, g.block)
+	case s >= ptx.CTAidX && s <= ptx.CTAidZ:
+		return axis(ptx.CTAidX, t.id)
+	case s >= ptx.NCTAidX && s <= ptx.NCTAidZ:
+		return axis(ptx.NCTAidX, g.size)
+	case s >= ptx.ClusterIDX && s <= ptx.ClusterIDZ:
+		return t.id[s-ptx.ClusterIDX] / g.cluster[s-ptx.ClusterIDX]
+	case s >= ptx.NClusterIDX && s <= ptx.NClusterIDZ:
+		return axis(ptx.NClusterIDX, g.units)
+	case s >= ptx.ClusterCTAidX && s <= ptx.ClusterCTAidZ:
+		return axis(ptx.ClusterCTAidX, inCluster)
+	case s >= ptx.ClusterNCTAidX && s <= ptx.ClusterNCTAidZ:
+		return axis(ptx.ClusterNCTAidX, g.cluster)
+	}
+	switch s {
+	case ptx.ClusterCTARank:
+		return t.rank
+	case ptx.ClusterNCTARank:
+		return product3(g.cluster)
+	case ptx.WarpID:
+		return w.id
+	case ptx.NWarpID:
+		return len(t.warps)
+	case ptx.NSMID:
+		return g.sheet.SMs
+	case ptx.SMID:
+		return t.cluster.unit % g.sheet.SMs
+	case ptx.DynamicSmemSize:
+		return int(g.dynamic)
+	case ptx.TotalSmemSize:
+		return int(g.shared)
+	case ptx.AggrSmemSize:
+		return int(g.shared) + sharedBase
+	case ptx.IsExplicitCluster:
+		return int(truth(product3(g.cluster) > 1))
+	}
+	return 0
+}
+
+func (t *cta) site(pc int32, warp, lane int) Site {
+	s := t.entry.sites[pc]
+	s.CTA, s.Warp, s.Lane = t.id, warp, lane
+	return s
+}
+
+// barrier is one of the sixteen named barriers of a CTA.
+type barrier struct {
+	expected int // threads; 0 while nobody waits
+	whole    bool
+	arrived  int // threads
+	waiting  []*warp
+	votes    int // of bar.red: threads whose predicate held
+	all      bool
+	history  history
+	fenced   history
+}
+
+// arriveBarrier lets the warp arrive at barrier id, which count threads (0: all
+// of the CTA) take part in; with wait it blocks until they have.
+func (w *warp) arriveBarrier(id, count uint32, wait bool) {
+	t := w.cta
+	switch {
+	case id >= uint32(len(t.barriers)):
+		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d of 16", id)}, -1)
+		return
+	case count%warpSize != 0 || int(count) > len(t.warps)*warpSize:
+		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a barrier of %d threads in a CTA of %d: it must be a multiple of 32 and not more than the CTA has", count, t.grid.threads)}, -1)
+		return
+	case w.active != w.live:
+		w.report(Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("only %d of the warp's %d lanes arrive", bits.OnesCount32(w.active), bits.OnesCount32(w.live))}, bits.TrailingZeros32(w.live&^w.active))
+		return
+	}
+	b := &t.barriers[id]
+	if b.arrived > 0 && !b.whole && count != 0 && int(count) != b.expected {
+		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d for %d threads, others arrived for %d", id, count, b.expected)}, -1)
+		return
+	}
+	b.expected, b.whole = int(count), count == 0
+	b.arrived += warpSize
+	w.publishTo(&b.history, &b.fenced, allLanes)
+	w.pc++
+	if wait {
+		b.waiting = append(b.waiting, w)
+		w.block(fmt.Sprintf("barrier %d", id))
+	}
+	t.tryBarrier(b)
+}
+
+// tryBarrier opens a barrier whose threads have all arrived.
+func (t *cta) tryBarrier(b *barrier) {
+	need := b.expected
+	if b.whole {
+		need = t.live * warpSize
+	}
+	if b.arrived == 0 || b.arrived < need {
+		return
+	}
+	t.work.counters.Barriers++
+	open := *b
+	*b = barrier{}
+	for _, w := range open.waiting {
+		w.observe(&open.history, &open.fenced)
+		w.clock.joinLanes()
+		w.wake()
+	}
+}
+
+// warpExited opens the barriers that only waited for the warp.
+func (t *cta) warpExited(*warp) {
+	t.live--
+	for i := range t.barriers {
+		if b := &t.barriers[i]; b.whole {
+			t.tryBarrier(b)
+		}
+	}
+	t.cluster.tryBarrier()
+}

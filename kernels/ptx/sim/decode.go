@@ -1,0 +1,381 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
+
+// decoder turns one entry into dense code.
+type decoder struct {
+	module  *ptx.Module
+	src     *ptx.Entry
+	e       *entry
+	base    []register // first register of each set
+	scopes  []int      // parent of each scope
+	scope   int
+	labels  map[label]int32
+	jumps   []jump
+	comment string
+	line    int32
+	touched []touched // by each instruction
+}
+
+type label struct {
+	scope int
+	name  string
+}
+
+type jump struct {
+	at    int
+	scope int
+	name  string
+}
+
+func decodeEntry(m *ptx.Module, src *ptx.Entry) (*entry, error) {
+	e := &entry{name: src.Name, source: src, const32: map[uint32]int32{}, const64: map[uint64]int32{}, special: map[ptx.Special]register{}, variables: map[string]variable{}, globals: map[string]int32{}}
+	e.count = [4]int{bank32: 1, bank64: 1, bankPred: 1}
+	e.params, e.block = ptx.Offsets(src.Params)
+	d := &decoder{module: m, src: src, e: e, labels: map[label]int32{}, scopes: []int{-1}}
+	for i := range src.Regs {
+		s := &src.Regs[i]
+		b := bankOf(s.Type)
+		if b == noBank {
+			return nil, fmt.Errorf("registers of type %v are not modelled", s.Type)
+		}
+		d.base = append(d.base, register{b, int32(e.count[b])})
+		e.count[b] += s.Len()
+	}
+	d.layOut()
+	if err := d.body(); err != nil {
+		return nil, err
+	}
+	for _, j := range d.jumps {
+		at, ok := d.resolve(j.scope, j.name)
+		if !ok {
+			return nil, fmt.Errorf("no label %s", j.name)
+		}
+		e.code[j.at].target = at
+	}
+	e.prove(d.touched)
+	e.noteTensor(d.touched)
+	return e, nil
+}
+
+func bankOf(t ptx.Type) bank {
+	switch n := t.Bits(); {
+	case t == ptx.Pred:
+		return bankPred
+	case n <= 32:
+		return bank32
+	case n == 64:
+		return bank64
+	}
+	return noBank
+}
+
+// layOut places the variables of the module and the entry.
+func (d *decoder) layOut() {
+	e := d.e
+	dynamic := []string{}
+	dynamicAlign := int64(16)
+	put := func(v *ptx.Var) {
+		align := int64(max(v.Alignment(), 1))
+		switch {
+		case v.Space == ptx.ModShared && v.Array && v.Count == 0:
+			dynamic = append(dynamic, v.Name)
+			dynamicAlign = max(dynamicAlign, align)
+		case v.Space == ptx.ModShared:
+			at := roundUp(e.statics, align)
+			e.variables[v.Name] = variable{shared, at}
+			e.statics = at + int64(v.Bytes())
+		case v.Space == ptx.ModLocal:
+			at := roundUp(e.locals, align)
+			e.variables[v.Name] = variable{local, at}
+			e.locals = at + int64(v.Bytes())
+		default:
+			e.variables[v.Name] = variable{global, 0}
+		}
+	}
+	for i := range d.module.Vars {
+		put(&d.module.Vars[i])
+	}
+	for i := range d.src.Vars {
+		put(&d.src.Vars[i])
+	}
+	e.locals = roundUp(e.locals, 16)
+	e.dynamic = roundUp(e.statics, dynamicAlign)
+	for _, name := range dynamic {
+		e.variables[name] = variable{shared, e.dynamic}
+	}
+	if len(dynamic) == 0 {
+		e.dynamic = e.statics
+	}
+	for i, p := range d.src.Params {
+		e.variables[p.Name] = variable{param, int64(e.params[i])}
+	}
+}
+
+func roundUp(v, align int64) int64 { return (v + align - 1) / align * align }
+
+func (d *decoder) body() error {
+	for i := range d.src.Body {
+		s := &d.src.Body[i]
+		switch s.Kind {
+		case ptx.StmtLabel:
+			d.labels[label{d.scope, s.Text}] = int32(len(d.e.code))
+		case ptx.StmtComment:
+			d.comment = s.Text
+		case ptx.StmtOpen:
+			d.scopes = append(d.scopes, d.scope)
+			d.scope = len(d.scopes) - 1
+		case ptx.StmtClose:
+			d.scope = d.scopes[d.scope]
+		case ptx.StmtInstr:
+			d.line = s.Line
+			if err := d.instruction(&s.Instr); err != nil {
+				return fmt.Errorf("line %d: %v: %w", s.Line, s.Instr.Opcode, err)
+			}
+		}
+	}
+	end := instr{flow: leave, pc: int32(len(d.e.code)), class: Control}
+	d.e.code = append(d.e.code, end)
+	d.e.sites = append(d.e.sites, Site{PC: int(end.pc), Line: int(d.line), Text: "the end of the entry", Lane: -1})
+	return nil
+}
+
+func (d *decoder) resolve(scope int, name string) (int32, bool) {
+	for ; scope >= 0; scope = d.scopes[scope] {
+		if at, ok := d.labels[label{scope, name}]; ok {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+func (d *decoder) instruction(src *ptx.Instr) error {
+	in := instr{pc: int32(len(d.e.code)), class: classOfOp(&src.Opcode), mods: &operation{code: src.Opcode}}
+	if !src.Guard.None() {
+		in.guard = d.register(src.Guard.Reg).index
+		if src.Guard.Neg {
+			in.flip = allLanes
+		}
+	}
+	if err := d.decode(&in, src); err != nil {
+		return err
+	}
+	if in.run == nil && in.flow != branch && in.flow != leave {
+		return fmt.Errorf("is not modelled")
+	}
+	d.e.code = append(d.e.code, in)
+	d.touched = append(d.touched, d.touches(src))
+	text := d.src.InstrText(src)
+	d.e.sites = append(d.e.sites, Site{PC: int(in.pc), Line: int(d.line), Text: text, Comment: d.comment, Lane: -1})
+	return nil
+}
+
+func (d *decoder) register(r ptx.Reg) register {
+	b := d.base[r.Set-1]
+	return register{b.bank, b.index + r.Index}
+}
+
+// const32 and const64 are registers preloaded with a constant.
+func (d *decoder) const32(v uint32) int32 {
+	if v == 0 {
+		return 0
+	}
+	r, ok := d.e.const32[v]
+	if !ok {
+		r = int32(d.e.count[bank32])
+		d.e.count[bank32]++
+		d.e.const32[v] = r
+	}
+	return r
+}
+
+func (d *decoder) const64(v uint64) int32 {
+	if v == 0 {
+		return 0
+	}
+	r, ok := d.e.const64[v]
+	if !ok {
+		r = int32(d.e.count[bank64])
+		d.e.count[bank64]++
+		d.e.const64[v] = r
+	}
+	return r
+}
+
+// source is the register that a value operand of type t is read from.
+func (d *decoder) source(o *ptx.Operand, t ptx.Type) (register, error) {
+	switch {
+	case o.Kind == ptx.KindReg:
+		return d.register(o.Reg), nil
+	case o.IsImm() && t == ptx.Pred:
+		return d.constantPred(o.Bits != 0), nil
+	case o.IsImm() && bankOf(t) == bank64:
+		return register{bank64, d.const64(o.As(t))}, nil
+	case o.IsImm():
+		return register{bank32, d.const32(uint32(o.As(t)))}, nil
+	case o.Kind == ptx.KindSpecial:
+		return d.special(o.Special), nil
+	case o.Kind == ptx.KindSym, o.Kind == ptx.KindMem && o.Sym != "":
+		return d.symbol(o.Sym, int64(o.Bits), t)
+	}
+	return register{}, fmt.Errorf("an operand that is no value")
+}
+
+// constantPred is predicate 0, true, or a special that is never set: false.
+func (d *decoder) constantPred(v bool) register {
+	if v {
+		return register{bankPred, 0}
+	}
+	r, ok := d.e.special[ptx.NoSpecial]
+	if !ok {
+		r = register{bankPred, int32(d.e.count[bankPred])}
+		d.e.count[bankPred]++
+		d.e.special[ptx.NoSpecial] = r
+	}
+	return r
+}
+
+func (d *decoder) special(s ptx.Special) register {
+	r, ok := d.e.special[s]
+	if !ok {
+		b := bankOf(s.Type())
+		r = register{b, int32(d.e.count[b])}
+		d.e.count[b]++
+		d.e.special[s] = r
+	}
+	return r
+}
+
+// symbol is a register with the address of a variable.
+func (d *decoder) symbol(name string, offset int64, t ptx.Type) (register, error) {
+	v, ok := d.e.variables[name]
+	if !ok {
+		return register{}, fmt.Errorf("no variable %s", name)
+	}
+	addr := v.offset + offset
+	switch v.space {
+	case global:
+		if offset != 0 {
+			return register{}, fmt.Errorf("%s+%d as a value is not modelled", name, offset)
+		}
+		return register{bank64, d.globalAddress(name)}, nil
+	case shared:
+		addr += sharedBase
+	case param:
+		addr += paramWindow
+	}
+	if bankOf(t) == bank64 {
+		return register{bank64, d.const64(uint64(addr))}, nil
+	}
+	return register{bank32, d.const32(uint32(addr))}, nil
+}
+
+func (d *decoder) globalAddress(name string) int32 {
+	r, ok := d.e.globals[name]
+	if !ok {
+		r = int32(d.e.count[bank64])
+		d.e.count[bank64]++
+		d.e.globals[name] = r
+	}
+	return r
+}
+
+// destination is a register or the sink.
+func (d *decoder) destination(o *ptx.Operand) register {
+	if o.Kind == ptx.KindReg {
+		return d.register(o.Reg)
+	}
+	return register{}
+}
+
+// pair splits d|p; the second is the sink where it is absent.
+func (d *decoder) pair(o *ptx.Operand) (register, register) {
+	if o.Kind == ptx.KindPair {
+		return d.destination(&o.List[0]), d.destination(&o.List[1])
+	}
+	return d.destination(o), register{}
+}
+
+// sources are the registers of an operand that may be a vector.
+func (d *decoder) sources(o *ptx.Operand, t ptx.Type) ([]register, error) {
+	if o.Kind != ptx.KindVec {
+		r, err := d.source(o, t)
+		return []register{r}, err
+	}
+	var list []register
+	for i := range o.List {
+		r, err := d.source(&o.List[i], t)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+func (d *decoder) destinations(o *ptx.Operand) []register {
+	if o.Kind != ptx.KindVec {
+		return []register{d.destination(o)}
+	}
+	var list []register
+	for i := range o.List {
+		list = append(list, d.destination(&o.List[i]))
+	}
+	return list
+}
+
+// place decodes a memory operand.
+func (d *decoder) place(o *ptx.Operand) (place, error) {
+	switch {
+	case o.Kind == ptx.KindTensor:
+		return d.place(&o.List[0])
+	case o.Kind != ptx.KindMem:
+		return place{}, fmt.Errorf("an operand that is no address")
+	case !o.Reg.None():
+		r := d.register(o.Reg)
+		return place{r.index, r.bank == bank32, int64(o.Bits)}, nil
+	case o.Sym != "":
+		r, err := d.symbol(o.Sym, 0, ptx.U64)
+		return place{reg: r.index, offset: int64(o.Bits)}, err
+	}
+	return place{reg: d.const64(o.Bits)}, nil
+}
+
+func spaceOf(m ptx.Mod) space {
+	switch m {
+	case ptx.ModGlobal:
+		return global
+	case ptx.ModShared, ptx.ModSharedCTA:
+		return shared
+	case ptx.ModSharedCluster:
+		return sharedCluster
+	case ptx.ModLocal:
+		return local
+	case ptx.ModParam, ptx.ModParamEntry:
+		return param
+	case ptx.ModConst:
+		return constant
+	}
+	return generic
+}
+
+// registerName is the PTX name of a register of the entry.
+func (e *entry) registerName(r register) string {
+	next := [4]int32{bank32: 1, bank64: 1, bankPred: 1}
+	for i := range e.source.Regs {
+		s := &e.source.Regs[i]
+		b := bankOf(s.Type)
+		if first := next[b]; b == r.bank && r.index >= first && r.index < first+int32(s.Len()) {
+			if s.N == 0 {
+				return s.Prefix
+			}
+			return fmt.Sprintf("%s%d", s.Prefix, r.index-first)
+		}
+		next[b] += int32(s.Len())
+	}
+	return fmt.Sprintf("register %d", r.index)
+}

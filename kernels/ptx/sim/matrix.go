@@ -1,0 +1,371 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
+
+// ldmatrix loads 8×8 matrices of 16-bit elements: lane 8i+r gives the address
+// of row r of matrix i; lane l receives elements 2(l%4) and +1 of row l/4, or
+// with .trans of column l/4 (PTX ISA, ldmatrix).
+func ldmatrix(w *warp, in *instr) {
+	if w.active != allLanes {
+		w.notWhole("ldmatrix")
+		return
+	}
+	addr := w.addresses(&in.at, &w.addr)
+	n := in.mods.matrices
+	rows := uint32(uint64(1)<<(8*n) - 1)
+	if w.cta.work.executed != nil {
+		w.cta.work.counters.SharedLoad.add(wavefronts(addr, rows, 16))
+	}
+	for i := range n {
+		var m [8][16]byte
+		for r := range 8 {
+			b := w.bytesAt(in.space, addr[8*i+r], 16, 16, 8*i+r, reading)
+			if b == nil {
+				return
+			}
+			copy(m[r][:], b)
+		}
+		d := &w.r32[in.list[i].index]
+		for l := range d {
+			if !in.mods.trans {
+				d[l] = binary.LittleEndian.Uint32(m[l>>2][l&3*4:])
+				continue
+			}
+			lo := binary.LittleEndian.Uint16(m[l&3*2][l>>2*2:])
+			hi := binary.LittleEndian.Uint16(m[l&3*2+1][l>>2*2:])
+			d[l] = uint32(hi)<<16 | uint32(lo)
+		}
+	}
+}
+
+func (w *warp) notWhole(what string) {
+	w.report(Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("%s by lanes %#x: the whole warp must execute it", what, w.active)}, firstLane(^w.active))
+}
+
+// stmatrix is ldmatrix's inverse.
+func stmatrix(w *warp, in *instr) {
+	if w.active != allLanes {
+		w.notWhole("stmatrix")
+		return
+	}
+	addr := w.addresses(&in.at, &w.addr)
+	n := in.mods.matrices
+	if w.cta.work.executed != nil {
+		w.cta.work.counters.SharedStore.add(wavefronts(addr, uint32(uint64(1)<<(8*n)-1), 16))
+	}
+	for i := range n {
+		s := &w.r32[in.list[i].index]
+		for r := range 8 {
+			b := w.bytesAt(in.space, addr[8*i+r], 16, 16, 8*i+r, writing)
+			if b == nil {
+				return
+			}
+			for c := range 8 {
+				l, half := r*4+c/2, c&1
+				if in.mods.trans {
+					l, half = c*4+r/2, r&1
+				}
+				binary.LittleEndian.PutUint16(b[c*2:], uint16(s[l]>>(half*16)))
+			}
+		}
+	}
+}
+
+// movmatrix transposes an 8×8 matrix held by the warp.
+func movmatrix(w *warp, in *instr) {
+	if w.active != allLanes {
+		w.notWhole("movmatrix")
+		return
+	}
+	s := w.r32[in.a]
+	d := &w.r32[in.d]
+	for l := range d {
+		half := l >> 2 & 1 * 16
+		lo := s[l&3*2*4+l>>3] >> half & 0xffff
+		hi := s[(l&3*2+1)*4+l>>3] >> half & 0xffff
+		d[l] = hi<<16 | lo
+	}
+}
+
+// product describes an mma: its shape, its types, and how many registers hold
+// each fragment.
+type product struct {
+	m, n, k    int
+	a, b, c, d elementType
+	nd, na, nb int // registers
+	integer    bool
+	saturate   bool
+}
+
+// elementType is how an element of a matrix lies in registers.
+type elementType struct {
+	typ    ptx.Type
+	bits   int
+	decode func(uint32) float32
+}
+
+var elementTypes = map[ptx.Type]elementType{
+	ptx.F16:  {ptx.F16, 16, func(v uint32) float32 { return halfToFloat(uint16(v)) }},
+	ptx.BF16: {ptx.BF16, 16, func(v uint32) float32 { return math.Float32frombits(v << 16) }},
+	// A device reads the upper 19 bits of a tf32 operand.
+	ptx.TF32: {ptx.TF32, 32, func(v uint32) float32 { return math.Float32frombits(v &^ (1<<13 - 1)) }},
+	ptx.F32:  {ptx.F32, 32, math.Float32frombits},
+	ptx.E4M3: {ptx.E4M3, 8, func(v uint32) float32 { return float32(e4m3Format.value(uint16(v))) }},
+	ptx.E5M2: {ptx.E5M2, 8, func(v uint32) float32 { return float32(e5m2Format.value(uint16(v))) }},
+	ptx.S8:   {ptx.S8, 8, func(v uint32) float32 { return float32(int8(v)) }},
+	ptx.U8:   {ptx.U8, 8, func(v uint32) float32 { return float32(v) }},
+	ptx.S32:  {ptx.S32, 32, nil},
+	ptx.F64:  {ptx.F64, 64, nil},
+}
+
+// Fragments of mma.m16n8kK (PTX ISA, "Matrix Fragments for mma"): lane l is in
+// group g = l/4 and is t = l%4 of it. With E elements in a register, register
+// i, element e of A is at row g + 8(i%2) and column tE + 4E(i/2) + e; of B at
+// row tE + 4Ei + e and column g; register i of C and D (two 32-bit elements a
+// row) is at row g + 8(i/2), column 2t + i%2.
+
+// fragmentA gives row and column of element e of register i of A for lane l.
+func (p *product) fragmentA(l, i, e int) (row, col int) {
+	per := p.a.perRegister()
+	g, t := l>>2, l&3
+	if p.m == 8 {
+		return g, t*per + e
+	}
+	return g + 8*(i&1), t*per + 4*per*(i>>1) + e
+}
+
+func (p *product) fragmentB(l, i, e int) (row, col int) {
+	per := p.a.perRegister()
+	return l&3*per + 4*per*i + e, l >> 2
+}
+
+func (p *product) fragmentC(l, i int) (row, col int) {
+	return l>>2 + 8*(i>>1), l&3*2 + i&1
+}
+
+func (e *elementType) perRegister() int { return max(32/e.bits, 1) }
+
+// newProduct decodes the shape and types of an mma; nil if it is not modelled.
+func newProduct(code *ptx.Opcode) *product {
+	s := code.Shape()
+	p := &product{m: s.M, n: s.N, k: s.K, saturate: code.Has(ptx.ModSatfinite)}
+	var ok [4]bool
+	p.d, ok[0] = elementTypes[code.Type(0)]
+	p.a, ok[1] = elementTypes[code.Type(1)]
+	p.b, ok[2] = elementTypes[code.Type(2)]
+	p.c, ok[3] = elementTypes[code.Type(3)]
+	if !ok[0] || !ok[1] || !ok[2] || !ok[3] || p.a.bits != p.b.bits || s == (ptx.Shape{}) {
+		return nil
+	}
+	p.integer = p.d.typ == ptx.S32
+	p.na = p.m * p.k * p.a.bits / 32 / warpSize
+	p.nb = p.n * p.k * p.a.bits / 32 / warpSize
+	p.nd = p.m * p.n * p.d.bits / 32 / warpSize
+	if p.a.bits == 64 {
+		p.na, p.nb, p.nd = p.na/2, p.nb/2, p.nd/2
+		return p
+	}
+	if p.m != 16 || p.n != 8 || p.a.decode == nil || p.na < 1 {
+		return nil
+	}
+	return p
+}
+
+// mma is mma.sync of everything but f64. list holds D, A, B, C.
+func mma(w *warp, in *instr) {
+	if w.active != allLanes {
+		w.notWhole("mma")
+		return
+	}
+	p := in.mods.product
+	w.countMMA(p)
+	if p.a.typ == ptx.F16 && p.k == 16 && p.d.typ == ptx.F32 || p.a.typ == ptx.BF16 && p.k == 16 {
+		mma16816(w, in)
+		return
+	}
+	var a [16][32]float32
+	var b [32][8]float32
+	regs := in.list[p.nd:]
+	for i := range p.na {
+		w.scatter(regs[i], &p.a, func(l, e int, v float32) { r, c := p.fragmentA(l, i, e); a[r][c] = v })
+	}
+	for i := range p.nb {
+		w.scatter(regs[p.na+i], &p.b, func(l, e int, v float32) { r, c := p.fragmentB(l, i, e); b[r][c] = v })
+	}
+	acc := regs[p.na+p.nb:]
+	if p.integer {
+		w.integerProduct(p, &a, &b, acc, in.list)
+		return
+	}
+	c := w.gatherC(p, acc)
+	for r := range 16 {
+		for col := range 8 {
+			s := c[r][col]
+			for k := range p.k {
+				s += a[r][k] * b[k][col]
+			}
+			c[r][col] = s
+		}
+	}
+	w.scatterD(p, &c, in.list)
+}
+
+func (w *warp) countMMA(p *product) {
+	c := &w.cta.work.counters
+	c.MMA++
+	c.MatrixFLOPs += int64(2 * p.m * p.n * p.k)
+}
+
+// scatter gives every element of a fragment register to put.
+func (w *warp) scatter(r register, t *elementType, put func(l, e int, v float32)) {
+	s := &w.r32[r.index]
+	per := t.perRegister()
+	mask := uint32(lowBits(t.bits))
+	for l := range s {
+		for e := range per {
+			put(l, e, t.decode(s[l]>>(e*t.bits)&mask))
+		}
+	}
+}
+
+func (w *warp) gatherC(p *product, acc []register) (c [16][8]float32) {
+	for l := range warpSize {
+		for i := range 4 {
+			r, col := p.fragmentC(l, i)
+			if p.c.typ == ptx.F16 {
+				c[r][col] = halfToFloat(uint16(w.r32[acc[i/2].index][l] >> (i & 1 * 16)))
+				continue
+			}
+			c[r][col] = math.Float32frombits(w.r32[acc[i].index][l])
+		}
+	}
+	return c
+}
+
+func (w *warp) scatterD(p *product, c *[16][8]float32, d []register) {
+	for l := range warpSize {
+		for i := range 4 {
+			r, col := p.fragmentC(l, i)
+			if p.d.typ == ptx.F16 {
+				shift := i & 1 * 16
+				reg := &w.r32[d[i/2].index]
+				reg[l] = reg[l]&^(0xffff<<shift) | uint32(floatToHalf(c[r][col]))<<shift
+				continue
+			}
+			w.r32[d[i].index][l] = canonical(c[r][col])
+		}
+	}
+}
+
+func (w *warp) integerProduct(p *product, a *[16][32]float32, b *[32][8]float32, acc, d []register) {
+	for l := range warpSize {
+		for i := range 4 {
+			r, col := p.fragmentC(l, i)
+			s := int64(int32(w.r32[acc[i].index][l]))
+			for k := range p.k {
+				s += int64(a[r][k]) * int64(b[k][col])
+			}
+			if p.saturate {
+				s = int64(int32(saturate32(s)))
+			}
+			w.r32[d[i].index][l] = uint32(s)
+		}
+	}
+}
+
+// mma16816 is the m16n8k16 of half and bfloat16 into float32, the one that
+// kernels spend their time in.
+func mma16816(w *warp, in *instr) {
+	r := in.list
+	var a [16][16]float32
+	var b [16][8]float32
+	if in.mods.product.a.typ == ptx.F16 {
+		w.halves(&a, &b, r)
+	} else {
+		w.bfloats(&a, &b, r)
+	}
+	for l := range warpSize {
+		g, t := l>>2, l&3*2
+		for h := range 2 {
+			c0, c1 := &w.r32[r[10+2*h].index], &w.r32[r[11+2*h].index]
+			row := &a[g+8*h]
+			s0, s1 := math.Float32frombits(c0[l]), math.Float32frombits(c1[l])
+			for k := range row {
+				x := row[k]
+				s0 += x * b[k][t]
+				s1 += x * b[k][t+1]
+			}
+			w.r32[r[2*h].index][l] = canonical(s0)
+			w.r32[r[2*h+1].index][l] = canonical(s1)
+		}
+	}
+}
+
+// halves spreads the fragments of an m16n8k16 of halves.
+func (w *warp) halves(a *[16][16]float32, b *[16][8]float32, r []register) {
+	for i := range 4 {
+		s := &w.r32[r[4+i].index]
+		for l := range s {
+			row := &a[l>>2+8*(i&1)]
+			c := l&3*2 + 8*(i>>1)
+			row[c&15], row[(c+1)&15] = halfToFloat(uint16(s[l])), halfToFloat(uint16(s[l]>>16))
+		}
+	}
+	for i := range 2 {
+		s := &w.r32[r[8+i].index]
+		for l := range s {
+			k := l&3*2 + 8*i
+			b[k&15][l>>2&7], b[(k+1)&15][l>>2&7] = halfToFloat(uint16(s[l])), halfToFloat(uint16(s[l]>>16))
+		}
+	}
+}
+
+func (w *warp) bfloats(a *[16][16]float32, b *[16][8]float32, r []register) {
+	for i := range 4 {
+		s := &w.r32[r[4+i].index]
+		for l := range s {
+			row := &a[l>>2+8*(i&1)]
+			c := l&3*2 + 8*(i>>1)
+			row[c&15], row[(c+1)&15] = math.Float32frombits(s[l]<<16), math.Float32frombits(s[l]&^0xffff)
+		}
+	}
+	for i := range 2 {
+		s := &w.r32[r[8+i].index]
+		for l := range s {
+			k := l&3*2 + 8*i
+			b[k&15][l>>2&7], b[(k+1)&15][l>>2&7] = math.Float32frombits(s[l]<<16), math.Float32frombits(s[l]&^0xffff)
+		}
+	}
+}
+
+// mmaF64 is mma.m8n8k4.f64: A is row g, column t; B row t, column g; C and D
+// row g, columns 2t and 2t+1.
+func mmaF64(w *warp, in *instr) {
+	if w.active != allLanes {
+		w.notWhole("mma")
+		return
+	}
+	p := in.mods.product
+	w.countMMA(p)
+	var a, b [8][8]float64
+	rd, ra, rb, rc := in.list[:2], in.list[2], in.list[3], in.list[4:]
+	for l := range warpSize {
+		a[l>>2][l&3] = math.Float64frombits(w.r64[ra.index][l])
+		b[l&3][l>>2] = math.Float64frombits(w.r64[rb.index][l])
+	}
+	for l := range warpSize {
+		for i := range 2 {
+			s := math.Float64frombits(w.r64[rc[i].index][l])
+			for k := range 4 {
+				s = math.FMA(a[l>>2][k], b[k][l&3*2+i], s)
+			}
+			w.r64[rd[i].index][l] = math.Float64bits(s)
+		}
+	}
+}

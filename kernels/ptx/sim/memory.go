@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Device addresses: allocations lie in pages of pageSize bytes that are never
+// used twice, each with at least a page of nothing on either side, and start
+// 256 bytes into a page: aligned as cuMemAlloc promises and no better.
+const (
+	deviceBase = 0x7f00_0000_0000
+	pageShift  = 16
+	pageSize   = 1 << pageShift
+	allocAlign = 256
+)
+
+// allocation is one block of device memory. written holds one byte for each
+// byte of data: 1 once something was stored there.
+type allocation struct {
+	start   uint64
+	size    int64
+	data    []byte
+	written []byte
+	freed   bool
+	name    string // of a module variable; "" for the host's own
+	shadow  *globalShadow
+}
+
+func (a *allocation) String() string {
+	s := fmt.Sprintf("allocation %#x of %d bytes", a.start, a.size)
+	if a.name != "" {
+		s = fmt.Sprintf("variable %s (%d bytes)", a.name, a.size)
+	}
+	if a.freed {
+		s += ", freed"
+	}
+	return s
+}
+
+// memory is the device's global memory.
+type memory struct {
+	pages  []int32 // index into allocs, + 1
+	allocs []*allocation
+	used   int64
+	limit  int64
+}
+
+// alignedBytes returns n zero bytes that start at a multiple of 8.
+func alignedBytes(n int64) []byte {
+	words := make([]uint64, (n+7)/8+1)
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)[:n:n]
+}
+
+func (m *memory) alloc(n int64, name string) (*allocation, error) {
+	switch {
+	case n < 0:
+		return nil, fmt.Errorf("sim: allocation of %d bytes", n)
+	case m.used+n > m.limit:
+		return nil, fmt.Errorf("sim: out of device memory: %d bytes wanted, %d of %d in use", n, m.used, m.limit)
+	}
+	m.used += n
+	page := len(m.pages) + 1
+	a := &allocation{start: deviceBase + uint64(page)<<pageShift + allocAlign, size: n, data: alignedBytes(n), written: make([]byte, n), name: name}
+	m.allocs = append(m.allocs, a)
+	pages := int((allocAlign + n + pageSize - 1) >> pageShift)
+	m.pages = append(m.pages, 0)
+	for range max(pages, 1) {
+		m.pages = append(m.pages, int32(len(m.allocs)))
+	}
+	m.pages = append(m.pages, make([]int32, min(pages, 1<<10))...)
+	return a, nil
+}
+
+// owner returns the allocation in whose pages addr lies, or nil.
+func (m *memory) owner(addr uint64) *allocation {
+	page := (addr - deviceBase) >> pageShift
+	if page >= uint64(len(m.pages)) || m.pages[page] == 0 {
+		return nil
+	}
+	return m.allocs[m.pages[page]-1]
+}
+
+// find returns the allocation that holds all n bytes at addr and their offset
+// in it, or nil.
+func (m *memory) find(addr uint64, n int64) (*allocation, int64) {
+	a := m.owner(addr)
+	if a == nil || a.freed {
+		return nil, 0
+	}
+	if off := int64(addr - a.start); off >= 0 && off+n <= a.size {
+		return a, off
+	}
+	return nil, 0
+}
+
+// describe says where addr lies for a person: inside, before, or after which
+// allocation.
+func (m *memory) describe(addr uint64, n int64) string {
+	if addr < 1<<16 {
+		return "a null pointer"
+	}
+	var near *allocation
+	best := uint64(1) << 62
+	for _, a := range m.allocs {
+		d := min(addr-a.start, a.start-addr, addr-(a.start+uint64(a.size)))
+		if d < best {
+			near, best = a, d
+		}
+	}
+	if near == nil {
+		return "nothing is allocated"
+	}
+	off := int64(addr - near.start)
+	switch {
+	case off < 0:
+		return fmt.Sprintf("%d bytes before %v", -off, near)
+	case off >= near.size:
+		return fmt.Sprintf("%d bytes past the end of %v", off-near.size, near)
+	case off+n > near.size:
+		return fmt.Sprintf("its last %d bytes lie past the end of %v", off+n-near.size, near)
+	}
+	return fmt.Sprintf("at offset %d of %v", off, near)
+}
+
+// host returns the n bytes at addr for the host to read or write.
+func (m *memory) host(addr uint64, n int64) (*allocation, int64, error) {
+	a, off := m.find(addr, n)
+	if a == nil {
+		return nil, 0, fmt.Errorf("sim: %d bytes at %#x: %s", n, addr, m.describe(addr, n))
+	}
+	return a, off, nil
+}
+
+func markWritten(a *allocation, off, n int64) {
+	w := a.written[off : off+n]
+	for i := range w {
+		w[i] = 1
+	}
+}
+
+// unwritten counts the bytes of a that nothing was ever stored to and gives
+// the first of them.
+func (a *allocation) unwritten() (first, count int64) {
+	first = -1
+	for i, w := range a.written {
+		if w == 0 {
+			if first < 0 {
+				first = int64(i)
+			}
+			count++
+		}
+	}
+	return first, count
+}

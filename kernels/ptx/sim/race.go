@@ -1,0 +1,532 @@
+package sim
+
+import (
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+// Data races are found with vector clocks (FastTrack, Flanagan and Freund 2009)
+// whose parties are warps: an access is remembered with its warp's clock, and a
+// later one that does not know of that clock conflicts. Lanes of one warp are
+// ordered by bar.warp.sync and barriers only, not by running in lockstep.
+// Where the bookkeeping is coarser than the memory model it is so towards
+// silence: what is reported is a race.
+
+// seen says which accesses of a party are known: all with clock ≤ all, and
+// those of lanes with clock ≤ some.
+type seen struct{ all, some, lanes uint32 }
+
+func (s *seen) join(o seen) {
+	s.all = max(s.all, o.all)
+	if o.some > s.all {
+		s.some = max(s.some, o.some)
+		s.lanes |= o.lanes
+	}
+}
+
+func (s seen) knows(clock uint32, lane int) bool {
+	return clock <= s.all || clock <= s.some && s.lanes>>lane&1 == 1
+}
+
+// history is what is known of every party of the own cluster, and of parties of
+// other clusters.
+type history struct {
+	near []seen
+	far  map[int][]seen
+}
+
+func (h *history) join(o *history) {
+	if o.near != nil {
+		if h.near == nil {
+			h.near = make([]seen, len(o.near))
+		}
+		for i := range o.near {
+			h.near[i].join(o.near[i])
+		}
+	}
+	for unit, theirs := range o.far {
+		h.joinFar(unit, theirs)
+	}
+}
+
+func (h *history) joinFar(unit int, theirs []seen) {
+	if h.far == nil {
+		h.far = map[int][]seen{}
+	}
+	mine := append([]seen(nil), h.far[unit]...)
+	if mine == nil {
+		mine = make([]seen, len(theirs))
+	}
+	for i := range theirs {
+		mine[i].join(theirs[i])
+	}
+	h.far[unit] = mine
+}
+
+// partyClock is what a warp knows.
+type partyClock struct {
+	on     bool
+	now    uint32
+	synced uint32  // own accesses up to here are ordered among its lanes
+	seen   history // …of everybody
+	fenced history // …of generic accesses that a proxy fence has made visible to the async proxy
+	atLast history // seen at the last fence: what a relaxed atomic publishes
+	toCome history // acquired by relaxed atomics, known after the next fence
+}
+
+func newPartyClock(g *grid) partyClock {
+	return partyClock{on: true, seen: history{near: make([]seen, g.parties()+1)}}
+}
+
+// parties is the number of warps of a cluster; party number parties() stands
+// for the asynchronous writes.
+func (g *grid) parties() int {
+	return product3(g.cluster) * ((g.threads + warpSize - 1) / warpSize)
+}
+
+func (c *partyClock) reset(int) {
+	if !c.on {
+		return
+	}
+	clear(c.seen.near)
+	*c = partyClock{on: true, now: 1, seen: history{near: c.seen.near}}
+}
+
+// own is what publishing tells of the warp's own accesses when lanes do it.
+func (w *warp) own(lanes uint32) seen {
+	if w.live&^lanes == 0 {
+		return seen{all: w.clock.now}
+	}
+	return seen{all: w.clock.synced, some: w.clock.now, lanes: lanes}
+}
+
+// publishTo adds what the warp knows to a synchronisation object.
+func (w *warp) publishTo(h, fenced *history, lanes uint32) {
+	if !w.clock.on {
+		return
+	}
+	w.clock.seen.near[w.party] = w.own(lanes)
+	h.join(&w.clock.seen)
+	fenced.join(&w.clock.fenced)
+	w.clock.now++
+}
+
+// observe adds what a synchronisation object knows to the warp.
+func (w *warp) observe(h, fenced *history) {
+	if w.clock.on {
+		w.clock.seen.join(h)
+		w.clock.fenced.join(fenced)
+	}
+}
+
+// joinLanes orders the accesses of the warp's lanes so far.
+func (c *partyClock) joinLanes() {
+	c.synced = c.now
+	c.now++
+}
+
+// proxyFence makes everything the warp knows visible to the async proxy.
+func (w *warp) proxyFence() {
+	if !w.clock.on {
+		return
+	}
+	w.clock.seen.near[w.party] = w.own(w.active)
+	w.clock.fenced.join(&w.clock.seen)
+	w.clock.now++
+}
+
+// stamp is an access in one word: clock 24 bits, bytes of the word 4, atomic 1,
+// lane 5, party 10, unit 20; 0 is none.
+type stamp uint64
+
+func (s stamp) clock() uint32 { return uint32(s >> 40) }
+func (s stamp) bytes() uint8  { return uint8(s>>36) & 15 }
+func (s stamp) atomic() bool  { return s>>35&1 == 1 }
+func (s stamp) lane() int     { return int(s>>30) & 31 }
+func (s stamp) party() int    { return int(s>>20) & 1023 }
+func (s stamp) unit() int     { return int(s) & (1<<20 - 1) }
+
+func makeStamp(clock uint32, bytes uint8, atomic bool, lane, party, unit int) stamp {
+	return stamp(clock)<<40 | stamp(bytes&15)<<36 | stamp(truth(atomic))<<35 | stamp(lane)<<30 | stamp(party)<<20 | stamp(unit&(1<<20-1))
+}
+
+// access says how a lane touches memory.
+type access uint8
+
+const (
+	reading access = iota
+	writing
+	atomically
+)
+
+func (w *warp) stamp(bytes uint8, a access, lane int) stamp {
+	return makeStamp(w.clock.now, bytes, a == atomically, lane, w.party, w.cta.cluster.unit)
+}
+
+// conflicts reports whether an earlier access is not ordered before s.
+func (w *warp) conflicts(earlier, s stamp) bool {
+	switch {
+	case earlier == 0, earlier.bytes()&s.bytes() == 0, earlier.atomic() && s.atomic():
+		return false
+	case earlier.unit() != s.unit():
+		known := w.clock.seen.far[earlier.unit()]
+		return known == nil || !known[earlier.party()].knows(earlier.clock(), earlier.lane())
+	case earlier.party() == w.party:
+		return earlier.lane() != s.lane() && earlier.clock() > w.clock.synced
+	}
+	return !w.clock.seen.near[earlier.party()].knows(earlier.clock(), earlier.lane())
+}
+
+// globalShadow remembers the accesses to an allocation, in chunks made when
+// first touched.
+type globalShadow struct {
+	chunks []atomic.Pointer[shadowChunk]
+}
+
+const chunkWords = 1 << 10
+
+type shadowChunk [chunkWords]struct {
+	write, read, read2 atomic.Uint64
+	writePC, readPC    atomic.Int32
+}
+
+func newGlobalShadow(size int64) *globalShadow {
+	return &globalShadow{chunks: make([]atomic.Pointer[shadowChunk], (size+chunkWords*4-1)/(chunkWords*4))}
+}
+
+func (s *globalShadow) chunk(i int64) *shadowChunk {
+	c := s.chunks[i].Load()
+	if c == nil {
+		c = new(shadowChunk)
+		if !s.chunks[i].CompareAndSwap(nil, c) {
+			c = s.chunks[i].Load()
+		}
+	}
+	return c
+}
+
+// wordBytes is which bytes of the word at q an access of n bytes at off covers.
+func wordBytes(off, n, q int64) uint8 {
+	lo, hi := max(off-q*4, 0), min(off+n-q*4, 4)
+	return uint8(1<<hi - 1<<lo)
+}
+
+// touchGlobal checks and remembers an access to n bytes of an allocation.
+func (w *warp) touchGlobal(a *allocation, off, n int64, lane int, how access) {
+	if a.shadow == nil {
+		return
+	}
+	for q := off >> 2; q <= (off+n-1)>>2; q++ {
+		cell := &a.shadow.chunk(q / chunkWords)[q%chunkWords]
+		s := w.stamp(wordBytes(off, n, q), how, lane)
+		before := stamp(cell.write.Load())
+		pc := cell.writePC.Load()
+		if how != reading {
+			before = stamp(cell.write.Swap(uint64(s)))
+			cell.writePC.Store(w.pc)
+		}
+		if w.conflicts(before, s) && !(pc == w.pc && before.party() == w.party && before.unit() == s.unit()) {
+			w.race(a, q, lane, before, pc, how, "written")
+			return
+		}
+		if how != reading {
+			for _, r := range [2]stamp{stamp(cell.read.Load()), stamp(cell.read2.Load())} {
+				if w.conflicts(r, s) {
+					w.race(a, q, lane, r, cell.readPC.Load(), how, "read")
+					return
+				}
+			}
+			continue
+		}
+		if old := stamp(cell.read.Load()); old != 0 && old.unit() != s.unit() {
+			cell.read2.Store(uint64(old))
+		}
+		cell.read.Store(uint64(s))
+		cell.readPC.Store(w.pc)
+	}
+}
+
+func (w *warp) race(a *allocation, word int64, lane int, other stamp, pc int32, how access, did string) {
+	o := w.cta.entry.sites[pc]
+	g := w.cta.grid
+	per := (g.threads + warpSize - 1) / warpSize
+	o.CTA, o.Warp, o.Lane = g.ctaOf(other.unit(), other.party()/per), other.party()%per, other.lane()
+	verb := "reads"
+	if how != reading {
+		verb = "writes"
+	}
+	w.report(Finding{Kind: Race, Space: "global", Addr: a.start + uint64(word*4), Other: &o,
+		Detail: fmt.Sprintf("%s offset %d of %v, %s without synchronisation", verb, word*4, a, did)}, lane)
+}
+
+// ctaOf is the id of a CTA by cluster and rank.
+func (g *grid) ctaOf(unit, rank int) [3]int {
+	at := [3]int{unit % g.units[0], unit / g.units[0] % g.units[1], unit / g.units[0] / g.units[1]}
+	in := [3]int{rank % g.cluster[0], rank / g.cluster[0] % g.cluster[1], rank / g.cluster[0] / g.cluster[1]}
+	for i := range at {
+		at[i] = at[i]*g.cluster[i] + in[i]
+	}
+	return at
+}
+
+// syncVariables are the words of global memory that atomics synchronise by.
+type syncVariables struct {
+	sync.Mutex
+	at map[uint64]*history
+}
+
+// release lets the word at addr carry what the warp knows; ordered says
+// whether the operation itself releases or only a fence before it did.
+func (w *warp) release(addr uint64, ordered bool) {
+	if !w.clock.on {
+		return
+	}
+	from := &w.clock.atLast
+	if ordered {
+		w.clock.seen.near[w.party] = w.own(w.active)
+		from = &w.clock.seen
+		defer func() { w.clock.now++ }()
+	}
+	if from.near == nil {
+		return
+	}
+	v := &w.cta.grid.sync
+	v.Lock()
+	defer v.Unlock()
+	if v.at == nil {
+		v.at = map[uint64]*history{}
+	}
+	h := v.at[addr]
+	if h == nil {
+		h = &history{}
+		v.at[addr] = h
+	}
+	h.joinFar(w.cta.cluster.unit, from.near)
+	h.join(&history{far: from.far})
+}
+
+// acquire takes what the word at addr carries, now or at the next fence.
+func (w *warp) acquire(addr uint64, ordered bool) {
+	if !w.clock.on {
+		return
+	}
+	v := &w.cta.grid.sync
+	v.Lock()
+	defer v.Unlock()
+	h := v.at[addr]
+	if h == nil {
+		return
+	}
+	into := &w.clock.toCome
+	if ordered {
+		into = &w.clock.seen
+	}
+	unit := w.cta.cluster.unit
+	for u, theirs := range h.far {
+		if u != unit {
+			into.joinFar(u, theirs)
+			continue
+		}
+		into.join(&history{near: theirs})
+	}
+}
+
+// fence is membar and fence.acq_rel.
+func (w *warp) fence() {
+	if !w.clock.on {
+		return
+	}
+	w.clock.seen.join(&w.clock.toCome)
+	w.clock.toCome = history{}
+	w.clock.seen.near[w.party] = w.own(w.active)
+	w.clock.atLast = history{}
+	w.clock.atLast.join(&w.clock.seen)
+	w.clock.now++
+}
+
+// sharedShadow is what is known of every word of a CTA's shared memory.
+type sharedShadow struct {
+	written []uint8 // per byte; nil unless Options.Uninitialised
+	words   []sharedWord
+	readers []uint32 // per word and party: clock<<9 | bytes<<5 | lane
+	parties int64
+}
+
+type sharedWord struct {
+	write     stamp
+	writePC   int32
+	readPC    int32
+	generic   bool // the write was not by the async proxy
+	busyPC    int32
+	busyParty int32
+	incoming  uint16 // asynchronous writes under way
+	outgoing  uint16 // asynchronous reads under way
+}
+
+func newSharedShadow(g *grid) *sharedShadow {
+	s := &sharedShadow{parties: int64(g.parties()) + 1}
+	words := (g.shared + 3) / 4
+	if g.opt.Uninitialised {
+		s.written = make([]uint8, words*4)
+	}
+	if g.opt.Races {
+		s.words = make([]sharedWord, words)
+		s.readers = make([]uint32, words*s.parties)
+	}
+	return s
+}
+
+func (s *sharedShadow) reset() {
+	clear(s.written)
+	clear(s.words)
+	clear(s.readers)
+}
+
+// touchShared checks and remembers a generic access to n bytes at off of t's
+// shared memory.
+func (w *warp) touchShared(t *cta, off, n int64, lane int, how access) {
+	sh := t.shadow
+	if sh.written != nil {
+		sh.initialised(w, t, off, n, lane, how)
+	}
+	if sh.words == nil {
+		return
+	}
+	for q := off >> 2; q <= (off+n-1)>>2; q++ {
+		s := w.stamp(wordBytes(off, n, q), how, lane)
+		if !w.touchWord(t, q, s, how) {
+			return
+		}
+		word := &sh.words[q]
+		if how == reading {
+			sh.readers[q*sh.parties+int64(w.party)] = s.clock()<<9 | uint32(s.bytes())<<5 | uint32(lane)
+			word.readPC = w.pc
+			continue
+		}
+		word.write, word.writePC, word.generic = s, w.pc, true
+	}
+}
+
+func (sh *sharedShadow) initialised(w *warp, t *cta, off, n int64, lane int, how access) {
+	b := sh.written[off : off+n]
+	for i := range b {
+		if how == writing {
+			b[i] = 1
+		} else if b[i] == 0 {
+			w.report(Finding{Kind: Uninitialised, Space: "shared", Addr: uint64(off) + sharedBase, Detail: t.sharedName(off)}, lane)
+			return
+		}
+	}
+}
+
+// touchWord checks an access to one word against those before it; false if it
+// found something.
+func (w *warp) touchWord(t *cta, q int64, s stamp, how access) bool {
+	sh := t.shadow
+	word := &sh.words[q]
+	switch {
+	case word.incoming > 0:
+		return w.busy(t, q, s, "an asynchronous copy into it has not been waited for")
+	case word.outgoing > 0 && how != reading:
+		return w.busy(t, q, s, "an asynchronous operation that reads it has not been waited for")
+	case w.conflicts(word.write, s) && !(word.writePC == w.pc && word.write.party() == w.party):
+		return w.sharedRace(t, q, s, word.write, word.writePC, "written")
+	case how == reading:
+		return true
+	}
+	readers := sh.readers[q*sh.parties : (q+1)*sh.parties]
+	for party, r := range readers {
+		if r == 0 || party == w.party && r>>9 <= w.clock.synced {
+			continue
+		}
+		read := makeStamp(r>>9, uint8(r>>5)&15, false, int(r&31), party, s.unit())
+		if w.conflicts(read, s) {
+			return w.sharedRace(t, q, s, read, word.readPC, "read")
+		}
+	}
+	return true
+}
+
+func (w *warp) busy(t *cta, q int64, s stamp, detail string) bool {
+	word := &t.shadow.words[q]
+	o := t.siteOfParty(word.busyPC, int(word.busyParty), -1)
+	w.report(Finding{Kind: MissingWait, Space: "shared", Addr: uint64(q*4) + sharedBase, Detail: detail + ": " + t.sharedName(q*4), Other: &o}, s.lane())
+	return false
+}
+
+func (w *warp) sharedRace(t *cta, q int64, s, other stamp, pc int32, did string) bool {
+	o := t.siteOfParty(pc, other.party(), other.lane())
+	w.report(Finding{Kind: Race, Space: "shared", Addr: uint64(q*4) + sharedBase, Detail: t.sharedName(q*4) + ", " + did + " without synchronisation", Other: &o}, s.lane())
+	return false
+}
+
+// siteOfParty is a place in the cluster of t by the number of the warp in it.
+func (t *cta) siteOfParty(pc int32, party, lane int) Site {
+	per := len(t.warps)
+	s := t.entry.sites[pc]
+	s.CTA, s.Warp, s.Lane = t.grid.ctaOf(t.cluster.unit, min(party/per, len(t.cluster.ctas)-1)), party%per, lane
+	return s
+}
+
+// fencedFor reports whether the async proxy of the warp may read word q: the
+// write to it is ordered before and, if generic, fenced.
+func (w *warp) fencedFor(t *cta, q int64) bool {
+	word := &t.shadow.words[q]
+	if word.write == 0 || !word.generic {
+		return true
+	}
+	f := w.clock.fenced.near
+	return f != nil && f[word.write.party()].knows(word.write.clock(), word.write.lane())
+}
+
+// asyncRead checks and remembers that the async proxy reads n bytes at off of
+// t's shared memory on behalf of the warp.
+func (w *warp) asyncRead(t *cta, off, n int64, lane int) {
+	sh := t.shadow
+	if sh == nil {
+		return
+	}
+	if sh.written != nil {
+		sh.initialised(w, t, off, n, lane, reading)
+	}
+	if sh.words == nil {
+		return
+	}
+	for q := off >> 2; q <= (off+n-1)>>2; q++ {
+		s := w.stamp(wordBytes(off, n, q), reading, lane)
+		if !w.touchWord(t, q, s, reading) {
+			return
+		}
+		word := &sh.words[q]
+		if !w.fencedFor(t, q) {
+			o := t.siteOfParty(word.writePC, word.write.party(), word.write.lane())
+			w.report(Finding{Kind: MissingFence, Space: "shared", Addr: uint64(q*4) + sharedBase,
+				Detail: "read by the async proxy, written by the generic proxy with no fence.proxy.async between: " + t.sharedName(q*4), Other: &o}, lane)
+			return
+		}
+		sh.readers[q*sh.parties+int64(w.party)] = s.clock()<<9 | 15<<5 | uint32(lane)
+		word.readPC = w.pc
+	}
+}
+
+// mark notes that an asynchronous operation will read (or write) n bytes.
+func (w *warp) mark(t *cta, off, n int64, writes bool, by int) {
+	if t.shadow == nil || t.shadow.words == nil {
+		return
+	}
+	for q := off >> 2; q <= (off+n-1)>>2; q++ {
+		word := &t.shadow.words[q]
+		if writes {
+			word.incoming = uint16(int(word.incoming) + by)
+		} else {
+			word.outgoing = uint16(int(word.outgoing) + by)
+		}
+		if by > 0 {
+			word.busyPC, word.busyParty = w.pc, int32(w.party)
+		}
+	}
+}
+
+func firstLane(m uint32) int { return bits.TrailingZeros32(m) & 31 }

@@ -1,0 +1,411 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
+
+// wgmmaShape describes a wgmma.mma_async: what a warp of the warpgroup does of
+// it. list of its instruction holds the accumulators, then A's registers if it
+// has any, then the descriptors of A (else) and B, then the predicate scale-d.
+type wgmmaShape struct {
+	product
+	acc            int  // registers of the accumulators
+	fromRegs       bool // A
+	negA, negB     bool
+	transA, transB bool
+}
+
+// wgmmaQueue is the wgmmas of a warp that have not been waited for. They read
+// their operands and write their accumulators at the wait.
+type wgmmaQueue struct {
+	open   []wgmmaOp
+	groups [][]wgmmaOp
+	busy   []uint8 // by register: operations under way that use it
+	dirty  []bool  // by register: written since the last wgmma.fence
+}
+
+type wgmmaOp struct {
+	in     *instr
+	pc     int32
+	descA  uint64
+	descB  uint64
+	scaleD bool
+}
+
+func (q *wgmmaQueue) init(e *entry) {
+	if e.usesTensor() {
+		q.busy = make([]uint8, e.count[bank32])
+		q.dirty = make([]bool, e.count[bank32])
+	}
+}
+
+func (q *wgmmaQueue) reset() {
+	q.open, q.groups = q.open[:0], nil
+	clear(q.busy)
+	for i := range q.dirty {
+		q.dirty[i] = true
+	}
+}
+
+// touch checks an instruction that reads or writes registers of wgmmas.
+func (q *wgmmaQueue) touch(w *warp, in *instr) {
+	for _, r := range in.tensor {
+		if q.busy[r.index] > 0 {
+			w.report(Finding{Kind: MissingWait, Space: "register", Detail: w.cta.entry.registerName(r) + " is used by a wgmma that has not been waited for"}, -1)
+			return
+		}
+	}
+	for _, r := range in.tensorWrites {
+		q.dirty[r.index] = true
+	}
+}
+
+func wgmmaFence(w *warp, in *instr) { clear(w.wg.dirty) }
+
+// wgmma begins an operation.
+func wgmma(w *warp, in *instr) {
+	if w.active != allLanes {
+		w.notWhole("wgmma")
+		return
+	}
+	s := in.mods.wg
+	rest := in.list[s.acc:]
+	op := wgmmaOp{in: in, pc: w.pc}
+	if s.fromRegs {
+		rest = rest[s.na:]
+	} else {
+		op.descA, rest = w.get(rest[0], 0), rest[1:]
+	}
+	op.descB = w.get(rest[0], 0)
+	op.scaleD = w.get(rest[1], 0) == 1
+	c := &w.cta.work.counters
+	if w.id%4 == 0 {
+		c.WGMMA++
+		c.MatrixFLOPs += int64(2 * s.m * s.n * s.k)
+	}
+	if w.cta.grid.opt.Races {
+		w.checkFenced(in)
+		w.useRegisters(in, 1)
+		w.markOperands(&op, +1)
+	}
+	w.wg.open = append(w.wg.open, op)
+}
+
+func (w *warp) checkFenced(in *instr) {
+	s := in.mods.wg
+	for _, r := range in.list[:s.acc+s.registersA()] {
+		if w.wg.dirty[r.index] {
+			w.report(Finding{Kind: MissingFence, Space: "register", Detail: w.cta.entry.registerName(r) + " was written since the last wgmma.fence"}, -1)
+			return
+		}
+	}
+}
+
+func (s *wgmmaShape) registersA() int {
+	if s.fromRegs {
+		return s.na
+	}
+	return 0
+}
+
+func (w *warp) useRegisters(in *instr, by int) {
+	s := in.mods.wg
+	for _, r := range in.list[:s.acc+s.registersA()] {
+		w.wg.busy[r.index] += uint8(by)
+	}
+}
+
+func wgmmaCommit(w *warp, in *instr) {
+	w.wg.groups = append(w.wg.groups, append([]wgmmaOp(nil), w.wg.open...))
+	w.wg.open = w.wg.open[:0]
+}
+
+// wgmmaWait is wgmma.wait_group c.
+func wgmmaWait(w *warp, in *instr) {
+	n := len(w.wg.groups) - int(in.c)
+	if n <= 0 {
+		return
+	}
+	for _, g := range w.wg.groups[:n] {
+		for i := range g {
+			w.execute(&g[i])
+		}
+	}
+	w.wg.groups = append(w.wg.groups[:0], w.wg.groups[n:]...)
+}
+
+// operand is a matrix in shared memory as a descriptor says (PTX ISA, "Matrix
+// descriptor"): bits 0–13 the start, 16–29 the leading offset, 32–45 the stride
+// offset, all in 16 bytes; 62–63 the swizzle.
+type operand struct {
+	start, leading, stride int64
+	swizzle                Swizzle
+	mnMajor                bool
+	bytes                  int64 // of an element
+}
+
+func decodeDescriptor(d uint64, bits int, mnMajor bool) (operand, bool) {
+	o := operand{start: int64(d&0x3fff) << 4, leading: int64(d>>16&0x3fff) << 4, stride: int64(d>>32&0x3fff) << 4, mnMajor: mnMajor, bytes: int64(bits / 8)}
+	o.swizzle = [4]Swizzle{SwizzleNone, Swizzle128, Swizzle64, Swizzle32}[d>>62]
+	return o, d>>49&7 == 0
+}
+
+// address of element (mn, k): canonical layouts of CUTLASS' GMMA descriptors,
+// in units of 16 bytes.
+//
+//	K-major:  swizzled rows of the swizzle's width, groups of 8 rows a stride
+//	          apart; unswizzled 8×16-byte core matrices, leading along k
+//	MN-major: swizzled the same with mn and k exchanged, leading along mn;
+//	          unswizzled core matrices, stride along mn, leading along k
+func (o *operand) address(mn, k int64) int64 {
+	width := int64(o.swizzle.Bytes())
+	if o.swizzle == SwizzleNone {
+		width = 16
+	}
+	fast, slow := k*o.bytes, mn
+	if o.mnMajor {
+		fast, slow = mn*o.bytes, k
+	}
+	inner, outer := fast%width, fast/width
+	group, row := slow/8, slow%8
+	outerStep, groupStep := o.leading, o.stride
+	if o.mnMajor && o.swizzle == SwizzleNone {
+		outerStep, groupStep = o.stride, o.leading
+	}
+	return o.swizzle.apply(o.start + row*width + inner + outer*outerStep + group*groupStep)
+}
+
+// operands decodes both descriptors of an operation.
+func (w *warp) operands(op *wgmmaOp) (a, b operand, ok bool) {
+	s := op.in.mods.wg
+	okA := true
+	if !s.fromRegs {
+		a, okA = decodeDescriptor(op.descA, s.a.bits, s.transA)
+	}
+	b, okB := decodeDescriptor(op.descB, s.a.bits, s.transB)
+	if !okA || !okB {
+		w.report(Finding{Kind: InvalidOperation, Detail: "a matrix descriptor with a base offset is not modelled"}, -1)
+	}
+	return a, b, okA && okB
+}
+
+// each16 calls f with every 16 bytes of shared memory that the warp's part of
+// the operation reads, and the (mn, k) of their first element.
+func (o *operand) each16(mn0, mn, k int64, f func(addr, mn, k int64)) {
+	per := 16 / o.bytes
+	if o.mnMajor {
+		for c := range k {
+			for r := int64(0); r < mn; r += per {
+				f(o.address(mn0+r, c), r, c)
+			}
+		}
+		return
+	}
+	for r := range mn {
+		for c := int64(0); c < k; c += per {
+			f(o.address(mn0+r, c), r, c)
+		}
+	}
+}
+
+func (w *warp) firstRow() int64 { return int64(w.id%4) * 16 }
+
+// markOperands notes that the operation reads its operands in shared memory.
+func (w *warp) markOperands(op *wgmmaOp, by int) {
+	a, b, ok := w.operands(op)
+	if !ok {
+		return
+	}
+	s := op.in.mods.wg
+	mark := func(addr, _, _ int64) {
+		if t, off := w.cta.sharedAt(uint64(addr), 16); t != nil {
+			w.mark(t, off, 16, false, by)
+		}
+	}
+	if !s.fromRegs {
+		a.each16(w.firstRow(), 16, int64(s.k), mark)
+	}
+	b.each16(0, int64(s.n), int64(s.k), mark)
+}
+
+// load reads an operand from shared memory into m[k][mn], n elements along mn.
+func (w *warp) loadOperand(o *operand, mn0, n, k int64, el *elementType, m []float32) bool {
+	good := true
+	per := int(16 / o.bytes)
+	mask := lowBits(el.bits)
+	o.each16(mn0, n, k, func(addr, r, c int64) {
+		t, off := w.cta.sharedAt(uint64(addr), 16)
+		if t == nil {
+			if good {
+				w.sharedOutside(uint64(addr), 16, -1)
+			}
+			good = false
+			return
+		}
+		w.asyncRead(t, off, 16, 0)
+		b := t.shared[off : off+16]
+		for i := range per {
+			v := el.decode(uint32(fetch(b[i*int(o.bytes):], uint8(o.bytes)) & mask))
+			if o.mnMajor {
+				m[c*n+r+int64(i)] = v
+			} else {
+				m[(c+int64(i))*n+r] = v
+			}
+		}
+	})
+	return good
+}
+
+// execute does the warp's 16 rows of an operation.
+func (w *warp) execute(op *wgmmaOp) {
+	at := w.pc
+	w.pc = op.pc // findings belong to the operation
+	defer func() { w.pc = at }()
+	s := op.in.mods.wg
+	da, db, ok := w.operands(op)
+	if !ok {
+		return
+	}
+	if w.cta.grid.opt.Races {
+		w.useRegisters(op.in, -1)
+		w.markOperands(op, -1)
+	}
+	var a [32 * 16]float32 // [k][row]
+	var b [32 * 256]float32
+	if s.fromRegs {
+		w.fragmentsA(op.in, &a)
+	} else if !w.loadOperand(&da, w.firstRow(), 16, int64(s.k), &s.a, a[:]) {
+		return
+	}
+	if !w.loadOperand(&db, 0, int64(s.n), int64(s.k), &s.b, b[:s.n*s.k]) {
+		return
+	}
+	sign := float32(1)
+	if s.negA != s.negB {
+		sign = -1
+	}
+	if sign < 0 {
+		for i := range a {
+			a[i] = -a[i]
+		}
+	}
+	if s.integer {
+		w.accumulateInteger(op, &a, b[:s.n*s.k])
+		return
+	}
+	w.accumulate(op, &a, b[:s.n*s.k])
+}
+
+func (w *warp) fragmentsA(in *instr, a *[32 * 16]float32) {
+	s := in.mods.wg
+	for i := range s.na {
+		w.scatter(in.list[s.acc+i], &s.a, func(l, e int, v float32) {
+			r, c := s.fragmentA(l, i, e)
+			a[c*16+r] = v
+		})
+	}
+}
+
+// accumulate adds A·B to the warp's 16×n accumulators, in order of k. Register
+// i of lane l (or half of one, for 16-bit results) is at row l/4 + 8(i/2%2) and
+// column 2(l%4) + i%2 + 8(i/4).
+func (w *warp) accumulate(op *wgmmaOp, a *[32 * 16]float32, b []float32) {
+	s := op.in.mods.wg
+	half := s.d.bits == 16
+	var acc [256]float32
+	for r := range 16 {
+		row := acc[:s.n]
+		w.accumulators(op, r, row, half)
+		for k := range s.k {
+			x := a[k*16+r]
+			bk := b[k*s.n : (k+1)*s.n]
+			for j := range row {
+				row[j] += x * bk[j]
+			}
+		}
+		w.setAccumulators(op, r, row, half)
+	}
+}
+
+// accumulatorAt is the register and lane of column j of row r.
+func accumulatorAt(r, j int) (i, l int) {
+	return j>>3*4 + r>>3*2 + j&1, r&7*4 + j&7>>1
+}
+
+func (w *warp) accumulators(op *wgmmaOp, r int, row []float32, half bool) {
+	if !op.scaleD {
+		clear(row)
+		return
+	}
+	for j := range row {
+		i, l := accumulatorAt(r, j)
+		if half {
+			row[j] = halfToFloat(uint16(w.r32[op.in.list[i>>1].index][l] >> (i & 1 * 16)))
+			continue
+		}
+		row[j] = math.Float32frombits(w.r32[op.in.list[i].index][l])
+	}
+}
+
+func (w *warp) setAccumulators(op *wgmmaOp, r int, row []float32, half bool) {
+	for j, v := range row {
+		i, l := accumulatorAt(r, j)
+		if half {
+			d := &w.r32[op.in.list[i>>1].index]
+			d[l] = d[l]&^(0xffff<<(i&1*16)) | uint32(floatToHalf(v))<<(i&1*16)
+			continue
+		}
+		w.r32[op.in.list[i].index][l] = canonical(v)
+	}
+}
+
+func (w *warp) accumulateInteger(op *wgmmaOp, a *[32 * 16]float32, b []float32) {
+	s := op.in.mods.wg
+	for r := range 16 {
+		for j := range s.n {
+			i, l := accumulatorAt(r, j)
+			d := &w.r32[op.in.list[i].index]
+			v := int64(0)
+			if op.scaleD {
+				v = int64(int32(d[l]))
+			}
+			for k := range s.k {
+				v += int64(a[k*16+r]) * int64(b[k*s.n+j])
+			}
+			if s.saturate {
+				v = int64(int32(saturate32(v)))
+			}
+			d[l] = uint32(v)
+		}
+	}
+}
+
+// setmaxnreg changes nothing here but must be a count that a device takes.
+func setmaxnreg(w *warp, in *instr) {
+	if n := in.c; n < 24 || n > 256 || n%8 != 0 {
+		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("setmaxnreg %d: it must be a multiple of 8 from 24 to 256", n)}, -1)
+	}
+}
+
+// newWgmma decodes shape and types; nil if it is not modelled.
+func newWgmma(code *ptx.Opcode) *wgmmaShape {
+	sh := code.Shape()
+	s := &wgmmaShape{}
+	var ok [3]bool
+	s.m, s.n, s.k = sh.M, sh.N, sh.K
+	s.d, ok[0] = elementTypes[code.Type(0)]
+	s.a, ok[1] = elementTypes[code.Type(1)]
+	s.b, ok[2] = elementTypes[code.Type(2)]
+	if !ok[0] || !ok[1] || !ok[2] || s.m != 64 || s.a.decode == nil {
+		return nil
+	}
+	s.c = s.d
+	s.integer = s.d.typ == ptx.S32
+	s.saturate = code.Has(ptx.ModSatfinite)
+	s.acc = s.n * 16 * s.d.bits / 32 / warpSize
+	s.na = 4
+	return s
+}
