@@ -193,7 +193,7 @@ func (e *emitter) wide(x symtile.Expr) operand {
 }
 
 // at is the address of element x, the constant of x in the offset. Addresses of
-// shared memory have 32 bits.
+// shared memory have 32 bits, and no register with one goes below 0.
 func (e *emitter) at(m memory, x symtile.Expr, size int64) address {
 	terms, c := x.Terms()
 	rest, offset := x.AddConst(-c), m.first+c*size
@@ -201,7 +201,8 @@ func (e *emitter) at(m memory, x symtile.Expr, size int64) address {
 	case len(terms) == 0:
 		return address{m.base, offset}
 	case m.space == shared:
-		return address{e.asm.get(kindB32, "mad.lo.s32", e.num(rest), size, m.base), offset}
+		below := min(0, rest.Range().Lo)
+		return address{e.asm.get(kindB32, "mad.lo.s32", e.num(rest.AddConst(-below)), size, m.base), offset + below*size}
 	case narrow(rest.Range()):
 		return address{e.asm.get(kindB64, "mad.wide.s32", e.num(rest), size, m.base), offset}
 	}
