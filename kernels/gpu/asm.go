@@ -3,7 +3,10 @@ package gpu
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
 // A kind is the class of a register.
@@ -19,22 +22,32 @@ const (
 	kinds
 )
 
-var kindTable = [kinds]struct{ prefix, declared, move string }{
-	kindB32:  {"%r", ".b32", "mov.b32"},
-	kindB64:  {"%rd", ".b64", "mov.b64"},
-	kindF32:  {"%f", ".f32", "mov.f32"},
-	kindF64:  {"%fd", ".f64", "mov.f64"},
-	kindPred: {"%p", ".pred", "mov.pred"},
-	kindB16:  {"%h", ".b16", "mov.b16"},
+var kindTable = [kinds]struct {
+	prefix, move string
+	typ          ptx.Type
+}{
+	kindB32:  {"%r", "mov.b32", ptx.B32},
+	kindB64:  {"%rd", "mov.b64", ptx.B64},
+	kindF32:  {"%f", "mov.f32", ptx.F32},
+	kindF64:  {"%fd", "mov.f64", ptx.F64},
+	kindPred: {"%p", "mov.pred", ptx.Pred},
+	kindB16:  {"%h", "mov.b16", ptx.B16},
 }
 
-// An operand is a register, an immediate, or one of the constants yes and no.
+// An operand is a register, an immediate, a symbol, or one of the constants yes
+// and no. It is its text, so that operands can be compared.
 type operand string
 
 // yes and no are predicates that are known when code is generated.
 const (
 	yes operand = "true"
 	no  operand = "false"
+)
+
+// The special registers kernels read.
+const (
+	threadNumber operand = "%tid.x"
+	blockNumber  operand = "%ctaid.x"
 )
 
 func (o operand) register() bool { return strings.HasPrefix(string(o), "%") }
@@ -45,27 +58,14 @@ type address struct {
 	offset int64
 }
 
-func (a address) String() string {
-	switch {
-	case a.offset == 0:
-		return "[" + string(a.base) + "]"
-	default:
-		return fmt.Sprintf("[%s+%d]", a.base, a.offset)
-	}
-}
-
-// plus is the address so many bytes further.
-func (a address) plus(bytes int64) address { return address{a.base, a.offset + bytes} }
-
 // asm is the body of a kernel as it grows, with what has been computed already:
 // an instruction without effects is emitted once in a scope, and found again in
 // the scopes inside.
 type asm struct {
-	text   strings.Builder
-	used   [kinds]int
-	labels int
-	waits  int // barriers so far
-	scope  *scope
+	code      *ptx.Code
+	registers map[operand]ptx.Operand
+	waits     int // barriers so far
+	scope     *scope
 }
 
 // A scope is code that is run as a whole or not at all: what was computed in it
@@ -82,13 +82,19 @@ func newScope(outer *scope) *scope {
 	return &scope{outer, map[string]operand{}, map[valueKey]operand{}, map[sumKey]operand{}, map[string]*buffer{}}
 }
 
+func newAsm(code *ptx.Code) *asm {
+	return &asm{code: code, registers: map[operand]ptx.Operand{}, scope: newScope(nil)}
+}
+
 func (a *asm) enter() { a.scope = newScope(a.scope) }
 func (a *asm) leave() { a.scope = a.scope.outer }
 
 // fresh is a new register.
 func (a *asm) fresh(k kind) operand {
-	a.used[k]++
-	return operand(fmt.Sprintf("%s%d", kindTable[k].prefix, a.used[k]-1))
+	r := a.code.Reg(kindTable[k].typ)
+	o := operand(kindTable[k].prefix + strconv.Itoa(int(r.Reg.Index)))
+	a.registers[o] = r
+	return o
 }
 
 // fresher are n new registers.
@@ -100,36 +106,23 @@ func (a *asm) fresher(k kind, n int) []operand {
 	return all
 }
 
-// kindOf is the class of a register by its name.
-func kindOf(o operand) kind {
-	digits := strings.IndexAny(string(o), "0123456789")
-	for k, row := range kindTable {
-		if string(o)[:digits] == row.prefix {
-			return kind(k)
-		}
-	}
-	panic("gpu: " + string(o) + " is no register")
-}
-
 // label is a new place to branch to.
-func (a *asm) label(name string) string {
-	a.labels++
-	return fmt.Sprintf("$%s_%d", name, a.labels)
-}
+func (a *asm) label(name string) operand { return operand(a.code.Label(name)) }
 
-func (a *asm) place(label string) { fmt.Fprintf(&a.text, "%s:\n", label) }
+func (a *asm) place(label operand) { a.code.Place(string(label)) }
+
+// branch goes to a label where p holds.
+func (a *asm) branch(p, label operand) { a.code.EmitIf(a.operand(p), "bra", ptx.Sym(string(label))) }
 
 // note is a comment on a line of its own.
-func (a *asm) note(format string, args ...any) {
-	fmt.Fprintf(&a.text, "\t// %s\n", fmt.Sprintf(format, args...))
-}
+func (a *asm) note(format string, args ...any) { a.code.Comment(format, args...) }
 
 // do emits an instruction.
 func (a *asm) do(opcode string, args ...any) {
 	if opcode == "bar.sync" {
 		a.waits++
 	}
-	fmt.Fprintf(&a.text, "\t%s%s;\n", opcode, arguments(args))
+	a.code.Emit(opcode, a.operands(args)...)
 }
 
 // when emits an instruction that runs where p holds.
@@ -139,24 +132,13 @@ func (a *asm) when(p operand, opcode string, args ...any) {
 		a.do(opcode, args...)
 	case no:
 	default:
-		fmt.Fprintf(&a.text, "\t@%s %s%s;\n", p, opcode, arguments(args))
-	}
-}
-
-// unless emits an instruction that runs where p does not hold.
-func (a *asm) unless(p operand, opcode string, args ...any) {
-	switch p {
-	case yes:
-	case no:
-		a.do(opcode, args...)
-	default:
-		fmt.Fprintf(&a.text, "\t@!%s %s%s;\n", p, opcode, arguments(args))
+		a.code.EmitIf(a.operand(p), opcode, a.operands(args)...)
 	}
 }
 
 // get emits an instruction without effects, once, and returns its result.
 func (a *asm) get(k kind, opcode string, args ...any) operand {
-	key := opcode + arguments(args)
+	key := fmt.Sprint(opcode, args)
 	for s := a.scope; s != nil; s = s.outer {
 		if r, ok := s.known[key]; ok {
 			return r
@@ -174,29 +156,64 @@ func (a *asm) in(k kind, o operand) operand {
 	case o.register():
 		return o
 	case o == yes:
-		return a.get(kindPred, "setp.eq.u32", a.in(kindB32, "0"), 0)
+		return a.get(kindPred, "setp.eq.s32", a.in(kindB32, "0"), 0)
 	case o == no:
-		return a.get(kindPred, "setp.ne.u32", a.in(kindB32, "0"), 0)
+		return a.get(kindPred, "setp.ne.s32", a.in(kindB32, "0"), 0)
 	}
 	return a.get(k, kindTable[k].move, o)
 }
 
-func arguments(args []any) string {
-	var b strings.Builder
+func (a *asm) operands(args []any) []ptx.Operand {
+	all := make([]ptx.Operand, len(args))
 	for k, x := range args {
-		b.WriteString([]string{", ", " "}[min(1, max(0, 1-k))])
 		switch x := x.(type) {
+		case operand:
+			all[k] = a.operand(x)
+		case address:
+			all[k] = ptx.Mem(a.operand(x.base), x.offset)
 		case []operand:
-			words := make([]string, len(x))
+			list := make([]ptx.Operand, len(x))
 			for i, o := range x {
-				words[i] = string(o)
+				list[i] = a.operand(o)
 			}
-			fmt.Fprintf(&b, "{%s}", strings.Join(words, ", "))
+			all[k] = ptx.Vec(list...)
+		case int:
+			all[k] = ptx.Int(x)
+		case int32:
+			all[k] = ptx.Int(x)
+		case int64:
+			all[k] = ptx.Int(x)
+		case uint32:
+			all[k] = ptx.Int(x)
 		default:
-			fmt.Fprint(&b, x)
+			panic(fmt.Sprintf("gpu: %T is no operand", x))
 		}
 	}
-	return b.String()
+	return all
+}
+
+// operand reads the text of an operand.
+func (a *asm) operand(o operand) ptx.Operand {
+	if r, ok := a.registers[o]; ok {
+		return r
+	}
+	text := string(o)
+	switch {
+	case o == threadNumber:
+		return ptx.Sreg(ptx.TidX)
+	case o == blockNumber:
+		return ptx.Sreg(ptx.CTAidX)
+	case strings.HasPrefix(text, "0f"):
+		bits, _ := strconv.ParseUint(text[2:], 16, 32)
+		return ptx.F32Imm(math.Float32frombits(uint32(bits)))
+	case strings.HasPrefix(text, "0d"):
+		bits, _ := strconv.ParseUint(text[2:], 16, 64)
+		return ptx.F64Imm(math.Float64frombits(bits))
+	}
+	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return ptx.Int(v)
+	}
+	return ptx.Sym(text)
 }
 
 // f32 and f64 are floating-point immediates, bit by bit.
@@ -205,7 +222,7 @@ func f32(v float64) operand {
 }
 func f64(v float64) operand { return operand(fmt.Sprintf("0d%016X", math.Float64bits(v))) }
 
-func integer(v int64) operand { return operand(fmt.Sprint(v)) }
+func integer(v int64) operand { return operand(strconv.FormatInt(v, 10)) }
 
 // and, or and not combine predicates.
 func (a *asm) and(p, q operand) operand {

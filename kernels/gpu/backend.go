@@ -61,7 +61,7 @@ func PTX(p *symtile.Program, plan kernels.Plan, s Sheet) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return im.text, nil
+	return string(im.module.Text()), nil
 }
 
 func compile(p *symtile.Program, plan kernels.Plan, s Sheet) (*image, error) {
@@ -83,8 +83,11 @@ func compile(p *symtile.Program, plan kernels.Plan, s Sheet) (*image, error) {
 		return nil, reject(fmt.Errorf("%d tile programs do not fit a grid", n))
 	}
 	im, err := emit(q, s, k)
+	if r, ok := err.(refusal); ok {
+		return nil, reject(r)
+	}
 	if err != nil {
-		return nil, reject(err)
+		return nil, err
 	}
 	if im.shared > int64(s.BlockShared) {
 		return nil, reject(fmt.Errorf("a tile program needs %d bytes of shared memory; %s has %d", im.shared, s.Target, s.BlockShared))
@@ -99,7 +102,7 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 	if err != nil {
 		return nil, err
 	}
-	m, err := b.driver.Load(ctx, im.text, LoadOptions{})
+	m, err := b.driver.Load(ctx, string(im.module.Text()), LoadOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +123,7 @@ func shapesOf(params []*hlo.Instr) []hlo.Shape {
 }
 
 // Source is the PTX.
-func (k *kernel) Source() string { return k.image.text }
+func (k *kernel) Source() string { return string(k.image.module.Text()) }
 
 // Run copies the arrays to the device, runs the kernel once and copies the
 // results back. The time is the device's own, 0 from a simulator.

@@ -1,10 +1,15 @@
 package gpu
 
 import (
+	"context"
+	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -52,4 +57,57 @@ func middling(p *symtile.Program) symtile.Tiling {
 		}
 	}
 	return best
+}
+
+// Every corpus fusion gives the reference's results, without a race, an access
+// out of bounds or a read of what was not written, for random legal plans.
+func TestCorpusOnSimulator(t *testing.T) {
+	forCorpus(t, func(t *testing.T, p *symtile.Program) { checkPlans(t, p, 6) })
+}
+
+func checkPlans(t *testing.T, p *symtile.Program, n int) {
+	t.Helper()
+	v, err := kernels.NewVerifier(p.Fusion, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(newSimulator("sm_80"))
+	tilings := slices.Collect(p.Space.Tilings())
+	rng := rand.New(rand.NewPCG(7, uint64(len(tilings))))
+	ran := 0
+	for try := 0; ran < n && try < 20*n; try++ {
+		plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}
+		plan = plan.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(3))
+		if verify(t, b, v, p, plan) {
+			ran++
+		}
+	}
+	if ran < n {
+		t.Errorf("only %d of %d plans ran", ran, 20*n)
+	}
+}
+
+// verify checks a plan, and says whether it is one that can run and is not too
+// long to simulate.
+func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, plan kernels.Plan) bool {
+	t.Helper()
+	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 300 {
+		return false
+	}
+	k, err := b.Compile(context.Background(), p, plan)
+	var no *kernels.Rejected
+	if errors.As(err, &no) {
+		t.Log(err)
+		return false
+	}
+	if err != nil {
+		t.Errorf("plan %s: %v", plan, err)
+		return true
+	}
+	defer k.Close()
+	if err := v.Verify(context.Background(), k); err != nil {
+		t.Errorf("plan %s: %v", plan, err)
+		os.WriteFile("/tmp/w/emit_ptx/"+p.Fusion.Name+".ptx", []byte(k.Source()), 0o644)
+	}
+	return true
 }

@@ -1,12 +1,13 @@
 package gpu
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -14,15 +15,16 @@ import (
 // An emitter turns a concrete program into a kernel: one block of threads runs
 // one tile program.
 type emitter struct {
-	p      *symtile.Program
-	ring   *symtile.Ring
-	sheet  Sheet
-	knobs  knobs
-	asm    *asm
-	hints  *hints
-	name   string
-	smem   operand
-	shared int64 // bytes of shared memory so far
+	p       *symtile.Program
+	ring    *symtile.Ring
+	sheet   Sheet
+	knobs   knobs
+	builder *ptx.Builder
+	asm     *asm
+	hints   *hints
+	name    string
+	smem    operand
+	shared  int64 // bytes of shared memory so far
 
 	threads     int64
 	thread      symtile.Expr // number of the thread in its block
@@ -39,8 +41,7 @@ type emitter struct {
 	fragments map[string]func(body func(points []point)) // of tiles of a size, where a product has
 	params    []operand
 	outputs   []operand
-	constants []string // declarations
-	constName map[string]operand
+	constants map[string]operand // names of what is declared, by its bytes
 }
 
 // hints are what was found out by emitting: which values are asked for by other
@@ -58,12 +59,17 @@ func (h *hints) stage(n int)      { h.more, h.staged[n] = h.more || !h.staged[n]
 // A refusal ends the emission of a plan that cannot run.
 type refusal string
 
+func (r refusal) Error() string { return string(r) }
+
 func (e *emitter) refuse(format string, args ...any) { panic(refusal(fmt.Sprintf(format, args...))) }
+
+// invalid is a bug: what was emitted is not PTX.
+type invalid struct{ error }
 
 // An image is a kernel as text, with what a launch needs to know.
 type image struct {
 	name    string // of the entry
-	text    string
+	module  *ptx.Module
 	threads int
 	shared  int64 // bytes of dynamic shared memory
 	blocks  int64
@@ -75,7 +81,9 @@ func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
 		switch x := recover().(type) {
 		case nil:
 		case refusal:
-			err = errors.New(string(x))
+			err = x
+		case invalid:
+			err = x.error
 		default:
 			panic(x)
 		}
@@ -94,10 +102,14 @@ func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
 func newEmitter(p *symtile.Program, sheet Sheet, k knobs, h *hints) *emitter {
 	e := &emitter{
 		p: p, ring: p.Space.Ring, sheet: sheet, knobs: k, hints: h, name: entryName(p.Fusion.Name),
-		asm: &asm{scope: newScope(nil)}, threads: int64(k.warps) * WarpThreads, vectorBytes: int64(k.vector),
+		threads: int64(k.warps) * WarpThreads, vectorBytes: int64(k.vector),
 		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]foldedSpread{}, spreads: map[string]*spread{},
-		fragments: map[string]func(body func(points []point)){}, constName: map[string]operand{},
+		fragments: map[string]func(body func(points []point)){}, constants: map[string]operand{},
 	}
+	e.builder = ptx.NewBuilder(versionOf(sheet.Target))
+	e.asm = newAsm(e.builder.Entry(e.name))
+	e.asm.code.Entry.ReqNTid = [3]int{int(e.threads), 1, 1}
+	e.builder.DynamicShared("smem", 1024)
 	e.thread = e.ring.Var(symtile.Variable{Name: "thread", Lo: 0, Hi: e.threads - 1, Role: symtile.RoleThread})
 	return e
 }
@@ -115,14 +127,15 @@ func entryName(s string) string {
 // kernel emits the whole.
 func (e *emitter) kernel() *image {
 	a := e.asm
+	e.header()
 	for k := range e.p.Fusion.Params {
 		e.params = append(e.params, e.pointer(fmt.Sprintf("in%d", k)))
 	}
 	for k := range kernels.OutputShapes(e.p.Fusion) {
 		e.outputs = append(e.outputs, e.pointer(fmt.Sprintf("out%d", k)))
 	}
-	e.smem = a.get(kindB32, "mov.u32", "smem")
-	e.bind(e.thread, a.get(kindB32, "mov.u32", "%tid.x"))
+	e.smem = a.get(kindB32, "mov.u32", operand("smem"))
+	e.bind(e.thread, a.get(kindB32, "mov.u32", threadNumber))
 	e.tileIDs()
 	for _, r := range e.p.Runtime {
 		e.needed(r.Op)
@@ -131,12 +144,18 @@ func (e *emitter) kernel() *image {
 	for _, r := range e.p.Roots {
 		e.storeRoot(r)
 	}
+	a.note("%d bytes of shared memory", e.shared)
 	a.do("ret")
-	return &image{name: e.name, text: e.module(), threads: int(e.threads), shared: e.shared, blocks: e.p.Programs()}
+	m, err := e.builder.Module()
+	if err != nil {
+		panic(invalid{fmt.Errorf("%s: the kernel is not valid PTX, which is a bug of this backend: %w", e.name, err)})
+	}
+	return &image{name: e.name, module: m, threads: int(e.threads), shared: e.shared, blocks: e.p.Programs()}
 }
 
 func (e *emitter) pointer(name string) operand {
 	a := e.asm
+	a.code.Param(ptx.U64, name)
 	p := a.get(kindB64, "ld.param.u64", address{base: operand(name)})
 	return a.get(kindB64, "cvta.to.global.u64", p)
 }
@@ -144,52 +163,32 @@ func (e *emitter) pointer(name string) operand {
 func (e *emitter) parameter(n int) operand { return e.params[n] }
 func (e *emitter) output(n int) operand    { return e.outputs[n] }
 
-// module is the text: header, constants, entry.
-func (e *emitter) module() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "// %s at %v: %d tile programs of %d threads, %d bytes of shared memory each\n", e.p.Fusion.Name, []int64(e.p.Tiling()), e.p.Programs(), e.threads, e.shared)
-	fmt.Fprintf(&b, ".version %s\n.target %s\n.address_size 64\n", versionOf(e.sheet.Target), e.sheet.Target)
-	fmt.Fprintf(&b, ".extern .shared .align 1024 .b8 smem[];\n")
-	for _, c := range e.constants {
-		b.WriteString(c)
-	}
-	var params []string
-	for k := range e.params {
-		params = append(params, fmt.Sprintf("\t.param .u64 in%d", k))
-	}
-	for k := range e.outputs {
-		params = append(params, fmt.Sprintf("\t.param .u64 out%d", k))
-	}
-	fmt.Fprintf(&b, ".visible .entry %s(\n%s\n)\n.reqntid %d, 1, 1\n{\n", e.name, strings.Join(params, ",\n"), e.threads)
-	for k, row := range kindTable {
-		if e.asm.used[k] > 0 {
-			fmt.Fprintf(&b, "\t.reg %s %s<%d>;\n", row.declared, row.prefix, e.asm.used[k])
-		}
-	}
-	b.WriteString(e.asm.text.String())
-	b.WriteString("}\n")
-	return b.String()
+// header says what the kernel is.
+func (e *emitter) header() {
+	e.asm.note("%s at %v: %d tile programs of %d threads", e.p.Fusion.Name, []int64(e.p.Tiling()), e.p.Programs(), e.threads)
 }
 
-// versionOf is the PTX ISA that a target's instructions need.
-func versionOf(target string) string {
-	if target == "sm_90a" {
-		return "8.0"
+// versionOf is the PTX ISA that a target's instructions need, and the target.
+func versionOf(target string) (ptx.Version, ptx.Target) {
+	t := ptx.Target{}
+	number := strings.TrimPrefix(target, "sm_")
+	if strings.HasSuffix(number, "a") {
+		number, t.Arch = strings.TrimSuffix(number, "a"), 'a'
 	}
-	return "7.8"
+	t.SM, _ = strconv.Atoi(number)
+	if t.SM >= 90 {
+		return ptx.Version{Major: 8}, t
+	}
+	return ptx.Version{Major: 7, Minor: 8}, t
 }
 
 // constant declares bytes in global memory and is their address.
 func (e *emitter) constant(data []byte) operand {
-	name, ok := e.constName[string(data)]
+	name, ok := e.constants[string(data)]
 	if !ok {
 		name = operand(fmt.Sprintf("constant_%d", len(e.constants)))
-		e.constName[string(data)] = name
-		words := make([]string, len(data))
-		for k, b := range data {
-			words[k] = fmt.Sprint(b)
-		}
-		e.constants = append(e.constants, fmt.Sprintf(".global .align %d .b8 %s[%d] = {%s};\n", most, name, len(data), strings.Join(words, ", ")))
+		e.constants[string(data)] = name
+		e.builder.Global(string(name), most, data)
 	}
 	return e.asm.get(kindB64, "cvta.to.global.u64", e.asm.get(kindB64, "mov.u64", name))
 }
@@ -235,7 +234,7 @@ func (e *emitter) tileIDs() {
 	if _, ok := block.Value(); ok {
 		return
 	}
-	e.bind(block, e.asm.get(kindB32, "mov.u32", "%ctaid.x"))
+	e.bind(block, e.asm.get(kindB32, "mov.u32", blockNumber))
 	dims, ids := e.raster(block)
 	for k, d := range dims {
 		e.bind(e.p.Space.Dims[d].Tid, e.num(ids[k]))

@@ -165,7 +165,7 @@ func (e *emitter) quotient(x, y symtile.Expr) operand {
 	}
 	l := bits.Len64(uint64(d - 1))
 	m := uint64(1)<<(31+l)/uint64(d) + 1
-	high := e.asm.get(kindB32, "mul.hi.u32", e.num(x), m)
+	high := e.asm.get(kindB32, "mul.hi.u32", e.num(x), int64(m))
 	if l == 1 {
 		return high
 	}
@@ -182,7 +182,7 @@ func (e *emitter) wide(x symtile.Expr) operand {
 	total := e.asm.in(kindB64, integer(c))
 	for _, t := range terms {
 		if !narrow(symtile.Interval{Lo: t.Factor, Hi: t.Factor}) {
-			k := e.asm.get(kindB64, "mov.b64", t.Factor)
+			k := e.asm.in(kindB64, integer(t.Factor))
 			total = e.asm.get(kindB64, "mad.lo.s64", e.asm.get(kindB64, "cvt.s64.s32", e.num(t.Of)), k, total)
 			continue
 		}
@@ -193,7 +193,7 @@ func (e *emitter) wide(x symtile.Expr) operand {
 }
 
 // at is the address of element x, the constant of x in the offset. Addresses of
-// shared memory have 32 bits.
+// shared memory have 32 bits, and no register with one goes below 0.
 func (e *emitter) at(m memory, x symtile.Expr, size int64) address {
 	terms, c := x.Terms()
 	rest, offset := x.AddConst(-c), m.first+c*size
@@ -201,7 +201,8 @@ func (e *emitter) at(m memory, x symtile.Expr, size int64) address {
 	case len(terms) == 0:
 		return address{m.base, offset}
 	case m.space == shared:
-		return address{e.asm.get(kindB32, "mad.lo.s32", e.num(rest), size, m.base), offset}
+		below := min(0, rest.Range().Lo)
+		return address{e.asm.get(kindB32, "mad.lo.s32", e.num(rest.AddConst(-below)), size, m.base), offset + below*size}
 	case narrow(rest.Range()):
 		return address{e.asm.get(kindB64, "mad.wide.s32", e.num(rest), size, m.base), offset}
 	}

@@ -25,7 +25,7 @@ type knobRow struct {
 
 var knobTable = []knobRow{
 	{"group", 1, 1, 1 << 16, false, func(k *knobs) *int { return &k.group }},
-	{"stages", 1, 1, 8, false, func(k *knobs) *int { return &k.stages }},
+	{"stages", 2, 1, 8, false, func(k *knobs) *int { return &k.stages }},
 	{"vector", most, 1, most, true, func(k *knobs) *int { return &k.vector }},
 	{"warps", 4, 1, 32, true, func(k *knobs) *int { return &k.warps }},
 }

@@ -95,7 +95,7 @@ func (p *pipeline) emit() {
 	e.barrier()
 	a.do("add.s32", next, counter, p.slots-1)
 	a.do("setp.ge.s32", more, next, p.total)
-	a.do("@"+string(more)+" bra", skip)
+	a.branch(more, skip)
 	p.bring(outside, next, memory{shared, write, 0})
 	a.place(skip)
 	a.do("cp.async.commit_group")
@@ -107,11 +107,11 @@ func (p *pipeline) emit() {
 	for _, r := range []operand{read, write} {
 		a.do("add.s32", r, r, p.bytes)
 		a.do("setp.ge.s32", more, r, end)
-		a.do("@"+string(more)+" mov.b32", r, base)
+		a.when(more, "mov.b32", r, base)
 	}
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, p.total)
-	a.do("@"+string(more)+" bra", again)
+	a.branch(more, again)
 	e.async, e.fresh = false, false
 }
 

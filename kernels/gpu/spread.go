@@ -163,7 +163,7 @@ func (e *emitter) repeatAs(v symtile.Expr, n int64, body func()) {
 	a.leave()
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, n)
-	a.do("@"+string(more)+" bra", again)
+	a.branch(more, again)
 }
 
 // vectorOf is how many elements a thread takes at once of count elements of the

@@ -148,7 +148,7 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 		return words[k]
 	case hlo.BF16:
 		if k%2 == 1 {
-			return a.get(kindF32, "mov.b32", a.get(kindB32, "and.b32", words[k/2], "0xffff0000"))
+			return a.get(kindF32, "mov.b32", a.get(kindB32, "and.b32", words[k/2], -1<<16))
 		}
 		return a.get(kindF32, "mov.b32", a.get(kindB32, "shl.b32", words[k/2], 16))
 	case hlo.F16:
