@@ -39,6 +39,7 @@ func Open(s gpu.Sheet, o sim.Options) (*Driver, error) {
 		RegistersPerThread: s.ThreadRegisters, ThreadsPerBlock: s.BlockThreads, ThreadsPerSM: s.Warps * gpu.WarpThreads,
 		BlocksPerCluster: s.Cluster, Memory: s.Memory,
 	})
+	s.Simulated = true
 	return &Driver{sheet: s, machine: m, options: o}, nil
 }
 
