@@ -31,14 +31,21 @@ func (b *Backend) Device() kernels.Device { return b.Identity() }
 // Close releases the device.
 func (b *Backend) Close() error { return b.session.Close() }
 
+// Rates of an SM, a clock.
+const (
+	flopsAClock  = 256 // f32: 128 fused multiply-adds (compute capability 8.6, 8.9, 9.0; CUDA C++ Programming Guide, Arithmetic Instructions)
+	sharedAClock = 128 // bytes: 32 banks of 4 (CUDA C++ Programming Guide, Shared Memory)
+	l2AClock     = 40  // bytes: 5120 for the 128 SMs of a GA100 (NVIDIA A100 Tensor Core GPU Architecture whitepaper)
+)
+
 // device is a sheet as the tuner knows devices.
 func (s Sheet) device() kernels.Device {
+	clocks := float64(s.SMs) * s.Clock
 	d := kernels.Device{
-		Name: "gpu:" + s.Name, Backend: "gpu", Revision: Revision, Lanes: s.SMs,
-		FLOPS: float64(s.SMs) * 256 * s.Clock, // 128 fused multiply-adds a clock
+		Name: "gpu:" + s.Name, Backend: "gpu", Revision: Revision, Lanes: s.SMs, FLOPS: flopsAClock * clocks,
 		Levels: []kernels.Level{
-			{Name: "shared", Bytes: int64(s.SMShared)},
-			{Name: "L2", Bytes: s.L2, Shared: true},
+			{Name: "shared", Bytes: int64(s.SMShared), Bandwidth: sharedAClock * clocks},
+			{Name: "L2", Bytes: s.L2, Shared: true, Bandwidth: l2AClock * clocks},
 			{Name: "memory", Bytes: s.Memory, Shared: true, Bandwidth: s.Bandwidth},
 		},
 	}
