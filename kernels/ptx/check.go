@@ -57,7 +57,7 @@ func (p *problem) place(m *Module) *Error {
 	from := min(len(text), start+max(0, int(p.col)-1))
 	rest, _, _ := strings.Cut(text[from:], "\n")
 	caret := len(rest) - len(strings.TrimLeft(rest, " \t"))
-	if k := strings.Index(rest, p.what); k > 0 && p.what != "" {
+	if k := indexWord(rest, p.what); k > 0 {
 		caret = k
 	}
 	return errorAt(m.file, text, int(p.line), start, from+caret, p.msg)
@@ -81,6 +81,24 @@ type regScope struct {
 	sets  []int32
 	size  map[string]int // of the sets, by prefix, with a dot behind it for single registers
 	least map[string]int // of the names that end in a number, the least number by what stands before
+}
+
+// indexWord is where word stands in s, not as a part of a longer name or number;
+// -1 where it does not.
+func indexWord(s, word string) int {
+	for from := 0; word != ""; {
+		k := strings.Index(s[from:], word)
+		if k < 0 {
+			break
+		}
+		k += from
+		end := k + len(word)
+		if (k == 0 || !isName(word[0]) || !isName(s[k-1]) && s[k-1] != '%') && (end == len(s) || !isName(word[len(word)-1]) || !isName(s[end])) {
+			return k
+		}
+		from = k + 1
+	}
+	return -1
 }
 
 // at is the error for a line.

@@ -31,6 +31,9 @@ func (c *checker) wrong(m *match, p *pattern, o *Operand) error {
 func (c *checker) describe(o *Operand) string {
 	switch o.Kind {
 	case KindReg:
+		if o.Neg {
+			return "negated"
+		}
 		return fmt.Sprintf("a .%s register", c.e.RegType(o.Reg))
 	case KindInt:
 		return "an integer"
@@ -61,7 +64,7 @@ func (c *checker) wanted(m *match, p *pattern) string {
 		return "a .pred register"
 	case patImm:
 		if p.set != nil {
-			return strings.Trim(fmt.Sprint(p.set), "[]") + " as a number"
+			return "one of the numbers " + strings.Trim(fmt.Sprint(p.set), "[]")
 		}
 		return "a number, " + rangeText(p.lo, p.hi, p.step)
 	}
@@ -69,8 +72,10 @@ func (c *checker) wanted(m *match, p *pattern) string {
 	if p.wide {
 		one += " or wider"
 	}
-	if !p.regOnly {
-		one += " or a number"
+	if t := m.typ(p); !p.regOnly && t.Float() {
+		one += " or a number such as 0f3F800000"
+	} else if !p.regOnly {
+		one += fmt.Sprintf(" or a number of %d bits", t.Bits())
 	}
 	if n, braces := m.elements(p); braces {
 		return fmt.Sprintf("a vector of %d, each %s", n, one)
