@@ -40,6 +40,13 @@ func (w *warp) mbarrierAt(addr uint64, lane int) *mbarrier {
 	b := t.mbarriers[off]
 	if b == nil {
 		w.report(Finding{Kind: InvalidOperation, Space: "shared", Addr: addr, Detail: "no mbarrier was initialised there: " + t.sharedName(off)}, lane)
+		return nil
+	}
+	if t.shadow != nil && t.shadow.words != nil {
+		word := &t.shadow.words[off>>2]
+		if s := w.stamp(15, atomically, lane); w.conflicts(word.write, s) {
+			w.sharedRace(t, off>>2, s, word.write, word.writePC, "initialised")
+		}
 	}
 	return b
 }
