@@ -60,6 +60,8 @@ func (c *checker) wanted(m *match, p *pattern) string {
 		return "a tensor map with coordinates in brackets"
 	case patLabel:
 		return "a label"
+	case patSink:
+		return "the sink _"
 	case patPred:
 		return "a .pred register"
 	case patImm:
@@ -91,6 +93,11 @@ func (c *checker) operand(m *match, p *pattern, o *Operand, memory int) error {
 		return c.tensor(m, p, o)
 	case patImm:
 		if o.Kind != KindInt || !p.allows(o.Int()) {
+			return c.wrong(m, p, o)
+		}
+		return nil
+	case patSink:
+		if o.Kind != KindSink {
 			return c.wrong(m, p, o)
 		}
 		return nil

@@ -96,6 +96,8 @@ func (g *instrGen) operand(m *match, p *pattern, memory int) Operand {
 		return Int(p.lo + int64(g.n(int(min(1000, (p.hi-p.lo)/p.step))))*p.step)
 	case patLabel:
 		return Sym("$L")
+	case patSink:
+		return Sink()
 	}
 	n, braces := m.elements(p)
 	if !braces {
