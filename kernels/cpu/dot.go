@@ -30,8 +30,7 @@ func dotAs[T number](b *block, op symtile.Op, c *closer) {
 	left := matrices[T](b, op, 0, c, a.LHSContract, a.LHSBatch, leftRest, a.LHSContract)
 	right := matrices[T](b, op, 1, c, a.RHSContract, a.RHSBatch, a.RHSContract, rightRest)
 	out := products[T](b, op, c, len(a.LHSBatch), len(leftRest))
-	whole := left.extents[2] == extent(op.Instr.Operands[0].Shape, a.LHSContract)
-	d := &dotRun{left: left, right: right, out: out, fresh: b.l.places, stream: out.v.strides != nil && whole && b.l.streams(op.Instr.Shape)}
+	d := &dotRun{left: left, right: right, out: out, fresh: b.l.places}
 	b.l.places++
 	c.begin = append(c.begin, func(w *worker) { w.places[d.fresh] = 1 })
 	multiply, room := multiplierFor[T](op, int(out.extents[1]), int(out.extents[2]), int(left.extents[2]))
@@ -42,8 +41,7 @@ func dotAs[T number](b *block, op symtile.Op, c *closer) {
 // A dotRun is a dot as it runs: one product for each element of the batch.
 type dotRun struct {
 	left, right, out *operands
-	fresh            int  // place of 1 until something was accumulated
-	stream           bool // the result is written past the caches where it is complete at once
+	fresh            int // place of 1 until something was accumulated
 }
 
 func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
@@ -54,7 +52,7 @@ func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 	}
 	x := gemm.Product[T]{
 		M: int(d.out.extents[1]), N: int(d.out.extents[2]), K: int(d.left.extents[2]),
-		Fresh: w.places[d.fresh] == 1, Stream: d.stream,
+		Fresh: w.places[d.fresh] == 1,
 	}
 	scratch := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(w.arranged))), int64(len(w.arranged))/classBytes[classFor[T]()])
 	for i := range int(d.left.extents[0]) {
@@ -130,15 +128,6 @@ func multiplierFor[T number](op symtile.Op, m, n, k int) (multiplier[T], int) {
 
 // narrowTypes have values between −2¹⁵ and 2¹⁵−1.
 var narrowTypes = map[hlo.DType]bool{hlo.S16: true, hlo.S8: true, hlo.U8: true, hlo.S4: true, hlo.U4: true, hlo.Pred: true}
-
-// extent is the elements along dimensions.
-func extent(s hlo.Shape, dims []int64) int64 {
-	n := int64(1)
-	for _, d := range dims {
-		n *= s.Dims[d]
-	}
-	return n
-}
 
 func indexOf(dims []int64, n int) int { return slices.Index(dims, int64(n)) }
 
