@@ -10,11 +10,8 @@ const (
 	padding    = 64        // bytes between rows of a slab, so that they do not compete for the same lines of a cache
 )
 
-// how a kernel begins and ends, by bits.
-const (
-	fresh  = 1 // c begins as zeros
-	stream = 2 // c goes around the caches
-)
+// fresh, in place of 0, has a kernel begin with zeros.
+const fresh = 1
 
 // A place is a matrix as kernels see it: strides are bytes.
 type place struct {
@@ -117,18 +114,12 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 			if x.Fresh && t == 0 {
 				p.how = fresh
 			}
-			if x.Stream && p.terms >= p.k && p.aligned() {
-				p.how |= stream
-			}
 			for i := 0; i < p.m; i += p.rows {
 				p.block(i, j, t)
 			}
 		}
 	}
 }
-
-// aligned says whether whole vectors of c can go around the caches.
-func (p *product) aligned() bool { return (uintptr(p.c.p)|uintptr(p.c.row))%64 == 0 }
 
 // block multiplies the slab at i, t by the panels from j on.
 func (p *product) block(i, j, t int) {
