@@ -141,6 +141,9 @@ func (s *Session) uploadAll(to *[]Address, from []kernels.Buffer) error {
 			return err
 		}
 		*to = append(*to, a)
+		if len(b.Data) == 0 {
+			continue
+		}
 		if err := s.driver.CopyIn(a, b.Data); err != nil {
 			return err
 		}
@@ -229,7 +232,7 @@ func (s *Session) readClock(ctx context.Context, w *Work, r *run, e *Evidence) e
 // multiply-adds and stores the cycles of its SM and the nanoseconds of the
 // device's timer that went by.
 func spin(s Sheet) (*Work, error) {
-	b := ptx.NewBuilder(ptx.Version{Major: 8, Minor: 0}, target(s))
+	b := ptx.NewBuilder(ptx.Version{Major: 8, Minor: 0}, PTXTarget(s))
 	c := b.Entry("spin")
 	c.Param(ptx.U64, "out")
 	out := c.LoadParam("out")
@@ -246,14 +249,4 @@ func spin(s Sheet) (*Work, error) {
 		return nil, err
 	}
 	return &Work{PTX: string(m.Text()), Steps: []Step{{Entry: "spin", Block: Dim3{X: 1}, Args: []Operand{Output(0)}}}}, nil
-}
-
-// target is the sheet's, as package ptx writes it.
-func target(s Sheet) (t ptx.Target) {
-	var arch string
-	fmt.Sscanf(s.Target, "sm_%d%s", &t.SM, &arch)
-	if arch == "a" {
-		t.Arch = 'a'
-	}
-	return t
 }
