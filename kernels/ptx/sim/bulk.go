@@ -195,11 +195,25 @@ func (w *warp) bulkInto(in *instr, dst uint64, l int, n int64, pieces func(off i
 			return
 		}
 		b := w.mbarrierAt(bar, l)
-		if b == nil {
+		if b == nil || !w.initialisationFenced(b, l) {
 			return
 		}
 		w.issue(&transfer{lane: l, barrier: b, bytes: n, to: t, pieces: pieces(off)})
 	}
+}
+
+// initialisationFenced checks that a fence makes the initialisation of an
+// mbarrier visible to the async proxy, which will complete bytes on it.
+func (w *warp) initialisationFenced(b *mbarrier, l int) bool {
+	t := b.owner
+	if t.shadow == nil || t.shadow.words == nil || w.fencedFor(t, b.offset>>2) {
+		return true
+	}
+	word := &t.shadow.words[b.offset>>2]
+	o := t.siteOfParty(word.writePC, word.write.party(), word.write.lane())
+	w.report(Finding{Kind: MissingFence, Space: "shared", Addr: uint64(b.offset) + sharedBase,
+		Detail: "the mbarrier was initialised with no fence.mbarrier_init or fence.proxy.async since: " + t.sharedName(b.offset), Other: &o}, l)
+	return false
 }
 
 // tensorMapAt reads the tensor map of a lane from global, constant or parameter

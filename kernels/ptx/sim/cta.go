@@ -98,8 +98,9 @@ func (t *cta) begin(id, inCluster [3]int) {
 
 func (w *warp) begin(lanes int) {
 	w.mask = uint32(1<<lanes - 1)
-	w.live = w.mask
+	w.live, w.whole = w.mask, w.mask
 	w.pc, w.status, w.on, w.onBar = 0, ready, "", nil
+	w.refused = refusal{}
 	w.polls, w.giveUp, w.onCluster, w.atCluster, w.ticks = false, false, false, 0, 0
 	w.steps, w.lanes = 0, 0
 	w.forks = w.forks[:0]

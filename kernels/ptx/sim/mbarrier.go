@@ -40,6 +40,13 @@ func (w *warp) mbarrierAt(addr uint64, lane int) *mbarrier {
 	b := t.mbarriers[off]
 	if b == nil {
 		w.report(Finding{Kind: InvalidOperation, Space: "shared", Addr: addr, Detail: "no mbarrier was initialised there: " + t.sharedName(off)}, lane)
+		return nil
+	}
+	if t.shadow != nil && t.shadow.words != nil {
+		word := &t.shadow.words[off>>2]
+		if s := w.stamp(15, atomically, lane); w.conflicts(word.write, s) {
+			w.sharedRace(t, off>>2, s, word.write, word.writePC, "initialised")
+		}
 	}
 	return b
 }
@@ -144,9 +151,16 @@ func (b *mbarrier) tryComplete() {
 	b.waiters = b.waiters[:0]
 }
 
+// refusal is the phase of an mbarrier that a warp was told is not over.
+type refusal struct {
+	barrier *mbarrier
+	phase   uint64
+}
+
 // mbarrierWait is test_wait and try_wait: a is the phase parity or (size 8) the
-// state, list the result. A warp blocks until the phase is over; test_wait may
-// be told that it is not, when nothing else can run.
+// state, list the result. Asked for the first time, both say no if the phase is
+// not over, as a device may; asked again, the warp blocks until it is. test_wait
+// is told no again when nothing else can run.
 func mbarrierWait(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
 	done := uint32(0)
@@ -169,8 +183,12 @@ func mbarrierWait(w *warp, in *instr) {
 			open = b
 		}
 	}
-	if open == nil || w.giveUp {
+	again := open != nil && w.refused == refusal{open, open.phase}
+	if open == nil || w.giveUp || !again {
 		w.giveUp = false
+		if open != nil {
+			w.refused = refusal{open, open.phase}
+		}
 		for m := w.active; m != 0; m &= m - 1 {
 			w.put(in.list[0], firstLane(m), uint64(done>>firstLane(m)&1))
 		}

@@ -96,7 +96,7 @@ func (c *partyClock) reset(int) {
 
 // own is what publishing tells of the warp's own accesses when lanes do it.
 func (w *warp) own(lanes uint32) seen {
-	if w.live&^lanes == 0 {
+	if w.whole&^lanes == 0 {
 		return seen{all: w.clock.now}
 	}
 	return seen{all: w.clock.synced, some: w.clock.now, lanes: lanes}

@@ -67,7 +67,7 @@ func (d *decoder) decode(in *instr, src *ptx.Instr) error {
 		in.flow = leave
 		return nil
 	case ptx.OpPrefetch, ptx.OpPrefetchu, ptx.OpNanosleep, ptx.OpApplypriority, ptx.OpDiscard, ptx.OpGriddepcontrol,
-		ptx.OpCpAsyncBulkPrefetch, ptx.OpCpAsyncBulkPrefetchTensor, ptx.OpBrkpt, ptx.OpFenceMbarrierInit:
+		ptx.OpCpAsyncBulkPrefetch, ptx.OpCpAsyncBulkPrefetchTensor, ptx.OpBrkpt:
 		in.run = func(*warp, *instr) {} // nothing that a functional model sees
 		return nil
 	case ptx.OpTrap:

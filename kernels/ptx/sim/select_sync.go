@@ -110,7 +110,7 @@ func (d *decoder) synchronise(in *instr, src *ptx.Instr) error {
 	case ptx.OpMembar, ptx.OpFence:
 		in.run = func(w *warp, _ *instr) { w.fence() }
 		return nil
-	case ptx.OpFenceProxy:
+	case ptx.OpFenceProxy, ptx.OpFenceMbarrierInit:
 		in.run = func(w *warp, _ *instr) { w.proxyFence() }
 		return nil
 	case ptx.OpBarrierClusterArrive:

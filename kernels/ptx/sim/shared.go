@@ -60,6 +60,10 @@ func (w *warp) sharedBytes(addr uint64, n, align int64, lane int, how access, ow
 		w.sharedOutside(addr, n, lane)
 		return nil
 	}
+	if t.live == 0 {
+		w.report(Finding{Kind: MissingWait, Space: "shared", Addr: addr, Detail: fmt.Sprintf("CTA rank %d of the cluster has exited, and its shared memory with it", t.rank)}, lane)
+		return nil
+	}
 	if t.shadow != nil {
 		w.touchShared(t, off, n, lane, how)
 	}

@@ -42,19 +42,21 @@ type warp struct {
 	pc        int32
 	mask      uint32 // lanes at pc
 	active    uint32 // lanes that execute the current instruction
+	whole     uint32 // lanes that the warp began with
 	live      uint32 // lanes that have not exited
 	forks     []fork
 	status    status
 	on        string    // what it waits for
 	onBar     *mbarrier // the mbarrier it waits for
 	polls     bool      // with test_wait, which may say no
-	giveUp    bool      // tells it to say no
-	onCluster bool      // waits for barrier.cluster
-	atCluster int       // phase of it that the warp arrived in
-	ticks     int64     // what its clock reads
-	steps     int64     // instructions executed, of the warp
-	lanes     int64     // and of its lanes
-	t32       word      // results of a partly active warp
+	refused   refusal
+	giveUp    bool  // tells it to say no
+	onCluster bool  // waits for barrier.cluster
+	atCluster int   // phase of it that the warp arrived in
+	ticks     int64 // what its clock reads
+	steps     int64 // instructions executed, of the warp
+	lanes     int64 // and of its lanes
+	t32       word  // results of a partly active warp
 	t64       long
 	addr      long
 	addr2     long
