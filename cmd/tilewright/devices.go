@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/simulated"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/kernels/replay"
 )
 
@@ -26,6 +30,7 @@ func drivers() []driver {
 	return []driver{
 		{name: "cpu", about: "tile programs on this machine's cores, pure Go",
 			open: func() (kernels.Backend, error) { return cpu.New(), nil }},
+		{name: "sim", about: "PTX for a GPU that is not there, run and checked by a simulator that times nothing, as sim:sm_90, sim:A100 …", named: simulate},
 		{name: "replay", about: "samples that were taken elsewhere, as replay:FILE; `tilewright cache export` writes such files", named: replayed},
 		cudaDriver(),
 	}
@@ -58,6 +63,21 @@ func backend(name string) (kernels.Backend, error) {
 		}
 	}
 	return nil, usagef("no device %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// simulate is a simulated GPU, by target or product.
+func simulate(name string) (kernels.Backend, error) {
+	sheet, err := gpu.ParseSheet(name)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	s, err := gpu.NewSession(context.Background(), func(context.Context) (gpu.Driver, error) {
+		return simulated.Open(sheet, sim.Options{Counters: true, Races: true, Uninitialised: true})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return gpu.New(s), nil
 }
 
 // replayed is the device of a recording.

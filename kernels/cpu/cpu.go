@@ -72,6 +72,10 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 		return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("a tile program needs %d bytes of scratch; at most %d are used", l.bytes, int64(maxScratch))}
 	}
 	steps := body.compile()
+	if l.unfit != nil {
+		l, body = lowerWith(q, plan, false)
+		steps = body.compile()
+	}
 	if l.err != nil {
 		return nil, &kernels.Rejected{Plan: plan, Reason: l.err.Error()}
 	}

@@ -330,7 +330,7 @@ func roomsOf(l *lowering, ops []int) [][]room {
 			if u.where == inMemory || u.born > v.born || v.born > u.dies {
 				continue
 			}
-			r := room{splats, float64(u.n), u.where != inTile, float64(classBytes[u.class])}
+			r := room{splats, float64(u.n), u.where == inStrip || u.where == inSplat, float64(classBytes[u.class])}
 			if u.tile != splats && len(ops) == len(l.p.Ops) {
 				r.tile = ops[u.tile]
 			}

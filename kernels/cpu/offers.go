@@ -41,6 +41,26 @@ func offerGroups(f facts) []int64 {
 	return append(groups, rows)
 }
 
+// offerStreams offers what the default is not, where outputs neither surely stay
+// in the last cache nor surely leave it.
+func offerStreams(f facts) []int64 {
+	switch {
+	case f.dot || f.writes < f.cache/8 || f.writes > 8*f.cache:
+		return nil
+	case 2*f.writes >= f.cache:
+		return []int64{0}
+	}
+	return []int64{1}
+}
+
+// offerPrefetch offers fewer and more rows where parameters come from memory.
+func offerPrefetch(f facts) []int64 {
+	if f.dot || f.reads < f.cache/8 {
+		return nil
+	}
+	return []int64{1, 4}
+}
+
 // factsOf fills in what is the same for every tiling of a program.
 func (b *Backend) factsOf(p *symtile.Program) facts {
 	f := facts{p: p, lanes: int64(lanes())}

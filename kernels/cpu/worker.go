@@ -19,9 +19,12 @@ type worker struct {
 	regs     []scalar         // of scalar programs
 	in, out  []kernels.Buffer
 	ctx      context.Context
+	nest     nestArgs
 	machine  machineArgs // of the machine function that runs
 	fold     foldArgs
 	turn     turnArgs
+	rows     rowsArgs
+	pattern  [4096]byte // copies of an element
 }
 
 // stopped says whether the run was cancelled.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cuda/cudasim"
 	"github.com/tilewright/tilewright/kernels/gpu"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -149,7 +152,8 @@ const testPTX = `.version 8.0
 	.param .align 64 .b8 map[128],
 	.param .u64 p
 )
-.maxntid 512 { ret; }
+.maxntid 512
+{ ret; }
 `
 
 // TestDriver: what the backend asks of gorgonia.org/cu arrives at libcuda, and
@@ -412,4 +416,82 @@ func TestRefused(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
+}
+
+// TestMain lets the test binary be the process of a gpu.Child, with the faults
+// that the environment names.
+func TestMain(m *testing.M) {
+	table, child := os.LookupEnv("TILEWRIGHT_TEST_FAULTS")
+	if !child {
+		os.Exit(m.Run())
+	}
+	faults, err := cudasim.ParseFaults(table)
+	if err == nil {
+		s, _ := gpu.ParseSheet("H100")
+		cudasim.Start(&host{sheet: s, memory: map[gpu.Address][]byte{}, next: 0x10000}, cudasim.Options{Faults: faults})
+		err = gpu.Serve(func(context.Context) (gpu.Driver, error) { return Open(0) }, os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// TestChild: a kernel that hangs or faults costs its process, not this one; the
+// failure names the cause, and the next work runs within 2 s.
+func TestChild(t *testing.T) {
+	// A run launches once, then twice to be timed. The fourth kernel is the
+	// second run's.
+	for table, want := range map[string]string{
+		"kernel 4: hang":                                       "still running when its time was over: context deadline exceeded",
+		"kernel 4: CUDA_ERROR_ILLEGAL_ADDRESS":                 "an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)",
+		"cuLaunchKernel 3: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": "too many resources requested for launch",
+		"cuMemAlloc 3: CUDA_ERROR_OUT_OF_MEMORY":               "out of memory",
+		"cuModuleLoadDataEx 1: CUDA_ERROR_INVALID_PTX line 9":  "line 9",
+	} {
+		t.Run(table, func(t *testing.T) {
+			o := gpu.ChildOptions{Grace: 100 * time.Millisecond, Command: func() *exec.Cmd {
+				c := exec.Command(os.Args[0])
+				c.Env = append(os.Environ(), "TILEWRIGHT_TEST_FAULTS="+table)
+				return c
+			}}
+			s, err := gpu.NewSession(t.Context(), func(ctx context.Context) (gpu.Driver, error) { return gpu.OpenChild(ctx, o) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			failures := 0
+			for range 3 {
+				begin := time.Now()
+				err := runAdd(t, s)
+				if err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q", err, want)
+				}
+				if err != nil {
+					failures++
+				}
+				if took := time.Since(begin); took > 2*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			}
+			if failures != 1 {
+				t.Errorf("%d of three runs failed, want one", failures)
+			}
+		})
+	}
+}
+
+// runAdd runs add on the output array with a short deadline.
+func runAdd(t *testing.T, s *gpu.Session) error {
+	t.Helper()
+	w := &gpu.Work{PTX: testPTX, Steps: []gpu.Step{{Entry: "add", Block: gpu.Dim3{X: 32},
+		Args: []gpu.Operand{gpu.Output(0), gpu.Value(gpu.U32Arg(3)), gpu.Value(gpu.U32Arg(4))}}}}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	out := []kernels.Buffer{{Data: make([]byte, 16)}}
+	_, err := s.Run(ctx, w, nil, out)
+	if err == nil && !slices.Equal(out[0].Data, []byte{3, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0}) {
+		t.Errorf("the result is %v", out[0].Data)
+	}
+	return err
 }

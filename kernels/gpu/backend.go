@@ -14,30 +14,43 @@ import (
 // it whenever what a plan does or how fast it is changes.
 const Revision = "ptx1"
 
-// Backend generates PTX for the device of a driver and runs it there.
+// Backend generates PTX for the device of a session and runs it there.
 type Backend struct {
-	driver Driver
+	session *Session
 }
 
-// New returns the backend of a device.
-func New(d Driver) *Backend { return &Backend{d} }
+// New returns the backend of a device. The session is the backend's from then on.
+func New(s *Session) *Backend { return &Backend{s} }
 
 // Identity names the device.
-func (b *Backend) Identity() kernels.Device { return b.driver.Sheet().device() }
+func (b *Backend) Identity() kernels.Device { return b.session.Sheet().device() }
 
 // Device describes the device; nothing of it is measured here.
 func (b *Backend) Device() kernels.Device { return b.Identity() }
 
+// Close releases the device.
+func (b *Backend) Close() error { return b.session.Close() }
+
+// Rates of an SM, a clock.
+const (
+	flopsAClock  = 256 // f32: 128 fused multiply-adds (compute capability 8.6, 8.9, 9.0; CUDA C++ Programming Guide, Arithmetic Instructions)
+	sharedAClock = 128 // bytes: 32 banks of 4 (CUDA C++ Programming Guide, Shared Memory)
+	l2AClock     = 40  // bytes: 5120 for the 128 SMs of a GA100 (NVIDIA A100 Tensor Core GPU Architecture whitepaper)
+)
+
 // device is a sheet as the tuner knows devices.
 func (s Sheet) device() kernels.Device {
+	clocks := float64(s.SMs) * s.Clock
 	d := kernels.Device{
-		Name: "gpu:" + s.Name, Backend: "gpu", Revision: Revision, Lanes: s.SMs,
-		FLOPS: float64(s.SMs) * 256 * s.Clock, // 128 fused multiply-adds a clock
+		Name: "gpu:" + s.Name, Backend: "gpu", Revision: Revision, Lanes: s.SMs, FLOPS: flopsAClock * clocks,
 		Levels: []kernels.Level{
-			{Name: "shared", Bytes: int64(s.SMShared)},
-			{Name: "L2", Bytes: s.L2, Shared: true},
+			{Name: "shared", Bytes: int64(s.SMShared), Bandwidth: sharedAClock * clocks},
+			{Name: "L2", Bytes: s.L2, Shared: true, Bandwidth: l2AClock * clocks},
 			{Name: "memory", Bytes: s.Memory, Shared: true, Bandwidth: s.Bandwidth},
 		},
+	}
+	if s.Simulated {
+		d.Name, d.Untimed = "sim:"+s.Name, true
 	}
 	if s.Driver != "" {
 		d.Safe = map[string]string{"driver": s.Driver}
@@ -47,11 +60,9 @@ func (s Sheet) device() kernels.Device {
 
 // kernel is a compiled plan.
 type kernel struct {
-	driver   Driver
-	image    *image
-	module   Module
-	function Function
-	in, out  []hlo.Shape
+	session *Session
+	work    *Work
+	in, out int // how many arrays
 }
 
 // PTX is the text a plan becomes on a device, for people and for checks that
@@ -95,23 +106,31 @@ func compile(p *symtile.Program, plan kernels.Plan, s Sheet) (*image, error) {
 	return im, nil
 }
 
-// Compile generates the kernel of a plan and has the driver assemble it. Plans
+// Compile generates the kernel of a plan and has the device assemble it. Plans
 // that cannot run are *kernels.Rejected.
 func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
-	im, err := compile(p, plan, b.driver.Sheet())
+	im, err := compile(p, plan, b.session.Sheet())
 	if err != nil {
 		return nil, err
 	}
-	m, err := b.driver.Load(ctx, string(im.module.Text()), LoadOptions{})
-	if err != nil {
+	k := &kernel{session: b.session, in: len(p.Fusion.Params), out: len(kernels.OutputShapes(p.Fusion))}
+	k.work = im.work(k.in, k.out)
+	if _, err := b.session.Load(ctx, k.work); err != nil {
 		return nil, err
 	}
-	f, err := m.Function(im.name)
-	if err != nil {
-		m.Close()
-		return nil, err
+	return k, nil
+}
+
+// work is an image as what a session runs: inputs, then outputs.
+func (im *image) work(in, out int) *Work {
+	s := Step{Entry: im.name, Grid: Dim3{X: int(im.blocks)}, Block: Dim3{X: im.threads}, SharedBytes: int(im.shared)}
+	for n := range in {
+		s.Args = append(s.Args, Input(n))
 	}
-	return &kernel{b.driver, im, m, f, shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)}, nil
+	for n := range out {
+		s.Args = append(s.Args, Output(n))
+	}
+	return &Work{PTX: string(im.module.Text()), Steps: []Step{s}}
 }
 
 func shapesOf(params []*hlo.Instr) []hlo.Shape {
@@ -123,58 +142,21 @@ func shapesOf(params []*hlo.Instr) []hlo.Shape {
 }
 
 // Source is the PTX.
-func (k *kernel) Source() string { return string(k.image.module.Text()) }
+func (k *kernel) Source() string { return k.work.PTX }
 
 // Run copies the arrays to the device, runs the kernel once and copies the
 // results back. The time is the device's own, 0 from a simulator.
 func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
-	if len(in) != len(k.in) || len(out) != len(k.out) {
-		return 0, fmt.Errorf("%d inputs and %d outputs given, %d and %d needed", len(in), len(out), len(k.in), len(k.out))
+	if len(in) != k.in || len(out) != k.out {
+		return 0, fmt.Errorf("%d inputs and %d outputs given, %d and %d needed", len(in), len(out), k.in, k.out)
 	}
-	l := Launch{Function: k.function, Grid: Dim3{X: int(k.image.blocks)}, Block: Dim3{X: k.image.threads}, SharedBytes: int(k.image.shared)}
-	var places []Address
-	defer func() {
-		for _, a := range places {
-			k.driver.Free(a)
-		}
-	}()
-	for _, b := range append(append([]kernels.Buffer{}, in...), out...) {
-		a, err := k.driver.Alloc(max(1, int64(len(b.Data))))
-		if err != nil {
-			return 0, err
-		}
-		places = append(places, a)
-		l.Args = append(l.Args, AddressArg(a))
-		if len(b.Data) > 0 {
-			if err := k.driver.CopyIn(a, b.Data); err != nil {
-				return 0, err
-			}
-		}
-	}
-	took, err := k.launch(ctx, l)
-	if err != nil {
-		return 0, err
-	}
-	for n, b := range out {
-		if len(b.Data) > 0 {
-			if err := k.driver.CopyOut(b.Data, places[len(in)+n]); err != nil {
-				return 0, err
-			}
-		}
-	}
-	return took, nil
+	return k.session.Run(ctx, k.work, in, out)
 }
 
-func (k *kernel) launch(ctx context.Context, l Launch) (time.Duration, error) {
-	start := time.Now()
-	if err := k.driver.Launch(ctx, l); err != nil {
-		return 0, err
-	}
-	if err := k.driver.Sync(ctx); err != nil {
-		return 0, err
-	}
-	return time.Since(start), nil
+// Sample times the kernel on copies of sets that stay on the device.
+func (k *kernel) Sample(ctx context.Context, sets []kernels.Set, n int) (float64, error) {
+	return k.session.Sample(ctx, k.work, sets, n)
 }
 
-// Close unloads the module.
-func (k *kernel) Close() error { return k.module.Close() }
+// Close unloads the kernel.
+func (k *kernel) Close() error { return k.session.Unload(k.work) }

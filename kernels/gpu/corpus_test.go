@@ -71,7 +71,7 @@ func checkPlans(t *testing.T, p *symtile.Program, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := New(newSimulator("sm_80"))
+	b := New(simulatedSession(t, "sm_80"))
 	tilings := slices.Collect(p.Space.Tilings())
 	rng := rand.New(rand.NewPCG(7, uint64(len(tilings))))
 	ran := 0
@@ -106,8 +106,7 @@ func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, p
 	}
 	defer k.Close()
 	if err := v.Verify(context.Background(), k); err != nil {
-		t.Errorf("plan %s: %v", plan, err)
-		os.WriteFile("/tmp/w/emit_ptx/"+p.Fusion.Name+".ptx", []byte(k.Source()), 0o644)
+		t.Errorf("plan %s: %v\n%s", plan, err, k.Source())
 	}
 	return true
 }

@@ -263,7 +263,10 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	s := e.Call + ": " + e.Text
+	s := e.Text
+	if e.Call != "" {
+		s = e.Call + ": " + s
+	}
 	if e.Code != "" {
 		s += " (" + e.Code + ")"
 	}

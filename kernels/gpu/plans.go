@@ -19,7 +19,7 @@ const (
 // Plans yields plans that fit the device by the estimate, the cheapest first.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
-		all, _ := sensible(p, b.driver.Sheet()) // Default says why there are none
+		all, _ := sensible(p, b.session.Sheet()) // Default says why there are none
 		for _, c := range all[:min(len(all), offered)] {
 			if !yield(c.plan()) {
 				return
@@ -30,7 +30,7 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 
 // Default is the plan with the least estimate that can be compiled.
 func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
-	return DefaultPlan(p, b.driver.Sheet())
+	return DefaultPlan(p, b.session.Sheet())
 }
 
 // DefaultPlan is the default for a device with a sheet.

@@ -12,6 +12,8 @@ type Sheet struct {
 	Name   string // "H200"
 	Target string // what PTX is generated for: "sm_80", "sm_90a"
 	Driver string // version of the driver; "" where there is none
+	// Simulated says that kernels run but take no time that means anything.
+	Simulated bool
 
 	SMs             int
 	Registers       int // an SM, of 32 bits

@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"fmt"
+	"testing"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
@@ -26,6 +27,15 @@ func newSimulator(name string) *simulator {
 }
 
 func (d *simulator) Sheet() Sheet { return d.sheet }
+
+// simulatedSession is a session on a simulator.
+func simulatedSession(t *testing.T, name string) *Session {
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return newSimulator(name), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
 
 type simModule struct{ program *sim.Program }
 type simFunction struct {

@@ -41,6 +41,9 @@ func multiplyF32Rows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs
 func multiplyF32MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func streamF32(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+
+//go:noescape
 func multiplyF64Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
@@ -75,6 +78,9 @@ func multiplyF64Rows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs
 
 //go:noescape
 func multiplyF64MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func streamF64(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
 
 //go:noescape
 func multiplyI32Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)

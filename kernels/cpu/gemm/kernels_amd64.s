@@ -1778,6 +1778,84 @@ done:
 	VZEROUPPER
 	RET
 
+// func streamF32(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·streamF32(SB), NOSPLIT, $0-56
+	MOVQ         a+8(FP), AX
+	MOVQ         acs+16(FP), CX
+	VBROADCASTSS (AX), Y0
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y1
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y2
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y3
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y4
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y5
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y6
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y7
+	MOVQ         b+24(FP), AX
+	MOVQ         brs+32(FP), CX
+	LEAQ         (AX)(CX*2), DX
+	ADDQ         CX, DX
+	LEAQ         (DX)(CX*2), BX
+	ADDQ         CX, BX
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	MOVQ         c+40(FP), SI
+	MOVQ         lines+0(FP), DI
+
+line:
+	VMOVUPS     (SI), Y8
+	VMOVUPS     32(SI), Y9
+	VFMADD231PS (AX), Y0, Y8
+	VFMADD231PS 32(AX), Y0, Y9
+	VFMADD231PS (AX)(CX*1), Y1, Y8
+	VFMADD231PS 32(AX)(CX*1), Y1, Y9
+	VFMADD231PS (AX)(CX*2), Y2, Y8
+	VFMADD231PS 32(AX)(CX*2), Y2, Y9
+	VFMADD231PS (DX), Y3, Y8
+	VFMADD231PS 32(DX), Y3, Y9
+	VFMADD231PS (DX)(CX*1), Y4, Y8
+	VFMADD231PS 32(DX)(CX*1), Y4, Y9
+	VFMADD231PS (DX)(CX*2), Y5, Y8
+	VFMADD231PS 32(DX)(CX*2), Y5, Y9
+	VFMADD231PS (BX), Y6, Y8
+	VFMADD231PS 32(BX), Y6, Y9
+	VFMADD231PS (BX)(CX*1), Y7, Y8
+	VFMADD231PS 32(BX)(CX*1), Y7, Y9
+	VMOVUPS     Y8, (SI)
+	VMOVUPS     Y9, 32(SI)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, SI
+	DECQ        DI
+	JNZ         line
+	VZEROUPPER
+	RET
+
 // func multiplyF64Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·multiplyF64Rows1(SB), NOSPLIT, $0-104
@@ -3549,6 +3627,84 @@ done:
 	ADDQ       DI, CX
 	DECQ       SI
 	JNZ        block
+	VZEROUPPER
+	RET
+
+// func streamF64(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·streamF64(SB), NOSPLIT, $0-56
+	MOVQ         a+8(FP), AX
+	MOVQ         acs+16(FP), CX
+	VBROADCASTSD (AX), Y0
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y1
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y2
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y3
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y4
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y5
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y6
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y7
+	MOVQ         b+24(FP), AX
+	MOVQ         brs+32(FP), CX
+	LEAQ         (AX)(CX*2), DX
+	ADDQ         CX, DX
+	LEAQ         (DX)(CX*2), BX
+	ADDQ         CX, BX
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	MOVQ         c+40(FP), SI
+	MOVQ         lines+0(FP), DI
+
+line:
+	VMOVUPS     (SI), Y8
+	VMOVUPS     32(SI), Y9
+	VFMADD231PD (AX), Y0, Y8
+	VFMADD231PD 32(AX), Y0, Y9
+	VFMADD231PD (AX)(CX*1), Y1, Y8
+	VFMADD231PD 32(AX)(CX*1), Y1, Y9
+	VFMADD231PD (AX)(CX*2), Y2, Y8
+	VFMADD231PD 32(AX)(CX*2), Y2, Y9
+	VFMADD231PD (DX), Y3, Y8
+	VFMADD231PD 32(DX), Y3, Y9
+	VFMADD231PD (DX)(CX*1), Y4, Y8
+	VFMADD231PD 32(DX)(CX*1), Y4, Y9
+	VFMADD231PD (DX)(CX*2), Y5, Y8
+	VFMADD231PD 32(DX)(CX*2), Y5, Y9
+	VFMADD231PD (BX), Y6, Y8
+	VFMADD231PD 32(BX), Y6, Y9
+	VFMADD231PD (BX)(CX*1), Y7, Y8
+	VFMADD231PD 32(BX)(CX*1), Y7, Y9
+	VMOVUPS     Y8, (SI)
+	VMOVUPS     Y9, 32(SI)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, SI
+	DECQ        DI
+	JNZ         line
 	VZEROUPPER
 	RET
 

@@ -104,6 +104,13 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	}
 	p.slab = place{unsafe.Pointer(unsafe.SliceData(scratch)), p.terms*f.bytes + padding, f.bytes}
 	p.panels = place{unsafe.Add(p.slab.p, p.blocking.slab(f)), f.width() * f.bytes, f.bytes}
+	if p.streams() {
+		if x.Fresh {
+			x.clear()
+		}
+		p.streamed()
+		return
+	}
 	for j := 0; j < p.n; j += p.columns {
 		for t := 0; t < p.k; t += p.terms {
 			p.how = 0

@@ -12,13 +12,12 @@ import "C"
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
 // Options are what a test may choose.
@@ -51,7 +50,7 @@ type device struct {
 
 type loaded struct {
 	gpu.Module
-	text string
+	text *ptx.Module
 }
 
 type entry struct {
@@ -190,28 +189,17 @@ func (d *device) execute(s *stream, l gpu.Launch) int {
 	return 0
 }
 
-// parameters of an entry, in PTX text, and their types.
-var (
-	parameterList = regexp.MustCompile(`(?s)^\s*\((.*?)\)`)
-	parameter     = regexp.MustCompile(`\.param\s+(?:\.align\s+\d+\s+)?\.[a-z](\d+)\s+(?:\.ptr[^,]*?\s)?[\w$%]+(?:\[(\d+)\])?`)
-)
-
 // parameterBytes is the size of each parameter of an entry, which C does not
 // say with a launch.
-func parameterBytes(text, name string) []int {
-	_, after, found := strings.Cut(text, ".entry "+name)
-	list := parameterList.FindStringSubmatch(after)
-	if !found || list == nil {
-		return nil
-	}
+func parameterBytes(m *ptx.Module, name string) []int {
 	var sizes []int
-	for _, p := range parameter.FindAllStringSubmatch(list[1], -1) {
-		bits, _ := strconv.Atoi(p[1])
-		n := 1
-		if p[2] != "" {
-			n, _ = strconv.Atoi(p[2])
+	for _, e := range m.Entries {
+		if e.Name != name {
+			continue
 		}
-		sizes = append(sizes, bits/8*n)
+		for _, p := range e.Params {
+			sizes = append(sizes, p.Bytes())
+		}
 	}
 	return sizes
 }

@@ -24,6 +24,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -238,12 +239,17 @@ func cuModuleLoadDataEx(m *unsafe.Pointer, image unsafe.Pointer, n C.uint, optio
 	}
 	text := C.GoString((*C.char)(image))
 	load := func(d *device) int {
+		parsed, err := ptx.Parse("ptx", []byte(text))
+		if err != nil {
+			writeLog(set, err.Error())
+			return invalidPTX
+		}
 		made, err := d.Load(context.Background(), text, gpu.LoadOptions{MaxRegisters: int(set[jitMaxRegisters])})
 		if err != nil {
 			writeLog(set, err.Error())
 			return invalidPTX
 		}
-		*m = d.handle(&loaded{made, text})
+		*m = d.handle(&loaded{made, parsed})
 		return 0
 	}
 	return callLogged("cuModuleLoadDataEx", load, func(log string) { writeLog(set, log) })

@@ -16,21 +16,22 @@ type family struct {
 	wide      bool
 	broadcast func(m, v Op)
 	mac       func(x, y, acc, spare reg.VecVirtual) // acc += x·y; may overwrite spare
+	fma       func(m, x, acc Op)                    // acc += m·x; nil without
 }
 
 var families = []family{
 	{"F32", 32, 6, false, func(m, v Op) { VBROADCASTSS(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }},
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }, func(m, x, acc Op) { VFMADD231PS(m, x, acc) }},
 	{"F64", 64, 6, false, func(m, v Op) { VBROADCASTSD(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }},
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }, func(m, x, acc Op) { VFMADD231PD(m, x, acc) }},
 	{"I32", 32, 6, false, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) { VPMULLD(y, x, t); VPADDD(t, acc, acc) }},
+		func(x, y, acc, t reg.VecVirtual) { VPMULLD(y, x, t); VPADDD(t, acc, acc) }, nil},
 	{"I16", 32, 6, false, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) { VPMADDWD(y, x, t); VPADDD(t, acc, acc) }},
+		func(x, y, acc, t reg.VecVirtual) { VPMADDWD(y, x, t); VPADDD(t, acc, acc) }, nil},
 	{"F32Wide", 32, 6, true, func(m, v Op) { VBROADCASTSS(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }},
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }, nil},
 	{"F64Wide", 64, 6, true, func(m, v Op) { VBROADCASTSD(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }},
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }, nil},
 }
 
 // A panel is a kernel for rows rows and vecs vectors of columns; a masked one
