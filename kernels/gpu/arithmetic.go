@@ -306,12 +306,12 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 	switch {
 	case from.IsFloat() && d.IsFloat():
 		if f == kindF64 && k == kindF32 && d != hlo.F32 {
-			e.refuse("f64 is not rounded to %s at once", d)
+			return e.fit(d, e.roundOdd(x))
 		}
 		return e.fit(d, e.widen(k, f, x))
 	case d.IsFloat():
 		if k == kindF32 && d != hlo.F32 && from.Bits() > 16 { // rounded once
-			return e.refuseConvert(d, from, x)
+			return e.fit(d, e.roundOdd(a.get(kindF64, "cvt.rn.f64."+suffix(from), x)))
 		}
 		return e.fit(d, a.get(k, "cvt.rn."+suffix(d)+"."+suffix(from), x))
 	case from.IsFloat():
@@ -324,10 +324,15 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 	return e.fit(d, a.get(k, "cvt.u32.u64", x))
 }
 
-// refuseConvert rounds a wide integer to a narrow float through f32, which is
-// right when f32 holds the integer; others differ by half a unit at most.
-func (e *emitter) refuseConvert(d, from hlo.DType, x operand) operand {
-	return e.fit(d, e.asm.get(kindF32, "cvt.rn.f32."+suffix(from), x))
+// roundOdd is an f64 as f32, cut off, its last bit set where something was lost:
+// rounded again to a type of less than 23 bits it is as if rounded once
+// (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008).
+func (e *emitter) roundOdd(x operand) operand {
+	a := e.asm
+	cut := a.get(kindF32, "cvt.rz.f32.f64", x)
+	lost := a.get(kindPred, "setp.ne.f64", a.get(kindF64, "cvt.f64.f32", cut), x)
+	bits := a.get(kindB32, "mov.b32", cut)
+	return a.get(kindF32, "mov.b32", a.get(kindB32, "selp.b32", a.get(kindB32, "or.b32", bits, 1), bits, lost))
 }
 
 func (e *emitter) widen(to, from kind, x operand) operand {

@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
@@ -68,6 +69,14 @@ type candidate struct {
 	seconds  float64
 }
 
+// A load is what one block does.
+type load struct {
+	bytes   float64 // moved to and from memory
+	flops   float64 // of the arithmetic units; a tensor core's count a sixteenth
+	traffic float64 // bytes read from shared memory
+	exposed float64 // cycles that its warps wait for memory
+}
+
 // set evaluates the sizes of a tiling.
 func (m *estimate) set(t symtile.Tiling) (programs float64) {
 	programs = 1
@@ -104,70 +113,110 @@ func (m *estimate) runs(n int) float64 {
 func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candidate {
 	c := candidate{tiling: t, knobs: k}
 	threads := float64(k.warps * WarpThreads)
-	var bytes, flops, steps float64
-	seen := map[string]bool{}
+	l := load{exposed: latency}
 	for n, op := range m.p.Ops {
 		runs := m.runs(n)
 		switch op.Code {
 		case "parameter":
-			key := fmt.Sprint(op.Instr.Attrs.Param, m.sizes(n), runs == 1)
-			if !seen[key] || runs > 1 {
-				bytes += m.sectors(n) * runs
+			if runs > 1 || !m.repeated(n) {
+				l.bytes += m.moved(n) * runs
 			}
-			seen[key] = true
 		case "dot":
-			work, shared, partials := m.dot(n, k)
-			flops += work * runs
-			c.shared += shared
-			c.partials += partials
-			steps += runs
+			m.dot(n, k, runs, &c, &l)
 		case "reduce":
-			flops += m.elements(op.Args[0]) * runs
+			l.flops += m.elements(op.Args[0]) * runs
 			c.partials += m.partials(n, threads)
-			steps += runs
+			if all := m.elements(op.Args[0]); runs > 1 || all/threads > 2*unrolled { // does not stay in registers: comes again, from L2
+				l.bytes += all * runs
+			}
+			l.exposed += latency/2*runs + latency/2
 		default:
-			flops += m.elements(n) * runs
+			l.flops += m.elements(n) * runs
 		}
 	}
 	for _, r := range m.p.Roots {
-		bytes += m.elements(r.Op) * float64(m.p.Ops[r.Op].Instr.Shape.DType.Size())
+		l.bytes += m.moved(r.Op)
 	}
-	c.seconds = m.seconds(c, programs, bytes, flops, steps)
+	c.seconds = m.seconds(c, programs, l)
 	return c
 }
 
-// sectors is the bytes memory moves to load a parameter's tile: rows of the
-// dimension fastest in memory, rounded up to sectors.
-func (m *estimate) sectors(n int) float64 {
-	shape := m.p.Ops[n].Instr.Shape
-	total := m.elements(n) * float64(shape.DType.Size())
-	order := majorToMinor(shape)
-	if len(order) == 0 {
-		return sector
+// latency is the cycles from asking memory to having the data, a barrier and
+// what is around them included (Jia et al., Dissecting the NVIDIA Volta GPU
+// Architecture via Microbenchmarking, 2018, §3: 400 to 600 for global memory).
+const latency = 800
+
+// repeated says whether an earlier op loads the same tile.
+func (m *estimate) repeated(n int) bool {
+	for k, other := range m.p.Ops[:n] {
+		if other.Code == "parameter" && other.Instr == m.p.Ops[n].Instr && m.runs(k) == 1 && slices.Equal(m.sizes(k), m.sizes(n)) {
+			return true
+		}
 	}
-	row := float64(m.sizes(n)[order[len(order)-1]] * shape.DType.Size())
-	return total / row * math.Ceil(row/sector) * sector
+	return false
 }
 
-// dot is the multiplications of a product, the bytes its operands take in
-// shared memory, and the sums a thread keeps. Tensor cores do sixteen times as
-// much in a clock as the others do.
-func (m *estimate) dot(n int, k knobs) (work, shared, partials float64) {
+// burst is the bytes memory moves at the rate it is said to have.
+const burst = 64
+
+// moved is the bytes memory moves to load or store a tile: rows of the
+// dimension fastest in memory, rounded up to bursts.
+func (m *estimate) moved(n int) float64 {
+	shape := m.p.Ops[n].Instr.Shape
+	total := m.elements(n) * float64(shape.DType.Size())
+	row := int64(1)
+	for _, d := range slices.Backward(majorToMinor(shape)) {
+		size := m.sizes(n)[d]
+		row *= size
+		if size < shape.Dims[d] {
+			break
+		}
+	}
+	bytes := float64(row * shape.DType.Size())
+	return total / bytes * math.Ceil(bytes/burst) * burst
+}
+
+// dot adds what a product needs. What is read from shared memory is the sides of
+// a thread's, or a warp's, part of the result, taken for square.
+func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 	op := m.p.Ops[n]
 	contracted := 1.0
 	for _, d := range op.Instr.Attrs.LHSContract {
 		contracted *= float64(m.sizes(op.Args[0])[d])
 	}
+	warps := float64(k.warps)
+	sums := math.Ceil(m.elements(n) / (warps * WarpThreads))
+	c.partials += sums
 	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
-	_, tensor := tensorTypes[from]
-	size := float64(max(4, wideSum(op.Instr.Shape.DType).Size()))
-	work = 2 * m.elements(n) * contracted
-	copies := 1.0
-	if tensor {
-		size, work, copies = float64(from.Size()), work/16, float64(k.stages)
+	if _, tensor := tensorTypes[from]; tensor {
+		size := float64(from.Size())
+		l.flops += 2 * m.padded(n) * contracted * runs / tensorRate
+		l.traffic += 2 * math.Sqrt(WarpThreads*sums) * size * warps * contracted * runs
+		c.shared += 1.25 * size * float64(k.stages) * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
+		l.exposed += latency * runs / float64(k.stages*k.stages)
+		return
 	}
-	shared = 1.25 * size * copies * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
-	return work, shared, math.Ceil(m.elements(n) / float64(k.warps*WarpThreads))
+	size := float64(max(4, wideSum(op.Instr.Shape.DType).Size()))
+	l.flops += m.elements(n) * contracted * runs                                          // a multiply-add is one
+	l.traffic += 2 * math.Sqrt(sums) * size * warps * WarpThreads / 4 * contracted * runs // a quarter are different
+	c.shared += 1.125 * size * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
+	l.exposed += latency * runs
+}
+
+// tensorRate is how many times the multiply-adds of an SM's arithmetic units its
+// tensor cores do, counted in single operations (NVIDIA A100 and H100
+// whitepapers: dense f16 over f32).
+const tensorRate = 2 * 16
+
+// padded is the elements of a product with its sides rounded up to fragments.
+func (m *estimate) padded(n int) float64 {
+	sizes := m.sizes(n)
+	product := m.elements(n)
+	if k := len(sizes); k >= 2 {
+		rows, cols := float64(sizes[k-2]), float64(sizes[k-1])
+		product = product / rows / cols * math.Ceil(rows/mmaM) * mmaM * math.Ceil(cols/mmaN) * mmaN
+	}
+	return product
 }
 
 // partials is at most how many results of a reduction a thread keeps.
@@ -184,12 +233,14 @@ func (m *estimate) partials(n int, threads float64) float64 {
 	return math.Ceil(rows*sharers/threads) * float64(len(op.Args)/2)
 }
 
-// seconds is the time of all blocks: each takes its start, its steps, and its
-// share of what the device moves and computes, as many at once as fit.
-func (m *estimate) seconds(c candidate, programs, bytes, flops, steps float64) float64 {
+// seconds is the time of all blocks: what the memory, the arithmetic units and
+// shared memory take for all of them, or what one takes from start to end times
+// the rounds in which they run, as many at once as fit.
+func (m *estimate) seconds(c candidate, programs float64, l load) float64 {
 	s := m.sheet
 	registers := int(min(float64(s.ThreadRegisters), 40+c.partials))
-	at := s.Occupancy(registers, int(c.shared), c.knobs.warps*WarpThreads)
+	threads := float64(c.knobs.warps * WarpThreads)
+	at := s.Occupancy(registers, int(c.shared), int(threads))
 	if at.Blocks == 0 {
 		return math.Inf(1)
 	}
@@ -200,18 +251,14 @@ func (m *estimate) seconds(c candidate, programs, bytes, flops, steps float64) f
 	if bandwidth == 0 {
 		bandwidth = 16 * sms * clock // 16 bytes a clock
 	}
-	slots := sms * float64(at.Blocks)
-	busy := min(programs, slots)
-	waves := math.Ceil(programs / slots)
-	// A thousand warps that each have a few sectors under way use the memory.
-	use := min(1, busy*float64(c.knobs.warps)/(8*sms))
-	// An SM does 128 operations a clock when each quarter has a warp or two.
-	rate := 128 * clock * sms * min(1, busy/sms) * min(1, busy*float64(c.knobs.warps)/(8*sms))
-	start := (2000 + 600*steps) / clock
-	return waves*start + max(programs*bytes/(bandwidth*use), programs*flops/rate)
+	resident := min(float64(at.Blocks), math.Ceil(programs/sms))
+	rounds := math.Ceil(programs / (sms * resident))
+	cycles := rounds * resident * max(l.flops/128, l.traffic/128, l.bytes*sms*clock/bandwidth)
+	alone := l.exposed + max(l.flops/threads*8, l.bytes/threads/most*30)
+	return max(programs*l.bytes/bandwidth, cycles/clock, rounds*alone/clock) + (rounds*alone+cycles)/clock/16
 }
 
-// mostShared and the like are bounds on what is sensible, from the sheet.
+// fits says whether a block of the candidate fits the device.
 func (m *estimate) fits(c candidate) bool {
 	return c.shared <= float64(m.sheet.BlockShared) && c.partials <= mostPartials && !math.IsInf(c.seconds, 1)
 }

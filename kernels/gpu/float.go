@@ -266,8 +266,8 @@ var double = map[hlo.Opcode]func(m floats, x operand) operand{
 func (m floats) exp(x operand) operand {
 	x = m.bounded(x, -760, 720)
 	n := m.round(m.mul(x, m.c(math.Log2E)))
-	r := m.fma(n, m.c(-6.93147180369123816490e-01), x)
-	r = m.fma(n, m.c(-1.90821492927058770002e-10), r)
+	r := m.fma(n, m.c(-ln2Hi), x)
+	r = m.fma(n, m.c(-ln2Lo), r)
 	taylor := make([]float64, 14)
 	f := 1.0
 	for k := range taylor {
@@ -280,6 +280,16 @@ func (m floats) exp(x operand) operand {
 
 // log is e·ln 2 + 2·atanh(s) as log32, with the series to s²¹.
 func (m floats) log(x operand) operand {
+	hi, lo := m.logParts(x)
+	r := m.add(hi, lo)
+	r = m.pick(m.is("equ", x, m.c(math.Inf(1))), x, r)
+	r = m.pick(m.is("eq", x, m.c(0)), m.reg(math.Inf(-1)), r)
+	return m.pick(m.is("ltu", x, m.c(0)), m.reg(math.NaN()), r)
+}
+
+// logParts is the logarithm of a positive number in two parts: e times the first
+// 33 bits of ln 2, which is exact, and the rest.
+func (m floats) logParts(x operand) (hi, lo operand) {
 	a := m.e.asm
 	tiny := m.is("lt", x, m.c(0x1p-1022))
 	y := m.pick(tiny, m.mul(x, m.c(0x1p54)), x)
@@ -297,11 +307,14 @@ func (m floats) log(x operand) operand {
 	}
 	q := m.mul(z, m.poly(z, series...))
 	r := m.fma(m.neg(s), m.sub(f, q), f)
-	r = m.fma(e, m.c(math.Ln2), r)
-	r = m.pick(m.is("equ", x, m.c(math.Inf(1))), x, r)
-	r = m.pick(m.is("eq", x, m.c(0)), m.reg(math.Inf(-1)), r)
-	return m.pick(m.is("ltu", x, m.c(0)), m.reg(math.NaN()), r)
+	return m.mul(e, m.c(ln2Hi)), m.fma(e, m.c(ln2Lo), r)
 }
+
+// ln 2 in two parts (fdlibm, e_exp.c).
+const (
+	ln2Hi = 6.93147180369123816490e-01
+	ln2Lo = 1.90821492927058770002e-10
+)
 
 // expm1 is x + x²/2 + x³/6 near 0 and e^x − 1 elsewhere.
 func (m floats) expm1(x operand) operand {
@@ -410,10 +423,19 @@ func (m floats) atan2(y, x operand) operand {
 	return m.pick(a.or(m.is("nan", x, x), m.is("nan", y, y)), m.reg(math.NaN()), m.op("copysign", y, angle))
 }
 
-// power is e^(y·ln x) in f64; whole y give negative x their sign.
+// power is e^(y·ln x) in f64, the exponent in two parts; whole y give negative x
+// their sign. What is 0 or infinite takes the logarithm in one part.
 func (m floats) power(x, y operand) operand {
 	a := m.e.asm
-	size := m.exp(m.mul(y, m.log(m.abs(x))))
+	hi, lo := m.logParts(m.abs(x))
+	t := m.mul(y, hi)
+	rest := m.fma(y, lo, m.fma(y, hi, m.neg(t)))
+	sum := m.add(t, rest)
+	size := m.exp(sum)
+	size = m.fma(size, m.add(m.sub(t, sum), rest), size)
+	plain := m.exp(m.mul(y, m.log(m.abs(x))))
+	usual := a.and(m.is("lt", m.abs(sum), m.c(600)), a.and(m.is("gt", m.abs(x), m.c(0)), m.is("lt", m.abs(x), m.c(math.Inf(1)))))
+	size = m.pick(usual, size, plain)
 	whole := m.is("eq", m.round(y), y)
 	half := m.mul(y, m.c(0.5))
 	odd := a.and(whole, m.is("neu", m.round(half), half))

@@ -76,7 +76,7 @@ func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
 
 // choices lists the launch choices worth trying for a program.
 func choices(p *symtile.Program, s Sheet) []knobs {
-	stages := []int{1}
+	stages := []int{2} // of no effect without tensor cores, and the default
 	for _, op := range p.Ops {
 		if _, tensor := tensorTypes[op.Instr.Shape.DType]; op.Code == "dot" && (tensor || anyTensor(p, op)) {
 			stages = []int{1, 2, 3, 4}

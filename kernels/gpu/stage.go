@@ -100,7 +100,7 @@ func (e *emitter) settle() {
 // different banks.
 func (e *emitter) stage(n int) {
 	op := e.p.Ops[n]
-	d := op.Instr.Shape.DType
+	d := held(op.Instr.Shape.DType)
 	sizes, order := op.Tile.Sizes(), e.memoryOrder(n)
 	key := bufferKey{n, 0}
 	delete(e.buffers, key)

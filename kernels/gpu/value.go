@@ -25,6 +25,15 @@ func kindFor(d hlo.DType) kind {
 	return kindB32
 }
 
+// held is the type an element of d is kept in within a block: 8-bit floats are
+// read, but not written.
+func held(d hlo.DType) hlo.DType {
+	if d.IsFloat() && d.Size() == 1 {
+		return hlo.F32
+	}
+	return d
+}
+
 // zero is the operand that is 0 or false.
 func zero(k kind) operand {
 	switch k {

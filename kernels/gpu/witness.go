@@ -46,12 +46,12 @@ func (e *emitter) sectors(places []place, size int64) (touched, asked int64) {
 		for _, v := range vars {
 			env[v] = v.Range().Lo
 		}
-		lanes := int64(WarpThreads)
-		if !slices.Contains(vars, e.thread) {
-			lanes = 1
-		}
-		for t := range lanes {
-			env[e.thread] = t
+		for t := range int64(WarpThreads) {
+			for _, v := range vars { // the thread's number, of a narrower range perhaps
+				if x, _ := v.Variable(); x.Role == symtile.RoleThread {
+					env[v] = min(t, x.Hi)
+				}
+			}
 			x := p.at.Eval(env)
 			elements[x] = true
 			seen[x*size/sector] = true
