@@ -290,21 +290,37 @@ func mma16816(w *warp, in *instr) {
 	} else {
 		w.bfloats(&a, &b, r)
 	}
-	for l := range warpSize {
-		g, t := l>>2, l&3*2
-		for h := range 2 {
-			c0, c1 := &w.r32[r[10+2*h].index], &w.r32[r[11+2*h].index]
-			row := &a[g+8*h]
-			s0, s1 := math.Float32frombits(c0[l]), math.Float32frombits(c1[l])
-			for k := range row {
-				x := row[k]
-				s0 += x * b[k][t]
-				s1 += x * b[k][t+1]
+	for h := range 2 {
+		c0, c1 := &w.r32[r[10+2*h].index], &w.r32[r[11+2*h].index]
+		d0, d1 := &w.r32[r[2*h].index], &w.r32[r[2*h+1].index]
+		for g := range 8 {
+			row := rowTimes(&a[g+8*h], &b, (*[4]uint32)(c0[4*g:]), (*[4]uint32)(c1[4*g:]))
+			for t := range 4 {
+				d0[4*g+t], d1[4*g+t] = canonical(row[2*t]), canonical(row[2*t+1])
 			}
-			w.r32[r[2*h].index][l] = canonical(s0)
-			w.r32[r[2*h+1].index][l] = canonical(s1)
 		}
 	}
+}
+
+// rowTimes is a row of C plus a row of A times B. The row of C lies in four
+// lanes, its even columns in even.
+func rowTimes(a *[16]float32, b *[16][8]float32, even, odd *[4]uint32) [8]float32 {
+	s0, s1 := math.Float32frombits(even[0]), math.Float32frombits(odd[0])
+	s2, s3 := math.Float32frombits(even[1]), math.Float32frombits(odd[1])
+	s4, s5 := math.Float32frombits(even[2]), math.Float32frombits(odd[2])
+	s6, s7 := math.Float32frombits(even[3]), math.Float32frombits(odd[3])
+	for k, x := range a {
+		row := &b[k]
+		s0 += x * row[0]
+		s1 += x * row[1]
+		s2 += x * row[2]
+		s3 += x * row[3]
+		s4 += x * row[4]
+		s5 += x * row[5]
+		s6 += x * row[6]
+		s7 += x * row[7]
+	}
+	return [8]float32{s0, s1, s2, s3, s4, s5, s6, s7}
 }
 
 // halves spreads the fragments of an m16n8k16 of halves.

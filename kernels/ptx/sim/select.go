@@ -448,12 +448,16 @@ func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 	}
 	in.list = []register{p, q}
 	in.run = func(w *warp, in *instr) {
-		c := join(w)
+		v := uint32(0)
 		for m := w.active; m != 0; m &= m - 1 {
-			l := firstLane(m)
-			v := test(w.get(a, l), w.get(b, l))
-			w.put(p, l, truth(c(v, l)))
-			w.put(q, l, truth(c(!v, l)))
+			if l := firstLane(m); test(w.get(a, l), w.get(b, l)) {
+				v |= 1 << l
+			}
+		}
+		for i, r := range [2]register{p, q} {
+			if r.bank == bankPred {
+				w.setPred(r.index, join(w, v^-uint32(i)))
+			}
 		}
 	}
 	return nil
@@ -468,33 +472,27 @@ func comparisonOf(code *ptx.Opcode, t ptx.Type) func(a, b uint64) bool {
 	return nil
 }
 
-// joined returns how the result of a comparison is joined with the predicate
+// joined returns how the results of a comparison are joined with the predicate
 // operand of setp.and and the like.
-func (d *decoder) joined(code *ptx.Opcode, ops []ptx.Operand) (func(w *warp) func(v bool, l int) bool, error) {
+func (d *decoder) joined(code *ptx.Opcode, ops []ptx.Operand) (func(w *warp, v uint32) uint32, error) {
 	if len(ops) < 4 {
-		return func(*warp) func(bool, int) bool { return func(v bool, _ int) bool { return v } }, nil
+		return func(_ *warp, v uint32) uint32 { return v }, nil
 	}
 	c, err := d.source(&ops[3], ptx.Pred)
 	if err != nil {
 		return nil, err
 	}
-	neg := ops[3].Neg
-	return func(w *warp) func(bool, int) bool {
-		bits := w.pred[c.index]
-		if neg {
-			bits = ^bits
-		}
-		return func(v bool, l int) bool {
-			p := bits>>l&1 == 1
-			switch {
-			case code.Has(ptx.ModAnd):
-				return v && p
-			case code.Has(ptx.ModOr):
-				return v || p
-			}
-			return v != p
-		}
-	}, nil
+	flip := uint32(0)
+	if ops[3].Neg {
+		flip = allLanes
+	}
+	switch {
+	case code.Has(ptx.ModAnd):
+		return func(w *warp, v uint32) uint32 { return v & (w.pred[c.index] ^ flip) }, nil
+	case code.Has(ptx.ModOr):
+		return func(w *warp, v uint32) uint32 { return v | (w.pred[c.index] ^ flip) }, nil
+	}
+	return func(w *warp, v uint32) uint32 { return v ^ w.pred[c.index] ^ flip }, nil
 }
 
 // choose decodes selp, slct, set and testp.
