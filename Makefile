@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals bench-peers bench-compare report
+.PHONY: cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals bench-peers bench-compare report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -20,6 +20,21 @@ fuzz:  ; .ci/fuzz 30s
 generate: ; go generate ./kernels/cpu/gemm
 bench: ; go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)
 report: ; go run ./cmd/tilewright tune -report report.html testdata/hlo/*.hlo
+
+# The program that drives NVIDIA GPUs. It needs a C compiler to build, and libc
+# to start; README, "GPU", says how to build against a toolkit instead.
+TOOLKIT_FREE = kernels/cuda/toolkit-free
+cuda:
+	$(TOOLKIT_FREE) go vet -tags cuda ./kernels/cuda/... ./kernels/gpu/... ./cmd/tilewright
+	$(TOOLKIT_FREE) go build -tags cuda -o out/tilewright-cuda ./cmd/tilewright
+	kernels/cuda/needs-libc-only out/tilewright-cuda
+	out/tilewright-cuda devices
+
+# The same code, with gorgonia.org/cu, on a driver in Go that needs no GPU and
+# can be told to fail.
+cuda-sim:
+	$(TOOLKIT_FREE) go vet -tags cuda,cudasim ./kernels/cuda/... ./kernels/gpu/... ./cmd/tilewright
+	$(TOOLKIT_FREE) go test -race -tags cuda,cudasim ./kernels/cuda/...
 
 # The simplifier on WORKLOAD alone, and in the same rounds as isl and MLIR where
 # their libraries are installed (Debian: libisl-dev; libmlir-19-dev clang-19).

@@ -14,6 +14,7 @@ import (
 // two records apart decides, and each says the same whichever comes first:
 //
 //   - a checked record beats an unchecked one;
+//   - one that was timed beats one that was predicted;
 //   - records from different safe contexts are not comparable: the newer one
 //     is nearer to what lookups will run on;
 //   - of different plans, the record whose race the other's plan was in and lost;
@@ -35,6 +36,7 @@ func (r Record) beats(old Record) bool {
 // the better claim, 0 when it can't tell, and antisymmetric.
 var evidence = [...]func(a, b *Record) int{
 	func(a, b *Record) int { return oneOf(a.Checked, b.Checked) },
+	func(a, b *Record) int { return oneOf(!a.Untimed, !b.Untimed) },
 	bySafeContext,
 	otherPlans(byRace),
 	otherPlans(byTime),

@@ -74,6 +74,36 @@ func (b Buffer) Float(at int64) float64 {
 	return float64(b.Int(at))
 }
 
+// read is Float of as many elements as there is room for, from place at on.
+func (b Buffer) read(into []float64, at int64) {
+	switch b.Shape.DType {
+	case hlo.F32:
+		data := b.Data[4*at:][:4*len(into)]
+		for k := range into {
+			into[k] = float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*k:])))
+		}
+	default:
+		for k := range into {
+			into[k] = b.Float(at + int64(k))
+		}
+	}
+}
+
+// write is SetFloat of neighbours from place at on.
+func (b Buffer) write(from []float64, at int64) {
+	switch b.Shape.DType {
+	case hlo.F32:
+		data := b.Data[4*at:][:4*len(from)]
+		for k, v := range from {
+			binary.LittleEndian.PutUint32(data[4*k:], math.Float32bits(float32(v)))
+		}
+	default:
+		for k, v := range from {
+			b.SetFloat(at+int64(k), v)
+		}
+	}
+}
+
 // SetFloat stores v, rounded to the element type (to nearest even).
 func (b Buffer) SetFloat(at int64, v float64) {
 	switch b.Shape.DType {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -81,28 +84,77 @@ func (m *Mismatch) Error() string {
 // Compare returns nil when got is want within t. NaN and infinities must stand
 // in the same places.
 func Compare(output int, got, want Buffer, t Tolerance) *Mismatch {
-	allowed := float64(t.Units)
+	return compare(output, got, want, t.allowed(want))
+}
+
+// allowed is the difference from want that is tolerated.
+func (t Tolerance) allowed(want Buffer) float64 {
 	if want.Shape.DType.IsFloat() {
-		allowed = t.Relative * largest(want)
+		return t.Relative * largest(want)
 	}
+	return float64(t.Units)
+}
+
+func compare(output int, got, want Buffer, allowed float64) *Mismatch {
 	m := &Mismatch{Output: output, Shape: want.Shape, Allowed: allowed}
+	if m.Wrong = outside(got, want, allowed); m.Wrong == 0 {
+		return nil
+	}
 	worst := -1.0
 	dims := want.Shape.Dims
 	g, w := newWalk(dims, got.Shape.Strides()), newWalk(dims, want.Shape.Strides())
 	for n := range want.Shape.Elements() {
 		x, y := got.Float(g.next()), want.Float(w.next())
-		if x == y || x != x && y != y || math.Abs(x-y) <= allowed {
-			continue
-		}
-		m.Wrong++
-		if d := difference(x, y); d > worst {
+		if d := difference(x, y); !near(x, y, allowed) && d > worst {
 			worst, m.Got, m.Want, m.Index = d, x, y, unravel(n, dims)
 		}
 	}
-	if m.Wrong == 0 {
-		return nil
-	}
 	return m
+}
+
+// near says whether x may stand for y.
+func near(x, y, allowed float64) bool {
+	return x == y || x != x && y != y || math.Abs(x-y) <= allowed
+}
+
+// outside counts the elements that are not near enough.
+func outside(got, want Buffer, allowed float64) int64 {
+	if !slices.Equal(got.Shape.Strides(), want.Shape.Strides()) {
+		n := int64(0)
+		g, w := newWalk(want.Shape.Dims, got.Shape.Strides()), newWalk(want.Shape.Dims, want.Shape.Strides())
+		for range want.Shape.Elements() {
+			if !near(got.Float(g.next()), want.Float(w.next()), allowed) {
+				n++
+			}
+		}
+		return n
+	}
+	var wrong atomic.Int64
+	blocks(want.Shape.Elements(), func(at int64, x, y []float64) { // in memory's order
+		got.read(x, at)
+		want.read(y, at)
+		n := int64(0)
+		for k, v := range x {
+			if !near(v, y[k], allowed) {
+				n++
+			}
+		}
+		wrong.Add(n)
+	})
+	return wrong.Load()
+}
+
+// blocks does the numbers 0 … n−1 in short runs on all cores: at is the first
+// of a run, and there is room for two numbers of each.
+func blocks(n int64, do func(at int64, x, y []float64)) {
+	const run = 1024
+	spread(n, 1, func(lo, hi int64) {
+		var x, y [run]float64
+		for at := lo; at < hi; at += run {
+			k := min(run, hi-at)
+			do(at, x[:k], y[:k])
+		}
+	})
 }
 
 // difference is |x−y|, infinite when one of them is NaN.
@@ -113,14 +165,23 @@ func difference(x, y float64) float64 {
 	return math.Inf(1)
 }
 
+// largest is the largest finite magnitude of an array.
 func largest(b Buffer) float64 {
-	m := 0.0
-	for at := range b.Shape.Elements() {
-		if v := math.Abs(b.Float(at)); v > m && !math.IsInf(v, 0) {
-			m = v
+	var mu sync.Mutex
+	all := 0.0
+	blocks(b.Shape.Elements(), func(at int64, x, _ []float64) {
+		b.read(x, at)
+		m := 0.0
+		for _, v := range x {
+			if v = math.Abs(v); v > m && v <= math.MaxFloat64 {
+				m = v
+			}
 		}
-	}
-	return m
+		mu.Lock()
+		all = max(all, m)
+		mu.Unlock()
+	})
+	return all
 }
 
 func unravel(n int64, dims []int64) []int64 {
@@ -141,7 +202,7 @@ type verifyCase struct {
 	name    string
 	in      []Buffer
 	want    []Buffer
-	allowed Tolerance
+	allowed []float64 // difference, of each output
 }
 
 // Wrong is the failure of a kernel that computes something else.
@@ -157,25 +218,27 @@ func (e *Wrong) Unwrap() error { return e.Err }
 // exact, on integers, whose results must agree in every bit.
 func NewVerifier(c *hlo.Computation, seed int64) (*Verifier, error) {
 	v := &Verifier{}
-	contents := []verifyCase{{name: "random inputs", allowed: ToleranceOf(c)}}
 	if Exact(c) {
-		contents = append([]verifyCase{{name: "integer inputs"}}, contents...)
-	}
-	for _, vc := range contents {
-		content := Normals
-		if vc.name == "integer inputs" {
-			content = Integers
-		}
-		var err error
-		if vc.in, err = Inputs(c, content, seed); err != nil {
+		if err := v.add(c, "integer inputs", Integers, seed, Tolerance{}); err != nil {
 			return nil, err
 		}
-		if vc.want, err = Reference(c, vc.in); err != nil {
-			return nil, err
-		}
-		v.cases = append(v.cases, vc)
 	}
-	return v, nil
+	return v, v.add(c, "random inputs", Normals, seed, ToleranceOf(c))
+}
+
+func (v *Verifier) add(c *hlo.Computation, name string, content Content, seed int64, t Tolerance) (err error) {
+	vc := verifyCase{name: name}
+	if vc.in, err = Inputs(c, content, seed); err != nil {
+		return err
+	}
+	if vc.want, err = Reference(c, vc.in); err != nil {
+		return err
+	}
+	for _, want := range vc.want {
+		vc.allowed = append(vc.allowed, t.allowed(want))
+	}
+	v.cases = append(v.cases, vc)
+	return nil
 }
 
 // Verify is the gate before timing: it runs k into poisoned outputs between
@@ -194,7 +257,7 @@ func (v *Verifier) Verify(ctx context.Context, k Kernel) error {
 			return &Wrong{c.name, err}
 		}
 		for n, want := range c.want {
-			if m := Compare(n, guard.out[n], want, c.allowed); m != nil {
+			if m := compare(n, guard.out[n], want, c.allowed[n]); m != nil {
 				return &Wrong{c.name, m}
 			}
 		}

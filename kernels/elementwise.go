@@ -212,9 +212,11 @@ func elementwise(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return out, err
 	}
-	for n := range i.Shape.Elements() {
-		set(n)
-	}
+	spread(i.Shape.Elements(), 1, func(lo, hi int64) {
+		for n := lo; n < hi; n++ {
+			set(n)
+		}
+	})
 	return out, nil
 }
 

@@ -19,6 +19,7 @@ type Device struct {
 	Lanes    int               // cores or SMs
 	FLOPS    float64           // f32 peak of the whole device, flop/s
 	Levels   []Level           // memory, innermost first; the last is main memory
+	Untimed  bool              // it runs kernels but cannot time them (a simulator): Run returns 0, and plans are chosen by the cost model
 }
 
 // A Level is one level of memory. Bytes 0 means unbounded.

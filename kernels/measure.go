@@ -13,11 +13,22 @@ import (
 // random inputs and outputs, used in turn, so that no run finds its own inputs
 // in the caches because it was the last to use them.
 type Bench struct {
-	sets []bufferSet
+	sets []Set
 	next int
 }
 
-type bufferSet struct{ in, out []Buffer }
+// A Set is what one run needs.
+type Set struct{ In, Out []Buffer }
+
+// A Sampler is a Kernel whose arrays have to be somewhere else than these
+// buffers while it is timed: it keeps copies of the sets there.
+type Sampler interface {
+	Kernel
+	// Sample runs n times, or somewhat more, on the sets in turn and returns
+	// seconds a run, without transfers. A bench's sets are always the same
+	// slice.
+	Sample(ctx context.Context, sets []Set, n int) (float64, error)
+}
 
 const (
 	maxSets     = 8
@@ -41,19 +52,19 @@ func NewBench(c *hlo.Computation, seed, span int64) (*Bench, error) {
 	return b, nil
 }
 
-func newSet(c *hlo.Computation, seed int64) (bufferSet, int64, error) {
+func newSet(c *hlo.Computation, seed int64) (Set, int64, error) {
 	in, err := Inputs(c, Normals, seed)
 	if err != nil {
-		return bufferSet{}, 0, err
+		return Set{}, 0, err
 	}
-	set := bufferSet{in: in}
+	set := Set{In: in}
 	var bytes int64
 	for _, s := range OutputShapes(c) {
 		o, err := NewBuffer(s)
 		if err != nil {
-			return bufferSet{}, 0, err
+			return Set{}, 0, err
 		}
-		set.out = append(set.out, o)
+		set.Out = append(set.Out, o)
 		bytes += s.Bytes()
 	}
 	for _, x := range in {
@@ -81,11 +92,14 @@ func arraysOf(s hlo.Shape) []hlo.Shape {
 func (b *Bench) Run(ctx context.Context, k Kernel) (time.Duration, error) {
 	set := b.sets[b.next]
 	b.next = (b.next + 1) % len(b.sets)
-	return k.Run(ctx, set.in, set.out)
+	return k.Run(ctx, set.In, set.Out)
 }
 
 // Sample times k: runs n times, at least once, and returns seconds a run.
 func (b *Bench) Sample(ctx context.Context, k Kernel, n int) (float64, error) {
+	if s, own := k.(Sampler); own {
+		return s.Sample(ctx, b.sets, max(1, n))
+	}
 	var total time.Duration
 	for range max(1, n) {
 		d, err := b.Run(ctx, k)
@@ -95,6 +109,22 @@ func (b *Bench) Sample(ctx context.Context, k Kernel, n int) (float64, error) {
 		total += d
 	}
 	return total.Seconds() / float64(max(1, n)), nil
+}
+
+// Bounded is k with runs that take longer than most stopped, which fail with
+// context.DeadlineExceeded. What is done with the results of a run, which may
+// take longer than the run, is not bounded.
+func Bounded(k Kernel, most time.Duration) Kernel { return bounded{k, most} }
+
+type bounded struct {
+	Kernel
+	most time.Duration
+}
+
+func (b bounded) Run(ctx context.Context, in, out []Buffer) (time.Duration, error) {
+	limited, cancel := context.WithTimeout(ctx, b.most)
+	defer cancel()
+	return b.Kernel.Run(limited, in, out)
 }
 
 // Batch is how many runs of a kernel that takes seconds make a sample of at

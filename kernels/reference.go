@@ -83,61 +83,47 @@ func newValue(shape hlo.Shape) (value, error) {
 
 func load(b Buffer) value {
 	v := value{shape: b.Shape}
-	walk := newWalk(b.Shape.Dims, b.Shape.Strides())
 	n := b.Shape.Elements()
 	if b.Shape.DType.IsFloat() {
 		v.floats = make([]float64, n)
-		for k := range v.floats {
-			v.floats[k] = b.Float(walk.next())
+	} else {
+		v.ints = make([]int64, n)
+	}
+	rowsOf(b.Shape.Dims, b.Shape.Strides()).each(func(r row) {
+		if v.floats != nil && r.step == 1 {
+			b.read(v.floats[r.n:r.n+r.count], r.at)
+			return
 		}
-		return v
-	}
-	v.ints = make([]int64, n)
-	for k := range v.ints {
-		v.ints[k] = b.Int(walk.next())
-	}
+		for k := range r.count {
+			if v.floats != nil {
+				v.floats[r.n+k] = b.Float(r.at + k*r.step)
+			} else {
+				v.ints[r.n+k] = b.Int(r.at + k*r.step)
+			}
+		}
+	})
 	return v
 }
 
 func (v value) store() (Buffer, error) {
 	b, err := NewBuffer(v.shape)
-	if err != nil {
+	if err != nil || v.floats == nil && v.ints == nil {
 		return b, err
 	}
-	walk := newWalk(v.shape.Dims, v.shape.Strides())
-	for _, x := range v.floats {
-		b.SetFloat(walk.next(), x)
-	}
-	for _, x := range v.ints {
-		b.SetInt(walk.next(), x)
-	}
-	return b, nil
-}
-
-// A walk visits the indices of dims in row-major order and says where each is
-// at the given strides.
-type walk struct {
-	dims, strides, index []int64
-	at                   int64
-}
-
-func newWalk(dims, strides []int64) *walk {
-	return &walk{dims: dims, strides: strides, index: make([]int64, len(dims))}
-}
-
-// next returns the place of the current index and moves on.
-func (w *walk) next() int64 {
-	here := w.at
-	for d := len(w.dims) - 1; d >= 0; d-- {
-		w.index[d]++
-		w.at += w.strides[d]
-		if w.index[d] < w.dims[d] {
-			break
+	rowsOf(v.shape.Dims, v.shape.Strides()).each(func(r row) {
+		if v.floats != nil && r.step == 1 {
+			b.write(v.floats[r.n:r.n+r.count], r.at)
+			return
 		}
-		w.at -= w.index[d] * w.strides[d]
-		w.index[d] = 0
-	}
-	return here
+		for k := range r.count {
+			if v.floats != nil {
+				b.SetFloat(r.at+k*r.step, v.floats[r.n+k])
+			} else {
+				b.SetInt(r.at+k*r.step, v.ints[r.n+k])
+			}
+		}
+	})
+	return b, nil
 }
 
 // rowMajor is the strides of values.
@@ -150,25 +136,24 @@ func (v value) take(shape hlo.Shape, start int64, strides []int64) (value, error
 	if err != nil {
 		return out, err
 	}
-	w := newWalk(shape.Dims, strides)
-	for k := range out.floats {
-		out.floats[k] = v.floats[start+w.next()]
-	}
-	for k := range out.ints {
-		out.ints[k] = v.ints[start+w.next()]
-	}
+	rowsOf(shape.Dims, strides).each(func(r row) {
+		for k := int64(0); k < r.count && v.floats != nil; k++ {
+			out.floats[r.n+k] = v.floats[start+r.at+k*r.step]
+		}
+		for k := int64(0); k < r.count && v.ints != nil; k++ {
+			out.ints[r.n+k] = v.ints[start+r.at+k*r.step]
+		}
+	})
 	return out, nil
 }
 
 // put copies v into out at places found by a walk over v's dims.
 func (v value) put(out value, start int64, strides []int64) {
-	w := newWalk(v.shape.Dims, strides)
-	for _, x := range v.floats {
-		out.floats[start+w.next()] = x
-	}
-	for _, x := range v.ints {
-		out.ints[start+w.next()] = x
-	}
+	rowsOf(v.shape.Dims, strides).each(func(r row) {
+		for k := range r.count {
+			move(out, start+r.at+k*r.step, v, r.n+k)
+		}
+	})
 }
 
 // as is v with another shape of as many elements.
@@ -451,7 +436,8 @@ func (v value) scalar(n int64) value {
 	return s
 }
 
-// dot contracts with float64 or wrapping int64 sums.
+// dot contracts with float64 or wrapping int64 sums, in the order of the
+// contracted dimensions.
 func dot(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
 	if err == nil {
@@ -463,20 +449,16 @@ func dot(i *hlo.Instr, a []value) (value, error) {
 	l, r, at := a[0], a[1], &i.Attrs
 	left := arrange(l, slices.Concat(at.LHSBatch, freeDims(l, at.LHSBatch, at.LHSContract), at.LHSContract))
 	right := arrange(r, slices.Concat(at.RHSBatch, freeDims(r, at.RHSBatch, at.RHSContract), at.RHSContract))
-	batch, k := extent(l, at.LHSBatch), extent(l, at.LHSContract)
-	m, n := extent(l, freeDims(l, at.LHSBatch, at.LHSContract)), extent(r, freeDims(r, at.RHSBatch, at.RHSContract))
-	for b := range batch {
-		for x := range m {
-			for y := range n {
-				p, q, o := (b*m+x)*k, (b*n+y)*k, (b*m+x)*n+y
-				if out.floats != nil {
-					out.floats[o] = RoundFloat(i.Shape.DType, sumProducts(left.asFloats(p, k), right.asFloats(q, k)))
-					continue
-				}
-				out.ints[o] = WrapInt(i.Shape.DType, sumProducts(left.ints[p:p+k], right.ints[q:q+k]))
-			}
-		}
+	c := contraction{
+		batch: extent(l, at.LHSBatch), k: extent(l, at.LHSContract),
+		m: extent(l, freeDims(l, at.LHSBatch, at.LHSContract)), n: extent(r, freeDims(r, at.RHSBatch, at.RHSContract)),
 	}
+	if out.floats != nil {
+		contract(c, out.floats, left.asFloats(), right.asFloats())
+	} else {
+		contract(c, out.ints, left.ints, right.ints)
+	}
+	out.round()
 	return out, nil
 }
 
@@ -494,22 +476,14 @@ func products(out value, in ...value) error {
 	return nil
 }
 
-func sumProducts[T int64 | float64](x, y []T) T {
-	var sum T
-	for k, v := range x {
-		sum += v * y[k]
-	}
-	return sum
-}
-
-// asFloats is n elements from p; integers are converted (an s8 dot may give f32).
-func (v value) asFloats(p, n int64) []float64 {
+// asFloats is the elements; integers are converted (an s8 dot may give f32).
+func (v value) asFloats() []float64 {
 	if v.floats != nil {
-		return v.floats[p : p+n]
+		return v.floats
 	}
-	out := make([]float64, n)
+	out := make([]float64, len(v.ints))
 	for k := range out {
-		out[k] = v.float(p + int64(k))
+		out[k] = v.float(int64(k))
 	}
 	return out
 }
@@ -572,13 +546,35 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	w := newWalk(a[0].shape.Dims, strides)
-	for at := range a[0].shape.Elements() {
-		if err := fold(w.next(), at); err != nil {
-			return value{}, err
-		}
+	_, alone := Monoid(i.Attrs.ToApply)
+	err = foldRows(rowsOf(a[0].shape.Dims, strides), alone, fold)
+	if err != nil {
+		return value{}, err
 	}
 	return rounded(i.Shape, outs), nil
+}
+
+// foldRows folds all elements in row-major order. Where folds do not share
+// anything but their results, the slices of a first dimension that is kept are
+// folded on all cores.
+func foldRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
+	all := func(lo, hi int64) {
+		r.visit(lo, hi, func(x row) {
+			for k := range x.count {
+				if e := fold(x.at+k*x.step, x.n+k); e != nil {
+					err = e
+					return
+				}
+			}
+		})
+	}
+	if !alone || len(r.outer) == 0 || r.strides[0] == 0 || r.total == 0 {
+		all(0, r.total)
+		return err
+	}
+	slice := r.total / r.outer[0]
+	spread(r.outer[0], slice*r.run.count, func(lo, hi int64) { all(lo*slice, hi*slice) })
+	return nil // the fold of a monoid has none
 }
 
 // filled makes the arrays of shape, or of its elements when it is a tuple,
@@ -612,12 +608,14 @@ func rounded(shape hlo.Shape, outs []value) value {
 }
 
 func (v value) round() {
-	for k, x := range v.floats {
-		v.floats[k] = RoundFloat(v.shape.DType, x)
-	}
-	for k, x := range v.ints {
-		v.ints[k] = WrapInt(v.shape.DType, x)
-	}
+	spread(v.shape.Elements(), 1, func(lo, hi int64) {
+		for k := lo; k < hi && v.floats != nil; k++ {
+			v.floats[k] = RoundFloat(v.shape.DType, v.floats[k])
+		}
+		for k := lo; k < hi && v.ints != nil; k++ {
+			v.ints[k] = WrapInt(v.shape.DType, v.ints[k])
+		}
+	})
 }
 
 // folder returns what combines element at of the operands into place to.

@@ -224,7 +224,7 @@ func convolution(i *hlo.Instr, a []value) (value, error) {
 		convolve(g, left.ints, right.ints, func(at, sum int64) { out.ints[at] = WrapInt(i.Shape.DType, sum) })
 		return out, nil
 	}
-	convolve(g, left.asFloats(0, left.shape.Elements()), right.asFloats(0, right.shape.Elements()), func(at int64, sum float64) {
+	convolve(g, left.asFloats(), right.asFloats(), func(at int64, sum float64) {
 		out.floats[at] = RoundFloat(i.Shape.DType, sum)
 	})
 	return out, nil

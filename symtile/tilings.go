@@ -1,7 +1,9 @@
 package symtile
 
 import (
+	"fmt"
 	"iter"
+	"math"
 	"slices"
 )
 
@@ -26,6 +28,107 @@ func (s *Space) Tilings() iter.Seq[Tiling] {
 		w := b.enumeration(func(int) bool { return true })
 		w.walk(0, func() bool { return yield(slices.Clone(w.at)) })
 	}
+}
+
+// Spread yields every tiling when there are at most n, as Tilings does, and else
+// n of them, spread evenly over the sizes of every dimension; always the same.
+//
+// The sample follows an additive recurrence in as many dimensions as the space
+// has (Roberts, The Unreasonable Effectiveness of Quasirandom Sequences, 2018):
+// point k is frac(k·φ⁻ʲ) in dimension j, φ the root of φᵈ⁺¹ = φ + 1. A quarter
+// of each dimension goes to its largest size, for without it whole rows in
+// several dimensions at once would be rare.
+func (s *Space) Spread(n int) iter.Seq[Tiling] {
+	return func(yield func(Tiling) bool) {
+		b := s.buckets()
+		if b.empty || n <= 0 {
+			return
+		}
+		if s.atMost(n) {
+			s.Tilings()(yield)
+			return
+		}
+		for _, t := range b.sample(n) {
+			if !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// atMost says whether there are no more than n tilings.
+func (s *Space) atMost(n int) bool {
+	b := s.buckets()
+	if !slices.Contains(b.open, true) {
+		return s.Count() <= int64(n)
+	}
+	w := b.enumeration(func(int) bool { return true })
+	return w.walk(0, func() bool { n--; return n >= 0 })
+}
+
+// drawsEach bounds the points looked at for a tiling of a sample: several points
+// may be one tiling, and some cannot be completed.
+const drawsEach = 4
+
+// sample draws n tilings, and takes those that come first when it meets too few.
+func (b *buckets) sample(n int) []Tiling {
+	w := b.enumeration(func(int) bool { return true })
+	met := make(map[string]bool, n)
+	var all []Tiling
+	take := func() bool {
+		key := fmt.Sprint(w.choice)
+		if !met[key] {
+			met[key] = true
+			all = append(all, slices.Clone(w.at))
+		}
+		return len(all) < n
+	}
+	steps := recurrence(len(b.sizes))
+	for k := 0; k < drawsEach*n && len(all) < n; k++ {
+		if w.draw(float64(k), steps) {
+			take()
+		}
+	}
+	if len(all) < n {
+		w.walk(0, take)
+	}
+	return all
+}
+
+// recurrence is φ⁻¹ … φ⁻ᵈ.
+func recurrence(d int) []float64 {
+	phi := 1.5
+	for range 50 {
+		phi = math.Pow(1+phi, 1/float64(d+1))
+	}
+	steps := make([]float64, d)
+	for k := range steps {
+		steps[k] = math.Pow(phi, -float64(k+1))
+	}
+	return steps
+}
+
+// draw chooses the sizes at a point of the sequence; false when they end where
+// no size is legal.
+func (w *enumeration) draw(point float64, steps []float64) bool {
+	var legal []int
+	for d, sizes := range w.sizes {
+		legal = legal[:0]
+		for k, size := range sizes {
+			w.at[d], w.choice[d] = size, k
+			if w.legal(d) {
+				legal = append(legal, k)
+			}
+		}
+		if len(legal) == 0 {
+			return false
+		}
+		_, part := math.Modf(0.5 + point*steps[d])
+		last := len(legal) - 1
+		k := legal[min(last, int(part*float64(last)*4/3))]
+		w.at[d], w.choice[d] = sizes[k], k
+	}
+	return true
 }
 
 // Boxed is the space of those tilings in which no tile has digits, for backends

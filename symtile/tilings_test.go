@@ -210,3 +210,61 @@ func TestTilingsFromManyGoroutines(t *testing.T) {
 		}
 	}
 }
+
+// Spread yields what Tilings does when it is asked for as many, and else as
+// many different ones of them as it is asked for.
+func TestSpreadIsPartOfTheTilings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSpace(t)
+		all := slices.Collect(s.Tilings())
+		n := rapid.IntRange(0, len(all)+1).Draw(t, "n")
+		got := slices.Collect(s.Spread(n))
+		if len(got) != min(n, len(all)) {
+			t.Fatalf("%d of %d tilings asked for, %d yielded", n, len(all), len(got))
+		}
+		left := map[string]bool{}
+		for _, tiling := range all {
+			left[fmt.Sprint(tiling)] = true
+		}
+		for _, tiling := range got {
+			if key := fmt.Sprint(tiling); !left[key] {
+				t.Fatalf("%s is not a tiling, or yielded twice", key)
+			} else {
+				delete(left, key)
+			}
+		}
+	})
+}
+
+// The first tilings of a large space differ in the last dimensions only; a
+// sample has every size of every dimension, and the whole of most at once.
+func TestSpreadCoversLargeSpaces(t *testing.T) {
+	p := analyzed(t, entry(t, "x = f32[4096,512,8192,64] parameter(0); ROOT n = f32[4096,512,8192,64] negate(x)"))
+	const n = 4096
+	if p.Space.Count() <= n {
+		t.Fatalf("%d tilings are not many", p.Space.Count())
+	}
+	seen, whole := map[string]int{}, 0
+	for tiling := range p.Space.Spread(n) {
+		wholes := 0
+		for k, d := range p.Space.Dims {
+			seen[fmt.Sprintf("%s=%d", d.Name, tiling[k])]++
+			if tiling[k] == d.Extent {
+				wholes++
+			}
+		}
+		if wholes >= len(tiling)-1 {
+			whole++
+		}
+	}
+	for k, d := range p.Space.Dims {
+		for _, size := range d.proposals() {
+			if seen[fmt.Sprintf("%s=%d", d.Name, size)] < n/len(d.proposals())/2 {
+				t.Errorf("%s=%d is in %d of %d tilings", p.Space.Dims[k].Name, size, seen[fmt.Sprintf("%s=%d", d.Name, size)], n)
+			}
+		}
+	}
+	if whole < n/256 {
+		t.Errorf("%d of %d tilings are whole in all dimensions but one", whole, n)
+	}
+}

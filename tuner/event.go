@@ -13,11 +13,12 @@ import (
 //	refused  the fusion cannot be tuned: Reason
 //	ranked   the model ordered the Legal plans
 //	start    a race begins: Of candidates, Left seconds at most
+//	checked  a candidate went through the gate of a device that cannot time: Plan, Seconds (predicted), Tried
 //	tried    a candidate was checked and timed for the first time: Plan, Seconds, Tried
 //	failed   a candidate is out: Plan, Reason
 //	dropped  a candidate lost: Plan, Ratio (its time over the best's)
 //	block    every live candidate was timed once more: Block, Live, Plan (the best so far), Seconds, Ratio (default's time over it), Left
-//	winner   the race is over: Plan, Seconds, Ratio (default's time over it)
+//	winner   the race is over: Plan, Seconds, Ratio (default's time over it), Reason when nothing was timed
 type Event struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind"`

@@ -3,7 +3,6 @@ package tuner
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -25,8 +24,9 @@ const (
 	stated      = 0.95                   // of the intervals in the record
 	hopeless    = 1.5                    // ratio in each of the first two blocks that drops without an interval
 	flushEvery  = 250 * time.Millisecond // samples are stored at least this often
-	runDeadline = 10 * time.Second       // of the gate for the default, and of a sample
-	patience    = 30                     // times the default's run that the gate of another candidate may take
+	runDeadline = 10 * time.Second       // of a run of the default, and of a sample
+	trust       = 100                    // or as many times what the model predicts, if that is longer
+	patience    = 30                     // times the default's run that a run of another candidate may take in the gate
 	leastWait   = 100 * time.Millisecond // but at least this
 )
 
@@ -60,7 +60,6 @@ func (t *Tuner) race(ctx context.Context, c *hlo.Computation, p *symtile.Program
 		return cache.Record{}, err
 	}
 	r := &race{t: t, c: c, key: t.key(c), rng: rand.New(rand.NewPCG(uint64(t.Options.Seed), 0x72616365))}
-	r.end = t.Options.now().Add(t.Options.budget())
 	defer r.close()
 	if err := r.enter(entrants); err != nil {
 		return cache.Record{}, err
@@ -86,11 +85,10 @@ func (r *race) enter(entrants []cost.Ranked) error {
 		before = nil
 	}
 	for _, e := range entrants {
-		features, err := json.Marshal(e.Features)
+		x, err := newRacer(e)
 		if err != nil {
 			return err
 		}
-		x := &racer{Ranked: e, trial: cache.Trial{Plan: e.Plan.String(), Predicted: e.Seconds, Features: features}}
 		if k := slices.IndexFunc(before, func(t cache.Trial) bool { return t.Plan == x.trial.Plan }); k >= 0 {
 			x.trial.Samples, x.trial.Blocks = before[k].Samples, before[k].Blocks
 			x.trial.Failure, x.trial.Detail, x.trial.Dropped = before[k].Failure, before[k].Detail, before[k].Dropped
@@ -107,7 +105,8 @@ func (r *race) enter(entrants []cost.Ranked) error {
 
 // qualify compiles and checks every racer, and times it once to size its
 // samples: compile, check, time, in that order, always. The default goes
-// first, and an eighth of the budget is kept for the race.
+// first, and an eighth of the budget is kept for the race. The budget begins when
+// the reference's results are there.
 func (r *race) qualify(ctx context.Context, p *symtile.Program) error {
 	span := int64(64 << 20)
 	levels := r.t.Backend.Device().Levels
@@ -123,6 +122,7 @@ func (r *race) qualify(ctx context.Context, p *symtile.Program) error {
 	if r.bench, err = kernels.NewBench(r.c, r.t.Options.Seed, span); err != nil {
 		return err
 	}
+	r.end = r.t.Options.now().Add(r.t.Options.budget())
 	r.t.emit(Event{Kind: "start", Fusion: r.c.Name, Of: len(r.racers), Left: r.left()})
 	model := cost.Roofline(r.t.Backend.Device())
 	for k, x := range r.racers {
@@ -152,20 +152,18 @@ func (r *race) qualify(ctx context.Context, p *symtile.Program) error {
 // try takes one racer through the gate. Its failures are its own; the error is
 // ctx's.
 func (r *race) try(ctx context.Context, p *symtile.Program, v *kernels.Verifier, model *cost.Model, x *racer) error {
-	limited, cancel := context.WithTimeout(ctx, r.wait())
-	defer cancel()
-	k, err := r.t.Backend.Compile(limited, p, x.Plan)
+	k, err := r.compile(ctx, p, x)
 	if err == nil {
-		x.kernel = k
-		err = v.Verify(limited, k)
+		x.kernel, k = k, kernels.Bounded(k, r.wait())
+		err = v.Verify(ctx, k)
 	}
 	seconds := 0.0
 	if err == nil {
-		seconds, err = r.bench.Sample(limited, k, 1) // the first run warms up
+		seconds, err = r.bench.Sample(ctx, k, 1) // the first run warms up
 	}
 	if least := model.LowerBound(x.Features); err == nil && seconds >= least {
 		x.batch = kernels.Batch(seconds, sampleSpan)
-		seconds, err = r.bench.Sample(limited, k, x.batch)
+		seconds, err = r.bench.Sample(ctx, k, x.batch)
 	} else if err == nil {
 		err = errImplausible
 	}
@@ -184,14 +182,25 @@ func (r *race) try(ctx context.Context, p *symtile.Program, v *kernels.Verifier,
 	return nil
 }
 
-// wait is how long a candidate may take to pass the gate, once it is known what
-// the default takes: one that is thirty times slower need not be timed.
+func (r *race) compile(ctx context.Context, p *symtile.Program, x *racer) (kernels.Kernel, error) {
+	limited, cancel := context.WithTimeout(ctx, r.deadline())
+	defer cancel()
+	return r.t.Backend.Compile(limited, p, x.Plan)
+}
+
+// wait is how long a candidate may run in the gate, once it is known what the
+// default takes: one that is thirty times slower need not be timed.
 func (r *race) wait() time.Duration {
 	def := r.racers[0].trial.Median()
 	if def == 0 {
-		return runDeadline
+		return r.deadline()
 	}
-	return min(runDeadline, max(leastWait, time.Duration(patience*def*float64(time.Second))))
+	return min(r.deadline(), max(leastWait, time.Duration(patience*def*float64(time.Second))))
+}
+
+// deadline is how long anything may take that is not hung.
+func (r *race) deadline() time.Duration {
+	return max(runDeadline, time.Duration(trust*r.racers[0].Seconds*float64(time.Second)))
 }
 
 var errImplausible = errors.New("faster than the device can be: it cannot have done the work")
@@ -226,7 +235,7 @@ func (r *race) lap(ctx context.Context) error {
 		if x.out || x.kernel == nil {
 			continue
 		}
-		limited, cancel := context.WithTimeout(ctx, runDeadline)
+		limited, cancel := context.WithTimeout(ctx, r.deadline())
 		seconds, err := r.bench.Sample(limited, x.kernel, x.batch)
 		cancel()
 		if ctx.Err() != nil {

@@ -85,6 +85,9 @@ func (k *labKernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Dur
 	switch l.broken[k.v] {
 	case "error":
 		return 0, errors.New("launch failed")
+	case "hung":
+		<-ctx.Done()
+		return 0, ctx.Err()
 	case "wrong":
 	default:
 		want, err := kernels.Reference(k.c, in)
@@ -139,14 +142,14 @@ func TestBestWins(t *testing.T) {
 }
 
 func TestFailuresAreRecorded(t *testing.T) {
-	l := newLab(2, 0.02, 2e-3, 1e-3, 1e-3, 1e-3, 1.9e-3, 1e-12)
-	l.broken = map[int64]string{1: "rejected", 2: "wrong", 3: "error"}
+	l := newLab(2, 0.02, 2e-3, 1e-3, 1e-3, 1e-3, 1.9e-3, 1e-12, 1e-3)
+	l.broken = map[int64]string{1: "rejected", 2: "wrong", 3: "error", 6: "hung"}
 	r := tuneOnce(t, l, Options{})
 	failures := map[string]string{}
 	for _, x := range r.Trials {
 		failures[x.Plan] = x.Failure
 	}
-	for plan, want := range map[string]string{"16 v=1": "rejected", "16 v=2": "wrong", "16 v=3": "error", "16 v=5": "implausible"} {
+	for plan, want := range map[string]string{"16 v=1": "rejected", "16 v=2": "wrong", "16 v=3": "error", "16 v=5": "implausible", "16 v=6": "timeout"} {
 		if failures[plan] != want {
 			t.Errorf("%s: failure %q, want %q", plan, failures[plan], want)
 		}

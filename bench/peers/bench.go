@@ -22,9 +22,12 @@ import (
 type options struct {
 	folder string        // of the drivers
 	try    int           // plans measured a case
-	budget time.Duration // of tuning a case, the reference's time apart
+	budget time.Duration // of tuning a case
 	limit  time.Duration // of the rounds of a case, when there were enough
 	rounds int           // of a case, at most
+	sample int           // plans of a case's landscape
+	most   int           // plans of an exhaustive search
+	normal time.Duration // of tuning against it; 0 is what tuning takes when it is not told
 	seed   int64
 }
 
@@ -87,6 +90,9 @@ func (s *session) measure(ctx context.Context, c testCase) (*caseResult, error) 
 	ours := e.tune(ctx)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	if ours != nil {
+		e.sample(ctx)
 	}
 	e.enterPeer(ctx, ours)
 	if family := families[c.family]; family.memory {
@@ -151,7 +157,7 @@ func (e *entry) span() int64 {
 func (e *entry) tune(ctx context.Context) kernels.Kernel {
 	var failed string // why the default plan, which goes first, or else another fell out
 	t := &tuner.Tuner{Backend: e.s.backend, Cache: e.s.db, Options: tuner.Options{
-		Try: e.s.try, Budget: e.s.budget + referenceTime(e.fusion), Seed: e.s.seed,
+		Try: e.s.try, Budget: e.s.budget, Seed: e.s.seed,
 		Observe: func(v tuner.Event) {
 			if v.Kind == "failed" && failed == "" {
 				failed = fmt.Sprintf("plan %s: %s", v.Plan, v.Reason)
@@ -181,23 +187,6 @@ func (e *entry) tune(ctx context.Context) kernels.Kernel {
 		e.enter("default", e.program, r.Record.Default, bench)
 	}
 	return tuned
-}
-
-// referenceTime is about what checking against the reference takes: 20 ns an
-// element of an instruction and 6 ns a product of a dot, for two sets of inputs.
-func referenceTime(c *hlo.Computation) time.Duration {
-	ns := int64(0)
-	for _, i := range c.Instrs {
-		switch i.Op {
-		case "dot":
-			ns += 6 * i.Shape.Elements() * i.Operands[0].Shape.Dims[i.Attrs.LHSContract[0]]
-		case "reduce":
-			ns += 20 * i.Operands[0].Shape.Elements()
-		default:
-			ns += 20 * i.Shape.Elements()
-		}
-	}
-	return 2 * time.Duration(ns)
 }
 
 // enter compiles a plan and makes it a contender.

@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"regexp"
@@ -31,10 +32,10 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // arguments of the command.
 type arguments struct {
 	options
-	quick, render bool
-	only          *regexp.Regexp
-	raw, table    string
-	cores         []int
+	quick, render, search, extend bool
+	only                          *regexp.Regexp
+	raw, table                    string
+	cores                         []int
 }
 
 func run(args []string, out, status io.Writer) int {
@@ -67,6 +68,10 @@ func parseArguments(args []string, status io.Writer) (*arguments, error) {
 	f.SetOutput(status)
 	f.StringVar(&a.folder, "drivers", "out/peers", "`folder` of the drivers")
 	f.BoolVar(&a.quick, "quick", false, "a look in a minute: small shapes, few rounds, to out/ unless told")
+	f.BoolVar(&a.search, "exhaustive", false, "measure up to -most plans of a few small fusions instead, to the file of -raw with .exhaustive in its name")
+	f.BoolVar(&a.extend, "append", false, "measure only cases that the file of samples has not got")
+	f.IntVar(&a.most, "most", 0, "at most so many `plans` of an exhaustive search (2000; quick 40)")
+	f.IntVar(&a.sample, "sample", 0, "`plans` of the landscape of a case (24; quick 5)")
 	f.BoolVar(&a.render, "render", false, "measure nothing: make the table of -raw again")
 	f.StringVar(&a.raw, "raw", "", "`file` of the samples (bench/peers/RESULTS.tsv)")
 	f.StringVar(&a.table, "table", "", "`file` of the table (bench/peers/RESULTS.md)")
@@ -93,18 +98,22 @@ func parseArguments(args []string, status io.Writer) (*arguments, error) {
 // complete fills in what was not given.
 func (a *arguments) complete() {
 	raw, table := "bench/peers/RESULTS.tsv", "bench/peers/RESULTS.md"
-	try, budget, limit, rounds := 24, 20*time.Second, 30*time.Second, 25
+	try, budget, limit, rounds, sample, most := 24, 20*time.Second, 30*time.Second, 25, 24, mostSearched
 	if a.quick || a.only.String() != "" {
 		raw, table = "out/peers.tsv", "out/peers.md"
 	}
 	if a.quick {
-		try, budget, limit, rounds = 5, 300*time.Millisecond, 300*time.Millisecond, fewest
+		try, budget, limit, rounds, sample, most = 5, 300*time.Millisecond, 300*time.Millisecond, fewest, 5, 40
+		a.normal = budget
 	}
 	a.raw, a.table = orDefault(a.raw, raw), orDefault(a.table, table)
 	a.try, a.budget = orDefault(a.try, try), orDefault(a.budget, budget)
 	a.limit, a.rounds = orDefault(a.limit, limit), orDefault(a.rounds, rounds)
+	a.sample, a.most = orDefault(a.sample, sample), orDefault(a.most, most)
 	a.cores = []int{1}
-	if n := runtime.GOMAXPROCS(0); n > 1 {
+	if n := runtime.GOMAXPROCS(0); a.search {
+		a.cores = []int{n} // plans of fewer threads are among them
+	} else if n > 1 {
 		a.cores = append(a.cores, n)
 	}
 }
@@ -117,39 +126,56 @@ func orDefault[T comparable](v, zeroMeans T) T {
 	return v
 }
 
+// samples is the file that is measured to.
+func (a *arguments) samples() string {
+	if a.search {
+		return exhaustive(a.raw)
+	}
+	return a.raw
+}
+
+// exhaustive is the file of searches that belongs to a file of samples.
+func exhaustive(raw string) string { return strings.TrimSuffix(raw, ".tsv") + ".exhaustive.tsv" }
+
 // measure runs all cases and puts the raw file in place when all is done; what
 // an interrupted run measured stays beside it.
 func (a *arguments) measure(ctx context.Context, status io.Writer) error {
-	part := a.raw + ".part"
+	before := &results{}
+	if a.extend {
+		var err error
+		if before, err = readFile(a.samples()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	part := a.samples() + ".part"
 	raw, err := os.Create(part)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(a.sessions(ctx, raw, status), raw.Close())
+	err = errors.Join(a.sessions(ctx, before, raw, status), raw.Close())
 	if err != nil {
 		return fmt.Errorf("%w\nwhat was measured is in %s; its table: -render -raw %s -table FILE", err, part, part)
 	}
-	return os.Rename(part, a.raw)
+	return os.Rename(part, a.samples())
 }
 
 // sessions runs all cases with one thread, then with all, and writes each as
-// soon as it is done.
-func (a *arguments) sessions(ctx context.Context, raw, status io.Writer) error {
+// soon as it is done, after those of before.
+func (a *arguments) sessions(ctx context.Context, before *results, raw, status io.Writer) error {
 	tmp, err := os.MkdirTemp("", "tilewright-peers")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	r := &results{machine: machine()}
 	for n, threads := range a.cores {
 		if err := a.with(ctx, threads, tmp, func(s *session) error {
 			if n == 0 {
-				r.drivers = s.versions()
-				if err := r.head(raw); err != nil {
+				r := &results{machine: machine(), drivers: s.versions(), cases: before.cases}
+				if err := r.write(raw); err != nil {
 					return err
 				}
 			}
-			return a.each(ctx, s, raw)
+			return a.each(ctx, s, before, raw)
 		}, status); err != nil {
 			return err
 		}
@@ -165,17 +191,17 @@ func (a *arguments) with(ctx context.Context, threads int, tmp string, f func(*s
 	return f(s)
 }
 
-func (a *arguments) each(ctx context.Context, s *session, raw io.Writer) error {
-	cases := allCases()
-	if a.quick {
-		cases = quickCases()
-	}
-	for _, c := range cases {
-		if !a.only.MatchString(c.String()) {
+func (a *arguments) each(ctx context.Context, s *session, before *results, raw io.Writer) error {
+	for _, c := range a.cases() {
+		if !a.only.MatchString(c.String()) || before.has(c, s.threads) {
 			continue
 		}
 		begin := time.Now()
-		res, err := s.measure(ctx, c)
+		measure := s.measure
+		if a.search {
+			measure = s.search
+		}
+		res, err := measure(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -185,6 +211,16 @@ func (a *arguments) each(ctx context.Context, s *session, raw io.Writer) error {
 		fmt.Fprintf(s.status, "%-28s %d threads  %s  (%.1f s)\n", c, s.threads, res.brief(), time.Since(begin).Seconds())
 	}
 	return nil
+}
+
+func (a *arguments) cases() []testCase {
+	switch {
+	case a.search:
+		return searchCases()
+	case a.quick:
+		return quickCases()
+	}
+	return allCases()
 }
 
 // versions says what there is, and for what is missing how to get it.
@@ -201,23 +237,47 @@ func (s *session) versions() []fact {
 	return all
 }
 
-// tables reads the raw file, writes the table and prints it.
+// tables reads the raw files, writes the table and prints it. One of the files
+// may be missing.
 func (a *arguments) tables(out io.Writer) error {
-	raw, err := os.Open(a.raw)
-	if err != nil {
+	r, err := readFile(a.raw)
+	if err != nil && !(a.search && errors.Is(err, fs.ErrNotExist)) {
 		return err
 	}
-	defer raw.Close()
-	r, err := readResults(raw)
-	if err != nil {
-		return fmt.Errorf("%s: %w", a.raw, err)
+	searches, err := readFile(exhaustive(a.raw))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	text := r.markdown()
+	text := document(r, searches)
 	if err := os.WriteFile(a.table, []byte(text), 0o644); err != nil {
 		return err
 	}
 	_, err = io.WriteString(out, text)
 	return err
+}
+
+// document is the page of all results; of searches alone where nothing else was
+// measured.
+func document(r, searches *results) string {
+	text := searches.searched()
+	if r.machine == "" && text != "" {
+		return text
+	}
+	return r.markdown() + text
+}
+
+// readFile is the results in a file, none with an error.
+func readFile(path string) (*results, error) {
+	raw, err := os.Open(path)
+	if err != nil {
+		return &results{}, err
+	}
+	defer raw.Close()
+	r, err := readResults(raw)
+	if err != nil {
+		return &results{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
 }
 
 // machine says in one line what was measured on.

@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +25,7 @@ import (
 
 // Every case is a fusion that can be tiled, with as many bytes as it says.
 func TestCasesCanBeTiled(t *testing.T) {
-	for _, c := range append(allCases(), quickCases()...) {
+	for _, c := range slices.Concat(allCases(), quickCases(), searchCases()) {
 		fusion, err := parse(c)
 		if err != nil {
 			t.Errorf("%s: %v", c, err)
@@ -78,11 +81,11 @@ func TestTables(t *testing.T) {
 		}
 		if d.Cmd == "raw" {
 			var b bytes.Buffer
-			r.head(&b)
-			for _, c := range r.cases {
-				c.write(&b)
-			}
+			r.write(&b)
 			return strings.ReplaceAll(b.String(), "\t", "  ")
+		}
+		if d.Cmd == "searched" {
+			return r.searched()
 		}
 		return r.markdown()
 	})
@@ -90,20 +93,19 @@ func TestTables(t *testing.T) {
 
 // The page in the repository is the one its samples make.
 func TestResultsAreRendered(t *testing.T) {
-	raw, err := os.Open("RESULTS.tsv")
+	r, err := readFile("RESULTS.tsv")
 	if err != nil {
 		t.Skip(err)
 	}
-	defer raw.Close()
-	r, err := readResults(raw)
-	if err != nil {
+	searches, err := readFile(exhaustive("RESULTS.tsv"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile("RESULTS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.markdown() != string(page) {
+	if document(r, searches) != string(page) {
 		t.Error("RESULTS.md is not made from RESULTS.tsv: go run ./bench/peers -render")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,6 +32,9 @@ type caseResult struct {
 	plans   []fact  // tuned, default
 	notes   []fact  // why a contender is not in times
 	times   []timed // in the order measured
+
+	landscape timed   // the least seconds of plans: "all" there are, or a "sample"
+	spent     float64 // seconds of tuning, references apart, when all plans were searched
 }
 
 // timed are a contender's seconds a run, one a round.
@@ -61,6 +65,24 @@ func find(facts []fact, name string) string {
 // rawHeader is the first line of the text form.
 const rawHeader = "# bench-peers: seconds a run, a column a round; contenders of a case took turns"
 
+// has says whether a case was measured with so many threads.
+func (r *results) has(c testCase, threads int) bool {
+	return slices.ContainsFunc(r.cases, func(x *caseResult) bool { return x.String() == c.String() && x.threads == threads })
+}
+
+// write writes all there is.
+func (r *results) write(w io.Writer) error {
+	if err := r.head(w); err != nil {
+		return err
+	}
+	for _, c := range r.cases {
+		if err := c.write(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // head writes what comes before the cases.
 func (r *results) head(w io.Writer) error {
 	fmt.Fprintf(w, "%s\nmachine\t%s\n", rawHeader, r.machine)
@@ -83,14 +105,36 @@ func (c *caseResult) write(w io.Writer) error {
 	for _, n := range c.notes {
 		fmt.Fprintf(b, "note\t%s\t%s\n", n.name, strings.Join(strings.Fields(n.text), " "))
 	}
+	if c.spent > 0 {
+		fmt.Fprintf(b, "spent\t%.3g\n", c.spent)
+	}
 	for _, t := range c.times {
-		fmt.Fprintf(b, "times\t%s", t.name)
-		for _, s := range t.seconds {
-			fmt.Fprintf(b, "\t%.5g", s)
-		}
-		fmt.Fprintln(b)
+		t.write(b, "times")
+	}
+	if len(c.landscape.seconds) > 0 {
+		c.landscape.write(b, "landscape")
 	}
 	return b.Flush()
+}
+
+func (t timed) write(w io.Writer, kind string) {
+	fmt.Fprintf(w, "%s\t%s", kind, t.name)
+	for _, s := range t.seconds {
+		fmt.Fprintf(w, "\t%.5g", s)
+	}
+	fmt.Fprintln(w)
+}
+
+func readTimed(f []string) (timed, error) {
+	t := timed{name: f[0]}
+	for _, text := range f[1:] {
+		s, err := strconv.ParseFloat(text, 64)
+		if err != nil || s <= 0 {
+			return t, fmt.Errorf("%q is not a time", text)
+		}
+		t.seconds = append(t.seconds, s)
+	}
+	return t, nil
 }
 
 // readResults reads the text form; errors name the line.
@@ -109,7 +153,7 @@ func readResults(in io.Reader) (*results, error) {
 }
 
 // least is how many fields a line of each kind has.
-var least = map[string]int{"machine": 2, "driver": 3, "case": 6, "tuning": 4, "plan": 3, "note": 3, "times": 3}
+var least = map[string]int{"machine": 2, "driver": 3, "case": 6, "tuning": 4, "plan": 3, "note": 3, "times": 3, "landscape": 3, "spent": 2}
 
 func (r *results) line(f []string) error {
 	n, known := least[f[0]]
@@ -160,25 +204,22 @@ func readCase(f []string) (*caseResult, error) {
 	return c, err
 }
 
-func (c *caseResult) line(f []string) error {
+func (c *caseResult) line(f []string) (err error) {
 	switch f[0] {
 	case "plan":
 		c.plans = append(c.plans, fact{f[1], f[2]})
 	case "note":
 		c.notes = append(c.notes, fact{f[1], f[2]})
 	case "times":
-		t := timed{name: f[1]}
-		for _, text := range f[2:] {
-			s, err := strconv.ParseFloat(text, 64)
-			if err != nil || s <= 0 {
-				return fmt.Errorf("%q is not a time", text)
-			}
-			t.seconds = append(t.seconds, s)
-		}
+		var t timed
+		t, err = readTimed(f[1:])
 		c.times = append(c.times, t)
+	case "landscape":
+		c.landscape, err = readTimed(f[1:])
+	case "spent":
+		c.spent, err = strconv.ParseFloat(f[1], 64)
 	case "tuning":
-		_, err := fmt.Sscan(strings.Join(f[1:], " "), &c.legal, &c.compile, &c.small)
-		return err
+		_, err = fmt.Sscan(strings.Join(f[1:], " "), &c.legal, &c.compile, &c.small)
 	}
-	return nil
+	return err
 }

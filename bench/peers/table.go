@@ -330,10 +330,10 @@ func (r *results) notes(p *page) {
 func (r *results) plans(p *page) {
 	var gains []float64
 	p.line("\n## Plans\n")
-	p.columns("case", "threads", "tuned plan", "of legal plans", "compiled in ms")
+	p.columns("case", "threads", "tuned plan", "of plans", "compiled in ms", "landscape, ms: best · median · worst")
 	for _, c := range r.cases {
 		if plan := find(c.plans, "tuned"); plan != "" {
-			p.row(c.String(), fmt.Sprint(c.threads), "`"+plan+"`", fmt.Sprint(c.legal), digits(1e3*c.compile))
+			p.row(c.String(), fmt.Sprint(c.threads), "`"+plan+"`", fmt.Sprint(c.legal), digits(1e3*c.compile), c.spectrum())
 		}
 		if o, ok := c.over("default"); ok {
 			gains = append(gains, o.Median)
@@ -341,7 +341,63 @@ func (r *results) plans(p *page) {
 			gains = append(gains, 1)
 		}
 	}
+	if slices.ContainsFunc(r.cases, func(c *caseResult) bool { return len(c.landscape.seconds) > 0 }) {
+		p.line("\nA landscape is of plans spread evenly over all that were offered, each the least time of a few runs; a run %d times as long", slowest)
+		p.line("as the tuned plan's is stopped and counts as that.")
+	}
 	if len(gains) > 0 {
 		p.line("\nTuned over default, geometric mean of %d cases: %s.", len(gains), digits(geomean(gains)))
 	}
+}
+
+// spectrum is the landscape in milliseconds: best, median and worst.
+func (c *caseResult) spectrum() string {
+	x := c.landscape.seconds
+	if len(x) == 0 {
+		return c.missing("landscape")
+	}
+	return fmt.Sprintf("%.3g · %.3g · %.3g", 1e3*slices.Min(x), 1e3*median(x), 1e3*slices.Max(x))
+}
+
+// searched is the section of exhaustive searches; empty when there are none.
+func (r *results) searched() string {
+	if len(r.cases) == 0 {
+		return ""
+	}
+	p := &page{}
+	p.line("\n## Against exhaustive search\n")
+	p.line("Made by `go run ./bench/peers -exhaustive`; the samples are in the file ending in `.exhaustive.tsv`. Machine: %s.\n", r.machine)
+	p.line("Of every case all plans, or %d spread evenly over more, were checked and timed once (the landscape); then the best %d, the default plan", mostSearched, finalists)
+	p.line("and what `tune` finds in its normal time took turns in rounds. The best is the plan with the least median ratio in these rounds,")
+	p.line("which luck favours: the true distance from the best is somewhat less. Ratios are medians, with a 95 %% interval.\n")
+	p.columns("case", "plans", "landscape, ms: best · median · worst", "best plan", "tuned plan", "tuned/best", "default plan", "default/best", "tuned in s")
+	var regrets, defaults []float64
+	for _, c := range r.cases {
+		name, best := c.finalist()
+		if name == "" {
+			p.row(c.String(), fmt.Sprint(len(c.landscape.seconds)), c.spectrum(), "–", "–", "–", "–", "–", digits(c.spent))
+			continue
+		}
+		tuned, def := c.against(name, "tuned"), c.against(name, "default")
+		regrets, defaults = append(regrets, tuned.Median), append(defaults, def.Median)
+		p.row(c.String(), fmt.Sprintf("%d of %d", len(c.landscape.seconds), c.legal), c.spectrum(), "`"+best+"`",
+			"`"+find(c.plans, "tuned")+"`", ratio(tuned), "`"+find(c.plans, "default")+"`", ratio(def), digits(c.spent))
+	}
+	if len(regrets) > 0 {
+		p.line("\nGeometric means: tuned/best %s, default/best %s.", digits(geomean(regrets)), digits(geomean(defaults)))
+	}
+	return p.String()
+}
+
+// against is how many times as long a contender takes as the finalist called
+// name; a default that is the tuned plan has its times.
+func (c *caseResult) against(name, contender string) kernels.PairedInterval {
+	x := c.of(contender)
+	if len(x) == 0 {
+		x = c.of("tuned")
+	}
+	if name == contender || contender == "default" && name == "tuned" && len(c.of("default")) == 0 {
+		return kernels.PairedInterval{Median: 1, Lo: 1, Hi: 1}
+	}
+	return kernels.Paired(x, c.of(name), confidence)
 }

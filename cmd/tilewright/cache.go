@@ -75,6 +75,7 @@ type cacheRowJSON struct {
 	Seconds     float64    `json:"seconds"`
 	Speedup     [3]float64 `json:"speedup"`
 	When        string     `json:"when"`
+	Untimed     bool       `json:"untimed,omitempty"` // seconds and speedup are predictions
 }
 
 func (c *cacheCall) ls() error {
@@ -83,7 +84,7 @@ func (c *cacheCall) ls() error {
 		if err != nil {
 			return err
 		}
-		rows = append(rows, cacheRowJSON{hex.EncodeToString(r.Fusion[:]), r.Name, r.Device, r.Codegen, r.Plan, r.Seconds, r.Speedup, r.When.Format("2006-01-02 15:04")})
+		rows = append(rows, cacheRowJSON{hex.EncodeToString(r.Fusion[:]), r.Name, r.Device, r.Codegen, r.Plan, r.Seconds, r.Speedup, r.When.Format("2006-01-02 15:04"), r.Untimed})
 	}
 	if c.json {
 		return c.printJSON(map[string]any{"records": rows})
@@ -91,9 +92,17 @@ func (c *cacheCall) ls() error {
 	t := c.table()
 	fmt.Fprintln(t, "fingerprint\tfusion\tplan\ttime\tvs default\tdevice\twhen")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\n", r.Fingerprint[:12], r.Name, r.Plan, tuner.Seconds(r.Seconds), r.Speedup[0], r.Device, r.When)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\n", r.Fingerprint[:12], r.Name, r.Plan, said(r.Seconds, r.Untimed), r.Speedup[0], r.Device, r.When)
 	}
 	return t.Flush()
+}
+
+// said is a time as it may be said: one that was not taken is predicted.
+func said(seconds float64, untimed bool) string {
+	if untimed {
+		return "predicted " + tuner.Seconds(seconds)
+	}
+	return tuner.Seconds(seconds)
 }
 
 // find returns the records that ID names.
@@ -129,8 +138,12 @@ func (c *cacheCall) show() error {
 
 func (c *cacheCall) showRecord(r cache.Record) {
 	fmt.Fprintf(c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n", r.Name, r.Fusion, r.Device, r.Backend, r.Codegen, r.When.Format("2006-01-02 15:04 MST"), r.By)
-	fmt.Fprintf(c.out, "winner   %s  %s\ndefault  %s  %s\n", r.Plan, tuner.Seconds(r.Seconds), r.Default, tuner.Seconds(r.DefaultSeconds))
-	fmt.Fprintf(c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n\n", r.Speedup[0], r.Speedup[1], upper(r.Speedup[2]), regret(r.Regret), len(r.Ties))
+	fmt.Fprintf(c.out, "winner   %s  %s\ndefault  %s  %s\n", r.Plan, said(r.Seconds, r.Untimed), r.Default, said(r.DefaultSeconds, r.Untimed))
+	if r.Untimed {
+		fmt.Fprintf(c.out, "by the cost model: the device cannot time, %d plans were checked\n\n", len(r.Trials))
+	} else {
+		fmt.Fprintf(c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n\n", r.Speedup[0], r.Speedup[1], upper(r.Speedup[2]), regret(r.Regret), len(r.Ties))
+	}
 	t := c.table()
 	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\t")
 	for _, x := range r.Trials {

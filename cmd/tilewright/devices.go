@@ -1,13 +1,19 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/simulated"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
+	"github.com/tilewright/tilewright/kernels/replay"
 )
 
 // A driver is a way to get a backend, or the reason there is none.
@@ -15,7 +21,8 @@ type driver struct {
 	name   string
 	about  string
 	open   func() (kernels.Backend, error)
-	absent string // why open is nil
+	named  func(what string) (kernels.Backend, error) // for names of the form name:what
+	absent string                                     // why both are nil
 }
 
 // drivers lists the backends this build knows of.
@@ -23,9 +30,13 @@ func drivers() []driver {
 	return []driver{
 		{name: "cpu", about: "tile programs on this machine's cores, pure Go",
 			open: func() (kernels.Backend, error) { return cpu.New(), nil }},
-		{name: "cuda", about: "NVIDIA GPUs", absent: "this build has no GPU backend"},
+		{name: "sim", about: "PTX for a GPU that is not there, run and checked by a simulator that times nothing, as sim:sm_90, sim:A100 …", named: simulate},
+		{name: "replay", about: "samples that were taken elsewhere, as replay:FILE; `tilewright cache export` writes such files", named: replayed},
+		cudaDriver(),
 	}
 }
+
+const aboutCUDA = "NVIDIA GPUs"
 
 const deviceUsage = "the `device` to tune for; `tilewright devices` lists them"
 
@@ -33,17 +44,50 @@ func (c *call) deviceFlag() *string { return c.String("device", "cpu", deviceUsa
 
 // backend opens a device by name.
 func backend(name string) (kernels.Backend, error) {
+	kind, what, more := strings.Cut(name, ":")
 	var names []string
 	for _, d := range drivers() {
-		if d.name == name && d.open != nil {
+		switch {
+		case d.name != kind:
+			names = append(names, d.name)
+		case d.absent != "":
+			return nil, fmt.Errorf("device %s: %s", name, d.absent)
+		case more && d.named != nil:
+			return d.named(what)
+		case more:
+			return nil, usagef("device %q: it is just %s", name, kind)
+		case d.open == nil:
+			return nil, usagef("device %q: it needs more, see `tilewright devices`: %s", name, d.about)
+		default:
 			return d.open()
 		}
-		if d.name == name {
-			return nil, fmt.Errorf("device %s: %s", name, d.absent)
-		}
-		names = append(names, d.name)
 	}
 	return nil, usagef("no device %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// simulate is a simulated GPU, by target or product.
+func simulate(name string) (kernels.Backend, error) {
+	sheet, err := gpu.ParseSheet(name)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	s, err := gpu.NewSession(context.Background(), func(context.Context) (gpu.Driver, error) {
+		return simulated.Open(sheet, sim.Options{Counters: true, Races: true, Uninitialised: true})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return gpu.New(s), nil
+}
+
+// replayed is the device of a recording.
+func replayed(file string) (kernels.Backend, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return replay.Read(file, f)
 }
 
 var devicesCommand = command{
@@ -92,7 +136,7 @@ func runDevices(c *call) error {
 func (d driver) describe() deviceJSON {
 	j := deviceJSON{Name: d.name, About: d.about, Missing: d.absent}
 	if d.open == nil {
-		return j
+		return j // missing, or there when it is named
 	}
 	b, err := d.open()
 	if err != nil {
@@ -111,6 +155,9 @@ func (d deviceJSON) print(c *call) {
 	fmt.Fprintf(c.out, "%s: %s\n", d.Name, d.About)
 	if d.Missing != "" {
 		fmt.Fprintf(c.out, "  not available: %s\n", d.Missing)
+		return
+	}
+	if d.Device == "" {
 		return
 	}
 	fmt.Fprintf(c.out, "  %s, %d lanes, %.1f Gflop/s f32, code generation %s\n", d.Device, d.Lanes, d.FLOPS/1e9, d.Revision)

@@ -63,13 +63,14 @@
 //
 // tune, a summary: {"device", "fusions": [{"file", "fusion", "plan", "seconds",
 // "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal",
-// "hit", "refused", "error"}]}. speedup is default over winner with its 95 %
+// "hit", "untimed", "refused", "error"}]}. speedup is default over winner with its 95 %
 // interval (high 0: unknown); regret bounds winner over the best tried, less 1,
 // at 95 % (-1: unknown); legal counts the plans there were to choose from.
+// untimed says that the device cannot time: seconds and speedup are predictions.
 // -trace writes one event a line: see package tuner, Event.
 //
 // lookup: {"found", "fusion", "fingerprint", "device", "plan", "seconds",
-// "default", "speedup", "regret", "ties", "checked", "safe"}; safe lists how the
+// "default", "speedup", "regret", "ties", "checked", "untimed", "safe"}; safe lists how the
 // machine differs from the one measured on in ways that keep the plan valid.
 //
 // run: {"fusion", "device", "plan", "times", "checked", "allowed", "outputs",
@@ -77,7 +78,7 @@
 // the reference interpreter within allowed times its largest element.
 //
 // cache ls: {"records": [{"fingerprint", "name", "device", "codegen", "plan",
-// "seconds", "speedup", "when"}]}; cache show: {"records": […]} as package
+// "seconds", "speedup", "when", "untimed"}]}; cache show: {"records": […]} as package
 // cache's Record; verify: {"records", "ok"}; merge and import: {"records",
 // "kept"}; export writes a Record a line.
 //

@@ -28,7 +28,8 @@ type lookupJSON struct {
 	Regret  float64    `json:"regret"`  // upper bound against the best tried, at 95 %; -1: unknown
 	Ties    []string   `json:"ties,omitempty"`
 	Checked bool       `json:"checked"`
-	Safe    []string   `json:"safe,omitempty"` // differences of the safe context
+	Untimed bool       `json:"untimed,omitempty"` // seconds and speedup are the cost model's predictions
+	Safe    []string   `json:"safe,omitempty"`    // differences of the safe context
 }
 
 func (c *call) dbFlag() *string { return c.String("db", "tilewright.db", "the cache `file`") }
@@ -54,6 +55,7 @@ func runLookup(c *call) error {
 	if found {
 		j.Plan, j.Seconds, j.Default, j.Speedup = r.Record.Plan, r.Record.Seconds, r.Record.Default, r.Record.Speedup
 		j.Regret, j.Ties, j.Checked, j.Safe = r.Record.Regret, r.Record.Ties, r.Record.Checked, r.SafeGap
+		j.Untimed = r.Record.Untimed
 	}
 	if err := j.print(c); err != nil || found {
 		return err

@@ -48,7 +48,7 @@ func (s *status) observe(e tuner.Event) {
 	switch e.Kind {
 	case "start":
 		s.fusionName, s.tried, s.of, s.best = e.Fusion, 0, e.Of, ""
-	case "tried":
+	case "tried", "checked":
 		s.tried = e.Tried
 	case "failed":
 		s.tried++
@@ -94,12 +94,25 @@ func (s *status) fusion(t tunedJSON) {
 		fmt.Fprintf(s.out, "%s: failed: %s\n", t.Fusion, t.Error)
 	case t.Refused != "":
 		fmt.Fprintf(s.out, "%s: refused: %s\n", t.Fusion, t.Refused)
+	case t.Hit && t.Untimed:
+		fmt.Fprintf(s.out, "%s: known: %s, predicted %s: nothing was timed\n", t.Fusion, t.Plan, tuner.Seconds(t.Seconds))
+	case t.Untimed:
+		fmt.Fprintf(s.out, "%s: plan %s, predicted %s, %s by the cost model: nothing was timed; %d checked, %d offered%s\n",
+			t.Fusion, t.Plan, tuner.Seconds(t.Seconds), predicted(t), t.Tried, t.Legal, ties(t.Ties))
 	case t.Hit:
 		fmt.Fprintf(s.out, "%s: known: %s, %s\n", t.Fusion, t.Plan, tuner.Seconds(t.Seconds))
 	default:
 		fmt.Fprintf(s.out, "%s: %s, plan %s, %s; regret %s of %d tried, %d offered%s\n",
 			t.Fusion, tuner.Seconds(t.Seconds), t.Plan, against(t), regret(t.Regret), t.Tried, t.Legal, ties(t.Ties))
 	}
+}
+
+// predicted compares with the default by the model.
+func predicted(t tunedJSON) string {
+	if t.Plan == t.Default {
+		return "the default, the best"
+	}
+	return fmt.Sprintf("%.2f× the default's speed", t.Speedup[0])
 }
 
 // against compares with the default, no further than the evidence goes.

@@ -24,6 +24,9 @@ var tuneCommand = command{
 reference interpreter, races those that are right, and keeps the winner in -db. A fusion that has a
 winner already is left alone unless -force. Ctrl-C loses nothing: run it again and it goes on.
 
+A device that cannot time, a simulator, checks the cheapest plans by the cost model and keeps the first
+that is right; every line then says "predicted".
+
 A fusion that cannot be tiled is refused with the reason; that is not a failure. The exit status is 1
 when a file could not be read or a fusion failed otherwise.`,
 	run: runTune,
@@ -47,7 +50,8 @@ type tunedJSON struct {
 	Ties    int        `json:"ties"`
 	Tried   int        `json:"tried"`
 	Legal   int64      `json:"legal"`
-	Hit     bool       `json:"hit"` // was known; nothing was measured
+	Hit     bool       `json:"hit"`               // was known; nothing was measured
+	Untimed bool       `json:"untimed,omitempty"` // the device cannot time: seconds and speedup are the cost model's predictions
 	Refused string     `json:"refused,omitempty"`
 	Error   string     `json:"error,omitempty"`
 }
@@ -215,6 +219,7 @@ func (s *session) note(file string, c *hlo.Computation, r tuner.Result, err erro
 func (t *tunedJSON) fill(r tuner.Result) {
 	t.Plan, t.Seconds, t.Default, t.Speedup = r.Record.Plan, r.Record.Seconds, r.Record.Default, r.Record.Speedup
 	t.Regret, t.Ties, t.Tried, t.Legal, t.Hit = r.Record.Regret, len(r.Record.Ties), len(r.Record.Trials), r.Record.Legal, r.Hit
+	t.Untimed = r.Record.Untimed
 }
 
 func (s *session) finish() error {

@@ -18,6 +18,7 @@ type closer struct {
 	starts     []*value // what it begins from
 	begin, end []step
 	accumulate step
+	fold       *reduction // set: machine code can accumulate
 }
 
 // closer lowers op n; what it accumulates is described where b begins.
@@ -66,9 +67,7 @@ func (c *closer) bound(op symtile.Op, k int, d hlo.DType) {
 }
 
 func boundAs[T number](c *closer, v, start *value, d hlo.DType) {
-	if start == nil {
-		c.begin = append(c.begin, func(w *worker) { clear(whole[T](w, v)) })
-	} else {
+	if start != nil {
 		c.begin = append(c.begin, func(w *worker) { spread(whole[T](w, v), first[T](w, start)) })
 	}
 	if fit := fitting[T](d); fit != nil {
@@ -80,8 +79,11 @@ func boundAs[T number](c *closer, v, start *value, d hlo.DType) {
 func (b *block) close(n int) {
 	c := b.closer(n)
 	all := append(append(c.begin, c.accumulate), c.end...)
+	if c.fold != nil {
+		c.fold.start, c.fold.begin = c.starts[0], c.begin
+	}
 	b.add(&instr{
-		name: c.name, outs: append(c.temps, c.outs...), full: append(c.full, c.starts...),
+		name: c.name, fold: c.fold, outs: append(c.temps, c.outs...), full: append(c.full, c.starts...),
 		run: func(w *worker) {
 			for _, f := range all {
 				f(w)
@@ -100,5 +102,5 @@ func (b *block) accumulateIn(n int, in *instr) {
 	in.full = append(in.full, c.starts...)
 	in.loop.before = append(in.loop.before, c.begin...)
 	in.loop.after = append(in.loop.after, c.end...)
-	b.add(&instr{name: "accumulate " + c.name, outs: c.temps, full: append(c.full, c.outs...), run: c.accumulate})
+	b.add(&instr{name: "accumulate " + c.name, outs: c.temps, full: append(c.full, c.outs...), fold: c.fold, run: c.accumulate})
 }

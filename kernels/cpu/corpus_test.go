@@ -42,7 +42,15 @@ func forCorpus(t *testing.T, check func(t *testing.T, p *symtile.Program)) {
 // Every corpus fusion gives the reference's results for its default plan and
 // for random legal plans.
 func TestCorpusAgainstReference(t *testing.T) {
-	forCorpus(t, func(t *testing.T, p *symtile.Program) { checkPlans(t, p, 5) })
+	forCorpus(t, func(t *testing.T, p *symtile.Program) { checkPlans(t, p, plansEach()) })
+}
+
+// plansEach is how many random plans of a fusion are checked.
+func plansEach() int {
+	if testing.Short() {
+		return 2
+	}
+	return 5
 }
 
 // checkPlans verifies the default plan and n random legal ones.
@@ -58,11 +66,21 @@ func checkPlans(t *testing.T, p *symtile.Program, n int) {
 		t.Fatal(err)
 	}
 	verify(t, b, v, p, plan)
-	tilings := slices.Collect(p.Space.Tilings())
+	tilings := slices.Collect(walkable(p).Tilings())
 	rng := rand.New(rand.NewPCG(7, uint64(len(tilings))))
 	for range n {
-		verify(t, b, v, p, kernels.Plan{Tiles: cheapOf(rng, p, tilings)}.With("threads", 1+rng.Int64N(3)))
+		verify(t, b, v, p, withKnobs(rng, kernels.Plan{Tiles: cheapOf(rng, p, tilings)}))
 	}
+}
+
+// withKnobs sets about half of the knobs there are.
+func withKnobs(rng *rand.Rand, plan kernels.Plan) kernels.Plan {
+	for _, k := range knobs {
+		if rng.IntN(2) == 0 {
+			plan = plan.With(k.name, k.least+rng.Int64N(min(k.most-k.least, 4)+1))
+		}
+	}
+	return plan
 }
 
 // cheapOf picks a tiling that does not take a million steps.

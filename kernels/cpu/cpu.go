@@ -27,6 +27,7 @@ const Revision = "go4"
 // Backend is the CPU backend. Its device is measured once, when first asked.
 type Backend struct {
 	identity, device func() kernels.Device
+	crew             crew
 }
 
 // New returns the backend of this machine.
@@ -51,8 +52,7 @@ type kernel struct {
 
 // Compile lowers the program at the plan. Plans it cannot run are *kernels.Rejected.
 func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
-	threads, err := b.threads(plan)
-	if err != nil {
+	if err := checkKnobs(plan); err != nil {
 		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
 	}
 	q, err := p.At(plan.Tiles)
@@ -64,7 +64,7 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 			return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("%s has a tiled layout, which the CPU backend does not read", s)}
 		}
 	}
-	l, body := lower(q)
+	l, body := lower(q, plan)
 	if l.err != nil {
 		return nil, &kernels.Rejected{Plan: plan, Reason: l.err.Error()}
 	}
@@ -72,6 +72,10 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 		return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("a tile program needs %d bytes of scratch; at most %d are used", l.bytes, int64(maxScratch))}
 	}
 	steps := body.compile()
+	if l.unfit != nil {
+		l, body = lowerWith(q, plan, false)
+		steps = body.compile()
+	}
 	if l.err != nil {
 		return nil, &kernels.Rejected{Plan: plan, Reason: l.err.Error()}
 	}
@@ -79,12 +83,12 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 	if err != nil {
 		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
 	}
-	workers := make([]*worker, min(int64(threads), max(1, q.Programs())))
+	workers := make([]*worker, min(plan.Knob("threads", int64(lanes())), max(1, q.Programs())))
 	for n := range workers {
 		workers[n] = l.worker()
 	}
 	return &kernel{
-		team:   newTeam(workers, steps, q.Grid()),
+		team:   newTeam(workers, steps, newRaster(q.Grid(), plan.Knob("group", 1)), &b.crew),
 		in:     shapesOf(p.Fusion.Params),
 		out:    kernels.OutputShapes(p.Fusion),
 		source: func() string { return body.describe(plan, len(workers)) },
@@ -102,20 +106,6 @@ func shapesOf(params []*hlo.Instr) []hlo.Shape {
 
 const maxScratch = 256 << 20 // bytes a worker; more is not a tile
 
-// threads reads the knobs of a plan; threads is the only one.
-func (b *Backend) threads(plan kernels.Plan) (int, error) {
-	for _, k := range plan.Knobs {
-		if k.Name != "threads" {
-			return 0, fmt.Errorf("the CPU backend has no knob %q; it has threads", k.Name)
-		}
-	}
-	n := plan.Knob("threads", int64(lanes()))
-	if n < 1 || n > 1024 {
-		return 0, fmt.Errorf("threads=%d is not between 1 and 1024", n)
-	}
-	return int(n), nil
-}
-
 // Source is the tile program as it runs.
 func (k *kernel) Source() string { return k.source() }
 
@@ -127,7 +117,7 @@ func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Durati
 	if err := checkBuffers("output", out, k.out); err != nil {
 		return 0, err
 	}
-	return k.team.run(ctx, in, out)
+	return k.team.execute(ctx, in, out)
 }
 
 // Close ends the workers and gives back the pages of machine code.

@@ -114,7 +114,7 @@ const calibration = 4 * time.Millisecond // of each measurement
 func flopsOf() float64 {
 	const m = 32
 	x, y, z := make([]float32, m*m), make([]float32, m*m), make([]float32, m*m)
-	panel := make([]float32, gemm.Scratch[float32]())
+	panel := make([]float32, gemm.Scratch[float32](m, m, m))
 	return rate(2*m*m*m, func() { gemm.Multiply(gemm.Dense(z, m), gemm.Dense(x, m), gemm.Dense(y, m), m, m, m, panel) })
 }
 

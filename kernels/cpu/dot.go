@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/gemm"
 	"github.com/tilewright/tilewright/symtile"
@@ -25,39 +26,104 @@ func (b *block) dot(op symtile.Op, c *closer) {
 func dotAs[T number](b *block, op symtile.Op, c *closer) {
 	a := op.Instr.Attrs
 	rank := func(k int) int { return len(b.l.p.Ops[op.Args[k]].Tile) }
-	left := matrices[T](b, op, 0, c, a.LHSContract, a.LHSBatch, others(rank(0), a.LHSBatch, a.LHSContract), a.LHSContract)
-	right := matrices[T](b, op, 1, c, a.RHSContract, a.RHSBatch, a.RHSContract, others(rank(1), a.RHSBatch, a.RHSContract))
-	batch, m, k, n := int(left.extents[0]), int(left.extents[1]), int(left.extents[2]), int(right.extents[2])
-	out := c.outs[0]
-	multiply, room := multiplierFor[T](op)
-	scratch := b.l.value(out.name+".panel", classFor[T](), splats, int64(room))
-	c.temps = append(c.temps, scratch)
-	c.accumulate = func(w *worker) {
-		for _, x := range []*operands{left, right} {
-			if x.arrange != nil {
-				x.arrange(w)
-			}
-		}
-		z := whole[T](w, out)
-		for i := range batch {
-			multiply(gemm.Dense(z[i*m*n:], n), matrix[T](w, left, i), matrix[T](w, right, i), m, n, k, whole[T](w, scratch))
-		}
-	}
+	leftRest, rightRest := others(rank(0), a.LHSBatch, a.LHSContract), others(rank(1), a.RHSBatch, a.RHSContract)
+	left := matrices[T](b, op, 0, c, a.LHSContract, a.LHSBatch, leftRest, a.LHSContract)
+	right := matrices[T](b, op, 1, c, a.RHSContract, a.RHSBatch, a.RHSContract, rightRest)
+	out := products[T](b, op, c, len(a.LHSBatch), len(leftRest))
+	d := &dotRun{left: left, right: right, out: out, fresh: b.l.places}
+	b.l.places++
+	c.begin = append(c.begin, func(w *worker) { w.places[d.fresh] = 1 })
+	multiply, room := multiplierFor[T](op, int(out.extents[1]), int(out.extents[2]), int(left.extents[2]))
+	b.l.arranged = max(b.l.arranged, int64(room)*classBytes[classFor[T]()])
+	c.accumulate = func(w *worker) { runDot(w, d, multiply) }
 }
 
-type multiplier[T number] func(c, a, b gemm.Matrix[T], m, n, k int, scratch []T)
+// A dotRun is a dot as it runs: one product for each element of the batch.
+type dotRun struct {
+	left, right, out *operands
+	fresh            int // place of 1 until something was accumulated
+}
+
+func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
+	for _, x := range []*operands{d.left, d.right} {
+		if x.arrange != nil {
+			x.arrange(w)
+		}
+	}
+	x := gemm.Product[T]{
+		M: int(d.out.extents[1]), N: int(d.out.extents[2]), K: int(d.left.extents[2]),
+		Fresh: w.places[d.fresh] == 1,
+	}
+	scratch := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(w.arranged))), int64(len(w.arranged))/classBytes[classFor[T]()])
+	for i := range int(d.left.extents[0]) {
+		x.C, x.A, x.B = matrix[T](w, d.out, i), matrix[T](w, d.left, i), matrix[T](w, d.right, i)
+		multiply(x, scratch)
+	}
+	w.places[d.fresh] = 0
+}
+
+// products are the matrices a dot makes: of batch, rows and columns. They are
+// part of an output where nothing else reads them, and dense otherwise.
+func products[T number](b *block, op symtile.Op, c *closer, batch, rows int) *operands {
+	v, sizes := c.outs[0], op.Tile.Sizes()
+	dims := make([]int64, len(sizes))
+	for k := range dims {
+		dims[k] = int64(k)
+	}
+	parts := [][]int64{dims[:batch], dims[batch : batch+rows], dims[batch+rows:]}
+	x := &operands{v: v}
+	if v.strides = b.l.stored(op); v.strides != nil && x.find(sizes, v.strides, parts) && x.strides[2] == 1 {
+		v.n = spanOf(sizes, v.strides)
+		return x
+	}
+	v.strides = nil
+	x.find(sizes, rowMajor(sizes), parts)
+	x.strides[2] = 1 // also of one column
+	return x
+}
+
+// stored returns how far apart elements of the tile of an op are in an output,
+// if they are of its type, all there, and nothing but one root reads the op.
+func (l *lowering) stored(op symtile.Op) []int64 {
+	root := slices.IndexFunc(l.p.Roots, func(r symtile.Root) bool { return l.p.Ops[r.Op].Instr == op.Instr })
+	if root < 0 || len(l.p.Roots) > 1 || len(l.p.Roots[root].Once) > 0 || !native(op.Instr.Shape.DType) {
+		return nil
+	}
+	for _, user := range l.p.Ops {
+		if slices.ContainsFunc(user.Args, func(arg int) bool { return l.p.Ops[arg].Instr == op.Instr }) {
+			return nil
+		}
+	}
+	return l.inArray(op)
+}
+
+// inArray returns how far apart elements of the tile of an op are in an array of
+// its shape, if all are there and at places that tile ids tell.
+func (l *lowering) inArray(op symtile.Op) (strides []int64) {
+	memory := op.Instr.Shape.Strides()
+	for k, d := range op.Tile {
+		stride, _ := d.Stride.Value()
+		if d.Masked() || d.Digits != nil || stride < 1 || len(l.runtimeIn(d.Offset)) > 0 {
+			return nil
+		}
+		strides = append(strides, stride*memory[k])
+	}
+	return strides
+}
+
+type multiplier[T number] func(x gemm.Product[T], scratch []T)
 
 // multiplierFor is how matrices of T are multiplied, and the elements of scratch
 // it needs: integers of at most 16 bits two terms at a time.
-func multiplierFor[T number](op symtile.Op) (multiplier[T], int) {
+func multiplierFor[T number](op symtile.Op, m, n, k int) (multiplier[T], int) {
 	narrow := true
 	for _, x := range op.Instr.Operands {
 		narrow = narrow && narrowTypes[x.Shape.DType]
 	}
-	if f, ok := any(gemm.MultiplyNarrow).(func(c, a, b gemm.Matrix[T], m, n, k int, scratch []T)); ok && narrow {
+	if f, ok := any(gemm.MultiplyNarrow).(func(x gemm.Product[T], scratch []T)); ok && narrow {
 		return f, gemm.ScratchNarrow()
 	}
-	return gemm.Multiply[T], gemm.Scratch[T]()
+	return gemm.Product[T].Multiply, gemm.Scratch[T](m, n, k)
 }
 
 // narrowTypes have values between −2¹⁵ and 2¹⁵−1.

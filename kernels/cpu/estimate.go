@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -143,7 +144,12 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 			c.elements += m.sizes[n]
 			runs := c.programs * m.iterations(n)
 			c.runs += runs
-			c.work += m.work(n) * runs
+			work := m.work(n) * runs
+			c.work += work
+			if op := &m.p.Ops[n]; op.Code == "dot" {
+				c.products += work
+				c.operands += (m.sizes[op.Args[0]] + m.sizes[op.Args[1]]) * runs
+			}
 		}
 	}
 	live := m.rooms(t)
@@ -299,7 +305,7 @@ func (m *measure) rooms(t symtile.Tiling) [][]room {
 		return live
 	}
 	if q, err := m.p.At(t); err == nil {
-		if l, _ := lower(q); l.err == nil {
+		if l, _ := lower(q, kernels.Plan{}); l.err == nil {
 			live = roomsOf(l, m.distinct())
 		}
 	}
@@ -329,7 +335,7 @@ func roomsOf(l *lowering, ops []int) [][]room {
 			if u.where == inMemory || u.born > v.born || v.born > u.dies {
 				continue
 			}
-			r := room{splats, float64(u.n), u.where != inTile, float64(classBytes[u.class])}
+			r := room{splats, float64(u.n), u.where == inStrip || u.where == inSplat, float64(classBytes[u.class])}
 			if u.tile != splats && len(ops) == len(l.p.Ops) {
 				r.tile = ops[u.tile]
 			}

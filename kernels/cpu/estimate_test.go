@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -112,7 +113,7 @@ func checkEstimates(t *testing.T, p *symtile.Program, tilings []symtile.Tiling) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, _ := lower(q)
+		l, _ := lower(q, kernels.Plan{})
 		if l.err != nil {
 			continue
 		}

@@ -16,13 +16,23 @@ import (
 type machineFold struct {
 	identity float32
 	join     func(c *amd64.Chain, x, y amd64.Value) amd64.Value
+	op       amd64.Op // that is join, if one instruction is
+}
+
+// add replaces an accumulator by what it and x are joined to.
+func (f machineFold) add(c *amd64.Chain, acc, x amd64.Value) {
+	if f.op != 0 {
+		c.Update(acc, f.op, x)
+		return
+	}
+	c.Assign(acc, f.join(c, acc, x))
 }
 
 var machineFolds = map[hlo.Opcode]machineFold{
-	"add":      {0, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VADDPS, x, y) }},
-	"multiply": {1, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VMULPS, x, y) }},
-	"maximum":  {float32(math.Inf(-1)), (*amd64.Chain).Max32},
-	"minimum":  {float32(math.Inf(1)), (*amd64.Chain).Min32},
+	"add":      {0, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VADDPS, x, y) }, amd64.VADDPS},
+	"multiply": {1, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VMULPS, x, y) }, amd64.VMULPS},
+	"maximum":  {float32(math.Inf(-1)), (*amd64.Chain).Max32, 0},
+	"minimum":  {float32(math.Inf(1)), (*amd64.Chain).Min32, 0},
 }
 
 // foldArgs: n elements of x; y is one number, or as many.

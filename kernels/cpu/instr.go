@@ -8,23 +8,27 @@ type strip func(w *worker, lo, hi int64)
 // A step runs one instruction, or a group of them.
 type step func(w *worker)
 
-// An instr is one tile instruction: exactly one of strip, run, loop and group
-// is set.
+// An instr is one tile instruction: exactly one of strip, run, loop, group and
+// nest is set.
 type instr struct {
 	name string
 	outs []*value // made by it, and its own temporary ones
 	same []*value // read at the elements it computes
 	full []*value // read anywhere
 
-	pure  *pure // what a pointwise instruction computes
-	view  *view // what a rearrangement or load shows, where machine code can read that itself
-	sink  *view // what a store writes, where machine code can do that itself
-	part  int   // the machine function of its group that it is part of, 0: none
-	n     int64 // elements, of strip and group
-	strip strip
-	run   step
-	loop  *loop
-	group []*instr // pointwise instructions run strip by strip
+	pure   *pure      // what a pointwise instruction computes
+	view   *view      // what a rearrangement or load shows, where machine code can read that itself
+	sink   *view      // what a store writes, where machine code can do that itself
+	fold   *reduction // of a reduction that machine code does
+	copied *value     // of which outs[0] is copies
+	large  bool       // it writes an array that does not stay in the caches
+	nest   *nest      // what it stands for
+	part   int        // the machine function of its group that it is part of, 0: none
+	n      int64      // elements, of strip and group
+	strip  strip
+	run    step
+	loop   *loop
+	group  []*instr // pointwise instructions run strip by strip
 }
 
 // A block is the instructions of the program or of the body of a loop, with

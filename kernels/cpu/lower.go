@@ -13,19 +13,24 @@ import (
 
 // A lowering turns a concrete program into instructions.
 type lowering struct {
-	p       *symtile.Program
-	values  []*value   // by id
-	of      [][]*value // the results of each op; a variadic reduce has several
-	fixed   []fixedPlace
-	places  int // offsets and bounds
-	eval    int // int64s that compiled expressions need
-	regs    int // of scalar programs
-	fills   []func(w *worker)
-	bytes   int64  // of the arena
-	machine bool   // pointwise runs become machine code
-	text    []byte // machine code, piece by piece
-	pieces  []routine
-	err     error
+	p        *symtile.Program
+	plan     kernels.Plan // read by knob only
+	values   []*value     // by id
+	of       [][]*value   // the results of each op; a variadic reduce has several
+	fixed    []fixedPlace
+	places   int // offsets and bounds
+	eval     int // int64s that compiled expressions need
+	regs     int // of scalar programs
+	fills    []func(w *worker)
+	bytes    int64 // of the arena
+	arranged int64 // bytes in which dots arrange their operands
+	nests    bool  // instructions on rows become one machine function
+	machine  bool  // pointwise runs become machine code
+	moves    moves
+	text     []byte // machine code, piece by piece
+	pieces   []routine
+	err      error
+	unfit    error // of machine code: without nests there may be none
 }
 
 // A fixedPlace is an offset or bound that is the same in every tile program.
@@ -34,19 +39,31 @@ type fixedPlace struct {
 	value int64
 }
 
+// knob is the value of a knob of the plan, or def.
+func (l *lowering) knob(name string, def int64) int64 { return l.plan.Knob(name, def) }
+
 // lower makes the program that runs for every combination of parallel tile ids.
-func lower(p *symtile.Program) (*lowering, *sequence) {
-	l := &lowering{p: p, of: make([][]*value, len(p.Ops)), machine: machineCode()}
+func lower(p *symtile.Program, plan kernels.Plan) (*lowering, *sequence) {
+	return lowerWith(p, plan, plan.Knob("rows", 1) == 1)
+}
+
+// lowerWith is lower with or without nests.
+func lowerWith(p *symtile.Program, plan kernels.Plan, nests bool) (*lowering, *sequence) {
+	l := &lowering{p: p, plan: plan, of: make([][]*value, len(p.Ops)), machine: machineCode()}
+	l.nests = nests && l.machine
 	var parallel []int
 	for k, d := range p.Space.Dims {
 		if d.Kind == symtile.Parallel {
 			parallel = append(parallel, k)
 		}
 	}
+	l.planMoves()
 	b := l.block(nil, parallel)
 	b.steps(p.Body)
-	for _, r := range p.Roots {
-		b.store(r)
+	for k, r := range p.Roots {
+		if l.err == nil && !b.toOutput(k, r) {
+			b.store(r)
+		}
 	}
 	if l.err != nil {
 		return l, nil
@@ -106,11 +123,15 @@ const maxRank = 16
 // op lowers one op.
 func (b *block) op(n int) {
 	op := b.l.p.Ops[n]
-	if direct(b.l.p, n) {
+	if direct(b.l.p, n) || !b.l.moves.wants[n] {
 		return
 	}
 	if why := unsupported(op); why != "" {
 		b.l.reject(op, "%s", why)
+		return
+	}
+	if b.l.moves.ops[n] != nil {
+		b.toScratch(n)
 		return
 	}
 	switch op.Code {
@@ -229,7 +250,7 @@ func splat[T number](b *block, v *value) *value {
 	s := b.l.value(v.name+"*", v.class, splats, stripLength)
 	s.where = inSplat
 	b.full[key] = s
-	b.add(&instr{name: "copies", outs: []*value{s}, full: []*value{v}, run: func(w *worker) { spread(whole[T](w, s), first[T](w, v)) }})
+	b.add(&instr{name: "copies", outs: []*value{s}, full: []*value{v}, copied: v, run: func(w *worker) { spread(whole[T](w, s), first[T](w, v)) }})
 	return s
 }
 
@@ -285,7 +306,7 @@ func literal[T number](b *block, n int, op symtile.Op) {
 	values := literalValues[T](lit)
 	v := b.l.result(n)
 	if uniform(lit) {
-		v.where, v.tile, v.n, v.born, v.dies = inSplat, splats, stripLength, 0, forever
+		v.where, v.tile, v.n, v.born, v.dies, v.bits = inSplat, splats, stripLength, 0, forever, bitsOf(values[0])
 		b.l.fills = append(b.l.fills, func(w *worker) { spread(whole[T](w, v), values[0]) })
 		return
 	}
@@ -299,6 +320,15 @@ func literal[T number](b *block, n int, op symtile.Op) {
 	b.add(&instr{name: "constant", outs: []*value{v}, n: v.n, strip: func(w *worker, lo, hi int64) {
 		a.read(w, nil, part[T](w, v, lo, hi), lo)
 	}})
+}
+
+// bitsOf is an f32 as its bits; nil for other types.
+func bitsOf[T number](x T) *uint32 {
+	if f, ok := any(x).(float32); ok {
+		bits := math.Float32bits(f)
+		return &bits
+	}
+	return nil
 }
 
 // uniform says whether all numbers of a literal are the same, to the bit.
@@ -384,12 +414,13 @@ func aligned(n int64) []byte {
 // worker allocates what a worker needs.
 func (l *lowering) worker() *worker {
 	w := &worker{
-		arena:  aligned(l.bytes),
-		base:   make([]unsafe.Pointer, len(l.values)),
-		tids:   make([]int64, len(l.p.Space.Dims)+len(l.p.Runtime)),
-		places: make([]int64, l.places),
-		eval:   make([]int64, l.eval),
-		regs:   make([]scalar, l.regs),
+		arena:    aligned(l.bytes),
+		arranged: aligned(l.arranged),
+		base:     make([]unsafe.Pointer, len(l.values)),
+		tids:     make([]int64, len(l.p.Space.Dims)+len(l.p.Runtime)),
+		places:   make([]int64, l.places),
+		eval:     make([]int64, l.eval),
+		regs:     make([]scalar, l.regs),
 	}
 	for _, v := range l.values {
 		if v.where != inMemory && v.dies >= v.born {

@@ -280,10 +280,7 @@ func (m *machine) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 		for k, v := range p.args {
 			x[k] = at[v]
 		}
-		at[p.out] = machineOps[p.op.Code](c, p.op, x)
-		if !exact[p.op.Code] && p.op.Code != "compare" && p.op.Code != "select" {
-			at[p.out] = roundings[p.op.Instr.Shape.DType](c, at[p.out])
-		}
+		at[p.out] = p.emit(c, x)
 		if slices.Contains(m.writes, p.out) {
 			c.Store(amd64.VMOVUPS, amd64.Mem{Base: regs[p.out]}, 32, at[p.out])
 		}
@@ -314,16 +311,21 @@ type routine struct {
 
 // keep adds code to that of the plan. It is position independent.
 func (l *lowering) keep(a *amd64.Assembler) (*amd64.Func, bool) {
+	f, err := l.keepCode(a)
+	return f, err == nil
+}
+
+func (l *lowering) keepCode(a *amd64.Assembler) (*amd64.Func, error) {
 	text, err := a.Assemble()
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
 	for len(l.text)%codeAlignment != 0 {
 		l.text = append(l.text, 0xcc) // int3
 	}
 	r := routine{&amd64.Func{}, len(l.text)}
 	l.text, l.pieces = append(l.text, text...), append(l.pieces, r)
-	return r.f, true
+	return r.f, nil
 }
 
 const codeAlignment = 64 // of constants and loops

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -217,32 +218,21 @@ func load[T number](b *block, n int, op symtile.Op) {
 }
 
 // multiplied returns how far apart elements of a tile of op n, a load, are in its
-// array, if all are there and only dots read them, as their right operand: those
-// arrange it themselves.
+// array, if all are there and only dots read them: those arrange it themselves.
 func (l *lowering) multiplied(n int, op symtile.Op) (strides []int64) {
 	uses := 0
 	for _, user := range l.p.Ops {
-		for k, arg := range user.Args {
-			if arg != n {
-				continue
-			}
-			if uses++; user.Code != "dot" || k != 1 {
-				return nil
-			}
+		if !slices.Contains(user.Args, n) {
+			continue
 		}
-	}
-	memory := op.Instr.Shape.Strides()
-	for k, d := range op.Tile {
-		stride, _ := d.Stride.Value()
-		if d.Masked() || d.Digits != nil || stride < 1 {
+		if uses++; user.Code != "dot" {
 			return nil
 		}
-		strides = append(strides, stride*memory[k])
 	}
 	if uses == 0 || slices.ContainsFunc(l.p.Roots, func(r symtile.Root) bool { return r.Op == n }) {
 		return nil
 	}
-	return strides
+	return l.inArray(op)
 }
 
 // spanOf is how many elements there are from the first to the last of a tile.
@@ -287,7 +277,8 @@ func storeAs[T number](b *block, r symtile.Root) {
 	shape, once, output := op.Instr.Shape, r.Once, r.Output
 	a := newAccess(b, op.Tile, shape, writer[T](shape.DType))
 	name := fmt.Sprintf("output %d", output)
-	if a.dense() && native(shape.DType) && len(once) == 0 && v.where == inTile {
+	if (a.dense() && native(shape.DType) && len(once) == 0 || v.strides != nil) && v.where == inTile {
+		v.large = v.strides == nil && b.l.streams(shape)
 		b.bind(v, "is "+name, a.base, func(w *worker) []byte { return w.out[output].Data })
 		return
 	}
@@ -295,7 +286,7 @@ func storeAs[T number](b *block, r symtile.Root) {
 	if native(shape.DType) && classBytes[v.class] == 4 && len(once) == 0 {
 		sink = a.viewOf(func(w *worker) []byte { return w.out[output].Data })
 	}
-	b.add(&instr{name: "store " + name, same: []*value{v}, n: op.Tile.Elements(), sink: sink, strip: func(w *worker, lo, hi int64) {
+	b.add(&instr{name: "store " + name, same: []*value{v}, n: op.Tile.Elements(), sink: sink, large: b.l.streams(shape), strip: func(w *worker, lo, hi int64) {
 		for _, d := range once {
 			if w.tids[d] != 0 {
 				return
@@ -304,6 +295,24 @@ func storeAs[T number](b *block, r symtile.Root) {
 		a.write(w, w.out[output].Data, part[T](w, v, lo, hi), lo)
 	}})
 }
+
+// streams says whether an output is written past the caches.
+func (l *lowering) streams(shape hlo.Shape) bool {
+	def := int64(0)
+	if 2*shape.Bytes() >= lastCache() {
+		def = 1
+	}
+	return l.knob("stream", def) == 1
+}
+
+// lastCache is the bytes of the last cache.
+var lastCache = sync.OnceValue(func() int64 {
+	bytes := int64(0)
+	for _, level := range cacheLevels() {
+		bytes = max(bytes, level.Bytes)
+	}
+	return bytes
+})
 
 // stored is what arrays are made of in memory.
 type stored interface {

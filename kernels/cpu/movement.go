@@ -100,17 +100,33 @@ func rearrange[T number](b *block, n int, op symtile.Op) {
 		return
 	}
 	v := b.l.result(n)
-	if t, ok := newTurn(g); ok && classBytes[v.class] == 4 {
-		if f, ok := turner(); ok {
-			b.add(&instr{name: string(op.Code), outs: []*value{v}, full: []*value{from}, run: func(w *worker) {
-				runTurn(w, t, f, whole[T](w, v), whole[T](w, from))
-			}})
-			return
-		}
+	if f := turning(g, v, from); f != nil {
+		b.add(&instr{name: string(op.Code), outs: []*value{v}, full: []*value{from}, run: f})
+		return
 	}
 	b.add(&instr{name: string(op.Code), outs: []*value{v}, full: []*value{from}, n: v.n, view: newView(g, from), strip: func(w *worker, lo, hi int64) {
 		run(g, part[T](w, v, lo, hi), whole[T](w, from), lo)
 	}})
+}
+
+// turning is the transpose that g is, in scratch; nil for another arrangement.
+func turning(g *gather, v, from *value) step {
+	m := &move{width: classBytes[v.class], to: -1, from: -1, start: g.start, dst: v.data, src: from.data}
+	for k, step := range rowMajorOf(g.dims) {
+		m.dims = append(m.dims, moveDim{size: g.dims[k].size, to: step, from: g.dims[k].stride})
+	}
+	if m.arrange(); !m.turns() {
+		return nil
+	}
+	return m.run
+}
+
+func rowMajorOf(dims []gatherDim) []int64 {
+	sizes := make([]int64, len(dims))
+	for k, d := range dims {
+		sizes[k] = d.size
+	}
+	return rowMajor(sizes)
 }
 
 // gatherOf describes a broadcast, transpose or reverse.

@@ -14,8 +14,10 @@ import (
 
 // What makes a legal tiling not sensible. None of it is about right or wrong.
 const (
-	enumerated  = 1 << 17 // tilings looked at
-	offered     = 4096    // plans offered; more are thinned evenly
+	looked      = 1 << 15 // tilings looked at; of larger spaces a spread sample
+	tilings     = 2048    // offered without knobs; more are thinned
+	offered     = 4096    // plans in all
+	mostKnobs   = 64      // plans of a tiling
 	leastWork   = 64      // element operations a tile op on average, unless the fusion is smaller
 	mostScratch = 4 << 20 // bytes of scratch a worker
 	mostWork    = 8       // times the least element operations of a tiling
@@ -23,21 +25,28 @@ const (
 )
 
 // Plans yields legal tilings whose scratch fits the caches and whose steps are
-// worth their overhead, each with one thread and with all. None repeats more
-// work than the bound: its element operations, masked elements and everything
-// computed again in other tile programs or iterations included, are at most
-// eight times those of the offered plan with the fewest, counted on the loop
-// nests of the program.
+// worth their overhead, the best by static score first: all without knobs, then
+// with the values their knobs offer. None repeats more work than the
+// bound: its element operations, masked elements and everything computed again
+// in other tile programs or iterations included, are at most eight times those
+// of the offered plan with the fewest, counted on the loop nests of the program.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		all, _ := sensible(p) // Default says why there are none
-		for _, c := range thin(all, offered) {
-			plan := kernels.Plan{Tiles: c.tiling}
-			if !yield(plan) {
+		slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.score(), y.score()) })
+		left := offered
+		for _, c := range thin(all, tilings) {
+			if left--; !yield(kernels.Plan{Tiles: c.tiling}) {
 				return
 			}
-			if lanes() > 1 && !yield(plan.With("threads", 1)) {
-				return
+		}
+		f := b.factsOf(p)
+		for _, c := range all {
+			variants := f.with(c).variants()
+			for _, plan := range variants[1:min(len(variants), mostKnobs)] {
+				if left--; left < 0 || !yield(plan) {
+					return
+				}
 			}
 		}
 	}
@@ -66,6 +75,8 @@ type candidate struct {
 	elements float64 // of all tiles of a step
 	runs     float64 // tile ops run
 	work     float64 // element operations of the whole run
+	products float64 // those of dots among them
+	operands float64 // elements of the operands of dots, each time they are arranged
 	scratch  float64 // bytes a worker needs, about
 	lowers   bool    // so far as its kind tells, see measure.rooms
 	inner    float64 // share of the innermost parallel dimension in a tile
@@ -77,9 +88,21 @@ type candidate struct {
 // whole, and where there is work for several lanes four programs each.
 func (c candidate) score() float64 {
 	fill := max(0, math.Log2(4096/c.elements)) + max(0, math.Log2(c.scratch/(256<<10)))
-	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * min(1, c.work/worthLanes)
-	return math.Log2(c.work) + 0.3*math.Log2(c.runs) + fill + slack + 0.25*c.whole - math.Log2(c.inner)
+	steps := math.Log2(c.work) + 0.3*math.Log2(c.runs) + fill + 0.25*c.whole
+	worth := min(1, c.work/worthLanes)
+	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * worth
+	if 2*c.products < c.work {
+		return steps + slack - math.Log2(c.inner)
+	}
+	idle := max(0, math.Log2(float64(lanes())/c.programs)) * worth
+	arranged := math.Log2(1 + arrangingCost*c.operands/c.work)
+	return steps + arranged + idle + 0.15*slack - 0.15*math.Log2(c.inner)
 }
+
+// arrangingCost is how many products take the time of arranging an element of an operand
+// of a dot. Dots divide tiles for the caches themselves, so that few large
+// programs, which arrange little, are best, down to one for each lane.
+const arrangingCost = 12
 
 // blind are the operations, besides the elementwise, that look at neither the
 // indices nor the masks of their tiles.
@@ -113,7 +136,7 @@ func walkable(p *symtile.Program) *symtile.Space {
 	return p.Space.Boxed()
 }
 
-// sensible lists candidates in the order of Tilings; when none passes, every
+// sensible lists candidates in the order of the space; when none passes, every
 // legal tiling looked at that can be lowered, or at last all, and that does not
 // repeat too much work.
 func sensible(p *symtile.Program) ([]candidate, error) {
@@ -122,11 +145,7 @@ func sensible(p *symtile.Program) ([]candidate, error) {
 		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
 	}
 	var good, able, all []candidate
-	looked := 0
-	for t := range walkable(p).Tilings() {
-		if looked++; looked > enumerated {
-			break
-		}
+	for t := range walkable(p).Spread(looked) {
 		c := m.candidate(t)
 		all = append(all, c)
 		if !c.lowers {
@@ -154,14 +173,16 @@ func frugal(all []candidate) []candidate {
 	return slices.DeleteFunc(all, func(c candidate) bool { return c.work > mostWork*least })
 }
 
-// thin keeps n of the candidates, evenly spread.
+// thin keeps n of the candidates: the first half of them, and as many of the
+// others, evenly spread.
 func thin(all []candidate, n int) []candidate {
 	if len(all) <= n {
 		return all
 	}
-	kept := make([]candidate, n)
-	for k := range kept {
-		kept[k] = all[k*len(all)/n]
+	kept := slices.Clone(all[:n/2])
+	rest := all[n/2:]
+	for k := range n - n/2 {
+		kept = append(kept, rest[k*len(rest)/(n-n/2)])
 	}
 	return kept
 }

@@ -105,6 +105,9 @@ func (b *block) reduce(op symtile.Op, c *closer) {
 	c.name = "reduce " + string(monoid)
 	switch c.outs[0].class {
 	case classF32:
+		if op.Instr.Shape.DType == hlo.F32 && b.l.machine {
+			c.fold = &reduction{f: f, monoid: monoid, arg: c.full[0], out: c.outs[0]}
+		}
 		if c.accumulate = foldedByMachine(f, monoid, op.Instr.Shape.DType, c.outs[0], c.full[0]); c.accumulate == nil {
 			c.accumulate = folded[float32](f, monoid, op, c)
 		}

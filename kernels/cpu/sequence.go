@@ -116,6 +116,9 @@ func grouped(list []*instr) []*instr {
 // settle decides which values exist a strip at a time: those that only the
 // group that makes them reads.
 func (s *sequence) settle() {
+	if s.block.l.nests {
+		s.nests()
+	}
 	uses, inside := map[*value]int{}, map[*value]int{}
 	for _, i := range s.items {
 		for _, n := range append(i.group, i) {
@@ -155,6 +158,12 @@ func (s *sequence) compile() []step {
 	}
 	for _, i := range s.items {
 		switch {
+		case i.nest != nil:
+			f, err := i.nest.compile(s.block.l)
+			if err != nil {
+				s.block.l.unfit = err
+			}
+			steps = append(steps, f)
 		case i.loop != nil:
 			i.loop.steps = i.loop.body.compile()
 			steps = append(steps, i.loop.run)

@@ -34,6 +34,8 @@ func (s *sequence) list(b *strings.Builder, indent string) {
 	}
 	for _, i := range s.items {
 		switch {
+		case i.nest != nil:
+			i.nest.list(b, indent)
 		case i.loop != nil:
 			fmt.Fprintf(b, "%sfor %s {\n", indent, i.loop.title(s.block.l))
 			i.loop.body.list(b, indent+"  ")
@@ -50,6 +52,21 @@ func (s *sequence) list(b *strings.Builder, indent string) {
 			fmt.Fprintf(b, "%s}\n", indent)
 		}
 	}
+}
+
+// list writes the instructions of a nest; those in a pass take turns.
+func (n *nest) list(b *strings.Builder, indent string) {
+	fmt.Fprintf(b, "%sfor rows of %d of %d, passes %d {\n", indent, n.cols(), product(n.sizes), n.plan.passes)
+	for _, i := range n.items {
+		list := i.group
+		if list == nil {
+			list = []*instr{i}
+		}
+		for _, x := range list {
+			fmt.Fprintf(b, "%s  %s\n", indent, x)
+		}
+	}
+	fmt.Fprintf(b, "%s}\n", indent)
 }
 
 func (lp *loop) title(l *lowering) string {
@@ -81,6 +98,9 @@ func (i *instr) String() string {
 func (v *value) String() string {
 	if v.where == inMemory {
 		return fmt.Sprintf("%s (%s %d, in place)", v.name, classNames[v.class], v.n)
+	}
+	if v.where == inRegister {
+		return v.name
 	}
 	return fmt.Sprintf("%s (%s %d, %s at %d)", v.name, classNames[v.class], v.n, residenceNames[v.where], v.at)
 }

@@ -64,13 +64,15 @@ func classFor[T number]() class {
 type residence uint8
 
 const (
-	inTile   residence = iota // all of them in scratch
-	inStrip                   // those of the strip being computed, in scratch
-	inSplat                   // all are equal: a strip of copies, in scratch
-	inMemory                  // in an array of the caller
+	inTile     residence = iota // all of them in scratch
+	inStrip                     // those of the strip being computed, in scratch
+	inSplat                     // all are equal: a strip of copies, in scratch
+	inMemory                    // in an array of the caller
+	inRow                       // those of the row being computed, in scratch
+	inRegister                  // in a register of machine code
 )
 
-var residenceNames = [...]string{inTile: "tile", inStrip: "strip", inSplat: "splat", inMemory: "in place"}
+var residenceNames = [...]string{inTile: "tile", inStrip: "strip", inSplat: "splat", inMemory: "in place", inRow: "row", inRegister: "register"}
 
 // A value is what a tile instruction makes.
 type value struct {
@@ -82,6 +84,8 @@ type value struct {
 	where      residence
 	view       *view   // set: it is never made, but read where it comes from
 	strides    []int64 // of the tile's dimensions where it is part of an array; nil: it is dense
+	bits       *uint32 // the element that all are, of a constant of four bytes
+	large      bool    // in an array that does not stay in the caches
 	at         int64   // bytes into the arena of a worker
 	born, dies int     // first and last position in the program it is needed at
 }

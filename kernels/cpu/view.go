@@ -25,7 +25,7 @@ func newView(g *gather, from *value) *view {
 
 func viewable(g *gather) bool {
 	inner := g.dims[len(g.dims)-1]
-	return (inner.stride == 0 || inner.stride == 1) && piece(inner.size) > 0
+	return inner.stride == 0 || inner.stride == 1
 }
 
 // viewOf is the view of a tile of an array of elements of four bytes, nil where
@@ -78,7 +78,9 @@ func piece(row int64) int64 {
 // returns the length that strips must have, 0 without any. All of a group have
 // rows of one length, and only machine functions use them.
 func look(group []*instr) (length int64) {
-	fits := func(x *view) bool { return x != nil && (length == 0 || piece(x.row()) == length) }
+	fits := func(x *view) bool {
+		return x != nil && piece(x.row()) > 0 && (length == 0 || piece(x.row()) == length)
+	}
 	for _, i := range group {
 		if !fits(i.view) || i.outs[0].where != inStrip || i.view.from != nil && i.view.from.where == inStrip || byLoop(group, i.outs[0], i) {
 			continue

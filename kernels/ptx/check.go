@@ -1,9 +1,606 @@
 package ptx
 
-// Check reports the first thing that is wrong with the module.
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Limits of a module, from the CUDA C++ programming guide's table of technical
+// specifications and the PTX ISA's section on kernel parameters.
+const (
+	MaxParamBytes  = 4096      // of all parameters of an entry
+	MaxStaticBytes = 48 * 1024 // of shared memory that is not .extern
+	MaxThreads     = 1024      // of a block
+	maxClusterCTAs = 16
+	maxNReg        = 255
+)
+
+// Check reports the first thing that ptxas would have against the module, as an
+// *Error: an opcode that is not in the table or that the version or the target
+// does not have, an operand of another kind or type, a register, label or
+// variable that is not declared or declared twice, a known address that is not
+// aligned or out of bounds, an end that control falls off, too many parameters
+// or too much shared memory, directives that contradict each other. Its line is
+// that of the text the module was parsed from, otherwise of [Module.Text].
 func (m *Module) Check() error {
+	c := checker{m: m, forms: map[Opcode][]match{}}
+	if p, is := c.module().(*problem); is {
+		return p.place(m)
+	}
 	return nil
 }
 
-// noForm says that the modifiers of c may not stand together.
-func noForm(c Opcode) string { return c.Op.String() + " is not written with these modifiers" }
+// A problem is an error that has not been looked up in the text yet.
+type problem struct {
+	line, col int32
+	what, msg string // the caret goes under the first piece of the line that reads like what
+}
+
+func (p *problem) Error() string { return p.msg }
+
+// place is the problem in the text of the module.
+func (p *problem) place(m *Module) *Error {
+	text := string(m.src)
+	if m.src == nil {
+		text = string(m.Text())
+	}
+	start := 0
+	for n := int32(1); n < p.line; n++ {
+		end := strings.IndexByte(text[start:], '\n')
+		if end < 0 {
+			break
+		}
+		start += end + 1
+	}
+	from := min(len(text), start+max(0, int(p.col)-1))
+	rest, _, _ := strings.Cut(text[from:], "\n")
+	caret := len(rest) - len(strings.TrimLeft(rest, " \t"))
+	if k := indexWord(rest, p.what); k > 0 {
+		caret = k
+	}
+	return errorAt(m.file, text, int(p.line), start, from+caret, p.msg)
+}
+
+type checker struct {
+	m      *Module
+	e      *Entry
+	forms  map[Opcode][]match
+	vars   map[string]*Var
+	params map[string]int // index
+	starts []int          // offsets of the parameters
+	labels map[string]bool
+	open   []bool // for each register set, whether it is visible here
+	scopes []regScope
+	stmt   *Stmt
+}
+
+// A regScope is the registers that an open { } declares.
+type regScope struct {
+	sets  []int32
+	size  map[string]int // of the sets, by prefix, with a dot behind it for single registers
+	least map[string]int // of the names that end in a number, the least number by what stands before
+}
+
+// indexWord is where word stands in s, not as a part of a longer name or number;
+// -1 where it does not.
+func indexWord(s, word string) int {
+	for from := 0; word != ""; {
+		k := strings.Index(s[from:], word)
+		if k < 0 {
+			break
+		}
+		k += from
+		end := k + len(word)
+		if (k == 0 || !isName(word[0]) || !isName(s[k-1]) && s[k-1] != '%') && (end == len(s) || !isName(word[len(word)-1]) || !isName(s[end])) {
+			return k
+		}
+		from = k + 1
+	}
+	return -1
+}
+
+// at is the error for a line.
+func (c *checker) at(line, col int32, what, format string, args ...any) error {
+	return &problem{line, col, what, fmt.Sprintf(format, args...)}
+}
+
+// fail is the error for the current statement.
+func (c *checker) fail(what, format string, args ...any) error {
+	return c.at(c.stmt.Line, c.stmt.Col, what, format, args...)
+}
+
+// targets are the PTX ISA versions that first have a target; section 11.1.2 and
+// the release notes.
+var targets = map[string]Version{
+	"sm_50": {4, 0}, "sm_52": {4, 1}, "sm_53": {4, 2}, "sm_60": {5, 0}, "sm_61": {5, 0}, "sm_62": {5, 0},
+	"sm_70": {6, 0}, "sm_72": {6, 1}, "sm_75": {6, 3}, "sm_80": {7, 0}, "sm_86": {7, 1}, "sm_87": {7, 4},
+	"sm_89": {7, 8}, "sm_90": {7, 8}, "sm_90a": {8, 0}, "sm_100": {8, 6}, "sm_100a": {8, 6}, "sm_101": {8, 6},
+	"sm_101a": {8, 6}, "sm_103": {8, 8}, "sm_103a": {8, 8}, "sm_120": {8, 7}, "sm_120a": {8, 7},
+	"sm_121": {8, 8}, "sm_121a": {8, 8}, "sm_110": {9, 0}, "sm_110a": {9, 0},
+}
+
+func (c *checker) module() error {
+	first, known := targets[c.m.Target.String()]
+	switch {
+	case !known:
+		return c.at(2, 1, "sm_", "no target %s is known", c.m.Target)
+	case !c.m.Version.AtLeast(first):
+		return c.at(2, 1, "sm_", "%s needs PTX ISA %s, this is %s", c.m.Target, first, c.m.Version)
+	}
+	c.vars = map[string]*Var{}
+	for i := range c.m.Vars {
+		if err := c.variable(&c.m.Vars[i]); err != nil {
+			return err
+		}
+	}
+	names := map[string]bool{}
+	for i := range c.m.Entries {
+		e := &c.m.Entries[i]
+		if names[e.Name] || c.vars[e.Name] != nil {
+			return c.at(e.Line, 1, e.Name, "%s is declared twice", e.Name)
+		}
+		names[e.Name] = true
+		if err := c.entry(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func powerOfTwo(n int) bool { return n > 0 && n&(n-1) == 0 }
+
+// stored reports whether variables, parameters and registers may have type t:
+// the alternate formats live in types of their width.
+func stored(t Type) bool {
+	switch t {
+	case B8, B16, B32, B64, U8, U16, U32, U64, S8, S16, S32, S64, F16, F16x2, F32, F64:
+		return true
+	}
+	return false
+}
+
+func (c *checker) variable(v *Var) error {
+	switch {
+	case c.vars[v.Name] != nil:
+		return c.at(v.Line, 1, v.Name, "%s is declared twice", v.Name)
+	case !stored(v.Type):
+		return c.at(v.Line, 1, "."+v.Type.String(), "a variable cannot have the type .%s", v.Type)
+	case v.Align != 0 && !powerOfTwo(v.Align):
+		return c.at(v.Line, 1, ".align", "the alignment %d is no power of two", v.Align)
+	case v.Array && v.Count == 0 && v.Linkage != Extern:
+		return c.at(v.Line, 1, v.Name, "%s has no size; only an .extern variable gets it at launch", v.Name)
+	case len(v.Init) > 0 && v.Space == ModShared:
+		return c.at(v.Line, 1, "=", "shared memory has no initial value")
+	case len(v.Init) > max(1, v.Count):
+		return c.at(v.Line, 1, "=", "%d initial values for %d elements", len(v.Init), max(1, v.Count))
+	}
+	c.vars[v.Name] = v
+	return nil
+}
+
+func (c *checker) entry(e *Entry) error {
+	c.e = e
+	for _, step := range []func() error{c.parameters, c.directives, c.names, c.shared, c.body} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checker) parameters() error {
+	c.params = map[string]int{}
+	for i := range c.e.Params {
+		p := &c.e.Params[i]
+		_, twice := c.params[p.Name]
+		switch {
+		case twice:
+			return c.at(p.Line, 1, p.Name, "the parameter %s is declared twice", p.Name)
+		case !stored(p.Type):
+			return c.at(p.Line, 1, "."+p.Type.String(), "a parameter cannot have the type .%s", p.Type)
+		case p.Align != 0 && (!powerOfTwo(p.Align) || p.Align > 128):
+			return c.at(p.Line, 1, ".align", "the alignment %d of a parameter is no power of two of at most 128", p.Align)
+		case p.Count > MaxParamBytes:
+			return c.at(p.Line, 1, p.Name, "the parameter %s is larger than the %d bytes for all of them", p.Name, MaxParamBytes)
+		}
+		c.params[p.Name] = i
+	}
+	var size int
+	if c.starts, size = Offsets(c.e.Params); size > MaxParamBytes {
+		return c.at(c.e.Line, 1, c.e.Name, "the parameters of %s take %d bytes, at most %d may be", c.e.Name, size, MaxParamBytes)
+	}
+	return nil
+}
+
+func product(d [3]int) int { return max(1, d[0]) * max(1, d[1]) * max(1, d[2]) }
+
+func (c *checker) directives() error {
+	e := c.e
+	clusters := e.ReqNCTAPerCluster != [3]int{} || e.ExplicitCluster || e.MaxClusterRank > 0
+	wrong := ""
+	switch {
+	case product(e.MaxNTid) > MaxThreads || e.MaxNTid[2] > 64:
+		wrong = fmt.Sprintf(".maxntid of more than %d threads, or more than 64 in z", MaxThreads)
+	case product(e.ReqNTid) > MaxThreads || e.ReqNTid[2] > 64:
+		wrong = fmt.Sprintf(".reqntid of more than %d threads, or more than 64 in z", MaxThreads)
+	case e.MaxNTid != [3]int{} && e.ReqNTid != [3]int{}:
+		wrong = ".maxntid and .reqntid contradict each other: one of them says the threads"
+	case e.MinNCTAPerSM > 0 && e.MaxNTid == [3]int{} && e.ReqNTid == [3]int{}:
+		wrong = ".minnctapersm needs .maxntid or .reqntid beside it"
+	case e.MaxNReg > maxNReg:
+		wrong = fmt.Sprintf(".maxnreg of more than %d registers", maxNReg)
+	case clusters && (c.m.Target.SM < 90 || !c.m.Version.AtLeast(Version{7, 8})):
+		wrong = "clusters need sm_90 and PTX ISA 7.8"
+	case product(e.ReqNCTAPerCluster) > maxClusterCTAs || e.MaxClusterRank > maxClusterCTAs:
+		wrong = fmt.Sprintf("a cluster of more than %d blocks", maxClusterCTAs)
+	case e.ReqNCTAPerCluster != [3]int{} && e.MaxClusterRank > 0:
+		wrong = ".reqnctapercluster and .maxclusterrank contradict each other"
+	}
+	if wrong != "" {
+		return c.at(e.Line, 1, e.Name, "%s: %s", e.Name, wrong)
+	}
+	return nil
+}
+
+// names checks the variables and labels of the body, which all have names of
+// their own.
+func (c *checker) names() error {
+	module := c.vars
+	c.vars = map[string]*Var{}
+	for i := range c.e.Vars {
+		if err := c.variable(&c.e.Vars[i]); err != nil {
+			return err
+		}
+	}
+	for name, v := range module {
+		if c.vars[name] == nil {
+			c.vars[name] = v
+		}
+	}
+	c.labels = map[string]bool{}
+	for i := range c.e.Body {
+		s := &c.e.Body[i]
+		if s.Kind != StmtLabel {
+			continue
+		}
+		c.stmt = s
+		if c.labels[s.Text] {
+			return c.fail(s.Text, "the label %s is placed twice", s.Text)
+		}
+		c.labels[s.Text] = true
+	}
+	return nil
+}
+
+func (c *checker) shared() error {
+	bytes := 0
+	for _, list := range [][]Var{c.m.Vars, c.e.Vars} {
+		for i := range list {
+			v := &list[i]
+			if v.Space != ModShared || v.Linkage == Extern {
+				continue
+			}
+			a := max(1, v.Alignment())
+			bytes = (bytes+a-1)/a*a + v.Bytes()
+			if bytes > MaxStaticBytes || v.Count > MaxStaticBytes {
+				return c.at(v.Line, 1, v.Name, "%s: more than %d bytes of shared memory; declare it .extern and say its size at launch", c.e.Name, MaxStaticBytes)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *checker) body() error {
+	c.open = make([]bool, len(c.e.Regs))
+	c.scopes = []regScope{{}}
+	var last *Stmt
+	for i := range c.e.Body {
+		s := &c.e.Body[i]
+		c.stmt = s
+		if err := c.statement(s); err != nil {
+			return err
+		}
+		if s.Kind == StmtInstr || s.Kind == StmtLabel {
+			last = s
+		}
+	}
+	switch {
+	case len(c.scopes) != 1:
+		return c.at(c.e.Line, 1, c.e.Name, "%s: a { without }", c.e.Name)
+	case last == nil:
+		return c.at(c.e.Line, 1, c.e.Name, "%s has no instruction; it ends with ret", c.e.Name)
+	case !ends(last):
+		c.stmt = last
+		return c.fail("", "control falls off the end of %s; the last instruction must be ret, exit, trap or bra without a guard", c.e.Name)
+	}
+	return nil
+}
+
+func (c *checker) statement(s *Stmt) error {
+	switch s.Kind {
+	case StmtInstr:
+		return c.instr(&s.Instr)
+	case StmtReg:
+		return c.regs(s)
+	case StmtOpen:
+		c.scopes = append(c.scopes, regScope{})
+	case StmtClose:
+		top := c.scopes[len(c.scopes)-1]
+		for _, i := range top.sets {
+			c.open[i] = false
+		}
+		if c.scopes = c.scopes[:len(c.scopes)-1]; len(c.scopes) == 0 {
+			return c.fail("}", "a } without {")
+		}
+	}
+	return nil
+}
+
+// regs declares a register set.
+func (c *checker) regs(s *Stmt) error {
+	if int(s.Index) >= len(c.e.Regs) || s.Index < 0 || c.open[s.Index] {
+		return c.fail("", "a declaration of register set %d of %d, or its second", s.Index, len(c.e.Regs))
+	}
+	r := &c.e.Regs[s.Index]
+	top := &c.scopes[len(c.scopes)-1]
+	switch {
+	case !top.declare(r):
+		return c.fail(r.Prefix, "registers %s are declared twice", r.Prefix)
+	case r.Type != Pred && r.Type != B128 && !stored(r.Type):
+		return c.fail("."+r.Type.String(), "a register cannot have the type .%s; hold it in bits of its width", r.Type)
+	case r.Type == B128 && !c.has("8.3", "70"):
+		return c.fail(".b128", "128-bit registers need PTX ISA 8.3 and sm_70")
+	}
+	top.sets = append(top.sets, s.Index)
+	c.open[s.Index] = true
+	return nil
+}
+
+// declare reports whether the names of r are new to the scope: %r<20> has %r12,
+// which %r12 and %r1<3> have too.
+func (s *regScope) declare(r *RegSet) bool {
+	if s.size == nil {
+		s.size, s.least = map[string]int{}, map[string]int{}
+	}
+	key := r.Prefix
+	if r.N == 0 {
+		key += "."
+	}
+	if _, twice := s.size[key]; twice {
+		return false
+	}
+	if least, some := s.least[r.Prefix]; some && least < r.N {
+		return false
+	}
+	first := r.Prefix
+	if r.N > 0 {
+		first += "0"
+	}
+	for i := len(first); i > 1 && i > len(first)-8 && isDigit(first[i-1]); i-- {
+		head := first[:i-1]
+		n, _ := strconv.Atoi(first[i-1:])
+		if head == r.Prefix || first[i-1] == '0' && i < len(first) {
+			continue
+		}
+		if n < s.size[head] {
+			return false
+		}
+		if least, some := s.least[head]; !some || n < least {
+			s.least[head] = n
+		}
+	}
+	s.size[key] = r.N
+	return true
+}
+
+// has reports whether the module's version and target are these or later.
+func (c *checker) has(isa, sm string) bool {
+	v, _ := parseVersion(isa)
+	t, _ := parseTarget("sm_" + sm)
+	return c.m.Version.AtLeast(v) && c.m.Target.Runs(t)
+}
+
+func (c *checker) instr(in *Instr) error {
+	if err := c.guard(in.Guard); err != nil {
+		return err
+	}
+	all, known := c.forms[in.Opcode]
+	if !known {
+		all = matches(in.Opcode)
+		c.forms[in.Opcode] = all
+	}
+	if len(all) == 0 {
+		return c.fail("", "%s", noForm(in.Opcode))
+	}
+	m, err := c.fits(in, all)
+	if err != nil {
+		return err
+	}
+	if !c.m.Version.AtLeast(m.isa) || !c.m.Target.Runs(m.target) {
+		return c.fail("", "%s needs PTX ISA %s and %s (section %s), this is %s and %s", in.Opcode, m.isa, m.target, m.row.section, c.m.Version, c.m.Target)
+	}
+	if err := c.modifiers(in); err != nil {
+		return err
+	}
+	return c.rules(in)
+}
+
+func (c *checker) guard(g Guard) error {
+	if g.None() {
+		return nil
+	}
+	if err := c.visible(g.Reg); err != nil {
+		return err
+	}
+	if t := c.e.RegType(g.Reg); t != Pred {
+		return c.fail("@", "the guard is a .%s register; expected a .pred register", t)
+	}
+	return nil
+}
+
+// fits is the match that the operands of in are of: the first that the module's
+// version and target have, else the first.
+func (c *checker) fits(in *Instr, all []match) (best *match, err error) {
+	var room [maxOperands]*pattern
+	counted := false
+	for i := range all {
+		m := &all[i]
+		patterns, ok := m.assign(&room, len(in.Operands))
+		if !ok {
+			continue
+		}
+		counted = true
+		wrong := c.operands(m, patterns, in)
+		if wrong != nil {
+			if err == nil {
+				err = wrong
+			}
+			continue
+		}
+		if c.m.Version.AtLeast(m.isa) && c.m.Target.Runs(m.target) {
+			return m, nil
+		}
+		if best == nil {
+			best = m
+		}
+	}
+	switch {
+	case best != nil:
+		return best, nil
+	case counted:
+		return nil, err
+	}
+	return nil, c.fail("", "%s has %d operands; expected %s", in.Opcode, len(in.Operands), operandText(&all[0]))
+}
+
+// operandText is the operands of a form as its row writes them.
+func operandText(m *match) string {
+	if _, list, found := strings.Cut(m.row.syntax, " "); found {
+		return list
+	}
+	return "none"
+}
+
+// modifiers checks the version and target of each modifier.
+func (c *checker) modifiers(in *Instr) error {
+	for _, mod := range in.Opcode.Mods() {
+		g, gated := gates()[mod]
+		if gated && (!c.m.Version.AtLeast(g.isa) || !c.m.Target.Runs(g.target)) {
+			return c.fail("."+mod.String(), ".%s needs PTX ISA %s and %s, this is %s and %s", mod, g.isa, g.target, c.m.Version, c.m.Target)
+		}
+	}
+	return nil
+}
+
+// noForm says that the modifiers of o may not stand together, and how the table
+// writes the nearest form.
+func noForm(o Opcode) string {
+	best, most := -1, -1
+	for i := range forms()[o.Op] {
+		m := match{form: &forms()[o.Op][i], op: o}
+		if n := m.prefix(); n > most {
+			best, most = i, n
+		}
+	}
+	if best < 0 {
+		return o.Op.String() + " is not in the opcode table"
+	}
+	f := &forms()[o.Op][best]
+	head, _, _ := strings.Cut(f.row.syntax, " ")
+	bad := "its modifiers end too early"
+	if most < int(o.n) {
+		bad = "." + o.mods[most].String() + " may not stand there"
+	}
+	sets := f.row.sets
+	if sets != "" {
+		sets = " with " + sets
+	}
+	return fmt.Sprintf("%s: %s; expected %s%s (section %s)", o, bad, head, sets, f.row.section)
+}
+
+// prefix is how many of the modifiers, from the first, the form has in order.
+func (m *match) prefix() int {
+	n := 0
+	for i := range m.slots {
+		if n < int(m.op.n) && m.slots[i].set.has(m.op.mods[n]) {
+			n++
+		} else if !m.slots[i].optional {
+			break
+		}
+	}
+	return n
+}
+
+// rules checks what the table cannot say.
+func (c *checker) rules(in *Instr) error {
+	o := &in.Opcode
+	switch o.Op {
+	case OpLd, OpSt:
+		if bits := o.Vec() * o.Type(-1).Bits(); bits > 128 && !c.has("8.8", "100") {
+			return c.fail("", "%s moves %d bits; at most 128 go at once", o, bits)
+		}
+		if s := o.Space(); s != NoMod && s != ModGlobal && !onlyGlobal(o) {
+			return c.fail("."+s.String(), "eviction priorities, prefetch and cache hints are for global memory")
+		}
+	case OpBarSync, OpBarArrive, OpBarrierSync, OpBarrierArrive:
+		return c.barrier(in)
+	case OpMbarrierInit:
+		return c.within(&in.Operands[1], 1, 1<<20-1, 1, "the count of an mbarrier")
+	case OpCpAsyncBulk, OpCpReduceAsyncBulk:
+		return c.within(&in.Operands[2], 16, 1<<31-1, 16, "the bytes of a bulk copy")
+	case OpShflSync:
+		return c.within(&in.Operands[len(in.Operands)-1], -1<<31, 1<<32-1, 1, "the member mask")
+	}
+	return nil
+}
+
+// onlyGlobal reports that o has none of the modifiers that only global memory
+// has.
+func onlyGlobal(o *Opcode) bool {
+	for _, m := range o.Mods() {
+		if m >= ModL1NoAllocate && m <= ModL2Prefetch256B {
+			return false
+		}
+	}
+	return true
+}
+
+// barrier checks the number of a barrier and of its threads.
+func (c *checker) barrier(in *Instr) error {
+	if err := c.within(&in.Operands[0], 0, 15, 1, "the number of a barrier"); err != nil {
+		return err
+	}
+	if len(in.Operands) < 2 {
+		return nil
+	}
+	return c.within(&in.Operands[1], 32, MaxThreads, 32, "the threads of a barrier")
+}
+
+// within checks a number that is known here.
+func (c *checker) within(o *Operand, lo, hi, step int64, what string) error {
+	if o.Kind == KindInt && (o.Int() < lo || o.Int() > hi || o.Int()%step != 0) {
+		return c.fail(strconv.FormatInt(o.Int(), 10), "%s is %d; expected %s", what, o.Int(), rangeText(lo, hi, step))
+	}
+	return nil
+}
+
+func rangeText(lo, hi, step int64) string {
+	s := fmt.Sprintf("%d to %d", lo, hi)
+	if hi == lo {
+		s = strconv.FormatInt(lo, 10)
+	}
+	if step > 1 {
+		s += fmt.Sprintf(" in steps of %d", step)
+	}
+	return s
+}
+
+// alignedTo is the largest power of two that divides n, 128 for 0.
+func alignedTo(n int64) int {
+	if n == 0 {
+		return 128
+	}
+	return 1 << min(7, bits.TrailingZeros64(uint64(n)))
+}

@@ -16,6 +16,7 @@ import (
 //	T~         in a register that may be wider than the type
 //	T^         also a special register, or the address of a variable
 //	T_         a destination that may be the sink _
+//	_          the sink _
 //	>T  =T     a destination; a register that is read and written
 //	{f32*4}    a vector of 4; {T*VEC} of as many as the modifier .v2 … says, one
 //	           without braces where it is absent; {f32*N/2} of half as many as the shape is wide
@@ -73,6 +74,7 @@ const (
 	patTensor                    // [map, {coordinates}]
 	patImm                       // integer in lo..hi
 	patLabel
+	patSink // _
 )
 
 // A pattern says what may stand at one place among the operands.
@@ -323,8 +325,12 @@ func (p *pattern) immediate(s string) error {
 }
 
 func (f *form) value(p *pattern, s string) error {
-	if s == "label" {
+	switch s {
+	case "label":
 		p.kind = patLabel
+		return nil
+	case "_":
+		p.kind, p.dst, p.src = patSink, true, false
 		return nil
 	}
 	s, p.pair = strings.CutSuffix(s, "|q")
@@ -484,6 +490,8 @@ func (m *match) alike(p *pattern, o *Operand) bool {
 		return o.Kind == KindInt
 	case patLabel:
 		return o.Kind == KindSym
+	case patSink:
+		return o.Kind == KindSink
 	}
 	_, braces := m.elements(p)
 	switch o.Kind {

@@ -200,9 +200,6 @@ const (
 	// Proxies.
 	ModAlias
 	ModAsync
-	ModAsyncGlobal
-	ModAsyncSharedCTA
-	ModAsyncSharedCluster
 	ModAsyncGeneric
 	ModProxyAsync
 	ModTensormap
@@ -304,8 +301,7 @@ var modNames = [...]string{
 	ModNoComplete: "noComplete", ModExpectTx: "expect_tx", ModNoinc: "noinc", ModParity: "parity",
 	ModWait: "wait", ModRead: "read", ModWarp: "warp", ModRed: "red", ModInval: "inval",
 
-	ModAlias: "alias", ModAsync: "async", ModAsyncGlobal: "async.global",
-	ModAsyncSharedCTA: "async.shared::cta", ModAsyncSharedCluster: "async.shared::cluster",
+	ModAlias: "alias", ModAsync: "async",
 	ModAsyncGeneric: "async::generic", ModProxyAsync: "proxy::async", ModTensormap: "tensormap",
 	ModTensormapGeneric: "tensormap::generic", ModOpRestrictMbarrierInit: "op_restrict::mbarrier_init",
 	ModSyncRestrictSharedCTA:     "sync_restrict::shared::cta",

@@ -592,9 +592,11 @@ func (p *parser) instruction(s Stmt) error {
 	if name == "" {
 		return p.expected("an instruction")
 	}
+	behind := p.here()
 	if s.Instr.Guard.None() && !p.has("::") && p.take(':') {
 		return p.label(s, name)
 	}
+	p.backTo(behind)
 	p.at = p.opcodeEnd()
 	text := p.src[start.at:p.at]
 	opcode, known := p.opcodes[text]

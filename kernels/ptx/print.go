@@ -137,6 +137,9 @@ func (p *printer) entryText(e *Entry) {
 	for i := range e.Body {
 		if p.number {
 			e.Body[i].Line, e.Body[i].Col = p.line, 2
+			if e.Body[i].Kind == StmtLabel {
+				e.Body[i].Col = 1
+			}
 		}
 		p.stmt(&e.Body[i])
 	}

@@ -1,5 +1,10 @@
 package ptx
 
+import (
+	"strings"
+	"sync"
+)
+
 // modSets are the sets of modifiers that rows name in capitals.
 var modSets = map[string]string{
 	"RND":  "rn,rz,rm,rp",
@@ -71,3 +76,17 @@ var modGates = []gate{
 	{"relu", "7.0", "80"},
 	{"expect_tx", "8.0", "90"},
 }
+
+// gates is modGates by modifier.
+var gates = sync.OnceValue(func() map[Mod]form {
+	all := map[Mod]form{}
+	for _, g := range modGates {
+		f := form{}
+		f.isa, _ = parseVersion(g.isa)
+		f.target, _ = parseTarget("sm_" + g.sm)
+		for _, name := range strings.Split(g.mods, ",") {
+			all[modByName()[name]] = f
+		}
+	}
+	return all
+})

@@ -105,7 +105,9 @@ func summary(v view) []tile {
 		}
 	}
 	tiles := []tile{{fmt.Sprint(len(v.Fusions)), "fusions tuned"}}
-	if n := len(v.Fusions); n > 0 {
+	if n := len(v.Fusions); n > 0 && v.Device.Untimed {
+		tiles = append(tiles, tile{fmt.Sprintf("%d of %d", faster, n), "predicted to beat the default"}, tile{"none", "timings: this device cannot time"})
+	} else if n > 0 {
 		tiles = append(tiles,
 			tile{fmt.Sprintf("%d of %d", faster, n), "beat the default"},
 			tile{fmt.Sprintf("%.2f×", math.Exp(logs/float64(n))), "geometric mean over the default"},
@@ -126,6 +128,8 @@ func newFusion(r cache.Record, d kernels.Device) fusion {
 		switch {
 		case t.Failure != "":
 			f.Failed = append(f.Failed, t)
+		case r.Untimed:
+			f.Plans = append(f.Plans, plan{t, t.Predicted, t.Predicted / r.Seconds, role(r, t)})
 		case len(t.Samples) > 0:
 			m := t.Median()
 			f.Plans = append(f.Plans, plan{t, m, m / r.Seconds, role(r, t)})
@@ -141,8 +145,11 @@ func newFusion(r cache.Record, d kernels.Device) fusion {
 		}
 		return 0
 	})
-	f.Judgement = cost.Judge(predicted, measured)
 	f.Why = reasons(f, d)
+	if r.Untimed {
+		return f
+	}
+	f.Judgement = cost.Judge(predicted, measured)
 	f.Strip, f.Scatter = strip(f.Plans), scatter(f.Plans)
 	for _, w := range f.Why {
 		if w.Role == "winner" && w.Total > 0 {

@@ -1,6 +1,7 @@
 package amd64
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 )
@@ -39,15 +40,14 @@ func (c *Chain) Emit(a *Assembler, p Placement) error {
 		return err
 	}
 	e.findLastUses()
-	a.inPool(0) // its label outlives what is undone
-	before := a.mark()
+	before := a.Mark()
 	for k := range c.steps {
 		e.step(k)
 	}
 	if e.err == nil {
 		return a.err
 	}
-	a.undo(before)
+	a.Undo(before)
 	return e.err
 }
 
@@ -136,6 +136,10 @@ func (e *emitter) step(k int) {
 
 // A registersError says that a chain's values do not fit in the registers.
 type registersError struct{ copies int }
+
+// NeedsRegisters says whether a chain was not emitted because its values do not
+// fit in the registers; fewer copies may.
+func NeedsRegisters(err error) bool { return errors.As(err, new(registersError)) }
 
 func (r registersError) Error() string {
 	return fmt.Sprintf("chain: its values do not fit in the vector registers in %d copies", r.copies)

@@ -214,15 +214,18 @@ func (a *Assembler) inPool(at int32) Mem {
 	return Mem{Label: a.pool, Disp: at}
 }
 
-// A mark is how much an Assembler held, constants apart.
-type mark struct{ code, gaps, refs, labels, count int }
+// A Mark is how much an Assembler held, constants apart.
+type Mark struct{ code, gaps, refs, labels, count int }
 
-func (a *Assembler) mark() mark {
-	return mark{len(a.code), len(a.gaps), len(a.refs), len(a.labels), a.count}
+// Mark returns how much there is. The constants have their label then, so that
+// it outlives what is undone.
+func (a *Assembler) Mark() Mark {
+	a.inPool(0)
+	return Mark{len(a.code), len(a.gaps), len(a.refs), len(a.labels), a.count}
 }
 
-// undo takes back all instructions and labels since m.
-func (a *Assembler) undo(m mark) {
+// Undo takes back all instructions and labels since m.
+func (a *Assembler) Undo(m Mark) {
 	a.code, a.gaps, a.refs = a.code[:m.code], a.gaps[:m.gaps], a.refs[:m.refs]
 	a.labels, a.count = a.labels[:m.labels], m.count
 }

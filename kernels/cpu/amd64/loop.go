@@ -69,14 +69,13 @@ func (l *Loop) EmitWhole(a *Assembler) error {
 
 // widest appends the loop with as many copies as fit, if that is more than one.
 func (l *Loop) widest(a *Assembler) error {
-	a.inPool(0) // its label outlives what is undone
 	for copies := l.Copies; copies > 1; copies-- {
-		before := a.mark()
+		before := a.Mark()
 		err := l.rounds(a, copies)
 		if !errors.As(err, new(registersError)) {
 			return err
 		}
-		a.undo(before)
+		a.Undo(before)
 	}
 	return nil
 }

@@ -57,6 +57,9 @@ func (e *emitter) store(k, u int) {
 	}
 	switch {
 	case e.mask == 0:
+		if to := s.place(u); s.op.find([]Operand{to, r}) == nil {
+			r = r.X() // only its low half
+		}
 		e.a.Emit(s.op, s.place(u), r)
 	case narrowStore(s.op, r) != 0:
 		e.storeRest(s, narrowStore(s.op, r), r)

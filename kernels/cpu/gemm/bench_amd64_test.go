@@ -15,10 +15,10 @@ import (
 // rate of multiply-add itself; it returns the operations it did.
 func peak() float64 {
 	const k = 8192
-	columns := f32.columns()
+	columns := f32.width()
 	x, z := make([]float32, columns), make([]float32, 6*columns)
 	at := func(s []float32) *byte { return (*byte)(unsafe.Pointer(&s[0])) }
-	f32.full[5](k, at(x), 0, 0, at(x), 0, at(z), 4*columns, nil)
+	f32.full[5](1, k, at(x), 0, 0, at(x), 0, at(z), 4*columns, nil, 0, 0, 0)
 	return 2 * 6 * k * float64(columns)
 }
 
@@ -34,7 +34,7 @@ func BenchmarkShareOfPeak(b *testing.B) {
 		m, n, k := s[0], s[1], s[2]
 		b.Run(fmt.Sprintf("%dx%dx%d", m, n, k), func(b *testing.B) {
 			x, y, z := random[float32](layouts[0], m, k, r), random[float32](layouts[0], k, n, r), random[float32](layouts[0], m, n, r)
-			scratch := make([]float32, Scratch[float32]())
+			scratch := make([]float32, Scratch[float32](m, n, k))
 			work := 2 * float64(m) * float64(n) * float64(k)
 			turns := max(1, int(1e7/work))
 			var shares, rates, peaks []float64

@@ -25,7 +25,7 @@ func BenchmarkMultiply(b *testing.B) {
 		x, z := Dense(make([]int32, 256*256), 256), Dense(make([]int32, 256*256), 256)
 		scratch := make([]int32, ScratchNarrow())
 		for b.Loop() {
-			MultiplyNarrow(z, x, x, 256, 256, 256, scratch)
+			MultiplyNarrow(Product[int32]{C: z, A: x, B: x, M: 256, N: 256, K: 256}, scratch)
 		}
 		b.ReportMetric(2*256*256*256*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Gop/s")
 	})
@@ -35,7 +35,7 @@ func BenchmarkMultiply(b *testing.B) {
 func benchmark[T Element](b *testing.B, la, lb, m, n, k int) {
 	r := rand.New(rand.NewPCG(1, 1))
 	x, y, z := random[T](layouts[la], m, k, r), random[T](layouts[lb], k, n, r), random[T](layouts[0], m, n, r)
-	scratch := make([]T, Scratch[T]())
+	scratch := make([]T, Scratch[T](m, n, k))
 	b.ReportAllocs()
 	for b.Loop() {
 		Multiply(z, x, y, m, n, k, scratch)

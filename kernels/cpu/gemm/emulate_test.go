@@ -84,8 +84,8 @@ func (m *machine) run(l *listing) error {
 		switch line[0] {
 		case "RET":
 			return nil
-		case "JZ", "JNZ":
-			if m.zero == (line[0] == "JZ") {
+		case "JZ", "JNZ", "JMP":
+			if line[0] == "JMP" || m.zero == (line[0] == "JZ") {
 				to, ok := l.labels[line[1]]
 				if !ok {
 					return fmt.Errorf("there is no label %s", line[1])
@@ -104,7 +104,7 @@ func (m *machine) run(l *listing) error {
 func (m *machine) step(name string, ops []string) error {
 	last := ops[len(ops)-1]
 	switch name {
-	case "VZEROUPPER":
+	case "VZEROUPPER", "PREFETCHT0", "PREFETCHT1":
 		return nil
 	case "MOVQ", "MOVL", "KMOVW":
 		x, err := m.scalar(ops[0], name == "MOVL")
@@ -114,7 +114,7 @@ func (m *machine) step(name string, ops []string) error {
 		x, err := m.address(ops[0])
 		m.regs[last] = x
 		return err
-	case "ADDQ", "SHRQ", "ANDQ", "DECQ":
+	case "ADDQ", "SUBQ", "IMULQ", "IMUL3Q", "SHRQ", "ANDQ", "DECQ":
 		return m.integer(name, ops, last)
 	}
 	return m.vector(name, ops, last)
@@ -126,6 +126,12 @@ func (m *machine) integer(name string, ops []string, last string) error {
 	switch name {
 	case "ADDQ":
 		r += x
+	case "SUBQ":
+		r -= x
+	case "IMULQ":
+		r *= x
+	case "IMUL3Q":
+		r = x * m.regs[ops[1]]
 	case "SHRQ":
 		r >>= x
 	case "ANDQ":
@@ -284,6 +290,8 @@ func (m *machine) compute(name string, x, y, z []byte) error {
 	for k := 0; k < len(z); k += 4 {
 		a, b := le.Uint32(x[k:]), le.Uint32(y[k:])
 		switch name {
+		case "VXORPS", "VPXORD":
+			le.PutUint32(z[k:], a^b)
 		case "VPADDD":
 			le.PutUint32(z[k:], a+b)
 		case "VPMULLD":

@@ -10,26 +10,32 @@ import (
 
 //go:generate sh -c "cd gen && go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg gemm"
 
-// A kernel adds the product of a, some rows of k terms, and b, k rows of some
-// columns, to c. Strides are bytes; columns of b and c are next to each other.
-type kernel func(k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+// A kernel adds the product of a, some blocks of rows of k terms, and b, k rows
+// of some columns, to c. Strides are bytes; columns of b and c are next to each other.
+// Every four terms it fetches the line at ahead and goes on by step.
+type kernel func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step, how int)
+
+// A streamer adds the products of streamed terms of a row of a to lines of 64
+// bytes of c. It fetches what is ahead bytes behind those rows of b.
+type streamer func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+
+// streamed is how many terms that is.
+const streamed = 8
 
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
 // two vectors of columns; masked[r−1] one vector, of which the mask says what is
 // there: it reads and writes nothing else.
 type family struct {
 	full, masked [6]kernel
-	lanes        int // elements of a vector
-	bytes        int // of an element
-	depth        int // terms of a panel, which takes 16 KiB, half of a first cache of 32 KiB
+	lanes        int      // elements of a vector
+	bytes        int      // of an element
+	depth        int      // terms of a panel at most, which takes 24 KiB of a first cache of 32 KiB
+	stream       streamer // nil without
 	masks        func(n int) *byte
 	transpose    func(squares int, to *byte, toStride int, from *byte, fromStride int)
 }
 
-func (f *family) columns() int { return 2 * f.lanes }
-
-// terms is how many rows of b are multiplied by at a time.
-func (f *family) terms() int { return f.depth }
+func (f *family) width() int { return 2 * f.lanes }
 
 var f32, f64, i32, i16 = choose(cpu.X86.HasAVX2 && cpu.X86.HasFMA, cpu.X86.HasAVX512F)
 
@@ -79,36 +85,36 @@ func wideMask(n int) *byte { return (*byte)(unsafe.Pointer(&bitsOn[n])) }
 var f32Narrow = family{
 	full:   [6]kernel{multiplyF32Rows1, multiplyF32Rows2, multiplyF32Rows3, multiplyF32Rows4, multiplyF32Rows5, multiplyF32Rows6},
 	masked: [6]kernel{multiplyF32MaskedRows1, multiplyF32MaskedRows2, multiplyF32MaskedRows3, multiplyF32MaskedRows4, multiplyF32MaskedRows5, multiplyF32MaskedRows6},
-	lanes:  8, bytes: 4, depth: 256, masks: narrowMask32, transpose: transpose32,
+	lanes:  8, bytes: 4, depth: 384, stream: streamF32, masks: narrowMask32, transpose: transpose32,
 }
 
 var f64Narrow = family{
 	full:   [6]kernel{multiplyF64Rows1, multiplyF64Rows2, multiplyF64Rows3, multiplyF64Rows4, multiplyF64Rows5, multiplyF64Rows6},
 	masked: [6]kernel{multiplyF64MaskedRows1, multiplyF64MaskedRows2, multiplyF64MaskedRows3, multiplyF64MaskedRows4, multiplyF64MaskedRows5, multiplyF64MaskedRows6},
-	lanes:  4, bytes: 8, depth: 256, masks: narrowMask64, transpose: transpose64,
+	lanes:  4, bytes: 8, depth: 384, stream: streamF64, masks: narrowMask64, transpose: transpose64,
 }
 
 var i32Narrow = family{
 	full:   [6]kernel{multiplyI32Rows1, multiplyI32Rows2, multiplyI32Rows3, multiplyI32Rows4, multiplyI32Rows5, multiplyI32Rows6},
 	masked: [6]kernel{multiplyI32MaskedRows1, multiplyI32MaskedRows2, multiplyI32MaskedRows3, multiplyI32MaskedRows4, multiplyI32MaskedRows5, multiplyI32MaskedRows6},
-	lanes:  8, bytes: 4, depth: 256, masks: narrowMask32, transpose: transpose32,
+	lanes:  8, bytes: 4, depth: 384, masks: narrowMask32, transpose: transpose32,
 }
 
 // i16Narrow multiplies pairs of 16 bits; a column is a pair.
 var i16Narrow = family{
 	full:   [6]kernel{multiplyI16Rows1, multiplyI16Rows2, multiplyI16Rows3, multiplyI16Rows4, multiplyI16Rows5, multiplyI16Rows6},
 	masked: [6]kernel{multiplyI16MaskedRows1, multiplyI16MaskedRows2, multiplyI16MaskedRows3, multiplyI16MaskedRows4, multiplyI16MaskedRows5, multiplyI16MaskedRows6},
-	lanes:  8, bytes: 4, depth: 256, masks: narrowMask32, transpose: transpose32,
+	lanes:  8, bytes: 4, depth: 384, masks: narrowMask32, transpose: transpose32,
 }
 
 var f32Wide = family{
 	full:   [6]kernel{multiplyF32WideRows1, multiplyF32WideRows2, multiplyF32WideRows3, multiplyF32WideRows4, multiplyF32WideRows5, multiplyF32WideRows6},
 	masked: [6]kernel{multiplyF32WideMaskedRows1, multiplyF32WideMaskedRows2, multiplyF32WideMaskedRows3, multiplyF32WideMaskedRows4, multiplyF32WideMaskedRows5, multiplyF32WideMaskedRows6},
-	lanes:  16, bytes: 4, depth: 128, masks: wideMask, transpose: transpose32,
+	lanes:  16, bytes: 4, depth: 192, stream: streamF32, masks: wideMask, transpose: transpose32,
 }
 
 var f64Wide = family{
 	full:   [6]kernel{multiplyF64WideRows1, multiplyF64WideRows2, multiplyF64WideRows3, multiplyF64WideRows4, multiplyF64WideRows5, multiplyF64WideRows6},
 	masked: [6]kernel{multiplyF64WideMaskedRows1, multiplyF64WideMaskedRows2, multiplyF64WideMaskedRows3, multiplyF64WideMaskedRows4, multiplyF64WideMaskedRows5, multiplyF64WideMaskedRows6},
-	lanes:  8, bytes: 8, depth: 128, masks: wideMask, transpose: transpose64,
+	lanes:  8, bytes: 8, depth: 192, stream: streamF64, masks: wideMask, transpose: transpose64,
 }

@@ -5,17 +5,12 @@ package gemm
 // A family would be kernels of assembly; there are none here.
 type family struct{}
 
-func (*family) columns() int { return 0 }
-func (*family) terms() int   { return 0 }
+func (*family) scratch(m, n, k int) int { return 0 }
 
 func familyOf[T Element]() *family { return nil }
 
-func multiplyPanels[T Element](_ *family, c, a, b Matrix[T], m, n, k int, scratch []T) {
-	multiplyPlain(c, a, b, m, n, k, scratch)
-}
+func multiplyPanels[T Element](_ *family, x Product[T], scratch []T) { multiplyPlain(x, scratch) }
 
-func scratchNarrow() int { return Scratch[int32]() }
+func scratchNarrow() int { return Scratch[int32](1, 1, 1) }
 
-func multiplyNarrow(c, a, b Matrix[int32], m, n, k int, scratch []int32) {
-	Multiply(c, a, b, m, n, k, scratch)
-}
+func multiplyNarrow(x Product[int32], scratch []int32) { x.Multiply(scratch) }

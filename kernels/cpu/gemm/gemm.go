@@ -17,7 +17,10 @@
 // and the sum, or once where its compiler fuses them. Integers wrap.
 package gemm
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // An Element is what matrices are made of.
 type Element interface {
@@ -33,52 +36,91 @@ type Matrix[T Element] struct {
 // Dense is the view of a slice that holds rows of n elements.
 func Dense[T Element](data []T, n int) Matrix[T] { return Matrix[T]{data, n, 1} }
 
-// Multiply adds the product of a, m×k, and b, k×n, to c, m×n, whose Col is 1.
-// Nothing is allocated: scratch is Scratch elements that Multiply
-// overwrites. It panics where a matrix is not in its slice.
+// A Product is the multiplication of A, M×K, and B, K×N, which is added to C,
+// M×N, whose Col is 1.
+type Product[T Element] struct {
+	C, A, B Matrix[T]
+	M, N, K int
+	Fresh   bool // C holds nothing yet: it begins as zeros
+}
+
+// Multiply does what a product says. Nothing is allocated: scratch is Scratch
+// elements that are overwritten. It panics where a matrix is not in its slice.
+func (x Product[T]) Multiply(scratch []T) {
+	if x.check(); x.idle() {
+		return
+	}
+	if x.N == 1 && x.M >= 16 && x.C.Row == 1 { // the same product transposed has rows of M elements
+		x.C, x.A, x.B = Matrix[T]{x.C.Data, x.M, 1}, Matrix[T]{x.B.Data, x.B.Col, x.B.Row}, Matrix[T]{x.A.Data, x.A.Col, x.A.Row}
+		x.M, x.N = 1, x.M
+	}
+	if f := familyOf[T](); f != nil {
+		multiplyPanels(f, x, scratch)
+		return
+	}
+	multiplyPlain(x, scratch)
+}
+
+// Multiply adds the product of a, m×k, and b, k×n, to c, m×n.
 func Multiply[T Element](c, a, b Matrix[T], m, n, k int, scratch []T) {
+	Product[T]{C: c, A: a, B: b, M: m, N: n, K: k}.Multiply(scratch)
+}
+
+// Scratch is how many elements a product of m×k and k×n needs to arrange its
+// operands.
+func Scratch[T Element](m, n, k int) int {
+	f := familyOf[T]()
+	if f == nil {
+		return plainTerms * plainColumns
+	}
 	if m <= 0 || n <= 0 || k <= 0 {
-		return
+		return 0
 	}
-	checkAll(c, a, b, m, n, k)
-	if n == 1 && m >= 16 && c.Row == 1 { // the same product transposed has rows of m elements
-		c, a, b = Matrix[T]{c.Data, m, 1}, Matrix[T]{b.Data, b.Col, b.Row}, Matrix[T]{a.Data, a.Col, a.Row}
-		m, n = 1, m
-	}
-	if f := familyOf[T](); f != nil {
-		multiplyPanels(f, c, a, b, m, n, k, scratch)
-		return
-	}
-	multiplyPlain(c, a, b, m, n, k, scratch)
+	var zero T
+	return max(f.scratch(m, n, k), f.scratch(n, m, k)) / int(unsafe.Sizeof(zero))
 }
 
-// Scratch is how many elements Multiply needs to arrange a panel of b.
-func Scratch[T Element]() int {
-	if f := familyOf[T](); f != nil {
-		return f.terms() * f.columns()
-	}
-	return plainTerms * plainColumns
-}
-
-// MultiplyNarrow is Multiply where the elements of a and b are between −2¹⁵ and
+// MultiplyNarrow is Multiply where the elements of A and B are between −2¹⁵ and
 // 2¹⁵−1, of which two are multiplied at a time; scratch is ScratchNarrow
 // elements.
-func MultiplyNarrow(c, a, b Matrix[int32], m, n, k int, scratch []int32) {
-	if m > 0 && n > 0 && k > 0 {
-		checkAll(c, a, b, m, n, k)
-		multiplyNarrow(c, a, b, m, n, k, scratch)
+func MultiplyNarrow(x Product[int32], scratch []int32) {
+	if x.check(); x.idle() {
+		return
 	}
+	multiplyNarrow(x, scratch)
 }
 
 // ScratchNarrow is how many elements MultiplyNarrow needs to arrange a and b.
 func ScratchNarrow() int { return scratchNarrow() }
 
-func checkAll[T Element](c, a, b Matrix[T], m, n, k int) {
-	c.check("the result", m, n)
-	a.check("the left operand", m, k)
-	b.check("the right operand", k, n)
-	if c.Col != 1 {
-		panic(fmt.Sprintf("gemm: the columns of the result are %d elements apart, not 1", c.Col))
+// idle says whether there is nothing to multiply; a fresh C is zeros then.
+func (x Product[T]) idle() bool {
+	if x.M > 0 && x.N > 0 && x.K > 0 {
+		return false
+	}
+	if x.Fresh {
+		x.clear()
+	}
+	return true
+}
+
+func (x Product[T]) clear() {
+	for i := range max(0, x.M) {
+		clear(x.C.Data[i*x.C.Row:][:max(0, x.N)])
+	}
+}
+
+func (x Product[T]) check() {
+	if x.M <= 0 || x.N <= 0 {
+		return
+	}
+	x.C.check("the result", x.M, x.N)
+	if x.C.Col != 1 {
+		panic(fmt.Sprintf("gemm: the columns of the result are %d elements apart, not 1", x.C.Col))
+	}
+	if x.K > 0 {
+		x.A.check("the left operand", x.M, x.K)
+		x.B.check("the right operand", x.K, x.N)
 	}
 }
 

@@ -81,10 +81,14 @@ func add[T Element](c, a, b T, fused bool) T {
 func check[T Element](t *testing.T, la, lb layout, m, n, k int, r *rand.Rand) {
 	t.Helper()
 	a, b := random[T](la, m, k, r), random[T](lb, k, n, r)
-	c := random[T](layouts[2], m, n, r)
+	c := random[T](layouts[2*r.IntN(2)], m, n, r)
 	want := Matrix[T]{append([]T(nil), c.Data...), c.Row, 1}
+	x := Product[T]{C: c, A: a, B: b, M: m, N: n, K: k, Fresh: r.IntN(2) == 0}
+	if x.Fresh {
+		Product[T]{C: want, M: m, N: n}.clear()
+	}
 	plainly(want, a, b, m, n, k)
-	Multiply(c, a, b, m, n, k, make([]T, Scratch[T]()))
+	x.Multiply(make([]T, Scratch[T](m, n, k)))
 	for at := range c.Data {
 		if c.Data[at] != want.Data[at] {
 			t.Fatalf("%d×%d×%d, %s by %s: element %d, %d is %v, not %v", m, n, k, la, lb, at/c.Row, at%c.Row, c.Data[at], want.Data[at])
@@ -101,8 +105,11 @@ func everyRemainder[T Element](t *testing.T) {
 			}
 		}
 	}
-	for range 12 {
+	for trial := range 12 {
 		m, n, k := 1+r.IntN(210), 1+r.IntN(80), 1+r.IntN(300)
+		if trial%3 == 0 { // several slabs
+			m, n, k = 2*m, n/16*16+32, 3*k
+		}
 		check[T](t, layouts[r.IntN(4)], layouts[r.IntN(4)], m, n, k, r)
 	}
 }
@@ -120,7 +127,7 @@ func TestOrderOfSummation(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	a, b := random[float32](layouts[0], m, k, r), random[float32](layouts[0], k, n, r)
 	whole, parts := Dense(make([]float32, m*n), n), Dense(make([]float32, m*n), n)
-	scratch := make([]float32, Scratch[float32]())
+	scratch := make([]float32, Scratch[float32](m, n, k))
 	Multiply(whole, a, b, m, n, k, scratch)
 	for i, di := 0, 0; i < m; i += di {
 		di = min(m-i, 1+r.IntN(20))
@@ -145,7 +152,7 @@ func TestOrderOfSummation(t *testing.T) {
 func TestNaNsAndInfinitiesStay(t *testing.T) {
 	a, b := Dense([]float32{float32(math.Inf(1)), 0, float32(math.NaN()), 1}, 2), Dense([]float32{1, 0, 2, 3}, 2)
 	c := Dense(make([]float32, 4), 2)
-	Multiply(c, a, b, 2, 2, 2, make([]float32, Scratch[float32]()))
+	Multiply(c, a, b, 2, 2, 2, make([]float32, Scratch[float32](2, 2, 2)))
 	if got, want := fmt.Sprint(c.Data), "[+Inf NaN NaN NaN]"; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
@@ -165,7 +172,7 @@ func TestNothingAllocates(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	a, b := random[float32](layouts[1], 50, 60, r), random[float32](layouts[1], 60, 70, r)
 	c := random[float32](layouts[0], 50, 70, r)
-	scratch := make([]float32, Scratch[float32]())
+	scratch := make([]float32, Scratch[float32](50, 70, 60))
 	if n := testing.AllocsPerRun(10, func() { Multiply(c, a, b, 50, 70, 60, scratch) }); n > 0 {
 		t.Errorf("%v allocations a product", n)
 	}
@@ -189,7 +196,7 @@ func TestNarrow(t *testing.T) {
 		}
 		want := Matrix[int32]{append([]int32(nil), c.Data...), c.Row, 1}
 		plainly(want, a, b, m, n, k)
-		MultiplyNarrow(c, a, b, m, n, k, make([]int32, ScratchNarrow()))
+		MultiplyNarrow(Product[int32]{C: c, A: a, B: b, M: m, N: n, K: k}, make([]int32, ScratchNarrow()))
 		for at, x := range want.Data {
 			if c.Data[at] != x {
 				t.Fatalf("%d×%d×%d: element %d, %d is %v, not %v", m, n, k, at/c.Row, at%c.Row, c.Data[at], x)

@@ -35,13 +35,15 @@ func guarded[T Element](t *testing.T, n int, end bool) []T {
 // TestPageEnds multiplies matrices with no readable byte before or after them;
 // a byte too many ends the process.
 func TestPageEnds(t *testing.T) {
-	t.Run("f32", func(t *testing.T) { pageEnds(t, Scratch[float32](), Multiply[float32]) })
-	t.Run("f64", func(t *testing.T) { pageEnds(t, Scratch[float64](), Multiply[float64]) })
-	t.Run("i32", func(t *testing.T) { pageEnds(t, Scratch[int32](), Multiply[int32]) })
-	t.Run("i16", func(t *testing.T) { pageEnds(t, ScratchNarrow(), MultiplyNarrow) })
+	t.Run("f32", func(t *testing.T) { pageEnds(t, Scratch[float32], Product[float32].Multiply) })
+	t.Run("f64", func(t *testing.T) { pageEnds(t, Scratch[float64], Product[float64].Multiply) })
+	t.Run("i32", func(t *testing.T) { pageEnds(t, Scratch[int32], Product[int32].Multiply) })
+	t.Run("i16", func(t *testing.T) {
+		pageEnds(t, func(m, n, k int) int { return ScratchNarrow() }, MultiplyNarrow)
+	})
 }
 
-func pageEnds[T Element](t *testing.T, scratch int, multiply func(c, a, b Matrix[T], m, n, k int, scratch []T)) {
+func pageEnds[T Element](t *testing.T, scratch func(m, n, k int) int, multiply func(x Product[T], scratch []T)) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for trial := range 150 {
 		end := trial%2 == 0
@@ -61,7 +63,7 @@ func pageEnds[T Element](t *testing.T, scratch int, multiply func(c, a, b Matrix
 		move(&a)
 		move(&b)
 		move(&c)
-		multiply(c, a, b, m, n, k, guarded[T](t, scratch, end))
+		multiply(Product[T]{C: c, A: a, B: b, M: m, N: n, K: k}, guarded[T](t, scratch(m, n, k), end))
 		for at, x := range want.Data {
 			if c.Data[at] != x {
 				t.Fatalf("%d×%d×%d: element %d is %v, not %v", m, n, k, at, c.Data[at], x)

@@ -5,220 +5,226 @@
 package gemm
 
 //go:noescape
-func multiplyF32Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32MaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32Rows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32MaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32Rows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32MaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32Rows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32MaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32Rows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32MaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32Rows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func streamF32(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
 
 //go:noescape
-func multiplyF64MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64MaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64Rows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64MaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64Rows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64MaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64Rows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64MaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64Rows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64MaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64Rows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI32Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI32MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func streamF64(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
 
 //go:noescape
-func multiplyI32Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI32MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32MaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI32Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32Rows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI32MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32MaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI32Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32Rows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI32MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32MaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI32Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32Rows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI32MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32MaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI32Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32Rows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI32MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32MaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32Rows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI32MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16MaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16Rows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16MaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16Rows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16MaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16Rows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16MaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16Rows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyI16MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16MaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16Rows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideMaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyI16MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideMaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideMaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideMaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideMaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF32WideMaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideMaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF32WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideMaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64WideMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64WideRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideMaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64WideMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideMaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64WideMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64WideRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideMaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64WideMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyF64WideMaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
+func multiplyF64WideMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF64WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF64WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func copyRows64(rows int, to *byte, toStride int, from *byte, fromStride int)

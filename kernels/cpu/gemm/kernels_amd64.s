@@ -4,8439 +4,10917 @@
 
 #include "textflag.h"
 
-// func multiplyF32Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows1(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+// func multiplyF32Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows1(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Y2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y2
 	VFMADD231PS  Y3, Y2, Y0
 	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y2
 	VFMADD231PS  Y3, Y2, Y0
 	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y2
 	VFMADD231PS  Y3, Y2, Y0
 	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y2
 	VFMADD231PS  Y3, Y2, Y0
 	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Y2
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y2
 	VFMADD231PS  Y3, Y2, Y0
 	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows1(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	MOVQ       a+8(FP), CX
-	MOVQ       ars+16(FP), DX
-	MOVQ       acs+24(FP), DX
-	MOVQ       b+32(FP), BX
-	MOVQ       brs+40(FP), SI
-	MOVQ       k+0(FP), DI
-	MOVQ       DI, R8
-	SHRQ       $0x02, R8
-	JZ         rest
+// func multiplyF32MaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows1(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Y2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y2
 	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y2
 	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y2
 	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y2
 	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Y2
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y2
 	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF32Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows2(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyF32Rows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows2(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y4
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y4
 	VFMADD231PS  Y5, Y4, Y0
 	VFMADD231PS  Y6, Y4, Y1
-	VBROADCASTSS (DX)(BX*1), Y4
+	VBROADCASTSS (AX)(DI*1), Y4
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y4
 	VFMADD231PS  Y5, Y4, Y0
 	VFMADD231PS  Y6, Y4, Y1
-	VBROADCASTSS (DX)(BX*1), Y4
+	VBROADCASTSS (AX)(DI*1), Y4
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y4
 	VFMADD231PS  Y5, Y4, Y0
 	VFMADD231PS  Y6, Y4, Y1
-	VBROADCASTSS (DX)(BX*1), Y4
+	VBROADCASTSS (AX)(DI*1), Y4
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y4
 	VFMADD231PS  Y5, Y4, Y0
 	VFMADD231PS  Y6, Y4, Y1
-	VBROADCASTSS (DX)(BX*1), Y4
+	VBROADCASTSS (AX)(DI*1), Y4
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y4
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y4
 	VFMADD231PS  Y5, Y4, Y0
 	VFMADD231PS  Y6, Y4, Y1
-	VBROADCASTSS (DX)(BX*1), Y4
+	VBROADCASTSS (AX)(DI*1), Y4
 	VFMADD231PS  Y5, Y4, Y2
 	VFMADD231PS  Y6, Y4, Y3
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows2(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+// func multiplyF32MaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows2(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), R8
+	ANDQ       $0x01, R8
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y3
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y3
 	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (DX)(BX*1), Y3
+	VBROADCASTSS (AX)(DI*1), Y3
 	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y3
 	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (DX)(BX*1), Y3
+	VBROADCASTSS (AX)(DI*1), Y3
 	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y3
 	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (DX)(BX*1), Y3
+	VBROADCASTSS (AX)(DI*1), Y3
 	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y3
 	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (DX)(BX*1), Y3
+	VBROADCASTSS (AX)(DI*1), Y3
 	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y3
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y3
 	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (DX)(BX*1), Y3
+	VBROADCASTSS (AX)(DI*1), Y3
 	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF32Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows3(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyF32Rows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows3(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y6
 	VFMADD231PS  Y7, Y6, Y0
 	VFMADD231PS  Y8, Y6, Y1
-	VBROADCASTSS (DX)(BX*1), Y6
+	VBROADCASTSS (AX)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y2
 	VFMADD231PS  Y8, Y6, Y3
-	VBROADCASTSS (DX)(BX*2), Y6
+	VBROADCASTSS (AX)(DI*2), Y6
 	VFMADD231PS  Y7, Y6, Y4
 	VFMADD231PS  Y8, Y6, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y6
 	VFMADD231PS  Y7, Y6, Y0
 	VFMADD231PS  Y8, Y6, Y1
-	VBROADCASTSS (DX)(BX*1), Y6
+	VBROADCASTSS (AX)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y2
 	VFMADD231PS  Y8, Y6, Y3
-	VBROADCASTSS (DX)(BX*2), Y6
+	VBROADCASTSS (AX)(DI*2), Y6
 	VFMADD231PS  Y7, Y6, Y4
 	VFMADD231PS  Y8, Y6, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y6
 	VFMADD231PS  Y7, Y6, Y0
 	VFMADD231PS  Y8, Y6, Y1
-	VBROADCASTSS (DX)(BX*1), Y6
+	VBROADCASTSS (AX)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y2
 	VFMADD231PS  Y8, Y6, Y3
-	VBROADCASTSS (DX)(BX*2), Y6
+	VBROADCASTSS (AX)(DI*2), Y6
 	VFMADD231PS  Y7, Y6, Y4
 	VFMADD231PS  Y8, Y6, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y6
 	VFMADD231PS  Y7, Y6, Y0
 	VFMADD231PS  Y8, Y6, Y1
-	VBROADCASTSS (DX)(BX*1), Y6
+	VBROADCASTSS (AX)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y2
 	VFMADD231PS  Y8, Y6, Y3
-	VBROADCASTSS (DX)(BX*2), Y6
+	VBROADCASTSS (AX)(DI*2), Y6
 	VFMADD231PS  Y7, Y6, Y4
 	VFMADD231PS  Y8, Y6, Y5
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y6
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y6
 	VFMADD231PS  Y7, Y6, Y0
 	VFMADD231PS  Y8, Y6, Y1
-	VBROADCASTSS (DX)(BX*1), Y6
+	VBROADCASTSS (AX)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y2
 	VFMADD231PS  Y8, Y6, Y3
-	VBROADCASTSS (DX)(BX*2), Y6
+	VBROADCASTSS (AX)(DI*2), Y6
 	VFMADD231PS  Y7, Y6, Y4
 	VFMADD231PS  Y8, Y6, Y5
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows3(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+// func multiplyF32MaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows3(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), R8
+	ANDQ       $0x01, R8
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y4
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y4
 	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (DX)(BX*1), Y4
+	VBROADCASTSS (AX)(DI*1), Y4
 	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (DX)(BX*2), Y4
+	VBROADCASTSS (AX)(DI*2), Y4
 	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y4
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y4
 	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (DX)(BX*1), Y4
+	VBROADCASTSS (AX)(DI*1), Y4
 	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (DX)(BX*2), Y4
+	VBROADCASTSS (AX)(DI*2), Y4
 	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y4
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y4
 	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (DX)(BX*1), Y4
+	VBROADCASTSS (AX)(DI*1), Y4
 	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (DX)(BX*2), Y4
+	VBROADCASTSS (AX)(DI*2), Y4
 	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y4
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y4
 	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (DX)(BX*1), Y4
+	VBROADCASTSS (AX)(DI*1), Y4
 	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (DX)(BX*2), Y4
+	VBROADCASTSS (AX)(DI*2), Y4
 	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Y4
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y4
 	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (DX)(BX*1), Y4
+	VBROADCASTSS (AX)(DI*1), Y4
 	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (DX)(BX*2), Y4
+	VBROADCASTSS (AX)(DI*2), Y4
 	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF32Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows4(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF32Rows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows4(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y9
-	VMOVUPS      32(R8), Y10
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y8
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y8
 	VFMADD231PS  Y9, Y8, Y0
 	VFMADD231PS  Y10, Y8, Y1
-	VBROADCASTSS (BX)(SI*1), Y8
+	VBROADCASTSS (AX)(DI*1), Y8
 	VFMADD231PS  Y9, Y8, Y2
 	VFMADD231PS  Y10, Y8, Y3
-	VBROADCASTSS (BX)(SI*2), Y8
+	VBROADCASTSS (AX)(DI*2), Y8
 	VFMADD231PS  Y9, Y8, Y4
 	VFMADD231PS  Y10, Y8, Y5
-	VBROADCASTSS (R10), Y8
+	VBROADCASTSS (R11), Y8
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y9
-	VMOVUPS      32(R8), Y10
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y8
 	VFMADD231PS  Y9, Y8, Y0
 	VFMADD231PS  Y10, Y8, Y1
-	VBROADCASTSS (BX)(SI*1), Y8
+	VBROADCASTSS (AX)(DI*1), Y8
 	VFMADD231PS  Y9, Y8, Y2
 	VFMADD231PS  Y10, Y8, Y3
-	VBROADCASTSS (BX)(SI*2), Y8
+	VBROADCASTSS (AX)(DI*2), Y8
 	VFMADD231PS  Y9, Y8, Y4
 	VFMADD231PS  Y10, Y8, Y5
-	VBROADCASTSS (R10), Y8
+	VBROADCASTSS (R11), Y8
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y9
-	VMOVUPS      32(R8), Y10
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y8
 	VFMADD231PS  Y9, Y8, Y0
 	VFMADD231PS  Y10, Y8, Y1
-	VBROADCASTSS (BX)(SI*1), Y8
+	VBROADCASTSS (AX)(DI*1), Y8
 	VFMADD231PS  Y9, Y8, Y2
 	VFMADD231PS  Y10, Y8, Y3
-	VBROADCASTSS (BX)(SI*2), Y8
+	VBROADCASTSS (AX)(DI*2), Y8
 	VFMADD231PS  Y9, Y8, Y4
 	VFMADD231PS  Y10, Y8, Y5
-	VBROADCASTSS (R10), Y8
+	VBROADCASTSS (R11), Y8
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y9
-	VMOVUPS      32(R8), Y10
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y8
 	VFMADD231PS  Y9, Y8, Y0
 	VFMADD231PS  Y10, Y8, Y1
-	VBROADCASTSS (BX)(SI*1), Y8
+	VBROADCASTSS (AX)(DI*1), Y8
 	VFMADD231PS  Y9, Y8, Y2
 	VFMADD231PS  Y10, Y8, Y3
-	VBROADCASTSS (BX)(SI*2), Y8
+	VBROADCASTSS (AX)(DI*2), Y8
 	VFMADD231PS  Y9, Y8, Y4
 	VFMADD231PS  Y10, Y8, Y5
-	VBROADCASTSS (R10), Y8
+	VBROADCASTSS (R11), Y8
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y9
-	VMOVUPS      32(R8), Y10
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y8
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y8
 	VFMADD231PS  Y9, Y8, Y0
 	VFMADD231PS  Y10, Y8, Y1
-	VBROADCASTSS (BX)(SI*1), Y8
+	VBROADCASTSS (AX)(DI*1), Y8
 	VFMADD231PS  Y9, Y8, Y2
 	VFMADD231PS  Y10, Y8, Y3
-	VBROADCASTSS (BX)(SI*2), Y8
+	VBROADCASTSS (AX)(DI*2), Y8
 	VFMADD231PS  Y9, Y8, Y4
 	VFMADD231PS  Y10, Y8, Y5
-	VBROADCASTSS (R10), Y8
+	VBROADCASTSS (R11), Y8
 	VFMADD231PS  Y9, Y8, Y6
 	VFMADD231PS  Y10, Y8, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows4(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyF32MaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows4(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y5
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y5
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(SI*1), Y5
+	VBROADCASTSS (AX)(DI*1), Y5
 	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (BX)(SI*2), Y5
+	VBROADCASTSS (AX)(DI*2), Y5
 	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (R10), Y5
+	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y5
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(SI*1), Y5
+	VBROADCASTSS (AX)(DI*1), Y5
 	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (BX)(SI*2), Y5
+	VBROADCASTSS (AX)(DI*2), Y5
 	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (R10), Y5
+	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y5
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(SI*1), Y5
+	VBROADCASTSS (AX)(DI*1), Y5
 	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (BX)(SI*2), Y5
+	VBROADCASTSS (AX)(DI*2), Y5
 	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (R10), Y5
+	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y5
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(SI*1), Y5
+	VBROADCASTSS (AX)(DI*1), Y5
 	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (BX)(SI*2), Y5
+	VBROADCASTSS (AX)(DI*2), Y5
 	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (R10), Y5
+	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y5
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y5
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(SI*1), Y5
+	VBROADCASTSS (AX)(DI*1), Y5
 	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (BX)(SI*2), Y5
+	VBROADCASTSS (AX)(DI*2), Y5
 	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (R10), Y5
+	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF32Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows5(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF32Rows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows5(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y11
-	VMOVUPS      32(R8), Y12
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y10
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y10
 	VFMADD231PS  Y11, Y10, Y0
 	VFMADD231PS  Y12, Y10, Y1
-	VBROADCASTSS (BX)(SI*1), Y10
+	VBROADCASTSS (AX)(DI*1), Y10
 	VFMADD231PS  Y11, Y10, Y2
 	VFMADD231PS  Y12, Y10, Y3
-	VBROADCASTSS (BX)(SI*2), Y10
+	VBROADCASTSS (AX)(DI*2), Y10
 	VFMADD231PS  Y11, Y10, Y4
 	VFMADD231PS  Y12, Y10, Y5
-	VBROADCASTSS (R10), Y10
+	VBROADCASTSS (R11), Y10
 	VFMADD231PS  Y11, Y10, Y6
 	VFMADD231PS  Y12, Y10, Y7
-	VBROADCASTSS (R10)(SI*1), Y10
+	VBROADCASTSS (R11)(DI*1), Y10
 	VFMADD231PS  Y11, Y10, Y8
 	VFMADD231PS  Y12, Y10, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y11
-	VMOVUPS      32(R8), Y12
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y10
 	VFMADD231PS  Y11, Y10, Y0
 	VFMADD231PS  Y12, Y10, Y1
-	VBROADCASTSS (BX)(SI*1), Y10
+	VBROADCASTSS (AX)(DI*1), Y10
 	VFMADD231PS  Y11, Y10, Y2
 	VFMADD231PS  Y12, Y10, Y3
-	VBROADCASTSS (BX)(SI*2), Y10
+	VBROADCASTSS (AX)(DI*2), Y10
 	VFMADD231PS  Y11, Y10, Y4
 	VFMADD231PS  Y12, Y10, Y5
-	VBROADCASTSS (R10), Y10
+	VBROADCASTSS (R11), Y10
 	VFMADD231PS  Y11, Y10, Y6
 	VFMADD231PS  Y12, Y10, Y7
-	VBROADCASTSS (R10)(SI*1), Y10
+	VBROADCASTSS (R11)(DI*1), Y10
 	VFMADD231PS  Y11, Y10, Y8
 	VFMADD231PS  Y12, Y10, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y11
-	VMOVUPS      32(R8), Y12
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y10
 	VFMADD231PS  Y11, Y10, Y0
 	VFMADD231PS  Y12, Y10, Y1
-	VBROADCASTSS (BX)(SI*1), Y10
+	VBROADCASTSS (AX)(DI*1), Y10
 	VFMADD231PS  Y11, Y10, Y2
 	VFMADD231PS  Y12, Y10, Y3
-	VBROADCASTSS (BX)(SI*2), Y10
+	VBROADCASTSS (AX)(DI*2), Y10
 	VFMADD231PS  Y11, Y10, Y4
 	VFMADD231PS  Y12, Y10, Y5
-	VBROADCASTSS (R10), Y10
+	VBROADCASTSS (R11), Y10
 	VFMADD231PS  Y11, Y10, Y6
 	VFMADD231PS  Y12, Y10, Y7
-	VBROADCASTSS (R10)(SI*1), Y10
+	VBROADCASTSS (R11)(DI*1), Y10
 	VFMADD231PS  Y11, Y10, Y8
 	VFMADD231PS  Y12, Y10, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y11
-	VMOVUPS      32(R8), Y12
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y10
 	VFMADD231PS  Y11, Y10, Y0
 	VFMADD231PS  Y12, Y10, Y1
-	VBROADCASTSS (BX)(SI*1), Y10
+	VBROADCASTSS (AX)(DI*1), Y10
 	VFMADD231PS  Y11, Y10, Y2
 	VFMADD231PS  Y12, Y10, Y3
-	VBROADCASTSS (BX)(SI*2), Y10
+	VBROADCASTSS (AX)(DI*2), Y10
 	VFMADD231PS  Y11, Y10, Y4
 	VFMADD231PS  Y12, Y10, Y5
-	VBROADCASTSS (R10), Y10
+	VBROADCASTSS (R11), Y10
 	VFMADD231PS  Y11, Y10, Y6
 	VFMADD231PS  Y12, Y10, Y7
-	VBROADCASTSS (R10)(SI*1), Y10
+	VBROADCASTSS (R11)(DI*1), Y10
 	VFMADD231PS  Y11, Y10, Y8
 	VFMADD231PS  Y12, Y10, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y11
-	VMOVUPS      32(R8), Y12
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y10
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y10
 	VFMADD231PS  Y11, Y10, Y0
 	VFMADD231PS  Y12, Y10, Y1
-	VBROADCASTSS (BX)(SI*1), Y10
+	VBROADCASTSS (AX)(DI*1), Y10
 	VFMADD231PS  Y11, Y10, Y2
 	VFMADD231PS  Y12, Y10, Y3
-	VBROADCASTSS (BX)(SI*2), Y10
+	VBROADCASTSS (AX)(DI*2), Y10
 	VFMADD231PS  Y11, Y10, Y4
 	VFMADD231PS  Y12, Y10, Y5
-	VBROADCASTSS (R10), Y10
+	VBROADCASTSS (R11), Y10
 	VFMADD231PS  Y11, Y10, Y6
 	VFMADD231PS  Y12, Y10, Y7
-	VBROADCASTSS (R10)(SI*1), Y10
+	VBROADCASTSS (R11)(DI*1), Y10
 	VFMADD231PS  Y11, Y10, Y8
 	VFMADD231PS  Y12, Y10, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
-	VMOVUPS Y8, (DX)(CX*1)
-	VMOVUPS Y9, 32(DX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows5(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyF32MaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows5(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y6
 	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (BX)(SI*1), Y6
+	VBROADCASTSS (AX)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (BX)(SI*2), Y6
+	VBROADCASTSS (AX)(DI*2), Y6
 	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (R10), Y6
+	VBROADCASTSS (R11), Y6
 	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (R10)(SI*1), Y6
+	VBROADCASTSS (R11)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y6
 	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (BX)(SI*1), Y6
+	VBROADCASTSS (AX)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (BX)(SI*2), Y6
+	VBROADCASTSS (AX)(DI*2), Y6
 	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (R10), Y6
+	VBROADCASTSS (R11), Y6
 	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (R10)(SI*1), Y6
+	VBROADCASTSS (R11)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y6
 	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (BX)(SI*1), Y6
+	VBROADCASTSS (AX)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (BX)(SI*2), Y6
+	VBROADCASTSS (AX)(DI*2), Y6
 	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (R10), Y6
+	VBROADCASTSS (R11), Y6
 	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (R10)(SI*1), Y6
+	VBROADCASTSS (R11)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y6
 	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (BX)(SI*1), Y6
+	VBROADCASTSS (AX)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (BX)(SI*2), Y6
+	VBROADCASTSS (AX)(DI*2), Y6
 	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (R10), Y6
+	VBROADCASTSS (R11), Y6
 	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (R10)(SI*1), Y6
+	VBROADCASTSS (R11)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y6
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y6
 	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (BX)(SI*1), Y6
+	VBROADCASTSS (AX)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (BX)(SI*2), Y6
+	VBROADCASTSS (AX)(DI*2), Y6
 	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (R10), Y6
+	VBROADCASTSS (R11), Y6
 	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (R10)(SI*1), Y6
+	VBROADCASTSS (R11)(DI*1), Y6
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
-	VMASKMOVPS Y5, Y0, (DX)(CX*1)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF32Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32Rows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	VMOVUPS (DX)(CX*2), Y10
-	VMOVUPS 32(DX)(CX*2), Y11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF32Rows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32Rows6(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMOVUPS    (CX), Y0
+	VMOVUPS    32(CX), Y1
+	VMOVUPS    (CX)(DI*1), Y2
+	VMOVUPS    32(CX)(DI*1), Y3
+	VMOVUPS    (CX)(DI*2), Y4
+	VMOVUPS    32(CX)(DI*2), Y5
+	VMOVUPS    (R8), Y6
+	VMOVUPS    32(R8), Y7
+	VMOVUPS    (R8)(DI*1), Y8
+	VMOVUPS    32(R8)(DI*1), Y9
+	VMOVUPS    (R8)(DI*2), Y10
+	VMOVUPS    32(R8)(DI*2), Y11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	LEAQ       (R8)(DI*2), R9
+	ADDQ       DI, R9
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 (R9)
+	PREFETCHT0 (R9)(DI*1)
+	PREFETCHT0 (R9)(DI*2)
+	JMP        begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y13
-	VMOVUPS      32(R8), Y14
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y12
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y12
 	VFMADD231PS  Y13, Y12, Y0
 	VFMADD231PS  Y14, Y12, Y1
-	VBROADCASTSS (BX)(SI*1), Y12
+	VBROADCASTSS (AX)(DI*1), Y12
 	VFMADD231PS  Y13, Y12, Y2
 	VFMADD231PS  Y14, Y12, Y3
-	VBROADCASTSS (BX)(SI*2), Y12
+	VBROADCASTSS (AX)(DI*2), Y12
 	VFMADD231PS  Y13, Y12, Y4
 	VFMADD231PS  Y14, Y12, Y5
-	VBROADCASTSS (R10), Y12
+	VBROADCASTSS (R11), Y12
 	VFMADD231PS  Y13, Y12, Y6
 	VFMADD231PS  Y14, Y12, Y7
-	VBROADCASTSS (R10)(SI*1), Y12
+	VBROADCASTSS (R11)(DI*1), Y12
 	VFMADD231PS  Y13, Y12, Y8
 	VFMADD231PS  Y14, Y12, Y9
-	VBROADCASTSS (R10)(SI*2), Y12
+	VBROADCASTSS (R11)(DI*2), Y12
 	VFMADD231PS  Y13, Y12, Y10
 	VFMADD231PS  Y14, Y12, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y13
-	VMOVUPS      32(R8), Y14
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y12
 	VFMADD231PS  Y13, Y12, Y0
 	VFMADD231PS  Y14, Y12, Y1
-	VBROADCASTSS (BX)(SI*1), Y12
+	VBROADCASTSS (AX)(DI*1), Y12
 	VFMADD231PS  Y13, Y12, Y2
 	VFMADD231PS  Y14, Y12, Y3
-	VBROADCASTSS (BX)(SI*2), Y12
+	VBROADCASTSS (AX)(DI*2), Y12
 	VFMADD231PS  Y13, Y12, Y4
 	VFMADD231PS  Y14, Y12, Y5
-	VBROADCASTSS (R10), Y12
+	VBROADCASTSS (R11), Y12
 	VFMADD231PS  Y13, Y12, Y6
 	VFMADD231PS  Y14, Y12, Y7
-	VBROADCASTSS (R10)(SI*1), Y12
+	VBROADCASTSS (R11)(DI*1), Y12
 	VFMADD231PS  Y13, Y12, Y8
 	VFMADD231PS  Y14, Y12, Y9
-	VBROADCASTSS (R10)(SI*2), Y12
+	VBROADCASTSS (R11)(DI*2), Y12
 	VFMADD231PS  Y13, Y12, Y10
 	VFMADD231PS  Y14, Y12, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y13
-	VMOVUPS      32(R8), Y14
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y12
 	VFMADD231PS  Y13, Y12, Y0
 	VFMADD231PS  Y14, Y12, Y1
-	VBROADCASTSS (BX)(SI*1), Y12
+	VBROADCASTSS (AX)(DI*1), Y12
 	VFMADD231PS  Y13, Y12, Y2
 	VFMADD231PS  Y14, Y12, Y3
-	VBROADCASTSS (BX)(SI*2), Y12
+	VBROADCASTSS (AX)(DI*2), Y12
 	VFMADD231PS  Y13, Y12, Y4
 	VFMADD231PS  Y14, Y12, Y5
-	VBROADCASTSS (R10), Y12
+	VBROADCASTSS (R11), Y12
 	VFMADD231PS  Y13, Y12, Y6
 	VFMADD231PS  Y14, Y12, Y7
-	VBROADCASTSS (R10)(SI*1), Y12
+	VBROADCASTSS (R11)(DI*1), Y12
 	VFMADD231PS  Y13, Y12, Y8
 	VFMADD231PS  Y14, Y12, Y9
-	VBROADCASTSS (R10)(SI*2), Y12
+	VBROADCASTSS (R11)(DI*2), Y12
 	VFMADD231PS  Y13, Y12, Y10
 	VFMADD231PS  Y14, Y12, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y13
-	VMOVUPS      32(R8), Y14
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y12
 	VFMADD231PS  Y13, Y12, Y0
 	VFMADD231PS  Y14, Y12, Y1
-	VBROADCASTSS (BX)(SI*1), Y12
+	VBROADCASTSS (AX)(DI*1), Y12
 	VFMADD231PS  Y13, Y12, Y2
 	VFMADD231PS  Y14, Y12, Y3
-	VBROADCASTSS (BX)(SI*2), Y12
+	VBROADCASTSS (AX)(DI*2), Y12
 	VFMADD231PS  Y13, Y12, Y4
 	VFMADD231PS  Y14, Y12, Y5
-	VBROADCASTSS (R10), Y12
+	VBROADCASTSS (R11), Y12
 	VFMADD231PS  Y13, Y12, Y6
 	VFMADD231PS  Y14, Y12, Y7
-	VBROADCASTSS (R10)(SI*1), Y12
+	VBROADCASTSS (R11)(DI*1), Y12
 	VFMADD231PS  Y13, Y12, Y8
 	VFMADD231PS  Y14, Y12, Y9
-	VBROADCASTSS (R10)(SI*2), Y12
+	VBROADCASTSS (R11)(DI*2), Y12
 	VFMADD231PS  Y13, Y12, Y10
 	VFMADD231PS  Y14, Y12, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y13
-	VMOVUPS      32(R8), Y14
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y12
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y12
 	VFMADD231PS  Y13, Y12, Y0
 	VFMADD231PS  Y14, Y12, Y1
-	VBROADCASTSS (BX)(SI*1), Y12
+	VBROADCASTSS (AX)(DI*1), Y12
 	VFMADD231PS  Y13, Y12, Y2
 	VFMADD231PS  Y14, Y12, Y3
-	VBROADCASTSS (BX)(SI*2), Y12
+	VBROADCASTSS (AX)(DI*2), Y12
 	VFMADD231PS  Y13, Y12, Y4
 	VFMADD231PS  Y14, Y12, Y5
-	VBROADCASTSS (R10), Y12
+	VBROADCASTSS (R11), Y12
 	VFMADD231PS  Y13, Y12, Y6
 	VFMADD231PS  Y14, Y12, Y7
-	VBROADCASTSS (R10)(SI*1), Y12
+	VBROADCASTSS (R11)(DI*1), Y12
 	VFMADD231PS  Y13, Y12, Y8
 	VFMADD231PS  Y14, Y12, Y9
-	VBROADCASTSS (R10)(SI*2), Y12
+	VBROADCASTSS (R11)(DI*2), Y12
 	VFMADD231PS  Y13, Y12, Y10
 	VFMADD231PS  Y14, Y12, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
-	VMOVUPS Y8, (DX)(CX*1)
-	VMOVUPS Y9, 32(DX)(CX*1)
-	VMOVUPS Y10, (DX)(CX*2)
-	VMOVUPS Y11, 32(DX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	VMOVUPS Y10, (R8)(DI*2)
+	VMOVUPS Y11, 32(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF32MaskedRows6(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	VMASKMOVPS (DX)(CX*2), Y0, Y6
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyF32MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF32MaskedRows6(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
+	VMASKMOVPS (R8)(DI*2), Y0, Y6
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y7
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y7
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (BX)(SI*1), Y7
+	VBROADCASTSS (AX)(DI*1), Y7
 	VFMADD231PS  Y8, Y7, Y2
-	VBROADCASTSS (BX)(SI*2), Y7
+	VBROADCASTSS (AX)(DI*2), Y7
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (R10), Y7
+	VBROADCASTSS (R11), Y7
 	VFMADD231PS  Y8, Y7, Y4
-	VBROADCASTSS (R10)(SI*1), Y7
+	VBROADCASTSS (R11)(DI*1), Y7
 	VFMADD231PS  Y8, Y7, Y5
-	VBROADCASTSS (R10)(SI*2), Y7
+	VBROADCASTSS (R11)(DI*2), Y7
 	VFMADD231PS  Y8, Y7, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y7
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (BX)(SI*1), Y7
+	VBROADCASTSS (AX)(DI*1), Y7
 	VFMADD231PS  Y8, Y7, Y2
-	VBROADCASTSS (BX)(SI*2), Y7
+	VBROADCASTSS (AX)(DI*2), Y7
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (R10), Y7
+	VBROADCASTSS (R11), Y7
 	VFMADD231PS  Y8, Y7, Y4
-	VBROADCASTSS (R10)(SI*1), Y7
+	VBROADCASTSS (R11)(DI*1), Y7
 	VFMADD231PS  Y8, Y7, Y5
-	VBROADCASTSS (R10)(SI*2), Y7
+	VBROADCASTSS (R11)(DI*2), Y7
 	VFMADD231PS  Y8, Y7, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y7
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (BX)(SI*1), Y7
+	VBROADCASTSS (AX)(DI*1), Y7
 	VFMADD231PS  Y8, Y7, Y2
-	VBROADCASTSS (BX)(SI*2), Y7
+	VBROADCASTSS (AX)(DI*2), Y7
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (R10), Y7
+	VBROADCASTSS (R11), Y7
 	VFMADD231PS  Y8, Y7, Y4
-	VBROADCASTSS (R10)(SI*1), Y7
+	VBROADCASTSS (R11)(DI*1), Y7
 	VFMADD231PS  Y8, Y7, Y5
-	VBROADCASTSS (R10)(SI*2), Y7
+	VBROADCASTSS (R11)(DI*2), Y7
 	VFMADD231PS  Y8, Y7, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y7
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (BX)(SI*1), Y7
+	VBROADCASTSS (AX)(DI*1), Y7
 	VFMADD231PS  Y8, Y7, Y2
-	VBROADCASTSS (BX)(SI*2), Y7
+	VBROADCASTSS (AX)(DI*2), Y7
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (R10), Y7
+	VBROADCASTSS (R11), Y7
 	VFMADD231PS  Y8, Y7, Y4
-	VBROADCASTSS (R10)(SI*1), Y7
+	VBROADCASTSS (R11)(DI*1), Y7
 	VFMADD231PS  Y8, Y7, Y5
-	VBROADCASTSS (R10)(SI*2), Y7
+	VBROADCASTSS (R11)(DI*2), Y7
 	VFMADD231PS  Y8, Y7, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Y7
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Y7
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (BX)(SI*1), Y7
+	VBROADCASTSS (AX)(DI*1), Y7
 	VFMADD231PS  Y8, Y7, Y2
-	VBROADCASTSS (BX)(SI*2), Y7
+	VBROADCASTSS (AX)(DI*2), Y7
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (R10), Y7
+	VBROADCASTSS (R11), Y7
 	VFMADD231PS  Y8, Y7, Y4
-	VBROADCASTSS (R10)(SI*1), Y7
+	VBROADCASTSS (R11)(DI*1), Y7
 	VFMADD231PS  Y8, Y7, Y5
-	VBROADCASTSS (R10)(SI*2), Y7
+	VBROADCASTSS (R11)(DI*2), Y7
 	VFMADD231PS  Y8, Y7, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
-	VMASKMOVPS Y5, Y0, (DX)(CX*1)
-	VMASKMOVPS Y6, Y0, (DX)(CX*2)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	VMASKMOVPS Y6, Y0, (R8)(DI*2)
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows1(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+// func streamF32(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·streamF32(SB), NOSPLIT, $0-56
+	MOVQ         a+8(FP), AX
+	MOVQ         acs+16(FP), CX
+	VBROADCASTSS (AX), Y0
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y1
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y2
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y3
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y4
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y5
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y6
+	ADDQ         CX, AX
+	VBROADCASTSS (AX), Y7
+	MOVQ         b+24(FP), AX
+	MOVQ         brs+32(FP), CX
+	LEAQ         (AX)(CX*2), DX
+	ADDQ         CX, DX
+	LEAQ         (DX)(CX*2), BX
+	ADDQ         CX, BX
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	MOVQ         c+40(FP), SI
+	MOVQ         lines+0(FP), DI
+
+line:
+	VMOVUPS     (SI), Y8
+	VMOVUPS     32(SI), Y9
+	VFMADD231PS (AX), Y0, Y8
+	VFMADD231PS 32(AX), Y0, Y9
+	VFMADD231PS (AX)(CX*1), Y1, Y8
+	VFMADD231PS 32(AX)(CX*1), Y1, Y9
+	VFMADD231PS (AX)(CX*2), Y2, Y8
+	VFMADD231PS 32(AX)(CX*2), Y2, Y9
+	VFMADD231PS (DX), Y3, Y8
+	VFMADD231PS 32(DX), Y3, Y9
+	VFMADD231PS (DX)(CX*1), Y4, Y8
+	VFMADD231PS 32(DX)(CX*1), Y4, Y9
+	VFMADD231PS (DX)(CX*2), Y5, Y8
+	VFMADD231PS 32(DX)(CX*2), Y5, Y9
+	VFMADD231PS (BX), Y6, Y8
+	VFMADD231PS 32(BX), Y6, Y9
+	VFMADD231PS (BX)(CX*1), Y7, Y8
+	VFMADD231PS 32(BX)(CX*1), Y7, Y9
+	VMOVUPS     Y8, (SI)
+	VMOVUPS     Y9, 32(SI)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, SI
+	DECQ        DI
+	JNZ         line
+	VZEROUPPER
+	RET
+
+// func multiplyF64Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows1(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Y2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y3, Y2, Y0
 	VFMADD231PD  Y4, Y2, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y3, Y2, Y0
 	VFMADD231PD  Y4, Y2, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y3, Y2, Y0
 	VFMADD231PD  Y4, Y2, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y3, Y2, Y0
 	VFMADD231PD  Y4, Y2, Y1
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Y2
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y3, Y2, Y0
 	VFMADD231PD  Y4, Y2, Y1
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows1(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	MOVQ       a+8(FP), CX
-	MOVQ       ars+16(FP), DX
-	MOVQ       acs+24(FP), DX
-	MOVQ       b+32(FP), BX
-	MOVQ       brs+40(FP), SI
-	MOVQ       k+0(FP), DI
-	MOVQ       DI, R8
-	SHRQ       $0x02, R8
-	JZ         rest
+// func multiplyF64MaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows1(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Y2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y3, Y2, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y3, Y2, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y3, Y2, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y3, Y2, Y1
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Y2
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y3, Y2, Y1
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows2(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyF64Rows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows2(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y4
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y4
 	VFMADD231PD  Y5, Y4, Y0
 	VFMADD231PD  Y6, Y4, Y1
-	VBROADCASTSD (DX)(BX*1), Y4
+	VBROADCASTSD (AX)(DI*1), Y4
 	VFMADD231PD  Y5, Y4, Y2
 	VFMADD231PD  Y6, Y4, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y4
 	VFMADD231PD  Y5, Y4, Y0
 	VFMADD231PD  Y6, Y4, Y1
-	VBROADCASTSD (DX)(BX*1), Y4
+	VBROADCASTSD (AX)(DI*1), Y4
 	VFMADD231PD  Y5, Y4, Y2
 	VFMADD231PD  Y6, Y4, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y4
 	VFMADD231PD  Y5, Y4, Y0
 	VFMADD231PD  Y6, Y4, Y1
-	VBROADCASTSD (DX)(BX*1), Y4
+	VBROADCASTSD (AX)(DI*1), Y4
 	VFMADD231PD  Y5, Y4, Y2
 	VFMADD231PD  Y6, Y4, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y4
 	VFMADD231PD  Y5, Y4, Y0
 	VFMADD231PD  Y6, Y4, Y1
-	VBROADCASTSD (DX)(BX*1), Y4
+	VBROADCASTSD (AX)(DI*1), Y4
 	VFMADD231PD  Y5, Y4, Y2
 	VFMADD231PD  Y6, Y4, Y3
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y5
-	VMOVUPS      32(DI), Y6
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y4
+	VMOVUPS      (R9), Y5
+	VMOVUPS      32(R9), Y6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y4
 	VFMADD231PD  Y5, Y4, Y0
 	VFMADD231PD  Y6, Y4, Y1
-	VBROADCASTSD (DX)(BX*1), Y4
+	VBROADCASTSD (AX)(DI*1), Y4
 	VFMADD231PD  Y5, Y4, Y2
 	VFMADD231PD  Y6, Y4, Y3
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows2(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+// func multiplyF64MaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows2(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), R8
+	ANDQ       $0x01, R8
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y3
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y3
 	VFMADD231PD  Y4, Y3, Y1
-	VBROADCASTSD (DX)(BX*1), Y3
+	VBROADCASTSD (AX)(DI*1), Y3
 	VFMADD231PD  Y4, Y3, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y3
 	VFMADD231PD  Y4, Y3, Y1
-	VBROADCASTSD (DX)(BX*1), Y3
+	VBROADCASTSD (AX)(DI*1), Y3
 	VFMADD231PD  Y4, Y3, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y3
 	VFMADD231PD  Y4, Y3, Y1
-	VBROADCASTSD (DX)(BX*1), Y3
+	VBROADCASTSD (AX)(DI*1), Y3
 	VFMADD231PD  Y4, Y3, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y3
 	VFMADD231PD  Y4, Y3, Y1
-	VBROADCASTSD (DX)(BX*1), Y3
+	VBROADCASTSD (AX)(DI*1), Y3
 	VFMADD231PD  Y4, Y3, Y2
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y3
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y3
 	VFMADD231PD  Y4, Y3, Y1
-	VBROADCASTSD (DX)(BX*1), Y3
+	VBROADCASTSD (AX)(DI*1), Y3
 	VFMADD231PD  Y4, Y3, Y2
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows3(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyF64Rows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows3(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y6
 	VFMADD231PD  Y7, Y6, Y0
 	VFMADD231PD  Y8, Y6, Y1
-	VBROADCASTSD (DX)(BX*1), Y6
+	VBROADCASTSD (AX)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y2
 	VFMADD231PD  Y8, Y6, Y3
-	VBROADCASTSD (DX)(BX*2), Y6
+	VBROADCASTSD (AX)(DI*2), Y6
 	VFMADD231PD  Y7, Y6, Y4
 	VFMADD231PD  Y8, Y6, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y6
 	VFMADD231PD  Y7, Y6, Y0
 	VFMADD231PD  Y8, Y6, Y1
-	VBROADCASTSD (DX)(BX*1), Y6
+	VBROADCASTSD (AX)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y2
 	VFMADD231PD  Y8, Y6, Y3
-	VBROADCASTSD (DX)(BX*2), Y6
+	VBROADCASTSD (AX)(DI*2), Y6
 	VFMADD231PD  Y7, Y6, Y4
 	VFMADD231PD  Y8, Y6, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y6
 	VFMADD231PD  Y7, Y6, Y0
 	VFMADD231PD  Y8, Y6, Y1
-	VBROADCASTSD (DX)(BX*1), Y6
+	VBROADCASTSD (AX)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y2
 	VFMADD231PD  Y8, Y6, Y3
-	VBROADCASTSD (DX)(BX*2), Y6
+	VBROADCASTSD (AX)(DI*2), Y6
 	VFMADD231PD  Y7, Y6, Y4
 	VFMADD231PD  Y8, Y6, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y6
 	VFMADD231PD  Y7, Y6, Y0
 	VFMADD231PD  Y8, Y6, Y1
-	VBROADCASTSD (DX)(BX*1), Y6
+	VBROADCASTSD (AX)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y2
 	VFMADD231PD  Y8, Y6, Y3
-	VBROADCASTSD (DX)(BX*2), Y6
+	VBROADCASTSD (AX)(DI*2), Y6
 	VFMADD231PD  Y7, Y6, Y4
 	VFMADD231PD  Y8, Y6, Y5
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y8
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y6
+	VMOVUPS      (R9), Y7
+	VMOVUPS      32(R9), Y8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y6
 	VFMADD231PD  Y7, Y6, Y0
 	VFMADD231PD  Y8, Y6, Y1
-	VBROADCASTSD (DX)(BX*1), Y6
+	VBROADCASTSD (AX)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y2
 	VFMADD231PD  Y8, Y6, Y3
-	VBROADCASTSD (DX)(BX*2), Y6
+	VBROADCASTSD (AX)(DI*2), Y6
 	VFMADD231PD  Y7, Y6, Y4
 	VFMADD231PD  Y8, Y6, Y5
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows3(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
+// func multiplyF64MaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows3(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), R8
+	ANDQ       $0x01, R8
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y4
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y4
 	VFMADD231PD  Y5, Y4, Y1
-	VBROADCASTSD (DX)(BX*1), Y4
+	VBROADCASTSD (AX)(DI*1), Y4
 	VFMADD231PD  Y5, Y4, Y2
-	VBROADCASTSD (DX)(BX*2), Y4
+	VBROADCASTSD (AX)(DI*2), Y4
 	VFMADD231PD  Y5, Y4, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y4
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y4
 	VFMADD231PD  Y5, Y4, Y1
-	VBROADCASTSD (DX)(BX*1), Y4
+	VBROADCASTSD (AX)(DI*1), Y4
 	VFMADD231PD  Y5, Y4, Y2
-	VBROADCASTSD (DX)(BX*2), Y4
+	VBROADCASTSD (AX)(DI*2), Y4
 	VFMADD231PD  Y5, Y4, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y4
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y4
 	VFMADD231PD  Y5, Y4, Y1
-	VBROADCASTSD (DX)(BX*1), Y4
+	VBROADCASTSD (AX)(DI*1), Y4
 	VFMADD231PD  Y5, Y4, Y2
-	VBROADCASTSD (DX)(BX*2), Y4
+	VBROADCASTSD (AX)(DI*2), Y4
 	VFMADD231PD  Y5, Y4, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y4
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y4
 	VFMADD231PD  Y5, Y4, Y1
-	VBROADCASTSD (DX)(BX*1), Y4
+	VBROADCASTSD (AX)(DI*1), Y4
 	VFMADD231PD  Y5, Y4, Y2
-	VBROADCASTSD (DX)(BX*2), Y4
+	VBROADCASTSD (AX)(DI*2), Y4
 	VFMADD231PD  Y5, Y4, Y3
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Y4
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y4
 	VFMADD231PD  Y5, Y4, Y1
-	VBROADCASTSD (DX)(BX*1), Y4
+	VBROADCASTSD (AX)(DI*1), Y4
 	VFMADD231PD  Y5, Y4, Y2
-	VBROADCASTSD (DX)(BX*2), Y4
+	VBROADCASTSD (AX)(DI*2), Y4
 	VFMADD231PD  Y5, Y4, Y3
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows4(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF64Rows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows4(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y9
-	VMOVUPS      32(R8), Y10
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y8
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y8
 	VFMADD231PD  Y9, Y8, Y0
 	VFMADD231PD  Y10, Y8, Y1
-	VBROADCASTSD (BX)(SI*1), Y8
+	VBROADCASTSD (AX)(DI*1), Y8
 	VFMADD231PD  Y9, Y8, Y2
 	VFMADD231PD  Y10, Y8, Y3
-	VBROADCASTSD (BX)(SI*2), Y8
+	VBROADCASTSD (AX)(DI*2), Y8
 	VFMADD231PD  Y9, Y8, Y4
 	VFMADD231PD  Y10, Y8, Y5
-	VBROADCASTSD (R10), Y8
+	VBROADCASTSD (R11), Y8
 	VFMADD231PD  Y9, Y8, Y6
 	VFMADD231PD  Y10, Y8, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y9
-	VMOVUPS      32(R8), Y10
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y8
 	VFMADD231PD  Y9, Y8, Y0
 	VFMADD231PD  Y10, Y8, Y1
-	VBROADCASTSD (BX)(SI*1), Y8
+	VBROADCASTSD (AX)(DI*1), Y8
 	VFMADD231PD  Y9, Y8, Y2
 	VFMADD231PD  Y10, Y8, Y3
-	VBROADCASTSD (BX)(SI*2), Y8
+	VBROADCASTSD (AX)(DI*2), Y8
 	VFMADD231PD  Y9, Y8, Y4
 	VFMADD231PD  Y10, Y8, Y5
-	VBROADCASTSD (R10), Y8
+	VBROADCASTSD (R11), Y8
 	VFMADD231PD  Y9, Y8, Y6
 	VFMADD231PD  Y10, Y8, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y9
-	VMOVUPS      32(R8), Y10
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y8
 	VFMADD231PD  Y9, Y8, Y0
 	VFMADD231PD  Y10, Y8, Y1
-	VBROADCASTSD (BX)(SI*1), Y8
+	VBROADCASTSD (AX)(DI*1), Y8
 	VFMADD231PD  Y9, Y8, Y2
 	VFMADD231PD  Y10, Y8, Y3
-	VBROADCASTSD (BX)(SI*2), Y8
+	VBROADCASTSD (AX)(DI*2), Y8
 	VFMADD231PD  Y9, Y8, Y4
 	VFMADD231PD  Y10, Y8, Y5
-	VBROADCASTSD (R10), Y8
+	VBROADCASTSD (R11), Y8
 	VFMADD231PD  Y9, Y8, Y6
 	VFMADD231PD  Y10, Y8, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y9
-	VMOVUPS      32(R8), Y10
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y8
 	VFMADD231PD  Y9, Y8, Y0
 	VFMADD231PD  Y10, Y8, Y1
-	VBROADCASTSD (BX)(SI*1), Y8
+	VBROADCASTSD (AX)(DI*1), Y8
 	VFMADD231PD  Y9, Y8, Y2
 	VFMADD231PD  Y10, Y8, Y3
-	VBROADCASTSD (BX)(SI*2), Y8
+	VBROADCASTSD (AX)(DI*2), Y8
 	VFMADD231PD  Y9, Y8, Y4
 	VFMADD231PD  Y10, Y8, Y5
-	VBROADCASTSD (R10), Y8
+	VBROADCASTSD (R11), Y8
 	VFMADD231PD  Y9, Y8, Y6
 	VFMADD231PD  Y10, Y8, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y9
-	VMOVUPS      32(R8), Y10
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y8
+	VMOVUPS      (R9), Y9
+	VMOVUPS      32(R9), Y10
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y8
 	VFMADD231PD  Y9, Y8, Y0
 	VFMADD231PD  Y10, Y8, Y1
-	VBROADCASTSD (BX)(SI*1), Y8
+	VBROADCASTSD (AX)(DI*1), Y8
 	VFMADD231PD  Y9, Y8, Y2
 	VFMADD231PD  Y10, Y8, Y3
-	VBROADCASTSD (BX)(SI*2), Y8
+	VBROADCASTSD (AX)(DI*2), Y8
 	VFMADD231PD  Y9, Y8, Y4
 	VFMADD231PD  Y10, Y8, Y5
-	VBROADCASTSD (R10), Y8
+	VBROADCASTSD (R11), Y8
 	VFMADD231PD  Y9, Y8, Y6
 	VFMADD231PD  Y10, Y8, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows4(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyF64MaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows4(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y5
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y5
 	VFMADD231PD  Y6, Y5, Y1
-	VBROADCASTSD (BX)(SI*1), Y5
+	VBROADCASTSD (AX)(DI*1), Y5
 	VFMADD231PD  Y6, Y5, Y2
-	VBROADCASTSD (BX)(SI*2), Y5
+	VBROADCASTSD (AX)(DI*2), Y5
 	VFMADD231PD  Y6, Y5, Y3
-	VBROADCASTSD (R10), Y5
+	VBROADCASTSD (R11), Y5
 	VFMADD231PD  Y6, Y5, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y5
 	VFMADD231PD  Y6, Y5, Y1
-	VBROADCASTSD (BX)(SI*1), Y5
+	VBROADCASTSD (AX)(DI*1), Y5
 	VFMADD231PD  Y6, Y5, Y2
-	VBROADCASTSD (BX)(SI*2), Y5
+	VBROADCASTSD (AX)(DI*2), Y5
 	VFMADD231PD  Y6, Y5, Y3
-	VBROADCASTSD (R10), Y5
+	VBROADCASTSD (R11), Y5
 	VFMADD231PD  Y6, Y5, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y5
 	VFMADD231PD  Y6, Y5, Y1
-	VBROADCASTSD (BX)(SI*1), Y5
+	VBROADCASTSD (AX)(DI*1), Y5
 	VFMADD231PD  Y6, Y5, Y2
-	VBROADCASTSD (BX)(SI*2), Y5
+	VBROADCASTSD (AX)(DI*2), Y5
 	VFMADD231PD  Y6, Y5, Y3
-	VBROADCASTSD (R10), Y5
+	VBROADCASTSD (R11), Y5
 	VFMADD231PD  Y6, Y5, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y5
 	VFMADD231PD  Y6, Y5, Y1
-	VBROADCASTSD (BX)(SI*1), Y5
+	VBROADCASTSD (AX)(DI*1), Y5
 	VFMADD231PD  Y6, Y5, Y2
-	VBROADCASTSD (BX)(SI*2), Y5
+	VBROADCASTSD (AX)(DI*2), Y5
 	VFMADD231PD  Y6, Y5, Y3
-	VBROADCASTSD (R10), Y5
+	VBROADCASTSD (R11), Y5
 	VFMADD231PD  Y6, Y5, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y5
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y5
 	VFMADD231PD  Y6, Y5, Y1
-	VBROADCASTSD (BX)(SI*1), Y5
+	VBROADCASTSD (AX)(DI*1), Y5
 	VFMADD231PD  Y6, Y5, Y2
-	VBROADCASTSD (BX)(SI*2), Y5
+	VBROADCASTSD (AX)(DI*2), Y5
 	VFMADD231PD  Y6, Y5, Y3
-	VBROADCASTSD (R10), Y5
+	VBROADCASTSD (R11), Y5
 	VFMADD231PD  Y6, Y5, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows5(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF64Rows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows5(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y11
-	VMOVUPS      32(R8), Y12
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y10
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y10
 	VFMADD231PD  Y11, Y10, Y0
 	VFMADD231PD  Y12, Y10, Y1
-	VBROADCASTSD (BX)(SI*1), Y10
+	VBROADCASTSD (AX)(DI*1), Y10
 	VFMADD231PD  Y11, Y10, Y2
 	VFMADD231PD  Y12, Y10, Y3
-	VBROADCASTSD (BX)(SI*2), Y10
+	VBROADCASTSD (AX)(DI*2), Y10
 	VFMADD231PD  Y11, Y10, Y4
 	VFMADD231PD  Y12, Y10, Y5
-	VBROADCASTSD (R10), Y10
+	VBROADCASTSD (R11), Y10
 	VFMADD231PD  Y11, Y10, Y6
 	VFMADD231PD  Y12, Y10, Y7
-	VBROADCASTSD (R10)(SI*1), Y10
+	VBROADCASTSD (R11)(DI*1), Y10
 	VFMADD231PD  Y11, Y10, Y8
 	VFMADD231PD  Y12, Y10, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y11
-	VMOVUPS      32(R8), Y12
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y10
 	VFMADD231PD  Y11, Y10, Y0
 	VFMADD231PD  Y12, Y10, Y1
-	VBROADCASTSD (BX)(SI*1), Y10
+	VBROADCASTSD (AX)(DI*1), Y10
 	VFMADD231PD  Y11, Y10, Y2
 	VFMADD231PD  Y12, Y10, Y3
-	VBROADCASTSD (BX)(SI*2), Y10
+	VBROADCASTSD (AX)(DI*2), Y10
 	VFMADD231PD  Y11, Y10, Y4
 	VFMADD231PD  Y12, Y10, Y5
-	VBROADCASTSD (R10), Y10
+	VBROADCASTSD (R11), Y10
 	VFMADD231PD  Y11, Y10, Y6
 	VFMADD231PD  Y12, Y10, Y7
-	VBROADCASTSD (R10)(SI*1), Y10
+	VBROADCASTSD (R11)(DI*1), Y10
 	VFMADD231PD  Y11, Y10, Y8
 	VFMADD231PD  Y12, Y10, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y11
-	VMOVUPS      32(R8), Y12
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y10
 	VFMADD231PD  Y11, Y10, Y0
 	VFMADD231PD  Y12, Y10, Y1
-	VBROADCASTSD (BX)(SI*1), Y10
+	VBROADCASTSD (AX)(DI*1), Y10
 	VFMADD231PD  Y11, Y10, Y2
 	VFMADD231PD  Y12, Y10, Y3
-	VBROADCASTSD (BX)(SI*2), Y10
+	VBROADCASTSD (AX)(DI*2), Y10
 	VFMADD231PD  Y11, Y10, Y4
 	VFMADD231PD  Y12, Y10, Y5
-	VBROADCASTSD (R10), Y10
+	VBROADCASTSD (R11), Y10
 	VFMADD231PD  Y11, Y10, Y6
 	VFMADD231PD  Y12, Y10, Y7
-	VBROADCASTSD (R10)(SI*1), Y10
+	VBROADCASTSD (R11)(DI*1), Y10
 	VFMADD231PD  Y11, Y10, Y8
 	VFMADD231PD  Y12, Y10, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y11
-	VMOVUPS      32(R8), Y12
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y10
 	VFMADD231PD  Y11, Y10, Y0
 	VFMADD231PD  Y12, Y10, Y1
-	VBROADCASTSD (BX)(SI*1), Y10
+	VBROADCASTSD (AX)(DI*1), Y10
 	VFMADD231PD  Y11, Y10, Y2
 	VFMADD231PD  Y12, Y10, Y3
-	VBROADCASTSD (BX)(SI*2), Y10
+	VBROADCASTSD (AX)(DI*2), Y10
 	VFMADD231PD  Y11, Y10, Y4
 	VFMADD231PD  Y12, Y10, Y5
-	VBROADCASTSD (R10), Y10
+	VBROADCASTSD (R11), Y10
 	VFMADD231PD  Y11, Y10, Y6
 	VFMADD231PD  Y12, Y10, Y7
-	VBROADCASTSD (R10)(SI*1), Y10
+	VBROADCASTSD (R11)(DI*1), Y10
 	VFMADD231PD  Y11, Y10, Y8
 	VFMADD231PD  Y12, Y10, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y11
-	VMOVUPS      32(R8), Y12
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y10
+	VMOVUPS      (R9), Y11
+	VMOVUPS      32(R9), Y12
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y10
 	VFMADD231PD  Y11, Y10, Y0
 	VFMADD231PD  Y12, Y10, Y1
-	VBROADCASTSD (BX)(SI*1), Y10
+	VBROADCASTSD (AX)(DI*1), Y10
 	VFMADD231PD  Y11, Y10, Y2
 	VFMADD231PD  Y12, Y10, Y3
-	VBROADCASTSD (BX)(SI*2), Y10
+	VBROADCASTSD (AX)(DI*2), Y10
 	VFMADD231PD  Y11, Y10, Y4
 	VFMADD231PD  Y12, Y10, Y5
-	VBROADCASTSD (R10), Y10
+	VBROADCASTSD (R11), Y10
 	VFMADD231PD  Y11, Y10, Y6
 	VFMADD231PD  Y12, Y10, Y7
-	VBROADCASTSD (R10)(SI*1), Y10
+	VBROADCASTSD (R11)(DI*1), Y10
 	VFMADD231PD  Y11, Y10, Y8
 	VFMADD231PD  Y12, Y10, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
-	VMOVUPS Y8, (DX)(CX*1)
-	VMOVUPS Y9, 32(DX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows5(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyF64MaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows5(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y6
 	VFMADD231PD  Y7, Y6, Y1
-	VBROADCASTSD (BX)(SI*1), Y6
+	VBROADCASTSD (AX)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y2
-	VBROADCASTSD (BX)(SI*2), Y6
+	VBROADCASTSD (AX)(DI*2), Y6
 	VFMADD231PD  Y7, Y6, Y3
-	VBROADCASTSD (R10), Y6
+	VBROADCASTSD (R11), Y6
 	VFMADD231PD  Y7, Y6, Y4
-	VBROADCASTSD (R10)(SI*1), Y6
+	VBROADCASTSD (R11)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y6
 	VFMADD231PD  Y7, Y6, Y1
-	VBROADCASTSD (BX)(SI*1), Y6
+	VBROADCASTSD (AX)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y2
-	VBROADCASTSD (BX)(SI*2), Y6
+	VBROADCASTSD (AX)(DI*2), Y6
 	VFMADD231PD  Y7, Y6, Y3
-	VBROADCASTSD (R10), Y6
+	VBROADCASTSD (R11), Y6
 	VFMADD231PD  Y7, Y6, Y4
-	VBROADCASTSD (R10)(SI*1), Y6
+	VBROADCASTSD (R11)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y6
 	VFMADD231PD  Y7, Y6, Y1
-	VBROADCASTSD (BX)(SI*1), Y6
+	VBROADCASTSD (AX)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y2
-	VBROADCASTSD (BX)(SI*2), Y6
+	VBROADCASTSD (AX)(DI*2), Y6
 	VFMADD231PD  Y7, Y6, Y3
-	VBROADCASTSD (R10), Y6
+	VBROADCASTSD (R11), Y6
 	VFMADD231PD  Y7, Y6, Y4
-	VBROADCASTSD (R10)(SI*1), Y6
+	VBROADCASTSD (R11)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y6
 	VFMADD231PD  Y7, Y6, Y1
-	VBROADCASTSD (BX)(SI*1), Y6
+	VBROADCASTSD (AX)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y2
-	VBROADCASTSD (BX)(SI*2), Y6
+	VBROADCASTSD (AX)(DI*2), Y6
 	VFMADD231PD  Y7, Y6, Y3
-	VBROADCASTSD (R10), Y6
+	VBROADCASTSD (R11), Y6
 	VFMADD231PD  Y7, Y6, Y4
-	VBROADCASTSD (R10)(SI*1), Y6
+	VBROADCASTSD (R11)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y6
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y6
 	VFMADD231PD  Y7, Y6, Y1
-	VBROADCASTSD (BX)(SI*1), Y6
+	VBROADCASTSD (AX)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y2
-	VBROADCASTSD (BX)(SI*2), Y6
+	VBROADCASTSD (AX)(DI*2), Y6
 	VFMADD231PD  Y7, Y6, Y3
-	VBROADCASTSD (R10), Y6
+	VBROADCASTSD (R11), Y6
 	VFMADD231PD  Y7, Y6, Y4
-	VBROADCASTSD (R10)(SI*1), Y6
+	VBROADCASTSD (R11)(DI*1), Y6
 	VFMADD231PD  Y7, Y6, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
-	VMASKMOVPS Y5, Y0, (DX)(CX*1)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF64Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64Rows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	VMOVUPS (DX)(CX*2), Y10
-	VMOVUPS 32(DX)(CX*2), Y11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF64Rows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64Rows6(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMOVUPS    (CX), Y0
+	VMOVUPS    32(CX), Y1
+	VMOVUPS    (CX)(DI*1), Y2
+	VMOVUPS    32(CX)(DI*1), Y3
+	VMOVUPS    (CX)(DI*2), Y4
+	VMOVUPS    32(CX)(DI*2), Y5
+	VMOVUPS    (R8), Y6
+	VMOVUPS    32(R8), Y7
+	VMOVUPS    (R8)(DI*1), Y8
+	VMOVUPS    32(R8)(DI*1), Y9
+	VMOVUPS    (R8)(DI*2), Y10
+	VMOVUPS    32(R8)(DI*2), Y11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	LEAQ       (R8)(DI*2), R9
+	ADDQ       DI, R9
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 (R9)
+	PREFETCHT0 (R9)(DI*1)
+	PREFETCHT0 (R9)(DI*2)
+	JMP        begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y13
-	VMOVUPS      32(R8), Y14
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y12
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y12
 	VFMADD231PD  Y13, Y12, Y0
 	VFMADD231PD  Y14, Y12, Y1
-	VBROADCASTSD (BX)(SI*1), Y12
+	VBROADCASTSD (AX)(DI*1), Y12
 	VFMADD231PD  Y13, Y12, Y2
 	VFMADD231PD  Y14, Y12, Y3
-	VBROADCASTSD (BX)(SI*2), Y12
+	VBROADCASTSD (AX)(DI*2), Y12
 	VFMADD231PD  Y13, Y12, Y4
 	VFMADD231PD  Y14, Y12, Y5
-	VBROADCASTSD (R10), Y12
+	VBROADCASTSD (R11), Y12
 	VFMADD231PD  Y13, Y12, Y6
 	VFMADD231PD  Y14, Y12, Y7
-	VBROADCASTSD (R10)(SI*1), Y12
+	VBROADCASTSD (R11)(DI*1), Y12
 	VFMADD231PD  Y13, Y12, Y8
 	VFMADD231PD  Y14, Y12, Y9
-	VBROADCASTSD (R10)(SI*2), Y12
+	VBROADCASTSD (R11)(DI*2), Y12
 	VFMADD231PD  Y13, Y12, Y10
 	VFMADD231PD  Y14, Y12, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y13
-	VMOVUPS      32(R8), Y14
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y12
 	VFMADD231PD  Y13, Y12, Y0
 	VFMADD231PD  Y14, Y12, Y1
-	VBROADCASTSD (BX)(SI*1), Y12
+	VBROADCASTSD (AX)(DI*1), Y12
 	VFMADD231PD  Y13, Y12, Y2
 	VFMADD231PD  Y14, Y12, Y3
-	VBROADCASTSD (BX)(SI*2), Y12
+	VBROADCASTSD (AX)(DI*2), Y12
 	VFMADD231PD  Y13, Y12, Y4
 	VFMADD231PD  Y14, Y12, Y5
-	VBROADCASTSD (R10), Y12
+	VBROADCASTSD (R11), Y12
 	VFMADD231PD  Y13, Y12, Y6
 	VFMADD231PD  Y14, Y12, Y7
-	VBROADCASTSD (R10)(SI*1), Y12
+	VBROADCASTSD (R11)(DI*1), Y12
 	VFMADD231PD  Y13, Y12, Y8
 	VFMADD231PD  Y14, Y12, Y9
-	VBROADCASTSD (R10)(SI*2), Y12
+	VBROADCASTSD (R11)(DI*2), Y12
 	VFMADD231PD  Y13, Y12, Y10
 	VFMADD231PD  Y14, Y12, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y13
-	VMOVUPS      32(R8), Y14
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y12
 	VFMADD231PD  Y13, Y12, Y0
 	VFMADD231PD  Y14, Y12, Y1
-	VBROADCASTSD (BX)(SI*1), Y12
+	VBROADCASTSD (AX)(DI*1), Y12
 	VFMADD231PD  Y13, Y12, Y2
 	VFMADD231PD  Y14, Y12, Y3
-	VBROADCASTSD (BX)(SI*2), Y12
+	VBROADCASTSD (AX)(DI*2), Y12
 	VFMADD231PD  Y13, Y12, Y4
 	VFMADD231PD  Y14, Y12, Y5
-	VBROADCASTSD (R10), Y12
+	VBROADCASTSD (R11), Y12
 	VFMADD231PD  Y13, Y12, Y6
 	VFMADD231PD  Y14, Y12, Y7
-	VBROADCASTSD (R10)(SI*1), Y12
+	VBROADCASTSD (R11)(DI*1), Y12
 	VFMADD231PD  Y13, Y12, Y8
 	VFMADD231PD  Y14, Y12, Y9
-	VBROADCASTSD (R10)(SI*2), Y12
+	VBROADCASTSD (R11)(DI*2), Y12
 	VFMADD231PD  Y13, Y12, Y10
 	VFMADD231PD  Y14, Y12, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y13
-	VMOVUPS      32(R8), Y14
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y12
 	VFMADD231PD  Y13, Y12, Y0
 	VFMADD231PD  Y14, Y12, Y1
-	VBROADCASTSD (BX)(SI*1), Y12
+	VBROADCASTSD (AX)(DI*1), Y12
 	VFMADD231PD  Y13, Y12, Y2
 	VFMADD231PD  Y14, Y12, Y3
-	VBROADCASTSD (BX)(SI*2), Y12
+	VBROADCASTSD (AX)(DI*2), Y12
 	VFMADD231PD  Y13, Y12, Y4
 	VFMADD231PD  Y14, Y12, Y5
-	VBROADCASTSD (R10), Y12
+	VBROADCASTSD (R11), Y12
 	VFMADD231PD  Y13, Y12, Y6
 	VFMADD231PD  Y14, Y12, Y7
-	VBROADCASTSD (R10)(SI*1), Y12
+	VBROADCASTSD (R11)(DI*1), Y12
 	VFMADD231PD  Y13, Y12, Y8
 	VFMADD231PD  Y14, Y12, Y9
-	VBROADCASTSD (R10)(SI*2), Y12
+	VBROADCASTSD (R11)(DI*2), Y12
 	VFMADD231PD  Y13, Y12, Y10
 	VFMADD231PD  Y14, Y12, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y13
-	VMOVUPS      32(R8), Y14
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y12
+	VMOVUPS      (R9), Y13
+	VMOVUPS      32(R9), Y14
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y12
 	VFMADD231PD  Y13, Y12, Y0
 	VFMADD231PD  Y14, Y12, Y1
-	VBROADCASTSD (BX)(SI*1), Y12
+	VBROADCASTSD (AX)(DI*1), Y12
 	VFMADD231PD  Y13, Y12, Y2
 	VFMADD231PD  Y14, Y12, Y3
-	VBROADCASTSD (BX)(SI*2), Y12
+	VBROADCASTSD (AX)(DI*2), Y12
 	VFMADD231PD  Y13, Y12, Y4
 	VFMADD231PD  Y14, Y12, Y5
-	VBROADCASTSD (R10), Y12
+	VBROADCASTSD (R11), Y12
 	VFMADD231PD  Y13, Y12, Y6
 	VFMADD231PD  Y14, Y12, Y7
-	VBROADCASTSD (R10)(SI*1), Y12
+	VBROADCASTSD (R11)(DI*1), Y12
 	VFMADD231PD  Y13, Y12, Y8
 	VFMADD231PD  Y14, Y12, Y9
-	VBROADCASTSD (R10)(SI*2), Y12
+	VBROADCASTSD (R11)(DI*2), Y12
 	VFMADD231PD  Y13, Y12, Y10
 	VFMADD231PD  Y14, Y12, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
-	VMOVUPS Y8, (DX)(CX*1)
-	VMOVUPS Y9, 32(DX)(CX*1)
-	VMOVUPS Y10, (DX)(CX*2)
-	VMOVUPS Y11, 32(DX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	VMOVUPS Y10, (R8)(DI*2)
+	VMOVUPS Y11, 32(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, FMA3
-TEXT ·multiplyF64MaskedRows6(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	VMASKMOVPS (DX)(CX*2), Y0, Y6
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyF64MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyF64MaskedRows6(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
+	VMASKMOVPS (R8)(DI*2), Y0, Y6
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y7
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y7
 	VFMADD231PD  Y8, Y7, Y1
-	VBROADCASTSD (BX)(SI*1), Y7
+	VBROADCASTSD (AX)(DI*1), Y7
 	VFMADD231PD  Y8, Y7, Y2
-	VBROADCASTSD (BX)(SI*2), Y7
+	VBROADCASTSD (AX)(DI*2), Y7
 	VFMADD231PD  Y8, Y7, Y3
-	VBROADCASTSD (R10), Y7
+	VBROADCASTSD (R11), Y7
 	VFMADD231PD  Y8, Y7, Y4
-	VBROADCASTSD (R10)(SI*1), Y7
+	VBROADCASTSD (R11)(DI*1), Y7
 	VFMADD231PD  Y8, Y7, Y5
-	VBROADCASTSD (R10)(SI*2), Y7
+	VBROADCASTSD (R11)(DI*2), Y7
 	VFMADD231PD  Y8, Y7, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y7
 	VFMADD231PD  Y8, Y7, Y1
-	VBROADCASTSD (BX)(SI*1), Y7
+	VBROADCASTSD (AX)(DI*1), Y7
 	VFMADD231PD  Y8, Y7, Y2
-	VBROADCASTSD (BX)(SI*2), Y7
+	VBROADCASTSD (AX)(DI*2), Y7
 	VFMADD231PD  Y8, Y7, Y3
-	VBROADCASTSD (R10), Y7
+	VBROADCASTSD (R11), Y7
 	VFMADD231PD  Y8, Y7, Y4
-	VBROADCASTSD (R10)(SI*1), Y7
+	VBROADCASTSD (R11)(DI*1), Y7
 	VFMADD231PD  Y8, Y7, Y5
-	VBROADCASTSD (R10)(SI*2), Y7
+	VBROADCASTSD (R11)(DI*2), Y7
 	VFMADD231PD  Y8, Y7, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y7
 	VFMADD231PD  Y8, Y7, Y1
-	VBROADCASTSD (BX)(SI*1), Y7
+	VBROADCASTSD (AX)(DI*1), Y7
 	VFMADD231PD  Y8, Y7, Y2
-	VBROADCASTSD (BX)(SI*2), Y7
+	VBROADCASTSD (AX)(DI*2), Y7
 	VFMADD231PD  Y8, Y7, Y3
-	VBROADCASTSD (R10), Y7
+	VBROADCASTSD (R11), Y7
 	VFMADD231PD  Y8, Y7, Y4
-	VBROADCASTSD (R10)(SI*1), Y7
+	VBROADCASTSD (R11)(DI*1), Y7
 	VFMADD231PD  Y8, Y7, Y5
-	VBROADCASTSD (R10)(SI*2), Y7
+	VBROADCASTSD (R11)(DI*2), Y7
 	VFMADD231PD  Y8, Y7, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y7
 	VFMADD231PD  Y8, Y7, Y1
-	VBROADCASTSD (BX)(SI*1), Y7
+	VBROADCASTSD (AX)(DI*1), Y7
 	VFMADD231PD  Y8, Y7, Y2
-	VBROADCASTSD (BX)(SI*2), Y7
+	VBROADCASTSD (AX)(DI*2), Y7
 	VFMADD231PD  Y8, Y7, Y3
-	VBROADCASTSD (R10), Y7
+	VBROADCASTSD (R11), Y7
 	VFMADD231PD  Y8, Y7, Y4
-	VBROADCASTSD (R10)(SI*1), Y7
+	VBROADCASTSD (R11)(DI*1), Y7
 	VFMADD231PD  Y8, Y7, Y5
-	VBROADCASTSD (R10)(SI*2), Y7
+	VBROADCASTSD (R11)(DI*2), Y7
 	VFMADD231PD  Y8, Y7, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Y7
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Y7
 	VFMADD231PD  Y8, Y7, Y1
-	VBROADCASTSD (BX)(SI*1), Y7
+	VBROADCASTSD (AX)(DI*1), Y7
 	VFMADD231PD  Y8, Y7, Y2
-	VBROADCASTSD (BX)(SI*2), Y7
+	VBROADCASTSD (AX)(DI*2), Y7
 	VFMADD231PD  Y8, Y7, Y3
-	VBROADCASTSD (R10), Y7
+	VBROADCASTSD (R11), Y7
 	VFMADD231PD  Y8, Y7, Y4
-	VBROADCASTSD (R10)(SI*1), Y7
+	VBROADCASTSD (R11)(DI*1), Y7
 	VFMADD231PD  Y8, Y7, Y5
-	VBROADCASTSD (R10)(SI*2), Y7
+	VBROADCASTSD (R11)(DI*2), Y7
 	VFMADD231PD  Y8, Y7, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
-	VMASKMOVPS Y5, Y0, (DX)(CX*1)
-	VMASKMOVPS Y6, Y0, (DX)(CX*2)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	VMASKMOVPS Y6, Y0, (R8)(DI*2)
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows1(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+// func streamF64(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·streamF64(SB), NOSPLIT, $0-56
+	MOVQ         a+8(FP), AX
+	MOVQ         acs+16(FP), CX
+	VBROADCASTSD (AX), Y0
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y1
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y2
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y3
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y4
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y5
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y6
+	ADDQ         CX, AX
+	VBROADCASTSD (AX), Y7
+	MOVQ         b+24(FP), AX
+	MOVQ         brs+32(FP), CX
+	LEAQ         (AX)(CX*2), DX
+	ADDQ         CX, DX
+	LEAQ         (DX)(CX*2), BX
+	ADDQ         CX, BX
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(AX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(DX*1)
+	ADDQ         CX, SI
+	MOVQ         ahead+48(FP), SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	PREFETCHT0   (SI)(BX*1)
+	ADDQ         CX, SI
+	MOVQ         c+40(FP), SI
+	MOVQ         lines+0(FP), DI
+
+line:
+	VMOVUPS     (SI), Y8
+	VMOVUPS     32(SI), Y9
+	VFMADD231PD (AX), Y0, Y8
+	VFMADD231PD 32(AX), Y0, Y9
+	VFMADD231PD (AX)(CX*1), Y1, Y8
+	VFMADD231PD 32(AX)(CX*1), Y1, Y9
+	VFMADD231PD (AX)(CX*2), Y2, Y8
+	VFMADD231PD 32(AX)(CX*2), Y2, Y9
+	VFMADD231PD (DX), Y3, Y8
+	VFMADD231PD 32(DX), Y3, Y9
+	VFMADD231PD (DX)(CX*1), Y4, Y8
+	VFMADD231PD 32(DX)(CX*1), Y4, Y9
+	VFMADD231PD (DX)(CX*2), Y5, Y8
+	VFMADD231PD 32(DX)(CX*2), Y5, Y9
+	VFMADD231PD (BX), Y6, Y8
+	VFMADD231PD 32(BX), Y6, Y9
+	VFMADD231PD (BX)(CX*1), Y7, Y8
+	VFMADD231PD 32(BX)(CX*1), Y7, Y9
+	VMOVUPS     Y8, (SI)
+	VMOVUPS     Y9, 32(SI)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, DX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, SI
+	DECQ        DI
+	JNZ         line
+	VZEROUPPER
+	RET
+
+// func multiplyI32Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows1(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMULLD      Y3, Y2, Y3
 	VPADDD       Y3, Y0, Y0
 	VPMULLD      Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMULLD      Y3, Y2, Y3
 	VPADDD       Y3, Y0, Y0
 	VPMULLD      Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMULLD      Y3, Y2, Y3
 	VPADDD       Y3, Y0, Y0
 	VPMULLD      Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMULLD      Y3, Y2, Y3
 	VPADDD       Y3, Y0, Y0
 	VPMULLD      Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMULLD      Y3, Y2, Y3
 	VPADDD       Y3, Y0, Y0
 	VPMULLD      Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI32MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows1(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	MOVQ       a+8(FP), CX
-	MOVQ       ars+16(FP), DX
-	MOVQ       acs+24(FP), DX
-	MOVQ       b+32(FP), BX
-	MOVQ       brs+40(FP), SI
-	MOVQ       k+0(FP), DI
-	MOVQ       DI, R8
-	SHRQ       $0x02, R8
-	JZ         rest
+// func multiplyI32MaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows1(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMULLD      Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMULLD      Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMULLD      Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMULLD      Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMULLD      Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows2(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyI32Rows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows2(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Y6
-	VMOVUPS      32(DI), Y7
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
 	VPMULLD      Y6, Y4, Y5
 	VPADDD       Y5, Y0, Y0
 	VPMULLD      Y7, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	VPMULLD      Y6, Y4, Y5
 	VPADDD       Y5, Y2, Y2
 	VPMULLD      Y7, Y4, Y4
 	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y6
-	VMOVUPS      32(DI), Y7
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMULLD      Y6, Y4, Y5
-	VPADDD       Y5, Y0, Y0
-	VPMULLD      Y7, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMULLD      Y6, Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMULLD      Y7, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y6
-	VMOVUPS      32(DI), Y7
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
 	VPMULLD      Y6, Y4, Y5
 	VPADDD       Y5, Y0, Y0
 	VPMULLD      Y7, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	VPMULLD      Y6, Y4, Y5
 	VPADDD       Y5, Y2, Y2
 	VPMULLD      Y7, Y4, Y4
 	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y6
-	VMOVUPS      32(DI), Y7
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMULLD      Y6, Y4, Y5
-	VPADDD       Y5, Y0, Y0
-	VPMULLD      Y7, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMULLD      Y6, Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMULLD      Y7, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	DECQ         R10
-	JNZ          turn
-
-rest:
-	ANDQ $0x03, R9
-	JZ   done
-
-one:
-	VMOVUPS      (DI), Y6
-	VMOVUPS      32(DI), Y7
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
 	VPMULLD      Y6, Y4, Y5
 	VPADDD       Y5, Y0, Y0
 	VPMULLD      Y7, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	VPMULLD      Y6, Y4, Y5
 	VPADDD       Y5, Y2, Y2
 	VPMULLD      Y7, Y4, Y4
 	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	DECQ         R9
-	JNZ          one
-
-done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VZEROUPPER
-	RET
-
-// func multiplyI32MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows2(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
-
-turn:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y3
-	VPMULLD      Y4, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y3
-	VPMULLD      Y4, Y3, Y3
-	VPADDD       Y3, Y2, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y3
-	VPMULLD      Y4, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y3
-	VPMULLD      Y4, Y3, Y3
-	VPADDD       Y3, Y2, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y3
-	VPMULLD      Y4, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y3
-	VPMULLD      Y4, Y3, Y3
-	VPADDD       Y3, Y2, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y3
-	VPMULLD      Y4, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y3
-	VPMULLD      Y4, Y3, Y3
-	VPADDD       Y3, Y2, Y2
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMULLD      Y6, Y4, Y5
+	VPADDD       Y5, Y0, Y0
+	VPMULLD      Y7, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMULLD      Y6, Y4, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMULLD      Y7, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y3
-	VPMULLD      Y4, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y3
-	VPMULLD      Y4, Y3, Y3
-	VPADDD       Y3, Y2, Y2
-	ADDQ         SI, DX
-	DECQ         R9
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMULLD      Y6, Y4, Y5
+	VPADDD       Y5, Y0, Y0
+	VPMULLD      Y7, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMULLD      Y6, Y4, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMULLD      Y7, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows3(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyI32MaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows2(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), R8
+	ANDQ       $0x01, R8
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Y8
-	VMOVUPS      32(DI), Y9
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y3
+	VPMULLD      Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y3
+	VPMULLD      Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y3
+	VPMULLD      Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y3
+	VPMULLD      Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y3
+	VPMULLD      Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y3
+	VPMULLD      Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y3
+	VPMULLD      Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y3
+	VPMULLD      Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y3
+	VPMULLD      Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y3
+	VPMULLD      Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyI32Rows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows3(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (DX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y4, Y4
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y8
-	VMOVUPS      32(DI), Y9
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (DX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y4, Y4
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y8
-	VMOVUPS      32(DI), Y9
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (DX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y4, Y4
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y8
-	VMOVUPS      32(DI), Y9
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y6
-	VPMULLD      Y8, Y6, Y7
-	VPADDD       Y7, Y0, Y0
-	VPMULLD      Y9, Y6, Y6
-	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y6
-	VPMULLD      Y8, Y6, Y7
-	VPADDD       Y7, Y2, Y2
-	VPMULLD      Y9, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (DX)(BX*2), Y6
-	VPMULLD      Y8, Y6, Y7
-	VPADDD       Y7, Y4, Y4
-	VPMULLD      Y9, Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	ADDQ         SI, DX
-	DECQ         R10
-	JNZ          turn
-
-rest:
-	ANDQ $0x03, R9
-	JZ   done
-
-one:
-	VMOVUPS      (DI), Y8
-	VMOVUPS      32(DI), Y9
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (DX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMULLD      Y8, Y6, Y7
 	VPADDD       Y7, Y4, Y4
 	VPMULLD      Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         SI, DX
-	DECQ         R9
-	JNZ          one
-
-done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VZEROUPPER
-	RET
-
-// func multiplyI32MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows3(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
-
-turn:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPBROADCASTD (DX)(BX*2), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPBROADCASTD (DX)(BX*2), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPBROADCASTD (DX)(BX*2), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPBROADCASTD (DX)(BX*2), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPBROADCASTD (DX)(BX*2), Y4
-	VPMULLD      Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	DECQ         R9
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
+	VPMULLD      Y8, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMULLD      Y9, Y6, Y6
+	VPADDD       Y6, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y6
+	VPMULLD      Y8, Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMULLD      Y9, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VPBROADCASTD (AX)(DI*2), Y6
+	VPMULLD      Y8, Y6, Y7
+	VPADDD       Y7, Y4, Y4
+	VPMULLD      Y9, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows4(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyI32MaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows3(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), R8
+	ANDQ       $0x01, R8
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y10
-	VMOVUPS      32(R8), Y11
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y8
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPBROADCASTD (AX)(DI*2), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPBROADCASTD (AX)(DI*2), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPBROADCASTD (AX)(DI*2), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPBROADCASTD (AX)(DI*2), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPBROADCASTD (AX)(DI*2), Y4
+	VPMULLD      Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyI32Rows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows4(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y10
+	VMOVUPS      32(R9), Y11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD (R10), Y8
+	VPBROADCASTD (R11), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y10
-	VMOVUPS      32(R8), Y11
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y10
+	VMOVUPS      32(R9), Y11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD (R10), Y8
+	VPBROADCASTD (R11), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y10
-	VMOVUPS      32(R8), Y11
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y10
+	VMOVUPS      32(R9), Y11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD (R10), Y8
+	VPBROADCASTD (R11), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y10
-	VMOVUPS      32(R8), Y11
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y10
+	VMOVUPS      32(R9), Y11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD (R10), Y8
+	VPBROADCASTD (R11), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y10
-	VMOVUPS      32(R8), Y11
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y8
+	VMOVUPS      (R9), Y10
+	VMOVUPS      32(R9), Y11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD (R10), Y8
+	VPBROADCASTD (R11), Y8
 	VPMULLD      Y10, Y8, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMULLD      Y11, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI32MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows4(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyI32MaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows4(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y5
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VPBROADCASTD (R10), Y5
+	VPBROADCASTD (R11), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VPBROADCASTD (R10), Y5
+	VPBROADCASTD (R11), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VPBROADCASTD (R10), Y5
+	VPBROADCASTD (R11), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VPBROADCASTD (R10), Y5
+	VPBROADCASTD (R11), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y5
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VPBROADCASTD (R10), Y5
+	VPBROADCASTD (R11), Y5
 	VPMULLD      Y6, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows5(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyI32Rows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows5(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y12
-	VMOVUPS      32(R8), Y13
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y10
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD (R10), Y10
+	VPBROADCASTD (R11), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y8, Y8
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y9, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y12
-	VMOVUPS      32(R8), Y13
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD (R10), Y10
+	VPBROADCASTD (R11), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y8, Y8
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y9, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y12
-	VMOVUPS      32(R8), Y13
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD (R10), Y10
+	VPBROADCASTD (R11), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y8, Y8
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y9, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y12
-	VMOVUPS      32(R8), Y13
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD (R10), Y10
+	VPBROADCASTD (R11), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y8, Y8
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y9, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y12
-	VMOVUPS      32(R8), Y13
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y10
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD (R10), Y10
+	VPBROADCASTD (R11), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	VPMULLD      Y12, Y10, Y11
 	VPADDD       Y11, Y8, Y8
 	VPMULLD      Y13, Y10, Y10
 	VPADDD       Y10, Y9, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
-	VMOVUPS Y8, (DX)(CX*1)
-	VMOVUPS Y9, 32(DX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI32MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows5(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyI32MaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows5(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (R10), Y6
+	VPBROADCASTD (R11), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (R10), Y6
+	VPBROADCASTD (R11), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (R10), Y6
+	VPBROADCASTD (R11), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (R10), Y6
+	VPBROADCASTD (R11), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y6
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (R10), Y6
+	VPBROADCASTD (R11), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	VPMULLD      Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
-	VMASKMOVPS Y5, Y0, (DX)(CX*1)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyI32Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32Rows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	VMOVUPS (DX)(CX*2), Y10
-	VMOVUPS 32(DX)(CX*2), Y11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyI32Rows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32Rows6(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMOVUPS    (CX), Y0
+	VMOVUPS    32(CX), Y1
+	VMOVUPS    (CX)(DI*1), Y2
+	VMOVUPS    32(CX)(DI*1), Y3
+	VMOVUPS    (CX)(DI*2), Y4
+	VMOVUPS    32(CX)(DI*2), Y5
+	VMOVUPS    (R8), Y6
+	VMOVUPS    32(R8), Y7
+	VMOVUPS    (R8)(DI*1), Y8
+	VMOVUPS    32(R8)(DI*1), Y9
+	VMOVUPS    (R8)(DI*2), Y10
+	VMOVUPS    32(R8)(DI*2), Y11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	LEAQ       (R8)(DI*2), R9
+	ADDQ       DI, R9
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 (R9)
+	PREFETCHT0 (R9)(DI*1)
+	PREFETCHT0 (R9)(DI*2)
+	JMP        begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y14
-	VMOVUPS      32(R8), Y15
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y12
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y14
+	VMOVUPS      32(R9), Y15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y5, Y5
-	VPBROADCASTD (R10), Y12
+	VPBROADCASTD (R11), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPBROADCASTD (R10)(SI*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y11, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y14
-	VMOVUPS      32(R8), Y15
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y14
+	VMOVUPS      32(R9), Y15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y5, Y5
-	VPBROADCASTD (R10), Y12
+	VPBROADCASTD (R11), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPBROADCASTD (R10)(SI*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y11, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y14
-	VMOVUPS      32(R8), Y15
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y14
+	VMOVUPS      32(R9), Y15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y5, Y5
-	VPBROADCASTD (R10), Y12
+	VPBROADCASTD (R11), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPBROADCASTD (R10)(SI*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y11, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y14
-	VMOVUPS      32(R8), Y15
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y14
+	VMOVUPS      32(R9), Y15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y5, Y5
-	VPBROADCASTD (R10), Y12
+	VPBROADCASTD (R11), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPBROADCASTD (R10)(SI*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y11, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y14
-	VMOVUPS      32(R8), Y15
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y12
+	VMOVUPS      (R9), Y14
+	VMOVUPS      32(R9), Y15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y5, Y5
-	VPBROADCASTD (R10), Y12
+	VPBROADCASTD (R11), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPBROADCASTD (R10)(SI*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	VPMULLD      Y14, Y12, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMULLD      Y15, Y12, Y12
 	VPADDD       Y12, Y11, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
-	VMOVUPS Y8, (DX)(CX*1)
-	VMOVUPS Y9, 32(DX)(CX*1)
-	VMOVUPS Y10, (DX)(CX*2)
-	VMOVUPS Y11, 32(DX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	VMOVUPS Y10, (R8)(DI*2)
+	VMOVUPS Y11, 32(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI32MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI32MaskedRows6(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	VMASKMOVPS (DX)(CX*2), Y0, Y6
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyI32MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI32MaskedRows6(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
+	VMASKMOVPS (R8)(DI*2), Y0, Y6
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y7
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VPBROADCASTD (R10), Y7
+	VPBROADCASTD (R11), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPBROADCASTD (R10)(SI*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VPBROADCASTD (R10), Y7
+	VPBROADCASTD (R11), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPBROADCASTD (R10)(SI*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VPBROADCASTD (R10), Y7
+	VPBROADCASTD (R11), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPBROADCASTD (R10)(SI*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VPBROADCASTD (R10), Y7
+	VPBROADCASTD (R11), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPBROADCASTD (R10)(SI*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y7
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VPBROADCASTD (R10), Y7
+	VPBROADCASTD (R11), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPBROADCASTD (R10)(SI*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	VPMULLD      Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
-	VMASKMOVPS Y5, Y0, (DX)(CX*1)
-	VMASKMOVPS Y6, Y0, (DX)(CX*2)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	VMASKMOVPS Y6, Y0, (R8)(DI*2)
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows1(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+// func multiplyI16Rows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows1(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMADDWD     Y3, Y2, Y3
 	VPADDD       Y3, Y0, Y0
 	VPMADDWD     Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMADDWD     Y3, Y2, Y3
 	VPADDD       Y3, Y0, Y0
 	VPMADDWD     Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMADDWD     Y3, Y2, Y3
 	VPADDD       Y3, Y0, Y0
 	VPMADDWD     Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMADDWD     Y3, Y2, Y3
 	VPADDD       Y3, Y0, Y0
 	VPMADDWD     Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (BX), Y3
-	VMOVUPS      32(BX), Y4
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	VMOVUPS      (R9), Y3
+	VMOVUPS      32(R9), Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMADDWD     Y3, Y2, Y3
 	VPADDD       Y3, Y0, Y0
 	VPMADDWD     Y4, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI16MaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows1(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	MOVQ       a+8(FP), CX
-	MOVQ       ars+16(FP), DX
-	MOVQ       acs+24(FP), DX
-	MOVQ       b+32(FP), BX
-	MOVQ       brs+40(FP), SI
-	MOVQ       k+0(FP), DI
-	MOVQ       DI, R8
-	SHRQ       $0x02, R8
-	JZ         rest
+// func multiplyI16MaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows1(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), DI
+	ANDQ       $0x01, DI
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMADDWD     Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMADDWD     Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMADDWD     Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMADDWD     Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (BX), Y0, Y3
-	ADDQ         SI, BX
-	VPBROADCASTD (CX), Y2
+	VMASKMOVPS   (R9), Y0, Y3
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y2
 	VPMADDWD     Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	IMUL3Q     $0x01, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows2(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyI16Rows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows2(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Y6
-	VMOVUPS      32(DI), Y7
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
 	VPMADDWD     Y6, Y4, Y5
 	VPADDD       Y5, Y0, Y0
 	VPMADDWD     Y7, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	VPMADDWD     Y6, Y4, Y5
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y7, Y4, Y4
 	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y6
-	VMOVUPS      32(DI), Y7
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMADDWD     Y6, Y4, Y5
-	VPADDD       Y5, Y0, Y0
-	VPMADDWD     Y7, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMADDWD     Y6, Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     Y7, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y6
-	VMOVUPS      32(DI), Y7
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
 	VPMADDWD     Y6, Y4, Y5
 	VPADDD       Y5, Y0, Y0
 	VPMADDWD     Y7, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	VPMADDWD     Y6, Y4, Y5
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y7, Y4, Y4
 	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y6
-	VMOVUPS      32(DI), Y7
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMADDWD     Y6, Y4, Y5
-	VPADDD       Y5, Y0, Y0
-	VPMADDWD     Y7, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMADDWD     Y6, Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     Y7, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	DECQ         R10
-	JNZ          turn
-
-rest:
-	ANDQ $0x03, R9
-	JZ   done
-
-one:
-	VMOVUPS      (DI), Y6
-	VMOVUPS      32(DI), Y7
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
 	VPMADDWD     Y6, Y4, Y5
 	VPADDD       Y5, Y0, Y0
 	VPMADDWD     Y7, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
+	VPBROADCASTD (AX)(DI*1), Y4
 	VPMADDWD     Y6, Y4, Y5
 	VPADDD       Y5, Y2, Y2
 	VPMADDWD     Y7, Y4, Y4
 	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	DECQ         R9
-	JNZ          one
-
-done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VZEROUPPER
-	RET
-
-// func multiplyI16MaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows2(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
-
-turn:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y3
-	VPMADDWD     Y4, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y3
-	VPMADDWD     Y4, Y3, Y3
-	VPADDD       Y3, Y2, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y3
-	VPMADDWD     Y4, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y3
-	VPMADDWD     Y4, Y3, Y3
-	VPADDD       Y3, Y2, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y3
-	VPMADDWD     Y4, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y3
-	VPMADDWD     Y4, Y3, Y3
-	VPADDD       Y3, Y2, Y2
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y3
-	VPMADDWD     Y4, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y3
-	VPMADDWD     Y4, Y3, Y3
-	VPADDD       Y3, Y2, Y2
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMADDWD     Y6, Y4, Y5
+	VPADDD       Y5, Y0, Y0
+	VPMADDWD     Y7, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMADDWD     Y6, Y4, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y7, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y4
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y3
-	VPMADDWD     Y4, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y3
-	VPMADDWD     Y4, Y3, Y3
-	VPADDD       Y3, Y2, Y2
-	ADDQ         SI, DX
-	DECQ         R9
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMADDWD     Y6, Y4, Y5
+	VPADDD       Y5, Y0, Y0
+	VPMADDWD     Y7, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMADDWD     Y6, Y4, Y5
+	VPADDD       Y5, Y2, Y2
+	VPMADDWD     Y7, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows3(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyI16MaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows2(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), R8
+	ANDQ       $0x01, R8
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Y8
-	VMOVUPS      32(DI), Y9
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y3
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y3
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y3
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y3
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y3
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y3
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y3
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y3
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMASKMOVPS   (R9), Y0, Y4
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y3
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y3
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	IMUL3Q     $0x02, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyI16Rows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows3(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (DX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y4, Y4
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y8
-	VMOVUPS      32(DI), Y9
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (DX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y4, Y4
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y8
-	VMOVUPS      32(DI), Y9
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (DX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y4, Y4
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Y8
-	VMOVUPS      32(DI), Y9
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y6
-	VPMADDWD     Y8, Y6, Y7
-	VPADDD       Y7, Y0, Y0
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y6
-	VPMADDWD     Y8, Y6, Y7
-	VPADDD       Y7, Y2, Y2
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (DX)(BX*2), Y6
-	VPMADDWD     Y8, Y6, Y7
-	VPADDD       Y7, Y4, Y4
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	ADDQ         SI, DX
-	DECQ         R10
-	JNZ          turn
-
-rest:
-	ANDQ $0x03, R9
-	JZ   done
-
-one:
-	VMOVUPS      (DI), Y8
-	VMOVUPS      32(DI), Y9
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (DX)(BX*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMADDWD     Y8, Y6, Y7
 	VPADDD       Y7, Y4, Y4
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         SI, DX
-	DECQ         R9
-	JNZ          one
-
-done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VZEROUPPER
-	RET
-
-// func multiplyI16MaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows3(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	MOVQ       a+8(FP), DX
-	MOVQ       ars+16(FP), BX
-	MOVQ       acs+24(FP), SI
-	MOVQ       b+32(FP), DI
-	MOVQ       brs+40(FP), R8
-	MOVQ       k+0(FP), R9
-	MOVQ       R9, R10
-	SHRQ       $0x02, R10
-	JZ         rest
-
-turn:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPBROADCASTD (DX)(BX*2), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPBROADCASTD (DX)(BX*2), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPBROADCASTD (DX)(BX*2), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPBROADCASTD (DX)(BX*2), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMASKMOVPS   (DI), Y0, Y5
-	ADDQ         R8, DI
-	VPBROADCASTD (DX), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VPBROADCASTD (DX)(BX*1), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPBROADCASTD (DX)(BX*2), Y4
-	VPMADDWD     Y5, Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         SI, DX
-	DECQ         R9
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
+	VPMADDWD     Y8, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y6
+	VPMADDWD     Y8, Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VPBROADCASTD (AX)(DI*2), Y6
+	VPMADDWD     Y8, Y6, Y7
+	VPADDD       Y7, Y4, Y4
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows4(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyI16MaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows3(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	MOVQ       how+96(FP), R8
+	ANDQ       $0x01, R8
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y10
-	VMOVUPS      32(R8), Y11
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y8
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPBROADCASTD (AX)(DI*2), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPBROADCASTD (AX)(DI*2), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPBROADCASTD (AX)(DI*2), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPBROADCASTD (AX)(DI*2), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R11
+	JZ   done
+
+one:
+	VMASKMOVPS   (R9), Y0, Y5
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (AX)(DI*1), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPBROADCASTD (AX)(DI*2), Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         R8, AX
+	DECQ         R11
+	JNZ          one
+
+done:
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	IMUL3Q     $0x03, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func multiplyI16Rows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows4(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y10
+	VMOVUPS      32(R9), Y11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD (R10), Y8
+	VPBROADCASTD (R11), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y10
-	VMOVUPS      32(R8), Y11
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y10
+	VMOVUPS      32(R9), Y11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD (R10), Y8
+	VPBROADCASTD (R11), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y10
-	VMOVUPS      32(R8), Y11
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y10
+	VMOVUPS      32(R9), Y11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD (R10), Y8
+	VPBROADCASTD (R11), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y10
-	VMOVUPS      32(R8), Y11
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y10
+	VMOVUPS      32(R9), Y11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD (R10), Y8
+	VPBROADCASTD (R11), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y10
-	VMOVUPS      32(R8), Y11
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y8
+	VMOVUPS      (R9), Y10
+	VMOVUPS      32(R9), Y11
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y8
+	VPBROADCASTD (AX)(DI*1), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y8
+	VPBROADCASTD (AX)(DI*2), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD (R10), Y8
+	VPBROADCASTD (R11), Y8
 	VPMADDWD     Y10, Y8, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI16MaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows4(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyI16MaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows4(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y5
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VPBROADCASTD (R10), Y5
+	VPBROADCASTD (R11), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VPBROADCASTD (R10), Y5
+	VPBROADCASTD (R11), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VPBROADCASTD (R10), Y5
+	VPBROADCASTD (R11), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VPBROADCASTD (R10), Y5
+	VPBROADCASTD (R11), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y6
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y5
+	VMASKMOVPS   (R9), Y0, Y6
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y5
+	VPBROADCASTD (AX)(DI*1), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y5
+	VPBROADCASTD (AX)(DI*2), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VPBROADCASTD (R10), Y5
+	VPBROADCASTD (R11), Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	IMUL3Q     $0x04, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows5(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyI16Rows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows5(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y12
-	VMOVUPS      32(R8), Y13
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y10
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD (R10), Y10
+	VPBROADCASTD (R11), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y8, Y8
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y9, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y12
-	VMOVUPS      32(R8), Y13
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD (R10), Y10
+	VPBROADCASTD (R11), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y8, Y8
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y9, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y12
-	VMOVUPS      32(R8), Y13
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD (R10), Y10
+	VPBROADCASTD (R11), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y8, Y8
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y9, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y12
-	VMOVUPS      32(R8), Y13
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD (R10), Y10
+	VPBROADCASTD (R11), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y8, Y8
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y9, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y12
-	VMOVUPS      32(R8), Y13
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y10
+	VMOVUPS      (R9), Y12
+	VMOVUPS      32(R9), Y13
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y10
+	VPBROADCASTD (AX)(DI*1), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y10
+	VPBROADCASTD (AX)(DI*2), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y5, Y5
-	VPBROADCASTD (R10), Y10
+	VPBROADCASTD (R11), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y10
+	VPBROADCASTD (R11)(DI*1), Y10
 	VPMADDWD     Y12, Y10, Y11
 	VPADDD       Y11, Y8, Y8
 	VPMADDWD     Y13, Y10, Y10
 	VPADDD       Y10, Y9, Y9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
-	VMOVUPS Y8, (DX)(CX*1)
-	VMOVUPS Y9, 32(DX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI16MaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows5(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyI16MaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows5(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (R10), Y6
+	VPBROADCASTD (R11), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (R10), Y6
+	VPBROADCASTD (R11), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (R10), Y6
+	VPBROADCASTD (R11), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (R10), Y6
+	VPBROADCASTD (R11), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y7
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y6
+	VMASKMOVPS   (R9), Y0, Y7
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y6
+	VPBROADCASTD (AX)(DI*1), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y6
+	VPBROADCASTD (AX)(DI*2), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPBROADCASTD (R10), Y6
+	VPBROADCASTD (R11), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y6
+	VPBROADCASTD (R11)(DI*1), Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
-	VMASKMOVPS Y5, Y0, (DX)(CX*1)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	IMUL3Q     $0x05, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyI16Rows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16Rows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Y0
-	VMOVUPS 32(AX), Y1
-	VMOVUPS (AX)(CX*1), Y2
-	VMOVUPS 32(AX)(CX*1), Y3
-	VMOVUPS (AX)(CX*2), Y4
-	VMOVUPS 32(AX)(CX*2), Y5
-	VMOVUPS (DX), Y6
-	VMOVUPS 32(DX), Y7
-	VMOVUPS (DX)(CX*1), Y8
-	VMOVUPS 32(DX)(CX*1), Y9
-	VMOVUPS (DX)(CX*2), Y10
-	VMOVUPS 32(DX)(CX*2), Y11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyI16Rows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16Rows6(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMOVUPS    (CX), Y0
+	VMOVUPS    32(CX), Y1
+	VMOVUPS    (CX)(DI*1), Y2
+	VMOVUPS    32(CX)(DI*1), Y3
+	VMOVUPS    (CX)(DI*2), Y4
+	VMOVUPS    32(CX)(DI*2), Y5
+	VMOVUPS    (R8), Y6
+	VMOVUPS    32(R8), Y7
+	VMOVUPS    (R8)(DI*1), Y8
+	VMOVUPS    32(R8)(DI*1), Y9
+	VMOVUPS    (R8)(DI*2), Y10
+	VMOVUPS    32(R8)(DI*2), Y11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	LEAQ       (R8)(DI*2), R9
+	ADDQ       DI, R9
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 (R9)
+	PREFETCHT0 (R9)(DI*1)
+	PREFETCHT0 (R9)(DI*2)
+	JMP        begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Y14
-	VMOVUPS      32(R8), Y15
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y12
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Y14
+	VMOVUPS      32(R9), Y15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y5, Y5
-	VPBROADCASTD (R10), Y12
+	VPBROADCASTD (R11), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPBROADCASTD (R10)(SI*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y11, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y14
-	VMOVUPS      32(R8), Y15
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y14
+	VMOVUPS      32(R9), Y15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y5, Y5
-	VPBROADCASTD (R10), Y12
+	VPBROADCASTD (R11), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPBROADCASTD (R10)(SI*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y11, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y14
-	VMOVUPS      32(R8), Y15
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y14
+	VMOVUPS      32(R9), Y15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y5, Y5
-	VPBROADCASTD (R10), Y12
+	VPBROADCASTD (R11), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPBROADCASTD (R10)(SI*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y11, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Y14
-	VMOVUPS      32(R8), Y15
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Y14
+	VMOVUPS      32(R9), Y15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y5, Y5
-	VPBROADCASTD (R10), Y12
+	VPBROADCASTD (R11), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPBROADCASTD (R10)(SI*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y11, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Y14
-	VMOVUPS      32(R8), Y15
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y12
+	VMOVUPS      (R9), Y14
+	VMOVUPS      32(R9), Y15
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y12
+	VPBROADCASTD (AX)(DI*1), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y3, Y3
-	VPBROADCASTD (BX)(SI*2), Y12
+	VPBROADCASTD (AX)(DI*2), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y5, Y5
-	VPBROADCASTD (R10), Y12
+	VPBROADCASTD (R11), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y7, Y7
-	VPBROADCASTD (R10)(SI*1), Y12
+	VPBROADCASTD (R11)(DI*1), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPBROADCASTD (R10)(SI*2), Y12
+	VPBROADCASTD (R11)(DI*2), Y12
 	VPMADDWD     Y14, Y12, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMADDWD     Y15, Y12, Y12
 	VPADDD       Y12, Y11, Y11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, (AX)(CX*1)
-	VMOVUPS Y3, 32(AX)(CX*1)
-	VMOVUPS Y4, (AX)(CX*2)
-	VMOVUPS Y5, 32(AX)(CX*2)
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
-	VMOVUPS Y8, (DX)(CX*1)
-	VMOVUPS Y9, 32(DX)(CX*1)
-	VMOVUPS Y10, (DX)(CX*2)
-	VMOVUPS Y11, 32(DX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS Y3, 32(CX)(DI*1)
+	VMOVUPS Y4, (CX)(DI*2)
+	VMOVUPS Y5, 32(CX)(DI*2)
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
+	VMOVUPS Y8, (R8)(DI*1)
+	VMOVUPS Y9, 32(R8)(DI*1)
+	VMOVUPS Y10, (R8)(DI*2)
+	VMOVUPS Y11, 32(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyI16MaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX2
-TEXT ·multiplyI16MaskedRows6(SB), NOSPLIT, $0-72
-	MOVQ       mask+64(FP), AX
-	VMOVDQU    (AX), Y0
-	MOVQ       c+48(FP), AX
-	MOVQ       crs+56(FP), CX
-	LEAQ       (AX)(CX*2), DX
-	ADDQ       CX, DX
-	VMASKMOVPS (AX), Y0, Y1
-	VMASKMOVPS (AX)(CX*1), Y0, Y2
-	VMASKMOVPS (AX)(CX*2), Y0, Y3
-	VMASKMOVPS (DX), Y0, Y4
-	VMASKMOVPS (DX)(CX*1), Y0, Y5
-	VMASKMOVPS (DX)(CX*2), Y0, Y6
-	MOVQ       a+8(FP), BX
-	MOVQ       ars+16(FP), SI
-	MOVQ       acs+24(FP), DI
-	MOVQ       b+32(FP), R8
-	MOVQ       brs+40(FP), R9
-	LEAQ       (BX)(SI*2), R10
-	ADDQ       SI, R10
-	MOVQ       k+0(FP), R11
-	MOVQ       R11, R12
-	SHRQ       $0x02, R12
-	JZ         rest
+// func multiplyI16MaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·multiplyI16MaskedRows6(SB), NOSPLIT, $0-104
+	MOVQ    mask+72(FP), AX
+	VMOVDQU (AX), Y0
+	MOVQ    a+16(FP), AX
+	MOVQ    c+56(FP), CX
+	MOVQ    ahead+80(FP), DX
+	MOVQ    step+88(FP), BX
+	MOVQ    blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VMASKMOVPS (CX)(DI*2), Y0, Y3
+	VMASKMOVPS (R8), Y0, Y4
+	VMASKMOVPS (R8)(DI*1), Y0, Y5
+	VMASKMOVPS (R8)(DI*2), Y0, Y6
+	JMP        begin
+
+fresh:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y7
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VPBROADCASTD (R10), Y7
+	VPBROADCASTD (R11), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPBROADCASTD (R10)(SI*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VPBROADCASTD (R10), Y7
+	VPBROADCASTD (R11), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPBROADCASTD (R10)(SI*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VPBROADCASTD (R10), Y7
+	VPBROADCASTD (R11), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPBROADCASTD (R10)(SI*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VPBROADCASTD (R10), Y7
+	VPBROADCASTD (R11), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPBROADCASTD (R10)(SI*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMASKMOVPS   (R8), Y0, Y8
-	ADDQ         R9, R8
-	VPBROADCASTD (BX), Y7
+	VMASKMOVPS   (R9), Y0, Y8
+	ADDQ         R10, R9
+	VPBROADCASTD (AX), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VPBROADCASTD (BX)(SI*1), Y7
+	VPBROADCASTD (AX)(DI*1), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VPBROADCASTD (BX)(SI*2), Y7
+	VPBROADCASTD (AX)(DI*2), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VPBROADCASTD (R10), Y7
+	VPBROADCASTD (R11), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPBROADCASTD (R10)(SI*1), Y7
+	VPBROADCASTD (R11)(DI*1), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPBROADCASTD (R10)(SI*2), Y7
+	VPBROADCASTD (R11)(DI*2), Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMASKMOVPS Y1, Y0, (AX)
-	VMASKMOVPS Y2, Y0, (AX)(CX*1)
-	VMASKMOVPS Y3, Y0, (AX)(CX*2)
-	VMASKMOVPS Y4, Y0, (DX)
-	VMASKMOVPS Y5, Y0, (DX)(CX*1)
-	VMASKMOVPS Y6, Y0, (DX)(CX*2)
+	MOVQ       k+8(FP), R9
+	IMULQ      R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, AX
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	VMASKMOVPS Y1, Y0, (CX)
+	VMASKMOVPS Y2, Y0, (CX)(DI*1)
+	VMASKMOVPS Y3, Y0, (CX)(DI*2)
+	VMASKMOVPS Y4, Y0, (R8)
+	VMASKMOVPS Y5, Y0, (R8)(DI*1)
+	VMASKMOVPS Y6, Y0, (R8)(DI*2)
+	IMUL3Q     $0x06, DI, DI
+	ADDQ       DI, CX
+	DECQ       SI
+	JNZ        block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows1(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+// func multiplyF32WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows1(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Z2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z2
 	VFMADD231PS  Z3, Z2, Z0
 	VFMADD231PS  Z4, Z2, Z1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Z2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z2
 	VFMADD231PS  Z3, Z2, Z0
 	VFMADD231PS  Z4, Z2, Z1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Z2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z2
 	VFMADD231PS  Z3, Z2, Z0
 	VFMADD231PS  Z4, Z2, Z1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Z2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z2
 	VFMADD231PS  Z3, Z2, Z0
 	VFMADD231PS  Z4, Z2, Z1
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Z2
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z2
 	VFMADD231PS  Z3, Z2, Z0
 	VFMADD231PS  Z4, Z2, Z1
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows1(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	VMOVUPS.Z (AX), K1, Z0
-	MOVQ      a+8(FP), CX
-	MOVQ      ars+16(FP), DX
-	MOVQ      acs+24(FP), DX
-	MOVQ      b+32(FP), BX
-	MOVQ      brs+40(FP), SI
-	MOVQ      k+0(FP), DI
-	MOVQ      DI, R8
-	SHRQ      $0x02, R8
-	JZ        rest
+// func multiplyF32WideMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows1(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), DI
+	ANDQ      $0x01, DI
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS.Z    (BX), K1, Z2
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Z1
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z1
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         DX, CX
-	VMOVUPS.Z    (BX), K1, Z2
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Z1
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z1
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         DX, CX
-	VMOVUPS.Z    (BX), K1, Z2
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Z1
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z1
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         DX, CX
-	VMOVUPS.Z    (BX), K1, Z2
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Z1
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z1
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS.Z    (BX), K1, Z2
-	ADDQ         SI, BX
-	VBROADCASTSS (CX), Z1
+	VMOVUPS.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z1
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Z0, K1, (AX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, K1, (CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows2(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyF32WideRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows2(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z4
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z4
 	VFMADD231PS  Z5, Z4, Z0
 	VFMADD231PS  Z6, Z4, Z1
-	VBROADCASTSS (DX)(BX*1), Z4
+	VBROADCASTSS (AX)(DI*1), Z4
 	VFMADD231PS  Z5, Z4, Z2
 	VFMADD231PS  Z6, Z4, Z3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z4
 	VFMADD231PS  Z5, Z4, Z0
 	VFMADD231PS  Z6, Z4, Z1
-	VBROADCASTSS (DX)(BX*1), Z4
+	VBROADCASTSS (AX)(DI*1), Z4
 	VFMADD231PS  Z5, Z4, Z2
 	VFMADD231PS  Z6, Z4, Z3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z4
 	VFMADD231PS  Z5, Z4, Z0
 	VFMADD231PS  Z6, Z4, Z1
-	VBROADCASTSS (DX)(BX*1), Z4
+	VBROADCASTSS (AX)(DI*1), Z4
 	VFMADD231PS  Z5, Z4, Z2
 	VFMADD231PS  Z6, Z4, Z3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z4
 	VFMADD231PS  Z5, Z4, Z0
 	VFMADD231PS  Z6, Z4, Z1
-	VBROADCASTSS (DX)(BX*1), Z4
+	VBROADCASTSS (AX)(DI*1), Z4
 	VFMADD231PS  Z5, Z4, Z2
 	VFMADD231PS  Z6, Z4, Z3
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z4
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z4
 	VFMADD231PS  Z5, Z4, Z0
 	VFMADD231PS  Z6, Z4, Z1
-	VBROADCASTSS (DX)(BX*1), Z4
+	VBROADCASTSS (AX)(DI*1), Z4
 	VFMADD231PS  Z5, Z4, Z2
 	VFMADD231PS  Z6, Z4, Z3
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, (AX)(CX*1)
-	VMOVUPS Z3, 64(AX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows2(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	VMOVUPS.Z (AX), K1, Z0
-	VMOVUPS.Z (AX)(CX*1), K1, Z1
-	MOVQ      a+8(FP), DX
-	MOVQ      ars+16(FP), BX
-	MOVQ      acs+24(FP), SI
-	MOVQ      b+32(FP), DI
-	MOVQ      brs+40(FP), R8
-	MOVQ      k+0(FP), R9
-	MOVQ      R9, R10
-	SHRQ      $0x02, R10
-	JZ        rest
+// func multiplyF32WideMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows2(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), R8
+	ANDQ      $0x01, R8
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z2
 	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (DX)(BX*1), Z2
+	VBROADCASTSS (AX)(DI*1), Z2
 	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         SI, DX
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z2
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z2
 	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (DX)(BX*1), Z2
+	VBROADCASTSS (AX)(DI*1), Z2
 	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         SI, DX
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z2
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z2
 	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (DX)(BX*1), Z2
+	VBROADCASTSS (AX)(DI*1), Z2
 	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         SI, DX
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z2
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z2
 	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (DX)(BX*1), Z2
+	VBROADCASTSS (AX)(DI*1), Z2
 	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z3
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z2
+	VMOVUPS.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z2
 	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (DX)(BX*1), Z2
+	VBROADCASTSS (AX)(DI*1), Z2
 	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Z0, K1, (AX)
-	VMOVUPS Z1, K1, (AX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows3(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	VMOVUPS (AX)(CX*2), Z4
-	VMOVUPS 64(AX)(CX*2), Z5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyF32WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows3(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z6
 	VFMADD231PS  Z7, Z6, Z0
 	VFMADD231PS  Z8, Z6, Z1
-	VBROADCASTSS (DX)(BX*1), Z6
+	VBROADCASTSS (AX)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z2
 	VFMADD231PS  Z8, Z6, Z3
-	VBROADCASTSS (DX)(BX*2), Z6
+	VBROADCASTSS (AX)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z4
 	VFMADD231PS  Z8, Z6, Z5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z6
 	VFMADD231PS  Z7, Z6, Z0
 	VFMADD231PS  Z8, Z6, Z1
-	VBROADCASTSS (DX)(BX*1), Z6
+	VBROADCASTSS (AX)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z2
 	VFMADD231PS  Z8, Z6, Z3
-	VBROADCASTSS (DX)(BX*2), Z6
+	VBROADCASTSS (AX)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z4
 	VFMADD231PS  Z8, Z6, Z5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z6
 	VFMADD231PS  Z7, Z6, Z0
 	VFMADD231PS  Z8, Z6, Z1
-	VBROADCASTSS (DX)(BX*1), Z6
+	VBROADCASTSS (AX)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z2
 	VFMADD231PS  Z8, Z6, Z3
-	VBROADCASTSS (DX)(BX*2), Z6
+	VBROADCASTSS (AX)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z4
 	VFMADD231PS  Z8, Z6, Z5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z6
 	VFMADD231PS  Z7, Z6, Z0
 	VFMADD231PS  Z8, Z6, Z1
-	VBROADCASTSS (DX)(BX*1), Z6
+	VBROADCASTSS (AX)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z2
 	VFMADD231PS  Z8, Z6, Z3
-	VBROADCASTSS (DX)(BX*2), Z6
+	VBROADCASTSS (AX)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z4
 	VFMADD231PS  Z8, Z6, Z5
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z6
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z6
 	VFMADD231PS  Z7, Z6, Z0
 	VFMADD231PS  Z8, Z6, Z1
-	VBROADCASTSS (DX)(BX*1), Z6
+	VBROADCASTSS (AX)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z2
 	VFMADD231PS  Z8, Z6, Z3
-	VBROADCASTSS (DX)(BX*2), Z6
+	VBROADCASTSS (AX)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z4
 	VFMADD231PS  Z8, Z6, Z5
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, (AX)(CX*1)
-	VMOVUPS Z3, 64(AX)(CX*1)
-	VMOVUPS Z4, (AX)(CX*2)
-	VMOVUPS Z5, 64(AX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows3(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	VMOVUPS.Z (AX), K1, Z0
-	VMOVUPS.Z (AX)(CX*1), K1, Z1
-	VMOVUPS.Z (AX)(CX*2), K1, Z2
-	MOVQ      a+8(FP), DX
-	MOVQ      ars+16(FP), BX
-	MOVQ      acs+24(FP), SI
-	MOVQ      b+32(FP), DI
-	MOVQ      brs+40(FP), R8
-	MOVQ      k+0(FP), R9
-	MOVQ      R9, R10
-	SHRQ      $0x02, R10
-	JZ        rest
+// func multiplyF32WideMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows3(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), R8
+	ANDQ      $0x01, R8
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z3
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z3
 	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (DX)(BX*1), Z3
+	VBROADCASTSS (AX)(DI*1), Z3
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (DX)(BX*2), Z3
+	VBROADCASTSS (AX)(DI*2), Z3
 	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         SI, DX
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z3
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z3
 	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (DX)(BX*1), Z3
+	VBROADCASTSS (AX)(DI*1), Z3
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (DX)(BX*2), Z3
+	VBROADCASTSS (AX)(DI*2), Z3
 	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         SI, DX
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z3
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z3
 	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (DX)(BX*1), Z3
+	VBROADCASTSS (AX)(DI*1), Z3
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (DX)(BX*2), Z3
+	VBROADCASTSS (AX)(DI*2), Z3
 	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         SI, DX
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z3
+	ADDQ         R8, AX
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z3
 	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (DX)(BX*1), Z3
+	VBROADCASTSS (AX)(DI*1), Z3
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (DX)(BX*2), Z3
+	VBROADCASTSS (AX)(DI*2), Z3
 	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS.Z    (DI), K1, Z4
-	ADDQ         R8, DI
-	VBROADCASTSS (DX), Z3
+	VMOVUPS.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z3
 	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (DX)(BX*1), Z3
+	VBROADCASTSS (AX)(DI*1), Z3
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (DX)(BX*2), Z3
+	VBROADCASTSS (AX)(DI*2), Z3
 	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Z0, K1, (AX)
-	VMOVUPS Z1, K1, (AX)(CX*1)
-	VMOVUPS Z2, K1, (AX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows4(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	VMOVUPS (AX)(CX*2), Z4
-	VMOVUPS 64(AX)(CX*2), Z5
-	VMOVUPS (DX), Z6
-	VMOVUPS 64(DX), Z7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF32WideRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows4(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Z9
-	VMOVUPS      64(R8), Z10
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z8
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z8
 	VFMADD231PS  Z9, Z8, Z0
 	VFMADD231PS  Z10, Z8, Z1
-	VBROADCASTSS (BX)(SI*1), Z8
+	VBROADCASTSS (AX)(DI*1), Z8
 	VFMADD231PS  Z9, Z8, Z2
 	VFMADD231PS  Z10, Z8, Z3
-	VBROADCASTSS (BX)(SI*2), Z8
+	VBROADCASTSS (AX)(DI*2), Z8
 	VFMADD231PS  Z9, Z8, Z4
 	VFMADD231PS  Z10, Z8, Z5
-	VBROADCASTSS (R10), Z8
+	VBROADCASTSS (R11), Z8
 	VFMADD231PS  Z9, Z8, Z6
 	VFMADD231PS  Z10, Z8, Z7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z9
-	VMOVUPS      64(R8), Z10
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z8
 	VFMADD231PS  Z9, Z8, Z0
 	VFMADD231PS  Z10, Z8, Z1
-	VBROADCASTSS (BX)(SI*1), Z8
+	VBROADCASTSS (AX)(DI*1), Z8
 	VFMADD231PS  Z9, Z8, Z2
 	VFMADD231PS  Z10, Z8, Z3
-	VBROADCASTSS (BX)(SI*2), Z8
+	VBROADCASTSS (AX)(DI*2), Z8
 	VFMADD231PS  Z9, Z8, Z4
 	VFMADD231PS  Z10, Z8, Z5
-	VBROADCASTSS (R10), Z8
+	VBROADCASTSS (R11), Z8
 	VFMADD231PS  Z9, Z8, Z6
 	VFMADD231PS  Z10, Z8, Z7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z9
-	VMOVUPS      64(R8), Z10
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z8
 	VFMADD231PS  Z9, Z8, Z0
 	VFMADD231PS  Z10, Z8, Z1
-	VBROADCASTSS (BX)(SI*1), Z8
+	VBROADCASTSS (AX)(DI*1), Z8
 	VFMADD231PS  Z9, Z8, Z2
 	VFMADD231PS  Z10, Z8, Z3
-	VBROADCASTSS (BX)(SI*2), Z8
+	VBROADCASTSS (AX)(DI*2), Z8
 	VFMADD231PS  Z9, Z8, Z4
 	VFMADD231PS  Z10, Z8, Z5
-	VBROADCASTSS (R10), Z8
+	VBROADCASTSS (R11), Z8
 	VFMADD231PS  Z9, Z8, Z6
 	VFMADD231PS  Z10, Z8, Z7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z9
-	VMOVUPS      64(R8), Z10
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z8
 	VFMADD231PS  Z9, Z8, Z0
 	VFMADD231PS  Z10, Z8, Z1
-	VBROADCASTSS (BX)(SI*1), Z8
+	VBROADCASTSS (AX)(DI*1), Z8
 	VFMADD231PS  Z9, Z8, Z2
 	VFMADD231PS  Z10, Z8, Z3
-	VBROADCASTSS (BX)(SI*2), Z8
+	VBROADCASTSS (AX)(DI*2), Z8
 	VFMADD231PS  Z9, Z8, Z4
 	VFMADD231PS  Z10, Z8, Z5
-	VBROADCASTSS (R10), Z8
+	VBROADCASTSS (R11), Z8
 	VFMADD231PS  Z9, Z8, Z6
 	VFMADD231PS  Z10, Z8, Z7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Z9
-	VMOVUPS      64(R8), Z10
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z8
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z8
 	VFMADD231PS  Z9, Z8, Z0
 	VFMADD231PS  Z10, Z8, Z1
-	VBROADCASTSS (BX)(SI*1), Z8
+	VBROADCASTSS (AX)(DI*1), Z8
 	VFMADD231PS  Z9, Z8, Z2
 	VFMADD231PS  Z10, Z8, Z3
-	VBROADCASTSS (BX)(SI*2), Z8
+	VBROADCASTSS (AX)(DI*2), Z8
 	VFMADD231PS  Z9, Z8, Z4
 	VFMADD231PS  Z10, Z8, Z5
-	VBROADCASTSS (R10), Z8
+	VBROADCASTSS (R11), Z8
 	VFMADD231PS  Z9, Z8, Z6
 	VFMADD231PS  Z10, Z8, Z7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, (AX)(CX*1)
-	VMOVUPS Z3, 64(AX)(CX*1)
-	VMOVUPS Z4, (AX)(CX*2)
-	VMOVUPS Z5, 64(AX)(CX*2)
-	VMOVUPS Z6, (DX)
-	VMOVUPS Z7, 64(DX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows4(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	LEAQ      (AX)(CX*2), DX
-	ADDQ      CX, DX
-	VMOVUPS.Z (AX), K1, Z0
-	VMOVUPS.Z (AX)(CX*1), K1, Z1
-	VMOVUPS.Z (AX)(CX*2), K1, Z2
-	VMOVUPS.Z (DX), K1, Z3
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+// func multiplyF32WideMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows4(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS.Z    (R8), K1, Z5
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z4
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z4
 	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (BX)(SI*1), Z4
+	VBROADCASTSS (AX)(DI*1), Z4
 	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (BX)(SI*2), Z4
+	VBROADCASTSS (AX)(DI*2), Z4
 	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (R10), Z4
+	VBROADCASTSS (R11), Z4
 	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS.Z    (R8), K1, Z5
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z4
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z4
 	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (BX)(SI*1), Z4
+	VBROADCASTSS (AX)(DI*1), Z4
 	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (BX)(SI*2), Z4
+	VBROADCASTSS (AX)(DI*2), Z4
 	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (R10), Z4
+	VBROADCASTSS (R11), Z4
 	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS.Z    (R8), K1, Z5
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z4
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z4
 	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (BX)(SI*1), Z4
+	VBROADCASTSS (AX)(DI*1), Z4
 	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (BX)(SI*2), Z4
+	VBROADCASTSS (AX)(DI*2), Z4
 	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (R10), Z4
+	VBROADCASTSS (R11), Z4
 	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS.Z    (R8), K1, Z5
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z4
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z4
 	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (BX)(SI*1), Z4
+	VBROADCASTSS (AX)(DI*1), Z4
 	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (BX)(SI*2), Z4
+	VBROADCASTSS (AX)(DI*2), Z4
 	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (R10), Z4
+	VBROADCASTSS (R11), Z4
 	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS.Z    (R8), K1, Z5
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z4
+	VMOVUPS.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z4
 	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (BX)(SI*1), Z4
+	VBROADCASTSS (AX)(DI*1), Z4
 	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (BX)(SI*2), Z4
+	VBROADCASTSS (AX)(DI*2), Z4
 	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (R10), Z4
+	VBROADCASTSS (R11), Z4
 	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Z0, K1, (AX)
-	VMOVUPS Z1, K1, (AX)(CX*1)
-	VMOVUPS Z2, K1, (AX)(CX*2)
-	VMOVUPS Z3, K1, (DX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows5(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	VMOVUPS (AX)(CX*2), Z4
-	VMOVUPS 64(AX)(CX*2), Z5
-	VMOVUPS (DX), Z6
-	VMOVUPS 64(DX), Z7
-	VMOVUPS (DX)(CX*1), Z8
-	VMOVUPS 64(DX)(CX*1), Z9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF32WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows5(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Z11
-	VMOVUPS      64(R8), Z12
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z10
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z10
 	VFMADD231PS  Z11, Z10, Z0
 	VFMADD231PS  Z12, Z10, Z1
-	VBROADCASTSS (BX)(SI*1), Z10
+	VBROADCASTSS (AX)(DI*1), Z10
 	VFMADD231PS  Z11, Z10, Z2
 	VFMADD231PS  Z12, Z10, Z3
-	VBROADCASTSS (BX)(SI*2), Z10
+	VBROADCASTSS (AX)(DI*2), Z10
 	VFMADD231PS  Z11, Z10, Z4
 	VFMADD231PS  Z12, Z10, Z5
-	VBROADCASTSS (R10), Z10
+	VBROADCASTSS (R11), Z10
 	VFMADD231PS  Z11, Z10, Z6
 	VFMADD231PS  Z12, Z10, Z7
-	VBROADCASTSS (R10)(SI*1), Z10
+	VBROADCASTSS (R11)(DI*1), Z10
 	VFMADD231PS  Z11, Z10, Z8
 	VFMADD231PS  Z12, Z10, Z9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z11
-	VMOVUPS      64(R8), Z12
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z10
 	VFMADD231PS  Z11, Z10, Z0
 	VFMADD231PS  Z12, Z10, Z1
-	VBROADCASTSS (BX)(SI*1), Z10
+	VBROADCASTSS (AX)(DI*1), Z10
 	VFMADD231PS  Z11, Z10, Z2
 	VFMADD231PS  Z12, Z10, Z3
-	VBROADCASTSS (BX)(SI*2), Z10
+	VBROADCASTSS (AX)(DI*2), Z10
 	VFMADD231PS  Z11, Z10, Z4
 	VFMADD231PS  Z12, Z10, Z5
-	VBROADCASTSS (R10), Z10
+	VBROADCASTSS (R11), Z10
 	VFMADD231PS  Z11, Z10, Z6
 	VFMADD231PS  Z12, Z10, Z7
-	VBROADCASTSS (R10)(SI*1), Z10
+	VBROADCASTSS (R11)(DI*1), Z10
 	VFMADD231PS  Z11, Z10, Z8
 	VFMADD231PS  Z12, Z10, Z9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z11
-	VMOVUPS      64(R8), Z12
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z10
 	VFMADD231PS  Z11, Z10, Z0
 	VFMADD231PS  Z12, Z10, Z1
-	VBROADCASTSS (BX)(SI*1), Z10
+	VBROADCASTSS (AX)(DI*1), Z10
 	VFMADD231PS  Z11, Z10, Z2
 	VFMADD231PS  Z12, Z10, Z3
-	VBROADCASTSS (BX)(SI*2), Z10
+	VBROADCASTSS (AX)(DI*2), Z10
 	VFMADD231PS  Z11, Z10, Z4
 	VFMADD231PS  Z12, Z10, Z5
-	VBROADCASTSS (R10), Z10
+	VBROADCASTSS (R11), Z10
 	VFMADD231PS  Z11, Z10, Z6
 	VFMADD231PS  Z12, Z10, Z7
-	VBROADCASTSS (R10)(SI*1), Z10
+	VBROADCASTSS (R11)(DI*1), Z10
 	VFMADD231PS  Z11, Z10, Z8
 	VFMADD231PS  Z12, Z10, Z9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z11
-	VMOVUPS      64(R8), Z12
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z10
 	VFMADD231PS  Z11, Z10, Z0
 	VFMADD231PS  Z12, Z10, Z1
-	VBROADCASTSS (BX)(SI*1), Z10
+	VBROADCASTSS (AX)(DI*1), Z10
 	VFMADD231PS  Z11, Z10, Z2
 	VFMADD231PS  Z12, Z10, Z3
-	VBROADCASTSS (BX)(SI*2), Z10
+	VBROADCASTSS (AX)(DI*2), Z10
 	VFMADD231PS  Z11, Z10, Z4
 	VFMADD231PS  Z12, Z10, Z5
-	VBROADCASTSS (R10), Z10
+	VBROADCASTSS (R11), Z10
 	VFMADD231PS  Z11, Z10, Z6
 	VFMADD231PS  Z12, Z10, Z7
-	VBROADCASTSS (R10)(SI*1), Z10
+	VBROADCASTSS (R11)(DI*1), Z10
 	VFMADD231PS  Z11, Z10, Z8
 	VFMADD231PS  Z12, Z10, Z9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Z11
-	VMOVUPS      64(R8), Z12
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z10
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z10
 	VFMADD231PS  Z11, Z10, Z0
 	VFMADD231PS  Z12, Z10, Z1
-	VBROADCASTSS (BX)(SI*1), Z10
+	VBROADCASTSS (AX)(DI*1), Z10
 	VFMADD231PS  Z11, Z10, Z2
 	VFMADD231PS  Z12, Z10, Z3
-	VBROADCASTSS (BX)(SI*2), Z10
+	VBROADCASTSS (AX)(DI*2), Z10
 	VFMADD231PS  Z11, Z10, Z4
 	VFMADD231PS  Z12, Z10, Z5
-	VBROADCASTSS (R10), Z10
+	VBROADCASTSS (R11), Z10
 	VFMADD231PS  Z11, Z10, Z6
 	VFMADD231PS  Z12, Z10, Z7
-	VBROADCASTSS (R10)(SI*1), Z10
+	VBROADCASTSS (R11)(DI*1), Z10
 	VFMADD231PS  Z11, Z10, Z8
 	VFMADD231PS  Z12, Z10, Z9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, (AX)(CX*1)
-	VMOVUPS Z3, 64(AX)(CX*1)
-	VMOVUPS Z4, (AX)(CX*2)
-	VMOVUPS Z5, 64(AX)(CX*2)
-	VMOVUPS Z6, (DX)
-	VMOVUPS Z7, 64(DX)
-	VMOVUPS Z8, (DX)(CX*1)
-	VMOVUPS Z9, 64(DX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows5(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	LEAQ      (AX)(CX*2), DX
-	ADDQ      CX, DX
-	VMOVUPS.Z (AX), K1, Z0
-	VMOVUPS.Z (AX)(CX*1), K1, Z1
-	VMOVUPS.Z (AX)(CX*2), K1, Z2
-	VMOVUPS.Z (DX), K1, Z3
-	VMOVUPS.Z (DX)(CX*1), K1, Z4
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+// func multiplyF32WideMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows5(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	VMOVUPS.Z (R8)(DI*1), K1, Z4
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS.Z    (R8), K1, Z6
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z5
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z5
 	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (BX)(SI*1), Z5
+	VBROADCASTSS (AX)(DI*1), Z5
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(SI*2), Z5
+	VBROADCASTSS (AX)(DI*2), Z5
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z5
+	VBROADCASTSS (R11), Z5
 	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (R10)(SI*1), Z5
+	VBROADCASTSS (R11)(DI*1), Z5
 	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS.Z    (R8), K1, Z6
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z5
 	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (BX)(SI*1), Z5
+	VBROADCASTSS (AX)(DI*1), Z5
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(SI*2), Z5
+	VBROADCASTSS (AX)(DI*2), Z5
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z5
+	VBROADCASTSS (R11), Z5
 	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (R10)(SI*1), Z5
+	VBROADCASTSS (R11)(DI*1), Z5
 	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS.Z    (R8), K1, Z6
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z5
 	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (BX)(SI*1), Z5
+	VBROADCASTSS (AX)(DI*1), Z5
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(SI*2), Z5
+	VBROADCASTSS (AX)(DI*2), Z5
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z5
+	VBROADCASTSS (R11), Z5
 	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (R10)(SI*1), Z5
+	VBROADCASTSS (R11)(DI*1), Z5
 	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS.Z    (R8), K1, Z6
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z5
 	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (BX)(SI*1), Z5
+	VBROADCASTSS (AX)(DI*1), Z5
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(SI*2), Z5
+	VBROADCASTSS (AX)(DI*2), Z5
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z5
+	VBROADCASTSS (R11), Z5
 	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (R10)(SI*1), Z5
+	VBROADCASTSS (R11)(DI*1), Z5
 	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS.Z    (R8), K1, Z6
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z5
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z5
 	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (BX)(SI*1), Z5
+	VBROADCASTSS (AX)(DI*1), Z5
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(SI*2), Z5
+	VBROADCASTSS (AX)(DI*2), Z5
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z5
+	VBROADCASTSS (R11), Z5
 	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (R10)(SI*1), Z5
+	VBROADCASTSS (R11)(DI*1), Z5
 	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Z0, K1, (AX)
-	VMOVUPS Z1, K1, (AX)(CX*1)
-	VMOVUPS Z2, K1, (AX)(CX*2)
-	VMOVUPS Z3, K1, (DX)
-	VMOVUPS Z4, K1, (DX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	VMOVUPS Z4, K1, (R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideRows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	VMOVUPS (AX)(CX*2), Z4
-	VMOVUPS 64(AX)(CX*2), Z5
-	VMOVUPS (DX), Z6
-	VMOVUPS 64(DX), Z7
-	VMOVUPS (DX)(CX*1), Z8
-	VMOVUPS 64(DX)(CX*1), Z9
-	VMOVUPS (DX)(CX*2), Z10
-	VMOVUPS 64(DX)(CX*2), Z11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF32WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideRows6(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMOVUPS    (CX), Z0
+	VMOVUPS    64(CX), Z1
+	VMOVUPS    (CX)(DI*1), Z2
+	VMOVUPS    64(CX)(DI*1), Z3
+	VMOVUPS    (CX)(DI*2), Z4
+	VMOVUPS    64(CX)(DI*2), Z5
+	VMOVUPS    (R8), Z6
+	VMOVUPS    64(R8), Z7
+	VMOVUPS    (R8)(DI*1), Z8
+	VMOVUPS    64(R8)(DI*1), Z9
+	VMOVUPS    (R8)(DI*2), Z10
+	VMOVUPS    64(R8)(DI*2), Z11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	LEAQ       (R8)(DI*2), R9
+	ADDQ       DI, R9
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 (R9)(DI*1)
+	PREFETCHT0 64(R9)(DI*1)
+	PREFETCHT0 (R9)(DI*2)
+	PREFETCHT0 64(R9)(DI*2)
+	JMP        begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Z13
-	VMOVUPS      64(R8), Z14
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z12
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z12
 	VFMADD231PS  Z13, Z12, Z0
 	VFMADD231PS  Z14, Z12, Z1
-	VBROADCASTSS (BX)(SI*1), Z12
+	VBROADCASTSS (AX)(DI*1), Z12
 	VFMADD231PS  Z13, Z12, Z2
 	VFMADD231PS  Z14, Z12, Z3
-	VBROADCASTSS (BX)(SI*2), Z12
+	VBROADCASTSS (AX)(DI*2), Z12
 	VFMADD231PS  Z13, Z12, Z4
 	VFMADD231PS  Z14, Z12, Z5
-	VBROADCASTSS (R10), Z12
+	VBROADCASTSS (R11), Z12
 	VFMADD231PS  Z13, Z12, Z6
 	VFMADD231PS  Z14, Z12, Z7
-	VBROADCASTSS (R10)(SI*1), Z12
+	VBROADCASTSS (R11)(DI*1), Z12
 	VFMADD231PS  Z13, Z12, Z8
 	VFMADD231PS  Z14, Z12, Z9
-	VBROADCASTSS (R10)(SI*2), Z12
+	VBROADCASTSS (R11)(DI*2), Z12
 	VFMADD231PS  Z13, Z12, Z10
 	VFMADD231PS  Z14, Z12, Z11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z13
-	VMOVUPS      64(R8), Z14
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z12
 	VFMADD231PS  Z13, Z12, Z0
 	VFMADD231PS  Z14, Z12, Z1
-	VBROADCASTSS (BX)(SI*1), Z12
+	VBROADCASTSS (AX)(DI*1), Z12
 	VFMADD231PS  Z13, Z12, Z2
 	VFMADD231PS  Z14, Z12, Z3
-	VBROADCASTSS (BX)(SI*2), Z12
+	VBROADCASTSS (AX)(DI*2), Z12
 	VFMADD231PS  Z13, Z12, Z4
 	VFMADD231PS  Z14, Z12, Z5
-	VBROADCASTSS (R10), Z12
+	VBROADCASTSS (R11), Z12
 	VFMADD231PS  Z13, Z12, Z6
 	VFMADD231PS  Z14, Z12, Z7
-	VBROADCASTSS (R10)(SI*1), Z12
+	VBROADCASTSS (R11)(DI*1), Z12
 	VFMADD231PS  Z13, Z12, Z8
 	VFMADD231PS  Z14, Z12, Z9
-	VBROADCASTSS (R10)(SI*2), Z12
+	VBROADCASTSS (R11)(DI*2), Z12
 	VFMADD231PS  Z13, Z12, Z10
 	VFMADD231PS  Z14, Z12, Z11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z13
-	VMOVUPS      64(R8), Z14
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z12
 	VFMADD231PS  Z13, Z12, Z0
 	VFMADD231PS  Z14, Z12, Z1
-	VBROADCASTSS (BX)(SI*1), Z12
+	VBROADCASTSS (AX)(DI*1), Z12
 	VFMADD231PS  Z13, Z12, Z2
 	VFMADD231PS  Z14, Z12, Z3
-	VBROADCASTSS (BX)(SI*2), Z12
+	VBROADCASTSS (AX)(DI*2), Z12
 	VFMADD231PS  Z13, Z12, Z4
 	VFMADD231PS  Z14, Z12, Z5
-	VBROADCASTSS (R10), Z12
+	VBROADCASTSS (R11), Z12
 	VFMADD231PS  Z13, Z12, Z6
 	VFMADD231PS  Z14, Z12, Z7
-	VBROADCASTSS (R10)(SI*1), Z12
+	VBROADCASTSS (R11)(DI*1), Z12
 	VFMADD231PS  Z13, Z12, Z8
 	VFMADD231PS  Z14, Z12, Z9
-	VBROADCASTSS (R10)(SI*2), Z12
+	VBROADCASTSS (R11)(DI*2), Z12
 	VFMADD231PS  Z13, Z12, Z10
 	VFMADD231PS  Z14, Z12, Z11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z13
-	VMOVUPS      64(R8), Z14
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z12
 	VFMADD231PS  Z13, Z12, Z0
 	VFMADD231PS  Z14, Z12, Z1
-	VBROADCASTSS (BX)(SI*1), Z12
+	VBROADCASTSS (AX)(DI*1), Z12
 	VFMADD231PS  Z13, Z12, Z2
 	VFMADD231PS  Z14, Z12, Z3
-	VBROADCASTSS (BX)(SI*2), Z12
+	VBROADCASTSS (AX)(DI*2), Z12
 	VFMADD231PS  Z13, Z12, Z4
 	VFMADD231PS  Z14, Z12, Z5
-	VBROADCASTSS (R10), Z12
+	VBROADCASTSS (R11), Z12
 	VFMADD231PS  Z13, Z12, Z6
 	VFMADD231PS  Z14, Z12, Z7
-	VBROADCASTSS (R10)(SI*1), Z12
+	VBROADCASTSS (R11)(DI*1), Z12
 	VFMADD231PS  Z13, Z12, Z8
 	VFMADD231PS  Z14, Z12, Z9
-	VBROADCASTSS (R10)(SI*2), Z12
+	VBROADCASTSS (R11)(DI*2), Z12
 	VFMADD231PS  Z13, Z12, Z10
 	VFMADD231PS  Z14, Z12, Z11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Z13
-	VMOVUPS      64(R8), Z14
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z12
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z12
 	VFMADD231PS  Z13, Z12, Z0
 	VFMADD231PS  Z14, Z12, Z1
-	VBROADCASTSS (BX)(SI*1), Z12
+	VBROADCASTSS (AX)(DI*1), Z12
 	VFMADD231PS  Z13, Z12, Z2
 	VFMADD231PS  Z14, Z12, Z3
-	VBROADCASTSS (BX)(SI*2), Z12
+	VBROADCASTSS (AX)(DI*2), Z12
 	VFMADD231PS  Z13, Z12, Z4
 	VFMADD231PS  Z14, Z12, Z5
-	VBROADCASTSS (R10), Z12
+	VBROADCASTSS (R11), Z12
 	VFMADD231PS  Z13, Z12, Z6
 	VFMADD231PS  Z14, Z12, Z7
-	VBROADCASTSS (R10)(SI*1), Z12
+	VBROADCASTSS (R11)(DI*1), Z12
 	VFMADD231PS  Z13, Z12, Z8
 	VFMADD231PS  Z14, Z12, Z9
-	VBROADCASTSS (R10)(SI*2), Z12
+	VBROADCASTSS (R11)(DI*2), Z12
 	VFMADD231PS  Z13, Z12, Z10
 	VFMADD231PS  Z14, Z12, Z11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, (AX)(CX*1)
-	VMOVUPS Z3, 64(AX)(CX*1)
-	VMOVUPS Z4, (AX)(CX*2)
-	VMOVUPS Z5, 64(AX)(CX*2)
-	VMOVUPS Z6, (DX)
-	VMOVUPS Z7, 64(DX)
-	VMOVUPS Z8, (DX)(CX*1)
-	VMOVUPS Z9, 64(DX)(CX*1)
-	VMOVUPS Z10, (DX)(CX*2)
-	VMOVUPS Z11, 64(DX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	VMOVUPS Z10, (R8)(DI*2)
+	VMOVUPS Z11, 64(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF32WideMaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF32WideMaskedRows6(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	LEAQ      (AX)(CX*2), DX
-	ADDQ      CX, DX
-	VMOVUPS.Z (AX), K1, Z0
-	VMOVUPS.Z (AX)(CX*1), K1, Z1
-	VMOVUPS.Z (AX)(CX*2), K1, Z2
-	VMOVUPS.Z (DX), K1, Z3
-	VMOVUPS.Z (DX)(CX*1), K1, Z4
-	VMOVUPS.Z (DX)(CX*2), K1, Z5
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+// func multiplyF32WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideMaskedRows6(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS.Z (CX)(DI*1), K1, Z1
+	VMOVUPS.Z (CX)(DI*2), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	VMOVUPS.Z (R8)(DI*1), K1, Z4
+	VMOVUPS.Z (R8)(DI*2), K1, Z5
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS.Z    (R8), K1, Z7
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z6
 	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (BX)(SI*1), Z6
+	VBROADCASTSS (AX)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (BX)(SI*2), Z6
+	VBROADCASTSS (AX)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (R10), Z6
+	VBROADCASTSS (R11), Z6
 	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (R10)(SI*1), Z6
+	VBROADCASTSS (R11)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (R10)(SI*2), Z6
+	VBROADCASTSS (R11)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS.Z    (R8), K1, Z7
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z6
 	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (BX)(SI*1), Z6
+	VBROADCASTSS (AX)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (BX)(SI*2), Z6
+	VBROADCASTSS (AX)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (R10), Z6
+	VBROADCASTSS (R11), Z6
 	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (R10)(SI*1), Z6
+	VBROADCASTSS (R11)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (R10)(SI*2), Z6
+	VBROADCASTSS (R11)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS.Z    (R8), K1, Z7
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z6
 	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (BX)(SI*1), Z6
+	VBROADCASTSS (AX)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (BX)(SI*2), Z6
+	VBROADCASTSS (AX)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (R10), Z6
+	VBROADCASTSS (R11), Z6
 	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (R10)(SI*1), Z6
+	VBROADCASTSS (R11)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (R10)(SI*2), Z6
+	VBROADCASTSS (R11)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS.Z    (R8), K1, Z7
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z6
 	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (BX)(SI*1), Z6
+	VBROADCASTSS (AX)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (BX)(SI*2), Z6
+	VBROADCASTSS (AX)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (R10), Z6
+	VBROADCASTSS (R11), Z6
 	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (R10)(SI*1), Z6
+	VBROADCASTSS (R11)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (R10)(SI*2), Z6
+	VBROADCASTSS (R11)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS.Z    (R8), K1, Z7
-	ADDQ         R9, R8
-	VBROADCASTSS (BX), Z6
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VBROADCASTSS (AX), Z6
 	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (BX)(SI*1), Z6
+	VBROADCASTSS (AX)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (BX)(SI*2), Z6
+	VBROADCASTSS (AX)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (R10), Z6
+	VBROADCASTSS (R11), Z6
 	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (R10)(SI*1), Z6
+	VBROADCASTSS (R11)(DI*1), Z6
 	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (R10)(SI*2), Z6
+	VBROADCASTSS (R11)(DI*2), Z6
 	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Z0, K1, (AX)
-	VMOVUPS Z1, K1, (AX)(CX*1)
-	VMOVUPS Z2, K1, (AX)(CX*2)
-	VMOVUPS Z3, K1, (DX)
-	VMOVUPS Z4, K1, (DX)(CX*1)
-	VMOVUPS Z5, K1, (DX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K1, (CX)(DI*1)
+	VMOVUPS Z2, K1, (CX)(DI*2)
+	VMOVUPS Z3, K1, (R8)
+	VMOVUPS Z4, K1, (R8)(DI*1)
+	VMOVUPS Z5, K1, (R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows1(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	MOVQ    a+8(FP), CX
-	MOVQ    ars+16(FP), DX
-	MOVQ    acs+24(FP), DX
-	MOVQ    b+32(FP), BX
-	MOVQ    brs+40(FP), SI
-	MOVQ    k+0(FP), DI
-	MOVQ    DI, R8
-	SHRQ    $0x02, R8
-	JZ      rest
+// func multiplyF64WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows1(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Z2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z2
 	VFMADD231PD  Z3, Z2, Z0
 	VFMADD231PD  Z4, Z2, Z1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Z2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z2
 	VFMADD231PD  Z3, Z2, Z0
 	VFMADD231PD  Z4, Z2, Z1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Z2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z2
 	VFMADD231PD  Z3, Z2, Z0
 	VFMADD231PD  Z4, Z2, Z1
-	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Z2
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z2
 	VFMADD231PD  Z3, Z2, Z0
 	VFMADD231PD  Z4, Z2, Z1
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Z2
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z2
 	VFMADD231PD  Z3, Z2, Z0
 	VFMADD231PD  Z4, Z2, Z1
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows1(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows1(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	VMOVUPD.Z (AX), K1, Z0
-	MOVQ      a+8(FP), CX
-	MOVQ      ars+16(FP), DX
-	MOVQ      acs+24(FP), DX
-	MOVQ      b+32(FP), BX
-	MOVQ      brs+40(FP), SI
-	MOVQ      k+0(FP), DI
-	MOVQ      DI, R8
-	SHRQ      $0x02, R8
-	JZ        rest
+// func multiplyF64WideMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows1(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), DI
+	ANDQ      $0x01, DI
+	JNZ       fresh
+	VMOVUPD.Z (CX), K1, Z0
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPD.Z    (BX), K1, Z2
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Z1
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPD.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z1
 	VFMADD231PD  Z2, Z1, Z0
-	ADDQ         DX, CX
-	VMOVUPD.Z    (BX), K1, Z2
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Z1
+	ADDQ         R8, AX
+	VMOVUPD.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z1
 	VFMADD231PD  Z2, Z1, Z0
-	ADDQ         DX, CX
-	VMOVUPD.Z    (BX), K1, Z2
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Z1
+	ADDQ         R8, AX
+	VMOVUPD.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z1
 	VFMADD231PD  Z2, Z1, Z0
-	ADDQ         DX, CX
-	VMOVUPD.Z    (BX), K1, Z2
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Z1
+	ADDQ         R8, AX
+	VMOVUPD.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z1
 	VFMADD231PD  Z2, Z1, Z0
-	ADDQ         DX, CX
-	DECQ         R8
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, DI
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPD.Z    (BX), K1, Z2
-	ADDQ         SI, BX
-	VBROADCASTSD (CX), Z1
+	VMOVUPD.Z    (R9), K1, Z2
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z1
 	VFMADD231PD  Z2, Z1, Z0
-	ADDQ         DX, CX
-	DECQ         DI
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPD Z0, K1, (AX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPD Z0, K1, (CX)
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows2(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyF64WideRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows2(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z4
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z4
 	VFMADD231PD  Z5, Z4, Z0
 	VFMADD231PD  Z6, Z4, Z1
-	VBROADCASTSD (DX)(BX*1), Z4
+	VBROADCASTSD (AX)(DI*1), Z4
 	VFMADD231PD  Z5, Z4, Z2
 	VFMADD231PD  Z6, Z4, Z3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z4
 	VFMADD231PD  Z5, Z4, Z0
 	VFMADD231PD  Z6, Z4, Z1
-	VBROADCASTSD (DX)(BX*1), Z4
+	VBROADCASTSD (AX)(DI*1), Z4
 	VFMADD231PD  Z5, Z4, Z2
 	VFMADD231PD  Z6, Z4, Z3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z4
 	VFMADD231PD  Z5, Z4, Z0
 	VFMADD231PD  Z6, Z4, Z1
-	VBROADCASTSD (DX)(BX*1), Z4
+	VBROADCASTSD (AX)(DI*1), Z4
 	VFMADD231PD  Z5, Z4, Z2
 	VFMADD231PD  Z6, Z4, Z3
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z4
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z4
 	VFMADD231PD  Z5, Z4, Z0
 	VFMADD231PD  Z6, Z4, Z1
-	VBROADCASTSD (DX)(BX*1), Z4
+	VBROADCASTSD (AX)(DI*1), Z4
 	VFMADD231PD  Z5, Z4, Z2
 	VFMADD231PD  Z6, Z4, Z3
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z5
-	VMOVUPS      64(DI), Z6
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z4
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z4
 	VFMADD231PD  Z5, Z4, Z0
 	VFMADD231PD  Z6, Z4, Z1
-	VBROADCASTSD (DX)(BX*1), Z4
+	VBROADCASTSD (AX)(DI*1), Z4
 	VFMADD231PD  Z5, Z4, Z2
 	VFMADD231PD  Z6, Z4, Z3
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, (AX)(CX*1)
-	VMOVUPS Z3, 64(AX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows2(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows2(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	VMOVUPD.Z (AX), K1, Z0
-	VMOVUPD.Z (AX)(CX*1), K1, Z1
-	MOVQ      a+8(FP), DX
-	MOVQ      ars+16(FP), BX
-	MOVQ      acs+24(FP), SI
-	MOVQ      b+32(FP), DI
-	MOVQ      brs+40(FP), R8
-	MOVQ      k+0(FP), R9
-	MOVQ      R9, R10
-	SHRQ      $0x02, R10
-	JZ        rest
+// func multiplyF64WideMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows2(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), R8
+	ANDQ      $0x01, R8
+	JNZ       fresh
+	VMOVUPD.Z (CX), K1, Z0
+	VMOVUPD.Z (CX)(DI*1), K1, Z1
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPD.Z    (DI), K1, Z3
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z2
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPD.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z2
 	VFMADD231PD  Z3, Z2, Z0
-	VBROADCASTSD (DX)(BX*1), Z2
+	VBROADCASTSD (AX)(DI*1), Z2
 	VFMADD231PD  Z3, Z2, Z1
-	ADDQ         SI, DX
-	VMOVUPD.Z    (DI), K1, Z3
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z2
+	ADDQ         R8, AX
+	VMOVUPD.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z2
 	VFMADD231PD  Z3, Z2, Z0
-	VBROADCASTSD (DX)(BX*1), Z2
+	VBROADCASTSD (AX)(DI*1), Z2
 	VFMADD231PD  Z3, Z2, Z1
-	ADDQ         SI, DX
-	VMOVUPD.Z    (DI), K1, Z3
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z2
+	ADDQ         R8, AX
+	VMOVUPD.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z2
 	VFMADD231PD  Z3, Z2, Z0
-	VBROADCASTSD (DX)(BX*1), Z2
+	VBROADCASTSD (AX)(DI*1), Z2
 	VFMADD231PD  Z3, Z2, Z1
-	ADDQ         SI, DX
-	VMOVUPD.Z    (DI), K1, Z3
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z2
+	ADDQ         R8, AX
+	VMOVUPD.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z2
 	VFMADD231PD  Z3, Z2, Z0
-	VBROADCASTSD (DX)(BX*1), Z2
+	VBROADCASTSD (AX)(DI*1), Z2
 	VFMADD231PD  Z3, Z2, Z1
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPD.Z    (DI), K1, Z3
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z2
+	VMOVUPD.Z    (R9), K1, Z3
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z2
 	VFMADD231PD  Z3, Z2, Z0
-	VBROADCASTSD (DX)(BX*1), Z2
+	VBROADCASTSD (AX)(DI*1), Z2
 	VFMADD231PD  Z3, Z2, Z1
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPD Z0, K1, (AX)
-	VMOVUPD Z1, K1, (AX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPD Z0, K1, (CX)
+	VMOVUPD Z1, K1, (CX)(DI*1)
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows3(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	VMOVUPS (AX)(CX*2), Z4
-	VMOVUPS 64(AX)(CX*2), Z5
-	MOVQ    a+8(FP), DX
-	MOVQ    ars+16(FP), BX
-	MOVQ    acs+24(FP), SI
-	MOVQ    b+32(FP), DI
-	MOVQ    brs+40(FP), R8
-	MOVQ    k+0(FP), R9
-	MOVQ    R9, R10
-	SHRQ    $0x02, R10
-	JZ      rest
+// func multiplyF64WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows3(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z7, Z6, Z0
 	VFMADD231PD  Z8, Z6, Z1
-	VBROADCASTSD (DX)(BX*1), Z6
+	VBROADCASTSD (AX)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z2
 	VFMADD231PD  Z8, Z6, Z3
-	VBROADCASTSD (DX)(BX*2), Z6
+	VBROADCASTSD (AX)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z4
 	VFMADD231PD  Z8, Z6, Z5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z7, Z6, Z0
 	VFMADD231PD  Z8, Z6, Z1
-	VBROADCASTSD (DX)(BX*1), Z6
+	VBROADCASTSD (AX)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z2
 	VFMADD231PD  Z8, Z6, Z3
-	VBROADCASTSD (DX)(BX*2), Z6
+	VBROADCASTSD (AX)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z4
 	VFMADD231PD  Z8, Z6, Z5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z7, Z6, Z0
 	VFMADD231PD  Z8, Z6, Z1
-	VBROADCASTSD (DX)(BX*1), Z6
+	VBROADCASTSD (AX)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z2
 	VFMADD231PD  Z8, Z6, Z3
-	VBROADCASTSD (DX)(BX*2), Z6
+	VBROADCASTSD (AX)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z4
 	VFMADD231PD  Z8, Z6, Z5
-	ADDQ         SI, DX
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z6
+	ADDQ         R8, AX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z7, Z6, Z0
 	VFMADD231PD  Z8, Z6, Z1
-	VBROADCASTSD (DX)(BX*1), Z6
+	VBROADCASTSD (AX)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z2
 	VFMADD231PD  Z8, Z6, Z3
-	VBROADCASTSD (DX)(BX*2), Z6
+	VBROADCASTSD (AX)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z4
 	VFMADD231PD  Z8, Z6, Z5
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPS      (DI), Z7
-	VMOVUPS      64(DI), Z8
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z6
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z7, Z6, Z0
 	VFMADD231PD  Z8, Z6, Z1
-	VBROADCASTSD (DX)(BX*1), Z6
+	VBROADCASTSD (AX)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z2
 	VFMADD231PD  Z8, Z6, Z3
-	VBROADCASTSD (DX)(BX*2), Z6
+	VBROADCASTSD (AX)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z4
 	VFMADD231PD  Z8, Z6, Z5
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, (AX)(CX*1)
-	VMOVUPS Z3, 64(AX)(CX*1)
-	VMOVUPS Z4, (AX)(CX*2)
-	VMOVUPS Z5, 64(AX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows3(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows3(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	VMOVUPD.Z (AX), K1, Z0
-	VMOVUPD.Z (AX)(CX*1), K1, Z1
-	VMOVUPD.Z (AX)(CX*2), K1, Z2
-	MOVQ      a+8(FP), DX
-	MOVQ      ars+16(FP), BX
-	MOVQ      acs+24(FP), SI
-	MOVQ      b+32(FP), DI
-	MOVQ      brs+40(FP), R8
-	MOVQ      k+0(FP), R9
-	MOVQ      R9, R10
-	SHRQ      $0x02, R10
-	JZ        rest
+// func multiplyF64WideMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows3(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	MOVQ      how+96(FP), R8
+	ANDQ      $0x01, R8
+	JNZ       fresh
+	VMOVUPD.Z (CX), K1, Z0
+	VMOVUPD.Z (CX)(DI*1), K1, Z1
+	VMOVUPD.Z (CX)(DI*2), K1, Z2
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ k+8(FP), R11
+	MOVQ R11, R12
+	SHRQ $0x02, R12
+	JZ   rest
 
 turn:
-	VMOVUPD.Z    (DI), K1, Z4
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z3
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPD.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z3
 	VFMADD231PD  Z4, Z3, Z0
-	VBROADCASTSD (DX)(BX*1), Z3
+	VBROADCASTSD (AX)(DI*1), Z3
 	VFMADD231PD  Z4, Z3, Z1
-	VBROADCASTSD (DX)(BX*2), Z3
+	VBROADCASTSD (AX)(DI*2), Z3
 	VFMADD231PD  Z4, Z3, Z2
-	ADDQ         SI, DX
-	VMOVUPD.Z    (DI), K1, Z4
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z3
+	ADDQ         R8, AX
+	VMOVUPD.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z3
 	VFMADD231PD  Z4, Z3, Z0
-	VBROADCASTSD (DX)(BX*1), Z3
+	VBROADCASTSD (AX)(DI*1), Z3
 	VFMADD231PD  Z4, Z3, Z1
-	VBROADCASTSD (DX)(BX*2), Z3
+	VBROADCASTSD (AX)(DI*2), Z3
 	VFMADD231PD  Z4, Z3, Z2
-	ADDQ         SI, DX
-	VMOVUPD.Z    (DI), K1, Z4
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z3
+	ADDQ         R8, AX
+	VMOVUPD.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z3
 	VFMADD231PD  Z4, Z3, Z0
-	VBROADCASTSD (DX)(BX*1), Z3
+	VBROADCASTSD (AX)(DI*1), Z3
 	VFMADD231PD  Z4, Z3, Z1
-	VBROADCASTSD (DX)(BX*2), Z3
+	VBROADCASTSD (AX)(DI*2), Z3
 	VFMADD231PD  Z4, Z3, Z2
-	ADDQ         SI, DX
-	VMOVUPD.Z    (DI), K1, Z4
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z3
+	ADDQ         R8, AX
+	VMOVUPD.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z3
 	VFMADD231PD  Z4, Z3, Z0
-	VBROADCASTSD (DX)(BX*1), Z3
+	VBROADCASTSD (AX)(DI*1), Z3
 	VFMADD231PD  Z4, Z3, Z1
-	VBROADCASTSD (DX)(BX*2), Z3
+	VBROADCASTSD (AX)(DI*2), Z3
 	VFMADD231PD  Z4, Z3, Z2
-	ADDQ         SI, DX
-	DECQ         R10
+	ADDQ         R8, AX
+	DECQ         R12
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R9
+	ANDQ $0x03, R11
 	JZ   done
 
 one:
-	VMOVUPD.Z    (DI), K1, Z4
-	ADDQ         R8, DI
-	VBROADCASTSD (DX), Z3
+	VMOVUPD.Z    (R9), K1, Z4
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z3
 	VFMADD231PD  Z4, Z3, Z0
-	VBROADCASTSD (DX)(BX*1), Z3
+	VBROADCASTSD (AX)(DI*1), Z3
 	VFMADD231PD  Z4, Z3, Z1
-	VBROADCASTSD (DX)(BX*2), Z3
+	VBROADCASTSD (AX)(DI*2), Z3
 	VFMADD231PD  Z4, Z3, Z2
-	ADDQ         SI, DX
-	DECQ         R9
+	ADDQ         R8, AX
+	DECQ         R11
 	JNZ          one
 
 done:
-	VMOVUPD Z0, K1, (AX)
-	VMOVUPD Z1, K1, (AX)(CX*1)
-	VMOVUPD Z2, K1, (AX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	VMOVUPD Z0, K1, (CX)
+	VMOVUPD Z1, K1, (CX)(DI*1)
+	VMOVUPD Z2, K1, (CX)(DI*2)
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows4(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	VMOVUPS (AX)(CX*2), Z4
-	VMOVUPS 64(AX)(CX*2), Z5
-	VMOVUPS (DX), Z6
-	VMOVUPS 64(DX), Z7
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF64WideRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows4(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Z9
-	VMOVUPS      64(R8), Z10
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z8
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z8
 	VFMADD231PD  Z9, Z8, Z0
 	VFMADD231PD  Z10, Z8, Z1
-	VBROADCASTSD (BX)(SI*1), Z8
+	VBROADCASTSD (AX)(DI*1), Z8
 	VFMADD231PD  Z9, Z8, Z2
 	VFMADD231PD  Z10, Z8, Z3
-	VBROADCASTSD (BX)(SI*2), Z8
+	VBROADCASTSD (AX)(DI*2), Z8
 	VFMADD231PD  Z9, Z8, Z4
 	VFMADD231PD  Z10, Z8, Z5
-	VBROADCASTSD (R10), Z8
+	VBROADCASTSD (R11), Z8
 	VFMADD231PD  Z9, Z8, Z6
 	VFMADD231PD  Z10, Z8, Z7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z9
-	VMOVUPS      64(R8), Z10
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z8
 	VFMADD231PD  Z9, Z8, Z0
 	VFMADD231PD  Z10, Z8, Z1
-	VBROADCASTSD (BX)(SI*1), Z8
+	VBROADCASTSD (AX)(DI*1), Z8
 	VFMADD231PD  Z9, Z8, Z2
 	VFMADD231PD  Z10, Z8, Z3
-	VBROADCASTSD (BX)(SI*2), Z8
+	VBROADCASTSD (AX)(DI*2), Z8
 	VFMADD231PD  Z9, Z8, Z4
 	VFMADD231PD  Z10, Z8, Z5
-	VBROADCASTSD (R10), Z8
+	VBROADCASTSD (R11), Z8
 	VFMADD231PD  Z9, Z8, Z6
 	VFMADD231PD  Z10, Z8, Z7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z9
-	VMOVUPS      64(R8), Z10
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z8
 	VFMADD231PD  Z9, Z8, Z0
 	VFMADD231PD  Z10, Z8, Z1
-	VBROADCASTSD (BX)(SI*1), Z8
+	VBROADCASTSD (AX)(DI*1), Z8
 	VFMADD231PD  Z9, Z8, Z2
 	VFMADD231PD  Z10, Z8, Z3
-	VBROADCASTSD (BX)(SI*2), Z8
+	VBROADCASTSD (AX)(DI*2), Z8
 	VFMADD231PD  Z9, Z8, Z4
 	VFMADD231PD  Z10, Z8, Z5
-	VBROADCASTSD (R10), Z8
+	VBROADCASTSD (R11), Z8
 	VFMADD231PD  Z9, Z8, Z6
 	VFMADD231PD  Z10, Z8, Z7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z9
-	VMOVUPS      64(R8), Z10
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z8
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z8
 	VFMADD231PD  Z9, Z8, Z0
 	VFMADD231PD  Z10, Z8, Z1
-	VBROADCASTSD (BX)(SI*1), Z8
+	VBROADCASTSD (AX)(DI*1), Z8
 	VFMADD231PD  Z9, Z8, Z2
 	VFMADD231PD  Z10, Z8, Z3
-	VBROADCASTSD (BX)(SI*2), Z8
+	VBROADCASTSD (AX)(DI*2), Z8
 	VFMADD231PD  Z9, Z8, Z4
 	VFMADD231PD  Z10, Z8, Z5
-	VBROADCASTSD (R10), Z8
+	VBROADCASTSD (R11), Z8
 	VFMADD231PD  Z9, Z8, Z6
 	VFMADD231PD  Z10, Z8, Z7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Z9
-	VMOVUPS      64(R8), Z10
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z8
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z8
 	VFMADD231PD  Z9, Z8, Z0
 	VFMADD231PD  Z10, Z8, Z1
-	VBROADCASTSD (BX)(SI*1), Z8
+	VBROADCASTSD (AX)(DI*1), Z8
 	VFMADD231PD  Z9, Z8, Z2
 	VFMADD231PD  Z10, Z8, Z3
-	VBROADCASTSD (BX)(SI*2), Z8
+	VBROADCASTSD (AX)(DI*2), Z8
 	VFMADD231PD  Z9, Z8, Z4
 	VFMADD231PD  Z10, Z8, Z5
-	VBROADCASTSD (R10), Z8
+	VBROADCASTSD (R11), Z8
 	VFMADD231PD  Z9, Z8, Z6
 	VFMADD231PD  Z10, Z8, Z7
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, (AX)(CX*1)
-	VMOVUPS Z3, 64(AX)(CX*1)
-	VMOVUPS Z4, (AX)(CX*2)
-	VMOVUPS Z5, 64(AX)(CX*2)
-	VMOVUPS Z6, (DX)
-	VMOVUPS Z7, 64(DX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows4(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows4(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	LEAQ      (AX)(CX*2), DX
-	ADDQ      CX, DX
-	VMOVUPD.Z (AX), K1, Z0
-	VMOVUPD.Z (AX)(CX*1), K1, Z1
-	VMOVUPD.Z (AX)(CX*2), K1, Z2
-	VMOVUPD.Z (DX), K1, Z3
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+// func multiplyF64WideMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows4(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPD.Z (CX), K1, Z0
+	VMOVUPD.Z (CX)(DI*1), K1, Z1
+	VMOVUPD.Z (CX)(DI*2), K1, Z2
+	VMOVUPD.Z (R8), K1, Z3
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPD.Z    (R8), K1, Z5
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z4
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPD.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z4
 	VFMADD231PD  Z5, Z4, Z0
-	VBROADCASTSD (BX)(SI*1), Z4
+	VBROADCASTSD (AX)(DI*1), Z4
 	VFMADD231PD  Z5, Z4, Z1
-	VBROADCASTSD (BX)(SI*2), Z4
+	VBROADCASTSD (AX)(DI*2), Z4
 	VFMADD231PD  Z5, Z4, Z2
-	VBROADCASTSD (R10), Z4
+	VBROADCASTSD (R11), Z4
 	VFMADD231PD  Z5, Z4, Z3
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPD.Z    (R8), K1, Z5
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z4
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPD.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z4
 	VFMADD231PD  Z5, Z4, Z0
-	VBROADCASTSD (BX)(SI*1), Z4
+	VBROADCASTSD (AX)(DI*1), Z4
 	VFMADD231PD  Z5, Z4, Z1
-	VBROADCASTSD (BX)(SI*2), Z4
+	VBROADCASTSD (AX)(DI*2), Z4
 	VFMADD231PD  Z5, Z4, Z2
-	VBROADCASTSD (R10), Z4
+	VBROADCASTSD (R11), Z4
 	VFMADD231PD  Z5, Z4, Z3
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPD.Z    (R8), K1, Z5
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z4
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPD.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z4
 	VFMADD231PD  Z5, Z4, Z0
-	VBROADCASTSD (BX)(SI*1), Z4
+	VBROADCASTSD (AX)(DI*1), Z4
 	VFMADD231PD  Z5, Z4, Z1
-	VBROADCASTSD (BX)(SI*2), Z4
+	VBROADCASTSD (AX)(DI*2), Z4
 	VFMADD231PD  Z5, Z4, Z2
-	VBROADCASTSD (R10), Z4
+	VBROADCASTSD (R11), Z4
 	VFMADD231PD  Z5, Z4, Z3
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPD.Z    (R8), K1, Z5
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z4
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPD.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z4
 	VFMADD231PD  Z5, Z4, Z0
-	VBROADCASTSD (BX)(SI*1), Z4
+	VBROADCASTSD (AX)(DI*1), Z4
 	VFMADD231PD  Z5, Z4, Z1
-	VBROADCASTSD (BX)(SI*2), Z4
+	VBROADCASTSD (AX)(DI*2), Z4
 	VFMADD231PD  Z5, Z4, Z2
-	VBROADCASTSD (R10), Z4
+	VBROADCASTSD (R11), Z4
 	VFMADD231PD  Z5, Z4, Z3
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPD.Z    (R8), K1, Z5
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z4
+	VMOVUPD.Z    (R9), K1, Z5
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z4
 	VFMADD231PD  Z5, Z4, Z0
-	VBROADCASTSD (BX)(SI*1), Z4
+	VBROADCASTSD (AX)(DI*1), Z4
 	VFMADD231PD  Z5, Z4, Z1
-	VBROADCASTSD (BX)(SI*2), Z4
+	VBROADCASTSD (AX)(DI*2), Z4
 	VFMADD231PD  Z5, Z4, Z2
-	VBROADCASTSD (R10), Z4
+	VBROADCASTSD (R11), Z4
 	VFMADD231PD  Z5, Z4, Z3
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPD Z0, K1, (AX)
-	VMOVUPD Z1, K1, (AX)(CX*1)
-	VMOVUPD Z2, K1, (AX)(CX*2)
-	VMOVUPD Z3, K1, (DX)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPD Z0, K1, (CX)
+	VMOVUPD Z1, K1, (CX)(DI*1)
+	VMOVUPD Z2, K1, (CX)(DI*2)
+	VMOVUPD Z3, K1, (R8)
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows5(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	VMOVUPS (AX)(CX*2), Z4
-	VMOVUPS 64(AX)(CX*2), Z5
-	VMOVUPS (DX), Z6
-	VMOVUPS 64(DX), Z7
-	VMOVUPS (DX)(CX*1), Z8
-	VMOVUPS 64(DX)(CX*1), Z9
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF64WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows5(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	JMP     begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Z11
-	VMOVUPS      64(R8), Z12
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z10
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z10
 	VFMADD231PD  Z11, Z10, Z0
 	VFMADD231PD  Z12, Z10, Z1
-	VBROADCASTSD (BX)(SI*1), Z10
+	VBROADCASTSD (AX)(DI*1), Z10
 	VFMADD231PD  Z11, Z10, Z2
 	VFMADD231PD  Z12, Z10, Z3
-	VBROADCASTSD (BX)(SI*2), Z10
+	VBROADCASTSD (AX)(DI*2), Z10
 	VFMADD231PD  Z11, Z10, Z4
 	VFMADD231PD  Z12, Z10, Z5
-	VBROADCASTSD (R10), Z10
+	VBROADCASTSD (R11), Z10
 	VFMADD231PD  Z11, Z10, Z6
 	VFMADD231PD  Z12, Z10, Z7
-	VBROADCASTSD (R10)(SI*1), Z10
+	VBROADCASTSD (R11)(DI*1), Z10
 	VFMADD231PD  Z11, Z10, Z8
 	VFMADD231PD  Z12, Z10, Z9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z11
-	VMOVUPS      64(R8), Z12
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z10
 	VFMADD231PD  Z11, Z10, Z0
 	VFMADD231PD  Z12, Z10, Z1
-	VBROADCASTSD (BX)(SI*1), Z10
+	VBROADCASTSD (AX)(DI*1), Z10
 	VFMADD231PD  Z11, Z10, Z2
 	VFMADD231PD  Z12, Z10, Z3
-	VBROADCASTSD (BX)(SI*2), Z10
+	VBROADCASTSD (AX)(DI*2), Z10
 	VFMADD231PD  Z11, Z10, Z4
 	VFMADD231PD  Z12, Z10, Z5
-	VBROADCASTSD (R10), Z10
+	VBROADCASTSD (R11), Z10
 	VFMADD231PD  Z11, Z10, Z6
 	VFMADD231PD  Z12, Z10, Z7
-	VBROADCASTSD (R10)(SI*1), Z10
+	VBROADCASTSD (R11)(DI*1), Z10
 	VFMADD231PD  Z11, Z10, Z8
 	VFMADD231PD  Z12, Z10, Z9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z11
-	VMOVUPS      64(R8), Z12
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z10
 	VFMADD231PD  Z11, Z10, Z0
 	VFMADD231PD  Z12, Z10, Z1
-	VBROADCASTSD (BX)(SI*1), Z10
+	VBROADCASTSD (AX)(DI*1), Z10
 	VFMADD231PD  Z11, Z10, Z2
 	VFMADD231PD  Z12, Z10, Z3
-	VBROADCASTSD (BX)(SI*2), Z10
+	VBROADCASTSD (AX)(DI*2), Z10
 	VFMADD231PD  Z11, Z10, Z4
 	VFMADD231PD  Z12, Z10, Z5
-	VBROADCASTSD (R10), Z10
+	VBROADCASTSD (R11), Z10
 	VFMADD231PD  Z11, Z10, Z6
 	VFMADD231PD  Z12, Z10, Z7
-	VBROADCASTSD (R10)(SI*1), Z10
+	VBROADCASTSD (R11)(DI*1), Z10
 	VFMADD231PD  Z11, Z10, Z8
 	VFMADD231PD  Z12, Z10, Z9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z11
-	VMOVUPS      64(R8), Z12
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z10
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z10
 	VFMADD231PD  Z11, Z10, Z0
 	VFMADD231PD  Z12, Z10, Z1
-	VBROADCASTSD (BX)(SI*1), Z10
+	VBROADCASTSD (AX)(DI*1), Z10
 	VFMADD231PD  Z11, Z10, Z2
 	VFMADD231PD  Z12, Z10, Z3
-	VBROADCASTSD (BX)(SI*2), Z10
+	VBROADCASTSD (AX)(DI*2), Z10
 	VFMADD231PD  Z11, Z10, Z4
 	VFMADD231PD  Z12, Z10, Z5
-	VBROADCASTSD (R10), Z10
+	VBROADCASTSD (R11), Z10
 	VFMADD231PD  Z11, Z10, Z6
 	VFMADD231PD  Z12, Z10, Z7
-	VBROADCASTSD (R10)(SI*1), Z10
+	VBROADCASTSD (R11)(DI*1), Z10
 	VFMADD231PD  Z11, Z10, Z8
 	VFMADD231PD  Z12, Z10, Z9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Z11
-	VMOVUPS      64(R8), Z12
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z10
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z10
 	VFMADD231PD  Z11, Z10, Z0
 	VFMADD231PD  Z12, Z10, Z1
-	VBROADCASTSD (BX)(SI*1), Z10
+	VBROADCASTSD (AX)(DI*1), Z10
 	VFMADD231PD  Z11, Z10, Z2
 	VFMADD231PD  Z12, Z10, Z3
-	VBROADCASTSD (BX)(SI*2), Z10
+	VBROADCASTSD (AX)(DI*2), Z10
 	VFMADD231PD  Z11, Z10, Z4
 	VFMADD231PD  Z12, Z10, Z5
-	VBROADCASTSD (R10), Z10
+	VBROADCASTSD (R11), Z10
 	VFMADD231PD  Z11, Z10, Z6
 	VFMADD231PD  Z12, Z10, Z7
-	VBROADCASTSD (R10)(SI*1), Z10
+	VBROADCASTSD (R11)(DI*1), Z10
 	VFMADD231PD  Z11, Z10, Z8
 	VFMADD231PD  Z12, Z10, Z9
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, (AX)(CX*1)
-	VMOVUPS Z3, 64(AX)(CX*1)
-	VMOVUPS Z4, (AX)(CX*2)
-	VMOVUPS Z5, 64(AX)(CX*2)
-	VMOVUPS Z6, (DX)
-	VMOVUPS Z7, 64(DX)
-	VMOVUPS Z8, (DX)(CX*1)
-	VMOVUPS Z9, 64(DX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows5(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows5(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	LEAQ      (AX)(CX*2), DX
-	ADDQ      CX, DX
-	VMOVUPD.Z (AX), K1, Z0
-	VMOVUPD.Z (AX)(CX*1), K1, Z1
-	VMOVUPD.Z (AX)(CX*2), K1, Z2
-	VMOVUPD.Z (DX), K1, Z3
-	VMOVUPD.Z (DX)(CX*1), K1, Z4
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+// func multiplyF64WideMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows5(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPD.Z (CX), K1, Z0
+	VMOVUPD.Z (CX)(DI*1), K1, Z1
+	VMOVUPD.Z (CX)(DI*2), K1, Z2
+	VMOVUPD.Z (R8), K1, Z3
+	VMOVUPD.Z (R8)(DI*1), K1, Z4
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPD.Z    (R8), K1, Z6
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z5
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPD.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z5
 	VFMADD231PD  Z6, Z5, Z0
-	VBROADCASTSD (BX)(SI*1), Z5
+	VBROADCASTSD (AX)(DI*1), Z5
 	VFMADD231PD  Z6, Z5, Z1
-	VBROADCASTSD (BX)(SI*2), Z5
+	VBROADCASTSD (AX)(DI*2), Z5
 	VFMADD231PD  Z6, Z5, Z2
-	VBROADCASTSD (R10), Z5
+	VBROADCASTSD (R11), Z5
 	VFMADD231PD  Z6, Z5, Z3
-	VBROADCASTSD (R10)(SI*1), Z5
+	VBROADCASTSD (R11)(DI*1), Z5
 	VFMADD231PD  Z6, Z5, Z4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPD.Z    (R8), K1, Z6
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPD.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z5
 	VFMADD231PD  Z6, Z5, Z0
-	VBROADCASTSD (BX)(SI*1), Z5
+	VBROADCASTSD (AX)(DI*1), Z5
 	VFMADD231PD  Z6, Z5, Z1
-	VBROADCASTSD (BX)(SI*2), Z5
+	VBROADCASTSD (AX)(DI*2), Z5
 	VFMADD231PD  Z6, Z5, Z2
-	VBROADCASTSD (R10), Z5
+	VBROADCASTSD (R11), Z5
 	VFMADD231PD  Z6, Z5, Z3
-	VBROADCASTSD (R10)(SI*1), Z5
+	VBROADCASTSD (R11)(DI*1), Z5
 	VFMADD231PD  Z6, Z5, Z4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPD.Z    (R8), K1, Z6
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPD.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z5
 	VFMADD231PD  Z6, Z5, Z0
-	VBROADCASTSD (BX)(SI*1), Z5
+	VBROADCASTSD (AX)(DI*1), Z5
 	VFMADD231PD  Z6, Z5, Z1
-	VBROADCASTSD (BX)(SI*2), Z5
+	VBROADCASTSD (AX)(DI*2), Z5
 	VFMADD231PD  Z6, Z5, Z2
-	VBROADCASTSD (R10), Z5
+	VBROADCASTSD (R11), Z5
 	VFMADD231PD  Z6, Z5, Z3
-	VBROADCASTSD (R10)(SI*1), Z5
+	VBROADCASTSD (R11)(DI*1), Z5
 	VFMADD231PD  Z6, Z5, Z4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPD.Z    (R8), K1, Z6
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z5
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPD.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z5
 	VFMADD231PD  Z6, Z5, Z0
-	VBROADCASTSD (BX)(SI*1), Z5
+	VBROADCASTSD (AX)(DI*1), Z5
 	VFMADD231PD  Z6, Z5, Z1
-	VBROADCASTSD (BX)(SI*2), Z5
+	VBROADCASTSD (AX)(DI*2), Z5
 	VFMADD231PD  Z6, Z5, Z2
-	VBROADCASTSD (R10), Z5
+	VBROADCASTSD (R11), Z5
 	VFMADD231PD  Z6, Z5, Z3
-	VBROADCASTSD (R10)(SI*1), Z5
+	VBROADCASTSD (R11)(DI*1), Z5
 	VFMADD231PD  Z6, Z5, Z4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPD.Z    (R8), K1, Z6
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z5
+	VMOVUPD.Z    (R9), K1, Z6
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z5
 	VFMADD231PD  Z6, Z5, Z0
-	VBROADCASTSD (BX)(SI*1), Z5
+	VBROADCASTSD (AX)(DI*1), Z5
 	VFMADD231PD  Z6, Z5, Z1
-	VBROADCASTSD (BX)(SI*2), Z5
+	VBROADCASTSD (AX)(DI*2), Z5
 	VFMADD231PD  Z6, Z5, Z2
-	VBROADCASTSD (R10), Z5
+	VBROADCASTSD (R11), Z5
 	VFMADD231PD  Z6, Z5, Z3
-	VBROADCASTSD (R10)(SI*1), Z5
+	VBROADCASTSD (R11)(DI*1), Z5
 	VFMADD231PD  Z6, Z5, Z4
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPD Z0, K1, (AX)
-	VMOVUPD Z1, K1, (AX)(CX*1)
-	VMOVUPD Z2, K1, (AX)(CX*2)
-	VMOVUPD Z3, K1, (DX)
-	VMOVUPD Z4, K1, (DX)(CX*1)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPD Z0, K1, (CX)
+	VMOVUPD Z1, K1, (CX)(DI*1)
+	VMOVUPD Z2, K1, (CX)(DI*2)
+	VMOVUPD Z3, K1, (R8)
+	VMOVUPD Z4, K1, (R8)(DI*1)
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideRows6(SB), NOSPLIT, $0-72
-	MOVQ    c+48(FP), AX
-	MOVQ    crs+56(FP), CX
-	LEAQ    (AX)(CX*2), DX
-	ADDQ    CX, DX
-	VMOVUPS (AX), Z0
-	VMOVUPS 64(AX), Z1
-	VMOVUPS (AX)(CX*1), Z2
-	VMOVUPS 64(AX)(CX*1), Z3
-	VMOVUPS (AX)(CX*2), Z4
-	VMOVUPS 64(AX)(CX*2), Z5
-	VMOVUPS (DX), Z6
-	VMOVUPS 64(DX), Z7
-	VMOVUPS (DX)(CX*1), Z8
-	VMOVUPS 64(DX)(CX*1), Z9
-	VMOVUPS (DX)(CX*2), Z10
-	VMOVUPS 64(DX)(CX*2), Z11
-	MOVQ    a+8(FP), BX
-	MOVQ    ars+16(FP), SI
-	MOVQ    acs+24(FP), DI
-	MOVQ    b+32(FP), R8
-	MOVQ    brs+40(FP), R9
-	LEAQ    (BX)(SI*2), R10
-	ADDQ    SI, R10
-	MOVQ    k+0(FP), R11
-	MOVQ    R11, R12
-	SHRQ    $0x02, R12
-	JZ      rest
+// func multiplyF64WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideRows6(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ       crs+64(FP), DI
+	LEAQ       (CX)(DI*2), R8
+	ADDQ       DI, R8
+	MOVQ       how+96(FP), R9
+	ANDQ       $0x01, R9
+	JNZ        fresh
+	VMOVUPS    (CX), Z0
+	VMOVUPS    64(CX), Z1
+	VMOVUPS    (CX)(DI*1), Z2
+	VMOVUPS    64(CX)(DI*1), Z3
+	VMOVUPS    (CX)(DI*2), Z4
+	VMOVUPS    64(CX)(DI*2), Z5
+	VMOVUPS    (R8), Z6
+	VMOVUPS    64(R8), Z7
+	VMOVUPS    (R8)(DI*1), Z8
+	VMOVUPS    64(R8)(DI*1), Z9
+	VMOVUPS    (R8)(DI*2), Z10
+	VMOVUPS    64(R8)(DI*2), Z11
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	LEAQ       (R8)(DI*2), R9
+	ADDQ       DI, R9
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 (R9)(DI*1)
+	PREFETCHT0 64(R9)(DI*1)
+	PREFETCHT0 (R9)(DI*2)
+	PREFETCHT0 64(R9)(DI*2)
+	JMP        begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPS      (R8), Z13
-	VMOVUPS      64(R8), Z14
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z12
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z12
 	VFMADD231PD  Z13, Z12, Z0
 	VFMADD231PD  Z14, Z12, Z1
-	VBROADCASTSD (BX)(SI*1), Z12
+	VBROADCASTSD (AX)(DI*1), Z12
 	VFMADD231PD  Z13, Z12, Z2
 	VFMADD231PD  Z14, Z12, Z3
-	VBROADCASTSD (BX)(SI*2), Z12
+	VBROADCASTSD (AX)(DI*2), Z12
 	VFMADD231PD  Z13, Z12, Z4
 	VFMADD231PD  Z14, Z12, Z5
-	VBROADCASTSD (R10), Z12
+	VBROADCASTSD (R11), Z12
 	VFMADD231PD  Z13, Z12, Z6
 	VFMADD231PD  Z14, Z12, Z7
-	VBROADCASTSD (R10)(SI*1), Z12
+	VBROADCASTSD (R11)(DI*1), Z12
 	VFMADD231PD  Z13, Z12, Z8
 	VFMADD231PD  Z14, Z12, Z9
-	VBROADCASTSD (R10)(SI*2), Z12
+	VBROADCASTSD (R11)(DI*2), Z12
 	VFMADD231PD  Z13, Z12, Z10
 	VFMADD231PD  Z14, Z12, Z11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z13
-	VMOVUPS      64(R8), Z14
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z12
 	VFMADD231PD  Z13, Z12, Z0
 	VFMADD231PD  Z14, Z12, Z1
-	VBROADCASTSD (BX)(SI*1), Z12
+	VBROADCASTSD (AX)(DI*1), Z12
 	VFMADD231PD  Z13, Z12, Z2
 	VFMADD231PD  Z14, Z12, Z3
-	VBROADCASTSD (BX)(SI*2), Z12
+	VBROADCASTSD (AX)(DI*2), Z12
 	VFMADD231PD  Z13, Z12, Z4
 	VFMADD231PD  Z14, Z12, Z5
-	VBROADCASTSD (R10), Z12
+	VBROADCASTSD (R11), Z12
 	VFMADD231PD  Z13, Z12, Z6
 	VFMADD231PD  Z14, Z12, Z7
-	VBROADCASTSD (R10)(SI*1), Z12
+	VBROADCASTSD (R11)(DI*1), Z12
 	VFMADD231PD  Z13, Z12, Z8
 	VFMADD231PD  Z14, Z12, Z9
-	VBROADCASTSD (R10)(SI*2), Z12
+	VBROADCASTSD (R11)(DI*2), Z12
 	VFMADD231PD  Z13, Z12, Z10
 	VFMADD231PD  Z14, Z12, Z11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z13
-	VMOVUPS      64(R8), Z14
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z12
 	VFMADD231PD  Z13, Z12, Z0
 	VFMADD231PD  Z14, Z12, Z1
-	VBROADCASTSD (BX)(SI*1), Z12
+	VBROADCASTSD (AX)(DI*1), Z12
 	VFMADD231PD  Z13, Z12, Z2
 	VFMADD231PD  Z14, Z12, Z3
-	VBROADCASTSD (BX)(SI*2), Z12
+	VBROADCASTSD (AX)(DI*2), Z12
 	VFMADD231PD  Z13, Z12, Z4
 	VFMADD231PD  Z14, Z12, Z5
-	VBROADCASTSD (R10), Z12
+	VBROADCASTSD (R11), Z12
 	VFMADD231PD  Z13, Z12, Z6
 	VFMADD231PD  Z14, Z12, Z7
-	VBROADCASTSD (R10)(SI*1), Z12
+	VBROADCASTSD (R11)(DI*1), Z12
 	VFMADD231PD  Z13, Z12, Z8
 	VFMADD231PD  Z14, Z12, Z9
-	VBROADCASTSD (R10)(SI*2), Z12
+	VBROADCASTSD (R11)(DI*2), Z12
 	VFMADD231PD  Z13, Z12, Z10
 	VFMADD231PD  Z14, Z12, Z11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPS      (R8), Z13
-	VMOVUPS      64(R8), Z14
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z12
 	VFMADD231PD  Z13, Z12, Z0
 	VFMADD231PD  Z14, Z12, Z1
-	VBROADCASTSD (BX)(SI*1), Z12
+	VBROADCASTSD (AX)(DI*1), Z12
 	VFMADD231PD  Z13, Z12, Z2
 	VFMADD231PD  Z14, Z12, Z3
-	VBROADCASTSD (BX)(SI*2), Z12
+	VBROADCASTSD (AX)(DI*2), Z12
 	VFMADD231PD  Z13, Z12, Z4
 	VFMADD231PD  Z14, Z12, Z5
-	VBROADCASTSD (R10), Z12
+	VBROADCASTSD (R11), Z12
 	VFMADD231PD  Z13, Z12, Z6
 	VFMADD231PD  Z14, Z12, Z7
-	VBROADCASTSD (R10)(SI*1), Z12
+	VBROADCASTSD (R11)(DI*1), Z12
 	VFMADD231PD  Z13, Z12, Z8
 	VFMADD231PD  Z14, Z12, Z9
-	VBROADCASTSD (R10)(SI*2), Z12
+	VBROADCASTSD (R11)(DI*2), Z12
 	VFMADD231PD  Z13, Z12, Z10
 	VFMADD231PD  Z14, Z12, Z11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPS      (R8), Z13
-	VMOVUPS      64(R8), Z14
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z12
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z12
 	VFMADD231PD  Z13, Z12, Z0
 	VFMADD231PD  Z14, Z12, Z1
-	VBROADCASTSD (BX)(SI*1), Z12
+	VBROADCASTSD (AX)(DI*1), Z12
 	VFMADD231PD  Z13, Z12, Z2
 	VFMADD231PD  Z14, Z12, Z3
-	VBROADCASTSD (BX)(SI*2), Z12
+	VBROADCASTSD (AX)(DI*2), Z12
 	VFMADD231PD  Z13, Z12, Z4
 	VFMADD231PD  Z14, Z12, Z5
-	VBROADCASTSD (R10), Z12
+	VBROADCASTSD (R11), Z12
 	VFMADD231PD  Z13, Z12, Z6
 	VFMADD231PD  Z14, Z12, Z7
-	VBROADCASTSD (R10)(SI*1), Z12
+	VBROADCASTSD (R11)(DI*1), Z12
 	VFMADD231PD  Z13, Z12, Z8
 	VFMADD231PD  Z14, Z12, Z9
-	VBROADCASTSD (R10)(SI*2), Z12
+	VBROADCASTSD (R11)(DI*2), Z12
 	VFMADD231PD  Z13, Z12, Z10
 	VFMADD231PD  Z14, Z12, Z11
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, (AX)(CX*1)
-	VMOVUPS Z3, 64(AX)(CX*1)
-	VMOVUPS Z4, (AX)(CX*2)
-	VMOVUPS Z5, 64(AX)(CX*2)
-	VMOVUPS Z6, (DX)
-	VMOVUPS Z7, 64(DX)
-	VMOVUPS Z8, (DX)(CX*1)
-	VMOVUPS Z9, 64(DX)(CX*1)
-	VMOVUPS Z10, (DX)(CX*2)
-	VMOVUPS Z11, 64(DX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	VMOVUPS Z10, (R8)(DI*2)
+	VMOVUPS Z11, 64(R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
-// func multiplyF64WideMaskedRows6(k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte)
-// Requires: AVX, AVX512F
-TEXT ·multiplyF64WideMaskedRows6(SB), NOSPLIT, $0-72
-	MOVQ      mask+64(FP), AX
-	MOVL      (AX), AX
-	KMOVW     AX, K1
-	MOVQ      c+48(FP), AX
-	MOVQ      crs+56(FP), CX
-	LEAQ      (AX)(CX*2), DX
-	ADDQ      CX, DX
-	VMOVUPD.Z (AX), K1, Z0
-	VMOVUPD.Z (AX)(CX*1), K1, Z1
-	VMOVUPD.Z (AX)(CX*2), K1, Z2
-	VMOVUPD.Z (DX), K1, Z3
-	VMOVUPD.Z (DX)(CX*1), K1, Z4
-	VMOVUPD.Z (DX)(CX*2), K1, Z5
-	MOVQ      a+8(FP), BX
-	MOVQ      ars+16(FP), SI
-	MOVQ      acs+24(FP), DI
-	MOVQ      b+32(FP), R8
-	MOVQ      brs+40(FP), R9
-	LEAQ      (BX)(SI*2), R10
-	ADDQ      SI, R10
-	MOVQ      k+0(FP), R11
-	MOVQ      R11, R12
-	SHRQ      $0x02, R12
-	JZ        rest
+// func multiplyF64WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideMaskedRows6(SB), NOSPLIT, $0-104
+	MOVQ  mask+72(FP), AX
+	MOVL  (AX), AX
+	KMOVW AX, K1
+	MOVQ  a+16(FP), AX
+	MOVQ  c+56(FP), CX
+	MOVQ  ahead+80(FP), DX
+	MOVQ  step+88(FP), BX
+	MOVQ  blocks+0(FP), SI
+
+block:
+	MOVQ      crs+64(FP), DI
+	LEAQ      (CX)(DI*2), R8
+	ADDQ      DI, R8
+	MOVQ      how+96(FP), R9
+	ANDQ      $0x01, R9
+	JNZ       fresh
+	VMOVUPD.Z (CX), K1, Z0
+	VMOVUPD.Z (CX)(DI*1), K1, Z1
+	VMOVUPD.Z (CX)(DI*2), K1, Z2
+	VMOVUPD.Z (R8), K1, Z3
+	VMOVUPD.Z (R8)(DI*1), K1, Z4
+	VMOVUPD.Z (R8)(DI*2), K1, Z5
+	JMP       begin
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
 
 turn:
-	VMOVUPD.Z    (R8), K1, Z7
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z6
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPD.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z7, Z6, Z0
-	VBROADCASTSD (BX)(SI*1), Z6
+	VBROADCASTSD (AX)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z1
-	VBROADCASTSD (BX)(SI*2), Z6
+	VBROADCASTSD (AX)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z2
-	VBROADCASTSD (R10), Z6
+	VBROADCASTSD (R11), Z6
 	VFMADD231PD  Z7, Z6, Z3
-	VBROADCASTSD (R10)(SI*1), Z6
+	VBROADCASTSD (R11)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z4
-	VBROADCASTSD (R10)(SI*2), Z6
+	VBROADCASTSD (R11)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPD.Z    (R8), K1, Z7
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPD.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z7, Z6, Z0
-	VBROADCASTSD (BX)(SI*1), Z6
+	VBROADCASTSD (AX)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z1
-	VBROADCASTSD (BX)(SI*2), Z6
+	VBROADCASTSD (AX)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z2
-	VBROADCASTSD (R10), Z6
+	VBROADCASTSD (R11), Z6
 	VFMADD231PD  Z7, Z6, Z3
-	VBROADCASTSD (R10)(SI*1), Z6
+	VBROADCASTSD (R11)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z4
-	VBROADCASTSD (R10)(SI*2), Z6
+	VBROADCASTSD (R11)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPD.Z    (R8), K1, Z7
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPD.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z7, Z6, Z0
-	VBROADCASTSD (BX)(SI*1), Z6
+	VBROADCASTSD (AX)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z1
-	VBROADCASTSD (BX)(SI*2), Z6
+	VBROADCASTSD (AX)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z2
-	VBROADCASTSD (R10), Z6
+	VBROADCASTSD (R11), Z6
 	VFMADD231PD  Z7, Z6, Z3
-	VBROADCASTSD (R10)(SI*1), Z6
+	VBROADCASTSD (R11)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z4
-	VBROADCASTSD (R10)(SI*2), Z6
+	VBROADCASTSD (R11)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	VMOVUPD.Z    (R8), K1, Z7
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z6
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	VMOVUPD.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z7, Z6, Z0
-	VBROADCASTSD (BX)(SI*1), Z6
+	VBROADCASTSD (AX)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z1
-	VBROADCASTSD (BX)(SI*2), Z6
+	VBROADCASTSD (AX)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z2
-	VBROADCASTSD (R10), Z6
+	VBROADCASTSD (R11), Z6
 	VFMADD231PD  Z7, Z6, Z3
-	VBROADCASTSD (R10)(SI*1), Z6
+	VBROADCASTSD (R11)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z4
-	VBROADCASTSD (R10)(SI*2), Z6
+	VBROADCASTSD (R11)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R12
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
 	JNZ          turn
 
 rest:
-	ANDQ $0x03, R11
+	ANDQ $0x03, R12
 	JZ   done
 
 one:
-	VMOVUPD.Z    (R8), K1, Z7
-	ADDQ         R9, R8
-	VBROADCASTSD (BX), Z6
+	VMOVUPD.Z    (R9), K1, Z7
+	ADDQ         R10, R9
+	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z7, Z6, Z0
-	VBROADCASTSD (BX)(SI*1), Z6
+	VBROADCASTSD (AX)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z1
-	VBROADCASTSD (BX)(SI*2), Z6
+	VBROADCASTSD (AX)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z2
-	VBROADCASTSD (R10), Z6
+	VBROADCASTSD (R11), Z6
 	VFMADD231PD  Z7, Z6, Z3
-	VBROADCASTSD (R10)(SI*1), Z6
+	VBROADCASTSD (R11)(DI*1), Z6
 	VFMADD231PD  Z7, Z6, Z4
-	VBROADCASTSD (R10)(SI*2), Z6
+	VBROADCASTSD (R11)(DI*2), Z6
 	VFMADD231PD  Z7, Z6, Z5
-	ADDQ         DI, BX
-	ADDQ         DI, R10
-	DECQ         R11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          one
 
 done:
-	VMOVUPD Z0, K1, (AX)
-	VMOVUPD Z1, K1, (AX)(CX*1)
-	VMOVUPD Z2, K1, (AX)(CX*2)
-	VMOVUPD Z3, K1, (DX)
-	VMOVUPD Z4, K1, (DX)(CX*1)
-	VMOVUPD Z5, K1, (DX)(CX*2)
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	VMOVUPD Z0, K1, (CX)
+	VMOVUPD Z1, K1, (CX)(DI*1)
+	VMOVUPD Z2, K1, (CX)(DI*2)
+	VMOVUPD Z3, K1, (R8)
+	VMOVUPD Z4, K1, (R8)(DI*1)
+	VMOVUPD Z5, K1, (R8)(DI*2)
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 

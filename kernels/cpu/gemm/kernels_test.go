@@ -25,31 +25,39 @@ func emulateFamily[T Element](t *testing.T, all map[string]*listing, name string
 	for rows := 1; rows <= 6; rows++ {
 		for k := range 10 {
 			full := fmt.Sprintf("multiply%sRows%d", name, rows)
-			emulateKernel[T](t, full, all[full], rows, 2*lanes, k, lanes, wide, r)
+			emulateKernel[T](t, full, all[full], rows, 2*lanes, k, lanes, k%2, wide, r)
 			for n := 1; n <= lanes; n++ {
 				masked := fmt.Sprintf("multiply%sMaskedRows%d", name, rows)
-				emulateKernel[T](t, masked, all[masked], rows, n, k, lanes, wide, r)
+				emulateKernel[T](t, masked, all[masked], rows, n, k, lanes, k%2, wide, r)
 			}
 		}
 	}
 }
 
-func emulateKernel[T Element](t *testing.T, name string, l *listing, m, n, k, lanes int, wide bool, r *rand.Rand) {
+func emulateKernel[T Element](t *testing.T, name string, l *listing, m, n, k, lanes, how int, wide bool, r *rand.Rand) {
 	t.Helper()
 	if l == nil {
 		t.Fatalf("%s is not there", name)
 	}
+	blocks := 1 + k%2
+	m *= blocks
 	a, b, c := random[T](layouts[r.IntN(4)], m, max(k, 1), r), random[T](layouts[2], max(k, 1), n, r), random[T](layouts[2], m, n, r)
 	size := int(unsafe.Sizeof(c.Data[0]))
 	var vm machine
 	at := vm.place(raw(c.Data))
 	vm.args = map[string]uint64{
-		"k": uint64(k), "a": vm.place(raw(a.Data)), "b": vm.place(raw(b.Data)), "c": at, "mask": vm.place(emulatedMask(n, lanes, size, wide)),
+		"blocks": uint64(blocks), "k": uint64(k), "a": vm.place(raw(a.Data)), "b": vm.place(raw(b.Data)), "c": at, "mask": vm.place(emulatedMask(n, lanes, size, wide)),
 		"ars": uint64(a.Row * size), "acs": uint64(a.Col * size), "brs": uint64(b.Row * size), "crs": uint64(c.Row * size),
+		"ahead": 0, "step": 64, "how": uint64(how),
 	}
 	want := bytes.Clone(vm.mem)
 	if err := vm.run(l); err != nil {
 		t.Fatalf("%s, %d columns, %d terms: %v", name, n, k, err)
+	}
+	if how&1 != 0 {
+		for i := range m {
+			clear(c.Data[i*c.Row:][:n])
+		}
 	}
 	plainlyFused(c, a, b, m, n, k)
 	copy(want[at:], raw(c.Data))

@@ -13,22 +13,27 @@ const (
 // columns before they are turned.
 func scratchNarrow() int {
 	if i16 == nil {
-		return Scratch[int32]()
+		return Scratch[int32](1, 1, 1)
 	}
-	return pairedRows*pairs + 2*pairs*i16.columns()
+	return pairedRows*pairs + 2*pairs*i16.width()
 }
 
-func multiplyNarrow(c, a, b Matrix[int32], m, n, k int, scratch []int32) {
+func multiplyNarrow(p Product[int32], scratch []int32) {
 	if i16 == nil {
-		Multiply(c, a, b, m, n, k, scratch)
+		p.Multiply(scratch)
 		return
 	}
-	columns := i16.columns()
+	if p.Fresh {
+		p.clear()
+	}
+	c, a, b, m, n, k := p.C, p.A, p.B, p.M, p.N, p.K
+	columns := i16.width()
 	scratch = scratch[:scratchNarrow()]
 	rows := placeOf(Dense(scratch, pairs))
 	panel := placeOf(Dense(scratch[pairedRows*pairs:], columns))
 	turned := placeOf(Dense(scratch[pairedRows*pairs+pairs*columns:], pairs))
 	x, y, z := placeOf(a), placeOf(b), placeOf(c)
+	strip := product{family: i16}
 	for i := 0; i < m; i += pairedRows {
 		count := min(pairedRows, m-i)
 		for p := 0; p < k; p += 2 * pairs {
@@ -37,7 +42,7 @@ func multiplyNarrow(c, a, b Matrix[int32], m, n, k int, scratch []int32) {
 			for j := 0; j < n; j += columns {
 				width := min(columns, n-j)
 				joinPanel(panel, turned, y.at(p, j), terms, width)
-				i16.rows(z.at(i, j), rows, panel, count, width, (terms+1)/2)
+				strip.strip(z.at(i, j), rows, panel, count, width, (terms+1)/2)
 			}
 		}
 	}
@@ -62,7 +67,7 @@ func joinPanel(to, turned, from place, k, n int) {
 	case from.row == 4:
 		joinRows(turned, place{from.p, from.col, from.row}, n, k)
 		i16.turn(to, place{turned.p, turned.col, turned.row}, (k+1)/2, n)
-	case from.col == 4 && n == i16.columns():
+	case from.col == 4 && n == i16.width():
 		pairRows(k/2, to.first(), to.row, from.first(), from.row)
 		if k%2 == 1 { // the last row has no partner
 			joinColumns(to.at(k/2, 0), from.at(k-1, 0), 1, n)

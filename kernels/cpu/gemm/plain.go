@@ -7,7 +7,11 @@ const (
 
 // multiplyPlain is Multiply in plain Go: two rows of c and four terms of their
 // sums at a time, so that c is read and written once for eight products.
-func multiplyPlain[T Element](c, a, b Matrix[T], m, n, k int, scratch []T) {
+func multiplyPlain[T Element](x Product[T], scratch []T) {
+	c, a, b, m, n, k := x.C, x.A, x.B, x.M, x.N, x.K
+	if x.Fresh {
+		x.clear()
+	}
 	for p := 0; p < k; p += plainTerms {
 		terms := min(plainTerms, k-p)
 		for j := 0; j < n; j += plainColumns {

@@ -17,12 +17,12 @@ func TestWidePanels(t *testing.T) {
 	}
 	f := f32Wide
 	for r := range 6 {
-		f.full[r] = func(k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, _ *byte) {
-			block(r+1, 32, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4})
+		f.full[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, _ *byte, _ uintptr, _, how int) {
+			block(blocks*(r+1), 32, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4}, how)
 		}
-		f.masked[r] = func(k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte) {
+		f.masked[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, _ uintptr, _, how int) {
 			n := bits.OnesCount32(*(*uint32)(unsafe.Pointer(mask)))
-			block(r+1, n, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4})
+			block(blocks*(r+1), n, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4}, how)
 		}
 	}
 	r := rand.New(rand.NewPCG(2, 1))
@@ -30,8 +30,12 @@ func TestWidePanels(t *testing.T) {
 		m, n, k := 1+r.IntN(120), 1+r.IntN(100), 1+r.IntN(300)
 		a, b, c := random[float32](layouts[r.IntN(4)], m, k, r), random[float32](layouts[r.IntN(4)], k, n, r), random[float32](layouts[0], m, n, r)
 		want := Dense(append([]float32(nil), c.Data...), n)
+		x := Product[float32]{C: c, A: a, B: b, M: m, N: n, K: k, Fresh: r.IntN(2) == 0}
+		if x.Fresh {
+			clear(want.Data)
+		}
 		plainlyFused(want, a, b, m, n, k)
-		multiplyPanels(&f, c, a, b, m, n, k, make([]float32, f.terms()*f.columns()))
+		multiplyPanels(&f, x, make([]float32, f.scratch(m, n, k)/4))
 		for at, x := range want.Data {
 			if c.Data[at] != x {
 				t.Fatalf("%d×%d×%d: element %d, %d is %v, not %v", m, n, k, at/n, at%n, c.Data[at], x)
@@ -40,10 +44,13 @@ func TestWidePanels(t *testing.T) {
 	}
 }
 
-func block(m, n, k int, a, b, c place) {
+func block(m, n, k int, a, b, c place, how int) {
 	for i := range m {
 		for j := range n {
 			z := (*float32)(c.at(i, j).p)
+			if how&fresh != 0 {
+				*z = 0
+			}
 			for p := range k {
 				*z = add(*z, *(*float32)(a.at(i, p).p), *(*float32)(b.at(p, j).p), true)
 			}

@@ -17,6 +17,9 @@ func main() {
 			panel{family: f, rows: rows, vecs: 2}.emit()
 			panel{family: f, rows: rows, vecs: 1, masked: true}.emit()
 		}
+		if f.fma != nil {
+			stream(f)
+		}
 	}
 	copyRows()
 	transpose32()

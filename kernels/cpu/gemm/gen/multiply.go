@@ -16,21 +16,22 @@ type family struct {
 	wide      bool
 	broadcast func(m, v Op)
 	mac       func(x, y, acc, spare reg.VecVirtual) // acc += x·y; may overwrite spare
+	fma       func(m, x, acc Op)                    // acc += m·x; nil without
 }
 
 var families = []family{
 	{"F32", 32, 6, false, func(m, v Op) { VBROADCASTSS(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }},
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }, func(m, x, acc Op) { VFMADD231PS(m, x, acc) }},
 	{"F64", 64, 6, false, func(m, v Op) { VBROADCASTSD(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }},
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }, func(m, x, acc Op) { VFMADD231PD(m, x, acc) }},
 	{"I32", 32, 6, false, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) { VPMULLD(y, x, t); VPADDD(t, acc, acc) }},
+		func(x, y, acc, t reg.VecVirtual) { VPMULLD(y, x, t); VPADDD(t, acc, acc) }, nil},
 	{"I16", 32, 6, false, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) { VPMADDWD(y, x, t); VPADDD(t, acc, acc) }},
+		func(x, y, acc, t reg.VecVirtual) { VPMADDWD(y, x, t); VPADDD(t, acc, acc) }, nil},
 	{"F32Wide", 32, 6, true, func(m, v Op) { VBROADCASTSS(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }},
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }, nil},
 	{"F64Wide", 64, 6, true, func(m, v Op) { VBROADCASTSD(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }},
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }, nil},
 }
 
 // A panel is a kernel for rows rows and vecs vectors of columns; a masked one
@@ -59,7 +60,7 @@ func (p panel) bytes() int {
 type body struct {
 	panel
 	a, a3, ars, acs, b, brs reg.Register
-	mask                    reg.Register
+	c, mask, ahead, step    reg.Register
 	acc                     []reg.VecVirtual
 	x, t                    reg.VecVirtual
 	y                       []reg.VecVirtual
@@ -71,29 +72,79 @@ func (p panel) emit() {
 		kind = "Masked"
 	}
 	TEXT(fmt.Sprintf("multiply%s%sRows%d", p.name, kind, p.rows), NOSPLIT,
-		"func(k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte)")
+		"func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)")
 	Pragma("noescape")
 	g := &body{panel: p}
 	if p.masked {
 		g.loadMask()
 	}
-	c, crs := Load(Param("c"), GP64()), Load(Param("crs"), GP64())
-	c3 := p.third(c, crs)
-	for r := range p.rows {
-		for v := range p.vecs {
-			y := p.vec()
-			g.acc = append(g.acc, y)
-			g.load(at(c, c3, crs, r, v*p.bytes()), y)
-		}
-	}
-	g.loop()
-	for r := range p.rows {
-		for v := range p.vecs {
-			g.store(g.acc[r*p.vecs+v], at(c, c3, crs, r, v*p.bytes()))
-		}
-	}
+	g.a, g.c = Load(Param("a"), GP64()), Load(Param("c"), GP64())
+	g.ahead, g.step = Load(Param("ahead"), GP64()), Load(Param("step"), GP64())
+	blocks := Load(Param("blocks"), GP64())
+	Label("block")
+	g.block()
+	DECQ(blocks)
+	JNZ(LabelRef("block"))
 	VZEROUPPER()
 	RET()
+}
+
+// block is one block of rows; afterwards a, b and c are those of the next.
+func (g *body) block() {
+	crs := Load(Param("crs"), GP64())
+	c3 := g.third(g.c, crs)
+	g.acc = nil
+	for range g.rows * g.vecs {
+		g.acc = append(g.acc, g.vec())
+	}
+	how := Load(Param("how"), GP64())
+	ANDQ(Imm(1), how)
+	JNZ(LabelRef("fresh"))
+	g.each(c3, crs, g.load)
+	g.prefetch(c3, crs)
+	JMP(LabelRef("begin"))
+	Label("fresh")
+	for _, y := range g.acc {
+		g.zero(y)
+	}
+	Label("begin")
+	g.loop()
+	crs = Load(Param("crs"), GP64())
+	c3 = g.third(g.c, crs)
+	g.each(c3, crs, func(m Mem, v reg.VecVirtual) { g.store(v, m) })
+	IMUL3Q(Imm(uint64(g.rows)), crs, crs)
+	ADDQ(crs, g.c)
+}
+
+// each does f for every vector of c.
+func (g *body) each(c3, crs reg.Register, f func(m Mem, v reg.VecVirtual)) {
+	for r := range g.rows {
+		for v := range g.vecs {
+			f(at(g.c, c3, crs, r, v*g.bytes()), g.acc[r*g.vecs+v])
+		}
+	}
+}
+
+// prefetch fetches the rows of c behind those of six, which come next.
+func (g *body) prefetch(c3, crs reg.Register) {
+	if g.rows != 6 || g.masked {
+		return
+	}
+	next := third(c3, crs)
+	next3 := third(next, crs)
+	for r := range g.rows {
+		for at64 := 0; at64 < g.vecs*g.bytes(); at64 += 64 {
+			PREFETCHT0(at(next, next3, crs, r, at64))
+		}
+	}
+}
+
+func (g *body) zero(v reg.VecVirtual) {
+	if g.wide {
+		VPXORD(v, v, v)
+		return
+	}
+	VXORPS(v, v, v)
 }
 
 // third is the register three rows behind base, where there are so many.
@@ -144,12 +195,13 @@ func (g *body) store(v reg.VecVirtual, m Mem) {
 	}
 }
 
-// loop is the terms, one after the other, four a turn.
+// loop is the terms, one after the other, four a turn; each turn fetches a line
+// of what is needed later.
 func (g *body) loop() {
-	g.a, g.ars, g.acs = Load(Param("a"), GP64()), Load(Param("ars"), GP64()), Load(Param("acs"), GP64())
+	g.ars, g.acs = Load(Param("ars"), GP64()), Load(Param("acs"), GP64())
 	g.b, g.brs = Load(Param("b"), GP64()), Load(Param("brs"), GP64())
 	g.a3 = g.third(g.a, g.ars)
-	g.x, g.t = g.vec(), g.vec()
+	g.x, g.t, g.y = g.vec(), g.vec(), nil
 	for range g.vecs {
 		g.y = append(g.y, g.vec())
 	}
@@ -158,6 +210,8 @@ func (g *body) loop() {
 	SHRQ(Imm(2), turns)
 	JZ(LabelRef("rest"))
 	Label("turn")
+	PREFETCHT1(Mem{Base: g.ahead})
+	ADDQ(g.step, g.ahead)
 	for range 4 {
 		g.term()
 	}
@@ -171,6 +225,11 @@ func (g *body) loop() {
 	DECQ(k)
 	JNZ(LabelRef("one"))
 	Label("done")
+	back := Load(Param("k"), GP64())
+	IMULQ(g.acs, back)
+	SUBQ(back, g.a)
+	IMUL3Q(Imm(uint64(g.rows)), g.ars, g.ars)
+	ADDQ(g.ars, g.a)
 }
 
 func (g *body) term() {

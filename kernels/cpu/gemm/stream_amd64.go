@@ -1,0 +1,42 @@
+//go:build !noasm
+
+package gemm
+
+const (
+	mostStreamed = 5        // rows of a
+	streamBytes  = 16 << 10 // of a row of c, or of streamed rows of b, that stay in a first cache
+)
+
+// streams says whether b is read row by row rather than in panels: few rows of a
+// use it, so that it is the memory's rate that counts.
+func (p *product) streams() bool {
+	return p.stream != nil && p.m <= mostStreamed && p.b.col == p.bytes && p.k >= streamed && p.n*p.bytes >= 64
+}
+
+// streamed multiplies term by term: some rows of b, as wide as stays in the first
+// cache, by all rows of a.
+func (p *product) streamed() {
+	chunk := streamBytes / p.bytes
+	if p.m > 1 {
+		chunk /= streamed
+	}
+	for j := 0; j < p.n; j += chunk {
+		n := min(chunk, p.n-j)
+		whole := n * p.bytes / 64 * 64 / p.bytes
+		t := 0
+		for ; t+streamed <= p.k; t += streamed {
+			for i := range p.m {
+				p.stream(n*p.bytes/64, p.a.at(i, t).first(), p.a.col, p.b.at(t, j).first(), p.b.row, p.c.at(i, j).first(), streamed*p.b.row)
+			}
+			p.across(j+whole, j+n, t, streamed)
+		}
+		p.across(j, j+n, t, p.k-t)
+	}
+}
+
+// across multiplies k terms by columns j … end−1 of b.
+func (p *product) across(j, end, t, k int) {
+	for ; j < end && k > 0; j += p.width() {
+		p.strip(p.c.at(0, j), p.a.at(0, t), p.b.at(t, j), p.m, min(p.width(), end-j), k)
+	}
+}

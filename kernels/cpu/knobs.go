@@ -1,0 +1,71 @@
+package cpu
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// A knob is a launch choice of this backend, a whole number of a plan. Absent
+// means what the backend chooses by itself.
+type knob struct {
+	name        string
+	least, most int64
+	absent      string              // what absence means
+	offers      func(facts) []int64 // values worth a try with a tiling, besides absence; nil for none
+}
+
+// knobs are all there are. Lowering reads them with lowering.knob.
+var knobs = []knob{
+	{"threads", 1, 1024, "one for each core", offerThreads},
+	{"group", 1, 1 << 20, "one row of tiles: the last dimension fastest", offerGroups},
+	{"rows", 0, 1, "1: where machine code can, all of a row before the next, not all of a tile instruction by instruction", nil},
+	{"stream", 0, 1, "1 for arrays of at least half the last cache: they are written past the caches", offerStreams},
+	{"prefetch", 0, 64, "rows fetched ahead: 2", offerPrefetch},
+	{"unroll", 1, 4, "vectors computed in turn: 4, or as many as registers hold", nil},
+}
+
+// facts are what the values of knobs worth a try depend on.
+type facts struct {
+	candidate
+	p      *symtile.Program
+	grid   []int64 // tiles along each parallel dimension
+	dot    bool    // there is one
+	reads  float64 // bytes of the parameters
+	writes float64 // bytes of the outputs
+	cache  float64 // bytes of the last cache
+	lanes  int64   // workers of a plan without threads=
+}
+
+// checkKnobs says what is wrong with the knobs of a plan.
+func checkKnobs(plan kernels.Plan) error {
+	for _, k := range plan.Knobs {
+		known := knobNamed(k.Name)
+		if known == nil {
+			return fmt.Errorf("the CPU backend has no knob %q; it has %s", k.Name, knobNames())
+		}
+		if k.Value < known.least || k.Value > known.most {
+			return fmt.Errorf("%s=%d is not between %d and %d", k.Name, k.Value, known.least, known.most)
+		}
+	}
+	return nil
+}
+
+func knobNamed(name string) *knob {
+	for i := range knobs {
+		if knobs[i].name == name {
+			return &knobs[i]
+		}
+	}
+	return nil
+}
+
+func knobNames() string {
+	var names []string
+	for _, k := range knobs {
+		names = append(names, k.name)
+	}
+	return strings.Join(names, ", ")
+}

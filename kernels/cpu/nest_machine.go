@@ -1,0 +1,646 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+)
+
+// nestArgs are what the function of a nest is called with: rows of it, the
+// scratch of the worker, and where its streams begin.
+type nestArgs struct {
+	rows  int64
+	arena unsafe.Pointer
+	at    [pointers]unsafe.Pointer
+}
+
+// A nestCode is a nest as it becomes machine code: rows in RAX, the element of
+// the row in RCX, the scratch in RDI.
+type nestCode struct {
+	n       *nest
+	a       *amd64.Assembler
+	streams []*stream
+	reg     map[*stream]amd64.Reg
+	ahead   map[*stream]amd64.Reg // of those that are fetched some rows ahead
+	large   bool                  // streaming stores where they may be
+	unroll  int                   // vectors in turn
+	fetch   int64                 // rows ahead
+	batch   int64                 // rows at a time, with folds across them
+}
+
+var nestRegs = [pointers]amd64.Reg{amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8, amd64.R9, amd64.R10, amd64.R11, amd64.R12, amd64.R13, amd64.R14}
+
+const prefetchRows = 2
+
+const (
+	group    = 4 // vectors of a round: those that partial results of a fold stand for
+	lanesOf  = 8 // elements of a vector
+	foldRows = 4 // rows joined at a time
+	mostFold = 2 // folds of a pass
+)
+
+// code makes the machine code of a nest.
+func (n *nest) code(l *lowering, large bool) (*amd64.Func, error) {
+	e := &nestCode{
+		n: n, a: &amd64.Assembler{}, streams: n.moving(), reg: map[*stream]amd64.Reg{}, ahead: map[*stream]amd64.Reg{},
+		large: large, unroll: int(l.knob("unroll", group)), fetch: l.knob("prefetch", prefetchRows), batch: 1,
+	}
+	if len(n.folds) > 0 && n.folds[0].columns {
+		e.batch = min(foldRows, n.rows())
+	}
+	e.registers()
+	e.begin()
+	if e.batch > 1 {
+		if err := e.rows(e.batch); err != nil {
+			return nil, err
+		}
+	}
+	if e.batch == 1 || n.rows()%e.batch != 0 {
+		if err := e.rows(1); err != nil {
+			return nil, err
+		}
+	}
+	if large {
+		e.a.Emit(amd64.SFENCE)
+	}
+	e.a.Emit(amd64.RET)
+	f, err := l.keepCode(e.a)
+	return f, err
+}
+
+// registers of the streams, and of those fetched ahead as long as there are some.
+func (e *nestCode) registers() {
+	free := nestRegs[:]
+	for _, s := range e.streams {
+		e.reg[s], free = free[0], free[1:]
+	}
+	for _, s := range e.streams {
+		if len(free) > 0 && e.fetch > 0 && e.n.fetched(s) {
+			e.ahead[s], free = free[0], free[1:]
+		}
+	}
+}
+
+// fetched says whether the rows of a stream are read from an array of the
+// caller, one after another.
+func (n *nest) fetched(s *stream) bool {
+	if n.stores[s.v] == s || s.col() != 1 || s.row() == 0 || n.rows() == 1 {
+		return false
+	}
+	return s.v.where == inMemory || s.view != nil && s.view.from == nil
+}
+
+func (e *nestCode) begin() {
+	e.a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
+	for k, s := range e.streams {
+		e.a.Emit(amd64.MOV, e.reg[s], amd64.Mem{Base: amd64.RDI, Disp: int32(16 + 8*k)})
+	}
+	e.a.Emit(amd64.MOV, amd64.RDI, amd64.Mem{Base: amd64.RDI, Disp: 8})
+}
+
+// rows is the loop over the rows that are left, some at a time.
+func (e *nestCode) rows(batch int64) error {
+	a := e.a
+	loop, done := a.NewLabel(), a.NewLabel()
+	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(batch))
+	a.Emit(amd64.JL, done)
+	a.Bind(loop)
+	e.lookAhead(batch)
+	if err := e.known(-1); err != nil {
+		return err
+	}
+	fetching := e.n.dearest()
+	for q := range e.n.plan.passes {
+		p := &nestPass{nestCode: e, q: q, batch: batch, fetching: q == fetching}
+		if err := p.emit(); err != nil {
+			return err
+		}
+		if err := e.known(q); err != nil {
+			return err
+		}
+	}
+	for _, s := range e.streams {
+		if step := 4 * batch * s.row(); step != 0 {
+			a.Emit(amd64.ADD, e.reg[s], amd64.Imm(step))
+		}
+	}
+	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(batch))
+	a.Emit(amd64.JGE, loop)
+	a.Bind(done)
+	a.Emit(amd64.ADD, amd64.RAX, amd64.Imm(batch))
+	return nil
+}
+
+// lookAhead points at the rows to fetch; at the end, where there are none, at
+// those at hand.
+func (e *nestCode) lookAhead(batch int64) {
+	for _, s := range e.streams {
+		r := e.ahead[s]
+		if r == 0 {
+			continue
+		}
+		e.a.Emit(amd64.LEA, r, amd64.Mem{Base: e.reg[s], Disp: int32(4 * s.row() * e.fetch * batch)})
+		e.a.Emit(amd64.CMP, amd64.RAX, amd64.Imm(e.fetch*batch))
+		e.a.Emit(amd64.CMOVL, r, e.reg[s])
+	}
+}
+
+// dearest is the pass that computes most, in which the fetching does not show.
+func (n *nest) dearest() int {
+	most, at := -1, 0
+	for q := range n.plan.passes {
+		cost := 0
+		for v, first := range n.plan.first {
+			if first == q {
+				cost++
+				if costs[n.made[v].op.Code] == 0 {
+					cost += dear
+				}
+			}
+		}
+		if cost > most {
+			most, at = cost, q
+		}
+	}
+	return at
+}
+
+// at is where a stream is, disp bytes on in the row, so many rows on; one that
+// repeats an element stays.
+func (e *nestCode) at(s *stream, disp int32, row int64) amd64.Mem {
+	switch {
+	case s.fixed():
+		return amd64.Mem{Base: amd64.RDI, Disp: int32(s.v.at)}
+	case s.col() == 0:
+		return amd64.Mem{Base: e.reg[s], Disp: int32(4 * row * s.row())}
+	}
+	return amd64.Mem{Base: e.reg[s], Index: amd64.RCX, Scale: 4, Disp: disp + int32(4*row*s.row())}
+}
+
+// slotAt is where a narrow value is kept.
+func (e *nestCode) slotAt(v *value) amd64.Mem {
+	return amd64.Mem{Base: amd64.RDI, Disp: int32(e.n.plan.room.at) + int32(32*e.n.plan.slots[v])}
+}
+
+func (e *nestCode) spill(p amd64.Placement) amd64.Placement {
+	if p.Copies == 1 {
+		p.Spill = amd64.Mem{Base: amd64.RDI, Disp: int32(e.n.plan.room.at) + int32(32*len(e.n.plan.kept))}
+		p.SpillSlots = spills
+	}
+	return p
+}
+
+// known computes the narrow values that are known after pass q.
+func (e *nestCode) known(q int) error {
+	list := e.n.plan.after[q+1]
+	if len(list) == 0 {
+		return nil
+	}
+	c := &amd64.Chain{}
+	made := map[*value]amd64.Value{}
+	var pinned []amd64.Reg
+	for k, f := range e.n.foldsOf(q) {
+		if f.columns {
+			continue
+		}
+		pinned = append(pinned, accumulatorsOf(k)...)
+		if slices.Contains(list, f.out) {
+			made[f.out] = e.result(c, f, k)
+		}
+	}
+	for _, v := range list {
+		x := e.narrow(c, v, q, made)
+		if _, ok := e.n.plan.slots[v]; ok {
+			c.Store(amd64.VMOVUPS, e.slotAt(v), 0, x)
+		}
+		if s := e.n.stores[v]; s != nil {
+			c.Store(amd64.VMOVSS, e.at(s, 0, 0), 0, x)
+		}
+	}
+	return c.Emit(e.a, e.spill(amd64.Placement{Copies: 1, Reserved: pinned}))
+}
+
+// result joins the partial results of fold k of a pass, and what it starts from.
+func (e *nestCode) result(c *amd64.Chain, f *reduction, k int) amd64.Value {
+	join := machineFolds[f.monoid].join
+	regs := accumulatorsOf(k)
+	x := join(c, join(c, c.Pinned(regs[0]), c.Pinned(regs[1])), join(c, c.Pinned(regs[2]), c.Pinned(regs[3])))
+	x = c.FoldLanes32(x, func(x, y amd64.Value) amd64.Value { return join(c, x, y) })
+	start := f.start
+	if start == nil || !f.final {
+		return join(c, c.Load(amd64.VBROADCASTSS, e.at(e.n.stores[f.out], 0, 0), 0), x)
+	}
+	return join(c, e.scalar(c, start), x)
+}
+
+// scalar is a narrow value that is not of the nest.
+func (e *nestCode) scalar(c *amd64.Chain, v *value) amd64.Value {
+	if v.bits != nil {
+		return c.Const32(*v.bits)
+	}
+	return c.Load(amd64.VBROADCASTSS, e.at(e.n.leaves[v], 0, 0), 0)
+}
+
+func (e *nestCode) narrow(c *amd64.Chain, v *value, q int, made map[*value]amd64.Value) amd64.Value {
+	n := e.n
+	if x, ok := made[v]; ok {
+		return x
+	}
+	switch {
+	case n.makes(v) && n.plan.level[v] < q:
+		made[v] = c.Load(amd64.VMOVUPS, e.slotAt(v), 0)
+	case n.made[v] != nil:
+		p := n.made[v]
+		x := make([]amd64.Value, len(p.args))
+		for k, arg := range p.args {
+			x[k] = e.narrow(c, arg, q, made)
+		}
+		made[v] = p.emit(c, x)
+	default:
+		made[v] = e.scalar(c, v)
+	}
+	return made[v]
+}
+
+// foldsOf are the folds that end with pass q.
+func (n *nest) foldsOf(q int) []*reduction {
+	var list []*reduction
+	for _, f := range n.folds {
+		if n.plan.level[f.out] == q {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// accumulatorsOf are the registers of fold k of a pass.
+func accumulatorsOf(k int) []amd64.Reg {
+	top := 14 - group*k
+	return []amd64.Reg{amd64.Y(top), amd64.Y(top - 1), amd64.Y(top - 2), amd64.Y(top - 3)}
+}
+
+// A nestPass is a pass over a row as it becomes machine code.
+type nestPass struct {
+	*nestCode
+	q        int
+	batch    int64
+	fetching bool
+	folds    []*reduction
+	pinned   map[*value]amd64.Reg // narrow values
+	order    []*value             // those, as they are met
+	taken    []amd64.Reg
+}
+
+func (p *nestPass) emit() error {
+	p.folds = p.n.foldsOf(p.q)
+	p.pin()
+	p.start()
+	a, cols := p.a, p.n.cols()
+	a.Emit(amd64.XOR, amd64.RCX, amd64.RCX)
+	if whole := cols &^ (group*lanesOf - 1); whole > 0 {
+		loop := a.NewLabel()
+		a.Align(32)
+		a.Bind(loop)
+		p.fetchAhead()
+		if err := p.round(); err != nil {
+			return err
+		}
+		a.Emit(amd64.ADD, amd64.RCX, amd64.Imm(group*lanesOf))
+		a.Emit(amd64.CMP, amd64.RCX, amd64.Imm(whole))
+		a.Emit(amd64.JL, loop)
+	}
+	disp := int32(0)
+	for k := cols % (group * lanesOf); k >= lanesOf; k -= lanesOf {
+		if err := p.chain(disp, 1, 0).Emit(a, p.spill(amd64.Placement{Copies: 1, Reserved: p.taken})); err != nil {
+			return err
+		}
+		disp += 32
+	}
+	if rest := cols % lanesOf; rest > 0 {
+		a.Emit(amd64.VMOVUPS, amd64.Y15, a.Data(firstLanes(int(rest))))
+		return p.chain(disp, 1, 0).Emit(a, p.spill(amd64.Placement{Copies: 1, Mask: amd64.Y15, Reserved: p.taken}))
+	}
+	return nil
+}
+
+// firstLanes is a mask of n lanes of four bytes.
+func firstLanes(n int) []byte {
+	mask := make([]byte, 32)
+	for k := range 4 * n {
+		mask[k] = 0xff
+	}
+	return mask
+}
+
+// pin gives the narrow values of the pass registers, as far as that leaves
+// enough, and sets the partial results of folds to the identity.
+func (p *nestPass) pin() {
+	p.pinned, p.taken = map[*value]amd64.Reg{}, nil
+	for k, f := range p.folds {
+		if !f.columns {
+			p.taken = append(p.taken, accumulatorsOf(k)...)
+		}
+	}
+	const enough = 8
+	p.chain(0, 1, 0) // finds the narrow values
+	for k, v := range p.order {
+		if r := 14 - len(p.taken); k < 4 && r >= enough {
+			p.pinned[v] = amd64.Y(r)
+			p.taken = append(p.taken, amd64.Y(r))
+		}
+	}
+}
+
+func (p *nestPass) start() {
+	for k, f := range p.folds {
+		if f.columns {
+			continue
+		}
+		for _, r := range accumulatorsOf(k) {
+			p.a.Emit(amd64.VMOVUPS, r, p.a.Splat32(math.Float32bits(machineFolds[f.monoid].identity)))
+		}
+	}
+	for _, v := range p.order {
+		r, ok := p.pinned[v]
+		switch {
+		case !ok:
+		case p.n.makes(v):
+			p.a.Emit(amd64.VMOVUPS, r, p.slotAt(v))
+		default:
+			p.a.Emit(amd64.VBROADCASTSS, r, p.at(p.n.leaves[v], 0, 0))
+		}
+	}
+}
+
+func (p *nestPass) fetchAhead() {
+	if !p.fetching {
+		return
+	}
+	for _, s := range p.streams {
+		if r := p.ahead[s]; r != 0 {
+			for row := range p.batch {
+				for line := range int32(2) {
+					p.a.Emit(amd64.PREFETCHT0, amd64.Mem{Base: r, Index: amd64.RCX, Scale: 4, Disp: 64*line + int32(4*row*s.row())})
+				}
+			}
+		}
+	}
+}
+
+// round appends four vectors: as many at once as registers hold.
+func (p *nestPass) round() error {
+	var err error
+	for copies := group; copies > 0; copies /= 2 {
+		if copies > p.unroll {
+			continue
+		}
+		before := p.a.Mark()
+		for k := 0; k < group; k += copies {
+			c := p.chain(int32(32*k), copies, k)
+			if err = c.Emit(p.a, p.spill(amd64.Placement{Copies: copies, Reserved: p.taken})); err != nil {
+				p.a.Undo(before)
+				break
+			}
+		}
+		if !amd64.NeedsRegisters(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// chain is what the pass does to vectors of a row, which begin disp bytes on,
+// the first with partial result number part.
+func (p *nestPass) chain(disp int32, copies, part int) *amd64.Chain {
+	b := &passChain{nestPass: p, c: &amd64.Chain{}, disp: disp, known: map[*value]amd64.Value{}}
+	joined := make([]amd64.Value, len(p.folds))
+	for row := range p.batch {
+		b.row, b.made = row, map[*value]amd64.Value{}
+		for k, f := range p.folds {
+			x := b.get(f.arg)
+			switch {
+			case f.columns && row == 0:
+				joined[k] = b.c.Load(amd64.VMOVUPS, p.at(p.n.stores[f.out], disp, 0), 32)
+				fallthrough
+			case f.columns:
+				joined[k] = machineFolds[f.monoid].join(b.c, joined[k], x)
+			default:
+				machineFolds[f.monoid].add(b.c, b.c.Pinned(accumulatorsOf(k)[part:part+copies]...), x)
+			}
+		}
+		for _, v := range p.n.order {
+			if !p.n.narrow[v] && p.n.plan.level[v] == p.q {
+				b.put(p.n.stores[v], b.get(v))
+			}
+		}
+	}
+	for k, f := range p.folds {
+		if f.columns {
+			b.c.Store(amd64.VMOVUPS, p.at(p.n.stores[f.out], disp, 0), 32, joined[k])
+		}
+	}
+	return b.c
+}
+
+// A passChain builds the chain of a pass.
+type passChain struct {
+	*nestPass
+	c     *amd64.Chain
+	disp  int32
+	row   int64
+	made  map[*value]amd64.Value
+	known map[*value]amd64.Value // narrow ones
+}
+
+func (b *passChain) put(s *stream, x amd64.Value) {
+	op := amd64.VMOVUPS
+	if s.large && b.large {
+		op = amd64.VMOVNTPS
+	}
+	b.c.Store(op, b.at(s, b.disp, b.row), 32, x)
+}
+
+// get is a value of the pass.
+func (b *passChain) get(v *value) amd64.Value {
+	n := b.n
+	if v.bits != nil {
+		return b.c.Const32(*v.bits)
+	}
+	if narrow := n.alias[v]; narrow != nil {
+		return b.repeated(narrow)
+	}
+	if s := n.leaves[v]; s != nil && s.col() == 0 {
+		return b.repeated(v)
+	}
+	if x, ok := b.made[v]; ok {
+		return x
+	}
+	b.made[v] = b.compute(v)
+	return b.made[v]
+}
+
+func (b *passChain) compute(v *value) amd64.Value {
+	n := b.n
+	if s := n.leaves[v]; s != nil {
+		return b.c.Load(amd64.VMOVUPS, b.at(s, b.disp, b.row), 32)
+	}
+	saved := slices.Contains(n.plan.saved, v)
+	kept := amd64.Mem{Base: amd64.RDI, Index: amd64.RCX, Scale: 4, Disp: int32(v.at) + b.disp}
+	if n.plan.first[v] < b.q {
+		if s := n.stores[v]; s != nil {
+			return b.c.Load(amd64.VMOVUPS, b.at(s, b.disp, b.row), 32)
+		}
+		if saved {
+			return b.c.Load(amd64.VMOVUPS, kept, 32)
+		}
+	}
+	p := n.made[v]
+	x := make([]amd64.Value, len(p.args))
+	for k, arg := range p.args {
+		x[k] = b.get(arg)
+	}
+	y := p.emit(b.c, x)
+	if saved && n.plan.first[v] == b.q {
+		b.c.Store(amd64.VMOVUPS, kept, 32, y)
+	}
+	return y
+}
+
+// repeated is a vector of copies of a narrow value.
+func (b *passChain) repeated(v *value) amd64.Value {
+	if x, ok := b.known[v]; ok && b.batch == 1 {
+		return x
+	}
+	if r, ok := b.pinned[v]; ok && b.row == 0 {
+		b.known[v] = b.c.Pinned(r)
+		return b.known[v]
+	}
+	if !slices.Contains(b.order, v) {
+		b.nestPass.order = append(b.nestPass.order, v)
+	}
+	if b.n.makes(v) {
+		b.known[v] = b.c.Load(amd64.VMOVUPS, b.slotAt(v), 0)
+	} else {
+		b.known[v] = b.c.Load(amd64.VBROADCASTSS, b.at(b.n.leaves[v], 0, b.row), 0)
+	}
+	return b.known[v]
+}
+
+// emit is the operation on one vector of each argument.
+func (p *pure) emit(c *amd64.Chain, x []amd64.Value) amd64.Value {
+	y := machineOps[p.op.Code](c, p.op, x)
+	if !exact[p.op.Code] && p.op.Code != "compare" && p.op.Code != "select" {
+		y = roundings[p.op.Instr.Shape.DType](c, y)
+	}
+	return y
+}
+
+// A nestRun runs a nest.
+type nestRun struct {
+	code, plain *amd64.Func // plain: without streaming stores; nil when there are none
+	streams     []*stream
+	sizes       []int64
+	rows        int64 // of a call
+	begin       []step
+}
+
+// longestCall is how many elements a nest does in one call: some 50 µs.
+const longestCall = 1 << 16
+
+// compile makes the function; what runs without it is up to the caller.
+func (n *nest) compile(l *lowering) (step, error) {
+	large := slices.ContainsFunc(n.moving(), n.aligned)
+	code, err := n.code(l, large)
+	if err != nil {
+		return nil, err
+	}
+	r := &nestRun{code: code, streams: n.moving(), sizes: n.sizes}
+	if large {
+		if r.plain, err = n.code(l, false); err != nil {
+			return nil, err
+		}
+	}
+	r.rows = max(foldRows, longestCall/n.cols()/foldRows*foldRows)
+	for _, f := range n.folds {
+		if f.start != nil && !f.final {
+			r.begin = append(r.begin, f.begin...)
+		}
+	}
+	return r.run, nil
+}
+
+// aligned says whether a stream is stored past the caches and all its rows are
+// whole vectors, if the first is.
+func (n *nest) aligned(s *stream) bool {
+	if !s.large {
+		return false
+	}
+	for k, step := range s.strides[:len(s.strides)-1] {
+		if n.sizes[k] > 1 && step%lanesOf != 0 {
+			s.large = false
+		}
+	}
+	return s.large
+}
+
+func (r *nestRun) run(w *worker) {
+	for _, f := range r.begin {
+		f(w)
+	}
+	var base [pointers]unsafe.Pointer
+	for k, s := range r.streams {
+		base[k] = s.base(w)
+	}
+	args := &w.nest
+	args.arena = unsafe.Pointer(unsafe.SliceData(w.arena))
+	var index [maxRank + 2]int64
+	outer := len(r.sizes) - 2
+	for {
+		r.calls(args, base[:len(r.streams)])
+		d := outer - 1
+		for ; d >= 0; d-- {
+			index[d]++
+			r.move(&base, d, 1)
+			if index[d] < r.sizes[d] {
+				break
+			}
+			r.move(&base, d, -index[d])
+			index[d] = 0
+		}
+		if d < 0 {
+			return
+		}
+	}
+}
+
+func (r *nestRun) move(base *[pointers]unsafe.Pointer, d int, by int64) {
+	for k, s := range r.streams {
+		base[k] = unsafe.Add(base[k], 4*by*s.strides[d])
+	}
+}
+
+// calls does all rows.
+func (r *nestRun) calls(args *nestArgs, base []unsafe.Pointer) {
+	rows := r.sizes[len(r.sizes)-2]
+	for first := int64(0); first < rows; first += r.rows {
+		args.rows = min(r.rows, rows-first)
+		f := r.code
+		for k, s := range r.streams {
+			args.at[k] = unsafe.Add(base[k], 4*first*s.row())
+			if s.large && uintptr(args.at[k])%32 != 0 {
+				f = r.plain
+			}
+		}
+		f.Call(unsafe.Pointer(args))
+	}
+}
+
+func (s *stream) base(w *worker) unsafe.Pointer {
+	at := w.base[s.v.id]
+	if s.view != nil {
+		at = s.view.base(w)
+	}
+	return unsafe.Add(at, 4*s.start)
+}

@@ -1,0 +1,109 @@
+package cpu
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// longWork is element operations that no thread does alone in the time that
+// waking the others takes.
+const longWork = 1 << 24
+
+// offerThreads offers one where waking the others may cost more than they do.
+func offerThreads(f facts) []int64 {
+	if f.lanes > 1 && f.programs > 1 && f.work < longWork {
+		return []int64{1}
+	}
+	return nil
+}
+
+// offerGroups offers orders for rows and columns of tiles: of dots a few group
+// sizes, since programs of one row share an operand and those of one column the
+// other; of anything else the columns' order, which is the sequence in memory of
+// what is transposed. Where all fits the last cache the order is all the same.
+func offerGroups(f facts) []int64 {
+	several := severalOf(f.grid)
+	if len(several) < 2 || f.reads+f.writes < f.cache/8 {
+		return nil
+	}
+	rows := f.grid[several[len(several)-2]]
+	if !f.dot {
+		return []int64{rows}
+	}
+	var groups []int64
+	for _, g := range []int64{2, 4, 8} {
+		if g < rows {
+			groups = append(groups, g)
+		}
+	}
+	return append(groups, rows)
+}
+
+// offerStreams offers what the default is not, where outputs neither surely stay
+// in the last cache nor surely leave it.
+func offerStreams(f facts) []int64 {
+	switch {
+	case f.dot || f.writes < f.cache/8 || f.writes > 8*f.cache:
+		return nil
+	case 2*f.writes >= f.cache:
+		return []int64{0}
+	}
+	return []int64{1}
+}
+
+// offerPrefetch offers fewer and more rows where parameters come from memory.
+func offerPrefetch(f facts) []int64 {
+	if f.dot || f.reads < f.cache/8 {
+		return nil
+	}
+	return []int64{1, 4}
+}
+
+// factsOf fills in what is the same for every tiling of a program.
+func (b *Backend) factsOf(p *symtile.Program) facts {
+	f := facts{p: p, lanes: int64(lanes())}
+	f.dot = slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == "dot" || op.Code == "scaled-dot" })
+	for _, s := range shapesOf(p.Fusion.Params) {
+		f.reads += float64(s.Bytes())
+	}
+	for _, s := range kernels.OutputShapes(p.Fusion) {
+		f.writes += float64(s.Bytes())
+	}
+	for _, l := range b.Identity().Levels {
+		f.cache = max(f.cache, float64(l.Bytes))
+	}
+	return f
+}
+
+// with is the facts of a tiling.
+func (f facts) with(c candidate) facts {
+	f.candidate, f.grid = c, nil
+	for k, d := range f.p.Space.Dims {
+		if d.Kind == symtile.Parallel {
+			f.grid = append(f.grid, (max(1, d.Extent)+c.tiling[k]-1)/c.tiling[k])
+		}
+	}
+	return f
+}
+
+// variants are the plans of a tiling: every combination of the values its knobs
+// offer and of their absence. The first has no knobs, then come those of one
+// knob, of two and so on, so that a part of them is the simplest.
+func (f facts) variants() []kernels.Plan {
+	plans := []kernels.Plan{{Tiles: f.tiling}}
+	for _, k := range knobs {
+		if k.offers == nil {
+			continue
+		}
+		values := k.offers(f)
+		for _, plan := range plans[:len(plans):len(plans)] {
+			for _, v := range values {
+				plans = append(plans, plan.With(k.name, v))
+			}
+		}
+	}
+	slices.SortStableFunc(plans, func(x, y kernels.Plan) int { return len(x.Knobs) - len(y.Knobs) })
+	return plans
+}

@@ -1,0 +1,80 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// TestOffers lists the plans of tilings in testdata/offers.txt, on a machine of
+// two lanes and a last cache of 1 MiB.
+//
+//	offers tiling=(32,64,1024)
+//	HLO
+func TestOffers(t *testing.T) {
+	datadriven.RunTest(t, "testdata/offers.txt", func(t *testing.T, d *datadriven.TestData) string {
+		m, err := hlo.Parse("f", []byte(d.Input))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := symtile.Analyze(m.Fusions()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := newMeasure(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := New().factsOf(p)
+		f.lanes, f.cache = 2, 1<<20
+		var b strings.Builder
+		for _, plan := range f.with(x.candidate(listed(t, d, "tiling"))).variants() {
+			fmt.Fprintln(&b, plan)
+		}
+		return b.String()
+	})
+}
+
+// What is offered for the corpus has no plan twice, knobs in their ranges, as
+// many plans as are allowed, and every tiling without knobs first.
+func TestPlansOffered(t *testing.T) {
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		met := map[string]bool{}
+		plain := map[string]bool{}
+		for plan := range New().Plans(p) {
+			if err := checkKnobs(plan); err != nil {
+				t.Fatal(err)
+			}
+			if text := plan.String(); met[text] {
+				t.Fatalf("%s is offered twice", text)
+			} else {
+				met[text] = true
+			}
+			if len(plan.Knobs) == 0 {
+				plain[fmt.Sprint(plan.Tiles)] = true
+			}
+		}
+		if t.Logf("%d plans of %d tilings", len(met), len(plain)); len(met) > offered || len(plain) > tilings || len(plain) == 0 {
+			t.Errorf("%d plans of %d tilings", len(met), len(plain))
+		}
+	})
+}
+
+// The order is that of the text, not of maps: the same plans twice.
+func TestPlansAreTheSameTwice(t *testing.T) {
+	_, p := corpusProgram(t, "layernorm")
+	list := func() (text []string) {
+		for plan := range New().Plans(p) {
+			text = append(text, plan.String())
+		}
+		return text
+	}
+	if !slices.Equal(list(), list()) {
+		t.Error("the plans of layernorm differ from those before")
+	}
+}

@@ -1,0 +1,512 @@
+//go:build cuda && cudasim && cgo && linux
+
+package cudasim
+
+/*
+#include <stddef.h>
+#include <stdint.h>
+
+// The launch description, as the driver's interface lays it out.
+typedef struct { unsigned id; char pad[4]; unsigned x, y, z; char rest[52]; } launchAttribute;
+typedef struct {
+	unsigned grid[3], block[3], shared;
+	void *stream;
+	launchAttribute *attributes;
+	unsigned count;
+} launchConfig;
+*/
+import "C"
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/ptx"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// The functions below are the driver's, under the names of their symbols; the
+// CUDA Driver API says what each does. A pointer's target is set only where the
+// result is 0.
+
+//export tilewright_cuda_absent
+func tilewright_cuda_absent() *C.char {
+	libcuda.Lock()
+	defer libcuda.Unlock()
+	if libcuda.device == nil {
+		return word("no simulated GPU was started")
+	}
+	return word("")
+}
+
+//export tilewright_cuda_simulated
+func tilewright_cuda_simulated() C.int { return 1 }
+
+//export cuInit
+func cuInit(flags C.uint) C.int { return 0 } // called before main, before any Start
+
+//export cuDriverGetVersion
+func cuDriverGetVersion(version *C.int) C.int {
+	*version = 12000
+	return 0
+}
+
+//export cuGetErrorName
+func cuGetErrorName(code C.int, s **C.char) C.int { return describe(code, s, 0) }
+
+//export cuGetErrorString
+func cuGetErrorString(code C.int, s **C.char) C.int { return describe(code, s, 1) }
+
+func describe(code C.int, s **C.char, which int) C.int {
+	libcuda.Lock()
+	defer libcuda.Unlock()
+	text := results[int(code)][which]
+	if text == "" {
+		return invalidValue
+	}
+	if d := libcuda.device; which == 1 && d != nil && d.detail[int(code)] != "" {
+		text += ": " + d.detail[int(code)]
+	}
+	*s = word(text)
+	return 0
+}
+
+//export cuDeviceGetCount
+func cuDeviceGetCount(n *C.int) C.int {
+	return call("cuDeviceGetCount", func(*device) int { *n = 1; return 0 })
+}
+
+//export cuDeviceGet
+func cuDeviceGet(id *C.int, ordinal C.int) C.int {
+	return call("cuDeviceGet", func(*device) int {
+		if ordinal != 0 {
+			return invalidDevice
+		}
+		*id = 0
+		return 0
+	})
+}
+
+//export cuDeviceGetName
+func cuDeviceGetName(name *C.char, n, id C.int) C.int {
+	return call("cuDeviceGetName", func(d *device) int {
+		to := unsafe.Slice((*byte)(unsafe.Pointer(name)), int(n))
+		to[copy(to[:n-1], d.Sheet().Name+" (simulated)")] = 0
+		return 0
+	})
+}
+
+//export cuDeviceTotalMem_v2
+func cuDeviceTotalMem_v2(bytes *C.size_t, id C.int) C.int {
+	return call("cuDeviceTotalMem", func(d *device) int { *bytes = C.size_t(d.Sheet().Memory); return 0 })
+}
+
+//export cuDeviceGetAttribute
+func cuDeviceGetAttribute(value *C.int, attribute, id C.int) C.int {
+	return call("cuDeviceGetAttribute", func(d *device) int {
+		v, known := attributes(d.Sheet())[int(attribute)]
+		if !known {
+			return invalidValue
+		}
+		*value = C.int(v)
+		return 0
+	})
+}
+
+// attributes are CUdevice_attribute of a sheet; the memory's are of a bus that
+// gives its bandwidth.
+func attributes(s gpu.Sheet) map[int]int {
+	var major, minor int
+	fmt.Sscanf(s.Target, "sm_%1d%1d", &major, &minor)
+	clusters := 0
+	if s.Cluster > 0 {
+		clusters = 1
+	}
+	return map[int]int{
+		1: s.BlockThreads, 12: s.BlockRegisters, 13: int(s.Clock / 1e3), 16: s.SMs, 36: int(s.Bandwidth / 2 / 512 / 1e3), 37: 4096, 38: int(s.L2),
+		39: s.Warps * gpu.WarpThreads, 75: major, 76: minor, 81: s.SMShared, 82: s.Registers, 97: s.BlockShared, 106: s.Blocks, 111: s.ReservedShared, 120: clusters,
+	}
+}
+
+//export cuDevicePrimaryCtxRetain
+func cuDevicePrimaryCtxRetain(ctx *unsafe.Pointer, id C.int) C.int {
+	return call("cuDevicePrimaryCtxRetain", func(d *device) int {
+		d.contexts++
+		*ctx = unsafe.Pointer(word("the primary context")) // any address that stays
+		return 0
+	})
+}
+
+//export cuDevicePrimaryCtxRelease_v2
+func cuDevicePrimaryCtxRelease_v2(id C.int) C.int {
+	return call("cuDevicePrimaryCtxRelease", func(d *device) int { d.contexts--; return 0 })
+}
+
+//export cuCtxSetCurrent
+func cuCtxSetCurrent(ctx unsafe.Pointer) C.int {
+	return call("cuCtxSetCurrent", func(*device) int { return 0 })
+}
+
+//export cuMemAlloc_v2
+func cuMemAlloc_v2(p *C.ulonglong, n C.size_t) C.int {
+	return call("cuMemAlloc", func(d *device) int {
+		a, err := d.Alloc(int64(n))
+		if err != nil {
+			return d.explain(outOfMemory, err)
+		}
+		d.memory[a] = true
+		*p = C.ulonglong(a)
+		return 0
+	})
+}
+
+//export cuMemFree_v2
+func cuMemFree_v2(p C.ulonglong) C.int {
+	return call("cuMemFree", func(d *device) int {
+		delete(d.memory, gpu.Address(p))
+		return d.explain(invalidValue, d.Free(gpu.Address(p)))
+	})
+}
+
+//export cuMemcpyHtoD_v2
+func cuMemcpyHtoD_v2(to C.ulonglong, from unsafe.Pointer, n C.size_t) C.int {
+	return waiting("cuMemcpyHtoD", func(d *device) int {
+		return d.explain(invalidValue, d.CopyIn(gpu.Address(to), unsafe.Slice((*byte)(from), int(n))))
+	})
+}
+
+//export cuMemcpyDtoH_v2
+func cuMemcpyDtoH_v2(to unsafe.Pointer, from C.ulonglong, n C.size_t) C.int {
+	return waiting("cuMemcpyDtoH", func(d *device) int {
+		return d.explain(invalidValue, d.CopyOut(unsafe.Slice((*byte)(to), int(n)), gpu.Address(from)))
+	})
+}
+
+// waiting is a call that waits for all that is queued: for ever, behind a
+// kernel that does not end.
+func waiting(name string, f func(d *device) int) C.int {
+	hung := false
+	r := call(name, func(d *device) int {
+		for _, h := range d.handles {
+			s, is := h.(*stream)
+			if is && s.failed != 0 {
+				return s.failed
+			}
+			hung = hung || is && s.hung
+		}
+		if hung {
+			return 0
+		}
+		return f(d)
+	})
+	if hung {
+		select {}
+	}
+	return r
+}
+
+//export cuMemsetD8Async
+func cuMemsetD8Async(to C.ulonglong, value C.uchar, n C.size_t, s unsafe.Pointer) C.int {
+	return call("cuMemsetD8Async", func(d *device) int {
+		return d.explain(invalidValue, d.Fill(gpu.Address(to), byte(value), int64(n)))
+	})
+}
+
+// with is a call on an object of its handle.
+func with[T any](name string, p unsafe.Pointer, f func(d *device, object T) int) C.int {
+	return call(name, func(d *device) int {
+		object, is := d.handles[p].(T)
+		if !is {
+			return invalidHandle
+		}
+		return f(d, object)
+	})
+}
+
+// jitOptions are those of cuModuleLoadDataEx that count here, as CUjit_option.
+const (
+	jitMaxRegisters   = 0
+	jitErrorLog       = 5
+	jitErrorLogLength = 6
+)
+
+//export cuModuleLoadDataEx
+func cuModuleLoadDataEx(m *unsafe.Pointer, image unsafe.Pointer, n C.uint, options *C.int, values *unsafe.Pointer) C.int {
+	set := map[int]uintptr{}
+	for k := range int(n) {
+		// Values are numbers or addresses, both as wide as a pointer.
+		set[int(unsafe.Slice(options, int(n))[k])] = unsafe.Slice((*uintptr)(unsafe.Pointer(values)), int(n))[k]
+	}
+	text := C.GoString((*C.char)(image))
+	load := func(d *device) int {
+		parsed, err := ptx.Parse("ptx", []byte(text))
+		if err != nil {
+			writeLog(set, err.Error())
+			return invalidPTX
+		}
+		made, err := d.Load(context.Background(), text, gpu.LoadOptions{MaxRegisters: int(set[jitMaxRegisters])})
+		if err != nil {
+			writeLog(set, err.Error())
+			return invalidPTX
+		}
+		*m = d.handle(&loaded{made, parsed})
+		return 0
+	}
+	return callLogged("cuModuleLoadDataEx", load, func(log string) { writeLog(set, log) })
+}
+
+// writeLog puts the assembler's words where the options say.
+func writeLog(set map[int]uintptr, text string) {
+	at, n := set[jitErrorLog], int(set[jitErrorLogLength])
+	if at == 0 || n == 0 {
+		return
+	}
+	p := *(*unsafe.Pointer)(unsafe.Pointer(&at)) // it came as a number
+	to := unsafe.Slice((*byte)(p), n)
+	to[copy(to[:n-1], text)] = 0
+}
+
+//export cuModuleUnload
+func cuModuleUnload(m unsafe.Pointer) C.int {
+	return with("cuModuleUnload", m, func(d *device, l *loaded) int {
+		for p, h := range d.handles {
+			if e, is := h.(*entry); is && e.of == l {
+				release[*entry](d, p)
+			}
+		}
+		release[*loaded](d, m)
+		return d.explain(invalidValue, l.Close())
+	})
+}
+
+//export cuModuleGetFunction
+func cuModuleGetFunction(f *unsafe.Pointer, m unsafe.Pointer, name *C.char) C.int {
+	return with("cuModuleGetFunction", m, func(d *device, l *loaded) int {
+		made, err := l.Function(C.GoString(name))
+		if err != nil {
+			return d.explain(notFound, err)
+		}
+		*f = d.handle(&entry{Function: made, of: l, params: parameterBytes(l.text, C.GoString(name)), shared: gpu.StaticShared - made.Resources().SharedBytes})
+		return 0
+	})
+}
+
+//export cuFuncGetAttribute
+func cuFuncGetAttribute(value *C.int, attribute C.int, f unsafe.Pointer) C.int {
+	return with("cuFuncGetAttribute", f, func(d *device, e *entry) int {
+		r := e.Resources()
+		v, known := map[C.int]int{0: max(r.MaxThreads, 1), 1: r.SharedBytes, 3: r.LocalBytes, 4: r.Registers}[attribute]
+		if attribute == 0 && r.MaxThreads == 0 {
+			v = d.Sheet().BlockThreads
+		}
+		if !known {
+			return invalidValue
+		}
+		*value = C.int(v)
+		return 0
+	})
+}
+
+//export cuFuncSetAttribute
+func cuFuncSetAttribute(f unsafe.Pointer, attribute, value C.int) C.int {
+	return with("cuFuncSetAttribute", f, func(d *device, e *entry) int {
+		if attribute != 8 || int(value)+e.Resources().SharedBytes > d.Sheet().BlockShared {
+			return invalidValue
+		}
+		e.shared = int(value)
+		return 0
+	})
+}
+
+//export cuLaunchKernel
+func cuLaunchKernel(f unsafe.Pointer, gx, gy, gz, bx, by, bz, shared C.uint, s unsafe.Pointer, params, extra *unsafe.Pointer) C.int {
+	l := gpu.Launch{Grid: dim3(gx, gy, gz), Block: dim3(bx, by, bz), SharedBytes: int(shared)}
+	return launch("cuLaunchKernel", f, s, l, params)
+}
+
+//export cuLaunchKernelEx
+func cuLaunchKernelEx(config *C.launchConfig, f unsafe.Pointer, params, extra *unsafe.Pointer) C.int {
+	g, b := config.grid, config.block
+	l := gpu.Launch{Grid: dim3(g[0], g[1], g[2]), Block: dim3(b[0], b[1], b[2]), SharedBytes: int(config.shared)}
+	for _, a := range unsafe.Slice(config.attributes, int(config.count)) {
+		if a.id != 4 { // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+			return notSupported
+		}
+		l.Cluster = dim3(a.x, a.y, a.z)
+	}
+	return launch("cuLaunchKernelEx", f, config.stream, l, params)
+}
+
+func dim3(x, y, z C.uint) gpu.Dim3 { return gpu.Dim3{X: int(x), Y: int(y), Z: int(z)} }
+
+func launch(name string, f, s unsafe.Pointer, l gpu.Launch, params *unsafe.Pointer) C.int {
+	return with(name, f, func(d *device, e *entry) int {
+		on, is := d.handles[s].(*stream)
+		if !is {
+			return invalidHandle
+		}
+		if l.SharedBytes > e.shared {
+			return invalidValue // more than was asked for with cuFuncSetAttribute
+		}
+		l.Function = e.Function
+		if l.Args = arguments(e.params, params); l.Args == nil {
+			return invalidValue
+		}
+		return d.execute(on, l)
+	})
+}
+
+// arguments reads what the parameters point to; nil for a size no argument has.
+func arguments(sizes []int, params *unsafe.Pointer) []gpu.Arg {
+	all := make([]gpu.Arg, 0, len(sizes))
+	for k, n := range sizes {
+		b := unsafe.Slice((*byte)(unsafe.Slice(params, len(sizes))[k]), n)
+		switch n {
+		case 4:
+			all = append(all, gpu.U32Arg(binary.LittleEndian.Uint32(b)))
+		case 8:
+			all = append(all, gpu.U64Arg(binary.LittleEndian.Uint64(b)))
+		case len(gpu.TensorMap{}):
+			all = append(all, gpu.TensorMapArg(gpu.TensorMap(b)))
+		default:
+			return nil
+		}
+	}
+	return all
+}
+
+//export cuStreamCreate
+func cuStreamCreate(s *unsafe.Pointer, flags C.uint) C.int {
+	return call("cuStreamCreate", func(d *device) int { *s = d.handle(&stream{}); return 0 })
+}
+
+//export cuStreamDestroy_v2
+func cuStreamDestroy_v2(s unsafe.Pointer) C.int {
+	return call("cuStreamDestroy", func(d *device) int { return release[*stream](d, s) })
+}
+
+//export cuStreamQuery
+func cuStreamQuery(s unsafe.Pointer) C.int {
+	return with("cuStreamQuery", s, func(d *device, on *stream) int {
+		if on.hung {
+			return notReady
+		}
+		return on.failed
+	})
+}
+
+//export cuStreamBeginCapture_v2
+func cuStreamBeginCapture_v2(s unsafe.Pointer, mode C.int) C.int {
+	return with("cuStreamBeginCapture", s, func(d *device, on *stream) int {
+		on.capturing = &recording{}
+		return 0
+	})
+}
+
+//export cuStreamEndCapture
+func cuStreamEndCapture(s unsafe.Pointer, graph *unsafe.Pointer) C.int {
+	return with("cuStreamEndCapture", s, func(d *device, on *stream) int {
+		if on.capturing == nil {
+			return invalidValue
+		}
+		*graph = d.handle(on.capturing)
+		on.capturing = nil
+		return 0
+	})
+}
+
+//export cuGraphInstantiateWithFlags
+func cuGraphInstantiateWithFlags(exec *unsafe.Pointer, graph unsafe.Pointer, flags C.ulonglong) C.int {
+	return with("cuGraphInstantiateWithFlags", graph, func(d *device, r *recording) int {
+		*exec = d.handle(&recording{r.launches})
+		return 0
+	})
+}
+
+//export cuGraphLaunch
+func cuGraphLaunch(exec, s unsafe.Pointer) C.int {
+	return with("cuGraphLaunch", exec, func(d *device, r *recording) int {
+		on, is := d.handles[s].(*stream)
+		if !is {
+			return invalidHandle
+		}
+		for _, l := range r.launches {
+			if code := d.execute(on, l); code != 0 {
+				return code
+			}
+		}
+		return 0
+	})
+}
+
+//export cuGraphDestroy
+func cuGraphDestroy(graph unsafe.Pointer) C.int {
+	return call("cuGraphDestroy", func(d *device) int { return release[*recording](d, graph) })
+}
+
+//export cuGraphExecDestroy
+func cuGraphExecDestroy(exec unsafe.Pointer) C.int {
+	return call("cuGraphExecDestroy", func(d *device) int { return release[*recording](d, exec) })
+}
+
+//export cuEventCreate
+func cuEventCreate(e *unsafe.Pointer, flags C.uint) C.int {
+	return call("cuEventCreate", func(d *device) int { *e = d.handle(&event{}); return 0 })
+}
+
+//export cuEventDestroy_v2
+func cuEventDestroy_v2(e unsafe.Pointer) C.int {
+	return call("cuEventDestroy", func(d *device) int { return release[*event](d, e) })
+}
+
+//export cuEventRecord
+func cuEventRecord(e, s unsafe.Pointer) C.int {
+	return with("cuEventRecord", e, func(d *device, at *event) int {
+		on, is := d.handles[s].(*stream)
+		if !is {
+			return invalidHandle
+		}
+		at.kernels = on.kernels
+		return 0
+	})
+}
+
+//export cuEventElapsedTime
+func cuEventElapsedTime(ms *C.float, from, to unsafe.Pointer) C.int {
+	return with("cuEventElapsedTime", from, func(d *device, begin *event) int {
+		end, is := d.handles[to].(*event)
+		switch {
+		case !is:
+			return invalidHandle
+		case d.Milliseconds == 0:
+			return notSupported
+		}
+		*ms = C.float(d.Milliseconds * float64(end.kernels-begin.kernels))
+		return 0
+	})
+}
+
+//export cuTensorMapEncodeTiled
+func cuTensorMapEncodeTiled(m unsafe.Pointer, kind C.int, rank C.uint, base unsafe.Pointer, dims, strides *C.ulonglong, box, elementStrides *C.uint, interleave, swizzle, promotion, fill C.int) C.int {
+	return call("cuTensorMapEncodeTiled", func(d *device) int {
+		types := map[C.int]hlo.DType{0: hlo.U8, 1: hlo.U16, 2: hlo.U32, 3: hlo.S32, 4: hlo.U64, 5: hlo.S64, 6: hlo.F16, 7: hlo.F32, 8: hlo.F64, 9: hlo.BF16}
+		n := int(rank)
+		spec := gpu.TensorMapSpec{DType: types[kind], Base: gpu.Address(uintptr(base)), Swizzle: []gpu.Swizzle{gpu.NoSwizzle, gpu.Swizzle32, gpu.Swizzle64, gpu.Swizzle128}[swizzle]}
+		for k := range n {
+			spec.Dims = append(spec.Dims, uint64(unsafe.Slice(dims, n)[k]))
+			spec.Box = append(spec.Box, uint32(unsafe.Slice(box, n)[k]))
+			if k > 0 {
+				spec.Strides = append(spec.Strides, uint64(unsafe.Slice(strides, n-1)[k-1]))
+			}
+		}
+		encoded, err := d.EncodeTensorMap(spec)
+		if err != nil {
+			return d.explain(invalidValue, err)
+		}
+		copy(unsafe.Slice((*byte)(m), len(encoded)), encoded[:])
+		return 0
+	})
+}

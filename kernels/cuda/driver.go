@@ -1,0 +1,467 @@
+//go:build cuda && cgo && linux
+
+// Package cuda drives NVIDIA GPUs through gorgonia.org/cu. It is built with
+// the tag cuda, against an installed toolkit or, with `make cuda`, against the
+// header and the functions in dlopen, which need neither toolkit nor driver.
+package cuda
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	"github.com/tilewright/tilewright/kernels/gpu"
+)
+
+// A Driver is one GPU. All calls of the driver are made by one goroutine on
+// one locked thread, which the GPU's context belongs to.
+type Driver struct {
+	sheet   gpu.Sheet
+	device  cu.Device
+	stream  cu.Stream
+	calls   chan func()
+	memory  map[cu.DevicePtr]bool
+	modules map[*module]bool
+	lost    error // why nothing can be called any more
+}
+
+// Count is the number of GPUs. Where it is 0 the error says why: no driver, a
+// driver that does not start, or one that has no device.
+func Count() (int, error) {
+	if why := absence(); why != "" {
+		return 0, errors.New(why)
+	}
+	n, err := cu.NumDevices()
+	if err != nil {
+		return 0, failed("cuDeviceGetCount", err)
+	}
+	if n == 0 {
+		return 0, errors.New("the NVIDIA driver sees no GPU (CUDA_VISIBLE_DEVICES may hide it)")
+	}
+	return n, nil
+}
+
+// Open starts using GPU number ordinal, from 0. The caller must Close it.
+func Open(ordinal int) (*Driver, error) {
+	n, err := Count()
+	if err != nil {
+		return nil, err
+	}
+	if ordinal < 0 || ordinal >= n {
+		return nil, fmt.Errorf("no GPU %d; there are %d, counted from 0", ordinal, n)
+	}
+	d := &Driver{calls: make(chan func()), memory: map[cu.DevicePtr]bool{}, modules: map[*module]bool{}}
+	go d.serve()
+	if err := d.call(context.Background(), func() error { return d.open(ordinal) }); err != nil {
+		close(d.calls)
+		return nil, err
+	}
+	return d, nil
+}
+
+// serve runs calls on one thread until there are no more.
+func (d *Driver) serve() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for f := range d.calls {
+		f()
+	}
+}
+
+// call runs f on the driver's thread. When ctx ends first, the driver is lost:
+// nobody knows when the thread comes back.
+func (d *Driver) call(ctx context.Context, f func() error) error {
+	if d.lost != nil {
+		return d.lost
+	}
+	done := make(chan error, 1)
+	select {
+	case d.calls <- func() { done <- f() }:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-done:
+		return d.note(err)
+	case <-ctx.Done():
+		return d.note(overdue("the driver", ctx.Err()))
+	}
+}
+
+// overdue is the error of what did not end with its ctx.
+func overdue(what string, cause error) error {
+	return &gpu.Error{Call: what, Text: "still running when its time was over: " + cause.Error(), Sticky: true, Err: cause}
+}
+
+// note remembers an error that lasts.
+func (d *Driver) note(err error) error {
+	if gpu.IsSticky(err) && d.lost == nil {
+		d.lost = err
+	}
+	return err
+}
+
+// open retains the context and makes the stream; on the driver's thread.
+func (d *Driver) open(ordinal int) (err error) {
+	if d.device, err = cu.GetDevice(ordinal); err != nil {
+		return failed("cuDeviceGet", err)
+	}
+	primary, err := d.device.RetainPrimaryCtx()
+	if err != nil {
+		return failed("cuDevicePrimaryCtxRetain", err)
+	}
+	if err = cu.SetCurrentContext(primary); err != nil {
+		err = failed("cuCtxSetCurrent", err)
+	} else if d.stream, err = cu.MakeStream(cu.DefaultStream); err != nil {
+		err = failed("cuStreamCreate", err)
+	} else if d.sheet, err = sheet(d.device); err != nil {
+		d.stream.Destroy()
+	}
+	if err != nil {
+		d.device.ReleasePrimaryCtx()
+	}
+	return err
+}
+
+// Sheet is what the driver says of the GPU.
+func (d *Driver) Sheet() gpu.Sheet { return d.sheet }
+
+type module struct {
+	d         *Driver
+	m         cu.Module
+	functions map[string]*function
+}
+
+type function struct {
+	f         cu.Function
+	resources gpu.Resources
+	allowed   int // dynamic shared bytes the driver was told of
+}
+
+// logBytes is room for what the assembler says.
+const logBytes = 16 << 10
+
+// Load gives PTX to the assembler in the driver.
+func (d *Driver) Load(ctx context.Context, ptx string, o gpu.LoadOptions) (gpu.Module, error) {
+	m := &module{d: d, functions: map[string]*function{}}
+	err := d.call(ctx, func() (err error) {
+		log := &cu.JITErrorLogBuffer{Buffer: make([]byte, logBytes)}
+		options := []cu.JITOption{log}
+		if o.MaxRegisters > 0 {
+			options = append(options, &cu.JITMaxRegisters{Value: uint(o.MaxRegisters)})
+		}
+		m.m, err = cu.LoadDataEx(ptx, options...)
+		runtime.KeepAlive(options) // cu gives the driver the buffer's address as a number
+		if err = failed("cuModuleLoadDataEx", err); err != nil {
+			return withLog(err, log.Buffer)
+		}
+		d.modules[m] = true
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// withLog adds what a C string in buffer says.
+func withLog(err error, buffer []byte) error {
+	var e *gpu.Error
+	if errors.As(err, &e) {
+		text, _, _ := bytes.Cut(buffer, []byte{0})
+		e.Log = string(bytes.TrimSpace(text))
+	}
+	return err
+}
+
+func (m *module) Function(name string) (gpu.Function, error) {
+	if f := m.functions[name]; f != nil {
+		return f, nil
+	}
+	f := &function{}
+	err := m.d.call(context.Background(), func() (err error) {
+		if f.f, err = m.m.Function(name); err != nil {
+			return failed("cuModuleGetFunction "+name, err)
+		}
+		f.resources, err = resources(f.f)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.functions[name] = f
+	return f, nil
+}
+
+func resources(f cu.Function) (gpu.Resources, error) {
+	var r gpu.Resources
+	err := readAll([]reading[cu.FunctionAttribute]{
+		{cu.NumRegs, &r.Registers}, {cu.LocalSizeBytes, &r.LocalBytes}, {cu.SharedSizeBytes, &r.SharedBytes}, {cu.FnMaxThreadsPerBlock, &r.MaxThreads},
+	}, "cuFuncGetAttribute", f.Attribute)
+	return r, err
+}
+
+func (m *module) Close() error {
+	return m.d.call(context.Background(), func() error {
+		if !m.d.modules[m] {
+			return nil
+		}
+		delete(m.d.modules, m)
+		return failed("cuModuleUnload", m.m.Unload())
+	})
+}
+
+func (f *function) Resources() gpu.Resources { return f.resources }
+
+// Alloc returns memory of the GPU.
+func (d *Driver) Alloc(n int64) (gpu.Address, error) {
+	if n <= 0 {
+		return 0, fmt.Errorf("allocation of %d bytes", n)
+	}
+	var p cu.DevicePtr
+	err := d.call(context.Background(), func() (err error) {
+		if p, err = cu.MemAlloc(n); err != nil {
+			return failed(fmt.Sprintf("cuMemAlloc of %d bytes", n), err)
+		}
+		d.memory[p] = true
+		return nil
+	})
+	return gpu.Address(p), err
+}
+
+// Free gives memory back that Alloc returned.
+func (d *Driver) Free(a gpu.Address) error {
+	return d.call(context.Background(), func() error {
+		p := cu.DevicePtr(a)
+		if !d.memory[p] {
+			return fmt.Errorf("free of %#x, which is not allocated", uint64(a))
+		}
+		delete(d.memory, p)
+		return failed("cuMemFree", cu.MemFree(p))
+	})
+}
+
+// CopyIn waits for what is queued, then copies to the GPU.
+func (d *Driver) CopyIn(to gpu.Address, from []byte) error {
+	if len(from) == 0 {
+		return nil
+	}
+	return d.call(context.Background(), func() error {
+		return failed("cuMemcpyHtoD", cu.MemcpyHtoD(cu.DevicePtr(to), unsafe.Pointer(&from[0]), int64(len(from))))
+	})
+}
+
+// CopyOut waits for what is queued, then copies from the GPU.
+func (d *Driver) CopyOut(to []byte, from gpu.Address) error {
+	if len(to) == 0 {
+		return nil
+	}
+	return d.call(context.Background(), func() error {
+		return failed("cuMemcpyDtoH", cu.MemcpyDtoH(unsafe.Pointer(&to[0]), cu.DevicePtr(from), int64(len(to))))
+	})
+}
+
+// Fill queues the filling of memory.
+func (d *Driver) Fill(to gpu.Address, value byte, n int64) error {
+	if n == 0 {
+		return nil
+	}
+	return d.call(context.Background(), func() error {
+		return failed("cuMemsetD8Async", cu.MemsetD8Async(cu.DevicePtr(to), value, n, d.stream))
+	})
+}
+
+// EncodeTensorMap needs no GPU's time.
+func (d *Driver) EncodeTensorMap(spec gpu.TensorMapSpec) (m gpu.TensorMap, err error) {
+	if err := spec.Check(); err != nil {
+		return m, err
+	}
+	if !d.sheet.Warpgroups() {
+		return m, fmt.Errorf("tensor map: %s has no bulk tensor copies", d.sheet.Target)
+	}
+	err = d.call(context.Background(), func() (err error) {
+		m, err = encodeTiled(spec)
+		return err
+	})
+	return m, err
+}
+
+// Launch queues a kernel on the driver's one stream.
+func (d *Driver) Launch(ctx context.Context, l gpu.Launch) error {
+	if err := d.sheet.Check(l); err != nil {
+		return err
+	}
+	return d.call(ctx, func() error { return d.launch(l) })
+}
+
+// launch is on the driver's thread.
+func (d *Driver) launch(l gpu.Launch) error {
+	f, ours := l.Function.(*function)
+	if !ours {
+		return fmt.Errorf("launch: a function of another driver")
+	}
+	if need := l.SharedBytes; need+f.resources.SharedBytes > gpu.StaticShared && need > f.allowed {
+		if err := allowShared(f.f, need); err != nil {
+			return err
+		}
+		f.allowed = need
+	}
+	plain := l.Cluster == gpu.Dim3{}
+	for _, a := range l.Args {
+		plain = plain && a.Size() <= 8
+	}
+	if !plain {
+		return launchAny(f.f, l, d.stream)
+	}
+	g, b := l.Grid.Full(), l.Block.Full()
+	return failed("cuLaunchKernel", f.f.Launch(g.X, g.Y, g.Z, b.X, b.Y, b.Z, l.SharedBytes, d.stream, cellsOf(l.Args)))
+}
+
+// cellsOf points to one cell of 8 bytes an argument, as cu wants them.
+func cellsOf(args []gpu.Arg) []unsafe.Pointer {
+	p := make([]unsafe.Pointer, len(args))
+	for k, a := range args {
+		cell := new([8]byte)
+		a.AppendTo(cell[:0])
+		p[k] = unsafe.Pointer(cell)
+	}
+	return p
+}
+
+// Sync waits for the stream.
+func (d *Driver) Sync(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// The thread comes back by itself when ctx ends, and says so.
+	return d.call(context.WithoutCancel(ctx), func() error { return d.wait(ctx) })
+}
+
+// wait asks the stream until it is idle, so that a kernel that never ends
+// cannot keep the thread; on the driver's thread.
+func (d *Driver) wait(ctx context.Context) error {
+	for pause := time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+		err := d.stream.Query()
+		if err == nil {
+			return nil
+		}
+		if err != error(cu.NotReady) {
+			return failed("kernel", err)
+		}
+		if ctx.Err() != nil {
+			return overdue("kernel", ctx.Err())
+		}
+		time.Sleep(pause)
+	}
+}
+
+// Time captures the launches in a graph and reads events around each replay.
+func (d *Driver) Time(ctx context.Context, launches []gpu.Launch, replays int) ([]float64, error) {
+	for _, l := range launches {
+		if err := d.sheet.Check(l); err != nil {
+			return nil, err
+		}
+	}
+	var seconds []float64
+	err := d.call(context.WithoutCancel(ctx), func() error {
+		g, err := capture(d.stream, func() error { return d.launchAll(launches) })
+		if err != nil {
+			return err
+		}
+		defer g.destroy()
+		seconds, err = d.replay(ctx, g, replays)
+		return err
+	})
+	return seconds, err
+}
+
+func (d *Driver) launchAll(launches []gpu.Launch) error {
+	for _, l := range launches {
+		if err := d.launch(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replay launches g once more than n times; the first is not counted.
+func (d *Driver) replay(ctx context.Context, g graph, n int) ([]float64, error) {
+	var events [2]cu.Event
+	for k := range events {
+		e, err := cu.MakeEvent(cu.DefaultEvent)
+		if err != nil {
+			return nil, failed("cuEventCreate", err)
+		}
+		events[k] = e
+		defer cu.DestroyEvent(&e)
+	}
+	seconds := make([]float64, 0, n)
+	for k := range n + 1 {
+		s, err := d.once(ctx, g, events)
+		if err != nil {
+			return nil, err
+		}
+		if k > 0 {
+			seconds = append(seconds, s)
+		}
+	}
+	return seconds, nil
+}
+
+// once is the device's time for one launch of g, in seconds.
+func (d *Driver) once(ctx context.Context, g graph, events [2]cu.Event) (float64, error) {
+	if err := failed("cuEventRecord", events[0].Record(d.stream)); err != nil {
+		return 0, err
+	}
+	if err := g.launch(d.stream); err != nil {
+		return 0, err
+	}
+	if err := failed("cuEventRecord", events[1].Record(d.stream)); err != nil {
+		return 0, err
+	}
+	if err := d.wait(ctx); err != nil {
+		return 0, err
+	}
+	ms, err := events[0].Elapsed(events[1])
+	if err == error(cu.NotSupported) {
+		return 0, gpu.ErrUntimed // the simulator behind cudasim
+	}
+	return ms / 1e3, failed("cuEventElapsedTime", err)
+}
+
+// Close releases memory, modules and the context. After a kernel that never
+// ends it releases nothing: that would wait for the kernel, which ends with the
+// process.
+func (d *Driver) Close() error {
+	if d.calls == nil {
+		return nil
+	}
+	calls := d.calls
+	defer func() { close(calls); d.calls = nil }()
+	if d.lost != nil {
+		d.lost, d.calls = errors.New("the driver is closed"), nil
+		return nil
+	}
+	err := d.call(context.Background(), d.release)
+	d.lost = errors.New("the driver is closed")
+	return err
+}
+
+// release is on the driver's thread.
+func (d *Driver) release() error {
+	var all []error
+	for p := range d.memory {
+		all = append(all, failed("cuMemFree", cu.MemFree(p)))
+	}
+	for m := range d.modules {
+		all = append(all, failed("cuModuleUnload", m.m.Unload()))
+	}
+	all = append(all, failed("cuStreamDestroy", d.stream.Destroy()), failed("cuDevicePrimaryCtxRelease", d.device.ReleasePrimaryCtx()))
+	return errors.Join(all...)
+}

@@ -1,0 +1,497 @@
+//go:build cuda && cudasim && cgo && linux
+
+package cuda
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cuda/cudasim"
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A host is a gpu.Driver whose memory is Go's and whose kernels are those of
+// hostKernels, whatever the PTX: it shows what arrives through libcuda.
+type host struct {
+	sheet  gpu.Sheet
+	memory map[gpu.Address][]byte
+	next   gpu.Address
+	log    []string // launches, as they arrive
+	err    error    // of the last kernel
+}
+
+type hostModule struct{ text string }
+
+type hostFunction struct {
+	name      string
+	resources gpu.Resources
+}
+
+func (f *hostFunction) Resources() gpu.Resources { return f.resources }
+
+func (m *hostModule) Function(name string) (gpu.Function, error) {
+	if !strings.Contains(m.text, ".entry "+name) {
+		return nil, fmt.Errorf("no entry %q", name)
+	}
+	return &hostFunction{name, gpu.Resources{Registers: 32, LocalBytes: 8, SharedBytes: 1024, MaxThreads: 512}}, nil
+}
+
+func (m *hostModule) Close() error { return nil }
+
+func newHost(t *testing.T, name string) *host {
+	t.Helper()
+	s, err := gpu.ParseSheet(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &host{sheet: s, memory: map[gpu.Address][]byte{}, next: 0x10000}
+}
+
+func (h *host) Sheet() gpu.Sheet { return h.sheet }
+
+func (h *host) Load(_ context.Context, text string, o gpu.LoadOptions) (gpu.Module, error) {
+	if !strings.Contains(text, ".entry") {
+		return nil, errors.New("ptxas fatal: no entry")
+	}
+	h.log = append(h.log, fmt.Sprintf("load, at most %d registers", o.MaxRegisters))
+	return &hostModule{text}, nil
+}
+
+func (h *host) Alloc(n int64) (gpu.Address, error) {
+	if n > h.sheet.Memory {
+		return 0, errors.New("there is not so much")
+	}
+	a := h.next
+	h.next += gpu.Address(n+255) &^ 255
+	h.memory[a] = make([]byte, n)
+	return a, nil
+}
+
+func (h *host) Free(a gpu.Address) error { delete(h.memory, a); return nil }
+
+// at is the memory from a on, of the allocation a lies in.
+func (h *host) at(a gpu.Address) []byte {
+	for base, b := range h.memory {
+		if a >= base && a < base+gpu.Address(len(b)) {
+			return b[a-base:]
+		}
+	}
+	return nil
+}
+
+func (h *host) CopyIn(to gpu.Address, from []byte) error { copy(h.at(to), from); return nil }
+func (h *host) CopyOut(to []byte, from gpu.Address) error {
+	copy(to, h.at(from))
+	return nil
+}
+
+func (h *host) Fill(to gpu.Address, v byte, n int64) error {
+	for k := range h.at(to)[:n] {
+		h.at(to)[k] = v
+	}
+	return nil
+}
+
+func (h *host) EncodeTensorMap(s gpu.TensorMapSpec) (m gpu.TensorMap, err error) {
+	copy(m[:], fmt.Sprintf("%s %#x %v %v %v %d", s.DType, uint64(s.Base), s.Dims, s.Strides, s.Box, s.Swizzle))
+	return m, s.Check()
+}
+
+// Launch runs add, which adds its u32 argument to the n cells at its address,
+// and trap, which fails while it runs.
+func (h *host) Launch(_ context.Context, l gpu.Launch) error {
+	f := l.Function.(*hostFunction)
+	line := fmt.Sprintf("%s grid %v block %v cluster %v shared %d:", f.name, l.Grid, l.Block, l.Cluster, l.SharedBytes)
+	for _, a := range l.Args {
+		text := fmt.Sprintf("%d bytes %s", a.Size(), a)
+		if a.Size() == 128 {
+			text = strings.TrimRight(string(a.AppendTo(nil)), "\x00")
+		}
+		line += " [" + text + "]"
+	}
+	h.log = append(h.log, line)
+	switch f.name {
+	case "add":
+		a := binary.LittleEndian.Uint64(l.Args[0].AppendTo(nil))
+		v, n := binary.LittleEndian.Uint32(l.Args[1].AppendTo(nil)), binary.LittleEndian.Uint32(l.Args[2].AppendTo(nil))
+		b := h.at(gpu.Address(a))
+		for k := range n {
+			binary.LittleEndian.PutUint32(b[4*k:], binary.LittleEndian.Uint32(b[4*k:])+v)
+		}
+	case "trap":
+		h.err = errors.New("trap at line 7")
+	}
+	return nil
+}
+
+func (h *host) Sync(context.Context) error { err := h.err; h.err = nil; return err }
+func (h *host) Time(context.Context, []gpu.Launch, int) ([]float64, error) {
+	return nil, gpu.ErrUntimed
+}
+func (h *host) Close() error { return nil }
+
+const testPTX = `.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry add(.param .u64 p, .param .u32 v, .param .u32 n) { ret; }
+.visible .entry trap() { trap; }
+.visible .entry bulk(
+	.param .align 64 .b8 map[128],
+	.param .u64 p
+)
+.maxntid 512
+{ ret; }
+`
+
+// TestDriver: what the backend asks of gorgonia.org/cu arrives at libcuda, and
+// what libcuda answers comes back.
+func TestDriver(t *testing.T) {
+	h := newHost(t, "H200")
+	cudasim.Start(h, cudasim.Options{Milliseconds: 0.25})
+	d, err := Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := h.sheet
+	want.Name += " (simulated)"
+	want.Driver = "CUDA 12.0"
+	want.Simulated = true
+	got := d.Sheet()
+	if got.Bandwidth < want.Bandwidth*0.999 || got.Bandwidth > want.Bandwidth {
+		t.Errorf("bandwidth %g, want %g", got.Bandwidth, want.Bandwidth)
+	}
+	got.Bandwidth = want.Bandwidth
+	if got != want {
+		t.Errorf("sheet\n%+v, want\n%+v", got, want)
+	}
+	ctx := context.Background()
+	m, err := d.Load(ctx, testPTX, gpu.LoadOptions{MaxRegisters: 128})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkAdd(ctx, t, d, m)
+	checkBulk(ctx, t, d, m)
+	wantLog := []string{
+		"load, at most 128 registers",
+		"add grid {3 1 1} block {64 1 1} cluster {0 0 0} shared 0: [8 bytes 65536] [4 bytes 5] [4 bytes 8]",
+		"bulk grid {4 2 1} block {128 1 1} cluster {2 1 1} shared 200000: [bf16 0x10000 [64 8] [128] [64 8] 128] [8 bytes 7]",
+	}
+	h.log = slices.Compact(h.log)
+	if !slices.Equal(h.log, wantLog) {
+		t.Errorf("arrived:\n%s\nwant:\n%s", strings.Join(h.log, "\n"), strings.Join(wantLog, "\n"))
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+	if held := cudasim.Held(); held != "" {
+		t.Errorf("not given back: %s", held)
+	}
+	if _, err := d.Alloc(1); err == nil {
+		t.Error("a closed driver allocates")
+	}
+}
+
+func checkAdd(ctx context.Context, t *testing.T, d gpu.Driver, m gpu.Module) {
+	add, err := m.Function("add")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := (gpu.Resources{Registers: 32, LocalBytes: 8, SharedBytes: 1024, MaxThreads: 512}); add.Resources() != r {
+		t.Errorf("resources %+v", add.Resources())
+	}
+	a, err := d.Alloc(32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := gpu.Launch{Function: add, Grid: gpu.Dim3{X: 3}, Block: gpu.Dim3{X: 64}, Args: []gpu.Arg{gpu.AddressArg(a), gpu.U32Arg(5), gpu.U32Arg(8)}}
+	out := make([]byte, 32)
+	for _, err := range []error{d.Fill(a, 1, 16), d.CopyIn(a+16, []byte("0123456789abcdef")), d.Launch(ctx, l), d.Sync(ctx), d.CopyOut(out, a)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := strings.Repeat("\x06\x01\x01\x01", 4) + "5123" + "9567" + "=9ab" + "hdef"; string(out) != want {
+		t.Errorf("memory is %q", out)
+	}
+	seconds, err := d.Time(ctx, []gpu.Launch{l, l}, 3)
+	if err != nil || !slices.Equal(seconds, []float64{0.5e-3, 0.5e-3, 0.5e-3}) {
+		t.Errorf("two kernels of 0.25 ms took %v, %v", seconds, err)
+	}
+	if err := d.Free(a); err != nil {
+		t.Error(err)
+	}
+	if err := d.Free(a); err == nil {
+		t.Error("memory is freed twice")
+	}
+}
+
+func checkBulk(ctx context.Context, t *testing.T, d gpu.Driver, m gpu.Module) {
+	bulk, err := m.Function("bulk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := gpu.TensorMapSpec{DType: hlo.BF16, Base: 0x10000, Dims: []uint64{64, 8}, Strides: []uint64{128}, Box: []uint32{64, 8}, Swizzle: gpu.Swizzle128}
+	tm, err := d.EncodeTensorMap(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Launch(ctx, gpu.Launch{Function: bulk, Grid: gpu.Dim3{X: 4, Y: 2}, Block: gpu.Dim3{X: 128}, Cluster: gpu.Dim3{X: 2},
+		SharedBytes: 200000, Args: []gpu.Arg{gpu.TensorMapArg(tm), gpu.U64Arg(7)}})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFaults: every fault ends in an error that says what happened, the driver
+// gives back what it can, and nothing waits for ever.
+func TestFaults(t *testing.T) {
+	datadriven.RunTest(t, "testdata/faults.txt", func(t *testing.T, c *datadriven.TestData) string {
+		faults, err := cudasim.ParseFaults(c.Input)
+		if err != nil {
+			return err.Error() + "\n"
+		}
+		options := cudasim.Options{Faults: faults}
+		if c.HasArg("timed") {
+			options.Milliseconds = 1
+		}
+		cudasim.Start(newHost(t, "H100"), options)
+		return session() + heldLine()
+	})
+}
+
+func heldLine() string {
+	if held := cudasim.Held(); held != "" {
+		return "held: " + held + "\n"
+	}
+	return "nothing is held\n"
+}
+
+// session does what a backend does with a driver, as far as it comes.
+func session() string {
+	d, err := Open(0)
+	if err != nil {
+		return "open: " + err.Error() + "\n"
+	}
+	failures, order := steps(d)
+	var b strings.Builder
+	for _, step := range order {
+		if err := failures[step]; err != nil {
+			sticky := ""
+			if gpu.IsSticky(err) {
+				sticky = " [lost]"
+			}
+			fmt.Fprintf(&b, "%s: %v%s\n", step, err, sticky)
+		}
+	}
+	if err := d.Close(); err != nil {
+		fmt.Fprintf(&b, "close: %v\n", err)
+	}
+	if b.Len() == 0 {
+		return "all is well\n"
+	}
+	return b.String()
+}
+
+// steps returns the error of each step and their order.
+func steps(d *Driver) (failures map[string]error, order []string) {
+	failures = map[string]error{}
+	step := func(name string, f func(ctx context.Context) error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		order = append(order, name)
+		failures[name] = f(ctx)
+	}
+	var a, b gpu.Address
+	var m gpu.Module
+	var f gpu.Function
+	launch := func() gpu.Launch {
+		return gpu.Launch{Function: f, Block: gpu.Dim3{X: 32}, Args: []gpu.Arg{gpu.AddressArg(a), gpu.U32Arg(1), gpu.U32Arg(4)}}
+	}
+	step("alloc 1", func(context.Context) (err error) { a, err = d.Alloc(64); return err })
+	step("alloc 2", func(context.Context) (err error) { b, err = d.Alloc(64); return err })
+	step("load", func(ctx context.Context) (err error) { m, err = d.Load(ctx, testPTX, gpu.LoadOptions{}); return err })
+	if m == nil {
+		return failures, order
+	}
+	step("function", func(context.Context) (err error) { f, err = m.Function("add"); return err })
+	if f == nil || a == 0 {
+		return failures, order
+	}
+	step("copy in", func(context.Context) error { return d.CopyIn(a, make([]byte, 64)) })
+	step("launch", func(ctx context.Context) error { return d.Launch(ctx, launch()) })
+	step("sync", d.Sync)
+	step("time", func(ctx context.Context) error {
+		_, err := d.Time(ctx, []gpu.Launch{launch(), launch()}, 2)
+		return err
+	})
+	step("launch again", func(ctx context.Context) error { return d.Launch(ctx, launch()) })
+	step("sync again", d.Sync)
+	step("copy out", func(context.Context) error { return d.CopyOut(make([]byte, 64), a) })
+	if b != 0 {
+		step("free 2", func(context.Context) error { return d.Free(b) })
+	}
+	return failures, order
+}
+
+// TestTrap: what the device says of a kernel's failure is in the error.
+func TestTrap(t *testing.T) {
+	cudasim.Start(newHost(t, "H100"), cudasim.Options{})
+	d, err := Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	m, err := d.Load(t.Context(), testPTX, gpu.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.Function("trap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Launch(t.Context(), gpu.Launch{Function: f}); err != nil {
+		t.Fatal(err)
+	}
+	err = d.Sync(t.Context())
+	if !gpu.IsSticky(err) || !strings.Contains(err.Error(), "trap at line 7") {
+		t.Errorf("trap: %v", err)
+	}
+	if _, again := d.Alloc(64); again != err {
+		t.Errorf("after a trap: %v", again)
+	}
+}
+
+// TestRefused: what is wrong with a request is said before the driver is asked.
+func TestRefused(t *testing.T) {
+	cudasim.Start(newHost(t, "A100"), cudasim.Options{})
+	d, err := Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	m, err := d.Load(t.Context(), testPTX, gpu.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add, err := m.Function("add")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, none := m.Function("nothing")
+	_, second := Open(1)
+	_, empty := d.Alloc(0)
+	_, tm := d.EncodeTensorMap(gpu.TensorMapSpec{DType: hlo.F16, Base: 16, Dims: []uint64{8}, Box: []uint32{8}})
+	_, untimed := d.Time(t.Context(), nil, 1)
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	got := map[string]error{
+		"named symbol not found: no entry":      none,
+		"no GPU 1; there are 1":                 second,
+		"allocation of 0 bytes":                 empty,
+		"sm_80 has no bulk tensor copies":       tm,
+		"cannot time":                           untimed,
+		"context canceled":                      d.Sync(done),
+		"the function allows 512":               d.Launch(t.Context(), gpu.Launch{Function: add, Block: gpu.Dim3{X: 513}}),
+		"a function of another driver":          d.Launch(t.Context(), gpu.Launch{Function: &hostFunction{}}),
+		"sm_80 has no clusters":                 d.Launch(t.Context(), gpu.Launch{Function: add, Cluster: gpu.Dim3{X: 2}, Grid: gpu.Dim3{X: 2}}),
+		"free of 0x123, which is not allocated": d.Free(0x123),
+	}
+	for _, want := range slices.Sorted(maps.Keys(got)) {
+		if err := got[want]; err == nil || !strings.Contains(err.Error(), want) || gpu.IsSticky(err) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// TestMain lets the test binary be the process of a gpu.Child, with the faults
+// that the environment names.
+func TestMain(m *testing.M) {
+	table, child := os.LookupEnv("TILEWRIGHT_TEST_FAULTS")
+	if !child {
+		os.Exit(m.Run())
+	}
+	faults, err := cudasim.ParseFaults(table)
+	if err == nil {
+		s, _ := gpu.ParseSheet("H100")
+		cudasim.Start(&host{sheet: s, memory: map[gpu.Address][]byte{}, next: 0x10000}, cudasim.Options{Faults: faults})
+		err = gpu.Serve(func(context.Context) (gpu.Driver, error) { return Open(0) }, os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// TestChild: a kernel that hangs or faults costs its process, not this one; the
+// failure names the cause, and the next work runs within 2 s.
+func TestChild(t *testing.T) {
+	// The second kernel is the second run's, the third allocation too.
+	for table, want := range map[string]string{
+		"kernel 2: hang":                                       "still running when its time was over: context deadline exceeded",
+		"kernel 2: CUDA_ERROR_ILLEGAL_ADDRESS":                 "an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)",
+		"cuLaunchKernel 2: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": "too many resources requested for launch",
+		"cuMemAlloc 3: CUDA_ERROR_OUT_OF_MEMORY":               "out of memory",
+		"cuModuleLoadDataEx 1: CUDA_ERROR_INVALID_PTX line 9":  "line 9",
+	} {
+		t.Run(table, func(t *testing.T) {
+			o := gpu.ChildOptions{Grace: 100 * time.Millisecond, Command: func() *exec.Cmd {
+				c := exec.Command(os.Args[0])
+				c.Env = append(os.Environ(), "TILEWRIGHT_TEST_FAULTS="+table)
+				return c
+			}}
+			s, err := gpu.NewSession(t.Context(), func(ctx context.Context) (gpu.Driver, error) { return gpu.OpenChild(ctx, o) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			failures := 0
+			for range 3 {
+				begin := time.Now()
+				err := runAdd(t, s)
+				if err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q", err, want)
+				}
+				if err != nil {
+					failures++
+				}
+				if took := time.Since(begin); took > 2*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			}
+			if failures != 1 {
+				t.Errorf("%d of three runs failed, want one", failures)
+			}
+		})
+	}
+}
+
+// runAdd runs add on the output array with a short deadline.
+func runAdd(t *testing.T, s *gpu.Session) error {
+	t.Helper()
+	w := &gpu.Work{PTX: testPTX, Steps: []gpu.Step{{Entry: "add", Block: gpu.Dim3{X: 32},
+		Args: []gpu.Operand{gpu.Output(0), gpu.Value(gpu.U32Arg(3)), gpu.Value(gpu.U32Arg(4))}}}}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	out := []kernels.Buffer{{Data: make([]byte, 16)}}
+	_, err := s.Run(ctx, w, nil, out)
+	if err == nil && !slices.Equal(out[0].Data, []byte{3, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0}) {
+		t.Errorf("the result is %v", out[0].Data)
+	}
+	return err
+}

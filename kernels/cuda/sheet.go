@@ -1,0 +1,82 @@
+//go:build cuda && cgo && linux
+
+package cuda
+
+import (
+	"fmt"
+
+	"gorgonia.org/cu"
+
+	"github.com/tilewright/tilewright/kernels/gpu"
+)
+
+// Attributes cu has no name for (CUDA Driver API, CUdevice_attribute).
+const (
+	maxSharedMemoryPerBlockOptIn = cu.DeviceAttribute(97)
+	maxBlocksPerMultiprocessor   = cu.DeviceAttribute(106)
+	reservedSharedMemoryPerBlock = cu.DeviceAttribute(111)
+	clusterLaunch                = cu.DeviceAttribute(120)
+)
+
+// What the driver is not asked (CUDA C++ Programming Guide, Compute
+// Capabilities; Thread Block Clusters).
+const (
+	threadRegisters = 255 // from compute capability 3.5 on
+	registerUnit    = 256 // from 3.0 on
+	portableCluster = 8   // blocks, of all devices with clusters
+)
+
+// sheet asks the driver what a device is and has.
+func sheet(d cu.Device) (gpu.Sheet, error) {
+	s := gpu.Sheet{ThreadRegisters: threadRegisters, RegisterUnit: registerUnit}
+	var major, minor, threads, l2, clock, memoryClock, bus, clusters int
+	err := readAll([]reading[cu.DeviceAttribute]{
+		{cu.ComputeCapabilityMajor, &major}, {cu.ComputeCapabilityMinor, &minor}, {cu.MultiprocessorCount, &s.SMs},
+		{cu.MaxRegistersPerMultiprocessor, &s.Registers}, {cu.MaxRegistersPerBlock, &s.BlockRegisters},
+		{maxSharedMemoryPerBlockOptIn, &s.BlockShared}, {cu.MaxSharedMemoryPerMultiprocessor, &s.SMShared}, {reservedSharedMemoryPerBlock, &s.ReservedShared},
+		{cu.MaxThreadsPerBlock, &s.BlockThreads}, {cu.MaxThreadsPerMultiprocessor, &threads}, {maxBlocksPerMultiprocessor, &s.Blocks},
+		{clusterLaunch, &clusters}, {cu.L2CacheSize, &l2}, {cu.ClockRate, &clock}, {cu.MemoryClockRate, &memoryClock}, {cu.GlobalMemoryBusWidth, &bus},
+	}, "cuDeviceGetAttribute", d.Attribute)
+	if err != nil {
+		return s, err
+	}
+	if clusters != 0 {
+		s.Cluster = portableCluster
+	}
+	s.Warps, s.L2, s.Clock = threads/gpu.WarpThreads, int64(l2), float64(clock)*1e3
+	s.Bandwidth = 2 * float64(memoryClock) * 1e3 * float64(bus) / 8 // two transfers of the bus's bits a clock, in kHz
+	return s, describe(&s, d, major, minor)
+}
+
+// A reading is an attribute and where its value goes.
+type reading[A any] struct {
+	attribute A
+	to        *int
+}
+
+func readAll[A any](all []reading[A], call string, get func(A) (int, error)) error {
+	for _, r := range all {
+		v, err := get(r.attribute)
+		if err != nil {
+			return failed(fmt.Sprintf("%s %v", call, r.attribute), err)
+		}
+		*r.to = v
+	}
+	return nil
+}
+
+func describe(s *gpu.Sheet, d cu.Device, major, minor int) (err error) {
+	if s.Target, err = gpu.Target(major, minor); err != nil {
+		return err
+	}
+	if s.Name, err = d.Name(); err != nil {
+		return failed("cuDeviceGetName", err)
+	}
+	if s.Memory, err = d.TotalMem(); err != nil {
+		return failed("cuDeviceTotalMem", err)
+	}
+	s.Simulated = simulated()
+	v := cu.Version()
+	s.Driver = fmt.Sprintf("CUDA %d.%d", v/1000, v%1000/10)
+	return nil
+}

@@ -1,0 +1,419 @@
+package gpu
+
+import (
+	"math"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// suffix is how instructions name the type registers of d hold.
+func suffix(d hlo.DType) string {
+	switch kindFor(d) {
+	case kindF32:
+		return "f32"
+	case kindF64:
+		return "f64"
+	case kindPred:
+		return "pred"
+	case kindB64:
+		if d == hlo.U64 {
+			return "u64"
+		}
+		return "s64"
+	}
+	if d == hlo.U32 {
+		return "u32"
+	}
+	return "s32"
+}
+
+func bitSuffix(d hlo.DType) string {
+	switch kindFor(d) {
+	case kindPred:
+		return "pred"
+	case kindB64, kindF64:
+		return "b64"
+	}
+	return "b32"
+}
+
+// pointwise computes an element of an elementwise operation.
+func (e *emitter) pointwise(op symtile.Op, x []operand) operand {
+	d := op.Instr.Shape.DType
+	return e.scalar(op.Code, op.Instr, d, op.Instr.Operands[0].Shape.DType, x)
+}
+
+// scalar computes code on elements of type from, with a result of type d.
+func (e *emitter) scalar(code hlo.Opcode, in *hlo.Instr, d, from hlo.DType, x []operand) operand {
+	if d.IsComplex() || from.IsComplex() {
+		e.refuse("%s of %s is not computed on a GPU", code, from)
+	}
+	switch code {
+	case "copy", "real", "optimization-barrier":
+		return x[0]
+	case "select":
+		return e.choose(d, x[0], x[1], x[2])
+	case "clamp":
+		return e.least(d, e.greatest(d, x[1], x[0]), x[2])
+	case "compare":
+		return e.compare(in, from, x[0], x[1])
+	case "convert":
+		return e.convert(d, from, x[0])
+	case "bitcast-convert":
+		return e.recast(d, from, x[0])
+	case "is-finite":
+		return e.finite(from, x[0])
+	}
+	var r operand
+	switch {
+	case from == hlo.Pred:
+		r = e.logic(code, x)
+	case from.IsFloat():
+		r = e.float(code, from, x)
+	default:
+		r = e.whole(code, from, x)
+	}
+	if r == "" {
+		e.refuse("%s of %s is not computed on a GPU", code, from)
+	}
+	if exact[code] {
+		return r
+	}
+	return e.fit(d, r)
+}
+
+// exact operations give an element of the type of their operands.
+var exact = map[hlo.Opcode]bool{"maximum": true, "minimum": true, "and": true, "or": true, "xor": true, "negate": false, "abs": false}
+
+// choose is x where p holds, else y.
+func (e *emitter) choose(d hlo.DType, p, x, y operand) operand {
+	a := e.asm
+	switch {
+	case p == yes || x == y:
+		return x
+	case p == no:
+		return y
+	case d == hlo.Pred:
+		return a.or(a.and(p, x), a.and(a.not(p), y))
+	}
+	k := kindFor(d)
+	typ := map[kind]string{kindB32: "b32", kindB64: "b64", kindF32: "f32", kindF64: "f64"}[k]
+	return a.get(k, "selp."+typ, x, y, p)
+}
+
+// comparisons are the PTX conditions, the second for unsigned integers.
+var comparisons = map[string][2]string{"EQ": {"eq", "eq"}, "NE": {"ne", "ne"}, "LT": {"lt", "lt"}, "LE": {"le", "le"}, "GT": {"gt", "gt"}, "GE": {"ge", "ge"}}
+
+func (e *emitter) compare(in *hlo.Instr, from hlo.DType, x, y operand) operand {
+	a := e.asm
+	direction := comparisons[in.Attrs.Direction][0]
+	k := kindFor(from)
+	switch {
+	case k == kindPred:
+		x, y = e.bitsOf(hlo.Pred, x), e.bitsOf(hlo.Pred, y)
+		return a.get(kindPred, "setp."+direction+".s32", x, y)
+	case from.IsFloat() && in.Attrs.CompareType == "TOTALORDER":
+		return a.get(kindPred, "setp."+direction+map[kind]string{kindF32: ".s32", kindF64: ".s64"}[k], e.ordered(k, x), e.ordered(k, y))
+	case from.IsFloat() && direction == "ne":
+		direction = "neu"
+	}
+	return a.get(kindPred, "setp."+direction+"."+suffix(from), a.in(k, x), y)
+}
+
+// ordered is an integer that orders floats totally: −NaN < −∞ … −0 < 0 … NaN.
+func (e *emitter) ordered(k kind, x operand) operand {
+	a := e.asm
+	if k == kindF32 {
+		b := a.get(kindB32, "mov.b32", a.in(k, x))
+		return a.get(kindB32, "xor.b32", b, a.get(kindB32, "shr.u32", a.get(kindB32, "shr.s32", b, 31), 1))
+	}
+	b := a.get(kindB64, "mov.b64", a.in(k, x))
+	return a.get(kindB64, "xor.b64", b, a.get(kindB64, "shr.u64", a.get(kindB64, "shr.s64", b, 63), 1))
+}
+
+func (e *emitter) finite(d hlo.DType, x operand) operand {
+	a, k := e.asm, kindFor(d)
+	if k == kindF64 {
+		return a.get(kindPred, "setp.lt.f64", a.get(k, "abs.f64", x), f64(math.Inf(1)))
+	}
+	return a.get(kindPred, "setp.lt.f32", a.get(k, "abs.f32", x), f32(math.Inf(1)))
+}
+
+// greatest and least propagate NaN.
+func (e *emitter) greatest(d hlo.DType, x, y operand) operand { return e.extreme("max", d, x, y) }
+func (e *emitter) least(d hlo.DType, x, y operand) operand    { return e.extreme("min", d, x, y) }
+
+func (e *emitter) extreme(which string, d hlo.DType, x, y operand) operand {
+	a, k := e.asm, kindFor(d)
+	switch k {
+	case kindPred:
+		if which == "max" {
+			return a.or(x, y)
+		}
+		return a.and(x, y)
+	case kindF32:
+		return a.get(k, which+".NaN.f32", x, y)
+	case kindF64:
+		x = a.in(k, x)
+		m := a.get(k, which+".f64", x, y)
+		m = a.get(k, "selp.f64", y, m, a.get(kindPred, "setp.nan.f64", a.in(k, y), a.in(k, y)))
+		return a.get(k, "selp.f64", x, m, a.get(kindPred, "setp.nan.f64", x, x))
+	}
+	return a.get(k, which+"."+suffix(d), x, y)
+}
+
+// logic computes on predicates; "" where there is no such operation.
+func (e *emitter) logic(code hlo.Opcode, x []operand) operand {
+	a := e.asm
+	switch code {
+	case "and", "multiply", "minimum":
+		return a.and(x[0], x[1])
+	case "or", "add", "maximum":
+		return a.or(x[0], x[1])
+	case "xor", "subtract":
+		return a.get(kindPred, "xor.pred", a.in(kindPred, x[0]), a.in(kindPred, x[1]))
+	case "not":
+		return a.not(x[0])
+	}
+	return ""
+}
+
+var wholeBinary = map[hlo.Opcode]string{"add": "add.", "subtract": "sub.", "multiply": "mul.lo."}
+var bitwise = map[hlo.Opcode]string{"and": "and.", "or": "or.", "xor": "xor."}
+
+// whole computes on integers; the result may be wider than its type.
+func (e *emitter) whole(code hlo.Opcode, d hlo.DType, x []operand) operand {
+	a, k, s := e.asm, kindFor(d), suffix(d)
+	if name, ok := wholeBinary[code]; ok {
+		return a.get(k, name+s, a.in(k, x[0]), x[1])
+	}
+	if name, ok := bitwise[code]; ok {
+		return a.get(k, name+bitSuffix(d), a.in(k, x[0]), x[1])
+	}
+	switch code {
+	case "maximum":
+		return e.greatest(d, a.in(k, x[0]), x[1])
+	case "minimum":
+		return e.least(d, a.in(k, x[0]), x[1])
+	case "negate":
+		return a.get(k, "neg."+signed(s), a.in(k, x[0]))
+	case "abs":
+		return a.get(k, "abs."+signed(s), a.in(k, x[0]))
+	case "not":
+		return a.get(k, "not."+bitSuffix(d), a.in(k, x[0]))
+	case "sign":
+		return e.signOf(d, a.in(k, x[0]))
+	case "popcnt", "count-leading-zeros":
+		return e.countBits(code, d, a.in(k, x[0]))
+	case "divide", "remainder":
+		return e.divide(code, d, a.in(k, x[0]), a.in(k, x[1]))
+	case "shift-left", "shift-right-logical", "shift-right-arithmetic":
+		return e.shift(code, d, a.in(k, x[0]), a.in(k, x[1]))
+	}
+	return ""
+}
+
+func signed(s string) string { return "s" + s[1:] }
+
+func (e *emitter) signOf(d hlo.DType, x operand) operand {
+	a, k, s := e.asm, kindFor(d), suffix(d)
+	above := a.get(k, "selp."+bitSuffix(d), 1, 0, a.get(kindPred, "setp.gt."+s, x, 0))
+	if !d.IsSigned() {
+		return above
+	}
+	return a.get(k, "selp."+bitSuffix(d), -1, above, a.get(kindPred, "setp.lt."+s, x, 0))
+}
+
+func (e *emitter) countBits(code hlo.Opcode, d hlo.DType, x operand) operand {
+	a, k := e.asm, kindFor(d)
+	if d.IsSigned() && d.Bits() < 32 {
+		x = a.get(k, "and.b32", x, int64(1)<<d.Bits()-1)
+	}
+	name := map[hlo.Opcode]string{"popcnt": "popc.", "count-leading-zeros": "clz."}[code]
+	n := a.get(kindB32, name+bitSuffix(d), x)
+	if code == "count-leading-zeros" && d.Bits() < 32 {
+		n = a.get(kindB32, "sub.s32", n, 32-d.Bits())
+	}
+	if k == kindB64 {
+		return a.get(k, "cvt.u64.u32", n)
+	}
+	return n
+}
+
+// divide truncates; x/0 is −1, x mod 0 is x, and MIN/−1 wraps.
+func (e *emitter) divide(code hlo.Opcode, d hlo.DType, x, y operand) operand {
+	a, k, s, b := e.asm, kindFor(d), suffix(d), bitSuffix(d)
+	none := a.get(kindPred, "setp.eq."+s, y, 0)
+	safe := a.get(k, "selp."+b, 1, y, none)
+	minus := no
+	if d.IsSigned() {
+		minus = a.get(kindPred, "setp.eq."+s, y, -1)
+		safe = a.get(k, "selp."+b, 1, safe, minus)
+	}
+	if code == "remainder" {
+		r := a.get(k, "rem."+s, x, safe)
+		return a.get(k, "selp."+b, x, r, none)
+	}
+	q := a.get(k, "div."+s, x, safe)
+	if minus != no {
+		q = a.get(k, "selp."+b, a.get(k, "neg."+s, x), q, minus)
+	}
+	return a.get(k, "selp."+b, -1, q, none)
+}
+
+// shift shifts by y modulo nothing: by the width and more leaves 0, or the sign.
+func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
+	a, k, b := e.asm, kindFor(d), bitSuffix(d)
+	if code != "shift-left" && d.IsSigned() && code == "shift-right-logical" && d.Bits() < 32 {
+		x = a.get(k, "and.b32", x, int64(1)<<d.Bits()-1)
+	}
+	over := a.get(kindPred, "setp.ge.u"+b[1:], y, d.Bits())
+	by := y
+	if k == kindB64 {
+		by = a.get(kindB32, "cvt.u32.u64", a.get(k, "min.u64", y, 63))
+	}
+	switch code {
+	case "shift-left":
+		return a.get(k, "selp."+b, 0, a.get(k, "shl."+b, x, by), over)
+	case "shift-right-logical":
+		return a.get(k, "selp."+b, 0, a.get(k, "shr.u"+b[1:], x, by), over)
+	}
+	if !d.IsSigned() {
+		return a.get(k, "selp."+b, 0, a.get(k, "shr.u"+b[1:], x, by), over)
+	}
+	sign := a.get(k, "shr.s"+b[1:], x, map[kind]int{kindB32: 31, kindB64: 63}[k])
+	return a.get(k, "selp."+b, sign, a.get(k, "shr.s"+b[1:], x, by), over)
+}
+
+// convert is x of type from as type d: floats to integers truncate and clamp,
+// NaN is 0; integers wrap.
+func (e *emitter) convert(d, from hlo.DType, x operand) operand {
+	a, k, f := e.asm, kindFor(d), kindFor(from)
+	switch {
+	case d == from:
+		return x
+	case d == hlo.Pred && f != kindPred:
+		test := "setp.ne." + suffix(from)
+		if from.IsFloat() {
+			test = "setp.neu." + suffix(from)
+		}
+		return a.get(kindPred, test, a.in(f, x), zero(f))
+	case f == kindPred:
+		return e.choose(d, x, immediate(d, 1, 1), immediate(d, 0, 0))
+	}
+	x = a.in(f, x)
+	switch {
+	case from.IsFloat() && d.IsFloat():
+		if f == kindF64 && k == kindF32 && d != hlo.F32 {
+			return e.fit(d, e.roundOdd(x))
+		}
+		return e.fit(d, e.widen(k, f, x))
+	case d.IsFloat():
+		if k == kindF32 && d != hlo.F32 && from.Bits() > 16 { // rounded once
+			return e.fit(d, e.roundOdd(a.get(kindF64, "cvt.rn.f64."+suffix(from), x)))
+		}
+		return e.fit(d, a.get(k, "cvt.rn."+suffix(d)+"."+suffix(from), x))
+	case from.IsFloat():
+		return e.truncate(d, from, x)
+	case k == f:
+		return e.fit(d, x)
+	case k == kindB64:
+		return a.get(k, "cvt.s64."+suffix(from), x)
+	}
+	return e.fit(d, a.get(k, "cvt.u32.u64", x))
+}
+
+// roundOdd is an f64 as f32, cut off, its last bit set where something was lost:
+// rounded again to a type of less than 23 bits it is as if rounded once
+// (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008).
+func (e *emitter) roundOdd(x operand) operand {
+	a := e.asm
+	cut := a.get(kindF32, "cvt.rz.f32.f64", x)
+	lost := a.get(kindPred, "setp.ne.f64", a.get(kindF64, "cvt.f64.f32", cut), x)
+	bits := a.get(kindB32, "mov.b32", cut)
+	return a.get(kindF32, "mov.b32", a.get(kindB32, "selp.b32", a.get(kindB32, "or.b32", bits, 1), bits, lost))
+}
+
+func (e *emitter) widen(to, from kind, x operand) operand {
+	switch {
+	case to == kindF64 && from == kindF32:
+		return e.asm.get(kindF64, "cvt.f64.f32", x)
+	case to == kindF32 && from == kindF64:
+		return e.asm.get(kindF32, "cvt.rn.f32.f64", x)
+	}
+	return x
+}
+
+// truncate is FloatToInt: towards zero, clamped to the range of d. PTX clamps to
+// the type it converts to, and makes NaN 0 there in 32 bits.
+func (e *emitter) truncate(d, from hlo.DType, x operand) operand {
+	a, k, s := e.asm, kindFor(d), suffix(from)
+	typ := suffix(d)
+	if d.IsUnsigned() && d.Bits() < 32 {
+		typ = "s32"
+	}
+	v := a.get(k, "cvt.rzi."+typ+"."+s, x)
+	v = a.get(k, "selp."+bitSuffix(d), 0, v, a.get(kindPred, "setp.nan."+s, x, x))
+	if d.Bits() >= 32 {
+		return v
+	}
+	lo, hi := int64(0), int64(1)<<d.Bits()-1
+	if d.IsSigned() {
+		lo, hi = -(int64(1) << (d.Bits() - 1)), int64(1)<<(d.Bits()-1)-1
+	}
+	return a.get(k, "max.s32", a.get(k, "min.s32", v, hi), lo)
+}
+
+// recast reads the bits as another type of the same width.
+func (e *emitter) recast(d, from hlo.DType, x operand) operand {
+	a := e.asm
+	if d.Bits() != from.Bits() || d == hlo.Pred || from == hlo.Pred {
+		e.refuse("bitcast-convert from %s to %s changes the width", from, d)
+	}
+	k, f := kindFor(d), kindFor(from)
+	x = a.in(f, x)
+	switch {
+	case d.Bits() == 64 && k != f:
+		return a.get(k, "mov.b64", x)
+	case d.Bits() == 64 || d == from:
+		return x
+	case d.Bits() == 32 && k != f:
+		return a.get(k, "mov.b32", x)
+	case d.Bits() == 32:
+		return x
+	}
+	bits := e.bitsOf(from, x)
+	return e.unpack(d, []operand{bits}, 0)
+}
+
+// monoidIdentity is what leaves every element of d as it is.
+func monoidIdentity(code hlo.Opcode, d hlo.DType) (operand, bool) {
+	bits := d.Bits()
+	switch code {
+	case "add", "or", "xor":
+		return immediate(d, 0, math.Copysign(0, -1)), true
+	case "multiply":
+		return immediate(d, 1, 1), true
+	case "and":
+		return immediate(d, -1, 0), true
+	case "maximum":
+		return immediate(d, leastInt(d), math.Inf(-1)), true
+	case "minimum":
+		switch {
+		case d.IsSigned():
+			return immediate(d, int64(1)<<(bits-1)-1, 0), true
+		case bits == 64 && !d.IsFloat():
+			return "-1", true
+		}
+		return immediate(d, int64(1)<<(bits%64)-1, math.Inf(1)), true
+	}
+	return "", false
+}
+
+func leastInt(d hlo.DType) int64 {
+	if d.IsSigned() {
+		return -1 << (d.Bits() - 1)
+	}
+	return 0
+}

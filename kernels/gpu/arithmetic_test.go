@@ -1,0 +1,86 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// elementwiseCases are the operations by the classes of types they are tried
+// on, as text with D for the type.
+var elementwiseCases = map[string][]string{
+	"f": {"cbrt(x)", "ceil(x)", "cosine(x)", "erf(x)", "exponential(x)", "exponential-minus-one(x)", "floor(x)", "log(y)", "log(x)", "log-plus-one(x)", "logistic(x)",
+		"round-nearest-afz(x)", "round-nearest-even(x)", "rsqrt(y)", "sine(x)", "sqrt(y)", "tan(x)", "tanh(x)", "acos(x)", "acosh(y)", "asin(x)", "asinh(x)", "atanh(x)",
+		"cosh(x)", "sinh(x)", "atan2(x, z)", "power(y, x)", "power(x, z)", "remainder(x, z)"},
+	"i": {"popcnt(x)", "count-leading-zeros(x)", "not(x)", "shift-left(x, y)", "shift-right-arithmetic(x, y)", "shift-right-logical(x, y)", "remainder(x, z)", "and(x, z)", "or(x, z)", "xor(x, z)"},
+	"n": {"abs(x)", "sign(x)", "negate(x)", "add(x, z)", "subtract(x, z)", "multiply(x, z)", "divide(x, z)", "maximum(x, z)", "minimum(x, z)", "clamp(z, x, y)"},
+}
+
+// Every elementwise operation gives the reference's results, of every type.
+func TestElementwiseOnSimulator(t *testing.T) {
+	classes := map[string]string{"f32": "fn", "f64": "fn", "f16": "fn", "bf16": "fn", "s8": "in", "s16": "in", "s32": "in", "s64": "in", "u8": "in", "u16": "in", "u32": "in", "u64": "in"}
+	for d, names := range classes {
+		for _, class := range names {
+			for _, op := range elementwiseCases[string(class)] {
+				if d[0] == 'u' && (strings.HasPrefix(op, "negate") || strings.HasPrefix(op, "abs")) {
+					continue
+				}
+				text := fmt.Sprintf("x = %[1]s[100] parameter(0)\nz = %[1]s[100] parameter(1)\ny = %[1]s[100] multiply(x, x)\nr = %[1]s[100] %[2]s\n", d, op)
+				checkText(t, text, kernels.Plan{Tiles: symtile.Tiling{100}})
+			}
+		}
+	}
+}
+
+// Conversions between all pairs of types, and comparisons of all.
+func TestConversionsOnSimulator(t *testing.T) {
+	types := []string{"pred", "s4", "u4", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"}
+	for _, from := range types {
+		for _, to := range types {
+			checkText(t, fmt.Sprintf("x = %s[100] parameter(0)\nr = %s[100] convert(x)\n", from, to), kernels.Plan{Tiles: symtile.Tiling{100}})
+		}
+		for _, direction := range []string{"EQ", "NE", "LT", "LE", "GT", "GE"} {
+			checkText(t, fmt.Sprintf("x = %[1]s[100] parameter(0)\nz = %[1]s[100] parameter(1)\nr = pred[100] compare(x, z), direction=%[2]s\n", from, direction), kernels.Plan{Tiles: symtile.Tiling{100}})
+		}
+	}
+	for _, from := range []string{"f8e4m3fn", "f8e5m2", "f8e8m0fnu", "f4e2m1fn"} {
+		checkText(t, fmt.Sprintf("x = %s[100] parameter(0)\nr = f32[100] convert(x)\n", from), kernels.Plan{Tiles: symtile.Tiling{100}})
+	}
+}
+
+// checkText verifies a plan of a program on the simulator.
+func checkText(t *testing.T, text string, plan kernels.Plan) {
+	t.Helper()
+	m, err := hlo.Parse("test", []byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	p, err := symtile.Analyze(m.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := kernels.NewVerifier(m.Entry, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := New(newSimulator("sm_80")).Compile(context.Background(), p, plan)
+	var no *kernels.Rejected
+	if errors.As(err, &no) {
+		t.Logf("%s%v", text, err)
+		return
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, text)
+		return
+	}
+	defer k.Close()
+	if err := v.Verify(context.Background(), k); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+}

@@ -1,0 +1,260 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
+
+// A kind is the class of a register.
+type kind uint8
+
+const (
+	kindB32 kind = iota
+	kindB64
+	kindF32
+	kindF64
+	kindPred
+	kindB16
+	kinds
+)
+
+var kindTable = [kinds]struct {
+	prefix, move string
+	typ          ptx.Type
+}{
+	kindB32:  {"%r", "mov.b32", ptx.B32},
+	kindB64:  {"%rd", "mov.b64", ptx.B64},
+	kindF32:  {"%f", "mov.f32", ptx.F32},
+	kindF64:  {"%fd", "mov.f64", ptx.F64},
+	kindPred: {"%p", "mov.pred", ptx.Pred},
+	kindB16:  {"%h", "mov.b16", ptx.B16},
+}
+
+// An operand is a register, an immediate, a symbol, or one of the constants yes
+// and no. It is its text, so that operands can be compared.
+type operand string
+
+// yes and no are predicates that are known when code is generated.
+const (
+	yes operand = "true"
+	no  operand = "false"
+)
+
+// The special registers kernels read.
+const (
+	threadNumber operand = "%tid.x"
+	blockNumber  operand = "%ctaid.x"
+)
+
+func (o operand) register() bool { return strings.HasPrefix(string(o), "%") }
+
+// An address is [base+offset].
+type address struct {
+	base   operand
+	offset int64
+}
+
+// asm is the body of a kernel as it grows, with what has been computed already:
+// an instruction without effects is emitted once in a scope, and found again in
+// the scopes inside.
+type asm struct {
+	code      *ptx.Code
+	registers map[operand]ptx.Operand
+	waits     int // barriers so far
+	scope     *scope
+}
+
+// A scope is code that is run as a whole or not at all: what was computed in it
+// is known until its end.
+type scope struct {
+	outer  *scope
+	known  map[string]operand // by the text of the instruction
+	values map[valueKey]operand
+	sums   map[sumKey]operand
+	tiles  map[string]*buffer // operands of dots that are in shared memory
+}
+
+func newScope(outer *scope) *scope {
+	return &scope{outer, map[string]operand{}, map[valueKey]operand{}, map[sumKey]operand{}, map[string]*buffer{}}
+}
+
+func newAsm(code *ptx.Code) *asm {
+	return &asm{code: code, registers: map[operand]ptx.Operand{}, scope: newScope(nil)}
+}
+
+func (a *asm) enter() { a.scope = newScope(a.scope) }
+func (a *asm) leave() { a.scope = a.scope.outer }
+
+// fresh is a new register.
+func (a *asm) fresh(k kind) operand {
+	r := a.code.Reg(kindTable[k].typ)
+	o := operand(kindTable[k].prefix + strconv.Itoa(int(r.Reg.Index)))
+	a.registers[o] = r
+	return o
+}
+
+// fresher are n new registers.
+func (a *asm) fresher(k kind, n int) []operand {
+	all := make([]operand, n)
+	for i := range all {
+		all[i] = a.fresh(k)
+	}
+	return all
+}
+
+// label is a new place to branch to.
+func (a *asm) label(name string) operand { return operand(a.code.Label(name)) }
+
+func (a *asm) place(label operand) { a.code.Place(string(label)) }
+
+// branch goes to a label where p holds.
+func (a *asm) branch(p, label operand) { a.code.EmitIf(a.operand(p), "bra", ptx.Sym(string(label))) }
+
+// note is a comment on a line of its own.
+func (a *asm) note(format string, args ...any) { a.code.Comment(format, args...) }
+
+// do emits an instruction.
+func (a *asm) do(opcode string, args ...any) {
+	if opcode == "bar.sync" {
+		a.waits++
+	}
+	a.code.Emit(opcode, a.operands(args)...)
+}
+
+// when emits an instruction that runs where p holds.
+func (a *asm) when(p operand, opcode string, args ...any) {
+	switch p {
+	case yes:
+		a.do(opcode, args...)
+	case no:
+	default:
+		a.code.EmitIf(a.operand(p), opcode, a.operands(args)...)
+	}
+}
+
+// get emits an instruction without effects, once, and returns its result.
+func (a *asm) get(k kind, opcode string, args ...any) operand {
+	key := fmt.Sprint(opcode, args)
+	for s := a.scope; s != nil; s = s.outer {
+		if r, ok := s.known[key]; ok {
+			return r
+		}
+	}
+	r := a.fresh(k)
+	a.do(opcode, append([]any{r}, args...)...)
+	a.scope.known[key] = r
+	return r
+}
+
+// in brings an immediate to a register.
+func (a *asm) in(k kind, o operand) operand {
+	switch {
+	case o.register():
+		return o
+	case o == yes:
+		return a.get(kindPred, "setp.eq.s32", a.in(kindB32, "0"), 0)
+	case o == no:
+		return a.get(kindPred, "setp.ne.s32", a.in(kindB32, "0"), 0)
+	}
+	return a.get(k, kindTable[k].move, o)
+}
+
+func (a *asm) operands(args []any) []ptx.Operand {
+	all := make([]ptx.Operand, len(args))
+	for k, x := range args {
+		switch x := x.(type) {
+		case operand:
+			all[k] = a.operand(x)
+		case address:
+			all[k] = ptx.Mem(a.operand(x.base), x.offset)
+		case []operand:
+			list := make([]ptx.Operand, len(x))
+			for i, o := range x {
+				list[i] = a.operand(o)
+			}
+			all[k] = ptx.Vec(list...)
+		case int:
+			all[k] = ptx.Int(x)
+		case int32:
+			all[k] = ptx.Int(x)
+		case int64:
+			all[k] = ptx.Int(x)
+		case uint32:
+			all[k] = ptx.Int(x)
+		default:
+			panic(fmt.Sprintf("gpu: %T is no operand", x))
+		}
+	}
+	return all
+}
+
+// operand reads the text of an operand.
+func (a *asm) operand(o operand) ptx.Operand {
+	if r, ok := a.registers[o]; ok {
+		return r
+	}
+	text := string(o)
+	switch {
+	case o == threadNumber:
+		return ptx.Sreg(ptx.TidX)
+	case o == blockNumber:
+		return ptx.Sreg(ptx.CTAidX)
+	case strings.HasPrefix(text, "0f"):
+		bits, _ := strconv.ParseUint(text[2:], 16, 32)
+		return ptx.F32Imm(math.Float32frombits(uint32(bits)))
+	case strings.HasPrefix(text, "0d"):
+		bits, _ := strconv.ParseUint(text[2:], 16, 64)
+		return ptx.F64Imm(math.Float64frombits(bits))
+	}
+	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return ptx.Int(v)
+	}
+	return ptx.Sym(text)
+}
+
+// f32 and f64 are floating-point immediates, bit by bit.
+func f32(v float64) operand {
+	return operand(fmt.Sprintf("0f%08X", math.Float32bits(float32(v))))
+}
+func f64(v float64) operand { return operand(fmt.Sprintf("0d%016X", math.Float64bits(v))) }
+
+func integer(v int64) operand { return operand(strconv.FormatInt(v, 10)) }
+
+// and, or and not combine predicates.
+func (a *asm) and(p, q operand) operand {
+	switch {
+	case p == no || q == no:
+		return no
+	case p == yes:
+		return q
+	case q == yes || p == q:
+		return p
+	}
+	return a.get(kindPred, "and.pred", p, q)
+}
+
+func (a *asm) or(p, q operand) operand {
+	switch {
+	case p == yes || q == yes:
+		return yes
+	case p == no:
+		return q
+	case q == no || p == q:
+		return p
+	}
+	return a.get(kindPred, "or.pred", p, q)
+}
+
+func (a *asm) not(p operand) operand {
+	switch p {
+	case yes:
+		return no
+	case no:
+		return yes
+	}
+	return a.get(kindPred, "not.pred", p)
+}

@@ -1,0 +1,162 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Revision names how code is generated. It is part of every cache key: change
+// it whenever what a plan does or how fast it is changes.
+const Revision = "ptx1"
+
+// Backend generates PTX for the device of a session and runs it there.
+type Backend struct {
+	session *Session
+}
+
+// New returns the backend of a device. The session is the backend's from then on.
+func New(s *Session) *Backend { return &Backend{s} }
+
+// Identity names the device.
+func (b *Backend) Identity() kernels.Device { return b.session.Sheet().device() }
+
+// Device describes the device; nothing of it is measured here.
+func (b *Backend) Device() kernels.Device { return b.Identity() }
+
+// Close releases the device.
+func (b *Backend) Close() error { return b.session.Close() }
+
+// Rates of an SM, a clock.
+const (
+	flopsAClock  = 256 // f32: 128 fused multiply-adds (compute capability 8.6, 8.9, 9.0; CUDA C++ Programming Guide, Arithmetic Instructions)
+	sharedAClock = 128 // bytes: 32 banks of 4 (CUDA C++ Programming Guide, Shared Memory)
+	l2AClock     = 40  // bytes: 5120 for the 128 SMs of a GA100 (NVIDIA A100 Tensor Core GPU Architecture whitepaper)
+)
+
+// device is a sheet as the tuner knows devices.
+func (s Sheet) device() kernels.Device {
+	clocks := float64(s.SMs) * s.Clock
+	d := kernels.Device{
+		Name: "gpu:" + s.Name, Backend: "gpu", Revision: Revision, Lanes: s.SMs, FLOPS: flopsAClock * clocks,
+		Levels: []kernels.Level{
+			{Name: "shared", Bytes: int64(s.SMShared), Bandwidth: sharedAClock * clocks},
+			{Name: "L2", Bytes: s.L2, Shared: true, Bandwidth: l2AClock * clocks},
+			{Name: "memory", Bytes: s.Memory, Shared: true, Bandwidth: s.Bandwidth},
+		},
+	}
+	if s.Simulated {
+		d.Name, d.Untimed = "sim:"+s.Name, true
+	}
+	if s.Driver != "" {
+		d.Safe = map[string]string{"driver": s.Driver}
+	}
+	return d
+}
+
+// kernel is a compiled plan.
+type kernel struct {
+	session *Session
+	work    *Work
+	in, out int // how many arrays
+}
+
+// PTX is the text a plan becomes on a device, for people and for checks that
+// need none. Plans that cannot run are *kernels.Rejected.
+func PTX(p *symtile.Program, plan kernels.Plan, s Sheet) (string, error) {
+	im, err := compile(p, plan, s)
+	if err != nil {
+		return "", err
+	}
+	return string(im.module.Text()), nil
+}
+
+func compile(p *symtile.Program, plan kernels.Plan, s Sheet) (*image, error) {
+	reject := func(err error) error { return &kernels.Rejected{Plan: plan, Reason: err.Error()} }
+	k, err := knobsOf(plan, s)
+	if err != nil {
+		return nil, reject(err)
+	}
+	for _, x := range append(shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)...) {
+		if len(x.Layout.Tiles) > 0 || !x.DType.IsArray() || x.DType.IsComplex() {
+			return nil, reject(fmt.Errorf("%s is not an array the GPU backend reads", x))
+		}
+	}
+	q, err := p.At(plan.Tiles)
+	if err != nil {
+		return nil, reject(err)
+	}
+	if n := q.Programs(); n < 1 || n > 1<<31-1 {
+		return nil, reject(fmt.Errorf("%d tile programs do not fit a grid", n))
+	}
+	im, err := emit(q, s, k)
+	if r, ok := err.(refusal); ok {
+		return nil, reject(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if im.shared > int64(s.BlockShared) {
+		return nil, reject(fmt.Errorf("a tile program needs %d bytes of shared memory; %s has %d", im.shared, s.Target, s.BlockShared))
+	}
+	return im, nil
+}
+
+// Compile generates the kernel of a plan and has the device assemble it. Plans
+// that cannot run are *kernels.Rejected.
+func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
+	im, err := compile(p, plan, b.session.Sheet())
+	if err != nil {
+		return nil, err
+	}
+	k := &kernel{session: b.session, in: len(p.Fusion.Params), out: len(kernels.OutputShapes(p.Fusion))}
+	k.work = im.work(k.in, k.out)
+	if _, err := b.session.Load(ctx, k.work); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// work is an image as what a session runs: inputs, then outputs.
+func (im *image) work(in, out int) *Work {
+	s := Step{Entry: im.name, Grid: Dim3{X: int(im.blocks)}, Block: Dim3{X: im.threads}, SharedBytes: int(im.shared)}
+	for n := range in {
+		s.Args = append(s.Args, Input(n))
+	}
+	for n := range out {
+		s.Args = append(s.Args, Output(n))
+	}
+	return &Work{PTX: string(im.module.Text()), Steps: []Step{s}}
+}
+
+func shapesOf(params []*hlo.Instr) []hlo.Shape {
+	shapes := make([]hlo.Shape, len(params))
+	for k, p := range params {
+		shapes[k] = p.Shape
+	}
+	return shapes
+}
+
+// Source is the PTX.
+func (k *kernel) Source() string { return k.work.PTX }
+
+// Run copies the arrays to the device, runs the kernel once and copies the
+// results back. The time is the device's own, 0 from a simulator.
+func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+	if len(in) != k.in || len(out) != k.out {
+		return 0, fmt.Errorf("%d inputs and %d outputs given, %d and %d needed", len(in), len(out), k.in, k.out)
+	}
+	return k.session.Run(ctx, k.work, in, out)
+}
+
+// Sample times the kernel on copies of sets that stay on the device.
+func (k *kernel) Sample(ctx context.Context, sets []kernels.Set, n int) (float64, error) {
+	return k.session.Sample(ctx, k.work, sets, n)
+}
+
+// Close unloads the kernel.
+func (k *kernel) Close() error { return k.session.Unload(k.work) }

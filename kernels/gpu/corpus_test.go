@@ -1,0 +1,112 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// forCorpus calls check for every fusion of the corpus.
+func forCorpus(t *testing.T, check func(t *testing.T, p *symtile.Program)) {
+	files, err := filepath.Glob("../../testdata/hlo/*.hlo")
+	if err != nil || len(files) < 16 {
+		t.Fatalf("%d files in the corpus, %v", len(files), err)
+	}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := hlo.Parse(file, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range m.Fusions() {
+			p, err := symtile.Analyze(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Run(filepath.Base(file)+"/"+c.Name, func(t *testing.T) { check(t, p) })
+		}
+	}
+}
+
+// middling is a tiling of moderate size: the last legal one with at most 64
+// along each dimension.
+func middling(p *symtile.Program) symtile.Tiling {
+	var best symtile.Tiling
+	n := 0
+	for t := range p.Space.Tilings() {
+		good := true
+		for _, s := range t {
+			good = good && s <= 64
+		}
+		if good {
+			best = t
+		}
+		if n++; n > 100000 {
+			break
+		}
+	}
+	return best
+}
+
+// Every corpus fusion gives the reference's results, without a race, an access
+// out of bounds or a read of what was not written, for random legal plans.
+func TestCorpusOnSimulator(t *testing.T) {
+	forCorpus(t, func(t *testing.T, p *symtile.Program) { checkPlans(t, p, 6) })
+}
+
+func checkPlans(t *testing.T, p *symtile.Program, n int) {
+	t.Helper()
+	v, err := kernels.NewVerifier(p.Fusion, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(simulatedSession(t, "sm_80"))
+	tilings := slices.Collect(p.Space.Tilings())
+	rng := rand.New(rand.NewPCG(7, uint64(len(tilings))))
+	ran := 0
+	for try := 0; ran < n && try < 20*n; try++ {
+		plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}
+		plan = plan.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(3))
+		if verify(t, b, v, p, plan) {
+			ran++
+		}
+	}
+	if ran < n {
+		t.Errorf("only %d of %d plans ran", ran, 20*n)
+	}
+}
+
+// verify checks a plan, and says whether it is one that can run and is not too
+// long to simulate.
+func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, plan kernels.Plan) bool {
+	t.Helper()
+	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 300 {
+		return false
+	}
+	k, err := b.Compile(context.Background(), p, plan)
+	var no *kernels.Rejected
+	if errors.As(err, &no) {
+		t.Log(err)
+		return false
+	}
+	if err != nil {
+		t.Errorf("plan %s: %v", plan, err)
+		return true
+	}
+	defer k.Close()
+	if err := v.Verify(context.Background(), k); err != nil {
+		t.Errorf("plan %s: %v\n%s", plan, err, k.Source())
+	}
+	return true
+}

@@ -1,0 +1,380 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A product is a dot as batches of matrices: C[b,m,n] = Σ A[b,m,k]·B[b,k,n],
+// every letter being the row-major number of some dimensions of a tile.
+type product struct {
+	e          *emitter
+	n          int
+	op         symtile.Op
+	lhs, rhs   operandTile
+	b, m, k, c int64 // extents of b, m, k and n
+	d          hlo.DType
+}
+
+// An operandTile is an argument of a product: which of its dimensions are the
+// batch, the free and the contracted ones.
+type operandTile struct {
+	arg                   int
+	sizes                 []int64
+	batch, free, contract []int
+}
+
+func (e *emitter) newProduct(n int) *product {
+	op := e.p.Ops[n]
+	a := op.Instr.Attrs
+	p := &product{e: e, n: n, op: op, d: op.Instr.Shape.DType}
+	p.lhs = e.operandTile(op.Args[0], a.LHSBatch, a.LHSContract)
+	p.rhs = e.operandTile(op.Args[1], a.RHSBatch, a.RHSContract)
+	p.b, p.m, p.k, p.c = p.lhs.extent(p.lhs.batch), p.lhs.extent(p.lhs.free), p.lhs.extent(p.lhs.contract), p.rhs.extent(p.rhs.free)
+	return p
+}
+
+func (e *emitter) operandTile(arg int, batch, contract []int64) operandTile {
+	t := operandTile{arg: arg, sizes: e.p.Ops[arg].Tile.Sizes()}
+	for _, d := range batch {
+		t.batch = append(t.batch, int(d))
+	}
+	for _, d := range contract {
+		t.contract = append(t.contract, int(d))
+	}
+	for d := range t.sizes {
+		if !slices.Contains(t.batch, d) && !slices.Contains(t.contract, d) {
+			t.free = append(t.free, d)
+		}
+	}
+	return t
+}
+
+func (t operandTile) extent(dims []int) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= t.sizes[d]
+	}
+	return n
+}
+
+// index is the index in the argument's tile of element (b, free, k).
+func (t operandTile) index(b, free, k symtile.Expr) []symtile.Expr {
+	at := make([]symtile.Expr, len(t.sizes))
+	for i, dims := range [][]int{t.batch, t.free, t.contract} {
+		sizes := make([]int64, len(dims))
+		for j, d := range dims {
+			sizes[j] = t.sizes[d]
+		}
+		for j, x := range digitsOf([]symtile.Expr{b, free, k}[i], sizes) {
+			at[dims[j]] = x
+		}
+	}
+	return at
+}
+
+// result is the index in the product's tile of element (b, m, n).
+func (p *product) result(b, m, n symtile.Expr) []symtile.Expr {
+	sizes := p.op.Tile.Sizes()
+	i, j := len(p.lhs.batch), len(p.lhs.batch)+len(p.lhs.free)
+	return slices.Concat(digitsOf(b, sizes[:i]), digitsOf(m, sizes[i:j]), digitsOf(n, sizes[j:]))
+}
+
+// there are the conditions that element at of the argument's tile takes part:
+// its contracted dimensions are not masked.
+func (e *emitter) contracted(t operandTile, at []symtile.Expr) conditions {
+	var c conditions
+	for _, d := range t.contract {
+		_, c = e.index(e.p.Ops[t.arg].Tile[d], at[d], c)
+	}
+	return c
+}
+
+// operands computes elements of an argument, 0 where they do not take part.
+func (e *emitter) operandElements(t operandTile, points []point) []operand {
+	d := e.typeOf(t.arg, 0)
+	there := make([]conditions, len(points))
+	for k := range points {
+		there[k] = points[k].when.all(e.contracted(t, points[k].at))
+		points[k].when = there[k]
+	}
+	vals := slices.Clone(e.elements(t.arg, points))
+	if _, direct := e.trace(t.arg, points); direct {
+		return vals // loads leave zeros
+	}
+	for k := range vals {
+		vals[k] = e.choose(d, e.guard(there[k]), vals[k], zero(kindFor(d)))
+	}
+	return vals
+}
+
+// trace follows elements through what only moves them to a parameter.
+func (e *emitter) trace(n int, points []point) (param int, direct bool) {
+	for {
+		op := e.p.Ops[n]
+		if e.hints.staged[n] {
+			return 0, false
+		}
+		switch op.Code {
+		case "parameter":
+			return n, true
+		case "reshape", "slice", "copy", "transpose", "broadcast", "optimization-barrier", "reverse", "dynamic-slice":
+			n = op.Args[0]
+		default:
+			return 0, false
+		}
+	}
+}
+
+// newDot picks how a product is computed.
+func (e *emitter) newDot(n int) closer {
+	p := e.newProduct(n)
+	for _, d := range []hlo.DType{p.d, e.typeOf(p.lhs.arg, 0), e.typeOf(p.rhs.arg, 0)} {
+		if d.IsComplex() {
+			e.refuse("%s: a dot of %s", p.op.Instr.Name, d)
+		}
+	}
+	if t := e.newTensorDot(p); t != nil {
+		return t
+	}
+	return e.newScalarDot(p)
+}
+
+// A scalarDot multiplies and adds element by element: every thread has tm×tn
+// elements of C in registers, and A and B are in shared memory, k by k.
+type scalarDot struct {
+	*product
+	sum       hlo.DType // what is added up
+	tm, tn    int64     // elements of a thread
+	positions int64
+	accs      [][]operand // by round, then i·tn + j
+	start     []point     // b, m, n of each round's position, unclamped
+}
+
+func (e *emitter) newScalarDot(p *product) *scalarDot {
+	s := &scalarDot{product: p, sum: wideSum(p.d), tm: 8, tn: 8}
+	if kindFor(s.sum) == kindF64 || kindFor(s.sum) == kindB64 {
+		s.tm, s.tn = 4, 4
+	}
+	for p.m%s.tm != 0 {
+		s.tm /= 2
+	}
+	for p.c%s.tn != 0 {
+		s.tn /= 2
+	}
+	count := func() int64 { return p.b * (p.m / s.tm) * (p.c / s.tn) }
+	for count() < e.threads && s.tm*s.tn > 1 {
+		if s.tm >= s.tn {
+			s.tm /= 2
+		} else {
+			s.tn /= 2
+		}
+	}
+	s.positions = count()
+	rounds := ceilDiv(s.positions, e.threads)
+	if rounds*s.tm*s.tn > mostPartials {
+		e.refuse("%s: each of %d threads would keep %d sums; at most %d are kept", p.op.Instr.Name, e.threads, rounds*s.tm*s.tn, mostPartials)
+	}
+	s.accs = make([][]operand, rounds)
+	return s
+}
+
+// wideSum is the type products are added up in.
+func wideSum(d hlo.DType) hlo.DType {
+	switch kindFor(d) {
+	case kindF32:
+		return hlo.F32
+	case kindB32:
+		return hlo.S32
+	case kindPred:
+		return hlo.Pred
+	}
+	return d
+}
+
+func (s *scalarDot) begin() {
+	e := s.e
+	e.asm.note("%%%d %s: dot %d×(%d×%d)·(%d×%d), %d×%d elements a thread", s.n, s.op.Instr.Name, s.b, s.m, s.k, s.k, s.c, s.tm, s.tn)
+	k := kindFor(s.sum)
+	for r := range s.accs {
+		s.accs[r] = e.asm.fresher(k, int(s.tm*s.tn))
+		for _, acc := range s.accs[r] {
+			e.set(k, acc, zero(k))
+		}
+	}
+}
+
+// piece is how many neighbouring rows or columns of a thread stand together:
+// vectors of 16 bytes, the others half the tile further, so that the vectors of
+// neighbouring threads follow each other in shared memory.
+func (s *scalarDot) piece(t int64) int64 { return min(t, max(1, most/s.sum.Size())) }
+
+func (s *scalarDot) element(i, t, extent int64, position symtile.Expr) symtile.Expr {
+	p := s.piece(t)
+	return position.Scale(p).AddConst(i/p*(extent/(t/p)) + i%p)
+}
+
+// position is b and the places of a round's element along m and n, clamped to
+// one that exists, and the condition that it is the thread's own.
+func (s *scalarDot) position(r int) (b, mi, ni symtile.Expr, own conditions) {
+	e := s.e
+	n := e.ring.Const(int64(r) * e.threads).Add(e.thread)
+	own = own.and(n.Neg().AddConst(s.positions - 1))
+	if len(own) > 0 {
+		n = n.Min(e.ring.Const(s.positions - 1))
+	}
+	d := digitsOf(n, []int64{s.b, s.m / s.tm, s.c / s.tn})
+	return d[0], d[1], d[2], own
+}
+
+func (s *scalarDot) accumulate() {
+	e := s.e
+	a := s.bring("A", s.lhs, s.m)
+	b := s.bring("B", s.rhs, s.c)
+	e.settle()
+	e.rounds("k", s.k, min(s.k, 8), func(k symtile.Expr) {
+		when := conditions(nil).and(k.Neg().AddConst(s.k - 1))
+		for r := range s.accs {
+			s.multiply(r, a, b, k, when)
+		}
+	})
+}
+
+// multiply adds the products of one k.
+func (s *scalarDot) multiply(r int, a, b *buffer, k symtile.Expr, when conditions) {
+	e := s.e
+	bi, mi, ni, _ := s.position(r)
+	var left, right []point
+	for i := range s.tm {
+		left = append(left, point{[]symtile.Expr{bi, k, s.element(i, s.tm, s.m, mi)}, when})
+	}
+	for j := range s.tn {
+		right = append(right, point{[]symtile.Expr{bi, k, s.element(j, s.tn, s.c, ni)}, when})
+	}
+	x, y := e.fetch(a, left), e.fetch(b, right)
+	p := e.guard(when)
+	for i := range x {
+		for j := range y {
+			s.multiplyAdd(s.accs[r][i*len(y)+j], x[i], y[j], p)
+		}
+	}
+}
+
+func (s *scalarDot) multiplyAdd(acc, x, y, p operand) {
+	a := s.e.asm
+	switch kindFor(s.sum) {
+	case kindF32:
+		a.when(p, "fma.rn.f32", acc, x, y, acc)
+	case kindF64:
+		a.when(p, "fma.rn.f64", acc, x, y, acc)
+	case kindB32:
+		a.when(p, "mad.lo.s32", acc, x, y, acc)
+	case kindB64:
+		a.when(p, "mad.lo.s64", acc, x, y, acc)
+	case kindPred:
+		a.when(p, "or.pred", acc, acc, a.get(kindPred, "and.pred", a.in(kindPred, x), a.in(kindPred, y)))
+	}
+}
+
+// bring copies an operand's tile to shared memory as [b][k][free], converted to
+// the type that is added up.
+func (s *scalarDot) bring(name string, t operandTile, free int64) *buffer {
+	e := s.e
+	key := fmt.Sprint("rows by k ", t, s.sum)
+	for sc := e.asm.scope; sc != nil; sc = sc.outer {
+		if b := sc.tiles[key]; b != nil {
+			return b
+		}
+	}
+	pitch := (free+3)/4*4 + 4
+	b := e.newBuffer(s.sum, []int64{s.b, s.k, free}, []int64{s.k * pitch, pitch, 1})
+	from := e.typeOf(t.arg, 0)
+	e.asm.note("%s of %%%d to shared memory", name, s.n)
+	e.asm.enter()
+	e.each(e.flat(t.sizes, e.memoryOrder(t.arg), from.Size()), func(points []point) {
+		to := make([]point, len(points))
+		for k, p := range points {
+			to[k] = point{[]symtile.Expr{e.numbered(t, t.batch, p.at), e.numbered(t, t.contract, p.at), e.numbered(t, t.free, p.at)}, p.when}
+		}
+		vals := e.operandElements(t, points)
+		for k := range vals {
+			vals[k] = e.convert(s.sum, from, vals[k])
+		}
+		e.put(b, to, vals)
+	})
+	e.asm.leave()
+	e.asm.scope.tiles[key] = b
+	e.fresh = true
+	return b
+}
+
+// numbered is the row-major number of some dimensions of an index.
+func (e *emitter) numbered(t operandTile, dims []int, at []symtile.Expr) symtile.Expr {
+	n := e.ring.Const(0)
+	for _, d := range dims {
+		n = n.Scale(t.sizes[d]).Add(at[d])
+	}
+	return n
+}
+
+func (s *scalarDot) finish() {
+	e := s.e
+	e.freeze(kindFor(s.sum), s.accs)
+	for r := range s.accs {
+		for i, v := range s.accs[r] {
+			s.accs[r][i] = e.convert(s.d, s.sum, v)
+		}
+	}
+	s.publish(func(visit func(points []point, vals []operand)) {
+		for r := range s.accs {
+			bi, mi, ni, own := s.position(r)
+			for i := range s.tm {
+				for j := int64(0); j < s.tn; j += s.piece(s.tn) {
+					var points []point
+					for q := range s.piece(s.tn) {
+						points = append(points, point{s.result(bi, s.element(i, s.tm, s.m, mi), s.element(j+q, s.tn, s.c, ni)), own})
+					}
+					visit(points, s.accs[r][i*s.tn+j:i*s.tn+j+s.piece(s.tn)])
+				}
+			}
+		}
+	})
+}
+
+// freeze replaces accumulators by copies, which do not change any more.
+func (e *emitter) freeze(k kind, accs [][]operand) {
+	for r := range accs {
+		for i, v := range accs[r] {
+			accs[r][i] = e.asm.fresh(k)
+			e.asm.do(kindTable[k].move, accs[r][i], v)
+		}
+	}
+}
+
+// publish makes the elements of a product known where they are, and in shared
+// memory to other threads if they ask for them. each visits the vectors of this
+// thread, with the conditions that they are its own.
+func (p *product) publish(each func(visit func(points []point, vals []operand))) {
+	e := p.e
+	key := bufferKey{p.n, 0}
+	delete(e.buffers, key)
+	each(func(points []point, vals []operand) {
+		for k, x := range points {
+			e.asm.scope.values[e.keyOf(p.n, 0, point{x.at, nil})] = vals[k]
+		}
+	})
+	e.fragments[fmt.Sprint(p.op.Tile.Sizes())] = func(body func(points []point)) {
+		each(func(points []point, _ []operand) { body(points) })
+	}
+	if !e.hints.wanted[key] {
+		return
+	}
+	sizes := p.op.Tile.Sizes()
+	b := e.newBuffer(p.d, sizes, dense(sizes))
+	each(func(points []point, vals []operand) { e.put(b, points, vals) })
+	e.buffers[key] = b
+	e.barrier()
+}

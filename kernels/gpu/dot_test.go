@@ -1,0 +1,112 @@
+package gpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// randomDot writes a product of random types, layouts and extents, half of them
+// no multiples of anything, some with a prologue and an epilogue.
+func randomDot(rng *rand.Rand) string {
+	extent := func() int64 {
+		return []int64{1, 3, 8, 16, 17, 24, 32, 40, 48, 64, 65, 96}[rng.IntN(12)]
+	}
+	types := [][2]string{{"f16", "f32"}, {"f16", "f16"}, {"bf16", "f32"}, {"bf16", "bf16"}, {"s8", "s32"}, {"u8", "s32"}, {"f32", "f32"}, {"f64", "f64"}, {"s32", "s32"}}
+	d := types[rng.IntN(len(types))]
+	batch, m, k, n := int64(0), extent(), extent(), extent()
+	if rng.IntN(3) == 0 {
+		batch = 1 + rng.Int64N(3)
+	}
+	lhs, rhs := []int64{m, k}, []int64{k, n}
+	l, r := 1, 0 // contracted
+	if rng.IntN(2) == 0 {
+		lhs, l = []int64{k, m}, 0
+	}
+	if rng.IntN(2) == 0 {
+		rhs, r = []int64{n, k}, 1
+	}
+	out, attrs := []int64{m, n}, ""
+	if batch > 0 {
+		lhs, rhs, out, l, r = append([]int64{batch}, lhs...), append([]int64{batch}, rhs...), append([]int64{batch}, out...), l+1, r+1
+		attrs = ", lhs_batch_dims={0}, rhs_batch_dims={0}"
+	}
+	shape := func(d string, dims []int64) string {
+		return d + strings.ReplaceAll(fmt.Sprint(dims), " ", ",")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "a = %s parameter(0)\nb = %s parameter(1)\n", shape(d[0], lhs), shape(d[0], rhs))
+	left := "a"
+	if rng.IntN(3) == 0 {
+		fmt.Fprintf(&b, "c = %s add(a, a)\n", shape(d[0], lhs))
+		left = "c"
+	}
+	fmt.Fprintf(&b, "p = %s dot(%s, b), lhs_contracting_dims={%d}, rhs_contracting_dims={%d}%s\n", shape(d[1], out), left, l, r, attrs)
+	switch rng.IntN(4) {
+	case 0:
+		fmt.Fprintf(&b, "q = %s add(p, p)\n", shape(d[1], out))
+	case 1:
+		perm := []int{1, 0}
+		if batch > 0 {
+			perm = []int{0, 2, 1}
+		}
+		turned := make([]int64, len(out))
+		for k, p := range perm {
+			turned[k] = out[p]
+		}
+		fmt.Fprintf(&b, "q = %s transpose(p), dimensions={%s}\n", shape(d[1], turned), strings.Trim(strings.ReplaceAll(fmt.Sprint(perm), " ", ","), "[]"))
+	}
+	return b.String()
+}
+
+// Random products agree with the reference, on tensor cores and without.
+func TestRandomDots(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 5))
+	b := New(newSimulator("sm_80"))
+	tensor, ran := 0, 0
+	for range 60 {
+		text := randomDot(rng)
+		m, err := hlo.Parse("random", []byte(text))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		p, err := symtile.Analyze(m.Entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := kernels.NewVerifier(m.Entry, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			plan := kernels.Plan{Tiles: randomTiling(rng, p)}.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(4))
+			if verify(t, b, v, p, plan) {
+				ran++
+			}
+			if b.driver.(*simulator).last.MMA > 0 {
+				tensor++
+			}
+		}
+		if t.Failed() {
+			t.Log(text)
+			return
+		}
+	}
+	t.Logf("%d plans, %d with tensor cores", ran, tensor)
+}
+
+func randomTiling(rng *rand.Rand, p *symtile.Program) symtile.Tiling {
+	var pick symtile.Tiling
+	n := 0
+	for t := range p.Space.Tilings() {
+		if n++; rng.IntN(n) == 0 {
+			pick = t
+		}
+	}
+	return pick
+}

@@ -1,0 +1,574 @@
+package gpu
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Most operations of a tile program have no tile of their own in memory: where
+// an element is needed it is computed from the elements of the arguments, down
+// to loads. What was computed before for the same place is found again.
+
+// A point is an element of a tile: its index there, and the conditions under
+// which it is needed. Where they do not hold its value is anything, and memory
+// is not touched for it.
+type point struct {
+	at   []symtile.Expr
+	when conditions
+}
+
+// A valueKey names a value: result part of an op at a point, or the text of a load.
+type valueKey struct {
+	op, part int
+	at, when int
+	text     string
+}
+
+func (a *asm) value(k valueKey) (operand, bool) {
+	for s := a.scope; s != nil; s = s.outer {
+		if r, ok := s.values[k]; ok {
+			return r, true
+		}
+	}
+	return "", false
+}
+
+// number names a list of expressions.
+func (e *emitter) number(list []symtile.Expr) int {
+	n := 0
+	for _, x := range list {
+		k := link{n, x}
+		next, ok := e.links[k]
+		if !ok {
+			next = len(e.links) + 1
+			e.links[k] = next
+		}
+		n = next
+	}
+	return n
+}
+
+type link struct {
+	before int
+	x      symtile.Expr
+}
+
+func (e *emitter) keyOf(op, part int, p point) valueKey {
+	return valueKey{op: op, part: part, at: e.number(p.at), when: e.number(p.when)}
+}
+
+// elements computes op at points, those of one vector.
+func (e *emitter) elements(n int, points []point) []operand {
+	return e.elementsOf(n, 0, points)
+}
+
+// elementsOf computes a result of op n, which has several if it is a variadic reduce.
+func (e *emitter) elementsOf(n, part int, points []point) []operand {
+	all := make([]operand, len(points))
+	missing := false
+	for k, p := range points {
+		r, ok := e.asm.value(e.keyOf(n, part, p))
+		if !ok {
+			r, ok = e.asm.value(e.keyOf(n, part, point{p.at, nil})) // known everywhere
+		}
+		all[k], missing = r, missing || !ok
+	}
+	if !missing {
+		return all
+	}
+	if b := e.buffers[bufferKey{n, part}]; b != nil {
+		all = e.fetch(b, points)
+	} else {
+		all = e.compute(n, part, points)
+	}
+	for k, p := range points {
+		e.asm.scope.values[e.keyOf(n, part, p)] = all[k]
+	}
+	return all
+}
+
+func (e *emitter) compute(n, part int, points []point) []operand {
+	op := e.p.Ops[n]
+	if op.Code.Elementwise() {
+		return e.computeElementwise(op, points)
+	}
+	switch op.Code {
+	case "parameter":
+		return e.loadParameter(n, points)
+	case "constant":
+		return e.literal(op, points)
+	case "iota":
+		return e.count(op, points)
+	case "reshape", "slice", "dynamic-slice", "optimization-barrier":
+		return e.elements(op.Args[0], e.reshaped(op, points))
+	case "broadcast", "transpose", "reverse", "unfold":
+		return e.elements(op.Args[0], e.moved(op, points))
+	case "concatenate":
+		return e.concatenated(op, points)
+	case "pad":
+		return e.padded(op, points)
+	case "dynamic-update-slice":
+		return e.updated(op, points)
+	case "gather":
+		return e.gathered(op, points)
+	case "get-tuple-element":
+		return e.elementsOf(op.Args[0], int(op.Instr.Attrs.Index), points)
+	case "reduce", "dot":
+		return e.missing(n, part, points)
+	}
+	e.refuse("%s (%s) is not computed on a GPU", op.Instr.Name, op.Code)
+	return nil
+}
+
+func (e *emitter) computeElementwise(op symtile.Op, points []point) []operand {
+	args := make([][]operand, len(op.Args))
+	for k, a := range op.Args {
+		at := points
+		if len(e.p.Ops[a].Tile) == 0 && len(op.Tile) > 0 { // a scalar of select or clamp
+			at = make([]point, len(points))
+			for i, p := range points {
+				at[i] = point{nil, p.when}
+			}
+		}
+		args[k] = e.elements(a, at)
+	}
+	all := make([]operand, len(points))
+	for i := range points {
+		x := make([]operand, len(args))
+		for k := range args {
+			x[k] = args[k][i]
+		}
+		all[i] = e.pointwise(op, x)
+	}
+	return all
+}
+
+// index is the tensor index of element i of a dimension of a tile, and under
+// which conditions it is there.
+func (e *emitter) index(d symtile.DimTile, i symtile.Expr, there conditions) (symtile.Expr, conditions) {
+	if d.Digits == nil {
+		x := d.Offset.Add(i.Mul(d.Stride))
+		return x, there.within(x, d.Lower, d.Bound)
+	}
+	sum := e.ring.Const(0)
+	sizes := make([]int64, len(d.Digits))
+	for k, digit := range d.Digits {
+		sizes[k] = constantOf(digit.Size)
+	}
+	for k, part := range digitsOf(i, sizes) {
+		var x symtile.Expr
+		x, there = e.index(d.Digits[k], part, there)
+		sum = sum.Add(x)
+	}
+	return sum, there.within(sum, d.Lower, d.Bound)
+}
+
+func constantOf(x symtile.Expr) int64 { v, _ := x.Value(); return v }
+
+// digitsOf splits a row-major index of an array of the sizes.
+func digitsOf(i symtile.Expr, sizes []int64) []symtile.Expr {
+	parts := make([]symtile.Expr, len(sizes))
+	for k := len(sizes) - 1; k >= 0; k-- {
+		if k == 0 {
+			parts[k] = i
+			break
+		}
+		parts[k], i = i.Mod(sizes[k]), i.Div(sizes[k])
+	}
+	return parts
+}
+
+// rowMajor is the row-major index of an element.
+func (e *emitter) rowMajor(at []symtile.Expr, sizes []int64) symtile.Expr {
+	n := e.ring.Const(0)
+	for k, x := range at {
+		n = n.Scale(sizes[k]).Add(x)
+	}
+	return n
+}
+
+// tensor is the indices in the tensor of an element of a tile.
+func (e *emitter) tensor(t symtile.Tile, at []symtile.Expr) (index []symtile.Expr, there conditions) {
+	index = make([]symtile.Expr, len(t))
+	for k, d := range t {
+		index[k], there = e.index(d, at[k], there)
+	}
+	return index, there
+}
+
+// A place is an element in memory: its position in elements, and when it is there.
+type place struct {
+	at   symtile.Expr
+	when conditions
+}
+
+func (e *emitter) loadParameter(n int, points []point) []operand {
+	op := e.p.Ops[n]
+	places := make([]place, len(points))
+	strides := op.Instr.Shape.Strides()
+	for k, p := range points {
+		index, there := e.tensor(op.Tile, p.at)
+		places[k] = place{e.dotted(index, strides), p.when.all(there)}
+	}
+	e.witness(n, places)
+	in := memory{inputs, e.parameter(int(op.Instr.Attrs.Param)), 0}
+	return e.gatherPlaces(in, op.Instr.Shape.DType, places)
+}
+
+// dotted is Σ index·stride.
+func (e *emitter) dotted(index []symtile.Expr, strides []int64) symtile.Expr {
+	sum := e.ring.Const(0)
+	for k, x := range index {
+		sum = sum.Add(x.Scale(strides[k]))
+	}
+	return sum
+}
+
+// gatherPlaces loads elements, those that follow each other in one instruction
+// where alignment and conditions allow.
+func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand {
+	var all []operand
+	for len(places) > 0 {
+		n := e.run(d, places)
+		p := e.guard(places[0].when)
+		all = append(all, e.load(m.space, d, e.at(m, places[0].at, d.Size()), n, p)...)
+		places = places[n:]
+	}
+	return all
+}
+
+// scatterPlaces stores elements; see gatherPlaces.
+func (e *emitter) scatterPlaces(m memory, d hlo.DType, places []place, vals []operand) {
+	for len(places) > 0 {
+		n := e.run(d, places)
+		e.store(m.space, d, e.at(m, places[0].at, d.Size()), vals[:n], e.guard(places[0].when))
+		places, vals = places[n:], vals[n:]
+	}
+}
+
+// run is how many of the places one instruction can move: a power of two.
+func (e *emitter) run(d hlo.DType, places []place) int {
+	n := 1
+	for 2*n <= len(places) && int64(2*n)*d.Size() <= most && e.together(places[:2*n]) {
+		n *= 2
+	}
+	return n
+}
+
+// together says whether places follow each other from a multiple of their
+// number on and have the same conditions.
+func (e *emitter) together(places []place) bool {
+	first := places[0]
+	m, r := first.at.Congruence()
+	if n := int64(len(places)); m%n != 0 || r%n != 0 { // m is 0 for constants
+		return false
+	}
+	for k, x := range places {
+		if x.at != first.at.AddConst(int64(k)) || !slices.Equal(x.when, first.when) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *emitter) literal(op symtile.Op, points []point) []operand {
+	l := op.Instr.Literal
+	if l == nil || l.Elided {
+		e.refuse("%s: its value was left out of the text ({...})", op.Instr.Name)
+	}
+	all := make([]operand, len(points))
+	if v, ok := uniform(l); ok {
+		for k := range all {
+			all[k] = v
+		}
+		return all
+	}
+	shape := hlo.Shape{DType: op.Instr.Shape.DType, Dims: op.Instr.Shape.Dims}
+	table := memory{global, e.constant(literalBytes(l)), 0}
+	places := make([]place, len(points))
+	for k, p := range points {
+		index, there := e.tensor(op.Tile, p.at)
+		places[k] = place{e.dotted(index, shape.Strides()), p.when.all(there)}
+	}
+	return e.gatherPlaces(table, shape.DType, places)
+}
+
+func (e *emitter) count(op symtile.Op, points []point) []operand {
+	all := make([]operand, len(points))
+	d := op.Instr.Shape.DType
+	dim := int(op.Instr.Attrs.IotaDim)
+	for k, p := range points {
+		x, _ := e.index(op.Tile[dim], p.at[dim], nil)
+		if v, ok := x.Value(); ok {
+			all[k] = immediate(d, v, float64(v))
+			continue
+		}
+		all[k] = e.convert(d, hlo.S32, e.num(x))
+	}
+	return all
+}
+
+// reshaped is where the elements are in the argument, which has them in the same
+// row-major order.
+func (e *emitter) reshaped(op symtile.Op, points []point) []point {
+	from, to := e.p.Ops[op.Args[0]].Tile.Sizes(), op.Tile.Sizes()
+	if slices.Equal(from, to) {
+		return points
+	}
+	out := make([]point, len(points))
+	for k, p := range points {
+		out[k] = point{e.refold(p.at, to, from), p.when}
+	}
+	return out
+}
+
+// refold is the index with the same row-major number in an array of other
+// sizes. Dimensions of size 1 are put in and left out; groups of others with
+// equal products are split by themselves.
+func (e *emitter) refold(at []symtile.Expr, from, to []int64) []symtile.Expr {
+	out := make([]symtile.Expr, len(to))
+	i, j := 0, 0
+	for i < len(from) || j < len(to) {
+		m, n := int64(1), int64(1)
+		i0, j0 := i, j
+		for first := true; first || m != n; first = false {
+			if m <= n && i < len(from) {
+				m *= from[i]
+				i++
+			} else if j < len(to) {
+				n *= to[j]
+				j++
+			} else if i == len(from) {
+				break
+			}
+		}
+		for i < len(from) && from[i] == 1 {
+			i++
+		}
+		for j < len(to) && to[j] == 1 {
+			j++
+		}
+		copy(out[j0:j], digitsOf(e.rowMajor(at[i0:i], from[i0:i]), to[j0:j]))
+	}
+	return out
+}
+
+// moved is where the elements of a broadcast, transpose, reverse or unfold are
+// in the argument.
+func (e *emitter) moved(op symtile.Op, points []point) []point {
+	out := make([]point, len(points))
+	from := e.p.Ops[op.Args[0]].Tile
+	for k, p := range points {
+		at := make([]symtile.Expr, len(from))
+		switch op.Code {
+		case "broadcast":
+			for i, d := range op.Instr.Attrs.Dimensions {
+				at[i] = p.at[d]
+			}
+		case "transpose":
+			for i, d := range op.Perm {
+				at[d] = p.at[i]
+			}
+		case "reverse":
+			copy(at, p.at)
+			for _, d := range op.Instr.Attrs.Dimensions {
+				at[d] = op.Tile[d].Size.AddConst(-1).Sub(at[d])
+			}
+		case "unfold":
+			e.folded(op, from, p.at, at)
+		}
+		out[k] = point{at, p.when}
+	}
+	return out
+}
+
+// folded is the element of the argument of an unfold that a place of a window
+// at a position is.
+func (e *emitter) folded(op symtile.Op, from symtile.Tile, at, out []symtile.Expr) {
+	for n, d, k := 0, 0, 0; d < len(from); n, d = n+1, d+1 {
+		if k == len(op.Instr.Attrs.Dimensions) || int(op.Instr.Attrs.Dimensions[k]) != d {
+			out[d] = at[n]
+			continue
+		}
+		w, step := op.Instr.Attrs.Window[k], constantOf(from[d].Stride)
+		position := at[n].Scale(constantOf(op.Tile[n].Stride) * w.Stride / step)
+		out[d] = position.Add(at[n+1].Scale(constantOf(op.Tile[n+1].Stride) * w.Dilation / step))
+		n, k = n+1, k+1
+	}
+}
+
+// concatenated is the argument that is there.
+func (e *emitter) concatenated(op symtile.Op, points []point) []operand {
+	d := op.Instr.Shape.DType
+	var all []operand
+	for k, a := range op.Args {
+		parts, there := e.reaching(a, points)
+		vals := e.elements(a, parts)
+		if k == 0 {
+			all = slices.Clone(vals)
+			continue
+		}
+		for i := range all {
+			all[i] = e.choose(d, e.guard(there[i]), vals[i], all[i])
+		}
+	}
+	return all
+}
+
+// reaching are the points at which the tile of an op is not masked, with the
+// conditions that say so.
+func (e *emitter) reaching(n int, points []point) (parts []point, there []conditions) {
+	for _, p := range points {
+		_, c := e.tensor(e.p.Ops[n].Tile, p.at)
+		parts, there = append(parts, point{p.at, p.when.all(c)}), append(there, c)
+	}
+	return parts, there
+}
+
+// padded is the operand where it is, else the value. Element i of a dimension
+// is index low + (interior + 1)·j of the result for element j of the operand.
+func (e *emitter) padded(op symtile.Op, points []point) []operand {
+	d := op.Instr.Shape.DType
+	source := e.p.Ops[op.Args[0]].Tile
+	parts, there := make([]point, len(points)), make([]conditions, len(points))
+	fills := make([]point, len(points))
+	for k, p := range points {
+		at := make([]symtile.Expr, len(source))
+		var c conditions
+		for i, x := range op.Instr.Attrs.Padding {
+			at[i], c = e.unpadded(op.Tile[i], source[i], x, p.at[i], c)
+			_, c = e.index(source[i], at[i], c)
+		}
+		parts[k], there[k], fills[k] = point{at, p.when.all(c)}, c, point{nil, p.when}
+	}
+	vals, value := e.elements(op.Args[0], parts), e.elements(op.Args[1], fills)
+	for i := range vals {
+		value[i] = e.choose(d, e.guard(there[i]), vals[i], value[i])
+	}
+	return value
+}
+
+func (e *emitter) unpadded(o, from symtile.DimTile, pad hlo.PadDim, i symtile.Expr, c conditions) (symtile.Expr, conditions) {
+	if pad.Interior == 0 {
+		return i, c
+	}
+	if o.Digits != nil || from.Digits != nil {
+		e.refuse("a pad with interior padding of a tile with digits")
+	}
+	y := o.Offset.Add(i.Mul(o.Stride)).AddConst(-pad.Low)
+	step := (pad.Interior + 1) * constantOf(from.Stride)
+	z := y.Sub(from.Offset.Scale(pad.Interior + 1))
+	j, rest := z.Div(step), z.Mod(step)
+	c = c.and(rest.Neg()) // a multiple of the step
+	return j, c.and(j).and(from.Size.AddConst(-1).Sub(j))
+}
+
+func (e *emitter) updated(op symtile.Op, points []point) []operand {
+	d := op.Instr.Shape.DType
+	parts, there := e.reaching(op.Args[1], points)
+	over, under := e.elements(op.Args[1], parts), e.elements(op.Args[0], points)
+	all := make([]operand, len(points))
+	for i := range all {
+		all[i] = e.choose(d, e.guard(there[i]), over[i], under[i])
+	}
+	return all
+}
+
+// gathered reads index vectors and then the operand at the start they say,
+// which is a variable of its own.
+func (e *emitter) gathered(op symtile.Op, points []point) []operand {
+	source := e.p.Ops[op.Args[0]]
+	g := op.Instr.Attrs.Gather
+	parts := make([]point, len(points))
+	for k, p := range points {
+		_, there := e.tensor(op.Tile, p.at)
+		p.when = p.when.all(there)
+		batch, offset := splitGather(g, p.at)
+		at := make([]symtile.Expr, len(source.Tile))
+		for d := range at {
+			switch {
+			case slices.Contains(g.CollapsedSliceDims, int64(d)):
+				at[d] = e.ring.Const(0)
+			case slices.Contains(g.OperandBatching, int64(d)):
+				at[d] = batch[e.batchOf(op, g, d)]
+			default:
+				at[d], offset = offset[0], offset[1:]
+			}
+		}
+		for n, d := range g.StartIndexMap {
+			start := e.start(op, g, n, batch, p.when)
+			if !slices.Contains(g.CollapsedSliceDims, d) {
+				o := op.Tile[g.OffsetDims[offsetNumber(g, d)]]
+				at[d] = o.Offset.Add(at[d].Mul(o.Stride))
+			}
+			at[d] = at[d].Add(start)
+		}
+		parts[k] = point{at, p.when}
+	}
+	return e.elements(op.Args[0], parts)
+}
+
+// offsetNumber is which of the offset dimensions dimension d of the operand is.
+func offsetNumber(g *hlo.GatherDims, d int64) int {
+	n := 0
+	for k := range d {
+		if !slices.Contains(g.CollapsedSliceDims, k) && !slices.Contains(g.OperandBatching, k) {
+			n++
+		}
+	}
+	return n
+}
+
+// splitGather parts an index of the result into those of the batch and of the slice.
+func splitGather(g *hlo.GatherDims, at []symtile.Expr) (batch, offset []symtile.Expr) {
+	for d, x := range at {
+		if slices.Contains(g.OffsetDims, int64(d)) {
+			offset = append(offset, x)
+		} else {
+			batch = append(batch, x)
+		}
+	}
+	return batch, offset
+}
+
+// batchOf is which batch index operand dimension d follows.
+func (e *emitter) batchOf(op symtile.Op, g *hlo.GatherDims, d int) int {
+	k := int(g.IndicesBatching[slices.Index(g.OperandBatching, int64(d))])
+	if g.IndexVectorDim < int64(k) {
+		k--
+	}
+	return k
+}
+
+// start is component n of the index vector of a batch index, clamped so that
+// the slice stays inside.
+func (e *emitter) start(op symtile.Op, g *hlo.GatherDims, n int, batch []symtile.Expr, when conditions) symtile.Expr {
+	indices := e.p.Ops[op.Args[1]]
+	at := slices.Clone(batch)
+	if int(g.IndexVectorDim) < len(indices.Tile) {
+		at = slices.Insert(at, int(g.IndexVectorDim), e.ring.Const(int64(n)))
+	}
+	v := e.elements(op.Args[1], []point{{at, when}})[0]
+	d := g.StartIndexMap[n]
+	return e.runtime(v, indices.Instr.Shape.DType, op.Instr.Operands[0].Shape.Dims[d]-g.SliceSizes[d])
+}
+
+// runtime is a variable whose value is an integer of the program, clamped to [0, hi].
+func (e *emitter) runtime(v operand, d hlo.DType, hi int64) symtile.Expr {
+	a := e.asm
+	switch {
+	case kindFor(d) == kindB64 && d.IsSigned():
+		v = a.get(kindB32, "cvt.u32.u64", a.get(kindB64, "max.s64", a.get(kindB64, "min.s64", a.in(kindB64, v), hi), 0))
+	case kindFor(d) == kindB64:
+		v = a.get(kindB32, "cvt.u32.u64", a.get(kindB64, "min.u64", a.in(kindB64, v), hi))
+	case d == hlo.U32:
+		v = a.get(kindB32, "min.u32", a.in(kindB32, v), hi)
+	default:
+		v = a.get(kindB32, "max.s32", a.get(kindB32, "min.s32", a.in(kindB32, v), hi), 0)
+	}
+	x := e.ring.Var(symtile.Variable{Name: "at" + string(v)[1:], Lo: 0, Hi: hi, Role: symtile.RoleRuntime})
+	e.bind(x, v)
+	return x
+}

@@ -1,0 +1,265 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/ptx"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// An emitter turns a concrete program into a kernel: one block of threads runs
+// one tile program.
+type emitter struct {
+	p       *symtile.Program
+	ring    *symtile.Ring
+	sheet   Sheet
+	knobs   knobs
+	builder *ptx.Builder
+	asm     *asm
+	hints   *hints
+	name    string
+	smem    operand
+	shared  int64 // bytes of shared memory so far
+
+	threads     int64
+	thread      symtile.Expr // number of the thread in its block
+	vectorBytes int64
+	loops       int  // named so far
+	root        int  // the op that is being stored, −1: none
+	fresh       bool // shared memory was written since the last barrier
+	async       bool // by copies that have to be waited for
+
+	links     map[link]int
+	buffers   map[bufferKey]*buffer
+	folds     map[string]foldedSpread
+	spreads   map[string]*spread                         // of tiles of a size, where a reduction has spread them
+	fragments map[string]func(body func(points []point)) // of tiles of a size, where a product has
+	params    []operand
+	outputs   []operand
+	constants map[string]operand // names of what is declared, by its bytes
+}
+
+// hints are what was found out by emitting: which values are asked for by other
+// threads than those that have them. The kernel is emitted again with them.
+type hints struct {
+	wanted map[bufferKey]bool // results of closers that have to be in shared memory
+	staged map[int]bool       // ops that are brought to shared memory
+	apart  map[int]bool       // roots that are not stored as the product before them is spread
+	more   bool               // this time something was found out
+}
+
+func (h *hints) want(k bufferKey) { h.more, h.wanted[k] = h.more || !h.wanted[k], true }
+func (h *hints) stage(n int)      { h.more, h.staged[n] = h.more || !h.staged[n], true }
+
+// A refusal ends the emission of a plan that cannot run.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func (e *emitter) refuse(format string, args ...any) { panic(refusal(fmt.Sprintf(format, args...))) }
+
+// invalid is a bug: what was emitted is not PTX.
+type invalid struct{ error }
+
+// An image is a kernel as text, with what a launch needs to know.
+type image struct {
+	name    string // of the entry
+	module  *ptx.Module
+	threads int
+	shared  int64 // bytes of dynamic shared memory
+	blocks  int64
+}
+
+// emit makes the kernel of a concrete program.
+func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case refusal:
+			err = x
+		case invalid:
+			err = x.error
+		default:
+			panic(x)
+		}
+	}()
+	h := &hints{wanted: map[bufferKey]bool{}, staged: map[int]bool{}, apart: map[int]bool{}}
+	for {
+		e := newEmitter(p, sheet, k, h)
+		h.more = false
+		im = e.kernel()
+		if !h.more {
+			return im, p.Space.Ring.Err()
+		}
+	}
+}
+
+func newEmitter(p *symtile.Program, sheet Sheet, k knobs, h *hints) *emitter {
+	e := &emitter{
+		p: p, ring: p.Space.Ring, sheet: sheet, knobs: k, hints: h, name: entryName(p.Fusion.Name),
+		threads: int64(k.warps) * WarpThreads, vectorBytes: int64(k.vector),
+		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]foldedSpread{}, spreads: map[string]*spread{},
+		fragments: map[string]func(body func(points []point)){}, constants: map[string]operand{},
+	}
+	e.builder = ptx.NewBuilder(versionOf(sheet.Target))
+	e.asm = newAsm(e.builder.Entry(e.name))
+	e.asm.code.Entry.ReqNTid = [3]int{int(e.threads), 1, 1}
+	e.builder.DynamicShared("smem", 1024)
+	e.thread = e.ring.Var(symtile.Variable{Name: "thread", Lo: 0, Hi: e.threads - 1, Role: symtile.RoleThread})
+	return e
+}
+
+// entryName makes a PTX identifier of the name of a fusion.
+func entryName(s string) string {
+	return "tw_" + strings.Map(func(r rune) rune {
+		if r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+// kernel emits the whole.
+func (e *emitter) kernel() *image {
+	a := e.asm
+	e.header()
+	for k := range e.p.Fusion.Params {
+		e.params = append(e.params, e.pointer(fmt.Sprintf("in%d", k)))
+	}
+	for k := range kernels.OutputShapes(e.p.Fusion) {
+		e.outputs = append(e.outputs, e.pointer(fmt.Sprintf("out%d", k)))
+	}
+	e.smem = a.get(kindB32, "mov.u32", operand("smem"))
+	e.bind(e.thread, a.get(kindB32, "mov.u32", threadNumber))
+	e.tileIDs()
+	for _, r := range e.p.Runtime {
+		e.needed(r.Op)
+	}
+	e.steps(e.p.Body)
+	for _, r := range e.p.Roots {
+		e.storeRoot(r)
+	}
+	a.note("%d bytes of shared memory", e.shared)
+	a.do("ret")
+	m, err := e.builder.Module()
+	if err != nil {
+		panic(invalid{fmt.Errorf("%s: the kernel is not valid PTX, which is a bug of this backend: %w", e.name, err)})
+	}
+	return &image{name: e.name, module: m, threads: int(e.threads), shared: e.shared, blocks: e.p.Programs()}
+}
+
+func (e *emitter) pointer(name string) operand {
+	a := e.asm
+	a.code.Param(ptx.U64, name)
+	p := a.get(kindB64, "ld.param.u64", address{base: operand(name)})
+	return a.get(kindB64, "cvta.to.global.u64", p)
+}
+
+func (e *emitter) parameter(n int) operand { return e.params[n] }
+func (e *emitter) output(n int) operand    { return e.outputs[n] }
+
+// header says what the kernel is.
+func (e *emitter) header() {
+	e.asm.note("%s at %v: %d tile programs of %d threads", e.p.Fusion.Name, []int64(e.p.Tiling()), e.p.Programs(), e.threads)
+}
+
+// versionOf is the PTX ISA that a target's instructions need, and the target.
+func versionOf(target string) (ptx.Version, ptx.Target) {
+	t := ptx.Target{}
+	number := strings.TrimPrefix(target, "sm_")
+	if strings.HasSuffix(number, "a") {
+		number, t.Arch = strings.TrimSuffix(number, "a"), 'a'
+	}
+	t.SM, _ = strconv.Atoi(number)
+	if t.SM >= 90 {
+		return ptx.Version{Major: 8}, t
+	}
+	return ptx.Version{Major: 7, Minor: 8}, t
+}
+
+// constant declares bytes in global memory and is their address.
+func (e *emitter) constant(data []byte) operand {
+	name, ok := e.constants[string(data)]
+	if !ok {
+		name = operand(fmt.Sprintf("constant_%d", len(e.constants)))
+		e.constants[string(data)] = name
+		e.builder.Global(string(name), most, data)
+	}
+	return e.asm.get(kindB64, "cvta.to.global.u64", e.asm.get(kindB64, "mov.u64", name))
+}
+
+// uniform is the one number all elements of a literal are.
+func uniform(l *hlo.Literal) (operand, bool) {
+	for k := range l.Ints {
+		if l.Ints[k] != l.Ints[0] {
+			return "", false
+		}
+	}
+	for k := range l.Floats {
+		if math.Float64bits(l.Floats[k]) != math.Float64bits(l.Floats[0]) {
+			return "", false
+		}
+	}
+	switch {
+	case len(l.Ints) > 0:
+		return immediate(l.Shape.DType, l.Ints[0], float64(l.Ints[0])), true
+	case len(l.Floats) > 0:
+		return immediate(l.Shape.DType, 0, l.Floats[0]), true
+	}
+	return "", false
+}
+
+// literalBytes is a literal in row-major order as an array in memory.
+func literalBytes(l *hlo.Literal) []byte {
+	d := l.Shape.DType
+	n := int64(max(len(l.Ints), len(l.Floats)))
+	b := kernels.Buffer{Shape: hlo.Shape{DType: d, Dims: []int64{n}}, Data: make([]byte, n*d.Size())}
+	for k, v := range l.Ints {
+		b.SetInt(int64(k), v)
+	}
+	for k, v := range l.Floats {
+		b.SetFloat(int64(k), v)
+	}
+	return b.Data
+}
+
+// tileIDs computes the parallel tile ids of this block.
+func (e *emitter) tileIDs() {
+	block := e.ring.Var(symtile.Variable{Name: "block", Lo: 0, Hi: max(0, e.p.Programs()-1), Role: symtile.RoleBlock})
+	if _, ok := block.Value(); ok {
+		return
+	}
+	e.bind(block, e.asm.get(kindB32, "mov.u32", blockNumber))
+	dims, ids := e.raster(block)
+	for k, d := range dims {
+		e.bind(e.p.Space.Dims[d].Tid, e.num(ids[k]))
+	}
+}
+
+// missing notes that a result of a closer is asked for by threads that do not
+// have it.
+func (e *emitter) missing(n, part int, points []point) []operand {
+	e.hints.want(bufferKey{n, part})
+	if e.root >= 0 {
+		e.hints.apart[e.root] = true
+	}
+	all := make([]operand, len(points))
+	k := kindFor(e.typeOf(n, part))
+	for i := range all {
+		all[i] = e.asm.in(k, zero(k))
+	}
+	return all
+}
+
+func (e *emitter) typeOf(n, part int) hlo.DType {
+	s := e.p.Ops[n].Instr.Shape
+	if s.DType == hlo.Tuple {
+		s = s.Tuple[part]
+	}
+	return s.DType
+}

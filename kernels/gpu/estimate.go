@@ -1,0 +1,275 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// An estimate says, for a tiling and launch choices, what a block needs and
+// about how long the kernel takes, without generating it. The sizes of tiles are
+// compiled once.
+type estimate struct {
+	p     *symtile.Program
+	sheet Sheet
+	code  *symtile.Code
+	first []int // of each op's sizes among the results
+	loops [][]int
+	vals  []int64
+	out   []int64
+	spare []int64
+	trips []float64
+}
+
+func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
+	m := &estimate{p: p, sheet: s, loops: make([][]int, len(p.Ops)), trips: make([]float64, len(p.Space.Dims))}
+	var vars, results []symtile.Expr
+	for _, d := range p.Space.Dims {
+		vars = append(vars, d.Size)
+	}
+	for _, op := range p.Ops {
+		m.first = append(m.first, len(results))
+		for _, d := range op.Tile {
+			results = append(results, d.Size)
+		}
+	}
+	var err error
+	if m.code, err = symtile.Compile(vars, results); err != nil {
+		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
+	}
+	m.vals, m.out, m.spare = make([]int64, len(vars)), make([]int64, len(results)), make([]int64, m.code.ScratchLen())
+	m.nest(p.Body, nil)
+	return m, nil
+}
+
+// nest notes the dimensions of the loops around every op.
+func (m *estimate) nest(body []symtile.Step, around []int) {
+	for _, s := range body {
+		if s.Loop == nil {
+			m.loops[s.Op] = around
+			continue
+		}
+		inside := append(around[:len(around):len(around)], s.Loop.Dims...)
+		m.nest(s.Loop.Body, inside)
+		for _, c := range s.Loop.Closers {
+			m.loops[c] = inside
+		}
+	}
+}
+
+// A candidate is a tiling and launch choices with what they cost.
+type candidate struct {
+	tiling   symtile.Tiling
+	knobs    knobs
+	shared   float64 // bytes of a block
+	partials float64 // results that a thread keeps
+	seconds  float64
+}
+
+// A load is what one block does.
+type load struct {
+	bytes   float64 // moved to and from memory
+	flops   float64 // of the arithmetic units; a tensor core's count a sixteenth
+	traffic float64 // bytes read from shared memory
+	exposed float64 // cycles that its warps wait for memory
+}
+
+// set evaluates the sizes of a tiling.
+func (m *estimate) set(t symtile.Tiling) (programs float64) {
+	programs = 1
+	for k, d := range m.p.Space.Dims {
+		m.trips[k] = math.Ceil(float64(max(1, d.Extent)) / float64(t[k]))
+		if d.Kind == symtile.Parallel {
+			programs *= m.trips[k]
+		}
+	}
+	copy(m.vals, t)
+	m.code.Eval(m.vals, m.out, m.spare)
+	return programs
+}
+
+func (m *estimate) sizes(n int) []int64 { return m.out[m.first[n] : m.first[n]+len(m.p.Ops[n].Tile)] }
+
+func (m *estimate) elements(n int) float64 {
+	product := 1.0
+	for _, s := range m.sizes(n) {
+		product *= float64(s)
+	}
+	return product
+}
+
+func (m *estimate) runs(n int) float64 {
+	product := 1.0
+	for _, d := range m.loops[n] {
+		product *= m.trips[d]
+	}
+	return product
+}
+
+// candidate costs a tiling, which has been set.
+func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candidate {
+	c := candidate{tiling: t, knobs: k}
+	threads := float64(k.warps * WarpThreads)
+	l := load{exposed: latency}
+	for n, op := range m.p.Ops {
+		runs := m.runs(n)
+		switch op.Code {
+		case "parameter":
+			if runs > 1 || !m.repeated(n) {
+				l.bytes += m.moved(n) * runs
+			}
+		case "dot":
+			m.dot(n, k, runs, &c, &l)
+		case "reduce":
+			l.flops += m.elements(op.Args[0]) * runs
+			c.partials += m.partials(n, threads)
+			if all := m.elements(op.Args[0]); runs > 1 || all/threads > 2*unrolled { // does not stay in registers: comes again, from L2
+				l.bytes += all * runs
+			}
+			l.exposed += latency/2*runs + latency/2
+		default:
+			l.flops += m.elements(n) * runs
+		}
+	}
+	for _, r := range m.p.Roots {
+		l.bytes += m.moved(r.Op)
+	}
+	c.seconds = m.seconds(c, programs, l)
+	return c
+}
+
+// latency is the cycles from asking memory to having the data, a barrier and
+// what is around them included (Jia et al., Dissecting the NVIDIA Volta GPU
+// Architecture via Microbenchmarking, 2018, §3: 400 to 600 for global memory).
+const latency = 800
+
+// repeated says whether an earlier op loads the same tile.
+func (m *estimate) repeated(n int) bool {
+	for k, other := range m.p.Ops[:n] {
+		if other.Code == "parameter" && other.Instr == m.p.Ops[n].Instr && m.runs(k) == 1 && slices.Equal(m.sizes(k), m.sizes(n)) {
+			return true
+		}
+	}
+	return false
+}
+
+// burst is the bytes memory moves at the rate it is said to have.
+const burst = 64
+
+// moved is the bytes memory moves to load or store a tile: rows of the
+// dimension fastest in memory, rounded up to bursts.
+func (m *estimate) moved(n int) float64 {
+	shape := m.p.Ops[n].Instr.Shape
+	total := m.elements(n) * float64(shape.DType.Size())
+	row := int64(1)
+	for _, d := range slices.Backward(majorToMinor(shape)) {
+		size := m.sizes(n)[d]
+		row *= size
+		if size < shape.Dims[d] {
+			break
+		}
+	}
+	bytes := float64(row * shape.DType.Size())
+	return total / bytes * math.Ceil(bytes/burst) * burst
+}
+
+// dot adds what a product needs. What is read from shared memory is the sides of
+// a thread's, or a warp's, part of the result, taken for square.
+func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
+	op := m.p.Ops[n]
+	contracted := 1.0
+	for _, d := range op.Instr.Attrs.LHSContract {
+		contracted *= float64(m.sizes(op.Args[0])[d])
+	}
+	warps := float64(k.warps)
+	sums := math.Ceil(m.elements(n) / (warps * WarpThreads))
+	c.partials += sums
+	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
+	if _, tensor := tensorTypes[from]; tensor {
+		size := float64(from.Size())
+		l.flops += 2 * m.padded(n) * contracted * runs / tensorRate
+		l.traffic += 2 * math.Sqrt(WarpThreads*sums) * size * warps * contracted * runs
+		c.shared += 1.25 * size * float64(k.stages) * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
+		l.exposed += latency * runs / float64(k.stages*k.stages)
+		return
+	}
+	size := float64(max(4, wideSum(op.Instr.Shape.DType).Size()))
+	l.flops += m.elements(n) * contracted * runs                                          // a multiply-add is one
+	l.traffic += 2 * math.Sqrt(sums) * size * warps * WarpThreads / 4 * contracted * runs // a quarter are different
+	c.shared += 1.125 * size * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
+	l.exposed += latency * runs
+}
+
+// tensorRate is how many times the multiply-adds of an SM's arithmetic units its
+// tensor cores do, counted in single operations (NVIDIA A100 and H100
+// whitepapers: dense f16 over f32).
+const tensorRate = 2 * 16
+
+// padded is the elements of a product with its sides rounded up to fragments.
+func (m *estimate) padded(n int) float64 {
+	sizes := m.sizes(n)
+	product := m.elements(n)
+	if k := len(sizes); k >= 2 {
+		rows, cols := float64(sizes[k-2]), float64(sizes[k-1])
+		product = product / rows / cols * math.Ceil(rows/mmaM) * mmaM * math.Ceil(cols/mmaN) * mmaN
+	}
+	return product
+}
+
+// partials is at most how many results of a reduction a thread keeps.
+func (m *estimate) partials(n int, threads float64) float64 {
+	op := m.p.Ops[n]
+	rows, all := m.elements(n), m.elements(op.Args[0])
+	sharers := min(threads, max(1, all/rows))
+	if len(op.Instr.Attrs.Dimensions) > 0 {
+		last := op.Instr.Attrs.Dimensions[len(op.Instr.Attrs.Dimensions)-1]
+		if int(last) == len(m.p.Ops[op.Args[0]].Tile)-1 {
+			sharers = min(sharers, max(WarpThreads, threads/rows))
+		}
+	}
+	return math.Ceil(rows*sharers/threads) * float64(len(op.Args)/2)
+}
+
+// seconds is the time of all blocks: what the memory, the arithmetic units and
+// shared memory take for all of them, or what one takes from start to end times
+// the rounds in which they run, as many at once as fit.
+func (m *estimate) seconds(c candidate, programs float64, l load) float64 {
+	s := m.sheet
+	registers := int(min(float64(s.ThreadRegisters), 40+c.partials))
+	threads := float64(c.knobs.warps * WarpThreads)
+	at := s.Occupancy(registers, int(c.shared), int(threads))
+	if at.Blocks == 0 {
+		return math.Inf(1)
+	}
+	sms, clock, bandwidth := float64(max(1, s.SMs)), s.Clock, s.Bandwidth
+	if clock == 0 {
+		clock = 1e9
+	}
+	if bandwidth == 0 {
+		bandwidth = 16 * sms * clock // 16 bytes a clock
+	}
+	resident := min(float64(at.Blocks), math.Ceil(programs/sms))
+	rounds := math.Ceil(programs / (sms * resident))
+	cycles := rounds * resident * max(l.flops/128, l.traffic/128, l.bytes*sms*clock/bandwidth)
+	alone := l.exposed + max(l.flops/threads*8, l.bytes/threads/most*30)
+	return max(programs*l.bytes/bandwidth, cycles/clock, rounds*alone/clock) + (rounds*alone+cycles)/clock/16
+}
+
+// fits says whether a block of the candidate fits the device.
+func (m *estimate) fits(c candidate) bool {
+	return c.shared <= float64(m.sheet.BlockShared) && c.partials <= mostPartials && !math.IsInf(c.seconds, 1)
+}
+
+// plan is the candidate as a plan, knobs at their defaults left out.
+func (c candidate) plan() kernels.Plan {
+	p := kernels.Plan{Tiles: c.tiling}
+	for _, row := range knobTable {
+		if v := int64(*row.of(&c.knobs)); v != row.def {
+			p = p.With(row.name, v)
+		}
+	}
+	return p
+}

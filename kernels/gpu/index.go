@@ -1,0 +1,279 @@
+package gpu
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// Index arithmetic: expressions of the tile program, with a variable for the
+// thread and one for every loop of the kernel, become 32-bit instructions.
+// Expressions are in normal form, so what two elements of a thread share is
+// found by comparing, and what they differ by is a constant that goes into the
+// offset of an address.
+
+// A sumKey is an expression in 32 or 64 bits.
+type sumKey struct {
+	e    symtile.Expr
+	wide bool
+}
+
+const (
+	lowest  = math.MinInt32
+	highest = math.MaxInt32
+)
+
+func narrow(in symtile.Interval) bool { return in.Lo >= lowest && in.Hi <= highest }
+
+// bind says in which register a variable is.
+func (e *emitter) bind(v symtile.Expr, r operand) {
+	e.asm.scope.sums[sumKey{v, false}] = r
+}
+
+func (a *asm) sumOf(k sumKey) (operand, bool) {
+	for s := a.scope; s != nil; s = s.outer {
+		if r, ok := s.sums[k]; ok {
+			return r, true
+		}
+	}
+	return "", false
+}
+
+// num is an expression's value in 32 bits, which it has to fit in.
+func (e *emitter) num(x symtile.Expr) operand {
+	if v, ok := x.Value(); ok {
+		return integer(v)
+	}
+	key := sumKey{x, false}
+	if r, ok := e.asm.sumOf(key); ok {
+		return r
+	}
+	if !narrow(x.Range()) {
+		e.refuse("an index needs more than 32 bits: %s", x)
+	}
+	r := e.sum(x)
+	e.asm.scope.sums[key] = r
+	return r
+}
+
+// sum adds the terms of x modulo 2³².
+func (e *emitter) sum(x symtile.Expr) operand {
+	terms, c := x.Terms()
+	if r, ok := e.remainder(x, terms); ok {
+		return r
+	}
+	if len(terms) == 1 && c == 0 && terms[0].Factor == 1 {
+		return e.atom(x)
+	}
+	var total operand
+	for _, t := range terms {
+		total = e.addTerm(total, e.num(t.Of), t.Factor)
+	}
+	if c != 0 {
+		total = e.asm.get(kindB32, "add.s32", total, c)
+	}
+	return total
+}
+
+func (e *emitter) addTerm(total, atom operand, k int64) operand {
+	power := k > 0 && k&(k-1) == 0
+	switch {
+	case total == "" && k == 1:
+		return atom
+	case total == "" && power:
+		return e.asm.get(kindB32, "shl.b32", atom, bits.TrailingZeros64(uint64(k)))
+	case total == "":
+		return e.asm.get(kindB32, "mul.lo.s32", atom, int32(k))
+	case k == 1:
+		return e.asm.get(kindB32, "add.s32", total, atom)
+	case k == -1:
+		return e.asm.get(kindB32, "sub.s32", total, atom)
+	}
+	return e.asm.get(kindB32, "mad.lo.s32", atom, int32(k), total)
+}
+
+// remainder finds a part k·y − k·d·⌊y/d⌋ of a sum, for d a power of two, which
+// is k·(y and d−1).
+func (e *emitter) remainder(x symtile.Expr, terms []symtile.Term) (operand, bool) {
+	for _, t := range terms {
+		kind, args := t.Of.Atom()
+		if kind != symtile.QuotientAtom {
+			continue
+		}
+		d, ok := args[1].Value()
+		if !ok || d&(d-1) != 0 || t.Factor%d != 0 {
+			continue
+		}
+		k, y := -t.Factor/d, args[0]
+		rest := x.Sub(t.Of.Scale(t.Factor)).Sub(y.Scale(k))
+		left, _ := rest.Terms()
+		inside, _ := y.Terms()
+		if len(left) != len(terms)-1-len(inside) || !narrow(y.Range()) || !narrow(rest.Range()) {
+			continue
+		}
+		mod := e.asm.get(kindB32, "and.b32", e.num(y), d-1)
+		if len(left) == 0 {
+			if c, _ := rest.Value(); c != 0 {
+				return e.asm.get(kindB32, "add.s32", e.addTerm("", mod, k), c), true
+			}
+			return e.addTerm("", mod, k), true
+		}
+		return e.addTerm(e.num(rest), mod, k), true
+	}
+	return "", false
+}
+
+// atom computes what is not linear.
+func (e *emitter) atom(x symtile.Expr) operand {
+	kind, args := x.Atom()
+	switch kind {
+	case symtile.QuotientAtom:
+		return e.quotient(args[0], args[1])
+	case symtile.LeastAtom:
+		return e.asm.get(kindB32, "min.s32", e.num(args[0]), 0)
+	case symtile.ProductAtom:
+		product := e.num(args[0])
+		for _, f := range args[1:] {
+			product = e.asm.get(kindB32, "mul.lo.s32", product, e.num(f))
+		}
+		return product
+	}
+	e.refuse("variable %s has no value here", x)
+	return "0"
+}
+
+// quotient is ⌊x/y⌋. A constant divisor d of x < 2³¹ becomes a multiplication:
+// with l = ⌈log₂ d⌉ and M = ⌊2^(31+l)/d⌋ + 1, x·M >> (31+l) is exact
+// (Granlund and Montgomery, Division by Invariant Integers, theorem 4.2).
+func (e *emitter) quotient(x, y symtile.Expr) operand {
+	in := x.Range()
+	d, ok := y.Value()
+	switch {
+	case !ok && in.Lo >= 0:
+		return e.asm.get(kindB32, "div.u32", e.num(x), e.num(y))
+	case !ok:
+		e.refuse("a negative index is divided by what is known at run time: %s", x)
+		return "0"
+	case d&(d-1) == 0:
+		return e.asm.get(kindB32, "shr.s32", e.num(x), bits.TrailingZeros64(uint64(d)))
+	case in.Lo < 0:
+		whole := (-in.Lo + d - 1) / d
+		q := e.quotient(x.AddConst(whole*d), y)
+		return e.asm.get(kindB32, "sub.s32", q, whole)
+	}
+	l := bits.Len64(uint64(d - 1))
+	m := uint64(1)<<(31+l)/uint64(d) + 1
+	high := e.asm.get(kindB32, "mul.hi.u32", e.num(x), int64(m))
+	if l == 1 {
+		return high
+	}
+	return e.asm.get(kindB32, "shr.u32", high, l-1)
+}
+
+// wide is an expression's value in 64 bits.
+func (e *emitter) wide(x symtile.Expr) operand {
+	key := sumKey{x, true}
+	if r, ok := e.asm.sumOf(key); ok {
+		return r
+	}
+	terms, c := x.Terms()
+	total := e.asm.in(kindB64, integer(c))
+	for _, t := range terms {
+		if !narrow(symtile.Interval{Lo: t.Factor, Hi: t.Factor}) {
+			k := e.asm.in(kindB64, integer(t.Factor))
+			total = e.asm.get(kindB64, "mad.lo.s64", e.asm.get(kindB64, "cvt.s64.s32", e.num(t.Of)), k, total)
+			continue
+		}
+		total = e.asm.get(kindB64, "mad.wide.s32", e.num(t.Of), t.Factor, total)
+	}
+	e.asm.scope.sums[key] = total
+	return total
+}
+
+// at is the address of element x, the constant of x in the offset. Addresses of
+// shared memory have 32 bits, and no register with one goes below 0.
+func (e *emitter) at(m memory, x symtile.Expr, size int64) address {
+	terms, c := x.Terms()
+	rest, offset := x.AddConst(-c), m.first+c*size
+	switch {
+	case len(terms) == 0:
+		return address{m.base, offset}
+	case m.space == shared:
+		below := min(0, rest.Range().Lo)
+		return address{e.asm.get(kindB32, "mad.lo.s32", e.num(rest.AddConst(-below)), size, m.base), offset + below*size}
+	case narrow(rest.Range()):
+		return address{e.asm.get(kindB64, "mad.wide.s32", e.num(rest), size, m.base), offset}
+	}
+	return address{e.asm.get(kindB64, "add.s64", m.base, e.wide(rest.Scale(size))), offset}
+}
+
+// Conditions are all to hold: each says that an expression is not negative.
+// They are kept in a form in which those that always agree are equal.
+type conditions []symtile.Expr
+
+// never is a condition that does not hold.
+func never(r *symtile.Ring) conditions { return conditions{r.Const(-1)} }
+
+// and adds x ≥ 0. Where x ≡ r (mod m), x ≥ 0 says that x − r is not negative,
+// for 0 ≤ r < m: neighbouring elements of a vector get the same condition.
+func (c conditions) and(x symtile.Expr) conditions {
+	in := x.Range()
+	if in.Lo >= 0 {
+		return c
+	}
+	if in.Hi < 0 {
+		return never(x.Ring())
+	}
+	if m, r := x.Congruence(); m > 1 {
+		x = x.AddConst(-(((r % m) + m) % m))
+	}
+	if slices.Contains(c, x) {
+		return c
+	}
+	return append(slices.Clone(c), x)
+}
+
+// all adds conditions.
+func (c conditions) all(d conditions) conditions {
+	for _, x := range d {
+		c = c.and(x)
+	}
+	return c
+}
+
+// within adds lo ≤ x < hi.
+func (c conditions) within(x, lo, hi symtile.Expr) conditions {
+	return c.and(x.Sub(lo)).and(hi.Sub(x).AddConst(-1))
+}
+
+// known says whether the conditions hold whatever the variables are.
+func (c conditions) known() (holds, sure bool) {
+	if len(c) == 0 {
+		return true, true
+	}
+	for _, x := range c {
+		if x.Range().Hi < 0 {
+			return false, true
+		}
+	}
+	return false, false
+}
+
+// guard is a predicate that is true where the conditions hold.
+func (e *emitter) guard(c conditions) operand {
+	p := yes
+	for _, x := range c {
+		if x.Range().Hi < 0 {
+			return no
+		}
+		terms, k := x.Terms()
+		if len(terms) == 1 && terms[0].Factor == -1 {
+			p = e.asm.and(p, e.asm.get(kindPred, "setp.le.s32", e.num(terms[0].Of), k))
+			continue
+		}
+		p = e.asm.and(p, e.asm.get(kindPred, "setp.ge.s32", e.num(x.AddConst(-k)), -k))
+	}
+	return p
+}

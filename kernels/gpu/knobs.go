@@ -1,0 +1,61 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/tilewright/tilewright/kernels"
+)
+
+// knobs are the launch choices of a plan, beside the tile sizes.
+type knobs struct {
+	warps  int // of a block
+	stages int // tiles of a loop's operands in shared memory at once
+	group  int // rows of tiles that blocks go through together; see raster
+	vector int // bytes of the widest access of a thread
+}
+
+// A knobRow is a knob with what it can be.
+type knobRow struct {
+	name   string
+	def    int64
+	lo, hi int64
+	power  bool
+	of     func(k *knobs) *int
+}
+
+var knobTable = []knobRow{
+	{"group", 1, 1, 1 << 16, false, func(k *knobs) *int { return &k.group }},
+	{"stages", 2, 1, 8, false, func(k *knobs) *int { return &k.stages }},
+	{"vector", most, 1, most, true, func(k *knobs) *int { return &k.vector }},
+	{"warps", 4, 1, 32, true, func(k *knobs) *int { return &k.warps }},
+}
+
+// knobsOf reads the knobs of a plan.
+func knobsOf(plan kernels.Plan, s Sheet) (knobs, error) {
+	var k knobs
+	for _, row := range knobTable {
+		v := plan.Knob(row.name, row.def)
+		if v < row.lo || v > row.hi || row.power && v&(v-1) != 0 {
+			return k, fmt.Errorf("%s=%d is not between %d and %d, or no power of two where it has to be", row.name, v, row.lo, row.hi)
+		}
+		*row.of(&k) = int(v)
+	}
+	for _, x := range plan.Knobs {
+		if !known(x.Name) {
+			return k, fmt.Errorf("the GPU backend has no knob %q; it has group, stages, vector and warps", x.Name)
+		}
+	}
+	if k.warps*WarpThreads > s.BlockThreads {
+		return k, fmt.Errorf("warps=%d is more than the %d threads of a block", k.warps, s.BlockThreads)
+	}
+	return k, nil
+}
+
+func known(name string) bool {
+	for _, row := range knobTable {
+		if row.name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,252 @@
+package gpu
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
+
+// How a work is timed: launches over several sets of arrays in turn, as many
+// as take twice the L2 cache, so that no launch finds its arrays there; all of
+// them in one graph, so that the host's part of a launch does not count. Which
+// works are compared, in what order, is the tuner's.
+
+const (
+	mostSets    = 1000    // of arrays, and so launches of a graph
+	memoryShare = 4       // a fourth of the memory at most is taken by sets
+	anchorEvery = 16      // samples
+	mostDrift   = 0.02    // of the anchor, above which a sample is taken again
+	spinSteps   = 100_000 // dependent multiply-adds of the anchor, some 0.2 ms
+	mostKept    = 1 << 12 // pieces of evidence
+	spinBytes   = 24      // cycles, nanoseconds and the sum, which keeps the loop alive
+)
+
+// A resident is sets of arrays on the device that works are timed on.
+type resident struct {
+	of   *kernels.Set // the first of the host's
+	sets []arrays
+	next int
+}
+
+// Sample times n runs of a work on copies of sets, one after the other and at
+// least one on each, and returns seconds a run. The first call for these sets
+// copies them to the device; only those of one bench are kept there.
+func (s *Session) Sample(ctx context.Context, w *Work, sets []kernels.Set, n int) (float64, error) {
+	if _, err := s.device(ctx); err != nil {
+		return 0, err
+	}
+	seconds, err := s.sample(ctx, w, sets, n)
+	if err != nil {
+		return 0, s.noted(err)
+	}
+	if s.samples++; s.samples%anchorEvery != 1 {
+		return seconds, nil
+	}
+	drifted, err := s.anchor(ctx)
+	if err == nil && drifted {
+		seconds, err = s.sample(ctx, w, sets, n)
+	}
+	return seconds, s.noted(err)
+}
+
+func (s *Session) sample(ctx context.Context, w *Work, sets []kernels.Set, n int) (float64, error) {
+	if err := s.upload(sets); err != nil {
+		return 0, err
+	}
+	scratch, err := s.scratch(w)
+	if err != nil {
+		return 0, err
+	}
+	defer s.freeAll(scratch)
+	n = min(max(n, len(s.data.sets)), mostSets)
+	var all []Launch
+	for range n {
+		set := s.data.sets[s.data.next]
+		s.data.next = (s.data.next + 1) % len(s.data.sets)
+		set.scratch = scratch
+		l, err := s.launches(ctx, w, &set)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, l...)
+	}
+	seconds, err := s.driver.Time(ctx, all, 1)
+	if err != nil {
+		return 0, err
+	}
+	return seconds[0] / float64(n), nil
+}
+
+func (s *Session) scratch(w *Work) ([]Address, error) {
+	var all []Address
+	for _, n := range w.Scratch {
+		a, err := s.driver.Alloc(n)
+		if err != nil {
+			s.freeAll(all)
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// freeAll is for what is freed after an error, too, which is then the one that
+// counts.
+func (s *Session) freeAll(all []Address) {
+	for _, a := range all {
+		s.driver.Free(a)
+	}
+}
+
+// upload copies sets to the device unless they are there.
+func (s *Session) upload(sets []kernels.Set) error {
+	if len(sets) == 0 {
+		return errors.New("there is nothing to time on")
+	}
+	if s.data != nil && s.data.of == &sets[0] {
+		return nil
+	}
+	if s.data != nil {
+		for _, a := range s.data.sets {
+			s.freeAll(a.in)
+			s.freeAll(a.out)
+		}
+		s.data = nil
+	}
+	data := &resident{of: &sets[0]}
+	for k := range s.rotation(setBytes(sets[0])) {
+		var on arrays
+		host := sets[k%len(sets)]
+		err := s.uploadAll(&on.in, host.In)
+		if err == nil {
+			err = s.uploadAll(&on.out, host.Out)
+		}
+		data.sets = append(data.sets, on)
+		if s.data = data; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Session) uploadAll(to *[]Address, from []kernels.Buffer) error {
+	for _, b := range from {
+		a, err := s.driver.Alloc(max(1, int64(len(b.Data))))
+		if err != nil {
+			return err
+		}
+		*to = append(*to, a)
+		if len(b.Data) == 0 {
+			continue
+		}
+		if err := s.driver.CopyIn(a, b.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func setBytes(set kernels.Set) (n int64) {
+	for _, b := range append(append([]kernels.Buffer{}, set.In...), set.Out...) {
+		n += int64(len(b.Data))
+	}
+	return n
+}
+
+// rotation is how many sets of n bytes are used in turn: twice the L2 cache,
+// at least two of them, as long as there is memory.
+func (s *Session) rotation(n int64) int {
+	n = max(n, 1)
+	sets := max(2, (2*s.sheet.L2+n-1)/n)
+	if s.sheet.Memory > 0 {
+		sets = min(sets, max(1, s.sheet.Memory/memoryShare/n))
+	}
+	return int(min(sets, mostSets))
+}
+
+// Evidence is what the clock of the SMs was seen to do.
+type Evidence struct {
+	Sample  int     // number of the sample it was taken after
+	Hertz   float64 // of the SMs, by their own counter against the device's timer
+	Seconds float64 // the anchor took, which is always the same work
+}
+
+// Evidence lists the clock readings of the session, in order.
+func (s *Session) Evidence() []Evidence { return s.evidence }
+
+// anchor times a kernel that is always the same and reads the SM's clock in
+// it. It says whether the device became faster or slower by more than 2 %.
+func (s *Session) anchor(ctx context.Context) (drifted bool, err error) {
+	w, err := spin(s.sheet)
+	if err != nil {
+		return false, err
+	}
+	out := []kernels.Buffer{{Data: make([]byte, spinBytes)}}
+	r, err := s.place(w, nil, out)
+	if err != nil {
+		return false, err
+	}
+	e := Evidence{Sample: s.samples}
+	err = s.readClock(ctx, w, r, &e)
+	if !IsSticky(err) {
+		err = errors.Join(err, s.free(r))
+	}
+	if err != nil {
+		return false, fmt.Errorf("the anchor: %w", err)
+	}
+	if k := len(s.evidence); k > 0 {
+		drifted = math.Abs(e.Seconds/s.evidence[k-1].Seconds-1) > mostDrift
+	}
+	if len(s.evidence) < mostKept {
+		s.evidence = append(s.evidence, e)
+	}
+	return drifted, nil
+}
+
+func (s *Session) readClock(ctx context.Context, w *Work, r *run, e *Evidence) error {
+	all, err := s.launches(ctx, w, &r.arrays)
+	if err != nil {
+		return err
+	}
+	seconds, err := s.driver.Time(ctx, all, 1)
+	if err != nil {
+		return err
+	}
+	var out [spinBytes]byte
+	if err := s.driver.CopyOut(out[:], r.out[0]); err != nil {
+		return err
+	}
+	e.Seconds = seconds[0]
+	if cycles, nanoseconds := binary.LittleEndian.Uint64(out[:]), binary.LittleEndian.Uint64(out[8:]); nanoseconds > 0 {
+		e.Hertz = float64(cycles) / float64(nanoseconds) * 1e9
+	}
+	return nil
+}
+
+// spin is the anchor: one thread that does a fixed number of dependent
+// multiply-adds and stores the cycles of its SM and the nanoseconds of the
+// device's timer that went by.
+func spin(s Sheet) (*Work, error) {
+	b := ptx.NewBuilder(ptx.Version{Major: 8, Minor: 0}, PTXTarget(s))
+	c := b.Entry("spin")
+	c.Param(ptx.U64, "out")
+	out := c.LoadParam("out")
+	ns, cycles := c.Special(ptx.Globaltimer), c.Special(ptx.Clock64)
+	x := c.Var(ptx.F32, ptx.F32Imm(1))
+	c.For(ptx.Int(0), ptx.Int(spinSteps), 1, func(ptx.Operand) {
+		c.Emit("fma.rn.f32", x, x, ptx.F32Imm(0.5), ptx.F32Imm(1))
+	})
+	c.Emit("st.global.f32", ptx.Mem(out, 16), x)
+	c.Emit("st.global.u64", ptx.Mem(out, 0), c.Sub(c.Special(ptx.Clock64), cycles))
+	c.Emit("st.global.u64", ptx.Mem(out, 8), c.Sub(c.Special(ptx.Globaltimer), ns))
+	m, err := b.Module()
+	if err != nil {
+		return nil, err
+	}
+	return &Work{PTX: string(m.Text()), Steps: []Step{{Entry: "spin", Block: Dim3{X: 1}, Args: []Operand{Output(0)}}}}, nil
+}

@@ -1,0 +1,97 @@
+package gpu
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+const (
+	enumerated = 1 << 16 // tilings looked at
+	offered    = 4096    // plans offered; the estimate's cheapest
+)
+
+// Plans yields plans that fit the device by the estimate, the cheapest first.
+func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
+	return func(yield func(kernels.Plan) bool) {
+		all, _ := sensible(p, b.session.Sheet()) // Default says why there are none
+		for _, c := range all[:min(len(all), offered)] {
+			if !yield(c.plan()) {
+				return
+			}
+		}
+	}
+}
+
+// Default is the plan with the least estimate that can be compiled.
+func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
+	return DefaultPlan(p, b.session.Sheet())
+}
+
+// DefaultPlan is the default for a device with a sheet.
+func DefaultPlan(p *symtile.Program, s Sheet) (kernels.Plan, error) {
+	all, err := sensible(p, s)
+	if err != nil {
+		return kernels.Plan{}, err
+	}
+	err = fmt.Errorf("%s has no plan that fits %s", p.Fusion.Name, s.Target)
+	for _, c := range all[:min(len(all), 64)] {
+		if _, err = compile(p, c.plan(), s); err == nil {
+			return c.plan(), nil
+		}
+	}
+	return kernels.Plan{}, err
+}
+
+// sensible lists the candidates that fit, the cheapest first.
+func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
+	m, err := newEstimate(p, s)
+	if err != nil {
+		return nil, err
+	}
+	var all []candidate
+	looked := 0
+	for t := range p.Space.Tilings() {
+		if looked++; looked > enumerated {
+			break
+		}
+		programs := m.set(t)
+		if programs > math.MaxInt32 {
+			continue
+		}
+		for _, k := range choices(p, s) {
+			if c := m.candidate(t, programs, k); m.fits(c) {
+				all = append(all, c)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.seconds, y.seconds) })
+	return all, nil
+}
+
+// choices lists the launch choices worth trying for a program.
+func choices(p *symtile.Program, s Sheet) []knobs {
+	stages := []int{2} // of no effect without tensor cores, and the default
+	for _, op := range p.Ops {
+		if _, tensor := tensorTypes[op.Instr.Shape.DType]; op.Code == "dot" && (tensor || anyTensor(p, op)) {
+			stages = []int{1, 2, 3, 4}
+		}
+	}
+	var all []knobs
+	for warps := 1; warps*WarpThreads <= min(512, s.BlockThreads); warps *= 2 {
+		for _, n := range stages {
+			all = append(all, knobs{warps: warps, stages: n, group: 1, vector: most})
+		}
+	}
+	return all
+}
+
+func anyTensor(p *symtile.Program, op symtile.Op) bool {
+	_, ok := tensorTypes[p.Ops[op.Args[0]].Instr.Shape.DType]
+	return ok
+}

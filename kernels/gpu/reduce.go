@@ -1,0 +1,407 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A reduction folds a tile along some dimensions. Every thread folds what it
+// has of each result into registers; then threads of a warp exchange theirs, and
+// warps through shared memory.
+type reduction struct {
+	e      *emitter
+	n      int
+	op     symtile.Op
+	s      *spread
+	inside bool // the reduced dimensions are the inner side
+	kept   []int
+	code   hlo.Opcode // of a single operation; "" for other computations
+	types  []hlo.DType
+	accs   [][]operand // by result of this thread, then by part
+	init   []operand
+}
+
+// mostPartials is how many partial results a thread keeps.
+const mostPartials = 128
+
+func (e *emitter) newReduction(n int) *reduction {
+	op := e.p.Ops[n]
+	parts := len(op.Args) / 2
+	arg := e.p.Ops[op.Args[0]]
+	sizes := arg.Tile.Sizes()
+	r := &reduction{e: e, n: n, op: op}
+	for k := range parts {
+		r.types = append(r.types, e.p.Ops[op.Args[k]].Instr.Shape.DType)
+	}
+	if code, ok := kernels.Monoid(op.Instr.Attrs.ToApply); ok && parts == 1 {
+		r.code = code
+	}
+	key := fmt.Sprint(sizes, op.Instr.Attrs.Dimensions)
+	if s, ok := e.folds[key]; ok {
+		r.s, r.inside = s.s, s.inside
+	} else {
+		r.s, r.inside = e.foldedSpread(sizes, e.memoryOrder(op.Args[0]), op.Instr.Attrs.Dimensions, r.types[0].Size())
+		e.folds[key] = foldedSpread{r.s, r.inside}
+	}
+	if r.inside {
+		e.spreads[fmt.Sprint(sizes)] = r.s
+	}
+	results := r.s.outRounds
+	if !r.inside {
+		results = r.s.inRounds * r.s.vector
+	}
+	if results*int64(parts) > mostPartials {
+		e.refuse("%s: each of %d threads would keep %d partial results; at most %d are kept", op.Instr.Name, e.threads, results*int64(parts), mostPartials)
+	}
+	r.accs = make([][]operand, results)
+	return r
+}
+
+type foldedSpread struct {
+	s      *spread
+	inside bool
+}
+
+// begin sets the partial results to what changes nothing: the identity of the
+// operation or, of another computation, the start value, which is taken for one.
+func (r *reduction) begin() {
+	e, parts := r.e, len(r.types)
+	e.asm.note("%%%d %s: reduce %s over %v, %d threads a result", r.n, r.op.Instr.Name, r.code, r.op.Instr.Attrs.Dimensions, r.sharers())
+	for k := range parts {
+		r.init = append(r.init, e.elements(r.op.Args[parts+k], []point{{}})[0])
+	}
+	for k := range r.accs {
+		for part, d := range r.types {
+			first := r.init[part]
+			if r.code != "" {
+				identity, ok := monoidIdentity(r.code, d)
+				if !ok {
+					e.refuse("%s: a reduction of %s by %s", r.op.Instr.Name, d, r.code)
+				}
+				first = identity
+			}
+			acc := e.asm.fresh(kindFor(d))
+			e.set(kindFor(d), acc, first)
+			r.accs[k] = append(r.accs[k], acc)
+		}
+	}
+}
+
+// set writes a register that is written more than once.
+func (e *emitter) set(k kind, to, v operand) {
+	if k == kindPred {
+		v = e.asm.in(k, v)
+	}
+	e.asm.do(kindTable[k].move, to, v)
+}
+
+// sharers is how many threads fold parts of the same result.
+func (r *reduction) sharers() int64 {
+	if r.inside {
+		return r.s.lanes
+	}
+	return r.s.rows
+}
+
+// accumulate folds the tile into the partial results.
+func (r *reduction) accumulate() {
+	e, s := r.e, r.s
+	whole := s.perThread() <= 2*unrolled
+	if r.inside {
+		step := s.inRounds
+		if !whole {
+			step = max(1, min(step, unrolled/2/s.vector))
+		}
+		for o := range s.outRounds {
+			e.rounds("vector", s.inRounds, step, func(i symtile.Expr) { r.fold(e.ring.Const(o), i) })
+		}
+		return
+	}
+	step := s.outRounds
+	if !whole {
+		step = max(1, min(step, unrolled/2/(s.vector*s.inRounds)))
+	}
+	e.rounds("row", s.outRounds, step, func(o symtile.Expr) {
+		for i := range s.inRounds {
+			r.fold(o, e.ring.Const(i))
+		}
+	})
+}
+
+// fold folds one vector.
+func (r *reduction) fold(o, i symtile.Expr) {
+	e := r.e
+	points := e.vectorAt(r.s, o, i)
+	tile := e.p.Ops[r.op.Args[0]].Tile
+	there := make([]operand, len(points))
+	for v := range points {
+		var c conditions
+		for _, d := range r.op.Instr.Attrs.Dimensions {
+			_, c = e.index(tile[d], points[v].at[d], c)
+		}
+		points[v].when = points[v].when.all(c)
+		there[v] = e.guard(points[v].when)
+	}
+	args := make([][]operand, len(r.types))
+	for part := range r.types {
+		args[part] = e.elements(r.op.Args[part], points)
+	}
+	for v := range points {
+		k := constantOf(o)
+		if !r.inside {
+			k = constantOf(i)*r.s.vector + int64(v)
+		}
+		x := make([]operand, len(r.types))
+		for part := range x {
+			x[part] = args[part][v]
+		}
+		r.foldInto(r.accs[k], x, there[v])
+	}
+}
+
+// foldInto folds elements x, where p holds, into partial results. These are
+// written more than once: they are read through copies.
+func (r *reduction) foldInto(accs, x []operand, p operand) {
+	e := r.e
+	have := make([]operand, len(accs))
+	for part, d := range r.types {
+		have[part] = e.asm.fresh(kindFor(d))
+		e.asm.do(kindTable[kindFor(d)].move, have[part], accs[part])
+	}
+	next := r.combine(have, x)
+	for part, d := range r.types {
+		e.set(kindFor(d), accs[part], e.choose(d, p, next[part], have[part]))
+	}
+}
+
+// combine is the computation on two partial results.
+func (r *reduction) combine(x, y []operand) []operand {
+	e := r.e
+	if r.code == "" {
+		return e.apply(r.op.Instr.Attrs.ToApply, append(append([]operand{}, x...), y...))
+	}
+	d := r.types[0]
+	if d.IsFloat() && kindFor(d) == kindF32 {
+		d = hlo.F32 // partial results of narrow types are not rounded
+	}
+	return []operand{e.scalar(r.code, nil, d, d, []operand{x[0], y[0]})}
+}
+
+// apply computes a scalar computation.
+func (e *emitter) apply(c *hlo.Computation, params []operand) []operand {
+	at := map[*hlo.Instr]operand{}
+	for k, p := range c.Params {
+		at[p] = params[k]
+	}
+	for _, i := range c.Instrs {
+		if i.Op == "parameter" || i.Op == "tuple" {
+			continue
+		}
+		if i.Shape.Rank() > 0 || !i.Shape.DType.IsArray() || !i.Op.Elementwise() && i.Op != "constant" {
+			e.refuse("%s of the computation %s is no operation on scalars", i.Name, c.Name)
+		}
+		if i.Op == "constant" {
+			at[i], _ = uniform(i.Literal)
+			continue
+		}
+		x := make([]operand, len(i.Operands))
+		for k, o := range i.Operands {
+			x[k] = at[o]
+		}
+		at[i] = e.scalar(i.Op, i, i.Shape.DType, i.Operands[0].Shape.DType, x)
+	}
+	if c.Root.Op != "tuple" {
+		return []operand{at[c.Root]}
+	}
+	var all []operand
+	for _, o := range c.Root.Operands {
+		all = append(all, at[o])
+	}
+	return all
+}
+
+// finish combines the partial results of threads.
+func (r *reduction) finish() {
+	e, s := r.e, r.s
+	for k := range r.accs { // from here on they do not change
+		r.accs[k] = r.frozen(r.accs[k])
+	}
+	from, to := int64(1), s.lanes
+	if !r.inside {
+		from, to = s.lanes, e.threads
+	}
+	for off := from; off < min(to, WarpThreads); off *= 2 {
+		for k := range r.accs {
+			r.accs[k] = r.combine(r.accs[k], r.exchange(r.accs[k], off))
+		}
+	}
+	if to > WarpThreads && to > from {
+		r.acrossWarps()
+	}
+	for k := range r.accs {
+		for part, d := range r.types {
+			v := r.accs[k][part]
+			if r.code != "" {
+				v = e.scalar(r.code, nil, wide(d), wide(d), []operand{r.init[part], v})
+			}
+			r.accs[k][part] = e.fit(d, v)
+		}
+	}
+	r.publish()
+}
+
+// wide is the type that partial results of d are computed in.
+func wide(d hlo.DType) hlo.DType {
+	if kindFor(d) == kindF32 {
+		return hlo.F32
+	}
+	return d
+}
+
+func (r *reduction) frozen(accs []operand) []operand {
+	out := make([]operand, len(accs))
+	for part, d := range r.types {
+		out[part] = r.e.asm.fresh(kindFor(d))
+		r.e.asm.do(kindTable[kindFor(d)].move, out[part], accs[part])
+	}
+	return out
+}
+
+// exchange are the values of the thread whose number differs in one bit.
+func (r *reduction) exchange(x []operand, off int64) []operand {
+	out := make([]operand, len(x))
+	for part, d := range r.types {
+		out[part] = r.e.shuffle(kindFor(d), x[part], off)
+	}
+	return out
+}
+
+func (e *emitter) shuffle(k kind, x operand, off int64) operand {
+	a := e.asm
+	word := func(v operand) operand {
+		d := a.fresh(kindB32)
+		a.do("shfl.sync.bfly.b32", d, v, off, 31, -1)
+		return d
+	}
+	switch k {
+	case kindPred:
+		return a.get(kindPred, "setp.ne.s32", word(a.get(kindB32, "selp.b32", 1, 0, x)), 0)
+	case kindF32:
+		return a.get(k, "mov.b32", word(a.get(kindB32, "mov.b32", x)))
+	case kindB32:
+		return word(x)
+	}
+	halves := a.fresher(kindB32, 2)
+	a.do("mov.b64", halves, x)
+	return a.get(k, "mov.b64", []operand{word(halves[0]), word(halves[1])})
+}
+
+// acrossWarps brings one value of each warp, or of each row of threads, to
+// shared memory, and folds them in every thread.
+func (r *reduction) acrossWarps() {
+	e, s := r.e, r.s
+	side, shares := s.outs, s.lanes/WarpThreads
+	warp := e.thread.Mod(s.lanes).Div(WarpThreads)
+	writes := conditions(nil).and(e.thread.Mod(WarpThreads).Neg())
+	if !r.inside {
+		per := max(s.lanes, WarpThreads)
+		side, shares, warp = s.inRounds*s.lanes*s.vector, e.threads/per, e.thread.Div(per)
+		writes = conditions(nil).and(e.thread.Mod(per).Neg().AddConst(s.lanes - 1))
+	} else {
+		side = s.outRounds * s.rows
+	}
+	var buffers []*buffer
+	for _, d := range r.types {
+		buffers = append(buffers, e.newBuffer(wide(d), []int64{side, shares}, []int64{shares, 1}))
+	}
+	for k := range r.accs {
+		for part, b := range buffers {
+			p := point{[]symtile.Expr{r.number(k), warp}, writes}
+			e.put(b, []point{p}, r.accs[k][part:part+1])
+		}
+	}
+	e.barrier()
+	for k := range r.accs {
+		all := make([][]operand, len(buffers))
+		for part, b := range buffers {
+			var points []point
+			for w := range shares {
+				points = append(points, point{[]symtile.Expr{r.number(k), e.ring.Const(w)}, nil})
+			}
+			all[part] = e.fetch(b, points)
+		}
+		for w := range shares {
+			x := make([]operand, len(all))
+			for part := range all {
+				x[part] = all[part][w]
+			}
+			if w == 0 {
+				r.accs[k] = x
+				continue
+			}
+			r.accs[k] = r.combine(r.accs[k], x)
+		}
+	}
+}
+
+// number is which of the results of the tile result k of this thread is, in the
+// order of the spread.
+func (r *reduction) number(k int) symtile.Expr {
+	if r.inside {
+		return r.e.out(r.s, r.e.ring.Const(int64(k)))
+	}
+	return r.e.in(r.s, r.e.ring.Const(int64(k)/r.s.vector)).AddConst(int64(k) % r.s.vector)
+}
+
+// publish makes the results known to this thread, and in shared memory to
+// others if they ask for them.
+func (r *reduction) publish() {
+	e, s := r.e, r.s
+	side, dims, count := s.outer, []int{}, s.outs
+	owner := e.thread.Mod(s.lanes)
+	if !r.inside {
+		side, count, owner = s.inner, s.ins, e.thread.Div(s.lanes)
+	}
+	for d := range s.sizes { // kept dimensions in the order of the result
+		for _, x := range side {
+			if x == d {
+				dims = append(dims, d)
+			}
+		}
+	}
+	points := make([]point, len(r.accs))
+	for k := range r.accs {
+		full := make([]symtile.Expr, len(s.sizes))
+		n := r.number(k)
+		s.place(full, side, n)
+		var at []symtile.Expr
+		for _, d := range dims {
+			at = append(at, full[d])
+		}
+		points[k] = point{at, conditions(nil).and(n.Neg().AddConst(count - 1))}
+		for part := range r.types {
+			e.asm.scope.values[e.keyOf(r.n, part, point{at, nil})] = r.accs[k][part]
+		}
+	}
+	wrote := false
+	for part, d := range r.types {
+		key := bufferKey{r.n, part}
+		delete(e.buffers, key)
+		if !e.hints.wanted[key] {
+			continue
+		}
+		sizes := r.op.Tile.Sizes()
+		b := e.newBuffer(d, sizes, dense(sizes))
+		for k, p := range points {
+			p.when = p.when.and(owner.Neg())
+			e.put(b, []point{p}, r.accs[k][part:part+1])
+		}
+		e.buffers[key], wrote = b, true
+	}
+	if wrote {
+		e.barrier()
+	}
+}

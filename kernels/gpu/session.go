@@ -1,0 +1,350 @@
+package gpu
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+)
+
+// A Session runs works on a device. A kernel that hangs or faults costs it the
+// device: the work that did it fails with the cause, and the next one finds a
+// device that was opened and probed again, with its text loaded anew. It is used
+// from one goroutine at a time.
+type Session struct {
+	open     func(context.Context) (Driver, error)
+	driver   Driver // nil until it is needed, and after a loss
+	sheet    Sheet
+	loaded   map[loadKey]*loadedText
+	data     *resident // arrays that are timed on
+	evidence []Evidence
+	samples  int
+}
+
+type loadKey struct {
+	text    string
+	options LoadOptions
+}
+
+type loadedText struct {
+	module    Module
+	functions map[string]Function
+}
+
+// NewSession opens the device with open, which is called again after each
+// loss of it.
+func NewSession(ctx context.Context, open func(context.Context) (Driver, error)) (*Session, error) {
+	s := &Session{open: open}
+	d, err := s.device(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.sheet = d.Sheet()
+	return s, nil
+}
+
+// Sheet describes the device.
+func (s *Session) Sheet() Sheet { return s.sheet }
+
+// device opens the device unless it is open, and probes it.
+func (s *Session) device(ctx context.Context) (Driver, error) {
+	if s.driver != nil {
+		return s.driver, nil
+	}
+	d, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := probe(ctx, d); err != nil {
+		d.Close()
+		return nil, fmt.Errorf("the device does not answer as it should: %w", err)
+	}
+	s.driver, s.loaded, s.data = d, map[loadKey]*loadedText{}, nil
+	return d, nil
+}
+
+// probe shows that memory can be had, written and read.
+func probe(ctx context.Context, d Driver) error {
+	sent := []byte("what is written is read again...")
+	a, err := d.Alloc(int64(len(sent)))
+	if err != nil {
+		return err
+	}
+	got := make([]byte, len(sent))
+	for _, err := range []error{d.CopyIn(a, sent), d.Sync(ctx), d.CopyOut(got, a), d.Free(a)} {
+		if err != nil {
+			return err
+		}
+	}
+	if !bytes.Equal(sent, got) {
+		return fmt.Errorf("%q was written, %q is read", sent, got)
+	}
+	return nil
+}
+
+// noted gives the device up when err says that it is lost.
+func (s *Session) noted(err error) error {
+	if IsSticky(err) && s.driver != nil {
+		s.driver.Close()
+		s.driver = nil
+	}
+	return err
+}
+
+// Close releases the device.
+func (s *Session) Close() error {
+	if s.driver == nil {
+		return nil
+	}
+	d := s.driver
+	s.driver = nil
+	return d.Close()
+}
+
+// function loads a work's text unless it is loaded.
+func (s *Session) function(ctx context.Context, w *Work, entry string) (Function, error) {
+	key := loadKey{w.PTX, w.Load}
+	l := s.loaded[key]
+	if l == nil {
+		m, err := s.driver.Load(ctx, w.PTX, w.Load)
+		if err != nil {
+			return nil, err
+		}
+		l = &loadedText{m, map[string]Function{}}
+		s.loaded[key] = l
+	}
+	if f := l.functions[entry]; f != nil {
+		return f, nil
+	}
+	f, err := l.module.Function(entry)
+	if err != nil {
+		return nil, err
+	}
+	l.functions[entry] = f
+	return f, nil
+}
+
+// Load assembles a work, so that it is known to assemble, and says what its
+// functions take, in the order of the steps.
+func (s *Session) Load(ctx context.Context, w *Work) ([]Resources, error) {
+	if _, err := s.device(ctx); err != nil {
+		return nil, err
+	}
+	var all []Resources
+	for _, step := range w.Steps {
+		f, err := s.function(ctx, w, step.Entry)
+		if err != nil {
+			return nil, s.noted(err)
+		}
+		all = append(all, f.Resources())
+	}
+	return all, nil
+}
+
+// Unload frees what was loaded of a work. Works with the same text share it.
+func (s *Session) Unload(w *Work) error {
+	key := loadKey{w.PTX, w.Load}
+	if s.driver == nil || s.loaded[key] == nil {
+		return nil
+	}
+	l := s.loaded[key]
+	delete(s.loaded, key)
+	return s.noted(l.module.Close())
+}
+
+// launches are a work's steps on given arrays.
+func (s *Session) launches(ctx context.Context, w *Work, on *arrays) ([]Launch, error) {
+	all := make([]Launch, len(w.Steps))
+	for k, step := range w.Steps {
+		f, err := s.function(ctx, w, step.Entry)
+		if err != nil {
+			return nil, err
+		}
+		all[k] = Launch{Function: f, Grid: step.Grid, Block: step.Block, Cluster: step.Cluster, SharedBytes: step.SharedBytes}
+		for _, o := range step.Args {
+			a, err := s.argument(o, on)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", step.Entry, err)
+			}
+			all[k].Args = append(all[k].Args, a)
+		}
+	}
+	return all, nil
+}
+
+func (s *Session) argument(o Operand, on *arrays) (Arg, error) {
+	if o.role == roleValue {
+		return o.value, nil
+	}
+	places := on.of(o.role)
+	if o.index < 0 || o.index >= len(places) {
+		return Arg{}, fmt.Errorf("an argument is array %d of %d", o.index, len(places))
+	}
+	base := places[o.index]
+	if o.spec == nil {
+		return AddressArg(base), nil
+	}
+	spec := *o.spec
+	spec.Base += base
+	m, err := s.driver.EncodeTensorMap(spec)
+	return TensorMapArg(m), err
+}
+
+// A zone is a piece of memory between two stretches that nobody may write to.
+// A simulator has bounds of its own, which reads may not cross either, and gets
+// none.
+type zone struct {
+	name  string
+	whole Address
+	bytes int64
+	edge  int64 // bytes on each side
+}
+
+const (
+	redZone = 4 << 10 // bytes on each side, a multiple of every alignment
+	red     = 0xA5    // what they hold
+)
+
+func (z zone) data() Address { return z.whole + Address(z.edge) }
+
+// zoned allocates memory between red zones.
+func (s *Session) zoned(name string, n int64) (zone, error) {
+	z := zone{name: name, bytes: n, edge: redZone}
+	if s.sheet.Simulated {
+		z.edge = 0
+	}
+	var err error
+	if z.whole, err = s.driver.Alloc(max(1, n+2*z.edge)); err != nil || z.edge == 0 {
+		return z, err
+	}
+	return z, s.driver.Fill(z.whole, red, n+2*z.edge)
+}
+
+// intact says where a red zone was written to.
+func (s *Session) intact(z zone) error {
+	if z.edge == 0 {
+		return nil
+	}
+	edge := make([]byte, z.edge)
+	for _, side := range []struct {
+		name string
+		at   Address
+	}{{"before", z.whole}, {"after", z.data() + Address(z.bytes)}} {
+		if err := s.driver.CopyOut(edge, side.at); err != nil {
+			return err
+		}
+		for k, v := range edge {
+			if v != red {
+				return fmt.Errorf("wrote outside its arrays on the device: byte %d of the red zone %s %s", k, side.name, z.name)
+			}
+		}
+	}
+	return nil
+}
+
+// A run is a work's arrays on the device, each between red zones.
+type run struct {
+	arrays
+	zones []zone
+}
+
+// place allocates a work's arrays and copies the inputs, and the outputs as
+// they are, so that what is not written keeps its poison.
+func (s *Session) place(w *Work, in, out []kernels.Buffer) (*run, error) {
+	r := &run{}
+	add := func(to *[]Address, name string, n int64, from []byte) error {
+		z, err := s.zoned(name, n)
+		if z.whole != 0 {
+			r.zones = append(r.zones, z)
+			*to = append(*to, z.data())
+		}
+		if err != nil || len(from) == 0 {
+			return err
+		}
+		return s.driver.CopyIn(z.data(), from)
+	}
+	for k, b := range in {
+		if err := add(&r.in, fmt.Sprintf("input %d", k), int64(len(b.Data)), b.Data); err != nil {
+			return r, err
+		}
+	}
+	for k, b := range out {
+		if err := add(&r.out, fmt.Sprintf("output %d", k), int64(len(b.Data)), b.Data); err != nil {
+			return r, err
+		}
+	}
+	for k, n := range w.Scratch {
+		if err := add(&r.scratch, fmt.Sprintf("scratch array %d", k), n, nil); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func (s *Session) free(r *run) error {
+	var all []error
+	for _, z := range r.zones {
+		all = append(all, s.driver.Free(z.whole))
+	}
+	return errors.Join(all...)
+}
+
+// Run copies the inputs to the device, runs the work, and copies the outputs
+// back. A write outside the arrays is an error. The time is the device's for
+// one replay, 0 where it cannot time.
+func (s *Session) Run(ctx context.Context, w *Work, in, out []kernels.Buffer) (time.Duration, error) {
+	if _, err := s.device(ctx); err != nil {
+		return 0, err
+	}
+	r, err := s.place(w, in, out)
+	var took time.Duration
+	if err == nil {
+		took, err = s.execute(ctx, w, r, out)
+	}
+	if !IsSticky(err) {
+		err = errors.Join(err, s.free(r))
+	}
+	return took, s.noted(err)
+}
+
+func (s *Session) execute(ctx context.Context, w *Work, r *run, out []kernels.Buffer) (time.Duration, error) {
+	all, err := s.launches(ctx, w, &r.arrays)
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range all {
+		if err := s.driver.Launch(ctx, l); err != nil {
+			return 0, err
+		}
+	}
+	if err := s.driver.Sync(ctx); err != nil {
+		return 0, err
+	}
+	for _, z := range r.zones {
+		if err := s.intact(z); err != nil {
+			return 0, err
+		}
+	}
+	for k, b := range out {
+		if len(b.Data) == 0 {
+			continue
+		}
+		if err := s.driver.CopyOut(b.Data, r.out[k]); err != nil {
+			return 0, err
+		}
+	}
+	if s.sheet.Simulated {
+		return 0, nil
+	}
+	seconds, err := s.driver.Time(ctx, all, 1)
+	if errors.Is(err, ErrUntimed) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration(seconds[0] * float64(time.Second)), nil
+}

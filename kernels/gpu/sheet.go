@@ -1,0 +1,273 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
+
+// A Sheet is what a device is and has, as its data sheet and the driver's
+// attributes say. Generated code and plans depend on nothing else of it.
+type Sheet struct {
+	Name   string // "H200"
+	Target string // what PTX is generated for: "sm_80", "sm_90a"
+	Driver string // version of the driver; "" where there is none
+	// Simulated says that kernels run but take no time that means anything.
+	Simulated bool
+
+	SMs             int
+	Registers       int // an SM, of 32 bits
+	BlockRegisters  int // a block may have
+	ThreadRegisters int // a thread may have
+	RegisterUnit    int // registers are given to warps in multiples of this
+
+	BlockShared    int // bytes a block may have, opted in
+	SMShared       int // bytes an SM has for its blocks, reserved ones included
+	ReservedShared int // bytes of each block's share the system takes
+	BlockThreads   int // a block may have
+	Warps          int // resident on an SM
+	Blocks         int // resident on an SM
+	Cluster        int // blocks a cluster may have everywhere; 0: no clusters
+
+	L2        int64   // bytes
+	Memory    int64   // bytes
+	Clock     float64 // Hz, the highest the SMs are said to run at
+	Bandwidth float64 // bytes/s of the memory; 0: unknown
+}
+
+const (
+	// WarpThreads is the number of threads of a warp.
+	WarpThreads = 32
+	// StaticShared is what a block may have without asking for more, and all
+	// that may be declared with a size (CUDA C++ Programming Guide, Shared
+	// Memory in the compute capability sections).
+	StaticShared = 48 << 10
+	// sharedUnit is the grain shared memory is given to blocks in (CUDA
+	// occupancy calculator, compute capability 7.0 and up: 128 bytes from 8.0).
+	sharedUnit = 128
+	// quarters of an SM have their own registers and warp scheduler.
+	quarters = 4
+)
+
+// Warpgroups reports whether the target has wgmma and bulk tensor copies, which
+// alone reach the full rate of its tensor cores. All targets have mma.sync,
+// ldmatrix and cp.async.
+func (s Sheet) Warpgroups() bool { return s.Target == "sm_90a" }
+
+// PTXTarget is Target as package ptx has it.
+func PTXTarget(s Sheet) (t ptx.Target) {
+	var arch string
+	fmt.Sscanf(s.Target, "sm_%d%s", &t.SM, &arch)
+	if arch == "a" {
+		t.Arch = 'a'
+	}
+	return t
+}
+
+// architecture is what is the same for all devices of a compute capability.
+// Source: CUDA C++ Programming Guide, tables "Technical Specifications per
+// Compute Capability" and the compute capability sections on shared memory.
+type architecture struct {
+	target                string
+	major, minor          int
+	blockShared, smShared int // KiB
+	warps, blocks         int
+	cluster               int
+}
+
+var architectures = []architecture{
+	{"sm_80", 8, 0, 163, 164, 64, 32, 0},
+	{"sm_86", 8, 6, 99, 100, 48, 16, 0},
+	{"sm_89", 8, 9, 99, 100, 48, 24, 0},
+	{"sm_90a", 9, 0, 227, 228, 64, 32, 8},
+}
+
+// Target names what code is generated for on a device of compute capability
+// major.minor. PTX runs on all later devices but for that of targets that end
+// in a, which runs on its own only; so later devices get the newest without.
+func Target(major, minor int) (string, error) {
+	for _, a := range slices.Backward(architectures) {
+		own := a.major == major && a.minor == minor
+		if own || !strings.HasSuffix(a.target, "a") && 10*a.major+a.minor <= 10*major+minor {
+			return a.target, nil
+		}
+	}
+	return "", fmt.Errorf("compute capability %d.%d: code is generated for 8.0 and up", major, minor)
+}
+
+func (a architecture) sheet() Sheet {
+	return Sheet{
+		Target: a.target, Registers: 64 << 10, BlockRegisters: 64 << 10, ThreadRegisters: 255, RegisterUnit: 256,
+		BlockShared: a.blockShared << 10, SMShared: a.smShared << 10, ReservedShared: 1 << 10,
+		BlockThreads: 1024, Warps: a.warps, Blocks: a.blocks, Cluster: a.cluster,
+	}
+}
+
+// model is one product.
+type model struct {
+	name, target string
+	sms          int
+	l2           int64   // MiB
+	memory       int64   // GiB
+	clock        float64 // MHz
+	bandwidth    float64 // GB/s
+}
+
+// models are the products with a built-in sheet, the first of a target being
+// the one the target's name stands for.
+var models = []model{
+	// NVIDIA A100 Tensor Core GPU Architecture whitepaper, table 4; data sheet of the 40 GB SXM version.
+	{"A100", "sm_80", 108, 40, 40, 1410, 1555},
+	// NVIDIA Ampere GA102 GPU Architecture whitepaper, table 2 (GeForce RTX 3090).
+	{"RTX 3090", "sm_86", 82, 6, 24, 1695, 936},
+	// NVIDIA L4 data sheet; Ada GPU Architecture whitepaper (AD104, 58 SMs, 48 MiB).
+	{"L4", "sm_89", 58, 48, 24, 2040, 300},
+	// NVIDIA Ada GPU Architecture whitepaper, appendix A (GeForce RTX 4090).
+	{"RTX 4090", "sm_89", 128, 72, 24, 2520, 1008},
+	// NVIDIA H100 Tensor Core GPU Architecture whitepaper, table 3 (SXM5); the
+	// 1980 MHz are the highest SM clock nvidia-smi names.
+	{"H100", "sm_90a", 132, 50, 80, 1980, 3352},
+	// NVIDIA H200 data sheet: the H100's SMs, 141 GB at 4.8 TB/s; the driver says 60 MiB of L2.
+	{"H200", "sm_90a", 132, 60, 140, 1980, 4800},
+}
+
+func (m model) sheet() Sheet {
+	k := slices.IndexFunc(architectures, func(a architecture) bool { return a.target == m.target })
+	s := architectures[k].sheet()
+	s.Name, s.SMs, s.L2, s.Memory = m.name, m.sms, m.l2<<20, m.memory<<30
+	s.Clock, s.Bandwidth = m.clock*1e6, m.bandwidth*1e9
+	return s
+}
+
+// Sheets lists the built-in sheets.
+func Sheets() []Sheet {
+	all := make([]Sheet, len(models))
+	for k, m := range models {
+		all[k] = m.sheet()
+	}
+	return all
+}
+
+// ParseSheet finds a built-in sheet by product ("H200", "rtx 4090") or by
+// target ("sm_90a"; "sm_90" and "90" are taken for it), the first of that
+// target.
+func ParseSheet(name string) (Sheet, error) {
+	want := strings.ToLower(strings.TrimSpace(name))
+	number := strings.TrimSuffix(strings.TrimPrefix(want, "sm_"), "a")
+	var known []string
+	for _, s := range Sheets() {
+		if want == strings.ToLower(s.Name) || number == strings.TrimSuffix(strings.TrimPrefix(s.Target, "sm_"), "a") {
+			return s, nil
+		}
+		known = append(known, s.Name+" ("+s.Target+")")
+	}
+	return Sheet{}, fmt.Errorf("no GPU %q; there are %s", name, strings.Join(known, ", "))
+}
+
+// ArchitectureSheet is what all devices of a target have in common; what is a
+// product's own is 0.
+func ArchitectureSheet(target string) (Sheet, error) {
+	for _, a := range architectures {
+		if a.target == target {
+			return a.sheet(), nil
+		}
+	}
+	return Sheet{}, fmt.Errorf("no target %q", target)
+}
+
+// An Occupancy is how many blocks of a kernel an SM holds at once.
+type Occupancy struct {
+	Blocks int     // on an SM; 0: the kernel cannot run
+	Warps  int     // on an SM
+	Share  float64 // of the warps an SM can hold, 0 to 1
+	Limit  string  // what allows no more: "registers", "shared memory", "warps", "blocks", "threads"
+}
+
+// Occupancy counts the blocks an SM holds of a kernel with this many registers
+// a thread, bytes of shared memory and threads a block. Registers are given to
+// whole warps in multiples of RegisterUnit, from the quarter of the SM the
+// warp runs on; shared memory with the reserved part, in multiples of 128
+// bytes. Formula: CUDA occupancy calculator (cuda_occupancy.h).
+func (s Sheet) Occupancy(registers, shared, threads int) Occupancy {
+	if limit := s.refuses(registers, shared, threads); limit != "" {
+		return Occupancy{Limit: limit}
+	}
+	warps := (threads + WarpThreads - 1) / WarpThreads
+	best := Occupancy{Blocks: s.Blocks, Limit: "blocks"}
+	for _, l := range []Occupancy{
+		{Blocks: s.Warps / warps, Limit: "warps"},
+		{Blocks: s.warpsByRegisters(registers) / warps, Limit: "registers"},
+		{Blocks: s.SMShared / roundUp(shared+s.ReservedShared, sharedUnit), Limit: "shared memory"},
+	} {
+		if l.Blocks < best.Blocks {
+			best = l
+		}
+	}
+	best.Warps = best.Blocks * warps
+	best.Share = float64(best.Warps) / float64(s.Warps)
+	return best
+}
+
+// refuses names the limit of a single block that a kernel breaks.
+func (s Sheet) refuses(registers, shared, threads int) string {
+	switch {
+	case threads < 1 || threads > s.BlockThreads:
+		return "threads"
+	case registers > s.ThreadRegisters:
+		return "registers"
+	case shared > s.BlockShared:
+		return "shared memory"
+	}
+	return ""
+}
+
+// warpsByRegisters is how many warps the registers of an SM are enough for.
+func (s Sheet) warpsByRegisters(registers int) int {
+	if registers <= 0 {
+		return s.Warps
+	}
+	return s.Registers / quarters / roundUp(registers*WarpThreads, s.RegisterUnit) * quarters
+}
+
+func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
+
+// Check says why a launch cannot run on the device, before the driver is asked.
+func (s Sheet) Check(l Launch) error {
+	if l.Function == nil {
+		return fmt.Errorf("launch: no function")
+	}
+	r := l.Function.Resources()
+	grid, block := l.Grid.Full(), l.Block.Full()
+	threads := block.Count()
+	switch {
+	case grid.X > 1<<31-1 || grid.Y > 1<<16-1 || grid.Z > 1<<16-1:
+		return fmt.Errorf("launch: a grid of %dx%dx%d blocks; there may be %dx%dx%d", grid.X, grid.Y, grid.Z, 1<<31-1, 1<<16-1, 1<<16-1)
+	case threads > s.BlockThreads || block.Z > 64:
+		return fmt.Errorf("launch: a block of %dx%dx%d threads; there may be %d, 64 of them along z", block.X, block.Y, block.Z, s.BlockThreads)
+	case r.MaxThreads > 0 && threads > r.MaxThreads:
+		return fmt.Errorf("launch: a block of %d threads; the function allows %d", threads, r.MaxThreads)
+	case r.Registers*roundUp(threads, WarpThreads) > s.BlockRegisters:
+		return fmt.Errorf("launch: %d threads of %d registers need more than the %d a block may have", threads, r.Registers, s.BlockRegisters)
+	case l.SharedBytes < 0 || l.SharedBytes+r.SharedBytes > s.BlockShared:
+		return fmt.Errorf("launch: a block of %d bytes of shared memory; there may be %d", l.SharedBytes+r.SharedBytes, s.BlockShared)
+	}
+	return s.checkCluster(grid, l.Cluster)
+}
+
+func (s Sheet) checkCluster(grid, cluster Dim3) error {
+	if cluster == (Dim3{}) {
+		return nil
+	}
+	c := cluster.Full()
+	switch {
+	case c.Count() > 1 && s.Cluster == 0:
+		return fmt.Errorf("launch: %s has no clusters", s.Target)
+	case c.Count() > max(1, s.Cluster):
+		return fmt.Errorf("launch: a cluster of %d blocks; there may be %d", c.Count(), s.Cluster)
+	case grid.X%c.X != 0 || grid.Y%c.Y != 0 || grid.Z%c.Z != 0:
+		return fmt.Errorf("launch: clusters of %dx%dx%d do not divide a grid of %dx%dx%d", c.X, c.Y, c.Z, grid.X, grid.Y, grid.Z)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
+)
+
+// simulator is a driver over the interpreter that makes an error of everything
+// it finds wrong with a kernel.
+type simulator struct {
+	sheet   Sheet
+	machine *sim.Machine
+	outputs map[Address]bool
+	last    sim.Counters
+}
+
+func newSimulator(name string) *simulator {
+	s, err := ParseSheet(name)
+	if err != nil {
+		panic(err)
+	}
+	s.Simulated = true
+	return &simulator{sheet: s, machine: sim.New(sim.Sheet{}), outputs: map[Address]bool{}}
+}
+
+func (d *simulator) Sheet() Sheet { return d.sheet }
+
+// simulatedSession is a session on a simulator.
+func simulatedSession(t *testing.T, name string) *Session {
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return newSimulator(name), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+type simModule struct{ program *sim.Program }
+type simFunction struct {
+	simModule
+	name string
+}
+
+func (m simModule) Function(name string) (Function, error) { return simFunction{m, name}, nil }
+func (simModule) Close() error                             { return nil }
+func (simFunction) Resources() Resources                   { return Resources{} }
+
+func (d *simulator) Load(_ context.Context, text string, _ LoadOptions) (Module, error) {
+	m, err := ptx.Parse("kernel.ptx", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	if again := string(m.Text()); again != text {
+		return nil, fmt.Errorf("printed again it is another text")
+	}
+	p, err := sim.Load(m)
+	return simModule{p}, err
+}
+
+func (d *simulator) Alloc(n int64) (Address, error) {
+	a, err := d.machine.Alloc(n)
+	return Address(a), err
+}
+func (d *simulator) Free(a Address) error                  { return d.machine.Free(uint64(a)) }
+func (d *simulator) CopyIn(a Address, b []byte) error      { return d.machine.Write(uint64(a), b) }
+func (d *simulator) CopyOut(b []byte, a Address) error     { return d.machine.Read(uint64(a), b) }
+func (d *simulator) Fill(a Address, v byte, n int64) error { return d.machine.Set(uint64(a), v, n) }
+func (*simulator) EncodeTensorMap(TensorMapSpec) (TensorMap, error) {
+	return TensorMap{}, fmt.Errorf("no tensor maps")
+}
+func (*simulator) Sync(context.Context) error { return nil }
+func (*simulator) Time(context.Context, []Launch, int) ([]float64, error) {
+	return nil, ErrUntimed
+}
+func (*simulator) Close() error { return nil }
+
+func (d *simulator) Launch(ctx context.Context, l Launch) error {
+	if err := d.sheet.Check(l); err != nil {
+		return err
+	}
+	f := l.Function.(simFunction)
+	s := sim.Launch{Entry: f.name, Grid: [3]int{l.Grid.X, 1, 1}, Block: [3]int{l.Block.X, 1, 1}, Shared: l.SharedBytes}
+	for _, a := range l.Args {
+		s.Args = append(s.Args, a.AppendTo(nil))
+	}
+	r, err := d.machine.Launch(ctx, f.program, s, sim.Options{Counters: true, Races: true, Uninitialised: true})
+	if err != nil {
+		return err
+	}
+	d.last = r.Counters
+	return r.Err()
+}

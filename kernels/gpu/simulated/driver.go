@@ -1,0 +1,201 @@
+// Package simulated is the PTX simulator as a device of the GPU backend.
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/ptx"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A Driver is a simulated device as the GPU backend drives devices. Whatever is
+// found wrong with a kernel is an error of its launch. It runs kernels to their
+// end when they are launched, and times nothing.
+type Driver struct {
+	sheet   gpu.Sheet
+	machine *sim.Machine
+	options sim.Options
+	last    *sim.Report
+}
+
+// Open returns a device that is what a sheet says. What options leave out is not
+// looked for.
+func Open(s gpu.Sheet, o sim.Options) (*Driver, error) {
+	number, arch := strings.TrimPrefix(s.Target, "sm_"), byte(0)
+	if n := strings.TrimSuffix(number, "a"); n != number {
+		number, arch = n, 'a'
+	}
+	sm, err := strconv.Atoi(number)
+	if err != nil {
+		return nil, fmt.Errorf("sim: %q is not a target", s.Target)
+	}
+	m := sim.New(sim.Sheet{
+		Target: ptx.Target{SM: sm, Arch: arch}, SMs: s.SMs, SharedPerBlock: s.BlockShared, RegistersPerSM: s.Registers,
+		RegistersPerThread: s.ThreadRegisters, ThreadsPerBlock: s.BlockThreads, ThreadsPerSM: s.Warps * gpu.WarpThreads,
+		BlocksPerCluster: s.Cluster, Memory: s.Memory,
+	})
+	s.Simulated = true
+	return &Driver{sheet: s, machine: m, options: o}, nil
+}
+
+// Sheet is what the device is taken to be.
+func (d *Driver) Sheet() gpu.Sheet { return d.sheet }
+
+// Last is the report of the latest launch, nil before the first.
+func (d *Driver) Last() *sim.Report { return d.last }
+
+// failed is an error of the driver.
+func failed(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &gpu.Error{Call: "sim: " + what, Text: err.Error(), Err: err}
+}
+
+// Load parses, checks and decodes PTX, as strictly as an assembler.
+func (d *Driver) Load(_ context.Context, text string, _ gpu.LoadOptions) (gpu.Module, error) {
+	m, err := ptx.Parse("kernel.ptx", []byte(text))
+	if err == nil {
+		err = m.Check()
+	}
+	if err != nil {
+		return nil, failed("load", err)
+	}
+	p, err := sim.Load(m)
+	if err != nil {
+		return nil, failed("load", err)
+	}
+	return &module{m, p}, nil
+}
+
+type module struct {
+	text    *ptx.Module
+	program *sim.Program
+}
+
+// Function finds an entry.
+func (m *module) Function(name string) (gpu.Function, error) {
+	for k := range m.text.Entries {
+		if e := m.text.Entries[k]; e.Name == name {
+			return &function{m, e.Name, gpu.Resources{MaxThreads: threads(e.ReqNTid, e.MaxNTid)}}, nil
+		}
+	}
+	return nil, failed("function", fmt.Errorf("the module has no entry %q", name))
+}
+
+// Close does nothing: a module is garbage like any other.
+func (*module) Close() error { return nil }
+
+// threads are those of a block by the first directive that is there.
+func threads(directives ...[3]int) int {
+	for _, d := range directives {
+		if d[0] > 0 {
+			return d[0] * max(1, d[1]) * max(1, d[2])
+		}
+	}
+	return 0
+}
+
+type function struct {
+	of        *module
+	name      string
+	resources gpu.Resources
+}
+
+// Resources are what the text says: nothing is allocated.
+func (f *function) Resources() gpu.Resources { return f.resources }
+
+// Alloc, Free, CopyIn, CopyOut and Fill act on the machine's memory.
+func (d *Driver) Alloc(bytes int64) (gpu.Address, error) {
+	a, err := d.machine.Alloc(bytes)
+	return gpu.Address(a), failed("allocate", err)
+}
+
+// Free ends an allocation.
+func (d *Driver) Free(a gpu.Address) error { return failed("free", d.machine.Free(uint64(a))) }
+
+// CopyIn writes device memory.
+func (d *Driver) CopyIn(to gpu.Address, from []byte) error {
+	return failed("copy to the device", d.machine.Write(uint64(to), from))
+}
+
+// CopyOut reads device memory.
+func (d *Driver) CopyOut(to []byte, from gpu.Address) error {
+	return failed("copy from the device", d.machine.Read(uint64(from), to))
+}
+
+// Fill sets bytes of device memory.
+func (d *Driver) Fill(to gpu.Address, value byte, bytes int64) error {
+	return failed("fill", d.machine.Set(uint64(to), value, bytes))
+}
+
+// tensorTypes are the element types of bulk tensor copies, by what they move.
+var tensorTypes = map[int64]ptx.Type{1: ptx.U8, 2: ptx.F16, 4: ptx.F32, 8: ptx.F64}
+
+var swizzles = map[gpu.Swizzle]sim.Swizzle{gpu.NoSwizzle: sim.SwizzleNone, gpu.Swizzle32: sim.Swizzle32, gpu.Swizzle64: sim.Swizzle64, gpu.Swizzle128: sim.Swizzle128}
+
+// EncodeTensorMap describes an array for bulk tensor copies, on targets that
+// have them.
+func (d *Driver) EncodeTensorMap(s gpu.TensorMapSpec) (out gpu.TensorMap, err error) {
+	if d.sheet.Cluster == 0 {
+		return out, failed("tensor map", fmt.Errorf("%s has no bulk tensor copies", d.sheet.Target))
+	}
+	if err := s.Check(); err != nil {
+		return out, err
+	}
+	m := sim.TensorMap{Type: tensorType(s.DType), Address: uint64(s.Base), Dims: s.Dims, Strides: s.Strides, Box: s.Box, Swizzle: swizzles[s.Swizzle]}
+	code, err := m.Encode()
+	copy(out[:], code)
+	return out, failed("tensor map", err)
+}
+
+func tensorType(d hlo.DType) ptx.Type {
+	if d == hlo.BF16 {
+		return ptx.BF16
+	}
+	return tensorTypes[d.Size()]
+}
+
+// Launch runs a kernel. What is found wrong with it is the error, and in Last.
+func (d *Driver) Launch(ctx context.Context, l gpu.Launch) error {
+	if err := d.sheet.Check(l); err != nil {
+		return err
+	}
+	f := l.Function.(*function)
+	s := sim.Launch{Entry: f.name, Grid: triple(l.Grid), Block: triple(l.Block), Shared: l.SharedBytes}
+	if l.Cluster != (gpu.Dim3{}) {
+		s.Cluster = triple(l.Cluster)
+	}
+	for _, a := range l.Args {
+		s.Args = append(s.Args, a.AppendTo(nil))
+	}
+	r, err := d.machine.Launch(ctx, f.of.program, s, d.options)
+	if err != nil {
+		return failed("launch", err)
+	}
+	d.last = r
+	return failed("launch", r.Err())
+}
+
+func triple(d gpu.Dim3) [3]int {
+	d = d.Full()
+	return [3]int{d.X, d.Y, d.Z}
+}
+
+// Sync has nothing to wait for.
+func (d *Driver) Sync(ctx context.Context) error { return ctx.Err() }
+
+// Time is gpu.ErrUntimed: what a simulator takes says nothing of a GPU.
+func (d *Driver) Time(context.Context, []gpu.Launch, int) ([]float64, error) {
+	return nil, gpu.ErrUntimed
+}
+
+// Close forgets the machine.
+func (d *Driver) Close() error { d.machine = sim.New(sim.Sheet{}); return nil }
+
+var _ gpu.Driver = (*Driver)(nil)

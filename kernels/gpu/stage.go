@@ -1,0 +1,302 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A stage is work that all threads of a block share: it stores a result, or
+// brings a value to shared memory, where others read it after a barrier.
+
+// A bufferKey names a result of an op.
+type bufferKey struct{ op, part int }
+
+// A buffer is a tile in shared memory.
+type buffer struct {
+	d       hlo.DType
+	sizes   []int64
+	strides []int64 // in elements
+	at      int64   // bytes from the start of shared memory
+}
+
+// elements of the buffer's extent, gaps included.
+func span(sizes, strides []int64) int64 {
+	n := int64(1)
+	for k, s := range sizes {
+		n += (s - 1) * strides[k]
+	}
+	return n
+}
+
+func dense(sizes []int64) []int64 {
+	strides := make([]int64, len(sizes))
+	n := int64(1)
+	for d := len(sizes) - 1; d >= 0; d-- {
+		strides[d] = n
+		n *= sizes[d]
+	}
+	return strides
+}
+
+// room reserves shared memory and returns where it begins.
+func (e *emitter) room(bytes int64) int64 {
+	at := (e.shared + most - 1) / most * most
+	e.shared = at + bytes
+	return at
+}
+
+func (e *emitter) newBuffer(d hlo.DType, sizes, strides []int64) *buffer {
+	return &buffer{d, sizes, strides, e.room(span(sizes, strides) * d.Size())}
+}
+
+// memory is where elements are loaded from and stored to.
+type memory struct {
+	space space
+	base  operand
+	first int64 // bytes from the base
+}
+
+func (b *buffer) memory(e *emitter) memory { return memory{shared, e.smem, b.at} }
+
+// place is where an element of the buffer is.
+func (b *buffer) place(e *emitter, p point) place { return place{e.dotted(p.at, b.strides), p.when} }
+
+func (e *emitter) places(b *buffer, points []point) []place {
+	all := make([]place, len(points))
+	for k, p := range points {
+		all[k] = b.place(e, p)
+	}
+	return all
+}
+
+func (e *emitter) fetch(b *buffer, points []point) []operand {
+	return e.gatherPlaces(b.memory(e), b.d, e.places(b, points))
+}
+
+func (e *emitter) put(b *buffer, points []point, vals []operand) {
+	e.scatterPlaces(b.memory(e), b.d, e.places(b, points), vals)
+}
+
+// barrier waits until all threads of the block have come here; what they wrote
+// to shared memory is seen after it.
+func (e *emitter) barrier() { e.asm.do("bar.sync", 0) }
+
+// settle waits for what was written to shared memory since the last barrier.
+func (e *emitter) settle() {
+	if e.async {
+		e.asm.do("cp.async.wait_all")
+	}
+	if e.fresh {
+		e.barrier()
+	}
+	e.fresh, e.async = false, false
+}
+
+// stage brings an op's tile to shared memory, its elements in the order they
+// have in memory. Rows are an odd number of words apart, so that columns are in
+// different banks.
+func (e *emitter) stage(n int) {
+	op := e.p.Ops[n]
+	d := held(op.Instr.Shape.DType)
+	sizes, order := op.Tile.Sizes(), e.memoryOrder(n)
+	key := bufferKey{n, 0}
+	delete(e.buffers, key)
+	b := e.newBuffer(d, sizes, e.bankStrides(sizes, order, d.Size()))
+	e.asm.note("%%%d %s (%s) to shared memory", n, op.Instr.Name, op.Code)
+	e.asm.enter()
+	e.each(e.flat(sizes, order, d.Size()), func(points []point) {
+		vals := e.elements(n, points)
+		e.put(b, points, vals)
+	})
+	e.asm.leave()
+	e.barrier()
+	e.buffers[key] = b
+}
+
+// bankStrides are strides in the order of dims, the rows of the fastest dimension
+// that has more than one element padded to an odd number of words.
+func (e *emitter) bankStrides(sizes []int64, order []int, size int64) []int64 {
+	strides := make([]int64, len(sizes))
+	n, padded := int64(1), false
+	for _, d := range slices.Backward(order) {
+		strides[d] = n
+		n *= sizes[d]
+		if !padded && sizes[d] > 1 {
+			words := ceilDiv(n*size, 4)
+			n, padded = max(1, (words|1)*4/size), true
+		}
+	}
+	return strides
+}
+
+// memoryOrder is the dimensions of an op's tile, the slowest in memory first,
+// as far as they are followed: through elementwise operations, broadcasts and
+// transposes to a parameter.
+func (e *emitter) memoryOrder(n int) []int {
+	op := e.p.Ops[n]
+	switch {
+	case op.Code == "parameter":
+		return majorToMinor(op.Instr.Shape)
+	case op.Code == "transpose":
+		order := slices.Clone(e.memoryOrder(op.Args[0]))
+		for k, d := range order {
+			order[k] = slices.Index(op.Perm, d)
+		}
+		return order
+	case op.Code.Elementwise(), op.Code == "reverse", op.Code == "slice":
+		for _, a := range op.Args {
+			if len(e.p.Ops[a].Tile) == len(op.Tile) && e.p.Ops[a].Code != "broadcast" {
+				return e.memoryOrder(a)
+			}
+		}
+	}
+	return identity(len(op.Tile))
+}
+
+func identity(n int) []int {
+	all := make([]int, n)
+	for k := range all {
+		all[k] = k
+	}
+	return all
+}
+
+// majorToMinor is the dimensions of an array, the slowest first.
+func majorToMinor(s hlo.Shape) []int {
+	order, strides := identity(s.Rank()), s.Strides()
+	slices.SortStableFunc(order, func(x, y int) int { return int(min(1, max(-1, strides[y]-strides[x]))) })
+	return order
+}
+
+// storeRoot writes a result to its output.
+func (e *emitter) storeRoot(r symtile.Root) {
+	op := e.p.Ops[r.Op]
+	shape := op.Instr.Shape
+	e.asm.note("output %d from %%%d %s", r.Output, r.Op, op.Instr.Name)
+	e.root = r.Op
+	e.asm.enter()
+	defer e.asm.leave()
+	out := memory{global, e.output(r.Output), 0}
+	var once conditions
+	for _, d := range r.Once {
+		once = once.and(e.p.Space.Dims[d].Tid.Neg())
+	}
+	e.distribute(r.Op, shape, func(points []point) {
+		places := make([]place, len(points))
+		for k := range points {
+			points[k].when = points[k].when.all(once)
+			index, there := e.tensor(op.Tile, points[k].at)
+			points[k].when = points[k].when.all(there)
+			places[k] = place{e.dotted(index, shape.Strides()), points[k].when}
+		}
+		e.scatterPlaces(out, shape.DType, places, e.elements(r.Op, points))
+	})
+}
+
+// distribute emits body for all elements of a root: as a reduction or a product
+// before it has spread a tile of these sizes, so that values stay in registers,
+// else in the order of memory.
+func (e *emitter) distribute(n int, shape hlo.Shape, body func(points []point)) {
+	sizes := e.p.Ops[n].Tile.Sizes()
+	if f := e.fragments[fmt.Sprint(sizes)]; f != nil && !e.hints.apart[n] {
+		f(body)
+		return
+	}
+	if s := e.spreads[fmt.Sprint(sizes)]; s != nil {
+		e.each(s, body)
+		return
+	}
+	e.each(e.flat(sizes, majorToMinor(shape), shape.DType.Size()), body)
+}
+
+// steps emits a body of the program.
+func (e *emitter) steps(body []symtile.Step) {
+	for _, s := range body {
+		if s.Loop != nil {
+			e.loop(s.Loop)
+			continue
+		}
+		op := e.p.Ops[s.Op]
+		for _, v := range op.Needs {
+			e.needed(v)
+		}
+		switch {
+		case op.Code == "reduce" || op.Code == "dot":
+			c := e.closer(s.Op)
+			c.begin()
+			c.accumulate()
+			c.finish()
+		case e.hints.staged[s.Op]:
+			e.stage(s.Op)
+		}
+	}
+}
+
+// needed binds the run-time variables that op n, of rank 0, is the value of.
+func (e *emitter) needed(n int) {
+	for _, r := range e.p.Runtime {
+		if r.Op != n {
+			continue
+		}
+		if _, ok := e.asm.sumOf(sumKey{r.Var, false}); ok {
+			continue
+		}
+		v := e.elements(n, []point{{}})[0]
+		x := e.runtime(v, e.p.Ops[n].Instr.Shape.DType, r.Var.Range().Hi)
+		e.bind(r.Var, e.num(x))
+	}
+}
+
+// A closer is a reduce or dot: what comes before its loop, at the end of every
+// iteration, and after it.
+type closer interface {
+	begin()
+	accumulate()
+	finish()
+}
+
+func (e *emitter) closer(n int) closer {
+	if e.p.Ops[n].Code == "dot" {
+		return e.newDot(n)
+	}
+	return e.newReduction(n)
+}
+
+// loop emits a loop of the program around its body and the closers.
+func (e *emitter) loop(l *symtile.Loop) {
+	closers := make([]closer, len(l.Closers))
+	for k, c := range l.Closers {
+		closers[k] = e.closer(c)
+		closers[k].begin()
+	}
+	if e.pipelined(l, closers) {
+		return
+	}
+	e.nest(l.Dims, func() {
+		before := e.asm.waits
+		e.steps(l.Body)
+		for _, c := range closers {
+			c.accumulate()
+		}
+		if e.asm.waits > before {
+			e.barrier() // the next iteration writes what this one reads
+		}
+	})
+	for _, c := range closers {
+		c.finish()
+	}
+}
+
+// nest emits loops over the tile ids of dims, the last fastest.
+func (e *emitter) nest(dims []int, body func()) {
+	if len(dims) == 0 {
+		body()
+		return
+	}
+	d := e.p.Space.Dims[dims[0]]
+	e.asm.note("for %s < %s", d.Name, d.Tiles)
+	e.repeatAs(d.Tid, constantOf(d.Tiles), func() { e.nest(dims[1:], body) })
+}

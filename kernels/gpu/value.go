@@ -1,0 +1,297 @@
+package gpu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// kindFor is the class of register a value of type d is in while it is computed
+// with: integers of at most 32 bits extended to 32, floats of at most 32 as f32.
+func kindFor(d hlo.DType) kind {
+	switch {
+	case d == hlo.Pred:
+		return kindPred
+	case d == hlo.F64:
+		return kindF64
+	case d.IsFloat():
+		return kindF32
+	case d.Bits() == 64:
+		return kindB64
+	}
+	return kindB32
+}
+
+// held is the type an element of d is kept in within a block: 8-bit floats are
+// read, but not written.
+func held(d hlo.DType) hlo.DType {
+	if d.IsFloat() && d.Size() == 1 {
+		return hlo.F32
+	}
+	return d
+}
+
+// zero is the operand that is 0 or false.
+func zero(k kind) operand {
+	switch k {
+	case kindPred:
+		return no
+	case kindF32:
+		return f32(0)
+	case kindF64:
+		return f64(0)
+	}
+	return "0"
+}
+
+// immediate is a constant of type d.
+func immediate(d hlo.DType, i int64, f float64) operand {
+	switch kindFor(d) {
+	case kindPred:
+		if i != 0 {
+			return yes
+		}
+		return no
+	case kindF32:
+		return f32(kernels.RoundFloat(d, f))
+	case kindF64:
+		return f64(f)
+	case kindB32:
+		return integer(int64(int32(i)))
+	}
+	return integer(i)
+}
+
+// space is where memory is.
+type space string
+
+const (
+	global space = "global"
+	shared space = "shared"
+	inputs space = "global.nc" // global memory that nothing writes while the kernel runs
+)
+
+// most is the bytes of the widest memory instruction.
+const most = 16
+
+// load reads n elements that follow each other, n·size a power of two of at most
+// 16 bytes and the address a multiple of it. Where p does not hold memory is not
+// touched and the elements are 0.
+func (e *emitter) load(s space, d hlo.DType, at address, n int, p operand) []operand {
+	bytes := int(d.Size()) * n
+	key := valueKey{text: fmt.Sprint(s, d, at, n, p)}
+	if all := e.loaded(key, n); all != nil {
+		return all
+	}
+	var words []operand
+	switch {
+	case d.Size() == 8:
+		words = e.read(s, kindFor(d), "64", at, n, p)
+	case d == hlo.F32:
+		words = e.read(s, kindF32, "32", at, n, p)
+	case bytes >= 4:
+		words = e.read(s, kindB32, "32", at, bytes/4, p)
+	case bytes == 2:
+		words = e.read(s, kindB32, "16", at, 1, p)
+	default:
+		words = e.read(s, kindB32, "8", at, 1, p)
+	}
+	all := make([]operand, n)
+	for k := range all {
+		all[k] = e.unpack(d, words, k)
+		key.part = k
+		e.asm.scope.values[key] = all[k]
+	}
+	return all
+}
+
+func (e *emitter) loaded(key valueKey, n int) []operand {
+	all := make([]operand, n)
+	for k := range all {
+		key.part = k
+		r, ok := e.asm.value(key)
+		if !ok {
+			return nil
+		}
+		all[k] = r
+	}
+	return all
+}
+
+// read emits one load of n words.
+func (e *emitter) read(s space, k kind, bits string, at address, n int, p operand) []operand {
+	words := e.asm.fresher(k, n)
+	if p == no {
+		return e.blank(k, words)
+	}
+	if p != yes {
+		e.blank(k, words)
+	}
+	typ := map[kind]string{kindB32: "b", kindB64: "b", kindF32: "f", kindF64: "f"}[k] + bits
+	if bits == "16" || bits == "8" {
+		typ = "u" + bits
+	}
+	if n == 1 {
+		e.asm.when(p, "ld."+string(s)+"."+typ, words[0], at)
+	} else {
+		e.asm.when(p, fmt.Sprintf("ld.%s.v%d.%s", s, n, typ), words, at)
+	}
+	return words
+}
+
+func (e *emitter) blank(k kind, words []operand) []operand {
+	for _, w := range words {
+		e.asm.do(kindTable[k].move, w, zero(k))
+	}
+	return words
+}
+
+// unpack is element k of what was loaded.
+func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
+	a := e.asm
+	switch d {
+	case hlo.F32, hlo.F64, hlo.S64, hlo.U64, hlo.S32, hlo.U32:
+		return words[k]
+	case hlo.BF16:
+		if k%2 == 1 {
+			return a.get(kindF32, "mov.b32", a.get(kindB32, "and.b32", words[k/2], -1<<16))
+		}
+		return a.get(kindF32, "mov.b32", a.get(kindB32, "shl.b32", words[k/2], 16))
+	case hlo.F16:
+		half := words[k/2]
+		if k%2 == 1 {
+			half = a.get(kindB32, "shr.u32", half, 16)
+		}
+		return a.get(kindF32, "cvt.f32.f16", a.get(kindB16, "cvt.u16.u32", half))
+	}
+	bits := int(d.Size()) * 8
+	extract := "bfe.u32"
+	if d.IsSigned() {
+		extract = "bfe.s32"
+	}
+	x := a.get(kindB32, extract, words[k*bits/32], k*bits%32, bits)
+	switch {
+	case d == hlo.Pred:
+		return a.get(kindPred, "setp.ne.s32", x, 0)
+	case d.IsFloat():
+		table := e.constant(tableOf(d))
+		return e.load(global, hlo.F32, e.at32(table, x, 4), 1, yes)[0]
+	}
+	return x
+}
+
+// at32 is base + x·size, x a register of 32 bits.
+func (e *emitter) at32(base, x operand, size int64) address {
+	return address{e.asm.get(kindB64, "mad.wide.s32", x, size, base), 0}
+}
+
+// tableOf lists the 256 values of a type of 8 bits or less, as f32.
+func tableOf(d hlo.DType) []byte {
+	codes := make([]byte, 256)
+	for k := range codes {
+		codes[k] = byte(k)
+	}
+	list := kernels.Buffer{Shape: hlo.Shape{DType: d, Dims: []int64{256}}, Data: codes}
+	var table []byte
+	for k := range int64(256) {
+		table = binary.LittleEndian.AppendUint32(table, math.Float32bits(float32(list.Float(k))))
+	}
+	return table
+}
+
+// store writes elements that follow each other where p holds; see load.
+func (e *emitter) store(s space, d hlo.DType, at address, vals []operand, p operand) {
+	k := kindFor(d)
+	var words []operand
+	typ := "b32"
+	switch {
+	case d.Size() == 8:
+		typ, words = "b64", e.inRegisters(k, vals)
+		if k == kindF64 {
+			typ = "f64"
+		}
+	case d == hlo.F32:
+		typ, words = "f32", e.inRegisters(k, vals)
+	case d.Size() == 4:
+		words = e.inRegisters(k, vals)
+	default:
+		words = e.pack(d, vals)
+		typ = map[int]string{1: "u8", 2: "u16"}[int(d.Size())*len(vals)]
+		if typ == "" {
+			typ = "b32"
+		}
+	}
+	if len(words) == 1 {
+		e.asm.when(p, "st."+string(s)+"."+typ, at, words[0])
+		return
+	}
+	e.asm.when(p, fmt.Sprintf("st.%s.v%d.%s", s, len(words), typ), at, words)
+}
+
+func (e *emitter) inRegisters(k kind, vals []operand) []operand {
+	all := make([]operand, len(vals))
+	for i, v := range vals {
+		all[i] = e.asm.in(k, v)
+	}
+	return all
+}
+
+// pack puts elements of less than 32 bits together.
+func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
+	a := e.asm
+	per := int(4 / d.Size())
+	var words []operand
+	for at := 0; at < len(vals); at += per {
+		part := vals[at:min(at+per, len(vals))]
+		if (d == hlo.F16 || d == hlo.BF16) && len(part) == 2 {
+			words = append(words, a.get(kindB32, "cvt.rn."+d.String()+"x2.f32", a.in(kindF32, part[1]), a.in(kindF32, part[0])))
+			continue
+		}
+		word := e.bitsOf(d, part[0])
+		for k, v := range part[1:] {
+			word = a.get(kindB32, "bfi.b32", e.bitsOf(d, v), word, (k+1)*int(d.Size())*8, d.Size()*8)
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+// bitsOf is an element of less than 32 bits in the low bits of a register.
+func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
+	a := e.asm
+	switch {
+	case v == yes:
+		return a.in(kindB32, "1")
+	case v == no:
+		return a.in(kindB32, "0")
+	case d == hlo.Pred:
+		return a.get(kindB32, "selp.b32", 1, 0, v)
+	case d == hlo.F16 || d == hlo.BF16:
+		return a.get(kindB32, "cvt.u32.u16", a.get(kindB16, "cvt.rn."+d.String()+".f32", a.in(kindF32, v)))
+	case d.IsFloat():
+		e.refuse("%s is not written on %s", d, e.sheet.Target)
+	}
+	return a.in(kindB32, v)
+}
+
+// fit brings a result to its element type, where registers are wider.
+func (e *emitter) fit(d hlo.DType, v operand) operand {
+	a := e.asm
+	switch {
+	case d == hlo.F32 || d == hlo.F64 || d == hlo.Pred || d.Bits() >= 32:
+		return v
+	case d == hlo.F16:
+		return a.get(kindF32, "cvt.f32.f16", a.get(kindB16, "cvt.rn.f16.f32", a.in(kindF32, v)))
+	case d == hlo.BF16:
+		half := a.get(kindB16, "cvt.rn.bf16.f32", a.in(kindF32, v))
+		return a.get(kindF32, "mov.b32", a.get(kindB32, "shl.b32", a.get(kindB32, "cvt.u32.u16", half), 16))
+	case d.IsFloat():
+		e.refuse("arithmetic on %s is not done on %s", d, e.sheet.Target)
+	case d.IsSigned():
+		return a.get(kindB32, "bfe.s32", a.in(kindB32, v), 0, d.Bits())
+	}
+	return a.get(kindB32, "and.b32", v, int64(1)<<d.Bits()-1)
+}

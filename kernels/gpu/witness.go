@@ -1,0 +1,75 @@
+package gpu
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// sector is the bytes global memory is moved in.
+const sector = 32
+
+// witness looks at one load of the first warp. Where it touches far more
+// sectors than the tile's rows have, the tile is read crosswise: the next time
+// it goes through shared memory.
+func (e *emitter) witness(n int, places []place) {
+	op := e.p.Ops[n]
+	size := op.Instr.Shape.DType.Size()
+	if e.hints.staged[n] || op.Tile.Elements()*size > int64(e.sheet.BlockShared)/4 || !e.independent(places) {
+		return
+	}
+	touched, asked := e.sectors(places, size)
+	rows := e.rowBytes(op)
+	if rows >= 2*size && touched*min(sector, rows) > 2*asked*sector {
+		e.hints.stage(n)
+	}
+}
+
+// independent says whether the places are functions of tile ids and the thread
+// only.
+func (e *emitter) independent(places []place) bool {
+	for _, v := range places[0].at.Vars() {
+		if x, _ := v.Variable(); x.Role == symtile.RoleRuntime && !slices.ContainsFunc(e.p.Runtime, func(r symtile.Runtime) bool { return r.Var == v }) {
+			return false
+		}
+	}
+	return true
+}
+
+// sectors counts the sectors the first warp touches, in bytes, and the bytes it
+// asks for, each once.
+func (e *emitter) sectors(places []place, size int64) (touched, asked int64) {
+	seen, elements := map[int64]bool{}, map[int64]bool{}
+	for _, p := range places {
+		vars := p.at.Vars()
+		env := map[symtile.Expr]int64{}
+		for _, v := range vars {
+			env[v] = v.Range().Lo
+		}
+		for t := range int64(WarpThreads) {
+			for _, v := range vars { // the thread's number, of a narrower range perhaps
+				if x, _ := v.Variable(); x.Role == symtile.RoleThread {
+					env[v] = min(t, x.Hi)
+				}
+			}
+			x := p.at.Eval(env)
+			elements[x] = true
+			seen[x*size/sector] = true
+		}
+	}
+	return int64(len(seen)) * sector, int64(len(elements)) * size
+}
+
+// rowBytes is how many bytes of a tile follow each other in memory.
+func (e *emitter) rowBytes(op symtile.Op) int64 {
+	strides, sizes := op.Instr.Shape.Strides(), op.Tile.Sizes()
+	run := int64(1)
+	for _, d := range slices.Backward(majorToMinor(op.Instr.Shape)) {
+		stride := constantOf(op.Tile[d].Stride)
+		if sizes[d] > 1 && strides[d]*stride != run {
+			break
+		}
+		run *= sizes[d]
+	}
+	return run * op.Instr.Shape.DType.Size()
+}

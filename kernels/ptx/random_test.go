@@ -1,0 +1,243 @@
+package ptx
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// instrGen draws legal instructions from the opcode table.
+type instrGen struct {
+	t    *rapid.T
+	e    *Entry
+	sets map[Type]int32
+}
+
+func newInstrGen(t *rapid.T) *instrGen {
+	g := &instrGen{t: t, e: &Entry{Name: "k", Linkage: Visible}, sets: map[Type]int32{}}
+	for _, s := range []RegSet{{"%p", Pred, 8}, {"%h", B16, 8}, {"%r", B32, 140}, {"%rd", B64, 8}, {"%f", F32, 140}, {"%fd", F64, 8}, {"%rq", B128, 4}, {"%b", B8, 4}} {
+		g.e.Body = append(g.e.Body, Stmt{Kind: StmtReg, Index: int32(len(g.e.Regs))})
+		g.e.Regs = append(g.e.Regs, s)
+		g.sets[s.Type] = int32(len(g.e.Regs))
+	}
+	g.e.Params = []Param{{Type: U64, Name: "a"}, {Type: B8, Align: 64, Count: 128, Name: "map"}}
+	g.e.Body = append(g.e.Body, Stmt{Kind: StmtLabel, Text: "$L"})
+	return g
+}
+
+func (g *instrGen) n(most int) int { return rapid.IntRange(0, most).Draw(g.t, "n") }
+
+func (g *instrGen) reg(t Type) Operand {
+	class, _ := regClass(t)
+	if t.Bits() == 8 {
+		class = B8
+	}
+	set := g.sets[class]
+	return Operand{Kind: KindReg, Reg: Reg{set, int32(g.n(g.e.Regs[set-1].N - 1))}}
+}
+
+// form draws modifiers for a form.
+func (g *instrGen) form(op Op, f *form) match {
+	o := Opcode{Op: op}
+	for i := range f.slots {
+		if f.slots[i].optional && g.n(2) > 0 {
+			continue
+		}
+		var all []Mod
+		f.slots[i].set.each(func(m Mod) { all = append(all, m) })
+		o.mods[o.n] = all[g.n(len(all)-1)]
+		o.n++
+	}
+	for _, m := range matches(o) {
+		if m.form == f {
+			return m
+		}
+	}
+	g.t.Fatalf("%s is not of its row %s", o, f.row.syntax)
+	return match{}
+}
+
+func (g *instrGen) instr(m *match) Instr {
+	in := Instr{Opcode: m.op}
+	if g.n(3) == 0 {
+		in.Guard = Guard{g.reg(Pred).Reg, g.n(1) == 0}
+	}
+	memory := 0
+	for i := range m.operands {
+		p := &m.operands[i]
+		if p.optional && (p.when != NoMod && !m.op.Has(p.when) || p.when == NoMod && g.n(1) == 0) {
+			continue
+		}
+		o := g.operand(m, p, memory)
+		if o.Kind == KindMem {
+			memory++
+		}
+		in.Operands = append(in.Operands, o)
+	}
+	return in
+}
+
+func (g *instrGen) operand(m *match, p *pattern, memory int) Operand {
+	switch p.kind {
+	case patMem:
+		return g.memory(m, p, memory)
+	case patTensor:
+		c := Vec()
+		for range int(m.op.mods[0]-ModDim1) + 1 {
+			c.List = append(c.List, g.value(&pattern{}, S32))
+		}
+		return Operand{Kind: KindTensor, List: []Operand{Mem(g.reg(B64), g.n(64)), c}}
+	case patImm:
+		if p.set != nil {
+			return Int(p.set[g.n(len(p.set)-1)])
+		}
+		return Int(p.lo + int64(g.n(int(min(1000, (p.hi-p.lo)/p.step))))*p.step)
+	case patLabel:
+		return Sym("$L")
+	case patSink:
+		return Sink()
+	}
+	n, braces := m.elements(p)
+	if !braces {
+		o := g.value(p, m.typ(p))
+		if p.pair && g.n(1) == 0 {
+			return Pair(o, g.reg(Pred))
+		}
+		return o
+	}
+	v := Vec()
+	for range n {
+		v.List = append(v.List, g.value(p, m.typ(p)))
+	}
+	return v
+}
+
+func (g *instrGen) memory(m *match, p *pattern, memory int) Operand {
+	space := addressSpace(&m.op, memory)
+	switch k := g.n(3); {
+	case k == 0 && isShared(space):
+		return Mem(Sym("smem"), 128*g.n(3))
+	case k == 0 && space == ModParam:
+		return Mem(Sym("map"), 0)
+	case k == 1:
+		return Operand{Kind: KindMem, Bits: uint64(128 * g.n(10))}
+	case k == 2 && isShared(space):
+		return Mem(g.reg(B32), g.n(2000)-1000)
+	}
+	return Mem(g.reg(B64), g.n(2000)-1000)
+}
+
+// value draws a register, or a number or another source where the pattern
+// allows it.
+func (g *instrGen) value(p *pattern, t Type) Operand {
+	switch k := g.n(5); {
+	case k == 0 && p.sink && p.dst:
+		return Sink()
+	case k == 0 && p.address && t.Bits() == 32 && !t.Float():
+		return Sym("smem")
+	case k == 1 && !p.regOnly && p.kind == patValue:
+		return g.number(t)
+	}
+	o := g.reg(t)
+	o.Neg = p.neg && g.n(1) == 0
+	return o
+}
+
+func (g *instrGen) number(t Type) Operand {
+	bits := rapid.Uint64().Draw(g.t, "bits")
+	switch {
+	case t == F32:
+		return Operand{Kind: KindF32, Bits: bits & (1<<32 - 1)}
+	case t == F64:
+		return Operand{Kind: KindF64, Bits: bits}
+	case t.Float():
+		return g.reg(t)
+	case t == Pred:
+		return Int(g.n(1))
+	case t.Bits() == 64:
+		return Operand{Kind: KindInt, Bits: bits}
+	}
+	return Operand{Kind: KindInt, Bits: bits & (1<<t.Bits() - 1)}
+}
+
+// targetOf is a target that has the form.
+func targetOf(f *form) Target {
+	if f.target.SM >= 100 {
+		return Target{100, 'a'}
+	}
+	return Target{90, 'a'}
+}
+
+// Every row of the table can be written, read and checked, and what is read is
+// what was written.
+func TestEveryRowPrintsAndParses(t *testing.T) {
+	for _, target := range []Target{{90, 'a'}, {100, 'a'}} {
+		t.Run(target.String(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { checkRows(t, target) })
+		})
+	}
+}
+
+func checkRows(t *rapid.T, target Target) {
+	g := newInstrGen(t)
+	for op := NoOp + 1; op < numOps; op++ {
+		for i := range forms()[op] {
+			f := &forms()[op][i]
+			if targetOf(f) != target {
+				continue
+			}
+			m := g.form(op, f)
+			if in := g.instr(&m); lucky(&in) {
+				g.e.Body = append(g.e.Body, Stmt{Kind: StmtInstr, Instr: in})
+			}
+		}
+	}
+	g.e.Body = append(g.e.Body, Stmt{Kind: StmtInstr, Instr: Instr{Opcode: Opcode{Op: OpRet}}})
+	m := &Module{Version: Version{9, 0}, Target: target, Entries: []Entry{*g.e}}
+	m.Vars = []Var{{Space: ModShared, Align: 128, Type: B8, Name: "smem", Array: true, Count: 4096}}
+	m.number()
+	sameAgain(t, m)
+}
+
+// sameAgain checks that m reads back as it is, and is legal.
+func sameAgain(t *rapid.T, m *Module) {
+	text := m.Text()
+	again, err := Parse("", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(again.Text(), text) {
+		t.Fatalf("printed\n%s\nread and printed\n%s", text, again.Text())
+	}
+	if err := again.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Entries[0].Body {
+		if a, b := &m.Entries[0].Body[i], &again.Entries[0].Body[i]; !reflect.DeepEqual(a, b) {
+			t.Fatalf("written %+v\nread %+v", a, b)
+		}
+	}
+	again.file, again.src = "", nil
+	if !reflect.DeepEqual(again, m) {
+		t.Fatalf("read something else than was written:\n%s", text)
+	}
+}
+
+// lucky reports that in obeys the rules that the table cannot say.
+func lucky(in *Instr) bool {
+	o := &in.Opcode
+	switch o.Op {
+	case OpLd, OpSt:
+		s := o.Space()
+		return o.Vec()*o.Type(-1).Bits() <= 128 && (s == NoMod || s == ModGlobal || onlyGlobal(o))
+	case OpBarSync, OpBarArrive, OpBarrierSync, OpBarrierArrive, OpMbarrierInit, OpCpAsyncBulk, OpCpReduceAsyncBulk, OpShflSync:
+		for i := range in.Operands {
+			if in.Operands[i].Kind == KindInt {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,259 @@
+// Package replay is a device made of samples that were taken elsewhere: what
+// `tilewright cache export` or `tilewright doctor` wrote on a machine with the
+// real one. Plans are those that were tried there, runs give the reference's
+// results and take the recorded times in turn. Searches and models can so be
+// tested on true landscapes without the device.
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A record is a line of the file: the fields of package cache's Record that
+// matter here. A line with nothing but device says what the device is.
+type record struct {
+	Fusion  string  `json:"fusion"` // fingerprint, hexadecimal
+	Device  string  `json:"device"`
+	Backend string  `json:"backend"`
+	Codegen string  `json:"codegen"`
+	Default string  `json:"default"`
+	Trials  []trial `json:"trials"`
+}
+
+type trial struct {
+	Plan    string    `json:"plan"`
+	Samples []float64 `json:"samples"` // seconds
+	Failure string    `json:"failure"`
+	Detail  string    `json:"detail"`
+}
+
+// A fusion is what was recorded of one.
+type fusion struct {
+	standard kernels.Plan
+	plans    []kernels.Plan
+	trials   map[string]trial // by the text of the plan
+}
+
+// Backend replays the records of one device.
+type Backend struct {
+	device  kernels.Device
+	fusions map[string]*fusion // by fingerprint
+}
+
+const longestLine = 64 << 20
+
+// Read reads a recording. name is for people. All records must be of one
+// device; a line {"sheet": {…}}, a kernels.Device, may come first and gives the
+// cost model its rates.
+func Read(name string, r io.Reader) (*Backend, error) {
+	b := &Backend{fusions: map[string]*fusion{}}
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, longestLine)
+	for line := 1; in.Scan(); line++ {
+		if len(bytes.TrimSpace(in.Bytes())) == 0 {
+			continue
+		}
+		if err := b.line(in.Bytes()); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(b.fusions) == 0 {
+		return nil, fmt.Errorf("%s: no records in it; `tilewright cache export` writes them", name)
+	}
+	b.device.Name = "replay:" + b.device.Name
+	return b, nil
+}
+
+func (b *Backend) line(text []byte) error {
+	var head struct {
+		Sheet *kernels.Device `json:"sheet"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return fmt.Errorf("not a record: %w", err)
+	}
+	if head.Sheet != nil {
+		b.device = *head.Sheet
+		return nil
+	}
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("not a record: %w", err)
+	}
+	return b.add(r)
+}
+
+func (b *Backend) add(r record) error {
+	if _, err := hex.DecodeString(r.Fusion); err != nil || len(r.Fusion) != 64 {
+		return fmt.Errorf("%q is not a fingerprint", r.Fusion)
+	}
+	if b.device.Name == "" {
+		b.device = unknown(r)
+	}
+	if r.Device != b.device.Name || r.Backend != b.device.Backend || r.Codegen != b.device.Revision {
+		return fmt.Errorf("it is of %s (%s %s), the ones before are of %s (%s %s)",
+			r.Device, r.Backend, r.Codegen, b.device.Name, b.device.Backend, b.device.Revision)
+	}
+	f := &fusion{trials: map[string]trial{}}
+	for _, t := range r.Trials {
+		plan, err := kernels.ParsePlan(t.Plan)
+		if err != nil {
+			return err
+		}
+		if t.Failure == "" && len(t.Samples) == 0 {
+			continue // it was never timed
+		}
+		f.plans = append(f.plans, plan)
+		f.trials[plan.String()] = t
+	}
+	standard, err := kernels.ParsePlan(r.Default)
+	if err != nil {
+		return fmt.Errorf("the default plan: %w", err)
+	}
+	f.standard = standard
+	b.fusions[r.Fusion] = f
+	return nil
+}
+
+// unknown is a device of which only the name is recorded: one memory, of rates
+// that bound nothing.
+func unknown(r record) kernels.Device {
+	const boundless = 1e18
+	return kernels.Device{Name: r.Device, Backend: r.Backend, Revision: r.Codegen, Lanes: 1, FLOPS: boundless,
+		Levels: []kernels.Level{{Name: "memory", Shared: true, Bandwidth: boundless}}}
+}
+
+// Identity is the recorded device, its name prefixed by "replay:".
+func (b *Backend) Identity() kernels.Device { return b.device }
+
+// Device is the same.
+func (b *Backend) Device() kernels.Device { return b.device }
+
+func (b *Backend) of(p *symtile.Program) (*fusion, error) {
+	f := b.fusions[fmt.Sprintf("%x", p.Fusion.Fingerprint())]
+	if f == nil {
+		return nil, fmt.Errorf("nothing is recorded of %s on %s", p.Fusion.Name, b.device.Name)
+	}
+	return f, nil
+}
+
+// Plans yields those that were tried.
+func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
+	return func(yield func(kernels.Plan) bool) {
+		f, err := b.of(p)
+		if err != nil {
+			return // Default says why
+		}
+		for _, plan := range f.plans {
+			if !yield(plan) {
+				return
+			}
+		}
+	}
+}
+
+// Default is the default there was.
+func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
+	f, err := b.of(p)
+	if err != nil {
+		return kernels.Plan{}, err
+	}
+	return f.standard, nil
+}
+
+// Compile finds the samples of a plan. What was not recorded, or failed, is a
+// *kernels.Rejected that says so.
+func (b *Backend) Compile(_ context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
+	f, err := b.of(p)
+	if err != nil {
+		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
+	}
+	t, known := f.trials[plan.String()]
+	switch {
+	case !known:
+		return nil, &kernels.Rejected{Plan: plan, Reason: "it was not tried when the samples were taken"}
+	case t.Failure != "":
+		return nil, &kernels.Rejected{Plan: plan, Reason: "recorded as " + t.Failure + ": " + t.Detail}
+	}
+	return &kernel{fusion: p.Fusion, plan: plan, samples: t.Samples}, nil
+}
+
+// A kernel answers with recorded times.
+type kernel struct {
+	fusion  *hlo.Computation
+	plan    kernels.Plan
+	samples []float64
+	next    int
+	known   []answer // the latest last
+}
+
+// An answer is the reference's results for some inputs.
+type answer struct{ in, out []kernels.Buffer }
+
+const mostAnswers = 10 // that are kept: a bench uses up to eight sets of inputs in turn
+
+func (k *kernel) Source() string {
+	return fmt.Sprintf("plan %s: %d recorded samples; the results are the reference's\n", k.plan, len(k.samples))
+}
+
+func (k *kernel) Close() error { return nil }
+
+// Run computes the results by Reference, once for the same inputs, and says
+// that it took the next of the samples.
+func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	results, err := k.results(in)
+	if err != nil {
+		return 0, err
+	}
+	for n := range out {
+		copy(out[n].Data, results[n].Data)
+	}
+	seconds := k.samples[k.next]
+	k.next = (k.next + 1) % len(k.samples)
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// results are the reference's, kept for arrays that come again: their contents
+// are taken not to change.
+func (k *kernel) results(in []kernels.Buffer) ([]kernels.Buffer, error) {
+	for _, a := range k.known {
+		if same(a.in, in) {
+			return a.out, nil
+		}
+	}
+	out, err := kernels.Reference(k.fusion, in)
+	if err != nil {
+		return nil, err
+	}
+	if len(k.known) == mostAnswers {
+		k.known = k.known[1:]
+	}
+	k.known = append(k.known, answer{slices.Clone(in), out})
+	return out, nil
+}
+
+// same says whether two lists are the same arrays.
+func same(x, y []kernels.Buffer) bool {
+	return slices.EqualFunc(x, y, func(a, b kernels.Buffer) bool {
+		return len(a.Data) == len(b.Data) && unsafe.SliceData(a.Data) == unsafe.SliceData(b.Data)
+	})
+}

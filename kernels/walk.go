@@ -1,0 +1,120 @@
+package kernels
+
+import (
+	"runtime"
+	"sync"
+)
+
+// A walk visits the indices of dims in row-major order and says where each is
+// at the given strides.
+type walk struct {
+	dims, strides, index []int64
+	at                   int64
+}
+
+func newWalk(dims, strides []int64) *walk {
+	return &walk{dims: dims, strides: strides, index: make([]int64, len(dims))}
+}
+
+// next returns the place of the current index and moves on.
+func (w *walk) next() int64 {
+	here := w.at
+	for d := len(w.dims) - 1; d >= 0; d-- {
+		w.index[d]++
+		w.at += w.strides[d]
+		if w.index[d] < w.dims[d] {
+			break
+		}
+		w.at -= w.index[d] * w.strides[d]
+		w.index[d] = 0
+	}
+	return here
+}
+
+// seek makes element n, in row-major order, the next.
+func (w *walk) seek(n int64) {
+	w.at = 0
+	for d := len(w.dims) - 1; d >= 0; d-- {
+		w.index[d], n = n%w.dims[d], n/w.dims[d]
+		w.at += w.index[d] * w.strides[d]
+	}
+}
+
+// A row is a run along the last dimension: count elements, the first of which
+// is number n in row-major order and at the place at, the others step apart.
+type row struct{ n, at, count, step int64 }
+
+// rows are the runs of an array of dims along its last dimension.
+type rows struct {
+	outer, strides []int64
+	run            row
+	total          int64 // rows
+}
+
+func rowsOf(dims, strides []int64) rows {
+	r := rows{run: row{count: 1}, total: 1}
+	if last := len(dims) - 1; last >= 0 {
+		r.outer, r.strides = dims[:last], strides[:last]
+		r.run = row{count: dims[last], step: strides[last]}
+	}
+	for _, d := range r.outer {
+		r.total *= d
+	}
+	if r.run.count == 0 {
+		r.total = 0
+	}
+	return r
+}
+
+// visit does rows lo … hi−1 in order.
+func (r rows) visit(lo, hi int64, do func(row)) {
+	if lo >= hi {
+		return
+	}
+	w := newWalk(r.outer, r.strides)
+	w.seek(lo)
+	for n := lo; n < hi; n++ {
+		here := r.run
+		here.n, here.at = n*r.run.count, w.next()
+		do(here)
+	}
+}
+
+// all does all rows in order.
+func (r rows) all(do func(row)) { r.visit(0, r.total, do) }
+
+// each does all rows, on all cores.
+func (r rows) each(do func(row)) {
+	spread(r.total, r.run.count, func(lo, hi int64) { r.visit(lo, hi, do) })
+}
+
+// worthSplitting is how many elements are worth a goroutine.
+const worthSplitting = 1 << 14
+
+// spread does the numbers 0 … n−1, of cost elements each, in ranges on all cores.
+// A panic is the caller's.
+func spread(n, cost int64, do func(lo, hi int64)) {
+	lanes := min(int64(runtime.GOMAXPROCS(0)), n, n*max(1, cost)/worthSplitting)
+	if lanes <= 1 {
+		do(0, n)
+		return
+	}
+	var wait sync.WaitGroup
+	failed := make(chan any, lanes)
+	for k := range lanes {
+		wait.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					failed <- p
+				}
+			}()
+			do(k*n/lanes, (k+1)*n/lanes)
+		})
+	}
+	wait.Wait()
+	select {
+	case p := <-failed:
+		panic(p)
+	default:
+	}
+}

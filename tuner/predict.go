@@ -1,0 +1,108 @@
+package tuner
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cost"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// choose is what takes the place of a race on a device that cannot time: the
+// entrants are checked against Reference, cheapest by the cost model first, and
+// of those that are right the cheapest wins, if the model has it beat the
+// default by the margin. The record says that nothing was timed.
+func (t *Tuner) choose(ctx context.Context, c *hlo.Computation, p *symtile.Program, ranked []cost.Ranked) (cache.Record, error) {
+	entrants, err := t.entrants(p, ranked)
+	if err != nil {
+		return cache.Record{}, err
+	}
+	v, err := kernels.NewVerifier(c, t.Options.Seed)
+	if err != nil {
+		return cache.Record{}, err
+	}
+	end := t.Options.now().Add(t.Options.budget())
+	def := entrants[0].Plan.String()
+	slices.SortStableFunc(entrants, func(a, b cost.Ranked) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	t.emit(Event{Kind: "start", Fusion: c.Name, Of: len(entrants), Left: t.Options.budget().Seconds()})
+	var checked []*racer
+	for k, e := range entrants {
+		x, err := newRacer(e)
+		if err != nil {
+			return cache.Record{}, err
+		}
+		checked = append(checked, x)
+		if late := t.Options.now().After(end); late && x.trial.Plan != def && slices.ContainsFunc(checked[:k], (*racer).right) {
+			x.out, x.trial.Failure, x.trial.Detail = true, "timeout", "the budget was spent before it was checked"
+			continue
+		}
+		if err := t.check(ctx, c, p, v, x); err != nil {
+			return cache.Record{}, err
+		}
+		t.emit(Event{Kind: "checked", Fusion: c.Name, Plan: x.trial.Plan, Seconds: x.Seconds, Tried: k + 1, Of: len(entrants), Left: end.Sub(t.Options.now()).Seconds()})
+	}
+	return t.predicted(c, checked, def)
+}
+
+func newRacer(e cost.Ranked) (*racer, error) {
+	features, err := json.Marshal(e.Features)
+	if err != nil {
+		return nil, err
+	}
+	return &racer{Ranked: e, trial: cache.Trial{Plan: e.Plan.String(), Predicted: e.Seconds, Features: features}}, nil
+}
+
+// right says whether x passed the gate.
+func (x *racer) right() bool { return !x.out }
+
+// check compiles and verifies one plan; its failures are its own, the error is
+// ctx's.
+func (t *Tuner) check(ctx context.Context, c *hlo.Computation, p *symtile.Program, v *kernels.Verifier, x *racer) error {
+	limited, cancel := context.WithTimeout(ctx, runDeadline)
+	defer cancel()
+	k, err := t.Backend.Compile(limited, p, x.Plan)
+	if err == nil {
+		err = errors.Join(v.Verify(limited, k), k.Close())
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		x.fail(err)
+		t.emit(Event{Kind: "failed", Fusion: c.Name, Plan: x.trial.Plan, Reason: x.trial.Failure + ": " + x.trial.Detail})
+	}
+	return nil
+}
+
+// predicted is the record of a choice; all are in the order of predictions.
+func (t *Tuner) predicted(c *hlo.Computation, all []*racer, def string) (cache.Record, error) {
+	first := slices.IndexFunc(all, (*racer).right)
+	if first < 0 {
+		return cache.Record{}, errors.Join(errNobody, errors.New(all[0].trial.Detail))
+	}
+	winner, standard := all[first], all[slices.IndexFunc(all, func(x *racer) bool { return x.trial.Plan == def })]
+	if standard.right() && standard.Seconds < winner.Seconds*(1+t.Options.margin()) {
+		winner = standard
+	}
+	out := cache.Record{
+		Key: t.key(c), Name: c.Name, Canonical: c.Canonical(), Safe: t.Backend.Device().Safe, Untimed: true,
+		Plan: winner.trial.Plan, Default: def, Seconds: winner.Seconds, DefaultSeconds: standard.Seconds,
+		Speedup: [3]float64{standard.Seconds / winner.Seconds}, Regret: -1, Checked: true,
+		When: t.Options.now().UTC().Truncate(time.Second), By: Version,
+	}
+	for _, x := range all {
+		out.Trials = append(out.Trials, x.trial)
+		if x != winner && x.right() && x.Seconds == winner.Seconds {
+			out.Ties = append(out.Ties, x.trial.Plan)
+		}
+	}
+	t.emit(Event{Kind: "winner", Fusion: c.Name, Plan: out.Plan, Seconds: out.Seconds, Ratio: out.Speedup[0], Reason: "by the cost model: nothing was timed"})
+	return out, nil
+}
