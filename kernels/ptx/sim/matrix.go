@@ -116,12 +116,21 @@ var elementTypes = map[ptx.Type]elementType{
 	// A device reads the upper 19 bits of a tf32 operand.
 	ptx.TF32: {ptx.TF32, 32, func(v uint32) float32 { return math.Float32frombits(v &^ (1<<13 - 1)) }},
 	ptx.F32:  {ptx.F32, 32, math.Float32frombits},
-	ptx.E4M3: {ptx.E4M3, 8, func(v uint32) float32 { return float32(e4m3Format.value(uint16(v))) }},
-	ptx.E5M2: {ptx.E5M2, 8, func(v uint32) float32 { return float32(e5m2Format.value(uint16(v))) }},
+	ptx.E4M3: {ptx.E4M3, 8, tabulated(e4m3Format)},
+	ptx.E5M2: {ptx.E5M2, 8, tabulated(e5m2Format)},
 	ptx.S8:   {ptx.S8, 8, func(v uint32) float32 { return float32(int8(v)) }},
 	ptx.U8:   {ptx.U8, 8, func(v uint32) float32 { return float32(v) }},
 	ptx.S32:  {ptx.S32, 32, nil},
 	ptx.F64:  {ptx.F64, 64, nil},
+}
+
+// tabulated decodes an 8-bit format by a table.
+func tabulated(f smallFormat) func(uint32) float32 {
+	var table [256]float32
+	for i := range table {
+		table[i] = float32(f.value(uint16(i)))
+	}
+	return func(v uint32) float32 { return table[v&0xff] }
 }
 
 // Fragments of mma.m16n8kK (PTX ISA, "Matrix Fragments for mma"): lane l is in
@@ -360,8 +369,7 @@ func (w *warp) bfloats(a *[16][16]float32, b *[16][8]float32, r []register) {
 	}
 }
 
-// mmaF64 is mma.m8n8k4.f64: A is row g, column t; B row t, column g; C and D
-// row g, columns 2t and 2t+1.
+// mmaF64 is mma of f64, laid out as other types with one element a register.
 func mmaF64(w *warp, in *instr) {
 	if w.active != allLanes {
 		w.notWhole("mma")
@@ -369,19 +377,28 @@ func mmaF64(w *warp, in *instr) {
 	}
 	p := in.mods.product
 	w.countMMA(p)
-	var a, b [8][8]float64
-	rd, ra, rb, rc := in.list[:2], in.list[2], in.list[3], in.list[4:]
+	var a [16][16]float64
+	var b [16][8]float64
+	d, rest := in.list[:p.nd], in.list[p.nd:]
 	for l := range warpSize {
-		a[l>>2][l&3] = math.Float64frombits(w.r64[ra.index][l])
-		b[l&3][l>>2] = math.Float64frombits(w.r64[rb.index][l])
+		for i := range p.na {
+			r, c := p.fragmentA(l, i, 0)
+			a[r][c] = math.Float64frombits(w.r64[rest[i].index][l])
+		}
+		for i := range p.nb {
+			r, c := p.fragmentB(l, i, 0)
+			b[r][c] = math.Float64frombits(w.r64[rest[p.na+i].index][l])
+		}
 	}
+	acc := rest[p.na+p.nb:]
 	for l := range warpSize {
-		for i := range 2 {
-			s := math.Float64frombits(w.r64[rc[i].index][l])
-			for k := range 4 {
-				s = math.FMA(a[l>>2][k], b[k][l&3*2+i], s)
+		for i := range p.nd {
+			r, c := p.fragmentC(l, i)
+			s := math.Float64frombits(w.r64[acc[i].index][l])
+			for k := range p.k {
+				s = math.FMA(a[r][k], b[k][c], s)
 			}
-			w.r64[rd[i].index][l] = math.Float64bits(s)
+			w.r64[d[i].index][l] = math.Float64bits(s)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
@@ -44,6 +44,8 @@ func swap(h handler) handler {
 		h(w, &x)
 	}
 }
+
+var errNotModelled = errors.New("is not modelled")
 
 var bankLetters = map[bank]byte{bank32: '3', bank64: '6', bankPred: 'p'}
 
@@ -145,13 +147,17 @@ func (d *decoder) arithmetic(in *instr, src *ptx.Instr) error {
 		regs = append(regs, r)
 	}
 	if len(regs) > 4 {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	if d.hotForm(in, src, regs) {
 		return nil
 	}
 	if code.Type(0) == ptx.Pred {
 		return logic(in, code, regs)
+	}
+	if usesCarry(code) {
+		in.carry(code, regs)
+		return nil
 	}
 	f, err := scalarOf(code)
 	if err != nil {
@@ -185,26 +191,22 @@ func scalarOf(code *ptx.Opcode) (scalar, error) {
 		return dot4(code.Type(0).Signed(), code.Type(1).Signed()), nil
 	case ptx.OpDp2a:
 		return dot2(code.Type(0).Signed(), code.Type(1).Signed(), code.Has(ptx.ModHi)), nil
-	case ptx.OpAddc, ptx.OpSubc, ptx.OpMadc, ptx.OpFns:
-		return nil, fmt.Errorf("is not modelled")
 	}
-	if code.Has(ptx.ModCC) || code.Type(1) != ptx.NoMod && code.Op != ptx.OpDp4a && code.Op != ptx.OpDp2a {
-		return nil, fmt.Errorf("is not modelled")
-	}
-	f := scalar(nil)
+	var f scalar
 	t := code.Type(0)
 	switch {
-	case t == ptx.U16x2 || t == ptx.S16x2 || t == ptx.F32x2:
+	case code.Type(1) != ptx.NoMod || t == ptx.F32x2: // mixed precision and pairs of sm_100
+	case t == ptx.U16x2 || t == ptx.S16x2:
+		f = halves16(code)
 	case t.Float():
 		f = floating(code)
 	default:
-		f = integer(code)
+		if f = integer(code); f != nil {
+			f = clampNegative(code, f, t.Bits())
+		}
 	}
 	if f == nil {
-		return nil, fmt.Errorf("is not modelled")
-	}
-	if code.Has(ptx.ModRelu) && !t.Float() {
-		return nil, fmt.Errorf("is not modelled")
+		return nil, errNotModelled
 	}
 	return f, nil
 }
@@ -219,7 +221,7 @@ func logic(in *instr, code *ptx.Opcode, regs []register) error {
 		ptx.OpMov: func(a, _ uint32) uint32 { return a },
 	}[code.Op]
 	if f == nil {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	in.d, in.a = regs[0].index, regs[1].index
 	if len(regs) > 2 {
@@ -243,7 +245,7 @@ func (d *decoder) fourSources(in *instr, src *ptx.Instr) error {
 	}
 	in.list = []register{dst, p}
 	if p.bank != noBank || len(src.Operands) > 5 {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	n := src.Opcode.Type(0).Bits()
 	isLop := src.Opcode.Op == ptx.OpLop3
@@ -333,7 +335,7 @@ func (d *decoder) pack(in *instr, src *ptx.Instr) error {
 		}
 	}
 	if src.Opcode.Type(0).Bits() > 64 {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	return nil
 }
@@ -440,7 +442,7 @@ func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 	}
 	test := comparisonOf(code, t)
 	if test == nil {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	join, err := d.joined(code, src.Operands)
 	if err != nil {
@@ -519,7 +521,7 @@ func (d *decoder) choose(in *instr, src *ptx.Instr) error {
 	}
 	f := chooser(code, neg)
 	if f == nil {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	in.scalar(f, regs)
 	return nil
