@@ -35,6 +35,8 @@ cuda:
 cuda-sim:
 	$(TOOLKIT_FREE) go vet -tags cuda,cudasim ./kernels/cuda/... ./kernels/gpu/... ./cmd/tilewright
 	$(TOOLKIT_FREE) go test -race -tags cuda,cudasim ./kernels/cuda/...
+	$(TOOLKIT_FREE) go build -tags cuda,cudasim -o out/tilewright-cudasim ./cmd/tilewright
+	kernels/cuda/survives-faults out/tilewright-cudasim testdata/hlo/softmax.hlo
 
 # The simplifier on WORKLOAD alone, and in the same rounds as isl and MLIR where
 # their libraries are installed (Debian: libisl-dev; libmlir-19-dev clang-19).
