@@ -28,7 +28,7 @@ cuda:
 	$(TOOLKIT_FREE) go vet -tags cuda ./kernels/cuda/... ./kernels/gpu/... ./cmd/tilewright
 	$(TOOLKIT_FREE) go build -tags cuda -o out/tilewright-cuda ./cmd/tilewright
 	kernels/cuda/needs-libc-only out/tilewright-cuda
-	out/tilewright-cuda devices
+	kernels/cuda/finds-drivers out/tilewright-cuda
 
 # The same code, with gorgonia.org/cu, on a driver in Go that needs no GPU and
 # can be told to fail.

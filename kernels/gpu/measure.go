@@ -111,27 +111,33 @@ func (s *Session) upload(sets []kernels.Set) error {
 	if s.data != nil && s.data.of == &sets[0] {
 		return nil
 	}
-	if s.data != nil {
-		for _, a := range s.data.sets {
-			s.freeAll(a.in)
-			s.freeAll(a.out)
-		}
-		s.data = nil
-	}
-	data := &resident{of: &sets[0]}
+	s.freeData()
+	s.data = &resident{}
 	for k := range s.rotation(setBytes(sets[0])) {
-		var on arrays
-		host := sets[k%len(sets)]
+		s.data.sets = append(s.data.sets, arrays{})
+		on, host := &s.data.sets[k], sets[k%len(sets)]
 		err := s.uploadAll(&on.in, host.In)
 		if err == nil {
 			err = s.uploadAll(&on.out, host.Out)
 		}
-		data.sets = append(data.sets, on)
-		if s.data = data; err != nil {
+		if err != nil {
+			s.freeData()
 			return err
 		}
 	}
+	s.data.of = &sets[0]
 	return nil
+}
+
+func (s *Session) freeData() {
+	if s.data == nil {
+		return
+	}
+	for _, a := range s.data.sets {
+		s.freeAll(a.in)
+		s.freeAll(a.out)
+	}
+	s.data = nil
 }
 
 func (s *Session) uploadAll(to *[]Address, from []kernels.Buffer) error {
