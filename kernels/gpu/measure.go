@@ -63,13 +63,17 @@ func (s *Session) sample(ctx context.Context, w *Work, sets []kernels.Set, n int
 		return 0, err
 	}
 	defer s.freeAll(scratch)
+	functions, err := s.functions(ctx, w)
+	if err != nil {
+		return 0, err
+	}
 	n = min(max(n, len(s.data.sets)), mostSets)
 	var all []Launch
 	for range n {
 		set := s.data.sets[s.data.next]
 		s.data.next = (s.data.next + 1) % len(s.data.sets)
 		set.scratch = scratch
-		l, err := s.launches(ctx, w, &set)
+		l, err := s.launches(w, functions, &set)
 		if err != nil {
 			return 0, err
 		}
@@ -215,7 +219,11 @@ func (s *Session) anchor(ctx context.Context) (drifted bool, err error) {
 }
 
 func (s *Session) readClock(ctx context.Context, w *Work, r *run, e *Evidence) error {
-	all, err := s.launches(ctx, w, &r.arrays)
+	functions, err := s.functions(ctx, w)
+	if err != nil {
+		return err
+	}
+	all, err := s.launches(w, functions, &r.arrays)
 	if err != nil {
 		return err
 	}

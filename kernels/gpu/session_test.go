@@ -332,7 +332,9 @@ func TestOpenChild(t *testing.T) {
 
 // TestChunks: arrays larger than a message arrive whole.
 func TestChunks(t *testing.T) {
-	c, err := OpenChild(t.Context(), childOptions())
+	o := childOptions()
+	o.Patience = 30 * time.Second
+	c, err := OpenChild(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
