@@ -47,8 +47,11 @@ var moveRows = []row{
 	{"9.7.9.17", "7.4", "80", "discard{.global}.L2 [128], #128..128", ""},
 	{"9.7.9.18", "7.4", "80", "createpolicy.fractional.P{.S}.b64 >b64, f32?", "P=L2::evict_last,L2::evict_normal,L2::evict_first,L2::evict_unchanged S=L2::evict_first,L2::evict_unchanged"},
 	{"9.7.9.19", "2.0", "20", "isspacep.WINDOW >p, b64", ""},
+	{"9.7.9.19", "7.7", "70", "isspacep.P >p, b64", "P=param,param::entry"},
 	{"9.7.9.20", "2.0", "20", "cvta.WINDOW.u64 >u64, u64^", ""},
+	{"9.7.9.20", "7.7", "70", "cvta.P.u64 >u64, u64^", "P=param,param::entry"},
 	{"9.7.9.20", "2.0", "20", "cvta.to.WINDOW.u64 >u64, u64", ""},
+	{"9.7.9.20", "7.7", "70", "cvta.to.P.u64 >u64, u64", "P=param,param::entry"},
 	{"9.7.9.20", "2.0", "20", "cvta.WINDOW.u32 >u32, u32^", ""},
 	{"9.7.9.20", "2.0", "20", "cvta.to.WINDOW.u32 >u32, u32", ""},
 
