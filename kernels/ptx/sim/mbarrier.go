@@ -200,11 +200,6 @@ func mbarrierWait(w *warp, in *instr) {
 	w.block(fmt.Sprintf("mbarrier %s: phase %d, %d arrivals and %d bytes missing", open.owner.sharedName(open.offset), open.phase, open.pending, open.tx))
 }
 
-// mbarrierPending is pending_count: modelled states are phase numbers.
-func mbarrierPending(w *warp, in *instr) {
-	w.report(Finding{Kind: InvalidOperation, Detail: "mbarrier.pending_count is not modelled"}, -1)
-}
-
 // clusterBarrier is barrier.cluster.
 type clusterBarrier struct {
 	arrived map[*warp]bool

@@ -72,7 +72,6 @@ type operation struct {
 	src      place // second memory operand
 	barrier  place // mbarrier operand
 	more     []register
-	types    [3]ptx.Type
 	strong   bool // volatile, relaxed, acquire, release, atomic
 	acquire  bool
 	release  bool
