@@ -114,7 +114,7 @@ func (c *checker) fail(what, format string, args ...any) error {
 // targets are the PTX ISA versions that first have a target; section 11.1.2 and
 // the release notes.
 var targets = map[string]Version{
-	"sm_50": {4, 0}, "sm_52": {4, 1}, "sm_53": {4, 2}, "sm_60": {5, 0}, "sm_61": {5, 0}, "sm_62": {5, 0},
+	"sm_20": {2, 0}, "sm_30": {3, 0}, "sm_32": {4, 0}, "sm_35": {3, 1}, "sm_37": {4, 1}, "sm_50": {4, 0}, "sm_52": {4, 1}, "sm_53": {4, 2}, "sm_60": {5, 0}, "sm_61": {5, 0}, "sm_62": {5, 0},
 	"sm_70": {6, 0}, "sm_72": {6, 1}, "sm_75": {6, 3}, "sm_80": {7, 0}, "sm_86": {7, 1}, "sm_87": {7, 4},
 	"sm_89": {7, 8}, "sm_90": {7, 8}, "sm_90a": {8, 0}, "sm_100": {8, 6}, "sm_100a": {8, 6}, "sm_101": {8, 6},
 	"sm_101a": {8, 6}, "sm_103": {8, 8}, "sm_103a": {8, 8}, "sm_120": {8, 7}, "sm_120a": {8, 7},
@@ -538,8 +538,12 @@ func (c *checker) rules(in *Instr) error {
 	o := &in.Opcode
 	switch o.Op {
 	case OpLd, OpSt:
-		if bits := o.Vec() * o.Type(-1).Bits(); bits > 128 && !c.has("8.8", "100") {
-			return c.fail("", "%s moves %d bits; at most 128 go at once", o, bits)
+		bits := o.Vec() * o.Type(-1).Bits()
+		switch {
+		case bits > 128 && !c.has("8.8", "100"):
+			return c.fail("", "%s moves %d bits; at most 128 go at once, 256 with PTX ISA 8.8 and sm_100", o, bits)
+		case bits > 256 || o.Has(ModV8) && bits < 256:
+			return c.fail("", "%s moves %d bits; .v8 is for 32-bit types, .v4 for those of at most 64", o, bits)
 		}
 		if s := o.Space(); s != NoMod && s != ModGlobal && !onlyGlobal(o) {
 			return c.fail("."+s.String(), "eviction priorities, prefetch and cache hints are for global memory")

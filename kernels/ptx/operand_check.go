@@ -181,7 +181,7 @@ func (c *checker) value(m *match, p *pattern, o *Operand) error {
 }
 
 func (c *checker) special(m *match, p *pattern, o *Operand, t Type) error {
-	if o.Special == NoSpecial || o.Special >= numSpecials || !p.address || m.op.Op != OpMov ||
+	if o.Special == NoSpecial || o.Special >= numSpecials || !p.special ||
 		t.Float() || t.Bits() != o.Special.Type().Bits() {
 		return c.wrong(m, p, o)
 	}
