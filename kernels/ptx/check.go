@@ -67,9 +67,11 @@ type checker struct {
 	m      *Module
 	e      *Entry
 	forms  map[Opcode][]match
-	vars   map[string]*Var
-	params map[string]int // index
-	starts []int          // offsets of the parameters
+	vars   map[string]*Var // of the module
+	locals map[string]*Var // of the entry
+	static int             // bytes of shared memory that the module's variables take
+	params map[string]int  // index
+	starts []int           // offsets of the parameters
 	labels map[string]bool
 	open   []bool // for each register set, whether it is visible here
 	scopes []regScope
@@ -131,7 +133,7 @@ func (c *checker) module() error {
 	}
 	c.vars = map[string]*Var{}
 	for i := range c.m.Vars {
-		if err := c.variable(&c.m.Vars[i]); err != nil {
+		if err := c.variable(&c.m.Vars[i], c.vars, &c.static); err != nil {
 			return err
 		}
 	}
@@ -161,9 +163,11 @@ func stored(t Type) bool {
 	return false
 }
 
-func (c *checker) variable(v *Var) error {
+// variable declares v among names; static is the shared memory before it and
+// behind it.
+func (c *checker) variable(v *Var, names map[string]*Var, static *int) error {
 	switch {
-	case c.vars[v.Name] != nil:
+	case names[v.Name] != nil:
 		return c.at(v.Line, 1, v.Name, "%s is declared twice", v.Name)
 	case !stored(v.Type):
 		return c.at(v.Line, 1, "."+v.Type.String(), "a variable cannot have the type .%s", v.Type)
@@ -176,13 +180,20 @@ func (c *checker) variable(v *Var) error {
 	case len(v.Init) > max(1, v.Count):
 		return c.at(v.Line, 1, "=", "%d initial values for %d elements", len(v.Init), max(1, v.Count))
 	}
-	c.vars[v.Name] = v
+	names[v.Name] = v
+	if v.Space == ModShared && v.Linkage != Extern {
+		a := max(1, v.Alignment())
+		*static = (*static+a-1)/a*a + v.Bytes()
+		if *static > MaxStaticBytes || v.Count > MaxStaticBytes {
+			return c.at(v.Line, 1, v.Name, "more than %d bytes of shared memory; declare it .extern and say its size at launch", MaxStaticBytes)
+		}
+	}
 	return nil
 }
 
 func (c *checker) entry(e *Entry) error {
 	c.e = e
-	for _, step := range []func() error{c.parameters, c.directives, c.names, c.shared, c.body} {
+	for _, step := range []func() error{c.parameters, c.directives, c.names, c.body} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -247,16 +258,11 @@ func (c *checker) directives() error {
 // names checks the variables and labels of the body, which all have names of
 // their own.
 func (c *checker) names() error {
-	module := c.vars
-	c.vars = map[string]*Var{}
+	c.locals = map[string]*Var{}
+	static := c.static
 	for i := range c.e.Vars {
-		if err := c.variable(&c.e.Vars[i]); err != nil {
+		if err := c.variable(&c.e.Vars[i], c.locals, &static); err != nil {
 			return err
-		}
-	}
-	for name, v := range module {
-		if c.vars[name] == nil {
-			c.vars[name] = v
 		}
 	}
 	c.labels = map[string]bool{}
@@ -274,22 +280,12 @@ func (c *checker) names() error {
 	return nil
 }
 
-func (c *checker) shared() error {
-	bytes := 0
-	for _, list := range [][]Var{c.m.Vars, c.e.Vars} {
-		for i := range list {
-			v := &list[i]
-			if v.Space != ModShared || v.Linkage == Extern {
-				continue
-			}
-			a := max(1, v.Alignment())
-			bytes = (bytes+a-1)/a*a + v.Bytes()
-			if bytes > MaxStaticBytes || v.Count > MaxStaticBytes {
-				return c.at(v.Line, 1, v.Name, "%s: more than %d bytes of shared memory; declare it .extern and say its size at launch", c.e.Name, MaxStaticBytes)
-			}
-		}
+// lookup is the variable called name, nil where there is none.
+func (c *checker) lookup(name string) *Var {
+	if v := c.locals[name]; v != nil {
+		return v
 	}
-	return nil
+	return c.vars[name]
 }
 
 func (c *checker) body() error {

@@ -20,6 +20,7 @@ const (
 func Parse(file string, src []byte) (*Module, error) {
 	p := &parser{scanner: scanner{file: file, src: string(src), line: 1}, opcodes: map[string]Opcode{}}
 	p.m = &Module{file: file, src: src}
+	p.mean = strings.Count(p.src, ";") / max(1, strings.Count(p.src, ".entry"))
 	if err := p.module(); err != nil {
 		return nil, err
 	}
@@ -35,6 +36,7 @@ type parser struct {
 	singles map[string]int32  // registers without
 	scopes  []scope
 	labels  map[string]int // of the entry so far, and how often each was renamed
+	mean    int            // statements of an entry
 	slab    []Operand      // where operands are cut from
 	stack   []Operand      // operands of the list that is being read
 }
@@ -375,7 +377,7 @@ func (p *parser) dims() (d [3]int, err error) {
 
 // body reads statements up to the } that closes the entry.
 func (p *parser) body() error {
-	p.e.Body = make([]Stmt, 0, min(1<<16, 8+strings.Count(p.src[p.at:], ";")))
+	p.e.Body = make([]Stmt, 0, p.mean+8)
 	for {
 		if p.skipBlanks() {
 			p.comment()
