@@ -137,6 +137,10 @@ func (g *instrGen) value(p *pattern, t Type) Operand {
 		return Sink()
 	case k == 0 && p.address && t.Bits() == 32 && !t.Float():
 		return Sym("smem")
+	case k == 2 && p.special && !t.Float() && t != Pred:
+		if s := Special(1 + g.n(int(numSpecials)-2)); s.Type().Bits() == t.Bits() {
+			return Sreg(s)
+		}
 	case k == 1 && !p.regOnly && p.kind == patValue:
 		return g.number(t)
 	}
@@ -231,7 +235,7 @@ func lucky(in *Instr) bool {
 	switch o.Op {
 	case OpLd, OpSt:
 		s := o.Space()
-		return o.Vec()*o.Type(-1).Bits() <= 128 && (s == NoMod || s == ModGlobal || onlyGlobal(o))
+		return o.Vec()*o.Type(-1).Bits() <= 128 && !o.Has(ModV8) && (s == NoMod || s == ModGlobal || onlyGlobal(o))
 	case OpBarSync, OpBarArrive, OpBarrierSync, OpBarrierArrive, OpMbarrierInit, OpCpAsyncBulk, OpCpReduceAsyncBulk, OpShflSync:
 		for i := range in.Operands {
 			if in.Operands[i].Kind == KindInt {

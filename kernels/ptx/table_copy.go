@@ -81,5 +81,5 @@ var matrixRows = []row{
 	{"9.7.15.5.2", "8.4", "90a", "wgmma.mma_async.sync.aligned.S{.satfinite}.s32.A.B ={s32*N/2}, b64!, b64!, p", "S=WGMMA8 A=u8 B=s8"},
 	{"9.7.15.7.1", "8.0", "90a", "wgmma.fence.sync.aligned", ""},
 	{"9.7.15.7.2", "8.0", "90a", "wgmma.commit_group.sync.aligned", ""},
-	{"9.7.15.7.3", "8.0", "90a", "wgmma.wait_group.sync.aligned #0..7", ""},
+	{"9.7.15.7.3", "8.0", "90a", "wgmma.wait_group.sync.aligned #0..2147483647", ""},
 }

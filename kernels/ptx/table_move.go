@@ -1,7 +1,7 @@
 package ptx
 
 var moveRows = []row{
-	{"9.7.9.3", "1.0", "0", "mov.T >T, T^", "T=pred,MOVE"},
+	{"9.7.9.3", "1.0", "0", "mov.T >T, T^%", "T=pred,MOVE"},
 	{"9.7.9.4", "1.0", "0", "mov.b16 >b16, {b8*2}", ""},
 	{"9.7.9.4", "1.0", "0", "mov.b32 >b32, {b16*2}", ""},
 	{"9.7.9.4", "1.0", "0", "mov.b32 >b32, {b8*4}", ""},
@@ -18,20 +18,20 @@ var moveRows = []row{
 	{"9.7.9.4", "8.3", "70", "mov.b128 >{b32*4}, b128!", ""},
 	{"9.7.9.3", "8.3", "70", "mov.b128 >b128, b128!", ""},
 
-	{"9.7.9.8", "1.0", "0", "ld{.weak}{.SPACE}{.COP}{.HINT}{.PREF}{.VEC}.MEM >{MEM~_*VEC}, [MEM*VEC], b64?.L2::cache_hint", ""},
-	{"9.7.9.8", "7.4", "70", "ld{.weak}{.SPACE}.EVICT{.HINT}{.PREF}{.VEC}.MEM >{MEM~_*VEC}, [MEM*VEC], b64?.L2::cache_hint", ""},
+	{"9.7.9.8", "1.0", "0", "ld{.weak}{.SPACE}{.COP}{.HINT}{.PREF}{.ARITY}.MEM >{MEM~_*ARITY}, [MEM*ARITY], b64?.L2::cache_hint", ""},
+	{"9.7.9.8", "7.4", "70", "ld{.weak}{.SPACE}.EVICT{.HINT}{.PREF}{.ARITY}.MEM >{MEM~_*ARITY}, [MEM*ARITY], b64?.L2::cache_hint", ""},
 	{"9.7.9.8", "8.8", "100", "ld{.weak}{.SPACE}{.EVICT}.EVICT2{.HINT}{.PREF}{.ARITY}.MEM >{MEM~_*ARITY}, [MEM*ARITY], b64?.L2::cache_hint", ""},
 	{"9.7.9.8", "8.3", "70", "ld{.weak}{.SPACE}{.COP}{.HINT}{.PREF}.b128 >b128, [b128], b64?.L2::cache_hint", ""},
 	{"9.7.9.8", "1.1", "0", "ld.volatile{.SPACE}{.PREF}{.VEC}.MEM >{MEM~_*VEC}, [MEM*VEC]", ""},
 	{"9.7.9.8", "6.0", "70", "ld.ORDER.SCOPE{.ATSPACE}{.EVICT}{.HINT}{.PREF}{.VEC}.MEM >{MEM~_*VEC}, [MEM*VEC], b64?.L2::cache_hint", "ORDER=relaxed,acquire"},
 	{"9.7.9.8", "8.2", "70", "ld.mmio.relaxed.sys{.global}.MEM >MEM~, [MEM]", ""},
-	{"9.7.9.9", "3.1", "32", "ld.global{.LC}.nc{.HINT}{.PREF}{.VEC}.MEM >{MEM~_*VEC}, [MEM*VEC], b64?.L2::cache_hint", "LC=ca,cg,cs"},
-	{"9.7.9.9", "7.4", "70", "ld.global.nc.EVICT{.HINT}{.PREF}{.VEC}.MEM >{MEM~_*VEC}, [MEM*VEC], b64?.L2::cache_hint", ""},
+	{"9.7.9.9", "3.1", "32", "ld.global{.LC}.nc{.HINT}{.PREF}{.ARITY}.MEM >{MEM~_*ARITY}, [MEM*ARITY], b64?.L2::cache_hint", "LC=ca,cg,cs"},
+	{"9.7.9.9", "7.4", "70", "ld.global.nc.EVICT{.HINT}{.PREF}{.ARITY}.MEM >{MEM~_*ARITY}, [MEM*ARITY], b64?.L2::cache_hint", ""},
 	{"9.7.9.9", "8.3", "70", "ld.global{.LC}.nc{.HINT}{.PREF}.b128 >b128, [b128], b64?.L2::cache_hint", "LC=ca,cg,cs"},
 	{"9.7.9.9", "8.8", "100", "ld.global.nc{.EVICT}.EVICT2{.HINT}{.PREF}{.ARITY}.MEM >{MEM~_*ARITY}, [MEM*ARITY], b64?.L2::cache_hint", ""},
 
-	{"9.7.9.11", "1.0", "0", "st{.weak}{.STSPACE}{.STCOP}{.HINT}{.VEC}.MEM [MEM*VEC], {MEM~*VEC}, b64?.L2::cache_hint", ""},
-	{"9.7.9.11", "7.4", "70", "st{.weak}{.STSPACE}.EVICT{.HINT}{.VEC}.MEM [MEM*VEC], {MEM~*VEC}, b64?.L2::cache_hint", ""},
+	{"9.7.9.11", "1.0", "0", "st{.weak}{.STSPACE}{.STCOP}{.HINT}{.ARITY}.MEM [MEM*ARITY], {MEM~*ARITY}, b64?.L2::cache_hint", ""},
+	{"9.7.9.11", "7.4", "70", "st{.weak}{.STSPACE}.EVICT{.HINT}{.ARITY}.MEM [MEM*ARITY], {MEM~*ARITY}, b64?.L2::cache_hint", ""},
 	{"9.7.9.11", "8.8", "100", "st{.weak}{.STSPACE}{.EVICT}.EVICT2{.HINT}{.ARITY}.MEM [MEM*ARITY], {MEM~*ARITY}, b64?.L2::cache_hint", ""},
 	{"9.7.9.11", "8.3", "70", "st{.weak}{.STSPACE}{.STCOP}{.HINT}.b128 [b128], b128!, b64?.L2::cache_hint", ""},
 	{"9.7.9.11", "1.1", "0", "st.volatile{.STSPACE}{.VEC}.MEM [MEM*VEC], {MEM~*VEC}", ""},
@@ -52,7 +52,7 @@ var moveRows = []row{
 	{"9.7.9.20", "2.0", "20", "cvta.WINDOW.u32 >u32, u32^", ""},
 	{"9.7.9.20", "2.0", "20", "cvta.to.WINDOW.u32 >u32, u32", ""},
 
-	{"9.7.9.21", "1.0", "0", "cvt{.sat}.D.S >D~, S~", "D=INT8 S=INT8"},
+	{"9.7.9.21", "1.0", "0", "cvt{.sat}.D.S >D~, S~%", "D=INT8 S=INT8"},
 	{"9.7.9.21", "1.0", "0", "cvt.IRND{.ftz}{.sat}.INT8.S >INT8~, S~", "S=f32,f64"},
 	{"9.7.9.21", "4.2", "53", "cvt.IRND{.sat}.INT8.f16 >INT8~, f16~", ""},
 	{"9.7.9.21", "7.8", "90", "cvt.IRND{.sat}.INT8.bf16 >INT8~, bf16~", ""},
