@@ -247,7 +247,7 @@ func (w *warp) arriveBarrier(id, count uint32, wait bool) {
 	w.pc++
 	if wait {
 		b.waiting = append(b.waiting, w)
-		w.block(fmt.Sprintf("barrier %d", id))
+		w.block(fmt.Sprintf("barrier %d", id), w.pc-1)
 	}
 	t.tryBarrier(b)
 }

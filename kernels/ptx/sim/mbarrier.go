@@ -197,7 +197,7 @@ func mbarrierWait(w *warp, in *instr) {
 	}
 	w.onBar, w.polls = open, in.signed
 	open.waiters = append(open.waiters, w)
-	w.block(fmt.Sprintf("mbarrier %s: phase %d, %d arrivals and %d bytes missing", open.owner.sharedName(open.offset), open.phase, open.pending, open.tx))
+	w.block(fmt.Sprintf("mbarrier %s: phase %d, %d arrivals and %d bytes missing", open.owner.sharedName(open.offset), open.phase, open.pending, open.tx), w.pc)
 }
 
 // clusterBarrier is barrier.cluster.
@@ -268,7 +268,7 @@ func clusterWait(w *warp, in *instr) {
 		w.pc++
 	default:
 		w.onCluster = true
-		w.block(fmt.Sprintf("barrier.cluster: %d warps have arrived", len(b.arrived)))
+		w.block(fmt.Sprintf("barrier.cluster: %d warps have arrived", len(b.arrived)), w.pc)
 	}
 }
 
