@@ -67,7 +67,7 @@ func randomDot(rng *rand.Rand) string {
 // Random products agree with the reference, on tensor cores and without.
 func TestRandomDots(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 5))
-	b := New(newSimulator("sm_80"))
+	b := New(simulatedSession(t, "sm_80"))
 	tensor, ran := 0, 0
 	for range 60 {
 		text := randomDot(rng)
@@ -88,7 +88,7 @@ func TestRandomDots(t *testing.T) {
 			if verify(t, b, v, p, plan) {
 				ran++
 			}
-			if b.driver.(*simulator).last.MMA > 0 {
+			if b.session.driver.(*simulator).last.MMA > 0 {
 				tensor++
 			}
 		}

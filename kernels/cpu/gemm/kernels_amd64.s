@@ -10918,24 +10918,69 @@ done:
 	VZEROUPPER
 	RET
 
-// func copyRows64(rows int, to *byte, toStride int, from *byte, fromStride int)
+// func copyPanels1(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
 // Requires: AVX
-TEXT ·copyRows64(SB), NOSPLIT, $0-40
+TEXT ·copyPanels1(SB), NOSPLIT, $0-48
 	MOVQ  rows+0(FP), AX
 	MOVQ  to+8(FP), CX
 	MOVQ  toStride+16(FP), DX
-	MOVQ  from+24(FP), BX
-	MOVQ  fromStride+32(FP), SI
+	MOVQ  panel+24(FP), BX
+	MOVQ  from+32(FP), SI
+	MOVQ  fromStride+40(FP), DI
 	TESTQ AX, AX
 	JLE   done
+	LEAQ  (CX)(BX*2), R8
+	ADDQ  BX, R8
 
 row:
-	VMOVUPS (BX), Y0
-	VMOVUPS 32(BX), Y1
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	ADDQ    SI, BX
+	ADDQ    DI, SI
 	ADDQ    DX, CX
+	ADDQ    DX, R8
+	DECQ    AX
+	JNZ     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func copyPanels4(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
+// Requires: AVX
+TEXT ·copyPanels4(SB), NOSPLIT, $0-48
+	MOVQ  rows+0(FP), AX
+	MOVQ  to+8(FP), CX
+	MOVQ  toStride+16(FP), DX
+	MOVQ  panel+24(FP), BX
+	MOVQ  from+32(FP), SI
+	MOVQ  fromStride+40(FP), DI
+	TESTQ AX, AX
+	JLE   done
+	LEAQ  (CX)(BX*2), R8
+	ADDQ  BX, R8
+
+row:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS 64(SI), Y0
+	VMOVUPS 96(SI), Y1
+	VMOVUPS Y0, (CX)(BX*1)
+	VMOVUPS Y1, 32(CX)(BX*1)
+	VMOVUPS 128(SI), Y0
+	VMOVUPS 160(SI), Y1
+	VMOVUPS Y0, (CX)(BX*2)
+	VMOVUPS Y1, 32(CX)(BX*2)
+	VMOVUPS 192(SI), Y0
+	VMOVUPS 224(SI), Y1
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    DI, SI
+	ADDQ    DX, CX
+	ADDQ    DX, R8
 	DECQ    AX
 	JNZ     row
 
