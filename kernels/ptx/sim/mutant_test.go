@@ -29,6 +29,7 @@ var kernelCases = map[string]kernelCase{
 	"wgmma":     runWGMMA,
 	"bulkstore": runBulkStore,
 	"cluster":   runCluster,
+	"copies":    runCopies,
 }
 
 func kernelText(t testing.TB, name string) string { return readText(t, name+".ptx") }
@@ -202,6 +203,28 @@ func runCluster(t testing.TB, text string, opt Options) (int, *Report) {
 	return bad, rep
 }
 
+func runCopies(t testing.TB, text string, opt Options) (int, *Report) {
+	b := newBench(t)
+	data, start := make([]int32, 256), make([]int32, 256)
+	for i := range data {
+		data[i], start[i] = int32(3*i), int32(1000-i)
+	}
+	in, out, sum := b.put(intBytes(data)), b.alloc(1024), b.put(intBytes(start))
+	rep := b.launch(mustLoad(t, text), Launch{Entry: "copies", Block: [3]int{32, 1, 1},
+		Args: [][]byte{Value(in), Value(out), Value(sum)}, Outputs: []uint64{out}}, opt)
+	bad := 0
+	for i, v := range b.words(out, 256) {
+		want := uint32(data[i])
+		if i < 128 {
+			want += uint32(start[i])
+		}
+		if v != want {
+			bad++
+		}
+	}
+	return bad, rep
+}
+
 // A mutant breaks one rule of a kernel. old is a regular expression whose first
 // (or, with all, every) match becomes new; want is what must tell, or
 // "traffic" where only the counters do.
@@ -292,6 +315,12 @@ var mutants = []mutant{
 	{"cluster", "second cluster barrier dropped", `st\.shared\.u32 \[%r5\], %r7;\s+barrier\.cluster\.arrive\.aligned;\s+barrier\.cluster\.wait\.aligned;`, `st.shared.u32 [%r5], %r7;`, false, Race},
 	{"cluster", "last cluster barrier dropped", `(st\.global[^;]*;)\s+barrier\.cluster\.arrive\.aligned;\s+barrier\.cluster\.wait\.aligned;`, `$1`, false, MissingWait},
 	{"cluster", "rank out of the cluster", `xor\.b32 %r8, %r2, 1`, `add.s32 %r8, %r2, 1`, false, InvalidOperation},
+	{"copies", "arrival of the copies dropped", `cp\.async\.mbarrier\.arrive\.noinc\.shared\.b64 \[%r3\];`, ``, false, BudgetExceeded},
+	{"copies", "arrives without waiting for the copies", `cp\.async\.mbarrier\.arrive\.noinc\.shared\.b64 \[%r3\];`, `mbarrier.arrive.shared.b64 _, [%r3];`, false, MissingWait},
+	{"copies", "counts its arrivals itself", `arrive\.noinc`, `arrive`, false, BudgetExceeded},
+	{"copies", "wait for the reduction only until read", `cp\.async\.bulk\.wait_group 0;\n\t// back`, "cp.async.bulk.wait_group 1;\n\t// back", false, MissingWait},
+	{"copies", "copy of no multiple of 16 bytes", `(cp\.async\.bulk\.global\.shared::cta\.bulk_group \[%rd2\], \[%r2\]), 1024`, `mov.u32 %r6, 1000; $1, %r6`, false, InvalidOperation},
+	{"copies", "copy beyond shared memory", `(cp\.async\.bulk\.global\.shared::cta\.bulk_group \[%rd2\], \[%r2\]), 1024`, `mov.u32 %r6, 2048; $1, %r6`, false, OutOfBounds},
 	{"pipeline", "wrong count", `bar\.arrive %r9, 64`, `bar.arrive %r9, 32`, false, Deadlock},
 }
 
