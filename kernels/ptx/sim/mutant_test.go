@@ -377,6 +377,28 @@ func TestMutants(t *testing.T) {
 	t.Logf("%d mutants\n%s", len(mutants), table.String())
 }
 
+// TestEquivalents changes kernels into others that are as right, in which
+// nothing may be found.
+func TestEquivalents(t *testing.T) {
+	for _, m := range []mutant{
+		{kernel: "handoff", name: "fence and relaxed store", old: `st\.release\.gpu\.global`, new: `fence.acq_rel.gpu; st.relaxed.gpu.global`},
+		{kernel: "handoff", name: "fence before the barrier", old: `bar\.sync 0;\n\t@%p2 ret;\n\tst\.release`, new: "membar.gl; bar.sync 0; @%p2 ret; st.relaxed"},
+		{kernel: "handoff", name: "relaxed load and fence", old: `ld\.acquire\.gpu([^;]*);([^;]*;[^;]*;)`, new: `ld.relaxed.gpu$1;$2 fence.acq_rel.gpu;`},
+		{kernel: "handoff", name: "atomic for the flag", old: `st\.release\.gpu\.global\.u32 \[%rd2\], 1`, new: `atom.release.gpu.global.add.u32 %r7, [%rd2], 1`},
+		{kernel: "reduce", name: "atomic for the reduction", old: `red\.global\.add\.f32 \[%rd2\]`, new: `atom.global.add.f32 %f19, [%rd2]`},
+		{kernel: "wgmma", name: "test_wait", old: `try_wait`, new: `test_wait`, all: true},
+		{kernel: "wgmma", name: "fence for the initialisation", old: `fence\.proxy\.async;`, new: `fence.mbarrier_init.release.cluster;`},
+		{kernel: "gemm", name: "wait_all", old: `cp\.async\.wait_group 2;`, new: `cp.async.wait_all;`},
+		{kernel: "cluster", name: "generic addresses", old: `mapa\.shared::cluster\.u32 %r9, %r5, %r8;\s+ld\.shared::cluster\.u32 %r10, \[%r9\];`,
+			new: `cvt.u64.u32 %rd5, %r5; cvta.shared.u64 %rd5, %rd5; mapa.u64 %rd6, %rd5, %r8; ld.u32 %r10, [%rd6];`},
+	} {
+		bad, r := kernelCases[m.kernel](t, m.mutate(t, kernelText(t, m.kernel)), everything)
+		if err := r.Err(); err != nil || bad > 0 {
+			t.Errorf("%s: %s: %d wrong, %v", m.kernel, m.name, bad, err)
+		}
+	}
+}
+
 // found lists what tells the mutant from the kernel.
 func (m *mutant) found(bad int, r *Report, base Counters) string {
 	var list []string
