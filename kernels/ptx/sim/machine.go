@@ -180,25 +180,24 @@ func (r *Report) Err() error {
 
 // grid is one launch in execution, read by all workers.
 type grid struct {
-	entry    *entry
-	mem      *memory
-	sheet    Sheet
-	opt      Options
-	size     [3]int // CTAs
-	block    [3]int
-	cluster  [3]int
-	units    [3]int // clusters
-	threads  int
-	shared   int64
-	dynamic  int64
-	param    []byte
-	globals  map[string]uint64
-	next     atomic.Int64
-	stopped  atomic.Bool
-	done     <-chan struct{}
-	locks    [64]sync.Mutex // of atomic operations, by address
-	timeline atomic.Int64
-	sync     syncVariables
+	entry   *entry
+	mem     *memory
+	sheet   Sheet
+	opt     Options
+	size    [3]int // CTAs
+	block   [3]int
+	cluster [3]int
+	units   [3]int // clusters
+	threads int
+	shared  int64
+	dynamic int64
+	param   []byte
+	globals map[string]uint64
+	next    atomic.Int64
+	stopped atomic.Bool
+	done    <-chan struct{}
+	locks   [64]sync.Mutex // of atomic operations, by address
+	sync    syncVariables
 }
 
 // Launch runs a kernel to its end. An error means that it did not run, or was
