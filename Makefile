@@ -34,7 +34,8 @@ cuda:
 # can be told to fail.
 cuda-sim:
 	$(TOOLKIT_FREE) go vet -tags cuda,cudasim ./kernels/cuda/... ./kernels/gpu/... ./cmd/tilewright
-	$(TOOLKIT_FREE) go test -race -tags cuda,cudasim ./kernels/cuda/...
+	$(TOOLKIT_FREE) go test -race -short -tags cuda,cudasim ./kernels/cuda/...
+	$(TOOLKIT_FREE) go test -tags cuda,cudasim -run Corpus ./kernels/cuda
 	$(TOOLKIT_FREE) go build -tags cuda,cudasim -o out/tilewright-cudasim ./cmd/tilewright
 	kernels/cuda/survives-faults out/tilewright-cudasim testdata/hlo/softmax.hlo
 
