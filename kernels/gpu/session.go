@@ -94,11 +94,21 @@ func probe(ctx context.Context, d Driver) error {
 	return nil
 }
 
-// noted gives the device up when err says that it is lost.
+// reopening is how long a device may take to come back after a loss.
+const reopening = 10 * time.Second
+
+// noted gives the device up when err says that it is lost, and opens it again
+// at once: the time is the work's that lost it, not the next one's.
 func (s *Session) noted(err error) error {
-	if IsSticky(err) && s.driver != nil {
-		s.driver.Close()
-		s.driver = nil
+	if !IsSticky(err) || s.driver == nil {
+		return err
+	}
+	s.driver.Close()
+	s.driver = nil
+	if !errors.Is(err, context.Canceled) {
+		ctx, cancel := context.WithTimeout(context.Background(), reopening)
+		defer cancel()
+		s.device(ctx) // where it fails, the next work tries again and says why
 	}
 	return err
 }
