@@ -286,6 +286,34 @@ func TestReopen(t *testing.T) {
 	}
 }
 
+// A slow device takes long to copy.
+type slow struct{ *toy }
+
+func (d slow) CopyIn(a Address, b []byte) error {
+	time.Sleep(60 * time.Millisecond)
+	return d.toy.CopyIn(a, b)
+}
+
+// TestAllowance: a deadline is for the device's work, not for its arrays.
+func TestAllowance(t *testing.T) {
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return slow{newToy()}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	limited, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	in, out := arraysOf16()
+	if _, err := s.Run(limited, toyWork("double"), in, out); err != nil {
+		t.Error(err)
+	}
+	again, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Run(again, toyWork("hang"), in, out); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
 // TestCalledOff: a call that is called off does not wait for what hangs.
 func TestCalledOff(t *testing.T) {
 	c, err := OpenChild(t.Context(), childOptions())
