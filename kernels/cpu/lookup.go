@@ -264,25 +264,34 @@ func (x *pick) run(w *worker) {
 		}
 	}
 	at := r.lo
-	last := len(x.t.dims) - 1
-	for k := 0; k >= 0; {
-		x.row(w, &at, r.hi[last])
-		for k = last - 1; k >= 0; k-- {
-			if at[k]++; at[k] < r.hi[k] {
-				break
-			}
-			at[k] = r.lo[k]
+	to, from := x.find(w, &at)
+	for more := true; more; {
+		nowTo, now := to, from
+		if more = x.advance(&at, &r); more {
+			to, from = x.find(w, &at)
 		}
+		x.row(w, r.hi[len(x.t.dims)-1]-r.lo[len(x.t.dims)-1], nowTo, now, from-now)
 	}
 	if x.stream {
 		fence(w)
 	}
 }
 
-// row copies elements of the last dimension, up to hi, at an index.
-func (x *pick) row(w *worker, at *[maxRank]int64, hi int64) {
-	last := len(x.t.dims) - 1
-	to, from, index := w.places[x.base], w.places[x.t.base], int64(0)
+// advance goes to the next row; false after the last.
+func (x *pick) advance(at *[maxRank]int64, r *region) bool {
+	for k := len(x.t.dims) - 2; k >= 0; k-- {
+		if at[k]++; at[k] < r.hi[k] {
+			return true
+		}
+		at[k] = r.lo[k]
+	}
+	return false
+}
+
+// find is where the element at an index goes and comes from.
+func (x *pick) find(w *worker, at *[maxRank]int64) (to, from int64) {
+	to, from = w.places[x.base], w.places[x.t.base]
+	index := int64(0)
 	for k := range x.t.dims {
 		d := &x.t.dims[k]
 		to, from, index = to+at[k]*x.to[k], from+at[k]*d.step, index+at[k]*d.index
@@ -290,14 +299,20 @@ func (x *pick) row(w *worker, at *[maxRank]int64, hi int64) {
 	for _, s := range x.t.starts {
 		from += max(0, min(x.index(w, index+s.at), s.most)) * s.step
 	}
-	m := move{width: x.width, stream: x.stream, to: -1, from: -1}
-	n := hi - at[last]
+	return to, from
+}
+
+// row copies n elements along the last dimension, while the next row, so many
+// elements further, is fetched.
+func (x *pick) row(w *worker, n, to, from, next int64) {
+	last := len(x.t.dims) - 1
 	step, place := x.t.dims[last].step, x.to[last]
 	dst, src := x.dst(w)[to*x.width:], x.src(w)[from*x.width:]
 	dst, src = dst[:((n-1)*place+1)*x.width], src[:((n-1)*step+1)*x.width]
 	if step != 1 || place != 1 {
+		m := move{width: x.width}
 		m.strides(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), n, place, step)
 		return
 	}
-	w.copyRows(rowsArgs{n: 1, bytes: n * x.width, from: unsafe.Pointer(&src[0]), to: unsafe.Pointer(&dst[0]), ahead: copyAhead}, x.stream)
+	w.copyRows(rowsArgs{n: 1, bytes: n * x.width, from: unsafe.Pointer(&src[0]), to: unsafe.Pointer(&dst[0]), ahead: next * x.width}, x.stream)
 }
