@@ -114,7 +114,7 @@ func (x *fetch) take(turns int) (p uintptr, step, taken int) {
 	return p, step, taken
 }
 
-// multiplyPanels multiplies slab by slab, in each panel by panel.
+// multiplyPanels multiplies in the way that suits the shape.
 func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	p := product{
 		family: f, blocking: f.blocking(x.M, x.N, x.K),
@@ -122,17 +122,34 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	}
 	p.slab = place{unsafe.Pointer(unsafe.SliceData(scratch)), p.terms*f.bytes + padding, f.bytes}
 	p.panels = place{unsafe.Add(p.slab.p, p.blocking.slab(f)), f.width() * f.bytes, f.bytes}
-	if p.streams() {
-		if x.Fresh {
-			x.clear()
-		}
+	switch {
+	case p.streams():
+		p.clear(x.Fresh)
 		p.streamed()
+	case p.stands():
+		p.clear(x.Fresh)
+		p.standing()
+	default:
+		p.slabs(x.Fresh)
+	}
+}
+
+// clear has c begin with zeros if it is fresh.
+func (p *product) clear(isFresh bool) {
+	if !isFresh {
 		return
 	}
+	for i := range p.m {
+		clear(unsafe.Slice((*byte)(p.c.at(i, 0).p), p.n*p.bytes))
+	}
+}
+
+// slabs multiplies slab by slab.
+func (p *product) slabs(isFresh bool) {
 	for j := 0; j < p.n; j += p.columns {
 		for t := 0; t < p.k; t += p.terms {
 			p.how = 0
-			if x.Fresh && t == 0 {
+			if isFresh && t == 0 {
 				p.how = fresh
 			}
 			for i := 0; i < p.m; i += p.rows {
