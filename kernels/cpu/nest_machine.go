@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // nestArgs are what the function of a nest is called with: rows of it, the
@@ -633,11 +634,27 @@ func (b *passChain) operation(p *pure) amd64.Value {
 		}
 		return quotient(b.c, b.get(p.args[0]), b.repeated(s), b.repeated(b.n.inverse[s]))
 	}
+	if v := tanh1pOf(p, b.n.made); v != nil && b.n.stores[p.args[0]] == nil {
+		return b.c.Tanh1p32(b.get(v))
+	}
 	x := make([]amd64.Value, len(p.args))
 	for k, arg := range p.args {
 		x[k] = b.get(arg)
 	}
 	return p.emit(b.c, x)
+}
+
+// tanh1pOf is x where an operation is tanh x + 1 in f32, nil elsewhere; gelu has it.
+func tanh1pOf(p *pure, made map[*value]*pure) *value {
+	if p.op.Code != "add" || p.op.Instr.Shape.DType != hlo.F32 {
+		return nil
+	}
+	one := p.args[1].bits
+	t := made[p.args[0]]
+	if one == nil || *one != math.Float32bits(1) || t == nil || t.op.Code != "tanh" {
+		return nil
+	}
+	return t.args[0]
 }
 
 // quotient is x/y for y and its reciprocal r that are normal numbers: x·r, and
