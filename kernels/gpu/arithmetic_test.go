@@ -69,7 +69,7 @@ func checkText(t *testing.T, text string, plan kernels.Plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := New(newSimulator("sm_80")).Compile(context.Background(), p, plan)
+	k, err := New(simulatedSession(t, "sm_80")).Compile(context.Background(), p, plan)
 	var no *kernels.Rejected
 	if errors.As(err, &no) {
 		t.Logf("%s%v", text, err)

@@ -30,6 +30,7 @@ type emitter struct {
 	thread      symtile.Expr // number of the thread in its block
 	vectorBytes int64
 	loops       int  // named so far
+	nested      int  // loops around
 	root        int  // the op that is being stored, −1: none
 	fresh       bool // shared memory was written since the last barrier
 	async       bool // by copies that have to be waited for
@@ -41,6 +42,7 @@ type emitter struct {
 	fragments map[string]func(body func(points []point)) // of tiles of a size, where a product has
 	params    []operand
 	outputs   []operand
+	maps      []tensorMap
 	constants map[string]operand // names of what is declared, by its bytes
 }
 
@@ -70,6 +72,7 @@ type invalid struct{ error }
 type image struct {
 	name    string // of the entry
 	module  *ptx.Module
+	maps    []tensorMap
 	threads int
 	shared  int64 // bytes of dynamic shared memory
 	blocks  int64
@@ -150,7 +153,7 @@ func (e *emitter) kernel() *image {
 	if err != nil {
 		panic(invalid{fmt.Errorf("%s: the kernel is not valid PTX, which is a bug of this backend: %w", e.name, err)})
 	}
-	return &image{name: e.name, module: m, threads: int(e.threads), shared: e.shared, blocks: e.p.Programs()}
+	return &image{name: e.name, module: m, maps: e.maps, threads: int(e.threads), shared: e.shared, blocks: e.p.Programs()}
 }
 
 func (e *emitter) pointer(name string) operand {

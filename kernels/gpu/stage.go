@@ -224,6 +224,7 @@ func (e *emitter) steps(body []symtile.Step) {
 			e.needed(v)
 		}
 		switch {
+		case op.Code == "dot" && e.grouped([]int{s.Op}, nil, nil):
 		case op.Code == "reduce" || op.Code == "dot":
 			c := e.closer(s.Op)
 			c.begin()
@@ -267,6 +268,9 @@ func (e *emitter) closer(n int) closer {
 
 // loop emits a loop of the program around its body and the closers.
 func (e *emitter) loop(l *symtile.Loop) {
+	if e.grouped(l.Closers, l.Dims, l.Body) {
+		return
+	}
 	closers := make([]closer, len(l.Closers))
 	for k, c := range l.Closers {
 		closers[k] = e.closer(c)
@@ -275,6 +279,8 @@ func (e *emitter) loop(l *symtile.Loop) {
 	if e.pipelined(l, closers) {
 		return
 	}
+	e.nested++
+	defer func() { e.nested-- }()
 	e.nest(l.Dims, func() {
 		before := e.asm.waits
 		e.steps(l.Body)
