@@ -55,7 +55,7 @@ func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
 		return nil, err
 	}
 	var all []candidate
-	looked := 0
+	looked, launches := 0, choices(p, s)
 	for t := range p.Space.Tilings() {
 		if looked++; looked > enumerated {
 			break
@@ -64,7 +64,8 @@ func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
 		if programs > math.MaxInt32 {
 			continue
 		}
-		for _, k := range choices(p, s) {
+		for _, k := range launches {
+			k.group = m.group(t)
 			if c := m.candidate(t, programs, k); m.fits(c) {
 				all = append(all, c)
 			}
@@ -72,6 +73,27 @@ func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
 	}
 	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.seconds, y.seconds) })
 	return all, nil
+}
+
+// group is how many rows of tiles of a product go together: enough for blocks
+// that run at the same time to be about square, and a divisor of all.
+func (m *estimate) group(t symtile.Tiling) int {
+	rows, cols, dots := int64(1), int64(1), false
+	for k, d := range m.p.Space.Dims {
+		n := ceilDiv(max(1, d.Extent), t[k])
+		dots = dots || d.Kind == symtile.Sequential && d.From.Op == "dot"
+		if d.Kind == symtile.Parallel && n > 1 {
+			rows, cols = cols, n
+		}
+	}
+	g := int64(16)
+	for g > 1 && (rows%g != 0 || g*g > rows*cols) {
+		g /= 2
+	}
+	if !dots || cols < 2 {
+		return 1
+	}
+	return int(g)
 }
 
 // choices lists the launch choices worth trying for a program.
