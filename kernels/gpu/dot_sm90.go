@@ -209,9 +209,14 @@ type ring struct {
 	slots int64
 	bytes int64 // of a slot
 	at    int64
-	full  int64 // where the barriers are
-	leads operand
-	maps  []operand
+	full0 int64 // where the barriers are
+	lag   int64 // iterations that are still multiplied when the next begins
+
+	special           bool   // a producer fills the slots
+	outside           *scope // of the loop
+	data, full, empty operand
+	leads             operand
+	maps              []operand
 }
 
 // grouped emits products that one loop over dims accumulates, by warpgroups; it
@@ -241,6 +246,8 @@ func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
 		r.total *= r.trips[len(r.trips)-1]
 	}
 	r.slots = min(int64(e.knobs.stages), r.total)
+	r.lag = min(1, r.slots-1)
+	r.special = e.knobs.producer > 0 && r.total > r.slots && e.asm.waits == 0 && int(e.threads)+WarpThreads <= e.sheet.BlockThreads
 	r.layOut()
 	r.emit()
 	for _, d := range r.dots {
@@ -267,12 +274,14 @@ func (r *ring) layOut() {
 	}
 	e.shared = (e.shared + atom - 1) / atom * atom
 	r.at = e.room(r.bytes * r.slots)
-	r.full = e.room(8 * r.slots)
+	r.full0 = e.room(16 * r.slots)
 }
 
+// emit emits the ring. With a producer a warp of its own does nothing but fill
+// slots that the warpgroups give back; without, thread 0 fills the slot before
+// when all have passed it.
 func (r *ring) emit() {
 	e, a := r.e, r.e.asm
-	outside := a.scope
 	for _, d := range r.dots {
 		d.begin()
 	}
@@ -280,47 +289,120 @@ func (r *ring) emit() {
 		p := a.get(kindB64, "mov.b64", operand(fmt.Sprintf("map%d", k)))
 		r.maps = append(r.maps, a.get(kindB64, "cvta.param.u64", p))
 	}
+	r.outside = a.scope
+	r.data, r.full, r.empty = a.get(kindB32, "add.s32", e.smem, r.at), a.get(kindB32, "add.s32", e.smem, r.full0), a.get(kindB32, "add.s32", e.smem, r.full0+8*r.slots)
 	r.leads = a.get(kindPred, "setp.eq.s32", e.num(e.thread), 0)
-	data, full := a.get(kindB32, "add.s32", e.smem, r.at), a.get(kindB32, "add.s32", e.smem, r.full)
 	a.note("barriers of %d slots of %d bytes", r.slots, r.bytes)
 	for s := range r.slots {
-		a.when(r.leads, "mbarrier.init.shared.b64", address{full, 8 * s}, 1)
+		a.when(r.leads, "mbarrier.init.shared.b64", address{r.full, 8 * s}, 1)
+		if r.special {
+			a.when(r.leads, "mbarrier.init.shared.b64", address{r.empty, 8 * s}, e.threads/WarpThreads)
+		}
 	}
 	a.when(r.leads, "fence.mbarrier_init.release.cluster")
 	a.when(r.leads, "fence.proxy.async")
 	e.barrier()
-	lag := min(1, r.slots-1)
+	if r.special {
+		e.extra = WarpThreads
+		r.produce()
+	} else {
+		r.prefill()
+	}
+	r.consume()
+}
+
+// prefill fills the slots of the first iterations.
+func (r *ring) prefill() {
+	a := r.e.asm
 	follower := a.label("FOLLOW")
 	a.branch(a.not(r.leads), follower)
 	a.enter()
-	for s := range min(r.slots-lag, r.total) {
-		r.copy(outside, a.in(kindB32, integer(s)), address{data, s * r.bytes}, address{full, 8 * s})
+	for s := range min(r.slots-r.lag, r.total) {
+		r.copy(a.in(kindB32, integer(s)), address{r.data, s * r.bytes}, address{r.full, 8 * s})
 	}
 	a.leave()
 	a.place(follower)
-	r.loop(outside, data, full, lag)
 }
 
-// loop waits for a slot, multiplies what is in it, and when all warpgroups are
-// done with the slot before, has that filled again.
-func (r *ring) loop(outside *scope, data, full operand, lag int64) {
+// produce is all that the first thread after the warpgroups does; those beside
+// it do nothing.
+func (r *ring) produce() {
 	e, a := r.e, r.e.asm
-	descriptors := r.descriptors(data)
-	offset, at, parity := a.fresh(kindB64), a.fresh(kindB32), a.fresh(kindB32)
+	consumer, again, wait := a.label("CONSUMER"), a.label("PRODUCE"), a.label("EMPTY")
+	a.branch(a.get(kindPred, "setp.lt.s32", e.num(e.thread), e.threads), consumer)
+	a.note("the producer: %d iterations", r.total)
+	a.enter()
+	a.when(a.get(kindPred, "setp.gt.s32", e.num(e.thread), e.threads), "ret")
+	c := r.cursor(r.empty, 0, 1) // the first time slots are empty
 	to, signal := a.fresh(kindB32), a.fresh(kindB32)
-	counter, next, more, done := a.fresh(kindB32), a.fresh(kindB32), a.fresh(kindPred), a.fresh(kindPred)
-	a.do("mov.b64", offset, 0)
-	a.do("mov.b32", at, full)
-	a.do("mov.b32", parity, 0)
-	a.do("add.s32", to, data, r.bytes*(r.slots-lag)%(r.bytes*r.slots))
-	a.do("add.s32", signal, full, 8*(r.slots-lag)%(8*r.slots))
+	a.do("mov.b32", to, r.data)
+	a.do("mov.b32", signal, r.full)
+	counter, more := a.fresh(kindB32), a.fresh(kindPred)
 	a.do("mov.b32", counter, 0)
-	again, wait, skip := a.label("LOOP"), a.label("FULL"), a.label("NEXT")
+	a.place(again)
+	a.place(wait)
+	r.wait(c, wait)
+	r.copy(counter, address{to, 0}, address{signal, 0})
+	a.do("add.s32", to, to, r.bytes)
+	a.do("add.s32", signal, signal, 8)
+	wrap := r.advance(c)
+	a.when(wrap, "mov.b32", to, r.data)
+	a.when(wrap, "mov.b32", signal, r.full)
+	a.do("add.s32", counter, counter, 1)
+	a.do("setp.lt.s32", more, counter, r.total)
+	a.branch(more, again)
+	a.do("ret")
+	a.leave()
+	a.place(consumer)
+}
+
+// A cursor is a place in the ring: the barrier of the slot and the parity of the
+// phase that is waited for.
+type cursor struct{ first, at, parity operand }
+
+func (r *ring) cursor(first operand, slot, parity int64) cursor {
+	a := r.e.asm
+	c := cursor{first, a.fresh(kindB32), a.fresh(kindB32)}
+	a.do("add.s32", c.at, first, 8*slot)
+	a.do("mov.b32", c.parity, parity)
+	return c
+}
+
+// wait tries again from a label on until the phase is over.
+func (r *ring) wait(c cursor, again operand) {
+	a := r.e.asm
+	done := a.fresh(kindPred)
+	a.do("mbarrier.try_wait.parity.shared.b64", done, address{c.at, 0}, c.parity)
+	a.unless(done, "bra", again)
+}
+
+// advance moves on to the next slot; after the last the parity changes. The
+// result says whether it was the last.
+func (r *ring) advance(c cursor) (wrap operand) {
+	a := r.e.asm
+	wrap = a.fresh(kindPred)
+	a.do("add.s32", c.at, c.at, 8)
+	a.do("setp.ge.s32", wrap, c.at, a.get(kindB32, "add.s32", c.first, 8*r.slots))
+	a.when(wrap, "mov.b32", c.at, c.first)
+	a.when(wrap, "xor.b32", c.parity, c.parity, 1)
+	return wrap
+}
+
+// consume waits for a slot, multiplies what is in it, and gives the slot before
+// back.
+func (r *ring) consume() {
+	a := r.e.asm
+	descriptors := r.descriptors(r.data)
+	c, offset := r.cursor(r.full, 0, 0), a.fresh(kindB64)
+	before := r.refill()
+	counter, more := a.fresh(kindB32), a.fresh(kindPred)
+	a.do("mov.b64", offset, 0)
+	a.do("mov.b32", counter, 0)
+	again, wait := a.label("LOOP"), a.label("FULL")
 	a.note("for %d iterations", r.total)
 	a.place(again)
 	a.place(wait)
-	a.do("mbarrier.try_wait.parity.shared.b64", done, address{at, 0}, parity)
-	a.unless(done, "bra", wait)
+	r.wait(c, wait)
 	a.do("wgmma.fence.sync.aligned")
 	a.enter()
 	for k, d := range r.dots {
@@ -328,46 +410,55 @@ func (r *ring) loop(outside *scope, data, full operand, lag int64) {
 	}
 	a.leave()
 	a.do("wgmma.commit_group.sync.aligned")
-	a.do("wgmma.wait_group.sync.aligned", lag)
-	if r.total > r.slots-lag {
-		e.barrier()
-		a.do("add.s32", next, counter, r.slots-lag)
-		a.do("setp.ge.s32", more, next, r.total)
-		a.branch(more, skip)
-		a.branch(a.not(r.leads), skip)
-		r.copy(outside, next, address{to, 0}, address{signal, 0})
-		a.place(skip)
-	}
-	r.advance(offset, at, parity, to, signal, data, full)
+	a.do("wgmma.wait_group.sync.aligned", r.lag)
+	before(counter)
+	a.do("add.s64", offset, offset, r.bytes/matrixRow)
+	a.when(r.advance(c), "mov.b64", offset, 0)
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, r.total)
 	a.branch(more, again)
 	a.do("wgmma.wait_group.sync.aligned", 0)
 }
 
-// advance moves on to the next slot; after the last the parity changes.
-func (r *ring) advance(offset, at, parity, to, signal, data, full operand) {
-	a := r.e.asm
-	wrap := a.fresh(kindPred)
-	a.do("add.s64", offset, offset, r.bytes/matrixRow)
-	a.do("add.s32", at, at, 8)
-	end := a.get(kindB32, "add.s32", full, 8*r.slots)
-	a.do("setp.ge.s32", wrap, at, end)
-	a.when(wrap, "mov.b32", at, full)
-	a.when(wrap, "mov.b64", offset, 0)
-	a.when(wrap, "xor.b32", parity, parity, 1)
-	a.do("add.s32", to, to, r.bytes)
-	a.do("add.s32", signal, signal, 8)
-	a.do("setp.ge.s32", wrap, signal, end)
-	a.when(wrap, "mov.b32", signal, full)
-	a.when(wrap, "mov.b32", to, data)
+// refill prepares what is done about the slot of the iteration before (of this
+// one, when there is one slot): it is given back to the producer, or filled.
+func (r *ring) refill() func(counter operand) {
+	e, a := r.e, r.e.asm
+	switch {
+	case r.special:
+		c := r.cursor(r.empty, (r.slots-r.lag)%r.slots, 0)
+		one := a.get(kindPred, "setp.eq.s32", e.num(e.thread.Mod(WarpThreads)), 0) // of each warp, which waited for its own part
+		return func(counter operand) {
+			p := a.fresh(kindPred)
+			a.do("setp.ge.and.s32", p, counter, r.lag, one)
+			a.when(p, "mbarrier.arrive.shared.b64", sink, address{c.at, 0})
+			r.advance(c)
+		}
+	case r.total <= r.slots-r.lag:
+		return func(operand) {}
+	}
+	signal, to := r.cursor(r.full, (r.slots-r.lag)%r.slots, 0), a.fresh(kindB32)
+	next, more := a.fresh(kindB32), a.fresh(kindPred)
+	a.do("add.s32", to, r.data, r.bytes*((r.slots-r.lag)%r.slots))
+	return func(counter operand) {
+		skip := a.label("NEXT")
+		e.barrier()
+		a.do("add.s32", next, counter, r.slots-r.lag)
+		a.do("setp.ge.s32", more, next, r.total)
+		a.branch(more, skip)
+		a.branch(a.not(r.leads), skip)
+		r.copy(next, address{to, 0}, address{signal.at, 0})
+		a.place(skip)
+		a.do("add.s32", to, to, r.bytes)
+		a.when(r.advance(signal), "mov.b32", to, r.data)
+	}
 }
 
 // copy has the copy unit fill a slot with the tiles of an iteration.
-func (r *ring) copy(outside *scope, iteration operand, to, signal address) {
+func (r *ring) copy(iteration operand, to, signal address) {
 	e, a := r.e, r.e.asm
 	inside := a.scope
-	a.scope = newScope(outside)
+	a.scope = newScope(r.outside)
 	defer func() { a.scope = inside }()
 	e.atIteration(r.dims, r.trips, r.total, iteration)
 	bytes := int64(0)

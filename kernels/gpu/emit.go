@@ -31,6 +31,7 @@ type emitter struct {
 	vectorBytes int64
 	loops       int  // named so far
 	nested      int  // loops around
+	extra       int  // threads beside those that share the work: a producer
 	root        int  // the op that is being stored, −1: none
 	fresh       bool // shared memory was written since the last barrier
 	async       bool // by copies that have to be waited for
@@ -111,7 +112,6 @@ func newEmitter(p *symtile.Program, sheet Sheet, k knobs, h *hints) *emitter {
 	}
 	e.builder = ptx.NewBuilder(versionOf(sheet.Target))
 	e.asm = newAsm(e.builder.Entry(e.name))
-	e.asm.code.Entry.ReqNTid = [3]int{int(e.threads), 1, 1}
 	e.builder.DynamicShared("smem", 1024)
 	e.thread = e.ring.Var(symtile.Variable{Name: "thread", Lo: 0, Hi: e.threads - 1, Role: symtile.RoleThread})
 	return e
@@ -149,11 +149,12 @@ func (e *emitter) kernel() *image {
 	}
 	a.note("%d bytes of shared memory", e.shared)
 	a.do("ret")
+	a.code.Entry.ReqNTid = [3]int{int(e.threads) + e.extra, 1, 1}
 	m, err := e.builder.Module()
 	if err != nil {
 		panic(invalid{fmt.Errorf("%s: the kernel is not valid PTX, which is a bug of this backend: %w", e.name, err)})
 	}
-	return &image{name: e.name, module: m, maps: e.maps, threads: int(e.threads), shared: e.shared, blocks: e.p.Programs()}
+	return &image{name: e.name, module: m, maps: e.maps, threads: int(e.threads) + e.extra, shared: e.shared, blocks: e.p.Programs()}
 }
 
 func (e *emitter) pointer(name string) operand {

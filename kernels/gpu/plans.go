@@ -107,7 +107,7 @@ func choices(p *symtile.Program, s Sheet) []knobs {
 	var all []knobs
 	for warps := 1; warps*WarpThreads <= min(512, s.BlockThreads); warps *= 2 {
 		for _, n := range stages {
-			all = append(all, knobs{warps: warps, stages: n, group: 1, vector: most})
+			all = append(all, knobs{warps: warps, stages: n, group: 1, vector: most, producer: 1})
 		}
 	}
 	return all

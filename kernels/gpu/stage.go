@@ -82,7 +82,13 @@ func (e *emitter) put(b *buffer, points []point, vals []operand) {
 
 // barrier waits until all threads of the block have come here; what they wrote
 // to shared memory is seen after it.
-func (e *emitter) barrier() { e.asm.do("bar.sync", 0) }
+func (e *emitter) barrier() {
+	if e.extra > 0 { // not the producer, which is gone
+		e.asm.do("bar.sync", 0, e.threads)
+		return
+	}
+	e.asm.do("bar.sync", 0)
+}
 
 // settle waits for what was written to shared memory since the last barrier.
 func (e *emitter) settle() {
