@@ -28,13 +28,15 @@ cuda:
 	$(TOOLKIT_FREE) go vet -tags cuda ./kernels/cuda/... ./kernels/gpu/... ./cmd/tilewright
 	$(TOOLKIT_FREE) go build -tags cuda -o out/tilewright-cuda ./cmd/tilewright
 	kernels/cuda/needs-libc-only out/tilewright-cuda
-	out/tilewright-cuda devices
+	kernels/cuda/finds-drivers out/tilewright-cuda
 
 # The same code, with gorgonia.org/cu, on a driver in Go that needs no GPU and
 # can be told to fail.
 cuda-sim:
 	$(TOOLKIT_FREE) go vet -tags cuda,cudasim ./kernels/cuda/... ./kernels/gpu/... ./cmd/tilewright
 	$(TOOLKIT_FREE) go test -race -tags cuda,cudasim ./kernels/cuda/...
+	$(TOOLKIT_FREE) go build -tags cuda,cudasim -o out/tilewright-cudasim ./cmd/tilewright
+	kernels/cuda/survives-faults out/tilewright-cudasim testdata/hlo/softmax.hlo
 
 # The simplifier on WORKLOAD alone, and in the same rounds as isl and MLIR where
 # their libraries are installed (Debian: libisl-dev; libmlir-19-dev clang-19).

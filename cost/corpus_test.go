@@ -22,8 +22,8 @@ import (
 )
 
 var (
-	timings = flag.String("timings", "", "judge the model on the timings in this `file`, measuring them first when there is none")
-	plans   = flag.Int("plans", 48, "plans timed of each fusion for -timings")
+	timingsFile = flag.String("timings", "", "judge the model on the timings in this `file`, measuring them first when there is none")
+	plans       = flag.Int("plans", 48, "plans timed of each fusion for -timings")
 )
 
 // A timedFusion is what -timings keeps of a fusion of the corpus.
@@ -31,6 +31,12 @@ type timedFusion struct {
 	Name    string
 	Plans   []string
 	Seconds []float64 // the least of several samples: what the machine can do
+}
+
+// timings are what a file of -timings holds: they can be judged anywhere.
+type timings struct {
+	Device  kernels.Device
+	Fusions []timedFusion
 }
 
 // corpus is every fusion of testdata/hlo that can be tiled.
@@ -64,21 +70,21 @@ func corpus(t testing.TB) map[string]*symtile.Program {
 }
 
 // timed reads or measures the timings of the corpus.
-func timed(t *testing.T, all map[string]*symtile.Program, b *cpu.Backend) []timedFusion {
-	if text, err := os.ReadFile(*timings); err == nil {
-		var out []timedFusion
+func timed(t *testing.T, all map[string]*symtile.Program, b *cpu.Backend) timings {
+	if text, err := os.ReadFile(*timingsFile); err == nil {
+		var out timings
 		if err := json.Unmarshal(text, &out); err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
-	var out []timedFusion
+	out := timings{Device: b.Device()}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, timeFusion(t, name, all[name], b))
+		out.Fusions = append(out.Fusions, timeFusion(t, name, all[name], b))
 	}
 	text, err := json.Marshal(out)
 	if err == nil {
-		err = os.WriteFile(*timings, text, 0o644)
+		err = os.WriteFile(*timingsFile, text, 0o644)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +118,7 @@ func timeFusion(t *testing.T, name string, p *symtile.Program, b *cpu.Backend) t
 			if s, err := bench.Sample(ctx, k, n); err == nil {
 				best = min(best, s)
 			}
-			if time.Since(begin) > 60*time.Millisecond {
+			if time.Since(begin) > 20*time.Millisecond {
 				break
 			}
 		}
@@ -125,14 +131,15 @@ func timeFusion(t *testing.T, name string, p *symtile.Program, b *cpu.Backend) t
 // TestCorpus judges the prior, and the model fitted to all other fusions, on
 // every fusion of the corpus as this machine runs it.
 func TestCorpus(t *testing.T) {
-	if *timings == "" {
+	if *timingsFile == "" {
 		t.Skip("needs -timings FILE")
 	}
 	b := cpu.New()
-	all, d := corpus(t), b.Device()
-	var samples []Sample
+	all := corpus(t)
 	kept := timed(t, all, b)
-	for _, f := range kept {
+	d := kept.Device
+	var samples []Sample
+	for _, f := range kept.Fusions {
 		for k, text := range f.Plans {
 			plan, err := kernels.ParsePlan(text)
 			if err != nil {
@@ -147,8 +154,12 @@ func TestCorpus(t *testing.T) {
 	}
 	t.Logf("%+v", d)
 	prior := Roofline(d)
+	if all, err := prior.Fit(samples); err == nil {
+		text, _ := json.Marshal(all.factorsByName())
+		t.Logf("factors that fit all: %s", text)
+	}
 	var before, after summary
-	for _, f := range kept {
+	for _, f := range kept.Fusions {
 		if len(f.Plans) < 3 {
 			continue
 		}
@@ -161,6 +172,14 @@ func TestCorpus(t *testing.T) {
 		t.Logf("%-28s prior %s · fitted to the others %s", f.Name, before.judge(prior, own), after.judge(fitted, own))
 	}
 	t.Logf("%-28s prior %s · fitted to the others %s", "all", before, after)
+}
+
+func (m *Model) factorsByName() map[string]float64 {
+	all := map[string]float64{}
+	for k, name := range m.names {
+		all[name] = math.Round(100*m.factors[k]) / 100
+	}
+	return all
 }
 
 // A summary adds up judgements.

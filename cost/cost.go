@@ -26,13 +26,14 @@ type Ranked struct {
 // order of the plans' text. Plans that are not legal are an error.
 func (m *Model) Rank(p *symtile.Program, plans []kernels.Plan) ([]Ranked, error) {
 	ranked := make([]Ranked, len(plans))
-	errs := make([]error, len(plans))
+	tilings := sameTiles(plans)
+	errs := make([]error, len(tilings))
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
-			for n := next.Add(1) - 1; n < int64(len(plans)); n = next.Add(1) - 1 {
-				ranked[n], errs[n] = m.rank(p, plans[n])
+			for n := next.Add(1) - 1; n < int64(len(tilings)); n = next.Add(1) - 1 {
+				errs[n] = m.rank(p, plans, tilings[n], ranked)
 			}
 		})
 	}
@@ -48,12 +49,32 @@ func (m *Model) Rank(p *symtile.Program, plans []kernels.Plan) ([]Ranked, error)
 	return ranked, nil
 }
 
-func (m *Model) rank(p *symtile.Program, plan kernels.Plan) (Ranked, error) {
-	q, err := p.At(plan.Tiles)
-	if err != nil {
-		return Ranked{}, fmt.Errorf("plan %s: %w", plan, err)
+// sameTiles lists plans by their tilings, which need one concrete program each.
+func sameTiles(plans []kernels.Plan) [][]int {
+	at := map[string]int{}
+	var all [][]int
+	for n, plan := range plans {
+		key := kernels.Plan{Tiles: plan.Tiles}.String()
+		k, met := at[key]
+		if !met {
+			k, at[key] = len(all), len(all)
+			all = append(all, nil)
+		}
+		all[k] = append(all[k], n)
 	}
-	f := Measure(q, plan, m.device)
-	seconds, terms := m.Predict(f)
-	return Ranked{Plan: plan, Features: f, Seconds: seconds, Terms: terms}, nil
+	return all
+}
+
+// rank fills in those plans of a tiling.
+func (m *Model) rank(p *symtile.Program, plans []kernels.Plan, those []int, ranked []Ranked) error {
+	q, err := p.At(plans[those[0]].Tiles)
+	if err != nil {
+		return fmt.Errorf("plan %s: %w", plans[those[0]], err)
+	}
+	for _, n := range those {
+		f := Measure(q, plans[n], m.device)
+		seconds, terms := m.Predict(f)
+		ranked[n] = Ranked{Plan: plans[n], Features: f, Seconds: seconds, Terms: terms}
+	}
+	return nil
 }

@@ -23,6 +23,8 @@ type Features struct {
 	Steps         float64   `json:"steps"`         // tile ops and stores run
 	Rows          float64   `json:"rows"`          // innermost loops of tile ops, loads and stores
 	Strided       float64   `json:"strided"`       // elements moved one at a time: neighbours in the tile that are none where they come from
+	Short         float64   `json:"short"`         // elements moved in rows too short for a vector
+	Masked        float64   `json:"masked"`        // elements folded, contracted or moved whose tiles may be masked
 	Compulsory    float64   `json:"compulsory"`    // bytes of the parameters and outputs that are touched at all
 	Lanes         float64   `json:"lanes"`         // lanes the plan uses
 	Waves         float64   `json:"waves"`         // ⌈Tiles/Lanes⌉·Lanes/Tiles ≥ 1: what the last, partly filled wave costs
@@ -37,23 +39,46 @@ type Features struct {
 // loop touches either fits into the level inside, then each distinct byte comes
 // in once; or one iteration fits, then what does not change from iteration to
 // iteration stays; or nothing stays. Tile programs run in the order of their
-// tile ids, the last fastest, split over lanes along the first dimensions.
+// tile ids, the last fastest, split over lanes along the first dimensions; with
+// the knob group=, rows of a group faster than columns.
 func Measure(p *symtile.Program, plan kernels.Plan, d kernels.Device) Features {
 	m := newMeter(p, plan, d)
 	m.body(p.Body, nil, p.Roots, m.tiles)
-	for k := len(p.Space.Dims) - 1; k >= 0; k-- {
-		if p.Space.Dims[k].Kind == symtile.Parallel {
-			m.spans = append(m.spans, span{k, 0, len(m.accesses)})
-		}
-	}
+	m.raster(plan.Knob("group", 1))
 	f := m.features()
 	f.FLOPs = usefulFLOPs(p.Fusion)
 	return f
 }
 
+// raster makes spans of the parallel dimensions, the fastest first. Groups are of
+// the last two dimensions with several tiles.
+func (m *meter) raster(group int64) {
+	var several []int
+	for k, d := range m.p.Space.Dims {
+		if d.Kind == symtile.Parallel && m.trips[k] > 1 {
+			several = append(several, k)
+		}
+	}
+	row, column := -1, -1
+	if n := len(several); group > 1 && n > 1 {
+		row, column = several[n-2], several[n-1]
+	}
+	for n := len(several) - 1; n >= 0; n-- {
+		s := span{dim: several[n], hi: len(m.accesses)}
+		switch s.dim {
+		case column:
+			m.spans = append(m.spans, span{dim: row, hi: s.hi, inner: float64(group)})
+		case row:
+			s.outer = float64(group)
+		}
+		m.spans = append(m.spans, s)
+	}
+}
+
 // A meter adds up what a tile program does.
 type meter struct {
 	p     *symtile.Program
+	plan  kernels.Plan
 	d     kernels.Device
 	tiles float64 // tile programs
 	lanes float64
@@ -69,7 +94,7 @@ type meter struct {
 }
 
 func newMeter(p *symtile.Program, plan kernels.Plan, d kernels.Device) *meter {
-	m := &meter{p: p, d: d, tiles: 1}
+	m := &meter{p: p, plan: plan, d: d, tiles: 1}
 	for _, dim := range p.Space.Dims {
 		trips, size := valueOf(dim.Tiles), valueOf(dim.Size)
 		m.trips = append(m.trips, trips)
@@ -110,7 +135,7 @@ func (m *meter) features() Features {
 // plausible says whether f can be what Measure computed for a device of so many
 // levels; what is stored may come from elsewhere.
 func (f *Features) plausible(levels int) bool {
-	all := append([]float64{f.FLOPs, f.PaddedFLOPs, f.DotFLOPs, f.FunctionFLOPs, f.Steps, f.Rows, f.Strided, f.Compulsory, f.InnerRun, f.Scratch,
+	all := append([]float64{f.FLOPs, f.PaddedFLOPs, f.DotFLOPs, f.FunctionFLOPs, f.Steps, f.Rows, f.Strided, f.Short, f.Masked, f.Compulsory, f.InnerRun, f.Scratch,
 		f.Tiles - 1, f.Bodies - f.Tiles, f.Lanes - 1, f.PaddedFLOPs - f.DotFLOPs - f.FunctionFLOPs}, f.Traffic...)
 	for _, x := range all {
 		if !(x >= -1e-9*f.PaddedFLOPs) || math.IsInf(x, 0) {
@@ -137,7 +162,7 @@ func (m *meter) body(steps []symtile.Step, closers []int, roots []symtile.Root, 
 	for _, r := range roots {
 		m.store(r)
 	}
-	m.spans = append(m.spans, span{-1, first, len(m.accesses)})
+	m.spans = append(m.spans, span{dim: -1, lo: first, hi: len(m.accesses)})
 }
 
 func (m *meter) loop(l *symtile.Loop, times float64) {
@@ -148,7 +173,7 @@ func (m *meter) loop(l *symtile.Loop, times float64) {
 	}
 	m.body(l.Body, l.Closers, nil, times*trips)
 	for k := len(l.Dims) - 1; k >= 0; k-- {
-		m.spans = append(m.spans, span{l.Dims[k], first, len(m.accesses)})
+		m.spans = append(m.spans, span{dim: l.Dims[k], lo: first, hi: len(m.accesses)})
 	}
 }
 
@@ -172,7 +197,9 @@ func (m *meter) op(n int, times float64) {
 		reads += elementsOf(m.p.Ops[a].Tile) * widthOf(m.p.Ops[a].Instr.Shape)
 	}
 	m.sums.Scratch += bytes
-	m.touched += times * (bytes + reads)
+	if !op.Code.Elementwise() { // what is pointwise stays in registers
+		m.touched += times * (bytes + reads)
+	}
 	m.accesses = append(m.accesses, access{array: -2, bytes: bytes, tile: bytes, touches: 2})
 }
 
@@ -180,16 +207,33 @@ func (m *meter) op(n int, times float64) {
 func (m *meter) arithmetic(op *symtile.Op, size, times float64) {
 	switch op.Code {
 	case "dot":
+		m.mask(m.p.Ops[op.Args[0]].Tile, times)
+		m.mask(m.p.Ops[op.Args[1]].Tile, times)
 		flops := times * 2 * size * contracted(op.Instr, m.p.Ops[op.Args[0]].Tile)
 		m.sums.PaddedFLOPs += flops
 		m.sums.DotFLOPs += flops
 	case "reduce":
-		m.sums.PaddedFLOPs += times * elementsOf(m.p.Ops[op.Args[0]].Tile) * reducerWeight(op.Instr)
+		m.mask(m.p.Ops[op.Args[0]].Tile, times)
+		flops := times * elementsOf(m.p.Ops[op.Args[0]].Tile) * reducerWeight(op.Instr)
+		m.sums.PaddedFLOPs += flops
+		if _, simple := kernels.Monoid(op.Instr.Attrs.ToApply); !simple {
+			m.sums.FunctionFLOPs += flops
+		}
 	default:
 		w := weight(op.Code)
 		m.sums.PaddedFLOPs += times * size * w
 		if w > 1 {
 			m.sums.FunctionFLOPs += times * size * w
+		}
+	}
+}
+
+// mask counts the elements of a tile in which some may be masked.
+func (m *meter) mask(t symtile.Tile, times float64) {
+	for _, d := range t {
+		if d.MaskedBelow() || d.MaskedAbove() {
+			m.sums.Masked += times * elementsOf(t)
+			return
 		}
 	}
 }
@@ -200,7 +244,9 @@ func (m *meter) arithmetic(op *symtile.Op, size, times float64) {
 func (m *meter) rows(op *symtile.Op, size, times float64) {
 	rows := 1.0
 	switch op.Code {
-	case "parameter", "constant", "transpose", "reverse", "broadcast", "concatenate", "pad":
+	case "parameter":
+		rows = size / math.Max(lastOf(op.Tile), contiguous(op.Instr.Shape, op.Tile))
+	case "constant", "transpose", "reverse", "broadcast", "concatenate", "pad":
 		rows = size / lastOf(op.Tile)
 	case "reduce":
 		arg := m.p.Ops[op.Args[0]].Tile
@@ -263,11 +309,14 @@ func keepsLast(op *symtile.Op) bool {
 	return len(op.Perm) == 0 || op.Perm[len(op.Perm)-1] == len(op.Perm)-1
 }
 
+// lastOf is the size of the last dimension of a tile that is not of size 1.
 func lastOf(t symtile.Tile) float64 {
-	if len(t) == 0 {
-		return 1
+	for k := len(t) - 1; k >= 0; k-- {
+		if size := valueOf(t[k].Size); size > 1 {
+			return size
+		}
 	}
-	return math.Max(1, valueOf(t[len(t)-1].Size))
+	return 1
 }
 
 func contracted(i *hlo.Instr, left symtile.Tile) float64 {

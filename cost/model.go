@@ -78,7 +78,7 @@ func (m *Model) LowerBound(f Features) float64 {
 }
 
 // modelVersion changes when features or terms change their meaning.
-const modelVersion = 1
+const modelVersion = 2
 
 // storedModel is a Model as JSON.
 type storedModel struct {

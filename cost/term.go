@@ -12,25 +12,28 @@ type Term struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Rates of the prior that no device reports. They are those of plain Go loops
-// on current x86 cores at about 3 GHz, from least squares over the timings of
-// the corpus; calibration replaces them by the device's own.
+// Rates of the prior that no device reports. They are those of the CPU backend's
+// machine code on x86 cores at about 2.5 GHz, from the calibration to the timings
+// of the corpus (TestCorpus -timings); calibration replaces them by the device's
+// own.
 const (
-	elementFLOPs  = 4       // flop of the peak that an elementwise flop takes: it is loaded, stored and not fused
-	functionFLOPs = 6       // the same for functions, called one element at a time
-	rowSeconds    = 7e-9    // to start an innermost loop
-	stridedSecs   = 1.2e-9  // to move an element on its own
-	bodySeconds   = 150e-9  // to locate the tiles of a tile program or an iteration
-	stepSeconds   = 13e-9   // to start a tile op
-	launchSeconds = 2e-6    // to run at all
-	wakeSeconds   = 10e-6   // to wake and join each lane but the first
+	elementFLOPs  = 3       // flop of the peak that an elementwise flop takes: no product is added to it
+	functionFLOPs = 2.5     // the same for functions, whose polynomials are
+	rowSeconds    = 4.5e-9  // to start an innermost loop
+	stridedSecs   = 0.6e-9  // to move an element on its own
+	shortSeconds  = 3.5e-9  // to move an element of a row that is no vector
+	maskedSeconds = 0.8e-9  // to see whether an element is masked
+	bodySeconds   = 180e-9  // to locate the tiles of a tile program or an iteration
+	stepSeconds   = 10e-9   // to start a tile op
+	launchSeconds = 1e-6    // to run at all
+	wakeSeconds   = 3e-6    // to wake and join each lane but the first
 	overlap       = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
 )
 
 // computeTerms come first, then one for each level of memory, then overheads.
 var (
 	computeTerms  = []string{"dots", "elements", "functions"}
-	overheadTerms = []string{"rows", "strided", "tile programs", "tile ops", "launch"}
+	overheadTerms = []string{"rows", "strided", "short rows", "masks", "tile programs", "tile ops", "launch"}
 )
 
 // maxTerms is what most devices need; more only cost an allocation.
@@ -64,6 +67,8 @@ func rawTerms(t []float64, f *Features, d *kernels.Device) []float64 {
 	return append(t,
 		f.Rows*rowSeconds*waves,
 		f.Strided*stridedSecs*waves,
+		f.Short*shortSeconds*waves,
+		f.Masked*maskedSeconds*waves,
 		f.Bodies*bodySeconds*waves,
 		f.Steps*stepSeconds*waves,
 		launchSeconds+wakeSeconds*(f.Lanes-1))

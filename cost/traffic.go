@@ -15,13 +15,28 @@ type access struct {
 	touches float64 // times the tile is read or written when it is touched
 	dims    uint64  // dimensions of the space that its place depends on
 	once    uint64  // dimensions along which only the first tile program touches it
+	past    bool    // an output written past the caches
 
 	distinct, moved float64 // bytes, while a level's traffic is added up
 }
 
 // A span says that accesses lo … hi−1 are in a body (dim −1) or in a loop over
-// the tiles of dim. Spans are listed from the inside out.
-type span struct{ dim, lo, hi int }
+// the tiles of dim; of at most inner of them, or of groups of outer, when those
+// are not 0. Spans are listed from the inside out.
+type span struct {
+	dim, lo, hi  int
+	inner, outer float64
+}
+
+func (s span) trips(all float64) float64 {
+	switch {
+	case s.inner > 0:
+		return math.Min(s.inner, all)
+	case s.outer > 0:
+		return math.Ceil(all / s.outer)
+	}
+	return all
+}
 
 // load is the access of a parameter, which runs times times.
 func (m *meter) load(op *symtile.Op, times float64) {
@@ -35,6 +50,7 @@ func (m *meter) load(op *symtile.Op, times float64) {
 func (m *meter) store(r symtile.Root) {
 	op := &m.p.Ops[r.Op]
 	a := m.memory(op.Instr.Shape, op.Tile)
+	a.past = m.past(a.bytes)
 	times := m.tiles
 	for _, d := range r.Once {
 		a.once |= 1 << d
@@ -42,8 +58,18 @@ func (m *meter) store(r symtile.Root) {
 	}
 	m.accesses = append(m.accesses, a)
 	m.sums.Steps += m.tiles
-	m.sums.Rows += times * elementsOf(op.Tile) / lastOf(op.Tile)
+	m.sums.Rows += times * elementsOf(op.Tile) / math.Max(lastOf(op.Tile), contiguous(op.Instr.Shape, op.Tile))
 	m.pieces(op.Instr.Shape, op.Tile, a.tile*times)
+}
+
+// past says whether an output is written past the caches: as the knob stream=
+// says, or when it has half the bytes of the last cache.
+func (m *meter) past(bytes float64) bool {
+	def := int64(0)
+	if n := len(m.d.Levels); n > 1 && bytes >= float64(m.d.Levels[n-2].Bytes)/2 {
+		def = 1
+	}
+	return m.plan.Knob("stream", def) == 1
 }
 
 func (m *meter) memory(shape hlo.Shape, t symtile.Tile) access {
@@ -79,20 +105,17 @@ func (m *meter) pieces(shape hlo.Shape, t symtile.Tile, bytes float64) {
 	width := float64(max(1, shape.DType.Size()))
 	m.runBytes += bytes
 	m.runs += bytes / math.Max(contiguous(shape, t)*width, 1)
-	if n := len(t); n > 0 && bytes > 0 && !unitStride(shape, t[n-1], n-1) {
+	switch run := contiguous(shape, t); {
+	case len(t) == 0 || bytes == 0:
+	case run == 1 && elementsOf(t) > 1:
 		m.sums.Strided += bytes / width
+	case run < vector && elementsOf(t) > run:
+		m.sums.Short += bytes / width
 	}
 }
 
-// unitStride says whether neighbours along dimension d of a tile are neighbours
-// in memory.
-func unitStride(shape hlo.Shape, t symtile.DimTile, d int) bool {
-	order := shape.MinorToMajor()
-	if n := len(t.Digits); n > 0 {
-		t = t.Digits[n-1]
-	}
-	return valueOf(t.Size) <= 1 || len(order) > 0 && int(order[0]) == d && valueOf(t.Stride) == 1
-}
+// vector is elements that are computed at a time.
+const vector = 8
 
 // contiguous is how many elements of a tile follow each other in memory.
 func contiguous(shape hlo.Shape, t symtile.Tile) float64 {
@@ -117,13 +140,16 @@ func contiguous(shape hlo.Shape, t symtile.Tile) float64 {
 }
 
 // traffic is the bytes that come through level k: what tile ops touch for the
-// innermost, what the level inside cannot keep for the others.
+// innermost, what the level inside cannot keep for the others. An output that is
+// written to a cache is read first (write-allocate) and comes twice; one that is
+// written past the caches comes once, through the outermost level only, also
+// when a cache could have kept it.
 func (m *meter) traffic(k int) float64 {
 	if k == 0 {
 		return m.touched
 	}
 	n := nest{m: m, keeps: math.Inf(1), trips: m.trips, accesses: m.accesses}
-	copies := 1.0
+	copies, last := 1.0, k == len(m.d.Levels)-1
 	if l := m.d.Levels[k-1]; l.Bytes > 0 {
 		n.keeps = float64(l.Bytes)
 		if l.Shared {
@@ -132,13 +158,31 @@ func (m *meter) traffic(k int) float64 {
 			n.trips, copies = m.split()
 		}
 	}
-	return n.total() * copies
+	sum := 0.0
+	n.run()
+	for _, a := range n.accesses {
+		sum += a.moved * copies * a.passes(last)
+	}
+	return sum
+}
+
+// passes is how often what an access moves comes through a level.
+func (a access) passes(last bool) float64 {
+	switch {
+	case a.array != -1:
+		return 1
+	case !a.past:
+		return 2
+	case last:
+		return 1
+	}
+	return 0
 }
 
 // compulsory is what must come in or go out whatever is kept where.
 func (m *meter) compulsory() float64 {
 	n := nest{m: m, keeps: math.Inf(1), trips: m.trips, accesses: m.accesses}
-	n.total()
+	n.run()
 	sum := 0.0
 	for k, a := range n.accesses {
 		if a.array >= -1 && !twin(n.accesses, k) {
@@ -170,7 +214,8 @@ type nest struct {
 	accesses []access
 }
 
-func (n *nest) total() float64 {
+// run computes what accesses move.
+func (n *nest) run() {
 	for k := range n.accesses {
 		a := &n.accesses[k]
 		a.distinct, a.moved = a.tile, a.tile*a.touches
@@ -178,15 +223,10 @@ func (n *nest) total() float64 {
 	for _, s := range n.m.spans {
 		if s.dim < 0 {
 			n.keep(n.accesses[s.lo:s.hi])
-		} else if n.trips[s.dim] > 1 {
-			n.around(s.dim, n.accesses[s.lo:s.hi])
+		} else if trips := s.trips(n.trips[s.dim]); trips > 1 {
+			n.around(s.dim, trips, n.accesses[s.lo:s.hi])
 		}
 	}
-	sum := 0.0
-	for _, a := range n.accesses {
-		sum += a.moved
-	}
-	return sum
 }
 
 // keep is for what fits: each distinct byte comes in once.
@@ -203,9 +243,9 @@ func (n *nest) keep(inside []access) bool {
 	return true
 }
 
-// around is for a loop over the tiles of dim.
-func (n *nest) around(dim int, inside []access) {
-	trips, bit := n.trips[dim], uint64(1)<<dim
+// around is for a loop over so many tiles of dim.
+func (n *nest) around(dim int, trips float64, inside []access) {
+	bit := uint64(1) << dim
 	stays := footprint(inside) <= n.keeps
 	for k := range inside {
 		a := &inside[k]

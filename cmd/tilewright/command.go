@@ -20,7 +20,7 @@ type command struct {
 
 // commands is the table, in the order help shows it.
 func commands() []command {
-	return []command{showCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand, reportCommand, layoutCommand, devicesCommand, benchSymbolicCommand}
+	return append([]command{showCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand, reportCommand, layoutCommand, devicesCommand, benchSymbolicCommand}, cudaCommands()...)
 }
 
 // Exit statuses.

@@ -3,22 +3,64 @@
 package main
 
 import (
-	"fmt"
+	"context"
+	"os"
+	"os/exec"
+	"strconv"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cuda"
+	"github.com/tilewright/tilewright/kernels/gpu"
 )
 
 func cudaDriver() driver {
-	return driver{name: "cuda", about: aboutCUDA, open: openCUDA}
+	return driver{name: "cuda", about: aboutCUDA + ", by number as cuda:0, cuda:1 …; just cuda is the first",
+		open: func() (kernels.Backend, error) { return openCUDA("0") }, named: openCUDA}
 }
 
-func openCUDA() (kernels.Backend, error) {
-	d, err := cuda.Open(0)
+// openCUDA opens GPU number what in a process of its own, so that a kernel that
+// hangs or faults ends that process and not this one.
+func openCUDA(what string) (kernels.Backend, error) {
+	if _, err := strconv.Atoi(what); err != nil {
+		return nil, usagef("device cuda:%s: GPUs have numbers, from 0", what)
+	}
+	if err := startCUDA(); err != nil {
+		return nil, err
+	}
+	if _, err := cuda.Count(); err != nil {
+		return nil, err
+	}
+	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close()
-	s := d.Sheet()
-	return nil, fmt.Errorf("%s (%s, %d SMs, driver %s) is there, but this build generates no code for it", s.Name, s.Target, s.SMs, s.Driver)
+	o := gpu.ChildOptions{Command: func() *exec.Cmd { return exec.Command(program, gpuProcessCommand.name, what) }}
+	s, err := gpu.NewSession(context.Background(), func(ctx context.Context) (gpu.Driver, error) { return gpu.OpenChild(ctx, o) })
+	if err != nil {
+		return nil, err
+	}
+	return gpu.New(s), nil
+}
+
+func cudaCommands() []command { return []command{gpuProcessCommand} }
+
+var gpuProcessCommand = command{
+	name: "gpu-process", args: "NUMBER", short: "drives a GPU for another process of this program, which starts it",
+	long: "Reads calls of a GPU driver from standard input and writes what they return to standard output,\nin a form that changes with the program.",
+	run:  runGPUProcess,
+}
+
+func runGPUProcess(c *call) error {
+	args, err := c.parse(1, 1)
+	if err != nil {
+		return err
+	}
+	ordinal, err := strconv.Atoi(args[0])
+	if err != nil {
+		return usagef("%q is not a number", args[0])
+	}
+	if err := startCUDA(); err != nil {
+		return err
+	}
+	return gpu.Serve(func(context.Context) (gpu.Driver, error) { return cuda.Open(ordinal) }, c.in, c.out)
 }

@@ -5,3 +5,5 @@ package main
 func cudaDriver() driver {
 	return driver{name: "cuda", about: aboutCUDA, absent: "this build does not drive GPUs; `make cuda` makes one that does"}
 }
+
+func cudaCommands() []command { return nil }

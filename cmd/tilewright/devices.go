@@ -71,13 +71,28 @@ func simulate(name string) (kernels.Backend, error) {
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
-	s, err := gpu.NewSession(context.Background(), func(context.Context) (gpu.Driver, error) {
-		return simulated.Open(sheet, sim.Options{Counters: true, Races: true, Uninitialised: true})
-	})
+	device, err := simulated.Open(sheet, sim.Options{Counters: true, Races: true, Uninitialised: true})
 	if err != nil {
 		return nil, err
 	}
-	return gpu.New(s), nil
+	s, err := gpu.NewSession(context.Background(), func(context.Context) (gpu.Driver, error) { return device, nil })
+	if err != nil {
+		return nil, err
+	}
+	return simulator{gpu.New(s), device}, nil
+}
+
+// A simulator is a backend that counts.
+type simulator struct {
+	*gpu.Backend
+	device *simulated.Driver
+}
+
+func (s simulator) counters() string {
+	if s.device.Last() == nil {
+		return ""
+	}
+	return s.device.Last().Counters.String()
 }
 
 // replayed is the device of a recording.

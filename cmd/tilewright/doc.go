@@ -73,8 +73,10 @@
 // "default", "speedup", "regret", "ties", "checked", "untimed", "safe"}; safe lists how the
 // machine differs from the one measured on in ways that keep the plan valid.
 //
+// show -ptx: {"fusion", "target", "plan", "ptx"}.
+//
 // run: {"fusion", "device", "plan", "times", "checked", "allowed", "outputs",
-// "notes"}; times has one entry a run; checked says that the result agrees with
+// "notes", "source", "untimed", "counters"}; times has one entry a run; checked says that the result agrees with
 // the reference interpreter within allowed times its largest element.
 //
 // cache ls: {"records": [{"fingerprint", "name", "device", "codegen", "plan",

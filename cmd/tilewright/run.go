@@ -34,34 +34,37 @@ type runFlags struct {
 	device, fusion, tiling, plan, args, out *string
 	seed                                    *int64
 	repeat                                  *int
-	source                                  *bool
+	source, counters                        *bool
 }
 
 // runJSON is the result of run -json; times are seconds.
 type runJSON struct {
-	Fusion  string    `json:"fusion"`
-	Device  string    `json:"device"`
-	Plan    string    `json:"plan"`
-	Times   []float64 `json:"times"`   // one a run
-	Checked bool      `json:"checked"` // agrees with the reference
-	Allowed float64   `json:"allowed"` // relative difference that counts as agreeing; 0 means every bit
-	Outputs []string  `json:"outputs,omitempty"`
-	Notes   []string  `json:"notes,omitempty"`
-	Source  string    `json:"source,omitempty"`
+	Fusion   string    `json:"fusion"`
+	Device   string    `json:"device"`
+	Plan     string    `json:"plan"`
+	Times    []float64 `json:"times"`   // one a run
+	Checked  bool      `json:"checked"` // agrees with the reference
+	Allowed  float64   `json:"allowed"` // relative difference that counts as agreeing; 0 means every bit
+	Outputs  []string  `json:"outputs,omitempty"`
+	Notes    []string  `json:"notes,omitempty"`
+	Source   string    `json:"source,omitempty"`
+	Untimed  bool      `json:"untimed,omitempty"`  // the device cannot time: times are 0
+	Counters string    `json:"counters,omitempty"` // what a simulator counted in the last run
 }
 
 func runRun(c *call) error {
 	c.jsonFlag()
 	f := runFlags{
-		device: c.deviceFlag(),
-		fusion: c.String("fusion", "", "run the fusion of this `name`, when FILE has several"),
-		tiling: c.String("tiling", "", "tile `sizes`, e.g. 64,32,16"),
-		plan:   c.String("plan", "", "a whole `plan`, e.g. \"64,32,16 threads=2\""),
-		args:   c.String("args", "", "input `files`, e.g. a.npy,b.npy"),
-		out:    c.String("out", "", "output `files`"),
-		seed:   c.Int64("seed", 1, "`seed` of inputs that are not given"),
-		repeat: c.Int("repeat", 5, "run this many `times`"),
-		source: c.Bool("source", false, "show the tile program that runs"),
+		device:   c.deviceFlag(),
+		fusion:   c.String("fusion", "", "run the fusion of this `name`, when FILE has several"),
+		tiling:   c.String("tiling", "", "tile `sizes`, e.g. 64,32,16"),
+		plan:     c.String("plan", "", "a whole `plan`, e.g. \"64,32,16 threads=2\""),
+		args:     c.String("args", "", "input `files`, e.g. a.npy,b.npy"),
+		out:      c.String("out", "", "output `files`"),
+		seed:     c.Int64("seed", 1, "`seed` of inputs that are not given"),
+		repeat:   c.Int("repeat", 5, "run this many `times`"),
+		source:   c.Bool("source", false, "show the tile program that runs"),
+		counters: c.Bool("counters", false, "show what a simulator counted: instructions, memory traffic, barriers"),
 	}
 	args, err := c.parse(1, 1)
 	if err != nil {
@@ -122,25 +125,30 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 	if *f.source {
 		r.Source = k.Source()
 	}
-	out, err := r.measure(ctx, k, c, in, *f.repeat)
+	times := *f.repeat
+	if r.Untimed = b.Device().Untimed; r.Untimed {
+		times = 1
+	}
+	out, err := r.measure(ctx, k, c, in, times)
 	if err != nil {
 		return nil, err
+	}
+	if *f.counters {
+		counted, ok := b.(counting)
+		if !ok {
+			return nil, usagef("-counters: %s counts nothing; simulators do, see `tilewright devices`", r.Device)
+		}
+		r.Counters = counted.counters()
 	}
 	return r, r.save(out, *f.out)
 }
 
+// A counting backend says what the last run did.
+type counting interface{ counters() string }
+
 // choose reads -plan or -tiling, or takes the default.
 func (f runFlags) choose(b kernels.Backend, p *symtile.Program) (kernels.Plan, error) {
-	switch {
-	case *f.plan != "" && *f.tiling != "":
-		return kernels.Plan{}, usagef("-tiling and -plan exclude each other")
-	case *f.plan != "":
-		return kernels.ParsePlan(*f.plan)
-	case *f.tiling != "":
-		t, err := parseSizes(*f.tiling)
-		return kernels.Plan{Tiles: t}, err
-	}
-	return b.Default(p)
+	return chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) { return b.Default(p) })
 }
 
 // parseSizes reads 64,32,16.
@@ -255,9 +263,15 @@ func (r *runJSON) print(c *call) {
 	if r.Source != "" {
 		fmt.Fprintln(c.out, r.Source)
 	}
-	best := slices.Min(r.Times)
 	fmt.Fprintf(c.out, "%s on %s, plan %s\n", r.Fusion, r.Device, r.Plan)
-	fmt.Fprintf(c.out, "best of %d runs: %s\n", len(r.Times), tuner.Seconds(best))
+	if r.Untimed {
+		fmt.Fprintln(c.out, "it ran; the device times nothing")
+	} else {
+		fmt.Fprintf(c.out, "best of %d runs: %s\n", len(r.Times), tuner.Seconds(slices.Min(r.Times)))
+	}
+	if r.Counters != "" {
+		fmt.Fprint(c.out, r.Counters)
+	}
 	if r.Checked {
 		fmt.Fprintf(c.out, "agrees with the reference (within %.2g of the largest element)\n", r.Allowed)
 	}

@@ -22,7 +22,10 @@ is listed with the reason.
   tilewright show softmax.hlo -tiling 8,512,512,512          with these sizes
   tilewright show softmax.hlo -tiling 8,512,512,512 -at 3,0  the tiles of one tile program, as numbers
 
--at takes the tile ids of the dimensions in order; those left out are 0.`,
+  tilewright show softmax.hlo -ptx -target sm_90            the kernel of the default plan for a GPU
+
+-at takes the tile ids of the dimensions in order; those left out are 0. The comments of a kernel say which
+tile and instruction each part comes from.`,
 	run: runShow,
 }
 
@@ -143,9 +146,22 @@ func runShow(c *call) error {
 	name := c.String("fusion", "", "show only the fusion of this `name`")
 	tiling := c.String("tiling", "", "tile `sizes`, e.g. 16,32")
 	at := c.String("at", "", "tile `ids`, e.g. 1,0; needs -tiling")
+	ptx := c.Bool("ptx", false, "print the kernel of a plan for a GPU instead")
+	target := c.String("target", "sm_90", "the `GPU` of -ptx: a target or a product, e.g. sm_80, H200")
+	plan := c.String("plan", "", "the `plan` of -ptx, e.g. \"1,512,512,512 warps=8\"")
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
+	}
+	if *ptx {
+		f, err := c.readFusion(args[0], *name)
+		if err != nil {
+			return err
+		}
+		return c.printPTX(f, *target, *tiling, *plan)
+	}
+	if *plan != "" {
+		return usagef("-plan needs -ptx; tiles are shown with -tiling")
 	}
 	if *at != "" && *tiling == "" {
 		return usagef("-at needs -tiling")

@@ -42,10 +42,9 @@ func measureDevice() kernels.Device {
 		if l.Shared {
 			span /= int64(n)
 		}
-		if l.Bytes == 0 {
-			span = 32 << 20
+		if l.Bytes == 0 && k > 0 {
+			span = min(mostSpan, 4*d.Levels[k-1].Bytes/int64(n)) // what all copy is in no cache
 		}
-		span = min(span, 32<<20)
 		d.Levels[k].Bandwidth = onAllLanes(n, func() float64 { return bandwidthOf(span) })
 	}
 	return d
@@ -108,7 +107,10 @@ func onAllLanes(n int, measure func() float64) float64 {
 	return best
 }
 
-const calibration = 4 * time.Millisecond // of each measurement
+const (
+	calibration = 4 * time.Millisecond // of each measurement
+	mostSpan    = 256 << 20            // bytes a thread, to see the rate of main memory
+)
 
 // flopsOf is the rate of the dot kernel on tiles in the first cache.
 func flopsOf() float64 {

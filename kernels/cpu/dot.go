@@ -50,7 +50,10 @@ func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 			x.arrange(w)
 		}
 	}
-	x := gemm.Product[T]{M: int(d.out.extents[1]), N: int(d.out.extents[2]), K: int(d.left.extents[2]), Fresh: w.places[d.fresh] == 1}
+	x := gemm.Product[T]{
+		M: int(d.out.extents[1]), N: int(d.out.extents[2]), K: int(d.left.extents[2]),
+		Fresh: w.places[d.fresh] == 1,
+	}
 	scratch := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(w.arranged))), int64(len(w.arranged))/classBytes[classFor[T]()])
 	for i := range int(d.left.extents[0]) {
 		x.C, x.A, x.B = matrix[T](w, d.out, i), matrix[T](w, d.left, i), matrix[T](w, d.right, i)

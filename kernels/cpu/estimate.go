@@ -144,7 +144,12 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 			c.elements += m.sizes[n]
 			runs := c.programs * m.iterations(n)
 			c.runs += runs
-			c.work += m.work(n) * runs
+			work := m.work(n) * runs
+			c.work += work
+			if op := &m.p.Ops[n]; op.Code == "dot" {
+				c.products += work
+				c.operands += (m.sizes[op.Args[0]] + m.sizes[op.Args[1]]) * runs
+			}
 		}
 	}
 	live := m.rooms(t)

@@ -16,23 +16,63 @@ import (
 type machineFold struct {
 	identity float32
 	join     func(c *amd64.Chain, x, y amd64.Value) amd64.Value
-	op       amd64.Op // that is join, if one instruction is
+	op       amd64.Op // that is join, but for the signs of zeros and for NaN where signs is set
+	signs    amd64.Op // makes the sign of the result of those of all elements
+	sign     uint32   // … begins with
 }
 
-// add replaces an accumulator by what it and x are joined to.
-func (f machineFold) add(c *amd64.Chain, acc, x amd64.Value) {
-	if f.op != 0 {
-		c.Update(acc, f.op, x)
-		return
+// registers is how many a fold of a row needs: four times eight partial results,
+// and where there are signs one for those and one for what is NaN.
+func (f machineFold) registers() int {
+	if f.signs != 0 {
+		return group + 2
 	}
-	c.Assign(acc, f.join(c, acc, x))
+	return group
+}
+
+// clear sets the registers to the identity.
+func (f machineFold) clear(a *amd64.Assembler, regs []amd64.Reg) {
+	for _, r := range regs[:group] {
+		a.Emit(amd64.VMOVUPS, r, a.Splat32(math.Float32bits(f.identity)))
+	}
+	if f.signs != 0 {
+		a.Emit(amd64.VMOVUPS, regs[group], a.Splat32(f.sign))
+		a.Emit(amd64.VXORPS, regs[group+1], regs[group+1], regs[group+1])
+	}
+}
+
+// add joins x to partial results, one for each copy of the chain.
+func (f machineFold) add(c *amd64.Chain, regs []amd64.Reg, part, copies int, x amd64.Value) {
+	c.Update(c.Pinned(regs[part:part+copies]...), f.op, x)
+	if f.signs != 0 {
+		const unordered = amd64.Imm(3)
+		c.Update(c.Pinned(regs[group]), f.signs, x)
+		c.Update(c.Pinned(regs[group+1]), amd64.VORPS, c.Do(amd64.VCMPPS, x, x, unordered))
+	}
+}
+
+// result joins the partial results; all lanes are the same then. A maximum is
+// negative, or −0, if all elements have the sign; a minimum if one has.
+func (f machineFold) result(c *amd64.Chain, regs []amd64.Reg) amd64.Value {
+	fold := func(op amd64.Op, x amd64.Value) amd64.Value {
+		return c.FoldLanes32(x, func(x, y amd64.Value) amd64.Value { return c.Do(op, x, y) })
+	}
+	x := c.Do(f.op, c.Do(f.op, c.Pinned(regs[0]), c.Pinned(regs[1])), c.Do(f.op, c.Pinned(regs[2]), c.Pinned(regs[3])))
+	x = fold(f.op, x)
+	if f.signs == 0 {
+		return x
+	}
+	const sign = 1 << 31
+	signs := c.Do(amd64.VANDPS, fold(f.signs, c.Pinned(regs[group])), c.Const32(sign))
+	x = c.Do(amd64.VORPS, c.Do(amd64.VANDPS, x, c.Const32(sign-1)), signs)
+	return c.Do(amd64.VORPS, x, fold(amd64.VORPS, c.Pinned(regs[group+1])))
 }
 
 var machineFolds = map[hlo.Opcode]machineFold{
-	"add":      {0, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VADDPS, x, y) }, amd64.VADDPS},
-	"multiply": {1, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VMULPS, x, y) }, amd64.VMULPS},
-	"maximum":  {float32(math.Inf(-1)), (*amd64.Chain).Max32, 0},
-	"minimum":  {float32(math.Inf(1)), (*amd64.Chain).Min32, 0},
+	"add":      {0, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VADDPS, x, y) }, amd64.VADDPS, 0, 0},
+	"multiply": {1, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VMULPS, x, y) }, amd64.VMULPS, 0, 0},
+	"maximum":  {float32(math.Inf(-1)), (*amd64.Chain).Max32, amd64.VMAXPS, amd64.VANDPS, 1<<32 - 1},
+	"minimum":  {float32(math.Inf(1)), (*amd64.Chain).Min32, amd64.VMINPS, amd64.VORPS, 0},
 }
 
 // foldArgs: n elements of x; y is one number, or as many.

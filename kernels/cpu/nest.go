@@ -14,17 +14,18 @@ import (
 // A value of a nest is wide, one element for every element of the rows, or
 // narrow, one for every row.
 type nest struct {
-	l      *lowering
-	items  []*instr
-	sizes  []int64 // of the dimensions; the last two are the rows and the elements of a row
-	made   map[*value]*pure
-	narrow map[*value]bool // narrow ones that are made, by folds or otherwise
-	folds  []*reduction
-	alias  map[*value]*value // what only repeats a narrow value
-	leaves map[*value]*stream
-	stores map[*value]*stream
-	order  []*value // that are stored, as they are made
-	plan   nestPlan
+	l                 *lowering
+	items             []*instr
+	sizes             []int64 // of the dimensions; the last two are the rows and the elements of a row
+	made              map[*value]*pure
+	narrow            map[*value]bool // narrow ones that are made, by folds or otherwise
+	folds             []*reduction
+	alias             map[*value]*value // what only repeats a narrow value
+	leaves            map[*value]*stream
+	stores            map[*value]*stream
+	inverse, inverted map[*value]*value // narrow values, their reciprocals, and back
+	order             []*value          // that are stored, as they are made
+	plan              nestPlan
 }
 
 // A reduction is a reduction of f32 that machine code does.
@@ -156,7 +157,7 @@ func nestable(i *instr) bool {
 func (l *lowering) newNest(items []*instr, uses map[*value]int) *nest {
 	n := &nest{
 		l: l, items: items, made: map[*value]*pure{}, narrow: map[*value]bool{}, alias: map[*value]*value{},
-		leaves: map[*value]*stream{}, stores: map[*value]*stream{},
+		leaves: map[*value]*stream{}, stores: map[*value]*stream{}, inverse: map[*value]*value{}, inverted: map[*value]*value{},
 	}
 	if !n.shape() {
 		return nil

@@ -27,7 +27,8 @@ type nestCode struct {
 	large   bool                  // streaming stores where they may be
 	unroll  int                   // vectors in turn
 	fetch   int64                 // rows ahead
-	batch   int64                 // rows at a time, with folds across them
+	batch   int64                 // rows at a time: with folds across them, or to read at several places
+	apart   int64                 // rows between those
 }
 
 var nestRegs = [pointers]amd64.Reg{amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8, amd64.R9, amd64.R10, amd64.R11, amd64.R12, amd64.R13, amd64.R14}
@@ -35,32 +36,29 @@ var nestRegs = [pointers]amd64.Reg{amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8, am
 const prefetchRows = 2
 
 const (
-	group    = 4 // vectors of a round: those that partial results of a fold stand for
-	lanesOf  = 8 // elements of a vector
-	foldRows = 4 // rows joined at a time
-	mostFold = 2 // folds of a pass
+	group    = 4  // vectors of a round: those that partial results of a fold stand for
+	lanesOf  = 8  // elements of a vector
+	foldRows = 4  // rows joined at a time
+	mostFold = 10 // registers of the folds of a pass
+	farRows  = 3  // rows read at a time at places far from each other
 )
 
 // code makes the machine code of a nest.
 func (n *nest) code(l *lowering, large bool) (*amd64.Func, error) {
 	e := &nestCode{
 		n: n, a: &amd64.Assembler{}, streams: n.moving(), reg: map[*stream]amd64.Reg{}, ahead: map[*stream]amd64.Reg{},
-		large: large, unroll: int(l.knob("unroll", group)), fetch: l.knob("prefetch", prefetchRows), batch: 1,
+		large: large, unroll: int(l.knob("unroll", group)), fetch: l.knob("prefetch", n.prefetch()), batch: 1, apart: 1,
 	}
-	if len(n.folds) > 0 && n.folds[0].columns {
+	switch {
+	case len(n.folds) > 0 && n.folds[0].columns:
 		e.batch = min(foldRows, n.rows())
+	case n.readsOnly() && len(e.streams) < pointers:
+		e.batch, e.apart = farRows, min(n.callRows(), n.rows())/farRows
 	}
 	e.registers()
 	e.begin()
-	if e.batch > 1 {
-		if err := e.rows(e.batch); err != nil {
-			return nil, err
-		}
-	}
-	if e.batch == 1 || n.rows()%e.batch != 0 {
-		if err := e.rows(1); err != nil {
-			return nil, err
-		}
+	if err := e.batches(); err != nil {
+		return nil, err
 	}
 	if large {
 		e.a.Emit(amd64.SFENCE)
@@ -70,6 +68,103 @@ func (n *nest) code(l *lowering, large bool) (*amd64.Func, error) {
 	return f, err
 }
 
+// prefetch is how many rows ahead are fetched: what only reads is faster when
+// the machine does that by itself.
+func (n *nest) prefetch() int64 {
+	if slices.ContainsFunc(n.order, func(v *value) bool { return !n.narrow[v] }) {
+		return prefetchRows
+	}
+	return 0
+}
+
+// readsOnly says whether a nest only folds rows, in one pass and few registers:
+// then it reads rows at several places in turn, since the machine fetches ahead
+// at each.
+func (n *nest) readsOnly() bool {
+	if len(n.folds) != 1 || n.folds[0].columns || n.plan.passes != 1 || n.prefetch() > 0 || len(n.plan.after[0]) > 0 {
+		return false
+	}
+	return machineFolds[n.folds[0].monoid].registers() == group && n.cols()%lanesOf == 0 && n.rows() >= 2*farRows
+}
+
+// callRows is how many rows are done in one call.
+func (n *nest) callRows() int64 {
+	return max(foldRows, longestCall/n.cols()/foldRows*foldRows)
+}
+
+// batches does all rows: as many batches as there are, then single rows.
+func (e *nestCode) batches() error {
+	if e.batch == 1 {
+		return e.rows(1)
+	}
+	if e.apart > 1 {
+		if err := e.far(); err != nil {
+			return err
+		}
+		e.batch = 1
+		return e.rows(1)
+	}
+	if err := e.rows(e.batch); err != nil || e.n.rows()%e.batch == 0 {
+		return err
+	}
+	e.batch = 1
+	return e.rows(1)
+}
+
+// far does rows that are apart at a time, the first ones, the next ones, ….
+func (e *nestCode) far() error {
+	a := e.a
+	loop, more, done := a.NewLabel(), a.NewLabel(), a.NewLabel()
+	a.Bind(more)
+	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(e.batch*e.apart))
+	a.Emit(amd64.JL, done)
+	a.Emit(amd64.MOV, turns, amd64.Imm(e.apart))
+	a.Bind(loop)
+	if err := e.row(e.batch); err != nil {
+		return err
+	}
+	e.advance(1)
+	a.Emit(amd64.SUB, turns, amd64.Imm(1))
+	a.Emit(amd64.JG, loop)
+	e.advance((e.batch - 1) * e.apart)
+	a.Emit(amd64.JMP, more)
+	a.Bind(done)
+	a.Emit(amd64.ADD, amd64.RAX, amd64.Imm(e.batch*e.apart))
+	return nil
+}
+
+// turns counts where rows are apart: the last of the registers of streams.
+const turns = amd64.R14
+
+// advance moves all streams by rows.
+func (e *nestCode) advance(rows int64) {
+	for _, s := range e.streams {
+		if step := 4 * rows * s.row(); step != 0 {
+			e.a.Emit(amd64.ADD, e.reg[s], amd64.Imm(step))
+		}
+	}
+}
+
+// row does a batch of rows.
+func (e *nestCode) row(batch int64) error {
+	if err := e.known(-1, 0); err != nil {
+		return err
+	}
+	fetching := e.n.dearest()
+	for q := range e.n.plan.passes {
+		p := &nestPass{nestCode: e, q: q, batch: batch, fetching: q == fetching}
+		if err := p.emit(); err != nil {
+			return err
+		}
+		for row := range batch {
+			if err := e.known(q, row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // registers of the streams, and of those fetched ahead as long as there are some.
 func (e *nestCode) registers() {
 	free := nestRegs[:]
@@ -77,7 +172,7 @@ func (e *nestCode) registers() {
 		e.reg[s], free = free[0], free[1:]
 	}
 	for _, s := range e.streams {
-		if len(free) > 0 && e.fetch > 0 && e.n.fetched(s) {
+		if len(free) > 0 && e.fetch > 0 && e.apart == 1 && e.n.fetched(s) {
 			e.ahead[s], free = free[0], free[1:]
 		}
 	}
@@ -108,24 +203,10 @@ func (e *nestCode) rows(batch int64) error {
 	a.Emit(amd64.JL, done)
 	a.Bind(loop)
 	e.lookAhead(batch)
-	if err := e.known(-1); err != nil {
+	if err := e.row(batch); err != nil {
 		return err
 	}
-	fetching := e.n.dearest()
-	for q := range e.n.plan.passes {
-		p := &nestPass{nestCode: e, q: q, batch: batch, fetching: q == fetching}
-		if err := p.emit(); err != nil {
-			return err
-		}
-		if err := e.known(q); err != nil {
-			return err
-		}
-	}
-	for _, s := range e.streams {
-		if step := 4 * batch * s.row(); step != 0 {
-			a.Emit(amd64.ADD, e.reg[s], amd64.Imm(step))
-		}
-	}
+	e.advance(batch)
 	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(batch))
 	a.Emit(amd64.JGE, loop)
 	a.Bind(done)
@@ -174,9 +255,9 @@ func (e *nestCode) at(s *stream, disp int32, row int64) amd64.Mem {
 	case s.fixed():
 		return amd64.Mem{Base: amd64.RDI, Disp: int32(s.v.at)}
 	case s.col() == 0:
-		return amd64.Mem{Base: e.reg[s], Disp: int32(4 * row * s.row())}
+		return amd64.Mem{Base: e.reg[s], Disp: int32(4 * row * e.apart * s.row())}
 	}
-	return amd64.Mem{Base: e.reg[s], Index: amd64.RCX, Scale: 4, Disp: disp + int32(4*row*s.row())}
+	return amd64.Mem{Base: e.reg[s], Index: amd64.RCX, Scale: 4, Disp: disp + int32(4*row*e.apart*s.row())}
 }
 
 // slotAt is where a narrow value is kept.
@@ -192,74 +273,72 @@ func (e *nestCode) spill(p amd64.Placement) amd64.Placement {
 	return p
 }
 
-// known computes the narrow values that are known after pass q.
-func (e *nestCode) known(q int) error {
+// known computes the narrow values that are known after pass q, of one of the
+// rows of a batch.
+func (e *nestCode) known(q int, row int64) error {
 	list := e.n.plan.after[q+1]
 	if len(list) == 0 {
 		return nil
 	}
 	c := &amd64.Chain{}
 	made := map[*value]amd64.Value{}
-	var pinned []amd64.Reg
-	for k, f := range e.n.foldsOf(q) {
-		if f.columns {
-			continue
-		}
-		pinned = append(pinned, accumulatorsOf(k)...)
-		if slices.Contains(list, f.out) {
-			made[f.out] = e.result(c, f, k)
+	folds, regs := e.n.foldsOf(q), e.n.registersOf(q, e.batch)
+	for k, f := range folds {
+		if !f.columns && slices.Contains(list, f.out) {
+			made[f.out] = e.result(c, f, regs[k+int(row)*len(folds)], row)
 		}
 	}
 	for _, v := range list {
-		x := e.narrow(c, v, q, made)
+		x := e.narrow(c, v, q, row, made)
 		if _, ok := e.n.plan.slots[v]; ok {
 			c.Store(amd64.VMOVUPS, e.slotAt(v), 0, x)
 		}
 		if s := e.n.stores[v]; s != nil {
-			c.Store(amd64.VMOVSS, e.at(s, 0, 0), 0, x)
+			c.Store(amd64.VMOVSS, e.at(s, 0, row), 0, x)
 		}
 	}
-	return c.Emit(e.a, e.spill(amd64.Placement{Copies: 1, Reserved: pinned}))
+	return c.Emit(e.a, e.spill(amd64.Placement{Copies: 1, Reserved: slices.Concat(regs...)}))
 }
 
-// result joins the partial results of fold k of a pass, and what it starts from.
-func (e *nestCode) result(c *amd64.Chain, f *reduction, k int) amd64.Value {
-	join := machineFolds[f.monoid].join
-	regs := accumulatorsOf(k)
-	x := join(c, join(c, c.Pinned(regs[0]), c.Pinned(regs[1])), join(c, c.Pinned(regs[2]), c.Pinned(regs[3])))
-	x = c.FoldLanes32(x, func(x, y amd64.Value) amd64.Value { return join(c, x, y) })
-	start := f.start
-	if start == nil || !f.final {
-		return join(c, c.Load(amd64.VBROADCASTSS, e.at(e.n.stores[f.out], 0, 0), 0), x)
+// result joins the partial results of a fold, and what it starts from.
+func (e *nestCode) result(c *amd64.Chain, f *reduction, regs []amd64.Reg, row int64) amd64.Value {
+	x := machineFolds[f.monoid].result(c, regs)
+	var start amd64.Value
+	if f.start == nil || !f.final {
+		start = c.Load(amd64.VBROADCASTSS, e.at(e.n.stores[f.out], 0, row), 0)
+	} else {
+		start = e.scalar(c, f.start, row)
 	}
-	return join(c, e.scalar(c, start), x)
+	return machineFolds[f.monoid].join(c, start, x)
 }
 
 // scalar is a narrow value that is not of the nest.
-func (e *nestCode) scalar(c *amd64.Chain, v *value) amd64.Value {
+func (e *nestCode) scalar(c *amd64.Chain, v *value, row int64) amd64.Value {
 	if v.bits != nil {
 		return c.Const32(*v.bits)
 	}
-	return c.Load(amd64.VBROADCASTSS, e.at(e.n.leaves[v], 0, 0), 0)
+	return c.Load(amd64.VBROADCASTSS, e.at(e.n.leaves[v], 0, row), 0)
 }
 
-func (e *nestCode) narrow(c *amd64.Chain, v *value, q int, made map[*value]amd64.Value) amd64.Value {
+func (e *nestCode) narrow(c *amd64.Chain, v *value, q int, row int64, made map[*value]amd64.Value) amd64.Value {
 	n := e.n
 	if x, ok := made[v]; ok {
 		return x
 	}
 	switch {
+	case n.inverted[v] != nil:
+		made[v] = c.Do(amd64.VDIVPS, c.Float32(1), e.narrow(c, n.inverted[v], q, row, made))
 	case n.makes(v) && n.plan.level[v] < q:
 		made[v] = c.Load(amd64.VMOVUPS, e.slotAt(v), 0)
 	case n.made[v] != nil:
 		p := n.made[v]
 		x := make([]amd64.Value, len(p.args))
 		for k, arg := range p.args {
-			x[k] = e.narrow(c, arg, q, made)
+			x[k] = e.narrow(c, arg, q, row, made)
 		}
 		made[v] = p.emit(c, x)
 	default:
-		made[v] = e.scalar(c, v)
+		made[v] = e.scalar(c, v, row)
 	}
 	return made[v]
 }
@@ -275,10 +354,25 @@ func (n *nest) foldsOf(q int) []*reduction {
 	return list
 }
 
-// accumulatorsOf are the registers of fold k of a pass.
-func accumulatorsOf(k int) []amd64.Reg {
-	top := 14 - group*k
-	return []amd64.Reg{amd64.Y(top), amd64.Y(top - 1), amd64.Y(top - 2), amd64.Y(top - 3)}
+// registersOf are the registers of the folds of a pass, one list for each, of
+// the first row of a batch, then of the others.
+func (n *nest) registersOf(q int, batch int64) [][]amd64.Reg {
+	var lists [][]amd64.Reg
+	next := 14
+	for range batch {
+		for _, f := range n.foldsOf(q) {
+			if f.columns {
+				return nil
+			}
+			var list []amd64.Reg
+			for range machineFolds[f.monoid].registers() {
+				list = append(list, amd64.Y(next))
+				next--
+			}
+			lists = append(lists, list)
+		}
+	}
+	return lists
 }
 
 // A nestPass is a pass over a row as it becomes machine code.
@@ -287,15 +381,52 @@ type nestPass struct {
 	q        int
 	batch    int64
 	fetching bool
+	exactly  bool // divide where a reciprocal would do
 	folds    []*reduction
+	regs     [][]amd64.Reg        // of them
 	pinned   map[*value]amd64.Reg // narrow values
 	order    []*value             // those, as they are met
 	taken    []amd64.Reg
+	divisors []*value // of which reciprocals are used
+	unrolled int      // most vectors in turn, 0 for what the plan says
 }
 
 func (p *nestPass) emit() error {
-	p.folds = p.n.foldsOf(p.q)
+	p.folds, p.regs = p.n.foldsOf(p.q), p.n.registersOf(p.q, p.batch)
 	p.pin()
+	divisors := p.divisors
+	if len(divisors) == 0 {
+		return p.loop()
+	}
+	exact, done := p.a.NewLabel(), p.a.NewLabel()
+	for _, s := range divisors {
+		p.checkDivisor(s, exact)
+	}
+	if err := p.loop(); err != nil {
+		return err
+	}
+	p.a.Emit(amd64.JMP, done)
+	p.a.Bind(exact)
+	p.exactly, p.unrolled = true, 1
+	err := p.loop()
+	p.a.Bind(done)
+	return err
+}
+
+// checkDivisor jumps if s or its reciprocal is 0, denormal, infinite or NaN.
+func (p *nestPass) checkDivisor(s *value, exact amd64.Label) {
+	at := p.slotAt(s)
+	if _, ok := p.n.plan.slots[s]; !ok {
+		at = p.at(p.n.leaves[s], 0, 0)
+	}
+	p.a.Emit(amd64.MOV, amd64.ECX, at)
+	p.a.Emit(amd64.AND, amd64.ECX, amd64.Imm(1<<31-1))
+	p.a.Emit(amd64.SUB, amd64.ECX, amd64.Imm(1<<23))
+	p.a.Emit(amd64.CMP, amd64.ECX, amd64.Imm(252<<23))
+	p.a.Emit(amd64.JAE, exact)
+}
+
+func (p *nestPass) loop() error {
 	p.start()
 	a, cols := p.a, p.n.cols()
 	a.Emit(amd64.XOR, amd64.RCX, amd64.RCX)
@@ -338,15 +469,11 @@ func firstLanes(n int) []byte {
 // enough, and sets the partial results of folds to the identity.
 func (p *nestPass) pin() {
 	p.pinned, p.taken = map[*value]amd64.Reg{}, nil
-	for k, f := range p.folds {
-		if !f.columns {
-			p.taken = append(p.taken, accumulatorsOf(k)...)
-		}
-	}
+	p.taken = slices.Concat(p.regs...)
 	const enough = 8
 	p.chain(0, 1, 0) // finds the narrow values
 	for k, v := range p.order {
-		if r := 14 - len(p.taken); k < 4 && r >= enough {
+		if r := 14 - len(p.taken); k < 4 && r >= enough && p.batch == 1 {
 			p.pinned[v] = amd64.Y(r)
 			p.taken = append(p.taken, amd64.Y(r))
 		}
@@ -354,19 +481,15 @@ func (p *nestPass) pin() {
 }
 
 func (p *nestPass) start() {
-	for k, f := range p.folds {
-		if f.columns {
-			continue
-		}
-		for _, r := range accumulatorsOf(k) {
-			p.a.Emit(amd64.VMOVUPS, r, p.a.Splat32(math.Float32bits(machineFolds[f.monoid].identity)))
-		}
+	for k, regs := range p.regs {
+		machineFolds[p.folds[k%len(p.folds)].monoid].clear(p.a, regs)
 	}
 	for _, v := range p.order {
 		r, ok := p.pinned[v]
+		_, kept := p.n.plan.slots[v]
 		switch {
 		case !ok:
-		case p.n.makes(v):
+		case kept:
 			p.a.Emit(amd64.VMOVUPS, r, p.slotAt(v))
 		default:
 			p.a.Emit(amd64.VBROADCASTSS, r, p.at(p.n.leaves[v], 0, 0))
@@ -393,7 +516,7 @@ func (p *nestPass) fetchAhead() {
 func (p *nestPass) round() error {
 	var err error
 	for copies := group; copies > 0; copies /= 2 {
-		if copies > p.unroll {
+		if copies > p.unroll || p.unrolled > 0 && copies > p.unrolled {
 			continue
 		}
 		before := p.a.Mark()
@@ -427,7 +550,7 @@ func (p *nestPass) chain(disp int32, copies, part int) *amd64.Chain {
 			case f.columns:
 				joined[k] = machineFolds[f.monoid].join(b.c, joined[k], x)
 			default:
-				machineFolds[f.monoid].add(b.c, b.c.Pinned(accumulatorsOf(k)[part:part+copies]...), x)
+				machineFolds[f.monoid].add(b.c, p.regs[k+int(row)*len(p.folds)], part, copies, x)
 			}
 		}
 		for _, v := range p.n.order {
@@ -496,16 +619,35 @@ func (b *passChain) compute(v *value) amd64.Value {
 			return b.c.Load(amd64.VMOVUPS, kept, 32)
 		}
 	}
-	p := n.made[v]
-	x := make([]amd64.Value, len(p.args))
-	for k, arg := range p.args {
-		x[k] = b.get(arg)
-	}
-	y := p.emit(b.c, x)
+	y := b.operation(n.made[v])
 	if saved && n.plan.first[v] == b.q {
 		b.c.Store(amd64.VMOVUPS, kept, 32, y)
 	}
 	return y
+}
+
+func (b *passChain) operation(p *pure) amd64.Value {
+	if s := b.n.divisor(p); s != nil && !b.exactly {
+		if !slices.Contains(b.divisors, s) {
+			b.nestPass.divisors = append(b.nestPass.divisors, s)
+		}
+		return quotient(b.c, b.get(p.args[0]), b.repeated(s), b.repeated(b.n.inverse[s]))
+	}
+	x := make([]amd64.Value, len(p.args))
+	for k, arg := range p.args {
+		x[k] = b.get(arg)
+	}
+	return p.emit(b.c, x)
+}
+
+// quotient is x/y for y and its reciprocal r that are normal numbers: x·r, and
+// the remainder of that times r, which makes the rounding right (Markstein,
+// Computation of elementary functions on the IBM RISC System/6000, 1990). Where
+// x·r is infinite the remainder is not a number, and then any finite one does.
+func quotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
+	q := c.Do(amd64.VMULPS, x, r)
+	rest := c.Do(amd64.VMINPS, c.NegMulAdd32(q, y, x), c.Float32(math.MaxFloat32))
+	return c.MulAdd32(rest, r, q)
 }
 
 // repeated is a vector of copies of a narrow value.
@@ -520,7 +662,7 @@ func (b *passChain) repeated(v *value) amd64.Value {
 	if !slices.Contains(b.order, v) {
 		b.nestPass.order = append(b.nestPass.order, v)
 	}
-	if b.n.makes(v) {
+	if _, kept := b.n.plan.slots[v]; kept {
 		b.known[v] = b.c.Load(amd64.VMOVUPS, b.slotAt(v), 0)
 	} else {
 		b.known[v] = b.c.Load(amd64.VBROADCASTSS, b.at(b.n.leaves[v], 0, b.row), 0)
@@ -562,7 +704,7 @@ func (n *nest) compile(l *lowering) (step, error) {
 			return nil, err
 		}
 	}
-	r.rows = max(foldRows, longestCall/n.cols()/foldRows*foldRows)
+	r.rows = n.callRows()
 	for _, f := range n.folds {
 		if f.start != nil && !f.final {
 			r.begin = append(r.begin, f.begin...)

@@ -55,7 +55,8 @@ func offerStreams(f facts) []int64 {
 
 // offerPrefetch offers fewer and more rows where parameters come from memory.
 func offerPrefetch(f facts) []int64 {
-	if f.dot || f.reads < f.cache/8 {
+	computes := func(op symtile.Op) bool { return op.Code == "reduce" || op.Code.Elementwise() }
+	if f.dot || f.reads < f.cache/8 || !slices.ContainsFunc(f.p.Ops, computes) {
 		return nil
 	}
 	return []int64{1, 4}

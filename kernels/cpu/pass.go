@@ -72,14 +72,15 @@ func (n *nest) makePlan() bool {
 // levels finds the passes.
 func (n *nest) levels() {
 	p := &n.plan
-	folds := map[int]int{} // of each pass
+	taken := map[int]int{} // registers of folds, by pass
 	for _, i := range n.items {
 		if i.fold != nil {
 			level := p.level[i.fold.arg]
-			for folds[level] == mostFold {
+			regs := machineFolds[i.fold.monoid].registers()
+			for taken[level] > 0 && taken[level]+regs > mostFold {
 				level++
 			}
-			folds[level]++
+			taken[level] += regs
 			p.level[i.fold.out] = level
 			p.passes = max(p.passes, 1+level)
 		}
@@ -137,6 +138,11 @@ func (n *nest) need(v *value, q int, met map[*value]bool) {
 		return
 	}
 	met[v] = true
+	if s := n.divisor(n.made[v]); s != nil {
+		r := n.inverseOf(s)
+		n.known(r)
+		n.slot(r)
+	}
 	if first, ok := p.first[v]; ok {
 		if n.keeps(v, first, q) {
 			return
@@ -147,6 +153,35 @@ func (n *nest) need(v *value, q int, met map[*value]bool) {
 	for _, x := range n.made[v].args {
 		n.need(x, q, met)
 	}
+}
+
+// divisor is the narrow value by which an operation divides wide ones, if it does.
+func (n *nest) divisor(p *pure) *value {
+	if p.op.Code != "divide" || p.op.Instr.Shape.DType != hlo.F32 || n.narrow[p.out] || len(n.folds) > 0 && n.folds[0].columns {
+		return nil
+	}
+	s := p.args[1]
+	switch {
+	case n.alias[s] != nil:
+		return n.alias[s]
+	case n.leaves[s] != nil && n.leaves[s].col() == 0 && s.bits == nil:
+		return s
+	}
+	return nil
+}
+
+// inverseOf is the narrow value 1/s.
+func (n *nest) inverseOf(s *value) *value {
+	r := n.inverse[s]
+	if r == nil {
+		r = &value{name: "1/" + s.name, n: 1, where: inRegister}
+		n.inverse[s], n.inverted[r] = r, s
+		n.plan.level[r] = -1
+		if n.makes(s) {
+			n.plan.level[r] = n.plan.level[s]
+		}
+	}
+	return r
 }
 
 // keeps says whether pass q finds v, computed in pass first, in memory.
@@ -175,6 +210,9 @@ func (n *nest) known(v *value) {
 		return
 	}
 	p.done[v] = true
+	if s := n.inverted[v]; s != nil && n.makes(s) {
+		n.known(s)
+	}
 	if made := n.made[v]; made != nil {
 		for _, x := range made.args {
 			if n.narrow[x] {

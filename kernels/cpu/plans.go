@@ -75,6 +75,8 @@ type candidate struct {
 	elements float64 // of all tiles of a step
 	runs     float64 // tile ops run
 	work     float64 // element operations of the whole run
+	products float64 // those of dots among them
+	operands float64 // elements of the operands of dots, each time they are arranged
 	scratch  float64 // bytes a worker needs, about
 	lowers   bool    // so far as its kind tells, see measure.rooms
 	inner    float64 // share of the innermost parallel dimension in a tile
@@ -85,10 +87,22 @@ type candidate struct {
 // a few thousand elements a step, scratch that fits the second cache, rows
 // whole, and where there is work for several lanes four programs each.
 func (c candidate) score() float64 {
-	fill := max(0, math.Log2(4096/c.elements)) + max(0, math.Log2(c.scratch/(256<<10)))
-	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * min(1, c.work/worthLanes)
-	return math.Log2(c.work) + 0.3*math.Log2(c.runs) + fill + slack + 0.25*c.whole - math.Log2(c.inner)
+	spill := max(0, math.Log2(c.scratch/(256<<10)))
+	steps := math.Log2(c.work) + 0.3*math.Log2(c.runs) + max(0, math.Log2(4096/c.elements)) + 0.25*c.whole
+	worth := min(1, c.work/worthLanes)
+	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * worth
+	if 2*c.products < c.work {
+		return steps + spill + slack - math.Log2(c.inner)
+	}
+	idle := max(0, math.Log2(float64(lanes())/c.programs)) * worth
+	arranged := math.Log2(1 + arrangingCost*c.operands/c.work)
+	return steps + arranged + idle + 0.2*spill + 0.15*slack - 0.15*math.Log2(c.inner)
 }
+
+// arrangingCost is how many products take the time of arranging an element of an
+// operand of a dot. Dots divide tiles for the caches themselves, so that few
+// large programs, which arrange little, are best, down to one for each lane.
+const arrangingCost = 12
 
 // blind are the operations, besides the elementwise, that look at neither the
 // indices nor the masks of their tiles.

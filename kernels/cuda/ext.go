@@ -10,6 +10,11 @@ package cuda
 // Only our own libcuda has it: it says why there is no driver.
 extern const char *tilewright_cuda_absent(void) __attribute__((weak));
 
+// Only the driver in Go has it: there is no GPU behind it.
+extern int tilewright_cuda_simulated(void) __attribute__((weak));
+
+static int simulated(void) { return tilewright_cuda_simulated != NULL; }
+
 static const char *absent(void) {
 	return tilewright_cuda_absent ? tilewright_cuda_absent() : "";
 }
@@ -106,6 +111,9 @@ import (
 
 // absence is why there is no driver, or "".
 func absence() string { return C.GoString(C.absent()) }
+
+// simulated says whether the driver is one without a GPU, which has no times.
+func simulated() bool { return C.simulated() != 0 }
 
 // lasting are the results after which the context cannot be used any more
 // (CUDA Driver API, CUresult: "the process must be terminated and relaunched").

@@ -83,7 +83,7 @@ func (p *product) result(b, m, n symtile.Expr) []symtile.Expr {
 	return slices.Concat(digitsOf(b, sizes[:i]), digitsOf(m, sizes[i:j]), digitsOf(n, sizes[j:]))
 }
 
-// there are the conditions that element at of the argument's tile takes part:
+// contracted are the conditions that element at of the argument's tile takes part:
 // its contracted dimensions are not masked.
 func (e *emitter) contracted(t operandTile, at []symtile.Expr) conditions {
 	var c conditions
@@ -93,7 +93,7 @@ func (e *emitter) contracted(t operandTile, at []symtile.Expr) conditions {
 	return c
 }
 
-// operands computes elements of an argument, 0 where they do not take part.
+// operandElements computes elements of an argument, 0 where they do not take part.
 func (e *emitter) operandElements(t operandTile, points []point) []operand {
 	d := e.typeOf(t.arg, 0)
 	there := make([]conditions, len(points))
@@ -151,7 +151,6 @@ type scalarDot struct {
 	tm, tn    int64     // elements of a thread
 	positions int64
 	accs      [][]operand // by round, then i·tn + j
-	start     []point     // b, m, n of each round's position, unclamped
 }
 
 func (e *emitter) newScalarDot(p *product) *scalarDot {

@@ -63,13 +63,17 @@ func (s *Session) sample(ctx context.Context, w *Work, sets []kernels.Set, n int
 		return 0, err
 	}
 	defer s.freeAll(scratch)
+	functions, err := s.functions(ctx, w)
+	if err != nil {
+		return 0, err
+	}
 	n = min(max(n, len(s.data.sets)), mostSets)
 	var all []Launch
 	for range n {
 		set := s.data.sets[s.data.next]
 		s.data.next = (s.data.next + 1) % len(s.data.sets)
 		set.scratch = scratch
-		l, err := s.launches(ctx, w, &set)
+		l, err := s.launches(w, functions, &set)
 		if err != nil {
 			return 0, err
 		}
@@ -111,27 +115,33 @@ func (s *Session) upload(sets []kernels.Set) error {
 	if s.data != nil && s.data.of == &sets[0] {
 		return nil
 	}
-	if s.data != nil {
-		for _, a := range s.data.sets {
-			s.freeAll(a.in)
-			s.freeAll(a.out)
-		}
-		s.data = nil
-	}
-	data := &resident{of: &sets[0]}
+	s.freeData()
+	s.data = &resident{}
 	for k := range s.rotation(setBytes(sets[0])) {
-		var on arrays
-		host := sets[k%len(sets)]
+		s.data.sets = append(s.data.sets, arrays{})
+		on, host := &s.data.sets[k], sets[k%len(sets)]
 		err := s.uploadAll(&on.in, host.In)
 		if err == nil {
 			err = s.uploadAll(&on.out, host.Out)
 		}
-		data.sets = append(data.sets, on)
-		if s.data = data; err != nil {
+		if err != nil {
+			s.freeData()
 			return err
 		}
 	}
+	s.data.of = &sets[0]
 	return nil
+}
+
+func (s *Session) freeData() {
+	if s.data == nil {
+		return
+	}
+	for _, a := range s.data.sets {
+		s.freeAll(a.in)
+		s.freeAll(a.out)
+	}
+	s.data = nil
 }
 
 func (s *Session) uploadAll(to *[]Address, from []kernels.Buffer) error {
@@ -141,6 +151,9 @@ func (s *Session) uploadAll(to *[]Address, from []kernels.Buffer) error {
 			return err
 		}
 		*to = append(*to, a)
+		if len(b.Data) == 0 {
+			continue
+		}
 		if err := s.driver.CopyIn(a, b.Data); err != nil {
 			return err
 		}
@@ -206,7 +219,11 @@ func (s *Session) anchor(ctx context.Context) (drifted bool, err error) {
 }
 
 func (s *Session) readClock(ctx context.Context, w *Work, r *run, e *Evidence) error {
-	all, err := s.launches(ctx, w, &r.arrays)
+	functions, err := s.functions(ctx, w)
+	if err != nil {
+		return err
+	}
+	all, err := s.launches(w, functions, &r.arrays)
 	if err != nil {
 		return err
 	}
@@ -229,7 +246,7 @@ func (s *Session) readClock(ctx context.Context, w *Work, r *run, e *Evidence) e
 // multiply-adds and stores the cycles of its SM and the nanoseconds of the
 // device's timer that went by.
 func spin(s Sheet) (*Work, error) {
-	b := ptx.NewBuilder(ptx.Version{Major: 8, Minor: 0}, target(s))
+	b := ptx.NewBuilder(ptx.Version{Major: 8, Minor: 0}, PTXTarget(s))
 	c := b.Entry("spin")
 	c.Param(ptx.U64, "out")
 	out := c.LoadParam("out")
@@ -246,14 +263,4 @@ func spin(s Sheet) (*Work, error) {
 		return nil, err
 	}
 	return &Work{PTX: string(m.Text()), Steps: []Step{{Entry: "spin", Block: Dim3{X: 1}, Args: []Operand{Output(0)}}}}, nil
-}
-
-// target is the sheet's, as package ptx writes it.
-func target(s Sheet) (t ptx.Target) {
-	var arch string
-	fmt.Sscanf(s.Target, "sm_%d%s", &t.SM, &arch)
-	if arch == "a" {
-		t.Arch = 'a'
-	}
-	return t
 }

@@ -288,6 +288,12 @@ func TestSample(t *testing.T) {
 	if _, err := s.Sample(t.Context(), toyWork("double"), []kernels.Set{{In: in, Out: out}}, 1); err != nil || len(d.memory) != held {
 		t.Errorf("another bench: %v, %d allocations, %d before", err, len(d.memory), held)
 	}
+	large := []kernels.Set{{In: []kernels.Buffer{in[0], {Data: make([]byte, 1<<26)}}, Out: out}}
+	for range 2 { // the second does not find half of it
+		if _, err := s.Sample(t.Context(), toyWork("double"), large, 1); err == nil || !strings.Contains(err.Error(), "out of memory") || len(d.memory) != 0 {
+			t.Errorf("more than there is: %v, %d allocations", err, len(d.memory))
+		}
+	}
 	if _, err := s.Sample(t.Context(), toyWork("double"), nil, 1); err == nil {
 		t.Error("timed on nothing")
 	}
@@ -326,7 +332,9 @@ func TestOpenChild(t *testing.T) {
 
 // TestChunks: arrays larger than a message arrive whole.
 func TestChunks(t *testing.T) {
-	c, err := OpenChild(t.Context(), childOptions())
+	o := childOptions()
+	o.Patience = 30 * time.Second
+	c, err := OpenChild(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
 // A Sheet is what a device is and has, as its data sheet and the driver's
@@ -53,6 +55,16 @@ const (
 // alone reach the full rate of its tensor cores. All targets have mma.sync,
 // ldmatrix and cp.async.
 func (s Sheet) Warpgroups() bool { return s.Target == "sm_90a" }
+
+// PTXTarget is Target as package ptx has it.
+func PTXTarget(s Sheet) (t ptx.Target) {
+	var arch string
+	fmt.Sscanf(s.Target, "sm_%d%s", &t.SM, &arch)
+	if arch == "a" {
+		t.Arch = 'a'
+	}
+	return t
+}
 
 // architecture is what is the same for all devices of a compute capability.
 // Source: CUDA C++ Programming Guide, tables "Technical Specifications per

@@ -24,6 +24,7 @@ func newSimulator(name string) *simulator {
 	if err != nil {
 		panic(err)
 	}
+	s.Simulated = true
 	return &simulator{sheet: s, machine: sim.New(sim.Sheet{}), outputs: map[Address]bool{}}
 }
 

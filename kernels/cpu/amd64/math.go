@@ -90,40 +90,32 @@ func (c *Chain) withSignOf(x, y Value) Value {
 // A reduced argument: x = n ln 2 + r with |r| ≤ ln 2 / 2, shifted = n + roundMagic.
 type reduced struct{ shifted, r Value }
 
-func (c *Chain) reduce(x Value) reduced {
-	shifted := c.MulAdd32(x, c.Float32(math.Log2E), c.Float32(roundMagic))
-	n := c.Do(VSUBPS, shifted, c.Float32(roundMagic))
+func (c *Chain) reduce(x Value) reduced { return c.reduceBiased(x, 0) }
+
+// reduceBiased adds bias, a whole number, to shifted.
+func (c *Chain) reduceBiased(x Value, bias float64) reduced {
+	shifted := c.MulAdd32(x, c.Float32(math.Log2E), c.Float32(roundMagic+bias))
+	n := c.Do(VSUBPS, shifted, c.Float32(roundMagic+bias))
 	r := c.NegMulAdd32(n, c.Float32(ln2High), x)
 	return reduced{shifted, c.NegMulAdd32(n, c.Float32(ln2Low), r)}
 }
 
-// power returns 2^n for n the low bits of shifted.
-func (c *Chain) power(shifted Value) Value {
-	return c.Do(VPADDD, c.Do(VPSLLD, shifted, Imm(mantissa)), c.Const32(oneBits))
-}
-
 // Exp32 returns e^x within 0.9 ulp. 2^n is applied in two factors, so that
-// denormal results are rounded once.
+// denormal results are rounded once: twice their bias is in the low bits of
+// shifted, so that half of it is the exponent of one and the rest that of the other.
 func (c *Chain) Exp32(x Value) Value {
 	x = c.AtLeast32(c.AtMost32(x, 89), -104)
-	d := c.reduce(x)
+	d := c.reduceBiased(x, 2*127)
 	p := c.horner(d.r, 1, 1, 0.4999999403953552, 0.1666652113199234, 0.04166838899254799, 0.008368723094463348, 0.0013814583653584123)
 	half := c.Do(VPSRLD, d.shifted, Imm(1)) // in its low bits n/2, rounded down
-	p = c.Do(VMULPS, p, c.power(half))
-	return c.Do(VMULPS, p, c.power(c.Do(VPSUBD, d.shifted, half)))
+	p = c.Do(VMULPS, p, c.Do(VPSLLD, half, Imm(mantissa)))
+	return c.Do(VMULPS, p, c.Do(VPSLLD, c.Do(VPSUBD, d.shifted, half), Imm(mantissa)))
 }
 
 // reducedExpm1 returns e^r - 1.
 func (c *Chain) reducedExpm1(d reduced) Value {
 	q := c.horner(d.r, 0.5, 0.1666666567325592, 0.041666362434625626, 0.008333389647305012, 0.001394063699990511, 0.0001984585778789255)
 	return c.MulAdd32(c.Do(VMULPS, d.r, d.r), q, d.r)
-}
-
-// expm1 returns 2^n(e^r - 1) + 2^n - 1 for 0 ≤ x ≤ 80.
-func (c *Chain) expm1(x Value) Value {
-	d := c.reduce(x)
-	q, scale := c.reducedExpm1(d), c.power(d.shifted)
-	return c.MulAdd32(q, scale, c.Do(VSUBPS, scale, c.Float32(1)))
 }
 
 // Expm132 returns e^x - 1 within 1.45 ulp. It computes half of it, which
@@ -140,12 +132,21 @@ func (c *Chain) Expm132(x Value) Value {
 // Rsqrt32 returns 1/sqrt x within 1.5 ulp.
 func (c *Chain) Rsqrt32(x Value) Value { return c.Do(VDIVPS, c.Float32(1), c.Do(VSQRTPS, x)) }
 
-// Tanh32 returns tanh x = e/(e + 2) with e = e^2|x| - 1, and the sign of x,
-// within 2.45 ulp.
+// Tanh32 returns tanh x = e/(e + 1) with 2e = e^2|x| - 1, and the sign of x,
+// within 2.45 ulp. Of |x| = n ln 2 / 2 + r, the number n + 127 is in the low bits
+// of shifted.
 func (c *Chain) Tanh32(x Value) Value {
+	const bias = 127
 	a := c.AtMost32(c.Abs32(x), 9.1)
-	e := c.expm1(c.Do(VADDPS, a, a))
-	return c.withSignOf(c.Do(VDIVPS, e, c.Do(VADDPS, e, c.Float32(2))), x)
+	shifted := c.MulAdd32(a, c.Float32(2*math.Log2E), c.Float32(roundMagic+bias))
+	n := c.Do(VSUBPS, shifted, c.Float32(roundMagic+bias))
+	r := c.NegMulAdd32(n, c.Float32(ln2High/2), a)
+	r = c.NegMulAdd32(n, c.Float32(ln2Low/2), r)
+	q := c.horner(r, 1.0, 0.6666630506515503, 0.33333244919776917, 0.13381125032901764, 0.04456388205289841)
+	e := c.MulAdd32(c.Do(VMULPS, r, r), q, r)
+	scale := c.Do(VPSLLD, shifted, Imm(mantissa))
+	e = c.MulAdd32(e, scale, c.MulAdd32(scale, c.Float32(0.5), c.Float32(-0.5)))
+	return c.withSignOf(c.Do(VDIVPS, e, c.Do(VADDPS, e, c.Float32(1))), x)
 }
 
 // Logistic32 returns 1/(1 + e^-x), as e^x/(1 + e^x) where x is negative, which

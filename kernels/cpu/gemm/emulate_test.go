@@ -220,7 +220,7 @@ func (m *machine) vector(name string, ops []string, last string) error {
 	}
 	n := width(ops)
 	switch name {
-	case "VMOVUPS", "VMOVUPD", "VMOVDQU", "VMOVUPS.Z", "VMOVUPD.Z", "VMASKMOVPS", "VMOVNTPS":
+	case "VMOVUPS", "VMOVUPD", "VMOVDQU", "VMOVUPS.Z", "VMOVUPD.Z", "VMASKMOVPS":
 		on := func(int) bool { return true }
 		if len(ops) == 3 {
 			on = m.mask(ops[1], lane)

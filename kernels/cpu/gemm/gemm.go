@@ -42,7 +42,6 @@ type Product[T Element] struct {
 	C, A, B Matrix[T]
 	M, N, K int
 	Fresh   bool // C holds nothing yet: it begins as zeros
-	Stream  bool // C is not read soon: it goes around the caches where it can
 }
 
 // Multiply does what a product says. Nothing is allocated: scratch is Scratch

@@ -83,7 +83,7 @@ func check[T Element](t *testing.T, la, lb layout, m, n, k int, r *rand.Rand) {
 	a, b := random[T](la, m, k, r), random[T](lb, k, n, r)
 	c := random[T](layouts[2*r.IntN(2)], m, n, r)
 	want := Matrix[T]{append([]T(nil), c.Data...), c.Row, 1}
-	x := Product[T]{C: c, A: a, B: b, M: m, N: n, K: k, Fresh: r.IntN(2) == 0, Stream: r.IntN(2) == 0}
+	x := Product[T]{C: c, A: a, B: b, M: m, N: n, K: k, Fresh: r.IntN(2) == 0}
 	if x.Fresh {
 		Product[T]{C: want, M: m, N: n}.clear()
 	}
@@ -107,7 +107,7 @@ func everyRemainder[T Element](t *testing.T) {
 	}
 	for trial := range 12 {
 		m, n, k := 1+r.IntN(210), 1+r.IntN(80), 1+r.IntN(300)
-		if trial%3 == 0 { // several slabs, panels of 64 bytes where lines begin
+		if trial%3 == 0 { // several slabs
 			m, n, k = 2*m, n/16*16+32, 3*k
 		}
 		check[T](t, layouts[r.IntN(4)], layouts[r.IntN(4)], m, n, k, r)

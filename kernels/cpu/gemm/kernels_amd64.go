@@ -227,7 +227,10 @@ func multiplyF64WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyF64WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
-func copyRows64(rows int, to *byte, toStride int, from *byte, fromStride int)
+func copyPanels1(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
+
+//go:noescape
+func copyPanels4(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
 
 //go:noescape
 func transpose32(squares int, to *byte, toStride int, from *byte, fromStride int)

@@ -92,22 +92,12 @@ done:
 	IMUL3Q  $0x01, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-
-stored:
-	IMUL3Q $0x01, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -304,26 +294,14 @@ done:
 	IMUL3Q  $0x02, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-
-stored:
-	IMUL3Q $0x02, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -552,30 +530,16 @@ done:
 	IMUL3Q  $0x03, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
 	VMOVUPS Y4, (CX)(DI*2)
 	VMOVUPS Y5, 32(CX)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-
-stored:
-	IMUL3Q $0x03, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -847,9 +811,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -858,23 +819,10 @@ done:
 	VMOVUPS Y5, 32(CX)(DI*2)
 	VMOVUPS Y6, (R8)
 	VMOVUPS Y7, 32(R8)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-
-stored:
-	IMUL3Q $0x04, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -1189,9 +1137,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -1202,25 +1147,10 @@ done:
 	VMOVUPS Y7, 32(R8)
 	VMOVUPS Y8, (R8)(DI*1)
 	VMOVUPS Y9, 32(R8)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-	VMOVNTPS Y8, (R8)(DI*1)
-	VMOVNTPS Y9, 32(R8)(DI*1)
-
-stored:
-	IMUL3Q $0x05, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -1577,9 +1507,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -1592,27 +1519,10 @@ done:
 	VMOVUPS Y9, 32(R8)(DI*1)
 	VMOVUPS Y10, (R8)(DI*2)
 	VMOVUPS Y11, 32(R8)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-	VMOVNTPS Y8, (R8)(DI*1)
-	VMOVNTPS Y9, 32(R8)(DI*1)
-	VMOVNTPS Y10, (R8)(DI*2)
-	VMOVNTPS Y11, 32(R8)(DI*2)
-
-stored:
-	IMUL3Q $0x06, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -1944,22 +1854,12 @@ done:
 	IMUL3Q  $0x01, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-
-stored:
-	IMUL3Q $0x01, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -2156,26 +2056,14 @@ done:
 	IMUL3Q  $0x02, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-
-stored:
-	IMUL3Q $0x02, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -2404,30 +2292,16 @@ done:
 	IMUL3Q  $0x03, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
 	VMOVUPS Y4, (CX)(DI*2)
 	VMOVUPS Y5, 32(CX)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-
-stored:
-	IMUL3Q $0x03, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -2699,9 +2573,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -2710,23 +2581,10 @@ done:
 	VMOVUPS Y5, 32(CX)(DI*2)
 	VMOVUPS Y6, (R8)
 	VMOVUPS Y7, 32(R8)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-
-stored:
-	IMUL3Q $0x04, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -3041,9 +2899,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -3054,25 +2909,10 @@ done:
 	VMOVUPS Y7, 32(R8)
 	VMOVUPS Y8, (R8)(DI*1)
 	VMOVUPS Y9, 32(R8)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-	VMOVNTPS Y8, (R8)(DI*1)
-	VMOVNTPS Y9, 32(R8)(DI*1)
-
-stored:
-	IMUL3Q $0x05, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -3429,9 +3269,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -3444,27 +3281,10 @@ done:
 	VMOVUPS Y9, 32(R8)(DI*1)
 	VMOVUPS Y10, (R8)(DI*2)
 	VMOVUPS Y11, 32(R8)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-	VMOVNTPS Y8, (R8)(DI*1)
-	VMOVNTPS Y9, 32(R8)(DI*1)
-	VMOVNTPS Y10, (R8)(DI*2)
-	VMOVNTPS Y11, 32(R8)(DI*2)
-
-stored:
-	IMUL3Q $0x06, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -3806,22 +3626,12 @@ done:
 	IMUL3Q  $0x01, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-
-stored:
-	IMUL3Q $0x01, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -4043,26 +3853,14 @@ done:
 	IMUL3Q  $0x02, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-
-stored:
-	IMUL3Q $0x02, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -4331,30 +4129,16 @@ done:
 	IMUL3Q  $0x03, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
 	VMOVUPS Y4, (CX)(DI*2)
 	VMOVUPS Y5, 32(CX)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-
-stored:
-	IMUL3Q $0x03, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -4681,9 +4465,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -4692,23 +4473,10 @@ done:
 	VMOVUPS Y5, 32(CX)(DI*2)
 	VMOVUPS Y6, (R8)
 	VMOVUPS Y7, 32(R8)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-
-stored:
-	IMUL3Q $0x04, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -5093,9 +4861,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -5106,25 +4871,10 @@ done:
 	VMOVUPS Y7, 32(R8)
 	VMOVUPS Y8, (R8)(DI*1)
 	VMOVUPS Y9, 32(R8)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-	VMOVNTPS Y8, (R8)(DI*1)
-	VMOVNTPS Y9, 32(R8)(DI*1)
-
-stored:
-	IMUL3Q $0x05, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -5566,9 +5316,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -5581,27 +5328,10 @@ done:
 	VMOVUPS Y9, 32(R8)(DI*1)
 	VMOVUPS Y10, (R8)(DI*2)
 	VMOVUPS Y11, 32(R8)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-	VMOVNTPS Y8, (R8)(DI*1)
-	VMOVNTPS Y9, 32(R8)(DI*1)
-	VMOVNTPS Y10, (R8)(DI*2)
-	VMOVNTPS Y11, 32(R8)(DI*2)
-
-stored:
-	IMUL3Q $0x06, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -5895,22 +5625,12 @@ done:
 	IMUL3Q  $0x01, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-
-stored:
-	IMUL3Q $0x01, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -6132,26 +5852,14 @@ done:
 	IMUL3Q  $0x02, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-
-stored:
-	IMUL3Q $0x02, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -6420,30 +6128,16 @@ done:
 	IMUL3Q  $0x03, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
 	VMOVUPS Y3, 32(CX)(DI*1)
 	VMOVUPS Y4, (CX)(DI*2)
 	VMOVUPS Y5, 32(CX)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-
-stored:
-	IMUL3Q $0x03, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -6770,9 +6464,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -6781,23 +6472,10 @@ done:
 	VMOVUPS Y5, 32(CX)(DI*2)
 	VMOVUPS Y6, (R8)
 	VMOVUPS Y7, 32(R8)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-
-stored:
-	IMUL3Q $0x04, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -7182,9 +6860,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -7195,25 +6870,10 @@ done:
 	VMOVUPS Y7, 32(R8)
 	VMOVUPS Y8, (R8)(DI*1)
 	VMOVUPS Y9, 32(R8)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-	VMOVNTPS Y8, (R8)(DI*1)
-	VMOVNTPS Y9, 32(R8)(DI*1)
-
-stored:
-	IMUL3Q $0x05, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -7655,9 +7315,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
 	VMOVUPS Y2, (CX)(DI*1)
@@ -7670,27 +7327,10 @@ done:
 	VMOVUPS Y9, 32(R8)(DI*1)
 	VMOVUPS Y10, (R8)(DI*2)
 	VMOVUPS Y11, 32(R8)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Y0, (CX)
-	VMOVNTPS Y1, 32(CX)
-	VMOVNTPS Y2, (CX)(DI*1)
-	VMOVNTPS Y3, 32(CX)(DI*1)
-	VMOVNTPS Y4, (CX)(DI*2)
-	VMOVNTPS Y5, 32(CX)(DI*2)
-	VMOVNTPS Y6, (R8)
-	VMOVNTPS Y7, 32(R8)
-	VMOVNTPS Y8, (R8)(DI*1)
-	VMOVNTPS Y9, 32(R8)(DI*1)
-	VMOVNTPS Y10, (R8)(DI*2)
-	VMOVNTPS Y11, 32(R8)(DI*2)
-
-stored:
-	IMUL3Q $0x06, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -7974,22 +7614,12 @@ done:
 	IMUL3Q  $0x01, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-
-stored:
-	IMUL3Q $0x01, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -8187,26 +7817,14 @@ done:
 	IMUL3Q  $0x02, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
 	VMOVUPS Z3, 64(CX)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-	VMOVNTPS Z2, (CX)(DI*1)
-	VMOVNTPS Z3, 64(CX)(DI*1)
-
-stored:
-	IMUL3Q $0x02, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -8436,30 +8054,16 @@ done:
 	IMUL3Q  $0x03, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
 	VMOVUPS Z3, 64(CX)(DI*1)
 	VMOVUPS Z4, (CX)(DI*2)
 	VMOVUPS Z5, 64(CX)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-	VMOVNTPS Z2, (CX)(DI*1)
-	VMOVNTPS Z3, 64(CX)(DI*1)
-	VMOVNTPS Z4, (CX)(DI*2)
-	VMOVNTPS Z5, 64(CX)(DI*2)
-
-stored:
-	IMUL3Q $0x03, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -8732,9 +8336,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -8743,23 +8344,10 @@ done:
 	VMOVUPS Z5, 64(CX)(DI*2)
 	VMOVUPS Z6, (R8)
 	VMOVUPS Z7, 64(R8)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-	VMOVNTPS Z2, (CX)(DI*1)
-	VMOVNTPS Z3, 64(CX)(DI*1)
-	VMOVNTPS Z4, (CX)(DI*2)
-	VMOVNTPS Z5, 64(CX)(DI*2)
-	VMOVNTPS Z6, (R8)
-	VMOVNTPS Z7, 64(R8)
-
-stored:
-	IMUL3Q $0x04, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -9075,9 +8663,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -9088,25 +8673,10 @@ done:
 	VMOVUPS Z7, 64(R8)
 	VMOVUPS Z8, (R8)(DI*1)
 	VMOVUPS Z9, 64(R8)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-	VMOVNTPS Z2, (CX)(DI*1)
-	VMOVNTPS Z3, 64(CX)(DI*1)
-	VMOVNTPS Z4, (CX)(DI*2)
-	VMOVNTPS Z5, 64(CX)(DI*2)
-	VMOVNTPS Z6, (R8)
-	VMOVNTPS Z7, 64(R8)
-	VMOVNTPS Z8, (R8)(DI*1)
-	VMOVNTPS Z9, 64(R8)(DI*1)
-
-stored:
-	IMUL3Q $0x05, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -9470,9 +9040,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -9485,27 +9052,10 @@ done:
 	VMOVUPS Z9, 64(R8)(DI*1)
 	VMOVUPS Z10, (R8)(DI*2)
 	VMOVUPS Z11, 64(R8)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-	VMOVNTPS Z2, (CX)(DI*1)
-	VMOVNTPS Z3, 64(CX)(DI*1)
-	VMOVNTPS Z4, (CX)(DI*2)
-	VMOVNTPS Z5, 64(CX)(DI*2)
-	VMOVNTPS Z6, (R8)
-	VMOVNTPS Z7, 64(R8)
-	VMOVNTPS Z8, (R8)(DI*1)
-	VMOVNTPS Z9, 64(R8)(DI*1)
-	VMOVNTPS Z10, (R8)(DI*2)
-	VMOVNTPS Z11, 64(R8)(DI*2)
-
-stored:
-	IMUL3Q $0x06, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -9760,22 +9310,12 @@ done:
 	IMUL3Q  $0x01, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-
-stored:
-	IMUL3Q $0x01, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -9973,26 +9513,14 @@ done:
 	IMUL3Q  $0x02, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
 	VMOVUPS Z3, 64(CX)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-	VMOVNTPS Z2, (CX)(DI*1)
-	VMOVNTPS Z3, 64(CX)(DI*1)
-
-stored:
-	IMUL3Q $0x02, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -10222,30 +9750,16 @@ done:
 	IMUL3Q  $0x03, DI, DI
 	ADDQ    DI, AX
 	MOVQ    crs+64(FP), DI
-	MOVQ    how+96(FP), R8
-	ANDQ    $0x02, R8
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
 	VMOVUPS Z3, 64(CX)(DI*1)
 	VMOVUPS Z4, (CX)(DI*2)
 	VMOVUPS Z5, 64(CX)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-	VMOVNTPS Z2, (CX)(DI*1)
-	VMOVNTPS Z3, 64(CX)(DI*1)
-	VMOVNTPS Z4, (CX)(DI*2)
-	VMOVNTPS Z5, 64(CX)(DI*2)
-
-stored:
-	IMUL3Q $0x03, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -10518,9 +10032,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -10529,23 +10040,10 @@ done:
 	VMOVUPS Z5, 64(CX)(DI*2)
 	VMOVUPS Z6, (R8)
 	VMOVUPS Z7, 64(R8)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-	VMOVNTPS Z2, (CX)(DI*1)
-	VMOVNTPS Z3, 64(CX)(DI*1)
-	VMOVNTPS Z4, (CX)(DI*2)
-	VMOVNTPS Z5, 64(CX)(DI*2)
-	VMOVNTPS Z6, (R8)
-	VMOVNTPS Z7, 64(R8)
-
-stored:
-	IMUL3Q $0x04, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -10861,9 +10359,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -10874,25 +10369,10 @@ done:
 	VMOVUPS Z7, 64(R8)
 	VMOVUPS Z8, (R8)(DI*1)
 	VMOVUPS Z9, 64(R8)(DI*1)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-	VMOVNTPS Z2, (CX)(DI*1)
-	VMOVNTPS Z3, 64(CX)(DI*1)
-	VMOVNTPS Z4, (CX)(DI*2)
-	VMOVNTPS Z5, 64(CX)(DI*2)
-	VMOVNTPS Z6, (R8)
-	VMOVNTPS Z7, 64(R8)
-	VMOVNTPS Z8, (R8)(DI*1)
-	VMOVNTPS Z9, 64(R8)(DI*1)
-
-stored:
-	IMUL3Q $0x05, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -11256,9 +10736,6 @@ done:
 	MOVQ    crs+64(FP), DI
 	LEAQ    (CX)(DI*2), R8
 	ADDQ    DI, R8
-	MOVQ    how+96(FP), R9
-	ANDQ    $0x02, R9
-	JNZ     stream
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, (CX)(DI*1)
@@ -11271,27 +10748,10 @@ done:
 	VMOVUPS Z9, 64(R8)(DI*1)
 	VMOVUPS Z10, (R8)(DI*2)
 	VMOVUPS Z11, 64(R8)(DI*2)
-	JMP     stored
-
-stream:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z1, 64(CX)
-	VMOVNTPS Z2, (CX)(DI*1)
-	VMOVNTPS Z3, 64(CX)(DI*1)
-	VMOVNTPS Z4, (CX)(DI*2)
-	VMOVNTPS Z5, 64(CX)(DI*2)
-	VMOVNTPS Z6, (R8)
-	VMOVNTPS Z7, 64(R8)
-	VMOVNTPS Z8, (R8)(DI*1)
-	VMOVNTPS Z9, 64(R8)(DI*1)
-	VMOVNTPS Z10, (R8)(DI*2)
-	VMOVNTPS Z11, 64(R8)(DI*2)
-
-stored:
-	IMUL3Q $0x06, DI, DI
-	ADDQ   DI, CX
-	DECQ   SI
-	JNZ    block
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     block
 	VZEROUPPER
 	RET
 
@@ -11458,24 +10918,69 @@ done:
 	VZEROUPPER
 	RET
 
-// func copyRows64(rows int, to *byte, toStride int, from *byte, fromStride int)
+// func copyPanels1(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
 // Requires: AVX
-TEXT ·copyRows64(SB), NOSPLIT, $0-40
+TEXT ·copyPanels1(SB), NOSPLIT, $0-48
 	MOVQ  rows+0(FP), AX
 	MOVQ  to+8(FP), CX
 	MOVQ  toStride+16(FP), DX
-	MOVQ  from+24(FP), BX
-	MOVQ  fromStride+32(FP), SI
+	MOVQ  panel+24(FP), BX
+	MOVQ  from+32(FP), SI
+	MOVQ  fromStride+40(FP), DI
 	TESTQ AX, AX
 	JLE   done
+	LEAQ  (CX)(BX*2), R8
+	ADDQ  BX, R8
 
 row:
-	VMOVUPS (BX), Y0
-	VMOVUPS 32(BX), Y1
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, 32(CX)
-	ADDQ    SI, BX
+	ADDQ    DI, SI
 	ADDQ    DX, CX
+	ADDQ    DX, R8
+	DECQ    AX
+	JNZ     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func copyPanels4(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
+// Requires: AVX
+TEXT ·copyPanels4(SB), NOSPLIT, $0-48
+	MOVQ  rows+0(FP), AX
+	MOVQ  to+8(FP), CX
+	MOVQ  toStride+16(FP), DX
+	MOVQ  panel+24(FP), BX
+	MOVQ  from+32(FP), SI
+	MOVQ  fromStride+40(FP), DI
+	TESTQ AX, AX
+	JLE   done
+	LEAQ  (CX)(BX*2), R8
+	ADDQ  BX, R8
+
+row:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS 64(SI), Y0
+	VMOVUPS 96(SI), Y1
+	VMOVUPS Y0, (CX)(BX*1)
+	VMOVUPS Y1, 32(CX)(BX*1)
+	VMOVUPS 128(SI), Y0
+	VMOVUPS 160(SI), Y1
+	VMOVUPS Y0, (CX)(BX*2)
+	VMOVUPS Y1, 32(CX)(BX*2)
+	VMOVUPS 192(SI), Y0
+	VMOVUPS 224(SI), Y1
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    DI, SI
+	ADDQ    DX, CX
+	ADDQ    DX, R8
 	DECQ    AX
 	JNZ     row
 

@@ -5,16 +5,14 @@ package gemm
 import "unsafe"
 
 const (
-	slabBytes  = 288 << 10 // rows of a that stay in a second cache of 512 KiB
+	slabBytes  = 192 << 10 // rows of a that stay in a second cache of 512 KiB, beside the next ones
+	grouped    = 4         // panels of b that are arranged together
 	storeBytes = 3 << 20   // panels of b that stay in a third cache
 	padding    = 64        // bytes between rows of a slab, so that they do not compete for the same lines of a cache
 )
 
-// how a kernel begins and ends, by bits.
-const (
-	fresh  = 1 // c begins as zeros
-	stream = 2 // c goes around the caches
-)
+// fresh, in place of 0, has a kernel begin with zeros.
+const fresh = 1
 
 // A place is a matrix as kernels see it: strides are bytes.
 type place struct {
@@ -65,10 +63,11 @@ func (b blocking) slab(f *family) int { return b.rows * (b.terms*f.bytes + paddi
 
 // panels is how many are kept.
 func (b blocking) panels(f *family, m int) int {
+	all := (b.columns + f.width() - 1) / f.width()
 	if m <= b.rows {
-		return 1
+		return min(grouped, all)
 	}
-	return (b.columns + f.width() - 1) / f.width()
+	return all
 }
 
 // scratch is the bytes a product needs for a slab and panels.
@@ -86,14 +85,28 @@ type product struct {
 	how     int
 	slab    place // of a, arranged
 	panels  place // of b, arranged: rows of a row of b; next to each other
-	ahead   ahead
+	soon    [2]fetch
 }
 
-// ahead is lines that are needed soon, one every stride bytes. They may end
-// behind an array, where no pointer may point.
-type ahead struct {
-	p             uintptr
-	stride, lines int
+// A fetch is what is needed soon: columns of lines next to each other, in each a
+// line every stride bytes. They may end behind an array, where no pointer may
+// point.
+type fetch struct {
+	p              uintptr
+	stride, lines  int
+	columns, begun int // lines of the first column that are done
+}
+
+// take returns the next lines for so many turns of kernels, and how many turns
+// those take.
+func (x *fetch) take(turns int) (p uintptr, step, taken int) {
+	taken = min(turns, x.lines-x.begun)
+	p, step = x.p+uintptr(x.begun*x.stride), x.stride
+	if x.begun += taken; x.begun >= x.lines {
+		x.p, x.begun = x.p+64, 0
+		x.columns--
+	}
+	return p, step, taken
 }
 
 // multiplyPanels multiplies slab by slab, in each panel by panel.
@@ -117,9 +130,6 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 			if x.Fresh && t == 0 {
 				p.how = fresh
 			}
-			if x.Stream && p.terms >= p.k && p.aligned() {
-				p.how |= stream
-			}
 			for i := 0; i < p.m; i += p.rows {
 				p.block(i, j, t)
 			}
@@ -127,37 +137,69 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	}
 }
 
-// aligned says whether whole vectors of c can go around the caches.
-func (p *product) aligned() bool { return (uintptr(p.c.p)|uintptr(p.c.row))%64 == 0 }
-
 // block multiplies the slab at i, t by the panels from j on.
 func (p *product) block(i, j, t int) {
-	rows, terms, end := min(p.rows, p.m-i), min(p.terms, p.k-t), min(j+p.columns, p.n)
+	rows, terms, begin, end := min(p.rows, p.m-i), min(p.terms, p.k-t), j, min(j+p.columns, p.n)
 	slab := p.left(p.a.at(i, t), rows, terms)
-	each := p.width()
-	for n := 0; j < end; n, j = n+1, j+each {
+	p.soon[1] = p.nextSlab(i, t)
+	each := grouped * p.width()
+	for n := 0; j < end; n, j = n+grouped, j+each {
 		columns := min(each, end-j)
-		panel := p.right(p.b.at(t, j), i, n, terms, columns)
-		if j+each < end {
-			p.ahead = p.next(i, j+each, t, n+1, terms)
+		panel := p.panels
+		if p.m > p.rows {
+			panel.p = unsafe.Add(panel.p, n*p.terms*panel.row)
 		}
-		p.strip(p.c.at(i, j), slab, panel, rows, columns, terms)
+		if i == 0 {
+			p.arrange(panel, p.b.at(t, j), terms, columns)
+		}
+		p.soon[0] = p.nextPanels(i, j+each, t, begin, end, n+grouped)
+		for k := 0; k < columns; k += p.width() {
+			width := min(p.width(), columns-k)
+			from := p.b.at(t, j+k)
+			if p.kept(from, width) {
+				from = panel
+			}
+			p.strip(p.c.at(i, j+k), slab, from, rows, width, terms)
+			panel.p = unsafe.Add(panel.p, p.panel())
+		}
 	}
 }
 
-// next is where panel n, at t, j, will be read from.
-func (p *product) next(i, j, t, n, terms int) ahead {
-	if i > 0 && p.kept(p.b.at(t, j), p.width()) {
-		return ahead{uintptr(p.panels.p) + uintptr(n*p.terms*p.panels.row), 64, terms * p.panels.row / 64}
+// panel is the bytes of one.
+func (p *product) panel() int { return p.terms * p.panels.row }
+
+// nextSlab fetches what comes after the slab at i, t.
+func (p *product) nextSlab(i, t int) fetch {
+	if i += p.rows; i >= p.m {
+		i, t = 0, t+p.terms
 	}
-	return ahead{uintptr(p.b.at(t, j).p), p.b.row, terms}
+	if t >= p.k || !p.copied(p.a) || p.a.col != p.bytes {
+		return fetch{}
+	}
+	return fetch{uintptr(p.a.at(i, t).p), p.a.row, min(p.rows, p.m-i), min(p.terms, p.k-t) * p.bytes / 64, 0}
+}
+
+// nextPanels fetches what the group n of panels will be read from: rows of b for
+// the first slab, and after the last group of the last slab.
+func (p *product) nextPanels(i, j, t, begin, end, n int) fetch {
+	if j >= end {
+		if i+p.rows < p.m || t+p.terms >= p.k {
+			return fetch{}
+		}
+		i, j, t = 0, begin, t+p.terms
+	}
+	from := p.b.at(t, j)
+	if i > 0 && p.kept(from, p.width()) {
+		return fetch{uintptr(p.panels.p) + uintptr(n*p.panel()), 64, grouped * p.panel() / 64, 1, 0}
+	}
+	return fetch{uintptr(from.p), from.row, min(p.terms, p.k-t), min(grouped*p.width(), end-j) * p.bytes / 64, 0}
 }
 
 // left is the slab of rows and terms at from: arranged where its rows are far
 // apart and several panels use it.
 func (p *product) left(from place, rows, terms int) place {
 	size := p.bytes
-	if from.col == size && (p.n <= p.width() || from.row <= 2*p.slab.row && from.row%1024 != 0) {
+	if !p.copied(from) {
 		return from
 	}
 	if from.col != size {
@@ -170,6 +212,11 @@ func (p *product) left(from place, rows, terms int) place {
 	return p.slab
 }
 
+// copied says whether slabs are arranged.
+func (p *product) copied(a place) bool {
+	return a.col != p.bytes || p.n > p.width() && (a.row > 2*p.slab.row || a.row%1024 == 0)
+}
+
 func copyBytes(to, from unsafe.Pointer, n int) {
 	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
 }
@@ -180,30 +227,31 @@ const (
 	alias       = 4096
 )
 
-// right is panel n, which begins at from: arranged where it is used often enough
-// or its columns are not next to each other. The first slab of several does that
-// for all.
-func (p *product) right(from place, i, n, terms, columns int) place {
-	panel := p.panels
-	if p.m > p.rows {
-		panel.p = unsafe.Add(panel.p, n*p.terms*panel.row)
+// arrange makes panels of some rows and columns of b.
+func (p *product) arrange(to, from place, terms, columns int) {
+	line := 64 / p.bytes
+	if columns == grouped*line && line == p.width() && p.kept(from, columns) && from.col == p.bytes {
+		copyPanels4(terms, to.first(), to.row, p.panel(), from.first(), from.row)
+		return
 	}
-	switch {
-	case !p.kept(from, columns):
-		return from
-	case i > 0:
-	case from.col != p.bytes:
-		p.turn(panel, from, terms, columns)
-	default:
-		p.copy(panel, from, terms)
+	for j := 0; j < columns; j += p.width() {
+		width := min(p.width(), columns-j)
+		part := from.at(0, j)
+		switch {
+		case !p.kept(part, width):
+		case part.col != p.bytes:
+			p.turn(to, part, terms, width)
+		default:
+			p.copy(to, part, terms)
+		}
+		to.p = unsafe.Add(to.p, p.panel())
 	}
-	return panel
 }
 
 // kept says whether so many columns of b at from are arranged.
 func (p *product) kept(from place, columns int) bool {
 	return from.col != p.bytes ||
-		columns == p.width() && from.row != p.panels.row && (p.m >= reused || p.m >= reusedAlias && from.row%alias == 0)
+		columns >= p.width() && from.row != p.panels.row && (p.m >= reused || p.m >= reusedAlias && from.row%alias == 0)
 }
 
 // strip multiplies by one panel, in blocks of rows as equal as can be.
@@ -230,15 +278,16 @@ func (p *product) blocks(c, a, b place, blocks, rows, n, k int) {
 		return
 	}
 	full := p.full[rows-1]
-	if turns := k / 4; p.ahead.lines > 0 && turns > 0 {
-		some := min(blocks, (p.ahead.lines+turns-1)/turns)
-		full(some, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, p.ahead.p, p.ahead.stride, p.how)
-		p.ahead.p += uintptr(some * turns * p.ahead.stride)
-		p.ahead.lines -= some * turns
-		if blocks -= some; blocks == 0 {
-			return
+	for x := range p.soon {
+		for f := &p.soon[x]; k >= 4 && f.columns > 0; {
+			soon, step, turns := f.take(blocks * (k / 4))
+			some := (turns + k/4 - 1) / (k / 4)
+			full(some, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, soon, step, p.how)
+			if blocks -= some; blocks == 0 {
+				return
+			}
+			c, a = c.at(some*rows, 0), a.at(some*rows, 0)
 		}
-		c, a = c.at(some*rows, 0), a.at(some*rows, 0)
 	}
 	full(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, uintptr(b.p), 0, p.how)
 }
@@ -256,7 +305,7 @@ func (p *product) narrow(c, a, b place, blocks, rows, n, k int) {
 // copy copies k rows of a panel, 64 bytes at a time.
 func (f *family) copy(to, from place, k int) {
 	for at := 0; at < f.width()*f.bytes; at += 64 {
-		copyRows64(k, (*byte)(unsafe.Add(to.p, at)), to.row, (*byte)(unsafe.Add(from.p, at)), from.row)
+		copyPanels1(k, (*byte)(unsafe.Add(to.p, at)), to.row, 0, (*byte)(unsafe.Add(from.p, at)), from.row)
 	}
 }
 

@@ -42,6 +42,9 @@ func tilewright_cuda_absent() *C.char {
 	return word("")
 }
 
+//export tilewright_cuda_simulated
+func tilewright_cuda_simulated() C.int { return 1 }
+
 //export cuInit
 func cuInit(flags C.uint) C.int { return 0 } // called before main, before any Start
 

@@ -24,15 +24,13 @@ static void *find(const char *name) { return library ? dlsym(library, name) : NU
 /* absent is the result of a function that was not found. */
 static CUresult absent(void) { return library ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_NO_DEVICE; }
 
-#define CALL(name, ...) \
-	static __typeof__(&name) found; \
-	__typeof__(&name) call = __atomic_load_n(&found, __ATOMIC_ACQUIRE); \
-	if (!call) { \
-		call = (__typeof__(&name))find(SYMBOL(name)); \
-		if (!call) return absent(); \
-		__atomic_store_n(&found, call, __ATOMIC_RELEASE); \
-	} \
-	return call(__VA_ARGS__)
+/* words is what the driver's cuGetErrorName or cuGetErrorString says. */
+static const char *words(const char *function, CUresult error) {
+	const char *said = NULL;
+	CUresult (*ask)(CUresult, const char **) = (CUresult (*)(CUresult, const char **))find(function);
+	if (ask) ask(error, &said);
+	return said ? said : "no reason given";
+}
 
 static void open_driver(void) {
 	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -43,13 +41,21 @@ static void open_driver(void) {
 	}
 	CUresult (*init)(unsigned int) = (CUresult (*)(unsigned int))find("cuInit");
 	initialised = init ? init(0) : CUDA_ERROR_NOT_FOUND;
-	if (initialised != CUDA_SUCCESS) {
-		const char *name = NULL, *text = NULL;
-		cuGetErrorName(initialised, &name);
-		cuGetErrorString(initialised, &text);
-		snprintf(reason, sizeof reason, "the NVIDIA driver does not start: %s (%s, %d)", text ? text : "no reason given", name ? name : "cuInit", (int)initialised);
-	}
+	if (initialised != CUDA_SUCCESS)
+		snprintf(reason, sizeof reason, "the NVIDIA driver does not start: %s (%s, %d)",
+			words("cuGetErrorString", initialised), words("cuGetErrorName", initialised), (int)initialised);
 }
+
+#define CALL(name, ...) \
+	static __typeof__(&name) found; \
+	__typeof__(&name) call = __atomic_load_n(&found, __ATOMIC_ACQUIRE); \
+	if (!call) { \
+		pthread_once(&once, open_driver); \
+		call = (__typeof__(&name))find(SYMBOL(name)); \
+		if (!call) return absent(); \
+		__atomic_store_n(&found, call, __ATOMIC_RELEASE); \
+	} \
+	return call(__VA_ARGS__)
 
 /* tilewright_cuda_absent is why there is no device, or an empty string. */
 WEAK const char *tilewright_cuda_absent(void) {
@@ -57,14 +63,15 @@ WEAK const char *tilewright_cuda_absent(void) {
 	return reason;
 }
 
-/* cuInit succeeds without a driver: gorgonia.org/cu calls it before main and
- * would end the process. cuDeviceGetCount then counts no device. */
+/* cuInit does nothing and succeeds: gorgonia.org/cu calls it before main, and
+ * would end the process where there is no driver. The driver is opened by the
+ * first other call, so a program that has no use for it does not pay for it. */
 WEAK CUresult cuInit(unsigned int flags) {
 	(void)flags;
-	pthread_once(&once, open_driver);
 	return CUDA_SUCCESS;
 }
 
+/* Without a driver that starts, there are no devices. */
 WEAK CUresult cuDeviceGetCount(int *count) {
 	pthread_once(&once, open_driver);
 	*count = 0;
@@ -72,18 +79,11 @@ WEAK CUresult cuDeviceGetCount(int *count) {
 	CALL(cuDeviceGetCount, count);
 }
 
-/* The names of failures are asked for by open_driver: no once here. */
-WEAK CUresult cuGetErrorName(CUresult error, const char **str) {
-	*str = NULL;
-	CALL(cuGetErrorName, error, str);
-}
-
-WEAK CUresult cuGetErrorString(CUresult error, const char **str) {
-	*str = NULL;
-	CALL(cuGetErrorString, error, str);
-}
-
 WEAK CUresult cuDriverGetVersion(int *version) { CALL(cuDriverGetVersion, version); }
+
+WEAK CUresult cuGetErrorName(CUresult error, const char **str) { CALL(cuGetErrorName, error, str); }
+
+WEAK CUresult cuGetErrorString(CUresult error, const char **str) { CALL(cuGetErrorString, error, str); }
 
 WEAK CUresult cuDeviceGet(CUdevice *device, int ordinal) { CALL(cuDeviceGet, device, ordinal); }
 

@@ -3,8 +3,7 @@ package sim
 import (
 	"encoding/binary"
 	"math/bits"
-	"sync/atomic"
-	"unsafe"
+	"sync"
 )
 
 // bytes of a memory instruction that one lane moves.
@@ -140,19 +139,14 @@ func ld(w *warp, in *instr) {
 	if in.space == global && n == 4 && w.active == allLanes && in.list[0].bank == bank32 && w.loadRow(in, addr) {
 		return
 	}
-	how := reading
-	if in.mods.strong {
-		how = atomically
-	}
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
-		at := addr[l]
-		b := w.bytesAt(in.space, at, n, n, l, how)
-		if b == nil {
+		if in.mods.strong {
+			w.strongLoad(in, addr[l], n, l)
 			continue
 		}
-		if in.mods.strong {
-			w.strongLoad(in, b, at, l)
+		b := w.bytesAt(in.space, addr[l], n, n, l, reading)
+		if b == nil {
 			continue
 		}
 		for i, r := range in.list {
@@ -185,40 +179,20 @@ func (w *warp) loadRow(in *instr, addr *long) bool {
 
 // strongLoad is one that synchronises: no tearing, and what a release put
 // there is acquired.
-func (w *warp) strongLoad(in *instr, b []byte, addr uint64, l int) {
-	v := atomicFetch(b, in.size)
-	if len(in.list) > 1 {
-		for i, r := range in.list {
-			w.put(r, l, fetch(b[i*int(in.size):], in.size))
-		}
+func (w *warp) strongLoad(in *instr, addr uint64, n int64, l int) {
+	defer w.cta.grid.lock(addr).Unlock()
+	b := w.bytesAt(in.space, addr, n, n, l, atomically)
+	if b == nil {
 		return
 	}
-	if in.signed {
-		v = uint64(signExtend(v, int(in.size)*8))
+	for i, r := range in.list {
+		v := fetch(b[i*int(in.size):], in.size)
+		if in.signed {
+			v = uint64(signExtend(v, int(in.size)*8))
+		}
+		w.put(r, l, v)
 	}
-	w.put(in.list[0], l, v)
 	w.acquire(w.syncAddress(in.space, addr), in.mods.acquire)
-}
-
-func atomicFetch(b []byte, size uint8) uint64 {
-	switch size {
-	case 4:
-		return uint64(atomic.LoadUint32((*uint32)(unsafe.Pointer(&b[0]))))
-	case 8:
-		return atomic.LoadUint64((*uint64)(unsafe.Pointer(&b[0])))
-	}
-	return fetch(b, size)
-}
-
-func atomicStore(b []byte, size uint8, v uint64) {
-	switch size {
-	case 4:
-		atomic.StoreUint32((*uint32)(unsafe.Pointer(&b[0])), uint32(v))
-	case 8:
-		atomic.StoreUint64((*uint64)(unsafe.Pointer(&b[0])), v)
-	default:
-		store(b, size, v)
-	}
 }
 
 // syncAddress names a word that synchronises: shared memory by its CTA.
@@ -279,6 +253,7 @@ func (w *warp) storeRow(in *instr, addr *long) bool {
 }
 
 func (w *warp) strongStore(in *instr, addr uint64, n int64, l int) {
+	defer w.cta.grid.lock(addr).Unlock()
 	w.release(w.syncAddress(in.space, addr), in.mods.release)
 	b := w.bytesAt(in.space, addr, n, n, l, atomically)
 	if b == nil {
@@ -286,7 +261,7 @@ func (w *warp) strongStore(in *instr, addr uint64, n int64, l int) {
 	}
 	w.noteWritten(in.space, addr, n)
 	for i, r := range in.list {
-		atomicStore(b[i*int(in.size):], in.size, w.get(r, l))
+		store(b[i*int(in.size):], in.size, w.get(r, l))
 	}
 }
 
@@ -313,39 +288,42 @@ func atom(w *warp, in *instr) {
 		w.countAccess(in, addr, n, true)
 		w.cta.work.counters.Atomics += int64(bits.OnesCount32(w.active))
 	}
-	op := in.mods
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
-		at := addr[l]
-		b := w.bytesAt(in.space, at, n, n, l, atomically)
-		if b == nil {
-			continue
-		}
-		if op.release || !op.acquire {
-			w.release(w.syncAddress(in.space, at), op.release)
-		}
-		for i, d := range in.list {
-			var x, y uint64
-			x = w.get(op.more[i], l)
-			if len(op.more) > len(in.list) {
-				y = w.get(op.more[len(in.list)+i], l)
-			}
-			old := w.cta.grid.update(b[i*int(in.size):], at, in.size, func(old uint64) uint64 { return op.atomic(old, x, y) })
-			w.put(d, l, old)
-		}
-		w.acquire(w.syncAddress(in.space, at), op.acquire)
-		w.noteWritten(in.space, at, n)
+		w.update(in, addr[l], n, l)
 	}
 }
 
-// update changes a word of memory as one step for all workers.
-func (g *grid) update(b []byte, addr uint64, size uint8, f func(uint64) uint64) uint64 {
-	lock := &g.locks[addr>>3%uint64(len(g.locks))]
-	lock.Lock()
-	defer lock.Unlock()
-	old := atomicFetch(b, size)
-	atomicStore(b, size, f(old))
-	return old
+// lock holds off the other workers' strong accesses to the 16 bytes at addr.
+func (g *grid) lock(addr uint64) *sync.Mutex {
+	m := &g.locks[addr>>4%uint64(len(g.locks))]
+	m.Lock()
+	return m
+}
+
+// update is the atomic operation of one lane.
+func (w *warp) update(in *instr, at uint64, n int64, l int) {
+	defer w.cta.grid.lock(at).Unlock()
+	op := in.mods
+	b := w.bytesAt(in.space, at, n, n, l, atomically)
+	if b == nil {
+		return
+	}
+	if op.release || !op.acquire {
+		w.release(w.syncAddress(in.space, at), op.release)
+	}
+	for i, d := range in.list {
+		x, y := w.get(op.more[i], l), uint64(0)
+		if len(op.more) > len(in.list) {
+			y = w.get(op.more[len(in.list)+i], l)
+		}
+		e := b[i*int(in.size):]
+		old := fetch(e, in.size)
+		store(e, in.size, op.atomic(old, x, y))
+		w.put(d, l, old)
+	}
+	w.acquire(w.syncAddress(in.space, at), op.acquire)
+	w.noteWritten(in.space, at, n)
 }
 
 // ldParam loads from the parameter block: the same for every lane.

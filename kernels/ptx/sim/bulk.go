@@ -369,8 +369,9 @@ func (g *grid) storeBytes(to, from []byte, addr uint64, size uint8, reduce scala
 		return
 	}
 	for i := 0; i < len(to); i += int(size) {
-		v := fetch(from[i:], size)
-		g.update(to[i:], addr+uint64(i), size, func(old uint64) uint64 { return reduce(old, v, 0) })
+		m := g.lock(addr + uint64(i))
+		store(to[i:], size, reduce(fetch(to[i:], size), fetch(from[i:], size), 0))
+		m.Unlock()
 	}
 }
 
@@ -490,6 +491,7 @@ func (c *cluster) ended() {
 		}
 	}
 	for _, t := range c.ctas {
+		t.checkWarpgroups()
 		for _, w := range t.warps {
 			for _, g := range w.bulk.groups {
 				w.leftover(g.work)

@@ -102,7 +102,7 @@ func (w *warp) begin(lanes int) {
 	w.pc, w.status, w.on, w.onBar = 0, ready, "", nil
 	w.refused = refusal{}
 	w.polls, w.giveUp, w.onCluster, w.atCluster, w.ticks = false, false, false, 0, 0
-	w.steps, w.lanes = 0, 0
+	w.steps, w.lanes, w.carry = 0, 0, 0
 	w.forks = w.forks[:0]
 	w.copies.reset()
 	w.bulk.reset()
@@ -215,7 +215,8 @@ type barrier struct {
 	arrived  int // threads
 	waiting  []*warp
 	votes    int // of bar.red: threads whose predicate held
-	all      bool
+	voters   int // and all of them
+	results  []voter
 	history  history
 	fenced   history
 }
@@ -263,6 +264,9 @@ func (t *cta) tryBarrier(b *barrier) {
 	t.work.counters.Barriers++
 	open := *b
 	*b = barrier{}
+	for _, v := range open.results {
+		v.tell(open.votes, open.voters)
+	}
 	for _, w := range open.waiting {
 		w.observe(&open.history, &open.fenced)
 		w.clock.joinLanes()

@@ -165,7 +165,7 @@ func (d *decoder) instruction(src *ptx.Instr) error {
 		return err
 	}
 	if in.run == nil && in.flow != branch && in.flow != leave {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	d.e.code = append(d.e.code, in)
 	d.touched = append(d.touched, d.touches(src))

@@ -116,12 +116,21 @@ var elementTypes = map[ptx.Type]elementType{
 	// A device reads the upper 19 bits of a tf32 operand.
 	ptx.TF32: {ptx.TF32, 32, func(v uint32) float32 { return math.Float32frombits(v &^ (1<<13 - 1)) }},
 	ptx.F32:  {ptx.F32, 32, math.Float32frombits},
-	ptx.E4M3: {ptx.E4M3, 8, func(v uint32) float32 { return float32(e4m3Format.value(uint16(v))) }},
-	ptx.E5M2: {ptx.E5M2, 8, func(v uint32) float32 { return float32(e5m2Format.value(uint16(v))) }},
+	ptx.E4M3: {ptx.E4M3, 8, tabulated(e4m3Format)},
+	ptx.E5M2: {ptx.E5M2, 8, tabulated(e5m2Format)},
 	ptx.S8:   {ptx.S8, 8, func(v uint32) float32 { return float32(int8(v)) }},
 	ptx.U8:   {ptx.U8, 8, func(v uint32) float32 { return float32(v) }},
 	ptx.S32:  {ptx.S32, 32, nil},
 	ptx.F64:  {ptx.F64, 64, nil},
+}
+
+// tabulated decodes an 8-bit format by a table.
+func tabulated(f smallFormat) func(uint32) float32 {
+	var table [256]float32
+	for i := range table {
+		table[i] = float32(f.value(uint16(i)))
+	}
+	return func(v uint32) float32 { return table[v&0xff] }
 }
 
 // Fragments of mma.m16n8kK (PTX ISA, "Matrix Fragments for mma"): lane l is in
@@ -290,21 +299,37 @@ func mma16816(w *warp, in *instr) {
 	} else {
 		w.bfloats(&a, &b, r)
 	}
-	for l := range warpSize {
-		g, t := l>>2, l&3*2
-		for h := range 2 {
-			c0, c1 := &w.r32[r[10+2*h].index], &w.r32[r[11+2*h].index]
-			row := &a[g+8*h]
-			s0, s1 := math.Float32frombits(c0[l]), math.Float32frombits(c1[l])
-			for k := range row {
-				x := row[k]
-				s0 += x * b[k][t]
-				s1 += x * b[k][t+1]
+	for h := range 2 {
+		c0, c1 := &w.r32[r[10+2*h].index], &w.r32[r[11+2*h].index]
+		d0, d1 := &w.r32[r[2*h].index], &w.r32[r[2*h+1].index]
+		for g := range 8 {
+			row := rowTimes(&a[g+8*h], &b, (*[4]uint32)(c0[4*g:]), (*[4]uint32)(c1[4*g:]))
+			for t := range 4 {
+				d0[4*g+t], d1[4*g+t] = canonical(row[2*t]), canonical(row[2*t+1])
 			}
-			w.r32[r[2*h].index][l] = canonical(s0)
-			w.r32[r[2*h+1].index][l] = canonical(s1)
 		}
 	}
+}
+
+// rowTimes is a row of C plus a row of A times B. The row of C lies in four
+// lanes, its even columns in even.
+func rowTimes(a *[16]float32, b *[16][8]float32, even, odd *[4]uint32) [8]float32 {
+	s0, s1 := math.Float32frombits(even[0]), math.Float32frombits(odd[0])
+	s2, s3 := math.Float32frombits(even[1]), math.Float32frombits(odd[1])
+	s4, s5 := math.Float32frombits(even[2]), math.Float32frombits(odd[2])
+	s6, s7 := math.Float32frombits(even[3]), math.Float32frombits(odd[3])
+	for k, x := range a {
+		row := &b[k]
+		s0 += x * row[0]
+		s1 += x * row[1]
+		s2 += x * row[2]
+		s3 += x * row[3]
+		s4 += x * row[4]
+		s5 += x * row[5]
+		s6 += x * row[6]
+		s7 += x * row[7]
+	}
+	return [8]float32{s0, s1, s2, s3, s4, s5, s6, s7}
 }
 
 // halves spreads the fragments of an m16n8k16 of halves.
@@ -344,8 +369,7 @@ func (w *warp) bfloats(a *[16][16]float32, b *[16][8]float32, r []register) {
 	}
 }
 
-// mmaF64 is mma.m8n8k4.f64: A is row g, column t; B row t, column g; C and D
-// row g, columns 2t and 2t+1.
+// mmaF64 is mma of f64, laid out as other types with one element a register.
 func mmaF64(w *warp, in *instr) {
 	if w.active != allLanes {
 		w.notWhole("mma")
@@ -353,19 +377,28 @@ func mmaF64(w *warp, in *instr) {
 	}
 	p := in.mods.product
 	w.countMMA(p)
-	var a, b [8][8]float64
-	rd, ra, rb, rc := in.list[:2], in.list[2], in.list[3], in.list[4:]
+	var a [16][16]float64
+	var b [16][8]float64
+	d, rest := in.list[:p.nd], in.list[p.nd:]
 	for l := range warpSize {
-		a[l>>2][l&3] = math.Float64frombits(w.r64[ra.index][l])
-		b[l&3][l>>2] = math.Float64frombits(w.r64[rb.index][l])
+		for i := range p.na {
+			r, c := p.fragmentA(l, i, 0)
+			a[r][c] = math.Float64frombits(w.r64[rest[i].index][l])
+		}
+		for i := range p.nb {
+			r, c := p.fragmentB(l, i, 0)
+			b[r][c] = math.Float64frombits(w.r64[rest[p.na+i].index][l])
+		}
 	}
+	acc := rest[p.na+p.nb:]
 	for l := range warpSize {
-		for i := range 2 {
-			s := math.Float64frombits(w.r64[rc[i].index][l])
-			for k := range 4 {
-				s = math.FMA(a[l>>2][k], b[k][l&3*2+i], s)
+		for i := range p.nd {
+			r, c := p.fragmentC(l, i)
+			s := math.Float64frombits(w.r64[acc[i].index][l])
+			for k := range p.k {
+				s = math.FMA(a[r][k], b[k][c], s)
 			}
-			w.r64[rd[i].index][l] = math.Float64bits(s)
+			w.r64[d[i].index][l] = math.Float64bits(s)
 		}
 	}
 }

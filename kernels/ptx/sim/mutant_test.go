@@ -13,11 +13,11 @@ import (
 )
 
 // kernelCase runs a kernel and counts the wrong elements of its result.
-type kernelCase func(t testing.TB, text string) (wrong int, r *Report)
+type kernelCase func(t testing.TB, text string, opt Options) (wrong int, r *Report)
 
 var kernelCases = map[string]kernelCase{
-	"gemm": func(t testing.TB, text string) (int, *Report) {
-		return runGEMM(t, text, 256, 128, 192, everything)
+	"gemm": func(t testing.TB, text string, opt Options) (int, *Report) {
+		return runGEMM(t, text, 256, 128, 192, opt)
 	},
 	"vadd":      runVectorAdd,
 	"transpose": runTranspose,
@@ -33,26 +33,26 @@ var kernelCases = map[string]kernelCase{
 
 func kernelText(t testing.TB, name string) string { return readText(t, name+".ptx") }
 
-func runVectorAdd(t testing.TB, text string) (int, *Report) {
+func runVectorAdd(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	const n = 1000
 	x, y := eighths(random(1), n), eighths(random(2), n)
 	ax, ay, az := b.put(floatBytes(x)), b.put(floatBytes(y)), b.alloc(4*n)
 	rep := b.launch(mustLoad(t, text), Launch{Entry: "vadd", Grid: [3]int{8, 1, 1}, Block: [3]int{128, 1, 1},
-		Args: [][]byte{Value(ax), Value(ay), Value(az), Value(uint32(n))}, Outputs: []uint64{az}}, everything)
+		Args: [][]byte{Value(ax), Value(ay), Value(az), Value(uint32(n))}, Outputs: []uint64{az}}, opt)
 	for i := range x {
 		x[i] += y[i]
 	}
 	return wrong(b.floats(az, n), x), rep
 }
 
-func runTranspose(t testing.TB, text string) (int, *Report) {
+func runTranspose(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	const rows, cols = 70, 100
 	x := eighths(random(3), rows*cols)
 	in, out := b.put(floatBytes(x)), b.alloc(4*rows*cols)
 	rep := b.launch(mustLoad(t, text), Launch{Entry: "transpose", Grid: [3]int{4, 3, 1}, Block: [3]int{32, 8, 1},
-		Args: [][]byte{Value(in), Value(out), Value(uint32(rows)), Value(uint32(cols))}, Outputs: []uint64{out}}, everything)
+		Args: [][]byte{Value(in), Value(out), Value(uint32(rows)), Value(uint32(cols))}, Outputs: []uint64{out}}, opt)
 	want := make([]float32, rows*cols)
 	for i := range rows {
 		for j := range cols {
@@ -62,13 +62,13 @@ func runTranspose(t testing.TB, text string) (int, *Report) {
 	return wrong(b.floats(out, rows*cols), want), rep
 }
 
-func runReduce(t testing.TB, text string) (int, *Report) {
+func runReduce(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	const n = 5000
 	x := eighths(random(4), n)
 	in, out := b.put(floatBytes(x)), b.put(make([]byte, 4))
 	rep := b.launch(mustLoad(t, text), Launch{Entry: "reduce", Grid: [3]int{5, 1, 1}, Block: [3]int{256, 1, 1},
-		Args: [][]byte{Value(in), Value(out), Value(uint32(n))}}, everything)
+		Args: [][]byte{Value(in), Value(out), Value(uint32(n))}}, opt)
 	var s float32
 	for _, v := range x {
 		s += v
@@ -76,13 +76,13 @@ func runReduce(t testing.TB, text string) (int, *Report) {
 	return wrong(b.floats(out, 1), []float32{s}), rep
 }
 
-func runSoftmax(t testing.TB, text string) (int, *Report) {
+func runSoftmax(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	const rows, cols = 10, 64
 	x := eighths(random(5), rows*cols)
 	in, out := b.put(floatBytes(x)), b.alloc(4*rows*cols)
 	rep := b.launch(mustLoad(t, text), Launch{Entry: "softmax", Grid: [3]int{3, 1, 1}, Block: [3]int{128, 1, 1},
-		Args: [][]byte{Value(in), Value(out), Value(uint32(rows))}, Outputs: []uint64{out}}, everything)
+		Args: [][]byte{Value(in), Value(out), Value(uint32(rows))}, Outputs: []uint64{out}}, opt)
 	got := b.floats(out, rows*cols)
 	bad := 0
 	for i := range rows {
@@ -99,10 +99,9 @@ func runSoftmax(t testing.TB, text string) (int, *Report) {
 	return bad, rep
 }
 
-func runHandoff(t testing.TB, text string) (int, *Report) {
+func runHandoff(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	data, flag, out := b.alloc(128), b.put(make([]byte, 4)), b.alloc(128)
-	opt := everything
 	opt.Budget = 1 << 22
 	rep := b.launch(mustLoad(t, text), Launch{Entry: "handoff", Grid: [3]int{2, 1, 1}, Block: [3]int{32, 1, 1},
 		Args: [][]byte{Value(data), Value(flag), Value(out)}, Outputs: []uint64{out}}, opt)
@@ -115,10 +114,10 @@ func runHandoff(t testing.TB, text string) (int, *Report) {
 	return bad, rep
 }
 
-func runWarpSync(t testing.TB, text string) (int, *Report) {
+func runWarpSync(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	out := b.alloc(128)
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "warpsync", Block: [3]int{32, 1, 1}, Args: [][]byte{Value(out)}, Outputs: []uint64{out}}, everything)
+	rep := b.launch(mustLoad(t, text), Launch{Entry: "warpsync", Block: [3]int{32, 1, 1}, Args: [][]byte{Value(out)}, Outputs: []uint64{out}}, opt)
 	bad := 0
 	for i, v := range b.words(out, 32) {
 		if v != uint32(i^5) {
@@ -128,13 +127,13 @@ func runWarpSync(t testing.TB, text string) (int, *Report) {
 	return bad, rep
 }
 
-func runPipeline(t testing.TB, text string) (int, *Report) {
+func runPipeline(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	const n = 7
 	x := eighths(random(6), 32*n)
 	in, out := b.put(floatBytes(x)), b.alloc(128*n)
 	rep := b.launch(mustLoad(t, text), Launch{Entry: "pipeline", Block: [3]int{64, 1, 1},
-		Args: [][]byte{Value(in), Value(out), Value(uint32(n))}, Outputs: []uint64{out}}, everything)
+		Args: [][]byte{Value(in), Value(out), Value(uint32(n))}, Outputs: []uint64{out}}, opt)
 	return wrong(b.floats(out, 32*n), x), rep
 }
 
@@ -148,7 +147,7 @@ func (b *bench) tensorMap(m TensorMap) []byte {
 	return e
 }
 
-func runWGMMA(t testing.TB, text string) (int, *Report) {
+func runWGMMA(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	const k = 5 * 64
 	x, y := eighths(random(7), 64*k), eighths(random(8), 64*k)
@@ -157,7 +156,7 @@ func runWGMMA(t testing.TB, text string) (int, *Report) {
 		return b.tensorMap(TensorMap{Type: ptx.F16, Address: addr, Dims: []uint64{k, 64}, Strides: []uint64{2 * k}, Box: []uint32{64, 64}, Swizzle: Swizzle128})
 	}
 	rep := b.launch(mustLoad(t, text), Launch{Entry: "wgmma", Block: [3]int{160, 1, 1}, Shared: 32800,
-		Args: [][]byte{tmap(ax), tmap(ay), Value(az), Value(uint32(k / 64))}, Outputs: []uint64{az}}, everything)
+		Args: [][]byte{tmap(ax), tmap(ay), Value(az), Value(uint32(k / 64))}, Outputs: []uint64{az}}, opt)
 	want := make([]float32, 64*64)
 	for i := range 64 {
 		for j := range 64 {
@@ -169,7 +168,7 @@ func runWGMMA(t testing.TB, text string) (int, *Report) {
 	return wrong(b.floats(az, 64*64), want), rep
 }
 
-func runBulkStore(t testing.TB, text string) (int, *Report) {
+func runBulkStore(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	const rows, cols = 40, 60 // the last boxes hang over
 	x := eighths(random(9), rows*cols)
@@ -178,14 +177,14 @@ func runBulkStore(t testing.TB, text string) (int, *Report) {
 		return b.tensorMap(TensorMap{Type: ptx.F32, Address: addr, Dims: []uint64{cols, rows}, Strides: []uint64{4 * cols}, Box: []uint32{32, 32}, Swizzle: Swizzle128})
 	}
 	rep := b.launch(mustLoad(t, text), Launch{Entry: "bulkstore", Grid: [3]int{2, 2, 1}, Block: [3]int{128, 1, 1},
-		Args: [][]byte{tmap(in), tmap(out)}, Outputs: []uint64{out}}, everything)
+		Args: [][]byte{tmap(in), tmap(out)}, Outputs: []uint64{out}}, opt)
 	for i := range x {
 		x[i] *= 2
 	}
 	return wrong(b.floats(out, rows*cols), x), rep
 }
 
-func runCluster(t testing.TB, text string) (int, *Report) {
+func runCluster(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	x := make([]float32, 32)
 	for i := range x {
@@ -193,7 +192,7 @@ func runCluster(t testing.TB, text string) (int, *Report) {
 	}
 	in, out := b.put(floatBytes(x)), b.alloc(4*128)
 	rep := b.launch(mustLoad(t, text), Launch{Entry: "cluster", Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1},
-		Args: [][]byte{Value(in), Value(out)}, Outputs: []uint64{out}}, everything)
+		Args: [][]byte{Value(in), Value(out)}, Outputs: []uint64{out}}, opt)
 	bad := 0
 	for i, v := range b.words(out, 128) {
 		if v != uint32(200*(i%32)+3) {
@@ -317,7 +316,7 @@ func (m *mutant) mutate(t testing.TB, text string) string {
 func TestKernels(t *testing.T) {
 	for name, run := range kernelCases {
 		t.Run(name, func(t *testing.T) {
-			bad, r := run(t, kernelText(t, name))
+			bad, r := run(t, kernelText(t, name), everything)
 			if err := r.Err(); err != nil || bad > 0 {
 				t.Errorf("%d elements wrong, %v", bad, err)
 			}
@@ -335,10 +334,10 @@ func TestMutants(t *testing.T) {
 		m := &mutants[i]
 		text := kernelText(t, m.kernel)
 		if _, ok := base[m.kernel]; !ok {
-			_, r := kernelCases[m.kernel](t, text)
+			_, r := kernelCases[m.kernel](t, text, everything)
 			base[m.kernel] = r.Counters
 		}
-		bad, r := kernelCases[m.kernel](t, m.mutate(t, text))
+		bad, r := kernelCases[m.kernel](t, m.mutate(t, text), everything)
 		found := m.found(bad, r, base[m.kernel])
 		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", m.kernel, m.name, bad, found)
 		if !strings.Contains(found, string(m.want)) {

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
@@ -44,6 +44,8 @@ func swap(h handler) handler {
 		h(w, &x)
 	}
 }
+
+var errNotModelled = errors.New("is not modelled")
 
 var bankLetters = map[bank]byte{bank32: '3', bank64: '6', bankPred: 'p'}
 
@@ -145,13 +147,17 @@ func (d *decoder) arithmetic(in *instr, src *ptx.Instr) error {
 		regs = append(regs, r)
 	}
 	if len(regs) > 4 {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	if d.hotForm(in, src, regs) {
 		return nil
 	}
 	if code.Type(0) == ptx.Pred {
 		return logic(in, code, regs)
+	}
+	if usesCarry(code) {
+		in.carry(code, regs)
+		return nil
 	}
 	f, err := scalarOf(code)
 	if err != nil {
@@ -185,26 +191,22 @@ func scalarOf(code *ptx.Opcode) (scalar, error) {
 		return dot4(code.Type(0).Signed(), code.Type(1).Signed()), nil
 	case ptx.OpDp2a:
 		return dot2(code.Type(0).Signed(), code.Type(1).Signed(), code.Has(ptx.ModHi)), nil
-	case ptx.OpAddc, ptx.OpSubc, ptx.OpMadc, ptx.OpFns:
-		return nil, fmt.Errorf("is not modelled")
 	}
-	if code.Has(ptx.ModCC) || code.Type(1) != ptx.NoMod && code.Op != ptx.OpDp4a && code.Op != ptx.OpDp2a {
-		return nil, fmt.Errorf("is not modelled")
-	}
-	f := scalar(nil)
+	var f scalar
 	t := code.Type(0)
 	switch {
-	case t == ptx.U16x2 || t == ptx.S16x2 || t == ptx.F32x2:
+	case code.Type(1) != ptx.NoMod || t == ptx.F32x2: // mixed precision and pairs of sm_100
+	case t == ptx.U16x2 || t == ptx.S16x2:
+		f = halves16(code)
 	case t.Float():
 		f = floating(code)
 	default:
-		f = integer(code)
+		if f = integer(code); f != nil {
+			f = clampNegative(code, f, t.Bits())
+		}
 	}
 	if f == nil {
-		return nil, fmt.Errorf("is not modelled")
-	}
-	if code.Has(ptx.ModRelu) && !t.Float() {
-		return nil, fmt.Errorf("is not modelled")
+		return nil, errNotModelled
 	}
 	return f, nil
 }
@@ -219,7 +221,7 @@ func logic(in *instr, code *ptx.Opcode, regs []register) error {
 		ptx.OpMov: func(a, _ uint32) uint32 { return a },
 	}[code.Op]
 	if f == nil {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	in.d, in.a = regs[0].index, regs[1].index
 	if len(regs) > 2 {
@@ -243,7 +245,7 @@ func (d *decoder) fourSources(in *instr, src *ptx.Instr) error {
 	}
 	in.list = []register{dst, p}
 	if p.bank != noBank || len(src.Operands) > 5 {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	n := src.Opcode.Type(0).Bits()
 	isLop := src.Opcode.Op == ptx.OpLop3
@@ -333,7 +335,7 @@ func (d *decoder) pack(in *instr, src *ptx.Instr) error {
 		}
 	}
 	if src.Opcode.Type(0).Bits() > 64 {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	return nil
 }
@@ -440,7 +442,7 @@ func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 	}
 	test := comparisonOf(code, t)
 	if test == nil {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	join, err := d.joined(code, src.Operands)
 	if err != nil {
@@ -448,12 +450,16 @@ func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 	}
 	in.list = []register{p, q}
 	in.run = func(w *warp, in *instr) {
-		c := join(w)
+		v := uint32(0)
 		for m := w.active; m != 0; m &= m - 1 {
-			l := firstLane(m)
-			v := test(w.get(a, l), w.get(b, l))
-			w.put(p, l, truth(c(v, l)))
-			w.put(q, l, truth(c(!v, l)))
+			if l := firstLane(m); test(w.get(a, l), w.get(b, l)) {
+				v |= 1 << l
+			}
+		}
+		for i, r := range [2]register{p, q} {
+			if r.bank == bankPred {
+				w.setPred(r.index, join(w, v^-uint32(i)))
+			}
 		}
 	}
 	return nil
@@ -468,33 +474,27 @@ func comparisonOf(code *ptx.Opcode, t ptx.Type) func(a, b uint64) bool {
 	return nil
 }
 
-// joined returns how the result of a comparison is joined with the predicate
+// joined returns how the results of a comparison are joined with the predicate
 // operand of setp.and and the like.
-func (d *decoder) joined(code *ptx.Opcode, ops []ptx.Operand) (func(w *warp) func(v bool, l int) bool, error) {
+func (d *decoder) joined(code *ptx.Opcode, ops []ptx.Operand) (func(w *warp, v uint32) uint32, error) {
 	if len(ops) < 4 {
-		return func(*warp) func(bool, int) bool { return func(v bool, _ int) bool { return v } }, nil
+		return func(_ *warp, v uint32) uint32 { return v }, nil
 	}
 	c, err := d.source(&ops[3], ptx.Pred)
 	if err != nil {
 		return nil, err
 	}
-	neg := ops[3].Neg
-	return func(w *warp) func(bool, int) bool {
-		bits := w.pred[c.index]
-		if neg {
-			bits = ^bits
-		}
-		return func(v bool, l int) bool {
-			p := bits>>l&1 == 1
-			switch {
-			case code.Has(ptx.ModAnd):
-				return v && p
-			case code.Has(ptx.ModOr):
-				return v || p
-			}
-			return v != p
-		}
-	}, nil
+	flip := uint32(0)
+	if ops[3].Neg {
+		flip = allLanes
+	}
+	switch {
+	case code.Has(ptx.ModAnd):
+		return func(w *warp, v uint32) uint32 { return v & (w.pred[c.index] ^ flip) }, nil
+	case code.Has(ptx.ModOr):
+		return func(w *warp, v uint32) uint32 { return v | (w.pred[c.index] ^ flip) }, nil
+	}
+	return func(w *warp, v uint32) uint32 { return v ^ w.pred[c.index] ^ flip }, nil
 }
 
 // choose decodes selp, slct, set and testp.
@@ -521,7 +521,7 @@ func (d *decoder) choose(in *instr, src *ptx.Instr) error {
 	}
 	f := chooser(code, neg)
 	if f == nil {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	in.scalar(f, regs)
 	return nil

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
@@ -13,7 +14,7 @@ func (d *decoder) memory(in *instr, src *ptx.Instr) error {
 	t := code.Type(0)
 	in.space, in.size, in.signed = spaceOf(code.Space()), uint8(t.Bytes()), t.Signed()
 	if t.Bytes() == 0 || t.Bytes() > 8 {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	op := in.mods
 	op.strong = code.Has(ptx.ModVolatile) || code.Has(ptx.ModRelaxed) || code.Has(ptx.ModAcquire) || code.Has(ptx.ModRelease) || code.Has(ptx.ModMmio)
@@ -60,7 +61,7 @@ func (d *decoder) atomic(in *instr, src *ptx.Instr, values []ptx.Operand) error 
 		in.list = make([]register, len(in.mods.more))
 	}
 	if in.mods.atomic = atomicOperation(code); in.mods.atomic == nil {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	in.run = atom
 	return nil
@@ -104,6 +105,8 @@ func (d *decoder) synchronise(in *instr, src *ptx.Instr) error {
 	case ptx.OpBarArrive, ptx.OpBarrierArrive:
 		in.flow, in.run = waiting, barArrive
 		return d.sourceIndexes(in, ops, ptx.U32)
+	case ptx.OpBarRed, ptx.OpBarrierRed:
+		return d.barRed(in, src)
 	case ptx.OpBarWarpSync:
 		in.run = warpSync
 		return d.sourceIndexes(in, ops, ptx.U32)
@@ -161,6 +164,54 @@ func barArrive(w *warp, in *instr) {
 	w.arriveBarrier(w.r32[in.a][w.first()], w.r32[in.b][w.first()], false)
 }
 
+// barRed decodes bar.red: list holds the result and the predicate.
+func (d *decoder) barRed(in *instr, src *ptx.Instr) error {
+	ops := src.Operands
+	last := &ops[len(ops)-1]
+	in.list = d.destinations(&ops[0])
+	if err := d.sourceIndexes(in, ops[1:len(ops)-1], ptx.U32); err != nil {
+		return err
+	}
+	if last.Neg {
+		in.at.offset = -1 // flips the predicate
+	}
+	in.flow, in.run = waiting, barRed
+	return d.listed(in, []ptx.Operand{*last}, ptx.Pred)
+}
+
+func barRed(w *warp, in *instr) {
+	id := w.r32[in.a][w.first()]
+	p := (w.pred[in.list[1].index] ^ uint32(in.at.offset)) & w.active
+	if id < uint32(len(w.cta.barriers)) {
+		b := &w.cta.barriers[id]
+		b.votes += bits.OnesCount32(p)
+		b.voters += bits.OnesCount32(w.active)
+		b.results = append(b.results, voter{w, in, w.active})
+	}
+	w.arriveBarrier(id, w.r32[in.b][w.first()], true)
+}
+
+// voter is a warp that awaits the result of bar.red.
+type voter struct {
+	w     *warp
+	in    *instr
+	lanes uint32
+}
+
+// tell gives the result of bar.red to a warp that took part.
+func (v voter) tell(votes, voters int) {
+	result := uint64(votes)
+	switch {
+	case v.in.mods.code.Has(ptx.ModAnd):
+		result = truth(votes == voters)
+	case v.in.mods.code.Has(ptx.ModOr):
+		result = truth(votes > 0)
+	}
+	for m := v.lanes; m != 0; m &= m - 1 {
+		v.w.put(v.in.list[0], firstLane(m), result)
+	}
+}
+
 func (d *decoder) exchange(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
@@ -197,7 +248,7 @@ func (d *decoder) exchange(in *instr, src *ptx.Instr) error {
 		in.run = redux
 		in.list = in.list[:1]
 		if in.mods.atomic = reducing(code, code.Type(0)); in.mods.atomic == nil || code.Type(0).Float() {
-			return fmt.Errorf("is not modelled")
+			return errNotModelled
 		}
 		if err := d.sourceIndexes(in, ops[1:2], code.Type(0)); err != nil {
 			return err
@@ -223,7 +274,7 @@ func (d *decoder) mbarrier(in *instr, src *ptx.Instr) error {
 		at = 1
 	case ptx.OpMbarrierInit, ptx.OpMbarrierInval, ptx.OpMbarrierExpectTx, ptx.OpMbarrierCompleteTx:
 	default:
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	if in.at, err = d.place(&ops[at]); err != nil {
 		return err
@@ -327,11 +378,11 @@ func (d *decoder) bulk(in *instr, src *ptx.Instr) error {
 	}
 	if code.Op == ptx.OpCpReduceAsyncBulk {
 		if spaceOf(code.Space()) != global {
-			return fmt.Errorf("is not modelled")
+			return errNotModelled
 		}
 		in.size = uint8(code.Type(0).Bytes())
 		if in.mods.atomic = atomicOperation(code); in.mods.atomic == nil {
-			return fmt.Errorf("is not modelled")
+			return errNotModelled
 		}
 	}
 	if spaceOf(code.Space()) == global {
@@ -365,7 +416,7 @@ func (d *decoder) tensor(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
 	if code.Has(ptx.ModIm2col) || code.Has(ptx.ModIm2colNoOffs) {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	mapAt, other := &ops[1], &ops[0]
 	in.run = tensorLoad
@@ -428,7 +479,7 @@ func (d *decoder) matrix(in *instr, src *ptx.Instr) error {
 func (d *decoder) mma(in *instr, src *ptx.Instr) error {
 	p := newProduct(&src.Opcode)
 	if p == nil {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	in.mods.product = p
 	in.list = d.destinations(&src.Operands[0])
@@ -441,9 +492,6 @@ func (d *decoder) mma(in *instr, src *ptx.Instr) error {
 	}
 	in.run = mma
 	if p.a.typ == ptx.F64 {
-		if p.m != 8 {
-			return fmt.Errorf("is not modelled")
-		}
 		in.run = mmaF64
 	}
 	return nil
@@ -453,7 +501,7 @@ func (d *decoder) wgmma(in *instr, src *ptx.Instr) error {
 	ops := src.Operands
 	s := newWgmma(&src.Opcode)
 	if s == nil {
-		return fmt.Errorf("is not modelled")
+		return errNotModelled
 	}
 	in.mods.wg, in.run = s, wgmma
 	in.list = d.destinations(&ops[0])

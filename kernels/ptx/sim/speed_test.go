@@ -68,6 +68,6 @@ func BenchmarkGEMM(b *testing.B) {
 func BenchmarkWGMMA(b *testing.B) {
 	text := readText(b, "wgmma.ptx")
 	for range b.N {
-		runWGMMA(b, text)
+		runWGMMA(b, text, everything)
 	}
 }

@@ -39,6 +39,7 @@ type warp struct {
 	r32       []word
 	r64       []long
 	pred      []uint32
+	carry     uint32 // the carry flag of each lane
 	pc        int32
 	mask      uint32 // lanes at pc
 	active    uint32 // lanes that execute the current instruction

@@ -21,6 +21,8 @@ type wgmmaShape struct {
 // wgmmaQueue is the wgmmas of a warp that have not been waited for. They read
 // their operands and write their accumulators at the wait.
 type wgmmaQueue struct {
+	issued int   // operations in all
+	last   int32 // pc of the latest
 	open   []wgmmaOp
 	groups [][]wgmmaOp
 	busy   []uint8 // by register: operations under way that use it
@@ -43,7 +45,7 @@ func (q *wgmmaQueue) init(e *entry) {
 }
 
 func (q *wgmmaQueue) reset() {
-	q.open, q.groups = q.open[:0], nil
+	q.open, q.groups, q.issued = q.open[:0], nil, 0
 	clear(q.busy)
 	for i := range q.dirty {
 		q.dirty[i] = true
@@ -92,6 +94,30 @@ func wgmma(w *warp, in *instr) {
 		w.markOperands(&op, +1)
 	}
 	w.wg.open = append(w.wg.open, op)
+	w.wg.issued++
+	w.wg.last = w.pc
+}
+
+// checkWarpgroups reports wgmmas that not all four warps of a warpgroup did.
+func (t *cta) checkWarpgroups() {
+	for i, w := range t.warps {
+		first := t.warps[i/4*4]
+		lacks := i%4 == 3 || i == len(t.warps)-1
+		if w.wg.issued != first.wg.issued || lacks && i%4 != 3 && w.wg.issued > 0 {
+			more := first
+			if w.wg.issued > first.wg.issued {
+				more = w
+			}
+			more.pc = more.wg.last
+			more.report(Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("warp %d of the warpgroup executed %d wgmmas, warp %d %d", w.id, w.wg.issued, first.id, first.wg.issued)}, -1)
+			return
+		}
+		if len(w.wg.open) > 0 || len(w.wg.groups) > 0 {
+			w.pc = w.wg.last
+			w.report(Finding{Kind: MissingWait, Detail: "the warp exits without waiting for its wgmmas"}, -1)
+			return
+		}
+	}
 }
 
 func (w *warp) checkFenced(in *instr) {

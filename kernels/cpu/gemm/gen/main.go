@@ -21,7 +21,8 @@ func main() {
 			stream(f)
 		}
 	}
-	copyRows()
+	copyPanels(1)
+	copyPanels(4)
 	transpose32()
 	transpose64()
 	pairRows()

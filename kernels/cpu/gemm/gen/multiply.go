@@ -97,7 +97,8 @@ func (g *body) block() {
 	for range g.rows * g.vecs {
 		g.acc = append(g.acc, g.vec())
 	}
-	g.test(1)
+	how := Load(Param("how"), GP64())
+	ANDQ(Imm(1), how)
 	JNZ(LabelRef("fresh"))
 	g.each(c3, crs, g.load)
 	g.prefetch(c3, crs)
@@ -110,25 +111,9 @@ func (g *body) block() {
 	g.loop()
 	crs = Load(Param("crs"), GP64())
 	c3 = g.third(g.c, crs)
-	if !g.masked {
-		g.test(2)
-		JNZ(LabelRef("stream"))
-	}
 	g.each(c3, crs, func(m Mem, v reg.VecVirtual) { g.store(v, m) })
-	if !g.masked {
-		JMP(LabelRef("stored"))
-		Label("stream")
-		g.each(c3, crs, func(m Mem, v reg.VecVirtual) { VMOVNTPS(v, m) })
-		Label("stored")
-	}
 	IMUL3Q(Imm(uint64(g.rows)), crs, crs)
 	ADDQ(crs, g.c)
-}
-
-// test sets the flags to whether a bit of how is on.
-func (g *body) test(bit uint8) {
-	how := Load(Param("how"), GP64())
-	ANDQ(Imm(uint64(bit)), how)
 }
 
 // each does f for every vector of c.

@@ -1,28 +1,35 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// copyRows copies 64 bytes a row.
-func copyRows() {
-	TEXT("copyRows64", NOSPLIT, "func(rows int, to *byte, toStride int, from *byte, fromStride int)")
+// copyPanels copies lines of 64 bytes of each row to as many panels: lines next
+// to each other are in one page, rows often are not.
+func copyPanels(lines int) {
+	TEXT(fmt.Sprintf("copyPanels%d", lines), NOSPLIT, "func(rows int, to *byte, toStride, panel int, from *byte, fromStride int)")
 	Pragma("noescape")
 	n := Load(Param("rows"), GP64())
-	to, ts := Load(Param("to"), GP64()), Load(Param("toStride"), GP64())
+	to, ts, panel := Load(Param("to"), GP64()), Load(Param("toStride"), GP64()), Load(Param("panel"), GP64())
 	from, fs := Load(Param("from"), GP64()), Load(Param("fromStride"), GP64())
-	x, y := YMM(), YMM()
 	TESTQ(n, n)
 	JLE(LabelRef("done"))
+	to3 := third(to, panel)
 	Label("row")
-	VMOVUPS(Mem{Base: from}, x)
-	VMOVUPS(Mem{Base: from, Disp: 32}, y)
-	VMOVUPS(x, Mem{Base: to})
-	VMOVUPS(y, Mem{Base: to, Disp: 32})
+	for q := range lines {
+		x, y := YMM(), YMM()
+		VMOVUPS(Mem{Base: from, Disp: 64 * q}, x)
+		VMOVUPS(Mem{Base: from, Disp: 64*q + 32}, y)
+		VMOVUPS(x, at(to, to3, panel, q, 0))
+		VMOVUPS(y, at(to, to3, panel, q, 32))
+	}
 	ADDQ(fs, from)
 	ADDQ(ts, to)
+	ADDQ(ts, to3)
 	DECQ(n)
 	JNZ(LabelRef("row"))
 	Label("done")

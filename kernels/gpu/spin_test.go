@@ -1,0 +1,76 @@
+package gpu_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/simulated"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
+)
+
+func session(t *testing.T, sheet gpu.Sheet) *gpu.Session {
+	t.Helper()
+	s, err := gpu.NewSession(t.Context(), func(context.Context) (gpu.Driver, error) {
+		return simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestSpin: the anchor assembles and runs on every target, adds up what it
+// should, and reads both clocks.
+func TestSpin(t *testing.T) {
+	for _, sheet := range gpu.Sheets() {
+		w, err := gpu.Spin(sheet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := session(t, sheet)
+		out := []kernels.Buffer{{Data: make([]byte, 24)}}
+		if _, err := s.Run(t.Context(), w, nil, out); err != nil {
+			t.Fatalf("%s: %v", sheet.Name, err)
+		}
+		if x := math.Float32frombits(binary.LittleEndian.Uint32(out[0].Data[16:])); x != 2 {
+			t.Errorf("%s: the sum is %v, want 2", sheet.Name, x)
+		}
+		if binary.LittleEndian.Uint64(out[0].Data) == 0 {
+			t.Errorf("%s: no cycles went by", sheet.Name)
+		}
+		if _, err := s.Sample(t.Context(), w, []kernels.Set{{Out: out}}, 1); err != gpu.ErrUntimed {
+			t.Errorf("%s is timed: %v", sheet.Name, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestDeadline: a kernel that runs past its deadline ends, as the simulator is
+// asked to.
+func TestDeadline(t *testing.T) {
+	sheet, _ := gpu.ParseSheet("A100")
+	s := session(t, sheet)
+	defer s.Close()
+	w := &gpu.Work{PTX: `.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry forever()
+{
+again:
+	bra.uni again;
+}
+`, Steps: []gpu.Step{{Entry: "forever", Block: gpu.Dim3{X: 32}}}}
+	limited, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	if _, err := s.Run(limited, w, nil, nil); err == nil || time.Since(begin) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(begin))
+	}
+}
