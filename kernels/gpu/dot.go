@@ -353,6 +353,16 @@ func (e *emitter) freeze(k kind, accs [][]operand) {
 	}
 }
 
+// rowPadded are row-major strides with rows a vector longer than they are, so
+// that the fragments of eight rows lie in different banks.
+func rowPadded(sizes []int64, size int64) []int64 {
+	padded := slices.Clone(sizes)
+	if len(padded) > 1 {
+		padded[len(padded)-1] += most / size
+	}
+	return dense(padded)
+}
+
 // publish makes the elements of a product known where they are, and in shared
 // memory to other threads if they ask for them. each visits the vectors of this
 // thread, with the conditions that they are its own.
@@ -372,7 +382,8 @@ func (p *product) publish(each func(visit func(points []point, vals []operand)))
 		return
 	}
 	sizes := p.op.Tile.Sizes()
-	b := e.newBuffer(p.d, sizes, dense(sizes))
+	b := &buffer{d: held(p.d), sizes: sizes, strides: rowPadded(sizes, held(p.d).Size())}
+	b.at = e.reuse(span(sizes, b.strides) * b.d.Size())
 	each(func(points []point, vals []operand) { e.put(b, points, vals) })
 	e.buffers[key] = b
 	e.barrier()

@@ -250,6 +250,10 @@ func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
 	r.special = e.knobs.producer > 0 && r.total > r.slots && e.asm.waits == 0 && int(e.threads)+WarpThreads <= e.sheet.BlockThreads
 	r.layOut()
 	r.emit()
+	if e.knobs.epilogue > 0 {
+		e.release(r.at, r.bytes*r.slots)
+		e.barrier() // all are done with the ring
+	}
 	for _, d := range r.dots {
 		d.finish()
 	}

@@ -49,7 +49,7 @@ func TestWarpgroupDots(t *testing.T) {
 		}
 		for range 3 {
 			tiling := symtile.Tiling{min(m, pick(64, 128, 256)), min(n, pick(16, 48, 64, 128, 256)), min(k, pick(16, 32, 48, 64, 128))}
-			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4)).With("producer", pick(0, 1))
+			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4)).With("producer", pick(0, 1)).With("epilogue", pick(0, 1))
 			device.last.WGMMA = 0
 			if p.Check(tiling) == nil && verify(t, b, v, p, plan) && device.last.WGMMA > 0 {
 				ran++

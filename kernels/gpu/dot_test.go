@@ -96,7 +96,7 @@ func checkDots(t *testing.T, target string, rng *rand.Rand) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			plan := kernels.Plan{Tiles: randomTiling(rng, p)}.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(4))
+			plan := kernels.Plan{Tiles: randomTiling(rng, p)}.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(4)).With("epilogue", rng.Int64N(2))
 			if !verify(t, b, v, p, plan) {
 				continue
 			}
@@ -110,8 +110,8 @@ func checkDots(t *testing.T, target string, rng *rand.Rand) {
 		}
 	}
 	t.Logf("%d plans, %d with mma, %d with wgmma", ran, mma, wgmma)
-	if mma == 0 || target == "sm_90a" && wgmma == 0 {
-		t.Error("no plan uses tensor cores")
+	if mma < 20 {
+		t.Error("too few plans use tensor cores")
 	}
 }
 

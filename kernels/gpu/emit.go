@@ -29,12 +29,14 @@ type emitter struct {
 	threads     int64
 	thread      symtile.Expr // number of the thread in its block
 	vectorBytes int64
-	loops       int  // named so far
-	nested      int  // loops around
-	extra       int  // threads beside those that share the work: a producer
-	root        int  // the op that is being stored, −1: none
-	fresh       bool // shared memory was written since the last barrier
-	async       bool // by copies that have to be waited for
+	loops       int          // named so far
+	noted       map[int]bool // ops that were commented on in this stage
+	spare       stretch      // shared memory that is free again
+	nested      int          // loops around
+	extra       int          // threads beside those that share the work: a producer
+	root        int          // the op that is being stored, −1: none
+	fresh       bool         // shared memory was written since the last barrier
+	async       bool         // by copies that have to be waited for
 
 	links     map[link]int
 	buffers   map[bufferKey]*buffer
@@ -108,7 +110,7 @@ func newEmitter(p *symtile.Program, sheet Sheet, k knobs, h *hints) *emitter {
 		p: p, ring: p.Space.Ring, sheet: sheet, knobs: k, hints: h, name: entryName(p.Fusion.Name),
 		threads: int64(k.warps) * WarpThreads, vectorBytes: int64(k.vector),
 		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]foldedSpread{}, spreads: map[string]*spread{},
-		fragments: map[string]func(body func(points []point)){}, constants: map[string]operand{},
+		noted: map[int]bool{}, fragments: map[string]func(body func(points []point)){}, constants: map[string]operand{},
 	}
 	e.builder = ptx.NewBuilder(versionOf(sheet.Target))
 	e.asm = newAsm(e.builder.Entry(e.name))

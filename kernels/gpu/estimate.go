@@ -142,9 +142,24 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 	}
 	for _, r := range m.p.Roots {
 		l.bytes += m.moved(r.Op)
+		m.leave(r.Op, k, &c, &l)
 	}
 	c.seconds = m.seconds(c, programs, l)
 	return c
+}
+
+// leave adds what the fragments of a product cost on their way out: stored as
+// they are they fill a part of each burst; in shared memory they take the place
+// of operands, and time.
+func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
+	switch {
+	case !hasTensor(m.p):
+	case k.epilogue > 0:
+		c.shared = max(c.shared, m.elements(n)*float64(m.p.Ops[n].Instr.Shape.DType.Size())*1.1)
+		l.exposed += latency / 2
+	default:
+		l.bytes += m.moved(n) / 4
+	}
 }
 
 // latency is the cycles from asking memory to having the data, a barrier and

@@ -47,6 +47,10 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
 	}
 	p.layOut()
 	p.emit()
+	if e.knobs.epilogue > 0 {
+		e.release(p.at, p.bytes*p.slots)
+		e.barrier() // all are done with the ring
+	}
 	for _, c := range closers {
 		c.finish()
 	}

@@ -98,22 +98,28 @@ func (m *estimate) group(t symtile.Tiling) int {
 
 // choices lists the launch choices worth trying for a program.
 func choices(p *symtile.Program, s Sheet) []knobs {
-	stages := []int{2} // of no effect without tensor cores, and the default
-	for _, op := range p.Ops {
-		if _, tensor := tensorTypes[op.Instr.Shape.DType]; op.Code == "dot" && (tensor || anyTensor(p, op)) {
-			stages = []int{1, 2, 3, 4}
-		}
+	stages, epilogues := []int{2}, []int{0} // of no effect without tensor cores, and the defaults
+	if hasTensor(p) {
+		stages, epilogues = []int{1, 2, 3, 4}, []int{0, 1}
 	}
 	var all []knobs
 	for warps := 1; warps*WarpThreads <= min(512, s.BlockThreads); warps *= 2 {
 		for _, n := range stages {
-			all = append(all, knobs{warps: warps, stages: n, group: 1, vector: most, producer: 1})
+			for _, x := range epilogues {
+				all = append(all, knobs{epilogue: x, warps: warps, stages: n, group: 1, vector: most, producer: 1})
+			}
 		}
 	}
 	return all
 }
 
-func anyTensor(p *symtile.Program, op symtile.Op) bool {
-	_, ok := tensorTypes[p.Ops[op.Args[0]].Instr.Shape.DType]
-	return ok
+// hasTensor says whether tensor cores have a product of the program.
+func hasTensor(p *symtile.Program) bool {
+	return slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
+		if op.Code != "dot" {
+			return false
+		}
+		_, ok := tensorTypes[p.Ops[op.Args[0]].Instr.Shape.DType]
+		return ok
+	})
 }

@@ -107,6 +107,7 @@ func (r *reduction) sharers() int64 {
 
 // accumulate folds the tile into the partial results.
 func (r *reduction) accumulate() {
+	clear(r.e.noted)
 	e, s := r.e, r.s
 	whole := s.perThread() <= 2*unrolled
 	if r.inside {
@@ -391,7 +392,7 @@ func (r *reduction) publish() {
 			continue
 		}
 		sizes := r.op.Tile.Sizes()
-		b := e.newBuffer(d, sizes, dense(sizes))
+		b := e.newBuffer(held(d), sizes, dense(sizes))
 		for k, p := range points {
 			p.when = p.when.and(owner.Neg())
 			e.put(b, []point{p}, r.accs[k][part:part+1])
