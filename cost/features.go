@@ -30,6 +30,7 @@ type Features struct {
 	Waves         float64   `json:"waves"`         // ⌈Tiles/Lanes⌉·Lanes/Tiles ≥ 1: what the last, partly filled wave costs
 	InnerRun      float64   `json:"innerRun"`      // bytes contiguous in memory per access, harmonic mean weighted by bytes
 	Scratch       float64   `json:"scratch"`       // bytes of scratch a tile program touches
+	Own           []float64 `json:"own,omitempty"` // seconds of the terms of the device's own account
 }
 
 // Measure computes the features of a concrete program.
@@ -132,17 +133,20 @@ func (m *meter) features() Features {
 	return f
 }
 
-// plausible says whether f can be what Measure computed for a device of so many
-// levels; what is stored may come from elsewhere.
-func (f *Features) plausible(levels int) bool {
+// plausible says whether f can be what was computed for a device; what is stored may come from elsewhere.
+func (f *Features) plausible(d *kernels.Device) bool {
 	all := append([]float64{f.FLOPs, f.PaddedFLOPs, f.DotFLOPs, f.FunctionFLOPs, f.Steps, f.Rows, f.Strided, f.Short, f.Masked, f.Compulsory, f.InnerRun, f.Scratch,
 		f.Tiles - 1, f.Bodies - f.Tiles, f.Lanes - 1, f.PaddedFLOPs - f.DotFLOPs - f.FunctionFLOPs}, f.Traffic...)
+	all = append(all, f.Own...)
 	for _, x := range all {
 		if !(x >= -1e-9*f.PaddedFLOPs) || math.IsInf(x, 0) {
 			return false
 		}
 	}
-	return len(f.Traffic) == levels && f.Waves >= 1-1e-9
+	if d.Account != nil && len(f.Own) != len(d.Account.Terms) {
+		return false
+	}
+	return len(f.Traffic) == len(d.Levels) && f.Waves >= 1-1e-9
 }
 
 // body measures a level of the program that runs times times.

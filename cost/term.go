@@ -40,6 +40,9 @@ var (
 const maxTerms = 16
 
 func termNames(d kernels.Device) []string {
+	if d.Account != nil {
+		return d.Account.Terms
+	}
 	names := append([]string(nil), computeTerms...)
 	for _, l := range d.Levels {
 		names = append(names, l.Name)
@@ -50,6 +53,11 @@ func termNames(d kernels.Device) []string {
 // rawTerms appends the seconds of every term, before factors and overlap: work
 // over the rate of the lanes that share it, in waves.
 func rawTerms(t []float64, f *Features, d *kernels.Device) []float64 {
+	if d.Account != nil {
+		t = append(t, make([]float64, len(d.Account.Terms))...)
+		copy(t[len(t)-len(d.Account.Terms):], f.Own)
+		return t
+	}
 	share := f.Lanes / float64(max(1, d.Lanes)) / math.Max(f.Waves, 1)
 	flops := d.FLOPS * share
 	t = append(t,
@@ -86,10 +94,17 @@ func wasted(f *Features, k int) float64 {
 	return math.Max(1, line/2/math.Max(f.InnerRun, 1))
 }
 
+// hiddenTerms is how many of the terms, the first ones, overlap.
+func hiddenTerms(d *kernels.Device) int {
+	if d.Account != nil {
+		return len(d.Account.Terms) - 1
+	}
+	return len(computeTerms) + len(d.Levels)
+}
+
 // overlapped is by how much each raw term counts: its factor, and less when
 // longer arithmetic or traffic hides it.
-func overlapped(t, factors []float64, levels int) []float64 {
-	hidden := len(computeTerms) + levels
+func overlapped(t, factors []float64, hidden int) []float64 {
 	longest := 0
 	for k := range hidden {
 		if t[k]*factors[k] > t[longest]*factors[longest] {
