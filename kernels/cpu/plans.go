@@ -79,12 +79,12 @@ type candidate struct {
 	operands float64 // elements of the operands of dots, each time they are arranged
 	scratch  float64 // bytes a worker needs, about
 	lowers   bool    // so far as its kind tells, see measure.rooms
-	inner    float64 // share of the innermost parallel dimension, or of longRow elements of it, in a tile
+	inner    float64 // share of the innermost parallel dimension, or of longEnough elements of it, in a tile
 	whole    float64 // sequential dimensions that are not one step
 }
 
-// longRow is elements of a row that are as good as more.
-const longRow = 256
+// longEnough is elements of a row that are as good as more.
+const longEnough = 256
 
 // score is low for what one would choose by hand: little work in few steps,
 // a few thousand elements a step, scratch that fits the second cache, rows
