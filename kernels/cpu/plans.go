@@ -79,9 +79,12 @@ type candidate struct {
 	operands float64 // elements of the operands of dots, each time they are arranged
 	scratch  float64 // bytes a worker needs, about
 	lowers   bool    // so far as its kind tells, see measure.rooms
-	inner    float64 // share of the innermost parallel dimension in a tile
+	inner    float64 // share of the innermost parallel dimension, or of longEnough elements of it, in a tile
 	whole    float64 // sequential dimensions that are not one step
 }
+
+// longEnough is elements of a row that are as good as more.
+const longEnough = 256
 
 // score is low for what one would choose by hand: little work in few steps,
 // a few thousand elements a step, scratch that fits the second cache, rows
@@ -92,7 +95,7 @@ func (c candidate) score() float64 {
 	worth := min(1, c.work/worthLanes)
 	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * worth
 	if 3*c.products < c.work { // where one row is multiplied, the other operand is half of the work
-		return steps + 0.3*math.Log2(c.runs) + spill + slack - math.Log2(c.inner)
+		return steps + spill + 0.5*slack - math.Log2(c.inner)
 	}
 	idle := max(0, math.Log2(float64(lanes())/c.programs)) * worth
 	arranged := math.Log2(1 + arrangingCost*c.operands/c.work)
