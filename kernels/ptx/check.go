@@ -42,8 +42,8 @@ func (p *problem) Error() string { return p.msg }
 
 // place is the problem in the text of the module.
 func (p *problem) place(m *Module) *Error {
-	text := string(m.src)
-	if m.src == nil {
+	text := m.src
+	if text == "" {
 		text = string(m.Text())
 	}
 	start := 0

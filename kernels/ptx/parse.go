@@ -19,7 +19,7 @@ const (
 // surfaces are not read. What Parse takes still has to pass [Module.Check].
 func Parse(file string, src []byte) (*Module, error) {
 	p := &parser{scanner: scanner{file: file, src: string(src), line: 1}, opcodes: map[string]Opcode{}}
-	p.m = &Module{file: file, src: src}
+	p.m = &Module{file: file, src: p.src}
 	p.mean = strings.Count(p.src, ";") / max(1, strings.Count(p.src, ".entry"))
 	if err := p.module(); err != nil {
 		return nil, err

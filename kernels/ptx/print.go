@@ -28,7 +28,7 @@ func (m *Module) WriteTo(w io.Writer) (int64, error) {
 func (m *Module) number() {
 	p := printer{line: 1, number: true}
 	p.module(m)
-	m.file, m.src = "", nil
+	m.file, m.src = "", ""
 }
 
 // InstrText is instruction in of e as it is printed, without the semicolon.

@@ -224,7 +224,7 @@ func sameAgain(t *rapid.T, m *Module) {
 			t.Fatalf("written %+v\nread %+v", a, b)
 		}
 	}
-	again.file, again.src = "", nil
+	again.file, again.src = "", ""
 	if !reflect.DeepEqual(again, m) {
 		t.Fatalf("read something else than was written:\n%s", text)
 	}
