@@ -239,8 +239,8 @@ func (m *meter) mask(t symtile.Tile, times float64) {
 }
 
 // rows counts innermost loops: one for a pointwise op, whose tile is dense, and
-// one for each row of what is rearranged or folded. A dot runs along rows of
-// its right operand, four rows of the left at a time.
+// one for each row of what is rearranged or folded. A dot packs
+// rows of its operands and calls a kernel for few rows and columns at a time.
 func (m *meter) rows(op *symtile.Op, size, times float64) {
 	rows := 1.0
 	switch op.Code {
@@ -260,6 +260,12 @@ func (m *meter) rows(op *symtile.Op, size, times float64) {
 	}
 }
 
+// Rows and columns that the kernel of a dot does at a time.
+const (
+	microRows    = 6
+	microColumns = 16
+)
+
 func (m *meter) dotRows(op *symtile.Op, size, times float64) float64 {
 	a := op.Instr.Attrs
 	left, right := m.p.Ops[op.Args[0]].Tile, m.p.Ops[op.Args[1]].Tile
@@ -270,7 +276,8 @@ func (m *meter) dotRows(op *symtile.Op, size, times float64) float64 {
 	}
 	m.pack(left, a.LHSBatch, a.LHSContract, false, times)
 	m.pack(right, a.RHSBatch, a.RHSContract, true, times)
-	return size / n / 4 * k
+	rows := size / n
+	return math.Ceil(rows/microRows)*math.Ceil(n/microColumns) + rows + k
 }
 
 // pack counts the elements of an operand of a dot that must be brought into the

@@ -18,15 +18,15 @@ type Term struct {
 // own.
 const (
 	elementFLOPs  = 3       // flop of the peak that an elementwise flop takes: no product is added to it
-	functionFLOPs = 2.5     // the same for functions, whose polynomials are
-	rowSeconds    = 4.5e-9  // to start an innermost loop
-	stridedSecs   = 0.6e-9  // to move an element on its own
-	shortSeconds  = 3.5e-9  // to move an element of a row that is no vector
-	maskedSeconds = 0.8e-9  // to see whether an element is masked
-	bodySeconds   = 180e-9  // to locate the tiles of a tile program or an iteration
+	functionFLOPs = 3.5     // the same for functions, whose polynomials are
+	rowSeconds    = 6.5e-9  // to start an innermost loop
+	stridedSecs   = 0.45e-9 // to move an element on its own
+	shortSeconds  = 2e-9    // to move an element of a row that is no vector
+	maskedSeconds = 0.6e-9  // to see whether an element is masked
+	bodySeconds   = 130e-9  // to locate the tiles of a tile program or an iteration
 	stepSeconds   = 10e-9   // to start a tile op
-	launchSeconds = 1e-6    // to run at all
-	wakeSeconds   = 3e-6    // to wake and join each lane but the first
+	launchSeconds = 1.5e-6  // to run at all
+	wakeSeconds   = 4e-6    // to wake and join each lane but the first
 	overlap       = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
 )
 

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -109,8 +111,15 @@ func rearrange[T number](b *block, n int, op symtile.Op) {
 	}})
 }
 
-// turning is the transpose that g is, in scratch; nil for another arrangement.
+// turning is the transpose that g is, in scratch; nil for another arrangement,
+// such as one in which neighbours are the same element: the rows that use it read
+// that themselves.
 func turning(g *gather, v, from *value) step {
+	const least = 8 // elements along both dimensions
+	inner := g.dims[len(g.dims)-1]
+	if inner.size < least || inner.stride < 1 || !slices.ContainsFunc(g.dims[:len(g.dims)-1], func(d gatherDim) bool { return d.stride == 1 && d.size >= least }) {
+		return nil
+	}
 	m := &move{width: classBytes[v.class], to: -1, from: -1, start: g.start, dst: v.data, src: from.data}
 	for k, step := range rowMajorOf(g.dims) {
 		m.dims = append(m.dims, moveDim{size: g.dims[k].size, to: step, from: g.dims[k].stride})

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // rowwise are fusions of 4096 rows of 1024 that memory bounds.
@@ -226,4 +228,41 @@ func clocked(f func()) float64 {
 	begin := time.Now()
 	f()
 	return time.Since(begin).Seconds() * 1e3
+}
+
+// The default plan of row fusions is one nest: nothing between its passes goes
+// through the arena.
+func TestRowFusionsAreOneNest(t *testing.T) {
+	if !machineCode() {
+		t.Skip("no machine code here")
+	}
+	for _, c := range rowwise {
+		p, b := programOf(t, c.text), New()
+		plan, err := b.Default(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := b.Compile(context.Background(), p, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source := k.Source()
+		k.Close()
+		if n := strings.Count(source, "for rows of"); n != 1 || strings.Contains(source, "\n%") && strings.Contains(source, "tile at") {
+			t.Errorf("%s: %d nests\n%s", c.name, n, source)
+		}
+	}
+}
+
+func programOf(t testing.TB, text string) *symtile.Program {
+	t.Helper()
+	m, err := hlo.Parse("text", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := symtile.Analyze(m.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

@@ -44,6 +44,9 @@ const (
 	no  operand = "false"
 )
 
+// sink is where a result goes that nobody wants.
+const sink operand = "_"
+
 // The special registers kernels read.
 const (
 	threadNumber operand = "%tid.x"
@@ -57,6 +60,9 @@ type address struct {
 	base   operand
 	offset int64
 }
+
+// plus is the address so many bytes further.
+func (a address) plus(bytes int64) address { return address{a.base, a.offset + bytes} }
 
 // asm is the body of a kernel as it grows, with what has been computed already:
 // an instruction without effects is emitted once in a scope, and found again in
@@ -136,6 +142,11 @@ func (a *asm) when(p operand, opcode string, args ...any) {
 	}
 }
 
+// unless emits an instruction that runs where p, a register, does not hold.
+func (a *asm) unless(p operand, opcode string, args ...any) {
+	a.code.EmitIf(ptx.Not(a.operand(p)), opcode, a.operands(args)...)
+}
+
 // get emits an instruction without effects, once, and returns its result.
 func (a *asm) get(k kind, opcode string, args ...any) operand {
 	key := fmt.Sprint(opcode, args)
@@ -177,6 +188,8 @@ func (a *asm) operands(args []any) []ptx.Operand {
 				list[i] = a.operand(o)
 			}
 			all[k] = ptx.Vec(list...)
+		case tensorAt:
+			all[k] = a.tensor(x)
 		case int:
 			all[k] = ptx.Int(x)
 		case int32:
@@ -199,6 +212,8 @@ func (a *asm) operand(o operand) ptx.Operand {
 	}
 	text := string(o)
 	switch {
+	case o == sink:
+		return ptx.Sink()
 	case o == threadNumber:
 		return ptx.Sreg(ptx.TidX)
 	case o == blockNumber:

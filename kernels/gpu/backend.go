@@ -130,6 +130,9 @@ func (im *image) work(in, out int) *Work {
 	for n := range out {
 		s.Args = append(s.Args, Output(n))
 	}
+	for _, m := range im.maps {
+		s.Args = append(s.Args, Input(m.param).Mapped(m.spec))
+	}
 	return &Work{PTX: string(im.module.Text()), Steps: []Step{s}}
 }
 

@@ -83,7 +83,7 @@ func (p *product) result(b, m, n symtile.Expr) []symtile.Expr {
 	return slices.Concat(digitsOf(b, sizes[:i]), digitsOf(m, sizes[i:j]), digitsOf(n, sizes[j:]))
 }
 
-// there are the conditions that element at of the argument's tile takes part:
+// contracted are the conditions that element at of the argument's tile takes part:
 // its contracted dimensions are not masked.
 func (e *emitter) contracted(t operandTile, at []symtile.Expr) conditions {
 	var c conditions
@@ -93,7 +93,7 @@ func (e *emitter) contracted(t operandTile, at []symtile.Expr) conditions {
 	return c
 }
 
-// operands computes elements of an argument, 0 where they do not take part.
+// operandElements computes elements of an argument, 0 where they do not take part.
 func (e *emitter) operandElements(t operandTile, points []point) []operand {
 	d := e.typeOf(t.arg, 0)
 	there := make([]conditions, len(points))
@@ -151,7 +151,6 @@ type scalarDot struct {
 	tm, tn    int64     // elements of a thread
 	positions int64
 	accs      [][]operand // by round, then i·tn + j
-	start     []point     // b, m, n of each round's position, unclamped
 }
 
 func (e *emitter) newScalarDot(p *product) *scalarDot {
@@ -354,6 +353,16 @@ func (e *emitter) freeze(k kind, accs [][]operand) {
 	}
 }
 
+// rowPadded are row-major strides with rows a vector longer than they are, so
+// that the fragments of eight rows lie in different banks.
+func rowPadded(sizes []int64, size int64) []int64 {
+	padded := slices.Clone(sizes)
+	if len(padded) > 1 {
+		padded[len(padded)-1] += most / size
+	}
+	return dense(padded)
+}
+
 // publish makes the elements of a product known where they are, and in shared
 // memory to other threads if they ask for them. each visits the vectors of this
 // thread, with the conditions that they are its own.
@@ -373,7 +382,8 @@ func (p *product) publish(each func(visit func(points []point, vals []operand)))
 		return
 	}
 	sizes := p.op.Tile.Sizes()
-	b := e.newBuffer(p.d, sizes, dense(sizes))
+	b := &buffer{d: held(p.d), sizes: sizes, strides: rowPadded(sizes, held(p.d).Size())}
+	b.at = e.reuse(span(sizes, b.strides) * b.d.Size())
 	each(func(points []point, vals []operand) { e.put(b, points, vals) })
 	e.buffers[key] = b
 	e.barrier()

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -64,12 +65,23 @@ func randomDot(rng *rand.Rand) string {
 	return b.String()
 }
 
-// Random products agree with the reference, on tensor cores and without.
+// Random products agree with the reference, on tensor cores and without, and by
+// warpgroups.
 func TestRandomDots(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 5))
-	b := New(simulatedSession(t, "sm_80"))
-	tensor, ran := 0, 0
-	for range 60 {
+	for _, target := range []string{"sm_80", "sm_90a"} {
+		t.Run(target, func(t *testing.T) { checkDots(t, target, rand.New(rand.NewPCG(3, 5))) })
+	}
+}
+
+func checkDots(t *testing.T, target string, rng *rand.Rand) {
+	device := newSimulator(target)
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(s)
+	ran, mma, wgmma := 0, 0, 0
+	for range 40 {
 		text := randomDot(rng)
 		m, err := hlo.Parse("random", []byte(text))
 		if err != nil {
@@ -84,20 +96,23 @@ func TestRandomDots(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			plan := kernels.Plan{Tiles: randomTiling(rng, p)}.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(4))
-			if verify(t, b, v, p, plan) {
-				ran++
+			plan := kernels.Plan{Tiles: randomTiling(rng, p)}.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(4)).With("epilogue", rng.Int64N(2))
+			if !verify(t, b, v, p, plan) {
+				continue
 			}
-			if b.session.driver.(*simulator).last.MMA > 0 {
-				tensor++
-			}
+			ran++
+			mma += int(min(1, device.last.MMA))
+			wgmma += int(min(1, device.last.WGMMA))
 		}
 		if t.Failed() {
 			t.Log(text)
 			return
 		}
 	}
-	t.Logf("%d plans, %d with tensor cores", ran, tensor)
+	t.Logf("%d plans, %d with mma, %d with wgmma", ran, mma, wgmma)
+	if mma < 20 {
+		t.Error("too few plans use tensor cores")
+	}
 }
 
 func randomTiling(rng *rand.Rand, p *symtile.Program) symtile.Tiling {

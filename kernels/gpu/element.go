@@ -92,7 +92,7 @@ func (e *emitter) elementsOf(n, part int, points []point) []operand {
 func (e *emitter) compute(n, part int, points []point) []operand {
 	op := e.p.Ops[n]
 	if op.Code.Elementwise() {
-		return e.computeElementwise(op, points)
+		return e.computeElementwise(n, points)
 	}
 	switch op.Code {
 	case "parameter":
@@ -122,7 +122,8 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 	return nil
 }
 
-func (e *emitter) computeElementwise(op symtile.Op, points []point) []operand {
+func (e *emitter) computeElementwise(n int, points []point) []operand {
+	op := e.p.Ops[n]
 	args := make([][]operand, len(op.Args))
 	for k, a := range op.Args {
 		at := points
@@ -134,6 +135,7 @@ func (e *emitter) computeElementwise(op symtile.Op, points []point) []operand {
 		}
 		args[k] = e.elements(a, at)
 	}
+	e.say(n)
 	all := make([]operand, len(points))
 	for i := range points {
 		x := make([]operand, len(args))
@@ -213,6 +215,7 @@ func (e *emitter) loadParameter(n int, points []point) []operand {
 		places[k] = place{e.dotted(index, strides), p.when.all(there)}
 	}
 	e.witness(n, places)
+	e.say(n)
 	in := memory{inputs, e.parameter(int(op.Instr.Attrs.Param)), 0}
 	return e.gatherPlaces(in, op.Instr.Shape.DType, places)
 }

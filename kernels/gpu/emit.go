@@ -29,10 +29,14 @@ type emitter struct {
 	threads     int64
 	thread      symtile.Expr // number of the thread in its block
 	vectorBytes int64
-	loops       int  // named so far
-	root        int  // the op that is being stored, −1: none
-	fresh       bool // shared memory was written since the last barrier
-	async       bool // by copies that have to be waited for
+	loops       int          // named so far
+	noted       map[int]bool // ops that were commented on in this stage
+	spare       stretch      // shared memory that is free again
+	nested      int          // loops around
+	extra       int          // threads beside those that share the work: a producer
+	root        int          // the op that is being stored, −1: none
+	fresh       bool         // shared memory was written since the last barrier
+	async       bool         // by copies that have to be waited for
 
 	links     map[link]int
 	buffers   map[bufferKey]*buffer
@@ -41,6 +45,7 @@ type emitter struct {
 	fragments map[string]func(body func(points []point)) // of tiles of a size, where a product has
 	params    []operand
 	outputs   []operand
+	maps      []tensorMap
 	constants map[string]operand // names of what is declared, by its bytes
 }
 
@@ -70,6 +75,7 @@ type invalid struct{ error }
 type image struct {
 	name    string // of the entry
 	module  *ptx.Module
+	maps    []tensorMap
 	threads int
 	shared  int64 // bytes of dynamic shared memory
 	blocks  int64
@@ -104,11 +110,10 @@ func newEmitter(p *symtile.Program, sheet Sheet, k knobs, h *hints) *emitter {
 		p: p, ring: p.Space.Ring, sheet: sheet, knobs: k, hints: h, name: entryName(p.Fusion.Name),
 		threads: int64(k.warps) * WarpThreads, vectorBytes: int64(k.vector),
 		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]foldedSpread{}, spreads: map[string]*spread{},
-		fragments: map[string]func(body func(points []point)){}, constants: map[string]operand{},
+		noted: map[int]bool{}, fragments: map[string]func(body func(points []point)){}, constants: map[string]operand{},
 	}
 	e.builder = ptx.NewBuilder(versionOf(sheet.Target))
 	e.asm = newAsm(e.builder.Entry(e.name))
-	e.asm.code.Entry.ReqNTid = [3]int{int(e.threads), 1, 1}
 	e.builder.DynamicShared("smem", 1024)
 	e.thread = e.ring.Var(symtile.Variable{Name: "thread", Lo: 0, Hi: e.threads - 1, Role: symtile.RoleThread})
 	return e
@@ -146,11 +151,12 @@ func (e *emitter) kernel() *image {
 	}
 	a.note("%d bytes of shared memory", e.shared)
 	a.do("ret")
+	a.code.Entry.ReqNTid = [3]int{int(e.threads) + e.extra, 1, 1}
 	m, err := e.builder.Module()
 	if err != nil {
 		panic(invalid{fmt.Errorf("%s: the kernel is not valid PTX, which is a bug of this backend: %w", e.name, err)})
 	}
-	return &image{name: e.name, module: m, threads: int(e.threads), shared: e.shared, blocks: e.p.Programs()}
+	return &image{name: e.name, module: m, maps: e.maps, threads: int(e.threads) + e.extra, shared: e.shared, blocks: e.p.Programs()}
 }
 
 func (e *emitter) pointer(name string) operand {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // An estimate says, for a tiling and launch choices, what a block needs and
@@ -22,6 +23,8 @@ type estimate struct {
 	out   []int64
 	spare []int64
 	trips []float64
+	// unique is the bytes of all arrays, which memory moves once at least.
+	unique float64
 }
 
 func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
@@ -42,6 +45,9 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	}
 	m.vals, m.out, m.spare = make([]int64, len(vars)), make([]int64, len(results)), make([]int64, m.code.ScratchLen())
 	m.nest(p.Body, nil)
+	for _, x := range append(shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)...) {
+		m.unique += float64(x.Bytes())
+	}
 	return m, nil
 }
 
@@ -136,9 +142,24 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 	}
 	for _, r := range m.p.Roots {
 		l.bytes += m.moved(r.Op)
+		m.leave(r.Op, k, &c, &l)
 	}
 	c.seconds = m.seconds(c, programs, l)
 	return c
+}
+
+// leave adds what the fragments of a product cost on their way out: stored as
+// they are they fill a part of each burst; in shared memory they take the place
+// of operands, and time.
+func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
+	switch {
+	case !hasTensor(m.p):
+	case k.epilogue > 0:
+		c.shared = max(c.shared, m.elements(n)*float64(m.p.Ops[n].Instr.Shape.DType.Size())*1.1)
+		l.exposed += latency / 2
+	default:
+		l.bytes += m.moved(n) / 4
+	}
 }
 
 // latency is the cycles from asking memory to having the data, a barrier and
@@ -157,7 +178,7 @@ func (m *estimate) repeated(n int) bool {
 }
 
 // burst is the bytes memory moves at the rate it is said to have.
-const burst = 64
+const burst = 128
 
 // moved is the bytes memory moves to load or store a tile: rows of the
 // dimension fastest in memory, rounded up to bursts.
@@ -189,9 +210,15 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 	c.partials += sums
 	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
 	if _, tensor := tensorTypes[from]; tensor {
-		size := float64(from.Size())
-		l.flops += 2 * m.padded(n) * contracted * runs / tensorRate
-		l.traffic += 2 * math.Sqrt(WarpThreads*sums) * size * warps * contracted * runs
+		size, readers, rate := float64(from.Size()), warps, float64(tensorRate)
+		switch {
+		case m.byGroups(n, k):
+			readers = warps / (groupThreads / WarpThreads)
+		case m.sheet.Warpgroups():
+			rate *= mmaShare
+		}
+		l.flops += 2 * m.padded(n) * contracted * runs / rate
+		l.traffic += 2 * math.Sqrt(m.elements(n)/readers) * size * readers * contracted * runs
 		c.shared += 1.25 * size * float64(k.stages) * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
 		l.exposed += latency * runs / float64(k.stages*k.stages)
 		return
@@ -207,6 +234,19 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 // tensor cores do, counted in single operations (NVIDIA A100 and H100
 // whitepapers: dense f16 over f32).
 const tensorRate = 2 * 16
+
+// mmaShare is how much of the tensor cores' rate mma.sync reaches where there is
+// wgmma (Luo et al., Dissecting the NVIDIA Hopper Architecture, 2025: 63 %).
+const mmaShare = 0.63
+
+// byGroups says whether a product is likely to be computed by warpgroups.
+func (m *estimate) byGroups(n int, k knobs) bool {
+	op := m.p.Ops[n]
+	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
+	sizes := m.sizes(n)
+	return m.sheet.Warpgroups() && k.warps*WarpThreads%groupThreads == 0 && (from == hlo.F16 || from == hlo.BF16) &&
+		len(sizes) >= 2 && sizes[len(sizes)-2] >= groupRows && m.p.Ops[op.Args[0]].Code == "parameter" && m.p.Ops[op.Args[1]].Code == "parameter"
+}
 
 // padded is the elements of a product with its sides rounded up to fragments.
 func (m *estimate) padded(n int) float64 {
@@ -233,7 +273,8 @@ func (m *estimate) partials(n int, threads float64) float64 {
 	return math.Ceil(rows*sharers/threads) * float64(len(op.Args)/2)
 }
 
-// seconds is the time of all blocks: what the memory, the arithmetic units and
+// seconds is the time of all blocks (what comes again within a round is in the L2
+// cache): what the memory, the arithmetic units and
 // shared memory take for all of them, or what one takes from start to end times
 // the rounds in which they run, as many at once as fit.
 func (m *estimate) seconds(c candidate, programs float64, l load) float64 {
@@ -253,9 +294,10 @@ func (m *estimate) seconds(c candidate, programs float64, l load) float64 {
 	}
 	resident := min(float64(at.Blocks), math.Ceil(programs/sms))
 	rounds := math.Ceil(programs / (sms * resident))
-	cycles := rounds * resident * max(l.flops/128, l.traffic/128, l.bytes*sms*clock/bandwidth)
+	cycles := rounds * resident * max(l.flops/128, l.traffic/sharedAClock, l.bytes/l2AClock)
 	alone := l.exposed + max(l.flops/threads*8, l.bytes/threads/most*30)
-	return max(programs*l.bytes/bandwidth, cycles/clock, rounds*alone/clock) + (rounds*alone+cycles)/clock/16
+	memory := min(programs*l.bytes, max(m.unique, programs*l.bytes-float64(s.L2)*rounds)) / bandwidth
+	return max(memory, cycles/clock, rounds*alone/clock) + (rounds*alone+cycles)/clock/16 + alone/clock/2
 }
 
 // fits says whether a block of the candidate fits the device.

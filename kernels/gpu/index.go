@@ -248,19 +248,6 @@ func (c conditions) within(x, lo, hi symtile.Expr) conditions {
 	return c.and(x.Sub(lo)).and(hi.Sub(x).AddConst(-1))
 }
 
-// known says whether the conditions hold whatever the variables are.
-func (c conditions) known() (holds, sure bool) {
-	if len(c) == 0 {
-		return true, true
-	}
-	for _, x := range c {
-		if x.Range().Hi < 0 {
-			return false, true
-		}
-	}
-	return false, false
-}
-
 // guard is a predicate that is true where the conditions hold.
 func (e *emitter) guard(c conditions) operand {
 	p := yes

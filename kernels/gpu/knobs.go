@@ -8,10 +8,12 @@ import (
 
 // knobs are the launch choices of a plan, beside the tile sizes.
 type knobs struct {
-	warps  int // of a block
-	stages int // tiles of a loop's operands in shared memory at once
-	group  int // rows of tiles that blocks go through together; see raster
-	vector int // bytes of the widest access of a thread
+	warps    int // of a block
+	stages   int // tiles of a loop's operands in shared memory at once
+	epilogue int // 1: products go through shared memory on their way out
+	group    int // rows of tiles that blocks go through together; see raster
+	producer int // warps that do nothing but start tensor copies: 0 or 1
+	vector   int // bytes of the widest access of a thread
 }
 
 // A knobRow is a knob with what it can be.
@@ -24,7 +26,9 @@ type knobRow struct {
 }
 
 var knobTable = []knobRow{
+	{"epilogue", 0, 0, 1, false, func(k *knobs) *int { return &k.epilogue }},
 	{"group", 1, 1, 1 << 16, false, func(k *knobs) *int { return &k.group }},
+	{"producer", 1, 0, 1, false, func(k *knobs) *int { return &k.producer }},
 	{"stages", 2, 1, 8, false, func(k *knobs) *int { return &k.stages }},
 	{"vector", most, 1, most, true, func(k *knobs) *int { return &k.vector }},
 	{"warps", 4, 1, 32, true, func(k *knobs) *int { return &k.warps }},
@@ -42,7 +46,7 @@ func knobsOf(plan kernels.Plan, s Sheet) (knobs, error) {
 	}
 	for _, x := range plan.Knobs {
 		if !known(x.Name) {
-			return k, fmt.Errorf("the GPU backend has no knob %q; it has group, stages, vector and warps", x.Name)
+			return k, fmt.Errorf("the GPU backend has no knob %q; it has epilogue, group, producer, stages, vector and warps", x.Name)
 		}
 	}
 	if k.warps*WarpThreads > s.BlockThreads {

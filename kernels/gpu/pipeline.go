@@ -47,6 +47,10 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
 	}
 	p.layOut()
 	p.emit()
+	if e.knobs.epilogue > 0 {
+		e.release(p.at, p.bytes*p.slots)
+		e.barrier() // all are done with the ring
+	}
 	for _, c := range closers {
 		c.finish()
 	}
@@ -134,14 +138,7 @@ func (p *pipeline) bring(outside *scope, n operand, slot memory) {
 	inside := e.asm.scope
 	e.asm.scope = newScope(outside)
 	defer func() { e.asm.scope = inside }()
-	e.loops++
-	step := e.ring.Var(symtile.Variable{Name: "iteration" + string(integer(int64(e.loops))), Lo: 0, Hi: p.total - 1, Role: symtile.RoleLoop})
-	e.bind(step, n)
-	for k, x := range digitsOf(step, p.trips) {
-		if d := e.p.Space.Dims[p.dims[k]]; p.trips[k] > 1 {
-			e.bind(d.Tid, e.num(x))
-		}
-	}
+	e.atIteration(p.dims, p.trips, p.total, n)
 	for k, m := range p.tiles {
 		p.owner[k].bring(m, memory{shared, slot.base, slot.first + m.at})
 	}

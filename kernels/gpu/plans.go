@@ -55,7 +55,7 @@ func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
 		return nil, err
 	}
 	var all []candidate
-	looked := 0
+	looked, launches := 0, choices(p, s)
 	for t := range p.Space.Tilings() {
 		if looked++; looked > enumerated {
 			break
@@ -64,7 +64,8 @@ func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
 		if programs > math.MaxInt32 {
 			continue
 		}
-		for _, k := range choices(p, s) {
+		for _, k := range launches {
+			k.group = m.group(t)
 			if c := m.candidate(t, programs, k); m.fits(c) {
 				all = append(all, c)
 			}
@@ -74,24 +75,51 @@ func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
 	return all, nil
 }
 
+// group is how many rows of tiles of a product go together: enough for blocks
+// that run at the same time to be about square, and a divisor of all.
+func (m *estimate) group(t symtile.Tiling) int {
+	rows, cols, dots := int64(1), int64(1), false
+	for k, d := range m.p.Space.Dims {
+		n := ceilDiv(max(1, d.Extent), t[k])
+		dots = dots || d.Kind == symtile.Sequential && d.From.Op == "dot"
+		if d.Kind == symtile.Parallel && n > 1 {
+			rows, cols = cols, n
+		}
+	}
+	g := int64(16)
+	for g > 1 && (rows%g != 0 || g*g > rows*cols) {
+		g /= 2
+	}
+	if !dots || cols < 2 {
+		return 1
+	}
+	return int(g)
+}
+
 // choices lists the launch choices worth trying for a program.
 func choices(p *symtile.Program, s Sheet) []knobs {
-	stages := []int{2} // of no effect without tensor cores, and the default
-	for _, op := range p.Ops {
-		if _, tensor := tensorTypes[op.Instr.Shape.DType]; op.Code == "dot" && (tensor || anyTensor(p, op)) {
-			stages = []int{1, 2, 3, 4}
-		}
+	stages, epilogues := []int{2}, []int{0} // of no effect without tensor cores, and the defaults
+	if hasTensor(p) {
+		stages, epilogues = []int{1, 2, 3, 4}, []int{0, 1}
 	}
 	var all []knobs
 	for warps := 1; warps*WarpThreads <= min(512, s.BlockThreads); warps *= 2 {
 		for _, n := range stages {
-			all = append(all, knobs{warps: warps, stages: n, group: 1, vector: most})
+			for _, x := range epilogues {
+				all = append(all, knobs{epilogue: x, warps: warps, stages: n, group: 1, vector: most, producer: 1})
+			}
 		}
 	}
 	return all
 }
 
-func anyTensor(p *symtile.Program, op symtile.Op) bool {
-	_, ok := tensorTypes[p.Ops[op.Args[0]].Instr.Shape.DType]
-	return ok
+// hasTensor says whether tensor cores have a product of the program.
+func hasTensor(p *symtile.Program) bool {
+	return slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
+		if op.Code != "dot" {
+			return false
+		}
+		_, ok := tensorTypes[p.Ops[op.Args[0]].Instr.Shape.DType]
+		return ok
+	})
 }

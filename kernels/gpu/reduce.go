@@ -16,8 +16,7 @@ type reduction struct {
 	n      int
 	op     symtile.Op
 	s      *spread
-	inside bool // the reduced dimensions are the inner side
-	kept   []int
+	inside bool       // the reduced dimensions are the inner side
 	code   hlo.Opcode // of a single operation; "" for other computations
 	types  []hlo.DType
 	accs   [][]operand // by result of this thread, then by part
@@ -108,6 +107,7 @@ func (r *reduction) sharers() int64 {
 
 // accumulate folds the tile into the partial results.
 func (r *reduction) accumulate() {
+	clear(r.e.noted)
 	e, s := r.e, r.s
 	whole := s.perThread() <= 2*unrolled
 	if r.inside {
@@ -303,15 +303,13 @@ func (e *emitter) shuffle(k kind, x operand, off int64) operand {
 // shared memory, and folds them in every thread.
 func (r *reduction) acrossWarps() {
 	e, s := r.e, r.s
-	side, shares := s.outs, s.lanes/WarpThreads
+	side, shares := s.outRounds*s.rows, s.lanes/WarpThreads
 	warp := e.thread.Mod(s.lanes).Div(WarpThreads)
 	writes := conditions(nil).and(e.thread.Mod(WarpThreads).Neg())
 	if !r.inside {
 		per := max(s.lanes, WarpThreads)
 		side, shares, warp = s.inRounds*s.lanes*s.vector, e.threads/per, e.thread.Div(per)
 		writes = conditions(nil).and(e.thread.Mod(per).Neg().AddConst(s.lanes - 1))
-	} else {
-		side = s.outRounds * s.rows
 	}
 	var buffers []*buffer
 	for _, d := range r.types {
@@ -394,7 +392,7 @@ func (r *reduction) publish() {
 			continue
 		}
 		sizes := r.op.Tile.Sizes()
-		b := e.newBuffer(d, sizes, dense(sizes))
+		b := e.newBuffer(held(d), sizes, dense(sizes))
 		for k, p := range points {
 			p.when = p.when.and(owner.Neg())
 			e.put(b, []point{p}, r.accs[k][part:part+1])

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // simulator is a driver over the interpreter that makes an error of everything
@@ -71,8 +72,17 @@ func (d *simulator) Free(a Address) error                  { return d.machine.Fr
 func (d *simulator) CopyIn(a Address, b []byte) error      { return d.machine.Write(uint64(a), b) }
 func (d *simulator) CopyOut(b []byte, a Address) error     { return d.machine.Read(uint64(a), b) }
 func (d *simulator) Fill(a Address, v byte, n int64) error { return d.machine.Set(uint64(a), v, n) }
-func (*simulator) EncodeTensorMap(TensorMapSpec) (TensorMap, error) {
-	return TensorMap{}, fmt.Errorf("no tensor maps")
+func (*simulator) EncodeTensorMap(s TensorMapSpec) (m TensorMap, err error) {
+	if err := s.Check(); err != nil {
+		return m, err
+	}
+	t := sim.TensorMap{
+		Type: map[hlo.DType]ptx.Type{hlo.F16: ptx.F16, hlo.BF16: ptx.BF16}[s.DType], Address: uint64(s.Base), Dims: s.Dims, Strides: s.Strides, Box: s.Box,
+		Swizzle: map[Swizzle]sim.Swizzle{Swizzle32: sim.Swizzle32, Swizzle64: sim.Swizzle64, Swizzle128: sim.Swizzle128}[s.Swizzle],
+	}
+	b, err := t.Encode()
+	copy(m[:], b)
+	return m, err
 }
 func (*simulator) Sync(context.Context) error { return nil }
 func (*simulator) Time(context.Context, []Launch, int) ([]float64, error) {

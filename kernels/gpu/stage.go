@@ -48,6 +48,28 @@ func (e *emitter) room(bytes int64) int64 {
 	return at
 }
 
+// reuse reserves shared memory from what a loop before needed only while it ran,
+// if there is enough left of it.
+func (e *emitter) reuse(bytes int64) int64 {
+	at := (e.spare.at + most - 1) / most * most
+	if at+bytes > e.spare.end {
+		return e.room(bytes)
+	}
+	e.spare.at = at + bytes
+	return at
+}
+
+// A stretch is shared memory from at to end.
+type stretch struct{ at, end int64 }
+
+// release makes the memory of a loop that is not inside another free for what
+// comes after it.
+func (e *emitter) release(at, bytes int64) {
+	if e.nested == 0 {
+		e.spare = stretch{at, at + bytes}
+	}
+}
+
 func (e *emitter) newBuffer(d hlo.DType, sizes, strides []int64) *buffer {
 	return &buffer{d, sizes, strides, e.room(span(sizes, strides) * d.Size())}
 }
@@ -82,7 +104,13 @@ func (e *emitter) put(b *buffer, points []point, vals []operand) {
 
 // barrier waits until all threads of the block have come here; what they wrote
 // to shared memory is seen after it.
-func (e *emitter) barrier() { e.asm.do("bar.sync", 0) }
+func (e *emitter) barrier() {
+	if e.extra > 0 { // not the producer, which is gone
+		e.asm.do("bar.sync", 0, e.threads)
+		return
+	}
+	e.asm.do("bar.sync", 0)
+}
 
 // settle waits for what was written to shared memory since the last barrier.
 func (e *emitter) settle() {
@@ -105,7 +133,7 @@ func (e *emitter) stage(n int) {
 	key := bufferKey{n, 0}
 	delete(e.buffers, key)
 	b := e.newBuffer(d, sizes, e.bankStrides(sizes, order, d.Size()))
-	e.asm.note("%%%d %s (%s) to shared memory", n, op.Instr.Name, op.Code)
+	e.asm.note("%s to shared memory", e.describe(n))
 	e.asm.enter()
 	e.each(e.flat(sizes, order, d.Size()), func(points []point) {
 		vals := e.elements(n, points)
@@ -171,12 +199,27 @@ func majorToMinor(s hlo.Shape) []int {
 	return order
 }
 
+// describe names an op and its tile.
+func (e *emitter) describe(n int) string {
+	op := e.p.Ops[n]
+	return fmt.Sprintf("%%%d = %s (%s) %s", n, op.Code, op.Instr.Name, op.Tile)
+}
+
+// say comments on an op where the first of its elements in a stage is computed.
+func (e *emitter) say(n int) {
+	if !e.noted[n] {
+		e.noted[n] = true
+		e.asm.note("%s", e.describe(n))
+	}
+}
+
 // storeRoot writes a result to its output.
 func (e *emitter) storeRoot(r symtile.Root) {
 	op := e.p.Ops[r.Op]
 	shape := op.Instr.Shape
-	e.asm.note("output %d from %%%d %s", r.Output, r.Op, op.Instr.Name)
+	e.asm.note("output %d from %s", r.Output, e.describe(r.Op))
 	e.root = r.Op
+	clear(e.noted)
 	e.asm.enter()
 	defer e.asm.leave()
 	out := memory{global, e.output(r.Output), 0}
@@ -201,7 +244,7 @@ func (e *emitter) storeRoot(r symtile.Root) {
 // else in the order of memory.
 func (e *emitter) distribute(n int, shape hlo.Shape, body func(points []point)) {
 	sizes := e.p.Ops[n].Tile.Sizes()
-	if f := e.fragments[fmt.Sprint(sizes)]; f != nil && !e.hints.apart[n] {
+	if f := e.fragments[fmt.Sprint(sizes)]; f != nil && !e.hints.apart[n] && e.knobs.epilogue == 0 {
 		f(body)
 		return
 	}
@@ -224,6 +267,7 @@ func (e *emitter) steps(body []symtile.Step) {
 			e.needed(v)
 		}
 		switch {
+		case op.Code == "dot" && e.grouped([]int{s.Op}, nil, nil):
 		case op.Code == "reduce" || op.Code == "dot":
 			c := e.closer(s.Op)
 			c.begin()
@@ -267,6 +311,9 @@ func (e *emitter) closer(n int) closer {
 
 // loop emits a loop of the program around its body and the closers.
 func (e *emitter) loop(l *symtile.Loop) {
+	if e.grouped(l.Closers, l.Dims, l.Body) {
+		return
+	}
 	closers := make([]closer, len(l.Closers))
 	for k, c := range l.Closers {
 		closers[k] = e.closer(c)
@@ -275,6 +322,8 @@ func (e *emitter) loop(l *symtile.Loop) {
 	if e.pipelined(l, closers) {
 		return
 	}
+	e.nested++
+	defer func() { e.nested-- }()
 	e.nest(l.Dims, func() {
 		before := e.asm.waits
 		e.steps(l.Body)

@@ -9,9 +9,9 @@ import (
 // sector is the bytes global memory is moved in.
 const sector = 32
 
-// witness looks at one load of the first warp. Where it touches far more
-// sectors than the tile's rows have, the tile is read crosswise: the next time
-// it goes through shared memory.
+// witness looks at one load of the first warp. Where it touches half as many
+// sectors again as the tile's rows have, the tile is read crosswise: the next
+// time it goes through shared memory.
 func (e *emitter) witness(n int, places []place) {
 	op := e.p.Ops[n]
 	size := op.Instr.Shape.DType.Size()
@@ -20,7 +20,7 @@ func (e *emitter) witness(n int, places []place) {
 	}
 	touched, asked := e.sectors(places, size)
 	rows := e.rowBytes(op)
-	if rows >= 2*size && touched*min(sector, rows) > 2*asked*sector {
+	if rows >= 2*size && 2*touched*min(sector, rows) > 3*asked*sector {
 		e.hints.stage(n)
 	}
 }

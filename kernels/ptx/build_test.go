@@ -26,6 +26,9 @@ func stripes(blocks int) *Builder {
 	for _, r := range acc {
 		c.Emit("mov.f32", r, F32Imm(0))
 	}
+	for _, half := range c.Unpack(B16, 2, lane) {
+		c.Emit("st.shared.b16", Mem(smem, 0), half)
+	}
 	source := c.Var(U64, c.Add(from, c.MulWide(tid, Int(16))))
 	c.For(Int(0), k, 16, func(i Operand) {
 		for j := range blocks {

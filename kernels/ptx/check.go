@@ -410,12 +410,8 @@ func (c *checker) instr(in *Instr) error {
 	if len(all) == 0 {
 		return c.fail("", "%s", noForm(in.Opcode))
 	}
-	m, err := c.fits(in, all)
-	if err != nil {
+	if err := c.fits(in, all); err != nil {
 		return err
-	}
-	if !c.m.Version.AtLeast(m.isa) || !c.m.Target.Runs(m.target) {
-		return c.fail("", "%s needs PTX ISA %s and %s (section %s), this is %s and %s", in.Opcode, m.isa, m.target, m.row.section, c.m.Version, c.m.Target)
 	}
 	if err := c.modifiers(in); err != nil {
 		return err
@@ -436,39 +432,36 @@ func (c *checker) guard(g Guard) error {
 	return nil
 }
 
-// fits is the match that the operands of in are of: the first that the module's
-// version and target have, else the first.
-func (c *checker) fits(in *Instr, all []match) (best *match, err error) {
+// fits checks that the operands of in are those of a match, which the module's
+// version and target have.
+func (c *checker) fits(in *Instr, all []match) error {
 	var room [maxOperands]*pattern
-	counted := false
+	var wrong error // of the first match that takes so many operands
+	late := ""      // what the matches that take the operands need
 	for i := range all {
 		m := &all[i]
 		patterns, ok := m.assign(&room, len(in.Operands))
 		if !ok {
 			continue
 		}
-		counted = true
-		wrong := c.operands(m, patterns, in)
-		if wrong != nil {
-			if err == nil {
-				err = wrong
-			}
-			continue
-		}
-		if c.m.Version.AtLeast(m.isa) && c.m.Target.Runs(m.target) {
-			return m, nil
-		}
-		if best == nil {
-			best = m
+		err := c.operands(m, patterns, in)
+		switch {
+		case err != nil && wrong == nil:
+			wrong = err
+		case err != nil:
+		case c.m.Version.AtLeast(m.isa) && c.m.Target.Runs(m.target):
+			return nil
+		default:
+			late += fmt.Sprintf(" or PTX ISA %s and %s (section %s)", m.isa, m.target, m.row.section)
 		}
 	}
 	switch {
-	case best != nil:
-		return best, nil
-	case counted:
-		return nil, err
+	case late != "":
+		return c.fail("", "%s needs %s, this is %s and %s", in.Opcode, late[len(" or "):], c.m.Version, c.m.Target)
+	case wrong != nil:
+		return wrong
 	}
-	return nil, c.fail("", "%s has %d operands; expected %s", in.Opcode, len(in.Operands), operandText(&all[0]))
+	return c.fail("", "%s has %d operands; expected %s", in.Opcode, len(in.Operands), operandText(&all[0]))
 }
 
 // operandText is the operands of a form as its row writes them.
@@ -509,11 +502,26 @@ func noForm(o Opcode) string {
 	if most < int(o.n) {
 		bad = "." + o.mods[most].String() + " may not stand there"
 	}
-	sets := f.row.sets
-	if sets != "" {
-		sets = " with " + sets
+	return fmt.Sprintf("%s: %s; expected %s%s (section %s)", o, bad, head, f.setText(), f.row.section)
+}
+
+// setText is the sets that the opcode of the row names, for errors.
+func (f *form) setText() string {
+	var sets []string
+	if f.row.sets != "" {
+		sets = append(sets, f.row.sets)
 	}
-	return fmt.Sprintf("%s: %s; expected %s%s (section %s)", o, bad, head, sets, f.row.section)
+	own := rowSets(f.row.sets)
+	for i := range f.slots {
+		name := f.slots[i].name
+		if list := modSets[name]; list != "" && own[name] == "" {
+			sets = append(sets, name+"="+list)
+		}
+	}
+	if sets == nil {
+		return ""
+	}
+	return " with " + strings.Join(sets, " ")
 }
 
 // prefix is how many of the modifiers, from the first, the form has in order.
@@ -546,6 +554,10 @@ func (c *checker) rules(in *Instr) error {
 		}
 	case OpBarSync, OpBarArrive, OpBarrierSync, OpBarrierArrive:
 		return c.barrier(in)
+	case OpSetmaxnreg:
+		if e := c.e; e.MaxNReg == 0 && e.MaxNTid == [3]int{} && e.ReqNTid == [3]int{} {
+			return c.fail("", "setmaxnreg without .maxnreg, .maxntid or .reqntid: the registers at entry are not known")
+		}
 	case OpMbarrierInit:
 		return c.within(&in.Operands[1], 1, 1<<20-1, 1, "the count of an mbarrier")
 	case OpCpAsyncBulk, OpCpReduceAsyncBulk:

@@ -199,6 +199,7 @@ func checkRows(t *rapid.T, target Target) {
 		}
 	}
 	g.e.Body = append(g.e.Body, Stmt{Kind: StmtInstr, Instr: Instr{Opcode: Opcode{Op: OpRet}}})
+	g.e.MaxNTid = [3]int{128, 1, 1}
 	m := &Module{Version: Version{9, 0}, Target: target, Entries: []Entry{*g.e}}
 	m.Vars = []Var{{Space: ModShared, Align: 128, Type: B8, Name: "smem", Array: true, Count: 4096}}
 	m.number()

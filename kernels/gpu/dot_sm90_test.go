@@ -1,0 +1,67 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Products that warpgroups compute agree with the reference: all layouts,
+// extents that are no multiples of the tiles, rings of one slot and more.
+func TestWarpgroupDots(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 1))
+	pick := func(list ...int64) int64 { return list[rng.IntN(len(list))] }
+	device := newSimulator("sm_90a")
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(s)
+	ran := 0
+	for range 40 {
+		m, n, k := pick(64, 96, 128, 200), pick(16, 48, 64, 136, 256), pick(16, 32, 64, 80, 96, 128, 200)
+		lhs, rhs, l, r := fmt.Sprintf("%d,%d", m, k), fmt.Sprintf("%d,%d", k, n), 1, 0
+		if rng.IntN(2) == 0 {
+			lhs, l = fmt.Sprintf("%d,%d", k, m), 0
+		}
+		if rng.IntN(2) == 0 {
+			rhs, r = fmt.Sprintf("%d,%d", n, k), 1
+		}
+		d := [][2]string{{"f16", "f32"}, {"bf16", "f32"}, {"bf16", "bf16"}}[rng.IntN(3)]
+		text := fmt.Sprintf("a = %s[%s] parameter(0)\nb = %s[%s] parameter(1)\nc = %s[%d] parameter(2)\np = %s[%d,%d] dot(a, b), lhs_contracting_dims={%d}, rhs_contracting_dims={%d}\nw = %s[%d,%d] broadcast(c), dimensions={1}\nr = %s[%d,%d] add(p, w)\n",
+			d[0], lhs, d[0], rhs, d[1], n, d[1], m, n, l, r, d[1], m, n, d[1], m, n)
+		module, err := hlo.Parse("random", []byte(text))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		p, err := symtile.Analyze(module.Entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := kernels.NewVerifier(module.Entry, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			tiling := symtile.Tiling{min(m, pick(64, 128, 256)), min(n, pick(16, 48, 64, 128, 256)), min(k, pick(16, 32, 48, 64, 128))}
+			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4)).With("producer", pick(0, 1)).With("epilogue", pick(0, 1))
+			device.last.WGMMA = 0
+			if p.Check(tiling) == nil && verify(t, b, v, p, plan) && device.last.WGMMA > 0 {
+				ran++
+			}
+			if t.Failed() {
+				t.Log(text)
+				return
+			}
+		}
+	}
+	t.Logf("%d plans with wgmma", ran)
+	if ran < 40 {
+		t.Errorf("only %d plans use wgmma", ran)
+	}
+}
