@@ -39,26 +39,6 @@ func forCorpus(t *testing.T, check func(t *testing.T, p *symtile.Program)) {
 	}
 }
 
-// middling is a tiling of moderate size: the last legal one with at most 64
-// along each dimension.
-func middling(p *symtile.Program) symtile.Tiling {
-	var best symtile.Tiling
-	n := 0
-	for t := range p.Space.Tilings() {
-		good := true
-		for _, s := range t {
-			good = good && s <= 64
-		}
-		if good {
-			best = t
-		}
-		if n++; n > 100000 {
-			break
-		}
-	}
-	return best
-}
-
 // Every corpus fusion gives the reference's results, without a race, an access
 // out of bounds or a read of what was not written, for random legal plans.
 func TestCorpusOnSimulator(t *testing.T) {
@@ -109,4 +89,41 @@ func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, p
 		t.Errorf("plan %s: %v\n%s", plan, err, k.Source())
 	}
 	return true
+}
+
+// Plans that are offered can nearly all be compiled, and the default is one.
+func TestOfferedPlansCompile(t *testing.T) {
+	offeredPlans, refused := 0, map[string]int{}
+	sheet, err := ParseSheet("H200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		if _, err := DefaultPlan(p, sheet); err != nil {
+			t.Error(err)
+		}
+		all, err := sensible(p, sheet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = all[:min(len(all), offered)]
+		for n := range 8 {
+			c := all[n*len(all)/8]
+			offeredPlans++
+			var no *kernels.Rejected
+			if _, err := compile(p, c.plan(), sheet); errors.As(err, &no) {
+				refused[p.Fusion.Name]++
+			} else if err != nil {
+				t.Errorf("%s: %v", c.plan(), err)
+			}
+		}
+	})
+	total := 0
+	for _, n := range refused {
+		total += n
+	}
+	t.Logf("%d of %d plans refused: %v", total, offeredPlans, refused)
+	if total > offeredPlans/10 {
+		t.Errorf("%d of %d plans refused", total, offeredPlans)
+	}
 }

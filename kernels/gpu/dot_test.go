@@ -81,7 +81,7 @@ func checkDots(t *testing.T, target string, rng *rand.Rand) {
 	}
 	b := New(s)
 	ran, mma, wgmma := 0, 0, 0
-	for range 40 {
+	for range 25 {
 		text := randomDot(rng)
 		m, err := hlo.Parse("random", []byte(text))
 		if err != nil {
