@@ -228,7 +228,7 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 		return
 	}
 	size := float64(max(4, wideSum(op.Instr.Shape.DType).Size()))
-	l.flops += m.elements(n) * contracted * runs                                          // a multiply-add is one
+	l.flops += m.elements(n) * contracted * runs // a multiply-add is one
 	// Of a row of threads each reads columns of its own, and all the same rows.
 	l.traffic += 1.125 * math.Sqrt(sums) * size * warps * WarpThreads * contracted * runs
 	c.shared += 1.125 * size * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
