@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"cache":                 {},
 	"tuner":                 {"cost", "cache", "kernels", "symtile", "symtile/hlo"},
 	"tuner/report":          {"tuner", "cost", "cache", "kernels", "symtile", "symtile/hlo"},
-	"cmd/tilewright":        {"tuner/report", "tuner", "cost", "cache", "kernels/cpu", "kernels/gpu/simulated", "kernels/gpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/replay", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile/layout", "symtile", "symtile/hlo"},
+	"cmd/tilewright":        {"testdata/hlo", "tuner/report", "tuner", "cost", "cache", "kernels/cpu", "kernels/gpu/simulated", "kernels/gpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/replay", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile/layout", "symtile", "symtile/hlo"},
 	"bench/peers":           {"tuner", "cache", "kernels/cpu", "kernels", "symtile", "symtile/hlo"},
 }
 

@@ -20,7 +20,7 @@ type command struct {
 
 // commands is the table, in the order help shows it.
 func commands() []command {
-	return append([]command{showCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand, reportCommand, layoutCommand, devicesCommand, benchSymbolicCommand}, cudaCommands()...)
+	return append([]command{showCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand, reportCommand, layoutCommand, devicesCommand, doctorCommand, benchSymbolicCommand}, cudaCommands()...)
 }
 
 // Exit statuses.
