@@ -7,8 +7,19 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
+// plainConversions are those that kernels do most, done directly.
+var plainConversions = map[string]scalar{
+	"cvt.rn.f16.f32":  func(a, _, _ uint64) uint64 { return uint64(floatToHalf(math.Float32frombits(uint32(a)))) },
+	"cvt.rn.bf16.f32": func(a, _, _ uint64) uint64 { return uint64(floatToBfloat(math.Float32frombits(uint32(a)))) },
+	"cvt.f32.f16":     func(a, _, _ uint64) uint64 { return uint64(canonical(halfToFloat(uint16(a)))) },
+	"cvt.f32.bf16":    func(a, _, _ uint64) uint64 { return uint64(canonical(bfloatToFloat(uint16(a)))) },
+}
+
 // conversion returns cvt from one operand: to code.Type(0) from code.Type(1).
 func conversion(code *ptx.Opcode) (scalar, error) {
+	if f := plainConversions[code.String()]; f != nil {
+		return f, nil
+	}
 	to, from := code.Type(0), code.Type(1)
 	_, toFloat := floatTypes[to]
 	_, fromFloat := floatTypes[from]

@@ -222,11 +222,19 @@ func tf32(bits uint32) uint32 {
 	return (bits + 1<<12) &^ (1<<13 - 1)
 }
 
+// floatToHalf rounds to nearest even, as halfFormat.round does.
 func floatToHalf(f float32) uint16 {
-	if f != f {
+	bits := math.Float32bits(f)
+	sign, abs := uint16(bits>>16)&0x8000, bits&0x7fffffff
+	switch {
+	case abs > 0x7f800000:
 		return 0x7fff
+	case abs >= 0x47800000: // 2^16 and more
+		return sign | 0x7c00
+	case abs < 0x38800000: // below 2^-14: the sum's last bit is worth 2^-24
+		return sign | uint16(math.Float32bits(math.Float32frombits(abs)+0.5)-0x3f000000)
 	}
-	return halfFormat.round(float64(f), nearest, false)
+	return sign | uint16((abs+0xfff+abs>>13&1-0x38000000)>>13)
 }
 
 func floatToBfloat(f float32) uint16 {

@@ -197,6 +197,15 @@ func TestSmallFloats(t *testing.T) {
 			}
 		}
 	}
+	for i := range 1 << 20 {
+		f := math.Float32frombits(uint32(i) * 4099)
+		if got, want := floatToHalf(f), halfFormat.round(float64(f), nearest, false); got != want {
+			t.Fatalf("%x as a half is %#x, want %#x", f, got, want)
+		}
+		if got, want := floatToBfloat(f), bfloatFormat.round(float64(f), nearest, false); got != want {
+			t.Fatalf("%x as a bfloat16 is %#x, want %#x", f, got, want)
+		}
+	}
 	for bits := range 1 << 16 {
 		a, b := float64(halfToFloat(uint16(bits))), halfFormat.value(uint16(bits))
 		if a != b && a == a {

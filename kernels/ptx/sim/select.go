@@ -174,6 +174,20 @@ func (in *instr) scalar(f scalar, regs []register) {
 	all := [4]register{{}, zero, zero, zero}
 	copy(all[:], regs)
 	in.list = regs[:1]
+	narrow := true
+	for _, r := range all {
+		narrow = narrow && r.bank == bank32
+	}
+	if narrow {
+		in.run = func(w *warp, _ *instr) {
+			d, a, b, c := &w.r32[all[0].index], &w.r32[all[1].index], &w.r32[all[2].index], &w.r32[all[3].index]
+			for m := w.active; m != 0; m &= m - 1 {
+				l := firstLane(m)
+				d[l] = uint32(f(uint64(a[l]), uint64(b[l]), uint64(c[l])))
+			}
+		}
+		return
+	}
 	in.run = func(w *warp, in *instr) {
 		for m := w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
