@@ -17,7 +17,7 @@ check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
 race:  ; go test -race ./tuner/... ./cache/... ./kernels/...
 fuzz:  ; .ci/fuzz 30s
-generate: ; go generate ./kernels/cpu/gemm
+generate: ; go generate ./kernels/cpu/gemm ./kernels/cuda/gen
 bench: ; go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)
 report: ; go run ./cmd/tilewright tune -report report.html testdata/hlo/*.hlo
 
@@ -34,7 +34,8 @@ cuda:
 # can be told to fail.
 cuda-sim:
 	$(TOOLKIT_FREE) go vet -tags cuda,cudasim ./kernels/cuda/... ./kernels/gpu/... ./cmd/tilewright
-	$(TOOLKIT_FREE) go test -race -tags cuda,cudasim ./kernels/cuda/...
+	$(TOOLKIT_FREE) go test -race -short -tags cuda,cudasim ./kernels/cuda/...
+	$(TOOLKIT_FREE) go test -tags cuda,cudasim -run Corpus ./kernels/cuda
 	$(TOOLKIT_FREE) go build -tags cuda,cudasim -o out/tilewright-cudasim ./cmd/tilewright
 	kernels/cuda/survives-faults out/tilewright-cudasim testdata/hlo/softmax.hlo
 

@@ -26,6 +26,9 @@ type Ranked struct {
 // order of the plans' text. Plans that are not legal are an error.
 func (m *Model) Rank(p *symtile.Program, plans []kernels.Plan) ([]Ranked, error) {
 	ranked := make([]Ranked, len(plans))
+	if err := m.account(p, plans, ranked); err != nil {
+		return nil, err
+	}
 	tilings := sameTiles(plans)
 	errs := make([]error, len(tilings))
 	var next atomic.Int64
@@ -47,6 +50,21 @@ func (m *Model) Rank(p *symtile.Program, plans []kernels.Plan) ([]Ranked, error)
 		return cmp.Or(cmp.Compare(a.Seconds, b.Seconds), a.Plan.Compare(b.Plan))
 	})
 	return ranked, nil
+}
+
+// account fills in what the device's own account says, if it has one.
+func (m *Model) account(p *symtile.Program, plans []kernels.Plan, ranked []Ranked) error {
+	if m.device.Account == nil {
+		return nil
+	}
+	of, err := m.device.Account.Of(p)
+	if err != nil {
+		return err
+	}
+	for n, plan := range plans {
+		ranked[n].Features.Own = of(plan)
+	}
+	return nil
 }
 
 // sameTiles lists plans by their tilings, which need one concrete program each.
@@ -73,6 +91,7 @@ func (m *Model) rank(p *symtile.Program, plans []kernels.Plan, those []int, rank
 	}
 	for _, n := range those {
 		f := Measure(q, plans[n], m.device)
+		f.Own = ranked[n].Features.Own
 		seconds, terms := m.Predict(f)
 		ranked[n] = Ranked{Plan: plans[n], Features: f, Seconds: seconds, Terms: terms}
 	}

@@ -30,6 +30,7 @@ type Features struct {
 	Waves         float64   `json:"waves"`         // ⌈Tiles/Lanes⌉·Lanes/Tiles ≥ 1: what the last, partly filled wave costs
 	InnerRun      float64   `json:"innerRun"`      // bytes contiguous in memory per access, harmonic mean weighted by bytes
 	Scratch       float64   `json:"scratch"`       // bytes of scratch a tile program touches
+	Own           []float64 `json:"own,omitempty"` // seconds of the terms of the device's own account
 }
 
 // Measure computes the features of a concrete program.
@@ -132,17 +133,20 @@ func (m *meter) features() Features {
 	return f
 }
 
-// plausible says whether f can be what Measure computed for a device of so many
-// levels; what is stored may come from elsewhere.
-func (f *Features) plausible(levels int) bool {
+// plausible says whether f can be what was computed for a device; what is stored may come from elsewhere.
+func (f *Features) plausible(d *kernels.Device) bool {
 	all := append([]float64{f.FLOPs, f.PaddedFLOPs, f.DotFLOPs, f.FunctionFLOPs, f.Steps, f.Rows, f.Strided, f.Short, f.Masked, f.Compulsory, f.InnerRun, f.Scratch,
 		f.Tiles - 1, f.Bodies - f.Tiles, f.Lanes - 1, f.PaddedFLOPs - f.DotFLOPs - f.FunctionFLOPs}, f.Traffic...)
+	all = append(all, f.Own...)
 	for _, x := range all {
 		if !(x >= -1e-9*f.PaddedFLOPs) || math.IsInf(x, 0) {
 			return false
 		}
 	}
-	return len(f.Traffic) == levels && f.Waves >= 1-1e-9
+	if d.Account != nil && len(f.Own) != len(d.Account.Terms) {
+		return false
+	}
+	return len(f.Traffic) == len(d.Levels) && f.Waves >= 1-1e-9
 }
 
 // body measures a level of the program that runs times times.
@@ -239,8 +243,8 @@ func (m *meter) mask(t symtile.Tile, times float64) {
 }
 
 // rows counts innermost loops: one for a pointwise op, whose tile is dense, and
-// one for each row of what is rearranged or folded. A dot runs along rows of
-// its right operand, four rows of the left at a time.
+// one for each row of what is rearranged or folded. A dot packs
+// rows of its operands and calls a kernel for few rows and columns at a time.
 func (m *meter) rows(op *symtile.Op, size, times float64) {
 	rows := 1.0
 	switch op.Code {
@@ -260,6 +264,12 @@ func (m *meter) rows(op *symtile.Op, size, times float64) {
 	}
 }
 
+// Rows and columns that the kernel of a dot does at a time.
+const (
+	microRows    = 6
+	microColumns = 16
+)
+
 func (m *meter) dotRows(op *symtile.Op, size, times float64) float64 {
 	a := op.Instr.Attrs
 	left, right := m.p.Ops[op.Args[0]].Tile, m.p.Ops[op.Args[1]].Tile
@@ -270,7 +280,8 @@ func (m *meter) dotRows(op *symtile.Op, size, times float64) float64 {
 	}
 	m.pack(left, a.LHSBatch, a.LHSContract, false, times)
 	m.pack(right, a.RHSBatch, a.RHSContract, true, times)
-	return size / n / 4 * k
+	rows := size / n
+	return math.Ceil(rows/microRows)*math.Ceil(n/microColumns) + rows + k
 }
 
 // pack counts the elements of an operand of a dot that must be brought into the

@@ -36,14 +36,14 @@ func (m *Model) Fit(samples []Sample) (*Model, error) {
 	out := Roofline(m.device)
 	rows := make([]row, 0, len(samples))
 	for _, s := range samples {
-		if s.Features.plausible(len(m.device.Levels)) && s.Seconds > 0 && !math.IsInf(s.Seconds, 0) {
+		if s.Features.plausible(&m.device) && s.Seconds > 0 && !math.IsInf(s.Seconds, 0) {
 			rows = append(rows, row{s.Group, rawTerms(nil, &s.Features, &m.device), logs(&s.Features), s.Seconds})
 		}
 	}
 	if len(rows) < leastSamples {
 		return out, nil
 	}
-	theta, err := calibrate(rows, len(m.device.Levels))
+	theta, err := calibrate(rows, hiddenTerms(&m.device))
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (m *Model) Fit(samples []Sample) (*Model, error) {
 		out.factors[k] = math.Exp(t)
 	}
 	if len(rows) >= leastCorrection {
-		out.fit, err = correct(rows, out.factors, len(m.device.Levels))
+		out.fit, err = correct(rows, out.factors, hiddenTerms(&m.device))
 	}
 	return out, err
 }
@@ -120,13 +120,13 @@ func (c *correction) plausible() bool {
 // fusion is what is asked of it, and weighted by Huber's function, since
 // timings have outliers. The strength of the ridge is the one that predicts
 // left-out groups best.
-func correct(rows []row, factors []float64, levels int) (*correction, error) {
+func correct(rows []row, factors []float64, hidden int) (*correction, error) {
 	c := standardise(rows)
 	x, y := make([][]float64, len(rows)), make([]float64, len(rows))
 	for k, r := range rows {
 		x[k] = c.scaled(r.logs)
 		total := 0.0
-		for i, w := range overlapped(r.terms, factors, levels) {
+		for i, w := range overlapped(r.terms, factors, hidden) {
 			total += r.terms[i] * w
 		}
 		y[k] = math.Log(r.seconds / total)

@@ -36,7 +36,7 @@ func (m *Model) Fitted() int { return m.samples }
 func (m *Model) Predict(f Features) (float64, []Term) {
 	var raw [maxTerms]float64
 	t := rawTerms(raw[:0], &f, &m.device)
-	weights := overlapped(t, m.factors, len(m.device.Levels))
+	weights := overlapped(t, m.factors, hiddenTerms(&m.device))
 	terms := make([]Term, len(t), len(t)+1)
 	total := 0.0
 	for k := range t {

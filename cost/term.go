@@ -18,15 +18,15 @@ type Term struct {
 // own.
 const (
 	elementFLOPs  = 3       // flop of the peak that an elementwise flop takes: no product is added to it
-	functionFLOPs = 2.5     // the same for functions, whose polynomials are
-	rowSeconds    = 4.5e-9  // to start an innermost loop
-	stridedSecs   = 0.6e-9  // to move an element on its own
-	shortSeconds  = 3.5e-9  // to move an element of a row that is no vector
-	maskedSeconds = 0.8e-9  // to see whether an element is masked
-	bodySeconds   = 180e-9  // to locate the tiles of a tile program or an iteration
+	functionFLOPs = 3.5     // the same for functions, whose polynomials are
+	rowSeconds    = 6.5e-9  // to start an innermost loop
+	stridedSecs   = 0.45e-9 // to move an element on its own
+	shortSeconds  = 2e-9    // to move an element of a row that is no vector
+	maskedSeconds = 0.6e-9  // to see whether an element is masked
+	bodySeconds   = 130e-9  // to locate the tiles of a tile program or an iteration
 	stepSeconds   = 10e-9   // to start a tile op
-	launchSeconds = 1e-6    // to run at all
-	wakeSeconds   = 3e-6    // to wake and join each lane but the first
+	launchSeconds = 1.5e-6  // to run at all
+	wakeSeconds   = 4e-6    // to wake and join each lane but the first
 	overlap       = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
 )
 
@@ -40,6 +40,9 @@ var (
 const maxTerms = 16
 
 func termNames(d kernels.Device) []string {
+	if d.Account != nil {
+		return d.Account.Terms
+	}
 	names := append([]string(nil), computeTerms...)
 	for _, l := range d.Levels {
 		names = append(names, l.Name)
@@ -50,6 +53,11 @@ func termNames(d kernels.Device) []string {
 // rawTerms appends the seconds of every term, before factors and overlap: work
 // over the rate of the lanes that share it, in waves.
 func rawTerms(t []float64, f *Features, d *kernels.Device) []float64 {
+	if d.Account != nil {
+		t = append(t, make([]float64, len(d.Account.Terms))...)
+		copy(t[len(t)-len(d.Account.Terms):], f.Own)
+		return t
+	}
 	share := f.Lanes / float64(max(1, d.Lanes)) / math.Max(f.Waves, 1)
 	flops := d.FLOPS * share
 	t = append(t,
@@ -86,10 +94,17 @@ func wasted(f *Features, k int) float64 {
 	return math.Max(1, line/2/math.Max(f.InnerRun, 1))
 }
 
+// hiddenTerms is how many of the terms, the first ones, overlap.
+func hiddenTerms(d *kernels.Device) int {
+	if d.Account != nil {
+		return len(d.Account.Terms) - 1
+	}
+	return len(computeTerms) + len(d.Levels)
+}
+
 // overlapped is by how much each raw term counts: its factor, and less when
 // longer arithmetic or traffic hides it.
-func overlapped(t, factors []float64, levels int) []float64 {
-	hidden := len(computeTerms) + levels
+func overlapped(t, factors []float64, hidden int) []float64 {
 	longest := 0
 	for k := range hidden {
 		if t[k]*factors[k] > t[longest]*factors[longest] {

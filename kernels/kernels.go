@@ -19,7 +19,18 @@ type Device struct {
 	Lanes    int               // cores or SMs
 	FLOPS    float64           // f32 peak of the whole device, flop/s
 	Levels   []Level           // memory, innermost first; the last is main memory
+	Account  *Account          `json:"-"` // of what plans cost, nil: a roofline of the levels says enough
 	Untimed  bool              // it runs kernels but cannot time them (a simulator): Run returns 0, and plans are chosen by the cost model
+}
+
+// An Account is a backend's own explanation of what plans cost its device, where
+// more than caches and rates decides: occupancy, say.
+type Account struct {
+	// Terms name the parts. All but the last overlap with each other.
+	Terms []string
+	// Of returns what says the seconds of every term of plans of a symbolic
+	// program.
+	Of func(*symtile.Program) (func(Plan) []float64, error)
 }
 
 // A Level is one level of memory. Bytes 0 means unbounded.

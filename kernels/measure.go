@@ -114,7 +114,23 @@ func (b *Bench) Sample(ctx context.Context, k Kernel, n int) (float64, error) {
 // Bounded is k with runs that take longer than most stopped, which fail with
 // context.DeadlineExceeded. What is done with the results of a run, which may
 // take longer than the run, is not bounded.
-func Bounded(k Kernel, most time.Duration) Kernel { return bounded{k, most} }
+func Bounded(k Kernel, most time.Duration) Kernel {
+	if s, own := k.(Sampler); own {
+		return boundedSampler{bounded{k, most}, s}
+	}
+	return bounded{k, most}
+}
+
+// A boundedSampler times as the kernel itself does, which may first have to
+// copy the sets to where it runs.
+type boundedSampler struct {
+	bounded
+	sampler Sampler
+}
+
+func (b boundedSampler) Sample(ctx context.Context, sets []Set, n int) (float64, error) {
+	return b.sampler.Sample(ctx, sets, n)
+}
 
 type bounded struct {
 	Kernel

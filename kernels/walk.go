@@ -80,9 +80,6 @@ func (r rows) visit(lo, hi int64, do func(row)) {
 	}
 }
 
-// all does all rows in order.
-func (r rows) all(do func(row)) { r.visit(0, r.total, do) }
-
 // each does all rows, on all cores.
 func (r rows) each(do func(row)) {
 	spread(r.total, r.run.count, func(lo, hi int64) { r.visit(lo, hi, do) })

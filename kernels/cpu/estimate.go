@@ -133,7 +133,7 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 
 		if d.Kind == symtile.Parallel {
 			c.programs *= tiles
-			c.inner = float64(t[k]) / float64(max(1, d.Extent)) // the last one stays
+			c.inner = float64(min(t[k], longEnough)) / float64(min(max(1, d.Extent), longEnough)) // the last one stays
 		} else if tiles > 1 {
 			c.whole++
 		}

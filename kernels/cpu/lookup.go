@@ -1,7 +1,9 @@
 package cpu
 
 import (
+	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -190,4 +192,127 @@ func bring[T number](w *worker, t *table, dst []T, index func(int64) int64, read
 		}
 	}
 	walk(0, 0, w.places[t.base], 0)
+}
+
+// A pick is a gather that goes from an array of the caller straight to an output,
+// row by row.
+type pick struct {
+	t       *table
+	to      []int64 // strides of the output
+	base    int     // place of element 0 in it
+	width   int64
+	stream  bool
+	indices *value
+	dst     func(w *worker) []byte
+	src     func(w *worker) []byte
+}
+
+// picks says whether a root is a gather of rows that can go straight to its output.
+func (l *lowering) picks(r symtile.Root) bool {
+	op := l.p.Ops[r.Op]
+	if op.Code != "gather" || op.Tile.HasDigits() || len(op.Tile) == 0 || len(op.Tile) > maxRank || !direct(l.p, op.Args[0]) {
+		return false
+	}
+	last := int64(len(op.Tile) - 1)
+	return slices.Contains(op.Instr.Attrs.Gather.OffsetDims, last) && op.Instr.Shape.DType == l.p.Ops[op.Args[0]].Instr.Shape.DType
+}
+
+// pick lowers such a root.
+func (b *block) pick(r symtile.Root) {
+	op := b.l.p.Ops[r.Op]
+	source, shape := b.l.p.Ops[op.Args[0]], op.Instr.Shape
+	x := &pick{width: shape.DType.Size(), stream: b.l.streams(shape)}
+	x.t = newTable(b, op, source.Tile, source.Instr.Shape.Strides(), true)
+	base := b.l.p.Space.Ring.Const(0)
+	for d, place := range shape.Strides() {
+		base = base.Add(op.Tile[d].Offset.Scale(place))
+		x.to = append(x.to, place*strideOf(op.Tile[d]))
+	}
+	x.base = b.place(base)
+	x.indices = everywhere(b, op, 1)
+	param, output, once := source.Instr.Attrs.Param, r.Output, r.Once
+	x.src = func(w *worker) []byte { return w.in[param].Data }
+	x.dst = func(w *worker) []byte { return w.out[output].Data }
+	b.add(&instr{name: fmt.Sprintf("gather to output %d", output), full: []*value{x.indices}, run: func(w *worker) {
+		for _, d := range once {
+			if w.tids[d] != 0 {
+				return
+			}
+		}
+		x.run(w)
+	}})
+}
+
+// index is element k of the indices.
+func (x *pick) index(w *worker, k int64) int64 {
+	if x.indices.class == classI32 {
+		return int64(whole[int32](w, x.indices)[k])
+	}
+	return whole[int64](w, x.indices)[k]
+}
+
+// run copies the rows that are there, the last dimension along each.
+func (x *pick) run(w *worker) {
+	var r region
+	for k, d := range x.t.dims {
+		r.lo[k], r.hi[k] = 0, d.size
+		if d.limit >= 0 {
+			r.lo[k], r.hi[k] = x.t.limits[d.limit].span(w)
+		}
+		if r.lo[k] >= r.hi[k] {
+			return
+		}
+	}
+	at := r.lo
+	to, from := x.find(w, &at)
+	for more := true; more; {
+		nowTo, now := to, from
+		if more = x.advance(&at, &r); more {
+			to, from = x.find(w, &at)
+		}
+		x.row(w, r.hi[len(x.t.dims)-1]-r.lo[len(x.t.dims)-1], nowTo, now, from-now)
+	}
+	if x.stream {
+		fence(w)
+	}
+}
+
+// advance goes to the next row; false after the last.
+func (x *pick) advance(at *[maxRank]int64, r *region) bool {
+	for k := len(x.t.dims) - 2; k >= 0; k-- {
+		if at[k]++; at[k] < r.hi[k] {
+			return true
+		}
+		at[k] = r.lo[k]
+	}
+	return false
+}
+
+// find is where the element at an index goes and comes from.
+func (x *pick) find(w *worker, at *[maxRank]int64) (to, from int64) {
+	to, from = w.places[x.base], w.places[x.t.base]
+	index := int64(0)
+	for k := range x.t.dims {
+		d := &x.t.dims[k]
+		to, from, index = to+at[k]*x.to[k], from+at[k]*d.step, index+at[k]*d.index
+	}
+	for _, s := range x.t.starts {
+		from += max(0, min(x.index(w, index+s.at), s.most)) * s.step
+	}
+	return to, from
+}
+
+// row copies n elements along the last dimension, while the next row, so many
+// elements further, is fetched.
+func (x *pick) row(w *worker, n, to, from, next int64) {
+	last := len(x.t.dims) - 1
+	step, place := x.t.dims[last].step, x.to[last]
+	dst, src := x.dst(w)[to*x.width:], x.src(w)[from*x.width:]
+	dst, src = dst[:((n-1)*place+1)*x.width], src[:((n-1)*step+1)*x.width]
+	if step != 1 || place != 1 {
+		m := move{width: x.width}
+		m.strides(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), n, place, step)
+		return
+	}
+	w.copyRows(rowsArgs{n: 1, bytes: n * x.width, from: unsafe.Pointer(&src[0]), to: unsafe.Pointer(&dst[0]), ahead: next * x.width}, x.stream)
 }

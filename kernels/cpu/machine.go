@@ -267,7 +267,7 @@ func (m *machine) compile(l *lowering) (*amd64.Func, bool) {
 // chain is the run over one vector of each value.
 func (m *machine) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 	c := &amd64.Chain{}
-	at := map[*value]amd64.Value{}
+	at, made := map[*value]amd64.Value{}, map[*value]*pure{}
 	for _, v := range m.reads {
 		if v.where == inSplat || v.view != nil && v.view.splat() {
 			at[v] = c.Load(amd64.VBROADCASTSS, amd64.Mem{Base: regs[v]}, 0)
@@ -276,11 +276,16 @@ func (m *machine) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 		}
 	}
 	for _, p := range m.list {
-		x := make([]amd64.Value, len(p.args))
-		for k, v := range p.args {
-			x[k] = at[v]
+		made[p.out] = p
+		if v := tanh1pOf(p, made); v != nil {
+			at[p.out] = c.Tanh1p32(at[v])
+		} else {
+			x := make([]amd64.Value, len(p.args))
+			for k, v := range p.args {
+				x[k] = at[v]
+			}
+			at[p.out] = p.emit(c, x)
 		}
-		at[p.out] = p.emit(c, x)
 		if slices.Contains(m.writes, p.out) {
 			c.Store(amd64.VMOVUPS, amd64.Mem{Base: regs[p.out]}, 32, at[p.out])
 		}

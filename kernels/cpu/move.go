@@ -130,6 +130,10 @@ func (m *move) turns() bool { return m.cols >= 0 && m.rows >= 0 && m.rows != m.c
 
 // toOutput lowers what a root stores as moves, if it is that.
 func (b *block) toOutput(k int, r symtile.Root) bool {
+	if b.l.moves.picks[k] {
+		b.pick(r)
+		return true
+	}
 	route := b.l.moves.roots[k]
 	if route == nil {
 		return false
@@ -324,17 +328,22 @@ func (m *move) each(x *boxed, along, but int) {
 		n, to, from = x.size[along], m.dims[along].to, m.dims[along].from
 	}
 	m.outer(x, along, but, func(dst, src unsafe.Pointer) {
-		switch m.width {
-		case 1:
-			stride[uint8](dst, src, n, to, from)
-		case 2:
-			stride[uint16](dst, src, n, to, from)
-		case 4:
-			stride[uint32](dst, src, n, to, from)
-		case 8:
-			stride[uint64](dst, src, n, to, from)
-		}
+		m.strides(dst, src, n, to, from)
 	})
+}
+
+// strides moves n elements that are apart.
+func (m *move) strides(dst, src unsafe.Pointer, n, to, from int64) {
+	switch m.width {
+	case 1:
+		stride[uint8](dst, src, n, to, from)
+	case 2:
+		stride[uint16](dst, src, n, to, from)
+	case 4:
+		stride[uint32](dst, src, n, to, from)
+	case 8:
+		stride[uint64](dst, src, n, to, from)
+	}
 }
 
 // stride moves n elements that are apart.

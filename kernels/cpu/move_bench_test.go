@@ -56,6 +56,15 @@ r = f32[8192,2048] broadcast(x), dimensions={1}`, []string{"64,2048"}},
 	{"column_major", `
 x = f32[4096,2048]{0,1} parameter(0)
 r = f32[4096,2048] copy(x)`, []string{"256,128", "256,2048"}},
+	{"gather", `
+x = f32[32768,256] parameter(0)
+i = s32[32768] parameter(1)
+r = f32[32768,256] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,256}`, []string{"64,256"}},
+	{"update", `
+x = f32[8192,1024] parameter(0)
+y = f32[4096,1024] parameter(1)
+i = s32[] parameter(2)
+r = f32[8192,1024] dynamic-update-slice(x, y, i, i)`, []string{"64,1024"}},
 	{"copy", `
 x = f32[4096,2048] parameter(0)
 r = f32[4096,2048] copy(x)`, []string{"64,2048"}},

@@ -37,7 +37,7 @@ func randomMoves(rng *rand.Rand) string {
 		layout = "{" + list(rng.Perm(len(c.dims))) + "}"
 	}
 	fmt.Fprintf(&c.text, "v0 = %s%s parameter(0)\nzero = f32[] constant(0)\npadding = f32[] constant(1)\n", shapeText(c.dims), layout)
-	steps := []func(*chain){(*chain).reshape, (*chain).transpose, (*chain).transpose, (*chain).slice, (*chain).reverse, (*chain).pad, (*chain).concatenate, (*chain).broadcast, (*chain).dynamicSlice, (*chain).dynamicUpdate}
+	steps := []func(*chain){(*chain).reshape, (*chain).transpose, (*chain).transpose, (*chain).slice, (*chain).reverse, (*chain).pad, (*chain).concatenate, (*chain).broadcast, (*chain).dynamicSlice, (*chain).dynamicUpdate, (*chain).gather}
 	kind, ops := moveTypes[rng.IntN(len(moveTypes))], 1+rng.IntN(3)
 	arithmetic := -1
 	if kind == "f32" || kind == "f64" || kind == "bf16" {
@@ -141,7 +141,7 @@ func checkMoves(t *testing.T, rng *rand.Rand, p *symtile.Program) (moved int) {
 		if err := endAtPage(t, p.Fusion, kernel); err != nil {
 			t.Errorf("plan %s: %v", plan, err)
 		}
-		if strings.Contains(kernel.Source(), "move to output") || strings.Contains(kernel.Source(), "from memory") {
+		if strings.Contains(kernel.Source(), " to output") || strings.Contains(kernel.Source(), "from memory") {
 			moved++
 		}
 		kernel.Close()

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // nestArgs are what the function of a nest is called with: rows of it, the
@@ -413,14 +414,14 @@ func (p *nestPass) emit() error {
 	return err
 }
 
-// checkDivisor jumps if s or its reciprocal is 0, denormal, infinite or NaN.
+// checkDivisor jumps if s or its reciprocal is negative, 0, denormal, infinite or
+// NaN.
 func (p *nestPass) checkDivisor(s *value, exact amd64.Label) {
 	at := p.slotAt(s)
 	if _, ok := p.n.plan.slots[s]; !ok {
 		at = p.at(p.n.leaves[s], 0, 0)
 	}
 	p.a.Emit(amd64.MOV, amd64.ECX, at)
-	p.a.Emit(amd64.AND, amd64.ECX, amd64.Imm(1<<31-1))
 	p.a.Emit(amd64.SUB, amd64.ECX, amd64.Imm(1<<23))
 	p.a.Emit(amd64.CMP, amd64.ECX, amd64.Imm(252<<23))
 	p.a.Emit(amd64.JAE, exact)
@@ -633,6 +634,9 @@ func (b *passChain) operation(p *pure) amd64.Value {
 		}
 		return quotient(b.c, b.get(p.args[0]), b.repeated(s), b.repeated(b.n.inverse[s]))
 	}
+	if v := tanh1pOf(p, b.n.made); v != nil && b.n.stores[p.args[0]] == nil {
+		return b.c.Tanh1p32(b.get(v))
+	}
 	x := make([]amd64.Value, len(p.args))
 	for k, arg := range p.args {
 		x[k] = b.get(arg)
@@ -640,14 +644,29 @@ func (b *passChain) operation(p *pure) amd64.Value {
 	return p.emit(b.c, x)
 }
 
-// quotient is x/y for y and its reciprocal r that are normal numbers: x·r, and
-// the remainder of that times r, which makes the rounding right (Markstein,
-// Computation of elementary functions on the IBM RISC System/6000, 1990). Where
-// x·r is infinite the remainder is not a number, and then any finite one does.
+// tanh1pOf is x where an operation is tanh x + 1 in f32, nil elsewhere; gelu has it.
+func tanh1pOf(p *pure, made map[*value]*pure) *value {
+	if p.op.Code != "add" || p.op.Instr.Shape.DType != hlo.F32 {
+		return nil
+	}
+	one := p.args[1].bits
+	t := made[p.args[0]]
+	if one == nil || *one != math.Float32bits(1) || t == nil || t.op.Code != "tanh" {
+		return nil
+	}
+	return t.args[0]
+}
+
+// quotient is x/y for y and its reciprocal r that are positive normal numbers:
+// x·r less what that is too much, times r, which makes the rounding right
+// (Markstein, Computation of elementary functions on the IBM RISC System/6000,
+// 1990), but for 1 ulp of results under 2^-119. Where x·r is infinite the excess is too,
+// or no number, and then any finite one does.
 func quotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
 	q := c.Do(amd64.VMULPS, x, r)
-	rest := c.Do(amd64.VMINPS, c.NegMulAdd32(q, y, x), c.Float32(math.MaxFloat32))
-	return c.MulAdd32(rest, r, q)
+	excess := c.Do(amd64.VMINPS, c.MulSub32(q, y, x), c.Float32(math.MaxFloat32))
+	excess = c.Do(amd64.VMAXPS, excess, c.Float32(-math.MaxFloat32))
+	return c.NegMulAdd32(excess, r, q)
 }
 
 // repeated is a vector of copies of a narrow value.

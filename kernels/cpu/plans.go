@@ -79,24 +79,27 @@ type candidate struct {
 	operands float64 // elements of the operands of dots, each time they are arranged
 	scratch  float64 // bytes a worker needs, about
 	lowers   bool    // so far as its kind tells, see measure.rooms
-	inner    float64 // share of the innermost parallel dimension in a tile
+	inner    float64 // share of the innermost parallel dimension, or of longEnough elements of it, in a tile
 	whole    float64 // sequential dimensions that are not one step
 }
+
+// longEnough is elements of a row that are as good as more.
+const longEnough = 256
 
 // score is low for what one would choose by hand: little work in few steps,
 // a few thousand elements a step, scratch that fits the second cache, rows
 // whole, and where there is work for several lanes four programs each.
 func (c candidate) score() float64 {
 	spill := max(0, math.Log2(c.scratch/(256<<10)))
-	steps := math.Log2(c.work) + 0.3*math.Log2(c.runs) + max(0, math.Log2(4096/c.elements)) + 0.25*c.whole
+	steps := math.Log2(c.work) + max(0, math.Log2(4096/c.elements)) + 0.25*c.whole
 	worth := min(1, c.work/worthLanes)
 	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * worth
-	if 2*c.products < c.work {
-		return steps + spill + slack - math.Log2(c.inner)
+	if 3*c.products < c.work { // where one row is multiplied, the other operand is half of the work
+		return steps + spill + 0.5*slack - math.Log2(c.inner)
 	}
 	idle := max(0, math.Log2(float64(lanes())/c.programs)) * worth
 	arranged := math.Log2(1 + arrangingCost*c.operands/c.work)
-	return steps + arranged + idle + 0.2*spill + 0.15*slack - 0.15*math.Log2(c.inner)
+	return steps + 0.1*math.Log2(c.runs) + arranged + idle + 0.2*spill + 0.15*slack - 0.15*math.Log2(c.inner)
 }
 
 // arrangingCost is how many products take the time of arranging an element of an

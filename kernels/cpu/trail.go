@@ -385,6 +385,7 @@ func (t *trail) end(l *lowering) (base symtile.Expr, ok bool) {
 // A plan of moves says which operations are not lowered as they are.
 type moves struct {
 	roots []*route // by root
+	picks []bool   // by root: a gather that goes to its output
 	ops   []*route // by op, for those that go from arrays to scratch
 	wants []bool   // by op: it is lowered
 }
@@ -393,9 +394,9 @@ type moves struct {
 // that nothing else needs in scratch.
 func (l *lowering) planMoves() {
 	m := &l.moves
-	*m = moves{make([]*route, len(l.p.Roots)), make([]*route, len(l.p.Ops)), make([]bool, len(l.p.Ops))}
+	*m = moves{make([]*route, len(l.p.Roots)), make([]bool, len(l.p.Roots)), make([]*route, len(l.p.Ops)), make([]bool, len(l.p.Ops))}
 	for k, r := range l.p.Roots {
-		m.roots[k] = l.movedTo(r)
+		m.roots[k], m.picks[k] = l.movedTo(r), l.picks(r)
 	}
 	for n, op := range l.p.Ops {
 		if op.Loop != nil {
@@ -406,14 +407,17 @@ func (l *lowering) planMoves() {
 		l.want(r.Op)
 	}
 	for k, r := range l.p.Roots {
-		if m.roots[k] == nil {
+		if m.roots[k] == nil && !m.picks[k] {
 			l.want(r.Op)
 		}
 	}
 	for k, r := range l.p.Roots {
-		if m.wants[r.Op] {
-			m.roots[k] = nil
-		} else if m.roots[k] != nil {
+		switch {
+		case m.wants[r.Op]:
+			m.roots[k], m.picks[k] = nil, false
+		case m.picks[k]:
+			l.want(l.p.Ops[r.Op].Args[1])
+		default:
 			l.wantSources(m.roots[k])
 		}
 	}

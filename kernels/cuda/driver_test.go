@@ -481,6 +481,45 @@ func TestChild(t *testing.T) {
 	}
 }
 
+// TestSample: a work is timed through graphs of cu on as many sets as keep the
+// cache cold, with the anchor, and gives everything back.
+func TestSample(t *testing.T) {
+	h := newHost(t, "A100")
+	h.sheet.L2 = 1 << 10
+	cudasim.Start(h, cudasim.Options{Milliseconds: 0.5})
+	s, err := gpu.NewSession(t.Context(), func(context.Context) (gpu.Driver, error) { return Open(0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &gpu.Work{PTX: strings.ReplaceAll(testPTX, "sm_90a", "sm_80"), Scratch: []int64{64}, Steps: []gpu.Step{
+		{Entry: "add", Block: gpu.Dim3{X: 32}, Args: []gpu.Operand{gpu.Output(0), gpu.Value(gpu.U32Arg(1)), gpu.Value(gpu.U32Arg(4))}},
+		{Entry: "add", Block: gpu.Dim3{X: 32}, Args: []gpu.Operand{gpu.ScratchArray(0), gpu.Value(gpu.U32Arg(1)), gpu.Value(gpu.U32Arg(4))}},
+	}}
+	sets := []kernels.Set{{Out: []kernels.Buffer{{Data: make([]byte, 256)}}}}
+	seconds, err := s.Sample(t.Context(), w, sets, 1)
+	if err != nil || seconds != 1e-3 {
+		t.Errorf("two kernels of 0.5 ms take %v s, %v", seconds, err)
+	}
+	places := map[string]bool{}
+	for _, line := range h.log {
+		if strings.HasPrefix(line, "add") {
+			places[line] = true
+		}
+	}
+	if want := 8 + 1; len(places) != want { // 2 KiB in sets of 256 bytes, and the scratch array
+		t.Errorf("%d arrays were added to, want %d", len(places), want)
+	}
+	if e := s.Evidence(); len(e) != 1 || e[0].Seconds != 0.5e-3 {
+		t.Errorf("evidence %+v", e)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if held := cudasim.Held(); held != "" {
+		t.Errorf("not given back: %s", held)
+	}
+}
+
 // runAdd runs add on the output array with a short deadline.
 func runAdd(t *testing.T, s *gpu.Session) error {
 	t.Helper()

@@ -112,8 +112,8 @@ import (
 // absence is why there is no driver, or "".
 func absence() string { return C.GoString(C.absent()) }
 
-// simulated says whether the driver is one without a GPU, which has no times.
-func simulated() bool { return C.simulated() != 0 }
+// withoutGPU says whether the driver is one without a GPU, which has no times.
+func withoutGPU() bool { return C.simulated() != 0 }
 
 // lasting are the results after which the context cannot be used any more
 // (CUDA Driver API, CUresult: "the process must be terminated and relaunched").

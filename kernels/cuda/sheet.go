@@ -75,7 +75,7 @@ func describe(s *gpu.Sheet, d cu.Device, major, minor int) (err error) {
 	if s.Memory, err = d.TotalMem(); err != nil {
 		return failed("cuDeviceTotalMem", err)
 	}
-	s.Simulated = simulated()
+	s.Simulated = withoutGPU()
 	v := cu.Version()
 	s.Driver = fmt.Sprintf("CUDA %d.%d", v/1000, v%1000/10)
 	return nil

@@ -42,7 +42,7 @@ const (
 func (s Sheet) device() kernels.Device {
 	clocks := float64(s.SMs) * s.Clock
 	d := kernels.Device{
-		Name: "gpu:" + s.Name, Backend: "gpu", Revision: Revision, Lanes: s.SMs, FLOPS: flopsAClock * clocks,
+		Name: "gpu:" + s.Name, Account: account(s), Backend: "gpu", Revision: Revision, Lanes: s.SMs, FLOPS: flopsAClock * clocks,
 		Levels: []kernels.Level{
 			{Name: "shared", Bytes: int64(s.SMShared), Bandwidth: sharedAClock * clocks},
 			{Name: "L2", Bytes: s.L2, Shared: true, Bandwidth: l2AClock * clocks},

@@ -70,8 +70,9 @@ func (m *estimate) nest(body []symtile.Step, around []int) {
 type candidate struct {
 	tiling   symtile.Tiling
 	knobs    knobs
-	shared   float64 // bytes of a block
-	partials float64 // results that a thread keeps
+	shared   float64    // bytes of a block
+	partials float64    // results that a thread keeps
+	terms    [6]float64 // of accountTerms, seconds
 	seconds  float64
 }
 
@@ -144,7 +145,10 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 		l.bytes += m.moved(r.Op)
 		m.leave(r.Op, k, &c, &l)
 	}
-	c.seconds = m.seconds(c, programs, l)
+	c.terms = m.terms(c, programs, l)
+	for _, t := range c.terms {
+		c.seconds += t
+	}
 	return c
 }
 
@@ -291,17 +295,21 @@ func (m *estimate) partials(n int, threads float64) float64 {
 	return math.Ceil(rows*sharers/threads) * float64(len(op.Args)/2)
 }
 
-// seconds is the time of all blocks (what comes again within a round is in the L2
-// cache): what the memory, the arithmetic units and
-// shared memory take for all of them, or what one takes from start to end times
-// the rounds in which they run, as many at once as fit.
-func (m *estimate) seconds(c candidate, programs float64, l load) float64 {
+// accountTerms name what terms gives.
+var accountTerms = []string{"memory", "arithmetic", "shared memory", "L2", "waiting", "start"}
+
+// terms are the seconds of all blocks: what memory, the arithmetic units, shared
+// memory and the L2 cache take for all of them, and what one takes from start to
+// end times the rounds in which they run, as many at once as fit; what comes
+// again within a round is in the L2 cache. The longest counts, a sixteenth of
+// the others, and the start of the first block.
+func (m *estimate) terms(c candidate, programs float64, l load) [6]float64 {
 	s := m.sheet
 	registers := int(min(float64(s.ThreadRegisters), 40+c.partials))
 	threads := float64(c.knobs.warps * WarpThreads)
 	at := s.Occupancy(registers, int(c.shared), int(threads))
 	if at.Blocks == 0 {
-		return math.Inf(1)
+		return [6]float64{math.Inf(1)}
 	}
 	sms, clock, bandwidth := float64(max(1, s.SMs)), s.Clock, s.Bandwidth
 	if clock == 0 {
@@ -312,10 +320,25 @@ func (m *estimate) seconds(c candidate, programs float64, l load) float64 {
 	}
 	resident := min(float64(at.Blocks), math.Ceil(programs/sms))
 	rounds := math.Ceil(programs / (sms * resident))
-	cycles := rounds * resident * max(l.flops/128, l.traffic/sharedAClock, l.bytes/l2AClock)
 	alone := l.exposed + max(l.flops/threads*8, l.bytes/threads/most*30)
-	memory := min(programs*l.bytes, max(m.unique, programs*l.bytes-float64(s.L2)*rounds)) / bandwidth
-	return max(memory, cycles/clock, rounds*alone/clock) + (rounds*alone+cycles)/clock/16 + alone/clock/2
+	all := rounds * resident / clock
+	t := [6]float64{
+		min(programs*l.bytes, max(m.unique, programs*l.bytes-float64(s.L2)*rounds)) / bandwidth,
+		all * l.flops / 128, all * l.traffic / sharedAClock, all * l.bytes / l2AClock,
+		rounds * alone / clock, alone / clock / 2,
+	}
+	longest := 0
+	for k := range t[:5] {
+		if t[k] > t[longest] {
+			longest = k
+		}
+	}
+	for k := range t[:5] {
+		if k != longest {
+			t[k] /= 16
+		}
+	}
+	return t
 }
 
 // fits says whether a block of the candidate fits the device.

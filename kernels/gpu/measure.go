@@ -35,26 +35,29 @@ type resident struct {
 
 // Sample times n runs of a work on copies of sets, one after the other and at
 // least one on each, and returns seconds a run. The first call for these sets
-// copies them to the device; only those of one bench are kept there.
+// copies them to the device; only those of one bench are kept there. ctx's
+// deadline is as in Run.
 func (s *Session) Sample(ctx context.Context, w *Work, sets []kernels.Set, n int) (float64, error) {
-	if _, err := s.device(ctx); err != nil {
+	a := allow(ctx)
+	defer a.end()
+	if _, err := s.device(a.calm); err != nil {
 		return 0, err
 	}
-	seconds, err := s.sample(ctx, w, sets, n)
+	seconds, err := s.sample(a, w, sets, n)
 	if err != nil {
 		return 0, s.noted(err)
 	}
 	if s.samples++; s.samples%anchorEvery != 1 {
 		return seconds, nil
 	}
-	drifted, err := s.anchor(ctx)
+	drifted, err := s.anchor(a)
 	if err == nil && drifted {
-		seconds, err = s.sample(ctx, w, sets, n)
+		seconds, err = s.sample(a, w, sets, n)
 	}
 	return seconds, s.noted(err)
 }
 
-func (s *Session) sample(ctx context.Context, w *Work, sets []kernels.Set, n int) (float64, error) {
+func (s *Session) sample(a allowance, w *Work, sets []kernels.Set, n int) (float64, error) {
 	if err := s.upload(sets); err != nil {
 		return 0, err
 	}
@@ -63,7 +66,7 @@ func (s *Session) sample(ctx context.Context, w *Work, sets []kernels.Set, n int
 		return 0, err
 	}
 	defer s.freeAll(scratch)
-	functions, err := s.functions(ctx, w)
+	functions, err := s.functions(a.calm, w)
 	if err != nil {
 		return 0, err
 	}
@@ -79,11 +82,8 @@ func (s *Session) sample(ctx context.Context, w *Work, sets []kernels.Set, n int
 		}
 		all = append(all, l...)
 	}
-	seconds, err := s.driver.Time(ctx, all, 1)
-	if err != nil {
-		return 0, err
-	}
-	return seconds[0] / float64(n), nil
+	seconds, err := s.time(a, all)
+	return seconds / float64(n), err
 }
 
 func (s *Session) scratch(w *Work) ([]Address, error) {
@@ -191,7 +191,7 @@ func (s *Session) Evidence() []Evidence { return s.evidence }
 
 // anchor times a kernel that is always the same and reads the SM's clock in
 // it. It says whether the device became faster or slower by more than 2 %.
-func (s *Session) anchor(ctx context.Context) (drifted bool, err error) {
+func (s *Session) anchor(a allowance) (drifted bool, err error) {
 	w, err := spin(s.sheet)
 	if err != nil {
 		return false, err
@@ -202,7 +202,7 @@ func (s *Session) anchor(ctx context.Context) (drifted bool, err error) {
 		return false, err
 	}
 	e := Evidence{Sample: s.samples}
-	err = s.readClock(ctx, w, r, &e)
+	err = s.readClock(a, w, r, &e)
 	if !IsSticky(err) {
 		err = errors.Join(err, s.free(r))
 	}
@@ -218,8 +218,8 @@ func (s *Session) anchor(ctx context.Context) (drifted bool, err error) {
 	return drifted, nil
 }
 
-func (s *Session) readClock(ctx context.Context, w *Work, r *run, e *Evidence) error {
-	functions, err := s.functions(ctx, w)
+func (s *Session) readClock(a allowance, w *Work, r *run, e *Evidence) error {
+	functions, err := s.functions(a.calm, w)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (s *Session) readClock(ctx context.Context, w *Work, r *run, e *Evidence) e
 	if err != nil {
 		return err
 	}
-	seconds, err := s.driver.Time(ctx, all, 1)
+	seconds, err := s.time(a, all)
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (s *Session) readClock(ctx context.Context, w *Work, r *run, e *Evidence) e
 	if err := s.driver.CopyOut(out[:], r.out[0]); err != nil {
 		return err
 	}
-	e.Seconds = seconds[0]
+	e.Seconds = seconds
 	if cycles, nanoseconds := binary.LittleEndian.Uint64(out[:]), binary.LittleEndian.Uint64(out[8:]); nanoseconds > 0 {
 		e.Hertz = float64(cycles) / float64(nanoseconds) * 1e9
 	}

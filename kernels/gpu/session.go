@@ -94,11 +94,21 @@ func probe(ctx context.Context, d Driver) error {
 	return nil
 }
 
-// noted gives the device up when err says that it is lost.
+// reopening is how long a device may take to come back after a loss.
+const reopening = 10 * time.Second
+
+// noted gives the device up when err says that it is lost, and opens it again
+// at once: the time is the work's that lost it, not the next one's.
 func (s *Session) noted(err error) error {
-	if IsSticky(err) && s.driver != nil {
-		s.driver.Close()
-		s.driver = nil
+	if !IsSticky(err) || s.driver == nil {
+		return err
+	}
+	s.driver.Close()
+	s.driver = nil
+	if !errors.Is(err, context.Canceled) {
+		ctx, cancel := context.WithTimeout(context.Background(), reopening)
+		defer cancel()
+		s.device(ctx) // where it fails, the next work tries again and says why
 	}
 	return err
 }
@@ -324,17 +334,51 @@ func (s *Session) free(r *run) error {
 	return errors.Join(all...)
 }
 
+// An allowance is how long the device may work for a call: what is left of its
+// context's deadline when it begins. Opening, loading and copying are not
+// counted, so that a deadline for a kernel is not spent on its arrays.
+type allowance struct {
+	calm context.Context // ends when the call is called off, not when it is late
+	left time.Duration   // 0: no limit
+	end  context.CancelFunc
+}
+
+func allow(ctx context.Context) allowance {
+	calm, end := context.WithCancel(context.WithoutCancel(ctx))
+	a := allowance{calm: calm, end: end}
+	if deadline, has := ctx.Deadline(); has {
+		a.left = max(1, time.Until(deadline))
+	}
+	context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			end()
+		}
+	})
+	return a
+}
+
+// begin is the context of one piece of the device's work.
+func (a allowance) begin() (context.Context, context.CancelFunc) {
+	if a.left == 0 {
+		return a.calm, func() {}
+	}
+	return context.WithTimeout(a.calm, a.left)
+}
+
 // Run copies the inputs to the device, runs the work, and copies the outputs
 // back. A write outside the arrays is an error. The time is the device's for
-// one replay, 0 where it cannot time.
+// one replay, 0 where it cannot time. ctx's deadline is for the device's work,
+// from when everything is in place.
 func (s *Session) Run(ctx context.Context, w *Work, in, out []kernels.Buffer) (time.Duration, error) {
-	if _, err := s.device(ctx); err != nil {
+	a := allow(ctx)
+	defer a.end()
+	if _, err := s.device(a.calm); err != nil {
 		return 0, err
 	}
 	r, err := s.place(w, in, out)
 	var took time.Duration
 	if err == nil {
-		took, err = s.execute(ctx, w, r, out)
+		took, err = s.execute(a, w, r, out)
 	}
 	if !IsSticky(err) {
 		err = errors.Join(err, s.free(r))
@@ -342,8 +386,8 @@ func (s *Session) Run(ctx context.Context, w *Work, in, out []kernels.Buffer) (t
 	return took, s.noted(err)
 }
 
-func (s *Session) execute(ctx context.Context, w *Work, r *run, out []kernels.Buffer) (time.Duration, error) {
-	functions, err := s.functions(ctx, w)
+func (s *Session) execute(a allowance, w *Work, r *run, out []kernels.Buffer) (time.Duration, error) {
+	functions, err := s.functions(a.calm, w)
 	if err != nil {
 		return 0, err
 	}
@@ -351,12 +395,7 @@ func (s *Session) execute(ctx context.Context, w *Work, r *run, out []kernels.Bu
 	if err != nil {
 		return 0, err
 	}
-	for _, l := range all {
-		if err := s.driver.Launch(ctx, l); err != nil {
-			return 0, err
-		}
-	}
-	if err := s.driver.Sync(ctx); err != nil {
+	if err := s.once(a, all); err != nil {
 		return 0, err
 	}
 	for _, z := range r.zones {
@@ -375,12 +414,32 @@ func (s *Session) execute(ctx context.Context, w *Work, r *run, out []kernels.Bu
 	if s.sheet.Simulated {
 		return 0, nil
 	}
-	seconds, err := s.driver.Time(ctx, all, 1)
+	seconds, err := s.time(a, all)
 	if errors.Is(err, ErrUntimed) {
 		return 0, nil
 	}
+	return time.Duration(seconds * float64(time.Second)), err
+}
+
+// once runs launches once.
+func (s *Session) once(a allowance, all []Launch) error {
+	ctx, end := a.begin()
+	defer end()
+	for _, l := range all {
+		if err := s.driver.Launch(ctx, l); err != nil {
+			return err
+		}
+	}
+	return s.driver.Sync(ctx)
+}
+
+// time is the device's seconds for one replay of launches.
+func (s *Session) time(a allowance, all []Launch) (float64, error) {
+	ctx, end := a.begin()
+	defer end()
+	seconds, err := s.driver.Time(ctx, all, 1)
 	if err != nil {
 		return 0, err
 	}
-	return time.Duration(seconds[0] * float64(time.Second)), nil
+	return seconds[0], nil
 }

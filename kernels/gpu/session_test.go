@@ -243,6 +243,107 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// TestReopen: a device that does not come back is tried again by each work, which
+// says why; a work that is called off does not open it.
+func TestReopen(t *testing.T) {
+	opened, gone := 0, false
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) {
+		opened++
+		if gone {
+			return nil, errors.New("it fell off the bus")
+		}
+		return newToy(), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	run := func(ctx context.Context, name string) error {
+		in, out := arraysOf16()
+		_, err := s.Run(ctx, toyWork(name), in, out)
+		return err
+	}
+	off, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if err := run(off, "hang"); !errors.Is(err, context.Canceled) || opened != 1 {
+		t.Errorf("called off: %v, opened %d times", err, opened)
+	}
+	if err := run(t.Context(), "fault"); !IsSticky(err) || opened != 3 {
+		t.Errorf("a fault: %v, opened %d times, want 3: for this work and for the next", err, opened)
+	}
+	gone = true
+	if err := run(t.Context(), "fault"); !IsSticky(err) {
+		t.Errorf("a fault: %v", err)
+	}
+	for range 2 {
+		if err := run(t.Context(), "double"); err == nil || !strings.Contains(err.Error(), "fell off the bus") {
+			t.Errorf("without a device: %v", err)
+		}
+	}
+	gone = false
+	if err := run(t.Context(), "double"); err != nil {
+		t.Errorf("it is back: %v", err)
+	}
+}
+
+// A slow device takes long to copy.
+type slow struct{ *toy }
+
+func (d slow) CopyIn(a Address, b []byte) error {
+	time.Sleep(60 * time.Millisecond)
+	return d.toy.CopyIn(a, b)
+}
+
+// TestAllowance: a deadline is for the device's work, not for its arrays.
+func TestAllowance(t *testing.T) {
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return slow{newToy()}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	limited, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	in, out := arraysOf16()
+	if _, err := s.Run(limited, toyWork("double"), in, out); err != nil {
+		t.Error(err)
+	}
+	again, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Run(again, toyWork("hang"), in, out); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+// TestCalledOff: a call that is called off does not wait for what hangs.
+func TestCalledOff(t *testing.T) {
+	c, err := OpenChild(t.Context(), childOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	m, err := c.Load(t.Context(), ".entry stuck", LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.Function("stuck")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.Alloc(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Launch(t.Context(), Launch{Function: f, Args: []Arg{AddressArg(a)}}); err != nil {
+		t.Fatal(err)
+	}
+	off, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	begin := time.Now()
+	if err := c.Sync(off); !errors.Is(err, context.Canceled) || !IsSticky(err) || time.Since(begin) > 2*time.Second {
+		t.Errorf("%v after %v", err, time.Since(begin))
+	}
+}
+
 // TestSample: launches go over as many sets as keep the cache cold, an anchor is
 // taken, and a sample is taken again when the anchor drifts.
 func TestSample(t *testing.T) {

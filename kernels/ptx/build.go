@@ -388,6 +388,17 @@ func (c *Code) result(m *match) Operand {
 	return Vec(list...)
 }
 
+// Unpack is the n parts of x, the lowest bits first, as registers of type t: two
+// or four of the bits of x together.
+func (c *Code) Unpack(t Type, n int, x Operand) []Operand {
+	list := make([]Operand, n)
+	for i := range list {
+		list[i] = c.fresh(t, true)
+	}
+	c.add(Instr{Opcode: c.b.opcode("mov.b" + strconv.Itoa(n*t.Bits())).opcode, Operands: []Operand{Vec(list...), x}})
+	return list
+}
+
 // pure reports whether the result of an operation depends on its sources only,
 // and nothing else happens.
 func pure(o *Opcode) bool {

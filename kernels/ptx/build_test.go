@@ -26,6 +26,9 @@ func stripes(blocks int) *Builder {
 	for _, r := range acc {
 		c.Emit("mov.f32", r, F32Imm(0))
 	}
+	for _, half := range c.Unpack(B16, 2, lane) {
+		c.Emit("st.shared.b16", Mem(smem, 0), half)
+	}
 	source := c.Var(U64, c.Add(from, c.MulWide(tid, Int(16))))
 	c.For(Int(0), k, 16, func(i Operand) {
 		for j := range blocks {
@@ -254,6 +257,48 @@ func BenchmarkCheck(b *testing.B) {
 	for b.Loop() {
 		if err := m.Check(); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// hostile is texts that take long where something is done once for each pair of
+// things.
+var hostile = map[string]func(n int) string{
+	"registers": func(n int) string { return entryText(repeat(n, "\t.reg .b32 x%d;\n")) },
+	"sets":      func(n int) string { return entryText(repeat(n, "\t.reg .b32 %%r%d_<9>;\n")) },
+	"blocks":    func(n int) string { return entryText(repeat(n, "\t{ .reg .pred p; L: @p bra L; } // %d\n")) },
+	"variables": func(n int) string { return repeat(n, ".global .b32 x%d;\n") + repeat(n, ".entry k%d() { ret; }\n") },
+	"matches":   func(n int) string { return entryText("\t.reg .b64 d;\n" + repeat(n, "\tmov.b64 d, %d;\n")) },
+	"params":    func(n int) string { return repeat(n, ".entry k%d(.param .b8 a[4096]) { ret; }\n") },
+}
+
+func entryText(body string) string { return ".entry k() {\n" + body + "\tret;\n}\n" }
+
+func repeat(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
+// Parse and Check take time in proportion to the text.
+func BenchmarkHostile(b *testing.B) {
+	for name, text := range hostile {
+		for _, n := range []int{1000, 10000, 100000} {
+			src := []byte(".version 8.0\n.target sm_90a\n" + text(n))
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				b.SetBytes(int64(len(src)))
+				for b.Loop() {
+					m, err := Parse("", src)
+					if err == nil {
+						err = m.Check()
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
 		}
 	}
 }

@@ -42,8 +42,8 @@ func (p *problem) Error() string { return p.msg }
 
 // place is the problem in the text of the module.
 func (p *problem) place(m *Module) *Error {
-	text := string(m.src)
-	if m.src == nil {
+	text := m.src
+	if text == "" {
 		text = string(m.Text())
 	}
 	start := 0
@@ -67,9 +67,11 @@ type checker struct {
 	m      *Module
 	e      *Entry
 	forms  map[Opcode][]match
-	vars   map[string]*Var
-	params map[string]int // index
-	starts []int          // offsets of the parameters
+	vars   map[string]*Var // of the module
+	locals map[string]*Var // of the entry
+	static int             // bytes of shared memory that the module's variables take
+	params map[string]int  // index
+	starts []int           // offsets of the parameters
 	labels map[string]bool
 	open   []bool // for each register set, whether it is visible here
 	scopes []regScope
@@ -114,7 +116,7 @@ func (c *checker) fail(what, format string, args ...any) error {
 // targets are the PTX ISA versions that first have a target; section 11.1.2 and
 // the release notes.
 var targets = map[string]Version{
-	"sm_50": {4, 0}, "sm_52": {4, 1}, "sm_53": {4, 2}, "sm_60": {5, 0}, "sm_61": {5, 0}, "sm_62": {5, 0},
+	"sm_20": {2, 0}, "sm_30": {3, 0}, "sm_32": {4, 0}, "sm_35": {3, 1}, "sm_37": {4, 1}, "sm_50": {4, 0}, "sm_52": {4, 1}, "sm_53": {4, 2}, "sm_60": {5, 0}, "sm_61": {5, 0}, "sm_62": {5, 0},
 	"sm_70": {6, 0}, "sm_72": {6, 1}, "sm_75": {6, 3}, "sm_80": {7, 0}, "sm_86": {7, 1}, "sm_87": {7, 4},
 	"sm_89": {7, 8}, "sm_90": {7, 8}, "sm_90a": {8, 0}, "sm_100": {8, 6}, "sm_100a": {8, 6}, "sm_101": {8, 6},
 	"sm_101a": {8, 6}, "sm_103": {8, 8}, "sm_103a": {8, 8}, "sm_120": {8, 7}, "sm_120a": {8, 7},
@@ -131,7 +133,7 @@ func (c *checker) module() error {
 	}
 	c.vars = map[string]*Var{}
 	for i := range c.m.Vars {
-		if err := c.variable(&c.m.Vars[i]); err != nil {
+		if err := c.variable(&c.m.Vars[i], c.vars, &c.static); err != nil {
 			return err
 		}
 	}
@@ -161,9 +163,11 @@ func stored(t Type) bool {
 	return false
 }
 
-func (c *checker) variable(v *Var) error {
+// variable declares v among names; static is the shared memory before it and
+// behind it.
+func (c *checker) variable(v *Var, names map[string]*Var, static *int) error {
 	switch {
-	case c.vars[v.Name] != nil:
+	case names[v.Name] != nil:
 		return c.at(v.Line, 1, v.Name, "%s is declared twice", v.Name)
 	case !stored(v.Type):
 		return c.at(v.Line, 1, "."+v.Type.String(), "a variable cannot have the type .%s", v.Type)
@@ -176,13 +180,20 @@ func (c *checker) variable(v *Var) error {
 	case len(v.Init) > max(1, v.Count):
 		return c.at(v.Line, 1, "=", "%d initial values for %d elements", len(v.Init), max(1, v.Count))
 	}
-	c.vars[v.Name] = v
+	names[v.Name] = v
+	if v.Space == ModShared && v.Linkage != Extern {
+		a := max(1, v.Alignment())
+		*static = (*static+a-1)/a*a + v.Bytes()
+		if *static > MaxStaticBytes || v.Count > MaxStaticBytes {
+			return c.at(v.Line, 1, v.Name, "more than %d bytes of shared memory; declare it .extern and say its size at launch", MaxStaticBytes)
+		}
+	}
 	return nil
 }
 
 func (c *checker) entry(e *Entry) error {
 	c.e = e
-	for _, step := range []func() error{c.parameters, c.directives, c.names, c.shared, c.body} {
+	for _, step := range []func() error{c.parameters, c.directives, c.names, c.body} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -247,16 +258,11 @@ func (c *checker) directives() error {
 // names checks the variables and labels of the body, which all have names of
 // their own.
 func (c *checker) names() error {
-	module := c.vars
-	c.vars = map[string]*Var{}
+	c.locals = map[string]*Var{}
+	static := c.static
 	for i := range c.e.Vars {
-		if err := c.variable(&c.e.Vars[i]); err != nil {
+		if err := c.variable(&c.e.Vars[i], c.locals, &static); err != nil {
 			return err
-		}
-	}
-	for name, v := range module {
-		if c.vars[name] == nil {
-			c.vars[name] = v
 		}
 	}
 	c.labels = map[string]bool{}
@@ -274,22 +280,12 @@ func (c *checker) names() error {
 	return nil
 }
 
-func (c *checker) shared() error {
-	bytes := 0
-	for _, list := range [][]Var{c.m.Vars, c.e.Vars} {
-		for i := range list {
-			v := &list[i]
-			if v.Space != ModShared || v.Linkage == Extern {
-				continue
-			}
-			a := max(1, v.Alignment())
-			bytes = (bytes+a-1)/a*a + v.Bytes()
-			if bytes > MaxStaticBytes || v.Count > MaxStaticBytes {
-				return c.at(v.Line, 1, v.Name, "%s: more than %d bytes of shared memory; declare it .extern and say its size at launch", c.e.Name, MaxStaticBytes)
-			}
-		}
+// lookup is the variable called name, nil where there is none.
+func (c *checker) lookup(name string) *Var {
+	if v := c.locals[name]; v != nil {
+		return v
 	}
-	return nil
+	return c.vars[name]
 }
 
 func (c *checker) body() error {
@@ -414,12 +410,8 @@ func (c *checker) instr(in *Instr) error {
 	if len(all) == 0 {
 		return c.fail("", "%s", noForm(in.Opcode))
 	}
-	m, err := c.fits(in, all)
-	if err != nil {
+	if err := c.fits(in, all); err != nil {
 		return err
-	}
-	if !c.m.Version.AtLeast(m.isa) || !c.m.Target.Runs(m.target) {
-		return c.fail("", "%s needs PTX ISA %s and %s (section %s), this is %s and %s", in.Opcode, m.isa, m.target, m.row.section, c.m.Version, c.m.Target)
 	}
 	if err := c.modifiers(in); err != nil {
 		return err
@@ -440,39 +432,36 @@ func (c *checker) guard(g Guard) error {
 	return nil
 }
 
-// fits is the match that the operands of in are of: the first that the module's
-// version and target have, else the first.
-func (c *checker) fits(in *Instr, all []match) (best *match, err error) {
+// fits checks that the operands of in are those of a match, which the module's
+// version and target have.
+func (c *checker) fits(in *Instr, all []match) error {
 	var room [maxOperands]*pattern
-	counted := false
+	var wrong error // of the first match that takes so many operands
+	late := ""      // what the matches that take the operands need
 	for i := range all {
 		m := &all[i]
 		patterns, ok := m.assign(&room, len(in.Operands))
 		if !ok {
 			continue
 		}
-		counted = true
-		wrong := c.operands(m, patterns, in)
-		if wrong != nil {
-			if err == nil {
-				err = wrong
-			}
-			continue
-		}
-		if c.m.Version.AtLeast(m.isa) && c.m.Target.Runs(m.target) {
-			return m, nil
-		}
-		if best == nil {
-			best = m
+		err := c.operands(m, patterns, in)
+		switch {
+		case err != nil && wrong == nil:
+			wrong = err
+		case err != nil:
+		case c.m.Version.AtLeast(m.isa) && c.m.Target.Runs(m.target):
+			return nil
+		default:
+			late += fmt.Sprintf(" or PTX ISA %s and %s (section %s)", m.isa, m.target, m.row.section)
 		}
 	}
 	switch {
-	case best != nil:
-		return best, nil
-	case counted:
-		return nil, err
+	case late != "":
+		return c.fail("", "%s needs %s, this is %s and %s", in.Opcode, late[len(" or "):], c.m.Version, c.m.Target)
+	case wrong != nil:
+		return wrong
 	}
-	return nil, c.fail("", "%s has %d operands; expected %s", in.Opcode, len(in.Operands), operandText(&all[0]))
+	return c.fail("", "%s has %d operands; expected %s", in.Opcode, len(in.Operands), operandText(&all[0]))
 }
 
 // operandText is the operands of a form as its row writes them.
@@ -513,11 +502,26 @@ func noForm(o Opcode) string {
 	if most < int(o.n) {
 		bad = "." + o.mods[most].String() + " may not stand there"
 	}
-	sets := f.row.sets
-	if sets != "" {
-		sets = " with " + sets
+	return fmt.Sprintf("%s: %s; expected %s%s (section %s)", o, bad, head, f.setText(), f.row.section)
+}
+
+// setText is the sets that the opcode of the row names, for errors.
+func (f *form) setText() string {
+	var sets []string
+	if f.row.sets != "" {
+		sets = append(sets, f.row.sets)
 	}
-	return fmt.Sprintf("%s: %s; expected %s%s (section %s)", o, bad, head, sets, f.row.section)
+	own := rowSets(f.row.sets)
+	for i := range f.slots {
+		name := f.slots[i].name
+		if list := modSets[name]; list != "" && own[name] == "" {
+			sets = append(sets, name+"="+list)
+		}
+	}
+	if sets == nil {
+		return ""
+	}
+	return " with " + strings.Join(sets, " ")
 }
 
 // prefix is how many of the modifiers, from the first, the form has in order.
@@ -538,14 +542,22 @@ func (c *checker) rules(in *Instr) error {
 	o := &in.Opcode
 	switch o.Op {
 	case OpLd, OpSt:
-		if bits := o.Vec() * o.Type(-1).Bits(); bits > 128 && !c.has("8.8", "100") {
-			return c.fail("", "%s moves %d bits; at most 128 go at once", o, bits)
+		bits := o.Vec() * o.Type(-1).Bits()
+		switch {
+		case bits > 128 && !c.has("8.8", "100"):
+			return c.fail("", "%s moves %d bits; at most 128 go at once, 256 with PTX ISA 8.8 and sm_100", o, bits)
+		case bits > 256 || o.Has(ModV8) && bits < 256:
+			return c.fail("", "%s moves %d bits; .v8 is for 32-bit types, .v4 for those of at most 64", o, bits)
 		}
 		if s := o.Space(); s != NoMod && s != ModGlobal && !onlyGlobal(o) {
 			return c.fail("."+s.String(), "eviction priorities, prefetch and cache hints are for global memory")
 		}
 	case OpBarSync, OpBarArrive, OpBarrierSync, OpBarrierArrive:
 		return c.barrier(in)
+	case OpSetmaxnreg:
+		if e := c.e; e.MaxNReg == 0 && e.MaxNTid == [3]int{} && e.ReqNTid == [3]int{} {
+			return c.fail("", "setmaxnreg without .maxnreg, .maxntid or .reqntid: the registers at entry are not known")
+		}
 	case OpMbarrierInit:
 		return c.within(&in.Operands[1], 1, 1<<20-1, 1, "the count of an mbarrier")
 	case OpCpAsyncBulk, OpCpReduceAsyncBulk:

@@ -14,7 +14,7 @@ import (
 //
 //	T, f32     a source of that type: register or number; T! register only
 //	T~         in a register that may be wider than the type
-//	T^         also a special register, or the address of a variable
+//	T^  T%     also the address of a variable; a special register
 //	T_         a destination that may be the sink _
 //	_          the sink _
 //	>T  =T     a destination; a register that is read and written
@@ -85,7 +85,8 @@ type pattern struct {
 	regOnly  bool
 	wide     bool
 	neg      bool
-	address  bool // also a special register or the address of a variable
+	address  bool // also the address of a variable
+	special  bool // also a special register
 	sink     bool
 	pair     bool
 	vector   bool
@@ -343,6 +344,8 @@ func (f *form) value(p *pattern, s string) error {
 			p.regOnly = true
 		case '^':
 			p.address = true
+		case '%':
+			p.special = true
 		case '_':
 			p.sink = true
 		default:
@@ -501,7 +504,9 @@ func (m *match) alike(p *pattern, o *Operand) bool {
 		return p.pair
 	case KindMem, KindTensor:
 		return false
-	case KindSpecial, KindSym:
+	case KindSpecial:
+		return p.special
+	case KindSym:
 		return p.address
 	}
 	return !braces

@@ -25,7 +25,7 @@ type Module struct {
 	Entries []Entry
 
 	file string // where it was parsed from
-	src  []byte // the text that the lines of its statements count in; nil where that is Text
+	src  string // the text that the lines of its statements count in; empty where that is Text
 }
 
 // Linkage says who sees a name.

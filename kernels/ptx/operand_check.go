@@ -181,7 +181,7 @@ func (c *checker) value(m *match, p *pattern, o *Operand) error {
 }
 
 func (c *checker) special(m *match, p *pattern, o *Operand, t Type) error {
-	if o.Special == NoSpecial || o.Special >= numSpecials || !p.address || m.op.Op != OpMov ||
+	if o.Special == NoSpecial || o.Special >= numSpecials || !p.special ||
 		t.Float() || t.Bits() != o.Special.Type().Bits() {
 		return c.wrong(m, p, o)
 	}
@@ -204,7 +204,7 @@ func (c *checker) visible(r Reg) error {
 }
 
 func (c *checker) symbol(name string) error {
-	if _, isParam := c.params[name]; !isParam && c.vars[name] == nil {
+	if _, isParam := c.params[name]; !isParam && c.lookup(name) == nil {
 		return c.fail(name, "no variable or parameter %s is declared", name)
 	}
 	return nil
@@ -303,7 +303,7 @@ func (c *checker) named(m *match, o *Operand, space Mod, align int) error {
 		}
 		return c.bounds(m, o, offset, int64(p.Bytes()), align, alignedTo(int64(c.starts[i])))
 	}
-	v := c.vars[o.Sym]
+	v := c.lookup(o.Sym)
 	if v.Space != space && !(v.Space == ModShared && isShared(space)) {
 		return c.fail(o.Sym, "%s: %s lies in .%s memory", m.op, o.Sym, v.Space)
 	}

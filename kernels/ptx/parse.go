@@ -19,7 +19,8 @@ const (
 // surfaces are not read. What Parse takes still has to pass [Module.Check].
 func Parse(file string, src []byte) (*Module, error) {
 	p := &parser{scanner: scanner{file: file, src: string(src), line: 1}, opcodes: map[string]Opcode{}}
-	p.m = &Module{file: file, src: src}
+	p.m = &Module{file: file, src: p.src}
+	p.mean = strings.Count(p.src, ";") / max(1, strings.Count(p.src, ".entry"))
 	if err := p.module(); err != nil {
 		return nil, err
 	}
@@ -35,6 +36,7 @@ type parser struct {
 	singles map[string]int32  // registers without
 	scopes  []scope
 	labels  map[string]int // of the entry so far, and how often each was renamed
+	mean    int            // statements of an entry
 	slab    []Operand      // where operands are cut from
 	stack   []Operand      // operands of the list that is being read
 }
@@ -221,18 +223,29 @@ func (p *parser) pointer() error {
 	return nil
 }
 
-// extent reads [n] or [], where there is one.
+// extent reads [n], [n][m] … or [], where there is one; n is the product.
 func (p *parser) extent() (array bool, n int, err error) {
-	if !p.take('[') {
-		return false, 0, nil
+	start := p.here()
+	for n = 1; p.take('['); array = true {
+		if !array && p.take(']') {
+			return true, 0, nil
+		}
+		size, err := p.count("a number of elements", maxBytes)
+		if err != nil {
+			return true, 0, err
+		}
+		if size > maxBytes/max(1, n) {
+			return true, 0, p.fail(start, "an array of more than %d elements", maxBytes)
+		}
+		n *= size
+		if err := p.want(']'); err != nil {
+			return true, 0, err
+		}
 	}
-	if p.take(']') {
-		return true, 0, nil
+	if !array {
+		n = 0
 	}
-	if n, err = p.count("a number of elements", maxBytes); err != nil {
-		return true, 0, err
-	}
-	return true, n, p.want(']')
+	return array, n, nil
 }
 
 // initial reads the initial value of a variable.
@@ -364,7 +377,7 @@ func (p *parser) dims() (d [3]int, err error) {
 
 // body reads statements up to the } that closes the entry.
 func (p *parser) body() error {
-	p.e.Body = make([]Stmt, 0, min(1<<16, 8+strings.Count(p.src[p.at:], ";")))
+	p.e.Body = make([]Stmt, 0, p.mean+8)
 	for {
 		if p.skipBlanks() {
 			p.comment()
@@ -730,22 +743,26 @@ func (p *parser) named() (Operand, error) {
 	return Operand{}, p.fail(start, "register %s is not declared", name)
 }
 
-// offset reads +n, +-n or -n, where there is one.
-func (p *parser) offset() (uint64, error) {
-	c := p.peek()
-	if c == '+' {
-		p.at++
+// offset reads +n, +-n or -n, as often as they stand there.
+func (p *parser) offset() (sum uint64, err error) {
+	for {
+		c := p.peek()
+		if c == '+' {
+			p.at++
+		} else if c != '-' {
+			return sum, nil
+		}
+		p.skip()
+		start := p.here()
+		o, err := p.number()
+		if err == nil && o.Kind != KindInt {
+			err = p.fail(start, "expected an offset in bytes")
+		}
+		if err != nil {
+			return sum, err
+		}
+		sum += o.Bits
 	}
-	if c != '+' && c != '-' {
-		return 0, nil
-	}
-	p.skip()
-	start := p.here()
-	o, err := p.number()
-	if err == nil && o.Kind != KindInt {
-		err = p.fail(start, "expected an offset in bytes")
-	}
-	return o.Bits, err
 }
 
 func (p *parser) vector() (Operand, error) {

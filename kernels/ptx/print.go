@@ -8,7 +8,11 @@ import (
 
 // Text is the module as PTX: the same bytes for the same module.
 func (m *Module) Text() []byte {
-	p := printer{line: 1}
+	lines := 8 + len(m.Vars)
+	for i := range m.Entries {
+		lines += len(m.Entries[i].Params) + len(m.Entries[i].Body)
+	}
+	p := printer{line: 1, buf: make([]byte, 0, 64*lines)}
 	p.module(m)
 	return p.buf
 }
@@ -24,7 +28,7 @@ func (m *Module) WriteTo(w io.Writer) (int64, error) {
 func (m *Module) number() {
 	p := printer{line: 1, number: true}
 	p.module(m)
-	m.file, m.src = "", nil
+	m.file, m.src = "", ""
 }
 
 // InstrText is instruction in of e as it is printed, without the semicolon.

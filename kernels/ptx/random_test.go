@@ -137,6 +137,10 @@ func (g *instrGen) value(p *pattern, t Type) Operand {
 		return Sink()
 	case k == 0 && p.address && t.Bits() == 32 && !t.Float():
 		return Sym("smem")
+	case k == 2 && p.special && !t.Float() && t != Pred:
+		if s := Special(1 + g.n(int(numSpecials)-2)); s.Type().Bits() == t.Bits() {
+			return Sreg(s)
+		}
 	case k == 1 && !p.regOnly && p.kind == patValue:
 		return g.number(t)
 	}
@@ -195,6 +199,7 @@ func checkRows(t *rapid.T, target Target) {
 		}
 	}
 	g.e.Body = append(g.e.Body, Stmt{Kind: StmtInstr, Instr: Instr{Opcode: Opcode{Op: OpRet}}})
+	g.e.MaxNTid = [3]int{128, 1, 1}
 	m := &Module{Version: Version{9, 0}, Target: target, Entries: []Entry{*g.e}}
 	m.Vars = []Var{{Space: ModShared, Align: 128, Type: B8, Name: "smem", Array: true, Count: 4096}}
 	m.number()
@@ -219,7 +224,7 @@ func sameAgain(t *rapid.T, m *Module) {
 			t.Fatalf("written %+v\nread %+v", a, b)
 		}
 	}
-	again.file, again.src = "", nil
+	again.file, again.src = "", ""
 	if !reflect.DeepEqual(again, m) {
 		t.Fatalf("read something else than was written:\n%s", text)
 	}
@@ -231,7 +236,7 @@ func lucky(in *Instr) bool {
 	switch o.Op {
 	case OpLd, OpSt:
 		s := o.Space()
-		return o.Vec()*o.Type(-1).Bits() <= 128 && (s == NoMod || s == ModGlobal || onlyGlobal(o))
+		return o.Vec()*o.Type(-1).Bits() <= 128 && !o.Has(ModV8) && (s == NoMod || s == ModGlobal || onlyGlobal(o))
 	case OpBarSync, OpBarArrive, OpBarrierSync, OpBarrierArrive, OpMbarrierInit, OpCpAsyncBulk, OpCpReduceAsyncBulk, OpShflSync:
 		for i := range in.Operands {
 			if in.Operands[i].Kind == KindInt {

@@ -12,7 +12,7 @@ var modSets = map[string]string{
 
 	"SPACE":   "const,global,local,param,param::entry,shared,shared::cta,shared::cluster",
 	"STSPACE": "global,local,shared,shared::cta,shared::cluster",
-	"WINDOW":  "const,global,local,shared,shared::cta,shared::cluster,param,param::entry",
+	"WINDOW":  "const,global,local,shared,shared::cta,shared::cluster",
 	"ATSPACE": "global,shared,shared::cta,shared::cluster",
 	"SHARED":  "shared,shared::cta",
 	"ANYSH":   "shared,shared::cta,shared::cluster",

@@ -51,8 +51,6 @@ var matrixRows = []row{
 	{"9.7.14.5.14", "7.0", "80", "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 >{f32*4}, {b32!*2}, {b32!*1}, {f32*4}", ""},
 	{"9.7.14.5.14", "7.0", "80", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 >{f32*4}, {b32!*4}, {b32!*2}, {f32*4}", ""},
 	{"9.7.14.5.14", "8.4", "89", "mma.sync.aligned.m16n8k32.row.col.f32.A.B.f32 >{f32*4}, {b32!*4}, {b32!*2}, {f32*4}", "A=e4m3,e5m2 B=e4m3,e5m2"},
-	{"9.7.14.5.14", "8.7", "89", "mma.sync.aligned.m16n8k16.row.col.f32.A.B.f32 >{f32*4}, {b32!*2}, {b32!*1}, {f32*4}", "A=e4m3,e5m2 B=e4m3,e5m2"},
-	{"9.7.14.5.14", "8.7", "89", "mma.sync.aligned.m16n8k32.row.col.f16.A.B.f16 >{b32*2}, {b32!*4}, {b32!*2}, {b32*2}", "A=e4m3,e5m2 B=e4m3,e5m2"},
 	{"9.7.14.5.14", "7.0", "80", "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 >{f64*2}, {f64!*1}, {f64!*1}, {f64*2}", ""},
 	{"9.7.14.5.14", "7.8", "90", "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 >{f64*4}, {f64!*2}, {f64!*1}, {f64*4}", ""},
 	{"9.7.14.5.14", "7.8", "90", "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 >{f64*4}, {f64!*4}, {f64!*2}, {f64*4}", ""},
@@ -81,5 +79,5 @@ var matrixRows = []row{
 	{"9.7.15.5.2", "8.4", "90a", "wgmma.mma_async.sync.aligned.S{.satfinite}.s32.A.B ={s32*N/2}, b64!, b64!, p", "S=WGMMA8 A=u8 B=s8"},
 	{"9.7.15.7.1", "8.0", "90a", "wgmma.fence.sync.aligned", ""},
 	{"9.7.15.7.2", "8.0", "90a", "wgmma.commit_group.sync.aligned", ""},
-	{"9.7.15.7.3", "8.0", "90a", "wgmma.wait_group.sync.aligned #0..7", ""},
+	{"9.7.15.7.3", "8.0", "90a", "wgmma.wait_group.sync.aligned #0..2147483647", ""},
 }

@@ -46,7 +46,7 @@ func textCase(t *testing.T, d *datadriven.TestData) string {
 		d.MaybeScanArgs(t, "target", &target)
 		d.MaybeScanArgs(t, "version", &version)
 		input = ".version " + version + "\n.target " + target + "\n.address_size 64\n.shared .align 128 .b8 smem[1024];\n" +
-			".visible .entry k(.param .u64 a, .param .u32 n, .param .align 64 .b8 map[128])\n{\n" + prologue + input
+			".visible .entry k(.param .u64 a, .param .u32 n, .param .align 64 .b8 map[128])\n.maxntid 256\n{\n" + prologue + input
 		if !d.HasArg("open") {
 			input += "\tret;\n"
 		}

@@ -135,6 +135,11 @@ func (c *Chain) MulAdd32(a, b, d Value) Value {
 	return c.add(c.step(fusedStep, VFMADD132PS, []Operand{a, b, d}))
 }
 
+// MulSub32 returns a*b - d in f32, rounded once.
+func (c *Chain) MulSub32(a, b, d Value) Value {
+	return c.add(c.step(fusedStep, VFMSUB132PS, []Operand{a, b, d}))
+}
+
 // NegMulAdd32 returns d - a*b in f32, rounded once.
 func (c *Chain) NegMulAdd32(a, b, d Value) Value {
 	return c.add(c.step(fusedStep, VFNMADD132PS, []Operand{a, b, d}))

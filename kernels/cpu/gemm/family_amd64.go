@@ -22,15 +22,21 @@ type streamer func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead
 // streamed is how many terms that is.
 const streamed = 8
 
+// An uprighter adds products of a row of a, 16 terms a turn, to 64 bytes of c,
+// where the terms of each column of b are next to each other and columns bcs
+// bytes apart.
+type uprighter func(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
+
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
 // two vectors of columns; masked[r−1] one vector, of which the mask says what is
 // there: it reads and writes nothing else.
 type family struct {
 	full, masked [6]kernel
-	lanes        int      // elements of a vector
-	bytes        int      // of an element
-	depth        int      // terms of a panel at most, which takes 24 KiB of a first cache of 32 KiB
-	stream       streamer // nil without
+	lanes        int       // elements of a vector
+	bytes        int       // of an element
+	depth        int       // terms of a panel at most, which takes 24 KiB of a first cache of 32 KiB
+	stream       streamer  // nil without
+	upright      uprighter // nil without
 	masks        func(n int) *byte
 	transpose    func(squares int, to *byte, toStride int, from *byte, fromStride int)
 }
@@ -85,7 +91,7 @@ func wideMask(n int) *byte { return (*byte)(unsafe.Pointer(&bitsOn[n])) }
 var f32Narrow = family{
 	full:   [6]kernel{multiplyF32Rows1, multiplyF32Rows2, multiplyF32Rows3, multiplyF32Rows4, multiplyF32Rows5, multiplyF32Rows6},
 	masked: [6]kernel{multiplyF32MaskedRows1, multiplyF32MaskedRows2, multiplyF32MaskedRows3, multiplyF32MaskedRows4, multiplyF32MaskedRows5, multiplyF32MaskedRows6},
-	lanes:  8, bytes: 4, depth: 384, stream: streamF32, masks: narrowMask32, transpose: transpose32,
+	lanes:  8, bytes: 4, depth: 384, stream: streamF32, upright: uprightF32, masks: narrowMask32, transpose: transpose32,
 }
 
 var f64Narrow = family{
@@ -110,7 +116,7 @@ var i16Narrow = family{
 var f32Wide = family{
 	full:   [6]kernel{multiplyF32WideRows1, multiplyF32WideRows2, multiplyF32WideRows3, multiplyF32WideRows4, multiplyF32WideRows5, multiplyF32WideRows6},
 	masked: [6]kernel{multiplyF32WideMaskedRows1, multiplyF32WideMaskedRows2, multiplyF32WideMaskedRows3, multiplyF32WideMaskedRows4, multiplyF32WideMaskedRows5, multiplyF32WideMaskedRows6},
-	lanes:  16, bytes: 4, depth: 192, stream: streamF32, masks: wideMask, transpose: transpose32,
+	lanes:  16, bytes: 4, depth: 192, stream: streamF32, upright: uprightF32, masks: wideMask, transpose: transpose32,
 }
 
 var f64Wide = family{

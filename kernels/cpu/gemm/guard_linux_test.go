@@ -48,6 +48,9 @@ func pageEnds[T Element](t *testing.T, scratch func(m, n, k int) int, multiply f
 	for trial := range 150 {
 		end := trial%2 == 0
 		m, n, k := 1+r.IntN(20), 1+r.IntN(40), 1+r.IntN(20)
+		if trial%5 == 0 {
+			m, k = 1, 2*k
+		}
 		a, b, c := random[T](layouts[trial%4], m, k, r), random[T](layouts[trial/4%4], k, n, r), random[T](layouts[0], m, n, r)
 		move := func(x *Matrix[T]) {
 			data := guarded[T](t, len(x.Data), end)

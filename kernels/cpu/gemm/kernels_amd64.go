@@ -227,6 +227,9 @@ func multiplyF64WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyF64WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func uprightF32(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
+
+//go:noescape
 func copyPanels1(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
 
 //go:noescape

@@ -7,7 +7,7 @@ import "unsafe"
 const (
 	slabBytes  = 192 << 10 // rows of a that stay in a second cache of 512 KiB, beside the next ones
 	grouped    = 4         // panels of b that are arranged together
-	storeBytes = 3 << 20   // panels of b that stay in a third cache
+	storeBytes = 4 << 20   // panels of b that stay in a third cache
 	padding    = 64        // bytes between rows of a slab, so that they do not compete for the same lines of a cache
 )
 
@@ -40,12 +40,17 @@ type blocking struct {
 	rows, terms, columns int
 }
 
-// blocking is as even as can be: whole blocks of 6 rows, whole panels.
+// blocking is as even as can be: whole blocks of 6 rows, whole panels. Several
+// slabs have a third more terms, since all of c is read and written for each:
+// measured, that outweighs that panels fill the first cache.
 func (f *family) blocking(m, n, k int) blocking {
-	columns := f.width()
-	b := blocking{terms: even(k, f.depth, 8)}
-	b.rows = even(m, slabBytes/(f.depth*f.bytes), 6)
-	b.columns = even(n, storeBytes/(f.depth*f.bytes), columns)
+	depth := f.depth
+	if m > slabBytes/(depth*f.bytes) {
+		depth += depth / 3
+	}
+	b := blocking{terms: even(k, depth, 8)}
+	b.rows = even(m, slabBytes/(depth*f.bytes), 6)
+	b.columns = even(n, storeBytes/(depth*f.bytes), f.width())
 	if m <= b.rows { // nothing is used again
 		b.columns = n
 	}
@@ -109,7 +114,7 @@ func (x *fetch) take(turns int) (p uintptr, step, taken int) {
 	return p, step, taken
 }
 
-// multiplyPanels multiplies slab by slab, in each panel by panel.
+// multiplyPanels multiplies in the way that suits the shape.
 func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	p := product{
 		family: f, blocking: f.blocking(x.M, x.N, x.K),
@@ -117,17 +122,34 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	}
 	p.slab = place{unsafe.Pointer(unsafe.SliceData(scratch)), p.terms*f.bytes + padding, f.bytes}
 	p.panels = place{unsafe.Add(p.slab.p, p.blocking.slab(f)), f.width() * f.bytes, f.bytes}
-	if p.streams() {
-		if x.Fresh {
-			x.clear()
-		}
+	switch {
+	case p.streams():
+		p.clear(x.Fresh)
 		p.streamed()
+	case p.stands():
+		p.clear(x.Fresh)
+		p.standing()
+	default:
+		p.slabs(x.Fresh)
+	}
+}
+
+// clear has c begin with zeros if it is fresh.
+func (p *product) clear(isFresh bool) {
+	if !isFresh {
 		return
 	}
+	for i := range p.m {
+		clear(unsafe.Slice((*byte)(p.c.at(i, 0).p), p.n*p.bytes))
+	}
+}
+
+// slabs multiplies slab by slab.
+func (p *product) slabs(isFresh bool) {
 	for j := 0; j < p.n; j += p.columns {
 		for t := 0; t < p.k; t += p.terms {
 			p.how = 0
-			if x.Fresh && t == 0 {
+			if isFresh && t == 0 {
 				p.how = fresh
 			}
 			for i := 0; i < p.m; i += p.rows {

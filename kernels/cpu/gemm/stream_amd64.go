@@ -40,3 +40,33 @@ func (p *product) across(j, end, t, k int) {
 		p.strip(p.c.at(0, j), p.a.at(0, t), p.b.at(t, j), p.m, min(p.width(), end-j), k)
 	}
 }
+
+const standingTerms = 16 // that are multiplied at a time
+
+// stands says whether a row is multiplied by columns of b whose terms are next to
+// each other, which is how a matrix in rows is multiplied by a vector.
+func (p *product) stands() bool {
+	return p.upright != nil && p.m == 1 && p.b.row == p.bytes && p.b.col != p.bytes && p.k >= standingTerms && p.n*p.bytes >= 64
+}
+
+// standing multiplies as many columns at a time as there are in 64 bytes.
+func (p *product) standing() {
+	columns, turns := 64/p.bytes, p.k/standingTerms
+	whole, k := p.n/columns*columns, turns*standingTerms
+	for j := 0; j < whole; j += columns {
+		p.upright(turns, p.a.first(), p.a.col, p.b.at(0, j).first(), p.b.col, p.c.at(0, j).first())
+	}
+	if k < p.k {
+		p.part(k, 0, whole, p.k-k)
+	}
+	if whole < p.n {
+		p.part(0, whole, p.n-whole, p.k)
+	}
+}
+
+// part multiplies k terms from t on by n columns from j on.
+func (p *product) part(t, j, n, k int) {
+	q := *p
+	q.a, q.b, q.c, q.n, q.k = p.a.at(0, t), p.b.at(t, j), p.c.at(0, j), n, k
+	q.slabs(false)
+}

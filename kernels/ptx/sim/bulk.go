@@ -89,7 +89,7 @@ func (t *transfer) complete() {
 		// Whoever sees the phase complete sees these bytes.
 		own := history{near: make([]seen, len(t.by.clock.seen.near))}
 		own.near[c.work.grid.parties()].all = c.asyncs
-		b.gather.join(&own)
+		b.gather.seen.join(&own)
 	}
 	b.tx -= t.bytes
 	b.tryComplete()
@@ -538,7 +538,7 @@ func (w *warp) landAndArrive(b *mbarrier, l, groups int) {
 		g := &w.copies.groups[i]
 		w.landCopies(g, g.lanes&(1<<l))
 	}
-	w.publishTo(&b.gather, &b.gatherF, 1<<l)
+	w.publishTo(&b.gather, 1<<l)
 	if !b.arrive(1) {
 		w.report(Finding{Kind: InvalidOperation, Detail: "more arrivals than the mbarrier's phase has: " + b.owner.sharedName(b.offset)}, l)
 	}

@@ -217,8 +217,7 @@ type barrier struct {
 	votes    int // of bar.red: threads whose predicate held
 	voters   int // and all of them
 	results  []voter
-	history  history
-	fenced   history
+	knows    knowledge
 }
 
 // arriveBarrier lets the warp arrive at barrier id, which count threads (0: all
@@ -243,11 +242,11 @@ func (w *warp) arriveBarrier(id, count uint32, wait bool) {
 	}
 	b.expected, b.whole = int(count), count == 0
 	b.arrived += warpSize
-	w.publishTo(&b.history, &b.fenced, allLanes)
+	w.publishTo(&b.knows, allLanes)
 	w.pc++
 	if wait {
 		b.waiting = append(b.waiting, w)
-		w.block(fmt.Sprintf("barrier %d", id))
+		w.block(fmt.Sprintf("barrier %d", id), w.pc-1)
 	}
 	t.tryBarrier(b)
 }
@@ -268,7 +267,7 @@ func (t *cta) tryBarrier(b *barrier) {
 		v.tell(open.votes, open.voters)
 	}
 	for _, w := range open.waiting {
-		w.observe(&open.history, &open.fenced)
+		w.observe(&open.knows)
 		w.clock.joinLanes()
 		w.wake()
 	}

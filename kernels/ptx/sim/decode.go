@@ -124,8 +124,9 @@ func (d *decoder) body() error {
 		switch s.Kind {
 		case ptx.StmtLabel:
 			d.labels[label{d.scope, s.Text}] = int32(len(d.e.code))
+			d.comment = ""
 		case ptx.StmtComment:
-			d.comment = s.Text
+			d.note(s)
 		case ptx.StmtOpen:
 			d.scopes = append(d.scopes, d.scope)
 			d.scope = len(d.scopes) - 1
@@ -142,6 +143,16 @@ func (d *decoder) body() error {
 	d.e.code = append(d.e.code, end)
 	d.e.sites = append(d.e.sites, Site{PC: int(end.pc), Line: int(d.line), Text: "the end of the entry", Lane: -1})
 	return nil
+}
+
+// note keeps a source comment: one at the end of a line is of its instruction,
+// one on a line of its own is of all until the next one or a label.
+func (d *decoder) note(s *ptx.Stmt) {
+	if n := len(d.e.sites); n > 0 && s.Line != 0 && s.Line == d.line {
+		d.e.sites[n-1].Comment = s.Text
+		return
+	}
+	d.comment = s.Text
 }
 
 func (d *decoder) resolve(scope int, name string) (int32, bool) {

@@ -45,7 +45,11 @@ func (s Site) String() string {
 	if s.Line > 0 {
 		fmt.Fprintf(&b, "line %d: ", s.Line)
 	}
-	fmt.Fprintf(&b, "%q", s.Text)
+	text := s.Text
+	if len(text) > 110 { // the registers of a wgmma
+		text = text[:70] + " … " + text[len(text)-30:]
+	}
+	b.WriteString(`"` + text + `"`)
 	if s.Comment != "" {
 		fmt.Fprintf(&b, " (%s)", s.Comment)
 	}
@@ -118,11 +122,14 @@ func earlier(a, b Site) bool {
 	return cmp.Or(cmp.Compare(a.Warp, b.Warp), cmp.Compare(a.Lane, b.Lane)) < 0
 }
 
-// sorted lists the findings in program order.
+// symptoms are kinds that another finding usually explains.
+var symptoms = map[Kind]bool{Deadlock: true, BudgetExceeded: true}
+
+// sorted lists the findings in program order, symptoms last.
 func (fs findings) sorted() []Finding {
 	out := make([]Finding, 0, len(fs))
 	for _, f := range slices.SortedFunc(maps.Values(fs), func(a, b *Finding) int {
-		return cmp.Or(cmp.Compare(a.At.PC, b.At.PC), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(truth(symptoms[a.Kind]), truth(symptoms[b.Kind])), cmp.Compare(a.At.PC, b.At.PC), cmp.Compare(a.Kind, b.Kind))
 	}) {
 		out = append(out, *f)
 	}

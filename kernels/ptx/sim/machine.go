@@ -3,9 +3,19 @@
 // wrong with them (out-of-bounds and uninitialised accesses, data races,
 // missing waits and fences, deadlocks) and counts what they do to memory.
 //
-// It is not a timing simulator. Asynchronous operations land as late as the
-// program's waits allow, so that a missing wait shows. mma and wgmma add in
-// float32 in order of k, which differs from a device in the last bits.
+// It is not a timing simulator. Asynchronous operations (cp.async, bulk and
+// tensor copies, wgmma) read and write as late as the program's waits allow, so
+// that a missing wait shows. try_wait says no once before it waits, as a device
+// may. mma and wgmma add in float32 in order of k, which differs from a device
+// in the last bits; the .approx functions are computed in float64 and rounded
+// once, so they are closer than a device's. Clocks count instructions. Data
+// races are looked for at warps, and between lanes of a warp where nothing
+// synchronises them; where bookkeeping is coarser than the memory model, it
+// errs towards silence.
+//
+// Load refuses, by name, what is not modelled: 128-bit values, fns, lop3 with a
+// predicate, im2col, st.async and red.async, reductions into shared memory,
+// mma.m8n8k16 of integers, and what needs sm_100.
 package sim
 
 import (
@@ -180,25 +190,24 @@ func (r *Report) Err() error {
 
 // grid is one launch in execution, read by all workers.
 type grid struct {
-	entry    *entry
-	mem      *memory
-	sheet    Sheet
-	opt      Options
-	size     [3]int // CTAs
-	block    [3]int
-	cluster  [3]int
-	units    [3]int // clusters
-	threads  int
-	shared   int64
-	dynamic  int64
-	param    []byte
-	globals  map[string]uint64
-	next     atomic.Int64
-	stopped  atomic.Bool
-	done     <-chan struct{}
-	locks    [64]sync.Mutex // of atomic operations, by address
-	timeline atomic.Int64
-	sync     syncVariables
+	entry   *entry
+	mem     *memory
+	sheet   Sheet
+	opt     Options
+	size    [3]int // CTAs
+	block   [3]int
+	cluster [3]int
+	units   [3]int // clusters
+	threads int
+	shared  int64
+	dynamic int64
+	param   []byte
+	globals map[string]uint64
+	next    atomic.Int64
+	stopped atomic.Bool
+	done    <-chan struct{}
+	locks   [64]sync.Mutex // of atomic operations, by address
+	sync    syncVariables
 }
 
 // Launch runs a kernel to its end. An error means that it did not run, or was

@@ -12,10 +12,8 @@ type mbarrier struct {
 	tx       int64 // bytes expected and not yet arrived
 	phase    uint64
 	waiters  []*warp
-	gather   history // what this phase's arrivals know
-	gatherF  history
-	history  history // what completed phases know
-	fenced   history
+	gather   knowledge // of this phase's arrivals
+	knows    knowledge // of completed phases
 }
 
 // The limits of an mbarrier (PTX ISA, "Contents of the mbarrier object").
@@ -100,7 +98,7 @@ func mbarrierArrive(w *warp, in *instr) {
 			count = int(w.r32[in.a][l])
 		}
 		b.expected -= int(in.size) * count
-		w.publishTo(&b.gather, &b.gatherF, 1<<l)
+		w.publishTo(&b.gather, 1<<l)
 		if !b.arrive(count) {
 			w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("more arrivals than the mbarrier's %d of a phase: %s", b.expected, b.owner.sharedName(b.offset))}, l)
 			return
@@ -142,9 +140,8 @@ func (b *mbarrier) tryComplete() {
 	}
 	b.phase++
 	b.pending = b.expected
-	b.history.join(&b.gather)
-	b.fenced.join(&b.gatherF)
-	b.gather, b.gatherF = history{}, history{}
+	b.knows.join(&b.gather)
+	b.gather = knowledge{}
 	for _, w := range b.waiters {
 		w.wake()
 	}
@@ -178,7 +175,7 @@ func mbarrierWait(w *warp, in *instr) {
 		}
 		if over {
 			done |= 1 << l
-			w.observe(&b.history, &b.fenced)
+			w.observe(&b.knows)
 		} else if open == nil {
 			open = b
 		}
@@ -197,22 +194,15 @@ func mbarrierWait(w *warp, in *instr) {
 	}
 	w.onBar, w.polls = open, in.signed
 	open.waiters = append(open.waiters, w)
-	w.block(fmt.Sprintf("mbarrier %s: phase %d, %d arrivals and %d bytes missing", open.owner.sharedName(open.offset), open.phase, open.pending, open.tx))
-}
-
-// mbarrierPending is pending_count: modelled states are phase numbers.
-func mbarrierPending(w *warp, in *instr) {
-	w.report(Finding{Kind: InvalidOperation, Detail: "mbarrier.pending_count is not modelled"}, -1)
+	w.block(fmt.Sprintf("mbarrier %s: phase %d, %d arrivals and %d bytes missing", open.owner.sharedName(open.offset), open.phase, open.pending, open.tx), w.pc)
 }
 
 // clusterBarrier is barrier.cluster.
 type clusterBarrier struct {
 	arrived map[*warp]bool
 	phase   int
-	history history
-	fenced  history
-	done    history
-	doneF   history
+	gather  knowledge
+	knows   knowledge // of the completed phase
 }
 
 func clusterArrive(w *warp, in *instr) {
@@ -230,7 +220,7 @@ func clusterArrive(w *warp, in *instr) {
 	}
 	b.arrived[w] = true
 	w.atCluster = b.phase
-	w.publishTo(&b.history, &b.fenced, allLanes)
+	w.publishTo(&b.gather, allLanes)
 	w.cta.cluster.tryBarrier()
 }
 
@@ -248,8 +238,7 @@ func (c *cluster) tryBarrier() {
 	}
 	b.phase++
 	clear(b.arrived)
-	b.done, b.doneF = b.history, b.fenced
-	b.history, b.fenced = history{}, history{}
+	b.knows, b.gather = b.gather, knowledge{}
 	c.work.counters.Barriers++
 	for _, t := range c.ctas {
 		for _, w := range t.warps {
@@ -264,7 +253,7 @@ func clusterWait(w *warp, in *instr) {
 	b := &w.cta.cluster.barrier
 	switch {
 	case b.phase > w.atCluster:
-		w.observe(&b.done, &b.doneF)
+		w.observe(&b.knows)
 		w.clock.joinLanes()
 		w.onCluster = false
 		w.pc++
@@ -273,7 +262,7 @@ func clusterWait(w *warp, in *instr) {
 		w.pc++
 	default:
 		w.onCluster = true
-		w.block(fmt.Sprintf("barrier.cluster: %d warps have arrived", len(b.arrived)))
+		w.block(fmt.Sprintf("barrier.cluster: %d warps have arrived", len(b.arrived)), w.pc)
 	}
 }
 

@@ -29,6 +29,7 @@ var kernelCases = map[string]kernelCase{
 	"wgmma":     runWGMMA,
 	"bulkstore": runBulkStore,
 	"cluster":   runCluster,
+	"copies":    runCopies,
 }
 
 func kernelText(t testing.TB, name string) string { return readText(t, name+".ptx") }
@@ -202,6 +203,28 @@ func runCluster(t testing.TB, text string, opt Options) (int, *Report) {
 	return bad, rep
 }
 
+func runCopies(t testing.TB, text string, opt Options) (int, *Report) {
+	b := newBench(t)
+	data, start := make([]int32, 256), make([]int32, 256)
+	for i := range data {
+		data[i], start[i] = int32(3*i), int32(1000-i)
+	}
+	in, out, sum := b.put(intBytes(data)), b.alloc(1024), b.put(intBytes(start))
+	rep := b.launch(mustLoad(t, text), Launch{Entry: "copies", Block: [3]int{32, 1, 1},
+		Args: [][]byte{Value(in), Value(out), Value(sum)}, Outputs: []uint64{out}}, opt)
+	bad := 0
+	for i, v := range b.words(out, 256) {
+		want := uint32(data[i])
+		if i < 128 {
+			want += uint32(start[i])
+		}
+		if v != want {
+			bad++
+		}
+	}
+	return bad, rep
+}
+
 // A mutant breaks one rule of a kernel. old is a regular expression whose first
 // (or, with all, every) match becomes new; want is what must tell, or
 // "traffic" where only the counters do.
@@ -292,6 +315,12 @@ var mutants = []mutant{
 	{"cluster", "second cluster barrier dropped", `st\.shared\.u32 \[%r5\], %r7;\s+barrier\.cluster\.arrive\.aligned;\s+barrier\.cluster\.wait\.aligned;`, `st.shared.u32 [%r5], %r7;`, false, Race},
 	{"cluster", "last cluster barrier dropped", `(st\.global[^;]*;)\s+barrier\.cluster\.arrive\.aligned;\s+barrier\.cluster\.wait\.aligned;`, `$1`, false, MissingWait},
 	{"cluster", "rank out of the cluster", `xor\.b32 %r8, %r2, 1`, `add.s32 %r8, %r2, 1`, false, InvalidOperation},
+	{"copies", "arrival of the copies dropped", `cp\.async\.mbarrier\.arrive\.noinc\.shared\.b64 \[%r3\];`, ``, false, BudgetExceeded},
+	{"copies", "arrives without waiting for the copies", `cp\.async\.mbarrier\.arrive\.noinc\.shared\.b64 \[%r3\];`, `mbarrier.arrive.shared.b64 _, [%r3];`, false, MissingWait},
+	{"copies", "counts its arrivals itself", `arrive\.noinc`, `arrive`, false, BudgetExceeded},
+	{"copies", "wait for the reduction only until read", `cp\.async\.bulk\.wait_group 0;\n\t// back`, "cp.async.bulk.wait_group 1;\n\t// back", false, MissingWait},
+	{"copies", "copy of no multiple of 16 bytes", `(cp\.async\.bulk\.global\.shared::cta\.bulk_group \[%rd2\], \[%r2\]), 1024`, `mov.u32 %r6, 1000; $1, %r6`, false, InvalidOperation},
+	{"copies", "copy beyond shared memory", `(cp\.async\.bulk\.global\.shared::cta\.bulk_group \[%rd2\], \[%r2\]), 1024`, `mov.u32 %r6, 2048; $1, %r6`, false, OutOfBounds},
 	{"pipeline", "wrong count", `bar\.arrive %r9, 64`, `bar.arrive %r9, 32`, false, Deadlock},
 }
 
@@ -346,6 +375,28 @@ func TestMutants(t *testing.T) {
 	}
 	tw.Flush()
 	t.Logf("%d mutants\n%s", len(mutants), table.String())
+}
+
+// TestEquivalents changes kernels into others that are as right, in which
+// nothing may be found.
+func TestEquivalents(t *testing.T) {
+	for _, m := range []mutant{
+		{kernel: "handoff", name: "fence and relaxed store", old: `st\.release\.gpu\.global`, new: `fence.acq_rel.gpu; st.relaxed.gpu.global`},
+		{kernel: "handoff", name: "fence before the barrier", old: `bar\.sync 0;\n\t@%p2 ret;\n\tst\.release`, new: "membar.gl; bar.sync 0; @%p2 ret; st.relaxed"},
+		{kernel: "handoff", name: "relaxed load and fence", old: `ld\.acquire\.gpu([^;]*);([^;]*;[^;]*;)`, new: `ld.relaxed.gpu$1;$2 fence.acq_rel.gpu;`},
+		{kernel: "handoff", name: "atomic for the flag", old: `st\.release\.gpu\.global\.u32 \[%rd2\], 1`, new: `atom.release.gpu.global.add.u32 %r7, [%rd2], 1`},
+		{kernel: "reduce", name: "atomic for the reduction", old: `red\.global\.add\.f32 \[%rd2\]`, new: `atom.global.add.f32 %f19, [%rd2]`},
+		{kernel: "wgmma", name: "test_wait", old: `try_wait`, new: `test_wait`, all: true},
+		{kernel: "wgmma", name: "fence for the initialisation", old: `fence\.proxy\.async;`, new: `fence.mbarrier_init.release.cluster;`},
+		{kernel: "gemm", name: "wait_all", old: `cp\.async\.wait_group 2;`, new: `cp.async.wait_all;`},
+		{kernel: "cluster", name: "generic addresses", old: `mapa\.shared::cluster\.u32 %r9, %r5, %r8;\s+ld\.shared::cluster\.u32 %r10, \[%r9\];`,
+			new: `cvt.u64.u32 %rd5, %r5; cvta.shared.u64 %rd5, %rd5; mapa.u64 %rd6, %rd5, %r8; ld.u32 %r10, [%rd6];`},
+	} {
+		bad, r := kernelCases[m.kernel](t, m.mutate(t, kernelText(t, m.kernel)), everything)
+		if err := r.Err(); err != nil || bad > 0 {
+			t.Errorf("%s: %s: %d wrong, %v", m.kernel, m.name, bad, err)
+		}
+	}
 }
 
 // found lists what tells the mutant from the kernel.

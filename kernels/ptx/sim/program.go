@@ -72,7 +72,6 @@ type operation struct {
 	src      place // second memory operand
 	barrier  place // mbarrier operand
 	more     []register
-	types    [3]ptx.Type
 	strong   bool // volatile, relaxed, acquire, release, atomic
 	acquire  bool
 	release  bool
@@ -141,6 +140,9 @@ func (s space) String() string {
 // Load decodes every entry of a module; an instruction that the simulator does
 // not model is an error that names it.
 func Load(m *ptx.Module) (*Program, error) {
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
 	p := &Program{target: m.Target, entries: map[string]*entry{}}
 	for _, v := range m.Vars {
 		if v.Space != ptx.ModShared {

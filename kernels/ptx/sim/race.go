@@ -69,15 +69,16 @@ func (h *history) joinFar(unit int, theirs []seen) {
 type partyClock struct {
 	on     bool
 	now    uint32
-	synced uint32  // own accesses up to here are ordered among its lanes
-	seen   history // …of everybody
-	fenced history // …of generic accesses that a proxy fence has made visible to the async proxy
-	atLast history // seen at the last fence: what a relaxed atomic publishes
+	synced uint32 // own accesses up to here are ordered among its lanes
+	// seen of everybody; fenced: generic accesses that a proxy fence has made
+	// visible to the async proxy; atLast: seen at the last fence, its own or of
+	// one it has synchronised with, which is what a relaxed atomic publishes
+	knowledge
 	toCome history // acquired by relaxed atomics, known after the next fence
 }
 
 func newPartyClock(g *grid) partyClock {
-	return partyClock{on: true, seen: history{near: make([]seen, g.parties()+1)}}
+	return partyClock{on: true, knowledge: knowledge{seen: history{near: make([]seen, g.parties()+1)}}}
 }
 
 // parties is the number of warps of a cluster; party number parties() stands
@@ -91,7 +92,7 @@ func (c *partyClock) reset(int) {
 		return
 	}
 	clear(c.seen.near)
-	*c = partyClock{on: true, now: 1, seen: history{near: c.seen.near}}
+	*c = partyClock{on: true, now: 1, knowledge: knowledge{seen: history{near: c.seen.near}}}
 }
 
 // own is what publishing tells of the warp's own accesses when lanes do it.
@@ -102,22 +103,34 @@ func (w *warp) own(lanes uint32) seen {
 	return seen{all: w.clock.synced, some: w.clock.now, lanes: lanes}
 }
 
+// knowledge is what a synchronisation object carries from those who arrive to
+// those who leave.
+type knowledge struct {
+	seen   history
+	fenced history // for the async proxy
+	atLast history // by fences of the memory model
+}
+
+func (k *knowledge) join(o *knowledge) {
+	k.seen.join(&o.seen)
+	k.fenced.join(&o.fenced)
+	k.atLast.join(&o.atLast)
+}
+
 // publishTo adds what the warp knows to a synchronisation object.
-func (w *warp) publishTo(h, fenced *history, lanes uint32) {
+func (w *warp) publishTo(k *knowledge, lanes uint32) {
 	if !w.clock.on {
 		return
 	}
 	w.clock.seen.near[w.party] = w.own(lanes)
-	h.join(&w.clock.seen)
-	fenced.join(&w.clock.fenced)
+	k.join(&w.clock.knowledge)
 	w.clock.now++
 }
 
 // observe adds what a synchronisation object knows to the warp.
-func (w *warp) observe(h, fenced *history) {
+func (w *warp) observe(k *knowledge) {
 	if w.clock.on {
-		w.clock.seen.join(h)
-		w.clock.fenced.join(fenced)
+		w.clock.join(k)
 	}
 }
 

@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"testing"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
 // BenchmarkVectorAdd reports executed instructions of lanes, without checks.
@@ -64,10 +66,19 @@ func BenchmarkGEMM(b *testing.B) {
 	}
 }
 
-// BenchmarkWGMMA is 5 steps of a 64×64×64 tile.
+// BenchmarkWGMMA is a launch of 20 steps of a 64×64×64 tile.
 func BenchmarkWGMMA(b *testing.B) {
-	text := readText(b, "wgmma.ptx")
-	for range b.N {
-		runWGMMA(b, text, everything)
+	x := newBench(b)
+	const k = 20 * 64
+	r := random(1)
+	in, out := x.put(halfBytes(eighths(r, 64*k))), x.alloc(4*64*64)
+	m := x.tensorMap(TensorMap{Type: ptx.F16, Address: in, Dims: []uint64{k, 64}, Strides: []uint64{2 * k}, Box: []uint32{64, 64}, Swizzle: Swizzle128})
+	p := mustLoad(b, readText(b, "wgmma.ptx"))
+	l := Launch{Entry: "wgmma", Block: [3]int{160, 1, 1}, Shared: 32800, Args: [][]byte{m, m, Value(out), Value(uint32(20))}}
+	for _, c := range []struct {
+		name string
+		opt  Options
+	}{{"plain", Options{Workers: 1}}, {"checked", everything}} {
+		b.Run(c.name, func(b *testing.B) { benchmarkLaunch(b, x, p, l, c.opt) })
 	}
 }

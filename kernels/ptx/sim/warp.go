@@ -48,6 +48,7 @@ type warp struct {
 	forks     []fork
 	status    status
 	on        string    // what it waits for
+	onPC      int32     // and where
 	onBar     *mbarrier // the mbarrier it waits for
 	polls     bool      // with test_wait, which may say no
 	refused   refusal
@@ -219,9 +220,9 @@ func (w *warp) resume() {
 	w.status = blocked
 }
 
-// block makes the running lanes wait at pc for what on says.
-func (w *warp) block(on string) {
-	w.on = on
+// block makes the running lanes wait for what on says, from the instruction at.
+func (w *warp) block(on string, at int32) {
+	w.on, w.onPC = on, at
 	for _, f := range w.forks {
 		if !f.blocked {
 			w.forks = append(w.forks, fork{w.pc, w.mask, true})

@@ -345,14 +345,24 @@ func (w *warp) accumulate(op *wgmmaOp, a *[32 * 16]float32, b []float32) {
 	for r := range 16 {
 		row := acc[:s.n]
 		w.accumulators(op, r, row, half)
-		for k := range s.k {
-			x := a[k*16+r]
-			bk := b[k*s.n : (k+1)*s.n]
-			for j := range row {
-				row[j] += x * bk[j]
-			}
+		for k := 0; k < s.k; k += 4 {
+			addFour(row, [4]float32{a[k*16+r], a[(k+1)*16+r], a[(k+2)*16+r], a[(k+3)*16+r]}, b[k*s.n:])
 		}
 		w.setAccumulators(op, r, row, half)
+	}
+}
+
+// addFour adds four rows of b, each weighted by an element of x, one after the
+// other.
+func addFour(row []float32, x [4]float32, b []float32) {
+	n := len(row)
+	b0, b1, b2, b3 := b[:n], b[n:2*n], b[2*n:3*n], b[3*n:4*n]
+	for j, s := range row {
+		s += x[0] * b0[j]
+		s += x[1] * b1[j]
+		s += x[2] * b2[j]
+		s += x[3] * b3[j]
+		row[j] = s
 	}
 }
 

@@ -177,7 +177,7 @@ func (c *cluster) deadlock() {
 			case first == nil:
 				first, detail = w, "waits for "+w.on
 			case others < 4:
-				detail += fmt.Sprintf("; warp %d waits for %s at %q", w.id, w.on, t.entry.sites[w.pc].Text)
+				detail += fmt.Sprintf("; warp %d waits for %s at %q", w.id, w.on, t.entry.sites[w.onPC].Text)
 				fallthrough
 			default:
 				others++
@@ -187,6 +187,7 @@ func (c *cluster) deadlock() {
 	if others > 4 {
 		detail += fmt.Sprintf("; and %d more warps", others-4)
 	}
+	first.pc = first.onPC
 	first.report(Finding{Kind: Deadlock, Detail: detail}, -1)
 }
 

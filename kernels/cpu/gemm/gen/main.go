@@ -21,6 +21,7 @@ func main() {
 			stream(f)
 		}
 	}
+	upright()
 	copyPanels(1)
 	copyPanels(4)
 	transpose32()

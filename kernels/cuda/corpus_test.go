@@ -1,0 +1,92 @@
+//go:build cuda && cudasim && cgo && linux
+
+package cuda
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cuda/cudasim"
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/simulated"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// TestCorpus: the default plan of every fusion of the corpus gives the
+// reference's results through cu, and everything is given back.
+func TestCorpus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the simulator takes long under the race detector")
+	}
+	files, err := filepath.Glob("../../testdata/hlo/*.hlo")
+	if err != nil || len(files) < 16 {
+		t.Fatalf("%d files in the corpus, %v", len(files), err)
+	}
+	sheet, err := gpu.ParseSheet("H200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine, err := simulated.Open(sheet, sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cudasim.Start(machine, cudasim.Options{})
+	s, err := gpu.NewSession(t.Context(), func(context.Context) (gpu.Driver, error) { return Open(0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := gpu.New(s)
+	for _, file := range files {
+		checkFile(t, b, file)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if held := cudasim.Held(); held != "" {
+		t.Errorf("not given back: %s", held)
+	}
+}
+
+func checkFile(t *testing.T, b *gpu.Backend, file string) {
+	t.Helper()
+	src, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := hlo.Parse(file, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range m.Fusions() {
+		if err := checkFusion(t, b, c); err != nil {
+			t.Errorf("%s, %s: %v", filepath.Base(file), c.Name, err)
+		}
+	}
+}
+
+func checkFusion(t *testing.T, b *gpu.Backend, c *hlo.Computation) error {
+	t.Helper()
+	p, err := symtile.Analyze(c)
+	if err != nil {
+		return err
+	}
+	plan, err := b.Default(p)
+	if err != nil {
+		return err
+	}
+	k, err := b.Compile(t.Context(), p, plan)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	v, err := kernels.NewVerifier(c, 1)
+	if err != nil {
+		return err
+	}
+	return v.Verify(t.Context(), k)
+}

@@ -1,0 +1,55 @@
+package kernels
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A waiter is a kernel that runs until its context ends.
+type waiter struct{}
+
+func (waiter) Source() string { return "" }
+func (waiter) Close() error   { return nil }
+func (waiter) Run(ctx context.Context, _, _ []Buffer) (time.Duration, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// A sampler times by itself.
+type sampler struct {
+	waiter
+	n, sets int
+}
+
+func (s *sampler) Sample(_ context.Context, sets []Set, n int) (float64, error) {
+	s.n, s.sets = n, len(sets)
+	return 0.25, nil
+}
+
+// TestBounded: runs are bounded, and a kernel that times by itself still does.
+func TestBounded(t *testing.T) {
+	m, err := hlo.Parse("t", []byte("ENTRY e {\n x = f32[8] parameter(0)\n ROOT y = f32[8] negate(x)\n}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := NewBench(m.Fusions()[0], 1, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sampler{}
+	for _, k := range []Kernel{waiter{}, s} {
+		if _, err := Bounded(k, time.Millisecond).Run(t.Context(), nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%T: %v", k, err)
+		}
+	}
+	if _, err := b.Sample(t.Context(), Bounded(waiter{}, time.Millisecond), 3); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if seconds, err := b.Sample(t.Context(), Bounded(s, time.Millisecond), 7); err != nil || seconds != 0.25 || s.n != 7 || s.sets < 2 {
+		t.Errorf("%v s, %v; it was asked for %d runs on %d sets", seconds, err, s.n, s.sets)
+	}
+}
