@@ -151,6 +151,7 @@ type scalarDot struct {
 	tm, tn    int64     // elements of a thread
 	positions int64
 	accs      [][]operand // by round, then i·tn + j
+	slots     [2]int64    // where A and B are in a slot
 }
 
 func (e *emitter) newScalarDot(p *product) *scalarDot {
@@ -234,6 +235,12 @@ func (s *scalarDot) accumulate() {
 	a := s.bring("A", s.lhs, s.m)
 	b := s.bring("B", s.rhs, s.c)
 	e.settle()
+	s.products(a, b)
+}
+
+// products adds the products of the tiles in shared memory.
+func (s *scalarDot) products(a, b *buffer) {
+	e := s.e
 	e.rounds("k", s.k, min(s.k, 8), func(k symtile.Expr) {
 		when := conditions(nil).and(k.Neg().AddConst(s.k - 1))
 		for r := range s.accs {
@@ -282,21 +289,21 @@ func (s *scalarDot) multiplyAdd(acc, x, y, p operand) {
 // the type that is added up.
 func (s *scalarDot) bring(name string, t operandTile, free int64) *buffer {
 	e := s.e
-	key := fmt.Sprint("rows by k ", t, s.sum)
+	key := s.key(t)
 	for sc := e.asm.scope; sc != nil; sc = sc.outer {
 		if b := sc.tiles[key]; b != nil {
 			return b
 		}
 	}
-	pitch := (free+3)/4*4 + 4
-	b := e.newBuffer(s.sum, []int64{s.b, s.k, free}, []int64{s.k * pitch, pitch, 1})
+	b := s.tile(free)
+	b.at = e.room(span(b.sizes, b.strides) * s.sum.Size())
 	from := e.typeOf(t.arg, 0)
 	e.asm.note("%s of %%%d to shared memory", name, s.n)
 	e.asm.enter()
 	e.each(e.flat(t.sizes, e.memoryOrder(t.arg), from.Size()), func(points []point) {
 		to := make([]point, len(points))
 		for k, p := range points {
-			to[k] = point{[]symtile.Expr{e.numbered(t, t.batch, p.at), e.numbered(t, t.contract, p.at), e.numbered(t, t.free, p.at)}, p.when}
+			to[k] = s.rowOf(t, p)
 		}
 		vals := e.operandElements(t, points)
 		for k := range vals {
@@ -308,6 +315,20 @@ func (s *scalarDot) bring(name string, t operandTile, free int64) *buffer {
 	e.asm.scope.tiles[key] = b
 	e.fresh = true
 	return b
+}
+
+func (s *scalarDot) key(t operandTile) string { return fmt.Sprint("rows by k ", t, s.sum) }
+
+// tile is how an operand lies in shared memory.
+func (s *scalarDot) tile(free int64) *buffer {
+	pitch := (free+3)/4*4 + 4
+	return &buffer{d: s.sum, sizes: []int64{s.b, s.k, free}, strides: []int64{s.k * pitch, pitch, 1}}
+}
+
+// rowOf is where an element of an operand is there.
+func (s *scalarDot) rowOf(t operandTile, p point) point {
+	e := s.e
+	return point{[]symtile.Expr{e.numbered(t, t.batch, p.at), e.numbered(t, t.contract, p.at), e.numbered(t, t.free, p.at)}, p.when}
 }
 
 // numbered is the row-major number of some dimensions of an index.

@@ -230,13 +230,7 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 	if places, param, ok := e.placesOf(m.tile, from); ok && e.together(places) {
 		in := memory{inputs, e.parameter(param), 0}
 		source := e.at(in, places[0].at, t.from.Size())
-		if there := e.guard(places[0].when); there == yes {
-			e.asm.when(p, "cp.async.cg.shared.global", to, source, matrixRow)
-		} else { // no bytes are read of what is not there: all become 0
-			size := e.asm.get(kindB32, "selp.b32", matrixRow, 0, e.asm.in(kindPred, there))
-			e.asm.when(p, "cp.async.cg.shared.global", to, source, matrixRow, size)
-		}
-		e.async = true
+		e.copyAsync(to, source, matrixRow, p, e.guard(places[0].when))
 		return
 	}
 	vals := e.operandElements(m.tile, from)

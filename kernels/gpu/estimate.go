@@ -231,8 +231,25 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 	l.flops += m.elements(n) * contracted * runs // a multiply-add is one
 	// Of a row of threads each reads columns of its own, and all the same rows.
 	l.traffic += 1.125 * math.Sqrt(sums) * size * warps * WarpThreads * contracted * runs
-	c.shared += 1.125 * size * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
-	l.exposed += latency * runs
+	slots := 1.0
+	if m.direct(n) {
+		slots = float64(k.stages)
+	}
+	c.shared += 1.125 * size * slots * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
+	l.exposed += latency * runs / (slots * slots)
+}
+
+// direct says whether the operands of a product on the arithmetic units are
+// copied as they are.
+func (m *estimate) direct(n int) bool {
+	op := m.p.Ops[n]
+	for _, a := range op.Args {
+		x := m.p.Ops[a].Instr.Shape.DType
+		if x.Size() < 4 || x != wideSum(op.Instr.Shape.DType) || m.p.Ops[a].Code.Elementwise() {
+			return false
+		}
+	}
+	return true
 }
 
 // tensorRate is how many times the multiply-adds of an SM's arithmetic units its

@@ -12,9 +12,8 @@ import (
 // i + slots − 1 into the slot that iteration i − 1 read, and computes meanwhile.
 type pipeline struct {
 	e     *emitter
-	dots  []*tensorDot
-	tiles []*matrixTile // different ones
-	owner []*tensorDot  // of each tile
+	dots  []slotted
+	parts []part // different ones
 	dims  []int
 	trips []int64
 	total int64
@@ -23,8 +22,28 @@ type pipeline struct {
 	at    int64 // of the ring
 }
 
+// A slotted product can have its operands in the slots of a ring.
+type slotted interface {
+	closer
+	// parts are its operands as copies to a place in a slot; nil when they have to
+	// be computed on the way.
+	parts() []part
+	// prepare computes what the addresses of all iterations have in common.
+	prepare()
+	// multiplyIn adds the products of one slot.
+	multiplyIn(slot memory)
+}
+
+// A part is an operand in a slot.
+type part struct {
+	key   string // equal for equal operands
+	bytes int64
+	at    *int64 // where it is in a slot
+	copy  func(to memory)
+}
+
 // pipelined emits a loop as a pipeline if it consists of products on tensor
-// cores; it says whether it did.
+// cores, or of others whose operands are copied as they are; it says whether it did.
 func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
 	p := &pipeline{e: e, dims: l.Dims, total: 1, slots: int64(e.knobs.stages)}
 	for _, d := range l.Dims {
@@ -32,8 +51,8 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
 		p.total *= p.trips[len(p.trips)-1]
 	}
 	for _, c := range closers {
-		d, ok := c.(*tensorDot)
-		if !ok {
+		d, ok := c.(slotted)
+		if !ok || d.parts() == nil {
 			return false
 		}
 		p.dots = append(p.dots, d)
@@ -61,15 +80,15 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
 func (p *pipeline) layOut() {
 	at := map[string]int64{}
 	for _, d := range p.dots {
-		for _, m := range []*matrixTile{d.a, d.b} {
-			where, known := at[m.key(d)]
+		for _, x := range d.parts() {
+			where, known := at[x.key]
 			if !known {
 				where = p.bytes
-				at[m.key(d)] = where
-				p.bytes += (m.bytes + most - 1) / most * most
-				p.tiles, p.owner = append(p.tiles, m), append(p.owner, d)
+				at[x.key] = where
+				p.bytes += (x.bytes + most - 1) / most * most
+				p.parts = append(p.parts, x)
 			}
-			m.at = where
+			*x.at = where
 		}
 	}
 	p.at = p.e.room(p.bytes * p.slots)
@@ -86,7 +105,9 @@ func (p *pipeline) emit() {
 		}
 		a.do("cp.async.commit_group")
 	}
-	p.prepare()
+	for _, d := range p.dots {
+		d.prepare()
+	}
 	read, write, end := a.fresh(kindB32), a.fresh(kindB32), a.get(kindB32, "add.s32", base, p.bytes*p.slots)
 	a.do("mov.b32", read, base)
 	a.do("add.s32", write, base, p.bytes*(p.slots-1))
@@ -105,7 +126,7 @@ func (p *pipeline) emit() {
 	a.do("cp.async.commit_group")
 	a.enter()
 	for _, d := range p.dots {
-		d.multiply(memory{shared, read, d.a.at}, memory{shared, read, d.b.at})
+		d.multiplyIn(memory{shared, read, 0})
 	}
 	a.leave()
 	for _, r := range []operand{read, write} {
@@ -119,18 +140,6 @@ func (p *pipeline) emit() {
 	e.async, e.fresh = false, false
 }
 
-// prepare computes, before the loop, what addresses of fragments have in common.
-func (p *pipeline) prepare() {
-	e := p.e
-	for _, d := range p.dots {
-		zero := e.ring.Const(0)
-		for _, x := range []symtile.Expr{d.addressA(zero, zero, 0), d.addressB(zero, zero, 0, min(2, d.cols/mmaN))} {
-			_, c := x.Terms()
-			e.num(x.AddConst(-c))
-		}
-	}
-}
-
 // bring copies the tiles of iteration n, a register, into a slot. It is emitted
 // in a scope outside of the loop, for tile ids have other values there.
 func (p *pipeline) bring(outside *scope, n operand, slot memory) {
@@ -139,7 +148,88 @@ func (p *pipeline) bring(outside *scope, n operand, slot memory) {
 	e.asm.scope = newScope(outside)
 	defer func() { e.asm.scope = inside }()
 	e.atIteration(p.dims, p.trips, p.total, n)
-	for k, m := range p.tiles {
-		p.owner[k].bring(m, memory{shared, slot.base, slot.first + m.at})
+	for _, x := range p.parts {
+		x.copy(memory{shared, slot.base, slot.first + *x.at})
 	}
+}
+
+func (t *tensorDot) parts() []part {
+	var all []part
+	for _, m := range []*matrixTile{t.a, t.b} {
+		all = append(all, part{m.key(t), m.bytes, &m.at, func(to memory) { t.bring(m, to) }})
+	}
+	return all
+}
+
+func (t *tensorDot) prepare() {
+	e := t.e
+	zero := e.ring.Const(0)
+	for _, x := range []symtile.Expr{t.addressA(zero, zero, 0), t.addressB(zero, zero, 0, min(2, t.cols/mmaN))} {
+		_, c := x.Terms()
+		e.num(x.AddConst(-c))
+	}
+}
+
+func (t *tensorDot) multiplyIn(slot memory) {
+	t.multiply(memory{shared, slot.base, slot.first + t.a.at}, memory{shared, slot.base, slot.first + t.b.at})
+}
+
+// parts of a scalar product are copied element by element where they do not lie
+// in memory as they do in shared memory.
+func (s *scalarDot) parts() []part {
+	var all []part
+	for k, t := range []operandTile{s.lhs, s.rhs} {
+		_, direct := s.e.trace(t.arg, nil)
+		if !direct || s.e.typeOf(t.arg, 0) != s.sum || s.sum.Size() < 4 {
+			return nil
+		}
+		free := []int64{s.m, s.c}[k]
+		b := s.tile(free)
+		all = append(all, part{s.key(t), span(b.sizes, b.strides) * s.sum.Size(), &s.slots[k], func(to memory) { s.copyTile(t, b, to) }})
+	}
+	return all
+}
+
+func (s *scalarDot) prepare() {}
+
+func (s *scalarDot) multiplyIn(slot memory) {
+	a, b := s.tile(s.m), s.tile(s.c)
+	a.base, a.at = slot.base, slot.first+s.slots[0]
+	b.base, b.at = slot.base, slot.first+s.slots[1]
+	s.products(a, b)
+}
+
+// copyTile starts the copies of an operand to a slot.
+func (s *scalarDot) copyTile(t operandTile, b *buffer, to memory) {
+	e := s.e
+	e.asm.enter()
+	e.each(e.flat(t.sizes, e.memoryOrder(t.arg), s.sum.Size()), func(points []point) {
+		own := make([]place, len(points))
+		for k, p := range points {
+			own[k] = b.place(e, s.rowOf(t, p))
+		}
+		from, param, _ := e.placesOf(t, points)
+		in := memory{inputs, e.parameter(param), 0}
+		for k := 0; k < len(points); {
+			n := min(e.run(s.sum, from[k:]), e.run(s.sum, own[k:]))
+			e.copyAsync(e.at(to, own[k].at, s.sum.Size()), e.at(in, from[k].at, s.sum.Size()), int64(n)*s.sum.Size(), e.guard(own[k].when), e.guard(from[k].when))
+			k += n
+		}
+	})
+	e.asm.leave()
+}
+
+// copyAsync copies bytes where p holds: those that are not there become 0.
+func (e *emitter) copyAsync(to, from address, bytes int64, p, there operand) {
+	opcode := "cp.async.ca.shared.global"
+	if bytes == most {
+		opcode = "cp.async.cg.shared.global"
+	}
+	e.async = true
+	if there == yes {
+		e.asm.when(p, opcode, to, from, bytes)
+		return
+	}
+	size := e.asm.get(kindB32, "selp.b32", bytes, 0, e.asm.in(kindPred, there))
+	e.asm.when(p, opcode, to, from, bytes, size)
 }

@@ -98,9 +98,12 @@ func (m *estimate) group(t symtile.Tiling) int {
 
 // choices lists the launch choices worth trying for a program.
 func choices(p *symtile.Program, s Sheet) []knobs {
-	stages, epilogues := []int{2}, []int{0} // of no effect without tensor cores, and the defaults
-	if hasTensor(p) {
+	stages, epilogues := []int{2}, []int{0} // of no effect without products, and the defaults
+	switch {
+	case hasTensor(p):
 		stages, epilogues = []int{1, 2, 3, 4}, []int{0, 1}
+	case slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == "dot" }):
+		stages = []int{1, 2, 3}
 	}
 	var all []knobs
 	for warps := 1; warps*WarpThreads <= min(512, s.BlockThreads); warps *= 2 {

@@ -19,7 +19,8 @@ type buffer struct {
 	d       hlo.DType
 	sizes   []int64
 	strides []int64 // in elements
-	at      int64   // bytes from the start of shared memory
+	at      int64   // bytes from the base
+	base    operand // of a slot; "": the start of shared memory
 }
 
 // elements of the buffer's extent, gaps included.
@@ -71,7 +72,7 @@ func (e *emitter) release(at, bytes int64) {
 }
 
 func (e *emitter) newBuffer(d hlo.DType, sizes, strides []int64) *buffer {
-	return &buffer{d, sizes, strides, e.room(span(sizes, strides) * d.Size())}
+	return &buffer{d: d, sizes: sizes, strides: strides, at: e.room(span(sizes, strides) * d.Size())}
 }
 
 // memory is where elements are loaded from and stored to.
@@ -81,7 +82,12 @@ type memory struct {
 	first int64 // bytes from the base
 }
 
-func (b *buffer) memory(e *emitter) memory { return memory{shared, e.smem, b.at} }
+func (b *buffer) memory(e *emitter) memory {
+	if b.base != "" {
+		return memory{shared, b.base, b.at}
+	}
+	return memory{shared, e.smem, b.at}
+}
 
 // place is where an element of the buffer is.
 func (b *buffer) place(e *emitter, p point) place { return place{e.dotted(p.at, b.strides), p.when} }
