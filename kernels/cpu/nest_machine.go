@@ -762,12 +762,11 @@ func (r *nestRun) run(w *worker) {
 		r.calls(args, base[:len(r.streams)])
 		d := outer - 1
 		for ; d >= 0; d-- {
-			index[d]++
-			r.move(&base, d, 1)
-			if index[d] < r.sizes[d] {
+			if index[d]++; index[d] < r.sizes[d] { // never past the last: a pointer beyond its array must not be
+				r.move(&base, d, 1)
 				break
 			}
-			r.move(&base, d, -index[d])
+			r.move(&base, d, 1-index[d])
 			index[d] = 0
 		}
 		if d < 0 {

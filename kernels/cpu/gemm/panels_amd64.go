@@ -176,13 +176,15 @@ func (p *product) block(i, j, t int) {
 		}
 		p.soon[0] = p.nextPanels(i, j+each, t, begin, end, n+grouped)
 		for k := 0; k < columns; k += p.width() {
+			if k > 0 {
+				panel.p = unsafe.Add(panel.p, p.panel())
+			}
 			width := min(p.width(), columns-k)
 			from := p.b.at(t, j+k)
 			if p.kept(from, width) {
 				from = panel
 			}
 			p.strip(p.c.at(i, j+k), slab, from, rows, width, terms)
-			panel.p = unsafe.Add(panel.p, p.panel())
 		}
 	}
 }
@@ -257,6 +259,9 @@ func (p *product) arrange(to, from place, terms, columns int) {
 		return
 	}
 	for j := 0; j < columns; j += p.width() {
+		if j > 0 { // never past the last: a pointer beyond its array must not be
+			to.p = unsafe.Add(to.p, p.panel())
+		}
 		width := min(p.width(), columns-j)
 		part := from.at(0, j)
 		switch {
@@ -266,7 +271,6 @@ func (p *product) arrange(to, from place, terms, columns int) {
 		default:
 			p.copy(to, part, terms)
 		}
-		to.p = unsafe.Add(to.p, p.panel())
 	}
 }
 
