@@ -137,7 +137,7 @@ func (l *lowering) runs(g *instr) {
 	number := 0
 	var run []*pure
 	for _, i := range g.group {
-		if i.pure == nil || !machinable(i.pure.op) {
+		if i.pure == nil || !inStrips(i.pure.op) {
 			run = nil
 			continue
 		}
@@ -284,7 +284,7 @@ func (m *machine) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 			for k, v := range p.args {
 				x[k] = at[v]
 			}
-			at[p.out] = p.emit(c, x)
+			at[p.out] = p.emitInStrip(c, x)
 		}
 		if slices.Contains(m.writes, p.out) {
 			c.Store(amd64.VMOVUPS, amd64.Mem{Base: regs[p.out]}, 32, at[p.out])
