@@ -95,10 +95,15 @@ func integerCode(op symtile.Op) pureCode {
 }
 
 // inStrips says whether machine code does an operation strip by strip.
-func inStrips(op symtile.Op) bool { return machinable(op) || integerCode(op) != nil }
+func inStrips(op symtile.Op) bool {
+	return machinable(op) || integerCode(op) != nil || doubleCode(op) != nil
+}
 
 func (p *pure) emitInStrip(c *amd64.Chain, x []amd64.Value) amd64.Value {
 	if f := integerCode(p.op); f != nil {
+		return f(c, p.op, x)
+	}
+	if f := doubleCode(p.op); f != nil {
 		return f(c, p.op, x)
 	}
 	return p.emit(c, x)

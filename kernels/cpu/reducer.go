@@ -124,7 +124,7 @@ func (l *lowering) joins(group []*instr, results []*value) (list []strip) {
 	run, whole := []*pure(nil), l.machine
 	for _, i := range group {
 		run = append(run, i.pure)
-		whole = whole && inStrips(i.pure.op)
+		whole = whole && inStrips(i.pure.op) && classBytes[i.outs[0].class] == classBytes[group[0].outs[0].class]
 	}
 	if whole {
 		m := newMachine(run, nil)
