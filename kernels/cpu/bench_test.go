@@ -73,6 +73,23 @@ y = bf16[512,1024] parameter(1)
 a = bf16[512,1024] add(x, y)
 b = bf16[512,1024] multiply(a, x)
 chain = bf16[512,1024] maximum(b, y)`},
+	{"chain_f64", `
+x = f64[512,1024] parameter(0)
+y = f64[512,1024] parameter(1)
+a = f64[512,1024] add(x, y)
+b = f64[512,1024] multiply(a, x)
+c = f64[512,1024] maximum(b, y)
+d = f64[512,1024] abs(c)
+chain = f64[512,1024] sqrt(d)`},
+	{"chain_s32", `
+x = s32[512,1024] parameter(0)
+y = s32[512,1024] parameter(1)
+a = s32[512,1024] add(x, y)
+b = s32[512,1024] multiply(a, x)
+c = s32[512,1024] maximum(b, y)
+d = s32[512,1024] xor(c, x)
+less = pred[512,1024] compare(d, y), direction=LT
+chain = s32[512,1024] select(less, d, a)`},
 	{"transpose", `
 x = f32[1024,1024] parameter(0)
 transpose = f32[1024,1024] transpose(x), dimensions={1,0}`},

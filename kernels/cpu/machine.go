@@ -137,12 +137,12 @@ func (l *lowering) runs(g *instr) {
 	number := 0
 	var run []*pure
 	for _, i := range g.group {
-		if i.pure == nil || !machinable(i.pure.op) {
+		if i.pure == nil || !inStrips(i.pure.op) {
 			run = nil
 			continue
 		}
 		next := append(run[:len(run):len(run)], i.pure)
-		if m := newMachine(next, g.group); len(run) == 0 || len(m.reads)+len(m.writes) > len(machineRegs) {
+		if m := newMachine(next, g.group); len(run) == 0 || classBytes[run[0].out.class] != classBytes[i.pure.out.class] || len(m.reads)+len(m.writes) > len(machineRegs) {
 			number++
 			next = []*pure{i.pure}
 		}
@@ -248,15 +248,16 @@ func (m *machine) compile(l *lowering) (*amd64.Func, bool) {
 	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
 	regs := map[*value]amd64.Reg{}
 	var pointers []amd64.Pointer
+	bytes := m.width().bytes
 	for k, v := range m.all() {
 		reg := machineRegs[k]
 		regs[v] = reg
 		a.Emit(amd64.MOV, reg, amd64.Mem{Base: amd64.RDI, Disp: int32(8 + 8*k)})
 		if v.where != inSplat && (v.view == nil || !v.view.splat()) {
-			pointers = append(pointers, amd64.Pointer{Reg: reg, Bytes: 4})
+			pointers = append(pointers, amd64.Pointer{Reg: reg, Bytes: bytes})
 		}
 	}
-	loop := &amd64.Loop{Chain: m.chain(regs), Counter: amd64.RAX, Pointers: pointers, Width: 4, Copies: 2, Scratch: amd64.RCX, Mask: amd64.Y15}
+	loop := &amd64.Loop{Chain: m.chain(regs), Counter: amd64.RAX, Pointers: pointers, Width: bytes, Copies: 2, Scratch: amd64.RCX, Mask: amd64.Y15}
 	if loop.Emit(a) != nil {
 		return nil, false
 	}
@@ -266,13 +267,13 @@ func (m *machine) compile(l *lowering) (*amd64.Func, bool) {
 
 // chain is the run over one vector of each value.
 func (m *machine) chain(regs map[*value]amd64.Reg) *amd64.Chain {
-	c := &amd64.Chain{}
+	c, w := &amd64.Chain{}, m.width()
 	at, made := map[*value]amd64.Value{}, map[*value]*pure{}
 	for _, v := range m.reads {
 		if v.where == inSplat || v.view != nil && v.view.splat() {
-			at[v] = c.Load(amd64.VBROADCASTSS, amd64.Mem{Base: regs[v]}, 0)
+			at[v] = c.Load(w.broadcast, amd64.Mem{Base: regs[v]}, 0)
 		} else {
-			at[v] = c.Load(amd64.VMOVUPS, amd64.Mem{Base: regs[v]}, 32)
+			at[v] = c.Load(w.load, amd64.Mem{Base: regs[v]}, 32)
 		}
 	}
 	for _, p := range m.list {
@@ -284,10 +285,10 @@ func (m *machine) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 			for k, v := range p.args {
 				x[k] = at[v]
 			}
-			at[p.out] = p.emit(c, x)
+			at[p.out] = p.emitInStrip(c, x)
 		}
 		if slices.Contains(m.writes, p.out) {
-			c.Store(amd64.VMOVUPS, amd64.Mem{Base: regs[p.out]}, 32, at[p.out])
+			c.Store(w.store, amd64.Mem{Base: regs[p.out]}, 32, at[p.out])
 		}
 	}
 	return c

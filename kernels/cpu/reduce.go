@@ -286,6 +286,10 @@ func (b *block) reduceByProgram(f *folding, op symtile.Op, c *closer) {
 		return
 	}
 	b.l.regs = max(b.l.regs, prog.registers)
+	if r := b.reducer(op, c); r != nil {
+		c.accumulate = r.accumulate(f)
+		return
+	}
 	outs, args := c.outs, c.full
 	c.accumulate = func(w *worker) {
 		f.each(w, func(from, to, count, step int64) {

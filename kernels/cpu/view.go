@@ -120,7 +120,7 @@ func lookAway(group []*instr) {
 	}
 }
 
-// address is where element lo of a value of four-byte elements is.
+// address is where element lo of a value is; those of views have four bytes.
 func address(w *worker, v *value, lo int64) unsafe.Pointer {
 	switch {
 	case v.view != nil:
@@ -128,5 +128,5 @@ func address(w *worker, v *value, lo int64) unsafe.Pointer {
 	case v.where == inStrip || v.where == inSplat:
 		lo = 0
 	}
-	return unsafe.Add(w.base[v.id], 4*lo)
+	return unsafe.Add(w.base[v.id], classBytes[v.class]*lo)
 }

@@ -1,0 +1,73 @@
+package cpu
+
+import (
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Pointwise instructions on f64, by machine code: four elements a vector.
+// Comparisons are not among them: their results are elements of four bytes, and
+// all values of a machine function are of one width.
+
+// doubleOps emit operations on f64 as the loops in Go do them.
+var doubleOps = map[hlo.Opcode]pureCode{
+	"add":      binaryCode(amd64.VADDPD),
+	"subtract": binaryCode(amd64.VSUBPD),
+	"multiply": binaryCode(amd64.VMULPD),
+	"divide":   binaryCode(amd64.VDIVPD),
+	"maximum":  func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return larger64(c, x[0], x[1]) },
+	"minimum":  func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return smaller64(c, x[0], x[1]) },
+	"sqrt":     unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VSQRTPD, x) }),
+	"rsqrt": unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VDIVPD, c.Const64(one64), c.Do(amd64.VSQRTPD, x))
+	}),
+	"negate": unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VXORPD, x, c.Const64(sign64)) }),
+	"abs":    unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VANDPD, x, c.Const64(sign64-1)) }),
+	"clamp": func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+		return smaller64(c, larger64(c, x[1], x[0]), x[2])
+	},
+}
+
+const (
+	sign64 = 1 << 63
+	one64  = 0x3ff << 52 // 1.0
+)
+
+// larger64 is Chain.Max32 for f64: +0 is larger than −0, and NaN stays.
+func larger64(c *amd64.Chain, x, y amd64.Value) amd64.Value {
+	m, n := c.Do(amd64.VMAXPD, x, y), c.Do(amd64.VMAXPD, y, x)
+	differ := c.Do(amd64.VXORPD, m, n)
+	return c.Do(amd64.VSUBPD, c.Do(amd64.VORPD, m, differ), differ)
+}
+
+func smaller64(c *amd64.Chain, x, y amd64.Value) amd64.Value {
+	return c.Do(amd64.VORPD, c.Do(amd64.VMINPD, x, y), c.Do(amd64.VMINPD, y, x))
+}
+
+// doubleCode is what emits an operation on f64, nil where none does.
+func doubleCode(op symtile.Op) pureCode {
+	if op.Instr.Shape.DType != hlo.F64 {
+		return nil
+	}
+	for _, o := range op.Instr.Operands {
+		if o.Shape.DType != hlo.F64 {
+			return nil
+		}
+	}
+	return doubleOps[op.Code]
+}
+
+// A width is how machine code moves elements of some bytes.
+type width struct {
+	bytes                  int
+	load, broadcast, store amd64.Op
+}
+
+var widths = map[int64]width{
+	4: {4, amd64.VMOVUPS, amd64.VBROADCASTSS, amd64.VMOVUPS},
+	8: {8, amd64.VMOVUPD, amd64.VBROADCASTSD, amd64.VMOVUPD},
+}
+
+// width is that of all values of a machine.
+func (m *machine) width() width { return widths[classBytes[m.list[0].out.class]] }

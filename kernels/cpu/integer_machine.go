@@ -1,0 +1,110 @@
+package cpu
+
+import (
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Pointwise instructions on integers held as i32, by machine code. Nests, which
+// are rows of floats, take none of them.
+
+type pureCode func(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value
+
+// bitCode are operations that give an element of the type of their operands,
+// for every type that i32 holds.
+var bitCode = map[hlo.Opcode]pureCode{
+	"maximum": binaryCode(amd64.VPMAXSD),
+	"minimum": binaryCode(amd64.VPMINSD),
+	"and":     binaryCode(amd64.VPAND),
+	"or":      binaryCode(amd64.VPOR),
+	"xor":     binaryCode(amd64.VPXOR),
+	"select":  selectCode,
+	"clamp": func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+		return c.Do(amd64.VPMINSD, c.Do(amd64.VPMAXSD, x[1], x[0]), x[2])
+	},
+}
+
+// wordCode are operations modulo 2³², so for s32 only; counts of shifts beyond
+// the width give 0, or the sign.
+var wordCode = map[hlo.Opcode]pureCode{
+	"add":                    binaryCode(amd64.VPADDD),
+	"subtract":               binaryCode(amd64.VPSUBD),
+	"multiply":               binaryCode(amd64.VPMULLD),
+	"shift-left":             binaryCode(amd64.VPSLLVD),
+	"shift-right-logical":    binaryCode(amd64.VPSRLVD),
+	"shift-right-arithmetic": binaryCode(amd64.VPSRAVD),
+	"abs":                    unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPABSD, x) }),
+	"negate":                 unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPSUBD, c.Const32(0), x) }),
+	"not":                    unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPXOR, x, c.Const32(1<<32-1)) }),
+}
+
+// orders are the comparisons as greater or equal, of operands that are swapped
+// or not, and inverted or not.
+var orders = map[string]struct {
+	op       amd64.Op
+	swapped  bool
+	inverted uint32
+}{
+	"EQ": {amd64.VPCMPEQD, false, 0}, "NE": {amd64.VPCMPEQD, false, 1},
+	"GT": {amd64.VPCMPGTD, false, 0}, "LE": {amd64.VPCMPGTD, false, 1},
+	"LT": {amd64.VPCMPGTD, true, 0}, "GE": {amd64.VPCMPGTD, true, 1},
+}
+
+func orderCode(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value {
+	o := orders[op.Instr.Attrs.Direction]
+	a, b := x[0], x[1]
+	if o.swapped {
+		a, b = b, a
+	}
+	holds := c.Do(amd64.VPSRLD, c.Do(o.op, a, b), amd64.Imm(31))
+	if o.inverted == 0 {
+		return holds
+	}
+	return c.Do(amd64.VPXOR, holds, c.Const32(o.inverted))
+}
+
+func fromInteger(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+	return c.Do(amd64.VCVTDQ2PS, x[0])
+}
+
+// integerCode is what emits an operation on integers, nil where none does.
+func integerCode(op symtile.Op) pureCode {
+	if len(op.Instr.Operands) == 0 {
+		return nil
+	}
+	d, from := op.Instr.Shape.DType, op.Instr.Operands[0].Shape.DType
+	switch {
+	case classOf(from) != classI32 || from.IsComplex():
+		return nil
+	case op.Code == "compare":
+		if _, known := orders[op.Instr.Attrs.Direction]; known {
+			return orderCode
+		}
+		return nil
+	case op.Code == "convert" && d == hlo.F32:
+		return fromInteger
+	case classOf(d) != classI32 || op.Code == "select" && from != hlo.Pred:
+		return nil
+	case bitCode[op.Code] != nil:
+		return bitCode[op.Code]
+	case d == hlo.S32:
+		return wordCode[op.Code]
+	}
+	return nil
+}
+
+// inStrips says whether machine code does an operation strip by strip.
+func inStrips(op symtile.Op) bool {
+	return machinable(op) || integerCode(op) != nil || doubleCode(op) != nil
+}
+
+func (p *pure) emitInStrip(c *amd64.Chain, x []amd64.Value) amd64.Value {
+	if f := integerCode(p.op); f != nil {
+		return f(c, p.op, x)
+	}
+	if f := doubleCode(p.op); f != nil {
+		return f(c, p.op, x)
+	}
+	return p.emit(c, x)
+}
