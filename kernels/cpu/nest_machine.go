@@ -45,7 +45,7 @@ const (
 )
 
 // code makes the machine code of a nest.
-func (n *nest) code(l *lowering, large bool) (*amd64.Func, error) {
+func (n *nest) code(l *lowering, large bool) (*amd64.Assembler, error) {
 	e := &nestCode{
 		n: n, a: &amd64.Assembler{}, streams: n.moving(), reg: map[*stream]amd64.Reg{}, ahead: map[*stream]amd64.Reg{},
 		large: large, unroll: int(l.knob("unroll", group)), fetch: l.knob("prefetch", n.prefetch()), batch: 1, apart: 1,
@@ -65,8 +65,7 @@ func (n *nest) code(l *lowering, large bool) (*amd64.Func, error) {
 		e.a.Emit(amd64.SFENCE)
 	}
 	e.a.Emit(amd64.RET)
-	f, err := l.keepCode(e.a)
-	return f, err
+	return e.a, nil
 }
 
 // prefetch is how many rows ahead are fetched: what only reads is faster when
@@ -713,15 +712,17 @@ const longestCall = 1 << 16
 // compile makes the function; what runs without it is up to the caller.
 func (n *nest) compile(l *lowering) (step, error) {
 	large := slices.ContainsFunc(n.moving(), n.aligned)
-	code, err := n.code(l, large)
+	a, err := n.code(l, large)
 	if err != nil {
 		return nil, err
 	}
-	r := &nestRun{code: code, streams: n.moving(), sizes: n.sizes}
+	text, err := a.Assemble()
+	if err != nil {
+		return nil, err
+	}
+	r := &nestRun{code: l.keepText(text), streams: n.moving(), sizes: n.sizes}
 	if large {
-		if r.plain, err = n.code(l, false); err != nil {
-			return nil, err
-		}
+		r.plain = l.keepText(a.Cached(text))
 	}
 	r.rows = n.callRows()
 	for _, f := range n.folds {
