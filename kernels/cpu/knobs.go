@@ -24,7 +24,7 @@ var knobs = []knob{
 	{"rows", 0, 1, "1: where machine code can, all of a row before the next, not all of a tile instruction by instruction", nil},
 	{"stream", 0, 1, "1 for arrays of at least half the last cache: they are written past the caches", offerStreams},
 	{"prefetch", 0, 64, "rows fetched ahead: 2, or 0 where no rows are written", offerPrefetch},
-	{"unroll", 1, 4, "vectors computed in turn: 4, or as many as registers hold", nil},
+	{"unroll", 1, 4, "vectors computed in turn: 4, 2 where a row takes three passes, or as many as registers hold", nil},
 }
 
 // facts are what the values of knobs worth a try depend on.

@@ -317,21 +317,20 @@ type routine struct {
 
 // keep adds code to that of the plan. It is position independent.
 func (l *lowering) keep(a *amd64.Assembler) (*amd64.Func, bool) {
-	f, err := l.keepCode(a)
-	return f, err == nil
-}
-
-func (l *lowering) keepCode(a *amd64.Assembler) (*amd64.Func, error) {
 	text, err := a.Assemble()
 	if err != nil {
-		return nil, err
+		return nil, false
 	}
+	return l.keepText(text), true
+}
+
+func (l *lowering) keepText(text []byte) *amd64.Func {
 	for len(l.text)%codeAlignment != 0 {
 		l.text = append(l.text, 0xcc) // int3
 	}
 	r := routine{&amd64.Func{}, len(l.text)}
 	l.text, l.pieces = append(l.text, text...), append(l.pieces, r)
-	return r.f, nil
+	return r.f
 }
 
 const codeAlignment = 64 // of constants and loops

@@ -24,12 +24,15 @@ type nestCode struct {
 	a       *amd64.Assembler
 	streams []*stream
 	reg     map[*stream]amd64.Reg
-	ahead   map[*stream]amd64.Reg // of those that are fetched some rows ahead
-	large   bool                  // streaming stores where they may be
-	unroll  int                   // vectors in turn
-	fetch   int64                 // rows ahead
-	batch   int64                 // rows at a time: with folds across them, or to read at several places
-	apart   int64                 // rows between those
+	ahead   map[*stream]amd64.Reg  // of those that are fetched some rows ahead
+	large   bool                   // streaming stores where they may be
+	unroll  int                    // vectors in turn
+	fetch   int64                  // rows ahead
+	batch   int64                  // rows at a time: with folds across them, or to read at several places
+	apart   int64                  // rows between those
+	c       amd64.Chain            // the one at hand
+	made    map[*value]amd64.Value // of it
+	repeats map[*value]amd64.Value // of it, narrow ones of a pass
 }
 
 var nestRegs = [pointers]amd64.Reg{amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8, amd64.R9, amd64.R10, amd64.R11, amd64.R12, amd64.R13, amd64.R14}
@@ -45,10 +48,11 @@ const (
 )
 
 // code makes the machine code of a nest.
-func (n *nest) code(l *lowering, large bool) (*amd64.Func, error) {
+func (n *nest) code(l *lowering, large bool) (*amd64.Assembler, error) {
 	e := &nestCode{
 		n: n, a: &amd64.Assembler{}, streams: n.moving(), reg: map[*stream]amd64.Reg{}, ahead: map[*stream]amd64.Reg{},
-		large: large, unroll: int(l.knob("unroll", group)), fetch: l.knob("prefetch", n.prefetch()), batch: 1, apart: 1,
+		made: map[*value]amd64.Value{}, repeats: map[*value]amd64.Value{},
+		large: large, unroll: int(l.knob("unroll", n.unroll())), fetch: l.knob("prefetch", n.prefetch()), batch: 1, apart: 1,
 	}
 	switch {
 	case len(n.folds) > 0 && n.folds[0].columns:
@@ -65,8 +69,17 @@ func (n *nest) code(l *lowering, large bool) (*amd64.Func, error) {
 		e.a.Emit(amd64.SFENCE)
 	}
 	e.a.Emit(amd64.RET)
-	f, err := l.keepCode(e.a)
-	return f, err
+	return e.a, nil
+}
+
+// unroll is how many vectors are computed in turn: two where a row takes three
+// passes or more, which measures up to a sixth faster for a layernorm and the same
+// for a softmax; one and two passes are faster with four.
+func (n *nest) unroll() int64 {
+	if n.plan.passes > 2 {
+		return group / 2
+	}
+	return group
 }
 
 // prefetch is how many rows ahead are fetched: what only reads is faster when
@@ -274,6 +287,14 @@ func (e *nestCode) spill(p amd64.Placement) amd64.Placement {
 	return p
 }
 
+// chain is an empty chain, in the memory of the one before, and where its values go.
+func (e *nestCode) chain() (*amd64.Chain, map[*value]amd64.Value) {
+	e.c.Reset()
+	clear(e.made)
+	clear(e.repeats)
+	return &e.c, e.made
+}
+
 // known computes the narrow values that are known after pass q, of one of the
 // rows of a batch.
 func (e *nestCode) known(q int, row int64) error {
@@ -281,8 +302,7 @@ func (e *nestCode) known(q int, row int64) error {
 	if len(list) == 0 {
 		return nil
 	}
-	c := &amd64.Chain{}
-	made := map[*value]amd64.Value{}
+	c, made := e.chain()
 	folds, regs := e.n.foldsOf(q), e.n.registersOf(q, e.batch)
 	for k, f := range folds {
 		if !f.columns && slices.Contains(list, f.out) {
@@ -538,10 +558,12 @@ func (p *nestPass) round() error {
 // chain is what the pass does to vectors of a row, which begin disp bytes on,
 // the first with partial result number part.
 func (p *nestPass) chain(disp int32, copies, part int) *amd64.Chain {
-	b := &passChain{nestPass: p, c: &amd64.Chain{}, disp: disp, known: map[*value]amd64.Value{}}
+	b := &passChain{nestPass: p, disp: disp}
+	b.c, b.made = p.nestCode.chain()
 	joined := make([]amd64.Value, len(p.folds))
 	for row := range p.batch {
-		b.row, b.made = row, map[*value]amd64.Value{}
+		b.row = row
+		clear(b.made)
 		for k, f := range p.folds {
 			x := b.get(f.arg)
 			switch {
@@ -571,11 +593,10 @@ func (p *nestPass) chain(disp int32, copies, part int) *amd64.Chain {
 // A passChain builds the chain of a pass.
 type passChain struct {
 	*nestPass
-	c     *amd64.Chain
-	disp  int32
-	row   int64
-	made  map[*value]amd64.Value
-	known map[*value]amd64.Value // narrow ones
+	c    *amd64.Chain
+	disp int32
+	row  int64
+	made map[*value]amd64.Value
 }
 
 func (b *passChain) put(s *stream, x amd64.Value) {
@@ -671,22 +692,22 @@ func quotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
 
 // repeated is a vector of copies of a narrow value.
 func (b *passChain) repeated(v *value) amd64.Value {
-	if x, ok := b.known[v]; ok && b.batch == 1 {
+	if x, ok := b.repeats[v]; ok && b.batch == 1 {
 		return x
 	}
 	if r, ok := b.pinned[v]; ok && b.row == 0 {
-		b.known[v] = b.c.Pinned(r)
-		return b.known[v]
+		b.repeats[v] = b.c.Pinned(r)
+		return b.repeats[v]
 	}
 	if !slices.Contains(b.order, v) {
 		b.nestPass.order = append(b.nestPass.order, v)
 	}
 	if _, kept := b.n.plan.slots[v]; kept {
-		b.known[v] = b.c.Load(amd64.VMOVUPS, b.slotAt(v), 0)
+		b.repeats[v] = b.c.Load(amd64.VMOVUPS, b.slotAt(v), 0)
 	} else {
-		b.known[v] = b.c.Load(amd64.VBROADCASTSS, b.at(b.n.leaves[v], 0, b.row), 0)
+		b.repeats[v] = b.c.Load(amd64.VBROADCASTSS, b.at(b.n.leaves[v], 0, b.row), 0)
 	}
-	return b.known[v]
+	return b.repeats[v]
 }
 
 // emit is the operation on one vector of each argument.
@@ -713,15 +734,17 @@ const longestCall = 1 << 16
 // compile makes the function; what runs without it is up to the caller.
 func (n *nest) compile(l *lowering) (step, error) {
 	large := slices.ContainsFunc(n.moving(), n.aligned)
-	code, err := n.code(l, large)
+	a, err := n.code(l, large)
 	if err != nil {
 		return nil, err
 	}
-	r := &nestRun{code: code, streams: n.moving(), sizes: n.sizes}
+	text, err := a.Assemble()
+	if err != nil {
+		return nil, err
+	}
+	r := &nestRun{code: l.keepText(text), streams: n.moving(), sizes: n.sizes}
 	if large {
-		if r.plain, err = n.code(l, false); err != nil {
-			return nil, err
-		}
+		r.plain = l.keepText(a.Cached(text))
 	}
 	r.rows = n.callRows()
 	for _, f := range n.folds {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // A Placement says how a Chain is emitted.
@@ -32,7 +33,8 @@ func (c *Chain) Emit(a *Assembler, p Placement) error {
 	if c.err != nil {
 		return c.err
 	}
-	e := &emitter{a: a, c: c, copies: max(p.Copies, 1), mask: p.Mask, rest: p.Rest, scratch: p.Scratch, spill: newSpill(c, p)}
+	e := &a.emitter
+	e.begin(a, c, p)
 	if e.mask != 0 && e.copies != 1 {
 		return fmt.Errorf("chain: a mask goes with one copy, not %d", e.copies)
 	}
@@ -51,6 +53,29 @@ func (c *Chain) Emit(a *Assembler, p Placement) error {
 	return e.err
 }
 
+// begin has the emitter work on c, in the memory it used before.
+func (e *emitter) begin(a *Assembler, c *Chain, p Placement) {
+	*e = emitter{
+		a: a, c: c, copies: max(p.Copies, 1), mask: p.Mask, rest: p.Rest, scratch: p.Scratch,
+		at: e.at, last: e.last, shared: e.shared[:0], slots: e.slots, spill: spill{mem: p.Spill, free: e.spill.free[:0]},
+	}
+	e.at, e.last = zeros(e.at, len(c.steps)*e.copies), zeros(e.last, len(c.steps))
+	if p.SpillSlots > 0 {
+		e.slots = zeros(e.slots, len(e.at))
+		e.spill.slot = e.slots
+	}
+	for k := p.SpillSlots - 1; k >= 0; k-- {
+		e.spill.free = append(e.spill.free, k)
+	}
+}
+
+// zeros returns n zeros, in the memory of list if that is enough.
+func zeros[T int | Reg](list []T, n int) []T {
+	list = slices.Grow(list[:0], n)[:n]
+	clear(list)
+	return list
+}
+
 // An emitter holds where values are while a chain is emitted.
 type emitter struct {
 	a             *Assembler
@@ -62,6 +87,7 @@ type emitter struct {
 	at            []Reg  // of value v in copy u, at[(v-1)*copies+u]
 	last          []int  // the step that uses a value last
 	shared        []Reg  // constants loaded for one step
+	slots         []int  // memory of spill.slot
 	spill         spill
 	err           error
 }
@@ -75,27 +101,26 @@ func (e *emitter) reserve(p Placement) error {
 	if p.Mask != 0 {
 		taken(p.Mask)
 	}
-	e.at = make([]Reg, len(e.c.steps)*e.copies)
 	for k := range e.c.steps {
 		s := &e.c.steps[k]
 		if s.kind != pinnedStep {
 			continue
 		}
-		if len(s.regs) != 1 && len(s.regs) < e.copies {
-			return fmt.Errorf("chain: a value is pinned to %d registers, for %d copies", len(s.regs), e.copies)
+		regs := e.c.pins[s.pin : s.pin+s.pinned]
+		if len(regs) != 1 && len(regs) < e.copies {
+			return fmt.Errorf("chain: a value is pinned to %d registers, for %d copies", len(regs), e.copies)
 		}
-		for _, r := range s.regs {
+		for _, r := range regs {
 			taken(r)
 		}
 		for u := range e.copies {
-			e.at[k*e.copies+u] = s.regs[u%len(s.regs)]
+			e.at[k*e.copies+u] = regs[u%len(regs)]
 		}
 	}
 	return nil
 }
 
 func (e *emitter) findLastUses() {
-	e.last = make([]int, len(e.c.steps))
 	for k := range e.c.steps {
 		s := &e.c.steps[k]
 		e.last[k] = k

@@ -18,8 +18,10 @@ type Assembler struct {
 	constants []byte
 	known     map[constant]int32 // offset in constants
 	pool      Label
-	before    []int // bytes of gaps before gap 0, 1, …, n, once laid out
+	streaming []place // VMOVNTPS
+	before    []int   // bytes of gaps before gap 0, 1, …, n, once laid out
 	count     int
+	emitter   emitter // of the last chain; only its memory is of use
 	err       error
 }
 
@@ -49,8 +51,8 @@ type ref struct {
 
 type constant struct {
 	bits  uint64
-	width int // bytes of the pattern
-	lanes int // times it is repeated
+	width int32 // bytes of the pattern
+	lanes int32 // times it is repeated
 }
 
 // Emit appends the instruction op with its operands in Intel's order,
@@ -79,6 +81,9 @@ func (a *Assembler) Emit(op Op, operands ...Operand) {
 			a.fail(op, operands, wrong)
 			return
 		}
+	}
+	if op == VMOVNTPS {
+		a.streaming = append(a.streaming, place{at: len(a.code), gaps: len(a.gaps)})
 	}
 	a.encode(f, &p)
 }
@@ -192,7 +197,7 @@ func (a *Assembler) constant(c constant) Mem {
 		for k := range c.lanes {
 			copy(data[k*c.width:], word[:c.width])
 		}
-		at = a.reserve(c.width*c.lanes, data[:c.width*c.lanes])
+		at = a.reserve(int(c.width*c.lanes), data[:c.width*c.lanes])
 		a.known[c] = at
 	}
 	return a.inPool(at)
@@ -215,17 +220,17 @@ func (a *Assembler) inPool(at int32) Mem {
 }
 
 // A Mark is how much an Assembler held, constants apart.
-type Mark struct{ code, gaps, refs, labels, count int }
+type Mark struct{ code, gaps, refs, labels, streaming, count int }
 
 // Mark returns how much there is. The constants have their label then, so that
 // it outlives what is undone.
 func (a *Assembler) Mark() Mark {
 	a.inPool(0)
-	return Mark{len(a.code), len(a.gaps), len(a.refs), len(a.labels), a.count}
+	return Mark{len(a.code), len(a.gaps), len(a.refs), len(a.labels), len(a.streaming), a.count}
 }
 
 // Undo takes back all instructions and labels since m.
 func (a *Assembler) Undo(m Mark) {
 	a.code, a.gaps, a.refs = a.code[:m.code], a.gaps[:m.gaps], a.refs[:m.refs]
-	a.labels, a.count = a.labels[:m.labels], m.count
+	a.labels, a.streaming, a.count = a.labels[:m.labels], a.streaming[:m.streaming], m.count
 }

@@ -9,8 +9,13 @@ import "fmt"
 // The first mistake is kept and returned by Emit; what follows it is ignored.
 type Chain struct {
 	steps []step
+	pins  []Reg // of the pinned values
 	err   error
 }
+
+// Reset empties the chain, whose memory the next one uses. Values of before do
+// not belong to it any more.
+func (c *Chain) Reset() { c.steps, c.pins, c.err = c.steps[:0], c.pins[:0], nil }
 
 // A Value is what a step of a Chain defined, or a constant of it. It belongs to
 // that chain. The zero Value is none.
@@ -37,11 +42,12 @@ func (k kind) defines() bool { return k != storeStep && k < updateStep }
 
 type step struct {
 	kind     kind
+	n        uint8 // of args
 	op       Op
-	n        int // of args
 	args     [4]argument
 	target   Value // of an update or assignment
-	regs     []Reg // of a pinned value, one a copy
+	pin      int32 // of a pinned value, where its registers begin in pins,
+	pinned   int32 // … and how many they are: one a copy, or one
 	mem      Mem   // of a load, store or prefetch
 	advance  int32 // … in bytes from one copy to the next
 	constant constant
@@ -50,7 +56,7 @@ type step struct {
 // An argument is a value, or an immediate where value is 0.
 type argument struct {
 	value Value
-	imm   Imm
+	imm   int32
 }
 
 func (c *Chain) add(s step) Value {
@@ -77,7 +83,8 @@ func (c *Chain) Pinned(regs ...Reg) Value {
 	if len(regs) == 0 {
 		c.fail("a pinned value needs a register")
 	}
-	return c.add(step{kind: pinnedStep, regs: regs})
+	c.pins = append(c.pins, regs...)
+	return c.add(step{kind: pinnedStep, pin: int32(len(c.pins) - len(regs)), pinned: int32(len(regs))})
 }
 
 // Load returns what op (VMOVUPS, VBROADCASTSS, VPMOVZXWD, …) loads from from,
@@ -156,7 +163,7 @@ func (c *Chain) NegMulAdd64(a, b, d Value) Value {
 }
 
 func (c *Chain) step(k kind, op Op, operands []Operand) step {
-	s := step{kind: k, op: op, n: len(operands)}
+	s := step{kind: k, op: op, n: uint8(min(len(operands), len(step{}.args)))}
 	if len(operands) > len(s.args) {
 		c.fail(fmt.Sprintf("%s takes no %d operands", op, len(operands)))
 		return step{}
@@ -167,7 +174,9 @@ func (c *Chain) step(k kind, op Op, operands []Operand) step {
 			c.check(o)
 			s.args[j].value = o
 		case Imm:
-			s.args[j].imm = o
+			if s.args[j].imm = int32(o); Imm(s.args[j].imm) != o {
+				c.fail(fmt.Sprintf("%s: %s has more than 32 bits", op, o))
+			}
 		default:
 			c.fail(fmt.Sprintf("%s: operands in a chain are values and immediates", op))
 		}

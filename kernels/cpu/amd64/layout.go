@@ -3,6 +3,7 @@ package amd64
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // poolAlign keeps constants on other cache lines than instructions.
@@ -30,6 +31,21 @@ func (a *Assembler) Assemble() ([]byte, error) {
 	code := a.fill(a.before)
 	a.resolve(code, a.before)
 	return append(code, a.constants...), nil
+}
+
+// Cached returns code, which Assemble returned, with VMOVUPS for every VMOVNTPS:
+// their stores to memory differ in the opcode only (VEX.256.0F.WIG 2B and 11;
+// Intel SDM 2B). It is for memory that is no multiple of 32 bytes.
+func (a *Assembler) Cached(code []byte) []byte {
+	code = slices.Clone(code)
+	for _, p := range a.streaming {
+		at := p.at + a.before[p.gaps] + 2
+		if code[at-2] == 0xc4 { // a prefix of three bytes
+			at++
+		}
+		code[at] = 0x11
+	}
+	return code
 }
 
 // Offset returns where label is in the code that Assemble returned, in bytes

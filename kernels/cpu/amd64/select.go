@@ -82,21 +82,22 @@ func (e *emitter) prefetch(s *step, u int) {
 func (e *emitter) operands(k, u int, to *[5]Operand) []Operand {
 	s := &e.c.steps[k]
 	inMemory := false
-	for j := s.n - 1; j >= 0; j-- {
+	n := int(s.n)
+	for j := n - 1; j >= 0; j-- {
 		arg := s.args[j]
 		switch {
 		case arg.value == 0:
-			to[j+1] = arg.imm
+			to[j+1] = Imm(arg.imm)
 		case !e.isConstant(arg.value):
 			to[j+1] = e.register(arg.value, u)
-		case !inMemory && s.op.takesMemory(j+1, s.n+1):
+		case !inMemory && s.op.takesMemory(j+1, n+1):
 			to[j+1] = e.memory(arg.value)
 			inMemory = true
 		default:
 			to[j+1] = e.loaded(arg.value, u)
 		}
 	}
-	return to[:s.n+1]
+	return to[:n+1]
 }
 
 // takesMemory reports whether operand j of n may be memory.

@@ -10,17 +10,6 @@ type spill struct {
 	step  int     // at hand
 }
 
-func newSpill(c *Chain, p Placement) spill {
-	s := spill{mem: p.Spill}
-	if p.SpillSlots > 0 {
-		s.slot = make([]int, len(c.steps)*max(p.Copies, 1))
-	}
-	for k := p.SpillSlots - 1; k >= 0; k-- {
-		s.free = append(s.free, k)
-	}
-	return s
-}
-
 func (s *spill) at(slot int) Mem {
 	m := s.mem
 	m.Disp += int32(32 * slot)
