@@ -22,7 +22,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever the lowering changes what a plan does or how fast it is.
-const Revision = "go5"
+const Revision = "go6"
 
 // Backend is the CPU backend. Its device is measured once, when first asked.
 type Backend struct {
@@ -79,16 +79,20 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 	if l.err != nil {
 		return nil, &kernels.Rejected{Plan: plan, Reason: l.err.Error()}
 	}
+	if s := l.split; s != nil && s.bytes*s.parts*q.Programs() > maxScratch {
+		return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("the partial sums of splitk=%d take %d bytes; at most %d are used", s.parts, s.bytes*s.parts*q.Programs(), int64(maxScratch))}
+	}
 	code, err := l.load()
 	if err != nil {
 		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
 	}
-	workers := make([]*worker, min(plan.Knob("threads", int64(lanes())), max(1, q.Programs())))
+	workers := make([]*worker, min(plan.Knob("threads", int64(lanes())), max(1, q.Programs()*l.split.of())))
 	for n := range workers {
 		workers[n] = l.worker()
 	}
+	l.split.allocate(q.Programs())
 	return &kernel{
-		team:   newTeam(workers, steps, newRaster(q.Grid(), plan.Knob("group", 1)), &b.crew),
+		team:   newTeam(workers, steps, newRaster(q.Grid(), plan.Knob("group", 1)), l.split, &b.crew),
 		in:     shapesOf(p.Fusion.Params),
 		out:    kernels.OutputShapes(p.Fusion),
 		source: func() string { return body.describe(plan, len(workers)) },

@@ -35,14 +35,24 @@ func dotAs[T number](b *block, op symtile.Op, c *closer) {
 	c.begin = append(c.begin, func(w *worker) { w.places[d.fresh] = 1 })
 	multiply, room := multiplierFor[T](op, int(out.extents[1]), int(out.extents[2]), int(left.extents[2]))
 	b.l.arranged = max(b.l.arranged, int64(room)*classBytes[classFor[T]()])
+	if s := b.l.split; s != nil {
+		splits[T](c, s, out.v, d.fresh)
+		if !s.trips {
+			d.split = s
+		}
+	}
 	c.accumulate = func(w *worker) { runDot(w, d, multiply) }
 }
 
 // A dotRun is a dot as it runs: one product for each element of the batch.
 type dotRun struct {
 	left, right, out *operands
-	fresh            int // place of 1 until something was accumulated
+	fresh            int    // place of 1 until something was accumulated
+	split            *split // nil: all terms are its own
 }
+
+// splitUnit is terms that a split does not divide: a line of f32.
+const splitUnit = 16
 
 func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 	for _, x := range []*operands{d.left, d.right} {
@@ -54,9 +64,17 @@ func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 		M: int(d.out.extents[1]), N: int(d.out.extents[2]), K: int(d.left.extents[2]),
 		Fresh: w.places[d.fresh] == 1,
 	}
+	first := 0
+	if d.split != nil {
+		begin, end := d.split.share(w, int64(x.K), splitUnit)
+		first, x.K = int(begin), int(end-begin)
+	}
 	scratch := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(w.arranged))), int64(len(w.arranged))/classBytes[classFor[T]()])
 	for i := range int(d.left.extents[0]) {
 		x.C, x.A, x.B = matrix[T](w, d.out, i), matrix[T](w, d.left, i), matrix[T](w, d.right, i)
+		if first > 0 && x.K > 0 {
+			x.A.Data, x.B.Data = x.A.Data[first*x.A.Col:], x.B.Data[first*x.B.Row:]
+		}
 		multiply(x, scratch)
 	}
 	w.places[d.fresh] = 0
@@ -86,7 +104,7 @@ func products[T number](b *block, op symtile.Op, c *closer, batch, rows int) *op
 // if they are of its type, all there, and nothing but one root reads the op.
 func (l *lowering) stored(op symtile.Op) []int64 {
 	root := slices.IndexFunc(l.p.Roots, func(r symtile.Root) bool { return l.p.Ops[r.Op].Instr == op.Instr })
-	if root < 0 || len(l.p.Roots) > 1 || len(l.p.Roots[root].Once) > 0 || !native(op.Instr.Shape.DType) {
+	if root < 0 || l.split != nil || len(l.p.Roots) > 1 || len(l.p.Roots[root].Once) > 0 || !native(op.Instr.Shape.DType) {
 		return nil
 	}
 	for _, user := range l.p.Ops {

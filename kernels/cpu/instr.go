@@ -147,6 +147,7 @@ func (l *lowering) locate(exprs []symtile.Expr, targets []int) step {
 type loop struct {
 	dims          []int
 	trips         []int64
+	split         *split // nil: a tile program does all iterations
 	before, after []step
 	steps         []step // locate, then the body
 	body          *sequence
@@ -156,29 +157,40 @@ func (lp *loop) run(w *worker) {
 	for _, s := range lp.before {
 		s(w)
 	}
-	for _, d := range lp.dims {
-		w.tids[d] = 0
+	begin, end := int64(0), product(lp.trips)
+	if lp.split != nil {
+		begin, end = lp.split.share(w, end, 1)
 	}
-	for more := true; more; more = lp.next(w) {
+	lp.seek(w, begin)
+	for ; begin < end; begin++ {
 		if w.stopped() {
 			return
 		}
 		for _, s := range lp.steps {
 			s(w)
 		}
+		lp.next(w)
 	}
+	lp.seek(w, 0)
 	for _, s := range lp.after {
 		s(w)
 	}
 }
 
-// next steps the tile ids; false after the last.
-func (lp *loop) next(w *worker) bool {
+// seek sets the tile ids of iteration n.
+func (lp *loop) seek(w *worker, n int64) {
+	for k := len(lp.dims) - 1; k >= 0; k-- {
+		w.tids[lp.dims[k]] = n % lp.trips[k]
+		n /= lp.trips[k]
+	}
+}
+
+// next steps the tile ids, after the last to the first.
+func (lp *loop) next(w *worker) {
 	for k := len(lp.dims) - 1; k >= 0; k-- {
 		if w.tids[lp.dims[k]]++; w.tids[lp.dims[k]] < lp.trips[k] {
-			return true
+			return
 		}
 		w.tids[lp.dims[k]] = 0
 	}
-	return false
 }

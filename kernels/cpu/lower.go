@@ -27,6 +27,7 @@ type lowering struct {
 	nests    bool  // instructions on rows become one machine function
 	machine  bool  // pointwise runs become machine code
 	moves    moves
+	split    *split // nil: contractions are whole
 	text     []byte // machine code, piece by piece
 	pieces   []routine
 	err      error
@@ -58,6 +59,7 @@ func lowerWith(p *symtile.Program, plan kernels.Plan, nests bool) (*lowering, *s
 		}
 	}
 	l.planMoves()
+	l.planSplit()
 	b := l.block(nil, parallel)
 	b.steps(p.Body)
 	for k, r := range p.Roots {
@@ -361,6 +363,9 @@ func literalValues[T number](l *hlo.Literal) []T {
 // closers at its end.
 func (b *block) loop(source *symtile.Loop) {
 	lp := &loop{dims: source.Dims}
+	if s := b.l.split; s != nil && s.trips && b.outer == nil && isDot(b.l.p.Ops[source.Closers[0]]) {
+		lp.split = s
+	}
 	for _, d := range source.Dims {
 		trips, _ := b.l.p.Space.Dims[d].Tiles.Value()
 		lp.trips = append(lp.trips, trips)

@@ -277,7 +277,8 @@ func storeAs[T number](b *block, r symtile.Root) {
 	shape, once, output := op.Instr.Shape, r.Once, r.Output
 	a := newAccess(b, op.Tile, shape, writer[T](shape.DType))
 	name := fmt.Sprintf("output %d", output)
-	if (a.dense() && native(shape.DType) && len(once) == 0 || v.strides != nil) && v.where == inTile {
+	whole := b.l.split == nil && a.dense() && native(shape.DType) && len(once) == 0 // of parts only the last may write
+	if (whole || v.strides != nil) && v.where == inTile {
 		v.large = v.strides == nil && b.l.streams(shape)
 		b.bind(v, "is "+name, a.base, func(w *worker) []byte { return w.out[output].Data })
 		return

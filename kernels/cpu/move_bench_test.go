@@ -150,7 +150,7 @@ func newRoof(b *testing.B, bytes, threads int64) *roof {
 		lo, hi := bytes/2*w.tids[0]/parts/64*64, bytes/2*(w.tids[0]+1)/parts/64*64
 		w.copyRows(rowsArgs{n: 1, bytes: hi - lo, from: unsafe.Pointer(&r.from[lo]), to: unsafe.Pointer(&r.to[lo]), ahead: copyAhead}, true)
 		fence(w)
-	}}, newRaster([]int64{parts}, 0), &crew{})
+	}}, newRaster([]int64{parts}, 0), nil, &crew{})
 	return r
 }
 

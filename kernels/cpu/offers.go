@@ -41,6 +41,26 @@ func offerGroups(f facts) []int64 {
 	return append(groups, rows)
 }
 
+// longContraction is terms of a dot from which on a part of them is work enough.
+const longContraction = 1024
+
+// offerSplits offers parts of long contractions where there are few tile programs.
+func offerSplits(f facts) []int64 {
+	n := slices.IndexFunc(f.p.Ops, isDot)
+	if n < 0 || slices.ContainsFunc(f.p.Ops[n+1:], isDot) || f.lanes < 2 || f.programs > 2*float64(f.lanes) || len(f.p.Roots) > 1 {
+		return nil
+	}
+	x := f.p.Ops[n].Instr
+	terms := int64(1)
+	for _, d := range x.Attrs.LHSContract {
+		terms *= x.Operands[0].Shape.Dims[d]
+	}
+	if terms < longContraction {
+		return nil
+	}
+	return []int64{2, 4, 8}
+}
+
 // offerStreams offers what the default is not, where outputs neither surely stay
 // in the last cache nor surely leave it.
 func offerStreams(f facts) []int64 {

@@ -27,7 +27,8 @@ type team struct {
 	workers []*worker
 	body    []step
 	order   raster
-	total   int64 // tile programs
+	split   *split
+	total   int64 // tile programs, those of parts each
 	chunk   int64 // taken at a time
 	crew    *crew
 	helpers []*helper // of the crew, for all workers but the first
@@ -46,8 +47,8 @@ type team struct {
 	failed  atomic.Pointer[error]
 }
 
-func newTeam(workers []*worker, body []step, order raster, crew *crew) *team {
-	t := &team{workers: workers, body: body, order: order, total: product(order.grid), crew: crew, done: make(chan struct{}, 1)}
+func newTeam(workers []*worker, body []step, order raster, split *split, crew *crew) *team {
+	t := &team{workers: workers, body: body, order: order, split: split, total: product(order.grid) * split.of(), crew: crew, done: make(chan struct{}, 1)}
 	t.chunk = max(1, min(64, t.total/int64(8*len(workers))))
 	t.next.Store(t.total)
 	t.helpers = crew.enlist(len(workers) - 1)
@@ -71,6 +72,7 @@ func (t *team) execute(ctx context.Context, in, out []kernels.Buffer) (time.Dura
 	t.in, t.out, t.ctx = in, out, ctx
 	t.stop.Store(false)
 	t.failed.Store(nil)
+	t.split.reset()
 	t.left.Store(t.total)
 	begin := time.Now()
 	t.next.Store(0)
@@ -135,9 +137,11 @@ func (t *team) programs(w *worker, begin, end int64) {
 			t.stop.Store(true)
 			return
 		}
-		t.order.locate(w.tids, n)
-		for _, s := range t.body {
-			s(w)
+		parts := t.split.of()
+		w.tile, w.part, w.ended = n/parts, n%parts, false
+		t.order.locate(w.tids, w.tile)
+		for k := 0; k < len(t.body) && !w.ended; k++ {
+			t.body[k](w)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func teamOf(c *crew, n int, programs int64, body step) *team {
 	for k := range workers {
 		workers[k] = &worker{tids: make([]int64, 1)}
 	}
-	return newTeam(workers, []step{body}, newRaster([]int64{programs}, 1), c)
+	return newTeam(workers, []step{body}, newRaster([]int64{programs}, 1), nil, c)
 }
 
 // Every tile program of a run is done once when it returns, by whatever worker,

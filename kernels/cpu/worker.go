@@ -15,8 +15,11 @@ type worker struct {
 	base     []unsafe.Pointer // where each value begins
 	tids     []int64          // by dimension of the space
 	places   []int64          // offsets and bounds of tiles
-	eval     []int64          // scratch of compiled expressions
-	regs     []scalar         // of scalar programs
+	tile     int64            // number of the tile program, and of its part where contractions are split
+	part     int64
+	ended    bool     // the rest of the tile program is for another part
+	eval     []int64  // scratch of compiled expressions
+	regs     []scalar // of scalar programs
 	in, out  []kernels.Buffer
 	ctx      context.Context
 	nest     nestArgs

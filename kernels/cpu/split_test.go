@@ -1,0 +1,60 @@
+package cpu
+
+import (
+	"math"
+	"testing"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// TestSplits: whole contractions and loops of them are divided, also among more
+// parts than there are terms or iterations, and the bits of a result are the
+// same whatever part comes last.
+func TestSplits(t *testing.T) {
+	p, _ := landscape(t, `x = f32[20,200] parameter(0)
+y = f32[200,24] parameter(1)
+dot = f32[20,24] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+r = f32[20,24] tanh(dot)`)
+	v, err := kernels.NewVerifier(p.Fusion, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New()
+	for _, tiling := range []symtile.Tiling{{20, 24, 200}, {8, 24, 200}, {20, 7, 16}, {9, 24, 70}} {
+		for _, parts := range []int64{2, 3, 8, 64} {
+			verify(t, b, v, p, kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3))
+		}
+	}
+}
+
+func TestSplitsAreTheSameTwice(t *testing.T) {
+	s := &split{parts: 3}
+	s.bytes = 64
+	s.allocate(1)
+	v := &value{n: 1}
+	var first float32
+	for n, order := range [][]int64{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		s.reset()
+		c := new(closer)
+		splits[float32](c, s, v, 0)
+		w := &worker{places: []int64{0}, arena: aligned(64), base: nil}
+		w.base = append(w.base, unsafe.Pointer(&w.arena[0]))
+		for k, part := range order {
+			w.part, w.ended = part, false
+			whole[float32](w, v)[0] = []float32{1e8, -1e8, 3}[part]
+			c.end[0](w)
+			if w.ended != (k < 2) {
+				t.Fatalf("part %d, %d to come: ended is %v", part, k, w.ended)
+			}
+		}
+		got := whole[float32](w, v)[0]
+		if n == 0 {
+			first = got
+		}
+		if math.Float32bits(got) != math.Float32bits(first) || got != 3 {
+			t.Errorf("parts in the order %v: %v", order, got)
+		}
+	}
+}
