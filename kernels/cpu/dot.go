@@ -30,7 +30,7 @@ func dotAs[T number](b *block, op symtile.Op, c *closer) {
 	left := matrices[T](b, op, 0, c, a.LHSContract, a.LHSBatch, leftRest, a.LHSContract)
 	right := matrices[T](b, op, 1, c, a.RHSContract, a.RHSBatch, a.RHSContract, rightRest)
 	out := products[T](b, op, c, len(a.LHSBatch), len(leftRest))
-	d := &dotRun{left: left, right: right, out: out, fresh: b.l.places}
+	d := &dotRun{left: left, right: right, out: out, fresh: b.l.places, packing: packings[b.l.knob("pack", -1)]}
 	b.l.places++
 	c.begin = append(c.begin, func(w *worker) { w.places[d.fresh] = 1 })
 	multiply, room := multiplierFor[T](op, int(out.extents[1]), int(out.extents[2]), int(left.extents[2]))
@@ -47,9 +47,13 @@ func dotAs[T number](b *block, op symtile.Op, c *closer) {
 // A dotRun is a dot as it runs: one product for each element of the batch.
 type dotRun struct {
 	left, right, out *operands
-	fresh            int    // place of 1 until something was accumulated
+	fresh            int // place of 1 until something was accumulated
+	packing          gemm.Packing
 	split            *split // nil: all terms are its own
 }
+
+// packings are those of the knob; gemm.Suitable without it.
+var packings = map[int64]gemm.Packing{0: gemm.Streamed, 1: gemm.Packed}
 
 // splitUnit is terms that a split does not divide: a line of f32.
 const splitUnit = 16
@@ -62,7 +66,7 @@ func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 	}
 	x := gemm.Product[T]{
 		M: int(d.out.extents[1]), N: int(d.out.extents[2]), K: int(d.left.extents[2]),
-		Fresh: w.places[d.fresh] == 1,
+		Fresh: w.places[d.fresh] == 1, Packing: d.packing,
 	}
 	first := 0
 	if d.split != nil {

@@ -41,6 +41,14 @@ func offerGroups(f facts) []int64 {
 	return append(groups, rows)
 }
 
+// offerPacks offers both for dots that take long enough for it to matter.
+func offerPacks(f facts) []int64 {
+	if !f.dot || f.products < longWork/4 {
+		return nil
+	}
+	return []int64{0, 1}
+}
+
 // longContraction is terms of a dot from which on a part of them is work enough.
 const longContraction = 1024
 

@@ -36,12 +36,23 @@ type Matrix[T Element] struct {
 // Dense is the view of a slice that holds rows of n elements.
 func Dense[T Element](data []T, n int) Matrix[T] { return Matrix[T]{data, n, 1} }
 
+// A Packing says which operands are copied to scratch in the order in which
+// kernels read them. Operands that kernels cannot read where they are always are.
+type Packing int
+
+const (
+	Suitable Packing = iota // what the shape suggests
+	Streamed                // none
+	Packed                  // both
+)
+
 // A Product is the multiplication of A, M×K, and B, K×N, which is added to C,
 // M×N, whose Col is 1.
 type Product[T Element] struct {
 	C, A, B Matrix[T]
 	M, N, K int
 	Fresh   bool // C holds nothing yet: it begins as zeros
+	Packing Packing
 }
 
 // Multiply does what a product says. Nothing is allocated: scratch is Scratch

@@ -83,7 +83,7 @@ func check[T Element](t *testing.T, la, lb layout, m, n, k int, r *rand.Rand) {
 	a, b := random[T](la, m, k, r), random[T](lb, k, n, r)
 	c := random[T](layouts[2*r.IntN(2)], m, n, r)
 	want := Matrix[T]{append([]T(nil), c.Data...), c.Row, 1}
-	x := Product[T]{C: c, A: a, B: b, M: m, N: n, K: k, Fresh: r.IntN(2) == 0}
+	x := Product[T]{C: c, A: a, B: b, M: m, N: n, K: k, Fresh: r.IntN(2) == 0, Packing: Packing(r.IntN(3))}
 	if x.Fresh {
 		Product[T]{C: want, M: m, N: n}.clear()
 	}

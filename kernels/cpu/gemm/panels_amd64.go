@@ -88,6 +88,7 @@ type product struct {
 	a, b, c place
 	m, n, k int
 	how     int
+	packing Packing
 	slab    place // of a, arranged
 	panels  place // of b, arranged: rows of a row of b; next to each other
 	soon    [2]fetch
@@ -118,7 +119,7 @@ func (x *fetch) take(turns int) (p uintptr, step, taken int) {
 func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	p := product{
 		family: f, blocking: f.blocking(x.M, x.N, x.K),
-		a: placeOf(x.A), b: placeOf(x.B), c: placeOf(x.C), m: x.M, n: x.N, k: x.K,
+		a: placeOf(x.A), b: placeOf(x.B), c: placeOf(x.C), m: x.M, n: x.N, k: x.K, packing: x.Packing,
 	}
 	p.slab = place{unsafe.Pointer(unsafe.SliceData(scratch)), p.terms*f.bytes + padding, f.bytes}
 	p.panels = place{unsafe.Add(p.slab.p, p.blocking.slab(f)), f.width() * f.bytes, f.bytes}
@@ -238,7 +239,10 @@ func (p *product) left(from place, rows, terms int) place {
 
 // copied says whether slabs are arranged.
 func (p *product) copied(a place) bool {
-	return a.col != p.bytes || p.n > p.width() && (a.row > 2*p.slab.row || a.row%1024 == 0)
+	if a.col != p.bytes || p.packing != Suitable {
+		return a.col != p.bytes || p.packing == Packed
+	}
+	return p.n > p.width() && (a.row > 2*p.slab.row || a.row%1024 == 0)
 }
 
 func copyBytes(to, from unsafe.Pointer, n int) {
@@ -276,8 +280,10 @@ func (p *product) arrange(to, from place, terms, columns int) {
 
 // kept says whether so many columns of b at from are arranged.
 func (p *product) kept(from place, columns int) bool {
-	return from.col != p.bytes ||
-		columns >= p.width() && from.row != p.panels.row && (p.m >= reused || p.m >= reusedAlias && from.row%alias == 0)
+	if from.col != p.bytes || columns < p.width() || from.row == p.panels.row || p.packing != Suitable {
+		return from.col != p.bytes || columns >= p.width() && from.row != p.panels.row && p.packing == Packed
+	}
+	return p.m >= reused || p.m >= reusedAlias && from.row%alias == 0
 }
 
 // strip multiplies by one panel, in blocks of rows as equal as can be.

@@ -10,7 +10,7 @@ const (
 // streams says whether b is read row by row rather than in panels: few rows of a
 // use it, so that it is the memory's rate that counts.
 func (p *product) streams() bool {
-	return p.stream != nil && p.m <= mostStreamed && p.b.col == p.bytes && p.k >= streamed && p.n*p.bytes >= 64
+	return p.stream != nil && p.packing != Packed && p.m <= mostStreamed && p.b.col == p.bytes && p.k >= streamed && p.n*p.bytes >= 64
 }
 
 // streamed multiplies term by term: some rows of b, as wide as stays in the first
