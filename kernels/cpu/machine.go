@@ -11,7 +11,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Pointwise instructions on f32 that follow each other in a strip become one
+// Pointwise instructions of one width that follow each other in a strip become one
 // machine function: what only they use stays in registers. Elsewhere than on
 // amd64 with AVX2 and FMA, and for operations that are not in the table, the
 // loops in Go run.

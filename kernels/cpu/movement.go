@@ -230,6 +230,10 @@ func counting[T number](b *block, n int, op symtile.Op) {
 // count writes first + i·stride, beginning at i, left times, then inner times
 // for every next i, modulo size.
 func count[T number](dst []T, i, size, left, inner, first, stride int64) {
+	if inner == 1 {
+		countUp(dst, i, size, first, stride)
+		return
+	}
 	for len(dst) > 0 {
 		n := min(left, int64(len(dst)))
 		spread(dst[:n], T(first+i*stride))
@@ -237,6 +241,21 @@ func count[T number](dst []T, i, size, left, inner, first, stride int64) {
 		if i++; i == size {
 			i = 0
 		}
+	}
+}
+
+// countUp is count of elements that all differ from the next: once round, then
+// copies of what is there.
+func countUp[T number](dst []T, i, size, first, stride int64) {
+	n := min(size, int64(len(dst)))
+	for k := range dst[:n] {
+		dst[k] = T(first + i*stride)
+		if i++; i == size {
+			i = 0
+		}
+	}
+	for ; n > 0 && n < int64(len(dst)); n *= 2 {
+		copy(dst[n:], dst[:n])
 	}
 }
 

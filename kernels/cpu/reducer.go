@@ -208,10 +208,21 @@ func (r *reducer) row(w *worker, from, to, n int64) {
 func (r *reducer) divide(w *worker, k int, src unsafe.Pointer, n int64) {
 	left, right := w.base[r.left[k].id], w.base[r.right[k].id]
 	if classBytes[r.left[k].class] == 4 {
-		inTurns(unsafe.Slice((*uint32)(left), n-n/2), unsafe.Slice((*uint32)(right), n/2), unsafe.Slice((*uint32)(src), n))
+		pairs := int64(0)
+		if f := pairDivider(); f != nil && n >= 16 {
+			pairs = n / 2 &^ 7
+			f.Call(unsafe.Pointer(&turnsArgs{pairs, src, left, right}))
+		}
+		rest := n - 2*pairs
+		inTurns(after[uint32](left, pairs, rest-rest/2), after[uint32](right, pairs, rest/2), after[uint32](src, 2*pairs, rest))
 	} else {
-		inTurns(unsafe.Slice((*uint64)(left), n-n/2), unsafe.Slice((*uint64)(right), n/2), unsafe.Slice((*uint64)(src), n))
+		inTurns(after[uint64](left, 0, n-n/2), after[uint64](right, 0, n/2), after[uint64](src, 0, n))
 	}
+}
+
+// after are n elements behind the first skip at p.
+func after[T uint32 | uint64](p unsafe.Pointer, skip, n int64) []T {
+	return unsafe.Slice((*T)(p), skip+n)[skip:]
 }
 
 func inTurns[T uint32 | uint64](left, right, src []T) {

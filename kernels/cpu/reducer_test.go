@@ -1,10 +1,13 @@
 package cpu
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -48,7 +51,33 @@ func TestReduceKeepsTheOrder(t *testing.T) {
 				if !runsLikeReference(t, text, m.Entry) {
 					t.Errorf("%s %v, dimension %d: refused", d, size, dim)
 				}
+				runsWhole(t, text, m.Entry)
 			}
 		}
+	}
+}
+
+// runsWhole verifies the plan of one tile.
+func runsWhole(t *testing.T, text string, c *hlo.Computation) {
+	t.Helper()
+	p, err := symtile.Analyze(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiling := make(symtile.Tiling, len(p.Space.Dims))
+	for k, d := range p.Space.Dims {
+		tiling[k] = d.Extent
+	}
+	k, err := New().Compile(context.Background(), p, kernels.Plan{Tiles: tiling})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	defer k.Close()
+	v, err := kernels.NewVerifier(c, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Verify(context.Background(), k); err != nil {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
