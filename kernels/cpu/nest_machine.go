@@ -73,8 +73,9 @@ func (n *nest) code(l *lowering, large bool) (*amd64.Assembler, error) {
 }
 
 // unroll is how many vectors are computed in turn: two where a row takes three
-// passes or more, which measures up to a sixth faster for a layernorm and the same
-// for a softmax; one and two passes are faster with four.
+// passes or more, which measures up to a sixth faster for a layernorm and about the
+// same for a softmax. With two passes four are faster for an rmsnorm; with one
+// pass measurements differ from run to run.
 func (n *nest) unroll() int64 {
 	if n.plan.passes > 2 {
 		return group / 2

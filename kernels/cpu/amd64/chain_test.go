@@ -388,6 +388,11 @@ func TestChainMistakes(t *testing.T) {
 	narrow.Store(VMOVUPS, Mem{Base: RSI}, 32, narrow.Load(VPMOVZXWD, Mem{Base: RSI}, 16))
 	notPinned := &Chain{}
 	notPinned.Update(notPinned.Float32(1), VADDPS, notPinned.Float32(1))
+	long, reset := &Chain{}, &Chain{}
+	long.Do(VPSRLD, long.Float32(1), Imm(1<<40))
+	reset.Float32(1)
+	reset.Reset()
+	reset.Do(VSQRTPS, Value(1))
 	for _, x := range []struct {
 		c    *Chain
 		p    Placement
@@ -398,6 +403,8 @@ func TestChainMistakes(t *testing.T) {
 		{narrow, Placement{Mask: Y1}, "needs the registers Rest and Scratch"},
 		{unmasked, Placement{Mask: Y1}, "cannot be masked"},
 		{unmasked, Placement{Mask: Y1, Copies: 2}, "one copy"},
+		{long, Placement{}, "more than 32 bits"},
+		{reset, Placement{}, "1 is not a value of this chain"},
 		{notPinned, Placement{}, "only a pinned value can be changed"},
 	} {
 		a := &Assembler{}
