@@ -247,7 +247,7 @@ func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
 	}
 	r.slots = min(int64(e.knobs.stages), r.total)
 	r.lag = min(1, r.slots-1)
-	r.special = e.knobs.producer > 0 && r.total > r.slots && e.asm.waits == 0 && int(e.threads)+WarpThreads <= e.sheet.BlockThreads
+	r.special = e.knobs.producer > 0 && r.total > r.slots && e.asm.waits == 0 && int(e.threads)+e.knobs.producer*WarpThreads <= e.sheet.BlockThreads
 	r.layOut()
 	r.emit()
 	if e.knobs.epilogue > 0 {
@@ -307,7 +307,7 @@ func (r *ring) emit() {
 	a.when(r.leads, "fence.proxy.async")
 	e.barrier()
 	if r.special {
-		e.extra = WarpThreads
+		e.extra = e.knobs.producer * WarpThreads
 		r.produce()
 	} else {
 		r.prefill()
@@ -336,6 +336,10 @@ func (r *ring) produce() {
 	a.branch(a.get(kindPred, "setp.lt.s32", e.num(e.thread), e.threads), consumer)
 	a.note("the producer: %d iterations", r.total)
 	a.enter()
+	inc := r.share()
+	if inc > 0 {
+		a.do("setmaxnreg.dec.sync.aligned.u32", producerRegisters)
+	}
 	a.when(a.get(kindPred, "setp.gt.s32", e.num(e.thread), e.threads), "ret")
 	c := r.cursor(r.empty, 0, 1) // the first time slots are empty
 	to, signal := a.fresh(kindB32), a.fresh(kindB32)
@@ -358,6 +362,29 @@ func (r *ring) produce() {
 	a.do("ret")
 	a.leave()
 	a.place(consumer)
+	if inc > 0 {
+		a.do("setmaxnreg.inc.sync.aligned.u32", inc)
+	}
+}
+
+// producerRegisters are what a thread of a producer warpgroup keeps.
+const producerRegisters = 40
+
+// share is how many registers a thread of the other warpgroups has when those of
+// the producer's are given to them; 0 where the producer is no warpgroup, or
+// there is nothing to gain. All start with the same part of the block's
+// registers; counts are multiples of 8 up to 256 (PTX ISA, setmaxnreg).
+func (r *ring) share() int {
+	e := r.e
+	if e.extra != groupThreads {
+		return 0
+	}
+	groups := int(e.threads) / groupThreads
+	first := e.sheet.BlockRegisters / (groups + 1) / groupThreads / 8 * 8
+	if first >= e.sheet.ThreadRegisters || first <= producerRegisters {
+		return 0
+	}
+	return min(first+(first-producerRegisters)/groups, e.sheet.ThreadRegisters) / 8 * 8
 }
 
 // A cursor is a place in the ring: the barrier of the slot and the parity of the

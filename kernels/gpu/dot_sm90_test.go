@@ -49,7 +49,7 @@ func TestWarpgroupDots(t *testing.T) {
 		}
 		for range 3 {
 			tiling := symtile.Tiling{min(m, pick(64, 128, 256)), min(n, pick(16, 48, 64, 128, 256)), min(k, pick(16, 32, 48, 64, 128))}
-			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4)).With("producer", pick(0, 1)).With("epilogue", pick(0, 1))
+			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4)).With("producer", pick(0, 1, 4)).With("epilogue", pick(0, 1))
 			device.last.WGMMA = 0
 			if p.Check(tiling) == nil && verify(t, b, v, p, plan) && device.last.WGMMA > 0 {
 				ran++
@@ -63,5 +63,24 @@ func TestWarpgroupDots(t *testing.T) {
 	t.Logf("%d plans with wgmma", ran)
 	if ran < 40 {
 		t.Errorf("only %d plans use wgmma", ran)
+	}
+}
+
+// A producer warpgroup gives registers to the others; never more than the block
+// has, and none where a thread has all it can have from the start.
+func TestWarpgroupRegisters(t *testing.T) {
+	sheet := newSimulator("sm_90a").Sheet()
+	for _, c := range []struct {
+		groups int64
+		extra  int
+		want   int
+	}{{1, 128, 0}, {2, 128, 232}, {4, 128, 104}, {2, 32, 0}, {7, 128, 64}} {
+		r := &ring{e: &emitter{sheet: sheet, threads: c.groups * groupThreads, extra: c.extra}}
+		if got := r.share(); got != c.want {
+			t.Errorf("%d warpgroups and %d threads beside: %d registers, not %d", c.groups, c.extra, got, c.want)
+		}
+		if n := (int(c.groups)*c.want + producerRegisters) * groupThreads; n > sheet.BlockRegisters {
+			t.Errorf("%d warpgroups: %d registers of a block", c.groups, n)
+		}
 	}
 }

@@ -12,7 +12,7 @@ type knobs struct {
 	stages   int // tiles of a loop's operands in shared memory at once
 	epilogue int // 1: products go through shared memory on their way out
 	group    int // rows of tiles that blocks go through together; see raster
-	producer int // warps that do nothing but start tensor copies: 0 or 1
+	producer int // warps beside the others, one of which starts the tensor copies: 0, 1, 2 or 4, a warpgroup, which gives registers away
 	vector   int // bytes of the widest access of a thread
 }
 
@@ -28,7 +28,7 @@ type knobRow struct {
 var knobTable = []knobRow{
 	{"epilogue", 0, 0, 1, false, func(k *knobs) *int { return &k.epilogue }},
 	{"group", 1, 1, 1 << 16, false, func(k *knobs) *int { return &k.group }},
-	{"producer", 1, 0, 1, false, func(k *knobs) *int { return &k.producer }},
+	{"producer", 1, 0, 4, true, func(k *knobs) *int { return &k.producer }},
 	{"stages", 2, 1, 8, false, func(k *knobs) *int { return &k.stages }},
 	{"vector", most, 1, most, true, func(k *knobs) *int { return &k.vector }},
 	{"warps", 4, 1, 32, true, func(k *knobs) *int { return &k.warps }},
