@@ -95,7 +95,7 @@ func (c candidate) score() float64 {
 	worth := min(1, c.work/worthLanes)
 	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * worth
 	if 3*c.products < c.work { // where one row is multiplied, the other operand is half of the work
-		return steps + spill + 0.5*slack - math.Log2(c.inner)
+		return steps + 0.05*math.Log2(c.runs) + spill + 0.5*slack - math.Log2(c.inner) // of equals, that with fewer runs
 	}
 	idle := max(0, math.Log2(float64(lanes())/c.programs)) * worth
 	arranged := math.Log2(1 + arrangingCost*c.operands/c.work)
