@@ -167,10 +167,11 @@ func (a *arguments) sessions(ctx context.Context, before *results, raw, status i
 		return err
 	}
 	defer os.RemoveAll(tmp)
+	whole := machine() // before sessions take cores away
 	for n, threads := range a.cores {
 		if err := a.with(ctx, threads, tmp, func(s *session) error {
 			if n == 0 {
-				r := &results{machine: machine(), drivers: s.versions(), cases: before.cases}
+				r := &results{machine: whole, drivers: s.versions(), cases: before.cases}
 				if err := r.write(raw); err != nil {
 					return err
 				}

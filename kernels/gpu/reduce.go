@@ -65,7 +65,10 @@ type foldedSpread struct {
 }
 
 // begin sets the partial results to what changes nothing: the identity of the
-// operation or, of another computation, the start value, which is taken for one.
+// operation or, of another computation, the start value, which is taken for one:
+// computation and start value have to form a monoid for a result that does not
+// depend on who computes it (StableHLO specification, reduce). Here it has to be
+// commutative, too; where it is not, the gate finds the plan wrong.
 func (r *reduction) begin() {
 	e, parts := r.e, len(r.types)
 	e.asm.note("%%%d %s: reduce %s over %v, %d threads a result", r.n, r.op.Instr.Name, r.code, r.op.Instr.Attrs.Dimensions, r.sharers())
