@@ -209,10 +209,8 @@ func (r *runJSON) measure(ctx context.Context, k kernels.Kernel, c *hlo.Computat
 		r.Notes = append(r.Notes, "not checked: "+err.Error())
 		return out, nil
 	}
-	for n := range want {
-		if m := kernels.Compare(n, out[n], want[n], kernels.ToleranceOf(c)); m != nil {
-			return nil, m
-		}
+	if m := kernels.Agree(c, in, out, want); m != nil {
+		return nil, m
 	}
 	r.Checked = true
 	return out, nil

@@ -1,0 +1,179 @@
+package kernels
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+const (
+	perturbations = 4       // evaluations with other roundings
+	spreadsOff    = 8       // times their root mean square difference that a right kernel may be off by
+	perturbWork   = 1 << 30 // element operations up to which they are made
+)
+
+// deviations is how far each element of each output moves, in logical order,
+// when every rounding goes another way: the root mean square difference from
+// the reference over a few evaluations in which each result of arithmetic is
+// off by up to a unit in its last place, and each term of a sum of k terms by
+// up to √k units of the type sums are kept in (Monte Carlo arithmetic: Parker,
+// Pierce, Eggert, IEEE CiSE 2(4), 2000). Where terms cancel or a quotient has
+// next to nothing below, that is more than a bound by the largest result
+// allows. What is decided by comparing or rounding to whole numbers is held
+// as the reference has it.
+func deviations(c *hlo.Computation, in []Buffer, seed int64) ([][]float64, error) {
+	args := make([]value, len(in))
+	for k, b := range in {
+		args[k] = load(b)
+	}
+	var sums [][]float64
+	for n := range perturbations {
+		p := perturbed{rand.New(rand.NewPCG(uint64(seed), uint64(n)))}
+		plain, moved, err := p.evaluate(c, args, args)
+		if err != nil {
+			return nil, err
+		}
+		sums = addSquares(sums, plain.leaves(), moved.leaves())
+	}
+	for _, s := range sums {
+		for k := range s {
+			s[k] = math.Sqrt(s[k] / perturbations)
+		}
+	}
+	return sums, nil
+}
+
+// addSquares adds the squares of finite differences to sums, one a result.
+func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
+	if sums == nil {
+		sums = make([][]float64, len(plain))
+	}
+	for n, v := range plain {
+		if sums[n] == nil {
+			sums[n] = make([]float64, v.shape.Elements())
+		}
+		for k, x := range v.floats {
+			if d := moved[n].floats[k] - x; d-d == 0 {
+				sums[n][k] += d * d
+			}
+		}
+	}
+	return sums
+}
+
+// perturbed is an evaluation with roundings at random beside the plain one.
+type perturbed struct{ rng *rand.Rand }
+
+// evaluate runs a computation on plain and on moved arguments.
+func (p perturbed) evaluate(c *hlo.Computation, plain, moved []value) (value, value, error) {
+	type pair struct{ plain, moved value }
+	values := make(map[*hlo.Instr]pair, len(c.Instrs))
+	for _, i := range c.Instrs {
+		a, b := make([]value, len(i.Operands)), make([]value, len(i.Operands))
+		for k, o := range i.Operands {
+			a[k], b[k] = values[o].plain, values[o].moved
+		}
+		if i.Op == "parameter" {
+			a, b = plain[i.Attrs.Param:][:1], moved[i.Attrs.Param:][:1]
+		}
+		v, w, err := p.instruction(i, a, b)
+		if err != nil {
+			return value{}, value{}, err
+		}
+		values[i] = pair{v, w}
+	}
+	root := values[c.Root]
+	return root.plain, root.moved, nil
+}
+
+// decides are operations that jump: their results are held.
+var decides = map[hlo.Opcode]bool{
+	"compare": true, "is-finite": true, "sign": true, "floor": true, "ceil": true, "remainder": true,
+	"round-nearest-afz": true, "round-nearest-even": true, "bitcast-convert": true,
+}
+
+func (p perturbed) instruction(i *hlo.Instr, a, b []value) (v, w value, err error) {
+	if i.Op == "fusion" || i.Op == "call" {
+		return p.evaluate(i.Attrs.Calls, a, b)
+	}
+	if v, err = instruction(i, a); err != nil || decides[i.Op] {
+		return v, v, err
+	}
+	if k := termsSummed(i); k > 1 {
+		b = append([]value{p.off(b[0], math.Sqrt(k)*epsilon(accumulatorOf(b[0].shape.DType)))}, b[1:]...)
+	}
+	if w, err = instruction(i, b); err != nil {
+		return v, w, err
+	}
+	return v, p.settle(i, v, w), nil
+}
+
+// termsSummed is how many terms an element of i is the sum of.
+func termsSummed(i *hlo.Instr) float64 {
+	switch i.Op {
+	case "dot", "scaled-dot", "convolution":
+		return summed(i)
+	case "reduce", "reduce-window":
+		if op := i.Attrs.ToApply.Root.Op; op != "maximum" && op != "minimum" {
+			return summed(i)
+		}
+	}
+	return 1
+}
+
+// settle takes whole numbers from the plain result, and puts what was computed
+// off by a unit.
+func (p perturbed) settle(i *hlo.Instr, v, w value) value {
+	if v.tuple != nil {
+		t := value{shape: v.shape, tuple: make([]value, len(v.tuple))}
+		for k := range v.tuple {
+			t.tuple[k] = p.settle(i, v.tuple[k], w.tuple[k])
+		}
+		return t
+	}
+	computed := !moves[i.Op] && i.Op != "parameter" && i.Op != "constant" && i.Op != "tuple" && i.Op != "get-tuple-element"
+	switch {
+	case v.floats == nil:
+		return v
+	case !computed:
+		return w
+	}
+	return p.off(w, epsilon(v.shape.DType))
+}
+
+// off is v with each number off by up to eps of itself.
+func (p perturbed) off(v value, eps float64) value {
+	if v.floats == nil {
+		return v
+	}
+	w := value{shape: v.shape, floats: make([]float64, len(v.floats))}
+	for k, x := range v.floats {
+		w.floats[k] = x + x*eps*(2*p.rng.Float64()-1)
+	}
+	return w
+}
+
+// excused is m, the mismatch of got with want, or nil where every element that
+// is off is off by no more than roundings may do.
+func (m *Mismatch) excused(got, want Buffer, deviation []float64) *Mismatch {
+	left := *m
+	left.Wrong = 0
+	worst := -1.0
+	g, w := newWalk(want.Shape.Dims, got.Shape.Strides()), newWalk(want.Shape.Dims, want.Shape.Strides())
+	for n := range want.Shape.Elements() {
+		x, y := got.Float(g.next()), want.Float(w.next())
+		allowed := max(m.Allowed, spreadsOff*deviation[n])
+		if near(x, y, allowed) {
+			continue
+		}
+		left.Wrong++
+		if d := difference(x, y); d > worst {
+			worst, left.Got, left.Want, left.Allowed, left.Index = d, x, y, allowed, unravel(n, want.Shape.Dims)
+		}
+	}
+	if left.Wrong == 0 {
+		return nil
+	}
+	return &left
+}
