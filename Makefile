@@ -26,6 +26,7 @@ report: ; go run ./cmd/tilewright tune -report report.html testdata/hlo/*.hlo
 TOOLKIT_FREE = kernels/cuda/toolkit-free
 cuda:
 	$(TOOLKIT_FREE) go vet -tags cuda ./kernels/cuda/... ./kernels/gpu/... ./cmd/tilewright
+	TOOLKIT=11040 $(TOOLKIT_FREE) go vet -tags cuda ./kernels/cuda
 	$(TOOLKIT_FREE) go build -tags cuda -o out/tilewright-cuda ./cmd/tilewright
 	kernels/cuda/needs-libc-only out/tilewright-cuda
 	kernels/cuda/finds-drivers out/tilewright-cuda

@@ -30,6 +30,9 @@ static CUresult launch(void *f, const unsigned *grid, const unsigned *block, con
 	for (size_t k = 0; k < n; k++) params[k] = copy + offsets[k];
 	if (cluster[0] == 0)
 		return cuLaunchKernel((CUfunction)f, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, (CUstream)stream, params, NULL);
+#if CUDA_VERSION < 11080
+	return CUDA_ERROR_NOT_SUPPORTED; // built with a toolkit that has no clusters
+#else
 	CUlaunchAttribute attribute;
 	CUlaunchConfig config;
 	memset(&attribute, 0, sizeof attribute);
@@ -45,6 +48,7 @@ static CUresult launch(void *f, const unsigned *grid, const unsigned *block, con
 	config.attrs = &attribute;
 	config.numAttrs = 1;
 	return cuLaunchKernelEx(&config, (CUfunction)f, params, NULL);
+#endif
 }
 
 static CUresult allowShared(void *f, int bytes) {
@@ -71,6 +75,9 @@ static CUresult destroyGraph(void *exec) { return cuGraphExecDestroy((CUgraphExe
 
 static CUresult encodeTiled(char *out, int type, unsigned rank, unsigned long long base, const uint64_t *dims,
                             const uint64_t *strides, const uint32_t *box, int swizzle) {
+#if CUDA_VERSION < 12000
+	return CUDA_ERROR_NOT_SUPPORTED; // built with a toolkit that has no tensor maps
+#else
 	CUtensorMap map; // aligned to 64 bytes
 	cuuint32_t ones[5] = {1, 1, 1, 1, 1};
 	CUresult r = cuTensorMapEncodeTiled(&map, (CUtensorMapDataType)type, rank, (void *)(uintptr_t)base, (const cuuint64_t *)dims,
@@ -78,6 +85,7 @@ static CUresult encodeTiled(char *out, int type, unsigned rank, unsigned long lo
 		CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	if (r == CUDA_SUCCESS) memcpy(out, &map, sizeof map);
 	return r;
+#endif
 }
 
 static const char *errorName(int code) {
@@ -223,17 +231,12 @@ func (g graph) destroy() {
 	}
 }
 
-var tensorTypes = map[hlo.DType]C.int{
-	hlo.F16: C.CU_TENSOR_MAP_DATA_TYPE_FLOAT16, hlo.BF16: C.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-	hlo.F32: C.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, hlo.F64: C.CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
-	hlo.S32: C.CU_TENSOR_MAP_DATA_TYPE_INT32, hlo.S64: C.CU_TENSOR_MAP_DATA_TYPE_INT64,
-}
+// tensorTypes by CUtensorMapDataType, by number because toolkits before 12 have
+// no names for them.
+var tensorTypes = map[hlo.DType]C.int{hlo.S32: 3, hlo.S64: 5, hlo.F16: 6, hlo.F32: 7, hlo.F64: 8, hlo.BF16: 9}
 
 // unsignedTypes are for types that are only moved, by bytes.
-var unsignedTypes = map[int64]C.int{
-	1: C.CU_TENSOR_MAP_DATA_TYPE_UINT8, 2: C.CU_TENSOR_MAP_DATA_TYPE_UINT16,
-	4: C.CU_TENSOR_MAP_DATA_TYPE_UINT32, 8: C.CU_TENSOR_MAP_DATA_TYPE_UINT64,
-}
+var unsignedTypes = map[int64]C.int{1: 0, 2: 1, 4: 2, 8: 4}
 
 // swizzles by CUtensorMapSwizzle.
 var swizzles = map[gpu.Swizzle]C.int{gpu.NoSwizzle: 0, gpu.Swizzle32: 1, gpu.Swizzle64: 2, gpu.Swizzle128: 3}

@@ -13,7 +13,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* A smaller one, given to the compiler, hides what came later: so a build with
+ * an older toolkit is tried without having it. */
+#ifndef CUDA_VERSION
 #define CUDA_VERSION 12000
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -500,6 +504,7 @@ typedef enum CUstreamCaptureMode_enum {
 } CUstreamCaptureMode;
 
 /* Launches with attributes: clusters. */
+#if CUDA_VERSION >= 11080
 typedef enum CUlaunchAttributeID_enum {
 	CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
 } CUlaunchAttributeID;
@@ -523,8 +528,10 @@ typedef struct CUlaunchConfig_st {
 	CUlaunchAttribute *attrs;
 	unsigned int numAttrs;
 } CUlaunchConfig;
+#endif
 
 /* Bulk tensor copies. */
+#if CUDA_VERSION >= 12000
 typedef struct CUtensorMap_st {
 	_Alignas(64) cuuint64_t opaque[16];
 } CUtensorMap;
@@ -559,6 +566,7 @@ typedef enum CUtensorMapL2promotion_enum {
 } CUtensorMapL2promotion;
 
 typedef enum CUtensorMapFloatOOBfill_enum { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 } CUtensorMapFloatOOBfill;
+#endif
 
 /* Initialisation, devices, contexts. */
 CUresult cuInit(unsigned int flags);
@@ -711,11 +719,15 @@ CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, s
 
 /* Launches, occupancy, tensor maps. */
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream stream, void **kernelParams, void **extra);
+#if CUDA_VERSION >= 11080
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
+#endif
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSharedBytes);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSharedBytes, unsigned int flags);
 CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize sharedOfBlockSize, size_t dynamicSharedBytes, int blockSizeLimit);
+#if CUDA_VERSION >= 12000
 CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *base, const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill);
+#endif
 
 /* Streams and events. */
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags);
