@@ -16,17 +16,48 @@ import (
 const (
 	groupThreads = 128 // of a warpgroup
 	groupRows    = 64  // of C that one wgmma computes
-	groupDepth   = 16  // its k, of 16-bit elements
+	groupBytes   = 32  // its k
 	mostColumns  = 256 // of C that one wgmma computes
 	mostBox      = 256 // elements along a dimension of a tensor copy
+	widest       = 128 // bytes of a swizzled row
 	atom         = 1024
 )
+
+// A wgmma is how the instruction takes operands of a type. Columns come in
+// multiples of 16, which all types have (PTX ISA, wgmma.mma_async).
+type wgmma struct {
+	name string // in the opcode
+	sum  hlo.DType
+	turn bool // operands may have rows along the free dimension
+	sign bool // operands may be negated: there are operands that say whether
+}
+
+// groupTypes are the products that warpgroups have. The sums of 8-bit floats
+// have about 14 bits while they are in the tensor cores (DeepSeek-V3 Technical
+// Report, 2024, §3.3.2), which is within what is allowed of a dot of such types.
+var groupTypes = map[hlo.DType]wgmma{
+	hlo.F16:      {"f16", hlo.F32, true, true},
+	hlo.BF16:     {"bf16", hlo.F32, true, true},
+	hlo.F8E4M3FN: {"e4m3", hlo.F32, false, true},
+	hlo.F8E5M2:   {"e5m2", hlo.F32, false, true},
+	hlo.S8:       {"s8", hlo.S32, false, false},
+	hlo.U8:       {"u8", hlo.S32, false, false},
+}
+
+// groupProduct says whether warpgroups multiply two types: the same, or floats
+// of 8 bits.
+func groupProduct(a, b hlo.DType) (wgmma, bool) {
+	x, ok := groupTypes[a]
+	y, both := groupTypes[b]
+	return x, ok && both && (a == b || x.sum == hlo.F32 && a.Size() == 1 && y.sum == hlo.F32 && b.Size() == 1)
+}
 
 // A groupDot is a product computed by wgmma. Warpgroups stand gm×gn over C, each
 // with rows×cols elements of it.
 type groupDot struct {
 	*product
-	from       hlo.DType
+	wgmma
+	from       hlo.DType // of A; B has the size of it
 	gm, gn     int64
 	rows, cols int64
 	depth      int64
@@ -60,16 +91,18 @@ type tensorMap struct {
 func (e *emitter) newGroupDot(n int) *groupDot {
 	p := e.newProduct(n)
 	from := e.typeOf(p.lhs.arg, 0)
-	if from != hlo.F16 && from != hlo.BF16 || e.typeOf(p.rhs.arg, 0) != from || wideSum(p.d) != hlo.F32 || p.b != 1 || p.m < groupRows/2 {
+	inst, ok := groupProduct(from, e.typeOf(p.rhs.arg, 0))
+	if !ok || wideSum(p.d) != inst.sum || p.b != 1 || p.m < groupRows/2 {
 		return nil
 	}
-	t := &groupDot{product: p, from: from, depth: ceilDiv(p.k, groupDepth) * groupDepth}
+	step := groupBytes / from.Size()
+	t := &groupDot{product: p, wgmma: inst, from: from, depth: ceilDiv(p.k, step) * step}
 	if !t.divide(e.threads/groupThreads) || t.rows/groupRows*t.cols/2 > mostPartials {
 		return nil
 	}
 	t.a = e.boxTile("A", p.lhs, t.rows*t.gm, groupRows, t.depth)
 	t.b = e.boxTile("B", p.rhs, t.cols*t.gn, t.cols, t.depth)
-	if t.a == nil || t.b == nil {
+	if t.a == nil || t.b == nil || !t.turn && (t.a.byK || t.b.byK) {
 		return nil
 	}
 	return t
@@ -98,7 +131,8 @@ func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *
 	if op.Code != "parameter" || !okF || !okK || shape.Rank() > 5 || !e.copyable(op) {
 		return nil
 	}
-	if k := op.Tile[kd]; o.sizes[kd]%groupDepth != 0 && (constantOf(k.Size) != shape.Dims[kd] || len(k.Offset.Vars()) > 0) {
+	size := shape.DType.Size()
+	if k := op.Tile[kd]; o.sizes[kd]*size%groupBytes != 0 && (constantOf(k.Size) != shape.Dims[kd] || len(k.Offset.Vars()) > 0) {
 		return nil // what is beyond the tile is not beyond the tensor
 	}
 	order := majorToMinor(shape)
@@ -109,12 +143,12 @@ func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *
 	} else if order[len(order)-1] != kd {
 		return nil
 	}
-	for b.inner = 64; along%b.inner != 0; b.inner /= 2 {
+	for b.inner = widest / size; along%b.inner != 0; b.inner /= 2 {
 	}
-	if b.inner < 16 || b.rows() > mostBox {
+	if b.inner*size < groupBytes || b.rows() > mostBox {
 		return nil
 	}
-	b.bytes = free * depth * shape.DType.Size()
+	b.bytes = free * depth * size
 	return b
 }
 
@@ -574,10 +608,11 @@ func (t *groupDot) begin() {
 	e := t.e
 	e.asm.note("%%%d %s: dot (%d×%d)·(%d×%d), %d×%d warpgroups of %d×%d", t.n, t.op.Instr.Name, t.m, t.k, t.k, t.c, t.gm, t.gn, t.rows, t.cols)
 	t.accs = make([][]operand, t.rows/groupRows)
+	k := kindFor(t.sum)
 	for i := range t.accs {
-		t.accs[i] = e.asm.fresher(kindF32, int(t.cols/2))
+		t.accs[i] = e.asm.fresher(k, int(t.cols/2))
 		for _, acc := range t.accs[i] {
-			e.set(kindF32, acc, f32(0))
+			e.set(k, acc, zero(k))
 		}
 	}
 }
@@ -586,22 +621,32 @@ func (t *groupDot) begin() {
 func (t *groupDot) multiply(d [2]operand, offset operand) {
 	e, a := t.e, t.e.asm
 	size := t.from.Size()
-	opcode := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s", t.cols, t.from, t.from)
-	flag := func(b bool) int {
-		if b {
-			return 1
-		}
-		return 0
-	}
+	step := groupBytes / size
+	opcode := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s", t.cols, step, t.sum, t.name, groupTypes[e.typeOf(t.rhs.arg, 0)].name)
 	zero := e.ring.Const(0)
-	for k := int64(0); k < t.depth; k += groupDepth {
+	for k := int64(0); k < t.depth; k += step {
 		db := t.moved(d[1], offset, constantOf(t.b.offset(zero, k, size)))
 		for i, c := range t.accs {
 			rows := e.ring.Const(int64(i) * groupRows)
 			da := t.moved(d[0], offset, constantOf(t.a.offset(rows, k, size)))
-			a.do(opcode, c, da, db, a.in(kindPred, yes), 1, 1, flag(t.a.byK), flag(t.b.byK))
+			a.do(opcode, append([]any{c, da, db, a.in(kindPred, yes)}, t.flags()...)...)
 		}
 	}
+}
+
+// flags are the operands after scale-d: both operands' signs, then whether each
+// has rows along the free dimension, as far as the type has them.
+func (t *groupDot) flags() []any {
+	var list []any
+	if t.sign {
+		list = append(list, 1, 1)
+	}
+	if t.turn {
+		for _, b := range []*boxTile{t.a, t.b} {
+			list = append(list, map[bool]int{true: 1}[b.byK])
+		}
+	}
+	return list
 }
 
 // moved is a descriptor some bytes further in a slot. The slot's offset is
@@ -617,10 +662,10 @@ func (t *groupDot) moved(d, offset operand, bytes int64) operand {
 }
 
 func (t *groupDot) finish() {
-	t.e.freeze(kindF32, t.accs)
+	t.e.freeze(kindFor(t.sum), t.accs)
 	for i := range t.accs {
 		for k, v := range t.accs[i] {
-			t.accs[i][k] = t.e.convert(t.d, hlo.F32, v)
+			t.accs[i][k] = t.e.convert(t.d, t.sum, v)
 		}
 	}
 	t.publish(t.fragments)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -22,19 +23,21 @@ func TestWarpgroupDots(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := New(s)
-	ran := 0
-	for range 40 {
+	ran, types := 0, map[string]int{}
+	for range 60 {
+		d := [][3]string{{"f16", "f16", "f32"}, {"bf16", "bf16", "f32"}, {"bf16", "bf16", "bf16"}, {"s8", "s8", "s32"}, {"u8", "u8", "s32"}, {"f8e4m3fn", "f8e4m3fn", "f32"}, {"f8e4m3fn", "f8e5m2", "f32"}}[rng.IntN(7)]
+		small := strings.Contains(d[0], "8")
+		turned := func() bool { return rng.IntN(2) == 0 && (!small || rng.IntN(4) == 0) } // wgmma has no 8-bit ones
 		m, n, k := pick(64, 96, 128, 200), pick(16, 48, 64, 136, 256), pick(16, 32, 64, 80, 96, 128, 200)
 		lhs, rhs, l, r := fmt.Sprintf("%d,%d", m, k), fmt.Sprintf("%d,%d", k, n), 1, 0
-		if rng.IntN(2) == 0 {
+		if turned() {
 			lhs, l = fmt.Sprintf("%d,%d", k, m), 0
 		}
-		if rng.IntN(2) == 0 {
+		if !turned() && (small || rng.IntN(2) == 0) {
 			rhs, r = fmt.Sprintf("%d,%d", n, k), 1
 		}
-		d := [][2]string{{"f16", "f32"}, {"bf16", "f32"}, {"bf16", "bf16"}}[rng.IntN(3)]
 		text := fmt.Sprintf("a = %s[%s] parameter(0)\nb = %s[%s] parameter(1)\nc = %s[%d] parameter(2)\np = %s[%d,%d] dot(a, b), lhs_contracting_dims={%d}, rhs_contracting_dims={%d}\nw = %s[%d,%d] broadcast(c), dimensions={1}\nr = %s[%d,%d] add(p, w)\n",
-			d[0], lhs, d[0], rhs, d[1], n, d[1], m, n, l, r, d[1], m, n, d[1], m, n)
+			d[0], lhs, d[1], rhs, d[2], n, d[2], m, n, l, r, d[2], m, n, d[2], m, n)
 		module, err := hlo.Parse("random", []byte(text))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
@@ -53,6 +56,7 @@ func TestWarpgroupDots(t *testing.T) {
 			device.last.WGMMA = 0
 			if p.Check(tiling) == nil && verify(t, b, v, p, plan) && device.last.WGMMA > 0 {
 				ran++
+				types[d[0]]++
 			}
 			if t.Failed() {
 				t.Log(text)
@@ -60,9 +64,11 @@ func TestWarpgroupDots(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d plans with wgmma", ran)
-	if ran < 40 {
-		t.Errorf("only %d plans use wgmma", ran)
+	t.Logf("%d plans with wgmma: %v", ran, types)
+	for _, d := range []string{"f16", "bf16", "s8", "u8", "f8e4m3fn"} {
+		if types[d] < 4 {
+			t.Errorf("only %d plans of %s use wgmma", types[d], d)
+		}
 	}
 }
 

@@ -14,21 +14,30 @@ import (
 // about how long the kernel takes, without generating it. The sizes of tiles are
 // compiled once.
 type estimate struct {
-	p     *symtile.Program
-	sheet Sheet
-	code  *symtile.Code
-	first []int // of each op's sizes among the results
-	loops [][]int
-	vals  []int64
-	out   []int64
-	spare []int64
-	trips []float64
+	p      *symtile.Program
+	sheet  Sheet
+	code   *symtile.Code
+	first  []int // of each op's sizes among the results
+	loops  [][]int
+	vals   []int64
+	out    []int64
+	spare  []int64
+	trips  []float64
+	tensor []bool // of ops that are products: tensor cores have it
+	groups []bool // warpgroups may have it
 	// unique is the bytes of all arrays, which memory moves once at least.
 	unique float64
 }
 
 func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
-	m := &estimate{p: p, sheet: s, loops: make([][]int, len(p.Ops)), trips: make([]float64, len(p.Space.Dims))}
+	m := &estimate{
+		p: p, sheet: s, loops: make([][]int, len(p.Ops)), trips: make([]float64, len(p.Space.Dims)),
+		tensor: make([]bool, len(p.Ops)), groups: make([]bool, len(p.Ops)),
+	}
+	for n, op := range p.Ops {
+		m.groups[n] = op.Code == "dot" && groupable(p, n, s)
+		m.tensor[n] = op.Code == "dot" && tensorProduct(p, n, s)
+	}
 	var vars, results []symtile.Expr
 	for _, d := range p.Space.Dims {
 		vars = append(vars, d.Size)
@@ -157,7 +166,7 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 // of operands, and time.
 func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
 	switch {
-	case !hasTensor(m.p):
+	case !slices.Contains(m.tensor, true):
 	case k.epilogue > 0:
 		c.shared = max(c.shared, m.elements(n)*float64(m.p.Ops[n].Instr.Shape.DType.Size())*1.1)
 		l.exposed += latency / 2
@@ -213,8 +222,9 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 	sums := math.Ceil(m.elements(n) / (warps * WarpThreads))
 	c.partials += sums
 	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
-	if _, tensor := tensorTypes[from]; tensor {
-		size, readers, rate := float64(from.Size()), warps, float64(tensorRate)
+	if m.tensor[n] {
+		size, readers := float64(from.Size()), warps
+		rate := tensorRate * 2 / size
 		switch {
 		case m.byGroups(n, k):
 			readers = warps / (groupThreads / WarpThreads)
@@ -253,8 +263,9 @@ func (m *estimate) direct(n int) bool {
 }
 
 // tensorRate is how many times the multiply-adds of an SM's arithmetic units its
-// tensor cores do, counted in single operations (NVIDIA A100 and H100
-// whitepapers: dense f16 over f32).
+// tensor cores do of 16-bit operands, counted in single operations; of 8-bit ones
+// they do twice that (NVIDIA A100 and H100 whitepapers: dense f16 over f32, and
+// int8 and fp8 over f16).
 const tensorRate = 2 * 16
 
 // mmaShare is how much of the tensor cores' rate mma.sync reaches where there is
@@ -263,11 +274,37 @@ const mmaShare = 0.63
 
 // byGroups says whether a product is likely to be computed by warpgroups.
 func (m *estimate) byGroups(n int, k knobs) bool {
-	op := m.p.Ops[n]
-	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
 	sizes := m.sizes(n)
-	return m.sheet.Warpgroups() && k.warps*WarpThreads%groupThreads == 0 && (from == hlo.F16 || from == hlo.BF16) &&
-		len(sizes) >= 2 && sizes[len(sizes)-2] >= groupRows && m.p.Ops[op.Args[0]].Code == "parameter" && m.p.Ops[op.Args[1]].Code == "parameter"
+	return k.warps*WarpThreads%groupThreads == 0 && m.groups[n] && len(sizes) >= 2 && sizes[len(sizes)-2] >= groupRows
+}
+
+// groupable says whether warpgroups can have a product of some tiling: of what
+// tensor copies bring from parameters, of a type and a layout that wgmma reads.
+func groupable(p *symtile.Program, n int, s Sheet) bool {
+	op := p.Ops[n]
+	a, b := p.Ops[op.Args[0]].Instr.Shape, p.Ops[op.Args[1]].Instr.Shape
+	inst, ok := groupProduct(a.DType, b.DType)
+	if !s.Warpgroups() || !ok || wideSum(op.Instr.Shape.DType) != inst.sum {
+		return false
+	}
+	for k, shape := range []hlo.Shape{a, b} {
+		order, contracted := majorToMinor(shape), [][]int64{op.Instr.Attrs.LHSContract, op.Instr.Attrs.RHSContract}[k]
+		if p.Ops[op.Args[k]].Code != "parameter" || !inst.turn && !slices.Contains(contracted, int64(order[len(order)-1])) {
+			return false
+		}
+		for _, stride := range shape.Strides() {
+			if stride != 1 && stride*shape.DType.Size()%matrixRow != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// tensorProduct says whether tensor cores have a product, by warps or warpgroups.
+func tensorProduct(p *symtile.Program, n int, s Sheet) bool {
+	_, ok := tensorTypes[p.Ops[p.Ops[n].Args[0]].Instr.Shape.DType]
+	return ok || groupable(p, n, s)
 }
 
 // padded is the elements of a product with its sides rounded up to fragments.

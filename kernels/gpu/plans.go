@@ -100,7 +100,7 @@ func (m *estimate) group(t symtile.Tiling) int {
 func choices(p *symtile.Program, s Sheet) []knobs {
 	stages, epilogues := []int{2}, []int{0} // of no effect without products, and the defaults
 	switch {
-	case hasTensor(p):
+	case hasTensor(p, s):
 		stages, epilogues = []int{1, 2, 3, 4}, []int{0, 1}
 	case slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == "dot" }):
 		stages = []int{1, 2, 3}
@@ -117,12 +117,11 @@ func choices(p *symtile.Program, s Sheet) []knobs {
 }
 
 // hasTensor says whether tensor cores have a product of the program.
-func hasTensor(p *symtile.Program) bool {
-	return slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
-		if op.Code != "dot" {
-			return false
+func hasTensor(p *symtile.Program, s Sheet) bool {
+	for n, op := range p.Ops {
+		if op.Code == "dot" && tensorProduct(p, n, s) {
+			return true
 		}
-		_, ok := tensorTypes[p.Ops[op.Args[0]].Instr.Shape.DType]
-		return ok
-	})
+	}
+	return false
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // simulator is a driver over the interpreter that makes an error of everything
@@ -77,7 +76,7 @@ func (*simulator) EncodeTensorMap(s TensorMapSpec) (m TensorMap, err error) {
 		return m, err
 	}
 	t := sim.TensorMap{
-		Type: map[hlo.DType]ptx.Type{hlo.F16: ptx.F16, hlo.BF16: ptx.BF16}[s.DType], Address: uint64(s.Base), Dims: s.Dims, Strides: s.Strides, Box: s.Box,
+		Type: map[int64]ptx.Type{1: ptx.U8, 2: ptx.F16, 4: ptx.F32}[s.DType.Size()], Address: uint64(s.Base), Dims: s.Dims, Strides: s.Strides, Box: s.Box,
 		Swizzle: map[Swizzle]sim.Swizzle{Swizzle32: sim.Swizzle32, Swizzle64: sim.Swizzle64, Swizzle128: sim.Swizzle128}[s.Swizzle],
 	}
 	b, err := t.Encode()
