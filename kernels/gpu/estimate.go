@@ -14,21 +14,22 @@ import (
 // about how long the kernel takes, without generating it. The sizes of tiles are
 // compiled once.
 type estimate struct {
-	p     *symtile.Program
-	sheet Sheet
-	code  *symtile.Code
-	first []int // of each op's sizes among the results
-	loops [][]int
-	vals  []int64
-	out   []int64
-	spare []int64
-	trips []float64
+	p      *symtile.Program
+	sheet  Sheet
+	code   *symtile.Code
+	first  []int // of each op's sizes among the results
+	loops  [][]int
+	vals   []int64
+	out    []int64
+	spare  []int64
+	trips  []float64
+	orders map[int]order // of the reductions that depend on it
 	// unique is the bytes of all arrays, which memory moves once at least.
 	unique float64
 }
 
 func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
-	m := &estimate{p: p, sheet: s, loops: make([][]int, len(p.Ops)), trips: make([]float64, len(p.Space.Dims))}
+	m := &estimate{p: p, sheet: s, loops: make([][]int, len(p.Ops)), orders: map[int]order{}, trips: make([]float64, len(p.Space.Dims))}
 	var vars, results []symtile.Expr
 	for _, d := range p.Space.Dims {
 		vars = append(vars, d.Size)
@@ -45,6 +46,14 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	}
 	m.vals, m.out, m.spare = make([]int64, len(vars)), make([]int64, len(results)), make([]int64, m.code.ScratchLen())
 	m.nest(p.Body, nil)
+	for n, op := range p.Ops {
+		if op.Code != "reduce" {
+			continue
+		}
+		if _, any := kernels.Monoid(op.Instr.Attrs.ToApply); !any || len(op.Args) > 2 {
+			m.orders[n] = orderOf(p, op)
+		}
+	}
 	for _, x := range append(shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)...) {
 		m.unique += float64(x.Bytes())
 	}
@@ -96,6 +105,17 @@ func (m *estimate) set(t symtile.Tiling) (programs float64) {
 	copy(m.vals, t)
 	m.code.Eval(m.vals, m.out, m.spare)
 	return programs
+}
+
+// inOrder says whether tiles of the sizes that are set go through what depends
+// on it in order.
+func (m *estimate) inOrder() bool {
+	for n, o := range m.orders {
+		if o.broken(m.sizes(m.p.Ops[n].Args[0]), func(d int) int64 { return int64(m.trips[d]) }) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *estimate) sizes(n int) []int64 { return m.out[m.first[n] : m.first[n]+len(m.p.Ops[n].Tile)] }
@@ -292,7 +312,11 @@ func (m *estimate) partials(n int, threads float64) float64 {
 			sharers = min(sharers, max(WarpThreads, threads/rows))
 		}
 	}
-	return math.Ceil(rows*sharers/threads) * float64(len(op.Args)/2)
+	kept := math.Ceil(rows*sharers/threads) * float64(len(op.Args)/2)
+	if _, carried := m.orders[n]; carried {
+		kept *= 2
+	}
+	return kept
 }
 
 // accountTerms name what terms gives.
