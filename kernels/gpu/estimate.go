@@ -23,8 +23,9 @@ type estimate struct {
 	out    []int64
 	spare  []int64
 	trips  []float64
-	tensor []bool // of ops that are products: tensor cores have it
-	groups []bool // warpgroups may have it
+	tensor []bool        // of ops that are products: tensor cores have it
+	groups []bool        // warpgroups may have it
+	orders map[int]order // of the reductions that depend on it
 	// unique is the bytes of all arrays, which memory moves once at least.
 	unique float64
 }
@@ -32,6 +33,7 @@ type estimate struct {
 func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	m := &estimate{
 		p: p, sheet: s, loops: make([][]int, len(p.Ops)), trips: make([]float64, len(p.Space.Dims)),
+		orders: map[int]order{},
 		tensor: make([]bool, len(p.Ops)), groups: make([]bool, len(p.Ops)),
 	}
 	for n, op := range p.Ops {
@@ -54,6 +56,14 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	}
 	m.vals, m.out, m.spare = make([]int64, len(vars)), make([]int64, len(results)), make([]int64, m.code.ScratchLen())
 	m.nest(p.Body, nil)
+	for n, op := range p.Ops {
+		if op.Code != "reduce" {
+			continue
+		}
+		if _, any := kernels.Monoid(op.Instr.Attrs.ToApply); !any || len(op.Args) > 2 {
+			m.orders[n] = orderOf(p, op)
+		}
+	}
 	for _, x := range append(shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)...) {
 		m.unique += float64(x.Bytes())
 	}
@@ -105,6 +115,17 @@ func (m *estimate) set(t symtile.Tiling) (programs float64) {
 	copy(m.vals, t)
 	m.code.Eval(m.vals, m.out, m.spare)
 	return programs
+}
+
+// inOrder says whether tiles of the sizes that are set go through what depends
+// on it in order.
+func (m *estimate) inOrder() bool {
+	for n, o := range m.orders {
+		if o.broken(m.sizes(m.p.Ops[n].Args[0]), func(d int) int64 { return int64(m.trips[d]) }) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *estimate) sizes(n int) []int64 { return m.out[m.first[n] : m.first[n]+len(m.p.Ops[n].Tile)] }
@@ -329,7 +350,11 @@ func (m *estimate) partials(n int, threads float64) float64 {
 			sharers = min(sharers, max(WarpThreads, threads/rows))
 		}
 	}
-	return math.Ceil(rows*sharers/threads) * float64(len(op.Args)/2)
+	kept := math.Ceil(rows*sharers/threads) * float64(len(op.Args)/2)
+	if _, carried := m.orders[n]; carried {
+		kept *= 2
+	}
+	return kept
 }
 
 // accountTerms name what terms gives.

@@ -61,7 +61,7 @@ func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
 			break
 		}
 		programs := m.set(t)
-		if programs > math.MaxInt32 {
+		if programs > math.MaxInt32 || !m.inOrder() {
 			continue
 		}
 		for _, k := range launches {

@@ -19,14 +19,33 @@ type reduction struct {
 	inside bool       // the reduced dimensions are the inner side
 	code   hlo.Opcode // of a single operation; "" for other computations
 	types  []hlo.DType
-	accs   [][]operand // by result of this thread, then by part
+	accs   [][]operand // by result of this thread, then by part; see partial
 	init   []operand
+}
+
+// partial is the types of a partial result: those of the parts and, where no
+// value is known to change nothing, whether it has folded anything yet.
+func (r *reduction) partial() []hlo.DType {
+	if r.code != "" {
+		return r.types
+	}
+	return append(r.types[:len(r.types):len(r.types)], hlo.Pred)
 }
 
 // mostPartials is how many partial results a thread keeps.
 const mostPartials = 128
 
-func (e *emitter) newReduction(n int) *reduction {
+// newReduction is the reduction of op n: in any order where the computation is
+// one commutative operation, else in the order of the elements.
+func (e *emitter) newReduction(n int) closer {
+	r := e.reductionOf(n)
+	if r.code != "" {
+		return r
+	}
+	return e.newOrdered(r)
+}
+
+func (e *emitter) reductionOf(n int) *reduction {
 	op := e.p.Ops[n]
 	parts := len(op.Args) / 2
 	arg := e.p.Ops[op.Args[0]]
@@ -38,22 +57,26 @@ func (e *emitter) newReduction(n int) *reduction {
 	if code, ok := kernels.Monoid(op.Instr.Attrs.ToApply); ok && parts == 1 {
 		r.code = code
 	}
-	key := fmt.Sprint(sizes, op.Instr.Attrs.Dimensions)
+	key := fmt.Sprint(sizes, op.Instr.Attrs.Dimensions, r.code == "")
 	if s, ok := e.folds[key]; ok {
 		r.s, r.inside = s.s, s.inside
 	} else {
-		r.s, r.inside = e.foldedSpread(sizes, e.memoryOrder(op.Args[0]), op.Instr.Attrs.Dimensions, r.types[0].Size())
+		r.s, r.inside = e.foldedSpread(sizes, e.memoryOrder(op.Args[0]), op.Instr.Attrs.Dimensions, r.types[0].Size(), r.code == "")
 		e.folds[key] = foldedSpread{r.s, r.inside}
 	}
-	if r.inside {
+	if r.inside && r.code != "" {
 		e.spreads[fmt.Sprint(sizes)] = r.s
 	}
 	results := r.s.outRounds
 	if !r.inside {
 		results = r.s.inRounds * r.s.vector
 	}
-	if results*int64(parts) > mostPartials {
-		e.refuse("%s: each of %d threads would keep %d partial results; at most %d are kept", op.Instr.Name, e.threads, results*int64(parts), mostPartials)
+	kept := results * int64(parts)
+	if r.code == "" {
+		kept *= 2 // what is carried, too
+	}
+	if kept > mostPartials {
+		e.refuse("%s: each of %d threads would keep %d partial results; at most %d are kept", op.Instr.Name, e.threads, kept, mostPartials)
 	}
 	r.accs = make([][]operand, results)
 	return r
@@ -64,32 +87,40 @@ type foldedSpread struct {
 	inside bool
 }
 
-// begin sets the partial results to what changes nothing: the identity of the
-// operation or, of another computation, the start value, which is taken for one:
-// computation and start value have to form a monoid for a result that does not
-// depend on who computes it (StableHLO specification, reduce). Here it has to be
-// commutative, too; where it is not, the gate finds the plan wrong.
+// begin sets the partial results to the identity of the operation.
 func (r *reduction) begin() {
-	e, parts := r.e, len(r.types)
-	e.asm.note("%%%d %s: reduce %s over %v, %d threads a result", r.n, r.op.Instr.Name, r.code, r.op.Instr.Attrs.Dimensions, r.sharers())
-	for k := range parts {
-		r.init = append(r.init, e.elements(r.op.Args[parts+k], []point{{}})[0])
-	}
+	e := r.e
+	r.start()
 	for k := range r.accs {
 		for part, d := range r.types {
-			first := r.init[part]
-			if r.code != "" {
-				identity, ok := monoidIdentity(r.code, d)
-				if !ok {
-					e.refuse("%s: a reduction of %s by %s", r.op.Instr.Name, d, r.code)
-				}
-				first = identity
+			identity, ok := monoidIdentity(r.code, d)
+			if !ok {
+				e.refuse("%s: a reduction of %s by %s", r.op.Instr.Name, d, r.code)
 			}
-			acc := e.asm.fresh(kindFor(d))
-			e.set(kindFor(d), acc, first)
-			r.accs[k] = append(r.accs[k], acc)
+			e.set(kindFor(d), r.accs[k][part], identity)
 		}
 	}
+}
+
+// start has a register for every part of the partial results, and the start values.
+func (r *reduction) start() {
+	e := r.e
+	e.asm.note("%%%d %s: reduce %s over %v, %d threads a result", r.n, r.op.Instr.Name, r.op.Instr.Attrs.ToApply.Name, r.op.Instr.Attrs.Dimensions, r.sharers())
+	for part := range r.types {
+		r.init = append(r.init, e.elements(r.op.Args[len(r.types)+part], []point{{}})[0])
+	}
+	for k := range r.accs {
+		r.accs[k] = r.fresh()
+	}
+}
+
+// fresh are new registers for a partial result.
+func (r *reduction) fresh() []operand {
+	var all []operand
+	for _, d := range r.partial() {
+		all = append(all, r.e.asm.fresh(kindFor(d)))
+	}
+	return all
 }
 
 // set writes a register that is written more than once.
@@ -165,19 +196,34 @@ func (r *reduction) fold(o, i symtile.Expr) {
 	}
 }
 
-// foldInto folds elements x, where p holds, into partial results. These are
-// written more than once: they are read through copies.
-func (r *reduction) foldInto(accs, x []operand, p operand) {
+// foldInto folds elements x, where p holds, into a partial result. It is
+// written more than once: it is read through a copy.
+func (r *reduction) foldInto(acc, x []operand, p operand) {
 	e := r.e
-	have := make([]operand, len(accs))
-	for part, d := range r.types {
-		have[part] = e.asm.fresh(kindFor(d))
-		e.asm.do(kindTable[kindFor(d)].move, have[part], accs[part])
+	have := r.frozen(acc)
+	if r.code == "" {
+		x = append(x, p)
 	}
-	next := r.combine(have, x)
-	for part, d := range r.types {
-		e.set(kindFor(d), accs[part], e.choose(d, p, next[part], have[part]))
+	next := r.join(have, x)
+	for part, d := range r.partial() {
+		if part < len(r.types) && r.code != "" {
+			next[part] = e.choose(d, p, next[part], have[part])
+		}
+		e.set(kindFor(d), acc[part], next[part])
 	}
+}
+
+// join is what a partial result and the one that stands after it give.
+func (r *reduction) join(x, y []operand) []operand {
+	if r.code != "" {
+		return r.combine(x, y)
+	}
+	e, n := r.e, len(r.types)
+	next := r.combine(x[:n], y[:n])
+	for part, d := range r.types {
+		next[part] = e.choose(d, y[n], e.choose(d, x[n], next[part], y[part]), x[part])
+	}
+	return append(next, e.asm.or(x[n], y[n]))
 }
 
 // combine is the computation on two partial results.
@@ -226,10 +272,26 @@ func (e *emitter) apply(c *hlo.Computation, params []operand) []operand {
 	return all
 }
 
-// finish combines the partial results of threads.
+// finish combines the partial results of threads, and then the start value
+// with what they give.
 func (r *reduction) finish() {
+	e := r.e
+	r.joinThreads()
+	for k := range r.accs {
+		for part, d := range r.types {
+			v := e.scalar(r.code, nil, wide(d), wide(d), []operand{r.init[part], r.accs[k][part]})
+			r.accs[k][part] = e.fit(d, v)
+		}
+	}
+	r.publish()
+}
+
+// joinThreads joins the partial results of all threads that share a result, in
+// the order of their numbers: each has all of it after that, in registers that
+// do not change any more.
+func (r *reduction) joinThreads() {
 	e, s := r.e, r.s
-	for k := range r.accs { // from here on they do not change
+	for k := range r.accs {
 		r.accs[k] = r.frozen(r.accs[k])
 	}
 	from, to := int64(1), s.lanes
@@ -238,22 +300,27 @@ func (r *reduction) finish() {
 	}
 	for off := from; off < min(to, WarpThreads); off *= 2 {
 		for k := range r.accs {
-			r.accs[k] = r.combine(r.accs[k], r.exchange(r.accs[k], off))
+			r.accs[k] = r.joinPair(r.accs[k], r.exchange(r.accs[k], off), off)
 		}
 	}
 	if to > WarpThreads && to > from {
 		r.acrossWarps()
 	}
-	for k := range r.accs {
-		for part, d := range r.types {
-			v := r.accs[k][part]
-			if r.code != "" {
-				v = e.scalar(r.code, nil, wide(d), wide(d), []operand{r.init[part], v})
-			}
-			r.accs[k][part] = e.fit(d, v)
-		}
+}
+
+// joinPair joins what this thread has with what the thread has whose number
+// differs in one bit; where the order matters, the one without the bit is first.
+func (r *reduction) joinPair(own, other []operand, off int64) []operand {
+	if r.code != "" {
+		return r.join(own, other)
 	}
-	r.publish()
+	e := r.e
+	upper := e.asm.get(kindPred, "setp.ne.s32", e.num(e.thread.Div(off).Mod(2)), 0)
+	first, second := make([]operand, len(own)), make([]operand, len(own))
+	for part, d := range r.partial() {
+		first[part], second[part] = e.choose(d, upper, other[part], own[part]), e.choose(d, upper, own[part], other[part])
+	}
+	return r.join(first, second)
 }
 
 // wide is the type that partial results of d are computed in.
@@ -264,9 +331,10 @@ func wide(d hlo.DType) hlo.DType {
 	return d
 }
 
+// frozen is a copy of registers that are written more than once.
 func (r *reduction) frozen(accs []operand) []operand {
 	out := make([]operand, len(accs))
-	for part, d := range r.types {
+	for part, d := range r.partial() {
 		out[part] = r.e.asm.fresh(kindFor(d))
 		r.e.asm.do(kindTable[kindFor(d)].move, out[part], accs[part])
 	}
@@ -276,7 +344,7 @@ func (r *reduction) frozen(accs []operand) []operand {
 // exchange are the values of the thread whose number differs in one bit.
 func (r *reduction) exchange(x []operand, off int64) []operand {
 	out := make([]operand, len(x))
-	for part, d := range r.types {
+	for part, d := range r.partial() {
 		out[part] = r.e.shuffle(kindFor(d), x[part], off)
 	}
 	return out
@@ -315,7 +383,7 @@ func (r *reduction) acrossWarps() {
 		writes = conditions(nil).and(e.thread.Mod(per).Neg().AddConst(s.lanes - 1))
 	}
 	var buffers []*buffer
-	for _, d := range r.types {
+	for _, d := range r.partial() {
 		buffers = append(buffers, e.newBuffer(wide(d), []int64{side, shares}, []int64{shares, 1}))
 	}
 	for k := range r.accs {
@@ -343,7 +411,7 @@ func (r *reduction) acrossWarps() {
 				r.accs[k] = x
 				continue
 			}
-			r.accs[k] = r.combine(r.accs[k], x)
+			r.accs[k] = r.join(r.accs[k], x)
 		}
 	}
 }

@@ -20,6 +20,9 @@ type spread struct {
 	outs, ins    int64 // elements of either side
 	outRounds    int64
 	inRounds     int64
+	// pieces says that what a thread has of a side in its rounds follows each
+	// other; else threads take turns.
+	outPieces, inPieces bool
 }
 
 func newSpread(sizes []int64, outer, inner []int, threads, lanes, vector int64) *spread {
@@ -50,10 +53,16 @@ func (s *spread) perThread() int64 { return s.outRounds * s.inRounds * s.vector 
 // out and in are the numbers of the row and of the first element of the vector
 // that this thread has in a round.
 func (e *emitter) out(s *spread, round symtile.Expr) symtile.Expr {
+	if s.outPieces {
+		return e.thread.Div(s.lanes).Scale(s.outRounds).Add(round)
+	}
 	return round.Scale(s.rows).Add(e.thread.Div(s.lanes))
 }
 
 func (e *emitter) in(s *spread, round symtile.Expr) symtile.Expr {
+	if s.inPieces {
+		return e.thread.Mod(s.lanes).Scale(s.inRounds).Add(round).Scale(s.vector)
+	}
 	return round.Scale(s.lanes).Add(e.thread.Mod(s.lanes)).Scale(s.vector)
 }
 
@@ -72,11 +81,18 @@ func (s *spread) place(at []symtile.Expr, dims []int, n symtile.Expr) {
 func (e *emitter) vectorAt(s *spread, outRound, inRound symtile.Expr) []point {
 	o, i := e.out(s, outRound), e.in(s, inRound)
 	points := make([]point, s.vector)
+	var own conditions // a round too many is in another thread's piece
+	if s.outPieces {
+		own = own.and(outRound.Neg().AddConst(s.outRounds - 1))
+	}
+	if s.inPieces {
+		own = own.and(inRound.Neg().AddConst(s.inRounds - 1))
+	}
 	for v := range points {
 		at := make([]symtile.Expr, len(s.sizes))
 		s.place(at, s.outer, o)
 		s.place(at, s.inner, i.AddConst(int64(v)))
-		points[v] = point{at, conditions(nil).and(o.Neg().AddConst(s.outs - 1)).and(i.Neg().AddConst(s.ins - 1 - int64(v)))}
+		points[v] = point{at, own.and(o.Neg().AddConst(s.outs - 1)).and(i.Neg().AddConst(s.ins - 1 - int64(v)))}
 		e.narrowThread(s, &points[v])
 	}
 	return points
@@ -197,8 +213,9 @@ func (e *emitter) fastest(sizes []int64, order []int) int64 {
 }
 
 // folded spreads a tile for a reduction: one side is reduced, the side that has
-// the dimension fastest in memory is the inner one.
-func (e *emitter) foldedSpread(sizes []int64, order []int, reduced []int64, size int64) (s *spread, inside bool) {
+// the dimension fastest in memory is the inner one. Where the order of elements
+// counts, the threads of a result have pieces of it one after the other.
+func (e *emitter) foldedSpread(sizes []int64, order []int, reduced []int64, size int64, ordered bool) (s *spread, inside bool) {
 	var gone, kept []int
 	for _, d := range order {
 		if slices.Contains(reduced, int64(d)) {
@@ -214,6 +231,9 @@ func (e *emitter) foldedSpread(sizes []int64, order []int, reduced []int64, size
 			break
 		}
 	}
+	if ordered {
+		slices.Sort(gone)
+	}
 	outer, inner := gone, kept
 	if inside {
 		outer, inner = kept, gone
@@ -224,5 +244,7 @@ func (e *emitter) foldedSpread(sizes []int64, order []int, reduced []int64, size
 	if inside { // rows first get a warp each, then what is left
 		lanes = min(lanes, max(WarpThreads, e.threads/powerOver(s.outs)))
 	}
-	return newSpread(sizes, outer, inner, e.threads, lanes, v), inside
+	s = newSpread(sizes, outer, inner, e.threads, lanes, v)
+	s.outPieces, s.inPieces = ordered && !inside, ordered && inside
+	return s, inside
 }
