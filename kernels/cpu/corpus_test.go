@@ -56,11 +56,15 @@ func plansEach() int {
 // checkPlans verifies the default plan and n random legal ones.
 func checkPlans(t *testing.T, p *symtile.Program, n int) {
 	t.Helper()
+	checkPlansOf(t, New(), p, n)
+}
+
+func checkPlansOf(t *testing.T, b *Backend, p *symtile.Program, n int) {
+	t.Helper()
 	v, err := kernels.NewVerifier(p.Fusion, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := New()
 	plan, err := b.Default(p)
 	if err != nil {
 		t.Fatal(err)

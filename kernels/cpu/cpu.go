@@ -22,12 +22,13 @@ import (
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever the lowering changes what a plan does or how fast it is.
-const Revision = "go6"
+const Revision = "go7"
 
 // Backend is the CPU backend. Its device is measured once, when first asked.
 type Backend struct {
 	identity, device func() kernels.Device
 	crew             crew
+	scratch          pool
 }
 
 // New returns the backend of this machine.
@@ -48,6 +49,7 @@ type kernel struct {
 	in, out []hlo.Shape
 	source  func() string
 	code    *amd64.Code // of pointwise runs; nil without
+	scratch *pool       // of the workers
 }
 
 // Compile lowers the program at the plan. Plans it cannot run are *kernels.Rejected.
@@ -88,7 +90,7 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 	}
 	workers := make([]*worker, min(plan.Knob("threads", int64(lanes())), max(1, q.Programs()*l.split.of())))
 	for n := range workers {
-		workers[n] = l.worker()
+		workers[n] = l.worker(&b.scratch)
 	}
 	l.split.allocate(q.Programs())
 	return &kernel{
@@ -96,7 +98,7 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 		in:     shapesOf(p.Fusion.Params),
 		out:    kernels.OutputShapes(p.Fusion),
 		source: func() string { return body.describe(plan, len(workers)) },
-		code:   code,
+		code:   code, scratch: &b.scratch,
 	}, nil
 }
 
@@ -124,9 +126,16 @@ func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Durati
 	return k.team.execute(ctx, in, out)
 }
 
-// Close ends the workers and gives back the pages of machine code.
+// Close ends the workers, and gives back their scratch and the pages of machine
+// code.
 func (k *kernel) Close() error {
-	k.team.close()
+	if !k.team.close() {
+		return nil
+	}
+	for _, w := range k.team.workers {
+		k.scratch.give(w.arena)
+		k.scratch.give(w.arranged)
+	}
 	if k.code == nil {
 		return nil
 	}

@@ -123,17 +123,3 @@ func BenchmarkTilings(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkCompile is the cost of lowering one plan.
-func BenchmarkCompile(b *testing.B) {
-	_, p := corpusProgram(b, "layernorm")
-	plan := kernels.Plan{Tiles: symtile.Tiling{8, 384, 96, 384}}
-	b.ReportAllocs()
-	for b.Loop() {
-		k, err := New().Compile(context.Background(), p, plan)
-		if err != nil {
-			b.Fatal(err)
-		}
-		k.Close()
-	}
-}

@@ -410,17 +410,12 @@ func (b *block) external() []*value {
 	return out
 }
 
-func aligned(n int64) []byte {
-	raw := make([]byte, n+cacheLine)
-	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % cacheLine
-	return raw[skip:]
-}
-
-// worker allocates what a worker needs.
-func (l *lowering) worker() *worker {
+// worker allocates what a worker needs, its scratch from a pool.
+func (l *lowering) worker(from *pool) *worker {
 	w := &worker{
-		arena:    aligned(l.bytes),
-		arranged: aligned(l.arranged),
+		arena: from.take(l.bytes + cacheLine), // so that values of no bytes have an address
+
+		arranged: from.take(l.arranged),
 		base:     make([]unsafe.Pointer, len(l.values)),
 		tids:     make([]int64, len(l.p.Space.Dims)+len(l.p.Runtime)),
 		places:   make([]int64, l.places),

@@ -55,12 +55,14 @@ func newTeam(workers []*worker, body []step, order raster, split *split, crew *c
 	return t
 }
 
-// close dismisses the helpers.
-func (t *team) close() {
-	if !t.closed {
-		t.closed = true
-		t.crew.dismiss(t)
+// close dismisses the helpers; false if it has before.
+func (t *team) close() bool {
+	if t.closed {
+		return false
 	}
+	t.closed = true
+	t.crew.dismiss(t)
+	return true
 }
 
 var errClosed = errors.New("the kernel is closed")

@@ -1,0 +1,82 @@
+package cpu
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// BenchmarkCompile is the cost of making a kernel of a plan: of plansOfEach plans
+// of every fusion of the corpus, in random order. It reports the median.
+func BenchmarkCompile(b *testing.B) {
+	const plansOfEach = 12
+	type task struct {
+		p    *symtile.Program
+		plan kernels.Plan
+	}
+	var tasks []task
+	backend := New()
+	for _, p := range corpusPrograms(b) {
+		n := 0
+		for plan := range backend.Plans(p) {
+			if n++; n > plansOfEach {
+				break
+			}
+			tasks = append(tasks, task{p, plan})
+		}
+	}
+	rand.New(rand.NewPCG(5, 6)).Shuffle(len(tasks), func(i, j int) { tasks[i], tasks[j] = tasks[j], tasks[i] })
+	var all []time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, t := range tasks {
+			begin := time.Now()
+			k, err := backend.Compile(context.Background(), t.p, t.plan)
+			all = append(all, time.Since(begin))
+			if err != nil {
+				b.Fatal(err)
+			}
+			k.Close()
+		}
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2].Nanoseconds())/1e3, "median-µs")
+	b.ReportMetric(float64(all[len(all)*9/10].Nanoseconds())/1e3, "p90-µs")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1e3/float64(len(all)), "µs/plan")
+	b.ReportMetric(0, "ns/op")
+}
+
+// corpusPrograms are all fusions of the corpus.
+func corpusPrograms(b *testing.B) []*symtile.Program {
+	files, err := filepath.Glob("../../testdata/hlo/*.hlo")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var programs []*symtile.Program
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		m, err := hlo.Parse(file, src)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, c := range m.Fusions() {
+			p, err := symtile.Analyze(c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			programs = append(programs, p)
+		}
+	}
+	return programs
+}
