@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A kind is the class of a register.
@@ -72,6 +73,22 @@ type asm struct {
 	registers map[operand]ptx.Operand
 	waits     int // barriers so far
 	scope     *scope
+	stable    map[operand]bool      // registers that are written once
+	halves    map[operand]half      // registers with one of two elements of a word
+	rounded   map[operand]unrounded // registers with a number that was rounded to fewer bits
+}
+
+// A half is where an element of 16 bits was before it got a register.
+type half struct {
+	d    hlo.DType
+	word operand
+	high bool
+}
+
+// An unrounded is a number before it was rounded to d.
+type unrounded struct {
+	d  hlo.DType
+	of operand
 }
 
 // A scope is code that is run as a whole or not at all: what was computed in it
@@ -89,7 +106,10 @@ func newScope(outer *scope) *scope {
 }
 
 func newAsm(code *ptx.Code) *asm {
-	return &asm{code: code, registers: map[operand]ptx.Operand{}, scope: newScope(nil)}
+	return &asm{
+		code: code, registers: map[operand]ptx.Operand{}, scope: newScope(nil),
+		stable: map[operand]bool{}, halves: map[operand]half{}, rounded: map[operand]unrounded{},
+	}
 }
 
 func (a *asm) enter() { a.scope = newScope(a.scope) }
@@ -158,6 +178,7 @@ func (a *asm) get(k kind, opcode string, args ...any) operand {
 	r := a.fresh(k)
 	a.do(opcode, append([]any{r}, args...)...)
 	a.scope.known[key] = r
+	a.stable[r] = true
 	return r
 }
 

@@ -370,6 +370,7 @@ func (e *emitter) freeze(k kind, accs [][]operand) {
 		for i, v := range accs[r] {
 			accs[r][i] = e.asm.fresh(k)
 			e.asm.do(kindTable[k].move, accs[r][i], v)
+			e.asm.stable[accs[r][i]] = true
 		}
 	}
 }

@@ -156,6 +156,7 @@ func (e *emitter) kernel() *image {
 	if err != nil {
 		panic(invalid{fmt.Errorf("%s: the kernel is not valid PTX, which is a bug of this backend: %w", e.name, err)})
 	}
+	m.Prune()
 	return &image{name: e.name, module: m, maps: e.maps, threads: int(e.threads) + e.extra, shared: e.shared, blocks: e.p.Programs()}
 }
 

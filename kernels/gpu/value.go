@@ -155,17 +155,10 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 	switch d {
 	case hlo.F32, hlo.F64, hlo.S64, hlo.U64, hlo.S32, hlo.U32:
 		return words[k]
-	case hlo.BF16:
-		if k%2 == 1 {
-			return a.get(kindF32, "mov.b32", a.get(kindB32, "and.b32", words[k/2], -1<<16))
-		}
-		return a.get(kindF32, "mov.b32", a.get(kindB32, "shl.b32", words[k/2], 16))
-	case hlo.F16:
-		half := words[k/2]
-		if k%2 == 1 {
-			half = a.get(kindB32, "shr.u32", half, 16)
-		}
-		return a.get(kindF32, "cvt.f32.f16", a.get(kindB16, "cvt.u16.u32", half))
+	case hlo.BF16, hlo.F16:
+		v := e.unpackHalf(d, words[k/2], k%2 == 1)
+		a.halves[v] = half{d, words[k/2], k%2 == 1}
+		return v
 	}
 	bits := int(d.Size()) * 8
 	extract := "bfe.u32"
@@ -181,6 +174,20 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 		return e.load(global, hlo.F32, e.at32(table, x, 4), 1, yes)[0]
 	}
 	return x
+}
+
+// unpackHalf is the low or the high element of a word, as f32.
+func (e *emitter) unpackHalf(d hlo.DType, word operand, high bool) operand {
+	a := e.asm
+	switch {
+	case d == hlo.F16 && high:
+		return a.get(kindF32, "cvt.f32.f16", a.get(kindB16, "cvt.u16.u32", a.get(kindB32, "shr.u32", word, 16)))
+	case d == hlo.F16:
+		return a.get(kindF32, "cvt.f32.f16", a.get(kindB16, "cvt.u16.u32", word))
+	case high:
+		return a.get(kindF32, "mov.b32", a.get(kindB32, "and.b32", word, -1<<16))
+	}
+	return a.get(kindF32, "mov.b32", a.get(kindB32, "shl.b32", word, 16))
 }
 
 // at32 is base + x·size, x a register of 32 bits.
@@ -247,7 +254,7 @@ func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 	for at := 0; at < len(vals); at += per {
 		part := vals[at:min(at+per, len(vals))]
 		if (d == hlo.F16 || d == hlo.BF16) && len(part) == 2 {
-			words = append(words, a.get(kindB32, "cvt.rn."+d.String()+"x2.f32", a.in(kindF32, part[1]), a.in(kindF32, part[0])))
+			words = append(words, e.packHalves(d, part[0], part[1]))
 			continue
 		}
 		word := e.bitsOf(d, part[0])
@@ -257,6 +264,26 @@ func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 		words = append(words, word)
 	}
 	return words
+}
+
+// packHalves puts two numbers in a word: the word they came from, or what they
+// were before they were rounded, rounded together.
+func (e *emitter) packHalves(d hlo.DType, low, high operand) operand {
+	a := e.asm
+	x, y := a.halves[low], a.halves[high]
+	if x.d == d && x == (half{d, y.word, false}) && y == (half{d, x.word, true}) {
+		return x.word
+	}
+	low, high = a.before(d, low), a.before(d, high)
+	return a.get(kindB32, "cvt.rn."+d.String()+"x2.f32", a.in(kindF32, high), a.in(kindF32, low))
+}
+
+// before is what was rounded to d to give v, or v.
+func (a *asm) before(d hlo.DType, v operand) operand {
+	if r, known := a.rounded[v]; known && r.d == d {
+		return r.of
+	}
+	return v
 }
 
 // bitsOf is an element of less than 32 bits in the low bits of a register.
@@ -270,7 +297,7 @@ func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
 	case d == hlo.Pred:
 		return a.get(kindB32, "selp.b32", 1, 0, v)
 	case d == hlo.F16 || d == hlo.BF16:
-		return a.get(kindB32, "cvt.u32.u16", a.get(kindB16, "cvt.rn."+d.String()+".f32", a.in(kindF32, v)))
+		return a.get(kindB32, "cvt.u32.u16", a.get(kindB16, "cvt.rn."+d.String()+".f32", a.in(kindF32, a.before(d, v))))
 	case d.IsFloat():
 		e.refuse("%s is not written on %s", d, e.sheet.Target)
 	}
@@ -283,15 +310,27 @@ func (e *emitter) fit(d hlo.DType, v operand) operand {
 	switch {
 	case d == hlo.F32 || d == hlo.F64 || d == hlo.Pred || d.Bits() >= 32:
 		return v
-	case d == hlo.F16:
-		return a.get(kindF32, "cvt.f32.f16", a.get(kindB16, "cvt.rn.f16.f32", a.in(kindF32, v)))
-	case d == hlo.BF16:
-		half := a.get(kindB16, "cvt.rn.bf16.f32", a.in(kindF32, v))
-		return a.get(kindF32, "mov.b32", a.get(kindB32, "shl.b32", a.get(kindB32, "cvt.u32.u16", half), 16))
+	case d == hlo.F16 || d == hlo.BF16:
+		v = a.in(kindF32, v)
+		r := e.roundHalf(d, v)
+		if a.stable[v] {
+			a.rounded[r] = unrounded{d, v}
+		}
+		return r
 	case d.IsFloat():
 		e.refuse("arithmetic on %s is not done on %s", d, e.sheet.Target)
 	case d.IsSigned():
 		return a.get(kindB32, "bfe.s32", a.in(kindB32, v), 0, d.Bits())
 	}
 	return a.get(kindB32, "and.b32", v, int64(1)<<d.Bits()-1)
+}
+
+// roundHalf rounds an f32 to a type of 16 bits, and is an f32 again.
+func (e *emitter) roundHalf(d hlo.DType, v operand) operand {
+	a := e.asm
+	bits := a.get(kindB16, "cvt.rn."+d.String()+".f32", v)
+	if d == hlo.F16 {
+		return a.get(kindF32, "cvt.f32.f16", bits)
+	}
+	return a.get(kindF32, "mov.b32", a.get(kindB32, "shl.b32", a.get(kindB32, "cvt.u32.u16", bits), 16))
 }
