@@ -54,51 +54,75 @@ type kernel struct {
 
 // Compile lowers the program at the plan. Plans it cannot run are *kernels.Rejected.
 func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
-	if err := checkKnobs(plan); err != nil {
-		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
-	}
-	q, err := p.At(plan.Tiles)
+	k, err := b.compile(p, plan)
 	if err != nil {
 		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
 	}
+	return k, nil
+}
+
+func (b *Backend) compile(p *symtile.Program, plan kernels.Plan) (*kernel, error) {
+	if err := checkKnobs(plan); err != nil {
+		return nil, err
+	}
+	q, err := p.At(plan.Tiles)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range append(shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)...) {
 		if len(s.Layout.Tiles) > 0 {
-			return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("%s has a tiled layout, which the CPU backend does not read", s)}
+			return nil, fmt.Errorf("%s has a tiled layout, which the CPU backend does not read", s)
 		}
 	}
 	l, body := lower(q, plan)
-	if l.err != nil {
-		return nil, &kernels.Rejected{Plan: plan, Reason: l.err.Error()}
-	}
-	if l.bytes > maxScratch {
-		return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("a tile program needs %d bytes of scratch; at most %d are used", l.bytes, int64(maxScratch))}
+	if err := l.fits(); err != nil {
+		return nil, err
 	}
 	steps := body.compile()
 	if l.unfit != nil {
 		l, body = lowerWith(q, plan, false)
 		steps = body.compile()
 	}
+	if err := l.fits(); err != nil {
+		return nil, err
+	}
+	return b.kernel(l, body, steps)
+}
+
+// fits says why a lowered program cannot run.
+func (l *lowering) fits() error {
 	if l.err != nil {
-		return nil, &kernels.Rejected{Plan: plan, Reason: l.err.Error()}
+		return l.err
 	}
-	if s := l.split; s != nil && s.bytes*s.parts*q.Programs() > maxScratch {
-		return nil, &kernels.Rejected{Plan: plan, Reason: fmt.Sprintf("the partial sums of splitk=%d take %d bytes; at most %d are used", s.parts, s.bytes*s.parts*q.Programs(), int64(maxScratch))}
+	if l.bytes > maxScratch {
+		return fmt.Errorf("a tile program needs %d bytes of scratch; at most %d are used", l.bytes, int64(maxScratch))
 	}
+	if s := l.split; s != nil && s.bytes*s.parts*l.p.Programs() > maxScratch {
+		return fmt.Errorf("the partial sums of splitk=%d take %d bytes; at most %d are used", s.parts, s.bytes*s.parts*l.p.Programs(), int64(maxScratch))
+	}
+	return nil
+}
+
+// kernel loads the code of a lowered program and gives it workers.
+func (b *Backend) kernel(l *lowering, body *sequence, steps []step) (*kernel, error) {
 	code, err := l.load()
 	if err != nil {
-		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
+		return nil, err
 	}
-	workers := make([]*worker, min(plan.Knob("threads", int64(lanes())), max(1, q.Programs()*l.split.of())))
+	programs := l.p.Programs()
+	workers := make([]*worker, min(l.knob("threads", int64(lanes())), max(1, programs*l.split.of())))
 	for n := range workers {
 		workers[n] = l.worker(&b.scratch)
 	}
-	l.split.allocate(q.Programs())
+	l.split.allocate(programs)
+	fusion := l.p.Fusion
 	return &kernel{
-		team:   newTeam(workers, steps, newRaster(q.Grid(), plan.Knob("group", 1)), l.split, &b.crew),
-		in:     shapesOf(p.Fusion.Params),
-		out:    kernels.OutputShapes(p.Fusion),
-		source: func() string { return body.describe(plan, len(workers)) },
-		code:   code, scratch: &b.scratch,
+		team:    newTeam(workers, steps, newRaster(l.p.Grid(), l.knob("group", 1)), l.split, &b.crew),
+		in:      shapesOf(fusion.Params),
+		out:     kernels.OutputShapes(fusion),
+		source:  func() string { return body.describe(l.plan, len(workers)) },
+		code:    code,
+		scratch: &b.scratch,
 	}, nil
 }
 

@@ -185,21 +185,13 @@ const machineLength = 1 << 14
 func (i *instr) strips(l *lowering) step {
 	nodes, pieces, compiled := l.nodes(i.group)
 	length := i.n
-	if compiled {
-		length = min(length, machineLength)
-	}
-	for _, n := range i.group {
-		for _, v := range append(slices.Clone(n.outs), n.same...) {
-			if v.where == inStrip && v.view == nil || v.where == inSplat && !compiled {
-				length = stripLength
-			}
-		}
-	}
-	if len(nodes) > 1 {
-		length = stripLength
-	}
-	if pieces > 0 {
+	switch {
+	case pieces > 0:
 		length = pieces
+	case compiled && len(nodes) == 1: // its strips are in registers
+		length = min(length, machineLength)
+	case len(nodes) > 1 || i.hasStrips():
+		length = stripLength
 	}
 	n := i.n
 	if n <= length && len(nodes) == 1 {
@@ -214,4 +206,13 @@ func (i *instr) strips(l *lowering) step {
 			}
 		}
 	}
+}
+
+// hasStrips says whether instructions of a group read or make values of which
+// there is a strip only.
+func (i *instr) hasStrips() bool {
+	strip := func(v *value) bool { return v.where == inStrip || v.where == inSplat }
+	return slices.ContainsFunc(i.group, func(n *instr) bool {
+		return slices.ContainsFunc(n.outs, strip) || slices.ContainsFunc(n.same, strip)
+	})
 }
