@@ -90,3 +90,51 @@ func checkFusion(t *testing.T, b *gpu.Backend, c *hlo.Computation) error {
 	}
 	return v.Verify(t.Context(), k)
 }
+
+// TestClusters: kernels with tensor maps and clusters are launched with what
+// they need, as one block a tile and with blocks that go from tile to tile.
+func TestClusters(t *testing.T) {
+	m, err := hlo.Parse("gemm", []byte("a = bf16[512,128] parameter(0)\nb = bf16[128,64] parameter(1)\np = bf16[512,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := symtile.Analyze(m.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet, err := gpu.ParseSheet("H200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine, err := simulated.Open(sheet, sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cudasim.Start(machine, cudasim.Options{})
+	s, err := gpu.NewSession(t.Context(), func(context.Context) (gpu.Driver, error) { return Open(0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := gpu.New(s)
+	defer b.Close()
+	v, err := kernels.NewVerifier(m.Entry, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 64}}.With("warps", 4).With("group", 4)
+	for _, plan := range []kernels.Plan{plan.With("cluster", 2), plan.With("cluster", 4).With("persistent", 1)} {
+		k, err := b.Compile(t.Context(), p, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Verify(t.Context(), k); err != nil {
+			t.Errorf("%s: %v", plan, err)
+		}
+		if machine.Last().Counters.WGMMA == 0 {
+			t.Errorf("%s: no wgmma", plan)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -52,6 +52,7 @@ const sink operand = "_"
 const (
 	threadNumber operand = "%tid.x"
 	blockNumber  operand = "%ctaid.x"
+	gridSize     operand = "%nctaid.x"
 )
 
 func (o operand) register() bool { return strings.HasPrefix(string(o), "%") }
@@ -239,6 +240,8 @@ func (a *asm) operand(o operand) ptx.Operand {
 		return ptx.Sreg(ptx.TidX)
 	case o == blockNumber:
 		return ptx.Sreg(ptx.CTAidX)
+	case o == gridSize:
+		return ptx.Sreg(ptx.NCTAidX)
 	case strings.HasPrefix(text, "0f"):
 		bits, _ := strconv.ParseUint(text[2:], 16, 32)
 		return ptx.F32Imm(math.Float32frombits(uint32(bits)))

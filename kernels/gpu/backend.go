@@ -124,6 +124,9 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 // work is an image as what a session runs: inputs, then outputs.
 func (im *image) work(in, out int) *Work {
 	s := Step{Entry: im.name, Grid: Dim3{X: int(im.blocks)}, Block: Dim3{X: im.threads}, SharedBytes: int(im.shared)}
+	if im.cluster > 1 {
+		s.Cluster = Dim3{X: im.cluster}
+	}
 	for n := range in {
 		s.Args = append(s.Args, Input(n))
 	}

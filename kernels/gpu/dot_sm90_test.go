@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -82,11 +83,140 @@ func TestWarpgroupRegisters(t *testing.T) {
 		want   int
 	}{{1, 128, 0}, {2, 128, 232}, {4, 128, 104}, {2, 32, 0}, {7, 128, 64}} {
 		r := &ring{e: &emitter{sheet: sheet, threads: c.groups * groupThreads, extra: c.extra}}
-		if got := r.share(); got != c.want {
+		if got := r.registers(); got != c.want {
 			t.Errorf("%d warpgroups and %d threads beside: %d registers, not %d", c.groups, c.extra, got, c.want)
 		}
 		if n := (int(c.groups)*c.want + producerRegisters) * groupThreads; n > sheet.BlockRegisters {
 			t.Errorf("%d warpgroups: %d registers of a block", c.groups, n)
+		}
+	}
+}
+
+// Blocks of clusters that bring operands to each other, and blocks that go from
+// tile to tile, give the reference's results too.
+func TestClustersAndPersistentBlocks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 1))
+	pick := func(list ...int64) int64 { return list[rng.IntN(len(list))] }
+	device := newSimulator("sm_90a")
+	device.sheet.SMs = 1 // so that blocks have several tiles
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(s)
+	ran := map[string]int{}
+	for range 40 {
+		m, n, k := pick(256, 384, 500, 512), pick(64, 128, 136, 192, 256), pick(32, 80, 128, 200)
+		lhs, rhs, l, r := fmt.Sprintf("%d,%d", m, k), fmt.Sprintf("%d,%d", k, n), 1, 0
+		if rng.IntN(2) == 0 {
+			lhs, l = fmt.Sprintf("%d,%d", k, m), 0
+		}
+		if rng.IntN(2) == 0 {
+			rhs, r = fmt.Sprintf("%d,%d", n, k), 1
+		}
+		text := fmt.Sprintf("a = bf16[%s] parameter(0)\nb = bf16[%s] parameter(1)\nc = bf16[%d] parameter(2)\np = bf16[%d,%d] dot(a, b), lhs_contracting_dims={%d}, rhs_contracting_dims={%d}\nw = bf16[%d,%d] broadcast(c), dimensions={1}\nr = bf16[%d,%d] add(p, w)\n",
+			lhs, rhs, n, m, n, l, r, m, n, m, n)
+		module, err := hlo.Parse("random", []byte(text))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		p, err := symtile.Analyze(module.Entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := kernels.NewVerifier(module.Entry, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			tiling := symtile.Tiling{pick(64, 128), min(n, pick(16, 32, 64)), min(k, pick(16, 32, 64))}
+			plan := kernels.Plan{Tiles: tiling}.With("warps", 4).With("stages", pick(1, 2, 3, 4)).With("producer", pick(1, 2, 4)).With("epilogue", pick(0, 1)).
+				With("group", pick(1, 2, 4)).With("cluster", pick(1, 2, 2, 4)).With("persistent", pick(0, 1))
+			if p.Check(tiling) == nil && verify(t, b, v, p, plan) {
+				ran[fmt.Sprint("cluster=", plan.Knob("cluster", 1), " persistent=", plan.Knob("persistent", 0))]++
+			}
+			if t.Failed() {
+				t.Log(text)
+				return
+			}
+		}
+	}
+	t.Log(ran)
+	for _, c := range []string{"cluster=2 persistent=0", "cluster=4 persistent=0", "cluster=1 persistent=1", "cluster=2 persistent=1", "cluster=4 persistent=1"} {
+		if ran[c] < 4 {
+			t.Errorf("only %d plans with %s", ran[c], c)
+		}
+	}
+}
+
+// What goes wrong when blocks of a cluster, or a producer and its warpgroups, do
+// not wait for each other is found.
+func TestRingMutants(t *testing.T) {
+	device := newSimulator("sm_90a")
+	device.sheet.SMs = 1
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(s)
+	module, err := hlo.Parse("gemm", []byte("a = bf16[1024,128] parameter(0)\nb = bf16[128,64] parameter(1)\np = bf16[1024,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := symtile.Analyze(module.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := kernels.NewVerifier(module.Entry, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With("warps", 4).With("stages", 3).With("group", 4).With("epilogue", 1)
+	cluster, walk := plan.With("cluster", 2), plan.With("persistent", 1)
+	for _, m := range []struct {
+		name     string
+		plan     kernels.Plan
+		old, new string
+	}{
+		{"nothing", cluster.With("persistent", 1), `$`, ``},
+		{"multicast to one block", cluster, `mov\.b16 (%h\d+), 3;`, `mov.b16 $1, 1;`},
+		{"multicast out of the cluster", cluster, `mov\.b16 (%h\d+), 3;`, `mov.b16 $1, 7;`},
+		{"no cluster barrier before copies", cluster, `barrier\.cluster\.arrive\.release\.aligned;\s+barrier\.cluster\.wait\.acquire\.aligned;`, `bar.sync 0;`},
+		{"no cluster barrier at the end", cluster, `(?s)\s+barrier\.cluster\.arrive\.release\.aligned;(\s+bar\.sync.*?)\s+barrier\.cluster\.wait\.acquire\.aligned;`, `$1`},
+		{"empty after the arrivals of one block", cluster, `(mbarrier\.init\.shared\.b64 \[%r\d+(\+\d+)?\]), 8;`, `$1, 4;`},
+		{"empty one arrival early", cluster, `(mbarrier\.init\.shared\.b64 \[%r\d+(\+\d+)?\]), 8;`, `$1, 7;`},
+		{"given back to one block", cluster, `setp\.lt\.s32 (%p\d+), (%r\d+), 2;`, `setp.lt.s32 $1, $2, 1;`},
+		{"given back to the first block only", cluster, `mapa\.shared::cluster\.u32 (%r\d+), (%r\d+), %r\d+;`, `mapa.shared::cluster.u32 $1, $2, 0;`},
+		{"the same rows for all", cluster, `mad\.lo\.s32 (%r\d+), (%r\d+), 16, (%r\d+);`, `mov.b32 $1, $3;`},
+		{"to the same place for all", cluster, `mad\.lo\.s32 (%r\d+), (%r\d+), 2048, (%r\d+);`, `mov.b32 $1, $3;`},
+		{"half the bytes expected", cluster, `(expect_tx\.shared\.b64 _, \[%r\d+\]), 8192;`, `$1, 6144;`},
+		{"full from the start", walk, `(mov\.b32 %r\d+), 0;(\s+add\.s32 %r\d+, %r\d+, 16;)`, `$1, 1;$2`},
+		{"never empty", walk, `(add\.s32 %r\d+, %r\d+, 0;\s+mov\.b32 %r\d+), 1;`, `$1, 0;`},
+		{"parity stays", walk, `xor\.b32 (%r\d+), %r\d+, 1;`, `mov.b32 $1, $1;`},
+		{"empty one arrival early", walk, `(mbarrier\.init\.shared\.b64 \[%r\d+(\+\d+)?\]), 4;`, `$1, 3;`},
+		{"the last slot kept", walk, `(wgmma\.wait_group\.sync\.aligned 0;)\s+@%p\d+ mbarrier\.arrive\.shared\.b64 _, \[%r\d+\];`, `$1`},
+		{"the last slot given back early", walk, `(wgmma\.wait_group\.sync\.aligned 0;)(\s+)(@%p\d+ mbarrier\.arrive\.shared\.b64 _, \[%r\d+\];)`, `$3$2$1`},
+		{"results overwritten", walk.With("stages", 4), `\s+bar\.sync 0, 128;(\s+mov\.u32 %r\d+, %nctaid\.x;)`, `$1`},
+		{"results read early", walk, `\s+bar\.sync 0, 128;(\s+// output)`, `$1`},
+	} {
+		k, err := b.Compile(t.Context(), p, m.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := *k.(*kernel).work
+		text := regexp.MustCompile(m.old).ReplaceAllString(work.PTX, m.new)
+		if text == work.PTX && m.new != "" {
+			t.Errorf("%s: nothing is changed in\n%s", m.name, text)
+		}
+		work.PTX = text
+		found := v.Verify(t.Context(), &kernel{session: b.session, work: &work, in: 2, out: 1})
+		if (found == nil) != (m.name == "nothing") {
+			t.Errorf("%s: found %v in\n%s", m.name, found, text)
+		}
+		first, _, _ := strings.Cut(fmt.Sprint(found), ";")
+		t.Logf("%s: %.160s", m.name, first)
+		if err := k.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -33,6 +33,9 @@ type emitter struct {
 	noted       map[int]bool // ops that were commented on in this stage
 	spare       stretch      // shared memory that is free again
 	nested      int          // loops around
+	walk        *walk        // of the tiles of a block, where it has several
+	sums        int64        // that a thread keeps of products
+	left        bool         // the block has said that it leaves the cluster
 	extra       int          // threads beside those that share the work: a producer
 	root        int          // the op that is being stored, −1: none
 	fresh       bool         // shared memory was written since the last barrier
@@ -79,6 +82,7 @@ type image struct {
 	threads int
 	shared  int64 // bytes of dynamic shared memory
 	blocks  int64
+	cluster int // blocks of a cluster
 }
 
 // emit makes the kernel of a concrete program.
@@ -141,7 +145,9 @@ func (e *emitter) kernel() *image {
 	}
 	e.smem = a.get(kindB32, "mov.u32", operand("smem"))
 	e.bind(e.thread, a.get(kindB32, "mov.u32", threadNumber))
-	e.tileIDs()
+	if !e.walks() {
+		e.tileIDs(blockNumber)
+	}
 	for _, r := range e.p.Runtime {
 		e.needed(r.Op)
 	}
@@ -149,6 +155,7 @@ func (e *emitter) kernel() *image {
 	for _, r := range e.p.Roots {
 		e.storeRoot(r)
 	}
+	e.endTiles()
 	a.note("%d bytes of shared memory", e.shared)
 	a.do("ret")
 	a.code.Entry.ReqNTid = [3]int{int(e.threads) + e.extra, 1, 1}
@@ -157,7 +164,45 @@ func (e *emitter) kernel() *image {
 		panic(invalid{fmt.Errorf("%s: the kernel is not valid PTX, which is a bug of this backend: %w", e.name, err)})
 	}
 	m.Prune()
-	return &image{name: e.name, module: m, maps: e.maps, threads: int(e.threads) + e.extra, shared: e.shared, blocks: e.p.Programs()}
+	return &image{name: e.name, module: m, maps: e.maps, threads: int(e.threads) + e.extra, shared: e.shared, blocks: e.blocks(), cluster: e.knobs.cluster}
+}
+
+// endTiles ends what a ring has begun: the walk over tiles, and the cluster.
+func (e *emitter) endTiles() {
+	a := e.asm
+	if e.walks() {
+		if e.walk == nil {
+			e.refuse("persistent=1 is for products by warpgroups")
+		}
+		e.endWalk(e.walk)
+		if e.knobs.cluster > 1 {
+			e.leaveCluster()
+		}
+	}
+	if e.knobs.cluster == 1 {
+		return
+	}
+	if !e.left {
+		e.refuse("cluster=%d is for products by warpgroups", e.knobs.cluster)
+	}
+	a.code.Entry.ReqNCTAPerCluster = [3]int{e.knobs.cluster, 1, 1}
+	a.do("barrier.cluster.wait.acquire.aligned")
+}
+
+// blocks is how many are launched: one a tile program, or as many whole clusters
+// as run at once.
+func (e *emitter) blocks() int64 {
+	n, c := e.p.Programs(), int64(e.knobs.cluster)
+	if !e.walks() {
+		return n
+	}
+	threads := int(e.threads) + e.extra
+	registers := min(e.sheet.ThreadRegisters, beside+int(e.sums))
+	if e.asm.code.Entry.MinNCTAPerSM == 1 { // all of an SM's are shared out
+		registers = e.sheet.BlockRegisters / threads
+	}
+	at := e.sheet.Occupancy(registers, int(e.shared), threads)
+	return min(n, max(c, int64(at.Blocks*e.sheet.SMs)/c*c))
 }
 
 func (e *emitter) pointer(name string) operand {
@@ -235,13 +280,16 @@ func literalBytes(l *hlo.Literal) []byte {
 	return b.Data
 }
 
-// tileIDs computes the parallel tile ids of this block.
-func (e *emitter) tileIDs() {
+// tileIDs computes the parallel tile ids of the tile program with a number.
+func (e *emitter) tileIDs(number operand) {
 	block := e.ring.Var(symtile.Variable{Name: "block", Lo: 0, Hi: max(0, e.p.Programs()-1), Role: symtile.RoleBlock})
 	if _, ok := block.Value(); ok {
 		return
 	}
-	e.bind(block, e.asm.get(kindB32, "mov.u32", blockNumber))
+	if number == blockNumber {
+		number = e.asm.get(kindB32, "mov.u32", number)
+	}
+	e.bind(block, number)
 	dims, ids := e.raster(block)
 	for k, d := range dims {
 		e.bind(e.p.Space.Dims[d].Tid, e.num(ids[k]))

@@ -357,6 +357,9 @@ func (m *estimate) partials(n int, threads float64) float64 {
 	return kept
 }
 
+// beside is the registers of a thread beside its results: addresses, fragments.
+const beside = 40
+
 // accountTerms name what terms gives.
 var accountTerms = []string{"memory", "arithmetic", "shared memory", "L2", "waiting", "start"}
 
@@ -367,7 +370,7 @@ var accountTerms = []string{"memory", "arithmetic", "shared memory", "L2", "wait
 // the others, and the start of the first block.
 func (m *estimate) terms(c candidate, programs float64, l load) [6]float64 {
 	s := m.sheet
-	registers := int(min(float64(s.ThreadRegisters), 40+c.partials))
+	registers := int(min(float64(s.ThreadRegisters), beside+c.partials))
 	threads := float64(c.knobs.warps * WarpThreads)
 	at := s.Occupancy(registers, int(c.shared), int(threads))
 	if at.Blocks == 0 {

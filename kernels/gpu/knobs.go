@@ -2,18 +2,21 @@ package gpu
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
 )
 
 // knobs are the launch choices of a plan, beside the tile sizes.
 type knobs struct {
-	warps    int // of a block
-	stages   int // tiles of a loop's operands in shared memory at once
-	epilogue int // 1: products go through shared memory on their way out
-	group    int // rows of tiles that blocks go through together; see raster
-	producer int // warps beside the others, one of which starts the tensor copies: 0, 1, 2 or 4, a warpgroup, which gives registers away
-	vector   int // bytes of the widest access of a thread
+	warps      int // of a block
+	stages     int // tiles of a loop's operands in shared memory at once
+	epilogue   int // 1: products go through shared memory on their way out
+	group      int // rows of tiles that blocks go through together; see raster
+	producer   int // warps beside the others, one of which starts the tensor copies: 0, 1, 2 or 4, a warpgroup, which gives registers away
+	cluster    int // blocks that bring operands they share to each other
+	persistent int // 1: as many blocks as run at once, each of which goes from tile to tile
+	vector     int // bytes of the widest access of a thread
 }
 
 // A knobRow is a knob with what it can be.
@@ -26,8 +29,10 @@ type knobRow struct {
 }
 
 var knobTable = []knobRow{
+	{"cluster", 1, 1, 8, true, func(k *knobs) *int { return &k.cluster }},
 	{"epilogue", 0, 0, 1, false, func(k *knobs) *int { return &k.epilogue }},
 	{"group", 1, 1, 1 << 16, false, func(k *knobs) *int { return &k.group }},
+	{"persistent", 0, 0, 1, false, func(k *knobs) *int { return &k.persistent }},
 	{"producer", 1, 0, 4, true, func(k *knobs) *int { return &k.producer }},
 	{"stages", 2, 1, 8, false, func(k *knobs) *int { return &k.stages }},
 	{"vector", most, 1, most, true, func(k *knobs) *int { return &k.vector }},
@@ -46,8 +51,11 @@ func knobsOf(plan kernels.Plan, s Sheet) (knobs, error) {
 	}
 	for _, x := range plan.Knobs {
 		if !known(x.Name) {
-			return k, fmt.Errorf("the GPU backend has no knob %q; it has epilogue, group, producer, stages, vector and warps", x.Name)
+			return k, fmt.Errorf("the GPU backend has no knob %q; it has %s", x.Name, knobNames())
 		}
+	}
+	if k.cluster > max(1, s.Cluster) {
+		return k, fmt.Errorf("cluster=%d is more than the %d blocks of a cluster of %s", k.cluster, max(1, s.Cluster), s.Target)
 	}
 	if k.warps*WarpThreads > s.BlockThreads {
 		return k, fmt.Errorf("warps=%d is more than the %d threads of a block", k.warps, s.BlockThreads)
@@ -62,4 +70,12 @@ func known(name string) bool {
 		}
 	}
 	return false
+}
+
+func knobNames() string {
+	var names []string
+	for _, row := range knobTable {
+		names = append(names, row.name)
+	}
+	return strings.Join(names, ", ")
 }

@@ -28,3 +28,65 @@ func (e *emitter) raster(block symtile.Expr) (dims []int, ids []symtile.Expr) {
 	row := inner[n-3].Scale(g).Add(inner[n-1])
 	return dims, append(inner[:n-3:n-3], row, inner[n-2])
 }
+
+// neighbours is the dimension along which blocks with consecutive numbers take
+// tiles, and how many do before another changes.
+func (e *emitter) neighbours() (dim int, run int64) {
+	var dims []int
+	for k, d := range e.p.Space.Dims {
+		if d.Kind == symtile.Parallel && constantOf(d.Tiles) > 1 {
+			dims = append(dims, k)
+		}
+	}
+	k := len(dims)
+	switch g := int64(e.knobs.group); {
+	case k == 0:
+		return 0, 1
+	case g > 1 && k > 1:
+		return dims[k-2], g
+	}
+	return dims[k-1], constantOf(e.p.Space.Dims[dims[k-1]].Tiles)
+}
+
+// A walk is a loop in which a block goes from tile to tile, the number of blocks
+// further each time.
+type walk struct {
+	tile  operand // its number
+	again operand
+	waits int // barriers before it
+}
+
+// walks says whether blocks go from tile to tile: a persistent schedule.
+func (e *emitter) walks() bool { return e.knobs.persistent > 0 }
+
+// beginWalk begins the loop over a block's tiles, nil where it has one: the tile
+// ids have values from there on.
+func (e *emitter) beginWalk() *walk {
+	if !e.walks() {
+		return nil
+	}
+	a := e.asm
+	w := &walk{tile: a.fresh(kindB32), again: a.label("TILE"), waits: a.waits}
+	a.do("mov.u32", w.tile, blockNumber)
+	a.place(w.again)
+	a.enter()
+	e.tileIDs(w.tile)
+	return w
+}
+
+// endWalk goes on to the next tile. What this one left in shared memory has been
+// read by then.
+func (e *emitter) endWalk(w *walk) {
+	if w == nil {
+		return
+	}
+	a := e.asm
+	if a.waits > w.waits {
+		e.barrier()
+	}
+	a.leave()
+	more := a.fresh(kindPred)
+	a.do("add.s32", w.tile, w.tile, a.get(kindB32, "mov.u32", gridSize))
+	a.do("setp.lt.s32", more, w.tile, e.p.Programs())
+	a.branch(more, w.again)
+}

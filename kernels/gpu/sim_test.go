@@ -95,6 +95,9 @@ func (d *simulator) Launch(ctx context.Context, l Launch) error {
 	}
 	f := l.Function.(simFunction)
 	s := sim.Launch{Entry: f.name, Grid: [3]int{l.Grid.X, 1, 1}, Block: [3]int{l.Block.X, 1, 1}, Shared: l.SharedBytes}
+	if l.Cluster.X > 1 {
+		s.Cluster = [3]int{l.Cluster.X, 1, 1}
+	}
 	for _, a := range l.Args {
 		s.Args = append(s.Args, a.AppendTo(nil))
 	}

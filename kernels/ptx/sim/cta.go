@@ -21,6 +21,7 @@ type cta struct {
 	live      int // warps that have not exited
 	barriers  [16]barrier
 	mbarriers map[int64]*mbarrier // by offset in shared memory
+	visits    []visit             // by warps of other CTAs, by party
 	local     []byte              // of all threads, each its own part
 }
 
@@ -83,6 +84,7 @@ func (t *cta) begin(id, inCluster [3]int) {
 	t.live = len(t.warps)
 	t.barriers = [16]barrier{}
 	t.mbarriers = map[int64]*mbarrier{}
+	t.visits = nil
 	if t.shadow != nil {
 		t.shadow.reset()
 	}
@@ -275,7 +277,9 @@ func (t *cta) tryBarrier(b *barrier) {
 
 // warpExited opens the barriers that only waited for the warp.
 func (t *cta) warpExited(*warp) {
-	t.live--
+	if t.live--; t.live == 0 {
+		t.checkVisits()
+	}
 	for i := range t.barriers {
 		if b := &t.barriers[i]; b.whole {
 			t.tryBarrier(b)

@@ -86,7 +86,7 @@ func mbarrierArrive(w *warp, in *instr) {
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
 		b := w.mbarrierAt(addr[l], l)
-		if b == nil {
+		if b == nil || !w.visit(b.owner, addr[l], l) {
 			return
 		}
 		w.put(in.list[0], l, b.phase)
@@ -112,7 +112,7 @@ func mbarrierTx(w *warp, in *instr) {
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
 		b := w.mbarrierAt(addr[l], l)
-		if b == nil {
+		if b == nil || !w.visit(b.owner, addr[l], l) {
 			return
 		}
 		n := int64(w.r32[in.a][l])

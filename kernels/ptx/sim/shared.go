@@ -60,14 +60,53 @@ func (w *warp) sharedBytes(addr uint64, n, align int64, lane int, how access, ow
 		w.sharedOutside(addr, n, lane)
 		return nil
 	}
-	if t.live == 0 {
-		w.report(Finding{Kind: MissingWait, Space: "shared", Addr: addr, Detail: fmt.Sprintf("CTA rank %d of the cluster has exited, and its shared memory with it", t.rank)}, lane)
+	if !w.visit(t, addr, lane) {
 		return nil
 	}
 	if t.shadow != nil {
 		w.touchShared(t, off, n, lane, how)
 	}
 	return t.shared[off : off+n]
+}
+
+// visit is the latest access of a warp to another CTA's shared memory.
+type visit struct {
+	by   *warp
+	pc   int32
+	lane int
+	s    stamp
+	addr uint64
+}
+
+// visit notes an access to the shared memory of t; false if t has exited.
+func (w *warp) visit(t *cta, addr uint64, lane int) bool {
+	switch {
+	case t == w.cta:
+	case t.live == 0:
+		w.report(Finding{Kind: MissingWait, Space: "shared", Addr: addr, Detail: fmt.Sprintf("CTA rank %d of the cluster has exited, and its shared memory with it", t.rank)}, lane)
+		return false
+	case w.clock.on:
+		if t.visits == nil {
+			t.visits = make([]visit, t.grid.parties())
+		}
+		t.visits[w.party] = visit{w, w.pc, lane, w.stamp(15, atomically, lane), addr}
+	}
+	return true
+}
+
+// checkVisits reports, when the CTA has exited, accesses of others that no warp
+// of it knew of: they might have come after.
+func (t *cta) checkVisits() {
+	for _, v := range t.visits {
+		known := v.by == nil || slices.ContainsFunc(t.warps, func(w *warp) bool { return w.clock.seen.near[v.by.party].knows(v.s.clock(), v.lane) })
+		if known {
+			continue
+		}
+		at := v.by.pc
+		v.by.pc = v.pc
+		v.by.report(Finding{Kind: MissingWait, Space: "shared", Addr: v.addr, Detail: fmt.Sprintf("CTA rank %d of the cluster does not wait for this before it exits", t.rank)}, v.lane)
+		v.by.pc = at
+	}
 }
 
 func (w *warp) aligned(addr uint64, align int64, where string, lane int) bool {

@@ -149,7 +149,8 @@ func wgmmaCommit(w *warp, in *instr) {
 	w.wg.open = w.wg.open[:0]
 }
 
-// wgmmaWait is wgmma.wait_group c.
+// wgmmaWait is wgmma.wait_group c. Every lane has waited for what the warp's
+// operations have read: whichever arrives at a barrier next says so for all.
 func wgmmaWait(w *warp, in *instr) {
 	n := len(w.wg.groups) - int(in.c)
 	if n <= 0 {
@@ -161,6 +162,7 @@ func wgmmaWait(w *warp, in *instr) {
 		}
 	}
 	w.wg.groups = append(w.wg.groups[:0], w.wg.groups[n:]...)
+	w.clock.joinLanes()
 }
 
 // operand is a matrix in shared memory as a descriptor says (PTX ISA, "Matrix
