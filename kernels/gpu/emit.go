@@ -202,7 +202,7 @@ func (e *emitter) blocks() int64 {
 		registers = e.sheet.BlockRegisters / threads
 	}
 	at := e.sheet.Occupancy(registers, int(e.shared), threads)
-	return min(n, max(c, int64(at.Blocks*e.sheet.SMs)/c*c))
+	return min(n, max(c, int64(at.Blocks*e.sheet.clustered(e.knobs.cluster))/c*c))
 }
 
 func (e *emitter) pointer(name string) operand {

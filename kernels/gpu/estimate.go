@@ -14,18 +14,22 @@ import (
 // about how long the kernel takes, without generating it. The sizes of tiles are
 // compiled once.
 type estimate struct {
-	p      *symtile.Program
-	sheet  Sheet
-	code   *symtile.Code
-	first  []int // of each op's sizes among the results
-	loops  [][]int
-	vals   []int64
-	out    []int64
-	spare  []int64
-	trips  []float64
-	tensor []bool        // of ops that are products: tensor cores have it
-	groups []bool        // warpgroups may have it
-	orders map[int]order // of the reductions that depend on it
+	p       *symtile.Program
+	sheet   Sheet
+	code    *symtile.Code
+	first   []int // of each op's sizes among the results
+	loops   [][]int
+	vals    []int64
+	out     []int64
+	spare   []int64
+	trips   []float64
+	tensor  []bool        // of ops that are products: tensor cores have it
+	groups  []bool        // warpgroups may have it
+	orders  map[int]order // of the reductions that depend on it
+	over    [][]int       // parallel dimensions that the tiles of parameters depend on
+	feeds   []int         // of parameters: the product by warpgroups that reads it, −1: none
+	brought []float64     // bytes of each parameter that a block reads
+	covered []float64     // tiles of a wave along each dimension
 	// unique is the bytes of all arrays, which memory moves once at least.
 	unique float64
 }
@@ -56,6 +60,7 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	}
 	m.vals, m.out, m.spare = make([]int64, len(vars)), make([]int64, len(results)), make([]int64, m.code.ScratchLen())
 	m.nest(p.Body, nil)
+	m.operands()
 	for n, op := range p.Ops {
 		if op.Code != "reduce" {
 			continue
@@ -98,7 +103,10 @@ type candidate struct {
 // A load is what one block does.
 type load struct {
 	bytes   float64 // moved to and from memory
+	copied  float64 // of them, by tensor copies
+	given   float64 // of them, by other blocks of the cluster
 	flops   float64 // of the arithmetic units; a tensor core's count a sixteenth
+	matrix  float64 // of them, by warpgroups
 	traffic float64 // bytes read from shared memory
 	exposed float64 // cycles that its warps wait for memory
 }
@@ -151,13 +159,12 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 	c := candidate{tiling: t, knobs: k}
 	threads := float64(k.warps * WarpThreads)
 	l := load{exposed: latency}
+	clear(m.brought)
 	for n, op := range m.p.Ops {
 		runs := m.runs(n)
 		switch op.Code {
 		case "parameter":
-			if runs > 1 || !m.repeated(n) {
-				l.bytes += m.moved(n) * runs
-			}
+			m.bring(n, k, runs, &l)
 		case "dot":
 			m.dot(n, k, runs, &c, &l)
 		case "reduce":
@@ -189,7 +196,11 @@ func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
 	switch {
 	case !slices.Contains(m.tensor, true):
 	case k.epilogue > 0:
-		c.shared = max(c.shared, m.elements(n)*float64(m.p.Ops[n].Instr.Shape.DType.Size())*1.1)
+		bytes := m.elements(n) * float64(m.p.Ops[n].Instr.Shape.DType.Size()) * 1.1
+		if k.persistent > 0 {
+			c.shared += bytes // beside the operands of the next tile
+		}
+		c.shared = max(c.shared, bytes)
 		l.exposed += latency / 2
 	default:
 		l.bytes += m.moved(n) / 4
@@ -200,6 +211,11 @@ func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
 // what is around them included (Jia et al., Dissecting the NVIDIA Volta GPU
 // Architecture via Microbenchmarking, 2018, §3: 400 to 600 for global memory).
 const latency = 800
+
+// perSlot is the cycles between the end of a product by warpgroups and the start
+// of the next that a barrier takes (Luo et al., Dissecting the NVIDIA Hopper
+// Architecture, 2025: 33 for an access to shared memory, and what follows it).
+const perSlot = 40
 
 // repeated says whether an earlier op loads the same tile.
 func (m *estimate) repeated(n int) bool {
@@ -244,17 +260,19 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 	c.partials += sums
 	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
 	if m.tensor[n] {
-		size, readers := float64(from.Size()), warps
+		size, readers, pitch := float64(from.Size()), warps, 1.25
 		rate := tensorRate * 2 / size
 		switch {
 		case m.byGroups(n, k):
-			readers = warps / (groupThreads / WarpThreads)
+			readers, pitch = warps/(groupThreads/WarpThreads), 1
+			l.matrix += 2 * m.padded(n) * contracted * runs / rate
+			l.exposed += perSlot * runs
 		case m.sheet.Warpgroups():
 			rate *= mmaShare
 		}
 		l.flops += 2 * m.padded(n) * contracted * runs / rate
 		l.traffic += 2 * math.Sqrt(m.elements(n)/readers) * size * readers * contracted * runs
-		c.shared += 1.25 * size * float64(k.stages) * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
+		c.shared += pitch * size * float64(k.stages) * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
 		l.exposed += latency * runs / float64(k.stages*k.stages)
 		return
 	}
@@ -295,8 +313,11 @@ const mmaShare = 0.63
 
 // byGroups says whether a product is likely to be computed by warpgroups.
 func (m *estimate) byGroups(n int, k knobs) bool {
+	if !m.groups[n] || k.warps*WarpThreads%groupThreads != 0 {
+		return false
+	}
 	sizes := m.sizes(n)
-	return k.warps*WarpThreads%groupThreads == 0 && m.groups[n] && len(sizes) >= 2 && sizes[len(sizes)-2] >= groupRows
+	return len(sizes) >= 2 && sizes[len(sizes)-2] >= groupRows
 }
 
 // groupable says whether warpgroups can have a product of some tiling: of what
@@ -370,13 +391,11 @@ var accountTerms = []string{"memory", "arithmetic", "shared memory", "L2", "wait
 // the others, and the start of the first block.
 func (m *estimate) terms(c candidate, programs float64, l load) [6]float64 {
 	s := m.sheet
-	registers := int(min(float64(s.ThreadRegisters), beside+c.partials))
-	threads := float64(c.knobs.warps * WarpThreads)
-	at := s.Occupancy(registers, int(c.shared), int(threads))
+	at := s.Occupancy(m.needs(c))
 	if at.Blocks == 0 {
 		return [6]float64{math.Inf(1)}
 	}
-	sms, clock, bandwidth := float64(max(1, s.SMs)), s.Clock, s.Bandwidth
+	sms, clock, bandwidth := float64(max(1, s.clustered(c.knobs.cluster))), s.Clock, s.Bandwidth
 	if clock == 0 {
 		clock = 1e9
 	}
@@ -385,13 +404,19 @@ func (m *estimate) terms(c candidate, programs float64, l load) [6]float64 {
 	}
 	resident := min(float64(at.Blocks), math.Ceil(programs/sms))
 	rounds := math.Ceil(programs / (sms * resident))
-	alone := l.exposed + max(l.flops/threads*8, l.bytes/threads/most*30)
+	alone := l.alone(float64(c.knobs.warps * WarpThreads))
+	whole := rounds * alone
+	if c.knobs.persistent > 0 { // what the next tile begins with comes while this one ends
+		whole -= (rounds - 1) * latency
+	}
+	wave := min(programs, sms*resident)
 	all := rounds * resident / clock
 	t := [6]float64{
-		min(programs*l.bytes, max(m.unique, programs*l.bytes-float64(s.L2)*rounds)) / bandwidth,
-		all * l.flops / 128, all * l.traffic / sharedAClock, all * l.bytes / l2AClock,
-		rounds * alone / clock, alone / clock / 2,
+		max(m.unique, min(programs*l.bytes-float64(s.L2)*rounds, programs/wave*m.waveBytes(wave, l.bytes, c.knobs.group))) / bandwidth,
+		all * l.flops / 128, all * l.traffic / sharedAClock, all * (l.bytes - l.given) / l2AClock,
+		whole / clock, alone / clock / 2,
 	}
+	t[0] = min(t[0], programs*l.bytes/bandwidth)
 	longest := 0
 	for k := range t[:5] {
 		if t[k] > t[longest] {
@@ -404,6 +429,26 @@ func (m *estimate) terms(c candidate, programs float64, l load) [6]float64 {
 		}
 	}
 	return t
+}
+
+// alone is the cycles of a block that has an SM to itself: of threads that wait
+// for each operation, but not for those of tensor copies and warpgroups.
+func (l load) alone(threads float64) float64 {
+	return l.exposed + l.matrix/128 + max((l.flops-l.matrix)/threads*8, (l.bytes-l.copied)/threads/most*30)
+}
+
+// needs are the registers of a thread, the bytes of shared memory and the
+// threads of a block.
+func (m *estimate) needs(c candidate) (registers, shared, threads int) {
+	k := c.knobs
+	registers = int(min(float64(m.sheet.ThreadRegisters), beside+c.partials))
+	threads = k.warps * WarpThreads
+	for n := range m.groups {
+		if m.byGroups(n, k) && threads+k.producer*WarpThreads <= m.sheet.BlockThreads {
+			return registers, int(c.shared), threads + k.producer*WarpThreads
+		}
+	}
+	return registers, int(c.shared), threads
 }
 
 // fits says whether a block of the candidate fits the device.

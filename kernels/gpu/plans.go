@@ -71,7 +71,10 @@ func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.seconds, y.seconds) })
+	cheapest := func(x, y candidate) int { return cmp.Compare(x.seconds, y.seconds) }
+	slices.SortStableFunc(all, cheapest)
+	all = m.scheduled(all)
+	slices.SortStableFunc(all, cheapest)
 	return all, nil
 }
 

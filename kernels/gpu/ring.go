@@ -127,7 +127,7 @@ func (r *ring) share() {
 	}
 	common := 0
 	for _, b := range r.tiles {
-		if e.dependsOn(b.op, e.p.Space.Dims[along].Tid) {
+		if dependsOn(e.p.Ops[b.op], e.p.Space.Dims[along].Tid) {
 			continue
 		}
 		if b.rows()%(r.blocks*swizzleRows) != 0 {
@@ -144,8 +144,9 @@ func (r *ring) share() {
 // swizzleRows is the rows after which a swizzle repeats.
 const swizzleRows = 8
 
-func (e *emitter) dependsOn(n int, v symtile.Expr) bool {
-	for _, d := range e.p.Ops[n].Tile {
+// dependsOn says whether the place of an op's tile changes with a variable.
+func dependsOn(op symtile.Op, v symtile.Expr) bool {
+	for _, d := range op.Tile {
 		if slices.Contains(d.Offset.Vars(), v) {
 			return true
 		}

@@ -177,6 +177,17 @@ func ArchitectureSheet(target string) (Sheet, error) {
 	return Sheet{}, fmt.Errorf("no target %q", target)
 }
 
+// clustered is the SMs that clusters of so many blocks can all be on at once. A
+// cluster is within a GPC, which has up to 18 SMs (NVIDIA H100 Tensor Core GPU
+// Architecture whitepaper, GH100 block diagram), in pairs: of 18, clusters of 4 and
+// 8 leave two.
+func (s Sheet) clustered(blocks int) int {
+	if blocks <= 2 {
+		return s.SMs
+	}
+	return s.SMs * 16 / 18
+}
+
 // An Occupancy is how many blocks of a kernel an SM holds at once.
 type Occupancy struct {
 	Blocks int     // on an SM; 0: the kernel cannot run

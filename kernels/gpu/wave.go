@@ -1,0 +1,176 @@
+package gpu
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// A wave is the blocks that run at the same time. What several of them read
+// comes from memory once, if they are at it together.
+
+// operands notes which parallel dimensions the tile of every parameter depends
+// on, and which parameters products by warpgroups read.
+func (m *estimate) operands() {
+	m.over, m.feeds = make([][]int, len(m.p.Ops)), make([]int, len(m.p.Ops))
+	m.brought, m.covered = make([]float64, len(m.p.Ops)), make([]float64, len(m.p.Space.Dims))
+	for n, op := range m.p.Ops {
+		m.feeds[n] = -1
+		if op.Code != "parameter" {
+			continue
+		}
+		for k, d := range m.p.Space.Dims {
+			if d.Kind == symtile.Parallel && dependsOn(op, d.Tid) {
+				m.over[n] = append(m.over[n], k)
+			}
+		}
+	}
+	for n, op := range m.p.Ops {
+		if m.groups[n] {
+			m.feeds[op.Args[0]], m.feeds[op.Args[1]] = n, n
+		}
+	}
+}
+
+// bring adds what a block reads of a parameter. Tensor copies bring operands of
+// warpgroups, a part of those a cluster shares from each of its blocks.
+func (m *estimate) bring(n int, k knobs, runs float64, l *load) {
+	bytes := 0.0
+	if runs > 1 || !m.repeated(n) {
+		bytes = m.moved(n) * runs
+	}
+	m.brought[n] = bytes
+	l.bytes += bytes
+	if dot := m.feeds[n]; dot >= 0 && m.byGroups(dot, k) {
+		l.copied += bytes
+		if along, _ := m.neighbours(k.group); k.cluster > 1 && !slices.Contains(m.over[n], along) {
+			l.given += bytes * (1 - 1/float64(k.cluster))
+		}
+	}
+}
+
+// neighbours is the estimate's form of emitter.neighbours.
+func (m *estimate) neighbours(group int) (dim int, run float64) {
+	rows, cols := -1, -1
+	for k, d := range m.p.Space.Dims {
+		if d.Kind == symtile.Parallel && m.trips[k] > 1 {
+			rows, cols = cols, k
+		}
+	}
+	switch {
+	case cols < 0:
+		return -1, 1
+	case group > 1 && rows >= 0:
+		return rows, float64(group)
+	}
+	return cols, m.trips[cols]
+}
+
+// cover counts the different tiles that a number of consecutive blocks have
+// along every parallel dimension; see raster.
+func (m *estimate) cover(blocks float64, group int) {
+	along, run := m.neighbours(group)
+	left := blocks
+	for k := len(m.trips) - 1; k >= 0; k-- {
+		m.covered[k] = 1
+		if m.p.Space.Dims[k].Kind != symtile.Parallel {
+			continue
+		}
+		each := 1.0
+		if k != along && run == float64(group) && left == blocks {
+			each = run // blocks go through run rows before the next column
+		}
+		if k == along && run == float64(group) && run > 1 {
+			m.covered[k] = min(m.trips[k], run*math.Ceil(left))
+			left *= run / m.trips[k]
+			continue
+		}
+		m.covered[k] = min(m.trips[k], math.Ceil(left/each))
+		left /= each * m.trips[k]
+	}
+}
+
+// waveBytes is what memory moves for a wave of blocks, each of which moves bytes.
+func (m *estimate) waveBytes(blocks, bytes float64, group int) float64 {
+	m.cover(blocks, group)
+	total := bytes * blocks
+	for n, b := range m.brought {
+		different := 1.0
+		for _, k := range m.over[n] {
+			different *= m.covered[k]
+		}
+		total -= b * max(0, blocks-different)
+	}
+	return total
+}
+
+// scheduled adds to candidates, the cheapest of all, those with clusters and
+// with blocks that go from tile to tile, where the device and the tiling allow
+// them.
+func (m *estimate) scheduled(all []candidate) []candidate {
+	if m.sheet.Cluster < 2 || !slices.Contains(m.groups, true) || len(m.p.Runtime) > 0 {
+		return all
+	}
+	for _, c := range all[:min(len(all), rescheduled)] {
+		programs := m.set(c.tiling)
+		if !m.alone(c.knobs) {
+			continue
+		}
+		for _, cluster := range []int{1, 2, 4} {
+			one := c
+			if one.knobs.cluster = cluster; cluster > 1 {
+				if !m.clusters(one.knobs) {
+					continue
+				}
+				one = m.candidate(c.tiling, programs, one.knobs)
+				all = m.fitting(all, one)
+			}
+			several := one.knobs
+			several.persistent = 1
+			if x := m.candidate(c.tiling, programs, several); x.seconds < one.seconds {
+				all = m.fitting(all, x)
+			}
+		}
+	}
+	return all
+}
+
+func (m *estimate) fitting(all []candidate, c candidate) []candidate {
+	if m.fits(c) {
+		return append(all, c)
+	}
+	return all
+}
+
+// rescheduled is how many candidates are looked at with other schedules.
+const rescheduled = 512
+
+// alone says whether a product by warpgroups is the only one of the program.
+func (m *estimate) alone(k knobs) bool {
+	only := 0
+	for n, op := range m.p.Ops {
+		switch {
+		case op.Code == "dot" && m.byGroups(n, k):
+			only++
+		case op.Code == "dot" || op.Code == "reduce":
+			return false
+		}
+	}
+	return only == 1
+}
+
+// clusters says whether blocks with consecutive numbers make whole clusters
+// that have an operand in common.
+func (m *estimate) clusters(k knobs) bool {
+	along, run := m.neighbours(k.group)
+	if along < 0 || math.Mod(run, float64(k.cluster)) != 0 || k.cluster > m.sheet.Cluster {
+		return false
+	}
+	for n, dot := range m.feeds {
+		if dot >= 0 && !slices.Contains(m.over[n], along) {
+			return true
+		}
+	}
+	return false
+}
