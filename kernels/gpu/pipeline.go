@@ -164,9 +164,20 @@ func (t *tensorDot) parts() []part {
 func (t *tensorDot) prepare() {
 	e := t.e
 	zero := e.ring.Const(0)
-	for _, x := range []symtile.Expr{t.addressA(zero, zero, 0), t.addressB(zero, zero, 0, min(2, t.cols/mmaN))} {
-		_, c := x.Terms()
-		e.num(x.AddConst(-c))
+	know := func(x matrices) {
+		for _, at := range x.at {
+			_, c := at.Terms()
+			e.num(at.AddConst(-c))
+		}
+	}
+	for k := range min(8, t.depth/t.mma.k) {
+		at := e.ring.Const(k * t.mma.k)
+		for m := int64(0); m < t.rows; m += mmaM {
+			know(t.elementsA(zero, at, m))
+		}
+		for n := int64(0); n < t.cols; n += 2 * mmaN {
+			know(t.elementsB(zero, at, n))
+		}
 	}
 }
 
