@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -143,15 +142,8 @@ func (e *emitter) divideWarps(t *tensorDot) {
 
 // matrixTile lays an operand out.
 func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int64) *matrixTile {
-	order := e.memoryOrder(o.arg)
 	m := &matrixTile{name: name, tile: o, d: e.typeOf(o.arg, 0), free: free, k: t.depth}
-	for _, d := range slices.Backward(order) {
-		if o.sizes[d] > 1 {
-			m.byK = !slices.Contains(o.contract, d)
-			break
-		}
-	}
-	m.byK = m.byK && t.size > 1
+	m.byK = t.size > 1 && e.alongFree(o)
 	rows, unit := m.free, int64(matrixRow)
 	m.pitch = m.k
 	if m.byK {

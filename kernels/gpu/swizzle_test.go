@@ -103,3 +103,33 @@ func TestTensorDotBanks(t *testing.T) {
 		}
 	}
 }
+
+// Products without tensor cores read fragments and write tiles without bank
+// conflicts, and do little but multiply and add.
+func TestScalarDotBanks(t *testing.T) {
+	for _, d := range [][2]string{{"f32", "f32"}, {"f64", "f64"}, {"s32", "s32"}} {
+		for _, layout := range []string{"nn", "nt", "tn", "tt"} {
+			for _, plan := range []string{"64,64,16 warps=2", "64,32,32 warps=4 stages=3", "32,32,8 warps=1", "64,96,64 warps=4", "16,16,64 warps=1"} {
+				c := simulate(t, "sm_80", matmul(d[0], d[1], layout, 64, 96, 128), plan).last
+				load, store := c.SharedLoad, c.SharedStore
+				if c.MMA > 0 || load.Units != load.Ideal || store.Units != store.Ideal {
+					t.Errorf("%s %s %s: %d wavefronts of shared loads, %d would do; of stores %d, %d", d[0], layout, plan, load.Units, load.Ideal, store.Units, store.Ideal)
+				}
+			}
+		}
+	}
+}
+
+// An f32 product without tensor cores spends a sixth of an instruction at most
+// beside each multiply-add of a warp, all there is around its loop included.
+func TestScalarDotInstructions(t *testing.T) {
+	for _, layout := range []string{"nn", "nt", "tn", "tt"} {
+		c := simulate(t, "sm_80", matmul("f32", "f32", layout, 64, 64, 1024), "64,64,16 warps=2 stages=3").last
+		fma := int64(64 * 64 * 1024 / 32)
+		rest := float64(c.WarpInstructions-fma) / float64(fma)
+		t.Logf("%s: %.3f instructions beside a multiply-add", layout, rest)
+		if rest > 0.16 {
+			t.Errorf("%s: %.3f instructions beside a multiply-add", layout, rest)
+		}
+	}
+}
