@@ -120,7 +120,7 @@ func TestScalarDotBanks(t *testing.T) {
 	}
 }
 
-// An f32 product without tensor cores spends a sixth of an instruction at most
+// An f32 product without tensor cores spends a fifth of an instruction at most
 // beside each multiply-add of a warp, all there is around its loop included.
 func TestScalarDotInstructions(t *testing.T) {
 	for _, layout := range []string{"nn", "nt", "tn", "tt"} {
@@ -128,7 +128,7 @@ func TestScalarDotInstructions(t *testing.T) {
 		fma := int64(64 * 64 * 1024 / 32)
 		rest := float64(c.WarpInstructions-fma) / float64(fma)
 		t.Logf("%s: %.3f instructions beside a multiply-add", layout, rest)
-		if rest > 0.16 {
+		if rest > 0.2 {
 			t.Errorf("%s: %.3f instructions beside a multiply-add", layout, rest)
 		}
 	}
