@@ -15,47 +15,30 @@ import (
 const (
 	groupThreads = 128 // of a warpgroup
 	groupRows    = 64  // of C that one wgmma computes
-	groupBytes   = 32  // its k
 	mostColumns  = 256 // of C that one wgmma computes
 	mostBox      = 256 // elements along a dimension of a tensor copy
 	widest       = 128 // bytes of a swizzled row
 	atom         = 1024
 )
 
-// A wgmma is how the instruction takes operands of a type. Columns come in
-// multiples of 16, which all types have (PTX ISA, wgmma.mma_async).
-type wgmma struct {
-	name string // in the opcode
-	sum  hlo.DType
-	turn bool // operands may have rows along the free dimension
-	sign bool // operands may be negated: there are operands that say whether
+// groupProduct is how warpgroups multiply elements of two types, as warps do but
+// for whole numbers of two types. Floats of 32 bits are cut to tf32, not rounded.
+// Sums of 8-bit floats have about 14 bits while they are in the tensor cores
+// (DeepSeek-V3 Technical Report, 2024, §3.3.2), more than their factors have.
+func (s Sheet) groupProduct(a, b hlo.DType, k knobs) (mma, bool) {
+	m, ok := s.tensorProduct(a, b, k)
+	return m, ok && s.Warpgroups() && (a == b || a.IsFloat())
 }
 
-// groupTypes are the products that warpgroups have. The sums of 8-bit floats
-// have about 14 bits while they are in the tensor cores (DeepSeek-V3 Technical
-// Report, 2024, §3.3.2), which is within what is allowed of a dot of such types.
-var groupTypes = map[hlo.DType]wgmma{
-	hlo.F16:      {"f16", hlo.F32, true, true},
-	hlo.BF16:     {"bf16", hlo.F32, true, true},
-	hlo.F8E4M3FN: {"e4m3", hlo.F32, false, true},
-	hlo.F8E5M2:   {"e5m2", hlo.F32, false, true},
-	hlo.S8:       {"s8", hlo.S32, false, false},
-	hlo.U8:       {"u8", hlo.S32, false, false},
-}
-
-// groupProduct says whether warpgroups multiply two types: the same, or floats
-// of 8 bits.
-func groupProduct(a, b hlo.DType) (wgmma, bool) {
-	x, ok := groupTypes[a]
-	y, both := groupTypes[b]
-	return x, ok && both && (a == b || x.sum == hlo.F32 && a.Size() == 1 && y.sum == hlo.F32 && b.Size() == 1)
-}
+// turns says whether wgmma reads operands of a type with rows along the free
+// dimension (PTX ISA, wgmma.mma_async: imm-trans-a).
+func turns(d hlo.DType) bool { return d.Size() == 2 }
 
 // A groupDot is a product computed by wgmma. Warpgroups stand gm×gn over C, each
 // with rows×cols elements of it.
 type groupDot struct {
 	*product
-	wgmma
+	mma        mma
 	from       hlo.DType // of A; B has the size of it
 	gm, gn     int64
 	rows, cols int64
@@ -91,18 +74,17 @@ type tensorMap struct {
 func (e *emitter) newGroupDot(n int) *groupDot {
 	p := e.newProduct(n)
 	from := e.typeOf(p.lhs.arg, 0)
-	inst, ok := groupProduct(from, e.typeOf(p.rhs.arg, 0))
+	inst, ok := e.sheet.groupProduct(from, e.typeOf(p.rhs.arg, 0), e.knobs)
 	if !ok || wideSum(p.d) != inst.sum || p.b != 1 || p.m < groupRows/2 {
 		return nil
 	}
-	step := groupBytes / from.Size()
-	t := &groupDot{product: p, wgmma: inst, from: from, depth: ceilDiv(p.k, step) * step}
+	t := &groupDot{product: p, mma: inst, from: from, depth: ceilDiv(p.k, inst.k) * inst.k}
 	if !t.divide(e.threads/groupThreads) || t.rows/groupRows*t.cols/2 > mostPartials {
 		return nil
 	}
 	t.a = e.boxTile("A", p.lhs, t.rows*t.gm, groupRows, t.depth)
 	t.b = e.boxTile("B", p.rhs, t.cols*t.gn, t.cols, t.depth)
-	if t.a == nil || t.b == nil || !t.turn && (t.a.byK || t.b.byK) {
+	if t.a == nil || t.b == nil || !turns(from) && (t.a.byK || t.b.byK) {
 		return nil
 	}
 	return t
@@ -132,7 +114,7 @@ func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *
 		return nil
 	}
 	size := shape.DType.Size()
-	if k := op.Tile[kd]; o.sizes[kd]*size%groupBytes != 0 && (constantOf(k.Size) != shape.Dims[kd] || len(k.Offset.Vars()) > 0) {
+	if k := op.Tile[kd]; o.sizes[kd]*size%mmaBytes != 0 && (constantOf(k.Size) != shape.Dims[kd] || len(k.Offset.Vars()) > 0) {
 		return nil // what is beyond the tile is not beyond the tensor
 	}
 	order := majorToMinor(shape)
@@ -145,7 +127,7 @@ func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *
 	}
 	for b.inner = widest / size; along%b.inner != 0; b.inner /= 2 {
 	}
-	if b.inner*size < groupBytes || b.rows() > mostBox {
+	if b.inner*size < mmaBytes || b.rows() > mostBox {
 		return nil
 	}
 	b.bytes = free * depth * size
@@ -292,7 +274,7 @@ func (t *groupDot) begin() {
 	e := t.e
 	e.asm.note("%%%d %s: dot (%d×%d)·(%d×%d), %d×%d warpgroups of %d×%d", t.n, t.op.Instr.Name, t.m, t.k, t.k, t.c, t.gm, t.gn, t.rows, t.cols)
 	t.accs = make([][]operand, t.rows/groupRows)
-	k := kindFor(t.sum)
+	k := kindFor(t.mma.sum)
 	for i := range t.accs {
 		t.accs[i] = e.asm.fresher(k, int(t.cols/2))
 		for _, acc := range t.accs[i] {
@@ -305,10 +287,9 @@ func (t *groupDot) begin() {
 func (t *groupDot) multiply(d [2]operand, offset operand) {
 	e, a := t.e, t.e.asm
 	size := t.from.Size()
-	step := groupBytes / size
-	opcode := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s", t.cols, step, t.sum, t.name, groupTypes[e.typeOf(t.rhs.arg, 0)].name)
+	opcode := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s", t.cols, t.mma.k, t.mma.sum, t.mma.a.name, t.mma.b.name)
 	zero := e.ring.Const(0)
-	for k := int64(0); k < t.depth; k += step {
+	for k := int64(0); k < t.depth; k += t.mma.k {
 		db := t.moved(d[1], offset, constantOf(t.b.offset(zero, k, size)))
 		for i, c := range t.accs {
 			rows := e.ring.Const(int64(i) * groupRows)
@@ -322,10 +303,10 @@ func (t *groupDot) multiply(d [2]operand, offset operand) {
 // has rows along the free dimension, as far as the type has them.
 func (t *groupDot) flags() []any {
 	var list []any
-	if t.sign {
+	if t.from.IsFloat() {
 		list = append(list, 1, 1)
 	}
-	if t.turn {
+	if turns(t.from) {
 		for _, b := range []*boxTile{t.a, t.b} {
 			list = append(list, map[bool]int{true: 1}[b.byK])
 		}
@@ -346,10 +327,10 @@ func (t *groupDot) moved(d, offset operand, bytes int64) operand {
 }
 
 func (t *groupDot) finish() {
-	t.e.freeze(kindFor(t.sum), t.accs)
+	t.e.freeze(kindFor(t.mma.sum), t.accs)
 	for i := range t.accs {
 		for k, v := range t.accs[i] {
-			t.accs[i][k] = t.e.convert(t.d, t.sum, v)
+			t.accs[i][k] = t.e.convert(t.d, t.mma.sum, v)
 		}
 	}
 	t.publish(t.fragments)

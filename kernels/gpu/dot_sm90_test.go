@@ -24,11 +24,12 @@ func TestWarpgroupDots(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := New(s)
+	b.AllowTF32()
 	ran, types := 0, map[string]int{}
 	for range 60 {
-		d := [][3]string{{"f16", "f16", "f32"}, {"bf16", "bf16", "f32"}, {"bf16", "bf16", "bf16"}, {"s8", "s8", "s32"}, {"u8", "u8", "s32"}, {"f8e4m3fn", "f8e4m3fn", "f32"}, {"f8e4m3fn", "f8e5m2", "f32"}}[rng.IntN(7)]
-		small := strings.Contains(d[0], "8")
-		turned := func() bool { return rng.IntN(2) == 0 && (!small || rng.IntN(4) == 0) } // wgmma has no 8-bit ones
+		d := [][3]string{{"f16", "f16", "f32"}, {"bf16", "bf16", "f32"}, {"bf16", "bf16", "bf16"}, {"s8", "s8", "s32"}, {"u8", "u8", "s32"}, {"f8e4m3fn", "f8e4m3fn", "f32"}, {"f8e4m3fn", "f8e5m2", "f32"}, {"f32", "f32", "f32"}}[rng.IntN(8)]
+		small := strings.Contains(d[0], "8") || d[0] == "f32"
+		turned := func() bool { return rng.IntN(2) == 0 && (!small || rng.IntN(4) == 0) } // wgmma has those of 16 bits
 		m, n, k := pick(64, 96, 128, 200), pick(16, 48, 64, 136, 256), pick(16, 32, 64, 80, 96, 128, 200)
 		lhs, rhs, l, r := fmt.Sprintf("%d,%d", m, k), fmt.Sprintf("%d,%d", k, n), 1, 0
 		if turned() {
@@ -54,6 +55,9 @@ func TestWarpgroupDots(t *testing.T) {
 		for range 3 {
 			tiling := symtile.Tiling{min(m, pick(64, 128, 256)), min(n, pick(16, 48, 64, 128, 256)), min(k, pick(16, 32, 48, 64, 128))}
 			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4)).With("producer", pick(0, 1, 4)).With("epilogue", pick(0, 1))
+			if d[0] == "f32" {
+				plan = plan.With(kernels.TF32, 1)
+			}
 			device.last.WGMMA = 0
 			if p.Check(tiling) == nil && verify(t, b, v, p, plan) && device.last.WGMMA > 0 {
 				ran++
@@ -66,7 +70,7 @@ func TestWarpgroupDots(t *testing.T) {
 		}
 	}
 	t.Logf("%d plans with wgmma: %v", ran, types)
-	for _, d := range []string{"f16", "bf16", "s8", "u8", "f8e4m3fn"} {
+	for _, d := range []string{"f16", "bf16", "s8", "u8", "f8e4m3fn", "f32"} {
 		if types[d] < 4 {
 			t.Errorf("only %d plans of %s use wgmma", types[d], d)
 		}

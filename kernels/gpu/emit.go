@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,7 +50,9 @@ type emitter struct {
 	params    []operand
 	outputs   []operand
 	maps      []tensorMap
-	constants map[string]operand // names of what is declared, by its bytes
+	pairs     map[pair]symtile.Expr // variables that are an exclusive or
+	xors      map[symtile.Expr]pair // and what of
+	constants map[string]operand    // names of what is declared, by its bytes
 }
 
 // hints are what was found out by emitting: which values are asked for by other
@@ -115,8 +118,9 @@ func newEmitter(p *symtile.Program, sheet Sheet, k knobs, h *hints) *emitter {
 		threads: int64(k.warps) * WarpThreads, vectorBytes: int64(k.vector),
 		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]foldedSpread{}, spreads: map[string]*spread{},
 		noted: map[int]bool{}, fragments: map[string]func(body func(points []point)){}, constants: map[string]operand{},
+		pairs: map[pair]symtile.Expr{}, xors: map[symtile.Expr]pair{},
 	}
-	e.builder = ptx.NewBuilder(versionOf(sheet.Target))
+	e.builder = ptx.NewBuilder(versionOf(p, sheet.Target))
 	e.asm = newAsm(e.builder.Entry(e.name))
 	e.builder.DynamicShared("smem", 1024)
 	e.thread = e.ring.Var(symtile.Variable{Name: "thread", Lo: 0, Hi: e.threads - 1, Role: symtile.RoleThread})
@@ -220,14 +224,17 @@ func (e *emitter) header() {
 	e.asm.note("%s at %v: %d tile programs of %d threads", e.p.Fusion.Name, []int64(e.p.Tiling()), e.p.Programs(), e.threads)
 }
 
-// versionOf is the PTX ISA that a target's instructions need, and the target.
-func versionOf(target string) (ptx.Version, ptx.Target) {
+// versionOf is the PTX ISA that a program's instructions need, and the target.
+func versionOf(p *symtile.Program, target string) (ptx.Version, ptx.Target) {
 	t := ptx.Target{}
 	number := strings.TrimPrefix(target, "sm_")
 	if strings.HasSuffix(number, "a") {
 		number, t.Arch = strings.TrimSuffix(number, "a"), 'a'
 	}
 	t.SM, _ = strconv.Atoi(number)
+	if t.SM >= 89 && slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return multipliesF8(p, op) }) {
+		return ptx.Version{Major: 8, Minor: 4}, t
+	}
 	if t.SM >= 90 {
 		return ptx.Version{Major: 8}, t
 	}

@@ -23,8 +23,8 @@ type estimate struct {
 	out     []int64
 	spare   []int64
 	trips   []float64
-	tensor  []bool        // of ops that are products: tensor cores have it
-	groups  []bool        // warpgroups may have it
+	tensor  [2][]bool     // by tf32, of ops that are products: tensor cores have it
+	groups  [2][]bool     // and warpgroups may have it
 	orders  map[int]order // of the reductions that depend on it
 	over    [][]int       // parallel dimensions that the tiles of parameters depend on
 	feeds   []int         // of parameters: the product by warpgroups that reads it, −1: none
@@ -38,11 +38,6 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	m := &estimate{
 		p: p, sheet: s, loops: make([][]int, len(p.Ops)), trips: make([]float64, len(p.Space.Dims)),
 		orders: map[int]order{},
-		tensor: make([]bool, len(p.Ops)), groups: make([]bool, len(p.Ops)),
-	}
-	for n, op := range p.Ops {
-		m.groups[n] = op.Code == "dot" && groupable(p, n, s)
-		m.tensor[n] = op.Code == "dot" && tensorProduct(p, n, s)
 	}
 	var vars, results []symtile.Expr
 	for _, d := range p.Space.Dims {
@@ -60,6 +55,7 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	}
 	m.vals, m.out, m.spare = make([]int64, len(vars)), make([]int64, len(results)), make([]int64, m.code.ScratchLen())
 	m.nest(p.Body, nil)
+	m.products()
 	m.operands()
 	for n, op := range p.Ops {
 		if op.Code != "reduce" {
@@ -73,6 +69,19 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 		m.unique += float64(x.Bytes())
 	}
 	return m, nil
+}
+
+// products notes which products tensor cores and warpgroups have, without and
+// with tf32.
+func (m *estimate) products() {
+	for tf32 := range m.tensor {
+		k := knobs{tf32: tf32}
+		m.tensor[tf32], m.groups[tf32] = make([]bool, len(m.p.Ops)), make([]bool, len(m.p.Ops))
+		for n, op := range m.p.Ops {
+			m.tensor[tf32][n] = op.Code == "dot" && onTensorCores(m.p, n, m.sheet, k)
+			m.groups[tf32][n] = op.Code == "dot" && groupable(m.p, n, m.sheet, k)
+		}
+	}
 }
 
 // nest notes the dimensions of the loops around every op.
@@ -194,7 +203,7 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 // of operands, and time.
 func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
 	switch {
-	case !slices.Contains(m.tensor, true):
+	case !slices.Contains(m.tensor[k.tf32], true):
 	case k.epilogue > 0:
 		bytes := m.elements(n) * float64(m.p.Ops[n].Instr.Shape.DType.Size()) * 1.1
 		if k.persistent > 0 {
@@ -259,7 +268,7 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 	sums := math.Ceil(m.elements(n) / (warps * WarpThreads))
 	c.partials += sums
 	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
-	if m.tensor[n] {
+	if m.tensor[k.tf32][n] {
 		size, readers, pitch := float64(from.Size()), warps, 1.25
 		rate := tensorRate * 2 / size
 		switch {
@@ -313,7 +322,7 @@ const mmaShare = 0.63
 
 // byGroups says whether a product is likely to be computed by warpgroups.
 func (m *estimate) byGroups(n int, k knobs) bool {
-	if !m.groups[n] || k.warps*WarpThreads%groupThreads != 0 {
+	if !m.groups[k.tf32][n] || k.warps*WarpThreads%groupThreads != 0 {
 		return false
 	}
 	sizes := m.sizes(n)
@@ -322,16 +331,16 @@ func (m *estimate) byGroups(n int, k knobs) bool {
 
 // groupable says whether warpgroups can have a product of some tiling: of what
 // tensor copies bring from parameters, of a type and a layout that wgmma reads.
-func groupable(p *symtile.Program, n int, s Sheet) bool {
+func groupable(p *symtile.Program, n int, s Sheet, k knobs) bool {
 	op := p.Ops[n]
 	a, b := p.Ops[op.Args[0]].Instr.Shape, p.Ops[op.Args[1]].Instr.Shape
-	inst, ok := groupProduct(a.DType, b.DType)
-	if !s.Warpgroups() || !ok || wideSum(op.Instr.Shape.DType) != inst.sum {
+	inst, ok := s.groupProduct(a.DType, b.DType, k)
+	if !ok || wideSum(op.Instr.Shape.DType) != inst.sum {
 		return false
 	}
 	for k, shape := range []hlo.Shape{a, b} {
 		order, contracted := majorToMinor(shape), [][]int64{op.Instr.Attrs.LHSContract, op.Instr.Attrs.RHSContract}[k]
-		if p.Ops[op.Args[k]].Code != "parameter" || !inst.turn && !slices.Contains(contracted, int64(order[len(order)-1])) {
+		if p.Ops[op.Args[k]].Code != "parameter" || !turns(shape.DType) && !slices.Contains(contracted, int64(order[len(order)-1])) {
 			return false
 		}
 		for _, stride := range shape.Strides() {
@@ -343,10 +352,11 @@ func groupable(p *symtile.Program, n int, s Sheet) bool {
 	return true
 }
 
-// tensorProduct says whether tensor cores have a product, by warps or warpgroups.
-func tensorProduct(p *symtile.Program, n int, s Sheet) bool {
-	_, ok := tensorTypes[p.Ops[p.Ops[n].Args[0]].Instr.Shape.DType]
-	return ok || groupable(p, n, s)
+// onTensorCores says whether tensor cores have a product.
+func onTensorCores(p *symtile.Program, n int, s Sheet, k knobs) bool {
+	args := p.Ops[n].Args
+	_, ok := s.tensorProduct(p.Ops[args[0]].Instr.Shape.DType, p.Ops[args[1]].Instr.Shape.DType, k)
+	return ok
 }
 
 // padded is the elements of a product with its sides rounded up to fragments.
@@ -443,7 +453,7 @@ func (m *estimate) needs(c candidate) (registers, shared, threads int) {
 	k := c.knobs
 	registers = int(min(float64(m.sheet.ThreadRegisters), beside+c.partials))
 	threads = k.warps * WarpThreads
-	for n := range m.groups {
+	for n := range m.p.Ops {
 		if m.byGroups(n, k) && threads+k.producer*WarpThreads <= m.sheet.BlockThreads {
 			return registers, int(c.shared), threads + k.producer*WarpThreads
 		}

@@ -16,6 +16,7 @@ type knobs struct {
 	producer   int // warps beside the others, one of which starts the tensor copies: 0, 1, 2 or 4, a warpgroup, which gives registers away
 	cluster    int // blocks that bring operands they share to each other
 	persistent int // 1: as many blocks as run at once, each of which goes from tile to tile
+	tf32       int // 1: products of f32 round their operands to tf32, on tensor cores
 	vector     int // bytes of the widest access of a thread
 }
 
@@ -35,6 +36,7 @@ var knobTable = []knobRow{
 	{"persistent", 0, 0, 1, false, func(k *knobs) *int { return &k.persistent }},
 	{"producer", 1, 0, 4, true, func(k *knobs) *int { return &k.producer }},
 	{"stages", 2, 1, 8, false, func(k *knobs) *int { return &k.stages }},
+	{kernels.TF32, 0, 0, 1, false, func(k *knobs) *int { return &k.tf32 }},
 	{"vector", most, 1, most, true, func(k *knobs) *int { return &k.vector }},
 	{"warps", 4, 1, 32, true, func(k *knobs) *int { return &k.warps }},
 }
@@ -72,10 +74,12 @@ func known(name string) bool {
 	return false
 }
 
+// knobNames lists the knobs, for people.
 func knobNames() string {
 	var names []string
 	for _, row := range knobTable {
 		names = append(names, row.name)
 	}
-	return strings.Join(names, ", ")
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

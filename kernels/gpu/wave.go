@@ -27,7 +27,7 @@ func (m *estimate) operands() {
 		}
 	}
 	for n, op := range m.p.Ops {
-		if m.groups[n] {
+		if m.groups[0][n] || m.groups[1][n] {
 			m.feeds[op.Args[0]], m.feeds[op.Args[1]] = n, n
 		}
 	}
@@ -109,7 +109,7 @@ func (m *estimate) waveBytes(blocks, bytes float64, group int) float64 {
 // with blocks that go from tile to tile, where the device and the tiling allow
 // them.
 func (m *estimate) scheduled(all []candidate) []candidate {
-	if m.sheet.Cluster < 2 || !slices.Contains(m.groups, true) || len(m.p.Runtime) > 0 {
+	if m.sheet.Cluster < 2 || !slices.Contains(m.groups[0], true) && !slices.Contains(m.groups[1], true) || len(m.p.Runtime) > 0 {
 		return all
 	}
 	for _, c := range all[:min(len(all), rescheduled)] {
