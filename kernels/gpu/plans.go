@@ -109,7 +109,7 @@ func choices(p *symtile.Program, s Sheet) []knobs {
 	for warps := 1; warps*WarpThreads <= min(512, s.BlockThreads); warps *= 2 {
 		for _, n := range stages {
 			for _, x := range epilogues {
-				all = append(all, knobs{epilogue: x, warps: warps, stages: n, group: 1, vector: most, producer: 1, cluster: 1})
+				all = append(all, knobs{epilogue: x, warps: warps, stages: n, group: 1, vector: most, producer: 1, cluster: 1, splitk: 1})
 			}
 		}
 	}

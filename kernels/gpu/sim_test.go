@@ -94,7 +94,7 @@ func (d *simulator) Launch(ctx context.Context, l Launch) error {
 		return err
 	}
 	f := l.Function.(simFunction)
-	s := sim.Launch{Entry: f.name, Grid: [3]int{l.Grid.X, 1, 1}, Block: [3]int{l.Block.X, 1, 1}, Shared: l.SharedBytes}
+	s := sim.Launch{Entry: f.name, Grid: [3]int{l.Grid.X, l.Grid.Full().Y, 1}, Block: [3]int{l.Block.X, 1, 1}, Shared: l.SharedBytes}
 	if l.Cluster.X > 1 {
 		s.Cluster = [3]int{l.Cluster.X, 1, 1}
 	}
