@@ -26,6 +26,7 @@ type estimate struct {
 	tensor []bool        // of ops that are products: tensor cores have it
 	groups []bool        // warpgroups may have it
 	orders map[int]order // of the reductions that depend on it
+	parted parted
 	// unique is the bytes of all arrays, which memory moves once at least.
 	unique float64
 }
@@ -56,6 +57,7 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	}
 	m.vals, m.out, m.spare = make([]int64, len(vars)), make([]int64, len(results)), make([]int64, m.code.ScratchLen())
 	m.nest(p.Body, nil)
+	m.parted = partedOf(p)
 	for n, op := range p.Ops {
 		if op.Code != "reduce" {
 			continue
@@ -98,6 +100,7 @@ type candidate struct {
 // A load is what one block does.
 type load struct {
 	bytes   float64 // moved to and from memory
+	scratch float64 // bytes between the kernels of a plan
 	flops   float64 // of the arithmetic units; a tensor core's count a sixteenth
 	traffic float64 // bytes read from shared memory
 	exposed float64 // cycles that its warps wait for memory
@@ -149,17 +152,38 @@ func (m *estimate) runs(n int) float64 {
 // candidate costs a tiling, which has been set.
 func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candidate {
 	c := candidate{tiling: t, knobs: k}
+	if k.splitk > 1 {
+		m.split(programs, &c)
+	} else {
+		l := m.work(nil, &c)
+		m.store(&c, &l)
+		c.terms = m.terms(c, programs, l, m.unique)
+	}
+	for _, t := range c.terms {
+		c.seconds += t
+	}
+	return c
+}
+
+// work is what a block does for some ops, nil for all.
+func (m *estimate) work(ops []bool, c *candidate) load {
+	k, l := c.knobs, load{exposed: latency}
 	threads := float64(k.warps * WarpThreads)
-	l := load{exposed: latency}
 	for n, op := range m.p.Ops {
+		if ops != nil && !ops[n] {
+			continue
+		}
 		runs := m.runs(n)
+		if m.parted.inside[n] {
+			runs /= float64(k.splitk)
+		}
 		switch op.Code {
 		case "parameter":
 			if runs > 1 || !m.repeated(n) {
 				l.bytes += m.moved(n) * runs
 			}
 		case "dot":
-			m.dot(n, k, runs, &c, &l)
+			m.dot(n, k, runs, c, &l)
 		case "reduce":
 			l.flops += m.elements(op.Args[0]) * runs
 			c.partials += m.partials(n, threads)
@@ -171,15 +195,15 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 			l.flops += m.elements(n) * runs
 		}
 	}
+	return l
+}
+
+// store adds what the results of a block cost.
+func (m *estimate) store(c *candidate, l *load) {
 	for _, r := range m.p.Roots {
 		l.bytes += m.moved(r.Op)
-		m.leave(r.Op, k, &c, &l)
+		m.leave(r.Op, c.knobs, c, l)
 	}
-	c.terms = m.terms(c, programs, l)
-	for _, t := range c.terms {
-		c.seconds += t
-	}
-	return c
 }
 
 // leave adds what the fragments of a product cost on their way out: stored as
@@ -368,7 +392,9 @@ var accountTerms = []string{"memory", "arithmetic", "shared memory", "L2", "wait
 // end times the rounds in which they run, as many at once as fit; what comes
 // again within a round is in the L2 cache. The longest counts, a sixteenth of
 // the others, and the start of the first block.
-func (m *estimate) terms(c candidate, programs float64, l load) [6]float64 {
+//
+// unique is the bytes that memory moves at least.
+func (m *estimate) terms(c candidate, programs float64, l load, unique float64) [6]float64 {
 	s := m.sheet
 	registers := int(min(float64(s.ThreadRegisters), beside+c.partials))
 	threads := float64(c.knobs.warps * WarpThreads)
@@ -385,11 +411,12 @@ func (m *estimate) terms(c candidate, programs float64, l load) [6]float64 {
 	}
 	resident := min(float64(at.Blocks), math.Ceil(programs/sms))
 	rounds := math.Ceil(programs / (sms * resident))
-	alone := l.exposed + max(l.flops/threads*8, l.bytes/threads/most*30)
+	alone := l.exposed + max(l.flops/threads*8, (l.bytes+l.scratch)/threads/most*30)
+	spilled := max(0, programs*l.scratch-float64(s.L2)/2) // from the L2 cache
 	all := rounds * resident / clock
 	t := [6]float64{
-		min(programs*l.bytes, max(m.unique, programs*l.bytes-float64(s.L2)*rounds)) / bandwidth,
-		all * l.flops / 128, all * l.traffic / sharedAClock, all * l.bytes / l2AClock,
+		(min(programs*l.bytes, max(unique, programs*l.bytes-float64(s.L2)*rounds)) + spilled) / bandwidth,
+		all * l.flops / 128, all * l.traffic / sharedAClock, all * (l.bytes + l.scratch) / l2AClock,
 		rounds * alone / clock, alone / clock / 2,
 	}
 	longest := 0

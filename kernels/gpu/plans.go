@@ -64,10 +64,13 @@ func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
 		if programs > math.MaxInt32 || !m.inOrder() {
 			continue
 		}
+		shares := m.shares(programs)
 		for _, k := range launches {
 			k.group = m.group(t)
-			if c := m.candidate(t, programs, k); m.fits(c) {
-				all = append(all, c)
+			for _, k.splitk = range shares {
+				if c := m.candidate(t, programs, k); m.fits(c) {
+					all = append(all, c)
+				}
 			}
 		}
 	}
