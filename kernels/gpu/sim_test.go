@@ -16,6 +16,7 @@ type simulator struct {
 	machine *sim.Machine
 	outputs map[Address]bool
 	last    sim.Counters
+	ran     []sim.Counters // of every launch
 }
 
 func newSimulator(name string) *simulator {
@@ -105,6 +106,6 @@ func (d *simulator) Launch(ctx context.Context, l Launch) error {
 	if err != nil {
 		return err
 	}
-	d.last = r.Counters
+	d.last, d.ran = r.Counters, append(d.ran, r.Counters)
 	return r.Err()
 }
