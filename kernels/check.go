@@ -29,8 +29,12 @@ func epsilon(d hlo.DType) float64 {
 // in (f32, or f64 for f64) for sums of k terms: the standard deviation of k
 // independent roundings, times 4 (Higham, Accuracy and Stability of Numerical
 // Algorithms, §2.8). What is only moved must be the same in every bit.
-func ToleranceOf(c *hlo.Computation) Tolerance {
-	var coarsest, accumulator, terms float64
+func ToleranceOf(c *hlo.Computation) Tolerance { return toleranceOf(c, 0) }
+
+// toleranceOf is ToleranceOf where some values are rounded to a type that is
+// so coarse, whatever the types of c.
+func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
+	var accumulator, terms float64
 	depth := make(map[*hlo.Instr]float64, len(c.Instrs))
 	var t Tolerance
 	for _, i := range c.Instrs {
@@ -195,6 +199,7 @@ func unravel(n int64, dims []int64) []int64 {
 // A Verifier checks kernels of one fusion against Reference, whose results it
 // keeps. It is made once and used for every plan.
 type Verifier struct {
+	c     *hlo.Computation
 	cases []verifyCase
 }
 
@@ -206,6 +211,8 @@ type verifyCase struct {
 	allowed []float64          // difference, of each output
 	moved   func() [][]float64 // deviations of the outputs' elements, nil when not known
 }
+
+const integerInputs = "integer inputs"
 
 // Wrong is the failure of a kernel that computes something else.
 type Wrong struct {
@@ -221,9 +228,9 @@ func (e *Wrong) Unwrap() error { return e.Err }
 // more than 2³⁴ element operations are evaluated at 256 elements of each output
 // only; that all others were written is still checked.
 func NewVerifier(c *hlo.Computation, seed int64) (*Verifier, error) {
-	v := &Verifier{}
+	v := &Verifier{c: c}
 	if Exact(c) {
-		if err := v.add(c, "integer inputs", Integers, seed, Tolerance{}); err != nil {
+		if err := v.add(c, integerInputs, Integers, seed, Tolerance{}); err != nil {
 			return nil, err
 		}
 	}
@@ -241,9 +248,7 @@ func (v *Verifier) add(c *hlo.Computation, name string, content Content, seed in
 	if vc.want, err = Reference(c, vc.in); err != nil {
 		return err
 	}
-	for _, want := range vc.want {
-		vc.allowed = append(vc.allowed, t.allowed(want))
-	}
+	vc.allowed = t.allowedIn(vc)
 	if content == Normals {
 		vc.moved = sync.OnceValue(func() [][]float64 { return roundingOf(c, vc.in, seed) })
 	}
@@ -316,11 +321,13 @@ func (c *verifyCase) compare(n int, got Buffer) *Mismatch {
 // evaluations, and is not taken at computations of more than 2³⁰ element
 // operations.
 func Agree(c *hlo.Computation, in, got, want []Buffer) *Mismatch {
-	t := ToleranceOf(c)
+	return ToleranceOf(c).Agree(c, in, got, want)
+}
+
+// Agree is Agree within t instead of ToleranceOf.
+func (t Tolerance) Agree(c *hlo.Computation, in, got, want []Buffer) *Mismatch {
 	k := verifyCase{want: want, moved: sync.OnceValue(func() [][]float64 { return roundingOf(c, in, 1) })}
-	for n := range want {
-		k.allowed = append(k.allowed, t.allowed(want[n]))
-	}
+	k.allowed = t.allowedIn(k)
 	for n := range want {
 		if m := k.compare(n, got[n]); m != nil {
 			return m

@@ -180,7 +180,10 @@ func product(s hlo.Shape, dims []int64) float64 {
 // Exact says whether, for Integers, every value of c is a whole number that
 // every type it passes through holds exactly, so that results must agree in
 // every bit whatever the order of summation.
-func Exact(c *hlo.Computation) bool {
+func Exact(c *hlo.Computation) bool { return exactUpTo(c, math.Inf(1)) }
+
+// exactUpTo is Exact where operands of products are at most so large.
+func exactUpTo(c *hlo.Computation, most float64) bool {
 	magnitude := make(map[*hlo.Instr]float64, len(c.Instrs))
 	indices := indexRanges(c)
 	for _, i := range c.Instrs {
@@ -188,6 +191,9 @@ func Exact(c *hlo.Computation) bool {
 		operands := make([]float64, len(i.Operands))
 		for k, o := range i.Operands {
 			operands[k] = magnitude[o]
+			if multipliesF32(i) && magnitude[o] > most {
+				return false
+			}
 		}
 		if f := exactGrowth[i.Op]; f != nil {
 			m = f(i, operands)

@@ -20,6 +20,7 @@ type Device struct {
 	FLOPS    float64           // f32 peak of the whole device, flop/s
 	Levels   []Level           // memory, innermost first; the last is main memory
 	Account  *Account          `json:"-"` // of what plans cost, nil: a roofline of the levels says enough
+	TF32     bool              // the user allows products of f32 to round their operands to tf32: see TF32
 	Untimed  bool              // it runs kernels but cannot time them (a simulator): Run returns 0, and plans are chosen by the cost model
 }
 

@@ -69,7 +69,7 @@ func (t *Tuner) check(ctx context.Context, c *hlo.Computation, p *symtile.Progra
 	defer cancel()
 	k, err := t.Backend.Compile(limited, p, x.Plan)
 	if err == nil {
-		err = errors.Join(v.Verify(limited, k), k.Close())
+		err = errors.Join(v.For(t.Backend.Identity(), x.Plan).Verify(limited, k), k.Close())
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

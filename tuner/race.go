@@ -155,7 +155,7 @@ func (r *race) try(ctx context.Context, p *symtile.Program, v *kernels.Verifier,
 	k, err := r.compile(ctx, p, x)
 	if err == nil {
 		x.kernel, k = k, kernels.Bounded(k, r.wait())
-		err = v.Verify(ctx, k)
+		err = v.For(r.t.Backend.Identity(), x.Plan).Verify(ctx, k)
 	}
 	seconds := 0.0
 	if err == nil {

@@ -40,10 +40,34 @@ const aboutCUDA = "NVIDIA GPUs"
 
 const deviceUsage = "the `device` to tune for; `tilewright devices` lists them"
 
-func (c *call) deviceFlag() *string { return c.String("device", "cpu", deviceUsage) }
+// A device is what the flags say of one.
+type device struct {
+	name *string
+	tf32 *bool
+}
 
-// backend opens a device by name.
-func backend(name string) (kernels.Backend, error) {
+func (c *call) deviceFlag() device {
+	return device{c.String("device", "cpu", deviceUsage), c.Bool("tf32", false, tf32Usage)}
+}
+
+const tf32Usage = "let products of f32 round their operands to tf32 on a GPU's tensor cores: plans with tf32=1, whose results are within 2⁻¹⁰ an operation, and winners of their own"
+
+// backend opens a device with the options stated for it.
+func backend(d device) (kernels.Backend, error) {
+	b, err := backendNamed(*d.name)
+	if err != nil || !*d.tf32 {
+		return b, err
+	}
+	gpu, ok := b.(interface{ AllowTF32() })
+	if !ok {
+		return nil, usagef("-tf32: %s has no tensor cores", *d.name)
+	}
+	gpu.AllowTF32()
+	return b, nil
+}
+
+// backendNamed opens a device by name.
+func backendNamed(name string) (kernels.Backend, error) {
 	kind, what, more := strings.Cut(name, ":")
 	var names []string
 	for _, d := range drivers() {

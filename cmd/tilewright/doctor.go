@@ -83,7 +83,7 @@ func runDoctor(c *call) error {
 		return usagef("-o says where to write to")
 	}
 	var err error
-	if d.backend, err = backend(*device); err != nil {
+	if d.backend, err = backend(device); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(d.folder, "kernels"), 0o755); err != nil {
@@ -228,7 +228,7 @@ func (d *doctor) check(ctx context.Context, p *symtile.Program, v *kernels.Verif
 		file = filepath.Join("kernels", name+".ptx")
 	}
 	row.Verdict = "agrees"
-	if err := errors.Join(d.write(file, []byte(source)), v.Verify(limited, k)); err != nil {
+	if err := errors.Join(d.write(file, []byte(source)), v.For(d.backend.Identity(), plan).Verify(limited, k)); err != nil {
 		row.Verdict = err.Error()
 	}
 	if ptx {

@@ -79,11 +79,11 @@ func oneFusion(file string, m *hlo.Module, name string) (*hlo.Computation, error
 }
 
 // readFor is readFusion and the backend it is for.
-func (c *call) readFor(file, name, device string) (*hlo.Computation, kernels.Backend, error) {
+func (c *call) readFor(file, name string, d device) (*hlo.Computation, kernels.Backend, error) {
 	fusion, err := c.readFusion(file, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := backend(device)
+	b, err := backend(d)
 	return fusion, b, err
 }

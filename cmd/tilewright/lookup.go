@@ -42,7 +42,7 @@ func runLookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	fusion, b, err := c.readFor(args[0], *name, *device)
+	fusion, b, err := c.readFor(args[0], *name, device)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func runRank(c *call) error {
 	if err != nil {
 		return err
 	}
-	fusion, b, err := c.readFor(args[0], *name, *device)
+	fusion, b, err := c.readFor(args[0], *name, device)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func runReport(c *call) error {
 	if _, err := c.parse(0, 0); err != nil {
 		return err
 	}
-	b, err := backend(*device)
+	b, err := backend(device)
 	if err != nil {
 		return err
 	}

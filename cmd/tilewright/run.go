@@ -31,10 +31,11 @@ since NumPy has no such types. Without -tiling or -plan the default plan runs.`,
 
 // runFlags are the flags of run.
 type runFlags struct {
-	device, fusion, tiling, plan, args, out *string
-	seed                                    *int64
-	repeat                                  *int
-	source, counters                        *bool
+	device                          device
+	fusion, tiling, plan, args, out *string
+	seed                            *int64
+	repeat                          *int
+	source, counters                *bool
 }
 
 // runJSON is the result of run -json; times are seconds.
@@ -50,6 +51,8 @@ type runJSON struct {
 	Source   string    `json:"source,omitempty"`
 	Untimed  bool      `json:"untimed,omitempty"`  // the device cannot time: times are 0
 	Counters string    `json:"counters,omitempty"` // what a simulator counted in the last run
+
+	tolerance kernels.Tolerance
 }
 
 func runRun(c *call) error {
@@ -100,7 +103,7 @@ func (c *call) readFusion(file, name string) (*hlo.Computation, error) {
 }
 
 func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error) {
-	b, err := backend(*f.device)
+	b, err := backend(f.device)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +124,8 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &runJSON{Fusion: c.Name, Device: b.Device().Name, Plan: plan.String(), Allowed: kernels.ToleranceOf(c).Relative}
+	r := &runJSON{Fusion: c.Name, Device: b.Device().Name, Plan: plan.String(), tolerance: kernels.ToleranceFor(c, b.Identity(), plan)}
+	r.Allowed = r.tolerance.Relative
 	if *f.source {
 		r.Source = k.Source()
 	}
@@ -209,7 +213,7 @@ func (r *runJSON) measure(ctx context.Context, k kernels.Kernel, c *hlo.Computat
 		r.Notes = append(r.Notes, "not checked: "+err.Error())
 		return out, nil
 	}
-	if m := kernels.Agree(c, in, out, want); m != nil {
+	if m := r.tolerance.Agree(c, in, out, want); m != nil {
 		return nil, m
 	}
 	r.Checked = true

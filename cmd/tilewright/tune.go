@@ -57,12 +57,13 @@ type tunedJSON struct {
 }
 
 type tuneFlags struct {
-	db, device, fusion, report, trace *string
-	budget                            *time.Duration
-	try                               *int
-	seed                              *int64
-	margin                            *float64
-	force                             *bool
+	device                    device
+	db, fusion, report, trace *string
+	budget                    *time.Duration
+	try                       *int
+	seed                      *int64
+	margin                    *float64
+	force                     *bool
 }
 
 func runTune(c *call) error {
@@ -133,7 +134,7 @@ type session struct {
 }
 
 func (f tuneFlags) tune(c *call, files []string) error {
-	b, err := backend(*f.device)
+	b, err := backend(f.device)
 	if err != nil {
 		return err
 	}

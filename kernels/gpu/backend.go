@@ -17,13 +17,25 @@ const Revision = "ptx3"
 // Backend generates PTX for the device of a session and runs it there.
 type Backend struct {
 	session *Session
+	tf32    bool // see AllowTF32
 }
 
 // New returns the backend of a device. The session is the backend's from then on.
-func New(s *Session) *Backend { return &Backend{s} }
+func New(s *Session) *Backend { return &Backend{session: s} }
+
+// AllowTF32 has plans offered that round the operands of products of f32 to
+// tf32 (kernels.TF32). The device's revision says so: winners are kept, and
+// found, apart from those of a backend that was not allowed it.
+func (b *Backend) AllowTF32() { b.tf32 = true }
 
 // Identity names the device.
-func (b *Backend) Identity() kernels.Device { return b.session.Sheet().device() }
+func (b *Backend) Identity() kernels.Device {
+	d := b.session.Sheet().device()
+	if b.tf32 {
+		d.TF32, d.Revision = true, d.Revision+"+"+kernels.TF32
+	}
+	return d
+}
 
 // Device describes the device; nothing of it is measured here.
 func (b *Backend) Device() kernels.Device { return b.Identity() }

@@ -85,7 +85,7 @@ func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, p
 		return true
 	}
 	defer k.Close()
-	if err := v.Verify(context.Background(), k); err != nil {
+	if err := v.For(b.Identity(), plan).Verify(context.Background(), k); err != nil {
 		t.Errorf("plan %s: %v\n%s", plan, err, k.Source())
 	}
 	return true
@@ -102,7 +102,7 @@ func TestOfferedPlansCompile(t *testing.T) {
 		if _, err := DefaultPlan(p, sheet); err != nil {
 			t.Error(err)
 		}
-		all, err := sensible(p, sheet)
+		all, err := sensible(p, sheet, strict)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -144,14 +144,16 @@ func (e *emitter) newDot(n int) closer {
 }
 
 // A scalarDot multiplies and adds element by element: every thread has tm×tn
-// elements of C in registers, and A and B are in shared memory, k by k.
+// elements of C in registers, and reads its rows of A and columns of B from
+// shared memory for a few k at a time.
 type scalarDot struct {
 	*product
 	sum       hlo.DType // what is added up
 	tm, tn    int64     // elements of a thread
 	positions int64
 	accs      [][]operand // by round, then i·tn + j
-	slots     [2]int64    // where A and B are in a slot
+	left      *rowTile
+	right     *rowTile
 }
 
 func (e *emitter) newScalarDot(p *product) *scalarDot {
@@ -179,6 +181,7 @@ func (e *emitter) newScalarDot(p *product) *scalarDot {
 		e.refuse("%s: each of %d threads would keep %d sums; at most %d are kept", p.op.Instr.Name, e.threads, rounds*s.tm*s.tn, mostPartials)
 	}
 	s.accs = make([][]operand, rounds)
+	s.left, s.right = e.rowTile("A", s, p.lhs, p.m, s.tm), e.rowTile("B", s, p.rhs, p.c, s.tn)
 	return s
 }
 
@@ -207,16 +210,6 @@ func (s *scalarDot) begin() {
 	}
 }
 
-// piece is how many neighbouring rows or columns of a thread stand together:
-// vectors of 16 bytes, the others half the tile further, so that the vectors of
-// neighbouring threads follow each other in shared memory.
-func (s *scalarDot) piece(t int64) int64 { return min(t, max(1, most/s.sum.Size())) }
-
-func (s *scalarDot) element(i, t, extent int64, position symtile.Expr) symtile.Expr {
-	p := s.piece(t)
-	return position.Scale(p).AddConst(i/p*(extent/(t/p)) + i%p)
-}
-
 // position is b and the places of a round's element along m and n, clamped to
 // one that exists, and the condition that it is the thread's own.
 func (s *scalarDot) position(r int) (b, mi, ni symtile.Expr, own conditions) {
@@ -226,47 +219,90 @@ func (s *scalarDot) position(r int) (b, mi, ni symtile.Expr, own conditions) {
 	if len(own) > 0 {
 		n = n.Min(e.ring.Const(s.positions - 1))
 	}
-	d := digitsOf(n, []int64{s.b, s.m / s.tm, s.c / s.tn})
-	return d[0], d[1], d[2], own
+	// Up to 8 threads stand along n, a vector each of different banks, then all
+	// of m.
+	lanes := int64(8)
+	for s.c/s.tn%lanes != 0 {
+		lanes /= 2
+	}
+	d := digitsOf(n, []int64{s.b, s.c / s.tn / lanes, s.m / s.tm, lanes})
+	return d[0], d[2], d[1].Scale(lanes).Add(d[3]), own
 }
 
 func (s *scalarDot) accumulate() {
 	e := s.e
-	a := s.bring("A", s.lhs, s.m)
-	b := s.bring("B", s.rhs, s.c)
+	s.bring(s.left)
+	s.bring(s.right)
 	e.settle()
-	s.products(a, b)
+	s.products(memory{shared, e.smem, s.left.at}, memory{shared, e.smem, s.right.at})
 }
 
-// products adds the products of the tiles in shared memory.
-func (s *scalarDot) products(a, b *buffer) {
+// products adds the products of the tiles in shared memory, some k at a time:
+// as many as a vector of a row along k has, code for 8 or so in the loop.
+func (s *scalarDot) products(a, b memory) {
 	e := s.e
-	e.rounds("k", s.k, min(s.k, 8), func(k symtile.Expr) {
-		when := conditions(nil).and(k.Neg().AddConst(s.k - 1))
+	v := int64(1)
+	for !(s.left.byK && s.right.byK) && s.k%(2*v) == 0 && 2*v <= min(4, most/s.sum.Size()) {
+		v *= 2
+	}
+	e.rounds("k", s.k/v, wholeRounds(s.k/v, 8/v), func(k symtile.Expr) {
+		when := conditions(nil).and(k.Neg().AddConst(s.k/v - 1))
 		for r := range s.accs {
-			s.multiply(r, a, b, k, when)
+			s.multiply(r, a, b, k.Scale(v), v, when)
 		}
 	})
 }
 
-// multiply adds the products of one k.
-func (s *scalarDot) multiply(r int, a, b *buffer, k symtile.Expr, when conditions) {
-	e := s.e
-	bi, mi, ni, _ := s.position(r)
-	var left, right []point
-	for i := range s.tm {
-		left = append(left, point{[]symtile.Expr{bi, k, s.element(i, s.tm, s.m, mi)}, when})
-	}
-	for j := range s.tn {
-		right = append(right, point{[]symtile.Expr{bi, k, s.element(j, s.tn, s.c, ni)}, when})
-	}
-	x, y := e.fetch(a, left), e.fetch(b, right)
-	p := e.guard(when)
-	for i := range x {
-		for j := range y {
-			s.multiplyAdd(s.accs[r][i*len(y)+j], x[i], y[j], p)
+// wholeRounds is about how many of n rounds are code of their own: if possible
+// so many that none is left.
+func wholeRounds(n, about int64) int64 {
+	for step := about; 2*step > about; step-- {
+		if n%step == 0 {
+			return step
 		}
 	}
+	return min(n, about)
+}
+
+// multiply adds the products of v neighbouring k.
+func (s *scalarDot) multiply(r int, a, b memory, k symtile.Expr, v int64, when conditions) {
+	e := s.e
+	bi, mi, ni, _ := s.position(r)
+	x, y := e.rows(a, s.left, bi, mi, k, v, when), e.rows(b, s.right, bi, ni, k, v, when)
+	p := e.guard(when)
+	for q := range v {
+		for i := range s.tm {
+			for j := range s.tn {
+				s.multiplyAdd(s.accs[r][i*s.tn+j], x[i*v+q], y[j*v+q], p)
+			}
+		}
+	}
+}
+
+// rows reads v neighbouring k of a thread's rows (or columns): element i·v + q
+// is k + q of row i.
+func (e *emitter) rows(m memory, r *rowTile, b, position, k symtile.Expr, v int64, when conditions) []operand {
+	all := make([]operand, r.each*v)
+	read := func(first, step, n int64) {
+		places := make([]place, n)
+		for j := range n {
+			i := first + j*step
+			places[j] = e.placeIn(r, b, r.element(i/v, position), k.AddConst(i%v), when)
+		}
+		for j, x := range e.gatherPlaces(m, r.d, places) {
+			all[first+int64(j)*step] = x
+		}
+	}
+	if r.byK {
+		for q := range v {
+			read(q, v, r.each)
+		}
+		return all
+	}
+	for i := range r.each {
+		read(i*v, 1, v)
+	}
+	return all
 }
 
 func (s *scalarDot) multiplyAdd(acc, x, y, p operand) {
@@ -285,50 +321,44 @@ func (s *scalarDot) multiplyAdd(acc, x, y, p operand) {
 	}
 }
 
-// bring copies an operand's tile to shared memory as [b][k][free], converted to
-// the type that is added up.
-func (s *scalarDot) bring(name string, t operandTile, free int64) *buffer {
+// bring computes an operand's tile into shared memory, converted to the type
+// that is added up, unless it is there.
+func (s *scalarDot) bring(r *rowTile) {
 	e := s.e
-	key := s.key(t)
+	key := s.key(r)
 	for sc := e.asm.scope; sc != nil; sc = sc.outer {
 		if b := sc.tiles[key]; b != nil {
-			return b
+			r.at = b.at
+			return
 		}
 	}
-	b := s.tile(free)
-	b.at = e.room(span(b.sizes, b.strides) * s.sum.Size())
-	from := e.typeOf(t.arg, 0)
-	e.asm.note("%s of %%%d to shared memory", name, s.n)
+	r.at = e.room(r.bytes(s.b))
+	from := e.typeOf(r.tile.arg, 0)
+	e.asm.note("%s of %%%d to shared memory", r.name, s.n)
 	e.asm.enter()
-	e.each(e.flat(t.sizes, e.memoryOrder(t.arg), from.Size()), func(points []point) {
-		to := make([]point, len(points))
-		for k, p := range points {
-			to[k] = s.rowOf(t, p)
-		}
-		vals := e.operandElements(t, points)
+	e.each(e.flat(r.tile.sizes, e.memoryOrder(r.tile.arg), s.sum.Size()), func(points []point) {
+		own := s.places(r, points)
+		vals := e.operandElements(r.tile, points)
 		for k := range vals {
 			vals[k] = e.convert(s.sum, from, vals[k])
 		}
-		e.put(b, to, vals)
+		e.scatterPlaces(memory{shared, e.smem, r.at}, s.sum, own, vals)
 	})
 	e.asm.leave()
-	e.asm.scope.tiles[key] = b
+	e.asm.scope.tiles[key] = &buffer{d: s.sum, at: r.at}
 	e.fresh = true
-	return b
 }
 
-func (s *scalarDot) key(t operandTile) string { return fmt.Sprint("rows by k ", t, s.sum) }
+func (s *scalarDot) key(r *rowTile) string { return fmt.Sprint("rows ", r.tile, r.byK, s.sum) }
 
-// tile is how an operand lies in shared memory.
-func (s *scalarDot) tile(free int64) *buffer {
-	pitch := (free+3)/4*4 + 4
-	return &buffer{d: s.sum, sizes: []int64{s.b, s.k, free}, strides: []int64{s.k * pitch, pitch, 1}}
-}
-
-// rowOf is where an element of an operand is there.
-func (s *scalarDot) rowOf(t operandTile, p point) point {
+// places is where elements of an operand are in shared memory.
+func (s *scalarDot) places(r *rowTile, points []point) []place {
 	e := s.e
-	return point{[]symtile.Expr{e.numbered(t, t.batch, p.at), e.numbered(t, t.contract, p.at), e.numbered(t, t.free, p.at)}, p.when}
+	all := make([]place, len(points))
+	for k, p := range points {
+		all[k] = e.placeIn(r, e.numbered(r.tile, r.tile.batch, p.at), e.numbered(r.tile, r.tile.free, p.at), e.numbered(r.tile, r.tile.contract, p.at), p.when)
+	}
+	return all
 }
 
 // numbered is the row-major number of some dimensions of an index.
@@ -355,12 +385,13 @@ func (s *scalarDot) finish() {
 		for r := range s.accs {
 			bi, mi, ni, own := s.position(r)
 			for i := range s.tm {
-				for j := int64(0); j < s.tn; j += s.piece(s.tn) {
+				piece := s.right.piece()
+				for j := int64(0); j < s.tn; j += piece {
 					var points []point
-					for q := range s.piece(s.tn) {
-						points = append(points, point{s.result(bi, s.element(i, s.tm, s.m, mi), s.element(j+q, s.tn, s.c, ni)), own})
+					for q := range piece {
+						points = append(points, point{s.result(bi, s.left.element(i, mi), s.right.element(j+q, ni)), own})
 					}
-					visit(points, s.accs[r][i*s.tn+j:i*s.tn+j+s.piece(s.tn)])
+					visit(points, s.accs[r][i*s.tn+j:i*s.tn+j+piece])
 				}
 			}
 		}

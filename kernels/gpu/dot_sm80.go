@@ -2,33 +2,71 @@ package gpu
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Products on tensor cores with mma.sync: A and B are in shared memory, rows 16
-// bytes further apart than they are long, so that the eight rows an ldmatrix
-// reads at once lie in different banks; C is in registers.
+// Products on tensor cores with mma.sync: A and B are in shared memory, swizzled,
+// so that the eight rows an ldmatrix reads at once lie in different banks; C is in
+// registers.
 
-// An mma is one instruction: m16, n8, and k rows of so many bytes.
-type mma struct {
-	opcode string
-	k      int64
-	sum    hlo.DType
+// A tensorType is an operand of mma.sync: m16, n8, and 32 bytes along k.
+type tensorType struct {
+	name  string
+	sum   hlo.DType // what products are added up in
+	since string    // the first target that has it
 }
 
-// tensorTypes are the products tensor cores of sm_80 have (PTX ISA, mma.sync).
-var tensorTypes = map[hlo.DType]mma{
-	hlo.F16:  {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 16, hlo.F32},
-	hlo.BF16: {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", 16, hlo.F32},
-	hlo.S8:   {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", 32, hlo.S32},
-	hlo.U8:   {"mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32", 32, hlo.S32},
+// tensorTypes are the operands tensor cores have (PTX ISA, mma.sync).
+var tensorTypes = map[hlo.DType]tensorType{
+	hlo.F32:      {"tf32", hlo.F32, "sm_80"}, // where the plan says so
+	hlo.F16:      {"f16", hlo.F32, "sm_80"},
+	hlo.BF16:     {"bf16", hlo.F32, "sm_80"},
+	hlo.F8E4M3FN: {"e4m3", hlo.F32, "sm_89"},
+	hlo.F8E5M2:   {"e5m2", hlo.F32, "sm_89"},
+	hlo.S8:       {"s8", hlo.S32, "sm_80"},
+	hlo.U8:       {"u8", hlo.S32, "sm_80"},
+}
+
+// multipliesF8 says whether an op is a product of floats of 8 bits.
+func multipliesF8(p *symtile.Program, op symtile.Op) bool {
+	if op.Code != "dot" {
+		return false
+	}
+	d := p.Ops[op.Args[0]].Instr.Shape.DType
+	return d.IsFloat() && d.Size() == 1
+}
+
+// An mma is an instruction by the types of A and B.
+type mma struct {
+	a, b tensorType
+	k    int64
+	sum  hlo.DType
+}
+
+// tensorProduct is how tensor cores multiply elements of two types. Those of 8
+// bits may differ, but not whole numbers from others.
+func (s Sheet) tensorProduct(a, b hlo.DType, k knobs) (m mma, ok bool) {
+	x, okA := tensorTypes[a]
+	y, okB := tensorTypes[b]
+	switch {
+	case !okA, !okB, x.sum != y.sum, a != b && (a.Size() != 1 || b.Size() != 1):
+		return m, false
+	case s.Target < x.since, s.Target < y.since, a == hlo.F32 && k.tf32 == 0:
+		return m, false
+	}
+	return mma{x, y, mmaBytes / a.Size(), x.sum}, true
+}
+
+func (m mma) opcode() string {
+	d := m.sum
+	return fmt.Sprintf("mma.sync.aligned.m16n8k%d.row.col.%s.%s.%s.%s", m.k, d, m.a.name, m.b.name, d)
 }
 
 const (
 	mmaM, mmaN = 16, 8
+	mmaBytes   = 32 // of a row of A or a column of B along k
 	matrixRow  = 16 // bytes of a row of an 8×8 matrix that ldmatrix reads
 )
 
@@ -37,7 +75,7 @@ const (
 type tensorDot struct {
 	*product
 	mma        mma
-	from       hlo.DType
+	size       int64 // bytes of an element of A and B
 	wm, wn     int64
 	rows, cols int64 // of a warp
 	depth      int64 // k, padded
@@ -49,26 +87,32 @@ type tensorDot struct {
 }
 
 // A matrixTile is an operand in shared memory: for every element of the batch
-// rows of pitch bytes. Rows are along the free dimension, or along k where that
-// is what follows itself in memory.
+// rows of pitch elements. Rows are along the free dimension, or along k where
+// that is what follows itself in memory.
 type matrixTile struct {
 	name    string
 	tile    operandTile
+	d       hlo.DType
 	byK     bool  // a row is one k
 	free, k int64 // padded extents
 	pitch   int64 // elements
+	swizzle swizzle
 	bytes   int64
 	at      int64
 }
 
+// bare says whether fragments are read element by element: ldmatrix transposes
+// elements of 16 bits only.
+func (m *matrixTile) bare() bool { return m.byK && m.d.Size() == 4 }
+
 // newTensorDot is the product on tensor cores, nil where they do not have it.
 func (e *emitter) newTensorDot(p *product) closer {
 	from := e.typeOf(p.lhs.arg, 0)
-	inst, ok := tensorTypes[from]
-	if !ok || e.typeOf(p.rhs.arg, 0) != from || wideSum(p.d) != inst.sum || p.d.Bits() < from.Bits() {
+	inst, ok := e.sheet.tensorProduct(from, e.typeOf(p.rhs.arg, 0), e.knobs)
+	if !ok || wideSum(p.d) != inst.sum || p.d.Bits() < min(16, from.Bits()) {
 		return nil
 	}
-	t := &tensorDot{product: p, mma: inst, from: from}
+	t := &tensorDot{product: p, mma: inst, size: from.Size()}
 	t.depth = ceilDiv(p.k, inst.k) * inst.k
 	e.divideWarps(t)
 	if count := p.b * t.rows * t.cols / WarpThreads; count > mostPartials {
@@ -77,9 +121,6 @@ func (e *emitter) newTensorDot(p *product) closer {
 	t.lane, t.warpM, t.warpN = e.thread.Mod(WarpThreads), e.thread.Div(WarpThreads).Div(t.wn), e.thread.Div(WarpThreads).Mod(t.wn)
 	t.a = e.matrixTile("A", t, p.lhs, t.rows*t.wm)
 	t.b = e.matrixTile("B", t, p.rhs, t.cols*t.wn)
-	if t.a == nil || t.b == nil {
-		return nil
-	}
 	t.accs = make([][]operand, p.b)
 	return t
 }
@@ -99,38 +140,30 @@ func (e *emitter) divideWarps(t *tensorDot) {
 	}
 }
 
-// matrixTile lays an operand out; nil where ldmatrix cannot read it.
+// matrixTile lays an operand out.
 func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int64) *matrixTile {
-	order := e.memoryOrder(o.arg)
-	m := &matrixTile{name: name, tile: o, free: free, k: t.depth}
-	for _, d := range slices.Backward(order) {
-		if o.sizes[d] > 1 {
-			m.byK = !slices.Contains(o.contract, d)
-			break
-		}
-	}
-	if m.byK && t.from.Size() != 2 {
-		m.byK = false // .trans moves 16-bit elements only
-	}
-	rows, row := m.free, m.k
+	m := &matrixTile{name: name, tile: o, d: e.typeOf(o.arg, 0), free: free, k: t.depth}
+	m.byK = t.size > 1 && e.alongFree(o)
+	rows, unit := m.free, int64(matrixRow)
+	m.pitch = m.k
 	if m.byK {
-		rows, row = m.k, ceilDiv(m.free, 8)*8
+		rows, m.pitch = m.k, ceilDiv(m.free, 8)*8
 	}
-	extra := matrixRow / t.from.Size()
-	m.pitch = row
-	if row*t.from.Size()/matrixRow%2 == 0 {
-		m.pitch += extra
+	if m.bare() {
+		unit = 8 * t.size // eight columns of a fragment
 	}
-	m.bytes = t.product.b * rows * m.pitch * t.from.Size()
+	m.swizzle = newSwizzle(unit, m.pitch*t.size)
+	m.bytes = t.product.b * rows * m.pitch * t.size
 	return m
 }
 
 // position is the element of the tile in shared memory of (b, free, k).
-func (m *matrixTile) position(b, free, k symtile.Expr) symtile.Expr {
+func (e *emitter) position(m *matrixTile, b, free, k symtile.Expr) symtile.Expr {
+	row, col, rows := free, k, m.free
 	if m.byK {
-		return b.Scale(m.k).Add(k).Scale(m.pitch).Add(free)
+		row, col, rows = k, free, m.k
 	}
-	return b.Scale(m.free).Add(free).Scale(m.pitch).Add(k)
+	return b.Scale(rows).Add(row).Scale(m.pitch).Add(e.swizzled(m.swizzle, row, col, m.d.Size()))
 }
 
 func (t *tensorDot) begin() {
@@ -172,7 +205,7 @@ func (t *tensorDot) room(m *matrixTile) *matrixTile {
 }
 
 func (m *matrixTile) key(t *tensorDot) string {
-	return fmt.Sprint("matrix ", m.tile, m.byK, m.free, m.k, t.from)
+	return fmt.Sprint("matrix ", m.tile, m.byK, m.free, m.k, m.d)
 }
 
 // present says whether the tile is in shared memory, and from now on it is.
@@ -183,7 +216,7 @@ func (e *emitter) present(t *tensorDot, m *matrixTile) bool {
 			return true
 		}
 	}
-	e.asm.scope.tiles[key] = &buffer{d: t.from, at: m.at}
+	e.asm.scope.tiles[key] = &buffer{d: m.d, at: m.at}
 	return false
 }
 
@@ -193,7 +226,7 @@ func (e *emitter) present(t *tensorDot, m *matrixTile) bool {
 func (t *tensorDot) bring(m *matrixTile, to memory) {
 	e := t.e
 	e.asm.note("%s of %%%d to shared memory", m.name, t.n)
-	per := matrixRow / t.from.Size()
+	per := matrixRow / t.size
 	sizes := []int64{t.product.b, m.free, m.k}
 	if m.byK {
 		sizes = []int64{t.product.b, m.k, m.free}
@@ -213,30 +246,54 @@ func (t *tensorDot) bring(m *matrixTile, to memory) {
 			when := x.when.and(free.Neg().AddConst(extent - 1)).and(k.Neg().AddConst(t.k - 1))
 			from[i] = point{m.tile.index(x.at[0], free, k), when}
 		}
-		at := points[0].at
-		first := m.position(at[0], at[1], at[2])
+		free, k := points[0].at[1], points[0].at[2]
 		if m.byK {
-			first = m.position(at[0], at[2], at[1])
+			free, k = k, free
 		}
-		t.copyChunk(m, from, e.at(to, first, t.from.Size()), e.guard(points[0].when))
+		t.copyChunk(m, from, e.at(to, e.position(m, points[0].at[0], free, k), t.size), e.guard(points[0].when))
 	})
 	e.asm.leave()
 }
 
-// copyChunk copies 16 bytes, where p holds.
+// copyChunk copies 16 bytes, where p holds: asynchronously if they lie in memory
+// in pieces of at least 4.
 func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand) {
 	e := t.e
-	if places, param, ok := e.placesOf(m.tile, from); ok && e.together(places) {
-		in := memory{inputs, e.parameter(param), 0}
-		source := e.at(in, places[0].at, t.from.Size())
-		e.copyAsync(to, source, matrixRow, p, e.guard(places[0].when))
+	places, param, moved := e.placesOf(m.tile, from)
+	in := memory{inputs, e.params[max(0, param)], 0}
+	if moved && e.pieces(m.d, places) {
+		for k := 0; k < len(places); {
+			n := e.run(m.d, places[k:])
+			e.copyAsync(to.plus(int64(k)*t.size), e.at(in, places[k].at, t.size), int64(n)*t.size, p, e.guard(places[k].when))
+			k += n
+		}
 		return
 	}
-	vals := e.operandElements(m.tile, from)
-	for k, x := range from {
-		vals[k] = e.choose(t.from, e.guard(x.when), vals[k], zero(kindFor(t.from)))
+	d := m.d
+	var vals []operand
+	if d.Size() == 1 && moved { // the bits, whatever they mean
+		d = hlo.U8
+		vals = e.gatherPlaces(in, d, places)
+	} else {
+		vals = e.operandElements(m.tile, from)
+		for k, x := range from {
+			vals[k] = e.choose(d, e.guard(x.when), vals[k], zero(kindFor(d)))
+		}
 	}
-	e.store(shared, t.from, to, vals, p)
+	e.store(shared, d, to, vals, p)
+}
+
+// pieces says whether instructions that move places, as many at a time as they
+// can, all move at least 4 bytes: what cp.async copies.
+func (e *emitter) pieces(d hlo.DType, places []place) bool {
+	for len(places) > 0 {
+		n := e.run(d, places)
+		if int64(n)*d.Size() < 4 {
+			return false
+		}
+		places = places[n:]
+	}
+	return true
 }
 
 // placesOf is where the elements of an operand are in memory, if they are only
@@ -287,11 +344,10 @@ func (t *tensorDot) step(i int, a, b memory, k symtile.Expr) {
 	batch := e.ring.Const(int64(i))
 	var left, right [][]operand
 	for m := int64(0); m < t.rows; m += mmaM {
-		left = append(left, t.loadMatrices(a, t.a, 4, t.addressA(batch, k, m)))
+		left = append(left, t.load(a, t.a, t.elementsA(batch, k, m)))
 	}
 	for n := int64(0); n < t.cols; n += 2 * mmaN {
-		count := min(2, (t.cols-n)/mmaN)
-		both := t.loadMatrices(b, t.b, 2*count, t.addressB(batch, k, n, count))
+		both := t.load(b, t.b, t.elementsB(batch, k, n))
 		for j := 0; j < len(both); j += 2 {
 			right = append(right, both[j:j+2])
 		}
@@ -304,48 +360,83 @@ func (t *tensorDot) step(i int, a, b memory, k symtile.Expr) {
 			}
 			at := (m*len(right) + n) * 4
 			c := t.accs[i][at : at+4]
-			e.asm.do(t.mma.opcode, c, left[m], right[n], c)
+			e.asm.do(t.mma.opcode(), c, left[m], right[n], c)
 		}
 	}
 }
 
-// addressA is the element whose address lane l gives to read 16 rows of A for
-// one k: four 8×8 matrices of 16-bit elements, or of pairs of 8-bit ones. It is
-// row l mod 8 of matrix l / 8: rows 0–7, then 8–15, of the first half of k, then
-// of the second.
-func (t *tensorDot) addressA(batch, k symtile.Expr, m int64) symtile.Expr {
-	q, r, half := t.lane.Div(8), t.lane.Mod(8), t.mma.k/2
-	row := t.warpM.Scale(t.rows).AddConst(m).Add(q.Mod(2).Scale(8))
-	k = k.Add(q.Div(2).Scale(half))
-	if t.a.byK {
-		return t.a.position(batch, row, k.Add(r))
-	}
-	return t.a.position(batch, row.Add(r), k)
+// A matrices is what one ldmatrix reads: count 8×8 matrices of 16-bit elements,
+// of halves of 32-bit or pairs of 8-bit ones; at is the element whose address
+// this lane gives. Where ldmatrix does not read the tile, at is the elements of
+// this lane, one of each matrix.
+type matrices struct {
+	count int
+	at    []symtile.Expr
 }
 
-// addressB is the element for 8 or 16 columns of B: the halves of k of the first
-// 8, then of the others.
-func (t *tensorDot) addressB(batch, k symtile.Expr, n, count int64) symtile.Expr {
-	q, r, half := t.lane.Div(8), t.lane.Mod(8), t.mma.k/2
-	col := t.warpN.Scale(t.cols).AddConst(n)
-	if count == 2 {
-		col = col.Add(q.Div(2).Scale(8))
-	}
-	k = k.Add(q.Mod(2).Scale(half))
-	if t.b.byK {
-		return t.b.position(batch, col, k.Add(r))
-	}
-	return t.b.position(batch, col.Add(r), k)
+// elementsA is 16 rows of A for one k: rows 0–7, then 8–15, of the first half of
+// k, then of the second. Lane l gives the address of row l mod 8 of matrix l/8.
+func (t *tensorDot) elementsA(batch, k symtile.Expr, m int64) matrices {
+	row, half := t.warpM.Scale(t.rows).AddConst(m), t.mma.k/2
+	return t.matrices(t.a, batch, row, k, 4, func(q symtile.Expr) (free, along symtile.Expr) {
+		return q.Mod(2).Scale(8), q.Div(2).Scale(half)
+	})
 }
 
-func (t *tensorDot) loadMatrices(m memory, tile *matrixTile, n int64, at symtile.Expr) []operand {
-	e := t.e
-	to := e.asm.fresher(kindB32, int(n))
-	opcode := fmt.Sprintf("ldmatrix.sync.aligned.m8n8.x%d", n)
+// elementsB is 8 or 16 columns of B: the halves of k of the first 8, then of the
+// others.
+func (t *tensorDot) elementsB(batch, k symtile.Expr, n int64) matrices {
+	col, half := t.warpN.Scale(t.cols).AddConst(n), t.mma.k/2
+	return t.matrices(t.b, batch, col, k, 2*int(min(2, (t.cols-n)/mmaN)), func(q symtile.Expr) (free, along symtile.Expr) {
+		if t.cols-n < 2*mmaN {
+			return t.e.ring.Const(0), q.Mod(2).Scale(half)
+		}
+		return q.Div(2).Scale(8), q.Mod(2).Scale(half)
+	})
+}
+
+// matrices are count of them; of says where along the free dimension and k
+// matrix q begins.
+func (t *tensorDot) matrices(tile *matrixTile, batch, free, k symtile.Expr, count int, of func(q symtile.Expr) (free, along symtile.Expr)) matrices {
+	e, lane := t.e, t.lane
+	if tile.bare() {
+		all := matrices{count: count}
+		for q := range count {
+			f, along := of(e.ring.Const(int64(q)))
+			all.at = append(all.at, e.position(tile, batch, free.Add(f).Add(lane.Div(4)), k.Add(along).Add(lane.Mod(4))))
+		}
+		return all
+	}
+	f, along := of(lane.Div(8))
+	free, k = free.Add(f), k.Add(along)
 	if tile.byK {
-		opcode += ".trans"
+		k = k.Add(lane.Mod(8))
+	} else {
+		free = free.Add(lane.Mod(8))
 	}
-	e.asm.do(opcode+".shared.b16", to, e.at(m, at, t.from.Size()))
+	return matrices{count, []symtile.Expr{e.position(tile, batch, free, k)}}
+}
+
+// load reads matrices into registers, one each, rounded to what is multiplied.
+func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
+	a := t.e.asm
+	to := a.fresher(kindB32, x.count)
+	if tile.bare() {
+		for k, at := range x.at {
+			a.do("ld.shared.b32", to[k], t.e.at(m, at, t.size))
+		}
+	} else {
+		opcode := fmt.Sprintf("ldmatrix.sync.aligned.m8n8.x%d", x.count)
+		if tile.byK {
+			opcode += ".trans"
+		}
+		a.do(opcode+".shared.b16", to, t.e.at(m, x.at[0], t.size))
+	}
+	if tile.d == hlo.F32 {
+		for _, r := range to {
+			a.do("cvt.rna.tf32.f32", r, r)
+		}
+	}
 	return to
 }
 

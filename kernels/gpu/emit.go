@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,11 +51,13 @@ type emitter struct {
 	params    []operand
 	outputs   []operand
 	maps      []tensorMap
-	args      []Operand          // of the parameters
-	scratch   []int64            // bytes of the arrays between the kernels of a plan
-	block     symtile.Expr       // number of the block among those of the grid's x
-	piece     symtile.Expr       // and of its y
-	constants map[string]operand // names of what is declared, by its bytes
+	args      []Operand             // of the parameters
+	scratch   []int64               // bytes of the arrays between the kernels of a plan
+	block     symtile.Expr          // number of the block among those of the grid's x
+	piece     symtile.Expr          // and of its y
+	constants map[string]operand    // names of what is declared, by its bytes
+	pairs     map[pair]symtile.Expr // variables that are an exclusive or
+	xors      map[symtile.Expr]pair // and what of
 }
 
 // hints are what was found out by emitting: which values are asked for by other
@@ -101,7 +104,7 @@ func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
 	h := &hints{wanted: map[bufferKey]bool{}, staged: map[int]bool{}, apart: map[int]bool{}}
 	for {
 		im, h.more = &image{}, false
-		builder, constants := ptx.NewBuilder(versionOf(sheet.Target)), map[string]operand{}
+		builder, constants := ptx.NewBuilder(versionOf(p, sheet.Target)), map[string]operand{}
 		builder.DynamicShared("smem", 1024)
 		for _, ph := range phases {
 			e := newEmitter(p, sheet, k, h)
@@ -126,6 +129,7 @@ func newEmitter(p *symtile.Program, sheet Sheet, k knobs, h *hints) *emitter {
 		threads: int64(k.warps) * WarpThreads, vectorBytes: int64(k.vector),
 		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]foldedSpread{}, spreads: map[string]*spread{},
 		noted: map[int]bool{}, fragments: map[string]func(body func(points []point)){},
+		pairs: map[pair]symtile.Expr{}, xors: map[symtile.Expr]pair{},
 	}
 }
 
@@ -251,14 +255,17 @@ func (e *emitter) header() {
 	}
 }
 
-// versionOf is the PTX ISA that a target's instructions need, and the target.
-func versionOf(target string) (ptx.Version, ptx.Target) {
+// versionOf is the PTX ISA that a program's instructions need, and the target.
+func versionOf(p *symtile.Program, target string) (ptx.Version, ptx.Target) {
 	t := ptx.Target{}
 	number := strings.TrimPrefix(target, "sm_")
 	if strings.HasSuffix(number, "a") {
 		number, t.Arch = strings.TrimSuffix(number, "a"), 'a'
 	}
 	t.SM, _ = strconv.Atoi(number)
+	if t.SM >= 89 && slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return multipliesF8(p, op) }) {
+		return ptx.Version{Major: 8, Minor: 4}, t
+	}
 	if t.SM >= 90 {
 		return ptx.Version{Major: 8}, t
 	}

@@ -23,7 +23,7 @@ type estimate struct {
 	out    []int64
 	spare  []int64
 	trips  []float64
-	tensor []bool        // of ops that are products: tensor cores have it
+	tensor [2][]bool     // by tf32, of ops that are products: tensor cores have it
 	groups []bool        // warpgroups may have it
 	orders map[int]order // of the reductions that depend on it
 	parted parted
@@ -35,11 +35,13 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	m := &estimate{
 		p: p, sheet: s, loops: make([][]int, len(p.Ops)), trips: make([]float64, len(p.Space.Dims)),
 		orders: map[int]order{},
-		tensor: make([]bool, len(p.Ops)), groups: make([]bool, len(p.Ops)),
+		tensor: [2][]bool{make([]bool, len(p.Ops)), make([]bool, len(p.Ops))}, groups: make([]bool, len(p.Ops)),
 	}
 	for n, op := range p.Ops {
 		m.groups[n] = op.Code == "dot" && groupable(p, n, s)
-		m.tensor[n] = op.Code == "dot" && tensorProduct(p, n, s)
+		for tf32 := range m.tensor {
+			m.tensor[tf32][n] = op.Code == "dot" && onTensorCores(p, n, s, knobs{tf32: tf32})
+		}
 	}
 	var vars, results []symtile.Expr
 	for _, d := range p.Space.Dims {
@@ -211,7 +213,7 @@ func (m *estimate) store(c *candidate, l *load) {
 // of operands, and time.
 func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
 	switch {
-	case !slices.Contains(m.tensor, true):
+	case !slices.Contains(m.tensor[k.tf32], true):
 	case k.epilogue > 0:
 		c.shared = max(c.shared, m.elements(n)*float64(m.p.Ops[n].Instr.Shape.DType.Size())*1.1)
 		l.exposed += latency / 2
@@ -267,7 +269,7 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 	sums := math.Ceil(m.elements(n) / (warps * WarpThreads))
 	c.partials += sums
 	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
-	if m.tensor[n] {
+	if m.tensor[k.tf32][n] {
 		size, readers := float64(from.Size()), warps
 		rate := tensorRate * 2 / size
 		switch {
@@ -346,9 +348,10 @@ func groupable(p *symtile.Program, n int, s Sheet) bool {
 	return true
 }
 
-// tensorProduct says whether tensor cores have a product, by warps or warpgroups.
-func tensorProduct(p *symtile.Program, n int, s Sheet) bool {
-	_, ok := tensorTypes[p.Ops[p.Ops[n].Args[0]].Instr.Shape.DType]
+// onTensorCores says whether tensor cores have a product, by warps or warpgroups.
+func onTensorCores(p *symtile.Program, n int, s Sheet, k knobs) bool {
+	args := p.Ops[n].Args
+	_, ok := s.tensorProduct(p.Ops[args[0]].Instr.Shape.DType, p.Ops[args[1]].Instr.Shape.DType, k)
 	return ok || groupable(p, n, s)
 }
 

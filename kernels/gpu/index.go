@@ -140,6 +140,9 @@ func (e *emitter) atom(x symtile.Expr) operand {
 		}
 		return product
 	}
+	if p, ok := e.xors[x]; ok {
+		return e.asm.get(kindB32, "xor.b32", e.num(p.x), e.num(p.y))
+	}
 	e.refuse("variable %s has no value here", x)
 	return "0"
 }

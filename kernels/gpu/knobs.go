@@ -17,6 +17,7 @@ type knobs struct {
 	cluster    int // blocks that bring operands they share to each other
 	persistent int // 1: as many blocks as run at once, each of which goes from tile to tile
 	splitk     int // blocks that share the iterations of a tile's loops; see split.go
+	tf32       int // 1: products of f32 round their operands to tf32, on tensor cores
 	vector     int // bytes of the widest access of a thread
 }
 
@@ -37,6 +38,7 @@ var knobTable = []knobRow{
 	{"producer", 1, 0, 4, true, func(k *knobs) *int { return &k.producer }},
 	{"splitk", 1, 1, mostPieces, true, func(k *knobs) *int { return &k.splitk }},
 	{"stages", 2, 1, 8, false, func(k *knobs) *int { return &k.stages }},
+	{kernels.TF32, 0, 0, 1, false, func(k *knobs) *int { return &k.tf32 }},
 	{"vector", most, 1, most, true, func(k *knobs) *int { return &k.vector }},
 	{"warps", 4, 1, 32, true, func(k *knobs) *int { return &k.warps }},
 }
@@ -74,10 +76,12 @@ func known(name string) bool {
 	return false
 }
 
+// knobNames lists the knobs, for people.
 func knobNames() string {
 	var names []string
 	for _, row := range knobTable {
 		names = append(names, row.name)
 	}
-	return strings.Join(names, ", ")
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

@@ -156,9 +156,20 @@ func (t *tensorDot) parts() []part {
 func (t *tensorDot) prepare() {
 	e := t.e
 	zero := e.ring.Const(0)
-	for _, x := range []symtile.Expr{t.addressA(zero, zero, 0), t.addressB(zero, zero, 0, min(2, t.cols/mmaN))} {
-		_, c := x.Terms()
-		e.num(x.AddConst(-c))
+	know := func(x matrices) {
+		for _, at := range x.at {
+			_, c := at.Terms()
+			e.num(at.AddConst(-c))
+		}
+	}
+	for k := range min(8, t.depth/t.mma.k) {
+		at := e.ring.Const(k * t.mma.k)
+		for m := int64(0); m < t.rows; m += mmaM {
+			know(t.elementsA(zero, at, m))
+		}
+		for n := int64(0); n < t.cols; n += 2 * mmaN {
+			know(t.elementsB(zero, at, n))
+		}
 	}
 }
 
@@ -166,18 +177,16 @@ func (t *tensorDot) multiplyIn(slot memory) {
 	t.multiply(memory{shared, slot.base, slot.first + t.a.at}, memory{shared, slot.base, slot.first + t.b.at})
 }
 
-// parts of a scalar product are copied element by element where they do not lie
-// in memory as they do in shared memory.
+// parts of a scalar product are copied as they are where they are moved only and
+// of the type that is added up.
 func (s *scalarDot) parts() []part {
 	var all []part
-	for k, t := range []operandTile{s.lhs, s.rhs} {
-		_, direct := s.e.trace(t.arg, nil)
-		if !direct || s.e.typeOf(t.arg, 0) != s.sum || s.sum.Size() < 4 {
+	for _, r := range []*rowTile{s.left, s.right} {
+		_, direct := s.e.trace(r.tile.arg, nil)
+		if !direct || s.e.typeOf(r.tile.arg, 0) != s.sum || s.sum.Size() < 4 {
 			return nil
 		}
-		free := []int64{s.m, s.c}[k]
-		b := s.tile(free)
-		all = append(all, part{s.key(t), span(b.sizes, b.strides) * s.sum.Size(), &s.slots[k], func(to memory) { s.copyTile(t, b, to) }})
+		all = append(all, part{s.key(r), r.bytes(s.b), &r.at, func(to memory) { s.copyTile(r, to) }})
 	}
 	return all
 }
@@ -185,22 +194,16 @@ func (s *scalarDot) parts() []part {
 func (s *scalarDot) prepare() {}
 
 func (s *scalarDot) multiplyIn(slot memory) {
-	a, b := s.tile(s.m), s.tile(s.c)
-	a.base, a.at = slot.base, slot.first+s.slots[0]
-	b.base, b.at = slot.base, slot.first+s.slots[1]
-	s.products(a, b)
+	s.products(memory{shared, slot.base, slot.first + s.left.at}, memory{shared, slot.base, slot.first + s.right.at})
 }
 
 // copyTile starts the copies of an operand to a slot.
-func (s *scalarDot) copyTile(t operandTile, b *buffer, to memory) {
+func (s *scalarDot) copyTile(r *rowTile, to memory) {
 	e := s.e
 	e.asm.enter()
-	e.each(e.flat(t.sizes, e.memoryOrder(t.arg), s.sum.Size()), func(points []point) {
-		own := make([]place, len(points))
-		for k, p := range points {
-			own[k] = b.place(e, s.rowOf(t, p))
-		}
-		from, param, _ := e.placesOf(t, points)
+	e.each(e.flat(r.tile.sizes, e.memoryOrder(r.tile.arg), s.sum.Size()), func(points []point) {
+		own := s.places(r, points)
+		from, param, _ := e.placesOf(r.tile, points)
 		in := memory{inputs, e.parameter(param), 0}
 		for k := 0; k < len(points); {
 			n := min(e.run(s.sum, from[k:]), e.run(s.sum, own[k:]))

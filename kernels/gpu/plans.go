@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 // Plans yields plans that fit the device by the estimate, the cheapest first.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
-		all, _ := sensible(p, b.session.Sheet()) // Default says why there are none
+		all, _ := sensible(p, b.session.Sheet(), b.precisions(p)) // Default says why there are none
 		for _, c := range all[:min(len(all), offered)] {
 			if !yield(c.plan()) {
 				return
@@ -35,7 +36,7 @@ func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 
 // DefaultPlan is the default for a device with a sheet.
 func DefaultPlan(p *symtile.Program, s Sheet) (kernels.Plan, error) {
-	all, err := sensible(p, s)
+	all, err := sensible(p, s, strict)
 	if err != nil {
 		return kernels.Plan{}, err
 	}
@@ -48,14 +49,30 @@ func DefaultPlan(p *symtile.Program, s Sheet) (kernels.Plan, error) {
 	return kernels.Plan{}, err
 }
 
+// strict is the knob tf32 of plans that need no permission.
+var strict = []int{0}
+
+// precisions are the values of tf32 that are worth trying and allowed.
+func (b *Backend) precisions(p *symtile.Program) []int {
+	if b.tf32 && slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return takesTF32(p, op) }) {
+		return []int{0, 1}
+	}
+	return strict
+}
+
+// takesTF32 says whether an op is a product of f32.
+func takesTF32(p *symtile.Program, op symtile.Op) bool {
+	return op.Code == "dot" && p.Ops[op.Args[0]].Instr.Shape.DType == hlo.F32 && p.Ops[op.Args[1]].Instr.Shape.DType == hlo.F32
+}
+
 // sensible lists the candidates that fit, the cheapest first.
-func sensible(p *symtile.Program, s Sheet) ([]candidate, error) {
+func sensible(p *symtile.Program, s Sheet, tf32 []int) ([]candidate, error) {
 	m, err := newEstimate(p, s)
 	if err != nil {
 		return nil, err
 	}
 	var all []candidate
-	looked, launches := 0, choices(p, s)
+	looked, launches := 0, choices(p, s, tf32)
 	for t := range p.Space.Tilings() {
 		if looked++; looked > enumerated {
 			break
@@ -100,19 +117,28 @@ func (m *estimate) group(t symtile.Tiling) int {
 }
 
 // choices lists the launch choices worth trying for a program.
-func choices(p *symtile.Program, s Sheet) []knobs {
+func choices(p *symtile.Program, s Sheet, tf32 []int) []knobs {
+	var all []knobs
+	for _, x := range tf32 {
+		all = append(all, choicesOf(p, s, knobs{tf32: x, group: 1, vector: most, producer: 1, cluster: 1, splitk: 1})...)
+	}
+	return all
+}
+
+// choicesOf lists those that differ from k in warps, stages and epilogue.
+func choicesOf(p *symtile.Program, s Sheet, k knobs) []knobs {
 	stages, epilogues := []int{2}, []int{0} // of no effect without products, and the defaults
 	switch {
-	case hasTensor(p, s):
+	case hasTensor(p, s, k):
 		stages, epilogues = []int{1, 2, 3, 4}, []int{0, 1}
 	case slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == "dot" }):
 		stages = []int{1, 2, 3}
 	}
 	var all []knobs
-	for warps := 1; warps*WarpThreads <= min(512, s.BlockThreads); warps *= 2 {
-		for _, n := range stages {
-			for _, x := range epilogues {
-				all = append(all, knobs{epilogue: x, warps: warps, stages: n, group: 1, vector: most, producer: 1, cluster: 1, splitk: 1})
+	for k.warps = 1; k.warps*WarpThreads <= min(512, s.BlockThreads); k.warps *= 2 {
+		for _, k.stages = range stages {
+			for _, k.epilogue = range epilogues {
+				all = append(all, k)
 			}
 		}
 	}
@@ -120,9 +146,9 @@ func choices(p *symtile.Program, s Sheet) []knobs {
 }
 
 // hasTensor says whether tensor cores have a product of the program.
-func hasTensor(p *symtile.Program, s Sheet) bool {
+func hasTensor(p *symtile.Program, s Sheet, k knobs) bool {
 	for n, op := range p.Ops {
-		if op.Code == "dot" && tensorProduct(p, n, s) {
+		if op.Code == "dot" && onTensorCores(p, n, s, k) {
 			return true
 		}
 	}

@@ -201,7 +201,7 @@ func TestSplitRefusals(t *testing.T) {
 		if _, err := PTX(p, plan, s); err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v, not %q", c.plan, err, c.reason)
 		}
-		all, err := sensible(p, s)
+		all, err := sensible(p, s, strict)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,83 @@
+package gpu
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A rowTile is an operand of a scalarDot in shared memory, in the order it has
+// in memory: for every element of the batch rows of pitch elements, along the
+// free dimension or along k. Rows along k are swizzled: threads next to each
+// other read the same k of rows next to each other.
+type rowTile struct {
+	name    string
+	tile    operandTile
+	d       hlo.DType // in shared memory
+	free, k int64
+	each    int64 // rows or columns of a thread
+	byK     bool  // a row is one k
+	pitch   int64 // elements
+	swizzle swizzle
+	at      int64
+}
+
+func (e *emitter) rowTile(name string, s *scalarDot, o operandTile, free, each int64) *rowTile {
+	r := &rowTile{name: name, tile: o, d: s.sum, free: free, k: s.k, each: each, byK: e.alongFree(o)}
+	row, size := r.k, s.sum.Size()
+	if r.byK {
+		row = r.free
+	}
+	r.pitch = ceilDiv(row*size, most) * most / size
+	r.swizzle = newSwizzle(most, r.pitch*size)
+	if r.byK {
+		r.swizzle.group = 1
+	}
+	return r
+}
+
+// alongFree says whether what follows itself in memory in an operand is a free
+// or a batch dimension, not a contracted one.
+func (e *emitter) alongFree(o operandTile) bool {
+	for _, d := range slices.Backward(e.memoryOrder(o.arg)) {
+		if o.sizes[d] > 1 {
+			return !slices.Contains(o.contract, d)
+		}
+	}
+	return false
+}
+
+func (r *rowTile) bytes(batch int64) int64 {
+	rows := r.free
+	if r.byK {
+		rows = r.k
+	}
+	return batch * rows * r.pitch * r.d.Size()
+}
+
+// placeIn is where element (b, free, k) of a tile is.
+func (e *emitter) placeIn(r *rowTile, b, free, k symtile.Expr, when conditions) place {
+	row, col, rows := free, k, r.free
+	if r.byK {
+		row, col, rows = k, free, r.k
+	}
+	return place{b.Scale(rows).Add(row).Scale(r.pitch).Add(e.swizzled(r.swizzle, row, col, r.d.Size())), when}
+}
+
+// piece is how many neighbouring rows or columns of a thread stand together:
+// where they follow each other in shared memory vectors of 16 bytes, the others
+// a part of the tile further, so that the vectors of neighbouring threads follow
+// each other.
+func (r *rowTile) piece() int64 {
+	if !r.byK {
+		return 1
+	}
+	return min(r.each, max(1, most/r.d.Size()))
+}
+
+// element is the row or column that is a thread's number i.
+func (r *rowTile) element(i int64, position symtile.Expr) symtile.Expr {
+	p := r.piece()
+	return position.Scale(p).AddConst(i/p*(r.free/(r.each/p)) + i%p)
+}

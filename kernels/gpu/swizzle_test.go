@@ -1,0 +1,135 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Neighbouring rows have each unit in different banks, whatever their length.
+func TestSwizzle(t *testing.T) {
+	for _, unit := range []int64{16, 32} {
+		for n := int64(1); n <= 24; n++ {
+			s := newSwizzle(unit, n*unit)
+			line := lineBytes / unit
+			for u := range n {
+				for first := int64(0); first < 2*line; first += line {
+					met := map[int64]bool{}
+					for r := first; r < first+line; r++ {
+						met[(r*n+u-u%s.group+u%s.group^r/s.span%s.group)%line] = true
+					}
+					if int64(len(met)) != line {
+						t.Errorf("unit %d of %d of %d bytes: %d rows lie in %d places", u, n, unit, line, len(met))
+					}
+				}
+			}
+		}
+	}
+}
+
+// compiled runs text with a plan on a simulator, checked against the reference.
+func simulate(t *testing.T, target, text, plan string) *simulator {
+	t.Helper()
+	m, err := hlo.Parse("test", []byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	p, err := symtile.Analyze(m.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := kernels.NewVerifier(m.Entry, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	device := newSimulator(target)
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(s)
+	b.AllowTF32()
+	parsed, err := kernels.ParsePlan(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !verify(t, b, v, p, parsed) {
+		t.Fatalf("%s does not run\n%s", plan, text)
+	}
+	return device
+}
+
+// matmul is C[m,n] = A·B of a type: layout "nt" has B as [n,k].
+func matmul(from, to, layout string, m, n, k int64) string {
+	lhs, rhs, l, r := fmt.Sprintf("%d,%d", m, k), fmt.Sprintf("%d,%d", k, n), 1, 0
+	if layout[0] == 't' {
+		lhs, l = fmt.Sprintf("%d,%d", k, m), 0
+	}
+	if layout[1] == 't' {
+		rhs, r = fmt.Sprintf("%d,%d", n, k), 1
+	}
+	right, _, _ := strings.Cut(from, "*")
+	left := right
+	if _, x, mixed := strings.Cut(from, "*"); mixed {
+		left = x
+	}
+	return fmt.Sprintf("a = %s[%s] parameter(0)\nb = %s[%s] parameter(1)\nc = %s[%d,%d] dot(a, b), lhs_contracting_dims={%d}, rhs_contracting_dims={%d}\n", left, lhs, right, rhs, to, m, n, l, r)
+}
+
+// Fragments are read without bank conflicts, for all types, layouts and lengths
+// of rows, and copies to shared memory write without.
+func TestTensorDotBanks(t *testing.T) {
+	for _, d := range [][3]string{{"sm_80", "f16", "f32"}, {"sm_80", "bf16", "bf16"}, {"sm_80", "f32", "f32"}, {"sm_80", "s8", "s32"}, {"sm_89", "f8e4m3fn", "f32"}, {"sm_89", "f8e5m2*f8e4m3fn", "f32"}} {
+		for _, layout := range []string{"nn", "nt", "tn", "tt"} {
+			for _, tiles := range []string{"32,32,32", "64,32,64", "64,64,16", "32,96,128"} {
+				text := matmul(d[1], d[2], layout, 64, 96, 128)
+				device := simulate(t, d[0], text, tiles+" stages=3 tf32=1")
+				c := device.last
+				if c.MMA == 0 {
+					t.Errorf("%s %s: no tensor cores", d[1], layout)
+				}
+				if x := c.SharedLoad; x.Units != x.Ideal {
+					t.Errorf("%s %s %s: %d wavefronts of shared loads, %d would do", d[1], layout, tiles, x.Units, x.Ideal)
+				}
+				if x := c.SharedStore; x.Units != x.Ideal {
+					t.Errorf("%s %s %s: %d wavefronts of shared stores, %d would do", d[1], layout, tiles, x.Units, x.Ideal)
+				}
+			}
+		}
+	}
+}
+
+// Products without tensor cores read fragments and write tiles without bank
+// conflicts, and do little but multiply and add.
+func TestScalarDotBanks(t *testing.T) {
+	for _, d := range [][2]string{{"f32", "f32"}, {"f64", "f64"}, {"s32", "s32"}} {
+		for _, layout := range []string{"nn", "nt", "tn", "tt"} {
+			for _, plan := range []string{"64,64,16 warps=2", "64,32,32 warps=4 stages=3", "32,32,8 warps=1", "64,96,64 warps=4", "16,16,64 warps=1"} {
+				c := simulate(t, "sm_80", matmul(d[0], d[1], layout, 64, 96, 128), plan).last
+				load, store := c.SharedLoad, c.SharedStore
+				if c.MMA > 0 || load.Units != load.Ideal || store.Units != store.Ideal {
+					t.Errorf("%s %s %s: %d wavefronts of shared loads, %d would do; of stores %d, %d", d[0], layout, plan, load.Units, load.Ideal, store.Units, store.Ideal)
+				}
+			}
+		}
+	}
+}
+
+// An f32 product without tensor cores spends a fifth of an instruction at most
+// beside each multiply-add of a warp, all there is around its loop included.
+func TestScalarDotInstructions(t *testing.T) {
+	for _, layout := range []string{"nn", "nt", "tn", "tt"} {
+		c := simulate(t, "sm_80", matmul("f32", "f32", layout, 64, 64, 1024), "64,64,16 warps=2 stages=3").last
+		fma := int64(64 * 64 * 1024 / 32)
+		rest := float64(c.WarpInstructions-fma) / float64(fma)
+		t.Logf("%s: %.3f instructions beside a multiply-add", layout, rest)
+		if rest > 0.2 {
+			t.Errorf("%s: %.3f instructions beside a multiply-add", layout, rest)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package gpu
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Rounding to tf32 is offered, and right, only where it is allowed; then the
+// device's revision says so. The default plan never rounds.
+func TestTF32(t *testing.T) {
+	m, err := hlo.Parse("test", []byte(matmul("f32", "f32", "nn", 64, 64, 128)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := symtile.Analyze(m.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := kernels.NewVerifier(m.Entry, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With(kernels.TF32, 1)
+	for _, allowed := range []bool{false, true} {
+		b := New(simulatedSession(t, "sm_80"))
+		if allowed {
+			b.AllowTF32()
+		}
+		offered := 0
+		for x := range b.Plans(p) {
+			offered += int(x.Knob(kernels.TF32, 0))
+		}
+		if (offered > 0) != allowed {
+			t.Errorf("allowed %v: %d plans with tf32", allowed, offered)
+		}
+		if said := strings.HasSuffix(b.Identity().Revision, "+tf32"); said != allowed {
+			t.Errorf("allowed %v: revision %s", allowed, b.Identity().Revision)
+		}
+		if def, err := b.Default(p); err != nil || def.Knob(kernels.TF32, 0) != 0 {
+			t.Errorf("allowed %v: default %s, %v", allowed, def, err)
+		}
+		k, err := b.Compile(t.Context(), p, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wrong *kernels.Wrong
+		if err := v.For(b.Identity(), plan).Verify(t.Context(), k); errors.As(err, &wrong) == allowed {
+			t.Errorf("allowed %v: %v", allowed, err)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
