@@ -267,7 +267,8 @@ func someWarps(e *ptx.Entry, k int) *edit {
 	p, declared := register(e, ptx.Pred)
 	in := e.Body[k].Instr
 	in.Guard = ptx.Guard{Reg: p.Reg}
-	return &edit{k, k + 1, []ptx.Stmt{declared, instr("setp.lt.u32", p, ptx.Sreg(ptx.TidX), ptx.Int(WarpThreads)), instruction(in)}}
+	tid, declaredToo := register(e, ptx.B32)
+	return &edit{k, k + 1, []ptx.Stmt{declared, declaredToo, instr("mov.u32", tid, ptx.Sreg(ptx.TidX)), instr("setp.lt.u32", p, tid, ptx.Int(WarpThreads)), instruction(in)}}
 }
 
 // accumulates says whether an instruction adds to its own result.
