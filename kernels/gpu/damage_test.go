@@ -162,7 +162,7 @@ func number(n int, to func(v int64) int64) func(e *ptx.Entry, k int) *edit {
 }
 
 func plus(y int64) func(int64) int64 { return func(v int64) int64 { return v + y } }
-func half(v int64) int64             { return v / 2 }
+func halved(v int64) int64             { return v / 2 }
 
 // shift moves the address that operand n is by bytes; 0: by its element.
 func shift(n int, bytes int64, if_ func(in *ptx.Instr) bool) func(e *ptx.Entry, k int) *edit {
@@ -411,7 +411,7 @@ var damages = []damage{
 	{"constant doubled", arithmetics, float(func(_ *ptx.Entry, v float32) float32 { return 2 * v })},
 
 	// Within a warp.
-	{"shuffle over half the lanes", shuffles, number(2, half)},
+	{"shuffle over half the lanes", shuffles, number(2, halved)},
 	{"shuffle dropped", shuffles, copySource(1)},
 	{"shuffle of half a warp", shuffles, number(4, func(int64) int64 { return 0xffff })},
 	{"matrix turned round", []ptx.Op{ptx.OpLdmatrix}, change(func(_ *ptx.Entry, in *ptx.Instr) bool {
@@ -456,7 +456,7 @@ var damages = []damage{
 	{"arrival dropped", arrivals, drop(nil)},
 	{"arrival at the next mbarrier", arrivals, shift(1, 8, nil)},
 	{"expects more bytes", arrivals, number(2, plus(16))},
-	{"expects fewer bytes", arrivals, number(2, half)},
+	{"expects fewer bytes", arrivals, number(2, halved)},
 	{"wrong parity", []ptx.Op{ptx.OpMbarrierTryWait}, before(2, "xor.b32", 1)},
 	{"wait at the next mbarrier", []ptx.Op{ptx.OpMbarrierTryWait}, shift(1, 8, nil)},
 	{"does not wait", jumps, jump(polls)},
