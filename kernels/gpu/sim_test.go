@@ -14,10 +14,14 @@ import (
 type simulator struct {
 	sheet   Sheet
 	machine *sim.Machine
-	outputs map[Address]bool
+	options sim.Options
 	last    sim.Counters
 	ran     []sim.Counters // of every launch
+	found   []sim.Finding  // by the last launch
 }
+
+// everything is looked for.
+var everything = sim.Options{Counters: true, Races: true, Uninitialised: true}
 
 func newSimulator(name string) *simulator {
 	s, err := ParseSheet(name)
@@ -25,7 +29,7 @@ func newSimulator(name string) *simulator {
 		panic(err)
 	}
 	s.Simulated = true
-	return &simulator{sheet: s, machine: sim.New(sim.Sheet{}), outputs: map[Address]bool{}}
+	return &simulator{sheet: s, machine: sim.New(sim.Sheet{}), options: everything}
 }
 
 func (d *simulator) Sheet() Sheet { return d.sheet }
@@ -102,10 +106,10 @@ func (d *simulator) Launch(ctx context.Context, l Launch) error {
 	for _, a := range l.Args {
 		s.Args = append(s.Args, a.AppendTo(nil))
 	}
-	r, err := d.machine.Launch(ctx, f.program, s, sim.Options{Counters: true, Races: true, Uninitialised: true})
+	r, err := d.machine.Launch(ctx, f.program, s, d.options)
 	if err != nil {
 		return err
 	}
-	d.last, d.ran = r.Counters, append(d.ran, r.Counters)
+	d.last, d.ran, d.found = r.Counters, append(d.ran, r.Counters), r.Findings
 	return r.Err()
 }
