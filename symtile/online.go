@@ -14,6 +14,7 @@ type Online struct {
 	Max    int // the first of the loop's closers
 	Before int // steps of the loop's Body
 	Scaled []Scaled
+	Joined [][]int // the dimensions of the loops that were joined, the first loop's first
 }
 
 // A Scaled closer is proportional to exp(−m); Dims are the dimensions of its

@@ -40,7 +40,7 @@ func newJoiner(p *Program, first int) *joiner {
 	j := &joiner{
 		from: p, to: &to, first: first, max: l.Closers[0], at: make([]int, len(p.Ops)), early: map[int]bool{},
 		factors: map[int][]rowFactor{}, late: map[int][]rowFactor{}, twins: map[twinKey][]int{}, joined: map[*Loop]bool{l: true}, sub: &Substitution{},
-		loop: &Loop{Dims: l.Dims, Online: &Online{}},
+		loop: &Loop{Dims: l.Dims, Online: &Online{Joined: [][]int{l.Dims}}},
 	}
 	for n := range j.at {
 		j.at[n] = -1
@@ -190,6 +190,7 @@ func (j *joiner) try(l *Loop) {
 		*j = saved
 	} else {
 		j.joined[l] = true
+		j.loop.Online.Joined = append(slices.Clip(j.loop.Online.Joined), l.Dims)
 	}
 	j.sub = &Substitution{}
 }

@@ -12,10 +12,15 @@ import (
 type growth struct {
 	tile   *value // that maximum
 	most   *value // of all tiles so far
-	base   *value // the same, or 0 where it is −∞: what iterations subtract
-	factor *value // exp(old most − new most), or 1 where the old one is −∞
+	base   *value // what iterations subtract: at most slack less than that; 0 where it is −∞
+	factor *value // exp(old base − new base), or 1 where nothing was met before
 	sums   []*grown
 }
+
+// slack is by how much a maximum grows before sums are scaled to it: their terms
+// are at most e^slack then, which every floating type has, and few rows are ever
+// scaled (Ye et al., FlashInfer, and Dao, FlashAttention-4, do the same with 8·ln 2).
+const slack = 1
 
 // A grown is a sum that is proportional to exp(−most).
 type grown struct {
@@ -44,7 +49,7 @@ func (b *block) online(source *symtile.Loop, in *instr) {
 	g := &growth{tile: tile, most: like(".most"), base: like(".base"), factor: like(".factor")}
 	grow := &instr{name: "grow", outs: []*value{g.base, g.factor}, full: []*value{g.tile, g.most}}
 	b.add(grow)
-	in.outs, in.full = append(in.outs, g.most), append(in.full, c.starts[0])
+	in.outs, in.full = append(in.outs, g.most, g.base), append(in.full, c.starts[0])
 	b.l.of[o.Max] = []*value{g.base}
 	if b.steps(source.Body[o.Before:]); b.l.err != nil {
 		return
@@ -129,15 +134,25 @@ func (x *grown) each(do func(at, from int64, d grownDim)) {
 // growing makes the step that grows, and adds to the loop how that begins and ends:
 // a row of nothing but −∞ has subtracted 0, where all of it is NaN.
 func growing[T floating](g *growth, start *value, lp *loop) step {
-	lp.before = append(lp.before, func(w *worker) { spread(whole[T](w, g.most), first[T](w, start)) })
+	lp.before = append(lp.before, func(w *worker) {
+		most, base := whole[T](w, g.most), whole[T](w, g.base)
+		spread(most, first[T](w, start))
+		spread(base, most[0])
+	})
 	lp.after = append(lp.after, func(w *worker) {
-		factors, none := whole[T](w, g.factor), T(math.Inf(-1))
+		base, factors, scales := whole[T](w, g.base), whole[T](w, g.factor), false
 		for k, m := range whole[T](w, g.most) {
-			if factors[k] = 1; m == none {
+			if factors[k] = 1; m != base[k] {
+				factors[k] = T(math.Exp(float64(base[k]) - float64(m)))
+				scales = true
+			}
+			if m == T(math.Inf(-1)) {
 				factors[k] = T(math.NaN())
 			}
 		}
-		scale[T](w, g)
+		if scales {
+			scale[T](w, g)
+		}
 	})
 	return func(w *worker) {
 		if grow(whole[T](w, g.tile), whole[T](w, g.most), whole[T](w, g.base), whole[T](w, g.factor)) {
@@ -152,13 +167,15 @@ func grow[T floating](tile, most, base, factor []T) (scales bool) {
 	for k, m := range tile {
 		old := most[k]
 		m = max(m, old)
-		most[k], base[k], factor[k] = m, m, 1
+		most[k], factor[k] = m, 1
 		switch {
 		case m == none:
 			base[k] = 0
-		case old != none && old != m:
-			factor[k] = T(math.Exp(float64(old) - float64(m)))
-			scales = true
+		case old == none:
+			base[k] = m
+		case !(m-base[k] <= slack): // or NaN
+			factor[k] = T(math.Exp(float64(base[k]) - float64(m)))
+			base[k], scales = m, true
 		}
 	}
 	return scales
