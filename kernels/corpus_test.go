@@ -30,7 +30,7 @@ func forCorpus(t *testing.T, check func(t *testing.T, c *hlo.Computation)) {
 }
 
 // Reference computes every fusion of the corpus, whatever backends can do, on
-// inputs that give no NaN.
+// inputs that give no NaN but where one is planted.
 func TestCorpusIsComputed(t *testing.T) { forCorpus(t, computes) }
 
 func computes(t *testing.T, c *hlo.Computation) {
@@ -39,7 +39,13 @@ func computes(t *testing.T, c *hlo.Computation) {
 		t.Fatal(err)
 	}
 	for _, k := range v.cases {
+		if mostlyNaN(k.want) {
+			t.Fatalf("the outputs on %s are NaN", k.name)
+		}
 		for n, out := range k.want {
+			if k.name != "random inputs" {
+				continue
+			}
 			for at := range out.Shape.Elements() {
 				if x := out.Float(at); x != x {
 					t.Fatalf("output %d on %s has %v", n, k.name, x)

@@ -74,6 +74,7 @@ type Loop struct {
 	Dims    []int
 	Body    []Step
 	Closers []int
+	Online  *Online // nil unless Program.Online made it
 }
 
 // A Root stores the tile of Op to output number Output. The store happens only

@@ -96,11 +96,26 @@ func (p *Program) writeSteps(b *strings.Builder, steps []Step, indent string) {
 			names[k] = p.Space.Dims[d].Name
 		}
 		fmt.Fprintf(b, "%sfor %s {\n", indent, strings.Join(names, ", "))
-		p.writeSteps(b, s.Loop.Body, indent+"  ")
-		for _, c := range s.Loop.Closers {
-			p.writeOp(b, c, indent+"  ")
-		}
+		p.writeBody(b, s.Loop, indent+"  ")
 		fmt.Fprintf(b, "%s}\n", indent)
+	}
+}
+
+// writeBody lists a loop's body and closers; of an online loop the maximum where
+// it is known.
+func (p *Program) writeBody(b *strings.Builder, l *Loop, indent string) {
+	body, closers := l.Body, l.Closers
+	if o := l.Online; o != nil {
+		p.writeSteps(b, body[:o.Before], indent)
+		p.writeOp(b, o.Max, indent)
+		body, closers = body[o.Before:], closers[1:]
+		for _, s := range o.Scaled {
+			fmt.Fprintf(b, "%s%%%d scaled by exp(-%%%d) along dimensions %v\n", indent, s.Op, o.Max, s.Dims)
+		}
+	}
+	p.writeSteps(b, body, indent)
+	for _, c := range closers {
+		p.writeOp(b, c, indent)
 	}
 }
 

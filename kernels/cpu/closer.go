@@ -18,7 +18,8 @@ type closer struct {
 	starts     []*value // what it begins from
 	begin, end []step
 	accumulate step
-	fold       *reduction // set: machine code can accumulate
+	fold       *reduction           // set: machine code can accumulate
+	fresh      func(w *worker) bool // nothing was accumulated yet, and outs hold anything; nil: they hold where they begin
 }
 
 // closer lowers op n; what it accumulates is described where b begins.
@@ -76,7 +77,7 @@ func boundAs[T number](c *closer, v, start *value, d hlo.DType) {
 }
 
 // close lowers a closer without a loop.
-func (b *block) close(n int) {
+func (b *block) close(n int) *closer {
 	c := b.closer(n)
 	all := append(append(c.begin, c.accumulate), c.end...)
 	if c.fold != nil {
@@ -90,17 +91,19 @@ func (b *block) close(n int) {
 			}
 		},
 	})
+	return c
 }
 
 // accumulateIn lowers the closer of a loop, whose body b is.
-func (b *block) accumulateIn(n int, in *instr) {
+func (b *block) accumulateIn(n int, in *instr) *closer {
 	c := b.closer(n)
 	if b.l.err != nil {
-		return
+		return c
 	}
 	in.outs = append(in.outs, c.outs...)
 	in.full = append(in.full, c.starts...)
 	in.loop.before = append(in.loop.before, c.begin...)
 	in.loop.after = append(in.loop.after, c.end...)
 	b.add(&instr{name: "accumulate " + c.name, outs: c.temps, full: append(c.full, c.outs...), fold: c.fold, run: c.accumulate})
+	return c
 }

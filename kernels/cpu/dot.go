@@ -33,6 +33,7 @@ func dotAs[T number](b *block, op symtile.Op, c *closer) {
 	d := &dotRun{left: left, right: right, out: out, fresh: b.l.places, packing: packings[b.l.knob("pack", -1)]}
 	b.l.places++
 	c.begin = append(c.begin, func(w *worker) { w.places[d.fresh] = 1 })
+	c.fresh = func(w *worker) bool { return w.places[d.fresh] == 1 }
 	multiply, room := multiplierFor[T](op, int(out.extents[1]), int(out.extents[2]), int(left.extents[2]))
 	b.l.arranged = max(b.l.arranged, int64(room)*classBytes[classFor[T]()])
 	if s := b.l.split; s != nil {

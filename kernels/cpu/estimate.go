@@ -27,6 +27,9 @@ type measure struct {
 	trips   []float64 // tiles along each dimension
 	several loops     // dimensions of several tiles
 	largest float64   // element operations a tile op when every size is the extent
+	online  *measure  // of the program with joined loops, for tilings that join all of them; nil without
+	joins   [][]int   // of that program: dimensions of loops that are joined
+	idle    loops     // of that program: dimensions that no loop walks
 }
 
 const fields = 5 // of a DimTile, the size first
@@ -35,6 +38,46 @@ const fields = 5 // of a DimTile, the size first
 type loops uint64
 
 func newMeasure(p *symtile.Program) (*measure, error) {
+	m, err := measureOf(p)
+	if err != nil {
+		return nil, err
+	}
+	q := p.Online()
+	if q == p {
+		return m, nil
+	}
+	if m.online, err = measureOf(q); err != nil {
+		return nil, err
+	}
+	for _, s := range q.Body {
+		if s.Loop != nil && s.Loop.Online != nil {
+			m.online.joins = s.Loop.Online.Joined
+		}
+	}
+	for _, dims := range m.online.joins[1:] {
+		for _, d := range dims {
+			m.online.idle |= 1 << d
+		}
+	}
+	return m, nil
+}
+
+// applies says whether the loops that m has as one have several steps, of the
+// same tiles.
+func (m *measure) applies(t symtile.Tiling) bool {
+	several := false
+	for _, dims := range m.joins {
+		for k, d := range dims {
+			if t[d] != t[m.joins[0][k]] {
+				return false
+			}
+			several = several || t[d] < m.p.Space.Dims[d].Extent
+		}
+	}
+	return several
+}
+
+func measureOf(p *symtile.Program) (*measure, error) {
 	n := len(p.Ops)
 	m := &measure{
 		p: p, live: map[string][][]room{}, trips: make([]float64, len(p.Space.Dims)), sizes: make([]float64, n),
@@ -126,6 +169,9 @@ func (m *measure) movesOf(t symtile.Tile) (set loops) {
 }
 
 func (m *measure) candidate(t symtile.Tiling) candidate {
+	if m.online != nil && m.online.applies(t) {
+		return m.online.candidate(t)
+	}
 	c := candidate{tiling: t, programs: 1, inner: 1}
 	for k, d := range m.p.Space.Dims {
 		tiles := math.Ceil(float64(max(1, d.Extent)) / float64(t[k]))
@@ -134,7 +180,7 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 		if d.Kind == symtile.Parallel {
 			c.programs *= tiles
 			c.inner = float64(min(t[k], longEnough)) / float64(min(max(1, d.Extent), longEnough)) // the last one stays
-		} else if tiles > 1 {
+		} else if tiles > 1 && m.idle&(1<<k) == 0 {
 			c.whole++
 		}
 	}

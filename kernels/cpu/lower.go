@@ -50,6 +50,9 @@ func lower(p *symtile.Program, plan kernels.Plan) (*lowering, *sequence) {
 
 // lowerWith is lower with or without nests.
 func lowerWith(p *symtile.Program, plan kernels.Plan, nests bool) (*lowering, *sequence) {
+	if plan.Knob("online", 1) == 1 {
+		p = p.Online()
+	}
 	l := &lowering{p: p, plan: plan, of: make([][]*value, len(p.Ops)), machine: machineCode()}
 	l.nests = nests && l.machine
 	var parallel []int
@@ -372,12 +375,11 @@ func (b *block) loop(source *symtile.Loop) {
 	}
 	in := &instr{name: "loop", loop: lp}
 	body := b.l.block(b, source.Dims)
-	body.steps(source.Body)
-	if b.l.err != nil {
-		return
-	}
-	for _, c := range source.Closers {
-		body.accumulateIn(c, in)
+	if source.Online != nil {
+		body.online(source, in)
+	} else {
+		body.steps(source.Body)
+		body.closers(source.Closers, in)
 	}
 	if b.l.err != nil {
 		return
@@ -385,6 +387,15 @@ func (b *block) loop(source *symtile.Loop) {
 	lp.body = body.sequence()
 	in.full = append(in.full, body.external()...)
 	b.add(in)
+}
+
+// closers lowers those of the loop whose body b is.
+func (b *block) closers(list []int, in *instr) {
+	for _, n := range list {
+		if b.l.err == nil {
+			b.accumulateIn(n, in)
+		}
+	}
 }
 
 // external lists the values the block reads but does not make.

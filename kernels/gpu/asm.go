@@ -53,6 +53,7 @@ const (
 	threadNumber operand = "%tid.x"
 	blockNumber  operand = "%ctaid.x"
 	gridSize     operand = "%nctaid.x"
+	pieceNumber  operand = "%ctaid.y"
 )
 
 func (o operand) register() bool { return strings.HasPrefix(string(o), "%") }
@@ -240,6 +241,8 @@ func (a *asm) operand(o operand) ptx.Operand {
 		return ptx.Sreg(ptx.TidX)
 	case o == blockNumber:
 		return ptx.Sreg(ptx.CTAidX)
+	case o == pieceNumber:
+		return ptx.Sreg(ptx.CTAidY)
 	case o == gridSize:
 		return ptx.Sreg(ptx.NCTAidX)
 	case strings.HasPrefix(text, "0f"):

@@ -112,8 +112,10 @@ func compile(p *symtile.Program, plan kernels.Plan, s Sheet) (*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if im.shared > int64(s.BlockShared) {
-		return nil, reject(fmt.Errorf("a tile program needs %d bytes of shared memory; %s has %d", im.shared, s.Target, s.BlockShared))
+	for _, step := range im.steps {
+		if step.SharedBytes > s.BlockShared {
+			return nil, reject(fmt.Errorf("a tile program needs %d bytes of shared memory; %s has %d", step.SharedBytes, s.Target, s.BlockShared))
+		}
 	}
 	return im, nil
 }
@@ -126,29 +128,11 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 		return nil, err
 	}
 	k := &kernel{session: b.session, in: len(p.Fusion.Params), out: len(kernels.OutputShapes(p.Fusion))}
-	k.work = im.work(k.in, k.out)
+	k.work = &Work{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
 	if _, err := b.session.Load(ctx, k.work); err != nil {
 		return nil, err
 	}
 	return k, nil
-}
-
-// work is an image as what a session runs: inputs, then outputs.
-func (im *image) work(in, out int) *Work {
-	s := Step{Entry: im.name, Grid: Dim3{X: int(im.blocks)}, Block: Dim3{X: im.threads}, SharedBytes: int(im.shared)}
-	if im.cluster > 1 {
-		s.Cluster = Dim3{X: im.cluster}
-	}
-	for n := range in {
-		s.Args = append(s.Args, Input(n))
-	}
-	for n := range out {
-		s.Args = append(s.Args, Output(n))
-	}
-	for _, m := range im.maps {
-		s.Args = append(s.Args, Input(m.param).Mapped(m.spec))
-	}
-	return &Work{PTX: string(im.module.Text()), Steps: []Step{s}}
 }
 
 func shapesOf(params []*hlo.Instr) []hlo.Shape {

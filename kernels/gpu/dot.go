@@ -370,6 +370,9 @@ func (e *emitter) numbered(t operandTile, dims []int, at []symtile.Expr) symtile
 	return n
 }
 
+func (s *scalarDot) leave()  { s.leaveSums(s.sum, s.accs) }
+func (s *scalarDot) gather() { s.gatherSums(s.sum, s.accs) }
+
 func (s *scalarDot) finish() {
 	e := s.e
 	e.freeze(kindFor(s.sum), s.accs)

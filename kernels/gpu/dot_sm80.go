@@ -180,15 +180,14 @@ func (t *tensorDot) begin() {
 
 func (t *tensorDot) accumulate() {
 	e := t.e
-	a, b := t.room(t.a), t.room(t.b)
-	for _, m := range []*matrixTile{a, b} {
-		if !e.present(t, m) {
+	for _, m := range []*matrixTile{t.a, t.b} { // one after the other: both may be the same tile
+		if t.room(m); !e.present(t, m) {
 			t.bring(m, memory{shared, e.smem, m.at})
 			e.fresh = true
 		}
 	}
 	e.settle()
-	t.multiply(memory{shared, e.smem, a.at}, memory{shared, e.smem, b.at})
+	t.multiply(memory{shared, e.smem, t.a.at}, memory{shared, e.smem, t.b.at})
 }
 
 // room gives a tile its place, one that is there if the same tile is.
@@ -440,6 +439,9 @@ func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 	}
 	return to
 }
+
+func (t *tensorDot) leave()  { t.leaveSums(t.mma.sum, t.accs) }
+func (t *tensorDot) gather() { t.gatherSums(t.mma.sum, t.accs) }
 
 func (t *tensorDot) finish() {
 	e := t.e

@@ -226,6 +226,7 @@ func (e *emitter) mapNumber(b *boxTile) int {
 		}
 	}
 	e.maps = append(e.maps, m)
+	e.args = append(e.args, Input(m.param).Mapped(m.spec))
 	name := fmt.Sprintf("map%d", len(e.maps)-1)
 	e.asm.code.ParamBytes(name, 64, 128)
 	return len(e.maps) - 1
@@ -325,6 +326,12 @@ func (t *groupDot) moved(d, offset operand, bytes int64) operand {
 	}
 	return r
 }
+
+// accumulate has nothing to do: a ring does it.
+func (t *groupDot) accumulate() {}
+
+func (t *groupDot) leave()  { t.leaveSums(t.mma.sum, t.accs) }
+func (t *groupDot) gather() { t.gatherSums(t.mma.sum, t.accs) }
 
 func (t *groupDot) finish() {
 	t.e.freeze(kindFor(t.mma.sum), t.accs)

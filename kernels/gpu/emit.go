@@ -23,6 +23,7 @@ type emitter struct {
 	builder *ptx.Builder
 	asm     *asm
 	hints   *hints
+	phase   phase
 	name    string
 	smem    operand
 	shared  int64 // bytes of shared memory so far
@@ -50,9 +51,13 @@ type emitter struct {
 	params    []operand
 	outputs   []operand
 	maps      []tensorMap
+	args      []Operand             // of the parameters
+	scratch   []int64               // bytes of the arrays between the kernels of a plan
+	block     symtile.Expr          // number of the block among those of the grid's x
+	piece     symtile.Expr          // and of its y
+	constants map[string]operand    // names of what is declared, by its bytes
 	pairs     map[pair]symtile.Expr // variables that are an exclusive or
 	xors      map[symtile.Expr]pair // and what of
-	constants map[string]operand    // names of what is declared, by its bytes
 }
 
 // hints are what was found out by emitting: which values are asked for by other
@@ -74,57 +79,69 @@ func (r refusal) Error() string { return string(r) }
 
 func (e *emitter) refuse(format string, args ...any) { panic(refusal(fmt.Sprintf(format, args...))) }
 
-// invalid is a bug: what was emitted is not PTX.
-type invalid struct{ error }
-
-// An image is a kernel as text, with what a launch needs to know.
+// An image is the kernels of a plan as text, with what their launches need to know.
 type image struct {
-	name    string // of the entry
 	module  *ptx.Module
-	maps    []tensorMap
-	threads int
-	shared  int64 // bytes of dynamic shared memory
-	blocks  int64
-	cluster int // blocks of a cluster
+	steps   []Step
+	scratch []int64
 }
 
-// emit makes the kernel of a concrete program.
+// emit makes the kernels of a concrete program.
 func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
 	defer func() {
 		switch x := recover().(type) {
 		case nil:
 		case refusal:
 			err = x
-		case invalid:
-			err = x.error
 		default:
 			panic(x)
 		}
 	}()
+	phases, err := phasesOf(p, k)
+	if err != nil {
+		return nil, err
+	}
 	h := &hints{wanted: map[bufferKey]bool{}, staged: map[int]bool{}, apart: map[int]bool{}}
 	for {
-		e := newEmitter(p, sheet, k, h)
-		h.more = false
-		im = e.kernel()
+		im, h.more = &image{}, false
+		builder, constants := ptx.NewBuilder(versionOf(p, sheet.Target)), map[string]operand{}
+		builder.DynamicShared("smem", 1024)
+		for _, ph := range phases {
+			e := newEmitter(p, sheet, k, h)
+			e.begin(ph, builder, constants)
+			im.steps = append(im.steps, e.kernel())
+			im.scratch = e.scratch
+		}
 		if !h.more {
+			im.module, err = builder.Module()
+			if err != nil {
+				return nil, fmt.Errorf("%s: the kernel is not valid PTX, which is a bug of this backend: %w", p.Fusion.Name, err)
+			}
+			im.module.Prune()
 			return im, p.Space.Ring.Err()
 		}
 	}
 }
 
 func newEmitter(p *symtile.Program, sheet Sheet, k knobs, h *hints) *emitter {
-	e := &emitter{
-		p: p, ring: p.Space.Ring, sheet: sheet, knobs: k, hints: h, name: entryName(p.Fusion.Name),
+	return &emitter{
+		p: p, ring: p.Space.Ring, sheet: sheet, knobs: k, hints: h,
 		threads: int64(k.warps) * WarpThreads, vectorBytes: int64(k.vector),
 		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]foldedSpread{}, spreads: map[string]*spread{},
-		noted: map[int]bool{}, fragments: map[string]func(body func(points []point)){}, constants: map[string]operand{},
+		noted: map[int]bool{}, fragments: map[string]func(body func(points []point)){},
 		pairs: map[pair]symtile.Expr{}, xors: map[symtile.Expr]pair{},
 	}
-	e.builder = ptx.NewBuilder(versionOf(p, sheet.Target))
-	e.asm = newAsm(e.builder.Entry(e.name))
-	e.builder.DynamicShared("smem", 1024)
+}
+
+// begin starts a kernel of a module, whose constants it shares.
+func (e *emitter) begin(ph phase, b *ptx.Builder, constants map[string]operand) {
+	e.phase, e.builder, e.constants = ph, b, constants
+	e.name = entryName(e.p.Fusion.Name) + ph.suffix()
+	e.asm = newAsm(b.Entry(e.name))
+	if ph == phaseRest {
+		e.knobs.cluster = 1 // nothing is brought to others
+	}
 	e.thread = e.ring.Var(symtile.Variable{Name: "thread", Lo: 0, Hi: e.threads - 1, Role: symtile.RoleThread})
-	return e
 }
 
 // entryName makes a PTX identifier of the name of a fusion.
@@ -137,15 +154,17 @@ func entryName(s string) string {
 	}, s)
 }
 
-// kernel emits the whole.
-func (e *emitter) kernel() *image {
+// kernel emits the whole of it and says how it is launched.
+func (e *emitter) kernel() Step {
 	a := e.asm
 	e.header()
 	for k := range e.p.Fusion.Params {
-		e.params = append(e.params, e.pointer(fmt.Sprintf("in%d", k)))
+		e.params = append(e.params, e.pointer(fmt.Sprintf("in%d", k), Input(k)))
 	}
 	for k := range kernels.OutputShapes(e.p.Fusion) {
-		e.outputs = append(e.outputs, e.pointer(fmt.Sprintf("out%d", k)))
+		if e.phase != phasePieces {
+			e.outputs = append(e.outputs, e.pointer(fmt.Sprintf("out%d", k), Output(k)))
+		}
 	}
 	e.smem = a.get(kindB32, "mov.u32", operand("smem"))
 	e.bind(e.thread, a.get(kindB32, "mov.u32", threadNumber))
@@ -155,20 +174,24 @@ func (e *emitter) kernel() *image {
 	for _, r := range e.p.Runtime {
 		e.needed(r.Op)
 	}
-	e.steps(e.p.Body)
+	e.steps(e.body())
 	for _, r := range e.p.Roots {
-		e.storeRoot(r)
+		if e.phase != phasePieces {
+			e.storeRoot(r)
+		}
 	}
 	e.endTiles()
 	a.note("%d bytes of shared memory", e.shared)
 	a.do("ret")
 	a.code.Entry.ReqNTid = [3]int{int(e.threads) + e.extra, 1, 1}
-	m, err := e.builder.Module()
-	if err != nil {
-		panic(invalid{fmt.Errorf("%s: the kernel is not valid PTX, which is a bug of this backend: %w", e.name, err)})
+	s := Step{Entry: e.name, Grid: Dim3{X: int(e.blocks())}, Block: Dim3{X: int(e.threads) + e.extra}, SharedBytes: int(e.shared), Args: e.args}
+	if e.phase == phasePieces {
+		s.Grid.Y = e.knobs.splitk
 	}
-	m.Prune()
-	return &image{name: e.name, module: m, maps: e.maps, threads: int(e.threads) + e.extra, shared: e.shared, blocks: e.blocks(), cluster: e.knobs.cluster}
+	if e.knobs.cluster > 1 {
+		s.Cluster = Dim3{X: e.knobs.cluster}
+	}
+	return s
 }
 
 // endTiles ends what a ring has begun: the walk over tiles, and the cluster.
@@ -209,8 +232,10 @@ func (e *emitter) blocks() int64 {
 	return min(n, max(c, int64(at.Blocks*e.sheet.clustered(e.knobs.cluster))/c*c))
 }
 
-func (e *emitter) pointer(name string) operand {
+// pointer declares a parameter that is the address of an array.
+func (e *emitter) pointer(name string, o Operand) operand {
 	a := e.asm
+	e.args = append(e.args, o)
 	a.code.Param(ptx.U64, name)
 	p := a.get(kindB64, "ld.param.u64", address{base: operand(name)})
 	return a.get(kindB64, "cvta.to.global.u64", p)
@@ -222,6 +247,12 @@ func (e *emitter) output(n int) operand    { return e.outputs[n] }
 // header says what the kernel is.
 func (e *emitter) header() {
 	e.asm.note("%s at %v: %d tile programs of %d threads", e.p.Fusion.Name, []int64(e.p.Tiling()), e.p.Programs(), e.threads)
+	switch e.phase {
+	case phasePieces:
+		e.asm.note("in %d pieces of their loops: what each has is left in scratch", e.knobs.splitk)
+	case phaseRest:
+		e.asm.note("what %d pieces have left is joined in their order, and what follows", e.knobs.splitk)
+	}
 }
 
 // versionOf is the PTX ISA that a program's instructions need, and the target.
@@ -287,17 +318,22 @@ func literalBytes(l *hlo.Literal) []byte {
 	return b.Data
 }
 
-// tileIDs computes the parallel tile ids of the tile program with a number.
+// tileIDs computes the parallel tile ids of the tile program with a number, and
+// which piece of it this is.
 func (e *emitter) tileIDs(number operand) {
-	block := e.ring.Var(symtile.Variable{Name: "block", Lo: 0, Hi: max(0, e.p.Programs()-1), Role: symtile.RoleBlock})
-	if _, ok := block.Value(); ok {
+	if e.phase == phasePieces {
+		e.piece = e.ring.Var(symtile.Variable{Name: "piece", Lo: 0, Hi: int64(e.knobs.splitk) - 1, Role: symtile.RoleBlock})
+		e.bind(e.piece, e.asm.get(kindB32, "mov.u32", pieceNumber))
+	}
+	e.block = e.ring.Var(symtile.Variable{Name: "block", Lo: 0, Hi: max(0, e.p.Programs()-1), Role: symtile.RoleBlock})
+	if _, ok := e.block.Value(); ok {
 		return
 	}
 	if number == blockNumber {
 		number = e.asm.get(kindB32, "mov.u32", number)
 	}
-	e.bind(block, number)
-	dims, ids := e.raster(block)
+	e.bind(e.block, number)
+	dims, ids := e.raster(e.block)
 	for k, d := range dims {
 		e.bind(e.p.Space.Dims[d].Tid, e.num(ids[k]))
 	}

@@ -26,10 +26,11 @@ type estimate struct {
 	tensor  [2][]bool     // by tf32, of ops that are products: tensor cores have it
 	groups  [2][]bool     // and warpgroups may have it
 	orders  map[int]order // of the reductions that depend on it
-	over    [][]int       // parallel dimensions that the tiles of parameters depend on
-	feeds   []int         // of parameters: the product by warpgroups that reads it, −1: none
-	brought []float64     // bytes of each parameter that a block reads
-	covered []float64     // tiles of a wave along each dimension
+	parted  parted
+	over    [][]int   // parallel dimensions that the tiles of parameters depend on
+	feeds   []int     // of parameters: the product by warpgroups that reads it, −1: none
+	brought []float64 // bytes of each parameter that a block reads
+	covered []float64 // tiles of a wave along each dimension
 	// unique is the bytes of all arrays, which memory moves once at least.
 	unique float64
 }
@@ -57,6 +58,7 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	m.nest(p.Body, nil)
 	m.products()
 	m.operands()
+	m.parted = partedOf(p)
 	for n, op := range p.Ops {
 		if op.Code != "reduce" {
 			continue
@@ -114,6 +116,7 @@ type load struct {
 	bytes   float64 // moved to and from memory
 	copied  float64 // of them, by tensor copies
 	given   float64 // of them, by other blocks of the cluster
+	scratch float64 // bytes between the kernels of a plan
 	flops   float64 // of the arithmetic units; a tensor core's count a sixteenth
 	matrix  float64 // of them, by warpgroups
 	traffic float64 // bytes read from shared memory
@@ -166,16 +169,37 @@ func (m *estimate) runs(n int) float64 {
 // candidate costs a tiling, which has been set.
 func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candidate {
 	c := candidate{tiling: t, knobs: k}
+	if k.splitk > 1 {
+		m.split(programs, &c)
+	} else {
+		l := m.work(nil, &c)
+		m.store(&c, &l)
+		c.terms = m.terms(c, programs, l, m.unique)
+	}
+	for _, t := range c.terms {
+		c.seconds += t
+	}
+	return c
+}
+
+// work is what a block does for some ops, nil for all.
+func (m *estimate) work(ops []bool, c *candidate) load {
+	k, l := c.knobs, load{exposed: latency}
 	threads := float64(k.warps * WarpThreads)
-	l := load{exposed: latency}
 	clear(m.brought)
 	for n, op := range m.p.Ops {
+		if ops != nil && !ops[n] {
+			continue
+		}
 		runs := m.runs(n)
+		if m.parted.inside[n] {
+			runs /= float64(k.splitk)
+		}
 		switch op.Code {
 		case "parameter":
 			m.bring(n, k, runs, &l)
 		case "dot":
-			m.dot(n, k, runs, &c, &l)
+			m.dot(n, k, runs, c, &l)
 		case "reduce":
 			l.flops += m.elements(op.Args[0]) * runs
 			c.partials += m.partials(n, threads)
@@ -187,15 +211,15 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 			l.flops += m.elements(n) * runs
 		}
 	}
+	return l
+}
+
+// store adds what the results of a block cost.
+func (m *estimate) store(c *candidate, l *load) {
 	for _, r := range m.p.Roots {
 		l.bytes += m.moved(r.Op)
-		m.leave(r.Op, k, &c, &l)
+		m.leave(r.Op, c.knobs, c, l)
 	}
-	c.terms = m.terms(c, programs, l)
-	for _, t := range c.terms {
-		c.seconds += t
-	}
-	return c
 }
 
 // leave adds what the fragments of a product cost on their way out: stored as
@@ -399,7 +423,9 @@ var accountTerms = []string{"memory", "arithmetic", "shared memory", "L2", "wait
 // end times the rounds in which they run, as many at once as fit; what comes
 // again within a round is in the L2 cache. The longest counts, a sixteenth of
 // the others, and the start of the first block.
-func (m *estimate) terms(c candidate, programs float64, l load) [6]float64 {
+//
+// unique is the bytes that memory moves at least.
+func (m *estimate) terms(c candidate, programs float64, l load, unique float64) [6]float64 {
 	s := m.sheet
 	at := s.Occupancy(m.needs(c))
 	if at.Blocks == 0 {
@@ -419,14 +445,17 @@ func (m *estimate) terms(c candidate, programs float64, l load) [6]float64 {
 	if c.knobs.persistent > 0 { // what the next tile begins with comes while this one ends
 		whole -= (rounds - 1) * latency
 	}
-	wave := min(programs, sms*resident)
+	bytes := min(programs*l.bytes, max(unique, programs*l.bytes-float64(s.L2)*rounds))
+	if wave := min(programs, sms*resident); c.knobs.splitk <= 1 {
+		bytes = min(bytes, max(unique, programs/wave*m.waveBytes(wave, l.bytes, c.knobs.group)))
+	}
+	spilled := max(0, programs*l.scratch-float64(s.L2)/2) // from the L2 cache
 	all := rounds * resident / clock
 	t := [6]float64{
-		max(m.unique, min(programs*l.bytes-float64(s.L2)*rounds, programs/wave*m.waveBytes(wave, l.bytes, c.knobs.group))) / bandwidth,
-		all * l.flops / 128, all * l.traffic / sharedAClock, all * (l.bytes - l.given) / l2AClock,
+		(bytes + spilled) / bandwidth,
+		all * l.flops / 128, all * l.traffic / sharedAClock, all * (l.bytes + l.scratch - l.given) / l2AClock,
 		whole / clock, alone / clock / 2,
 	}
-	t[0] = min(t[0], programs*l.bytes/bandwidth)
 	longest := 0
 	for k := range t[:5] {
 		if t[k] > t[longest] {
@@ -444,7 +473,7 @@ func (m *estimate) terms(c candidate, programs float64, l load) [6]float64 {
 // alone is the cycles of a block that has an SM to itself: of threads that wait
 // for each operation, but not for those of tensor copies and warpgroups.
 func (l load) alone(threads float64) float64 {
-	return l.exposed + l.matrix/128 + max((l.flops-l.matrix)/threads*8, (l.bytes-l.copied)/threads/most*30)
+	return l.exposed + l.matrix/128 + max((l.flops-l.matrix)/threads*8, (l.bytes+l.scratch-l.copied)/threads/most*30)
 }
 
 // needs are the registers of a thread, the bytes of shared memory and the

@@ -239,8 +239,8 @@ var double = map[hlo.Opcode]func(m floats, x operand) operand{
 	"sine": floats.sin, "cosine": floats.cos, "tan": func(m floats, x operand) operand { return m.div(m.sin(x), m.cos(x)) },
 	"exponential-minus-one": floats.expm1, "log-plus-one": floats.log1p, "cbrt": floats.cbrt, "erf": floats.erf,
 	"sinh": func(m floats, x operand) operand {
-		y := m.expm1(x)
-		return m.mul(m.c(0.5), m.add(y, m.div(y, m.add(y, m.c(1)))))
+		y := m.expm1(m.abs(x)) // (y + y/(y+1))/2, which infinity goes through as infinity
+		return m.sign(m.mul(m.mul(m.c(0.5), y), m.add(m.div(m.reg(1), m.add(y, m.c(1))), m.c(1))), x)
 	},
 	"cosh": func(m floats, x operand) operand { y := m.exp(x); return m.mul(m.c(0.5), m.add(y, m.div(m.reg(1), y))) },
 	"asinh": func(m floats, x operand) operand {

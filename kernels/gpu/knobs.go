@@ -16,6 +16,7 @@ type knobs struct {
 	producer   int // warps beside the others, one of which starts the tensor copies: 0, 1, 2 or 4, a warpgroup, which gives registers away
 	cluster    int // blocks that bring operands they share to each other
 	persistent int // 1: as many blocks as run at once, each of which goes from tile to tile
+	splitk     int // blocks that share the iterations of a tile's loops; see split.go
 	tf32       int // 1: products of f32 round their operands to tf32, on tensor cores
 	vector     int // bytes of the widest access of a thread
 }
@@ -35,6 +36,7 @@ var knobTable = []knobRow{
 	{"group", 1, 1, 1 << 16, false, func(k *knobs) *int { return &k.group }},
 	{"persistent", 0, 0, 1, false, func(k *knobs) *int { return &k.persistent }},
 	{"producer", 1, 0, 4, true, func(k *knobs) *int { return &k.producer }},
+	{"splitk", 1, 1, mostPieces, true, func(k *knobs) *int { return &k.splitk }},
 	{"stages", 2, 1, 8, false, func(k *knobs) *int { return &k.stages }},
 	{kernels.TF32, 0, 0, 1, false, func(k *knobs) *int { return &k.tf32 }},
 	{"vector", most, 1, most, true, func(k *knobs) *int { return &k.vector }},

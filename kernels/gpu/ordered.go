@@ -75,13 +75,18 @@ func (o order) broken(sizes []int64, tiles func(dim int) int64) int {
 	return -1
 }
 
-// begin has the start value carried.
+// begin has the start value carried, and by a piece of a loop, which others
+// come before, nothing.
 func (r *ordered) begin() {
 	r.start()
+	first := yes
+	if r.op.Loop != nil && r.e.portion(r.op.Loop.Dims).divided() {
+		first = no
+	}
 	for range r.accs {
 		c := r.fresh()
 		for part, d := range r.partial() {
-			v := yes
+			v := first
 			if part < len(r.types) {
 				v = r.init[part]
 			}
@@ -122,6 +127,21 @@ func (r *ordered) carry() {
 			r.e.set(kindFor(d), c[part], next[part])
 		}
 	}
+}
+
+// leave stores what a piece of the loop has carried.
+func (r *ordered) leave() {
+	for k, c := range r.carried {
+		r.accs[k] = r.frozen(c)
+	}
+	r.store()
+}
+
+// gather folds what pieces have left after what is carried.
+func (r *ordered) gather() {
+	r.clear()
+	r.reduction.gather()
+	r.carry()
 }
 
 func (r *ordered) finish() {

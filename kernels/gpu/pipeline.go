@@ -14,9 +14,7 @@ type pipeline struct {
 	e     *emitter
 	dots  []slotted
 	parts []part // different ones
-	dims  []int
-	trips []int64
-	total int64
+	part  portion
 	slots int64
 	bytes int64 // of a slot
 	at    int64 // of the ring
@@ -45,11 +43,7 @@ type part struct {
 // pipelined emits a loop as a pipeline if it consists of products on tensor
 // cores, or of others whose operands are copied as they are; it says whether it did.
 func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
-	p := &pipeline{e: e, dims: l.Dims, total: 1, slots: int64(e.knobs.stages)}
-	for _, d := range l.Dims {
-		p.trips = append(p.trips, constantOf(e.p.Space.Dims[d].Tiles))
-		p.total *= p.trips[len(p.trips)-1]
-	}
+	p := &pipeline{e: e, part: e.portion(l.Dims), slots: int64(e.knobs.stages)}
 	for _, c := range closers {
 		d, ok := c.(slotted)
 		if !ok || d.parts() == nil {
@@ -61,7 +55,7 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
 		code := e.p.Ops[s.Op].Code
 		return s.Loop != nil || e.hints.staged[s.Op] || (code == "dot" || code == "reduce") && !slices.Contains(l.Closers, s.Op) || len(e.p.Ops[s.Op].Needs) > 0
 	}
-	if p.slots < 2 || p.total < 2 || slices.ContainsFunc(l.Body, busy) {
+	if p.slots < 2 || p.part.count < 2 || slices.ContainsFunc(l.Body, busy) {
 		return false
 	}
 	p.layOut()
@@ -70,9 +64,7 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
 		e.release(p.at, p.bytes*p.slots)
 		e.barrier() // all are done with the ring
 	}
-	for _, c := range closers {
-		c.finish()
-	}
+	p.part.conclude(closers)
 	return true
 }
 
@@ -100,7 +92,7 @@ func (p *pipeline) emit() {
 	base := a.get(kindB32, "add.s32", e.smem, p.at)
 	for s := range p.slots - 1 {
 		a.note("iteration %d into slot %d", s, s)
-		if s < p.total {
+		if s < p.part.count {
 			p.bring(outside, e.asm.in(kindB32, integer(s)), memory{shared, base, s * p.bytes})
 		}
 		a.do("cp.async.commit_group")
@@ -114,12 +106,12 @@ func (p *pipeline) emit() {
 	counter, next, more := a.fresh(kindB32), a.fresh(kindB32), a.fresh(kindPred)
 	again, skip := a.label("LOOP"), a.label("FILLED")
 	a.do("mov.b32", counter, 0)
-	a.note("for %d iterations, %d slots of %d bytes", p.total, p.slots, p.bytes)
+	a.note("for %d iterations, %d slots of %d bytes", p.part.count, p.slots, p.bytes)
 	a.place(again)
 	a.do("cp.async.wait_group", p.slots-2)
 	e.barrier()
 	a.do("add.s32", next, counter, p.slots-1)
-	a.do("setp.ge.s32", more, next, p.total)
+	a.do("setp.ge.s32", more, next, p.part.count)
 	a.branch(more, skip)
 	p.bring(outside, next, memory{shared, write, 0})
 	a.place(skip)
@@ -135,7 +127,7 @@ func (p *pipeline) emit() {
 		a.when(more, "mov.b32", r, base)
 	}
 	a.do("add.s32", counter, counter, 1)
-	a.do("setp.lt.s32", more, counter, p.total)
+	a.do("setp.lt.s32", more, counter, p.part.count)
 	a.branch(more, again)
 	e.async, e.fresh = false, false
 }
@@ -147,7 +139,7 @@ func (p *pipeline) bring(outside *scope, n operand, slot memory) {
 	inside := e.asm.scope
 	e.asm.scope = newScope(outside)
 	defer func() { e.asm.scope = inside }()
-	e.atIteration(p.dims, p.trips, p.total, n)
+	e.atIteration(p.part, n)
 	for _, x := range p.parts {
 		x.copy(memory{shared, slot.base, slot.first + *x.at})
 	}

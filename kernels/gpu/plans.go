@@ -81,10 +81,13 @@ func sensible(p *symtile.Program, s Sheet, tf32 []int) ([]candidate, error) {
 		if programs > math.MaxInt32 || !m.inOrder() {
 			continue
 		}
+		shares := m.shares(programs)
 		for _, k := range launches {
 			k.group = m.group(t)
-			if c := m.candidate(t, programs, k); m.fits(c) {
-				all = append(all, c)
+			for _, k.splitk = range shares {
+				if c := m.candidate(t, programs, k); m.fits(c) {
+					all = append(all, c)
+				}
 			}
 		}
 	}
@@ -120,7 +123,7 @@ func (m *estimate) group(t symtile.Tiling) int {
 func choices(p *symtile.Program, s Sheet, tf32 []int) []knobs {
 	var all []knobs
 	for _, x := range tf32 {
-		all = append(all, choicesOf(p, s, knobs{tf32: x, group: 1, vector: most, producer: 1, cluster: 1})...)
+		all = append(all, choicesOf(p, s, knobs{tf32: x, group: 1, vector: most, producer: 1, cluster: 1, splitk: 1})...)
 	}
 	return all
 }

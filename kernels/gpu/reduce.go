@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -105,7 +106,7 @@ func (r *reduction) begin() {
 // start has a register for every part of the partial results, and the start values.
 func (r *reduction) start() {
 	e := r.e
-	e.asm.note("%%%d %s: reduce %s over %v, %d threads a result", r.n, r.op.Instr.Name, r.op.Instr.Attrs.ToApply.Name, r.op.Instr.Attrs.Dimensions, r.sharers())
+	e.asm.note("%%%d %s: reduce %s over %v, %d threads a result", r.n, r.op.Instr.Name, cmp.Or(string(r.code), r.op.Instr.Attrs.ToApply.Name), r.op.Instr.Attrs.Dimensions, r.sharers())
 	for part := range r.types {
 		r.init = append(r.init, e.elements(r.op.Args[len(r.types)+part], []point{{}})[0])
 	}
@@ -137,6 +138,22 @@ func (r *reduction) sharers() int64 {
 		return r.s.lanes
 	}
 	return r.s.rows
+}
+
+// sharer is the number of this thread among those.
+func (r *reduction) sharer() symtile.Expr {
+	if r.inside {
+		return r.e.thread.Mod(r.s.lanes)
+	}
+	return r.e.thread.Div(r.s.lanes)
+}
+
+// results is how many results the tile has.
+func (r *reduction) results() int64 {
+	if r.inside {
+		return r.s.outs
+	}
+	return r.s.ins
 }
 
 // accumulate folds the tile into the partial results.
@@ -429,10 +446,9 @@ func (r *reduction) number(k int) symtile.Expr {
 // others if they ask for them.
 func (r *reduction) publish() {
 	e, s := r.e, r.s
-	side, dims, count := s.outer, []int{}, s.outs
-	owner := e.thread.Mod(s.lanes)
+	side, dims, count, owner := s.outer, []int{}, r.results(), r.sharer()
 	if !r.inside {
-		side, count, owner = s.inner, s.ins, e.thread.Div(s.lanes)
+		side = s.inner
 	}
 	for d := range s.sizes { // kept dimensions in the order of the result
 		for _, x := range side {

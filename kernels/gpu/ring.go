@@ -13,9 +13,8 @@ type ring struct {
 	e     *emitter
 	dots  []*groupDot
 	tiles []*boxTile
-	dims  []int
-	trips []int64
-	total int64
+	part  portion
+	total int64 // iterations of this block
 	slots int64
 	bytes int64 // of a slot
 	at    int64
@@ -34,29 +33,9 @@ type ring struct {
 // grouped emits products that one loop over dims accumulates, by warpgroups; it
 // says whether it did.
 func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
-	if !e.sheet.Warpgroups() || e.threads%groupThreads != 0 || e.nested > 0 {
+	r := e.ringOf(closers, dims, body)
+	if r == nil {
 		return false
-	}
-	r := &ring{e: e, dims: dims, total: 1, blocks: int64(e.knobs.cluster)}
-	for _, n := range closers {
-		if e.p.Ops[n].Code != "dot" {
-			return false
-		}
-		d := e.newGroupDot(n)
-		if d == nil {
-			return false
-		}
-		r.dots = append(r.dots, d)
-		e.sums += d.rows / groupRows * d.cols / 2
-	}
-	for _, s := range body {
-		if s.Loop != nil || e.hints.staged[s.Op] || len(e.p.Ops[s.Op].Needs) > 0 {
-			return false
-		}
-	}
-	for _, d := range dims {
-		r.trips = append(r.trips, constantOf(e.p.Space.Dims[d].Tiles))
-		r.total *= r.trips[len(r.trips)-1]
 	}
 	r.schedule()
 	r.layOut()
@@ -65,10 +44,43 @@ func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
 		e.release(r.at, r.bytes*r.slots)
 		e.barrier() // all are done with the ring
 	}
-	for _, d := range r.dots {
-		d.finish()
-	}
+	r.part.conclude(r.closers())
 	return true
+}
+
+// ringOf is the ring of products that one loop accumulates; nil where they are
+// not for warpgroups.
+func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
+	if !e.sheet.Warpgroups() || e.threads%groupThreads != 0 || e.nested > 0 {
+		return nil
+	}
+	r := &ring{e: e, part: e.portion(dims), blocks: int64(e.knobs.cluster)}
+	r.total = r.part.count
+	for _, n := range closers {
+		if e.p.Ops[n].Code != "dot" {
+			return nil
+		}
+		d := e.newGroupDot(n)
+		if d == nil {
+			return nil
+		}
+		r.dots = append(r.dots, d)
+		e.sums += d.rows / groupRows * d.cols / 2
+	}
+	for _, s := range body {
+		if s.Loop != nil || e.hints.staged[s.Op] || len(e.p.Ops[s.Op].Needs) > 0 {
+			return nil
+		}
+	}
+	return r
+}
+
+func (r *ring) closers() []closer {
+	all := make([]closer, len(r.dots))
+	for k, d := range r.dots {
+		all[k] = d
+	}
+	return all
 }
 
 // schedule settles who fills the slots. A cluster, and blocks that go from tile
@@ -427,7 +439,7 @@ func (r *ring) copy(iteration operand, to, signal address) {
 	inside := a.scope
 	a.scope = newScope(r.outside)
 	defer func() { a.scope = inside }()
-	e.atIteration(r.dims, r.trips, r.total, iteration)
+	e.atIteration(r.part, iteration)
 	bytes := int64(0)
 	for _, b := range r.tiles {
 		bytes += b.bytes
@@ -474,21 +486,6 @@ func (r *ring) boxes(b *boxTile, to, signal address) {
 type tensorAt struct {
 	tensor operand
 	at     []operand
-}
-
-// atIteration binds the tile ids of dims to those of iteration n of a loop.
-func (e *emitter) atIteration(dims []int, trips []int64, total int64, n operand) {
-	e.loops++
-	step := e.ring.Var(symtile.Variable{Name: "iteration" + string(integer(int64(e.loops))), Lo: 0, Hi: total - 1, Role: symtile.RoleLoop})
-	if total == 1 {
-		return
-	}
-	e.bind(step, n)
-	for k, x := range digitsOf(step, trips) {
-		if trips[k] > 1 {
-			e.bind(e.p.Space.Dims[dims[k]].Tid, e.num(x))
-		}
-	}
 }
 
 // tensor is the operand of a tensor copy.

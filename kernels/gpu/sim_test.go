@@ -14,9 +14,14 @@ import (
 type simulator struct {
 	sheet   Sheet
 	machine *sim.Machine
-	outputs map[Address]bool
+	options sim.Options
 	last    sim.Counters
+	ran     []sim.Counters // of every launch
+	found   []sim.Finding  // by the last launch
 }
+
+// everything is looked for.
+var everything = sim.Options{Counters: true, Races: true, Uninitialised: true}
 
 func newSimulator(name string) *simulator {
 	s, err := ParseSheet(name)
@@ -24,7 +29,7 @@ func newSimulator(name string) *simulator {
 		panic(err)
 	}
 	s.Simulated = true
-	return &simulator{sheet: s, machine: sim.New(sim.Sheet{}), outputs: map[Address]bool{}}
+	return &simulator{sheet: s, machine: sim.New(sim.Sheet{}), options: everything}
 }
 
 func (d *simulator) Sheet() Sheet { return d.sheet }
@@ -94,17 +99,17 @@ func (d *simulator) Launch(ctx context.Context, l Launch) error {
 		return err
 	}
 	f := l.Function.(simFunction)
-	s := sim.Launch{Entry: f.name, Grid: [3]int{l.Grid.X, 1, 1}, Block: [3]int{l.Block.X, 1, 1}, Shared: l.SharedBytes}
+	s := sim.Launch{Entry: f.name, Grid: [3]int{l.Grid.X, l.Grid.Full().Y, 1}, Block: [3]int{l.Block.X, 1, 1}, Shared: l.SharedBytes}
 	if l.Cluster.X > 1 {
 		s.Cluster = [3]int{l.Cluster.X, 1, 1}
 	}
 	for _, a := range l.Args {
 		s.Args = append(s.Args, a.AppendTo(nil))
 	}
-	r, err := d.machine.Launch(ctx, f.program, s, sim.Options{Counters: true, Races: true, Uninitialised: true})
+	r, err := d.machine.Launch(ctx, f.program, s, d.options)
 	if err != nil {
 		return err
 	}
-	d.last = r.Counters
+	d.last, d.ran, d.found = r.Counters, append(d.ran, r.Counters), r.Findings
 	return r.Err()
 }

@@ -301,11 +301,14 @@ func (e *emitter) needed(n int) {
 }
 
 // A closer is a reduce or dot: what comes before its loop, at the end of every
-// iteration, and after it.
+// iteration, and after it. Where blocks share the loop, leave stores what one of
+// them has accumulated, and gather accumulates what all have left.
 type closer interface {
 	begin()
 	accumulate()
 	finish()
+	leave()
+	gather()
 }
 
 func (e *emitter) closer(n int) closer {
@@ -317,6 +320,10 @@ func (e *emitter) closer(n int) closer {
 
 // loop emits a loop of the program around its body and the closers.
 func (e *emitter) loop(l *symtile.Loop) {
+	if e.phase == phaseRest && e.nested == 0 {
+		e.collect(l)
+		return
+	}
 	if e.grouped(l.Closers, l.Dims, l.Body) {
 		return
 	}
@@ -328,9 +335,10 @@ func (e *emitter) loop(l *symtile.Loop) {
 	if e.pipelined(l, closers) {
 		return
 	}
+	part := e.portion(l.Dims)
 	e.nested++
 	defer func() { e.nested-- }()
-	e.nest(l.Dims, func() {
+	e.iterate(part, func() {
 		before := e.asm.waits
 		e.steps(l.Body)
 		for _, c := range closers {
@@ -340,9 +348,7 @@ func (e *emitter) loop(l *symtile.Loop) {
 			e.barrier() // the next iteration writes what this one reads
 		}
 	})
-	for _, c := range closers {
-		c.finish()
-	}
+	part.conclude(closers)
 }
 
 // nest emits loops over the tile ids of dims, the last fastest.

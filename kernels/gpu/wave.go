@@ -114,7 +114,7 @@ func (m *estimate) scheduled(all []candidate) []candidate {
 	}
 	for _, c := range all[:min(len(all), rescheduled)] {
 		programs := m.set(c.tiling)
-		if !m.alone(c.knobs) {
+		if c.knobs.splitk > 1 || !m.alone(c.knobs) {
 			continue
 		}
 		for _, cluster := range []int{1, 2, 4} {

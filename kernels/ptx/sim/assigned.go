@@ -6,8 +6,9 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// touched are the registers that an instruction reads and writes.
-type touched struct{ reads, writes []register }
+// touched are the registers that an instruction reads and writes, and those
+// of writes that it may read.
+type touched struct{ reads, writes, sums []register }
 
 // readsFirst are the operations whose first operand is a value and not a
 // destination.
@@ -16,8 +17,8 @@ var readsFirst = map[ptx.Op]bool{
 	ptx.OpBarrierArrive: true, ptx.OpNanosleep: true,
 }
 
-// touches lists the registers of an instruction. The accumulators of a wgmma
-// count as written only: whether they are read is decided at run time.
+// touches lists the registers of an instruction. Whether the accumulators of a
+// wgmma are read is decided at run time.
 func (d *decoder) touches(src *ptx.Instr) touched {
 	var t touched
 	if !src.Guard.None() {
@@ -30,6 +31,9 @@ func (d *decoder) touches(src *ptx.Instr) touched {
 			continue
 		}
 		t.reads = d.named(o, t.reads)
+	}
+	if src.Opcode.Op == ptx.OpWgmmaMMAAsync {
+		t.sums = t.writes
 	}
 	return t
 }
@@ -146,6 +150,12 @@ func (e *entry) flowThrough(starts []int, b int, all []touched, set, unproven re
 				e.code[i].reads = append(e.code[i].reads, r)
 			}
 		}
+		for _, r := range all[i].sums {
+			if n := e.number(r); unproven != nil && !set.has(n) {
+				unproven.add(n)
+				e.code[i].mods.sums = append(e.code[i].mods.sums, r)
+			}
+		}
 		if e.code[i].guard == 0 {
 			for _, r := range all[i].writes {
 				set.add(e.number(r))
@@ -176,7 +186,7 @@ func (e *entry) watch(all []touched, unproven registerSet) {
 				e.code[i].writes = append(e.code[i].writes, r)
 			}
 		}
-		e.tracked = e.tracked || len(e.code[i].reads) > 0
+		e.tracked = e.tracked || len(e.code[i].reads) > 0 || e.code[i].mods != nil && len(e.code[i].mods.sums) > 0
 	}
 }
 

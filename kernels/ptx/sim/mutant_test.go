@@ -293,6 +293,7 @@ var mutants = []mutant{
 	{"wgmma", "wrong swizzle in the descriptor", `0x4000004000010000`, `0x8000004000010000`, false, wrongResult},
 	{"wgmma", "k advances by 16 bytes", `%rd4, 2;`, `%rd4, 1;`, false, wrongResult},
 	{"wgmma", "operands swapped", `%rd4, %rd5, %p5`, `%rd5, %rd4, %p5`, false, wrongResult},
+	{"wgmma", "first sum not cleared", `setp\.ne\.s32 %p5, %r6, 0`, `setp.eq.s32 %p5, %r6, %r6`, false, Uninitialised},
 	{"wgmma", "wait_group dropped", `wgmma\.wait_group\.sync\.aligned 0;`, ``, false, MissingWait},
 	{"wgmma", "waits for one group too few", `wait_group\.sync\.aligned 0`, `wait_group.sync.aligned 1`, false, MissingWait},
 	{"wgmma", "wgmma.fence dropped", `wgmma\.fence\.sync\.aligned;`, ``, false, MissingFence},

@@ -79,6 +79,7 @@ type operation struct {
 	atomic   func(old, b, c uint64) uint64
 	product  *product
 	wg       *wgmmaShape
+	sums     []register // of a wgmma: not proven to be written before
 	matrices int
 	trans    bool
 	zeros    bool // cp.async: copies no bytes, only zeros

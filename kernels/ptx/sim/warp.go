@@ -298,13 +298,18 @@ func (w *warp) report(f Finding, lane int) {
 
 // before checks the registers an instruction reads.
 func (w *warp) before(in *instr) {
-	for _, r := range in.reads {
+	w.checkAssigned(in.reads)
+	if len(in.tensor) > 0 {
+		w.wg.touch(w, in)
+	}
+}
+
+// checkAssigned reports registers that were not written before.
+func (w *warp) checkAssigned(list []register) {
+	for _, r := range list {
 		if missing := w.active &^ w.inited[r.bank][r.index]; missing != 0 {
 			w.report(Finding{Kind: Uninitialised, Space: "register", Detail: w.cta.entry.registerName(r)}, bits.TrailingZeros32(missing))
 		}
-	}
-	if len(in.tensor) > 0 {
-		w.wg.touch(w, in)
 	}
 }
 

@@ -82,7 +82,9 @@ func wgmma(w *warp, in *instr) {
 		op.descA, rest = w.get(rest[0], 0), rest[1:]
 	}
 	op.descB = w.get(rest[0], 0)
-	op.scaleD = w.get(rest[1], 0) == 1
+	if op.scaleD = w.get(rest[1], 0) == 1; op.scaleD && w.cta.grid.opt.Uninitialised {
+		w.checkAssigned(in.mods.sums)
+	}
 	c := &w.cta.work.counters
 	if w.id%4 == 0 {
 		c.WGMMA++

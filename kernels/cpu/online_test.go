@@ -1,0 +1,222 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// rowsOfX are e = exp(x − max x) and its sum l, of $t.
+const rowsOfX = `x = $t[6,40] parameter(0)
+low = $t[] constant(-inf)
+zero = $t[] constant(0)
+m = $t[6] reduce(x, low), dimensions={1}, to_apply=maximum
+ms = $t[6,40] broadcast(m), dimensions={0}
+less = $t[6,40] subtract(x, ms)
+e = $t[6,40] exponential(less)
+l = $t[6] reduce(e, zero), dimensions={1}, to_apply=add
+`
+
+// onlineTexts are fusions with loops that are joined where their tiles are of a size.
+var onlineTexts = []string{
+	rowsOfX + "ls = $t[6,40] broadcast(l), dimensions={0}\nROOT p = $t[6,40] divide(e, ls)",
+	rowsOfX + "g = $t[6] log(l)\nlse = $t[6] add(g, m)\nROOT all = ($t[6], $t[6]) tuple(lse, m)",
+	rowsOfX + `v = $t[40,9] parameter(1)
+ls = $t[6,40] broadcast(l), dimensions={0}
+p = $t[6,40] divide(e, ls)
+ROOT o = $t[6,9] dot(p, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}`,
+	rowsOfX + `v = $t[40,9] parameter(1)
+o = $t[9,6] dot(v, e), lhs_contracting_dims={0}, rhs_contracting_dims={1}
+one = $t[] constant(1)
+ones = $t[6] broadcast(one), dimensions={}
+r = $t[6] divide(ones, l)
+rs = $t[9,6] broadcast(r), dimensions={1}
+ROOT q = $t[9,6] multiply(o, rs)`,
+	rowsOfX + `v = $t[40,9] parameter(1)
+ROOT o = $t[6,9] dot(e, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}`,
+	`q = $t[2,10,12] parameter(0)
+k = $t[2,24,12] parameter(1)
+v = $t[2,24,20] parameter(2)
+low = $t[] constant(-inf)
+zero = $t[] constant(0)
+scale = $t[] constant(0.25)
+scales = $t[2,10,24] broadcast(scale), dimensions={}
+qk = $t[2,10,24] dot(q, k), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={2}
+scaled = $t[2,10,24] multiply(qk, scales)
+rows = s32[2,10,24] iota(), iota_dimension=1
+keys = s32[2,10,24] iota(), iota_dimension=2
+later = pred[2,10,24] compare(rows, keys), direction=LT
+lows = $t[2,10,24] broadcast(low), dimensions={}
+x = $t[2,10,24] select(later, lows, scaled)
+m = $t[2,10] reduce(x, low), dimensions={2}, to_apply=maximum
+ms = $t[2,10,24] broadcast(m), dimensions={0,1}
+less = $t[2,10,24] subtract(x, ms)
+e = $t[2,10,24] exponential(less)
+l = $t[2,10] reduce(e, zero), dimensions={2}, to_apply=add
+ls = $t[2,10,24] broadcast(l), dimensions={0,1}
+p = $t[2,10,24] divide(e, ls)
+ROOT o = $t[2,10,20] dot(p, v), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}`,
+}
+
+// alike draws a tiling in which sequential dimensions of one extent have tiles of
+// one size, so that loops are joined.
+func alike(rng *rand.Rand, p *symtile.Program) symtile.Tiling {
+	sizes := map[int64]int64{}
+	for {
+		t := make(symtile.Tiling, len(p.Space.Dims))
+		clear(sizes)
+		for k, d := range p.Space.Dims {
+			t[k] = 1 + rng.Int64N(d.Extent)
+			if d.Kind != symtile.Sequential {
+				continue
+			}
+			if sizes[d.Extent] == 0 {
+				sizes[d.Extent] = 1 + rng.Int64N(max(1, d.Extent/2))
+			}
+			t[k] = sizes[d.Extent]
+		}
+		if p.Check(t) == nil {
+			return t
+		}
+	}
+}
+
+// joined says whether a plan has an online loop.
+func joined(t *testing.T, p *symtile.Program, tiling symtile.Tiling) bool {
+	q, err := p.At(tiling)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q.Online() != q
+}
+
+// TestOnline compares joined loops with the reference for random tiles, with and
+// without other knobs.
+func TestOnline(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 5))
+	for _, d := range []string{"f32", "f64", "bf16", "f16"} {
+		for n, text := range onlineTexts {
+			t.Run(fmt.Sprintf("%s/%d", d, n), func(t *testing.T) {
+				p, _ := landscape(t, strings.ReplaceAll(text, "$t", d))
+				v, err := kernels.NewVerifier(p.Fusion, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := New()
+				for k := range 12 {
+					plan := kernels.Plan{Tiles: alike(rng, p)}
+					if !joined(t, p, plan.Tiles) {
+						t.Fatalf("%s joins nothing", plan)
+					}
+					if k%2 == 1 {
+						plan = withKnobs(rng, plan)
+					}
+					verify(t, b, v, p, plan)
+				}
+			})
+		}
+	}
+}
+
+// TestOnlineEdges: rows that begin with −∞, have nothing else, or have +∞ or NaN
+// anywhere, are what the reference makes of them; so are weights that are not
+// numbers, also those of elements that weigh nothing.
+func TestOnlineEdges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	for n, text := range onlineTexts[:5] {
+		for _, d := range []string{"f32", "f64"} {
+			t.Run(fmt.Sprintf("%s/%d", d, n), func(t *testing.T) {
+				p, _ := landscape(t, strings.ReplaceAll(text, "$t", d))
+				for range 40 {
+					in, err := kernels.Inputs(p.Fusion, kernels.Normals, rng.Int64())
+					if err != nil {
+						t.Fatal(err)
+					}
+					roughen(rng, in)
+					compareOnline(t, p, kernels.Plan{Tiles: alike(rng, p)}, in)
+				}
+			})
+		}
+	}
+}
+
+// roughen gives every row of x, 40 elements, a character of its own, and a few
+// of the weights.
+func roughen(rng *rand.Rand, in []kernels.Buffer) {
+	inf := math.Inf(1)
+	for row := range int64(6) {
+		first, every := rng.Int64N(40), 1+rng.Int64N(9)
+		for k := range int64(40) {
+			x := in[0].Float(row*40 + k)
+			switch rng.IntN(12) {
+			case 0:
+				x = -inf
+			case 1:
+				x *= 80
+			}
+			switch row {
+			case 0: // nothing but −∞
+				x = -inf
+			case 1: // … up to somewhere
+				if k < first {
+					x = -inf
+				}
+			case 2: // the maximum grows with every element
+				x = float64(k) - 20
+			case 3: // … by far
+				x = float64(k)*400 - 8000
+			case 4:
+				if k == first {
+					x = []float64{inf, math.NaN(), -300}[rng.IntN(3)]
+				}
+			}
+			in[0].SetFloat(row*40+k, x)
+		}
+		if len(in) > 1 && rng.IntN(3) == 0 {
+			for k := first; k < in[1].Shape.Elements(); k += 40 * every {
+				in[1].SetFloat(k, []float64{inf, -inf, math.NaN(), 1e30, -1e-30}[rng.IntN(5)])
+			}
+		}
+	}
+}
+
+func compareOnline(t *testing.T, p *symtile.Program, plan kernels.Plan, in []kernels.Buffer) {
+	t.Helper()
+	want, err := kernels.Reference(p.Fusion, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := New().Compile(context.Background(), p, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	var out []kernels.Buffer
+	for _, s := range kernels.OutputShapes(p.Fusion) {
+		b, err := kernels.NewBuffer(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b)
+	}
+	if _, err := k.Run(context.Background(), in, out); err != nil {
+		t.Fatal(err)
+	}
+	tolerance := kernels.ToleranceOf(p.Fusion)
+	for n := range out {
+		for k := range out[n].Shape.Elements() { // infinity times what is 0 with the last maximum only
+			if math.IsInf(out[n].Float(k), 0) && math.IsNaN(want[n].Float(k)) {
+				want[n].SetFloat(k, out[n].Float(k))
+			}
+		}
+		if m := kernels.Compare(n, out[n], want[n], tolerance); m != nil {
+			t.Fatalf("%s: %v", plan, m)
+		}
+	}
+}

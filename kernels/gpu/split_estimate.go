@@ -1,0 +1,125 @@
+package gpu
+
+import (
+	"math"
+
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// parted is a program seen as two kernels, of which the first has blocks share
+// the loops; see split.go.
+type parted struct {
+	loops   [][]int // the dimensions of each; nil: they cannot be shared
+	closers []int
+	inside  []bool // of ops: they are in these loops
+	pieces  []bool // the first kernel needs them
+	rest    []bool // the second does
+}
+
+func partedOf(p *symtile.Program) parted {
+	x := parted{inside: make([]bool, len(p.Ops))}
+	loops := topLoops(p.Body)
+	for _, l := range loops {
+		if needsTotal(p, l, loops) >= 0 {
+			return x
+		}
+	}
+	var roots []int
+	for _, r := range p.Roots {
+		roots = append(roots, r.Op)
+	}
+	for _, l := range loops {
+		x.loops, x.closers = append(x.loops, l.Dims), append(x.closers, l.Closers...)
+		x.mark(l)
+	}
+	x.pieces, x.rest = usedBy(p, x.closers, nil), usedBy(p, roots, x.closers)
+	for _, n := range x.closers {
+		x.rest[n] = false
+	}
+	return x
+}
+
+// mark notes what is in a loop.
+func (x *parted) mark(l *symtile.Loop) {
+	for _, n := range l.Closers {
+		x.inside[n] = true
+	}
+	for _, s := range l.Body {
+		if s.Loop != nil {
+			x.mark(s.Loop)
+		} else {
+			x.inside[s.Op] = true
+		}
+	}
+}
+
+// shares are the numbers of pieces worth trying for the tiling that is set: one
+// and, where that leaves SMs without a block, powers of two that divide the
+// iterations, from what occupies about half of them on.
+func (m *estimate) shares(programs float64) []int {
+	all := []int{1}
+	if programs >= float64(m.sheet.SMs) {
+		return all
+	}
+	for n := 2; n <= mostPieces && m.divides(n) && len(all) < 4; n *= 2 {
+		if more := m.divides(2 * n); float64(n)*programs >= float64(m.sheet.SMs)/2 || !more {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// divides says whether all loops have a multiple of n iterations, and there is one.
+func (m *estimate) divides(n int) bool {
+	some := false
+	for _, dims := range m.parted.loops {
+		trips := int64(1)
+		for _, d := range dims {
+			trips *= int64(m.trips[d])
+		}
+		if trips%int64(n) != 0 && trips > 1 {
+			return false
+		}
+		some = some || trips > 1
+	}
+	return some
+}
+
+// between is the seconds from the end of a kernel to the start of the next, which
+// waits for it, in a graph: about a microsecond and a half. Nothing of this has
+// been measured here.
+const between = 1.5e-6
+
+// split costs a plan of two kernels.
+func (m *estimate) split(programs float64, c *candidate) {
+	pieces := float64(c.knobs.splitk)
+	first, second := m.work(m.parted.pieces, c), m.work(m.parted.rest, c)
+	for _, n := range m.parted.closers {
+		m.pass(n, pieces, c, &first, &second)
+	}
+	m.store(c, &second)
+	x, y := m.terms(*c, programs*pieces, first, m.unique), m.terms(*c, programs, second, 0)
+	for k := range x {
+		c.terms[k] = x[k] + y[k]
+	}
+	c.terms[len(c.terms)-1] += between
+}
+
+// pass adds what a closer leaves in one kernel and the next takes up: the sums of
+// all threads, 16 vectors on their way at once, or results that are joined once
+// more.
+func (m *estimate) pass(n int, pieces float64, c *candidate, first, second *load) {
+	op := m.p.Ops[n]
+	threads := float64(c.knobs.warps * WarpThreads)
+	if op.Code == "dot" {
+		bytes := m.elements(n) * float64(wideSum(op.Instr.Shape.DType).Size())
+		first.scratch += bytes
+		second.scratch += bytes * pieces
+		second.exposed += latency * math.Ceil(bytes*pieces/threads/most/16)
+		return
+	}
+	bytes := m.elements(n) * 4 * float64(len(op.Args)/2)
+	first.scratch += bytes
+	second.scratch += bytes * pieces
+	second.exposed += latency/2 + latency*math.Ceil(pieces*m.elements(n)/threads/8)
+}

@@ -1,0 +1,248 @@
+package gpu
+
+import (
+	"context"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// splits are the powers of two that divide the iterations of all loops of a
+// tiling; none where there is no loop.
+func splits(p *symtile.Program, t symtile.Tiling) (all []int64) {
+	q, err := p.At(t)
+	if err != nil {
+		return nil
+	}
+	for n := int64(2); n <= 64; n *= 2 {
+		if _, err := phasesOf(q, knobs{splitk: int(n)}); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// Plans whose tiles are shared by several blocks give the reference's results.
+func TestSplitOnSimulator(t *testing.T) {
+	for _, target := range []string{"sm_80", "sm_90a"} {
+		device := newSimulator(target)
+		s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, rng, ran := New(s), rand.New(rand.NewPCG(9, 9)), 0
+		check := func(t *testing.T, p *symtile.Program, v *kernels.Verifier) {
+			tilings := slices.DeleteFunc(slices.Collect(p.Space.Tilings()), func(x symtile.Tiling) bool { return tiles(p, x) > 512 })
+			for done, try := 0, 0; done < 2 && try < 20 && len(tilings) > 0; try++ {
+				plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(3)).With("epilogue", rng.Int64N(2))
+				if legal := splits(p, plan.Tiles); len(legal) > 0 && verify(t, b, v, p, plan.With("splitk", legal[rng.IntN(len(legal))])) {
+					done++
+					ran++
+				}
+			}
+		}
+		forPrograms(t, "testdata/ordered.txt", check)
+		forPrograms(t, "testdata/split.txt", check)
+		forCorpus(t, func(t *testing.T, p *symtile.Program) {
+			v, err := kernels.NewVerifier(p.Fusion, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, p, v)
+		})
+		t.Logf("%s: %d plans", target, ran)
+		if ran < 60 {
+			t.Errorf("%s: only %d plans ran", target, ran)
+		}
+	}
+}
+
+// tiles of all dimensions.
+func tiles(p *symtile.Program, t symtile.Tiling) int64 {
+	n := int64(1)
+	for k, d := range p.Space.Dims {
+		n *= ceilDiv(max(1, d.Extent), t[k])
+	}
+	return n
+}
+
+// parsed is the program of a text that is right.
+func parsed(t *testing.T, text string) *symtile.Program {
+	t.Helper()
+	m, err := hlo.Parse("test", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := symtile.Analyze(m.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const (
+	skinny = "a = bf16[128,1024] parameter(0)\nb = bf16[1024,64] parameter(1)\nc = bf16[64] parameter(2)\n" +
+		"p = bf16[128,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\nd = bf16[128,64] broadcast(c), dimensions={1}\nr = bf16[128,64] add(p, d)\n"
+	toScalar = "x = f32[4096] parameter(0)\nz = f32[] constant(5)\nr = f32[] reduce(x, z), dimensions={0}, to_apply=add\n"
+	softmax  = "x = f32[8,256] parameter(0)\nlow = f32[] constant(-inf)\nm = f32[8] reduce(x, low), dimensions={1}, to_apply=max\nmb = f32[8,256] broadcast(m), dimensions={0}\n" +
+		"e = f32[8,256] subtract(x, mb)\nz = f32[] constant(0)\ns = f32[8] reduce(e, z), dimensions={1}, to_apply=add\n"
+)
+
+// Products by warpgroups whose blocks share a tile do the same work, in more
+// blocks: as many wgmma, the same bytes brought; the second kernel reads what
+// the first has left.
+func TestSplitCounters(t *testing.T) {
+	device := newSimulator("sm_90a")
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, b := parsed(t, skinny), New(s)
+	v, err := kernels.NewVerifier(p.Fusion, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"128,64,64 stages=3", "64,64,64 stages=4 producer=4 warps=4", "64,64,64 stages=2 producer=0", "64,32,32 stages=1 epilogue=1", "64,64,64 stages=2 cluster=2"} {
+		plan, err := kernels.ParsePlan(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		device.ran = nil
+		verify(t, b, v, p, plan)
+		alone := device.ran[0]
+		for _, n := range []int64{2, 8, 16} {
+			device.ran = nil
+			if !verify(t, b, v, p, plan.With("splitk", n)) || len(device.ran) < 2 {
+				t.Fatalf("%s splitk=%d did not run", plan, n)
+			}
+			pieces, rest := device.ran[0], device.ran[1]
+			if pieces.WGMMA != alone.WGMMA || alone.WGMMA == 0 || pieces.BulkBytes != alone.BulkBytes || rest.WGMMA != 0 {
+				t.Errorf("%s splitk=%d: %d wgmma of %d bytes and %d, without %d of %d", plan, n, pieces.WGMMA, pieces.BulkBytes, rest.WGMMA, alone.WGMMA, alone.BulkBytes)
+			}
+			left := n * 128 * 64 * 4
+			if pieces.GlobalStore.Bytes != left || rest.GlobalLoad.Bytes < left || rest.GlobalStore.Bytes != 128*64*2 {
+				t.Errorf("%s splitk=%d: %d bytes left, %d read, %d stored", plan, n, pieces.GlobalStore.Bytes, rest.GlobalLoad.Bytes, rest.GlobalStore.Bytes)
+			}
+		}
+	}
+}
+
+// A piece that is dropped, done twice, or not added, is found by the gate.
+func TestSplitMutants(t *testing.T) {
+	number := regexp.MustCompile(`mov.u32 (%r\d+), %ctaid.y;`)
+	mutants := map[string]func(w *Work){
+		"a piece is not done": func(w *Work) { w.Steps[0].Grid.Y-- },
+		"one is done twice": func(w *Work) {
+			w.PTX = number.ReplaceAllString(w.PTX, "mov.u32 $1, %ctaid.y;\n\tmin.u32 $1, $1, 2;")
+		},
+		"nothing is joined": func(w *Work) { w.Steps = w.Steps[:1] },
+		"the first is not added": func(w *Work) {
+			const add = "\tadd.rn.f32 %f0, %f0, "
+			at := strings.LastIndex(w.PTX, add)
+			w.PTX = w.PTX[:at] + "\tmov.f32 %f0, " + w.PTX[at+len(add):]
+		},
+	}
+	p := parsed(t, skinny)
+	v, err := kernels.NewVerifier(p.Fusion, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"sm_80", "sm_90a"} {
+		b := New(simulatedSession(t, target))
+		plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 64}}.With("splitk", 4)
+		for name, change := range mutants {
+			im, err := compile(p, plan, b.session.Sheet())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := &Work{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
+			k := &kernel{session: b.session, work: w, in: 3, out: 1}
+			if err := v.Verify(t.Context(), k); err != nil {
+				t.Fatal(err)
+			}
+			before := w.PTX
+			change(w)
+			if w.PTX == before && len(w.Steps) == 2 && w.Steps[0].Grid.Y == 4 {
+				t.Errorf("%s: nothing was changed", name)
+			}
+			if err := v.Verify(t.Context(), k); err == nil {
+				t.Errorf("%s: %s: not found", target, name)
+			} else if strings.Contains(err.Error(), "ptx:") {
+				t.Errorf("%s: %s: %v", target, name, err)
+			}
+		}
+	}
+}
+
+// A plan whose tiles cannot be shared is refused with a reason, and not offered.
+func TestSplitRefusals(t *testing.T) {
+	s, err := ParseSheet("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ text, plan, reason string }{
+		{toScalar, "4096 splitk=2", "nothing to share"},
+		{toScalar, "1024 splitk=8", "does not divide the 4 iterations of r"},
+		{toScalar, "1024 splitk=3", "power of two"},
+		{softmax, "8,64,64 splitk=2", "needs all of m"},
+		{skinny, "128,64,64 splitk=2 persistent=1", "exclude each other"},
+	} {
+		p := parsed(t, c.text)
+		plan, err := kernels.ParsePlan(c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := PTX(p, plan, s); err == nil || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v, not %q", c.plan, err, c.reason)
+		}
+		all, err := sensible(p, s, strict)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, x := range all {
+			if x.knobs.splitk == 1 || n > 2000 {
+				continue
+			}
+			if _, err := phasesOf(concrete(t, p, x.tiling), x.knobs); err != nil {
+				t.Errorf("offered, but refused: %s: %v", x.plan(), err)
+			}
+		}
+	}
+}
+
+func concrete(t *testing.T, p *symtile.Program, x symtile.Tiling) *symtile.Program {
+	t.Helper()
+	q, err := p.At(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// Where few tiles leave SMs without a block, the default has several share one.
+func TestSplitDefault(t *testing.T) {
+	s, err := ParseSheet("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		text   string
+		shared bool
+	}{
+		{"a = bf16[128,8192] parameter(0)\nb = bf16[8192,128] parameter(1)\np = bf16[128,128] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n", true},
+		{"x = f32[16777216] parameter(0)\nz = f32[] constant(0)\nr = f32[] reduce(x, z), dimensions={0}, to_apply=add\n", true},
+		{"x = f32[4096,4096] parameter(0)\nz = f32[] constant(0)\nr = f32[4096] reduce(x, z), dimensions={1}, to_apply=add\n", false},
+		{"a = bf16[4096,4096] parameter(0)\nb = bf16[4096,4096] parameter(1)\np = bf16[4096,4096] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n", false},
+	} {
+		plan, err := DefaultPlan(parsed(t, c.text), s)
+		if err != nil || plan.Knob("splitk", 1) > 1 != c.shared {
+			t.Errorf("%s%s, %v", c.text, plan, err)
+		}
+	}
+}

@@ -1,0 +1,327 @@
+package symtile
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Online says how a loop runs whose iterations read one of its closers, the
+// maximum m of what the iterations so far have met: steps before number Before
+// make the operand of Max, then m grows to that tile's maximum, and what was
+// summed with the old one is multiplied by exp(m_old − m_new).
+type Online struct {
+	Max    int // the first of the loop's closers
+	Before int // steps of the loop's Body
+	Scaled []Scaled
+	Joined [][]int // the dimensions of the loops that were joined, the first loop's first
+}
+
+// A Scaled closer is proportional to exp(−m); Dims are the dimensions of its
+// tile that are those of m, in order.
+type Scaled struct {
+	Op   int
+	Dims []int
+}
+
+// Online returns p with loops joined that walk the same tiles, one after the
+// other only because a maximum has to be known; p itself when there are none.
+//
+// The first loop reduces m = max(x). Every other sums terms that are
+// homogeneous in exp(−m): products of exp(x−m) once, of what depends neither on
+// m nor on what follows from it, and of numbers r of a row that are only known
+// after all loops. Then, for a sum S(m) over any part of the tiles,
+// S(m') = S(m)·exp(m−m'), so that one loop that keeps m and S does for all:
+// online softmax (Milakov and Gimelshein, Online normalizer calculation for
+// softmax, 2018). Numbers r are taken out of the sums and multiplied in after the
+// loop, which makes dot(softmax(x), v) one loop too (Dao et al., FlashAttention,
+// 2022; Dao, FlashAttention-2, 2023).
+//
+// An infinite v whose weight is 0 with the last maximum, but was not with the
+// one when it was met, leaves an infinity where plain evaluation has NaN; and sums
+// are not divided before they are complete, so that they are infinite where n·|v|
+// is more than the type has.
+//
+// Each time m grows a sum is rounded once more: n tiles add at most n roundings of
+// exp and as many of the product to the relative error of a sum of terms ≥ 0.
+func (p *Program) Online() *Program {
+	for k, s := range p.Body {
+		if s.Loop == nil || !growing(p, s.Loop) {
+			continue
+		}
+		if q := newJoiner(p, k).join(); q != nil {
+			return q
+		}
+	}
+	return p
+}
+
+// growing says whether all a loop does is to find a maximum of floats.
+func growing(p *Program, l *Loop) bool {
+	if len(l.Closers) != 1 || l.Online != nil {
+		return false
+	}
+	op := &p.Ops[l.Closers[0]]
+	return reducesBy(op, "maximum") && op.Instr.Shape.DType.IsFloat()
+}
+
+// reducesBy says whether an op reduces one operand by an operation.
+func reducesBy(op *Op, code hlo.Opcode) bool {
+	if op.Code != "reduce" || len(op.Args) != 2 {
+		return false
+	}
+	c := op.Instr.Attrs.ToApply
+	r := c.Root
+	return r.Op == code && len(c.Params) == 2 && len(r.Operands) == 2 && r.Operands[0] != r.Operands[1] &&
+		slices.Contains(c.Params, r.Operands[0]) && slices.Contains(c.Params, r.Operands[1])
+}
+
+// A rowFactor is a number of each row that a value is a multiple of: of op, or of
+// exp(−m) where op is the maximum.
+type rowFactor struct {
+	op       int
+	divides  bool
+	dims     []int // of the value: those of op, in order
+	spread   bool  // the value is the number itself
+	exponent bool  // the value is x−m
+}
+
+// factorsOf is of which numbers of rows the value of an op is a multiple; made is
+// the new op of which it is that, or −1 where the op itself is computed.
+func (j *joiner) factorsOf(op *Op) (f []rowFactor, made int, err error) {
+	args := make([][]rowFactor, len(op.Args))
+	some := false
+	for k, a := range op.Args {
+		args[k] = j.factors[a]
+		some = some || len(args[k]) > 0
+	}
+	if !some {
+		return nil, -1, nil
+	}
+	switch op.Code {
+	case "reduce", "dot":
+		f, err = j.summed(op)
+		return f, -1, err
+	case "broadcast", "transpose", "reshape", "copy":
+		f, err = moved(op, args[0])
+		return f, -1, err
+	case "convert":
+		f, err = converted(op, args[0])
+		return f, -1, err
+	case "negate":
+		return args[0], -1, multiples(args[0])
+	case "subtract":
+		f, err = j.exponentOf(op, args)
+		return f, -1, err
+	case "exponential":
+		if len(args[0]) == 1 && args[0][0].exponent {
+			return []rowFactor{{op: j.max, dims: args[0][0].dims}}, -1, nil
+		}
+	case "multiply":
+		return j.multiplied(op, args)
+	case "divide":
+		return j.divided(op, args)
+	}
+	return nil, -1, errNotOnline
+}
+
+// multiples is an error where a value is not a product of factors and what
+// depends on none.
+func multiples(f []rowFactor) error {
+	if slices.ContainsFunc(f, func(x rowFactor) bool { return x.spread || x.exponent }) {
+		return errNotOnline
+	}
+	return nil
+}
+
+// number is the only factor of a value that is nothing else, of a row known
+// only after the loop.
+func (j *joiner) number(f []rowFactor) (rowFactor, bool) {
+	if len(f) == 1 && f[0].spread && f[0].op != j.max {
+		return f[0], true
+	}
+	return rowFactor{}, false
+}
+
+func (j *joiner) multiplied(op *Op, args [][]rowFactor) ([]rowFactor, int, error) {
+	for k := range args {
+		if r, ok := j.number(args[k]); ok {
+			return j.times(op.Args[1-k], args[1-k], r)
+		}
+	}
+	if multiples(args[0]) != nil || multiples(args[1]) != nil {
+		return nil, -1, errNotOnline
+	}
+	return slices.Concat(args[0], args[1]), -1, nil
+}
+
+func (j *joiner) divided(op *Op, args [][]rowFactor) ([]rowFactor, int, error) {
+	if r, ok := j.number(args[1]); ok {
+		r.divides = true
+		return j.times(op.Args[0], args[0], r)
+	}
+	if len(args[1]) > 0 {
+		return nil, -1, errNotOnline
+	}
+	return args[0], -1, multiples(args[0])
+}
+
+// times is a value with one more factor.
+func (j *joiner) times(n int, f []rowFactor, r rowFactor) ([]rowFactor, int, error) {
+	if multiples(f) != nil || j.at[n] < 0 {
+		return nil, -1, errNotOnline
+	}
+	r.spread = false
+	return append(slices.Clip(f), r), j.at[n], nil
+}
+
+// exponentOf is that of x−m, where x is what m is the maximum of.
+func (j *joiner) exponentOf(op *Op, args [][]rowFactor) ([]rowFactor, error) {
+	max := &j.from.Ops[j.max]
+	if len(args[0]) > 0 || len(args[1]) != 1 || !args[1][0].spread || args[1][0].op != j.max || j.at[op.Args[0]] != j.at[max.Args[0]] {
+		return nil, errNotOnline
+	}
+	dims, kept := args[1][0].dims, 0
+	for d := range op.Tile {
+		switch {
+		case slices.Contains(max.Instr.Attrs.Dimensions, int64(d)):
+		case dims[kept] != d:
+			return nil, errNotOnline
+		default:
+			kept++
+		}
+	}
+	return []rowFactor{{op: j.max, dims: dims, exponent: true}}, nil
+}
+
+// converted is the factors of a value in another floating type: it is rounded
+// by as much as when it is multiplied by them before, but for the maximum.
+func converted(op *Op, f []rowFactor) ([]rowFactor, error) {
+	to, from := op.Instr.Shape.DType, op.Instr.Operands[0].Shape.DType
+	narrows := to.FractionBits() < from.FractionBits()
+	if !to.IsFloat() || !from.IsFloat() || narrows && slices.ContainsFunc(f, func(x rowFactor) bool { return x.exponent }) {
+		return nil, errNotOnline
+	}
+	return f, nil
+}
+
+// moved is the factors of a value whose elements are arranged anew.
+func moved(op *Op, list []rowFactor) ([]rowFactor, error) {
+	to := func(d int) int { return d }
+	switch op.Code {
+	case "broadcast":
+		to = func(d int) int { return int(op.Instr.Attrs.Dimensions[d]) }
+	case "transpose":
+		to = func(d int) int { return slices.Index(op.Perm, d) }
+	case "reshape":
+		places := units(op)
+		if places == nil {
+			return nil, errNotOnline
+		}
+		to = func(d int) int { return places[d] }
+	}
+	return along(list, to), nil
+}
+
+// along has the factors run along other dimensions; −1 is none, of one element.
+func along(list []rowFactor, to func(d int) int) []rowFactor {
+	out := slices.Clone(list)
+	for k, f := range out {
+		out[k].dims = slices.Clone(f.dims)
+		for n, d := range f.dims {
+			if d >= 0 {
+				out[k].dims[n] = to(d)
+			}
+		}
+	}
+	return out
+}
+
+// units is where the dimensions of a reshape go that adds and drops dimensions
+// of one element only: −1 for dropped ones; nil for another reshape.
+func units(op *Op) []int {
+	if op.Instr.Op != "reshape" {
+		return nil
+	}
+	from, to := op.Instr.Operands[0].Shape.Dims, op.Instr.Shape.Dims
+	places := make([]int, len(from))
+	k := 0
+	for d, n := range from {
+		if places[d] = -1; n == 1 {
+			continue
+		}
+		for k < len(to) && to[k] == 1 {
+			k++
+		}
+		if k == len(to) || to[k] != n {
+			return nil
+		}
+		places[d] = k
+		k++
+	}
+	return places
+}
+
+// summed is the factors of a reduce or dot in terms of its own dimensions.
+func (j *joiner) summed(op *Op) ([]rowFactor, error) {
+	var list []rowFactor
+	for k, a := range op.Args {
+		f := j.factors[a]
+		if len(f) == 0 {
+			continue
+		}
+		kept := keptBy(op, k)
+		if kept == nil || multiples(f) != nil || op.Code == "reduce" && (!reducesBy(op, "add") || !j.zero(op.Args[1])) {
+			return nil, errNotOnline
+		}
+		list = append(list, along(f, func(d int) int { return kept[d] })...)
+		for n, x := range f {
+			for i, d := range x.dims {
+				if d >= 0 && list[len(list)-len(f)+n].dims[i] < 0 {
+					return nil, errNotOnline
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// keptBy is which dimension of its own a reduce or dot makes of each of
+// argument k, −1 where it sums along it; nil where there is none.
+func keptBy(op *Op, k int) []int {
+	a := op.Instr.Attrs
+	switch {
+	case op.Code == "reduce" && k == 0 && len(op.Args) == 2:
+		return renumbered(len(op.Instr.Operands[0].Shape.Dims), nil, a.Dimensions, 0)
+	case op.Code == "dot" && k == 0:
+		return renumbered(len(op.Instr.Operands[0].Shape.Dims), a.LHSBatch, a.LHSContract, len(a.LHSBatch))
+	case op.Code == "dot" && k == 1:
+		left := len(op.Instr.Operands[0].Shape.Dims) - len(a.LHSContract)
+		return renumbered(len(op.Instr.Operands[1].Shape.Dims), a.RHSBatch, a.RHSContract, left)
+	}
+	return nil
+}
+
+// renumbered gives batch dimensions their number, summed ones −1, others the next
+// number.
+func renumbered(rank int, batch, summed []int64, next int) []int {
+	kept := make([]int, rank)
+	for d := range kept {
+		switch b := slices.Index(batch, int64(d)); {
+		case b >= 0:
+			kept[d] = b
+		case slices.Contains(summed, int64(d)):
+			kept[d] = -1
+		default:
+			kept[d] = next
+			next++
+		}
+	}
+	return kept
+}
+
+// zero says whether an old op is the constant 0.
+func (j *joiner) zero(n int) bool {
+	l := j.from.Ops[n].Instr.Literal
+	return l != nil && len(l.Floats) == 1 && l.Floats[0] == 0
+}
