@@ -35,13 +35,14 @@ func dotAs[T number](b *block, op symtile.Op, c *closer) {
 	c.begin = append(c.begin, func(w *worker) { w.places[d.fresh] = 1 })
 	c.fresh = func(w *worker) bool { return w.places[d.fresh] == 1 }
 	multiply, room := multiplierFor[T](op, int(out.extents[1]), int(out.extents[2]), int(left.extents[2]))
-	b.l.arranged = max(b.l.arranged, int64(room)*classBytes[classFor[T]()])
 	if s := b.l.split; s != nil {
+		room = max(room, gemm.Scratch[T](1, int(out.v.n), int(s.parts)))
 		splits[T](c, s, out.v, d.fresh)
 		if !s.trips {
 			d.split = s
 		}
 	}
+	b.l.arranged = max(b.l.arranged, int64(room)*classBytes[classFor[T]()])
 	c.accumulate = func(w *worker) { runDot(w, d, multiply) }
 }
 
@@ -74,7 +75,7 @@ func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 		begin, end := d.split.share(w, int64(x.K), splitUnit)
 		first, x.K = int(begin), int(end-begin)
 	}
-	scratch := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(w.arranged))), int64(len(w.arranged))/classBytes[classFor[T]()])
+	scratch := arrangedAs[T](w)
 	for i := range int(d.left.extents[0]) {
 		x.C, x.A, x.B = matrix[T](w, d.out, i), matrix[T](w, d.left, i), matrix[T](w, d.right, i)
 		if first > 0 && x.K > 0 {
@@ -83,6 +84,11 @@ func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 		multiply(x, scratch)
 	}
 	w.places[d.fresh] = 0
+}
+
+// arrangedAs is the scratch of dots.
+func arrangedAs[T number](w *worker) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(w.arranged))), int64(len(w.arranged))/classBytes[classFor[T]()])
 }
 
 // products are the matrices a dot makes: of batch, rows and columns. They are

@@ -194,7 +194,10 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 			c.work += work
 			if op := &m.p.Ops[n]; op.Code == "dot" {
 				c.products += work
-				c.operands += (m.sizes[op.Args[0]] + m.sizes[op.Args[1]]) * runs
+				c.left += m.sizes[op.Args[0]] * runs
+				c.right += m.sizes[op.Args[1]] * runs
+				c.pieces += (m.pieces(op.Args[0]) + m.pieces(op.Args[1])) * runs
+				c.sums += m.sizes[n] * c.programs
 			}
 		}
 	}
@@ -277,6 +280,22 @@ func (m *measure) work(n int) float64 {
 		}
 	}
 	return w
+}
+
+// pieces is how many runs of elements next to each other a tile of an op is read in.
+func (m *measure) pieces(n int) float64 {
+	op := &m.p.Ops[n]
+	if op.Code != "parameter" {
+		return 1 // it is in scratch
+	}
+	run := 1.0
+	for d := len(op.Tile) - 1; d >= 0; d-- {
+		size := m.out[m.tiles[n][0]+fields*d]
+		if run *= float64(size); size < op.Instr.Shape.Dims[d] {
+			break
+		}
+	}
+	return m.sizes[n] / max(1, run)
 }
 
 // iterations is how often an op runs in one tile program.

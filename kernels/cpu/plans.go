@@ -25,34 +25,23 @@ const (
 )
 
 // Plans yields legal tilings whose scratch fits the caches and whose steps are
-// worth their overhead, the best by static score first: all without knobs, then
-// with the values their knobs offer. None repeats more work than the
+// worth their overhead, and those of the best also with the values their knobs
+// offer, the best by static score first. None repeats more work than the
 // bound: its element operations, masked elements and everything computed again
 // in other tile programs or iterations included, are at most eight times those
 // of the offered plan with the fewest, counted on the loop nests of the program.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
 		all, _ := sensible(p) // Default says why there are none
-		slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.score(), y.score()) })
-		left := offered
-		for _, c := range thin(all, tilings) {
-			if left--; !yield(kernels.Plan{Tiles: c.tiling}) {
+		for _, s := range b.factsOf(p).offers(all) {
+			if !yield(s.plan) {
 				return
-			}
-		}
-		f := b.factsOf(p)
-		for _, c := range all {
-			variants := f.with(c).variants()
-			for _, plan := range variants[1:min(len(variants), mostKnobs)] {
-				if left--; left < 0 || !yield(plan) {
-					return
-				}
 			}
 		}
 	}
 }
 
-// Default is the plan of the tiling with the best static score.
+// Default is the plan with the best static score.
 func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 	all, err := sensible(p)
 	if err != nil {
@@ -64,48 +53,128 @@ func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 		}
 		return kernels.Plan{}, fmt.Errorf("%s: %w", p.Fusion.Name, errDigits)
 	}
-	best := slices.MinFunc(all, func(x, y candidate) int { return cmp.Compare(x.score(), y.score()) })
-	return kernels.Plan{Tiles: best.tiling}, nil
+	return b.factsOf(p).best(all).plan, nil
+}
+
+// A scored plan has its static score.
+type scored struct {
+	plan  kernels.Plan
+	score float64
+}
+
+// best is the plan with the best score; of knobs, only splitk has one.
+func (f facts) best(all []candidate) scored {
+	best := scored{score: math.Inf(1)}
+	for _, f.candidate = range all {
+		if s := f.score(1); s < best.score {
+			best = scored{kernels.Plan{Tiles: f.tiling}, s}
+		}
+		for _, parts := range offerSplits(f) {
+			if s := f.score(float64(parts)); s < best.score {
+				best = scored{kernels.Plan{Tiles: f.tiling}.With("splitk", parts), s}
+			}
+		}
+	}
+	return best
+}
+
+// untold is what a knob is put behind by that scores do not tell of, so that
+// tilings nearly as good come before every knob of one.
+const untold = 0.02
+
+// offers are the plans of candidates, the best by score first.
+func (f facts) offers(all []candidate) []scored {
+	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.score(1), y.score(1)) })
+	var out []scored
+	for _, c := range thin(all, tilings) {
+		out = append(out, scored{kernels.Plan{Tiles: c.tiling}, c.score(1)})
+	}
+	for _, c := range all {
+		variants := f.with(c).variants()
+		for _, plan := range variants[1:min(len(variants), mostKnobs)] {
+			if len(out) == offered {
+				break
+			}
+			out = append(out, scored{plan, c.score(float64(plan.Knob("splitk", 1))) + untold*float64(len(plan.Knobs))})
+		}
+	}
+	slices.SortStableFunc(out, func(x, y scored) int { return cmp.Compare(x.score, y.score) })
+	return out
 }
 
 // A candidate is a tiling with what it does.
 type candidate struct {
-	tiling   symtile.Tiling
-	programs float64 // tile programs
-	elements float64 // of all tiles of a step
-	runs     float64 // tile ops run
-	work     float64 // element operations of the whole run
-	products float64 // those of dots among them
-	operands float64 // elements of the operands of dots, each time they are arranged
-	scratch  float64 // bytes a worker needs, about
-	lowers   bool    // so far as its kind tells, see measure.rooms
-	inner    float64 // share of the innermost parallel dimension, or of longEnough elements of it, in a tile
-	whole    float64 // sequential dimensions that are not one step
+	tiling      symtile.Tiling
+	programs    float64 // tile programs
+	elements    float64 // of all tiles of a step
+	runs        float64 // tile ops run
+	work        float64 // element operations of the whole run
+	products    float64 // those of dots among them
+	left, right float64 // elements of the operands of dots, each time they are arranged
+	pieces      float64 // runs of elements next to each other they are read in
+	sums        float64 // elements dots make
+	scratch     float64 // bytes a worker needs, about
+	lowers      bool    // so far as its kind tells, see measure.rooms
+	inner       float64 // share of the innermost parallel dimension, or of longEnough elements of it, in a tile
+	whole       float64 // sequential dimensions that are not one step
 }
 
 // longEnough is elements of a row that are as good as more.
 const longEnough = 256
 
-// score is low for what one would choose by hand: little work in few steps,
-// a few thousand elements a step, scratch that fits the second cache, rows
-// whole, and where there is work for several lanes four programs each.
-func (c candidate) score() float64 {
+// score is low for what one would choose by hand, with the contraction in so
+// many parts: little work in few steps, a few thousand elements a step, scratch
+// that fits the second cache, rows whole, and where there is work for several
+// lanes four programs each.
+func (c candidate) score(parts float64) float64 {
 	spill := max(0, math.Log2(c.scratch/(256<<10)))
 	steps := math.Log2(c.work) + max(0, math.Log2(4096/c.elements)) + 0.25*c.whole
 	worth := min(1, c.work/worthLanes)
 	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * worth
-	if 3*c.products < c.work { // where one row is multiplied, the other operand is half of the work
+	if 3*c.products < c.work {
 		return steps + 0.05*math.Log2(c.runs) + spill + 0.5*slack - math.Log2(c.inner) // of equals, that with fewer runs
 	}
-	idle := max(0, math.Log2(float64(lanes())/c.programs)) * worth
-	arranged := math.Log2(1 + arrangingCost*c.operands/c.work)
-	return steps + 0.1*math.Log2(c.runs) + arranged + idle + 0.2*spill + 0.15*slack - 0.15*math.Log2(c.inner)
+	long := max(0, math.Log2(c.work/c.programs/longProgram))
+	return steps + c.overhead(parts) + long + worth*idling(c.programs*parts, float64(lanes())) + 0.2*spill - 0.15*math.Log2(c.inner)
 }
 
-// arrangingCost is how many products take the time of arranging an element of an
-// operand of a dot. Dots divide tiles for the caches themselves, so that few
-// large programs, which arrange little, are best, down to one for each lane.
-const arrangingCost = 12
+// What else than products dots take time for, in products.
+const (
+	leftCost  = 8    // to fetch and arrange an element of the left operand, in rows
+	rightCost = 16   // the same of the right one, in panels of a line each
+	sumCost   = 12   // to add or copy an element of a partial sum, which one lane does for all
+	pieceCost = 1024 // to go on elsewhere in memory: a page and the lines the hardware did not foresee
+	runCost   = 4096 // to run a tile op at all
+	leaving   = 4    // times that elements of partial sums are copied, besides being added
+)
+
+// overhead is log₂ of how much longer it takes to multiply what has to be
+// fetched and arranged first. Dots divide tiles for the caches themselves, so
+// that few large programs, which arrange little, are best.
+func (c candidate) overhead(parts float64) float64 {
+	moved := leftCost*c.left + rightCost*c.right
+	if parts > 1 {
+		moved += sumCost * c.sums * (parts + leaving) * float64(lanes())
+	}
+	return math.Log2(1 + (moved+pieceCost*c.pieces+runCost*c.runs*parts)/c.work)
+}
+
+// longProgram is element operations beyond which one waits for a tile program of a
+// run that was cancelled: a fifth of a second.
+const longProgram = 1 << 33
+
+// slackCost is log₂ of what it takes longer that there are half as many programs
+// than four for each lane: something else runs now and then on one of them.
+const slackCost = 0.01
+
+// idling is log₂ of how much longer so many programs take on so many lanes than
+// if they could be divided among them.
+func idling(programs, lanes float64) float64 {
+	if lanes < 2 {
+		return 0
+	}
+	return math.Log2(math.Ceil(programs/lanes)*lanes/programs) + slackCost*max(0, math.Log2(4*lanes/programs))
+}
 
 // blind are the operations, besides the elementwise, that look at neither the
 // indices nor the masks of their tiles.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/gemm"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -83,9 +84,11 @@ func partial[T number](w *worker, s *split, k int64, n int) []T {
 }
 
 // splits has a dot that ends leave its partial sum in v to the split, and go on
-// with the sum of all where it is the last.
+// with the sum of all where it is the last: a row of ones times the partial sums
+// as rows, which adds them one after the other, each exactly.
 func splits[T number](c *closer, s *split, v *value, fresh int) {
 	s.bytes = (v.n*classBytes[v.class] + cacheLine - 1) &^ (cacheLine - 1)
+	ones, row := slices.Repeat([]T{1}, int(s.parts)), s.bytes/classBytes[v.class]
 	c.end = append(c.end, func(w *worker) {
 		sum := whole[T](w, v)
 		if w.places[fresh] == 1 { // it had no iteration
@@ -96,22 +99,8 @@ func splits[T number](c *closer, s *split, v *value, fresh int) {
 			w.ended = true
 			return
 		}
+		n, others := int64(len(sum)), s.parts-1
 		copy(sum, partial[T](w, s, 0, len(sum)))
-		for k := int64(1); k < s.parts; k++ {
-			addTo(sum, partial[T](w, s, k, len(sum)))
-		}
+		gemm.Multiply(gemm.Dense(sum, int(n)), gemm.Dense(ones, len(ones)), gemm.Dense(partial[T](w, s, 1, int((others-1)*row+n)), int(row)), 1, int(n), int(others), arrangedAs[T](w))
 	})
-}
-
-func addTo[T number](sum, x []T) {
-	for len(x) >= 4 && len(sum) >= 4 {
-		sum[0] += x[0]
-		sum[1] += x[1]
-		sum[2] += x[2]
-		sum[3] += x[3]
-		sum, x = sum[4:], x[4:]
-	}
-	for k := range x {
-		sum[k] += x[k]
-	}
 }

@@ -39,7 +39,7 @@ func TestSplitsAreTheSameTwice(t *testing.T) {
 		s.reset()
 		c := new(closer)
 		splits[float32](c, s, v, 0)
-		w := &worker{places: []int64{0}, arena: aligned(64), base: nil}
+		w := &worker{places: []int64{0}, arena: aligned(64), base: nil, arranged: aligned(1 << 16)}
 		w.base = append(w.base, unsafe.Pointer(&w.arena[0]))
 		for k, part := range order {
 			w.part, w.ended = part, false
