@@ -172,7 +172,9 @@ func (e *emitter) kernel() Step {
 		e.tileIDs(blockNumber)
 	}
 	for _, r := range e.p.Runtime {
-		e.needed(r.Op)
+		if !closes(e.p, r.Op) { // else it is known where it is needed
+			e.needed(r.Op)
+		}
 	}
 	e.steps(e.body())
 	for _, r := range e.p.Roots {

@@ -244,6 +244,9 @@ func (e *emitter) foldedSpread(sizes []int64, order []int, reduced []int64, size
 	if inside { // rows first get a warp each, then what is left
 		lanes = min(lanes, max(WarpThreads, e.threads/powerOver(s.outs)))
 	}
+	if len(kept) == 0 { // the result is one that all threads may ask for
+		lanes = e.threads
+	}
 	s = newSpread(sizes, outer, inner, e.threads, lanes, v)
 	s.outPieces, s.inPieces = ordered && !inside, ordered && inside
 	return s, inside

@@ -317,6 +317,16 @@ func (e *emitter) needed(n int) {
 	}
 }
 
+// closes says whether op n needs the result of a reduce or dot.
+func closes(p *symtile.Program, n int) bool {
+	for k, used := range usedBy(p, []int{n}, nil) {
+		if code := p.Ops[k].Code; used && (code == "reduce" || code == "dot") {
+			return true
+		}
+	}
+	return false
+}
+
 // A closer is a reduce or dot: what comes before its loop, at the end of every
 // iteration, and after it. Where blocks share the loop, leave stores what one of
 // them has accumulated, and gather accumulates what all have left.
