@@ -441,7 +441,7 @@ func siteLimit() int {
 	if testing.Short() {
 		return 1
 	}
-	return 3
+	return 2
 }
 
 // Emitted kernels are damaged in all the ways there are; what damages the
