@@ -411,6 +411,8 @@ type nestPass struct {
 	taken    []amd64.Reg
 	divisors []*value // of which reciprocals are used
 	unrolled int      // most vectors in turn, 0 for what the plan says
+	copies   int      // vectors in turn
+	held     []held   // constants in the loop
 }
 
 func (p *nestPass) emit() error {
@@ -453,6 +455,7 @@ func (p *nestPass) loop() error {
 	a, cols := p.a, p.n.cols()
 	a.Emit(amd64.XOR, amd64.RCX, amd64.RCX)
 	if whole := cols &^ (group*lanesOf - 1); whole > 0 {
+		p.hold()
 		loop := a.NewLabel()
 		a.Align(32)
 		a.Bind(loop)
@@ -534,16 +537,50 @@ func (p *nestPass) fetchAhead() {
 	}
 }
 
+// A held constant is in a register.
+type held struct {
+	of  amd64.Constant
+	reg amd64.Reg
+}
+
+// hold chooses the vectors in turn, as many as registers hold, which is worth more
+// than not to load constants, and gives those used most the registers that are left.
+func (p *nestPass) hold() {
+	p.held, p.copies = nil, group
+	if p.unrolled > 0 {
+		p.copies = p.unrolled
+		return
+	}
+	c := p.chain(0, 1, 0)
+	pressure := c.Pressure()
+	var free []amd64.Reg
+	for n := 15; n >= 0; n-- {
+		if !slices.Contains(p.taken, amd64.Y(n)) {
+			free = append(free, amd64.Y(n))
+		}
+	}
+	for p.copies > 1 && (p.copies > p.unroll || p.copies*pressure > len(free)) {
+		p.copies /= 2
+	}
+	for n, k := range c.Constants() {
+		if n+1+p.copies*pressure > len(free) {
+			break
+		}
+		p.held = append(p.held, held{k, free[n]})
+		p.a.Keep(k, free[n])
+	}
+}
+
 // round appends four vectors: as many at once as registers hold.
 func (p *nestPass) round() error {
 	var err error
-	for copies := group; copies > 0; copies /= 2 {
-		if copies > p.unroll || p.unrolled > 0 && copies > p.unrolled {
-			continue
-		}
+	for copies := p.copies; copies > 0; copies /= 2 {
 		before := p.a.Mark()
 		for k := 0; k < group; k += copies {
 			c := p.chain(int32(32*k), copies, k)
+			for _, h := range p.held {
+				c.Hold(h.of, h.reg)
+			}
 			if err = c.Emit(p.a, p.spill(amd64.Placement{Copies: copies, Reserved: p.taken})); err != nil {
 				p.a.Undo(before)
 				break
@@ -552,6 +589,7 @@ func (p *nestPass) round() error {
 		if !amd64.NeedsRegisters(err) {
 			return err
 		}
+		p.held = nil
 	}
 	return err
 }
@@ -654,7 +692,11 @@ func (b *passChain) operation(p *pure) amd64.Value {
 		if !slices.Contains(b.divisors, s) {
 			b.nestPass.divisors = append(b.nestPass.divisors, s)
 		}
-		return quotient(b.c, b.get(p.args[0]), b.repeated(s), b.repeated(b.n.inverse[s]))
+		x := b.get(p.args[0])
+		if e := b.n.made[p.args[0]]; e != nil && b.n.power(e) {
+			return smallQuotient(b.c, x, b.repeated(s), b.repeated(b.n.inverse[s]))
+		}
+		return quotient(b.c, x, b.repeated(s), b.repeated(b.n.inverse[s]))
 	}
 	if v := tanh1pOf(p, b.n.made); v != nil && b.n.stores[p.args[0]] == nil {
 		return b.c.Tanh1p32(b.get(v))
@@ -663,7 +705,28 @@ func (b *passChain) operation(p *pure) amd64.Value {
 	for k, arg := range p.args {
 		x[k] = b.get(arg)
 	}
+	if b.n.power(p) {
+		return b.c.ExpBelow32(x[0])
+	}
 	return p.emit(b.c, x)
+}
+
+// power says whether an operation is e to what is at most 0, so that it is at most 1.
+func (n *nest) power(p *pure) bool {
+	return p.op.Code == "exponential" && p.op.Instr.Shape.DType == hlo.F32 && n.below(p.args[0])
+}
+
+// below says whether a value is what an element is less than the maximum of its row, so
+// that it is at most 0.
+func (n *nest) below(v *value) bool {
+	p := n.made[v]
+	if p == nil || p.op.Code != "subtract" || n.alias[p.args[1]] == nil {
+		return false
+	}
+	most := n.alias[p.args[1]]
+	return slices.ContainsFunc(n.folds, func(f *reduction) bool {
+		return f.out == most && f.monoid == "maximum" && f.arg == p.args[0] && f.final
+	})
 }
 
 // tanh1pOf is x where an operation is tanh x + 1 in f32, nil elsewhere; gelu has it.
@@ -689,6 +752,12 @@ func quotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
 	excess := c.Do(amd64.VMINPS, c.MulSub32(q, y, x), c.Float32(math.MaxFloat32))
 	excess = c.Do(amd64.VMAXPS, excess, c.Float32(-math.MaxFloat32))
 	return c.NegMulAdd32(excess, r, q)
+}
+
+// smallQuotient is the quotient for x that is at most 1, so that x·r is finite.
+func smallQuotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
+	q := c.Do(amd64.VMULPS, x, r)
+	return c.NegMulAdd32(c.MulSub32(q, y, x), r, q)
 }
 
 // repeated is a vector of copies of a narrow value.
