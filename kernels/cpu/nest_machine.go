@@ -154,7 +154,7 @@ const turns = amd64.R14
 // advance moves all streams by rows.
 func (e *nestCode) advance(rows int64) {
 	for _, s := range e.streams {
-		if step := 4 * rows * s.row(); step != 0 {
+		if step := s.bytes() * rows * s.row(); step != 0 {
 			e.a.Emit(amd64.ADD, e.reg[s], amd64.Imm(step))
 		}
 	}
@@ -237,7 +237,7 @@ func (e *nestCode) lookAhead(batch int64) {
 		if r == 0 {
 			continue
 		}
-		e.a.Emit(amd64.LEA, r, amd64.Mem{Base: e.reg[s], Disp: int32(4 * s.row() * e.fetch * batch)})
+		e.a.Emit(amd64.LEA, r, amd64.Mem{Base: e.reg[s], Disp: int32(s.bytes() * s.row() * e.fetch * batch)})
 		e.a.Emit(amd64.CMP, amd64.RAX, amd64.Imm(e.fetch*batch))
 		e.a.Emit(amd64.CMOVL, r, e.reg[s])
 	}
@@ -270,9 +270,9 @@ func (e *nestCode) at(s *stream, disp int32, row int64) amd64.Mem {
 	case s.fixed():
 		return amd64.Mem{Base: amd64.RDI, Disp: int32(s.v.at)}
 	case s.col() == 0:
-		return amd64.Mem{Base: e.reg[s], Disp: int32(4 * row * e.apart * s.row())}
+		return amd64.Mem{Base: e.reg[s], Disp: int32(s.bytes() * row * e.apart * s.row())}
 	}
-	return amd64.Mem{Base: e.reg[s], Index: amd64.RCX, Scale: 4, Disp: disp + int32(4*row*e.apart*s.row())}
+	return amd64.Mem{Base: e.reg[s], Index: amd64.RCX, Scale: uint8(s.bytes()), Disp: disp*int32(s.bytes())/4 + int32(s.bytes()*row*e.apart*s.row())}
 }
 
 // slotAt is where a narrow value is kept.
@@ -339,7 +339,7 @@ func (e *nestCode) scalar(c *amd64.Chain, v *value, row int64) amd64.Value {
 	if v.bits != nil {
 		return c.Const32(*v.bits)
 	}
-	return c.Load(amd64.VBROADCASTSS, e.at(e.n.leaves[v], 0, row), 0)
+	return e.copies(c, e.n.leaves[v], row)
 }
 
 func (e *nestCode) narrow(c *amd64.Chain, v *value, q int, row int64, made map[*value]amd64.Value) amd64.Value {
@@ -514,7 +514,7 @@ func (p *nestPass) start() {
 		case kept:
 			p.a.Emit(amd64.VMOVUPS, r, p.slotAt(v))
 		default:
-			p.a.Emit(amd64.VBROADCASTSS, r, p.at(p.n.leaves[v], 0, 0))
+			p.copiesIn(r, p.n.leaves[v])
 		}
 	}
 }
@@ -526,8 +526,8 @@ func (p *nestPass) fetchAhead() {
 	for _, s := range p.streams {
 		if r := p.ahead[s]; r != 0 {
 			for row := range p.batch {
-				for line := range int32(2) {
-					p.a.Emit(amd64.PREFETCHT0, amd64.Mem{Base: r, Index: amd64.RCX, Scale: 4, Disp: 64*line + int32(4*row*s.row())})
+				for line := range int32(s.bytes() / 2) {
+					p.a.Emit(amd64.PREFETCHT0, amd64.Mem{Base: r, Index: amd64.RCX, Scale: uint8(s.bytes()), Disp: 64*line + int32(s.bytes()*row*s.row())})
 				}
 			}
 		}
@@ -601,11 +601,7 @@ type passChain struct {
 }
 
 func (b *passChain) put(s *stream, x amd64.Value) {
-	op := amd64.VMOVUPS
-	if s.large && b.large {
-		op = amd64.VMOVNTPS
-	}
-	b.c.Store(op, b.at(s, b.disp, b.row), 32, x)
+	b.store(b.c, s, b.disp, b.row, x, s.large && b.large)
 }
 
 // get is a value of the pass.
@@ -630,13 +626,13 @@ func (b *passChain) get(v *value) amd64.Value {
 func (b *passChain) compute(v *value) amd64.Value {
 	n := b.n
 	if s := n.leaves[v]; s != nil {
-		return b.c.Load(amd64.VMOVUPS, b.at(s, b.disp, b.row), 32)
+		return b.load(b.c, s, b.disp, b.row)
 	}
 	saved := slices.Contains(n.plan.saved, v)
 	kept := amd64.Mem{Base: amd64.RDI, Index: amd64.RCX, Scale: 4, Disp: int32(v.at) + b.disp}
 	if n.plan.first[v] < b.q {
 		if s := n.stores[v]; s != nil {
-			return b.c.Load(amd64.VMOVUPS, b.at(s, b.disp, b.row), 32)
+			return b.load(b.c, s, b.disp, b.row)
 		}
 		if saved {
 			return b.c.Load(amd64.VMOVUPS, kept, 32)
@@ -706,7 +702,7 @@ func (b *passChain) repeated(v *value) amd64.Value {
 	if _, kept := b.n.plan.slots[v]; kept {
 		b.repeats[v] = b.c.Load(amd64.VMOVUPS, b.slotAt(v), 0)
 	} else {
-		b.repeats[v] = b.c.Load(amd64.VBROADCASTSS, b.at(b.n.leaves[v], 0, b.row), 0)
+		b.repeats[v] = b.copies(b.c, b.n.leaves[v], b.row)
 	}
 	return b.repeats[v]
 }
@@ -801,7 +797,7 @@ func (r *nestRun) run(w *worker) {
 
 func (r *nestRun) move(base *[pointers]unsafe.Pointer, d int, by int64) {
 	for k, s := range r.streams {
-		base[k] = unsafe.Add(base[k], 4*by*s.strides[d])
+		base[k] = s.skip(base[k], by*s.strides[d])
 	}
 }
 
@@ -812,8 +808,8 @@ func (r *nestRun) calls(args *nestArgs, base []unsafe.Pointer) {
 		args.rows = min(r.rows, rows-first)
 		f := r.code
 		for k, s := range r.streams {
-			args.at[k] = unsafe.Add(base[k], 4*first*s.row())
-			if s.large && uintptr(args.at[k])%32 != 0 {
+			args.at[k] = s.skip(base[k], first*s.row())
+			if s.large && uintptr(args.at[k])%s.vector() != 0 {
 				f = r.plain
 			}
 		}
@@ -826,5 +822,5 @@ func (s *stream) base(w *worker) unsafe.Pointer {
 	if s.view != nil {
 		at = s.view.base(w)
 	}
-	return unsafe.Add(at, 4*s.start)
+	return s.skip(at, s.start)
 }
