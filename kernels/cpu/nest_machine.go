@@ -9,10 +9,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// nestArgs are what the function of a nest is called with: rows of it, the
+// nestArgs are what the function of a nest is called with: how much to do, the
 // scratch of the worker, and where its streams begin.
 type nestArgs struct {
-	rows  int64
+	count int64 // rows, or blocks of them
 	arena unsafe.Pointer
 	at    [pointers]unsafe.Pointer
 }
@@ -62,7 +62,7 @@ func (n *nest) code(l *lowering, large bool) (*amd64.Assembler, error) {
 	}
 	e.registers()
 	e.begin()
-	if err := e.batches(); err != nil {
+	if err := e.blocks(); err != nil {
 		return nil, err
 	}
 	if large {
@@ -106,6 +106,43 @@ func (n *nest) readsOnly() bool {
 func (n *nest) callRows() int64 {
 	return max(foldRows, longestCall/n.cols()/foldRows*foldRows)
 }
+
+// inBlocks says whether a call does all rows of several indices of the dimension
+// before them: where they are few a call for each would take as long as they do.
+func (n *nest) inBlocks() bool { return len(n.sizes) > 2 && n.rows() <= n.callRows() }
+
+// counted is the dimension along which a call does some, and how many.
+func (n *nest) counted() (dim int, most int64) {
+	if n.inBlocks() {
+		return len(n.sizes) - 3, max(1, longestCall/(n.rows()*n.cols()))
+	}
+	return len(n.sizes) - 2, n.callRows()
+}
+
+// blocks does the rows of every index of the dimension before them, if a call has
+// several, else all.
+func (e *nestCode) blocks() error {
+	if !e.n.inBlocks() {
+		return e.batches()
+	}
+	a, dim, loop := e.a, len(e.n.sizes)-3, e.a.NewLabel()
+	a.Bind(loop)
+	a.Emit(amd64.MOV, amd64.RAX, amd64.Imm(e.n.rows()))
+	if err := e.batches(); err != nil {
+		return err
+	}
+	for _, s := range e.streams {
+		if step := s.bytes() * (s.strides[dim] - e.n.rows()*s.row()); step != 0 {
+			a.Emit(amd64.ADD, e.reg[s], amd64.Imm(step))
+		}
+	}
+	a.Emit(amd64.SUB, blocksLeft, amd64.Imm(1))
+	a.Emit(amd64.JG, loop)
+	return nil
+}
+
+// blocksLeft counts them.
+const blocksLeft = amd64.R15
 
 // batches does all rows: as many batches as there are, then single rows.
 func (e *nestCode) batches() error {
@@ -203,7 +240,11 @@ func (n *nest) fetched(s *stream) bool {
 }
 
 func (e *nestCode) begin() {
-	e.a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
+	count := amd64.RAX
+	if e.n.inBlocks() {
+		count = blocksLeft
+	}
+	e.a.Emit(amd64.MOV, count, amd64.Mem{Base: amd64.RDI})
 	for k, s := range e.streams {
 		e.a.Emit(amd64.MOV, e.reg[s], amd64.Mem{Base: amd64.RDI, Disp: int32(16 + 8*k)})
 	}
@@ -721,7 +762,8 @@ type nestRun struct {
 	code, plain *amd64.Func // plain: without streaming stores; nil when there are none
 	streams     []*stream
 	sizes       []int64
-	rows        int64 // of a call
+	dim         int   // of which a call does some indices, and all of those after it
+	most        int64 // of them
 	begin       []step
 }
 
@@ -743,7 +785,7 @@ func (n *nest) compile(l *lowering) (step, error) {
 	if large {
 		r.plain = l.keepText(a.Cached(text))
 	}
-	r.rows = n.callRows()
+	r.dim, r.most = n.counted()
 	for _, f := range n.folds {
 		if f.start != nil && !f.final {
 			r.begin = append(r.begin, f.begin...)
@@ -777,10 +819,9 @@ func (r *nestRun) run(w *worker) {
 	args := &w.nest
 	args.arena = unsafe.Pointer(unsafe.SliceData(w.arena))
 	var index [maxRank + 2]int64
-	outer := len(r.sizes) - 2
 	for {
 		r.calls(args, base[:len(r.streams)])
-		d := outer - 1
+		d := r.dim - 1
 		for ; d >= 0; d-- {
 			if index[d]++; index[d] < r.sizes[d] { // never past the last: a pointer beyond its array must not be
 				r.move(&base, d, 1)
@@ -801,14 +842,14 @@ func (r *nestRun) move(base *[pointers]unsafe.Pointer, d int, by int64) {
 	}
 }
 
-// calls does all rows.
+// calls does all indices of the dimension that calls divide.
 func (r *nestRun) calls(args *nestArgs, base []unsafe.Pointer) {
-	rows := r.sizes[len(r.sizes)-2]
-	for first := int64(0); first < rows; first += r.rows {
-		args.rows = min(r.rows, rows-first)
+	size := r.sizes[r.dim]
+	for first := int64(0); first < size; first += r.most {
+		args.count = min(r.most, size-first)
 		f := r.code
 		for k, s := range r.streams {
-			args.at[k] = s.skip(base[k], first*s.row())
+			args.at[k] = s.skip(base[k], first*s.strides[r.dim])
 			if s.large && uintptr(args.at[k])%s.vector() != 0 {
 				f = r.plain
 			}
