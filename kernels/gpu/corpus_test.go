@@ -83,7 +83,7 @@ func randomPlan(rng *rand.Rand, tilings []symtile.Tiling) kernels.Plan {
 // long to simulate.
 func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, plan kernels.Plan) bool {
 	t.Helper()
-	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 300 || turns(p, plan.Tiles) > 4000 {
+	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 300 || loopTurns(p, plan.Tiles) > 4000 {
 		return false
 	}
 	k, err := b.Compile(context.Background(), p, plan)
@@ -103,8 +103,8 @@ func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, p
 	return true
 }
 
-// turns is how many turns of loops all tile programs make.
-func turns(p *symtile.Program, t symtile.Tiling) int64 {
+// loopTurns is how many turns of loops all tile programs make.
+func loopTurns(p *symtile.Program, t symtile.Tiling) int64 {
 	n := int64(1)
 	for k, d := range p.Space.Dims {
 		n *= ceilDiv(max(1, d.Extent), t[k])
