@@ -812,7 +812,7 @@ func (b *passChain) repeated(v *value) amd64.Value {
 	if _, kept := b.n.plan.slots[v]; kept {
 		b.repeats[v] = b.c.Load(amd64.VMOVUPS, b.slotAt(v), 0)
 	} else {
-		b.repeats[v] = b.copies(b.c, b.n.leaves[v], b.row)
+		b.repeats[v] = b.nestCode.copies(b.c, b.n.leaves[v], b.row)
 	}
 	return b.repeats[v]
 }
