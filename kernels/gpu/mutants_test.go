@@ -311,6 +311,7 @@ var reasons = []struct{ damage, class, reason string }{
 	{"guard negated", "wgmma for", tooMany},
 	{"guard negated", "persistent wgmma", tooMany},
 	{"guard dropped", "wgmma", "more threads make the mbarriers known than have to"},
+	{"guard dropped", "persistent wgmma", "more threads make the mbarriers known than have to"},
 	{"barrier of the first warp only", "column reduce", "the first warp alone works behind it, and who has left is not waited for"},
 	{"registers not asked for", "wgmma with", "the simulator gives every thread the registers it names"},
 	{"descriptor: another leading offset", "wgmma for", "an operand one swizzle wide has no second"},
