@@ -58,6 +58,8 @@ type emitter struct {
 	constants map[string]operand    // names of what is declared, by its bytes
 	pairs     map[pair]symtile.Expr // variables that are an exclusive or
 	xors      map[symtile.Expr]pair // and what of
+
+	watch // over accesses of global memory
 }
 
 // hints are what was found out by emitting: which values are asked for by other
@@ -84,6 +86,7 @@ type image struct {
 	module  *ptx.Module
 	steps   []Step
 	scratch []int64
+	traffic func() (Traffic, error) // of a plan of one kernel
 }
 
 // emit makes the kernels of a concrete program.
@@ -111,6 +114,7 @@ func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
 			e.begin(ph, builder, constants)
 			im.steps = append(im.steps, e.kernel())
 			im.scratch = e.scratch
+			im.traffic = e.traffic
 		}
 		if !h.more {
 			im.module, err = builder.Module()
@@ -336,9 +340,12 @@ func (e *emitter) tileIDs(number operand) {
 	}
 	e.bind(e.block, number)
 	dims, ids := e.raster(e.block)
+	known := map[symtile.Expr]symtile.Expr{}
 	for k, d := range dims {
 		e.bind(e.p.Space.Dims[d].Tid, e.num(ids[k]))
+		known[e.p.Space.Dims[d].Tid] = ids[k]
 	}
+	e.decided(known)
 }
 
 // missing notes that a result of a closer is asked for by threads that do not

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // A spread gives the elements of a tile to the threads of a block. The tile is
@@ -175,7 +176,10 @@ func (e *emitter) repeatAs(v symtile.Expr, n int64, body func()) {
 	a.place(again)
 	a.enter()
 	e.bind(v, counter)
+	around, ids := e.around, e.ids
+	e.during(v, layout.Trips{Hi: n - 1})
 	body()
+	e.after(around, ids)
 	a.leave()
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, n)
