@@ -3,6 +3,7 @@ package kernels
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -90,13 +91,10 @@ func spike(rng *rand.Rand) float64 {
 
 // plantNaN makes one element of each floating-point parameter NaN, at the start
 // of a row, where whoever reads past the end of the row before comes by:
-// results that do not depend on it stay numbers in a right kernel. A NaN among the weights of a convolution may get into all that
-// is padded, so there is none in computations with one.
+// results that do not depend on it stay numbers in a right kernel.
 func plantNaN(c *hlo.Computation, in []Buffer) {
-	for _, i := range c.Instrs {
-		if i.Op == "convolution" {
-			return
-		}
+	if !tellsNaN(c) {
+		return
 	}
 	indices := indexRanges(c)
 	for k, b := range in {
@@ -106,6 +104,23 @@ func plantNaN(c *hlo.Computation, in []Buffer) {
 			b.SetFloat(n*5/8/row*row, math.NaN())
 		}
 	}
+}
+
+// tellsNaN says whether it is determined where a NaN gets: not among the weights
+// of a convolution, where it may get into all that is padded, nor through
+// comparisons of a reducer, which give one thing or another by the order of
+// elements.
+func tellsNaN(c *hlo.Computation) bool {
+	return !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
+		if i.Op == "convolution" {
+			return true
+		}
+		if i.Attrs.ToApply == nil || i.Op == "map" {
+			return false
+		}
+		_, ok := Monoid(i.Attrs.ToApply)
+		return !ok
+	})
 }
 
 // rowOf is the elements of an array that follow each other along one dimension.
