@@ -22,7 +22,8 @@ type Ranked struct {
 	Terms    []Term
 }
 
-// Rank orders plans of the symbolic program p, cheapest first; ties keep the
+// Rank orders plans of the symbolic program p, cheapest first but for knobs that
+// no term tells of, which come a little later; ties keep the
 // order of the plans' text. Plans that are not legal are an error.
 func (m *Model) Rank(p *symtile.Program, plans []kernels.Plan) ([]Ranked, error) {
 	ranked := make([]Ranked, len(plans))
@@ -47,9 +48,31 @@ func (m *Model) Rank(p *symtile.Program, plans []kernels.Plan) ([]Ranked, error)
 		}
 	}
 	slices.SortStableFunc(ranked, func(a, b Ranked) int {
-		return cmp.Or(cmp.Compare(a.Seconds, b.Seconds), a.Plan.Compare(b.Plan))
+		return cmp.Or(cmp.Compare(m.order(&a), m.order(&b)), a.Plan.Compare(b.Plan))
 	})
 	return ranked, nil
+}
+
+// untold is what a plan is put behind by for each knob that no term tells of, so
+// that tilings nearly as good come before all the knobs of one.
+const untold = 0.02
+
+// toldKnobs are those that Measure reads.
+var toldKnobs = []string{"threads", "group", "stream", "splitk"}
+
+// order is the seconds of a plan with what its knobs put it behind by. Where the
+// device has its own account, that tells of all of them.
+func (m *Model) order(r *Ranked) float64 {
+	if m.device.Account != nil {
+		return r.Seconds
+	}
+	factor := 1.0
+	for _, k := range r.Plan.Knobs {
+		if !slices.Contains(toldKnobs, k.Name) {
+			factor += untold
+		}
+	}
+	return r.Seconds * factor
 }
 
 // account fills in what the device's own account says, if it has one.

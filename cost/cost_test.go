@@ -172,6 +172,26 @@ func TestRankIsCheapestFirstAndRefusesIllegalPlans(t *testing.T) {
 	}
 }
 
+// Of plans with knobs that no term tells of, those of a tiling come after the
+// other tilings that take about as long.
+func TestRankPutsUntoldKnobsBehind(t *testing.T) {
+	var plans []kernels.Plan
+	for _, tiling := range []symtile.Tiling{{64, 64, 64}, {64, 64, 32}} {
+		plain := kernels.Plan{Tiles: tiling}
+		plans = append(plans, plain, plain.With("pack", 1))
+	}
+	m := Roofline(device)
+	ranked, err := m.Rank(program(t, gemm), plans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := 1; k < len(ranked); k++ {
+		if m.order(&ranked[k]) < m.order(&ranked[k-1]) || ranked[k].Plan.Knob("pack", 0) < ranked[k-1].Plan.Knob("pack", 0) {
+			t.Errorf("%s, %.3g s, comes after %s, %.3g s", ranked[k].Plan, ranked[k].Seconds, ranked[k-1].Plan, ranked[k-1].Seconds)
+		}
+	}
+}
+
 // BenchmarkRank is the cost of ranking one plan, At included.
 func BenchmarkRank(b *testing.B) {
 	src, err := os.ReadFile("../testdata/hlo/softmax.hlo")

@@ -41,11 +41,13 @@ type Features struct {
 // in once; or one iteration fits, then what does not change from iteration to
 // iteration stays; or nothing stays. Tile programs run in the order of their
 // tile ids, the last fastest, split over lanes along the first dimensions; with
-// the knob group=, rows of a group faster than columns.
+// the knob group=, rows of a group faster than columns. The knob splitk= divides
+// tile programs with a dot into parts, whose sums one lane adds at the end.
 func Measure(p *symtile.Program, plan kernels.Plan, d kernels.Device) Features {
 	m := newMeter(p, plan, d)
 	m.body(p.Body, nil, p.Roots, m.tiles)
 	m.raster(plan.Knob("group", 1))
+	m.parts(float64(plan.Knob("splitk", 1)))
 	f := m.features()
 	f.FLOPs = usefulFLOPs(p.Fusion)
 	return f
@@ -73,6 +75,24 @@ func (m *meter) raster(group int64) {
 			s.outer = float64(group)
 		}
 		m.spans = append(m.spans, s)
+	}
+}
+
+// sumMoves is how often elements of partial sums are moved besides being added:
+// each is left, the first fetched, and the sum brought to what follows the dot.
+const sumMoves = 4
+
+// parts divides the tile programs of a dot into so many. While one lane adds
+// their sums nothing hides it: a line of them counts as a row on every lane.
+func (m *meter) parts(n float64) {
+	for _, op := range m.p.Ops {
+		if op.Code == "dot" && n > 1 {
+			m.sums.Rows += m.tiles * (n + sumMoves) * elementsOf(op.Tile) * widthOf(op.Instr.Shape) / line * m.lanes
+			m.sums.Steps += m.tiles * n
+			m.sums.Bodies += m.tiles * (n - 1)
+			m.tiles *= n
+			return
+		}
 	}
 }
 

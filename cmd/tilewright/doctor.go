@@ -3,15 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
 	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
@@ -30,16 +30,23 @@ var doctorCommand = command{
 	name: "doctor", args: "-o FOLDER", short: "check a device from end to end and write down everything it says",
 	long: `Writes into FOLDER, in one go and without anything else carried along:
 
-  device.json     what the device is and has
-  kernels/        the kernel of every fusion of the corpus, for its default plan and -plans others
+  device.json     what the device is and has, and what its matrix units do when nothing else is asked
+                  of them
+  kernels/        the kernel of every fusion of the corpus, for its default plan and -plans others, and
+                  those this program carries for all GPUs (goldens)
   kernels.tsv     of each: whether it agrees with the reference interpreter and, where ptxas is on the
                   PATH and the kernel is PTX, its registers, spills and shared memory
+  ptxas.tsv       the same as a table for kernels/gpu/testdata, of the goldens
   samples.jsonl   every timing of the large fusions (copy, transpose, softmax, layernorm, bf16 products):
                   a device of its own for -device replay:FOLDER/samples.jsonl
-  summary.tsv     their best times, and bytes and operations a second
-  report.html     the same as a page
+  summary.tsv     their best times, bytes and operations a second, and how much that is of the copy, of
+                  the matrix units and of the vendor's library
+  evidence.tsv    what the clock of a GPU was seen to do meanwhile, and the kernel that never changes
+  report.html     the times as a page
 
-A device that cannot time, a simulator, is checked only. -skip leaves out the large fusions.`,
+-vendor FILE has lines of a large fusion's name and the seconds the vendor's library takes for it on
+this device; without it nothing is said of the vendor. A device that cannot time, a simulator, is
+checked only. -skip leaves out the large fusions, -only those of the corpus without TEXT in their names.`,
 	run: runDoctor,
 }
 
@@ -53,10 +60,17 @@ type doctor struct {
 	folder  string
 	plans   int
 	budget  time.Duration
-	kernels []kernelJSON
-	tuned   []tunedJSON
-	records []cache.Record
-	bad     int
+	only    string // of the corpus, fusions with this in their names
+	vendor  map[string]float64
+
+	assembler assembler
+	kernels   []kernelJSON
+	assembled []gpu.Assembled // goldens
+	ceilings  []gpu.Ceiling
+	copied    float64 // bytes/s of the copy, once it is known
+	tuned     []ratedJSON
+	records   []cache.Record
+	bad       int
 }
 
 // kernelJSON is a row of kernels.tsv.
@@ -75,6 +89,8 @@ func runDoctor(c *call) error {
 	c.StringVar(&d.folder, "o", "", "the `folder` to write to")
 	c.IntVar(&d.plans, "plans", 2, "`plans` of a fusion checked besides the default")
 	c.DurationVar(&d.budget, "budget", 30*time.Second, "wall `time` for tuning a large fusion")
+	c.StringVar(&d.only, "only", "", "only fusions of the corpus with `TEXT` in their names")
+	vendor := c.String("vendor", "", "a `file` with the times of the vendor's library")
 	skip := c.Bool("skip", false, "leave out the large fusions")
 	if _, err := c.parse(0, 0); err != nil {
 		return err
@@ -83,6 +99,9 @@ func runDoctor(c *call) error {
 		return usagef("-o says where to write to")
 	}
 	var err error
+	if d.vendor, err = readVendor(*vendor); err != nil {
+		return err
+	}
 	if d.backend, err = backend(device); err != nil {
 		return err
 	}
@@ -91,7 +110,8 @@ func runDoctor(c *call) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	steps := []func(context.Context) error{d.device, d.corpus}
+	d.assembler = findAssembler(ctx)
+	steps := []func(context.Context) error{d.device, d.goldens, d.corpus, d.writeKernels}
 	if !*skip && !d.backend.Device().Untimed {
 		steps = append(steps, d.large)
 	}
@@ -108,17 +128,100 @@ func (d *doctor) write(name string, text []byte) error {
 	return writeFile(filepath.Join(d.folder, name), func(w *bufio.Writer) error { _, err := w.Write(text); return err })
 }
 
-func (d *doctor) device(context.Context) error {
+func (d *doctor) device(ctx context.Context) error {
 	dev := d.backend.Device()
 	fmt.Fprintf(d.c.err, "%s, %d lanes, code generation %s\n", dev.Name, dev.Lanes, dev.Revision)
-	text, err := json.MarshalIndent(dev, "", "  ")
+	if g, ok := d.backend.(interface {
+		MatrixCeilings(context.Context) ([]gpu.Ceiling, error)
+	}); ok {
+		var err error
+		if d.ceilings, err = g.MatrixCeilings(ctx); err != nil {
+			fmt.Fprintf(d.c.err, "matrix units: %v\n", err)
+			d.bad++
+		}
+	}
+	for _, c := range d.ceilings {
+		if c.FLOPS > 0 {
+			fmt.Fprintf(d.c.err, "%s: %.1f TFLOP/s\n", c.Name, c.FLOPS/1e12)
+		}
+	}
+	text, err := json.MarshalIndent(struct {
+		kernels.Device
+		Ceilings []gpu.Ceiling `json:",omitempty"`
+	}{dev, d.ceilings}, "", "  ")
 	if err != nil {
 		return err
 	}
 	return d.write("device.json", append(text, '\n'))
 }
 
-// modules are the texts of a set of files, parsed.
+// goldens has the kernels this program carries assembled and, where the device
+// runs PTX, their plans checked.
+func (d *doctor) goldens(ctx context.Context) error {
+	all, err := gpu.Goldens()
+	if err != nil {
+		return err
+	}
+	seen, err := gpu.AssembledGoldens()
+	if err != nil {
+		return err
+	}
+	missing := 0
+	for _, g := range all {
+		if err := d.golden(ctx, g); err != nil {
+			return err
+		}
+		if _, ok := seen[gpu.Hash(g.PTX)]; !ok {
+			missing++
+		}
+	}
+	fmt.Fprintf(d.c.err, "%d goldens, %d assembled here, %d missing from the table this program carries\n", len(all), len(d.assembled), missing)
+	lines := []string{gpu.AssembledHeader}
+	for _, a := range d.assembled {
+		lines = append(lines, a.Row())
+	}
+	return d.write("ptxas.tsv", []byte(strings.Join(lines, "\n")+"\n"))
+}
+
+func (d *doctor) golden(ctx context.Context, g gpu.Golden) error {
+	name := "golden " + g.Name + " for " + g.Target
+	file := filepath.Join("kernels", strings.ReplaceAll(name, " ", "_")+".ptx")
+	if err := d.write(file, []byte(g.PTX)); err != nil {
+		return err
+	}
+	a, err := d.assembler.assemble(ctx, filepath.Join(d.folder, file), g.PTX)
+	row := kernelJSON{Fusion: name, Plan: g.Plan.String(), Hash: gpu.Hash(g.PTX), Verdict: "not run"}
+	switch {
+	case err == nil:
+		row.Assembled = inWords(a)
+		d.assembled = append(d.assembled, a)
+	case !errors.Is(err, errNoAssembler):
+		d.bad++
+		fallthrough
+	default:
+		row.Assembled = err.Error()
+	}
+	if d.backend.Device().Backend == "gpu" {
+		v, err := kernels.NewVerifier(g.Program.Fusion, 1)
+		if err != nil {
+			return err
+		}
+		row.Verdict = d.check(ctx, g.Program, v, g.Plan, "golden_run").Verdict
+	}
+	d.count(row)
+	return ctx.Err()
+}
+
+// count keeps a row, and counts it if something is wrong.
+func (d *doctor) count(k kernelJSON) {
+	if k.Verdict != "agrees" && k.Verdict != "not run" && !strings.HasPrefix(k.Verdict, "rejected") {
+		d.bad++
+	}
+	d.kernels = append(d.kernels, k)
+}
+
+// modules are the texts of a set of files, parsed. An entry without a name gets
+// the file's.
 func modules(files fs.FS, pattern string) ([]*hlo.Module, error) {
 	names, err := fs.Glob(files, pattern)
 	if err != nil {
@@ -134,6 +237,9 @@ func modules(files fs.FS, pattern string) ([]*hlo.Module, error) {
 		if err != nil {
 			return nil, err
 		}
+		if m.Name == "" {
+			m.Entry.Name = strings.TrimSuffix(path.Base(name), ".hlo")
+		}
 		all = append(all, m)
 	}
 	return all, nil
@@ -147,17 +253,24 @@ func (d *doctor) corpus(ctx context.Context) error {
 	}
 	for _, m := range all {
 		for _, f := range m.Fusions() {
+			if !strings.Contains(f.Name, d.only) {
+				continue
+			}
 			if err := d.fusion(ctx, f); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+func (d *doctor) writeKernels(context.Context) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, "fusion\tplan\tsha256\tverdict\tassembled")
 	for _, k := range d.kernels {
 		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%s\n", k.Fusion, k.Plan, k.Hash, firstLine(k.Verdict), k.Assembled)
 	}
-	fmt.Fprintf(d.c.err, "%d kernels of the corpus checked, %d wrong\n", len(d.kernels), d.bad)
+	fmt.Fprintf(d.c.err, "%d kernels checked, %d wrong\n", len(d.kernels), d.bad)
 	return d.write("kernels.tsv", []byte(b.String()))
 }
 
@@ -172,16 +285,11 @@ func (d *doctor) fusion(ctx context.Context, f *hlo.Computation) error {
 	}
 	plans, err := d.choose(p)
 	if err != nil {
-		d.kernels = append(d.kernels, kernelJSON{Fusion: f.Name, Verdict: err.Error()})
-		d.bad++
+		d.count(kernelJSON{Fusion: f.Name, Verdict: err.Error()})
 		return nil
 	}
 	for n, plan := range plans {
-		k := d.check(ctx, p, v, plan, fmt.Sprintf("%s.%d", f.Name, n))
-		if k.Verdict != "agrees" && !strings.HasPrefix(k.Verdict, "rejected") {
-			d.bad++
-		}
-		d.kernels = append(d.kernels, k)
+		d.count(d.check(ctx, p, v, plan, fmt.Sprintf("%s.%d", f.Name, n)))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -221,7 +329,7 @@ func (d *doctor) check(ctx context.Context, p *symtile.Program, v *kernels.Verif
 	}
 	defer k.Close()
 	source := k.Source()
-	row.Hash = fmt.Sprintf("%x", sha256.Sum256([]byte(source)))
+	row.Hash = gpu.Hash(source)
 	file := filepath.Join("kernels", name+".txt")
 	ptx := strings.HasPrefix(source, ".version")
 	if ptx {
@@ -232,35 +340,23 @@ func (d *doctor) check(ctx context.Context, p *symtile.Program, v *kernels.Verif
 		row.Verdict = err.Error()
 	}
 	if ptx {
-		row.Assembled = assemble(limited, filepath.Join(d.folder, file), source)
+		row.Assembled = d.usage(limited, filepath.Join(d.folder, file), source)
 	}
 	return row
 }
 
-// assemble is what ptxas says of a file, in one line.
-func assemble(ctx context.Context, file, source string) string {
-	tool, err := exec.LookPath("ptxas")
+// usage is what the assembler says of a file.
+func (d *doctor) usage(ctx context.Context, file, source string) string {
+	a, err := d.assembler.assemble(ctx, file, source)
 	if err != nil {
-		return "unassembled: no ptxas on the PATH"
+		return err.Error()
 	}
-	_, rest, _ := strings.Cut(source, ".target ")
-	target, _, _ := strings.Cut(rest, "\n")
-	out, err := exec.CommandContext(ctx, tool, "-v", "-arch="+strings.TrimSpace(target), "-o", os.DevNull, file).CombinedOutput()
-	if err != nil {
-		return "refused: " + firstLine(strings.TrimSpace(string(out)))
-	}
-	var said []string
-	for line := range strings.Lines(string(out)) {
-		if line = strings.TrimSpace(strings.TrimPrefix(line, "ptxas info")); strings.Contains(line, "Used") || strings.Contains(line, "spill") {
-			said = append(said, strings.TrimLeft(line, " :"))
-		}
-	}
-	return strings.Join(said, "; ")
+	return inWords(a)
 }
 
 // large tunes the large fusions.
 func (d *doctor) large(ctx context.Context) error {
-	all, err := modules(largeFusions, "doctor/*.hlo")
+	all, err := modules(largeFusions, "doctor/*.hlo") // the copy is the first
 	if err != nil {
 		return err
 	}
@@ -280,40 +376,11 @@ func (d *doctor) large(ctx context.Context) error {
 				row.fill(r)
 				d.records = append(d.records, r.Record)
 			}
-			d.tuned = append(d.tuned, row)
-			fmt.Fprintln(d.c.err, rates(f, row))
+			d.tuned = append(d.tuned, d.rate(f, row))
+			fmt.Fprintln(d.c.err, d.tuned[len(d.tuned)-1])
 		}
 	}
 	return d.samples(t.Cache)
-}
-
-// rates is what a time means: bytes of the arrays and multiply-adds, a second.
-func rates(f *hlo.Computation, row tunedJSON) string {
-	if row.Error != "" {
-		return f.Name + "\t" + firstLine(row.Error)
-	}
-	bytes, flops := 0.0, 0.0
-	for _, s := range append(kernels.OutputShapes(f), shapesOf(f.Params)...) {
-		bytes += float64(s.Bytes())
-	}
-	for _, i := range f.Instrs {
-		if i.Op == "dot" {
-			n := 2 * float64(i.Shape.Elements())
-			for _, k := range i.Attrs.LHSContract {
-				n *= float64(i.Operands[0].Shape.Dims[k])
-			}
-			flops += n
-		}
-	}
-	return fmt.Sprintf("%s\t%s\t%s\t%.0f GB/s\t%.1f TFLOP/s", f.Name, row.Plan, tuner.Seconds(row.Seconds), bytes/row.Seconds/1e9, flops/row.Seconds/1e12)
-}
-
-func shapesOf(params []*hlo.Instr) []hlo.Shape {
-	var all []hlo.Shape
-	for _, p := range params {
-		all = append(all, p.Shape)
-	}
-	return all
 }
 
 // samples writes the recording: the device, then the records.
@@ -327,14 +394,28 @@ func (d *doctor) samples(db *cache.DB) error {
 	})
 }
 
+// evidence writes what the session saw of the device's clock.
+func (d *doctor) evidence() error {
+	g, ok := d.backend.(interface{ Evidence() []gpu.Evidence })
+	if !ok {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintln(&b, "after sample\tSM clock MHz\tanchor seconds\tdrifted\tlaunches\tsets in turn")
+	for _, e := range g.Evidence() {
+		fmt.Fprintf(&b, "%d\t%.0f\t%g\t%t\t%d\t%d\n", e.Sample, e.Hertz/1e6, e.Seconds, e.Drifted, e.Launches, e.Sets)
+	}
+	return d.write("evidence.tsv", []byte(b.String()))
+}
+
 // finish writes the summary and the page, and says how it went.
 func (d *doctor) finish(context.Context) error {
 	var b strings.Builder
-	fmt.Fprintln(&b, "fusion\tplan\tseconds\terror")
+	fmt.Fprintln(&b, ratedHeader)
 	for _, t := range d.tuned {
-		fmt.Fprintf(&b, "%s\t%s\t%g\t%s\n", t.Fusion, t.Plan, t.Seconds, firstLine(t.Error))
+		fmt.Fprintln(&b, t.row())
 	}
-	err := errors.Join(d.write("summary.tsv", []byte(b.String())),
+	err := errors.Join(d.evidence(), d.write("summary.tsv", []byte(b.String())),
 		writeFile(filepath.Join(d.folder, "report.html"), func(w *bufio.Writer) error {
 			return report.HTML(w, report.Page{Device: d.backend.Device(), Records: d.records})
 		}))
@@ -342,7 +423,7 @@ func (d *doctor) finish(context.Context) error {
 		return err
 	}
 	if d.c.json {
-		err = d.c.printJSON(map[string]any{"device": d.backend.Device().Name, "kernels": d.kernels, "tuned": d.tuned, "wrong": d.bad})
+		err = d.c.printJSON(map[string]any{"device": d.backend.Device().Name, "ceilings": d.ceilings, "kernels": d.kernels, "tuned": d.tuned, "wrong": d.bad})
 	}
 	if d.bad > 0 {
 		return errors.Join(err, fmt.Errorf("%d of %d checks failed: see kernels.tsv and summary.tsv in %s", d.bad, len(d.kernels)+len(d.tuned), d.folder))

@@ -208,10 +208,7 @@ func load[T number](b *block, n int, op symtile.Op) {
 		return
 	}
 	v.strides = nil
-	var seen *view
-	if native(shape.DType) && classBytes[v.class] == 4 {
-		seen = a.viewOf(func(w *worker) []byte { return w.in[param].Data })
-	}
+	seen := a.viewOf(shape.DType, func(w *worker) []byte { return w.in[param].Data })
 	b.add(&instr{name: "load " + op.Instr.Name, outs: []*value{v}, n: v.n, view: seen, strip: func(w *worker, lo, hi int64) {
 		a.read(w, w.in[param].Data, part[T](w, v, lo, hi), lo)
 	}})
@@ -284,8 +281,8 @@ func storeAs[T number](b *block, r symtile.Root) {
 		return
 	}
 	var sink *view
-	if native(shape.DType) && classBytes[v.class] == 4 && len(once) == 0 {
-		sink = a.viewOf(func(w *worker) []byte { return w.out[output].Data })
+	if len(once) == 0 {
+		sink = a.viewOf(shape.DType, func(w *worker) []byte { return w.out[output].Data })
 	}
 	b.add(&instr{name: "store " + name, same: []*value{v}, n: op.Tile.Elements(), sink: sink, large: b.l.streams(shape), strip: func(w *worker, lo, hi int64) {
 		for _, d := range once {

@@ -344,7 +344,7 @@ func (n *nest) takeOne(x *instr, wide bool) bool {
 		return n.takeView(x, wide)
 	case x.sink != nil:
 		s := n.seen(x.sink, x.same[0], wide)
-		if s == nil || wide && s.col() != 1 || n.stores[x.same[0]] != nil || !n.makes(x.same[0]) && (!wide || n.leaves[x.same[0]] == nil) {
+		if s == nil || !n.narrowFits(s, true) || wide && s.col() != 1 || n.stores[x.same[0]] != nil || !n.makes(x.same[0]) && (!wide || n.leaves[x.same[0]] == nil) {
 			return false
 		}
 		s.large = x.large
@@ -386,7 +386,7 @@ func (n *nest) seen(x *view, v *value, wide bool) *stream {
 
 func (n *nest) takeView(x *instr, wide bool) bool {
 	s := n.seen(x.view, x.outs[0], wide)
-	if s == nil || wide && s.col() != 0 && s.col() != 1 {
+	if s == nil || !n.narrowFits(s, false) || wide && s.col() != 0 && s.col() != 1 {
 		return false
 	}
 	from := x.view.from

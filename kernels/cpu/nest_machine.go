@@ -9,10 +9,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// nestArgs are what the function of a nest is called with: rows of it, the
+// nestArgs are what the function of a nest is called with: how much to do, the
 // scratch of the worker, and where its streams begin.
 type nestArgs struct {
-	rows  int64
+	count int64 // rows, or blocks of them
 	arena unsafe.Pointer
 	at    [pointers]unsafe.Pointer
 }
@@ -62,7 +62,7 @@ func (n *nest) code(l *lowering, large bool) (*amd64.Assembler, error) {
 	}
 	e.registers()
 	e.begin()
-	if err := e.batches(); err != nil {
+	if err := e.blocks(); err != nil {
 		return nil, err
 	}
 	if large {
@@ -106,6 +106,43 @@ func (n *nest) readsOnly() bool {
 func (n *nest) callRows() int64 {
 	return max(foldRows, longestCall/n.cols()/foldRows*foldRows)
 }
+
+// inBlocks says whether a call does all rows of several indices of the dimension
+// before them: where they are few a call for each would take as long as they do.
+func (n *nest) inBlocks() bool { return len(n.sizes) > 2 && n.rows() <= n.callRows() }
+
+// counted is the dimension along which a call does some, and how many.
+func (n *nest) counted() (dim int, most int64) {
+	if n.inBlocks() {
+		return len(n.sizes) - 3, max(1, longestCall/(n.rows()*n.cols()))
+	}
+	return len(n.sizes) - 2, n.callRows()
+}
+
+// blocks does the rows of every index of the dimension before them, if a call has
+// several, else all.
+func (e *nestCode) blocks() error {
+	if !e.n.inBlocks() {
+		return e.batches()
+	}
+	a, dim, loop := e.a, len(e.n.sizes)-3, e.a.NewLabel()
+	a.Bind(loop)
+	a.Emit(amd64.MOV, amd64.RAX, amd64.Imm(e.n.rows()))
+	if err := e.batches(); err != nil {
+		return err
+	}
+	for _, s := range e.streams {
+		if step := s.bytes() * (s.strides[dim] - e.n.rows()*s.row()); step != 0 {
+			a.Emit(amd64.ADD, e.reg[s], amd64.Imm(step))
+		}
+	}
+	a.Emit(amd64.SUB, blocksLeft, amd64.Imm(1))
+	a.Emit(amd64.JG, loop)
+	return nil
+}
+
+// blocksLeft counts them.
+const blocksLeft = amd64.R15
 
 // batches does all rows: as many batches as there are, then single rows.
 func (e *nestCode) batches() error {
@@ -154,7 +191,7 @@ const turns = amd64.R14
 // advance moves all streams by rows.
 func (e *nestCode) advance(rows int64) {
 	for _, s := range e.streams {
-		if step := 4 * rows * s.row(); step != 0 {
+		if step := s.bytes() * rows * s.row(); step != 0 {
 			e.a.Emit(amd64.ADD, e.reg[s], amd64.Imm(step))
 		}
 	}
@@ -203,7 +240,11 @@ func (n *nest) fetched(s *stream) bool {
 }
 
 func (e *nestCode) begin() {
-	e.a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
+	count := amd64.RAX
+	if e.n.inBlocks() {
+		count = blocksLeft
+	}
+	e.a.Emit(amd64.MOV, count, amd64.Mem{Base: amd64.RDI})
 	for k, s := range e.streams {
 		e.a.Emit(amd64.MOV, e.reg[s], amd64.Mem{Base: amd64.RDI, Disp: int32(16 + 8*k)})
 	}
@@ -237,7 +278,7 @@ func (e *nestCode) lookAhead(batch int64) {
 		if r == 0 {
 			continue
 		}
-		e.a.Emit(amd64.LEA, r, amd64.Mem{Base: e.reg[s], Disp: int32(4 * s.row() * e.fetch * batch)})
+		e.a.Emit(amd64.LEA, r, amd64.Mem{Base: e.reg[s], Disp: int32(s.bytes() * s.row() * e.fetch * batch)})
 		e.a.Emit(amd64.CMP, amd64.RAX, amd64.Imm(e.fetch*batch))
 		e.a.Emit(amd64.CMOVL, r, e.reg[s])
 	}
@@ -270,9 +311,9 @@ func (e *nestCode) at(s *stream, disp int32, row int64) amd64.Mem {
 	case s.fixed():
 		return amd64.Mem{Base: amd64.RDI, Disp: int32(s.v.at)}
 	case s.col() == 0:
-		return amd64.Mem{Base: e.reg[s], Disp: int32(4 * row * e.apart * s.row())}
+		return amd64.Mem{Base: e.reg[s], Disp: int32(s.bytes() * row * e.apart * s.row())}
 	}
-	return amd64.Mem{Base: e.reg[s], Index: amd64.RCX, Scale: 4, Disp: disp + int32(4*row*e.apart*s.row())}
+	return amd64.Mem{Base: e.reg[s], Index: amd64.RCX, Scale: uint8(s.bytes()), Disp: disp*int32(s.bytes())/4 + int32(s.bytes()*row*e.apart*s.row())}
 }
 
 // slotAt is where a narrow value is kept.
@@ -339,7 +380,7 @@ func (e *nestCode) scalar(c *amd64.Chain, v *value, row int64) amd64.Value {
 	if v.bits != nil {
 		return c.Const32(*v.bits)
 	}
-	return c.Load(amd64.VBROADCASTSS, e.at(e.n.leaves[v], 0, row), 0)
+	return e.copies(c, e.n.leaves[v], row)
 }
 
 func (e *nestCode) narrow(c *amd64.Chain, v *value, q int, row int64, made map[*value]amd64.Value) amd64.Value {
@@ -411,6 +452,8 @@ type nestPass struct {
 	taken    []amd64.Reg
 	divisors []*value // of which reciprocals are used
 	unrolled int      // most vectors in turn, 0 for what the plan says
+	copies   int      // vectors in turn
+	held     []held   // constants in the loop
 }
 
 func (p *nestPass) emit() error {
@@ -453,6 +496,7 @@ func (p *nestPass) loop() error {
 	a, cols := p.a, p.n.cols()
 	a.Emit(amd64.XOR, amd64.RCX, amd64.RCX)
 	if whole := cols &^ (group*lanesOf - 1); whole > 0 {
+		p.hold()
 		loop := a.NewLabel()
 		a.Align(32)
 		a.Bind(loop)
@@ -514,7 +558,7 @@ func (p *nestPass) start() {
 		case kept:
 			p.a.Emit(amd64.VMOVUPS, r, p.slotAt(v))
 		default:
-			p.a.Emit(amd64.VBROADCASTSS, r, p.at(p.n.leaves[v], 0, 0))
+			p.copiesIn(r, p.n.leaves[v])
 		}
 	}
 }
@@ -526,24 +570,58 @@ func (p *nestPass) fetchAhead() {
 	for _, s := range p.streams {
 		if r := p.ahead[s]; r != 0 {
 			for row := range p.batch {
-				for line := range int32(2) {
-					p.a.Emit(amd64.PREFETCHT0, amd64.Mem{Base: r, Index: amd64.RCX, Scale: 4, Disp: 64*line + int32(4*row*s.row())})
+				for line := range int32(s.bytes() / 2) {
+					p.a.Emit(amd64.PREFETCHT0, amd64.Mem{Base: r, Index: amd64.RCX, Scale: uint8(s.bytes()), Disp: 64*line + int32(s.bytes()*row*s.row())})
 				}
 			}
 		}
 	}
 }
 
+// A held constant is in a register.
+type held struct {
+	of  amd64.Constant
+	reg amd64.Reg
+}
+
+// hold chooses the vectors in turn, as many as registers hold, which is worth more
+// than not to load constants, and gives those used most the registers that are left.
+func (p *nestPass) hold() {
+	p.held, p.copies = nil, group
+	if p.unrolled > 0 {
+		p.copies = p.unrolled
+		return
+	}
+	c := p.chain(0, 1, 0)
+	pressure := c.Pressure()
+	var free []amd64.Reg
+	for n := 15; n >= 0; n-- {
+		if !slices.Contains(p.taken, amd64.Y(n)) {
+			free = append(free, amd64.Y(n))
+		}
+	}
+	for p.copies > 1 && (p.copies > p.unroll || p.copies*pressure > len(free)) {
+		p.copies /= 2
+	}
+	for n, k := range c.Constants() {
+		if n+1+p.copies*pressure > len(free) {
+			break
+		}
+		p.held = append(p.held, held{k, free[n]})
+		p.a.Keep(k, free[n])
+	}
+}
+
 // round appends four vectors: as many at once as registers hold.
 func (p *nestPass) round() error {
 	var err error
-	for copies := group; copies > 0; copies /= 2 {
-		if copies > p.unroll || p.unrolled > 0 && copies > p.unrolled {
-			continue
-		}
+	for copies := p.copies; copies > 0; copies /= 2 {
 		before := p.a.Mark()
 		for k := 0; k < group; k += copies {
 			c := p.chain(int32(32*k), copies, k)
+			for _, h := range p.held {
+				c.Hold(h.of, h.reg)
+			}
 			if err = c.Emit(p.a, p.spill(amd64.Placement{Copies: copies, Reserved: p.taken})); err != nil {
 				p.a.Undo(before)
 				break
@@ -552,6 +630,7 @@ func (p *nestPass) round() error {
 		if !amd64.NeedsRegisters(err) {
 			return err
 		}
+		p.held = nil
 	}
 	return err
 }
@@ -601,11 +680,7 @@ type passChain struct {
 }
 
 func (b *passChain) put(s *stream, x amd64.Value) {
-	op := amd64.VMOVUPS
-	if s.large && b.large {
-		op = amd64.VMOVNTPS
-	}
-	b.c.Store(op, b.at(s, b.disp, b.row), 32, x)
+	b.store(b.c, s, b.disp, b.row, x, s.large && b.large)
 }
 
 // get is a value of the pass.
@@ -630,13 +705,13 @@ func (b *passChain) get(v *value) amd64.Value {
 func (b *passChain) compute(v *value) amd64.Value {
 	n := b.n
 	if s := n.leaves[v]; s != nil {
-		return b.c.Load(amd64.VMOVUPS, b.at(s, b.disp, b.row), 32)
+		return b.load(b.c, s, b.disp, b.row)
 	}
 	saved := slices.Contains(n.plan.saved, v)
 	kept := amd64.Mem{Base: amd64.RDI, Index: amd64.RCX, Scale: 4, Disp: int32(v.at) + b.disp}
 	if n.plan.first[v] < b.q {
 		if s := n.stores[v]; s != nil {
-			return b.c.Load(amd64.VMOVUPS, b.at(s, b.disp, b.row), 32)
+			return b.load(b.c, s, b.disp, b.row)
 		}
 		if saved {
 			return b.c.Load(amd64.VMOVUPS, kept, 32)
@@ -654,7 +729,11 @@ func (b *passChain) operation(p *pure) amd64.Value {
 		if !slices.Contains(b.divisors, s) {
 			b.nestPass.divisors = append(b.nestPass.divisors, s)
 		}
-		return quotient(b.c, b.get(p.args[0]), b.repeated(s), b.repeated(b.n.inverse[s]))
+		x := b.get(p.args[0])
+		if e := b.n.made[p.args[0]]; e != nil && b.n.power(e) {
+			return smallQuotient(b.c, x, b.repeated(s), b.repeated(b.n.inverse[s]))
+		}
+		return quotient(b.c, x, b.repeated(s), b.repeated(b.n.inverse[s]))
 	}
 	if v := tanh1pOf(p, b.n.made); v != nil && b.n.stores[p.args[0]] == nil {
 		return b.c.Tanh1p32(b.get(v))
@@ -663,7 +742,28 @@ func (b *passChain) operation(p *pure) amd64.Value {
 	for k, arg := range p.args {
 		x[k] = b.get(arg)
 	}
+	if b.n.power(p) {
+		return b.c.ExpBelow32(x[0])
+	}
 	return p.emit(b.c, x)
+}
+
+// power says whether an operation is e to what is at most 0, so that it is at most 1.
+func (n *nest) power(p *pure) bool {
+	return p.op.Code == "exponential" && p.op.Instr.Shape.DType == hlo.F32 && n.below(p.args[0])
+}
+
+// below says whether a value is what an element is less than the maximum of its row, so
+// that it is at most 0.
+func (n *nest) below(v *value) bool {
+	p := n.made[v]
+	if p == nil || p.op.Code != "subtract" || n.alias[p.args[1]] == nil {
+		return false
+	}
+	most := n.alias[p.args[1]]
+	return slices.ContainsFunc(n.folds, func(f *reduction) bool {
+		return f.out == most && f.monoid == "maximum" && f.arg == p.args[0] && f.final
+	})
 }
 
 // tanh1pOf is x where an operation is tanh x + 1 in f32, nil elsewhere; gelu has it.
@@ -691,6 +791,12 @@ func quotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
 	return c.NegMulAdd32(excess, r, q)
 }
 
+// smallQuotient is the quotient for x that is at most 1, so that x·r is finite.
+func smallQuotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
+	q := c.Do(amd64.VMULPS, x, r)
+	return c.NegMulAdd32(c.MulSub32(q, y, x), r, q)
+}
+
 // repeated is a vector of copies of a narrow value.
 func (b *passChain) repeated(v *value) amd64.Value {
 	if x, ok := b.repeats[v]; ok && b.batch == 1 {
@@ -706,7 +812,7 @@ func (b *passChain) repeated(v *value) amd64.Value {
 	if _, kept := b.n.plan.slots[v]; kept {
 		b.repeats[v] = b.c.Load(amd64.VMOVUPS, b.slotAt(v), 0)
 	} else {
-		b.repeats[v] = b.c.Load(amd64.VBROADCASTSS, b.at(b.n.leaves[v], 0, b.row), 0)
+		b.repeats[v] = b.nestCode.copies(b.c, b.n.leaves[v], b.row)
 	}
 	return b.repeats[v]
 }
@@ -725,7 +831,8 @@ type nestRun struct {
 	code, plain *amd64.Func // plain: without streaming stores; nil when there are none
 	streams     []*stream
 	sizes       []int64
-	rows        int64 // of a call
+	dim         int   // of which a call does some indices, and all of those after it
+	most        int64 // of them
 	begin       []step
 }
 
@@ -747,7 +854,7 @@ func (n *nest) compile(l *lowering) (step, error) {
 	if large {
 		r.plain = l.keepText(a.Cached(text))
 	}
-	r.rows = n.callRows()
+	r.dim, r.most = n.counted()
 	for _, f := range n.folds {
 		if f.start != nil && !f.final {
 			r.begin = append(r.begin, f.begin...)
@@ -781,10 +888,9 @@ func (r *nestRun) run(w *worker) {
 	args := &w.nest
 	args.arena = unsafe.Pointer(unsafe.SliceData(w.arena))
 	var index [maxRank + 2]int64
-	outer := len(r.sizes) - 2
 	for {
 		r.calls(args, base[:len(r.streams)])
-		d := outer - 1
+		d := r.dim - 1
 		for ; d >= 0; d-- {
 			if index[d]++; index[d] < r.sizes[d] { // never past the last: a pointer beyond its array must not be
 				r.move(&base, d, 1)
@@ -801,19 +907,19 @@ func (r *nestRun) run(w *worker) {
 
 func (r *nestRun) move(base *[pointers]unsafe.Pointer, d int, by int64) {
 	for k, s := range r.streams {
-		base[k] = unsafe.Add(base[k], 4*by*s.strides[d])
+		base[k] = s.skip(base[k], by*s.strides[d])
 	}
 }
 
-// calls does all rows.
+// calls does all indices of the dimension that calls divide.
 func (r *nestRun) calls(args *nestArgs, base []unsafe.Pointer) {
-	rows := r.sizes[len(r.sizes)-2]
-	for first := int64(0); first < rows; first += r.rows {
-		args.rows = min(r.rows, rows-first)
+	size := r.sizes[r.dim]
+	for first := int64(0); first < size; first += r.most {
+		args.count = min(r.most, size-first)
 		f := r.code
 		for k, s := range r.streams {
-			args.at[k] = unsafe.Add(base[k], 4*first*s.row())
-			if s.large && uintptr(args.at[k])%32 != 0 {
+			args.at[k] = s.skip(base[k], first*s.strides[r.dim])
+			if s.large && uintptr(args.at[k])%s.vector() != 0 {
 				f = r.plain
 			}
 		}
@@ -826,5 +932,5 @@ func (s *stream) base(w *worker) unsafe.Pointer {
 	if s.view != nil {
 		at = s.view.base(w)
 	}
-	return unsafe.Add(at, 4*s.start)
+	return s.skip(at, s.start)
 }

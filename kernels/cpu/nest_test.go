@@ -115,16 +115,19 @@ column_sum = f32[1024] reduce(x, zero), dimensions={0}, to_apply=add`},
 // BenchmarkRows times plans of rowwise in turn with a copy of as many bytes by
 // streaming stores: of all cases, or of PLANS in the environment, text that
 // names a case and its plans: "softmax 64,1024,1024,1024 threads=1;…". It logs ms
-// and the copy's share of each (median of the ratios).
+// and the copy's share of each (median of the ratios). Those that end in _bf16 have
+// arguments and results of that type, and so half of the bytes.
 func BenchmarkRows(b *testing.B) {
 	for _, c := range rowwise {
-		plans := strings.Split(os.Getenv("PLANS"), ";")
-		name, rest, _ := strings.Cut(plans[0], " ")
-		if name != "" && name != c.name {
-			continue
+		for suffix, text := range map[string]string{"": c.text, "_bf16": inBF16(c.text)} {
+			plans := strings.Split(os.Getenv("PLANS"), ";")
+			name, rest, _ := strings.Cut(plans[0], " ")
+			if name != "" && name != c.name+suffix {
+				continue
+			}
+			plans[0] = rest
+			b.Run(c.name+suffix, func(b *testing.B) { compareWithCopy(b, text, plans) })
 		}
-		plans[0] = rest
-		b.Run(c.name, func(b *testing.B) { compareWithCopy(b, c.text, plans) })
 	}
 }
 

@@ -164,7 +164,7 @@ func (n *nest) divisor(p *pure) *value {
 	switch {
 	case n.alias[s] != nil:
 		return n.alias[s]
-	case n.leaves[s] != nil && n.leaves[s].col() == 0 && s.bits == nil:
+	case n.leaves[s] != nil && n.leaves[s].col() == 0 && n.leaves[s].narrow() == 0 && s.bits == nil:
 		return s
 	}
 	return nil

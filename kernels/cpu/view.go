@@ -3,15 +3,18 @@ package cpu
 import (
 	"slices"
 	"unsafe"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A view is a rearrangement or part of an array that machine code reads without
 // making it: along its last dimension elements follow each other in the source,
 // or are one.
 type view struct {
-	g    *gather
-	from *value // nil for an array of the caller
-	base func(w *worker) unsafe.Pointer
+	g      *gather
+	from   *value // nil for an array of the caller
+	base   func(w *worker) unsafe.Pointer
+	narrow hlo.DType // of elements of two bytes, held as f32: nests read and write them
 }
 
 // newView is the view of a rearrangement of elements of four bytes, nil for
@@ -20,7 +23,7 @@ func newView(g *gather, from *value) *view {
 	if classBytes[from.class] != 4 || !viewable(g) {
 		return nil
 	}
-	return &view{g, from, func(w *worker) unsafe.Pointer { return w.base[from.id] }}
+	return &view{g: g, from: from, base: func(w *worker) unsafe.Pointer { return w.base[from.id] }}
 }
 
 func viewable(g *gather) bool {
@@ -28,10 +31,14 @@ func viewable(g *gather) bool {
 	return inner.stride == 0 || inner.stride == 1
 }
 
-// viewOf is the view of a tile of an array of elements of four bytes, nil where
-// elements are masked or apart.
-func (a *access[T]) viewOf(array func(w *worker) []byte) *view {
-	if len(a.limits) > 0 {
+// viewOf is the view of a tile of an array of elements of four bytes, or of two
+// that are held as four, nil of others and where elements are masked or apart.
+func (a *access[T]) viewOf(d hlo.DType, array func(w *worker) []byte) *view {
+	x := &view{}
+	if _, ok := crossings[d]; ok {
+		x.narrow = d
+	}
+	if len(a.limits) > 0 || x.narrow == 0 && (!native(d) || d.Size() != 4) {
 		return nil
 	}
 	g := &gather{}
@@ -41,8 +48,9 @@ func (a *access[T]) viewOf(array func(w *worker) []byte) *view {
 	if !viewable(g) {
 		return nil
 	}
-	base := a.base
-	return &view{g, nil, func(w *worker) unsafe.Pointer { return unsafe.Pointer(&array(w)[4*w.places[base]]) }}
+	base, size := a.base, d.Size()
+	x.g, x.base = g, func(w *worker) unsafe.Pointer { return unsafe.Pointer(&array(w)[size*w.places[base]]) }
+	return x
 }
 
 // row is how many elements are along the last dimension.
@@ -79,7 +87,7 @@ func piece(row int64) int64 {
 // rows of one length, and only machine functions use them.
 func look(group []*instr) (length int64) {
 	fits := func(x *view) bool {
-		return x != nil && piece(x.row()) > 0 && (length == 0 || piece(x.row()) == length)
+		return x != nil && x.narrow == 0 && piece(x.row()) > 0 && (length == 0 || piece(x.row()) == length)
 	}
 	for _, i := range group {
 		if !fits(i.view) || i.outs[0].where != inStrip || i.view.from != nil && i.view.from.where == inStrip || byLoop(group, i.outs[0], i) {

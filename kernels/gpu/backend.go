@@ -174,3 +174,12 @@ func (k *kernel) Sample(ctx context.Context, sets []kernels.Set, n int) (float64
 
 // Close unloads the kernel.
 func (k *kernel) Close() error { return k.session.Unload(k.work) }
+
+// MatrixCeilings times kernels that do nothing but multiply matrices.
+func (b *Backend) MatrixCeilings(ctx context.Context) ([]Ceiling, error) {
+	return b.session.MatrixCeilings(ctx)
+}
+
+// Evidence lists what the clock of the SMs was seen to do while kernels were
+// timed.
+func (b *Backend) Evidence() []Evidence { return b.session.Evidence() }

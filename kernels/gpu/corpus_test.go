@@ -39,39 +39,51 @@ func forCorpus(t *testing.T, check func(t *testing.T, p *symtile.Program)) {
 	}
 }
 
+// targets are those that plans are tried for: with mma.sync and cp.async, and
+// with wgmma and tensor copies.
+var targets = []string{"sm_80", "sm_90a"}
+
 // Every corpus fusion gives the reference's results, without a race, an access
 // out of bounds or a read of what was not written, for random legal plans.
 func TestCorpusOnSimulator(t *testing.T) {
-	forCorpus(t, func(t *testing.T, p *symtile.Program) { checkPlans(t, p, 4) })
+	forCorpus(t, func(t *testing.T, p *symtile.Program) { checkPlans(t, p, 2) })
 }
 
+// checkPlans tries n random plans of a program for each target.
 func checkPlans(t *testing.T, p *symtile.Program, n int) {
 	t.Helper()
 	v, err := kernels.NewVerifier(p.Fusion, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := New(simulatedSession(t, "sm_80"))
 	tilings := slices.Collect(p.Space.Tilings())
-	rng := rand.New(rand.NewPCG(7, uint64(len(tilings))))
-	ran := 0
-	for try := 0; ran < n && try < 20*n; try++ {
-		plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}
-		plan = plan.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(3))
-		if verify(t, b, v, p, plan) {
-			ran++
+	for _, target := range targets {
+		b := New(simulatedSession(t, target))
+		rng := rand.New(rand.NewPCG(7, uint64(len(tilings))))
+		ran := 0
+		for try := 0; ran < n && try < 40*n; try++ {
+			if verify(t, b, v, p, randomPlan(rng, tilings)) {
+				ran++
+			}
+		}
+		if ran < n {
+			t.Errorf("%s: only %d of %d plans ran", target, ran, 40*n)
 		}
 	}
-	if ran < n {
-		t.Errorf("only %d of %d plans ran", ran, 20*n)
-	}
+}
+
+// randomPlan is a tiling with launch choices, most of them legal.
+func randomPlan(rng *rand.Rand, tilings []symtile.Tiling) kernels.Plan {
+	plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}
+	return plan.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(3)).With("epilogue", rng.Int64N(2)).
+		With("producer", 1<<rng.IntN(3)/2).With("vector", 1<<rng.IntN(5))
 }
 
 // verify checks a plan, and says whether it is one that can run and is not too
 // long to simulate.
 func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, plan kernels.Plan) bool {
 	t.Helper()
-	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 300 {
+	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 300 || loopTurns(p, plan.Tiles) > 4000 {
 		return false
 	}
 	k, err := b.Compile(context.Background(), p, plan)
@@ -89,6 +101,15 @@ func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, p
 		t.Errorf("plan %s: %v\n%s", plan, err, k.Source())
 	}
 	return true
+}
+
+// loopTurns is how many turns of loops all tile programs make.
+func loopTurns(p *symtile.Program, t symtile.Tiling) int64 {
+	n := int64(1)
+	for k, d := range p.Space.Dims {
+		n *= ceilDiv(max(1, d.Extent), t[k])
+	}
+	return n
 }
 
 // Plans that are offered can nearly all be compiled, and the default is one.

@@ -264,6 +264,7 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 	if moved && e.pieces(m.d, places) {
 		for k := 0; k < len(places); {
 			n := e.run(m.d, places[k:])
+			e.touched(false, places[k].at, t.size, int64(n), places[k].when)
 			e.copyAsync(to.plus(int64(k)*t.size), e.at(in, places[k].at, t.size), int64(n)*t.size, p, e.guard(places[k].when))
 			k += n
 		}

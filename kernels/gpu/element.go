@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // Most operations of a tile program have no tile of their own in memory: where
@@ -236,7 +237,11 @@ func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand 
 	for len(places) > 0 {
 		n := e.run(d, places)
 		p := e.guard(places[0].when)
+		before := e.loads
 		all = append(all, e.load(m.space, d, e.at(m, places[0].at, d.Size()), n, p)...)
+		if m.space != shared && e.loads > before {
+			e.touched(false, places[0].at, d.Size(), int64(n), places[0].when)
+		}
 		places = places[n:]
 	}
 	return all
@@ -246,7 +251,11 @@ func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand 
 func (e *emitter) scatterPlaces(m memory, d hlo.DType, places []place, vals []operand) {
 	for len(places) > 0 {
 		n := e.run(d, places)
-		e.store(m.space, d, e.at(m, places[0].at, d.Size()), vals[:n], e.guard(places[0].when))
+		p := e.guard(places[0].when)
+		e.store(m.space, d, e.at(m, places[0].at, d.Size()), vals[:n], p)
+		if m.space != shared && p != no {
+			e.touched(true, places[0].at, d.Size(), int64(n), places[0].when)
+		}
 		places, vals = places[n:], vals[n:]
 	}
 }
@@ -263,17 +272,14 @@ func (e *emitter) run(d hlo.DType, places []place) int {
 // together says whether places follow each other from a multiple of their
 // number on and have the same conditions.
 func (e *emitter) together(places []place) bool {
-	first := places[0]
-	m, r := first.at.Congruence()
-	if n := int64(len(places)); m%n != 0 || r%n != 0 { // m is 0 for constants
-		return false
-	}
+	at := make([]symtile.Expr, len(places))
 	for k, x := range places {
-		if x.at != first.at.AddConst(int64(k)) || !slices.Equal(x.when, first.when) {
+		at[k] = x.at
+		if !slices.Equal(x.when, places[0].when) {
 			return false
 		}
 	}
-	return true
+	return layout.Follow(at)
 }
 
 func (e *emitter) literal(op symtile.Op, points []point) []operand {

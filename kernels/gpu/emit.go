@@ -58,6 +58,8 @@ type emitter struct {
 	constants map[string]operand    // names of what is declared, by its bytes
 	pairs     map[pair]symtile.Expr // variables that are an exclusive or
 	xors      map[symtile.Expr]pair // and what of
+
+	watch // over accesses of global memory
 }
 
 // hints are what was found out by emitting: which values are asked for by other
@@ -84,7 +86,8 @@ type image struct {
 	module  *ptx.Module
 	steps   []Step
 	scratch []int64
-	tiles   int64 // tile programs that blocks go through; 0: each has one
+	tiles   int64                   // tile programs that blocks go through; 0: each has one
+	traffic func() (Traffic, error) // of a plan of one kernel
 }
 
 // emit makes the kernels of a concrete program.
@@ -115,6 +118,7 @@ func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
 			if e.walks() {
 				im.tiles = p.Programs()
 			}
+			im.traffic = e.traffic
 		}
 		if !h.more {
 			im.module, err = builder.Module()
@@ -176,7 +180,9 @@ func (e *emitter) kernel() Step {
 		e.tileIDs(blockNumber)
 	}
 	for _, r := range e.p.Runtime {
-		e.needed(r.Op)
+		if !closes(e.p, r.Op) { // else it is known where it is needed
+			e.needed(r.Op)
+		}
 	}
 	e.steps(e.body())
 	for _, r := range e.p.Roots {
@@ -339,9 +345,12 @@ func (e *emitter) tileIDs(number operand) {
 	}
 	e.bind(e.block, number)
 	dims, ids := e.raster(e.block)
+	known := map[symtile.Expr]symtile.Expr{}
 	for k, d := range dims {
 		e.bind(e.p.Space.Dims[d].Tid, e.num(ids[k]))
+		known[e.p.Space.Dims[d].Tid] = ids[k]
 	}
+	e.decided(known)
 }
 
 // missing notes that a result of a closer is asked for by threads that do not

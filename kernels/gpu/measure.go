@@ -82,6 +82,7 @@ func (s *Session) sample(a allowance, w *Work, sets []kernels.Set, n int) (float
 		}
 		all = append(all, l...)
 	}
+	s.launched = len(all)
 	seconds, err := s.time(a, all)
 	return seconds / float64(n), err
 }
@@ -179,11 +180,15 @@ func (s *Session) rotation(n int64) int {
 	return int(min(sets, mostSets))
 }
 
-// Evidence is what the clock of the SMs was seen to do.
+// Evidence is what the clock of the SMs was seen to do, and how the sample
+// before was taken.
 type Evidence struct {
-	Sample  int     // number of the sample it was taken after
-	Hertz   float64 // of the SMs, by their own counter against the device's timer
-	Seconds float64 // the anchor took, which is always the same work
+	Sample   int     // number of the sample it was taken after
+	Hertz    float64 // of the SMs, by their own counter against the device's timer
+	Seconds  float64 // the anchor took, which is always the same work
+	Drifted  bool    // from the anchor before by more than 2 %: the sample was taken again
+	Launches int     // of the sample's graph
+	Sets     int     // of arrays that it went through in turn
 }
 
 // Evidence lists the clock readings of the session, in order.
@@ -201,7 +206,10 @@ func (s *Session) anchor(a allowance) (drifted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	e := Evidence{Sample: s.samples}
+	e := Evidence{Sample: s.samples, Launches: s.launched}
+	if s.data != nil {
+		e.Sets = len(s.data.sets)
+	}
 	err = s.readClock(a, w, r, &e)
 	if !IsSticky(err) {
 		err = errors.Join(err, s.free(r))
@@ -212,6 +220,7 @@ func (s *Session) anchor(a allowance) (drifted bool, err error) {
 	if k := len(s.evidence); k > 0 {
 		drifted = math.Abs(e.Seconds/s.evidence[k-1].Seconds-1) > mostDrift
 	}
+	e.Drifted = drifted
 	if len(s.evidence) < mostKept {
 		s.evidence = append(s.evidence, e)
 	}

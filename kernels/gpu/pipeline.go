@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // A pipeline is a loop over products whose operands are brought to shared memory
@@ -93,7 +94,7 @@ func (p *pipeline) emit() {
 	for s := range p.slots - 1 {
 		a.note("iteration %d into slot %d", s, s)
 		if s < p.part.count {
-			p.bring(outside, e.asm.in(kindB32, integer(s)), memory{shared, base, s * p.bytes})
+			p.bring(outside, e.asm.in(kindB32, integer(s)), layout.Trips{Lo: s, Hi: s}, memory{shared, base, s * p.bytes})
 		}
 		a.do("cp.async.commit_group")
 	}
@@ -113,7 +114,7 @@ func (p *pipeline) emit() {
 	a.do("add.s32", next, counter, p.slots-1)
 	a.do("setp.ge.s32", more, next, p.part.count)
 	a.branch(more, skip)
-	p.bring(outside, next, memory{shared, write, 0})
+	p.bring(outside, next, layout.Trips{Lo: p.slots - 1, Hi: p.part.count - 1}, memory{shared, write, 0})
 	a.place(skip)
 	a.do("cp.async.commit_group")
 	a.enter()
@@ -132,14 +133,16 @@ func (p *pipeline) emit() {
 	e.async, e.fresh = false, false
 }
 
-// bring copies the tiles of iteration n, a register, into a slot. It is emitted
-// in a scope outside of the loop, for tile ids have other values there.
-func (p *pipeline) bring(outside *scope, n operand, slot memory) {
+// bring copies the tiles of iteration n, a register, into a slot: over all of
+// the loop those of the trips. It is emitted in a scope outside of the loop, for
+// tile ids have other values there.
+func (p *pipeline) bring(outside *scope, n operand, all layout.Trips, slot memory) {
 	e := p.e
 	inside := e.asm.scope
 	e.asm.scope = newScope(outside)
 	defer func() { e.asm.scope = inside }()
-	e.atIteration(p.part, n)
+	defer e.after(e.around, e.ids)
+	e.during(e.atIteration(p.part, n), all)
 	for _, x := range p.parts {
 		x.copy(memory{shared, slot.base, slot.first + *x.at})
 	}
@@ -207,6 +210,7 @@ func (s *scalarDot) copyTile(r *rowTile, to memory) {
 		in := memory{inputs, e.parameter(param), 0}
 		for k := 0; k < len(points); {
 			n := min(e.run(s.sum, from[k:]), e.run(s.sum, own[k:]))
+			e.touched(false, from[k].at, s.sum.Size(), int64(n), own[k].when.all(from[k].when))
 			e.copyAsync(e.at(to, own[k].at, s.sum.Size()), e.at(in, from[k].at, s.sum.Size()), int64(n)*s.sum.Size(), e.guard(own[k].when), e.guard(from[k].when))
 			k += n
 		}

@@ -21,7 +21,10 @@ func TestProgramsOnSimulator(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(5, 5))
-	b := New(simulatedSession(t, "sm_80"))
+	var devices []*Backend
+	for _, target := range targets {
+		devices = append(devices, New(simulatedSession(t, target)))
+	}
 	ran := 0
 	for text := range strings.SplitSeq(strings.TrimSpace(string(src)), "\n\n") {
 		m, err := hlo.Parse("programs.txt", []byte(text+"\n"))
@@ -37,9 +40,9 @@ func TestProgramsOnSimulator(t *testing.T) {
 			t.Fatal(err)
 		}
 		tilings := slices.Collect(p.Space.Tilings())
-		for range 4 {
+		for n := range 4 {
 			plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With("warps", 1<<rng.IntN(3))
-			if verify(t, b, v, p, plan) {
+			if verify(t, devices[n%len(devices)], v, p, plan) {
 				ran++
 			}
 		}

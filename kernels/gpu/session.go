@@ -23,6 +23,7 @@ type Session struct {
 	data     *resident // arrays that are timed on
 	evidence []Evidence
 	samples  int
+	launched int // by the latest sample's graph
 }
 
 type loadKey struct {

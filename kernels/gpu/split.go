@@ -174,21 +174,28 @@ func (e *emitter) iterate(w portion, body func()) {
 }
 
 // atIteration binds the tile ids of a loop to those of iteration n of this block.
-func (e *emitter) atIteration(w portion, n operand) {
+// The result is its number as an expression.
+func (e *emitter) atIteration(w portion, n operand) symtile.Expr {
 	if w.total == 1 {
-		return
+		return e.ring.Const(0)
 	}
 	if w.divided() {
+		e.unforeseen = "blocks have pieces of loops"
 		n = e.asm.get(kindB32, "add.s32", e.asm.in(kindB32, n), e.num(w.first))
 	}
 	e.loops++
 	step := e.ring.Var(symtile.Variable{Name: "iteration" + string(integer(int64(e.loops))), Lo: 0, Hi: w.total - 1, Role: symtile.RoleLoop})
 	e.bind(step, n)
+	ids := map[symtile.Expr]symtile.Expr{}
 	for k, x := range digitsOf(step, w.trips) {
 		if w.trips[k] > 1 {
-			e.bind(e.p.Space.Dims[w.dims[k]].Tid, e.num(x))
+			tid := e.p.Space.Dims[w.dims[k]].Tid
+			e.bind(tid, e.num(x))
+			ids[tid] = x
 		}
 	}
+	e.decided(ids)
+	return step
 }
 
 // collect joins what the pieces of a loop have left.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // A spread gives the elements of a tile to the threads of a block. The tile is
@@ -175,7 +176,10 @@ func (e *emitter) repeatAs(v symtile.Expr, n int64, body func()) {
 	a.place(again)
 	a.enter()
 	e.bind(v, counter)
+	around, ids := e.around, e.ids
+	e.during(v, layout.Trips{Hi: n - 1})
 	body()
+	e.after(around, ids)
 	a.leave()
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, n)
@@ -243,6 +247,9 @@ func (e *emitter) foldedSpread(sizes []int64, order []int, reduced []int64, size
 	lanes := min(e.threads, powerOver(ceilDiv(s.ins, v)))
 	if inside { // rows first get a warp each, then what is left
 		lanes = min(lanes, max(WarpThreads, e.threads/powerOver(s.outs)))
+	}
+	if len(kept) == 0 { // the result is one that all threads may ask for
+		lanes = e.threads
 	}
 	s = newSpread(sizes, outer, inner, e.threads, lanes, v)
 	s.outPieces, s.inPieces = ordered && !inside, ordered && inside

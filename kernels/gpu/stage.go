@@ -21,6 +21,8 @@ type buffer struct {
 	strides []int64 // in elements
 	at      int64   // bytes from the base
 	base    operand // of a slot; "": the start of shared memory
+	// crossing is how two dimensions lie, whose strides are 0; nil: by strides
+	crossing *crossing
 }
 
 // elements of the buffer's extent, gaps included.
@@ -90,7 +92,13 @@ func (b *buffer) memory(e *emitter) memory {
 }
 
 // place is where an element of the buffer is.
-func (b *buffer) place(e *emitter, p point) place { return place{e.dotted(p.at, b.strides), p.when} }
+func (b *buffer) place(e *emitter, p point) place {
+	at := e.dotted(p.at, b.strides)
+	if b.crossing != nil {
+		at = at.Add(b.crossing.position(e, p.at, b.d.Size()))
+	}
+	return place{at, p.when}
+}
 
 func (e *emitter) places(b *buffer, points []point) []place {
 	all := make([]place, len(points))
@@ -130,15 +138,20 @@ func (e *emitter) settle() {
 }
 
 // stage brings an op's tile to shared memory, its elements in the order they
-// have in memory. Rows are an odd number of words apart, so that columns are in
-// different banks.
+// have in memory. A tile that is read crosswise is swizzled; rows of others are
+// an odd number of words apart, so that columns are in different banks.
 func (e *emitter) stage(n int) {
 	op := e.p.Ops[n]
 	d := held(op.Instr.Shape.DType)
 	sizes, order := op.Tile.Sizes(), e.memoryOrder(n)
 	key := bufferKey{n, 0}
 	delete(e.buffers, key)
-	b := e.newBuffer(d, sizes, e.bankStrides(sizes, order, d.Size()))
+	var b *buffer
+	if c := e.crossingOf(n, order, d.Size()); c != nil {
+		b = e.crossed(&buffer{d: d, sizes: sizes}, c, order)
+	} else {
+		b = e.newBuffer(d, sizes, e.bankStrides(sizes, order, d.Size()))
+	}
 	e.asm.note("%s to shared memory", e.describe(n))
 	e.asm.enter()
 	e.each(e.flat(sizes, order, d.Size()), func(points []point) {
@@ -258,6 +271,10 @@ func (e *emitter) distribute(n int, shape hlo.Shape, body func(points []point)) 
 		e.each(s, body)
 		return
 	}
+	if s := e.acrossSpread(n, majorToMinor(shape), shape.DType.Size()); s != nil {
+		e.each(s, body)
+		return
+	}
 	e.each(e.flat(sizes, majorToMinor(shape), shape.DType.Size()), body)
 }
 
@@ -298,6 +315,16 @@ func (e *emitter) needed(n int) {
 		x := e.runtime(v, e.p.Ops[n].Instr.Shape.DType, r.Var.Range().Hi)
 		e.bind(r.Var, e.num(x))
 	}
+}
+
+// closes says whether op n needs the result of a reduce or dot.
+func closes(p *symtile.Program, n int) bool {
+	for k, used := range usedBy(p, []int{n}, nil) {
+		if code := p.Ops[k].Code; used && (code == "reduce" || code == "dot") {
+			return true
+		}
+	}
+	return false
 }
 
 // A closer is a reduce or dot: what comes before its loop, at the end of every

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -130,6 +131,36 @@ func TestScalarDotInstructions(t *testing.T) {
 		t.Logf("%s: %.3f instructions beside a multiply-add", layout, rest)
 		if rest > 0.2 {
 			t.Errorf("%s: %.3f instructions beside a multiply-add", layout, rest)
+		}
+	}
+}
+
+// Transposes go through shared memory without bank conflicts, and touch no more
+// sectors of memory than there are.
+func TestTransposeBanks(t *testing.T) {
+	for _, d := range []string{"f32", "bf16", "f64", "u8", "s32"} {
+		for _, c := range []struct{ shape, out, perm, plan string }{
+			{"64,64", "64,64", "1,0", "32,32 warps=4"},
+			{"64,64", "64,64", "1,0", "64,64 warps=8"},
+			{"64,128", "128,64", "1,0", "128,32 warps=4"},
+			{"64,128", "128,64", "1,0", "64,64 warps=2"},
+			{"128,64", "64,128", "1,0", "16,128 warps=1"},
+			{"2,64,96", "2,96,64", "0,2,1", "1,32,64 warps=4"},
+			{"32,2,64", "64,2,32", "2,1,0", "64,1,32 warps=2"},
+		} {
+			if d == "u8" && strings.HasPrefix(c.plan, "16,") {
+				continue // rows of half a sector
+			}
+			text := fmt.Sprintf("a = %s[%s] parameter(0)\nb = %s[%s] transpose(a), dimensions={%s}\n", d, c.shape, d, c.out, c.perm)
+			x := simulate(t, "sm_80", text, c.plan).last
+			for _, y := range []struct {
+				name string
+				sim.Traffic
+			}{{"global loads", x.GlobalLoad}, {"global stores", x.GlobalStore}, {"shared loads", x.SharedLoad}, {"shared stores", x.SharedStore}} {
+				if y.Requests == 0 || y.Units != y.Ideal {
+					t.Errorf("%s %s %s: %s: %d, %d would do", d, c.shape, c.plan, y.name, y.Units, y.Ideal)
+				}
+			}
 		}
 	}
 }

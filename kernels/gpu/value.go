@@ -127,6 +127,7 @@ func (e *emitter) read(s space, k kind, bits string, at address, n int, p operan
 	if p == no {
 		return e.blank(k, words)
 	}
+	e.loads++
 	if p != yes {
 		e.blank(k, words)
 	}
@@ -171,6 +172,7 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 		return a.get(kindPred, "setp.ne.s32", x, 0)
 	case d.IsFloat():
 		table := e.constant(tableOf(d))
+		e.unforeseen = "a table is read, at what the data says"
 		return e.load(global, hlo.F32, e.at32(table, x, 4), 1, yes)[0]
 	}
 	return x

@@ -4,10 +4,8 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
-
-// sector is the bytes global memory is moved in.
-const sector = 32
 
 // witness looks at one load of the first warp. Where it touches half as many
 // sectors again as the tile's rows have, the tile is read crosswise: the next
@@ -18,12 +16,15 @@ func (e *emitter) witness(n int, places []place) {
 	if e.hints.staged[n] || op.Tile.Elements()*size > int64(e.sheet.BlockShared)/4 || !e.independent(places) {
 		return
 	}
-	touched, asked := e.sectors(places, size)
+	c := e.firstWarp(places, size)
 	rows := e.rowBytes(op)
-	if rows >= 2*size && 2*touched*min(sector, rows) > 3*asked*sector {
+	if rows >= 2*size && 2*c.Sectors*min(sector, rows) > 3*c.Bytes {
 		e.hints.stage(n)
 	}
 }
+
+// sector is the bytes global memory is moved in.
+const sector = 32
 
 // independent says whether the places are functions of tile ids and the thread
 // only.
@@ -36,13 +37,12 @@ func (e *emitter) independent(places []place) bool {
 	return true
 }
 
-// sectors counts the sectors the first warp touches, in bytes, and the bytes it
-// asks for, each once.
-func (e *emitter) sectors(places []place, size int64) (touched, asked int64) {
-	seen, elements := map[int64]bool{}, map[int64]bool{}
+// firstWarp counts what the first warp touches with all the places of a thread.
+func (e *emitter) firstWarp(places []place, size int64) layout.Count {
+	var offsets []int64
 	for _, p := range places {
-		vars := p.at.Vars()
 		env := map[symtile.Expr]int64{}
+		vars := p.at.Vars()
 		for _, v := range vars {
 			env[v] = v.Range().Lo
 		}
@@ -52,12 +52,10 @@ func (e *emitter) sectors(places []place, size int64) (touched, asked int64) {
 					env[v] = min(t, x.Hi)
 				}
 			}
-			x := p.at.Eval(env)
-			elements[x] = true
-			seen[x*size/sector] = true
+			offsets = append(offsets, p.at.Eval(env)*size)
 		}
 	}
-	return int64(len(seen)) * sector, int64(len(elements)) * size
+	return layout.CountOffsets(offsets, size)
 }
 
 // rowBytes is how many bytes of a tile follow each other in memory.

@@ -51,8 +51,24 @@ type ref struct {
 
 type constant struct {
 	bits  uint64
-	width int32 // bytes of the pattern
-	lanes int32 // times it is repeated
+	width int32      // bytes of the pattern
+	lanes int32      // times it is repeated
+	table *[8]uint32 // instead of them, if it is there
+}
+
+// bytes returns what the constant is in memory.
+func (c constant) bytes() []byte {
+	var data []byte
+	if c.table != nil {
+		for _, word := range c.table {
+			data = binary.LittleEndian.AppendUint32(data, word)
+		}
+		return data
+	}
+	for range c.lanes {
+		data = binary.LittleEndian.AppendUint64(data, c.bits)[:len(data)+int(c.width)]
+	}
+	return data
 }
 
 // Emit appends the instruction op with its operands in Intel's order,
@@ -169,16 +185,16 @@ func (a *Assembler) Align(n int) {
 }
 
 // Splat32 returns 32 bytes of constant memory that hold bits eight times.
-func (a *Assembler) Splat32(bits uint32) Mem { return a.constant(constant{uint64(bits), 4, 8}) }
+func (a *Assembler) Splat32(bits uint32) Mem { return a.constant(constant{uint64(bits), 4, 8, nil}) }
 
 // Splat64 returns 32 bytes of constant memory that hold bits four times.
-func (a *Assembler) Splat64(bits uint64) Mem { return a.constant(constant{bits, 8, 4}) }
+func (a *Assembler) Splat64(bits uint64) Mem { return a.constant(constant{bits, 8, 4, nil}) }
 
 // Word32 returns 4 bytes of constant memory that hold bits, to be broadcast.
-func (a *Assembler) Word32(bits uint32) Mem { return a.constant(constant{uint64(bits), 4, 1}) }
+func (a *Assembler) Word32(bits uint32) Mem { return a.constant(constant{uint64(bits), 4, 1, nil}) }
 
 // Word64 returns 8 bytes of constant memory that hold bits, to be broadcast.
-func (a *Assembler) Word64(bits uint64) Mem { return a.constant(constant{bits, 8, 1}) }
+func (a *Assembler) Word64(bits uint64) Mem { return a.constant(constant{bits, 8, 1, nil}) }
 
 // Data returns constant memory that holds data, aligned to 32 bytes.
 func (a *Assembler) Data(data []byte) Mem {
@@ -191,13 +207,8 @@ func (a *Assembler) constant(c constant) Mem {
 		if a.known == nil {
 			a.known = map[constant]int32{}
 		}
-		var word [8]byte
-		binary.LittleEndian.PutUint64(word[:], c.bits)
-		var data [32]byte
-		for k := range c.lanes {
-			copy(data[k*c.width:], word[:c.width])
-		}
-		at = a.reserve(int(c.width*c.lanes), data[:c.width*c.lanes])
+		data := c.bytes()
+		at = a.reserve(len(data), data)
 		a.known[c] = at
 	}
 	return a.inPool(at)

@@ -69,12 +69,17 @@ func (c *Chain) add(s step) Value {
 
 // Const32 returns a vector of eight times bits.
 func (c *Chain) Const32(bits uint32) Value {
-	return c.add(step{kind: constantStep, constant: constant{uint64(bits), 4, 8}})
+	return c.add(step{kind: constantStep, constant: constant{uint64(bits), 4, 8, nil}})
 }
 
 // Const64 returns a vector of four times bits.
 func (c *Chain) Const64(bits uint64) Value {
-	return c.add(step{kind: constantStep, constant: constant{bits, 8, 4}})
+	return c.add(step{kind: constantStep, constant: constant{bits, 8, 4, nil}})
+}
+
+// table32 returns a vector of the words of table, the same array for the same words.
+func (c *Chain) table32(table *[8]uint32) Value {
+	return c.add(step{kind: constantStep, constant: constant{table: table}})
 }
 
 // Pinned returns a value that lives in regs outside the chain, one register a

@@ -110,34 +110,76 @@ func (c *Chain) withSignOf(x, y Value) Value {
 // A reduced argument: x = n ln 2 + r with |r| ≤ ln 2 / 2, shifted = n + roundMagic.
 type reduced struct{ shifted, r Value }
 
-func (c *Chain) reduce(x Value) reduced { return c.reduceBiased(x, 0) }
+func (c *Chain) reduce(x Value) reduced { return c.reduceParts(x, 1, 1, 0) }
 
-// reduceBiased adds bias, a whole number, to shifted.
-func (c *Chain) reduceBiased(x Value, bias float64) reduced {
-	shifted := c.MulAdd32(x, c.Float32(math.Log2E), c.Float32(roundMagic+bias))
+// reduceParts reduces scale·x, scale a power of two or minus one, by parts of ln 2:
+// scale·x = n ln 2/of + scale·r. It adds bias, a whole number, to shifted.
+func (c *Chain) reduceParts(x Value, scale, of, bias float64) reduced {
+	shifted := c.MulAdd32(x, c.Float32(scale*of*math.Log2E), c.Float32(roundMagic+bias))
 	n := c.Do(VSUBPS, shifted, c.Float32(roundMagic+bias))
-	r := c.NegMulAdd32(n, c.Float32(ln2High), x)
-	return reduced{shifted, c.NegMulAdd32(n, c.Float32(ln2Low), r)}
+	r := c.NegMulAdd32(n, c.Float32(ln2High/of/scale), x)
+	return reduced{shifted, c.NegMulAdd32(n, c.Float32(ln2Low/of/scale), r)}
 }
 
-// expTail returns e^r - 1 for |r| ≤ ln 2 / 2, good to half an ulp of e^r.
-func (c *Chain) expTail(r Value) Value {
-	square := c.Do(VMULPS, r, r)
-	return c.MulAdd32(square, c.paired(r, square, expTerms...), r)
+// parts of ln 2 to which exponentials are reduced: a number of VPERMPS's lanes.
+const (
+	parts      = 8
+	logParts   = 3
+	belowParts = mantissa - logParts
+	excess     = 32
+	near       = 1 + 227474.0/(1<<mantissa) // times 2^(j/parts) is an f32 but for 0.05 ulp, for all j
+)
+
+// powers returns the f32 near·2^(j/parts + more) for j = 0, 1, …, less j·2^belowParts, so
+// that near·2^(n/parts + more) is entry n mod parts plus n·2^belowParts, as whole numbers
+// (Gal, Computing elementary functions: a new approach, 1986, for the idea of near).
+func powers(more float64) *[parts]uint32 {
+	var table [parts]uint32
+	for j := range table {
+		table[j] = math.Float32bits(float32(near*math.Exp2(float64(j)/parts+more))) - uint32(j)<<belowParts
+	}
+	return &table
 }
 
-var expTerms = []float64{0.4999999403953552, 0.1666652113199234, 0.04166838899254799, 0.008368723094463348, 0.0013814583653584123}
+// fractions returns the bits of near·2^(j/parts) less those of 1.
+func fractions() *[parts]uint32 {
+	var table [parts]uint32
+	for j := range table {
+		table[j] = math.Float32bits(float32(near*math.Exp2(float64(j)/parts))) - oneBits
+	}
+	return &table
+}
 
-// Exp32 returns e^x within 1.02 ulp. 2^n is applied in two factors, so that
-// denormal results are rounded once: twice their bias is in the low bits of
-// shifted, so that half of it is the exponent of one and the rest that of the other.
+var lackPowers, excessPowers, partFractions = powers(-excess), powers(excess), fractions()
+
+// power returns entry n mod parts plus n·2^belowParts for shifted = n + roundMagic.
+func (c *Chain) power(shifted Value, table *[parts]uint32) Value {
+	return c.Do(VPADDD, c.Do(VPSLLD, shifted, Imm(belowParts)), c.Do(VPERMPS, shifted, c.table32(table)))
+}
+
+// expTail returns e^(scale·r)/near - 1 for |scale·r| ≤ ln 2 / 16, good to 0.2 ulp of the
+// power.
+func (c *Chain) expTail(r Value, scale float64) Value {
+	return c.horner(r, -0.026401113718748093, scale*0.9735989570617676, scale*scale*0.48687565326690674, scale*scale*scale*0.16225124895572662)
+}
+
+// Exp32 returns e^x within 0.95 ulp. The power of two is applied in two factors, so
+// that denormal results are rounded once: twice their bias is in shifted, so that half
+// of it is the exponent of one and the rest that of the other.
 func (c *Chain) Exp32(x Value) Value {
-	x = c.AtLeast32(c.AtMost32(x, 89), -104)
-	d := c.reduceBiased(x, 2*127)
-	p := c.Do(VADDPS, c.expTail(d.r), c.Float32(1))
-	half := c.Do(VPSRLD, d.shifted, Imm(1)) // in its low bits n/2, rounded down
-	p = c.Do(VMULPS, p, c.Do(VPSLLD, half, Imm(mantissa)))
-	return c.Do(VMULPS, p, c.Do(VPSLLD, c.Do(VPSUBD, d.shifted, half), Imm(mantissa)))
+	d := c.reduceParts(c.AtLeast32(c.AtMost32(x, 89), -104), 1, parts, 2*127*parts)
+	tail := c.expTail(d.r, 1)
+	whole, half := c.Do(VPSRLD, d.shifted, Imm(logParts)), c.Do(VPSRLD, d.shifted, Imm(logParts+1))
+	s := c.Do(VPADDD, c.Do(VPSLLD, half, Imm(mantissa)), c.Do(VPERMPS, d.shifted, c.table32(partFractions)))
+	return c.Do(VMULPS, c.MulAdd32(s, tail, s), c.Do(VPSLLD, c.Do(VPSUBD, whole, half), Imm(mantissa)))
+}
+
+// ExpBelow32 is Exp32, to the bit, of x that is at most 60, or NaN. Powers of two have an
+// excess, so that they are no denormals, which is taken away again.
+func (c *Chain) ExpBelow32(x Value) Value {
+	d := c.reduceParts(c.AtLeast32(x, -104), 1, parts, 0)
+	s := c.power(d.shifted, excessPowers)
+	return c.Do(VMULPS, c.MulAdd32(s, c.expTail(d.r, 1), s), c.Float32(1.0/(1<<excess)))
 }
 
 // reducedExpm1 returns e^r - 1.
@@ -178,19 +220,21 @@ func (c *Chain) Tanh32(x Value) Value {
 	return c.withSignOf(c.Do(VDIVPS, e, c.Do(VADDPS, e, c.Float32(1))), x)
 }
 
-// Tanh1p32 returns 1 + tanh x = 2/(1 + e^-2x) within 2.5 ulp, also where tanh x
-// is near -1; 0 where it is less than 2^-126.
+// Tanh1p32 returns 1 + tanh x = 2/(1 + e^-2x) within 2.8 ulp, also where tanh x
+// is near -1; 0 where it is less than 2^-127. Powers of two lack some, so that it is
+// the sum that overflows.
 func (c *Chain) Tanh1p32(x Value) Value {
-	x = c.AtLeast32(c.AtMost32(x, 40), -44.3)
-	d := c.reduceBiased(c.Do(VMULPS, x, c.Float32(-2)), 127)
-	scale := c.Do(VPSLLD, d.shifted, Imm(mantissa))
-	return c.Do(VDIVPS, c.Float32(2), c.MulAdd32(c.Do(VADDPS, c.expTail(d.r), c.Float32(1)), scale, c.Float32(1)))
+	x = c.AtLeast32(c.AtMost32(x, 20), -45)
+	d := c.reduceParts(x, -2, parts, 0)
+	s := c.power(d.shifted, lackPowers)
+	e := c.MulAdd32(s, c.expTail(d.r, -2), s)
+	return c.Do(VDIVPS, c.Float32(2), c.MulAdd32(e, c.Float32(1<<excess), c.Float32(1)))
 }
 
 // Logistic32 returns 1/(1 + e^-x), as e^x/(1 + e^x) where x is negative, which
 // keeps denormal results, within 2.5 ulp.
 func (c *Chain) Logistic32(x Value) Value {
-	e := c.Exp32(c.Do(VORPS, x, c.Const32(signBit)))
+	e := c.ExpBelow32(c.Do(VORPS, x, c.Const32(signBit)))
 	over := c.Do(VBLENDVPS, c.Float32(1), e, x)
 	return c.Do(VDIVPS, over, c.Do(VADDPS, e, c.Float32(1)))
 }
@@ -199,11 +243,11 @@ func (c *Chain) Logistic32(x Value) Value {
 const erfSplit = 0.921875
 
 // Erf32 returns erf x = x + x P(x²) for small |x|, 1 - e^Q(|x|) otherwise, within
-// 1.3 ulp.
+// 1.25 ulp.
 func (c *Chain) Erf32(x Value) Value {
 	a := c.AtMost32(c.Abs32(x), 4)
 	q := c.horner(a, -0.0001956932683242485, -1.1276755332946777, -0.637182354927063, -0.1039314791560173, 0.022226858884096146, -0.0030432012863457203, 0.0001959354995051399)
-	large := c.Do(VSUBPS, c.Float32(1), c.Exp32(q))
+	large := c.Do(VSUBPS, c.Float32(1), c.ExpBelow32(q))
 	large = c.withSignOf(large, x)
 	far := c.Do(VCMPPS, c.Abs32(x), c.Float32(erfSplit), compareNLTU)
 	square := c.Do(VMULPS, x, x)

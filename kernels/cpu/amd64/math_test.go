@@ -48,19 +48,20 @@ type function struct {
 }
 
 var functions = []function{
-	{"exp", (*Chain).Exp32, math.Exp, 1.02},
+	{"exp", (*Chain).Exp32, math.Exp, 0.95},
+	{"exp_below", func(c *Chain, x Value) Value { return c.ExpBelow32(c.AtMost32(x, 0)) }, func(x float64) float64 { return math.Exp(min(x, 0)) }, 0.95},
 	{"log", (*Chain).Log32, math.Log, 0.9},
 	{"expm1", (*Chain).Expm132, math.Expm1, 1.45},
 	{"log1p", (*Chain).Log1p32, math.Log1p, 1.7},
 	{"rsqrt", (*Chain).Rsqrt32, func(x float64) float64 { return 1 / math.Sqrt(x) }, 1.5},
 	{"tanh", (*Chain).Tanh32, math.Tanh, 2.5},
 	{"logistic", (*Chain).Logistic32, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 2.5},
-	{"tanh1p", (*Chain).Tanh1p32, tanh1p, 2.5},
-	{"erf", (*Chain).Erf32, math.Erf, 1.3},
+	{"tanh1p", (*Chain).Tanh1p32, tanh1p, 2.8},
+	{"erf", (*Chain).Erf32, math.Erf, 1.25},
 }
 
 func tanh1p(x float64) float64 {
-	const last = -44.188137 // 2^127.5 = e^-2x: beyond, the power of two overflows
+	const last = -64 * math.Ln2 // 2^128 = e^-2x: beyond, it overflows
 	if x < last {
 		return 0
 	}

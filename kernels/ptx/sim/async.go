@@ -32,11 +32,8 @@ func cpAsync(w *warp, in *instr) {
 	dst := w.addresses(&in.at, &w.addr)
 	src := w.addresses(&in.mods.src, &w.addr2)
 	n := int64(in.size)
-	if w.cta.work.executed != nil {
-		w.cta.work.counters.GlobalLoad.add(sectors(src, w.active, n))
-		w.cta.work.counters.SharedStore.add(wavefronts(dst, w.active, n))
-	}
 	sizes := &w.r32[in.a]
+	from := uint32(0) // lanes whose bytes are not all zeros
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
 		read := n
@@ -46,7 +43,16 @@ func cpAsync(w *warp, in *instr) {
 		if in.mods.zeros || in.mods.ignore != 0 && w.pred[in.mods.ignore]>>l&1 == 1 {
 			read = 0
 		}
+		if read > 0 {
+			from |= 1 << l
+		}
 		w.startCopy(in, dst[l], src[l], read, l)
+	}
+	if w.cta.work.executed != nil {
+		if from != 0 {
+			w.cta.work.counters.GlobalLoad.add(sectors(src, from, n))
+		}
+		w.cta.work.counters.SharedStore.add(wavefronts(dst, w.active, n))
 	}
 }
 

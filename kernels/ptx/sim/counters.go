@@ -44,6 +44,10 @@ func (t *Traffic) add(o Traffic) {
 	t.Bytes += o.Bytes
 }
 
+// Ratio is the units over the ideal ones: 1 is coalesced, and free of bank
+// conflicts.
+func (t Traffic) Ratio() float64 { return float64(t.Units) / float64(max(1, t.Ideal)) }
+
 // Counters are what one launch did, summed over the grid.
 type Counters struct {
 	WarpInstructions int64
@@ -95,7 +99,7 @@ func (c Counters) String() string {
 	}
 	traffic := func(name, unit string, t Traffic) {
 		if t.Requests != 0 {
-			fmt.Fprintf(&b, "%s: %d requests, %d %s (%d ideal), %d bytes\n", name, t.Requests, t.Units, unit, t.Ideal, t.Bytes)
+			fmt.Fprintf(&b, "%s: %d requests, %d %s (%.2f of the ideal %d), %d bytes\n", name, t.Requests, t.Units, unit, t.Ratio(), t.Ideal, t.Bytes)
 		}
 	}
 	traffic("global load", "sectors", c.GlobalLoad)

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels/gpu"
+)
+
+// An assembler is ptxas, where it is on the PATH.
+type assembler struct {
+	path    string
+	version string // "ptxas 13.0"
+}
+
+var errNoAssembler = errors.New("unassembled: no ptxas on the PATH")
+
+// findAssembler asks the PATH for ptxas, and ptxas for its version; without one
+// the path is empty.
+func findAssembler(ctx context.Context) assembler {
+	path, err := exec.LookPath("ptxas")
+	if err != nil {
+		return assembler{}
+	}
+	out, _ := exec.CommandContext(ctx, path, "--version").Output()
+	_, release, _ := strings.Cut(string(out), "release ")
+	release, _, _ = strings.Cut(release, ",")
+	return assembler{path, "ptxas " + strings.TrimSpace(release)}
+}
+
+// assemble has a file with PTX assembled for the target its text says.
+func (a assembler) assemble(ctx context.Context, file, source string) (gpu.Assembled, error) {
+	if a.path == "" {
+		return gpu.Assembled{}, errNoAssembler
+	}
+	_, rest, _ := strings.Cut(source, ".target ")
+	target, _, _ := strings.Cut(rest, "\n")
+	row := gpu.Assembled{Hash: gpu.Hash(source), Target: strings.TrimSpace(target), Tool: a.version}
+	out, err := exec.CommandContext(ctx, a.path, "-v", "-arch="+row.Target, "-o", os.DevNull, file).CombinedOutput()
+	if err != nil {
+		return row, fmt.Errorf("refused: %s", firstLine(strings.TrimSpace(string(out))))
+	}
+	readUsage(string(out), &row)
+	return row, nil
+}
+
+// readUsage reads what ptxas -v says: "Used 40 registers, …, 1024 bytes smem"
+// and "0 bytes stack frame, 8 bytes spill stores, …".
+func readUsage(said string, row *gpu.Assembled) {
+	for line := range strings.Lines(said) {
+		for part := range strings.SplitSeq(line[strings.LastIndexByte(line, ':')+1:], ",") {
+			var n int
+			switch part = strings.TrimSpace(part); {
+			case scan(part, "Used %d registers", &n):
+				row.Registers = n
+			case strings.HasSuffix(part, "spill stores") && scan(part, "%d bytes", &n):
+				row.Spilled = n
+			case strings.HasSuffix(part, "smem") && scan(part, "%d", &n):
+				row.Shared = n
+			}
+		}
+	}
+}
+
+func scan(text, format string, n *int) bool {
+	_, err := fmt.Sscanf(text, format, n)
+	return err == nil
+}
+
+// inWords is a row for people.
+func inWords(a gpu.Assembled) string {
+	return fmt.Sprintf("%d registers, %d bytes spilled, %d bytes of shared memory", a.Registers, a.Spilled, a.Shared)
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/tuner"
+)
+
+// fusionWork is the least a fusion has to do: bytes of its arrays, each once, and
+// operations of its products.
+type fusionWork struct{ bytes, flops float64 }
+
+func workOf(f *hlo.Computation) (w fusionWork) {
+	for _, s := range append(kernels.OutputShapes(f), shapesOf(f.Params)...) {
+		w.bytes += float64(s.Bytes())
+	}
+	for _, i := range f.Instrs {
+		if i.Op == "dot" {
+			n := 2 * float64(i.Shape.Elements())
+			for _, k := range i.Attrs.LHSContract {
+				n *= float64(i.Operands[0].Shape.Dims[k])
+			}
+			w.flops += n
+		}
+	}
+	return w
+}
+
+func shapesOf(params []*hlo.Instr) []hlo.Shape {
+	var all []hlo.Shape
+	for _, p := range params {
+		all = append(all, p.Shape)
+	}
+	return all
+}
+
+// A ratedJSON is a large fusion's time against what the device can do at all.
+type ratedJSON struct {
+	tunedJSON
+	Bandwidth float64 `json:"bandwidth,omitempty"` // bytes/s
+	FLOPS     float64 `json:"flops,omitempty"`     // flop/s of products
+	OfCopy    float64 `json:"of_copy,omitempty"`   // of the bandwidth of the copy
+	OfMatrix  float64 `json:"of_matrix,omitempty"` // of the highest matrix ceiling
+	Vendor    float64 `json:"vendor,omitempty"`    // seconds the vendor's library takes, as told by -vendor
+	OfVendor  float64 `json:"of_vendor,omitempty"` // the vendor's time over this one
+}
+
+// rate fills in what a time means. copied is the copy's bandwidth, 0 if it is
+// not known.
+func (d *doctor) rate(f *hlo.Computation, t tunedJSON) ratedJSON {
+	r, w := ratedJSON{tunedJSON: t}, workOf(f)
+	if t.Error != "" || t.Seconds <= 0 {
+		return r
+	}
+	r.Bandwidth, r.FLOPS = w.bytes/t.Seconds, w.flops/t.Seconds
+	if f.Name == copyFusion {
+		d.copied = r.Bandwidth
+	}
+	if d.copied > 0 {
+		r.OfCopy = r.Bandwidth / d.copied
+	}
+	if peak := highest(d.ceilings); peak > 0 && w.flops > 0 {
+		r.OfMatrix = r.FLOPS / peak
+	}
+	if v := d.vendor[f.Name]; v > 0 {
+		r.Vendor, r.OfVendor = v, v/t.Seconds
+	}
+	return r
+}
+
+// copyFusion is the large fusion that only copies: the ceiling of what moves
+// memory. It is tuned first.
+const copyFusion = "copy"
+
+func highest(all []gpu.Ceiling) (flops float64) {
+	for _, c := range all {
+		flops = max(flops, c.FLOPS)
+	}
+	return flops
+}
+
+// String is the row for people.
+func (r ratedJSON) String() string {
+	if r.Error != "" {
+		return r.Fusion + "\t" + firstLine(r.Error)
+	}
+	s := fmt.Sprintf("%s\t%s\t%s\t%.0f GB/s, %s of the copy", r.Fusion, r.Plan, tuner.Seconds(r.Seconds), r.Bandwidth/1e9, percent(r.OfCopy))
+	if r.FLOPS > 0 {
+		s += fmt.Sprintf("\t%.1f TFLOP/s, %s of the matrix units", r.FLOPS/1e12, percent(r.OfMatrix))
+	}
+	if r.Vendor > 0 {
+		s += fmt.Sprintf("\t%s of the vendor's library", percent(r.OfVendor))
+	}
+	return s
+}
+
+func percent(share float64) string {
+	if share == 0 {
+		return "an unknown share"
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+const ratedHeader = "fusion\tplan\tseconds\tbytes/s\tflop/s\tof the copy\tof the matrix ceiling\tvendor seconds\tof the vendor\terror"
+
+func (r ratedJSON) row() string {
+	return fmt.Sprintf("%s\t%s\t%g\t%g\t%g\t%.4g\t%.4g\t%g\t%.4g\t%s", r.Fusion, r.Plan, r.Seconds, r.Bandwidth, r.FLOPS, r.OfCopy, r.OfMatrix, r.Vendor, r.OfVendor, firstLine(r.Error))
+}
+
+// readVendor reads the times of a vendor's library: a fusion and seconds a
+// line, separated by a tab or blanks; lines that start with # are left out.
+func readVendor(file string) (map[string]float64, error) {
+	if file == "" {
+		return nil, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all := map[string]float64{}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if len(words) != 2 {
+			return nil, fmt.Errorf("%s:%d: %q; expected the name of a large fusion and seconds", file, n, lines.Text())
+		}
+		v, err := strconv.ParseFloat(words[1], 64)
+		if err != nil || v <= 0 {
+			return nil, fmt.Errorf("%s:%d: %q is no time in seconds", file, n, words[1])
+		}
+		all[words[0]] = v
+	}
+	return all, lines.Err()
+}

@@ -1,0 +1,93 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/layout"
+)
+
+// The layout room counts the sectors of a kernel's accesses from the expressions
+// of their addresses; the simulator from the addresses. They agree.
+func TestTraffic(t *testing.T) {
+	foreseen, all := 0, 0
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		tilings := slices.Collect(p.Space.Tilings())
+		rng := rand.New(rand.NewPCG(5, uint64(len(tilings))))
+		for range 3 {
+			plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(3)).With("epilogue", rng.Int64N(2))
+			switch ok, ran := checkTraffic(t, p, plan); {
+			case ran && ok:
+				foreseen++
+				all++
+			case ran:
+				all++
+			}
+		}
+	})
+	t.Logf("%d of %d kernels foreseen", foreseen, all)
+	if 10*foreseen < 7*all {
+		t.Errorf("the traffic of only %d of %d kernels is foreseen", foreseen, all)
+	}
+}
+
+// checkTraffic says whether a plan's traffic is foreseen, and whether it runs.
+func checkTraffic(t *testing.T, p *symtile.Program, plan kernels.Plan) (foreseen, ran bool) {
+	device := newSimulator("sm_80")
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 300 {
+		return false, false
+	}
+	im, err := compile(p, plan, device.Sheet())
+	var no *kernels.Rejected
+	if errors.As(err, &no) {
+		return false, false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	predicted, err := im.traffic()
+	if err != nil {
+		t.Log(err)
+		return false, true
+	}
+	k, err := New(s).Compile(t.Context(), p, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	in, err := kernels.Inputs(p.Fusion, kernels.Normals, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []kernels.Buffer
+	for _, x := range kernels.OutputShapes(p.Fusion) {
+		b, err := kernels.NewBuffer(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b)
+	}
+	if _, err := k.Run(t.Context(), in, out); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		name string
+		want sim.Traffic
+		got  layout.Count
+	}{{"loads", device.last.GlobalLoad, predicted.Load}, {"stores", device.last.GlobalStore, predicted.Store}} {
+		if x.got.Sectors != x.want.Units || x.got.Ideal != x.want.Ideal || x.got.Bytes != x.want.Bytes {
+			t.Errorf("plan %s: %s: the layout room says %+v, the simulator %+v", plan, x.name, x.got, x.want)
+		}
+	}
+	return true, true
+}
