@@ -129,10 +129,22 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 	}
 	k := &kernel{session: b.session, in: len(p.Fusion.Params), out: len(kernels.OutputShapes(p.Fusion))}
 	k.work = &Work{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
-	if _, err := b.session.Load(ctx, k.work); err != nil {
+	takes, err := b.session.Load(ctx, k.work)
+	if err != nil {
 		return nil, err
 	}
+	if im.tiles > 0 {
+		k.work.Steps[0].fill(takes[0], b.session.Sheet(), im.tiles)
+	}
 	return k, nil
+}
+
+// fill launches as many blocks as run at once by the registers that the assembler
+// gave a thread, each of which goes from tile to tile.
+func (s *Step) fill(r Resources, on Sheet, tiles int64) {
+	if r.Registers > 0 {
+		s.Grid.X = int(on.atOnce(r.Registers, s.SharedBytes+r.SharedBytes, s.Block.Count(), max(1, s.Cluster.X), tiles))
+	}
 }
 
 func shapesOf(params []*hlo.Instr) []hlo.Shape {

@@ -86,6 +86,7 @@ type image struct {
 	module  *ptx.Module
 	steps   []Step
 	scratch []int64
+	tiles   int64                   // tile programs that blocks go through; 0: each has one
 	traffic func() (Traffic, error) // of a plan of one kernel
 }
 
@@ -114,6 +115,9 @@ func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
 			e.begin(ph, builder, constants)
 			im.steps = append(im.steps, e.kernel())
 			im.scratch = e.scratch
+			if e.walks() {
+				im.tiles = p.Programs()
+			}
 			im.traffic = e.traffic
 		}
 		if !h.more {
@@ -218,6 +222,8 @@ func (e *emitter) endTiles() {
 	if !e.left {
 		e.refuse("cluster=%d is for products by warpgroups", e.knobs.cluster)
 	}
+	// The text is right for clusters of this size only, and says so; the launch names
+	// them too, so that a grid that they do not divide is found before.
 	a.code.Entry.ReqNCTAPerCluster = [3]int{e.knobs.cluster, 1, 1}
 	a.do("barrier.cluster.wait.acquire.aligned")
 }
@@ -225,7 +231,7 @@ func (e *emitter) endTiles() {
 // blocks is how many are launched: one a tile program, or as many whole clusters
 // as run at once.
 func (e *emitter) blocks() int64 {
-	n, c := e.p.Programs(), int64(e.knobs.cluster)
+	n := e.p.Programs()
 	if !e.walks() {
 		return n
 	}
@@ -234,8 +240,7 @@ func (e *emitter) blocks() int64 {
 	if e.asm.code.Entry.MinNCTAPerSM == 1 { // all of an SM's are shared out
 		registers = e.sheet.BlockRegisters / threads
 	}
-	at := e.sheet.Occupancy(registers, int(e.shared), threads)
-	return min(n, max(c, int64(at.Blocks*e.sheet.clustered(e.knobs.cluster))/c*c))
+	return e.sheet.atOnce(registers, int(e.shared), threads, e.knobs.cluster, n)
 }
 
 // pointer declares a parameter that is the address of an array.

@@ -65,6 +65,9 @@ func (e *emitter) beginWalk() *walk {
 	if !e.walks() {
 		return nil
 	}
+	if e.p.Programs() > highest/2 {
+		e.refuse("persistent=1: the numbers of %d tiles, and of those after them, need more than 32 bits", e.p.Programs())
+	}
 	a := e.asm
 	w := &walk{tile: a.fresh(kindB32), again: a.label("TILE"), waits: a.waits}
 	a.do("mov.u32", w.tile, blockNumber)

@@ -221,6 +221,13 @@ func (s Sheet) Occupancy(registers, shared, threads int) Occupancy {
 	return best
 }
 
+// atOnce is how many blocks run at the same time, in whole clusters, of a kernel
+// that has tiles for so many; see Occupancy.
+func (s Sheet) atOnce(registers, shared, threads, cluster int, tiles int64) int64 {
+	at := s.Occupancy(registers, shared, threads)
+	return min(tiles, int64(max(cluster, at.Blocks*s.clustered(cluster)/cluster*cluster)))
+}
+
 // refuses names the limit of a single block that a kernel breaks.
 func (s Sheet) refuses(registers, shared, threads int) string {
 	switch {
