@@ -116,7 +116,7 @@ func (s simulator) counters() string {
 	if s.device.Last() == nil {
 		return ""
 	}
-	return s.device.Last().Counters.String()
+	return s.device.Counters().String()
 }
 
 // replayed is the device of a recording.

@@ -112,6 +112,9 @@ func compile(p *symtile.Program, plan kernels.Plan, s Sheet) (*image, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := scratchFits(im.scratch, s); err != nil {
+		return nil, reject(err)
+	}
 	for _, step := range im.steps {
 		if step.SharedBytes > s.BlockShared {
 			return nil, reject(fmt.Errorf("a tile program needs %d bytes of shared memory; %s has %d", step.SharedBytes, s.Target, s.BlockShared))

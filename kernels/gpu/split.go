@@ -57,6 +57,18 @@ func phasesOf(p *symtile.Program, k knobs) ([]phase, error) {
 	return []phase{phasePieces, phaseRest}, nil
 }
 
+// scratchFits says why arrays between kernels are too much for a device.
+func scratchFits(scratch []int64, s Sheet) error {
+	total := int64(0)
+	for _, n := range scratch {
+		total += n
+	}
+	if s.Memory > 0 && total > s.Memory/4 {
+		return fmt.Errorf("what blocks leave for each other takes %d bytes, more than a quarter of the memory of %s", total, s.Target)
+	}
+	return nil
+}
+
 // topLoops are the loops that are in no other.
 func topLoops(body []symtile.Step) []*symtile.Loop {
 	var all []*symtile.Loop

@@ -21,6 +21,8 @@ type Driver struct {
 	machine *sim.Machine
 	options sim.Options
 	last    *sim.Report
+	counted sim.Counters // of the launches since they began
+	synced  bool         // the next launch begins
 }
 
 // Open returns a device that is what a sheet says. What options leave out is not
@@ -48,6 +50,9 @@ func (d *Driver) Sheet() gpu.Sheet { return d.sheet }
 
 // Last is the report of the latest launch, nil before the first.
 func (d *Driver) Last() *sim.Report { return d.last }
+
+// Counters are what the launches before the last Sync did together.
+func (d *Driver) Counters() sim.Counters { return d.counted }
 
 // failed is an error of the driver.
 func failed(what string, err error) error {
@@ -179,6 +184,10 @@ func (d *Driver) Launch(ctx context.Context, l gpu.Launch) error {
 		return failed("launch", err)
 	}
 	d.last = r
+	if d.synced {
+		d.counted, d.synced = sim.Counters{}, false
+	}
+	d.counted.Add(&r.Counters)
 	return failed("launch", r.Err())
 }
 
@@ -188,7 +197,10 @@ func triple(d gpu.Dim3) [3]int {
 }
 
 // Sync has nothing to wait for.
-func (d *Driver) Sync(ctx context.Context) error { return ctx.Err() }
+func (d *Driver) Sync(ctx context.Context) error {
+	d.synced = true
+	return ctx.Err()
+}
 
 // Time is gpu.ErrUntimed: what a simulator takes says nothing of a GPU.
 func (d *Driver) Time(context.Context, []gpu.Launch, int) ([]float64, error) {

@@ -66,7 +66,8 @@ type Counters struct {
 	BulkBytes        int64
 }
 
-func (c *Counters) add(o *Counters) {
+// Add adds what another launch did.
+func (c *Counters) Add(o *Counters) {
 	c.WarpInstructions += o.WarpInstructions
 	c.LaneInstructions += o.LaneInstructions
 	for i := range c.Instructions {

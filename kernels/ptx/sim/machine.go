@@ -249,7 +249,7 @@ func (g *grid) collect(all []*worker, outputs []uint64) *Report {
 		for _, f := range w.found {
 			found.add(*f)
 		}
-		r.Counters.add(&w.counters)
+		r.Counters.Add(&w.counters)
 		for pc, n := range w.executed {
 			r.Counters.Instructions[g.entry.code[pc].class] += n
 		}
