@@ -39,6 +39,7 @@ func NewBuffer(shape hlo.Shape) (Buffer, error) {
 
 func aligned(n int64) []byte {
 	raw := make([]byte, n+64)
+	hugePages(raw)
 	skip := (64 - uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%64) % 64
 	return raw[skip : int64(skip)+n : int64(skip)+n]
 }

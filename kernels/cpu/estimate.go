@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
@@ -30,6 +31,7 @@ type measure struct {
 	online  *measure  // of the program with joined loops, for tilings that join all of them; nil without
 	joins   [][]int   // of that program: dimensions of loops that are joined
 	idle    loops     // of that program: dimensions that no loop walks
+	along   int       // the parallel dimension of rows in memory, the same for all arrays; −1 without
 }
 
 const fields = 5 // of a DimTile, the size first
@@ -87,6 +89,7 @@ func measureOf(p *symtile.Program) (*measure, error) {
 		return nil, err
 	}
 	m.nest(p.Body, nil)
+	m.along = m.rowDim()
 	for n, op := range p.Ops {
 		m.moves[n] = m.movesOf(op.Tile)
 		for k, other := range p.Ops[:n] {
@@ -154,6 +157,33 @@ func (m *measure) nest(body []symtile.Step, around []loops) {
 	}
 }
 
+// rowDim is along of a program: the parallel dimension that the last one of all
+// parameters and outputs moves with.
+func (m *measure) rowDim() int {
+	along := loops(0)
+	add := func(op *symtile.Op) {
+		if last := len(op.Tile) - 1; last >= 0 {
+			along |= m.movesOf(op.Tile[last:])
+		}
+	}
+	for n := range m.p.Ops {
+		if m.p.Ops[n].Code == "parameter" {
+			add(&m.p.Ops[n])
+		}
+	}
+	for _, r := range m.p.Roots {
+		add(&m.p.Ops[r.Op])
+	}
+	if bits.OnesCount64(uint64(along)) != 1 {
+		return -1
+	}
+	d := bits.TrailingZeros64(uint64(along))
+	if m.p.Space.Dims[d].Kind != symtile.Parallel {
+		return -1
+	}
+	return d
+}
+
 // movesOf is the dimensions whose tile ids occur in a tile.
 func (m *measure) movesOf(t symtile.Tile) (set loops) {
 	for _, d := range t {
@@ -172,7 +202,11 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 	if m.online != nil && m.online.applies(t) {
 		return m.online.candidate(t)
 	}
-	c := candidate{tiling: t, programs: 1, inner: 1}
+	c := candidate{tiling: t, programs: 1, inner: 1, page: 1}
+	if m.along >= 0 {
+		n := min(rowPage, max(1, m.p.Space.Dims[m.along].Extent))
+		c.page = float64(min(t[m.along], n)) / float64(n)
+	}
 	for k, d := range m.p.Space.Dims {
 		tiles := math.Ceil(float64(max(1, d.Extent)) / float64(t[k]))
 		m.trips[k] = tiles

@@ -42,7 +42,7 @@ const prefetchRows = 2
 const (
 	group    = 4  // vectors of a round: those that partial results of a fold stand for
 	lanesOf  = 8  // elements of a vector
-	foldRows = 4  // rows joined at a time
+	foldRows = 8  // rows joined at a time
 	mostFold = 10 // registers of the folds of a pass
 	farRows  = 3  // rows read at a time at places far from each other
 )

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 enum { max_sets = 8, max_dims = 8, page = 4096, max_runs = 1000 };
@@ -24,6 +25,9 @@ static float *floats(size_t n) {
     puts("error out of memory");
     exit(1);
   }
+#ifdef MADV_HUGEPAGE
+  madvise(p, bytes, MADV_HUGEPAGE); // as kernels.NewBuffer asks for: no luck with pages on either side
+#endif
   memset(p, 0, bytes);
   return p;
 }

@@ -80,8 +80,19 @@ func (c *Chain) AtLeast32(x Value, limit float64) Value {
 // Max32 returns the larger of x and y, of which +0 is larger than -0, and NaN if
 // either is NaN. VMAXPS alone returns its second operand in these cases, so that
 // both orders differ: in the sign of 0, which the difference takes away again,
-// or in the bits of a NaN, which stays one.
+// or in the bits of a NaN, which stays one. Where one is a number that is known, the
+// other as the second operand is right, but for -0 and +0.
 func (c *Chain) Max32(x, y Value) Value {
+	if bits, known := c.number(x); known {
+		most := c.Do(VMAXPS, x, y)
+		if bits == 0 {
+			return c.Do(VADDPS, most, x)
+		}
+		return most
+	}
+	if _, known := c.number(y); known {
+		return c.Max32(y, x)
+	}
 	m, n := c.Do(VMAXPS, x, y), c.Do(VMAXPS, y, x)
 	differ := c.Do(VXORPS, m, n)
 	return c.Do(VSUBPS, c.Do(VORPS, m, differ), differ)
@@ -90,7 +101,23 @@ func (c *Chain) Max32(x, y Value) Value {
 // Min32 returns the smaller of x and y, of which -0 is smaller than +0, and NaN
 // if either is NaN.
 func (c *Chain) Min32(x, y Value) Value {
+	if bits, known := c.number(x); known && bits != signBit {
+		return c.Do(VMINPS, x, y)
+	}
+	if bits, known := c.number(y); known && bits != signBit {
+		return c.Do(VMINPS, y, x)
+	}
 	return c.Do(VORPS, c.Do(VMINPS, x, y), c.Do(VMINPS, y, x))
+}
+
+// number returns the bits of all lanes of a constant that is not NaN.
+func (c *Chain) number(v Value) (bits uint32, known bool) {
+	if c.err != nil || v == 0 || c.steps[v-1].kind != constantStep {
+		return 0, false
+	}
+	of := c.steps[v-1].constant
+	bits = uint32(of.bits)
+	return bits, of.table == nil && of.width == 4 && bits&magnitude <= 0xff<<mantissa
 }
 
 // FoldLanes32 returns a vector whose lanes all hold what combine makes of the

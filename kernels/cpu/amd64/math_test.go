@@ -227,3 +227,37 @@ func BenchmarkGelu(b *testing.B) {
 		})
 	}
 }
+
+// TestMaxWithNumber holds maxima and minima with a number that is known to what
+// math has, to the sign of zeros.
+func TestMaxWithNumber(t *testing.T) {
+	inf, zero := math.Inf(1), math.Copysign(0, -1)
+	numbers := []float64{0, zero, 1, -2.5, inf, -inf, math.NaN()}
+	for _, known := range numbers {
+		for _, f := range []struct {
+			emit  func(c *Chain, x Value) Value
+			exact func(x float64) float64
+		}{
+			{func(c *Chain, x Value) Value { return c.Max32(x, c.Float32(known)) }, func(x float64) float64 { return math.Max(x, known) }},
+			{func(c *Chain, x Value) Value { return c.Max32(c.Float32(known), x) }, func(x float64) float64 { return math.Max(known, x) }},
+			{func(c *Chain, x Value) Value { return c.Min32(x, c.Float32(known)) }, func(x float64) float64 { return math.Min(x, known) }},
+			{func(c *Chain, x Value) Value { return c.Min32(c.Float32(known), x) }, func(x float64) float64 { return math.Min(known, x) }},
+		} {
+			kernel := load(t, unary(t, f.emit, 2))
+			x, y := make([]float32, len(numbers)), make([]float32, len(numbers))
+			for k, v := range numbers {
+				x[k] = float32(v)
+			}
+			kernel.unary(x, y)
+			for k, v := range numbers {
+				want := float32(f.exact(v))
+				if v != v || known != known {
+					want = float32(math.NaN())
+				}
+				if math.Float32bits(y[k]) != math.Float32bits(want) && (y[k] == y[k] || want == want) {
+					t.Errorf("of %v and %v: %v, want %v", v, known, y[k], want)
+				}
+			}
+		}
+	}
+}
