@@ -43,7 +43,12 @@ type Features struct {
 // tile ids, the last fastest, split over lanes along the first dimensions; with
 // the knob group=, rows of a group faster than columns. The knob splitk= divides
 // tile programs with a dot into parts, whose sums one lane adds at the end.
+//
+// Where the CPU backend joins loops, they are one (symtile's Program.Online).
 func Measure(p *symtile.Program, plan kernels.Plan, d kernels.Device) Features {
+	if d.Backend == "cpu" && plan.Knob("online", 1) == 1 {
+		p = p.Online()
+	}
 	m := newMeter(p, plan, d)
 	m.body(p.Body, nil, p.Roots, m.tiles)
 	m.raster(plan.Knob("group", 1))

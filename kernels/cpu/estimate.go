@@ -34,6 +34,11 @@ type measure struct {
 	along   int       // the parallel dimension of rows in memory, the same for all arrays; −1 without
 }
 
+const (
+	secondCache = 512 << 10 // bytes, of most
+	onlineTile  = 128       // elements of a row that are as good as more in an online loop
+)
+
 const fields = 5 // of a DimTile, the size first
 
 // loops is a set of dimensions of the space.
@@ -235,6 +240,12 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 			}
 		}
 	}
+	switch {
+	case m.online != nil && 4*c.elements > secondCache:
+		c.again = 1
+	case m.joins != nil: // every iteration begins and ends rows: 64 keys measure 6 % slower than 128
+		c.again = 0.25 * max(0, math.Log2(onlineTile/float64(t[m.joins[0][len(m.joins[0])-1]])))
+	}
 	live := m.rooms(t)
 	c.lowers, c.scratch = live != nil, m.peak(live)
 	return c
@@ -372,8 +383,9 @@ func (m *measure) peak(live [][]room) float64 {
 }
 
 // kind says for every dimension whether its tile is all of it, one element, a
-// divisor or ragged, and whether it has eight elements. Tilings of one kind are
-// lowered to the same instructions, but for sizes that happen to be equal.
+// divisor or ragged, whether it has eight elements, and whether it is too long for
+// a row of a nest. Tilings of one kind are lowered to the same instructions, but
+// for sizes that happen to be equal.
 func (m *measure) kind(t symtile.Tiling) string {
 	text := make([]byte, len(t))
 	for k, d := range m.p.Space.Dims {
@@ -386,6 +398,9 @@ func (m *measure) kind(t symtile.Tiling) string {
 			text[k] = 'd'
 		default:
 			text[k] = 'r'
+		}
+		if t[k] > longestRow {
+			text[k] -= 'a' - 'A'
 		}
 		if t[k] >= 8 { // a block can be transposed
 			text[k] |= 0x80

@@ -27,8 +27,9 @@ type lowering struct {
 	nests    bool  // instructions on rows become one machine function
 	machine  bool  // pointwise runs become machine code
 	moves    moves
-	split    *split // nil: contractions are whole
-	text     []byte // machine code, piece by piece
+	onward   map[*value]int64 // of loads in a loop, by how many elements the next tile is further on, where a loop is to fetch it
+	split    *split           // nil: contractions are whole
+	text     []byte           // machine code, piece by piece
 	pieces   []routine
 	err      error
 	unfit    error // of machine code: without nests there may be none
@@ -53,7 +54,7 @@ func lowerWith(p *symtile.Program, plan kernels.Plan, nests bool) (*lowering, *s
 	if plan.Knob("online", 1) == 1 {
 		p = p.Online()
 	}
-	l := &lowering{p: p, plan: plan, of: make([][]*value, len(p.Ops)), machine: machineCode()}
+	l := &lowering{p: p, plan: plan, onward: map[*value]int64{}, of: make([][]*value, len(p.Ops)), machine: machineCode()}
 	l.nests = nests && l.machine
 	var parallel []int
 	for k, d := range p.Space.Dims {

@@ -224,7 +224,7 @@ func (e *nestCode) registers() {
 		e.reg[s], free = free[0], free[1:]
 	}
 	for _, s := range e.streams {
-		if len(free) > 0 && e.fetch > 0 && e.apart == 1 && e.n.fetched(s) {
+		if len(free) > 0 && (e.n.onward(s) != 0 || e.fetch > 0 && e.apart == 1 && e.n.fetched(s)) {
 			e.ahead[s], free = free[0], free[1:]
 		}
 	}
@@ -237,6 +237,16 @@ func (n *nest) fetched(s *stream) bool {
 		return false
 	}
 	return s.v.where == inMemory || s.view != nil && s.view.from == nil
+}
+
+// onward is by how many bytes the next tile of a stream is further on, where it
+// is worth to fetch that while the nest computes; else 0.
+func (n *nest) onward(s *stream) int64 {
+	step := s.bytes() * n.l.onward[s.v]
+	if n.stores[s.v] == s || n.inBlocks() || s.col() != 1 || len(n.made) == 0 || step != int64(int32(step)) {
+		return 0
+	}
+	return step
 }
 
 func (e *nestCode) begin() {
@@ -270,12 +280,16 @@ func (e *nestCode) rows(batch int64) error {
 	return nil
 }
 
-// lookAhead points at the rows to fetch; at the end, where there are none, at
-// those at hand.
+// lookAhead points at the rows to fetch: those of the next tile where loops say so,
+// else some rows ahead; at the end, where there are none, at those at hand.
 func (e *nestCode) lookAhead(batch int64) {
 	for _, s := range e.streams {
 		r := e.ahead[s]
 		if r == 0 {
+			continue
+		}
+		if step := e.n.onward(s); step != 0 {
+			e.a.Emit(amd64.LEA, r, amd64.Mem{Base: e.reg[s], Disp: int32(step)})
 			continue
 		}
 		e.a.Emit(amd64.LEA, r, amd64.Mem{Base: e.reg[s], Disp: int32(s.bytes() * s.row() * e.fetch * batch)})

@@ -44,6 +44,9 @@ func (b *block) online(source *symtile.Loop, in *instr) {
 	if b.l.err != nil {
 		return
 	}
+	for _, x := range source.Body[:o.Before] {
+		b.fetchOnward(x, source)
+	}
 	tile := c.outs[0]
 	like := func(name string) *value { return b.l.value(tile.name+name, tile.class, tile.tile, tile.n) }
 	g := &growth{tile: tile, most: like(".most"), base: like(".base"), factor: like(".factor")}
@@ -66,6 +69,24 @@ func (b *block) online(source *symtile.Loop, in *instr) {
 	} else {
 		grow.run = growing[float32](g, c.starts[0], in.loop)
 	}
+}
+
+// fetchOnward has what a step loads fetched for the next iteration while rows of
+// this one are computed: finding their maximum before takes no time to hide that in.
+func (b *block) fetchOnward(x symtile.Step, source *symtile.Loop) {
+	if x.Loop != nil || b.l.p.Ops[x.Op].Code != "parameter" || len(b.l.of[x.Op]) == 0 {
+		return
+	}
+	op, ring, step := b.l.p.Ops[x.Op], b.l.p.Space.Ring, int64(0)
+	tid := b.l.p.Space.Dims[source.Dims[len(source.Dims)-1]].Tid
+	for k, d := range op.Tile {
+		one, known := d.Offset.Subst(map[symtile.Expr]symtile.Expr{tid: ring.Const(1)}).Sub(d.Offset.Subst(map[symtile.Expr]symtile.Expr{tid: ring.Const(0)})).Value()
+		if !known {
+			return
+		}
+		step += one * op.Instr.Shape.Strides()[k]
+	}
+	b.l.onward[b.l.of[x.Op][0]] = step
 }
 
 // sum lowers a closer of an online loop.

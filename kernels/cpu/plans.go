@@ -118,6 +118,7 @@ type candidate struct {
 	inner       float64 // share of the innermost parallel dimension, or of longEnough elements of it, in a tile
 	page        float64 // share of rowPage elements, or of a row of all arrays, in a tile
 	whole       float64 // sequential dimensions that are not one step
+	again       float64 // 1 where rows leave the second cache and are read once more than by an online loop; a part of it where its tiles are short
 }
 
 // longEnough is elements of a row that are as good as more.
@@ -137,7 +138,7 @@ const pageCost = 0.6
 // lanes four programs each.
 func (c candidate) score(parts float64) float64 {
 	spill := max(0, math.Log2(c.scratch/(256<<10)))
-	steps := math.Log2(c.work) + max(0, math.Log2(4096/c.elements)) + 0.25*c.whole
+	steps := math.Log2(c.work) + max(0, math.Log2(4096/c.elements)) + 0.25*c.whole + 0.35*c.again
 	worth := min(1, c.work/worthLanes)
 	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * worth
 	if 3*c.products < c.work {
@@ -227,7 +228,7 @@ func sensible(p *symtile.Program) ([]candidate, error) {
 		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
 	}
 	var good, able, all []candidate
-	for t := range walkable(p).Spread(looked) {
+	for t := range m.tilings() {
 		c := m.candidate(t)
 		all = append(all, c)
 		if !c.lowers {
@@ -244,6 +245,34 @@ func sensible(p *symtile.Program) ([]candidate, error) {
 		}
 	}
 	return frugal(all), nil
+}
+
+// tilings are those that are looked at. Of large spaces few have joined loops, so
+// that of each the one is looked at too whose loops walk the tiles of the first.
+func (m *measure) tilings() iter.Seq[symtile.Tiling] {
+	all := walkable(m.p).Spread(looked)
+	if m.online == nil {
+		return all
+	}
+	return func(yield func(symtile.Tiling) bool) {
+		met := map[string]bool{}
+		for t := range all {
+			alike := slices.Clone(t)
+			for _, dims := range m.online.joins[1:] {
+				for k, d := range dims {
+					alike[d] = alike[m.online.joins[0][k]]
+				}
+			}
+			key := fmt.Sprint(alike)
+			if !slices.Equal(t, alike) && !yield(t) {
+				return
+			}
+			if !met[key] && m.p.Check(alike) == nil && !yield(alike) {
+				return
+			}
+			met[key] = true
+		}
+	}
 }
 
 // frugal drops candidates with more work than the bound.
