@@ -43,18 +43,21 @@ type family struct {
 
 func (f *family) width() int { return 2 * f.lanes }
 
-var f32, f64, i32, i16 = choose(cpu.X86.HasAVX2 && cpu.X86.HasFMA, cpu.X86.HasAVX512F)
+var f32, f64, i32, i16 = choose(cpu.X86.HasAVX2 && cpu.X86.HasFMA, cpu.X86.HasAVX512F, cpu.X86.HasAVX512BW)
 
-// choose returns the families of a CPU; nil where it has none.
-func choose(avx2, avx512 bool) (f32, f64, i32, i16 *family) {
+// choose returns the families of a CPU; nil where it has none. Products of 16
+// bits in 512 need AVX-512BW, the others AVX-512F.
+func choose(avx2, avx512, words bool) (f32, f64, i32, i16 *family) {
 	if !avx2 {
 		return nil, nil, nil, nil
 	}
-	i32, i16 = &i32Narrow, &i16Narrow
-	if avx512 {
-		return &f32Wide, &f64Wide, i32, i16
+	if !avx512 {
+		return &f32Narrow, &f64Narrow, &i32Narrow, &i16Narrow
 	}
-	return &f32Narrow, &f64Narrow, i32, i16
+	if i16 = &i16Narrow; words {
+		i16 = &i16Wide
+	}
+	return &f32Wide, &f64Wide, &i32Wide, i16
 }
 
 // familyOf is the family of T, or nil.
@@ -123,4 +126,17 @@ var f64Wide = family{
 	full:   [6]kernel{multiplyF64WideRows1, multiplyF64WideRows2, multiplyF64WideRows3, multiplyF64WideRows4, multiplyF64WideRows5, multiplyF64WideRows6},
 	masked: [6]kernel{multiplyF64WideMaskedRows1, multiplyF64WideMaskedRows2, multiplyF64WideMaskedRows3, multiplyF64WideMaskedRows4, multiplyF64WideMaskedRows5, multiplyF64WideMaskedRows6},
 	lanes:  8, bytes: 8, depth: 192, stream: streamF64, masks: wideMask, transpose: transpose64,
+}
+
+var i32Wide = family{
+	full:   [6]kernel{multiplyI32WideRows1, multiplyI32WideRows2, multiplyI32WideRows3, multiplyI32WideRows4, multiplyI32WideRows5, multiplyI32WideRows6},
+	masked: [6]kernel{multiplyI32WideMaskedRows1, multiplyI32WideMaskedRows2, multiplyI32WideMaskedRows3, multiplyI32WideMaskedRows4, multiplyI32WideMaskedRows5, multiplyI32WideMaskedRows6},
+	lanes:  16, bytes: 4, depth: 192, masks: wideMask, transpose: transpose32,
+}
+
+// i16Wide is i16Narrow of 512 bits.
+var i16Wide = family{
+	full:   [6]kernel{multiplyI16WideRows1, multiplyI16WideRows2, multiplyI16WideRows3, multiplyI16WideRows4, multiplyI16WideRows5, multiplyI16WideRows6},
+	masked: [6]kernel{multiplyI16WideMaskedRows1, multiplyI16WideMaskedRows2, multiplyI16WideMaskedRows3, multiplyI16WideMaskedRows4, multiplyI16WideMaskedRows5, multiplyI16WideMaskedRows6},
+	lanes:  16, bytes: 4, depth: 192, masks: wideMask, transpose: transpose32,
 }

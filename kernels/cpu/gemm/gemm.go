@@ -1,6 +1,6 @@
 // Package gemm multiplies matrices that lie in scratch. It has kernels of
 // assembly for f32, f64, i32 and integers of 16 bits on amd64 CPUs with AVX2 and
-// FMA (AVX-512 for f32 and f64 where the CPU has it), and plain Go for everything
+// FMA (of 512 bits where the CPU has AVX-512), and plain Go for everything
 // else: other CPUs, builds with the tag noasm, and i64. Which kernels are used is
 // decided once, when the program starts. It imports nothing of this project.
 //

@@ -227,6 +227,78 @@ func multiplyF64WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyF64WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyI32WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI32WideMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI32WideRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI32WideMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI32WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI32WideMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI32WideRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI32WideMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI32WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI32WideMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI32WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI32WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyI16WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
 func uprightF32(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 
 //go:noescape

@@ -13,28 +13,43 @@ import (
 // on few CPUs.
 func TestEveryKernel(t *testing.T) {
 	all := listings(t)
-	emulateFamily[float32](t, all, "F32", 8, false)
-	emulateFamily[float64](t, all, "F64", 4, false)
-	emulateFamily[int32](t, all, "I32", 8, false)
-	emulateFamily[float32](t, all, "F32Wide", 16, true)
-	emulateFamily[float64](t, all, "F64Wide", 8, true)
+	emulateFamily(t, all, "F32", 8, false, plainlyFused[float32])
+	emulateFamily(t, all, "F64", 4, false, plainlyFused[float64])
+	emulateFamily(t, all, "I32", 8, false, plainlyFused[int32])
+	emulateFamily(t, all, "I16", 8, false, plainlyPaired)
+	emulateFamily(t, all, "F32Wide", 16, true, plainlyFused[float32])
+	emulateFamily(t, all, "F64Wide", 8, true, plainlyFused[float64])
+	emulateFamily(t, all, "I32Wide", 16, true, plainlyFused[int32])
+	emulateFamily(t, all, "I16Wide", 16, true, plainlyPaired)
 }
 
-func emulateFamily[T Element](t *testing.T, all map[string]*listing, name string, lanes int, wide bool) {
-	r := rand.New(rand.NewPCG(9, 9))
-	for rows := 1; rows <= 6; rows++ {
-		for k := range 10 {
-			full := fmt.Sprintf("multiply%sRows%d", name, rows)
-			emulateKernel[T](t, full, all[full], rows, 2*lanes, k, lanes, k%2, wide, r)
-			for n := 1; n <= lanes; n++ {
-				masked := fmt.Sprintf("multiply%sMaskedRows%d", name, rows)
-				emulateKernel[T](t, masked, all[masked], rows, n, k, lanes, k%2, wide, r)
+// plainlyPaired multiplies matrices of pairs of 16 bits.
+func plainlyPaired(c, a, b Matrix[int32], m, n, k int) {
+	for i := range m {
+		for j := range n {
+			for p := range k {
+				x, y := a.Data[i*a.Row+p*a.Col], b.Data[p*b.Row+j*b.Col]
+				c.Data[i*c.Row+j] += int32(int16(x))*int32(int16(y)) + x>>16*(y>>16)
 			}
 		}
 	}
 }
 
-func emulateKernel[T Element](t *testing.T, name string, l *listing, m, n, k, lanes, how int, wide bool, r *rand.Rand) {
+func emulateFamily[T Element](t *testing.T, all map[string]*listing, name string, lanes int, wide bool, multiply func(c, a, b Matrix[T], m, n, k int)) {
+	r := rand.New(rand.NewPCG(9, 9))
+	for rows := 1; rows <= 6; rows++ {
+		for k := range 10 {
+			full := fmt.Sprintf("multiply%sRows%d", name, rows)
+			emulateKernel(t, full, all[full], rows, 2*lanes, k, lanes, k%2, wide, r, multiply)
+			for n := 1; n <= lanes; n++ {
+				masked := fmt.Sprintf("multiply%sMaskedRows%d", name, rows)
+				emulateKernel(t, masked, all[masked], rows, n, k, lanes, k%2, wide, r, multiply)
+			}
+		}
+	}
+}
+
+func emulateKernel[T Element](t *testing.T, name string, l *listing, m, n, k, lanes, how int, wide bool, r *rand.Rand, multiply func(c, a, b Matrix[T], m, n, k int)) {
 	t.Helper()
 	if l == nil {
 		t.Fatalf("%s is not there", name)
@@ -59,7 +74,7 @@ func emulateKernel[T Element](t *testing.T, name string, l *listing, m, n, k, la
 			clear(c.Data[i*c.Row:][:n])
 		}
 	}
-	plainlyFused(c, a, b, m, n, k)
+	multiply(c, a, b, m, n, k)
 	copy(want[at:], raw(c.Data))
 	if !bytes.Equal(want, vm.mem) {
 		t.Fatalf("%s, %d columns, %d terms: a wrong result", name, n, k)

@@ -5,8 +5,9 @@ package gemm
 // Pairs of terms are joined in 32 bits, and one instruction multiplies and adds
 // both. Both operands are arranged: so many rows of a, and pairs, at a time.
 const (
-	pairedRows = 96
-	pairs      = 128
+	pairedRows    = 96
+	pairs         = 128
+	pairedColumns = 16 // that pairRows joins
 )
 
 // scratchNarrow is the room for the rows of a, for a panel of b, and for its
@@ -68,7 +69,9 @@ func joinPanel(to, turned, from place, k, n int) {
 		joinRows(turned, place{from.p, from.col, from.row}, n, k)
 		i16.turn(to, place{turned.p, turned.col, turned.row}, (k+1)/2, n)
 	case from.col == 4 && n == i16.width():
-		pairRows(k/2, to.first(), to.row, from.first(), from.row)
+		for j := 0; j < n; j += pairedColumns {
+			pairRows(k/2, to.at(0, j).first(), to.row, from.at(0, j).first(), from.row)
+		}
 		if k%2 == 1 { // the last row has no partner
 			joinColumns(to.at(k/2, 0), from.at(k-1, 0), 1, n)
 		}

@@ -5,6 +5,7 @@ package gemm
 import (
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -40,6 +41,45 @@ func TestWidePanels(t *testing.T) {
 			if c.Data[at] != x {
 				t.Fatalf("%d×%d×%d: element %d, %d is %v, not %v", m, n, k, at/n, at%n, c.Data[at], x)
 			}
+		}
+	}
+}
+
+// TestWidePairs is the same for pairs of 16 bits.
+func TestWidePairs(t *testing.T) {
+	if i16 == nil {
+		t.Skip("pairs are arranged with AVX")
+	}
+	f, saved := i16Wide, i16
+	i16 = &f
+	defer func() { i16 = saved }()
+	view := func(p *byte, row, col, m, n int) Matrix[int32] {
+		return Matrix[int32]{unsafe.Slice((*int32)(unsafe.Pointer(p)), ((m-1)*row+(n-1)*col)/4+1), row / 4, col / 4}
+	}
+	for r := range 6 {
+		f.full[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, _ *byte, _ uintptr, _, _ int) {
+			m := blocks * (r + 1)
+			plainlyPaired(view(c, crs, 4, m, 32), view(a, ars, acs, m, k), view(b, brs, 4, k, 32), m, 32, k)
+		}
+		f.masked[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, _ uintptr, _, _ int) {
+			m, n := blocks*(r+1), bits.OnesCount32(*(*uint32)(unsafe.Pointer(mask)))
+			plainlyPaired(view(c, crs, 4, m, n), view(a, ars, acs, m, k), view(b, brs, 4, k, n), m, n, k)
+		}
+	}
+	r := rand.New(rand.NewPCG(2, 2))
+	for range 200 {
+		m, n, k := 1+r.IntN(120), 1+r.IntN(100), 1+r.IntN(600)
+		a, b, c := random[int32](layouts[r.IntN(4)], m, k, r), random[int32](layouts[r.IntN(4)], k, n, r), random[int32](layouts[0], m, n, r)
+		for _, x := range [][]int32{a.Data, b.Data} {
+			for at := range x {
+				x[at] = int32(int16(x[at]))
+			}
+		}
+		want := Dense(append([]int32(nil), c.Data...), n)
+		plainlyFused(want, a, b, m, n, k)
+		MultiplyNarrow(Product[int32]{C: c, A: a, B: b, M: m, N: n, K: k}, make([]int32, ScratchNarrow()))
+		if !slices.Equal(want.Data, c.Data) {
+			t.Fatalf("%d×%d×%d: a wrong result", m, n, k)
 		}
 	}
 }

@@ -32,6 +32,10 @@ var families = []family{
 		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }, nil},
 	{"F64Wide", 64, 6, true, func(m, v Op) { VBROADCASTSD(m, v) },
 		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }, nil},
+	{"I32Wide", 32, 6, true, func(m, v Op) { VPBROADCASTD(m, v) },
+		func(x, y, acc, t reg.VecVirtual) { VPMULLD(y, x, t); VPADDD(t, acc, acc) }, nil},
+	{"I16Wide", 32, 6, true, func(m, v Op) { VPBROADCASTD(m, v) },
+		func(x, y, acc, t reg.VecVirtual) { VPMADDWD(y, x, t); VPADDD(t, acc, acc) }, nil},
 }
 
 // A panel is a kernel for rows rows and vecs vectors of columns; a masked one
