@@ -90,6 +90,15 @@ c = s32[512,1024] maximum(b, y)
 d = s32[512,1024] xor(c, x)
 less = pred[512,1024] compare(d, y), direction=LT
 chain = s32[512,1024] select(less, d, a)`},
+	{"chain_s8", `
+x = s8[512,1024] parameter(0)
+y = s8[512,1024] parameter(1)
+a = s8[512,1024] add(x, y)
+b = s8[512,1024] multiply(a, x)
+c = s8[512,1024] maximum(b, y)
+d = s8[512,1024] xor(c, x)
+e = s8[512,1024] subtract(d, a)
+chain = s8[512,1024] and(e, b)`},
 	{"transpose", `
 x = f32[1024,1024] parameter(0)
 transpose = f32[1024,1024] transpose(x), dimensions={1,0}`},

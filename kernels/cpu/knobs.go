@@ -27,6 +27,7 @@ var knobs = []knob{
 	{"rows", 0, 1, "1: where machine code can, all of a row before the next, not all of a tile instruction by instruction", nil},
 	{"stream", 0, 1, "1 for arrays of at least half the last cache: they are written past the caches", offerStreams},
 	{"prefetch", 0, 64, "rows fetched ahead: 2, or 0 where no rows are written", offerPrefetch},
+	{"strip", 64, 4096, "512 elements computed at a time where a row is not one machine function", offerStrips},
 	{"unroll", 1, 4, "vectors computed in turn: 4, 2 where a row takes three passes, or as many as registers hold", nil},
 }
 

@@ -15,6 +15,7 @@ import (
 type lowering struct {
 	p        *symtile.Program
 	plan     kernels.Plan // read by knob only
+	strip    int64        // elements that pointwise instructions compute at a time
 	values   []*value     // by id
 	of       [][]*value   // the results of each op; a variadic reduce has several
 	fixed    []fixedPlace
@@ -54,7 +55,10 @@ func lowerWith(p *symtile.Program, plan kernels.Plan, nests bool) (*lowering, *s
 	if plan.Knob("online", 1) == 1 {
 		p = p.Online()
 	}
-	l := &lowering{p: p, plan: plan, onward: map[*value]int64{}, of: make([][]*value, len(p.Ops)), machine: machineCode()}
+	l := &lowering{
+		p: p, plan: plan, onward: map[*value]int64{}, of: make([][]*value, len(p.Ops)), machine: machineCode(),
+		strip: plan.Knob("strip", stripLength),
+	}
 	l.nests = nests && l.machine
 	var parallel []int
 	for k, d := range p.Space.Dims {
@@ -249,11 +253,11 @@ func operand[T number](b *block, op symtile.Op, k int, n int64) *value {
 
 // splat makes copies of the only element of v.
 func splat[T number](b *block, v *value) *value {
-	key := spreadKey{v, stripLength}
+	key := spreadKey{v, b.l.strip}
 	if s := b.spreadOf(key); s != nil {
 		return s
 	}
-	s := b.l.value(v.name+"*", v.class, splats, stripLength)
+	s := b.l.value(v.name+"*", v.class, splats, b.l.strip)
 	s.where = inSplat
 	b.full[key] = s
 	b.add(&instr{name: "copies", outs: []*value{s}, full: []*value{v}, copied: v, run: func(w *worker) { spread(whole[T](w, s), first[T](w, v)) }})
@@ -312,7 +316,7 @@ func literal[T number](b *block, n int, op symtile.Op) {
 	values := literalValues[T](lit)
 	v := b.l.result(n)
 	if uniform(lit) {
-		v.where, v.tile, v.n, v.born, v.dies, v.bits = inSplat, splats, stripLength, 0, forever, bitsOf(values[0])
+		v.where, v.tile, v.n, v.born, v.dies, v.bits = inSplat, splats, b.l.strip, 0, forever, bitsOf(values[0])
 		b.l.fills = append(b.l.fills, func(w *worker) { spread(whole[T](w, v), values[0]) })
 		return
 	}

@@ -166,7 +166,7 @@ func sourcesFirst(group []*instr) []*instr {
 // have for views, else 0, and compiled says whether there is machine code.
 func (l *lowering) nodes(group []*instr) (nodes []strip, length int64, compiled bool) {
 	if l.machine {
-		length = look(group)
+		length = look(group, l.strip)
 	}
 	kept := len(l.pieces)
 	for k := 0; k < len(group); {

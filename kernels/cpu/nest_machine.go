@@ -12,7 +12,7 @@ import (
 // nestArgs are what the function of a nest is called with: how much to do, the
 // scratch of the worker, and where its streams begin.
 type nestArgs struct {
-	count int64 // rows, or blocks of them
+	count int64 // rows, or indices of a dimension before them
 	arena unsafe.Pointer
 	at    [pointers]unsafe.Pointer
 }
@@ -62,7 +62,7 @@ func (n *nest) code(l *lowering, large bool) (*amd64.Assembler, error) {
 	}
 	e.registers()
 	e.begin()
-	if err := e.blocks(); err != nil {
+	if err := e.indices(); err != nil {
 		return nil, err
 	}
 	if large {
@@ -107,42 +107,70 @@ func (n *nest) callRows() int64 {
 	return max(foldRows, longestCall/n.cols()/foldRows*foldRows)
 }
 
-// inBlocks says whether a call does all rows of several indices of the dimension
-// before them: where they are few a call for each would take as long as they do.
-func (n *nest) inBlocks() bool { return len(n.sizes) > 2 && n.rows() <= n.callRows() }
-
-// counted is the dimension along which a call does some, and how many.
+// counted is the dimension of which a call does some indices, and all of those
+// after it, and how many: where rows are short, a call for every few would take as
+// long as they do.
 func (n *nest) counted() (dim int, most int64) {
-	if n.inBlocks() {
-		return len(n.sizes) - 3, max(1, longestCall/(n.rows()*n.cols()))
+	dim = len(n.sizes) - 2
+	size := n.cols()
+	for dim > 0 && size*n.sizes[dim] <= longestCall {
+		size *= n.sizes[dim]
+		dim--
 	}
-	return len(n.sizes) - 2, n.callRows()
+	if dim == len(n.sizes)-2 {
+		return dim, n.callRows()
+	}
+	return dim, max(1, longestCall/size)
 }
 
-// blocks does the rows of every index of the dimension before them, if a call has
-// several, else all.
-func (e *nestCode) blocks() error {
-	if !e.n.inBlocks() {
+// indices does those of the call, whose number is in RAX if they are rows.
+func (e *nestCode) indices() error {
+	dim, _ := e.n.counted()
+	if dim == len(e.n.sizes)-2 {
 		return e.batches()
 	}
-	a, dim, loop := e.a, len(e.n.sizes)-3, e.a.NewLabel()
-	a.Bind(loop)
-	a.Emit(amd64.MOV, amd64.RAX, amd64.Imm(e.n.rows()))
-	if err := e.batches(); err != nil {
+	loop := e.a.NewLabel()
+	e.a.Bind(loop)
+	if err := e.inside(dim + 1); err != nil {
 		return err
 	}
-	for _, s := range e.streams {
-		if step := s.bytes() * (s.strides[dim] - e.n.rows()*s.row()); step != 0 {
-			a.Emit(amd64.ADD, e.reg[s], amd64.Imm(step))
-		}
-	}
-	a.Emit(amd64.SUB, blocksLeft, amd64.Imm(1))
-	a.Emit(amd64.JG, loop)
+	e.next(dim)
+	e.a.Emit(amd64.SUB, indicesLeft, amd64.Imm(1))
+	e.a.Emit(amd64.JG, loop)
 	return nil
 }
 
-// blocksLeft counts them.
-const blocksLeft = amd64.R15
+// indicesLeft counts them where they are not rows.
+const indicesLeft = amd64.R15
+
+// inside does all of dimension d and those after it, counting in memory.
+func (e *nestCode) inside(d int) error {
+	e.a.Emit(amd64.MOV, amd64.RAX, amd64.Imm(e.n.sizes[d]))
+	if d == len(e.n.sizes)-2 {
+		return e.batches()
+	}
+	left, loop := amd64.Mem{Base: amd64.RDI, Disp: int32(e.n.plan.counters()) + int32(8*d)}, e.a.NewLabel()
+	e.a.Emit(amd64.MOV, left, amd64.RAX)
+	e.a.Bind(loop)
+	if err := e.inside(d + 1); err != nil {
+		return err
+	}
+	e.next(d)
+	e.a.Emit(amd64.MOV, amd64.RAX, left)
+	e.a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
+	e.a.Emit(amd64.MOV, left, amd64.RAX)
+	e.a.Emit(amd64.JG, loop)
+	return nil
+}
+
+// next moves all streams from the end of an index of dimension d to the next.
+func (e *nestCode) next(d int) {
+	for _, s := range e.streams {
+		if step := s.bytes() * (s.strides[d] - e.n.sizes[d+1]*s.strides[d+1]); step != 0 {
+			e.a.Emit(amd64.ADD, e.reg[s], amd64.Imm(step))
+		}
+	}
+}
 
 // batches does all rows: as many batches as there are, then single rows.
 func (e *nestCode) batches() error {
@@ -243,7 +271,8 @@ func (n *nest) fetched(s *stream) bool {
 // is worth to fetch that while the nest computes; else 0.
 func (n *nest) onward(s *stream) int64 {
 	step := s.bytes() * n.l.onward[s.v]
-	if n.stores[s.v] == s || n.inBlocks() || s.col() != 1 || len(n.made) == 0 || step != int64(int32(step)) {
+	dim, _ := n.counted()
+	if n.stores[s.v] == s || dim < len(n.sizes)-2 || s.col() != 1 || len(n.made) == 0 || step != int64(int32(step)) {
 		return 0
 	}
 	return step
@@ -251,8 +280,8 @@ func (n *nest) onward(s *stream) int64 {
 
 func (e *nestCode) begin() {
 	count := amd64.RAX
-	if e.n.inBlocks() {
-		count = blocksLeft
+	if dim, _ := e.n.counted(); dim < len(e.n.sizes)-2 {
+		count = indicesLeft
 	}
 	e.a.Emit(amd64.MOV, count, amd64.Mem{Base: amd64.RDI})
 	for k, s := range e.streams {

@@ -110,6 +110,7 @@ func hollowKernel(b *testing.B, backend *Backend, p *symtile.Program, plan kerne
 func (s *sequence) empty() {
 	for _, i := range s.items {
 		if i.loop != nil {
+			i.loop.before, i.loop.after = nil, nil
 			i.loop.body.empty()
 		} else if i.run != nil {
 			i.run = func(*worker) {}

@@ -12,7 +12,7 @@ type nestPlan struct {
 	kept   []*value        // those, in the order of their slots
 	after  [][]*value      // narrow ones to compute, before the first pass and after each
 	done   map[*value]bool // those
-	room   *value          // scratch of the slots, and behind them of what registers do not hold
+	room   *value          // scratch of the slots, and behind them of what registers do not hold, and of counters
 }
 
 // cheap is the cost up to which a value is computed again rather than kept.
@@ -242,9 +242,13 @@ func (p *nestPlan) settle(n *nest) {
 	for _, v := range p.saved {
 		v.where, v.n, v.tile = inRow, n.cols(), splats
 	}
-	p.room = n.l.value("kept", classF32, splats, 8*int64(len(p.kept)+spills))
+	p.room = n.l.value("kept", classF32, splats, 8*int64(len(p.kept)+spills)+2*maxRank)
 	p.room.where = inRow
 }
+
+// counters is where loops outside of rows count: eight bytes a dimension, behind
+// what registers do not hold.
+func (p *nestPlan) counters() int64 { return p.room.at + 32*int64(len(p.kept)+spills) }
 
 func (p *nestPlan) scratch() []*value { return append(p.saved[:len(p.saved):len(p.saved)], p.room) }
 

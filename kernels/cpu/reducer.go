@@ -19,6 +19,7 @@ type reducer struct {
 	results     []*value // distinct from these
 	joins       []strip
 	outs, args  []*value
+	strip       int64 // elements that it joins at a time
 }
 
 // reducer makes one of the computation; nil where its instructions are not all
@@ -29,7 +30,7 @@ func (b *block) reducer(op symtile.Op, c *closer) *reducer {
 	if len(to.Params) != 2*n {
 		return nil
 	}
-	r := &reducer{outs: c.outs, args: c.full}
+	r := &reducer{outs: c.outs, args: c.full, strip: b.l.strip}
 	made := map[*hlo.Instr]*value{}
 	for k, p := range to.Params {
 		v := b.l.stripOfScalars(p)
@@ -51,7 +52,7 @@ func (b *block) reducer(op symtile.Op, c *closer) *reducer {
 
 // stripOfScalars is a strip of what a scalar instruction gives.
 func (l *lowering) stripOfScalars(i *hlo.Instr) *value {
-	return l.value("%"+i.Name, classOf(i.Shape.DType), splats, stripLength)
+	return l.value("%"+i.Name, classOf(i.Shape.DType), splats, l.strip)
 }
 
 // reducerBody makes the strips of the instructions between the parameters and
@@ -143,7 +144,7 @@ func (r *reducer) accumulate(f *folding) step {
 	return func(w *worker) {
 		f.each(w, func(from, to, n, step int64) {
 			for n > 0 {
-				part := min(n, stripLength)
+				part := min(n, r.strip)
 				if step == 0 {
 					r.row(w, from, to, part)
 				} else {

@@ -137,7 +137,7 @@ func (s *sequence) settle() {
 		for _, n := range g.group {
 			for _, v := range n.outs {
 				if v.where == inTile && uses[v] > 0 && uses[v] == inside[v] {
-					v.where, v.n = inStrip, min(v.n, stripLength)
+					v.where, v.n = inStrip, min(v.n, s.block.l.strip)
 				}
 			}
 		}
@@ -191,7 +191,7 @@ func (i *instr) strips(l *lowering) step {
 	case compiled && len(nodes) == 1: // its strips are in registers
 		length = min(length, machineLength)
 	case len(nodes) > 1 || i.hasStrips():
-		length = stripLength
+		length = l.strip
 	}
 	n := i.n
 	if n <= length && len(nodes) == 1 {

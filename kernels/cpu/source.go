@@ -45,7 +45,7 @@ func (s *sequence) list(b *strings.Builder, indent string) {
 		case len(i.group) == 1:
 			fmt.Fprintf(b, "%s%s\n", indent, i.group[0])
 		default:
-			fmt.Fprintf(b, "%sstrips of %d of %d {\n", indent, min(stripLength, i.n), i.n)
+			fmt.Fprintf(b, "%sstrips of %d of %d {\n", indent, min(s.block.l.strip, i.n), i.n)
 			for _, n := range i.group {
 				fmt.Fprintf(b, "%s  %s\n", indent, n)
 			}

@@ -94,7 +94,8 @@ const splats = -1 // in place of an op: copies of one element
 
 func (v *value) bytes() int64 { return v.n * classBytes[v.class] }
 
-// stripLength is how many elements pointwise instructions compute at a time: a
+// stripLength is how many elements pointwise instructions compute at a time,
+// where the plan does not say: a
 // dozen values of it stay in a first cache of 32 KiB.
 const stripLength = 512
 

@@ -70,11 +70,11 @@ func (x *view) at(n int64) int64 {
 	return at
 }
 
-// piece is the length of strips that are equal parts of a row, 0 when they
-// would be too short to be worth it.
-func piece(row int64) int64 {
+// piece is the length of strips of some elements at most that are equal parts of
+// a row, 0 when they would be too short to be worth it.
+func piece(row, most int64) int64 {
 	const shortest = 64
-	for n := min(row, stripLength); n >= shortest; n-- {
+	for n := min(row, most); n >= shortest; n-- {
 		if row%n == 0 {
 			return n
 		}
@@ -85,21 +85,21 @@ func piece(row int64) int64 {
 // look lets the machine functions of a group read views and write sinks; it
 // returns the length that strips must have, 0 without any. All of a group have
 // rows of one length, and only machine functions use them.
-func look(group []*instr) (length int64) {
+func look(group []*instr, most int64) (length int64) {
 	fits := func(x *view) bool {
-		return x != nil && x.narrow == 0 && piece(x.row()) > 0 && (length == 0 || piece(x.row()) == length)
+		return x != nil && x.narrow == 0 && piece(x.row(), most) > 0 && (length == 0 || piece(x.row(), most) == length)
 	}
 	for _, i := range group {
 		if !fits(i.view) || i.outs[0].where != inStrip || i.view.from != nil && i.view.from.where == inStrip || byLoop(group, i.outs[0], i) {
 			continue
 		}
-		i.outs[0].view, length = i.view, piece(i.view.row())
+		i.outs[0].view, length = i.view, piece(i.view.row(), most)
 	}
 	for _, i := range group {
 		if !fits(i.sink) || i.same[0].where != inStrip || i.same[0].view != nil || byLoop(group, i.same[0], i) {
 			continue
 		}
-		i.same[0].view, length = i.sink, piece(i.sink.row())
+		i.same[0].view, length = i.sink, piece(i.sink.row(), most)
 	}
 	return length
 }
