@@ -105,6 +105,26 @@ type matrixTile struct {
 // elements of 16 bits only.
 func (m *matrixTile) bare() bool { return m.byK && m.d.Size() == 4 }
 
+// paired says whether ldmatrix reads pairs of the free dimension as its elements
+// of 16 bits: of bytes that lie along it. Two such registers have four k of one
+// row (or column) in their even bytes and of the next in the odd ones, so two
+// fragments share neighbouring rows between them: g and g + 8 of A are 2·g and
+// 2·g + 1, column g of two instructions 2·g and 2·g + 1 of B.
+func (m *matrixTile) paired() bool { return m.byK && m.d.Size() == 1 }
+
+// rowOf is which row of the tile has a k. Where bytes are paired a lane gets two
+// neighbouring rows from each of two matrices, which are to be four neighbouring
+// k: 4·i + 2·q + p is row 2·(i xor q) + p of matrix q. So four k, which may be
+// written together, lie in different banks as well as eight rows of a matrix.
+func (e *emitter) rowOf(m *matrixTile, k symtile.Expr) symtile.Expr {
+	if !m.paired() {
+		return k
+	}
+	i, q, p := k.Div(4).Mod(4), k.Div(2).Mod(2), k.Mod(2)
+	low := e.xor(i.Mod(2), q, 2).Scale(2).Add(p)
+	return k.Div(16).Scale(16).Add(q.Scale(8)).Add(i.Div(2).Scale(4)).Add(low)
+}
+
 // newTensorDot is the product on tensor cores, nil where they do not have it.
 func (e *emitter) newTensorDot(p *product) closer {
 	from := e.typeOf(p.lhs.arg, 0)
@@ -128,11 +148,14 @@ func (e *emitter) newTensorDot(p *product) closer {
 // divideWarps picks the arrangement of warps that computes the least padding,
 // and then reads the least from shared memory.
 func (e *emitter) divideWarps(t *tensorDot) {
-	warps := e.threads / WarpThreads
+	warps, step := e.threads/WarpThreads, int64(mmaN)
+	if t.size == 1 && e.alongFree(t.rhs) {
+		step = 2 * mmaN // columns are read in pairs
+	}
 	best := int64(-1)
 	for wm := int64(1); wm <= warps; wm *= 2 {
 		wn := warps / wm
-		rows, cols := ceilDiv(ceilDiv(t.m, mmaM), wm)*mmaM, ceilDiv(ceilDiv(t.c, mmaN), wn)*mmaN
+		rows, cols := ceilDiv(ceilDiv(t.m, mmaM), wm)*mmaM, ceilDiv(ceilDiv(t.c, step), wn)*step
 		cost := rows*cols*1024 + rows + cols
 		if best < 0 || cost < best {
 			best, t.wm, t.wn, t.rows, t.cols = cost, wm, wn, rows, cols
@@ -143,14 +166,14 @@ func (e *emitter) divideWarps(t *tensorDot) {
 // matrixTile lays an operand out.
 func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int64) *matrixTile {
 	m := &matrixTile{name: name, tile: o, d: e.typeOf(o.arg, 0), free: free, k: t.depth}
-	m.byK = t.size > 1 && e.alongFree(o)
+	m.byK = e.alongFree(o)
 	rows, unit := m.free, int64(matrixRow)
 	m.pitch = m.k
-	if m.byK {
-		rows, m.pitch = m.k, ceilDiv(m.free, 8)*8
-	}
 	if m.bare() {
 		unit = 8 * t.size // eight columns of a fragment
+	}
+	if m.byK {
+		rows, m.pitch = m.k, ceilDiv(m.free*t.size, unit)*unit/t.size
 	}
 	m.swizzle = newSwizzle(unit, m.pitch*t.size)
 	m.bytes = t.product.b * rows * m.pitch * t.size
@@ -248,7 +271,7 @@ func (t *tensorDot) bring(m *matrixTile, to memory) {
 		}
 		free, k := points[0].at[1], points[0].at[2]
 		if m.byK {
-			free, k = k, free
+			free, k = k, e.rowOf(m, free)
 		}
 		t.copyChunk(m, from, e.at(to, e.position(m, points[0].at[0], free, k), t.size), e.guard(points[0].when))
 	})
@@ -408,6 +431,9 @@ func (t *tensorDot) matrices(tile *matrixTile, batch, free, k symtile.Expr, coun
 		}
 		return all
 	}
+	if tile.paired() {
+		return matrices{4, []symtile.Expr{e.position(tile, batch, free, k.Add(e.rowsOfPairs(lane)))}}
+	}
 	f, along := of(lane.Div(8))
 	free, k = free.Add(f), k.Add(along)
 	if tile.byK {
@@ -416,6 +442,12 @@ func (t *tensorDot) matrices(tile *matrixTile, batch, free, k symtile.Expr, coun
 		free = free.Add(lane.Mod(8))
 	}
 	return matrices{count, []symtile.Expr{e.position(tile, batch, free, k)}}
+}
+
+// rowsOfPairs is the row whose address lane 8·q + 2·i + p gives; see rowOf.
+func (e *emitter) rowsOfPairs(lane symtile.Expr) symtile.Expr {
+	i, q, p := lane.Div(2).Mod(4), lane.Div(8), lane.Mod(2)
+	return q.Scale(8).Add(i.Div(2).Scale(4)).Add(e.xor(i.Mod(2), q.Mod(2), 2).Scale(2)).Add(p)
 }
 
 // load reads matrices into registers, one each, rounded to what is multiplied.
@@ -433,6 +465,9 @@ func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 		}
 		a.do(opcode+".shared.b16", to, t.e.at(m, x.at[0], t.size))
 	}
+	if tile.paired() {
+		return t.unpaired(tile, to)
+	}
 	if tile.d == hlo.F32 {
 		for _, r := range to {
 			a.do("cvt.rna.tf32.f32", r, r)
@@ -443,6 +478,23 @@ func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 
 func (t *tensorDot) leave()  { t.leaveSums(t.mma.sum, t.accs) }
 func (t *tensorDot) gather() { t.gatherSums(t.mma.sum, t.accs) }
+
+// unpaired are the fragments that four matrices of pairs hold: rows 2·g, then
+// 2·g + 1, of the first half of k, then of the second; or of B both halves of the
+// even columns, then of the odd ones.
+func (t *tensorDot) unpaired(tile *matrixTile, pairs []operand) []operand {
+	a := t.e.asm
+	const even, odd = 0x6420, 0x7531 // bytes of two registers
+	to := a.fresher(kindB32, 4)
+	for k := range to {
+		half, which := k/2, k%2
+		if tile == t.b {
+			half, which = which, half
+		}
+		a.do("prmt.b32", to[k], pairs[2*half], pairs[2*half+1], [2]int{even, odd}[which])
+	}
+	return to
+}
 
 func (t *tensorDot) finish() {
 	e := t.e
@@ -456,24 +508,38 @@ func (t *tensorDot) finish() {
 }
 
 // fragments visits C: lane l has columns 2·(l mod 4) and the next of rows l/4 and
-// l/4 + 8 of each 16×8.
+// l/4 + 8 of each 16×8. Where bytes of A are paired these are rows 2·(l/4) and
+// the next; where those of B are, four neighbouring columns of each 16×16.
 func (t *tensorDot) fragments(visit func(points []point, vals []operand)) {
 	e := t.e
-	cols := t.cols / mmaN
+	wide := int64(1) // instructions whose columns are neighbours
+	if t.b.paired() {
+		wide = 2
+	}
+	cols := t.cols / mmaN / wide
 	for i := range t.accs {
 		batch := e.ring.Const(int64(i))
 		for f := range t.rows / mmaM * cols {
 			for half := range int64(2) {
-				m := t.warpM.Scale(t.rows).AddConst(f/cols*mmaM + half*8).Add(t.lane.Div(4))
-				n := t.warpN.Scale(t.cols).AddConst(f % cols * mmaN).Add(t.lane.Mod(4).Scale(2))
+				m := t.warpM.Scale(t.rows).AddConst(f / cols * mmaM).Add(t.rowOf(half))
+				n := t.warpN.Scale(t.cols).AddConst(f % cols * mmaN * wide).Add(t.lane.Mod(4).Scale(2 * wide))
 				var points []point
-				for q := range int64(2) {
+				var vals []operand
+				for q := range 2 * wide {
 					own := conditions(nil).and(m.Neg().AddConst(t.m - 1)).and(n.Neg().AddConst(t.c - 1 - q))
 					points = append(points, point{t.result(batch, m, n.AddConst(q)), own})
+					vals = append(vals, t.accs[i][(f*wide+q%wide)*4+half*2+q/wide])
 				}
-				at := f*4 + half*2
-				visit(points, t.accs[i][at:at+2])
+				visit(points, vals)
 			}
 		}
 	}
+}
+
+// rowOf is the row of a fragment that a lane has in a half of its registers.
+func (t *tensorDot) rowOf(half int64) symtile.Expr {
+	if t.a.paired() {
+		return t.lane.Div(4).Scale(2).AddConst(half)
+	}
+	return t.lane.Div(4).AddConst(8 * half)
 }
