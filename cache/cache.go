@@ -56,20 +56,21 @@ func (f *Fingerprint) UnmarshalText(text []byte) error {
 // A Record is what is known about one key. Times are seconds.
 type Record struct {
 	Key
-	Name           string            `json:"name"`              // of the fusion, for people
-	Canonical      string            `json:"canonical"`         // canonical fusion text, so that a hash is never all there is
-	Safe           map[string]string `json:"safe"`              // safe context when measured: driver version and the like
-	Plan           string            `json:"plan"`              // the winner, kernels.Plan text
-	Default        string            `json:"default"`           // the default plan
-	Seconds        float64           `json:"seconds"`           // median of the winner
-	DefaultSeconds float64           `json:"defaultSeconds"`    // median of the default
-	Speedup        [3]float64        `json:"speedup"`           // of the winner over the default: median of paired ratios, low, high
-	Regret         float64           `json:"regret"`            // upper bound on winner/best of the tried − 1, at 95 %; −1: unknown
-	Ties           []string          `json:"ties"`              // plans statistically equal to the winner
-	Trials         []Trial           `json:"trials"`            // everything tried, winner and default included
-	Checked        bool              `json:"checked"`           // the winner agreed with the reference
-	Untimed        bool              `json:"untimed,omitempty"` // the device cannot time: Seconds, DefaultSeconds and Speedup are the cost model's predictions
-	Legal          int64             `json:"legal"`             // plans there were to choose from
+	Name           string            `json:"name"`               // of the fusion, for people
+	Canonical      string            `json:"canonical"`          // canonical fusion text, so that a hash is never all there is
+	Safe           map[string]string `json:"safe"`               // safe context when measured: driver version and the like
+	Plan           string            `json:"plan"`               // the winner, kernels.Plan text
+	Default        string            `json:"default"`            // the default plan
+	Seconds        float64           `json:"seconds"`            // median of the winner
+	DefaultSeconds float64           `json:"defaultSeconds"`     // median of the default
+	Speedup        [3]float64        `json:"speedup"`            // of the winner over the default: median of paired ratios, low, high
+	Regret         float64           `json:"regret"`             // upper bound on winner/best of the tried − 1, at 95 %; −1: unknown
+	Ties           []string          `json:"ties"`               // plans statistically equal to the winner
+	Trials         []Trial           `json:"trials"`             // everything tried, winner and default included
+	Checked        bool              `json:"checked"`            // the winner agreed with the reference
+	Untimed        bool              `json:"untimed,omitempty"`  // the device cannot time: Seconds, DefaultSeconds and Speedup are the cost model's predictions
+	Evidence       json.RawMessage   `json:"evidence,omitempty"` // what the device saw of its clock while it timed, opaque here (kernels.Evidence)
+	Legal          int64             `json:"legal"`              // plans there were to choose from
 	When           time.Time         `json:"when"`
 	By             string            `json:"by"` // tool and version
 	Note           string            `json:"note,omitempty"`

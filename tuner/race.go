@@ -3,6 +3,7 @@ package tuner
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -384,7 +385,8 @@ func (r *race) record() (cache.Record, error) {
 		Key: r.key, Name: r.c.Name, Canonical: r.c.Canonical(), Safe: r.t.Backend.Device().Safe,
 		Plan: winner.trial.Plan, Default: def.trial.Plan, Seconds: winner.trial.Median(), DefaultSeconds: def.trial.Median(),
 		Speedup: [3]float64{gain.Median, gain.Lo, finite(gain.Hi)}, Regret: r.regret(winner), Checked: true,
-		When: r.t.Options.now().UTC().Truncate(time.Second), By: Version,
+		Evidence: evidence(r.t.Backend),
+		When:     r.t.Options.now().UTC().Truncate(time.Second), By: Version,
 	}
 	for _, x := range r.ties(winner) {
 		if x != winner {
@@ -396,6 +398,19 @@ func (r *race) record() (cache.Record, error) {
 	}
 	r.t.emit(Event{Kind: "winner", Fusion: r.c.Name, Plan: out.Plan, Seconds: out.Seconds, Ratio: gain.Median})
 	return out, nil
+}
+
+// evidence is what a backend with an anchor saw of its device, nil of others.
+func evidence(b kernels.Backend) json.RawMessage {
+	w, ok := b.(interface{ Saw() kernels.Evidence })
+	if !ok || w.Saw().Anchors == 0 {
+		return nil
+	}
+	text, err := json.Marshal(w.Saw())
+	if err != nil {
+		return nil // a number JSON cannot say
+	}
+	return text
 }
 
 // finite replaces an unknown upper end, which JSON cannot say, by 0.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -143,6 +144,9 @@ func (c *cacheCall) showRecord(r cache.Record) {
 		fmt.Fprintf(c.out, "by the cost model: the device cannot time, %d plans were checked\n\n", len(r.Trials))
 	} else {
 		fmt.Fprintf(c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n\n", r.Speedup[0], r.Speedup[1], upper(r.Speedup[2]), regret(r.Regret), len(r.Ties))
+	}
+	if saw := kernels.EvidenceText(r.Evidence); saw != "" {
+		fmt.Fprintf(c.out, "meanwhile: %s\n\n", saw)
 	}
 	t := c.table()
 	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\t")

@@ -186,3 +186,19 @@ func (b *Backend) MatrixCeilings(ctx context.Context) ([]Ceiling, error) {
 // Evidence lists what the clock of the SMs was seen to do while kernels were
 // timed.
 func (b *Backend) Evidence() []Evidence { return b.session.Evidence() }
+
+// Saw sums the evidence up; without any the count is 0.
+func (b *Backend) Saw() (e kernels.Evidence) {
+	for k, x := range b.session.Evidence() {
+		if k == 0 {
+			e.Hertz, e.Seconds = [2]float64{x.Hertz, x.Hertz}, [2]float64{x.Seconds, x.Seconds}
+		}
+		e.Hertz = [2]float64{min(e.Hertz[0], x.Hertz), max(e.Hertz[1], x.Hertz)}
+		e.Seconds = [2]float64{min(e.Seconds[0], x.Seconds), max(e.Seconds[1], x.Seconds)}
+		e.Anchors, e.Runs, e.Sets = k+1, x.Launches, x.Sets
+		if x.Drifted {
+			e.Drifts++
+		}
+	}
+	return e
+}

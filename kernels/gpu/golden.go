@@ -65,7 +65,7 @@ func parseGolden(block string) (g Golden, err error) {
 	if !both {
 		return g, fmt.Errorf("no kernel after a double rule")
 	}
-	g.PTX = strings.TrimSuffix(text, "----\n----\n")
+	g.PTX = strings.TrimRight(strings.TrimSuffix(text, "----\n----\n"), "\n") + "\n"
 	for strings.HasPrefix(head, "#") || strings.HasPrefix(head, "\n") {
 		_, head, _ = strings.Cut(head, "\n")
 	}

@@ -57,7 +57,8 @@ type fusion struct {
 	cache.Record
 	ID        string
 	Print     string
-	Beaten    bool // the winner is not the default
+	Saw       string // of the device's clock, "" where nothing is known
+	Beaten    bool   // the winner is not the default
 	Tried     int
 	Failed    []cache.Trial
 	Plans     []plan // by measured time
@@ -121,7 +122,7 @@ func summary(v view) []tile {
 }
 
 func newFusion(r cache.Record, d kernels.Device) fusion {
-	f := fusion{Record: r, Print: hex.EncodeToString(r.Fusion[:]), Beaten: r.Plan != r.Default, Tried: len(r.Trials)}
+	f := fusion{Record: r, Print: hex.EncodeToString(r.Fusion[:]), Saw: kernels.EvidenceText(r.Evidence), Beaten: r.Plan != r.Default, Tried: len(r.Trials)}
 	f.ID = f.Print[:12]
 	var predicted, measured []float64
 	for _, t := range r.Trials {
