@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // rowsOfX are e = exp(x − max x) and its sum l, of $t.
@@ -217,6 +218,31 @@ func compareOnline(t *testing.T, p *symtile.Program, plan kernels.Plan, in []ker
 		}
 		if m := kernels.Compare(n, out[n], want[n], tolerance); m != nil {
 			t.Fatalf("%s: %v", plan, m)
+		}
+	}
+}
+
+// TestDefaultIsOnline: rows that do not stay in the second cache are read once
+// less by default.
+func TestDefaultIsOnline(t *testing.T) {
+	long := strings.NewReplacer("$t", "f32", "[6,40]", "[1,4194304]", "[6]", "[1]").Replace(onlineTexts[0])
+	attention := strings.NewReplacer("$t", "f32", "[2,10,12]", "[2,4096,64]", "[2,24,12]", "[2,4096,64]", "[2,24,20]", "[2,4096,64]",
+		"[2,10,24]", "[2,4096,4096]", "[2,10,20]", "[2,4096,64]", "[2,10]", "[2,4096]").Replace(onlineTexts[5])
+	for _, text := range []string{long, attention} {
+		m, err := hlo.Parse("online", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := symtile.Analyze(m.Entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := New().Default(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !joined(t, p, plan.Tiles) {
+			t.Errorf("%s has a loop each for the maximum and the sum", plan)
 		}
 	}
 }
