@@ -237,6 +237,7 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 				c.right += m.sizes[op.Args[1]] * runs
 				c.pieces += (m.pieces(op.Args[0]) + m.pieces(op.Args[1])) * runs
 				c.sums += m.sizes[n] * c.programs
+				c.passes += m.sizes[n] * runs
 			}
 		}
 	}

@@ -113,6 +113,7 @@ type candidate struct {
 	left, right float64 // elements of the operands of dots, each time they are arranged
 	pieces      float64 // runs of elements next to each other they are read in
 	sums        float64 // elements dots make
+	passes      float64 // the same, each time they are added to
 	scratch     float64 // bytes a worker needs, about
 	lowers      bool    // so far as its kind tells, see measure.rooms
 	inner       float64 // share of the innermost parallel dimension, or of longEnough elements of it, in a tile
@@ -153,6 +154,7 @@ func (c candidate) score(parts float64) float64 {
 const (
 	leftCost  = 8    // to fetch and arrange an element of the left operand, in rows
 	rightCost = 16   // the same of the right one, in panels of a line each
+	passCost  = 16   // to fetch and leave an element of what is added to, each time a dot runs
 	sumCost   = 12   // to add or copy an element of a partial sum, which one lane does for all
 	pieceCost = 1024 // to go on elsewhere in memory: a page and the lines the hardware did not foresee
 	runCost   = 4096 // to run a tile op at all
@@ -163,7 +165,7 @@ const (
 // fetched and arranged first. Dots divide tiles for the caches themselves, so
 // that few large programs, which arrange little, are best.
 func (c candidate) overhead(parts float64) float64 {
-	moved := leftCost*c.left + rightCost*c.right
+	moved := leftCost*c.left + rightCost*c.right + passCost*c.passes
 	if parts > 1 {
 		moved += sumCost * c.sums * (parts + leaving) * float64(lanes())
 	}
