@@ -21,7 +21,7 @@ func TestScratchNeedNotBeZeros(t *testing.T) {
 	forCorpus(t, func(t *testing.T, p *symtile.Program) {
 		backend := New()
 		backend.scratch.free, backend.scratch.held = append(backend.scratch.free, dirty.free...), dirty.held
-		checkPlansOf(t, backend, p, 2)
+		checkPlansOf(t, backend, p, 1)
 	})
 }
 
