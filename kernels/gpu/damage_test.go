@@ -271,12 +271,6 @@ func someWarps(e *ptx.Entry, k int) *edit {
 	return &edit{k, k + 1, []ptx.Stmt{declared, declaredToo, instr("mov.u32", tid, ptx.Sreg(ptx.TidX)), instr("setp.lt.u32", p, tid, ptx.Int(WarpThreads)), instruction(in)}}
 }
 
-// accumulates says whether an instruction adds to its own result.
-func accumulates(in *ptx.Instr) bool {
-	o := in.Operands
-	return slices.ContainsFunc(o[1:], func(x ptx.Operand) bool { return x.Kind == ptx.KindReg && same(&x, &o[0]) })
-}
-
 // copySource makes a move of an operation: its result is source n.
 func copySource(n int) func(e *ptx.Entry, k int) *edit {
 	return change(func(e *ptx.Entry, in *ptx.Instr) bool {
