@@ -83,7 +83,7 @@ func randomPlan(rng *rand.Rand, tilings []symtile.Tiling) kernels.Plan {
 // long to simulate.
 func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, plan kernels.Plan) bool {
 	t.Helper()
-	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 300 || loopTurns(p, plan.Tiles) > 4000 {
+	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 200 || loopTurns(p, plan.Tiles) > 1500 {
 		return false
 	}
 	k, err := b.Compile(context.Background(), p, plan)
