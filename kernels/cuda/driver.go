@@ -25,6 +25,7 @@ type Driver struct {
 	sheet   gpu.Sheet
 	device  cu.Device
 	stream  cu.Stream
+	staging *staging
 	calls   chan func()
 	memory  map[cu.DevicePtr]bool
 	modules map[*module]bool
@@ -122,6 +123,8 @@ func (d *Driver) open(ordinal int) (err error) {
 		err = failed("cuStreamCreate", err)
 	} else if d.sheet, err = sheet(d.device); err != nil {
 		d.stream.Destroy()
+	} else {
+		d.staging = newStaging()
 	}
 	if err != nil {
 		d.device.ReleasePrimaryCtx()
@@ -253,6 +256,9 @@ func (d *Driver) CopyIn(to gpu.Address, from []byte) error {
 		return nil
 	}
 	return d.call(context.Background(), func() error {
+		if d.staging.takes(len(from)) {
+			return d.copyIn(to, from)
+		}
 		return failed("cuMemcpyHtoD", cu.MemcpyHtoD(cu.DevicePtr(to), unsafe.Pointer(&from[0]), int64(len(from))))
 	})
 }
@@ -263,6 +269,9 @@ func (d *Driver) CopyOut(to []byte, from gpu.Address) error {
 		return nil
 	}
 	return d.call(context.Background(), func() error {
+		if d.staging.takes(len(to)) {
+			return d.copyOut(to, from)
+		}
 		return failed("cuMemcpyDtoH", cu.MemcpyDtoH(unsafe.Pointer(&to[0]), cu.DevicePtr(from), int64(len(to))))
 	})
 }
@@ -483,6 +492,6 @@ func (d *Driver) release() error {
 	for m := range d.modules {
 		all = append(all, failed("cuModuleUnload", m.m.Unload()))
 	}
-	all = append(all, failed("cuStreamDestroy", d.stream.Destroy()), failed("cuDevicePrimaryCtxRelease", d.device.ReleasePrimaryCtx()))
+	all = append(all, d.staging.free(), failed("cuStreamDestroy", d.stream.Destroy()), failed("cuDevicePrimaryCtxRelease", d.device.ReleasePrimaryCtx()))
 	return errors.Join(all...)
 }

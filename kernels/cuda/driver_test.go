@@ -207,6 +207,39 @@ func TestDriver(t *testing.T) {
 	}
 }
 
+// TestStaging: copies too large for one half of pinned memory go and come whole,
+// whatever their length, and from any place.
+func TestStaging(t *testing.T) {
+	h := newHost(t, "H200")
+	cudasim.Start(h, cudasim.Options{})
+	d, err := Open(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, stagedFrom - 1, stagedFrom, stagingBytes, stagingBytes + 1, 2 * stagingBytes, 5*stagingBytes - 3} {
+		a, err := d.Alloc(int64(n) + 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, out := make([]byte, n), make([]byte, n)
+		for k := range in {
+			in[k] = byte(k ^ k>>8 ^ k>>16 + 1)
+		}
+		if err := errors.Join(d.CopyIn(a+7, in), d.CopyOut(out, a+7)); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(in, out) {
+			t.Errorf("%d bytes come back as others", n)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if held := cudasim.Held(); held != "" {
+		t.Errorf("not given back: %s", held)
+	}
+}
+
 func checkAdd(ctx context.Context, t *testing.T, d gpu.Driver, m gpu.Module) {
 	add, err := m.Function("add")
 	if err != nil {

@@ -51,6 +51,8 @@ static CUresult launch(void *f, const unsigned *grid, const unsigned *block, con
 #endif
 }
 
+static CUresult hostAlloc(void **p, size_t n) { return cuMemHostAlloc(p, n, 0); }
+
 static CUresult allowShared(void *f, int bytes) {
 	return cuFuncSetAttribute((CUfunction)f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
 }
@@ -114,7 +116,7 @@ import (
 )
 
 // This file holds the driver calls gorgonia.org/cu has not: launches with
-// clusters and tensor maps, shared memory above 48 KiB, graphs from captured
+// clusters and tensor maps, shared memory above 48 KiB, pinned memory, graphs from captured
 // streams, tensor maps, and the driver's own words for its errors.
 
 // absence is why there is no driver, or "".
@@ -171,6 +173,13 @@ func failed(call string, err error) error {
 func handle(f cu.Function) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
 
 func streamHandle(s cu.Stream) unsafe.Pointer { return unsafe.Pointer(s.C()) }
+
+// hostAlloc returns n bytes of page-locked memory of the host, which cu.MemFreeHost
+// gives back.
+func hostAlloc(n int) (p unsafe.Pointer, err error) {
+	err = failure("cuMemHostAlloc", C.hostAlloc(&p, C.size_t(n)))
+	return p, err
+}
 
 // allowShared raises what a block of f may have of shared memory beside the
 // static.

@@ -42,6 +42,7 @@ type device struct {
 	Options
 	faults   faults
 	contexts int
+	pinned   int                    // arrays of the host
 	handles  map[unsafe.Pointer]any // *loaded, *entry, *stream, *event, *recording
 	memory   map[gpu.Address]bool
 	detail   map[int]string // more words for a result
@@ -86,7 +87,7 @@ func Held() string {
 	libcuda.Lock()
 	defer libcuda.Unlock()
 	d := libcuda.device
-	counts := map[string]int{"allocations": len(d.memory), "contexts": d.contexts}
+	counts := map[string]int{"allocations": len(d.memory), "contexts": d.contexts, "pinned arrays": d.pinned}
 	for _, h := range d.handles {
 		switch h.(type) {
 		case *loaded:
@@ -102,7 +103,7 @@ func Held() string {
 		}
 	}
 	var held []string
-	for _, what := range []string{"allocations", "modules", "functions", "streams", "events", "graphs", "contexts"} {
+	for _, what := range []string{"allocations", "modules", "functions", "streams", "events", "graphs", "contexts", "pinned arrays"} {
 		if n := counts[what]; n != 0 {
 			held = append(held, fmt.Sprintf("%d %s", n, what))
 		}

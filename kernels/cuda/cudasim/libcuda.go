@@ -5,6 +5,7 @@ package cudasim
 /*
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 // The launch description, as the driver's interface lays it out.
 typedef struct { unsigned id; char pad[4]; unsigned x, y, z; char rest[52]; } launchAttribute;
@@ -206,6 +207,41 @@ func waiting(name string, f func(d *device) int) C.int {
 		select {}
 	}
 	return r
+}
+
+//export cuMemHostAlloc
+func cuMemHostAlloc(p *unsafe.Pointer, n C.size_t, flags C.uint) C.int {
+	return call("cuMemHostAlloc", func(d *device) int { *p = C.malloc(n); d.pinned++; return 0 })
+}
+
+//export cuMemFreeHost
+func cuMemFreeHost(p unsafe.Pointer) C.int {
+	return call("cuMemFreeHost", func(d *device) int { C.free(p); d.pinned--; return 0 })
+}
+
+//export cuMemcpyHtoDAsync_v2
+func cuMemcpyHtoDAsync_v2(to C.ulonglong, from unsafe.Pointer, n C.size_t, s unsafe.Pointer) C.int {
+	return queued("cuMemcpyHtoDAsync", s, func(d *device) int {
+		return d.explain(invalidValue, d.CopyIn(gpu.Address(to), unsafe.Slice((*byte)(from), int(n))))
+	})
+}
+
+//export cuMemcpyDtoHAsync_v2
+func cuMemcpyDtoHAsync_v2(to unsafe.Pointer, from C.ulonglong, n C.size_t, s unsafe.Pointer) C.int {
+	return queued("cuMemcpyDtoHAsync", s, func(d *device) int {
+		return d.explain(invalidValue, d.CopyOut(unsafe.Slice((*byte)(to), int(n)), gpu.Address(from)))
+	})
+}
+
+// queued is a call that does f behind what is queued on a stream: at once, or
+// never behind a kernel that does not end.
+func queued(name string, p unsafe.Pointer, f func(d *device) int) C.int {
+	return with(name, p, func(d *device, s *stream) int {
+		if s.failed != 0 || s.hung {
+			return s.failed
+		}
+		return f(d)
+	})
 }
 
 //export cuMemsetD8Async

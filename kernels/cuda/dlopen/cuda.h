@@ -650,6 +650,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, unsigned int flags);
 #define cuMemFree cuMemFree_v2
 CUresult cuMemFree(CUdeviceptr dptr);
 CUresult cuMemFreeHost(void *p);
+CUresult cuMemHostAlloc(void **pp, size_t bytes, unsigned int flags);
 #define cuMemGetAddressRange cuMemGetAddressRange_v2
 CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr dptr);
 CUresult cuMemAdvise(CUdeviceptr dptr, size_t count, CUmem_advise advice, CUdevice device);

@@ -197,6 +197,8 @@ WEAK CUresult cuMemFree(CUdeviceptr dptr) { CALL(cuMemFree, dptr); }
 
 WEAK CUresult cuMemFreeHost(void *p) { CALL(cuMemFreeHost, p); }
 
+WEAK CUresult cuMemHostAlloc(void **pp, size_t bytes, unsigned int flags) { CALL(cuMemHostAlloc, pp, bytes, flags); }
+
 WEAK CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr dptr) { CALL(cuMemGetAddressRange, base, size, dptr); }
 
 WEAK CUresult cuMemAdvise(CUdeviceptr dptr, size_t count, CUmem_advise advice, CUdevice device) { CALL(cuMemAdvise, dptr, count, advice, device); }
