@@ -37,10 +37,18 @@ func NewBuffer(shape hlo.Shape) (Buffer, error) {
 	return Buffer{Shape: shape, Data: aligned(n)}, nil
 }
 
+const largePage = 2 << 20 // bytes, on amd64 and arm64
+
+// aligned is n zeroed bytes from the start of a cache line, or of a large page
+// where there are as many.
 func aligned(n int64) []byte {
-	raw := make([]byte, n+64)
+	to := uintptr(64)
+	if n >= largePage {
+		to = largePage
+	}
+	raw := make([]byte, n+int64(to))
 	hugePages(raw)
-	skip := (64 - uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%64) % 64
+	skip := (to - uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%to) % to
 	return raw[skip : int64(skip)+n : int64(skip)+n]
 }
 

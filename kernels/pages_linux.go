@@ -11,7 +11,7 @@ import (
 // be how fast memory passes (a copy varies by 1.4).
 func hugePages(data []byte) {
 	const (
-		least        = 8 << 20 // bytes for which it matters
+		least        = 2 << 20 // bytes for which it matters
 		madvHugePage = 14      // linux/include/uapi/asm-generic/mman-common.h
 		madvCollapse = 25      // … since Linux 6.1
 	)

@@ -297,10 +297,6 @@ func synchronises(op ptx.Op) bool {
 	return false
 }
 
-// tooMany is what the simulator does not find: 31 arrivals for one go round an
-// odd number of phases, all before the one that waits looks.
-const tooMany = "missed, arrivals for 31 phases that end at once"
-
 // reasons are why mutants of a kind, of classes that begin so and instructions
 // that contain the text, are as right as their subjects; or why that is not
 // found.
@@ -309,7 +305,6 @@ var reasons = []struct{ damage, class, text, reason string }{
 	{"fence.mbarrier_init dropped", "", "", eitherFence},
 	{"guard negated", "", "fence.", eitherFence},
 	{"guard dropped", "", "fence.", "more threads make the mbarriers known than have to"},
-	{"guard negated", "", "mbarrier.arrive", tooMany},
 	{"barrier of the first warp only", "column reduce", "", "the first warp alone works behind it, and who has left is not waited for"},
 	{"registers not asked for", "", "", "the simulator gives every thread the registers it names"},
 	{"descriptor: another leading offset", "wgmma for", "", "an operand one swizzle wide has no second"},

@@ -80,9 +80,11 @@ func mbarrierInval(w *warp, in *instr) {
 
 // mbarrierArrive: a is the count or, with signed set, the bytes of expect_tx;
 // list holds the state. size is how many arrivals are dropped from later
-// phases for each.
+// phases for each. Lanes that end one phase after the other leave nobody time to
+// wait for the first.
 func mbarrierArrive(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
+	var ended *mbarrier // by a lane before
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
 		b := w.mbarrierAt(addr[l], l)
@@ -99,9 +101,17 @@ func mbarrierArrive(w *warp, in *instr) {
 		}
 		b.expected -= int(in.size) * count
 		w.publishTo(&b.gather, 1<<l)
+		phase := b.phase
 		if !b.arrive(count) {
 			w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("more arrivals than the mbarrier's %d of a phase: %s", b.expected, b.owner.sharedName(b.offset))}, l)
 			return
+		}
+		if b.phase != phase && b == ended {
+			w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("one instruction ends several phases of an mbarrier for %d arrivals: %s", b.expected, b.owner.sharedName(b.offset))}, l)
+			return
+		}
+		if b.phase != phase {
+			ended = b
 		}
 	}
 }
