@@ -6,15 +6,25 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Online says how a loop runs whose iterations read one of its closers, the
-// maximum m of what the iterations so far have met: steps before number Before
-// make the operand of Max, then m grows to that tile's maximum, and what was
-// summed with the old one is multiplied by exp(m_old − m_new).
+// Online says how a loop runs whose iterations read one of its closers, Of,
+// before that is complete; steps before number Before make its operand x.
+//
+// A maximum m is that of what the iterations so far have met: it grows to that of
+// the tile at hand, and what was summed with the old one is multiplied by
+// exp(m_old − m_new).
+//
+// Of a sum iterations read a number b near the mean of what they have met, the
+// same for all of them or not. They sum D = Σ(x−b), whose terms are the op Less,
+// and Q = Σ(x−b)² in each of Squares. Where n elements were met and b becomes
+// b+δ, D becomes D − nδ and Q becomes Q − 2δD + nδ². At the end the sum is
+// nb + D, and each of Squares is Q − D²/n = Σ(x − mean)².
 type Online struct {
-	Max    int // the first of the loop's closers
-	Before int // steps of the loop's Body
-	Scaled []Scaled
-	Joined [][]int // the dimensions of the loops that were joined, the first loop's first
+	Of      int // the first of the loop's closers
+	Before  int // steps of the loop's Body
+	Scaled  []Scaled
+	Less    int // −1 with a maximum
+	Squares []int
+	Joined  [][]int // the dimensions of the loops that were joined, the first loop's first
 }
 
 // A Scaled closer is proportional to exp(−m); Dims are the dimensions of its
@@ -25,9 +35,10 @@ type Scaled struct {
 }
 
 // Online returns p with loops joined that walk the same tiles, one after the
-// other only because a maximum has to be known; p itself when there are none.
+// other only because a maximum or a mean has to be known; p itself when there are
+// none.
 //
-// The first loop reduces m = max(x). Every other sums terms that are
+// Maxima: the first loop reduces m = max(x). Every other sums terms that are
 // homogeneous in exp(−m): products of exp(x−m) once, of what depends neither on
 // m nor on what follows from it, and of numbers r of a row that are only known
 // after all loops. Then, for a sum S(m) over any part of the tiles,
@@ -44,13 +55,15 @@ type Scaled struct {
 //
 // Each time m grows a sum is rounded once more: n tiles add at most n roundings of
 // exp and as many of the product to the relative error of a sum of terms ≥ 0.
+//
+// Means: see centered.
 func (p *Program) Online() *Program {
 	for k, s := range p.Body {
-		if s.Loop == nil || !growing(p, s.Loop) {
+		if s.Loop == nil || !growing(p, s.Loop) && !summing(p, s.Loop) {
 			continue
 		}
 		if q := newJoiner(p, k).join(); q != nil {
-			return q
+			return q.Online()
 		}
 	}
 	return p
@@ -84,6 +97,8 @@ type rowFactor struct {
 	dims     []int // of the value: those of op, in order
 	spread   bool  // the value is the number itself
 	exponent bool  // the value is x−m
+	less     bool  // the value is x less the number, or the number less x
+	square   bool  // the value is (x less the number)²
 }
 
 // factorsOf is of which numbers of rows the value of an op is a multiple; made is
@@ -111,13 +126,18 @@ func (j *joiner) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 	case "negate":
 		return args[0], -1, multiples(args[0])
 	case "subtract":
-		f, err = j.exponentOf(op, args)
+		if f, err = j.exponentOf(op, args); j.sums {
+			f, err = j.lessOf(op, args)
+		}
 		return f, -1, err
 	case "exponential":
 		if len(args[0]) == 1 && args[0][0].exponent {
 			return []rowFactor{{op: j.max, dims: args[0][0].dims}}, -1, nil
 		}
 	case "multiply":
+		if f := args[0]; len(f) == 1 && f[0].less && op.Args[0] == op.Args[1] {
+			return squared(f), -1, nil
+		}
 		return j.multiplied(op, args)
 	case "divide":
 		return j.divided(op, args)
@@ -128,7 +148,7 @@ func (j *joiner) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 // multiples is an error where a value is not a product of factors and what
 // depends on none.
 func multiples(f []rowFactor) error {
-	if slices.ContainsFunc(f, func(x rowFactor) bool { return x.spread || x.exponent }) {
+	if slices.ContainsFunc(f, func(x rowFactor) bool { return x.spread || x.exponent || x.less || x.square }) {
 		return errNotOnline
 	}
 	return nil
@@ -199,7 +219,7 @@ func (j *joiner) exponentOf(op *Op, args [][]rowFactor) ([]rowFactor, error) {
 func converted(op *Op, f []rowFactor) ([]rowFactor, error) {
 	to, from := op.Instr.Shape.DType, op.Instr.Operands[0].Shape.DType
 	narrows := to.FractionBits() < from.FractionBits()
-	if !to.IsFloat() || !from.IsFloat() || narrows && slices.ContainsFunc(f, func(x rowFactor) bool { return x.exponent }) {
+	if !to.IsFloat() || !from.IsFloat() || slices.ContainsFunc(f, func(x rowFactor) bool { return narrows && x.exponent || x.less || x.square }) {
 		return nil, errNotOnline
 	}
 	return f, nil
@@ -207,6 +227,9 @@ func converted(op *Op, f []rowFactor) ([]rowFactor, error) {
 
 // moved is the factors of a value whose elements are arranged anew.
 func moved(op *Op, list []rowFactor) ([]rowFactor, error) {
+	if slices.ContainsFunc(list, func(x rowFactor) bool { return x.less || x.square }) {
+		return nil, errNotOnline
+	}
 	to := func(d int) int { return d }
 	switch op.Code {
 	case "broadcast":
@@ -271,7 +294,7 @@ func (j *joiner) summed(op *Op) ([]rowFactor, error) {
 			continue
 		}
 		kept := keptBy(op, k)
-		if kept == nil || multiples(f) != nil || op.Code == "reduce" && (!reducesBy(op, "add") || !j.zero(op.Args[1])) {
+		if kept == nil || multiples(f) != nil && !j.squareSummed(op, f) || op.Code == "reduce" && (!reducesBy(op, "add") || !zero(j.from, op.Args[1])) {
 			return nil, errNotOnline
 		}
 		list = append(list, along(f, func(d int) int { return kept[d] })...)
@@ -320,8 +343,8 @@ func renumbered(rank int, batch, summed []int64, next int) []int {
 	return kept
 }
 
-// zero says whether an old op is the constant 0.
-func (j *joiner) zero(n int) bool {
-	l := j.from.Ops[n].Instr.Literal
+// zero says whether an op is the constant 0.
+func zero(p *Program, n int) bool {
+	l := p.Ops[n].Instr.Literal
 	return l != nil && len(l.Floats) == 1 && l.Floats[0] == 0
 }

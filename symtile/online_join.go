@@ -12,8 +12,9 @@ import (
 type joiner struct {
 	from    *Program
 	to      *Program
-	first   int // step of the first loop
-	max     int // the maximum
+	first   int  // step of the first loop
+	max     int  // the maximum, or sum
+	sums    bool // it is a sum
 	loop    *Loop
 	outer   []Step // before the loop, then after it
 	at      []int  // the new op of each old one, −1 without
@@ -32,7 +33,7 @@ type twinKey struct {
 	inner bool
 }
 
-var errNotOnline = errors.New("the terms are not homogeneous in exp(-max)")
+var errNotOnline = errors.New("the terms are neither homogeneous in exp(-max) nor squares of x less a number")
 
 func newJoiner(p *Program, first int) *joiner {
 	l, to := p.Body[first].Loop, *p
@@ -40,7 +41,7 @@ func newJoiner(p *Program, first int) *joiner {
 	j := &joiner{
 		from: p, to: &to, first: first, max: l.Closers[0], at: make([]int, len(p.Ops)), early: map[int]bool{},
 		factors: map[int][]rowFactor{}, late: map[int][]rowFactor{}, twins: map[twinKey][]int{}, joined: map[*Loop]bool{l: true}, sub: &Substitution{},
-		loop: &Loop{Dims: l.Dims, Online: &Online{Joined: [][]int{l.Dims}}},
+		loop: &Loop{Dims: l.Dims, Online: &Online{Less: -1, Joined: [][]int{l.Dims}}}, sums: summing(p, l),
 	}
 	for n := range j.at {
 		j.at[n] = -1
@@ -48,7 +49,7 @@ func newJoiner(p *Program, first int) *joiner {
 	return j
 }
 
-// join is the new program, nil where no sums follow the maximum.
+// join is the new program, nil where no sums follow that are what they have to be.
 func (j *joiner) join() *Program {
 	for _, s := range j.from.Body[:j.first] {
 		j.keep(s)
@@ -57,8 +58,8 @@ func (j *joiner) join() *Program {
 		return nil
 	}
 	o := j.loop.Online
-	o.Max, o.Before = j.emit(j.max, j.loop), len(j.loop.Body)
-	j.loop.Closers = []int{o.Max}
+	o.Of, o.Before = j.emit(j.max, j.loop), len(j.loop.Body)
+	j.loop.Closers = []int{o.Of}
 	j.factors[j.max] = j.row(j.max)
 	rest := j.from.Body[j.first+1:]
 	for _, s := range rest {
@@ -66,7 +67,7 @@ func (j *joiner) join() *Program {
 			j.try(s.Loop)
 		}
 	}
-	if len(o.Scaled) == 0 {
+	if len(o.Scaled)+len(o.Squares) == 0 {
 		return nil
 	}
 	j.outer = append(j.outer, Step{Loop: j.loop})
@@ -105,13 +106,19 @@ func (j *joiner) add(op Op) int {
 func (j *joiner) image(n int) Op {
 	op := j.from.Ops[n]
 	op.Args, op.Needs = j.images(op.Args), j.images(op.Needs)
-	if len(j.sub.With) > 0 {
-		op.Tile = slices.Clone(op.Tile)
-		for k, d := range op.Tile {
-			op.Tile[k] = j.dim(d)
-		}
-	}
+	op.Tile = j.dims(op.Tile)
 	return op
+}
+
+func (j *joiner) dims(t Tile) Tile {
+	if len(j.sub.With) == 0 {
+		return t
+	}
+	t = slices.Clone(t)
+	for k, d := range t {
+		t[k] = j.dim(d)
+	}
+	return t
 }
 
 func (j *joiner) images(ops []int) []int {
@@ -185,7 +192,7 @@ func (j *joiner) try(l *Loop) {
 			err = j.closer(c)
 		}
 	}
-	if err != nil {
+	if err != nil || j.sums && len(j.loop.Online.Squares) == len(online.Squares) {
 		j.to.Ops, *j.loop, *saved.loop.Online = j.to.Ops[:ops], loop, online
 		*j = saved
 	} else {
@@ -243,11 +250,18 @@ func (j *joiner) term(n int, around *Loop, into *[]Step, inner bool) error {
 	if len(f) > 0 && f[0].spread && f[0].op != j.max {
 		return nil
 	}
+	less := len(f) == 1 && f[0].less
+	if less {
+		*into = append(*into, Step{Op: j.near(op)})
+	}
 	if twin := j.twin(n, around, inner); twin >= 0 {
 		j.at[n] = twin
 		return nil
 	}
 	at := j.emit(n, around)
+	if less {
+		j.ordered(at)
+	}
 	key := twinKey{op.Instr, inner}
 	j.twins[key] = append(slices.Clip(j.twins[key]), at)
 	if around != nil {
@@ -305,7 +319,7 @@ func (j *joiner) ready(ops []int) error {
 // repeats is the factor of an op outside of loops that only arranges the
 // maximum anew; nil for others.
 func (j *joiner) repeats(op *Op) []rowFactor {
-	if len(op.Args) != 1 {
+	if len(op.Args) != 1 || j.sums {
 		return nil
 	}
 	switch f := j.factors[op.Args[0]]; {
@@ -346,6 +360,9 @@ func (j *joiner) closer(n int) error {
 			}
 		}
 		switch {
+		case f.square:
+			j.late[n] = append(j.late[n], f)
+			j.loop.Online.Squares = append(slices.Clip(j.loop.Online.Squares), len(j.to.Ops))
 		case f.op != j.max:
 			j.late[n] = append(j.late[n], f)
 		case scaled:
@@ -369,7 +386,11 @@ func (j *joiner) rest(s Step) {
 	default:
 		for _, c := range s.Loop.Closers {
 			for _, f := range j.late[c] {
-				j.apply(c, f)
+				if f.square {
+					j.recenter(c, f)
+				} else {
+					j.apply(c, f)
+				}
 			}
 		}
 	}
@@ -377,27 +398,53 @@ func (j *joiner) rest(s Step) {
 
 // apply multiplies a sum by a number of each row.
 func (j *joiner) apply(n int, f rowFactor) {
-	sum, row := &j.to.Ops[j.at[n]], j.at[f.op]
-	tile, of, by := sum.Tile, sum.Instr, j.to.Ops[row].Instr
-	add := func(code hlo.Opcode, i *hlo.Instr, args ...int) int {
-		i.Name, i.Op, i.Shape.Dims = of.Name+"."+string(code), code, of.Shape.Dims
-		at := j.add(Op{Instr: i, Code: code, Tile: tile, Args: args})
-		j.outer = append(j.outer, Step{Op: at})
-		return at
-	}
-	var dims []int64
-	for _, d := range f.dims {
-		dims = append(dims, int64(d))
-	}
-	spread := &hlo.Instr{Shape: hlo.Shape{DType: by.Shape.DType}, Operands: []*hlo.Instr{by}, Attrs: hlo.Attrs{Dimensions: dims}}
-	at := add("broadcast", spread, row)
-	if by.Shape.DType != of.Shape.DType {
-		to := &hlo.Instr{Shape: hlo.Shape{DType: of.Shape.DType}, Operands: []*hlo.Instr{spread}}
-		spread, at = to, add("convert", to, at)
-	}
 	code := hlo.Opcode("multiply")
 	if f.divides {
 		code = "divide"
 	}
-	j.at[n] = add(code, &hlo.Instr{Shape: of.Shape, Operands: []*hlo.Instr{of, spread}}, j.at[n], at)
+	x := j.correction(n)
+	j.at[n] = x.add(code, x.of.Shape.DType, j.at[n], x.spread(j.at[f.op], f.dims))
+}
+
+// A correction is ops on the tile of a sum, after its loop.
+type correction struct {
+	j    *joiner
+	tile Tile
+	of   *hlo.Instr
+}
+
+func (j *joiner) correction(n int) *correction {
+	sum := j.to.Ops[j.at[n]]
+	return &correction{j, sum.Tile, sum.Instr}
+}
+
+// add adds an op whose shape is the sum's, but for the type.
+func (x *correction) add(code hlo.Opcode, d hlo.DType, args ...int) int {
+	i := &hlo.Instr{Shape: hlo.Shape{DType: d}}
+	for _, a := range args {
+		i.Operands = append(i.Operands, x.j.to.Ops[a].Instr)
+	}
+	return x.put(code, i, args...)
+}
+
+func (x *correction) put(code hlo.Opcode, i *hlo.Instr, args ...int) int {
+	i.Name, i.Op, i.Shape.Dims = x.of.Name+"."+string(code), code, x.of.Shape.Dims
+	at := x.j.add(Op{Instr: i, Code: code, Tile: x.tile, Args: args})
+	x.j.outer = append(x.j.outer, Step{Op: at})
+	return at
+}
+
+// spread is a number of rows, whose dimensions are those of the sum, for every
+// element and in the sum's type.
+func (x *correction) spread(at int, along []int) int {
+	by := x.j.to.Ops[at].Instr
+	var dims []int64
+	for _, d := range along {
+		dims = append(dims, int64(d))
+	}
+	at = x.put("broadcast", &hlo.Instr{Shape: hlo.Shape{DType: by.Shape.DType}, Operands: []*hlo.Instr{by}, Attrs: hlo.Attrs{Dimensions: dims}}, at)
+	if by.Shape.DType != x.of.Shape.DType {
+		at = x.add("convert", x.of.Shape.DType, at)
+	}
+	return at
 }

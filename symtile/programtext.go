@@ -101,16 +101,19 @@ func (p *Program) writeSteps(b *strings.Builder, steps []Step, indent string) {
 	}
 }
 
-// writeBody lists a loop's body and closers; of an online loop the maximum where
-// it is known.
+// writeBody lists a loop's body and closers; of an online loop the closer that
+// iterations read where they do.
 func (p *Program) writeBody(b *strings.Builder, l *Loop, indent string) {
 	body, closers := l.Body, l.Closers
 	if o := l.Online; o != nil {
 		p.writeSteps(b, body[:o.Before], indent)
-		p.writeOp(b, o.Max, indent)
+		p.writeOp(b, o.Of, indent)
 		body, closers = body[o.Before:], closers[1:]
 		for _, s := range o.Scaled {
-			fmt.Fprintf(b, "%s%%%d scaled by exp(-%%%d) along dimensions %v\n", indent, s.Op, o.Max, s.Dims)
+			fmt.Fprintf(b, "%s%%%d scaled by exp(-%%%d) along dimensions %v\n", indent, s.Op, o.Of, s.Dims)
+		}
+		if o.Less >= 0 {
+			fmt.Fprintf(b, "%s%%%d near its mean, %%%d less that, %%%v of squares\n", indent, o.Of, o.Less, o.Squares)
 		}
 	}
 	p.writeSteps(b, body, indent)

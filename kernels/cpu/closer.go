@@ -23,8 +23,10 @@ type closer struct {
 }
 
 // closer lowers op n; what it accumulates is described where b begins.
-func (b *block) closer(n int) *closer {
-	op := b.l.p.Ops[n]
+func (b *block) closer(n int) *closer { return b.closerAs(n, b.l.p.Ops[n]) }
+
+// closerAs is closer for op n with other arguments.
+func (b *block) closerAs(n int, op symtile.Op) *closer {
 	c := &closer{name: string(op.Code)}
 	shapes := []hlo.Shape{op.Instr.Shape}
 	if op.Instr.Shape.DType == hlo.Tuple {
@@ -95,8 +97,10 @@ func (b *block) close(n int) *closer {
 }
 
 // accumulateIn lowers the closer of a loop, whose body b is.
-func (b *block) accumulateIn(n int, in *instr) *closer {
-	c := b.closer(n)
+func (b *block) accumulateIn(n int, in *instr) *closer { return b.accumulateAs(n, b.l.p.Ops[n], in) }
+
+func (b *block) accumulateAs(n int, op symtile.Op, in *instr) *closer {
+	c := b.closerAs(n, op)
 	if b.l.err != nil {
 		return c
 	}

@@ -29,7 +29,8 @@ type measure struct {
 	several loops     // dimensions of several tiles
 	largest float64   // element operations a tile op when every size is the extent
 	online  *measure  // of the program with joined loops, for tilings that join all of them; nil without
-	joins   [][]int   // of that program: dimensions of loops that are joined
+	joins   [][2]int  // of that program: dimensions of joined loops, each with that of the loop it was joined to
+	shorts  []int     // … and the fastest of those loops
 	idle    loops     // of that program: dimensions that no loop walks
 	along   int       // the parallel dimension of rows in memory, the same for all arrays; −1 without
 }
@@ -58,28 +59,33 @@ func newMeasure(p *symtile.Program) (*measure, error) {
 	}
 	for _, s := range q.Body {
 		if s.Loop != nil && s.Loop.Online != nil {
-			m.online.joins = s.Loop.Online.Joined
-		}
-	}
-	for _, dims := range m.online.joins[1:] {
-		for _, d := range dims {
-			m.online.idle |= 1 << d
+			m.online.joinedAs(s.Loop.Online.Joined)
 		}
 	}
 	return m, nil
+}
+
+// joinedAs notes that a loop is what loops over such dimensions were.
+func (m *measure) joinedAs(loops [][]int) {
+	to := loops[0]
+	for _, dims := range loops[1:] {
+		for k, d := range dims {
+			m.joins = append(m.joins, [2]int{d, to[k]})
+			m.idle |= 1 << d
+		}
+	}
+	m.shorts = append(m.shorts, to[len(to)-1])
 }
 
 // applies says whether the loops that m has as one have several steps, of the
 // same tiles.
 func (m *measure) applies(t symtile.Tiling) bool {
 	several := false
-	for _, dims := range m.joins {
-		for k, d := range dims {
-			if t[d] != t[m.joins[0][k]] {
-				return false
-			}
-			several = several || t[d] < m.p.Space.Dims[d].Extent
+	for _, j := range m.joins {
+		if t[j[0]] != t[j[1]] {
+			return false
 		}
+		several = several || t[j[0]] < m.p.Space.Dims[j[0]].Extent
 	}
 	return several
 }
@@ -244,8 +250,10 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 	switch {
 	case m.online != nil && 4*c.elements > secondCache:
 		c.again = 1
-	case m.joins != nil: // every iteration begins and ends rows: 64 keys measure 6 % slower than 128
-		c.again = 0.25 * max(0, math.Log2(onlineTile/float64(t[m.joins[0][len(m.joins[0])-1]])))
+	default: // every iteration begins and ends rows: 64 keys measure 6 % slower than 128
+		for _, d := range m.shorts {
+			c.again = max(c.again, 0.25*math.Log2(onlineTile/float64(t[d])))
+		}
 	}
 	live := m.rooms(t)
 	c.lowers, c.scratch = live != nil, m.peak(live)

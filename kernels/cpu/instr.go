@@ -150,6 +150,7 @@ type loop struct {
 	split         *split // nil: a tile program does all iterations
 	before, after []step
 	steps         []step // locate, then the body
+	ends          []step // of an iteration
 	body          *sequence
 }
 
@@ -167,6 +168,9 @@ func (lp *loop) run(w *worker) {
 			return
 		}
 		for _, s := range lp.steps {
+			s(w)
+		}
+		for _, s := range lp.ends {
 			s(w)
 		}
 		lp.next(w)

@@ -23,7 +23,7 @@ var knobs = []knob{
 	{"group", 1, 1 << 20, "one row of tiles: the last dimension fastest", offerGroups},
 	{"splitk", 1, 64, "1: a tile program does whole contractions", offerSplits},
 	{"pack", 0, 1, "operands of dots are read where they are, or packed in scratch, as their shapes suggest", offerPacks},
-	{"online", 0, 1, "1: a maximum of rows and what is summed with it take one loop over their tiles, not one each", nil},
+	{"online", 0, 1, "1: a maximum of rows and what is summed with it, or a mean and a variance, take one loop over their tiles, not one each", nil},
 	{"rows", 0, 1, "1: where machine code can, all of a row before the next, not all of a tile instruction by instruction", nil},
 	{"stream", 0, 1, "1 for arrays of at least half the last cache: they are written past the caches", offerStreams},
 	{"prefetch", 0, 64, "rows fetched ahead: 2, or 0 where no rows are written", offerPrefetch},

@@ -33,14 +33,19 @@ type grown struct {
 // apart, and so many of the factors, 0 where all have one.
 type grownDim struct{ size, step, factor int64 }
 
-// online lowers the body b of a loop that keeps a maximum. In every iteration
-// the tile's own maximum is found first, then all that is kept grows to it.
+// online lowers the body b of a loop that keeps a maximum, or a number near a mean.
+// In every iteration the tile's own maximum is found first, then all that is kept
+// grows to it.
 func (b *block) online(source *symtile.Loop, in *instr) {
 	o := source.Online
+	if o.Less >= 0 {
+		b.centered(source, in)
+		return
+	}
 	if b.steps(source.Body[:o.Before]); b.l.err != nil {
 		return
 	}
-	c := b.close(o.Max)
+	c := b.close(o.Of)
 	if b.l.err != nil {
 		return
 	}
@@ -53,7 +58,7 @@ func (b *block) online(source *symtile.Loop, in *instr) {
 	grow := &instr{name: "grow", outs: []*value{g.base, g.factor}, full: []*value{g.tile, g.most}}
 	b.add(grow)
 	in.outs, in.full = append(in.outs, g.most, g.base), append(in.full, c.starts[0])
-	b.l.of[o.Max] = []*value{g.base}
+	b.l.of[o.Of] = []*value{g.base}
 	if b.steps(source.Body[o.Before:]); b.l.err != nil {
 		return
 	}
@@ -63,7 +68,7 @@ func (b *block) online(source *symtile.Loop, in *instr) {
 	for _, x := range g.sums {
 		grow.full = append(grow.full, x.v)
 	}
-	b.l.of[o.Max] = []*value{g.most}
+	b.l.of[o.Of] = []*value{g.most}
 	if tile.class == classF64 {
 		grow.run = growing[float64](g, c.starts[0], in.loop)
 	} else {
@@ -102,7 +107,7 @@ func (b *block) sum(n int, g *growth, o *symtile.Online, in *instr) {
 	x := &grown{v: c.outs[0], fresh: c.fresh}
 	tile := b.l.p.Ops[n].Tile
 	sizes, steps := tile.Sizes(), stridesOf(x.v, tile)
-	rows := rowMajor(b.l.p.Ops[o.Max].Tile.Sizes())
+	rows := rowMajor(b.l.p.Ops[o.Of].Tile.Sizes())
 	for d, size := range sizes {
 		next := grownDim{size: size, step: steps[d]}
 		if row := slices.Index(o.Scaled[k].Dims, d); row >= 0 {

@@ -260,10 +260,8 @@ func (m *measure) tilings() iter.Seq[symtile.Tiling] {
 		met := map[string]bool{}
 		for t := range all {
 			alike := slices.Clone(t)
-			for _, dims := range m.online.joins[1:] {
-				for k, d := range dims {
-					alike[d] = alike[m.online.joins[0][k]]
-				}
+			for _, j := range m.online.joins {
+				alike[j[0]] = alike[j[1]]
 			}
 			key := fmt.Sprint(alike)
 			if !slices.Equal(t, alike) && !yield(t) {

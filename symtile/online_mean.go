@@ -1,0 +1,117 @@
+package symtile
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Loops that are joined because all the second waits for is a mean: of variances,
+// and so of layer and batch normalisation.
+//
+// The first loop sums s = Σx, of N elements a row. The second sums squares of x
+// less a number c of each row, which is any function of s. For every b,
+//
+//	Σ(x−c)² = Σ(x−b)² − 2(c−b)Σ(x−b) + N(c−b)²,
+//
+// so that one loop can sum with a b near the mean of what it has met, and move b
+// when that goes elsewhere (Chan, Golub and LeVeque, Algorithms for computing the
+// sample variance, 1983, shift data in this way; Welford, 1962, moves b with every
+// element). With the loop's Q − D²/N = Σ(x−s/N)² what is left to do after it
+// is to add N(s/N − c)², two numbers that differ by their rounding where c is the mean.
+//
+// All that is added up is ≥ 0 and b is moved before D²/n is more than a part of Q, so
+// that few digits are lost however far the mean is from 0: with unit roundoff u the
+// relative error of the variance of n elements in tiles of T is at most
+// (2T + 16 + 4n/T)·u, and that of c comes in squared, as without joining. A sum
+// nb + D that overflows leaves NaN where plain evaluation has an infinite variance.
+
+// summing says whether all a loop does is to sum floats that hold a mean.
+func summing(p *Program, l *Loop) bool {
+	if len(l.Closers) != 1 || l.Online != nil {
+		return false
+	}
+	op := &p.Ops[l.Closers[0]]
+	d := op.Instr.Shape.DType
+	return reducesBy(op, "add") && zero(p, op.Args[1]) && (d == hlo.F32 || d == hlo.F64)
+}
+
+// lessOf is the factor of x less a number of the row, where x is what is summed.
+func (j *joiner) lessOf(op *Op, args [][]rowFactor) ([]rowFactor, error) {
+	k := 0
+	if len(args[0]) > 0 {
+		k = 1
+	}
+	sum := &j.from.Ops[j.max]
+	r, ok := j.number(args[1-k])
+	if !ok || len(args[k]) > 0 || j.at[op.Args[k]] != j.at[sum.Args[0]] {
+		return nil, errNotOnline
+	}
+	for _, d := range r.dims {
+		if slices.Contains(sum.Instr.Attrs.Dimensions, int64(d)) {
+			return nil, errNotOnline
+		}
+	}
+	r.spread, r.less = false, true
+	return []rowFactor{r}, nil
+}
+
+func squared(f []rowFactor) []rowFactor {
+	x := f[0]
+	x.less, x.square = false, true
+	return []rowFactor{x}
+}
+
+// squareSummed says whether an op sums squares over the elements that the mean is of.
+func (j *joiner) squareSummed(op *Op, f []rowFactor) bool {
+	sum := &j.from.Ops[j.max]
+	a, b := slices.Sorted(slices.Values(op.Instr.Attrs.Dimensions)), slices.Sorted(slices.Values(sum.Instr.Attrs.Dimensions))
+	return op.Code == "reduce" && len(f) == 1 && f[0].square && slices.Equal(a, b) && slices.EqualFunc(op.Tile, sum.Tile, DimTile.Equal)
+}
+
+// near has an old op, x less a number of the row or that less x, read the number
+// near the mean that iterations read.
+func (j *joiner) near(op *Op) int {
+	sum := j.to.Ops[j.at[j.max]].Instr
+	number := op.Args[0]
+	if len(j.factors[number]) == 0 {
+		number = op.Args[1]
+	}
+	var kept []int64
+	for d := range op.Tile {
+		if !slices.Contains(sum.Attrs.Dimensions, int64(d)) {
+			kept = append(kept, int64(d))
+		}
+	}
+	j.at[number] = j.add(Op{Code: "broadcast", Tile: j.dims(op.Tile), Args: []int{j.at[j.max]}, Instr: &hlo.Instr{
+		Name: sum.Name + ".near", Op: "broadcast", Shape: op.Instr.Shape, Operands: []*hlo.Instr{sum}, Attrs: hlo.Attrs{Dimensions: kept},
+	}})
+	return j.at[number]
+}
+
+// ordered has a new op be x less the number: its square is that of the other way round.
+func (j *joiner) ordered(at int) {
+	if op := &j.to.Ops[at]; op.Args[0] != j.to.Ops[j.at[j.max]].Args[0] {
+		op.Args = []int{op.Args[1], op.Args[0]}
+	}
+	if o := j.loop.Online; o.Less < 0 {
+		o.Less = at
+	}
+}
+
+// recenter makes a sum of squares of x less the mean that of x less c.
+func (j *joiner) recenter(n int, c rowFactor) {
+	sum, x := j.from.Ops[j.max].Instr, j.correction(n)
+	d, count := x.of.Shape.DType, 1.0
+	for _, k := range sum.Attrs.Dimensions {
+		count *= float64(sum.Operands[0].Shape.Dims[k])
+	}
+	of := j.add(Op{Code: "constant", Instr: &hlo.Instr{
+		Name: x.of.Name + ".count", Op: "constant", Shape: hlo.Shape{DType: d},
+		Literal: &hlo.Literal{Shape: hlo.Shape{DType: d}, Floats: []float64{count}},
+	}})
+	j.outer = append(j.outer, Step{Op: of})
+	of = x.spread(of, nil)
+	off := x.add("subtract", d, x.add("divide", d, j.at[j.max], of), x.spread(j.at[c.op], c.dims))
+	j.at[n] = x.add("add", d, j.at[n], x.add("multiply", d, x.add("multiply", d, off, off), of))
+}
