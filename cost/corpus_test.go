@@ -9,16 +9,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
+	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
 
 var (
@@ -39,31 +37,17 @@ type timings struct {
 	Fusions []timedFusion
 }
 
-// corpus is every fusion of testdata/hlo that can be tiled.
-func corpus(t testing.TB) map[string]*symtile.Program {
+// tileable is every fusion of the corpus that can be tiled.
+func tileable(t testing.TB) map[string]*symtile.Program {
 	t.Helper()
-	paths, err := filepath.Glob("../testdata/hlo/*.hlo")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no corpus: %v", err)
+	fusions, err := corpus.Fusions()
+	if err != nil {
+		t.Fatal(err)
 	}
 	all := map[string]*symtile.Program{}
-	for _, path := range paths {
-		src, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := hlo.Parse(path, src)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for k, f := range m.Fusions() {
-			name := strings.TrimSuffix(filepath.Base(path), ".hlo")
-			if k > 0 {
-				name += "/" + f.Name
-			}
-			if p, err := symtile.Analyze(f); err == nil {
-				all[name] = p
-			}
+	for _, f := range fusions {
+		if p, err := symtile.Analyze(f.Computation); err == nil {
+			all[f.Name] = p
 		}
 	}
 	return all
@@ -135,7 +119,7 @@ func TestCorpus(t *testing.T) {
 		t.Skip("needs -timings FILE")
 	}
 	b := cpu.New()
-	all := corpus(t)
+	all := tileable(t)
 	kept := timed(t, all, b)
 	d := kept.Device
 	var samples []Sample

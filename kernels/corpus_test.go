@@ -1,31 +1,20 @@
 package kernels
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
 
 // forCorpus calls check for every fusion of the corpus.
 func forCorpus(t *testing.T, check func(t *testing.T, c *hlo.Computation)) {
-	files, err := filepath.Glob("../testdata/hlo/*.hlo")
-	if err != nil || len(files) < 16 {
-		t.Fatalf("%d files in the corpus, %v", len(files), err)
+	all, err := corpus.Fusions()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, file := range files {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := hlo.Parse(file, src)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range m.Fusions() {
-			t.Run(filepath.Base(file)+"/"+c.Name, func(t *testing.T) { check(t, c) })
-		}
+	for _, f := range all {
+		t.Run(f.Name, func(t *testing.T) { check(t, f.Computation) })
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
 
 // landscapes are fusions whose plans are worth comparing.
@@ -182,19 +182,21 @@ func milliseconds(t testing.TB, backend *Backend, p *symtile.Program, bench *ker
 // BenchmarkDefault runs the default plan of every fusion of the corpus on one
 // thread and reports how fast its arguments and results pass.
 func BenchmarkDefault(b *testing.B) {
-	files, err := filepath.Glob("../../testdata/hlo/*.hlo")
+	all, err := corpus.Fusions()
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".hlo")
-		b.Run(name, func(b *testing.B) {
-			_, p := corpusProgram(b, name)
+	for _, f := range all {
+		b.Run(f.Name, func(b *testing.B) {
+			p, err := symtile.Analyze(f.Computation)
+			if err != nil {
+				b.Fatal(err)
+			}
 			plan, err := New().Default(p)
 			if err != nil {
 				b.Fatal(err)
 			}
-			k, bench := compiled(b, name, plan.With("threads", 1).String())
+			k, bench := benched(b, p, plan.With("threads", 1))
 			defer k.Close()
 			bytes := int64(0)
 			for _, s := range append(kernels.OutputShapes(p.Fusion), shapesOf(p.Fusion.Params)...) {

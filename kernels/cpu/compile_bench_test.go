@@ -3,15 +3,13 @@ package cpu
 import (
 	"context"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
+	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
 
 // BenchmarkCompile is the cost of making a kernel of a plan: of plansOfEach plans
@@ -55,28 +53,17 @@ func BenchmarkCompile(b *testing.B) {
 }
 
 // corpusPrograms are all fusions of the corpus.
-func corpusPrograms(b *testing.B) []*symtile.Program {
-	files, err := filepath.Glob("../../testdata/hlo/*.hlo")
+func corpusPrograms(b *testing.B) (programs []*symtile.Program) {
+	all, err := corpus.Fusions()
 	if err != nil {
 		b.Fatal(err)
 	}
-	var programs []*symtile.Program
-	for _, file := range files {
-		src, err := os.ReadFile(file)
+	for _, f := range all {
+		p, err := symtile.Analyze(f.Computation)
 		if err != nil {
 			b.Fatal(err)
 		}
-		m, err := hlo.Parse(file, src)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, c := range m.Fusions() {
-			p, err := symtile.Analyze(c)
-			if err != nil {
-				b.Fatal(err)
-			}
-			programs = append(programs, p)
-		}
+		programs = append(programs, p)
 	}
 	return programs
 }

@@ -31,16 +31,22 @@ func corpusProgram(t testing.TB, name string) (*hlo.Computation, *symtile.Progra
 
 func compiled(t testing.TB, name, plan string) (kernels.Kernel, *kernels.Bench) {
 	t.Helper()
-	c, p := corpusProgram(t, name)
+	_, p := corpusProgram(t, name)
 	pl, err := kernels.ParsePlan(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := New().Compile(context.Background(), p, pl)
+	return benched(t, p, pl)
+}
+
+// benched is a plan's kernel, and what it is timed on.
+func benched(t testing.TB, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, *kernels.Bench) {
+	t.Helper()
+	k, err := New().Compile(context.Background(), p, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := kernels.NewBench(c, 1, 1)
+	b, err := kernels.NewBench(p.Fusion, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ package cuda
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -15,6 +13,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
 
 // TestCorpus: the default plan of every fusion of the corpus gives the
@@ -23,9 +22,9 @@ func TestCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the simulator takes long under the race detector")
 	}
-	files, err := filepath.Glob("../../testdata/hlo/*.hlo")
-	if err != nil || len(files) < 16 {
-		t.Fatalf("%d files in the corpus, %v", len(files), err)
+	all, err := corpus.Fusions()
+	if err != nil {
+		t.Fatal(err)
 	}
 	sheet, err := gpu.ParseSheet("H200")
 	if err != nil {
@@ -41,31 +40,16 @@ func TestCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := gpu.New(s)
-	for _, file := range files {
-		checkFile(t, b, file)
+	for _, f := range all {
+		if err := checkFusion(t, b, f.Computation); err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+		}
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
 	if held := cudasim.Held(); held != "" {
 		t.Errorf("not given back: %s", held)
-	}
-}
-
-func checkFile(t *testing.T, b *gpu.Backend, file string) {
-	t.Helper()
-	src, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := hlo.Parse(file, src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range m.Fusions() {
-		if err := checkFusion(t, b, c); err != nil {
-			t.Errorf("%s, %s: %v", filepath.Base(file), c.Name, err)
-		}
 	}
 }
 

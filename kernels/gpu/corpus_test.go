@@ -4,38 +4,26 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
+	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
 
 // forCorpus calls check for every fusion of the corpus.
 func forCorpus(t *testing.T, check func(t *testing.T, p *symtile.Program)) {
-	files, err := filepath.Glob("../../testdata/hlo/*.hlo")
-	if err != nil || len(files) < 16 {
-		t.Fatalf("%d files in the corpus, %v", len(files), err)
+	all, err := corpus.Fusions()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, file := range files {
-		src, err := os.ReadFile(file)
+	for _, f := range all {
+		p, err := symtile.Analyze(f.Computation)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := hlo.Parse(file, src)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range m.Fusions() {
-			p, err := symtile.Analyze(c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Run(filepath.Base(file)+"/"+c.Name, func(t *testing.T) { check(t, p) })
-		}
+		t.Run(f.Name, func(t *testing.T) { check(t, p) })
 	}
 }
 
