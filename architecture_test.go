@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"kernels/cpu/gemm":      {},
 	"kernels/ptx":           {},
 	"kernels/ptx/sim":       {"kernels/ptx"},
-	"kernels/gpu/simulated": {"kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "symtile/hlo"},
+	"kernels/gpu/simulated": {"kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile/hlo"},
 	"kernels/gpu":           {"kernels/ptx", "kernels", "symtile", "symtile/hlo", "symtile/layout"},
 	"kernels/cuda/gen":      {},
 	"kernels/cuda":          {"kernels/cuda/cudasim", "kernels/gpu/simulated", "kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile", "symtile/hlo"},

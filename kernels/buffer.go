@@ -34,6 +34,9 @@ func NewBuffer(shape hlo.Shape) (Buffer, error) {
 	if n > maxBuffer {
 		return Buffer{}, fmt.Errorf("%s takes %d bytes; at most %d are allocated", shape, n, int64(maxBuffer))
 	}
+	if err := Room(n); err != nil {
+		return Buffer{}, fmt.Errorf("%s: %w", shape, err)
+	}
 	return Buffer{Shape: shape, Data: aligned(n)}, nil
 }
 

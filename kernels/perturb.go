@@ -25,7 +25,11 @@ const (
 func deviations(c *hlo.Computation, in []Buffer, seed int64) ([][]float64, error) {
 	args := make([]value, len(in))
 	for k, b := range in {
-		args[k] = load(b)
+		v, err := load(b)
+		if err != nil {
+			return nil, err
+		}
+		args[k] = v
 	}
 	var sums [][]float64
 	for n := range perturbations {

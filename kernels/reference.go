@@ -27,10 +27,11 @@ func Reference(c *hlo.Computation, in []Buffer) ([]Buffer, error) {
 		if want := c.Params[k].Shape; !b.Shape.Compatible(want) {
 			return nil, fmt.Errorf("input %d is %s; parameter %s is %s", k, b.Shape, c.Params[k].Name, want)
 		}
-		if _, err := newValue(hlo.Shape{DType: b.Shape.DType}); err != nil {
+		v, err := load(b)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Params[k].Name, err)
 		}
-		args[k] = load(b)
+		args[k] = v
 	}
 	result, err := evaluate(c, args)
 	if err != nil {
@@ -69,11 +70,17 @@ func (v value) leaves() []value {
 
 // newValue allocates; shapes too large for a machine are errors.
 func newValue(shape hlo.Shape) (value, error) {
-	switch n := shape.Elements(); {
+	n := shape.Elements()
+	switch {
 	case shape.DType.IsComplex() || !shape.DType.IsArray():
 		return value{}, fmt.Errorf("the reference does not compute %s", shape)
 	case n > maxBuffer/8:
 		return value{}, fmt.Errorf("%s is too large for the reference", shape)
+	}
+	if err := Room(8 * n); err != nil {
+		return value{}, fmt.Errorf("the reference's values of %s: %w", shape, err)
+	}
+	switch {
 	case shape.DType.IsFloat():
 		return value{shape: shape, floats: make([]float64, n)}, nil
 	default:
@@ -81,13 +88,10 @@ func newValue(shape hlo.Shape) (value, error) {
 	}
 }
 
-func load(b Buffer) value {
-	v := value{shape: b.Shape}
-	n := b.Shape.Elements()
-	if b.Shape.DType.IsFloat() {
-		v.floats = make([]float64, n)
-	} else {
-		v.ints = make([]int64, n)
+func load(b Buffer) (value, error) {
+	v, err := newValue(b.Shape)
+	if err != nil {
+		return value{}, err
 	}
 	rowsOf(b.Shape.Dims, b.Shape.Strides()).each(func(r row) {
 		if v.floats != nil && r.step == 1 {
@@ -102,7 +106,7 @@ func load(b Buffer) value {
 			}
 		}
 	})
-	return v
+	return v, nil
 }
 
 func (v value) store() (Buffer, error) {
@@ -286,10 +290,7 @@ func reinterpret(v value, i *hlo.Instr) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	if _, err := newValue(i.Shape); err != nil {
-		return value{}, err
-	}
-	return load(Buffer{Shape: i.Shape, Data: b.Data}), nil
+	return load(Buffer{Shape: i.Shape, Data: b.Data})
 }
 
 // reinterpretBits keeps the bits of elements in row-major order, of which the
@@ -300,15 +301,15 @@ func reinterpretBits(v value, i *hlo.Instr) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	if _, err := newValue(i.Shape); err != nil {
-		return value{}, err
-	}
 	to, err := NewBuffer(hlo.Shape{DType: i.Shape.DType, Dims: i.Shape.Dims})
 	if err != nil {
 		return value{}, err
 	}
 	copyBits(to, from)
-	v = load(to).as(i.Shape)
+	if v, err = load(to); err != nil {
+		return value{}, err
+	}
+	v = v.as(i.Shape)
 	v.round() // the sign of a type under a byte
 	return v, nil
 }

@@ -114,7 +114,9 @@ func (s *spot) all(i *hlo.Instr) (value, error) {
 	var v value
 	var err error
 	if i.Op == "parameter" {
-		v = load(s.in[i.Attrs.Param])
+		if v, err = load(s.in[i.Attrs.Param]); err != nil {
+			return value{}, err
+		}
 	} else {
 		operands := make([]value, len(i.Operands))
 		for k, o := range i.Operands {

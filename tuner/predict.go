@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -43,7 +44,7 @@ func (t *Tuner) choose(ctx context.Context, c *hlo.Computation, p *symtile.Progr
 			x.out, x.trial.Failure, x.trial.Detail = true, "timeout", "the budget was spent before it was checked"
 			continue
 		}
-		if err := t.check(ctx, c, p, v, x); err != nil {
+		if err := t.check(ctx, c, p, v, x, max(runDeadline, end.Sub(t.Options.now()))); err != nil {
 			return cache.Record{}, err
 		}
 		t.emit(Event{Kind: "checked", Fusion: c.Name, Plan: x.trial.Plan, Seconds: x.Seconds, Tried: k + 1, Of: len(entrants), Left: end.Sub(t.Options.now()).Seconds()})
@@ -62,10 +63,10 @@ func newRacer(e cost.Ranked) (*racer, error) {
 // right says whether x passed the gate.
 func (x *racer) right() bool { return !x.out }
 
-// check compiles and verifies one plan; its failures are its own, the error is
-// ctx's.
-func (t *Tuner) check(ctx context.Context, c *hlo.Computation, p *symtile.Program, v *kernels.Verifier, x *racer) error {
-	limited, cancel := context.WithTimeout(ctx, runDeadline)
+// check compiles and verifies one plan, for so long at most; its failures are its
+// own, the error is ctx's.
+func (t *Tuner) check(ctx context.Context, c *hlo.Computation, p *symtile.Program, v *kernels.Verifier, x *racer, most time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	k, err := t.Backend.Compile(limited, p, x.Plan)
 	if err == nil {
@@ -75,7 +76,9 @@ func (t *Tuner) check(ctx context.Context, c *hlo.Computation, p *symtile.Progra
 		return ctx.Err()
 	}
 	if err != nil {
-		x.fail(err)
+		if x.fail(err); x.trial.Failure == "timeout" {
+			x.trial.Detail = fmt.Sprintf("its check had not ended after %v: a larger budget (-budget), or smaller shapes, let it", most.Round(time.Second))
+		}
 		t.emit(Event{Kind: "failed", Fusion: c.Name, Plan: x.trial.Plan, Reason: x.trial.Failure + ": " + x.trial.Detail})
 	}
 	return nil
@@ -85,7 +88,7 @@ func (t *Tuner) check(ctx context.Context, c *hlo.Computation, p *symtile.Progra
 func (t *Tuner) predicted(c *hlo.Computation, all []*racer, def string) (cache.Record, error) {
 	first := slices.IndexFunc(all, (*racer).right)
 	if first < 0 {
-		return cache.Record{}, errors.Join(errNobody, errors.New(all[0].trial.Detail))
+		return cache.Record{}, errors.Join(errUnchecked, errors.New(all[0].trial.Detail))
 	}
 	winner, standard := all[first], all[slices.IndexFunc(all, func(x *racer) bool { return x.trial.Plan == def })]
 	if standard.right() && standard.Seconds < winner.Seconds*(1+t.Options.margin()) {

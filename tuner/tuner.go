@@ -198,3 +198,6 @@ func (t *Tuner) entrants(p *symtile.Program, ranked []cost.Ranked) ([]cost.Ranke
 
 // errNobody is when not even the default runs.
 var errNobody = errors.New("no plan could be compiled, verified and timed")
+
+// errUnchecked is the same where nothing is timed.
+var errUnchecked = errors.New("no plan could be compiled and verified")

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
@@ -115,8 +116,14 @@ type function struct {
 // Resources are what the text says: nothing is allocated.
 func (f *function) Resources() gpu.Resources { return f.resources }
 
+// bytesEach is what a byte of the machine's takes: itself, and whether it was written.
+const bytesEach = 2
+
 // Alloc, Free, CopyIn, CopyOut and Fill act on the machine's memory.
 func (d *Driver) Alloc(bytes int64) (gpu.Address, error) {
+	if err := kernels.Room(bytesEach * bytes); err != nil {
+		return 0, failed("allocate", err)
+	}
 	a, err := d.machine.Alloc(bytes)
 	return gpu.Address(a), failed("allocate", err)
 }
