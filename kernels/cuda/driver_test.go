@@ -138,7 +138,7 @@ func (h *host) Launch(_ context.Context, l gpu.Launch) error {
 }
 
 func (h *host) Sync(context.Context) error { err := h.err; h.err = nil; return err }
-func (h *host) Time(context.Context, []gpu.Launch, int) ([]float64, error) {
+func (h *host) Time(context.Context, gpu.Burst, int) ([]float64, error) {
 	return nil, gpu.ErrUntimed
 }
 func (h *host) Close() error { return nil }
@@ -262,7 +262,7 @@ func checkAdd(ctx context.Context, t *testing.T, d gpu.Driver, m gpu.Module) {
 	if want := strings.Repeat("\x06\x01\x01\x01", 4) + "5123" + "9567" + "=9ab" + "hdef"; string(out) != want {
 		t.Errorf("memory is %q", out)
 	}
-	seconds, err := d.Time(ctx, []gpu.Launch{l, l}, 3)
+	seconds, err := d.Time(ctx, gpu.Burst{Launches: []gpu.Launch{l, l}}, 3)
 	if err != nil || !slices.Equal(seconds, []float64{0.5e-3, 0.5e-3, 0.5e-3}) {
 		t.Errorf("two kernels of 0.25 ms took %v, %v", seconds, err)
 	}
@@ -370,7 +370,7 @@ func steps(d *Driver) (failures map[string]error, order []string) {
 	step("launch", func(ctx context.Context) error { return d.Launch(ctx, launch()) })
 	step("sync", d.Sync)
 	step("time", func(ctx context.Context) error {
-		_, err := d.Time(ctx, []gpu.Launch{launch(), launch()}, 2)
+		_, err := d.Time(ctx, gpu.Burst{Launches: []gpu.Launch{launch(), launch()}}, 2)
 		return err
 	})
 	step("launch again", func(ctx context.Context) error { return d.Launch(ctx, launch()) })
@@ -430,7 +430,7 @@ func TestRefused(t *testing.T) {
 	_, second := Open(1)
 	_, empty := d.Alloc(0)
 	_, tm := d.EncodeTensorMap(gpu.TensorMapSpec{DType: hlo.F16, Base: 16, Dims: []uint64{8}, Box: []uint32{8}})
-	_, untimed := d.Time(t.Context(), nil, 1)
+	_, untimed := d.Time(t.Context(), gpu.Burst{}, 1)
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := map[string]error{

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -74,13 +75,21 @@ func strip(plans []plan) template.HTML {
 		y := rowHeight*float64(k) + rowHeight/2 + 2
 		class := figureClass(p.Role)
 		fmt.Fprintf(&b, `<g class="%s"><text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`, class, labelWidth-12, y+4, html.EscapeString(clip(p.Plan, 32)))
-		for _, s := range p.Samples {
-			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="2.4"/>`, x.at(s), y)
+		for n, s := range p.Samples {
+			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="2.4"%s`, x.at(s), y, ended(p.Trial, n))
 		}
 		fmt.Fprintf(&b, `<line class="median" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/></g>`, x.at(p.Median), x.at(p.Median), y-7, y+7)
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String())
+}
+
+// ended is how the mark of a sample ends: with its clock, where that is known.
+func ended(t cache.Trial, n int) string {
+	if n >= len(t.Clocks) || t.Clocks[n] == 0 {
+		return "/>"
+	}
+	return fmt.Sprintf("><title>%s at %.0f MHz</title></circle>", tuner.Seconds(t.Samples[n]), t.Clocks[n]/1e6)
 }
 
 func clip(s string, n int) string {
