@@ -415,20 +415,23 @@ func TestMissing(t *testing.T) {
 func TestImplausible(t *testing.T) {
 	db := filled(t, 1)
 	for name, spoil := range map[string]func(*Record){
-		"no device":     func(r *Record) { r.Device = "" },
-		"long device":   func(r *Record) { r.Device = strings.Repeat("x", 1<<16) },
-		"no plan":       func(r *Record) { r.Plan = "" },
-		"no time":       func(r *Record) { r.Seconds = 0 },
-		"negative":      func(r *Record) { r.DefaultSeconds = -1 },
-		"speedup":       func(r *Record) { r.Speedup[1] = -1 },
-		"regret":        func(r *Record) { r.Regret = -2 },
-		"legal":         func(r *Record) { r.Legal = -1 },
-		"far future":    func(r *Record) { r.When = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		"sample":        func(r *Record) { r.Trials[1].Samples[2] = 0 },
-		"blocks":        func(r *Record) { r.Trials[1].Blocks = r.Trials[1].Blocks[:3] },
-		"block":         func(r *Record) { r.Trials[1].Blocks[0] = -1 },
-		"clocks":        func(r *Record) { r.Trials[1].Clocks = []float64{1e9} },
-		"clock":         func(r *Record) { r.Trials[1].Clocks = make([]float64, len(r.Trials[1].Samples)); r.Trials[1].Clocks[1] = -1 },
+		"no device":   func(r *Record) { r.Device = "" },
+		"long device": func(r *Record) { r.Device = strings.Repeat("x", 1<<16) },
+		"no plan":     func(r *Record) { r.Plan = "" },
+		"no time":     func(r *Record) { r.Seconds = 0 },
+		"negative":    func(r *Record) { r.DefaultSeconds = -1 },
+		"speedup":     func(r *Record) { r.Speedup[1] = -1 },
+		"regret":      func(r *Record) { r.Regret = -2 },
+		"legal":       func(r *Record) { r.Legal = -1 },
+		"far future":  func(r *Record) { r.When = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"sample":      func(r *Record) { r.Trials[1].Samples[2] = 0 },
+		"blocks":      func(r *Record) { r.Trials[1].Blocks = r.Trials[1].Blocks[:3] },
+		"block":       func(r *Record) { r.Trials[1].Blocks[0] = -1 },
+		"clocks":      func(r *Record) { r.Trials[1].Clocks = []float64{1e9} },
+		"clock": func(r *Record) {
+			r.Trials[1].Clocks = make([]float64, len(r.Trials[1].Samples))
+			r.Trials[1].Clocks[1] = -1
+		},
 		"features":      func(r *Record) { r.Trials[1].Features = []byte("{") },
 		"trial no plan": func(r *Record) { r.Trials[1].Plan = "" },
 	} {

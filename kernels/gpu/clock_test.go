@@ -158,3 +158,21 @@ func (d blind) CopyOut(b []byte, a Address) error {
 	}
 	return err
 }
+
+// BenchmarkSample is what the host does for a sample of 100 launches, of which
+// the device, a toy in a process of its own, takes no time.
+func BenchmarkSample(b *testing.B) {
+	s, err := NewSession(b.Context(), openers()["child"])
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	in, out := arraysOf16()
+	in[0].Data = append(in[0].Data, make([]byte, 1<<14)...)
+	sets := []kernels.Set{{In: in, Out: out}}
+	for b.Loop() {
+		if _, err := s.Sample(b.Context(), toyWork("double"), sets, 100); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
