@@ -101,12 +101,16 @@ func (e Evidence) String() string {
 // Seen says whether there is anything to go by.
 func (e Evidence) Seen() bool { return e.Anchors > 0 || e.Clock.Known > 0 }
 
-// EvidenceText is what a record's evidence says, in a line; "" where there is
-// none, or it is of another version.
-func EvidenceText(record json.RawMessage) string {
+// EvidenceOf is a record's evidence; zero where there is none, or it is of
+// another version.
+func EvidenceOf(record json.RawMessage) Evidence {
 	var e Evidence
-	if err := json.Unmarshal(record, &e); err != nil || !e.Seen() {
-		return ""
+	if json.Unmarshal(record, &e) != nil || !e.Seen() {
+		return Evidence{}
 	}
-	return e.String()
+	return e
 }
+
+// EvidenceText is what a record's evidence says, in a line; "" where there is
+// none.
+func EvidenceText(record json.RawMessage) string { return EvidenceOf(record).String() }

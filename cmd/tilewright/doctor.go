@@ -402,8 +402,9 @@ func (d *doctor) evidence() error {
 		return nil
 	}
 	lines := []string{gpu.EvidenceHeader}
+	session := d.saw().Clock
 	for _, e := range g.Evidence() {
-		lines = append(lines, e.Row())
+		lines = append(lines, e.Row(session))
 	}
 	return d.write("evidence.tsv", []byte(strings.Join(lines, "\n")+"\n"))
 }

@@ -90,9 +90,9 @@ func TestSampleClock(t *testing.T) {
 		}
 	}
 	sample(12)
-	var saw []string
+	var seen []string
 	for _, e := range s.Evidence() {
-		saw = append(saw, fmt.Sprintf("%d: %.2f GHz, %d", e.Sample, e.Hertz/1e9, e.Taken))
+		seen = append(seen, fmt.Sprintf("%d: %.2f GHz, %d", e.Sample, e.Hertz/1e9, e.Taken))
 	}
 	want := []string{"1: 1.50 GHz, 1", "2: 1.50 GHz, 1", "3: 1.50 GHz, 1", "4: 1.50 GHz, 1",
 		"5: 1.50 GHz, 2", // bursts 5 and 6
@@ -101,17 +101,17 @@ func TestSampleClock(t *testing.T) {
 		"10: 1.50 GHz, 1",
 		"11: 1.48 GHz, 1", // burst 14: not 2 % off
 		"12: 1.50 GHz, 1"}
-	if !slices.Equal(saw, want) {
-		t.Errorf("seen %q", saw)
+	if !slices.Equal(seen, want) {
+		t.Errorf("seen %q", seen)
 	}
-	if row, want := s.Evidence()[0].Row(), "1\t1500\t1\t8\t8\t1500\t0.0002666666666666667\tfalse"; row != want {
+	saw := New(s).Saw().Clock
+	if row, want := s.Evidence()[0].Row(saw), "1\t1500\tfalse\t1\t8\t8\t1500\t0.0002666666666666667\tfalse"; row != want {
 		t.Errorf("a row %q, want %q", row, want)
 	}
-	if row, want := s.Evidence()[8].Row(), "9\t1300\t3\t8\t8\t\t\t"; row != want {
+	if row, want := s.Evidence()[8].Row(saw), "9\t1300\ttrue\t3\t8\t8\t\t\t"; row != want {
 		t.Errorf("a row %q, want %q", row, want)
 	}
-	b := New(s)
-	if e := b.Saw(); e.Samples != 12 || e.Again != 3 || e.Off != 1 || e.Clock.Known != 12 || math.Abs(e.Clock.Lowest/1.3e9-1) > 1e-4 || math.Abs(e.Clock.Median/1.5e9-1) > 1e-4 {
+	if e := New(s).Saw(); e.Samples != 12 || e.Again != 3 || e.Off != 1 || e.Clock.Known != 12 || math.Abs(e.Clock.Lowest/1.3e9-1) > 1e-4 || math.Abs(e.Clock.Median/1.5e9-1) > 1e-4 {
 		t.Errorf("evidence %+v: %s", e, e)
 	}
 	toy.clock = 1.2e9 // and it stays there

@@ -25,16 +25,16 @@ type Anchor struct {
 }
 
 // EvidenceHeader names the columns of Evidence.Row.
-const EvidenceHeader = "sample\tSM clock MHz\ttaken\tlaunches\tsets in turn\tanchor clock MHz\tanchor seconds\tdrifted"
+const EvidenceHeader = "sample\tSM clock MHz\toff\ttaken\tlaunches\tsets in turn\tanchor clock MHz\tanchor seconds\tdrifted"
 
-// Row is the evidence of a sample as a line of a table; what is not known is
-// empty.
-func (e Evidence) Row() string {
+// Row is the evidence of a sample as a line of a table, against the clocks of the
+// session; what is not known is empty.
+func (e Evidence) Row(session kernels.Clocks) string {
 	anchor := "\t\t"
 	if e.Anchor.Seconds > 0 {
 		anchor = fmt.Sprintf("%s\t%g\t%t", megahertz(e.Anchor.Hertz), e.Anchor.Seconds, e.Anchor.Drifted)
 	}
-	return fmt.Sprintf("%d\t%s\t%d\t%d\t%d\t%s", e.Sample, megahertz(e.Hertz), e.Taken, e.Launches, e.Sets, anchor)
+	return fmt.Sprintf("%d\t%s\t%t\t%d\t%d\t%d\t%s", e.Sample, megahertz(e.Hertz), session.Off(e.Hertz), e.Taken, e.Launches, e.Sets, anchor)
 }
 
 func megahertz(hertz float64) string {

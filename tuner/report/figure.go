@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -51,7 +52,7 @@ const (
 )
 
 // strip draws every sample of every plan on a line of its own, with the median.
-func strip(plans []plan) template.HTML {
+func strip(plans []plan, session kernels.Clocks) template.HTML {
 	if len(plans) == 0 {
 		return ""
 	}
@@ -76,7 +77,7 @@ func strip(plans []plan) template.HTML {
 		class := figureClass(p.Role)
 		fmt.Fprintf(&b, `<g class="%s"><text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`, class, labelWidth-12, y+4, html.EscapeString(clip(p.Plan, 32)))
 		for n, s := range p.Samples {
-			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="2.4"%s`, x.at(s), y, ended(p.Trial, n))
+			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="2.4"%s`, x.at(s), y, ended(p.Trial, n, session))
 		}
 		fmt.Fprintf(&b, `<line class="median" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/></g>`, x.at(p.Median), x.at(p.Median), y-7, y+7)
 	}
@@ -84,12 +85,17 @@ func strip(plans []plan) template.HTML {
 	return template.HTML(b.String())
 }
 
-// ended is how the mark of a sample ends: with its clock, where that is known.
-func ended(t cache.Trial, n int) string {
+// ended is how the mark of a sample ends: with its clock, where that is known,
+// and hollow where it is off the session's.
+func ended(t cache.Trial, n int, session kernels.Clocks) string {
 	if n >= len(t.Clocks) || t.Clocks[n] == 0 {
 		return "/>"
 	}
-	return fmt.Sprintf("><title>%s at %.0f MHz</title></circle>", tuner.Seconds(t.Samples[n]), t.Clocks[n]/1e6)
+	look, note := "", ""
+	if session.Off(t.Clocks[n]) {
+		look, note = ` class="off"`, fmt.Sprintf(", off the session's median of %.0f", session.Median/1e6)
+	}
+	return fmt.Sprintf("%s><title>%s at %.0f MHz%s</title></circle>", look, tuner.Seconds(t.Samples[n]), t.Clocks[n]/1e6, note)
 }
 
 func clip(s string, n int) string {
