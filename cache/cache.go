@@ -81,11 +81,29 @@ type Trial struct {
 	Plan      string          `json:"plan"`
 	Predicted float64         `json:"predicted"`          // what the cost model said
 	Samples   []float64       `json:"samples,omitempty"`  // in the order measured
+	Clocks    []float64       `json:"clocks,omitempty"`   // of the device while each was taken, Hz, 0 where it is unknown; none: of none is it known
 	Blocks    []int           `json:"blocks,omitempty"`   // the block each sample was taken in; samples of one block are comparable
 	Features  json.RawMessage `json:"features,omitempty"` // of the cost model, opaque here
 	Dropped   bool            `json:"dropped,omitempty"`  // lost the race before its end
 	Failure   string          `json:"failure,omitempty"`  // rejected, wrong, implausible, timeout, error
 	Detail    string          `json:"detail,omitempty"`
+}
+
+// Add adds a sample of a block, and the clock of the device meanwhile, in Hz; 0:
+// unknown.
+func (t *Trial) Add(seconds, hertz float64, block int) {
+	t.Samples, t.Blocks = append(t.Samples, seconds), append(t.Blocks, block)
+	if len(t.Clocks) > 0 || hertz > 0 {
+		t.Clocks = append(append(t.Clocks, make([]float64, len(t.Samples)-1-len(t.Clocks))...), hertz)
+	}
+}
+
+// clock is that of sample k, 0 where it is unknown.
+func (t *Trial) clock(k int) float64 {
+	if len(t.Clocks) == 0 {
+		return 0
+	}
+	return t.Clocks[k]
 }
 
 // Median is the middle of the samples, in seconds; 0 when there are none.

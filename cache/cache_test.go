@@ -100,6 +100,9 @@ func showTrials(ts []Trial) string {
 		fmt.Fprintf(&b, "  %s:", x.Plan)
 		for k, s := range x.Samples {
 			fmt.Fprintf(&b, " %d=%v", x.Blocks[k], s)
+			if len(x.Clocks) > 0 {
+				fmt.Fprintf(&b, "@%v", x.Clocks[k])
+			}
 		}
 		if x.Failure != "" {
 			b.WriteString(" " + x.Failure)
@@ -125,7 +128,11 @@ func parseRecord(t *testing.T, text string) Record {
 				x.Failure = word
 				continue
 			}
+			seconds, hertz, clocked := strings.Cut(seconds, "@")
 			x.Samples = append(x.Samples, number(t, seconds))
+			if clocked {
+				x.Clocks = append(x.Clocks, number(t, hertz))
+			}
 			if block != "" {
 				x.Blocks = append(x.Blocks, int(number(t, block)))
 			}
@@ -186,6 +193,11 @@ func genTrials(t *rapid.T, label string, least float64) []Trial {
 			x.Samples = append(x.Samples, least)
 		}
 		if rapid.Bool().Draw(t, label) {
+			for _, s := range x.Samples {
+				x.Clocks = append(x.Clocks, 1e9+s)
+			}
+		}
+		if rapid.Bool().Draw(t, label) {
 			x.Blocks = nil
 		}
 		ts = append(ts, x)
@@ -231,8 +243,12 @@ func TestUnionLosesNothing(t *testing.T) {
 					t.Fatalf("plan %s is lost", x.Plan)
 				}
 				for _, s := range x.Samples {
-					if !slices.Contains(u[k].Samples, s) {
+					at := slices.Index(u[k].Samples, s)
+					if at < 0 {
 						t.Fatalf("sample %v of plan %s is lost", s, x.Plan)
+					}
+					if got := u[k].clock(at); len(x.Clocks) > 0 && got != 1e9+s || len(x.Clocks) == 0 && got != 0 {
+						t.Fatalf("sample %v of plan %s was taken at %v Hz", s, x.Plan, got)
 					}
 				}
 			}
@@ -262,10 +278,11 @@ func TestUnionOfStates(t *testing.T) {
 		early := slices.Clone(late)
 		for k, x := range late {
 			if len(x.Blocks) == 0 {
-				late[k].Samples, early[k].Samples = nil, nil
+				late[k].Samples, late[k].Clocks = nil, nil
 			}
 			n, _ := slices.BinarySearch(x.Blocks, cut)
 			early[k].Samples, early[k].Blocks = late[k].Samples[:n], x.Blocks[:n]
+			early[k].Clocks = late[k].Clocks[:min(n, len(late[k].Clocks))]
 		}
 		if got, want := showTrials(union(late, early)), showTrials(late); got != want {
 			t.Fatalf("got\n%swant\n%s", got, want)
@@ -398,18 +415,23 @@ func TestMissing(t *testing.T) {
 func TestImplausible(t *testing.T) {
 	db := filled(t, 1)
 	for name, spoil := range map[string]func(*Record){
-		"no device":     func(r *Record) { r.Device = "" },
-		"long device":   func(r *Record) { r.Device = strings.Repeat("x", 1<<16) },
-		"no plan":       func(r *Record) { r.Plan = "" },
-		"no time":       func(r *Record) { r.Seconds = 0 },
-		"negative":      func(r *Record) { r.DefaultSeconds = -1 },
-		"speedup":       func(r *Record) { r.Speedup[1] = -1 },
-		"regret":        func(r *Record) { r.Regret = -2 },
-		"legal":         func(r *Record) { r.Legal = -1 },
-		"far future":    func(r *Record) { r.When = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		"sample":        func(r *Record) { r.Trials[1].Samples[2] = 0 },
-		"blocks":        func(r *Record) { r.Trials[1].Blocks = r.Trials[1].Blocks[:3] },
-		"block":         func(r *Record) { r.Trials[1].Blocks[0] = -1 },
+		"no device":   func(r *Record) { r.Device = "" },
+		"long device": func(r *Record) { r.Device = strings.Repeat("x", 1<<16) },
+		"no plan":     func(r *Record) { r.Plan = "" },
+		"no time":     func(r *Record) { r.Seconds = 0 },
+		"negative":    func(r *Record) { r.DefaultSeconds = -1 },
+		"speedup":     func(r *Record) { r.Speedup[1] = -1 },
+		"regret":      func(r *Record) { r.Regret = -2 },
+		"legal":       func(r *Record) { r.Legal = -1 },
+		"far future":  func(r *Record) { r.When = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"sample":      func(r *Record) { r.Trials[1].Samples[2] = 0 },
+		"blocks":      func(r *Record) { r.Trials[1].Blocks = r.Trials[1].Blocks[:3] },
+		"block":       func(r *Record) { r.Trials[1].Blocks[0] = -1 },
+		"clocks":      func(r *Record) { r.Trials[1].Clocks = []float64{1e9} },
+		"clock": func(r *Record) {
+			r.Trials[1].Clocks = make([]float64, len(r.Trials[1].Samples))
+			r.Trials[1].Clocks[1] = -1
+		},
 		"features":      func(r *Record) { r.Trials[1].Features = []byte("{") },
 		"trial no plan": func(r *Record) { r.Trials[1].Plan = "" },
 	} {

@@ -194,6 +194,8 @@ func (t *Trial) plausible() error {
 		return errors.New("a trial needs a plan")
 	case len(t.Blocks) != 0 && len(t.Blocks) != len(t.Samples):
 		return fmt.Errorf("%d samples in %d blocks", len(t.Samples), len(t.Blocks))
+	case len(t.Clocks) != 0 && len(t.Clocks) != len(t.Samples):
+		return fmt.Errorf("%d clocks of %d samples", len(t.Clocks), len(t.Samples))
 	case math.IsNaN(t.Predicted) || math.IsInf(t.Predicted, 0):
 		return fmt.Errorf("a prediction of %v seconds", t.Predicted)
 	case len(t.Features) > 0 && !json.Valid(t.Features):
@@ -202,6 +204,11 @@ func (t *Trial) plausible() error {
 	for _, s := range t.Samples {
 		if !isTime(s) {
 			return fmt.Errorf("%v seconds is not a time", s)
+		}
+	}
+	for _, h := range t.Clocks {
+		if h != 0 && !isTime(h) {
+			return fmt.Errorf("%v Hz is not a clock", h)
 		}
 	}
 	for _, b := range t.Blocks {

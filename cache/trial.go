@@ -21,7 +21,7 @@ func union(a, b []Trial) []Trial {
 	for _, t := range b {
 		if _, there := u.at[t.Plan]; !there {
 			u.at[t.Plan] = len(u.out)
-			t.Samples, t.Blocks = nil, nil
+			t.Samples, t.Blocks, t.Clocks = nil, nil, nil
 			u.out = append(u.out, t)
 		}
 	}
@@ -51,6 +51,7 @@ type unionOf struct {
 type block struct {
 	number   int
 	readings []reading
+	clocks   []float64 // of each; they do not tell readings apart
 }
 
 // A reading is one sample; nth counts samples of one plan within a block.
@@ -65,7 +66,7 @@ func newUnion(a []Trial) *unionOf {
 	for _, t := range a {
 		if _, there := u.at[t.Plan]; !there {
 			u.at[t.Plan] = len(u.out)
-			t.Samples, t.Blocks = nil, nil
+			t.Samples, t.Blocks, t.Clocks = nil, nil, nil
 			u.out = append(u.out, t)
 		}
 	}
@@ -88,10 +89,13 @@ func (u *unionOf) keep(x *block) {
 // join adds a block to the one it is, or as a new one.
 func (u *unionOf) join(x *block) {
 	if same := u.same(x); same != nil {
-		for _, r := range x.readings {
-			if !slices.Contains(same.readings, r) {
-				same.readings = append(same.readings, r)
+		for k, r := range x.readings {
+			switch at := slices.Index(same.readings, r); {
+			case at < 0:
+				same.readings, same.clocks = append(same.readings, r), append(same.clocks, x.clocks[k])
 				u.has[r] = same
+			case same.clocks[at] == 0:
+				same.clocks[at] = x.clocks[k]
 			}
 		}
 		return
@@ -124,9 +128,8 @@ func (x *block) contradicts(y *block) bool {
 
 // into appends the block's samples to their trials.
 func (x *block) into(u *unionOf) {
-	for _, r := range x.readings {
-		t := &u.out[u.at[r.plan]]
-		t.Samples, t.Blocks = append(t.Samples, r.seconds), append(t.Blocks, x.number)
+	for k, r := range x.readings {
+		u.out[u.at[r.plan]].Add(r.seconds, x.clocks[k], x.number)
 	}
 }
 
@@ -140,7 +143,7 @@ func blocksOf(ts []Trial) []*block {
 			fresh = max(fresh, b+1)
 		}
 	}
-	add := func(number int, plan string, seconds float64) {
+	add := func(number int, plan string, seconds, hertz float64) {
 		x := by[number]
 		if x == nil {
 			x = &block{number: number}
@@ -152,16 +155,16 @@ func blocksOf(ts []Trial) []*block {
 				nth++
 			}
 		}
-		x.readings = append(x.readings, reading{plan, nth, seconds})
+		x.readings, x.clocks = append(x.readings, reading{plan, nth, seconds}), append(x.clocks, hertz)
 	}
 	for _, t := range ts {
 		for k, s := range t.Samples {
 			if len(t.Blocks) == 0 {
-				add(fresh, t.Plan, s)
+				add(fresh, t.Plan, s, t.clock(k))
 				fresh++
 				continue
 			}
-			add(t.Blocks[k], t.Plan, s)
+			add(t.Blocks[k], t.Plan, s, t.clock(k))
 		}
 	}
 	blocks := make([]*block, 0, len(by))

@@ -96,11 +96,11 @@ func timeFusion(t *testing.T, name string, p *symtile.Program, b *cpu.Backend) t
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := kernels.Batch(first, 500*time.Microsecond)
-		best, begin := first, time.Now()
+		n := kernels.Batch(first.Seconds, 500*time.Microsecond)
+		best, begin := first.Seconds, time.Now()
 		for range 40 {
 			if s, err := bench.Sample(ctx, k, n); err == nil {
-				best = min(best, s)
+				best = min(best, s.Seconds)
 			}
 			if time.Since(begin) > 20*time.Millisecond {
 				break

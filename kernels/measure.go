@@ -20,14 +20,19 @@ type Bench struct {
 // A Set is what one run needs.
 type Set struct{ In, Out []Buffer }
 
+// A Timing is one sample of a kernel.
+type Timing struct {
+	Seconds float64 // a run
+	Hertz   float64 // the device's clock meanwhile; 0: unknown
+}
+
 // A Sampler is a Kernel whose arrays have to be somewhere else than these
 // buffers while it is timed: it keeps copies of the sets there.
 type Sampler interface {
 	Kernel
-	// Sample runs n times, or somewhat more, on the sets in turn and returns
-	// seconds a run, without transfers. A bench's sets are always the same
-	// slice.
-	Sample(ctx context.Context, sets []Set, n int) (float64, error)
+	// Sample runs n times, or somewhat more, on the sets in turn, and times it
+	// without transfers. A bench's sets are always the same slice.
+	Sample(ctx context.Context, sets []Set, n int) (Timing, error)
 }
 
 const (
@@ -95,8 +100,8 @@ func (b *Bench) Run(ctx context.Context, k Kernel) (time.Duration, error) {
 	return k.Run(ctx, set.In, set.Out)
 }
 
-// Sample times k: runs n times, at least once, and returns seconds a run.
-func (b *Bench) Sample(ctx context.Context, k Kernel, n int) (float64, error) {
+// Sample times k: runs n times, at least once.
+func (b *Bench) Sample(ctx context.Context, k Kernel, n int) (Timing, error) {
 	if s, own := k.(Sampler); own {
 		return s.Sample(ctx, b.sets, max(1, n))
 	}
@@ -104,11 +109,11 @@ func (b *Bench) Sample(ctx context.Context, k Kernel, n int) (float64, error) {
 	for range max(1, n) {
 		d, err := b.Run(ctx, k)
 		if err != nil {
-			return 0, err
+			return Timing{}, err
 		}
 		total += d
 	}
-	return total.Seconds() / float64(max(1, n)), nil
+	return Timing{Seconds: total.Seconds() / float64(max(1, n))}, nil
 }
 
 // Bounded is k with runs that take longer than most stopped, which fail with
@@ -128,7 +133,7 @@ type boundedSampler struct {
 	sampler Sampler
 }
 
-func (b boundedSampler) Sample(ctx context.Context, sets []Set, n int) (float64, error) {
+func (b boundedSampler) Sample(ctx context.Context, sets []Set, n int) (Timing, error) {
 	return b.sampler.Sample(ctx, sets, n)
 }
 

@@ -25,9 +25,9 @@ type sampler struct {
 	n, sets int
 }
 
-func (s *sampler) Sample(_ context.Context, sets []Set, n int) (float64, error) {
+func (s *sampler) Sample(_ context.Context, sets []Set, n int) (Timing, error) {
 	s.n, s.sets = n, len(sets)
-	return 0.25, nil
+	return Timing{0.25, 1e9}, nil
 }
 
 // TestBounded: runs are bounded, and a kernel that times by itself still does.
@@ -49,7 +49,7 @@ func TestBounded(t *testing.T) {
 	if _, err := b.Sample(t.Context(), Bounded(waiter{}, time.Millisecond), 3); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if seconds, err := b.Sample(t.Context(), Bounded(s, time.Millisecond), 7); err != nil || seconds != 0.25 || s.n != 7 || s.sets < 2 {
-		t.Errorf("%v s, %v; it was asked for %d runs on %d sets", seconds, err, s.n, s.sets)
+	if got, err := b.Sample(t.Context(), Bounded(s, time.Millisecond), 7); err != nil || got != (Timing{0.25, 1e9}) || s.n != 7 || s.sets < 2 {
+		t.Errorf("%v, %v; it was asked for %d runs on %d sets", got, err, s.n, s.sets)
 	}
 }

@@ -91,7 +91,7 @@ func (r *race) enter(entrants []cost.Ranked) error {
 			return err
 		}
 		if k := slices.IndexFunc(before, func(t cache.Trial) bool { return t.Plan == x.trial.Plan }); k >= 0 {
-			x.trial.Samples, x.trial.Blocks = before[k].Samples, before[k].Blocks
+			x.trial.Samples, x.trial.Blocks, x.trial.Clocks = before[k].Samples, before[k].Blocks, before[k].Clocks
 			x.trial.Failure, x.trial.Detail, x.trial.Dropped = before[k].Failure, before[k].Detail, before[k].Dropped
 			x.out = x.trial.Failure != "" || x.trial.Dropped
 		}
@@ -158,28 +158,28 @@ func (r *race) try(ctx context.Context, p *symtile.Program, v *kernels.Verifier,
 		x.kernel, k = k, kernels.Bounded(k, r.wait())
 		err = v.For(r.t.Backend.Identity(), x.Plan).Verify(ctx, k)
 	}
-	seconds := 0.0
+	var got kernels.Timing
 	if err == nil {
-		seconds, err = r.bench.Sample(ctx, k, 1) // the first run warms up
+		got, err = r.bench.Sample(ctx, k, 1) // the first run warms up
 	}
-	if least := model.LowerBound(x.Features); err == nil && seconds >= least {
-		x.batch = kernels.Batch(seconds, sampleSpan)
-		seconds, err = r.bench.Sample(ctx, k, x.batch)
+	if least := model.LowerBound(x.Features); err == nil && got.Seconds >= least {
+		x.batch = kernels.Batch(got.Seconds, sampleSpan)
+		got, err = r.bench.Sample(ctx, k, x.batch)
 	} else if err == nil {
 		err = errImplausible
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err == nil && seconds < model.LowerBound(x.Features) {
+	if err == nil && got.Seconds < model.LowerBound(x.Features) {
 		err = errImplausible
 	}
 	if err != nil {
 		x.fail(err)
 		return nil
 	}
-	x.batch = kernels.Batch(seconds, sampleSpan)
-	x.add(seconds, r.block)
+	x.batch = kernels.Batch(got.Seconds, sampleSpan)
+	x.add(got, r.block)
 	return nil
 }
 
@@ -206,9 +206,8 @@ func (r *race) deadline() time.Duration {
 
 var errImplausible = errors.New("faster than the device can be: it cannot have done the work")
 
-func (x *racer) add(seconds float64, block int) {
-	x.trial.Samples = append(x.trial.Samples, seconds)
-	x.trial.Blocks = append(x.trial.Blocks, block)
+func (x *racer) add(t kernels.Timing, block int) {
+	x.trial.Add(t.Seconds, t.Hertz, block)
 }
 
 func (x *racer) fail(err error) {
@@ -237,7 +236,7 @@ func (r *race) lap(ctx context.Context) error {
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, r.deadline())
-		seconds, err := r.bench.Sample(limited, x.kernel, x.batch)
+		got, err := r.bench.Sample(limited, x.kernel, x.batch)
 		cancel()
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -247,7 +246,7 @@ func (r *race) lap(ctx context.Context) error {
 			r.t.emit(Event{Kind: "failed", Fusion: r.c.Name, Plan: x.trial.Plan, Reason: x.trial.Failure + ": " + x.trial.Detail})
 			continue
 		}
-		x.add(seconds, r.block)
+		x.add(got, r.block)
 	}
 	r.block++
 	best := r.best()
@@ -385,7 +384,7 @@ func (r *race) record() (cache.Record, error) {
 		Key: r.key, Name: r.c.Name, Canonical: r.c.Canonical(), Safe: r.t.Backend.Device().Safe,
 		Plan: winner.trial.Plan, Default: def.trial.Plan, Seconds: winner.trial.Median(), DefaultSeconds: def.trial.Median(),
 		Speedup: [3]float64{gain.Median, gain.Lo, finite(gain.Hi)}, Regret: r.regret(winner), Checked: true,
-		Evidence: evidence(r.t.Backend),
+		Evidence: evidence(r.t.Backend, winner.trial.Clocks),
 		When:     r.t.Options.now().UTC().Truncate(time.Second), By: Version,
 	}
 	for _, x := range r.ties(winner) {
@@ -400,13 +399,19 @@ func (r *race) record() (cache.Record, error) {
 	return out, nil
 }
 
-// evidence is what a backend with an anchor saw of its device, nil of others.
-func evidence(b kernels.Backend) json.RawMessage {
+// evidence is what a backend saw of its device, and the clocks of the winner's
+// samples; nil of a backend that sees nothing.
+func evidence(b kernels.Backend, winner []float64) json.RawMessage {
 	w, ok := b.(interface{ Saw() kernels.Evidence })
-	if !ok || w.Saw().Anchors == 0 {
+	if !ok {
 		return nil
 	}
-	text, err := json.Marshal(w.Saw())
+	saw := w.Saw()
+	if !saw.Seen() {
+		return nil
+	}
+	saw.Winner = kernels.ClocksOf(winner)
+	text, err := json.Marshal(saw)
 	if err != nil {
 		return nil // a number JSON cannot say
 	}

@@ -157,9 +157,9 @@ func (e *entry) time(ctx context.Context, v *kernels.Verifier, b *kernels.Bench,
 	err = v.Verify(ctx, k)
 	best := math.Inf(1)
 	for begin := time.Now(); err == nil && (math.IsInf(best, 1) || time.Since(begin) < planSpan); {
-		var s float64
+		var s kernels.Timing
 		if s, err = b.Sample(ctx, k, 1); err == nil {
-			best = min(best, s)
+			best = min(best, s.Seconds)
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

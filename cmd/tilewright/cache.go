@@ -151,17 +151,26 @@ func (c *cacheCall) showRecord(r cache.Record) {
 	t := c.table()
 	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\t")
 	for _, x := range r.Trials {
-		switch {
-		case x.Failure != "":
+		if x.Failure != "" {
 			fmt.Fprintf(t, "%s\t%s\t-\t0\t%s: %s\n", x.Plan, tuner.Seconds(x.Predicted), x.Failure, firstLine(x.Detail))
-		case x.Dropped:
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\tdropped\n", x.Plan, tuner.Seconds(x.Predicted), tuner.Seconds(x.Median()), len(x.Samples))
-		default:
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t\n", x.Plan, tuner.Seconds(x.Predicted), tuner.Seconds(x.Median()), len(x.Samples))
+			continue
 		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", x.Plan, tuner.Seconds(x.Predicted), tuner.Seconds(x.Median()), len(x.Samples), trialNote(x))
 	}
 	t.Flush()
 	fmt.Fprintf(c.out, "\n%s\n", r.Canonical)
+}
+
+// trialNote is how a trial that was timed ended, and at what clock.
+func trialNote(x cache.Trial) string {
+	var all []string
+	if x.Dropped {
+		all = append(all, "dropped")
+	}
+	if clock := kernels.ClocksOf(x.Clocks); clock.Known > 0 {
+		all = append(all, "at "+clock.String())
+	}
+	return strings.Join(all, ", ")
 }
 
 func firstLine(s string) string {

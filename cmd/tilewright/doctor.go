@@ -41,7 +41,8 @@ var doctorCommand = command{
                   a device of its own for -device replay:FOLDER/samples.jsonl
   summary.tsv     their best times, bytes and operations a second, and how much that is of the copy, of
                   the matrix units and of the vendor's library
-  evidence.tsv    what the clock of a GPU was seen to do meanwhile, and the kernel that never changes
+  evidence.tsv    of each of those timings, and others: the clock of the GPU meanwhile, how often it was
+                  taken because that was off, and how the kernel that never changes did
   report.html     the times as a page
 
 -vendor FILE has lines of a large fusion's name and the seconds the vendor's library takes for it on
@@ -400,12 +401,20 @@ func (d *doctor) evidence() error {
 	if !ok {
 		return nil
 	}
-	var b strings.Builder
-	fmt.Fprintln(&b, "after sample\tSM clock MHz\tanchor seconds\tdrifted\tlaunches\tsets in turn")
+	lines := []string{gpu.EvidenceHeader}
+	session := d.saw().Clock
 	for _, e := range g.Evidence() {
-		fmt.Fprintf(&b, "%d\t%.0f\t%g\t%t\t%d\t%d\n", e.Sample, e.Hertz/1e6, e.Seconds, e.Drifted, e.Launches, e.Sets)
+		lines = append(lines, e.Row(session))
 	}
-	return d.write("evidence.tsv", []byte(b.String()))
+	return d.write("evidence.tsv", []byte(strings.Join(lines, "\n")+"\n"))
+}
+
+// saw is what the device saw of its clock, zero of one that does not.
+func (d *doctor) saw() kernels.Evidence {
+	if b, ok := d.backend.(interface{ Saw() kernels.Evidence }); ok {
+		return b.Saw()
+	}
+	return kernels.Evidence{}
 }
 
 // finish writes the summary and the page, and says how it went.
@@ -422,8 +431,12 @@ func (d *doctor) finish(context.Context) error {
 	if err != nil {
 		return err
 	}
+	saw := d.saw()
+	if saw.Seen() {
+		fmt.Fprintln(d.c.err, saw)
+	}
 	if d.c.json {
-		err = d.c.printJSON(map[string]any{"device": d.backend.Device().Name, "ceilings": d.ceilings, "kernels": d.kernels, "tuned": d.tuned, "wrong": d.bad})
+		err = d.c.printJSON(map[string]any{"device": d.backend.Device().Name, "ceilings": d.ceilings, "kernels": d.kernels, "tuned": d.tuned, "evidence": saw, "wrong": d.bad})
 	}
 	if d.bad > 0 {
 		return errors.Join(err, fmt.Errorf("%d of %d checks failed: see kernels.tsv and summary.tsv in %s", d.bad, len(d.kernels)+len(d.tuned), d.folder))

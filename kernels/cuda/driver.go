@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -370,29 +371,30 @@ func (d *Driver) wait(ctx context.Context) error {
 	}
 }
 
-// Time captures the launches in a graph and reads events around each replay.
-// Each function is launched once before: what a first launch sets up cannot be
-// set up while a stream is captured.
-func (d *Driver) Time(ctx context.Context, launches []gpu.Launch, replays int) ([]float64, error) {
-	for _, l := range launches {
+// Time captures the launches of a burst in a graph and reads events around each
+// replay. Each function is launched once before: what a first launch sets up
+// cannot be set up while a stream is captured, nor between the events.
+func (d *Driver) Time(ctx context.Context, b gpu.Burst, replays int) ([]float64, error) {
+	all := slices.Concat(b.Before, b.Launches, b.After)
+	for _, l := range all {
 		if err := d.sheet.Check(l); err != nil {
 			return nil, err
 		}
 	}
 	var seconds []float64
 	err := d.call(context.WithoutCancel(ctx), func() error {
-		if err := d.launchAll(firsts(launches)); err != nil {
+		if err := d.launchAll(firsts(all)); err != nil {
 			return err
 		}
 		if err := d.wait(ctx); err != nil {
 			return err
 		}
-		g, err := capture(d.stream, func() error { return d.launchAll(launches) })
+		g, err := capture(d.stream, func() error { return d.launchAll(b.Launches) })
 		if err != nil {
 			return err
 		}
 		defer g.destroy()
-		seconds, err = d.replay(ctx, g, replays)
+		seconds, err = d.replay(ctx, g, b, replays)
 		return err
 	})
 	return seconds, err
@@ -420,8 +422,9 @@ func (d *Driver) launchAll(launches []gpu.Launch) error {
 	return nil
 }
 
-// replay launches g once more than n times; the first is not counted.
-func (d *Driver) replay(ctx context.Context, g graph, n int) ([]float64, error) {
+// replay launches g, the graph of b, once more than n times; the first is not
+// counted.
+func (d *Driver) replay(ctx context.Context, g graph, b gpu.Burst, n int) ([]float64, error) {
 	var events [2]cu.Event
 	for k := range events {
 		e, err := cu.MakeEvent(cu.DefaultEvent)
@@ -433,7 +436,7 @@ func (d *Driver) replay(ctx context.Context, g graph, n int) ([]float64, error) 
 	}
 	seconds := make([]float64, 0, n)
 	for k := range n + 1 {
-		s, err := d.once(ctx, g, events)
+		s, err := d.once(ctx, g, b, events)
 		if err != nil {
 			return nil, err
 		}
@@ -445,7 +448,10 @@ func (d *Driver) replay(ctx context.Context, g graph, n int) ([]float64, error) 
 }
 
 // once is the device's time for one launch of g, in seconds.
-func (d *Driver) once(ctx context.Context, g graph, events [2]cu.Event) (float64, error) {
+func (d *Driver) once(ctx context.Context, g graph, b gpu.Burst, events [2]cu.Event) (float64, error) {
+	if err := d.launchAll(b.Before); err != nil {
+		return 0, err
+	}
 	if err := failed("cuEventRecord", events[0].Record(d.stream)); err != nil {
 		return 0, err
 	}
@@ -453,6 +459,9 @@ func (d *Driver) once(ctx context.Context, g graph, events [2]cu.Event) (float64
 		return 0, err
 	}
 	if err := failed("cuEventRecord", events[1].Record(d.stream)); err != nil {
+		return 0, err
+	}
+	if err := d.launchAll(b.After); err != nil {
 		return 0, err
 	}
 	if err := d.wait(ctx); err != nil {

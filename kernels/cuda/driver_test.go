@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -20,6 +21,8 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cuda/cudasim"
 	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/simulated"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -138,7 +141,7 @@ func (h *host) Launch(_ context.Context, l gpu.Launch) error {
 }
 
 func (h *host) Sync(context.Context) error { err := h.err; h.err = nil; return err }
-func (h *host) Time(context.Context, []gpu.Launch, int) ([]float64, error) {
+func (h *host) Time(context.Context, gpu.Burst, int) ([]float64, error) {
 	return nil, gpu.ErrUntimed
 }
 func (h *host) Close() error { return nil }
@@ -262,7 +265,7 @@ func checkAdd(ctx context.Context, t *testing.T, d gpu.Driver, m gpu.Module) {
 	if want := strings.Repeat("\x06\x01\x01\x01", 4) + "5123" + "9567" + "=9ab" + "hdef"; string(out) != want {
 		t.Errorf("memory is %q", out)
 	}
-	seconds, err := d.Time(ctx, []gpu.Launch{l, l}, 3)
+	seconds, err := d.Time(ctx, gpu.Burst{Before: []gpu.Launch{l}, Launches: []gpu.Launch{l, l}, After: []gpu.Launch{l, l}}, 3)
 	if err != nil || !slices.Equal(seconds, []float64{0.5e-3, 0.5e-3, 0.5e-3}) {
 		t.Errorf("two kernels of 0.25 ms took %v, %v", seconds, err)
 	}
@@ -370,7 +373,7 @@ func steps(d *Driver) (failures map[string]error, order []string) {
 	step("launch", func(ctx context.Context) error { return d.Launch(ctx, launch()) })
 	step("sync", d.Sync)
 	step("time", func(ctx context.Context) error {
-		_, err := d.Time(ctx, []gpu.Launch{launch(), launch()}, 2)
+		_, err := d.Time(ctx, gpu.Burst{Launches: []gpu.Launch{launch(), launch()}}, 2)
 		return err
 	})
 	step("launch again", func(ctx context.Context) error { return d.Launch(ctx, launch()) })
@@ -430,7 +433,7 @@ func TestRefused(t *testing.T) {
 	_, second := Open(1)
 	_, empty := d.Alloc(0)
 	_, tm := d.EncodeTensorMap(gpu.TensorMapSpec{DType: hlo.F16, Base: 16, Dims: []uint64{8}, Box: []uint32{8}})
-	_, untimed := d.Time(t.Context(), nil, 1)
+	_, untimed := d.Time(t.Context(), gpu.Burst{}, 1)
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := map[string]error{
@@ -529,9 +532,9 @@ func TestSample(t *testing.T) {
 		{Entry: "add", Block: gpu.Dim3{X: 32}, Args: []gpu.Operand{gpu.ScratchArray(0), gpu.Value(gpu.U32Arg(1)), gpu.Value(gpu.U32Arg(4))}},
 	}}
 	sets := []kernels.Set{{Out: []kernels.Buffer{{Data: make([]byte, 256)}}}}
-	seconds, err := s.Sample(t.Context(), w, sets, 1)
-	if err != nil || seconds != 1e-3 {
-		t.Errorf("two kernels of 0.5 ms take %v s, %v", seconds, err)
+	got, err := s.Sample(t.Context(), w, sets, 1)
+	if err != nil || got != (kernels.Timing{Seconds: 1e-3}) {
+		t.Errorf("two kernels of 0.5 ms take %+v, %v", got, err)
 	}
 	places := map[string]bool{}
 	for _, line := range h.log {
@@ -542,8 +545,74 @@ func TestSample(t *testing.T) {
 	if want := 8 + 1; len(places) != want { // 2 KiB in sets of 256 bytes, and the scratch array
 		t.Errorf("%d arrays were added to, want %d", len(places), want)
 	}
-	if e := s.Evidence(); len(e) != 1 || e[0].Seconds != 0.5e-3 {
+	if e := s.Evidence(); len(e) != 1 || e[0].Anchor.Seconds != 0.5e-3 {
 		t.Errorf("evidence %+v", e)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if held := cudasim.Held(); held != "" {
+		t.Errorf("not given back: %s", held)
+	}
+}
+
+const loopPTX = `.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry loop(.param .u64 p)
+{
+	.reg .b32 %r<1>;
+	.reg .b64 %rd<1>;
+	.reg .pred %p<1>;
+	ld.param.u64 %rd0, [p];
+	mov.u32 %r0, 0;
+$again:
+	add.u32 %r0, %r0, 1;
+	setp.lt.u32 %p0, %r0, 2000;
+	@%p0 bra $again;
+	st.global.u32 [%rd0], %r0;
+	ret;
+}
+`
+
+// TestSampleClock: the clocks are read round the graph of each sample, and a
+// sample that was taken at another clock is known, taken again and counted.
+func TestSampleClock(t *testing.T) {
+	sheet, err := gpu.ParseSheet("A100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet.L2 = 1 << 9
+	device, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true, Hertz: 1.4e9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cudasim.Start(device, cudasim.Options{Milliseconds: 0.5})
+	s, err := gpu.NewSession(t.Context(), func(context.Context) (gpu.Driver, error) { return Open(0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &gpu.Work{PTX: loopPTX, Steps: []gpu.Step{{Entry: "loop", Block: gpu.Dim3{X: 1}, Args: []gpu.Operand{gpu.Output(0)}}}}
+	sets := []kernels.Set{{Out: []kernels.Buffer{{Data: make([]byte, 256)}}}}
+	clocks := []float64{1.4e9, 1.4e9, 1.39e9, 1.4e9, 1.1e9, 1.41e9, 1.4e9}
+	for _, hertz := range clocks {
+		device.SetClock(hertz)
+		got, err := s.Sample(t.Context(), w, sets, 1)
+		if err != nil || got.Seconds != 0.5e-3 || math.Abs(got.Hertz/hertz-1) > 1e-3 {
+			t.Errorf("a kernel of 0.5 ms at %g Hz took %+v, %v", hertz, got, err)
+		}
+	}
+	for k, e := range s.Evidence() {
+		taken := 1
+		if clocks[k] == 1.1e9 {
+			taken = 3
+		}
+		if e.Sample != k+1 || e.Taken != taken || math.Abs(e.Hertz/clocks[k]-1) > 1e-3 {
+			t.Errorf("sample %d, at %g Hz: %+v", k+1, clocks[k], e)
+		}
+	}
+	if saw := gpu.New(s).Saw(); saw.Samples != len(clocks) || saw.Clock.Known != len(clocks) || saw.Off != 1 || saw.Again != 2 {
+		t.Errorf("evidence %+v", saw)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)

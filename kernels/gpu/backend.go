@@ -171,7 +171,7 @@ func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Durati
 }
 
 // Sample times the kernel on copies of sets that stay on the device.
-func (k *kernel) Sample(ctx context.Context, sets []kernels.Set, n int) (float64, error) {
+func (k *kernel) Sample(ctx context.Context, sets []kernels.Set, n int) (kernels.Timing, error) {
 	return k.session.Sample(ctx, k.work, sets, n)
 }
 
@@ -183,22 +183,5 @@ func (b *Backend) MatrixCeilings(ctx context.Context) ([]Ceiling, error) {
 	return b.session.MatrixCeilings(ctx)
 }
 
-// Evidence lists what the clock of the SMs was seen to do while kernels were
-// timed.
+// Evidence lists how samples were taken, and what the clock of the SMs was.
 func (b *Backend) Evidence() []Evidence { return b.session.Evidence() }
-
-// Saw sums the evidence up; without any the count is 0.
-func (b *Backend) Saw() (e kernels.Evidence) {
-	for k, x := range b.session.Evidence() {
-		if k == 0 {
-			e.Hertz, e.Seconds = [2]float64{x.Hertz, x.Hertz}, [2]float64{x.Seconds, x.Seconds}
-		}
-		e.Hertz = [2]float64{min(e.Hertz[0], x.Hertz), max(e.Hertz[1], x.Hertz)}
-		e.Seconds = [2]float64{min(e.Seconds[0], x.Seconds), max(e.Seconds[1], x.Seconds)}
-		e.Anchors, e.Runs, e.Sets = k+1, x.Launches, x.Sets
-		if x.Drifted {
-			e.Drifts++
-		}
-	}
-	return e
-}

@@ -63,6 +63,7 @@ type request struct {
 	Value    byte
 	Spec     TensorMapSpec
 	Launches []wireLaunch
+	Burst    [3][]wireLaunch // before, timed, after
 	Replays  int
 	Wait     time.Duration // the call's deadline, counted from when it is read
 }
@@ -372,12 +373,15 @@ func (c *Child) Sync(ctx context.Context) error {
 }
 
 // Time is the driver's.
-func (c *Child) Time(ctx context.Context, launches []Launch, replays int) ([]float64, error) {
-	all, err := c.wire(launches)
-	if err != nil {
-		return nil, err
+func (c *Child) Time(ctx context.Context, b Burst, replays int) ([]float64, error) {
+	q := request{Call: "time", Replays: replays}
+	for k, part := range [...][]Launch{b.Before, b.Launches, b.After} {
+		var err error
+		if q.Burst[k], err = c.wire(part); err != nil {
+			return nil, err
+		}
 	}
-	r, err := c.call(ctx, request{Call: "time", Launches: all, Replays: replays})
+	r, err := c.call(ctx, q)
 	return r.Seconds, err
 }
 

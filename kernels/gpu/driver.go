@@ -43,10 +43,10 @@ type Driver interface {
 	// Sync waits for all that is queued, or for ctx; a kernel that is still
 	// running when ctx ends makes a Sticky error that unwraps to ctx.Err().
 	Sync(context.Context) error
-	// Time runs launches as one graph, once to warm up and then replays times,
-	// and returns the device's own seconds for each of these replays. A
+	// Time runs a burst once to warm up and then replays times, and returns the
+	// device's own seconds for the launches of each of these replays. A
 	// simulator has no such seconds: ErrUntimed.
-	Time(ctx context.Context, launches []Launch, replays int) ([]float64, error)
+	Time(ctx context.Context, b Burst, replays int) ([]float64, error)
 
 	// Close releases everything allocated and loaded.
 	Close() error
@@ -101,6 +101,10 @@ type Launch struct {
 	SharedBytes int  // a block, beside the static: what .extern .shared has
 	Args        []Arg
 }
+
+// A Burst is launches that are timed together, as one graph. Those before and
+// after them run next to them each time, and are not in what is timed.
+type Burst struct{ Before, Launches, After []Launch }
 
 // An Arg is the value of one kernel parameter.
 type Arg struct {

@@ -22,69 +22,89 @@ const (
 	anchorEvery = 16      // samples
 	mostDrift   = 0.02    // of the anchor, above which a sample is taken again
 	spinSteps   = 100_000 // dependent multiply-adds of the anchor, some 0.2 ms
-	mostKept    = 1 << 12 // pieces of evidence
 	spinBytes   = 24      // cycles, nanoseconds and the sum, which keeps the loop alive
 )
 
 // A resident is sets of arrays on the device that works are timed on.
 type resident struct {
-	of   *kernels.Set // the first of the host's
-	sets []arrays
-	next int
+	of     *kernels.Set // the first of the host's
+	sets   []arrays
+	next   int
+	stamps Address // of all SMs, before a sample and after it
 }
 
 // Sample times n runs of a work on copies of sets, one after the other and at
-// least one on each, and returns seconds a run. The first call for these sets
-// copies them to the device; only those of one bench are kept there. ctx's
-// deadline is as in Run.
-func (s *Session) Sample(ctx context.Context, w *Work, sets []kernels.Set, n int) (float64, error) {
+// least one on each, and returns seconds a run and the clock of the SMs
+// meanwhile. The first call for these sets copies them to the device; only those
+// of one bench are kept there. ctx's deadline is as in Run.
+func (s *Session) Sample(ctx context.Context, w *Work, sets []kernels.Set, n int) (kernels.Timing, error) {
 	a := allow(ctx)
 	defer a.end()
 	if _, err := s.device(a.calm); err != nil {
-		return 0, err
+		return kernels.Timing{}, err
 	}
-	seconds, err := s.sample(a, w, sets, n)
+	e := Evidence{Sample: s.samples + 1}
+	t, err := s.steady(a, w, sets, n, &e)
 	if err != nil {
-		return 0, s.noted(err)
+		return kernels.Timing{}, s.noted(err)
 	}
-	if s.samples++; s.samples%anchorEvery != 1 {
-		return seconds, nil
+	if s.samples++; s.samples%anchorEvery == 1 {
+		e.Anchor, err = s.anchor(a)
 	}
-	drifted, err := s.anchor(a)
-	if err == nil && drifted {
-		seconds, err = s.sample(a, w, sets, n)
+	if err == nil && e.Anchor.Drifted {
+		t, err = s.steady(a, w, sets, n, &e)
 	}
-	return seconds, s.noted(err)
+	if err != nil {
+		return kernels.Timing{}, s.noted(err)
+	}
+	s.keep(e)
+	return t, nil
 }
 
-func (s *Session) sample(a allowance, w *Work, sets []kernels.Set, n int) (float64, error) {
+// sample takes one sample, and says in e how.
+func (s *Session) sample(a allowance, w *Work, sets []kernels.Set, n int, e *Evidence) (t kernels.Timing, err error) {
 	if err := s.upload(sets); err != nil {
-		return 0, err
+		return t, err
 	}
 	scratch, err := s.scratch(w)
 	if err != nil {
-		return 0, err
+		return t, err
 	}
 	defer s.freeAll(scratch)
+	n = min(max(n, len(s.data.sets)), mostSets)
+	b, err := s.burst(a, w, scratch, n)
+	if err != nil {
+		return t, err
+	}
+	e.Taken, e.Launches, e.Sets = e.Taken+1, len(b.Launches), len(s.data.sets)
+	if t.Seconds, err = s.time(a, b); err != nil {
+		return t, err
+	}
+	t.Seconds /= float64(n)
+	t.Hertz, err = s.clockOf(s.data.stamps)
+	e.Hertz = t.Hertz
+	return t, err
+}
+
+// burst is n runs of a work on the sets in turn, between two readings of the
+// clocks.
+func (s *Session) burst(a allowance, w *Work, scratch []Address, n int) (b Burst, err error) {
 	functions, err := s.functions(a.calm, w)
 	if err != nil {
-		return 0, err
+		return b, err
 	}
-	n = min(max(n, len(s.data.sets)), mostSets)
-	var all []Launch
 	for range n {
 		set := s.data.sets[s.data.next]
 		s.data.next = (s.data.next + 1) % len(s.data.sets)
 		set.scratch = scratch
 		l, err := s.launches(w, functions, &set)
 		if err != nil {
-			return 0, err
+			return b, err
 		}
-		all = append(all, l...)
+		b.Launches = append(b.Launches, l...)
 	}
-	s.launched = len(all)
-	seconds, err := s.time(a, all)
-	return seconds / float64(n), err
+	b.Before, b.After, err = s.stampLaunches(a, s.data.stamps)
+	return b, err
 }
 
 func (s *Session) scratch(w *Work) ([]Address, error) {
@@ -117,7 +137,11 @@ func (s *Session) upload(sets []kernels.Set) error {
 		return nil
 	}
 	s.freeData()
-	s.data = &resident{}
+	room, err := s.driver.Alloc(2 * s.stampsBytes())
+	if err != nil {
+		return err
+	}
+	s.data = &resident{stamps: room}
 	for k := range s.rotation(setBytes(sets[0])) {
 		s.data.sets = append(s.data.sets, arrays{})
 		on, host := &s.data.sets[k], sets[k%len(sets)]
@@ -138,6 +162,7 @@ func (s *Session) freeData() {
 	if s.data == nil {
 		return
 	}
+	s.driver.Free(s.data.stamps)
 	for _, a := range s.data.sets {
 		s.freeAll(a.in)
 		s.freeAll(a.out)
@@ -180,75 +205,52 @@ func (s *Session) rotation(n int64) int {
 	return int(min(sets, mostSets))
 }
 
-// Evidence is what the clock of the SMs was seen to do, and how the sample
-// before was taken.
-type Evidence struct {
-	Sample   int     // number of the sample it was taken after
-	Hertz    float64 // of the SMs, by their own counter against the device's timer
-	Seconds  float64 // the anchor took, which is always the same work
-	Drifted  bool    // from the anchor before by more than 2 %: the sample was taken again
-	Launches int     // of the sample's graph
-	Sets     int     // of arrays that it went through in turn
-}
-
-// Evidence lists the clock readings of the session, in order.
-func (s *Session) Evidence() []Evidence { return s.evidence }
-
 // anchor times a kernel that is always the same and reads the SM's clock in
 // it. It says whether the device became faster or slower by more than 2 %.
-func (s *Session) anchor(a allowance) (drifted bool, err error) {
+func (s *Session) anchor(a allowance) (Anchor, error) {
 	w, err := spin(s.sheet)
 	if err != nil {
-		return false, err
+		return Anchor{}, err
 	}
 	out := []kernels.Buffer{{Data: make([]byte, spinBytes)}}
 	r, err := s.place(w, nil, out)
 	if err != nil {
-		return false, err
+		return Anchor{}, err
 	}
-	e := Evidence{Sample: s.samples, Launches: s.launched}
-	if s.data != nil {
-		e.Sets = len(s.data.sets)
-	}
-	err = s.readClock(a, w, r, &e)
+	now, err := s.readAnchor(a, w, r)
 	if !IsSticky(err) {
 		err = errors.Join(err, s.free(r))
 	}
 	if err != nil {
-		return false, fmt.Errorf("the anchor: %w", err)
+		return Anchor{}, fmt.Errorf("the anchor: %w", err)
 	}
-	if k := len(s.evidence); k > 0 {
-		drifted = math.Abs(e.Seconds/s.evidence[k-1].Seconds-1) > mostDrift
+	if last := s.anchored.Seconds; last > 0 {
+		now.Drifted = math.Abs(now.Seconds/last-1) > mostDrift
 	}
-	e.Drifted = drifted
-	if len(s.evidence) < mostKept {
-		s.evidence = append(s.evidence, e)
-	}
-	return drifted, nil
+	s.anchored = now
+	return now, nil
 }
 
-func (s *Session) readClock(a allowance, w *Work, r *run, e *Evidence) error {
+func (s *Session) readAnchor(a allowance, w *Work, r *run) (now Anchor, err error) {
 	functions, err := s.functions(a.calm, w)
 	if err != nil {
-		return err
+		return now, err
 	}
 	all, err := s.launches(w, functions, &r.arrays)
 	if err != nil {
-		return err
+		return now, err
 	}
-	seconds, err := s.time(a, all)
-	if err != nil {
-		return err
+	if now.Seconds, err = s.time(a, Burst{Launches: all}); err != nil {
+		return now, err
 	}
 	var out [spinBytes]byte
 	if err := s.driver.CopyOut(out[:], r.out[0]); err != nil {
-		return err
+		return now, err
 	}
-	e.Seconds = seconds
 	if cycles, nanoseconds := binary.LittleEndian.Uint64(out[:]), binary.LittleEndian.Uint64(out[8:]); nanoseconds > 0 {
-		e.Hertz = float64(cycles) / float64(nanoseconds) * 1e9
+		now.Hertz = float64(cycles) / float64(nanoseconds) * 1e9
 	}
-	return nil
+	return now, nil
 }
 
 // spin is the anchor: one thread that does a fixed number of dependent

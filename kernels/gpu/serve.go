@@ -97,7 +97,7 @@ func (s *server) do(ctx context.Context, q request, r *reply) (err error) {
 	case "tensor map":
 		r.Map, err = d.EncodeTensorMap(q.Spec)
 	case "launch":
-		all, err := s.launches(q)
+		all, err := s.launches(q.Launches)
 		if err != nil {
 			return err
 		}
@@ -105,12 +105,7 @@ func (s *server) do(ctx context.Context, q request, r *reply) (err error) {
 	case "sync":
 		return d.Sync(ctx)
 	case "time":
-		all, err := s.launches(q)
-		if err != nil {
-			return err
-		}
-		r.Seconds, err = d.Time(ctx, all, q.Replays)
-		return err
+		return s.time(ctx, q, r)
 	default:
 		return fmt.Errorf("no call %q", q.Call)
 	}
@@ -143,9 +138,20 @@ func (s *server) function(q request, r *reply) error {
 	return nil
 }
 
-func (s *server) launches(q request) ([]Launch, error) {
-	all := make([]Launch, len(q.Launches))
-	for k, w := range q.Launches {
+func (s *server) time(ctx context.Context, q request, r *reply) (err error) {
+	var parts [3][]Launch
+	for k, part := range q.Burst {
+		if parts[k], err = s.launches(part); err != nil {
+			return err
+		}
+	}
+	r.Seconds, err = s.driver.Time(ctx, Burst{parts[0], parts[1], parts[2]}, q.Replays)
+	return err
+}
+
+func (s *server) launches(wire []wireLaunch) ([]Launch, error) {
+	all := make([]Launch, len(wire))
+	for k, w := range wire {
 		f := s.functions[w.Function]
 		if f == nil {
 			return nil, fmt.Errorf("no function %d", w.Function)

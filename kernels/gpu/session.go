@@ -21,9 +21,11 @@ type Session struct {
 	loaded   map[loadKey]*loadedText
 	maps     map[mapKey]TensorMap
 	data     *resident // arrays that are timed on
+	stamps   *Work     // reads the clocks of the SMs
 	evidence []Evidence
 	samples  int
-	launched int // by the latest sample's graph
+	anchored Anchor // the latest
+	again    int    // samples taken again because of their clock
 }
 
 type loadKey struct {
@@ -415,7 +417,7 @@ func (s *Session) execute(a allowance, w *Work, r *run, out []kernels.Buffer) (t
 	if s.sheet.Simulated {
 		return 0, nil
 	}
-	seconds, err := s.time(a, all)
+	seconds, err := s.time(a, Burst{Launches: all})
 	if errors.Is(err, ErrUntimed) {
 		return 0, nil
 	}
@@ -434,11 +436,11 @@ func (s *Session) once(a allowance, all []Launch) error {
 	return s.driver.Sync(ctx)
 }
 
-// time is the device's seconds for one replay of launches.
-func (s *Session) time(a allowance, all []Launch) (float64, error) {
+// time is the device's seconds for one replay of a burst.
+func (s *Session) time(a allowance, b Burst) (float64, error) {
 	ctx, end := a.begin()
 	defer end()
-	seconds, err := s.driver.Time(ctx, all, 1)
+	seconds, err := s.driver.Time(ctx, b, 1)
 	if err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -19,14 +20,19 @@ import (
 
 // A toy is a device whose kernels are Go: "double" writes twice its input,
 // "overrun" also the byte after its output, "hang" never ends, "fault" loses
-// the device, "crash" the process, "spin" is the anchor.
+// the device, "crash" the process, "spin" is the anchor and "stamp" reads the
+// clocks, of SMs that count from different numbers.
 type toy struct {
 	memory map[Address][]byte
 	next   Address
 	queued []Launch
 	lost   error
-	runs   int     // kernels that ran
-	clock  float64 // Hz, which the anchor reads
+	runs   int             // kernels that ran
+	clock  float64         // Hz
+	dips   map[int]float64 // instead of it, in the bursts of these numbers, from 1
+	bursts int             // between stamps, that were timed
+	cycles float64         // and
+	nanos  float64         // since the beginning
 	places []Address
 }
 
@@ -44,7 +50,7 @@ func (m toyModule) Function(name string) (Function, error) {
 func (m toyModule) Close() error                 { return nil }
 func (f toyFunction) Resources() Resources       { return Resources{Registers: 16} }
 func newToy() *toy                               { return &toy{memory: map[Address][]byte{}, next: 1 << 20, clock: 1.5e9} }
-func (d *toy) Sheet() Sheet                      { s, _ := ParseSheet("A100"); s.L2 = 1 << 16; return s }
+func (d *toy) Sheet() Sheet                      { s, _ := ParseSheet("A100"); s.L2, s.SMs = 1<<16, 4; return s }
 func (d *toy) Free(a Address) error              { delete(d.memory, a); return d.lost }
 func (d *toy) CopyIn(a Address, b []byte) error  { copy(d.at(a), b); return d.lost }
 func (d *toy) CopyOut(b []byte, a Address) error { copy(b, d.at(a)); return d.lost }
@@ -104,8 +110,14 @@ func (d *toy) Sync(ctx context.Context) error {
 
 func (d *toy) run(ctx context.Context, l Launch) {
 	address := func(k int) Address { return Address(binary.LittleEndian.Uint64(l.Args[k].AppendTo(nil))) }
+	if l.Function == toyFunction("stamp") {
+		d.stamp(d.at(address(0)), l.Grid.X)
+		return
+	}
 	d.runs++
 	d.places = append(d.places, address(0))
+	d.nanos += toyNanos
+	d.cycles += toyNanos * d.hertz() / 1e9
 	switch name := l.Function.(toyFunction); name {
 	case "double", "overrun":
 		const n = 16
@@ -133,15 +145,39 @@ func (d *toy) run(ctx context.Context, l Launch) {
 	}
 }
 
-func (d *toy) Time(ctx context.Context, all []Launch, replays int) ([]float64, error) {
+const toyNanos = 1e6 // of each launch but stamps
+
+// hertz is the clock of the burst at hand.
+func (d *toy) hertz() float64 {
+	if dip := d.dips[d.bursts]; dip > 0 {
+		return dip
+	}
+	return d.clock
+}
+
+// stamp writes the stamps of SMs, of which the last is the first block's.
+func (d *toy) stamp(out []byte, sms int) {
+	for k := range sms {
+		sm := sms - 1 - k
+		at := out[k*stampBytes:]
+		binary.LittleEndian.PutUint64(at, uint64(d.cycles)+uint64(sm)<<40)
+		binary.LittleEndian.PutUint64(at[8:], uint64(d.nanos)+1e15)
+		binary.LittleEndian.PutUint64(at[16:], uint64(sm))
+	}
+}
+
+func (d *toy) Time(ctx context.Context, b Burst, replays int) ([]float64, error) {
+	if len(b.Before) > 0 {
+		d.bursts++
+	}
 	for range replays + 1 {
-		d.queued = all
+		d.queued = slices.Concat(b.Before, b.Launches, b.After)
 		if err := d.Sync(ctx); err != nil {
 			return nil, err
 		}
 	}
-	seconds := float64(len(all)) * 1e-3
-	if all[0].Function == toyFunction("spin") {
+	seconds := float64(len(b.Launches)) * 1e-3
+	if b.Launches[0].Function == toyFunction("spin") {
 		seconds = 400_000 / d.clock
 	}
 	return slices.Repeat([]float64{seconds}, replays), nil
@@ -356,9 +392,9 @@ func TestSample(t *testing.T) {
 	in, out := arraysOf16()
 	in[0].Data = append(in[0].Data, make([]byte, 1<<14)...) // 16 KiB and some a set
 	sets := []kernels.Set{{In: in, Out: out}, {In: in, Out: out}}
-	seconds, err := s.Sample(t.Context(), toyWork("double"), sets, 1)
-	if err != nil || seconds != 1e-3 {
-		t.Errorf("a run takes %v s, %v", seconds, err)
+	first, err := s.Sample(t.Context(), toyWork("double"), sets, 1)
+	if err != nil || first.Seconds != 1e-3 || math.Abs(first.Hertz/1.5e9-1) > 1e-4 {
+		t.Errorf("a run takes %+v, %v", first, err)
 	}
 	different := map[Address]bool{}
 	for _, a := range d.places[:d.runs-2] { // without the anchor's two
@@ -367,7 +403,7 @@ func TestSample(t *testing.T) {
 	if want := 8; len(different) != want { // 2·64 KiB of L2 over 16.03 KiB
 		t.Errorf("%d sets in turn, want %d", len(different), want)
 	}
-	if e := s.Evidence(); len(e) != 1 || e[0].Hertz < 1.49e9 || e[0].Hertz > 1.51e9 {
+	if e := s.Evidence(); len(e) != 1 || e[0].Anchor.Hertz < 1.49e9 || e[0].Anchor.Hertz > 1.51e9 {
 		t.Errorf("clock evidence %+v", e)
 	}
 	held := len(d.memory)
@@ -380,7 +416,7 @@ func TestSample(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := 2*10 + 2 + 2*10; d.runs != want { // sample, anchor, sample, each with its warm-up
+	if want := 3*2*10 + 2 + 3*2*10; d.runs != want { // a sample and two more for its clock, the anchor, the same again, each with its warm-up
 		t.Errorf("%d kernels ran round a drifting anchor, want %d", d.runs, want)
 	}
 	if len(d.memory) != held {

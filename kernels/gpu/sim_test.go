@@ -89,7 +89,7 @@ func (*simulator) EncodeTensorMap(s TensorMapSpec) (m TensorMap, err error) {
 	return m, err
 }
 func (*simulator) Sync(context.Context) error { return nil }
-func (*simulator) Time(context.Context, []Launch, int) ([]float64, error) {
+func (*simulator) Time(context.Context, Burst, int) ([]float64, error) {
 	return nil, ErrUntimed
 }
 func (*simulator) Close() error { return nil }

@@ -37,6 +37,7 @@ type record struct {
 type trial struct {
 	Plan    string    `json:"plan"`
 	Samples []float64 `json:"samples"` // seconds
+	Clocks  []float64 `json:"clocks"`  // Hz, of each sample or of none
 	Failure string    `json:"failure"`
 	Detail  string    `json:"detail"`
 }
@@ -52,6 +53,7 @@ type fusion struct {
 type Backend struct {
 	device  kernels.Device
 	fusions map[string]*fusion // by fingerprint
+	clocks  []float64          // of the samples that were taken
 }
 
 const longestLine = 64 << 20
@@ -118,6 +120,9 @@ func (b *Backend) add(r record) error {
 		}
 		if t.Failure == "" && len(t.Samples) == 0 {
 			continue // it was never timed
+		}
+		if n := len(t.Clocks); n > 0 && n != len(t.Samples) {
+			return fmt.Errorf("plan %s: %d clocks of %d samples", plan, n, len(t.Samples))
 		}
 		f.plans = append(f.plans, plan)
 		f.trials[plan.String()] = t
@@ -191,16 +196,24 @@ func (b *Backend) Compile(_ context.Context, p *symtile.Program, plan kernels.Pl
 	case t.Failure != "":
 		return nil, &kernels.Rejected{Plan: plan, Reason: "recorded as " + t.Failure + ": " + t.Detail}
 	}
-	return &kernel{fusion: p.Fusion, plan: plan, samples: t.Samples}, nil
+	return &kernel{b: b, fusion: p.Fusion, plan: plan, trial: t}, nil
+}
+
+// Saw is what the recorded device saw of its clock in the samples that were
+// taken.
+func (b *Backend) Saw() (e kernels.Evidence) {
+	e.Sampled(b.clocks)
+	return e
 }
 
 // A kernel answers with recorded times.
 type kernel struct {
-	fusion  *hlo.Computation
-	plan    kernels.Plan
-	samples []float64
-	next    int
-	known   []answer // the latest last
+	b      *Backend
+	fusion *hlo.Computation
+	plan   kernels.Plan
+	trial  trial
+	next   int
+	known  []answer // the latest last
 }
 
 // An answer is the reference's results for some inputs.
@@ -209,7 +222,7 @@ type answer struct{ in, out []kernels.Buffer }
 const mostAnswers = 10 // that are kept: a bench uses up to eight sets of inputs in turn
 
 func (k *kernel) Source() string {
-	return fmt.Sprintf("plan %s: %d recorded samples; the results are the reference's\n", k.plan, len(k.samples))
+	return fmt.Sprintf("plan %s: %d recorded samples; the results are the reference's\n", k.plan, len(k.trial.Samples))
 }
 
 func (k *kernel) Close() error { return nil }
@@ -227,9 +240,34 @@ func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Durati
 	for n := range out {
 		copy(out[n].Data, results[n].Data)
 	}
-	seconds := k.samples[k.next]
-	k.next = (k.next + 1) % len(k.samples)
-	return time.Duration(seconds * float64(time.Second)), nil
+	return time.Duration(k.take().Seconds * float64(time.Second)), nil
+}
+
+// take is the next of the samples.
+func (k *kernel) take() (t kernels.Timing) {
+	t.Seconds = k.trial.Samples[k.next]
+	if len(k.trial.Clocks) > 0 {
+		t.Hertz = k.trial.Clocks[k.next]
+	}
+	k.next = (k.next + 1) % len(k.trial.Samples)
+	return t
+}
+
+// Sample is the mean of the next n samples, and of their clocks where all are
+// known.
+func (k *kernel) Sample(ctx context.Context, _ []kernels.Set, n int) (mean kernels.Timing, err error) {
+	unknown := false
+	for range n {
+		t := k.take()
+		unknown = unknown || t.Hertz == 0
+		mean.Seconds += t.Seconds / float64(n)
+		mean.Hertz += t.Hertz / float64(n)
+	}
+	if unknown {
+		mean.Hertz = 0
+	}
+	k.b.clocks = append(k.b.clocks, mean.Hertz)
+	return mean, ctx.Err()
 }
 
 // results are the reference's, kept for arrays that come again: their contents

@@ -103,3 +103,38 @@ func TestBadRecordings(t *testing.T) {
 		}
 	}
 }
+
+// TestClocksAreReplayed: a sample has the mean of the recorded times and clocks,
+// and no clock where one of them is unknown.
+func TestClocksAreReplayed(t *testing.T) {
+	p := program(t)
+	text := fmt.Sprintf(line, p.Fusion.Fingerprint())
+	clocked := strings.NewReplacer(`[0.002,0.003]`, `[0.002,0.003],"clocks":[1e9,2e9]`, `[0.001]`, `[0.001],"clocks":[0]`).Replace(text)
+	b, err := Read("run.jsonl", strings.NewReader(clocked))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bench, err := kernels.NewBench(p.Fusion, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for plan, want := range map[string]kernels.Timing{"16": {Seconds: 0.0025, Hertz: 1.5e9}, "8 warps=2": {Seconds: 0.001}} {
+		x, err := kernels.ParsePlan(plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := b.Compile(t.Context(), p, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := bench.Sample(t.Context(), k, 2); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", plan, got, err)
+		}
+	}
+	if e := b.Saw(); e.Samples != 2 || e.Clock.Known != 1 || e.Clock.Median != 1.5e9 {
+		t.Errorf("evidence %+v", e)
+	}
+	if _, err := Read("run.jsonl", strings.NewReader(strings.Replace(text, `[0.001]`, `[0.001],"clocks":[1,2]`, 1))); err == nil || !strings.Contains(err.Error(), "run.jsonl:1: plan 8 warps=2: 2 clocks of 1 samples") {
+		t.Error(err)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/tuner"
 )
 
@@ -50,7 +52,7 @@ const (
 )
 
 // strip draws every sample of every plan on a line of its own, with the median.
-func strip(plans []plan) template.HTML {
+func strip(plans []plan, session kernels.Clocks) template.HTML {
 	if len(plans) == 0 {
 		return ""
 	}
@@ -74,13 +76,26 @@ func strip(plans []plan) template.HTML {
 		y := rowHeight*float64(k) + rowHeight/2 + 2
 		class := figureClass(p.Role)
 		fmt.Fprintf(&b, `<g class="%s"><text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`, class, labelWidth-12, y+4, html.EscapeString(clip(p.Plan, 32)))
-		for _, s := range p.Samples {
-			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="2.4"/>`, x.at(s), y)
+		for n, s := range p.Samples {
+			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="2.4"%s`, x.at(s), y, ended(p.Trial, n, session))
 		}
 		fmt.Fprintf(&b, `<line class="median" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/></g>`, x.at(p.Median), x.at(p.Median), y-7, y+7)
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String())
+}
+
+// ended is how the mark of a sample ends: with its clock, where that is known,
+// and hollow where it is off the session's.
+func ended(t cache.Trial, n int, session kernels.Clocks) string {
+	if n >= len(t.Clocks) || t.Clocks[n] == 0 {
+		return "/>"
+	}
+	look, note := "", ""
+	if session.Off(t.Clocks[n]) {
+		look, note = ` class="off"`, fmt.Sprintf(", off the session's median of %.0f", session.Median/1e6)
+	}
+	return fmt.Sprintf("%s><title>%s at %.0f MHz%s</title></circle>", look, tuner.Seconds(t.Samples[n]), t.Clocks[n]/1e6, note)
 }
 
 func clip(s string, n int) string {

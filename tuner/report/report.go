@@ -151,7 +151,7 @@ func newFusion(r cache.Record, d kernels.Device) fusion {
 		return f
 	}
 	f.Judgement = cost.Judge(predicted, measured)
-	f.Strip, f.Scatter = strip(f.Plans), scatter(f.Plans)
+	f.Strip, f.Scatter = strip(f.Plans, kernels.EvidenceOf(r.Evidence).Clock), scatter(f.Plans)
 	for _, w := range f.Why {
 		if w.Role == "winner" && w.Total > 0 {
 			f.Headroom = r.Seconds / w.Total

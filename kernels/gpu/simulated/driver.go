@@ -49,6 +49,10 @@ func Open(s gpu.Sheet, o sim.Options) (*Driver, error) {
 // Sheet is what the device is taken to be.
 func (d *Driver) Sheet() gpu.Sheet { return d.sheet }
 
+// SetClock is the rate at which the SMs count from now on, in Hz; at first it is
+// what the options say.
+func (d *Driver) SetClock(hertz float64) { d.options.Hertz = hertz }
+
 // Last is the report of the latest launch, nil before the first.
 func (d *Driver) Last() *sim.Report { return d.last }
 
@@ -210,7 +214,7 @@ func (d *Driver) Sync(ctx context.Context) error {
 }
 
 // Time is gpu.ErrUntimed: what a simulator takes says nothing of a GPU.
-func (d *Driver) Time(context.Context, []gpu.Launch, int) ([]float64, error) {
+func (d *Driver) Time(context.Context, gpu.Burst, int) ([]float64, error) {
 	return nil, gpu.ErrUntimed
 }
 

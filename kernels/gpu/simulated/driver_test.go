@@ -74,7 +74,7 @@ func TestDriver(t *testing.T) {
 	if err := d.Launch(ctx, l); err == nil || !strings.Contains(err.Error(), "out of bounds") || !strings.Contains(err.Error(), "ld.global.f32") {
 		t.Errorf("past the end: %v", err)
 	}
-	if _, err := d.Time(ctx, []gpu.Launch{l}, 1); !errors.Is(err, gpu.ErrUntimed) {
+	if _, err := d.Time(ctx, gpu.Burst{Launches: []gpu.Launch{l}}, 1); !errors.Is(err, gpu.ErrUntimed) {
 		t.Error(err)
 	}
 }

@@ -69,10 +69,11 @@ func (s Sheet) withDefaults() Sheet {
 // Options say what a launch looks for. The zero value only executes.
 type Options struct {
 	Counters      bool
-	Races         bool  // data races, missing waits and fences
-	Uninitialised bool  // reads of registers, shared and global memory
-	Workers       int   // goroutines; 0: GOMAXPROCS
-	Budget        int64 // warp instructions a CTA may execute; 0: 1<<28
+	Races         bool    // data races, missing waits and fences
+	Uninitialised bool    // reads of registers, shared and global memory
+	Workers       int     // goroutines; 0: GOMAXPROCS
+	Budget        int64   // warp instructions a CTA may execute; 0: 1<<28
+	Hertz         float64 // at which %clock64 counts, against the nanoseconds of %globaltimer; 0: 1e9
 }
 
 // Machine is a simulated device. Its methods may be called by one goroutine at
@@ -80,6 +81,7 @@ type Options struct {
 type Machine struct {
 	sheet   Sheet
 	mem     memory
+	clock   clock
 	globals map[*Program]map[string]uint64
 }
 
@@ -194,6 +196,7 @@ type grid struct {
 	mem     *memory
 	sheet   Sheet
 	opt     Options
+	clock   clock  // when it began
 	size    [3]int // CTAs
 	block   [3]int
 	cluster [3]int
@@ -236,7 +239,9 @@ func (m *Machine) Launch(ctx context.Context, p *Program, l Launch, opt Options)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return g.collect(all, l.Outputs), nil
+	r := g.collect(all, l.Outputs)
+	m.clock = g.clock.after(r.Counters.WarpInstructions)
+	return r, nil
 }
 
 func product3(v [3]int) int { return v[0] * v[1] * v[2] }
@@ -280,7 +285,8 @@ func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 	if p.target.SM > m.sheet.Target.SM || p.target.Arch != 0 && p.target != m.sheet.Target {
 		return nil, fmt.Errorf("sim: a module for %v does not run on %v", p.target, m.sheet.Target)
 	}
-	g := &grid{entry: e, mem: &m.mem, sheet: m.sheet, opt: opt, size: atLeastOne(l.Grid), block: atLeastOne(l.Block), cluster: l.Cluster, dynamic: int64(l.Shared)}
+	g := &grid{entry: e, mem: &m.mem, sheet: m.sheet, opt: opt, clock: m.clock, size: atLeastOne(l.Grid), block: atLeastOne(l.Block), cluster: l.Cluster, dynamic: int64(l.Shared)}
+	g.clock.hertz = opt.hertz()
 	if g.opt.Budget == 0 {
 		g.opt.Budget = 1 << 28
 	}

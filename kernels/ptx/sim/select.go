@@ -310,18 +310,6 @@ func (d *decoder) move(in *instr, src *ptx.Instr) error {
 
 func isClock(s ptx.Special) bool { return s >= ptx.Clock && s <= ptx.GlobaltimerHi }
 
-// readClock gives a clock that is the same in every run: instructions that the
-// warp has executed, and 32 more for each reading.
-func (w *warp) readClock(in *instr, s ptx.Special) {
-	w.ticks += 32
-	v := uint64(w.ticks)
-	switch s {
-	case ptx.ClockHi, ptx.GlobaltimerHi:
-		v >>= 32
-	}
-	w.putAll(in.list[0], v)
-}
-
 // pack decodes mov between a register and the vector of its parts.
 func (d *decoder) pack(in *instr, src *ptx.Instr) error {
 	dst := d.destinations(&src.Operands[0])
