@@ -41,6 +41,9 @@ func (b Box) Fold(f Fold, reaches []Reach) Choice {
 	})
 }
 
+// Count is what going over the box by a spread moves of an array, as in a Choice.
+func (b Box) Count(s *Spread, r Reach) Count { return r.lie(b.Sizes).count(s) }
+
 // choose takes the spread that serves all arrays, of those that do the one with
 // the fewest sectors, then requests; the first of equals. Where none serves all,
 // arrays that it does not serve and that may come through shared memory count
