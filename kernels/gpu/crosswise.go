@@ -1,10 +1,10 @@
 package gpu
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // A crossing is a tile in shared memory that is written row by row, as it comes
@@ -29,12 +29,11 @@ const lineVectors = lineBytes / most
 // is read by a result whose order is another; nil if there is none.
 func (e *emitter) crossingOf(n int, order []int, size int64) *crossing {
 	sizes := e.p.Ops[n].Tile.Sizes()
-	along := fastestOf(sizes, order)
+	along := layout.Fastest(sizes, order)
 	across := along
 	for _, r := range e.p.Roots {
 		if perm := e.turned(n, r.Op); perm != nil {
-			to := e.p.Ops[r.Op]
-			across = perm[fastestOf(to.Tile.Sizes(), majorToMinor(to.Instr.Shape))]
+			across = perm[layout.Fastest(e.p.Ops[r.Op].Tile.Sizes(), e.stored(r.Op).Spread.Order())]
 			break
 		}
 	}
@@ -42,7 +41,7 @@ func (e *emitter) crossingOf(n int, order []int, size int64) *crossing {
 		return nil
 	}
 	c := &crossing{along: along, across: across}
-	c.vector = e.vectorOf(sizes[across], e.p.Ops[n].Tile.Elements(), size)
+	c.vector = e.box(sizes, size).Width(sizes[across])
 	c.step = sizes[across] / c.vector
 	c.pitch = ceilDiv(sizes[along]*size, most) * most / size
 	unit := most * lineVectors / min(lineVectors, powerOver(c.step))
@@ -54,16 +53,6 @@ func (e *emitter) crossingOf(n int, order []int, size int64) *crossing {
 		c.step |= 1
 	}
 	return c
-}
-
-// fastestOf is the last dimension of an order that has more than one element.
-func fastestOf(sizes []int64, order []int) int {
-	for _, d := range slices.Backward(order) {
-		if sizes[d] > 1 {
-			return d
-		}
-	}
-	return order[len(order)-1]
 }
 
 // turned is the dimensions of op n that those of op m are, where m is made of n
@@ -120,8 +109,8 @@ func (c *crossing) position(e *emitter, at []symtile.Expr, size int64) symtile.E
 // acrossSpread is the spread of a result that is read crosswise from shared
 // memory: a line's worth of threads along its rows, the others along what the
 // rows are in shared memory; nil for other results.
-func (e *emitter) acrossSpread(n int, order []int, size int64) *spread {
-	for _, s := range slices.Sorted(maps.Keys(e.hints.staged)) {
+func (e *emitter) acrossSpread(n int, size int64) *layout.Spread {
+	for _, s := range e.hints.stagedOps() {
 		perm := e.turned(s, n)
 		b := e.buffers[bufferKey{s, 0}]
 		if perm == nil || b == nil || b.crossing == nil {
@@ -129,10 +118,10 @@ func (e *emitter) acrossSpread(n int, order []int, size int64) *spread {
 		}
 		sizes := e.p.Ops[n].Tile.Sizes()
 		along, across := slices.Index(perm, b.crossing.across), slices.Index(perm, b.crossing.along)
-		outer := slices.DeleteFunc(slices.Clone(order), func(d int) bool { return d == along || d == across })
-		v := e.vectorOf(sizes[along], e.p.Ops[n].Tile.Elements(), size)
+		outer := slices.DeleteFunc(e.stored(n).Spread.Order(), func(d int) bool { return d == along || d == across })
+		v := e.box(sizes, size).Width(sizes[along])
 		lanes := min(lineVectors, powerOver(ceilDiv(sizes[along], v)), e.threads)
-		return newSpread(sizes, append(outer, across), []int{along}, e.threads, lanes, v)
+		return layout.NewSpread(sizes, append(outer, across), []int{along}, e.threads, lanes, v)
 	}
 	return nil
 }

@@ -336,7 +336,7 @@ func (s *scalarDot) bring(r *rowTile) {
 	from := e.typeOf(r.tile.arg, 0)
 	e.asm.note("%s of %%%d to shared memory", r.name, s.n)
 	e.asm.enter()
-	e.each(e.flat(r.tile.sizes, e.memoryOrder(r.tile.arg), s.sum.Size()), func(points []point) {
+	e.each(e.flat(r.tile.arg, s.sum.Size()).Spread, func(points []point) {
 		own := s.places(r, points)
 		vals := e.operandElements(r.tile, points)
 		for k := range vals {

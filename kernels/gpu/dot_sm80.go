@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // Products on tensor cores with mma.sync: A and B are in shared memory, swizzled,
@@ -149,7 +150,7 @@ func (e *emitter) newTensorDot(p *product) closer {
 // and then reads the least from shared memory.
 func (e *emitter) divideWarps(t *tensorDot) {
 	warps, step := e.threads/WarpThreads, int64(mmaN)
-	if t.size == 1 && e.alongFree(t.rhs) {
+	if t.size == 1 && e.alongFree(t.rhs, t.size) {
 		step = 2 * mmaN // columns are read in pairs
 	}
 	best := int64(-1)
@@ -166,7 +167,7 @@ func (e *emitter) divideWarps(t *tensorDot) {
 // matrixTile lays an operand out.
 func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int64) *matrixTile {
 	m := &matrixTile{name: name, tile: o, d: e.typeOf(o.arg, 0), free: free, k: t.depth}
-	m.byK = e.alongFree(o)
+	m.byK = e.alongFree(o, t.size)
 	rows, unit := m.free, int64(matrixRow)
 	m.pitch = m.k
 	if m.bare() {
@@ -254,7 +255,7 @@ func (t *tensorDot) bring(m *matrixTile, to memory) {
 	if m.byK {
 		sizes = []int64{t.product.b, m.k, m.free}
 	}
-	s := newSpread(sizes, nil, []int{0, 1, 2}, e.threads, e.threads, per)
+	s := layout.NewSpread(sizes, nil, []int{0, 1, 2}, e.threads, e.threads, per)
 	e.asm.enter()
 	e.each(s, func(points []point) {
 		from := make([]point, len(points))

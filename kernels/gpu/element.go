@@ -440,23 +440,29 @@ func (e *emitter) reaching(n int, points []point) (parts []point, there []condit
 // is index low + (interior + 1)·j of the result for element j of the operand.
 func (e *emitter) padded(op symtile.Op, points []point) []operand {
 	d := op.Instr.Shape.DType
-	source := e.p.Ops[op.Args[0]].Tile
 	parts, there := make([]point, len(points)), make([]conditions, len(points))
 	fills := make([]point, len(points))
 	for k, p := range points {
-		at := make([]symtile.Expr, len(source))
-		var c conditions
-		for i, x := range op.Instr.Attrs.Padding {
-			at[i], c = e.unpadded(op.Tile[i], source[i], x, p.at[i], c)
-			_, c = e.index(source[i], at[i], c)
-		}
-		parts[k], there[k], fills[k] = point{at, p.when.all(c)}, c, point{nil, p.when}
+		parts[k], there[k] = e.padding(op, p)
+		fills[k] = point{nil, p.when}
 	}
 	vals, value := e.elements(op.Args[0], parts), e.elements(op.Args[1], fills)
 	for i := range vals {
 		value[i] = e.choose(d, e.guard(there[i]), vals[i], value[i])
 	}
 	return value
+}
+
+// padding is the point of the operand of a pad, with the conditions that it is there.
+func (e *emitter) padding(op symtile.Op, p point) (point, conditions) {
+	source := e.p.Ops[op.Args[0]].Tile
+	at := make([]symtile.Expr, len(source))
+	var c conditions
+	for i, x := range op.Instr.Attrs.Padding {
+		at[i], c = e.unpadded(op.Tile[i], source[i], x, p.at[i], c)
+		_, c = e.index(source[i], at[i], c)
+	}
+	return point{at, p.when.all(c)}, c
 }
 
 func (e *emitter) unpadded(o, from symtile.DimTile, pad hlo.PadDim, i symtile.Expr, c conditions) (symtile.Expr, conditions) {
@@ -488,35 +494,44 @@ func (e *emitter) updated(op symtile.Op, points []point) []operand {
 // gathered reads index vectors and then the operand at the start they say,
 // which is a variable of its own.
 func (e *emitter) gathered(op symtile.Op, points []point) []operand {
-	source := e.p.Ops[op.Args[0]]
 	g := op.Instr.Attrs.Gather
 	parts := make([]point, len(points))
 	for k, p := range points {
 		_, there := e.tensor(op.Tile, p.at)
 		p.when = p.when.all(there)
-		batch, offset := splitGather(g, p.at)
-		at := make([]symtile.Expr, len(source.Tile))
-		for d := range at {
-			switch {
-			case slices.Contains(g.CollapsedSliceDims, int64(d)):
-				at[d] = e.ring.Const(0)
-			case slices.Contains(g.OperandBatching, int64(d)):
-				at[d] = batch[e.batchOf(op, g, d)]
-			default:
-				at[d], offset = offset[0], offset[1:]
-			}
+		batch, _ := splitGather(g, p.at)
+		starts := make([]symtile.Expr, len(g.StartIndexMap))
+		for n := range starts {
+			starts[n] = e.start(op, g, n, batch, p.when)
 		}
-		for n, d := range g.StartIndexMap {
-			start := e.start(op, g, n, batch, p.when)
-			if !slices.Contains(g.CollapsedSliceDims, d) {
-				o := op.Tile[g.OffsetDims[offsetNumber(g, d)]]
-				at[d] = o.Offset.Add(at[d].Mul(o.Stride))
-			}
-			at[d] = at[d].Add(start)
-		}
-		parts[k] = point{at, p.when}
+		parts[k] = e.gatheredAt(op, p, starts)
 	}
 	return e.elements(op.Args[0], parts)
+}
+
+// gatheredAt is the point of the operand of a gather, whose slice begins at starts.
+func (e *emitter) gatheredAt(op symtile.Op, p point, starts []symtile.Expr) point {
+	source, g := e.p.Ops[op.Args[0]], op.Instr.Attrs.Gather
+	batch, offset := splitGather(g, p.at)
+	at := make([]symtile.Expr, len(source.Tile))
+	for d := range at {
+		switch {
+		case slices.Contains(g.CollapsedSliceDims, int64(d)):
+			at[d] = e.ring.Const(0)
+		case slices.Contains(g.OperandBatching, int64(d)):
+			at[d] = batch[e.batchOf(op, g, d)]
+		default:
+			at[d], offset = offset[0], offset[1:]
+		}
+	}
+	for n, d := range g.StartIndexMap {
+		if !slices.Contains(g.CollapsedSliceDims, d) {
+			o := op.Tile[g.OffsetDims[offsetNumber(g, d)]]
+			at[d] = o.Offset.Add(at[d].Mul(o.Stride))
+		}
+		at[d] = at[d].Add(starts[n])
+	}
+	return point{at, p.when}
 }
 
 // offsetNumber is which of the offset dimensions dimension d of the operand is.

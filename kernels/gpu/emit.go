@@ -11,6 +11,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // An emitter turns a concrete program into a kernel: one block of threads runs
@@ -45,8 +46,10 @@ type emitter struct {
 
 	links     map[link]int
 	buffers   map[bufferKey]*buffer
-	folds     map[string]foldedSpread
-	spreads   map[string]*spread                         // of tiles of a size, where a reduction has spread them
+	choices   map[choiceKey]chosen
+	folds     map[string]chosen
+	going     *layout.Spread                             // over a tile, chosen for it; nil: as a product lies
+	spreads   map[string]*layout.Spread                  // of tiles of a size, where a reduction has spread them
 	fragments map[string]func(body func(points []point)) // of tiles of a size, where a product has
 	params    []operand
 	outputs   []operand
@@ -135,7 +138,7 @@ func newEmitter(p *symtile.Program, sheet Sheet, k knobs, h *hints) *emitter {
 	return &emitter{
 		p: p, ring: p.Space.Ring, sheet: sheet, knobs: k, hints: h,
 		threads: int64(k.warps) * WarpThreads, vectorBytes: int64(k.vector),
-		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]foldedSpread{}, spreads: map[string]*spread{},
+		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]chosen{}, spreads: map[string]*layout.Spread{}, choices: map[choiceKey]chosen{},
 		noted: map[int]bool{}, fragments: map[string]func(body func(points []point)){},
 		pairs: map[pair]symtile.Expr{}, xors: map[symtile.Expr]pair{},
 	}

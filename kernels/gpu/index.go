@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // Index arithmetic: expressions of the tile program, with a variable for the
@@ -219,8 +220,7 @@ type conditions []symtile.Expr
 // never is a condition that does not hold.
 func never(r *symtile.Ring) conditions { return conditions{r.Const(-1)} }
 
-// and adds x ≥ 0. Where x ≡ r (mod m), x ≥ 0 says that x − r is not negative,
-// for 0 ≤ r < m: neighbouring elements of a vector get the same condition.
+// and adds x ≥ 0, in the form in which conditions that agree are equal.
 func (c conditions) and(x symtile.Expr) conditions {
 	in := x.Range()
 	if in.Lo >= 0 {
@@ -229,9 +229,7 @@ func (c conditions) and(x symtile.Expr) conditions {
 	if in.Hi < 0 {
 		return never(x.Ring())
 	}
-	if m, r := x.Congruence(); m > 1 {
-		x = x.AddConst(-(((r % m) + m) % m))
-	}
+	x = layout.NotNegative(x)
 	if slices.Contains(c, x) {
 		return c
 	}

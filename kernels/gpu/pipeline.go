@@ -204,7 +204,7 @@ func (s *scalarDot) multiplyIn(slot memory) {
 func (s *scalarDot) copyTile(r *rowTile, to memory) {
 	e := s.e
 	e.asm.enter()
-	e.each(e.flat(r.tile.sizes, e.memoryOrder(r.tile.arg), s.sum.Size()), func(points []point) {
+	e.each(e.flat(r.tile.arg, s.sum.Size()).Spread, func(points []point) {
 		own := s.places(r, points)
 		from, param, _ := e.placesOf(r.tile, points)
 		in := memory{inputs, e.parameter(param), 0}

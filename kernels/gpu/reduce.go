@@ -7,6 +7,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // A reduction folds a tile along some dimensions. Every thread folds what it
@@ -16,7 +17,7 @@ type reduction struct {
 	e      *emitter
 	n      int
 	op     symtile.Op
-	s      *spread
+	s      *layout.Spread
 	inside bool       // the reduced dimensions are the inner side
 	code   hlo.Opcode // of a single operation; "" for other computations
 	types  []hlo.DType
@@ -58,19 +59,13 @@ func (e *emitter) reductionOf(n int) *reduction {
 	if code, ok := kernels.Monoid(op.Instr.Attrs.ToApply); ok && parts == 1 {
 		r.code = code
 	}
-	key := fmt.Sprint(sizes, op.Instr.Attrs.Dimensions, r.code == "")
-	if s, ok := e.folds[key]; ok {
-		r.s, r.inside = s.s, s.inside
-	} else {
-		r.s, r.inside = e.foldedSpread(sizes, e.memoryOrder(op.Args[0]), op.Instr.Attrs.Dimensions, r.types[0].Size(), r.code == "")
-		e.folds[key] = foldedSpread{r.s, r.inside}
-	}
+	r.spread(sizes)
 	if r.inside && r.code != "" {
 		e.spreads[fmt.Sprint(sizes)] = r.s
 	}
-	results := r.s.outRounds
+	results := r.s.OutRounds
 	if !r.inside {
-		results = r.s.inRounds * r.s.vector
+		results = r.s.InRounds * r.s.Vector
 	}
 	kept := results * int64(parts)
 	if r.code == "" {
@@ -83,9 +78,25 @@ func (e *emitter) reductionOf(n int) *reduction {
 	return r
 }
 
-type foldedSpread struct {
-	s      *spread
-	inside bool
+// spread goes over the tile of the sizes as other reductions of it do along the
+// same dimensions.
+func (r *reduction) spread(sizes []int64) {
+	e := r.e
+	key := func(op symtile.Op) string {
+		_, any := kernels.Monoid(op.Instr.Attrs.ToApply)
+		return fmt.Sprint(e.p.Ops[op.Args[0]].Tile.Sizes(), op.Instr.Attrs.Dimensions, !any || len(op.Args) > 2)
+	}
+	own := key(r.op)
+	c, known := e.folds[own]
+	if !known {
+		f := layout.Fold{Reduced: r.op.Instr.Attrs.Dimensions, Ordered: r.code == "", Results: mostPartials / int64(len(r.types))}
+		if f.Ordered {
+			f.Results /= 2 // what is carried, too
+		}
+		c = e.folding(func(op symtile.Op) bool { return key(op) == own }, r.n, r.types[0].Size(), f)
+		e.folds[own] = c
+	}
+	r.s, r.inside = c.Spread, c.fold.Inside(c.Spread)
 }
 
 // begin sets the partial results to the identity of the operation.
@@ -135,48 +146,48 @@ func (e *emitter) set(k kind, to, v operand) {
 // sharers is how many threads fold parts of the same result.
 func (r *reduction) sharers() int64 {
 	if r.inside {
-		return r.s.lanes
+		return r.s.Lanes
 	}
-	return r.s.rows
+	return r.s.Rows
 }
 
 // sharer is the number of this thread among those.
 func (r *reduction) sharer() symtile.Expr {
 	if r.inside {
-		return r.e.thread.Mod(r.s.lanes)
+		return r.e.thread.Mod(r.s.Lanes)
 	}
-	return r.e.thread.Div(r.s.lanes)
+	return r.e.thread.Div(r.s.Lanes)
 }
 
 // results is how many results the tile has.
 func (r *reduction) results() int64 {
 	if r.inside {
-		return r.s.outs
+		return r.s.Outs
 	}
-	return r.s.ins
+	return r.s.Ins
 }
 
 // accumulate folds the tile into the partial results.
 func (r *reduction) accumulate() {
 	clear(r.e.noted)
 	e, s := r.e, r.s
-	whole := s.perThread() <= 2*unrolled
+	whole := s.PerThread() <= 2*unrolled
 	if r.inside {
-		step := s.inRounds
+		step := s.InRounds
 		if !whole {
-			step = max(1, min(step, unrolled/2/s.vector))
+			step = max(1, min(step, unrolled/2/s.Vector))
 		}
-		for o := range s.outRounds {
-			e.rounds("vector", s.inRounds, step, func(i symtile.Expr) { r.fold(e.ring.Const(o), i) })
+		for o := range s.OutRounds {
+			e.rounds("vector", s.InRounds, step, func(i symtile.Expr) { r.fold(e.ring.Const(o), i) })
 		}
 		return
 	}
-	step := s.outRounds
+	step := s.OutRounds
 	if !whole {
-		step = max(1, min(step, unrolled/2/(s.vector*s.inRounds)))
+		step = max(1, min(step, unrolled/2/(s.Vector*s.InRounds)))
 	}
-	e.rounds("row", s.outRounds, step, func(o symtile.Expr) {
-		for i := range s.inRounds {
+	e.rounds("row", s.OutRounds, step, func(o symtile.Expr) {
+		for i := range s.InRounds {
 			r.fold(o, e.ring.Const(i))
 		}
 	})
@@ -185,6 +196,7 @@ func (r *reduction) accumulate() {
 // fold folds one vector.
 func (r *reduction) fold(o, i symtile.Expr) {
 	e := r.e
+	defer e.over(r.s)()
 	points := e.vectorAt(r.s, o, i)
 	tile := e.p.Ops[r.op.Args[0]].Tile
 	there := make([]operand, len(points))
@@ -203,7 +215,7 @@ func (r *reduction) fold(o, i symtile.Expr) {
 	for v := range points {
 		k := constantOf(o)
 		if !r.inside {
-			k = constantOf(i)*r.s.vector + int64(v)
+			k = constantOf(i)*r.s.Vector + int64(v)
 		}
 		x := make([]operand, len(r.types))
 		for part := range x {
@@ -311,9 +323,9 @@ func (r *reduction) joinThreads() {
 	for k := range r.accs {
 		r.accs[k] = r.frozen(r.accs[k])
 	}
-	from, to := int64(1), s.lanes
+	from, to := int64(1), s.Lanes
 	if !r.inside {
-		from, to = s.lanes, e.threads
+		from, to = s.Lanes, e.threads
 	}
 	for off := from; off < min(to, WarpThreads); off *= 2 {
 		for k := range r.accs {
@@ -391,13 +403,13 @@ func (e *emitter) shuffle(k kind, x operand, off int64) operand {
 // shared memory, and folds them in every thread.
 func (r *reduction) acrossWarps() {
 	e, s := r.e, r.s
-	side, shares := s.outRounds*s.rows, s.lanes/WarpThreads
-	warp := e.thread.Mod(s.lanes).Div(WarpThreads)
+	side, shares := s.OutRounds*s.Rows, s.Lanes/WarpThreads
+	warp := e.thread.Mod(s.Lanes).Div(WarpThreads)
 	writes := conditions(nil).and(e.thread.Mod(WarpThreads).Neg())
 	if !r.inside {
-		per := max(s.lanes, WarpThreads)
-		side, shares, warp = s.inRounds*s.lanes*s.vector, e.threads/per, e.thread.Div(per)
-		writes = conditions(nil).and(e.thread.Mod(per).Neg().AddConst(s.lanes - 1))
+		per := max(s.Lanes, WarpThreads)
+		side, shares, warp = s.InRounds*s.Lanes*s.Vector, e.threads/per, e.thread.Div(per)
+		writes = conditions(nil).and(e.thread.Mod(per).Neg().AddConst(s.Lanes - 1))
 	}
 	var buffers []*buffer
 	for _, d := range r.partial() {
@@ -437,20 +449,20 @@ func (r *reduction) acrossWarps() {
 // order of the spread.
 func (r *reduction) number(k int) symtile.Expr {
 	if r.inside {
-		return r.e.out(r.s, r.e.ring.Const(int64(k)))
+		return r.s.Out(r.e.thread, r.e.ring.Const(int64(k)))
 	}
-	return r.e.in(r.s, r.e.ring.Const(int64(k)/r.s.vector)).AddConst(int64(k) % r.s.vector)
+	return r.s.In(r.e.thread, r.e.ring.Const(int64(k)/r.s.Vector)).AddConst(int64(k) % r.s.Vector)
 }
 
 // publish makes the results known to this thread, and in shared memory to
 // others if they ask for them.
 func (r *reduction) publish() {
 	e, s := r.e, r.s
-	side, dims, count, owner := s.outer, []int{}, r.results(), r.sharer()
+	side, dims, count, owner := s.Outer, []int{}, r.results(), r.sharer()
 	if !r.inside {
-		side = s.inner
+		side = s.Inner
 	}
-	for d := range s.sizes { // kept dimensions in the order of the result
+	for d := range s.Sizes { // kept dimensions in the order of the result
 		for _, x := range side {
 			if x == d {
 				dims = append(dims, d)
@@ -459,9 +471,9 @@ func (r *reduction) publish() {
 	}
 	points := make([]point, len(r.accs))
 	for k := range r.accs {
-		full := make([]symtile.Expr, len(s.sizes))
+		full := make([]symtile.Expr, len(s.Sizes))
 		n := r.number(k)
-		s.place(full, side, n)
+		s.Place(full, side, n)
 		var at []symtile.Expr
 		for _, d := range dims {
 			at = append(at, full[d])

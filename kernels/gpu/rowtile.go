@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // A rowTile is an operand of a scalarDot in shared memory, in the order it has
@@ -24,7 +25,7 @@ type rowTile struct {
 }
 
 func (e *emitter) rowTile(name string, s *scalarDot, o operandTile, free, each int64) *rowTile {
-	r := &rowTile{name: name, tile: o, d: s.sum, free: free, k: s.k, each: each, byK: e.alongFree(o)}
+	r := &rowTile{name: name, tile: o, d: s.sum, free: free, k: s.k, each: each, byK: e.alongFree(o, s.sum.Size())}
 	row, size := r.k, s.sum.Size()
 	if r.byK {
 		row = r.free
@@ -37,15 +38,11 @@ func (e *emitter) rowTile(name string, s *scalarDot, o operandTile, free, each i
 	return r
 }
 
-// alongFree says whether what follows itself in memory in an operand is a free
-// or a batch dimension, not a contracted one.
-func (e *emitter) alongFree(o operandTile) bool {
-	for _, d := range slices.Backward(e.memoryOrder(o.arg)) {
-		if o.sizes[d] > 1 {
-			return !slices.Contains(o.contract, d)
-		}
-	}
-	return false
+// alongFree says whether threads run along a free or a batch dimension of an
+// operand, whose elements come in the size, not along a contracted one.
+func (e *emitter) alongFree(o operandTile, size int64) bool {
+	d := layout.Fastest(o.sizes, e.flat(o.arg, size).Spread.Order())
+	return d >= 0 && o.sizes[d] > 1 && !slices.Contains(o.contract, d)
 }
 
 func (r *rowTile) bytes(batch int64) int64 {

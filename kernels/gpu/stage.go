@@ -137,13 +137,14 @@ func (e *emitter) settle() {
 	e.fresh, e.async = false, false
 }
 
-// stage brings an op's tile to shared memory, its elements in the order they
-// have in memory. A tile that is read crosswise is swizzled; rows of others are
+// stage brings an op's tile to shared memory, its elements in the order in which
+// they are loaded. A tile that is read crosswise is swizzled; rows of others are
 // an odd number of words apart, so that columns are in different banks.
 func (e *emitter) stage(n int) {
 	op := e.p.Ops[n]
 	d := held(op.Instr.Shape.DType)
-	sizes, order := op.Tile.Sizes(), e.memoryOrder(n)
+	going := e.flat(n, d.Size()).Spread
+	sizes, order := op.Tile.Sizes(), going.Order()
 	key := bufferKey{n, 0}
 	delete(e.buffers, key)
 	var b *buffer
@@ -154,7 +155,7 @@ func (e *emitter) stage(n int) {
 	}
 	e.asm.note("%s to shared memory", e.describe(n))
 	e.asm.enter()
-	e.each(e.flat(sizes, order, d.Size()), func(points []point) {
+	e.each(going, func(points []point) {
 		vals := e.elements(n, points)
 		e.put(b, points, vals)
 	})
@@ -179,30 +180,6 @@ func (e *emitter) bankStrides(sizes []int64, order []int, size int64) []int64 {
 	return strides
 }
 
-// memoryOrder is the dimensions of an op's tile, the slowest in memory first,
-// as far as they are followed: through elementwise operations, broadcasts and
-// transposes to a parameter.
-func (e *emitter) memoryOrder(n int) []int {
-	op := e.p.Ops[n]
-	switch {
-	case op.Code == "parameter":
-		return majorToMinor(op.Instr.Shape)
-	case op.Code == "transpose":
-		order := slices.Clone(e.memoryOrder(op.Args[0]))
-		for k, d := range order {
-			order[k] = slices.Index(op.Perm, d)
-		}
-		return order
-	case op.Code.Elementwise(), op.Code == "reverse", op.Code == "slice":
-		for _, a := range op.Args {
-			if len(e.p.Ops[a].Tile) == len(op.Tile) && e.p.Ops[a].Code != "broadcast" {
-				return e.memoryOrder(a)
-			}
-		}
-	}
-	return identity(len(op.Tile))
-}
-
 func identity(n int) []int {
 	all := make([]int, n)
 	for k := range all {
@@ -211,7 +188,9 @@ func identity(n int) []int {
 	return all
 }
 
-// majorToMinor is the dimensions of an array, the slowest first.
+// majorToMinor is the dimensions of an array, the slowest in memory first: a fact
+// of the array, as rows and tensor copies have it. In which order threads go over
+// a tile is chosen: see chosenFor.
 func majorToMinor(s hlo.Shape) []int {
 	order, strides := identity(s.Rank()), s.Strides()
 	slices.SortStableFunc(order, func(x, y int) int { return int(min(1, max(-1, strides[y]-strides[x]))) })
@@ -260,7 +239,7 @@ func (e *emitter) storeRoot(r symtile.Root) {
 
 // distribute emits body for all elements of a root: as a reduction or a product
 // before it has spread a tile of these sizes, so that values stay in registers,
-// else in the order of memory.
+// else as was chosen for it.
 func (e *emitter) distribute(n int, shape hlo.Shape, body func(points []point)) {
 	sizes := e.p.Ops[n].Tile.Sizes()
 	if f := e.fragments[fmt.Sprint(sizes)]; f != nil && !e.hints.apart[n] && e.knobs.epilogue == 0 {
@@ -271,11 +250,11 @@ func (e *emitter) distribute(n int, shape hlo.Shape, body func(points []point)) 
 		e.each(s, body)
 		return
 	}
-	if s := e.acrossSpread(n, majorToMinor(shape), shape.DType.Size()); s != nil {
+	if s := e.acrossSpread(n, shape.DType.Size()); s != nil {
 		e.each(s, body)
 		return
 	}
-	e.each(e.flat(sizes, majorToMinor(shape), shape.DType.Size()), body)
+	e.each(e.stored(n).Spread, body)
 }
 
 // steps emits a body of the program.

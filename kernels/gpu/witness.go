@@ -7,24 +7,26 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
-// witness looks at one load of the first warp. Where it touches half as many
-// sectors again as the tile's rows have, the tile is read crosswise: the next
-// time it goes through shared memory.
+// witness looks at one load of the first warp where how threads go over a tile
+// was not chosen for what they load: as fragments of a product lie. A tile that
+// this does not serve as the order that is best for it would is read crosswise:
+// the next time it goes through shared memory.
 func (e *emitter) witness(n int, places []place) {
-	op := e.p.Ops[n]
-	size := op.Instr.Shape.DType.Size()
-	if e.hints.staged[n] || op.Tile.Elements()*size > int64(e.sheet.BlockShared)/4 || !e.independent(places) {
+	if e.going != nil || e.hints.staged[n] || !e.shareable(n) || !e.independent(places) {
 		return
 	}
-	c := e.firstWarp(places, size)
-	rows := e.rowBytes(op)
-	if rows >= 2*size && 2*c.Sectors*min(sector, rows) > 3*c.Bytes {
+	best := e.flat(n, e.p.Ops[n].Instr.Shape.DType.Size())
+	if c := e.firstWarp(places, e.p.Ops[n].Instr.Shape.DType.Size()); len(best.Counts) > 0 && !c.Serves(best.Counts[0]) {
 		e.hints.stage(n)
 	}
 }
 
-// sector is the bytes global memory is moved in.
-const sector = 32
+// shareable says whether the tile of an op is one that there is shared memory for
+// beside others.
+func (e *emitter) shareable(n int) bool {
+	op := e.p.Ops[n]
+	return op.Tile.Elements()*op.Instr.Shape.DType.Size() <= int64(e.sheet.BlockShared)/4
+}
 
 // independent says whether the places are functions of tile ids and the thread
 // only.
@@ -56,18 +58,4 @@ func (e *emitter) firstWarp(places []place, size int64) layout.Count {
 		}
 	}
 	return layout.CountOffsets(offsets, size)
-}
-
-// rowBytes is how many bytes of a tile follow each other in memory.
-func (e *emitter) rowBytes(op symtile.Op) int64 {
-	strides, sizes := op.Instr.Shape.Strides(), op.Tile.Sizes()
-	run := int64(1)
-	for _, d := range slices.Backward(majorToMinor(op.Instr.Shape)) {
-		stride := constantOf(op.Tile[d].Stride)
-		if sizes[d] > 1 && strides[d]*stride != run {
-			break
-		}
-		run *= sizes[d]
-	}
-	return run * op.Instr.Shape.DType.Size()
 }

@@ -1,0 +1,274 @@
+package gpu
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/layout"
+)
+
+// Which dimensions of a tile threads run along, and how many elements they take
+// at once, is chosen in the layout room: here are the arrays it is chosen for,
+// those that the elements of a tile are computed from or stored to, with the
+// expressions of their addresses.
+
+// A reach is an array that a tile is computed from, and the op that reads it.
+type reach struct {
+	op int
+	layout.Reach
+}
+
+// A reading follows an element of a tile down to where it is loaded from.
+type reading struct {
+	e       *emitter
+	index   []symtile.Expr
+	through bool // what is in shared memory is followed, too
+	met     map[valueKey]bool
+	all     []reach
+}
+
+// reaches are the arrays that op n is computed from, those that are in shared
+// memory or in registers left out unless through is set.
+func (e *emitter) reaches(n int, through bool) []reach {
+	r := e.reading(n)
+	r.through = through
+	r.compute(n, point{r.index, nil})
+	return r.all
+}
+
+func (e *emitter) reading(n int) *reading {
+	r := &reading{e: e, met: map[valueKey]bool{}}
+	for d, size := range e.p.Ops[n].Tile.Sizes() {
+		r.index = append(r.index, e.ring.Var(symtile.Variable{Name: fmt.Sprint("x", d), Hi: size - 1, Role: symtile.RoleElement}))
+	}
+	return r
+}
+
+// element follows an element that may be known.
+func (r *reading) element(n int, p point) {
+	key := r.e.keyOf(n, 0, p)
+	if r.met[key] || r.e.hints.staged[n] && !r.through {
+		return
+	}
+	r.met[key] = true
+	r.compute(n, p)
+}
+
+// compute follows an element that is computed: see emitter.compute.
+func (r *reading) compute(n int, p point) {
+	e, op := r.e, r.e.p.Ops[n]
+	if op.Code.Elementwise() {
+		r.pointwise(op, p)
+		return
+	}
+	one := []point{p}
+	switch op.Code {
+	case "parameter":
+		r.load(n, p)
+	case "constant":
+		if _, same := uniform(op.Instr.Literal); !same {
+			r.load(n, p)
+		}
+	case "reshape", "slice", "dynamic-slice", "optimization-barrier":
+		r.element(op.Args[0], e.reshaped(op, one)[0])
+	case "broadcast", "transpose", "reverse", "unfold":
+		r.element(op.Args[0], e.moved(op, one)[0])
+	case "concatenate", "dynamic-update-slice":
+		for k, a := range op.Args {
+			if op.Code == "concatenate" || k == 1 {
+				parts, _ := e.reaching(a, one)
+				r.element(a, parts[0])
+			} else if k == 0 {
+				r.element(a, p)
+			}
+		}
+	case "pad":
+		part, _ := e.padding(op, p)
+		r.element(op.Args[0], part)
+	case "gather":
+		r.gather(op, p)
+	case "get-tuple-element":
+		r.element(op.Args[0], p)
+	}
+}
+
+func (r *reading) pointwise(op symtile.Op, p point) {
+	for _, a := range op.Args {
+		at := p
+		if len(r.e.p.Ops[a].Tile) == 0 {
+			at = point{nil, p.when}
+		}
+		r.element(a, at)
+	}
+}
+
+// load adds the array of a parameter or a constant.
+func (r *reading) load(n int, p point) {
+	e, op := r.e, r.e.p.Ops[n]
+	index, there := e.tensor(op.Tile, p.at)
+	places := []place{{e.dotted(index, op.Instr.Shape.Strides()), p.when.all(there)}}
+	size := op.Instr.Shape.DType.Size()
+	may := op.Code == "parameter" && !e.hints.staged[n] && e.shareable(n) && e.independent(places)
+	r.all = append(r.all, reach{n, layout.Reach{Index: r.index, Offset: places[0].at, Where: places[0].when, Bytes: size, Shared: may}})
+}
+
+// far is elements further apart than what is moved at once.
+const far = 1 << 20
+
+// gather follows the index vectors, and what they point to: the slices of
+// different ones are taken to lie far from each other.
+func (r *reading) gather(op symtile.Op, p point) {
+	e, g := r.e, op.Instr.Attrs.Gather
+	batch, _ := splitGather(g, p.at)
+	indices := e.p.Ops[op.Args[1]]
+	at := slices.Clone(batch)
+	if int(g.IndexVectorDim) < len(indices.Tile) {
+		at = slices.Insert(at, int(g.IndexVectorDim), e.ring.Const(0))
+	}
+	r.element(op.Args[1], point{at, p.when})
+	slice := &reading{e: e, index: r.index, through: r.through, met: r.met}
+	starts := make([]symtile.Expr, len(g.StartIndexMap))
+	for k := range starts {
+		starts[k] = e.ring.Const(0)
+	}
+	slice.element(op.Args[0], e.gatheredAt(op, p, starts))
+	number := e.ring.Const(0)
+	for _, x := range batch {
+		number = number.Scale(x.Range().Hi + 1).Add(x)
+	}
+	for _, x := range slice.all {
+		x.Offset, x.Shared = x.Offset.Add(number.Scale(far)), false
+		r.all = append(r.all, x)
+	}
+}
+
+// stores are the outputs that a root is stored to.
+func (e *emitter) stores(n int) (all []reach) {
+	op, r := e.p.Ops[n], e.reading(n)
+	index, there := e.tensor(op.Tile, r.index)
+	for _, root := range e.p.Roots {
+		if root.Op == n {
+			all = append(all, reach{-1, layout.Reach{Index: r.index, Offset: e.dotted(index, op.Instr.Shape.Strides()), Where: there, Bytes: op.Instr.Shape.DType.Size()}})
+		}
+	}
+	return all
+}
+
+// box is a tile, of whose elements of the size in bytes a thread takes some at once.
+func (e *emitter) box(sizes []int64, size int64) layout.Box {
+	return layout.Box{Sizes: sizes, Threads: e.threads, Vector: e.vectorBytes / max(1, size)}
+}
+
+func layoutReaches(all []reach) []layout.Reach {
+	out := make([]layout.Reach, len(all))
+	for k, r := range all {
+		out[k] = r.Reach
+	}
+	return out
+}
+
+// A choiceKey is what a choice is made for: an op whose elements have a size in
+// bytes, and whether it is stored.
+type choiceKey struct {
+	op     int
+	size   int64
+	stored bool
+}
+
+// A chosen spread, and what it was chosen for.
+type chosen struct {
+	layout.Choice
+	box     layout.Box
+	fold    *layout.Fold
+	reaches []reach
+}
+
+// flat is how threads go over the tile of op n to compute it for shared memory,
+// where its elements have the size.
+func (e *emitter) flat(n int, size int64) chosen { return e.chosenFor(choiceKey{n, size, false}) }
+
+// stored is how threads go over the tile of a root to store it.
+func (e *emitter) stored(n int) chosen {
+	return e.chosenFor(choiceKey{n, e.p.Ops[n].Instr.Shape.DType.Size(), true})
+}
+
+func (e *emitter) chosenFor(k choiceKey) chosen {
+	c, known := e.choices[k]
+	if known {
+		return c
+	}
+	if k.stored {
+		c.reaches = e.stores(k.op)
+	}
+	c.reaches = append(c.reaches, e.reaches(k.op, false)...)
+	if len(c.reaches) == 0 { // the order in which it came to shared memory
+		c.reaches = e.reaches(k.op, true)
+	}
+	c.box = e.box(e.p.Ops[k.op].Tile.Sizes(), k.size)
+	c.Choice = c.box.Flat(layoutReaches(c.reaches))
+	e.choices[k] = c
+
+	e.share(c)
+	return c
+}
+
+// share brings what a spread does not serve through shared memory: the next time.
+func (e *emitter) share(c chosen) {
+	for k, r := range c.reaches {
+		if !c.Served[k] && r.Shared {
+			e.hints.stage(r.op)
+		}
+	}
+}
+
+// folding is how threads go over the tile of the arguments of a reduction, and of
+// others along the same dimensions of the same sizes.
+func (e *emitter) folding(like func(symtile.Op) bool, n int, size int64, f layout.Fold) chosen {
+	c := chosen{box: e.box(e.p.Ops[e.p.Ops[n].Args[0]].Tile.Sizes(), size), fold: &f}
+	add := func(to []reach, more []reach) []reach {
+		for _, r := range more {
+			same := func(x reach) bool { return x.op == r.op && x.Offset == r.Offset }
+			if !slices.ContainsFunc(c.reaches, same) && !slices.ContainsFunc(to, same) {
+				to = append(to, r)
+			}
+		}
+		return to
+	}
+	for _, op := range e.p.Ops {
+		if op.Code != "reduce" || !like(op) {
+			continue
+		}
+		for _, a := range op.Args[:len(op.Args)/2] {
+			c.reaches = add(c.reaches, e.reaches(a, false))
+		}
+	}
+	if !f.Ordered {
+		var too []reach
+		for _, r := range e.p.Roots {
+			if slices.Equal(e.p.Ops[r.Op].Tile.Sizes(), c.box.Sizes) {
+				too = add(too, append(e.stores(r.Op), e.reaches(r.Op, false)...))
+				for _, n := range e.stored(r.Op).Counts {
+					f.Else = f.Else.Plus(n)
+				}
+			}
+		}
+		f.Too = layoutReaches(too)
+	}
+	c.Choice = c.box.Fold(f, layoutReaches(c.reaches))
+
+	e.share(c)
+	return c
+}
+
+// over says that threads go over a tile by a spread that was chosen for it, until
+// what it returns is called.
+func (e *emitter) over(s *layout.Spread) (end func()) {
+	before := e.going
+	e.going = s
+	return func() { e.going = before }
+}
+
+// stagedOps are the ops that are brought to shared memory, in order.
+func (h *hints) stagedOps() []int { return slices.Sorted(maps.Keys(h.staged)) }

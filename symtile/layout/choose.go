@@ -1,0 +1,155 @@
+package layout
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A Choice is the spread of a box that serves its arrays best: see choose.
+type Choice struct {
+	Spread *Spread
+	Counts []Count // of what each array moves for four boxes, which begin at different places of a sector
+	Served []bool  // each, or it should come through shared memory
+}
+
+// Serves says whether c, of an array, is about as good as the best that there is
+// for it: no more than half as many sectors again for the bytes that are needed.
+func (c Count) Serves(best Count) bool { return 2*c.Sectors*best.Bytes <= 3*best.Sectors*c.Bytes }
+
+// Flat chooses among the spreads of the box along one side: all orders of its
+// dimensions, and vectors of all widths.
+func (b Box) Flat(reaches []Reach) Choice {
+	lies, order := b.lies(reaches)
+	return choose(b.Flats(order), lies, nil, nothing)
+}
+
+func nothing(*Spread) Count { return Count{} }
+
+// Fold chooses among the spreads of a reduction.
+func (b Box) Fold(f Fold, reaches []Reach) Choice {
+	lies, order := b.lies(reaches)
+	too, _ := b.lies(f.Too)
+	alone := func(l *lie) Count { return choose(b.Flats(order), []*lie{l}, nil, nothing).Counts[0] }
+	return choose(b.Folds(order, f), lies, alone, func(s *Spread) (sum Count) {
+		if !f.Inside(s) {
+			return f.Else
+		}
+		for _, l := range too {
+			sum = sum.Plus(l.count(s))
+		}
+		return sum
+	})
+}
+
+// Count is what going over the box by a spread moves of an array, as in a Choice.
+func (b Box) Count(s *Spread, r Reach) Count { return r.lie(b.Sizes).count(s) }
+
+// choose takes the spread that serves all arrays, of those that do the one with
+// the fewest sectors, then requests; the first of equals. Where none serves all,
+// arrays that it does not serve and that may come through shared memory count
+// with the fewest sectors in which any spread moves them, or, if it is given,
+// what alone says they may come in.
+func choose(all []*Spread, lies []*lie, alone func(*lie) Count, beside func(*Spread) Count) (best Choice) {
+	tried := try(all, lies)
+	least := slices.Clone(tried[0].Counts) // for the bytes
+	fewest := slices.Clone(tried[0].Counts)
+	take := func(a int, n Count) {
+		if n.Sectors*least[a].Bytes < least[a].Sectors*n.Bytes {
+			least[a] = n
+		}
+		if n.Sectors < fewest[a].Sectors {
+			fewest[a] = n
+		}
+	}
+	for a, l := range lies {
+		for _, c := range tried {
+			take(a, c.Counts[a])
+		}
+		if alone != nil && least[a].Sectors*nvidiaSector > least[a].Bytes {
+			take(a, alone(l))
+		}
+	}
+	var cost []int64
+	for _, c := range tried {
+		if x := c.weigh(lies, least, fewest, beside(c.Spread)); cost == nil || slices.Compare(x, cost) < 0 {
+			best, cost = c, x
+		}
+	}
+	return best
+}
+
+// try counts what spreads move, up to one that nothing can be better than.
+func try(all []*Spread, lies []*lie) (tried []Choice) {
+	for k, s := range all {
+		if k > 0 && slices.Equal(s.Inner, all[k-1].Inner) && slices.Equal(s.Outer, all[k-1].Outer) && fits(lies, all[k-1]) {
+			continue // a part of what the wider vectors before it move at once
+		}
+		c := Choice{Spread: s}
+		for _, l := range lies {
+			c.Counts = append(c.Counts, l.count(s))
+		}
+		tried = append(tried, c)
+		if len(tried) == 1 && ideal(lies, c) {
+			break
+		}
+	}
+	return tried
+}
+
+// weigh says which arrays are served, and what is to be least.
+func (c *Choice) weigh(lies []*lie, least, fewest []Count, beside Count) []int64 {
+	some, through, requests, sectors := int64(0), int64(0), beside.Requests, beside.Sectors
+	for a, n := range c.Counts {
+		c.Served = append(c.Served, n.Serves(least[a]))
+		requests += n.Requests
+		switch {
+		case c.Served[a]:
+			sectors += n.Sectors
+			continue
+		case lies[a].shared:
+			sectors += fewest[a].Sectors
+			through++
+		default:
+			sectors += n.Sectors
+		}
+		some = 1
+	}
+	return []int64{some, sectors, through, requests}
+}
+
+// fits says whether one instruction moves a vector of every array, or the same
+// element for all of it.
+func fits(lies []*lie, s *Spread) bool {
+	d := Fastest(s.Sizes, s.Inner)
+	return !slices.ContainsFunc(lies, func(l *lie) bool { return !l.unknown && l.along(s) < s.Vector && (l.table != nil || l.strides[d] != 0) })
+}
+
+// ideal says whether no spread moves the arrays in fewer sectors or requests.
+func ideal(lies []*lie, c Choice) bool {
+	for a, l := range lies {
+		n := c.Counts[a]
+		if l.again || n.Sectors > n.Ideal || l.along(c.Spread) < c.Spread.Vector {
+			return false
+		}
+	}
+	return true
+}
+
+// lies are those of the arrays, and the order of the box's dimensions in the
+// first of them.
+func (b Box) lies(reaches []Reach) (lies []*lie, order []int) {
+	order = make([]int, len(b.Sizes))
+	for d := range order {
+		order[d] = d
+	}
+	for k, r := range reaches {
+		l := r.lie(b.Sizes)
+		lies = append(lies, l)
+		if k == 0 {
+			slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(abs(l.strides[y]), abs(l.strides[x])) })
+		}
+	}
+	return lies, order
+}
+
+func abs(x int64) int64 { return max(x, -x) }
