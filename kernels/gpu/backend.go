@@ -12,7 +12,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever what a plan does or how fast it is changes.
-const Revision = "ptx3"
+const Revision = "ptx4"
 
 // Backend generates PTX for the device of a session and runs it there.
 type Backend struct {
