@@ -54,7 +54,7 @@ func TestWarpgroupDots(t *testing.T) {
 		}
 		for range 3 {
 			tiling := symtile.Tiling{min(m, pick(64, 128, 256)), min(n, pick(16, 48, 64, 128, 256)), min(k, pick(16, 32, 48, 64, 128))}
-			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4)).With("producer", pick(0, 1, 4)).With("epilogue", pick(0, 1))
+			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4, 6, 8)).With("producer", pick(0, 1, 4)).With("epilogue", pick(0, 1))
 			if d[0] == "f32" {
 				plan = plan.With(kernels.TF32, 1)
 			}
@@ -130,7 +130,7 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 				tiling = append(symtile.Tiling{1}, tiling...)
 			}
 			cluster := pick(1, 2, 4)
-			plan := kernels.Plan{Tiles: tiling}.With("warps", 4).With("stages", pick(1, 2, 3, 4)).With("producer", pick(1, 2, 4)).With("epilogue", pick(0, 1)).
+			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 4, 8)).With("stages", pick(1, 2, 3, 4, 7)).With("producer", pick(1, 2, 4)).With("epilogue", pick(0, 1)).
 				With("group", pick(1, cluster, cluster, 4)).With("cluster", cluster).With("persistent", pick(0, 1))
 			if p.Check(tiling) == nil && verify(t, b, v, p, plan) {
 				ran[fmt.Sprint("cluster=", plan.Knob("cluster", 1), " persistent=", plan.Knob("persistent", 0))]++

@@ -51,24 +51,10 @@ func (r *ring) fill(c cursor, to operand) {
 	a.branch(more, again)
 }
 
-// producerRegisters are what a thread of a producer warpgroup keeps.
-const producerRegisters = 40
-
-// registers is how many registers a thread of the other warpgroups has when those of
-// the producer's are given to them; 0 where the producer is no warpgroup, or
-// there is nothing to gain. All start with the same part of the block's
-// registers; counts are multiples of 8 up to 256 (PTX ISA, setmaxnreg).
+// registers is how many registers a thread of the warpgroups has when those of the
+// producer's are given to them; 0 where nothing is given.
 func (r *ring) registers() int {
-	e := r.e
-	if e.extra != groupThreads {
-		return 0
-	}
-	groups := int(e.threads) / groupThreads
-	first := e.sheet.BlockRegisters / (groups + 1) / groupThreads / 8 * 8
-	if first >= e.sheet.ThreadRegisters || first <= producerRegisters {
-		return 0
-	}
-	return min(first+(first-producerRegisters)/groups, e.sheet.ThreadRegisters) / 8 * 8
+	return r.e.sheet.handedOver(int(r.e.threads)/groupThreads, r.e.extra)
 }
 
 // copy has the copy unit fill a slot with the tiles of an iteration.

@@ -98,6 +98,7 @@ func (m *estimate) split(programs float64, c *candidate) {
 		m.pass(n, pieces, c, &first, &second)
 	}
 	m.store(c, &second)
+	first.exposed += m.spills(*c)
 	x, y := m.terms(*c, programs*pieces, first, m.unique), m.terms(*c, programs, second, 0)
 	for k := range x {
 		c.terms[k] = x[k] + y[k]
