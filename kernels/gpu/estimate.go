@@ -186,7 +186,10 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 // work is what a block does for some ops, nil for all.
 func (m *estimate) work(ops []bool, c *candidate) load {
 	k, l := c.knobs, load{exposed: latency}
-	threads := float64(k.warps * WarpThreads)
+	threads, part := float64(k.warps*WarpThreads), 1.0
+	if k.splitk > 1 {
+		part = m.longest(k.splitk)
+	}
 	clear(m.brought)
 	for n, op := range m.p.Ops {
 		if ops != nil && !ops[n] {
@@ -194,7 +197,7 @@ func (m *estimate) work(ops []bool, c *candidate) load {
 		}
 		runs := m.runs(n)
 		if m.parted.inside[n] {
-			runs /= float64(k.splitk)
+			runs *= part
 		}
 		switch op.Code {
 		case "parameter":

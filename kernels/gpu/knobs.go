@@ -36,7 +36,7 @@ var knobTable = []knobRow{
 	{"group", 1, 1, 1 << 16, false, func(k *knobs) *int { return &k.group }},
 	{"persistent", 0, 0, 1, false, func(k *knobs) *int { return &k.persistent }},
 	{"producer", 1, 0, 4, true, func(k *knobs) *int { return &k.producer }},
-	{"splitk", 1, 1, mostPieces, true, func(k *knobs) *int { return &k.splitk }},
+	{"splitk", 1, 1, mostPieces, false, func(k *knobs) *int { return &k.splitk }},
 	{"stages", 2, 1, mostSlots, false, func(k *knobs) *int { return &k.stages }},
 	{kernels.TF32, 0, 0, 1, false, func(k *knobs) *int { return &k.tf32 }},
 	{"vector", most, 1, most, true, func(k *knobs) *int { return &k.vector }},

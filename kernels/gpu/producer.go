@@ -13,7 +13,7 @@ func (r *ring) produce() {
 	e, a := r.e, r.e.asm
 	consumer := a.label("CONSUMER")
 	a.branch(a.get(kindPred, "setp.lt.s32", e.num(e.thread), e.threads), consumer)
-	a.note("the producer: %d iterations", r.total)
+	a.note("the producer: %s", r.part.note())
 	a.enter()
 	inc := r.registers()
 	if inc > 0 {
@@ -47,7 +47,7 @@ func (r *ring) fill(c cursor, to operand) {
 	a.do("add.s32", to, to, r.bytes)
 	a.when(r.advance(c), "mov.b32", to, r.data)
 	a.do("add.s32", counter, counter, 1)
-	a.do("setp.lt.s32", more, counter, r.total)
+	a.do("setp.lt.s32", more, counter, r.limit)
 	a.branch(more, again)
 }
 

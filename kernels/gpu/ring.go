@@ -13,7 +13,8 @@ type ring struct {
 	dots  []*groupDot
 	tiles []*boxTile
 	part  portion
-	total int64 // iterations of this block
+	total int64   // iterations of this block, at most
+	limit operand // how many they are
 	slots int64
 	bytes int64 // of a slot
 	at    int64
@@ -89,7 +90,7 @@ func (r *ring) schedule() {
 	ahead := r.blocks > 1 || e.walks()
 	r.slots = int64(e.knobs.stages)
 	if !e.walks() {
-		r.slots = min(r.slots, r.total)
+		r.slots = min(r.slots, r.part.least)
 	}
 	r.lag = min(1, r.slots-1)
 	r.special = e.knobs.producer > 0 && (r.total > r.slots || ahead) && e.asm.waits == 0 && int(e.threads)+e.knobs.producer*WarpThreads <= e.sheet.BlockThreads
@@ -176,7 +177,7 @@ func (r *ring) emit() {
 		r.maps = append(r.maps, a.get(kindB64, "cvta.param.u64", p))
 		a.when(r.leads, "prefetch.tensormap", address{r.maps[k], 0})
 	}
-	r.outside = a.scope
+	r.outside, r.limit = a.scope, e.iterations(r.part)
 	r.data, r.full, r.empty = a.get(kindB32, "add.s32", e.smem, r.at), a.get(kindB32, "add.s32", e.smem, r.full0), a.get(kindB32, "add.s32", e.smem, r.full0+8*r.slots)
 	r.barriers()
 	if r.special {
@@ -227,7 +228,7 @@ func (r *ring) prefill() {
 	follower := a.label("FOLLOW")
 	a.branch(a.not(r.leads), follower)
 	a.enter()
-	for s := range min(r.slots-r.lag, r.total) {
+	for s := range r.slots - r.lag {
 		r.copy(a.in(kindB32, integer(s)), address{r.data, s * r.bytes}, address{r.full, 8 * s})
 	}
 	a.leave()
