@@ -8,16 +8,19 @@ func (r *ring) consume() {
 	e, a := r.e, r.e.asm
 	descriptors := r.descriptors()
 	c, offset := r.cursor(0), a.fresh(kindB32)
+	e.team = e.newTeam()
 	before, last := r.refill(c)
 	counter, more := a.fresh(kindB32), a.fresh(kindPred)
 	a.do("mov.b32", offset, 0)
+	r.startOf(c, offset)
 	a.in(kindPred, yes) // of all products, before the loop
-	e.walk = e.beginWalk()
+	e.walk = e.beginWalk(e.team)
 	for _, d := range r.dots {
 		d.begin()
 	}
 	a.do("mov.b32", counter, 0)
 	again := a.label("LOOP")
+	r.takeTurn()
 	a.note("%s", r.part.note())
 	a.place(again)
 	r.wait(c, r.isFull(c.at), "FULL")
@@ -35,8 +38,10 @@ func (r *ring) consume() {
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, r.limit)
 	a.branch(more, again)
+	r.passTurn()
 	a.do("wgmma.wait_group.sync.aligned", 0)
 	last()
+	r.skip(c, offset)
 }
 
 // refill prepares what is done about the slot of the iteration before (of this

@@ -86,7 +86,7 @@ func TestWarpgroupRegisters(t *testing.T) {
 		extra  int
 		want   int
 	}{{1, 128, 0}, {2, 128, 232}, {4, 128, 104}, {2, 32, 0}, {7, 128, 64}} {
-		r := &ring{e: &emitter{sheet: sheet, threads: c.groups * groupThreads, extra: c.extra}}
+		r := &ring{e: &emitter{sheet: sheet, threads: c.groups * groupThreads, knobs: knobs{producer: c.extra / WarpThreads}}}
 		if got := r.registers(); got != c.want {
 			t.Errorf("%d warpgroups and %d threads beside: %d registers, not %d", c.groups, c.extra, got, c.want)
 		}
@@ -131,7 +131,7 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 			}
 			cluster := pick(1, 2, 4)
 			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 4, 8)).With("stages", pick(1, 2, 3, 4, 7)).With("producer", pick(1, 2, 4)).With("epilogue", pick(0, 1)).
-				With("group", pick(1, cluster, cluster, 4)).With("cluster", cluster).With("persistent", pick(0, 1))
+				With("group", pick(1, cluster, cluster, 4)).With("cluster", cluster).With("persistent", pick(0, 1, 2))
 			if p.Check(tiling) == nil && verify(t, b, v, p, plan) {
 				ran[fmt.Sprint("cluster=", plan.Knob("cluster", 1), " persistent=", plan.Knob("persistent", 0))]++
 			}
@@ -142,7 +142,7 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 		}
 	}
 	t.Log(ran)
-	for _, c := range []string{"cluster=2 persistent=0", "cluster=4 persistent=0", "cluster=1 persistent=1", "cluster=2 persistent=1", "cluster=4 persistent=1"} {
+	for _, c := range []string{"cluster=2 persistent=0", "cluster=4 persistent=0", "cluster=1 persistent=1", "cluster=2 persistent=1", "cluster=4 persistent=1", "cluster=1 persistent=2", "cluster=2 persistent=2"} {
 		if ran[c] < 3 {
 			t.Errorf("only %d plans with %s", ran[c], c)
 		}
@@ -191,7 +191,7 @@ func TestRingMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With("warps", 4).With("stages", 3).With("group", 4).With("epilogue", 1)
-	cluster, walk := plan.With("cluster", 2), plan.With("persistent", 1)
+	cluster, walk, turns := plan.With("cluster", 2), plan.With("persistent", 1), plan.With("persistent", pingpong)
 	for _, m := range []struct {
 		name     string
 		plan     kernels.Plan
@@ -216,6 +216,22 @@ func TestRingMutants(t *testing.T) {
 		{"the last slot kept", walk, `(wgmma\.wait_group\.sync\.aligned 0;)\s+@%p\d+ mbarrier\.arrive\.shared\.b64 _, \[%r\d+\+24\];`, `$1`},
 		{"the last slot given back early", walk, `(wgmma\.wait_group\.sync\.aligned 0;)(\s+)(@%p\d+ mbarrier\.arrive\.shared\.b64 _, \[%r\d+\+24\];)`, `$3$2$1`},
 		{"results overwritten", walk.With("stages", 4), `\s+bar\.sync 0, 128;(\s+mov\.u32 %r\d+, %nctaid\.x;)`, `$1`},
+		{"nothing", turns, `$`, ``},
+		{"nothing", turns.With("cluster", 2), `$`, ``},
+		{"nobody has the first turn", turns, `\s+@%p\d+ bar\.arrive %r\d+, 256;(\s+and)`, `$1`},
+		{"the turn is not passed", turns, `\s+@%p\d+ bar\.arrive %r\d+, 256;(\s+wgmma)`, `$1`},
+		{"the turn passed to oneself", turns, `sub\.s32 (%r\d+), %r\d+, (%r\d+);(\s+mad)`, `add.s32 $1, $2, 3;$3`},
+		{"both begin in the first slot", turns, `\s+mad\.lo\.s32 (%r\d+), %r\d+, 8, %r\d+;`, ``},
+		{"both begin at the same offset", turns, `\s+mad\.lo\.s32 (%r\d+), %r\d+, 512, %r\d+;`, ``},
+		{"both begin with the same parity", turns, `\s+mov\.b32 %r\d+, %r\d+;(\s+mov\.b32 %r\d+, 0;\s+setp)`, `$1`},
+		{"slots of the other not skipped", turns, `\s+add\.s32 %r\d+, %r\d+, 8;(\s+add\.s32 %r\d+, %r\d+, 512;\s+setp\.ge\.s32 %p\d+, %r\d+, %r\d+;\s+@%p\d+ sub)`, `$1`},
+		{"offset of the other not skipped", turns, `\s+add\.s32 %r\d+, %r\d+, 512;(\s+setp\.ge\.s32 %p\d+, %r\d+, %r\d+;\s+@%p\d+ sub)`, `$1`},
+		{"not round the ring", turns, `\s+@%p\d+ sub\.s32 %r\d+, %r\d+, 24;`, ``},
+		{"the parity of the other's tile", turns, `(@%p\d+ xor\.b32 %r\d+, %r\d+, 1;)\s+xor\.b32 %r\d+, %r\d+, 1;`, `$1`},
+		{"both begin with the same tile", turns, `\s+mad\.lo\.s32 (%r\d+), %r\d+, %r\d+, %r\d+;(\s+setp\.ge)`, `$2`},
+		{"tiles done twice", turns, `shl\.b32 (%r\d+), (%r\d+), 1;(\s+add\.s32 %r\d+, %r\d+, %r\d+;\s+setp\.lt\.s32 %p\d+, %r\d+, 16;\s+@%p\d+ bra)`, `mov.b32 $1, $2;$3`},
+		{"results in the same place", turns, `mad\.lo\.s32 (%r\d+), %r\d+, 9200, (%r\d+);`, `mov.b32 $1, $2;`},
+		{"results of both behind one barrier", turns, `bar\.sync %r\d+, 128;`, `bar.sync 1, 256;`},
 		{"results read early", walk, `\s+bar\.sync 0, 128;(\s+// output)`, `$1`},
 	} {
 		k, err := b.Compile(t.Context(), p, m.plan)

@@ -235,7 +235,7 @@ func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
 	case k.epilogue > 0:
 		bytes := m.elements(n) * float64(m.p.Ops[n].Instr.Shape.DType.Size()) * 1.1
 		if k.persistent > 0 {
-			c.shared += bytes // beside the operands of the next tile
+			c.shared += bytes * float64(k.teams()) // beside the operands of the next tile
 		}
 		c.shared = max(c.shared, bytes)
 		l.exposed += latency / 2
@@ -451,6 +451,9 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 	if c.knobs.persistent > 0 { // what the next tile begins with comes while this one ends
 		whole -= (rounds - 1) * latency
 	}
+	if c.knobs.persistent == pingpong {
+		whole -= (rounds - 1) * min(l.after(float64(c.knobs.warps*WarpThreads)), l.matrix/128)
+	}
 	bytes := min(programs*l.bytes, max(unique, programs*l.bytes-float64(s.L2)*rounds))
 	if wave := min(programs, sms*resident); c.knobs.splitk <= 1 {
 		bytes = min(bytes, max(unique, programs/wave*m.waveBytes(wave, l.bytes, c.knobs.group)))
@@ -479,7 +482,12 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 // alone is the cycles of a block that has an SM to itself: of threads that wait
 // for each operation, but not for those of tensor copies and warpgroups.
 func (l load) alone(threads float64) float64 {
-	return l.exposed + l.matrix/128 + max((l.flops-l.matrix)/threads*8, (l.bytes+l.scratch-l.copied)/threads/most*30)
+	return l.exposed + l.matrix/128 + l.after(threads)
+}
+
+// after is the cycles of what the threads of a block do themselves.
+func (l load) after(threads float64) float64 {
+	return max((l.flops-l.matrix)/threads*8, (l.bytes+l.scratch-l.copied)/threads/most*30)
 }
 
 // needs are the registers of a thread, the bytes of shared memory and the
@@ -497,7 +505,7 @@ func (m *estimate) needs(c candidate) (registers, shared, threads int) {
 // threads are those of a block, and what registers a producer gives threads of the
 // others; 0: none.
 func (m *estimate) threads(k knobs) (threads, given int) {
-	threads = k.warps * WarpThreads
+	threads = k.warps * WarpThreads * k.teams()
 	extra := k.producer * WarpThreads
 	for n := range m.p.Ops {
 		if m.byGroups(n, k) && threads+extra <= m.sheet.BlockThreads {

@@ -12,7 +12,8 @@ import (
 func (r *ring) produce() {
 	e, a := r.e, r.e.asm
 	consumer := a.label("CONSUMER")
-	a.branch(a.get(kindPred, "setp.lt.s32", e.num(e.thread), e.threads), consumer)
+	consumers := e.threads * int64(e.knobs.teams())
+	a.branch(a.get(kindPred, "setp.lt.s32", e.tid, consumers), consumer)
 	a.note("the producer: %s", r.part.note())
 	a.enter()
 	inc := r.registers()
@@ -20,11 +21,11 @@ func (r *ring) produce() {
 		a.code.Entry.MinNCTAPerSM = 1 // else the assembler does not know what all start with
 		a.do("setmaxnreg.dec.sync.aligned.u32", producerRegisters)
 	}
-	a.when(a.get(kindPred, "setp.gt.s32", e.num(e.thread), e.threads), "ret")
+	a.when(a.get(kindPred, "setp.gt.s32", e.tid, consumers), "ret")
 	c := r.cursor(1) // the first time slots are empty
 	to := a.fresh(kindB32)
 	a.do("mov.b32", to, r.data)
-	w := e.beginWalk()
+	w := e.beginWalk(nil)
 	r.outside = a.scope
 	r.fill(c, to)
 	e.endWalk(w)
@@ -54,7 +55,8 @@ func (r *ring) fill(c cursor, to operand) {
 // registers is how many registers a thread of the warpgroups has when those of the
 // producer's are given to them; 0 where nothing is given.
 func (r *ring) registers() int {
-	return r.e.sheet.handedOver(int(r.e.threads)/groupThreads, r.e.extra)
+	k := r.e.knobs
+	return r.e.sheet.handedOver(int(r.e.threads)*k.teams()/groupThreads, k.producer*WarpThreads)
 }
 
 // copy has the copy unit fill a slot with the tiles of an iteration.

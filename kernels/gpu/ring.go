@@ -93,7 +93,10 @@ func (r *ring) schedule() {
 		r.slots = min(r.slots, r.part.least)
 	}
 	r.lag = min(1, r.slots-1)
-	r.special = e.knobs.producer > 0 && (r.total > r.slots || ahead) && e.asm.waits == 0 && int(e.threads)+e.knobs.producer*WarpThreads <= e.sheet.BlockThreads
+	r.special = e.knobs.producer > 0 && (r.total > r.slots || ahead) && e.asm.waits == 0 && int(e.threads)*e.knobs.teams()+e.knobs.producer*WarpThreads <= e.sheet.BlockThreads
+	if e.knobs.teams() > 1 && e.shared > 0 {
+		e.refuse("persistent=%d needs a product that is the first thing a block does", e.knobs.persistent)
+	}
 	if ahead && (!r.special || e.extra > 0) {
 		e.refuse("cluster=%d and persistent=%d need a producer, and a product that is the first thing a block does, the only one", e.knobs.cluster, e.knobs.persistent)
 	}
@@ -123,6 +126,7 @@ func (r *ring) layOut() {
 	e.shared = (e.shared + atom - 1) / atom * atom
 	r.at = e.room(r.bytes * r.slots)
 	r.full0 = e.room(16 * r.slots)
+	e.common = e.shared
 }
 
 // share finds the tiles that all blocks of the cluster read, those that lie at
@@ -171,7 +175,7 @@ func dependsOn(op symtile.Op, v symtile.Expr) bool {
 // when all have passed it.
 func (r *ring) emit() {
 	e, a := r.e, r.e.asm
-	r.leads = a.get(kindPred, "setp.eq.s32", e.num(e.thread), 0)
+	r.leads = a.get(kindPred, "setp.eq.s32", e.tid, 0)
 	for k := range e.maps {
 		p := a.get(kindB64, "mov.b64", operand(fmt.Sprintf("map%d", k)))
 		r.maps = append(r.maps, a.get(kindB64, "cvta.param.u64", p))
@@ -181,7 +185,7 @@ func (r *ring) emit() {
 	r.data, r.full, r.empty = a.get(kindB32, "add.s32", e.smem, r.at), a.get(kindB32, "add.s32", e.smem, r.full0), a.get(kindB32, "add.s32", e.smem, r.full0+8*r.slots)
 	r.barriers()
 	if r.special {
-		e.extra = e.knobs.producer * WarpThreads
+		e.extra = e.knobs.producer*WarpThreads + int(e.threads)*(e.knobs.teams()-1)
 		r.produce()
 	} else {
 		r.prefill()

@@ -158,11 +158,10 @@ func (m *estimate) grouped(all []candidate, base candidate, programs float64) []
 			all = m.fitting(all, one)
 		}
 		all = m.giving(all, one, programs)
-		if k.persistent = 1; k.splitk > 1 {
-			continue
-		}
-		if x := m.candidate(base.tiling, programs, k); x.seconds < one.seconds {
-			all = m.giving(m.fitting(all, x), x, programs)
+		for k.persistent = 1; k.persistent <= pingpong && k.splitk == 1; k.persistent++ {
+			if x := m.candidate(base.tiling, programs, k); x.seconds < one.seconds {
+				all = m.giving(m.fitting(all, x), x, programs)
+			}
 		}
 	}
 	return all
