@@ -110,6 +110,8 @@ func (h *host) EncodeTensorMap(s gpu.TensorMapSpec) (m gpu.TensorMap, err error)
 	return m, s.Check()
 }
 
+func (h *host) Clusters(l gpu.Launch) (int, error) { return h.Sheet().Clusters(l), nil }
+
 // Launch runs add, which adds its u32 argument to the n cells at its address,
 // and trap, which fails while it runs.
 func (h *host) Launch(_ context.Context, l gpu.Launch) error {

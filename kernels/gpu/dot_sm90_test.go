@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -145,6 +146,41 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 	for _, c := range []string{"cluster=2 persistent=0", "cluster=4 persistent=0", "cluster=1 persistent=1", "cluster=2 persistent=1", "cluster=4 persistent=1", "cluster=1 persistent=2", "cluster=2 persistent=2"} {
 		if ran[c] < 3 {
 			t.Errorf("only %d plans with %s", ran[c], c)
+		}
+	}
+}
+
+// A crowded driver has no room for clusters.
+type crowded struct{ *simulator }
+
+func (crowded) Clusters(Launch) (int, error) { return 0, nil }
+
+// Clusters that the device never holds are refused, and how many blocks go from
+// tile to tile is what the driver says.
+func TestResidentClusters(t *testing.T) {
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return crowded{newSimulator("sm_90a")}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parsed(t, "a = bf16[1024,128] parameter(0)\nb = bf16[128,64] parameter(1)\np = bf16[1024,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n")
+	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With("group", 4).With("cluster", 2)
+	var no *kernels.Rejected
+	if _, err := New(s).Compile(t.Context(), p, plan); !errors.As(err, &no) || !strings.Contains(no.Reason, "never holds a cluster of 2 blocks of 160 threads") {
+		t.Errorf("%v", err)
+	}
+	h100, err := ParseSheet("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fixedFunction{Registers: 168}
+	for cluster, want := range map[int]int{2: 66, 4: 29, 8: 14} {
+		l := Launch{Function: f, Block: Dim3{X: 384}, Cluster: Dim3{X: cluster}, SharedBytes: 200 << 10}
+		if got := h100.Clusters(l); got != want {
+			t.Errorf("%d clusters of %d, not %d", got, cluster, want)
+		}
+		step := Step{Block: l.Block, Cluster: l.Cluster}
+		if step.fill(Loaded{Resources(f), want}, h100, 1000); step.Grid.X != want*cluster {
+			t.Errorf("%d blocks in clusters of %d", step.Grid.X, cluster)
 		}
 	}
 }

@@ -253,6 +253,13 @@ func (s Sheet) atOnce(registers, shared, threads, cluster int, tiles int64) int6
 	return min(tiles, int64(max(cluster, at.Blocks*s.clustered(cluster)/cluster*cluster)))
 }
 
+// Clusters is how many clusters of a launch run at the same time by the sheet.
+func (s Sheet) Clusters(l Launch) int {
+	r, size := l.Function.Resources(), l.Cluster.Count()
+	at := s.Occupancy(r.Registers, r.SharedBytes+l.SharedBytes, l.Block.Count())
+	return at.Blocks * s.clustered(size) / size
+}
+
 // refuses names the limit of a single block that a kernel breaks.
 func (s Sheet) refuses(registers, shared, threads int) string {
 	switch {
