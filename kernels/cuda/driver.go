@@ -302,6 +302,36 @@ func (d *Driver) EncodeTensorMap(spec gpu.TensorMapSpec) (m gpu.TensorMap, err e
 	return m, err
 }
 
+// Clusters is the driver's occupancy.
+func (d *Driver) Clusters(l gpu.Launch) (n int, err error) {
+	if err := d.sheet.Check(l); err != nil {
+		return 0, err
+	}
+	err = d.call(context.Background(), func() error {
+		f, err := opened(l)
+		if err == nil {
+			n, err = clusters(f.f, l)
+		}
+		return err
+	})
+	return n, err
+}
+
+// opened is the function of a launch, which may have the shared memory it asks for.
+func opened(l gpu.Launch) (*function, error) {
+	f, ours := l.Function.(*function)
+	if !ours {
+		return nil, fmt.Errorf("launch: a function of another driver")
+	}
+	if need := l.SharedBytes; need+f.resources.SharedBytes > gpu.StaticShared && need > f.allowed {
+		if err := allowShared(f.f, need); err != nil {
+			return nil, err
+		}
+		f.allowed = need
+	}
+	return f, nil
+}
+
 // Launch queues a kernel on the driver's one stream.
 func (d *Driver) Launch(ctx context.Context, l gpu.Launch) error {
 	if err := d.sheet.Check(l); err != nil {
@@ -312,15 +342,9 @@ func (d *Driver) Launch(ctx context.Context, l gpu.Launch) error {
 
 // launch is on the driver's thread.
 func (d *Driver) launch(l gpu.Launch) error {
-	f, ours := l.Function.(*function)
-	if !ours {
-		return fmt.Errorf("launch: a function of another driver")
-	}
-	if need := l.SharedBytes; need+f.resources.SharedBytes > gpu.StaticShared && need > f.allowed {
-		if err := allowShared(f.f, need); err != nil {
-			return err
-		}
-		f.allowed = need
+	f, err := opened(l)
+	if err != nil {
+		return err
 	}
 	plain := l.Cluster == gpu.Dim3{}
 	for _, a := range l.Args {

@@ -113,6 +113,8 @@ func (h *host) EncodeTensorMap(s gpu.TensorMapSpec) (m gpu.TensorMap, err error)
 	return m, s.Check()
 }
 
+func (h *host) Clusters(l gpu.Launch) (int, error) { return h.Sheet().Clusters(l), nil }
+
 // Launch runs add, which adds its u32 argument to the n cells at its address,
 // and trap, which fails while it runs.
 func (h *host) Launch(_ context.Context, l gpu.Launch) error {
@@ -287,9 +289,12 @@ func checkBulk(ctx context.Context, t *testing.T, d gpu.Driver, m gpu.Module) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = d.Launch(ctx, gpu.Launch{Function: bulk, Grid: gpu.Dim3{X: 4, Y: 2}, Block: gpu.Dim3{X: 128}, Cluster: gpu.Dim3{X: 2},
-		SharedBytes: 200000, Args: []gpu.Arg{gpu.TensorMapArg(tm), gpu.U64Arg(7)}})
-	if err != nil {
+	l := gpu.Launch{Function: bulk, Grid: gpu.Dim3{X: 4, Y: 2}, Block: gpu.Dim3{X: 128}, Cluster: gpu.Dim3{X: 2}, SharedBytes: 200000,
+		Args: []gpu.Arg{gpu.TensorMapArg(tm), gpu.U64Arg(7)}}
+	if n, err := d.Clusters(l); err != nil || n != d.Sheet().SMs/2 {
+		t.Errorf("%d clusters of 2 at once, %v", n, err)
+	}
+	if err := d.Launch(ctx, l); err != nil {
 		t.Error(err)
 	}
 }

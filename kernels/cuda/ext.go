@@ -19,6 +19,23 @@ static const char *absent(void) {
 	return tilewright_cuda_absent ? tilewright_cuda_absent() : "";
 }
 
+#if CUDA_VERSION >= 11080
+// A launch in clusters.
+static void configure(CUlaunchConfig *config, CUlaunchAttribute *attribute, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared) {
+	memset(attribute, 0, sizeof *attribute);
+	memset(config, 0, sizeof *config);
+	attribute->id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+	attribute->value.clusterDim.x = cluster[0];
+	attribute->value.clusterDim.y = cluster[1];
+	attribute->value.clusterDim.z = cluster[2];
+	config->gridDimX = grid[0], config->gridDimY = grid[1], config->gridDimZ = grid[2];
+	config->blockDimX = block[0], config->blockDimY = block[1], config->blockDimZ = block[2];
+	config->sharedMemBytes = shared;
+	config->attrs = attribute;
+	config->numAttrs = 1;
+}
+#endif
+
 // Launches with parameters of any size, and with clusters where x > 0. The
 // parameters lie in bytes, each ending before the next one's offset.
 static CUresult launch(void *f, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared,
@@ -35,19 +52,21 @@ static CUresult launch(void *f, const unsigned *grid, const unsigned *block, con
 #else
 	CUlaunchAttribute attribute;
 	CUlaunchConfig config;
-	memset(&attribute, 0, sizeof attribute);
-	memset(&config, 0, sizeof config);
-	attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-	attribute.value.clusterDim.x = cluster[0];
-	attribute.value.clusterDim.y = cluster[1];
-	attribute.value.clusterDim.z = cluster[2];
-	config.gridDimX = grid[0], config.gridDimY = grid[1], config.gridDimZ = grid[2];
-	config.blockDimX = block[0], config.blockDimY = block[1], config.blockDimZ = block[2];
-	config.sharedMemBytes = shared;
+	configure(&config, &attribute, grid, block, cluster, shared);
 	config.hStream = (CUstream)stream;
-	config.attrs = &attribute;
-	config.numAttrs = 1;
 	return cuLaunchKernelEx(&config, (CUfunction)f, params, NULL);
+#endif
+}
+
+// How many clusters of a launch the device holds at once.
+static CUresult clusters(int *count, void *f, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared) {
+#if CUDA_VERSION < 11080
+	return CUDA_ERROR_NOT_SUPPORTED;
+#else
+	CUlaunchAttribute attribute;
+	CUlaunchConfig config;
+	configure(&config, &attribute, grid, block, cluster, shared);
+	return cuOccupancyMaxActiveClusters(count, (CUfunction)f, &config);
 #endif
 }
 
@@ -206,6 +225,14 @@ func launchAny(f cu.Function, l gpu.Launch, s cu.Stream) error {
 	}
 	return failure("cuLaunchKernelEx", C.launch(handle(f), &grid[0], &block[0], &cluster[0], C.uint(l.SharedBytes), streamHandle(s),
 		(*C.char)(unsafe.Pointer(&bytes[0])), C.size_t(len(bytes)-1), &offsets[0], C.size_t(n)))
+}
+
+// clusters is how many of a launch are resident at once.
+func clusters(f cu.Function, l gpu.Launch) (int, error) {
+	var n C.int
+	grid, block, cluster := cells(l.Grid.Full()), cells(l.Block.Full()), cells(l.Cluster.Full())
+	err := failure("cuOccupancyMaxActiveClusters", C.clusters(&n, handle(f), &grid[0], &block[0], &cluster[0], C.uint(l.SharedBytes)))
+	return int(n), err
 }
 
 func cells(d gpu.Dim3) [3]C.uint { return [3]C.uint{C.uint(d.X), C.uint(d.Y), C.uint(d.Z)} }

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever what a plan does or how fast it is changes.
-const Revision = "ptx3"
+const Revision = "ptx4"
 
 // Backend generates PTX for the device of a session and runs it there.
 type Backend struct {
@@ -133,6 +134,9 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 	k := &kernel{session: b.session, in: len(p.Fusion.Params), out: len(kernels.OutputShapes(p.Fusion))}
 	k.work = &Work{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
 	takes, err := b.session.Load(ctx, k.work)
+	if errors.Is(err, errNotResident) {
+		return nil, errors.Join(&kernels.Rejected{Plan: plan, Reason: err.Error()}, k.Close())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -142,11 +146,15 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 	return k, nil
 }
 
-// fill launches as many blocks as run at once by the registers that the assembler
-// gave a thread, each of which goes from tile to tile.
-func (s *Step) fill(r Resources, on Sheet, tiles int64) {
-	if r.Registers > 0 {
-		s.Grid.X = int(on.atOnce(r.Registers, s.SharedBytes+r.SharedBytes, s.Block.Count(), max(1, s.Cluster.X), tiles))
+// fill launches as many blocks as run at once, each of which goes from tile to
+// tile: by the driver, or the registers that the assembler gave a thread.
+func (s *Step) fill(l Loaded, on Sheet, tiles int64) {
+	switch {
+	case l.Registers == 0:
+	case l.Clusters > 0:
+		s.Grid.X = int(min(tiles, int64(l.Clusters*s.Cluster.X)))
+	default:
+		s.Grid.X = int(on.atOnce(l.Registers, s.SharedBytes+l.SharedBytes, s.Block.Count(), 1, tiles))
 	}
 }
 

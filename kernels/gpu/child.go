@@ -79,6 +79,7 @@ type reply struct {
 	Data     []byte
 	Map      TensorMap
 	Seconds  []float64
+	Clusters int
 }
 
 type wireLaunch struct {
@@ -354,6 +355,16 @@ func (c *Child) Fill(to Address, value byte, n int64) error {
 func (c *Child) EncodeTensorMap(spec TensorMapSpec) (TensorMap, error) {
 	r, err := c.call(context.Background(), request{Call: "tensor map", Spec: spec})
 	return r.Map, err
+}
+
+// Clusters is the driver's.
+func (c *Child) Clusters(l Launch) (int, error) {
+	all, err := c.wire([]Launch{l})
+	if err != nil {
+		return 0, err
+	}
+	r, err := c.call(context.Background(), request{Call: "clusters", Launches: all})
+	return r.Clusters, err
 }
 
 // Launch is the driver's.

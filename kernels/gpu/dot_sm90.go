@@ -232,19 +232,6 @@ func (e *emitter) mapNumber(b *boxTile) int {
 	return len(e.maps) - 1
 }
 
-// descriptors are the matrix descriptors of slot 0 for this thread's warpgroup.
-func (r *ring) descriptors(data operand) [][2]operand {
-	e := r.e
-	group := e.thread.Div(groupThreads)
-	var all [][2]operand
-	for _, d := range r.dots {
-		size := d.from.Size()
-		m, n := group.Div(d.gn).Scale(d.rows), group.Mod(d.gn).Scale(d.cols)
-		all = append(all, [2]operand{e.descriptor(d.a, data, m, size), e.descriptor(d.b, data, n, size)})
-	}
-	return all
-}
-
 // offset is how many bytes into the tile the row (or column) first of C and k
 // are. first is a multiple of what a chunk has.
 func (b *boxTile) offset(first symtile.Expr, k, size int64) symtile.Expr {
@@ -256,20 +243,6 @@ func (b *boxTile) offset(first symtile.Expr, k, size int64) symtile.Expr {
 
 // swizzleCode is the swizzle of a descriptor (PTX ISA, wgmma matrix descriptor).
 var swizzleCode = map[Swizzle]int64{Swizzle128: 1, Swizzle64: 2, Swizzle32: 3}
-
-// descriptor is a tile from a row on: the start in units of 16 bytes, at bit 16
-// the distance of chunks of columns, at bit 32 that of groups of eight rows.
-func (e *emitter) descriptor(b *boxTile, data operand, first symtile.Expr, size int64) operand {
-	a := e.asm
-	start := a.get(kindB32, "add.s32", data, e.num(b.offset(first, 0, size).AddConst(b.at)))
-	start = a.get(kindB32, "and.b32", a.get(kindB32, "shr.u32", start, 4), 0x3fff)
-	leading := int64(1)
-	if b.byK {
-		leading = b.chunkBytes(size) / matrixRow
-	}
-	fixed := leading<<16 | 8*b.inner*size/matrixRow<<32 | swizzleCode[Swizzle(b.inner*size)]<<62
-	return a.get(kindB64, "or.b64", a.get(kindB64, "cvt.u64.u32", start), a.in(kindB64, integer(fixed)))
-}
 
 func (t *groupDot) begin() {
 	e := t.e
@@ -285,16 +258,16 @@ func (t *groupDot) begin() {
 }
 
 // multiply begins the products of one slot, offset being where it is.
-func (t *groupDot) multiply(d [2]operand, offset operand) {
+func (t *groupDot) multiply(d [2]descriptor, offset operand) {
 	e, a := t.e, t.e.asm
 	size := t.from.Size()
 	opcode := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s", t.cols, t.mma.k, t.mma.sum, t.mma.a.name, t.mma.b.name)
 	zero := e.ring.Const(0)
 	for k := int64(0); k < t.depth; k += t.mma.k {
-		db := t.moved(d[1], offset, constantOf(t.b.offset(zero, k, size)))
+		db := d[1].moved(a, offset, constantOf(t.b.offset(zero, k, size)))
 		for i, c := range t.accs {
 			rows := e.ring.Const(int64(i) * groupRows)
-			da := t.moved(d[0], offset, constantOf(t.a.offset(rows, k, size)))
+			da := d[0].moved(a, offset, constantOf(t.a.offset(rows, k, size)))
 			a.do(opcode, append([]any{c, da, db, a.in(kindPred, yes)}, t.flags()...)...)
 		}
 	}
@@ -313,18 +286,6 @@ func (t *groupDot) flags() []any {
 		}
 	}
 	return list
-}
-
-// moved is a descriptor some bytes further in a slot. The slot's offset is
-// written more than once: this is no value to be found again.
-func (t *groupDot) moved(d, offset operand, bytes int64) operand {
-	a := t.e.asm
-	r := a.fresh(kindB64)
-	a.do("add.s64", r, d, offset)
-	if bytes != 0 {
-		a.do("add.s64", r, r, bytes/matrixRow)
-	}
-	return r
 }
 
 // accumulate has nothing to do: a ring does it.

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -54,7 +55,7 @@ func TestWarpgroupDots(t *testing.T) {
 		}
 		for range 3 {
 			tiling := symtile.Tiling{min(m, pick(64, 128, 256)), min(n, pick(16, 48, 64, 128, 256)), min(k, pick(16, 32, 48, 64, 128))}
-			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4)).With("producer", pick(0, 1, 4)).With("epilogue", pick(0, 1))
+			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4, 6, 8)).With("producer", pick(0, 1, 4)).With("epilogue", pick(0, 1))
 			if d[0] == "f32" {
 				plan = plan.With(kernels.TF32, 1)
 			}
@@ -86,7 +87,7 @@ func TestWarpgroupRegisters(t *testing.T) {
 		extra  int
 		want   int
 	}{{1, 128, 0}, {2, 128, 232}, {4, 128, 104}, {2, 32, 0}, {7, 128, 64}} {
-		r := &ring{e: &emitter{sheet: sheet, threads: c.groups * groupThreads, extra: c.extra}}
+		r := &ring{e: &emitter{sheet: sheet, threads: c.groups * groupThreads, knobs: knobs{producer: c.extra / WarpThreads}}}
 		if got := r.registers(); got != c.want {
 			t.Errorf("%d warpgroups and %d threads beside: %d registers, not %d", c.groups, c.extra, got, c.want)
 		}
@@ -130,8 +131,8 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 				tiling = append(symtile.Tiling{1}, tiling...)
 			}
 			cluster := pick(1, 2, 4)
-			plan := kernels.Plan{Tiles: tiling}.With("warps", 4).With("stages", pick(1, 2, 3, 4)).With("producer", pick(1, 2, 4)).With("epilogue", pick(0, 1)).
-				With("group", pick(1, cluster, cluster, 4)).With("cluster", cluster).With("persistent", pick(0, 1))
+			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 4, 8)).With("stages", pick(1, 2, 3, 4, 7)).With("producer", pick(1, 2, 4)).With("epilogue", pick(0, 1)).
+				With("group", pick(1, cluster, cluster, 4)).With("cluster", cluster).With("persistent", pick(0, 1, 2))
 			if p.Check(tiling) == nil && verify(t, b, v, p, plan) {
 				ran[fmt.Sprint("cluster=", plan.Knob("cluster", 1), " persistent=", plan.Knob("persistent", 0))]++
 			}
@@ -142,9 +143,44 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 		}
 	}
 	t.Log(ran)
-	for _, c := range []string{"cluster=2 persistent=0", "cluster=4 persistent=0", "cluster=1 persistent=1", "cluster=2 persistent=1", "cluster=4 persistent=1"} {
+	for _, c := range []string{"cluster=2 persistent=0", "cluster=4 persistent=0", "cluster=1 persistent=1", "cluster=2 persistent=1", "cluster=4 persistent=1", "cluster=1 persistent=2", "cluster=2 persistent=2"} {
 		if ran[c] < 3 {
 			t.Errorf("only %d plans with %s", ran[c], c)
+		}
+	}
+}
+
+// A crowded driver has no room for clusters.
+type crowded struct{ *simulator }
+
+func (crowded) Clusters(Launch) (int, error) { return 0, nil }
+
+// Clusters that the device never holds are refused, and how many blocks go from
+// tile to tile is what the driver says.
+func TestResidentClusters(t *testing.T) {
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return crowded{newSimulator("sm_90a")}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parsed(t, "a = bf16[1024,128] parameter(0)\nb = bf16[128,64] parameter(1)\np = bf16[1024,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n")
+	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With("group", 4).With("cluster", 2)
+	var no *kernels.Rejected
+	if _, err := New(s).Compile(t.Context(), p, plan); !errors.As(err, &no) || !strings.Contains(no.Reason, "never holds a cluster of 2 blocks of 160 threads") {
+		t.Errorf("%v", err)
+	}
+	h100, err := ParseSheet("H100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fixedFunction{Registers: 168}
+	for cluster, want := range map[int]int{2: 66, 4: 29, 8: 14} {
+		l := Launch{Function: f, Block: Dim3{X: 384}, Cluster: Dim3{X: cluster}, SharedBytes: 200 << 10}
+		if got := h100.Clusters(l); got != want {
+			t.Errorf("%d clusters of %d, not %d", got, cluster, want)
+		}
+		step := Step{Block: l.Block, Cluster: l.Cluster}
+		if step.fill(Loaded{Resources(f), want}, h100, 1000); step.Grid.X != want*cluster {
+			t.Errorf("%d blocks in clusters of %d", step.Grid.X, cluster)
 		}
 	}
 }
@@ -191,7 +227,7 @@ func TestRingMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With("warps", 4).With("stages", 3).With("group", 4).With("epilogue", 1)
-	cluster, walk := plan.With("cluster", 2), plan.With("persistent", 1)
+	cluster, walk, turns := plan.With("cluster", 2), plan.With("persistent", 1), plan.With("persistent", pingpong)
 	for _, m := range []struct {
 		name     string
 		plan     kernels.Plan
@@ -209,13 +245,29 @@ func TestRingMutants(t *testing.T) {
 		{"the same rows for all", cluster, `mad\.lo\.s32 (%r\d+), (%r\d+), 16, (%r\d+);`, `mov.b32 $1, $3;`},
 		{"to the same place for all", cluster, `mad\.lo\.s32 (%r\d+), (%r\d+), 2048, (%r\d+);`, `mov.b32 $1, $3;`},
 		{"half the bytes expected", cluster, `(expect_tx\.shared\.b64 _, \[%r\d+\]), 8192;`, `$1, 6144;`},
-		{"full from the start", walk, `(mov\.b32 %r\d+), 0;(\s+add\.s32 %r\d+, %r\d+, 16;)`, `$1, 1;$2`},
-		{"never empty", walk, `(add\.s32 %r\d+, %r\d+, 0;\s+mov\.b32 %r\d+), 1;`, `$1, 0;`},
+		{"full from the start", walk, `(mov\.b32 %r\d+, %r\d+;\s+mov\.b32 %r\d+), 0;`, `$1, 1;`},
+		{"never empty", walk, `(mov\.b32 %r\d+, %r\d+;\s+mov\.b32 %r\d+), 1;`, `$1, 0;`},
 		{"parity stays", walk, `xor\.b32 (%r\d+), %r\d+, 1;`, `mov.b32 $1, $1;`},
 		{"empty one arrival early", walk, `(mbarrier\.init\.shared\.b64 \[%r\d+(\+\d+)?\]), 4;`, `$1, 3;`},
-		{"the last slot kept", walk, `(wgmma\.wait_group\.sync\.aligned 0;)\s+@%p\d+ mbarrier\.arrive\.shared\.b64 _, \[%r\d+\];`, `$1`},
-		{"the last slot given back early", walk, `(wgmma\.wait_group\.sync\.aligned 0;)(\s+)(@%p\d+ mbarrier\.arrive\.shared\.b64 _, \[%r\d+\];)`, `$3$2$1`},
+		{"the last slot kept", walk, `(wgmma\.wait_group\.sync\.aligned 0;)\s+@%p\d+ mbarrier\.arrive\.shared\.b64 _, \[%r\d+\+24\];`, `$1`},
+		{"the last slot given back early", walk, `(wgmma\.wait_group\.sync\.aligned 0;)(\s+)(@%p\d+ mbarrier\.arrive\.shared\.b64 _, \[%r\d+\+24\];)`, `$3$2$1`},
 		{"results overwritten", walk.With("stages", 4), `\s+bar\.sync 0, 128;(\s+mov\.u32 %r\d+, %nctaid\.x;)`, `$1`},
+		{"nothing", turns, `$`, ``},
+		{"nothing", turns.With("cluster", 2), `$`, ``},
+		{"nobody has the first turn", turns, `\s+@%p\d+ bar\.arrive %r\d+, 256;(\s+and)`, `$1`},
+		{"the turn is not passed", turns, `\s+@%p\d+ bar\.arrive %r\d+, 256;(\s+wgmma)`, `$1`},
+		{"the turn passed to oneself", turns, `sub\.s32 (%r\d+), %r\d+, (%r\d+);(\s+mad)`, `add.s32 $1, $2, 3;$3`},
+		{"both begin in the first slot", turns, `\s+mad\.lo\.s32 (%r\d+), %r\d+, 8, %r\d+;`, ``},
+		{"both begin at the same offset", turns, `\s+mad\.lo\.s32 (%r\d+), %r\d+, 512, %r\d+;`, ``},
+		{"both begin with the same parity", turns, `\s+mov\.b32 %r\d+, %r\d+;(\s+mov\.b32 %r\d+, 0;\s+setp)`, `$1`},
+		{"slots of the other not skipped", turns, `\s+add\.s32 %r\d+, %r\d+, 8;(\s+add\.s32 %r\d+, %r\d+, 512;\s+setp\.ge\.s32 %p\d+, %r\d+, %r\d+;\s+@%p\d+ sub)`, `$1`},
+		{"offset of the other not skipped", turns, `\s+add\.s32 %r\d+, %r\d+, 512;(\s+setp\.ge\.s32 %p\d+, %r\d+, %r\d+;\s+@%p\d+ sub)`, `$1`},
+		{"not round the ring", turns, `\s+@%p\d+ sub\.s32 %r\d+, %r\d+, 24;`, ``},
+		{"the parity of the other's tile", turns, `(@%p\d+ xor\.b32 %r\d+, %r\d+, 1;)\s+xor\.b32 %r\d+, %r\d+, 1;`, `$1`},
+		{"both begin with the same tile", turns, `\s+mad\.lo\.s32 (%r\d+), %r\d+, %r\d+, %r\d+;(\s+setp\.ge)`, `$2`},
+		{"tiles done twice", turns, `shl\.b32 (%r\d+), (%r\d+), 1;(\s+add\.s32 %r\d+, %r\d+, %r\d+;\s+setp\.lt\.s32 %p\d+, %r\d+, 16;\s+@%p\d+ bra)`, `mov.b32 $1, $2;$3`},
+		{"results in the same place", turns, `mad\.lo\.s32 (%r\d+), %r\d+, 9200, (%r\d+);`, `mov.b32 $1, $2;`},
+		{"results of both behind one barrier", turns, `bar\.sync %r\d+, 128;`, `bar.sync 1, 256;`},
 		{"results read early", walk, `\s+bar\.sync 0, 128;(\s+// output)`, `$1`},
 	} {
 		k, err := b.Compile(t.Context(), p, m.plan)

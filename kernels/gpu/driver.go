@@ -37,6 +37,10 @@ type Driver interface {
 	// devices without them.
 	EncodeTensorMap(TensorMapSpec) (TensorMap, error)
 
+	// Clusters is how many clusters of a launch that has them the device holds at
+	// once; 0: it cannot run.
+	Clusters(Launch) (int, error)
+
 	// Launch queues a kernel. What goes wrong while it runs is reported here
 	// or by a later Sync.
 	Launch(context.Context, Launch) error

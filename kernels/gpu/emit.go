@@ -27,7 +27,8 @@ type emitter struct {
 	phase   phase
 	name    string
 	smem    operand
-	shared  int64 // bytes of shared memory so far
+	tid     operand // number of the thread in the block
+	shared  int64   // bytes of shared memory so far
 
 	threads     int64
 	thread      symtile.Expr // number of the thread in its block
@@ -39,7 +40,9 @@ type emitter struct {
 	walk        *walk        // of the tiles of a block, where it has several
 	sums        int64        // that a thread keeps of products
 	left        bool         // the block has said that it leaves the cluster
-	extra       int          // threads beside those that share the work: a producer
+	extra       int          // threads beside those that share the work: a producer, another team
+	team        *team        // of this thread, where there are several
+	common      int64        // bytes of shared memory that teams share
 	root        int          // the op that is being stored, −1: none
 	fresh       bool         // shared memory was written since the last barrier
 	async       bool         // by copies that have to be waited for
@@ -68,10 +71,11 @@ type emitter struct {
 // hints are what was found out by emitting: which values are asked for by other
 // threads than those that have them. The kernel is emitted again with them.
 type hints struct {
-	wanted map[bufferKey]bool // results of closers that have to be in shared memory
-	staged map[int]bool       // ops that are brought to shared memory
-	apart  map[int]bool       // roots that are not stored as the product before them is spread
-	more   bool               // this time something was found out
+	wanted  map[bufferKey]bool // results of closers that have to be in shared memory
+	staged  map[int]bool       // ops that are brought to shared memory
+	apart   map[int]bool       // roots that are not stored as the product before them is spread
+	private int64              // bytes of shared memory that each team has for itself
+	more    bool               // this time something was found out
 }
 
 func (h *hints) want(k bufferKey) { h.more, h.wanted[k] = h.more || !h.wanted[k], true }
@@ -178,7 +182,12 @@ func (e *emitter) kernel() Step {
 		}
 	}
 	e.smem = a.get(kindB32, "mov.u32", operand("smem"))
-	e.bind(e.thread, a.get(kindB32, "mov.u32", threadNumber))
+	e.tid = a.get(kindB32, "mov.u32", threadNumber)
+	if own := e.tid; e.knobs.teams() > 1 {
+		e.bind(e.thread, a.get(kindB32, "and.b32", own, e.threads-1))
+	} else {
+		e.bind(e.thread, own)
+	}
 	if !e.walks() {
 		e.tileIDs(blockNumber)
 	}
@@ -194,6 +203,7 @@ func (e *emitter) kernel() Step {
 		}
 	}
 	e.endTiles()
+	e.settleTeams()
 	a.note("%d bytes of shared memory", e.shared)
 	a.do("ret")
 	a.code.Entry.ReqNTid = [3]int{int(e.threads) + e.extra, 1, 1}

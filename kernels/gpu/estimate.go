@@ -174,6 +174,7 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 	} else {
 		l := m.work(nil, &c)
 		m.store(&c, &l)
+		l.exposed += m.spills(c)
 		c.terms = m.terms(c, programs, l, m.unique)
 	}
 	for _, t := range c.terms {
@@ -185,7 +186,10 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 // work is what a block does for some ops, nil for all.
 func (m *estimate) work(ops []bool, c *candidate) load {
 	k, l := c.knobs, load{exposed: latency}
-	threads := float64(k.warps * WarpThreads)
+	threads, part := float64(k.warps*WarpThreads), 1.0
+	if k.splitk > 1 {
+		part = m.longest(k.splitk)
+	}
 	clear(m.brought)
 	for n, op := range m.p.Ops {
 		if ops != nil && !ops[n] {
@@ -193,7 +197,7 @@ func (m *estimate) work(ops []bool, c *candidate) load {
 		}
 		runs := m.runs(n)
 		if m.parted.inside[n] {
-			runs /= float64(k.splitk)
+			runs *= part
 		}
 		switch op.Code {
 		case "parameter":
@@ -231,7 +235,7 @@ func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
 	case k.epilogue > 0:
 		bytes := m.elements(n) * float64(m.p.Ops[n].Instr.Shape.DType.Size()) * 1.1
 		if k.persistent > 0 {
-			c.shared += bytes // beside the operands of the next tile
+			c.shared += bytes * float64(k.teams()) // beside the operands of the next tile
 		}
 		c.shared = max(c.shared, bytes)
 		l.exposed += latency / 2
@@ -349,8 +353,10 @@ func (m *estimate) byGroups(n int, k knobs) bool {
 	if !m.groups[k.tf32][n] || k.warps*WarpThreads%groupThreads != 0 {
 		return false
 	}
-	sizes := m.sizes(n)
-	return len(sizes) >= 2 && sizes[len(sizes)-2] >= groupRows
+	sizes, args := m.sizes(n), m.p.Ops[n].Args
+	last := len(sizes) - 1
+	return last >= 1 && sizes[last-1] >= groupRows && m.elements(n) == float64(sizes[last-1]*sizes[last]) &&
+		m.rows(args[0]) <= mostBox && m.rows(args[1]) <= mostBox
 }
 
 // groupable says whether warpgroups can have a product of some tiling: of what
@@ -445,6 +451,9 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 	if c.knobs.persistent > 0 { // what the next tile begins with comes while this one ends
 		whole -= (rounds - 1) * latency
 	}
+	if c.knobs.persistent == pingpong {
+		whole -= (rounds - 1) * min(l.after(float64(c.knobs.warps*WarpThreads)), l.matrix/128)
+	}
 	bytes := min(programs*l.bytes, max(unique, programs*l.bytes-float64(s.L2)*rounds))
 	if wave := min(programs, sms*resident); c.knobs.splitk <= 1 {
 		bytes = min(bytes, max(unique, programs/wave*m.waveBytes(wave, l.bytes, c.knobs.group)))
@@ -473,25 +482,59 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 // alone is the cycles of a block that has an SM to itself: of threads that wait
 // for each operation, but not for those of tensor copies and warpgroups.
 func (l load) alone(threads float64) float64 {
-	return l.exposed + l.matrix/128 + max((l.flops-l.matrix)/threads*8, (l.bytes+l.scratch-l.copied)/threads/most*30)
+	return l.exposed + l.matrix/128 + l.after(threads)
+}
+
+// after is the cycles of what the threads of a block do themselves.
+func (l load) after(threads float64) float64 {
+	return max((l.flops-l.matrix)/threads*8, (l.bytes+l.scratch-l.copied)/threads/most*30)
 }
 
 // needs are the registers of a thread, the bytes of shared memory and the
-// threads of a block.
+// threads of a block. Where a producer gives registers away all of an SM's are
+// shared out.
 func (m *estimate) needs(c candidate) (registers, shared, threads int) {
-	k := c.knobs
 	registers = int(min(float64(m.sheet.ThreadRegisters), beside+c.partials))
-	threads = k.warps * WarpThreads
-	for n := range m.p.Ops {
-		if m.byGroups(n, k) && threads+k.producer*WarpThreads <= m.sheet.BlockThreads {
-			return registers, int(c.shared), threads + k.producer*WarpThreads
-		}
+	threads, given := m.threads(c.knobs)
+	if given > 0 {
+		registers = m.sheet.threadRegisters(threads)
 	}
 	return registers, int(c.shared), threads
 }
 
+// threads are those of a block, and what registers a producer gives threads of the
+// others; 0: none.
+func (m *estimate) threads(k knobs) (threads, given int) {
+	threads = k.warps * WarpThreads * k.teams()
+	extra := k.producer * WarpThreads
+	for n := range m.p.Ops {
+		if m.byGroups(n, k) && threads+extra <= m.sheet.BlockThreads {
+			return threads + extra, m.sheet.handedOver(threads/groupThreads, extra)
+		}
+	}
+	return threads, 0
+}
+
+// margin is the registers of a thread, beside its results and addresses, that what
+// follows a product is happier with: operands on their way.
+const margin = 16
+
+// spills are the cycles that registers take to memory and back that a thread of a
+// block has not got; none of it is measured here.
+func (m *estimate) spills(c candidate) float64 {
+	threads, granted := m.threads(c.knobs)
+	if granted == 0 {
+		granted = m.sheet.threadRegisters(threads)
+	}
+	short := max(0, min(float64(m.sheet.ThreadRegisters), beside+margin+c.partials)-float64(granted))
+	return 2 * short * 4 * float64(threads) / sharedAClock
+}
+
 // fits says whether a block of the candidate fits the device.
 func (m *estimate) fits(c candidate) bool {
+	if _, given := m.threads(c.knobs); given > 0 && float64(given) < beside+c.partials {
+		return false
+	}
 	return c.shared <= float64(m.sheet.BlockShared) && c.partials <= mostPartials && !math.IsInf(c.seconds, 1)
 }
 

@@ -144,6 +144,9 @@ func (e *emitter) atom(x symtile.Expr) operand {
 	if p, ok := e.xors[x]; ok {
 		return e.asm.get(kindB32, "xor.b32", e.num(p.x), e.num(p.y))
 	}
+	if e.walks() && e.walk == nil {
+		e.refuse("persistent=1 is for products by warpgroups, which are the first thing that a block does")
+	}
 	e.refuse("variable %s has no value here", x)
 	return "0"
 }

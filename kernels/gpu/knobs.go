@@ -15,7 +15,7 @@ type knobs struct {
 	group      int // rows of tiles that blocks go through together; see raster
 	producer   int // warps beside the others, one of which starts the tensor copies: 0, 1, 2 or 4, a warpgroup, which gives registers away
 	cluster    int // blocks that bring operands they share to each other
-	persistent int // 1: as many blocks as run at once, each of which goes from tile to tile
+	persistent int // 1: as many blocks as run at once, each of which goes from tile to tile; 2: and has two teams, which do so in turns
 	splitk     int // blocks that share the iterations of a tile's loops; see split.go
 	tf32       int // 1: products of f32 round their operands to tf32, on tensor cores
 	vector     int // bytes of the widest access of a thread
@@ -34,10 +34,10 @@ var knobTable = []knobRow{
 	{"cluster", 1, 1, 8, true, func(k *knobs) *int { return &k.cluster }},
 	{"epilogue", 0, 0, 1, false, func(k *knobs) *int { return &k.epilogue }},
 	{"group", 1, 1, 1 << 16, false, func(k *knobs) *int { return &k.group }},
-	{"persistent", 0, 0, 1, false, func(k *knobs) *int { return &k.persistent }},
+	{"persistent", 0, 0, pingpong, false, func(k *knobs) *int { return &k.persistent }},
 	{"producer", 1, 0, 4, true, func(k *knobs) *int { return &k.producer }},
-	{"splitk", 1, 1, mostPieces, true, func(k *knobs) *int { return &k.splitk }},
-	{"stages", 2, 1, 8, false, func(k *knobs) *int { return &k.stages }},
+	{"splitk", 1, 1, mostPieces, false, func(k *knobs) *int { return &k.splitk }},
+	{"stages", 2, 1, mostSlots, false, func(k *knobs) *int { return &k.stages }},
 	{kernels.TF32, 0, 0, 1, false, func(k *knobs) *int { return &k.tf32 }},
 	{"vector", most, 1, most, true, func(k *knobs) *int { return &k.vector }},
 	{"warps", 4, 1, 32, true, func(k *knobs) *int { return &k.warps }},

@@ -59,6 +59,7 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
 	if p.slots < 2 || p.part.count < 2 || slices.ContainsFunc(l.Body, busy) {
 		return false
 	}
+	p.slots = min(p.slots, p.part.least+1)
 	p.layOut()
 	p.emit()
 	if e.knobs.epilogue > 0 {
@@ -93,9 +94,7 @@ func (p *pipeline) emit() {
 	base := a.get(kindB32, "add.s32", e.smem, p.at)
 	for s := range p.slots - 1 {
 		a.note("iteration %d into slot %d", s, s)
-		if s < p.part.count {
-			p.bring(outside, e.asm.in(kindB32, integer(s)), layout.Trips{Lo: s, Hi: s}, memory{shared, base, s * p.bytes})
-		}
+		p.bring(outside, e.asm.in(kindB32, integer(s)), layout.Trips{Lo: s, Hi: s}, memory{shared, base, s * p.bytes})
 		a.do("cp.async.commit_group")
 	}
 	for _, d := range p.dots {
@@ -107,12 +106,13 @@ func (p *pipeline) emit() {
 	counter, next, more := a.fresh(kindB32), a.fresh(kindB32), a.fresh(kindPred)
 	again, skip := a.label("LOOP"), a.label("FILLED")
 	a.do("mov.b32", counter, 0)
-	a.note("for %d iterations, %d slots of %d bytes", p.part.count, p.slots, p.bytes)
+	limit := e.iterations(p.part)
+	a.note("%s, %d slots of %d bytes", p.part.note(), p.slots, p.bytes)
 	a.place(again)
 	a.do("cp.async.wait_group", p.slots-2)
 	e.barrier()
 	a.do("add.s32", next, counter, p.slots-1)
-	a.do("setp.ge.s32", more, next, p.part.count)
+	a.do("setp.ge.s32", more, next, limit)
 	a.branch(more, skip)
 	p.bring(outside, next, layout.Trips{Lo: p.slots - 1, Hi: p.part.count - 1}, memory{shared, write, 0})
 	a.place(skip)
@@ -128,7 +128,7 @@ func (p *pipeline) emit() {
 		a.when(more, "mov.b32", r, base)
 	}
 	a.do("add.s32", counter, counter, 1)
-	a.do("setp.lt.s32", more, counter, p.part.count)
+	a.do("setp.lt.s32", more, counter, limit)
 	a.branch(more, again)
 	e.async, e.fresh = false, false
 }

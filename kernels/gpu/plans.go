@@ -15,6 +15,9 @@ import (
 const (
 	enumerated = 1 << 16 // tilings looked at
 	offered    = 4096    // plans offered; the estimate's cheapest
+
+	mostOffered = 4 // slots of the rings of tilings that are not among the cheapest
+	mostSlots   = 8 // slots of a ring
 )
 
 // Plans yields plans that fit the device by the estimate, the cheapest first.
@@ -133,7 +136,7 @@ func choicesOf(p *symtile.Program, s Sheet, k knobs) []knobs {
 	stages, epilogues := []int{2}, []int{0} // of no effect without products, and the defaults
 	switch {
 	case hasTensor(p, s, k):
-		stages, epilogues = []int{1, 2, 3, 4}, []int{0, 1}
+		stages, epilogues = []int{1, 2, 3, mostOffered}, []int{0, 1}
 	case slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == "dot" }):
 		stages = []int{1, 2, 3}
 	}

@@ -1,11 +1,15 @@
 package gpu
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -41,4 +45,36 @@ func TestDefaults(t *testing.T) {
 		}
 		return text
 	})
+}
+
+// What is offered of a product has deep rings and, where registers are short,
+// producers that give some away; all of a sample of the best can be compiled, and there is
+// neither too little nor too much of it.
+func TestOffers(t *testing.T) {
+	const text = "a = bf16[%[1]d,%[1]d] parameter(0)\nb = bf16[%[1]d,%[1]d] parameter(1)\np = bf16[%[1]d,%[1]d] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+	rng := rand.New(rand.NewPCG(5, 5))
+	for _, c := range []struct {
+		target   string
+		n        int
+		producer bool
+	}{{"sm_80", 2048, false}, {"sm_90a", 2048, true}} {
+		s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return newSimulator(c.target), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, b := parsed(t, fmt.Sprintf(text, c.n)), New(s)
+		all := slices.Collect(b.Plans(p))
+		deep := slices.IndexFunc(all, func(x kernels.Plan) bool { return x.Knob("stages", 2) > mostOffered })
+		producer := slices.IndexFunc(all, func(x kernels.Plan) bool { return x.Knob("producer", 1) == 4 })
+		t.Logf("%s %d: %d plans; the first deep ring is number %d, the first producer that gives registers away %d", c.target, c.n, len(all), deep, producer)
+		if len(all) < 100 || len(all) > 10_000 || deep < 0 || (producer >= 0) != c.producer {
+			t.Errorf("%s %d: %d plans, deep rings from %d on, producers from %d", c.target, c.n, len(all), deep, producer)
+		}
+		for range 40 {
+			plan := all[rng.IntN(512)]
+			if _, err := compile(p, plan, s.Sheet()); err != nil {
+				t.Errorf("%s: %v", c.target, err)
+			}
+		}
+	}
 }

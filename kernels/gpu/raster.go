@@ -54,23 +54,30 @@ type walk struct {
 	tile  operand // its number
 	again operand
 	waits int // barriers before it
+	team  *team
+	done  operand // where those go that have no tile
 }
 
 // walks says whether blocks go from tile to tile: a persistent schedule.
 func (e *emitter) walks() bool { return e.knobs.persistent > 0 }
 
-// beginWalk begins the loop over a block's tiles, nil where it has one: the tile
-// ids have values from there on.
-func (e *emitter) beginWalk() *walk {
+// beginWalk begins the loop over a block's tiles, or a team's, nil where it has one:
+// the tile ids have values from there on.
+func (e *emitter) beginWalk(t *team) *walk {
 	if !e.walks() {
 		return nil
 	}
-	if e.p.Programs() > highest/2 {
+	if e.p.Programs() > highest/4 {
 		e.refuse("persistent=1: the numbers of %d tiles, and of those after them, need more than 32 bits", e.p.Programs())
 	}
 	a := e.asm
-	w := &walk{tile: a.fresh(kindB32), again: a.label("TILE"), waits: a.waits}
+	w := &walk{tile: a.fresh(kindB32), again: a.label("TILE"), waits: a.waits, team: t}
 	a.do("mov.u32", w.tile, blockNumber)
+	if t != nil {
+		w.done = a.label("DONE")
+		a.do("mad.lo.s32", w.tile, t.number, a.get(kindB32, "mov.u32", gridSize), w.tile)
+		a.branch(a.get(kindPred, "setp.ge.s32", w.tile, e.p.Programs()), w.done)
+	}
 	a.place(w.again)
 	a.enter()
 	e.tileIDs(w.tile)
@@ -88,8 +95,14 @@ func (e *emitter) endWalk(w *walk) {
 		e.barrier()
 	}
 	a.leave()
-	more := a.fresh(kindPred)
-	a.do("add.s32", w.tile, w.tile, a.get(kindB32, "mov.u32", gridSize))
+	more, stride := a.fresh(kindPred), a.get(kindB32, "mov.u32", gridSize)
+	if w.team != nil {
+		stride = a.get(kindB32, "shl.b32", stride, 1)
+	}
+	a.do("add.s32", w.tile, w.tile, stride)
 	a.do("setp.lt.s32", more, w.tile, e.p.Programs())
 	a.branch(more, w.again)
+	if w.team != nil {
+		a.place(w.done)
+	}
 }

@@ -96,6 +96,13 @@ func (s *server) do(ctx context.Context, q request, r *reply) (err error) {
 		return d.Fill(q.Address, q.Value, q.Bytes)
 	case "tensor map":
 		r.Map, err = d.EncodeTensorMap(q.Spec)
+	case "clusters":
+		all, err := s.launches(q)
+		if err != nil {
+			return err
+		}
+		r.Clusters, err = d.Clusters(all[0])
+		return err
 	case "launch":
 		all, err := s.launches(q.Launches)
 		if err != nil {

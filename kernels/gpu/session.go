@@ -161,9 +161,16 @@ func (s *Session) functions(ctx context.Context, w *Work) ([]Function, error) {
 	return all, nil
 }
 
+// A Loaded is what a step of a work takes, and how many of its clusters run at
+// the same time; 0: it has none.
+type Loaded struct {
+	Resources
+	Clusters int
+}
+
 // Load assembles a work, so that it is known to assemble, and says what its
-// functions take, in the order of the steps.
-func (s *Session) Load(ctx context.Context, w *Work) ([]Resources, error) {
+// steps take. A work with clusters that the device never holds is an error.
+func (s *Session) Load(ctx context.Context, w *Work) ([]Loaded, error) {
 	if _, err := s.device(ctx); err != nil {
 		return nil, err
 	}
@@ -171,12 +178,29 @@ func (s *Session) Load(ctx context.Context, w *Work) ([]Resources, error) {
 	if err != nil {
 		return nil, s.noted(err)
 	}
-	takes := make([]Resources, len(all))
+	takes := make([]Loaded, len(all))
 	for k, f := range all {
-		takes[k] = f.Resources()
+		if takes[k], err = s.takes(f, w.Steps[k]); err != nil {
+			return nil, err
+		}
 	}
 	return takes, nil
 }
+
+// takes is what a step takes that runs a function.
+func (s *Session) takes(f Function, step Step) (l Loaded, err error) {
+	if l.Resources = f.Resources(); step.Cluster.Count() == 1 {
+		return l, nil
+	}
+	l.Clusters, err = s.driver.Clusters(step.launch(f))
+	if err == nil && l.Clusters == 0 {
+		return l, fmt.Errorf("%w: %s: %s never holds a cluster of %d blocks of %d threads and %d bytes", errNotResident, step.Entry, s.sheet.Name, step.Cluster.Count(), step.Block.Count(), step.SharedBytes)
+	}
+	return l, s.noted(err)
+}
+
+// errNotResident is why a work cannot run.
+var errNotResident = errors.New("no room")
 
 // Unload frees what was loaded of a work. Works with the same text share it.
 func (s *Session) Unload(w *Work) error {
@@ -193,7 +217,7 @@ func (s *Session) Unload(w *Work) error {
 func (s *Session) launches(w *Work, functions []Function, on *arrays) ([]Launch, error) {
 	all := make([]Launch, len(w.Steps))
 	for k, step := range w.Steps {
-		all[k] = Launch{Function: functions[k], Grid: step.Grid, Block: step.Block, Cluster: step.Cluster, SharedBytes: step.SharedBytes}
+		all[k] = step.launch(functions[k])
 		for _, o := range step.Args {
 			a, err := s.argument(o, on)
 			if err != nil {

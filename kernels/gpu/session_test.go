@@ -93,6 +93,8 @@ func (d *toy) EncodeTensorMap(TensorMapSpec) (TensorMap, error) {
 	return TensorMap{}, errors.New("no tensor maps")
 }
 
+func (d *toy) Clusters(l Launch) (int, error) { return d.Sheet().Clusters(l), d.lost }
+
 func (d *toy) Launch(_ context.Context, l Launch) error {
 	d.queued = append(d.queued, l)
 	return d.lost

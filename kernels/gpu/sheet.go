@@ -221,11 +221,43 @@ func (s Sheet) Occupancy(registers, shared, threads int) Occupancy {
 	return best
 }
 
+// threadRegisters is how many registers each thread can have of a block of so many
+// threads that has an SM to itself: its warps share the quarters of the SM.
+func (s Sheet) threadRegisters(threads int) int {
+	warps := (roundUp(threads, WarpThreads)/WarpThreads + quarters - 1) / quarters
+	return min(s.BlockRegisters/quarters/warps/WarpThreads/8*8, s.ThreadRegisters)
+}
+
+// producerRegisters are what a thread of a producer warpgroup keeps.
+const producerRegisters = 40
+
+// handedOver is how many registers a thread of some warpgroups has when a producer
+// of extra threads gives them its own; 0 where the producer is no warpgroup, or
+// there is nothing to gain. All start with the same part of the block's
+// registers; counts are multiples of 8 up to 256 (PTX ISA, setmaxnreg).
+func (s Sheet) handedOver(groups, extra int) int {
+	if extra != groupThreads {
+		return 0
+	}
+	first := s.threadRegisters((groups + 1) * groupThreads)
+	if first >= s.ThreadRegisters || first <= producerRegisters {
+		return 0
+	}
+	return min(first+(first-producerRegisters)/groups, s.ThreadRegisters) / 8 * 8
+}
+
 // atOnce is how many blocks run at the same time, in whole clusters, of a kernel
 // that has tiles for so many; see Occupancy.
 func (s Sheet) atOnce(registers, shared, threads, cluster int, tiles int64) int64 {
 	at := s.Occupancy(registers, shared, threads)
 	return min(tiles, int64(max(cluster, at.Blocks*s.clustered(cluster)/cluster*cluster)))
+}
+
+// Clusters is how many clusters of a launch run at the same time by the sheet.
+func (s Sheet) Clusters(l Launch) int {
+	r, size := l.Function.Resources(), l.Cluster.Count()
+	at := s.Occupancy(r.Registers, r.SharedBytes+l.SharedBytes, l.Block.Count())
+	return at.Blocks * s.clustered(size) / size
 }
 
 // refuses names the limit of a single block that a kernel breaks.

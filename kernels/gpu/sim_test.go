@@ -88,6 +88,11 @@ func (*simulator) EncodeTensorMap(s TensorMapSpec) (m TensorMap, err error) {
 	copy(m[:], b)
 	return m, err
 }
+
+// Clusters is one at least: tests have few SMs, so that blocks have several tiles.
+func (d *simulator) Clusters(l Launch) (int, error) {
+	return max(1, d.sheet.Clusters(l)), d.sheet.Check(l)
+}
 func (*simulator) Sync(context.Context) error { return nil }
 func (*simulator) Time(context.Context, Burst, int) ([]float64, error) {
 	return nil, ErrUntimed

@@ -47,8 +47,8 @@ func phasesOf(p *symtile.Program, k knobs) ([]phase, error) {
 		for _, d := range l.Dims {
 			total *= constantOf(p.Space.Dims[d].Tiles)
 		}
-		if total%int64(k.splitk) != 0 {
-			return nil, refusal(fmt.Sprintf("splitk=%d does not divide the %d iterations of %s", k.splitk, total, name))
+		if total < int64(k.splitk) {
+			return nil, refusal(fmt.Sprintf("splitk=%d is more than the %d iterations of %s", k.splitk, total, name))
 		}
 		if n := needsTotal(p, l, loops); n >= 0 {
 			return nil, refusal(fmt.Sprintf("splitk=%d: %s needs all of %s, of which blocks have pieces", k.splitk, name, p.Ops[n].Instr.Name))
@@ -134,12 +134,13 @@ func usedBy(p *symtile.Program, from, ends []int) []bool {
 }
 
 // A portion is the iterations of a loop that a block does: count of the total, from
-// first on.
+// first on, or one fewer. Where pieces do not divide the total the first are those
+// that have one more.
 type portion struct {
-	dims         []int
-	trips        []int64
-	total, count int64
-	first        symtile.Expr
+	dims                []int
+	trips               []int64
+	total, count, least int64
+	first               symtile.Expr
 }
 
 // portion is that of a loop over dims.
@@ -149,12 +150,33 @@ func (e *emitter) portion(dims []int) portion {
 		w.trips = append(w.trips, constantOf(e.p.Space.Dims[d].Tiles))
 		w.total *= w.trips[len(w.trips)-1]
 	}
-	w.count = w.total
+	w.count, w.least = w.total, w.total
 	if e.phase == phasePieces && e.nested == 0 && len(dims) > 0 {
-		w.count /= int64(e.knobs.splitk)
-		w.first = e.piece.Scale(w.count)
+		pieces := int64(e.knobs.splitk)
+		w.count, w.least = ceilDiv(w.total, pieces), w.total/pieces
+		w.first = e.piece.Scale(w.least).Add(e.piece.Min(e.ring.Const(w.total % pieces)))
 	}
 	return w
+}
+
+// iterations is how many the block does.
+func (e *emitter) iterations(w portion) operand {
+	if w.least == w.count {
+		return integer(w.count)
+	}
+	p := e.asm.get(kindPred, "setp.lt.s32", e.num(e.piece), w.total-w.least*int64(e.knobs.splitk))
+	return e.asm.get(kindB32, "selp.b32", w.count, w.least, p)
+}
+
+// note says how many iterations a block does.
+func (w portion) note() string {
+	switch {
+	case w.least < w.count:
+		return fmt.Sprintf("for %d or %d of %d iterations", w.least, w.count, w.total)
+	case w.divided():
+		return fmt.Sprintf("for %d of %d iterations", w.count, w.total)
+	}
+	return fmt.Sprintf("for %d iterations", w.count)
 }
 
 // divided says whether other blocks do other iterations.
@@ -177,12 +199,17 @@ func (e *emitter) iterate(w portion, body func()) {
 		e.nest(w.dims, body)
 		return
 	}
-	e.asm.note("for %d of %d iterations", w.count, w.total)
+	e.asm.note("%s", w.note())
 	e.asm.enter()
 	defer e.asm.leave()
 	e.loops++
 	v := e.ring.Var(symtile.Variable{Name: "iteration" + string(integer(int64(e.loops))), Lo: 0, Hi: w.count - 1, Role: symtile.RoleLoop})
-	e.repeatAs(v, w.count, func() { e.atIteration(w, e.num(v)); body() })
+	step := func() { e.atIteration(w, e.num(v)); body() }
+	if w.count == 1 {
+		step()
+		return
+	}
+	e.repeatUntil(v, w.count, e.iterations(w), step)
 }
 
 // atIteration binds the tile ids of a loop to those of iteration n of this block.
@@ -250,13 +277,13 @@ func (e *emitter) sumArray(d hlo.DType, n int64) sumArray {
 	return a
 }
 
-// places of the sums of this thread of a piece.
-func (a sumArray) places(e *emitter, n int, piece symtile.Expr) []place {
+// places of the sums of this thread of a piece, where there is one.
+func (a sumArray) places(e *emitter, n int, piece symtile.Expr, there conditions) []place {
 	var all []place
 	first := piece.Scale(e.p.Programs()).Add(e.block).Scale(a.groups)
 	for k := range int64(n) {
 		at := first.AddConst(k / a.vector).Scale(e.threads).Add(e.thread).Scale(a.vector).AddConst(k % a.vector)
-		all = append(all, place{at: at})
+		all = append(all, place{at, there})
 	}
 	return all
 }
@@ -266,7 +293,7 @@ func (p *product) leaveSums(d hlo.DType, accs [][]operand) {
 	e, sums := p.e, slices.Concat(accs...)
 	e.asm.note("the sums of %%%d to scratch", p.n)
 	a := e.sumArray(d, int64(len(sums)))
-	e.scatterPlaces(a.memory, d, a.places(e, len(sums), e.piece), sums)
+	e.scatterPlaces(a.memory, d, a.places(e, len(sums), e.piece, nil), sums)
 }
 
 // additions of sums, by register.
@@ -276,10 +303,13 @@ var additions = [kinds]string{kindF32: "add.rn.f32", kindF64: "add.rn.f64", kind
 func (p *product) gatherSums(d hlo.DType, accs [][]operand) {
 	e, sums := p.e, slices.Concat(accs...)
 	a := e.sumArray(d, int64(len(sums)))
+	pieces := int64(e.knobs.splitk)
 	step := powerOver(max(1, 16/a.groups)) // about 16 vectors at once are on their way
-	e.rounds("piece", int64(e.knobs.splitk), step, func(piece symtile.Expr) {
-		for k, x := range e.gatherPlaces(a.memory, d, a.places(e, len(sums), piece)) {
-			e.asm.do(additions[kindFor(d)], sums[k], sums[k], x)
+	e.rounds("piece", pieces, wholeRounds(pieces, step), func(piece symtile.Expr) {
+		there := conditions(nil).and(piece.Neg().AddConst(pieces - 1))
+		p := e.guard(there)
+		for k, x := range e.gatherPlaces(a.memory, d, a.places(e, len(sums), piece, there)) {
+			e.asm.when(p, additions[kindFor(d)], sums[k], sums[k], x)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
 )
@@ -54,35 +55,51 @@ func (x *parted) mark(l *symtile.Loop) {
 }
 
 // shares are the numbers of pieces worth trying for the tiling that is set: one
-// and, where that leaves SMs without a block, powers of two that divide the
-// iterations, from what occupies about half of them on.
+// and, where that leaves SMs without a block, powers of two from what occupies
+// about half of them on, and what occupies all.
 func (m *estimate) shares(programs float64) []int {
-	all := []int{1}
-	if programs >= float64(m.sheet.SMs) {
+	all, sms, most := []int{1}, float64(m.sheet.SMs), min(mostPieces, m.fewest())
+	if programs >= sms {
 		return all
 	}
-	for n := 2; n <= mostPieces && m.divides(n) && len(all) < 4; n *= 2 {
-		if more := m.divides(2 * n); float64(n)*programs >= float64(m.sheet.SMs)/2 || !more {
+	for n := 2; n <= most && len(all) < 4; n *= 2 {
+		if float64(n)*programs >= sms/2 || 2*n > most {
 			all = append(all, n)
 		}
+	}
+	if n := int(sms / programs); n > 2 && n <= most && !slices.Contains(all, n) {
+		all = append(all, n)
 	}
 	return all
 }
 
-// divides says whether all loops have a multiple of n iterations, and there is one.
-func (m *estimate) divides(n int) bool {
-	some := false
+// fewest is the iterations of the loop with the fewest of those that can be shared.
+func (m *estimate) fewest() int {
+	fewest := 0
 	for _, dims := range m.parted.loops {
-		trips := int64(1)
-		for _, d := range dims {
-			trips *= int64(m.trips[d])
+		if trips := m.around(dims); trips > 1 && (fewest == 0 || trips < fewest) {
+			fewest = trips
 		}
-		if trips%int64(n) != 0 && trips > 1 {
-			return false
-		}
-		some = some || trips > 1
 	}
-	return some
+	return fewest
+}
+
+func (m *estimate) around(dims []int) int {
+	trips := 1
+	for _, d := range dims {
+		trips *= int(m.trips[d])
+	}
+	return trips
+}
+
+// longest is the part of a loop's iterations that the longest of pieces has.
+func (m *estimate) longest(pieces int) float64 {
+	part := 1 / float64(pieces)
+	for _, dims := range m.parted.loops {
+		trips := float64(m.around(dims))
+		part = max(part, math.Ceil(trips/float64(pieces))/trips)
+	}
+	return part
 }
 
 // between is the seconds from the end of a kernel to the start of the next, which
@@ -98,6 +115,7 @@ func (m *estimate) split(programs float64, c *candidate) {
 		m.pass(n, pieces, c, &first, &second)
 	}
 	m.store(c, &second)
+	first.exposed += m.spills(*c)
 	x, y := m.terms(*c, programs*pieces, first, m.unique), m.terms(*c, programs, second, 0)
 	for k := range x {
 		c.terms[k] = x[k] + y[k]

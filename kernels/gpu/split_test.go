@@ -13,14 +13,14 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// splits are the powers of two that divide the iterations of all loops of a
-// tiling; none where there is no loop.
+// splits are how many pieces the loops of a tiling can be in; none where there is
+// no loop.
 func splits(p *symtile.Program, t symtile.Tiling) (all []int64) {
 	q, err := p.At(t)
 	if err != nil {
 		return nil
 	}
-	for n := int64(2); n <= 64; n *= 2 {
+	for n := int64(2); n <= 40; n++ {
 		if _, err := phasesOf(q, knobs{splitk: int(n)}); err == nil {
 			all = append(all, n)
 		}
@@ -125,7 +125,7 @@ func TestSplitCounters(t *testing.T) {
 		device.ran = nil
 		verify(t, b, v, p, plan)
 		alone := device.ran[0]
-		for _, n := range []int64{2, 8, 16} {
+		for _, n := range []int64{2, 3, 7, 8, 11, 16} {
 			device.ran = nil
 			if !verify(t, b, v, p, plan.With("splitk", n)) || len(device.ran) < 2 {
 				t.Fatalf("%s splitk=%d did not run", plan, n)
@@ -145,7 +145,12 @@ func TestSplitCounters(t *testing.T) {
 // A piece that is dropped, done twice, or not added, is found by the gate.
 func TestSplitMutants(t *testing.T) {
 	number := regexp.MustCompile(`mov.u32 (%r\d+), %ctaid.y;`)
+	lengths := regexp.MustCompile(`selp.b32 (%r\d+), (\d+), (\d+), %p\d+;`)
 	mutants := map[string]func(w *Work){
+		"all are as long as the longest": func(w *Work) { w.PTX = lengths.ReplaceAllString(w.PTX, "mov.b32 $1, $2;") },
+		"all are as long as the shortest": func(w *Work) {
+			w.PTX = lengths.ReplaceAllString(w.PTX, "mov.b32 $1, $3;")
+		},
 		"a piece is not done": func(w *Work) { w.Steps[0].Grid.Y-- },
 		"one is done twice": func(w *Work) {
 			w.PTX = number.ReplaceAllString(w.PTX, "mov.u32 $1, %ctaid.y;\n\tmin.u32 $1, $1, 2;")
@@ -164,7 +169,7 @@ func TestSplitMutants(t *testing.T) {
 	}
 	for _, target := range []string{"sm_80", "sm_90a"} {
 		b := New(simulatedSession(t, target))
-		plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 64}}.With("splitk", 4)
+		plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 64}}.With("splitk", 5)
 		for name, change := range mutants {
 			im, err := compile(p, plan, b.session.Sheet())
 			if err != nil {
@@ -177,7 +182,7 @@ func TestSplitMutants(t *testing.T) {
 			}
 			before := w.PTX
 			change(w)
-			if w.PTX == before && len(w.Steps) == 2 && w.Steps[0].Grid.Y == 4 {
+			if w.PTX == before && len(w.Steps) == 2 && w.Steps[0].Grid.Y == 5 {
 				t.Errorf("%s: nothing was changed", name)
 			}
 			if err := v.Verify(t.Context(), k); err == nil {
@@ -197,8 +202,8 @@ func TestSplitRefusals(t *testing.T) {
 	}
 	for _, c := range []struct{ text, plan, reason string }{
 		{toScalar, "4096 splitk=2", "nothing to share"},
-		{toScalar, "1024 splitk=8", "does not divide the 4 iterations of r"},
-		{toScalar, "1024 splitk=3", "power of two"},
+		{toScalar, "1024 splitk=8", "more than the 4 iterations of r"},
+		{toScalar, "1024 splitk=5000", "between 1 and 4096"},
 		{softmax, "8,64,64 splitk=2", "needs all of m"},
 		{skinny, "128,64,64 splitk=2 persistent=1", "exclude each other"},
 		{vast, "256,256,1 splitk=2048 warps=32", "a quarter of the memory"},

@@ -110,6 +110,12 @@ func (e *emitter) repeatAs(v symtile.Expr, n int64, body func()) {
 		body()
 		return
 	}
+	e.repeatUntil(v, n, integer(n), body)
+}
+
+// repeatUntil emits a loop of at least one round and at most n, whose number is in
+// a register.
+func (e *emitter) repeatUntil(v symtile.Expr, n int64, rounds operand, body func()) {
 	a := e.asm
 	counter, more, again := a.fresh(kindB32), a.fresh(kindPred), a.label("LOOP")
 	a.do("mov.b32", counter, 0)
@@ -122,6 +128,6 @@ func (e *emitter) repeatAs(v symtile.Expr, n int64, body func()) {
 	e.after(around, ids)
 	a.leave()
 	a.do("add.s32", counter, counter, 1)
-	a.do("setp.lt.s32", more, counter, n)
+	a.do("setp.lt.s32", more, counter, rounds)
 	a.branch(more, again)
 }

@@ -119,6 +119,10 @@ func (e *emitter) put(b *buffer, points []point, vals []operand) {
 // barrier waits until all threads of the block have come here; what they wrote
 // to shared memory is seen after it.
 func (e *emitter) barrier() {
+	if e.team != nil {
+		e.asm.do("bar.sync", e.team.barrier, e.threads)
+		return
+	}
 	if e.extra > 0 { // not the producer, which is gone
 		e.asm.do("bar.sync", 0, e.threads)
 		return

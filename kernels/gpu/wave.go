@@ -105,35 +105,77 @@ func (m *estimate) waveBytes(blocks, bytes float64, group int) float64 {
 	return total
 }
 
-// scheduled adds to candidates, the cheapest of all, those with clusters and
-// with blocks that go from tile to tile, where the device and the tiling allow
-// them.
+// scheduled adds to candidates, the cheapest of all, those with deeper rings, with
+// clusters, with blocks that go from tile to tile and with producers that give
+// registers away, where the device and the tiling allow them.
 func (m *estimate) scheduled(all []candidate) []candidate {
-	if m.sheet.Cluster < 2 || !slices.Contains(m.groups[0], true) && !slices.Contains(m.groups[1], true) || len(m.p.Runtime) > 0 {
-		return all
-	}
 	for _, c := range all[:min(len(all), rescheduled)] {
-		programs := m.set(c.tiling)
-		if c.knobs.splitk > 1 || !m.alone(c.knobs) {
+		if !slices.Contains(m.tensor[c.knobs.tf32], true) {
 			continue
 		}
-		for _, cluster := range []int{1, 2, 4} {
-			one := c
-			if one.knobs.cluster = cluster; cluster > 1 {
-				if !m.clusters(one.knobs) {
-					continue
-				}
-				one = m.candidate(c.tiling, programs, one.knobs)
-				all = m.fitting(all, one)
+		programs := m.set(c.tiling)
+		for _, k := range m.deeper(c.knobs) {
+			base := m.candidate(c.tiling, programs, k)
+			if k != c.knobs {
+				all = m.fitting(all, base)
 			}
-			several := one.knobs
-			several.persistent = 1
-			if x := m.candidate(c.tiling, programs, several); x.seconds < one.seconds {
-				all = m.fitting(all, x)
+			all = m.grouped(all, base, programs)
+		}
+	}
+	return all
+}
+
+// deeper are launch choices as they are and with more slots than are offered of all
+// tilings, as many as there are iterations at most.
+func (m *estimate) deeper(k knobs) []knobs {
+	all, iterations := []knobs{k}, 0.0
+	for n, op := range m.p.Ops {
+		if op.Code == "dot" {
+			iterations = max(iterations, m.runs(n)/float64(k.splitk))
+		}
+	}
+	if k.stages < mostOffered {
+		return all
+	}
+	for k.stages++; k.stages <= mostSlots && float64(k.stages) <= iterations; k.stages++ {
+		all = append(all, k)
+	}
+	return all
+}
+
+// grouped adds what a product by warpgroups can do beside: the first is base.
+func (m *estimate) grouped(all []candidate, base candidate, programs float64) []candidate {
+	if m.sheet.Cluster < 2 || !m.alone(base.knobs) || len(m.p.Runtime) > 0 {
+		return all
+	}
+	for _, cluster := range []int{1, 2, 4} {
+		k := base.knobs
+		if k.cluster = cluster; cluster > 1 && (k.splitk > 1 || !m.clusters(k)) {
+			continue
+		}
+		one := m.candidate(base.tiling, programs, k)
+		if cluster > 1 {
+			all = m.fitting(all, one)
+		}
+		all = m.giving(all, one, programs)
+		for k.persistent = 1; k.persistent <= pingpong && k.splitk == 1; k.persistent++ {
+			if x := m.candidate(base.tiling, programs, k); x.seconds < one.seconds {
+				all = m.giving(m.fitting(all, x), x, programs)
 			}
 		}
 	}
 	return all
+}
+
+// giving adds a candidate whose producer is a warpgroup, where that has registers
+// to give away.
+func (m *estimate) giving(all []candidate, c candidate, programs float64) []candidate {
+	k := c.knobs
+	k.producer = groupThreads / WarpThreads
+	if _, given := m.threads(k); given == 0 {
+		return all
+	}
+	return m.fitting(all, m.candidate(c.tiling, programs, k))
 }
 
 func (m *estimate) fitting(all []candidate, c candidate) []candidate {
@@ -167,10 +209,20 @@ func (m *estimate) clusters(k knobs) bool {
 	if along < 0 || math.Mod(run, float64(k.cluster)) != 0 || k.cluster > m.sheet.Cluster {
 		return false
 	}
+	some := false
 	for n, dot := range m.feeds {
 		if dot >= 0 && !slices.Contains(m.over[n], along) {
-			return true
+			if some = true; m.rows(n)%int64(k.cluster*swizzleRows) != 0 {
+				return false
+			}
 		}
 	}
-	return false
+	return some
+}
+
+// rows is the rows of an operand of warpgroups, which lie in memory along the
+// dimension that is the fastest there; padded to what wgmma reads at least.
+func (m *estimate) rows(n int) int64 {
+	order := majorToMinor(m.p.Ops[n].Instr.Shape)
+	return (int64(m.elements(n))/m.sizes(n)[order[len(order)-1]] + 15) / 16 * 16
 }

@@ -21,6 +21,11 @@ type Step struct {
 	Args        []Operand
 }
 
+// launch is the step without arguments.
+func (s Step) launch(f Function) Launch {
+	return Launch{Function: f, Grid: s.Grid, Block: s.Block, Cluster: s.Cluster, SharedBytes: s.SharedBytes}
+}
+
 // An Operand is an argument of a step.
 type Operand struct {
 	role  role

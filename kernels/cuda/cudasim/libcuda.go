@@ -365,15 +365,41 @@ func cuLaunchKernel(f unsafe.Pointer, gx, gy, gz, bx, by, bz, shared C.uint, s u
 
 //export cuLaunchKernelEx
 func cuLaunchKernelEx(config *C.launchConfig, f unsafe.Pointer, params, extra *unsafe.Pointer) C.int {
+	l, ok := configured(config)
+	if !ok {
+		return notSupported
+	}
+	return launch("cuLaunchKernelEx", f, config.stream, l, params)
+}
+
+//export cuOccupancyMaxActiveClusters
+func cuOccupancyMaxActiveClusters(n *C.int, f unsafe.Pointer, config *C.launchConfig) C.int {
+	return with("cuOccupancyMaxActiveClusters", f, func(d *device, e *entry) int {
+		l, ok := configured(config)
+		if !ok || l.SharedBytes > e.shared {
+			return invalidValue
+		}
+		l.Function = e.Function
+		held, err := d.Clusters(l)
+		if err != nil {
+			return invalidValue
+		}
+		*n = C.int(held)
+		return 0
+	})
+}
+
+// configured is a launch but for what is run; clusters are its only attribute.
+func configured(config *C.launchConfig) (l gpu.Launch, ok bool) {
 	g, b := config.grid, config.block
-	l := gpu.Launch{Grid: dim3(g[0], g[1], g[2]), Block: dim3(b[0], b[1], b[2]), SharedBytes: int(config.shared)}
+	l = gpu.Launch{Grid: dim3(g[0], g[1], g[2]), Block: dim3(b[0], b[1], b[2]), SharedBytes: int(config.shared)}
 	for _, a := range unsafe.Slice(config.attributes, int(config.count)) {
 		if a.id != 4 { // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-			return notSupported
+			return l, false
 		}
 		l.Cluster = dim3(a.x, a.y, a.z)
 	}
-	return launch("cuLaunchKernelEx", f, config.stream, l, params)
+	return l, true
 }
 
 func dim3(x, y, z C.uint) gpu.Dim3 { return gpu.Dim3{X: int(x), Y: int(y), Z: int(z)} }

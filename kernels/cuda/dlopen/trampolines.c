@@ -285,6 +285,8 @@ WEAK CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int g
 
 WEAK CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) { CALL(cuLaunchKernelEx, config, f, kernelParams, extra); }
 
+WEAK CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config) { CALL(cuOccupancyMaxActiveClusters, numClusters, func, config); }
+
 WEAK CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSharedBytes) { CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, numBlocks, func, blockSize, dynamicSharedBytes); }
 
 WEAK CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSharedBytes, unsigned int flags) { CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, numBlocks, func, blockSize, dynamicSharedBytes, flags); }

@@ -177,6 +177,14 @@ func tensorType(d hlo.DType) ptx.Type {
 	return tensorTypes[d.Size()]
 }
 
+// Clusters is what the sheet says.
+func (d *Driver) Clusters(l gpu.Launch) (int, error) {
+	if err := d.sheet.Check(l); err != nil {
+		return 0, err
+	}
+	return d.sheet.Clusters(l), nil
+}
+
 // Launch runs a kernel. What is found wrong with it is the error, and in Last.
 func (d *Driver) Launch(ctx context.Context, l gpu.Launch) error {
 	if err := d.sheet.Check(l); err != nil {

@@ -1,0 +1,188 @@
+package gpu
+
+import "github.com/tilewright/tilewright/symtile"
+
+// consume is what the warpgroups do: they wait for a slot, begin to multiply what
+// is in it, and give the slot before back when its products are done.
+func (r *ring) consume() {
+	e, a := r.e, r.e.asm
+	descriptors := r.descriptors()
+	c, offset := r.cursor(0), a.fresh(kindB32)
+	e.team = e.newTeam()
+	before, last := r.refill(c)
+	counter, more := a.fresh(kindB32), a.fresh(kindPred)
+	a.do("mov.b32", offset, 0)
+	r.startOf(c, offset)
+	a.in(kindPred, yes) // of all products, before the loop
+	e.walk = e.beginWalk(e.team)
+	for _, d := range r.dots {
+		d.begin()
+	}
+	a.do("mov.b32", counter, 0)
+	again := a.label("LOOP")
+	r.takeTurn()
+	a.note("%s", r.part.note())
+	a.place(again)
+	r.wait(c, r.isFull(c.at), "FULL")
+	a.do("wgmma.fence.sync.aligned")
+	a.enter()
+	for k, d := range r.dots {
+		d.multiply(descriptors[k], offset)
+	}
+	a.leave()
+	a.do("wgmma.commit_group.sync.aligned")
+	a.do("wgmma.wait_group.sync.aligned", r.lag)
+	before(counter)
+	a.do("add.s32", offset, offset, r.bytes/matrixRow)
+	a.when(r.advance(c), "mov.b32", offset, 0)
+	a.do("add.s32", counter, counter, 1)
+	a.do("setp.lt.s32", more, counter, r.limit)
+	a.branch(more, again)
+	r.passTurn()
+	a.do("wgmma.wait_group.sync.aligned", 0)
+	last()
+	r.skip(c, offset)
+}
+
+// refill prepares what is done about the slot of the iteration before (of this
+// one, when there is one slot): it is given back to the producer, or filled; and
+// what is done after a tile's last.
+func (r *ring) refill(c cursor) (before func(counter operand), last func()) {
+	switch {
+	case r.special:
+		return r.giveBack(c)
+	case r.total <= r.slots-r.lag:
+		return func(operand) {}, func() {}
+	}
+	e, a := r.e, r.e.asm
+	done, follow := r.trailing(c)
+	next, more, to := a.fresh(kindB32), a.fresh(kindPred), a.fresh(kindB32)
+	end := a.get(kindB32, "add.s32", r.data, r.bytes*r.slots)
+	if r.lag > 0 {
+		a.do("add.s32", done, r.full, 8*(r.slots-r.lag))
+	}
+	a.do("add.s32", to, r.data, r.bytes*((r.slots-r.lag)%r.slots))
+	before = func(counter operand) {
+		skip := a.label("NEXT")
+		e.barrier()
+		a.do("add.s32", next, counter, r.slots-r.lag)
+		a.do("setp.ge.s32", more, next, r.limit)
+		a.branch(more, skip)
+		a.branch(a.not(r.leads), skip)
+		r.copy(next, address{to, 0}, r.isFull(done))
+		a.place(skip)
+		follow()
+		a.do("add.s32", to, to, r.bytes)
+		a.do("setp.ge.s32", more, to, end)
+		a.when(more, "mov.b32", to, r.data)
+	}
+	return before, func() {}
+}
+
+// trailing is where the slot is whose products are done, and what makes it follow
+// a cursor before that moves on.
+func (r *ring) trailing(c cursor) (done operand, follow func()) {
+	if r.lag == 0 {
+		return c.at, func() {}
+	}
+	a := r.e.asm
+	done = a.fresh(kindB32)
+	return done, func() { a.do("mov.b32", done, c.at) }
+}
+
+// giveBack tells the producers of all blocks that a warp, which waited for its own
+// part of the products, has read a slot: each of its first lanes tells that of the
+// block with its number.
+func (r *ring) giveBack(c cursor) (before func(counter operand), last func()) {
+	e, a := r.e, r.e.asm
+	done, follow := r.trailing(c)
+	lane := e.num(e.thread.Mod(WarpThreads))
+	one := a.get(kindPred, "setp.lt.s32", lane, r.blocks)
+	tell := r.arrival(done, one, lane)
+	before = func(counter operand) {
+		p := one
+		if r.lag > 0 {
+			p = a.fresh(kindPred)
+			a.do("setp.ge.and.s32", p, counter, r.lag, one)
+		}
+		tell(p)
+		follow()
+	}
+	return before, func() {
+		if e.walks() && r.lag > 0 { // the producer is at the next tile
+			tell(one)
+		}
+	}
+}
+
+// arrival makes lanes of which p holds arrive at the barrier that says that a slot
+// is empty: that of the block with the lane's number, which is so many bytes from
+// the own one.
+func (r *ring) arrival(slot, one, lane operand) func(p operand) {
+	a := r.e.asm
+	if r.blocks == 1 {
+		return func(p operand) { a.when(p, "mbarrier.arrive.shared.b64", sink, r.isEmpty(slot)) }
+	}
+	far, there := a.fresh(kindB32), a.fresh(kindB32)
+	a.when(one, "mapa.shared::cluster.u32", far, r.empty, lane)
+	a.when(one, "sub.s32", far, far, r.full)
+	return func(p operand) {
+		a.when(p, "add.s32", there, slot, far)
+		a.when(p, "mbarrier.arrive.release.cluster.shared::cluster.b64", sink, address{there, 0})
+	}
+}
+
+// A descriptor of a matrix in shared memory is two words, of which only the first
+// changes with the place (PTX ISA, wgmma matrix descriptor).
+type descriptor struct{ low, high operand }
+
+// descriptors are those of slot 0 for this thread's warpgroup, of A and B.
+func (r *ring) descriptors() [][2]descriptor {
+	group := r.warpgroup()
+	var all [][2]descriptor
+	for _, d := range r.dots {
+		m, n := group.Div(d.gn).Scale(d.rows), group.Mod(d.gn).Scale(d.cols)
+		all = append(all, [2]descriptor{r.descriptor(d.a, m, d.from.Size()), r.descriptor(d.b, n, d.from.Size())})
+	}
+	return all
+}
+
+// warpgroup is the number of this thread's warpgroup. That a shuffle gives all
+// lanes the same tells the assembler that it, and what is computed of it, fits
+// uniform registers, which wgmma reads its descriptors from (CUTLASS,
+// canonical_warp_group_idx).
+func (r *ring) warpgroup() symtile.Expr {
+	e, a := r.e, r.e.asm
+	if e.threads == groupThreads {
+		return e.ring.Const(0)
+	}
+	own := e.num(e.thread.Div(groupThreads))
+	v := e.ring.Var(symtile.Variable{Name: "warpgroup", Lo: 0, Hi: e.threads/groupThreads - 1, Role: symtile.RoleThread})
+	e.bind(v, a.get(kindB32, "shfl.sync.idx.b32", own, 0, WarpThreads-1, -1))
+	return v
+}
+
+// descriptor is a tile from a row on: the start in units of 16 bytes, at bit 16
+// the distance of chunks of columns, at bit 32 that of groups of eight rows, at bit
+// 62 the swizzle.
+func (r *ring) descriptor(b *boxTile, first symtile.Expr, size int64) descriptor {
+	e, a := r.e, r.e.asm
+	start := a.get(kindB32, "add.s32", r.data, e.num(b.offset(first, 0, size).AddConst(b.at)))
+	start = a.get(kindB32, "and.b32", a.get(kindB32, "shr.u32", start, 4), 0x3fff)
+	leading := int64(1)
+	if b.byK {
+		leading = b.chunkBytes(size) / matrixRow
+	}
+	high := 8*b.inner*size/matrixRow | swizzleCode[Swizzle(b.inner*size)]<<30
+	return descriptor{a.get(kindB32, "or.b32", start, leading<<16), a.in(kindB32, integer(high))}
+}
+
+// moved is a descriptor some bytes further in the slot at an offset of 16 bytes
+// each. No address reaches the bits beside it.
+func (d descriptor) moved(a *asm, offset operand, bytes int64) operand {
+	low := a.get(kindB32, "add.s32", d.low, offset)
+	if bytes != 0 {
+		low = a.get(kindB32, "add.s32", low, bytes/matrixRow)
+	}
+	return a.get(kindB64, "mov.b64", []operand{low, d.high})
+}

@@ -1,0 +1,124 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
+
+// produce is all that the first thread after the warpgroups does; those beside
+// it do nothing.
+func (r *ring) produce() {
+	e, a := r.e, r.e.asm
+	consumer := a.label("CONSUMER")
+	consumers := e.threads * int64(e.knobs.teams())
+	a.branch(a.get(kindPred, "setp.lt.s32", e.tid, consumers), consumer)
+	a.note("the producer: %s", r.part.note())
+	a.enter()
+	inc := r.registers()
+	if inc > 0 {
+		a.code.Entry.MinNCTAPerSM = 1 // else the assembler does not know what all start with
+		a.do("setmaxnreg.dec.sync.aligned.u32", producerRegisters)
+	}
+	a.when(a.get(kindPred, "setp.gt.s32", e.tid, consumers), "ret")
+	c := r.cursor(1) // the first time slots are empty
+	to := a.fresh(kindB32)
+	a.do("mov.b32", to, r.data)
+	w := e.beginWalk(nil)
+	r.outside = a.scope
+	r.fill(c, to)
+	e.endWalk(w)
+	a.do("ret")
+	a.leave()
+	a.place(consumer)
+	if inc > 0 {
+		a.do("setmaxnreg.inc.sync.aligned.u32", inc)
+	}
+}
+
+// fill fills slots with a tile's iterations, as they become empty.
+func (r *ring) fill(c cursor, to operand) {
+	a := r.e.asm
+	again, counter, more := a.label("PRODUCE"), a.fresh(kindB32), a.fresh(kindPred)
+	a.do("mov.b32", counter, 0)
+	a.place(again)
+	r.wait(c, r.isEmpty(c.at), "EMPTY")
+	r.copy(counter, address{to, 0}, r.isFull(c.at))
+	a.do("add.s32", to, to, r.bytes)
+	a.when(r.advance(c), "mov.b32", to, r.data)
+	a.do("add.s32", counter, counter, 1)
+	a.do("setp.lt.s32", more, counter, r.limit)
+	a.branch(more, again)
+}
+
+// registers is how many registers a thread of the warpgroups has when those of the
+// producer's are given to them; 0 where nothing is given.
+func (r *ring) registers() int {
+	k := r.e.knobs
+	return r.e.sheet.handedOver(int(r.e.threads)*k.teams()/groupThreads, k.producer*WarpThreads)
+}
+
+// copy has the copy unit fill a slot with the tiles of an iteration.
+func (r *ring) copy(iteration operand, to, signal address) {
+	e, a := r.e, r.e.asm
+	inside := a.scope
+	a.scope = newScope(r.outside)
+	defer func() { a.scope = inside }()
+	e.atIteration(r.part, iteration)
+	bytes := int64(0)
+	for _, b := range r.tiles {
+		bytes += b.bytes
+	}
+	a.do("mbarrier.arrive.expect_tx.shared.b64", sink, signal, bytes)
+	for _, b := range r.tiles {
+		r.boxes(b, to.plus(b.at), signal)
+	}
+}
+
+// boxes copies the chunks of a tile, or of those that the cluster shares this
+// block's rows of each, to all blocks.
+func (r *ring) boxes(b *boxTile, to, signal address) {
+	e, a := r.e, r.e.asm
+	op := e.p.Ops[b.op]
+	shape := op.Instr.Shape
+	size := shape.DType.Size()
+	opcode := fmt.Sprintf("cp.async.bulk.tensor.%dd.shared::cluster.global.tile.mbarrier::complete_tx::bytes", shape.Rank())
+	var mask []any
+	part := b.rows() / b.parts
+	if b.parts > 1 {
+		opcode += ".multicast::cluster"
+		mask = append(mask, a.in(kindB16, integer(int64(1)<<b.parts-1)))
+		to.base = a.get(kindB32, "mad.lo.s32", r.rank, part*b.inner*size, to.base)
+	}
+	for c := range b.chunks() {
+		var at []operand
+		for k, d := range slices.Backward(majorToMinor(shape)) {
+			x := op.Tile[d].Offset
+			if k == shape.Rank()-1 {
+				x = x.AddConst(c * b.inner)
+			}
+			first := a.in(kindB32, e.num(x))
+			if b.parts > 1 && d == b.slow() {
+				first = a.get(kindB32, "mad.lo.s32", r.rank, part, first)
+			}
+			at = append(at, first)
+		}
+		a.do(opcode, append([]any{to.plus(c * b.chunkBytes(size)), tensorAt{r.maps[b.number], at}, signal}, mask...)...)
+	}
+}
+
+// A tensorAt is [map, {coordinates}].
+type tensorAt struct {
+	tensor operand
+	at     []operand
+}
+
+// tensor is the operand of a tensor copy.
+func (a *asm) tensor(x tensorAt) ptx.Operand {
+	var at []ptx.Operand
+	for _, o := range x.at {
+		at = append(at, a.operand(o))
+	}
+	return ptx.Tensor(a.operand(x.tensor), at...)
+}
