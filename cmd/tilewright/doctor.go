@@ -84,6 +84,16 @@ type kernelJSON struct {
 	Assembled string `json:"assembled,omitempty"` // what ptxas says
 }
 
+// doctorJSON is the result of doctor -json.
+type doctorJSON struct {
+	Device   string            `json:"device"`
+	Ceilings []gpu.Ceiling     `json:"ceilings,omitempty"`
+	Kernels  []kernelJSON      `json:"kernels"`
+	Tuned    []ratedJSON       `json:"tuned,omitempty"`
+	Evidence *kernels.Evidence `json:"evidence,omitempty"` // of the clock, where it was seen
+	Wrong    int               `json:"wrong"`
+}
+
 func runDoctor(c *call) error {
 	c.jsonFlag()
 	device := c.deviceFlag()
@@ -478,7 +488,11 @@ func (d *doctor) finish(context.Context) error {
 		fmt.Fprintln(d.c.err, saw)
 	}
 	if d.c.json {
-		err = d.c.printJSON(map[string]any{"device": d.backend.Device().Name, "ceilings": d.ceilings, "kernels": d.kernels, "tuned": d.tuned, "evidence": saw, "wrong": d.bad})
+		j := doctorJSON{Device: d.backend.Device().Name, Ceilings: d.ceilings, Kernels: d.kernels, Tuned: d.tuned, Wrong: d.bad}
+		if saw.Seen() {
+			j.Evidence = &saw
+		}
+		err = d.c.printJSON(j)
 	}
 	if d.bad > 0 {
 		return errors.Join(err, fmt.Errorf("%d of %d checks failed: see kernels.tsv and summary.tsv in %s", d.bad, len(d.kernels)+len(d.tuned), d.folder))
