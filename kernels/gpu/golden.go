@@ -132,7 +132,8 @@ func (im *image) needs(s Sheet) string {
 	return ""
 }
 
-// Assembled is what an assembler made of a kernel.
+// Assembled is what an assembler made of a text; where it has several entries, the
+// most that one of them takes.
 type Assembled struct {
 	Hash      string
 	Target    string
