@@ -49,18 +49,18 @@ func (a assembler) assemble(ctx context.Context, file, source string) (gpu.Assem
 }
 
 // readUsage reads what ptxas -v says: "Used 40 registers, …, 1024 bytes smem"
-// and "0 bytes stack frame, 8 bytes spill stores, …".
+// and "0 bytes stack frame, 8 bytes spill stores, …", for every entry: the most counts.
 func readUsage(said string, row *gpu.Assembled) {
 	for line := range strings.Lines(said) {
 		for part := range strings.SplitSeq(line[strings.LastIndexByte(line, ':')+1:], ",") {
 			var n int
 			switch part = strings.TrimSpace(part); {
 			case scan(part, "Used %d registers", &n):
-				row.Registers = n
+				row.Registers = max(row.Registers, n)
 			case strings.HasSuffix(part, "spill stores") && scan(part, "%d bytes", &n):
-				row.Spilled = n
+				row.Spilled = max(row.Spilled, n)
 			case strings.HasSuffix(part, "smem") && scan(part, "%d", &n):
-				row.Shared = n
+				row.Shared = max(row.Shared, n)
 			}
 		}
 	}

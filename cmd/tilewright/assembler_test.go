@@ -15,7 +15,10 @@ func TestAssembler(t *testing.T) {
 		"good": `case "$1" in --version) echo "Cuda compilation tools, release 13.0, V13.0.48"; exit;; esac
 echo "ptxas info    : Compiling entry function 'tw_main' for 'sm_90a'"
 echo "    8 bytes stack frame, 16 bytes spill stores, 12 bytes spill loads"
-echo "ptxas info    : Used 168 registers, used 1 barriers, 1024 bytes smem, 900 bytes cmem[0]"`,
+echo "ptxas info    : Used 168 registers, used 1 barriers, 1024 bytes smem, 900 bytes cmem[0]"
+echo "ptxas info    : Compiling entry function 'tw_main_rest' for 'sm_90a'"
+echo "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"
+echo "ptxas info    : Used 40 registers, 900 bytes cmem[0]"`,
 		"bad": `echo "ptxas fatal   : Unresolved extern"; exit 255`,
 	} {
 		path := filepath.Join(folder, name)

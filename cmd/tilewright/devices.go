@@ -112,15 +112,13 @@ type simulator struct {
 	device *simulated.Driver
 }
 
-func (s simulator) counters() string {
-	if s.device.Last() == nil {
-		return ""
-	}
-	return s.device.Counters().String()
-}
+func (s simulator) counters() sim.Counters { return s.device.Counters() }
 
 // replayed is the device of a recording.
 func replayed(file string) (kernels.Backend, error) {
+	if file == "" {
+		return nil, usagef("device replay: it needs a recording, as replay:FILE; `tilewright cache export` and `tilewright doctor` write such files")
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err

@@ -34,8 +34,9 @@ var doctorCommand = command{
                   of them
   kernels/        the kernel of every fusion of the corpus, for its default plan and -plans others, and
                   those this program carries for all GPUs (goldens)
-  kernels.tsv     of each: whether it agrees with the reference interpreter and, where ptxas is on the
-                  PATH and the kernel is PTX, its registers, spills and shared memory
+  kernels.tsv     of each: whether it agrees with the reference interpreter, or what a golden needs to run
+                  that the device does not have, and, where ptxas is on the PATH and the kernel is PTX,
+                  its registers, spills and shared memory
   ptxas.tsv       the same as a table for kernels/gpu/testdata, of the goldens
   samples.jsonl   every timing of the large fusions (copy, transpose, softmax, layernorm, bf16 products):
                   a device of its own for -device replay:FOLDER/samples.jsonl
@@ -81,6 +82,16 @@ type kernelJSON struct {
 	Hash      string `json:"sha256"` // of the source
 	Verdict   string `json:"verdict"`
 	Assembled string `json:"assembled,omitempty"` // what ptxas says
+}
+
+// doctorJSON is the result of doctor -json.
+type doctorJSON struct {
+	Device   string            `json:"device"`
+	Ceilings []gpu.Ceiling     `json:"ceilings,omitempty"`
+	Kernels  []kernelJSON      `json:"kernels"`
+	Tuned    []ratedJSON       `json:"tuned,omitempty"`
+	Evidence *kernels.Evidence `json:"evidence,omitempty"` // of the clock, where it was seen
+	Wrong    int               `json:"wrong"`
 }
 
 func runDoctor(c *call) error {
@@ -157,7 +168,7 @@ func (d *doctor) device(ctx context.Context) error {
 }
 
 // goldens has the kernels this program carries assembled and, where the device
-// runs PTX, their plans checked.
+// can run them, run.
 func (d *doctor) goldens(ctx context.Context) error {
 	all, err := gpu.Goldens()
 	if err != nil {
@@ -167,16 +178,20 @@ func (d *doctor) goldens(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	missing := 0
+	var missing []string
 	for _, g := range all {
 		if err := d.golden(ctx, g); err != nil {
 			return err
 		}
 		if _, ok := seen[gpu.Hash(g.PTX)]; !ok {
-			missing++
+			missing = append(missing, g.Name+" for "+g.Target)
 		}
 	}
-	fmt.Fprintf(d.c.err, "%d goldens, %d assembled here, %d missing from the table this program carries\n", len(all), len(d.assembled), missing)
+	fmt.Fprintf(d.c.err, "%d goldens, %d assembled here, %d missing from the table this program carries", len(all), len(d.assembled), len(missing))
+	if len(missing) > 0 {
+		fmt.Fprintf(d.c.err, ": %s", strings.Join(missing, ", "))
+	}
+	fmt.Fprintln(d.c.err)
 	lines := []string{gpu.AssembledHeader}
 	for _, a := range d.assembled {
 		lines = append(lines, a.Row())
@@ -191,7 +206,7 @@ func (d *doctor) golden(ctx context.Context, g gpu.Golden) error {
 		return err
 	}
 	a, err := d.assembler.assemble(ctx, filepath.Join(d.folder, file), g.PTX)
-	row := kernelJSON{Fusion: name, Plan: g.Plan.String(), Hash: gpu.Hash(g.PTX), Verdict: "not run"}
+	row := kernelJSON{Fusion: name, Plan: g.Plan.String(), Hash: gpu.Hash(g.PTX)}
 	switch {
 	case err == nil:
 		row.Assembled = inWords(a)
@@ -202,20 +217,51 @@ func (d *doctor) golden(ctx context.Context, g gpu.Golden) error {
 	default:
 		row.Assembled = err.Error()
 	}
-	if d.backend.Device().Backend == "gpu" {
-		v, err := kernels.NewVerifier(g.Program.Fusion, 1)
-		if err != nil {
-			return err
-		}
-		row.Verdict = d.check(ctx, g.Program, v, g.Plan, "golden_run").Verdict
-	}
+	row.Verdict = d.runs(ctx, g)
 	d.count(row)
 	return ctx.Err()
 }
 
+// Verdicts.
+const (
+	agrees = "agrees"
+	notRun = "not run: " // and why
+)
+
+// runs is what comes of a golden's own text on the device.
+func (d *doctor) runs(ctx context.Context, g gpu.Golden) string {
+	b, ok := d.backend.(interface {
+		CompileGolden(context.Context, gpu.Golden) (kernels.Kernel, error)
+	})
+	if !ok {
+		return notRun + "the device does not run PTX"
+	}
+	limited, cancel := context.WithTimeout(ctx, checkDeadline)
+	defer cancel()
+	k, err := b.CompileGolden(limited, g)
+	var no *kernels.Rejected
+	if errors.As(err, &no) {
+		return notRun + no.Reason
+	}
+	if err != nil {
+		return err.Error()
+	}
+	defer k.Close()
+	v, err := kernels.NewVerifier(g.Program.Fusion, 1)
+	if err != nil {
+		return err.Error()
+	}
+	as := d.backend.Identity()
+	as.TF32 = true // a golden that rounds to it is to
+	if err := v.For(as, g.Plan).Verify(limited, k); err != nil {
+		return err.Error()
+	}
+	return agrees
+}
+
 // count keeps a row, and counts it if something is wrong.
 func (d *doctor) count(k kernelJSON) {
-	if k.Verdict != "agrees" && k.Verdict != "not run" && !strings.HasPrefix(k.Verdict, "rejected") {
+	if k.Verdict != agrees && !strings.HasPrefix(k.Verdict, notRun) && !strings.HasPrefix(k.Verdict, "rejected") {
 		d.bad++
 	}
 	d.kernels = append(d.kernels, k)
@@ -271,7 +317,13 @@ func (d *doctor) writeKernels(context.Context) error {
 	for _, k := range d.kernels {
 		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%s\n", k.Fusion, k.Plan, k.Hash, firstLine(k.Verdict), k.Assembled)
 	}
-	fmt.Fprintf(d.c.err, "%d kernels checked, %d wrong\n", len(d.kernels), d.bad)
+	idle := 0
+	for _, k := range d.kernels {
+		if strings.HasPrefix(k.Verdict, notRun) {
+			idle++
+		}
+	}
+	fmt.Fprintf(d.c.err, "%d kernels checked, %d wrong; %d not run\n", len(d.kernels)-idle, d.bad, idle)
 	return d.write("kernels.tsv", []byte(b.String()))
 }
 
@@ -336,7 +388,7 @@ func (d *doctor) check(ctx context.Context, p *symtile.Program, v *kernels.Verif
 	if ptx {
 		file = filepath.Join("kernels", name+".ptx")
 	}
-	row.Verdict = "agrees"
+	row.Verdict = agrees
 	if err := errors.Join(d.write(file, []byte(source)), v.For(d.backend.Identity(), plan).Verify(limited, k)); err != nil {
 		row.Verdict = err.Error()
 	}
@@ -436,7 +488,11 @@ func (d *doctor) finish(context.Context) error {
 		fmt.Fprintln(d.c.err, saw)
 	}
 	if d.c.json {
-		err = d.c.printJSON(map[string]any{"device": d.backend.Device().Name, "ceilings": d.ceilings, "kernels": d.kernels, "tuned": d.tuned, "evidence": saw, "wrong": d.bad})
+		j := doctorJSON{Device: d.backend.Device().Name, Ceilings: d.ceilings, Kernels: d.kernels, Tuned: d.tuned, Wrong: d.bad}
+		if saw.Seen() {
+			j.Evidence = &saw
+		}
+		err = d.c.printJSON(j)
 	}
 	if d.bad > 0 {
 		return errors.Join(err, fmt.Errorf("%d of %d checks failed: see kernels.tsv and summary.tsv in %s", d.bad, len(d.kernels)+len(d.tuned), d.folder))

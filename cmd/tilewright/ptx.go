@@ -17,18 +17,28 @@ type ptxJSON struct {
 	PTX    string `json:"ptx"`
 }
 
-// printPTX prints the kernel of a plan, the default where neither a plan nor a
-// tiling is given. Nothing runs.
-func (c *call) printPTX(f *hlo.Computation, target, tiling, plan string) error {
-	sheet, err := gpu.ParseSheet(target)
+// ptxFlags are the flags of show -ptx.
+type ptxFlags struct {
+	target, tiling, plan *string
+	tf32                 *bool
+}
+
+// print prints the kernel of a plan, the default where neither a plan nor a tiling
+// is given. Nothing runs.
+func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
+	sheet, err := gpu.ParseSheet(*f.target)
 	if err != nil {
 		return usagef("-target: %v", err)
 	}
-	p, err := symtile.Analyze(f)
+	p, err := symtile.Analyze(fusion)
 	if err != nil {
 		return err
 	}
-	chosen, err := chosenPlan(tiling, plan, func() (kernels.Plan, error) { return gpu.DefaultPlan(p, sheet) })
+	standard := gpu.DefaultPlan
+	if *f.tf32 {
+		standard = gpu.TF32Plan
+	}
+	chosen, err := chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) { return standard(p, sheet) })
 	if err != nil {
 		return err
 	}
@@ -37,7 +47,7 @@ func (c *call) printPTX(f *hlo.Computation, target, tiling, plan string) error {
 		return err
 	}
 	if c.json {
-		return c.printJSON(ptxJSON{f.Name, sheet.Target, chosen.String(), text})
+		return c.printJSON(ptxJSON{fusion.Name, sheet.Target, chosen.String(), text})
 	}
 	fmt.Fprintf(c.out, "// plan %s\n%s", chosen, text)
 	return nil

@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -40,19 +42,21 @@ type runFlags struct {
 
 // runJSON is the result of run -json; times are seconds.
 type runJSON struct {
-	Fusion   string    `json:"fusion"`
-	Device   string    `json:"device"`
-	Plan     string    `json:"plan"`
-	Times    []float64 `json:"times"`   // one a run
-	Checked  bool      `json:"checked"` // agrees with the reference
-	Allowed  float64   `json:"allowed"` // relative difference that counts as agreeing; 0 means every bit
-	Outputs  []string  `json:"outputs,omitempty"`
-	Notes    []string  `json:"notes,omitempty"`
-	Source   string    `json:"source,omitempty"`
-	Untimed  bool      `json:"untimed,omitempty"`  // the device cannot time: times are 0
-	Counters string    `json:"counters,omitempty"` // what a simulator counted in the last run
+	Fusion  string    `json:"fusion"`
+	Device  string    `json:"device"`
+	Plan    string    `json:"plan"`
+	Times   []float64 `json:"times,omitempty"` // one a run
+	Checked bool      `json:"checked"`         // agrees with the reference
+	Allowed float64   `json:"allowed"`         // relative difference that counts as agreeing; 0 means every bit
+	Outputs []string  `json:"outputs,omitempty"`
+	Notes   []string  `json:"notes,omitempty"`
+	Source  string    `json:"source,omitempty"`
+	Untimed bool      `json:"untimed,omitempty"` // the device cannot time: there are no times
+
+	Counters *countersJSON `json:"counters,omitempty"` // what a simulator counted in the last run
 
 	tolerance kernels.Tolerance
+	counted   string // the counters for people
 }
 
 func runRun(c *call) error {
@@ -142,13 +146,11 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 		if !ok {
 			return nil, usagef("-counters: %s counts nothing; simulators do, see `tilewright devices`", r.Device)
 		}
-		r.Counters = counted.counters()
+		all := counted.counters()
+		r.Counters, r.counted = newCountersJSON(all), all.String()
 	}
 	return r, r.save(out, *f.out)
 }
-
-// A counting backend says what the last run did.
-type counting interface{ counters() string }
 
 // choose reads -plan or -tiling, or takes the default.
 func (f runFlags) choose(b kernels.Backend, p *symtile.Program) (kernels.Plan, error) {
@@ -206,7 +208,9 @@ func (r *runJSON) measure(ctx context.Context, k kernels.Kernel, c *hlo.Computat
 		if err != nil {
 			return nil, err
 		}
-		r.Times = append(r.Times, d.Seconds())
+		if !r.Untimed {
+			r.Times = append(r.Times, d.Seconds())
+		}
 	}
 	want, err := kernels.Reference(c, in)
 	if err != nil {
@@ -245,7 +249,7 @@ func (r *runJSON) save(out []kernels.Buffer, names string) error {
 func writeFile(name string, write func(*bufio.Writer) error) error {
 	tmp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", name, err)
+		return unwritable(name, err)
 	}
 	defer os.Remove(tmp.Name()) // fails once it is renamed
 	w := bufio.NewWriter(tmp)
@@ -255,10 +259,19 @@ func writeFile(name string, write func(*bufio.Writer) error) error {
 	}
 	for _, step := range []func() error{w.Flush, func() error { return tmp.Chmod(0o644) }, tmp.Close, func() error { return os.Rename(tmp.Name(), name) }} {
 		if err := step(); err != nil {
-			return fmt.Errorf("cannot write %s: %w", name, err)
+			return unwritable(name, err)
 		}
 	}
 	return nil
+}
+
+// unwritable says why a file could not be written, whatever file was in the way of it.
+func unwritable(name string, err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return fmt.Errorf("cannot write %s: %w", name, err)
 }
 
 func (r *runJSON) print(c *call) {
@@ -271,9 +284,7 @@ func (r *runJSON) print(c *call) {
 	} else {
 		fmt.Fprintf(c.out, "best of %d runs: %s\n", len(r.Times), tuner.Seconds(slices.Min(r.Times)))
 	}
-	if r.Counters != "" {
-		fmt.Fprint(c.out, r.Counters)
-	}
+	fmt.Fprint(c.out, r.counted)
 	if r.Checked {
 		fmt.Fprintf(c.out, "agrees with the reference (within %.2g of the largest element)\n", r.Allowed)
 	}

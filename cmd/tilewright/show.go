@@ -147,8 +147,12 @@ func runShow(c *call) error {
 	tiling := c.String("tiling", "", "tile `sizes`, e.g. 16,32")
 	at := c.String("at", "", "tile `ids`, e.g. 1,0; needs -tiling")
 	ptx := c.Bool("ptx", false, "print the kernel of a plan for a GPU instead")
-	target := c.String("target", "sm_90", "the `GPU` of -ptx: a target or a product, e.g. sm_80, H200")
-	plan := c.String("plan", "", "the `plan` of -ptx, e.g. \"1,512,512,512 warps=8\"")
+	kernel := ptxFlags{
+		target: c.String("target", "sm_90", "the `GPU` of -ptx: a target or a product, e.g. sm_80, H200"),
+		plan:   c.String("plan", "", "the `plan` of -ptx, e.g. \"1,512,512,512 warps=8\""),
+		tf32:   c.Bool("tf32", false, "let the default plan of -ptx round operands of products of f32 to tf32"),
+		tiling: tiling,
+	}
 	args, err := c.parse(1, 1)
 	if err != nil {
 		return err
@@ -158,10 +162,10 @@ func runShow(c *call) error {
 		if err != nil {
 			return err
 		}
-		return c.printPTX(f, *target, *tiling, *plan)
+		return kernel.print(c, f)
 	}
-	if *plan != "" {
-		return usagef("-plan needs -ptx; tiles are shown with -tiling")
+	if *kernel.plan != "" || *kernel.tf32 {
+		return usagef("-plan and -tf32 need -ptx; tiles are shown with -tiling")
 	}
 	if *at != "" && *tiling == "" {
 		return usagef("-at needs -tiling")

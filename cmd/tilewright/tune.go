@@ -100,7 +100,6 @@ func runTune(c *call) error {
 }
 
 // writable says why a file could not be written; an empty name is none.
-
 func writable(name string) error {
 	if name == "" {
 		return nil
@@ -110,13 +109,13 @@ func writable(name string) error {
 	} else if err == nil {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
-			return fmt.Errorf("cannot write %w", err)
+			return unwritable(name, err)
 		}
 		return f.Close()
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".tilewright.*")
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", name, err)
+		return unwritable(name, err)
 	}
 	tmp.Close()
 	return os.Remove(tmp.Name())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -103,10 +104,10 @@ func compile(p *symtile.Program, plan kernels.Plan, s Sheet) (*image, error) {
 	if err != nil {
 		return nil, reject(err)
 	}
-	if n := q.Programs(); n < 1 || n > 1<<31-1 {
+	if n := q.Programs(); n > 1<<31-1 {
 		return nil, reject(fmt.Errorf("%d tile programs do not fit a grid", n))
 	}
-	im, err := emit(q, s, k)
+	im, err := imageOf(q, s, k)
 	if r, ok := err.(refusal); ok {
 		return nil, reject(r)
 	}
@@ -124,6 +125,21 @@ func compile(p *symtile.Program, plan kernels.Plan, s Sheet) (*image, error) {
 	return im, nil
 }
 
+// imageOf is the kernels of a concrete program, none where there is nothing to do:
+// results without elements.
+func imageOf(p *symtile.Program, s Sheet, k knobs) (*image, error) {
+	if p.Programs() > 0 {
+		return emit(p, s, k)
+	}
+	for _, x := range kernels.OutputShapes(p.Fusion) {
+		if x.Elements() > 0 {
+			return nil, refusal(fmt.Sprintf("no tile program writes %s", x))
+		}
+	}
+	m, err := ptx.NewBuilder(versionOf(p, s.Target)).Module()
+	return &image{module: m, traffic: func() (Traffic, error) { return Traffic{}, nil }}, err
+}
+
 // Compile generates the kernel of a plan and has the device assemble it. Plans
 // that cannot run are *kernels.Rejected.
 func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
@@ -131,6 +147,11 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 	if err != nil {
 		return nil, err
 	}
+	return b.load(ctx, p, im)
+}
+
+// load has the device assemble an image of a program.
+func (b *Backend) load(ctx context.Context, p *symtile.Program, im *image) (kernels.Kernel, error) {
 	k := &kernel{session: b.session, in: len(p.Fusion.Params), out: len(kernels.OutputShapes(p.Fusion))}
 	k.work = &Work{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
 	takes, err := b.session.Load(ctx, k.work)
@@ -175,11 +196,21 @@ func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Durati
 	if len(in) != k.in || len(out) != k.out {
 		return 0, fmt.Errorf("%d inputs and %d outputs given, %d and %d needed", len(in), len(out), k.in, k.out)
 	}
+	if len(k.work.Steps) == 0 {
+		return 0, nil
+	}
 	return k.session.Run(ctx, k.work, in, out)
 }
 
+// idle is what is said that a work without launches takes: times are divided by
+// each other.
+const idle = time.Nanosecond
+
 // Sample times the kernel on copies of sets that stay on the device.
 func (k *kernel) Sample(ctx context.Context, sets []kernels.Set, n int) (kernels.Timing, error) {
+	if len(k.work.Steps) == 0 {
+		return kernels.Timing{Seconds: idle.Seconds()}, nil
+	}
 	return k.session.Sample(ctx, k.work, sets, n)
 }
 

@@ -13,8 +13,8 @@ import (
 // A Ceiling is a rate that kernels are measured against: what the matrix units
 // do when nothing else is asked of them.
 type Ceiling struct {
-	Name  string  // "mma.sync bf16"
-	FLOPS float64 // flop/s, the best of some runs; 0 from a device that cannot time
+	Name  string  `json:"name"`            // "mma.sync bf16"
+	FLOPS float64 `json:"flops,omitempty"` // flop/s, the best of some runs; 0 from a device that cannot time
 }
 
 const (

@@ -1,8 +1,10 @@
 package gpu
 
 import (
+	"context"
 	"crypto/sha256"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
@@ -85,7 +87,53 @@ func parseGolden(block string) (g Golden, err error) {
 	return g, err
 }
 
-// Assembled is what an assembler made of a kernel.
+// CompileGolden has the device assemble a golden's own text, as it is kept; its
+// launches are those of the program emitted for the golden's target, which has to
+// be the same text. What the device cannot run is a *kernels.Rejected with what it
+// needs: "needs sm_90a".
+func (b *Backend) CompileGolden(ctx context.Context, g Golden) (kernels.Kernel, error) {
+	im, err := g.image()
+	if err != nil {
+		return nil, fmt.Errorf("golden %s for %s: %w", g.Name, g.Target, err)
+	}
+	if needs := im.needs(b.session.Sheet()); needs != "" {
+		return nil, &kernels.Rejected{Plan: g.Plan, Reason: "needs " + needs}
+	}
+	return b.load(ctx, g.Program, im)
+}
+
+// image is the golden with its launches.
+func (g Golden) image() (*image, error) {
+	sheet, err := ParseSheet(g.Target)
+	if err != nil {
+		return nil, err
+	}
+	im, err := compile(g.Program, g.Plan, sheet)
+	if err != nil {
+		return nil, fmt.Errorf("nothing says how it is launched: %v", err)
+	}
+	if string(im.module.Text()) != g.PTX {
+		return nil, errors.New("nothing says how it is launched: its plan is another text now")
+	}
+	return im, nil
+}
+
+// needs is what an image takes of a device that one with a sheet does not have;
+// "" if it runs there.
+func (im *image) needs(s Sheet) string {
+	if !PTXTarget(s).Runs(im.module.Target) {
+		return im.module.Target.String()
+	}
+	for _, step := range im.steps {
+		if step.SharedBytes > s.BlockShared {
+			return fmt.Sprintf("%d bytes of shared memory", step.SharedBytes)
+		}
+	}
+	return ""
+}
+
+// Assembled is what an assembler made of a text; where it has several entries, the
+// most that one of them takes.
 type Assembled struct {
 	Hash      string
 	Target    string

@@ -1,6 +1,13 @@
 package gpu
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+)
 
 // Goldens are the kernels that are emitted, and an assembler has seen them, or
 // the test says which it has not.
@@ -26,6 +33,75 @@ func TestGoldens(t *testing.T) {
 		} else if a.Spilled > 0 || a.Target != g.Target {
 			t.Errorf("%s for %s: %s", g.Name, g.Target, a.Row())
 		}
+	}
+}
+
+// texts is a simulator that keeps what it is given to load.
+type texts struct {
+	*simulator
+	loaded []string
+}
+
+func (d *texts) Load(ctx context.Context, text string, o LoadOptions) (Module, error) {
+	d.loaded = append(d.loaded, text)
+	return d.simulator.Load(ctx, text, o)
+}
+
+// What runs of a golden is its own text, where the device can run that, and it
+// gives the reference's results.
+func TestGoldensRun(t *testing.T) {
+	all, err := Goldens()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range targets {
+		device := &texts{simulator: newSimulator(target)}
+		s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range all {
+			runGolden(t, New(s), device, g)
+		}
+	}
+}
+
+func runGolden(t *testing.T, b *Backend, device *texts, g Golden) {
+	name := g.Name + " for " + g.Target + " on " + device.sheet.Target
+	k, err := b.CompileGolden(t.Context(), g)
+	var no *kernels.Rejected
+	if g.Target > device.sheet.Target { // the last, which runs nowhere else, is the one that ends in a
+		if !errors.As(err, &no) || no.Reason != "needs "+g.Target {
+			t.Errorf("%s: %v", name, err)
+		}
+		return
+	}
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	if text := device.loaded[len(device.loaded)-1]; text != g.PTX || k.Source() != g.PTX {
+		t.Errorf("%s: another text was loaded", name)
+	}
+	v, err := kernels.NewVerifier(g.Program.Fusion, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.For(kernels.Device{Backend: "gpu", TF32: true}, g.Plan).Verify(t.Context(), k); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// Nothing says how a text is launched that is not what its plan becomes.
+func TestGoldenOfAnotherText(t *testing.T) {
+	all, err := Goldens()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, g := New(simulatedSession(t, "H100")), all[0]
+	g.PTX = strings.Replace(g.PTX, "ret;", "ret; // changed", 1)
+	if _, err := b.CompileGolden(t.Context(), g); err == nil || !strings.Contains(err.Error(), "another text") {
+		t.Errorf("%v", err)
 	}
 }
 

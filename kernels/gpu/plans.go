@@ -37,9 +37,15 @@ func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 	return DefaultPlan(p, b.session.Sheet())
 }
 
-// DefaultPlan is the default for a device with a sheet.
-func DefaultPlan(p *symtile.Program, s Sheet) (kernels.Plan, error) {
-	all, err := sensible(p, s, strict)
+// DefaultPlan is the default for a device with a sheet. It never rounds to tf32.
+func DefaultPlan(p *symtile.Program, s Sheet) (kernels.Plan, error) { return cheapest(p, s, strict) }
+
+// TF32Plan is the plan with the least estimate that can be compiled where products
+// of f32 may round their operands to tf32.
+func TF32Plan(p *symtile.Program, s Sheet) (kernels.Plan, error) { return cheapest(p, s, roundings(p)) }
+
+func cheapest(p *symtile.Program, s Sheet, tf32 []int) (kernels.Plan, error) {
+	all, err := sensible(p, s, tf32)
 	if err != nil {
 		return kernels.Plan{}, err
 	}
@@ -57,7 +63,15 @@ var strict = []int{0}
 
 // precisions are the values of tf32 that are worth trying and allowed.
 func (b *Backend) precisions(p *symtile.Program) []int {
-	if b.tf32 && slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return takesTF32(p, op) }) {
+	if b.tf32 {
+		return roundings(p)
+	}
+	return strict
+}
+
+// roundings are the values of tf32 that are worth trying.
+func roundings(p *symtile.Program) []int {
+	if slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return takesTF32(p, op) }) {
 		return []int{0, 1}
 	}
 	return strict

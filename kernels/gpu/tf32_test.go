@@ -44,6 +44,9 @@ func TestTF32(t *testing.T) {
 		if def, err := b.Default(p); err != nil || def.Knob(kernels.TF32, 0) != 0 {
 			t.Errorf("allowed %v: default %s, %v", allowed, def, err)
 		}
+		if def, err := TF32Plan(p, b.session.Sheet()); err != nil || def.Knob(kernels.TF32, 0) != 1 {
+			t.Errorf("with tf32: %s, %v", def, err)
+		}
 		k, err := b.Compile(t.Context(), p, plan)
 		if err != nil {
 			t.Fatal(err)
