@@ -147,7 +147,11 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 	if err != nil {
 		return nil, err
 	}
-	return b.load(ctx, p, im)
+	k, err := b.load(ctx, p, im)
+	if errors.Is(err, errNotResident) {
+		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
+	}
+	return k, err
 }
 
 // load has the device assemble an image of a program.
@@ -156,7 +160,7 @@ func (b *Backend) load(ctx context.Context, p *symtile.Program, im *image) (kern
 	k.work = &Work{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
 	takes, err := b.session.Load(ctx, k.work)
 	if errors.Is(err, errNotResident) {
-		return nil, errors.Join(&kernels.Rejected{Plan: plan, Reason: err.Error()}, k.Close())
+		return nil, errors.Join(err, k.Close())
 	}
 	if err != nil {
 		return nil, err

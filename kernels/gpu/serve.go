@@ -97,7 +97,7 @@ func (s *server) do(ctx context.Context, q request, r *reply) (err error) {
 	case "tensor map":
 		r.Map, err = d.EncodeTensorMap(q.Spec)
 	case "clusters":
-		all, err := s.launches(q)
+		all, err := s.launches(q.Launches)
 		if err != nil {
 			return err
 		}
