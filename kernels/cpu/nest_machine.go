@@ -440,7 +440,7 @@ func (e *nestCode) narrow(c *amd64.Chain, v *value, q int, row int64, made map[*
 		p := n.made[v]
 		x := make([]amd64.Value, len(p.args))
 		for k, arg := range p.args {
-			x[k] = e.narrow(c, arg, q, row, made)
+			x[k] = e.narrow(c, n.one(arg), q, row, made)
 		}
 		made[v] = p.emit(c, x)
 	default:
