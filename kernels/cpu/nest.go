@@ -24,6 +24,7 @@ type nest struct {
 	leaves            map[*value]*stream
 	stores            map[*value]*stream
 	inverse, inverted map[*value]*value // narrow values, their reciprocals, and back
+	excess            map[*value]bool   // powers that are 2^32 times as large
 	order             []*value          // that are stored, as they are made
 	plan              nestPlan
 }
@@ -38,6 +39,7 @@ type reduction struct {
 	begin   []step // has out hold it
 	columns bool   // it joins rows, not elements of a row
 	final   bool   // out is narrow and has its result after the row
+	plain   bool   // a maximum that may be anything where an element is NaN, and have either sign where it is 0
 }
 
 // A stream is where a nest reads or writes a value: an array with a stride for
@@ -194,6 +196,7 @@ func (l *lowering) newNest(items []*instr, uses map[*value]int) *nest {
 	n := &nest{
 		l: l, items: items, made: map[*value]*pure{}, narrow: map[*value]bool{}, alias: map[*value]*value{},
 		leaves: map[*value]*stream{}, stores: map[*value]*stream{}, inverse: map[*value]*value{}, inverted: map[*value]*value{},
+		excess: map[*value]bool{},
 	}
 	if !n.shape() {
 		return nil
@@ -575,6 +578,7 @@ func (n *nest) instr() *instr {
 			}
 		}
 	}
+	n.softmaxes()
 	n.plan.settle(n)
 	for _, v := range n.plan.scratch() {
 		note(&i.outs, v)
