@@ -21,6 +21,15 @@ type machineFold struct {
 	sign     uint32   // … begins with
 }
 
+// machine is what the fold does to vectors.
+func (f *reduction) machine() machineFold {
+	m := machineFolds[f.monoid]
+	if f.plain {
+		m.signs = 0
+	}
+	return m
+}
+
 // registers is how many a fold of a row needs: four times eight partial results,
 // and where there are signs one for those and one for what is NaN.
 func (f machineFold) registers() int {

@@ -24,6 +24,7 @@ type nest struct {
 	leaves            map[*value]*stream
 	stores            map[*value]*stream
 	inverse, inverted map[*value]*value // narrow values, their reciprocals, and back
+	excess            map[*value]bool   // powers that are 2^32 times as large
 	order             []*value          // that are stored, as they are made
 	plan              nestPlan
 }
@@ -38,6 +39,7 @@ type reduction struct {
 	begin   []step // has out hold it
 	columns bool   // it joins rows, not elements of a row
 	final   bool   // out is narrow and has its result after the row
+	plain   bool   // a maximum that may be anything where an element is NaN, and have either sign where it is 0
 }
 
 // A stream is where a nest reads or writes a value: an array with a stride for
@@ -72,19 +74,21 @@ func (s *sequence) nests() {
 type former struct {
 	items []*instr
 	open  *nest
+	held  []*instr // copies of what the open nest makes, which join it with what reads them
 	uses  map[*value]int
 }
 
 func (f *former) take(l *lowering, i *instr) {
+	if f.open != nil && i.copied != nil && f.open.narrow[i.copied] {
+		f.held = append(f.held, i)
+		return
+	}
 	if nestable(i) {
-		if f.open != nil {
-			if n := l.newNest(append(slices.Clone(f.open.items), i), f.uses); n != nil {
-				f.open = n
-				return
-			}
+		if f.join(l, i) {
+			return
 		}
 		if n := l.newNest([]*instr{i}, f.uses); n != nil {
-			if f.open != nil && !f.open.touches(i) {
+			if f.open != nil && !f.touches(i) {
 				f.items = append(f.items, n.instr())
 				return
 			}
@@ -93,17 +97,51 @@ func (f *former) take(l *lowering, i *instr) {
 			return
 		}
 	}
-	if f.open != nil && f.open.touches(i) {
+	if f.open != nil && f.touches(i) {
 		f.close()
 	}
 	f.items = append(f.items, i)
 }
 
+// join adds an instruction to the open nest, with the copies that it may read.
+func (f *former) join(l *lowering, i *instr) bool {
+	if f.open == nil {
+		return false
+	}
+	if n := l.newNest(slices.Concat(f.open.items, f.held, []*instr{i}), f.uses); n != nil {
+		f.open, f.held = n, nil
+		return true
+	}
+	if len(f.held) == 0 || slices.ContainsFunc(f.held, func(c *instr) bool { return i.reads(c.outs[0]) }) {
+		return false
+	}
+	n := l.newNest(append(slices.Clone(f.open.items), i), f.uses)
+	if n != nil {
+		f.open = n
+	}
+	return n != nil
+}
+
 func (f *former) close() {
 	if f.open != nil {
-		f.items = append(f.items, f.open.instr())
-		f.open = nil
+		f.items = append(append(f.items, f.open.instr()), f.held...)
+		f.open, f.held = nil, nil
 	}
+}
+
+// touches says whether an instruction uses what the open nest makes.
+func (f *former) touches(i *instr) bool {
+	return f.open.touches(i) || slices.ContainsFunc(f.held, func(c *instr) bool { return i.reads(c.outs[0]) })
+}
+
+// reads says whether an instruction, or one of its group, reads v.
+func (i *instr) reads(v *value) bool {
+	for _, x := range append(i.group, i) {
+		if slices.Contains(x.same, v) || slices.Contains(x.full, v) {
+			return true
+		}
+	}
+	return false
 }
 
 // touches says whether an instruction uses what the nest makes.
@@ -158,6 +196,7 @@ func (l *lowering) newNest(items []*instr, uses map[*value]int) *nest {
 	n := &nest{
 		l: l, items: items, made: map[*value]*pure{}, narrow: map[*value]bool{}, alias: map[*value]*value{},
 		leaves: map[*value]*stream{}, stores: map[*value]*stream{}, inverse: map[*value]*value{}, inverted: map[*value]*value{},
+		excess: map[*value]bool{},
 	}
 	if !n.shape() {
 		return nil
@@ -539,6 +578,7 @@ func (n *nest) instr() *instr {
 			}
 		}
 	}
+	n.softmaxes()
 	n.plan.settle(n)
 	for _, v := range n.plan.scratch() {
 		note(&i.outs, v)

@@ -98,13 +98,18 @@ func outputsOf(t *testing.T, p *symtile.Program, plan kernels.Plan, in []kernels
 func compareBits(t *testing.T, plan string, got, want []kernels.Buffer) {
 	t.Helper()
 	for _, n := range []int{1, 3, 4, 5, 2, 0} { // in the order of computation
-		x, y := kernels.Elements[float32](got[n]), kernels.Elements[float32](want[n])
-		for k := range x {
-			const small = 1e-36 // quotients may be off by 1 ulp below
-			tiny := math.Abs(float64(y[k])) < small && math.Abs(float64(x[k])-float64(y[k])) < 3e-45 && y[k] != 0
-			if math.Float32bits(x[k]) != math.Float32bits(y[k]) && (x[k] == x[k] || y[k] == y[k]) && !tiny {
-				t.Fatalf("%s: output %d, element %d is %v, by single instructions %v", plan, n, k, x[k], y[k])
-			}
+		compareElements(t, fmt.Sprintf("%s: output %d", plan, n), kernels.Elements[float32](got[n]), kernels.Elements[float32](want[n]))
+	}
+}
+
+func compareElements(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	for k, x := range got {
+		const small = 1e-36 // quotients may be off by 1 ulp below
+		y := want[k]
+		tiny := math.Abs(float64(y)) < small && math.Abs(float64(x)-float64(y)) < 3e-45 && y != 0
+		if math.Float32bits(x) != math.Float32bits(y) && (x == x || y == y) && !tiny {
+			t.Fatalf("%s, element %d is %v, by single instructions %v", what, k, x, y)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (n *nest) readsOnly() bool {
 	if len(n.folds) != 1 || n.folds[0].columns || n.plan.passes != 1 || n.prefetch() > 0 || len(n.plan.after[0]) > 0 {
 		return false
 	}
-	return machineFolds[n.folds[0].monoid].registers() == group && n.cols()%lanesOf == 0 && n.rows() >= 2*farRows
+	return n.folds[0].machine().registers() == group && n.cols()%lanesOf == 0 && n.rows() >= 2*farRows
 }
 
 // callRows is how many rows are done in one call.
@@ -408,14 +408,14 @@ func (e *nestCode) known(q int, row int64) error {
 
 // result joins the partial results of a fold, and what it starts from.
 func (e *nestCode) result(c *amd64.Chain, f *reduction, regs []amd64.Reg, row int64) amd64.Value {
-	x := machineFolds[f.monoid].result(c, regs)
+	x := f.machine().result(c, regs)
 	var start amd64.Value
 	if f.start == nil || !f.final {
 		start = c.Load(amd64.VBROADCASTSS, e.at(e.n.stores[f.out], 0, row), 0)
 	} else {
 		start = e.scalar(c, f.start, row)
 	}
-	return machineFolds[f.monoid].join(c, start, x)
+	return f.machine().join(c, start, x)
 }
 
 // scalar is a narrow value that is not of the nest.
@@ -440,7 +440,7 @@ func (e *nestCode) narrow(c *amd64.Chain, v *value, q int, row int64, made map[*
 		p := n.made[v]
 		x := make([]amd64.Value, len(p.args))
 		for k, arg := range p.args {
-			x[k] = e.narrow(c, arg, q, row, made)
+			x[k] = e.narrow(c, n.one(arg), q, row, made)
 		}
 		made[v] = p.emit(c, x)
 	default:
@@ -471,7 +471,7 @@ func (n *nest) registersOf(q int, batch int64) [][]amd64.Reg {
 				return nil
 			}
 			var list []amd64.Reg
-			for range machineFolds[f.monoid].registers() {
+			for range f.machine().registers() {
 				list = append(list, amd64.Y(next))
 				next--
 			}
@@ -591,7 +591,7 @@ func (p *nestPass) pin() {
 
 func (p *nestPass) start() {
 	for k, regs := range p.regs {
-		machineFolds[p.folds[k%len(p.folds)].monoid].clear(p.a, regs)
+		p.folds[k%len(p.folds)].machine().clear(p.a, regs)
 	}
 	for _, v := range p.order {
 		r, ok := p.pinned[v]
@@ -694,9 +694,9 @@ func (p *nestPass) chain(disp int32, copies, part int) *amd64.Chain {
 				joined[k] = b.c.Load(amd64.VMOVUPS, p.at(p.n.stores[f.out], disp, 0), 32)
 				fallthrough
 			case f.columns:
-				joined[k] = machineFolds[f.monoid].join(b.c, joined[k], x)
+				joined[k] = f.machine().join(b.c, joined[k], x)
 			default:
-				machineFolds[f.monoid].add(b.c, p.regs[k+int(row)*len(p.folds)], part, copies, x)
+				f.machine().add(b.c, p.regs[k+int(row)*len(p.folds)], part, copies, x)
 			}
 		}
 		for _, v := range p.n.order {
@@ -785,7 +785,10 @@ func (b *passChain) operation(p *pure) amd64.Value {
 	for k, arg := range p.args {
 		x[k] = b.get(arg)
 	}
-	if b.n.power(p) {
+	switch {
+	case b.n.excess[p.out]:
+		return b.c.ExcessExp32(x[0])
+	case b.n.power(p):
 		return b.c.ExpBelow32(x[0])
 	}
 	return p.emit(b.c, x)
@@ -834,7 +837,7 @@ func quotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
 	return c.NegMulAdd32(excess, r, q)
 }
 
-// smallQuotient is the quotient for x that is at most 1, so that x·r is finite.
+// smallQuotient is the quotient for x that is at most 2^32, so that x·r is finite for sums of such.
 func smallQuotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
 	q := c.Do(amd64.VMULPS, x, r)
 	return c.NegMulAdd32(c.MulSub32(q, y, x), r, q)

@@ -94,6 +94,8 @@ func (n *nest) levels() {
 			}
 			for _, v := range x.pure.args {
 				switch {
+				case n.alias[v] != nil && n.narrow[x.pure.out]:
+					level = max(level, p.level[n.alias[v]])
 				case n.alias[v] != nil:
 					level = max(level, p.level[n.alias[v]]+1)
 				case n.makes(v):
@@ -215,7 +217,7 @@ func (n *nest) known(v *value) {
 	}
 	if made := n.made[v]; made != nil {
 		for _, x := range made.args {
-			if n.narrow[x] {
+			if x = n.one(x); n.narrow[x] {
 				n.known(x)
 				if p.level[x] < p.level[v] {
 					n.slot(x)
@@ -224,6 +226,14 @@ func (n *nest) known(v *value) {
 		}
 	}
 	p.after[p.level[v]+1] = append(p.after[p.level[v]+1], v)
+}
+
+// one is the narrow value that v is, or is copies of.
+func (n *nest) one(v *value) *value {
+	if s := n.alias[v]; s != nil {
+		return s
+	}
+	return v
 }
 
 // slot keeps a narrow value.

@@ -201,12 +201,17 @@ func (c *Chain) Exp32(x Value) Value {
 	return c.Do(VMULPS, c.MulAdd32(s, tail, s), c.Do(VPSLLD, c.Do(VPSUBD, whole, half), Imm(mantissa)))
 }
 
-// ExpBelow32 is Exp32, to the bit, of x that is at most 60, or NaN. Powers of two have an
-// excess, so that they are no denormals, which is taken away again.
+// ExpBelow32 is Exp32, to the bit, of x that is at most 60, or NaN.
 func (c *Chain) ExpBelow32(x Value) Value {
+	return c.Do(VMULPS, c.ExcessExp32(x), c.Float32(1.0/(1<<excess)))
+}
+
+// ExcessExp32 returns 2^32 times e^x for x that is at most 60, or NaN, within 0.95 ulp
+// from -104 on and about e^-104 below. No power is a denormal then.
+func (c *Chain) ExcessExp32(x Value) Value {
 	d := c.reduceParts(c.AtLeast32(x, -104), 1, parts, 0)
 	s := c.power(d.shifted, excessPowers)
-	return c.Do(VMULPS, c.MulAdd32(s, c.expTail(d.r, 1), s), c.Float32(1.0/(1<<excess)))
+	return c.MulAdd32(s, c.expTail(d.r, 1), s)
 }
 
 // reducedExpm1 returns e^r - 1.
