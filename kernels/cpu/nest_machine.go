@@ -40,11 +40,12 @@ var nestRegs = [pointers]amd64.Reg{amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8, am
 const prefetchRows = 2
 
 const (
-	group    = 4  // vectors of a round: those that partial results of a fold stand for
-	lanesOf  = 8  // elements of a vector
-	foldRows = 8  // rows joined at a time
-	mostFold = 10 // registers of the folds of a pass
-	farRows  = 3  // rows read at a time at places far from each other
+	group      = 4  // vectors of a round: those that partial results of a fold stand for
+	lanesOf    = 8  // elements of a vector
+	foldRows   = 8  // rows joined at a time
+	mostFold   = 10 // registers of the folds of a pass
+	farRows    = 3  // rows read at a time at places far from each other
+	farColumns = 4  // the same where they are joined
 )
 
 // code makes the machine code of a nest.
@@ -52,14 +53,9 @@ func (n *nest) code(l *lowering, large bool) (*amd64.Assembler, error) {
 	e := &nestCode{
 		n: n, a: &amd64.Assembler{}, streams: n.moving(), reg: map[*stream]amd64.Reg{}, ahead: map[*stream]amd64.Reg{},
 		made: map[*value]amd64.Value{}, repeats: map[*value]amd64.Value{},
-		large: large, unroll: int(l.knob("unroll", n.unroll())), fetch: l.knob("prefetch", n.prefetch()), batch: 1, apart: 1,
+		large: large, unroll: int(l.knob("unroll", n.unroll())), fetch: l.knob("prefetch", n.prefetch()),
 	}
-	switch {
-	case len(n.folds) > 0 && n.folds[0].columns:
-		e.batch = min(foldRows, n.rows())
-	case n.readsOnly() && len(e.streams) < pointers:
-		e.batch, e.apart = farRows, min(n.callRows(), n.rows())/farRows
-	}
+	e.batch, e.apart = n.batch()
 	e.registers()
 	e.begin()
 	if err := e.indices(); err != nil {
@@ -92,9 +88,29 @@ func (n *nest) prefetch() int64 {
 	return 0
 }
 
-// readsOnly says whether a nest only folds rows, in one pass and few registers:
-// then it reads rows at several places in turn, since the machine fetches ahead
-// at each.
+// batch is how many rows are done at a time, and how far apart those are. What only
+// reads does so at several places in turn, since the machine fetches ahead at each;
+// where rows are joined into one that changes the order of them.
+func (n *nest) batch() (rows, apart int64) {
+	rows, apart = 1, 1
+	columns := len(n.folds) > 0 && n.folds[0].columns
+	switch free := len(n.moving()) < pointers; {
+	case columns && free && n.prefetch() == 0 && n.rows() >= 2*farColumns:
+		rows, apart = farColumns, min(n.callRows(), n.rows())/farColumns
+	case columns:
+		rows = min(foldRows, n.rows())
+	case free && n.readsOnly():
+		rows, apart = farRows, min(n.callRows(), n.rows())/farRows
+	}
+	for _, s := range n.moving() {
+		if far := s.bytes() * (s.row()*rows*apart + n.cols()); far != int64(int32(far)) {
+			return 1, 1
+		}
+	}
+	return rows, apart
+}
+
+// readsOnly says whether a nest only folds rows, in one pass and few registers.
 func (n *nest) readsOnly() bool {
 	if len(n.folds) != 1 || n.folds[0].columns || n.plan.passes != 1 || n.prefetch() > 0 || len(n.plan.after[0]) > 0 {
 		return false
@@ -174,21 +190,28 @@ func (e *nestCode) next(d int) {
 
 // batches does all rows: as many batches as there are, then single rows.
 func (e *nestCode) batches() error {
-	if e.batch == 1 {
-		return e.rows(1)
-	}
 	if e.apart > 1 {
-		if err := e.far(); err != nil {
+		if err := e.far(); err != nil || e.whole() {
 			return err
 		}
-		e.batch = 1
-		return e.rows(1)
+		if e.apart = 1; !e.n.folds[0].columns {
+			e.batch = 1
+		}
 	}
-	if err := e.rows(e.batch); err != nil || e.n.rows()%e.batch == 0 {
+	if err := e.rows(e.batch); err != nil || e.whole() {
 		return err
 	}
 	e.batch = 1
 	return e.rows(1)
+}
+
+// whole says whether batches are all of the rows of every call.
+func (e *nestCode) whole() bool {
+	rows, unit := e.n.rows(), e.batch*e.apart
+	if dim, most := e.n.counted(); dim == len(e.n.sizes)-2 && most < rows {
+		return most%unit == 0 && rows%most%unit == 0
+	}
+	return rows%unit == 0
 }
 
 // far does rows that are apart at a time, the first ones, the next ones, ….
