@@ -2,6 +2,10 @@ package cpu
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -28,65 +32,69 @@ zero = f32[] constant(0)
 r = f32[1024] reduce(x, zero), dimensions={0}, to_apply=add`, []string{"1024,8192", "512,8192", "512,1024", "1024,1024 splitk=8", "1024,1024 splitk=4", "1024,256 splitk=8", "1024,512 splitk=8", "1024,4096 splitk=2"}},
 }
 
-// BenchmarkSums times reductions in turns with reading and with copying as many
-// bytes: medians, and those of the ratios within a round.
+// BenchmarkSums times plans of reductions, or of those of SUMS in the environment
+// ("row_sum 64,1024;128,1024"), in turns with reading and with copying as many bytes,
+// with one thread and with all. It logs ms and the shares of reading and of copying,
+// medians of the ratios within a round.
 func BenchmarkSums(b *testing.B) {
 	for _, c := range sumCases {
+		plans := append([]string{""}, c.plans...)
+		if name, rest, _ := strings.Cut(os.Getenv("SUMS"), " "); name != "" {
+			if name != c.name {
+				continue
+			}
+			plans = strings.Split(rest, ";")
+		}
 		p, bench := landscape(b, c.text)
-		def, err := New().Default(p)
-		if err != nil {
-			b.Fatal(err)
-		}
-		plans := []kernels.Plan{def}
-		for _, text := range c.plans {
-			plan, err := kernels.ParsePlan(text)
-			if err != nil {
-				b.Fatal(err)
-			}
-			plans = append(plans, plan)
-		}
 		for _, threads := range []int64{1, int64(lanes())} {
-			for _, plan := range plans {
-				plan = plan.With("threads", threads)
-				b.Run(c.name+"/"+plan.String(), func(b *testing.B) { againstReading(b, p, bench, plan) })
-			}
+			b.Run(fmt.Sprintf("%s/%d", c.name, threads), func(b *testing.B) { againstReading(b, p, bench, plans, threads) })
 		}
 	}
 }
 
-func againstReading(b *testing.B, p *symtile.Program, bench *kernels.Bench, plan kernels.Plan) {
+func againstReading(b *testing.B, p *symtile.Program, bench *kernels.Bench, plans []string, threads int64) {
 	backend := New()
-	k, err := backend.Compile(context.Background(), p, plan)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer k.Close()
 	bytes := p.Fusion.Params[0].Shape.Bytes()
-	copied, read := newRoof(b, bytes, plan.Knob("threads", 1), &backend.crew), newReadRoof(b, bytes, plan.Knob("threads", 1), &backend.crew)
+	copied, read := newRoof(b, bytes, threads, &backend.crew), newReadRoof(b, bytes, threads, &backend.crew)
 	defer copied.close()
 	defer read.close()
-	var ours, reads, ofRead, ofCopy []float64
-	turn := func(run func() time.Duration) float64 {
-		run()
-		a, b, c := run().Seconds(), run().Seconds(), run().Seconds()
-		return max(min(a, b), min(max(a, b), c))
-	}
-	for b.Loop() {
-		x := turn(func() time.Duration {
+	names, runs := []string{"read", "copy"}, []func() time.Duration{read.run, copied.run}
+	for _, text := range plans {
+		plan, err := kernels.ParsePlan(text)
+		if text == "" {
+			plan, err = backend.Default(p)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		k, err := backend.Compile(context.Background(), p, plan.With("threads", threads))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer k.Close()
+		names, runs = append(names, plan.String()), append(runs, func() time.Duration {
 			d, err := bench.Run(context.Background(), k)
 			if err != nil {
 				b.Fatal(err)
 			}
 			return d
 		})
-		y, z := turn(read.run), turn(copied.run)
-		ours, reads, ofRead, ofCopy = append(ours, x), append(reads, y), append(ofRead, y/x), append(ofCopy, z/x)
 	}
-	b.ReportMetric(middle(ours)*1e3, "ms")
-	b.ReportMetric(middle(reads)*1e3, "read-ms")
-	b.ReportMetric(middle(ofRead), "of-read")
-	b.ReportMetric(middle(ofCopy), "of-copy")
-	b.ReportMetric(0, "ns/op")
+	seconds := make([][]float64, len(runs))
+	for range 20 * b.N {
+		for k, run := range runs {
+			run() // the caches are then as it leaves them
+			x := []float64{run().Seconds(), run().Seconds(), run().Seconds()}
+			seconds[k] = append(seconds[k], middle(x))
+		}
+	}
+	for k, x := range seconds {
+		var ofRead, ofCopy []float64
+		for r := range x {
+			ofRead, ofCopy = append(ofRead, seconds[0][r]/x[r]), append(ofCopy, seconds[1][r]/x[r])
+		}
+		b.Logf("%-32s best %6.3f ms  median %6.3f ms  %5.3f of reading  %5.3f of copying", names[k], 1e3*slices.Min(x), 1e3*middle(x), middle(ofRead), middle(ofCopy))
+	}
 }
 
 // newReadRoof reads bytes, in two buffers by turns, each part at four places in
