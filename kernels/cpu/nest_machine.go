@@ -88,19 +88,30 @@ func (n *nest) prefetch() int64 {
 	return 0
 }
 
-// batch is how many rows are done at a time, and how far apart those are. What only
-// reads does so at several places in turn, since the machine fetches ahead at each;
-// where rows are joined into one that changes the order of them.
+// places is how many places a nest reads rows at in turn: several where it only reads,
+// since the machine fetches ahead at each. Where rows are joined into one that changes
+// the order of them.
+func (n *nest) places() int64 {
+	switch {
+	case len(n.moving()) >= pointers || n.prefetch() > 0:
+		return 1
+	case n.columns():
+		return farColumns
+	case n.readsOnly():
+		return farRows
+	}
+	return 1
+}
+
+// columns says whether a nest joins rows.
+func (n *nest) columns() bool { return len(n.folds) > 0 && n.folds[0].columns }
+
+// batch is how many rows are done at a time, and how far apart those are.
 func (n *nest) batch() (rows, apart int64) {
-	rows, apart = 1, 1
-	columns := len(n.folds) > 0 && n.folds[0].columns
-	switch free := len(n.moving()) < pointers; {
-	case columns && free && n.prefetch() == 0 && n.rows() >= 2*farColumns:
-		rows, apart = farColumns, min(n.callRows(), n.rows())/farColumns
-	case columns:
+	if rows = n.places(); rows > 1 && n.rows() >= 2*rows {
+		apart = min(n.callRows(), n.rows()) / rows
+	} else if rows, apart = 1, 1; n.columns() {
 		rows = min(foldRows, n.rows())
-	case free && n.readsOnly():
-		rows, apart = farRows, min(n.callRows(), n.rows())/farRows
 	}
 	for _, s := range n.moving() {
 		if far := s.bytes() * (s.row()*rows*apart + n.cols()); far != int64(int32(far)) {
@@ -112,15 +123,19 @@ func (n *nest) batch() (rows, apart int64) {
 
 // readsOnly says whether a nest only folds rows, in one pass and few registers.
 func (n *nest) readsOnly() bool {
-	if len(n.folds) != 1 || n.folds[0].columns || n.plan.passes != 1 || n.prefetch() > 0 || len(n.plan.after[0]) > 0 {
+	if len(n.folds) != 1 || n.columns() || n.plan.passes != 1 || len(n.plan.after[0]) > 0 {
 		return false
 	}
-	return machineFolds[n.folds[0].monoid].registers() == group && n.cols()%lanesOf == 0 && n.rows() >= 2*farRows
+	return machineFolds[n.folds[0].monoid].registers() == group && n.cols()%lanesOf == 0
 }
 
 // callRows is how many rows are done in one call.
 func (n *nest) callRows() int64 {
-	return max(foldRows, longestCall/n.cols()/foldRows*foldRows)
+	most, unit := int64(longestCall), int64(foldRows)
+	if places := n.places(); places > 1 && !slices.ContainsFunc(n.folds, func(f *reduction) bool { return n.cost(f.arg) > cheap }) {
+		most, unit = longestRead, places
+	}
+	return max(unit, most/n.cols()/unit*unit)
 }
 
 // counted is the dimension of which a call does some indices, and all of those
@@ -194,7 +209,7 @@ func (e *nestCode) batches() error {
 		if err := e.far(); err != nil || e.whole() {
 			return err
 		}
-		if e.apart = 1; !e.n.folds[0].columns {
+		if e.apart = 1; !e.n.columns() {
 			e.batch = 1
 		}
 	}
@@ -902,8 +917,12 @@ type nestRun struct {
 	begin       []step
 }
 
-// longestCall is how many elements a nest does in one call: some 50 µs.
-const longestCall = 1 << 16
+// How many elements a nest does in one call, some 50 µs: where it reads at several
+// places the more of them follow each other, the better they are fetched.
+const (
+	longestCall = 1 << 16
+	longestRead = 1 << 18
+)
 
 // compile makes the function; what runs without it is up to the caller.
 func (n *nest) compile(l *lowering) (step, error) {
