@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
@@ -42,7 +43,8 @@ type Features struct {
 // iteration stays; or nothing stays. Tile programs run in the order of their
 // tile ids, the last fastest, split over lanes along the first dimensions; with
 // the knob group=, rows of a group faster than columns. The knob splitk= divides
-// tile programs with a dot into parts, whose sums one lane adds at the end.
+// tile programs with a dot or a reduction into parts, whose results one lane joins at
+// the end.
 //
 // Where the CPU backend joins loops, they are one (symtile's Program.Online).
 func Measure(p *symtile.Program, plan kernels.Plan, d kernels.Device) Features {
@@ -87,18 +89,25 @@ func (m *meter) raster(group int64) {
 // each is left, the first fetched, and the sum brought to what follows the dot.
 const sumMoves = 4
 
-// parts divides the tile programs of a dot into so many. While one lane adds
-// their sums nothing hides it: a line of them counts as a row on every lane.
+// parts divides the tile programs of a dot, or else of a reduction, into so many.
+// While one lane joins their results nothing hides it: a line of them counts as a row
+// on every lane.
 func (m *meter) parts(n float64) {
-	for _, op := range m.p.Ops {
-		if op.Code == "dot" && n > 1 {
-			m.sums.Rows += m.tiles * (n + sumMoves) * elementsOf(op.Tile) * widthOf(op.Instr.Shape) / line * m.lanes
-			m.sums.Steps += m.tiles * n
-			m.sums.Bodies += m.tiles * (n - 1)
-			m.tiles *= n
-			return
-		}
+	of := func(code hlo.Opcode) int {
+		return slices.IndexFunc(m.p.Ops, func(op symtile.Op) bool { return op.Code == code })
 	}
+	at := of("dot")
+	if at < 0 {
+		at = of("reduce")
+	}
+	if at < 0 || n <= 1 {
+		return
+	}
+	op := m.p.Ops[at]
+	m.sums.Rows += m.tiles * (n + sumMoves) * elementsOf(op.Tile) * widthOf(op.Instr.Shape) / line * m.lanes
+	m.sums.Steps += m.tiles * n
+	m.sums.Bodies += m.tiles * (n - 1)
+	m.tiles *= n
 }
 
 // A meter adds up what a tile program does.

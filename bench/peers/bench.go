@@ -96,7 +96,7 @@ func (s *session) measure(ctx context.Context, c testCase) (*caseResult, error) 
 	}
 	e.enterPeer(ctx, ours)
 	if family := families[c.family]; family.memory {
-		e.enterCopy()
+		e.enterRoof(family)
 		if family.rows && ours != nil {
 			e.enterSmall()
 		}
@@ -300,18 +300,23 @@ func tolerance(c *hlo.Computation) kernels.Tolerance {
 	return t
 }
 
-// enterCopy makes copying as many bytes as the case moves a contender.
-func (e *entry) enterCopy() {
+// enterRoof makes copying as many bytes as the case moves a contender, or reading
+// them where it hardly writes.
+func (e *entry) enterRoof(f family) {
 	d := e.s.drivers["memory"]
 	if d == nil {
 		return
 	}
-	if err := d.open("copy", e.sets, []int64{e.res.bytes / 8}); err != nil {
-		e.note("copy", err)
+	op, floats := "copy", e.res.bytes/8
+	if f.reads {
+		op, floats = "read", e.res.bytes/4
+	}
+	if err := d.open(op, e.sets, []int64{floats}); err != nil {
+		e.note(op, err)
 		return
 	}
 	e.open = append(e.open, func() { d.ask("ok", "close") })
-	e.all = append(e.all, &contender{name: "copy", sample: d.sample})
+	e.all = append(e.all, &contender{name: op, sample: d.sample})
 }
 
 // enterSmall makes two contenders of the tuned plan on so few rows that all

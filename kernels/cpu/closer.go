@@ -48,6 +48,9 @@ func (b *block) closerAs(n int, op symtile.Op) *closer {
 	for k, s := range shapes {
 		c.bound(op, k, s.DType)
 	}
+	if s := b.l.split; s != nil && s.op == n && c.fold != nil {
+		c.splitsFold(s, c.outs[0], c.fold.monoid)
+	}
 	return c
 }
 

@@ -371,7 +371,7 @@ func literalValues[T number](l *hlo.Literal) []T {
 // closers at its end.
 func (b *block) loop(source *symtile.Loop) {
 	lp := &loop{dims: source.Dims}
-	if s := b.l.split; s != nil && s.trips && b.outer == nil && isDot(b.l.p.Ops[source.Closers[0]]) {
+	if s := b.l.split; s != nil && s.trips && b.outer == nil && source.Closers[0] == s.op {
 		lp.split = s
 	}
 	for _, d := range source.Dims {

@@ -100,7 +100,8 @@ func BenchmarkMoves(b *testing.B) {
 
 func againstCopy(b *testing.B, p *symtile.Program, bench *kernels.Bench, plan kernels.Plan) {
 	c := p.Fusion
-	k, err := New().Compile(context.Background(), p, plan)
+	backend := New()
+	k, err := backend.Compile(context.Background(), p, plan)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func againstCopy(b *testing.B, p *symtile.Program, bench *kernels.Bench, plan ke
 	for _, x := range c.Params {
 		bytes += x.Shape.Bytes()
 	}
-	roof := newRoof(b, bytes, plan.Knob("threads", 1))
+	roof := newRoof(b, bytes, plan.Knob("threads", 1), &backend.crew)
 	defer roof.close()
 	least, copied := math.Inf(1), math.Inf(1)
 	for b.Loop() {
@@ -128,19 +129,20 @@ func againstCopy(b *testing.B, p *symtile.Program, bench *kernels.Bench, plan ke
 	b.ReportMetric(0, "ns/op")
 }
 
-// A roof is a streaming copy of bytes, half of them read.
+// A roof is what moving bytes takes.
 type roof struct {
-	team     *team
-	from, to []byte
+	team  *team
+	begin func()
 }
 
-func newRoof(b *testing.B, bytes, threads int64) *roof {
-	r := &roof{from: aligned(bytes / 2)[:bytes/2], to: aligned(bytes / 2)[:bytes/2]}
-	for _, half := range [][]byte{r.from, r.to} { // pages that were never written are one
-		for k := range half {
-			half[k] = byte(k)
-		}
+// newRoof is a streaming copy of bytes, half of them read, in two sets of buffers by
+// turns.
+func newRoof(b *testing.B, bytes, threads int64, crew *crew) *roof {
+	from, to, run := [2]kernels.Buffer{}, [2]kernels.Buffer{}, 0
+	for k := range from {
+		from[k], to[k] = largeArray(b, bytes/2), largeArray(b, bytes/2)
 	}
+	r := &roof{begin: func() { run++ }}
 	workers := make([]*worker, threads)
 	for k := range workers {
 		workers[k] = &worker{tids: make([]int64, 1)}
@@ -148,15 +150,16 @@ func newRoof(b *testing.B, bytes, threads int64) *roof {
 	parts := 8 * threads
 	r.team = newTeam(workers, []step{func(w *worker) {
 		lo, hi := bytes/2*w.tids[0]/parts/64*64, bytes/2*(w.tids[0]+1)/parts/64*64
-		w.copyRows(rowsArgs{n: 1, bytes: hi - lo, from: unsafe.Pointer(&r.from[lo]), to: unsafe.Pointer(&r.to[lo]), ahead: copyAhead}, true)
+		w.copyRows(rowsArgs{n: 1, bytes: hi - lo, from: unsafe.Pointer(&from[run%2].Data[lo]), to: unsafe.Pointer(&to[run%2].Data[lo]), ahead: copyAhead}, true)
 		fence(w)
-	}}, newRaster([]int64{parts}, 0), nil, &crew{})
+	}}, newRaster([]int64{parts}, 0), nil, crew)
 	return r
 }
 
 func (r *roof) close() { r.team.close() }
 
 func (r *roof) run() time.Duration {
+	r.begin()
 	d, err := r.team.execute(context.Background(), nil, nil)
 	if err != nil {
 		panic(err)

@@ -550,7 +550,7 @@ func (n *nest) keepOuts(x *instr, out func(*value) bool) bool {
 // oneDirection says whether folds go along rows, or across them and then
 // without anything narrow.
 func (n *nest) oneDirection() bool {
-	if len(n.folds) == 0 || !n.folds[0].columns {
+	if !n.columns() {
 		return true
 	}
 	return len(n.narrow) == 0 && len(n.alias) == 0

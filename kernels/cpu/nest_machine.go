@@ -40,11 +40,12 @@ var nestRegs = [pointers]amd64.Reg{amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8, am
 const prefetchRows = 2
 
 const (
-	group    = 4  // vectors of a round: those that partial results of a fold stand for
-	lanesOf  = 8  // elements of a vector
-	foldRows = 8  // rows joined at a time
-	mostFold = 10 // registers of the folds of a pass
-	farRows  = 3  // rows read at a time at places far from each other
+	group      = 4  // vectors of a round: those that partial results of a fold stand for
+	lanesOf    = 8  // elements of a vector
+	foldRows   = 8  // rows joined at a time
+	mostFold   = 10 // registers of the folds of a pass
+	farRows    = 3  // rows read at a time at places far from each other
+	farColumns = 4  // the same where they are joined
 )
 
 // code makes the machine code of a nest.
@@ -52,14 +53,9 @@ func (n *nest) code(l *lowering, large bool) (*amd64.Assembler, error) {
 	e := &nestCode{
 		n: n, a: &amd64.Assembler{}, streams: n.moving(), reg: map[*stream]amd64.Reg{}, ahead: map[*stream]amd64.Reg{},
 		made: map[*value]amd64.Value{}, repeats: map[*value]amd64.Value{},
-		large: large, unroll: int(l.knob("unroll", n.unroll())), fetch: l.knob("prefetch", n.prefetch()), batch: 1, apart: 1,
+		large: large, unroll: int(l.knob("unroll", n.unroll())), fetch: l.knob("prefetch", n.prefetch()),
 	}
-	switch {
-	case len(n.folds) > 0 && n.folds[0].columns:
-		e.batch = min(foldRows, n.rows())
-	case n.readsOnly() && len(e.streams) < pointers:
-		e.batch, e.apart = farRows, min(n.callRows(), n.rows())/farRows
-	}
+	e.batch, e.apart = n.batch()
 	e.registers()
 	e.begin()
 	if err := e.indices(); err != nil {
@@ -92,19 +88,54 @@ func (n *nest) prefetch() int64 {
 	return 0
 }
 
-// readsOnly says whether a nest only folds rows, in one pass and few registers:
-// then it reads rows at several places in turn, since the machine fetches ahead
-// at each.
+// places is how many places a nest reads rows at in turn: several where it only reads,
+// since the machine fetches ahead at each. Where rows are joined into one that changes
+// the order of them.
+func (n *nest) places() int64 {
+	switch {
+	case len(n.moving()) >= pointers || n.prefetch() > 0:
+		return 1
+	case n.columns():
+		return farColumns
+	case n.readsOnly():
+		return farRows
+	}
+	return 1
+}
+
+// columns says whether a nest joins rows.
+func (n *nest) columns() bool { return len(n.folds) > 0 && n.folds[0].columns }
+
+// batch is how many rows are done at a time, and how far apart those are.
+func (n *nest) batch() (rows, apart int64) {
+	if rows = n.places(); rows > 1 && n.rows() >= 2*rows {
+		apart = min(n.callRows(), n.rows()) / rows
+	} else if rows, apart = 1, 1; n.columns() {
+		rows = min(foldRows, n.rows())
+	}
+	for _, s := range n.moving() {
+		if far := s.bytes() * (s.row()*rows*apart + n.cols()); far != int64(int32(far)) {
+			return 1, 1
+		}
+	}
+	return rows, apart
+}
+
+// readsOnly says whether a nest only folds rows, in one pass and few registers.
 func (n *nest) readsOnly() bool {
-	if len(n.folds) != 1 || n.folds[0].columns || n.plan.passes != 1 || n.prefetch() > 0 || len(n.plan.after[0]) > 0 {
+	if len(n.folds) != 1 || n.columns() || n.plan.passes != 1 || len(n.plan.after[0]) > 0 {
 		return false
 	}
-	return n.folds[0].machine().registers() == group && n.cols()%lanesOf == 0 && n.rows() >= 2*farRows
+	return n.folds[0].machine().registers() == group && n.cols()%lanesOf == 0
 }
 
 // callRows is how many rows are done in one call.
 func (n *nest) callRows() int64 {
-	return max(foldRows, longestCall/n.cols()/foldRows*foldRows)
+	most, unit := int64(longestCall), int64(foldRows)
+	if places := n.places(); places > 1 && !slices.ContainsFunc(n.folds, func(f *reduction) bool { return n.cost(f.arg) > cheap }) {
+		most, unit = longestRead, places
+	}
+	return max(unit, most/n.cols()/unit*unit)
 }
 
 // counted is the dimension of which a call does some indices, and all of those
@@ -174,21 +205,28 @@ func (e *nestCode) next(d int) {
 
 // batches does all rows: as many batches as there are, then single rows.
 func (e *nestCode) batches() error {
-	if e.batch == 1 {
-		return e.rows(1)
-	}
 	if e.apart > 1 {
-		if err := e.far(); err != nil {
+		if err := e.far(); err != nil || e.whole() {
 			return err
 		}
-		e.batch = 1
-		return e.rows(1)
+		if e.apart = 1; !e.n.columns() {
+			e.batch = 1
+		}
 	}
-	if err := e.rows(e.batch); err != nil || e.n.rows()%e.batch == 0 {
+	if err := e.rows(e.batch); err != nil || e.whole() {
 		return err
 	}
 	e.batch = 1
 	return e.rows(1)
+}
+
+// whole says whether batches are all of the rows of every call.
+func (e *nestCode) whole() bool {
+	rows, unit := e.n.rows(), e.batch*e.apart
+	if dim, most := e.n.counted(); dim == len(e.n.sizes)-2 && most < rows {
+		return most%unit == 0 && rows%most%unit == 0
+	}
+	return rows%unit == 0
 }
 
 // far does rows that are apart at a time, the first ones, the next ones, ….
@@ -882,8 +920,12 @@ type nestRun struct {
 	begin       []step
 }
 
-// longestCall is how many elements a nest does in one call: some 50 µs.
-const longestCall = 1 << 16
+// How many elements a nest does in one call, some 50 µs: where it reads at several
+// places the more of them follow each other, the better they are fetched.
+const (
+	longestCall = 1 << 16
+	longestRead = 1 << 18
+)
 
 // compile makes the function; what runs without it is up to the caller.
 func (n *nest) compile(l *lowering) (step, error) {

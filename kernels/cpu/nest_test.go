@@ -3,7 +3,7 @@ package cpu
 import (
 	"cmp"
 	"context"
-
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -277,4 +277,27 @@ func programOf(t testing.TB, text string) *symtile.Program {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// Rows too far from each other for the displacement of an instruction are done one
+// after the other.
+func TestFarRowsFitDisplacements(t *testing.T) {
+	for cols, want := range map[int64][2]int64{1 << 20: {farColumns, 64 / farColumns}, 1 << 27: {1, 1}} {
+		p := programOf(t, strings.ReplaceAll(`x = f32[64,$0] parameter(0)
+zero = f32[] constant(0)
+r = f32[$0] reduce(x, zero), dimensions={0}, to_apply=add`, "$0", fmt.Sprint(cols)))
+		q, err := p.At(symtile.Tiling{1024, 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, s := lower(q, kernels.Plan{})
+		for _, i := range s.items {
+			if i.nest == nil {
+				continue
+			}
+			if rows, apart := i.nest.batch(); rows != want[0] || apart != want[1] {
+				t.Errorf("%d columns: %d rows, %d apart; want %v", cols, rows, apart, want)
+			}
+		}
+	}
 }

@@ -49,24 +49,44 @@ func offerPacks(f facts) []int64 {
 	return []int64{0, 1}
 }
 
-// longContraction is terms of a dot from which on a part of them is work enough.
-const longContraction = 1024
+// longContraction is terms of a dot from which on a part of them is work enough;
+// longReduction elements of a reduction.
+const (
+	longContraction = 1024
+	longReduction   = 1 << 16
+)
 
-// offerSplits offers parts of long contractions where there are few tile programs.
+// offerSplits offers parts of long contractions, and of long reductions in several
+// steps, where there are few tile programs.
 func offerSplits(f facts) []int64 {
-	n := slices.IndexFunc(f.p.Ops, isDot)
-	if n < 0 || slices.ContainsFunc(f.p.Ops[n+1:], isDot) || f.lanes < 2 || f.programs > 2*float64(f.lanes) || len(f.p.Roots) > 1 {
+	n := divided(f.p)
+	if n < 0 || f.lanes < 2 || f.programs > 2*float64(f.lanes) {
 		return nil
 	}
-	x := f.p.Ops[n].Instr
-	terms := int64(1)
-	for _, d := range x.Attrs.LHSContract {
-		terms *= x.Operands[0].Shape.Dims[d]
+	parts := []int64{2, 4, 8}
+	if x := f.p.Ops[n].Instr; x.Op == "dot" {
+		terms := int64(1)
+		for _, d := range x.Attrs.LHSContract {
+			terms *= x.Operands[0].Shape.Dims[d]
+		}
+		if terms < longContraction {
+			return nil
+		}
+		return parts
 	}
-	if terms < longContraction {
-		return nil
+	most := min(f.steps(), int64(f.work)/longReduction)
+	return slices.DeleteFunc(parts, func(n int64) bool { return n > most })
+}
+
+// steps is how many tiles there are along the sequential dimensions.
+func (f facts) steps() int64 {
+	steps := int64(1)
+	for k, d := range f.p.Space.Dims {
+		if d.Kind != symtile.Parallel {
+			steps *= (max(1, d.Extent) + f.tiling[k] - 1) / f.tiling[k]
+		}
 	}
-	return []int64{2, 4, 8}
+	return steps
 }
 
 // offerStreams offers what the default is not, where outputs neither surely stay

@@ -159,7 +159,7 @@ func (n *nest) need(v *value, q int, met map[*value]bool) {
 
 // divisor is the narrow value by which an operation divides wide ones, if it does.
 func (n *nest) divisor(p *pure) *value {
-	if p.op.Code != "divide" || p.op.Instr.Shape.DType != hlo.F32 || n.narrow[p.out] || len(n.folds) > 0 && n.folds[0].columns {
+	if p.op.Code != "divide" || p.op.Instr.Shape.DType != hlo.F32 || n.narrow[p.out] || n.columns() {
 		return nil
 	}
 	s := p.args[1]

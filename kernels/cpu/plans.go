@@ -141,9 +141,9 @@ func (c candidate) score(parts float64) float64 {
 	spill := max(0, math.Log2(c.scratch/(256<<10)))
 	steps := math.Log2(c.work) + max(0, math.Log2(4096/c.elements)) + 0.25*c.whole + 0.35*c.again
 	worth := min(1, c.work/worthLanes)
-	slack := max(0, math.Log2(4*float64(lanes())/c.programs)) * worth
 	if 3*c.products < c.work {
-		lone := 0.5 * worth * idling(c.programs, float64(lanes()))
+		slack := max(0, math.Log2(4*float64(lanes())/(c.programs*parts))) * worth
+		lone := 0.5 * worth * idling(c.programs*parts, float64(lanes()))
 		return steps + 0.05*math.Log2(c.runs) + spill + 0.5*slack + lone - math.Log2(c.inner) - pageCost*math.Log2(c.page) // of equals, that with fewer runs
 	}
 	long := max(0, math.Log2(c.work/c.programs/longProgram))

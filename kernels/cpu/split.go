@@ -5,47 +5,81 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/gemm"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A split divides the contraction of the dot of a program among parts, each a
-// tile program of its own (Osama et al., Stream-K, PPoPP 2023, §2, "fixed
-// split"). The partial sums are added in the order of the parts by the tile
-// program that comes last, which alone goes on to what follows the dot, so that
-// the bits of a result depend on the plan only.
+// A split divides the contraction of the dot of a program, or the iterations of
+// its reduction, among parts, each a tile program of its own (Osama et al.,
+// Stream-K, PPoPP 2023, §2, "fixed split"). The partial results are joined in the
+// order of the parts by the tile program that comes last, which alone goes on to
+// what follows, so that the bits of a result depend on the plan only.
 type split struct {
 	parts int64
+	op    int            // that is divided
 	trips bool           // they share the iterations of the loop, not the terms of each
-	bytes int64          // of a partial sum
+	bytes int64          // of a partial result
 	sums  []byte         // tiles × parts of them
 	met   []atomic.Int32 // parts of a tile that are done
 }
 
-// planSplit reads the knob. Programs of several dots, or of several results,
-// and dots in loops of loops are not divided.
+// planSplit reads the knob. Programs of several dots, or of several results, and
+// dots and reductions in loops of loops are not divided, nor are reductions that
+// machine code does not do or that have fewer iterations than parts.
 func (l *lowering) planSplit() {
 	parts := l.knob("splitk", 1)
-	n := slices.IndexFunc(l.p.Ops, isDot)
-	if parts <= 1 || n < 0 || slices.ContainsFunc(l.p.Ops[n+1:], isDot) || len(l.p.Roots) > 1 {
+	n := divided(l.p)
+	if parts <= 1 || n < 0 {
 		return
 	}
+	dot := isDot(l.p.Ops[n])
 	for _, s := range l.p.Body {
 		switch {
-		case s.Loop == nil && s.Op == n:
-			l.split = &split{parts: parts}
+		case s.Loop == nil && s.Op == n && dot:
+			l.split = &split{parts: parts, op: n}
 		case s.Loop != nil && len(s.Loop.Closers) == 1 && s.Loop.Closers[0] == n:
 			trips := int64(1)
 			for _, d := range s.Loop.Dims {
 				count, _ := l.p.Space.Dims[d].Tiles.Value()
 				trips *= count
 			}
-			l.split = &split{parts: parts, trips: trips >= parts}
+			if dot || trips >= parts && l.machine {
+				l.split = &split{parts: parts, op: n, trips: trips >= parts}
+			}
 		}
 	}
 }
 
 func isDot(op symtile.Op) bool { return op.Code == "dot" }
+
+// divided is the op of a program that parts can share: its only dot, or else its
+// only reduction, of f32 by one operation; −1 for none.
+func divided(p *symtile.Program) int {
+	n := slices.IndexFunc(p.Ops, isDot)
+	switch reduces := func(op symtile.Op) bool { return op.Code == "reduce" }; {
+	case len(p.Roots) > 1:
+		return -1
+	case n >= 0:
+		if slices.ContainsFunc(p.Ops[n+1:], isDot) {
+			return -1
+		}
+		return n
+	default:
+		n = slices.IndexFunc(p.Ops, reduces)
+		if n < 0 || slices.ContainsFunc(p.Ops[n+1:], reduces) || !foldable(p.Ops[n]) {
+			return -1
+		}
+		return n
+	}
+}
+
+// foldable says whether machine code does a reduction.
+func foldable(op symtile.Op) bool {
+	monoid, ok := kernels.Monoid(op.Instr.Attrs.ToApply)
+	return ok && len(op.Args) == 2 && op.Instr.Shape.DType == hlo.F32 && machineFolds[monoid].join != nil
+}
 
 // of returns how many tile programs there are for a tile.
 func (s *split) of() int64 {
@@ -83,6 +117,40 @@ func partial[T number](w *worker, s *split, k int64, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&s.sums[(w.tile*s.parts+k)*s.bytes])), n)
 }
 
+// meet leaves the partial result of a part; false if others are to come.
+func (s *split) meet(w *worker) bool {
+	w.ended = int64(s.met[w.tile].Add(1)) < s.parts
+	return !w.ended
+}
+
+// splitsFold has a reduction begin from its identity in all parts but the first,
+// and at its end leave its partial result in v to the split, and go on with all
+// joined where it is the last.
+func (c *closer) splitsFold(s *split, v *value, monoid hlo.Opcode) {
+	s.bytes = (v.n*classBytes[v.class] + cacheLine - 1) &^ (cacheLine - 1)
+	each := folds()[monoid][1]
+	c.begin = append(c.begin, func(w *worker) {
+		if w.part > 0 {
+			spread(whole[float32](w, v), machineFolds[monoid].identity)
+		}
+	})
+	c.end = append(c.end, func(w *worker) {
+		sum := whole[float32](w, v)
+		copy(partial[float32](w, s, w.part, len(sum)), sum)
+		if !s.meet(w) {
+			return
+		}
+		copy(sum, partial[float32](w, s, 0, len(sum)))
+		for k := int64(1); k < s.parts; k++ {
+			x := partial[float32](w, s, k, len(sum))
+			for at := 0; at < len(sum); at += machineLength {
+				w.fold = foldArgs{int64(min(machineLength, len(sum)-at)), &x[at], &sum[at]}
+				each.Call(unsafe.Pointer(&w.fold))
+			}
+		}
+	})
+}
+
 // splits has a dot that ends leave its partial sum in v to the split, and go on
 // with the sum of all where it is the last: a row of ones times the partial sums
 // as rows, which adds them one after the other, each exactly.
@@ -95,8 +163,7 @@ func splits[T number](c *closer, s *split, v *value, fresh int) {
 			clear(sum)
 		}
 		copy(partial[T](w, s, w.part, len(sum)), sum)
-		if int64(s.met[w.tile].Add(1)) < s.parts {
-			w.ended = true
+		if !s.meet(w) {
 			return
 		}
 		n, others := int64(len(sum)), s.parts-1

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -26,6 +27,44 @@ r = f32[20,24] tanh(dot)`)
 		for _, parts := range []int64{2, 3, 8, 64} {
 			verify(t, b, v, p, kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3))
 		}
+	}
+}
+
+// TestSplitReductions: iterations of a reduction are divided, whatever it begins
+// from, and what follows it sees all of them; with more parts than iterations
+// nothing is.
+func TestSplitReductions(t *testing.T) {
+	for _, monoid := range []string{"add", "maximum", "minimum"} {
+		p, _ := landscape(t, strings.ReplaceAll(`x = f32[300,40] parameter(0)
+y = f32[300,40] parameter(1)
+start = f32[] constant(3)
+z = f32[300,40] add(x, y)
+all = f32[40] reduce(z, start), dimensions={0}, to_apply=$0
+r = f32[40] negate(all)`, "$0", monoid))
+		v, err := kernels.NewVerifier(p.Fusion, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := New()
+		for _, tiling := range []symtile.Tiling{{40, 300}, {40, 50}, {40, 7}, {16, 33}} {
+			for _, parts := range []int64{2, 3, 8, 64} {
+				verify(t, b, v, p, kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3))
+			}
+		}
+	}
+}
+
+// A row sum of everything is divided too.
+func TestSplitSums(t *testing.T) {
+	p, _ := landscape(t, `x = f32[130,70] parameter(0)
+zero = f32[] constant(0)
+r = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add`)
+	v, err := kernels.NewVerifier(p.Fusion, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tiling := range []symtile.Tiling{{16, 70}, {130, 8}, {13, 7}} {
+		verify(t, New(), v, p, kernels.Plan{Tiles: tiling}.With("splitk", 4).With("threads", 3))
 	}
 }
 

@@ -1,0 +1,154 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// sumCases are reductions that do little else than read, with plans worth
+// comparing beside the default.
+var sumCases = []struct {
+	name, text string
+	plans      []string
+}{
+	{"row_sum", `
+x = f32[8192,1024] parameter(0)
+zero = f32[] constant(0)
+r = f32[8192] reduce(x, zero), dimensions={1}, to_apply=add`, []string{"2048,1024", "1024,1024", "256,1024", "64,1024"}},
+	{"column_sum", `
+x = f32[8192,1024] parameter(0)
+zero = f32[] constant(0)
+r = f32[1024] reduce(x, zero), dimensions={0}, to_apply=add`, []string{"1024,8192", "512,8192", "512,1024", "1024,1024 splitk=8", "1024,1024 splitk=4", "1024,256 splitk=8", "1024,512 splitk=8", "1024,4096 splitk=2"}},
+}
+
+// BenchmarkSums times plans of reductions, or of those of SUMS in the environment
+// ("row_sum 64,1024;128,1024"), in turns with reading and with copying as many bytes,
+// with one thread and with all. It logs ms and the shares of reading and of copying,
+// medians of the ratios within a round.
+func BenchmarkSums(b *testing.B) {
+	for _, c := range sumCases {
+		plans := append([]string{""}, c.plans...)
+		if name, rest, _ := strings.Cut(os.Getenv("SUMS"), " "); name != "" {
+			if name != c.name {
+				continue
+			}
+			plans = strings.Split(rest, ";")
+		}
+		p, bench := landscape(b, c.text)
+		for _, threads := range []int64{1, int64(lanes())} {
+			b.Run(fmt.Sprintf("%s/%d", c.name, threads), func(b *testing.B) { againstReading(b, p, bench, plans, threads) })
+		}
+	}
+}
+
+func againstReading(b *testing.B, p *symtile.Program, bench *kernels.Bench, plans []string, threads int64) {
+	backend := New()
+	bytes := p.Fusion.Params[0].Shape.Bytes()
+	copied, read := newRoof(b, bytes, threads, &backend.crew), newReadRoof(b, bytes, threads, &backend.crew)
+	defer copied.close()
+	defer read.close()
+	names, runs := []string{"read", "copy"}, []func() time.Duration{read.run, copied.run}
+	for _, text := range plans {
+		plan, err := kernels.ParsePlan(text)
+		if text == "" {
+			plan, err = backend.Default(p)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		k, err := backend.Compile(context.Background(), p, plan.With("threads", threads))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer k.Close()
+		names, runs = append(names, plan.String()), append(runs, func() time.Duration {
+			d, err := bench.Run(context.Background(), k)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return d
+		})
+	}
+	seconds := make([][]float64, len(runs))
+	for range 20 * b.N {
+		for k, run := range runs {
+			run() // the caches are then as it leaves them
+			x := []float64{run().Seconds(), run().Seconds(), run().Seconds()}
+			seconds[k] = append(seconds[k], middle(x))
+		}
+	}
+	for k, x := range seconds {
+		var ofRead, ofCopy []float64
+		for r := range x {
+			ofRead, ofCopy = append(ofRead, seconds[0][r]/x[r]), append(ofCopy, seconds[1][r]/x[r])
+		}
+		b.Logf("%-32s best %6.3f ms  median %6.3f ms  %5.3f of reading  %5.3f of copying", names[k], 1e3*slices.Min(x), 1e3*middle(x), middle(ofRead), middle(ofCopy))
+	}
+}
+
+// newReadRoof reads bytes, in two buffers by turns, each part at four places in
+// turn.
+func newReadRoof(b *testing.B, bytes, threads int64, crew *crew) *roof {
+	read, ok := loaded(emitRead)
+	if !ok {
+		b.Skip("there is no machine code")
+	}
+	var arrays [2]kernels.Buffer
+	for k := range arrays {
+		arrays[k] = largeArray(b, bytes)
+	}
+	workers := make([]*worker, threads)
+	for k := range workers {
+		workers[k] = &worker{tids: make([]int64, 1)}
+	}
+	parts, run := 8*threads, 0
+	r := &roof{begin: func() { run++ }}
+	r.team = newTeam(workers, []step{func(w *worker) {
+		array := arrays[run%2].Data
+		lo, hi := bytes*w.tids[0]/parts/256*256, bytes*(w.tids[0]+1)/parts/256*256
+		w.rows = rowsArgs{n: (hi - lo) / 256, from: unsafe.Pointer(&array[lo]), fromStep: (hi - lo) / 4}
+		read.Call(unsafe.Pointer(&w.rows))
+	}}, newRaster([]int64{parts}, 0), nil, crew)
+	return r
+}
+
+// largeArray is bytes that were written: pages that were not are one.
+func largeArray(b *testing.B, bytes int64) kernels.Buffer {
+	x, err := kernels.NewBuffer(hlo.Shape{DType: hlo.U8, Dims: []int64{bytes}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for k := range x.Data {
+		x.Data[k] = byte(k)
+	}
+	return x
+}
+
+// emitRead reads n times a line at each of four places that are a step apart.
+func emitRead(a *amd64.Assembler) error {
+	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
+	a.Emit(amd64.MOV, amd64.RSI, amd64.Mem{Base: amd64.RDI, Disp: 16})
+	a.Emit(amd64.MOV, amd64.RCX, amd64.Mem{Base: amd64.RDI, Disp: 32})
+	a.Emit(amd64.LEA, amd64.R8, amd64.Mem{Base: amd64.RCX, Index: amd64.RCX, Scale: 2})
+	loop := a.NewLabel()
+	a.Bind(loop)
+	for _, m := range eightRows(amd64.RSI, amd64.RSI, amd64.RCX, amd64.R8)[:4] {
+		a.Emit(amd64.VADDPS, amd64.Y0, amd64.Y0, m)
+		a.Emit(amd64.VADDPS, amd64.Y1, amd64.Y1, further(m, 32))
+	}
+	a.Emit(amd64.ADD, amd64.RSI, amd64.Imm(lineBytes))
+	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
+	a.Emit(amd64.JG, loop)
+	return nil
+}
