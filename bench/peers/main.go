@@ -34,7 +34,7 @@ type arguments struct {
 	options
 	quick, render, search, extend bool
 	only                          *regexp.Regexp
-	raw, table                    string
+	raw, table, readme            string
 	cores                         []int
 }
 
@@ -75,6 +75,7 @@ func parseArguments(args []string, status io.Writer) (*arguments, error) {
 	f.BoolVar(&a.render, "render", false, "measure nothing: make the table of -raw again")
 	f.StringVar(&a.raw, "raw", "", "`file` of the samples (bench/peers/RESULTS.tsv)")
 	f.StringVar(&a.table, "table", "", "`file` of the table (bench/peers/RESULTS.md)")
+	f.StringVar(&a.readme, "readme", "", "`file` whose short table is made again (README.md, with the table of bench/peers)")
 	f.IntVar(&a.try, "try", 0, "`plans` measured a case when tuning (24; quick 5)")
 	f.DurationVar(&a.budget, "budget", 0, "`time` for tuning a case (20s; quick 300ms)")
 	f.DurationVar(&a.limit, "limit", 0, "`time` for the rounds of a case (30s; quick 300ms)")
@@ -105,6 +106,9 @@ func (a *arguments) complete() {
 	if a.quick {
 		try, budget, limit, rounds, sample, most = 5, 300*time.Millisecond, 300*time.Millisecond, fewest, 5, 40
 		a.normal = budget
+	}
+	if a.raw+a.table == "" && table == "bench/peers/RESULTS.md" {
+		a.readme = orDefault(a.readme, "README.md")
 	}
 	a.raw, a.table = orDefault(a.raw, raw), orDefault(a.table, table)
 	a.try, a.budget = orDefault(a.try, try), orDefault(a.budget, budget)
@@ -252,6 +256,11 @@ func (a *arguments) tables(out io.Writer) error {
 	text := document(r, searches)
 	if err := os.WriteFile(a.table, []byte(text), 0o644); err != nil {
 		return err
+	}
+	if a.readme != "" {
+		if err := r.summarise(a.readme); err != nil {
+			return err
+		}
 	}
 	_, err = io.WriteString(out, text)
 	return err

@@ -108,6 +108,13 @@ func TestResultsAreRendered(t *testing.T) {
 	if document(r, searches) != string(page) {
 		t.Error("RESULTS.md is not made from RESULTS.tsv: go run ./bench/peers -render")
 	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), summaryBegins+r.summary()+summaryEnds) {
+		t.Error("README's table is not made from RESULTS.tsv: go run ./bench/peers -render")
+	}
 }
 
 // A driver's answers, as the Go side takes them.

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// The table of README stands between these lines.
+const (
+	summaryBegins = "<!-- made by `go run ./bench/peers -render` -->\n"
+	summaryEnds   = "<!-- until here -->\n"
+)
+
+// summary is every case in a row: how many times as fast as its peer, and the share of
+// the roof, by threads; products in one, with their geometric mean.
+func (r *results) summary() string {
+	p := &page{}
+	p.line("On %s, by medians of ratios within a round:\n", r.machine)
+	threads := r.threads()
+	head := []string{"times as fast (share of the roof)", "peer"}
+	for _, n := range threads {
+		head = append(head, fmt.Sprintf("threads=%d", n))
+	}
+	p.columns(append(head, "goal")...)
+	met := map[string]bool{}
+	for _, c := range r.cases {
+		name := c.String()
+		if c.family == "sgemm" {
+			name = c.family
+		}
+		if met[name] {
+			continue
+		}
+		met[name] = true
+		cells := []string{name, orDefault(families[c.family].peer, "–")}
+		for _, n := range threads {
+			cells = append(cells, summarised(r.those(func(family string, _ family) bool { return family == c.family }), name, n))
+		}
+		p.row(append(cells, families[c.family].goal.String())...)
+	}
+	return p.String()
+}
+
+// threads are the numbers of threads there are cases with.
+func (r *results) threads() (all []int) {
+	for _, c := range r.cases {
+		if !slices.Contains(all, c.threads) {
+			all = append(all, c.threads)
+		}
+	}
+	return all
+}
+
+// summarised is the cell of the cases of a family that have a name and so many threads.
+func summarised(list []*caseResult, name string, threads int) string {
+	var over []float64
+	text := ""
+	for _, c := range list {
+		if c.threads != threads || c.String() != name && c.family != name {
+			continue
+		}
+		if o, ok := c.over(families[c.family].peer); ok {
+			over = append(over, o.Median)
+			text = digits(o.Median)
+		}
+		if share, ok := c.roof(); ok {
+			text = strings.TrimSpace(fmt.Sprintf("%s (%s)", text, digits(share.Median)))
+		}
+	}
+	if len(over) > 1 {
+		return fmt.Sprintf("%s (of %d; %s to %s)", digits(geomean(over)), len(over), digits(slices.Min(over)), digits(slices.Max(over)))
+	}
+	return orDefault(text, "–")
+}
+
+// String is the goal as cells have what it is for.
+func (g goal) String() string {
+	text := ""
+	if g.least > 0 {
+		text = fmt.Sprint(g.least)
+	}
+	if g.mean > 0 {
+		text = fmt.Sprintf("%v, none under %v", g.mean, g.least)
+	}
+	if g.roof > 0 {
+		text = strings.TrimSpace(fmt.Sprintf("%s (%v)", text, g.roof))
+	}
+	return text
+}
+
+// summarise puts the table into the file, in the place of the one before.
+func (r *results) summarise(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(text), summaryBegins)
+	_, after, ends := strings.Cut(rest, summaryEnds)
+	if !begins || !ends {
+		return fmt.Errorf("%s has no place for the table, between %s and %s", file, strings.TrimSpace(summaryBegins), strings.TrimSpace(summaryEnds))
+	}
+	return os.WriteFile(file, []byte(before+summaryBegins+r.summary()+summaryEnds+after), 0o644)
+}
