@@ -63,10 +63,11 @@
 //
 // tune, a summary: {"device", "fusions": [{"file", "fusion", "plan", "seconds",
 // "default", "speedup": [median, low, high], "regret", "ties", "tried", "legal",
-// "hit", "untimed", "refused", "error"}]}. speedup is default over winner with its 95 %
-// interval (high 0: unknown); regret bounds winner over the best tried, less 1,
+// "hit", "untimed", "refused", "error"}], "mean"}. speedup is default over winner with
+// its 95 % interval (high 0: unknown); regret bounds winner over the best tried, less 1,
 // at 95 % (-1: unknown); legal counts the plans there were to choose from.
-// untimed says that the device cannot time: seconds and speedup are predictions.
+// untimed says that the device cannot time: seconds and speedup are predictions;
+// mean is the geometric one of the speedups of several fusions that were timed.
 // -trace writes one event a line: see package tuner, Event.
 //
 // lookup: {"found", "fusion", "fingerprint", "device", "plan", "seconds",

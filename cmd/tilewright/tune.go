@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -36,6 +37,22 @@ when a file could not be read or a fusion failed otherwise.`,
 type tuneJSON struct {
 	Device  string      `json:"device"`
 	Fusions []tunedJSON `json:"fusions"`
+	Mean    float64     `json:"mean,omitempty"` // geometric, of speedups of fusions that were timed, where there are several
+}
+
+// average fills in the mean and says how many fusions it is of.
+func (t *tuneJSON) average() (of int) {
+	logs := 0.0
+	for _, f := range t.Fusions {
+		if f.Speedup[0] > 0 && !f.Untimed {
+			logs += math.Log(f.Speedup[0])
+			of++
+		}
+	}
+	if of > 1 {
+		t.Mean = math.Exp(logs / float64(of))
+	}
+	return of
 }
 
 // tunedJSON is one fusion's: a winner, a refusal or an error.
@@ -224,6 +241,9 @@ func (t *tunedJSON) fill(r tuner.Result) {
 
 func (s *session) finish() error {
 	s.status.done()
+	if of := s.summary.average(); of > 1 {
+		fmt.Fprintf(s.c.err, "%d fusions: %.2f times as fast as by default plans, by geometric mean\n", of, s.summary.Mean)
+	}
 	if *s.f.report != "" {
 		err := writeFile(*s.f.report, func(w *bufio.Writer) error { return report.HTML(w, s.page()) })
 		if err != nil {
