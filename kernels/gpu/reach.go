@@ -187,13 +187,19 @@ type chosen struct {
 
 // flat is how threads go over the tile of op n to compute it for shared memory,
 // where its elements have the size.
-func (e *emitter) flat(n int, size int64) chosen { return e.chosenFor(choiceKey{n, size, false}) }
+func (e *emitter) flat(n int, size int64) chosen {
+	c := e.chosenFor(choiceKey{n, size, false})
+	e.share(c)
+	return c
+}
 
-// stored is how threads go over the tile of a root to store it.
+// stored is how threads go over the tile of a root to store it, if it is not
+// spread as a product or a reduction before it.
 func (e *emitter) stored(n int) chosen {
 	return e.chosenFor(choiceKey{n, e.p.Ops[n].Instr.Shape.DType.Size(), true})
 }
 
+// chosenFor chooses once.
 func (e *emitter) chosenFor(k choiceKey) chosen {
 	c, known := e.choices[k]
 	if known {
@@ -209,8 +215,6 @@ func (e *emitter) chosenFor(k choiceKey) chosen {
 	c.box = e.box(e.p.Ops[k.op].Tile.Sizes(), k.size)
 	c.Choice = c.box.Flat(layoutReaches(c.reaches))
 	e.choices[k] = c
-
-	e.share(c)
 	return c
 }
 
@@ -224,42 +228,41 @@ func (e *emitter) share(c chosen) {
 }
 
 // folding is how threads go over the tile of the arguments of a reduction, and of
-// others along the same dimensions of the same sizes.
+// others like it. What is stored by the same spread counts, too.
 func (e *emitter) folding(like func(symtile.Op) bool, n int, size int64, f layout.Fold) chosen {
 	c := chosen{box: e.box(e.p.Ops[e.p.Ops[n].Args[0]].Tile.Sizes(), size), fold: &f}
-	add := func(to []reach, more []reach) []reach {
-		for _, r := range more {
-			same := func(x reach) bool { return x.op == r.op && x.Offset == r.Offset }
-			if !slices.ContainsFunc(c.reaches, same) && !slices.ContainsFunc(to, same) {
-				to = append(to, r)
-			}
-		}
-		return to
-	}
 	for _, op := range e.p.Ops {
 		if op.Code != "reduce" || !like(op) {
 			continue
 		}
 		for _, a := range op.Args[:len(op.Args)/2] {
-			c.reaches = add(c.reaches, e.reaches(a, false))
+			c.reaches = more(c.reaches, e.reaches(a, false), nil)
 		}
 	}
-	if !f.Ordered {
-		var too []reach
-		for _, r := range e.p.Roots {
-			if slices.Equal(e.p.Ops[r.Op].Tile.Sizes(), c.box.Sizes) {
-				too = add(too, append(e.stores(r.Op), e.reaches(r.Op, false)...))
-				for _, n := range e.stored(r.Op).Counts {
-					f.Else = f.Else.Plus(n)
-				}
+	var too []reach
+	for _, r := range e.p.Roots {
+		if !f.Ordered && slices.Equal(e.p.Ops[r.Op].Tile.Sizes(), c.box.Sizes) {
+			too = more(too, append(e.stores(r.Op), e.reaches(r.Op, false)...), c.reaches)
+			for _, n := range e.stored(r.Op).Counts {
+				f.Else = f.Else.Plus(n)
 			}
 		}
-		f.Too = layoutReaches(too)
 	}
+	f.Too = layoutReaches(too)
 	c.Choice = c.box.Fold(f, layoutReaches(c.reaches))
-
 	e.share(c)
 	return c
+}
+
+// more adds reaches to others that they are not among.
+func more(to, add, but []reach) []reach {
+	for _, r := range add {
+		same := func(x reach) bool { return x.op == r.op && x.Offset == r.Offset }
+		if !slices.ContainsFunc(to, same) && !slices.ContainsFunc(but, same) {
+			to = append(to, r)
+		}
+	}
+	return to
 }
 
 // over says that threads go over a tile by a spread that was chosen for it, until

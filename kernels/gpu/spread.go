@@ -68,9 +68,14 @@ func (e *emitter) narrowThread(s *layout.Spread, p *point) {
 // gone through by a loop.
 const unrolled = 32
 
-// each emits body for every vector of the spread.
+// each emits body for every vector of a spread that was chosen for what it loads.
 func (e *emitter) each(s *layout.Spread, body func(points []point)) {
 	defer e.over(s)()
+	e.vectors(s, body)
+}
+
+// vectors emits body for every vector of a spread.
+func (e *emitter) vectors(s *layout.Spread, body func(points []point)) {
 	inside, outside := s.InRounds, s.OutRounds
 	if s.PerThread() > 2*unrolled {
 		inside = min(inside, max(1, unrolled/2/s.Vector))

@@ -251,14 +251,16 @@ func (e *emitter) distribute(n int, shape hlo.Shape, body func(points []point)) 
 		return
 	}
 	if s := e.spreads[fmt.Sprint(sizes)]; s != nil {
-		e.each(s, body)
+		e.vectors(s, body)
 		return
 	}
 	if s := e.acrossSpread(n, shape.DType.Size()); s != nil {
 		e.each(s, body)
 		return
 	}
-	e.each(e.stored(n).Spread, body)
+	c := e.stored(n)
+	e.share(c)
+	e.each(c.Spread, body)
 }
 
 // steps emits a body of the program.

@@ -15,8 +15,9 @@ func (e *emitter) witness(n int, places []place) {
 	if e.going != nil || e.hints.staged[n] || !e.shareable(n) || !e.independent(places) {
 		return
 	}
-	best := e.flat(n, e.p.Ops[n].Instr.Shape.DType.Size())
-	if c := e.firstWarp(places, e.p.Ops[n].Instr.Shape.DType.Size()); len(best.Counts) > 0 && !c.Serves(best.Counts[0]) {
+	size := e.p.Ops[n].Instr.Shape.DType.Size()
+	best := e.chosenFor(choiceKey{n, size, false})
+	if c := e.firstWarp(places, size); len(best.Counts) > 0 && !c.Serves(best.Counts[0]) {
 		e.hints.stage(n)
 	}
 }

@@ -14,7 +14,10 @@
 // An [Assignment] gives the elements of an array to the threads of a grid;
 // composed with a layout it is an [Access], which knows its sectors
 // ([Access.Coalescing]), its vector width ([Access.VectorWidth]) and the parts
-// of its domain that need no mask ([Peel]).
+// of its domain that need no mask ([Peel]). A [Request] is one that a kernel
+// makes. A [Box] is what a block of threads goes over together: [Box.Flat] and
+// [Box.Fold] choose the order in which, and how many elements a thread takes at
+// once, for all the arrays that it reaches.
 //
 // The formulas of tiled layouts are those of XLA's "Tiled layout" page; pack and
 // unpack follow MLIR's linalg.pack, with outer_dims_perm a permutation of the
