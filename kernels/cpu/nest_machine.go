@@ -131,7 +131,10 @@ func (n *nest) readsOnly() bool {
 
 // callRows is how many rows are done in one call.
 func (n *nest) callRows() int64 {
-	most, unit := int64(longestCall), int64(foldRows)
+	most, unit := int64(longestCall), int64(1)
+	if n.columns() {
+		unit = foldRows
+	}
 	if places := n.places(); places > 1 && !slices.ContainsFunc(n.folds, func(f *reduction) bool { return n.cost(f.arg) > cheap }) {
 		most, unit = longestRead, places
 	}
