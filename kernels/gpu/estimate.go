@@ -35,6 +35,7 @@ type estimate struct {
 	covered []float64 // tiles of a wave along each dimension
 	// unique is the bytes of all arrays, which memory moves once at least.
 	unique  float64
+	pitch   []int64 // bytes from a row of each op to the next
 	order   [][]int // of the dimensions of every op, the fastest in memory last
 	repeats [][]int // of parameters: earlier ops that load the same one
 	picks   []int   // of parameters: the gather that picks elements of it, −1: none
@@ -96,7 +97,11 @@ func (m *estimate) products() {
 // lie notes how ops lie in memory, and which are of the same parameter.
 func (m *estimate) lie() {
 	for n, op := range m.p.Ops {
-		m.order = append(m.order, majorToMinor(op.Instr.Shape))
+		order, pitch := majorToMinor(op.Instr.Shape), op.Instr.Shape.DType.Size()
+		if len(order) > 0 {
+			pitch *= max(1, op.Instr.Shape.Dims[order[len(order)-1]])
+		}
+		m.order, m.pitch = append(m.order, order), append(m.pitch, pitch)
 		var same []int
 		for k, other := range m.p.Ops[:n] {
 			if op.Code == "parameter" && other.Code == "parameter" && other.Instr == op.Instr {
@@ -335,8 +340,9 @@ func (m *estimate) picked(n int) float64 {
 // Practices Guide, Coalesced Access to Global Memory; JESD238, HBM3: 64 bytes).
 const burst, sectorBytes = 64, 32
 
-// moved is the bytes that are moved to load or store a tile: rows of the
-// dimension fastest in memory, rounded up to grains.
+// moved is the bytes that are moved to load or store a tile: the grains that rows
+// of the dimension fastest in memory lie in, on an average of the places where
+// they can begin.
 func (m *estimate) moved(n int, grain float64) float64 {
 	shape := m.p.Ops[n].Instr.Shape
 	total := m.picked(n) * float64(shape.DType.Size())
@@ -348,8 +354,13 @@ func (m *estimate) moved(n int, grain float64) float64 {
 			break
 		}
 	}
-	bytes := float64(row * shape.DType.Size())
-	return total / bytes * math.Ceil(bytes/grain) * grain
+	bytes, aligned := row*shape.DType.Size(), int64(grain)
+	for _, x := range []int64{bytes, m.pitch[n]} {
+		for x%aligned != 0 {
+			aligned /= 2
+		}
+	}
+	return total / float64(bytes) * (float64(bytes-aligned) + grain)
 }
 
 // dot adds what a product needs. What is read from shared memory is the sides of

@@ -145,14 +145,14 @@ func (m *estimate) ranked(all []candidate) []candidate {
 	return all
 }
 
-// leaner compares what candidates take of the device: threads, counted as more
-// where a thread has so many elements that it needs registers for them; quarters
-// of an SM that a block leaves without a warp; threads and shared memory of a
-// block.
+// leaner compares what candidates take of the device: bytes moved; threads,
+// counted as more where a thread has so many elements that it needs registers for
+// them; quarters of an SM that a block leaves without a warp; shared memory of a
+// block; elements of a thread.
 func (c candidate) leaner(d candidate) int {
 	return cmp.Or(
-		cmp.Compare(c.taken(), d.taken()),
-		cmp.Compare(c.idle(), d.idle()), cmp.Compare(c.shared, d.shared), cmp.Compare(steps(c.moved), steps(d.moved)), cmp.Compare(c.slots, d.slots))
+		cmp.Compare(steps(c.moved), steps(d.moved)), cmp.Compare(c.taken(), d.taken()),
+		cmp.Compare(c.idle(), d.idle()), cmp.Compare(c.shared, d.shared), cmp.Compare(c.slots, d.slots))
 }
 
 // taken is the threads of all blocks.
