@@ -26,13 +26,13 @@ const (
 )
 
 // calibrate returns log factors.
-func calibrate(rows []row, hidden int) ([]float64, error) {
+func calibrate(rows []row, o overlap) ([]float64, error) {
 	n := len(rows[0].terms)
 	theta, factors := make([]float64, n), ones(n)
 	weights := ones(len(rows))
 	c := centring(rows)
 	for range mostRounds {
-		x, y := jacobian(rows, factors, hidden)
+		x, y := jacobian(rows, factors, o)
 		c.centre(x, y, math.Sqrt(groupShare))
 		step, err := newton(x, y, weights, theta)
 		if err != nil {
@@ -56,12 +56,12 @@ func calibrate(rows []row, hidden int) ([]float64, error) {
 
 // jacobian is, for every row, the derivative of its log prediction by θ, the
 // share of each term, and the log of measured over predicted.
-func jacobian(rows []row, factors []float64, hidden int) (x [][]float64, y []float64) {
+func jacobian(rows []row, factors []float64, o overlap) (x [][]float64, y []float64) {
 	n := len(factors)
 	flat := make([]float64, n*len(rows))
 	x, y = make([][]float64, len(rows)), make([]float64, len(rows))
 	for k, r := range rows {
-		weights := overlapped(r.terms, factors, hidden)
+		weights := overlapped(r.terms, factors, o)
 		x[k] = flat[n*k : n*(k+1)]
 		total := 0.0
 		for i, t := range r.terms {

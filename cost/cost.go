@@ -24,7 +24,8 @@ type Ranked struct {
 
 // Rank orders plans of the symbolic program p, cheapest first but for knobs that
 // no term tells of, which come a little later; ties keep the
-// order of the plans' text. Plans that are not legal are an error.
+// order of the plans' text, or where the device's account says what ties that of
+// plans. Plans that are not legal are an error.
 func (m *Model) Rank(p *symtile.Program, plans []kernels.Plan) ([]Ranked, error) {
 	ranked := make([]Ranked, len(plans))
 	if err := m.account(p, plans, ranked); err != nil {
@@ -47,10 +48,37 @@ func (m *Model) Rank(p *symtile.Program, plans []kernels.Plan) ([]Ranked, error)
 			return nil, err
 		}
 	}
+	if m.device.Account != nil {
+		return tied(ranked, m.device.Account.Tie), nil
+	}
 	slices.SortStableFunc(ranked, func(a, b Ranked) int {
 		return cmp.Or(cmp.Compare(m.order(&a), m.order(&b)), a.Plan.Compare(b.Plan))
 	})
 	return ranked, nil
+}
+
+// tied sorts by seconds; those that are less than a share above the cheapest of
+// them stay as they are.
+func tied(given []Ranked, share float64) []Ranked {
+	order := make([]int, len(given))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(given[a].Seconds, given[b].Seconds) })
+	for left := order; len(left) > 0; {
+		most := given[left[0]].Seconds * (1 + share)
+		n := 1
+		for n < len(left) && given[left[n]].Seconds <= most {
+			n++
+		}
+		slices.Sort(left[:n])
+		left = left[n:]
+	}
+	ranked := make([]Ranked, len(given))
+	for k, n := range order {
+		ranked[k] = given[n]
+	}
+	return ranked
 }
 
 // untold is what a plan is put behind by for each knob that no term tells of, so
@@ -60,12 +88,8 @@ const untold = 0.02
 // toldKnobs are those that Measure reads.
 var toldKnobs = []string{"threads", "group", "stream", "splitk"}
 
-// order is the seconds of a plan with what its knobs put it behind by. Where the
-// device has its own account, that tells of all of them.
+// order is the seconds of a plan with what its knobs put it behind by.
 func (m *Model) order(r *Ranked) float64 {
-	if m.device.Account != nil {
-		return r.Seconds
-	}
 	factor := 1.0
 	for _, k := range r.Plan.Knobs {
 		if !slices.Contains(toldKnobs, k.Name) {

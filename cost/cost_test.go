@@ -1,9 +1,11 @@
 package cost
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -212,4 +214,47 @@ func BenchmarkRank(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N*len(plans))/b.Elapsed().Seconds(), "plans/s")
+}
+
+// counted is a device with its own account: terms by the numbers of a tiling.
+func counted() kernels.Device {
+	d := device
+	d.Account = &kernels.Account{Terms: []string{"memory", "arithmetic", "waiting"}, Overlapping: 2, Hidden: 0.25, Tie: 0.01,
+		Of: func(*symtile.Program) (func(kernels.Plan) []float64, error) {
+			return func(p kernels.Plan) []float64 {
+				return []float64{float64(p.Tiles[0]), float64(p.Tiles[1]), float64(p.Tiles[2])}
+			}, nil
+		}}
+	return d
+}
+
+// Of the terms of an account that overlap the longest counts whole, the others a
+// share, the rest is added; plans that tie stay as the backend gave them.
+func TestRankByAccount(t *testing.T) {
+	var plans []kernels.Plan
+	for _, tiling := range []symtile.Tiling{{64, 64, 32}, {16, 64, 16}, {8, 64, 18}, {8, 64, 16}, {8, 16, 64}} {
+		plans = append(plans, kernels.Plan{Tiles: tiling})
+	}
+	ranked, err := Roofline(counted()).Rank(program(t, gemm), plans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range ranked {
+		got = append(got, fmt.Sprintf("%s: %g", r.Plan, r.Seconds))
+	}
+	want := []string{"8,64,16: 82", "8,16,64: 82", "16,64,16: 84", "8,64,18: 84", "64,64,32: 112"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A kernel at the peak of the matrix units is plausible, one at twice that is not.
+func TestLowerBoundKnowsMatrixUnits(t *testing.T) {
+	d := device
+	d.Matrix = 100 * d.FLOPS
+	f := Features{FLOPs: 1e12, DotFLOPs: 1e12}
+	if at := f.DotFLOPs / d.Matrix; Roofline(d).LowerBound(f) > at || Roofline(d).LowerBound(f) < at/2 {
+		t.Errorf("the bound is %g s, at the peak it takes %g s", Roofline(d).LowerBound(f), at)
+	}
 }

@@ -43,7 +43,7 @@ func (m *Model) Fit(samples []Sample) (*Model, error) {
 	if len(rows) < leastSamples {
 		return out, nil
 	}
-	theta, err := calibrate(rows, hiddenTerms(&m.device))
+	theta, err := calibrate(rows, overlapOf(&m.device))
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (m *Model) Fit(samples []Sample) (*Model, error) {
 		out.factors[k] = math.Exp(t)
 	}
 	if len(rows) >= leastCorrection {
-		out.fit, err = correct(rows, out.factors, hiddenTerms(&m.device))
+		out.fit, err = correct(rows, out.factors, overlapOf(&m.device))
 	}
 	return out, err
 }
@@ -120,13 +120,13 @@ func (c *correction) plausible() bool {
 // fusion is what is asked of it, and weighted by Huber's function, since
 // timings have outliers. The strength of the ridge is the one that predicts
 // left-out groups best.
-func correct(rows []row, factors []float64, hidden int) (*correction, error) {
+func correct(rows []row, factors []float64, o overlap) (*correction, error) {
 	c := standardise(rows)
 	x, y := make([][]float64, len(rows)), make([]float64, len(rows))
 	for k, r := range rows {
 		x[k] = c.scaled(r.logs)
 		total := 0.0
-		for i, w := range overlapped(r.terms, factors, hidden) {
+		for i, w := range overlapped(r.terms, factors, o) {
 			total += r.terms[i] * w
 		}
 		y[k] = math.Log(r.seconds / total)

@@ -36,7 +36,7 @@ func (m *Model) Fitted() int { return m.samples }
 func (m *Model) Predict(f Features) (float64, []Term) {
 	var raw [maxTerms]float64
 	t := rawTerms(raw[:0], &f, &m.device)
-	weights := overlapped(t, m.factors, hiddenTerms(&m.device))
+	weights := overlapped(t, m.factors, overlapOf(&m.device))
 	terms := make([]Term, len(t), len(t)+1)
 	total := 0.0
 	for k := range t {
@@ -55,16 +55,17 @@ func (m *Model) Predict(f Features) (float64, []Term) {
 const (
 	peakSafety      = 16 // other code can be that much better than what calibrates: vector units, several accumulators
 	bandwidthSafety = 4
+	matrixSafety    = 1.5 // the peak of matrix units is a data sheet's
 )
 
 // LowerBound is the least time physically plausible on the device, seconds; a
 // kernel below it is wrong, not fast (D8). The arithmetic of the dots that the
-// tiles do takes the peak of all lanes; what is read and written at all takes
+// tiles do takes the peak of all lanes or of the matrix units; what is read and written at all takes
 // the bandwidth of the innermost level that it fits into as a whole, since it
 // may lie there from an earlier run. Both with a safety factor: the rates are
 // measured, on a machine that others may use too.
 func (m *Model) LowerBound(f Features) float64 {
-	bound := min(f.FLOPs, f.DotFLOPs) / (m.device.FLOPS * peakSafety)
+	bound := min(f.FLOPs, f.DotFLOPs) / max(m.device.FLOPS*peakSafety, m.device.Matrix*matrixSafety)
 	for k, l := range m.device.Levels {
 		capacity := float64(l.Bytes)
 		if !l.Shared {

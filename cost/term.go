@@ -27,7 +27,7 @@ const (
 	stepSeconds   = 10e-9   // to start a tile op
 	launchSeconds = 1.5e-6  // to run at all
 	wakeSeconds   = 4e-6    // to wake and join each lane but the first
-	overlap       = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
+	hiddenShare   = 1.0 / 5 // what counts of arithmetic and traffic that is not the longest: cores hide the rest
 )
 
 // computeTerms come first, then one for each level of memory, then overheads.
@@ -94,27 +94,33 @@ func wasted(f *Features, k int) float64 {
 	return math.Max(1, line/2/math.Max(f.InnerRun, 1))
 }
 
-// hiddenTerms is how many of the terms, the first ones, overlap.
-func hiddenTerms(d *kernels.Device) int {
+// An overlap says that of some terms, the first ones, the longest counts whole
+// and of the others a share.
+type overlap struct {
+	terms int
+	share float64
+}
+
+func overlapOf(d *kernels.Device) overlap {
 	if d.Account != nil {
-		return len(d.Account.Terms) - 1
+		return overlap{d.Account.Overlapping, d.Account.Hidden}
 	}
-	return len(computeTerms) + len(d.Levels)
+	return overlap{len(computeTerms) + len(d.Levels), hiddenShare}
 }
 
 // overlapped is by how much each raw term counts: its factor, and less when
 // longer arithmetic or traffic hides it.
-func overlapped(t, factors []float64, hidden int) []float64 {
+func overlapped(t, factors []float64, o overlap) []float64 {
 	longest := 0
-	for k := range hidden {
+	for k := range o.terms {
 		if t[k]*factors[k] > t[longest]*factors[longest] {
 			longest = k
 		}
 	}
 	weights := make([]float64, len(t))
 	for k := range t {
-		if weights[k] = factors[k]; k < hidden && k != longest {
-			weights[k] *= overlap
+		if weights[k] = factors[k]; k < o.terms && k != longest {
+			weights[k] *= o.share
 		}
 	}
 	return weights

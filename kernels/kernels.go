@@ -18,6 +18,7 @@ type Device struct {
 	Safe     map[string]string // driver version and the like: safe context (D11)
 	Lanes    int               // cores or SMs
 	FLOPS    float64           // f32 peak of the whole device, flop/s
+	Matrix   float64           `json:",omitempty"` // peak of its matrix units at the type that is fastest, flop/s; 0: it has none
 	Levels   []Level           // memory, innermost first; the last is main memory
 	Account  *Account          `json:"-"` // of what plans cost, nil: a roofline of the levels says enough
 	TF32     bool              // the user allows products of f32 to round their operands to tf32: see TF32
@@ -27,8 +28,12 @@ type Device struct {
 // An Account is a backend's own explanation of what plans cost its device, where
 // more than caches and rates decides: occupancy, say.
 type Account struct {
-	// Terms name the parts. All but the last overlap with each other.
-	Terms []string
+	Terms []string // name the parts
+	// Overlapping is how many of them, the first ones, overlap: the longest
+	// counts whole, and of the others the share Hidden; the rest are added.
+	Overlapping int
+	Hidden      float64
+	Tie         float64 // plans whose seconds differ by less than this share are as good as each other
 	// Of returns what says the seconds of every term of plans of a symbolic
 	// program.
 	Of func(*symtile.Program) (func(Plan) []float64, error)

@@ -15,7 +15,13 @@ var rankCommand = command{
 	name: "rank", args: "FILE", short: "the cost model's order, with the terms that make it",
 	long: `Ranks every plan of a fusion by the cost model and prints the first ones with the terms each prediction
 is the sum of. The model is the device's roofline with a correction fitted to the samples in -db, when
-there are enough. Nothing is measured but the device's rates.`,
+there are enough. Nothing is measured but the device's rates.
+
+Of terms that overlap (CPU: arithmetic and the levels of memory; GPU: memory, arithmetic, tensor cores,
+shared memory, L2 and blocks) the longest counts whole and of each of the others a fifth (CPU) or a
+sixteenth (GPU), and so they are printed; the rest is added. On a GPU, "waiting" is how long blocks take from
+start to end, less what the longest term hides of it, and "blocks" is starting them; plans within 1 % of each
+other are in the order of what they take of the device, the least first.`,
 	run: runRank,
 }
 

@@ -72,6 +72,7 @@ func describe(s *gpu.Sheet, d cu.Device, major, minor int) (err error) {
 	if s.Name, err = d.Name(); err != nil {
 		return failed("cuDeviceGetName", err)
 	}
+	s.Rates = gpu.ProductRates(s.Target, s.Name)
 	if s.Memory, err = d.TotalMem(); err != nil {
 		return failed("cuDeviceTotalMem", err)
 	}

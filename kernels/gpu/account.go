@@ -7,7 +7,7 @@ import (
 
 // account is what the cost model goes by on a device: the terms of estimate.
 func account(s Sheet) *kernels.Account {
-	return &kernels.Account{Terms: accountTerms, Of: func(p *symtile.Program) (func(kernels.Plan) []float64, error) {
+	return &kernels.Account{Terms: accountTerms, Overlapping: overlapping, Hidden: hidden, Tie: tie, Of: func(p *symtile.Program) (func(kernels.Plan) []float64, error) {
 		m, err := newEstimate(p, s)
 		if err != nil {
 			return nil, err

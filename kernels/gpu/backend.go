@@ -47,7 +47,6 @@ func (b *Backend) Close() error { return b.session.Close() }
 
 // Rates of an SM, a clock.
 const (
-	flopsAClock  = 256 // f32: 128 fused multiply-adds (compute capability 8.6, 8.9, 9.0; CUDA C++ Programming Guide, Arithmetic Instructions)
 	sharedAClock = 128 // bytes: 32 banks of 4 (CUDA C++ Programming Guide, Shared Memory)
 	l2AClock     = 40  // bytes: 5120 for the 128 SMs of a GA100 (NVIDIA A100 Tensor Core GPU Architecture whitepaper)
 )
@@ -56,7 +55,7 @@ const (
 func (s Sheet) device() kernels.Device {
 	clocks := float64(s.SMs) * s.Clock
 	d := kernels.Device{
-		Name: "gpu:" + s.Name, Account: account(s), Backend: "gpu", Revision: Revision, Lanes: s.SMs, FLOPS: flopsAClock * clocks,
+		Name: "gpu:" + s.Name, Account: account(s), Backend: "gpu", Revision: Revision, Lanes: s.SMs, FLOPS: 2 * s.Rates.F32 * clocks, Matrix: 2 * max(s.Rates.BF16, s.Rates.F8, s.Rates.S8) * clocks,
 		Levels: []kernels.Level{
 			{Name: "shared", Bytes: int64(s.SMShared), Bandwidth: sharedAClock * clocks},
 			{Name: "L2", Bytes: s.L2, Shared: true, Bandwidth: l2AClock * clocks},

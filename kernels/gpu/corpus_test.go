@@ -100,6 +100,16 @@ func loopTurns(p *symtile.Program, t symtile.Tiling) int64 {
 	return n
 }
 
+// halfIdle says whether every op leaves half of a block's warps without an element.
+func halfIdle(t *testing.T, p *symtile.Program, c candidate, s Sheet) bool {
+	m, err := newEstimate(p, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.set(c.tiling)
+	return c.knobs.warps > 1 && float64(c.knobs.warps/2*WarpThreads) >= slices.Max(m.counts)
+}
+
 // Plans that are offered can nearly all be compiled, and the default is one.
 func TestOfferedPlansCompile(t *testing.T) {
 	offeredPlans, refused := 0, map[string]int{}
@@ -115,7 +125,9 @@ func TestOfferedPlansCompile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = all[:min(len(all), offered)]
+		if c := all[0]; halfIdle(t, p, c, sheet) {
+			t.Errorf("the default %s has threads that no op has elements for", c.plan())
+		}
 		for n := range 8 {
 			c := all[n*len(all)/8]
 			offeredPlans++

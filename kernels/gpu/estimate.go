@@ -23,6 +23,8 @@ type estimate struct {
 	out     []int64
 	spare   []int64
 	trips   []float64
+	counts  []float64     // elements of each op's tile
+	turns   []float64     // of the loops around each op
 	tensor  [2][]bool     // by tf32, of ops that are products: tensor cores have it
 	groups  [2][]bool     // and warpgroups may have it
 	orders  map[int]order // of the reductions that depend on it
@@ -32,13 +34,18 @@ type estimate struct {
 	brought []float64 // bytes of each parameter that a block reads
 	covered []float64 // tiles of a wave along each dimension
 	// unique is the bytes of all arrays, which memory moves once at least.
-	unique float64
+	unique  float64
+	pitch   []int64 // bytes from a row of each op to the next
+	order   [][]int // of the dimensions of every op, the fastest in memory last
+	repeats [][]int // of parameters: earlier ops that load the same one
+	picks   []int   // of parameters: the gather that picks elements of it, −1: none
+	dots    bool    // there are products
 }
 
 func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	m := &estimate{
 		p: p, sheet: s, loops: make([][]int, len(p.Ops)), trips: make([]float64, len(p.Space.Dims)),
-		orders: map[int]order{},
+		orders: map[int]order{}, counts: make([]float64, len(p.Ops)), turns: make([]float64, len(p.Ops)),
 	}
 	var vars, results []symtile.Expr
 	for _, d := range p.Space.Dims {
@@ -56,6 +63,7 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	}
 	m.vals, m.out, m.spare = make([]int64, len(vars)), make([]int64, len(results)), make([]int64, m.code.ScratchLen())
 	m.nest(p.Body, nil)
+	m.lie()
 	m.products()
 	m.operands()
 	m.parted = partedOf(p)
@@ -86,6 +94,28 @@ func (m *estimate) products() {
 	}
 }
 
+// lie notes how ops lie in memory, and which are of the same parameter.
+func (m *estimate) lie() {
+	for n, op := range m.p.Ops {
+		order, pitch := majorToMinor(op.Instr.Shape), op.Instr.Shape.DType.Size()
+		if len(order) > 0 {
+			pitch *= max(1, op.Instr.Shape.Dims[order[len(order)-1]])
+		}
+		m.order, m.pitch = append(m.order, order), append(m.pitch, pitch)
+		var same []int
+		for k, other := range m.p.Ops[:n] {
+			if op.Code == "parameter" && other.Code == "parameter" && other.Instr == op.Instr {
+				same = append(same, k)
+			}
+		}
+		m.repeats, m.picks = append(m.repeats, same), append(m.picks, -1)
+		m.dots = m.dots || op.Code == "dot"
+		if op.Code == "gather" {
+			m.picks[op.Args[0]] = n
+		}
+	}
+}
+
 // nest notes the dimensions of the loops around every op.
 func (m *estimate) nest(body []symtile.Step, around []int) {
 	for _, s := range body {
@@ -105,20 +135,27 @@ func (m *estimate) nest(body []symtile.Step, around []int) {
 type candidate struct {
 	tiling   symtile.Tiling
 	knobs    knobs
-	shared   float64    // bytes of a block
-	partials float64    // results that a thread keeps
-	terms    [6]float64 // of accountTerms, seconds
+	shared   float64 // bytes of a block
+	partials float64 // results that a thread keeps
+	moved    float64 // bytes between memory and all blocks
+	slots    float64 // elements of an op that a thread has at once
+	terms    terms
 	seconds  float64
+	threads  float64 // of all blocks
 }
 
 // A load is what one block does.
 type load struct {
 	bytes   float64 // moved to and from memory
+	sectors float64 // bytes of the sectors of the L2 cache that it asks for
 	copied  float64 // of them, by tensor copies
 	given   float64 // of them, by other blocks of the cluster
 	scratch float64 // bytes between the kernels of a plan
-	flops   float64 // of the arithmetic units; a tensor core's count a sixteenth
-	matrix  float64 // of them, by warpgroups
+	lanes   float64 // operations of the arithmetic units, those of idle threads too
+	steps   float64 // operations of a thread that wait for each other
+	asks    float64 // accesses of memory by a thread
+	tensor  float64 // cycles of an SM's tensor cores
+	groups  float64 // of them, by warpgroups
 	traffic float64 // bytes read from shared memory
 	exposed float64 // cycles that its warps wait for memory
 }
@@ -134,6 +171,15 @@ func (m *estimate) set(t symtile.Tiling) (programs float64) {
 	}
 	copy(m.vals, t)
 	m.code.Eval(m.vals, m.out, m.spare)
+	for n := range m.p.Ops {
+		m.counts[n], m.turns[n] = 1, 1
+		for _, s := range m.sizes(n) {
+			m.counts[n] *= float64(s)
+		}
+		for _, d := range m.loops[n] {
+			m.turns[n] *= m.trips[d]
+		}
+	}
 	return programs
 }
 
@@ -150,21 +196,10 @@ func (m *estimate) inOrder() bool {
 
 func (m *estimate) sizes(n int) []int64 { return m.out[m.first[n] : m.first[n]+len(m.p.Ops[n].Tile)] }
 
-func (m *estimate) elements(n int) float64 {
-	product := 1.0
-	for _, s := range m.sizes(n) {
-		product *= float64(s)
-	}
-	return product
-}
+func (m *estimate) elements(n int) float64 { return m.counts[n] }
 
-func (m *estimate) runs(n int) float64 {
-	product := 1.0
-	for _, d := range m.loops[n] {
-		product *= m.trips[d]
-	}
-	return product
-}
+// runs is how many times a block comes to an op.
+func (m *estimate) runs(n int) float64 { return m.turns[n] }
 
 // candidate costs a tiling, which has been set.
 func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candidate {
@@ -175,21 +210,19 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 		l := m.work(nil, &c)
 		m.store(&c, &l)
 		l.exposed += m.spills(c)
-		c.terms = m.terms(c, programs, l, m.unique)
+		c.terms, c.moved = m.terms(c, programs, l, m.unique), programs*l.bytes
 	}
-	for _, t := range c.terms {
-		c.seconds += t
-	}
+	c.seconds, c.threads = c.terms.total(), programs*float64(k.warps*WarpThreads)
 	return c
 }
 
 // work is what a block does for some ops, nil for all.
 func (m *estimate) work(ops []bool, c *candidate) load {
-	k, l := c.knobs, load{exposed: latency}
-	threads, part := float64(k.warps*WarpThreads), 1.0
+	k, threads, part := c.knobs, float64(c.knobs.warps*WarpThreads), 1.0
 	if k.splitk > 1 {
 		part = m.longest(k.splitk)
 	}
+	l := load{exposed: latency, lanes: prologue * threads}
 	clear(m.brought)
 	for n, op := range m.p.Ops {
 		if ops != nil && !ops[n] {
@@ -205,23 +238,52 @@ func (m *estimate) work(ops []bool, c *candidate) load {
 		case "dot":
 			m.dot(n, k, runs, c, &l)
 		case "reduce":
-			l.flops += m.elements(op.Args[0]) * runs
+			all := m.elements(op.Args[0])
+			m.operate(all, runs, c, &l)
 			c.partials += m.partials(n, threads)
-			if all := m.elements(op.Args[0]); runs > 1 || all/threads > 2*unrolled { // does not stay in registers: comes again, from L2
-				l.bytes += all * runs
+			if runs > 1 || all/threads > 2*unrolled { // does not stay in registers: comes again, from L2
+				l.sectors += all * float64(op.Instr.Shape.DType.Size()) * runs
 			}
 			l.exposed += latency/2*runs + latency/2
 		default:
-			l.flops += m.elements(n) * runs
+			m.operate(m.elements(n), runs, c, &l)
 		}
 	}
+	if c.slots > 2*unrolled && !m.dots { // a loop over parts of the tile, which asks for one when it has done another
+		l.exposed += latency * (math.Ceil(c.slots/unrolled) - 1)
+	}
 	return l
+}
+
+// operate adds an operation of each of a number of elements. Every thread takes
+// its turns, those too that have no element in them.
+func (m *estimate) operate(elements, runs float64, c *candidate, l *load) {
+	threads := float64(c.knobs.warps * WarpThreads)
+	slots := math.Ceil(elements / threads)
+	l.lanes += slots * threads * runs
+	l.steps += slots * runs
+	c.slots = max(c.slots, slots)
+}
+
+// ask adds the accesses of a tile, as wide as emitter.vectorOf has them.
+func (m *estimate) ask(n int, runs float64, k knobs, l *load) {
+	shape, threads := m.p.Ops[n].Instr.Shape, float64(k.warps*WarpThreads)
+	elements, v := m.picked(n), int64(k.vector)/shape.DType.Size()
+	if order := m.order[n]; len(order) > 0 {
+		fast := order[len(order)-1]
+		for v > 1 && (m.sizes(n)[fast]%v != 0 || shape.Dims[fast]%v != 0 || elements < float64(v)*threads) {
+			v /= 2
+		}
+	}
+	l.asks += math.Ceil(elements/(threads*float64(max(1, v)))) * runs
 }
 
 // store adds what the results of a block cost.
 func (m *estimate) store(c *candidate, l *load) {
 	for _, r := range m.p.Roots {
-		l.bytes += m.moved(r.Op)
+		l.bytes += m.moved(r.Op, burst)
+		l.sectors += m.moved(r.Op, sectorBytes)
+		m.ask(r.Op, 1, c.knobs, l)
 		m.leave(r.Op, c.knobs, c, l)
 	}
 }
@@ -240,7 +302,8 @@ func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
 		c.shared = max(c.shared, bytes)
 		l.exposed += latency / 2
 	default:
-		l.bytes += m.moved(n) / 4
+		l.bytes += m.moved(n, burst) / 4
+		l.sectors += m.moved(n, sectorBytes) / 4
 	}
 }
 
@@ -256,32 +319,48 @@ const perSlot = 40
 
 // repeated says whether an earlier op loads the same tile.
 func (m *estimate) repeated(n int) bool {
-	for k, other := range m.p.Ops[:n] {
-		if other.Code == "parameter" && other.Instr == m.p.Ops[n].Instr && m.runs(k) == 1 && slices.Equal(m.sizes(k), m.sizes(n)) {
+	for _, k := range m.repeats[n] {
+		if m.runs(k) == 1 && slices.Equal(m.sizes(k), m.sizes(n)) {
 			return true
 		}
 	}
 	return false
 }
 
-// burst is the bytes memory moves at the rate it is said to have.
-const burst = 128
+// picked is the elements of a tile that are read.
+func (m *estimate) picked(n int) float64 {
+	if g := m.picks[n]; g >= 0 {
+		return min(m.elements(n), m.elements(g))
+	}
+	return m.elements(n)
+}
 
-// moved is the bytes memory moves to load or store a tile: rows of the
-// dimension fastest in memory, rounded up to bursts.
-func (m *estimate) moved(n int) float64 {
+// burst is the bytes memory moves at a time, at the rate it is said to have, and
+// sectorBytes those that the L2 cache gives an SM, a quarter of its line (CUDA C++ Best
+// Practices Guide, Coalesced Access to Global Memory; JESD238, HBM3: 64 bytes).
+const burst, sectorBytes = 64, 32
+
+// moved is the bytes that are moved to load or store a tile: the grains that rows
+// of the dimension fastest in memory lie in, on an average of the places where
+// they can begin.
+func (m *estimate) moved(n int, grain float64) float64 {
 	shape := m.p.Ops[n].Instr.Shape
-	total := m.elements(n) * float64(shape.DType.Size())
+	total := m.picked(n) * float64(shape.DType.Size())
 	row := int64(1)
-	for _, d := range slices.Backward(majorToMinor(shape)) {
+	for _, d := range slices.Backward(m.order[n]) {
 		size := m.sizes(n)[d]
 		row *= size
 		if size < shape.Dims[d] {
 			break
 		}
 	}
-	bytes := float64(row * shape.DType.Size())
-	return total / bytes * math.Ceil(bytes/burst) * burst
+	bytes, aligned := row*shape.DType.Size(), int64(grain)
+	for _, x := range []int64{bytes, m.pitch[n]} {
+		for x%aligned != 0 {
+			aligned /= 2
+		}
+	}
+	return total / float64(bytes) * (float64(bytes-aligned) + grain)
 }
 
 // dot adds what a product needs. What is read from shared memory is the sides of
@@ -297,32 +376,44 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 	c.partials += sums
 	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
 	if m.tensor[k.tf32][n] {
-		size, readers, pitch := float64(from.Size()), warps, 1.25
-		rate := tensorRate * 2 / size
-		switch {
-		case m.byGroups(n, k):
-			readers, pitch = warps/(groupThreads/WarpThreads), 1
-			l.matrix += 2 * m.padded(n) * contracted * runs / rate
+		m.multiply(n, k, contracted*runs, l)
+		size, pitch := float64(from.Size()), 1.25
+		if m.byGroups(n, k) {
+			pitch = 1
 			l.exposed += perSlot * runs
-		case m.sheet.Warpgroups():
-			rate *= mmaShare
 		}
-		l.flops += 2 * m.padded(n) * contracted * runs / rate
-		l.traffic += 2 * math.Sqrt(m.elements(n)/readers) * size * readers * contracted * runs
 		c.shared += pitch * size * float64(k.stages) * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
 		l.exposed += latency * runs / float64(k.stages*k.stages)
 		return
 	}
 	size := float64(max(4, wideSum(op.Instr.Shape.DType).Size()))
-	l.flops += m.elements(n) * contracted * runs // a multiply-add is one
+	l.lanes += sums * warps * WarpThreads * contracted * runs // a multiply-add is one
+	side := math.Sqrt(sums)
+	l.steps += (sums + 4*side + 4) / 8 * contracted * runs // sums do not wait for each other; what is read from shared memory takes two cycles
 	// Of a row of threads each reads columns of its own, and all the same rows.
-	l.traffic += 1.125 * math.Sqrt(sums) * size * warps * WarpThreads * contracted * runs
+	l.traffic += 1.125 * side * size * warps * WarpThreads * contracted * runs
 	slots := 1.0
 	if m.direct(n) {
 		slots = float64(k.stages)
 	}
 	c.shared += 1.125 * size * slots * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
 	l.exposed += latency * runs / (slots * slots)
+}
+
+// multiply adds what tensor cores do for a product, in all of its runs.
+func (m *estimate) multiply(n int, k knobs, contracted float64, l *load) {
+	from := m.p.Ops[m.p.Ops[n].Args[0]].Instr.Shape.DType
+	size, readers := float64(from.Size()), float64(k.warps)
+	cycles := m.padded(n) * contracted / m.sheet.Rates.tensor(from)
+	switch {
+	case m.byGroups(n, k):
+		readers /= groupThreads / WarpThreads
+		l.groups += cycles
+	case m.sheet.Warpgroups():
+		cycles /= mmaShare
+	}
+	l.tensor += cycles
+	l.traffic += 2 * math.Sqrt(m.elements(n)/readers) * size * readers * contracted
 }
 
 // direct says whether the operands of a product on the arithmetic units are
@@ -337,12 +428,6 @@ func (m *estimate) direct(n int) bool {
 	}
 	return true
 }
-
-// tensorRate is how many times the multiply-adds of an SM's arithmetic units its
-// tensor cores do of 16-bit operands, counted in single operations; of 8-bit ones
-// they do twice that (NVIDIA A100 and H100 whitepapers: dense f16 over f32, and
-// int8 and fp8 over f16).
-const tensorRate = 2 * 16
 
 // mmaShare is how much of the tensor cores' rate mma.sync reaches where there is
 // wgmma (Luo et al., Dissecting the NVIDIA Hopper Architecture, 2025: 63 %).
@@ -422,20 +507,44 @@ func (m *estimate) partials(n int, threads float64) float64 {
 const beside = 40
 
 // accountTerms name what terms gives.
-var accountTerms = []string{"memory", "arithmetic", "shared memory", "L2", "waiting", "start"}
+var accountTerms = []string{"memory", "arithmetic", "tensor cores", "shared memory", "L2", "blocks", "waiting", "start"}
 
-// terms are the seconds of all blocks: what memory, the arithmetic units, shared
-// memory and the L2 cache take for all of them, and what one takes from start to
-// end times the rounds in which they run, as many at once as fit; what comes
-// again within a round is in the L2 cache. The longest counts, a sixteenth of
-// the others, and the start of the first block.
-//
-// unique is the bytes that memory moves at least.
-func (m *estimate) terms(c candidate, programs float64, l load, unique float64) [6]float64 {
+// terms are the seconds of all blocks, by accountTerms: what memory, the
+// arithmetic units, the tensor cores, shared memory and the L2 cache take for all
+// of them, and starting them; what one takes from start to end, times the rounds
+// in which they run, as many at once as fit, of which only a share counts while
+// one of the former is busy; and the start of the first blocks.
+type terms [8]float64
+
+// Of the first terms, which overlap, the longest counts, and a share of the
+// others: warps of a block that wait for one have others beside them.
+const (
+	overlapping = 6
+	hidden      = 1.0 / 16
+)
+
+func (t terms) total() float64 {
+	longest, all, rest := 0.0, 0.0, 0.0
+	for k, seconds := range t {
+		if k < overlapping {
+			longest, all = max(longest, seconds), all+seconds
+		} else {
+			rest += seconds
+		}
+	}
+	if math.IsInf(longest, 1) {
+		return longest
+	}
+	return longest + (all-longest)*hidden + rest
+}
+
+// terms: what comes again within a round is in the L2 cache. unique is the bytes
+// that memory moves at least.
+func (m *estimate) terms(c candidate, programs float64, l load, unique float64) terms {
 	s := m.sheet
 	at := s.Occupancy(m.needs(c))
 	if at.Blocks == 0 {
-		return [6]float64{math.Inf(1)}
+		return terms{math.Inf(1)}
 	}
 	sms, clock, bandwidth := float64(max(1, s.clustered(c.knobs.cluster))), s.Clock, s.Bandwidth
 	if clock == 0 {
@@ -445,56 +554,60 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 		bandwidth = 16 * sms * clock // 16 bytes a clock
 	}
 	resident := min(float64(at.Blocks), math.Ceil(programs/sms))
-	rounds := math.Ceil(programs / (sms * resident))
-	alone := l.alone(float64(c.knobs.warps * WarpThreads))
+	rounds, wave, blocks := math.Ceil(programs/(sms*resident)), min(programs, sms*resident), programs
+	alone := l.alone(float64(c.knobs.warps), s.Rates)
 	whole := rounds * alone
 	if c.knobs.persistent > 0 { // what the next tile begins with comes while this one ends
 		whole -= (rounds - 1) * latency
+		blocks = wave
 	}
 	if c.knobs.persistent == pingpong {
-		whole -= (rounds - 1) * min(l.after(float64(c.knobs.warps*WarpThreads)), l.matrix/128)
+		whole -= (rounds - 1) * min(l.after(float64(c.knobs.warps), s.Rates), l.groups)
 	}
 	bytes := min(programs*l.bytes, max(unique, programs*l.bytes-float64(s.L2)*rounds))
-	if wave := min(programs, sms*resident); c.knobs.splitk <= 1 {
+	if c.knobs.splitk <= 1 {
 		bytes = min(bytes, max(unique, programs/wave*m.waveBytes(wave, l.bytes, c.knobs.group)))
 	}
 	spilled := max(0, programs*l.scratch-float64(s.L2)/2) // from the L2 cache
 	all := rounds * resident / clock
-	t := [6]float64{
-		(bytes + spilled) / bandwidth,
-		all * l.flops / 128, all * l.traffic / sharedAClock, all * (l.bytes + l.scratch - l.given) / l2AClock,
-		whole / clock, alone / clock / 2,
+	t := terms{
+		(bytes + spilled) / bandwidth, all * l.lanes / s.Rates.F32, all * l.tensor, all * l.traffic / sharedAClock,
+		all * (l.sectors + l.scratch - l.given) / l2AClock, blocks * blockStart / clock,
+		0, (min(alone/2, 2*latency) + wave*blockStart) / clock,
 	}
-	longest := 0
-	for k := range t[:5] {
-		if t[k] > t[longest] {
-			longest = k
-		}
-	}
-	for k := range t[:5] {
-		if k != longest {
-			t[k] /= 16
-		}
-	}
+	t[overlapping] = whole/clock - (1-hidden)*min(whole/clock, slices.Max(t[:overlapping]))
 	return t
 }
 
+const (
+	// prologue is the operations of a thread before its first access: tile ids,
+	// addresses (as counted in testdata/ptx).
+	prologue = 40
+	// blockStart is the cycles between the starts of blocks, of all SMs together.
+	// No source states it; streaming kernels with 3 KiB a block at the memory's
+	// rate bound it to about two. Nothing of this has been measured here.
+	blockStart = 1
+	// warpsForRate is the warps with mma.sync that keep an SM's tensor cores busy:
+	// two for each, one of which multiplies while the other loads fragments.
+	warpsForRate = 2 * quarters
+)
+
 // alone is the cycles of a block that has an SM to itself: of threads that wait
 // for each operation, but not for those of tensor copies and warpgroups.
-func (l load) alone(threads float64) float64 {
-	return l.exposed + l.matrix/128 + l.after(threads)
+func (l load) alone(warps float64, r Rates) float64 {
+	return l.exposed + max(l.groups+l.after(warps, r), (l.copied-l.given)/l2AClock, l.traffic/sharedAClock)
 }
 
 // after is the cycles of what the threads of a block do themselves.
-func (l load) after(threads float64) float64 {
-	return max((l.flops-l.matrix)/threads*8, (l.bytes+l.scratch-l.copied)/threads/most*30)
+func (l load) after(warps float64, r Rates) float64 {
+	return max(l.steps*8, l.asks*30, l.lanes/r.F32, (l.sectors+l.scratch-l.copied)/l2AClock, (l.tensor-l.groups)*max(1, warpsForRate/warps))
 }
 
 // needs are the registers of a thread, the bytes of shared memory and the
 // threads of a block. Where a producer gives registers away all of an SM's are
 // shared out.
 func (m *estimate) needs(c candidate) (registers, shared, threads int) {
-	registers = int(min(float64(m.sheet.ThreadRegisters), beside+c.partials))
+	registers = int(min(float64(m.sheet.ThreadRegisters), beside+max(c.partials, min(c.slots, 2*unrolled))))
 	threads, given := m.threads(c.knobs)
 	if given > 0 {
 		registers = m.sheet.threadRegisters(threads)

@@ -89,6 +89,7 @@ func sensible(p *symtile.Program, s Sheet, tf32 []int) ([]candidate, error) {
 		return nil, err
 	}
 	var all []candidate
+	limit := math.Inf(1) // of what is cheap enough to be kept
 	looked, launches := 0, choices(p, s, tf32)
 	for t := range p.Space.Tilings() {
 		if looked++; looked > enumerated {
@@ -102,17 +103,71 @@ func sensible(p *symtile.Program, s Sheet, tf32 []int) ([]candidate, error) {
 		for _, k := range launches {
 			k.group = m.group(t)
 			for _, k.splitk = range shares {
-				if c := m.candidate(t, programs, k); m.fits(c) {
+				if c := m.candidate(t, programs, k); c.seconds < limit && m.fits(c) {
 					all = append(all, c)
 				}
 			}
 		}
+		if len(all) > 4*offered {
+			all = leading(all)
+			limit = all[len(all)-1].seconds
+		}
 	}
-	cheapest := func(x, y candidate) int { return cmp.Compare(x.seconds, y.seconds) }
-	slices.SortStableFunc(all, cheapest)
-	all = m.scheduled(all)
-	slices.SortStableFunc(all, cheapest)
-	return all, nil
+	return m.ranked(leading(m.scheduled(leading(all)))), nil
+}
+
+// leading sorts candidates, and keeps as many as are offered.
+func leading(all []candidate) []candidate {
+	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.seconds, y.seconds) })
+	return all[:min(len(all), offered)]
+}
+
+// Estimates of plans that are as good as each other differ by up to tie; those
+// of products by less, as stages and schedules gain that little by the estimate
+// and more in fact.
+const tie, productTie = 0.01, 0.001
+
+// ranked puts those that tie with the cheapest of them in the order of what they
+// take of the device (D9), the least first.
+func (m *estimate) ranked(all []candidate) []candidate {
+	near := 1 + tie
+	if m.dots {
+		near = 1 + productTie
+	}
+	for left := all; len(left) > 0; {
+		n := 1
+		for n < len(left) && left[n].seconds <= left[0].seconds*near {
+			n++
+		}
+		slices.SortStableFunc(left[:n], candidate.leaner)
+		left = left[n:]
+	}
+	return all
+}
+
+// leaner compares what candidates take of the device: bytes moved; threads,
+// counted as more where a thread has so many elements that it needs registers for
+// them; quarters of an SM that a block leaves without a warp; shared memory of a
+// block; elements of a thread.
+func (c candidate) leaner(d candidate) int {
+	return cmp.Or(
+		cmp.Compare(steps(c.moved), steps(d.moved)), cmp.Compare(c.taken(), d.taken()),
+		cmp.Compare(c.idle(), d.idle()), cmp.Compare(c.shared, d.shared), cmp.Compare(c.slots, d.slots))
+}
+
+// taken is the threads of all blocks.
+func (c candidate) taken() float64 { return steps(c.threads * max(1, c.slots/several)) }
+
+// steps is a logarithm, in whole steps of about a tenth.
+func steps(x float64) float64 { return math.Round(7 * math.Log2(x)) }
+
+// several is the elements of a thread that hide what its addresses cost: two
+// accesses of 16 bytes of f32.
+const several = 8
+
+// idle are the quarters of an SM without a warp of a block that has elements for it.
+func (c candidate) idle() int {
+	return max(0, quarters-max(1, c.knobs.warps)) * min(1, int(max(c.slots, c.partials))/2)
 }
 
 // group is how many rows of tiles of a product go together: enough for blocks

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -14,37 +15,46 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// testdata/defaults.txt has the default plans of fusions on devices, to be read.
+// testdata/defaults has the default plans of fusions on devices, with the blocks
+// they have and the seconds they are estimated to take, to be read.
 func TestDefaults(t *testing.T) {
-	datadriven.RunTest(t, "testdata/defaults.txt", func(t *testing.T, d *datadriven.TestData) string {
-		var devices []string
-		for _, a := range d.CmdArgs {
-			if a.Key == "device" {
-				devices = a.Vals
-			}
-		}
-		m, err := hlo.Parse("defaults.txt", []byte(d.Input+"\n"))
-		if err != nil {
-			return err.Error() + "\n"
-		}
-		p, err := symtile.Analyze(m.Entry)
-		if err != nil {
-			return err.Error() + "\n"
-		}
-		text := ""
-		for _, name := range devices {
-			s, err := ParseSheet(name)
+	datadriven.Walk(t, "testdata/defaults", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			var devices []string
+			d.ScanArgs(t, "device", &devices)
+			m, err := hlo.Parse(path, []byte(d.Input+"\n"))
 			if err != nil {
 				return err.Error() + "\n"
 			}
-			plan, err := DefaultPlan(p, s)
+			p, err := symtile.Analyze(m.Entry)
 			if err != nil {
 				return err.Error() + "\n"
 			}
-			text += fmt.Sprintf("%s: %s\n", name, plan)
-		}
-		return text
+			var b strings.Builder
+			for _, name := range devices {
+				fmt.Fprintf(&b, "%s: %s\n", name, defaultOn(p, name))
+			}
+			return b.String()
+		})
 	})
+}
+
+// defaultOn is the default plan on a device, and what it is estimated to take.
+func defaultOn(p *symtile.Program, device string) string {
+	s, err := ParseSheet(device)
+	if err != nil {
+		return err.Error()
+	}
+	plan, err := DefaultPlan(p, s)
+	if err != nil {
+		return err.Error()
+	}
+	m, err := newEstimate(p, s)
+	if err != nil {
+		return err.Error()
+	}
+	t := terms(m.account(plan))
+	return fmt.Sprintf("%s: %.0f blocks, %.4g µs", plan, m.set(plan.Tiles), t.total()*1e6)
 }
 
 // What is offered of a product has deep rings and, where registers are short,

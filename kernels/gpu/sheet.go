@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A Sheet is what a device is and has, as its data sheet and the driver's
@@ -31,6 +32,7 @@ type Sheet struct {
 	Blocks         int // resident on an SM
 	Cluster        int // blocks a cluster may have everywhere; 0: no clusters
 
+	Rates     Rates
 	L2        int64   // bytes
 	Memory    int64   // bytes
 	Clock     float64 // Hz, the highest the SMs are said to run at
@@ -51,6 +53,53 @@ const (
 	quarters = 4
 )
 
+// Rates are multiply-adds that an SM does a clock: on its arithmetic units, and
+// dense ones on its tensor cores by the type of the operands, floats added up in
+// f32. 0: it has none of that type.
+type Rates struct {
+	F32             float64 // arithmetic units
+	TF32, F16, BF16 float64
+	F8, S8          float64
+}
+
+// halved are the rates of a GeForce: its tensor cores add up in f32 at half the
+// rate of the same architecture's other products (NVIDIA Ampere GA102 GPU
+// Architecture whitepaper, table 2: FP16 with FP32 accumulate beside FP16
+// accumulate; Ada GPU Architecture whitepaper, appendix A).
+func (r Rates) halved() Rates {
+	r.TF32, r.F16, r.BF16, r.F8 = r.TF32/2, r.F16/2, r.BF16/2, r.F8/2
+	return r
+}
+
+// tensor is the rate of operands of a type.
+func (r Rates) tensor(d hlo.DType) float64 {
+	switch d {
+	case hlo.F32:
+		return r.TF32
+	case hlo.F16:
+		return r.F16
+	case hlo.BF16:
+		return r.BF16
+	case hlo.S8, hlo.U8:
+		return r.S8
+	}
+	return r.F8
+}
+
+// ProductRates are those of a product on a target, by the name that its driver
+// gives it: a GeForce has "GeForce" in it.
+func ProductRates(target, name string) Rates {
+	for _, a := range architectures {
+		switch {
+		case a.target == target && strings.Contains(name, "GeForce"):
+			return a.rates.halved()
+		case a.target == target:
+			return a.rates
+		}
+	}
+	return Rates{}
+}
+
 // Warpgroups reports whether the target has wgmma and bulk tensor copies, which
 // alone reach the full rate of its tensor cores. All targets have mma.sync,
 // ldmatrix and cp.async.
@@ -67,21 +116,27 @@ func PTXTarget(s Sheet) (t ptx.Target) {
 }
 
 // architecture is what is the same for all devices of a compute capability.
-// Source: CUDA C++ Programming Guide, tables "Technical Specifications per
-// Compute Capability" and the compute capability sections on shared memory.
+// Sources: CUDA C++ Programming Guide, tables "Technical Specifications per
+// Compute Capability" and "Throughput of Native Arithmetic Instructions", and the
+// compute capability sections on shared memory. The tensor cores' rates are the
+// peaks that NVIDIA's whitepapers and data sheets state without sparsity, over
+// SMs, clock and two operations: A100 (312 Tflop/s of f16 on 108 SMs at 1410
+// MHz), GA102 (A40: 149.7, 84, 1740), Ada (L4: 121, 58, 2040), H100 SXM5 (989.4,
+// 132, 1830).
 type architecture struct {
 	target                string
 	major, minor          int
 	blockShared, smShared int // KiB
 	warps, blocks         int
 	cluster               int
+	rates                 Rates
 }
 
 var architectures = []architecture{
-	{"sm_80", 8, 0, 163, 164, 64, 32, 0},
-	{"sm_86", 8, 6, 99, 100, 48, 16, 0},
-	{"sm_89", 8, 9, 99, 100, 48, 24, 0},
-	{"sm_90a", 9, 0, 227, 228, 64, 32, 8},
+	{"sm_80", 8, 0, 163, 164, 64, 32, 0, Rates{F32: 64, TF32: 512, F16: 1024, BF16: 1024, S8: 2048}},
+	{"sm_86", 8, 6, 99, 100, 48, 16, 0, Rates{F32: 128, TF32: 256, F16: 512, BF16: 512, S8: 1024}},
+	{"sm_89", 8, 9, 99, 100, 48, 24, 0, Rates{F32: 128, TF32: 256, F16: 512, BF16: 512, F8: 1024, S8: 1024}},
+	{"sm_90a", 9, 0, 227, 228, 64, 32, 8, Rates{F32: 128, TF32: 1024, F16: 2048, BF16: 2048, F8: 4096, S8: 4096}},
 }
 
 // Target names what code is generated for on a device of compute capability
@@ -101,7 +156,7 @@ func (a architecture) sheet() Sheet {
 	return Sheet{
 		Target: a.target, Registers: 64 << 10, BlockRegisters: 64 << 10, ThreadRegisters: 255, RegisterUnit: 256,
 		BlockShared: a.blockShared << 10, SMShared: a.smShared << 10, ReservedShared: 1 << 10,
-		BlockThreads: 1024, Warps: a.warps, Blocks: a.blocks, Cluster: a.cluster,
+		BlockThreads: 1024, Warps: a.warps, Blocks: a.blocks, Cluster: a.cluster, Rates: a.rates,
 	}
 }
 
@@ -120,12 +175,12 @@ type model struct {
 var models = []model{
 	// NVIDIA A100 Tensor Core GPU Architecture whitepaper, table 4; data sheet of the 40 GB SXM version.
 	{"A100", "sm_80", 108, 40, 40, 1410, 1555},
-	// NVIDIA Ampere GA102 GPU Architecture whitepaper, table 2 (GeForce RTX 3090).
-	{"RTX 3090", "sm_86", 82, 6, 24, 1695, 936},
+	// NVIDIA Ampere GA102 GPU Architecture whitepaper, table 2.
+	{"GeForce RTX 3090", "sm_86", 82, 6, 24, 1695, 936},
 	// NVIDIA L4 data sheet; Ada GPU Architecture whitepaper (AD104, 58 SMs, 48 MiB).
 	{"L4", "sm_89", 58, 48, 24, 2040, 300},
-	// NVIDIA Ada GPU Architecture whitepaper, appendix A (GeForce RTX 4090).
-	{"RTX 4090", "sm_89", 128, 72, 24, 2520, 1008},
+	// NVIDIA Ada GPU Architecture whitepaper, appendix A.
+	{"GeForce RTX 4090", "sm_89", 128, 72, 24, 2520, 1008},
 	// NVIDIA H100 Tensor Core GPU Architecture whitepaper, table 3 (SXM5); the
 	// 1980 MHz are the highest SM clock nvidia-smi names.
 	{"H100", "sm_90a", 132, 50, 80, 1980, 3352},
@@ -136,7 +191,8 @@ var models = []model{
 func (m model) sheet() Sheet {
 	k := slices.IndexFunc(architectures, func(a architecture) bool { return a.target == m.target })
 	s := architectures[k].sheet()
-	s.Name, s.SMs, s.L2, s.Memory = m.name, m.sms, m.l2<<20, m.memory<<30
+	s.Name, s.SMs, s.L2, s.Memory = strings.TrimPrefix(m.name, "GeForce "), m.sms, m.l2<<20, m.memory<<30
+	s.Rates = ProductRates(m.target, m.name)
 	s.Clock, s.Bandwidth = m.clock*1e6, m.bandwidth*1e9
 	return s
 }

@@ -35,6 +35,14 @@ func sheetLine(t *testing.T, cmd, line string) string {
 			return err.Error()
 		}
 		return line + " " + name
+	case "rates":
+		s, err := ParseSheet(line)
+		if err != nil {
+			return err.Error()
+		}
+		peak := func(rate float64) float64 { return 2 * rate * float64(s.SMs) * s.Clock / 1e12 }
+		r := s.Rates
+		return fmt.Sprintf("%s: f32 %.1f, tf32 %.1f, f16 %.1f, bf16 %.1f, f8 %.1f, s8 %.1f", line, peak(r.F32), peak(r.TF32), peak(r.F16), peak(r.BF16), peak(r.F8), peak(r.S8))
 	case "occupancy":
 		var name string
 		var registers, shared, threads int

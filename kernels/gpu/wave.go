@@ -36,17 +36,21 @@ func (m *estimate) operands() {
 // bring adds what a block reads of a parameter. Tensor copies bring operands of
 // warpgroups, a part of those a cluster shares from each of its blocks.
 func (m *estimate) bring(n int, k knobs, runs float64, l *load) {
-	bytes := 0.0
-	if runs > 1 || !m.repeated(n) {
-		bytes = m.moved(n) * runs
+	if runs == 1 && m.repeated(n) {
+		return
 	}
-	m.brought[n] = bytes
-	l.bytes += bytes
-	if dot := m.feeds[n]; dot >= 0 && m.byGroups(dot, k) {
-		l.copied += bytes
-		if along, _ := m.neighbours(k.group); k.cluster > 1 && !slices.Contains(m.over[n], along) {
-			l.given += bytes * (1 - 1/float64(k.cluster))
-		}
+	bytes := m.moved(n, sectorBytes) * runs
+	m.brought[n] = m.moved(n, burst) * runs
+	l.bytes += m.brought[n]
+	l.sectors += bytes
+	dot := m.feeds[n]
+	if dot < 0 || !m.byGroups(dot, k) {
+		m.ask(n, runs, k, l)
+		return
+	}
+	l.copied += bytes
+	if along, _ := m.neighbours(k.group); k.cluster > 1 && !slices.Contains(m.over[n], along) {
+		l.given += bytes * (1 - 1/float64(k.cluster))
 	}
 }
 
