@@ -22,7 +22,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key: change
 // it whenever the lowering changes what a plan does or how fast it is.
-const Revision = "go8"
+const Revision = "go9"
 
 // Backend is the CPU backend. Its device is measured once, when first asked.
 type Backend struct {

@@ -21,7 +21,7 @@ type knob struct {
 var knobs = []knob{
 	{"threads", 1, 1024, "one for each core", offerThreads},
 	{"group", 1, 1 << 20, "one row of tiles: the last dimension fastest", offerGroups},
-	{"splitk", 1, 64, "1: a tile program does whole contractions", offerSplits},
+	{"splitk", 1, 64, "1: a tile program does whole contractions and reductions", offerSplits},
 	{"pack", 0, 1, "operands of dots are read where they are, or packed in scratch, as their shapes suggest", offerPacks},
 	{"online", 0, 1, "1: a maximum of rows and what is summed with it, or a mean and a variance, take one loop over their tiles, not one each", nil},
 	{"rows", 0, 1, "1: where machine code can, all of a row before the next, not all of a tile instruction by instruction", nil},
