@@ -55,10 +55,18 @@ func fma32(a, b, c float32) float32 {
 	p := float64(a) * float64(b)
 	s := p + float64(c)
 	if math.Float64bits(s)&(1<<28-1) == 0 {
-		v, rest := sumRest(p, float64(c))
-		s = odd(v, rest)
+		s = oddSum(p, float64(c))
 	}
 	return float32(s)
+}
+
+// oddSum is a+b rounded to odd.
+func oddSum(a, b float64) float64 {
+	s, rest := sumRest(a, b)
+	if rest == 0 {
+		return s
+	}
+	return odd(s, rest)
 }
 
 // to32 rounds an exact v + rest to float32.

@@ -62,7 +62,8 @@ type warp struct {
 	t64       long
 	addr      long
 	addr2     long
-	inited    [4][]uint32 // lanes of each tracked register that were written
+	offset    [warpSize]uint32 // of the lanes in what together found
+	inited    [4][]uint32      // lanes of each tracked register that were written
 	copies    asyncCopies
 	bulk      bulkGroups
 	wg        wgmmaQueue
