@@ -29,7 +29,7 @@ type cta struct {
 
 func newCTA(c *cluster, rank int) *cta {
 	g := c.work.grid
-	t := &cta{cluster: c, work: c.work, grid: g, entry: g.entry, rank: rank, shared: alignedBytes(g.shared)}
+	t := &cta{cluster: c, work: c.work, grid: g, entry: g.entry, rank: rank, shared: alignedBytes(g.shared), mbarriers: map[int64]*mbarrier{}}
 	if g.entry.locals > 0 {
 		t.local = alignedBytes(g.entry.locals * int64(g.threads))
 	}
@@ -82,7 +82,7 @@ func (t *cta) begin(id, inCluster [3]int) {
 	t.id = id
 	t.live = len(t.warps)
 	t.barriers = [16]barrier{}
-	t.mbarriers = map[int64]*mbarrier{}
+	clear(t.mbarriers)
 	t.visits = nil
 	t.check(t.cluster.unit == 0 || !t.entry.alike)
 	for i, w := range t.warps {
@@ -274,10 +274,18 @@ func (w *warp) arriveBarrier(id, count uint32, wait bool) {
 	w.pc++
 	if wait {
 		b.waiting = append(b.waiting, w)
-		w.block(fmt.Sprintf("barrier %d", id), w.pc-1)
+		w.block(barrierNames[id], w.pc-1)
 	}
 	t.tryBarrier(b)
 }
+
+// barrierNames are what a warp says that it waits for.
+var barrierNames = func() (names [16]string) {
+	for id := range names {
+		names[id] = fmt.Sprintf("barrier %d", id)
+	}
+	return names
+}()
 
 // tryBarrier opens a barrier whose threads have all arrived.
 func (t *cta) tryBarrier(b *barrier) {
