@@ -6,8 +6,11 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 )
 
-// A counting backend says what the last run did.
-type counting interface{ counters() sim.Counters }
+// A counting backend says what the last run did, if it was to count.
+type counting interface {
+	count()
+	counters() sim.Counters
+}
 
 // countersJSON is what a simulator counted.
 type countersJSON struct {

@@ -137,15 +137,18 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 	if r.Untimed = b.Device().Untimed; r.Untimed {
 		times = 1
 	}
+	counted, counts := b.(counting)
+	switch {
+	case *f.counters && !counts:
+		return nil, usagef("-counters: %s counts nothing; simulators do, see `tilewright devices`", r.Device)
+	case *f.counters:
+		counted.count()
+	}
 	out, err := r.measure(ctx, k, c, in, times)
 	if err != nil {
 		return nil, err
 	}
 	if *f.counters {
-		counted, ok := b.(counting)
-		if !ok {
-			return nil, usagef("-counters: %s counts nothing; simulators do, see `tilewright devices`", r.Device)
-		}
 		all := counted.counters()
 		r.Counters, r.counted = newCountersJSON(all), all.String()
 	}

@@ -56,6 +56,9 @@ func (d *Driver) SetClock(hertz float64) { d.options.Hertz = hertz }
 // Last is the report of the latest launch, nil before the first.
 func (d *Driver) Last() *sim.Report { return d.last }
 
+// Count has the launches from now on counted.
+func (d *Driver) Count() { d.options.Counters = true }
+
 // Counters are what the launches before the last Sync did together.
 func (d *Driver) Counters() sim.Counters { return d.counted }
 

@@ -117,18 +117,6 @@ func store(b []byte, size uint8, v uint64) {
 	}
 }
 
-// consecutive reports whether lanes access n bytes each, one after the other.
-func consecutive(a *long, n uint64) bool {
-	x := a[0]
-	for l := range a {
-		if a[l] != x {
-			return false
-		}
-		x += n
-	}
-	return true
-}
-
 // ld is a load from any space.
 func ld(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
@@ -136,8 +124,11 @@ func ld(w *warp, in *instr) {
 	if w.cta.work.executed != nil {
 		w.countAccess(in, addr, n, false)
 	}
-	if in.space == global && n == 4 && w.active == allLanes && in.list[0].bank == bank32 && w.loadRow(in, addr) {
-		return
+	if !in.mods.strong {
+		if mem := w.together(in.space, addr, n, reading); mem != nil {
+			w.gather(in, mem)
+			return
+		}
 	}
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
@@ -157,24 +148,6 @@ func ld(w *warp, in *instr) {
 			w.put(r, l, v)
 		}
 	}
-}
-
-// loadRow is a load of 32 consecutive words at once.
-func (w *warp) loadRow(in *instr, addr *long) bool {
-	g := w.cta.grid
-	if g.opt.Races || g.opt.Uninitialised || in.mods.strong || addr[0]&3 != 0 || !consecutive(addr, 4) {
-		return false
-	}
-	a, off := g.mem.find(addr[0], 4*warpSize)
-	if a == nil {
-		return false
-	}
-	b := a.data[off : off+4*warpSize]
-	d := &w.r32[in.list[0].index]
-	for l := range d {
-		d[l] = binary.LittleEndian.Uint32(b[l*4:])
-	}
-	return true
 }
 
 // strongLoad is one that synchronises: no tearing, and what a release put
@@ -215,8 +188,11 @@ func st(w *warp, in *instr) {
 	if w.cta.work.executed != nil {
 		w.countAccess(in, addr, n, true)
 	}
-	if in.space == global && n == 4 && w.active == allLanes && in.list[0].bank == bank32 && w.storeRow(in, addr) {
-		return
+	if !in.mods.strong {
+		if mem := w.together(in.space, addr, n, writing); mem != nil {
+			w.scatterTo(in, mem)
+			return
+		}
 	}
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
@@ -232,24 +208,6 @@ func st(w *warp, in *instr) {
 			store(b[i*int(in.size):], in.size, w.get(r, l))
 		}
 	}
-}
-
-func (w *warp) storeRow(in *instr, addr *long) bool {
-	g := w.cta.grid
-	if g.opt.Races || in.mods.strong || addr[0]&3 != 0 || !consecutive(addr, 4) {
-		return false
-	}
-	a, off := g.mem.find(addr[0], 4*warpSize)
-	if a == nil {
-		return false
-	}
-	b := a.data[off : off+4*warpSize]
-	v := &w.r32[in.list[0].index]
-	for l := range v {
-		binary.LittleEndian.PutUint32(b[l*4:], v[l])
-	}
-	markWritten(a, off, 4*warpSize)
-	return true
 }
 
 func (w *warp) strongStore(in *instr, addr uint64, n int64, l int) {

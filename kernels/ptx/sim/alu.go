@@ -142,10 +142,17 @@ func mad32(w *warp, in *instr) {
 	}
 }
 
+// fmaF32 is a·b+c rounded once to float32: the product is exact in float64 and
+// the sum is rounded to odd where it might otherwise lie on a tie.
 func fmaF32(w *warp, in *instr) {
 	d, a, b, c := w.dst32(in), &w.r32[in.a], &w.r32[in.b], &w.r32[in.c]
 	for l := range d {
-		d[l] = canonical(fma32(math.Float32frombits(a[l]), math.Float32frombits(b[l]), math.Float32frombits(c[l])))
+		p := float64(math.Float32frombits(a[l])) * float64(math.Float32frombits(b[l]))
+		s := p + float64(math.Float32frombits(c[l]))
+		if math.Float64bits(s)&(1<<28-1) == 0 {
+			s = oddSum(p, float64(math.Float32frombits(c[l])))
+		}
+		d[l] = canonical(float32(s))
 	}
 }
 

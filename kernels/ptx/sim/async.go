@@ -4,17 +4,18 @@ package sim
 // the program waits for it and not before, so that a missing wait reads what
 // was there.
 type asyncCopies struct {
-	open   []asyncCopy // not committed
-	groups []copyGroup // committed, oldest first
+	open   []asyncCopy   // not committed
+	groups []copyGroup   // committed, oldest first
+	spare  [][]asyncCopy // of groups that have landed, for reuse
+	due    []uint32      // lanes of each group that land now
 }
 
 type asyncCopy struct {
-	lane int
-	to   *cta
-	dst  int64  // offset in shared memory
 	src  []byte // the bytes to copy; shorter than size: zeros follow
-	size int64
+	dst  int32  // offset in the CTA's shared memory
 	pc   int32
+	size uint8
+	lane uint8
 }
 
 type copyGroup struct {
@@ -33,27 +34,71 @@ func cpAsync(w *warp, in *instr) {
 	src := w.addresses(&in.mods.src, &w.addr2)
 	n := int64(in.size)
 	sizes := &w.r32[in.a]
-	from := uint32(0) // lanes whose bytes are not all zeros
+	from, part := uint32(0), uint32(0) // lanes that copy all bytes, and some
+	var read [warpSize]uint8
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
-		read := n
+		bytes := in.size
 		if in.a != 0 {
-			read = min(int64(sizes[l]), n)
+			bytes = uint8(min(sizes[l], uint32(in.size)))
 		}
-		if in.mods.zeros || in.mods.ignore != 0 && w.pred[in.mods.ignore]>>l&1 == 1 {
-			read = 0
-		}
-		if read > 0 {
+		switch {
+		case in.mods.zeros || bytes == 0 || in.mods.ignore != 0 && w.pred[in.mods.ignore]>>l&1 == 1:
+			continue
+		case bytes == in.size:
 			from |= 1 << l
+		default:
+			part |= 1 << l
 		}
-		w.startCopy(in, dst[l], src[l], read, l)
+		read[l] = bytes
+	}
+	if part != 0 || !w.startCopies(in, dst, src, from) {
+		for m := w.active; m != 0; m &= m - 1 {
+			l := firstLane(m)
+			w.startCopy(in, dst[l], src[l], int64(read[l]), l)
+		}
 	}
 	if w.cta.work.executed != nil {
-		if from != 0 {
+		if from |= part; from != 0 {
 			w.cta.work.counters.GlobalLoad.add(sectors(src, from, n))
 		}
 		w.cta.work.counters.SharedStore.add(wavefronts(dst, w.active, n))
 	}
+}
+
+// startCopies starts the copies of all active lanes, of which those of from copy
+// and the others fill with zeros; false where they must be looked at one by one.
+func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
+	n, active := int64(in.size), w.active
+	if !w.offsets(dst, sharedBase, int64(len(w.cta.shared)), n) {
+		return false
+	}
+	to := w.offset
+	crooked := uint64(0)
+	for m := active &^ from; m != 0; m &= m - 1 {
+		crooked |= src[firstLane(m)]
+	}
+	if crooked&uint64(n-1) != 0 {
+		return false
+	}
+	var mem []byte
+	if from != 0 {
+		w.active = from
+		mem = w.together(global, src, n, reading)
+		if w.active = active; mem == nil {
+			return false
+		}
+	}
+	for m := active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		c := asyncCopy{lane: uint8(l), dst: int32(to[l]), size: in.size, pc: w.pc}
+		if from>>l&1 == 1 {
+			c.src = mem[w.offset[l] : int64(w.offset[l])+n]
+		}
+		w.asyncWrite(w.cta, int64(c.dst), n, l)
+		w.copies.open = append(w.copies.open, c)
+	}
+	return true
 }
 
 func (w *warp) startCopy(in *instr, dst, src uint64, read int64, l int) {
@@ -69,7 +114,7 @@ func (w *warp) startCopy(in *instr, dst, src uint64, read int64, l int) {
 		w.sharedOutside(dst, n, l)
 		return
 	}
-	c := asyncCopy{lane: l, to: t, dst: off, size: n, pc: w.pc}
+	c := asyncCopy{lane: uint8(l), dst: int32(off), size: in.size, pc: w.pc}
 	if read > 0 {
 		if c.src = w.globalBytes(src, read, 1, l, reading); c.src == nil {
 			return
@@ -95,6 +140,14 @@ func (w *warp) asyncWrite(t *cta, off, n int64, lane int) {
 func (w *warp) commitCopies(*instr) {
 	a := &w.copies
 	g := copyGroup{lanes: w.active}
+	if n := len(a.spare); n > 0 {
+		g.copies, a.spare = a.spare[n-1], a.spare[:n-1]
+	}
+	if w.active == w.whole { // all of them
+		a.open, g.copies = g.copies, a.open
+		a.groups = append(a.groups, g)
+		return
+	}
 	rest := a.open[:0]
 	for _, c := range a.open {
 		if w.active>>c.lane&1 == 1 {
@@ -114,7 +167,8 @@ func cpCommit(w *warp, in *instr) { w.commitCopies(in) }
 func cpWait(w *warp, in *instr) {
 	var later [warpSize]int
 	a := &w.copies
-	due := make([]uint32, len(a.groups))
+	due := append(a.due[:0], make([]uint32, len(a.groups))...)
+	a.due = due
 	for i := len(a.groups) - 1; i >= 0; i-- {
 		for m := a.groups[i].lanes & w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
@@ -130,6 +184,8 @@ func cpWait(w *warp, in *instr) {
 		w.landCopies(g, due[i])
 		if g.lanes != 0 {
 			kept = append(kept, *g)
+		} else {
+			a.spare = append(a.spare, g.copies[:0])
 		}
 	}
 	a.groups = kept
@@ -146,11 +202,12 @@ func (w *warp) landCopies(g *copyGroup, lanes uint32) {
 		return
 	}
 	rest := g.copies[:0]
-	for _, c := range g.copies {
+	for i := range g.copies {
+		c := &g.copies[i]
 		if lanes>>c.lane&1 == 1 {
-			w.landCopy(&c)
+			w.landCopy(c)
 		} else {
-			rest = append(rest, c)
+			rest = append(rest, *c)
 		}
 	}
 	g.copies = rest
@@ -158,23 +215,29 @@ func (w *warp) landCopies(g *copyGroup, lanes uint32) {
 }
 
 func (w *warp) landCopy(c *asyncCopy) {
-	dst := c.to.shared[c.dst : c.dst+c.size]
-	clear(dst[copy(dst, c.src):])
-	sh := c.to.shadow
+	n := int64(c.size)
+	dst := w.cta.shared[c.dst : int64(c.dst)+n]
+	if len(dst) == 16 && len(c.src) == 16 {
+		*(*[16]byte)(dst) = [16]byte(c.src)
+	} else {
+		clear(dst[copy(dst, c.src):])
+	}
+	sh := w.cta.shadow
 	if sh == nil {
 		return
 	}
+	off := int64(c.dst)
 	if sh.written != nil {
-		for i := range c.size {
-			sh.written[c.dst+i] = 1
+		for i := range n {
+			sh.written[off+i] = 1
 		}
 	}
 	if sh.words == nil {
 		return
 	}
-	w.mark(c.to, c.dst, c.size, true, -1)
-	for q := c.dst >> 2; q <= (c.dst+c.size-1)>>2; q++ {
+	w.mark(w.cta, off, n, true, -1)
+	for q := off >> 2; q <= (off+n-1)>>2; q++ {
 		word := &sh.words[q]
-		word.write, word.writePC, word.generic = w.stamp(15, writing, c.lane), c.pc, true
+		word.write, word.writePC, word.generic = w.stamp(15, writing, int(c.lane)), c.pc, true
 	}
 }

@@ -17,6 +17,8 @@ type cta struct {
 	id        [3]int
 	shared    []byte
 	shadow    *sharedShadow // nil unless something is checked
+	kept      *sharedShadow // shadow, where it is not needed now
+	watch     bool          // registers
 	warps     []*warp
 	live      int // warps that have not exited
 	barriers  [16]barrier
@@ -27,10 +29,7 @@ type cta struct {
 
 func newCTA(c *cluster, rank int) *cta {
 	g := c.work.grid
-	t := &cta{cluster: c, work: c.work, grid: g, entry: g.entry, rank: rank, shared: alignedBytes(g.shared)}
-	if g.opt.Races || g.opt.Uninitialised {
-		t.shadow = newSharedShadow(g)
-	}
+	t := &cta{cluster: c, work: c.work, grid: g, entry: g.entry, rank: rank, shared: alignedBytes(g.shared), mbarriers: map[int64]*mbarrier{}}
 	if g.entry.locals > 0 {
 		t.local = alignedBytes(g.entry.locals * int64(g.threads))
 	}
@@ -60,7 +59,7 @@ func newWarp(t *cta, id, party int) *warp {
 	for s, r := range e.special {
 		t.special(w, s, r, [3]int{})
 	}
-	if t.work.watch {
+	if t.grid.watch {
 		for b := range w.inited {
 			w.inited[b] = make([]uint32, e.count[b])
 		}
@@ -83,11 +82,9 @@ func (t *cta) begin(id, inCluster [3]int) {
 	t.id = id
 	t.live = len(t.warps)
 	t.barriers = [16]barrier{}
-	t.mbarriers = map[int64]*mbarrier{}
+	clear(t.mbarriers)
 	t.visits = nil
-	if t.shadow != nil {
-		t.shadow.reset()
-	}
+	t.check(t.cluster.unit == 0 || !t.entry.alike)
 	for i, w := range t.warps {
 		w.begin(min(t.grid.threads-i*warpSize, warpSize))
 		for s, r := range t.entry.special {
@@ -96,6 +93,35 @@ func (t *cta) begin(id, inCluster [3]int) {
 			}
 		}
 	}
+}
+
+// check turns on the checks of shared memory and registers that were asked for,
+// or turns them off: where all CTAs are alike in them, one is checked for all.
+func (t *cta) check(on bool) {
+	g := t.grid
+	t.watch = on && g.watch
+	if t.shadow = nil; !on || !g.opt.Races && !g.opt.Uninitialised {
+		return
+	}
+	if t.kept == nil {
+		t.kept = newSharedShadow(g)
+	} else {
+		t.kept.reset()
+	}
+	t.shadow = t.kept
+}
+
+// onlyChecked are the kinds of findings in shared memory and registers that a
+// CTA which is not checked is silent about.
+var onlyChecked = map[Kind]bool{Race: true, MissingWait: true, MissingFence: true, Uninitialised: true}
+
+// standsFor is how many CTAs find what this one finds in its shared memory and
+// registers.
+func (t *cta) standsFor() int {
+	if t.entry.alike {
+		return product3(t.grid.units)
+	}
+	return 1
 }
 
 func (w *warp) begin(lanes int) {
@@ -248,10 +274,18 @@ func (w *warp) arriveBarrier(id, count uint32, wait bool) {
 	w.pc++
 	if wait {
 		b.waiting = append(b.waiting, w)
-		w.block(fmt.Sprintf("barrier %d", id), w.pc-1)
+		w.block(barrierNames[id], w.pc-1)
 	}
 	t.tryBarrier(b)
 }
+
+// barrierNames are what a warp says that it waits for.
+var barrierNames = func() (names [16]string) {
+	for id := range names {
+		names[id] = fmt.Sprintf("barrier %d", id)
+	}
+	return names
+}()
 
 // tryBarrier opens a barrier whose threads have all arrived.
 func (t *cta) tryBarrier(b *barrier) {

@@ -19,6 +19,7 @@ type decoder struct {
 	comment string
 	line    int32
 	touched []touched // by each instruction
+	effects []effect  // of each
 }
 
 type label struct {
@@ -59,6 +60,7 @@ func decodeEntry(m *ptx.Module, src *ptx.Entry) (*entry, error) {
 	}
 	e.prove(d.touched)
 	e.noteTensor(d.touched)
+	e.influences(d.effects)
 	return e, nil
 }
 
@@ -179,7 +181,9 @@ func (d *decoder) instruction(src *ptx.Instr) error {
 		return errNotModelled
 	}
 	d.e.code = append(d.e.code, in)
-	d.touched = append(d.touched, d.touches(src))
+	t := d.touches(src)
+	d.touched = append(d.touched, t)
+	d.effects = append(d.effects, d.effect(src, &in, t))
 	text := d.src.InstrText(src)
 	d.e.sites = append(d.e.sites, Site{PC: int(in.pc), Line: int(d.line), Text: text, Comment: d.comment, Lane: -1})
 	return nil

@@ -49,16 +49,13 @@ func sumRest(a, b float64) (s, rest float64) {
 	return s, (a - (s - t)) + (b - t)
 }
 
-// fma32 is a·b+c rounded once to float32: the product is exact in float64 and
-// the sum is rounded to odd where it might otherwise lie on a tie.
-func fma32(a, b, c float32) float32 {
-	p := float64(a) * float64(b)
-	s := p + float64(c)
-	if math.Float64bits(s)&(1<<28-1) == 0 {
-		v, rest := sumRest(p, float64(c))
-		s = odd(v, rest)
+// oddSum is a+b rounded to odd.
+func oddSum(a, b float64) float64 {
+	s, rest := sumRest(a, b)
+	if rest == 0 {
+		return s
 	}
-	return float32(s)
+	return odd(s, rest)
 }
 
 // to32 rounds an exact v + rest to float32.

@@ -66,7 +66,11 @@ func (s Sheet) withDefaults() Sheet {
 	return s
 }
 
-// Options say what a launch looks for. The zero value only executes.
+// Options say what a launch looks for. The zero value only executes. What must be
+// found in one launch, or one CTA, if it is found in another is looked for once:
+// where neither branches nor addresses depend on data, a launch that repeats one
+// in which nothing was found only executes, and where those in shared memory do
+// not depend on the CTA either, only the first has its shared memory checked.
 type Options struct {
 	Counters      bool
 	Races         bool    // data races, missing waits and fences
@@ -83,12 +87,13 @@ type Machine struct {
 	mem     memory
 	clock   clock
 	globals map[*Program]map[string]uint64
+	clean   repeats
 }
 
 // New returns a machine with empty memory.
 func New(s Sheet) *Machine {
 	s = s.withDefaults()
-	return &Machine{sheet: s, mem: memory{limit: s.Memory}, globals: map[*Program]map[string]uint64{}}
+	return &Machine{sheet: s, mem: memory{limit: s.Memory}, globals: map[*Program]map[string]uint64{}, clean: repeats{}}
 }
 
 // Sheet is what the machine can do.
@@ -206,6 +211,7 @@ type grid struct {
 	dynamic int64
 	param   []byte
 	globals map[string]uint64
+	watch   bool // registers that instructions read and write
 	next    atomic.Int64
 	stopped atomic.Bool
 	done    <-chan struct{}
@@ -221,6 +227,17 @@ func (m *Machine) Launch(ctx context.Context, p *Program, l Launch, opt Options)
 		return nil, err
 	}
 	g.done = ctx.Done()
+	key, steady := m.launchKey(g, &l)
+	if steady && m.clean[p][key] {
+		g.opt.Races, g.opt.Uninitialised, g.watch = false, false, false
+	}
+	if g.opt.Races {
+		for _, a := range m.mem.allocs {
+			if !a.freed {
+				a.shadow = newGlobalShadow(a.size)
+			}
+		}
+	}
 	workers := opt.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -241,6 +258,9 @@ func (m *Machine) Launch(ctx context.Context, p *Program, l Launch, opt Options)
 	}
 	r := g.collect(all, l.Outputs)
 	m.clock = g.clock.after(r.Counters.WarpInstructions)
+	if steady && len(r.Findings) == 0 {
+		m.clean.add(p, key)
+	}
 	return r, nil
 }
 
@@ -287,6 +307,7 @@ func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 	}
 	g := &grid{entry: e, mem: &m.mem, sheet: m.sheet, opt: opt, clock: m.clock, size: atLeastOne(l.Grid), block: atLeastOne(l.Block), cluster: l.Cluster, dynamic: int64(l.Shared)}
 	g.clock.hertz = opt.hertz()
+	g.watch = opt.Uninitialised && e.tracked || opt.Races && e.usesTensor()
 	if g.opt.Budget == 0 {
 		g.opt.Budget = 1 << 28
 	}
@@ -308,11 +329,6 @@ func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 	}
 	if g.globals, err = m.load(p); err != nil {
 		return nil, err
-	}
-	if opt.Races {
-		for _, a := range m.mem.allocs {
-			a.shadow = newGlobalShadow(a.size)
-		}
 	}
 	return g, nil
 }
@@ -379,7 +395,7 @@ func (e *entry) arguments(args [][]byte) ([]byte, error) {
 
 // load puts the variables of the module into memory, once.
 func (m *Machine) load(p *Program) (map[string]uint64, error) {
-	if g := m.globals[p]; g != nil {
+	if g := m.globals[p]; g != nil || len(p.globals) == 0 {
 		return g, nil
 	}
 	g := map[string]uint64{}

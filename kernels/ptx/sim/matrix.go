@@ -22,26 +22,44 @@ func ldmatrix(w *warp, in *instr) {
 	if w.cta.work.executed != nil {
 		w.cta.work.counters.SharedLoad.add(wavefronts(addr, rows, 16))
 	}
+	mem, offset := w.matrixRows(in, addr, n)
+	if mem == nil {
+		return
+	}
 	for i := range n {
-		var m [8][16]byte
-		for r := range 8 {
-			b := w.bytesAt(in.space, addr[8*i+r], 16, 16, 8*i+r, reading)
-			if b == nil {
-				return
-			}
-			copy(m[r][:], b)
-		}
-		d := &w.r32[in.list[i].index]
+		d, row := &w.r32[in.list[i].index], (*[8]uint32)(offset[8*i:])
 		for l := range d {
 			if !in.mods.trans {
-				d[l] = binary.LittleEndian.Uint32(m[l>>2][l&3*4:])
+				d[l] = binary.LittleEndian.Uint32(mem[row[l>>2]+uint32(l&3*4):])
 				continue
 			}
-			lo := binary.LittleEndian.Uint16(m[l&3*2][l>>2*2:])
-			hi := binary.LittleEndian.Uint16(m[l&3*2+1][l>>2*2:])
+			at := uint32(l >> 2 * 2)
+			lo := binary.LittleEndian.Uint16(mem[row[l&3*2]+at:])
+			hi := binary.LittleEndian.Uint16(mem[row[l&3*2+1]+at:])
 			d[l] = uint32(hi)<<16 | uint32(lo)
 		}
 	}
+}
+
+// matrixRows resolves the rows of n matrices: their offsets in the bytes it
+// returns, nil where one errs.
+func (w *warp) matrixRows(in *instr, addr *long, n int) (mem []byte, offset [warpSize]uint32) {
+	w.active = uint32(uint64(1)<<(8*n) - 1)
+	mem = w.together(in.space, addr, 16, reading)
+	w.active = allLanes
+	if mem != nil {
+		return mem, w.offset
+	}
+	mem = make([]byte, 16*8*n)
+	for l := range 8 * n {
+		b := w.bytesAt(in.space, addr[l], 16, 16, l, reading)
+		if b == nil {
+			return nil, offset
+		}
+		offset[l] = uint32(16 * l)
+		copy(mem[16*l:], b)
+	}
+	return mem, offset
 }
 
 func (w *warp) notWhole(what string) {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
 	"unsafe"
 )
@@ -134,6 +135,10 @@ func (m *memory) host(addr uint64, n int64) (*allocation, int64, error) {
 
 func markWritten(a *allocation, off, n int64) {
 	w := a.written[off : off+n]
+	if n == 4 {
+		binary.LittleEndian.PutUint32(w, 0x01010101)
+		return
+	}
 	for i := range w {
 		w[i] = 1
 	}

@@ -113,6 +113,8 @@ type entry struct {
 	globals   map[string]int32 // constant registers that hold addresses of module variables
 	tensor    bool             // has wgmmas
 	tracked   bool             // some register may be read before it is written
+	steady    bool             // launches alike but for data and addresses are checked alike
+	alike     bool             // what is checked in shared memory and registers is so in every CTA
 }
 
 // variable is where a named variable lies: an offset in its space.

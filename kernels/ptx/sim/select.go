@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
@@ -450,14 +451,13 @@ func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 	if err != nil {
 		return err
 	}
+	compare := d.hotComparison(code, t, a, b)
+	if compare == nil {
+		compare = comparing(test, a, b)
+	}
 	in.list = []register{p, q}
 	in.run = func(w *warp, in *instr) {
-		v := uint32(0)
-		for m := w.active; m != 0; m &= m - 1 {
-			if l := firstLane(m); test(w.get(a, l), w.get(b, l)) {
-				v |= 1 << l
-			}
-		}
+		v := compare(w)
 		for i, r := range [2]register{p, q} {
 			if r.bank == bankPred {
 				w.setPred(r.index, join(w, v^-uint32(i)))
@@ -465,6 +465,33 @@ func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 		}
 	}
 	return nil
+}
+
+// comparing is a test of two registers in every active lane.
+func comparing(test func(a, b uint64) bool, a, b register) func(w *warp) uint32 {
+	return func(w *warp) (v uint32) {
+		for m := w.active; m != 0; m &= m - 1 {
+			if l := firstLane(m); test(w.get(a, l), w.get(b, l)) {
+				v |= 1 << l
+			}
+		}
+		return v
+	}
+}
+
+// hotComparison is comparing by a hot loop, into a predicate of its own; nil if
+// there is none.
+func (d *decoder) hotComparison(code *ptx.Opcode, t ptx.Type, a, b register) func(w *warp) uint32 {
+	h, ok := hot[fmt.Sprintf("setp.%v.%v", code.Mods()[0], t)]
+	if !ok || a.bank != bank32 || b.bank != bank32 {
+		return nil
+	}
+	x := &instr{d: int32(d.e.count[bankPred]), a: a.index, b: b.index}
+	d.e.count[bankPred]++
+	return func(w *warp) uint32 {
+		h.run(w, x)
+		return w.pred[x.d]
+	}
 }
 
 func comparisonOf(code *ptx.Opcode, t ptx.Type) func(a, b uint64) bool {

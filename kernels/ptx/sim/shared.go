@@ -83,7 +83,7 @@ func (w *warp) visit(t *cta, addr uint64, lane int) bool {
 	switch {
 	case t == w.cta:
 	case t.live == 0:
-		w.report(Finding{Kind: MissingWait, Space: "shared", Addr: addr, Detail: fmt.Sprintf("CTA rank %d of the cluster has exited, and its shared memory with it", t.rank)}, lane)
+		w.report(Finding{Kind: MissingWait, Space: "shared", Addr: addr, Detail: fmt.Sprintf("CTA rank %d of the cluster has exited, and its shared memory with it", t.rank), Count: 1}, lane)
 		return false
 	case w.clock.on:
 		if t.visits == nil {
@@ -104,7 +104,7 @@ func (t *cta) checkVisits() {
 		}
 		at := v.by.pc
 		v.by.pc = v.pc
-		v.by.report(Finding{Kind: MissingWait, Space: "shared", Addr: v.addr, Detail: fmt.Sprintf("CTA rank %d of the cluster does not wait for this before it exits", t.rank)}, v.lane)
+		v.by.report(Finding{Kind: MissingWait, Space: "shared", Addr: v.addr, Detail: fmt.Sprintf("CTA rank %d of the cluster does not wait for this before it exits", t.rank), Count: 1}, v.lane)
 		v.by.pc = at
 	}
 }

@@ -45,8 +45,9 @@ type TensorMap struct {
 }
 
 const (
-	tensorMapBytes = 128
-	tensorMapMagic = 0x746d6170 // "tmap"
+	tensorMapBytes   = 128
+	tensorMapMagic   = 0x746d6170 // "tmap"
+	tensorMapAddress = 8          // offset of the address
 )
 
 // Encode gives the 128 bytes that a kernel of the simulator takes as a tensor
@@ -60,7 +61,7 @@ func (t *TensorMap) Encode() ([]byte, error) {
 	le := binary.LittleEndian
 	le.PutUint32(b, tensorMapMagic)
 	b[4], b[5], b[6], b[7] = byte(len(t.Dims)), byte(t.Type), byte(t.Swizzle), byte(truth(t.NaNFill))
-	le.PutUint64(b[8:], t.Address)
+	le.PutUint64(b[tensorMapAddress:], t.Address)
 	for i, d := range t.Dims {
 		le.PutUint32(b[16+4*i:], uint32(d-1))
 		le.PutUint16(b[76+2*i:], uint16(t.Box[i]))
@@ -120,7 +121,7 @@ func decodeTensorMap(b []byte) (*TensorMap, bool) {
 	if le.Uint32(b) != tensorMapMagic {
 		return nil, false
 	}
-	t := &TensorMap{Type: ptx.Type(b[5]), Swizzle: Swizzle(b[6]), NaNFill: b[7] != 0, Address: le.Uint64(b[8:])}
+	t := &TensorMap{Type: ptx.Type(b[5]), Swizzle: Swizzle(b[6]), NaNFill: b[7] != 0, Address: le.Uint64(b[tensorMapAddress:])}
 	for i := range int(b[4]) {
 		t.Dims = append(t.Dims, uint64(le.Uint32(b[16+4*i:]))+1)
 		t.Box = append(t.Box, uint32(le.Uint16(b[76+2*i:])))

@@ -62,7 +62,8 @@ type warp struct {
 	t64       long
 	addr      long
 	addr2     long
-	inited    [4][]uint32 // lanes of each tracked register that were written
+	offset    [warpSize]uint32 // of the lanes in what together found
+	inited    [4][]uint32      // lanes of each tracked register that were written
 	copies    asyncCopies
 	bulk      bulkGroups
 	wg        wgmmaQueue
@@ -75,7 +76,7 @@ func (w *warp) run(slice int64) {
 	steps := int64(0)
 	lanes := int64(0)
 	counts := w.cta.work.executed
-	watch := w.cta.work.watch
+	watch := w.cta.watch
 	for w.status == ready && steps < slice {
 		if len(w.forks) > 0 {
 			w.converge()
@@ -293,6 +294,9 @@ func (w *warp) site(lane int) Site { return w.cta.site(w.pc, w.id, lane) }
 // report adds a finding at the current instruction.
 func (w *warp) report(f Finding, lane int) {
 	f.At = w.site(lane)
+	if f.Count == 0 && (f.Space == "shared" || f.Space == "register") && onlyChecked[f.Kind] {
+		f.Count = w.cta.standsFor()
+	}
 	w.cta.work.report(f)
 }
 

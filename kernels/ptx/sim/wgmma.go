@@ -82,7 +82,7 @@ func wgmma(w *warp, in *instr) {
 		op.descA, rest = w.get(rest[0], 0), rest[1:]
 	}
 	op.descB = w.get(rest[0], 0)
-	if op.scaleD = w.get(rest[1], 0) == 1; op.scaleD && w.cta.grid.opt.Uninitialised {
+	if op.scaleD = w.get(rest[1], 0) == 1; op.scaleD && w.cta.watch && w.cta.grid.opt.Uninitialised {
 		w.checkAssigned(in.mods.sums)
 	}
 	c := &w.cta.work.counters
@@ -90,7 +90,7 @@ func wgmma(w *warp, in *instr) {
 		c.WGMMA++
 		c.MatrixFLOPs += int64(2 * s.m * s.n * s.k)
 	}
-	if w.cta.grid.opt.Races {
+	if w.cta.watch && w.cta.grid.opt.Races {
 		w.checkFenced(in)
 		w.useRegisters(in, 1)
 		w.markOperands(&op, +1)
@@ -299,7 +299,7 @@ func (w *warp) execute(op *wgmmaOp) {
 	if !ok {
 		return
 	}
-	if w.cta.grid.opt.Races {
+	if w.cta.watch && w.cta.grid.opt.Races {
 		w.useRegisters(op.in, -1)
 		w.markOperands(op, -1)
 	}

@@ -15,7 +15,6 @@ type worker struct {
 	found    findings
 	counters Counters
 	executed []int64 // by instruction; nil without Options.Counters
-	watch    bool
 	resident []*cluster
 	idle     []*cluster // finished, for reuse
 }
@@ -25,7 +24,6 @@ func newWorker(g *grid) *worker {
 	if g.opt.Counters {
 		w.executed = make([]int64, len(g.entry.code))
 	}
-	w.watch = g.opt.Uninitialised && g.entry.tracked || g.opt.Races && g.entry.usesTensor()
 	return w
 }
 
