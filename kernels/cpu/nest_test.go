@@ -301,3 +301,37 @@ r = f32[$0] reduce(x, zero), dimensions={0}, to_apply=add`, "$0", fmt.Sprint(col
 		}
 	}
 }
+
+// TestCallsAreShort: no call of a nest does more elements than take some 200 µs, so
+// that the collector need not wait for it: one row where rows are long, or as few as
+// are joined.
+func TestCallsAreShort(t *testing.T) {
+	if !machineCode() {
+		t.Skip("no machine code here")
+	}
+	for _, cols := range []string{"1000", "8192", "131072"} {
+		for _, c := range rowwise {
+			p := programOf(t, strings.ReplaceAll(strings.ReplaceAll(c.text, "1024]", cols+"]"), "1024", cols))
+			plan := kernels.Plan{}
+			for _, d := range p.Space.Dims {
+				plan.Tiles = append(plan.Tiles, d.Extent)
+			}
+			q, err := p.At(plan.Tiles)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, s := lower(q, plan)
+			if l.err != nil {
+				t.Fatal(l.err)
+			}
+			for _, i := range s.items {
+				if n := i.nest; n != nil && n.callRows() > foldRows && n.callRows()*n.cols() > longestRead {
+					t.Errorf("%s of %s: %d rows of %d in a call", c.name, cols, n.callRows(), n.cols())
+				}
+				if n := i.nest; n != nil && !n.columns() && n.places() == 1 && n.callRows() > 1 && n.callRows()*n.cols() > longestCall {
+					t.Errorf("%s of %s: %d rows of %d in a call", c.name, cols, n.callRows(), n.cols())
+				}
+			}
+		}
+	}
+}
