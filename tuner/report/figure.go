@@ -65,12 +65,8 @@ func strip(plans []plan, session kernels.Clocks) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="all timings, one line a plan">`, stripWidth, height)
 	for _, v := range x.ticks() {
-		anchor := "middle"
-		if x.at(v) > stripWidth-40 {
-			anchor = "end"
-		}
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`,
-			x.at(v), x.at(v), height-22, x.at(v), height-6, anchor, tuner.Seconds(v))
+			x.at(v), x.at(v), height-22, x.at(v), height-6, anchor(x.at(v), stripWidth), tuner.Seconds(v))
 	}
 	for k, p := range plans {
 		y := rowHeight*float64(k) + rowHeight/2 + 2
@@ -117,6 +113,14 @@ func figureClass(role string) string {
 	return "rest"
 }
 
+// anchor keeps the text under a tick inside of a figure.
+func anchor(at, width float64) string {
+	if at > width-40 {
+		return "end"
+	}
+	return "middle"
+}
+
 // scatter draws predicted against measured, with the line where they agree.
 func scatter(plans []plan) template.HTML {
 	var all []float64
@@ -132,7 +136,8 @@ func scatter(plans []plan) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="predicted against measured time">`, scatterSize, scatterSize)
 	for _, v := range thinned(x.ticks(), 4) {
-		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="8" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, x.at(v), x.at(v), scatterSize-34, x.at(v), scatterSize-20, tuner.Seconds(v))
+		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="8" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`,
+			x.at(v), x.at(v), scatterSize-34, x.at(v), scatterSize-20, anchor(x.at(v), scatterSize), tuner.Seconds(v))
 		fmt.Fprintf(&b, `<line class="grid" x1="44" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="40" y="%.1f" text-anchor="end">%s</text>`, scatterSize-10, y.at(v), y.at(v), y.at(v)+3, tuner.Seconds(v))
 	}
 	fmt.Fprintf(&b, `<line class="agree" x1="44" y1="%g" x2="%g" y2="8"/>`, scatterSize-34, scatterSize-10)
