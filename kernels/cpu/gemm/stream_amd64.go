@@ -25,7 +25,7 @@ func (p *product) streamed() {
 		whole := n * p.bytes / 64 * 64 / p.bytes
 		t := 0
 		for ; t+streamed <= p.k; t += streamed {
-			for i := range p.m {
+			for i := 0; whole > 0 && i < p.m; i++ {
 				p.stream(n*p.bytes/64, p.a.at(i, t).first(), p.a.col, p.b.at(t, j).first(), p.b.row, p.c.at(i, j).first(), streamed*p.b.row)
 			}
 			p.across(j+whole, j+n, t, streamed)
