@@ -2,10 +2,7 @@
 
 package gemm
 
-const (
-	mostStreamed = 5        // rows of a
-	streamBytes  = 16 << 10 // of a row of c, or of streamed rows of b, that stay in a first cache
-)
+const mostStreamed = 5 // rows of a
 
 // streams says whether b is read row by row rather than in panels: few rows of a
 // use it, so that it is the memory's rate that counts.
@@ -16,7 +13,7 @@ func (p *product) streams() bool {
 // streamed multiplies term by term: some rows of b, as wide as stays in the first
 // cache, by all rows of a.
 func (p *product) streamed() {
-	chunk := streamBytes / p.bytes
+	chunk := max(1, p.caches.stream()/(64*streamed)) * 64 * streamed / p.bytes // lines
 	if p.m > 1 {
 		chunk /= streamed
 	}
