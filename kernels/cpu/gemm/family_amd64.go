@@ -22,9 +22,9 @@ type streamer func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead
 // streamed is how many terms that is.
 const streamed = 8
 
-// An uprighter adds products of a row of a, 16 terms a turn, to 64 bytes of c,
-// where the terms of each column of b are next to each other and columns bcs
-// bytes apart.
+// An uprighter adds products of a row of a, 16 terms a turn, to 64 bytes of c, or
+// to 32, where the terms of each column of b are next to each other and columns
+// bcs bytes apart.
 type uprighter func(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
@@ -35,7 +35,8 @@ type family struct {
 	lanes        int       // elements of a vector
 	bytes        int       // of an element
 	stream       streamer  // nil without
-	upright      uprighter // nil without
+	upright      uprighter // of 64 bytes of c; nil without
+	half         uprighter // of 32
 	masks        func(n int) *byte
 	transpose    func(squares int, to *byte, toStride int, from *byte, fromStride int)
 }
@@ -105,7 +106,7 @@ func wideMask(n int) *byte { return (*byte)(unsafe.Pointer(&bitsOn[n])) }
 var f32Narrow = family{
 	full:   [6]kernel{multiplyF32Rows1, multiplyF32Rows2, multiplyF32Rows3, multiplyF32Rows4, multiplyF32Rows5, multiplyF32Rows6},
 	masked: [6]kernel{multiplyF32MaskedRows1, multiplyF32MaskedRows2, multiplyF32MaskedRows3, multiplyF32MaskedRows4, multiplyF32MaskedRows5, multiplyF32MaskedRows6},
-	lanes:  8, bytes: 4, stream: streamF32, upright: uprightF32, masks: narrowMask32, transpose: transpose32,
+	lanes:  8, bytes: 4, stream: streamF32, upright: uprightF32, half: uprightF32Half, masks: narrowMask32, transpose: transpose32,
 }
 
 var f64Narrow = family{
@@ -130,7 +131,7 @@ var i16Narrow = family{
 var f32Wide = family{
 	full:   [6]kernel{multiplyF32WideRows1, multiplyF32WideRows2, multiplyF32WideRows3, multiplyF32WideRows4, multiplyF32WideRows5, multiplyF32WideRows6},
 	masked: [6]kernel{multiplyF32WideMaskedRows1, multiplyF32WideMaskedRows2, multiplyF32WideMaskedRows3, multiplyF32WideMaskedRows4, multiplyF32WideMaskedRows5, multiplyF32WideMaskedRows6},
-	lanes:  16, bytes: 4, stream: streamF32, upright: uprightF32, masks: wideMask, transpose: transpose32,
+	lanes:  16, bytes: 4, stream: streamF32, upright: uprightF32, half: uprightF32Half, masks: wideMask, transpose: transpose32,
 }
 
 var f64Wide = family{

@@ -46,12 +46,17 @@ func (p *product) stands() bool {
 	return p.upright != nil && p.m == 1 && p.b.row == p.bytes && p.b.col != p.bytes && p.k >= standingTerms && p.n*p.bytes >= 64
 }
 
-// standing multiplies as many columns at a time as there are in 64 bytes.
+// standing multiplies as many columns at a time as there are in 64 bytes. From
+// memory it is half as many: the hardware follows eight columns, and not sixteen.
 func (p *product) standing() {
 	columns, turns := 64/p.bytes, p.k/standingTerms
 	whole, k := p.n/columns*columns, turns*standingTerms
-	for j := 0; j < whole; j += columns {
-		p.upright(turns, p.a.first(), p.a.col, p.b.at(0, j).first(), p.b.col, p.c.at(0, j).first())
+	kernel, step := p.upright, columns
+	if p.n*p.k*p.bytes > p.caches.Second { // of 4096×4096: 22 GB/s on one core, 42 on two, rather than 17 and 31
+		kernel, step = p.half, columns/2
+	}
+	for j := 0; j < whole; j += step {
+		kernel(turns, p.a.first(), p.a.col, p.b.at(0, j).first(), p.b.col, p.c.at(0, j).first())
 	}
 	if k < p.k {
 		p.part(k, 0, whole, p.k-k)

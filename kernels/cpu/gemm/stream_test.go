@@ -15,3 +15,13 @@ func TestEndsOfStreams(t *testing.T) {
 		}
 	}
 }
+
+// Columns whose terms are next to each other, in the caches and beyond.
+func TestStandingColumns(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, n := range []int{16, 24, 33, 700} {
+		for _, k := range []int{16, 17, 31, 48, 1100} {
+			check[float32](t, layouts[0], layouts[1], 1, n, k, r)
+		}
+	}
+}
