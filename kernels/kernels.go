@@ -12,17 +12,18 @@ import (
 
 // A Device is what a backend reports about the machine it drives.
 type Device struct {
-	Name     string            // stable across runs, part of the cache key: "cpu:AMD EPYC 7763 2c"
-	Backend  string            // "cpu"
-	Revision string            // code-generation revision of the backend: exact context (D11)
-	Safe     map[string]string // driver version and the like: safe context (D11)
-	Lanes    int               // cores or SMs
-	FLOPS    float64           // f32 peak of the whole device, flop/s
-	Matrix   float64           `json:",omitempty"` // peak of its matrix units at the type that is fastest, flop/s; 0: it has none
-	Levels   []Level           // memory, innermost first; the last is main memory
-	Account  *Account          `json:"-"` // of what plans cost, nil: a roofline of the levels says enough
-	TF32     bool              // the user allows products of f32 to round their operands to tf32: see TF32
-	Untimed  bool              // it runs kernels but cannot time them (a simulator): Run returns 0, and plans are chosen by the cost model
+	Name                        string            // stable across runs, part of the cache key: "cpu:AMD EPYC 7763 2c"
+	Backend                     string            // "cpu"
+	Revision                    string            // code-generation revision of the backend: exact context (D11)
+	Safe                        map[string]string // driver version and the like: safe context (D11)
+	Lanes                       int               // cores or SMs
+	FLOPS                       float64           // f32 peak of the whole device, flop/s
+	Matrix                      float64           `json:",omitempty"` // peak of its matrix units at the type that is fastest, flop/s; 0: it has none
+	Levels                      []Level           // memory, innermost first; the last is main memory
+	VectorBits, VectorRegisters int               // of a CPU core: bits of the widest vector, and how many of them it names; 0: not known, or none
+	Account                     *Account          `json:"-"` // of what plans cost, nil: a roofline of the levels says enough
+	TF32                        bool              // the user allows products of f32 to round their operands to tf32: see TF32
+	Untimed                     bool              // it runs kernels but cannot time them (a simulator): Run returns 0, and plans are chosen by the cost model
 }
 
 // An Account is a backend's own explanation of what plans cost its device, where
@@ -44,7 +45,19 @@ type Level struct {
 	Name      string
 	Bytes     int64   // capacity, per lane when Shared is false
 	Shared    bool    // shared by all lanes
+	Lanes     int     `json:",omitempty"` // that share one, where Shared; 0: all of the device
 	Bandwidth float64 // bytes/s, of all lanes together
+}
+
+// SharedBy is how many lanes of a device of so many share one.
+func (l Level) SharedBy(lanes int) int {
+	switch {
+	case !l.Shared:
+		return 1
+	case l.Lanes > 0:
+		return min(l.Lanes, max(1, lanes))
+	}
+	return max(1, lanes)
 }
 
 // A Backend turns a tiled program into something that runs.

@@ -143,15 +143,22 @@ type deviceJSON struct {
 	Safe     map[string]string `json:"safe,omitempty"`
 	Lanes    int               `json:"lanes,omitempty"`
 	FLOPS    float64           `json:"flops,omitempty"` // flop/s
+	Vectors  *vectorsJSON      `json:"vectors,omitempty"`
 	Levels   []levelJSON       `json:"levels,omitempty"`
 	Missing  string            `json:"missing,omitempty"`
+}
+
+type vectorsJSON struct {
+	Bits      int `json:"bits"` // of one
+	Registers int `json:"registers"`
 }
 
 type levelJSON struct {
 	Name      string  `json:"name"`
 	Bytes     int64   `json:"bytes"` // 0: unbounded
 	Shared    bool    `json:"shared"`
-	Bandwidth float64 `json:"bandwidth"` // bytes/s, all lanes
+	Lanes     int     `json:"lanes,omitempty"` // that share one; 0 where shared: all
+	Bandwidth float64 `json:"bandwidth"`       // bytes/s, all lanes
 }
 
 func runDevices(c *call) error {
@@ -184,8 +191,11 @@ func (d driver) describe() deviceJSON {
 	}
 	dev := b.Device()
 	j.Device, j.Revision, j.Safe, j.Lanes, j.FLOPS = dev.Name, dev.Revision, dev.Safe, dev.Lanes, dev.FLOPS
+	if dev.VectorBits > 0 {
+		j.Vectors = &vectorsJSON{dev.VectorBits, dev.VectorRegisters}
+	}
 	for _, l := range dev.Levels {
-		j.Levels = append(j.Levels, levelJSON{l.Name, l.Bytes, l.Shared, l.Bandwidth})
+		j.Levels = append(j.Levels, levelJSON{l.Name, l.Bytes, l.Shared, l.Lanes, l.Bandwidth})
 	}
 	return j
 }
@@ -203,6 +213,9 @@ func (d deviceJSON) print(c *call) {
 	for _, key := range slices.Sorted(maps.Keys(d.Safe)) {
 		fmt.Fprintf(c.out, "  %s %s\n", key, d.Safe[key])
 	}
+	if v := d.Vectors; v != nil {
+		fmt.Fprintf(c.out, "  %d vector registers of %d bits\n", v.Registers, v.Bits)
+	}
 	t := c.table()
 	for _, l := range d.Levels {
 		fmt.Fprintf(t, "  %s\t%s\t%.1f GB/s\n", l.Name, l.capacity(), l.Bandwidth/1e9)
@@ -214,6 +227,8 @@ func (l levelJSON) capacity() string {
 	switch {
 	case l.Bytes == 0:
 		return "unbounded"
+	case l.Shared && l.Lanes > 0:
+		return fmt.Sprintf("%s shared by %d cores", byteSize(l.Bytes), l.Lanes)
 	case l.Shared:
 		return byteSize(l.Bytes) + " shared"
 	}

@@ -36,6 +36,8 @@ func New() *Backend {
 	return &Backend{identity: sync.OnceValue(identify), device: sync.OnceValue(measureDevice)}
 }
 
+func (b *Backend) sheet() sheet { return sheetOf(b.Identity()) }
+
 // Identity names this machine and its caches.
 func (b *Backend) Identity() kernels.Device { return b.identity() }
 
@@ -74,13 +76,13 @@ func (b *Backend) compile(p *symtile.Program, plan kernels.Plan) (*kernel, error
 			return nil, fmt.Errorf("%s has a tiled layout, which the CPU backend does not read", s)
 		}
 	}
-	l, body := lower(q, plan)
+	l, body := lower(q, plan, b.sheet())
 	if err := l.fits(); err != nil {
 		return nil, err
 	}
 	steps := body.compile()
 	if l.unfit != nil {
-		l, body = lowerWith(q, plan, false)
+		l, body = lowerWith(q, plan, b.sheet(), false)
 		steps = body.compile()
 	}
 	if err := l.fits(); err != nil {

@@ -21,6 +21,7 @@ func lanes() int { return runtime.GOMAXPROCS(0) }
 // identify reads what the system says of its processor and caches.
 func identify() kernels.Device {
 	n := lanes()
+	bits, registers := gemm.Vectors()
 	return kernels.Device{
 		Name:     fmt.Sprintf("cpu:%s %dc", modelName(), n),
 		Backend:  "cpu",
@@ -28,6 +29,8 @@ func identify() kernels.Device {
 		Safe:     map[string]string{"go": runtime.Version(), "os": runtime.GOOS + "/" + runtime.GOARCH},
 		Lanes:    n,
 		Levels:   cacheLevels(),
+
+		VectorBits: bits, VectorRegisters: registers,
 	}
 }
 
@@ -38,10 +41,7 @@ func measureDevice() kernels.Device {
 	n := d.Lanes
 	d.FLOPS = onAllLanes(n, flopsOf)
 	for k, l := range d.Levels {
-		span := l.Bytes / 2
-		if l.Shared {
-			span /= int64(n)
-		}
+		span := l.Bytes / 2 / int64(l.SharedBy(n))
 		if l.Bytes == 0 && k > 0 {
 			span = min(mostSpan, 4*d.Levels[k-1].Bytes/int64(n)) // what all copy is in no cache
 		}
@@ -78,13 +78,34 @@ func cacheLevels() []kernels.Level {
 		if kind := read("type"); err != nil || kind == "Instruction" {
 			continue
 		}
-		shared := strings.ContainsAny(read("shared_cpu_list"), ",-")
-		levels = append(levels, kernels.Level{Name: "L" + read("level"), Bytes: kib << 10, Shared: shared && read("level") != "1"})
+		level := kernels.Level{Name: "L" + read("level"), Bytes: kib << 10}
+		if n := lengthOf(read("shared_cpu_list")); n > 1 && level.Name != "L1" {
+			level.Shared, level.Lanes = true, n
+		}
+		levels = append(levels, level)
 	}
 	if levels == nil {
 		levels = []kernels.Level{{Name: "L1", Bytes: 32 << 10}, {Name: "L2", Bytes: 512 << 10}}
 	}
 	return append(levels, kernels.Level{Name: "memory", Shared: true})
+}
+
+// lengthOf is how many CPUs a list of Linux has: 0-3,8 are five.
+func lengthOf(list string) int {
+	n := 0
+	for part := range strings.SplitSeq(list, ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		from, err := strconv.Atoi(low)
+		if !isRange {
+			high = low
+		}
+		to, err2 := strconv.Atoi(high)
+		if err != nil || err2 != nil || to < from {
+			return 0
+		}
+		n += to - from + 1
+	}
+	return n
 }
 
 // onAllLanes adds up the rates of n goroutines measuring at once; the best of

@@ -30,11 +30,11 @@ func dotAs[T number](b *block, op symtile.Op, c *closer) {
 	left := matrices[T](b, op, 0, c, a.LHSContract, a.LHSBatch, leftRest, a.LHSContract)
 	right := matrices[T](b, op, 1, c, a.RHSContract, a.RHSBatch, a.RHSContract, rightRest)
 	out := products[T](b, op, c, len(a.LHSBatch), len(leftRest))
-	d := &dotRun{left: left, right: right, out: out, fresh: b.l.places, packing: packings[b.l.knob("pack", -1)]}
+	d := &dotRun{left: left, right: right, out: out, fresh: b.l.places, caches: b.l.sheet.Caches, packing: packings[b.l.knob("pack", -1)]}
 	b.l.places++
 	c.begin = append(c.begin, func(w *worker) { w.places[d.fresh] = 1 })
 	c.fresh = func(w *worker) bool { return w.places[d.fresh] == 1 }
-	multiply, room := multiplierFor[T](op, int(out.extents[1]), int(out.extents[2]), int(left.extents[2]))
+	multiply, room := multiplierFor(op, gemm.Product[T]{M: int(out.extents[1]), N: int(out.extents[2]), K: int(left.extents[2]), Caches: d.caches})
 	if s := b.l.split; s != nil {
 		room = max(room, gemm.Scratch[T](1, int(out.v.n), int(s.parts)))
 		splits[T](c, s, out.v, d.fresh)
@@ -51,6 +51,7 @@ type dotRun struct {
 	left, right, out *operands
 	fresh            int // place of 1 until something was accumulated
 	packing          gemm.Packing
+	caches           gemm.Caches
 	split            *split // nil: all terms are its own
 }
 
@@ -68,7 +69,7 @@ func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 	}
 	x := gemm.Product[T]{
 		M: int(d.out.extents[1]), N: int(d.out.extents[2]), K: int(d.left.extents[2]),
-		Fresh: w.places[d.fresh] == 1, Packing: d.packing,
+		Fresh: w.places[d.fresh] == 1, Packing: d.packing, Caches: d.caches,
 	}
 	first := 0
 	if d.split != nil {
@@ -144,15 +145,15 @@ type multiplier[T number] func(x gemm.Product[T], scratch []T)
 
 // multiplierFor is how matrices of T are multiplied, and the elements of scratch
 // it needs: integers of at most 16 bits two terms at a time.
-func multiplierFor[T number](op symtile.Op, m, n, k int) (multiplier[T], int) {
+func multiplierFor[T number](op symtile.Op, x gemm.Product[T]) (multiplier[T], int) {
 	narrow := true
-	for _, x := range op.Instr.Operands {
-		narrow = narrow && narrowTypes[x.Shape.DType]
+	for _, operand := range op.Instr.Operands {
+		narrow = narrow && narrowTypes[operand.Shape.DType]
 	}
 	if f, ok := any(gemm.MultiplyNarrow).(func(x gemm.Product[T], scratch []T)); ok && narrow {
 		return f, gemm.ScratchNarrow()
 	}
-	return gemm.Product[T].Multiply, gemm.Scratch[T](m, n, k)
+	return gemm.Product[T].Multiply, x.Scratch()
 }
 
 // narrowTypes have values between −2¹⁵ and 2¹⁵−1.

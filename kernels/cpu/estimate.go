@@ -13,6 +13,7 @@ import (
 // the concrete program.
 type measure struct {
 	p       *symtile.Program
+	sheet   sheet
 	code    *symtile.Code       // of the fields of every dimension of every tile
 	tiles   [][2]int            // results of each op
 	around  [][]loops           // around each op, outermost first
@@ -35,18 +36,15 @@ type measure struct {
 	along   int       // the parallel dimension of rows in memory, the same for all arrays; −1 without
 }
 
-const (
-	secondCache = 512 << 10 // bytes, of most
-	onlineTile  = 128       // elements of a row that are as good as more in an online loop
-)
+const onlineTile = 128 // elements of a row that are as good as more in an online loop
 
 const fields = 5 // of a DimTile, the size first
 
 // loops is a set of dimensions of the space.
 type loops uint64
 
-func newMeasure(p *symtile.Program) (*measure, error) {
-	m, err := measureOf(p)
+func newMeasure(p *symtile.Program, c sheet) (*measure, error) {
+	m, err := measureOf(p, c)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +52,7 @@ func newMeasure(p *symtile.Program) (*measure, error) {
 	if q == p {
 		return m, nil
 	}
-	if m.online, err = measureOf(q); err != nil {
+	if m.online, err = measureOf(q, c); err != nil {
 		return nil, err
 	}
 	for _, s := range q.Body {
@@ -90,10 +88,10 @@ func (m *measure) applies(t symtile.Tiling) bool {
 	return several
 }
 
-func measureOf(p *symtile.Program) (*measure, error) {
+func measureOf(p *symtile.Program, c sheet) (*measure, error) {
 	n := len(p.Ops)
 	m := &measure{
-		p: p, live: map[string][][]room{}, trips: make([]float64, len(p.Space.Dims)), sizes: make([]float64, n),
+		p: p, sheet: c, live: map[string][][]room{}, trips: make([]float64, len(p.Space.Dims)), sizes: make([]float64, n),
 		around: make([][]loops, n), own: make([]loops, n), moves: make([]loops, n), inside: make([]loops, n), twins: make([][]int, n),
 	}
 	if err := m.compile(); err != nil {
@@ -113,8 +111,8 @@ func measureOf(p *symtile.Program) (*measure, error) {
 	for k, d := range p.Space.Dims {
 		full[k] = max(1, d.Extent)
 	}
-	c := m.candidate(full)
-	m.largest = c.work / c.runs
+	most := m.candidate(full)
+	m.largest = most.work / most.runs
 	return m, nil
 }
 
@@ -224,7 +222,7 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 
 		if d.Kind == symtile.Parallel {
 			c.programs *= tiles
-			c.inner = float64(min(t[k], longEnough)) / float64(min(max(1, d.Extent), longEnough)) // the last one stays
+			c.inner = float64(min(t[k], m.sheet.vector)) / float64(min(max(1, d.Extent), m.sheet.vector)) // the last one stays
 		} else if tiles > 1 && m.idle&(1<<k) == 0 {
 			c.whole++
 		}
@@ -248,7 +246,7 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 		}
 	}
 	switch {
-	case m.online != nil && 4*c.elements > secondCache*m.rowsOf(t, c):
+	case m.online != nil && 4*c.elements > float64(m.sheet.Second)*m.rowsOf(t, c):
 		c.again = 1
 	default: // every iteration begins and ends rows: 64 keys measure 6 % slower than 128
 		for _, d := range m.shorts {
@@ -257,6 +255,7 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 	}
 	live := m.rooms(t)
 	c.lowers, c.scratch = live != nil, m.peak(live)
+	c.spill = max(0, math.Log2(c.scratch/float64(m.sheet.Second/2)))
 	return c
 }
 
@@ -441,7 +440,7 @@ func (m *measure) rooms(t symtile.Tiling) [][]room {
 		return live
 	}
 	if q, err := m.p.At(t); err == nil {
-		if l, _ := lower(q, kernels.Plan{}); l.err == nil {
+		if l, _ := lower(q, kernels.Plan{}, m.sheet); l.err == nil {
 			live = roomsOf(l, m.distinct())
 		}
 	}

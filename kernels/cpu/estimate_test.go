@@ -98,7 +98,7 @@ func TestEstimate(t *testing.T) {
 
 func checkEstimates(t *testing.T, p *symtile.Program, tilings []symtile.Tiling) {
 	t.Helper()
-	m, err := newMeasure(p)
+	m, err := newMeasure(p, New().sheet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func checkEstimates(t *testing.T, p *symtile.Program, tilings []symtile.Tiling) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, _ := lower(q, kernels.Plan{})
+		l, _ := lower(q, kernels.Plan{}, m.sheet)
 		if l.err != nil {
 			continue
 		}

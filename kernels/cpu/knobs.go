@@ -39,8 +39,8 @@ type facts struct {
 	dot    bool    // there is one
 	reads  float64 // bytes of the parameters
 	writes float64 // bytes of the outputs
-	cache  float64 // bytes of the last cache
-	lanes  int64   // workers of a plan without threads=
+	sheet  sheet
+	lanes  int64 // workers of a plan without threads=
 }
 
 // checkKnobs says what is wrong with the knobs of a plan.

@@ -25,8 +25,9 @@ type lowering struct {
 	fills    []func(w *worker)
 	bytes    int64 // of the arena
 	arranged int64 // bytes in which dots arrange their operands
-	nests    bool  // instructions on rows become one machine function
-	machine  bool  // pointwise runs become machine code
+	sheet    sheet
+	nests    bool // instructions on rows become one machine function
+	machine  bool // pointwise runs become machine code
 	moves    moves
 	onward   map[*value]int64 // of loads in a loop, by how many elements the next tile is further on, where a loop is to fetch it
 	split    *split           // nil: contractions are whole
@@ -46,17 +47,17 @@ type fixedPlace struct {
 func (l *lowering) knob(name string, def int64) int64 { return l.plan.Knob(name, def) }
 
 // lower makes the program that runs for every combination of parallel tile ids.
-func lower(p *symtile.Program, plan kernels.Plan) (*lowering, *sequence) {
-	return lowerWith(p, plan, plan.Knob("rows", 1) == 1)
+func lower(p *symtile.Program, plan kernels.Plan, c sheet) (*lowering, *sequence) {
+	return lowerWith(p, plan, c, plan.Knob("rows", 1) == 1)
 }
 
 // lowerWith is lower with or without nests.
-func lowerWith(p *symtile.Program, plan kernels.Plan, nests bool) (*lowering, *sequence) {
+func lowerWith(p *symtile.Program, plan kernels.Plan, c sheet, nests bool) (*lowering, *sequence) {
 	if plan.Knob("online", 1) == 1 {
 		p = p.Online()
 	}
 	l := &lowering{
-		p: p, plan: plan, onward: map[*value]int64{}, of: make([][]*value, len(p.Ops)), machine: machineCode(),
+		p: p, plan: plan, sheet: c, onward: map[*value]int64{}, of: make([][]*value, len(p.Ops)), machine: machineCode(),
 		strip: plan.Knob("strip", stripLength),
 	}
 	l.nests = nests && l.machine

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -297,20 +296,11 @@ func storeAs[T number](b *block, r symtile.Root) {
 // streams says whether an output is written past the caches.
 func (l *lowering) streams(shape hlo.Shape) bool {
 	def := int64(0)
-	if 2*shape.Bytes() >= lastCache() {
+	if 2*shape.Bytes() >= l.sheet.last {
 		def = 1
 	}
 	return l.knob("stream", def) == 1
 }
-
-// lastCache is the bytes of the last cache.
-var lastCache = sync.OnceValue(func() int64 {
-	bytes := int64(0)
-	for _, level := range cacheLevels() {
-		bytes = max(bytes, level.Bytes)
-	}
-	return bytes
-})
 
 // stored is what arrays are made of in memory.
 type stored interface {

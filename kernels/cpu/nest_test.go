@@ -290,7 +290,7 @@ r = f32[$0] reduce(x, zero), dimensions={0}, to_apply=add`, "$0", fmt.Sprint(col
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, s := lower(q, kernels.Plan{})
+		_, s := lower(q, kernels.Plan{}, New().sheet())
 		for _, i := range s.items {
 			if i.nest == nil {
 				continue
@@ -320,7 +320,7 @@ func TestCallsAreShort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, s := lower(q, plan)
+			l, s := lower(q, plan, New().sheet())
 			if l.err != nil {
 				t.Fatal(l.err)
 			}

@@ -25,7 +25,7 @@ func offerThreads(f facts) []int64 {
 // what is transposed. Where all fits the last cache the order is all the same.
 func offerGroups(f facts) []int64 {
 	several := severalOf(f.grid)
-	if len(several) < 2 || f.reads+f.writes < f.cache/8 {
+	if len(several) < 2 || f.reads+f.writes < float64(f.sheet.last)/8 {
 		return nil
 	}
 	rows := f.grid[several[len(several)-2]]
@@ -93,9 +93,9 @@ func (f facts) steps() int64 {
 // in the last cache nor surely leave it.
 func offerStreams(f facts) []int64 {
 	switch {
-	case f.dot || f.writes < f.cache/8 || f.writes > 8*f.cache:
+	case f.dot || f.writes < float64(f.sheet.last)/8 || f.writes > 8*float64(f.sheet.last):
 		return nil
-	case 2*f.writes >= f.cache:
+	case 2*f.writes >= float64(f.sheet.last):
 		return []int64{0}
 	}
 	return []int64{1}
@@ -104,7 +104,7 @@ func offerStreams(f facts) []int64 {
 // offerPrefetch offers fewer and more rows where parameters come from memory.
 func offerPrefetch(f facts) []int64 {
 	computes := func(op symtile.Op) bool { return op.Code == "reduce" || op.Code.Elementwise() }
-	if f.dot || f.reads < f.cache/8 || !slices.ContainsFunc(f.p.Ops, computes) {
+	if f.dot || f.reads < float64(f.sheet.last)/8 || !slices.ContainsFunc(f.p.Ops, computes) {
 		return nil
 	}
 	return []int64{1, 4}
@@ -114,7 +114,8 @@ func offerPrefetch(f facts) []int64 {
 // operations on tiles that the first cache does not hold; that measures up to a
 // twentieth faster, and shorter ones slower.
 func offerStrips(f facts) []int64 {
-	const few, held = 3, 8 << 10 // operations; elements
+	const few = 3                      // operations
+	held := float64(f.sheet.First / 4) // elements
 	passes := 0
 	for _, op := range f.p.Ops {
 		if op.Code.Elementwise() && !inStrips(op) {
@@ -129,16 +130,13 @@ func offerStrips(f facts) []int64 {
 
 // factsOf fills in what is the same for every tiling of a program.
 func (b *Backend) factsOf(p *symtile.Program) facts {
-	f := facts{p: p, lanes: int64(lanes())}
+	f := facts{p: p, sheet: b.sheet(), lanes: int64(lanes())}
 	f.dot = slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == "dot" || op.Code == "scaled-dot" })
 	for _, s := range shapesOf(p.Fusion.Params) {
 		f.reads += float64(s.Bytes())
 	}
 	for _, s := range kernels.OutputShapes(p.Fusion) {
 		f.writes += float64(s.Bytes())
-	}
-	for _, l := range b.Identity().Levels {
-		f.cache = max(f.cache, float64(l.Bytes))
 	}
 	return f
 }

@@ -26,12 +26,12 @@ func TestOffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := newMeasure(p)
+		x, err := newMeasure(p, New().sheet())
 		if err != nil {
 			t.Fatal(err)
 		}
 		f := New().factsOf(p)
-		f.lanes, f.cache = 2, 1<<20
+		f.lanes, f.sheet.last = 2, 1<<20
 		var b strings.Builder
 		for _, plan := range f.with(x.candidate(listed(t, d, "tiling"))).variants() {
 			fmt.Fprintln(&b, plan)

@@ -91,7 +91,7 @@ func hollowKernel(b *testing.B, backend *Backend, p *symtile.Program, plan kerne
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, body := lower(q, plan)
+	l, body := lower(q, plan, New().sheet())
 	if l.err != nil {
 		b.Fatal(l.err)
 	}

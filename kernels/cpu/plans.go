@@ -14,17 +14,16 @@ import (
 
 // What makes a legal tiling not sensible. None of it is about right or wrong.
 const (
-	looked      = 1 << 15 // tilings looked at; of larger spaces a spread sample
-	tilings     = 2048    // offered without knobs; more are thinned
-	offered     = 4096    // plans in all
-	mostKnobs   = 64      // plans of a tiling
-	leastWork   = 64      // element operations a tile op on average, unless the fusion is smaller
-	mostScratch = 4 << 20 // bytes of scratch a worker
-	mostWork    = 8       // times the least element operations of a tiling
-	worthLanes  = 1 << 18 // element operations that are worth waking other lanes for
+	looked     = 1 << 15 // tilings looked at; of larger spaces a spread sample
+	tilings    = 2048    // offered without knobs; more are thinned
+	offered    = 4096    // plans in all
+	mostKnobs  = 64      // plans of a tiling
+	leastWork  = 64      // element operations a tile op on average, unless the fusion is smaller
+	mostWork   = 8       // times the least element operations of a tiling
+	worthLanes = 1 << 18 // element operations that are worth waking other lanes for
 )
 
-// Plans yields legal tilings whose scratch fits the caches and whose steps are
+// Plans yields legal tilings whose scratch fits a quarter of the last cache's share of a lane and whose steps are
 // worth their overhead, and those of the best also with the values their knobs
 // offer, the best by static score first. None repeats more work than the
 // bound: its element operations, masked elements and everything computed again
@@ -32,7 +31,7 @@ const (
 // of the offered plan with the fewest, counted on the loop nests of the program.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
-		all, _ := sensible(p) // Default says why there are none
+		all, _ := b.sensible(p) // Default says why there are none
 		for _, s := range b.factsOf(p).offers(all) {
 			if !yield(s.plan) {
 				return
@@ -43,7 +42,7 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 
 // Default is the plan with the best static score.
 func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
-	all, err := sensible(p)
+	all, err := b.sensible(p)
 	if err != nil {
 		return kernels.Plan{}, err
 	}
@@ -116,14 +115,12 @@ type candidate struct {
 	passes      float64 // the same, each time they are added to
 	scratch     float64 // bytes a worker needs, about
 	lowers      bool    // so far as its kind tells, see measure.rooms
-	inner       float64 // share of the innermost parallel dimension, or of longEnough elements of it, in a tile
+	spill       float64 // log₂ of how often scratch takes half the second cache, if more than once
+	inner       float64 // share of the innermost parallel dimension, or of 32 vectors of f32 of it, in a tile
 	page        float64 // share of rowPage elements, or of a row of all arrays, in a tile
 	whole       float64 // sequential dimensions that are not one step
 	again       float64 // 1 where rows leave the second cache and are read once more than by an online loop; a part of it where its tiles are short
 }
-
-// longEnough is elements of a row that are as good as more.
-const longEnough = 256
 
 // rowPage is elements of a row of which half as many, where rows pass by once, take
 // longer: a page of f32, where the hardware begins to fetch ahead anew.
@@ -138,16 +135,15 @@ const pageCost = 0.6
 // that fits the second cache, rows whole, and where there is work for several
 // lanes four programs each.
 func (c candidate) score(parts float64) float64 {
-	spill := max(0, math.Log2(c.scratch/(256<<10)))
 	steps := math.Log2(c.work) + max(0, math.Log2(4096/c.elements)) + 0.25*c.whole + 0.35*c.again
 	worth := min(1, c.work/worthLanes)
 	if 3*c.products < c.work {
 		slack := max(0, math.Log2(4*float64(lanes())/(c.programs*parts))) * worth
 		lone := 0.5 * worth * idling(c.programs*parts, float64(lanes()))
-		return steps + 0.05*math.Log2(c.runs) + spill + 0.5*slack + lone - math.Log2(c.inner) - pageCost*math.Log2(c.page) // of equals, that with fewer runs
+		return steps + 0.05*math.Log2(c.runs) + c.spill + 0.5*slack + lone - math.Log2(c.inner) - pageCost*math.Log2(c.page) // of equals, that with fewer runs
 	}
 	long := max(0, math.Log2(c.work/c.programs/longProgram))
-	return steps + c.overhead(parts) + long + worth*idling(c.programs*parts, float64(lanes())) + 0.2*spill - 0.15*math.Log2(c.inner)
+	return steps + c.overhead(parts) + long + worth*idling(c.programs*parts, float64(lanes())) + 0.2*c.spill - 0.15*math.Log2(c.inner)
 }
 
 // What else than products dots take time for, in products.
@@ -224,8 +220,8 @@ func walkable(p *symtile.Program) *symtile.Space {
 // sensible lists candidates in the order of the space; when none passes, every
 // legal tiling looked at that can be lowered, or at last all, and that does not
 // repeat too much work.
-func sensible(p *symtile.Program) ([]candidate, error) {
-	m, err := newMeasure(p)
+func (b *Backend) sensible(p *symtile.Program) ([]candidate, error) {
+	m, err := newMeasure(p, b.sheet())
 	if err != nil {
 		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
 	}
@@ -237,7 +233,7 @@ func sensible(p *symtile.Program) ([]candidate, error) {
 			continue
 		}
 		able = append(able, c)
-		if c.scratch <= mostScratch && c.work >= c.runs*min(leastWork, m.largest) {
+		if c.scratch <= float64(m.sheet.Third/4) && c.work >= c.runs*min(leastWork, m.largest) {
 			good = append(good, c)
 		}
 	}

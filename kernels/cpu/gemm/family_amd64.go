@@ -22,9 +22,9 @@ type streamer func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead
 // streamed is how many terms that is.
 const streamed = 8
 
-// An uprighter adds products of a row of a, 16 terms a turn, to 64 bytes of c,
-// where the terms of each column of b are next to each other and columns bcs
-// bytes apart.
+// An uprighter adds products of a row of a, 16 terms a turn, to 64 bytes of c, or
+// to 32, where the terms of each column of b are next to each other and columns
+// bcs bytes apart.
 type uprighter func(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
@@ -34,9 +34,9 @@ type family struct {
 	full, masked [6]kernel
 	lanes        int       // elements of a vector
 	bytes        int       // of an element
-	depth        int       // terms of a panel at most, which takes 24 KiB of a first cache of 32 KiB
 	stream       streamer  // nil without
-	upright      uprighter // nil without
+	upright      uprighter // of 64 bytes of c; nil without
+	half         uprighter // of 32
 	masks        func(n int) *byte
 	transpose    func(squares int, to *byte, toStride int, from *byte, fromStride int)
 }
@@ -44,6 +44,18 @@ type family struct {
 func (f *family) width() int { return 2 * f.lanes }
 
 var f32, f64, i32, i16 = choose(cpu.X86.HasAVX2 && cpu.X86.HasFMA, cpu.X86.HasAVX512F, cpu.X86.HasAVX512BW)
+
+// Vectors are the bits of the widest vectors of this CPU that there is code for,
+// and how many of them instructions name: 0 without.
+func Vectors() (bits, registers int) {
+	switch f32 {
+	case nil:
+		return 0, 0
+	case &f32Wide:
+		return 512, 32
+	}
+	return 256, 16
+}
 
 // choose returns the families of a CPU; nil where it has none. Products of 16
 // bits in 512 need AVX-512BW, the others AVX-512F.
@@ -94,49 +106,49 @@ func wideMask(n int) *byte { return (*byte)(unsafe.Pointer(&bitsOn[n])) }
 var f32Narrow = family{
 	full:   [6]kernel{multiplyF32Rows1, multiplyF32Rows2, multiplyF32Rows3, multiplyF32Rows4, multiplyF32Rows5, multiplyF32Rows6},
 	masked: [6]kernel{multiplyF32MaskedRows1, multiplyF32MaskedRows2, multiplyF32MaskedRows3, multiplyF32MaskedRows4, multiplyF32MaskedRows5, multiplyF32MaskedRows6},
-	lanes:  8, bytes: 4, depth: 384, stream: streamF32, upright: uprightF32, masks: narrowMask32, transpose: transpose32,
+	lanes:  8, bytes: 4, stream: streamF32, upright: uprightF32, half: uprightF32Half, masks: narrowMask32, transpose: transpose32,
 }
 
 var f64Narrow = family{
 	full:   [6]kernel{multiplyF64Rows1, multiplyF64Rows2, multiplyF64Rows3, multiplyF64Rows4, multiplyF64Rows5, multiplyF64Rows6},
 	masked: [6]kernel{multiplyF64MaskedRows1, multiplyF64MaskedRows2, multiplyF64MaskedRows3, multiplyF64MaskedRows4, multiplyF64MaskedRows5, multiplyF64MaskedRows6},
-	lanes:  4, bytes: 8, depth: 384, stream: streamF64, masks: narrowMask64, transpose: transpose64,
+	lanes:  4, bytes: 8, stream: streamF64, masks: narrowMask64, transpose: transpose64,
 }
 
 var i32Narrow = family{
 	full:   [6]kernel{multiplyI32Rows1, multiplyI32Rows2, multiplyI32Rows3, multiplyI32Rows4, multiplyI32Rows5, multiplyI32Rows6},
 	masked: [6]kernel{multiplyI32MaskedRows1, multiplyI32MaskedRows2, multiplyI32MaskedRows3, multiplyI32MaskedRows4, multiplyI32MaskedRows5, multiplyI32MaskedRows6},
-	lanes:  8, bytes: 4, depth: 384, masks: narrowMask32, transpose: transpose32,
+	lanes:  8, bytes: 4, masks: narrowMask32, transpose: transpose32,
 }
 
 // i16Narrow multiplies pairs of 16 bits; a column is a pair.
 var i16Narrow = family{
 	full:   [6]kernel{multiplyI16Rows1, multiplyI16Rows2, multiplyI16Rows3, multiplyI16Rows4, multiplyI16Rows5, multiplyI16Rows6},
 	masked: [6]kernel{multiplyI16MaskedRows1, multiplyI16MaskedRows2, multiplyI16MaskedRows3, multiplyI16MaskedRows4, multiplyI16MaskedRows5, multiplyI16MaskedRows6},
-	lanes:  8, bytes: 4, depth: 384, masks: narrowMask32, transpose: transpose32,
+	lanes:  8, bytes: 4, masks: narrowMask32, transpose: transpose32,
 }
 
 var f32Wide = family{
 	full:   [6]kernel{multiplyF32WideRows1, multiplyF32WideRows2, multiplyF32WideRows3, multiplyF32WideRows4, multiplyF32WideRows5, multiplyF32WideRows6},
 	masked: [6]kernel{multiplyF32WideMaskedRows1, multiplyF32WideMaskedRows2, multiplyF32WideMaskedRows3, multiplyF32WideMaskedRows4, multiplyF32WideMaskedRows5, multiplyF32WideMaskedRows6},
-	lanes:  16, bytes: 4, depth: 192, stream: streamF32, upright: uprightF32, masks: wideMask, transpose: transpose32,
+	lanes:  16, bytes: 4, stream: streamF32, upright: uprightF32, half: uprightF32Half, masks: wideMask, transpose: transpose32,
 }
 
 var f64Wide = family{
 	full:   [6]kernel{multiplyF64WideRows1, multiplyF64WideRows2, multiplyF64WideRows3, multiplyF64WideRows4, multiplyF64WideRows5, multiplyF64WideRows6},
 	masked: [6]kernel{multiplyF64WideMaskedRows1, multiplyF64WideMaskedRows2, multiplyF64WideMaskedRows3, multiplyF64WideMaskedRows4, multiplyF64WideMaskedRows5, multiplyF64WideMaskedRows6},
-	lanes:  8, bytes: 8, depth: 192, stream: streamF64, masks: wideMask, transpose: transpose64,
+	lanes:  8, bytes: 8, stream: streamF64, masks: wideMask, transpose: transpose64,
 }
 
 var i32Wide = family{
 	full:   [6]kernel{multiplyI32WideRows1, multiplyI32WideRows2, multiplyI32WideRows3, multiplyI32WideRows4, multiplyI32WideRows5, multiplyI32WideRows6},
 	masked: [6]kernel{multiplyI32WideMaskedRows1, multiplyI32WideMaskedRows2, multiplyI32WideMaskedRows3, multiplyI32WideMaskedRows4, multiplyI32WideMaskedRows5, multiplyI32WideMaskedRows6},
-	lanes:  16, bytes: 4, depth: 192, masks: wideMask, transpose: transpose32,
+	lanes:  16, bytes: 4, masks: wideMask, transpose: transpose32,
 }
 
 // i16Wide is i16Narrow of 512 bits.
 var i16Wide = family{
 	full:   [6]kernel{multiplyI16WideRows1, multiplyI16WideRows2, multiplyI16WideRows3, multiplyI16WideRows4, multiplyI16WideRows5, multiplyI16WideRows6},
 	masked: [6]kernel{multiplyI16WideMaskedRows1, multiplyI16WideMaskedRows2, multiplyI16WideMaskedRows3, multiplyI16WideMaskedRows4, multiplyI16WideMaskedRows5, multiplyI16WideMaskedRows6},
-	lanes:  16, bytes: 4, depth: 192, masks: wideMask, transpose: transpose32,
+	lanes:  16, bytes: 4, masks: wideMask, transpose: transpose32,
 }

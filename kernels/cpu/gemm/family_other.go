@@ -5,7 +5,10 @@ package gemm
 // A family would be kernels of assembly; there are none here.
 type family struct{}
 
-func (*family) scratch(m, n, k int) int { return 0 }
+// Vectors is 0, 0: plain Go has none.
+func Vectors() (bits, registers int) { return 0, 0 }
+
+func (*family) scratch(c Caches, m, n, k int) int { return 0 }
 
 func familyOf[T Element]() *family { return nil }
 

@@ -302,6 +302,9 @@ func multiplyI16WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b 
 func uprightF32(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 
 //go:noescape
+func uprightF32Half(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
+
+//go:noescape
 func copyPanels1(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
 
 //go:noescape

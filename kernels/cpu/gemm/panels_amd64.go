@@ -5,11 +5,22 @@ package gemm
 import "unsafe"
 
 const (
-	slabBytes  = 192 << 10 // rows of a that stay in a second cache of 512 KiB, beside the next ones
-	grouped    = 4         // panels of b that are arranged together
-	storeBytes = 4 << 20   // panels of b that stay in a third cache
-	padding    = 64        // bytes between rows of a slab, so that they do not compete for the same lines of a cache
+	grouped = 4  // panels of b that are arranged together
+	padding = 64 // bytes between rows of a slab, so that they do not compete for the same lines of a cache
 )
+
+// panel is the bytes of a panel of b, beside which others pass through the first cache.
+func (c Caches) panel() int { return c.First / 4 * 3 }
+
+// slab is the bytes of rows of a that stay in the second cache, beside the next
+// ones and the panels.
+func (c Caches) slab() int { return c.Second / 8 * 3 }
+
+// store is the bytes of panels of b that stay in the third cache, beside the rest.
+func (c Caches) store() int { return c.Third / 4 }
+
+// stream is the bytes of a row of c, or of streamed rows of b, that stay in the first cache.
+func (c Caches) stream() int { return c.First / 2 }
 
 // fresh, in place of 0, has a kernel begin with zeros.
 const fresh = 1
@@ -43,14 +54,15 @@ type blocking struct {
 // blocking is as even as can be: whole blocks of 6 rows, whole panels. Several
 // slabs have a third more terms, since all of c is read and written for each:
 // measured, that outweighs that panels fill the first cache.
-func (f *family) blocking(m, n, k int) blocking {
-	depth := f.depth
-	if m > slabBytes/(depth*f.bytes) {
+func (f *family) blocking(c Caches, m, n, k int) blocking {
+	c = c.Filled()
+	depth := max(16, c.panel()/(f.width()*f.bytes)/8*8)
+	if m > c.slab()/(depth*f.bytes) {
 		depth += depth / 3
 	}
 	b := blocking{terms: even(k, depth, 8)}
-	b.rows = even(m, slabBytes/(depth*f.bytes), 6)
-	b.columns = even(n, storeBytes/(depth*f.bytes), f.width())
+	b.rows = even(m, max(6, c.slab()/(depth*f.bytes)), 6)
+	b.columns = even(n, max(f.width(), c.store()/(depth*f.bytes)), f.width())
 	if m <= b.rows { // nothing is used again
 		b.columns = n
 	}
@@ -76,8 +88,8 @@ func (b blocking) panels(f *family, m int) int {
 }
 
 // scratch is the bytes a product needs for a slab and panels.
-func (f *family) scratch(m, n, k int) int {
-	b := f.blocking(m, n, k)
+func (f *family) scratch(c Caches, m, n, k int) int {
+	b := f.blocking(c, m, n, k)
 	return b.slab(f) + b.panels(f, m)*b.terms*f.width()*f.bytes
 }
 
@@ -89,6 +101,7 @@ type product struct {
 	m, n, k int
 	how     int
 	packing Packing
+	caches  Caches
 	slab    place // of a, arranged
 	panels  place // of b, arranged: rows of a row of b; next to each other
 	soon    [2]fetch
@@ -118,7 +131,7 @@ func (x *fetch) take(turns int) (p uintptr, step, taken int) {
 // multiplyPanels multiplies in the way that suits the shape.
 func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	p := product{
-		family: f, blocking: f.blocking(x.M, x.N, x.K),
+		family: f, blocking: f.blocking(x.Caches, x.M, x.N, x.K), caches: x.Caches.Filled(),
 		a: placeOf(x.A), b: placeOf(x.B), c: placeOf(x.C), m: x.M, n: x.N, k: x.K, packing: x.Packing,
 	}
 	p.slab = place{unsafe.Pointer(unsafe.SliceData(scratch)), p.terms*f.bytes + padding, f.bytes}

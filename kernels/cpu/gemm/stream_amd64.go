@@ -2,10 +2,7 @@
 
 package gemm
 
-const (
-	mostStreamed = 5        // rows of a
-	streamBytes  = 16 << 10 // of a row of c, or of streamed rows of b, that stay in a first cache
-)
+const mostStreamed = 5 // rows of a
 
 // streams says whether b is read row by row rather than in panels: few rows of a
 // use it, so that it is the memory's rate that counts.
@@ -16,7 +13,7 @@ func (p *product) streams() bool {
 // streamed multiplies term by term: some rows of b, as wide as stays in the first
 // cache, by all rows of a.
 func (p *product) streamed() {
-	chunk := streamBytes / p.bytes
+	chunk := max(1, p.caches.stream()/(64*streamed)) * 64 * streamed / p.bytes // lines
 	if p.m > 1 {
 		chunk /= streamed
 	}
@@ -25,7 +22,7 @@ func (p *product) streamed() {
 		whole := n * p.bytes / 64 * 64 / p.bytes
 		t := 0
 		for ; t+streamed <= p.k; t += streamed {
-			for i := range p.m {
+			for i := 0; whole > 0 && i < p.m; i++ {
 				p.stream(n*p.bytes/64, p.a.at(i, t).first(), p.a.col, p.b.at(t, j).first(), p.b.row, p.c.at(i, j).first(), streamed*p.b.row)
 			}
 			p.across(j+whole, j+n, t, streamed)
@@ -49,12 +46,17 @@ func (p *product) stands() bool {
 	return p.upright != nil && p.m == 1 && p.b.row == p.bytes && p.b.col != p.bytes && p.k >= standingTerms && p.n*p.bytes >= 64
 }
 
-// standing multiplies as many columns at a time as there are in 64 bytes.
+// standing multiplies as many columns at a time as there are in 64 bytes. From
+// memory it is half as many: the hardware follows eight columns, and not sixteen.
 func (p *product) standing() {
 	columns, turns := 64/p.bytes, p.k/standingTerms
 	whole, k := p.n/columns*columns, turns*standingTerms
-	for j := 0; j < whole; j += columns {
-		p.upright(turns, p.a.first(), p.a.col, p.b.at(0, j).first(), p.b.col, p.c.at(0, j).first())
+	kernel, step := p.upright, columns
+	if p.n*p.k*p.bytes > p.caches.Second { // of 4096×4096: 22 GB/s on one core, 42 on two, rather than 17 and 31
+		kernel, step = p.half, columns/2
+	}
+	for j := 0; j < whole; j += step {
+		kernel(turns, p.a.first(), p.a.col, p.b.at(0, j).first(), p.b.col, p.c.at(0, j).first())
 	}
 	if k < p.k {
 		p.part(k, 0, whole, p.k-k)

@@ -36,7 +36,7 @@ func TestWidePanels(t *testing.T) {
 			clear(want.Data)
 		}
 		plainlyFused(want, a, b, m, n, k)
-		multiplyPanels(&f, x, make([]float32, f.scratch(m, n, k)/4))
+		multiplyPanels(&f, x, make([]float32, f.scratch(Caches{}, m, n, k)/4))
 		for at, x := range want.Data {
 			if c.Data[at] != x {
 				t.Fatalf("%d×%d×%d: element %d, %d is %v, not %v", m, n, k, at/n, at%n, c.Data[at], x)

@@ -21,7 +21,8 @@ func main() {
 			stream(f)
 		}
 	}
-	upright()
+	upright("uprightF32", 2)
+	upright("uprightF32Half", 1)
 	copyPanels(1)
 	copyPanels(4)
 	transpose32()

@@ -6,37 +6,60 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// upright adds products of a row of a to 16 elements of c, where the terms of
-// each column of b are next to each other: 16 terms a turn, of eight columns and
-// then of the other eight, each of which adds up by itself.
-func upright() {
-	TEXT("uprightF32", NOSPLIT, "func(turns int, a *byte, acs int, b *byte, bcs int, c *byte)")
+// upright adds products of a row of a to eight or 16 elements of c, where the
+// terms of each column of b are next to each other: 16 terms a turn. The sums of
+// eight columns wait for each other, so that the two halves of 16 are computed in
+// turn, four terms at a time; the second is a turn behind, since lines of sixteen
+// columns that are a multiple of a page apart do not stay in a first cache of
+// eight ways.
+func upright(name string, groups int) {
+	TEXT(name, NOSPLIT, "func(turns int, a *byte, acs int, b *byte, bcs int, c *byte)")
 	Pragma("noescape")
 	turns := Load(Param("turns"), GP64())
-	a, acs := Load(Param("a"), GP64()), Load(Param("acs"), GP64())
-	b, bcs := Load(Param("b"), GP64()), Load(Param("bcs"), GP64())
-	c := Load(Param("c"), GP64()) // read again at the end
-	var halves [2]uprightHalf
-	for k := range halves {
-		h := &halves[k]
-		h.low, h.stride, h.sum = b, bcs, YMM()
-		h.low3 = third(h.low, bcs)
-		h.high = GP64()
-		LEAQ(Mem{Base: b, Index: bcs, Scale: 4}, h.high)
-		h.high3 = third(h.high, bcs)
+	acs, bcs := Load(Param("acs"), GP64()), Load(Param("bcs"), GP64())
+	b, c := Load(Param("b"), GP64()), Load(Param("c"), GP64()) // c is read again at the end
+	var all []*uprightHalf
+	for k := range groups {
+		h := newUprightHalf(b, bcs, acs)
 		VMOVUPS(Mem{Base: c, Disp: 32 * k}, h.sum)
-		if k == 0 {
+		if all = append(all, h); k+1 < groups {
 			next := GP64()
 			LEAQ(Mem{Base: b, Index: bcs, Scale: 8}, next)
 			b = next
 		}
 	}
+	uprightTurns(turns, all)
+	c = Load(Param("c"), GP64())
+	for k, h := range all {
+		VMOVUPS(h.sum, Mem{Base: c, Disp: 32 * k})
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// uprightTurns is all turns: of two halves the first begins alone, and the second
+// ends alone.
+func uprightTurns(turns reg.Register, all []*uprightHalf) {
+	if len(all) > 1 {
+		uprightTurn(all[0])
+		DECQ(turns)
+		JZ(LabelRef("last"))
+	}
 	Label("turn")
-	again := GP64()
-	MOVQ(a, again)
-	for k, x := range []reg.Register{again, a} {
-		for quad := range 4 {
-			halves[k].quad(quad, x, acs)
+	uprightTurn(all...)
+	DECQ(turns)
+	JNZ(LabelRef("turn"))
+	Label("last")
+	if len(all) > 1 {
+		uprightTurn(all[1])
+	}
+}
+
+// uprightTurn is a turn of each half.
+func uprightTurn(halves ...*uprightHalf) {
+	for quad := range 4 {
+		for _, h := range halves {
+			h.quad(quad)
 		}
 	}
 	for _, h := range halves {
@@ -44,26 +67,27 @@ func upright() {
 			ADDQ(Imm(64), r)
 		}
 	}
-	DECQ(turns)
-	JNZ(LabelRef("turn"))
-	c = Load(Param("c"), GP64())
-	for k, h := range halves {
-		VMOVUPS(h.sum, Mem{Base: c, Disp: 32 * k})
-	}
-	VZEROUPPER()
-	RET()
+}
+
+// newUprightHalf is eight columns from b on.
+func newUprightHalf(b, bcs, acs reg.Register) *uprightHalf {
+	h := &uprightHalf{a: Load(Param("a"), GP64()), acs: acs, low: b, stride: bcs, sum: YMM()}
+	h.low3, h.high = third(h.low, bcs), GP64()
+	LEAQ(Mem{Base: b, Index: bcs, Scale: 4}, h.high)
+	h.high3 = third(h.high, bcs)
+	return h
 }
 
 // An uprightHalf is eight columns: four from low on, of which low3 is the last,
-// and four from high on.
+// and four from high on. It goes through a by itself.
 type uprightHalf struct {
-	low, low3, high, high3, stride reg.Register
-	sum                            reg.VecVirtual
+	a, acs, low, low3, high, high3, stride reg.Register
+	sum                                    reg.VecVirtual
 }
 
 // quad adds the products of four terms: it turns squares of four columns, one in
 // each half of a vector.
-func (h *uprightHalf) quad(quad int, a, acs reg.Register) {
+func (h *uprightHalf) quad(quad int) {
 	var r [4]reg.VecVirtual
 	for k := range r {
 		r[k] = YMM()
@@ -78,8 +102,8 @@ func (h *uprightHalf) quad(quad int, a, acs reg.Register) {
 	}
 	for t := range 4 {
 		x, term := YMM(), YMM()
-		VBROADCASTSS(Mem{Base: a}, x)
-		ADDQ(acs, a)
+		VBROADCASTSS(Mem{Base: h.a}, x)
+		ADDQ(h.acs, h.a)
 		VSHUFPS(Imm(uint64(0x44+0xaa*(t%2))), u[2+t/2], u[t/2], term)
 		VFMADD231PS(x, term, h.sum)
 	}
