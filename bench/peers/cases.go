@@ -47,6 +47,10 @@ func multiplyAdds(d []int64) int64 { return 2 * d[0] * d[1] * d[2] }
 // families of the benchmark. gelu is the one by tanh, which oneDNN has too.
 var families = map[string]family{
 	"sgemm":          {peer: "openblas", flops: multiplyAdds, text: sgemmText, goal: goal{least: 0.95, mean: 1.05}},
+	"gemv":           {peer: "openblas", memory: true, text: gemvText, goal: goal{least: 0.95, roof: 0.95}},
+	"gemv_columns":   {peer: "openblas", memory: true, text: gemvColumnsText, goal: goal{least: 0.95, roof: 0.95}},
+	"gevm":           {peer: "openblas", memory: true, text: gevmText, goal: goal{least: 0.95, roof: 0.95}},
+	"gevm_rows":      {peer: "openblas", memory: true, text: gevmRowsText, goal: goal{least: 0.95, roof: 0.95}},
 	"attention":      {peer: "openblas", flops: func(d []int64) int64 { return 4 * d[0] * d[1] * d[1] * d[2] }, text: attentionText, goal: goal{least: 2}},
 	"layernorm":      {peer: "onednn", memory: true, rows: true, text: layernormText, goal: goal{least: 2, roof: 0.95}},
 	"rmsnorm":        {memory: true, rows: true, text: rmsnormText, goal: goal{roof: 0.95}},
@@ -70,6 +74,8 @@ func allCases() []testCase {
 		{"sgemm", []int64{64, 4096, 1024}}, {"sgemm", []int64{4096, 64, 4096}},
 		{"sgemm", []int64{4096, 4096, 64}}, {"sgemm", []int64{128, 128, 8192}},
 		{"sgemm", []int64{1, 4096, 4096}},
+		{"gemv", []int64{4096, 4096}}, {"gemv_columns", []int64{4096, 4096}},
+		{"gevm", []int64{4096, 4096}}, {"gevm_rows", []int64{4096, 4096}},
 		{"layernorm", []int64{4096, 1024}}, {"rmsnorm", []int64{4096, 1024}},
 		{"softmax", []int64{4096, 1024}}, {"gelu", []int64{4096, 1024}},
 		{"bias_gelu", []int64{4096, 1024}}, {"chain", []int64{4096, 1024}}, {"add", []int64{4096, 1024}},
@@ -83,6 +89,8 @@ func allCases() []testCase {
 func quickCases() []testCase {
 	return []testCase{
 		{"sgemm", []int64{256, 256, 256}}, {"sgemm", []int64{1, 1024, 2048}},
+		{"gemv", []int64{1024, 2048}}, {"gemv_columns", []int64{1024, 2048}},
+		{"gevm", []int64{1024, 2048}}, {"gevm_rows", []int64{1024, 2048}},
 		{"layernorm", []int64{256, 1024}}, {"rmsnorm", []int64{256, 1024}},
 		{"softmax", []int64{256, 1024}}, {"gelu", []int64{256, 1024}},
 		{"bias_gelu", []int64{256, 1024}}, {"chain", []int64{256, 1024}}, {"add", []int64{512, 1024}},
@@ -107,6 +115,34 @@ func sgemmText(d []int64) string {
 	return in(`x = f32[$0,$2] parameter(0)
 y = f32[$2,$1] parameter(1)
 sgemm = f32[$0,$1] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
+}
+
+// A matrix in rows by a vector: n is 1.
+func gemvText(d []int64) string {
+	return in(`x = f32[$0,$1] parameter(0)
+y = f32[$1,1] parameter(1)
+gemv = f32[$0,1] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
+}
+
+// The same of a matrix in columns.
+func gemvColumnsText(d []int64) string {
+	return in(`x = f32[$1,$0] parameter(0)
+y = f32[$1,1] parameter(1)
+gemv_columns = f32[$0,1] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}`, d)
+}
+
+// A vector by a matrix in rows: m is 1.
+func gevmText(d []int64) string {
+	return in(`x = f32[1,$1] parameter(0)
+y = f32[$1,$0] parameter(1)
+gevm = f32[1,$0] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
+}
+
+// The same of a matrix that is contracted along its rows.
+func gevmRowsText(d []int64) string {
+	return in(`x = f32[1,$1] parameter(0)
+y = f32[$0,$1] parameter(1)
+gevm_rows = f32[1,$0] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}`, d)
 }
 
 func attentionText(d []int64) string {

@@ -167,6 +167,7 @@ func (r *results) markdown() string {
 	r.busy(p)
 	r.gemms(p)
 	r.attention(p)
+	r.vectors(p)
 	r.memory(p)
 	r.notes(p)
 	r.plans(p)
@@ -302,8 +303,28 @@ func (r *results) attention(p *page) {
 	}
 }
 
+// vectors are products of a matrix and a vector, which go by the memory's rate.
+func (r *results) vectors(p *page) {
+	list := r.those(func(_ string, f family) bool { return f.memory && f.peer == "openblas" })
+	if len(list) == 0 {
+		return
+	}
+	p.line("\n## Matrix by vector\n")
+	p.line("gemv is a matrix m×k by a vector (n is 1), gevm a vector by a matrix k×n (m is 1): of columns, or of rows, where the matrix is")
+	p.line("the other way round in memory. OpenBLAS is asked for sgemv. The roof is the time to copy as many bytes with streaming stores.\n")
+	p.columns("case", "threads", "ms", "OpenBLAS ms", "times as fast", "goal", "best/best", "copy ms", "of the roof", "goal", "over the default plan")
+	for _, c := range list {
+		of := "–"
+		if share, ok := c.roof(); ok {
+			of = ratio(share)
+		}
+		p.row(c.String(), fmt.Sprint(c.threads), c.time("tuned"), c.time("openblas"), c.ratio("openblas"), c.goal(), c.bestText("openblas"),
+			c.time("copy"), of, c.roofGoal(), c.ratio("default"))
+	}
+}
+
 func (r *results) memory(p *page) {
-	list := r.those(func(_ string, f family) bool { return f.memory })
+	list := r.those(func(_ string, f family) bool { return f.memory && f.peer != "openblas" })
 	if len(list) == 0 {
 		return
 	}

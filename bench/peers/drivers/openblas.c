@@ -1,4 +1,5 @@
-// OpenBLAS: sgemm M N K (row-major; sgemv where M or N is 1), and attention
+// OpenBLAS: sgemm M N K (row-major; sgemv where M or N is 1), sgemv as gemv M K,
+// gemv_columns M K, gevm N K and gevm_rows N K (see ../cases.go), and attention
 // H S D as one would write it without fusion: sgemm, softmax, sgemm a head.
 // Threads: OPENBLAS_NUM_THREADS, and OMP_NUM_THREADS for the softmax.
 #include "protocol.h"
@@ -49,7 +50,30 @@ static void attention(float *const *in, float *out) {
   }
 }
 
+static int matrix, columns; // of sgemv: which input, and whether its rows are of terms or not
+
+static void sgemv(float *const *in, float *out) {
+  float *a = in[matrix], *x = in[1 - matrix];
+  if (columns)
+    cblas_sgemv(CblasRowMajor, CblasTrans, k, m, 1, a, m, x, 1, 0, out, 1);
+  else
+    cblas_sgemv(CblasRowMajor, CblasNoTrans, m, k, 1, a, k, x, 1, 0, out, 1);
+}
+
+static const struct {
+  const char *name;
+  int matrix, columns;
+} vectors[] = {{"gemv", 0, 0}, {"gemv_columns", 0, 1}, {"gevm", 1, 1}, {"gevm_rows", 1, 0}};
+
 const char *prepare(const char *name, const long *dims, int n_dims, sizes *z) {
+  for (size_t v = 0; v < sizeof vectors / sizeof *vectors; v++)
+    if (!strcmp(name, vectors[v].name)) {
+      if (n_dims != 2)
+        return "two dimensions are needed";
+      op = sgemv, m = dims[0], k = dims[1], matrix = vectors[v].matrix, columns = vectors[v].columns;
+      *z = matrix ? (sizes){2, {k, m * k}, m} : (sizes){2, {m * k, k}, m};
+      return NULL;
+    }
   if (n_dims != 3)
     return "three dimensions are needed";
   m = dims[0], n = dims[1], k = dims[2];
