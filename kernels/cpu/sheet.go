@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"cmp"
+
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/gemm"
 )
