@@ -130,6 +130,11 @@ const rowPage = 1024
 // in tiles of 1024, 512 and 256 columns.
 const pageCost = 0.6
 
+// joinCost is log₂ of how much longer a reduction takes whose parts are joined, where
+// that is not needed to have work for all lanes: rows of 512×768 take 39 µs in eight
+// parts, 20 to 25 in one.
+const joinCost = 0.85
+
 // score is low for what one would choose by hand, with the contraction in so
 // many parts: little work in few steps, a few thousand elements a step, scratch
 // that fits the second cache, rows whole, and where there is work for several
@@ -140,6 +145,9 @@ func (c candidate) score(parts float64) float64 {
 	if 3*c.products < c.work {
 		slack := max(0, math.Log2(4*float64(lanes())/(c.programs*parts))) * worth
 		lone := 0.5 * worth * idling(c.programs*parts, float64(lanes()))
+		if parts > 1 {
+			lone += joinCost
+		}
 		return steps + 0.05*math.Log2(c.runs) + c.spill + 0.5*slack + lone - math.Log2(c.inner) - pageCost*math.Log2(c.page) // of equals, that with fewer runs
 	}
 	long := max(0, math.Log2(c.work/c.programs/longProgram))
