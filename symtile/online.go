@@ -56,7 +56,7 @@ type Scaled struct {
 // Each time m grows a sum is rounded once more: n tiles add at most n roundings of
 // exp and as many of the product to the relative error of a sum of terms ≥ 0.
 //
-// Means: see centered.
+// Means: see online_mean.go.
 func (p *Program) Online() *Program {
 	for k, s := range p.Body {
 		if s.Loop == nil || !growing(p, s.Loop) && !summing(p, s.Loop) {
@@ -126,8 +126,10 @@ func (j *joiner) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 	case "negate":
 		return args[0], -1, multiples(args[0])
 	case "subtract":
-		if f, err = j.exponentOf(op, args); j.sums {
+		if j.sums {
 			f, err = j.lessOf(op, args)
+		} else {
+			f, err = j.exponentOf(op, args)
 		}
 		return f, -1, err
 	case "exponential":

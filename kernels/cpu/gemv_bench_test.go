@@ -7,7 +7,6 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Products of a matrix and a vector, which have the memory's rate at best.
@@ -21,7 +20,7 @@ var skinny = []struct{ name, left, right, attrs string }{
 // BenchmarkSkinny is default plans of such products, on one and on two threads.
 func BenchmarkSkinny(b *testing.B) {
 	for _, x := range skinny {
-		p := parsed(b, fmt.Sprintf("ENTRY e { x = f32[%s] parameter(0)\ny = f32[%s] parameter(1)\nROOT d = f32[%s] dot(x, y), %s }",
+		p := programOf(b, fmt.Sprintf("ENTRY e { x = f32[%s] parameter(0)\ny = f32[%s] parameter(1)\nROOT d = f32[%s] dot(x, y), %s }",
 			x.left, x.right, map[bool]string{true: "4096,1", false: "1,4096"}[x.right == "4096,1"], x.attrs))
 		plan, err := New().Default(p)
 		if err != nil {
@@ -58,16 +57,4 @@ func runSkinny(b *testing.B, p *symtile.Program, plan kernels.Plan) {
 	}
 	b.ReportMetric(4096*4096*4/least/1e9, "GB/s")
 	b.ReportMetric(least*1e3, "ms-at-best")
-}
-
-func parsed(t testing.TB, text string) *symtile.Program {
-	m, err := hlo.Parse("f", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := symtile.Analyze(m.Fusions()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
