@@ -53,17 +53,17 @@ func reshapedIndex(r *Ring, index []Expr, from, to []int64) []Expr {
 	for k := range out {
 		out[k] = r.Const(0)
 	}
-	if hasZero(from) {
+	if slices.Contains(from, 0) {
 		return out
 	}
-	for _, w := range windows(from, to) {
+	for _, w := range ReshapeGroups(from, to) {
 		linear := r.Const(0)
-		for _, d := range w.from {
+		for _, d := range w.From {
 			linear = linear.Scale(from[d]).Add(index[d])
 		}
 		inner := int64(1)
-		for k := len(w.to) - 1; k >= 0; k-- {
-			d := w.to[k]
+		for k := len(w.To) - 1; k >= 0; k-- {
+			d := w.To[k]
 			if out[d] = linear.Div(inner); k > 0 {
 				out[d] = out[d].Mod(to[d])
 			}
@@ -84,8 +84,8 @@ func (x *indexer) bitcast(at, to hlo.Shape) Map {
 	if len(at.Layout.Tiles)+len(to.Layout.Tiles) > 0 {
 		return x.unknown("the layouts are tiled; their places have no index in common")
 	}
-	atOrder, toOrder := majorToMinor(at), majorToMinor(to)
-	index, atDims, toDims := permute(x.dims, atOrder), permute(at.Dims, atOrder), permute(to.Dims, toOrder)
+	atOrder, toOrder := at.MajorToMinor(), to.MajorToMinor()
+	index, atDims, toDims := Permute(x.dims, atOrder), Permute(at.Dims, atOrder), Permute(to.Dims, toOrder)
 	wide, narrow := int64(at.DType.Bits()), int64(to.DType.Bits())
 	var m Map
 	switch {
