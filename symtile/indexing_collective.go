@@ -62,8 +62,8 @@ func asks(position Expr, m Map) Map {
 }
 
 // replaced is index with dimension d replaced by e.
-func replaced(index []Expr, d int64, e Expr) []Expr {
-	out := slices.Clone(index)
+func replaced(indices []Expr, d int64, e Expr) []Expr {
+	out := slices.Clone(indices)
 	out[d] = e
 	return out
 }
@@ -113,13 +113,13 @@ func (x *indexer) mine(m Map) Map {
 }
 
 // fromShard is the index in the whole of an index of shard number k.
-func (s sharding) fromShard(index []Expr, k Expr) []Expr {
-	return replaced(index, s.dim, index[s.dim].Add(k.Scale(s.shard)))
+func (s sharding) fromShard(indices []Expr, k Expr) []Expr {
+	return replaced(indices, s.dim, indices[s.dim].Add(k.Scale(s.shard)))
 }
 
 // toShard is the index in its shard, and the number of that.
-func (s sharding) toShard(index []Expr) (in []Expr, k Expr) {
-	return replaced(index, s.dim, index[s.dim].Mod(s.shard)), index[s.dim].Div(s.shard)
+func (s sharding) toShard(indices []Expr) (in []Expr, k Expr) {
+	return replaced(indices, s.dim, indices[s.dim].Mod(s.shard)), indices[s.dim].Div(s.shard)
 }
 
 func operandsAllGather(x *indexer) []Map {

@@ -219,11 +219,11 @@ func (l lookup) vectorRead(x *indexer, batch []Expr) Map {
 }
 
 // batchOf is the batch index of an element of the indices.
-func (l lookup) batchOf(index []Expr) []Expr {
-	if l.vector == int64(len(index)) {
-		return index
+func (l lookup) batchOf(indices []Expr) []Expr {
+	if l.vector == int64(len(indices)) {
+		return indices
 	}
-	return slices.Delete(slices.Clone(index), int(l.vector), int(l.vector)+1)
+	return slices.Delete(slices.Clone(indices), int(l.vector), int(l.vector)+1)
 }
 
 // usersGather: an index vector is used by its window of the result. An element

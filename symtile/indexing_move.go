@@ -44,11 +44,11 @@ func usersElementwise(x *indexer) Map {
 
 // reshaped rewrites an index of extents from as one of extents to, window by
 // window: linearise, then take digits.
-func (x *indexer) reshaped(index []Expr, from, to []int64) []Expr {
-	return reshapedIndex(x.r, index, from, to)
+func (x *indexer) reshaped(indices []Expr, from, to []int64) []Expr {
+	return reshapedIndex(x.r, indices, from, to)
 }
 
-func reshapedIndex(r *Ring, index []Expr, from, to []int64) []Expr {
+func reshapedIndex(r *Ring, indices []Expr, from, to []int64) []Expr {
 	out := make([]Expr, len(to))
 	for k := range out {
 		out[k] = r.Const(0)
@@ -59,7 +59,7 @@ func reshapedIndex(r *Ring, index []Expr, from, to []int64) []Expr {
 	for _, w := range ReshapeGroups(from, to) {
 		linear := r.Const(0)
 		for _, d := range w.From {
-			linear = linear.Scale(from[d]).Add(index[d])
+			linear = linear.Scale(from[d]).Add(indices[d])
 		}
 		inner := int64(1)
 		for k := len(w.To) - 1; k >= 0; k-- {
@@ -85,13 +85,13 @@ func (x *indexer) bitcast(at, to hlo.Shape) Map {
 		return x.unknown("the layouts are tiled; their places have no index in common")
 	}
 	atOrder, toOrder := at.MajorToMinor(), to.MajorToMinor()
-	index, atDims, toDims := Permute(x.dims, atOrder), Permute(at.Dims, atOrder), Permute(to.Dims, toOrder)
+	indices, atDims, toDims := Permute(x.dims, atOrder), Permute(at.Dims, atOrder), Permute(to.Dims, toOrder)
 	wide, narrow := int64(at.DType.Bits()), int64(to.DType.Bits())
 	var m Map
 	switch {
 	case wide > narrow && wide%narrow == 0:
 		m.Ranges = x.ranges([]int64{wide / narrow})
-		index, atDims = append(index, m.Ranges...), append(atDims, wide/narrow)
+		indices, atDims = append(indices, m.Ranges...), append(atDims, wide/narrow)
 	case narrow > wide && narrow%wide == 0:
 		toDims = append(toDims, narrow/wide)
 	case narrow != wide:
@@ -100,7 +100,7 @@ func (x *indexer) bitcast(at, to hlo.Shape) Map {
 	if (hlo.Shape{Dims: atDims}).Elements() != (hlo.Shape{Dims: toDims}).Elements() {
 		return x.unknown("the arrays have different sizes")
 	}
-	m.Results = unpermuted(x.reshaped(index, atDims, toDims), toOrder)
+	m.Results = unpermuted(x.reshaped(indices, atDims, toDims), toOrder)
 	return m
 }
 

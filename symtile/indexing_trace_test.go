@@ -298,11 +298,11 @@ func (t *trace) reduce() {
 
 // under lists, for a place of the result, what the window is over along a
 // dimension: index of the operand and place in the window.
-func underWindow(w hlo.WindowDim, n, out int64) (index, place []int64) {
+func underWindow(w hlo.WindowDim, n, out int64) (indices, place []int64) {
 	places := line(n, w.PadLow, w.PadHigh, w.BaseDilation)
 	for at := range w.Size {
 		if i := places[out*w.Stride+at*w.Dilation]; i >= 0 {
-			index = append(index, i)
+			indices = append(indices, i)
 			if w.Reversed {
 				place = append(place, w.Size-1-at)
 			} else {
@@ -310,7 +310,7 @@ func underWindow(w hlo.WindowDim, n, out int64) (index, place []int64) {
 			}
 		}
 	}
-	return index, place
+	return indices, place
 }
 
 func (t *trace) reduceWindow() {

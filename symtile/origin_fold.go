@@ -121,14 +121,14 @@ func (f *folder) inside(in *hlo.Instr) *folder {
 }
 
 // element is a value of one array of a tuple.
-func (f *folder) element(in *hlo.Instr, index int, at []Expr) (Expr, bool) {
+func (f *folder) element(in *hlo.Instr, output int, at []Expr) (Expr, bool) {
 	switch in.Op {
 	case "tuple":
-		return f.value(in.Operands[index], at)
+		return f.value(in.Operands[output], at)
 	case "fusion", "call":
-		return f.inside(in).element(in.Attrs.Calls.Root, index, at)
+		return f.inside(in).element(in.Attrs.Calls.Root, output, at)
 	case "optimization-barrier":
-		return f.element(in.Operands[0], index, at)
+		return f.element(in.Operands[0], output, at)
 	}
 	return Expr{}, false
 }
