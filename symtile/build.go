@@ -235,7 +235,7 @@ func (b *builder) add(key opKey, op Op) int {
 // ids occur in the tile.
 func (b *builder) key(i *hlo.Instr, code hlo.Opcode, t Tile) opKey {
 	text := b.text[:0]
-	t.fields(func(e Expr) { text = binary.LittleEndian.AppendUint32(text, uint32(e.id)) })
+	t.fields(func(e Expr) { text = binary.LittleEndian.AppendUint32(text, uint32(e.ID())) })
 	b.text = text
 	place := b.at
 	for place != nil && !b.walks(place, t) {
@@ -266,9 +266,9 @@ func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 || from.DType != to.DType {
 		return 0, b.refuse(i, "bitcast", "%s", reasonFor("bitcast"))
 	}
-	inOrder, outOrder := majorToMinor(from), majorToMinor(to)
-	inDims, outDims := permute(from.Dims, inOrder), permute(to.Dims, outOrder)
-	physicalOut := permute(out, outOrder)
+	inOrder, outOrder := from.MajorToMinor(), to.MajorToMinor()
+	inDims, outDims := Permute(from.Dims, inOrder), Permute(to.Dims, outOrder)
+	physicalOut := Permute(out, outOrder)
 	physicalIn, err := b.reshape(i, inDims, outDims, slices.Clone(physicalOut))
 	if err != nil {
 		return 0, err
@@ -295,21 +295,6 @@ func (b *builder) step(i *hlo.Instr, code hlo.Opcode, t Tile, arg int, perm []in
 		return n
 	}
 	return b.add(key, Op{Instr: i, Code: code, Tile: t, Args: []int{arg}, Perm: perm})
-}
-
-func majorToMinor(s hlo.Shape) []int {
-	order := slices.Clone(s.MinorToMajor())
-	slices.Reverse(order)
-	return order
-}
-
-// permute returns out with out[k] = v[order[k]].
-func permute[T any, S ~[]T](v S, order []int) S {
-	out := make(S, len(order))
-	for k, d := range order {
-		out[k] = v[d]
-	}
-	return out
 }
 
 func inverse(order []int) []int {

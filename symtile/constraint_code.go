@@ -40,18 +40,22 @@ func (k *Check) ScratchLen() int { return k.code.ScratchLen() + len(k.code.outs)
 
 // Holds decides the point vals. It does not allocate. scratch must have at
 // least ScratchLen elements and may be reused.
-func (k *Check) Holds(vals, scratch []int64) bool {
+func (k *Check) Holds(vals, scratch []int64) bool { return k.FirstViolated(vals, scratch) < 0 }
+
+// FirstViolated is the index of the first clause that the point vals violates,
+// -1 for none. scratch is as for Holds.
+func (k *Check) FirstViolated(vals, scratch []int64) int {
 	n := len(k.code.outs)
 	out := scratch[:n]
 	k.code.Eval(vals, out, scratch[n:])
 next:
-	for _, x := range k.clauses {
+	for at, x := range k.clauses {
 		for _, b := range x {
 			if b.in.Contains(out[b.out]) {
 				continue next
 			}
 		}
-		return false
+		return at
 	}
-	return true
+	return -1
 }

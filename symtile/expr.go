@@ -64,6 +64,9 @@ func (r *Ring) of(e Expr) lin {
 	return r.forms[e.id].lin
 }
 
+// ID is a number that no other expression of e's ring has.
+func (e Expr) ID() int32 { return e.id }
+
 func (e Expr) lin() lin { return e.r.forms[e.id].lin }
 
 // Ring returns the ring e was built in.

@@ -93,7 +93,7 @@ func (x *indexer) operandMaps() []Map {
 	default:
 		return x.undefined("%s", unknownBecause(x.in.Op))
 	}
-	if hasZero(x.shape.Dims) {
+	if slices.Contains(x.shape.Dims, 0) {
 		row = operandsOfNothing
 	}
 	maps := row(x)
@@ -117,7 +117,7 @@ func (x *indexer) userMap(operand int) Map {
 	default:
 		return x.unknown("%s", unknownBecause(x.in.Op))
 	}
-	if hasZero(x.shape.Dims) || hasZero(x.from(operand)) {
+	if slices.Contains(x.shape.Dims, 0) || slices.Contains(x.from(operand), 0) {
 		return Map{State: Empty, Dims: x.dims}
 	}
 	return x.complete(row(x))
@@ -137,8 +137,7 @@ func (x *indexer) complete(m Map) Map {
 	if m.State == Empty {
 		return m
 	}
-	m.Runtime = unite(nil, m.Runtime)
-	return m.fold()
+	return foldRuntime(m)
 }
 
 // undefined says for every operand that nothing is known, and why.

@@ -24,7 +24,7 @@ func (x *indexer) group() int64 {
 
 // position is the place of the replica that asks in its group of n.
 func (x *indexer) position(n int64) Expr {
-	return x.r.runtime(Origin{Instr: x.in, Of: Asking}, 0, n-1)
+	return x.r.RuntimeVar(Origin{Source: InstrSource{Instr: x.in, Replica: Asking}}, 0, n-1)
 }
 
 // unmoved is the identity on the operand that goes with the output.
@@ -62,8 +62,8 @@ func asks(position Expr, m Map) Map {
 }
 
 // replaced is index with dimension d replaced by e.
-func replaced(index []Expr, d int64, e Expr) []Expr {
-	out := slices.Clone(index)
+func replaced(indices []Expr, d int64, e Expr) []Expr {
+	out := slices.Clone(indices)
 	out[d] = e
 	return out
 }
@@ -113,13 +113,13 @@ func (x *indexer) mine(m Map) Map {
 }
 
 // fromShard is the index in the whole of an index of shard number k.
-func (s sharding) fromShard(index []Expr, k Expr) []Expr {
-	return replaced(index, s.dim, index[s.dim].Add(k.Scale(s.shard)))
+func (s sharding) fromShard(indices []Expr, k Expr) []Expr {
+	return replaced(indices, s.dim, indices[s.dim].Add(k.Scale(s.shard)))
 }
 
 // toShard is the index in its shard, and the number of that.
-func (s sharding) toShard(index []Expr) (in []Expr, k Expr) {
-	return replaced(index, s.dim, index[s.dim].Mod(s.shard)), index[s.dim].Div(s.shard)
+func (s sharding) toShard(indices []Expr) (in []Expr, k Expr) {
+	return replaced(indices, s.dim, indices[s.dim].Mod(s.shard)), indices[s.dim].Div(s.shard)
 }
 
 func operandsAllGather(x *indexer) []Map {
@@ -193,9 +193,9 @@ func usersCollectiveBroadcast(x *indexer) Map {
 
 // operandsCollectivePermute: from which replica is known at run time only; a
 // replica without a source gets zeros.
-func operandsCollectivePermute(x *indexer) []Map { return x.alone(x.permuted(Source)) }
+func operandsCollectivePermute(x *indexer) []Map { return x.alone(x.permuted(PermuteSource)) }
 
-func usersCollectivePermute(x *indexer) Map { return x.mine(x.permuted(Target)) }
+func usersCollectivePermute(x *indexer) Map { return x.mine(x.permuted(PermuteTarget)) }
 
 // permuted is the identity on the source or the target of the replica that asks.
 func (x *indexer) permuted(role ReplicaRole) Map {
@@ -206,10 +206,10 @@ func (x *indexer) permuted(role ReplicaRole) Map {
 	}
 	var ids []int64
 	for _, p := range pairs {
-		ids = append(ids, p[role-Source])
+		ids = append(ids, p[role-PermuteSource])
 	}
 	least := min(slices.Min(ids), slices.Max(ids)-1) // one id alone has to be the one that asks, too
-	m.Replica = x.r.runtime(Origin{Instr: x.in, Of: role}, least, slices.Max(ids))
+	m.Replica = x.r.RuntimeVar(Origin{Source: InstrSource{Instr: x.in, Replica: role}}, least, slices.Max(ids))
 	return asks(m.Replica, m)
 }
 

@@ -57,16 +57,16 @@ func usersDot(x *indexer) Map { return x.resultsOf(x.operand, x.dims, nil) }
 
 // resultsOf is the map to the results that element index of a side is in; more
 // are ranges that index has already.
-func (x *indexer) resultsOf(which int, index []Expr, more []int64) Map {
+func (x *indexer) resultsOf(which int, indices []Expr, more []int64) Map {
 	sides := x.sides()
 	mine, other := sides[which], sides[1-which]
 	extents := append(slices.Clone(more), pickExtents(other.extents, other.free())...)
 	m := Map{Ranges: x.ranges(extents)}
-	free, others := pickDims(index, mine.free()), m.Ranges[len(more):]
+	free, others := pickDims(indices, mine.free()), m.Ranges[len(more):]
 	if which == 1 {
 		free, others = others, free
 	}
-	m.Results = slices.Concat(pickDims(index, mine.batch), free, others)
+	m.Results = slices.Concat(pickDims(indices, mine.batch), free, others)
 	return m
 }
 
@@ -98,9 +98,9 @@ func usersScaledDot(x *indexer) Map {
 		blocks[d] = x.from(which)[d] / n
 	}
 	within := x.ranges(blocks)
-	index := make([]Expr, len(x.dims))
+	indices := make([]Expr, len(x.dims))
 	for d, v := range x.dims {
-		index[d] = v.Scale(blocks[d]).Add(within[d])
+		indices[d] = v.Scale(blocks[d]).Add(within[d])
 	}
-	return x.resultsOf(which, index, blocks)
+	return x.resultsOf(which, indices, blocks)
 }

@@ -25,7 +25,7 @@ func (x *indexer) starts(operands []*hlo.Instr, extents, sizes []int64) []Expr {
 
 // start is element at of in, clamped to [0, last].
 func (x *indexer) start(in *hlo.Instr, at []Expr, last int64) Expr {
-	return x.r.runtime(Origin{Instr: in, At: at, Clamp: Interval{0, last}}, 0, last)
+	return x.r.RuntimeVar(Origin{Source: InstrSource{Instr: in}, At: at, Clamp: Interval{0, last}}, 0, last)
 }
 
 func operandsDynamicSlice(x *indexer) []Map {
@@ -71,7 +71,7 @@ func operandsDynamicUpdateSlice(x *indexer) []Map {
 	maps := make([]Map, len(x.in.Operands))
 	maps[0] = Map{Results: x.dims, Over: true}
 	maps[1] = x.inWindow(x.starts(x.in.Operands[2:], x.shape.Dims, x.from(1)), x.dims, x.from(1))
-	if hasZero(x.from(1)) {
+	if slices.Contains(x.from(1), 0) {
 		maps[0].Over, maps[1] = false, Map{State: Empty}
 	}
 	x.startsRead(maps[2:])
@@ -81,7 +81,7 @@ func operandsDynamicUpdateSlice(x *indexer) []Map {
 func usersDynamicUpdateSlice(x *indexer) Map {
 	switch x.operand {
 	case 0:
-		return Map{Results: x.dims, Over: !hasZero(x.from(1))}
+		return Map{Results: x.dims, Over: !slices.Contains(x.from(1), 0)}
 	case 1:
 		m := Map{Runtime: x.starts(x.in.Operands[2:], x.shape.Dims, x.from(1))}
 		for k, d := range x.dims {
@@ -219,11 +219,11 @@ func (l lookup) vectorRead(x *indexer, batch []Expr) Map {
 }
 
 // batchOf is the batch index of an element of the indices.
-func (l lookup) batchOf(index []Expr) []Expr {
-	if l.vector == int64(len(index)) {
-		return index
+func (l lookup) batchOf(indices []Expr) []Expr {
+	if l.vector == int64(len(indices)) {
+		return indices
 	}
-	return slices.Delete(slices.Clone(index), int(l.vector), int(l.vector)+1)
+	return slices.Delete(slices.Clone(indices), int(l.vector), int(l.vector)+1)
 }
 
 // usersGather: an index vector is used by its window of the result. An element
@@ -271,7 +271,7 @@ func (x *indexer) usersOfGathered(l lookup) Map {
 		}
 	}
 	m.Results = l.joined(ranges, offset)
-	if m = m.fold(); m.variesWithRanges() {
+	if m = foldRuntime(m); variesWithRanges(m) {
 		return x.unknown("which windows an element is in depends on the values of all indices")
 	}
 	return m
@@ -279,8 +279,8 @@ func (x *indexer) usersOfGathered(l lookup) Map {
 
 // variesWithRanges reports whether a run-time variable is read at a place that
 // depends on a range: then one value of it does not make a set.
-func (m Map) variesWithRanges() bool {
-	return slices.ContainsFunc(m.origins(), func(o *Origin) bool {
+func variesWithRanges(m Map) bool {
+	return slices.ContainsFunc(m.Origins(), func(o *Origin) bool {
 		return o != nil && slices.ContainsFunc(o.At, func(e Expr) bool {
 			return slices.ContainsFunc(e.Vars(), func(v Expr) bool { return slices.Contains(m.Ranges, v) })
 		})
@@ -366,7 +366,7 @@ func (x *indexer) usersOfUpdates(n int) Map {
 // unclamped is element at of in, whatever its type can hold.
 func (x *indexer) unclamped(in *hlo.Instr, at []Expr) Expr {
 	lo, hi := in.Shape.DType.IntRange()
-	return x.r.runtime(Origin{Instr: in, At: at}, max(lo, -farStart), min(hi, farStart))
+	return x.r.RuntimeVar(Origin{Source: InstrSource{Instr: in}, At: at}, max(lo, -farStart), min(hi, farStart))
 }
 
 // farStart is beyond every extent there is room for; a start farther out is

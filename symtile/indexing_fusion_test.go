@@ -47,7 +47,7 @@ func (w *composer) step() {
 		w.value(to, "reshape(%s)", x)
 	case 2:
 		to, text := w.cut(dims)
-		if !hasZero(to) {
+		if !slices.Contains(to, 0) {
 			w.value(to, "slice(%s), slice={%s}", x, text)
 		}
 	case 3:
@@ -103,7 +103,7 @@ func (w *composer) padded(x string, dims []int64) {
 		to[k] = max(0, low+high+n+max(0, n-1)*interior)
 		words[k] = fmt.Sprintf("%d_%d_%d", low, high, interior)
 	}
-	if !hasZero(to) {
+	if !slices.Contains(to, 0) {
 		w.lines = append(w.lines, fmt.Sprintf("z%d = f32[] constant(0)", len(w.lines)))
 		w.value(to, "pad(%s, z%d), padding=%s", x, len(w.lines)-1, strings.Join(words, "x"))
 	}
@@ -218,7 +218,7 @@ func (c *comparison) computation(t *testing.T, w *composer, bare, whole string) 
 func traceAll(t *testing.T, c *hlo.Computation, data map[*hlo.Instr][]int64) map[*hlo.Instr]map[[2]string]bool {
 	all := map[*hlo.Instr]map[[2]string]bool{c.Root: {}}
 	eachIndex(c.Root.Shape.Dims, func(at []int64) {
-		all[c.Root][[2]string{encodePoint(at), encodePoint(at)}] = true
+		all[c.Root][[2]string{pointKey(at), pointKey(at)}] = true
 	})
 	for _, in := range slices.Backward(c.Instrs) {
 		if len(all[in]) == 0 || len(in.Operands) == 0 {

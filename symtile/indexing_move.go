@@ -44,26 +44,26 @@ func usersElementwise(x *indexer) Map {
 
 // reshaped rewrites an index of extents from as one of extents to, window by
 // window: linearise, then take digits.
-func (x *indexer) reshaped(index []Expr, from, to []int64) []Expr {
-	return reshapedIndex(x.r, index, from, to)
+func (x *indexer) reshaped(indices []Expr, from, to []int64) []Expr {
+	return reshapedIndex(x.r, indices, from, to)
 }
 
-func reshapedIndex(r *Ring, index []Expr, from, to []int64) []Expr {
+func reshapedIndex(r *Ring, indices []Expr, from, to []int64) []Expr {
 	out := make([]Expr, len(to))
 	for k := range out {
 		out[k] = r.Const(0)
 	}
-	if hasZero(from) {
+	if slices.Contains(from, 0) {
 		return out
 	}
-	for _, w := range windows(from, to) {
+	for _, w := range ReshapeGroups(from, to) {
 		linear := r.Const(0)
-		for _, d := range w.from {
-			linear = linear.Scale(from[d]).Add(index[d])
+		for _, d := range w.From {
+			linear = linear.Scale(from[d]).Add(indices[d])
 		}
 		inner := int64(1)
-		for k := len(w.to) - 1; k >= 0; k-- {
-			d := w.to[k]
+		for k := len(w.To) - 1; k >= 0; k-- {
+			d := w.To[k]
 			if out[d] = linear.Div(inner); k > 0 {
 				out[d] = out[d].Mod(to[d])
 			}
@@ -84,14 +84,14 @@ func (x *indexer) bitcast(at, to hlo.Shape) Map {
 	if len(at.Layout.Tiles)+len(to.Layout.Tiles) > 0 {
 		return x.unknown("the layouts are tiled; their places have no index in common")
 	}
-	atOrder, toOrder := majorToMinor(at), majorToMinor(to)
-	index, atDims, toDims := permute(x.dims, atOrder), permute(at.Dims, atOrder), permute(to.Dims, toOrder)
+	atOrder, toOrder := at.MajorToMinor(), to.MajorToMinor()
+	indices, atDims, toDims := Permute(x.dims, atOrder), Permute(at.Dims, atOrder), Permute(to.Dims, toOrder)
 	wide, narrow := int64(at.DType.Bits()), int64(to.DType.Bits())
 	var m Map
 	switch {
 	case wide > narrow && wide%narrow == 0:
 		m.Ranges = x.ranges([]int64{wide / narrow})
-		index, atDims = append(index, m.Ranges...), append(atDims, wide/narrow)
+		indices, atDims = append(indices, m.Ranges...), append(atDims, wide/narrow)
 	case narrow > wide && narrow%wide == 0:
 		toDims = append(toDims, narrow/wide)
 	case narrow != wide:
@@ -100,7 +100,7 @@ func (x *indexer) bitcast(at, to hlo.Shape) Map {
 	if (hlo.Shape{Dims: atDims}).Elements() != (hlo.Shape{Dims: toDims}).Elements() {
 		return x.unknown("the arrays have different sizes")
 	}
-	m.Results = unpermuted(x.reshaped(index, atDims, toDims), toOrder)
+	m.Results = unpermuted(x.reshaped(indices, atDims, toDims), toOrder)
 	return m
 }
 

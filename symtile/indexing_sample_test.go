@@ -7,6 +7,13 @@ import (
 	"strings"
 )
 
+// Computations that reduces and scans of samples apply.
+const (
+	argminText = "argmin { a = f32[] parameter(0); i = s32[] parameter(1); b = f32[] parameter(2); j = s32[] parameter(3); " +
+		"p = pred[] compare(a, b), direction=LT; v = f32[] select(p, a, b); k = s32[] select(p, i, j); ROOT t = (f32[], s32[]) tuple(v, k) }\n"
+	scanText = "scan_add { x = f32[] parameter(0); c = f32[] parameter(1); s = f32[] add(x, c); ROOT t = (f32[], f32[]) tuple(s, s) }\n"
+)
+
 // A sampler writes random small instructions as HLO text.
 type sampler struct{ *rand.Rand }
 
@@ -148,7 +155,7 @@ var sampled = map[string]func(s sampler) string{
 		from := s.shape(1 + s.IntN(3))
 		dims := s.some(len(from), s.IntN(len(from)+1))
 		to := without(from, dims)
-		return missingComputations["argmin"] + program(fmt.Sprintf("(%s, %s) reduce(p0, p1, p2, p3), dimensions={%s}, to_apply=argmin", f32(to), s32(to), commas(dims)), f32(from), s32(from), "f32[]", "s32[]")
+		return argminText + program(fmt.Sprintf("(%s, %s) reduce(p0, p1, p2, p3), dimensions={%s}, to_apply=argmin", f32(to), s32(to), commas(dims)), f32(from), s32(from), "f32[]", "s32[]")
 	},
 	"reduce-window": func(s sampler) string {
 		from := s.shape(1 + s.IntN(2))
@@ -166,7 +173,7 @@ var sampled = map[string]func(s sampler) string{
 		dims := s.shape(1 + s.IntN(2))
 		d := s.some(len(dims), 1)
 		carry := without(dims, d)
-		return missingComputations["scan_add"] + program(fmt.Sprintf("(%s, %s) scan(p0, p1), dimensions={%s}, is_reverse=%t, num_carries=1, to_apply=scan_add",
+		return scanText + program(fmt.Sprintf("(%s, %s) scan(p0, p1), dimensions={%s}, is_reverse=%t, num_carries=1, to_apply=scan_add",
 			f32(dims), f32(carry), commas(d), s.IntN(2) == 0), f32(dims), f32(carry))
 	},
 	"all-gather": func(s sampler) string {

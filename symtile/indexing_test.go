@@ -108,7 +108,7 @@ func (c *comparison) relation(t *testing.T, text, what string, operand int, want
 	}
 	for pair := range want {
 		if !got[pair] {
-			t.Errorf("%s of operand %d: result %v is made from %v, which is not in\n%v\n%s", what, operand, decodePoint(pair[0]), decodePoint(pair[1]), ms, text)
+			t.Errorf("%s of operand %d: result %v is made from %v, which is not in\n%v\n%s", what, operand, keyPoint(pair[0]), keyPoint(pair[1]), ms, text)
 			return
 		}
 	}
@@ -119,7 +119,7 @@ func (c *comparison) relation(t *testing.T, text, what string, operand int, want
 	c.equal++
 	for pair := range got {
 		if !want[pair] {
-			t.Errorf("%s of operand %d: result %v is not made from %v, as say\n%v\n%s", what, operand, decodePoint(pair[0]), decodePoint(pair[1]), ms, text)
+			t.Errorf("%s of operand %d: result %v is not made from %v, as say\n%v\n%s", what, operand, keyPoint(pair[0]), keyPoint(pair[1]), ms, text)
 			return
 		}
 	}
@@ -153,7 +153,7 @@ func (e evaluator) backward(ms []Map) map[[2]string]bool {
 		eachIndex(leaf(e.root.Shape, 0).Dims, func(out []int64) {
 			for _, m := range ms {
 				e.results(m, out, asking, func(at []int64) {
-					pairs[[2]string{encodePoint(e.place(out, asking)), encodePoint(at)}] = true
+					pairs[[2]string{pointKey(e.place(out, asking)), pointKey(at)}] = true
 				})
 			}
 		})
@@ -167,7 +167,7 @@ func (e evaluator) forward(ms []Map, dims []int64) map[[2]string]bool {
 		eachIndex(dims, func(in []int64) {
 			for _, m := range ms {
 				e.results(m, in, asking, func(at []int64) {
-					pairs[[2]string{encodePoint(at), encodePoint(e.place(in, asking))}] = true
+					pairs[[2]string{pointKey(at), pointKey(e.place(in, asking))}] = true
 				})
 			}
 		})
@@ -204,7 +204,11 @@ func (e evaluator) results(m Map, at []int64, asking int64, f func([]int64)) {
 		}
 		if e.runtime(m, asking, env) && m.Where.Holds(env) {
 			out := []int64{}
-			for _, x := range m.replicaAsResult().Results {
+			results := m.Results
+			if m.Replicated() {
+				results = append(slices.Clone(results), m.Replica)
+			}
+			for _, x := range results {
 				out = append(out, x.Eval(env))
 			}
 			if e.collective() && !m.Replicated() {
@@ -240,16 +244,16 @@ func (e evaluator) value(x Expr, asking int64, env map[Expr]int64) (n int64, ok 
 	}
 	v, _ := x.Variable()
 	defer func() { env[x] = n }()
-	if v.Origin.Of != NoReplica {
+	if role := sourceOf(v.Origin).Replica; role != NoReplica {
 		for _, pair := range e.root.Attrs.SourceTargets {
-			if v.Origin.Of == Source && pair[1] == asking {
+			if role == PermuteSource && pair[1] == asking {
 				return pair[0], true
 			}
-			if v.Origin.Of == Target && pair[0] == asking {
+			if role == PermuteTarget && pair[0] == asking {
 				return pair[1], true
 			}
 		}
-		return asking, v.Origin.Of == Asking
+		return asking, role == Asking
 	}
 	at := make([]int64, len(v.Origin.At))
 	for k, a := range v.Origin.At {
@@ -260,12 +264,13 @@ func (e evaluator) value(x Expr, asking int64, env map[Expr]int64) (n int64, ok 
 		}
 		at[k] = a.Eval(env)
 	}
-	for k, d := range v.Origin.Instr.Shape.Dims {
+	from := sourceOf(v.Origin).Instr
+	for k, d := range from.Shape.Dims {
 		if at[k] < 0 || at[k] >= d {
 			return 0, false
 		}
 	}
-	n = e.data[v.Origin.Instr][rowMajorOf(at, v.Origin.Instr.Shape.Dims)]
+	n = e.data[from][rowMajorOf(at, from.Shape.Dims)]
 	if c := v.Origin.Clamp; c != (Interval{}) {
 		n = clampTo(n, c.Hi)
 	}

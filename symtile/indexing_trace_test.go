@@ -17,7 +17,7 @@ type trace struct {
 
 // element adds that out is made from element of operand k.
 func (t *trace) element(k int, out, element []int64) {
-	t.pairs[k][[2]string{encodePoint(out), encodePoint(element)}] = true
+	t.pairs[k][[2]string{pointKey(out), pointKey(element)}] = true
 }
 
 func (t *trace) from(k int) []int64 { return t.in.Operands[k].Shape.Dims }
@@ -298,11 +298,11 @@ func (t *trace) reduce() {
 
 // under lists, for a place of the result, what the window is over along a
 // dimension: index of the operand and place in the window.
-func underWindow(w hlo.WindowDim, n, out int64) (index, place []int64) {
+func underWindow(w hlo.WindowDim, n, out int64) (indices, place []int64) {
 	places := line(n, w.PadLow, w.PadHigh, w.BaseDilation)
 	for at := range w.Size {
 		if i := places[out*w.Stride+at*w.Dilation]; i >= 0 {
-			index = append(index, i)
+			indices = append(indices, i)
 			if w.Reversed {
 				place = append(place, w.Size-1-at)
 			} else {
@@ -310,7 +310,7 @@ func underWindow(w hlo.WindowDim, n, out int64) (index, place []int64) {
 			}
 		}
 	}
-	return index, place
+	return indices, place
 }
 
 func (t *trace) reduceWindow() {
@@ -464,11 +464,11 @@ func (t *trace) dynamicUpdateSlice() {
 	written := map[string]bool{}
 	eachIndex(t.from(1), func(at []int64) {
 		out := plus(at, start)
-		written[encodePoint(out)] = true
+		written[pointKey(out)] = true
 		t.element(1, out, at)
 	})
 	eachIndex(t.to(), func(out []int64) {
-		if !written[encodePoint(out)] {
+		if !written[pointKey(out)] {
 			t.element(0, out, out)
 		}
 		t.startsUsed(2, out)
@@ -532,11 +532,11 @@ func (t *trace) scatter() {
 			if combines {
 				t.element(n+1, out, u)
 			}
-			writer[encodePoint(out)] = u
+			writer[pointKey(out)] = u
 		}
 	})
 	eachIndex(t.to(), func(out []int64) {
-		u, hit := writer[encodePoint(out)]
+		u, hit := writer[pointKey(out)]
 		if !hit || combines {
 			t.element(0, out, out)
 		}

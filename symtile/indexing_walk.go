@@ -131,12 +131,14 @@ func leave(maps []Map, c *hlo.Computation, in *hlo.Instr) []Map {
 	}
 	var out *mapSet
 	for _, m := range maps {
-		out = out.add(m.rebind(func(o Origin) Origin {
-			if k := slices.Index(c.Params, o.Instr); k >= 0 && len(o.Within) == 0 {
-				o.Instr = in.Operands[k]
-				return o
+		out = out.add(m.RewriteOrigins(func(o Origin) Origin {
+			from := sourceOf(&o)
+			if k := slices.Index(c.Params, from.Instr); k >= 0 && len(from.Within) == 0 {
+				from.Instr = in.Operands[k]
+			} else {
+				from.Within = append(slices.Clone(from.Within), in)
 			}
-			o.Within = append(slices.Clone(o.Within), in)
+			o.Source = from
 			return o
 		}))
 	}
@@ -184,7 +186,7 @@ func ParamMaps(r *Ring, c *hlo.Computation, output int) ([][]Map, error) {
 	if output < 0 || output >= len(outs) {
 		return nil, fmt.Errorf("%s has %d outputs; there is no output %d", c.Name, len(outs), output)
 	}
-	if err := limited(c); err != nil {
+	if err := CheckSize(c); err != nil {
 		return nil, err
 	}
 	reached := newWalker(r).backward(c, output)
@@ -208,7 +210,7 @@ func OutputMaps(r *Ring, c *hlo.Computation, param int) ([][]Map, error) {
 	if p.Shape.DType == hlo.Tuple {
 		return nil, fmt.Errorf("parameter %s of %s is a tuple; indices are those of an array", p.Name, c.Name)
 	}
-	if err := limited(c); err != nil {
+	if err := CheckSize(c); err != nil {
 		return nil, err
 	}
 	reached := newWalker(r).forward(c, place{p, 0})

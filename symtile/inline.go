@@ -1,7 +1,7 @@
 package symtile
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -17,25 +17,11 @@ func inline(c *hlo.Computation) (*hlo.Computation, error) {
 	return flat, limited(flat)
 }
 
-// Fusions of compilers have tens of instructions, rarely thousands. Beyond
-// these a walk from the root would take more stack or time than anybody wants.
-const (
-	mostInstrs = 100_000
-	mostDepth  = 10_000 // instructions on a path from a parameter to the root
-)
-
+// limited is CheckSize with an error of this package.
 func limited(c *hlo.Computation) error {
-	if n := len(c.Instrs); n > mostInstrs {
-		return &Untileable{Instr: c.Root, Rule: "too-large", Reason: fmt.Sprintf("the computation has %d instructions; at most %d are one fusion", n, mostInstrs)}
-	}
-	depth := make(map[*hlo.Instr]int, len(c.Instrs))
-	for _, i := range c.Instrs {
-		for _, o := range i.Operands {
-			depth[i] = max(depth[i], depth[o]+1)
-		}
-		if depth[i] > mostDepth {
-			return &Untileable{Instr: i, Rule: "too-large", Reason: fmt.Sprintf("it is more than %d instructions away from the parameters", mostDepth)}
-		}
+	var large *TooLarge
+	if errors.As(CheckSize(c), &large) {
+		return &Untileable{Instr: large.Instr, Rule: "too-large", Reason: large.Reason}
 	}
 	return nil
 }

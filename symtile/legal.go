@@ -52,7 +52,7 @@ func (s *Space) legality(where Constraint) (*legality, error) {
 // legalities is s.legal, made now for a space that no analysis compiled: a
 // concrete one, or a copy with constraints of its own.
 func (s *Space) legalities() *legality {
-	if s.legal != nil && s.legal.where.is(s.Where) {
+	if s.legal != nil && sameSlice(s.legal.where, s.Where) {
 		return s.legal
 	}
 	l, err := s.legality(s.Where)
@@ -62,8 +62,8 @@ func (s *Space) legalities() *legality {
 	return l
 }
 
-// is says whether c and d are one slice.
-func (c Constraint) is(d Constraint) bool {
+// sameSlice reports whether c and d share their first element and their length.
+func sameSlice(c, d Constraint) bool {
 	return len(c) == len(d) && (len(c) == 0 || &c[0] == &d[0])
 }
 
@@ -72,24 +72,6 @@ func (s *Space) buckets() *buckets {
 	l := s.legalities()
 	l.once.Do(func() { l.plan = newBuckets(s.Dims, l) })
 	return l.plan
-}
-
-// broken is the first clause that the point vals breaks, -1 for none; scratch
-// is as for Holds.
-func (k *Check) broken(vals, scratch []int64) int {
-	n := len(k.code.outs)
-	out := scratch[:n]
-	k.code.Eval(vals, out, scratch[n:])
-next:
-	for at, x := range k.clauses {
-		for _, b := range x {
-			if b.in.Contains(out[b.out]) {
-				continue next
-			}
-		}
-		return at
-	}
-	return -1
 }
 
 // against says which clause t breaks.
@@ -102,7 +84,7 @@ func (l *legality) against(t Tiling) error {
 	if n := l.check.ScratchLen(); n > len(room) {
 		scratch = make([]int64, n)
 	}
-	if at := l.check.broken(t, scratch); at >= 0 {
+	if at := l.check.FirstViolated(t, scratch); at >= 0 {
 		return &Illegal{append(Tiling(nil), t...), l.where[at]}
 	}
 	return nil

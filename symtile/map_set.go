@@ -34,7 +34,7 @@ func (s *mapSet) add(m Map) *mapSet {
 	if s.full {
 		return s
 	}
-	m = m.fold().Simplify()
+	m = foldRuntime(m).Simplify()
 	m, _ = m.DropUnusedRanges()
 	if m.State == Empty && len(s.all) > 0 {
 		return s
@@ -42,7 +42,7 @@ func (s *mapSet) add(m Map) *mapSet {
 	if len(s.all) == 1 && s.all[0].State == Empty {
 		s.all, s.at = nil, map[string]int{}
 	}
-	key := m.key()
+	key := mapKey(m)
 	if k, ok := s.at[key]; ok {
 		s.all[k].Over = s.all[k].Over && m.Over // each says where the elements are at most
 		return s
@@ -65,10 +65,10 @@ func (s *mapSet) compose(firsts, seconds []Map) *mapSet {
 	return s
 }
 
-func (m Map) key() string {
+func mapKey(m Map) string {
 	var b strings.Builder
 	b.WriteString(m.String())
-	for _, o := range m.origins() {
+	for _, o := range m.Origins() {
 		fmt.Fprintf(&b, " %p", o)
 	}
 	return b.String()

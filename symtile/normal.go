@@ -199,7 +199,7 @@ func ascending(n int) []int64 {
 // in front of the dimension they divide.
 func (r *rewriter) convolution(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	c, window := i.Attrs.Conv, i.Attrs.Window
-	if slices.ContainsFunc(window, func(w hlo.WindowDim) bool { return w.Size == 0 }) || hasZero(operands[0].Shape.Dims) || hasZero(operands[1].Shape.Dims) {
+	if slices.ContainsFunc(window, func(w hlo.WindowDim) bool { return w.Size == 0 }) || slices.Contains(operands[0].Shape.Dims, 0) || slices.Contains(operands[1].Shape.Dims, 0) {
 		return nil
 	}
 	x, k := r.padded(operands[0], r.zero(operands[0].Shape.DType), c.InSpatial, window), operands[1]
@@ -438,7 +438,7 @@ func (r *rewriter) withStarts(i *hlo.Instr, arrays, starts []*hlo.Instr) *hlo.In
 // bitcast is a reshape when both layouts are row-major.
 func (r *rewriter) bitcast(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	from, to := operands[0].Shape, i.Shape
-	if from.DType != to.DType || len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 || !ascendingOrder(majorToMinor(from)) || !ascendingOrder(majorToMinor(to)) {
+	if from.DType != to.DType || len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 || !ascendingOrder(from.MajorToMinor()) || !ascendingOrder(to.MajorToMinor()) {
 		return nil
 	}
 	return r.reshape(i, operands)

@@ -6,42 +6,33 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // An Origin says where the value of a run-time variable comes from: the element
-// At of Instr's output, clamped to Clamp. At is over the other variables of the
+// At of the array that Source is, clamped to Clamp. At is over the other variables of the
 // map that has the variable, so that its value may differ from point to point;
 // whatever replaces those rewrites it, and a variable never loses its origin. Where the value is outside the variable's range the map has no
 // point; Simplify does not narrow that range.
 type Origin struct {
-	Instr *hlo.Instr
-	At    []Expr
-	Clamp Interval    // as HLO defines it, e.g. [0, n − slice]; the zero Interval clamps nothing
-	Of    ReplicaRole // not an element: which replica, for the collective Instr
-
-	// Within are the fusions and calls whose computation Instr is in, innermost
-	// first; none for an instruction of the computation the map is of.
-	Within []*hlo.Instr
+	Source Source
+	At     []Expr
+	Clamp  Interval // as HLO defines it, e.g. [0, n − slice]; the zero Interval clamps nothing
 }
 
-// ReplicaRole says which replica of a collective a run-time variable is.
-type ReplicaRole uint8
+// A Source is what the value of a run-time variable is read from: an array of a
+// program, or another property of its execution. The package tells sources
+// apart and prints them; what a source refers to is known to who made it.
+type Source interface {
+	// AppendKey appends bytes that are equal for equal sources and differ for others.
+	AppendKey(b []byte) []byte
 
-const (
-	NoReplica ReplicaRole = iota
-	Asking                // the position, in its replica group, of the replica that asks
-	Source                // the replica id a collective-permute sends from to the one that asks
-	Target                // the replica id a collective-permute sends to from the one that asks
-)
+	// VariableName is the name of the run-time variable of a source that is not
+	// an array and has one value, and "" for an array, whose variables are
+	// numbered: rt0, rt1, ….
+	VariableName() string
 
-func (o ReplicaRole) String() string { return [...]string{"", "replica", "source", "target"}[o] }
-
-// Origin returns the one origin of r with these fields and no clamp, so that
-// run-time variables that read the same element are the same variable.
-func (r *Ring) Origin(in *hlo.Instr, at []Expr) *Origin {
-	return r.origins[r.originIndex(Origin{Instr: in, At: at})]
+	// String names the source in RuntimeText.
+	String() string
 }
 
 func (r *Ring) originIndex(o Origin) int {
@@ -53,32 +44,51 @@ func (r *Ring) originIndex(o Origin) int {
 		r.originAt = map[string]int{}
 	}
 	r.originAt[key] = len(r.origins)
-	o.At, o.Within = slices.Clone(o.At), slices.Clone(o.Within)
+	o.At = slices.Clone(o.At)
 	r.origins = append(r.origins, &o)
 	return len(r.origins) - 1
 }
 
 // key tells origins of one ring apart.
 func (o *Origin) key() string {
-	b := fmt.Appendf(nil, "%p %d %d %d", o.Instr, o.Clamp.Lo, o.Clamp.Hi, o.Of)
+	b := o.Source.AppendKey(nil)
+	b = fmt.Appendf(b, " %d %d", o.Clamp.Lo, o.Clamp.Hi)
 	for _, e := range o.At {
 		b = fmt.Appendf(b, " %d", e.id)
-	}
-	for _, in := range o.Within {
-		b = fmt.Appendf(b, " %p", in)
 	}
 	return string(b)
 }
 
-// runtime is the run-time variable in [lo, hi] that comes from o. Its name
+// RuntimeVar is the run-time variable in [lo, hi] that comes from o. Its name
 // follows from its origin: what reads the same is the same.
-func (r *Ring) runtime(o Origin, lo, hi int64) Expr {
+func (r *Ring) RuntimeVar(o Origin, lo, hi int64) Expr {
 	k := r.originIndex(o)
-	name := "rt" + strconv.Itoa(k)
-	if o.Of != NoReplica {
-		name = o.Of.String()
+	name := o.Source.VariableName()
+	if name == "" {
+		name = "rt" + strconv.Itoa(k)
 	}
 	return r.Var(Variable{Name: name, Lo: lo, Hi: hi, Role: RoleRuntime, Origin: r.origins[k]})
+}
+
+// Origins lists where the run-time variables of m are read, in order; nil for
+// those that have no origin.
+func (m Map) Origins() []*Origin {
+	var out []*Origin
+	for _, e := range m.Runtime {
+		v, _ := e.Variable()
+		out = append(out, v.Origin)
+	}
+	return out
+}
+
+// RewriteOrigins changes the origins of run-time variables.
+func (m Map) RewriteOrigins(to func(Origin) Origin) Map {
+	s := Substitution{With: map[Expr]Expr{}}
+	m.Runtime = unite(nil, (&rewriting{s: &s, origin: to}).all(m.Runtime))
+	m.Results = s.ApplyAll(m.Results)
+	m.Where = s.ApplyTo(m.Where)
+	m.Replica = s.applyReplica(m.Replica)
+	return m
 }
 
 // A rewriting rewrites the origins of run-time variables for a substitution and
@@ -117,7 +127,7 @@ func (w *rewriting) enter(e Expr) {
 	if w.origin != nil {
 		to = w.origin(to)
 	}
-	if x := e.r.runtime(to, v.Lo, v.Hi); x != e {
+	if x := e.r.RuntimeVar(to, v.Lo, v.Hi); x != e {
 		w.s.With[e] = x
 	}
 }
@@ -152,8 +162,8 @@ func (m Map) RuntimeText() []string {
 }
 
 func (m Map) originText(n *naming, e Expr, o *Origin) string {
-	if o.Of != NoReplica {
-		return "a replica of " + o.path()
+	if o.Source.VariableName() != "" {
+		return o.Source.String()
 	}
 	at := make([]string, len(o.At))
 	for i, x := range o.At {
@@ -172,15 +182,6 @@ func (m Map) originText(n *naming, e Expr, o *Origin) string {
 		}
 		return open + strings.Join(in, ", ") + close
 	}
-	return o.path() + "; (" + strings.Join(n.dims, ", ") + ")" + list("[", m.Ranges, n.ranges, "]") +
+	return o.Source.String() + "; (" + strings.Join(n.dims, ", ") + ")" + list("[", m.Ranges, n.ranges, "]") +
 		list("{", m.Runtime, n.runtime, "}") + " -> (" + strings.Join(at, ", ") + ")"
-}
-
-// path names the instruction, after what it is within.
-func (o *Origin) path() string {
-	name := o.Instr.Name
-	for _, in := range o.Within {
-		name = in.Name + "/" + name
-	}
-	return name
 }

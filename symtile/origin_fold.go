@@ -1,43 +1,23 @@
 package symtile
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// origins are where the run-time variables of m are read, in order; nil for
-// those that have no origin.
-func (m Map) origins() []*Origin {
-	var out []*Origin
-	for _, e := range m.Runtime {
-		v, _ := e.Variable()
-		out = append(out, v.Origin)
-	}
-	return out
-}
-
-// rebind changes the origins of run-time variables.
-func (m Map) rebind(to func(Origin) Origin) Map {
-	s := Substitution{With: map[Expr]Expr{}}
-	m.Runtime = unite(nil, (&rewriting{s: &s, origin: to}).all(m.Runtime))
-	m.Results = s.ApplyAll(m.Results)
-	m.Where = s.ApplyTo(m.Where)
-	m.Replica = s.applyReplica(m.Replica)
-	return m
-}
-
-// fold replaces run-time variables whose value is known: read from constants,
+// foldRuntime replaces run-time variables whose value is known: read from constants,
 // iotas, and what is made of them by operations that keep integers exact. HLO's
 // clamp stays, as min and max.
-func (m Map) fold() Map {
+func foldRuntime(m Map) Map {
 	for m.State == Known {
-		k := slices.IndexFunc(m.Runtime, func(e Expr) bool { return e.folded() != Expr{} })
+		k := slices.IndexFunc(m.Runtime, func(e Expr) bool { return folded(e) != Expr{} })
 		if k < 0 {
 			break
 		}
 		e := m.Runtime[k]
-		value := e.folded()
+		value := folded(e)
 		m.Runtime = slices.Delete(slices.Clone(m.Runtime), k, k+1)
 		m = m.Subst(map[Expr]Expr{e: value})
 		in := e.Range()
@@ -47,18 +27,19 @@ func (m Map) fold() Map {
 }
 
 // folded is the value of run-time variable e, no expression when it is not known.
-func (e Expr) folded() Expr {
+func folded(e Expr) Expr {
 	v, ok := e.Variable()
-	if !ok || v.Origin == nil || v.Origin.Of != NoReplica {
+	if !ok || v.Origin == nil || sourceOf(v.Origin).Replica != NoReplica {
 		return Expr{}
 	}
-	f := newFolder(e.r, v.Origin.Within)
-	value, ok := f.value(v.Origin.Instr, v.Origin.At)
+	r, from := e.Ring(), sourceOf(v.Origin)
+	f := newFolder(r, from.Within)
+	value, ok := f.value(from.Instr, v.Origin.At)
 	if !ok {
 		return Expr{}
 	}
 	if c := v.Origin.Clamp; c != (Interval{}) {
-		value = value.Max(e.r.Const(c.Lo)).Min(e.r.Const(c.Hi))
+		value = value.Max(r.Const(c.Lo)).Min(r.Const(c.Hi))
 	}
 	return value
 }
@@ -140,14 +121,14 @@ func (f *folder) inside(in *hlo.Instr) *folder {
 }
 
 // element is a value of one array of a tuple.
-func (f *folder) element(in *hlo.Instr, index int, at []Expr) (Expr, bool) {
+func (f *folder) element(in *hlo.Instr, output int, at []Expr) (Expr, bool) {
 	switch in.Op {
 	case "tuple":
-		return f.value(in.Operands[index], at)
+		return f.value(in.Operands[output], at)
 	case "fusion", "call":
-		return f.inside(in).element(in.Attrs.Calls.Root, index, at)
+		return f.inside(in).element(in.Attrs.Calls.Root, output, at)
 	case "optimization-barrier":
-		return f.element(in.Operands[0], index, at)
+		return f.element(in.Operands[0], output, at)
 	}
 	return Expr{}, false
 }
@@ -256,7 +237,7 @@ func (f *folder) divided(op hlo.Opcode, a []Expr) (Expr, bool) {
 
 // compared is 0 or 1 when a difference in d decides the comparison with 0.
 func (f *folder) compared(direction string, d Interval) (Expr, bool) {
-	holds := map[string]Interval{"EQ": {}, "LT": {minusInf, -1}, "LE": {minusInf, 0}, "GT": {1, plusInf}, "GE": {0, plusInf}}
+	holds := map[string]Interval{"EQ": {}, "LT": {math.MinInt64, -1}, "LE": {math.MinInt64, 0}, "GT": {1, math.MaxInt64}, "GE": {0, math.MaxInt64}}
 	in, ok := holds[direction]
 	if direction == "NE" {
 		switch {

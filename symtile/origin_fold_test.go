@@ -39,13 +39,13 @@ func TestFoldedValues(t *testing.T) {
 			continue
 		}
 		folded++
-		eachIndex(root.Shape.Dims, func(index []int64) {
+		eachIndex(root.Shape.Dims, func(indices []int64) {
 			env := map[Expr]int64{}
 			for k, d := range at {
-				env[d] = index[k]
+				env[d] = indices[k]
 			}
-			if got, want := e.Eval(env), values[root][rowMajorOf(index, root.Shape.Dims)]; got != want {
-				t.Fatalf("element %v is %d, not %d as %s says\n%s", index, want, got, e, text)
+			if got, want := e.Eval(env), values[root][rowMajorOf(indices, root.Shape.Dims)]; got != want {
+				t.Fatalf("element %v is %d, not %d as %s says\n%s", indices, want, got, e, text)
 			}
 		})
 	}

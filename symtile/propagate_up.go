@@ -59,7 +59,7 @@ func resultBroadcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 }
 
 func resultTranspose(_ *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
-	return permute(t, ints(i.Attrs.Dimensions)), nil
+	return Permute(t, ints(i.Attrs.Dimensions)), nil
 }
 
 func resultReshape(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
@@ -71,8 +71,8 @@ func resultBitcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 || from.DType != to.DType {
 		return nil, b.refuse(i, "bitcast", "%s", reasonFor("bitcast"))
 	}
-	inOrder, outOrder := majorToMinor(from), majorToMinor(to)
-	out, err := b.reshape(i, permute(to.Dims, outOrder), permute(from.Dims, inOrder), permute(t, inOrder))
+	inOrder, outOrder := from.MajorToMinor(), to.MajorToMinor()
+	out, err := b.reshape(i, Permute(to.Dims, outOrder), Permute(from.Dims, inOrder), Permute(t, inOrder))
 	if err != nil {
 		return nil, err
 	}

@@ -99,10 +99,10 @@ func against(r *Ring, in *hlo.Instr, out Tile, rel *Relation) (exact int, missin
 			continue
 		}
 		read, claimed := map[string]bool{}, map[string]bool{}
-		out.Each(nil, func(index []int64, there bool) {
+		out.Each(nil, func(indices []int64, there bool) {
 			for _, m := range maps {
 				if there {
-					images(m, index, read)
+					images(m, indices, read)
 				}
 			}
 		})
@@ -111,9 +111,9 @@ func against(r *Ring, in *hlo.Instr, out Tile, rel *Relation) (exact int, missin
 			for _, d := range rel.Steps {
 				with[d.Size], with[d.Tid] = r.Const(max(1, d.Extent)), r.Const(0)
 			}
-			substituted(tile, with).Each(nil, func(index []int64, there bool) {
+			substituted(tile, with).Each(nil, func(indices []int64, there bool) {
 				if there {
-					claimed[fmt.Sprint(index)] = true
+					claimed[fmt.Sprint(indices)] = true
 				}
 			})
 		}
@@ -140,12 +140,12 @@ func substituted(t Tile, with map[Expr]Expr) Tile {
 	return out
 }
 
-// images adds the results of m at index, for all values of its ranges.
-func images(m Map, index []int64, to map[string]bool) {
+// images adds the results of m at indices, for all values of its ranges.
+func images(m Map, indices []int64, to map[string]bool) {
 	if m.State != Known {
 		return
 	}
-	vals := append(append([]int64{}, index...), make([]int64, len(m.Ranges)+len(m.Runtime))...)
+	vals := append(append([]int64{}, indices...), make([]int64, len(m.Ranges)+len(m.Runtime))...)
 	var walk func(k int)
 	walk = func(k int) {
 		if k == len(m.Ranges) {
@@ -156,7 +156,7 @@ func images(m Map, index []int64, to map[string]bool) {
 		}
 		in := m.Ranges[k].Range()
 		for x := in.Lo; x <= in.Hi; x++ {
-			vals[len(index)+k] = x
+			vals[len(indices)+k] = x
 			walk(k + 1)
 		}
 	}

@@ -7,45 +7,6 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A window is a minimal pair of runs of dimensions, in the operand and the
-// result of a reshape, with the same number of elements. Dimensions of extent
-// 1 belong to no window.
-type window struct{ from, to []int }
-
-// windows splits a reshape between arrays without zero extents.
-func windows(from, to []int64) []window {
-	var all []window
-	a, c := nonUnit(from), nonUnit(to)
-	for i, j := 0, 0; i < len(a); {
-		w := window{from: a[i : i+1], to: c[j : j+1]}
-		x, y := from[a[i]], to[c[j]]
-		i0, j0 := i, j
-		i, j = i+1, j+1
-		for x != y {
-			if x < y {
-				x *= from[a[i]]
-				i++
-			} else {
-				y *= to[c[j]]
-				j++
-			}
-		}
-		w.from, w.to = a[i0:i], c[j0:j]
-		all = append(all, w)
-	}
-	return all
-}
-
-func nonUnit(dims []int64) []int {
-	var keep []int
-	for d, extent := range dims {
-		if extent != 1 {
-			keep = append(keep, d)
-		}
-	}
-	return keep
-}
-
 func propagateReshape(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	in, err := b.reshape(i, i.Operands[0].Shape.Dims, i.Shape.Dims, out)
 	return []Tile{in}, err
@@ -59,27 +20,27 @@ func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error
 	for d, extent := range from {
 		in[d] = whole(b.ring, extent)
 	}
-	if hasZero(from) {
+	if slices.Contains(from, 0) {
 		return in, nil
 	}
-	all := windows(from, to)
+	all := ReshapeGroups(from, to)
 	if err := b.units(i, to, out, all); err != nil {
 		return nil, err
 	}
 	for _, w := range all {
-		if len(w.from) == 1 && len(w.to) == 1 {
-			in[w.from[0]] = out[w.to[0]]
+		if len(w.From) == 1 && len(w.To) == 1 {
+			in[w.From[0]] = out[w.To[0]]
 			continue
 		}
-		digits, err := b.linearise(i, pick(to, w.to), pick(out, w.to))
+		digits, err := b.linearise(i, pick(to, w.To), pick(out, w.To))
 		if err != nil {
 			return nil, err
 		}
-		dims, err := b.cut(i, pick(from, w.from), digits)
+		dims, err := b.cut(i, pick(from, w.From), digits)
 		if err != nil {
 			return nil, err
 		}
-		for k, d := range w.from {
+		for k, d := range w.From {
 			in[d] = dims[k]
 		}
 	}
@@ -89,7 +50,7 @@ func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error
 // units adds to the windows the result's dimensions of extent 1 that can be
 // longer in the tile, as they are when it is the tile of a larger array: to the
 // window of the next dimension, or the last.
-func (b *builder) units(i *hlo.Instr, to []int64, out Tile, all []window) error {
+func (b *builder) units(i *hlo.Instr, to []int64, out Tile, all []DimGroup) error {
 	for d, extent := range to {
 		if extent != 1 || out[d].single() {
 			continue
@@ -101,10 +62,10 @@ func (b *builder) units(i *hlo.Instr, to []int64, out Tile, all []window) error 
 			continue
 		}
 		k := 0
-		for k < len(all)-1 && all[k].to[len(all[k].to)-1] < d {
+		for k < len(all)-1 && all[k].To[len(all[k].To)-1] < d {
 			k++
 		}
-		all[k].to = insertSorted(all[k].to, d)
+		all[k].To = insertSorted(all[k].To, d)
 	}
 	return nil
 }
@@ -118,15 +79,6 @@ func insertSorted(list []int, d int) []int {
 		out = append(out, x)
 	}
 	return append(out, d)
-}
-
-func hasZero(dims []int64) bool {
-	for _, d := range dims {
-		if d == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func pick[T any](from []T, at []int) []T {
@@ -272,7 +224,7 @@ func (d DimTile) divided(rest Expr, f int64) DimTile {
 func fits(r Interval, inner []DimTile, f int64) bool {
 	for _, x := range inner {
 		s := x.reach()
-		r = Interval{satAdd(r.Lo, s.Lo), satAdd(r.Hi, s.Hi)}
+		r = r.Add(s)
 	}
 	return r.Lo >= 0 && r.Hi < f
 }

@@ -147,17 +147,19 @@ func (t Tile) vars() map[Expr]bool {
 // sumMasked says whether the sum of indices that are there in their digits can
 // leave [Lower, Bound).
 func (d DimTile) sumMasked() bool {
-	lo, hi := int64(0), int64(0)
+	var sum Interval
 	for _, x := range d.Digits {
-		r := x.reach()
-		lo, hi = satAdd(lo, r.Lo), satAdd(hi, r.Hi)
+		sum = sum.Add(x.reach())
 	}
-	return lo < d.Lower.Range().Hi || hi >= d.Bound.Range().Lo
+	return sum.Lo < d.Lower.Range().Hi || sum.Hi >= d.Bound.Range().Lo
 }
 
 // reach is a range of the indices of a digit that are there.
 func (d DimTile) reach() Interval {
-	return Interval{max(d.Offset.Range().Lo, d.Lower.Range().Lo), min(d.last().Range().Hi, satAdd(d.Bound.Range().Hi, -1))}
+	return Interval{
+		Lo: max(d.Offset.Range().Lo, d.Lower.Range().Lo),
+		Hi: min(d.last().Range().Hi, d.Bound.Range().AddConst(-1).Hi),
+	}
 }
 
 // HasDigits says whether a dimension of the tile is more than a run.

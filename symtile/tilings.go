@@ -138,7 +138,7 @@ func (s *Space) Boxed() *Space {
 		return s
 	}
 	boxed := *s
-	if s.boxed != nil && s.legal.where.is(s.Where) && s.boxed.boxes.is(s.Boxes) {
+	if s.boxed != nil && sameSlice(s.legal.where, s.Where) && sameSlice(s.boxed.boxes, s.Boxes) {
 		boxed.Where, boxed.legal = s.boxed.where, s.boxed
 	} else {
 		boxed.Where, boxed.legal = s.boxes(), nil

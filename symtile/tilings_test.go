@@ -3,6 +3,7 @@ package symtile
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -61,11 +62,11 @@ func drawSpace(t *rapid.T) *Space {
 		case 0:
 			return Bound{x.ModExpr(m), Interval{}}
 		case 1:
-			return Bound{x.Mul(m), Interval{minusInf, n * n}}
+			return Bound{x.Mul(m), Interval{math.MinInt64, n * n}}
 		case 2:
 			return Bound{x.Mod(n).Add(m.Mod(2)), Interval{}}
 		case 3:
-			return Bound{x.Add(size().Min(m)), Interval{n, plusInf}}
+			return Bound{x.Add(size().Min(m)), Interval{n, math.MaxInt64}}
 		}
 		return Bound{x, Interval{1, n}}
 	}

@@ -215,3 +215,11 @@ func appendInts(b []byte, v []int64) []byte {
 	}
 	return b
 }
+
+// MajorToMinor lists the dimensions in the order of their layout, the one with
+// the greatest stride first: the reverse of MinorToMajor.
+func (s Shape) MajorToMinor() []int {
+	order := slices.Clone(s.MinorToMajor())
+	slices.Reverse(order)
+	return order
+}
