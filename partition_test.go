@@ -53,7 +53,7 @@ func checkPartition(t interface {
 	Errorf(string, ...any)
 	Fatalf(string, ...any)
 }, m *hlo.Module) string {
-	fused, outside := m.Partition(symtile.WhyNot)
+	fused, outside := symtile.Partition(m)
 	if again, err := hlo.Parse("fused", []byte(fused.String())); err != nil || again.Entry.Fingerprint() != fused.Entry.Fingerprint() {
 		t.Fatalf("the partition prints as something else: %v\n%s", err, fused)
 	}

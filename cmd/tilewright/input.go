@@ -15,7 +15,7 @@ import (
 // readModule parses FILE, HLO or StableHLO, or standard input for "-". A module
 // that no compiler has fused is split into fusions; the second result is what
 // stays outside of them.
-func (c *call) readModule(file string) (*hlo.Module, []hlo.Outside, error) {
+func (c *call) readModule(file string) (*hlo.Module, []symtile.Outside, error) {
 	src, err := c.readFile(file)
 	if err != nil {
 		return nil, nil, err
@@ -24,13 +24,13 @@ func (c *call) readModule(file string) (*hlo.Module, []hlo.Outside, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m, outside := m.Partition(symtile.WhyNot)
+	m, outside := symtile.Partition(m)
 	return m, outside, nil
 }
 
 // untiled leaves out what is no work: constants, tuples.
-func untiled(all []hlo.Outside) []hlo.Outside {
-	return slices.DeleteFunc(slices.Clone(all), func(o hlo.Outside) bool {
+func untiled(all []symtile.Outside) []symtile.Outside {
+	return slices.DeleteFunc(slices.Clone(all), func(o symtile.Outside) bool {
 		switch o.Instr.Op {
 		case "constant", "iota", "tuple", "get-tuple-element":
 			return true

@@ -222,7 +222,7 @@ func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
 		}
 	}
 	if f.svg != "" && f.threads == "" {
-		page, err := l.Draw(layout.Sectors{})
+		page, err := layout.LayoutSVG(l, layout.Sectors{})
 		if err != nil {
 			return nil, err
 		}
@@ -457,14 +457,14 @@ func (f *layoutFlags) draw(x *layout.Access, vector int64, worst layout.WarpCoun
 		}
 		worst = c.Worst
 	}
-	pick := layout.Pick{Block: worst.Block, Warp: worst.Warp, Lane: -1}
+	picked := pick{Block: worst.Block, Warp: worst.Warp, Lane: -1}
 	if f.pick != "" {
 		var err error
-		if pick, err = f.parsePick(len(x.Blocks)); err != nil {
+		if picked, err = f.parsePick(len(x.Blocks)); err != nil {
 			return err
 		}
 	}
-	page, err := x.Draw(pick, vector, layout.Sectors{})
+	page, err := drawAccess(x, picked, vector)
 	if err != nil {
 		return err
 	}
@@ -472,8 +472,8 @@ func (f *layoutFlags) draw(x *layout.Access, vector int64, worst layout.WarpCoun
 }
 
 // parsePick reads block=0,1 warp=2 lane=3.
-func (f *layoutFlags) parsePick(rank int) (layout.Pick, error) {
-	p := layout.Pick{Block: make([]int64, rank), Warp: -1, Lane: -1}
+func (f *layoutFlags) parsePick(rank int) (pick, error) {
+	p := pick{Block: make([]int64, rank), Warp: -1, Lane: -1}
 	for _, part := range strings.Fields(f.pick) {
 		name, value, _ := strings.Cut(part, "=")
 		n := 1

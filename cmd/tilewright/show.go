@@ -199,7 +199,7 @@ func runShow(c *call) error {
 }
 
 // leave notes what stays outside of the fusions.
-func (j *showJSON) leave(outside []hlo.Outside) {
+func (j *showJSON) leave(outside []symtile.Outside) {
 	for _, o := range untiled(outside) {
 		j.Outside = append(j.Outside, outsideJSON{o.Instr.Name, string(o.Instr.Op), o.Reason})
 	}

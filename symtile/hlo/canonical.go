@@ -79,7 +79,7 @@ func (w *canonicalWriter) digestOf(c *Computation) [32]byte {
 
 // canonicalBody prints the instructions, callees under the names given.
 func (c *Computation) canonicalBody(name func(*Computation) string) string {
-	order := c.needed()
+	order := c.Needed()
 	number := make(map[*Instr]int, len(order))
 	for n, i := range order {
 		number[i] = n
@@ -100,9 +100,9 @@ func (c *Computation) canonicalBody(name func(*Computation) string) string {
 	return string(b)
 }
 
-// needed lists the parameters by number, then what the root needs, operands
+// Needed lists the parameters by number, then what the root needs, operands
 // first, in depth-first order.
-func (c *Computation) needed() []*Instr {
+func (c *Computation) Needed() []*Instr {
 	order := slices.Clone(c.Params)
 	seen := make(map[*Instr]bool, len(c.Instrs))
 	for _, p := range order {
@@ -135,7 +135,7 @@ func (c *Computation) needed() []*Instr {
 
 // Fusions lists the computations to tune: those called by fusion instructions
 // of the entry and of what it calls, in order, each once; the entry itself
-// when there are none. See Partition for modules that are not fused yet.
+// when there are none. See symtile.Partition for modules that are not fused yet.
 func (m *Module) Fusions() []*Computation {
 	if all := m.fused(); len(all) > 0 {
 		return all
@@ -150,7 +150,7 @@ func (m *Module) fused() []*Computation {
 	var walk func(c *Computation)
 	walk = func(c *Computation) {
 		for _, i := range c.Instrs {
-			for _, callee := range i.callees() {
+			for _, callee := range i.Callees() {
 				switch {
 				case seen[callee]:
 				case i.Op == "fusion":

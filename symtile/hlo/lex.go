@@ -155,8 +155,8 @@ func (s *scanner) nameText(what string) ([]byte, error) {
 	if s.at == start {
 		return nil, s.failHere("expected %s, found %s", what, s.found())
 	}
-	if s.at-start > maxName {
-		return nil, s.failHere("a name of %d bytes; at most %d are read", s.at-start, maxName)
+	if s.at-start > MaxName {
+		return nil, s.failHere("a name of %d bytes; at most %d are read", s.at-start, MaxName)
 	}
 	return s.src[start:s.at], nil
 }
@@ -220,6 +220,8 @@ func (s *scanner) skipString() error {
 	return s.fail(open, "the string opened here never ends")
 }
 
-const maxName = 4096 // bytes of a name; real ones stay under 300
+// MaxName is the length in bytes of the longest name that is read; real ones
+// stay under 300.
+const MaxName = 4096
 
 const maxDepth = 200 // of brackets; real dumps stay under ten

@@ -54,27 +54,3 @@ func BenchmarkParseLarge(b *testing.B) {
 		}
 	}
 }
-
-// Splitting takes time in proportion too: a chain, and one constant that every
-// fusion uses.
-func BenchmarkPartition(b *testing.B) {
-	for _, n := range []int{12_000, 120_000} {
-		var text strings.Builder
-		text.WriteString("HloModule wide\nENTRY %main {\n  p0 = f32[8,8] parameter(0)\n  c = f32[] constant(2)\n  k = f32[8,8] broadcast(c), dimensions={}\n")
-		for k := range n {
-			fmt.Fprintf(&text, "  p%d = f32[8,8] dot(p%d, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n", k+1, k)
-		}
-		text.WriteString("}\n")
-		m, err := Parse("wide", []byte(text.String()))
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				m.Partition(notChecked)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/instr")
-		})
-	}
-}

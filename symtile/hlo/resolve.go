@@ -62,8 +62,9 @@ func (p *parser) scalarCallee(c callee) *Computation {
 	return made
 }
 
-// callees lists the computations an instruction names.
-func (i *Instr) callees() []*Computation {
+// Callees lists the computations that an instruction names: those of its
+// attributes Branches, Calls, Select and ToApply, in this order.
+func (i *Instr) Callees() []*Computation {
 	all := slices.Clone(i.Attrs.Branches)
 	for _, c := range []*Computation{i.Attrs.Calls, i.Attrs.Select, i.Attrs.ToApply} {
 		if c != nil {
@@ -80,7 +81,7 @@ func (p *parser) refuseRecursion() error {
 	visit = func(c *Computation) error {
 		state[c] = visiting
 		for _, i := range c.Instrs {
-			for _, callee := range i.callees() {
+			for _, callee := range i.Callees() {
 				if state[callee] == visiting {
 					return p.failAt(i, "%s calls itself through %s; that is a cycle", callee.Name, i.Name)
 				}

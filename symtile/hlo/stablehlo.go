@@ -415,8 +415,8 @@ func (m *mlir) bare(what string) (string, error) {
 	if m.at == start {
 		return "", m.failHere("expected %s, found %s", what, m.found())
 	}
-	if m.at-start > maxName {
-		return "", m.failHere("a name of %d bytes; at most %d are read", m.at-start, maxName)
+	if m.at-start > MaxName {
+		return "", m.failHere("a name of %d bytes; at most %d are read", m.at-start, MaxName)
 	}
 	return string(m.src[start:m.at]), nil
 }
@@ -429,7 +429,7 @@ func hloName(name string) string {
 		}
 		return '_'
 	}, name)
-	if clean = clean[:min(len(clean), maxName/2)]; clean == "" {
+	if clean = clean[:min(len(clean), MaxName/2)]; clean == "" {
 		return "_"
 	}
 	return strings.ReplaceAll(clean, "->", "__")

@@ -26,7 +26,7 @@ type mlirArg struct {
 }
 
 func (m *mlir) newBlock(name string, outer *block) *block {
-	name = unique(m.taken, hloName(name))
+	name = UniqueName(m.taken, hloName(name))
 	n := 0
 	if outer == nil {
 		n = m.expected("\n  }")
@@ -34,8 +34,9 @@ func (m *mlir) newBlock(name string, outer *block) *block {
 	return &block{comp: &Computation{Name: name}, outer: outer, values: make(map[string]*Instr, n), names: make(map[string]int, n), at: m.hereAfterSkip()}
 }
 
-// unique returns name, with a number where it is taken.
-func unique(taken map[string]int, name string) string {
+// UniqueName returns name, followed by a period and a number where it is taken,
+// and takes it. taken holds for each name the last number that was given to it.
+func UniqueName(taken map[string]int, name string) string {
 	n, used := taken[name]
 	for used {
 		n++
@@ -52,7 +53,7 @@ func unique(taken map[string]int, name string) string {
 // add appends an instruction.
 func (m *mlir) add(b *block, at place, name string, op Opcode, shape Shape, operands ...*Instr) *Instr {
 	i := m.newInstr(Pos{m.scanner.file, at.line, at.at - at.lineStart + 1})
-	i.Name, i.Op, i.Shape, i.Operands = unique(b.names, name), op, shape, m.operandList(operands)
+	i.Name, i.Op, i.Shape, i.Operands = UniqueName(b.names, name), op, shape, m.operandList(operands)
 	b.comp.Instrs = append(b.comp.Instrs, i)
 	return i
 }
@@ -217,7 +218,7 @@ func (b *block) capture(outer *Instr) *Instr {
 			return c.inner
 		}
 	}
-	inner := &Instr{Name: unique(b.names, outer.Name), Op: "parameter", Shape: outer.Shape, Pos: outer.Pos}
+	inner := &Instr{Name: UniqueName(b.names, outer.Name), Op: "parameter", Shape: outer.Shape, Pos: outer.Pos}
 	switch {
 	case outer.Op == "constant":
 		inner.Op, inner.Literal = outer.Op, outer.Literal

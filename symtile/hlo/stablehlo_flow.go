@@ -219,7 +219,7 @@ func (m *mlir) checkWhile(o *mlirOp) error {
 // tupled gives r one tuple parameter with an element for each of outer: first
 // r's arguments, then what r captures. r.args are all elements after it.
 func (m *mlir) tupled(r *block, o *mlirOp, outer []*Instr) {
-	p := &Instr{Name: unique(r.names, "carried"), Op: "parameter", Shape: Shape{DType: Tuple}, Pos: r.posOf(m)}
+	p := &Instr{Name: UniqueName(r.names, "carried"), Op: "parameter", Shape: Shape{DType: Tuple}, Pos: r.posOf(m)}
 	for _, i := range outer {
 		p.Shape.Tuple = append(p.Shape.Tuple, i.Shape)
 	}

@@ -114,7 +114,7 @@ func (m *mlir) ssa() (string, error) {
 	for m.at < len(m.src) && (isNameByte(m.src[m.at]) || m.src[m.at] == '$' || m.src[m.at] == '#') && !m.has("->") {
 		m.at++
 	}
-	if m.at == start || m.at-start > maxName {
+	if m.at == start || m.at-start > MaxName {
 		return "", m.failHere("expected a name after %%, found %s", m.found())
 	}
 	return string(m.src[start:m.at]), nil

@@ -29,25 +29,35 @@ type Assignment struct {
 // (RoleElement). One with a single value is that constant, and not among the
 // variables of the maps.
 type Access struct {
-	Layout                    *Layout
+	Layout                    *Layout // nil: the access is a Request
 	Assignment                Assignment
 	Blocks                    []symtile.Expr
 	Warp, Lane, Loop, Element symtile.Expr
 	Index                     symtile.Map // to the logical index
 	Offset                    symtile.Map // to the byte offset in memory, simplified
+
+	bits int64 // of an element in memory
+}
+
+// name is what errors call the array.
+func (x *Access) name() string {
+	if x.Layout == nil {
+		return "a request"
+	}
+	return x.Layout.String()
 }
 
 // Threads is the number of threads in a block.
-func (a Assignment) threads() int64 { n, _ := product(a.Threads); return n }
+func (a Assignment) threads() int64 { n, _ := symtile.Product(a.Threads); return n }
 
 // elements is the number of elements of a thread in a round.
-func (a Assignment) elements() int64 { n, _ := product(a.Elements); return n }
+func (a Assignment) elements() int64 { n, _ := symtile.Product(a.Elements); return n }
 
 // rounds is how often the threads must go on along each dimension.
 func (a Assignment) rounds() []int64 {
 	out := make([]int64, len(a.Tile))
 	for d := range out {
-		out[d] = ceilDiv(a.Tile[d], a.Threads[d]*a.Elements[d])
+		out[d] = symtile.CeilDiv(a.Tile[d], a.Threads[d]*a.Elements[d])
 	}
 	return out
 }
@@ -83,11 +93,12 @@ func (a Assignment) check(l *Layout) error {
 			}
 		}
 	}
-	if !isPermutation(a.Order, n) {
+	missing := func(d int) bool { return !slices.Contains(a.Order, d) }
+	if len(a.Order) != n || slices.ContainsFunc(l.Shape.MinorToMajor(), missing) {
 		return fmt.Errorf("order %v is not a permutation of the %d dimensions", a.Order, n)
 	}
-	threads, ok1 := product(a.Threads)
-	elements, ok2 := product(a.Elements)
+	threads, ok1 := symtile.Product(a.Threads)
+	elements, ok2 := symtile.Product(a.Elements)
 	if !ok1 || !ok2 || threads > maxThreads || elements > maxThreads {
 		return fmt.Errorf("%v threads with %v elements each: more than %d of either", a.Threads, a.Elements, maxThreads)
 	}
@@ -97,7 +108,7 @@ func (a Assignment) check(l *Layout) error {
 	if slices.Contains(l.Shape.Dims, 0) {
 		return fmt.Errorf("%s has no elements", l)
 	}
-	if _, ok := product(a.Tile); !ok {
+	if _, ok := symtile.Product(a.Tile); !ok {
 		return fmt.Errorf("a tile of %v has more than 2^63 elements", a.Tile)
 	}
 	return nil
@@ -113,15 +124,15 @@ func (a Assignment) Of(r *symtile.Ring, l *Layout) (*Access, error) {
 	if err := a.check(l); err != nil {
 		return nil, err
 	}
-	x := &Access{Layout: l, Assignment: a}
-	rounds, _ := product(a.rounds())
+	x := &Access{Layout: l, Assignment: a, bits: l.ElementBits()}
+	rounds, _ := symtile.Product(a.rounds())
 	for d, e := range l.Shape.Dims {
-		x.Blocks = append(x.Blocks, r.Var(symtile.Variable{Name: fmt.Sprint("block", d), Hi: ceilDiv(e, a.Tile[d]) - 1, Role: symtile.RoleBlock}))
+		x.Blocks = append(x.Blocks, r.Var(symtile.Variable{Name: fmt.Sprint("block", d), Hi: symtile.CeilDiv(e, a.Tile[d]) - 1, Role: symtile.RoleBlock}))
 	}
 	variable := func(name string, n int64, role symtile.Role) symtile.Expr {
 		return r.Var(symtile.Variable{Name: name, Hi: n - 1, Role: role})
 	}
-	x.Warp = variable("warp", ceilDiv(a.threads(), a.Warp), symtile.RoleThread)
+	x.Warp = variable("warp", symtile.CeilDiv(a.threads(), a.Warp), symtile.RoleThread)
 	x.Lane = variable("lane", min(a.Warp, a.threads()), symtile.RoleThread)
 	x.Loop = variable("loop", rounds, symtile.RoleLoop)
 	x.Element = variable("element", a.elements(), symtile.RoleElement)
@@ -137,12 +148,12 @@ func (x *Access) index() {
 	x.Index = symtile.Map{
 		Dims:   variables(append(slices.Clone(x.Blocks), x.Warp, x.Lane)),
 		Ranges: variables([]symtile.Expr{x.Loop, x.Element}),
-		Where:  below(thread, a.threads()),
+		Where:  symtile.Below(thread, a.threads()),
 	}
 	threads, rounds, elements := a.along(thread, a.Threads), a.along(x.Loop, a.rounds()), a.along(x.Element, a.Elements)
 	for d := range a.Tile {
 		inTile := rounds[d].Scale(a.Threads[d]).Add(threads[d]).Scale(a.Elements[d]).Add(elements[d])
-		x.Index.Where = append(x.Index.Where, below(inTile, a.Tile[d])...)
+		x.Index.Where = append(x.Index.Where, symtile.Below(inTile, a.Tile[d])...)
 		x.Index.Results = append(x.Index.Results, x.Blocks[d].Scale(a.Tile[d]).Add(inTile))
 	}
 }
@@ -165,7 +176,7 @@ func variables(es []symtile.Expr) []symtile.Expr {
 func (x *Access) offset(r *symtile.Ring) {
 	at := x.Layout.Map(r)
 	for i, e := range at.Results {
-		at.Results[i] = e.Scale(x.Layout.bits).Div(8)
+		at.Results[i] = e.Scale(x.bits).Div(8)
 	}
 	x.Offset = symtile.Compose(x.Index, at)
 	x.Offset.Where = x.Offset.Where.Simplify()
@@ -180,7 +191,7 @@ func (x *Access) Parts(along ...symtile.Role) (out []*Access) {
 			with[x.Offset.Vars()[i]] = v
 		}
 		s := symtile.Substitution{With: with}
-		p := &Access{Layout: x.Layout, Assignment: x.Assignment, Blocks: s.ApplyAll(x.Blocks), Warp: s.Apply(x.Warp), Lane: s.Apply(x.Lane),
+		p := &Access{Layout: x.Layout, bits: x.bits, Assignment: x.Assignment, Blocks: s.ApplyAll(x.Blocks), Warp: s.Apply(x.Warp), Lane: s.Apply(x.Lane),
 			Loop: s.Apply(x.Loop), Element: s.Apply(x.Element), Index: x.Index.Subst(with), Offset: m}
 		p.Index.Dims, p.Index.Ranges = m.Dims, m.Ranges
 		out = append(out, p)

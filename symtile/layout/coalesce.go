@@ -8,26 +8,6 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 )
 
-// Sectors is what a device moves at a time. The zero value is NVIDIA's: sectors
-// of 32 bytes, four to a line.
-type Sectors struct {
-	Sector int64 // bytes; 0: 32
-	Line   int64 // bytes, a multiple of Sector; 0: 4 sectors
-}
-
-func (s Sectors) withDefaults() (Sectors, error) {
-	if s.Sector == 0 {
-		s.Sector = 32
-	}
-	if s.Line == 0 {
-		s.Line = 4 * s.Sector
-	}
-	if s.Sector < 1 || s.Sector > 1<<20 || s.Line > 1<<20 || s.Line%s.Sector != 0 {
-		return s, fmt.Errorf("sectors of %d bytes in lines of %d: a line is whole sectors, and up to 2^20 bytes", s.Sector, s.Line)
-	}
-	return s, nil
-}
-
 // A Point is one element that a thread touches.
 type Point struct {
 	Lane, Loop, Element int64
@@ -86,7 +66,7 @@ const (
 // Blocks that differ by whole lines, and in nothing that masks see, count the
 // same and are evaluated once; a grid with more than that can take is an error.
 func (x *Access) Coalescing(vector int64, size Sectors) (Coalescing, error) {
-	size, err := size.withDefaults()
+	size, err := size.WithDefaults()
 	if err != nil {
 		return Coalescing{}, err
 	}
@@ -100,7 +80,7 @@ func (x *Access) Coalescing(vector int64, size Sectors) (Coalescing, error) {
 	}
 	for _, b := range e.classes {
 		for w := x.Warp.Range().Lo; w <= x.Warp.Range().Hi; w++ {
-			c.add(x.count(b.block, w, e.points(b.block, w), vector, size), b.blocks)
+			c.add(x.CountPoints(b.block, w, e.points(b.block, w), vector, size), b.blocks)
 		}
 	}
 	return c, nil
@@ -119,12 +99,12 @@ func (c *Coalescing) add(w WarpCount, times int64) {
 
 // Warp lists the elements that one warp touches, and counts them.
 func (x *Access) WarpOf(block []int64, warp, vector int64, size Sectors) ([]Point, WarpCount, error) {
-	size, err := size.withDefaults()
+	size, err := size.WithDefaults()
 	if err != nil {
 		return nil, WarpCount{}, err
 	}
 	if len(block) != len(x.Blocks) {
-		return nil, WarpCount{}, fmt.Errorf("block %v: %s has %d dimensions", block, x.Layout, len(x.Blocks))
+		return nil, WarpCount{}, fmt.Errorf("block %v: %s has %d dimensions", block, x.name(), len(x.Blocks))
 	}
 	for d, b := range block {
 		if in := x.Blocks[d].Range(); !in.Contains(b) {
@@ -142,20 +122,22 @@ func (x *Access) WarpOf(block []int64, warp, vector int64, size Sectors) ([]Poin
 		return nil, WarpCount{}, err
 	}
 	points := e.points(block, warp)
-	return points, x.count(block, warp, points, vector, size), nil
+	return points, x.CountPoints(block, warp, points, vector, size), nil
 }
 
 // warpPoints bounds the elements of a warp.
 func (x *Access) warpPoints() int64 {
-	n, ok := product([]int64{x.Lane.Range().Len(), x.Loop.Range().Len(), x.Element.Range().Len()})
+	n, ok := symtile.Product([]int64{x.Lane.Range().Len(), x.Loop.Range().Len(), x.Element.Range().Len()})
 	if !ok {
 		return maxPoints + 1
 	}
 	return n
 }
 
-// count counts the requests of a warp: points of one round and one vector.
-func (x *Access) count(block []int64, warp int64, points []Point, vector int64, size Sectors) WarpCount {
+// CountPoints counts the requests of a warp for some of the elements that WarpOf
+// lists, which it sorts by offset: points of one round and one vector are one
+// request. Both fields of size are set.
+func (x *Access) CountPoints(block []int64, warp int64, points []Point, vector int64, size Sectors) WarpCount {
 	w := WarpCount{Block: block, Warp: warp}
 	request := func(p Point) [2]int64 { return [2]int64{p.Loop, p.Element / vector} }
 	slices.SortFunc(points, func(p, q Point) int {
@@ -165,20 +147,21 @@ func (x *Access) count(block []int64, warp int64, points []Point, vector int64, 
 	for from, to := 0, 0; from < len(points); from = to {
 		for to = from; to < len(points) && request(points[to]) == request(points[from]); to++ {
 		}
-		w.Each = w.Each.plus(x.request(points[from:to], size), 1)
+		w.Each = w.Each.plus(countRequest(points[from:to], x.bits, size), 1)
 	}
 	slices.SortFunc(points, func(p, q Point) int {
 		return cmp.Or(cmp.Compare(p.Offset, q.Offset), cmp.Compare(p.Lane, q.Lane), cmp.Compare(p.Element, q.Element))
 	})
 	if len(points) > 0 {
-		w.Once = x.request(points, size)
+		w.Once = countRequest(points, x.bits, size)
 	}
 	return w
 }
 
-// request counts distinct bytes, sectors and lines of points in order of offset.
-func (x *Access) request(points []Point, size Sectors) Count {
-	c, width := Count{Requests: 1}, (x.Layout.bits+7)/8
+// countRequest counts distinct bytes, sectors and lines of points in order of
+// offset, of elements of so many bits.
+func countRequest(points []Point, bits int64, size Sectors) Count {
+	c, width := Count{Requests: 1}, (bits+7)/8
 	end, sector, line := int64(-1), int64(-1), int64(-1) // the last that were counted
 	for _, p := range points {
 		last := p.Offset + width - 1
@@ -187,7 +170,7 @@ func (x *Access) request(points []Point, size Sectors) Count {
 		c.Lines += max(0, last/size.Line-max(p.Offset/size.Line-1, line))
 		end, sector, line = max(end, last), max(sector, last/size.Sector), max(line, last/size.Line)
 	}
-	c.Ideal = ceilDiv(c.Bytes, size.Sector)
+	c.Ideal = symtile.CeilDiv(c.Bytes, size.Sector)
 	return c
 }
 
@@ -206,17 +189,18 @@ type blockClass struct {
 	blocks int64
 }
 
-// vars lists every variable, constants too, in the order of points.
-func (x *Access) vars() []symtile.Expr {
+// Vars lists every variable, those with a single value too: the blocks, then
+// warp, lane, loop and element.
+func (x *Access) Vars() []symtile.Expr {
 	return append(slices.Clone(x.Blocks), x.Warp, x.Lane, x.Loop, x.Element)
 }
 
 func (x *Access) compile() (*evaluator, error) {
-	code, err := symtile.Compile(x.vars(), x.Offset.Results)
+	code, err := symtile.Compile(x.Vars(), x.Offset.Results)
 	if err != nil {
 		return nil, err
 	}
-	check, err := symtile.CompileConstraint(x.vars(), x.Offset.Where)
+	check, err := symtile.CompileConstraint(x.Vars(), x.Offset.Where)
 	if err != nil {
 		return nil, err
 	}
@@ -233,8 +217,8 @@ func (x *Access) evaluator(period int64) (*evaluator, error) {
 	if e.classes, err = x.blockClasses(period); err != nil {
 		return nil, err
 	}
-	if n, ok := product([]int64{int64(len(e.classes)), x.Warp.Range().Len(), x.warpPoints()}); !ok || n > maxPoints {
-		return nil, fmt.Errorf("%s: %d kinds of blocks with %d warps of %d elements are more than the %d that are looked at", x.Layout, len(e.classes), x.Warp.Range().Len(), x.warpPoints(), maxPoints)
+	if n, ok := symtile.Product([]int64{int64(len(e.classes)), x.Warp.Range().Len(), x.warpPoints()}); !ok || n > maxPoints {
+		return nil, fmt.Errorf("%s: %d kinds of blocks with %d warps of %d elements are more than the %d that are looked at", x.name(), len(e.classes), x.Warp.Range().Len(), x.warpPoints(), maxPoints)
 	}
 	return e, nil
 }
@@ -264,8 +248,8 @@ func (x *Access) blockClasses(period int64) ([]blockClass, error) {
 	for d, b := range x.Blocks {
 		first[d], grid[d] = b.Range().Lo, b.Range().Len()
 	}
-	if n, ok := product(grid); !ok || n > maxGrid {
-		return nil, fmt.Errorf("%s has a grid of %s blocks, more than the %d that are looked at: take a larger tile", x.Layout, extentsText(grid), maxGrid)
+	if n, ok := symtile.Product(grid); !ok || n > maxGrid {
+		return nil, fmt.Errorf("%s has a grid of %s blocks, more than the %d that are looked at: take a larger tile", x.name(), ExtentsText(grid), maxGrid)
 	}
 	s, err := x.signature(period)
 	if err != nil {

@@ -4,40 +4,47 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand"
 	"strconv"
 	"testing"
-
-	"github.com/tilewright/tilewright/symtile"
 )
 
-// TestDraw: pictures of random layouts, and of random blocks, warps and lanes,
-// are well-formed and stay on their page.
-func TestDraw(t *testing.T) {
+// TestLayoutSVG: pictures of random layouts are well-formed and stay on their
+// page.
+func TestLayoutSVG(t *testing.T) {
 	rnd := rand.New(rand.NewSource(7))
-	drawn := 0
 	for range 300 {
-		x := randomAccess(t, rnd)
-		page, err := x.Layout.Draw(Sectors{})
+		text, separator := "f32[", ""
+		rank := 1 + rnd.Intn(3)
+		for range rank {
+			text += fmt.Sprint(separator, 1+rnd.Intn(9))
+			separator = ","
+		}
+		text += "]{"
+		for i, d := range rnd.Perm(rank) {
+			if i > 0 {
+				text += ","
+			}
+			text += fmt.Sprint(d)
+		}
+		for i := range rnd.Intn(3) {
+			if i == 0 {
+				text += ":T"
+			}
+			text += fmt.Sprintf("(%d,%d)", 1+rnd.Intn(4), 1+rnd.Intn(8))
+		}
+		l, err := Parse(text + "}")
 		if err != nil {
-			t.Fatalf("%s: %v", x.Layout, err)
+			t.Fatal(err)
+		}
+		page, err := LayoutSVG(l, Sectors{})
+		if err != nil {
+			t.Fatalf("%s: %v", l, err)
 		}
 		checkPage(t, page)
-		pick := Pick{Block: make([]int64, len(x.Blocks)), Warp: -1, Lane: -1}
-		for d := range pick.Block {
-			pick.Block[d] = rnd.Int63n(x.Blocks[d].Range().Len())
-		}
-		if rnd.Intn(3) > 0 {
-			pick.Warp = rnd.Int63n(x.Warp.Range().Len())
-			pick.Lane = rnd.Int63n(x.Lane.Range().Len()+1) - 1
-		}
-		if page, err = x.Draw(pick, 1, Sectors{}); err == nil { // masks may leave nothing
-			drawn++
-			checkPage(t, page)
-		}
 	}
-	t.Logf("%d accesses drawn", drawn)
 }
 
 func checkPage(t *testing.T, page []byte) {
@@ -68,22 +75,13 @@ func checkPage(t *testing.T, page []byte) {
 	}
 }
 
-// TestDrawRefuses: what cannot be drawn says why.
+// TestDrawRefuses: sizes of memory that make no sense are errors.
 func TestDrawRefuses(t *testing.T) {
-	l, err := Parse("f32[1024,1024]")
+	l, err := Parse("f32[8,8]")
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := Assignment{Tile: []int64{1024, 1024}, Threads: []int64{8, 32}}.Of(symtile.NewRing(), l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pick := range []Pick{{Block: []int64{0, 0}, Warp: -1, Lane: -1}, {Block: []int64{1, 0}, Lane: -1}, {Block: []int64{0}}, {Block: []int64{0, 0}, Warp: 8}, {Block: []int64{0, 0}, Lane: 32}} {
-		if _, err := x.Draw(pick, 1, Sectors{}); err == nil {
-			t.Errorf("%+v is drawn", pick)
-		}
-	}
-	if _, err := x.Draw(Pick{Block: []int64{0, 0}}, 1, Sectors{Line: 33}); err == nil {
+	if _, err := LayoutSVG(l, Sectors{Line: 33}); err == nil {
 		t.Error("lines of 33 bytes are drawn")
 	}
 }

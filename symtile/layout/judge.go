@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -132,7 +133,7 @@ func (d Dot) Operands() (a, b Operand) {
 	}
 	bm, bn, bk := or(d.BlockM, min(64, d.M)), or(d.BlockN, min(64, d.N)), or(d.BlockK, min(64, d.K))
 	rows, size := or(d.Rows, 4), d.DType.Size()
-	times := func(x, y int64) int64 { return ceilDiv(max(x, 0), max(y, 1)) }
+	times := func(x, y int64) int64 { return symtile.CeilDiv(max(x, 0), max(y, 1)) }
 	a = Operand{"A", d.M, d.K, bm, bk, size, times(d.N, bn), times(min(bn, d.N), rows)}
 	b = Operand{"B", d.K, d.N, bk, bn, size, times(d.M, bm), times(min(bm, d.M), rows)}
 	return a, b
@@ -154,7 +155,7 @@ func (o Operand) check(m Memory) error {
 			return fmt.Errorf("%s has %d %s; that is not between 1 and 2^24", o.Name, x.v, x.name)
 		}
 	}
-	if n := ceilDiv(o.Rows, o.BlockRows) * ceilDiv(o.Cols, o.BlockCols); n > maxBlocks {
+	if n := symtile.CeilDiv(o.Rows, o.BlockRows) * symtile.CeilDiv(o.Cols, o.BlockCols); n > maxBlocks {
 		return fmt.Errorf("%s has %d blocks of %dx%d, more than the %d that are looked at: take larger ones", o.Name, n, o.BlockRows, o.BlockCols, maxBlocks)
 	}
 	worst := float64(o.Rows) * float64(o.Cols) * float64(o.ElementBytes+m.Line+m.Walk+m.Refetch) * float64(o.Sweeps) * float64(o.Visits)
@@ -190,8 +191,8 @@ func (o Operand) Judge(m Memory) (Judgement, error) {
 		return j, err
 	}
 	size := o.Rows * o.Cols * o.ElementBytes
-	whole := ceilDiv(o.Rows, o.BlockRows) * o.BlockRows * ceilDiv(o.Cols, o.BlockCols) * o.BlockCols * o.ElementBytes
-	j.Packing = size + 2*whole + (ceilDiv(size, m.Page)+ceilDiv(whole, m.Page))*m.Walk
+	whole := symtile.CeilDiv(o.Rows, o.BlockRows) * o.BlockRows * symtile.CeilDiv(o.Cols, o.BlockCols) * o.BlockCols * o.ElementBytes
+	j.Packing = size + 2*whole + (symtile.CeilDiv(size, m.Page)+symtile.CeilDiv(whole, m.Page))*m.Walk
 	if saved := inPlace.Total() - packed.Total(); saved > 0 {
 		j.BreakEven = j.Packing/saved + 1
 	}
@@ -207,7 +208,7 @@ func (o Operand) Judge(m Memory) (Judgement, error) {
 func (o Operand) visit(m Memory) (inPlace, packed Waste, err error) {
 	type class struct{ base, rows, cols int64 }
 	known := map[class]Waste{}
-	period := lcm(m.sets()*m.Line, m.Page)
+	period := symtile.LCM(m.sets()*m.Line, m.Page)
 	blockBytes := o.BlockRows * o.BlockCols * o.ElementBytes
 	at, touched := int64(0), int64(0)
 	for i := int64(0); i < o.Rows; i += o.BlockRows {
@@ -228,14 +229,6 @@ func (o Operand) visit(m Memory) (inPlace, packed Waste, err error) {
 		}
 	}
 	return inPlace, packed, nil
-}
-
-func lcm(x, y int64) int64 {
-	a, b := x, y
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return x / a * y
 }
 
 // waste charges what a touch moves beyond elements.
@@ -293,17 +286,17 @@ func (j *Judgement) why(m Memory, open bool) string {
 	var b strings.Builder
 	switch {
 	case j.BreakEven == 0:
-		fmt.Fprintf(&b, "does not pay, however often blocks are read: in place %s are wasted a visit, packed no less.", bytesText(perVisit))
+		fmt.Fprintf(&b, "does not pay, however often blocks are read: in place %s are wasted a visit, packed no less.", BytesText(perVisit))
 	case open:
 		fmt.Fprintf(&b, "pays from %s on: it moves %s once, and a visit to every block wastes %s in place, %s packed.",
-			count(j.BreakEven, "visit"), bytesText(j.Packing), bytesText(perVisit), bytesText(j.Left.Total()/o.Visits))
+			CountText(j.BreakEven, "visit"), BytesText(j.Packing), BytesText(perVisit), BytesText(j.Left.Total()/o.Visits))
 	default:
 		verdict := "does not pay"
 		if j.Pays {
 			verdict = "pays"
 		}
 		fmt.Fprintf(&b, "%s: it moves %s once; the waste of %s is %s in place, %s packed. It pays from %s on.", verdict,
-			bytesText(j.Packing), count(o.Visits, "visit"), bytesText(j.Waste.Total()), bytesText(j.Left.Total()), count(j.BreakEven, "visit"))
+			BytesText(j.Packing), CountText(o.Visits, "visit"), BytesText(j.Waste.Total()), BytesText(j.Left.Total()), CountText(j.BreakEven, "visit"))
 	}
 	b.WriteString(" " + j.cause(m))
 	return b.String()
@@ -316,32 +309,12 @@ func (j *Judgement) cause(m Memory) string {
 	switch {
 	case w.Conflicts > 0 && w.Conflicts >= w.Lines && w.Conflicts >= w.Pages:
 		return fmt.Sprintf("Most of it is conflicts: rows %s apart start in %d of %d sets of %d lines, so a block of %s does not stay in a cache of %s.",
-			bytesText(stride), j.Sets, j.AllSets, m.Ways, bytesText(row*min(o.BlockRows, o.Rows)), bytesText(m.Cache))
+			BytesText(stride), j.Sets, j.AllSets, m.Ways, BytesText(row*min(o.BlockRows, o.Rows)), BytesText(m.Cache))
 	case w.Pages > w.Lines:
 		return fmt.Sprintf("Most of it is page walks: a block has %s, %s apart, on pages of %s, and %d addresses are remembered.",
-			count(min(o.BlockRows, o.Rows), "row"), bytesText(stride), bytesText(m.Page), m.TLB)
+			CountText(min(o.BlockRows, o.Rows), "row"), BytesText(stride), BytesText(m.Page), m.TLB)
 	case w.Lines > 0:
-		return fmt.Sprintf("Most of it is parts of lines: %s of a row are used, in lines of %d bytes.", bytesText(row), m.Line)
+		return fmt.Sprintf("Most of it is parts of lines: %s of a row are used, in lines of %d bytes.", BytesText(row), m.Line)
 	}
 	return "The rows of a block fill their lines, its pages are remembered and no set is full."
-}
-
-func count(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// bytesText prints 1.5 KiB.
-func bytesText(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	x, u := float64(n), 0
-	for ; x >= 1024 && u < len(units)-1; u++ {
-		x /= 1024
-	}
-	if u == 0 || x == float64(int64(x)) {
-		return fmt.Sprintf("%d %s", int64(x), units[u])
-	}
-	return fmt.Sprintf("%.3g %s", x, units[u])
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -80,7 +81,7 @@ func (l *Layout) measure() error {
 	if err != nil {
 		return err
 	}
-	n, ok := product(l.Physical)
+	n, ok := symtile.Product(l.Physical)
 	if ok {
 		l.elements, ok = roundUp(n, align)
 	}
@@ -170,10 +171,10 @@ func newTiling(tile, dims []int64) (tiling, error) {
 	}
 	t.out = slices.Clone(t.joined[:t.lead])
 	for i, size := range t.sizes {
-		t.out = append(t.out, ceilDiv(t.joined[t.lead+i], size))
+		t.out = append(t.out, symtile.CeilDiv(t.joined[t.lead+i], size))
 	}
 	t.out = append(t.out, t.sizes...)
-	if _, ok := product(t.out); !ok {
+	if _, ok := symtile.Product(t.out); !ok {
 		return t, fmt.Errorf("the padded array has more than 2^63 elements")
 	}
 	return t, nil
@@ -184,7 +185,7 @@ func (t *tiling) join(tile []int64) error {
 	t.joined = slices.Clone(t.in[:t.lead])
 	extent, run := int64(1), 0
 	for i, size := range tile {
-		n, ok := product([]int64{extent, t.in[t.lead+i]})
+		n, ok := symtile.Product([]int64{extent, t.in[t.lead+i]})
 		switch {
 		case !ok:
 			return fmt.Errorf("the combined dimensions have more than 2^63 elements")
@@ -204,7 +205,7 @@ func (t *tiling) join(tile []int64) error {
 func (t *tiling) padded() []int64 {
 	out := slices.Clone(t.joined)
 	for i, size := range t.sizes {
-		out[t.lead+i] = ceilDiv(out[t.lead+i], size) * size
+		out[t.lead+i] = symtile.CeilDiv(out[t.lead+i], size) * size
 	}
 	return out
 }
@@ -220,37 +221,6 @@ func tileText(tile []int64) string {
 	return "(" + strings.Join(parts, ",") + ")"
 }
 
-// extentsText prints 3x5.
-func extentsText(dims []int64) string {
-	parts := make([]string, len(dims))
-	for i, d := range dims {
-		parts[i] = strconv.FormatInt(d, 10)
-	}
-	return strings.Join(parts, "x")
-}
-
-// product multiplies, with ok false when int64 cannot hold it.
-func product(dims []int64) (n int64, ok bool) {
-	n, ok = 1, true
-	if slices.Contains(dims, 0) {
-		return 0, true
-	}
-	for _, d := range dims {
-		hi, lo := bits.Mul64(uint64(n), uint64(d))
-		ok = ok && hi == 0 && lo <= math.MaxInt64
-		n = int64(lo)
-	}
-	return n, ok
-}
-
-// ceilDiv is ⌈x/m⌉ for x ≥ 0, m > 0.
-func ceilDiv(x, m int64) int64 {
-	if x == 0 {
-		return 0
-	}
-	return (x-1)/m + 1
-}
-
 // roundUp is x rounded up to a multiple of m, with ok false when int64 cannot
 // hold it.
-func roundUp(x, m int64) (int64, bool) { return product([]int64{ceilDiv(x, m), m}) }
+func roundUp(x, m int64) (int64, bool) { return symtile.Product([]int64{symtile.CeilDiv(x, m), m}) }

@@ -21,7 +21,7 @@ func TestLayouts(t *testing.T) {
 		}
 		r := symtile.NewRing()
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s\nphysical %s, %d positions, %d padding, %d bytes\n", l, extentsText(l.Physical), l.Elements(), l.Padding(), l.Bytes())
+		fmt.Fprintf(&b, "%s\nphysical %s, %d positions, %d padding, %d bytes\n", l, ExtentsText(l.Physical), l.Elements(), l.Padding(), l.Bytes())
 		fmt.Fprintf(&b, "steps    %s\nmap      %s\ninverse  %s\n", l.Steps(), l.Map(r), l.Inverse(r).Simplify())
 		if err := r.Err(); err != nil {
 			fmt.Fprintf(&b, "ring: %v\n", err)
@@ -91,7 +91,7 @@ const none = -1
 
 // logical numbers the elements of an array, major to minor.
 func logical(dims []int64) []int64 {
-	n, _ := product(dims)
+	n, _ := symtile.Product(dims)
 	out := make([]int64, n)
 	for i := range out {
 		out[i] = int64(i)
@@ -102,7 +102,7 @@ func logical(dims []int64) []int64 {
 // each calls f for every index of an array, major to minor.
 func each(dims []int64, f func(index []int64)) {
 	index := make([]int64, len(dims))
-	n, _ := product(dims)
+	n, _ := symtile.Product(dims)
 	for range n {
 		f(index)
 		for i := len(dims) - 1; i >= 0; i-- {
@@ -255,7 +255,7 @@ func checkMaps(t *testing.T, l *Layout, want []int64) {
 	steps := l.Steps().Map(r, l.Shape.Dims)
 	position := box(r, "d", []int64{l.Elements()})
 	if len(l.Physical) > 0 {
-		position.Results = digits(position.Dims[0], l.Physical)
+		position.Results = symtile.Delinearize(position.Dims[0], l.Physical)
 	}
 	checkInverse(t, l, "steps", symtile.Compose(position, steps), want)
 	if err := r.Err(); err != nil {

@@ -65,14 +65,14 @@ func (p Pack) checkSizes() error {
 		}
 	}
 	packed := p.Packed()
-	if _, ok := product(packed); !ok {
+	if _, ok := symtile.Product(packed); !ok {
 		return fmt.Errorf("the packed tensor has more than 2^63 elements")
 	}
 	if p.To != nil && len(p.To) != len(packed) {
 		return fmt.Errorf("the packed tensor has rank %d, not %d: the source's rank and one for each inner tile", len(packed), len(p.To))
 	}
 	if p.To != nil && !slices.Equal(p.To, packed) {
-		return fmt.Errorf("the packed tensor is %s, not %s", extentsText(packed), extentsText(p.To))
+		return fmt.Errorf("the packed tensor is %s, not %s", ExtentsText(packed), ExtentsText(p.To))
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (p Pack) Packed() []int64 {
 	var out []int64
 	for i := range p.Source {
 		d := p.outer(i)
-		out = append(out, ceilDiv(p.Source[d], p.tile(d)))
+		out = append(out, symtile.CeilDiv(p.Source[d], p.tile(d)))
 	}
 	return append(out, p.InnerTiles...)
 }
@@ -118,7 +118,7 @@ func (p Pack) Packed() []int64 {
 func (p Pack) Padded() []int64 {
 	out := slices.Clone(p.Source)
 	for d := range out {
-		out[d] = ceilDiv(out[d], p.tile(d)) * p.tile(d)
+		out[d] = symtile.CeilDiv(out[d], p.tile(d)) * p.tile(d)
 	}
 	return out
 }
@@ -154,7 +154,7 @@ func (p Pack) ToSource(r *symtile.Ring) symtile.Map {
 		m.Results[d] = m.Results[d].Add(m.Dims[len(p.Source)+i])
 	}
 	for d, e := range m.Results {
-		m.Where = append(m.Where, below(e, p.Source[d])...)
+		m.Where = append(m.Where, symtile.Below(e, p.Source[d])...)
 	}
 	return m
 }
@@ -192,7 +192,7 @@ func (p Pack) split() (dims []int64, perm []int) {
 	outerAt, innerAt := make([]int, len(p.Source)), make([]int, len(p.Source))
 	for d, e := range p.Source {
 		outerAt[d] = len(dims)
-		dims = append(dims, ceilDiv(e, p.tile(d)))
+		dims = append(dims, symtile.CeilDiv(e, p.tile(d)))
 		if slices.Contains(p.InnerDimsPos, d) {
 			innerAt[d] = len(dims)
 			dims = append(dims, p.tile(d))

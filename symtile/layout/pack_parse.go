@@ -43,19 +43,19 @@ func ParsePackOf(source []int64, attributes string) (Pack, error) {
 func (p Pack) String() string {
 	var b strings.Builder
 	if p.Unpack {
-		b.WriteString("unpack " + extentsText(p.Packed()))
+		b.WriteString("unpack " + ExtentsText(p.Packed()))
 	} else {
-		b.WriteString("pack " + extentsText(p.Source))
+		b.WriteString("pack " + ExtentsText(p.Source))
 	}
-	fmt.Fprintf(&b, " inner_dims_pos=%s inner_tiles=%s", listText(p.InnerDimsPos), listText(p.InnerTiles))
+	fmt.Fprintf(&b, " inner_dims_pos=%s inner_tiles=%s", ListText(p.InnerDimsPos), ListText(p.InnerTiles))
 	if p.OuterDimsPerm != nil {
-		fmt.Fprintf(&b, " outer_dims_perm=%s", listText(p.OuterDimsPerm))
+		fmt.Fprintf(&b, " outer_dims_perm=%s", ListText(p.OuterDimsPerm))
 	}
 	if p.Padding != nil {
 		b.WriteString(" padding_value=" + strconv.FormatFloat(*p.Padding, 'g', -1, 64))
 	}
 	if p.Unpack {
-		b.WriteString(" to " + extentsText(p.Source))
+		b.WriteString(" to " + ExtentsText(p.Source))
 	}
 	return b.String()
 }

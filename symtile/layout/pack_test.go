@@ -21,7 +21,7 @@ func TestPacks(t *testing.T) {
 		r := symtile.NewRing()
 		round, proved := p.RoundTrip(r)
 		return fmt.Sprintf("%s\npacked %s\nsteps %s\nto packed %s\nto source %s\nround trip %s, proved %v\n",
-			p, extentsText(p.Packed()), p.Steps(), p.ToPacked(r), p.ToSource(r), round, proved)
+			p, ExtentsText(p.Packed()), p.Steps(), p.ToPacked(r), p.ToSource(r), round, proved)
 	})
 }
 

@@ -9,52 +9,84 @@ import (
 	"strings"
 )
 
-// A picture is a page that shows memory by lines and sectors, the array above
+// A Picture is a page that shows memory by lines and sectors, the array above
 // it and bars below. It is drawn as SVG that needs nothing else and has colours
 // for light and dark pages.
-type picture struct {
-	title   string
-	notes   []string // lines under the title
-	keys    []key
-	size    Sectors
-	cells   []cell // in memory
-	array   *array // nil: none
-	bars    []bar
-	barHead string
-	waste   bool // hatch what a touched sector moves beside its cells
+type Picture struct {
+	Title   string
+	Notes   []string // lines under the title
+	Legend  []Key
+	Size    Sectors // both fields set
+	Cells   []Cell  // in memory
+	Array   *Array  // nil: none
+	Bars    []Bar
+	BarHead string // over the bars
+	Waste   bool   // hatch what a touched sector moves beside its cells
 
 	b strings.Builder
 	y float64
 }
 
-// A cell is bytes that were asked for.
-type cell struct {
-	from, to int64 // bytes [from, to)
-	colour   int   // of the ramp; padding when negative
-	label    string
-	tip      string
+// A Cell is bytes of memory, or an element of an array, that are drawn as one
+// box.
+type Cell struct {
+	From, To int64 // bytes [From, To); not used in an Array
+	Color    int   // boxes of one color have one number; Padding: dots
+	Label    string
+	Tip      string // shown while the pointer is over the box
 }
 
-const padding = -1
+// Padding is the Color of bytes that hold no element.
+const Padding = -1
 
-// A key is a row of the legend: a swatch and what it means.
-type key struct{ class, fill, text string }
+// A Key is an entry of the legend: a swatch and what it means.
+type Key struct {
+	Swatch Swatch
+	Text   string
+}
 
-// An array is part of the logical array: rows and columns of elements.
-type array struct {
+// Swatch is the look of a box.
+type Swatch uint8
+
+// The looks that a legend can explain.
+const (
+	SwatchCell    Swatch = iota // a Cell
+	SwatchWaste                 // bytes of a touched sector that no cell covers
+	SwatchTouched               // a sector with cells
+	SwatchSector                // a sector without cells
+	SwatchPadding               // Padding
+)
+
+// look is the class and the fill of the swatch's rectangle.
+func (s Swatch) look() (class, fill string) {
+	switch s {
+	case SwatchWaste:
+		return "waste", ""
+	case SwatchTouched:
+		return "touched", "none"
+	case SwatchSector:
+		return "sector", "none"
+	case SwatchPadding:
+		return "pad", ""
+	}
+	return "cell", ramp(0)
+}
+
+// An Array is part of the logical array: rows and columns of elements.
+type Array struct {
 	caption    string
 	rows, cols int64
 	row0, col0 int64 // index of the first
-	at         map[[2]int64]cell
+	at         map[[2]int64]Cell
 	tileRows   int64 // lines are drawn between tiles; 0: none
 	tileCols   int64
 }
 
-// A bar compares sectors touched with the least there could be.
-type bar struct {
-	label          string
-	touched, ideal int64
-	text           string
+// A Bar compares the sectors that are touched with the fewest that would do.
+type Bar struct {
+	Label          string
+	Touched, Ideal int64
+	Text           string // behind the bar
 }
 
 // Lengths of the picture, in pixels.
@@ -94,11 +126,11 @@ const style = `
   .dots { fill: var(--pad) }
 `
 
-// svg draws the picture.
-func (p *picture) svg() []byte {
+// SVG draws the picture as a page of its own.
+func (p *Picture) SVG() []byte {
 	p.heading()
 	p.legend()
-	if p.array != nil {
+	if p.Array != nil {
 		p.drawArray()
 	}
 	p.drawMemory()
@@ -106,7 +138,7 @@ func (p *picture) svg() []byte {
 	height := p.y + pageMargin
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img">`+"\n", pageWidth, height, pageWidth, height)
-	fmt.Fprintf(&out, "<title>%s</title>\n<style>%s</style>\n", html.EscapeString(p.title), style)
+	fmt.Fprintf(&out, "<title>%s</title>\n<style>%s</style>\n", html.EscapeString(p.Title), style)
 	out.WriteString(`<defs><pattern id="waste" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path class="hatch" d="M0 0V6"/></pattern>` +
 		`<pattern id="pad" width="5" height="5" patternUnits="userSpaceOnUse"><circle class="dots" cx="2" cy="2" r="0.9"/></pattern></defs>` + "\n")
 	out.WriteString(`<rect class="page" width="100%" height="100%"/>` + "\n")
@@ -115,11 +147,11 @@ func (p *picture) svg() []byte {
 	return []byte(out.String())
 }
 
-func (p *picture) text(x, y float64, class, text string) {
+func (p *Picture) text(x, y float64, class, text string) {
 	fmt.Fprintf(&p.b, `<text x="%s" y="%s" class="%s">%s</text>`+"\n", px(x), px(y), class, html.EscapeString(text))
 }
 
-func (p *picture) rect(x, y, w, h float64, class, fill, tip string) {
+func (p *Picture) rect(x, y, w, h float64, class, fill, tip string) {
 	if fill != "" {
 		fill = ` fill="` + fill + `"`
 	}
@@ -135,10 +167,10 @@ func px(x float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")
 }
 
-func (p *picture) heading() {
+func (p *Picture) heading() {
 	p.y = pageMargin + 14
-	p.text(pageMargin, p.y, "title", short(p.title, 110))
-	for _, n := range p.notes {
+	p.text(pageMargin, p.y, "title", short(p.Title, 110))
+	for _, n := range p.Notes {
 		p.y += 20
 		p.text(pageMargin, p.y, "faint", short(n, 160))
 	}
@@ -154,24 +186,25 @@ func short(text string, n int) string {
 }
 
 // legend sets the keys side by side, in as many rows as they need.
-func (p *picture) legend() {
+func (p *Picture) legend() {
 	x := pageMargin
 	p.y += 8
-	for _, k := range p.keys {
-		width := 26 + 24 + 7.2*float64(len([]rune(k.text)))
+	for _, k := range p.Legend {
+		width := 26 + 24 + 7.2*float64(len([]rune(k.Text)))
 		if x+width > pageWidth-pageMargin {
 			x, p.y = pageMargin, p.y+24
 		}
-		p.rect(x, p.y, 18, 14, k.class, k.fill, "")
-		p.text(x+26, p.y+11.5, "", k.text)
+		class, fill := k.Swatch.look()
+		p.rect(x, p.y, 18, 14, class, fill, "")
+		p.text(x+26, p.y+11.5, "", k.Text)
 		x += width
 	}
 	p.y += 42
 }
 
 // drawArray draws the logical array, elements as squares where there is room.
-func (p *picture) drawArray() {
-	a := p.array
+func (p *Picture) drawArray() {
+	a := p.Array
 	w := min(26, (pageWidth-2*pageMargin-labelWidth)/float64(a.cols))
 	h := min(20, maxArrayH/float64(a.rows))
 	p.text(pageMargin, p.y+4, "", a.caption)
@@ -188,7 +221,7 @@ func (p *picture) drawArray() {
 			n = a.run(i, j)
 			c := p.arrayCell(a, i, j, x0+float64(j)*w, y, float64(n)*w, h)
 			if labels {
-				p.text(x0+(float64(j)+float64(n)/2)*w, y+h/2+4, "in", c.label)
+				p.text(x0+(float64(j)+float64(n)/2)*w, y+h/2+4, "in", c.Label)
 			}
 		}
 	}
@@ -198,12 +231,12 @@ func (p *picture) drawArray() {
 
 // run is how many cells from (i, j) on are drawn as one: those of one colour
 // with the same label.
-func (a *array) run(i, j int64) int64 {
+func (a *Array) run(i, j int64) int64 {
 	c, picked := a.at[[2]int64{a.row0 + i, a.col0 + j}]
 	n := int64(1)
 	for ; picked && j+n < a.cols; n++ {
 		d, also := a.at[[2]int64{a.row0 + i, a.col0 + j + n}]
-		if !also || d.colour != c.colour || d.label != c.label {
+		if !also || d.Color != c.Color || d.Label != c.Label {
 			break
 		}
 	}
@@ -211,11 +244,11 @@ func (a *array) run(i, j int64) int64 {
 }
 
 // labelsFit says whether every run has room for its label.
-func (a *array) labelsFit(w float64) bool {
+func (a *Array) labelsFit(w float64) bool {
 	for i := range a.rows {
 		for j, n := int64(0), int64(0); j < a.cols; j += n {
 			n = a.run(i, j)
-			if c := a.at[[2]int64{a.row0 + i, a.col0 + j}]; textWidth(c.label)+1 > float64(n)*w {
+			if c := a.at[[2]int64{a.row0 + i, a.col0 + j}]; textWidth(c.Label)+1 > float64(n)*w {
 				return false
 			}
 		}
@@ -223,7 +256,7 @@ func (a *array) labelsFit(w float64) bool {
 	return true
 }
 
-func (p *picture) arrayCell(a *array, i, j int64, x, y, w, h float64) cell {
+func (p *Picture) arrayCell(a *Array, i, j int64, x, y, w, h float64) Cell {
 	c, picked := a.at[[2]int64{a.row0 + i, a.col0 + j}]
 	if !picked {
 		if w >= 6 && h >= 6 {
@@ -231,12 +264,12 @@ func (p *picture) arrayCell(a *array, i, j int64, x, y, w, h float64) cell {
 		}
 		return c
 	}
-	p.rect(x, y, w, h, "cell", ramp(c.colour), c.tip)
+	p.rect(x, y, w, h, "cell", ramp(c.Color), c.Tip)
 	return c
 }
 
 // tileLines draws the edges of tiles and of the part shown.
-func (p *picture) tileLines(a *array, x0, w, h float64) {
+func (p *Picture) tileLines(a *Array, x0, w, h float64) {
 	for i := int64(0); a.tileRows > 0 && i < a.rows; i += a.tileRows - (a.row0+i)%a.tileRows {
 		for j := int64(0); a.tileCols > 0 && j < a.cols; j += a.tileCols - (a.col0+j)%a.tileCols {
 			rows := min(a.tileRows-(a.row0+i)%a.tileRows, a.rows-i)
@@ -250,25 +283,25 @@ func (p *picture) tileLines(a *array, x0, w, h float64) {
 }
 
 // drawMemory draws the lines that cells touch, in order, with the gaps named.
-func (p *picture) drawMemory() {
-	slices.SortStableFunc(p.cells, func(a, b cell) int { return cmp.Compare(a.from, b.from) })
+func (p *Picture) drawMemory() {
+	slices.SortStableFunc(p.Cells, func(a, b Cell) int { return cmp.Compare(a.From, b.From) })
 	lines := p.linesTouched()
-	if !p.waste {
+	if !p.Waste {
 		p.labelAllOrNone()
 	}
-	p.text(pageMargin, p.y+4, "", fmt.Sprintf("Memory: a row is a line of %d bytes, a box a sector of %d", p.size.Line, p.size.Sector))
+	p.text(pageMargin, p.y+4, "", fmt.Sprintf("Memory: a row is a line of %d bytes, a box a sector of %d", p.Size.Line, p.Size.Sector))
 	p.y += 18
 	last := int64(-1)
 	for i, line := range lines {
 		if i == maxLines && len(lines) > maxLines+1 {
 			p.y += 10
-			p.text(pageMargin+labelWidth, p.y, "faint", fmt.Sprintf("… and %s more", count(int64(len(lines)-i), "line")))
+			p.text(pageMargin+labelWidth, p.y, "faint", fmt.Sprintf("… and %s more", CountText(int64(len(lines)-i), "line")))
 			p.y += 10
 			break
 		}
 		if gap := line - last - 1; gap > 0 && i > 0 {
 			p.y += 9
-			p.text(pageMargin+labelWidth+p.memoryWidth()/2, p.y, "faint mid", count(gap, "line")+" not touched")
+			p.text(pageMargin+labelWidth+p.memoryWidth()/2, p.y, "faint mid", CountText(gap, "line")+" not touched")
 			p.y += 9
 		}
 		p.drawLine(line)
@@ -278,21 +311,21 @@ func (p *picture) drawMemory() {
 }
 
 // labelAllOrNone takes the labels from all cells when one has no room for its own.
-func (p *picture) labelAllOrNone() {
+func (p *Picture) labelAllOrNone() {
 	perByte := p.x(1) - p.x(0)
-	crowded := slices.ContainsFunc(p.cells, func(c cell) bool { return textWidth(c.label)+4 > perByte*float64(c.to-c.from) })
-	for i := range p.cells {
+	crowded := slices.ContainsFunc(p.Cells, func(c Cell) bool { return textWidth(c.Label)+4 > perByte*float64(c.To-c.From) })
+	for i := range p.Cells {
 		if crowded {
-			p.cells[i].label = ""
+			p.Cells[i].Label = ""
 		}
 	}
 }
 
-func (p *picture) memoryWidth() float64 { return pageWidth - 2*pageMargin - labelWidth }
+func (p *Picture) memoryWidth() float64 { return pageWidth - 2*pageMargin - labelWidth }
 
-func (p *picture) linesTouched() (lines []int64) {
-	for _, c := range p.cells {
-		for line := c.from / p.size.Line; line <= (c.to-1)/p.size.Line; line++ {
+func (p *Picture) linesTouched() (lines []int64) {
+	for _, c := range p.Cells {
+		for line := c.From / p.Size.Line; line <= (c.To-1)/p.Size.Line; line++ {
 			lines = append(lines, line)
 		}
 	}
@@ -301,38 +334,38 @@ func (p *picture) linesTouched() (lines []int64) {
 }
 
 // x is where a byte of a line stands.
-func (p *picture) x(inLine int64) float64 {
-	sectors := p.size.Line / p.size.Sector
-	perByte := (p.memoryWidth() - sectorGap*float64(sectors-1)) / float64(p.size.Line)
-	return pageMargin + labelWidth + float64(inLine)*perByte + sectorGap*float64(min(inLine, p.size.Line-1)/p.size.Sector)
+func (p *Picture) x(inLine int64) float64 {
+	sectors := p.Size.Line / p.Size.Sector
+	perByte := (p.memoryWidth() - sectorGap*float64(sectors-1)) / float64(p.Size.Line)
+	return pageMargin + labelWidth + float64(inLine)*perByte + sectorGap*float64(min(inLine, p.Size.Line-1)/p.Size.Sector)
 }
 
 // drawLine draws one line: hatched where a touched sector is not asked for, the
 // cells over that, then the boxes.
-func (p *picture) drawLine(line int64) {
-	start := line * p.size.Line
+func (p *Picture) drawLine(line int64) {
+	start := line * p.Size.Line
 	p.text(pageMargin+labelWidth-10, p.y+rowHeight/2+4, "mono faint right", fmt.Sprintf("byte %d", start))
-	var here []cell
-	for _, c := range p.cells {
-		if c.from < start+p.size.Line && c.to > start {
+	var here []Cell
+	for _, c := range p.Cells {
+		if c.From < start+p.Size.Line && c.To > start {
 			here = append(here, c)
 		}
 	}
-	for s := start; s < start+p.size.Line; s += p.size.Sector {
+	for s := start; s < start+p.Size.Line; s += p.Size.Sector {
 		x := p.x(s - start)
-		w := p.x(s-start+p.size.Sector-1) - x + (p.x(1) - p.x(0))
-		touched := slices.ContainsFunc(here, func(c cell) bool { return c.colour != padding && c.from < s+p.size.Sector && c.to > s })
+		w := p.x(s-start+p.Size.Sector-1) - x + (p.x(1) - p.x(0))
+		touched := slices.ContainsFunc(here, func(c Cell) bool { return c.Color != Padding && c.From < s+p.Size.Sector && c.To > s })
 		class := "sector"
 		if touched {
 			class = "touched"
 		}
-		if touched && p.waste {
+		if touched && p.Waste {
 			p.rect(x, p.y, w, rowHeight, "waste", "", "bytes of a touched sector that were not asked for")
 		}
 		for _, c := range p.merged(here) {
 			p.drawCell(c, s)
 		}
-		if touched || p.waste {
+		if touched || p.Waste {
 			p.rect(x, p.y, w, rowHeight, class, "", "")
 		}
 	}
@@ -341,11 +374,11 @@ func (p *picture) drawLine(line int64) {
 
 // merged joins neighbours of one colour and label where they are too narrow to be
 // told apart.
-func (p *picture) merged(cells []cell) (out []cell) {
+func (p *Picture) merged(cells []Cell) (out []Cell) {
 	perByte := p.x(1) - p.x(0)
 	for _, c := range cells {
-		if n := len(out) - 1; n >= 0 && perByte*float64(c.to-c.from) < 12 && out[n].to == c.from && out[n].colour == c.colour && out[n].label == c.label {
-			out[n].to = c.to
+		if n := len(out) - 1; n >= 0 && perByte*float64(c.To-c.From) < 12 && out[n].To == c.From && out[n].Color == c.Color && out[n].Label == c.Label {
+			out[n].To = c.To
 			continue
 		}
 		out = append(out, c)
@@ -354,21 +387,21 @@ func (p *picture) merged(cells []cell) (out []cell) {
 }
 
 // drawCell draws the part of c in the sector that starts at s.
-func (p *picture) drawCell(c cell, s int64) {
-	from, to := max(c.from, s), min(c.to, s+p.size.Sector)
+func (p *Picture) drawCell(c Cell, s int64) {
+	from, to := max(c.From, s), min(c.To, s+p.Size.Sector)
 	if from >= to {
 		return
 	}
-	x := p.x(from % p.size.Line)
-	w := p.x((to-1)%p.size.Line) - x + (p.x(1) - p.x(0))
-	if c.colour == padding {
+	x := p.x(from % p.Size.Line)
+	w := p.x((to-1)%p.Size.Line) - x + (p.x(1) - p.x(0))
+	if c.Color == Padding {
 		p.rect(x, p.y, w, rowHeight, "cell", "var(--page)", "")
-		p.rect(x, p.y, w, rowHeight, "pad", "", c.tip)
+		p.rect(x, p.y, w, rowHeight, "pad", "", c.Tip)
 		return
 	}
-	p.rect(x, p.y, w, rowHeight, "cell", ramp(c.colour), c.tip)
-	if w >= textWidth(c.label)+1 {
-		p.text(x+w/2, p.y+rowHeight/2+4, "in", c.label)
+	p.rect(x, p.y, w, rowHeight, "cell", ramp(c.Color), c.Tip)
+	if w >= textWidth(c.Label)+1 {
+		p.text(x+w/2, p.y+rowHeight/2+4, "in", c.Label)
 	}
 }
 
@@ -383,31 +416,31 @@ func textWidth(label string) (w float64) {
 }
 
 // drawBars draws what the accesses touch beside what they need.
-func (p *picture) drawBars() {
-	if len(p.bars) == 0 {
+func (p *Picture) drawBars() {
+	if len(p.Bars) == 0 {
 		return
 	}
-	p.text(pageMargin, p.y+4, "", p.barHead)
+	p.text(pageMargin, p.y+4, "", p.BarHead)
 	p.y += 16
 	most := int64(1)
-	for _, b := range p.bars {
-		most = max(most, b.touched)
+	for _, b := range p.Bars {
+		most = max(most, b.Touched)
 	}
 	const left, right = 190.0, 300.0
 	scale := (pageWidth - 2*pageMargin - left - right) / float64(most)
-	for i, b := range p.bars {
-		if i == maxBars && len(p.bars) > maxBars+1 {
+	for i, b := range p.Bars {
+		if i == maxBars && len(p.Bars) > maxBars+1 {
 			p.y += 6
-			p.text(pageMargin+left, p.y+8, "faint", fmt.Sprintf("… and %d more", len(p.bars)-i))
+			p.text(pageMargin+left, p.y+8, "faint", fmt.Sprintf("… and %d more", len(p.Bars)-i))
 			p.y += 16
 			break
 		}
 		x := pageMargin + left
-		p.text(x-10, p.y+12, "right", b.label)
-		p.rect(x, p.y, float64(b.touched)*scale, 16, "waste", "", "")
-		p.rect(x, p.y, float64(min(b.ideal, b.touched))*scale, 16, "cell", ramp(0), "")
-		p.rect(x, p.y, float64(b.touched)*scale, 16, "touched", "", "")
-		p.text(x+float64(b.touched)*scale+10, p.y+12, "faint", b.text)
+		p.text(x-10, p.y+12, "right", b.Label)
+		p.rect(x, p.y, float64(b.Touched)*scale, 16, "waste", "", "")
+		p.rect(x, p.y, float64(min(b.Ideal, b.Touched))*scale, 16, "cell", ramp(0), "")
+		p.rect(x, p.y, float64(b.Touched)*scale, 16, "touched", "", "")
+		p.text(x+float64(b.Touched)*scale+10, p.y+12, "faint", b.Text)
 		p.y += 22
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A Reach is an array that the elements of a box are loaded from or stored to.
@@ -91,7 +92,7 @@ func bases(x symtile.Expr, size int64) (all []int64) {
 
 // tabulate evaluates the offset of every element, unless there are too many.
 func (r Reach) tabulate(l *lie, sizes []int64) bool {
-	n, ok := product(sizes)
+	n, ok := symtile.Product(sizes)
 	vars := r.Offset.Vars()
 	code, err := symtile.Compile(vars, []symtile.Expr{r.Offset})
 	if !ok || n > maxTable || err != nil {
@@ -162,7 +163,7 @@ func (l *lie) along(s *Spread) int64 {
 func (l *lie) offsets(s *Spread, side []int) []int64 {
 	strides := l.strides
 	if l.table != nil {
-		strides = rowMajor(s.Sizes)
+		strides = hlo.Shape{Dims: s.Sizes}.Strides()
 	}
 	all := []int64{0}
 	for _, d := range side {
@@ -177,15 +178,6 @@ func (l *lie) offsets(s *Spread, side []int) []int64 {
 	return all
 }
 
-func rowMajor(sizes []int64) []int64 {
-	strides, n := make([]int64, len(sizes)), int64(1)
-	for d, size := range slices.Backward(sizes) {
-		strides[d] = n
-		n *= size
-	}
-	return strides
-}
-
 // maxCounted bounds the elements of a box whose requests are counted one by one.
 const maxCounted = 1 << 13
 
@@ -198,12 +190,12 @@ func (l *lie) count(s *Spread) Count {
 	}
 	c := counter{lie: l, s: s, outs: l.offsets(s, s.Outer), ins: l.offsets(s, s.Inner)}
 	c.width = min(s.Vector, l.along(s))
-	warps := ceilDiv(s.Lanes*s.Rows, warpThreads)
+	warps := symtile.CeilDiv(s.Lanes*s.Rows, warpThreads)
 	c.known = make([]map[[2]int64]bool, warps)
 	for o := range s.OutRounds {
 		for i := range s.InRounds {
 			for w := range warps {
-				c.vectors(integer(w), integer(o), integer(i))
+				c.vectors(symtile.Int(w), symtile.Int(o), symtile.Int(i))
 			}
 			if c.elements >= maxCounted {
 				return c.whole()
@@ -215,7 +207,7 @@ func (l *lie) count(s *Spread) Count {
 
 func floorDiv(a, b int64) int64 {
 	if a < 0 {
-		return -ceilDiv(-a, b)
+		return -symtile.CeilDiv(-a, b)
 	}
 	return a / b
 }
@@ -239,11 +231,11 @@ func (c *counter) whole() Count {
 }
 
 // vectors counts the requests of a warp for the vectors of a round.
-func (c *counter) vectors(warp, out, in integer) {
+func (c *counter) vectors(warp, out, in symtile.Int) {
 	for j := int64(0); j < c.s.Vector; j += c.width {
 		var at [warpThreads]int64
 		n := 0
-		for lane := range min(integer(warpThreads), integer(c.s.Lanes*c.s.Rows)) {
+		for lane := range min(symtile.Int(warpThreads), symtile.Int(c.s.Lanes*c.s.Rows)) {
 			thread := warp*warpThreads + lane
 			o, i := int64(outOf(c.s, thread, out)), int64(inOf(c.s, thread, in))
 			if o >= c.s.Outs || i >= c.s.Ins {
@@ -282,7 +274,7 @@ func (c *counter) request(warp int64, at []int64) {
 	}
 	n := int64(len(at)) * bytes
 	for _, base := range c.lie.bases {
-		c.sum = c.sum.plus(Count{1, n, units(at, base, bytes, nvidiaSector), units(at, base, bytes, 4*nvidiaSector), ceilDiv(n, nvidiaSector)}, maxBases/int64(len(c.lie.bases)))
+		c.sum = c.sum.plus(Count{1, n, units(at, base, bytes, nvidiaSector), units(at, base, bytes, 4*nvidiaSector), symtile.CeilDiv(n, nvidiaSector)}, maxBases/int64(len(c.lie.bases)))
 	}
 }
 

@@ -52,10 +52,10 @@ func (q Request) Access(r *symtile.Ring) (*Access, error) {
 		trips *= l.Hi - l.Lo + 1
 	}
 	x := &Access{
-		Layout:     &Layout{bits: 8 * q.Bytes},
+		bits:       8 * q.Bytes,
 		Assignment: Assignment{Tile: slices.Repeat([]int64{1}, len(q.Blocks)), Threads: []int64{q.Block}, Elements: []int64{1}, Warp: warp},
 		Blocks:     q.Blocks,
-		Warp:       variable("warp", ceilDiv(q.Block, warp), symtile.RoleThread),
+		Warp:       variable("warp", symtile.CeilDiv(q.Block, warp), symtile.RoleThread),
 		Lane:       variable("lane", min(warp, q.Block), symtile.RoleThread),
 		Loop:       variable("loop", trips, symtile.RoleLoop),
 		Element:    r.Const(0),
@@ -80,7 +80,7 @@ func (x *Access) take(q Request) error {
 		Dims:    variables(append(slices.Clone(x.Blocks), x.Warp, x.Lane)),
 		Ranges:  variables([]symtile.Expr{x.Loop}),
 		Results: []symtile.Expr{s.Apply(q.Offset)},
-		Where:   symtile.And(q.Where.Subst(with), below(thread, q.Block)),
+		Where:   symtile.And(q.Where.Subst(with), symtile.Below(thread, q.Block)),
 	}
 	known := x.Offset.Vars()
 	for _, v := range append(x.Offset.Results[0].Vars(), x.Offset.Where.Vars()...) {
@@ -107,13 +107,12 @@ func (c Count) Plus(d Count) Count { return c.plus(d, 1) }
 // CountOffsets counts a single request: of bytes from each of the offsets on, in
 // NVIDIA's sectors and lines.
 func CountOffsets(offsets []int64, bytes int64) Count {
-	size, _ := Sectors{}.withDefaults()
+	size, _ := Sectors{}.WithDefaults()
 	points := make([]Point, len(offsets))
 	for k, o := range slices.Sorted(slices.Values(offsets)) {
 		points[k].Offset = o
 	}
-	x := &Access{Layout: &Layout{bits: 8 * bytes}}
-	return x.request(points, size)
+	return countRequest(points, 8*bytes, size)
 }
 
 // Follow says whether one instruction can move elements at the positions: each

@@ -30,11 +30,9 @@ type signature struct {
 // class of its own.
 func (x *Access) signature(period int64) (*signature, error) {
 	repeats := []int64{1, 1, 1}
-	for _, t := range x.Layout.tilings {
-		for _, size := range t.sizes {
-			repeats[1] = lcm(repeats[1], min(size, maxGrid))
-			repeats[2] = min(repeats[2]*min(size, maxGrid), maxGrid)
-		}
+	for _, size := range x.tileSizes() {
+		repeats[1] = symtile.LCM(repeats[1], min(size, maxGrid))
+		repeats[2] = min(repeats[2]*min(size, maxGrid), maxGrid)
 	}
 	for _, repeat := range slices.Compact(repeats) {
 		s := x.newSignature(period, repeat)
@@ -53,6 +51,20 @@ func (x *Access) signature(period int64) (*signature, error) {
 	return &signature{}, nil
 }
 
+// tileSizes are those of all tiles of the layout; a dimension that a tile
+// combines with the next, written *, has none.
+func (x *Access) tileSizes() (sizes []int64) {
+	if x.Layout == nil {
+		return nil
+	}
+	for _, size := range slices.Concat(x.Layout.Shape.Layout.Tiles...) {
+		if size > 0 {
+			sizes = append(sizes, size)
+		}
+	}
+	return sizes
+}
+
 // newSignature divides blocks so that steps of them are whole multiples of repeat
 // along each dimension.
 func (x *Access) newSignature(period, repeat int64) *signature {
@@ -60,7 +72,7 @@ func (x *Access) newSignature(period, repeat int64) *signature {
 	r := x.Element.Ring()
 	for d, b := range x.Blocks {
 		tile := x.Assignment.Tile[d]
-		step := lcm(tile, repeat) / tile
+		step := symtile.LCM(tile, repeat) / tile
 		s.steps = append(s.steps, step)
 		hi := b.Range().Hi
 		s.whole = append(s.whole, r.Var(symtile.Variable{Name: fmt.Sprint("whole", d), Hi: hi / step, Role: symtile.RoleBlock}))

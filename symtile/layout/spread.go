@@ -29,7 +29,7 @@ type Spread struct {
 func NewSpread(sizes []int64, outer, inner []int, threads, lanes, vector int64) *Spread {
 	s := &Spread{Sizes: sizes, Outer: outer, Inner: inner, Lanes: lanes, Rows: threads / lanes, Vector: vector}
 	s.Outs, s.Ins = s.side(outer), s.side(inner)
-	s.OutRounds, s.InRounds = ceilDiv(s.Outs, s.Rows), ceilDiv(s.Ins, lanes*vector)
+	s.OutRounds, s.InRounds = symtile.CeilDiv(s.Outs, s.Rows), symtile.CeilDiv(s.Ins, lanes*vector)
 	return s
 }
 
@@ -63,14 +63,14 @@ func Fastest(sizes []int64, order []int) int {
 
 // outOf and inOf are the numbers of the row and of the first element of the
 // vector that a thread has in a round.
-func outOf[T number[T]](s *Spread, thread, round T) T {
+func outOf[T symtile.Number[T]](s *Spread, thread, round T) T {
 	if s.OutPieces {
 		return thread.Div(s.Lanes).Scale(s.OutRounds).Add(round)
 	}
 	return round.Scale(s.Rows).Add(thread.Div(s.Lanes))
 }
 
-func inOf[T number[T]](s *Spread, thread, round T) T {
+func inOf[T symtile.Number[T]](s *Spread, thread, round T) T {
 	if s.InPieces {
 		return thread.Mod(s.Lanes).Scale(s.InRounds).Add(round).Scale(s.Vector)
 	}
@@ -89,7 +89,7 @@ func (s *Spread) Place(at []symtile.Expr, side []int, n symtile.Expr) {
 	if len(side) == 0 {
 		return
 	}
-	for k, x := range digits(n, s.extents(side)) {
+	for k, x := range symtile.Delinearize(n, s.extents(side)) {
 		at[side[k]] = x
 	}
 }
@@ -118,7 +118,7 @@ func (b Box) fast(order []int) int64 {
 	return 1
 }
 
-func (b Box) elements() int64 { n, _ := product(b.Sizes); return n }
+func (b Box) elements() int64 { n, _ := symtile.Product(b.Sizes); return n }
 
 // Width is how many elements a thread takes at most at once where fast of them
 // follow each other: no thread goes without for it.
@@ -229,7 +229,7 @@ func (b Box) foldLanes(outer, inner []int, v int64, inside bool) int64 {
 	if inside && len(outer) == 0 { // the result is one that all threads may ask for
 		return b.Threads
 	}
-	lanes := min(b.Threads, powerOver(ceilDiv(s.Ins, v)))
+	lanes := min(b.Threads, powerOver(symtile.CeilDiv(s.Ins, v)))
 	if inside { // rows first get a warp each, then what is left
 		lanes = min(lanes, max(warpThreads, b.Threads/powerOver(s.Outs)))
 	}

@@ -31,18 +31,9 @@ type Step struct {
 // String prints "pad to 4x6", "transpose [0, 2, 1, 3] to 2x3x2x2".
 func (s Step) String() string {
 	if s.Kind == Transpose {
-		return fmt.Sprintf("transpose %s to %s", listText(s.Perm), extentsText(s.To))
+		return fmt.Sprintf("transpose %s to %s", ListText(s.Perm), ExtentsText(s.To))
 	}
-	return fmt.Sprintf("%s to %s", s.Kind, extentsText(s.To))
-}
-
-// listText prints [0, 2, 1].
-func listText[T any](xs []T) string {
-	parts := make([]string, len(xs))
-	for i, x := range xs {
-		parts[i] = fmt.Sprint(x)
-	}
-	return "[" + strings.Join(parts, ", ") + "]"
+	return fmt.Sprintf("%s to %s", s.Kind, ExtentsText(s.To))
 }
 
 // Steps is a sequence, the first step first.
@@ -65,7 +56,7 @@ func (s Step) Map(r *symtile.Ring) symtile.Map {
 	switch s.Kind {
 	case Pad:
 		for i, d := range s.From {
-			m.Where = append(m.Where, below(m.Dims[i], d)...)
+			m.Where = append(m.Where, symtile.Below(m.Dims[i], d)...)
 		}
 	case Transpose:
 		for i, d := range s.Perm {
@@ -81,7 +72,7 @@ func (s Step) Map(r *symtile.Ring) symtile.Map {
 func reindex(r *symtile.Ring, m symtile.Map, from, to []int64) []symtile.Expr {
 	position := r.Const(0)
 	if len(to) > 0 && m.State == symtile.Known {
-		position = linear(m.Dims, to)
+		position = symtile.Linearize(m.Dims, to)
 	}
 	if len(from) == 0 {
 		return nil
@@ -89,7 +80,7 @@ func reindex(r *symtile.Ring, m symtile.Map, from, to []int64) []symtile.Expr {
 	if m.State == symtile.Empty {
 		return slices.Repeat([]symtile.Expr{position}, len(from))
 	}
-	return digits(position, from)
+	return symtile.Delinearize(position, from)
 }
 
 // Map is the indexing map from indices of the last result to indices of the
@@ -174,7 +165,7 @@ func (t *tiling) split() (dims []int64, perm []int) {
 	}
 	for i, size := range t.sizes {
 		perm, inner = append(perm, len(dims)), append(inner, len(dims)+1)
-		dims = append(dims, ceilDiv(t.joined[t.lead+i], size), size)
+		dims = append(dims, symtile.CeilDiv(t.joined[t.lead+i], size), size)
 	}
 	return dims, append(perm, inner...)
 }

@@ -57,11 +57,11 @@ func (x *Access) VectorWidth() Vector {
 
 // noVector says why there cannot be vectors of v, whatever the offsets.
 func (x *Access) noVector(v int64) string {
-	bits := x.Layout.bits
+	bits := x.bits
 	in := x.Element.Range()
 	switch n := in.Len(); {
 	case n%v != 0 || in.Lo%v != 0:
-		return fmt.Sprintf("a thread has %s", count(n, "element"))
+		return "a thread has " + CountText(n, "element")
 	case bits%8 != 0:
 		return fmt.Sprintf("an element has %d bits, which are no whole bytes", bits)
 	case v*bits/8 > maxVector:
@@ -73,7 +73,7 @@ func (x *Access) noVector(v int64) string {
 // provesVector shows by the maps alone that elements go together by v; when not,
 // it says what is not shown.
 func (x *Access) provesVector(v int64) (bool, string) {
-	r, width := x.Element.Ring(), x.Layout.bits/8
+	r, width := x.Element.Ring(), x.bits/8
 	g := x.vectors(v)
 	j := r.Var(symtile.Variable{Name: "element", Hi: v - 1, Role: symtile.RoleElement})
 	at := func(j symtile.Expr) symtile.Map {
@@ -110,7 +110,7 @@ func (x *Access) apart(v int64) (int64, bool) {
 		return x.Offset.Results[0].Subst(map[symtile.Expr]symtile.Expr{x.Element: e})
 	}
 	n, ok := at(g.AddConst(1)).Sub(at(g)).Value()
-	return n, ok && n != x.Layout.bits/8
+	return n, ok && n != x.bits/8
 }
 
 // refutesVector evaluates every access and describes the first vector of v that
@@ -127,7 +127,7 @@ func (e *evaluator) refutesVector(v int64) string {
 }
 
 func (e *evaluator) refutesWarp(block []int64, warp, v int64) string {
-	width := e.x.Layout.bits / 8
+	width := e.x.bits / 8
 	points := e.points(block, warp)
 	for i := 0; i < len(points); i += int(v) { // in order of loop, lane, element
 		p := points[i]

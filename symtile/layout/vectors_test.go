@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"os"
 	"strings"
 	"testing"
@@ -47,10 +46,6 @@ func TestVectors(t *testing.T) {
 		if json.Unmarshal(sc.Bytes(), &kind) != nil {
 			continue
 		}
-		if kind.Kind == "coalescing" && strings.Contains(sc.Text(), "bandwidth_utilization") {
-			n++
-			bandwidth(t, sc.Bytes())
-		}
 		if kind.Kind != "layout" && kind.Kind != "pack" {
 			continue
 		}
@@ -79,7 +74,7 @@ func (v vector) layout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	physical := "(" + strings.ReplaceAll(extentsText(l.Physical), "x", ", ") + ")"
+	physical := "(" + strings.ReplaceAll(ExtentsText(l.Physical), "x", ", ") + ")"
 	if physical != v.Expect.PhysicalDims || l.Elements() != v.Expect.PaddedElements {
 		t.Errorf("%s: %s, %d elements", l, physical, l.Elements())
 	}
@@ -114,7 +109,7 @@ func (v vector) pack(t *testing.T) {
 	} else {
 		sameMap(t, p.ToPacked(r), v.Expect.SourceToPacked)
 		sameMap(t, p.ToSource(r), v.Expect.PackedToSource)
-		if got := extentsText(p.Packed()); got != v.Expect.PackedShape {
+		if got := ExtentsText(p.Packed()); got != v.Expect.PackedShape {
 			t.Errorf("packed %s", got)
 		}
 	}
@@ -140,37 +135,5 @@ func sameMap(t *testing.T, got symtile.Map, text string) {
 	}
 	if same, diff, err := got.Equal(want); err != nil || !same {
 		t.Errorf("got  %s\nwant %s\n%s %v", got, want, diff, err)
-	}
-}
-
-// bandwidth runs a vector about the first tile of an array, as one thread that
-// touches all of it: bytes asked for over bytes moved in transactions of 64.
-func bandwidth(t *testing.T, line []byte) {
-	var v struct {
-		ID, HLO string
-		Tile    []int64
-		Expect  struct {
-			Use string `json:"bandwidth_utilization"`
-		}
-	}
-	if err := json.Unmarshal(line, &v); err != nil {
-		t.Fatal(err)
-	}
-	shape, _, _ := strings.Cut(strings.TrimPrefix(v.HLO, "x = "), " ")
-	l, err := Parse(shape)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := Assignment{Tile: v.Tile, Threads: []int64{1, 1}, Elements: v.Tile}.Of(symtile.NewRing(), l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, _ := product(v.Tile)
-	_, c, err := x.WarpOf([]int64{0, 0}, 0, n, Sectors{Sector: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := big.NewRat(c.Each.Bytes, c.Each.Sectors*64); got.RatString() != v.Expect.Use {
-		t.Errorf("%s: %s of transactions used, want %s", v.ID, got.RatString(), v.Expect.Use)
 	}
 }

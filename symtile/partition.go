@@ -1,20 +1,22 @@
-package hlo
+package symtile
 
 import (
 	"fmt"
 	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // An Outside is an instruction that is in no fusion of a partition, and why.
 type Outside struct {
-	Instr  *Instr
+	Instr  *hlo.Instr
 	Reason string
 }
 
 // Partition splits a module that no compiler has fused into fusions that can
 // be tiled: what comes back computes the same with an entry of fusion
-// instructions, so that Fusions lists them, and what stays between them. why
-// says what keeps an operation from being tiled, "" when nothing does. A module
+// instructions, so that Fusions lists them, and what stays between them:
+// operations that WhyNot has a reason for, and others that are no work. A module
 // that has fusions, or a bare computation (text without a module around it,
 // which is one fusion as it stands), comes back as it is.
 //
@@ -39,15 +41,15 @@ type Outside struct {
 //
 // Anything else starts a fusion. A fusion of scalars, or of nothing but
 // reshapes, is taken apart again: there is nothing to tune.
-func (m *Module) Partition(why func(*Instr) string) (*Module, []Outside) {
-	if m.Name == "" || len(m.fused()) > 0 {
+func Partition(m *hlo.Module) (*hlo.Module, []Outside) {
+	if fusions := m.Fusions(); m.Name == "" || len(fusions) > 1 || fusions[0] != m.Entry {
 		return m, nil
 	}
-	p := &partitioner{why: why, taken: map[string]int{}, done: map[*Computation]*Computation{}, sizes: map[*Computation]int64{}}
+	p := &partitioner{taken: map[string]int{}, done: map[*hlo.Computation]*hlo.Computation{}, sizes: map[*hlo.Computation]int64{}}
 	for _, c := range m.Computations {
 		p.taken[c.Name] = 0
 	}
-	out := &Module{Name: m.Name, Attrs: m.Attrs, Entry: p.computation(m.Entry)}
+	out := &hlo.Module{Name: m.Name, Attrs: m.Attrs, Entry: p.computation(m.Entry)}
 	out.Computations = reachable(out.Entry)
 	p.rename(out)
 	return out, p.outside
@@ -55,9 +57,9 @@ func (m *Module) Partition(why func(*Instr) string) (*Module, []Outside) {
 
 // rename gives split computations names of their own where the computation
 // they are made from is still called by something else.
-func (p *partitioner) rename(m *Module) {
+func (p *partitioner) rename(m *hlo.Module) {
 	kept := make(map[string]bool, len(m.Computations))
-	made := make(map[*Computation]bool, len(p.done))
+	made := make(map[*hlo.Computation]bool, len(p.done))
 	for _, c := range p.done {
 		made[c] = true
 	}
@@ -66,41 +68,40 @@ func (p *partitioner) rename(m *Module) {
 	}
 	for _, c := range m.Computations {
 		if made[c] && kept[c.Name] {
-			c.Name = unique(p.taken, shortened(c.Name))
+			c.Name = hlo.UniqueName(p.taken, shortened(c.Name))
 		}
 	}
 }
 
 // shortened leaves room for what is put before and behind a name.
-func shortened(name string) string { return name[:min(len(name), maxName/2)] }
+func shortened(name string) string { return name[:min(len(name), hlo.MaxName/2)] }
 
 type partitioner struct {
-	why     func(*Instr) string
 	taken   map[string]int // computation names
-	done    map[*Computation]*Computation
-	sizes   map[*Computation]int64
+	done    map[*hlo.Computation]*hlo.Computation
+	sizes   map[*hlo.Computation]int64
 	outside []Outside
 }
 
 // computation returns c with fusions.
-func (p *partitioner) computation(c *Computation) *Computation {
+func (p *partitioner) computation(c *hlo.Computation) *hlo.Computation {
 	if made := p.done[c]; made != nil {
 		return made
 	}
 	flat := p.flatten(c)
-	s := newSplit(flat, p.why)
+	s := newClustering(flat)
 	s.cluster()
 	made := p.rewrite(flat, s)
 	p.done[c] = made
 	return made
 }
 
-// mostInlined instructions are made by inlining calls; beyond, they stay calls.
-const mostInlined = 1 << 20
+// maxInlined instructions are made by inlining calls; beyond, they stay calls.
+const maxInlined = 1 << 20
 
 // size is the number of instructions of c with its calls inlined, at most
-// mostInlined + 1.
-func (p *partitioner) size(c *Computation) int64 {
+// maxInlined + 1.
+func (p *partitioner) size(c *hlo.Computation) int64 {
 	if n, ok := p.sizes[c]; ok {
 		return n
 	}
@@ -110,7 +111,7 @@ func (p *partitioner) size(c *Computation) int64 {
 		if i.Op == "call" {
 			n += p.size(i.Attrs.Calls)
 		}
-		n = min(n, mostInlined+1)
+		n = min(n, maxInlined+1)
 	}
 	p.sizes[c] = n
 	return n
@@ -118,8 +119,8 @@ func (p *partitioner) size(c *Computation) int64 {
 
 // flatten copies c with calls inlined and tuples that are taken apart again
 // left out.
-func (p *partitioner) flatten(c *Computation) *Computation {
-	f := &flattener{out: &Computation{Name: c.Name}, names: map[string]int{}, inline: p.size(c) <= mostInlined}
+func (p *partitioner) flatten(c *hlo.Computation) *hlo.Computation {
+	f := &flattener{out: &hlo.Computation{Name: c.Name}, names: map[string]int{}, inline: p.size(c) <= maxInlined}
 	for _, i := range c.Params {
 		param := *i
 		f.names[i.Name] = 0
@@ -131,13 +132,13 @@ func (p *partitioner) flatten(c *Computation) *Computation {
 }
 
 type flattener struct {
-	out    *Computation
+	out    *hlo.Computation
 	names  map[string]int
 	inline bool
 }
 
-func (f *flattener) computation(c *Computation, args []*Instr, prefix string) *Instr {
-	value := make(map[*Instr]*Instr, len(c.Instrs))
+func (f *flattener) computation(c *hlo.Computation, args []*hlo.Instr, prefix string) *hlo.Instr {
+	value := make(map[*hlo.Instr]*hlo.Instr, len(c.Instrs))
 	for k, i := range c.Params {
 		value[i] = args[k]
 	}
@@ -149,36 +150,36 @@ func (f *flattener) computation(c *Computation, args []*Instr, prefix string) *I
 	return value[c.Root]
 }
 
-func (f *flattener) instr(i *Instr, value map[*Instr]*Instr, prefix string) *Instr {
-	operands := make([]*Instr, len(i.Operands))
+func (f *flattener) instr(i *hlo.Instr, value map[*hlo.Instr]*hlo.Instr, prefix string) *hlo.Instr {
+	operands := make([]*hlo.Instr, len(i.Operands))
 	for k, o := range i.Operands {
 		operands[k] = value[o]
 	}
 	switch {
 	case i.Op == "call" && f.inline:
 		name := prefix + i.Attrs.Calls.Name
-		return f.computation(i.Attrs.Calls, operands, name[:min(len(name), maxName/4)]+".")
+		return f.computation(i.Attrs.Calls, operands, name[:min(len(name), hlo.MaxName/4)]+".")
 	case i.Op == "get-tuple-element" && operands[0].Op == "tuple":
 		return operands[0].Operands[i.Attrs.Index]
 	}
 	made := *i
-	made.Name, made.Operands = unique(f.names, prefix+shortened(i.Name)), operands
+	made.Name, made.Operands = hlo.UniqueName(f.names, prefix+shortened(i.Name)), operands
 	f.out.Instrs = append(f.out.Instrs, &made)
 	return &made
 }
 
 // A rewriter makes the new computation: an instruction for each fusion, and
 // those that stay outside.
-type rewriter struct {
+type outliner struct {
 	*partitioner
-	*split
-	out   *Computation
-	value map[*Instr]*Instr
+	*clustering
+	out   *hlo.Computation
+	value map[*hlo.Instr]*hlo.Instr
 	names map[string]int
 }
 
-func (p *partitioner) rewrite(flat *Computation, s *split) *Computation {
-	r := &rewriter{p, s, &Computation{Name: flat.Name}, make(map[*Instr]*Instr, len(s.order)), map[string]int{}}
+func (p *partitioner) rewrite(flat *hlo.Computation, s *clustering) *hlo.Computation {
+	r := &outliner{p, s, &hlo.Computation{Name: flat.Name}, make(map[*hlo.Instr]*hlo.Instr, len(s.order)), map[string]int{}}
 	for _, i := range s.order {
 		switch c := s.rootOf[i]; {
 		case i.Op == "parameter":
@@ -187,7 +188,7 @@ func (p *partitioner) rewrite(flat *Computation, s *split) *Computation {
 			r.out.Params = append(r.out.Params, &param)
 		case c != nil:
 			r.fusion(c)
-		case len(s.homes[i]) == 0 && s.kinds[i] != copied:
+		case len(s.homes[i]) == 0 && s.classes[i] != classCopied:
 			r.alone(i)
 		}
 	}
@@ -195,15 +196,15 @@ func (p *partitioner) rewrite(flat *Computation, s *split) *Computation {
 	return r.out
 }
 
-func (r *rewriter) put(i, made *Instr) {
-	made.Name = unique(r.names, made.Name)
+func (r *outliner) put(i, made *hlo.Instr) {
+	made.Name = hlo.UniqueName(r.names, made.Name)
 	r.value[i] = made
 	r.out.Instrs = append(r.out.Instrs, made)
 }
 
 // use is the value of i in the new computation; constants and views that are
 // copied into fusions come into being when something outside uses them.
-func (r *rewriter) use(i *Instr) *Instr {
+func (r *outliner) use(i *hlo.Instr) *hlo.Instr {
 	if r.value[i] == nil {
 		r.alone(i)
 	}
@@ -211,9 +212,9 @@ func (r *rewriter) use(i *Instr) *Instr {
 }
 
 // alone keeps i outside, and splits the computations of control flow.
-func (r *rewriter) alone(i *Instr) {
+func (r *outliner) alone(i *hlo.Instr) {
 	made := *i
-	made.Operands = make([]*Instr, len(i.Operands))
+	made.Operands = make([]*hlo.Instr, len(i.Operands))
 	for k, o := range i.Operands {
 		made.Operands[k] = r.use(o)
 	}
@@ -231,48 +232,48 @@ func (r *rewriter) alone(i *Instr) {
 }
 
 // fusion makes the computation of a cluster and the instruction that runs it.
-func (r *rewriter) fusion(c *cluster) {
-	f := &fuser{rewriter: r, cluster: c, comp: &Computation{Name: unique(r.taken, "fused."+shortened(c.root.Name))}, inner: map[*Instr]*Instr{}, names: map[string]int{}}
+func (r *outliner) fusion(c *cluster) {
+	f := &fusionBuilder{outliner: r, cluster: c, comp: &hlo.Computation{Name: hlo.UniqueName(r.taken, "fused."+shortened(c.root.Name))}, inner: map[*hlo.Instr]*hlo.Instr{}, names: map[string]int{}}
 	for _, i := range slices.Backward(c.members) {
 		f.copy(i)
 	}
 	f.comp.Root = f.inner[c.root]
-	made := &Instr{Name: c.root.Name, Op: "fusion", Shape: c.root.Shape, Operands: f.args, Pos: c.root.Pos}
+	made := &hlo.Instr{Name: c.root.Name, Op: "fusion", Shape: c.root.Shape, Operands: f.args, Pos: c.root.Pos}
 	made.Attrs.Calls, made.Attrs.Kind = f.comp, c.kind()
 	r.put(c.root, made)
 }
 
 // A fuser copies the members of a cluster into a computation of their own.
-type fuser struct {
-	*rewriter
+type fusionBuilder struct {
+	*outliner
 	*cluster
-	comp  *Computation
-	inner map[*Instr]*Instr
+	comp  *hlo.Computation
+	inner map[*hlo.Instr]*hlo.Instr
 	names map[string]int
-	args  []*Instr // of the fusion instruction
+	args  []*hlo.Instr // of the fusion instruction
 }
 
-func (f *fuser) copy(i *Instr) {
+func (f *fusionBuilder) copy(i *hlo.Instr) {
 	made := *i
-	made.Operands = make([]*Instr, len(i.Operands))
+	made.Operands = make([]*hlo.Instr, len(i.Operands))
 	for k, o := range i.Operands {
 		made.Operands[k] = f.operand(o)
 	}
 	f.add(i, &made)
 }
 
-func (f *fuser) add(i, made *Instr) {
-	made.Name = unique(f.names, made.Name)
+func (f *fusionBuilder) add(i, made *hlo.Instr) {
+	made.Name = hlo.UniqueName(f.names, made.Name)
 	f.inner[i] = made
 	f.comp.Instrs = append(f.comp.Instrs, made)
 }
 
 // operand is a member copied before, or a parameter for what comes from outside.
-func (f *fuser) operand(o *Instr) *Instr {
+func (f *fusionBuilder) operand(o *hlo.Instr) *hlo.Instr {
 	if made := f.inner[o]; made != nil {
 		return made
 	}
-	param := &Instr{Name: o.Name, Op: "parameter", Shape: o.Shape, Pos: o.Pos, Attrs: Attrs{Param: len(f.args)}}
+	param := &hlo.Instr{Name: o.Name, Op: "parameter", Shape: o.Shape, Pos: o.Pos, Attrs: hlo.Attrs{Param: len(f.args)}}
 	f.args = append(f.args, f.use(o))
 	f.add(o, param)
 	f.comp.Params = append(f.comp.Params, param)
@@ -280,14 +281,14 @@ func (f *fuser) operand(o *Instr) *Instr {
 }
 
 // reachable lists what entry calls, callees first.
-func reachable(entry *Computation) []*Computation {
-	var all []*Computation
-	seen := map[*Computation]bool{}
-	var visit func(c *Computation)
-	visit = func(c *Computation) {
+func reachable(entry *hlo.Computation) []*hlo.Computation {
+	var all []*hlo.Computation
+	seen := map[*hlo.Computation]bool{}
+	var visit func(c *hlo.Computation)
+	visit = func(c *hlo.Computation) {
 		seen[c] = true
 		for _, i := range c.Instrs {
-			for _, callee := range i.callees() {
+			for _, callee := range i.Callees() {
 				if !seen[callee] {
 					visit(callee)
 				}
@@ -300,8 +301,8 @@ func reachable(entry *Computation) []*Computation {
 }
 
 // reason says why i is outside.
-func (s *split) reason(i *Instr) string {
-	if reason := s.why(i); reason != "" && i.Op != "tuple" && i.Op != "get-tuple-element" {
+func (s *clustering) reason(i *hlo.Instr) string {
+	if reason := WhyNot(i); reason != "" && i.Op != "tuple" && i.Op != "get-tuple-element" {
 		return reason
 	}
 	switch {
@@ -312,7 +313,7 @@ func (s *split) reason(i *Instr) string {
 	case i.Op == "optimization-barrier":
 		return "nothing is fused across a barrier"
 	case i.Op == "call":
-		return fmt.Sprintf("inlined, there would be more than %d instructions", mostInlined)
+		return fmt.Sprintf("inlined, there would be more than %d instructions", maxInlined)
 	case i.Shape.DType.IsArray() && i.Shape.Elements() <= 1:
 		return "a scalar: there is nothing to tile"
 	}

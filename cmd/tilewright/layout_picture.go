@@ -1,0 +1,231 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/layout"
+)
+
+// A pick is the threads whose access is drawn: a block, of it one warp, of that
+// one lane.
+type pick struct {
+	Block []int64
+	Warp  int64 // −1: all of the block
+	Lane  int64 // −1: all of the warp
+}
+
+// drawAccess draws which bytes the picked threads touch, as an SVG page: the elements
+// in the array, the lines and sectors of memory with what they waste, and the
+// requests. Each instruction of a thread touches vector elements.
+func drawAccess(x *layout.Access, picked pick, vector int64) ([]byte, error) {
+	size, err := layout.Sectors{}.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	v := accessView{x: x, pick: picked, vector: vector, size: size}
+	if err := v.gather(); err != nil {
+		return nil, err
+	}
+	if len(v.points) == 0 {
+		return nil, fmt.Errorf("%s touches no memory: masks leave nothing", v.who())
+	}
+	if len(v.points) > layout.MaxCells {
+		return nil, fmt.Errorf("%s touches %d elements, more than the %d that can be drawn: pick one warp or lane", v.who(), len(v.points), layout.MaxCells)
+	}
+	p := &layout.Picture{Title: fmt.Sprintf("%s: %s", x.Layout, v.who()), Size: size, Waste: true, Cells: v.cells(), Bars: v.bars()}
+	p.BarHead = "Sectors touched beside the fewest that would do"
+	p.Notes = v.notes()
+	p.Legend = v.legend()
+	p.Array, err = v.array()
+	return p.SVG(), err
+}
+
+// An accessView is what is drawn of an access.
+type accessView struct {
+	x      *layout.Access
+	pick   pick
+	vector int64
+	size   layout.Sectors
+	points []pickedPoint
+	counts []layout.WarpCount
+}
+
+type pickedPoint struct {
+	layout.Point
+	warp int64
+}
+
+func (v *accessView) gather() error {
+	first, last := v.pick.Warp, v.pick.Warp
+	if v.pick.Warp < 0 {
+		first, last = 0, v.x.Warp.Range().Hi
+	}
+	if in := v.x.Lane.Range(); v.pick.Lane >= 0 && !in.Contains(v.pick.Lane) {
+		return fmt.Errorf("lane %d: a warp has lanes %s", v.pick.Lane, in)
+	}
+	for w := first; w <= last && len(v.points) <= layout.MaxCells; w++ {
+		points, c, err := v.x.WarpOf(v.pick.Block, w, v.vector, v.size)
+		if err != nil {
+			return err
+		}
+		if v.pick.Lane >= 0 {
+			points = slices.DeleteFunc(points, func(p layout.Point) bool { return p.Lane != v.pick.Lane })
+			c = v.x.CountPoints(v.pick.Block, w, points, v.vector, v.size)
+		}
+		v.counts = append(v.counts, c)
+		for _, p := range points {
+			v.points = append(v.points, pickedPoint{p, w})
+		}
+	}
+	return nil
+}
+
+// who names what was picked.
+func (v *accessView) who() string {
+	s := "block (" + strings.Trim(layout.ListText(v.pick.Block), "[]") + ")"
+	if v.pick.Warp >= 0 {
+		s += fmt.Sprintf(", warp %d", v.pick.Warp)
+	}
+	if v.pick.Lane >= 0 {
+		s += fmt.Sprintf(", lane %d", v.pick.Lane)
+	}
+	return s
+}
+
+func (v *accessView) total() (each, once layout.Count) {
+	for _, c := range v.counts {
+		each, once = each.Plus(c.Each), once.Plus(c.Once)
+	}
+	return each, once
+}
+
+func (v *accessView) notes() []string {
+	a := v.x.Assignment
+	each, once := v.total()
+	return []string{
+		fmt.Sprintf("tile %s by %s threads with %s elements each, in warps of %d; an instruction touches %s of a thread",
+			layout.ExtentsText(a.Tile), layout.ExtentsText(a.Threads), layout.ExtentsText(a.Elements), a.Warp, layout.CountText(v.vector, "element")),
+		fmt.Sprintf("%s: %s asked for, %s moved where %d would do, %s wasted; %s in all",
+			layout.CountText(each.Requests, "request"), layout.BytesText(each.Bytes), layout.CountText(each.Sectors, "sector"), each.Ideal,
+			layout.BytesText(each.Sectors*v.size.Sector-each.Bytes), layout.CountText(once.Sectors, "different sector")),
+	}
+}
+
+// color is the number that colors a point: of its warp, lane or, in one
+// thread, instruction.
+func (v *accessView) color(p pickedPoint) int64 {
+	switch {
+	case v.pick.Warp < 0:
+		return p.warp
+	case v.pick.Lane < 0:
+		return p.Lane
+	}
+	return p.Loop*(v.x.Element.Range().Len()/v.vector) + p.Element/v.vector
+}
+
+func (v *accessView) colorText() string {
+	switch {
+	case v.pick.Warp < 0:
+		return "number and colour: the warp"
+	case v.pick.Lane < 0:
+		return "number and colour: the lane"
+	}
+	return "number and colour: the instruction"
+}
+
+func (v *accessView) legend() []layout.Key {
+	return []layout.Key{
+		{Swatch: layout.SwatchCell, Text: v.colorText()},
+		{Swatch: layout.SwatchWaste, Text: "moved with a sector, not asked for"},
+		{Swatch: layout.SwatchTouched, Text: "sector touched"},
+		{Swatch: layout.SwatchSector, Text: "sector not touched"},
+	}
+}
+
+// cells joins the neighbours that one instruction of a thread touches.
+func (v *accessView) cells() (out []layout.Cell) {
+	width := (v.x.Layout.ElementBits() + 7) / 8
+	slices.SortFunc(v.points, func(p, q pickedPoint) int {
+		return slices.Compare([]int64{p.Offset, p.warp, p.Lane, p.Loop, p.Element}, []int64{q.Offset, q.warp, q.Lane, q.Loop, q.Element})
+	})
+	for i, p := range v.points {
+		if i > 0 && out[len(out)-1].To == p.Offset && v.together(v.points[i-1], p) {
+			out[len(out)-1].To += width
+			continue
+		}
+		out = append(out, layout.Cell{From: p.Offset, To: p.Offset + width, Color: int(v.color(p)), Label: fmt.Sprint(v.color(p)), Tip: v.tip(p)})
+	}
+	return out
+}
+
+// together says that one instruction of a thread touches p and q.
+func (v *accessView) together(p, q pickedPoint) bool {
+	return p.warp == q.warp && p.Lane == q.Lane && p.Loop == q.Loop && p.Element/v.vector == q.Element/v.vector
+}
+
+func (v *accessView) tip(p pickedPoint) string {
+	return fmt.Sprintf("byte %d: warp %d, lane %d, round %d, element %d", p.Offset, p.warp, p.Lane, p.Loop, p.Element)
+}
+
+// bars shows the requests of one warp, or the warps of a block.
+func (v *accessView) bars() (out []layout.Bar) {
+	text := func(c layout.Count) string {
+		return fmt.Sprintf("%s, fewest %d, %s wasted", layout.CountText(c.Sectors, "sector"), c.Ideal, layout.BytesText(c.Sectors*v.size.Sector-c.Bytes))
+	}
+	if v.pick.Warp < 0 {
+		for i, c := range v.counts {
+			out = append(out, layout.Bar{Label: fmt.Sprintf("warp %d", i), Touched: c.Each.Sectors, Ideal: c.Each.Ideal, Text: text(c.Each)})
+		}
+		return out
+	}
+	for _, r := range v.requests() {
+		c := v.x.CountPoints(v.pick.Block, v.pick.Warp, r, v.vector, v.size).Each
+		label := fmt.Sprintf("element %d", r[0].Element)
+		if v.vector > 1 {
+			label = fmt.Sprintf("elements %d–%d", r[0].Element/v.vector*v.vector, r[0].Element/v.vector*v.vector+v.vector-1)
+		}
+		if v.x.Loop.Range().Hi > 0 {
+			label = fmt.Sprintf("round %d, %s", r[0].Loop, label)
+		}
+		out = append(out, layout.Bar{Label: label, Touched: c.Sectors, Ideal: c.Ideal, Text: text(c)})
+	}
+	return out
+}
+
+// requests groups the points of a warp by instruction, each in order of offset.
+func (v *accessView) requests() (out [][]layout.Point) {
+	type id struct{ loop, vector int64 }
+	groups := map[id][]layout.Point{}
+	for _, p := range v.points { // cells has sorted them
+		k := id{p.Loop, p.Element / v.vector}
+		groups[k] = append(groups[k], p.Point)
+	}
+	for loop := range v.x.Loop.Range().Len() {
+		for g := range v.x.Element.Range().Len() / v.vector {
+			if r := groups[id{loop, g}]; r != nil {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// array shows the elements in the two last dimensions of the array, where the
+// picked ones lie in one such plane that is small enough.
+func (v *accessView) array() (*layout.Array, error) {
+	code, err := symtile.Compile(v.x.Vars(), v.x.Index.Results)
+	if err != nil {
+		return nil, err
+	}
+	s := layout.NewPlane(len(v.x.Blocks))
+	index, scratch := make([]int64, len(v.x.Blocks)), make([]int64, code.ScratchLen())
+	for _, p := range v.points {
+		code.Eval(append(slices.Clone(v.pick.Block), p.warp, p.Lane, p.Loop, p.Element), index, scratch)
+		c := layout.Cell{Color: int(v.color(p)), Label: fmt.Sprint(v.color(p)), Tip: layout.ListText(index) + " " + v.tip(p)}
+		s.Add(index, c)
+	}
+	return s.Array("Array: the elements, by index"), nil
+}
