@@ -71,7 +71,7 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 		if op.Code != "reduce" {
 			continue
 		}
-		if _, any := kernels.Monoid(op.Instr.Attrs.ToApply); !any || len(op.Args) > 2 {
+		if _, any := op.Instr.Attrs.ToApply.Monoid(); !any || len(op.Args) > 2 {
 			m.orders[n] = orderOf(p, op)
 		}
 	}

@@ -215,3 +215,16 @@ func appendInts(b []byte, v []int64) []byte {
 	}
 	return b
 }
+
+// Arrays lists the arrays of a shape in order: itself, or those of a tuple and of
+// the tuples in it.
+func (s Shape) Arrays() []Shape {
+	if s.DType != Tuple {
+		return []Shape{s}
+	}
+	var all []Shape
+	for _, e := range s.Tuple {
+		all = append(all, e.Arrays()...)
+	}
+	return all
+}
