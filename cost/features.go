@@ -254,7 +254,7 @@ func (m *meter) arithmetic(op *symtile.Op, size, times float64) {
 		m.mask(m.p.Ops[op.Args[0]].Tile, times)
 		flops := times * elementsOf(m.p.Ops[op.Args[0]].Tile) * reducerWeight(op.Instr)
 		m.sums.PaddedFLOPs += flops
-		if _, simple := kernels.Monoid(op.Instr.Attrs.ToApply); !simple {
+		if _, simple := op.Instr.Attrs.ToApply.Monoid(); !simple {
 			m.sums.FunctionFLOPs += flops
 		}
 	default:

@@ -18,11 +18,6 @@ type Tolerance struct {
 	Units    int64
 }
 
-// epsilon is the distance from 1 to the next number of a floating type.
-func epsilon(d hlo.DType) float64 {
-	return math.Ldexp(1, -d.FractionBits())
-}
-
 // ToleranceOf is what a correct kernel may differ from Reference: a rounding
 // error of a few units of the coarsest type a result is rounded to for each of
 // the operations on the longest path, and √k units of the type sums are kept
@@ -48,7 +43,7 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 		if computed {
 			depth[i]++
 		}
-		for _, s := range arraysOf(i.Shape) {
+		for _, s := range i.Shape.Arrays() {
 			if d := s.DType; d.IsFloat() && (computed || i.Op == "convert") {
 				coarsest = max(coarsest, epsilon(d))
 				accumulator = max(accumulator, epsilon(accumulatorOf(d)))
@@ -61,13 +56,6 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 	}
 	t.Relative = coarsest*(2+depth[c.Root]) + 4*accumulator*math.Sqrt(terms)
 	return t
-}
-
-func accumulatorOf(d hlo.DType) hlo.DType {
-	if d == hlo.F64 {
-		return hlo.F64
-	}
-	return hlo.F32
 }
 
 // A Mismatch says how an output differs from what it should be.
@@ -188,14 +176,6 @@ func largest(b Buffer) float64 {
 	return all
 }
 
-func unravel(n int64, dims []int64) []int64 {
-	index := make([]int64, len(dims))
-	for d := len(dims) - 1; d >= 0; d-- {
-		index[d], n = n%dims[d], n/dims[d]
-	}
-	return index
-}
-
 // A Verifier checks kernels of one fusion against Reference, whose results it
 // keeps. It is made once and used for every plan.
 type Verifier struct {
@@ -222,6 +202,11 @@ type Wrong struct {
 
 func (e *Wrong) Error() string { return "wrong result on " + e.Case + ": " + e.Err.Error() }
 func (e *Wrong) Unwrap() error { return e.Err }
+
+const (
+	spreadsOff  = 8       // times the root mean square of Deviations that a right kernel may be off by
+	perturbWork = 1 << 30 // element operations up to which they are made
+)
 
 const spikeWork = 1 << 30 // element operations up to which inputs are far apart, too
 
@@ -357,14 +342,38 @@ func (t Tolerance) Agree(c *hlo.Computation, in, got, want []Buffer) *Mismatch {
 	return nil
 }
 
-// roundingOf is deviations, or nil where they cost too much or are not known.
+// roundingOf is Deviations, or nil where they cost too much or are not known.
 func roundingOf(c *hlo.Computation, in []Buffer, seed int64) [][]float64 {
 	if work(c) > perturbWork {
 		return nil
 	}
-	d, err := deviations(c, in, seed)
+	d, err := Deviations(c, in, seed)
 	if err != nil {
 		return nil
 	}
 	return d
+}
+
+// excused is m, the mismatch of got with want, or nil where every element that
+// is off is off by no more than roundings may do.
+func (m *Mismatch) excused(got, want Buffer, deviation []float64) *Mismatch {
+	left := *m
+	left.Wrong = 0
+	worst := -1.0
+	g, w := newWalk(want.Shape.Dims, got.Shape.Strides()), newWalk(want.Shape.Dims, want.Shape.Strides())
+	for n := range want.Shape.Elements() {
+		x, y := got.Float(g.next()), want.Float(w.next())
+		allowed := max(m.Allowed, spreadsOff*deviation[n])
+		if near(x, y, allowed) {
+			continue
+		}
+		left.Wrong++
+		if d := difference(x, y); d > worst {
+			worst, left.Got, left.Want, left.Allowed, left.Index = d, x, y, allowed, unravel(n, want.Shape.Dims)
+		}
+	}
+	if left.Wrong == 0 {
+		return nil
+	}
+	return &left
 }

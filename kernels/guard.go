@@ -3,6 +3,8 @@ package kernels
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A guard holds copies of inputs and poisoned outputs, each between red zones.
@@ -25,12 +27,18 @@ const (
 func newGuard(in, out []Buffer) (*guard, error) {
 	g := &guard{}
 	for k, b := range in {
-		c := g.add(fmt.Sprintf("input %d", k), b)
+		c, err := g.add(fmt.Sprintf("input %d", k), b)
+		if err != nil {
+			return nil, err
+		}
 		copy(c.Data, b.Data)
 		g.in = append(g.in, c)
 	}
 	for k, b := range out {
-		c := g.add(fmt.Sprintf("output %d", k), b)
+		c, err := g.add(fmt.Sprintf("output %d", k), b)
+		if err != nil {
+			return nil, err
+		}
 		for n := range c.Data {
 			c.Data[n] = poison
 		}
@@ -40,9 +48,13 @@ func newGuard(in, out []Buffer) (*guard, error) {
 }
 
 // add allocates a buffer shaped like b between red zones.
-func (g *guard) add(name string, b Buffer) Buffer {
+func (g *guard) add(name string, b Buffer) (Buffer, error) {
 	n := len(b.Data)
-	whole := aligned(int64(n + 2*redZone))
+	bytes, err := NewBuffer(hlo.Shape{DType: hlo.U8, Dims: []int64{int64(n + 2*redZone)}})
+	if err != nil {
+		return Buffer{}, err
+	}
+	whole := bytes.Data
 	before, after := whole[:redZone], whole[redZone+n:]
 	for _, z := range [][]byte{before, after} {
 		for k := range z {
@@ -50,7 +62,7 @@ func (g *guard) add(name string, b Buffer) Buffer {
 		}
 	}
 	g.zones = append(g.zones, zone{"before " + name, before}, zone{"after " + name, after})
-	return Buffer{Shape: b.Shape, Data: whole[redZone : redZone+n : redZone+n]}
+	return Buffer{Shape: b.Shape, Data: whole[redZone : redZone+n : redZone+n]}, nil
 }
 
 // intact says which red zone was written to, or which input.

@@ -118,7 +118,7 @@ func tellsNaN(c *hlo.Computation) bool {
 		if i.Attrs.ToApply == nil || i.Op == "map" {
 			return false
 		}
-		_, ok := Monoid(i.Attrs.ToApply)
+		_, ok := i.Attrs.ToApply.Monoid()
 		return !ok
 	})
 }
@@ -187,14 +187,6 @@ var exactGrowth = map[hlo.Opcode]func(i *hlo.Instr, a []float64) float64{
 	"compare":              func(*hlo.Instr, []float64) float64 { return 1 },
 }
 
-// moves are operations whose results are among their operands' elements.
-var moves = map[hlo.Opcode]bool{
-	"broadcast": true, "transpose": true, "reshape": true, "bitcast": true, "copy": true, "slice": true, "reverse": true,
-	"concatenate": true, "pad": true, "maximum": true, "minimum": true, "select": true, "clamp": true, "negate": true,
-	"abs": true, "convert": true, "floor": true, "ceil": true, "get-tuple-element": true, "tuple": true,
-	"dynamic-slice": true, "dynamic-update-slice": true, "gather": true,
-}
-
 func literalMagnitude(l *hlo.Literal) float64 {
 	if l == nil || l.Elided {
 		return math.Inf(1)
@@ -217,7 +209,7 @@ func literalMagnitude(l *hlo.Literal) float64 {
 // folded bounds the result of folding values into an initial one by the
 // computation of i.
 func folded(i *hlo.Instr, values, initial float64) float64 {
-	switch op, _ := Monoid(i.Attrs.ToApply); {
+	switch op, _ := i.Attrs.ToApply.Monoid(); {
 	case op == "add":
 		return values*summed(i) + initial
 	case op == "maximum", op == "minimum", i.Op == "scatter" && overwrites(i.Attrs.ToApply):
@@ -228,36 +220,6 @@ func folded(i *hlo.Instr, values, initial float64) float64 {
 
 // overwrites says whether c gives its second parameter.
 func overwrites(c *hlo.Computation) bool { return len(c.Params) == 2 && c.Root == c.Params[1] }
-
-// summed is the most terms any sum of i has: products of a dot or convolution,
-// elements of a reduction, updates of one place.
-func summed(i *hlo.Instr) float64 {
-	from := i.Operands[0].Shape
-	n := 1.0
-	for _, w := range i.Attrs.Window {
-		n *= float64(w.Size)
-	}
-	switch i.Op {
-	case "dot", "scaled-dot":
-		return product(from, i.Attrs.LHSContract)
-	case "reduce":
-		return product(from, i.Attrs.Dimensions)
-	case "convolution":
-		return n * float64(i.Operands[1].Shape.Dims[i.Attrs.Conv.KernelIn])
-	case "scatter": // each window has an element once
-		updates := i.Operands[len(i.Operands)-1].Shape
-		return float64(updates.Elements()) / max(1, product(updates, i.Attrs.Scatter.UpdateWindow))
-	}
-	return n
-}
-
-func product(s hlo.Shape, dims []int64) float64 {
-	n := 1.0
-	for _, d := range dims {
-		n *= float64(s.Dims[d])
-	}
-	return n
-}
 
 // Exact says whether, for Integers, every value of c is a whole number that
 // every type it passes through holds exactly, so that results must agree in

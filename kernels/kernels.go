@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A Device is what a backend reports about the machine it drives.
@@ -91,3 +92,11 @@ type Rejected struct {
 }
 
 func (e *Rejected) Error() string { return "plan " + e.Plan.String() + ": " + e.Reason }
+
+// OutputShapes lists the arrays a computation returns, in tuple order.
+func OutputShapes(c *hlo.Computation) []hlo.Shape { return c.Root.Shape.Arrays() }
+
+// TF32 is the knob of a plan whose products of f32 take their operands rounded
+// to tf32: 10 bits of fraction, what tensor cores multiply. It is offered, and
+// judged by a tolerance of its own, only where the user allows it: Device.TF32.
+const TF32 = "tf32"

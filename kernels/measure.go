@@ -17,24 +17,6 @@ type Bench struct {
 	next int
 }
 
-// A Set is what one run needs.
-type Set struct{ In, Out []Buffer }
-
-// A Timing is one sample of a kernel.
-type Timing struct {
-	Seconds float64 // a run
-	Hertz   float64 // the device's clock meanwhile; 0: unknown
-}
-
-// A Sampler is a Kernel whose arrays have to be somewhere else than these
-// buffers while it is timed: it keeps copies of the sets there.
-type Sampler interface {
-	Kernel
-	// Sample runs n times, or somewhat more, on the sets in turn, and times it
-	// without transfers. A bench's sets are always the same slice.
-	Sample(ctx context.Context, sets []Set, n int) (Timing, error)
-}
-
 const (
 	maxSets     = 8
 	maxSetBytes = 256 << 20 // of all sets together, unless one alone is larger
@@ -76,21 +58,6 @@ func newSet(c *hlo.Computation, seed int64) (Set, int64, error) {
 		bytes += x.Shape.Bytes()
 	}
 	return set, bytes, nil
-}
-
-// OutputShapes lists the arrays a computation returns, in tuple order.
-func OutputShapes(c *hlo.Computation) []hlo.Shape { return arraysOf(c.Root.Shape) }
-
-// arraysOf is s, or the arrays of a tuple in order.
-func arraysOf(s hlo.Shape) []hlo.Shape {
-	if s.DType != hlo.Tuple {
-		return []hlo.Shape{s}
-	}
-	var all []hlo.Shape
-	for _, e := range s.Tuple {
-		all = append(all, arraysOf(e)...)
-	}
-	return all
 }
 
 // Run runs k once on the next set and returns the device's time.

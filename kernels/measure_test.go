@@ -53,3 +53,24 @@ func TestBounded(t *testing.T) {
 		t.Errorf("%v, %v; it was asked for %d runs on %d sets", got, err, s.n, s.sets)
 	}
 }
+
+func TestPaired(t *testing.T) {
+	var x, y []float64
+	for n := range 20 {
+		x, y = append(x, 2+float64(n%3)/100), append(y, 1)
+	}
+	p := Paired(x, y, 0.95)
+	if p.Median < 2 || p.Median > 2.02 || p.Lo < 2 || p.Hi > 2.02 {
+		t.Errorf("got %+v", p)
+	}
+	// 2·P(B ≤ 0) for n = 6 is 0.031: six pairs are the fewest that say anything at 95 %.
+	if k := orderStatistic(5, 0.95); k != -1 {
+		t.Errorf("5 pairs give order statistic %d", k)
+	}
+	if k := orderStatistic(6, 0.95); k != 0 {
+		t.Errorf("6 pairs give order statistic %d", k)
+	}
+	if k := orderStatistic(20, 0.95); k != 5 { // tables give the 6th of 20
+		t.Errorf("20 pairs give order statistic %d", k)
+	}
+}

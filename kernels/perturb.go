@@ -7,13 +7,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-const (
-	perturbations = 4       // evaluations with other roundings
-	spreadsOff    = 8       // times their root mean square difference that a right kernel may be off by
-	perturbWork   = 1 << 30 // element operations up to which they are made
-)
+const perturbations = 4 // evaluations with other roundings
 
-// deviations is how far each element of each output moves, in logical order,
+// Deviations is how far each element of each output moves, in logical order,
 // when every rounding goes another way: the root mean square difference from
 // the reference over a few evaluations in which each result of arithmetic is
 // off by up to a unit in its last place, and each term of a sum of k terms by
@@ -22,7 +18,7 @@ const (
 // next to nothing below, that is more than a bound by the largest result
 // allows. What is decided by comparing or rounding to whole numbers is held
 // as the reference has it.
-func deviations(c *hlo.Computation, in []Buffer, seed int64) ([][]float64, error) {
+func Deviations(c *hlo.Computation, in []Buffer, seed int64) ([][]float64, error) {
 	args := make([]value, len(in))
 	for k, b := range in {
 		v, err := load(b)
@@ -156,28 +152,4 @@ func (p perturbed) off(v value, eps float64) value {
 		w.floats[k] = x + x*eps*(2*p.rng.Float64()-1)
 	}
 	return w
-}
-
-// excused is m, the mismatch of got with want, or nil where every element that
-// is off is off by no more than roundings may do.
-func (m *Mismatch) excused(got, want Buffer, deviation []float64) *Mismatch {
-	left := *m
-	left.Wrong = 0
-	worst := -1.0
-	g, w := newWalk(want.Shape.Dims, got.Shape.Strides()), newWalk(want.Shape.Dims, want.Shape.Strides())
-	for n := range want.Shape.Elements() {
-		x, y := got.Float(g.next()), want.Float(w.next())
-		allowed := max(m.Allowed, spreadsOff*deviation[n])
-		if near(x, y, allowed) {
-			continue
-		}
-		left.Wrong++
-		if d := difference(x, y); d > worst {
-			worst, left.Got, left.Want, left.Allowed, left.Index = d, x, y, allowed, unravel(n, want.Shape.Dims)
-		}
-	}
-	if left.Wrong == 0 {
-		return nil
-	}
-	return &left
 }

@@ -68,13 +68,16 @@ func (v value) leaves() []value {
 	return all
 }
 
+// maxElements bounds a value: 64 GiB, what a buffer may have (NewBuffer).
+const maxElements = 8 << 30
+
 // newValue allocates; shapes too large for a machine are errors.
 func newValue(shape hlo.Shape) (value, error) {
 	n := shape.Elements()
 	switch {
 	case shape.DType.IsComplex() || !shape.DType.IsArray():
 		return value{}, fmt.Errorf("the reference does not compute %s", shape)
-	case n > maxBuffer/8:
+	case n > maxElements:
 		return value{}, fmt.Errorf("%s is too large for the reference", shape)
 	}
 	if err := Room(8 * n); err != nil {
@@ -547,7 +550,7 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	_, alone := Monoid(i.Attrs.ToApply)
+	_, alone := i.Attrs.ToApply.Monoid()
 	err = foldRows(rowsOf(a[0].shape.Dims, strides), alone, fold)
 	if err != nil {
 		return value{}, err
@@ -621,7 +624,7 @@ func (v value) round() {
 
 // folder returns what combines element at of the operands into place to.
 func folder(c *hlo.Computation, outs, in []value) (func(to, at int64) error, error) {
-	if op, ok := Monoid(c); ok {
+	if op, ok := c.Monoid(); ok {
 		return monoidFolder(op, outs[0], in[0])
 	}
 	args := make([]value, 2*len(outs))
@@ -655,24 +658,6 @@ func monoidFolder(op hlo.Opcode, out, in value) (func(to, at int64) error, error
 		out.ints[to] = WrapInt(d, g(d, out.ints[to], in.ints[at]))
 		return nil
 	}, nil
-}
-
-// Monoid recognises a scalar computation that is one associative and
-// commutative operation of its two parameters.
-func Monoid(c *hlo.Computation) (hlo.Opcode, bool) {
-	root := c.Root
-	if len(c.Params) != 2 || len(root.Operands) != 2 {
-		return "", false
-	}
-	x, y := root.Operands[0], root.Operands[1]
-	if !(x == c.Params[0] && y == c.Params[1] || x == c.Params[1] && y == c.Params[0]) {
-		return "", false
-	}
-	switch root.Op {
-	case "add", "multiply", "maximum", "minimum", "and", "or", "xor":
-		return root.Op, true
-	}
-	return "", false
 }
 
 func maxNaN(x, y float64) float64 {

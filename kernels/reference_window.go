@@ -164,7 +164,7 @@ func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 // scatterer is folder with the operands the other way round: the source comes
 // before what it is combined with.
 func scatterer(c *hlo.Computation, out, source value) (func(to, at int64) error, error) {
-	if op, ok := Monoid(c); ok {
+	if op, ok := c.Monoid(); ok {
 		return monoidFolder(op, out, source)
 	}
 	return func(to, at int64) error {

@@ -18,7 +18,7 @@ func work(c *hlo.Computation) float64 {
 	total := 0.0
 	for _, i := range c.Instrs {
 		elements := 0.0
-		for _, s := range arraysOf(i.Shape) {
+		for _, s := range i.Shape.Arrays() {
 			elements += float64(s.Elements())
 		}
 		switch i.Op {
@@ -56,7 +56,7 @@ func samplesOf(c *hlo.Computation, in []Buffer, seed int64) ([]sample, error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, sample{k, unravel(at, shape.Dims), v.float(0)})
+			all = append(all, sample{k, unravel(at, shape.Dims), v})
 		}
 	}
 	return all, nil

@@ -34,8 +34,16 @@ func newSpot(c *hlo.Computation, in []Buffer) *spot {
 	return s
 }
 
-// output is element at, in row-major order, of output k.
-func (s *spot) output(k int, at int64) (value, error) {
+// output is element at, in row-major order, of output k, as a float64.
+func (s *spot) output(k int, at int64) (float64, error) {
+	v, err := s.outputValue(k, at)
+	if err != nil {
+		return 0, err
+	}
+	return v.float(0), nil
+}
+
+func (s *spot) outputValue(k int, at int64) (value, error) {
 	root := s.c.Root
 	switch {
 	case root.Op == "tuple":
@@ -302,7 +310,7 @@ func (s *spot) dot(i *hlo.Instr, at int64) (value, error) {
 func (s *spot) reduce(i *hlo.Instr, at int64) ([]value, error) {
 	n := len(i.Operands) / 2
 	outs, ins, from := make([]value, n), make([]value, n), make([]spotSide, n)
-	kept := unravel(at, arraysOf(i.Shape)[0].Dims)
+	kept := unravel(at, i.Shape.Arrays()[0].Dims)
 	for k := range outs {
 		v, err := s.element(i.Operands[n+k], 0)
 		if err != nil {

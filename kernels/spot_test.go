@@ -53,7 +53,7 @@ func spots(t *testing.T, c *hlo.Computation) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x, y := v.float(0), out.Float(out.At(unravel(at, out.Shape.Dims)))
+			x, y := v, out.Float(out.At(unravel(at, out.Shape.Dims)))
 			if math.Float64bits(x) != math.Float64bits(y) && (x == x || y == y) {
 				t.Fatalf("output %d at %d: %v, reference %v", k, at, x, y)
 			}

@@ -6,11 +6,6 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// TF32 is the knob of a plan whose products of f32 take their operands rounded
-// to tf32: 10 bits of fraction, what tensor cores multiply. It is offered, and
-// judged by a tolerance of its own, only where the user allows it: Device.TF32.
-const TF32 = "tf32"
-
 const (
 	tf32Epsilon = 1.0 / (1 << 10) // the distance from 1 to the next number
 	tf32Whole   = 1 << 11         // the magnitude up to which it holds every whole number

@@ -115,3 +115,12 @@ func spread(n, cost int64, do func(lo, hi int64)) {
 	default:
 	}
 }
+
+// unravel is the index of element n of dims, in row-major order.
+func unravel(n int64, dims []int64) []int64 {
+	index := make([]int64, len(dims))
+	for d := len(dims) - 1; d >= 0; d-- {
+		index[d], n = n%dims[d], n/dims[d]
+	}
+	return index
+}

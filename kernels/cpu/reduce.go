@@ -3,7 +3,6 @@ package cpu
 import (
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -97,7 +96,7 @@ func (b *block) reduce(op symtile.Op, c *closer) {
 		c.starts = append(c.starts, b.l.arg(op, n+k))
 	}
 	f := newFolding(b, b.l.p.Ops[op.Args[0]].Tile, op.Instr.Attrs.Dimensions, op.Tile)
-	monoid, ok := kernels.Monoid(op.Instr.Attrs.ToApply)
+	monoid, ok := op.Instr.Attrs.ToApply.Monoid()
 	if !ok || n > 1 {
 		b.reduceByProgram(f, op, c)
 		return

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/gemm"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -77,7 +76,7 @@ func divided(p *symtile.Program) int {
 
 // foldable says whether machine code does a reduction.
 func foldable(op symtile.Op) bool {
-	monoid, ok := kernels.Monoid(op.Instr.Attrs.ToApply)
+	monoid, ok := op.Instr.Attrs.ToApply.Monoid()
 	return ok && len(op.Args) == 2 && op.Instr.Shape.DType == hlo.F32 && machineFolds[monoid].join != nil
 }
 

@@ -32,7 +32,7 @@ func (b *Backend) AllowTF32() { b.tf32 = true }
 
 // Identity names the device.
 func (b *Backend) Identity() kernels.Device {
-	d := b.session.Sheet().device()
+	d := deviceOf(b.session.Sheet())
 	if b.tf32 {
 		d.TF32, d.Revision = true, d.Revision+"+"+kernels.TF32
 	}
@@ -51,8 +51,8 @@ const (
 	l2AClock     = 40  // bytes: 5120 for the 128 SMs of a GA100 (NVIDIA A100 Tensor Core GPU Architecture whitepaper)
 )
 
-// device is a sheet as the tuner knows devices.
-func (s Sheet) device() kernels.Device {
+// deviceOf is a sheet as the tuner knows devices.
+func deviceOf(s Sheet) kernels.Device {
 	clocks := float64(s.SMs) * s.Clock
 	d := kernels.Device{
 		Name: "gpu:" + s.Name, Account: account(s), Backend: "gpu", Revision: Revision, Lanes: s.SMs, FLOPS: 2 * s.Rates.F32 * clocks, Matrix: 2 * max(s.Rates.BF16, s.Rates.F8, s.Rates.S8) * clocks,
@@ -165,14 +165,14 @@ func (b *Backend) load(ctx context.Context, p *symtile.Program, im *image) (kern
 		return nil, err
 	}
 	if im.tiles > 0 {
-		k.work.Steps[0].fill(takes[0], b.session.Sheet(), im.tiles)
+		fillDevice(&k.work.Steps[0], takes[0], b.session.Sheet(), im.tiles)
 	}
 	return k, nil
 }
 
-// fill launches as many blocks as run at once, each of which goes from tile to
+// fillDevice launches as many blocks as run at once, each of which goes from tile to
 // tile: by the driver, or the registers that the assembler gave a thread.
-func (s *Step) fill(l Loaded, on Sheet, tiles int64) {
+func fillDevice(s *Step, l Loaded, on Sheet, tiles int64) {
 	switch {
 	case l.Registers == 0:
 	case l.Clusters > 0:
@@ -227,3 +227,6 @@ func (b *Backend) MatrixCeilings(ctx context.Context) ([]Ceiling, error) {
 
 // Evidence lists how samples were taken, and what the clock of the SMs was.
 func (b *Backend) Evidence() []Evidence { return b.session.Evidence() }
+
+// Saw sums the evidence up; without any it is zero.
+func (b *Backend) Saw() kernels.Evidence { return b.session.Saw() }

@@ -1,34 +1,45 @@
-package gpu
+package gpu_test
 
 import (
 	"context"
 	"testing"
+
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/simulated"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
 )
 
 // Matrix loops multiply as much as they are said to, and nothing is wrong with
 // them; a simulator's rate is unknown.
 func TestMatrixLoops(t *testing.T) {
 	for name, want := range map[string][]string{"A100": {"mma.sync bf16"}, "H200": {"mma.sync bf16", "wgmma bf16"}} {
-		device := newSimulator(name)
-		device.sheet.SMs = 2
-		s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+		sheet, err := gpu.ParseSheet(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for n, l := range matrixLoops(device.sheet) {
+		sheet.SMs = 2
+		device, err := simulated.Open(sheet, sim.Options{Counters: true, Races: true, Uninitialised: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := gpu.NewSession(t.Context(), func(context.Context) (gpu.Driver, error) { return device, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, l := range gpu.MatrixLoops(sheet) {
 			const steps = 3
-			w, out, err := l.work(device.sheet, steps)
+			w, out, err := l.Work(steps)
 			if err != nil {
-				t.Fatalf("%s: %v", l.name, err)
+				t.Fatalf("%s: %v", l.Name, err)
 			}
 			if _, err := s.Run(t.Context(), w, nil, out); err != nil {
-				t.Errorf("%s: %v", l.name, err)
+				t.Errorf("%s: %v", l.Name, err)
 			}
-			if done := float64(device.last.MatrixFLOPs); done != 2*float64(l.blocks)*l.flops*steps {
-				t.Errorf("%s: %v flops, said to be %v", l.name, done, 2*float64(l.blocks)*l.flops*steps)
+			if done := float64(device.Counters().MatrixFLOPs); done != 2*l.FLOPs*steps {
+				t.Errorf("%s: %v flops, said to be %v", l.Name, done, 2*l.FLOPs*steps)
 			}
-			if l.name != want[n] || out[0].Float(0) == 0 || out[0].Float(0) == out[0].Float(1) {
-				t.Errorf("%s instead of %s, threads have %v and %v", l.name, want[n], out[0].Float(0), out[0].Float(1))
+			if l.Name != want[n] || out[0].Float(0) == 0 || out[0].Float(0) == out[0].Float(1) {
+				t.Errorf("%s instead of %s, threads have %v and %v", l.Name, want[n], out[0].Float(0), out[0].Float(1))
 			}
 		}
 		all, err := s.MatrixCeilings(t.Context())

@@ -34,41 +34,6 @@ func TestClockBetween(t *testing.T) {
 	}
 }
 
-// TestStamps: the kernel that reads the clocks assembles and runs on every
-// target and stamps each SM; a clock that changes between launches is seen.
-func TestStamps(t *testing.T) {
-	for _, sheet := range Sheets() {
-		w, err := stamps(sheet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := simulatedSession(t, sheet.Target)
-		d := s.driver.(*simulator)
-		read := func() []stamp {
-			out := []kernels.Buffer{{Data: make([]byte, sheet.SMs*stampBytes)}}
-			if _, err := s.Run(t.Context(), w, nil, out); err != nil {
-				t.Fatalf("%s: %v", sheet.Name, err)
-			}
-			return readStamps(out[0].Data)
-		}
-		for k, x := range read() {
-			if x.nanoseconds == 0 || x.sm != uint64(k) {
-				t.Errorf("%s: block %d stamps %+v", sheet.Name, k, x)
-			}
-		}
-		for _, hertz := range []float64{1.98e9, 1.2e9} {
-			d.options.Hertz = hertz
-			before := read()
-			for range 20 {
-				read()
-			}
-			if got := clockBetween(before, read()); math.Abs(got/hertz-1) > 0.01 {
-				t.Errorf("%s: the clock is %.4g Hz, want %.4g", sheet.Name, got, hertz)
-			}
-		}
-	}
-}
-
 // TestSampleClock: the clock of each sample is known. One that dips is taken
 // again, one at a clock that stays is believed after a while.
 func TestSampleClock(t *testing.T) {
@@ -104,14 +69,14 @@ func TestSampleClock(t *testing.T) {
 	if !slices.Equal(seen, want) {
 		t.Errorf("seen %q", seen)
 	}
-	saw := New(s).Saw().Clock
+	saw := s.Saw().Clock
 	if row, want := s.Evidence()[0].Row(saw), "1\t1500\tfalse\t1\t8\t8\t1500\t0.0002666666666666667\tfalse"; row != want {
 		t.Errorf("a row %q, want %q", row, want)
 	}
 	if row, want := s.Evidence()[8].Row(saw), "9\t1300\ttrue\t3\t8\t8\t\t\t"; row != want {
 		t.Errorf("a row %q, want %q", row, want)
 	}
-	if e := New(s).Saw(); e.Samples != 12 || e.Again != 3 || e.Off != 1 || e.Clock.Known != 12 || math.Abs(e.Clock.Lowest/1.3e9-1) > 1e-4 || math.Abs(e.Clock.Median/1.5e9-1) > 1e-4 {
+	if e := s.Saw(); e.Samples != 12 || e.Again != 3 || e.Off != 1 || e.Clock.Known != 12 || math.Abs(e.Clock.Lowest/1.3e9-1) > 1e-4 || math.Abs(e.Clock.Median/1.5e9-1) > 1e-4 {
 		t.Errorf("evidence %+v: %s", e, e)
 	}
 	toy.clock = 1.2e9 // and it stays there
@@ -143,7 +108,7 @@ func TestTimerOfLongSteps(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	if e := New(s).Saw(); e.Samples != 5 || e.Clock.Known != 0 || e.Again != 0 || e.Off != 0 {
+	if e := s.Saw(); e.Samples != 5 || e.Clock.Known != 0 || e.Again != 0 || e.Off != 0 {
 		t.Errorf("evidence %+v", e)
 	}
 }

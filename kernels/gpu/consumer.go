@@ -153,11 +153,11 @@ func (r *ring) descriptors() [][2]descriptor {
 // canonical_warp_group_idx).
 func (r *ring) warpgroup() symtile.Expr {
 	e, a := r.e, r.e.asm
-	if e.threads == groupThreads {
+	if e.threads == WarpgroupThreads {
 		return e.ring.Const(0)
 	}
-	own := e.num(e.thread.Div(groupThreads))
-	v := e.ring.Var(symtile.Variable{Name: "warpgroup", Lo: 0, Hi: e.threads/groupThreads - 1, Role: symtile.RoleThread})
+	own := e.num(e.thread.Div(WarpgroupThreads))
+	v := e.ring.Var(symtile.Variable{Name: "warpgroup", Lo: 0, Hi: e.threads/WarpgroupThreads - 1, Role: symtile.RoleThread})
 	e.bind(v, a.get(kindB32, "shfl.sync.idx.b32", own, 0, WarpThreads-1, -1))
 	return v
 }

@@ -48,7 +48,7 @@ type mma struct {
 
 // tensorProduct is how tensor cores multiply elements of two types. Those of 8
 // bits may differ, but not whole numbers from others.
-func (s Sheet) tensorProduct(a, b hlo.DType, k knobs) (m mma, ok bool) {
+func tensorProduct(s Sheet, a, b hlo.DType, k knobs) (m mma, ok bool) {
 	x, okA := tensorTypes[a]
 	y, okB := tensorTypes[b]
 	switch {
@@ -129,7 +129,7 @@ func (e *emitter) rowOf(m *matrixTile, k symtile.Expr) symtile.Expr {
 // newTensorDot is the product on tensor cores, nil where they do not have it.
 func (e *emitter) newTensorDot(p *product) closer {
 	from := e.typeOf(p.lhs.arg, 0)
-	inst, ok := e.sheet.tensorProduct(from, e.typeOf(p.rhs.arg, 0), e.knobs)
+	inst, ok := tensorProduct(e.sheet, from, e.typeOf(p.rhs.arg, 0), e.knobs)
 	if !ok || wideSum(p.d) != inst.sum || p.d.Bits() < min(16, from.Bits()) {
 		return nil
 	}

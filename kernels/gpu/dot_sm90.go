@@ -13,20 +13,19 @@ import (
 // bytes; wgmma reads them from there.
 
 const (
-	groupThreads = 128 // of a warpgroup
-	groupRows    = 64  // of C that one wgmma computes
-	mostColumns  = 256 // of C that one wgmma computes
-	mostBox      = 256 // elements along a dimension of a tensor copy
-	widest       = 128 // bytes of a swizzled row
-	atom         = 1024
+	groupRows   = 64  // of C that one wgmma computes
+	mostColumns = 256 // of C that one wgmma computes
+	mostBox     = 256 // elements along a dimension of a tensor copy
+	widest      = 128 // bytes of a swizzled row
+	atom        = 1024
 )
 
 // groupProduct is how warpgroups multiply elements of two types, as warps do but
 // for whole numbers of two types. Floats of 32 bits are cut to tf32, not rounded.
 // Sums of 8-bit floats have about 14 bits while they are in the tensor cores
 // (DeepSeek-V3 Technical Report, 2024, §3.3.2), more than their factors have.
-func (s Sheet) groupProduct(a, b hlo.DType, k knobs) (mma, bool) {
-	m, ok := s.tensorProduct(a, b, k)
+func groupProduct(s Sheet, a, b hlo.DType, k knobs) (mma, bool) {
+	m, ok := tensorProduct(s, a, b, k)
 	return m, ok && s.Warpgroups() && (a == b || a.IsFloat())
 }
 
@@ -74,12 +73,12 @@ type tensorMap struct {
 func (e *emitter) newGroupDot(n int) *groupDot {
 	p := e.newProduct(n)
 	from := e.typeOf(p.lhs.arg, 0)
-	inst, ok := e.sheet.groupProduct(from, e.typeOf(p.rhs.arg, 0), e.knobs)
+	inst, ok := groupProduct(e.sheet, from, e.typeOf(p.rhs.arg, 0), e.knobs)
 	if !ok || wideSum(p.d) != inst.sum || p.b != 1 || p.m < groupRows/2 {
 		return nil
 	}
 	t := &groupDot{product: p, mma: inst, from: from, depth: ceilDiv(p.k, inst.k) * inst.k}
-	if !t.divide(e.threads/groupThreads) || t.rows/groupRows*t.cols/2 > mostPartials {
+	if !t.divide(e.threads/WarpgroupThreads) || t.rows/groupRows*t.cols/2 > mostPartials {
 		return nil
 	}
 	t.a = e.boxTile("A", p.lhs, t.rows*t.gm, groupRows, t.depth)
@@ -308,7 +307,7 @@ func (t *groupDot) finish() {
 // l has rows l/4 and l/4 + 8 and of every 8 columns 2·(l mod 4) and the next.
 func (t *groupDot) fragments(visit func(points []point, vals []operand)) {
 	e := t.e
-	group, warp, lane := e.thread.Div(groupThreads), e.thread.Div(WarpThreads).Mod(groupThreads/WarpThreads), e.thread.Mod(WarpThreads)
+	group, warp, lane := e.thread.Div(WarpgroupThreads), e.thread.Div(WarpThreads).Mod(WarpgroupThreads/WarpThreads), e.thread.Mod(WarpThreads)
 	zero := e.ring.Const(0)
 	for i := range t.accs {
 		for j := range t.cols / mmaN {

@@ -87,11 +87,11 @@ func TestWarpgroupRegisters(t *testing.T) {
 		extra  int
 		want   int
 	}{{1, 128, 0}, {2, 128, 232}, {4, 128, 104}, {2, 32, 0}, {7, 128, 64}} {
-		r := &ring{e: &emitter{sheet: sheet, threads: c.groups * groupThreads, knobs: knobs{producer: c.extra / WarpThreads}}}
+		r := &ring{e: &emitter{sheet: sheet, threads: c.groups * WarpgroupThreads, knobs: knobs{producer: c.extra / WarpThreads}}}
 		if got := r.registers(); got != c.want {
 			t.Errorf("%d warpgroups and %d threads beside: %d registers, not %d", c.groups, c.extra, got, c.want)
 		}
-		if n := (int(c.groups)*c.want + producerRegisters) * groupThreads; n > sheet.BlockRegisters {
+		if n := (int(c.groups)*c.want + producerRegisters) * WarpgroupThreads; n > sheet.BlockRegisters {
 			t.Errorf("%d warpgroups: %d registers of a block", c.groups, n)
 		}
 	}
@@ -172,14 +172,14 @@ func TestResidentClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := fixedFunction{Registers: 168}
+	f := takes{Registers: 168}
 	for cluster, want := range map[int]int{2: 66, 4: 29, 8: 14} {
 		l := Launch{Function: f, Block: Dim3{X: 384}, Cluster: Dim3{X: cluster}, SharedBytes: 200 << 10}
 		if got := h100.Clusters(l); got != want {
 			t.Errorf("%d clusters of %d, not %d", got, cluster, want)
 		}
 		step := Step{Block: l.Block, Cluster: l.Cluster}
-		if step.fill(Loaded{Resources(f), want}, h100, 1000); step.Grid.X != want*cluster {
+		if fillDevice(&step, Loaded{Resources(f), want}, h100, 1000); step.Grid.X != want*cluster {
 			t.Errorf("%d blocks in clusters of %d", step.Grid.X, cluster)
 		}
 	}
@@ -291,3 +291,8 @@ func TestRingMutants(t *testing.T) {
 		}
 	}
 }
+
+// takes are the resources of a function that is not there.
+type takes Resources
+
+func (f takes) Resources() Resources { return Resources(f) }

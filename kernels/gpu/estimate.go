@@ -71,7 +71,7 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 		if op.Code != "reduce" {
 			continue
 		}
-		if _, any := kernels.Monoid(op.Instr.Attrs.ToApply); !any || len(op.Args) > 2 {
+		if _, any := op.Instr.Attrs.ToApply.Monoid(); !any || len(op.Args) > 2 {
 			m.orders[n] = orderOf(p, op)
 		}
 	}
@@ -407,7 +407,7 @@ func (m *estimate) multiply(n int, k knobs, contracted float64, l *load) {
 	cycles := m.padded(n) * contracted / m.sheet.Rates.tensor(from)
 	switch {
 	case m.byGroups(n, k):
-		readers /= groupThreads / WarpThreads
+		readers /= WarpgroupThreads / WarpThreads
 		l.groups += cycles
 	case m.sheet.Warpgroups():
 		cycles /= mmaShare
@@ -435,7 +435,7 @@ const mmaShare = 0.63
 
 // byGroups says whether a product is likely to be computed by warpgroups.
 func (m *estimate) byGroups(n int, k knobs) bool {
-	if !m.groups[k.tf32][n] || k.warps*WarpThreads%groupThreads != 0 {
+	if !m.groups[k.tf32][n] || k.warps*WarpThreads%WarpgroupThreads != 0 {
 		return false
 	}
 	sizes, args := m.sizes(n), m.p.Ops[n].Args
@@ -449,7 +449,7 @@ func (m *estimate) byGroups(n int, k knobs) bool {
 func groupable(p *symtile.Program, n int, s Sheet, k knobs) bool {
 	op := p.Ops[n]
 	a, b := p.Ops[op.Args[0]].Instr.Shape, p.Ops[op.Args[1]].Instr.Shape
-	inst, ok := s.groupProduct(a.DType, b.DType, k)
+	inst, ok := groupProduct(s, a.DType, b.DType, k)
 	if !ok || wideSum(op.Instr.Shape.DType) != inst.sum {
 		return false
 	}
@@ -470,7 +470,7 @@ func groupable(p *symtile.Program, n int, s Sheet, k knobs) bool {
 // onTensorCores says whether tensor cores have a product.
 func onTensorCores(p *symtile.Program, n int, s Sheet, k knobs) bool {
 	args := p.Ops[n].Args
-	_, ok := s.tensorProduct(p.Ops[args[0]].Instr.Shape.DType, p.Ops[args[1]].Instr.Shape.DType, k)
+	_, ok := tensorProduct(s, p.Ops[args[0]].Instr.Shape.DType, p.Ops[args[1]].Instr.Shape.DType, k)
 	return ok
 }
 
@@ -622,7 +622,7 @@ func (m *estimate) threads(k knobs) (threads, given int) {
 	extra := k.producer * WarpThreads
 	for n := range m.p.Ops {
 		if m.byGroups(n, k) && threads+extra <= m.sheet.BlockThreads {
-			return threads + extra, m.sheet.handedOver(threads/groupThreads, extra)
+			return threads + extra, m.sheet.handedOver(threads/WarpgroupThreads, extra)
 		}
 	}
 	return threads, 0

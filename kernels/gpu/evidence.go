@@ -84,10 +84,10 @@ func hertz(all []Evidence) []float64 {
 }
 
 // Saw sums the evidence up; without any it is zero.
-func (b *Backend) Saw() (e kernels.Evidence) {
-	all := b.session.Evidence()
+func (s *Session) Saw() (e kernels.Evidence) {
+	all := s.Evidence()
 	e.Sampled(hertz(all))
-	e.Again = b.session.again
+	e.Again = s.again
 	for _, x := range all {
 		e.Runs, e.Sets = x.Launches, x.Sets
 		if x.Anchor.Seconds > 0 {

@@ -56,7 +56,7 @@ func (r *ring) fill(c cursor, to operand) {
 // producer's are given to them; 0 where nothing is given.
 func (r *ring) registers() int {
 	k := r.e.knobs
-	return r.e.sheet.handedOver(int(r.e.threads)*k.teams()/groupThreads, k.producer*WarpThreads)
+	return r.e.sheet.handedOver(int(r.e.threads)*k.teams()/WarpgroupThreads, k.producer*WarpThreads)
 }
 
 // copy has the copy unit fill a slot with the tiles of an iteration.

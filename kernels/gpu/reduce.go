@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/layout"
@@ -56,7 +55,7 @@ func (e *emitter) reductionOf(n int) *reduction {
 	for k := range parts {
 		r.types = append(r.types, e.p.Ops[op.Args[k]].Instr.Shape.DType)
 	}
-	if code, ok := kernels.Monoid(op.Instr.Attrs.ToApply); ok && parts == 1 {
+	if code, ok := op.Instr.Attrs.ToApply.Monoid(); ok && parts == 1 {
 		r.code = code
 	}
 	r.spread(sizes)
@@ -83,7 +82,7 @@ func (e *emitter) reductionOf(n int) *reduction {
 func (r *reduction) spread(sizes []int64) {
 	e := r.e
 	key := func(op symtile.Op) string {
-		_, any := kernels.Monoid(op.Instr.Attrs.ToApply)
+		_, any := op.Instr.Attrs.ToApply.Monoid()
 		return fmt.Sprint(e.p.Ops[op.Args[0]].Tile.Sizes(), op.Instr.Attrs.Dimensions, !any || len(op.Args) > 2)
 	}
 	own := key(r.op)

@@ -51,7 +51,7 @@ func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
 // ringOf is the ring of products that one loop accumulates; nil where they are
 // not for warpgroups.
 func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
-	if !e.sheet.Warpgroups() || e.threads%groupThreads != 0 || e.nested > 0 {
+	if !e.sheet.Warpgroups() || e.threads%WarpgroupThreads != 0 || e.nested > 0 {
 		return nil
 	}
 	r := &ring{e: e, part: e.portion(dims), blocks: int64(e.knobs.cluster)}

@@ -42,6 +42,8 @@ type Sheet struct {
 const (
 	// WarpThreads is the number of threads of a warp.
 	WarpThreads = 32
+	// WarpgroupThreads is the number of threads of a warpgroup.
+	WarpgroupThreads = 128
 	// StaticShared is what a block may have without asking for more, and all
 	// that may be declared with a size (CUDA C++ Programming Guide, Shared
 	// Memory in the compute capability sections).
@@ -292,10 +294,10 @@ const producerRegisters = 40
 // there is nothing to gain. All start with the same part of the block's
 // registers; counts are multiples of 8 up to 256 (PTX ISA, setmaxnreg).
 func (s Sheet) handedOver(groups, extra int) int {
-	if extra != groupThreads {
+	if extra != WarpgroupThreads {
 		return 0
 	}
-	first := s.threadRegisters((groups + 1) * groupThreads)
+	first := s.threadRegisters((groups + 1) * WarpgroupThreads)
 	if first >= s.ThreadRegisters || first <= producerRegisters {
 		return 0
 	}

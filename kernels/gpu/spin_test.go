@@ -74,3 +74,44 @@ again:
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 }
+
+// TestStamps: the kernel that reads the clocks assembles and runs on every
+// target and stamps each SM; a clock that changes between launches is seen.
+func TestStamps(t *testing.T) {
+	for _, sheet := range gpu.Sheets() {
+		w, err := gpu.Stamps(sheet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := gpu.NewSession(t.Context(), func(context.Context) (gpu.Driver, error) { return d, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func() []gpu.Stamp {
+			out := []kernels.Buffer{{Data: make([]byte, sheet.SMs*gpu.StampBytes)}}
+			if _, err := s.Run(t.Context(), w, nil, out); err != nil {
+				t.Fatalf("%s: %v", sheet.Name, err)
+			}
+			return gpu.ReadStamps(out[0].Data)
+		}
+		for k, x := range read() {
+			if ns, sm := x.Where(); ns == 0 || sm != uint64(k) {
+				t.Errorf("%s: block %d stamps %+v", sheet.Name, k, x)
+			}
+		}
+		for _, hertz := range []float64{1.98e9, 1.2e9} {
+			d.SetClock(hertz)
+			before := read()
+			for range 20 {
+				read()
+			}
+			if got := gpu.ClockBetween(before, read()); math.Abs(got/hertz-1) > 0.01 {
+				t.Errorf("%s: the clock is %.4g Hz, want %.4g", sheet.Name, got, hertz)
+			}
+		}
+	}
+}

@@ -175,7 +175,7 @@ func (m *estimate) grouped(all []candidate, base candidate, programs float64) []
 // to give away.
 func (m *estimate) giving(all []candidate, c candidate, programs float64) []candidate {
 	k := c.knobs
-	k.producer = groupThreads / WarpThreads
+	k.producer = WarpgroupThreads / WarpThreads
 	if _, given := m.threads(k); given == 0 {
 		return all
 	}

@@ -223,3 +223,16 @@ func (s Shape) MajorToMinor() []int {
 	slices.Reverse(order)
 	return order
 }
+
+// Arrays lists the arrays of a shape in order: itself, or those of a tuple and of
+// the tuples in it.
+func (s Shape) Arrays() []Shape {
+	if s.DType != Tuple {
+		return []Shape{s}
+	}
+	var all []Shape
+	for _, e := range s.Tuple {
+		all = append(all, e.Arrays()...)
+	}
+	return all
+}

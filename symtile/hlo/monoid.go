@@ -1,0 +1,19 @@
+package hlo
+
+// Monoid recognises a scalar computation that is one associative and
+// commutative operation of its two parameters.
+func (c *Computation) Monoid() (Opcode, bool) {
+	root := c.Root
+	if len(c.Params) != 2 || len(root.Operands) != 2 {
+		return "", false
+	}
+	x, y := root.Operands[0], root.Operands[1]
+	if !(x == c.Params[0] && y == c.Params[1] || x == c.Params[1] && y == c.Params[0]) {
+		return "", false
+	}
+	switch root.Op {
+	case "add", "multiply", "maximum", "minimum", "and", "or", "xor":
+		return root.Op, true
+	}
+	return "", false
+}
