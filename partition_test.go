@@ -78,7 +78,7 @@ func checkPartition(t interface {
 		if o.Reason == "" {
 			t.Errorf("%s is outside for no reason", o.Instr)
 		}
-		if o.Instr.Op != "constant" && o.Instr.Op != "tuple" && o.Instr.Op != "get-tuple-element" {
+		if o.Instr.Op != hlo.OpConstant && o.Instr.Op != hlo.OpTuple && o.Instr.Op != hlo.OpGetTupleElement {
 			left = append(left, string(o.Instr.Op))
 		}
 	}
@@ -101,8 +101,8 @@ func count(c *hlo.Computation, n map[hlo.Opcode]int) {
 			needed[o] = true
 		}
 		switch i.Op {
-		case "parameter", "constant", "iota", "broadcast", "reshape", "bitcast", "tuple", "get-tuple-element":
-		case "call", "fusion":
+		case hlo.OpParameter, hlo.OpConstant, hlo.OpIota, hlo.OpBroadcast, hlo.OpReshape, hlo.OpBitcast, hlo.OpTuple, hlo.OpGetTupleElement:
+		case hlo.OpCall, hlo.OpFusion:
 			count(i.Attrs.Calls, n)
 		default:
 			n[i.Op]++

@@ -96,9 +96,9 @@ func (m *meter) parts(n float64) {
 	of := func(code hlo.Opcode) int {
 		return slices.IndexFunc(m.p.Ops, func(op symtile.Op) bool { return op.Code == code })
 	}
-	at := of("dot")
+	at := of(hlo.OpDot)
 	if at < 0 {
-		at = of("reduce")
+		at = of(hlo.OpReduce)
 	}
 	if at < 0 || n <= 1 {
 		return
@@ -219,7 +219,7 @@ func (m *meter) loop(l *symtile.Loop, times float64) {
 func (m *meter) op(n int, times float64) {
 	op := &m.p.Ops[n]
 	switch op.Code {
-	case "reshape", "slice", "copy", "get-tuple-element":
+	case hlo.OpReshape, hlo.OpSlice, hlo.OpCopy, hlo.OpGetTupleElement:
 		return // the same elements under another name
 	}
 	size := elementsOf(op.Tile)
@@ -227,7 +227,7 @@ func (m *meter) op(n int, times float64) {
 	m.sums.Steps += times
 	m.arithmetic(op, size, times)
 	m.rows(op, size, times)
-	if op.Code == "parameter" {
+	if op.Code == hlo.OpParameter {
 		m.load(op, times)
 	}
 	reads := 0.0
@@ -244,13 +244,13 @@ func (m *meter) op(n int, times float64) {
 // arithmetic adds the flop of an op with a result of size elements.
 func (m *meter) arithmetic(op *symtile.Op, size, times float64) {
 	switch op.Code {
-	case "dot":
+	case hlo.OpDot:
 		m.mask(m.p.Ops[op.Args[0]].Tile, times)
 		m.mask(m.p.Ops[op.Args[1]].Tile, times)
 		flops := times * 2 * size * contracted(op.Instr, m.p.Ops[op.Args[0]].Tile)
 		m.sums.PaddedFLOPs += flops
 		m.sums.DotFLOPs += flops
-	case "reduce":
+	case hlo.OpReduce:
 		m.mask(m.p.Ops[op.Args[0]].Tile, times)
 		flops := times * elementsOf(m.p.Ops[op.Args[0]].Tile) * reducerWeight(op.Instr)
 		m.sums.PaddedFLOPs += flops
@@ -282,18 +282,18 @@ func (m *meter) mask(t symtile.Tile, times float64) {
 func (m *meter) rows(op *symtile.Op, size, times float64) {
 	rows := 1.0
 	switch op.Code {
-	case "parameter":
+	case hlo.OpParameter:
 		rows = size / math.Max(lastOf(op.Tile), contiguous(op.Instr.Shape, op.Tile))
-	case "constant", "transpose", "reverse", "broadcast", "concatenate", "pad":
+	case hlo.OpConstant, hlo.OpTranspose, hlo.OpReverse, hlo.OpBroadcast, hlo.OpConcatenate, hlo.OpPad:
 		rows = size / lastOf(op.Tile)
-	case "reduce":
+	case hlo.OpReduce:
 		arg := m.p.Ops[op.Args[0]].Tile
 		rows = elementsOf(arg) / lastOf(arg)
-	case "dot":
+	case hlo.OpDot:
 		rows = m.dotRows(op, size, times)
 	}
 	m.sums.Rows += times * rows
-	if op.Code == "transpose" && !keepsLast(op) || op.Code == "reverse" {
+	if op.Code == hlo.OpTranspose && !keepsLast(op) || op.Code == hlo.OpReverse {
 		m.sums.Strided += times * size
 	}
 }

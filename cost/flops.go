@@ -7,10 +7,10 @@ import "github.com/tilewright/tilewright/symtile/hlo"
 // implementations (Cephes: exp 15, log 20, tanh and erf 25, sin 20, pow 40),
 // divisions and roots by their throughput on current cores (about 8).
 var flopWeight = map[hlo.Opcode]float64{
-	"parameter": 0, "constant": 0, "broadcast": 0, "transpose": 0, "reshape": 0, "slice": 0, "copy": 0, "reverse": 0,
-	"concatenate": 0, "pad": 0, "get-tuple-element": 0, "bitcast": 0, "tuple": 0, "optimization-barrier": 0,
-	"divide": 8, "remainder": 20, "sqrt": 8, "rsqrt": 8, "cbrt": 25, "exponential": 15, "exponential-minus-one": 20, "log": 20,
-	"log-plus-one": 22, "logistic": 24, "tanh": 25, "erf": 25, "sine": 20, "cosine": 20, "tan": 25, "power": 40, "atan2": 30,
+	hlo.OpParameter: 0, hlo.OpConstant: 0, hlo.OpBroadcast: 0, hlo.OpTranspose: 0, hlo.OpReshape: 0, hlo.OpSlice: 0, hlo.OpCopy: 0, hlo.OpReverse: 0,
+	hlo.OpConcatenate: 0, hlo.OpPad: 0, hlo.OpGetTupleElement: 0, hlo.OpBitcast: 0, hlo.OpTuple: 0, hlo.OpOptimizationBarrier: 0,
+	hlo.OpDivide: 8, hlo.OpRemainder: 20, hlo.OpSqrt: 8, hlo.OpRsqrt: 8, hlo.OpCbrt: 25, hlo.OpExponential: 15, hlo.OpExponentialMinusOne: 20, hlo.OpLog: 20,
+	hlo.OpLogPlusOne: 22, hlo.OpLogistic: 24, hlo.OpTanh: 25, hlo.OpErf: 25, hlo.OpSine: 20, hlo.OpCosine: 20, hlo.OpTan: 25, hlo.OpPower: 40, hlo.OpAtan2: 30,
 }
 
 func weight(op hlo.Opcode) float64 {
@@ -26,14 +26,14 @@ func usefulFLOPs(c *hlo.Computation) float64 {
 	for _, i := range c.Instrs {
 		n := elements(i.Shape)
 		switch i.Op {
-		case "dot":
+		case hlo.OpDot:
 			for _, d := range i.Attrs.LHSContract {
 				n *= float64(i.Operands[0].Shape.Dims[d])
 			}
 			sum += 2 * n
-		case "reduce":
+		case hlo.OpReduce:
 			sum += elements(i.Operands[0].Shape) * reducerWeight(i)
-		case "fusion", "call":
+		case hlo.OpFusion, hlo.OpCall:
 			sum += usefulFLOPs(i.Attrs.Calls)
 		default:
 			sum += n * weight(i.Op)

@@ -36,21 +36,21 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 		for _, o := range i.Operands {
 			depth[i] = max(depth[i], depth[o])
 		}
-		if i.Op == "convert" && !i.Shape.DType.IsFloat() && i.Operands[0].Shape.DType.IsFloat() {
+		if i.Op == hlo.OpConvert && !i.Shape.DType.IsFloat() && i.Operands[0].Shape.DType.IsFloat() {
 			t.Units = 1 // a value next to a whole number may fall on its other side
 		}
-		computed := !moves[i.Op] && i.Op != "parameter" && i.Op != "constant"
+		computed := !moves[i.Op] && i.Op != hlo.OpParameter && i.Op != hlo.OpConstant
 		if computed {
 			depth[i]++
 		}
 		for _, s := range i.Shape.Arrays() {
-			if d := s.DType; d.IsFloat() && (computed || i.Op == "convert") {
+			if d := s.DType; d.IsFloat() && (computed || i.Op == hlo.OpConvert) {
 				coarsest = max(coarsest, epsilon(d))
 				accumulator = max(accumulator, epsilon(accumulatorOf(d)))
 			}
 		}
 		switch i.Op {
-		case "dot", "scaled-dot", "convolution", "reduce", "reduce-window", "select-and-scatter", "scatter":
+		case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution, hlo.OpReduce, hlo.OpReduceWindow, hlo.OpSelectAndScatter, hlo.OpScatter:
 			terms = max(terms, summed(i))
 		}
 	}

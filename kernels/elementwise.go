@@ -13,14 +13,14 @@ import (
 // type, since division and shifts depend on it, and are wrapped by the caller.
 
 var floatUnary = map[hlo.Opcode]func(float64) float64{
-	"abs": math.Abs, "cbrt": math.Cbrt, "ceil": math.Ceil, "cosine": math.Cos, "erf": math.Erf, "exponential": math.Exp,
-	"exponential-minus-one": math.Expm1, "floor": math.Floor, "log": math.Log, "log-plus-one": math.Log1p, "negate": func(x float64) float64 { return -x },
-	"round-nearest-afz": math.Round, "round-nearest-even": math.RoundToEven, "sine": math.Sin, "sqrt": math.Sqrt, "tan": math.Tan,
-	"tanh": math.Tanh, "acos": math.Acos, "acosh": math.Acosh, "asin": math.Asin, "asinh": math.Asinh, "atanh": math.Atanh,
-	"cosh": math.Cosh, "sinh": math.Sinh, "copy": func(x float64) float64 { return x }, "real": func(x float64) float64 { return x },
-	"rsqrt":    func(x float64) float64 { return 1 / math.Sqrt(x) },
-	"logistic": func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
-	"sign": func(x float64) float64 {
+	hlo.OpAbs: math.Abs, hlo.OpCbrt: math.Cbrt, hlo.OpCeil: math.Ceil, hlo.OpCosine: math.Cos, hlo.OpErf: math.Erf, hlo.OpExponential: math.Exp,
+	hlo.OpExponentialMinusOne: math.Expm1, hlo.OpFloor: math.Floor, hlo.OpLog: math.Log, hlo.OpLogPlusOne: math.Log1p, hlo.OpNegate: func(x float64) float64 { return -x },
+	hlo.OpRoundNearestAfz: math.Round, hlo.OpRoundNearestEven: math.RoundToEven, hlo.OpSine: math.Sin, hlo.OpSqrt: math.Sqrt, hlo.OpTan: math.Tan,
+	hlo.OpTanh: math.Tanh, hlo.OpAcos: math.Acos, hlo.OpAcosh: math.Acosh, hlo.OpAsin: math.Asin, hlo.OpAsinh: math.Asinh, hlo.OpAtanh: math.Atanh,
+	hlo.OpCosh: math.Cosh, hlo.OpSinh: math.Sinh, hlo.OpCopy: func(x float64) float64 { return x }, hlo.OpReal: func(x float64) float64 { return x },
+	hlo.OpRsqrt:    func(x float64) float64 { return 1 / math.Sqrt(x) },
+	hlo.OpLogistic: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	hlo.OpSign: func(x float64) float64 {
 		switch {
 		case x > 0:
 			return 1
@@ -32,45 +32,45 @@ var floatUnary = map[hlo.Opcode]func(float64) float64{
 }
 
 var floatBinary = map[hlo.Opcode]func(x, y float64) float64{
-	"add":       func(x, y float64) float64 { return x + y },
-	"subtract":  func(x, y float64) float64 { return x - y },
-	"multiply":  func(x, y float64) float64 { return x * y },
-	"divide":    func(x, y float64) float64 { return x / y },
-	"remainder": math.Mod,
-	"maximum":   maxNaN,
-	"minimum":   minNaN,
-	"power":     math.Pow,
-	"atan2":     math.Atan2,
+	hlo.OpAdd:       func(x, y float64) float64 { return x + y },
+	hlo.OpSubtract:  func(x, y float64) float64 { return x - y },
+	hlo.OpMultiply:  func(x, y float64) float64 { return x * y },
+	hlo.OpDivide:    func(x, y float64) float64 { return x / y },
+	hlo.OpRemainder: math.Mod,
+	hlo.OpMaximum:   maxNaN,
+	hlo.OpMinimum:   minNaN,
+	hlo.OpPower:     math.Pow,
+	hlo.OpAtan2:     math.Atan2,
 }
 
 var intUnary = map[hlo.Opcode]func(d hlo.DType, x int64) int64{
-	"abs":                 func(_ hlo.DType, x int64) int64 { return max(x, -x) },
-	"negate":              func(_ hlo.DType, x int64) int64 { return -x },
-	"not":                 notInt,
-	"popcnt":              func(d hlo.DType, x int64) int64 { return int64(bits.OnesCount64(unsigned(d, x))) },
-	"count-leading-zeros": func(d hlo.DType, x int64) int64 { return int64(bits.LeadingZeros64(unsigned(d, x)) - 64 + d.Bits()) },
-	"sign":                func(d hlo.DType, x int64) int64 { return signInt(d, x) },
-	"copy":                func(_ hlo.DType, x int64) int64 { return x },
-	"real":                func(_ hlo.DType, x int64) int64 { return x },
+	hlo.OpAbs:               func(_ hlo.DType, x int64) int64 { return max(x, -x) },
+	hlo.OpNegate:            func(_ hlo.DType, x int64) int64 { return -x },
+	hlo.OpNot:               notInt,
+	hlo.OpPopcnt:            func(d hlo.DType, x int64) int64 { return int64(bits.OnesCount64(unsigned(d, x))) },
+	hlo.OpCountLeadingZeros: func(d hlo.DType, x int64) int64 { return int64(bits.LeadingZeros64(unsigned(d, x)) - 64 + d.Bits()) },
+	hlo.OpSign:              func(d hlo.DType, x int64) int64 { return signInt(d, x) },
+	hlo.OpCopy:              func(_ hlo.DType, x int64) int64 { return x },
+	hlo.OpReal:              func(_ hlo.DType, x int64) int64 { return x },
 }
 
 var intBinary = map[hlo.Opcode]func(d hlo.DType, x, y int64) int64{
-	"add":        func(d hlo.DType, x, y int64) int64 { return predOr(d, x|y, x+y) },
-	"subtract":   func(_ hlo.DType, x, y int64) int64 { return x - y },
-	"multiply":   func(_ hlo.DType, x, y int64) int64 { return x * y },
-	"divide":     divideInt,
-	"remainder":  remainderInt,
-	"maximum":    func(d hlo.DType, x, y int64) int64 { return pickInt(lessInt(d, x, y), y, x) },
-	"minimum":    func(d hlo.DType, x, y int64) int64 { return pickInt(lessInt(d, x, y), x, y) },
-	"and":        func(_ hlo.DType, x, y int64) int64 { return x & y },
-	"or":         func(_ hlo.DType, x, y int64) int64 { return x | y },
-	"xor":        func(_ hlo.DType, x, y int64) int64 { return x ^ y },
-	"power":      powerInt,
-	"shift-left": func(d hlo.DType, x, y int64) int64 { return shiftInt(d, y, 0, func(n uint) int64 { return x << n }) },
-	"shift-right-logical": func(d hlo.DType, x, y int64) int64 {
+	hlo.OpAdd:       func(d hlo.DType, x, y int64) int64 { return predOr(d, x|y, x+y) },
+	hlo.OpSubtract:  func(_ hlo.DType, x, y int64) int64 { return x - y },
+	hlo.OpMultiply:  func(_ hlo.DType, x, y int64) int64 { return x * y },
+	hlo.OpDivide:    divideInt,
+	hlo.OpRemainder: remainderInt,
+	hlo.OpMaximum:   func(d hlo.DType, x, y int64) int64 { return pickInt(lessInt(d, x, y), y, x) },
+	hlo.OpMinimum:   func(d hlo.DType, x, y int64) int64 { return pickInt(lessInt(d, x, y), x, y) },
+	hlo.OpAnd:       func(_ hlo.DType, x, y int64) int64 { return x & y },
+	hlo.OpOr:        func(_ hlo.DType, x, y int64) int64 { return x | y },
+	hlo.OpXor:       func(_ hlo.DType, x, y int64) int64 { return x ^ y },
+	hlo.OpPower:     powerInt,
+	hlo.OpShiftLeft: func(d hlo.DType, x, y int64) int64 { return shiftInt(d, y, 0, func(n uint) int64 { return x << n }) },
+	hlo.OpShiftRightLogical: func(d hlo.DType, x, y int64) int64 {
 		return shiftInt(d, y, 0, func(n uint) int64 { return int64(unsigned(d, x) >> n) })
 	},
-	"shift-right-arithmetic": shiftArithmetic,
+	hlo.OpShiftRightArithmetic: shiftArithmetic,
 }
 
 func predOr(d hlo.DType, pred, other int64) int64 {
@@ -224,20 +224,20 @@ func elementwise(i *hlo.Instr, a []value) (value, error) {
 func pointwise(i *hlo.Instr, out value, a []value) (func(n int64), error) {
 	d, from := i.Shape.DType, a[0].shape.DType
 	switch i.Op {
-	case "compare":
+	case hlo.OpCompare:
 		return compareElements(i, out, a), nil
-	case "select":
+	case hlo.OpSelect:
 		step := scalarStep(a[0])
 		return func(n int64) { move(out, n, a[2-a[0].ints[n*step]], n) }, nil
-	case "clamp":
+	case hlo.OpClamp:
 		return clampElements(out, a), nil
-	case "convert":
+	case hlo.OpConvert:
 		return convertElements(out, a[0]), nil
-	case "is-finite":
+	case hlo.OpIsFinite:
 		return func(n int64) {
 			out.ints[n] = boolInt(!math.IsInf(a[0].floats[n], 0) && a[0].floats[n] == a[0].floats[n])
 		}, nil
-	case "reduce-precision":
+	case hlo.OpReducePrecision:
 		return nil, fmt.Errorf("the reference does not compute this operation")
 	}
 	if f := floatUnary[i.Op]; f != nil && len(a) == 1 && from.IsFloat() {
@@ -290,7 +290,7 @@ func clampElements(out value, a []value) func(int64) {
 		return func(n int64) { out.floats[n] = minNaN(maxNaN(a[0].floats[n*lo], a[1].floats[n]), a[2].floats[n*hi]) }
 	}
 	d := out.shape.DType
-	larger, smaller := intBinary["maximum"], intBinary["minimum"]
+	larger, smaller := intBinary[hlo.OpMaximum], intBinary[hlo.OpMinimum]
 	return func(n int64) { out.ints[n] = smaller(d, larger(d, a[0].ints[n*lo], a[1].ints[n]), a[2].ints[n*hi]) }
 }
 

@@ -36,14 +36,14 @@ func indexRanges(c *hlo.Computation) map[*hlo.Instr]indexRange {
 // indicesOf lists the operands of i that are indices.
 func indicesOf(i *hlo.Instr) map[*hlo.Instr]indexRange {
 	switch i.Op {
-	case "dynamic-slice":
+	case hlo.OpDynamicSlice:
 		return startsOf(i.Operands[1:], i.Operands[0].Shape.Dims, i.Attrs.SliceSizes)
-	case "dynamic-update-slice":
+	case hlo.OpDynamicUpdateSlice:
 		return startsOf(i.Operands[2:], i.Operands[0].Shape.Dims, i.Operands[1].Shape.Dims)
-	case "gather":
+	case hlo.OpGather:
 		g := i.Attrs.Gather
 		return map[*hlo.Instr]indexRange{i.Operands[1]: vectorsOf(i, 1, g.IndexVectorDim, g.StartIndexMap, g.SliceSizes)}
-	case "scatter":
+	case hlo.OpScatter:
 		s, n := i.Attrs.Scatter, len(i.Operands)/2
 		w := updateWindow(s, i.Operands[0].Shape.Dims, i.Operands[n+1].Shape.Dims)
 		return map[*hlo.Instr]indexRange{i.Operands[n]: vectorsOf(i, n, s.IndexVectorDim, s.ToOperand, w.sizes)}
@@ -97,7 +97,7 @@ func traceIndices(i *hlo.Instr, r indexRange, ranges map[*hlo.Instr]indexRange, 
 		return
 	}
 	seen[i] = true
-	if i.Op == "parameter" {
+	if i.Op == hlo.OpParameter {
 		if other, ok := ranges[i]; ok {
 			r = r.and(other)
 		}

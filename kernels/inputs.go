@@ -112,10 +112,10 @@ func plantNaN(c *hlo.Computation, in []Buffer) {
 // elements.
 func tellsNaN(c *hlo.Computation) bool {
 	return !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
-		if i.Op == "convolution" {
+		if i.Op == hlo.OpConvolution {
 			return true
 		}
-		if i.Attrs.ToApply == nil || i.Op == "map" {
+		if i.Attrs.ToApply == nil || i.Op == hlo.OpMap {
 			return false
 		}
 		_, ok := i.Attrs.ToApply.Monoid()
@@ -163,28 +163,28 @@ func smallInt(rng *rand.Rand) int64 {
 // exactGrowth bounds the magnitude of an instruction's whole-number result
 // from those of its operands; operations without a row can give fractions.
 var exactGrowth = map[hlo.Opcode]func(i *hlo.Instr, a []float64) float64{
-	"parameter": func(*hlo.Instr, []float64) float64 { return integerMagnitude },
-	"constant":  func(i *hlo.Instr, _ []float64) float64 { return literalMagnitude(i.Literal) },
-	"iota":      func(i *hlo.Instr, _ []float64) float64 { return float64(i.Shape.Dims[i.Attrs.IotaDim]) },
-	"add":       func(_ *hlo.Instr, a []float64) float64 { return a[0] + a[1] },
-	"subtract":  func(_ *hlo.Instr, a []float64) float64 { return a[0] + a[1] },
-	"multiply":  func(_ *hlo.Instr, a []float64) float64 { return a[0] * a[1] },
-	"dot":       func(i *hlo.Instr, a []float64) float64 { return a[0] * a[1] * summed(i) },
-	"scaled-dot": func(i *hlo.Instr, a []float64) float64 {
+	hlo.OpParameter: func(*hlo.Instr, []float64) float64 { return integerMagnitude },
+	hlo.OpConstant:  func(i *hlo.Instr, _ []float64) float64 { return literalMagnitude(i.Literal) },
+	hlo.OpIota:      func(i *hlo.Instr, _ []float64) float64 { return float64(i.Shape.Dims[i.Attrs.IotaDim]) },
+	hlo.OpAdd:       func(_ *hlo.Instr, a []float64) float64 { return a[0] + a[1] },
+	hlo.OpSubtract:  func(_ *hlo.Instr, a []float64) float64 { return a[0] + a[1] },
+	hlo.OpMultiply:  func(_ *hlo.Instr, a []float64) float64 { return a[0] * a[1] },
+	hlo.OpDot:       func(i *hlo.Instr, a []float64) float64 { return a[0] * a[1] * summed(i) },
+	hlo.OpScaledDot: func(i *hlo.Instr, a []float64) float64 {
 		if l, r := a[0]*a[2], a[1]*a[3]; max(l, r) <= wholeNumbers(hlo.F32) {
 			return l * r * summed(i)
 		}
 		return math.Inf(1)
 	},
-	"convolution":          func(i *hlo.Instr, a []float64) float64 { return a[0] * a[1] * summed(i) },
-	"reduce":               func(i *hlo.Instr, a []float64) float64 { return folded(i, a[0], a[1]) },
-	"reduce-window":        func(i *hlo.Instr, a []float64) float64 { return folded(i, max(a[0], a[1]), a[1]) },
-	"select-and-scatter":   func(i *hlo.Instr, a []float64) float64 { return folded(i, a[1], a[2]) },
-	"scatter":              func(i *hlo.Instr, a []float64) float64 { return folded(i, a[len(a)-1], a[0]) },
-	"dynamic-slice":        func(_ *hlo.Instr, a []float64) float64 { return a[0] },
-	"dynamic-update-slice": func(_ *hlo.Instr, a []float64) float64 { return max(a[0], a[1]) },
-	"gather":               func(_ *hlo.Instr, a []float64) float64 { return a[0] },
-	"compare":              func(*hlo.Instr, []float64) float64 { return 1 },
+	hlo.OpConvolution:        func(i *hlo.Instr, a []float64) float64 { return a[0] * a[1] * summed(i) },
+	hlo.OpReduce:             func(i *hlo.Instr, a []float64) float64 { return folded(i, a[0], a[1]) },
+	hlo.OpReduceWindow:       func(i *hlo.Instr, a []float64) float64 { return folded(i, max(a[0], a[1]), a[1]) },
+	hlo.OpSelectAndScatter:   func(i *hlo.Instr, a []float64) float64 { return folded(i, a[1], a[2]) },
+	hlo.OpScatter:            func(i *hlo.Instr, a []float64) float64 { return folded(i, a[len(a)-1], a[0]) },
+	hlo.OpDynamicSlice:       func(_ *hlo.Instr, a []float64) float64 { return a[0] },
+	hlo.OpDynamicUpdateSlice: func(_ *hlo.Instr, a []float64) float64 { return max(a[0], a[1]) },
+	hlo.OpGather:             func(_ *hlo.Instr, a []float64) float64 { return a[0] },
+	hlo.OpCompare:            func(*hlo.Instr, []float64) float64 { return 1 },
 }
 
 func literalMagnitude(l *hlo.Literal) float64 {
@@ -210,9 +210,9 @@ func literalMagnitude(l *hlo.Literal) float64 {
 // computation of i.
 func folded(i *hlo.Instr, values, initial float64) float64 {
 	switch op, _ := i.Attrs.ToApply.Monoid(); {
-	case op == "add":
+	case op == hlo.OpAdd:
 		return values*summed(i) + initial
-	case op == "maximum", op == "minimum", i.Op == "scatter" && overwrites(i.Attrs.ToApply):
+	case op == hlo.OpMaximum, op == hlo.OpMinimum, i.Op == hlo.OpScatter && overwrites(i.Attrs.ToApply):
 		return max(values, initial)
 	}
 	return math.Inf(1)

@@ -74,7 +74,7 @@ func (p perturbed) evaluate(c *hlo.Computation, plain, moved []value) (value, va
 		for k, o := range i.Operands {
 			a[k], b[k] = values[o].plain, values[o].moved
 		}
-		if i.Op == "parameter" {
+		if i.Op == hlo.OpParameter {
 			a, b = plain[i.Attrs.Param:][:1], moved[i.Attrs.Param:][:1]
 		}
 		v, w, err := p.instruction(i, a, b)
@@ -89,12 +89,12 @@ func (p perturbed) evaluate(c *hlo.Computation, plain, moved []value) (value, va
 
 // decides are operations that jump: their results are held.
 var decides = map[hlo.Opcode]bool{
-	"compare": true, "is-finite": true, "sign": true, "floor": true, "ceil": true, "remainder": true,
-	"round-nearest-afz": true, "round-nearest-even": true, "bitcast-convert": true,
+	hlo.OpCompare: true, hlo.OpIsFinite: true, hlo.OpSign: true, hlo.OpFloor: true, hlo.OpCeil: true, hlo.OpRemainder: true,
+	hlo.OpRoundNearestAfz: true, hlo.OpRoundNearestEven: true, hlo.OpBitcastConvert: true,
 }
 
 func (p perturbed) instruction(i *hlo.Instr, a, b []value) (v, w value, err error) {
-	if i.Op == "fusion" || i.Op == "call" {
+	if i.Op == hlo.OpFusion || i.Op == hlo.OpCall {
 		return p.evaluate(i.Attrs.Calls, a, b)
 	}
 	if v, err = instruction(i, a); err != nil || decides[i.Op] {
@@ -112,10 +112,10 @@ func (p perturbed) instruction(i *hlo.Instr, a, b []value) (v, w value, err erro
 // termsSummed is how many terms an element of i is the sum of.
 func termsSummed(i *hlo.Instr) float64 {
 	switch i.Op {
-	case "dot", "scaled-dot", "convolution":
+	case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution:
 		return summed(i)
-	case "reduce", "reduce-window":
-		if op := i.Attrs.ToApply.Root.Op; op != "maximum" && op != "minimum" {
+	case hlo.OpReduce, hlo.OpReduceWindow:
+		if op := i.Attrs.ToApply.Root.Op; op != hlo.OpMaximum && op != hlo.OpMinimum {
 			return summed(i)
 		}
 	}
@@ -132,7 +132,7 @@ func (p perturbed) settle(i *hlo.Instr, v, w value) value {
 		}
 		return t
 	}
-	computed := !moves[i.Op] && i.Op != "parameter" && i.Op != "constant" && i.Op != "tuple" && i.Op != "get-tuple-element"
+	computed := !moves[i.Op] && i.Op != hlo.OpParameter && i.Op != hlo.OpConstant && i.Op != hlo.OpTuple && i.Op != hlo.OpGetTupleElement
 	switch {
 	case v.floats == nil:
 		return v

@@ -174,7 +174,7 @@ func evaluate(c *hlo.Computation, args []value) (value, error) {
 		for k, o := range i.Operands {
 			operands[k] = values[o]
 		}
-		if i.Op == "parameter" {
+		if i.Op == hlo.OpParameter {
 			operands = []value{args[i.Attrs.Param]}
 		}
 		v, err := instruction(i, operands)
@@ -189,63 +189,63 @@ func evaluate(c *hlo.Computation, args []value) (value, error) {
 // instruction evaluates one.
 func instruction(i *hlo.Instr, a []value) (value, error) {
 	switch i.Op {
-	case "parameter", "copy", "optimization-barrier", "reshape":
+	case hlo.OpParameter, hlo.OpCopy, hlo.OpOptimizationBarrier, hlo.OpReshape:
 		return a[0].as(i.Shape), nil
-	case "constant":
+	case hlo.OpConstant:
 		return constant(i)
-	case "iota":
+	case hlo.OpIota:
 		return counted(i)
-	case "broadcast":
+	case hlo.OpBroadcast:
 		strides := make([]int64, i.Shape.Rank())
 		for k, d := range i.Attrs.Dimensions {
 			strides[d] = rowMajor(a[0].shape.Dims)[k]
 		}
 		return a[0].take(i.Shape, 0, strides)
-	case "transpose":
+	case hlo.OpTranspose:
 		strides := make([]int64, i.Shape.Rank())
 		for k, d := range i.Attrs.Dimensions {
 			strides[k] = rowMajor(a[0].shape.Dims)[d]
 		}
 		return a[0].take(i.Shape, 0, strides)
-	case "bitcast":
+	case hlo.OpBitcast:
 		return reinterpret(a[0], i)
-	case "bitcast-convert":
+	case hlo.OpBitcastConvert:
 		return reinterpretBits(a[0], i)
-	case "slice":
+	case hlo.OpSlice:
 		return slice(i, a[0])
-	case "reverse":
+	case hlo.OpReverse:
 		return reverse(i, a[0])
-	case "concatenate":
+	case hlo.OpConcatenate:
 		return concatenate(i, a)
-	case "pad":
+	case hlo.OpPad:
 		return pad(i, a)
-	case "reduce":
+	case hlo.OpReduce:
 		return reduce(i, a)
-	case "reduce-window":
+	case hlo.OpReduceWindow:
 		return reduceWindow(i, a)
-	case "select-and-scatter":
+	case hlo.OpSelectAndScatter:
 		return selectAndScatter(i, a)
-	case "dot":
+	case hlo.OpDot:
 		return dot(i, a)
-	case "scaled-dot":
+	case hlo.OpScaledDot:
 		return scaledDot(i, a)
-	case "convolution":
+	case hlo.OpConvolution:
 		return convolution(i, a)
-	case "dynamic-slice":
+	case hlo.OpDynamicSlice:
 		return dynamicSlice(i, a)
-	case "dynamic-update-slice":
+	case hlo.OpDynamicUpdateSlice:
 		return dynamicUpdateSlice(i, a)
-	case "gather":
+	case hlo.OpGather:
 		return gather(i, a)
-	case "scatter":
+	case hlo.OpScatter:
 		return scatter(i, a)
-	case "map":
+	case hlo.OpMap:
 		return mapped(i, a)
-	case "tuple":
+	case hlo.OpTuple:
 		return value{shape: i.Shape, tuple: a}, nil
-	case "get-tuple-element":
+	case hlo.OpGetTupleElement:
 		return a[0].tuple[i.Attrs.Index], nil
-	case "fusion", "call":
+	case hlo.OpFusion, hlo.OpCall:
 		return evaluate(i.Attrs.Calls, a)
 	}
 	if i.Op.Elementwise() {

@@ -27,13 +27,13 @@ func summed(i *hlo.Instr) float64 {
 		n *= float64(w.Size)
 	}
 	switch i.Op {
-	case "dot", "scaled-dot":
+	case hlo.OpDot, hlo.OpScaledDot:
 		return product(from, i.Attrs.LHSContract)
-	case "reduce":
+	case hlo.OpReduce:
 		return product(from, i.Attrs.Dimensions)
-	case "convolution":
+	case hlo.OpConvolution:
 		return n * float64(i.Operands[1].Shape.Dims[i.Attrs.Conv.KernelIn])
-	case "scatter": // each window has an element once
+	case hlo.OpScatter: // each window has an element once
 		updates := i.Operands[len(i.Operands)-1].Shape
 		return float64(updates.Elements()) / max(1, product(updates, i.Attrs.Scatter.UpdateWindow))
 	}
@@ -50,8 +50,8 @@ func product(s hlo.Shape, dims []int64) float64 {
 
 // moves are operations whose results are among their operands' elements.
 var moves = map[hlo.Opcode]bool{
-	"broadcast": true, "transpose": true, "reshape": true, "bitcast": true, "copy": true, "slice": true, "reverse": true,
-	"concatenate": true, "pad": true, "maximum": true, "minimum": true, "select": true, "clamp": true, "negate": true,
-	"abs": true, "convert": true, "floor": true, "ceil": true, "get-tuple-element": true, "tuple": true,
-	"dynamic-slice": true, "dynamic-update-slice": true, "gather": true,
+	hlo.OpBroadcast: true, hlo.OpTranspose: true, hlo.OpReshape: true, hlo.OpBitcast: true, hlo.OpCopy: true, hlo.OpSlice: true, hlo.OpReverse: true,
+	hlo.OpConcatenate: true, hlo.OpPad: true, hlo.OpMaximum: true, hlo.OpMinimum: true, hlo.OpSelect: true, hlo.OpClamp: true, hlo.OpNegate: true,
+	hlo.OpAbs: true, hlo.OpConvert: true, hlo.OpFloor: true, hlo.OpCeil: true, hlo.OpGetTupleElement: true, hlo.OpTuple: true,
+	hlo.OpDynamicSlice: true, hlo.OpDynamicUpdateSlice: true, hlo.OpGather: true,
 }

@@ -22,7 +22,7 @@ func work(c *hlo.Computation) float64 {
 			elements += float64(s.Elements())
 		}
 		switch i.Op {
-		case "dot", "scaled-dot", "convolution", "reduce", "reduce-window":
+		case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution, hlo.OpReduce, hlo.OpReduceWindow:
 			elements *= summed(i)
 		}
 		total += elements

@@ -46,7 +46,7 @@ func (s *spot) output(k int, at int64) (float64, error) {
 func (s *spot) outputValue(k int, at int64) (value, error) {
 	root := s.c.Root
 	switch {
-	case root.Op == "tuple":
+	case root.Op == hlo.OpTuple:
 		return s.element(root.Operands[k], at)
 	case root.Shape.DType == hlo.Tuple:
 		return s.part(root, k, at)
@@ -56,7 +56,7 @@ func (s *spot) outputValue(k int, at int64) (value, error) {
 
 // part is an element of one array of a tuple.
 func (s *spot) part(i *hlo.Instr, k int, at int64) (value, error) {
-	if i.Op == "reduce" {
+	if i.Op == hlo.OpReduce {
 		all, err := s.reduce(i, at)
 		if err != nil {
 			return value{}, err
@@ -76,14 +76,14 @@ var spotRules map[hlo.Opcode]func(s *spot, i *hlo.Instr, at int64) (value, error
 
 func init() {
 	spotRules = map[hlo.Opcode]func(s *spot, i *hlo.Instr, at int64) (value, error){
-		"parameter": (*spot).parameter, "constant": (*spot).constant, "iota": (*spot).iota,
-		"copy": (*spot).same, "reshape": (*spot).same, "optimization-barrier": (*spot).same,
-		"broadcast": (*spot).broadcast, "transpose": (*spot).transpose, "slice": (*spot).slice, "reverse": (*spot).reverse,
-		"concatenate": (*spot).concatenate, "pad": (*spot).pad, "dot": (*spot).dot,
-		"get-tuple-element": func(s *spot, i *hlo.Instr, at int64) (value, error) {
+		hlo.OpParameter: (*spot).parameter, hlo.OpConstant: (*spot).constant, hlo.OpIota: (*spot).iota,
+		hlo.OpCopy: (*spot).same, hlo.OpReshape: (*spot).same, hlo.OpOptimizationBarrier: (*spot).same,
+		hlo.OpBroadcast: (*spot).broadcast, hlo.OpTranspose: (*spot).transpose, hlo.OpSlice: (*spot).slice, hlo.OpReverse: (*spot).reverse,
+		hlo.OpConcatenate: (*spot).concatenate, hlo.OpPad: (*spot).pad, hlo.OpDot: (*spot).dot,
+		hlo.OpGetTupleElement: func(s *spot, i *hlo.Instr, at int64) (value, error) {
 			return s.part(i.Operands[0], int(i.Attrs.Index), at)
 		},
-		"reduce": func(s *spot, i *hlo.Instr, at int64) (value, error) { return s.part(i, 0, at) },
+		hlo.OpReduce: func(s *spot, i *hlo.Instr, at int64) (value, error) { return s.part(i, 0, at) },
 	}
 }
 
@@ -94,7 +94,7 @@ func (s *spot) element(i *hlo.Instr, at int64) (value, error) {
 		return v, nil
 	}
 	v, err := s.compute(i, at)
-	if err == nil && (s.uses[i] > 1 || i.Op == "reduce" || i.Op == "dot") {
+	if err == nil && (s.uses[i] > 1 || i.Op == hlo.OpReduce || i.Op == hlo.OpDot) {
 		s.known[key] = v
 	}
 	return v, err
@@ -121,7 +121,7 @@ func (s *spot) all(i *hlo.Instr) (value, error) {
 	}
 	var v value
 	var err error
-	if i.Op == "parameter" {
+	if i.Op == hlo.OpParameter {
 		if v, err = load(s.in[i.Attrs.Param]); err != nil {
 			return value{}, err
 		}

@@ -19,7 +19,7 @@ func roundsToTF32(c *hlo.Computation, d Device, p Plan) bool {
 
 // multipliesF32 says whether i is a product of f32 operands.
 func multipliesF32(i *hlo.Instr) bool {
-	if i.Op != "dot" && i.Op != "convolution" {
+	if i.Op != hlo.OpDot && i.Op != hlo.OpConvolution {
 		return false
 	}
 	return i.Operands[0].Shape.DType == hlo.F32 && i.Operands[1].Shape.DType == hlo.F32

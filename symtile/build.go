@@ -87,12 +87,12 @@ func (b *builder) steps(i *hlo.Instr) Tile {
 // op builds i's tile out and everything it needs; it returns its index.
 func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	switch i.Op {
-	case "bitcast":
+	case hlo.OpBitcast:
 		return b.bitcast(i, out)
-	case "copy", "optimization-barrier":
-		return b.simple(i, "copy", out, i.Operands, []Tile{out}, nil)
+	case hlo.OpCopy, hlo.OpOptimizationBarrier:
+		return b.simple(i, hlo.OpCopy, out, i.Operands, []Tile{out}, nil)
 	}
-	if i.Op.Elementwise() && (i.Op != "bitcast-convert" || i.Shape.DType.Size() == i.Operands[0].Shape.DType.Size()) {
+	if i.Op.Elementwise() && (i.Op != hlo.OpBitcastConvert || i.Shape.DType.Size() == i.Operands[0].Shape.DType.Size()) {
 		tiles, err := propagateElementwise(b, i, out)
 		if err != nil {
 			return 0, err
@@ -111,7 +111,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 		return 0, err
 	}
 	var perm []int
-	if i.Op == "transpose" {
+	if i.Op == hlo.OpTranspose {
 		perm = ints(i.Attrs.Dimensions)
 	}
 	return b.simple(i, i.Op, out, i.Operands, tiles, perm)
@@ -264,7 +264,7 @@ func (b *builder) walks(n *nest, t Tile) (found bool) {
 func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 	from, to := i.Operands[0].Shape, i.Shape
 	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 || from.DType != to.DType {
-		return 0, b.refuse(i, "bitcast", "%s", reasonFor("bitcast"))
+		return 0, b.refuse(i, "bitcast", "%s", reasonFor(hlo.OpBitcast))
 	}
 	inOrder, outOrder := from.MajorToMinor(), to.MajorToMinor()
 	inDims, outDims := Permute(from.Dims, inOrder), Permute(to.Dims, outOrder)
@@ -278,11 +278,11 @@ func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 		return 0, err
 	}
 	if !ascendingOrder(inOrder) {
-		n = b.step(i, "transpose", physicalIn, n, inOrder)
+		n = b.step(i, hlo.OpTranspose, physicalIn, n, inOrder)
 	}
-	n = b.step(i, "reshape", physicalOut, n, nil)
+	n = b.step(i, hlo.OpReshape, physicalOut, n, nil)
 	if !ascendingOrder(outOrder) {
-		n = b.step(i, "transpose", out, n, inverse(outOrder))
+		n = b.step(i, hlo.OpTranspose, out, n, inverse(outOrder))
 	}
 	return n, nil
 }

@@ -59,7 +59,7 @@ func sources(i *hlo.Instr) map[*hlo.Instr]bool {
 	for len(stack) > 0 {
 		o := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if found[o] || o.Shape.Rank() == 0 || o.Op == "constant" || o.Op == "iota" {
+		if found[o] || o.Shape.Rank() == 0 || o.Op == hlo.OpConstant || o.Op == hlo.OpIota {
 			continue
 		}
 		found[o] = true

@@ -70,14 +70,14 @@ func newTrace(in *hlo.Instr, data map[*hlo.Instr][]int64) (*trace, bool) {
 }
 
 var traces = map[hlo.Opcode]func(*trace){
-	"map": (*trace).elementwise, "bitcast-convert": (*trace).bitcastConvert, "broadcast": (*trace).broadcast,
-	"transpose": (*trace).transpose, "reshape": (*trace).reshape, "bitcast": (*trace).bitcast, "slice": (*trace).slice,
-	"reverse": (*trace).reverse, "pad": (*trace).pad, "concatenate": (*trace).concatenate, "reduce": (*trace).reduce,
-	"reduce-window": (*trace).reduceWindow, "convolution": (*trace).convolution, "dot": (*trace).dot,
-	"scaled-dot": (*trace).scaledDot, "dynamic-slice": (*trace).dynamicSlice,
-	"dynamic-update-slice": (*trace).dynamicUpdateSlice, "gather": (*trace).gather, "scatter": (*trace).scatter,
-	"scan": (*trace).scan, "all-gather": (*trace).allGather, "all-reduce": (*trace).allReduce, "reduce-scatter": (*trace).reduceScatter,
-	"all-to-all": (*trace).allToAll, "collective-permute": (*trace).permute, "collective-broadcast": (*trace).broadcastReplica,
+	hlo.OpMap: (*trace).elementwise, hlo.OpBitcastConvert: (*trace).bitcastConvert, hlo.OpBroadcast: (*trace).broadcast,
+	hlo.OpTranspose: (*trace).transpose, hlo.OpReshape: (*trace).reshape, hlo.OpBitcast: (*trace).bitcast, hlo.OpSlice: (*trace).slice,
+	hlo.OpReverse: (*trace).reverse, hlo.OpPad: (*trace).pad, hlo.OpConcatenate: (*trace).concatenate, hlo.OpReduce: (*trace).reduce,
+	hlo.OpReduceWindow: (*trace).reduceWindow, hlo.OpConvolution: (*trace).convolution, hlo.OpDot: (*trace).dot,
+	hlo.OpScaledDot: (*trace).scaledDot, hlo.OpDynamicSlice: (*trace).dynamicSlice,
+	hlo.OpDynamicUpdateSlice: (*trace).dynamicUpdateSlice, hlo.OpGather: (*trace).gather, hlo.OpScatter: (*trace).scatter,
+	hlo.OpScan: (*trace).scan, hlo.OpAllGather: (*trace).allGather, hlo.OpAllReduce: (*trace).allReduce, hlo.OpReduceScatter: (*trace).reduceScatter,
+	hlo.OpAllToAll: (*trace).allToAll, hlo.OpCollectivePermute: (*trace).permute, hlo.OpCollectiveBroadcast: (*trace).broadcastReplica,
 }
 
 func (t *trace) elementwise() {

@@ -31,9 +31,9 @@ func (w *walker) edges(in *hlo.Instr, output int) []edge {
 		return []edge{{k, element, []Map{identity(w.r, leaf(in.Shape, output).Dims)}}}
 	}
 	switch in.Op {
-	case "tuple", "get-tuple-element", "after-all":
+	case hlo.OpTuple, hlo.OpGetTupleElement, hlo.OpAfterAll:
 		return nil
-	case "fusion", "call":
+	case hlo.OpFusion, hlo.OpCall:
 		return w.edgesThrough(in, output)
 	}
 	x := newIndexer(w.r, in, output)
@@ -76,7 +76,7 @@ func passes(in *hlo.Instr, output int) (operand, element int, ok bool) {
 
 func passed(in *hlo.Instr, output int) (operand, element int, ok bool) {
 	switch in.Op {
-	case "tuple":
+	case hlo.OpTuple:
 		for k, o := range in.Operands {
 			n := len(leaves(o.Shape))
 			if output < n {
@@ -84,23 +84,23 @@ func passed(in *hlo.Instr, output int) (operand, element int, ok bool) {
 			}
 			output -= n
 		}
-	case "get-tuple-element":
+	case hlo.OpGetTupleElement:
 		from := in.Operands[0].Shape
 		for k := range in.Attrs.Index {
 			output += len(leaves(from.Tuple[k]))
 		}
 		return 0, output, true
-	case "optimization-barrier", "domain", "copy", "add-dependency", "all-reduce-done":
+	case hlo.OpOptimizationBarrier, hlo.OpDomain, hlo.OpCopy, hlo.OpAddDependency, hlo.OpAllReduceDone:
 		return 0, output, true
-	case "copy-start":
+	case hlo.OpCopyStart:
 		return 0, 0, output < 2
-	case "copy-done":
+	case hlo.OpCopyDone:
 		return 0, 0, true
-	case "all-gather-start", "collective-permute-start":
+	case hlo.OpAllGatherStart, hlo.OpCollectivePermuteStart:
 		return output, 0, output < len(in.Operands)
-	case "collective-permute-done":
+	case hlo.OpCollectivePermuteDone:
 		return 0, 1, true
-	case "all-gather-done":
+	case hlo.OpAllGatherDone:
 		if len(in.Operands) > 0 {
 			return 0, len(leaves(in.Operands[0].Shape))/2 + output, true
 		}
@@ -255,9 +255,9 @@ func (w *walker) uses(in *hlo.Instr, operand, element, output int) []Map {
 		return nil
 	}
 	switch in.Op {
-	case "tuple", "get-tuple-element", "after-all":
+	case hlo.OpTuple, hlo.OpGetTupleElement, hlo.OpAfterAll:
 		return nil
-	case "fusion", "call":
+	case hlo.OpFusion, hlo.OpCall:
 		c := in.Attrs.Calls
 		return leave(w.forward(c, place{c.Params[operand], element})[place{c.Root, output}].maps(), c, in)
 	}

@@ -41,10 +41,10 @@ func flatten(c *hlo.Computation) (*hlo.Computation, error) {
 func nested(c *hlo.Computation) bool {
 	for _, i := range c.Instrs {
 		switch i.Op {
-		case "fusion", "call", "map":
+		case hlo.OpFusion, hlo.OpCall, hlo.OpMap:
 			return true
-		case "get-tuple-element":
-			if i.Operands[0].Op != "reduce" {
+		case hlo.OpGetTupleElement:
+			if i.Operands[0].Op != hlo.OpReduce {
 				return true
 			}
 		}
@@ -61,7 +61,7 @@ func (in *inliner) computation(c *hlo.Computation, args []*hlo.Instr, prefix str
 		value[p] = args[k]
 	}
 	for _, i := range c.Instrs {
-		if i.Op == "parameter" {
+		if i.Op == hlo.OpParameter {
 			continue
 		}
 		operands := make([]*hlo.Instr, len(i.Operands))
@@ -81,16 +81,16 @@ func (in *inliner) instr(i *hlo.Instr, operands []*hlo.Instr, prefix string) (*h
 	copied := *i
 	copied.Name, copied.Operands = prefix+i.Name, operands
 	switch i.Op {
-	case "fusion", "call":
+	case hlo.OpFusion, hlo.OpCall:
 		return in.computation(i.Attrs.Calls, operands, copied.Name+"/")
-	case "get-tuple-element":
-		if operands[0].Op == "tuple" {
+	case hlo.OpGetTupleElement:
+		if operands[0].Op == hlo.OpTuple {
 			return operands[0].Operands[i.Attrs.Index], nil
 		}
-	case "map":
+	case hlo.OpMap:
 		op, ok := singleOp(i.Attrs.ToApply)
 		if !ok {
-			return nil, &Untileable{Instr: i, Rule: "map", Reason: reasonFor("map")}
+			return nil, &Untileable{Instr: i, Rule: "map", Reason: reasonFor(hlo.OpMap)}
 		}
 		copied.Op, copied.Attrs = op.Op, op.Attrs
 	}

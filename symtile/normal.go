@@ -21,13 +21,13 @@ type rewrite struct {
 }
 
 var rewrites = map[hlo.Opcode]rewrite{
-	"reduce-window":        {"reduce of an unfold of a pad", (*rewriter).reduceWindow},
-	"convolution":          {"dot of an unfold of a pad; groups are batch dims", (*rewriter).convolution},
-	"scaled-dot":           {"dot of the operands times their scales, repeated over blocks", (*rewriter).scaledDot},
-	"dynamic-slice":        {"slice, where all starts are constants", (*rewriter).dynamicSlice},
-	"dynamic-update-slice": {"itself with scalar starts, where they are given as one array", (*rewriter).dynamicUpdateSlice},
-	"bitcast":              {"reshape, where both layouts are row-major", (*rewriter).bitcast},
-	"reshape":              {"one with its operand where that is a reshape, or none", (*rewriter).reshape},
+	hlo.OpReduceWindow:       {"reduce of an unfold of a pad", (*rewriter).reduceWindow},
+	hlo.OpConvolution:        {"dot of an unfold of a pad; groups are batch dims", (*rewriter).convolution},
+	hlo.OpScaledDot:          {"dot of the operands times their scales, repeated over blocks", (*rewriter).scaledDot},
+	hlo.OpDynamicSlice:       {"slice, where all starts are constants", (*rewriter).dynamicSlice},
+	hlo.OpDynamicUpdateSlice: {"itself with scalar starts, where they are given as one array", (*rewriter).dynamicUpdateSlice},
+	hlo.OpBitcast:            {"reshape, where both layouts are row-major", (*rewriter).bitcast},
+	hlo.OpReshape:            {"one with its operand where that is a reshape, or none", (*rewriter).reshape},
 }
 
 // A rewriter copies a computation.
@@ -102,7 +102,7 @@ func (r *rewriter) reshaped(x *hlo.Instr, dims []int64) *hlo.Instr {
 	if slices.Equal(x.Shape.Dims, dims) {
 		return x
 	}
-	return r.add("reshape", dims, hlo.Attrs{}, x)
+	return r.add(hlo.OpReshape, dims, hlo.Attrs{}, x)
 }
 
 // padded is x padded as the windows of the dimensions say, x itself where they
@@ -119,7 +119,7 @@ func (r *rewriter) padded(x, value *hlo.Instr, dims []int64, window []hlo.Window
 	if !some {
 		return x
 	}
-	return r.add("pad", extents, hlo.Attrs{Padding: pads}, x, value)
+	return r.add(hlo.OpPad, extents, hlo.Attrs{Padding: pads}, x, value)
 }
 
 // unfolded spreads the windows of x: a window of one place is a slice, if it
@@ -164,7 +164,7 @@ func (r *rewriter) strided(x *hlo.Instr, dims []int64, window []hlo.WindowDim) *
 	if !some {
 		return x
 	}
-	return r.add("slice", extents, hlo.Attrs{Slice: ranges}, x)
+	return r.add(hlo.OpSlice, extents, hlo.Attrs{Slice: ranges}, x)
 }
 
 func (r *rewriter) reduceWindow(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
@@ -179,12 +179,12 @@ func (r *rewriter) reduceWindow(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr 
 	for k := range n {
 		x, places := r.unfolded(r.padded(operands[k], operands[n+k], dims, window), dims, window)
 		if reduced = slices.DeleteFunc(places, func(d int64) bool { return d < 0 }); len(reduced) == 0 {
-			x = r.add("reshape", append([]int64{1}, x.Shape.Dims...), hlo.Attrs{}, x)
+			x = r.add(hlo.OpReshape, append([]int64{1}, x.Shape.Dims...), hlo.Attrs{}, x)
 			reduced = []int64{0}
 		}
 		args[k] = x
 	}
-	return r.last(r.add("reduce", nil, hlo.Attrs{Dimensions: reduced, ToApply: i.Attrs.ToApply}, args...))
+	return r.last(r.add(hlo.OpReduce, nil, hlo.Attrs{Dimensions: reduced, ToApply: i.Attrs.ToApply}, args...))
 }
 
 func ascending(n int) []int64 {
@@ -204,7 +204,7 @@ func (r *rewriter) convolution(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	}
 	x, k := r.padded(operands[0], r.zero(operands[0].Shape.DType), c.InSpatial, window), operands[1]
 	if back := reversed(c, window); back != nil {
-		k = r.add("reverse", k.Shape.Dims, hlo.Attrs{Dimensions: back}, k)
+		k = r.add(hlo.OpReverse, k.Shape.Dims, hlo.Attrs{Dimensions: back}, k)
 	}
 	in := named(x.Shape.Rank(), map[int64]string{c.InBatch: "batch", c.InFeature: "in"}, c.InSpatial, "x")
 	kernel := named(k.Shape.Rank(), map[int64]string{c.KernelIn: "in", c.KernelOut: "out"}, c.KernelSpatial, "w")
@@ -229,7 +229,7 @@ func (r *rewriter) convolution(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 
 // zero is a scalar constant 0.
 func (r *rewriter) zero(t hlo.DType) *hlo.Instr {
-	z := r.add("constant", nil, hlo.Attrs{})
+	z := r.add(hlo.OpConstant, nil, hlo.Attrs{})
 	z.Shape.DType = t
 	z.Literal = &hlo.Literal{Shape: z.Shape}
 	if t.IsFloat() {
@@ -317,7 +317,7 @@ func (r *rewriter) contracted(i *hlo.Instr, x, k *hlo.Instr, in, kernel []string
 		}
 	}
 	names, dims = append(names, "out"), append(dims, k.Shape.Dims[slices.Index(kernel, "out")])
-	made := r.add("dot", dims, a, x, k)
+	made := r.add(hlo.OpDot, dims, a, x, k)
 	made.Shape.DType = i.Shape.DType
 	c := i.Attrs.Conv
 	want := named(i.Shape.Rank(), map[int64]string{c.OutBatch: "batch", c.OutFeature: "out"}, c.OutSpatial, "x")
@@ -328,7 +328,7 @@ func (r *rewriter) contracted(i *hlo.Instr, x, k *hlo.Instr, in, kernel []string
 		made = r.transposed(made, names, want)
 	}
 	if made.Shape.Rank() != i.Shape.Rank() {
-		made = r.add("reshape", i.Shape.Dims, hlo.Attrs{}, made)
+		made = r.add(hlo.OpReshape, i.Shape.Dims, hlo.Attrs{}, made)
 	}
 	return r.last(made)
 }
@@ -339,7 +339,7 @@ func (r *rewriter) transposed(x *hlo.Instr, have, want []string) *hlo.Instr {
 		perm[k] = int64(slices.Index(have, name))
 		dims[k] = x.Shape.Dims[perm[k]]
 	}
-	return r.add("transpose", dims, hlo.Attrs{Dimensions: perm}, x)
+	return r.add(hlo.OpTranspose, dims, hlo.Attrs{Dimensions: perm}, x)
 }
 
 // scaledDot multiplies each side by its scale, in f32 unless it is f64.
@@ -351,17 +351,17 @@ func (r *rewriter) scaledDot(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 		if x.Shape.DType == hlo.F64 {
 			t = hlo.F64
 		}
-		sides[n] = r.add("multiply", x.Shape.Dims, hlo.Attrs{}, r.converted(x, t), r.spread(r.converted(scale, t), x.Shape.Dims))
+		sides[n] = r.add(hlo.OpMultiply, x.Shape.Dims, hlo.Attrs{}, r.converted(x, t), r.spread(r.converted(scale, t), x.Shape.Dims))
 	}
 	a := hlo.Attrs{LHSBatch: i.Attrs.LHSBatch, RHSBatch: i.Attrs.RHSBatch, LHSContract: i.Attrs.LHSContract, RHSContract: i.Attrs.RHSContract}
-	return r.last(r.add("dot", i.Shape.Dims, a, sides[0], sides[1]))
+	return r.last(r.add(hlo.OpDot, i.Shape.Dims, a, sides[0], sides[1]))
 }
 
 func (r *rewriter) converted(x *hlo.Instr, t hlo.DType) *hlo.Instr {
 	if x.Shape.DType == t {
 		return x
 	}
-	c := r.add("convert", x.Shape.Dims, hlo.Attrs{}, x)
+	c := r.add(hlo.OpConvert, x.Shape.Dims, hlo.Attrs{}, x)
 	c.Shape.DType = t
 	return c
 }
@@ -369,7 +369,7 @@ func (r *rewriter) converted(x *hlo.Instr, t hlo.DType) *hlo.Instr {
 // spread repeats every element of a scale over its block of dims.
 func (r *rewriter) spread(scale *hlo.Instr, dims []int64) *hlo.Instr {
 	if scale.Shape.Rank() == 0 {
-		return r.add("broadcast", dims, hlo.Attrs{Dimensions: []int64{}}, scale)
+		return r.add(hlo.OpBroadcast, dims, hlo.Attrs{Dimensions: []int64{}}, scale)
 	}
 	var from, to, blocks []int64
 	for d, n := range scale.Shape.Dims {
@@ -382,7 +382,7 @@ func (r *rewriter) spread(scale *hlo.Instr, dims []int64) *hlo.Instr {
 	if slices.Equal(scale.Shape.Dims, dims) {
 		return scale
 	}
-	return r.reshaped(r.add("broadcast", blocks, hlo.Attrs{Dimensions: from}, scale), to)
+	return r.reshaped(r.add(hlo.OpBroadcast, blocks, hlo.Attrs{Dimensions: from}, scale), to)
 }
 
 // dynamicSlice is a slice when its starts are constants.
@@ -397,7 +397,7 @@ func (r *rewriter) dynamicSlice(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr 
 		}
 		ranges[k] = hlo.SliceDim{Start: at, Limit: at + i.Attrs.SliceSizes[k], Stride: 1}
 	}
-	return r.last(r.add("slice", i.Shape.Dims, hlo.Attrs{Slice: ranges}, x))
+	return r.last(r.add(hlo.OpSlice, i.Shape.Dims, hlo.Attrs{Slice: ranges}, x))
 }
 
 // constantStart is the value of a start, clamped to [0, most].
@@ -405,7 +405,7 @@ func constantStart(s *hlo.Instr, most int64) (int64, bool) {
 	if most == 0 {
 		return 0, true
 	}
-	if s.Op != "constant" || s.Literal == nil || len(s.Literal.Ints) != 1 {
+	if s.Op != hlo.OpConstant || s.Literal == nil || len(s.Literal.Ints) != 1 {
 		return 0, false
 	}
 	return max(0, min(s.Literal.Ints[0], most)), true
@@ -422,8 +422,8 @@ func (r *rewriter) starts(given []*hlo.Instr) []*hlo.Instr {
 	}
 	out := make([]*hlo.Instr, given[0].Shape.Dims[0])
 	for k := range out {
-		one := r.add("slice", []int64{1}, hlo.Attrs{Slice: []hlo.SliceDim{{Start: int64(k), Limit: int64(k) + 1, Stride: 1}}}, given[0])
-		out[k] = r.add("reshape", nil, hlo.Attrs{}, one)
+		one := r.add(hlo.OpSlice, []int64{1}, hlo.Attrs{Slice: []hlo.SliceDim{{Start: int64(k), Limit: int64(k) + 1, Stride: 1}}}, given[0])
+		out[k] = r.add(hlo.OpReshape, nil, hlo.Attrs{}, one)
 	}
 	return out
 }
@@ -447,7 +447,7 @@ func (r *rewriter) bitcast(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 // reshape of a reshape is one reshape of what that reshapes, or nothing.
 func (r *rewriter) reshape(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	x := operands[0]
-	for x.Op == "reshape" {
+	for x.Op == hlo.OpReshape {
 		x = x.Operands[0]
 	}
 	if slices.Equal(x.Shape.Dims, i.Shape.Dims) && slices.Equal(x.Shape.MinorToMajor(), i.Shape.MinorToMajor()) {
@@ -456,14 +456,14 @@ func (r *rewriter) reshape(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	if inner := r.between(x, i.Shape.Dims); inner != nil {
 		return r.last(inner)
 	}
-	return r.last(r.add("reshape", i.Shape.Dims, hlo.Attrs{}, x))
+	return r.last(r.add(hlo.OpReshape, i.Shape.Dims, hlo.Attrs{}, x))
 }
 
 // between is an elementwise operation between reshapes that cancel, without
 // them: x is used once, and its operands are reshapes of what has the extents
 // dims, or scalars that are spread over it. It is nil for others.
 func (r *rewriter) between(x *hlo.Instr, dims []int64) *hlo.Instr {
-	if !x.Op.Elementwise() || x.Op == "bitcast-convert" || r.uses[x] > 1 {
+	if !x.Op.Elementwise() || x.Op == hlo.OpBitcastConvert || r.uses[x] > 1 {
 		return nil
 	}
 	operands := make([]*hlo.Instr, len(x.Operands))
@@ -472,10 +472,10 @@ func (r *rewriter) between(x *hlo.Instr, dims []int64) *hlo.Instr {
 		switch {
 		case o.Shape.Rank() == 0:
 			operands[k] = o
-		case o.Op == "reshape" && slices.Equal(o.Operands[0].Shape.Dims, dims):
+		case o.Op == hlo.OpReshape && slices.Equal(o.Operands[0].Shape.Dims, dims):
 			operands[k], cancels = o.Operands[0], true
-		case o.Op == "broadcast" && o.Operands[0].Shape.Rank() == 0:
-			operands[k] = r.add("broadcast", dims, hlo.Attrs{Dimensions: []int64{}}, o.Operands[0])
+		case o.Op == hlo.OpBroadcast && o.Operands[0].Shape.Rank() == 0:
+			operands[k] = r.add(hlo.OpBroadcast, dims, hlo.Attrs{Dimensions: []int64{}}, o.Operands[0])
 		default:
 			return nil
 		}

@@ -75,12 +75,12 @@ func growing(p *Program, l *Loop) bool {
 		return false
 	}
 	op := &p.Ops[l.Closers[0]]
-	return reducesBy(op, "maximum") && op.Instr.Shape.DType.IsFloat()
+	return reducesBy(op, hlo.OpMaximum) && op.Instr.Shape.DType.IsFloat()
 }
 
 // reducesBy says whether an op reduces one operand by an operation.
 func reducesBy(op *Op, code hlo.Opcode) bool {
-	if op.Code != "reduce" || len(op.Args) != 2 {
+	if op.Code != hlo.OpReduce || len(op.Args) != 2 {
 		return false
 	}
 	c := op.Instr.Attrs.ToApply
@@ -114,34 +114,34 @@ func (j *joiner) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 		return nil, -1, nil
 	}
 	switch op.Code {
-	case "reduce", "dot":
+	case hlo.OpReduce, hlo.OpDot:
 		f, err = j.summed(op)
 		return f, -1, err
-	case "broadcast", "transpose", "reshape", "copy":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReshape, hlo.OpCopy:
 		f, err = moved(op, args[0])
 		return f, -1, err
-	case "convert":
+	case hlo.OpConvert:
 		f, err = converted(op, args[0])
 		return f, -1, err
-	case "negate":
+	case hlo.OpNegate:
 		return args[0], -1, multiples(args[0])
-	case "subtract":
+	case hlo.OpSubtract:
 		if j.sums {
 			f, err = j.lessOf(op, args)
 		} else {
 			f, err = j.exponentOf(op, args)
 		}
 		return f, -1, err
-	case "exponential":
+	case hlo.OpExponential:
 		if len(args[0]) == 1 && args[0][0].exponent {
 			return []rowFactor{{op: j.max, dims: args[0][0].dims}}, -1, nil
 		}
-	case "multiply":
+	case hlo.OpMultiply:
 		if f := args[0]; len(f) == 1 && f[0].less && op.Args[0] == op.Args[1] {
 			return squared(f), -1, nil
 		}
 		return j.multiplied(op, args)
-	case "divide":
+	case hlo.OpDivide:
 		return j.divided(op, args)
 	}
 	return nil, -1, errNotOnline
@@ -234,11 +234,11 @@ func moved(op *Op, list []rowFactor) ([]rowFactor, error) {
 	}
 	to := func(d int) int { return d }
 	switch op.Code {
-	case "broadcast":
+	case hlo.OpBroadcast:
 		to = func(d int) int { return int(op.Instr.Attrs.Dimensions[d]) }
-	case "transpose":
+	case hlo.OpTranspose:
 		to = func(d int) int { return slices.Index(op.Perm, d) }
-	case "reshape":
+	case hlo.OpReshape:
 		places := units(op)
 		if places == nil {
 			return nil, errNotOnline
@@ -265,7 +265,7 @@ func along(list []rowFactor, to func(d int) int) []rowFactor {
 // units is where the dimensions of a reshape go that adds and drops dimensions
 // of one element only: −1 for dropped ones; nil for another reshape.
 func units(op *Op) []int {
-	if op.Instr.Op != "reshape" {
+	if op.Instr.Op != hlo.OpReshape {
 		return nil
 	}
 	from, to := op.Instr.Operands[0].Shape.Dims, op.Instr.Shape.Dims
@@ -296,7 +296,7 @@ func (j *joiner) summed(op *Op) ([]rowFactor, error) {
 			continue
 		}
 		kept := keptBy(op, k)
-		if kept == nil || multiples(f) != nil && !j.squareSummed(op, f) || op.Code == "reduce" && (!reducesBy(op, "add") || !zero(j.from, op.Args[1])) {
+		if kept == nil || multiples(f) != nil && !j.squareSummed(op, f) || op.Code == hlo.OpReduce && (!reducesBy(op, hlo.OpAdd) || !zero(j.from, op.Args[1])) {
 			return nil, errNotOnline
 		}
 		list = append(list, along(f, func(d int) int { return kept[d] })...)
@@ -316,11 +316,11 @@ func (j *joiner) summed(op *Op) ([]rowFactor, error) {
 func keptBy(op *Op, k int) []int {
 	a := op.Instr.Attrs
 	switch {
-	case op.Code == "reduce" && k == 0 && len(op.Args) == 2:
+	case op.Code == hlo.OpReduce && k == 0 && len(op.Args) == 2:
 		return renumbered(len(op.Instr.Operands[0].Shape.Dims), nil, a.Dimensions, 0)
-	case op.Code == "dot" && k == 0:
+	case op.Code == hlo.OpDot && k == 0:
 		return renumbered(len(op.Instr.Operands[0].Shape.Dims), a.LHSBatch, a.LHSContract, len(a.LHSBatch))
-	case op.Code == "dot" && k == 1:
+	case op.Code == hlo.OpDot && k == 1:
 		left := len(op.Instr.Operands[0].Shape.Dims) - len(a.LHSContract)
 		return renumbered(len(op.Instr.Operands[1].Shape.Dims), a.RHSBatch, a.RHSContract, left)
 	}

@@ -324,7 +324,7 @@ func (j *joiner) repeats(op *Op) []rowFactor {
 	}
 	switch f := j.factors[op.Args[0]]; {
 	case len(f) != 1 || !f[0].spread || f[0].op != j.max:
-	case op.Code == "reshape" || op.Code == "copy" || op.Code == "broadcast":
+	case op.Code == hlo.OpReshape || op.Code == hlo.OpCopy || op.Code == hlo.OpBroadcast:
 		if f, err := moved(op, f); err == nil {
 			return f
 		}
@@ -398,9 +398,9 @@ func (j *joiner) rest(s Step) {
 
 // apply multiplies a sum by a number of each row.
 func (j *joiner) apply(n int, f rowFactor) {
-	code := hlo.Opcode("multiply")
+	code := hlo.OpMultiply
 	if f.divides {
-		code = "divide"
+		code = hlo.OpDivide
 	}
 	x := j.correction(n)
 	j.at[n] = x.add(code, x.of.Shape.DType, j.at[n], x.spread(j.at[f.op], f.dims))
@@ -442,9 +442,9 @@ func (x *correction) spread(at int, along []int) int {
 	for _, d := range along {
 		dims = append(dims, int64(d))
 	}
-	at = x.put("broadcast", &hlo.Instr{Shape: hlo.Shape{DType: by.Shape.DType}, Operands: []*hlo.Instr{by}, Attrs: hlo.Attrs{Dimensions: dims}}, at)
+	at = x.put(hlo.OpBroadcast, &hlo.Instr{Shape: hlo.Shape{DType: by.Shape.DType}, Operands: []*hlo.Instr{by}, Attrs: hlo.Attrs{Dimensions: dims}}, at)
 	if by.Shape.DType != x.of.Shape.DType {
-		at = x.add("convert", x.of.Shape.DType, at)
+		at = x.add(hlo.OpConvert, x.of.Shape.DType, at)
 	}
 	return at
 }

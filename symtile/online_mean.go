@@ -33,7 +33,7 @@ func summing(p *Program, l *Loop) bool {
 	}
 	op := &p.Ops[l.Closers[0]]
 	d := op.Instr.Shape.DType
-	return reducesBy(op, "add") && zero(p, op.Args[1]) && (d == hlo.F32 || d == hlo.F64)
+	return reducesBy(op, hlo.OpAdd) && zero(p, op.Args[1]) && (d == hlo.F32 || d == hlo.F64)
 }
 
 // lessOf is the factor of x less a number of the row, where x is what is summed.
@@ -66,7 +66,7 @@ func squared(f []rowFactor) []rowFactor {
 func (j *joiner) squareSummed(op *Op, f []rowFactor) bool {
 	sum := &j.from.Ops[j.max]
 	a, b := slices.Sorted(slices.Values(op.Instr.Attrs.Dimensions)), slices.Sorted(slices.Values(sum.Instr.Attrs.Dimensions))
-	return op.Code == "reduce" && len(f) == 1 && f[0].square && slices.Equal(a, b) && slices.EqualFunc(op.Tile, sum.Tile, DimTile.Equal)
+	return op.Code == hlo.OpReduce && len(f) == 1 && f[0].square && slices.Equal(a, b) && slices.EqualFunc(op.Tile, sum.Tile, DimTile.Equal)
 }
 
 // near has an old op, x less a number of the row or that less x, read the number
@@ -83,8 +83,8 @@ func (j *joiner) near(op *Op) int {
 			kept = append(kept, int64(d))
 		}
 	}
-	j.at[number] = j.add(Op{Code: "broadcast", Tile: j.dims(op.Tile), Args: []int{j.at[j.max]}, Instr: &hlo.Instr{
-		Name: sum.Name + ".near", Op: "broadcast", Shape: op.Instr.Shape, Operands: []*hlo.Instr{sum}, Attrs: hlo.Attrs{Dimensions: kept},
+	j.at[number] = j.add(Op{Code: hlo.OpBroadcast, Tile: j.dims(op.Tile), Args: []int{j.at[j.max]}, Instr: &hlo.Instr{
+		Name: sum.Name + ".near", Op: hlo.OpBroadcast, Shape: op.Instr.Shape, Operands: []*hlo.Instr{sum}, Attrs: hlo.Attrs{Dimensions: kept},
 	}})
 	return j.at[number]
 }
@@ -106,12 +106,12 @@ func (j *joiner) recenter(n int, c rowFactor) {
 	for _, k := range sum.Attrs.Dimensions {
 		count *= float64(sum.Operands[0].Shape.Dims[k])
 	}
-	of := j.add(Op{Code: "constant", Instr: &hlo.Instr{
-		Name: x.of.Name + ".count", Op: "constant", Shape: hlo.Shape{DType: d},
+	of := j.add(Op{Code: hlo.OpConstant, Instr: &hlo.Instr{
+		Name: x.of.Name + ".count", Op: hlo.OpConstant, Shape: hlo.Shape{DType: d},
 		Literal: &hlo.Literal{Shape: hlo.Shape{DType: d}, Floats: []float64{count}},
 	}})
 	j.outer = append(j.outer, Step{Op: of})
 	of = x.spread(of, nil)
-	off := x.add("subtract", d, x.add("divide", d, j.at[j.max], of), x.spread(j.at[c.op], c.dims))
-	j.at[n] = x.add("add", d, j.at[n], x.add("multiply", d, x.add("multiply", d, off, off), of))
+	off := x.add(hlo.OpSubtract, d, x.add(hlo.OpDivide, d, j.at[j.max], of), x.spread(j.at[c.op], c.dims))
+	j.at[n] = x.add(hlo.OpAdd, d, j.at[n], x.add(hlo.OpMultiply, d, x.add(hlo.OpMultiply, d, off, off), of))
 }

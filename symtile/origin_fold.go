@@ -82,34 +82,34 @@ func (f *folder) fits(v Interval, d hlo.DType) bool {
 // moved is the value of an operation that makes numbers or hands them on.
 func (f *folder) moved(in *hlo.Instr, at []Expr) (Expr, bool) {
 	switch in.Op {
-	case "constant":
+	case hlo.OpConstant:
 		return f.literal(in.Literal, at)
-	case "iota":
+	case hlo.OpIota:
 		return at[in.Attrs.IotaDim], true
-	case "broadcast":
+	case hlo.OpBroadcast:
 		return f.value(in.Operands[0], pickDims(at, in.Attrs.Dimensions))
-	case "transpose":
+	case hlo.OpTranspose:
 		return f.value(in.Operands[0], spread(at, in.Attrs.Dimensions))
-	case "reshape":
+	case hlo.OpReshape:
 		return f.value(in.Operands[0], reshapedIndex(f.r, at, in.Shape.Dims, in.Operands[0].Shape.Dims))
-	case "slice":
+	case hlo.OpSlice:
 		return f.value(in.Operands[0], sliced(at, in.Attrs.Slice))
-	case "reverse":
+	case hlo.OpReverse:
 		return f.value(in.Operands[0], mirrored(at, in.Attrs.Dimensions, in.Shape.Dims))
-	case "concatenate":
+	case hlo.OpConcatenate:
 		return f.concatenated(in, at)
-	case "copy", "convert", "optimization-barrier", "bitcast-convert", "bitcast":
-		if from := in.Operands[0].Shape; from.SameDims(in.Shape) && sameOrder(from, in.Shape) || in.Op == "convert" {
+	case hlo.OpCopy, hlo.OpConvert, hlo.OpOptimizationBarrier, hlo.OpBitcastConvert, hlo.OpBitcast:
+		if from := in.Operands[0].Shape; from.SameDims(in.Shape) && sameOrder(from, in.Shape) || in.Op == hlo.OpConvert {
 			return f.value(in.Operands[0], at)
 		}
-	case "get-tuple-element":
+	case hlo.OpGetTupleElement:
 		return f.element(in.Operands[0], in.Attrs.Index, at)
-	case "parameter":
+	case hlo.OpParameter:
 		if len(f.within) > 0 {
 			outer := folder{f.r, f.left, f.within[1:]}
 			return outer.value(f.within[0].Operands[in.Attrs.Param], at)
 		}
-	case "fusion", "call":
+	case hlo.OpFusion, hlo.OpCall:
 		return f.inside(in).value(in.Attrs.Calls.Root, at)
 	}
 	return Expr{}, false
@@ -123,11 +123,11 @@ func (f *folder) inside(in *hlo.Instr) *folder {
 // element is a value of one array of a tuple.
 func (f *folder) element(in *hlo.Instr, output int, at []Expr) (Expr, bool) {
 	switch in.Op {
-	case "tuple":
+	case hlo.OpTuple:
 		return f.value(in.Operands[output], at)
-	case "fusion", "call":
+	case hlo.OpFusion, hlo.OpCall:
 		return f.inside(in).element(in.Attrs.Calls.Root, output, at)
-	case "optimization-barrier":
+	case hlo.OpOptimizationBarrier:
 		return f.element(in.Operands[0], output, at)
 	}
 	return Expr{}, false
@@ -150,7 +150,7 @@ func (f *folder) concatenated(in *hlo.Instr, at []Expr) (Expr, bool) {
 
 // computed is the value of integer arithmetic.
 func (f *folder) computed(in *hlo.Instr, at []Expr) (Expr, bool) {
-	if !in.Op.Elementwise() || in.Op == "select" && len(in.Operands) == 3 {
+	if !in.Op.Elementwise() || in.Op == hlo.OpSelect && len(in.Operands) == 3 {
 		return f.selected(in, at)
 	}
 	args := make([]Expr, len(in.Operands))
@@ -169,7 +169,7 @@ func (f *folder) computed(in *hlo.Instr, at []Expr) (Expr, bool) {
 
 // selected is the branch of a select whose condition is known.
 func (f *folder) selected(in *hlo.Instr, at []Expr) (Expr, bool) {
-	if in.Op != "select" {
+	if in.Op != hlo.OpSelect {
 		return Expr{}, false
 	}
 	condition := at
@@ -192,25 +192,25 @@ func (f *folder) selected(in *hlo.Instr, at []Expr) (Expr, bool) {
 func (f *folder) arithmetic(in *hlo.Instr, a []Expr) (Expr, bool) {
 	d := in.Shape.DType
 	switch in.Op {
-	case "add":
+	case hlo.OpAdd:
 		return guarded(f.fits(a[0].Range().Add(a[1].Range()), d), func() Expr { return a[0].Add(a[1]) })
-	case "subtract":
+	case hlo.OpSubtract:
 		return guarded(f.fits(a[0].Range().Add(a[1].Range().Neg()), d), func() Expr { return a[0].Sub(a[1]) })
-	case "multiply":
+	case hlo.OpMultiply:
 		return guarded(f.fits(a[0].Range().Mul(a[1].Range()), d), func() Expr { return a[0].Mul(a[1]) })
-	case "negate":
+	case hlo.OpNegate:
 		return guarded(f.fits(a[0].Range().Neg(), d), a[0].Neg)
-	case "minimum":
+	case hlo.OpMinimum:
 		return a[0].Min(a[1]), true
-	case "maximum":
+	case hlo.OpMaximum:
 		return a[0].Max(a[1]), true
-	case "clamp":
+	case hlo.OpClamp:
 		return a[1].Max(a[0]).Min(a[2]), true
-	case "abs":
+	case hlo.OpAbs:
 		return a[0], a[0].Range().Lo >= 0
-	case "divide", "remainder":
+	case hlo.OpDivide, hlo.OpRemainder:
 		return f.divided(in.Op, a)
-	case "compare":
+	case hlo.OpCompare:
 		return f.compared(in.Attrs.Direction, a[0].Sub(a[1]).Range())
 	}
 	return Expr{}, false
@@ -229,7 +229,7 @@ func (f *folder) divided(op hlo.Opcode, a []Expr) (Expr, bool) {
 	if !constant || by <= 0 || a[0].Range().Lo < 0 {
 		return Expr{}, false
 	}
-	if op == "divide" {
+	if op == hlo.OpDivide {
 		return a[0].Div(by), true
 	}
 	return a[0].Mod(by), true

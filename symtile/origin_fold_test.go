@@ -113,7 +113,7 @@ func (s sampler) indices() string {
 func integers(c *hlo.Computation) map[*hlo.Instr][]int64 {
 	all := map[*hlo.Instr][]int64{}
 	for _, in := range c.Instrs {
-		if in.Op == "constant" {
+		if in.Op == hlo.OpConstant {
 			all[in] = in.Literal.Ints
 			continue
 		}
@@ -121,7 +121,7 @@ func integers(c *hlo.Computation) map[*hlo.Instr][]int64 {
 			var a []int64
 			for _, o := range in.Operands {
 				from := at
-				if in.Op == "reverse" {
+				if in.Op == hlo.OpReverse {
 					from = slices.Clone(at)
 					from[0] = in.Shape.Dims[0] - 1 - from[0]
 				}
@@ -135,37 +135,37 @@ func integers(c *hlo.Computation) map[*hlo.Instr][]int64 {
 
 func integer(in *hlo.Instr, at, a []int64) int64 {
 	switch in.Op {
-	case "iota":
+	case hlo.OpIota:
 		return at[in.Attrs.IotaDim]
-	case "broadcast", "convert", "reverse":
+	case hlo.OpBroadcast, hlo.OpConvert, hlo.OpReverse:
 		return a[0]
-	case "add":
+	case hlo.OpAdd:
 		return a[0] + a[1]
-	case "subtract":
+	case hlo.OpSubtract:
 		return a[0] - a[1]
-	case "multiply":
+	case hlo.OpMultiply:
 		return a[0] * a[1]
-	case "minimum":
+	case hlo.OpMinimum:
 		return min(a[0], a[1])
-	case "maximum":
+	case hlo.OpMaximum:
 		return max(a[0], a[1])
-	case "negate":
+	case hlo.OpNegate:
 		return -a[0]
-	case "clamp":
+	case hlo.OpClamp:
 		return min(max(a[0], a[1]), a[2])
-	case "select":
+	case hlo.OpSelect:
 		return a[2-a[0]]
-	case "divide":
+	case hlo.OpDivide:
 		if a[1] == 0 {
 			return -1
 		}
 		return a[0] / a[1]
-	case "remainder":
+	case hlo.OpRemainder:
 		if a[1] == 0 {
 			return a[0]
 		}
 		return a[0] % a[1]
-	case "compare":
+	case hlo.OpCompare:
 		holds := map[string]bool{"EQ": a[0] == a[1], "NE": a[0] != a[1], "LT": a[0] < a[1], "LE": a[0] <= a[1], "GT": a[0] > a[1], "GE": a[0] >= a[1]}
 		if holds[in.Attrs.Direction] {
 			return 1

@@ -12,13 +12,13 @@ func outputs(c *hlo.Computation) []*hlo.Instr {
 	var all []*hlo.Instr
 	var walk func(i *hlo.Instr)
 	walk = func(i *hlo.Instr) {
-		if i.Op == "tuple" {
+		if i.Op == hlo.OpTuple {
 			for _, o := range i.Operands {
 				walk(o)
 			}
 			return
 		}
-		if i.Op == "reduce" && i.Shape.DType == hlo.Tuple {
+		if i.Op == hlo.OpReduce && i.Shape.DType == hlo.Tuple {
 			all = append(all, elements(i)...)
 			return
 		}
@@ -33,7 +33,7 @@ func elements(i *hlo.Instr) []*hlo.Instr {
 	all := make([]*hlo.Instr, len(i.Shape.Tuple))
 	for k, s := range i.Shape.Tuple {
 		all[k] = &hlo.Instr{
-			Name: fmt.Sprintf("%s.%d", i.Name, k), Op: "get-tuple-element", Shape: s,
+			Name: fmt.Sprintf("%s.%d", i.Name, k), Op: hlo.OpGetTupleElement, Shape: s,
 			Operands: []*hlo.Instr{i}, Attrs: hlo.Attrs{Index: k}, Pos: i.Pos,
 		}
 	}

@@ -108,7 +108,7 @@ func (p *partitioner) size(c *hlo.Computation) int64 {
 	var n int64
 	for _, i := range c.Instrs {
 		n++
-		if i.Op == "call" {
+		if i.Op == hlo.OpCall {
 			n += p.size(i.Attrs.Calls)
 		}
 		n = min(n, maxInlined+1)
@@ -143,7 +143,7 @@ func (f *flattener) computation(c *hlo.Computation, args []*hlo.Instr, prefix st
 		value[i] = args[k]
 	}
 	for _, i := range c.Instrs {
-		if i.Op != "parameter" {
+		if i.Op != hlo.OpParameter {
 			value[i] = f.instr(i, value, prefix)
 		}
 	}
@@ -156,10 +156,10 @@ func (f *flattener) instr(i *hlo.Instr, value map[*hlo.Instr]*hlo.Instr, prefix 
 		operands[k] = value[o]
 	}
 	switch {
-	case i.Op == "call" && f.inline:
+	case i.Op == hlo.OpCall && f.inline:
 		name := prefix + i.Attrs.Calls.Name
 		return f.computation(i.Attrs.Calls, operands, name[:min(len(name), hlo.MaxName/4)]+".")
-	case i.Op == "get-tuple-element" && operands[0].Op == "tuple":
+	case i.Op == hlo.OpGetTupleElement && operands[0].Op == hlo.OpTuple:
 		return operands[0].Operands[i.Attrs.Index]
 	}
 	made := *i
@@ -182,7 +182,7 @@ func (p *partitioner) rewrite(flat *hlo.Computation, s *clustering) *hlo.Computa
 	r := &outliner{p, s, &hlo.Computation{Name: flat.Name}, make(map[*hlo.Instr]*hlo.Instr, len(s.order)), map[string]int{}}
 	for _, i := range s.order {
 		switch c := s.rootOf[i]; {
-		case i.Op == "parameter":
+		case i.Op == hlo.OpParameter:
 			param := *i
 			r.put(i, &param)
 			r.out.Params = append(r.out.Params, &param)
@@ -218,13 +218,13 @@ func (r *outliner) alone(i *hlo.Instr) {
 	for k, o := range i.Operands {
 		made.Operands[k] = r.use(o)
 	}
-	if i.Op == "while" || i.Op == "conditional" {
+	if i.Op == hlo.OpWhile || i.Op == hlo.OpConditional {
 		made.Attrs.Branches = slices.Clone(i.Attrs.Branches)
 		for k, c := range made.Attrs.Branches {
 			made.Attrs.Branches[k] = r.computation(c)
 		}
 	}
-	if i.Op == "call" {
+	if i.Op == hlo.OpCall {
 		made.Attrs.Calls = r.computation(i.Attrs.Calls)
 	}
 	r.put(i, &made)
@@ -238,7 +238,7 @@ func (r *outliner) fusion(c *cluster) {
 		f.copy(i)
 	}
 	f.comp.Root = f.inner[c.root]
-	made := &hlo.Instr{Name: c.root.Name, Op: "fusion", Shape: c.root.Shape, Operands: f.args, Pos: c.root.Pos}
+	made := &hlo.Instr{Name: c.root.Name, Op: hlo.OpFusion, Shape: c.root.Shape, Operands: f.args, Pos: c.root.Pos}
 	made.Attrs.Calls, made.Attrs.Kind = f.comp, c.kind()
 	r.put(c.root, made)
 }
@@ -273,7 +273,7 @@ func (f *fusionBuilder) operand(o *hlo.Instr) *hlo.Instr {
 	if made := f.inner[o]; made != nil {
 		return made
 	}
-	param := &hlo.Instr{Name: o.Name, Op: "parameter", Shape: o.Shape, Pos: o.Pos, Attrs: hlo.Attrs{Param: len(f.args)}}
+	param := &hlo.Instr{Name: o.Name, Op: hlo.OpParameter, Shape: o.Shape, Pos: o.Pos, Attrs: hlo.Attrs{Param: len(f.args)}}
 	f.args = append(f.args, f.use(o))
 	f.add(o, param)
 	f.comp.Params = append(f.comp.Params, param)
@@ -302,17 +302,17 @@ func reachable(entry *hlo.Computation) []*hlo.Computation {
 
 // reason says why i is outside.
 func (s *clustering) reason(i *hlo.Instr) string {
-	if reason := WhyNot(i); reason != "" && i.Op != "tuple" && i.Op != "get-tuple-element" {
+	if reason := WhyNot(i); reason != "" && i.Op != hlo.OpTuple && i.Op != hlo.OpGetTupleElement {
 		return reason
 	}
 	switch {
-	case i.Op == "constant" || i.Op == "iota":
+	case i.Op == hlo.OpConstant || i.Op == hlo.OpIota:
 		return "a value, used outside of fusions"
-	case i.Op == "tuple" || i.Op == "get-tuple-element":
+	case i.Op == hlo.OpTuple || i.Op == hlo.OpGetTupleElement:
 		return "it puts a tuple together or takes one apart"
-	case i.Op == "optimization-barrier":
+	case i.Op == hlo.OpOptimizationBarrier:
 		return "nothing is fused across a barrier"
-	case i.Op == "call":
+	case i.Op == hlo.OpCall:
 		return fmt.Sprintf("inlined, there would be more than %d instructions", maxInlined)
 	case i.Shape.DType.IsArray() && i.Shape.Elements() <= 1:
 		return "a scalar: there is nothing to tile"

@@ -21,36 +21,36 @@ const (
 
 // moves are the operations that move data, besides the elementwise ones.
 var movesData = map[hlo.Opcode]bool{
-	"broadcast": true, "reshape": true, "bitcast": true, "transpose": true, "slice": true, "pad": true, "concatenate": true,
-	"reverse": true, "gather": true, "dynamic-slice": true,
+	hlo.OpBroadcast: true, hlo.OpReshape: true, hlo.OpBitcast: true, hlo.OpTranspose: true, hlo.OpSlice: true, hlo.OpPad: true, hlo.OpConcatenate: true,
+	hlo.OpReverse: true, hlo.OpGather: true, hlo.OpDynamicSlice: true,
 }
 
 // views look at their operand another way; copying one costs nothing.
-var viewOps = map[hlo.Opcode]bool{"broadcast": true, "reshape": true, "bitcast": true}
+var viewOps = map[hlo.Opcode]bool{hlo.OpBroadcast: true, hlo.OpReshape: true, hlo.OpBitcast: true}
 
 const maxCopied = 1024 // elements of a constant that is copied into fusions; larger ones are data
 
 // kindOf tells what i is; its operands are known.
 func (s *clustering) classOf(i *hlo.Instr) opClass {
 	switch {
-	case i.Op == "get-tuple-element":
+	case i.Op == hlo.OpGetTupleElement:
 		if s.classes[i.Operands[0]] == classReduction {
 			return classElement
 		}
 		return classOutside
-	case i.Op == "parameter" || i.Op == "optimization-barrier" || i.Op == "call" || WhyNot(i) != "":
+	case i.Op == hlo.OpParameter || i.Op == hlo.OpOptimizationBarrier || i.Op == hlo.OpCall || WhyNot(i) != "":
 		return classOutside
-	case i.Op == "reduce" || i.Op == "reduce-window":
+	case i.Op == hlo.OpReduce || i.Op == hlo.OpReduceWindow:
 		return classReduction
 	case !i.Shape.DType.IsArray():
 		return classOutside
-	case i.Op == "iota" || i.Op == "constant" && i.Shape.Elements() <= maxCopied:
+	case i.Op == hlo.OpIota || i.Op == hlo.OpConstant && i.Shape.Elements() <= maxCopied:
 		return classCopied
-	case i.Op == "constant":
+	case i.Op == hlo.OpConstant:
 		return classOutside
-	case i.Op == "dot" || i.Op == "scaled-dot" || i.Op == "convolution":
+	case i.Op == hlo.OpDot || i.Op == hlo.OpScaledDot || i.Op == hlo.OpConvolution:
 		return classHero
-	case i.Op.Elementwise() || i.Op == "map" || movesData[i.Op]:
+	case i.Op.Elementwise() || i.Op == hlo.OpMap || movesData[i.Op]:
 		return classLight
 	}
 	return classSingle
@@ -147,7 +147,7 @@ func (s *clustering) usersHomes(i *hlo.Instr) (homes []*cluster, escapes bool) {
 		if len(s.homes[u]) == 0 {
 			escapes = true
 		}
-		again := s.classes[u] == classHero || u.Op == "reduce-window"
+		again := s.classes[u] == classHero || u.Op == hlo.OpReduceWindow
 		for _, c := range s.homes[u] {
 			if c.counted != s.count {
 				c.counted, c.grows, c.feeds = s.count, false, false
@@ -178,7 +178,7 @@ func (s *clustering) join(i *hlo.Instr, c *cluster) {
 
 // isGrowing says whether i is a broadcast to more elements.
 func isGrowing(i *hlo.Instr) bool {
-	return i.Op == "broadcast" && i.Shape.Elements() > i.Operands[0].Shape.Elements()
+	return i.Op == hlo.OpBroadcast && i.Shape.Elements() > i.Operands[0].Shape.Elements()
 }
 
 // accepts says whether i, all of whose users here are in c, may join it.
@@ -201,7 +201,7 @@ func (s *clustering) accepts(c *cluster, i *hlo.Instr) bool {
 
 // sameReduction says whether two reductions walk the same rows.
 func sameReduction(a, b *hlo.Instr) bool {
-	return a.Op == "reduce" && b.Op == "reduce" && a.Operands[0].Shape.SameDims(b.Operands[0].Shape) && slices.Equal(sortedDims(a.Attrs.Dimensions), sortedDims(b.Attrs.Dimensions))
+	return a.Op == hlo.OpReduce && b.Op == hlo.OpReduce && a.Operands[0].Shape.SameDims(b.Operands[0].Shape) && slices.Equal(sortedDims(a.Attrs.Dimensions), sortedDims(b.Attrs.Dimensions))
 }
 
 func sortedDims(v []int64) []int64 { return slices.Sorted(slices.Values(v)) }
@@ -225,7 +225,7 @@ func (s *clustering) restored(i *hlo.Instr, c *cluster) bool {
 				if !u.Shape.SameDims(i.Operands[0].Shape) || !slices.Equal(targets(u), rows) {
 					return false
 				}
-			case s.classes[u] == classLight && u.Shape.Elements() == o.Shape.Elements() && u.Op != "transpose" && u.Op != "reverse":
+			case s.classes[u] == classLight && u.Shape.Elements() == o.Shape.Elements() && u.Op != hlo.OpTranspose && u.Op != hlo.OpReverse:
 				queue = append(queue, u)
 			case s.classes[u] == classElement:
 				queue = append(queue, u)
@@ -268,7 +268,7 @@ func (s *clustering) idle(c *cluster) bool {
 		for _, o := range i.Operands {
 			scalars = scalars && o.Shape.DType.IsArray() && o.Shape.Elements() <= 1
 		}
-		still = still && (i.Op == "reshape" || i.Op == "bitcast" || s.classes[i] == classCopied)
+		still = still && (i.Op == hlo.OpReshape || i.Op == hlo.OpBitcast || s.classes[i] == classCopied)
 	}
 	return scalars || still
 }

@@ -23,45 +23,45 @@ type propagator struct {
 // one; windows are further apart than they are long; a gather's operand is whole
 // where it is not known before run time what is looked up.
 var propagators = map[hlo.Opcode]propagator{
-	"parameter":            {"loads its tile", noOperands},
-	"constant":             {"is there", noOperands},
-	"iota":                 {"counts from its offset", noOperands},
-	"broadcast":            {"operand dimensions pick the result's", propagateBroadcast},
-	"transpose":            {"permutes", propagateTranspose},
-	"reshape":              {"result dims → digits of the linear index → operand dims; a digit that crosses rows is whole rows or inside one", propagateReshape},
-	"slice":                {"offset·stride + start", propagateSlice},
-	"reverse":              {"mirrors; the op flips", propagateReverse},
-	"concatenate":          {"offset − prefix, masked to the operand", propagateConcatenate},
-	"pad":                  {"offset − low, masked to the operand; interior padding thins it by interior + 1", propagatePad},
-	"reduce":               {"reduced dims are sequential dims of the space", propagateReduce},
-	"dot":                  {"contracting dims are sequential dims of the space", propagateDot},
-	"get-tuple-element":    {"the tile of the variadic reduce", propagateSame},
-	opUnfold:               {"positions and places of windows → the indices between the first and the last, halo included", propagateUnfold},
-	"dynamic-slice":        {"offset + run-time start, clamped", propagateDynamicSlice},
-	"dynamic-update-slice": {"the same tile of the operand; offset − run-time start of the update, masked to it", propagateDynamicUpdateSlice},
-	"gather":               {"slices by their offset dims, whole where starts are known at run time; index vectors whole", propagateGather},
+	hlo.OpParameter:          {"loads its tile", noOperands},
+	hlo.OpConstant:           {"is there", noOperands},
+	hlo.OpIota:               {"counts from its offset", noOperands},
+	hlo.OpBroadcast:          {"operand dimensions pick the result's", propagateBroadcast},
+	hlo.OpTranspose:          {"permutes", propagateTranspose},
+	hlo.OpReshape:            {"result dims → digits of the linear index → operand dims; a digit that crosses rows is whole rows or inside one", propagateReshape},
+	hlo.OpSlice:              {"offset·stride + start", propagateSlice},
+	hlo.OpReverse:            {"mirrors; the op flips", propagateReverse},
+	hlo.OpConcatenate:        {"offset − prefix, masked to the operand", propagateConcatenate},
+	hlo.OpPad:                {"offset − low, masked to the operand; interior padding thins it by interior + 1", propagatePad},
+	hlo.OpReduce:             {"reduced dims are sequential dims of the space", propagateReduce},
+	hlo.OpDot:                {"contracting dims are sequential dims of the space", propagateDot},
+	hlo.OpGetTupleElement:    {"the tile of the variadic reduce", propagateSame},
+	opUnfold:                 {"positions and places of windows → the indices between the first and the last, halo included", propagateUnfold},
+	hlo.OpDynamicSlice:       {"offset + run-time start, clamped", propagateDynamicSlice},
+	hlo.OpDynamicUpdateSlice: {"the same tile of the operand; offset − run-time start of the update, masked to it", propagateDynamicUpdateSlice},
+	hlo.OpGather:             {"slices by their offset dims, whole where starts are known at run time; index vectors whole", propagateGather},
 }
 
 // untileable gives the reason for operations that have no row.
 var untileable = map[hlo.Opcode]string{
-	"convolution":        "it has no elements, or its window has none",
-	"reduce-window":      "its window has no elements, or its operand is a scalar",
-	"select-and-scatter": "which element of a window it writes to is known at run time only",
-	"scatter":            "which elements it writes is known at run time only",
-	"sort":               "every result depends on every element",
-	"topk":               "every result depends on every element",
-	"fft":                "every result depends on every element",
-	"cholesky":           "it is a library routine, not a tile program",
-	"triangular-solve":   "it is a library routine, not a tile program",
-	"rng":                "its values depend on the order of evaluation",
-	"rng-bit-generator":  "its values depend on the order of evaluation",
-	"custom-call":        "what it computes is not known here",
-	"while":              "control flow is not part of a tile program",
-	"conditional":        "control flow is not part of a tile program",
-	"map":                "only a map of one operation is elementwise",
-	"tuple":              "a tuple is only tiled at the root",
-	"bitcast-convert":    "it changes the width of the elements",
-	"bitcast":            "its layouts are tiled or it changes the element type",
+	hlo.OpConvolution:      "it has no elements, or its window has none",
+	hlo.OpReduceWindow:     "its window has no elements, or its operand is a scalar",
+	hlo.OpSelectAndScatter: "which element of a window it writes to is known at run time only",
+	hlo.OpScatter:          "which elements it writes is known at run time only",
+	hlo.OpSort:             "every result depends on every element",
+	hlo.OpTopK:             "every result depends on every element",
+	hlo.OpFft:              "every result depends on every element",
+	hlo.OpCholesky:         "it is a library routine, not a tile program",
+	hlo.OpTriangularSolve:  "it is a library routine, not a tile program",
+	hlo.OpRng:              "its values depend on the order of evaluation",
+	hlo.OpRngBitGenerator:  "its values depend on the order of evaluation",
+	hlo.OpCustomCall:       "what it computes is not known here",
+	hlo.OpWhile:            "control flow is not part of a tile program",
+	hlo.OpConditional:      "control flow is not part of a tile program",
+	hlo.OpMap:              "only a map of one operation is elementwise",
+	hlo.OpTuple:            "a tuple is only tiled at the root",
+	hlo.OpBitcastConvert:   "it changes the width of the elements",
+	hlo.OpBitcast:          "its layouts are tiled or it changes the element type",
 }
 
 func reasonFor(op hlo.Opcode) string {
@@ -249,11 +249,11 @@ func dotOperand(rank int, batch, contract []int64, batchTile, freeTile, steps Ti
 func sequentialExtents(i *hlo.Instr) []int64 {
 	var extents []int64
 	switch i.Op {
-	case "reduce":
+	case hlo.OpReduce:
 		for _, d := range reducedDims(i) {
 			extents = append(extents, i.Operands[0].Shape.Dims[d])
 		}
-	case "dot":
+	case hlo.OpDot:
 		for _, d := range i.Attrs.LHSContract {
 			extents = append(extents, i.Operands[0].Shape.Dims[d])
 		}
@@ -263,7 +263,7 @@ func sequentialExtents(i *hlo.Instr) []int64 {
 
 // isCloser says whether i accumulates over sequential dimensions.
 func isCloser(i *hlo.Instr) bool {
-	return i.Op == "reduce" && len(i.Attrs.Dimensions) > 0 || i.Op == "dot" && len(i.Attrs.LHSContract) > 0
+	return i.Op == hlo.OpReduce && len(i.Attrs.Dimensions) > 0 || i.Op == hlo.OpDot && len(i.Attrs.LHSContract) > 0
 }
 
 func (b *builder) refuse(i *hlo.Instr, rule, format string, args ...any) error {

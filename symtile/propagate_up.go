@@ -9,24 +9,24 @@ import (
 // upward derives the tile of the result from that of operand k: the elements
 // made from it.
 var upward = map[hlo.Opcode]func(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error){
-	"broadcast":            resultBroadcast,
-	"transpose":            resultTranspose,
-	"reshape":              resultReshape,
-	"bitcast":              resultBitcast,
-	"slice":                resultSlice,
-	"reverse":              resultReverse,
-	"concatenate":          resultConcatenate,
-	"pad":                  resultPad,
-	"reduce":               resultReduce,
-	"dot":                  resultDot,
-	"get-tuple-element":    resultSame,
-	"dynamic-slice":        resultDynamicSlice,
-	"dynamic-update-slice": resultDynamicUpdateSlice,
-	"gather":               resultGather,
-	"reduce-window":        resultReduceWindow,
-	"convolution":          resultConvolution,
-	"scatter":              resultScatter,
-	"all-reduce":           resultSame,
+	hlo.OpBroadcast:          resultBroadcast,
+	hlo.OpTranspose:          resultTranspose,
+	hlo.OpReshape:            resultReshape,
+	hlo.OpBitcast:            resultBitcast,
+	hlo.OpSlice:              resultSlice,
+	hlo.OpReverse:            resultReverse,
+	hlo.OpConcatenate:        resultConcatenate,
+	hlo.OpPad:                resultPad,
+	hlo.OpReduce:             resultReduce,
+	hlo.OpDot:                resultDot,
+	hlo.OpGetTupleElement:    resultSame,
+	hlo.OpDynamicSlice:       resultDynamicSlice,
+	hlo.OpDynamicUpdateSlice: resultDynamicUpdateSlice,
+	hlo.OpGather:             resultGather,
+	hlo.OpReduceWindow:       resultReduceWindow,
+	hlo.OpConvolution:        resultConvolution,
+	hlo.OpScatter:            resultScatter,
+	hlo.OpAllReduce:          resultSame,
 }
 
 func resultSame(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
@@ -69,7 +69,7 @@ func resultReshape(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 func resultBitcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	from, to := i.Operands[0].Shape, i.Shape
 	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 || from.DType != to.DType {
-		return nil, b.refuse(i, "bitcast", "%s", reasonFor("bitcast"))
+		return nil, b.refuse(i, "bitcast", "%s", reasonFor(hlo.OpBitcast))
 	}
 	inOrder, outOrder := from.MajorToMinor(), to.MajorToMinor()
 	out, err := b.reshape(i, Permute(to.Dims, outOrder), Permute(from.Dims, inOrder), Permute(t, inOrder))

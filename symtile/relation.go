@@ -86,12 +86,12 @@ func alone(r *Ring, in *hlo.Instr, rank int) (*builder, []*hlo.Instr) {
 	c := &hlo.Computation{Name: in.Name, Root: &copied}
 	copied.Operands = nil
 	for k, o := range in.Operands {
-		if o.Op == "constant" || o.Op == "iota" {
+		if o.Op == hlo.OpConstant || o.Op == hlo.OpIota {
 			copied.Operands = append(copied.Operands, o)
 			c.Params, c.Instrs = append(c.Params, o), append(c.Instrs, o)
 			continue
 		}
-		p := &hlo.Instr{Name: o.Name, Op: "parameter", Shape: o.Shape, Attrs: hlo.Attrs{Param: k}, Pos: o.Pos}
+		p := &hlo.Instr{Name: o.Name, Op: hlo.OpParameter, Shape: o.Shape, Attrs: hlo.Attrs{Param: k}, Pos: o.Pos}
 		copied.Operands, c.Params, c.Instrs = append(copied.Operands, p), append(c.Params, p), append(c.Instrs, p)
 	}
 	c.Instrs = append(c.Instrs, &copied)
@@ -107,7 +107,7 @@ func (b *builder) relation(rank int) *Relation {
 	return &Relation{Steps: s.Dims[rank:], Where: s.Where, Boxes: s.Boxes, Runtime: b.prog.Runtime}
 }
 
-var collectives = map[hlo.Opcode]bool{"all-gather": true, "all-reduce": true, "reduce-scatter": true}
+var collectives = map[hlo.Opcode]bool{hlo.OpAllGather: true, hlo.OpAllReduce: true, hlo.OpReduceScatter: true}
 
 // collectiveTiles: the result of an all-gather is the operands of the group one
 // after the other, that of an all-reduce is made from all of them, and so is that
@@ -120,12 +120,12 @@ func collectiveTiles(r *Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	}
 	all := whole(r, members)
 	rel := &Relation{Replicas: &all, Tiles: [][]Tile{{out}}}
-	if in.Op == "all-reduce" {
+	if in.Op == hlo.OpAllReduce {
 		return rel, nil
 	}
 	t := slices.Clone(out)
 	along := in.Attrs.Dimensions[0]
-	if in.Op == "reduce-scatter" {
+	if in.Op == hlo.OpReduceScatter {
 		me := r.Var(Variable{Name: "replica", Lo: 0, Hi: members - 1, Role: RoleRuntime})
 		t[along] = t[along].shift(me.Scale(in.Shape.Dims[along]))
 		rel.Tiles = [][]Tile{{t}}
@@ -150,8 +150,8 @@ func groupSize(in *hlo.Instr) (int64, bool) {
 		return int64(len(groups[0])), true
 	}
 	large, small := in.Shape.Elements(), in.Operands[0].Shape.Elements()
-	if in.Op == "reduce-scatter" {
+	if in.Op == hlo.OpReduceScatter {
 		large, small = small, large
 	}
-	return large / max(1, small), in.Op != "all-reduce" && small > 0
+	return large / max(1, small), in.Op != hlo.OpAllReduce && small > 0
 }

@@ -62,7 +62,7 @@ func TestRelations(t *testing.T) {
 			for k, o := range in.Operands {
 				tile := randomTile(r, rng, o.Shape.Dims)
 				rel, err := ResultTiles(r, in, k, tile)
-				if err != nil || o.Op == "constant" {
+				if err != nil || o.Op == hlo.OpConstant {
 					continue
 				}
 				exact, missing := backwards(r, in, k, tile, rel.Tiles[0][0])
@@ -95,7 +95,7 @@ func randomTile(r *Ring, rng *rand.Rand, dims []int64) Tile {
 func against(r *Ring, in *hlo.Instr, out Tile, rel *Relation) (exact int, missing string) {
 	exact = 1
 	for k, maps := range OperandMaps(r, in, 0) {
-		if in.Operands[k].Shape.Rank() == 0 || in.Operands[k].Op == "constant" {
+		if in.Operands[k].Shape.Rank() == 0 || in.Operands[k].Op == hlo.OpConstant {
 			continue
 		}
 		read, claimed := map[string]bool{}, map[string]bool{}

@@ -184,7 +184,7 @@ func claimed(t *testing.T, q *Program) (verdict string) {
 	m := maps[0][0]
 	root, param := q.Ops[q.Roots[0].Op].Tile, Tile(nil)
 	for _, op := range q.Ops {
-		if op.Code == "parameter" {
+		if op.Code == hlo.OpParameter {
 			param = op.Tile
 		}
 	}

@@ -159,7 +159,7 @@ func propagateAll(r *Ring, c *hlo.Computation, root Tile) (map[string][]Tile, []
 	for _, i := range slices.Backward(c.Instrs) {
 		for _, t := range at[i] {
 			out[i.Name] = append(out[i.Name], t)
-			if i.Op == "parameter" || i.Op == "constant" {
+			if i.Op == hlo.OpParameter || i.Op == hlo.OpConstant {
 				continue
 			}
 			rel, err := OperandTiles(r, i, t)
@@ -187,7 +187,7 @@ func tileScope(r *Ring, c *hlo.Computation, from string, up bool) map[string]Exp
 		for _, i := range c.Instrs {
 			dims = append(dims, sequentialExtents(i)...)
 			for _, d := range i.Attrs.LHSContract {
-				if i.Op == "scaled-dot" {
+				if i.Op == hlo.OpScaledDot {
 					dims = append(dims, i.Operands[0].Shape.Dims[d])
 				}
 			}

@@ -8,13 +8,13 @@ func WhyNot(i *hlo.Instr) string {
 	switch _, row := propagators[i.Op]; {
 	case i.Shape.DType.IsComplex():
 		return "complex numbers are not computed"
-	case i.Op == "map":
+	case i.Op == hlo.OpMap:
 		if _, ok := singleOp(i.Attrs.ToApply); ok {
 			return ""
 		}
-	case row, rewrites[i.Op].to != nil, i.Op == "copy", i.Op == "optimization-barrier":
+	case row, rewrites[i.Op].to != nil, i.Op == hlo.OpCopy, i.Op == hlo.OpOptimizationBarrier:
 		return ""
-	case i.Op == "bitcast-convert" && i.Shape.DType.Size() != i.Operands[0].Shape.DType.Size():
+	case i.Op == hlo.OpBitcastConvert && i.Shape.DType.Size() != i.Operands[0].Shape.DType.Size():
 		return reasonFor(i.Op)
 	case i.Op.Elementwise():
 		return ""

@@ -32,7 +32,7 @@ func (c *call) readModule(file string) (*hlo.Module, []symtile.Outside, error) {
 func untiled(all []symtile.Outside) []symtile.Outside {
 	return slices.DeleteFunc(slices.Clone(all), func(o symtile.Outside) bool {
 		switch o.Instr.Op {
-		case "constant", "iota", "tuple", "get-tuple-element":
+		case hlo.OpConstant, hlo.OpIota, hlo.OpTuple, hlo.OpGetTupleElement:
 			return true
 		}
 		return false

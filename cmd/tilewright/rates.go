@@ -22,7 +22,7 @@ func workOf(f *hlo.Computation) (w fusionWork) {
 		w.bytes += float64(s.Bytes())
 	}
 	for _, i := range f.Instrs {
-		if i.Op == "dot" {
+		if i.Op == hlo.OpDot {
 			n := 2 * float64(i.Shape.Elements())
 			for _, k := range i.Attrs.LHSContract {
 				n *= float64(i.Operands[0].Shape.Dims[k])

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A center is what an iteration of an online loop (see symtile's Program.Online)
@@ -62,9 +63,9 @@ func (b *block) centered(source *symtile.Loop, in *instr) {
 // that and its iterations end.
 func centering[T floating](l *lowering, g *center, of symtile.Op, lp *loop) step {
 	d := of.Instr.Shape.DType
-	mean := foldedByMachine(g.f, "add", d, g.base, g.x)
+	mean := foldedByMachine(g.f, hlo.OpAdd, d, g.base, g.x)
 	if mean == nil || !l.machine {
-		mean = folded[T](g.f, "add", of, &closer{outs: []*value{g.base}, full: []*value{g.x}})
+		mean = folded[T](g.f, hlo.OpAdd, of, &closer{outs: []*value{g.base}, full: []*value{g.x}})
 	}
 	lp.before = append(lp.before, func(w *worker) { w.places[g.count] = 0 })
 	lp.after = append(lp.after, func(w *worker) { complete[T](w, g) })

@@ -40,7 +40,7 @@ func (b *block) closerAs(n int, op symtile.Op) *closer {
 		c.outs = append(c.outs, b.l.value(name, classOf(s.DType), n, op.Tile.Elements()))
 	}
 	b.l.of[n] = c.outs
-	if op.Code == "dot" {
+	if op.Code == hlo.OpDot {
 		b.dot(op, c)
 	} else {
 		b.reduce(op, c)
@@ -57,7 +57,7 @@ func (b *block) closerAs(n int, op symtile.Op) *closer {
 // bound adds what begins and ends the accumulation of result k.
 func (c *closer) bound(op symtile.Op, k int, d hlo.DType) {
 	var start *value
-	if op.Code == "reduce" {
+	if op.Code == hlo.OpReduce {
 		start = c.starts[k]
 	}
 	switch c.outs[k].class {

@@ -197,7 +197,7 @@ func matrices[T number](b *block, op symtile.Op, k int, c *closer, contract []in
 	together := x.find(source.Tile.Sizes(), stridesOf(from, source.Tile), parts)
 	var masked []int64
 	for _, d := range contract {
-		if source.Tile[d].Masked() && source.Code != "parameter" { // loads leave zeros
+		if source.Tile[d].Masked() && source.Code != hlo.OpParameter { // loads leave zeros
 			masked = append(masked, d)
 		}
 	}

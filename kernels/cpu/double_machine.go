@@ -12,19 +12,19 @@ import (
 
 // doubleOps emit operations on f64 as the loops in Go do them.
 var doubleOps = map[hlo.Opcode]pureCode{
-	"add":      binaryCode(amd64.VADDPD),
-	"subtract": binaryCode(amd64.VSUBPD),
-	"multiply": binaryCode(amd64.VMULPD),
-	"divide":   binaryCode(amd64.VDIVPD),
-	"maximum":  func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return larger64(c, x[0], x[1]) },
-	"minimum":  func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return smaller64(c, x[0], x[1]) },
-	"sqrt":     unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VSQRTPD, x) }),
-	"rsqrt": unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+	hlo.OpAdd:      binaryCode(amd64.VADDPD),
+	hlo.OpSubtract: binaryCode(amd64.VSUBPD),
+	hlo.OpMultiply: binaryCode(amd64.VMULPD),
+	hlo.OpDivide:   binaryCode(amd64.VDIVPD),
+	hlo.OpMaximum:  func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return larger64(c, x[0], x[1]) },
+	hlo.OpMinimum:  func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return smaller64(c, x[0], x[1]) },
+	hlo.OpSqrt:     unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VSQRTPD, x) }),
+	hlo.OpRsqrt: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
 		return c.Do(amd64.VDIVPD, c.Const64(one64), c.Do(amd64.VSQRTPD, x))
 	}),
-	"negate": unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VXORPD, x, c.Const64(sign64)) }),
-	"abs":    unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VANDPD, x, c.Const64(sign64-1)) }),
-	"clamp": func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+	hlo.OpNegate: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VXORPD, x, c.Const64(sign64)) }),
+	hlo.OpAbs:    unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VANDPD, x, c.Const64(sign64-1)) }),
+	hlo.OpClamp: func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
 		return smaller64(c, larger64(c, x[1], x[0]), x[2])
 	},
 }

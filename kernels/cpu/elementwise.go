@@ -20,35 +20,35 @@ type binaryLoop[S, T number] func(dst []T, x, y []S)
 // numberBinary are the loops that are the same for all classes.
 func numberBinary[T number](op hlo.Opcode) binaryLoop[T, T] {
 	switch op {
-	case "add":
+	case hlo.OpAdd:
 		return func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for k := range dst {
 				dst[k] = x[k] + y[k]
 			}
 		}
-	case "subtract":
+	case hlo.OpSubtract:
 		return func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for k := range dst {
 				dst[k] = x[k] - y[k]
 			}
 		}
-	case "multiply":
+	case hlo.OpMultiply:
 		return func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for k := range dst {
 				dst[k] = x[k] * y[k]
 			}
 		}
-	case "maximum":
+	case hlo.OpMaximum:
 		return func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for k := range dst {
 				dst[k] = max(x[k], y[k])
 			}
 		}
-	case "minimum":
+	case hlo.OpMinimum:
 		return func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for k := range dst {
@@ -60,7 +60,7 @@ func numberBinary[T number](op hlo.Opcode) binaryLoop[T, T] {
 }
 
 func floatBinary[T floating](op hlo.Opcode) binaryLoop[T, T] {
-	if op == "divide" {
+	if op == hlo.OpDivide {
 		return func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for k := range dst {
@@ -81,31 +81,31 @@ func floatBinary[T floating](op hlo.Opcode) binaryLoop[T, T] {
 
 func floatUnary[T floating](op hlo.Opcode) unaryLoop[T, T] {
 	switch op {
-	case "negate":
+	case hlo.OpNegate:
 		return func(dst, x []T) {
 			for k, v := range x[:len(dst)] {
 				dst[k] = -v
 			}
 		}
-	case "sqrt":
+	case hlo.OpSqrt:
 		return func(dst, x []T) {
 			for k, v := range x[:len(dst)] {
 				dst[k] = T(math.Sqrt(float64(v)))
 			}
 		}
-	case "rsqrt":
+	case hlo.OpRsqrt:
 		return func(dst, x []T) {
 			for k, v := range x[:len(dst)] {
 				dst[k] = T(1 / math.Sqrt(float64(v)))
 			}
 		}
-	case "abs":
+	case hlo.OpAbs:
 		return func(dst, x []T) {
 			for k, v := range x[:len(dst)] {
 				dst[k] = T(math.Abs(float64(v)))
 			}
 		}
-	case "exponential":
+	case hlo.OpExponential:
 		return func(dst, x []T) {
 			for k, v := range x[:len(dst)] {
 				dst[k] = T(math.Exp(float64(v)))
@@ -127,19 +127,19 @@ func floatUnary[T floating](op hlo.Opcode) unaryLoop[T, T] {
 // type afterwards.
 func intBinary[T integer](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
 	switch op {
-	case "and":
+	case hlo.OpAnd:
 		return func(dst, x, y []T) {
 			for k := range dst {
 				dst[k] = x[k] & y[k]
 			}
 		}
-	case "or":
+	case hlo.OpOr:
 		return func(dst, x, y []T) {
 			for k := range dst {
 				dst[k] = x[k] | y[k]
 			}
 		}
-	case "xor":
+	case hlo.OpXor:
 		return func(dst, x, y []T) {
 			for k := range dst {
 				dst[k] = x[k] ^ y[k]
@@ -174,9 +174,9 @@ func intUnary[T integer](op hlo.Opcode, d hlo.DType) unaryLoop[T, T] {
 func common(op hlo.Opcode, d hlo.DType) bool {
 	switch {
 	case d == hlo.U64:
-		return op != "maximum" && op != "minimum"
+		return op != hlo.OpMaximum && op != hlo.OpMinimum
 	case d == hlo.Pred:
-		return op != "add"
+		return op != hlo.OpAdd
 	}
 	return true
 }

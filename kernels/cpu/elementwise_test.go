@@ -106,7 +106,7 @@ func runsLikeReference(t *testing.T, text string, c *hlo.Computation) bool {
 
 // The quick loops against package math over a spread of all f32 numbers.
 func TestQuickLoops(t *testing.T) {
-	oracle := map[hlo.Opcode]func(float64) float64{"exponential": math.Exp, "tanh": math.Tanh, "logistic": func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }}
+	oracle := map[hlo.Opcode]func(float64) float64{hlo.OpExponential: math.Exp, hlo.OpTanh: math.Tanh, hlo.OpLogistic: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }}
 	for op, f := range quick {
 		worst, at := 0.0, float32(0)
 		for bits := uint64(0); bits < 1<<32; bits += 1009 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A measure evaluates, for a tiling, how large the tiles of a symbolic program
@@ -176,7 +177,7 @@ func (m *measure) rowDim() int {
 		}
 	}
 	for n := range m.p.Ops {
-		if m.p.Ops[n].Code == "parameter" {
+		if m.p.Ops[n].Code == hlo.OpParameter {
 			add(&m.p.Ops[n])
 		}
 	}
@@ -235,7 +236,7 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 			c.runs += runs
 			work := m.work(n) * runs
 			c.work += work
-			if op := &m.p.Ops[n]; op.Code == "dot" {
+			if op := &m.p.Ops[n]; op.Code == hlo.OpDot {
 				c.products += work
 				c.left += m.sizes[op.Args[0]] * runs
 				c.right += m.sizes[op.Args[1]] * runs
@@ -336,11 +337,11 @@ func (m *measure) work(n int) float64 {
 	op := &m.p.Ops[n]
 	w := m.sizes[n]
 	switch op.Code {
-	case "reshape", "slice", "dynamic-slice", "copy", "get-tuple-element":
+	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpCopy, hlo.OpGetTupleElement:
 		return 0 // the same elements under another name
-	case "reduce":
+	case hlo.OpReduce:
 		w = m.sizes[op.Args[0]]
-	case "dot":
+	case hlo.OpDot:
 		for _, d := range op.Instr.Attrs.LHSContract {
 			w *= float64(m.out[m.tiles[op.Args[0]][0]+fields*int(d)])
 		}
@@ -351,7 +352,7 @@ func (m *measure) work(n int) float64 {
 // pieces is how many runs of elements next to each other a tile of an op is read in.
 func (m *measure) pieces(n int) float64 {
 	op := &m.p.Ops[n]
-	if op.Code != "parameter" {
+	if op.Code != hlo.OpParameter {
 		return 1 // it is in scratch
 	}
 	run := 1.0

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // No offered plan does more than the bound, counted on the concrete programs.
@@ -67,13 +68,13 @@ func operations(p *symtile.Program, n int) float64 {
 		return 0
 	}
 	switch op.Code {
-	case "reshape", "slice", "dynamic-slice", "copy", "get-tuple-element":
+	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpCopy, hlo.OpGetTupleElement:
 		return 0
-	case "reduce":
+	case hlo.OpReduce:
 		return float64(p.Ops[op.Args[0]].Tile.Elements())
 	}
 	w := float64(op.Tile.Elements())
-	if op.Code == "dot" {
+	if op.Code == hlo.OpDot {
 		left := p.Ops[op.Args[0]].Tile.Sizes()
 		for _, d := range op.Instr.Attrs.LHSContract {
 			w *= float64(left[d])

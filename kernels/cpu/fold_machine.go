@@ -78,10 +78,10 @@ func (f machineFold) result(c *amd64.Chain, regs []amd64.Reg) amd64.Value {
 }
 
 var machineFolds = map[hlo.Opcode]machineFold{
-	"add":      {0, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VADDPS, x, y) }, amd64.VADDPS, 0, 0},
-	"multiply": {1, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VMULPS, x, y) }, amd64.VMULPS, 0, 0},
-	"maximum":  {float32(math.Inf(-1)), (*amd64.Chain).Max32, amd64.VMAXPS, amd64.VANDPS, 1<<32 - 1},
-	"minimum":  {float32(math.Inf(1)), (*amd64.Chain).Min32, amd64.VMINPS, amd64.VORPS, 0},
+	hlo.OpAdd:      {0, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VADDPS, x, y) }, amd64.VADDPS, 0, 0},
+	hlo.OpMultiply: {1, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VMULPS, x, y) }, amd64.VMULPS, 0, 0},
+	hlo.OpMaximum:  {float32(math.Inf(-1)), (*amd64.Chain).Max32, amd64.VMAXPS, amd64.VANDPS, 1<<32 - 1},
+	hlo.OpMinimum:  {float32(math.Inf(1)), (*amd64.Chain).Min32, amd64.VMINPS, amd64.VORPS, 0},
 }
 
 // foldArgs: n elements of x; y is one number, or as many.

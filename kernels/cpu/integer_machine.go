@@ -14,13 +14,13 @@ type pureCode func(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value
 // bitCode are operations that give an element of the type of their operands,
 // for every type that i32 holds.
 var bitCode = map[hlo.Opcode]pureCode{
-	"maximum": binaryCode(amd64.VPMAXSD),
-	"minimum": binaryCode(amd64.VPMINSD),
-	"and":     binaryCode(amd64.VPAND),
-	"or":      binaryCode(amd64.VPOR),
-	"xor":     binaryCode(amd64.VPXOR),
-	"select":  selectCode,
-	"clamp": func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+	hlo.OpMaximum: binaryCode(amd64.VPMAXSD),
+	hlo.OpMinimum: binaryCode(amd64.VPMINSD),
+	hlo.OpAnd:     binaryCode(amd64.VPAND),
+	hlo.OpOr:      binaryCode(amd64.VPOR),
+	hlo.OpXor:     binaryCode(amd64.VPXOR),
+	hlo.OpSelect:  selectCode,
+	hlo.OpClamp: func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
 		return c.Do(amd64.VPMINSD, c.Do(amd64.VPMAXSD, x[1], x[0]), x[2])
 	},
 }
@@ -28,15 +28,15 @@ var bitCode = map[hlo.Opcode]pureCode{
 // wordCode are operations modulo 2³², so for s32 only; counts of shifts beyond
 // the width give 0, or the sign.
 var wordCode = map[hlo.Opcode]pureCode{
-	"add":                    binaryCode(amd64.VPADDD),
-	"subtract":               binaryCode(amd64.VPSUBD),
-	"multiply":               binaryCode(amd64.VPMULLD),
-	"shift-left":             binaryCode(amd64.VPSLLVD),
-	"shift-right-logical":    binaryCode(amd64.VPSRLVD),
-	"shift-right-arithmetic": binaryCode(amd64.VPSRAVD),
-	"abs":                    unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPABSD, x) }),
-	"negate":                 unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPSUBD, c.Const32(0), x) }),
-	"not":                    unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPXOR, x, c.Const32(1<<32-1)) }),
+	hlo.OpAdd:                  binaryCode(amd64.VPADDD),
+	hlo.OpSubtract:             binaryCode(amd64.VPSUBD),
+	hlo.OpMultiply:             binaryCode(amd64.VPMULLD),
+	hlo.OpShiftLeft:            binaryCode(amd64.VPSLLVD),
+	hlo.OpShiftRightLogical:    binaryCode(amd64.VPSRLVD),
+	hlo.OpShiftRightArithmetic: binaryCode(amd64.VPSRAVD),
+	hlo.OpAbs:                  unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPABSD, x) }),
+	hlo.OpNegate:               unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPSUBD, c.Const32(0), x) }),
+	hlo.OpNot:                  unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPXOR, x, c.Const32(1<<32-1)) }),
 }
 
 // orders are the comparisons as greater or equal, of operands that are swapped
@@ -77,14 +77,14 @@ func integerCode(op symtile.Op) pureCode {
 	switch {
 	case classOf(from) != classI32 || from.IsComplex():
 		return nil
-	case op.Code == "compare":
+	case op.Code == hlo.OpCompare:
 		if _, known := orders[op.Instr.Attrs.Direction]; known {
 			return orderCode
 		}
 		return nil
-	case op.Code == "convert" && d == hlo.F32:
+	case op.Code == hlo.OpConvert && d == hlo.F32:
 		return fromInteger
-	case classOf(d) != classI32 || op.Code == "select" && from != hlo.Pred:
+	case classOf(d) != classI32 || op.Code == hlo.OpSelect && from != hlo.Pred:
 		return nil
 	case bitCode[op.Code] != nil:
 		return bitCode[op.Code]

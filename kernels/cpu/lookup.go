@@ -35,12 +35,12 @@ type tableStart struct {
 // direct says whether a parameter is read by gathers only, which find its
 // elements where they are: no tile of it is loaded.
 func direct(p *symtile.Program, n int) bool {
-	if p.Ops[n].Code != "parameter" {
+	if p.Ops[n].Code != hlo.OpParameter {
 		return false
 	}
 	for _, op := range p.Ops {
 		for k, a := range op.Args {
-			if a == n && (op.Code != "gather" || k != 0) {
+			if a == n && (op.Code != hlo.OpGather || k != 0) {
 				return false
 			}
 		}
@@ -210,7 +210,7 @@ type pick struct {
 // picks says whether a root is a gather of rows that can go straight to its output.
 func (l *lowering) picks(r symtile.Root) bool {
 	op := l.p.Ops[r.Op]
-	if op.Code != "gather" || op.Tile.HasDigits() || len(op.Tile) == 0 || len(op.Tile) > maxRank || !direct(l.p, op.Args[0]) {
+	if op.Code != hlo.OpGather || op.Tile.HasDigits() || len(op.Tile) == 0 || len(op.Tile) > maxRank || !direct(l.p, op.Args[0]) {
 		return false
 	}
 	last := int64(len(op.Tile) - 1)

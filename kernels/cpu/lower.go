@@ -146,20 +146,20 @@ func (b *block) op(n int) {
 		return
 	}
 	switch op.Code {
-	case "reshape", "slice", "dynamic-slice", "copy", "optimization-barrier":
+	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpCopy, hlo.OpOptimizationBarrier:
 		b.alias(n)
-	case "get-tuple-element":
+	case hlo.OpGetTupleElement:
 		all := b.l.of[op.Args[0]]
 		b.l.of[n] = all[op.Instr.Attrs.Index : op.Instr.Attrs.Index+1]
-	case "reduce", "dot":
+	case hlo.OpReduce, hlo.OpDot:
 		b.close(n)
-	case "convert":
+	case hlo.OpConvert:
 		if widens(op.Instr.Operands[0].Shape.DType, op.Instr.Shape.DType) {
 			b.alias(n)
 			return
 		}
 		b.value(n)
-	case "broadcast", "transpose", "reverse", "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
 		if v := b.l.arg(op, 0); v.where == inSplat { // all elements are equal
 			b.l.of[n] = []*value{v}
 			return
@@ -221,21 +221,21 @@ func (b *block) value(n int) {
 
 func lowerValue[T number](b *block, n int, op symtile.Op) {
 	switch op.Code {
-	case "parameter":
+	case hlo.OpParameter:
 		load[T](b, n, op)
-	case "constant":
+	case hlo.OpConstant:
 		literal[T](b, n, op)
-	case "iota":
+	case hlo.OpIota:
 		counting[T](b, n, op)
-	case "broadcast", "transpose", "reverse", "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
 		rearrange[T](b, n, op)
-	case "dynamic-update-slice":
+	case hlo.OpDynamicUpdateSlice:
 		update[T](b, n, op)
-	case "gather":
+	case hlo.OpGather:
 		lookUp[T](b, n, op)
-	case "concatenate":
+	case hlo.OpConcatenate:
 		concatenate[T](b, n, op)
-	case "pad":
+	case hlo.OpPad:
 		pad[T](b, n, op)
 	default:
 		pointwise[T](b, n, op)

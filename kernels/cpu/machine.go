@@ -29,27 +29,27 @@ type pure struct {
 // machineOps emit operations on floats held as f32; elements of pred are 0 or 1
 // as i32.
 var machineOps = map[hlo.Opcode]func(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value{
-	"add":                   binaryCode(amd64.VADDPS),
-	"subtract":              binaryCode(amd64.VSUBPS),
-	"multiply":              binaryCode(amd64.VMULPS),
-	"divide":                binaryCode(amd64.VDIVPS),
-	"maximum":               func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Max32(x[0], x[1]) },
-	"minimum":               func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Min32(x[0], x[1]) },
-	"negate":                unaryCode((*amd64.Chain).Neg32),
-	"abs":                   unaryCode((*amd64.Chain).Abs32),
-	"sqrt":                  unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VSQRTPS, x) }),
-	"rsqrt":                 unaryCode((*amd64.Chain).Rsqrt32),
-	"exponential":           unaryCode((*amd64.Chain).Exp32),
-	"exponential-minus-one": unaryCode((*amd64.Chain).Expm132),
-	"log":                   unaryCode((*amd64.Chain).Log32),
-	"log-plus-one":          unaryCode((*amd64.Chain).Log1p32),
-	"tanh":                  unaryCode((*amd64.Chain).Tanh32),
-	"logistic":              unaryCode((*amd64.Chain).Logistic32),
-	"erf":                   unaryCode((*amd64.Chain).Erf32),
-	"convert":               unaryCode(func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x }),
-	"compare":               compareCode,
-	"select":                selectCode,
-	"clamp": func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+	hlo.OpAdd:                 binaryCode(amd64.VADDPS),
+	hlo.OpSubtract:            binaryCode(amd64.VSUBPS),
+	hlo.OpMultiply:            binaryCode(amd64.VMULPS),
+	hlo.OpDivide:              binaryCode(amd64.VDIVPS),
+	hlo.OpMaximum:             func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Max32(x[0], x[1]) },
+	hlo.OpMinimum:             func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Min32(x[0], x[1]) },
+	hlo.OpNegate:              unaryCode((*amd64.Chain).Neg32),
+	hlo.OpAbs:                 unaryCode((*amd64.Chain).Abs32),
+	hlo.OpSqrt:                unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VSQRTPS, x) }),
+	hlo.OpRsqrt:               unaryCode((*amd64.Chain).Rsqrt32),
+	hlo.OpExponential:         unaryCode((*amd64.Chain).Exp32),
+	hlo.OpExponentialMinusOne: unaryCode((*amd64.Chain).Expm132),
+	hlo.OpLog:                 unaryCode((*amd64.Chain).Log32),
+	hlo.OpLogPlusOne:          unaryCode((*amd64.Chain).Log1p32),
+	hlo.OpTanh:                unaryCode((*amd64.Chain).Tanh32),
+	hlo.OpLogistic:            unaryCode((*amd64.Chain).Logistic32),
+	hlo.OpErf:                 unaryCode((*amd64.Chain).Erf32),
+	hlo.OpConvert:             unaryCode(func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x }),
+	hlo.OpCompare:             compareCode,
+	hlo.OpSelect:              selectCode,
+	hlo.OpClamp: func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
 		return c.Min32(c.Max32(x[1], x[0]), x[2])
 	},
 }
@@ -81,11 +81,11 @@ func machinable(op symtile.Op) bool {
 	}
 	d, operands := op.Instr.Shape.DType, op.Instr.Operands
 	switch op.Code {
-	case "compare":
+	case hlo.OpCompare:
 		return roundings[operands[0].Shape.DType] != nil && op.Instr.Attrs.CompareType == ""
-	case "convert":
+	case hlo.OpConvert:
 		return roundings[d] != nil && roundings[operands[0].Shape.DType] != nil
-	case "select":
+	case hlo.OpSelect:
 		return roundings[d] != nil && operands[0].Shape.DType == hlo.Pred
 	}
 	return roundings[d] != nil

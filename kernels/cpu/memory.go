@@ -221,7 +221,7 @@ func (l *lowering) multiplied(n int, op symtile.Op) (strides []int64) {
 		if !slices.Contains(user.Args, n) {
 			continue
 		}
-		if uses++; user.Code != "dot" {
+		if uses++; user.Code != hlo.OpDot {
 			return nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A move brings elements from an array or a tile in scratch to another, without
@@ -66,7 +67,7 @@ func (b *block) trail(t trail, in *instr, m move) *move {
 	}
 	source := b.l.p.Ops[t.op]
 	m.from, m.start = -1, 0
-	if source.Code == "parameter" {
+	if source.Code == hlo.OpParameter {
 		base, _ := t.memory(b.l)
 		m.from = b.place(base)
 		param := source.Instr.Attrs.Param

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A gather copies elements of one tile to places of another: element index of
@@ -92,7 +93,7 @@ func runRow[T, S number](dst []T, src []S, at, stride int64) {
 // rearrange lowers a broadcast, transpose or reverse of a tile.
 func rearrange[T number](b *block, n int, op symtile.Op) {
 	from := b.l.arg(op, 0)
-	if op.Code == "broadcast" && b.l.elements(op.Args[0]) == 1 {
+	if op.Code == hlo.OpBroadcast && b.l.elements(op.Args[0]) == 1 {
 		b.l.of[n] = []*value{splat[T](b, from)}
 		return
 	}
@@ -144,15 +145,15 @@ func (l *lowering) gatherOf(op symtile.Op) *gather {
 	sizes, strides := op.Tile.Sizes(), make([]int64, len(op.Tile))
 	start := int64(0)
 	switch op.Code {
-	case "broadcast":
+	case hlo.OpBroadcast:
 		for k, d := range op.Instr.Attrs.Dimensions {
 			strides[d] = from[k]
 		}
-	case "transpose":
+	case hlo.OpTranspose:
 		for k, d := range op.Perm {
 			strides[k] = from[d]
 		}
-	case "reverse":
+	case hlo.OpReverse:
 		copy(strides, from)
 		for _, d := range op.Instr.Attrs.Dimensions {
 			start += (sizes[d] - 1) * from[d]

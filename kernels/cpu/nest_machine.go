@@ -837,30 +837,30 @@ func (b *passChain) operation(p *pure) amd64.Value {
 
 // power says whether an operation is e to what is at most 0, so that it is at most 1.
 func (n *nest) power(p *pure) bool {
-	return p.op.Code == "exponential" && p.op.Instr.Shape.DType == hlo.F32 && n.below(p.args[0])
+	return p.op.Code == hlo.OpExponential && p.op.Instr.Shape.DType == hlo.F32 && n.below(p.args[0])
 }
 
 // below says whether a value is what an element is less than the maximum of its row, so
 // that it is at most 0.
 func (n *nest) below(v *value) bool {
 	p := n.made[v]
-	if p == nil || p.op.Code != "subtract" || n.alias[p.args[1]] == nil {
+	if p == nil || p.op.Code != hlo.OpSubtract || n.alias[p.args[1]] == nil {
 		return false
 	}
 	most := n.alias[p.args[1]]
 	return slices.ContainsFunc(n.folds, func(f *reduction) bool {
-		return f.out == most && f.monoid == "maximum" && f.arg == p.args[0] && f.final
+		return f.out == most && f.monoid == hlo.OpMaximum && f.arg == p.args[0] && f.final
 	})
 }
 
 // tanh1pOf is x where an operation is tanh x + 1 in f32, nil elsewhere; gelu has it.
 func tanh1pOf(p *pure, made map[*value]*pure) *value {
-	if p.op.Code != "add" || p.op.Instr.Shape.DType != hlo.F32 {
+	if p.op.Code != hlo.OpAdd || p.op.Instr.Shape.DType != hlo.F32 {
 		return nil
 	}
 	one := p.args[1].bits
 	t := made[p.args[0]]
-	if one == nil || *one != math.Float32bits(1) || t == nil || t.op.Code != "tanh" {
+	if one == nil || *one != math.Float32bits(1) || t == nil || t.op.Code != hlo.OpTanh {
 		return nil
 	}
 	return t.args[0]
@@ -907,7 +907,7 @@ func (b *passChain) repeated(v *value) amd64.Value {
 // emit is the operation on one vector of each argument.
 func (p *pure) emit(c *amd64.Chain, x []amd64.Value) amd64.Value {
 	y := machineOps[p.op.Code](c, p.op, x)
-	if !exact[p.op.Code] && p.op.Code != "compare" && p.op.Code != "select" {
+	if !exact[p.op.Code] && p.op.Code != hlo.OpCompare && p.op.Code != hlo.OpSelect {
 		y = roundings[p.op.Instr.Shape.DType](c, y)
 	}
 	return y

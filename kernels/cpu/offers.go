@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // longWork is element operations that no thread does alone in the time that
@@ -64,7 +65,7 @@ func offerSplits(f facts) []int64 {
 		return nil
 	}
 	parts := []int64{2, 4, 8}
-	if x := f.p.Ops[n].Instr; x.Op == "dot" {
+	if x := f.p.Ops[n].Instr; x.Op == hlo.OpDot {
 		terms := int64(1)
 		for _, d := range x.Attrs.LHSContract {
 			terms *= x.Operands[0].Shape.Dims[d]
@@ -103,7 +104,7 @@ func offerStreams(f facts) []int64 {
 
 // offerPrefetch offers fewer and more rows where parameters come from memory.
 func offerPrefetch(f facts) []int64 {
-	computes := func(op symtile.Op) bool { return op.Code == "reduce" || op.Code.Elementwise() }
+	computes := func(op symtile.Op) bool { return op.Code == hlo.OpReduce || op.Code.Elementwise() }
 	if f.dot || f.reads < float64(f.sheet.last)/8 || !slices.ContainsFunc(f.p.Ops, computes) {
 		return nil
 	}
@@ -131,7 +132,7 @@ func offerStrips(f facts) []int64 {
 // factsOf fills in what is the same for every tiling of a program.
 func (b *Backend) factsOf(p *symtile.Program) facts {
 	f := facts{p: p, sheet: b.sheet(), lanes: int64(lanes())}
-	f.dot = slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == "dot" || op.Code == "scaled-dot" })
+	f.dot = slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot })
 	for _, s := range shapesOf(p.Fusion.Params) {
 		f.reads += float64(s.Bytes())
 	}

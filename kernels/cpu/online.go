@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A growth is what an iteration of an online loop (see symtile's Program.Online)
@@ -79,7 +80,7 @@ func (b *block) online(source *symtile.Loop, in *instr) {
 // fetchOnward has what a step loads fetched for the next iteration while rows of
 // this one are computed: finding their maximum before takes no time to hide that in.
 func (b *block) fetchOnward(x symtile.Step, source *symtile.Loop) {
-	if x.Loop != nil || b.l.p.Ops[x.Op].Code != "parameter" || len(b.l.of[x.Op]) == 0 {
+	if x.Loop != nil || b.l.p.Ops[x.Op].Code != hlo.OpParameter || len(b.l.of[x.Op]) == 0 {
 		return
 	}
 	op, ring, step := b.l.p.Ops[x.Op], b.l.p.Space.Ring, int64(0)

@@ -19,7 +19,7 @@ type nestPlan struct {
 const cheap = 3
 
 // costs of operations, roughly in instructions; others are dear.
-var costs = map[hlo.Opcode]int{"add": 1, "subtract": 1, "multiply": 1, "negate": 1, "abs": 1, "select": 2, "compare": 2, "convert": 1}
+var costs = map[hlo.Opcode]int{hlo.OpAdd: 1, hlo.OpSubtract: 1, hlo.OpMultiply: 1, hlo.OpNegate: 1, hlo.OpAbs: 1, hlo.OpSelect: 2, hlo.OpCompare: 2, hlo.OpConvert: 1}
 
 const dear = 16
 
@@ -159,7 +159,7 @@ func (n *nest) need(v *value, q int, met map[*value]bool) {
 
 // divisor is the narrow value by which an operation divides wide ones, if it does.
 func (n *nest) divisor(p *pure) *value {
-	if p.op.Code != "divide" || p.op.Instr.Shape.DType != hlo.F32 || n.narrow[p.out] || n.columns() {
+	if p.op.Code != hlo.OpDivide || p.op.Instr.Shape.DType != hlo.F32 || n.narrow[p.out] || n.columns() {
 		return nil
 	}
 	s := p.args[1]

@@ -196,8 +196,8 @@ func idling(programs, lanes float64) float64 {
 // blind are the operations, besides the elementwise, that look at neither the
 // indices nor the masks of their tiles.
 var blind = map[hlo.Opcode]bool{
-	"parameter": true, "constant": true, "reshape": true, "slice": true, "dynamic-slice": true, "copy": true, "optimization-barrier": true,
-	"broadcast": true, "transpose": true, "reverse": true, "get-tuple-element": true, "reduce": true, "dot": true, // these two: at contracted dimensions only
+	hlo.OpParameter: true, hlo.OpConstant: true, hlo.OpReshape: true, hlo.OpSlice: true, hlo.OpDynamicSlice: true, hlo.OpCopy: true, hlo.OpOptimizationBarrier: true,
+	hlo.OpBroadcast: true, hlo.OpTranspose: true, hlo.OpReverse: true, hlo.OpGetTupleElement: true, hlo.OpReduce: true, hlo.OpDot: true, // these two: at contracted dimensions only
 }
 
 // WalksDigits says whether this backend can run the tilings of a program in

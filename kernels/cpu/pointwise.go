@@ -38,15 +38,15 @@ func operandAny(b *block, op symtile.Op, k int, n int64) *value {
 func stripOf[T number](op symtile.Op, v *value, args []*value) strip {
 	d, from := op.Instr.Shape.DType, op.Instr.Operands[0].Shape.DType
 	switch op.Code {
-	case "select":
+	case hlo.OpSelect:
 		return func(w *worker, lo, hi int64) {
 			chosen(part[T](w, v, lo, hi), part[int32](w, args[0], lo, hi), part[T](w, args[1], lo, hi), part[T](w, args[2], lo, hi))
 		}
-	case "clamp":
+	case hlo.OpClamp:
 		return func(w *worker, lo, hi int64) {
 			clamped(d, part[T](w, v, lo, hi), part[T](w, args[0], lo, hi), part[T](w, args[1], lo, hi), part[T](w, args[2], lo, hi))
 		}
-	case "convert", "bitcast-convert", "compare", "is-finite":
+	case hlo.OpConvert, hlo.OpBitcastConvert, hlo.OpCompare, hlo.OpIsFinite:
 		switch args[0].class {
 		case classF32:
 			return across[float32, T](op, v, args)
@@ -67,14 +67,14 @@ func stripOf[T number](op symtile.Op, v *value, args []*value) strip {
 func across[S, T number](op symtile.Op, v *value, args []*value) strip {
 	d, from := op.Instr.Shape.DType, op.Instr.Operands[0].Shape.DType
 	switch op.Code {
-	case "convert":
+	case hlo.OpConvert:
 		return unaryStrip(v, args[0], conversion[S, T](d, from))
-	case "bitcast-convert":
+	case hlo.OpBitcastConvert:
 		if d.Bits() != from.Bits() {
 			return nil
 		}
 		return unaryStrip(v, args[0], recast[S, T](d, from))
-	case "is-finite":
+	case hlo.OpIsFinite:
 		return unaryStrip(v, args[0], finite[S])
 	}
 	return binaryStrip(v, args[0], args[1], comparison[S](op.Instr))
@@ -96,7 +96,7 @@ func within[T number](code hlo.Opcode, d hlo.DType, v *value, args []*value) str
 }
 
 // exact operations give an element of the type of their operands.
-var exact = map[hlo.Opcode]bool{"maximum": true, "minimum": true, "and": true, "or": true, "xor": true}
+var exact = map[hlo.Opcode]bool{hlo.OpMaximum: true, hlo.OpMinimum: true, hlo.OpAnd: true, hlo.OpOr: true, hlo.OpXor: true}
 
 func unaryStrip[S, T number](v, x *value, f unaryLoop[S, T]) strip {
 	return func(w *worker, lo, hi int64) { f(part[T](w, v, lo, hi), part[S](w, x, lo, hi)) }

@@ -30,9 +30,9 @@ var powers = func() (t [expSteps]float64) {
 
 // quick are loops for f32 that are faster than package math, which is for float64.
 var quick = map[hlo.Opcode]unaryLoop[float32, float32]{
-	"exponential": exponentials,
-	"tanh":        tanhs,
-	"logistic":    logistics,
+	hlo.OpExponential: exponentials,
+	hlo.OpTanh:        tanhs,
+	hlo.OpLogistic:    logistics,
 }
 
 func exponentials(dst, x []float32) {

@@ -407,7 +407,7 @@ func (c *claimTally) check(t *testing.T, fusion *hlo.Computation, q *symtile.Pro
 		claimed := map[string]bool{}
 		each(q, symtile.Sequential, env, func(env map[symtile.Expr]int64) {
 			for _, op := range q.Ops {
-				if op.Code == "parameter" && op.Instr.Attrs.Param == 0 {
+				if op.Code == hlo.OpParameter && op.Instr.Attrs.Param == 0 {
 					elementsOf(op.Tile, env, func(index []int64) { claimed[fmt.Sprint(index)] = true })
 				}
 			}

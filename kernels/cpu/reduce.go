@@ -147,13 +147,13 @@ func folded[T number](f *folding, monoid hlo.Opcode, op symtile.Op, c *closer) s
 func rowFold[T number](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
 	if common(monoid, d) {
 		switch monoid {
-		case "add":
+		case hlo.OpAdd:
 			return sumRow[T]
-		case "multiply":
+		case hlo.OpMultiply:
 			return productRow[T]
-		case "maximum":
+		case hlo.OpMaximum:
 			return maxRow[T]
-		case "minimum":
+		case hlo.OpMinimum:
 			return minRow[T]
 		}
 	}
@@ -172,35 +172,35 @@ func rowFold[T number](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
 // numbers of 64 bits. Pred adds as or.
 func integerRow[T integer](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
 	switch {
-	case monoid == "and":
+	case monoid == hlo.OpAnd:
 		return func(x T, row []T) T {
 			for _, v := range row {
 				x &= v
 			}
 			return x
 		}
-	case monoid == "xor":
+	case monoid == hlo.OpXor:
 		return func(x T, row []T) T {
 			for _, v := range row {
 				x ^= v
 			}
 			return x
 		}
-	case monoid == "or", monoid == "add" && d == hlo.Pred:
+	case monoid == hlo.OpOr, monoid == hlo.OpAdd && d == hlo.Pred:
 		return func(x T, row []T) T {
 			for _, v := range row {
 				x |= v
 			}
 			return x
 		}
-	case monoid == "maximum":
+	case monoid == hlo.OpMaximum:
 		return func(x T, row []T) T {
 			for _, v := range row {
 				x = T(max(uint64(x), uint64(v)))
 			}
 			return x
 		}
-	case monoid == "minimum":
+	case monoid == hlo.OpMinimum:
 		return func(x T, row []T) T {
 			for _, v := range row {
 				x = T(min(uint64(x), uint64(v)))

@@ -60,11 +60,11 @@ func (l *lowering) stripOfScalars(i *hlo.Instr) *value {
 func (b *block) reducerBody(to *hlo.Computation, made map[*hlo.Instr]*value, c *closer) (group []*instr, ok bool) {
 	for _, i := range to.Instrs {
 		switch {
-		case i.Op == "parameter", i.Op == "tuple" && i == to.Root:
+		case i.Op == hlo.OpParameter, i.Op == hlo.OpTuple && i == to.Root:
 			continue
 		case i.Shape.Rank() > 0 || !i.Shape.DType.IsArray() || i.Shape.DType.IsComplex():
 			return nil, false
-		case i.Op == "constant" || len(i.Operands) == 0:
+		case i.Op == hlo.OpConstant || len(i.Operands) == 0:
 			return nil, false
 		}
 		p := &pure{op: symtile.Op{Code: i.Op, Instr: i}, out: b.l.stripOfScalars(i)}
@@ -97,7 +97,7 @@ func stripOfAny(p *pure) strip {
 // finish finds the results: values of their own, of the classes of the outputs.
 func (r *reducer) finish(to *hlo.Computation, made map[*hlo.Instr]*value) bool {
 	roots := []*hlo.Instr{to.Root}
-	if to.Root.Op == "tuple" {
+	if to.Root.Op == hlo.OpTuple {
 		roots = to.Root.Operands
 	}
 	if len(roots) != len(r.outs) {
@@ -106,7 +106,7 @@ func (r *reducer) finish(to *hlo.Computation, made map[*hlo.Instr]*value) bool {
 	taken := map[*value]bool{}
 	for k, i := range roots {
 		v := made[i]
-		if v == nil || taken[v] || i.Op == "parameter" {
+		if v == nil || taken[v] || i.Op == hlo.OpParameter {
 			return false
 		}
 		for _, u := range []*value{v, r.left[k], r.right[k], r.args[k]} {

@@ -36,7 +36,7 @@ func compileScalar(c *hlo.Computation) (*scalarProgram, error) {
 		at[param] = k
 	}
 	for _, i := range c.Instrs {
-		if i.Op == "parameter" || i.Op == "tuple" {
+		if i.Op == hlo.OpParameter || i.Op == hlo.OpTuple {
 			continue
 		}
 		if i.Shape.Rank() > 0 || !i.Shape.DType.IsArray() {
@@ -51,7 +51,7 @@ func compileScalar(c *hlo.Computation) (*scalarProgram, error) {
 		p.code = append(p.code, f)
 	}
 	results := []*hlo.Instr{c.Root}
-	if c.Root.Op == "tuple" {
+	if c.Root.Op == hlo.OpTuple {
 		results = c.Root.Operands
 	}
 	for _, r := range results {
@@ -78,22 +78,22 @@ func scalarOp(i *hlo.Instr, to int, at map[*hlo.Instr]int) (func(r []scalar), er
 		from = i.Operands[0].Shape.DType
 	}
 	switch i.Op {
-	case "constant":
+	case hlo.OpConstant:
 		return scalarConstant(i, to)
-	case "select":
+	case hlo.OpSelect:
 		return func(r []scalar) {
 			if r[to] = r[z]; r[x].i != 0 {
 				r[to] = r[y]
 			}
 		}, nil
-	case "compare":
+	case hlo.OpCompare:
 		if from.IsFloat() {
 			f := kernels.CompareFloats(i)
 			return func(r []scalar) { r[to].i = bit(f(r[x].f, r[y].f)) }, nil
 		}
 		f := kernels.CompareInts(i, from)
 		return func(r []scalar) { r[to].i = bit(f(r[x].i, r[y].i)) }, nil
-	case "convert":
+	case hlo.OpConvert:
 		return scalarConvert(d, from, to, x), nil
 	}
 	if from.IsFloat() {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"math"
 	"slices"
 )
@@ -46,7 +47,7 @@ func (n *nest) share(p *pure) (e *value, sum *reduction) {
 		return nil, nil
 	}
 	sum = n.foldOf(n.alias[p.args[1]])
-	if sum == nil || sum.monoid != "add" || sum.arg != e || !sum.startsWith(0) {
+	if sum == nil || sum.monoid != hlo.OpAdd || sum.arg != e || !sum.startsWith(0) {
 		return nil, nil
 	}
 	return e, sum

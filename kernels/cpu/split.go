@@ -51,13 +51,13 @@ func (l *lowering) planSplit() {
 	}
 }
 
-func isDot(op symtile.Op) bool { return op.Code == "dot" }
+func isDot(op symtile.Op) bool { return op.Code == hlo.OpDot }
 
 // divided is the op of a program that parts can share: its only dot, or else its
 // only reduction, of f32 by one operation; −1 for none.
 func divided(p *symtile.Program) int {
 	n := slices.IndexFunc(p.Ops, isDot)
-	switch reduces := func(op symtile.Op) bool { return op.Code == "reduce" }; {
+	switch reduces := func(op symtile.Op) bool { return op.Code == hlo.OpReduce }; {
 	case len(p.Roots) > 1:
 		return -1
 	case n >= 0:

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A trail follows elements of a tile back through operations that only move
@@ -56,21 +57,21 @@ func (l *lowering) follow(t trail, r *route) (ok bool) {
 		return next
 	}
 	switch op.Code {
-	case "parameter":
+	case hlo.OpParameter:
 		r.trails = append(r.trails, t)
 		return true
-	case "reshape", "slice", "dynamic-slice", "copy", "optimization-barrier":
+	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpCopy, hlo.OpOptimizationBarrier:
 		if l.elements(op.Args[0]) != l.elements(t.op) {
 			return false
 		}
 		return l.follow(into(0), r)
-	case "broadcast", "transpose", "reverse":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse:
 		r.moved = true
 		g := l.gatherOf(op)
 		sizes, strides := g.sizes()
 		next := into(0)
 		return next.through(sizes, strides, g.start) && l.follow(next, r)
-	case "concatenate", "pad", "dynamic-update-slice":
+	case hlo.OpConcatenate, hlo.OpPad, hlo.OpDynamicUpdateSlice:
 		r.moved = true
 		return l.followParts(op, into, r)
 	}
@@ -84,7 +85,7 @@ func (l *lowering) follow(t trail, r *route) (ok bool) {
 // followParts follows the trails into the operands of an operation whose tile
 // is put together.
 func (l *lowering) followParts(op symtile.Op, into func(arg int) trail, r *route) bool {
-	if op.Code == "concatenate" {
+	if op.Code == hlo.OpConcatenate {
 		for k := range op.Args {
 			next := into(k)
 			if !next.within(l.p.Ops[op.Args[k]].Tile) || !l.follow(next, r) {
@@ -94,7 +95,7 @@ func (l *lowering) followParts(op symtile.Op, into func(arg int) trail, r *route
 		return true
 	}
 	part, rest := 0, 1 // of a pad: the operand, and the value around it
-	if op.Code == "dynamic-update-slice" {
+	if op.Code == hlo.OpDynamicUpdateSlice {
 		part, rest = 1, 0
 	}
 	for _, p := range op.Instr.Attrs.Padding {
@@ -107,7 +108,7 @@ func (l *lowering) followParts(op symtile.Op, into func(arg int) trail, r *route
 	if !inner.within(tile) || !around.around(tile) {
 		return false
 	}
-	if op.Code == "pad" {
+	if op.Code == hlo.OpPad {
 		around.still()
 	}
 	return l.follow(inner, r) && l.follow(around, r)
@@ -327,11 +328,11 @@ func (l *lowering) gathered(n int) *route {
 		return nil
 	}
 	switch op.Code {
-	case "transpose", "concatenate", "pad", "dynamic-update-slice", "reverse":
+	case hlo.OpTranspose, hlo.OpConcatenate, hlo.OpPad, hlo.OpDynamicUpdateSlice, hlo.OpReverse:
 	default:
 		return nil
 	}
-	if op.Code == "transpose" || op.Code == "reverse" {
+	if op.Code == hlo.OpTranspose || op.Code == hlo.OpReverse {
 		if g := l.gatherOf(op); classBytes[classOf(op.Instr.Shape.DType)] == 4 && viewable(g) {
 			return nil // machine code reads it where it is
 		}
@@ -355,7 +356,7 @@ func (l *lowering) route(t trail) *route {
 		if source.Instr.Shape.DType != d {
 			return nil
 		}
-		if source.Code == "parameter" {
+		if source.Code == hlo.OpParameter {
 			arrays++
 			if t.blank && !r.trails[k].within(source.Tile) {
 				return nil
@@ -376,7 +377,7 @@ func (l *lowering) route(t trail) *route {
 
 // end is memory, or stays where it is when the source is no parameter.
 func (t *trail) end(l *lowering) (base symtile.Expr, ok bool) {
-	if l.p.Ops[t.op].Code != "parameter" {
+	if l.p.Ops[t.op].Code != hlo.OpParameter {
 		return l.p.Space.Ring.Const(0), true
 	}
 	return t.memory(l)
@@ -441,7 +442,7 @@ func (l *lowering) want(n int) {
 
 func (l *lowering) wantSources(r *route) {
 	for _, t := range r.trails {
-		if l.p.Ops[t.op].Code != "parameter" {
+		if l.p.Ops[t.op].Code != hlo.OpParameter {
 			l.want(t.op)
 		}
 	}

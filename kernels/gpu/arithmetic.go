@@ -50,19 +50,19 @@ func (e *emitter) scalar(code hlo.Opcode, in *hlo.Instr, d, from hlo.DType, x []
 		e.refuse("%s of %s is not computed on a GPU", code, from)
 	}
 	switch code {
-	case "copy", "real", "optimization-barrier":
+	case hlo.OpCopy, hlo.OpReal, hlo.OpOptimizationBarrier:
 		return x[0]
-	case "select":
+	case hlo.OpSelect:
 		return e.choose(d, x[0], x[1], x[2])
-	case "clamp":
+	case hlo.OpClamp:
 		return e.least(d, e.greatest(d, x[1], x[0]), x[2])
-	case "compare":
+	case hlo.OpCompare:
 		return e.compare(in, from, x[0], x[1])
-	case "convert":
+	case hlo.OpConvert:
 		return e.convert(d, from, x[0])
-	case "bitcast-convert":
+	case hlo.OpBitcastConvert:
 		return e.recast(d, from, x[0])
-	case "is-finite":
+	case hlo.OpIsFinite:
 		return e.finite(from, x[0])
 	}
 	var r operand
@@ -84,7 +84,7 @@ func (e *emitter) scalar(code hlo.Opcode, in *hlo.Instr, d, from hlo.DType, x []
 }
 
 // exact operations give an element of the type of their operands.
-var exact = map[hlo.Opcode]bool{"maximum": true, "minimum": true, "and": true, "or": true, "xor": true, "negate": false, "abs": false}
+var exact = map[hlo.Opcode]bool{hlo.OpMaximum: true, hlo.OpMinimum: true, hlo.OpAnd: true, hlo.OpOr: true, hlo.OpXor: true, hlo.OpNegate: false, hlo.OpAbs: false}
 
 // choose is x where p holds, else y.
 func (e *emitter) choose(d hlo.DType, p, x, y operand) operand {
@@ -167,20 +167,20 @@ func (e *emitter) extreme(which string, d hlo.DType, x, y operand) operand {
 func (e *emitter) logic(code hlo.Opcode, x []operand) operand {
 	a := e.asm
 	switch code {
-	case "and", "multiply", "minimum":
+	case hlo.OpAnd, hlo.OpMultiply, hlo.OpMinimum:
 		return a.and(x[0], x[1])
-	case "or", "add", "maximum":
+	case hlo.OpOr, hlo.OpAdd, hlo.OpMaximum:
 		return a.or(x[0], x[1])
-	case "xor", "subtract":
+	case hlo.OpXor, hlo.OpSubtract:
 		return a.get(kindPred, "xor.pred", a.in(kindPred, x[0]), a.in(kindPred, x[1]))
-	case "not":
+	case hlo.OpNot:
 		return a.not(x[0])
 	}
 	return ""
 }
 
-var wholeBinary = map[hlo.Opcode]string{"add": "add.", "subtract": "sub.", "multiply": "mul.lo."}
-var bitwise = map[hlo.Opcode]string{"and": "and.", "or": "or.", "xor": "xor."}
+var wholeBinary = map[hlo.Opcode]string{hlo.OpAdd: "add.", hlo.OpSubtract: "sub.", hlo.OpMultiply: "mul.lo."}
+var bitwise = map[hlo.Opcode]string{hlo.OpAnd: "and.", hlo.OpOr: "or.", hlo.OpXor: "xor."}
 
 // whole computes on integers; the result may be wider than its type.
 func (e *emitter) whole(code hlo.Opcode, d hlo.DType, x []operand) operand {
@@ -192,23 +192,23 @@ func (e *emitter) whole(code hlo.Opcode, d hlo.DType, x []operand) operand {
 		return a.get(k, name+bitSuffix(d), a.in(k, x[0]), x[1])
 	}
 	switch code {
-	case "maximum":
+	case hlo.OpMaximum:
 		return e.greatest(d, a.in(k, x[0]), x[1])
-	case "minimum":
+	case hlo.OpMinimum:
 		return e.least(d, a.in(k, x[0]), x[1])
-	case "negate":
+	case hlo.OpNegate:
 		return a.get(k, "neg."+signed(s), a.in(k, x[0]))
-	case "abs":
+	case hlo.OpAbs:
 		return a.get(k, "abs."+signed(s), a.in(k, x[0]))
-	case "not":
+	case hlo.OpNot:
 		return a.get(k, "not."+bitSuffix(d), a.in(k, x[0]))
-	case "sign":
+	case hlo.OpSign:
 		return e.signOf(d, a.in(k, x[0]))
-	case "popcnt", "count-leading-zeros":
+	case hlo.OpPopcnt, hlo.OpCountLeadingZeros:
 		return e.countBits(code, d, a.in(k, x[0]))
-	case "divide", "remainder":
+	case hlo.OpDivide, hlo.OpRemainder:
 		return e.divide(code, d, a.in(k, x[0]), a.in(k, x[1]))
-	case "shift-left", "shift-right-logical", "shift-right-arithmetic":
+	case hlo.OpShiftLeft, hlo.OpShiftRightLogical, hlo.OpShiftRightArithmetic:
 		return e.shift(code, d, a.in(k, x[0]), a.in(k, x[1]))
 	}
 	return ""
@@ -230,9 +230,9 @@ func (e *emitter) countBits(code hlo.Opcode, d hlo.DType, x operand) operand {
 	if d.IsSigned() && d.Bits() < 32 {
 		x = a.get(k, "and.b32", x, int64(1)<<d.Bits()-1)
 	}
-	name := map[hlo.Opcode]string{"popcnt": "popc.", "count-leading-zeros": "clz."}[code]
+	name := map[hlo.Opcode]string{hlo.OpPopcnt: "popc.", hlo.OpCountLeadingZeros: "clz."}[code]
 	n := a.get(kindB32, name+bitSuffix(d), x)
-	if code == "count-leading-zeros" && d.Bits() < 32 {
+	if code == hlo.OpCountLeadingZeros && d.Bits() < 32 {
 		n = a.get(kindB32, "sub.s32", n, 32-d.Bits())
 	}
 	if k == kindB64 {
@@ -251,7 +251,7 @@ func (e *emitter) divide(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 		minus = a.get(kindPred, "setp.eq."+s, y, -1)
 		safe = a.get(k, "selp."+b, 1, safe, minus)
 	}
-	if code == "remainder" {
+	if code == hlo.OpRemainder {
 		r := a.get(k, "rem."+s, x, safe)
 		return a.get(k, "selp."+b, x, r, none)
 	}
@@ -265,7 +265,7 @@ func (e *emitter) divide(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 // shift shifts by y modulo nothing: by the width and more leaves 0, or the sign.
 func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 	a, k, b := e.asm, kindFor(d), bitSuffix(d)
-	if code != "shift-left" && d.IsSigned() && code == "shift-right-logical" && d.Bits() < 32 {
+	if code != hlo.OpShiftLeft && d.IsSigned() && code == hlo.OpShiftRightLogical && d.Bits() < 32 {
 		x = a.get(k, "and.b32", x, int64(1)<<d.Bits()-1)
 	}
 	over := a.get(kindPred, "setp.ge.u"+b[1:], y, d.Bits())
@@ -274,9 +274,9 @@ func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 		by = a.get(kindB32, "cvt.u32.u64", a.get(k, "min.u64", y, 63))
 	}
 	switch code {
-	case "shift-left":
+	case hlo.OpShiftLeft:
 		return a.get(k, "selp."+b, 0, a.get(k, "shl."+b, x, by), over)
-	case "shift-right-logical":
+	case hlo.OpShiftRightLogical:
 		return a.get(k, "selp."+b, 0, a.get(k, "shr.u"+b[1:], x, by), over)
 	}
 	if !d.IsSigned() {
@@ -391,15 +391,15 @@ func (e *emitter) recast(d, from hlo.DType, x operand) operand {
 func monoidIdentity(code hlo.Opcode, d hlo.DType) (operand, bool) {
 	bits := d.Bits()
 	switch code {
-	case "add", "or", "xor":
+	case hlo.OpAdd, hlo.OpOr, hlo.OpXor:
 		return immediate(d, 0, math.Copysign(0, -1)), true
-	case "multiply":
+	case hlo.OpMultiply:
 		return immediate(d, 1, 1), true
-	case "and":
+	case hlo.OpAnd:
 		return immediate(d, -1, 0), true
-	case "maximum":
+	case hlo.OpMaximum:
 		return immediate(d, leastInt(d), math.Inf(-1)), true
-	case "minimum":
+	case hlo.OpMinimum:
 		switch {
 		case d.IsSigned():
 			return immediate(d, int64(1)<<(bits-1)-1, 0), true

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
@@ -63,7 +64,7 @@ func (e *emitter) turned(n, m int) []int {
 	}
 	op := e.p.Ops[m]
 	switch {
-	case op.Code == "transpose":
+	case op.Code == hlo.OpTranspose:
 		from := e.turned(n, op.Args[0])
 		if from == nil {
 			return nil

@@ -119,9 +119,9 @@ func (e *emitter) trace(n int, points []point) (param int, direct bool) {
 			return 0, false
 		}
 		switch op.Code {
-		case "parameter":
+		case hlo.OpParameter:
 			return n, true
-		case "reshape", "slice", "copy", "transpose", "broadcast", "optimization-barrier", "reverse", "dynamic-slice":
+		case hlo.OpReshape, hlo.OpSlice, hlo.OpCopy, hlo.OpTranspose, hlo.OpBroadcast, hlo.OpOptimizationBarrier, hlo.OpReverse, hlo.OpDynamicSlice:
 			n = op.Args[0]
 		default:
 			return 0, false

@@ -32,7 +32,7 @@ var tensorTypes = map[hlo.DType]tensorType{
 
 // multipliesF8 says whether an op is a product of floats of 8 bits.
 func multipliesF8(p *symtile.Program, op symtile.Op) bool {
-	if op.Code != "dot" {
+	if op.Code != hlo.OpDot {
 		return false
 	}
 	d := p.Ops[op.Args[0]].Instr.Shape.DType
@@ -335,9 +335,9 @@ func (e *emitter) placesOf(o operandTile, points []point) (places []place, param
 	for x := o.arg; x != n; x = e.p.Ops[x].Args[0] {
 		op := e.p.Ops[x]
 		switch op.Code {
-		case "transpose", "broadcast", "reverse":
+		case hlo.OpTranspose, hlo.OpBroadcast, hlo.OpReverse:
 			at = e.moved(op, at)
-		case "reshape", "slice", "dynamic-slice":
+		case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice:
 			at = e.reshaped(op, at)
 		}
 	}

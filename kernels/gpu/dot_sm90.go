@@ -109,7 +109,7 @@ func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *
 	shape := op.Instr.Shape
 	fd, okF := single1(o.sizes, o.free)
 	kd, okK := single1(o.sizes, o.contract)
-	if op.Code != "parameter" || !okF || !okK || shape.Rank() > 5 || !e.copyable(op) {
+	if op.Code != hlo.OpParameter || !okF || !okK || shape.Rank() > 5 || !e.copyable(op) {
 		return nil
 	}
 	size := shape.DType.Size()

@@ -96,27 +96,27 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 		return e.computeElementwise(n, points)
 	}
 	switch op.Code {
-	case "parameter":
+	case hlo.OpParameter:
 		return e.loadParameter(n, points)
-	case "constant":
+	case hlo.OpConstant:
 		return e.literal(op, points)
-	case "iota":
+	case hlo.OpIota:
 		return e.count(op, points)
-	case "reshape", "slice", "dynamic-slice", "optimization-barrier":
+	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpOptimizationBarrier:
 		return e.elements(op.Args[0], e.reshaped(op, points))
-	case "broadcast", "transpose", "reverse", "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
 		return e.elements(op.Args[0], e.moved(op, points))
-	case "concatenate":
+	case hlo.OpConcatenate:
 		return e.concatenated(op, points)
-	case "pad":
+	case hlo.OpPad:
 		return e.padded(op, points)
-	case "dynamic-update-slice":
+	case hlo.OpDynamicUpdateSlice:
 		return e.updated(op, points)
-	case "gather":
+	case hlo.OpGather:
 		return e.gathered(op, points)
-	case "get-tuple-element":
+	case hlo.OpGetTupleElement:
 		return e.elementsOf(op.Args[0], int(op.Instr.Attrs.Index), points)
-	case "reduce", "dot":
+	case hlo.OpReduce, hlo.OpDot:
 		return e.missing(n, part, points)
 	}
 	e.refuse("%s (%s) is not computed on a GPU", op.Instr.Name, op.Code)
@@ -372,15 +372,15 @@ func (e *emitter) moved(op symtile.Op, points []point) []point {
 	for k, p := range points {
 		at := make([]symtile.Expr, len(from))
 		switch op.Code {
-		case "broadcast":
+		case hlo.OpBroadcast:
 			for i, d := range op.Instr.Attrs.Dimensions {
 				at[i] = p.at[d]
 			}
-		case "transpose":
+		case hlo.OpTranspose:
 			for i, d := range op.Perm {
 				at[d] = p.at[i]
 			}
-		case "reverse":
+		case hlo.OpReverse:
 			copy(at, p.at)
 			for _, d := range op.Instr.Attrs.Dimensions {
 				at[d] = op.Tile[d].Size.AddConst(-1).Sub(at[d])

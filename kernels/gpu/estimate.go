@@ -68,7 +68,7 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	m.operands()
 	m.parted = partedOf(p)
 	for n, op := range p.Ops {
-		if op.Code != "reduce" {
+		if op.Code != hlo.OpReduce {
 			continue
 		}
 		if _, any := op.Instr.Attrs.ToApply.Monoid(); !any || len(op.Args) > 2 {
@@ -88,8 +88,8 @@ func (m *estimate) products() {
 		k := knobs{tf32: tf32}
 		m.tensor[tf32], m.groups[tf32] = make([]bool, len(m.p.Ops)), make([]bool, len(m.p.Ops))
 		for n, op := range m.p.Ops {
-			m.tensor[tf32][n] = op.Code == "dot" && onTensorCores(m.p, n, m.sheet, k)
-			m.groups[tf32][n] = op.Code == "dot" && groupable(m.p, n, m.sheet, k)
+			m.tensor[tf32][n] = op.Code == hlo.OpDot && onTensorCores(m.p, n, m.sheet, k)
+			m.groups[tf32][n] = op.Code == hlo.OpDot && groupable(m.p, n, m.sheet, k)
 		}
 	}
 }
@@ -104,13 +104,13 @@ func (m *estimate) lie() {
 		m.order, m.pitch = append(m.order, order), append(m.pitch, pitch)
 		var same []int
 		for k, other := range m.p.Ops[:n] {
-			if op.Code == "parameter" && other.Code == "parameter" && other.Instr == op.Instr {
+			if op.Code == hlo.OpParameter && other.Code == hlo.OpParameter && other.Instr == op.Instr {
 				same = append(same, k)
 			}
 		}
 		m.repeats, m.picks = append(m.repeats, same), append(m.picks, -1)
-		m.dots = m.dots || op.Code == "dot"
-		if op.Code == "gather" {
+		m.dots = m.dots || op.Code == hlo.OpDot
+		if op.Code == hlo.OpGather {
 			m.picks[op.Args[0]] = n
 		}
 	}
@@ -233,11 +233,11 @@ func (m *estimate) work(ops []bool, c *candidate) load {
 			runs *= part
 		}
 		switch op.Code {
-		case "parameter":
+		case hlo.OpParameter:
 			m.bring(n, k, runs, &l)
-		case "dot":
+		case hlo.OpDot:
 			m.dot(n, k, runs, c, &l)
-		case "reduce":
+		case hlo.OpReduce:
 			all := m.elements(op.Args[0])
 			m.operate(all, runs, c, &l)
 			c.partials += m.partials(n, threads)
@@ -455,7 +455,7 @@ func groupable(p *symtile.Program, n int, s Sheet, k knobs) bool {
 	}
 	for k, shape := range []hlo.Shape{a, b} {
 		order, contracted := majorToMinor(shape), [][]int64{op.Instr.Attrs.LHSContract, op.Instr.Attrs.RHSContract}[k]
-		if p.Ops[op.Args[k]].Code != "parameter" || !turns(shape.DType) && !slices.Contains(contracted, int64(order[len(order)-1])) {
+		if p.Ops[op.Args[k]].Code != hlo.OpParameter || !turns(shape.DType) && !slices.Contains(contracted, int64(order[len(order)-1])) {
 			return false
 		}
 		for _, stride := range shape.Strides() {

@@ -10,8 +10,8 @@ import (
 // in f32 to a few units in the last place, or in f64 and rounded; those of f64
 // are polynomials. Types under f32 are computed as f32.
 
-var floatBinary = map[hlo.Opcode]string{"add": "add.rn.", "subtract": "sub.rn.", "multiply": "mul.rn.", "divide": "div.rn."}
-var floatUnary = map[hlo.Opcode]string{"negate": "neg.", "abs": "abs.", "sqrt": "sqrt.rn.", "floor": "cvt.rmi.", "ceil": "cvt.rpi.", "round-nearest-even": "cvt.rni."}
+var floatBinary = map[hlo.Opcode]string{hlo.OpAdd: "add.rn.", hlo.OpSubtract: "sub.rn.", hlo.OpMultiply: "mul.rn.", hlo.OpDivide: "div.rn."}
+var floatUnary = map[hlo.Opcode]string{hlo.OpNegate: "neg.", hlo.OpAbs: "abs.", hlo.OpSqrt: "sqrt.rn.", hlo.OpFloor: "cvt.rmi.", hlo.OpCeil: "cvt.rpi.", hlo.OpRoundNearestEven: "cvt.rni."}
 
 // float computes on floats; "" where there is no such operation.
 func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
@@ -29,15 +29,15 @@ func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
 		x[i] = e.asm.in(k, x[i])
 	}
 	switch code {
-	case "maximum":
+	case hlo.OpMaximum:
 		return e.greatest(d, x[0], x[1])
-	case "minimum":
+	case hlo.OpMinimum:
 		return e.least(d, x[0], x[1])
-	case "remainder":
+	case hlo.OpRemainder:
 		return e.floatRemainder(k, x[0], x[1])
-	case "sign":
+	case hlo.OpSign:
 		return e.floatSign(k, x[0])
-	case "round-nearest-afz":
+	case hlo.OpRoundNearestAfz:
 		return e.roundAway(k, x[0])
 	}
 	m := floats{e, k, s}
@@ -50,10 +50,10 @@ func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	if f, ok := double[code]; ok {
 		return f(m, x[0])
 	}
-	if code == "power" {
+	if code == hlo.OpPower {
 		return m.power(x[0], x[1])
 	}
-	if code == "atan2" {
+	if code == hlo.OpAtan2 {
 		return m.atan2(x[0], x[1])
 	}
 	return ""
@@ -141,8 +141,8 @@ func (m floats) bounded(x operand, lo, hi float64) operand {
 
 // single are operations computed in f32.
 var single = map[hlo.Opcode]func(m floats, x operand) operand{
-	"exponential": floats.exp32, "log": floats.log32, "tanh": floats.tanh32, "logistic": floats.logistic32,
-	"erf": floats.erf32, "rsqrt": floats.rsqrt,
+	hlo.OpExponential: floats.exp32, hlo.OpLog: floats.log32, hlo.OpTanh: floats.tanh32, hlo.OpLogistic: floats.logistic32,
+	hlo.OpErf: floats.erf32, hlo.OpRsqrt: floats.rsqrt,
 }
 
 // exp32 is e^x = 2ⁿ·2^(r/ln 2) with n = round(x/ln 2) and |r| ≤ ln 2/2 found by
@@ -235,29 +235,29 @@ func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 
 // double are operations computed in f64, good to 10⁻¹⁴ or better.
 var double = map[hlo.Opcode]func(m floats, x operand) operand{
-	"exponential": floats.exp, "log": floats.log, "tanh": floats.tanh, "logistic": floats.logistic, "rsqrt": floats.rsqrt,
-	"sine": floats.sin, "cosine": floats.cos, "tan": func(m floats, x operand) operand { return m.div(m.sin(x), m.cos(x)) },
-	"exponential-minus-one": floats.expm1, "log-plus-one": floats.log1p, "cbrt": floats.cbrt, "erf": floats.erf,
-	"sinh": func(m floats, x operand) operand {
+	hlo.OpExponential: floats.exp, hlo.OpLog: floats.log, hlo.OpTanh: floats.tanh, hlo.OpLogistic: floats.logistic, hlo.OpRsqrt: floats.rsqrt,
+	hlo.OpSine: floats.sin, hlo.OpCosine: floats.cos, hlo.OpTan: func(m floats, x operand) operand { return m.div(m.sin(x), m.cos(x)) },
+	hlo.OpExponentialMinusOne: floats.expm1, hlo.OpLogPlusOne: floats.log1p, hlo.OpCbrt: floats.cbrt, hlo.OpErf: floats.erf,
+	hlo.OpSinh: func(m floats, x operand) operand {
 		y := m.expm1(m.abs(x)) // (y + y/(y+1))/2, which infinity goes through as infinity
 		return m.sign(m.mul(m.mul(m.c(0.5), y), m.add(m.div(m.reg(1), m.add(y, m.c(1))), m.c(1))), x)
 	},
-	"cosh": func(m floats, x operand) operand { y := m.exp(x); return m.mul(m.c(0.5), m.add(y, m.div(m.reg(1), y))) },
-	"asinh": func(m floats, x operand) operand {
+	hlo.OpCosh: func(m floats, x operand) operand { y := m.exp(x); return m.mul(m.c(0.5), m.add(y, m.div(m.reg(1), y))) },
+	hlo.OpAsinh: func(m floats, x operand) operand {
 		y := m.abs(x)
 		z := m.mul(y, y)
 		return m.sign(m.log1p(m.add(y, m.div(z, m.add(m.sqrt(m.add(z, m.c(1))), m.c(1))))), x)
 	},
-	"acosh": func(m floats, x operand) operand {
+	hlo.OpAcosh: func(m floats, x operand) operand {
 		return m.log(m.add(x, m.sqrt(m.mul(m.sub(x, m.c(1)), m.add(x, m.c(1))))))
 	},
-	"atanh": func(m floats, x operand) operand {
+	hlo.OpAtanh: func(m floats, x operand) operand {
 		return m.mul(m.c(0.5), m.sub(m.log1p(x), m.log1p(m.neg(x))))
 	},
-	"asin": func(m floats, x operand) operand {
+	hlo.OpAsin: func(m floats, x operand) operand {
 		return m.atan2(x, m.sqrt(m.mul(m.sub(m.reg(1), x), m.add(x, m.c(1)))))
 	},
-	"acos": func(m floats, x operand) operand {
+	hlo.OpAcos: func(m floats, x operand) operand {
 		return m.atan2(m.sqrt(m.mul(m.sub(m.reg(1), x), m.add(x, m.c(1)))), x)
 	},
 }

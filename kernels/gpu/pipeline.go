@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
@@ -54,7 +55,7 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
 	}
 	busy := func(s symtile.Step) bool {
 		code := e.p.Ops[s.Op].Code
-		return s.Loop != nil || e.hints.staged[s.Op] || (code == "dot" || code == "reduce") && !slices.Contains(l.Closers, s.Op) || len(e.p.Ops[s.Op].Needs) > 0
+		return s.Loop != nil || e.hints.staged[s.Op] || (code == hlo.OpDot || code == hlo.OpReduce) && !slices.Contains(l.Closers, s.Op) || len(e.p.Ops[s.Op].Needs) > 0
 	}
 	if p.slots < 2 || p.part.count < 2 || slices.ContainsFunc(l.Body, busy) {
 		return false

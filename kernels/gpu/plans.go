@@ -79,7 +79,7 @@ func roundings(p *symtile.Program) []int {
 
 // takesTF32 says whether an op is a product of f32.
 func takesTF32(p *symtile.Program, op symtile.Op) bool {
-	return op.Code == "dot" && p.Ops[op.Args[0]].Instr.Shape.DType == hlo.F32 && p.Ops[op.Args[1]].Instr.Shape.DType == hlo.F32
+	return op.Code == hlo.OpDot && p.Ops[op.Args[0]].Instr.Shape.DType == hlo.F32 && p.Ops[op.Args[1]].Instr.Shape.DType == hlo.F32
 }
 
 // sensible lists the candidates that fit, the cheapest first.
@@ -176,7 +176,7 @@ func (m *estimate) group(t symtile.Tiling) int {
 	rows, cols, dots := int64(1), int64(1), false
 	for k, d := range m.p.Space.Dims {
 		n := ceilDiv(max(1, d.Extent), t[k])
-		dots = dots || d.Kind == symtile.Sequential && d.From.Op == "dot"
+		dots = dots || d.Kind == symtile.Sequential && d.From.Op == hlo.OpDot
 		if d.Kind == symtile.Parallel && n > 1 {
 			rows, cols = cols, n
 		}
@@ -206,7 +206,7 @@ func choicesOf(p *symtile.Program, s Sheet, k knobs) []knobs {
 	switch {
 	case hasTensor(p, s, k):
 		stages, epilogues = []int{1, 2, 3, mostOffered}, []int{0, 1}
-	case slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == "dot" }):
+	case slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == hlo.OpDot }):
 		stages = []int{1, 2, 3}
 	}
 	var all []knobs
@@ -223,7 +223,7 @@ func choicesOf(p *symtile.Program, s Sheet, k knobs) []knobs {
 // hasTensor says whether tensor cores have a product of the program.
 func hasTensor(p *symtile.Program, s Sheet, k knobs) bool {
 	for n, op := range p.Ops {
-		if op.Code == "dot" && onTensorCores(p, n, s, k) {
+		if op.Code == hlo.OpDot && onTensorCores(p, n, s, k) {
 			return true
 		}
 	}

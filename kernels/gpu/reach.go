@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
@@ -65,31 +66,31 @@ func (r *reading) compute(n int, p point) {
 	}
 	one := []point{p}
 	switch op.Code {
-	case "parameter":
+	case hlo.OpParameter:
 		r.load(n, p)
-	case "constant":
+	case hlo.OpConstant:
 		if _, same := uniform(op.Instr.Literal); !same {
 			r.load(n, p)
 		}
-	case "reshape", "slice", "dynamic-slice", "optimization-barrier":
+	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpOptimizationBarrier:
 		r.element(op.Args[0], e.reshaped(op, one)[0])
-	case "broadcast", "transpose", "reverse", "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
 		r.element(op.Args[0], e.moved(op, one)[0])
-	case "concatenate", "dynamic-update-slice":
+	case hlo.OpConcatenate, hlo.OpDynamicUpdateSlice:
 		for k, a := range op.Args {
-			if op.Code == "concatenate" || k == 1 {
+			if op.Code == hlo.OpConcatenate || k == 1 {
 				parts, _ := e.reaching(a, one)
 				r.element(a, parts[0])
 			} else if k == 0 {
 				r.element(a, p)
 			}
 		}
-	case "pad":
+	case hlo.OpPad:
 		part, _ := e.padding(op, p)
 		r.element(op.Args[0], part)
-	case "gather":
+	case hlo.OpGather:
 		r.gather(op, p)
-	case "get-tuple-element":
+	case hlo.OpGetTupleElement:
 		r.element(op.Args[0], p)
 	}
 }
@@ -110,7 +111,7 @@ func (r *reading) load(n int, p point) {
 	index, there := e.tensor(op.Tile, p.at)
 	places := []place{{e.dotted(index, op.Instr.Shape.Strides()), p.when.all(there)}}
 	size := op.Instr.Shape.DType.Size()
-	may := op.Code == "parameter" && !e.hints.staged[n] && e.shareable(n) && e.independent(places)
+	may := op.Code == hlo.OpParameter && !e.hints.staged[n] && e.shareable(n) && e.independent(places)
 	r.all = append(r.all, reach{n, layout.Reach{Index: r.index, Offset: places[0].at, Where: places[0].when, Bytes: size, Shared: may}})
 }
 
@@ -232,7 +233,7 @@ func (e *emitter) share(c chosen) {
 func (e *emitter) folding(like func(symtile.Op) bool, n int, size int64, f layout.Fold) chosen {
 	c := chosen{box: e.box(e.p.Ops[e.p.Ops[n].Args[0]].Tile.Sizes(), size), fold: &f}
 	for _, op := range e.p.Ops {
-		if op.Code != "reduce" || !like(op) {
+		if op.Code != hlo.OpReduce || !like(op) {
 			continue
 		}
 		for _, a := range op.Args[:len(op.Args)/2] {

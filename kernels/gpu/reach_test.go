@@ -8,6 +8,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
@@ -117,7 +118,7 @@ func (r *rivalry) flats(key choiceKey, c chosen) {
 // chunks of 16 bytes: it says along what, not how threads go over it.
 func onTensors(e *emitter, key choiceKey) bool {
 	return !key.stored && hasTensor(e.p, e.sheet, e.knobs) && slices.ContainsFunc(e.p.Ops, func(op symtile.Op) bool {
-		return op.Code == "dot" && slices.Contains(op.Args, key.op)
+		return op.Code == hlo.OpDot && slices.Contains(op.Args, key.op)
 	})
 }
 

@@ -274,13 +274,13 @@ func (e *emitter) apply(c *hlo.Computation, params []operand) []operand {
 		at[p] = params[k]
 	}
 	for _, i := range c.Instrs {
-		if i.Op == "parameter" || i.Op == "tuple" {
+		if i.Op == hlo.OpParameter || i.Op == hlo.OpTuple {
 			continue
 		}
-		if i.Shape.Rank() > 0 || !i.Shape.DType.IsArray() || !i.Op.Elementwise() && i.Op != "constant" {
+		if i.Shape.Rank() > 0 || !i.Shape.DType.IsArray() || !i.Op.Elementwise() && i.Op != hlo.OpConstant {
 			e.refuse("%s of the computation %s is no operation on scalars", i.Name, c.Name)
 		}
-		if i.Op == "constant" {
+		if i.Op == hlo.OpConstant {
 			at[i], _ = uniform(i.Literal)
 			continue
 		}
@@ -290,7 +290,7 @@ func (e *emitter) apply(c *hlo.Computation, params []operand) []operand {
 		}
 		at[i] = e.scalar(i.Op, i, i.Shape.DType, i.Operands[0].Shape.DType, x)
 	}
-	if c.Root.Op != "tuple" {
+	if c.Root.Op != hlo.OpTuple {
 		return []operand{at[c.Root]}
 	}
 	var all []operand

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A ring is a loop of products by warpgroups, or one of them that has no loop.
@@ -57,7 +58,7 @@ func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
 	r := &ring{e: e, part: e.portion(dims), blocks: int64(e.knobs.cluster)}
 	r.total = r.part.count
 	for _, n := range closers {
-		if e.p.Ops[n].Code != "dot" {
+		if e.p.Ops[n].Code != hlo.OpDot {
 			return nil
 		}
 		d := e.newGroupDot(n)

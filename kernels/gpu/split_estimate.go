@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // parted is a program seen as two kernels, of which the first has blocks share
@@ -129,7 +130,7 @@ func (m *estimate) split(programs float64, c *candidate) {
 func (m *estimate) pass(n int, pieces float64, c *candidate, first, second *load) {
 	op := m.p.Ops[n]
 	threads := float64(c.knobs.warps * WarpThreads)
-	if op.Code == "dot" {
+	if op.Code == hlo.OpDot {
 		bytes := m.elements(n) * float64(wideSum(op.Instr.Shape.DType).Size())
 		first.scratch += bytes
 		second.scratch += bytes * pieces

@@ -275,8 +275,8 @@ func (e *emitter) steps(body []symtile.Step) {
 			e.needed(v)
 		}
 		switch {
-		case op.Code == "dot" && e.grouped([]int{s.Op}, nil, nil):
-		case op.Code == "reduce" || op.Code == "dot":
+		case op.Code == hlo.OpDot && e.grouped([]int{s.Op}, nil, nil):
+		case op.Code == hlo.OpReduce || op.Code == hlo.OpDot:
 			c := e.closer(s.Op)
 			c.begin()
 			c.accumulate()
@@ -305,7 +305,7 @@ func (e *emitter) needed(n int) {
 // closes says whether op n needs the result of a reduce or dot.
 func closes(p *symtile.Program, n int) bool {
 	for k, used := range usedBy(p, []int{n}, nil) {
-		if code := p.Ops[k].Code; used && (code == "reduce" || code == "dot") {
+		if code := p.Ops[k].Code; used && (code == hlo.OpReduce || code == hlo.OpDot) {
 			return true
 		}
 	}
@@ -324,7 +324,7 @@ type closer interface {
 }
 
 func (e *emitter) closer(n int) closer {
-	if e.p.Ops[n].Code == "dot" {
+	if e.p.Ops[n].Code == hlo.OpDot {
 		return e.newDot(n)
 	}
 	return e.newReduction(n)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A wave is the blocks that run at the same time. What several of them read
@@ -17,7 +18,7 @@ func (m *estimate) operands() {
 	m.brought, m.covered = make([]float64, len(m.p.Ops)), make([]float64, len(m.p.Space.Dims))
 	for n, op := range m.p.Ops {
 		m.feeds[n] = -1
-		if op.Code != "parameter" {
+		if op.Code != hlo.OpParameter {
 			continue
 		}
 		for k, d := range m.p.Space.Dims {
@@ -134,7 +135,7 @@ func (m *estimate) scheduled(all []candidate) []candidate {
 func (m *estimate) deeper(k knobs) []knobs {
 	all, iterations := []knobs{k}, 0.0
 	for n, op := range m.p.Ops {
-		if op.Code == "dot" {
+		if op.Code == hlo.OpDot {
 			iterations = max(iterations, m.runs(n)/float64(k.splitk))
 		}
 	}
@@ -197,9 +198,9 @@ func (m *estimate) alone(k knobs) bool {
 	only := 0
 	for n, op := range m.p.Ops {
 		switch {
-		case op.Code == "dot" && m.byGroups(n, k):
+		case op.Code == hlo.OpDot && m.byGroups(n, k):
 			only++
-		case op.Code == "dot" || op.Code == "reduce":
+		case op.Code == hlo.OpDot || op.Code == hlo.OpReduce:
 			return false
 		}
 	}

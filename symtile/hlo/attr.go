@@ -62,13 +62,13 @@ var attrTable = []attrRow{
 // typedOn lists the opcodes on which an attribute of a common name is typed;
 // elsewhere (padding of a custom-call, type of anything) it stays text.
 var typedOn = map[string][]Opcode{
-	"padding": {"pad"}, "slice": {"slice"}, "direction": {"compare"}, "type": {"compare"}, "kind": {"fusion"},
-	"window": {"convolution", "reduce-window", "select-and-scatter"}, "dim_labels": {"convolution"},
-	"feature_group_count": {"convolution"}, "batch_group_count": {"convolution"}, "dynamic_slice_sizes": {"dynamic-slice"},
-	"replica_groups":      {"all-gather", "all-gather-start", "all-reduce", "all-reduce-start", "all-to-all", "collective-broadcast", "reduce-scatter"},
-	"source_target_pairs": {"collective-permute", "collective-permute-start"},
-	"select":              {"select-and-scatter"}, "scatter": {"select-and-scatter"},
-	"iota_dimension": {"iota"}, "index": {"get-tuple-element"},
+	"padding": {OpPad}, "slice": {OpSlice}, "direction": {OpCompare}, "type": {OpCompare}, "kind": {OpFusion},
+	"window": {OpConvolution, OpReduceWindow, OpSelectAndScatter}, "dim_labels": {OpConvolution},
+	"feature_group_count": {OpConvolution}, "batch_group_count": {OpConvolution}, "dynamic_slice_sizes": {OpDynamicSlice},
+	"replica_groups":      {OpAllGather, OpAllGatherStart, OpAllReduce, OpAllReduceStart, OpAllToAll, OpCollectiveBroadcast, OpReduceScatter},
+	"source_target_pairs": {OpCollectivePermute, OpCollectivePermuteStart},
+	"select":              {OpSelectAndScatter}, "scatter": {OpSelectAndScatter},
+	"iota_dimension": {OpIota}, "index": {OpGetTupleElement},
 }
 
 func parseInts(text string) ([]int64, error) {

@@ -153,10 +153,10 @@ func (m *Module) fused() []*Computation {
 			for _, callee := range i.Callees() {
 				switch {
 				case seen[callee]:
-				case i.Op == "fusion":
+				case i.Op == OpFusion:
 					seen[callee] = true
 					all = append(all, callee)
-				case i.Op == "call" || i.Op == "while" || i.Op == "conditional":
+				case i.Op == OpCall || i.Op == OpWhile || i.Op == OpConditional:
 					seen[callee] = true
 					walk(callee)
 				}

@@ -56,24 +56,24 @@ func scatterOf(a *Attrs) *ScatterDims {
 
 // dimsTable lists the attributes in the order XLA prints them.
 var dimsTable = []dimsRow{
-	{"gather", "offset_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).OffsetDims }},
-	{"gather", "collapsed_slice_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).CollapsedSliceDims }},
-	{"gather", "start_index_map", func(a *Attrs) *[]int64 { return &gatherOf(a).StartIndexMap }},
-	{"gather", "operand_batching_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).OperandBatching }},
-	{"gather", "start_indices_batching_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).IndicesBatching }},
-	{"gather", "slice_sizes", func(a *Attrs) *[]int64 { return &gatherOf(a).SliceSizes }},
-	{"scatter", "update_window_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).UpdateWindow }},
-	{"scatter", "inserted_window_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).InsertedWindow }},
-	{"scatter", "scatter_dims_to_operand_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).ToOperand }},
-	{"scatter", "input_batching_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).InputBatching }},
-	{"scatter", "scatter_indices_batching_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).IndicesBatching }},
+	{OpGather, "offset_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).OffsetDims }},
+	{OpGather, "collapsed_slice_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).CollapsedSliceDims }},
+	{OpGather, "start_index_map", func(a *Attrs) *[]int64 { return &gatherOf(a).StartIndexMap }},
+	{OpGather, "operand_batching_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).OperandBatching }},
+	{OpGather, "start_indices_batching_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).IndicesBatching }},
+	{OpGather, "slice_sizes", func(a *Attrs) *[]int64 { return &gatherOf(a).SliceSizes }},
+	{OpScatter, "update_window_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).UpdateWindow }},
+	{OpScatter, "inserted_window_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).InsertedWindow }},
+	{OpScatter, "scatter_dims_to_operand_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).ToOperand }},
+	{OpScatter, "input_batching_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).InputBatching }},
+	{OpScatter, "scatter_indices_batching_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).IndicesBatching }},
 }
 
 // setDims sets an attribute of gather or scatter; mine says whether it is one.
 func setDims(i *Instr, name, text string) (mine bool, err error) {
-	if name == "index_vector_dim" && (i.Op == "gather" || i.Op == "scatter") {
+	if name == "index_vector_dim" && (i.Op == OpGather || i.Op == OpScatter) {
 		n, err := strconv.ParseInt(text, 10, 32)
-		if i.Op == "gather" {
+		if i.Op == OpGather {
 			gatherOf(&i.Attrs).IndexVectorDim = n
 		} else {
 			scatterOf(&i.Attrs).IndexVectorDim = n
@@ -105,7 +105,7 @@ func (i *Instr) putDims(put func(name, value string)) {
 		}
 	}
 	at := int64(0)
-	if i.Op == "gather" {
+	if i.Op == OpGather {
 		at = i.Attrs.Gather.IndexVectorDim
 	} else {
 		at = i.Attrs.Scatter.IndexVectorDim

@@ -68,9 +68,9 @@ func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 		return err
 	}
 	switch i.Op {
-	case "parameter":
+	case OpParameter:
 		return p.parameterNumber(i)
-	case "constant":
+	case OpConstant:
 		return p.constant(i)
 	}
 	var few [8]*Instr

@@ -12,7 +12,7 @@ func (c *Computation) Monoid() (Opcode, bool) {
 		return "", false
 	}
 	switch root.Op {
-	case "add", "multiply", "maximum", "minimum", "and", "or", "xor":
+	case OpAdd, OpMultiply, OpMaximum, OpMinimum, OpAnd, OpOr, OpXor:
 		return root.Op, true
 	}
 	return "", false

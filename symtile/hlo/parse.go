@@ -286,7 +286,7 @@ func (p *parser) expected(ending string) int {
 func (p *parser) params(c *Computation) error {
 	byNumber := map[int]*Instr{}
 	for _, i := range c.Instrs {
-		if i.Op != "parameter" {
+		if i.Op != OpParameter {
 			continue
 		}
 		if first := byNumber[i.Attrs.Param]; first != nil {

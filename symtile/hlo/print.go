@@ -68,9 +68,9 @@ func (i *Instr) append(b []byte, p printing) []byte {
 	b = i.Shape.append(b)
 	b = append(append(append(b, ' '), i.Op...), '(')
 	switch i.Op {
-	case "parameter":
+	case OpParameter:
 		b = fmt.Appendf(b, "%d", i.Attrs.Param)
-	case "constant":
+	case OpConstant:
 		b = i.Literal.append(b)
 	}
 	for k, o := range i.Operands {
@@ -91,10 +91,10 @@ func (i *Instr) appendAttrs(b []byte, p printing) []byte {
 	}
 	a := &i.Attrs
 	put("dimensions", printInts(a.Dimensions))
-	if i.Op == "iota" {
+	if i.Op == OpIota {
 		put("iota_dimension", fmt.Sprint(a.IotaDim))
 	}
-	if i.Op == "get-tuple-element" {
+	if i.Op == OpGetTupleElement {
 		put("index", fmt.Sprint(a.Index))
 	}
 	i.putDims(put)
@@ -104,7 +104,7 @@ func (i *Instr) appendAttrs(b []byte, p printing) []byte {
 		}
 		put(row.name, row.print(a))
 	}
-	if a.Calls != nil && i.Op == "call" {
+	if a.Calls != nil && i.Op == OpCall {
 		put("to_apply", "%"+p.comp(a.Calls))
 	} else if a.Calls != nil {
 		put("calls", "%"+p.comp(a.Calls))
@@ -112,7 +112,7 @@ func (i *Instr) appendAttrs(b []byte, p printing) []byte {
 	if a.Select != nil {
 		put("select", "%"+p.comp(a.Select))
 	}
-	if a.ToApply != nil && i.Op == "select-and-scatter" {
+	if a.ToApply != nil && i.Op == OpSelectAndScatter {
 		put("scatter", "%"+p.comp(a.ToApply))
 	} else if a.ToApply != nil {
 		put("to_apply", "%"+p.comp(a.ToApply))
@@ -133,12 +133,12 @@ func (i *Instr) appendAttrs(b []byte, p printing) []byte {
 // branchNames are the attributes that name the computations of an operation,
 // in the order of Branches.
 var branchNames = map[Opcode][]string{
-	"while": {"condition", "body"},
+	OpWhile: {"condition", "body"},
 }
 
 func (i *Instr) putBranches(put func(name, value string), p printing) {
 	names := branchNames[i.Op]
-	if i.Op == "conditional" && len(i.Operands) > 0 && i.Operands[0].Shape.DType == Pred {
+	if i.Op == OpConditional && len(i.Operands) > 0 && i.Operands[0].Shape.DType == Pred {
 		names = []string{"true_computation", "false_computation"}
 	}
 	if len(names) == len(i.Attrs.Branches) {
@@ -152,7 +152,7 @@ func (i *Instr) putBranches(put func(name, value string), p printing) {
 		texts[k] = "%" + p.comp(c)
 	}
 	name := "called_computations"
-	if i.Op == "conditional" {
+	if i.Op == OpConditional {
 		name = "branch_computations"
 	}
 	if len(texts) > 0 {
@@ -169,5 +169,5 @@ var notComputed = map[string]bool{
 // counts says whether an attribute is part of the canonical text. A
 // custom-call is what its backend_config says it is.
 func (i *Instr) counts(attr string) bool {
-	return !notComputed[attr] || i.Op == "custom-call" && attr == "backend_config"
+	return !notComputed[attr] || i.Op == OpCustomCall && attr == "backend_config"
 }

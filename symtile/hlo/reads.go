@@ -4,7 +4,7 @@ package hlo
 // itself, is made from parameter param.
 func (c *Computation) Reads(output, param int) bool {
 	root := c.Root
-	if root.Op == "tuple" && output < len(root.Operands) {
+	if root.Op == OpTuple && output < len(root.Operands) {
 		root = root.Operands[output]
 	}
 	seen := map[*Instr]bool{}
@@ -19,7 +19,7 @@ func (c *Computation) Reads(output, param int) bool {
 				return true
 			}
 		}
-		return i.Op == "parameter" && i.Attrs.Param == param
+		return i.Op == OpParameter && i.Attrs.Param == param
 	}
 	return reads(root)
 }

@@ -23,7 +23,7 @@ func (p *parser) resolve() error {
 func (c callee) set(target *Computation) {
 	a := &c.instr.Attrs
 	switch {
-	case c.attr == "calls", c.attr == "to_apply" && c.instr.Op == "call":
+	case c.attr == "calls", c.attr == "to_apply" && c.instr.Op == OpCall:
 		a.Calls = target
 	case c.attr == "to_apply", c.attr == "scatter":
 		a.ToApply = target
@@ -38,8 +38,8 @@ func (c callee) set(target *Computation) {
 
 // shorthand names scalar computations that short examples leave out.
 var shorthand = map[string]Opcode{
-	"add": "add", "sum": "add", "mul": "multiply", "multiply": "multiply", "max": "maximum", "maximum": "maximum",
-	"min": "minimum", "minimum": "minimum", "and": "and", "or": "or",
+	"add": OpAdd, "sum": OpAdd, "mul": OpMultiply, "multiply": OpMultiply, "max": OpMaximum, "maximum": OpMaximum,
+	"min": OpMinimum, "minimum": OpMinimum, "and": OpAnd, "or": OpOr,
 }
 
 // scalarCallee makes the binary scalar computation a shorthand stands for.
@@ -53,8 +53,8 @@ func (p *parser) scalarCallee(c callee) *Computation {
 	if made := p.named[name]; made != nil {
 		return made
 	}
-	a := &Instr{Name: "a", Op: "parameter", Shape: scalar, Pos: c.instr.Pos}
-	b := &Instr{Name: "b", Op: "parameter", Shape: scalar, Pos: c.instr.Pos, Attrs: Attrs{Param: 1}}
+	a := &Instr{Name: "a", Op: OpParameter, Shape: scalar, Pos: c.instr.Pos}
+	b := &Instr{Name: "b", Op: OpParameter, Shape: scalar, Pos: c.instr.Pos, Attrs: Attrs{Param: 1}}
 	root := &Instr{Name: "r", Op: op, Shape: scalar, Operands: []*Instr{a, b}, Pos: c.instr.Pos}
 	made := &Computation{Name: name, Instrs: []*Instr{a, b, root}, Params: []*Instr{a, b}, Root: root}
 	p.named[name] = made
@@ -122,7 +122,7 @@ func (i *Instr) check() error {
 	if row.check == nil {
 		return nil
 	}
-	if i.Op != "tuple" && i.Op != "get-tuple-element" && i.Op != "fusion" && i.Op != "call" && i.Op != "optimization-barrier" && i.Op != "copy" {
+	if i.Op != OpTuple && i.Op != OpGetTupleElement && i.Op != OpFusion && i.Op != OpCall && i.Op != OpOptimizationBarrier && i.Op != OpCopy {
 		for _, o := range i.Operands {
 			if !o.Shape.DType.IsArray() {
 				return fmt.Errorf("%s cannot take %s, which is %s", i.Op, o.Name, o.Shape)

@@ -167,7 +167,7 @@ func (m *mlir) bindArg(b *block, a mlirArg, number int) error {
 	if name == "" {
 		return m.fail(b.at, "argument %d has no name", number)
 	}
-	i := m.add(b, a.at, hloName(name), "parameter", a.shape)
+	i := m.add(b, a.at, hloName(name), OpParameter, a.shape)
 	i.Attrs.Param = number
 	b.args = append(b.args, i)
 	b.comp.Params = append(b.comp.Params, i)
@@ -218,11 +218,11 @@ func (b *block) capture(outer *Instr) *Instr {
 			return c.inner
 		}
 	}
-	inner := &Instr{Name: UniqueName(b.names, outer.Name), Op: "parameter", Shape: outer.Shape, Pos: outer.Pos}
+	inner := &Instr{Name: UniqueName(b.names, outer.Name), Op: OpParameter, Shape: outer.Shape, Pos: outer.Pos}
 	switch {
-	case outer.Op == "constant":
+	case outer.Op == OpConstant:
 		inner.Op, inner.Literal = outer.Op, outer.Literal
-	case outer.Op == "broadcast" && outer.Operands[0].Op == "constant":
+	case outer.Op == OpBroadcast && outer.Operands[0].Op == OpConstant:
 		inner.Op, inner.Attrs, inner.Operands = outer.Op, outer.Attrs, []*Instr{b.capture(outer.Operands[0])}
 	default:
 		b.captures = append(b.captures, capture{outer, inner})
@@ -250,13 +250,13 @@ func (m *mlir) setRoot(b *block, o *mlirOp) {
 }
 
 func (m *mlir) tuple(b *block, at place, elements []*Instr) *Instr {
-	t := m.add(b, at, "tuple", "tuple", Shape{DType: Tuple}, elements...)
+	t := m.add(b, at, "tuple", OpTuple, Shape{DType: Tuple}, elements...)
 	t.Shape.Tuple = operandShapes(t)
 	return t
 }
 
 func (m *mlir) element(b *block, at place, tuple *Instr, k int) *Instr {
-	i := m.add(b, at, fmt.Sprintf("%s_%d", tuple.Name, k), "get-tuple-element", tuple.Shape.Tuple[k], tuple)
+	i := m.add(b, at, fmt.Sprintf("%s_%d", tuple.Name, k), OpGetTupleElement, tuple.Shape.Tuple[k], tuple)
 	i.Attrs.Index = k
 	return i
 }

@@ -63,21 +63,21 @@ var lowerings = merge(plainLowerings(), map[string]lowering{
 	"collective_broadcast": {1, 0, lowerCollective},
 	"all_reduce":           {-1, 1, lowerCollective},
 	"reduce_scatter":       {1, 1, lowerCollective},
-	"create_token":         {0, 0, rename("after-all")},
-	"after_all":            {-1, 0, rename("after-all")},
-	"replica_id":           {0, 0, rename("replica-id")},
-	"partition_id":         {0, 0, rename("partition-id")},
+	"create_token":         {0, 0, rename(OpAfterAll)},
+	"after_all":            {-1, 0, rename(OpAfterAll)},
+	"replica_id":           {0, 0, rename(OpReplicaId)},
+	"partition_id":         {0, 0, rename(OpPartitionId)},
 })
 
 // plain are operations without attributes that count, under HLO's names.
 var plain = []Opcode{
-	"abs", "cbrt", "ceil", "cosine", "count-leading-zeros", "erf", "exponential", "exponential-minus-one", "floor", "log",
-	"log-plus-one", "logistic", "negate", "not", "popcnt", "round-nearest-afz", "round-nearest-even", "rsqrt", "sign", "sine",
-	"sqrt", "tan", "tanh", "copy", "is-finite", "real", "imag",
-	"add", "and", "atan2", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "shift-left",
-	"shift-right-arithmetic", "shift-right-logical", "subtract", "xor", "complex",
-	"convert", "bitcast-convert", "reshape", "tuple", "dynamic-update-slice",
-	"acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh",
+	OpAbs, OpCbrt, OpCeil, OpCosine, OpCountLeadingZeros, OpErf, OpExponential, OpExponentialMinusOne, OpFloor, OpLog,
+	OpLogPlusOne, OpLogistic, OpNegate, OpNot, OpPopcnt, OpRoundNearestAfz, OpRoundNearestEven, OpRsqrt, OpSign, OpSine,
+	OpSqrt, OpTan, OpTanh, OpCopy, OpIsFinite, OpReal, OpImag,
+	OpAdd, OpAnd, OpAtan2, OpDivide, OpMaximum, OpMinimum, OpMultiply, OpOr, OpPower, OpRemainder, OpShiftLeft,
+	OpShiftRightArithmetic, OpShiftRightLogical, OpSubtract, OpXor, OpComplex,
+	OpConvert, OpBitcastConvert, OpReshape, OpTuple, OpDynamicUpdateSlice,
+	OpAcos, OpAcosh, OpAsin, OpAsinh, OpAtanh, OpCosh, OpSinh,
 }
 
 func plainLowerings() map[string]lowering {

@@ -189,7 +189,7 @@ func lowerWhile(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		do.comp.Root = m.tuple(do, do.at, slices.Concat(do.returned, do.args[len(o.operands):]))
 		carried = []*Instr{m.tuple(b, o.at, outer)}
 	}
-	i := m.result(b, o, "while", carried...)
+	i := m.result(b, o, OpWhile, carried...)
 	i.Shape = carried[0].Shape
 	i.Attrs.Branches = []*Computation{o.regions[0].comp, o.regions[1].comp}
 	return i, nil
@@ -219,7 +219,7 @@ func (m *mlir) checkWhile(o *mlirOp) error {
 // tupled gives r one tuple parameter with an element for each of outer: first
 // r's arguments, then what r captures. r.args are all elements after it.
 func (m *mlir) tupled(r *block, o *mlirOp, outer []*Instr) {
-	p := &Instr{Name: UniqueName(r.names, "carried"), Op: "parameter", Shape: Shape{DType: Tuple}, Pos: r.posOf(m)}
+	p := &Instr{Name: UniqueName(r.names, "carried"), Op: OpParameter, Shape: Shape{DType: Tuple}, Pos: r.posOf(m)}
 	for _, i := range outer {
 		p.Shape.Tuple = append(p.Shape.Tuple, i.Shape)
 	}
@@ -236,7 +236,7 @@ func (m *mlir) tupled(r *block, o *mlirOp, outer []*Instr) {
 		if e == nil {
 			e = m.element(r, r.at, p, k)
 		}
-		e.Op, e.Operands, e.Attrs = "get-tuple-element", []*Instr{p}, Attrs{Index: k}
+		e.Op, e.Operands, e.Attrs = OpGetTupleElement, []*Instr{p}, Attrs{Index: k}
 		if k >= own {
 			r.args = append(r.args, e)
 		}
@@ -274,7 +274,7 @@ func lowerConditional(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		}
 		branches = append(branches, r.comp)
 	}
-	i := m.result(b, o, "conditional", passed...)
+	i := m.result(b, o, OpConditional, passed...)
 	i.Attrs.Branches = branches
 	return i, nil
 }
@@ -291,7 +291,7 @@ func lowerCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if symbol == "" {
 		return nil, m.fail(o.at, "%s needs the function it calls", o.name)
 	}
-	i := m.result(b, o, "call", o.operands...)
+	i := m.result(b, o, OpCall, o.operands...)
 	m.calls = append(m.calls, mlirCall{i, "to_apply", symbol, at})
 	return i, nil
 }

@@ -19,7 +19,7 @@ func lowerConstant(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if len(o.types) != 1 || !o.types[0].Compatible(o.literal.Shape) {
 		return nil, m.fail(o.at, "a constant of %s has another type", o.literal.Shape)
 	}
-	return m.constantOf(b, o.at, o.instrName("constant"), o.literal, o.splat), nil
+	return m.constantOf(b, o.at, o.instrName(OpConstant), o.literal, o.splat), nil
 }
 
 // constantOf is a constant, or the broadcast of a scalar one where all
@@ -27,11 +27,11 @@ func lowerConstant(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func (m *mlir) constantOf(b *block, at place, name string, l *Literal, splat bool) *Instr {
 	shape := l.Shape
 	if n := shape.Elements(); n > 1 && (splat || l.uniform()) {
-		scalar := m.add(b, at, name+".scalar", "constant", Shape{DType: shape.DType})
+		scalar := m.add(b, at, name+".scalar", OpConstant, Shape{DType: shape.DType})
 		scalar.Literal = l.first()
 		return m.spread(b, at, name, scalar, shape)
 	}
-	i := m.add(b, at, name, "constant", shape)
+	i := m.add(b, at, name, OpConstant, shape)
 	if i.Literal = l; shape.Elements() == 0 {
 		i.Literal = &Literal{Shape: shape}
 	}
@@ -40,14 +40,14 @@ func (m *mlir) constantOf(b *block, at place, name string, l *Literal, splat boo
 
 // spread broadcasts a scalar.
 func (m *mlir) spread(b *block, at place, name string, scalar *Instr, shape Shape) *Instr {
-	i := m.add(b, at, name, "broadcast", Shape{DType: scalar.Shape.DType, Dims: shape.Dims}, scalar)
+	i := m.add(b, at, name, OpBroadcast, Shape{DType: scalar.Shape.DType, Dims: shape.Dims}, scalar)
 	i.Attrs.Dimensions = []int64{}
 	return i
 }
 
 func lowerIota(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	d, err := m.needInt(o, 0, "dim", "iota_dimension")
-	i := m.result(b, o, "iota")
+	i := m.result(b, o, OpIota)
 	i.Attrs.IotaDim = d
 	return i, err
 }
@@ -57,7 +57,7 @@ func lowerBroadcast(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := m.result(b, o, "broadcast", o.operands...)
+	i := m.result(b, o, OpBroadcast, o.operands...)
 	i.Attrs.Dimensions = []int64{}
 	for k := range o.operands[0].Shape.Dims {
 		i.Attrs.Dimensions = append(i.Attrs.Dimensions, int64(len(sizes)+k))
@@ -92,16 +92,16 @@ func (m *mlir) broadcast(b *block, o *mlirOp, x *Instr, to Shape, dims []int64) 
 		kept = append(kept, d)
 	}
 	if small.Rank() < x.Shape.Rank() {
-		x = m.add(b, o.at, o.instrName("broadcast")+".squeezed", "reshape", small, x)
+		x = m.add(b, o.at, o.instrName(OpBroadcast)+".squeezed", OpReshape, small, x)
 	}
-	i := m.add(b, o.at, o.instrName("broadcast"), "broadcast", to, x)
+	i := m.add(b, o.at, o.instrName(OpBroadcast), OpBroadcast, to, x)
 	i.Attrs.Dimensions = kept
 	return i, nil
 }
 
 // lowerSlice reads [0:4:2, 1:3], or start_indices, limit_indices and strides.
 func lowerSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	i := m.result(b, o, "slice", o.operands...)
+	i := m.result(b, o, OpSlice, o.operands...)
 	if s, ok := o.attrs.find("[]"); ok {
 		text := strings.Join(strings.Fields(m.text(s)), "")
 		return i, m.set(i, o, "slice", "{["+strings.ReplaceAll(strings.Trim(text, "[]"), ",", "],[")+"]}")
@@ -139,7 +139,7 @@ func lowerPad(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 			return nil, m.fail(o.at, "pad has %d low, %d high and %d interior paddings", len(lists[0]), len(lists[1]), len(lists[2]))
 		}
 	}
-	i := m.result(b, o, "pad", o.operands...)
+	i := m.result(b, o, OpPad, o.operands...)
 	for k := range lists[0] {
 		i.Attrs.Padding = append(i.Attrs.Padding, PadDim{lists[0][k], lists[1][k], lists[2][k]})
 	}
@@ -159,7 +159,7 @@ func lowerCompare(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if len(words) == 0 {
 		return nil, m.fail(o.at, "compare needs one of %v", directions)
 	}
-	i := m.result(b, o, "compare", o.operands...)
+	i := m.result(b, o, OpCompare, o.operands...)
 	i.Attrs.Direction = words[0]
 	if len(words) > 1 && words[1] == "TOTALORDER" {
 		i.Attrs.CompareType = words[1]
@@ -169,12 +169,12 @@ func lowerCompare(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 
 // lowerSelect spreads a scalar condition, as XLA does.
 func lowerSelect(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	return m.result(b, o, "select", m.spreadScalar(b, o, 0), o.operands[1], o.operands[2]), nil
+	return m.result(b, o, OpSelect, m.spreadScalar(b, o, 0), o.operands[1], o.operands[2]), nil
 }
 
 // lowerClamp spreads scalar bounds, as XLA does.
 func lowerClamp(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	return m.result(b, o, "clamp", m.spreadScalar(b, o, 0), o.operands[1], m.spreadScalar(b, o, 2)), nil
+	return m.result(b, o, OpClamp, m.spreadScalar(b, o, 0), o.operands[1], m.spreadScalar(b, o, 2)), nil
 }
 
 // spreadScalar is operand k, broadcast to the shape of operand 1.
@@ -183,18 +183,18 @@ func (m *mlir) spreadScalar(b *block, o *mlirOp, k int) *Instr {
 	if x.Shape.Rank() > 0 || like.Rank() == 0 || !x.Shape.DType.IsArray() {
 		return x
 	}
-	return m.spread(b, o.at, fmt.Sprintf("%s.%d", o.instrName("broadcast"), k), x, like)
+	return m.spread(b, o.at, fmt.Sprintf("%s.%d", o.instrName(OpBroadcast), k), x, like)
 }
 
 // lowerDot contracts the last dimension of the left with the first of the right side.
 func lowerDot(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	i := m.result(b, o, "dot", o.operands...)
+	i := m.result(b, o, OpDot, o.operands...)
 	i.Attrs.LHSContract, i.Attrs.RHSContract = []int64{int64(o.operands[0].Shape.Rank() - 1)}, []int64{0}
 	return i, m.precision(i, o)
 }
 
 func lowerDotGeneral(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	i := m.result(b, o, "dot", o.operands...)
+	i := m.result(b, o, OpDot, o.operands...)
 	a := &i.Attrs
 	if s, ok := o.attrs.find("dot_dimension_numbers"); ok {
 		return i, m.dotNumbers(i, o, s)
@@ -306,7 +306,7 @@ func lowerReduce(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := m.result(b, o, "reduce", o.operands...)
+	i := m.result(b, o, OpReduce, o.operands...)
 	i.Attrs.Dimensions = dims
 	return m.apply(i, o, 0)
 }
@@ -316,7 +316,7 @@ func lowerMap(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := m.result(b, o, "map", o.operands...)
+	i := m.result(b, o, OpMap, o.operands...)
 	i.Attrs.Dimensions = dims
 	return m.apply(i, o, 0)
 }
@@ -332,7 +332,7 @@ func lowerSort(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if d < 0 {
 		d += int64(o.operands[0].Shape.Rank())
 	}
-	i := m.result(b, o, "sort", o.operands...)
+	i := m.result(b, o, OpSort, o.operands...)
 	i.Attrs.Dimensions = []int64{d}
 	if err := m.set(i, o, "is_stable", trueText(m.flag(o.attrs, "is_stable"))); err != nil {
 		return nil, err
@@ -345,7 +345,7 @@ func lowerGetTupleElement(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := m.result(b, o, "get-tuple-element", o.operands...)
+	i := m.result(b, o, OpGetTupleElement, o.operands...)
 	i.Attrs.Index = int(k)
 	return i, nil
 }
@@ -353,9 +353,9 @@ func lowerGetTupleElement(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 // lowerBarrier passes several values as a tuple.
 func lowerBarrier(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if len(o.operands) == 1 {
-		return m.result(b, o, "optimization-barrier", o.operands...), nil
+		return m.result(b, o, OpOptimizationBarrier, o.operands...), nil
 	}
-	return m.result(b, o, "optimization-barrier", m.tuple(b, o.at, o.operands)), nil
+	return m.result(b, o, OpOptimizationBarrier, m.tuple(b, o.at, o.operands)), nil
 }
 
 func lowerDynamicSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
@@ -363,7 +363,7 @@ func lowerDynamicSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := m.result(b, o, "dynamic-slice", o.operands...)
+	i := m.result(b, o, OpDynamicSlice, o.operands...)
 	return m.setAll(i, o, "dynamic_slice_sizes", braces(sizes))
 }
 
@@ -398,7 +398,7 @@ func (m *mlir) numbers(i *Instr, o *mlirOp, attr string, always, optional []stri
 }
 
 func lowerGather(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	i := m.result(b, o, "gather", o.operands...)
+	i := m.result(b, o, OpGather, o.operands...)
 	sizes, err := m.needInts(o, "slice_sizes")
 	if err != nil {
 		return nil, err
@@ -412,7 +412,7 @@ func lowerGather(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 }
 
 func lowerScatter(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	i := m.result(b, o, "scatter", o.operands...)
+	i := m.result(b, o, OpScatter, o.operands...)
 	err := m.numbers(i, o, "scatter_dimension_numbers", []string{"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"},
 		[]string{"input_batching_dims", "scatter_indices_batching_dims"})
 	if err != nil {

@@ -29,7 +29,7 @@ func lowerCustomCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if s, ok := o.attrs.find("backend_config", "mhlo.backend_config"); ok && m.text(s) != `""` {
 		config = strings.Join(strings.Fields(m.text(s)), " ")
 	}
-	i := m.result(b, o, "custom-call", o.operands...)
+	i := m.result(b, o, OpCustomCall, o.operands...)
 	if s, ok := o.attrs.find("called_computations"); ok {
 		for _, name := range splitList(strings.Trim(m.text(s), "[]")) {
 			m.calls = append(m.calls, mlirCall{i, "called_computations", strings.TrimPrefix(name, "@"), s.place})
@@ -46,7 +46,7 @@ func lowerRng(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if !ok {
 		return nil, m.fail(o.at, "rng needs distribution =")
 	}
-	i := m.result(b, o, "rng", o.operands[:2]...)
+	i := m.result(b, o, OpRng, o.operands[:2]...)
 	return m.setAll(i, o, "distribution", "rng_"+strings.ToLower(lastWord(m.text(s))))
 }
 
@@ -56,7 +56,7 @@ func lowerRngBitGenerator(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		return nil, m.fail(o.at, "rng_bit_generator needs algorithm =")
 	}
 	name := strings.ToLower(lastWord(m.text(s)))
-	i := m.result(b, o, "rng-bit-generator", o.operands...)
+	i := m.result(b, o, OpRngBitGenerator, o.operands...)
 	return m.setAll(i, o, "algorithm", "rng_"+name)
 }
 
@@ -69,12 +69,12 @@ func lowerFft(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := m.result(b, o, "fft", o.operands...)
+	i := m.result(b, o, OpFft, o.operands...)
 	return m.setAll(i, o, "fft_type", lastWord(m.text(kind)), "fft_length", braces(length))
 }
 
 func lowerCholesky(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	i := m.result(b, o, "cholesky", o.operands...)
+	i := m.result(b, o, OpCholesky, o.operands...)
 	return m.setAll(i, o, "lower", trueText(m.flag(o.attrs, "lower")))
 }
 
@@ -83,7 +83,7 @@ func lowerTriangularSolve(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if s, ok := o.attrs.find("transpose_a"); ok {
 		transpose = lastWord(m.text(s))
 	}
-	i := m.result(b, o, "triangular-solve", o.operands...)
+	i := m.result(b, o, OpTriangularSolve, o.operands...)
 	return m.setAll(i, o, "left_side", trueText(m.flag(o.attrs, "left_side")), "lower", trueText(m.flag(o.attrs, "lower")),
 		"unit_diagonal", trueText(m.flag(o.attrs, "unit_diagonal")), "transpose_a", transpose)
 }
@@ -101,7 +101,7 @@ func lowerReducePrecision(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	} else if mantissa, err = m.needInt(o, 0, "mantissa_bits"); err != nil {
 		return nil, err
 	}
-	i := m.result(b, o, "reduce-precision", o.operands...)
+	i := m.result(b, o, OpReducePrecision, o.operands...)
 	return m.setAll(i, o, "exponent_bits", fmt.Sprint(exponent), "mantissa_bits", fmt.Sprint(mantissa))
 }
 
@@ -209,9 +209,9 @@ var chloDecomposed = map[string]bool{
 // chloLowerings are the operations of the chlo dialect that HLO has, or that
 // are a few of HLO's.
 var chloLowerings = merge(chloBroadcasts(), map[string]lowering{
-	"acos": {1, 0, rename("acos")}, "acosh": {1, 0, rename("acosh")}, "asin": {1, 0, rename("asin")}, "asinh": {1, 0, rename("asinh")},
-	"atanh": {1, 0, rename("atanh")}, "cosh": {1, 0, rename("cosh")}, "sinh": {1, 0, rename("sinh")}, "tan": {1, 0, rename("tan")},
-	"erf": {1, 0, rename("erf")}, "constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
+	"acos": {1, 0, rename(OpAcos)}, "acosh": {1, 0, rename(OpAcosh)}, "asin": {1, 0, rename(OpAsin)}, "asinh": {1, 0, rename(OpAsinh)},
+	"atanh": {1, 0, rename(OpAtanh)}, "cosh": {1, 0, rename(OpCosh)}, "sinh": {1, 0, rename(OpSinh)}, "tan": {1, 0, rename(OpTan)},
+	"erf": {1, 0, rename(OpErf)}, "constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
 	"atan": {1, 0, lowerAtan}, "square": {1, 0, lowerSquare},
 	"is_inf": {1, 0, lowerIsInf}, "is_pos_inf": {1, 0, lowerIsInf}, "is_neg_inf": {1, 0, lowerIsInf},
 })
@@ -224,7 +224,7 @@ func chloBroadcasts() map[string]lowering {
 			all["broadcast_"+mlirSpelling(op)] = lowering{2, 0, lowerBroadcasting(op)}
 		}
 	}
-	all["broadcast_compare"] = lowering{2, 0, lowerBroadcasting("compare")}
+	all["broadcast_compare"] = lowering{2, 0, lowerBroadcasting(OpCompare)}
 	return all
 }
 
@@ -247,7 +247,7 @@ func lowerBroadcasting(op Opcode) func(*mlir, *block, *mlirOp) (*Instr, error) {
 				return nil, err
 			}
 		}
-		if op == "compare" {
+		if op == OpCompare {
 			return lowerCompare(m, b, o)
 		}
 		return m.result(b, o, op, o.operands...), nil
@@ -269,7 +269,7 @@ func (m *mlir) trailing(o *mlirOp, x *Instr, to Shape) ([]int64, error) {
 }
 
 func lowerSquare(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	return m.result(b, o, "multiply", o.operands[0], o.operands[0]), nil
+	return m.result(b, o, OpMultiply, o.operands[0], o.operands[0]), nil
 }
 
 // lowerAtan is atan2(x, 1).
@@ -279,7 +279,7 @@ func lowerAtan(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if !x.Shape.DType.IsFloat() {
 		return nil, m.fail(o.at, "atan of %s", x.Shape)
 	}
-	return m.result(b, o, "atan2", x, m.constantOf(b, o.at, o.instrName("one")+".one", one, true)), nil
+	return m.result(b, o, OpAtan2, x, m.constantOf(b, o.at, o.instrName("one")+".one", one, true)), nil
 }
 
 // lowerIsInf compares x, or |x|, with an infinity.
@@ -290,12 +290,12 @@ func lowerIsInf(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	}
 	switch o.name {
 	case "is_inf":
-		x = m.add(b, o.at, o.instrName("abs")+".abs", "abs", x.Shape, x)
+		x = m.add(b, o.at, o.instrName(OpAbs)+".abs", OpAbs, x.Shape, x)
 	case "is_neg_inf":
 		sign = -1
 	}
 	infinity := &Literal{Shape: Shape{DType: x.Shape.DType, Dims: x.Shape.Dims}, Floats: []float64{math.Inf(sign)}}
-	i := m.result(b, o, "compare", x, m.constantOf(b, o.at, o.instrName("inf")+".inf", infinity, true))
+	i := m.result(b, o, OpCompare, x, m.constantOf(b, o.at, o.instrName("inf")+".inf", infinity, true))
 	i.Attrs.Direction = "EQ"
 	return i, nil
 }
@@ -303,7 +303,7 @@ func lowerIsInf(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 // lowerTopK reads top_k(%x, k = 4) : type -> (values, indices).
 func lowerTopK(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	k, err := m.needInt(o, 1, "k")
-	i := m.result(b, o, "topk", o.operands...)
+	i := m.result(b, o, OpTopK, o.operands...)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (m *mlir) windowOf(o *mlirOp, attrs mlirAttrs, size []int64) (w window, err
 }
 
 func lowerReduceWindow(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	i := m.result(b, o, "reduce-window", o.operands...)
+	i := m.result(b, o, OpReduceWindow, o.operands...)
 	if err := m.windowFrom(i, o); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (m *mlir) windowFrom(i *Instr, o *mlirOp) error {
 }
 
 func lowerSelectAndScatter(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	i := m.result(b, o, "select-and-scatter", o.operands...)
+	i := m.result(b, o, OpSelectAndScatter, o.operands...)
 	if err := m.windowFrom(i, o); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func lowerConvolution(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := m.result(b, o, "convolution", o.operands...)
+	i := m.result(b, o, OpConvolution, o.operands...)
 	if _, err := m.setAll(i, o, "window", w.text(), "dim_labels", labels); err != nil {
 		return nil, err
 	}
