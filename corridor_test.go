@@ -30,7 +30,7 @@ func TestCorridor(t *testing.T) {
 	db := cache.Open(filepath.Join(t.TempDir(), "t.db"))
 	var kinds []string
 	tn := &tuner.Tuner{Backend: cpu.New(), Cache: db, Options: tuner.Options{
-		Try: 4, Budget: 300 * time.Millisecond, Observe: func(e tuner.Event) { kinds = append(kinds, e.Kind) },
+		Candidates: 4, Budget: 300 * time.Millisecond, Observe: func(e tuner.Event) { kinds = append(kinds, e.Kind) },
 	}}
 	page := report.Page{Device: tn.Backend.Device()}
 	for _, c := range m.Fusions() {

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"pgregory.net/rapid"
@@ -118,15 +119,15 @@ func sameResults(t interface {
 	Errorf(string, ...any)
 	Fatalf(string, ...any)
 }, a, b *hlo.Computation) {
-	in, err := kernels.Inputs(a, kernels.Normals, 1)
+	in, err := check.Inputs(a, check.Normals, 1)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	want, err := kernels.Reference(a, in)
+	want, err := reference.Interpret(a, in)
 	if err != nil {
 		return // convolution and control flow: the reference says so
 	}
-	got, err := kernels.Reference(b, in)
+	got, err := reference.Interpret(b, in)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -119,8 +119,8 @@ func (t Trial) Median() float64 {
 // A DB is a cache file, by path. It holds nothing open, and any number of
 // goroutines may use it.
 type DB struct {
-	path  string
-	known atomic.Pointer[state] // the file as it was last found to be whole
+	path     string
+	verified atomic.Pointer[fileState] // the file as it was last found to be whole
 }
 
 // Open names a cache file; it is not touched before it is used.
@@ -173,17 +173,17 @@ func put(tx *bbolt.Tx, r Record) (kept bool, err error) {
 	kept = true
 	if value := tx.Bucket(bucketWinners).Get(k); value != nil {
 		var old Record
-		if err := decode(value, &old); err != nil {
+		if err := readJSON(value, &old); err != nil {
 			return false, fmt.Errorf("%w; remove it (`cache rm`) to store another", &DamagedError{Key: r.Key, Err: err})
 		}
-		if kept = r.beats(old); kept {
+		if kept = r.supersedes(old); kept {
 			r.Trials = union(r.Trials, old.Trials)
 		} else {
 			old.Trials = union(old.Trials, r.Trials)
 			r = old
 		}
 	}
-	if err := set(tx, bucketWinners, k, r); err != nil {
+	if err := putJSON(tx, bucketWinners, k, r); err != nil {
 		return false, err
 	}
 	return kept, tx.Bucket(bucketTrials).Delete(k)
@@ -207,7 +207,7 @@ func putTrials(tx *bbolt.Tx, k []byte, ts []Trial) error {
 		}
 		ts = union(ts, old)
 	}
-	return set(tx, bucketTrials, k, ts)
+	return putJSON(tx, bucketTrials, k, ts)
 }
 
 // Trials returns what PutTrials kept.
@@ -250,8 +250,8 @@ func (db *DB) all() (all []Record, errs []error, err error) {
 	return all, errs, err
 }
 
-// sound is all records; one damaged record is an error.
-func (db *DB) sound() ([]Record, error) {
+// intactRecords is all records; one damaged record is an error.
+func (db *DB) intactRecords() ([]Record, error) {
 	all, errs, err := db.all()
 	return all, errors.Join(errors.Join(errs...), err)
 }
@@ -262,7 +262,7 @@ func readRecord(k, value []byte) (r Record, err error) {
 		return r, &DamagedError{Err: fmt.Errorf("key %x: %w", k[:min(8, len(k))], err)}
 	}
 	stored := r.Key
-	if err := decode(value, &r); err != nil {
+	if err := readJSON(value, &r); err != nil {
 		return Record{Key: stored}, &DamagedError{Key: stored, Err: err}
 	}
 	if r.Key != stored {

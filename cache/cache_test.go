@@ -310,14 +310,14 @@ func genRecord(t *rapid.T, label string) Record {
 func TestEvidenceIsOneSided(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := genRecord(t, "a"), genRecord(t, "b")
-		for k, rule := range evidence {
+		for k, rule := range precedence {
 			if rule(&a, &b) != -rule(&b, &a) {
 				t.Fatalf("rule %d prefers both", k)
 			}
 		}
 		same := a.Plan == b.Plan && a.Seconds == b.Seconds && a.When.Equal(b.When)
-		if !same && a.beats(b) == b.beats(a) {
-			t.Fatalf("both or neither beat the other: %t", a.beats(b))
+		if !same && a.supersedes(b) == b.supersedes(a) {
+			t.Fatalf("both or neither beat the other: %t", a.supersedes(b))
 		}
 	})
 }

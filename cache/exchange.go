@@ -16,7 +16,7 @@ import (
 // trials of unfinished races: all of it, or none when anything in from is
 // damaged. It returns how many of from's records are now db's winners.
 func (db *DB) Merge(from *DB) (kept, total int, err error) {
-	all, err := from.sound()
+	all, err := from.intactRecords()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -68,7 +68,7 @@ func readTrials(k, value []byte) (ts []Trial, err error) {
 	if _, err := parseKey(k); err != nil {
 		return nil, err
 	}
-	if err := decode(value, &ts); err != nil {
+	if err := readJSON(value, &ts); err != nil {
 		return nil, err
 	}
 	return ts, plausible(ts)
@@ -168,12 +168,12 @@ var errTorn = errors.New("one of the two pages that say what is current is damag
 // decodes, that its key is the one it is stored under and that it can be true.
 // It returns how many records there are and everything that is wrong.
 func (db *DB) Verify() (n int, err error) {
-	db.known.Store(nil) // look again
+	db.verified.Store(nil) // look again
 	all, errs, err := db.all()
 	if err == nil {
 		_, err = db.unfinished()
 	}
-	if s := db.known.Load(); s != nil && s.torn {
+	if s := db.verified.Load(); s != nil && s.torn {
 		errs = append(errs, fmt.Errorf("%s: %w", db.path, errTorn))
 	}
 	return len(all), errors.Join(errors.Join(errs...), err)

@@ -33,7 +33,7 @@ func (db *DB) view(f func(*bbolt.Tx) error) error {
 	return db.with(bbolt.Options{ReadOnly: true, Timeout: readTimeout}, func(b *bbolt.DB) error {
 		return b.View(func(tx *bbolt.Tx) error {
 			if tx.Bucket(bucketMeta) == nil {
-				return emptyOrForeign(tx)
+				return checkEmpty(tx)
 			}
 			if err := checkSchema(tx); err != nil {
 				return err
@@ -48,7 +48,7 @@ func (db *DB) update(f func(*bbolt.Tx) error) error {
 	if err := db.create(); err != nil {
 		return err
 	}
-	if err := db.whole(); err != nil {
+	if err := db.verifyBeforeWrite(); err != nil {
 		return err
 	}
 	return db.with(bbolt.Options{Timeout: writeTimeout}, func(b *bbolt.DB) error {
@@ -61,9 +61,9 @@ func (db *DB) update(f func(*bbolt.Tx) error) error {
 	})
 }
 
-// whole looks for damage before bbolt opens the file for writing, which trusts
+// verifyBeforeWrite looks for damage before bbolt opens the file for writing, which trusts
 // its list of free pages and would overwrite what is wrongly on it.
-func (db *DB) whole() error {
+func (db *DB) verifyBeforeWrite() error {
 	if info, err := os.Stat(db.path); err != nil || info.Size() == 0 {
 		return nil // bbolt makes it
 	}
@@ -76,7 +76,7 @@ func (db *DB) create() error {
 	if _, err := os.Stat(db.path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := folderExists(db.path); err != nil {
+	if err := checkFolder(db.path); err != nil {
 		return err
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(db.path), "."+filepath.Base(db.path)+".*.new")
@@ -107,7 +107,7 @@ func syncFolder(path string) {
 // with opens the file for an instant. Whatever bbolt does on a damaged file,
 // panics and faults of its mapping included, comes out as an error.
 func (db *DB) with(o bbolt.Options, f func(*bbolt.DB) error) (err error) {
-	if err := isFile(db.path); err != nil {
+	if err := checkRegularFile(db.path); err != nil {
 		return err
 	}
 	var file *os.File
@@ -140,13 +140,13 @@ func (db *DB) with(o bbolt.Options, f func(*bbolt.DB) error) (err error) {
 		return fmt.Errorf("%s: %w", db.path, err)
 	}
 	if o.ReadOnly {
-		err = db.sure(file)
+		err = db.verifyFile(file)
 	}
 	if err == nil {
 		err = f(b)
 	}
 	if err == nil && !o.ReadOnly {
-		db.remember(file)
+		db.markVerified(file)
 	}
 	if err := errors.Join(err, b.Close()); err != nil {
 		return fmt.Errorf("%s: %w", db.path, err)
@@ -154,8 +154,8 @@ func (db *DB) with(o bbolt.Options, f func(*bbolt.DB) error) (err error) {
 	return nil
 }
 
-// isFile refuses what is there and no file.
-func isFile(path string) error {
+// checkRegularFile refuses what is there and no file.
+func checkRegularFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -174,7 +174,7 @@ func notADatabase(path string) error {
 	return fmt.Errorf("%s is not a tilewright database, or its first pages are damaged; restore a copy, or move it away and `cache import` an export", path)
 }
 
-func folderExists(path string) error {
+func checkFolder(path string) error {
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("%s: there is no folder %s", path, dir)
@@ -189,7 +189,7 @@ func prepare(tx *bbolt.Tx) error {
 	if tx.Bucket(bucketMeta) != nil {
 		return checkSchema(tx)
 	}
-	if err := emptyOrForeign(tx); err != nil {
+	if err := checkEmpty(tx); err != nil {
 		return err
 	}
 	for _, name := range [][]byte{bucketMeta, bucketWinners, bucketTrials} {
@@ -200,9 +200,9 @@ func prepare(tx *bbolt.Tx) error {
 	return tx.Bucket(bucketMeta).Put(keySchema, []byte(strconv.Itoa(Schema)))
 }
 
-// emptyOrForeign tells a file that was created and never written from another
+// checkEmpty tells a file that was created and never written from another
 // program's.
-func emptyOrForeign(tx *bbolt.Tx) error {
+func checkEmpty(tx *bbolt.Tx) error {
 	if name, _ := tx.Cursor().First(); name != nil {
 		return errors.New("it is a bbolt file, but not a tilewright database")
 	}
@@ -225,9 +225,9 @@ func checkSchema(tx *bbolt.Tx) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// set stores v as JSON, which people can read with any bbolt tool, after its
+// putJSON stores v as JSON, which people can read with any bbolt tool, after its
 // CRC-32C, which finds flipped bits that JSON would not.
-func set(tx *bbolt.Tx, bucket, key []byte, v any) error {
+func putJSON(tx *bbolt.Tx, bucket, key []byte, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func set(tx *bbolt.Tx, bucket, key []byte, v any) error {
 	return tx.Bucket(bucket).Put(key, append(value, text...))
 }
 
-func decode(value []byte, v any) error {
+func readJSON(value []byte, v any) error {
 	if len(value) < 4 {
 		return errors.New("it is cut short")
 	}

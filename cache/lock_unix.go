@@ -18,9 +18,9 @@ import (
 // pass. That is a courtesy only; nobody waits long for it, and what keeps the
 // file right is bbolt's lock alone.
 const (
-	askAgain  = time.Millisecond
-	readerBar = 100 * time.Millisecond
-	writerBar = time.Second
+	lockRetryInterval   = time.Millisecond
+	maxReaderFolderWait = 100 * time.Millisecond
+	maxWriterFolderWait = time.Second
 )
 
 // acquire takes the lock that bbolt takes on f; leave lets others pass, once
@@ -30,15 +30,15 @@ func acquire(f *os.File, exclusive bool, timeout time.Duration) (leave func()) {
 	if dir, err := os.Open(filepath.Dir(f.Name())); err == nil {
 		leave = func() { dir.Close() } // gives its lock back
 		if exclusive {
-			try(dir, unix.LOCK_EX, writerBar)
+			pollLock(dir, unix.LOCK_EX, maxWriterFolderWait)
 		} else {
-			try(dir, unix.LOCK_SH, readerBar)
+			pollLock(dir, unix.LOCK_SH, maxReaderFolderWait)
 		}
 	}
 	if exclusive {
-		try(f, unix.LOCK_EX, timeout)
+		pollLock(f, unix.LOCK_EX, timeout)
 	} else {
-		try(f, unix.LOCK_SH, timeout)
+		pollLock(f, unix.LOCK_SH, timeout)
 	}
 	return leave
 }
@@ -47,9 +47,9 @@ func acquire(f *os.File, exclusive bool, timeout time.Duration) (leave func()) {
 // own intervals, so that it asks at least once.
 func bboltTimeout(time.Duration) time.Duration { return 60 * time.Millisecond }
 
-// try asks for a lock until it is there, time is up, or there can be none.
-func try(f *os.File, how int, timeout time.Duration) {
-	for end := time.Now().Add(timeout); ; time.Sleep(askAgain) {
+// pollLock asks for a lock until it is there, time is up, or there can be none.
+func pollLock(f *os.File, how int, timeout time.Duration) {
+	for end := time.Now().Add(timeout); ; time.Sleep(lockRetryInterval) {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(end) {
 			return

@@ -36,45 +36,45 @@ const (
 	flagFreeList = 16
 
 	noFreeList = ^uint64(0)
-	deepest    = 64 // levels of pages, and of buckets in buckets
+	maxDepth   = 64 // levels of pages, and of buckets in buckets
 )
 
-// A state is what tells one committed state of a file from another.
-type state struct {
-	size int64
-	when time.Time
-	meta [2][metaSize]byte
-	torn bool // one meta page is not whole
+// A fileState is what tells one committed state of a file from another.
+type fileState struct {
+	size     int64
+	modified time.Time
+	meta     [2][metaSize]byte
+	torn     bool // one meta page is not whole
 }
 
-// sure walks the file unless this DB found the same state whole before.
-func (db *DB) sure(f *os.File) error {
+// verifyFile walks the file unless this DB found the same state whole before.
+func (db *DB) verifyFile(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	s := state{size: info.Size(), when: info.ModTime()}
+	s := fileState{size: info.Size(), modified: info.ModTime()}
 	w, err := newWalk(f, info.Size(), &s)
 	if err != nil {
 		return err
 	}
-	if known := db.known.Load(); known != nil && *known == s {
+	if known := db.verified.Load(); known != nil && *known == s {
 		return nil
 	}
 	if err := w.walk(); err != nil {
 		return fmt.Errorf("it is damaged: %w; restore a copy, or `cache export` what can be read", err)
 	}
-	db.known.Store(&s)
+	db.verified.Store(&s)
 	return nil
 }
 
-// remember takes the state of a file that bbolt has just committed to a whole
+// markVerified takes the state of a file that bbolt has just committed to a whole
 // one as whole.
-func (db *DB) remember(f *os.File) {
+func (db *DB) markVerified(f *os.File) {
 	if info, err := f.Stat(); err == nil {
-		s := state{size: info.Size(), when: info.ModTime()}
+		s := fileState{size: info.Size(), modified: info.ModTime()}
 		if _, err := newWalk(f, info.Size(), &s); err == nil {
-			db.known.Store(&s)
+			db.verified.Store(&s)
 		}
 	}
 }
@@ -89,9 +89,9 @@ type walk struct {
 	used     []bool // pages reached so far
 }
 
-// newWalk reads both meta pages; the one with the newer transaction counts, as
+// NewWalk reads both meta pages; the one with the newer transaction counts, as
 // in bbolt.
-func newWalk(r io.ReaderAt, size int64, s *state) (*walk, error) {
+func newWalk(r io.ReaderAt, size int64, s *fileState) (*walk, error) {
 	w := &walk{r: r}
 	newest := uint64(0)
 	for k, at := range []int64{0, secondMeta(r, size)} {
@@ -202,22 +202,22 @@ func (p *page) header() {
 
 // bucket walks the tree of a bucket whose first page is root.
 func (w *walk) bucket(root uint64, depth int) error {
-	return w.tree(root, depth, &order{})
+	return w.tree(root, depth, &keyOrder{})
 }
 
-// An order is what is known of the keys of a bucket while they are walked.
-type order struct {
+// An keyOrder is what is known of the keys of a bucket while they are walked.
+type keyOrder struct {
 	last  []byte // the greatest so far
 	floor []byte // the next is no less: what the branch above says
 }
 
-func (o *order) allows(key []byte) bool {
+func (o *keyOrder) allows(key []byte) bool {
 	return (o.last == nil || bytes.Compare(key, o.last) > 0) && bytes.Compare(key, o.floor) >= 0
 }
 
 // tree walks a page and what is under it.
-func (w *walk) tree(id uint64, depth int, o *order) error {
-	if depth > deepest {
+func (w *walk) tree(id uint64, depth int, o *keyOrder) error {
+	if depth > maxDepth {
 		return fmt.Errorf("page %d is too deep", id)
 	}
 	p, err := w.page(id)
@@ -233,7 +233,7 @@ func (w *walk) tree(id uint64, depth int, o *order) error {
 	return fmt.Errorf("page %d has the kind %#x", id, p.flags)
 }
 
-func (w *walk) branch(p page, depth int, o *order) error {
+func (w *walk) branch(p page, depth int, o *keyOrder) error {
 	if p.count == 0 {
 		return fmt.Errorf("branch page %d is empty", p.id)
 	}
@@ -258,7 +258,7 @@ func (w *walk) branch(p page, depth int, o *order) error {
 	return nil
 }
 
-func (w *walk) leaf(p page, depth int, o *order) error {
+func (w *walk) leaf(p page, depth int, o *keyOrder) error {
 	for n := range p.count {
 		e, err := w.element(p, n)
 		if err != nil {
@@ -305,7 +305,7 @@ func (w *walk) nested(p page, n int, at, size uint32, depth int) error {
 		return fmt.Errorf("a bucket inside page %d has the kind %#x", p.id, in.flags)
 	}
 	in.id = p.id
-	return w.leaf(in, depth+1, &order{})
+	return w.leaf(in, depth+1, &keyOrder{})
 }
 
 func offset(n int) int64 { return pageHeader + 16*int64(n) }

@@ -52,7 +52,7 @@ func writeForEver(db *DB) int {
 // readForEver reads everything there is; no reader ever sees half of anything.
 func readForEver(db *DB) int {
 	for n := 0; ; n++ {
-		all, err := db.sound()
+		all, err := db.intactRecords()
 		for _, r := range all {
 			if err == nil {
 				_, _, err = db.Get(r.Key)

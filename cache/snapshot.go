@@ -70,23 +70,23 @@ func (h Hit) SafeDiff(now map[string]string) []string {
 }
 
 const (
-	snapshotMagic  = "TWSNAP02"
-	snapshotHeader = 32
-	snapshotEntry  = 16
+	snapshotMagic      = "TWSNAP02"
+	snapshotHeaderSize = 32
+	snapshotSlotSize   = 16
 )
 
 // Publish writes a snapshot of db's winners to path, by renaming a finished
 // file. It returns the number of records. With a damaged record in db it
 // changes nothing, nor does it replace a file that is not a snapshot.
 func (db *DB) Publish(path string) (n int, err error) {
-	if err := isSnapshot(path); err != nil {
+	if err := checkReplaceable(path); err != nil {
 		return 0, err
 	}
-	all, err := db.sound()
+	all, err := db.intactRecords()
 	if err != nil {
 		return 0, err
 	}
-	if err := folderExists(path); err != nil {
+	if err := checkFolder(path); err != nil {
 		return 0, err
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new")
@@ -105,9 +105,9 @@ func (db *DB) Publish(path string) (n int, err error) {
 	return len(all), nil
 }
 
-// isSnapshot refuses to replace anything else, a database above all.
-func isSnapshot(path string) error {
-	if err := isFile(path); err != nil {
+// checkReplaceable refuses to replace anything else, a database above all.
+func checkReplaceable(path string) error {
+	if err := checkRegularFile(path); err != nil {
 		return err
 	}
 	f, err := os.Open(path)
@@ -131,16 +131,16 @@ func isSnapshot(path string) error {
 
 func snapshotBytes(all []Record) []byte {
 	slots := bits.Len(uint(2*len(all) + 1)) // at most half full
-	out := make([]byte, snapshotHeader+snapshotEntry<<slots)
+	out := make([]byte, snapshotHeaderSize+snapshotSlotSize<<slots)
 	for _, r := range all {
 		at := len(out)
 		out = appendRecord(out, &r)
 		h := r.Key.hash()
 		slot := h & (1<<slots - 1)
-		for binary.LittleEndian.Uint32(out[snapshotHeader+slot*snapshotEntry+12:]) != 0 {
+		for binary.LittleEndian.Uint32(out[snapshotHeaderSize+slot*snapshotSlotSize+12:]) != 0 {
 			slot = (slot + 1) & (1<<slots - 1)
 		}
-		entry := out[snapshotHeader+slot*snapshotEntry:]
+		entry := out[snapshotHeaderSize+slot*snapshotSlotSize:]
 		binary.LittleEndian.PutUint32(entry, uint32(h>>32))
 		binary.LittleEndian.PutUint64(entry[4:], uint64(at))
 		binary.LittleEndian.PutUint32(entry[12:], uint32(len(out)-at))
@@ -174,13 +174,13 @@ func appendRecord(out []byte, r *Record) []byte {
 // (FNV-1a).
 func (k *Key) hash() uint64 {
 	h := binary.LittleEndian.Uint64(k.Fusion[:])
-	h = fold(h, k.Device)
-	h = fold(h, k.Backend)
-	h = fold(h, k.Codegen)
+	h = hashString(h, k.Device)
+	h = hashString(h, k.Backend)
+	h = hashString(h, k.Codegen)
 	return h ^ h>>29
 }
 
-func fold(h uint64, s string) uint64 {
+func hashString(h uint64, s string) uint64 {
 	for i := range len(s) {
 		h = (h ^ uint64(s[i])) * 0x100000001b3
 	}
@@ -202,7 +202,7 @@ func OpenSnapshot(path string) (*Snapshot, error) {
 }
 
 func newSnapshot(data []byte) (*Snapshot, error) {
-	if len(data) < snapshotHeader || string(data[:6]) != snapshotMagic[:6] {
+	if len(data) < snapshotHeaderSize || string(data[:6]) != snapshotMagic[:6] {
 		return nil, errors.New("not a tilewright snapshot")
 	}
 	if version := data[6:8]; string(version) != snapshotMagic[6:] {
@@ -212,7 +212,7 @@ func newSnapshot(data []byte) (*Snapshot, error) {
 		return nil, errors.New("the snapshot's header is damaged; publish it again")
 	}
 	s := &Snapshot{data: data, slots: int(binary.LittleEndian.Uint32(data[8:])), count: int(binary.LittleEndian.Uint32(data[12:]))}
-	if s.slots > 32 || binary.LittleEndian.Uint64(data[16:]) != uint64(len(data)) || uint64(len(data)) < snapshotHeader+snapshotEntry<<s.slots {
+	if s.slots > 32 || binary.LittleEndian.Uint64(data[16:]) != uint64(len(data)) || uint64(len(data)) < snapshotHeaderSize+snapshotSlotSize<<s.slots {
 		return nil, errors.New("the snapshot is cut short; publish it again")
 	}
 	return s, nil
@@ -240,7 +240,7 @@ func (s *Snapshot) Get(k *Key) (Hit, bool) {
 	h := k.hash()
 	mask := uint64(1)<<s.slots - 1
 	for probe := uint64(0); probe <= mask; probe++ {
-		entry := s.data[snapshotHeader+((h+probe)&mask)*snapshotEntry:][:snapshotEntry]
+		entry := s.data[snapshotHeaderSize+((h+probe)&mask)*snapshotSlotSize:][:snapshotSlotSize]
 		length := uint64(binary.LittleEndian.Uint32(entry[12:]))
 		if length == 0 {
 			break
@@ -281,9 +281,9 @@ func (k *Key) match(b []byte) (Hit, bool) {
 		return Hit{}, false
 	}
 	b = b[width:]
-	hit.Safe, hit.Plan = text(b[:n]), text(b[n:])
+	hit.Safe, hit.Plan = unsafeString(b[:n]), unsafeString(b[n:])
 	return hit, true
 }
 
-// text is b as a string, not copied.
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// unsafeString is b as a string, not copied.
+func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

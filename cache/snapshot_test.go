@@ -162,7 +162,7 @@ func TestSnapshotDamaged(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if at < snapshotHeader {
+			if at < snapshotHeaderSize {
 				t.Errorf("byte %d of the header flipped: it opens", at)
 			}
 			for k := range all {
@@ -228,7 +228,7 @@ func FuzzSnapshot(f *testing.F) {
 // fixHeader makes the header's checksum and length right, so that fuzzing
 // comes past them.
 func fixHeader(data []byte) []byte {
-	if len(data) < snapshotHeader {
+	if len(data) < snapshotHeaderSize {
 		return data
 	}
 	putHeader(data, int(data[8]), int(data[12]), uint64(len(data)))

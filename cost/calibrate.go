@@ -9,7 +9,7 @@ import (
 
 // Calibration finds the factors of the terms: it minimises
 //
-//	Σ ρ(log(measured/predicted) within its group)² + groupShare·Σ(group means)² + Σ θ²
+//	Σ ρ(log(measured/predicted) within its group)² + betweenGroupsWeight·Σ(group means)² + Σ θ²
 //
 // over θ = log factors, by Gauss and Newton's method with Huber's weights for
 // ρ. What counts is the order within a group (a fusion); how groups lie to each
@@ -18,11 +18,11 @@ import (
 // sample shows, they stay at 1. It weighs like one sample whose log time is off
 // by one for a factor of e.
 const (
-	groupShare = 0.1
-	mostRounds = 30
-	settled    = 1e-4 // largest change of a θ that ends it
-	greatStep  = 1.0  // of a θ in a round
-	greatTheta = 5.0  // e⁵ = 148: beyond, the samples are not of this device
+	betweenGroupsWeight = 0.1
+	maxRounds           = 30
+	tolerance           = 1e-4 // largest change of a θ that ends it
+	maxStep             = 1.0  // of a θ in a round
+	maxTheta            = 5.0  // e⁵ = 148: beyond, the samples are not of this device
 )
 
 // calibrate returns log factors.
@@ -30,24 +30,24 @@ func calibrate(rows []row, o overlap) ([]float64, error) {
 	n := len(rows[0].terms)
 	theta, factors := make([]float64, n), ones(n)
 	weights := ones(len(rows))
-	c := centring(rows)
-	for range mostRounds {
+	c := groupRows(rows)
+	for range maxRounds {
 		x, y := jacobian(rows, factors, o)
-		c.centre(x, y, math.Sqrt(groupShare))
+		c.center(x, y, math.Sqrt(betweenGroupsWeight))
 		step, err := newton(x, y, weights, theta)
 		if err != nil {
 			return nil, err
 		}
 		largest := 0.0
 		for k := range theta {
-			s := math.Max(-greatStep, math.Min(greatStep, step[k]))
-			s = math.Max(-greatTheta, math.Min(greatTheta, theta[k]+s)) - theta[k]
+			s := math.Max(-maxStep, math.Min(maxStep, step[k]))
+			s = math.Max(-maxTheta, math.Min(maxTheta, theta[k]+s)) - theta[k]
 			theta[k] += s
 			factors[k] = math.Exp(theta[k])
 			largest = math.Max(largest, math.Abs(s))
 		}
 		huber(weights, x, y, step)
-		if largest < settled {
+		if largest < tolerance {
 			break
 		}
 	}
@@ -119,14 +119,14 @@ func solve(a *mat.SymDense, b *mat.VecDense) ([]float64, error) {
 	return w.RawVector().Data, nil
 }
 
-// A grouping knows which rows belong together.
-type grouping struct {
+// A groupIndex knows which rows belong together.
+type groupIndex struct {
 	of    []int // group of each row
 	sizes []float64
 }
 
-func centring(rows []row) grouping {
-	g := grouping{of: make([]int, len(rows))}
+func groupRows(rows []row) groupIndex {
+	g := groupIndex{of: make([]int, len(rows))}
 	index := map[string]int{}
 	for k, r := range rows {
 		n, ok := index[r.group]
@@ -141,8 +141,8 @@ func centring(rows []row) grouping {
 	return g
 }
 
-// centre takes away all of each group's mean but the share that is to be kept.
-func (g grouping) centre(x [][]float64, y []float64, kept float64) {
+// center takes away all of each group's mean but the share that is to be kept.
+func (g groupIndex) center(x [][]float64, y []float64, kept float64) {
 	n := len(x[0])
 	sums := make([]float64, (n+1)*len(g.sizes))
 	for k, r := range x {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/symtile"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
@@ -83,7 +84,7 @@ func timeFusion(t *testing.T, name string, p *symtile.Program, b *cpu.Backend) t
 	rng := rand.New(rand.NewPCG(1, uint64(len(candidates))))
 	rng.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
 	candidates = candidates[:min(len(candidates), *plans)]
-	bench, err := kernels.NewBench(p.Fusion, 1, 32<<20)
+	bench, err := check.NewBench(p.Fusion, 1, 32<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func timeFusion(t *testing.T, name string, p *symtile.Program, b *cpu.Backend) t
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := kernels.Batch(first.Seconds, 500*time.Microsecond)
+		n := check.RunsPerSample(first.Seconds, 500*time.Microsecond)
 		best, begin := first.Seconds, time.Now()
 		for range 40 {
 			if s, err := bench.Sample(ctx, k, n); err == nil {

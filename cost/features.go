@@ -7,6 +7,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Features of one plan on one device. The cost model and every report read
@@ -145,7 +146,7 @@ func newMeter(p *symtile.Program, plan kernels.Plan, d kernels.Device) *meter {
 
 // valueOf is the value of a constant expression; 1 for others, which a concrete
 // program has none of.
-func valueOf(e symtile.Expr) float64 {
+func valueOf(e index.Expr) float64 {
 	if v, ok := e.Value(); ok {
 		return float64(max(0, v))
 	}
@@ -209,7 +210,7 @@ func (m *meter) loop(l *symtile.Loop, times float64) {
 	for _, d := range l.Dims {
 		trips *= m.trips[d]
 	}
-	m.body(l.Body, l.Closers, nil, times*trips)
+	m.body(l.Body, l.Accumulators, nil, times*trips)
 	for k := len(l.Dims) - 1; k >= 0; k-- {
 		m.spans = append(m.spans, span{dim: l.Dims[k], lo: first, hi: len(m.accesses)})
 	}

@@ -24,8 +24,8 @@ type row struct {
 }
 
 const (
-	leastSamples    = 4  // a calibration needs; with fewer the prior stays as it is
-	leastCorrection = 48 // samples a correction needs, twice over for each of its features
+	minSamples           = 4  // a calibration needs; with fewer the prior stays as it is
+	minCorrectionSamples = 48 // samples a correction needs, twice over for each of its features
 )
 
 // Fit returns the device's roofline fitted to samples: first its terms are
@@ -40,7 +40,7 @@ func (m *Model) Fit(samples []Sample) (*Model, error) {
 			rows = append(rows, row{s.Group, rawTerms(nil, &s.Features, &m.device), logs(&s.Features), s.Seconds})
 		}
 	}
-	if len(rows) < leastSamples {
+	if len(rows) < minSamples {
 		return out, nil
 	}
 	theta, err := calibrate(rows, overlapOf(&m.device))
@@ -51,7 +51,7 @@ func (m *Model) Fit(samples []Sample) (*Model, error) {
 	for k, t := range theta {
 		out.factors[k] = math.Exp(t)
 	}
-	if len(rows) >= leastCorrection {
+	if len(rows) >= minCorrectionSamples {
 		out.fit, err = correct(rows, out.factors, overlapOf(&m.device))
 	}
 	return out, err
@@ -89,16 +89,16 @@ func logs(f *Features) []float64 {
 	}
 }
 
-// greatCorrection is the most a correction does, log: a factor of 2.7. It
+// maxCorrection is the most a correction does, log: a factor of 2.7. It
 // refines what the terms say; it is not to contradict them far from its samples.
-const greatCorrection = 1
+const maxCorrection = 1
 
 func (c *correction) residual(f *Features) float64 {
 	sum := c.Offset
 	for k, x := range logs(f) {
 		sum += c.Weights[k] * (x - c.Mean[k]) / c.Scale[k]
 	}
-	return math.Max(-greatCorrection, math.Min(greatCorrection, sum))
+	return math.Max(-maxCorrection, math.Min(maxCorrection, sum))
 }
 
 // plausible is for a correction that was read.
@@ -132,8 +132,8 @@ func correct(rows []row, factors []float64, o overlap) (*correction, error) {
 		y[k] = math.Log(r.seconds / total)
 	}
 	left := slices.Clone(y)
-	g := centring(rows)
-	g.centre(x, y, 0)
+	g := groupRows(rows)
+	g.center(x, y, 0)
 	ridge, err := chooseRidge(x, y, g)
 	if err != nil {
 		return nil, err
@@ -221,14 +221,14 @@ func ones(n int) []float64 {
 
 // The ridge is sought between e^least and e^most, in samples.
 const (
-	leastRidge = -3
-	mostRidge  = 12
+	minLogRidge = -3
+	maxLogRidge = 12
 )
 
 // chooseRidge minimises the squared error on left-out groups over the log of
 // the ridge.
-func chooseRidge(x [][]float64, y []float64, g grouping) (float64, error) {
-	folds := foldsOf(x, y, g)
+func chooseRidge(x [][]float64, y []float64, g groupIndex) (float64, error) {
+	folds := crossValParts(x, y, g)
 	problem := optimize.Problem{Func: func(at []float64) float64 {
 		sum := 0.0
 		for k := range folds {
@@ -244,4 +244,4 @@ func chooseRidge(x [][]float64, y []float64, g grouping) (float64, error) {
 	return math.Exp(bounded(result.X[0])), nil // the budget of evaluations ends it, which is no failure
 }
 
-func bounded(x float64) float64 { return math.Max(leastRidge, math.Min(mostRidge, x)) }
+func bounded(x float64) float64 { return math.Max(minLogRidge, math.Min(maxLogRidge, x)) }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // An access is a tile of an array, or a piece of scratch, that a body touches.
@@ -85,7 +86,7 @@ func (m *meter) memory(shape hlo.Shape, t symtile.Tile) access {
 	return a
 }
 
-func dependsOn(t symtile.Tile, tid symtile.Expr) bool {
+func dependsOn(t symtile.Tile, tid index.Expr) bool {
 	if _, fixed := tid.Value(); fixed {
 		return false
 	}

@@ -34,23 +34,23 @@ func NewBuffer(shape hlo.Shape) (Buffer, error) {
 	if n > maxBuffer {
 		return Buffer{}, fmt.Errorf("%s takes %d bytes; at most %d are allocated", shape, n, int64(maxBuffer))
 	}
-	if err := Room(n); err != nil {
+	if err := CheckFreeMemory(n); err != nil {
 		return Buffer{}, fmt.Errorf("%s: %w", shape, err)
 	}
-	return Buffer{Shape: shape, Data: aligned(n)}, nil
+	return Buffer{Shape: shape, Data: allocateAligned(n)}, nil
 }
 
 const largePage = 2 << 20 // bytes, on amd64 and arm64
 
-// aligned is n zeroed bytes from the start of a cache line, or of a large page
+// allocateAligned is n zeroed bytes from the start of a cache line, or of a large page
 // where there are as many.
-func aligned(n int64) []byte {
+func allocateAligned(n int64) []byte {
 	to := uintptr(64)
 	if n >= largePage {
 		to = largePage
 	}
 	raw := make([]byte, n+int64(to))
-	hugePages(raw)
+	adviseHugePages(raw)
 	skip := (to - uintptr(unsafe.Pointer(unsafe.SliceData(raw)))%to) % to
 	return raw[skip : int64(skip)+n : int64(skip)+n]
 }
@@ -86,8 +86,8 @@ func (b Buffer) Float(at int64) float64 {
 	return float64(b.Int(at))
 }
 
-// read is Float of as many elements as there is room for, from place at on.
-func (b Buffer) read(into []float64, at int64) {
+// ReadFloats is Float of as many elements as there is room for, from place at on.
+func (b Buffer) ReadFloats(into []float64, at int64) {
 	switch b.Shape.DType {
 	case hlo.F32:
 		data := b.Data[4*at:][:4*len(into)]
@@ -101,8 +101,8 @@ func (b Buffer) read(into []float64, at int64) {
 	}
 }
 
-// write is SetFloat of neighbours from place at on.
-func (b Buffer) write(from []float64, at int64) {
+// WriteFloats is SetFloat of neighbours from place at on.
+func (b Buffer) WriteFloats(from []float64, at int64) {
 	switch b.Shape.DType {
 	case hlo.F32:
 		data := b.Data[4*at:][:4*len(from)]

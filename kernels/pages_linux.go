@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// hugePages has the pages of an array be large ones where the system has some, at once
+// adviseHugePages has the pages of an array be large ones where the system has some, at once
 // those that were touched before: with pages of 4 KiB it depends on where they happen to
 // be how fast memory passes (a copy varies by 1.4).
-func hugePages(data []byte) {
+func adviseHugePages(data []byte) {
 	const (
 		least        = 2 << 20 // bytes for which it matters
 		madvHugePage = 14      // linux/include/uapi/asm-generic/mman-common.h

@@ -2,5 +2,5 @@
 
 package kernels
 
-// hugePages does nothing: Linux only has pages of several sizes on request.
-func hugePages([]byte) {}
+// adviseHugePages does nothing: Linux only has pages of several sizes on request.
+func adviseHugePages([]byte) {}

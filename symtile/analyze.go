@@ -25,8 +25,8 @@ func Analyze(c *hlo.Computation) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	flat = normal(flat)
-	p, err := build(flat, nil, groupsOf(flat))
+	flat = rewriteOps(flat)
+	p, err := build(flat, nil, loopGroups(flat))
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func (p *Program) At(t Tiling) (*Program, error) {
 	return q, nil
 }
 
-func build(flat *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*group) (*Program, error) {
+func build(flat *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGroup) (*Program, error) {
 	b := newBuilder(flat, sizes, groups)
-	b.prog.Ops, b.place = make([]Op, 0, len(flat.Instrs)), make([]*nest, 0, len(flat.Instrs))
+	b.prog.Ops, b.nestOf = make([]Op, 0, len(flat.Instrs)), make([]*loopNest, 0, len(flat.Instrs))
 	outs := outputs(flat)
 	for _, o := range outs {
 		if !o.Shape.DType.IsArray() {
@@ -85,5 +85,5 @@ func (p *Program) Check(t Tiling) error {
 			return fmt.Errorf("tiling %v: size %d of %s is outside [1, %d]", []int64(t), size, dims[k].Name, most)
 		}
 	}
-	return p.Space.legalities().against(t)
+	return p.Space.compiled().checkTiling(t)
 }

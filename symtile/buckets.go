@@ -1,6 +1,9 @@
 package symtile
 
-import "slices"
+import (
+	"github.com/tilewright/tilewright/symtile/index"
+	"slices"
+)
 
 // Buckets say which choices of proposed sizes can be completed to a
 // legal tiling, and in how many ways, by bucket elimination (Dechter, Bucket
@@ -9,13 +12,13 @@ import "slices"
 // multiplied and summed over its sizes, which leaves a table of the dimensions
 // before it. Chains of constraints stay small tables.
 type buckets struct {
-	sizes   [][]int64   // proposals of each dimension
-	factors [][]*factor // by the last dimension of their scope
-	late    []*Check    // by last dimension: clauses too large for a table; nil without
-	ways    []int64     // number of choices that are counted once this dimension is
-	open    []bool      // dimensions that must be enumerated to be counted
-	empty   bool        // there is no tiling at all
-	most    int         // entries of a factor
+	sizes       [][]int64          // proposals of each dimension
+	factors     [][]*factor        // by the last dimension of their scope
+	untabulated []*index.Predicate // by last dimension: clauses too large for a table; nil without
+	ways        []int64            // number of choices that are counted once this dimension is
+	uncounted   []bool             // dimensions that must be enumerated to be counted
+	empty       bool               // there is no tiling at all
+	maxEntries  int                // entries of a factor
 }
 
 // A factor counts, for choices of the sizes of a few dimensions, the last
@@ -26,37 +29,37 @@ type factor struct {
 	count []int64
 }
 
-// mostChoices bounds the entries of a factor, and the work for one.
-const mostChoices = 1 << 16
+// maxChoices bounds the entries of a factor, and the work for one.
+const maxChoices = 1 << 16
 
-func newBuckets(dims []Dim, l *legality) *buckets {
+func newBuckets(dims []Dim, l *compiledConstraints) *buckets {
 	n := len(dims)
-	b := &buckets{most: l.most, factors: make([][]*factor, n), late: make([]*Check, n), ways: make([]int64, n), open: make([]bool, n)}
+	b := &buckets{maxEntries: l.maxEntries, factors: make([][]*factor, n), untabulated: make([]*index.Predicate, n), ways: make([]int64, n), uncounted: make([]bool, n)}
 	for _, d := range dims {
 		b.sizes = append(b.sizes, d.proposals())
 	}
-	groups, of := scopes(l), joined(n)
+	groups, of := scopes(l), singletons(n)
 	for _, g := range groups {
 		b.tabulate(g, l)
 		of.join(g.dims)
 	}
-	late := make(map[int]Constraint)
+	late := make(map[int]index.Constraint)
 	for _, g := range groups {
 		if last := len(g.dims) - 1; last >= 0 && !b.fits(g.dims) {
 			late[g.dims[last]] = append(late[g.dims[last]], g.clauses...)
 		}
 	}
 	for d, clauses := range late {
-		b.late[d] = l.compiled(l.vars, clauses)
+		b.untabulated[d] = l.compiled(l.vars, clauses)
 	}
 	for d := n - 1; d >= 0; d-- {
 		b.eliminate(d)
 	}
 	for d := range dims {
-		b.open[of[d]] = b.open[of[d]] || b.open[d]
+		b.uncounted[of[d]] = b.uncounted[of[d]] || b.uncounted[d]
 	}
 	for d := range dims {
-		b.open[d] = b.open[of[d]]
+		b.uncounted[d] = b.uncounted[of[d]]
 	}
 	return b
 }
@@ -64,19 +67,19 @@ func newBuckets(dims []Dim, l *legality) *buckets {
 // A scope is the clauses over the same dimensions.
 type scope struct {
 	dims    []int
-	clauses Constraint
+	clauses index.Constraint
 }
 
 // scopes groups the clauses of l by the dimensions in them.
-func scopes(l *legality) []scope {
-	dim := make(map[Expr]int, len(l.vars))
+func scopes(l *compiledConstraints) []scope {
+	dim := make(map[index.Expr]int, len(l.vars))
 	for k, v := range l.vars {
 		dim[v] = k
 	}
 	var all []scope
 	for _, clause := range l.where {
 		var dims []int
-		for _, v := range (Constraint{clause}).Vars() {
+		for _, v := range (index.Constraint{clause}).Vars() {
 			dims = append(dims, dim[v])
 		}
 		slices.Sort(dims)
@@ -91,8 +94,8 @@ func scopes(l *legality) []scope {
 }
 
 // compiled compiles clauses of l, which compiled all of them before.
-func (l *legality) compiled(vars []Expr, c Constraint) *Check {
-	check, err := CompileConstraint(vars, c)
+func (l *compiledConstraints) compiled(vars []index.Expr, c index.Constraint) *index.Predicate {
+	check, err := index.CompileConstraint(vars, c)
 	if err != nil {
 		panic(err)
 	}
@@ -103,7 +106,7 @@ func (l *legality) compiled(vars []Expr, c Constraint) *Check {
 func (b *buckets) fits(dims []int) bool {
 	n := 1
 	for _, d := range dims {
-		if n *= len(b.sizes[d]); n > b.most {
+		if n *= len(b.sizes[d]); n > b.maxEntries {
 			return false
 		}
 	}
@@ -141,11 +144,11 @@ func (b *buckets) each(dims, choice []int, visit func()) {
 }
 
 // tabulate evaluates the clauses of a scope for all choices, if they fit.
-func (b *buckets) tabulate(s scope, l *legality) {
+func (b *buckets) tabulate(s scope, l *compiledConstraints) {
 	if !b.fits(s.dims) {
 		return
 	}
-	vars, vals := make([]Expr, len(s.dims)), make([]int64, len(s.dims))
+	vars, vals := make([]index.Expr, len(s.dims)), make([]int64, len(s.dims))
 	for k, d := range s.dims {
 		vars[k] = l.vars[d]
 	}
@@ -187,16 +190,16 @@ func (b *buckets) eliminate(d int) {
 	dims = slices.Compact(dims)
 	b.ways[d] = 1
 	switch {
-	case b.late[d] == nil && len(all) == 0:
+	case b.untabulated[d] == nil && len(all) == 0:
 		b.ways[d] = int64(len(b.sizes[d]))
-	case b.late[d] == nil && b.fits(dims):
+	case b.untabulated[d] == nil && b.fits(dims):
 		f := b.sum(d, dims[:len(dims)-1], all)
 		b.add(f)
 		if len(f.dims) == 0 {
 			b.ways[d] = f.count[0]
 		}
 	default:
-		b.open[d] = true
+		b.uncounted[d] = true
 		for _, f := range all {
 			b.add(b.sum(d, f.dims[:len(f.dims)-1], []*factor{f}))
 		}
@@ -211,22 +214,22 @@ func (b *buckets) sum(d int, dims []int, factors []*factor) *factor {
 		for choice[d] = range b.sizes[d] {
 			product := int64(1)
 			for _, x := range factors {
-				if product = satMul(product, x.count[x.index(choice)]); product == 0 {
+				if product = index.SatMul(product, x.count[x.index(choice)]); product == 0 {
 					break
 				}
 			}
-			total = satAdd(total, product)
+			total = index.SatAdd(total, product)
 		}
 		f.count = append(f.count, total)
 	})
 	return f
 }
 
-// sets are disjoint sets of dimensions; each has the name of its least member.
-type sets []int
+// disjointSets are disjoint sets of dimensions; each has the name of its least member.
+type disjointSets []int
 
-func joined(n int) sets {
-	s := make(sets, n)
+func singletons(n int) disjointSets {
+	s := make(disjointSets, n)
 	for k := range s {
 		s[k] = k
 	}
@@ -234,7 +237,7 @@ func joined(n int) sets {
 }
 
 // join makes one set of those that the dimensions are in.
-func (s sets) join(dims []int) {
+func (s disjointSets) join(dims []int) {
 	for _, d := range dims {
 		from, to := max(s[d], s[dims[0]]), min(s[d], s[dims[0]])
 		for k := range s {

@@ -6,29 +6,31 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
 // A builder walks a fusion from its roots, deriving tiles. With sizes it
 // builds a concrete program, without a symbolic one; the walk is the same.
 type builder struct {
-	ring   *Ring
-	table  map[hlo.Opcode]propagator
-	sizes  Tiling // nil: symbolic
-	prog   *Program
-	memo   map[opKey]int
-	place  []*nest // of each op
-	groups map[*hlo.Instr]*group
-	dims   map[*group][]int // indices into the space's dims, once the group is met
-	nests  []*nest
-	rows   map[Expr][]Expr // the parts of offsets that halves divided
-	vars   map[Expr][]Expr // the variables of expressions in loops
-	text   []byte          // of a key
-	at     *nest           // the innermost loop around what is being built
+	ring      *index.Ring
+	table     map[hlo.Opcode]propagator
+	sizes     Tiling // nil: symbolic
+	prog      *Program
+	memo      map[opKey]int
+	nestOf    []*loopNest // of each op
+	groups    map[*hlo.Instr]*loopGroup
+	dims      map[*loopGroup][]int // indices into the space's dims, once the group is met
+	nests     []*loopNest
+	rowParts  map[index.Expr][]index.Expr // the parts of offsets that halves divided
+	vars      map[index.Expr][]index.Expr // the variables of expressions in loops
+	text      []byte                      // of a key
+	enclosing *loopNest                   // the innermost loop around what is being built
 }
 
-// A nest is a loop under construction. The outermost level is the nil nest.
-type nest struct {
-	parent *nest
+// A loopNest is a loop under construction. The outermost level is the nil nest.
+type loopNest struct {
+	parent *loopNest
 	dims   []int
 	loop   *Loop
 	depth  int
@@ -37,18 +39,18 @@ type nest struct {
 type opKey struct {
 	instr *hlo.Instr
 	code  hlo.Opcode
-	place *nest
+	nest  *loopNest
 	tile  string
 }
 
-func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*group) *builder {
-	ring := NewRing()
+func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGroup) *builder {
+	ring := index.NewRing()
 	space := &Space{Ring: ring}
-	return &builder{ring: ring, table: propagators, sizes: sizes, prog: &Program{Fusion: c, Space: space}, memo: map[opKey]int{}, rows: map[Expr][]Expr{}, vars: map[Expr][]Expr{}, groups: groups, dims: map[*group][]int{}}
+	return &builder{ring: ring, table: propagators, sizes: sizes, prog: &Program{Fusion: c, Space: space}, memo: map[opKey]int{}, rowParts: map[index.Expr][]index.Expr{}, vars: map[index.Expr][]index.Expr{}, groups: groups, dims: map[*loopGroup][]int{}}
 }
 
-// dim adds a dimension to the space and returns its index.
-func (b *builder) dim(extent int64, kind Kind, from *hlo.Instr) int {
+// addDim adds a dimension to the space and returns its index.
+func (b *builder) addDim(extent int64, kind Kind, from *hlo.Instr) int {
 	n := len(b.prog.Space.Dims)
 	size := int64(0)
 	if b.sizes != nil {
@@ -59,13 +61,13 @@ func (b *builder) dim(extent int64, kind Kind, from *hlo.Instr) int {
 }
 
 // require adds a clause to the constraints, or checks it when sizes are known.
-func (b *builder) require(i *hlo.Instr, rule string, clause Clause) error {
-	left, sure := clause.reduced()
+func (b *builder) require(i *hlo.Instr, rule string, clause index.Clause) error {
+	left, sure := clause.Reduce()
 	if sure {
 		return nil
 	}
 	if len(left) > 0 {
-		b.prog.Space.Where = b.prog.Space.Where.and(left)
+		b.prog.Space.Where = b.prog.Space.Where.With(left)
 		return nil
 	}
 	if b.sizes != nil {
@@ -74,8 +76,8 @@ func (b *builder) require(i *hlo.Instr, rule string, clause Clause) error {
 	return b.refuse(i, rule, "no size satisfies %s", clause)
 }
 
-// steps returns the tiles of the sequential dimensions of a closer.
-func (b *builder) steps(i *hlo.Instr) Tile {
+// sequentialTile returns the tiles of the sequential dimensions of a closer.
+func (b *builder) sequentialTile(i *hlo.Instr) Tile {
 	dims := b.dims[b.groups[i]]
 	tile := make(Tile, len(dims))
 	for k, d := range dims {
@@ -90,23 +92,23 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	case hlo.OpBitcast:
 		return b.bitcast(i, out)
 	case hlo.OpCopy, hlo.OpOptimizationBarrier:
-		return b.simple(i, hlo.OpCopy, out, i.Operands, []Tile{out}, nil)
+		return b.plainOp(i, hlo.OpCopy, out, i.Operands, []Tile{out}, nil)
 	}
 	if i.Op.Elementwise() && (i.Op != hlo.OpBitcastConvert || i.Shape.DType.Size() == i.Operands[0].Shape.DType.Size()) {
 		tiles, err := propagateElementwise(b, i, out)
 		if err != nil {
 			return 0, err
 		}
-		return b.simple(i, i.Op, out, i.Operands, tiles, nil)
+		return b.plainOp(i, i.Op, out, i.Operands, tiles, nil)
 	}
 	row, ok := b.table[i.Op]
 	if !ok {
-		return 0, b.refuse(i, "not-in-op-table", "%s", reasonFor(i.Op))
+		return 0, b.refuse(i, "not-in-op-table", "%s", refusalReason(i.Op))
 	}
-	if isCloser(i) {
-		return b.closer(i, out, row)
+	if isAccumulator(i) {
+		return b.accumulator(i, out, row)
 	}
-	tiles, err := row.to(b, i, slices.Clone(out))
+	tiles, err := row.propagate(b, i, slices.Clone(out))
 	if err != nil {
 		return 0, err
 	}
@@ -114,7 +116,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	if i.Op == hlo.OpTranspose {
 		perm = ints(i.Attrs.Dimensions)
 	}
-	return b.simple(i, i.Op, out, i.Operands, tiles, perm)
+	return b.plainOp(i, i.Op, out, i.Operands, tiles, perm)
 }
 
 func ints(v []int64) []int {
@@ -125,8 +127,8 @@ func ints(v []int64) []int {
 	return out
 }
 
-// simple builds an op whose operands are built where it is.
-func (b *builder) simple(i *hlo.Instr, code hlo.Opcode, out Tile, operands []*hlo.Instr, tiles []Tile, perm []int) (int, error) {
+// plainOp builds an op whose operands are built where it is.
+func (b *builder) plainOp(i *hlo.Instr, code hlo.Opcode, out Tile, operands []*hlo.Instr, tiles []Tile, perm []int) (int, error) {
 	key := b.key(i, code, out)
 	if n, ok := b.memo[key]; ok {
 		return n, nil
@@ -142,23 +144,23 @@ func (b *builder) simple(i *hlo.Instr, code hlo.Opcode, out Tile, operands []*hl
 	return b.add(key, Op{Instr: i, Code: code, Tile: out, Args: args, Perm: perm}), nil
 }
 
-// closer builds a reduce or dot: what it accumulates is built inside its loop.
-func (b *builder) closer(i *hlo.Instr, out Tile, row propagator) (int, error) {
+// accumulator builds a reduce or dot: what it accumulates is built inside its loop.
+func (b *builder) accumulator(i *hlo.Instr, out Tile, row propagator) (int, error) {
 	key := b.key(i, i.Op, out)
 	if n, ok := b.memo[key]; ok {
 		return n, nil
 	}
-	b.open(i)
-	tiles, err := row.to(b, i, out)
+	b.openGroup(i)
+	tiles, err := row.propagate(b, i, out)
 	if err != nil {
 		return 0, err
 	}
-	outside := b.at
-	loop := b.loopFor(i, key.place)
+	outside := b.enclosing
+	loop := b.loopFor(i, key.nest)
 	args := make([]int, len(i.Operands))
 	for k, o := range i.Operands {
-		if b.at = outside; tiles[k] != nil && loop != nil {
-			b.at = loop
+		if b.enclosing = outside; tiles[k] != nil && loop != nil {
+			b.enclosing = loop
 		}
 		n, err := b.op(o, tiles[k])
 		if err != nil {
@@ -166,32 +168,32 @@ func (b *builder) closer(i *hlo.Instr, out Tile, row propagator) (int, error) {
 		}
 		args[k] = n
 	}
-	b.at = outside
+	b.enclosing = outside
 	op := Op{Instr: i, Code: i.Op, Tile: out, Args: args}
 	if loop != nil {
 		op.Loop = loop.loop
 	}
 	n := b.add(key, op)
 	if loop != nil {
-		loop.loop.Closers = append(loop.loop.Closers, n)
+		loop.loop.Accumulators = append(loop.loop.Accumulators, n)
 	}
 	return n, nil
 }
 
-// open gives the closer's group its dimensions when it is met first.
-func (b *builder) open(i *hlo.Instr) {
+// openGroup gives the closer's group its dimensions when it is met first.
+func (b *builder) openGroup(i *hlo.Instr) {
 	g := b.groups[i]
 	if _, met := b.dims[g]; met {
 		return
 	}
 	for _, extent := range g.extents {
-		b.dims[g] = append(b.dims[g], b.dim(extent, Sequential, i))
+		b.dims[g] = append(b.dims[g], b.addDim(extent, Sequential, i))
 	}
 }
 
 // loopFor finds or makes the loop of i's group at a place; nil when every one
 // of its dimensions is a single step.
-func (b *builder) loopFor(i *hlo.Instr, place *nest) *nest {
+func (b *builder) loopFor(i *hlo.Instr, place *loopNest) *loopNest {
 	var dims []int
 	for _, d := range b.dims[b.groups[i]] {
 		if _, single := b.prog.Space.Dims[d].Tid.Value(); !single {
@@ -206,12 +208,12 @@ func (b *builder) loopFor(i *hlo.Instr, place *nest) *nest {
 			return n
 		}
 	}
-	n := &nest{parent: place, dims: dims, loop: &Loop{Dims: dims}, depth: place.level() + 1}
+	n := &loopNest{parent: place, dims: dims, loop: &Loop{Dims: dims}, depth: place.level() + 1}
 	b.nests = append(b.nests, n)
 	return n
 }
 
-func (n *nest) level() int {
+func (n *loopNest) level() int {
 	if n == nil {
 		return 0
 	}
@@ -222,10 +224,10 @@ func (n *nest) level() int {
 func (b *builder) add(key opKey, op Op) int {
 	n := len(b.prog.Ops)
 	if len(b.prog.Runtime) > 0 {
-		op.Needs = b.runtimeOps(op.Tile.vars())
+		op.RuntimeArgs = b.runtimeOps(op.Tile.vars())
 	}
 	b.prog.Ops = append(b.prog.Ops, op)
-	b.place = append(b.place, key.place)
+	b.nestOf = append(b.nestOf, key.nest)
 	b.memo[key] = n
 	return n
 }
@@ -235,18 +237,18 @@ func (b *builder) add(key opKey, op Op) int {
 // ids occur in the tile.
 func (b *builder) key(i *hlo.Instr, code hlo.Opcode, t Tile) opKey {
 	text := b.text[:0]
-	t.fields(func(e Expr) { text = binary.LittleEndian.AppendUint32(text, uint32(e.ID())) })
+	t.fields(func(e index.Expr) { text = binary.LittleEndian.AppendUint32(text, uint32(e.ID())) })
 	b.text = text
-	place := b.at
-	for place != nil && !b.walks(place, t) {
+	place := b.enclosing
+	for place != nil && !b.dependsOnLoop(place, t) {
 		place = place.parent
 	}
 	return opKey{i, code, place, string(text)}
 }
 
-// walks says whether a tile id of the loop occurs in the tile.
-func (b *builder) walks(n *nest, t Tile) (found bool) {
-	t.fields(func(e Expr) {
+// dependsOnLoop says whether a tile id of the loop occurs in the tile.
+func (b *builder) dependsOnLoop(n *loopNest, t Tile) (found bool) {
+	t.fields(func(e index.Expr) {
 		if found {
 			return
 		}
@@ -264,11 +266,11 @@ func (b *builder) walks(n *nest, t Tile) (found bool) {
 func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 	from, to := i.Operands[0].Shape, i.Shape
 	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 || from.DType != to.DType {
-		return 0, b.refuse(i, "bitcast", "%s", reasonFor(hlo.OpBitcast))
+		return 0, b.refuse(i, "bitcast", "%s", refusalReason(hlo.OpBitcast))
 	}
 	inOrder, outOrder := from.MajorToMinor(), to.MajorToMinor()
-	inDims, outDims := Permute(from.Dims, inOrder), Permute(to.Dims, outOrder)
-	physicalOut := Permute(out, outOrder)
+	inDims, outDims := indexing.Permute(from.Dims, inOrder), indexing.Permute(to.Dims, outOrder)
+	physicalOut := indexing.Permute(out, outOrder)
 	physicalIn, err := b.reshape(i, inDims, outDims, slices.Clone(physicalOut))
 	if err != nil {
 		return 0, err
@@ -278,18 +280,18 @@ func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 		return 0, err
 	}
 	if !ascendingOrder(inOrder) {
-		n = b.step(i, hlo.OpTranspose, physicalIn, n, inOrder)
+		n = b.bitcastStep(i, hlo.OpTranspose, physicalIn, n, inOrder)
 	}
-	n = b.step(i, hlo.OpReshape, physicalOut, n, nil)
+	n = b.bitcastStep(i, hlo.OpReshape, physicalOut, n, nil)
 	if !ascendingOrder(outOrder) {
-		n = b.step(i, hlo.OpTranspose, out, n, inverse(outOrder))
+		n = b.bitcastStep(i, hlo.OpTranspose, out, n, inverse(outOrder))
 	}
 	return n, nil
 }
 
-// step adds one op of a bitcast. Its code is made unique, since one bitcast
+// bitcastStep adds one op of a bitcast. Its code is made unique, since one bitcast
 // may transpose twice.
-func (b *builder) step(i *hlo.Instr, code hlo.Opcode, t Tile, arg int, perm []int) int {
+func (b *builder) bitcastStep(i *hlo.Instr, code hlo.Opcode, t Tile, arg int, perm []int) int {
 	key := b.key(i, code+hlo.Opcode(fmt.Sprint(perm)), t)
 	if n, ok := b.memo[key]; ok {
 		return n

@@ -1,39 +1,42 @@
 package symtile
 
-import "slices"
+import (
+	"github.com/tilewright/tilewright/symtile/index"
+	"slices"
+)
 
 // Arithmetic on tiles of one dimension: what an affine change of the index does
 // to a run or to every digit of a dimension.
 
 // run is a tile of stride 1 without masks inside the extent.
-func (b *builder) run(offset, size Expr, extent int64) DimTile {
+func (b *builder) run(offset, size index.Expr, extent int64) DimTile {
 	r := b.ring
 	return DimTile{Offset: offset, Size: size, Stride: r.Const(1), Lower: r.Const(0), Bound: r.Const(extent)}
 }
 
 // shift adds by to every index.
-func (d DimTile) shift(by Expr) DimTile {
+func (d DimTile) shift(by index.Expr) DimTile {
 	d.Offset, d.Lower, d.Bound = d.Offset.Add(by), d.Lower.Add(by), d.Bound.Add(by)
 	if d.Digits != nil {
 		d.Digits = slices.Clone(d.Digits)
 		d.Digits[0] = d.Digits[0].shift(by)
 	}
-	return d.recut(func(x DimTile) DimTile { return x.shift(by) })
+	return d.updateUnmerged(func(x DimTile) DimTile { return x.shift(by) })
 }
 
-// recut does to the digits a run was joined from what was done to the run.
-func (d DimTile) recut(f func(DimTile) DimTile) DimTile {
-	if d.cut != nil {
-		x := f(*d.cut)
-		d.cut = &x
+// updateUnmerged does to the digits a run was joined from what was done to the run.
+func (d DimTile) updateUnmerged(f func(DimTile) DimTile) DimTile {
+	if d.unmerged != nil {
+		x := f(*d.unmerged)
+		d.unmerged = &x
 	}
 	return d
 }
 
-// limit masks d to [lower, bound), too.
-func (d DimTile) limit(lower, bound Expr) DimTile {
+// masked masks d to [lower, bound), too.
+func (d DimTile) masked(lower, bound index.Expr) DimTile {
 	d.Lower, d.Bound = d.Lower.Max(lower), d.Bound.Min(bound)
-	return d.recut(func(x DimTile) DimTile { return x.limit(lower, bound) })
+	return d.updateUnmerged(func(x DimTile) DimTile { return x.masked(lower, bound) })
 }
 
 // scale multiplies every index by k ≥ 1.
@@ -41,7 +44,7 @@ func (d DimTile) scale(k int64) DimTile {
 	d.Offset, d.Stride = d.Offset.Scale(k), d.Stride.Scale(k)
 	d.Lower, d.Bound = d.Lower.Scale(k), d.Bound.AddConst(-1).Scale(k).AddConst(1)
 	d.Digits = mapDigits(d.Digits, func(x DimTile) DimTile { return x.scale(k) })
-	return d.recut(func(x DimTile) DimTile { return x.scale(k) })
+	return d.updateUnmerged(func(x DimTile) DimTile { return x.scale(k) })
 }
 
 // negate is the tile of the indices −x, in ascending order: the last element
@@ -49,7 +52,7 @@ func (d DimTile) scale(k int64) DimTile {
 func (d DimTile) negate() DimTile {
 	d.Offset, d.Lower, d.Bound = d.last().Neg(), d.Bound.Neg().AddConst(1), d.Lower.Neg().AddConst(1)
 	d.Digits = mapDigits(d.Digits, DimTile.negate)
-	return d.recut(DimTile.negate)
+	return d.updateUnmerged(DimTile.negate)
 }
 
 func mapDigits(digits []DimTile, f func(DimTile) DimTile) []DimTile {
@@ -63,40 +66,40 @@ func mapDigits(digits []DimTile, f func(DimTile) DimTile) []DimTile {
 	return out
 }
 
-// step is the stride when it is a constant.
-func (d DimTile) step() (int64, bool) { return d.Stride.Value() }
+// constantStride is the stride when it is a constant.
+func (d DimTile) constantStride() (int64, bool) { return d.Stride.Value() }
 
-// single says whether the dimension has one element, whatever the sizes.
-func (d DimTile) single() bool { return isValue(d.Size, 1) }
+// isSingle says whether the dimension has one element, whatever the sizes.
+func (d DimTile) isSingle() bool { return isValue(d.Size, 1) }
 
-func isValue(e Expr, v int64) bool { x, ok := e.Value(); return ok && x == v }
+func isValue(e index.Expr, v int64) bool { x, ok := e.Value(); return ok && x == v }
 
-// join makes one tile of a dimension from digits, outermost first: digits that
+// joinDigits makes one tile of a dimension from digits, outermost first: digits that
 // follow each other without a gap become one. Where sizes are unknown and
 // several remain, Boxes gets the conditions under which they are a run.
-func (b *builder) join(digits []DimTile, extent int64) DimTile {
+func (b *builder) joinDigits(digits []DimTile, extent int64) DimTile {
 	var list []DimTile
 	for _, d := range digits {
-		list = b.push(list, d)
+		list = b.pushDigit(list, d)
 	}
 	zero, end := b.ring.Const(0), b.ring.Const(extent)
 	switch len(list) {
 	case 0:
 		return b.run(zero, b.ring.Const(1), extent)
 	case 1:
-		d := list[0].limit(zero, end)
-		if d.cut = nil; len(digits) > 1 {
-			apart := b.sum(digits, zero, end)
-			d.cut = &apart
+		d := list[0].masked(zero, end)
+		if d.unmerged = nil; len(digits) > 1 {
+			apart := b.digitSum(digits, zero, end)
+			d.unmerged = &apart
 		}
 		return d
 	}
-	b.boxes(list)
-	return b.sum(list, zero, end)
+	b.addBoxConditions(list)
+	return b.digitSum(list, zero, end)
 }
 
-// sum is the tile of a dimension whose index is the sum of digits.
-func (b *builder) sum(digits []DimTile, lower, bound Expr) DimTile {
+// digitSum is the tile of a dimension whose index is the sum of digits.
+func (b *builder) digitSum(digits []DimTile, lower, bound index.Expr) DimTile {
 	s := DimTile{Offset: b.ring.Const(0), Size: b.ring.Const(1), Stride: b.ring.Const(0), Lower: lower, Bound: bound, Digits: digits}
 	for _, d := range digits {
 		s.Offset, s.Size = s.Offset.Add(d.Offset), s.Size.Mul(d.Size)
@@ -104,10 +107,10 @@ func (b *builder) sum(digits []DimTile, lower, bound Expr) DimTile {
 	return s
 }
 
-// push adds a digit inside of those in the list, to the last of them if it can.
-func (b *builder) push(list []DimTile, d DimTile) []DimTile {
+// pushDigit adds a digit inside of those in the list, to the last of them if it can.
+func (b *builder) pushDigit(list []DimTile, d DimTile) []DimTile {
 	if n := len(list); n > 0 {
-		if m, ok := b.merge(list[n-1], d); ok {
+		if m, ok := b.mergeDigits(list[n-1], d); ok {
 			list[n-1] = m
 			return list
 		}
@@ -115,56 +118,56 @@ func (b *builder) push(list []DimTile, d DimTile) []DimTile {
 	return append(list, d)
 }
 
-// merge makes one digit of an outer and an inner one, if they are a run.
-func (b *builder) merge(outer, inner DimTile) (DimTile, bool) {
-	stride, _ := outer.step()
+// mergeDigits makes one digit of an outer and an inner one, if they are a run.
+func (b *builder) mergeDigits(outer, inner DimTile) (DimTile, bool) {
+	stride, _ := outer.constantStride()
 	switch {
-	case outer.single() && !outer.Masked():
+	case outer.isSingle() && !outer.Masked():
 		return inner.shift(outer.Offset), true
-	case outer.single() && fits(inner.reach(), nil, stride): // it is there where its row is
-		return inner.shift(outer.Offset).limit(b.onLattice(outer, outer.Lower), b.onLattice(outer, outer.Bound)), true
+	case outer.isSingle() && sumFits(inner.unmaskedRange(), nil, stride): // it is there where its row is
+		return inner.shift(outer.Offset).masked(b.alignToLattice(outer, outer.Lower), b.alignToLattice(outer, outer.Bound)), true
 	case inner.Masked():
 		return outer, false
-	case inner.single():
+	case inner.isSingle():
 		return outer.shift(inner.Offset), true
 	case inner.Size.Mul(inner.Stride) != outer.Stride:
 		return outer, false
 	}
 	m := DimTile{Offset: outer.Offset.Add(inner.Offset), Size: outer.Size.Mul(inner.Size), Stride: inner.Stride}
-	m.Lower, m.Bound = b.onLattice(outer, outer.Lower).Add(inner.Offset), b.onLattice(outer, outer.Bound).Add(inner.Offset)
+	m.Lower, m.Bound = b.alignToLattice(outer, outer.Lower).Add(inner.Offset), b.alignToLattice(outer, outer.Bound).Add(inner.Offset)
 	return m, true
 }
 
-// onLattice is the least index offset + k·stride of d that is not under limit.
-func (b *builder) onLattice(d DimTile, limit Expr) Expr {
-	stride, ok := d.step()
+// alignToLattice is the least index offset + k·stride of d that is not under limit.
+func (b *builder) alignToLattice(d DimTile, limit index.Expr) index.Expr {
+	stride, ok := d.constantStride()
 	if !ok || stride == 1 {
 		return limit
 	}
 	return limit.Sub(d.Offset).CeilDiv(stride).Scale(stride).Add(d.Offset)
 }
 
-// boxes adds the conditions under which digits are one run: of any two, one has
+// addBoxConditions adds the conditions under which digits are one run: of any two, one has
 // size 1, or the inner is full and they are neighbours but for sizes of 1.
-func (b *builder) boxes(list []DimTile) {
+func (b *builder) addBoxConditions(list []DimTile) {
 	if b.sizes != nil {
 		return
 	}
 	for k, outer := range list {
 		for n := k + 1; n < len(list); n++ {
-			clause := Clause{{outer.Size, Interval{1, 1}}}
+			clause := index.Clause{{Expr: outer.Size, In: index.Interval{Lo: 1, Hi: 1}}}
 			if !list[n].maskedWhenSingle() {
-				clause = append(clause, Bound{list[n].Size, Interval{1, 1}})
+				clause = append(clause, index.Bound{Expr: list[n].Size, In: index.Interval{Lo: 1, Hi: 1}})
 			}
 			if n > k+1 {
 				for _, between := range list[k+1 : n] {
-					clause = append(clause, Bound{between.Size, Interval{2, between.Size.Range().Hi}})
+					clause = append(clause, index.Bound{Expr: between.Size, In: index.Interval{Lo: 2, Hi: between.Size.Range().Hi}})
 				}
 			} else if full, ok := b.fullSize(outer, list[n]); ok {
-				clause = append(clause, Bound{list[n].Size, Interval{full, full}})
+				clause = append(clause, index.Bound{Expr: list[n].Size, In: index.Interval{Lo: full, Hi: full}})
 			}
-			if left, sure := clause.reduced(); !sure {
-				b.prog.Space.Boxes = b.prog.Space.Boxes.and(left)
+			if left, sure := clause.Reduce(); !sure {
+				b.prog.Space.Boxes = b.prog.Space.Boxes.With(left)
 			}
 		}
 	}
@@ -173,7 +176,7 @@ func (b *builder) boxes(list []DimTile) {
 // maskedWhenSingle says whether the element of d can be masked when it has one.
 func (d DimTile) maskedWhenSingle() bool {
 	one := d.Offset.Ring().Const(1)
-	with := map[Expr]Expr{}
+	with := map[index.Expr]index.Expr{}
 	if _, known := d.Size.Variable(); known {
 		with[d.Size] = one
 	}
@@ -183,8 +186,8 @@ func (d DimTile) maskedWhenSingle() bool {
 // fullSize is the size of inner at which it reaches from one index of outer to
 // the next and is the whole of its range.
 func (b *builder) fullSize(outer, inner DimTile) (int64, bool) {
-	o, ok := outer.step()
-	i, ok2 := inner.step()
+	o, ok := outer.constantStride()
+	i, ok2 := inner.constantStride()
 	if !ok || !ok2 || i == 0 || o%i != 0 || !b.canBeFull(inner, o) {
 		return 0, false
 	}
@@ -195,12 +198,12 @@ func (b *builder) fullSize(outer, inner DimTile) (int64, bool) {
 // range: its offset is a multiple of the ids of tiles of which there is only one
 // then, and only the extent masks it.
 func (b *builder) canBeFull(d DimTile, extent int64) bool {
-	step, ok := d.step()
+	step, ok := d.constantStride()
 	bound, known := d.Bound.Value()
 	if !ok || !known || bound > extent || bound <= extent-step || d.Lower != b.ring.Const(0) {
 		return false
 	}
-	zero := map[Expr]Expr{}
+	zero := map[index.Expr]index.Expr{}
 	for _, v := range d.Offset.Vars() {
 		k := slices.IndexFunc(b.prog.Space.Dims, func(x Dim) bool { return x.Tid == v })
 		if k >= 0 && b.prog.Space.Dims[k].Extent*step <= extent {

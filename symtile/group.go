@@ -6,30 +6,30 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A group is a set of closers (reduce, dot) that walk one loop together: none
+// A loopGroup is a set of closers (reduce, dot) that walk one loop together: none
 // depends on another, their sequential extents are equal, and they read
 // something in common, which the shared loop then loads once.
-type group struct {
+type loopGroup struct {
 	level   int // closers below, on the longest path; equal levels cannot depend on each other
 	extents []int64
-	sources map[*hlo.Instr]bool // arrays its members read, up to the closers below
+	arrays  map[*hlo.Instr]bool // arrays its members read, up to the closers below
 }
 
-// groupsOf finds the groups of a computation, by member.
-func groupsOf(c *hlo.Computation) map[*hlo.Instr]*group {
-	groups := map[*hlo.Instr]*group{}
+// loopGroups finds the groups of a computation, by member.
+func loopGroups(c *hlo.Computation) map[*hlo.Instr]*loopGroup {
+	groups := map[*hlo.Instr]*loopGroup{}
 	levels := make(map[*hlo.Instr]int, len(c.Instrs))
-	var all []*group
+	var all []*loopGroup
 	for _, i := range c.Instrs {
 		for _, o := range i.Operands {
 			levels[i] = max(levels[i], levels[o])
 		}
-		if !isCloser(i) {
+		if !isAccumulator(i) {
 			continue
 		}
-		g := &group{level: levels[i], extents: sequentialExtents(i), sources: sources(i)}
+		g := &loopGroup{level: levels[i], extents: sequentialExtents(i), arrays: arraysRead(i)}
 		levels[i]++
-		if k := slices.IndexFunc(all, g.joins); k >= 0 {
+		if k := slices.IndexFunc(all, g.canShare); k >= 0 {
 			groups[i] = all[k]
 			continue
 		}
@@ -39,21 +39,21 @@ func groupsOf(c *hlo.Computation) map[*hlo.Instr]*group {
 	return groups
 }
 
-// joins says whether a closer described by g can walk the loop of h.
-func (g *group) joins(h *group) bool {
+// canShare says whether a closer described by g can walk the loop of h.
+func (g *loopGroup) canShare(h *loopGroup) bool {
 	if g.level != h.level || !slices.Equal(g.extents, h.extents) {
 		return false
 	}
-	for i := range g.sources {
-		if h.sources[i] {
+	for i := range g.arrays {
+		if h.arrays[i] {
 			return true
 		}
 	}
 	return false
 }
 
-// sources collects the arrays read below i, not looking past other closers.
-func sources(i *hlo.Instr) map[*hlo.Instr]bool {
+// arraysRead collects the arrays read below i, not looking past other closers.
+func arraysRead(i *hlo.Instr) map[*hlo.Instr]bool {
 	found := map[*hlo.Instr]bool{}
 	stack := slices.Clone(i.Operands)
 	for len(stack) > 0 {
@@ -63,7 +63,7 @@ func sources(i *hlo.Instr) map[*hlo.Instr]bool {
 			continue
 		}
 		found[o] = true
-		if !isCloser(o) {
+		if !isAccumulator(o) {
 			stack = append(stack, o.Operands...)
 		}
 	}

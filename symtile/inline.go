@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
 // inline returns c without nested fusions, calls, one-operation maps and
@@ -14,20 +15,20 @@ func inline(c *hlo.Computation) (*hlo.Computation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return flat, limited(flat)
+	return flat, requireSize(flat)
 }
 
-// limited is CheckSize with an error of this package.
-func limited(c *hlo.Computation) error {
-	var large *TooLarge
-	if errors.As(CheckSize(c), &large) {
+// requireSize is CheckSize with an error of this package.
+func requireSize(c *hlo.Computation) error {
+	var large *indexing.TooLarge
+	if errors.As(indexing.CheckSize(c), &large) {
 		return &Untileable{Instr: large.Instr, Rule: "too-large", Reason: large.Reason}
 	}
 	return nil
 }
 
 func flatten(c *hlo.Computation) (*hlo.Computation, error) {
-	if !nested(c) {
+	if !hasNested(c) {
 		return c, nil
 	}
 	in := &inliner{out: &hlo.Computation{Name: c.Name}}
@@ -38,7 +39,7 @@ func flatten(c *hlo.Computation) (*hlo.Computation, error) {
 	return in.out, err
 }
 
-func nested(c *hlo.Computation) bool {
+func hasNested(c *hlo.Computation) bool {
 	for _, i := range c.Instrs {
 		switch i.Op {
 		case hlo.OpFusion, hlo.OpCall, hlo.OpMap:
@@ -90,7 +91,7 @@ func (in *inliner) instr(i *hlo.Instr, operands []*hlo.Instr, prefix string) (*h
 	case hlo.OpMap:
 		op, ok := singleOp(i.Attrs.ToApply)
 		if !ok {
-			return nil, &Untileable{Instr: i, Rule: "map", Reason: reasonFor(hlo.OpMap)}
+			return nil, &Untileable{Instr: i, Rule: "map", Reason: refusalReason(hlo.OpMap)}
 		}
 		copied.Op, copied.Attrs = op.Op, op.Attrs
 	}

@@ -2,24 +2,25 @@ package symtile
 
 import (
 	"fmt"
+	"github.com/tilewright/tilewright/symtile/index"
 	"sync"
 )
 
-// A legality is the constraints of a space, compiled once for many readers.
-type legality struct {
-	vars  []Expr // the tile sizes
-	where Constraint
-	boxes Constraint // the Space.Boxes among where; nil without
-	check *Check
-	most  int // entries of a table of choices
-	once  sync.Once
-	plan  *buckets // made when tilings are asked for
+// A compiledConstraints is the constraints of a space, compiled once for many readers.
+type compiledConstraints struct {
+	vars       []index.Expr // the tile sizes
+	where      index.Constraint
+	boxes      index.Constraint // the Space.Boxes among where; nil without
+	check      *index.Predicate
+	maxEntries int // entries of a table of choices
+	once       sync.Once
+	plan       *buckets // made when tilings are asked for
 }
 
 // Illegal says which constraint a tiling breaks.
 type Illegal struct {
 	Tiling Tiling
-	Clause Clause
+	Clause index.Clause
 }
 
 func (e *Illegal) Error() string {
@@ -29,33 +30,33 @@ func (e *Illegal) Error() string {
 // compile makes what Check and Tilings read. A constraint over anything but
 // tile sizes is an error.
 func (s *Space) compile() (err error) {
-	if s.legal, err = s.legality(s.Where); err == nil && len(s.Boxes) > 0 {
-		if s.boxed, err = s.legality(s.boxes()); err == nil {
+	if s.legal, err = s.compileConstraints(s.Where); err == nil && len(s.Boxes) > 0 {
+		if s.boxed, err = s.compileConstraints(s.boxes()); err == nil {
 			s.boxed.boxes = s.Boxes
 		}
 	}
 	return err
 }
 
-func (s *Space) legality(where Constraint) (*legality, error) {
-	l := &legality{where: where, most: mostChoices}
+func (s *Space) compileConstraints(where index.Constraint) (*compiledConstraints, error) {
+	l := &compiledConstraints{where: where, maxEntries: maxChoices}
 	for _, d := range s.Dims {
 		l.vars = append(l.vars, d.Size)
 	}
 	var err error
-	if l.check, err = CompileConstraint(l.vars, where); err != nil {
+	if l.check, err = index.CompileConstraint(l.vars, where); err != nil {
 		return nil, fmt.Errorf("symtile: %w in %s; this is a bug", err, where)
 	}
 	return l, nil
 }
 
-// legalities is s.legal, made now for a space that no analysis compiled: a
+// compiled is s.legal, made now for a space that no analysis compiled: a
 // concrete one, or a copy with constraints of its own.
-func (s *Space) legalities() *legality {
+func (s *Space) compiled() *compiledConstraints {
 	if s.legal != nil && sameSlice(s.legal.where, s.Where) {
 		return s.legal
 	}
-	l, err := s.legality(s.Where)
+	l, err := s.compileConstraints(s.Where)
 	if err != nil {
 		panic(err)
 	}
@@ -63,19 +64,19 @@ func (s *Space) legalities() *legality {
 }
 
 // sameSlice reports whether c and d share their first element and their length.
-func sameSlice(c, d Constraint) bool {
+func sameSlice(c, d index.Constraint) bool {
 	return len(c) == len(d) && (len(c) == 0 || &c[0] == &d[0])
 }
 
 // buckets plans the enumeration of the space's tilings when first asked.
 func (s *Space) buckets() *buckets {
-	l := s.legalities()
+	l := s.compiled()
 	l.once.Do(func() { l.plan = newBuckets(s.Dims, l) })
 	return l.plan
 }
 
-// against says which clause t breaks.
-func (l *legality) against(t Tiling) error {
+// checkTiling says which clause t breaks.
+func (l *compiledConstraints) checkTiling(t Tiling) error {
 	if len(l.where) == 0 {
 		return nil
 	}

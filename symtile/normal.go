@@ -16,8 +16,8 @@ const opUnfold hlo.Opcode = "unfold"
 
 // A rewrite writes an instruction as others; nil leaves it as it is.
 type rewrite struct {
-	doc string // for the op table
-	to  func(*rewriter, *hlo.Instr, []*hlo.Instr) *hlo.Instr
+	doc   string // for the op table
+	apply func(*rewriter, *hlo.Instr, []*hlo.Instr) *hlo.Instr
 }
 
 var rewrites = map[hlo.Opcode]rewrite{
@@ -37,9 +37,9 @@ type rewriter struct {
 	uses map[*hlo.Instr]int // of what is written, by what was
 }
 
-// normal is c with its operations rewritten; c itself when there is nothing to do.
-func normal(c *hlo.Computation) *hlo.Computation {
-	if !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool { return rewrites[i.Op].to != nil }) {
+// rewriteOps is c with its operations rewritten; c itself when there is nothing to do.
+func rewriteOps(c *hlo.Computation) *hlo.Computation {
+	if !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool { return rewrites[i.Op].apply != nil }) {
 		return c
 	}
 	r := &rewriter{out: &hlo.Computation{Name: c.Name, Params: c.Params}, uses: map[*hlo.Instr]int{}}
@@ -64,7 +64,7 @@ func normal(c *hlo.Computation) *hlo.Computation {
 
 func (r *rewriter) instr(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	r.from = i
-	if f := rewrites[i.Op].to; f != nil {
+	if f := rewrites[i.Op].apply; f != nil {
 		if made := f(r, i, operands); made != nil {
 			return made
 		}
@@ -91,8 +91,8 @@ func (r *rewriter) add(op hlo.Opcode, dims []int64, a hlo.Attrs, operands ...*hl
 	return i
 }
 
-// last gives the last operation the name, shape and place of what is rewritten.
-func (r *rewriter) last(i *hlo.Instr) *hlo.Instr {
+// renamed gives the last operation the name, shape and place of what is rewritten.
+func (r *rewriter) renamed(i *hlo.Instr) *hlo.Instr {
 	i.Name, i.Shape = r.from.Name, r.from.Shape
 	return i
 }
@@ -184,7 +184,7 @@ func (r *rewriter) reduceWindow(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr 
 		}
 		args[k] = x
 	}
-	return r.last(r.add(hlo.OpReduce, nil, hlo.Attrs{Dimensions: reduced, ToApply: i.Attrs.ToApply}, args...))
+	return r.renamed(r.add(hlo.OpReduce, nil, hlo.Attrs{Dimensions: reduced, ToApply: i.Attrs.ToApply}, args...))
 }
 
 func ascending(n int) []int64 {
@@ -206,8 +206,8 @@ func (r *rewriter) convolution(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	if back := reversed(c, window); back != nil {
 		k = r.add(hlo.OpReverse, k.Shape.Dims, hlo.Attrs{Dimensions: back}, k)
 	}
-	in := named(x.Shape.Rank(), map[int64]string{c.InBatch: "batch", c.InFeature: "in"}, c.InSpatial, "x")
-	kernel := named(k.Shape.Rank(), map[int64]string{c.KernelIn: "in", c.KernelOut: "out"}, c.KernelSpatial, "w")
+	in := dimNames(x.Shape.Rank(), map[int64]string{c.InBatch: "batch", c.InFeature: "in"}, c.InSpatial, "x")
+	kernel := dimNames(k.Shape.Rank(), map[int64]string{c.KernelIn: "in", c.KernelOut: "out"}, c.KernelSpatial, "w")
 	feature, batch := i.Attrs.Groups()
 	if groups := feature * batch; groups > 1 {
 		divides := "in"
@@ -222,8 +222,8 @@ func (r *rewriter) convolution(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 		spatial = append(spatial, int64(slices.Index(in, axisName("x", n))))
 	}
 	x, places := r.unfolded(x, spatial, window)
-	in = withPlaces(in, places, spatial)
-	k, kernel = r.withoutUnits(k, kernel, window)
+	in = withWindowDims(in, places, spatial)
+	k, kernel = r.dropUnitDims(k, kernel, window)
 	return r.contracted(i, x, k, in, kernel)
 }
 
@@ -249,8 +249,8 @@ func reversed(c *hlo.ConvDims, window []hlo.WindowDim) (dims []int64) {
 	return dims
 }
 
-// named lists the names of dimensions, spatial ones as x0, x1, ….
-func named(rank int, names map[int64]string, spatial []int64, stem string) []string {
+// dimNames lists the names of dimensions, spatial ones as x0, x1, ….
+func dimNames(rank int, names map[int64]string, spatial []int64, stem string) []string {
 	out := make([]string, rank)
 	for d, name := range names {
 		out[d] = name
@@ -271,8 +271,8 @@ func (r *rewriter) grouped(x *hlo.Instr, names []string, divided string, groups 
 	return r.reshaped(x, slices.Insert(dims, at, groups)), slices.Insert(slices.Clone(names), at, "group")
 }
 
-// withPlaces names the dimensions that unfolding adds: w of x.
-func withPlaces(names []string, places, spatial []int64) []string {
+// withWindowDims names the dimensions that unfolding adds: w of x.
+func withWindowDims(names []string, places, spatial []int64) []string {
 	var out []string
 	for d, name := range names {
 		out = append(out, name)
@@ -283,8 +283,8 @@ func withPlaces(names []string, places, spatial []int64) []string {
 	return out
 }
 
-// withoutUnits drops the kernel's spatial dimensions of one place.
-func (r *rewriter) withoutUnits(k *hlo.Instr, names []string, window []hlo.WindowDim) (*hlo.Instr, []string) {
+// dropUnitDims drops the kernel's spatial dimensions of one place.
+func (r *rewriter) dropUnitDims(k *hlo.Instr, names []string, window []hlo.WindowDim) (*hlo.Instr, []string) {
 	var dims []int64
 	var kept []string
 	for d, name := range names {
@@ -320,7 +320,7 @@ func (r *rewriter) contracted(i *hlo.Instr, x, k *hlo.Instr, in, kernel []string
 	made := r.add(hlo.OpDot, dims, a, x, k)
 	made.Shape.DType = i.Shape.DType
 	c := i.Attrs.Conv
-	want := named(i.Shape.Rank(), map[int64]string{c.OutBatch: "batch", c.OutFeature: "out"}, c.OutSpatial, "x")
+	want := dimNames(i.Shape.Rank(), map[int64]string{c.OutBatch: "batch", c.OutFeature: "out"}, c.OutSpatial, "x")
 	if names[0] == "group" {
 		want = slices.Insert(want, slices.Index(want, "out"), "group")
 	}
@@ -330,7 +330,7 @@ func (r *rewriter) contracted(i *hlo.Instr, x, k *hlo.Instr, in, kernel []string
 	if made.Shape.Rank() != i.Shape.Rank() {
 		made = r.add(hlo.OpReshape, i.Shape.Dims, hlo.Attrs{}, made)
 	}
-	return r.last(made)
+	return r.renamed(made)
 }
 
 func (r *rewriter) transposed(x *hlo.Instr, have, want []string) *hlo.Instr {
@@ -351,10 +351,10 @@ func (r *rewriter) scaledDot(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 		if x.Shape.DType == hlo.F64 {
 			t = hlo.F64
 		}
-		sides[n] = r.add(hlo.OpMultiply, x.Shape.Dims, hlo.Attrs{}, r.converted(x, t), r.spread(r.converted(scale, t), x.Shape.Dims))
+		sides[n] = r.add(hlo.OpMultiply, x.Shape.Dims, hlo.Attrs{}, r.converted(x, t), r.broadcastScale(r.converted(scale, t), x.Shape.Dims))
 	}
 	a := hlo.Attrs{LHSBatch: i.Attrs.LHSBatch, RHSBatch: i.Attrs.RHSBatch, LHSContract: i.Attrs.LHSContract, RHSContract: i.Attrs.RHSContract}
-	return r.last(r.add(hlo.OpDot, i.Shape.Dims, a, sides[0], sides[1]))
+	return r.renamed(r.add(hlo.OpDot, i.Shape.Dims, a, sides[0], sides[1]))
 }
 
 func (r *rewriter) converted(x *hlo.Instr, t hlo.DType) *hlo.Instr {
@@ -366,8 +366,8 @@ func (r *rewriter) converted(x *hlo.Instr, t hlo.DType) *hlo.Instr {
 	return c
 }
 
-// spread repeats every element of a scale over its block of dims.
-func (r *rewriter) spread(scale *hlo.Instr, dims []int64) *hlo.Instr {
+// broadcastScale repeats every element of a scale over its block of dims.
+func (r *rewriter) broadcastScale(scale *hlo.Instr, dims []int64) *hlo.Instr {
 	if scale.Shape.Rank() == 0 {
 		return r.add(hlo.OpBroadcast, dims, hlo.Attrs{Dimensions: []int64{}}, scale)
 	}
@@ -388,7 +388,7 @@ func (r *rewriter) spread(scale *hlo.Instr, dims []int64) *hlo.Instr {
 // dynamicSlice is a slice when its starts are constants.
 func (r *rewriter) dynamicSlice(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	x := operands[0]
-	starts := r.starts(operands[1:])
+	starts := r.scalarStarts(operands[1:])
 	ranges := make([]hlo.SliceDim, len(starts))
 	for k, s := range starts {
 		at, known := constantStart(s, x.Shape.Dims[k]-i.Attrs.SliceSizes[k])
@@ -397,7 +397,7 @@ func (r *rewriter) dynamicSlice(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr 
 		}
 		ranges[k] = hlo.SliceDim{Start: at, Limit: at + i.Attrs.SliceSizes[k], Stride: 1}
 	}
-	return r.last(r.add(hlo.OpSlice, i.Shape.Dims, hlo.Attrs{Slice: ranges}, x))
+	return r.renamed(r.add(hlo.OpSlice, i.Shape.Dims, hlo.Attrs{Slice: ranges}, x))
 }
 
 // constantStart is the value of a start, clamped to [0, most].
@@ -412,11 +412,11 @@ func constantStart(s *hlo.Instr, most int64) (int64, bool) {
 }
 
 func (r *rewriter) dynamicUpdateSlice(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
-	return r.withStarts(i, operands[:2], r.starts(operands[2:]))
+	return r.withStarts(i, operands[:2], r.scalarStarts(operands[2:]))
 }
 
-// starts are scalars, one a dimension, also when they are given as one array.
-func (r *rewriter) starts(given []*hlo.Instr) []*hlo.Instr {
+// scalarStarts are scalars, one a dimension, also when they are given as one array.
+func (r *rewriter) scalarStarts(given []*hlo.Instr) []*hlo.Instr {
 	if len(given) != 1 || given[0].Shape.Rank() != 1 {
 		return given
 	}
@@ -453,16 +453,16 @@ func (r *rewriter) reshape(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	if slices.Equal(x.Shape.Dims, i.Shape.Dims) && slices.Equal(x.Shape.MinorToMajor(), i.Shape.MinorToMajor()) {
 		return x
 	}
-	if inner := r.between(x, i.Shape.Dims); inner != nil {
-		return r.last(inner)
+	if inner := r.cancelReshapes(x, i.Shape.Dims); inner != nil {
+		return r.renamed(inner)
 	}
-	return r.last(r.add(hlo.OpReshape, i.Shape.Dims, hlo.Attrs{}, x))
+	return r.renamed(r.add(hlo.OpReshape, i.Shape.Dims, hlo.Attrs{}, x))
 }
 
-// between is an elementwise operation between reshapes that cancel, without
+// cancelReshapes is an elementwise operation between reshapes that cancel, without
 // them: x is used once, and its operands are reshapes of what has the extents
 // dims, or scalars that are spread over it. It is nil for others.
-func (r *rewriter) between(x *hlo.Instr, dims []int64) *hlo.Instr {
+func (r *rewriter) cancelReshapes(x *hlo.Instr, dims []int64) *hlo.Instr {
 	if !x.Op.Elementwise() || x.Op == hlo.OpBitcastConvert || r.uses[x] > 1 {
 		return nil
 	}

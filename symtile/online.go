@@ -19,17 +19,17 @@ import (
 // b+δ, D becomes D − nδ and Q becomes Q − 2δD + nδ². At the end the sum is
 // nb + D, and each of Squares is Q − D²/n = Σ(x − mean)².
 type Online struct {
-	Of      int // the first of the loop's closers
-	Before  int // steps of the loop's Body
-	Scaled  []Scaled
-	Less    int // −1 with a maximum
-	Squares []int
-	Joined  [][]int // the dimensions of the loops that were joined, the first loop's first
+	Statistic         int // the first of the loop's closers
+	Prefix            int // steps of the loop's Body
+	Rescaled          []Rescaled
+	Deviation         int // −1 with a maximum
+	SquaredDeviations []int
+	FusedDims         [][]int // the dimensions of the loops that were joined, the first loop's first
 }
 
-// A Scaled closer is proportional to exp(−m); Dims are the dimensions of its
+// A Rescaled closer is proportional to exp(−m); Dims are the dimensions of its
 // tile that are those of m, in order.
-type Scaled struct {
+type Rescaled struct {
 	Op   int
 	Dims []int
 }
@@ -59,22 +59,22 @@ type Scaled struct {
 // Means: see online_mean.go.
 func (p *Program) Online() *Program {
 	for k, s := range p.Body {
-		if s.Loop == nil || !growing(p, s.Loop) && !summing(p, s.Loop) {
+		if s.Loop == nil || !findsMaximum(p, s.Loop) && !sumsFloats(p, s.Loop) {
 			continue
 		}
-		if q := newJoiner(p, k).join(); q != nil {
+		if q := newLoopFuser(p, k).fuse(); q != nil {
 			return q.Online()
 		}
 	}
 	return p
 }
 
-// growing says whether all a loop does is to find a maximum of floats.
-func growing(p *Program, l *Loop) bool {
-	if len(l.Closers) != 1 || l.Online != nil {
+// findsMaximum says whether all a loop does is to find a maximum of floats.
+func findsMaximum(p *Program, l *Loop) bool {
+	if len(l.Accumulators) != 1 || l.Online != nil {
 		return false
 	}
-	op := &p.Ops[l.Closers[0]]
+	op := &p.Ops[l.Accumulators[0]]
 	return reducesBy(op, hlo.OpMaximum) && op.Instr.Shape.DType.IsFloat()
 }
 
@@ -92,18 +92,18 @@ func reducesBy(op *Op, code hlo.Opcode) bool {
 // A rowFactor is a number of each row that a value is a multiple of: of op, or of
 // exp(−m) where op is the maximum.
 type rowFactor struct {
-	op       int
-	divides  bool
-	dims     []int // of the value: those of op, in order
-	spread   bool  // the value is the number itself
-	exponent bool  // the value is x−m
-	less     bool  // the value is x less the number, or the number less x
-	square   bool  // the value is (x less the number)²
+	op               int
+	divides          bool
+	dims             []int // of the value: those of op, in order
+	plain            bool  // the value is the number itself
+	exponent         bool  // the value is x−m
+	deviation        bool  // the value is x less the number, or the number less x
+	squaredDeviation bool  // the value is (x less the number)²
 }
 
 // factorsOf is of which numbers of rows the value of an op is a multiple; made is
 // the new op of which it is that, or −1 where the op itself is computed.
-func (j *joiner) factorsOf(op *Op) (f []rowFactor, made int, err error) {
+func (j *loopFuser) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 	args := make([][]rowFactor, len(op.Args))
 	some := false
 	for k, a := range op.Args {
@@ -115,30 +115,30 @@ func (j *joiner) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 	}
 	switch op.Code {
 	case hlo.OpReduce, hlo.OpDot:
-		f, err = j.summed(op)
+		f, err = j.reducedFactors(op)
 		return f, -1, err
 	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReshape, hlo.OpCopy:
-		f, err = moved(op, args[0])
+		f, err = rearranged(op, args[0])
 		return f, -1, err
 	case hlo.OpConvert:
-		f, err = converted(op, args[0])
+		f, err = convertedFactors(op, args[0])
 		return f, -1, err
 	case hlo.OpNegate:
-		return args[0], -1, multiples(args[0])
+		return args[0], -1, requireProduct(args[0])
 	case hlo.OpSubtract:
-		if j.sums {
-			f, err = j.lessOf(op, args)
+		if j.isSum {
+			f, err = j.deviationOf(op, args)
 		} else {
 			f, err = j.exponentOf(op, args)
 		}
 		return f, -1, err
 	case hlo.OpExponential:
 		if len(args[0]) == 1 && args[0][0].exponent {
-			return []rowFactor{{op: j.max, dims: args[0][0].dims}}, -1, nil
+			return []rowFactor{{op: j.statistic, dims: args[0][0].dims}}, -1, nil
 		}
 	case hlo.OpMultiply:
-		if f := args[0]; len(f) == 1 && f[0].less && op.Args[0] == op.Args[1] {
-			return squared(f), -1, nil
+		if f := args[0]; len(f) == 1 && f[0].deviation && op.Args[0] == op.Args[1] {
+			return squaredFactor(f), -1, nil
 		}
 		return j.multiplied(op, args)
 	case hlo.OpDivide:
@@ -147,60 +147,60 @@ func (j *joiner) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 	return nil, -1, errNotOnline
 }
 
-// multiples is an error where a value is not a product of factors and what
+// requireProduct is an error where a value is not a product of factors and what
 // depends on none.
-func multiples(f []rowFactor) error {
-	if slices.ContainsFunc(f, func(x rowFactor) bool { return x.spread || x.exponent || x.less || x.square }) {
+func requireProduct(f []rowFactor) error {
+	if slices.ContainsFunc(f, func(x rowFactor) bool { return x.plain || x.exponent || x.deviation || x.squaredDeviation }) {
 		return errNotOnline
 	}
 	return nil
 }
 
-// number is the only factor of a value that is nothing else, of a row known
+// rowNumber is the only factor of a value that is nothing else, of a row known
 // only after the loop.
-func (j *joiner) number(f []rowFactor) (rowFactor, bool) {
-	if len(f) == 1 && f[0].spread && f[0].op != j.max {
+func (j *loopFuser) rowNumber(f []rowFactor) (rowFactor, bool) {
+	if len(f) == 1 && f[0].plain && f[0].op != j.statistic {
 		return f[0], true
 	}
 	return rowFactor{}, false
 }
 
-func (j *joiner) multiplied(op *Op, args [][]rowFactor) ([]rowFactor, int, error) {
+func (j *loopFuser) multiplied(op *Op, args [][]rowFactor) ([]rowFactor, int, error) {
 	for k := range args {
-		if r, ok := j.number(args[k]); ok {
-			return j.times(op.Args[1-k], args[1-k], r)
+		if r, ok := j.rowNumber(args[k]); ok {
+			return j.timesFactor(op.Args[1-k], args[1-k], r)
 		}
 	}
-	if multiples(args[0]) != nil || multiples(args[1]) != nil {
+	if requireProduct(args[0]) != nil || requireProduct(args[1]) != nil {
 		return nil, -1, errNotOnline
 	}
 	return slices.Concat(args[0], args[1]), -1, nil
 }
 
-func (j *joiner) divided(op *Op, args [][]rowFactor) ([]rowFactor, int, error) {
-	if r, ok := j.number(args[1]); ok {
+func (j *loopFuser) divided(op *Op, args [][]rowFactor) ([]rowFactor, int, error) {
+	if r, ok := j.rowNumber(args[1]); ok {
 		r.divides = true
-		return j.times(op.Args[0], args[0], r)
+		return j.timesFactor(op.Args[0], args[0], r)
 	}
 	if len(args[1]) > 0 {
 		return nil, -1, errNotOnline
 	}
-	return args[0], -1, multiples(args[0])
+	return args[0], -1, requireProduct(args[0])
 }
 
-// times is a value with one more factor.
-func (j *joiner) times(n int, f []rowFactor, r rowFactor) ([]rowFactor, int, error) {
-	if multiples(f) != nil || j.at[n] < 0 {
+// timesFactor is a value with one more factor.
+func (j *loopFuser) timesFactor(n int, f []rowFactor, r rowFactor) ([]rowFactor, int, error) {
+	if requireProduct(f) != nil || j.newOps[n] < 0 {
 		return nil, -1, errNotOnline
 	}
-	r.spread = false
-	return append(slices.Clip(f), r), j.at[n], nil
+	r.plain = false
+	return append(slices.Clip(f), r), j.newOps[n], nil
 }
 
 // exponentOf is that of x−m, where x is what m is the maximum of.
-func (j *joiner) exponentOf(op *Op, args [][]rowFactor) ([]rowFactor, error) {
-	max := &j.from.Ops[j.max]
-	if len(args[0]) > 0 || len(args[1]) != 1 || !args[1][0].spread || args[1][0].op != j.max || j.at[op.Args[0]] != j.at[max.Args[0]] {
+func (j *loopFuser) exponentOf(op *Op, args [][]rowFactor) ([]rowFactor, error) {
+	max := &j.from.Ops[j.statistic]
+	if len(args[0]) > 0 || len(args[1]) != 1 || !args[1][0].plain || args[1][0].op != j.statistic || j.newOps[op.Args[0]] != j.newOps[max.Args[0]] {
 		return nil, errNotOnline
 	}
 	dims, kept := args[1][0].dims, 0
@@ -213,23 +213,23 @@ func (j *joiner) exponentOf(op *Op, args [][]rowFactor) ([]rowFactor, error) {
 			kept++
 		}
 	}
-	return []rowFactor{{op: j.max, dims: dims, exponent: true}}, nil
+	return []rowFactor{{op: j.statistic, dims: dims, exponent: true}}, nil
 }
 
-// converted is the factors of a value in another floating type: it is rounded
+// convertedFactors is the factors of a value in another floating type: it is rounded
 // by as much as when it is multiplied by them before, but for the maximum.
-func converted(op *Op, f []rowFactor) ([]rowFactor, error) {
+func convertedFactors(op *Op, f []rowFactor) ([]rowFactor, error) {
 	to, from := op.Instr.Shape.DType, op.Instr.Operands[0].Shape.DType
 	narrows := to.FractionBits() < from.FractionBits()
-	if !to.IsFloat() || !from.IsFloat() || slices.ContainsFunc(f, func(x rowFactor) bool { return narrows && x.exponent || x.less || x.square }) {
+	if !to.IsFloat() || !from.IsFloat() || slices.ContainsFunc(f, func(x rowFactor) bool { return narrows && x.exponent || x.deviation || x.squaredDeviation }) {
 		return nil, errNotOnline
 	}
 	return f, nil
 }
 
-// moved is the factors of a value whose elements are arranged anew.
-func moved(op *Op, list []rowFactor) ([]rowFactor, error) {
-	if slices.ContainsFunc(list, func(x rowFactor) bool { return x.less || x.square }) {
+// rearranged is the factors of a value whose elements are arranged anew.
+func rearranged(op *Op, list []rowFactor) ([]rowFactor, error) {
+	if slices.ContainsFunc(list, func(x rowFactor) bool { return x.deviation || x.squaredDeviation }) {
 		return nil, errNotOnline
 	}
 	to := func(d int) int { return d }
@@ -239,17 +239,17 @@ func moved(op *Op, list []rowFactor) ([]rowFactor, error) {
 	case hlo.OpTranspose:
 		to = func(d int) int { return slices.Index(op.Perm, d) }
 	case hlo.OpReshape:
-		places := units(op)
+		places := unitReshapeDims(op)
 		if places == nil {
 			return nil, errNotOnline
 		}
 		to = func(d int) int { return places[d] }
 	}
-	return along(list, to), nil
+	return mapFactorDims(list, to), nil
 }
 
-// along has the factors run along other dimensions; −1 is none, of one element.
-func along(list []rowFactor, to func(d int) int) []rowFactor {
+// mapFactorDims has the factors run along other dimensions; −1 is none, of one element.
+func mapFactorDims(list []rowFactor, to func(d int) int) []rowFactor {
 	out := slices.Clone(list)
 	for k, f := range out {
 		out[k].dims = slices.Clone(f.dims)
@@ -262,9 +262,9 @@ func along(list []rowFactor, to func(d int) int) []rowFactor {
 	return out
 }
 
-// units is where the dimensions of a reshape go that adds and drops dimensions
+// unitReshapeDims is where the dimensions of a reshape go that adds and drops dimensions
 // of one element only: −1 for dropped ones; nil for another reshape.
-func units(op *Op) []int {
+func unitReshapeDims(op *Op) []int {
 	if op.Instr.Op != hlo.OpReshape {
 		return nil
 	}
@@ -287,19 +287,19 @@ func units(op *Op) []int {
 	return places
 }
 
-// summed is the factors of a reduce or dot in terms of its own dimensions.
-func (j *joiner) summed(op *Op) ([]rowFactor, error) {
+// reducedFactors is the factors of a reduce or dot in terms of its own dimensions.
+func (j *loopFuser) reducedFactors(op *Op) ([]rowFactor, error) {
 	var list []rowFactor
 	for k, a := range op.Args {
 		f := j.factors[a]
 		if len(f) == 0 {
 			continue
 		}
-		kept := keptBy(op, k)
-		if kept == nil || multiples(f) != nil && !j.squareSummed(op, f) || op.Code == hlo.OpReduce && (!reducesBy(op, hlo.OpAdd) || !zero(j.from, op.Args[1])) {
+		kept := keptDims(op, k)
+		if kept == nil || requireProduct(f) != nil && !j.reducesSquares(op, f) || op.Code == hlo.OpReduce && (!reducesBy(op, hlo.OpAdd) || !isZero(j.from, op.Args[1])) {
 			return nil, errNotOnline
 		}
-		list = append(list, along(f, func(d int) int { return kept[d] })...)
+		list = append(list, mapFactorDims(f, func(d int) int { return kept[d] })...)
 		for n, x := range f {
 			for i, d := range x.dims {
 				if d >= 0 && list[len(list)-len(f)+n].dims[i] < 0 {
@@ -311,9 +311,9 @@ func (j *joiner) summed(op *Op) ([]rowFactor, error) {
 	return list, nil
 }
 
-// keptBy is which dimension of its own a reduce or dot makes of each of
+// keptDims is which dimension of its own a reduce or dot makes of each of
 // argument k, −1 where it sums along it; nil where there is none.
-func keptBy(op *Op, k int) []int {
+func keptDims(op *Op, k int) []int {
 	a := op.Instr.Attrs
 	switch {
 	case op.Code == hlo.OpReduce && k == 0 && len(op.Args) == 2:
@@ -345,8 +345,8 @@ func renumbered(rank int, batch, summed []int64, next int) []int {
 	return kept
 }
 
-// zero says whether an op is the constant 0.
-func zero(p *Program, n int) bool {
+// isZero says whether an op is the constant 0.
+func isZero(p *Program, n int) bool {
 	l := p.Ops[n].Instr.Literal
 	return l != nil && len(l.Floats) == 1 && l.Floats[0] == 0
 }

@@ -26,25 +26,25 @@ import (
 // (2T + 16 + 4n/T)·u, and that of c comes in squared, as without joining. A sum
 // nb + D that overflows leaves NaN where plain evaluation has an infinite variance.
 
-// summing says whether all a loop does is to sum floats that hold a mean.
-func summing(p *Program, l *Loop) bool {
-	if len(l.Closers) != 1 || l.Online != nil {
+// sumsFloats says whether all a loop does is to sum floats that hold a mean.
+func sumsFloats(p *Program, l *Loop) bool {
+	if len(l.Accumulators) != 1 || l.Online != nil {
 		return false
 	}
-	op := &p.Ops[l.Closers[0]]
+	op := &p.Ops[l.Accumulators[0]]
 	d := op.Instr.Shape.DType
-	return reducesBy(op, hlo.OpAdd) && zero(p, op.Args[1]) && (d == hlo.F32 || d == hlo.F64)
+	return reducesBy(op, hlo.OpAdd) && isZero(p, op.Args[1]) && (d == hlo.F32 || d == hlo.F64)
 }
 
-// lessOf is the factor of x less a number of the row, where x is what is summed.
-func (j *joiner) lessOf(op *Op, args [][]rowFactor) ([]rowFactor, error) {
+// deviationOf is the factor of x less a number of the row, where x is what is summed.
+func (j *loopFuser) deviationOf(op *Op, args [][]rowFactor) ([]rowFactor, error) {
 	k := 0
 	if len(args[0]) > 0 {
 		k = 1
 	}
-	sum := &j.from.Ops[j.max]
-	r, ok := j.number(args[1-k])
-	if !ok || len(args[k]) > 0 || j.at[op.Args[k]] != j.at[sum.Args[0]] {
+	sum := &j.from.Ops[j.statistic]
+	r, ok := j.rowNumber(args[1-k])
+	if !ok || len(args[k]) > 0 || j.newOps[op.Args[k]] != j.newOps[sum.Args[0]] {
 		return nil, errNotOnline
 	}
 	for _, d := range r.dims {
@@ -52,27 +52,27 @@ func (j *joiner) lessOf(op *Op, args [][]rowFactor) ([]rowFactor, error) {
 			return nil, errNotOnline
 		}
 	}
-	r.spread, r.less = false, true
+	r.plain, r.deviation = false, true
 	return []rowFactor{r}, nil
 }
 
-func squared(f []rowFactor) []rowFactor {
+func squaredFactor(f []rowFactor) []rowFactor {
 	x := f[0]
-	x.less, x.square = false, true
+	x.deviation, x.squaredDeviation = false, true
 	return []rowFactor{x}
 }
 
-// squareSummed says whether an op sums squares over the elements that the mean is of.
-func (j *joiner) squareSummed(op *Op, f []rowFactor) bool {
-	sum := &j.from.Ops[j.max]
+// reducesSquares says whether an op sums squares over the elements that the mean is of.
+func (j *loopFuser) reducesSquares(op *Op, f []rowFactor) bool {
+	sum := &j.from.Ops[j.statistic]
 	a, b := slices.Sorted(slices.Values(op.Instr.Attrs.Dimensions)), slices.Sorted(slices.Values(sum.Instr.Attrs.Dimensions))
-	return op.Code == hlo.OpReduce && len(f) == 1 && f[0].square && slices.Equal(a, b) && slices.EqualFunc(op.Tile, sum.Tile, DimTile.Equal)
+	return op.Code == hlo.OpReduce && len(f) == 1 && f[0].squaredDeviation && slices.Equal(a, b) && slices.EqualFunc(op.Tile, sum.Tile, DimTile.Equal)
 }
 
-// near has an old op, x less a number of the row or that less x, read the number
+// shiftedStatistic has an old op, x less a number of the row or that less x, read the number
 // near the mean that iterations read.
-func (j *joiner) near(op *Op) int {
-	sum := j.to.Ops[j.at[j.max]].Instr
+func (j *loopFuser) shiftedStatistic(op *Op) int {
+	sum := j.to.Ops[j.newOps[j.statistic]].Instr
 	number := op.Args[0]
 	if len(j.factors[number]) == 0 {
 		number = op.Args[1]
@@ -83,25 +83,25 @@ func (j *joiner) near(op *Op) int {
 			kept = append(kept, int64(d))
 		}
 	}
-	j.at[number] = j.add(Op{Code: hlo.OpBroadcast, Tile: j.dims(op.Tile), Args: []int{j.at[j.max]}, Instr: &hlo.Instr{
+	j.newOps[number] = j.add(Op{Code: hlo.OpBroadcast, Tile: j.translatedTile(op.Tile), Args: []int{j.newOps[j.statistic]}, Instr: &hlo.Instr{
 		Name: sum.Name + ".near", Op: hlo.OpBroadcast, Shape: op.Instr.Shape, Operands: []*hlo.Instr{sum}, Attrs: hlo.Attrs{Dimensions: kept},
 	}})
-	return j.at[number]
+	return j.newOps[number]
 }
 
-// ordered has a new op be x less the number: its square is that of the other way round.
-func (j *joiner) ordered(at int) {
-	if op := &j.to.Ops[at]; op.Args[0] != j.to.Ops[j.at[j.max]].Args[0] {
+// orderDeviation has a new op be x less the number: its square is that of the other way round.
+func (j *loopFuser) orderDeviation(at int) {
+	if op := &j.to.Ops[at]; op.Args[0] != j.to.Ops[j.newOps[j.statistic]].Args[0] {
 		op.Args = []int{op.Args[1], op.Args[0]}
 	}
-	if o := j.loop.Online; o.Less < 0 {
-		o.Less = at
+	if o := j.loop.Online; o.Deviation < 0 {
+		o.Deviation = at
 	}
 }
 
 // recenter makes a sum of squares of x less the mean that of x less c.
-func (j *joiner) recenter(n int, c rowFactor) {
-	sum, x := j.from.Ops[j.max].Instr, j.correction(n)
+func (j *loopFuser) recenter(n int, c rowFactor) {
+	sum, x := j.from.Ops[j.statistic].Instr, j.epilogueOf(n)
 	d, count := x.of.Shape.DType, 1.0
 	for _, k := range sum.Attrs.Dimensions {
 		count *= float64(sum.Operands[0].Shape.Dims[k])
@@ -111,7 +111,7 @@ func (j *joiner) recenter(n int, c rowFactor) {
 		Literal: &hlo.Literal{Shape: hlo.Shape{DType: d}, Floats: []float64{count}},
 	}})
 	j.outer = append(j.outer, Step{Op: of})
-	of = x.spread(of, nil)
-	off := x.add(hlo.OpSubtract, d, x.add(hlo.OpDivide, d, j.at[j.max], of), x.spread(j.at[c.op], c.dims))
-	j.at[n] = x.add(hlo.OpAdd, d, j.at[n], x.add(hlo.OpMultiply, d, x.add(hlo.OpMultiply, d, off, off), of))
+	of = x.broadcastRow(of, nil)
+	off := x.add(hlo.OpSubtract, d, x.add(hlo.OpDivide, d, j.newOps[j.statistic], of), x.broadcastRow(j.newOps[c.op], c.dims))
+	j.newOps[n] = x.add(hlo.OpAdd, d, j.newOps[n], x.add(hlo.OpMultiply, d, x.add(hlo.OpMultiply, d, off, off), of))
 }

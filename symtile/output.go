@@ -19,7 +19,7 @@ func outputs(c *hlo.Computation) []*hlo.Instr {
 			return
 		}
 		if i.Op == hlo.OpReduce && i.Shape.DType == hlo.Tuple {
-			all = append(all, elements(i)...)
+			all = append(all, reduceResults(i)...)
 			return
 		}
 		all = append(all, i)
@@ -28,8 +28,8 @@ func outputs(c *hlo.Computation) []*hlo.Instr {
 	return all
 }
 
-// elements are the results of a variadic reduce, one by one.
-func elements(i *hlo.Instr) []*hlo.Instr {
+// reduceResults are the results of a variadic reduce, one by one.
+func reduceResults(i *hlo.Instr) []*hlo.Instr {
 	all := make([]*hlo.Instr, len(i.Shape.Tuple))
 	for k, s := range i.Shape.Tuple {
 		all[k] = &hlo.Instr{
@@ -40,9 +40,9 @@ func elements(i *hlo.Instr) []*hlo.Instr {
 	return all
 }
 
-// owner picks the output whose dimensions are the parallel ones: the greatest
+// dominantOutput picks the output whose dimensions are the parallel ones: the greatest
 // rank, then the most elements, then the first.
-func owner(outs []*hlo.Instr) int {
+func dominantOutput(outs []*hlo.Instr) int {
 	best := 0
 	for k, o := range outs {
 		a, b := o.Shape, outs[best].Shape
@@ -58,19 +58,19 @@ func owner(outs []*hlo.Instr) int {
 // else from a tile along the owner's dimensions of equal extent, in order; a
 // dimension without such a partner is stored whole.
 func (b *builder) roots(outs []*hlo.Instr) error {
-	own := owner(outs)
+	own := dominantOutput(outs)
 	tile := make(Tile, outs[own].Shape.Rank())
 	for k, extent := range outs[own].Shape.Dims {
-		tile[k] = b.prog.Space.Dims[b.dim(extent, Parallel, outs[own])].tile()
+		tile[k] = b.prog.Space.Dims[b.addDim(extent, Parallel, outs[own])].tile()
 	}
 	parallel := len(b.prog.Space.Dims)
 	b.prog.Roots = make([]Root, len(outs))
-	order := slices.Concat([]int{own}, seq(len(outs), own))
+	order := slices.Concat([]int{own}, indicesWithout(len(outs), own))
 	for _, k := range order {
 		at, t := -1, tile
 		if k != own {
-			if at = b.reached(outs[k], parallel); at < 0 {
-				t = b.alongside(outs[k], parallel)
+			if at = b.existingOp(outs[k], parallel); at < 0 {
+				t = b.alignedTile(outs[k], parallel)
 			}
 		}
 		if at < 0 {
@@ -79,13 +79,13 @@ func (b *builder) roots(outs []*hlo.Instr) error {
 				return err
 			}
 		}
-		b.prog.Roots[k] = Root{Op: at, Output: k, Once: b.missing(b.prog.Ops[at].Tile, parallel)}
+		b.prog.Roots[k] = Root{Op: at, Output: k, Once: b.absentDims(b.prog.Ops[at].Tile, parallel)}
 	}
 	return nil
 }
 
-// seq is 0 … n−1 without skip.
-func seq(n, skip int) []int {
+// indicesWithout is 0 … n−1 without skip.
+func indicesWithout(n, skip int) []int {
 	var s []int
 	for k := range n {
 		if k != skip {
@@ -95,10 +95,10 @@ func seq(n, skip int) []int {
 	return s
 }
 
-// reached finds an op of the instruction, outside loops, whose tiles cover it.
-func (b *builder) reached(i *hlo.Instr, parallel int) int {
+// existingOp finds an op of the instruction, outside loops, whose tiles cover it.
+func (b *builder) existingOp(i *hlo.Instr, parallel int) int {
 	for n, op := range b.prog.Ops {
-		if op.Instr == i && op.Code == i.Op && b.place[n] == nil && b.covers(op.Tile, i.Shape.Dims, parallel) {
+		if op.Instr == i && op.Code == i.Op && b.nestOf[n] == nil && b.covers(op.Tile, i.Shape.Dims, parallel) {
 			return n
 		}
 	}
@@ -122,7 +122,7 @@ func (b *builder) covers(t Tile, dims []int64, parallel int) bool {
 	return true
 }
 
-func (b *builder) alongside(i *hlo.Instr, parallel int) Tile {
+func (b *builder) alignedTile(i *hlo.Instr, parallel int) Tile {
 	t := make(Tile, i.Shape.Rank())
 	next := 0
 	for k, extent := range i.Shape.Dims {
@@ -137,8 +137,8 @@ func (b *builder) alongside(i *hlo.Instr, parallel int) Tile {
 	return t
 }
 
-// missing lists the parallel dimensions whose tile id does not occur in t.
-func (b *builder) missing(t Tile, parallel int) []int {
+// absentDims lists the parallel dimensions whose tile id does not occur in t.
+func (b *builder) absentDims(t Tile, parallel int) []int {
 	var dims []int
 	for p := range parallel {
 		tid := b.prog.Space.Dims[p].Tid

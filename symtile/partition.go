@@ -7,8 +7,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// An Outside is an instruction that is in no fusion of a partition, and why.
-type Outside struct {
+// An Unfused is an instruction that is in no fusion of a partition, and why.
+type Unfused struct {
 	Instr  *hlo.Instr
 	Reason string
 }
@@ -16,7 +16,7 @@ type Outside struct {
 // Partition splits a module that no compiler has fused into fusions that can
 // be tiled: what comes back computes the same with an entry of fusion
 // instructions, so that Fusions lists them, and what stays between them:
-// operations that WhyNot has a reason for, and others that are no work. A module
+// operations that untileableReason has a reason for, and others that are no work. A module
 // that has fusions, or a bare computation (text without a module around it,
 // which is one fusion as it stands), comes back as it is.
 //
@@ -41,26 +41,26 @@ type Outside struct {
 //
 // Anything else starts a fusion. A fusion of scalars, or of nothing but
 // reshapes, is taken apart again: there is nothing to tune.
-func Partition(m *hlo.Module) (*hlo.Module, []Outside) {
+func Partition(m *hlo.Module) (*hlo.Module, []Unfused) {
 	if fusions := m.Fusions(); m.Name == "" || len(fusions) > 1 || fusions[0] != m.Entry {
 		return m, nil
 	}
-	p := &partitioner{taken: map[string]int{}, done: map[*hlo.Computation]*hlo.Computation{}, sizes: map[*hlo.Computation]int64{}}
+	p := &partitioner{usedNames: map[string]int{}, partitioned: map[*hlo.Computation]*hlo.Computation{}, sizes: map[*hlo.Computation]int64{}}
 	for _, c := range m.Computations {
-		p.taken[c.Name] = 0
+		p.usedNames[c.Name] = 0
 	}
 	out := &hlo.Module{Name: m.Name, Attrs: m.Attrs, Entry: p.computation(m.Entry)}
 	out.Computations = reachable(out.Entry)
 	p.rename(out)
-	return out, p.outside
+	return out, p.unfused
 }
 
 // rename gives split computations names of their own where the computation
 // they are made from is still called by something else.
 func (p *partitioner) rename(m *hlo.Module) {
 	kept := make(map[string]bool, len(m.Computations))
-	made := make(map[*hlo.Computation]bool, len(p.done))
-	for _, c := range p.done {
+	made := make(map[*hlo.Computation]bool, len(p.partitioned))
+	for _, c := range p.partitioned {
 		made[c] = true
 	}
 	for _, c := range m.Computations {
@@ -68,31 +68,31 @@ func (p *partitioner) rename(m *hlo.Module) {
 	}
 	for _, c := range m.Computations {
 		if made[c] && kept[c.Name] {
-			c.Name = hlo.UniqueName(p.taken, shortened(c.Name))
+			c.Name = hlo.UniqueName(p.usedNames, truncatedName(c.Name))
 		}
 	}
 }
 
-// shortened leaves room for what is put before and behind a name.
-func shortened(name string) string { return name[:min(len(name), hlo.MaxName/2)] }
+// truncatedName leaves room for what is put before and behind a name.
+func truncatedName(name string) string { return name[:min(len(name), hlo.MaxName/2)] }
 
 type partitioner struct {
-	taken   map[string]int // computation names
-	done    map[*hlo.Computation]*hlo.Computation
-	sizes   map[*hlo.Computation]int64
-	outside []Outside
+	usedNames   map[string]int // computation names
+	partitioned map[*hlo.Computation]*hlo.Computation
+	sizes       map[*hlo.Computation]int64
+	unfused     []Unfused
 }
 
 // computation returns c with fusions.
 func (p *partitioner) computation(c *hlo.Computation) *hlo.Computation {
-	if made := p.done[c]; made != nil {
+	if made := p.partitioned[c]; made != nil {
 		return made
 	}
 	flat := p.flatten(c)
 	s := newClustering(flat)
 	s.cluster()
 	made := p.rewrite(flat, s)
-	p.done[c] = made
+	p.partitioned[c] = made
 	return made
 }
 
@@ -163,7 +163,7 @@ func (f *flattener) instr(i *hlo.Instr, value map[*hlo.Instr]*hlo.Instr, prefix 
 		return operands[0].Operands[i.Attrs.Index]
 	}
 	made := *i
-	made.Name, made.Operands = hlo.UniqueName(f.names, prefix+shortened(i.Name)), operands
+	made.Name, made.Operands = hlo.UniqueName(f.names, prefix+truncatedName(i.Name)), operands
 	f.out.Instrs = append(f.out.Instrs, &made)
 	return &made
 }
@@ -181,15 +181,15 @@ type outliner struct {
 func (p *partitioner) rewrite(flat *hlo.Computation, s *clustering) *hlo.Computation {
 	r := &outliner{p, s, &hlo.Computation{Name: flat.Name}, make(map[*hlo.Instr]*hlo.Instr, len(s.order)), map[string]int{}}
 	for _, i := range s.order {
-		switch c := s.rootOf[i]; {
+		switch c := s.clusterRootedAt[i]; {
 		case i.Op == hlo.OpParameter:
 			param := *i
 			r.put(i, &param)
 			r.out.Params = append(r.out.Params, &param)
 		case c != nil:
 			r.fusion(c)
-		case len(s.homes[i]) == 0 && s.classes[i] != classCopied:
-			r.alone(i)
+		case len(s.clustersOf[i]) == 0 && s.classes[i] != classDuplicated:
+			r.keepUnfused(i)
 		}
 	}
 	r.out.Root = r.use(flat.Root)
@@ -206,13 +206,13 @@ func (r *outliner) put(i, made *hlo.Instr) {
 // copied into fusions come into being when something outside uses them.
 func (r *outliner) use(i *hlo.Instr) *hlo.Instr {
 	if r.value[i] == nil {
-		r.alone(i)
+		r.keepUnfused(i)
 	}
 	return r.value[i]
 }
 
-// alone keeps i outside, and splits the computations of control flow.
-func (r *outliner) alone(i *hlo.Instr) {
+// keepUnfused keeps i outside, and splits the computations of control flow.
+func (r *outliner) keepUnfused(i *hlo.Instr) {
 	made := *i
 	made.Operands = make([]*hlo.Instr, len(i.Operands))
 	for k, o := range i.Operands {
@@ -228,12 +228,12 @@ func (r *outliner) alone(i *hlo.Instr) {
 		made.Attrs.Calls = r.computation(i.Attrs.Calls)
 	}
 	r.put(i, &made)
-	r.outside = append(r.outside, Outside{&made, r.reason(i)})
+	r.unfused = append(r.unfused, Unfused{&made, r.reason(i)})
 }
 
 // fusion makes the computation of a cluster and the instruction that runs it.
 func (r *outliner) fusion(c *cluster) {
-	f := &fusionBuilder{outliner: r, cluster: c, comp: &hlo.Computation{Name: hlo.UniqueName(r.taken, "fused."+shortened(c.root.Name))}, inner: map[*hlo.Instr]*hlo.Instr{}, names: map[string]int{}}
+	f := &fusionBuilder{outliner: r, cluster: c, comp: &hlo.Computation{Name: hlo.UniqueName(r.usedNames, "fused."+truncatedName(c.root.Name))}, inner: map[*hlo.Instr]*hlo.Instr{}, names: map[string]int{}}
 	for _, i := range slices.Backward(c.members) {
 		f.copy(i)
 	}
@@ -302,7 +302,7 @@ func reachable(entry *hlo.Computation) []*hlo.Computation {
 
 // reason says why i is outside.
 func (s *clustering) reason(i *hlo.Instr) string {
-	if reason := WhyNot(i); reason != "" && i.Op != hlo.OpTuple && i.Op != hlo.OpGetTupleElement {
+	if reason := untileableReason(i); reason != "" && i.Op != hlo.OpTuple && i.Op != hlo.OpGetTupleElement {
 		return reason
 	}
 	switch {

@@ -21,7 +21,7 @@ type Program struct {
 	Runtime []Runtime
 
 	flat   *hlo.Computation // Fusion without nested computations
-	groups map[*hlo.Instr]*group
+	groups map[*hlo.Instr]*loopGroup
 }
 
 // An Op computes one tile.
@@ -52,13 +52,13 @@ type Program struct {
 //	            along the dimensions that have starts, which are clamped to keep the slice inside
 //	get-tuple-element  result Instr.Attrs.Index of a variadic reduce
 type Op struct {
-	Instr *hlo.Instr
-	Code  hlo.Opcode
-	Tile  Tile
-	Args  []int // indices into Program.Ops
-	Perm  []int // transpose only
-	Loop  *Loop // for a closer (reduce, dot) with a loop: that loop; else nil
-	Needs []int // the ops of the run-time variables in Tile
+	Instr       *hlo.Instr
+	Code        hlo.Opcode
+	Tile        Tile
+	Args        []int // indices into Program.Ops
+	Perm        []int // transpose only
+	Loop        *Loop // for a closer (reduce, dot) with a loop: that loop; else nil
+	RuntimeArgs []int // the ops of the run-time variables in Tile
 }
 
 // A Step is an op (Loop nil) or a loop.
@@ -71,10 +71,10 @@ type Step struct {
 // fastest, from 0. Closers are op indices; they accumulate at the end of each
 // iteration and are complete after the loop.
 type Loop struct {
-	Dims    []int
-	Body    []Step
-	Closers []int
-	Online  *Online // nil unless Program.Online made it
+	Dims         []int
+	Body         []Step
+	Accumulators []int
+	Online       *Online // nil unless Program.Online made it
 }
 
 // A Root stores the tile of Op to output number Output. The store happens only

@@ -104,16 +104,16 @@ func (p *Program) writeSteps(b *strings.Builder, steps []Step, indent string) {
 // writeBody lists a loop's body and closers; of an online loop the closer that
 // iterations read where they do.
 func (p *Program) writeBody(b *strings.Builder, l *Loop, indent string) {
-	body, closers := l.Body, l.Closers
+	body, closers := l.Body, l.Accumulators
 	if o := l.Online; o != nil {
-		p.writeSteps(b, body[:o.Before], indent)
-		p.writeOp(b, o.Of, indent)
-		body, closers = body[o.Before:], closers[1:]
-		for _, s := range o.Scaled {
-			fmt.Fprintf(b, "%s%%%d scaled by exp(-%%%d) along dimensions %v\n", indent, s.Op, o.Of, s.Dims)
+		p.writeSteps(b, body[:o.Prefix], indent)
+		p.writeOp(b, o.Statistic, indent)
+		body, closers = body[o.Prefix:], closers[1:]
+		for _, s := range o.Rescaled {
+			fmt.Fprintf(b, "%s%%%d scaled by exp(-%%%d) along dimensions %v\n", indent, s.Op, o.Statistic, s.Dims)
 		}
-		if o.Less >= 0 {
-			fmt.Fprintf(b, "%s%%%d near its mean, %%%d less that, %%%v of squares\n", indent, o.Of, o.Less, o.Squares)
+		if o.Deviation >= 0 {
+			fmt.Fprintf(b, "%s%%%d near its mean, %%%d less that, %%%v of squares\n", indent, o.Statistic, o.Deviation, o.SquaredDeviations)
 		}
 	}
 	p.writeSteps(b, body, indent)

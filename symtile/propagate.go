@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A propagator derives the tiles an instruction reads from the tile it makes.
 // It may add constraints through b.require, and say no with b.refuse.
 type propagator struct {
-	doc string // for the op table
-	to  func(b *builder, i *hlo.Instr, out Tile) ([]Tile, error)
+	doc       string // for the op table
+	propagate func(b *builder, i *hlo.Instr, out Tile) ([]Tile, error)
 }
 
 // propagators is the op table: what can be tiled and how. Elementwise
@@ -64,7 +65,7 @@ var untileable = map[hlo.Opcode]string{
 	hlo.OpBitcast:          "its layouts are tiled or it changes the element type",
 }
 
-func reasonFor(op hlo.Opcode) string {
+func refusalReason(op hlo.Opcode) string {
 	if reason, ok := untileable[op]; ok {
 		return reason
 	}
@@ -130,15 +131,15 @@ func propagateConcatenate(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	prefix := int64(0)
 	for k, o := range i.Operands {
 		tiles[k] = slices.Clone(out)
-		tiles[k][along] = b.window(out[along], prefix, o.Shape.Dims[along])
+		tiles[k][along] = b.shiftAndMask(out[along], prefix, o.Shape.Dims[along])
 		prefix += o.Shape.Dims[along]
 	}
 	return tiles, nil
 }
 
-// window moves d down by low and masks it to [0, extent).
-func (b *builder) window(d DimTile, low, extent int64) DimTile {
-	return d.shift(b.ring.Const(-low)).limit(b.ring.Const(0), b.ring.Const(extent))
+// shiftAndMask moves d down by low and masks it to [0, extent).
+func (b *builder) shiftAndMask(d DimTile, low, extent int64) DimTile {
+	return d.shift(b.ring.Const(-low)).masked(b.ring.Const(0), b.ring.Const(extent))
 }
 
 func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
@@ -146,30 +147,30 @@ func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	for k, p := range i.Attrs.Padding {
 		extent := i.Operands[0].Shape.Dims[k]
 		if p.Interior == 0 {
-			in[k] = b.window(out[k], p.Low, extent)
+			in[k] = b.shiftAndMask(out[k], p.Low, extent)
 			continue
 		}
-		run, err := b.box(i, out[k])
+		run, err := b.requireRun(i, out[k])
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := run.step(); !ok {
+		if _, ok := run.constantStride(); !ok {
 			return nil, b.refuse(i, "pad-interior-stride", "dimension %d is padded inside and read with the stride %s, which is not a constant", k, run.Stride)
 		}
-		in[k] = b.thinned(run, p, extent)
+		in[k] = b.subsampled(run, p, extent)
 	}
 	return []Tile{in, {}}, nil
 }
 
-// thinned is the part of an operand that interior padding spreads over d:
+// subsampled is the part of an operand that interior padding spreads over d:
 // index x of the operand is index low + m·x of the result, m = interior + 1. Of
 // the indices offset + i·stride, every (m/g)-th is one of these, g = gcd(stride,
 // m), from i = (low − offset)/g · (stride/g)⁻¹ mod m/g on; none is when g does
 // not divide low − offset.
-func (b *builder) thinned(d DimTile, p hlo.PadDim, extent int64) DimTile {
+func (b *builder) subsampled(d DimTile, p hlo.PadDim, extent int64) DimTile {
 	m := p.Interior + 1
-	stride, _ := d.step()
-	g := gcd(stride, m)
+	stride, _ := d.constantStride()
+	g := index.GCD(stride, m)
 	end := d.last().AddConst(1).Min(d.Bound)
 	away := d.Offset.Neg().AddConst(p.Low)
 	t := DimTile{
@@ -200,7 +201,7 @@ func inverseMod(a, m int64) int64 {
 func propagateReduce(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	n := len(i.Operands) / 2
 	in := make(Tile, i.Operands[0].Shape.Rank())
-	steps := b.steps(i)
+	steps := b.sequentialTile(i)
 	next := 0
 	for d := range in {
 		if k := slices.Index(reducedDims(i), int64(d)); k >= 0 {
@@ -221,7 +222,7 @@ func propagateReduce(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 func reducedDims(i *hlo.Instr) []int64 { return slices.Sorted(slices.Values(i.Attrs.Dimensions)) }
 
 func propagateDot(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
-	a, steps := &i.Attrs, b.steps(i)
+	a, steps := &i.Attrs, b.sequentialTile(i)
 	batch := len(a.LHSBatch)
 	left := dotOperand(i.Operands[0].Shape.Rank(), a.LHSBatch, a.LHSContract, out[:batch], out[batch:], steps)
 	freeLeft := i.Operands[0].Shape.Rank() - batch - len(steps)
@@ -261,8 +262,8 @@ func sequentialExtents(i *hlo.Instr) []int64 {
 	return extents
 }
 
-// isCloser says whether i accumulates over sequential dimensions.
-func isCloser(i *hlo.Instr) bool {
+// isAccumulator says whether i accumulates over sequential dimensions.
+func isAccumulator(i *hlo.Instr) bool {
 	return i.Op == hlo.OpReduce && len(i.Attrs.Dimensions) > 0 || i.Op == hlo.OpDot && len(i.Attrs.LHSContract) > 0
 }
 

@@ -5,43 +5,44 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A Runtime is a variable of tiles whose value is known when a tile program
 // runs: the element of rank-0 op Op, clamped to the variable's range.
 type Runtime struct {
-	Var Expr
+	Var index.Expr
 	Op  int
 }
 
 // start is the run-time variable of a start index, clamped to [0, most]; 0 when
 // that is all it can be.
-func (b *builder) start(i *hlo.Instr, most int64) (Expr, error) {
+func (b *builder) start(i *hlo.Instr, most int64) (index.Expr, error) {
 	if most <= 0 {
 		return b.ring.Const(0), nil
 	}
 	if at, ok := constantStart(i, most); ok {
 		return b.ring.Const(at), nil
 	}
-	at := b.at
-	b.at = nil
+	at := b.enclosing
+	b.enclosing = nil
 	op, err := b.op(i, Tile{})
-	b.at = at
+	b.enclosing = at
 	if err != nil {
-		return Expr{}, err
+		return index.Expr{}, err
 	}
 	for _, r := range b.prog.Runtime {
 		if r.Op == op && r.Var.Range().Hi == most {
 			return r.Var, nil
 		}
 	}
-	v := b.ring.Var(Variable{Name: fmt.Sprintf("r%d", len(b.prog.Runtime)), Lo: 0, Hi: most, Role: RoleRuntime})
+	v := b.ring.Var(index.Variable{Name: fmt.Sprintf("r%d", len(b.prog.Runtime)), Lo: 0, Hi: most, Role: index.RoleRuntime})
 	b.prog.Runtime = append(b.prog.Runtime, Runtime{v, op})
 	return v, nil
 }
 
 // runtimeOps lists the ops whose values the offsets of a tile use.
-func (b *builder) runtimeOps(used map[Expr]bool) []int {
+func (b *builder) runtimeOps(used map[index.Expr]bool) []int {
 	var ops []int
 	for _, r := range b.prog.Runtime {
 		if used[r.Var] {
@@ -74,7 +75,7 @@ func propagateDynamicUpdateSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, er
 		if err != nil {
 			return nil, err
 		}
-		update[k] = d.shift(at.Neg()).limit(b.ring.Const(0), b.ring.Const(extent))
+		update[k] = d.shift(at.Neg()).masked(b.ring.Const(0), b.ring.Const(extent))
 	}
 	return append([]Tile{out, update}, make([]Tile, len(out))...), nil
 }

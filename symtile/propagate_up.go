@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
-// upward derives the tile of the result from that of operand k: the elements
+// resultPropagators derives the tile of the result from that of operand k: the elements
 // made from it.
-var upward = map[hlo.Opcode]func(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error){
+var resultPropagators = map[hlo.Opcode]func(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error){
 	hlo.OpBroadcast:          resultBroadcast,
 	hlo.OpTranspose:          resultTranspose,
 	hlo.OpReshape:            resultReshape,
@@ -31,13 +32,13 @@ var upward = map[hlo.Opcode]func(b *builder, i *hlo.Instr, k int, t Tile) (Tile,
 
 func resultSame(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	if len(t) < i.Shape.Rank() {
-		return b.all(i.Shape.Dims), nil
+		return b.wholeTile(i.Shape.Dims), nil
 	}
 	return t, nil
 }
 
-// all is a tile that is the whole array.
-func (b *builder) all(dims []int64) Tile {
+// wholeTile is a tile that is the whole array.
+func (b *builder) wholeTile(dims []int64) Tile {
 	t := make(Tile, len(dims))
 	for k, n := range dims {
 		t[k] = whole(b.ring, n)
@@ -47,11 +48,11 @@ func (b *builder) all(dims []int64) Tile {
 
 // clip masks d to [0, extent).
 func (b *builder) clip(d DimTile, extent int64) DimTile {
-	return d.limit(b.ring.Const(0), b.ring.Const(extent))
+	return d.masked(b.ring.Const(0), b.ring.Const(extent))
 }
 
 func resultBroadcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
-	out := b.all(i.Shape.Dims)
+	out := b.wholeTile(i.Shape.Dims)
 	for k, d := range i.Attrs.Dimensions {
 		out[d] = t[k]
 	}
@@ -59,7 +60,7 @@ func resultBroadcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 }
 
 func resultTranspose(_ *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
-	return Permute(t, ints(i.Attrs.Dimensions)), nil
+	return indexing.Permute(t, ints(i.Attrs.Dimensions)), nil
 }
 
 func resultReshape(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
@@ -69,10 +70,10 @@ func resultReshape(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 func resultBitcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	from, to := i.Operands[0].Shape, i.Shape
 	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 || from.DType != to.DType {
-		return nil, b.refuse(i, "bitcast", "%s", reasonFor(hlo.OpBitcast))
+		return nil, b.refuse(i, "bitcast", "%s", refusalReason(hlo.OpBitcast))
 	}
 	inOrder, outOrder := from.MajorToMinor(), to.MajorToMinor()
-	out, err := b.reshape(i, Permute(to.Dims, outOrder), Permute(from.Dims, inOrder), Permute(t, inOrder))
+	out, err := b.reshape(i, indexing.Permute(to.Dims, outOrder), indexing.Permute(from.Dims, inOrder), indexing.Permute(t, inOrder))
 	if err != nil {
 		return nil, err
 	}
@@ -83,17 +84,17 @@ func resultBitcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 func resultSlice(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	for k, s := range i.Attrs.Slice {
 		if s.Stride == 1 {
-			t[k] = b.window(t[k], s.Start, i.Shape.Dims[k])
+			t[k] = b.shiftAndMask(t[k], s.Start, i.Shape.Dims[k])
 			continue
 		}
-		run, err := b.box(i, t[k])
+		run, err := b.requireRun(i, t[k])
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := run.step(); !ok {
+		if _, ok := run.constantStride(); !ok {
 			return nil, b.refuse(i, "slice-stride", "dimension %d is read with the stride %s, which is not a constant", k, run.Stride)
 		}
-		t[k] = b.thinned(run, hlo.PadDim{Low: s.Start, Interior: s.Stride - 1}, i.Shape.Dims[k])
+		t[k] = b.subsampled(run, hlo.PadDim{Low: s.Start, Interior: s.Stride - 1}, i.Shape.Dims[k])
 	}
 	return t, nil
 }
@@ -117,7 +118,7 @@ func resultConcatenate(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 
 func resultPad(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	if k == 1 {
-		return b.all(i.Shape.Dims), nil
+		return b.wholeTile(i.Shape.Dims), nil
 	}
 	for d, p := range i.Attrs.Padding {
 		t[d] = b.clip(t[d].scale(p.Interior+1).shift(b.ring.Const(p.Low)), i.Shape.Dims[d])
@@ -127,7 +128,7 @@ func resultPad(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 
 func resultReduce(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	if k >= len(i.Operands)/2 {
-		return b.all(arrayShapes(i.Shape)[0].Dims), nil
+		return b.wholeTile(arrayShapes(i.Shape)[0].Dims), nil
 	}
 	var out Tile
 	for d, x := range t {
@@ -153,7 +154,7 @@ func resultDot(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	if k == 1 {
 		batch, contract = a.RHSBatch, a.RHSContract
 	}
-	out := b.all(i.Shape.Dims)
+	out := b.wholeTile(i.Shape.Dims)
 	for n, d := range batch {
 		out[n] = t[d]
 	}
@@ -172,7 +173,7 @@ func resultDot(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 
 func resultDynamicSlice(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	if k > 0 {
-		return b.all(i.Shape.Dims), nil
+		return b.wholeTile(i.Shape.Dims), nil
 	}
 	for d := range t {
 		at, err := b.start(i.Operands[1+d], i.Operands[0].Shape.Dims[d]-i.Shape.Dims[d])
@@ -189,7 +190,7 @@ func resultDynamicUpdateSlice(b *builder, i *hlo.Instr, k int, t Tile) (Tile, er
 	case k == 0:
 		return t, nil
 	case k > 1:
-		return b.all(i.Shape.Dims), nil
+		return b.wholeTile(i.Shape.Dims), nil
 	}
 	for d := range t {
 		at, err := b.start(i.Operands[2+d], i.Shape.Dims[d]-i.Operands[1].Shape.Dims[d])
@@ -205,7 +206,7 @@ func resultDynamicUpdateSlice(b *builder, i *hlo.Instr, k int, t Tile) (Tile, er
 // element; the slices of some index vectors are whole.
 func resultGather(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	g := i.Attrs.Gather
-	out := b.all(i.Shape.Dims)
+	out := b.wholeTile(i.Shape.Dims)
 	if k == 1 {
 		d := 0
 		for n, x := range t {
@@ -240,7 +241,7 @@ func resultScatter(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	if k < n {
 		return t, nil
 	}
-	out := b.all(arrayShapes(i.Shape)[0].Dims)
+	out := b.wholeTile(arrayShapes(i.Shape)[0].Dims)
 	if k == n {
 		return out, nil
 	}

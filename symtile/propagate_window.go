@@ -1,6 +1,9 @@
 package symtile
 
-import "github.com/tilewright/tilewright/symtile/hlo"
+import (
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+)
 
 // propagateUnfold: position x and place w of a window are index x·Stride +
 // w·Dilation, so a tile of positions and places needs a run of indices whose
@@ -14,37 +17,37 @@ func propagateUnfold(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 			in = append(in, out[n])
 			continue
 		}
-		x, err := b.box(i, out[n])
+		x, err := b.requireRun(i, out[n])
 		if err != nil {
 			return nil, err
 		}
-		w, err := b.box(i, out[n+1])
+		w, err := b.requireRun(i, out[n+1])
 		if err != nil {
 			return nil, err
 		}
-		d, err := b.slide(i, x, w, i.Attrs.Window[k])
+		d, err := b.windowFootprint(i, x, w, i.Attrs.Window[k])
 		if err != nil {
 			return nil, err
 		}
-		b.halo(x.Size, i.Attrs.Window[k])
+		b.noteHalo(x.Size, i.Attrs.Window[k])
 		in = append(in, d)
 		n, k = n+1, k+1
 	}
 	return []Tile{in}, nil
 }
 
-// slide is the tile of the indices of positions x and places w of a window.
-func (b *builder) slide(i *hlo.Instr, x, w DimTile, by hlo.WindowDim) (DimTile, error) {
+// windowFootprint is the tile of the indices of positions x and places w of a window.
+func (b *builder) windowFootprint(i *hlo.Instr, x, w DimTile, by hlo.WindowDim) (DimTile, error) {
 	x, w = x.scale(by.Stride), w.scale(by.Dilation)
-	xs, ok := x.step()
-	ws, ok2 := w.step()
+	xs, ok := x.constantStride()
+	ws, ok2 := w.constantStride()
 	if !ok || !ok2 {
 		return x, b.refuse(i, "window-stride", "a dimension is read with a stride that is not a constant")
 	}
-	step := gcd(xs, ws)
-	if x.single() {
+	step := index.GCD(xs, ws)
+	if x.isSingle() {
 		step = ws
-	} else if w.single() {
+	} else if w.isSingle() {
 		step = xs
 	}
 	return DimTile{
@@ -56,9 +59,9 @@ func (b *builder) slide(i *hlo.Instr, x, w DimTile, by hlo.WindowDim) (DimTile, 
 	}, nil
 }
 
-// halo notes, for the dimension whose tile size this is, by how much its tiles
+// noteHalo notes, for the dimension whose tile size this is, by how much its tiles
 // overlap: sizes that make the whole run a round number are worth proposing.
-func (b *builder) halo(size Expr, w hlo.WindowDim) {
+func (b *builder) noteHalo(size index.Expr, w hlo.WindowDim) {
 	for k := range b.prog.Space.Dims {
 		if d := &b.prog.Space.Dims[k]; d.Size == size && w.Stride == 1 {
 			d.Halo = max(d.Halo, w.Span()-1)
@@ -66,10 +69,10 @@ func (b *builder) halo(size Expr, w hlo.WindowDim) {
 	}
 }
 
-// sweep is the tile of the positions of a window under which an index of d is:
+// windowPositions is the tile of the positions of a window under which an index of d is:
 // those between the first whose last place is at the first index or after and
 // the last whose first place is at the last index or before.
-func (b *builder) sweep(d DimTile, w hlo.WindowDim, positions int64) DimTile {
+func (b *builder) windowPositions(d DimTile, w hlo.WindowDim, positions int64) DimTile {
 	d = d.scale(w.BaseDilation).shift(b.ring.Const(w.PadLow))
 	first := d.Offset.AddConst(1 - w.Span()).CeilDiv(w.Stride)
 	reach := d.Size.AddConst(-1).Mul(d.Stride).AddConst(w.Span() - 1)
@@ -82,20 +85,20 @@ func (b *builder) sweep(d DimTile, w hlo.WindowDim, positions int64) DimTile {
 func resultReduceWindow(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	dims := arrayShapes(i.Shape)[0].Dims
 	if k >= len(i.Operands)/2 {
-		return b.all(dims), nil
+		return b.wholeTile(dims), nil
 	}
-	return b.swept(i, t, ascending(len(t)), dims)
+	return b.windowPositionsOf(i, t, ascending(len(t)), dims)
 }
 
-// swept applies the windows to the dimensions of a tile.
-func (b *builder) swept(i *hlo.Instr, t Tile, dims, positions []int64) (Tile, error) {
+// windowPositionsOf applies the windows to the dimensions of a tile.
+func (b *builder) windowPositionsOf(i *hlo.Instr, t Tile, dims, positions []int64) (Tile, error) {
 	out := make(Tile, len(dims))
 	for k, d := range dims {
-		run, err := b.box(i, t[d])
+		run, err := b.requireRun(i, t[d])
 		if err != nil {
 			return nil, err
 		}
-		out[k] = b.sweep(run, i.Attrs.Window[k], positions[k])
+		out[k] = b.windowPositions(run, i.Attrs.Window[k], positions[k])
 	}
 	return out, nil
 }
@@ -105,7 +108,7 @@ func (b *builder) swept(i *hlo.Instr, t Tile, dims, positions []int64) (Tile, er
 // of the kernel is used everywhere, for its own output features.
 func resultConvolution(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	c := i.Attrs.Conv
-	out := b.all(i.Shape.Dims)
+	out := b.wholeTile(i.Shape.Dims)
 	if k == 1 {
 		out[c.OutFeature] = t[c.KernelOut]
 		return out, nil
@@ -117,7 +120,7 @@ func resultConvolution(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	for n, d := range c.OutSpatial {
 		positions[n] = i.Shape.Dims[d]
 	}
-	spatial, err := b.swept(i, t, c.InSpatial, positions)
+	spatial, err := b.windowPositionsOf(i, t, c.InSpatial, positions)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A Relation is what a tile on one side of an instruction says about the other.
@@ -14,21 +15,21 @@ type Relation struct {
 	// Replicas says, for a collective, which members of the group hold them: a
 	// tile of the place in the group.
 	Replicas *DimTile
-	Steps    []Dim      // sequential dimensions the instruction brings
-	Where    Constraint // on the tile sizes
-	Boxes    Constraint // under which no tile has digits
-	Runtime  []Runtime  // variables known at run time; Op is the number of the operand
+	Steps    []Dim            // sequential dimensions the instruction brings
+	Where    index.Constraint // on the tile sizes
+	Boxes    index.Constraint // under which no tile has digits
+	Runtime  []Runtime        // variables known at run time; Op is the number of the operand
 }
 
 // OperandTiles propagates tile out of one result of in to its operands. Steps
 // are numbered after the dimensions of out. The error is an *Untileable.
-func OperandTiles(r *Ring, in *hlo.Instr, out Tile) (*Relation, error) {
+func OperandTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	if collectives[in.Op] {
 		return collectiveTiles(r, in, out)
 	}
-	b, params := alone(r, in, len(out))
-	b.prog.Fusion = normal(b.prog.Fusion)
-	b.groups = groupsOf(b.prog.Fusion)
+	b, params := singleInstrBuilder(r, in, len(out))
+	b.prog.Fusion = rewriteOps(b.prog.Fusion)
+	b.groups = loopGroups(b.prog.Fusion)
 	root := outputs(b.prog.Fusion)[0]
 	if _, err := b.op(root, out); err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func OperandTiles(r *Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	number := make(map[int]int, len(b.prog.Ops))
 	for n, op := range b.prog.Ops {
 		if k := slices.Index(params, op.Instr); k >= 0 {
-			rel.Tiles[k], number[n] = append(rel.Tiles[k], tidy(op.Tile)), k
+			rel.Tiles[k], number[n] = append(rel.Tiles[k], withoutIdleLimits(op.Tile)), k
 		}
 	}
 	for k, v := range rel.Runtime {
@@ -50,27 +51,27 @@ func OperandTiles(r *Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 // ResultTiles propagates tile t of an operand of in to its results: the tile of
 // the elements that are made from elements of t, which is larger where it is
 // not known before run time which they are. The error is an *Untileable.
-func ResultTiles(r *Ring, in *hlo.Instr, operand int, t Tile) (*Relation, error) {
-	b, _ := alone(r, in, len(t))
+func ResultTiles(r *index.Ring, in *hlo.Instr, operand int, t Tile) (*Relation, error) {
+	b, _ := singleInstrBuilder(r, in, len(t))
 	i := b.prog.Fusion.Root
-	up, ok := upward[in.Op]
+	up, ok := resultPropagators[in.Op]
 	if in.Op.Elementwise() && !ok {
 		up, ok = resultSame, true
 	}
 	if !ok {
-		return nil, b.refuse(in, "no-result-tile", "%s", reasonFor(in.Op))
+		return nil, b.refuse(in, "no-result-tile", "%s", refusalReason(in.Op))
 	}
 	out, err := up(b, i, operand, slices.Clone(t))
 	if err != nil {
 		return nil, err
 	}
 	rel := b.relation(len(t))
-	rel.Tiles = [][]Tile{{tidy(out)}}
+	rel.Tiles = [][]Tile{{withoutIdleLimits(out)}}
 	return rel, r.Err()
 }
 
-// tidy is t with lower limits of 0 where they mask nothing.
-func tidy(t Tile) Tile {
+// withoutIdleLimits is t with lower limits of 0 where they mask nothing.
+func withoutIdleLimits(t Tile) Tile {
 	t = slices.Clone(t)
 	for k, d := range t {
 		if !d.MaskedBelow() && !slices.ContainsFunc(d.Digits, DimTile.MaskedBelow) {
@@ -80,8 +81,8 @@ func tidy(t Tile) Tile {
 	return t
 }
 
-// alone makes a builder for one instruction whose operands are parameters.
-func alone(r *Ring, in *hlo.Instr, rank int) (*builder, []*hlo.Instr) {
+// singleInstrBuilder makes a builder for one instruction whose operands are parameters.
+func singleInstrBuilder(r *index.Ring, in *hlo.Instr, rank int) (*builder, []*hlo.Instr) {
 	copied := *in
 	c := &hlo.Computation{Name: in.Name, Root: &copied}
 	copied.Operands = nil
@@ -96,7 +97,7 @@ func alone(r *Ring, in *hlo.Instr, rank int) (*builder, []*hlo.Instr) {
 	}
 	c.Instrs = append(c.Instrs, &copied)
 	params := c.Params
-	b := newBuilder(c, nil, groupsOf(c))
+	b := newBuilder(c, nil, loopGroups(c))
 	b.ring, b.prog.Space.Ring = r, r
 	b.prog.Space.Dims = make([]Dim, rank) // so that numbers go on after the tile's
 	return b, params
@@ -112,8 +113,8 @@ var collectives = map[hlo.Opcode]bool{hlo.OpAllGather: true, hlo.OpAllReduce: tr
 // collectiveTiles: the result of an all-gather is the operands of the group one
 // after the other, that of an all-reduce is made from all of them, and so is that
 // of a reduce-scatter, of which every member has the part of its own number.
-func collectiveTiles(r *Ring, in *hlo.Instr, out Tile) (*Relation, error) {
-	b, _ := alone(r, in, len(out))
+func collectiveTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
+	b, _ := singleInstrBuilder(r, in, len(out))
 	members, known := groupSize(in)
 	if !known {
 		return nil, b.refuse(in, "replica-groups", "how many replicas are in a group is not said")
@@ -126,7 +127,7 @@ func collectiveTiles(r *Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	t := slices.Clone(out)
 	along := in.Attrs.Dimensions[0]
 	if in.Op == hlo.OpReduceScatter {
-		me := r.Var(Variable{Name: "replica", Lo: 0, Hi: members - 1, Role: RoleRuntime})
+		me := r.Var(index.Variable{Name: "replica", Lo: 0, Hi: members - 1, Role: index.RoleRuntime})
 		t[along] = t[along].shift(me.Scale(in.Shape.Dims[along]))
 		rel.Tiles = [][]Tile{{t}}
 		return rel, nil
@@ -136,8 +137,8 @@ func collectiveTiles(r *Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	if err != nil {
 		return nil, err
 	}
-	group := b.join(high, members)
-	t[along] = b.join(low, shard)
+	group := b.joinDigits(high, members)
+	t[along] = b.joinDigits(low, shard)
 	rel.Replicas, rel.Tiles = &group, [][]Tile{{t}}
 	rel.Where, rel.Boxes = b.prog.Space.Where, b.prog.Space.Boxes
 	return rel, nil

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
 // Instructions whose tiles are held against indexing maps, both ways.
@@ -47,7 +49,7 @@ func TestRelations(t *testing.T) {
 		}
 		in := m.Entry.Root
 		for range 60 {
-			r := NewRing()
+			r := index.NewRing()
 			if out := randomTile(r, rng, in.Shape.Dims); true {
 				rel, err := OperandTiles(r, in, out)
 				if err == nil {
@@ -81,7 +83,7 @@ func TestRelations(t *testing.T) {
 }
 
 // randomTile is a tile of a tensor with constant fields.
-func randomTile(r *Ring, rng *rand.Rand, dims []int64) Tile {
+func randomTile(r *index.Ring, rng *rand.Rand, dims []int64) Tile {
 	t := make(Tile, len(dims))
 	for k, n := range dims {
 		size := 1 + rng.Int64N(n)
@@ -92,9 +94,9 @@ func randomTile(r *Ring, rng *rand.Rand, dims []int64) Tile {
 }
 
 // against compares what operands' tiles claim with what the maps read.
-func against(r *Ring, in *hlo.Instr, out Tile, rel *Relation) (exact int, missing string) {
+func against(r *index.Ring, in *hlo.Instr, out Tile, rel *Relation) (exact int, missing string) {
 	exact = 1
-	for k, maps := range OperandMaps(r, in, 0) {
+	for k, maps := range indexing.OperandMaps(r, in, 0) {
 		if in.Operands[k].Shape.Rank() == 0 || in.Operands[k].Op == hlo.OpConstant {
 			continue
 		}
@@ -107,7 +109,7 @@ func against(r *Ring, in *hlo.Instr, out Tile, rel *Relation) (exact int, missin
 			}
 		})
 		for _, tile := range rel.Tiles[k] {
-			with := map[Expr]Expr{} // one step that is the whole dimension
+			with := map[index.Expr]index.Expr{} // one step that is the whole dimension
 			for _, d := range rel.Steps {
 				with[d.Size], with[d.Tid] = r.Const(max(1, d.Extent)), r.Const(0)
 			}
@@ -129,7 +131,7 @@ func against(r *Ring, in *hlo.Instr, out Tile, rel *Relation) (exact int, missin
 	return exact, ""
 }
 
-func substituted(t Tile, with map[Expr]Expr) Tile {
+func substituted(t Tile, with map[index.Expr]index.Expr) Tile {
 	out := make(Tile, len(t))
 	for k, d := range t {
 		out[k] = DimTile{Offset: d.Offset.Subst(with), Size: d.Size.Subst(with), Stride: d.Stride.Subst(with), Lower: d.Lower.Subst(with), Bound: d.Bound.Subst(with)}
@@ -141,8 +143,8 @@ func substituted(t Tile, with map[Expr]Expr) Tile {
 }
 
 // images adds the results of m at indices, for all values of its ranges.
-func images(m Map, indices []int64, to map[string]bool) {
-	if m.State != Known {
+func images(m index.Map, indices []int64, to map[string]bool) {
+	if m.State != index.StateKnown {
 		return
 	}
 	vals := append(append([]int64{}, indices...), make([]int64, len(m.Ranges)+len(m.Runtime))...)
@@ -165,7 +167,7 @@ func images(m Map, indices []int64, to map[string]bool) {
 
 // backwards compares what a result's tile claims with what is made from a tile
 // of operand k: the result elements whose maps read one of its elements.
-func backwards(r *Ring, in *hlo.Instr, k int, tile, out Tile) (exact int, missing string) {
+func backwards(r *index.Ring, in *hlo.Instr, k int, tile, out Tile) (exact int, missing string) {
 	from, made, claimed := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	tile.Each(nil, func(index []int64, there bool) {
 		if there {
@@ -177,7 +179,7 @@ func backwards(r *Ring, in *hlo.Instr, k int, tile, out Tile) (exact int, missin
 		all = append(all, whole(r, n))
 	}
 	all.Each(nil, func(index []int64, _ bool) {
-		for _, m := range OperandMaps(r, in, 0)[k] {
+		for _, m := range indexing.OperandMaps(r, in, 0)[k] {
 			read := map[string]bool{}
 			images(m, index, read)
 			for e := range read {
@@ -215,7 +217,7 @@ func TestCollectiveTiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := NewRing()
+		r := index.NewRing()
 		rel, err := OperandTiles(r, m.Entry.Root, Tile{whole(r, 8)})
 		got := fmt.Sprint(err)
 		if err == nil {

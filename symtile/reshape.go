@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
 func propagateReshape(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
@@ -23,8 +25,8 @@ func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error
 	if slices.Contains(from, 0) {
 		return in, nil
 	}
-	all := ReshapeGroups(from, to)
-	if err := b.units(i, to, out, all); err != nil {
+	all := indexing.ReshapeGroups(from, to)
+	if err := b.attachUnitDims(i, to, out, all); err != nil {
 		return nil, err
 	}
 	for _, w := range all {
@@ -32,11 +34,11 @@ func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error
 			in[w.From[0]] = out[w.To[0]]
 			continue
 		}
-		digits, err := b.linearise(i, pick(to, w.To), pick(out, w.To))
+		digits, err := b.linearize(i, gatherAt(to, w.To), gatherAt(out, w.To))
 		if err != nil {
 			return nil, err
 		}
-		dims, err := b.cut(i, pick(from, w.From), digits)
+		dims, err := b.delinearize(i, gatherAt(from, w.From), digits)
 		if err != nil {
 			return nil, err
 		}
@@ -47,16 +49,16 @@ func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error
 	return in, nil
 }
 
-// units adds to the windows the result's dimensions of extent 1 that can be
+// attachUnitDims adds to the windows the result's dimensions of extent 1 that can be
 // longer in the tile, as they are when it is the tile of a larger array: to the
 // window of the next dimension, or the last.
-func (b *builder) units(i *hlo.Instr, to []int64, out Tile, all []DimGroup) error {
+func (b *builder) attachUnitDims(i *hlo.Instr, to []int64, out Tile, all []indexing.DimGroup) error {
 	for d, extent := range to {
-		if extent != 1 || out[d].single() {
+		if extent != 1 || out[d].isSingle() {
 			continue
 		}
 		if len(all) == 0 {
-			if err := b.require(i, "reshape-unit", Clause{{out[d].Size, Interval{1, 1}}}); err != nil {
+			if err := b.require(i, "reshape-unit", index.Clause{{Expr: out[d].Size, In: index.Interval{Lo: 1, Hi: 1}}}); err != nil {
 				return err
 			}
 			continue
@@ -81,7 +83,7 @@ func insertSorted(list []int, d int) []int {
 	return append(out, d)
 }
 
-func pick[T any](from []T, at []int) []T {
+func gatherAt[T any](from []T, at []int) []T {
 	out := make([]T, len(at))
 	for k, d := range at {
 		out[k] = from[d]
@@ -97,18 +99,18 @@ func product(v []int64) int64 {
 	return n
 }
 
-// linearise turns tiles of dimensions into digits of their linear index.
-func (b *builder) linearise(i *hlo.Instr, extents []int64, tiles []DimTile) ([]DimTile, error) {
+// linearize turns tiles of dimensions into digits of their linear index.
+func (b *builder) linearize(i *hlo.Instr, extents []int64, tiles []DimTile) ([]DimTile, error) {
 	var digits []DimTile
 	inner := product(extents)
 	for k, d := range tiles {
 		inner /= extents[k]
-		if d.cut != nil && !d.cut.sumMasked() {
-			d = *d.cut
+		if d.unmerged != nil && !d.unmerged.sumMasked() {
+			d = *d.unmerged
 		}
 		if d.Digits != nil && d.sumMasked() {
 			var err error
-			if d, err = b.box(i, d); err != nil {
+			if d, err = b.requireRun(i, d); err != nil {
 				return nil, err
 			}
 		}
@@ -119,24 +121,24 @@ func (b *builder) linearise(i *hlo.Instr, extents []int64, tiles []DimTile) ([]D
 		digits = append(digits, d.Digits...)
 	}
 	for _, d := range digits {
-		if _, ok := d.step(); !ok {
+		if _, ok := d.constantStride(); !ok {
 			return nil, b.refuse(i, "reshape-stride", "a dimension is read with the stride %s, which is not a constant", d.Stride)
 		}
 	}
 	return digits, nil
 }
 
-// cut makes tiles of dimensions from digits of their linear index.
-func (b *builder) cut(i *hlo.Instr, extents []int64, digits []DimTile) (Tile, error) {
+// delinearize makes tiles of dimensions from digits of their linear index.
+func (b *builder) delinearize(i *hlo.Instr, extents []int64, digits []DimTile) (Tile, error) {
 	tile := make(Tile, len(extents))
 	for k := len(extents) - 1; k > 0; k-- {
 		high, low, err := b.split(i, digits, extents[k])
 		if err != nil {
 			return nil, err
 		}
-		tile[k], digits = b.join(low, extents[k]), high
+		tile[k], digits = b.joinDigits(low, extents[k]), high
 	}
-	tile[0] = b.join(digits, extents[0])
+	tile[0] = b.joinDigits(digits, extents[0])
 	return tile, nil
 }
 
@@ -149,16 +151,16 @@ func (b *builder) split(i *hlo.Instr, digits []DimTile, f int64) (high, low []Di
 	for n, d := range digits {
 		d = d.shift(rest)
 		inner := digits[n+1:]
-		stride, _ := d.step()
+		stride, _ := d.constantStride()
 		if stride%f == 0 { // whole rows
 			rest = d.Offset.Mod(f)
 			high = append(high, d.divided(rest, f))
 			continue
 		}
-		if fits(d.reach(), inner, f) {
+		if sumFits(d.unmaskedRange(), inner, f) {
 			return high, append(append(low, d), inner...), nil
 		}
-		rows, places, err := b.cross(i, d, inner, f)
+		rows, places, err := b.splitAcrossRows(i, d, inner, f)
 		return append(high, rows), append(low, places...), err
 	}
 	if rest != b.ring.Const(0) {
@@ -167,28 +169,28 @@ func (b *builder) split(i *hlo.Instr, digits []DimTile, f int64) (high, low []Di
 	return high, low, nil
 }
 
-// cross cuts digit d, which crosses rows of f elements, and the digits inside it.
-func (b *builder) cross(i *hlo.Instr, d DimTile, inner []DimTile, f int64) (rows DimTile, places []DimTile, err error) {
-	stride, _ := d.step()
+// splitAcrossRows cuts digit d, which crosses rows of f elements, and the digits inside it.
+func (b *builder) splitAcrossRows(i *hlo.Instr, d DimTile, inner []DimTile, f int64) (rows DimTile, places []DimTile, err error) {
+	stride, _ := d.constantStride()
 	rest := d.Offset.Mod(stride)
 	crossing := []DimTile{d}
-	if f%stride != 0 || !fits(rest.Range(), inner, stride) {
+	if f%stride != 0 || !sumFits(rest.Range(), inner, stride) {
 		crossing = append(crossing, inner...)
-		if d, err = b.oneRun(i, crossing); err != nil {
+		if d, err = b.requireOneRun(i, crossing); err != nil {
 			return d, nil, err
 		}
-		if stride, _ = d.step(); f%stride != 0 {
-			if err = b.require(i, "reshape-stride", Clause{{d.Size, Interval{1, 1}}}); err != nil {
+		if stride, _ = d.constantStride(); f%stride != 0 {
+			if err = b.require(i, "reshape-stride", index.Clause{{Expr: d.Size, In: index.Interval{Lo: 1, Hi: 1}}}); err != nil {
 				return d, nil, err
 			}
 			stride = 1
 		}
 		rest, inner = d.Offset.Mod(stride), nil
 	}
-	if err = b.aligned(i, crossing, stride, f/stride); err != nil {
+	if err = b.requireAligned(i, crossing, stride, f/stride); err != nil {
 		return d, nil, err
 	}
-	rows, at := b.halves(d.divided(rest, stride), f/stride)
+	rows, at := b.splitRows(d.divided(rest, stride), f/stride)
 	places = append([]DimTile{at.scale(stride)}, inner...)
 	if len(inner) > 0 {
 		places[1] = inner[0].shift(rest)
@@ -198,19 +200,19 @@ func (b *builder) cross(i *hlo.Instr, d DimTile, inner []DimTile, f int64) (rows
 	return rows, places, nil
 }
 
-// oneRun requires that digits are one run and returns it.
-func (b *builder) oneRun(i *hlo.Instr, digits []DimTile) (DimTile, error) {
+// requireOneRun requires that digits are one run and returns it.
+func (b *builder) requireOneRun(i *hlo.Instr, digits []DimTile) (DimTile, error) {
 	if len(digits) == 1 {
 		return digits[0], nil
 	}
-	sum := b.sum(digits, b.ring.Const(0), b.ring.Const(0))
+	sum := b.digitSum(digits, b.ring.Const(0), b.ring.Const(0))
 	sum.Bound = sum.last().AddConst(1)
-	return b.box(i, sum)
+	return b.requireRun(i, sum)
 }
 
 // divided is the tile of (x − rest) / f, where rest is x mod f for every x.
-func (d DimTile) divided(rest Expr, f int64) DimTile {
-	stride, _ := d.step()
+func (d DimTile) divided(rest index.Expr, f int64) DimTile {
+	stride, _ := d.constantStride()
 	return DimTile{
 		Offset: d.Offset.Sub(rest).Div(f),
 		Size:   d.Size,
@@ -220,16 +222,16 @@ func (d DimTile) divided(rest Expr, f int64) DimTile {
 	}
 }
 
-// fits says whether an index in r and the digits inside it sum to [0, f).
-func fits(r Interval, inner []DimTile, f int64) bool {
+// sumFits says whether an index in r and the digits inside it sum to [0, f).
+func sumFits(r index.Interval, inner []DimTile, f int64) bool {
 	for _, x := range inner {
-		s := x.reach()
+		s := x.unmaskedRange()
 		r = r.Add(s)
 	}
 	return r.Lo >= 0 && r.Hi < f
 }
 
-// aligned requires a run to respect rows of e steps of it: it stays inside one
+// requireAligned requires a run to respect rows of e steps of it: it stays inside one
 // row, or it is whole rows, or its size divides both e and its offset. The run
 // is made of digits: of the first that has more than one element all of those
 // inside it are full, so that its size and the offsets of those outside count.
@@ -237,61 +239,61 @@ func fits(r Interval, inner []DimTile, f int64) bool {
 // A condition such as "e divides size and every coefficient of the offset" is
 // one bound, since remainders are not negative: their sum is 0 exactly when
 // each is.
-func (b *builder) aligned(i *hlo.Instr, digits []DimTile, step, e int64) error {
+func (b *builder) requireAligned(i *hlo.Instr, digits []DimTile, step, e int64) error {
 	offset := b.ring.Const(0)
-	var first Clause // an earlier digit has more than one element
+	var first index.Clause // an earlier digit has more than one element
 	for _, d := range digits {
-		stride, _ := d.step()
+		stride, _ := d.constantStride()
 		offset = offset.Add(d.Offset)
 		at, size := offset.Sub(offset.Mod(step)).Div(step), d.Size.Scale(max(1, stride/step))
 		if at.Mod(e).Range().Hi+size.Range().Hi > e {
-			clause := append(append(Clause{}, first...), Bound{d.Size, Interval{1, 1}})
+			clause := append(append(index.Clause{}, first...), index.Bound{Expr: d.Size, In: index.Interval{Lo: 1, Hi: 1}})
 			if err := b.require(i, "reshape-expand", append(clause, b.rowsOf(at, size, e)...)); err != nil {
 				return err
 			}
 		}
-		first = append(first, Bound{d.Size, Interval{2, max(2, d.Size.Range().Hi)}})
+		first = append(first, index.Bound{Expr: d.Size, In: index.Interval{Lo: 2, Hi: max(2, d.Size.Range().Hi)}})
 	}
 	return nil
 }
 
 // rowsOf are the conditions that size elements from an offset are whole rows of
 // e, or parts of a row.
-func (b *builder) rowsOf(offset, size Expr, e int64) Clause {
-	zero := Interval{0, 0}
-	parts, linear := b.parts(offset)
+func (b *builder) rowsOf(offset, size index.Expr, e int64) index.Clause {
+	zero := index.Interval{Lo: 0, Hi: 0}
+	parts, linear := b.linearParts(offset)
 	if !linear {
 		if offset.Mod(e).Range() == zero {
-			return Clause{{size.Mod(e), zero}}
+			return index.Clause{{Expr: size.Mod(e), In: zero}}
 		}
 		return nil
 	}
 	positive := size.Range().Lo > 0
-	whole, inside := []Expr{size.Mod(e)}, []Expr{}
+	whole, inside := []index.Expr{size.Mod(e)}, []index.Expr{}
 	if positive {
 		inside = append(inside, b.ring.Const(e).ModExpr(size))
 	}
 	for _, c := range parts {
-		whole = addTo(whole, c.Mod(e))
+		whole = addRemainder(whole, c.Mod(e))
 		if positive {
-			inside = addTo(inside, c.ModExpr(size))
+			inside = addRemainder(inside, c.ModExpr(size))
 		}
 	}
 	if !positive {
-		return Clause{{sumOf(whole), zero}}
+		return index.Clause{{Expr: sumOf(whole), In: zero}}
 	}
-	return Clause{{sumOf(whole), zero}, {sumOf(inside), zero}}
+	return index.Clause{{Expr: sumOf(whole), In: zero}, {Expr: sumOf(inside), In: zero}}
 }
 
-// addTo adds a remainder to a set of them.
-func addTo(set []Expr, x Expr) []Expr {
+// addRemainder adds a remainder to a set of them.
+func addRemainder(set []index.Expr, x index.Expr) []index.Expr {
 	if slices.Contains(set, x) {
 		return set
 	}
 	return append(set, x)
 }
 
-func sumOf(terms []Expr) Expr {
+func sumOf(terms []index.Expr) index.Expr {
 	sum := terms[0]
 	for _, x := range terms[1:] {
 		sum = sum.Add(x)
@@ -299,21 +301,21 @@ func sumOf(terms []Expr) Expr {
 	return sum
 }
 
-// parts splits an offset that is linear in the tile ids into its constant part
+// linearParts splits an offset that is linear in the tile ids into its constant part
 // and its coefficients; so are the offsets of rows that halves made.
-func (b *builder) parts(offset Expr) (parts []Expr, linear bool) {
-	if parts, linear = b.rows[offset]; linear {
+func (b *builder) linearParts(offset index.Expr) (parts []index.Expr, linear bool) {
+	if parts, linear = b.rowParts[offset]; linear {
 		return parts, true
 	}
-	none := map[Expr]Expr{}
+	none := map[index.Expr]index.Expr{}
 	for _, v := range offset.Vars() {
-		if x, _ := v.Variable(); x.Role != RoleTileSize {
+		if x, _ := v.Variable(); x.Role != index.RoleTileSize {
 			none[v] = b.ring.Const(0)
 		}
 	}
 	rest := offset.Subst(none)
 	sum := rest
-	parts = []Expr{rest}
+	parts = []index.Expr{rest}
 	for _, v := range offset.Vars() {
 		if _, isTile := none[v]; !isTile {
 			continue
@@ -326,35 +328,35 @@ func (b *builder) parts(offset Expr) (parts []Expr, linear bool) {
 	return parts, sum == offset
 }
 
-// halves cuts a run of stride 1 that is aligned to rows of q elements into the
+// splitRows cuts a run of stride 1 that is aligned to rows of q elements into the
 // rows and the places in a row.
-func (b *builder) halves(run DimTile, q int64) (rows, places DimTile) {
+func (b *builder) splitRows(run DimTile, q int64) (rows, places DimTile) {
 	r := b.ring
 	zero, end := r.Const(0), r.Const(q)
 	rows = DimTile{
 		Offset: run.Offset.Div(q), Size: run.Size.CeilDiv(q), Stride: r.Const(1),
 		Lower: run.Lower.Div(q), Bound: run.Bound.CeilDiv(q),
 	}
-	if parts, linear := b.parts(run.Offset); linear { // in whole rows the parts divide, else there is one row
+	if parts, linear := b.linearParts(run.Offset); linear { // in whole rows the parts divide, else there is one row
 		for k, c := range parts {
 			parts[k] = c.Div(q)
 		}
-		b.rows[rows.Offset] = parts
+		b.rowParts[rows.Offset] = parts
 	}
 	places = DimTile{Offset: run.Offset.Mod(q), Size: run.Size.Min(end), Stride: r.Const(1), Lower: zero, Bound: end}
 	start := rows.Offset.Scale(q)
 	if run.Bound.Mod(q) != zero {
 		places.Bound = run.Bound.Sub(start).Min(end)
 	}
-	oneRow := rows.single() || run.Offset.Mod(q).Range().Hi+run.Size.Range().Hi <= q
+	oneRow := rows.isSingle() || run.Offset.Mod(q).Range().Hi+run.Size.Range().Hi <= q
 	if oneRow && run.Lower.Mod(q) != zero {
 		places.Lower = run.Lower.Sub(start).Max(zero)
 	}
 	return rows, places
 }
 
-// box makes a run of a dimension of digits: it requires that they are one.
-func (b *builder) box(i *hlo.Instr, d DimTile) (DimTile, error) {
+// requireRun makes a run of a dimension of digits: it requires that they are one.
+func (b *builder) requireRun(i *hlo.Instr, d DimTile) (DimTile, error) {
 	if d.Digits == nil {
 		return d, nil
 	}
@@ -365,9 +367,9 @@ func (b *builder) box(i *hlo.Instr, d DimTile) (DimTile, error) {
 		if k == 0 {
 			continue
 		}
-		clause := Clause{{d.Digits[k-1].Size, Interval{1, 1}}}
+		clause := index.Clause{{Expr: d.Digits[k-1].Size, In: index.Interval{Lo: 1, Hi: 1}}}
 		if full, ok := b.fullSize(d.Digits[k-1], x); ok {
-			clause = append(clause, Bound{x.Size, Interval{full, full}})
+			clause = append(clause, index.Bound{Expr: x.Size, In: index.Interval{Lo: full, Hi: full}})
 		}
 		if err := b.require(i, "digits", clause); err != nil {
 			return DimTile{}, err

@@ -9,7 +9,7 @@ import "fmt"
 func (b *builder) schedule() error {
 	s := newScheduler(b)
 	if len(b.nests) > 0 {
-		s.loops()
+		s.collectLoopNeeds()
 	}
 	for n, items := range s.levels {
 		body, err := s.order(items)
@@ -29,8 +29,8 @@ func (b *builder) schedule() error {
 // 0 is outermost, level n + 1 is inside nest n.
 type scheduler struct {
 	*builder
-	number map[*nest]int
-	home   []int // the item that an op is in at its place: itself, or its loop
+	number map[*loopNest]int
+	itemOf []int // the item that an op is in at its place: itself, or its loop
 	levels [][]int
 	needs  [][]int // of a nest, in the order met
 	state  []visited
@@ -39,15 +39,15 @@ type scheduler struct {
 type visited uint8
 
 const (
-	unseen visited = iota
-	below          // what it needs is being visited
+	unseen   visited = iota
+	visiting         // what it needs is being visited
 	placed
 )
 
 func newScheduler(b *builder) *scheduler {
 	ops, nests := len(b.prog.Ops), len(b.nests)
 	s := &scheduler{
-		builder: b, number: map[*nest]int{}, home: make([]int, ops), levels: make([][]int, nests+1),
+		builder: b, number: map[*loopNest]int{}, itemOf: make([]int, ops), levels: make([][]int, nests+1),
 		needs: make([][]int, nests), state: make([]visited, ops+nests),
 	}
 	loops := map[*Loop]int{}
@@ -56,35 +56,35 @@ func newScheduler(b *builder) *scheduler {
 	}
 	seen := make([]bool, nests)
 	for k, op := range b.prog.Ops {
-		s.home[k] = k
+		s.itemOf[k] = k
 		if op.Loop != nil {
 			n := loops[op.Loop]
-			s.home[k] = ops + n
+			s.itemOf[k] = ops + n
 			if seen[n] {
 				continue
 			}
 			seen[n] = true
 		}
-		at := s.level(b.place[k])
-		s.levels[at] = append(s.levels[at], s.home[k])
+		at := s.level(b.nestOf[k])
+		s.levels[at] = append(s.levels[at], s.itemOf[k])
 	}
 	return s
 }
 
-func (s *scheduler) level(n *nest) int {
+func (s *scheduler) level(n *loopNest) int {
 	if n == nil {
 		return 0
 	}
 	return s.number[n] + 1
 }
 
-// loops notes what ops inside loops need that is outside.
-func (s *scheduler) loops() {
+// collectLoopNeeds notes what ops inside loops need that is outside.
+func (s *scheduler) collectLoopNeeds() {
 	for k, op := range s.prog.Ops {
-		for _, uses := range [...][]int{op.Args, op.Needs} {
+		for _, uses := range [...][]int{op.Args, op.RuntimeArgs} {
 			for _, use := range uses {
-				item, need := s.meet(k, use)
-				if n := item - len(s.home); n >= 0 && item != need {
+				item, need := s.commonLevel(k, use)
+				if n := item - len(s.itemOf); n >= 0 && item != need {
 					s.needs[n] = append(s.needs[n], need)
 				}
 			}
@@ -92,16 +92,16 @@ func (s *scheduler) loops() {
 	}
 }
 
-// meet finds the level where both op k and one it uses are, and the items of
+// commonLevel finds the level where both op k and one it uses are, and the items of
 // that level they are in.
-func (s *scheduler) meet(k, use int) (item, need int) {
-	item, need = s.home[k], s.home[use]
-	x, y := s.place[k], s.place[use]
+func (s *scheduler) commonLevel(k, use int) (item, need int) {
+	item, need = s.itemOf[k], s.itemOf[use]
+	x, y := s.nestOf[k], s.nestOf[use]
 	for x != y {
 		if x.level() >= y.level() {
-			item, x = len(s.home)+s.number[x], x.parent
+			item, x = len(s.itemOf)+s.number[x], x.parent
 		} else {
-			need, y = len(s.home)+s.number[y], y.parent
+			need, y = len(s.itemOf)+s.number[y], y.parent
 		}
 	}
 	return item, need
@@ -110,25 +110,25 @@ func (s *scheduler) meet(k, use int) (item, need int) {
 // order lists the items after what they need.
 func (s *scheduler) order(items []int) ([]Step, error) {
 	body := make([]Step, 0, len(items))
-	err := s.all(items, &body)
+	err := s.visitAll(items, &body)
 	return body, err
 }
 
 func (s *scheduler) visit(it int, body *[]Step) error {
 	switch s.state[it] {
-	case below:
+	case visiting:
 		return fmt.Errorf("symtile: loops of %s depend on each other; this is a bug", s.prog.Fusion.Name)
 	case placed:
 		return nil
 	}
-	s.state[it] = below
-	if n := it - len(s.home); n >= 0 {
-		if err := s.all(s.needs[n], body); err != nil {
+	s.state[it] = visiting
+	if n := it - len(s.itemOf); n >= 0 {
+		if err := s.visitAll(s.needs[n], body); err != nil {
 			return err
 		}
 		*body = append(*body, Step{Loop: s.nests[n].loop})
 	} else {
-		if err := s.uses(it, body); err != nil {
+		if err := s.visitUses(it, body); err != nil {
 			return err
 		}
 		*body = append(*body, Step{Op: it})
@@ -137,7 +137,7 @@ func (s *scheduler) visit(it int, body *[]Step) error {
 	return nil
 }
 
-func (s *scheduler) all(items []int, body *[]Step) error {
+func (s *scheduler) visitAll(items []int, body *[]Step) error {
 	for _, it := range items {
 		if err := s.visit(it, body); err != nil {
 			return err
@@ -146,12 +146,12 @@ func (s *scheduler) all(items []int, body *[]Step) error {
 	return nil
 }
 
-// uses visits what op k needs on its own level; what is outside, its loop needs.
-func (s *scheduler) uses(k int, body *[]Step) error {
+// visitUses visits what op k needs on its own level; what is outside, its loop needs.
+func (s *scheduler) visitUses(k int, body *[]Step) error {
 	op := &s.prog.Ops[k]
-	for _, uses := range [...][]int{op.Args, op.Needs} {
+	for _, uses := range [...][]int{op.Args, op.RuntimeArgs} {
 		for _, use := range uses {
-			if item, need := s.meet(k, use); item == k && need != k {
+			if item, need := s.commonLevel(k, use); item == k && need != k {
 				if err := s.visit(need, body); err != nil {
 					return err
 				}

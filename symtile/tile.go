@@ -2,6 +2,7 @@ package symtile
 
 import (
 	"fmt"
+	"github.com/tilewright/tilewright/symtile/index"
 	"slices"
 	"strings"
 )
@@ -22,12 +23,12 @@ import (
 // they keep every index inside the tensor. They are exact but for the cases that
 // propagators lists: then they show too much.
 type DimTile struct {
-	Offset, Size, Stride, Lower, Bound Expr
+	Offset, Size, Stride, Lower, Bound index.Expr
 	Digits                             []DimTile // nil, or two and more without digits of their own
 
 	// cut is the same elements as digits that were joined into this run; a reshape
 	// that follows can do more with them. It is no part of what the tile is.
-	cut *DimTile
+	unmerged *DimTile
 }
 
 // A Tile is one DimTile for each dimension of a tensor.
@@ -46,7 +47,7 @@ func (d DimTile) MaskedBelow() bool { return d.Offset.Sub(d.Lower).Range().Lo < 
 func (d DimTile) MaskedAbove() bool { return d.last().Sub(d.Bound).Range().Hi >= 0 }
 
 // last is the greatest index of the tile, masked or not.
-func (d DimTile) last() Expr {
+func (d DimTile) last() index.Expr {
 	if d.Digits == nil {
 		return d.Offset.Add(d.Size.AddConst(-1).Mul(d.Stride))
 	}
@@ -85,7 +86,7 @@ func (t Tile) Boxes() (box Tile, axis []int, ok bool) {
 // Each calls visit with the index of every element in row-major order and
 // whether it is there, at values of the tile ids. The index is visit's only
 // while it runs.
-func (t Tile) Each(env map[Expr]int64, visit func(index []int64, there bool)) {
+func (t Tile) Each(env map[index.Expr]int64, visit func(index []int64, there bool)) {
 	index := make([]int64, len(t))
 	var walk func(k int, there bool)
 	walk = func(k int, there bool) {
@@ -104,7 +105,7 @@ func (t Tile) Each(env map[Expr]int64, visit func(index []int64, there bool)) {
 }
 
 // visitDim visits the indices of one dimension, those of digits as sums from base.
-func (d DimTile) visitDim(env map[Expr]int64, base int64, there bool, visit func(x int64, there bool)) {
+func (d DimTile) visitDim(env map[index.Expr]int64, base int64, there bool, visit func(x int64, there bool)) {
 	if d.Digits == nil {
 		offset, stride := d.Offset.Eval(env), d.Stride.Eval(env)
 		for n := range d.Size.Eval(env) {
@@ -124,9 +125,9 @@ func (d DimTile) visitDim(env map[Expr]int64, base int64, there bool, visit func
 }
 
 // fields visits every expression of a tile; a dimension without digits has five.
-func (t Tile) fields(visit func(Expr)) {
+func (t Tile) fields(visit func(index.Expr)) {
 	for _, d := range t {
-		for _, e := range [...]Expr{d.Offset, d.Size, d.Stride, d.Lower, d.Bound} {
+		for _, e := range [...]index.Expr{d.Offset, d.Size, d.Stride, d.Lower, d.Bound} {
 			visit(e)
 		}
 		Tile(d.Digits).fields(visit)
@@ -134,9 +135,9 @@ func (t Tile) fields(visit func(Expr)) {
 }
 
 // vars are the variables of a tile.
-func (t Tile) vars() map[Expr]bool {
-	used := map[Expr]bool{}
-	t.fields(func(e Expr) {
+func (t Tile) vars() map[index.Expr]bool {
+	used := map[index.Expr]bool{}
+	t.fields(func(e index.Expr) {
 		for _, v := range e.Vars() {
 			used[v] = true
 		}
@@ -147,16 +148,16 @@ func (t Tile) vars() map[Expr]bool {
 // sumMasked says whether the sum of indices that are there in their digits can
 // leave [Lower, Bound).
 func (d DimTile) sumMasked() bool {
-	var sum Interval
+	var sum index.Interval
 	for _, x := range d.Digits {
-		sum = sum.Add(x.reach())
+		sum = sum.Add(x.unmaskedRange())
 	}
 	return sum.Lo < d.Lower.Range().Hi || sum.Hi >= d.Bound.Range().Lo
 }
 
-// reach is a range of the indices of a digit that are there.
-func (d DimTile) reach() Interval {
-	return Interval{
+// unmaskedRange is a range of the indices of a digit that are there.
+func (d DimTile) unmaskedRange() index.Interval {
+	return index.Interval{
 		Lo: max(d.Offset.Range().Lo, d.Lower.Range().Lo),
 		Hi: min(d.last().Range().Hi, d.Bound.Range().AddConst(-1).Hi),
 	}
@@ -193,7 +194,7 @@ func (t Tile) Elements() int64 {
 	return n
 }
 
-func mustValue(e Expr) int64 {
+func mustValue(e index.Expr) int64 {
 	v, ok := e.Value()
 	if !ok {
 		panic("symtile: " + e.String() + " is not a constant; is the program concrete?")
@@ -229,17 +230,17 @@ func (t Tile) any(f func(DimTile) bool) bool {
 }
 
 func offsetOf(d DimTile) string { return d.Offset.String() }
-func sizeOf(d DimTile) string   { return d.each(func(x DimTile) Expr { return x.Size }) }
-func strideOf(d DimTile) string { return d.each(func(x DimTile) Expr { return x.Stride }) }
+func sizeOf(d DimTile) string   { return d.joinText(func(x DimTile) index.Expr { return x.Size }) }
+func strideOf(d DimTile) string { return d.joinText(func(x DimTile) index.Expr { return x.Stride }) }
 func lowerOf(d DimTile) string {
-	return d.each(func(x DimTile) Expr { return x.Lower }) + d.sum(d.Lower)
+	return d.joinText(func(x DimTile) index.Expr { return x.Lower }) + d.limitText(d.Lower)
 }
 func boundOf(d DimTile) string {
-	return d.each(func(x DimTile) Expr { return x.Bound }) + d.sum(d.Bound)
+	return d.joinText(func(x DimTile) index.Expr { return x.Bound }) + d.limitText(d.Bound)
 }
 
-// sum prints the limit of the sum of digits where it masks.
-func (d DimTile) sum(limit Expr) string {
+// limitText prints the limit of the sum of digits where it masks.
+func (d DimTile) limitText(limit index.Expr) string {
 	if d.Digits == nil || !d.sumMasked() {
 		return ""
 	}
@@ -253,8 +254,8 @@ func (d DimTile) digitAbove() bool {
 	return d.MaskedAbove() || slices.ContainsFunc(d.Digits, DimTile.MaskedAbove)
 }
 
-// each prints a field of the tile or (of all its digits).
-func (d DimTile) each(f func(DimTile) Expr) string {
+// joinText prints a field of the tile or (of all its digits).
+func (d DimTile) joinText(f func(DimTile) index.Expr) string {
 	if d.Digits == nil {
 		return f(d).String()
 	}

@@ -2,6 +2,7 @@ package symtile
 
 import (
 	"fmt"
+	"github.com/tilewright/tilewright/symtile/index"
 	"iter"
 	"math"
 	"slices"
@@ -30,7 +31,7 @@ func (s *Space) Tilings() iter.Seq[Tiling] {
 	}
 }
 
-// Spread yields every tiling when there are at most n, as Tilings does, and else
+// Sample yields every tiling when there are at most n, as Tilings does, and else
 // n of them, spread evenly over the sizes of every dimension; always the same.
 //
 // The sample follows an additive recurrence in as many dimensions as the space
@@ -38,7 +39,7 @@ func (s *Space) Tilings() iter.Seq[Tiling] {
 // point k is frac(k·φ⁻ʲ) in dimension j, φ the root of φᵈ⁺¹ = φ + 1. A quarter
 // of each dimension goes to its largest size, for without it whole rows in
 // several dimensions at once would be rare.
-func (s *Space) Spread(n int) iter.Seq[Tiling] {
+func (s *Space) Sample(n int) iter.Seq[Tiling] {
 	return func(yield func(Tiling) bool) {
 		b := s.buckets()
 		if b.empty || n <= 0 {
@@ -56,19 +57,19 @@ func (s *Space) Spread(n int) iter.Seq[Tiling] {
 	}
 }
 
-// atMost says whether there are no more than n tilings.
+// maxOperands says whether there are no more than n tilings.
 func (s *Space) atMost(n int) bool {
 	b := s.buckets()
-	if !slices.Contains(b.open, true) {
+	if !slices.Contains(b.uncounted, true) {
 		return s.Count() <= int64(n)
 	}
 	w := b.enumeration(func(int) bool { return true })
 	return w.walk(0, func() bool { n--; return n >= 0 })
 }
 
-// drawsEach bounds the points looked at for a tiling of a sample: several points
+// drawsPerTiling bounds the points looked at for a tiling of a sample: several points
 // may be one tiling, and some cannot be completed.
-const drawsEach = 4
+const drawsPerTiling = 4
 
 // sample draws n tilings, and takes those that come first when it meets too few.
 func (b *buckets) sample(n int) []Tiling {
@@ -84,7 +85,7 @@ func (b *buckets) sample(n int) []Tiling {
 		return len(all) < n
 	}
 	steps := recurrence(len(b.sizes))
-	for k := 0; k < drawsEach*n && len(all) < n; k++ {
+	for k := 0; k < drawsPerTiling*n && len(all) < n; k++ {
 		if w.draw(float64(k), steps) {
 			take()
 		}
@@ -147,10 +148,10 @@ func (s *Space) Boxed() *Space {
 }
 
 // boxes are the constraints of Boxed.
-func (s *Space) boxes() Constraint {
+func (s *Space) boxes() index.Constraint {
 	where := slices.Clip(s.Where)
 	for _, clause := range s.Boxes {
-		where = where.and(clause)
+		where = where.With(clause)
 	}
 	return where
 }
@@ -165,19 +166,19 @@ func (s *Space) Count() int64 {
 	}
 	n, open := int64(1), false
 	for k := range b.sizes {
-		if b.open[k] {
+		if b.uncounted[k] {
 			open = true
 		} else {
-			n = satMul(n, b.ways[k])
+			n = index.SatMul(n, b.ways[k])
 		}
 	}
 	if !open {
 		return n
 	}
 	rest := int64(0)
-	w := b.enumeration(func(k int) bool { return b.open[k] })
+	w := b.enumeration(func(k int) bool { return b.uncounted[k] })
 	w.walk(0, func() bool { rest++; return true })
-	return satMul(n, rest)
+	return index.SatMul(n, rest)
 }
 
 // proposals lists candidate sizes of a dimension, ascending.
@@ -187,7 +188,7 @@ func (d Dim) proposals() []int64 {
 	for p := int64(1); p < n && p < 1<<62; p *= 2 {
 		sizes = append(sizes, p)
 	}
-	for run := int64(1); d.Halo > 0 && run < satAdd(n, d.Halo) && run < 1<<62; run *= 2 {
+	for run := int64(1); d.Halo > 0 && run < index.SatAdd(n, d.Halo) && run < 1<<62; run *= 2 {
 		if run > d.Halo {
 			sizes = append(sizes, run-d.Halo)
 		}
@@ -217,8 +218,8 @@ func (b *buckets) enumeration(takes func(dim int) bool) *enumeration {
 		if takes(k) {
 			w.dims = append(w.dims, k)
 		}
-		if b.late[k] != nil {
-			w.scratch = slices.Grow(w.scratch, b.late[k].ScratchLen())[:max(len(w.scratch), b.late[k].ScratchLen())]
+		if b.untabulated[k] != nil {
+			w.scratch = slices.Grow(w.scratch, b.untabulated[k].ScratchLen())[:max(len(w.scratch), b.untabulated[k].ScratchLen())]
 		}
 	}
 	return w
@@ -247,5 +248,5 @@ func (w *enumeration) legal(d int) bool {
 			return false
 		}
 	}
-	return w.late[d] == nil || w.late[d].Holds(w.at, w.scratch)
+	return w.untabulated[d] == nil || w.untabulated[d].Holds(w.at, w.scratch)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tilewright/tilewright/symtile/index"
 	"pgregory.net/rapid"
 )
 
@@ -26,7 +27,7 @@ func legalByHand(s *Space) []Tiling {
 		all = next
 	}
 	return slices.DeleteFunc(all, func(t Tiling) bool {
-		env := map[Expr]int64{}
+		env := map[index.Expr]int64{}
 		for k, d := range s.Dims {
 			env[d.Size] = t[k]
 		}
@@ -47,36 +48,36 @@ func checkTilings(t *rapid.T, s *Space) {
 // drawSpace draws a space of a few small dimensions whose constraints are what
 // propagation makes: divisibilities, products and runs, joined by or.
 func drawSpace(t *rapid.T) *Space {
-	r := NewRing()
+	r := index.NewRing()
 	s := &Space{Ring: r}
 	for k := range rapid.IntRange(1, 5).Draw(t, "dims") {
 		d := newDim(r, k, rapid.Int64Range(0, 24).Draw(t, "extent"), 0, Parallel, nil)
 		d.Halo = rapid.Int64Range(0, 4).Draw(t, "halo")
 		s.Dims = append(s.Dims, d)
 	}
-	size := func() Expr { return s.Dims[rapid.IntRange(0, len(s.Dims)-1).Draw(t, "dim")].Size }
-	bound := func() Bound {
+	size := func() index.Expr { return s.Dims[rapid.IntRange(0, len(s.Dims)-1).Draw(t, "dim")].Size }
+	bound := func() index.Bound {
 		x, m := size(), size()
 		n := rapid.Int64Range(1, 12).Draw(t, "n")
 		switch rapid.IntRange(0, 4).Draw(t, "bound") {
 		case 0:
-			return Bound{x.ModExpr(m), Interval{}}
+			return index.Bound{Expr: x.ModExpr(m), In: index.Interval{}}
 		case 1:
-			return Bound{x.Mul(m), Interval{math.MinInt64, n * n}}
+			return index.Bound{Expr: x.Mul(m), In: index.Interval{Lo: math.MinInt64, Hi: n * n}}
 		case 2:
-			return Bound{x.Mod(n).Add(m.Mod(2)), Interval{}}
+			return index.Bound{Expr: x.Mod(n).Add(m.Mod(2)), In: index.Interval{}}
 		case 3:
-			return Bound{x.Add(size().Min(m)), Interval{n, math.MaxInt64}}
+			return index.Bound{Expr: x.Add(size().Min(m)), In: index.Interval{Lo: n, Hi: math.MaxInt64}}
 		}
-		return Bound{x, Interval{1, n}}
+		return index.Bound{Expr: x, In: index.Interval{Lo: 1, Hi: n}}
 	}
-	clauses := func(most int) (c Constraint) {
+	clauses := func(most int) (c index.Constraint) {
 		for range rapid.IntRange(0, most).Draw(t, "clauses") {
-			var clause Clause
+			var clause index.Clause
 			for range rapid.IntRange(1, 3).Draw(t, "bounds") {
 				clause = append(clause, bound())
 			}
-			c = c.and(clause)
+			c = c.With(clause)
 		}
 		return c
 	}
@@ -97,11 +98,11 @@ func TestTilingsAreTheLegalProposals(t *testing.T) {
 func TestTilingsOfLargeScopes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSpace(t)
-		l, err := s.legality(s.Where)
+		l, err := s.compileConstraints(s.Where)
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.most = rapid.IntRange(1, 64).Draw(t, "choices")
+		l.maxEntries = rapid.IntRange(1, 64).Draw(t, "choices")
 		s.legal = l
 		checkTilings(t, s)
 	})
@@ -167,11 +168,11 @@ func TestConstraintsAreLinearInGroups(t *testing.T) {
 func TestConstraintsAreAdded(t *testing.T) {
 	p := analyzed(t, entry(t, "x = f32[8,6] parameter(0); ROOT r = f32[48] reshape(x)"))
 	narrow := *p.Space
-	narrow.Where = And(p.Space.Where, Require(p.Space.Dims[0].Size, 2, 12))
+	narrow.Where = index.And(p.Space.Where, index.Require(p.Space.Dims[0].Size, 2, 12))
 	if all, got := slices.Collect(p.Space.Tilings()), fmt.Sprint(slices.Collect(narrow.Tilings())); got != "[[2] [3] [6] [12]]" || narrow.Count() != 4 {
 		t.Errorf("%s of %v", got, all)
 	}
-	narrow.Where, narrow.Boxes = p.Space.Where, Require(p.Space.Dims[0].Size, 1, 3)
+	narrow.Where, narrow.Boxes = p.Space.Where, index.Require(p.Space.Dims[0].Size, 1, 3)
 	if got := fmt.Sprint(slices.Collect(narrow.Boxed().Tilings())); got != "[[1] [2] [3]]" {
 		t.Errorf("%s in boxes", got)
 	}
@@ -219,7 +220,7 @@ func TestSpreadIsPartOfTheTilings(t *testing.T) {
 		s := drawSpace(t)
 		all := slices.Collect(s.Tilings())
 		n := rapid.IntRange(0, len(all)+1).Draw(t, "n")
-		got := slices.Collect(s.Spread(n))
+		got := slices.Collect(s.Sample(n))
 		if len(got) != min(n, len(all)) {
 			t.Fatalf("%d of %d tilings asked for, %d yielded", n, len(all), len(got))
 		}
@@ -246,7 +247,7 @@ func TestSpreadCoversLargeSpaces(t *testing.T) {
 		t.Fatalf("%d tilings are not many", p.Space.Count())
 	}
 	seen, whole := map[string]int{}, 0
-	for tiling := range p.Space.Spread(n) {
+	for tiling := range p.Space.Sample(n) {
 		wholes := 0
 		for k, d := range p.Space.Dims {
 			seen[fmt.Sprintf("%s=%d", d.Name, tiling[k])]++

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
 // An element is one element of a tile at some tile ids.
@@ -17,14 +19,14 @@ type element struct {
 }
 
 // tileElements lists a tile's elements in row-major order at the tile ids in env.
-func tileElements(t Tile, env map[Expr]int64) (all []element) {
+func tileElements(t Tile, env map[index.Expr]int64) (all []element) {
 	t.Each(env, func(index []int64, there bool) { all = append(all, element{slices.Clone(index), there}) })
 	return all
 }
 
 // positions calls visit with every combination of tile ids of a program.
-func positions(p *Program, visit func(env map[Expr]int64)) {
-	env := map[Expr]int64{}
+func positions(p *Program, visit func(env map[index.Expr]int64)) {
+	env := map[index.Expr]int64{}
 	var walk func(k int)
 	walk = func(k int) {
 		if k == len(p.Space.Dims) {
@@ -176,8 +178,8 @@ func validate(t *testing.T, text string, rng *rand.Rand, s *score) {
 // claimed compares the elements of the parameter's tile with those of the
 // root's: "" is equal, "more" claims elements that are masked in the result.
 func claimed(t *testing.T, q *Program) (verdict string) {
-	r := NewRing()
-	maps, err := ParamMaps(r, q.Fusion, 0)
+	r := index.NewRing()
+	maps, err := indexing.ParamMaps(r, q.Fusion, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +190,7 @@ func claimed(t *testing.T, q *Program) (verdict string) {
 			param = op.Tile
 		}
 	}
-	positions(q, func(env map[Expr]int64) {
+	positions(q, func(env map[index.Expr]int64) {
 		out, in := tileElements(root, env), tileElements(param, env)
 		if len(out) != len(in) {
 			verdict = fmt.Sprintf("%d elements from %d", len(out), len(in))
@@ -227,8 +229,8 @@ func inside(index, dims []int64) bool {
 // boxes says whether at every position the elements the result's tile needs are
 // a box of the operand, in order, whose strides are the same everywhere.
 func boxes(t *testing.T, c *hlo.Computation, p *Program, tiling Tiling) bool {
-	r := NewRing()
-	maps, err := ParamMaps(r, c, 0)
+	r := index.NewRing()
+	maps, err := indexing.ParamMaps(r, c, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +243,7 @@ func boxes(t *testing.T, c *hlo.Computation, p *Program, tiling Tiling) bool {
 	}
 	ok := true
 	strides := make([]int64, c.Params[0].Shape.Rank())
-	positions(&Program{Space: space}, func(env map[Expr]int64) {
+	positions(&Program{Space: space}, func(env map[index.Expr]int64) {
 		var got [][]int64
 		for _, e := range tileElements(root, env) {
 			if e.there {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
 // An indexingVector is one line of the conformance file about indexing maps.
@@ -67,7 +69,7 @@ func TestVectorsIndexing(t *testing.T) {
 		total, tally.rows, tally.text, tally.form-tally.text, tally.meaning, tally.corrected)
 }
 
-// vectorsOf reads the conformance file that TILEWRIGHT_VECTORS names, the lines
+// indexVectorRange reads the conformance file that TILEWRIGHT_VECTORS names, the lines
 // that are a V.
 func vectorsOf[V any](t *testing.T) (all []V) {
 	path := os.Getenv("TILEWRIGHT_VECTORS")
@@ -115,7 +117,7 @@ func (y *vectorTally) check(t *testing.T, v indexingVector) {
 func (y *vectorTally) row(t *testing.T, v indexingVector, c *hlo.Computation, param int) {
 	y.rows++
 	name := c.Params[param].Name
-	r := NewRing()
+	r := index.NewRing()
 	got, err := indexingOf(r, v.Dir, c, param)
 	if err != nil {
 		t.Errorf("%s %s: %v", v.ID, name, err)
@@ -148,15 +150,15 @@ func (y *vectorTally) row(t *testing.T, v indexingVector, c *hlo.Computation, pa
 	}
 }
 
-func indexingOf(r *Ring, dir string, c *hlo.Computation, param int) ([]Map, error) {
+func indexingOf(r *index.Ring, dir string, c *hlo.Computation, param int) ([]index.Map, error) {
 	if dir == "output_to_input" {
-		all, err := ParamMaps(r, c, 0)
+		all, err := indexing.ParamMaps(r, c, 0)
 		if err != nil {
 			return nil, err
 		}
 		return all[param], nil
 	}
-	all, err := OutputMaps(r, c, param)
+	all, err := indexing.OutputMaps(r, c, param)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +178,7 @@ func (v indexingVector) texts(name string) string {
 	return strings.Join(texts, "\n")
 }
 
-func expected(t *testing.T, r *Ring, texts string) (out []Map) {
+func expected(t *testing.T, r *index.Ring, texts string) (out []index.Map) {
 	for text := range strings.SplitSeq(texts, "\n") {
 		m, err := r.ParseMap(text)
 		if err != nil {
@@ -187,7 +189,7 @@ func expected(t *testing.T, r *Ring, texts string) (out []Map) {
 	return out
 }
 
-func mapTexts(ms []Map) string {
+func mapTexts(ms []index.Map) string {
 	var texts []string
 	for _, m := range ms {
 		texts = append(texts, m.String())
@@ -218,10 +220,10 @@ func originsOf(c *hlo.Computation, rt map[string]string) map[string]knownOrigin 
 
 // A keyedMap is a map whose run-time variables are known by what they read.
 type keyedMap struct {
-	Map
+	index.Map
 	keys    []string
-	code    *Code
-	check   *Check
+	code    *index.Evaluator
+	check   *index.Predicate
 	scratch []int64
 }
 
@@ -229,7 +231,7 @@ type keyedMap struct {
 func (k keyedMap) compiled() keyedMap {
 	var err1, err2 error
 	k.code, err1 = k.Compile()
-	k.check, err2 = CompileConstraint(k.Vars(), k.Where)
+	k.check, err2 = index.CompileConstraint(k.Vars(), k.Where)
 	if err1 != nil || err2 != nil {
 		panic(fmt.Sprint(err1, err2))
 	}
@@ -252,7 +254,7 @@ func (k keyedMap) at(vals []int64) []int64 {
 	return out
 }
 
-func keyed(ms []Map, rt map[string]knownOrigin) (out []keyedMap) {
+func keyed(ms []index.Map, rt map[string]knownOrigin) (out []keyedMap) {
 	for _, m := range ms {
 		k := keyedMap{Map: m}
 		for i, name := range runtimeNames(m) {
@@ -262,7 +264,7 @@ func keyed(ms []Map, rt map[string]knownOrigin) (out []keyedMap) {
 			}
 			k.keys = append(k.keys, text)
 		}
-		if m.State == Known {
+		if m.State == index.StateKnown {
 			out = append(out, k.compiled())
 		}
 	}
@@ -274,8 +276,8 @@ const mostPoints, mostRanges, samples = 100_000, 4000, 300
 // sameRelation says where the sets differ, "" for nowhere. Run-time variables
 // are the same when they are read from the same element; one that only the
 // vector has does not matter, or is a constant that has its value.
-func sameRelation(got, want []Map, rt map[string]knownOrigin) string {
-	undefined := func(m Map) bool { return m.State == Undefined }
+func sameRelation(got, want []index.Map, rt map[string]knownOrigin) string {
+	undefined := func(m index.Map) bool { return m.State == index.StateUndefined }
 	if slices.ContainsFunc(got, undefined) || slices.ContainsFunc(want, undefined) {
 		if slices.ContainsFunc(got, undefined) != slices.ContainsFunc(want, undefined) {
 			return "only one is undefined"
@@ -283,7 +285,7 @@ func sameRelation(got, want []Map, rt map[string]knownOrigin) string {
 		return ""
 	}
 	x, y := keyed(got, nil), keyed(want, rt)
-	var box []Interval
+	var box []index.Interval
 	for _, m := range slices.Concat(x, y) {
 		for k, d := range m.Dims {
 			if k == len(box) {
@@ -310,10 +312,10 @@ func sameRelation(got, want []Map, rt map[string]knownOrigin) string {
 }
 
 // pointsOf yields every point of a box, or some when they are more than most.
-func pointsOf(box []Interval, most int64) func(func([]int64) bool) {
+func pointsOf(box []index.Interval, most int64) func(func([]int64) bool) {
 	n := int64(1)
 	for _, in := range box {
-		n = satMul(n, in.Len())
+		n = index.SatMul(n, in.Len())
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	return func(yield func([]int64) bool) {
@@ -340,12 +342,12 @@ func pointsOf(box []Interval, most int64) func(func([]int64) bool) {
 // runtimeOf yields values of the run-time variables of want by origin.
 func runtimeOf(want []keyedMap, rt map[string]knownOrigin) func(func(map[string]int64) bool) {
 	var texts []string
-	var box []Interval
+	var box []index.Interval
 	for _, m := range want {
 		for k, e := range m.Runtime {
 			in := e.Range()
 			if v := rt[runtimeNames(m.Map)[k]].value; v != nil {
-				in = Interval{min(max(*v, in.Lo), in.Hi), min(max(*v, in.Lo), in.Hi)}
+				in = index.Interval{Lo: min(max(*v, in.Lo), in.Hi), Hi: min(max(*v, in.Lo), in.Hi)}
 			}
 			texts, box = append(texts, m.keys[k]), append(box, in)
 		}
@@ -364,7 +366,7 @@ func runtimeOf(want []keyedMap, rt map[string]knownOrigin) func(func(map[string]
 }
 
 // runtimeNames are the names that the run-time variables of m print with.
-func runtimeNames(m Map) []string {
+func runtimeNames(m index.Map) []string {
 	_, text, ok := strings.Cut(m.String(), "{")
 	if !ok {
 		return nil
@@ -378,7 +380,7 @@ func valuesAt(ms []keyedMap, point []int64, run map[string]int64) []string {
 	set := map[string]bool{} // by the text of a result
 	for _, m := range ms {
 		vals := slices.Clone(point)
-		var box []Interval
+		var box []index.Interval
 		for _, s := range m.Ranges {
 			box = append(box, s.Range())
 		}

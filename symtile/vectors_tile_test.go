@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A tileVector is one line of the conformance file about tiles.
@@ -103,7 +104,7 @@ func checkTile(t *testing.T, v tileVector) (written, same bool, err error) {
 	if err := json.Unmarshal(v.Expect, &expect); err != nil {
 		return false, false, err
 	}
-	r := NewRing()
+	r := index.NewRing()
 	from, up := strings.CutPrefix(v.Dir, "from:")
 	scope := tileScope(r, m.Entry, from, up)
 	given, err := parseTile(r, v.Tile, scope)
@@ -152,7 +153,7 @@ func checkTile(t *testing.T, v tileVector) (written, same bool, err error) {
 }
 
 // propagateAll carries a tile from the root to the parameters, op by op.
-func propagateAll(r *Ring, c *hlo.Computation, root Tile) (map[string][]Tile, []Runtime, error) {
+func propagateAll(r *index.Ring, c *hlo.Computation, root Tile) (map[string][]Tile, []Runtime, error) {
 	at := map[*hlo.Instr][]Tile{c.Root: {root}}
 	out := map[string][]Tile{}
 	var runtime []Runtime
@@ -177,7 +178,7 @@ func propagateAll(r *Ring, c *hlo.Computation, root Tile) (map[string][]Tile, []
 
 // tileScope names the tile ids and sizes of the vector: ours, over the extents
 // of the tile that is given and of the sequential dimensions.
-func tileScope(r *Ring, c *hlo.Computation, from string, up bool) map[string]Expr {
+func tileScope(r *index.Ring, c *hlo.Computation, from string, up bool) map[string]index.Expr {
 	var dims []int64
 	dims = append(dims, arrayShapes(c.Root.Shape)[0].Dims...)
 	if up {
@@ -193,7 +194,7 @@ func tileScope(r *Ring, c *hlo.Computation, from string, up bool) map[string]Exp
 			}
 		}
 	}
-	scope := map[string]Expr{"rt_0": r.Const(0), "rt_1": r.Const(0), "rt_2": r.Const(0)}
+	scope := map[string]index.Expr{"rt_0": r.Const(0), "rt_1": r.Const(0), "rt_2": r.Const(0)}
 	for k, n := range dims {
 		d := newDim(r, k, n, 0, Parallel, nil)
 		scope[fmt.Sprintf("tid_%d", k)], scope[fmt.Sprintf("ts_%d", k)] = d.Tid, d.Size
@@ -204,12 +205,12 @@ func tileScope(r *Ring, c *hlo.Computation, from string, up bool) map[string]Exp
 var tileText = regexp.MustCompile(`offsets \[(.*?)\] sizes \[(.*?)\] strides \[(.*?)\] upper bounds \[(.*?)\]`)
 
 // parseTile reads offsets [..] sizes [..] strides [..] upper bounds [..].
-func parseTile(r *Ring, text string, scope map[string]Expr) (Tile, error) {
+func parseTile(r *index.Ring, text string, scope map[string]index.Expr) (Tile, error) {
 	m := tileText.FindStringSubmatch(text)
 	if m == nil {
 		return nil, fmt.Errorf("%q is no tile", text)
 	}
-	var fields [4][]Expr
+	var fields [4][]index.Expr
 	for k := range fields {
 		for _, word := range splitTop(m[k+1]) {
 			e, err := r.Parse(word, scope)
@@ -252,12 +253,12 @@ func sameElements(a, b Tile, dims []int64) bool {
 	for v := range b.vars() {
 		vars[v] = true
 	}
-	var list []Expr
+	var list []index.Expr
 	for v := range vars {
 		list = append(list, v)
 	}
 	for seed := range int64(40) {
-		env := map[Expr]int64{}
+		env := map[index.Expr]int64{}
 		for k, v := range list {
 			in := v.Range()
 			env[v] = in.Lo + (seed*7+int64(k)*3)%min(in.Len(), 5)
@@ -269,7 +270,7 @@ func sameElements(a, b Tile, dims []int64) bool {
 	return true
 }
 
-func thereOf(t Tile, env map[Expr]int64, dims []int64) (all [][]int64) {
+func thereOf(t Tile, env map[index.Expr]int64, dims []int64) (all [][]int64) {
 	t.Each(env, func(index []int64, there bool) {
 		if there && inside(index, dims) && len(all) < 1<<16 {
 			all = append(all, slices.Clone(index))
@@ -306,11 +307,11 @@ func compareConstraints(t *testing.T, v tileVector, want string) {
 		t.Errorf("%s: %v", v.ID, err)
 		return
 	}
-	scope := map[string]Expr{}
+	scope := map[string]index.Expr{}
 	for k, d := range p.Space.Dims {
 		scope[fmt.Sprintf("d%d", k)] = d.Size
 	}
-	theirs := Constraint(nil)
+	theirs := index.Constraint(nil)
 	if want != "always satisfied" {
 		if theirs, err = p.Space.Ring.ParseConstraint(want, scope); err != nil {
 			t.Errorf("%s: %v", v.ID, err)
@@ -319,7 +320,7 @@ func compareConstraints(t *testing.T, v tileVector, want string) {
 	}
 	legal, boxes, both, missed := 0, 0, 0, 0
 	for tiling := range everyTiling(p.Space) {
-		env := map[Expr]int64{}
+		env := map[index.Expr]int64{}
 		for k, d := range p.Space.Dims {
 			env[d.Size] = tiling[k]
 		}
@@ -468,8 +469,8 @@ func sameOffsets(t *testing.T, id string, q *Program, tile Tile, text string) (w
 		t.Errorf("%s: %v", id, err)
 		return
 	}
-	pid := r.Var(Variable{Name: "pid_0", Lo: 0, Hi: q.Programs() - 1, Role: RoleDim})
-	with := map[Expr]Expr{}
+	pid := r.Var(index.Variable{Name: "pid_0", Lo: 0, Hi: q.Programs() - 1, Role: index.RoleDim})
+	with := map[index.Expr]index.Expr{}
 	rest := pid
 	for k := len(q.Grid()) - 1; k >= 0; k-- {
 		with[q.Space.Dims[k].Tid] = rest.Mod(q.Grid()[k])
@@ -479,7 +480,7 @@ func sameOffsets(t *testing.T, id string, q *Program, tile Tile, text string) (w
 		with[x.Var] = r.Const(0)
 	}
 	delete(with, r.Const(0))
-	got := Map{Dims: []Expr{pid}, Where: want.Where.Subst(map[Expr]Expr{})}
+	got := index.Map{Dims: []index.Expr{pid}, Where: want.Where.Subst(map[index.Expr]index.Expr{})}
 	for _, d := range tile {
 		got.Results = append(got.Results, d.Offset.Subst(with))
 	}

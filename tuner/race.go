@@ -13,157 +13,158 @@ import (
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/cost"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // What a race goes by.
 const (
-	sampleSpan  = time.Millisecond       // a sample lasts at least this long
-	mostBlocks  = 40                     // then what is left is a tie
-	confidence  = 0.99                   // of the interval that drops a candidate
-	stated      = 0.95                   // of the intervals in the record
-	hopeless    = 1.5                    // ratio in each of the first two blocks that drops without an interval
-	flushEvery  = 250 * time.Millisecond // samples are stored at least this often
-	runDeadline = 10 * time.Second       // of a run of the default, and of a sample
-	trust       = 100                    // or as many times what the model predicts, if that is longer
-	patience    = 30                     // times the default's run that a run of another candidate may take in the gate
-	leastWait   = 100 * time.Millisecond // but at least this
+	minSampleTime     = time.Millisecond       // a sample lasts at least this long
+	maxBlocks         = 40                     // then what is left is a tie
+	dropConfidence    = 0.99                   // of the interval that drops a candidate
+	recordConfidence  = 0.95                   // of the intervals in the record
+	earlyDropRatio    = 1.5                    // ratio in each of the first two blocks that drops without an interval
+	storeInterval     = 250 * time.Millisecond // samples are stored at least this often
+	minRunTimeout     = 10 * time.Second       // of a run of the default, and of a sample
+	predictionSlack   = 100                    // or as many times what the model predicts, if that is longer
+	maxVerifySlowdown = 30                     // times the default's run that a run of another candidate may take in the gate
+	minVerifyTimeout  = 100 * time.Millisecond // but at least this
 )
 
-// A racer is a candidate in a race.
-type racer struct {
+// A candidate is a candidate in a race.
+type candidate struct {
 	cost.Ranked
-	kernel kernels.Kernel
-	batch  int
-	trial  cache.Trial
-	out    bool // failed or dropped
+	kernel     kernels.Kernel
+	batch      int
+	trial      cache.Trial
+	eliminated bool // failed or dropped
 }
 
 // A race times candidates in blocks: in each, every live one once, in shuffled
 // order. Only samples of one block are compared, as ratios, so slow drift of
 // the machine cancels; a later session adds blocks of its own.
 type race struct {
-	t       *Tuner
-	c       *hlo.Computation
-	key     cache.Key
-	racers  []*racer // the default first
-	bench   *kernels.Bench
-	rng     *rand.Rand
-	block   int
-	end     time.Time
-	flushed time.Time
+	tuner      *Tuner
+	fusion     *hlo.Computation
+	key        cache.Key
+	candidates []*candidate // the default first
+	bench      *check.Bench
+	rng        *rand.Rand
+	block      int
+	end        time.Time
+	storedAt   time.Time
 }
 
 func (t *Tuner) race(ctx context.Context, c *hlo.Computation, p *symtile.Program, ranked []cost.Ranked) (cache.Record, error) {
-	entrants, err := t.entrants(p, ranked)
+	entrants, err := t.candidates(p, ranked)
 	if err != nil {
 		return cache.Record{}, err
 	}
-	r := &race{t: t, c: c, key: t.key(c), rng: rand.New(rand.NewPCG(uint64(t.Options.Seed), 0x72616365))}
+	r := &race{tuner: t, fusion: c, key: t.key(c), rng: rand.New(rand.NewPCG(uint64(t.Options.Seed), 0x72616365))}
 	defer r.close()
-	if err := r.enter(entrants); err != nil {
+	if err := r.addCandidates(entrants); err != nil {
 		return cache.Record{}, err
 	}
-	if err := r.qualify(ctx, p); err != nil {
-		return cache.Record{}, errors.Join(err, r.flush())
+	if err := r.verifyAll(ctx, p); err != nil {
+		return cache.Record{}, errors.Join(err, r.storeTrials())
 	}
-	for !r.over() {
-		if err := r.lap(ctx); err != nil {
-			return cache.Record{}, errors.Join(err, r.flush())
+	for !r.done() {
+		if err := r.round(ctx); err != nil {
+			return cache.Record{}, errors.Join(err, r.storeTrials())
 		}
 	}
 	return r.record()
 }
 
-// enter makes racers and gives them the samples of an interrupted race.
-func (r *race) enter(entrants []cost.Ranked) error {
-	before, err := r.t.Cache.Trials(r.key)
+// addCandidates makes racers and gives them the samples of an interrupted race.
+func (r *race) addCandidates(entrants []cost.Ranked) error {
+	before, err := r.tuner.Cache.Trials(r.key)
 	if err != nil {
 		return err
 	}
-	if r.t.Options.Force {
+	if r.tuner.Options.Force {
 		before = nil
 	}
 	for _, e := range entrants {
-		x, err := newRacer(e)
+		x, err := newCandidate(e)
 		if err != nil {
 			return err
 		}
 		if k := slices.IndexFunc(before, func(t cache.Trial) bool { return t.Plan == x.trial.Plan }); k >= 0 {
 			x.trial.Samples, x.trial.Blocks, x.trial.Clocks = before[k].Samples, before[k].Blocks, before[k].Clocks
 			x.trial.Failure, x.trial.Detail, x.trial.Dropped = before[k].Failure, before[k].Detail, before[k].Dropped
-			x.out = x.trial.Failure != "" || x.trial.Dropped
+			x.eliminated = x.trial.Failure != "" || x.trial.Dropped
 		}
 		for _, b := range x.trial.Blocks {
 			r.block = max(r.block, b+1)
 		}
-		r.racers = append(r.racers, x)
+		r.candidates = append(r.candidates, x)
 	}
-	r.racers[0].out = r.racers[0].trial.Failure != "" // the default races to the end
+	r.candidates[0].eliminated = r.candidates[0].trial.Failure != "" // the default races to the end
 	return nil
 }
 
-// qualify compiles and checks every racer, and times it once to size its
+// verifyAll compiles and checks every racer, and times it once to size its
 // samples: compile, check, time, in that order, always. The default goes
 // first, and an eighth of the budget is kept for the race. The budget begins when
 // the reference's results are there.
-func (r *race) qualify(ctx context.Context, p *symtile.Program) error {
+func (r *race) verifyAll(ctx context.Context, p *symtile.Program) error {
 	span := int64(64 << 20)
-	levels := r.t.Backend.Device().Levels
+	levels := r.tuner.Backend.Device().Levels
 	for _, l := range levels {
 		if l.Bytes > 0 {
 			span = 2 * l.Bytes
 		}
 	}
-	verifier, err := kernels.NewVerifier(r.c, r.t.Options.Seed)
+	verifier, err := check.NewVerifier(r.fusion, r.tuner.Options.Seed)
 	if err != nil {
 		return err
 	}
-	if r.bench, err = kernels.NewBench(r.c, r.t.Options.Seed, span); err != nil {
+	if r.bench, err = check.NewBench(r.fusion, r.tuner.Options.Seed, span); err != nil {
 		return err
 	}
-	r.end = r.t.Options.now().Add(r.t.Options.budget())
-	r.t.emit(Event{Kind: "start", Fusion: r.c.Name, Of: len(r.racers), Left: r.left()})
-	model := cost.Roofline(r.t.Backend.Device())
-	for k, x := range r.racers {
-		if x.out {
+	r.end = r.tuner.Options.now().Add(r.tuner.Options.budget())
+	r.tuner.emit(Event{Kind: "start", Fusion: r.fusion.Name, Of: len(r.candidates), Left: r.secondsLeft()})
+	model := cost.Roofline(r.tuner.Backend.Device())
+	for k, x := range r.candidates {
+		if x.eliminated {
 			continue
 		}
-		if k > 1 && r.left() < r.t.Options.budget().Seconds()/8 {
-			r.racers = r.racers[:k]
+		if k > 1 && r.secondsLeft() < r.tuner.Options.budget().Seconds()/8 {
+			r.candidates = r.candidates[:k]
 			break
 		}
-		if err := r.try(ctx, p, verifier, model, x); err != nil {
+		if err := r.verify(ctx, p, verifier, model, x); err != nil {
 			return err
 		}
-		if x.out {
-			r.t.emit(Event{Kind: "failed", Fusion: r.c.Name, Plan: x.trial.Plan, Reason: x.trial.Failure + ": " + x.trial.Detail})
+		if x.eliminated {
+			r.tuner.emit(Event{Kind: "failed", Fusion: r.fusion.Name, Plan: x.trial.Plan, Reason: x.trial.Failure + ": " + x.trial.Detail})
 			continue
 		}
-		r.t.emit(Event{Kind: "tried", Fusion: r.c.Name, Plan: x.trial.Plan, Seconds: x.trial.Median(), Tried: k + 1, Of: len(r.racers), Left: r.left()})
+		r.tuner.emit(Event{Kind: "tried", Fusion: r.fusion.Name, Plan: x.trial.Plan, Seconds: x.trial.Median(), Tried: k + 1, Of: len(r.candidates), Left: r.secondsLeft()})
 	}
 	r.block++
-	if !slices.ContainsFunc(r.racers, func(x *racer) bool { return !x.out }) {
-		return errNobody
+	if !slices.ContainsFunc(r.candidates, func(x *candidate) bool { return !x.eliminated }) {
+		return ErrNothingRan
 	}
 	return nil
 }
 
-// try takes one racer through the gate. Its failures are its own; the error is
+// verify takes one racer through the gate. Its failures are its own; the error is
 // ctx's.
-func (r *race) try(ctx context.Context, p *symtile.Program, v *kernels.Verifier, model *cost.Model, x *racer) error {
+func (r *race) verify(ctx context.Context, p *symtile.Program, v *check.Verifier, model *cost.Model, x *candidate) error {
 	k, err := r.compile(ctx, p, x)
 	if err == nil {
-		x.kernel, k = k, kernels.Bounded(k, r.wait())
-		err = v.For(r.t.Backend.Identity(), x.Plan).Verify(ctx, k)
+		x.kernel, k = k, check.Bounded(k, r.verifyTimeout())
+		err = v.For(r.tuner.Backend.Identity(), x.Plan).Verify(ctx, k)
 	}
 	var got kernels.Timing
 	if err == nil {
 		got, err = r.bench.Sample(ctx, k, 1) // the first run warms up
 	}
 	if least := model.LowerBound(x.Features); err == nil && got.Seconds >= least {
-		x.batch = kernels.Batch(got.Seconds, sampleSpan)
+		x.batch = check.RunsPerSample(got.Seconds, minSampleTime)
 		got, err = r.bench.Sample(ctx, k, x.batch)
 	} else if err == nil {
 		err = errImplausible
@@ -178,42 +179,42 @@ func (r *race) try(ctx context.Context, p *symtile.Program, v *kernels.Verifier,
 		x.fail(err)
 		return nil
 	}
-	x.batch = kernels.Batch(got.Seconds, sampleSpan)
-	x.add(got, r.block)
+	x.batch = check.RunsPerSample(got.Seconds, minSampleTime)
+	x.addSample(got, r.block)
 	return nil
 }
 
-func (r *race) compile(ctx context.Context, p *symtile.Program, x *racer) (kernels.Kernel, error) {
-	limited, cancel := context.WithTimeout(ctx, r.deadline())
+func (r *race) compile(ctx context.Context, p *symtile.Program, x *candidate) (kernels.Kernel, error) {
+	limited, cancel := context.WithTimeout(ctx, r.runTimeout())
 	defer cancel()
-	return r.t.Backend.Compile(limited, p, x.Plan)
+	return r.tuner.Backend.Compile(limited, p, x.Plan)
 }
 
-// wait is how long a candidate may run in the gate, once it is known what the
+// verifyTimeout is how long a candidate may run in the gate, once it is known what the
 // default takes: one that is thirty times slower need not be timed.
-func (r *race) wait() time.Duration {
-	def := r.racers[0].trial.Median()
+func (r *race) verifyTimeout() time.Duration {
+	def := r.candidates[0].trial.Median()
 	if def == 0 {
-		return r.deadline()
+		return r.runTimeout()
 	}
-	return min(r.deadline(), max(leastWait, time.Duration(patience*def*float64(time.Second))))
+	return min(r.runTimeout(), max(minVerifyTimeout, time.Duration(maxVerifySlowdown*def*float64(time.Second))))
 }
 
-// deadline is how long anything may take that is not hung.
-func (r *race) deadline() time.Duration {
-	return max(runDeadline, time.Duration(trust*r.racers[0].Seconds*float64(time.Second)))
+// runTimeout is how long anything may take that is not hung.
+func (r *race) runTimeout() time.Duration {
+	return max(minRunTimeout, time.Duration(predictionSlack*r.candidates[0].Seconds*float64(time.Second)))
 }
 
 var errImplausible = errors.New("faster than the device can be: it cannot have done the work")
 
-func (x *racer) add(t kernels.Timing, block int) {
+func (x *candidate) addSample(t kernels.Timing, block int) {
 	x.trial.Add(t.Seconds, t.Hertz, block)
 }
 
-func (x *racer) fail(err error) {
+func (x *candidate) fail(err error) {
 	var rejected *kernels.Rejected
-	var wrong *kernels.Wrong
-	x.out, x.trial.Detail = true, err.Error()
+	var wrong *check.WrongResult
+	x.eliminated, x.trial.Detail = true, err.Error()
 	switch {
 	case errors.As(err, &rejected):
 		x.trial.Failure = "rejected"
@@ -228,14 +229,14 @@ func (x *racer) fail(err error) {
 	}
 }
 
-// lap times every live racer once.
-func (r *race) lap(ctx context.Context) error {
-	for _, k := range r.rng.Perm(len(r.racers)) {
-		x := r.racers[k]
-		if x.out || x.kernel == nil {
+// round times every live racer once.
+func (r *race) round(ctx context.Context) error {
+	for _, k := range r.rng.Perm(len(r.candidates)) {
+		x := r.candidates[k]
+		if x.eliminated || x.kernel == nil {
 			continue
 		}
-		limited, cancel := context.WithTimeout(ctx, r.deadline())
+		limited, cancel := context.WithTimeout(ctx, r.runTimeout())
 		got, err := r.bench.Sample(limited, x.kernel, x.batch)
 		cancel()
 		if ctx.Err() != nil {
@@ -243,58 +244,58 @@ func (r *race) lap(ctx context.Context) error {
 		}
 		if err != nil {
 			x.fail(err)
-			r.t.emit(Event{Kind: "failed", Fusion: r.c.Name, Plan: x.trial.Plan, Reason: x.trial.Failure + ": " + x.trial.Detail})
+			r.tuner.emit(Event{Kind: "failed", Fusion: r.fusion.Name, Plan: x.trial.Plan, Reason: x.trial.Failure + ": " + x.trial.Detail})
 			continue
 		}
-		x.add(got, r.block)
+		x.addSample(got, r.block)
 	}
 	r.block++
 	best := r.best()
 	if best == nil {
-		return errNobody
+		return ErrNothingRan
 	}
-	r.drop(best)
-	if now := r.t.Options.now(); now.Sub(r.flushed) >= flushEvery {
-		r.flushed = now
-		if err := r.flush(); err != nil {
+	r.dropSlower(best)
+	if now := r.tuner.Options.now(); now.Sub(r.storedAt) >= storeInterval {
+		r.storedAt = now
+		if err := r.storeTrials(); err != nil {
 			return err
 		}
 	}
-	r.t.emit(Event{Kind: "block", Fusion: r.c.Name, Block: r.block, Live: len(r.live()), Plan: best.trial.Plan,
-		Seconds: best.trial.Median(), Ratio: paired(r.racers[0], best, stated).Median, Left: r.left()})
+	r.tuner.emit(Event{Kind: "block", Fusion: r.fusion.Name, Block: r.block, Live: len(r.live()), Plan: best.trial.Plan,
+		Seconds: best.trial.Median(), Ratio: paired(r.candidates[0], best, recordConfidence).Median, Left: r.secondsLeft()})
 	return nil
 }
 
-// drop takes out racers that are slower than the best beyond doubt. The
+// dropSlower takes out racers that are slower than the best beyond doubt. The
 // default stays: it is what the winner has to beat.
-func (r *race) drop(best *racer) {
+func (r *race) dropSlower(best *candidate) {
 	for _, x := range r.live() {
-		if x == best || x == r.racers[0] {
+		if x == best || x == r.candidates[0] {
 			continue
 		}
-		p := paired(x, best, confidence)
-		if p.Lo > 1 || twiceHopeless(x, best) {
-			x.out, x.trial.Dropped = true, true
-			r.t.emit(Event{Kind: "dropped", Fusion: r.c.Name, Plan: x.trial.Plan, Ratio: p.Median})
+		p := paired(x, best, dropConfidence)
+		if p.Lo > 1 || farSlower(x, best) {
+			x.eliminated, x.trial.Dropped = true, true
+			r.tuner.emit(Event{Kind: "dropped", Fusion: r.fusion.Name, Plan: x.trial.Plan, Ratio: p.Median})
 		}
 	}
 }
 
-// twiceHopeless says whether x was far slower in every block, and there were two.
-func twiceHopeless(x, best *racer) bool {
-	a, b := common(x, best)
+// farSlower says whether x was far slower in every block, and there were two.
+func farSlower(x, best *candidate) bool {
+	a, b := commonBlocks(x, best)
 	for k := range a {
-		if a[k] < hopeless*b[k] {
+		if a[k] < earlyDropRatio*b[k] {
 			return false
 		}
 	}
 	return len(a) >= 2
 }
 
-func (r *race) live() []*racer {
-	var live []*racer
-	for _, x := range r.racers {
-		if !x.out {
+func (r *race) live() []*candidate {
+	var live []*candidate
+	for _, x := range r.candidates {
+		if !x.eliminated {
 			live = append(live, x)
 		}
 	}
@@ -303,55 +304,55 @@ func (r *race) live() []*racer {
 
 // best is the live racer with the least median ratio to the default, or of
 // seconds when the default fell out.
-func (r *race) best() *racer {
+func (r *race) best() *candidate {
 	live := r.live()
 	if len(live) == 0 {
 		return nil
 	}
-	def := r.racers[0]
-	return slices.MinFunc(live, func(a, b *racer) int {
-		if def.out {
+	def := r.candidates[0]
+	return slices.MinFunc(live, func(a, b *candidate) int {
+		if def.eliminated {
 			return cmp.Compare(a.trial.Median(), b.trial.Median())
 		}
-		return cmp.Compare(paired(a, def, stated).Median, paired(b, def, stated).Median)
+		return cmp.Compare(paired(a, def, recordConfidence).Median, paired(b, def, recordConfidence).Median)
 	})
 }
 
-// over says whether there is nothing left to find out: the budget is spent, one
+// done says whether there is nothing left to find out: the budget is spent, one
 // racer is left beside the default and beats it or loses to it beyond doubt, or
 // enough blocks say that the rest are ties.
-func (r *race) over() bool {
+func (r *race) done() bool {
 	laps := 0
-	for _, x := range r.racers {
+	for _, x := range r.candidates {
 		laps = max(laps, len(x.trial.Samples))
 	}
 	if laps < 2 {
 		return false
 	}
-	if r.left() <= 0 || laps >= mostBlocks {
+	if r.secondsLeft() <= 0 || laps >= maxBlocks {
 		return true
 	}
 	live := r.live()
-	if len(live) > 2 || len(live) == 2 && live[0] != r.racers[0] {
+	if len(live) > 2 || len(live) == 2 && live[0] != r.candidates[0] {
 		return false
 	}
-	p := paired(live[0], live[len(live)-1], confidence)
+	p := paired(live[0], live[len(live)-1], dropConfidence)
 	return len(live) == 1 && laps >= 8 || p.Lo > 1 || p.Hi < 1
 }
 
-func (r *race) left() float64 { return r.end.Sub(r.t.Options.now()).Seconds() }
+func (r *race) secondsLeft() float64 { return r.end.Sub(r.tuner.Options.now()).Seconds() }
 
 // paired is the interval of x's time over y's, from the blocks both were in.
-func paired(x, y *racer, confidence float64) kernels.PairedInterval {
+func paired(x, y *candidate, confidence float64) check.PairedInterval {
 	if x == y {
-		return kernels.PairedInterval{Median: 1, Lo: 1, Hi: 1}
+		return check.PairedInterval{Median: 1, Lo: 1, Hi: 1}
 	}
-	a, b := common(x, y)
-	return kernels.Paired(a, b, confidence)
+	a, b := commonBlocks(x, y)
+	return check.Paired(a, b, confidence)
 }
 
-// common lists the samples of the blocks that both have.
-func common(x, y *racer) (a, b []float64) {
+// commonBlocks lists the samples of the blocks that both have.
+func commonBlocks(x, y *candidate) (a, b []float64) {
 	at := make(map[int]float64, len(y.trial.Blocks))
 	for k, block := range y.trial.Blocks {
 		at[block] = y.trial.Samples[k]
@@ -370,47 +371,47 @@ func common(x, y *racer) (a, b []float64) {
 func (r *race) record() (cache.Record, error) {
 	best := r.best()
 	if best == nil {
-		return cache.Record{}, errNobody
+		return cache.Record{}, ErrNothingRan
 	}
-	winner := slices.MinFunc(r.ties(best), func(a, b *racer) int {
+	winner := slices.MinFunc(r.ties(best), func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(a.Features.Lanes, b.Features.Lanes), cmp.Compare(a.Features.Scratch, b.Features.Scratch), a.Plan.Compare(b.Plan))
 	})
-	def := r.racers[0]
-	if gain := paired(def, winner, stated); !def.out && (gain.Median < 1+r.t.Options.margin() || gain.Lo <= 1) {
+	def := r.candidates[0]
+	if gain := paired(def, winner, recordConfidence); !def.eliminated && (gain.Median < 1+r.tuner.Options.margin() || gain.Lo <= 1) {
 		winner = def
 	}
-	gain := paired(def, winner, stated)
+	gain := paired(def, winner, recordConfidence)
 	out := cache.Record{
-		Key: r.key, Name: r.c.Name, Canonical: r.c.Canonical(), Safe: r.t.Backend.Device().Safe,
+		Key: r.key, Name: r.fusion.Name, Canonical: r.fusion.Canonical(), Safe: r.tuner.Backend.Device().Safe,
 		Plan: winner.trial.Plan, Default: def.trial.Plan, Seconds: winner.trial.Median(), DefaultSeconds: def.trial.Median(),
 		Speedup: [3]float64{gain.Median, gain.Lo, finite(gain.Hi)}, Regret: r.regret(winner), Checked: true,
-		Evidence: evidence(r.t.Backend, winner.trial.Clocks),
-		When:     r.t.Options.now().UTC().Truncate(time.Second), By: Version,
+		Evidence: clockEvidence(r.tuner.Backend, winner.trial.Clocks),
+		When:     r.tuner.Options.now().UTC().Truncate(time.Second), By: Version,
 	}
 	for _, x := range r.ties(winner) {
 		if x != winner {
 			out.Ties = append(out.Ties, x.trial.Plan)
 		}
 	}
-	for _, x := range r.racers {
+	for _, x := range r.candidates {
 		out.Trials = append(out.Trials, x.trial)
 	}
-	r.t.emit(Event{Kind: "winner", Fusion: r.c.Name, Plan: out.Plan, Seconds: out.Seconds, Ratio: gain.Median})
+	r.tuner.emit(Event{Kind: "winner", Fusion: r.fusion.Name, Plan: out.Plan, Seconds: out.Seconds, Ratio: gain.Median})
 	return out, nil
 }
 
-// evidence is what a backend saw of its device, and the clocks of the winner's
+// clockEvidence is what a backend saw of its device, and the clocks of the winner's
 // samples; nil of a backend that sees nothing.
-func evidence(b kernels.Backend, winner []float64) json.RawMessage {
-	w, ok := b.(interface{ Saw() kernels.Evidence })
+func clockEvidence(b kernels.Backend, winner []float64) json.RawMessage {
+	w, ok := b.(interface{ Saw() kernels.SampleQuality })
 	if !ok {
 		return nil
 	}
 	saw := w.Saw()
-	if !saw.Seen() {
+	if !saw.Known() {
 		return nil
 	}
-	saw.Winner = kernels.ClocksOf(winner)
+	saw.Winner = kernels.ClockStatsOf(winner)
 	text, err := json.Marshal(saw)
 	if err != nil {
 		return nil // a number JSON cannot say
@@ -427,10 +428,10 @@ func finite(x float64) float64 {
 }
 
 // ties are the live racers that cannot be told from x.
-func (r *race) ties(x *racer) []*racer {
-	var ties []*racer
+func (r *race) ties(x *candidate) []*candidate {
+	var ties []*candidate
 	for _, y := range r.live() {
-		if p := paired(y, x, stated); y == x || p.Lo <= 1 && p.Hi >= 1 && p.Median < 1+r.t.Options.margin() {
+		if p := paired(y, x, recordConfidence); y == x || p.Lo <= 1 && p.Hi >= 1 && p.Median < 1+r.tuner.Options.margin() {
 			ties = append(ties, y)
 		}
 	}
@@ -440,13 +441,13 @@ func (r *race) ties(x *racer) []*racer {
 // regret bounds how much slower the winner can be than the best of the tried,
 // at the stated confidence: the greatest upper end of winner over candidate.
 // It is −1, unknown, when there were too few blocks to say.
-func (r *race) regret(winner *racer) float64 {
+func (r *race) regret(winner *candidate) float64 {
 	worst := 0.0
 	for _, x := range r.live() {
 		if x == winner {
 			continue
 		}
-		hi := paired(winner, x, stated).Hi
+		hi := paired(winner, x, recordConfidence).Hi
 		if math.IsInf(hi, 1) {
 			return -1
 		}
@@ -455,19 +456,19 @@ func (r *race) regret(winner *racer) float64 {
 	return worst
 }
 
-// flush stores what was measured so far.
-func (r *race) flush() error {
-	trials := make([]cache.Trial, 0, len(r.racers))
-	for _, x := range r.racers {
+// storeTrials stores what was measured so far.
+func (r *race) storeTrials() error {
+	trials := make([]cache.Trial, 0, len(r.candidates))
+	for _, x := range r.candidates {
 		if len(x.trial.Samples) > 0 || x.trial.Failure != "" {
 			trials = append(trials, x.trial)
 		}
 	}
-	return r.t.Cache.PutTrials(r.key, trials)
+	return r.tuner.Cache.PutTrials(r.key, trials)
 }
 
 func (r *race) close() {
-	for _, x := range r.racers {
+	for _, x := range r.candidates {
 		if x.kernel != nil {
 			x.kernel.Close() // a kernel that was measured has nothing left to say
 		}

@@ -22,16 +22,16 @@ const Version = "tilewright 0.1"
 
 // Options of a tuning run; the zero value is right.
 type Options struct {
-	Try     int              // plans measured per fusion; 0 means 16
-	Budget  time.Duration    // time of measuring a fusion, that of its reference results apart; 0 means 10 s
-	Seed    int64            // of inputs, explorers and the order of measuring
-	Margin  float64          // what a plan must beat the default by; 0 means 0.02
-	Force   bool             // measure again although a winner is stored
-	Observe func(Event)      // called in order, from one goroutine; may be nil
-	Now     func() time.Time // for tests; nil means time.Now
+	Candidates int              // plans measured per fusion; 0 means 16
+	Budget     time.Duration    // time of measuring a fusion, that of its reference results apart; 0 means 10 s
+	Seed       int64            // of inputs, explorers and the order of measuring
+	Margin     float64          // what a plan must beat the default by; 0 means 0.02
+	Force      bool             // measure again although a winner is stored
+	Observe    func(Event)      // called in order, from one goroutine; may be nil
+	Now        func() time.Time // for tests; nil means time.Now
 }
 
-func (o Options) try() int              { return orDefault(o.Try, 16) }
+func (o Options) candidates() int       { return orDefault(o.Candidates, 16) }
 func (o Options) budget() time.Duration { return orDefault(o.Budget, 10*time.Second) }
 func (o Options) margin() float64       { return orDefault(o.Margin, 0.02) }
 
@@ -102,7 +102,7 @@ func (t *Tuner) Tune(ctx context.Context, c *hlo.Computation) (Result, error) {
 	t.emit(Event{Kind: "ranked", Fusion: c.Name, Legal: int64(len(plans))})
 	decide := t.race
 	if t.Backend.Device().Untimed {
-		decide = t.choose
+		decide = t.chooseByModel
 	}
 	record, err := decide(ctx, c, program, ranked)
 	if err != nil {
@@ -158,10 +158,10 @@ func StoredSamples(r cache.Record) []cost.Sample {
 	return out
 }
 
-// entrants chooses who races: the default, the cheapest by the model, and one
+// candidates chooses who races: the default, the cheapest by the model, and one
 // in eight drawn at random from the better half, so that the model also learns
 // where it is wrong.
-func (t *Tuner) entrants(p *symtile.Program, ranked []cost.Ranked) ([]cost.Ranked, error) {
+func (t *Tuner) candidates(p *symtile.Program, ranked []cost.Ranked) ([]cost.Ranked, error) {
 	def, err := t.Backend.Default(p)
 	if err != nil {
 		return nil, err
@@ -177,13 +177,13 @@ func (t *Tuner) entrants(p *symtile.Program, ranked []cost.Ranked) ([]cost.Ranke
 	chosen := map[string]bool{def.String(): true}
 	out := first
 	take := func(r cost.Ranked) {
-		if text := r.Plan.String(); !chosen[text] && len(out) < t.Options.try() {
+		if text := r.Plan.String(); !chosen[text] && len(out) < t.Options.candidates() {
 			chosen[text] = true
 			out = append(out, r)
 		}
 	}
-	explorers := t.Options.try() / 8
-	for _, r := range ranked[:min(len(ranked), t.Options.try()-1-explorers)] {
+	explorers := t.Options.candidates() / 8
+	for _, r := range ranked[:min(len(ranked), t.Options.candidates()-1-explorers)] {
 		take(r)
 	}
 	rng := rand.New(rand.NewPCG(uint64(t.Options.Seed), uint64(len(ranked))))
@@ -196,8 +196,8 @@ func (t *Tuner) entrants(p *symtile.Program, ranked []cost.Ranked) ([]cost.Ranke
 	return out, nil
 }
 
-// errNobody is when not even the default runs.
-var errNobody = errors.New("no plan could be compiled, verified and timed")
+// ErrNothingRan is when not even the default runs.
+var ErrNothingRan = errors.New("no plan could be compiled, verified and timed")
 
-// errUnchecked is the same where nothing is timed.
-var errUnchecked = errors.New("no plan could be compiled and verified")
+// ErrNothingVerified is the same where nothing is timed.
+var ErrNothingVerified = errors.New("no plan could be compiled and verified")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -90,7 +91,7 @@ func (k *labKernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Dur
 		return 0, ctx.Err()
 	case "wrong":
 	default:
-		want, err := kernels.Reference(k.c, in)
+		want, err := reference.Interpret(k.c, in)
 		if err != nil {
 			return 0, err
 		}

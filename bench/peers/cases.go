@@ -37,33 +37,33 @@ type family struct {
 
 // A goal is what a family should reach; zero fields are not asked for.
 type goal struct {
-	least float64 // times as fast as the peer, at least, in every case
-	mean  float64 // the same of the geometric mean of the family
-	roof  float64 // share of the roof
+	minRatio     float64 // times as fast as the peer, at least, in every case
+	minMeanRatio float64 // the same of the geometric mean of the family
+	minRoofShare float64 // share of the roof
 }
 
 func multiplyAdds(d []int64) int64 { return 2 * d[0] * d[1] * d[2] }
 
 // families of the benchmark. gelu is the one by tanh, which oneDNN has too.
 var families = map[string]family{
-	"sgemm":          {peer: "openblas", flops: multiplyAdds, text: sgemmText, goal: goal{least: 0.95, mean: 1.05}},
-	"gemv":           {peer: "openblas", memory: true, text: gemvText, goal: goal{least: 0.95, roof: 0.95}},
-	"gemv_columns":   {peer: "openblas", memory: true, text: gemvColumnsText, goal: goal{least: 0.95, roof: 0.95}},
-	"gevm":           {peer: "openblas", memory: true, text: gevmText, goal: goal{least: 0.95, roof: 0.95}},
-	"gevm_rows":      {peer: "openblas", memory: true, text: gevmRowsText, goal: goal{least: 0.95, roof: 0.95}},
-	"attention":      {peer: "openblas", flops: func(d []int64) int64 { return 4 * d[0] * d[1] * d[1] * d[2] }, text: attentionText, goal: goal{least: 2}},
-	"layernorm":      {peer: "onednn", memory: true, rows: true, text: layernormText, goal: goal{least: 2, roof: 0.95}},
-	"rmsnorm":        {memory: true, rows: true, text: rmsnormText, goal: goal{roof: 0.95}},
-	"softmax":        {peer: "onednn", memory: true, rows: true, text: softmaxText, goal: goal{least: 2, roof: 0.9}},
-	"gelu":           {peer: "onednn", memory: true, rows: true, text: geluText, goal: goal{least: 8}},
-	"bias_gelu":      {peer: "onednn", memory: true, rows: true, text: biasGeluText, goal: goal{roof: 0.95}},
-	"chain":          {memory: true, rows: true, text: chainText, goal: goal{roof: 0.95}},
-	"add":            {peer: "onednn", memory: true, rows: true, text: addText, goal: goal{roof: 0.95}},
-	"row_sum":        {peer: "onednn", memory: true, reads: true, rows: true, text: rowSumText, goal: goal{roof: 0.95}},
-	"column_sum":     {peer: "onednn", memory: true, reads: true, rows: true, text: columnSumText, goal: goal{roof: 0.95}},
-	"transpose":      {peer: "onednn", memory: true, text: transposeText, goal: goal{least: 3, roof: 0.6}},
+	"sgemm":          {peer: "openblas", flops: multiplyAdds, text: sgemmText, goal: goal{minRatio: 0.95, minMeanRatio: 1.05}},
+	"gemv":           {peer: "openblas", memory: true, text: gemvText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
+	"gemv_columns":   {peer: "openblas", memory: true, text: gemvColumnsText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
+	"gevm":           {peer: "openblas", memory: true, text: gevmText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
+	"gevm_rows":      {peer: "openblas", memory: true, text: gevmRowsText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
+	"attention":      {peer: "openblas", flops: func(d []int64) int64 { return 4 * d[0] * d[1] * d[1] * d[2] }, text: attentionText, goal: goal{minRatio: 2}},
+	"layernorm":      {peer: "onednn", memory: true, rows: true, text: layernormText, goal: goal{minRatio: 2, minRoofShare: 0.95}},
+	"rmsnorm":        {memory: true, rows: true, text: rmsnormText, goal: goal{minRoofShare: 0.95}},
+	"softmax":        {peer: "onednn", memory: true, rows: true, text: softmaxText, goal: goal{minRatio: 2, minRoofShare: 0.9}},
+	"gelu":           {peer: "onednn", memory: true, rows: true, text: geluText, goal: goal{minRatio: 8}},
+	"bias_gelu":      {peer: "onednn", memory: true, rows: true, text: biasGeluText, goal: goal{minRoofShare: 0.95}},
+	"chain":          {memory: true, rows: true, text: chainText, goal: goal{minRoofShare: 0.95}},
+	"add":            {peer: "onednn", memory: true, rows: true, text: addText, goal: goal{minRoofShare: 0.95}},
+	"row_sum":        {peer: "onednn", memory: true, reads: true, rows: true, text: rowSumText, goal: goal{minRoofShare: 0.95}},
+	"column_sum":     {peer: "onednn", memory: true, reads: true, rows: true, text: columnSumText, goal: goal{minRoofShare: 0.95}},
+	"transpose":      {peer: "onednn", memory: true, text: transposeText, goal: goal{minRatio: 3, minRoofShare: 0.6}},
 	"gemm_bias_gelu": {flops: multiplyAdds, text: gemmBiasGeluText},
-	"swap":           {peer: "onednn", memory: true, text: swapText, goal: goal{roof: 0.6}},
+	"swap":           {peer: "onednn", memory: true, text: swapText, goal: goal{minRoofShare: 0.6}},
 }
 
 // allCases are the shapes of the full benchmark.
@@ -103,8 +103,8 @@ func quickCases() []testCase {
 func reciprocal(d int64) float32     { return float32(1 / float64(d)) }
 func rootReciprocal(d int64) float32 { return float32(1 / math.Sqrt(float64(d))) }
 
-// in fills a text with the dims: $0 is the first.
-func in(text string, d []int64) string {
+// fillDims fills a text with the dims: $0 is the first.
+func fillDims(text string, d []int64) string {
 	for k, v := range d {
 		text = strings.ReplaceAll(text, "$"+strconv.Itoa(k), strconv.FormatInt(v, 10))
 	}
@@ -112,41 +112,41 @@ func in(text string, d []int64) string {
 }
 
 func sgemmText(d []int64) string {
-	return in(`x = f32[$0,$2] parameter(0)
+	return fillDims(`x = f32[$0,$2] parameter(0)
 y = f32[$2,$1] parameter(1)
 sgemm = f32[$0,$1] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
 }
 
 // A matrix in rows by a vector: n is 1.
 func gemvText(d []int64) string {
-	return in(`x = f32[$0,$1] parameter(0)
+	return fillDims(`x = f32[$0,$1] parameter(0)
 y = f32[$1,1] parameter(1)
 gemv = f32[$0,1] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
 }
 
 // The same of a matrix in columns.
 func gemvColumnsText(d []int64) string {
-	return in(`x = f32[$1,$0] parameter(0)
+	return fillDims(`x = f32[$1,$0] parameter(0)
 y = f32[$1,1] parameter(1)
 gemv_columns = f32[$0,1] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}`, d)
 }
 
 // A vector by a matrix in rows: m is 1.
 func gevmText(d []int64) string {
-	return in(`x = f32[1,$1] parameter(0)
+	return fillDims(`x = f32[1,$1] parameter(0)
 y = f32[$1,$0] parameter(1)
 gevm = f32[1,$0] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
 }
 
 // The same of a matrix that is contracted along its rows.
 func gevmRowsText(d []int64) string {
-	return in(`x = f32[1,$1] parameter(0)
+	return fillDims(`x = f32[1,$1] parameter(0)
 y = f32[$0,$1] parameter(1)
 gevm_rows = f32[1,$0] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}`, d)
 }
 
 func attentionText(d []int64) string {
-	return in(fmt.Sprintf(`q = f32[$0,$1,$2] parameter(0)
+	return fillDims(fmt.Sprintf(`q = f32[$0,$1,$2] parameter(0)
 k = f32[$0,$1,$2] parameter(1)
 v = f32[$0,$1,$2] parameter(2)
 low = f32[] constant(-inf)
@@ -167,7 +167,7 @@ attention = f32[$0,$1,$2] dot(p, v), lhs_batch_dims={0}, lhs_contracting_dims={2
 }
 
 func layernormText(d []int64) string {
-	return in(fmt.Sprintf(`x = f32[$0,$1] parameter(0)
+	return fillDims(fmt.Sprintf(`x = f32[$0,$1] parameter(0)
 gamma = f32[$1] parameter(1)
 beta = f32[$1] parameter(2)
 zero = f32[] constant(0)
@@ -193,7 +193,7 @@ layernorm = f32[$0,$1] add(weighted, betas)`, reciprocal(d[1])), d)
 }
 
 func rmsnormText(d []int64) string {
-	return in(fmt.Sprintf(`x = f32[$0,$1] parameter(0)
+	return fillDims(fmt.Sprintf(`x = f32[$0,$1] parameter(0)
 gamma = f32[$1] parameter(1)
 zero = f32[] constant(0)
 n = f32[] constant(%v)
@@ -212,7 +212,7 @@ rmsnorm = f32[$0,$1] multiply(scaled, gammas)`, reciprocal(d[1])), d)
 }
 
 func softmaxText(d []int64) string {
-	return in(`x = f32[$0,$1] parameter(0)
+	return fillDims(`x = f32[$0,$1] parameter(0)
 low = f32[] constant(-inf)
 zero = f32[] constant(0)
 max = f32[$0] reduce(x, low), dimensions={1}, to_apply=maximum
@@ -243,10 +243,10 @@ above = f32[$0,$1] add(t, ones)
 part = f32[$0,$1] multiply(x, halves)
 gelu = f32[$0,$1] multiply(part, above)`
 
-func geluText(d []int64) string { return in("x = f32[$0,$1] parameter(0)\n"+geluOf, d) }
+func geluText(d []int64) string { return fillDims("x = f32[$0,$1] parameter(0)\n"+geluOf, d) }
 
 func biasGeluText(d []int64) string {
-	return in(`a = f32[$0,$1] parameter(0)
+	return fillDims(`a = f32[$0,$1] parameter(0)
 bias = f32[$1] parameter(1)
 biases = f32[$0,$1] broadcast(bias), dimensions={1}
 x = f32[$0,$1] add(a, biases)
@@ -254,7 +254,7 @@ x = f32[$0,$1] add(a, biases)
 }
 
 func gemmBiasGeluText(d []int64) string {
-	return in(`p = f32[$0,$2] parameter(0)
+	return fillDims(`p = f32[$0,$2] parameter(0)
 q = f32[$2,$1] parameter(1)
 bias = f32[$1] parameter(2)
 dot = f32[$0,$1] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
@@ -264,7 +264,7 @@ x = f32[$0,$1] add(dot, biases)
 }
 
 func chainText(d []int64) string {
-	return in(`x = f32[$0,$1] parameter(0)
+	return fillDims(`x = f32[$0,$1] parameter(0)
 row = f32[$1] parameter(1)
 rows = f32[$0,$1] broadcast(row), dimensions={1}
 zero = f32[] constant(0)
@@ -282,29 +282,29 @@ chain = f32[$0,$1] add(g, halves)`, d)
 }
 
 func addText(d []int64) string {
-	return in(`x = f32[$0,$1] parameter(0)
+	return fillDims(`x = f32[$0,$1] parameter(0)
 y = f32[$0,$1] parameter(1)
 add = f32[$0,$1] add(x, y)`, d)
 }
 
 func rowSumText(d []int64) string {
-	return in(`x = f32[$0,$1] parameter(0)
+	return fillDims(`x = f32[$0,$1] parameter(0)
 zero = f32[] constant(0)
 row_sum = f32[$0] reduce(x, zero), dimensions={1}, to_apply=add`, d)
 }
 
 func columnSumText(d []int64) string {
-	return in(`x = f32[$0,$1] parameter(0)
+	return fillDims(`x = f32[$0,$1] parameter(0)
 zero = f32[] constant(0)
 column_sum = f32[$1] reduce(x, zero), dimensions={0}, to_apply=add`, d)
 }
 
 func transposeText(d []int64) string {
-	return in(`x = f32[$0,$1] parameter(0)
+	return fillDims(`x = f32[$0,$1] parameter(0)
 transpose = f32[$1,$0] transpose(x), dimensions={1,0}`, d)
 }
 
 func swapText(d []int64) string {
-	return in(`x = f32[$0,$1,$2,$3] parameter(0)
+	return fillDims(`x = f32[$0,$1,$2,$3] parameter(0)
 swap = f32[$0,$2,$1,$3] transpose(x), dimensions={0,2,1,3}`, d)
 }

@@ -34,13 +34,13 @@ type driver struct {
 	broken        error // the process is gone
 }
 
-var errMissing = errors.New("not built: its library is not installed")
+var errDriverMissing = errors.New("not built: its library is not installed")
 
 // start runs the driver of a folder with so many threads.
 func start(folder, name string, threads int) (*driver, error) {
 	path := filepath.Join(folder, name)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil, errMissing
+		return nil, errDriverMissing
 	}
 	cmd := exec.Command(path)
 	n := strconv.Itoa(threads)

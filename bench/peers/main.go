@@ -70,8 +70,8 @@ func parseArguments(args []string, status io.Writer) (*arguments, error) {
 	f.BoolVar(&a.quick, "quick", false, "a look in a minute: small shapes, few rounds, to out/ unless told")
 	f.BoolVar(&a.search, "exhaustive", false, "measure up to -most plans of a few small fusions instead, to the file of -raw with .exhaustive in its name")
 	f.BoolVar(&a.extend, "append", false, "measure only cases that the file of samples has not got")
-	f.IntVar(&a.most, "most", 0, "at most so many `plans` of an exhaustive search (2000; quick 40)")
-	f.IntVar(&a.sample, "sample", 0, "`plans` of the landscape of a case (24; quick 5)")
+	f.IntVar(&a.maxPlans, "most", 0, "at most so many `plans` of an exhaustive search (2000; quick 40)")
+	f.IntVar(&a.samplePlans, "sample", 0, "`plans` of the landscape of a case (24; quick 5)")
 	f.BoolVar(&a.render, "render", false, "measure nothing: make the table of -raw again")
 	f.StringVar(&a.raw, "raw", "", "`file` of the samples (bench/peers/RESULTS.tsv)")
 	f.StringVar(&a.table, "table", "", "`file` of the table (bench/peers/RESULTS.md)")
@@ -99,13 +99,13 @@ func parseArguments(args []string, status io.Writer) (*arguments, error) {
 // complete fills in what was not given.
 func (a *arguments) complete() {
 	raw, table := "bench/peers/RESULTS.tsv", "bench/peers/RESULTS.md"
-	try, budget, limit, rounds, sample, most := 24, 20*time.Second, 30*time.Second, 25, 24, mostSearched
+	try, budget, limit, rounds, sample, most := 24, 20*time.Second, 30*time.Second, 25, 24, maxSearchedPlans
 	if a.quick || a.only.String() != "" {
 		raw, table = "out/peers.tsv", "out/peers.md"
 	}
 	if a.quick {
-		try, budget, limit, rounds, sample, most = 5, 300*time.Millisecond, 300*time.Millisecond, fewest, 5, 40
-		a.normal = budget
+		try, budget, limit, rounds, sample, most = 5, 300*time.Millisecond, 300*time.Millisecond, minRounds, 5, 40
+		a.normalBudget = budget
 	}
 	if a.raw+a.table == "" && table == "bench/peers/RESULTS.md" {
 		a.readme = orDefault(a.readme, "README.md")
@@ -113,7 +113,7 @@ func (a *arguments) complete() {
 	a.raw, a.table = orDefault(a.raw, raw), orDefault(a.table, table)
 	a.try, a.budget = orDefault(a.try, try), orDefault(a.budget, budget)
 	a.limit, a.rounds = orDefault(a.limit, limit), orDefault(a.rounds, rounds)
-	a.sample, a.most = orDefault(a.sample, sample), orDefault(a.most, most)
+	a.samplePlans, a.maxPlans = orDefault(a.samplePlans, sample), orDefault(a.maxPlans, most)
 	a.cores = []int{1}
 	if n := runtime.GOMAXPROCS(0); a.search {
 		a.cores = []int{n} // plans of fewer threads are among them
@@ -173,14 +173,14 @@ func (a *arguments) sessions(ctx context.Context, before *results, raw, status i
 	defer os.RemoveAll(tmp)
 	whole := machine() // before sessions take cores away
 	for n, threads := range a.cores {
-		if err := a.with(ctx, threads, tmp, func(s *session) error {
+		if err := a.withThreads(ctx, threads, tmp, func(s *session) error {
 			if n == 0 {
 				r := &results{machine: whole, drivers: s.versions(), cases: before.cases}
 				if err := r.write(raw); err != nil {
 					return err
 				}
 			}
-			return a.each(ctx, s, before, raw)
+			return a.measureCases(ctx, s, before, raw)
 		}, status); err != nil {
 			return err
 		}
@@ -188,15 +188,15 @@ func (a *arguments) sessions(ctx context.Context, before *results, raw, status i
 	return nil
 }
 
-// with has f measure with so many threads of ours and of the drivers.
-func (a *arguments) with(ctx context.Context, threads int, tmp string, f func(*session) error, status io.Writer) error {
+// withThreads has f measure with so many threads of ours and of the drivers.
+func (a *arguments) withThreads(ctx context.Context, threads int, tmp string, f func(*session) error, status io.Writer) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 	s := newSession(a.options, threads, tmp, status)
 	defer s.close()
 	return f(s)
 }
 
-func (a *arguments) each(ctx context.Context, s *session, before *results, raw io.Writer) error {
+func (a *arguments) measureCases(ctx context.Context, s *session, before *results, raw io.Writer) error {
 	for _, c := range a.cases() {
 		if !a.only.MatchString(c.String()) || before.has(c, s.threads) {
 			continue
@@ -229,14 +229,14 @@ func (a *arguments) cases() []testCase {
 }
 
 // versions says what there is, and for what is missing how to get it.
-func (s *session) versions() []fact {
-	var all []fact
+func (s *session) versions() []namedText {
+	var all []namedText
 	for _, d := range drivers {
 		if p := s.drivers[d.name]; p != nil {
-			all = append(all, fact{d.name, p.version})
+			all = append(all, namedText{d.name, p.version})
 			continue
 		}
-		all = append(all, fact{d.name, ""})
+		all = append(all, namedText{d.name, ""})
 		fmt.Fprintf(s.status, "%s is not measured: there is no driver (Debian: %s)\n", d.title, d.needs)
 	}
 	return all

@@ -19,7 +19,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -48,7 +49,7 @@ func TestCasesMean(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		in, err := kernels.Inputs(fusion, kernels.Integers, 1)
+		in, err := check.Inputs(fusion, check.Integers, 1)
 		if err != nil {
 			return err.Error()
 		}
@@ -62,7 +63,7 @@ func TestCasesMean(t *testing.T) {
 				in[k].SetFloat(int64(at), v)
 			}
 		}
-		out, err := kernels.Reference(fusion, in)
+		out, err := reference.Interpret(fusion, in)
 		if err != nil {
 			return err.Error()
 		}

@@ -14,37 +14,37 @@ import (
 // kind; what follows a case line belongs to the case.
 type results struct {
 	machine string
-	drivers []fact // name and version, "" when it is missing
+	drivers []namedText // name and version, "" when it is missing
 	cases   []*caseResult
 }
 
-type fact struct{ name, text string }
+type namedText struct{ name, text string }
 
 // A caseResult is one case with so many threads.
 type caseResult struct {
 	testCase
-	threads int
-	bytes   int64   // of inputs and outputs
-	load    float64 // average of the machine when it began, -1: unknown
-	small   int64   // rows of the case in the first cache, 0 when there is none
-	legal   int64   // plans there were
-	compile float64 // seconds, of the tuned plan
-	plans   []fact  // tuned, default
-	notes   []fact  // why a contender is not in times
-	times   []timed // in the order measured
+	threads   int
+	bytes     int64       // of inputs and outputs
+	load      float64     // average of the machine when it began, -1: unknown
+	smallRows int64       // rows of the case in the first cache, 0 when there is none
+	legal     int64       // plans there were
+	compile   float64     // seconds, of the tuned plan
+	plans     []namedText // tuned, default
+	notes     []namedText // why a contender is not in times
+	times     []timings   // in the order measured
 
-	landscape timed   // the least seconds of plans: "all" there are, or a "sample"
+	landscape timings // the least seconds of plans: "all" there are, or a "sample"
 	spent     float64 // seconds of tuning, references apart, when all plans were searched
 }
 
-// timed are a contender's seconds a run, one a round.
-type timed struct {
+// timings are a contender's seconds a run, one a round.
+type timings struct {
 	name    string
 	seconds []float64
 }
 
-// of are the samples of a contender, nil when it has none.
-func (c *caseResult) of(name string) []float64 {
+// samplesOf are the samples of a contender, nil when it has none.
+func (c *caseResult) samplesOf(name string) []float64 {
 	for _, t := range c.times {
 		if t.name == name {
 			return t.seconds
@@ -53,7 +53,7 @@ func (c *caseResult) of(name string) []float64 {
 	return nil
 }
 
-func find(facts []fact, name string) string {
+func find(facts []namedText, name string) string {
 	for _, f := range facts {
 		if f.name == name {
 			return f.text
@@ -98,7 +98,7 @@ func (r *results) head(w io.Writer) error {
 func (c *caseResult) write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "case\t%s\t%s\t%d\t%d\t%.2f\n", c.family, c.shape(), c.threads, c.bytes, c.load)
-	fmt.Fprintf(b, "tuning\t%d\t%.4g\t%d\n", c.legal, c.compile, c.small)
+	fmt.Fprintf(b, "tuning\t%d\t%.4g\t%d\n", c.legal, c.compile, c.smallRows)
 	for _, p := range c.plans {
 		fmt.Fprintf(b, "plan\t%s\t%s\n", p.name, p.text)
 	}
@@ -117,7 +117,7 @@ func (c *caseResult) write(w io.Writer) error {
 	return b.Flush()
 }
 
-func (t timed) write(w io.Writer, kind string) {
+func (t timings) write(w io.Writer, kind string) {
 	fmt.Fprintf(w, "%s\t%s", kind, t.name)
 	for _, s := range t.seconds {
 		fmt.Fprintf(w, "\t%.5g", s)
@@ -125,8 +125,8 @@ func (t timed) write(w io.Writer, kind string) {
 	fmt.Fprintln(w)
 }
 
-func readTimed(f []string) (timed, error) {
-	t := timed{name: f[0]}
+func readTimed(f []string) (timings, error) {
+	t := timings{name: f[0]}
 	for _, text := range f[1:] {
 		s, err := strconv.ParseFloat(text, 64)
 		if err != nil || s <= 0 {
@@ -152,11 +152,11 @@ func readResults(in io.Reader) (*results, error) {
 	return r, lines.Err()
 }
 
-// least is how many fields a line of each kind has.
-var least = map[string]int{"machine": 2, "driver": 3, "case": 6, "tuning": 4, "plan": 3, "note": 3, "times": 3, "landscape": 3, "spent": 2}
+// minFields is how many fields a line of each kind has.
+var minFields = map[string]int{"machine": 2, "driver": 3, "case": 6, "tuning": 4, "plan": 3, "note": 3, "times": 3, "landscape": 3, "spent": 2}
 
 func (r *results) line(f []string) error {
-	n, known := least[f[0]]
+	n, known := minFields[f[0]]
 	if !known {
 		return fmt.Errorf("%q is not a kind of line", f[0])
 	}
@@ -168,7 +168,7 @@ func (r *results) line(f []string) error {
 		r.machine = f[1]
 		return nil
 	case "driver":
-		r.drivers = append(r.drivers, fact{f[1], f[2]})
+		r.drivers = append(r.drivers, namedText{f[1], f[2]})
 		return nil
 	case "case":
 		c, err := readCase(f[1:])
@@ -207,11 +207,11 @@ func readCase(f []string) (*caseResult, error) {
 func (c *caseResult) line(f []string) (err error) {
 	switch f[0] {
 	case "plan":
-		c.plans = append(c.plans, fact{f[1], f[2]})
+		c.plans = append(c.plans, namedText{f[1], f[2]})
 	case "note":
-		c.notes = append(c.notes, fact{f[1], f[2]})
+		c.notes = append(c.notes, namedText{f[1], f[2]})
 	case "times":
-		var t timed
+		var t timings
 		t, err = readTimed(f[1:])
 		c.times = append(c.times, t)
 	case "landscape":
@@ -219,7 +219,7 @@ func (c *caseResult) line(f []string) (err error) {
 	case "spent":
 		c.spent, err = strconv.ParseFloat(f[1], 64)
 	case "tuning":
-		_, err = fmt.Sscan(strings.Join(f[1:], " "), &c.legal, &c.compile, &c.small)
+		_, err = fmt.Sscan(strings.Join(f[1:], " "), &c.legal, &c.compile, &c.smallRows)
 	}
 	return err
 }

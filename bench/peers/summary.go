@@ -36,7 +36,7 @@ func (r *results) summary() string {
 		met[name] = true
 		cells := []string{name, orDefault(families[c.family].peer, "–")}
 		for _, n := range threads {
-			cells = append(cells, summarised(r.those(func(family string, _ family) bool { return family == c.family }), name, n))
+			cells = append(cells, summaryCell(r.casesWhere(func(family string, _ family) bool { return family == c.family }), name, n))
 		}
 		p.row(append(cells, families[c.family].goal.String())...)
 	}
@@ -53,8 +53,8 @@ func (r *results) threads() (all []int) {
 	return all
 }
 
-// summarised is the cell of the cases of a family that have a name and so many threads.
-func summarised(list []*caseResult, name string, threads int) string {
+// summaryCell is the cell of the cases of a family that have a name and so many threads.
+func summaryCell(list []*caseResult, name string, threads int) string {
 	var over []float64
 	text := ""
 	for _, c := range list {
@@ -78,14 +78,14 @@ func summarised(list []*caseResult, name string, threads int) string {
 // String is the goal as cells have what it is for.
 func (g goal) String() string {
 	text := ""
-	if g.least > 0 {
-		text = fmt.Sprint(g.least)
+	if g.minRatio > 0 {
+		text = fmt.Sprint(g.minRatio)
 	}
-	if g.mean > 0 {
-		text = fmt.Sprintf("%v, none under %v", g.mean, g.least)
+	if g.minMeanRatio > 0 {
+		text = fmt.Sprintf("%v, none under %v", g.minMeanRatio, g.minRatio)
 	}
-	if g.roof > 0 {
-		text = strings.TrimSpace(fmt.Sprintf("%s (%v)", text, g.roof))
+	if g.minRoofShare > 0 {
+		text = strings.TrimSpace(fmt.Sprintf("%s (%v)", text, g.minRoofShare))
 	}
 	return text
 }

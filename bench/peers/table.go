@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 )
 
 func median(x []float64) float64 {
@@ -28,19 +28,19 @@ func geomean(x []float64) float64 {
 
 // over is how many times as long a contender takes as the tuned plan, from the
 // rounds both were in; false when one of them was not measured.
-func (c *caseResult) over(name string) (kernels.PairedInterval, bool) {
-	x, y := c.of(name), c.of("tuned")
-	return kernels.Paired(x, y, confidence), len(x) > 0 && len(y) > 0
+func (c *caseResult) over(name string) (check.PairedInterval, bool) {
+	x, y := c.samplesOf(name), c.samplesOf("tuned")
+	return check.Paired(x, y, confidence), len(x) > 0 && len(y) > 0
 }
 
 // code is the seconds the tuned plan would take if memory cost nothing: the
 // time of a row in the first cache, of as many rows, on all threads.
 func (c *caseResult) code() (float64, bool) {
-	small, double := c.of("small"), c.of("double")
-	if len(small) == 0 || len(double) == 0 || c.small == 0 {
+	small, double := c.samplesOf("small"), c.samplesOf("double")
+	if len(small) == 0 || len(double) == 0 || c.smallRows == 0 {
 		return 0, false
 	}
-	row := (median(double) - median(small)) / float64(c.small)
+	row := (median(double) - median(small)) / float64(c.smallRows)
 	if row <= 0 { // the machine was busy: nothing takes no time
 		return 0, false
 	}
@@ -49,7 +49,7 @@ func (c *caseResult) code() (float64, bool) {
 
 // best is the ratio of the best turns, which need not be of the same round.
 func (c *caseResult) best(name string) (float64, bool) {
-	x, y := c.of(name), c.of("tuned")
+	x, y := c.samplesOf(name), c.samplesOf("tuned")
 	if len(x) == 0 || len(y) == 0 {
 		return 0, false
 	}
@@ -65,23 +65,23 @@ func (c *caseResult) bestText(name string) string {
 
 // roof is the share of the roof the tuned plan reaches: the roof of a round is
 // moving the bytes in it, or the code's own time where that is longer.
-func (c *caseResult) roof() (kernels.PairedInterval, bool) {
-	moved, ours := c.of(c.mover()), c.of("tuned")
+func (c *caseResult) roof() (check.PairedInterval, bool) {
+	moved, ours := c.samplesOf(c.roofName()), c.samplesOf("tuned")
 	if len(moved) == 0 || len(ours) == 0 {
-		return kernels.PairedInterval{}, false
+		return check.PairedInterval{}, false
 	}
 	code, _ := c.code()
 	roof := slices.Clone(moved)
 	for k := range roof {
 		roof[k] = max(roof[k], code)
 	}
-	return kernels.Paired(roof, ours, confidence), true
+	return check.Paired(roof, ours, confidence), true
 }
 
-// mover is the contender that only moves the bytes; samples from before sums were
+// roofName is the contender that only moves the bytes; samples from before sums were
 // measured against reading have copies.
-func (c *caseResult) mover() string {
-	if families[c.family].reads && len(c.of("read")) > 0 {
+func (c *caseResult) roofName() string {
+	if families[c.family].reads && len(c.samplesOf("read")) > 0 {
 		return "read"
 	}
 	return "copy"
@@ -89,10 +89,10 @@ func (c *caseResult) mover() string {
 
 // brief is a case in one line.
 func (c *caseResult) brief() string {
-	if len(c.of("tuned")) == 0 {
+	if len(c.samplesOf("tuned")) == 0 {
 		return "not measured"
 	}
-	text := fmt.Sprintf("%.3g ms", 1e3*median(c.of("tuned")))
+	text := fmt.Sprintf("%.3g ms", 1e3*median(c.samplesOf("tuned")))
 	if p, ok := c.over(families[c.family].peer); ok {
 		text += fmt.Sprintf(", %s × as fast as %s", ratio(p), families[c.family].peer)
 	}
@@ -103,7 +103,7 @@ func (c *caseResult) brief() string {
 }
 
 // ratio is a median with its interval: 1.03 [1.01, 1.05].
-func ratio(p kernels.PairedInterval) string {
+func ratio(p check.PairedInterval) string {
 	hi := digits(p.Hi)
 	if math.IsInf(p.Hi, 1) {
 		hi = "∞"
@@ -164,7 +164,7 @@ func (r *results) markdown() string {
 	p.line("Times are medians. Ratios are medians of the ratios within a round, with a 95 %% interval; above 1 the tuned plan is faster.")
 	p.line("best/best is the ratio of the best turns of each. A goal is met when both reach it.")
 	p.line("Before it was timed, every plan agreed with the reference interpreter, and the tuned one with its peer.")
-	r.busy(p)
+	r.loadWarning(p)
 	r.gemms(p)
 	r.attention(p)
 	r.vectors(p)
@@ -174,9 +174,9 @@ func (r *results) markdown() string {
 	return p.String()
 }
 
-// busy says when the machine had other work: what waits for all of its threads
+// loadWarning says when the machine had other work: what waits for all of its threads
 // then waits for the scheduler. A run of one thread is a load of 1.
-func (r *results) busy(p *page) {
+func (r *results) loadWarning(p *page) {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, c := range r.cases {
 		lo, hi = min(lo, c.load), max(hi, c.load)
@@ -195,8 +195,8 @@ func (r *results) busy(p *page) {
 	}
 }
 
-// those are the results of the families that are wanted.
-func (r *results) those(want func(name string, f family) bool) []*caseResult {
+// casesWhere are the results of the families that are wanted.
+func (r *results) casesWhere(want func(name string, f family) bool) []*caseResult {
 	var list []*caseResult
 	for _, c := range r.cases {
 		if want(c.family, families[c.family]) {
@@ -207,7 +207,7 @@ func (r *results) those(want func(name string, f family) bool) []*caseResult {
 }
 
 func (r *results) gemms(p *page) {
-	list := r.those(func(name string, _ family) bool { return name == "sgemm" })
+	list := r.casesWhere(func(name string, _ family) bool { return name == "sgemm" })
 	if len(list) == 0 {
 		return
 	}
@@ -221,7 +221,7 @@ func (r *results) gemms(p *page) {
 		p.row(c.shape(), fmt.Sprint(c.threads), c.rate("tuned"), c.rate("openblas"), c.ratio("openblas"), c.goal(), c.bestText("openblas"), c.ratio("default"))
 	}
 	p.line("")
-	goal := families["sgemm"].goal.mean
+	goal := families["sgemm"].goal.minMeanRatio
 	for _, n := range []int{list[0].threads, list[len(list)-1].threads} {
 		if x := all[n]; len(x) > 0 {
 			g := geomean(x)
@@ -241,7 +241,7 @@ func (c *caseResult) goal() string {
 		return ""
 	}
 	best, _ := c.best(f.peer)
-	return against(f.goal.least, o.Median, best)
+	return against(f.goal.minRatio, o.Median, best)
 }
 
 // roofGoal judges the share of the roof, in the same way.
@@ -251,11 +251,11 @@ func (c *caseResult) roofGoal() string {
 		return ""
 	}
 	code, _ := c.code()
-	return against(families[c.family].goal.roof, share.Median, max(slices.Min(c.of(c.mover())), code)/slices.Min(c.of("tuned")))
+	return against(families[c.family].goal.minRoofShare, share.Median, max(slices.Min(c.samplesOf(c.roofName())), code)/slices.Min(c.samplesOf("tuned")))
 }
 
 func (c *caseResult) rate(name string) string {
-	x := c.of(name)
+	x := c.samplesOf(name)
 	if len(x) == 0 {
 		return c.missing(name)
 	}
@@ -271,7 +271,7 @@ func (c *caseResult) missing(name string) string {
 }
 
 func (c *caseResult) time(name string) string {
-	x := c.of(name)
+	x := c.samplesOf(name)
 	if len(x) == 0 {
 		return c.missing(name)
 	}
@@ -284,14 +284,14 @@ func (c *caseResult) ratio(name string) string {
 	if o, ok := c.over(name); ok {
 		return ratio(o)
 	}
-	if name == "default" && len(c.of("tuned")) > 0 && find(c.plans, "tuned") == find(c.plans, "default") {
+	if name == "default" && len(c.samplesOf("tuned")) > 0 && find(c.plans, "tuned") == find(c.plans, "default") {
 		return "the same"
 	}
 	return c.missing(name)
 }
 
 func (r *results) attention(p *page) {
-	list := r.those(func(name string, _ family) bool { return name == "attention" })
+	list := r.casesWhere(func(name string, _ family) bool { return name == "attention" })
 	if len(list) == 0 {
 		return
 	}
@@ -305,7 +305,7 @@ func (r *results) attention(p *page) {
 
 // vectors are products of a matrix and a vector, which go by the memory's rate.
 func (r *results) vectors(p *page) {
-	list := r.those(func(_ string, f family) bool { return f.memory && f.peer == "openblas" })
+	list := r.casesWhere(func(_ string, f family) bool { return f.memory && f.peer == "openblas" })
 	if len(list) == 0 {
 		return
 	}
@@ -324,7 +324,7 @@ func (r *results) vectors(p *page) {
 }
 
 func (r *results) memory(p *page) {
-	list := r.those(func(_ string, f family) bool { return f.memory && f.peer != "openblas" })
+	list := r.casesWhere(func(_ string, f family) bool { return f.memory && f.peer != "openblas" })
 	if len(list) == 0 {
 		return
 	}
@@ -342,7 +342,7 @@ func (r *results) memory(p *page) {
 			of = ratio(share)
 		}
 		p.row(c.String(), fmt.Sprint(c.threads), c.time("tuned"), c.time("onednn"), c.ratio("onednn"), c.goal(), c.bestText("onednn"),
-			c.time(c.mover()), code, of, c.roofGoal(), c.ratio("default"))
+			c.time(c.roofName()), code, of, c.roofGoal(), c.ratio("default"))
 	}
 }
 
@@ -370,12 +370,12 @@ func (r *results) plans(p *page) {
 		}
 		if o, ok := c.over("default"); ok {
 			gains = append(gains, o.Median)
-		} else if len(c.of("tuned")) > 0 {
+		} else if len(c.samplesOf("tuned")) > 0 {
 			gains = append(gains, 1)
 		}
 	}
 	if slices.ContainsFunc(r.cases, func(c *caseResult) bool { return len(c.landscape.seconds) > 0 }) {
-		p.line("\nA landscape is of plans spread evenly over all that were offered, each the least time of a few runs; a run %d times as long", slowest)
+		p.line("\nA landscape is of plans spread evenly over all that were offered, each the least time of a few runs; a run %d times as long", maxPlanSlowdown)
 		p.line("as the tuned plan's is stopped and counts as that.")
 	}
 	if len(gains) > 0 {
@@ -400,7 +400,7 @@ func (r *results) searched() string {
 	p := &page{}
 	p.line("\n## Against exhaustive search\n")
 	p.line("Made by `go run ./bench/peers -exhaustive`; the samples are in the file ending in `.exhaustive.tsv`. Machine: %s.\n", r.machine)
-	p.line("Of every case all plans, or %d spread evenly over more, were checked and timed once (the landscape); then the best %d, the default plan", mostSearched, finalists)
+	p.line("Of every case all plans, or %d spread evenly over more, were checked and timed once (the landscape); then the best %d, the default plan", maxSearchedPlans, finalists)
 	p.line("and what `tune` finds in its normal time took turns in rounds. The best is the plan with the least median ratio in these rounds,")
 	p.line("which luck favours: the true distance from the best is somewhat less. Ratios are medians, with a 95 %% interval.\n")
 	p.columns("case", "plans", "landscape, ms: best · median · worst", "best plan", "tuned plan", "tuned/best", "default plan", "default/best", "tuned in s")
@@ -424,13 +424,13 @@ func (r *results) searched() string {
 
 // against is how many times as long a contender takes as the finalist called
 // name; a default that is the tuned plan has its times.
-func (c *caseResult) against(name, contender string) kernels.PairedInterval {
-	x := c.of(contender)
+func (c *caseResult) against(name, contender string) check.PairedInterval {
+	x := c.samplesOf(contender)
 	if len(x) == 0 {
-		x = c.of("tuned")
+		x = c.samplesOf("tuned")
 	}
-	if name == contender || contender == "default" && name == "tuned" && len(c.of("default")) == 0 {
-		return kernels.PairedInterval{Median: 1, Lo: 1, Hi: 1}
+	if name == contender || contender == "default" && name == "tuned" && len(c.samplesOf("default")) == 0 {
+		return check.PairedInterval{Median: 1, Lo: 1, Hi: 1}
 	}
-	return kernels.Paired(x, c.of(name), confidence)
+	return check.Paired(x, c.samplesOf(name), confidence)
 }

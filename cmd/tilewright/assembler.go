@@ -33,13 +33,13 @@ func findAssembler(ctx context.Context) assembler {
 }
 
 // assemble has a file with PTX assembled for the target its text says.
-func (a assembler) assemble(ctx context.Context, file, source string) (gpu.Assembled, error) {
+func (a assembler) assemble(ctx context.Context, file, source string) (gpu.AssemblerReport, error) {
 	if a.path == "" {
-		return gpu.Assembled{}, errNoAssembler
+		return gpu.AssemblerReport{}, errNoAssembler
 	}
 	_, rest, _ := strings.Cut(source, ".target ")
 	target, _, _ := strings.Cut(rest, "\n")
-	row := gpu.Assembled{Hash: gpu.Hash(source), Target: strings.TrimSpace(target), Tool: a.version}
+	row := gpu.AssemblerReport{Hash: gpu.Hash(source), Target: strings.TrimSpace(target), Tool: a.version}
 	out, err := exec.CommandContext(ctx, a.path, "-v", "-arch="+row.Target, "-o", os.DevNull, file).CombinedOutput()
 	if err != nil {
 		return row, fmt.Errorf("refused: %s", firstLine(strings.TrimSpace(string(out))))
@@ -50,7 +50,7 @@ func (a assembler) assemble(ctx context.Context, file, source string) (gpu.Assem
 
 // readUsage reads what ptxas -v says: "Used 40 registers, …, 1024 bytes smem"
 // and "0 bytes stack frame, 8 bytes spill stores, …", for every entry: the most counts.
-func readUsage(said string, row *gpu.Assembled) {
+func readUsage(said string, row *gpu.AssemblerReport) {
 	for line := range strings.Lines(said) {
 		for part := range strings.SplitSeq(line[strings.LastIndexByte(line, ':')+1:], ",") {
 			var n int
@@ -71,7 +71,7 @@ func scan(text, format string, n *int) bool {
 	return err == nil
 }
 
-// inWords is a row for people.
-func inWords(a gpu.Assembled) string {
+// usageText is a row for people.
+func usageText(a gpu.AssemblerReport) string {
 	return fmt.Sprintf("%d registers, %d bytes spilled, %d bytes of shared memory", a.Registers, a.Spilled, a.Shared)
 }

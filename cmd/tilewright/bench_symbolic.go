@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 var benchSymbolicCommand = command{
@@ -78,7 +78,7 @@ type chainTimes struct {
 // A symbolicBench is one run of the command.
 type symbolicBench struct {
 	ids    []string
-	chains []*symtile.Chain
+	chains []*index.Composition
 	times  []chainTimes
 	budget time.Duration // of one measurement
 }
@@ -103,12 +103,12 @@ func runBenchSymbolic(c *call) error {
 	if err := writeLines(args[1], b.answers); err != nil {
 		return err
 	}
-	rivals, err := b.rivals(*isl, *mlir)
+	rivals, err := b.startCompetitors(*isl, *mlir)
 	if err != nil {
 		return err
 	}
 	defer rivals.remove()
-	if err := b.race(*rounds, rivals); err != nil {
+	if err := b.measureRounds(*rounds, rivals); err != nil {
 		return err
 	}
 	if err := writeLines(args[2], b.writeTimes); err != nil {
@@ -148,11 +148,11 @@ func (b *symbolicBench) add(line []byte) error {
 	if err := json.Unmarshal(line, &w); err != nil {
 		return err
 	}
-	var drafts []symtile.Draft
+	var drafts []index.MapSource
 	for _, m := range w.Chain {
 		drafts = append(drafts, m.draft())
 	}
-	chain, err := symtile.NewChain(drafts...)
+	chain, err := index.NewComposition(drafts...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.ID, err)
 	}
@@ -160,17 +160,17 @@ func (b *symbolicBench) add(line []byte) error {
 	return nil
 }
 
-func (m workMap) draft() symtile.Draft {
-	d := symtile.Draft{Dims: variables(m.Dims), Ranges: variables(m.Syms), Results: m.Exprs}
+func (m workMap) draft() index.MapSource {
+	d := index.MapSource{Dims: variables(m.Dims), Ranges: variables(m.Syms), Results: m.Exprs}
 	for _, w := range m.Where {
-		d.Where = append(d.Where, symtile.DraftBound{Expr: w.Expr, In: symtile.Interval{Lo: w.Lo, Hi: w.Hi}})
+		d.Where = append(d.Where, index.BoundSource{Expr: w.Expr, In: index.Interval{Lo: w.Lo, Hi: w.Hi}})
 	}
 	return d
 }
 
-func variables(vs []workVar) (out []symtile.Variable) {
+func variables(vs []workVar) (out []index.Variable) {
 	for _, v := range vs {
-		out = append(out, symtile.Variable{Name: v.Name, Lo: v.Lo, Hi: v.Hi})
+		out = append(out, index.Variable{Name: v.Name, Lo: v.Lo, Hi: v.Hi})
 	}
 	return out
 }
@@ -211,9 +211,9 @@ func (b *symbolicBench) answers(w io.Writer) error {
 	return nil
 }
 
-// race measures everything in rounds, so that the drift of the machine hits
+// measureRounds measures everything in rounds, so that the drift of the machine hits
 // all alike.
-func (b *symbolicBench) race(rounds int, rivals rivals) error {
+func (b *symbolicBench) measureRounds(rounds int, rivals competitors) error {
 	if b.budget == 0 {
 		rounds = 0
 	}
@@ -257,7 +257,7 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-func (b *symbolicBench) measureChain(id string, c *symtile.Chain) chainTimes {
+func (b *symbolicBench) measureChain(id string, c *index.Composition) chainTimes {
 	t := chainTimes{id: id}
 	t.simplify, _ = measure(b.budget, c.Simplify)
 	t.extract, t.allocs = measure(b.budget, func() { c.Solve() })

@@ -93,13 +93,13 @@ func (c *cacheCall) ls() error {
 	t := c.table()
 	fmt.Fprintln(t, "fingerprint\tfusion\tplan\ttime\tvs default\tdevice\twhen")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\n", r.Fingerprint[:12], r.Name, r.Plan, said(r.Seconds, r.Untimed), r.Speedup[0], r.Device, r.When)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\n", r.Fingerprint[:12], r.Name, r.Plan, secondsText(r.Seconds, r.Untimed), r.Speedup[0], r.Device, r.When)
 	}
 	return t.Flush()
 }
 
-// said is a time as it may be said: one that was not taken is predicted.
-func said(seconds float64, untimed bool) string {
+// secondsText is a time as it may be said: one that was not taken is predicted.
+func secondsText(seconds float64, untimed bool) string {
 	if untimed {
 		return "predicted " + tuner.Seconds(seconds)
 	}
@@ -139,13 +139,13 @@ func (c *cacheCall) show() error {
 
 func (c *cacheCall) showRecord(r cache.Record) {
 	fmt.Fprintf(c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n", r.Name, r.Fusion, r.Device, r.Backend, r.Codegen, r.When.Format("2006-01-02 15:04 MST"), r.By)
-	fmt.Fprintf(c.out, "winner   %s  %s\ndefault  %s  %s\n", r.Plan, said(r.Seconds, r.Untimed), r.Default, said(r.DefaultSeconds, r.Untimed))
+	fmt.Fprintf(c.out, "winner   %s  %s\ndefault  %s  %s\n", r.Plan, secondsText(r.Seconds, r.Untimed), r.Default, secondsText(r.DefaultSeconds, r.Untimed))
 	if r.Untimed {
 		fmt.Fprintf(c.out, "by the cost model: the device cannot time, %d plans were checked\n\n", len(r.Trials))
 	} else {
-		fmt.Fprintf(c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n\n", r.Speedup[0], r.Speedup[1], upper(r.Speedup[2]), regret(r.Regret), len(r.Ties))
+		fmt.Fprintf(c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n\n", r.Speedup[0], r.Speedup[1], upperText(r.Speedup[2]), regretText(r.Regret), len(r.Ties))
 	}
-	if saw := kernels.EvidenceText(r.Evidence); saw != "" {
+	if saw := kernels.SampleQualityText(r.Evidence); saw != "" {
 		fmt.Fprintf(c.out, "meanwhile: %s\n\n", saw)
 	}
 	t := c.table()
@@ -167,7 +167,7 @@ func trialNote(x cache.Trial) string {
 	if x.Dropped {
 		all = append(all, "dropped")
 	}
-	if clock := kernels.ClocksOf(x.Clocks); clock.Known > 0 {
+	if clock := kernels.ClockStatsOf(x.Clocks); clock.Known > 0 {
 		all = append(all, "at "+clock.String())
 	}
 	return strings.Join(all, ", ")
@@ -195,10 +195,10 @@ func (c *cacheCall) merge() error {
 		return err
 	}
 	kept, total, err := c.db.Merge(cache.Open(c.args[0]))
-	return c.took(kept, total, err)
+	return c.reportMerged(kept, total, err)
 }
 
-func (c *cacheCall) took(kept, total int, err error) error {
+func (c *cacheCall) reportMerged(kept, total int, err error) error {
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (c *cacheCall) load() error {
 		in = f
 	}
 	kept, total, err := c.db.Import(in)
-	return c.took(kept, total, err)
+	return c.reportMerged(kept, total, err)
 }
 
 func (c *cacheCall) publish() error {

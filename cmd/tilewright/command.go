@@ -104,7 +104,7 @@ func (cmd command) invoke(args []string, in io.Reader, out, errw io.Writer) int 
 }
 
 // parse reads the flags defined so far, which may stand before, between or
-// after the arguments, and returns between atLeast and atMost (-1: any number
+// after the arguments, and returns between minOperands and maxOperands (-1: any number
 // of) arguments.
 func (c *call) parse(atLeast, atMost int) ([]string, error) {
 	var args []string

@@ -6,8 +6,8 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 )
 
-// A counting backend says what the last run did, if it was to count.
-type counting interface {
+// A counterSource backend says what the last run did, if it was to count.
+type counterSource interface {
 	count()
 	counters() sim.Counters
 }

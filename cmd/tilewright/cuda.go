@@ -11,6 +11,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cuda"
 	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
 func cudaDriver() driver {
@@ -34,8 +35,8 @@ func openCUDA(what string) (kernels.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := gpu.ChildOptions{Command: func() *exec.Cmd { return exec.Command(program, gpuProcessCommand.name, what) }}
-	s, err := gpu.NewSession(context.Background(), func(ctx context.Context) (gpu.Driver, error) { return gpu.OpenChild(ctx, o) })
+	o := device.ChildOptions{Command: func() *exec.Cmd { return exec.Command(program, gpuProcessCommand.name, what) }}
+	s, err := device.NewSession(context.Background(), func(ctx context.Context) (device.Driver, error) { return device.OpenChild(ctx, o) })
 	if err != nil {
 		return nil, err
 	}
@@ -62,5 +63,5 @@ func runGPUProcess(c *call) error {
 	if err := startCUDA(); err != nil {
 		return err
 	}
-	return gpu.Serve(func(context.Context) (gpu.Driver, error) { return cuda.Open(ordinal) }, c.in, c.out)
+	return device.Serve(func(context.Context) (device.Driver, error) { return cuda.Open(ordinal) }, c.in, c.out)
 }

@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/tilewright/tilewright/kernels/cuda/cudasim"
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/gpu/simulated"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 )
@@ -17,7 +17,7 @@ import (
 // names the GPU, H100 if it is empty; TILEWRIGHT_CUDASIM_FAULTS is a table of
 // faults.
 func startCUDA() error {
-	sheet, err := gpu.ParseSheet(cmp.Or(os.Getenv("TILEWRIGHT_CUDASIM"), "H100"))
+	sheet, err := device.ParseSpec(cmp.Or(os.Getenv("TILEWRIGHT_CUDASIM"), "H100"))
 	if err != nil {
 		return fmt.Errorf("TILEWRIGHT_CUDASIM: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/gpu/simulated"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/kernels/replay"
@@ -40,20 +41,20 @@ const aboutCUDA = "NVIDIA GPUs"
 
 const deviceUsage = "the `device` to tune for; `tilewright devices` lists them"
 
-// A device is what the flags say of one.
-type device struct {
+// A availableDevice is what the flags say of one.
+type availableDevice struct {
 	name *string
 	tf32 *bool
 }
 
-func (c *call) deviceFlag() device {
-	return device{c.String("device", "cpu", deviceUsage), c.Bool("tf32", false, tf32Usage)}
+func (c *call) deviceFlag() availableDevice {
+	return availableDevice{c.String("device", "cpu", deviceUsage), c.Bool("tf32", false, tf32Usage)}
 }
 
 const tf32Usage = "let products of f32 round their operands to tf32 on a GPU's tensor cores: plans with tf32=1, whose results are within 2⁻¹⁰ an operation, and winners of their own"
 
 // backend opens a device with the options stated for it.
-func backend(d device) (kernels.Backend, error) {
+func backend(d availableDevice) (kernels.Backend, error) {
 	b, err := backendNamed(*d.name)
 	if err != nil || !*d.tf32 {
 		return b, err
@@ -91,19 +92,19 @@ func backendNamed(name string) (kernels.Backend, error) {
 
 // simulate is a simulated GPU, by target or product.
 func simulate(name string) (kernels.Backend, error) {
-	sheet, err := gpu.ParseSheet(name)
+	sheet, err := device.ParseSpec(name)
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
-	device, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true})
+	dev, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true})
 	if err != nil {
 		return nil, err
 	}
-	s, err := gpu.NewSession(context.Background(), func(context.Context) (gpu.Driver, error) { return device, nil })
+	s, err := device.NewSession(context.Background(), func(context.Context) (device.Driver, error) { return dev, nil })
 	if err != nil {
 		return nil, err
 	}
-	return simulator{gpu.New(s), device}, nil
+	return simulator{gpu.New(s), dev}, nil
 }
 
 // A simulator is a backend that counts when it is asked to.

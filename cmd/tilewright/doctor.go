@@ -18,7 +18,9 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
@@ -67,8 +69,8 @@ type doctor struct {
 
 	assembler assembler
 	kernels   []kernelJSON
-	assembled []gpu.Assembled // goldens
-	ceilings  []gpu.Ceiling
+	assembled []gpu.AssemblerReport // goldens
+	ceilings  []device.Ceiling
 	copied    float64 // bytes/s of the copy, once it is known
 	tuned     []ratedJSON
 	records   []cache.Record
@@ -86,12 +88,12 @@ type kernelJSON struct {
 
 // doctorJSON is the result of doctor -json.
 type doctorJSON struct {
-	Device   string            `json:"device"`
-	Ceilings []gpu.Ceiling     `json:"ceilings,omitempty"`
-	Kernels  []kernelJSON      `json:"kernels"`
-	Tuned    []ratedJSON       `json:"tuned,omitempty"`
-	Evidence *kernels.Evidence `json:"evidence,omitempty"` // of the clock, where it was seen
-	Wrong    int               `json:"wrong"`
+	Device   string                 `json:"device"`
+	Ceilings []device.Ceiling       `json:"ceilings,omitempty"`
+	Kernels  []kernelJSON           `json:"kernels"`
+	Tuned    []ratedJSON            `json:"tuned,omitempty"`
+	Evidence *kernels.SampleQuality `json:"evidence,omitempty"` // of the clock, where it was seen
+	Wrong    int                    `json:"wrong"`
 }
 
 func runDoctor(c *call) error {
@@ -144,7 +146,7 @@ func (d *doctor) device(ctx context.Context) error {
 	dev := d.backend.Device()
 	fmt.Fprintf(d.c.err, "%s, %d lanes, code generation %s\n", dev.Name, dev.Lanes, dev.Revision)
 	if g, ok := d.backend.(interface {
-		MatrixCeilings(context.Context) ([]gpu.Ceiling, error)
+		MatrixCeilings(context.Context) ([]device.Ceiling, error)
 	}); ok {
 		var err error
 		if d.ceilings, err = g.MatrixCeilings(ctx); err != nil {
@@ -159,7 +161,7 @@ func (d *doctor) device(ctx context.Context) error {
 	}
 	text, err := json.MarshalIndent(struct {
 		kernels.Device
-		Ceilings []gpu.Ceiling `json:",omitempty"`
+		Ceilings []device.Ceiling `json:",omitempty"`
 	}{dev, d.ceilings}, "", "  ")
 	if err != nil {
 		return err
@@ -174,7 +176,7 @@ func (d *doctor) goldens(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seen, err := gpu.AssembledGoldens()
+	seen, err := gpu.AssemblerReports()
 	if err != nil {
 		return err
 	}
@@ -192,7 +194,7 @@ func (d *doctor) goldens(ctx context.Context) error {
 		fmt.Fprintf(d.c.err, ": %s", strings.Join(missing, ", "))
 	}
 	fmt.Fprintln(d.c.err)
-	lines := []string{gpu.AssembledHeader}
+	lines := []string{gpu.AssemblerReportHeader}
 	for _, a := range d.assembled {
 		lines = append(lines, a.Row())
 	}
@@ -209,7 +211,7 @@ func (d *doctor) golden(ctx context.Context, g gpu.Golden) error {
 	row := kernelJSON{Fusion: name, Plan: g.Plan.String(), Hash: gpu.Hash(g.PTX)}
 	switch {
 	case err == nil:
-		row.Assembled = inWords(a)
+		row.Assembled = usageText(a)
 		d.assembled = append(d.assembled, a)
 	case !errors.Is(err, errNoAssembler):
 		d.bad++
@@ -247,7 +249,7 @@ func (d *doctor) runs(ctx context.Context, g gpu.Golden) string {
 		return err.Error()
 	}
 	defer k.Close()
-	v, err := kernels.NewVerifier(g.Program.Fusion, 1)
+	v, err := check.NewVerifier(g.Program.Fusion, 1)
 	if err != nil {
 		return err.Error()
 	}
@@ -332,7 +334,7 @@ func (d *doctor) fusion(ctx context.Context, f *hlo.Computation) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
-	v, err := kernels.NewVerifier(f, 1)
+	v, err := check.NewVerifier(f, 1)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -368,7 +370,7 @@ func (d *doctor) choose(p *symtile.Program) ([]kernels.Plan, error) {
 const checkDeadline = time.Minute // of one kernel
 
 // check compiles, keeps, verifies and assembles a kernel.
-func (d *doctor) check(ctx context.Context, p *symtile.Program, v *kernels.Verifier, plan kernels.Plan, name string) kernelJSON {
+func (d *doctor) check(ctx context.Context, p *symtile.Program, v *check.Verifier, plan kernels.Plan, name string) kernelJSON {
 	limited, cancel := context.WithTimeout(ctx, checkDeadline)
 	defer cancel()
 	row := kernelJSON{Fusion: p.Fusion.Name, Plan: plan.String()}
@@ -404,7 +406,7 @@ func (d *doctor) usage(ctx context.Context, file, source string) string {
 	if err != nil {
 		return err.Error()
 	}
-	return inWords(a)
+	return usageText(a)
 }
 
 // large tunes the large fusions.
@@ -414,7 +416,7 @@ func (d *doctor) large(ctx context.Context) error {
 		return err
 	}
 	db := filepath.Join(d.folder, "samples.db")
-	t := &tuner.Tuner{Backend: d.backend, Cache: cache.Open(db), Options: tuner.Options{Budget: d.budget, Try: 32, Seed: 1, Force: true}}
+	t := &tuner.Tuner{Backend: d.backend, Cache: cache.Open(db), Options: tuner.Options{Budget: d.budget, Candidates: 32, Seed: 1, Force: true}}
 	for _, m := range all {
 		for _, f := range m.Fusions() {
 			r, err := t.Tune(ctx, f)
@@ -449,11 +451,11 @@ func (d *doctor) samples(db *cache.DB) error {
 
 // evidence writes what the session saw of the device's clock.
 func (d *doctor) evidence() error {
-	g, ok := d.backend.(interface{ Evidence() []gpu.Evidence })
+	g, ok := d.backend.(interface{ Evidence() []device.SampleRecord })
 	if !ok {
 		return nil
 	}
-	lines := []string{gpu.EvidenceHeader}
+	lines := []string{device.SampleHeader}
 	session := d.saw().Clock
 	for _, e := range g.Evidence() {
 		lines = append(lines, e.Row(session))
@@ -462,11 +464,11 @@ func (d *doctor) evidence() error {
 }
 
 // saw is what the device saw of its clock, zero of one that does not.
-func (d *doctor) saw() kernels.Evidence {
-	if b, ok := d.backend.(interface{ Saw() kernels.Evidence }); ok {
+func (d *doctor) saw() kernels.SampleQuality {
+	if b, ok := d.backend.(interface{ Saw() kernels.SampleQuality }); ok {
 		return b.Saw()
 	}
-	return kernels.Evidence{}
+	return kernels.SampleQuality{}
 }
 
 // finish writes the summary and the page, and says how it went.
@@ -484,12 +486,12 @@ func (d *doctor) finish(context.Context) error {
 		return err
 	}
 	saw := d.saw()
-	if saw.Seen() {
+	if saw.Known() {
 		fmt.Fprintln(d.c.err, saw)
 	}
 	if d.c.json {
 		j := doctorJSON{Device: d.backend.Device().Name, Ceilings: d.ceilings, Kernels: d.kernels, Tuned: d.tuned, Wrong: d.bad}
-		if saw.Seen() {
+		if saw.Known() {
 			j.Evidence = &saw
 		}
 		err = d.c.printJSON(j)

@@ -15,7 +15,7 @@ import (
 // readModule parses FILE, HLO or StableHLO, or standard input for "-". A module
 // that no compiler has fused is split into fusions; the second result is what
 // stays outside of them.
-func (c *call) readModule(file string) (*hlo.Module, []symtile.Outside, error) {
+func (c *call) readModule(file string) (*hlo.Module, []symtile.Unfused, error) {
 	src, err := c.readFile(file)
 	if err != nil {
 		return nil, nil, err
@@ -28,9 +28,9 @@ func (c *call) readModule(file string) (*hlo.Module, []symtile.Outside, error) {
 	return m, outside, nil
 }
 
-// untiled leaves out what is no work: constants, tuples.
-func untiled(all []symtile.Outside) []symtile.Outside {
-	return slices.DeleteFunc(slices.Clone(all), func(o symtile.Outside) bool {
+// untileable leaves out what is no work: constants, tuples.
+func untileable(all []symtile.Unfused) []symtile.Unfused {
+	return slices.DeleteFunc(slices.Clone(all), func(o symtile.Unfused) bool {
 		switch o.Instr.Op {
 		case hlo.OpConstant, hlo.OpIota, hlo.OpTuple, hlo.OpGetTupleElement:
 			return true
@@ -79,7 +79,7 @@ func oneFusion(file string, m *hlo.Module, name string) (*hlo.Computation, error
 }
 
 // readFor is readFusion and the backend it is for.
-func (c *call) readFor(file, name string, d device) (*hlo.Computation, kernels.Backend, error) {
+func (c *call) readFor(file, name string, d availableDevice) (*hlo.Computation, kernels.Backend, error) {
 	fusion, err := c.readFusion(file, name)
 	if err != nil {
 		return nil, nil, err

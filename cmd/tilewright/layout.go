@@ -7,8 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/layout"
+	"github.com/tilewright/tilewright/symtile/layout/draw"
 )
 
 var layoutCommand = command{
@@ -129,10 +131,10 @@ type warpJSON struct {
 	Fewest  int64   `json:"fewest"`
 }
 
-func newCoalescingJSON(c layout.Coalescing) coalescingJSON {
+func newCoalescingJSON(c coalesce.Coalescing) coalescingJSON {
 	w := c.Worst
-	return coalescingJSON{c.Vector, c.Warps, c.Each.Requests, c.Each.Bytes, c.Each.Sectors, c.Each.Ideal, c.Once.Sectors, c.Each.Lines, c.Wasted(), c.Mean(),
-		warpJSON{append([]int64{}, w.Block...), w.Warp, w.Each.Sectors, w.Each.Ideal}}
+	return coalescingJSON{c.Vector, c.Warps, c.PerRequest.Requests, c.PerRequest.Bytes, c.PerRequest.Sectors, c.PerRequest.Ideal, c.PerWarp.Sectors, c.PerRequest.Lines, c.Wasted(), c.Mean(),
+		warpJSON{append([]int64{}, w.Block...), w.Warp, w.PerRequest.Sectors, w.PerRequest.Ideal}}
 }
 
 // layoutFlags is what the command line says.
@@ -210,7 +212,7 @@ func (f *layoutFlags) check() error {
 }
 
 func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
-	r := symtile.NewRing()
+	r := index.NewRing()
 	j := &layoutJSON{Shape: l.String(), Physical: append([]int64{}, l.Physical...), Elements: l.Elements(), Padding: l.Padding(), Bytes: l.Bytes(),
 		Steps: stepTexts(l.Steps()), Map: l.Map(r).String(), Inverse: l.Inverse(r).Simplify().String()}
 	if err := r.Err(); err != nil {
@@ -222,7 +224,7 @@ func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
 		}
 	}
 	if f.svg != "" && f.threads == "" {
-		page, err := layout.LayoutSVG(l, layout.Sectors{})
+		page, err := draw.LayoutSVG(l, layout.Sectors{})
 		if err != nil {
 			return nil, err
 		}
@@ -294,7 +296,7 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 	if err != nil {
 		return fmt.Errorf("-pack: %w", err)
 	}
-	r := symtile.NewRing()
+	r := index.NewRing()
 	_, proved := p.RoundTrip(r)
 	j.Pack = &packJSON{Op: p.String(), Packed: p.Packed(), Steps: stepTexts(p.Steps()), ToPacked: p.ToPacked(r).String(), ToSource: p.ToSource(r).String(), RoundTrip: proved}
 	if l.Shape.Rank() != 2 {
@@ -311,11 +313,11 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 	if err != nil {
 		return err
 	}
-	v, err := o.Judge(m)
+	v, err := o.PackCost(m)
 	if err != nil {
 		return err
 	}
-	j.Pack.Judgement = &judgeJSON{v.Operand.Name, v.Operand.Visits, v.Packing, wasteJSON(v.Waste), wasteJSON(v.Left), v.BreakEven, v.Pays, v.Why}
+	j.Pack.Judgement = &judgeJSON{v.Operand.Name, v.Operand.Visits, v.Packing, wasteJSON(v.Waste), wasteJSON(v.PackedWaste), v.BreakEven, v.Pays, v.Why}
 	return nil
 }
 
@@ -377,14 +379,14 @@ func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
 	if err != nil {
 		return err
 	}
-	x, err := a.Of(symtile.NewRing(), l)
+	x, err := a.Of(index.NewRing(), l)
 	if err != nil {
 		return err
 	}
 	simple := x.Offset.Simplify()
 	v := x.VectorWidth()
 	j.Access = &accessJSON{Map: simple.String(), Vector: v.Width, Proof: v.Proof, WhyNoMore: v.Why, Parts: []partJSON{}}
-	worst := layout.WarpCount{}
+	worst := coalesce.WarpCount{}
 	for _, vector := range slices.Compact([]int64{1, v.Width}) {
 		n, err := x.Coalescing(vector, layout.Sectors{})
 		if err != nil {
@@ -393,7 +395,7 @@ func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
 		worst = n.Worst
 		j.Access.Coalescing = append(j.Access.Coalescing, newCoalescingJSON(n))
 	}
-	for _, p := range x.Parts(symtile.RoleBlock) {
+	for _, p := range x.Parts(index.RoleBlock) {
 		j.Access.Parts = append(j.Access.Parts, newPartJSON(x, p))
 	}
 	if f.svg == "" {
@@ -403,7 +405,7 @@ func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
 	return f.draw(x, v.Width, worst)
 }
 
-func newPartJSON(whole, part *layout.Access) partJSON {
+func newPartJSON(whole, part *coalesce.Access) partJSON {
 	m, fixed := part.Offset, []string{}
 	m.Dims, m.Ranges = nil, nil
 	for i, e := range part.Offset.Vars() {
@@ -421,7 +423,7 @@ func newPartJSON(whole, part *layout.Access) partJSON {
 	return partJSON{strings.Join(fixed, ", "), part.VectorWidth().Width, !m.Where.True(), m.String()}
 }
 
-func (f *layoutFlags) assignment(l *layout.Layout) (a layout.Assignment, err error) {
+func (f *layoutFlags) assignment(l *layout.Layout) (a coalesce.Assignment, err error) {
 	rank := l.Shape.Rank()
 	for _, x := range []struct {
 		flag, text string
@@ -448,7 +450,7 @@ func (f *layoutFlags) assignment(l *layout.Layout) (a layout.Assignment, err err
 }
 
 // draw draws what was picked, or the worst warp.
-func (f *layoutFlags) draw(x *layout.Access, vector int64, worst layout.WarpCount) error {
+func (f *layoutFlags) draw(x *coalesce.Access, vector int64, worst coalesce.WarpCount) error {
 	if f.vector != 0 && f.vector != vector {
 		vector = f.vector
 		c, err := x.Coalescing(vector, layout.Sectors{})
@@ -506,7 +508,7 @@ func (f *layoutFlags) parsePick(rank int) (pick, error) {
 
 func (j *layoutJSON) print(c *call) {
 	fmt.Fprintln(c.out, j.Shape)
-	fmt.Fprintf(c.out, "  in memory  %s, %d positions, %d of them padding, %d bytes\n", extents(j.Physical), j.Elements, j.Padding, j.Bytes)
+	fmt.Fprintf(c.out, "  in memory  %s, %d positions, %d of them padding, %d bytes\n", extentsText(j.Physical), j.Elements, j.Padding, j.Bytes)
 	fmt.Fprintf(c.out, "  made by    %s\n", stepList(j.Steps))
 	fmt.Fprintf(c.out, "  position   %s\n", j.Map)
 	fmt.Fprintf(c.out, "  element    %s\n", j.Inverse)
@@ -525,8 +527,8 @@ func stepList(steps []string) string {
 	return strings.Join(steps, "; ")
 }
 
-// extents prints 3x5, and 1 for no dimensions.
-func extents(dims []int64) string {
+// extentsText prints 3x5, and 1 for no dimensions.
+func extentsText(dims []int64) string {
 	if len(dims) == 0 {
 		return "1"
 	}
@@ -553,7 +555,7 @@ func (j *packJSON) print(c *call) {
 	if j == nil {
 		return
 	}
-	fmt.Fprintf(c.out, "\n%s\n  packed     %s\n  made by    %s\n", j.Op, extents(j.Packed), stepList(j.Steps))
+	fmt.Fprintf(c.out, "\n%s\n  packed     %s\n  made by    %s\n", j.Op, extentsText(j.Packed), stepList(j.Steps))
 	fmt.Fprintf(c.out, "  to packed  %s\n  to source  %s\n", j.ToPacked, j.ToSource)
 	if j.RoundTrip {
 		fmt.Fprintln(c.out, "  unpacking gives every element back: the composed maps are the identity")
@@ -568,11 +570,11 @@ func (j *accessJSON) print(c *call) {
 		return
 	}
 	fmt.Fprintf(c.out, "\naccess, to byte offsets\n  %s\n", j.Map)
-	fmt.Fprintf(c.out, "  an instruction can touch %s of a thread (%s), not more: %s\n\n", elements(j.Vector), j.Proof, j.WhyNoMore)
+	fmt.Fprintf(c.out, "  an instruction can touch %s of a thread (%s), not more: %s\n\n", elementsText(j.Vector), j.Proof, j.WhyNoMore)
 	t := c.table()
 	fmt.Fprintln(t, "  instruction\trequests\tsectors\tfewest\tratio\twasted bytes\tlines\tworst warp")
 	for _, r := range j.Coalescing {
-		fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t%.3g\t%d\t%d\t%d for %d: block %v, warp %d\n", elements(r.Vector), r.Requests, r.Sectors, r.Fewest, r.Mean,
+		fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t%.3g\t%d\t%d\t%d for %d: block %v, warp %d\n", elementsText(r.Vector), r.Requests, r.Sectors, r.Fewest, r.Mean,
 			r.Wasted, r.Lines, r.Worst.Sectors, r.Worst.Fewest, r.Worst.Block, r.Worst.Warp)
 	}
 	t.Flush()
@@ -590,10 +592,10 @@ func (p partJSON) print(c *call) {
 	if p.Fixed != "" {
 		where = ", " + p.Fixed
 	}
-	fmt.Fprintf(c.out, "  %s, %s at a time%s: %s\n", mask, elements(p.Vector), where, p.Map)
+	fmt.Fprintf(c.out, "  %s, %s at a time%s: %s\n", mask, elementsText(p.Vector), where, p.Map)
 }
 
-func elements(n int64) string {
+func elementsText(n int64) string {
 	if n == 1 {
 		return "1 element"
 	}

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/layout"
+	"github.com/tilewright/tilewright/symtile/layout/draw"
 )
 
 // A pick is the threads whose access is drawn: a block, of it one warp, of that
@@ -20,7 +22,7 @@ type pick struct {
 // drawAccess draws which bytes the picked threads touch, as an SVG page: the elements
 // in the array, the lines and sectors of memory with what they waste, and the
 // requests. Each instruction of a thread touches vector elements.
-func drawAccess(x *layout.Access, picked pick, vector int64) ([]byte, error) {
+func drawAccess(x *coalesce.Access, picked pick, vector int64) ([]byte, error) {
 	size, err := layout.Sectors{}.WithDefaults()
 	if err != nil {
 		return nil, err
@@ -32,10 +34,10 @@ func drawAccess(x *layout.Access, picked pick, vector int64) ([]byte, error) {
 	if len(v.points) == 0 {
 		return nil, fmt.Errorf("%s touches no memory: masks leave nothing", v.who())
 	}
-	if len(v.points) > layout.MaxCells {
-		return nil, fmt.Errorf("%s touches %d elements, more than the %d that can be drawn: pick one warp or lane", v.who(), len(v.points), layout.MaxCells)
+	if len(v.points) > draw.MaxCells {
+		return nil, fmt.Errorf("%s touches %d elements, more than the %d that can be drawn: pick one warp or lane", v.who(), len(v.points), draw.MaxCells)
 	}
-	p := &layout.Picture{Title: fmt.Sprintf("%s: %s", x.Layout, v.who()), Size: size, Waste: true, Cells: v.cells(), Bars: v.bars()}
+	p := &draw.Picture{Title: fmt.Sprintf("%s: %s", x.Layout, v.who()), Size: size, Waste: true, Cells: v.cells(), Bars: v.bars()}
 	p.BarHead = "Sectors touched beside the fewest that would do"
 	p.Notes = v.notes()
 	p.Legend = v.legend()
@@ -45,16 +47,16 @@ func drawAccess(x *layout.Access, picked pick, vector int64) ([]byte, error) {
 
 // An accessView is what is drawn of an access.
 type accessView struct {
-	x      *layout.Access
+	x      *coalesce.Access
 	pick   pick
 	vector int64
 	size   layout.Sectors
 	points []pickedPoint
-	counts []layout.WarpCount
+	counts []coalesce.WarpCount
 }
 
 type pickedPoint struct {
-	layout.Point
+	coalesce.Point
 	warp int64
 }
 
@@ -66,13 +68,13 @@ func (v *accessView) gather() error {
 	if in := v.x.Lane.Range(); v.pick.Lane >= 0 && !in.Contains(v.pick.Lane) {
 		return fmt.Errorf("lane %d: a warp has lanes %s", v.pick.Lane, in)
 	}
-	for w := first; w <= last && len(v.points) <= layout.MaxCells; w++ {
+	for w := first; w <= last && len(v.points) <= draw.MaxCells; w++ {
 		points, c, err := v.x.WarpOf(v.pick.Block, w, v.vector, v.size)
 		if err != nil {
 			return err
 		}
 		if v.pick.Lane >= 0 {
-			points = slices.DeleteFunc(points, func(p layout.Point) bool { return p.Lane != v.pick.Lane })
+			points = slices.DeleteFunc(points, func(p coalesce.Point) bool { return p.Lane != v.pick.Lane })
 			c = v.x.CountPoints(v.pick.Block, w, points, v.vector, v.size)
 		}
 		v.counts = append(v.counts, c)
@@ -95,9 +97,9 @@ func (v *accessView) who() string {
 	return s
 }
 
-func (v *accessView) total() (each, once layout.Count) {
+func (v *accessView) total() (each, once coalesce.Count) {
 	for _, c := range v.counts {
-		each, once = each.Plus(c.Each), once.Plus(c.Once)
+		each, once = each.Plus(c.PerRequest), once.Plus(c.PerWarp)
 	}
 	return each, once
 }
@@ -136,17 +138,17 @@ func (v *accessView) colorText() string {
 	return "number and colour: the instruction"
 }
 
-func (v *accessView) legend() []layout.Key {
-	return []layout.Key{
-		{Swatch: layout.SwatchCell, Text: v.colorText()},
-		{Swatch: layout.SwatchWaste, Text: "moved with a sector, not asked for"},
-		{Swatch: layout.SwatchTouched, Text: "sector touched"},
-		{Swatch: layout.SwatchSector, Text: "sector not touched"},
+func (v *accessView) legend() []draw.Key {
+	return []draw.Key{
+		{Swatch: draw.SwatchCell, Text: v.colorText()},
+		{Swatch: draw.SwatchWaste, Text: "moved with a sector, not asked for"},
+		{Swatch: draw.SwatchTouched, Text: "sector touched"},
+		{Swatch: draw.SwatchSector, Text: "sector not touched"},
 	}
 }
 
 // cells joins the neighbours that one instruction of a thread touches.
-func (v *accessView) cells() (out []layout.Cell) {
+func (v *accessView) cells() (out []draw.Cell) {
 	width := (v.x.Layout.ElementBits() + 7) / 8
 	slices.SortFunc(v.points, func(p, q pickedPoint) int {
 		return slices.Compare([]int64{p.Offset, p.warp, p.Lane, p.Loop, p.Element}, []int64{q.Offset, q.warp, q.Lane, q.Loop, q.Element})
@@ -156,7 +158,7 @@ func (v *accessView) cells() (out []layout.Cell) {
 			out[len(out)-1].To += width
 			continue
 		}
-		out = append(out, layout.Cell{From: p.Offset, To: p.Offset + width, Color: int(v.color(p)), Label: fmt.Sprint(v.color(p)), Tip: v.tip(p)})
+		out = append(out, draw.Cell{From: p.Offset, To: p.Offset + width, Color: int(v.color(p)), Label: fmt.Sprint(v.color(p)), Tip: v.tip(p)})
 	}
 	return out
 }
@@ -171,18 +173,18 @@ func (v *accessView) tip(p pickedPoint) string {
 }
 
 // bars shows the requests of one warp, or the warps of a block.
-func (v *accessView) bars() (out []layout.Bar) {
-	text := func(c layout.Count) string {
+func (v *accessView) bars() (out []draw.Bar) {
+	text := func(c coalesce.Count) string {
 		return fmt.Sprintf("%s, fewest %d, %s wasted", layout.CountText(c.Sectors, "sector"), c.Ideal, layout.BytesText(c.Sectors*v.size.Sector-c.Bytes))
 	}
 	if v.pick.Warp < 0 {
 		for i, c := range v.counts {
-			out = append(out, layout.Bar{Label: fmt.Sprintf("warp %d", i), Touched: c.Each.Sectors, Ideal: c.Each.Ideal, Text: text(c.Each)})
+			out = append(out, draw.Bar{Label: fmt.Sprintf("warp %d", i), Touched: c.PerRequest.Sectors, Ideal: c.PerRequest.Ideal, Text: text(c.PerRequest)})
 		}
 		return out
 	}
 	for _, r := range v.requests() {
-		c := v.x.CountPoints(v.pick.Block, v.pick.Warp, r, v.vector, v.size).Each
+		c := v.x.CountPoints(v.pick.Block, v.pick.Warp, r, v.vector, v.size).PerRequest
 		label := fmt.Sprintf("element %d", r[0].Element)
 		if v.vector > 1 {
 			label = fmt.Sprintf("elements %d–%d", r[0].Element/v.vector*v.vector, r[0].Element/v.vector*v.vector+v.vector-1)
@@ -190,15 +192,15 @@ func (v *accessView) bars() (out []layout.Bar) {
 		if v.x.Loop.Range().Hi > 0 {
 			label = fmt.Sprintf("round %d, %s", r[0].Loop, label)
 		}
-		out = append(out, layout.Bar{Label: label, Touched: c.Sectors, Ideal: c.Ideal, Text: text(c)})
+		out = append(out, draw.Bar{Label: label, Touched: c.Sectors, Ideal: c.Ideal, Text: text(c)})
 	}
 	return out
 }
 
 // requests groups the points of a warp by instruction, each in order of offset.
-func (v *accessView) requests() (out [][]layout.Point) {
+func (v *accessView) requests() (out [][]coalesce.Point) {
 	type id struct{ loop, vector int64 }
-	groups := map[id][]layout.Point{}
+	groups := map[id][]coalesce.Point{}
 	for _, p := range v.points { // cells has sorted them
 		k := id{p.Loop, p.Element / v.vector}
 		groups[k] = append(groups[k], p.Point)
@@ -215,16 +217,16 @@ func (v *accessView) requests() (out [][]layout.Point) {
 
 // array shows the elements in the two last dimensions of the array, where the
 // picked ones lie in one such plane that is small enough.
-func (v *accessView) array() (*layout.Array, error) {
-	code, err := symtile.Compile(v.x.Vars(), v.x.Index.Results)
+func (v *accessView) array() (*draw.Array, error) {
+	code, err := index.Compile(v.x.Vars(), v.x.Index.Results)
 	if err != nil {
 		return nil, err
 	}
-	s := layout.NewPlane(len(v.x.Blocks))
+	s := draw.NewPlane(len(v.x.Blocks))
 	index, scratch := make([]int64, len(v.x.Blocks)), make([]int64, code.ScratchLen())
 	for _, p := range v.points {
 		code.Eval(append(slices.Clone(v.pick.Block), p.warp, p.Lane, p.Loop, p.Element), index, scratch)
-		c := layout.Cell{Color: int(v.color(p)), Label: fmt.Sprint(v.color(p)), Tip: layout.ListText(index) + " " + v.tip(p)}
+		c := draw.Cell{Color: int(v.color(p)), Label: fmt.Sprint(v.color(p)), Tip: layout.ListText(index) + " " + v.tip(p)}
 		s.Add(index, c)
 	}
 	return s.Array("Array: the elements, by index"), nil

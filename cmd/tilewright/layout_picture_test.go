@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
@@ -25,12 +26,12 @@ func TestDrawAccess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := layout.Assignment{Warp: int64(1 + rnd.Intn(8))}
+		a := coalesce.Assignment{Warp: int64(1 + rnd.Intn(8))}
 		for range l.Shape.Rank() {
 			a.Threads, a.Elements = append(a.Threads, power(4)), append(a.Elements, power(3))
 			a.Tile = append(a.Tile, int64(1+rnd.Intn(12)))
 		}
-		x, err := a.Of(symtile.NewRing(), l)
+		x, err := a.Of(index.NewRing(), l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func TestDrawAccessRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := layout.Assignment{Tile: []int64{1024, 1024}, Threads: []int64{8, 32}}.Of(symtile.NewRing(), l)
+	x, err := coalesce.Assignment{Tile: []int64{1024, 1024}, Threads: []int64{8, 32}}.Of(index.NewRing(), l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -26,7 +27,7 @@ type ptxFlags struct {
 // print prints the kernel of a plan, the default where neither a plan nor a tiling
 // is given. Nothing runs.
 func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
-	sheet, err := gpu.ParseSheet(*f.target)
+	sheet, err := device.ParseSpec(*f.target)
 	if err != nil {
 		return usagef("-target: %v", err)
 	}

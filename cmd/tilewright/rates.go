@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
 )
@@ -79,7 +79,7 @@ func (d *doctor) rate(f *hlo.Computation, t tunedJSON) ratedJSON {
 // memory. It is tuned first.
 const copyFusion = "copy"
 
-func highest(all []gpu.Ceiling) (flops float64) {
+func highest(all []device.Ceiling) (flops float64) {
 	for _, c := range all {
 		flops = max(flops, c.FLOPS)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -23,7 +23,7 @@ func TestRates(t *testing.T) {
 	if all[0].Entry.Name != copyFusion || by["gemm_bf16_8192"] == nil {
 		t.Fatalf("the first of the large fusions is %q", all[0].Entry.Name)
 	}
-	d := &doctor{ceilings: []gpu.Ceiling{{Name: "mma.sync bf16", FLOPS: 6e14}, {Name: "wgmma bf16", FLOPS: 9e14}}, vendor: map[string]float64{"gemm_bf16_8192": 1.4e-3}}
+	d := &doctor{ceilings: []device.Ceiling{{Name: "mma.sync bf16", FLOPS: 6e14}, {Name: "wgmma bf16", FLOPS: 9e14}}, vendor: map[string]float64{"gemm_bf16_8192": 1.4e-3}}
 	if r := d.rate(by["softmax"], tunedJSON{Fusion: "softmax", Seconds: 1e-4}); r.OfCopy != 0 || !strings.Contains(r.String(), "an unknown share") {
 		t.Errorf("before the copy: %v", r)
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/tuner"
@@ -33,7 +35,7 @@ since NumPy has no such types. Without -tiling or -plan the default plan runs.`,
 
 // runFlags are the flags of run.
 type runFlags struct {
-	device                          device
+	device                          availableDevice
 	fusion, tiling, plan, args, out *string
 	seed                            *int64
 	repeat                          *int
@@ -55,7 +57,7 @@ type runJSON struct {
 
 	Counters *countersJSON `json:"counters,omitempty"` // what a simulator counted in the last run
 
-	tolerance kernels.Tolerance
+	tolerance check.Tolerance
 	counted   string // the counters for people
 }
 
@@ -128,7 +130,7 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &runJSON{Fusion: c.Name, Device: b.Device().Name, Plan: plan.String(), tolerance: kernels.ToleranceFor(c, b.Identity(), plan)}
+	r := &runJSON{Fusion: c.Name, Device: b.Device().Name, Plan: plan.String(), tolerance: check.ToleranceFor(c, b.Identity(), plan)}
 	r.Allowed = r.tolerance.Relative
 	if *f.source {
 		r.Source = k.Source()
@@ -137,7 +139,7 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 	if r.Untimed = b.Device().Untimed; r.Untimed {
 		times = 1
 	}
-	counted, counts := b.(counting)
+	counted, counts := b.(counterSource)
 	switch {
 	case *f.counters && !counts:
 		return nil, usagef("-counters: %s counts nothing; simulators do, see `tilewright devices`", r.Device)
@@ -175,7 +177,7 @@ func parseSizes(text string) (symtile.Tiling, error) {
 
 func (f runFlags) inputs(c *hlo.Computation) ([]kernels.Buffer, error) {
 	if *f.args == "" {
-		return kernels.Inputs(c, kernels.Normals, *f.seed)
+		return check.Inputs(c, check.Normals, *f.seed)
 	}
 	files := strings.Split(*f.args, ",")
 	if len(files) != len(c.Params) {
@@ -215,7 +217,7 @@ func (r *runJSON) measure(ctx context.Context, k kernels.Kernel, c *hlo.Computat
 			r.Times = append(r.Times, d.Seconds())
 		}
 	}
-	want, err := kernels.Reference(c, in)
+	want, err := reference.Interpret(c, in)
 	if err != nil {
 		r.Notes = append(r.Notes, "not checked: "+err.Error())
 		return out, nil

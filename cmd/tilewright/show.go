@@ -9,6 +9,8 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
 var showCommand = command{
@@ -72,9 +74,9 @@ type indexingJSON struct {
 	Notes map[int][]string `json:"notes,omitempty"`
 }
 
-func (j *indexingJSON) add(m symtile.Map) {
+func (j *indexingJSON) add(m index.Map) {
 	notes := m.RuntimeText()
-	if m.Over {
+	if m.Approximate {
 		notes = append(notes, "some of these elements may not be read")
 	}
 	if m.Why != "" {
@@ -190,7 +192,7 @@ func runShow(c *call) error {
 		j.Fusions = append(j.Fusions, *shown)
 	}
 	if *name == "" {
-		j.leave(outside)
+		j.addOutside(outside)
 	}
 	if c.json {
 		return c.printJSON(j)
@@ -198,9 +200,9 @@ func runShow(c *call) error {
 	return j.print(c)
 }
 
-// leave notes what stays outside of the fusions.
-func (j *showJSON) leave(outside []symtile.Outside) {
-	for _, o := range untiled(outside) {
+// addOutside notes what stays outside of the fusions.
+func (j *showJSON) addOutside(outside []symtile.Unfused) {
+	for _, o := range untileable(outside) {
 		j.Outside = append(j.Outside, outsideJSON{o.Instr.Name, string(o.Instr.Op), o.Reason})
 	}
 }
@@ -244,10 +246,10 @@ func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
 	}
 	j.Tilings = p.Space.Count()
 	j.Space = newSpaceJSON(p)
-	value := func(e symtile.Expr) any { return e.String() }
+	value := func(e index.Expr) any { return e.String() }
 	j.symbolic = tiling == ""
 	if tiling != "" {
-		if p, value, err = placed(p, tiling, at); err != nil {
+		if p, value, err = programAt(p, tiling, at); err != nil {
 			return nil, err
 		}
 	}
@@ -261,8 +263,8 @@ func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
 // index fills in the maps of every parameter and output.
 func (j *fusionJSON) index(f *hlo.Computation) error {
 	for output := 0; ; output++ {
-		r := symtile.NewRing()
-		all, err := symtile.ParamMaps(r, f, output)
+		r := index.NewRing()
+		all, err := indexing.ParamMaps(r, f, output)
 		if err != nil {
 			if output > 0 {
 				return nil // past the last output
@@ -295,8 +297,8 @@ func newSpaceJSON(p *symtile.Program) *spaceJSON {
 	return j
 }
 
-// placed makes the program concrete and, with at, its tiles numbers.
-func placed(p *symtile.Program, tiling, at string) (*symtile.Program, func(symtile.Expr) any, error) {
+// programAt makes the program concrete and, with at, its tiles numbers.
+func programAt(p *symtile.Program, tiling, at string) (*symtile.Program, func(index.Expr) any, error) {
 	sizes, err := parseSizes(tiling)
 	if err != nil {
 		return nil, nil, err
@@ -306,22 +308,22 @@ func placed(p *symtile.Program, tiling, at string) (*symtile.Program, func(symti
 		return nil, nil, err
 	}
 	if at == "" {
-		return q, func(e symtile.Expr) any { return number(e, nil) }, nil
+		return q, func(e index.Expr) any { return number(e, nil) }, nil
 	}
 	ids, err := parseSizes(at)
 	if err != nil {
 		return nil, nil, err
 	}
 	env, err := tileIDs(q, ids)
-	return q, func(e symtile.Expr) any { return number(e, env) }, err
+	return q, func(e index.Expr) any { return number(e, env) }, err
 }
 
 // tileIDs pairs the tile ids of q with numbers.
-func tileIDs(q *symtile.Program, ids []int64) (map[symtile.Expr]int64, error) {
+func tileIDs(q *symtile.Program, ids []int64) (map[index.Expr]int64, error) {
 	if len(ids) > len(q.Space.Dims) {
 		return nil, fmt.Errorf("-at has %d tile ids; the space has %d dimensions", len(ids), len(q.Space.Dims))
 	}
-	env := map[symtile.Expr]int64{}
+	env := map[index.Expr]int64{}
 	for k, d := range q.Space.Dims {
 		id := int64(0)
 		if k < len(ids) {
@@ -338,7 +340,7 @@ func tileIDs(q *symtile.Program, ids []int64) (map[symtile.Expr]int64, error) {
 }
 
 // number is the value of e where there is one, else its text.
-func number(e symtile.Expr, env map[symtile.Expr]int64) any {
+func number(e index.Expr, env map[index.Expr]int64) any {
 	if v, ok := e.Value(); ok {
 		return v
 	}
@@ -347,7 +349,7 @@ func number(e symtile.Expr, env map[symtile.Expr]int64) any {
 	}
 	for _, v := range e.Vars() {
 		if _, known := env[v]; !known { // at run time
-			with := map[symtile.Expr]symtile.Expr{}
+			with := map[index.Expr]index.Expr{}
 			for x, n := range env {
 				with[x] = e.Ring().Const(n)
 			}
@@ -357,7 +359,7 @@ func number(e symtile.Expr, env map[symtile.Expr]int64) any {
 	return e.Eval(env)
 }
 
-func newTileJSON(op symtile.Op, value func(symtile.Expr) any) tileJSON {
+func newTileJSON(op symtile.Op, value func(index.Expr) any) tileJSON {
 	j := tileJSON{Instr: op.Instr.Name, Op: string(op.Code), Offset: []any{}, Size: []any{}, Stride: []any{}, Lower: []any{}, Bound: []any{}}
 	for _, d := range op.Tile {
 		j.Offset, j.Size, j.Stride = append(j.Offset, value(d.Offset)), append(j.Size, value(d.Size)), append(j.Stride, value(d.Stride))
@@ -400,7 +402,7 @@ func (j *fusionJSON) print(c *call) {
 	for _, line := range strings.Split(strings.TrimSpace(j.Program), "\n") {
 		fmt.Fprintf(c.out, "  %s\n", line)
 	}
-	if j.symbolic && j.Space.Boxes != symtile.Constraint(nil).String() {
+	if j.symbolic && j.Space.Boxes != index.Constraint(nil).String() {
 		walks := "runs all of them"
 		if j.Space.CPU == "boxes" {
 			walks = "runs boxes only: something here looks at the indices or masks of digits"

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 var simplifyCommand = command{
@@ -35,7 +35,7 @@ func runSimplify(c *call) error {
 	if err != nil {
 		return err
 	}
-	r := symtile.NewRing()
+	r := index.NewRing()
 	j := simplifyJSON{Input: args[0]}
 	if strings.Contains(args[0], "->") {
 		err = j.simplifyMap(r, args)
@@ -55,7 +55,7 @@ func runSimplify(c *call) error {
 	return nil
 }
 
-func (j *simplifyJSON) simplifyMap(r *symtile.Ring, args []string) error {
+func (j *simplifyJSON) simplifyMap(r *index.Ring, args []string) error {
 	if len(args) > 1 {
 		return usagef("a map has its ranges in its domain; unexpected %q", args[1])
 	}
@@ -67,8 +67,8 @@ func (j *simplifyJSON) simplifyMap(r *symtile.Ring, args []string) error {
 	return r.Err()
 }
 
-func (j *simplifyJSON) simplifyExpr(r *symtile.Ring, args []string) error {
-	vars := map[string]symtile.Expr{}
+func (j *simplifyJSON) simplifyExpr(r *index.Ring, args []string) error {
+	vars := map[string]index.Expr{}
 	for _, text := range args[1:] {
 		v, err := parseVariable(text)
 		if err != nil {
@@ -95,18 +95,18 @@ func (j *simplifyJSON) simplifyExpr(r *symtile.Ring, args []string) error {
 }
 
 // parseVariable reads d0=0..7.
-func parseVariable(text string) (symtile.Variable, error) {
+func parseVariable(text string) (index.Variable, error) {
 	name, bounds, ok := strings.Cut(text, "=")
 	lo, hi, two := strings.Cut(bounds, "..")
 	a, err := strconv.ParseInt(lo, 10, 64)
 	b, err2 := strconv.ParseInt(hi, 10, 64)
 	if !ok || !two || err != nil || err2 != nil || name == "" {
-		return symtile.Variable{}, usagef("%q is not a variable with its range, such as d0=0..7", text)
+		return index.Variable{}, usagef("%q is not a variable with its range, such as d0=0..7", text)
 	}
 	if a > b {
-		return symtile.Variable{}, usagef("%s has no values: %d is above %d", name, a, b)
+		return index.Variable{}, usagef("%s has no values: %d is above %d", name, a, b)
 	}
-	return symtile.Variable{Name: name, Lo: a, Hi: b}, nil
+	return index.Variable{Name: name, Lo: a, Hi: b}, nil
 }
 
 func (j *simplifyJSON) print(c *call) {

@@ -98,47 +98,47 @@ func (s *status) fusion(t tunedJSON) {
 		fmt.Fprintf(s.out, "%s: known: %s, predicted %s: nothing was timed\n", t.Fusion, t.Plan, tuner.Seconds(t.Seconds))
 	case t.Untimed:
 		fmt.Fprintf(s.out, "%s: plan %s, predicted %s, %s by the cost model: nothing was timed; %d checked, %d offered%s\n",
-			t.Fusion, t.Plan, tuner.Seconds(t.Seconds), predicted(t), t.Tried, t.Legal, ties(t.Ties))
+			t.Fusion, t.Plan, tuner.Seconds(t.Seconds), predictedText(t), t.Tried, t.Legal, tiesText(t.Ties))
 	case t.Hit:
 		fmt.Fprintf(s.out, "%s: known: %s, %s\n", t.Fusion, t.Plan, tuner.Seconds(t.Seconds))
 	default:
 		fmt.Fprintf(s.out, "%s: %s, plan %s, %s; regret %s of %d tried, %d offered%s\n",
-			t.Fusion, tuner.Seconds(t.Seconds), t.Plan, against(t), regret(t.Regret), t.Tried, t.Legal, ties(t.Ties))
+			t.Fusion, tuner.Seconds(t.Seconds), t.Plan, speedupText(t), regretText(t.Regret), t.Tried, t.Legal, tiesText(t.Ties))
 	}
 }
 
-// predicted compares with the default by the model.
-func predicted(t tunedJSON) string {
+// predictedText compares with the default by the model.
+func predictedText(t tunedJSON) string {
 	if t.Plan == t.Default {
 		return "the default, the best"
 	}
 	return fmt.Sprintf("%.2f× the default's speed", t.Speedup[0])
 }
 
-// against compares with the default, no further than the evidence goes.
-func against(t tunedJSON) string {
+// speedupText compares with the default, no further than the evidence goes.
+func speedupText(t tunedJSON) string {
 	if t.Plan == t.Default {
 		return "the default, which nothing beat"
 	}
-	return fmt.Sprintf("%.2f× the default's speed (%.2f–%s)", t.Speedup[0], t.Speedup[1], strings.TrimSuffix(upper(t.Speedup[2]), "×"))
+	return fmt.Sprintf("%.2f× the default's speed (%.2f–%s)", t.Speedup[0], t.Speedup[1], strings.TrimSuffix(upperText(t.Speedup[2]), "×"))
 }
 
-func upper(x float64) string {
+func upperText(x float64) string {
 	if x == 0 {
 		return "?"
 	}
 	return fmt.Sprintf("%.2f", x)
 }
 
-func ties(n int) string {
+func tiesText(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf(", tied with %d", n)
 }
 
-// regret prints an upper bound.
-func regret(x float64) string {
+// regretText prints an upper bound.
+func regretText(x float64) string {
 	if x < 0 {
 		return "unknown"
 	}

@@ -74,7 +74,7 @@ type tunedJSON struct {
 }
 
 type tuneFlags struct {
-	device                    device
+	device                    availableDevice
 	db, fusion, report, trace *string
 	budget                    *time.Duration
 	try                       *int
@@ -171,7 +171,7 @@ func (f tuneFlags) tune(c *call, files []string) error {
 		}()
 	}
 	s.tuner = &tuner.Tuner{Backend: b, Cache: cache.Open(*f.db), Options: tuner.Options{
-		Try: *f.try, Budget: *f.budget, Seed: *f.seed, Margin: *f.margin, Force: *f.force, Observe: observe,
+		Candidates: *f.try, Budget: *f.budget, Seed: *f.seed, Margin: *f.margin, Force: *f.force, Observe: observe,
 	}}
 	if _, _, err := s.tuner.Cache.Get(cache.Key{}); err != nil {
 		return err // a database that cannot be used, before anything is measured
@@ -203,7 +203,7 @@ func (s *session) file(ctx context.Context, file string) error {
 		s.summary.Fusions = append(s.summary.Fusions, tunedJSON{File: file, Error: err.Error()})
 		return nil
 	}
-	if left := untiled(outside); len(left) > 0 {
+	if left := untileable(outside); len(left) > 0 {
 		s.status.done()
 		fmt.Fprintf(s.c.err, "%s: %d fusions; %d instructions stay outside (`tilewright show` says why)\n", file, len(all), len(left))
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
@@ -144,7 +145,7 @@ func BenchmarkLandscape(b *testing.B) {
 	}
 }
 
-func landscape(t testing.TB, text string) (*symtile.Program, *kernels.Bench) {
+func landscape(t testing.TB, text string) (*symtile.Program, *check.Bench) {
 	t.Helper()
 	m, err := hlo.Parse("bench", []byte(strings.TrimSpace(text)))
 	if err != nil {
@@ -154,7 +155,7 @@ func landscape(t testing.TB, text string) (*symtile.Program, *kernels.Bench) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bench, err := kernels.NewBench(m.Entry, 1, 1)
+	bench, err := check.NewBench(m.Entry, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func landscape(t testing.TB, text string) (*symtile.Program, *kernels.Bench) {
 }
 
 // milliseconds is the best of a few runs of a plan.
-func milliseconds(t testing.TB, backend *Backend, p *symtile.Program, bench *kernels.Bench, plan kernels.Plan) float64 {
+func milliseconds(t testing.TB, backend *Backend, p *symtile.Program, bench *check.Bench, plan kernels.Plan) float64 {
 	k, err := backend.Compile(context.Background(), p, plan)
 	if err != nil {
 		t.Fatal(fmt.Errorf("%s: %w", plan, err))

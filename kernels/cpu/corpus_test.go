@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
@@ -49,7 +50,7 @@ func checkPlans(t *testing.T, p *symtile.Program, n int) {
 
 func checkPlansOf(t *testing.T, b *Backend, p *symtile.Program, n int) {
 	t.Helper()
-	v, err := kernels.NewVerifier(p.Fusion, 1)
+	v, err := check.NewVerifier(p.Fusion, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func checkPlansOf(t *testing.T, b *Backend, p *symtile.Program, n int) {
 func withKnobs(rng *rand.Rand, plan kernels.Plan) kernels.Plan {
 	for _, k := range knobs {
 		if rng.IntN(2) == 0 {
-			plan = plan.With(k.name, k.least+rng.Int64N(min(k.most-k.least, 4)+1))
+			plan = plan.With(k.name, k.min+rng.Int64N(min(k.max-k.min, 4)+1))
 		}
 	}
 	return plan
@@ -90,7 +91,7 @@ func cheapOf(rng *rand.Rand, p *symtile.Program, tilings []symtile.Tiling) symti
 	return tilings[len(tilings)-1]
 }
 
-func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, plan kernels.Plan) {
+func verify(t *testing.T, b *Backend, v *check.Verifier, p *symtile.Program, plan kernels.Plan) {
 	t.Helper()
 	k, err := b.Compile(context.Background(), p, plan)
 	var no *kernels.Rejected

@@ -27,8 +27,8 @@ const Revision = "go9"
 // Backend is the CPU backend. Its device is measured once, when first asked.
 type Backend struct {
 	identity, device func() kernels.Device
-	crew             crew
-	scratch          pool
+	workers          workerPool
+	scratch          scratchPool
 }
 
 // New returns the backend of this machine.
@@ -36,7 +36,7 @@ func New() *Backend {
 	return &Backend{identity: sync.OnceValue(identify), device: sync.OnceValue(measureDevice)}
 }
 
-func (b *Backend) sheet() sheet { return sheetOf(b.Identity()) }
+func (b *Backend) spec() deviceSpec { return deviceSpecOf(b.Identity()) }
 
 // Identity names this machine and its caches.
 func (b *Backend) Identity() kernels.Device { return b.identity() }
@@ -47,11 +47,11 @@ func (b *Backend) Device() kernels.Device { return b.device() }
 
 // kernel is a compiled plan.
 type kernel struct {
-	team    *team
+	region  *parallelRegion
 	in, out []hlo.Shape
 	source  func() string
-	code    *amd64.Code // of pointwise runs; nil without
-	scratch *pool       // of the workers
+	code    *amd64.Code  // of pointwise runs; nil without
+	scratch *scratchPool // of the workers
 }
 
 // Compile lowers the program at the plan. Plans it cannot run are *kernels.Rejected.
@@ -76,23 +76,23 @@ func (b *Backend) compile(p *symtile.Program, plan kernels.Plan) (*kernel, error
 			return nil, fmt.Errorf("%s has a tiled layout, which the CPU backend does not read", s)
 		}
 	}
-	l, body := lower(q, plan, b.sheet())
-	if err := l.fits(); err != nil {
+	l, body := lower(q, plan, b.spec())
+	if err := l.check(); err != nil {
 		return nil, err
 	}
 	steps := body.compile()
-	if l.unfit != nil {
-		l, body = lowerWith(q, plan, b.sheet(), false)
+	if l.codeErr != nil {
+		l, body = lowerWith(q, plan, b.spec(), false)
 		steps = body.compile()
 	}
-	if err := l.fits(); err != nil {
+	if err := l.check(); err != nil {
 		return nil, err
 	}
 	return b.kernel(l, body, steps)
 }
 
-// fits says why a lowered program cannot run.
-func (l *lowering) fits() error {
+// check says why a lowered program cannot run.
+func (l *lowering) check() error {
 	if l.err != nil {
 		return l.err
 	}
@@ -106,20 +106,20 @@ func (l *lowering) fits() error {
 }
 
 // kernel loads the code of a lowered program and gives it workers.
-func (b *Backend) kernel(l *lowering, body *sequence, steps []step) (*kernel, error) {
-	code, err := l.load()
+func (b *Backend) kernel(l *lowering, body *schedule, steps []step) (*kernel, error) {
+	code, err := l.loadCode()
 	if err != nil {
 		return nil, err
 	}
 	programs := l.p.Programs()
-	workers := make([]*worker, min(l.knob("threads", int64(lanes())), max(1, programs*l.split.of())))
+	workers := make([]*worker, min(l.knob("threads", int64(lanes())), max(1, programs*l.split.count())))
 	for n := range workers {
 		workers[n] = l.worker(&b.scratch)
 	}
 	l.split.allocate(programs)
 	fusion := l.p.Fusion
 	return &kernel{
-		team:    newTeam(workers, steps, newRaster(l.p.Grid(), l.knob("group", 1)), l.split, &b.crew),
+		region:  newTeam(workers, steps, newRaster(l.p.Grid(), l.knob("group", 1)), l.split, &b.workers),
 		in:      shapesOf(fusion.Params),
 		out:     kernels.OutputShapes(fusion),
 		source:  func() string { return body.describe(l.plan, len(workers)) },
@@ -149,18 +149,18 @@ func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Durati
 	if err := checkBuffers("output", out, k.out); err != nil {
 		return 0, err
 	}
-	return k.team.execute(ctx, in, out)
+	return k.region.run(ctx, in, out)
 }
 
 // Close ends the workers, and gives back their scratch and the pages of machine
 // code.
 func (k *kernel) Close() error {
-	if !k.team.close() {
+	if !k.region.close() {
 		return nil
 	}
-	for _, w := range k.team.workers {
-		k.scratch.give(w.arena)
-		k.scratch.give(w.arranged)
+	for _, w := range k.region.workers {
+		k.scratch.put(w.arena)
+		k.scratch.put(w.packing)
 	}
 	if k.code == nil {
 		return nil

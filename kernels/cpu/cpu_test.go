@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -29,7 +30,7 @@ func corpusProgram(t testing.TB, name string) (*hlo.Computation, *symtile.Progra
 	return m.Fusions()[0], p
 }
 
-func compiled(t testing.TB, name, plan string) (kernels.Kernel, *kernels.Bench) {
+func compiled(t testing.TB, name, plan string) (kernels.Kernel, *check.Bench) {
 	t.Helper()
 	_, p := corpusProgram(t, name)
 	pl, err := kernels.ParsePlan(plan)
@@ -40,13 +41,13 @@ func compiled(t testing.TB, name, plan string) (kernels.Kernel, *kernels.Bench) 
 }
 
 // benched is a plan's kernel, and what it is timed on.
-func benched(t testing.TB, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, *kernels.Bench) {
+func benched(t testing.TB, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, *check.Bench) {
 	t.Helper()
 	k, err := New().Compile(context.Background(), p, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := kernels.NewBench(p.Fusion, 1, 1)
+	b, err := check.NewBench(p.Fusion, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

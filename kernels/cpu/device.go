@@ -43,7 +43,7 @@ func measureDevice() kernels.Device {
 	for k, l := range d.Levels {
 		span := l.Bytes / 2 / int64(l.SharedBy(n))
 		if l.Bytes == 0 && k > 0 {
-			span = min(mostSpan, 4*d.Levels[k-1].Bytes/int64(n)) // what all copy is in no cache
+			span = min(maxSpan, 4*d.Levels[k-1].Bytes/int64(n)) // what all copy is in no cache
 		}
 		d.Levels[k].Bandwidth = onAllLanes(n, func() float64 { return bandwidthOf(span) })
 	}
@@ -130,7 +130,7 @@ func onAllLanes(n int, measure func() float64) float64 {
 
 const (
 	calibration = 4 * time.Millisecond // of each measurement
-	mostSpan    = 256 << 20            // bytes a thread, to see the rate of main memory
+	maxSpan     = 256 << 20            // bytes a thread, to see the rate of main memory
 )
 
 // flopsOf is the rate of the dot kernel on tiles in the first cache.

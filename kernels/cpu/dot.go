@@ -10,7 +10,7 @@ import (
 )
 
 // dot multiplies tiles as matrices, one product for each element of the batch.
-func (b *block) dot(op symtile.Op, c *closer) {
+func (b *block) dot(op symtile.Op, c *accumulator) {
 	switch c.outs[0].class {
 	case classF32:
 		dotAs[float32](b, op, c)
@@ -23,36 +23,36 @@ func (b *block) dot(op symtile.Op, c *closer) {
 	}
 }
 
-func dotAs[T number](b *block, op symtile.Op, c *closer) {
+func dotAs[T number](b *block, op symtile.Op, c *accumulator) {
 	a := op.Instr.Attrs
 	rank := func(k int) int { return len(b.l.p.Ops[op.Args[k]].Tile) }
-	leftRest, rightRest := others(rank(0), a.LHSBatch, a.LHSContract), others(rank(1), a.RHSBatch, a.RHSContract)
-	left := matrices[T](b, op, 0, c, a.LHSContract, a.LHSBatch, leftRest, a.LHSContract)
-	right := matrices[T](b, op, 1, c, a.RHSContract, a.RHSBatch, a.RHSContract, rightRest)
-	out := products[T](b, op, c, len(a.LHSBatch), len(leftRest))
-	d := &dotRun{left: left, right: right, out: out, fresh: b.l.places, caches: b.l.sheet.Caches, packing: packings[b.l.knob("pack", -1)]}
-	b.l.places++
-	c.begin = append(c.begin, func(w *worker) { w.places[d.fresh] = 1 })
-	c.fresh = func(w *worker) bool { return w.places[d.fresh] == 1 }
+	leftRest, rightRest := remainingDims(rank(0), a.LHSBatch, a.LHSContract), remainingDims(rank(1), a.RHSBatch, a.RHSContract)
+	left := operandMatrices[T](b, op, 0, c, a.LHSContract, a.LHSBatch, leftRest, a.LHSContract)
+	right := operandMatrices[T](b, op, 1, c, a.RHSContract, a.RHSBatch, a.RHSContract, rightRest)
+	out := resultMatrices[T](b, op, c, len(a.LHSBatch), len(leftRest))
+	d := &dotRun{left: left, right: right, out: out, fresh: b.l.slotCount, caches: b.l.spec.Caches, packing: packings[b.l.knob("pack", -1)]}
+	b.l.slotCount++
+	c.prologue = append(c.prologue, func(w *worker) { w.slots[d.fresh] = 1 })
+	c.empty = func(w *worker) bool { return w.slots[d.fresh] == 1 }
 	multiply, room := multiplierFor(op, gemm.Product[T]{M: int(out.extents[1]), N: int(out.extents[2]), K: int(left.extents[2]), Caches: d.caches})
 	if s := b.l.split; s != nil {
 		room = max(room, gemm.Scratch[T](1, int(out.v.n), int(s.parts)))
-		splits[T](c, s, out.v, d.fresh)
+		splitDot[T](c, s, out.v, d.fresh)
 		if !s.trips {
 			d.split = s
 		}
 	}
-	b.l.arranged = max(b.l.arranged, int64(room)*classBytes[classFor[T]()])
+	b.l.packingBytes = max(b.l.packingBytes, int64(room)*classBytes[classFor[T]()])
 	c.accumulate = func(w *worker) { runDot(w, d, multiply) }
 }
 
 // A dotRun is a dot as it runs: one product for each element of the batch.
 type dotRun struct {
-	left, right, out *operands
+	left, right, out *matrixOperand
 	fresh            int // place of 1 until something was accumulated
 	packing          gemm.Packing
 	caches           gemm.Caches
-	split            *split // nil: all terms are its own
+	split            *splitK // nil: all terms are its own
 }
 
 // packings are those of the knob; gemm.Suitable without it.
@@ -62,21 +62,21 @@ var packings = map[int64]gemm.Packing{0: gemm.Streamed, 1: gemm.Packed}
 const splitUnit = 16
 
 func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
-	for _, x := range []*operands{d.left, d.right} {
-		if x.arrange != nil {
-			x.arrange(w)
+	for _, x := range []*matrixOperand{d.left, d.right} {
+		if x.pack != nil {
+			x.pack(w)
 		}
 	}
 	x := gemm.Product[T]{
 		M: int(d.out.extents[1]), N: int(d.out.extents[2]), K: int(d.left.extents[2]),
-		Fresh: w.places[d.fresh] == 1, Packing: d.packing, Caches: d.caches,
+		Fresh: w.slots[d.fresh] == 1, Packing: d.packing, Caches: d.caches,
 	}
 	first := 0
 	if d.split != nil {
-		begin, end := d.split.share(w, int64(x.K), splitUnit)
+		begin, end := d.split.rangeOf(w, int64(x.K), splitUnit)
 		first, x.K = int(begin), int(end-begin)
 	}
-	scratch := arrangedAs[T](w)
+	scratch := packingScratch[T](w)
 	for i := range int(d.left.extents[0]) {
 		x.C, x.A, x.B = matrix[T](w, d.out, i), matrix[T](w, d.left, i), matrix[T](w, d.right, i)
 		if first > 0 && x.K > 0 {
@@ -84,37 +84,37 @@ func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 		}
 		multiply(x, scratch)
 	}
-	w.places[d.fresh] = 0
+	w.slots[d.fresh] = 0
 }
 
-// arrangedAs is the scratch of dots.
-func arrangedAs[T number](w *worker) []T {
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(w.arranged))), int64(len(w.arranged))/classBytes[classFor[T]()])
+// packingScratch is the scratch of dots.
+func packingScratch[T number](w *worker) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(w.packing))), int64(len(w.packing))/classBytes[classFor[T]()])
 }
 
-// products are the matrices a dot makes: of batch, rows and columns. They are
+// resultMatrices are the matrices a dot makes: of batch, rows and columns. They are
 // part of an output where nothing else reads them, and dense otherwise.
-func products[T number](b *block, op symtile.Op, c *closer, batch, rows int) *operands {
+func resultMatrices[T number](b *block, op symtile.Op, c *accumulator, batch, rows int) *matrixOperand {
 	v, sizes := c.outs[0], op.Tile.Sizes()
 	dims := make([]int64, len(sizes))
 	for k := range dims {
 		dims[k] = int64(k)
 	}
 	parts := [][]int64{dims[:batch], dims[batch : batch+rows], dims[batch+rows:]}
-	x := &operands{v: v}
-	if v.strides = b.l.stored(op); v.strides != nil && x.find(sizes, v.strides, parts) && x.strides[2] == 1 {
+	x := &matrixOperand{v: v}
+	if v.strides = b.l.outputStrides(op); v.strides != nil && x.collapse(sizes, v.strides, parts) && x.strides[2] == 1 {
 		v.n = spanOf(sizes, v.strides)
 		return x
 	}
 	v.strides = nil
-	x.find(sizes, rowMajor(sizes), parts)
+	x.collapse(sizes, rowMajor(sizes), parts)
 	x.strides[2] = 1 // also of one column
 	return x
 }
 
-// stored returns how far apart elements of the tile of an op are in an output,
+// outputStrides returns how far apart elements of the tile of an op are in an output,
 // if they are of its type, all there, and nothing but one root reads the op.
-func (l *lowering) stored(op symtile.Op) []int64 {
+func (l *lowering) outputStrides(op symtile.Op) []int64 {
 	root := slices.IndexFunc(l.p.Roots, func(r symtile.Root) bool { return l.p.Ops[r.Op].Instr == op.Instr })
 	if root < 0 || l.split != nil || len(l.p.Roots) > 1 || len(l.p.Roots[root].Once) > 0 || !native(op.Instr.Shape.DType) {
 		return nil
@@ -124,16 +124,16 @@ func (l *lowering) stored(op symtile.Op) []int64 {
 			return nil
 		}
 	}
-	return l.inArray(op)
+	return l.arrayStrides(op)
 }
 
-// inArray returns how far apart elements of the tile of an op are in an array of
+// arrayStrides returns how far apart elements of the tile of an op are in an array of
 // its shape, if all are there and at places that tile ids tell.
-func (l *lowering) inArray(op symtile.Op) (strides []int64) {
+func (l *lowering) arrayStrides(op symtile.Op) (strides []int64) {
 	memory := op.Instr.Shape.Strides()
 	for k, d := range op.Tile {
 		stride, _ := d.Stride.Value()
-		if d.Masked() || d.Digits != nil || stride < 1 || len(l.runtimeIn(d.Offset)) > 0 {
+		if d.Masked() || d.Digits != nil || stride < 1 || len(l.runtimeVars(d.Offset)) > 0 {
 			return nil
 		}
 		strides = append(strides, stride*memory[k])
@@ -148,21 +148,21 @@ type multiplier[T number] func(x gemm.Product[T], scratch []T)
 func multiplierFor[T number](op symtile.Op, x gemm.Product[T]) (multiplier[T], int) {
 	narrow := true
 	for _, operand := range op.Instr.Operands {
-		narrow = narrow && narrowTypes[operand.Shape.DType]
+		narrow = narrow && int16Types[operand.Shape.DType]
 	}
-	if f, ok := any(gemm.MultiplyNarrow).(func(x gemm.Product[T], scratch []T)); ok && narrow {
-		return f, gemm.ScratchNarrow()
+	if f, ok := any(gemm.MultiplyInt16).(func(x gemm.Product[T], scratch []T)); ok && narrow {
+		return f, gemm.ScratchInt16()
 	}
 	return gemm.Product[T].Multiply, x.Scratch()
 }
 
-// narrowTypes have values between −2¹⁵ and 2¹⁵−1.
-var narrowTypes = map[hlo.DType]bool{hlo.S16: true, hlo.S8: true, hlo.U8: true, hlo.S4: true, hlo.U4: true, hlo.Pred: true}
+// int16Types have values between −2¹⁵ and 2¹⁵−1.
+var int16Types = map[hlo.DType]bool{hlo.S16: true, hlo.S8: true, hlo.U8: true, hlo.S4: true, hlo.U4: true, hlo.Pred: true}
 
 func indexOf(dims []int64, n int) int { return slices.Index(dims, int64(n)) }
 
-// others are the dimensions that are in neither list.
-func others(rank int, batch, contract []int64) []int64 {
+// remainingDims are the dimensions that are in neither list.
+func remainingDims(rank int, batch, contract []int64) []int64 {
 	var dims []int64
 	for d := range int64(rank) {
 		if !slices.Contains(batch, d) && !slices.Contains(contract, d) {
@@ -172,29 +172,29 @@ func others(rank int, batch, contract []int64) []int64 {
 	return dims
 }
 
-// operands are the matrices of one side of a dot: extents and strides of the
+// matrixOperand are the matrices of one side of a dot: extents and strides of the
 // batch, of rows and of columns.
-type operands struct {
+type matrixOperand struct {
 	v                *value
 	extents, strides [3]int64
-	arrange          step // nil: the argument is used as it is
+	pack             step // nil: the argument is used as it is
 }
 
 // matrix is matrix number i.
-func matrix[T number](w *worker, x *operands, i int) gemm.Matrix[T] {
+func matrix[T number](w *worker, x *matrixOperand, i int) gemm.Matrix[T] {
 	return gemm.Matrix[T]{Data: whole[T](w, x.v)[i*int(x.strides[0]):], Row: int(x.strides[1]), Col: int(x.strides[2])}
 }
 
-// matrices finds those of parts in the tile of argument k. Where the dimensions
+// operandMatrices finds those of parts in the tile of argument k. Where the dimensions
 // of each part are one and masked elements are zeros, it is used as it is;
 // otherwise it is brought to the order of parts, with zeros where contracting
 // dimensions are masked.
-func matrices[T number](b *block, op symtile.Op, k int, c *closer, contract []int64, parts ...[]int64) *operands {
+func operandMatrices[T number](b *block, op symtile.Op, k int, c *accumulator, contract []int64, parts ...[]int64) *matrixOperand {
 	source := b.l.p.Ops[op.Args[k]]
-	from := everywhere(b, op, k)
-	c.full = append(c.full, from)
-	x := &operands{v: from}
-	together := x.find(source.Tile.Sizes(), stridesOf(from, source.Tile), parts)
+	from := materialized(b, op, k)
+	c.args = append(c.args, from)
+	x := &matrixOperand{v: from}
+	together := x.collapse(source.Tile.Sizes(), stridesOf(from, source.Tile), parts)
 	var masked []int64
 	for _, d := range contract {
 		if source.Tile[d].Masked() && source.Code != hlo.OpParameter { // loads leave zeros
@@ -204,17 +204,17 @@ func matrices[T number](b *block, op symtile.Op, k int, c *closer, contract []in
 	if together && masked == nil && from.class == classFor[T]() {
 		return x
 	}
-	arrange[T](b, op, k, x, masked, slices.Concat(parts...))
-	c.temps = append(c.temps, x.v)
+	packOperand[T](b, op, k, x, masked, slices.Concat(parts...))
+	c.temporaries = append(c.temporaries, x.v)
 	return x
 }
 
-// find sets the extents and strides of parts, and says whether each has one
+// collapse sets the extents and strides of parts, and says whether each has one
 // stride.
-func (x *operands) find(sizes, strides []int64, parts [][]int64) bool {
+func (x *matrixOperand) collapse(sizes, strides []int64, parts [][]int64) bool {
 	together := true
 	for n, dims := range parts {
-		g := arranging(sizes, strides, dims)
+		g := permutedView(sizes, strides, dims)
 		x.extents[n], x.strides[n] = 1, g.dims[0].stride
 		for _, d := range g.dims {
 			x.extents[n] *= d.size
@@ -224,14 +224,14 @@ func (x *operands) find(sizes, strides []int64, parts [][]int64) bool {
 	return together
 }
 
-// arrange makes a copy of argument k in the order.
-func arrange[T number](b *block, op symtile.Op, k int, x *operands, masked, order []int64) {
+// packOperand makes a copy of argument k in the order.
+func packOperand[T number](b *block, op symtile.Op, k int, x *matrixOperand, masked, order []int64) {
 	source, from := b.l.p.Ops[op.Args[k]].Tile, x.v
 	x.v = b.l.value(from.name+".arranged", classFor[T](), op.Args[k], source.Elements())
 	x.strides = [3]int64{x.extents[1] * x.extents[2], x.extents[2], 1}
-	copyTile := gatherFrom[T](arranging(source.Sizes(), stridesOf(from, source), order), x.v, from)
-	blanks := blanking[T](b, x.v, source, order, masked)
-	x.arrange = func(w *worker) {
+	copyTile := copyViewFrom[T](permutedView(source.Sizes(), stridesOf(from, source), order), x.v, from)
+	blanks := zeroMasked[T](b, x.v, source, order, masked)
+	x.pack = func(w *worker) {
 		copyTile(w)
 		for _, f := range blanks {
 			f(w)
@@ -247,40 +247,40 @@ func stridesOf(v *value, t symtile.Tile) []int64 {
 	return rowMajor(t.Sizes())
 }
 
-// arranging gathers a tile of sizes and strides into the order.
-func arranging(sizes, strides, order []int64) *gather {
+// permutedView gathers a tile of sizes and strides into the order.
+func permutedView(sizes, strides, order []int64) *stridedView {
 	to, from := make([]int64, len(order)), make([]int64, len(order))
 	for k, d := range order {
 		to[k], from[k] = sizes[d], strides[d]
 	}
-	return newGather(to, from, 0)
+	return newStridedView(to, from, 0)
 }
 
-// gatherFrom gathers from the operand, converting when its class differs.
-func gatherFrom[T number](g *gather, to, from *value) step {
+// copyViewFrom gathers from the operand, converting when its class differs.
+func copyViewFrom[T number](g *stridedView, to, from *value) step {
 	switch from.class {
 	case classF32:
-		return func(w *worker) { run(g, whole[T](w, to), whole[float32](w, from), 0) }
+		return func(w *worker) { copyView(g, whole[T](w, to), whole[float32](w, from), 0) }
 	case classF64:
-		return func(w *worker) { run(g, whole[T](w, to), whole[float64](w, from), 0) }
+		return func(w *worker) { copyView(g, whole[T](w, to), whole[float64](w, from), 0) }
 	case classI32:
-		return func(w *worker) { run(g, whole[T](w, to), whole[int32](w, from), 0) }
+		return func(w *worker) { copyView(g, whole[T](w, to), whole[int32](w, from), 0) }
 	}
-	return func(w *worker) { run(g, whole[T](w, to), whole[int64](w, from), 0) }
+	return func(w *worker) { copyView(g, whole[T](w, to), whole[int64](w, from), 0) }
 }
 
-// blanking zeroes what is masked of dimensions of a tile that v holds in the order.
-func blanking[T number](b *block, v *value, t symtile.Tile, order, dims []int64) []step {
+// zeroMasked zeroes what is masked of dimensions of a tile that v holds in the order.
+func zeroMasked[T number](b *block, v *value, t symtile.Tile, order, dims []int64) []step {
 	sizes := make([]int64, len(order))
 	for k, d := range order {
 		sizes[k], _ = t[d].Size.Value()
 	}
 	var steps []step
 	for _, d := range dims {
-		m := newLimit(b, t[d])
+		m := newDimMask(b, t[d])
 		stride := rowMajor(sizes)[slices.Index(order, d)]
 		steps = append(steps, func(w *worker) {
-			lo, hi := m.span(w)
+			lo, hi := m.valid(w)
 			for rows := whole[T](w, v); len(rows) > 0; rows = rows[m.size*stride:] {
 				clear(rows[:lo*stride])
 				clear(rows[hi*stride : m.size*stride])

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -68,7 +69,7 @@ func floatBinary[T floating](op hlo.Opcode) binaryLoop[T, T] {
 			}
 		}
 	}
-	f := kernels.FloatBinary(op)
+	f := reference.FloatBinary(op)
 	if f == nil {
 		return nil
 	}
@@ -112,7 +113,7 @@ func floatUnary[T floating](op hlo.Opcode) unaryLoop[T, T] {
 			}
 		}
 	}
-	f := kernels.FloatUnary(op)
+	f := reference.FloatUnary(op)
 	if f == nil {
 		return nil
 	}
@@ -146,7 +147,7 @@ func intBinary[T integer](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
 			}
 		}
 	}
-	f := kernels.IntBinary(op)
+	f := reference.IntBinary(op)
 	if f == nil {
 		return nil
 	}
@@ -158,7 +159,7 @@ func intBinary[T integer](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
 }
 
 func intUnary[T integer](op hlo.Opcode, d hlo.DType) unaryLoop[T, T] {
-	f := kernels.IntUnary(op)
+	f := reference.IntUnary(op)
 	if f == nil {
 		return nil
 	}
@@ -169,9 +170,9 @@ func intUnary[T integer](op hlo.Opcode, d hlo.DType) unaryLoop[T, T] {
 	}
 }
 
-// common says whether the loop for all classes computes the operation on d:
+// hasNumberLoop says whether the loop for all classes computes the operation on d:
 // unsigned 64-bit numbers are ordered otherwise, and pred adds as or.
-func common(op hlo.Opcode, d hlo.DType) bool {
+func hasNumberLoop(op hlo.Opcode, d hlo.DType) bool {
 	switch {
 	case d == hlo.U64:
 		return op != hlo.OpMaximum && op != hlo.OpMinimum
@@ -187,8 +188,8 @@ func unary[T number](op hlo.Opcode, d hlo.DType) unaryLoop[T, T] {
 	var loop any
 	switch classFor[T]() {
 	case classF32:
-		loop = quick[op]
-		if quick[op] == nil {
+		loop = expLoops[op]
+		if expLoops[op] == nil {
 			loop = floatUnary[float32](op)
 		}
 	case classF64:
@@ -202,7 +203,7 @@ func unary[T number](op hlo.Opcode, d hlo.DType) unaryLoop[T, T] {
 }
 
 func binary[T number](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
-	if f := numberBinary[T](op); f != nil && common(op, d) {
+	if f := numberBinary[T](op); f != nil && hasNumberLoop(op, d) {
 		return f
 	}
 	var loop any
@@ -219,9 +220,9 @@ func binary[T number](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
 	return loop.(binaryLoop[T, T])
 }
 
-// fitting is the loop that brings results to their element type where scratch
+// narrowing is the loop that brings results to their element type where scratch
 // is wider; nil where it is not.
-func fitting[T number](d hlo.DType) unaryLoop[T, T] {
+func narrowing[T number](d hlo.DType) unaryLoop[T, T] {
 	var loop any
 	switch classFor[T]() {
 	case classF32:
@@ -312,17 +313,17 @@ func conversion[S, T number](d, from hlo.DType) unaryLoop[S, T] {
 			for k, v := range src[:len(dst)] {
 				dst[k] = T(uint64(v))
 			}
-		}).then(fitting[T](d))
+		}).then(narrowing[T](d))
 	case from.IsFloat() && !d.IsFloat():
 		return func(dst []T, src []S) {
 			for k, v := range src[:len(dst)] {
-				dst[k] = T(kernels.FloatToInt(d, float64(v)))
+				dst[k] = T(reference.FloatToInt(d, float64(v)))
 			}
 		}
 	case d == hlo.Pred:
 		return func(dst []T, src []S) {
 			for k, v := range src[:len(dst)] {
-				dst[k] = T(truth(v != 0))
+				dst[k] = T(boolInt(v != 0))
 			}
 		}
 	case classOf(d) == classF32 && d != hlo.F32 && classOf(from) != classF32:
@@ -336,7 +337,7 @@ func conversion[S, T number](d, from hlo.DType) unaryLoop[S, T] {
 		for k, v := range src[:len(dst)] {
 			dst[k] = T(v)
 		}
-	}).then(fitting[T](d))
+	}).then(narrowing[T](d))
 }
 
 // comparison is the loop of a compare; its result is pred.
@@ -349,10 +350,10 @@ func comparison[T number](i *hlo.Instr) binaryLoop[T, int32] {
 	}
 	holds := func(x, y T) bool { return false }
 	if d.IsFloat() {
-		f := kernels.CompareFloats(i)
+		f := reference.CompareFloats(i)
 		holds = func(x, y T) bool { return f(float64(x), float64(y)) }
 	} else {
-		f := kernels.CompareInts(i, d)
+		f := reference.CompareInts(i, d)
 		holds = func(x, y T) bool { return f(int64(x), int64(y)) }
 	}
 	return func(dst []int32, x, y []T) {
@@ -369,51 +370,51 @@ func ordering[T number](direction string) binaryLoop[T, int32] {
 	case "EQ":
 		return func(dst []int32, x, y []T) {
 			for k := range dst {
-				dst[k] = truth(x[k] == y[k])
+				dst[k] = boolInt(x[k] == y[k])
 			}
 		}
 	case "NE":
 		return func(dst []int32, x, y []T) {
 			for k := range dst {
-				dst[k] = truth(x[k] != y[k])
+				dst[k] = boolInt(x[k] != y[k])
 			}
 		}
 	case "LT":
 		return func(dst []int32, x, y []T) {
 			for k := range dst {
-				dst[k] = truth(x[k] < y[k])
+				dst[k] = boolInt(x[k] < y[k])
 			}
 		}
 	case "LE":
 		return func(dst []int32, x, y []T) {
 			for k := range dst {
-				dst[k] = truth(x[k] <= y[k])
+				dst[k] = boolInt(x[k] <= y[k])
 			}
 		}
 	case "GT":
 		return func(dst []int32, x, y []T) {
 			for k := range dst {
-				dst[k] = truth(x[k] > y[k])
+				dst[k] = boolInt(x[k] > y[k])
 			}
 		}
 	case "GE":
 		return func(dst []int32, x, y []T) {
 			for k := range dst {
-				dst[k] = truth(x[k] >= y[k])
+				dst[k] = boolInt(x[k] >= y[k])
 			}
 		}
 	}
 	return nil
 }
 
-func truth(b bool) int32 {
+func boolInt(b bool) int32 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func chosen[T number](dst []T, p []int32, x, y []T) {
+func selectInto[T number](dst []T, p []int32, x, y []T) {
 	p, x, y = p[:len(dst)], x[:len(dst)], y[:len(dst)]
 	for k := range dst {
 		v := y[k]
@@ -424,8 +425,8 @@ func chosen[T number](dst []T, p []int32, x, y []T) {
 	}
 }
 
-// clamped is min(max(x, lo), hi); NaN stays.
-func clamped[T number](d hlo.DType, dst, lo, x, hi []T) {
+// clampInto is min(max(x, lo), hi); NaN stays.
+func clampInto[T number](d hlo.DType, dst, lo, x, hi []T) {
 	if d == hlo.U64 {
 		for k := range dst {
 			dst[k] = T(min(max(uint64(x[k]), uint64(lo[k])), uint64(hi[k])))
@@ -437,15 +438,15 @@ func clamped[T number](d hlo.DType, dst, lo, x, hi []T) {
 	}
 }
 
-// finite is is-finite: x−x is 0 but for infinities and NaN.
-func finite[T number](dst []int32, x []T) {
+// isFiniteInto is is-finite: x−x is 0 but for infinities and NaN.
+func isFiniteInto[T number](dst []int32, x []T) {
 	for k, v := range x[:len(dst)] {
-		dst[k] = truth(v-v == 0)
+		dst[k] = boolInt(v-v == 0)
 	}
 }
 
-// recast is bitcast-convert between types of one width.
-func recast[S, T number](d, from hlo.DType) unaryLoop[S, T] {
+// bitcast is bitcast-convert between types of one width.
+func bitcast[S, T number](d, from hlo.DType) unaryLoop[S, T] {
 	return func(dst []T, x []S) {
 		var cell [8]byte
 		a := kernels.Buffer{Shape: hlo.Shape{DType: from}, Data: cell[:]}

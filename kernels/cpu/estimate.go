@@ -7,34 +7,35 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A measure evaluates, for a tiling, how large the tiles of a symbolic program
 // are, how often each is computed and what scratch they need, without building
 // the concrete program.
 type measure struct {
-	p       *symtile.Program
-	sheet   sheet
-	code    *symtile.Code       // of the fields of every dimension of every tile
-	tiles   [][2]int            // results of each op
-	around  [][]loops           // around each op, outermost first
-	own     []loops             // of each closer
-	moves   []loops             // dimensions whose tile ids occur in each op's tile
-	inside  []loops             // the active loops of each op
-	twins   [][]int             // earlier ops of the same instruction, per op
-	live    map[string][][]room // by kind of tiling, see rooms
-	vals    []int64
-	out     []int64
-	scratch []int64
-	sizes   []float64 // elements of each op's tile
-	trips   []float64 // tiles along each dimension
-	several loops     // dimensions of several tiles
-	largest float64   // element operations a tile op when every size is the extent
-	online  *measure  // of the program with joined loops, for tilings that join all of them; nil without
-	joins   [][2]int  // of that program: dimensions of joined loops, each with that of the loop it was joined to
-	shorts  []int     // … and the fastest of those loops
-	idle    loops     // of that program: dimensions that no loop walks
-	along   int       // the parallel dimension of rows in memory, the same for all arrays; −1 without
+	p          *symtile.Program
+	spec       deviceSpec
+	code       *index.Evaluator           // of the fields of every dimension of every tile
+	tiles      [][2]int                   // results of each op
+	around     [][]loops                  // around each op, outermost first
+	own        []loops                    // of each closer
+	moves      []loops                    // dimensions whose tile ids occur in each op's tile
+	inside     []loops                    // the active loops of each op
+	duplicates [][]int                    // earlier ops of the same instruction, per op
+	live       map[string][][]liveScratch // by kind of tiling, see rooms
+	vals       []int64
+	out        []int64
+	scratch    []int64
+	sizes      []float64 // elements of each op's tile
+	trips      []float64 // tiles along each dimension
+	several    loops     // dimensions of several tiles
+	largest    float64   // element operations a tile op when every size is the extent
+	online     *measure  // of the program with joined loops, for tilings that join all of them; nil without
+	joins      [][2]int  // of that program: dimensions of joined loops, each with that of the loop it was joined to
+	shorts     []int     // … and the fastest of those loops
+	idle       loops     // of that program: dimensions that no loop walks
+	along      int       // the parallel dimension of rows in memory, the same for all arrays; −1 without
 }
 
 const onlineTile = 128 // elements of a row that are as good as more in an online loop
@@ -44,7 +45,7 @@ const fields = 5 // of a DimTile, the size first
 // loops is a set of dimensions of the space.
 type loops uint64
 
-func newMeasure(p *symtile.Program, c sheet) (*measure, error) {
+func newMeasure(p *symtile.Program, c deviceSpec) (*measure, error) {
 	m, err := measureOf(p, c)
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func newMeasure(p *symtile.Program, c sheet) (*measure, error) {
 	}
 	for _, s := range q.Body {
 		if s.Loop != nil && s.Loop.Online != nil {
-			m.online.joinedAs(s.Loop.Online.Joined)
+			m.online.joinedAs(s.Loop.Online.FusedDims)
 		}
 	}
 	return m, nil
@@ -89,11 +90,11 @@ func (m *measure) applies(t symtile.Tiling) bool {
 	return several
 }
 
-func measureOf(p *symtile.Program, c sheet) (*measure, error) {
+func measureOf(p *symtile.Program, c deviceSpec) (*measure, error) {
 	n := len(p.Ops)
 	m := &measure{
-		p: p, sheet: c, live: map[string][][]room{}, trips: make([]float64, len(p.Space.Dims)), sizes: make([]float64, n),
-		around: make([][]loops, n), own: make([]loops, n), moves: make([]loops, n), inside: make([]loops, n), twins: make([][]int, n),
+		p: p, spec: c, live: map[string][][]liveScratch{}, trips: make([]float64, len(p.Space.Dims)), sizes: make([]float64, n),
+		around: make([][]loops, n), own: make([]loops, n), moves: make([]loops, n), inside: make([]loops, n), duplicates: make([][]int, n),
 	}
 	if err := m.compile(); err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func measureOf(p *symtile.Program, c sheet) (*measure, error) {
 		m.moves[n] = m.movesOf(op.Tile)
 		for k, other := range p.Ops[:n] {
 			if other.Instr == op.Instr && other.Code == op.Code {
-				m.twins[n] = append(m.twins[n], k)
+				m.duplicates[n] = append(m.duplicates[n], k)
 			}
 		}
 	}
@@ -120,7 +121,7 @@ func measureOf(p *symtile.Program, c sheet) (*measure, error) {
 // compile makes the code, whose variables are the sizes, then the tile
 // ids, then what is known at run time.
 func (m *measure) compile() (err error) {
-	var vars, results []symtile.Expr
+	var vars, results []index.Expr
 	for _, d := range m.p.Space.Dims {
 		vars = append(vars, d.Size)
 	}
@@ -137,7 +138,7 @@ func (m *measure) compile() (err error) {
 		}
 		m.tiles = append(m.tiles, [2]int{first, len(results)})
 	}
-	if m.code, err = symtile.Compile(vars, results); err != nil {
+	if m.code, err = index.Compile(vars, results); err != nil {
 		return err
 	}
 	m.vals = make([]int64, len(vars))
@@ -161,7 +162,7 @@ func (m *measure) nest(body []symtile.Step, around []loops) {
 			set |= 1 << d
 		}
 		m.nest(s.Loop.Body, append(around[:len(around):len(around)], set))
-		for _, c := range s.Loop.Closers {
+		for _, c := range s.Loop.Accumulators {
 			m.around[c], m.own[c] = around, set
 		}
 	}
@@ -223,7 +224,7 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 
 		if d.Kind == symtile.Parallel {
 			c.programs *= tiles
-			c.inner = float64(min(t[k], m.sheet.vector)) / float64(min(max(1, d.Extent), m.sheet.vector)) // the last one stays
+			c.inner = float64(min(t[k], m.spec.vector)) / float64(min(max(1, d.Extent), m.spec.vector)) // the last one stays
 		} else if tiles > 1 && m.idle&(1<<k) == 0 {
 			c.whole++
 		}
@@ -247,16 +248,16 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 		}
 	}
 	switch {
-	case m.online != nil && 4*c.elements > float64(m.sheet.Second)*m.rowsOf(t, c):
+	case m.online != nil && 4*c.elements > float64(m.spec.Second)*m.rowsOf(t, c):
 		c.again = 1
 	default: // every iteration begins and ends rows: 64 keys measure 6 % slower than 128
 		for _, d := range m.shorts {
 			c.again = max(c.again, 0.25*math.Log2(onlineTile/float64(t[d])))
 		}
 	}
-	live := m.rooms(t)
+	live := m.liveScratchOf(t)
 	c.lowers, c.scratch = live != nil, m.peak(live)
-	c.spill = max(0, math.Log2(c.scratch/float64(m.sheet.Second/2)))
+	c.spill = max(0, math.Log2(c.scratch/float64(m.spec.Second/2)))
 	return c
 }
 
@@ -287,7 +288,7 @@ func (m *measure) evaluate(t symtile.Tiling) {
 	m.code.Eval(m.vals, m.out, m.scratch)
 	for n, r := range m.tiles {
 		m.sizes[n] = 1
-		if direct(m.p, n) {
+		if readByGathersOnly(m.p, n) {
 			m.sizes[n] = 0
 		}
 		for k := r[0]; k < r[1]; k += fields {
@@ -300,7 +301,7 @@ func (m *measure) evaluate(t symtile.Tiling) {
 // known says whether an earlier op computes the same tile of the same
 // instruction: where a loop has one step, its ops and those outside are one.
 func (m *measure) known(n int) bool {
-	for _, k := range m.twins[n] {
+	for _, k := range m.duplicates[n] {
 		if m.inside[k] == m.inside[n] && m.same(m.tiles[k], m.tiles[n]) {
 			return true
 		}
@@ -376,8 +377,8 @@ func (m *measure) iterations(n int) float64 {
 	return w
 }
 
-// A room is what a value takes in scratch: the tile of an op, or a strip of it.
-type room struct {
+// A liveScratch is what a value takes in scratch: the tile of an op, or a strip of it.
+type liveScratch struct {
 	tile  int     // the op, or splats where the size is always n
 	n     float64 // elements
 	strip bool
@@ -385,13 +386,13 @@ type room struct {
 }
 
 // peak is the bytes of the values needed at the same time, at most.
-func (m *measure) peak(live [][]room) float64 {
+func (m *measure) peak(live [][]liveScratch) float64 {
 	most := 0.0
 	for _, rooms := range live {
 		sum := 0.0
 		for _, r := range rooms {
 			n := r.n
-			if r.tile != splats {
+			if r.tile != noTile {
 				n = m.sizes[r.tile]
 			}
 			if r.strip {
@@ -421,7 +422,7 @@ func (m *measure) kind(t symtile.Tiling) string {
 		default:
 			text[k] = 'r'
 		}
-		if t[k] > longestRow {
+		if t[k] > maxRowLength {
 			text[k] -= 'a' - 'A'
 		}
 		if t[k] >= 8 { // a block can be transposed
@@ -431,18 +432,18 @@ func (m *measure) kind(t symtile.Tiling) string {
 	return string(text)
 }
 
-// rooms lowers the program at the first tiling of a kind and lists what is
+// liveScratchOf lowers the program at the first tiling of a kind and lists what is
 // needed at the same time, at each moment a value is born; nil when it cannot be
 // lowered.
-func (m *measure) rooms(t symtile.Tiling) [][]room {
+func (m *measure) liveScratchOf(t symtile.Tiling) [][]liveScratch {
 	kind := m.kind(t)
 	live, met := m.live[kind]
 	if met {
 		return live
 	}
 	if q, err := m.p.At(t); err == nil {
-		if l, _ := lower(q, kernels.Plan{}, m.sheet); l.err == nil {
-			live = roomsOf(l, m.distinct())
+		if l, _ := lower(q, kernels.Plan{}, m.spec); l.err == nil {
+			live = liveScratchSets(l, m.distinct())
 		}
 	}
 	m.live[kind] = live
@@ -461,18 +462,18 @@ func (m *measure) distinct() []int {
 	return ops
 }
 
-// roomsOf lists what is alive whenever a value is born. The sizes of values
+// liveScratchSets lists what is alive whenever a value is born. The sizes of values
 // change with the tiling where ops, which names those of l, has as many.
-func roomsOf(l *lowering, ops []int) [][]room {
-	live := [][]room{}
+func liveScratchSets(l *lowering, ops []int) [][]liveScratch {
+	live := [][]liveScratch{}
 	for _, v := range l.values {
-		var rooms []room
+		var rooms []liveScratch
 		for _, u := range l.values {
-			if u.where == inMemory || u.born > v.born || v.born > u.dies {
+			if u.where == inMemory || u.liveFrom > v.liveFrom || v.liveFrom > u.liveTo {
 				continue
 			}
-			r := room{splats, float64(u.n), u.where == inStrip || u.where == inSplat, float64(classBytes[u.class])}
-			if u.tile != splats && len(ops) == len(l.p.Ops) {
+			r := liveScratch{noTile, float64(u.n), u.where == inStrip || u.where == inSplat, float64(classBytes[u.class])}
+			if u.tile != noTile && len(ops) == len(l.p.Ops) {
 				r.tile = ops[u.tile]
 			}
 			rooms = append(rooms, r)

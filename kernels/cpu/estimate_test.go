@@ -25,7 +25,7 @@ func TestPlansRepeatLittle(t *testing.T) {
 				most, worst = w, tiling
 			}
 		}
-		if t.Logf("%.1f times", most/least); most > mostWork*least {
+		if t.Logf("%.1f times", most/least); most > maxRelativeWork*least {
 			t.Errorf("%v computes %.1f times what the least does", worst, most/least)
 		}
 	})
@@ -55,7 +55,7 @@ func workOf(p *symtile.Program, body []symtile.Step, times float64) float64 {
 			inner *= float64(tiles)
 		}
 		sum += workOf(p, s.Loop.Body, inner)
-		for _, c := range s.Loop.Closers {
+		for _, c := range s.Loop.Accumulators {
 			sum += inner * operations(p, c)
 		}
 	}
@@ -64,7 +64,7 @@ func workOf(p *symtile.Program, body []symtile.Step, times float64) float64 {
 
 func operations(p *symtile.Program, n int) float64 {
 	op := p.Ops[n]
-	if direct(p, n) {
+	if readByGathersOnly(p, n) {
 		return 0
 	}
 	switch op.Code {
@@ -99,7 +99,7 @@ func TestEstimate(t *testing.T) {
 
 func checkEstimates(t *testing.T, p *symtile.Program, tilings []symtile.Tiling) {
 	t.Helper()
-	m, err := newMeasure(p, New().sheet())
+	m, err := newMeasure(p, New().spec())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func checkEstimates(t *testing.T, p *symtile.Program, tilings []symtile.Tiling) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, _ := lower(q, kernels.Plan{}, m.sheet)
+		l, _ := lower(q, kernels.Plan{}, m.spec)
 		if l.err != nil {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -39,7 +40,7 @@ func runSkinny(b *testing.B, p *symtile.Program, plan kernels.Plan) {
 		b.Fatal(err)
 	}
 	defer k.Close()
-	in, err := kernels.Inputs(p.Fusion, kernels.Normals, 1)
+	in, err := check.Inputs(p.Fusion, check.Normals, 1)
 	if err != nil {
 		b.Fatal(err)
 	}

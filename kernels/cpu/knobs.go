@@ -11,10 +11,10 @@ import (
 // A knob is a launch choice of this backend, a whole number of a plan. Absent
 // means what the backend chooses by itself.
 type knob struct {
-	name        string
-	least, most int64
-	absent      string              // what absence means
-	offers      func(facts) []int64 // values worth a try with a tiling, besides absence; nil for none
+	name     string
+	min, max int64
+	absent   string              // what absence means
+	offers   func(facts) []int64 // values worth a try with a tiling, besides absence; nil for none
 }
 
 // knobs are all there are. Lowering reads them with lowering.knob.
@@ -49,7 +49,7 @@ type facts struct {
 	dot    bool    // there is one
 	reads  float64 // bytes of the parameters
 	writes float64 // bytes of the outputs
-	sheet  sheet
+	spec   deviceSpec
 	lanes  int64 // workers of a plan without threads=
 }
 
@@ -60,8 +60,8 @@ func checkKnobs(plan kernels.Plan) error {
 		if known == nil {
 			return fmt.Errorf("the CPU backend has no knob %q; it has %s", k.Name, knobNames())
 		}
-		if k.Value < known.least || k.Value > known.most {
-			return fmt.Errorf("%s=%d is not between %d and %d", k.Name, k.Value, known.least, known.most)
+		if k.Value < known.min || k.Value > known.max {
+			return fmt.Errorf("%s=%d is not between %d and %d", k.Name, k.Value, known.min, known.max)
 		}
 	}
 	return nil

@@ -13,33 +13,33 @@ import (
 
 // A lowering turns a concrete program into instructions.
 type lowering struct {
-	p        *symtile.Program
-	plan     kernels.Plan // read by knob only
-	strip    int64        // elements that pointwise instructions compute at a time
-	values   []*value     // by id
-	of       [][]*value   // the results of each op; a variadic reduce has several
-	fixed    []fixedPlace
-	places   int // offsets and bounds
-	eval     int // int64s that compiled expressions need
-	regs     int // of scalar programs
-	fills    []func(w *worker)
-	bytes    int64 // of the arena
-	arranged int64 // bytes in which dots arrange their operands
-	sheet    sheet
-	nests    bool // instructions on rows become one machine function
-	machine  bool // pointwise runs become machine code
-	moves    moves
-	onward   map[*value]int64 // of loads in a loop, by how many elements the next tile is further on, where a loop is to fetch it
-	split    *split           // nil: contractions are whole
-	text     []byte           // machine code, piece by piece
-	pieces   []routine
-	err      error
-	unfit    error // of machine code: without nests there may be none
+	p               *symtile.Program
+	plan            kernels.Plan // read by knob only
+	strip           int64        // elements that pointwise instructions compute at a time
+	values          []*value     // by id
+	results         [][]*value   // the results of each op; a variadic reduce has several
+	constantSlots   []constantSlot
+	slotCount       int // offsets and bounds
+	evalLength      int // int64s that compiled expressions need
+	scalarRegisters int // of scalar programs
+	constantFills   []func(w *worker)
+	bytes           int64 // of the arena
+	packingBytes    int64 // bytes in which dots arrange their operands
+	spec            deviceSpec
+	fusesRows       bool // instructions on rows become one machine function
+	jit             bool // pointwise runs become machine code
+	copies          copyPlan
+	nextTile        map[*value]int64 // of loads in a loop, by how many elements the next tile is further on, where a loop is to fetch it
+	split           *splitK          // nil: contractions are whole
+	text            []byte           // machine code, piece by piece
+	routines        []routine
+	err             error
+	codeErr         error // of machine code: without nests there may be none
 }
 
-// A fixedPlace is an offset or bound that is the same in every tile program.
-type fixedPlace struct {
-	at    int
+// A constantSlot is an offset or bound that is the same in every tile program.
+type constantSlot struct {
+	slot  int
 	value int64
 }
 
@@ -47,41 +47,41 @@ type fixedPlace struct {
 func (l *lowering) knob(name string, def int64) int64 { return l.plan.Knob(name, def) }
 
 // lower makes the program that runs for every combination of parallel tile ids.
-func lower(p *symtile.Program, plan kernels.Plan, c sheet) (*lowering, *sequence) {
+func lower(p *symtile.Program, plan kernels.Plan, c deviceSpec) (*lowering, *schedule) {
 	return lowerWith(p, plan, c, plan.Knob("rows", 1) == 1)
 }
 
 // lowerWith is lower with or without nests.
-func lowerWith(p *symtile.Program, plan kernels.Plan, c sheet, nests bool) (*lowering, *sequence) {
+func lowerWith(p *symtile.Program, plan kernels.Plan, c deviceSpec, nests bool) (*lowering, *schedule) {
 	if plan.Knob("online", 1) == 1 {
 		p = p.Online()
 	}
 	l := &lowering{
-		p: p, plan: plan, sheet: c, onward: map[*value]int64{}, of: make([][]*value, len(p.Ops)), machine: machineCode(),
+		p: p, plan: plan, spec: c, nextTile: map[*value]int64{}, results: make([][]*value, len(p.Ops)), jit: jitSupported(),
 		strip: plan.Knob("strip", stripLength),
 	}
-	l.nests = nests && l.machine
+	l.fusesRows = nests && l.jit
 	var parallel []int
 	for k, d := range p.Space.Dims {
 		if d.Kind == symtile.Parallel {
 			parallel = append(parallel, k)
 		}
 	}
-	l.planMoves()
+	l.planCopies()
 	l.planSplit()
 	b := l.block(nil, parallel)
 	b.steps(p.Body)
 	for k, r := range p.Roots {
-		if l.err == nil && !b.toOutput(k, r) {
-			b.store(r)
+		if l.err == nil && !b.copyToOutput(k, r) {
+			b.lowerStore(r)
 		}
 	}
 	if l.err != nil {
 		return l, nil
 	}
-	b.settleLate()
-	s := b.sequence()
-	s.positions(1)
+	b.compileRuntimeOffsets()
+	s := b.schedule()
+	s.numberPositions(1)
 	l.bytes = layOut(l.values)
 	return l, s
 }
@@ -95,7 +95,7 @@ func (l *lowering) reject(op symtile.Op, format string, args ...any) {
 
 // value makes a value of n elements, those of the tile of op tile.
 func (l *lowering) value(name string, c class, tile int, n int64) *value {
-	v := &value{id: len(l.values), name: name, class: c, tile: tile, n: n, born: forever, dies: -1}
+	v := &value{id: len(l.values), name: name, class: c, tile: tile, n: n, liveFrom: lastPosition, liveTo: -1}
 	l.values = append(l.values, v)
 	return v
 }
@@ -104,7 +104,7 @@ func (l *lowering) value(name string, c class, tile int, n int64) *value {
 func (l *lowering) result(n int) *value {
 	op := l.p.Ops[n]
 	v := l.value(fmt.Sprintf("%%%d", n), classOf(op.Instr.Shape.DType), n, op.Tile.Elements())
-	l.of[n] = []*value{v}
+	l.results[n] = []*value{v}
 	return v
 }
 
@@ -112,7 +112,7 @@ func (l *lowering) result(n int) *value {
 func (l *lowering) elements(n int) int64 { return l.p.Ops[n].Tile.Elements() }
 
 // arg is the value of an argument, and of a variadic reduce the first.
-func (l *lowering) arg(op symtile.Op, k int) *value { return l.of[op.Args[k]][0] }
+func (l *lowering) arg(op symtile.Op, k int) *value { return l.results[op.Args[k]][0] }
 
 // steps lowers steps of the program into the block.
 func (b *block) steps(body []symtile.Step) {
@@ -134,34 +134,34 @@ const maxRank = 16
 // op lowers one op.
 func (b *block) op(n int) {
 	op := b.l.p.Ops[n]
-	if direct(b.l.p, n) || !b.l.moves.wants[n] {
+	if readByGathersOnly(b.l.p, n) || !b.l.copies.lowered[n] {
 		return
 	}
 	if why := unsupported(op); why != "" {
 		b.l.reject(op, "%s", why)
 		return
 	}
-	if b.l.moves.ops[n] != nil {
-		b.toScratch(n)
+	if b.l.copies.ops[n] != nil {
+		b.copyToScratch(n)
 		return
 	}
 	switch op.Code {
 	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpCopy, hlo.OpOptimizationBarrier:
 		b.alias(n)
 	case hlo.OpGetTupleElement:
-		all := b.l.of[op.Args[0]]
-		b.l.of[n] = all[op.Instr.Attrs.Index : op.Instr.Attrs.Index+1]
+		all := b.l.results[op.Args[0]]
+		b.l.results[n] = all[op.Instr.Attrs.Index : op.Instr.Attrs.Index+1]
 	case hlo.OpReduce, hlo.OpDot:
-		b.close(n)
+		b.accumulateAtOnce(n)
 	case hlo.OpConvert:
-		if widens(op.Instr.Operands[0].Shape.DType, op.Instr.Shape.DType) {
+		if sameInScratch(op.Instr.Operands[0].Shape.DType, op.Instr.Shape.DType) {
 			b.alias(n)
 			return
 		}
 		b.value(n)
 	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
 		if v := b.l.arg(op, 0); v.where == inSplat { // all elements are equal
-			b.l.of[n] = []*value{v}
+			b.l.results[n] = []*value{v}
 			return
 		}
 		b.value(n)
@@ -189,12 +189,12 @@ func (b *block) alias(n int) {
 		b.l.reject(op, "its tile has %d elements, that of its operand %d", want, have)
 		return
 	}
-	b.l.of[n] = b.l.of[op.Args[0]]
+	b.l.results[n] = b.l.results[op.Args[0]]
 }
 
-// widens says whether scratch holds an element of from and the element of to
+// sameInScratch says whether scratch holds an element of from and the element of to
 // it converts to in the same way.
-func widens(from, to hlo.DType) bool {
+func sameInScratch(from, to hlo.DType) bool {
 	switch {
 	case from == to:
 		return true
@@ -222,23 +222,23 @@ func (b *block) value(n int) {
 func lowerValue[T number](b *block, n int, op symtile.Op) {
 	switch op.Code {
 	case hlo.OpParameter:
-		load[T](b, n, op)
+		lowerLoad[T](b, n, op)
 	case hlo.OpConstant:
-		literal[T](b, n, op)
+		lowerConstant[T](b, n, op)
 	case hlo.OpIota:
-		counting[T](b, n, op)
+		lowerIota[T](b, n, op)
 	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
-		rearrange[T](b, n, op)
+		lowerRearrangement[T](b, n, op)
 	case hlo.OpDynamicUpdateSlice:
-		update[T](b, n, op)
+		lowerUpdate[T](b, n, op)
 	case hlo.OpGather:
-		lookUp[T](b, n, op)
+		lowerGather[T](b, n, op)
 	case hlo.OpConcatenate:
-		concatenate[T](b, n, op)
+		lowerConcatenate[T](b, n, op)
 	case hlo.OpPad:
-		pad[T](b, n, op)
+		lowerPad[T](b, n, op)
 	default:
-		pointwise[T](b, n, op)
+		lowerElementwise[T](b, n, op)
 	}
 }
 
@@ -254,61 +254,61 @@ func operand[T number](b *block, op symtile.Op, k int, n int64) *value {
 
 // splat makes copies of the only element of v.
 func splat[T number](b *block, v *value) *value {
-	key := spreadKey{v, b.l.strip}
-	if s := b.spreadOf(key); s != nil {
+	key := splatKey{v, b.l.strip}
+	if s := b.findSplat(key); s != nil {
 		return s
 	}
-	s := b.l.value(v.name+"*", v.class, splats, b.l.strip)
+	s := b.l.value(v.name+"*", v.class, noTile, b.l.strip)
 	s.where = inSplat
-	b.full[key] = s
-	b.add(&instr{name: "copies", outs: []*value{s}, full: []*value{v}, copied: v, run: func(w *worker) { spread(whole[T](w, s), first[T](w, v)) }})
+	b.splats[key] = s
+	b.add(&instr{name: "copies", outs: []*value{s}, tileArgs: []*value{v}, copied: v, run: func(w *worker) { fillWith(whole[T](w, s), first[T](w, v)) }})
 	return s
 }
 
-// everywhere is argument k as a value whose elements can be read anywhere.
-func everywhere(b *block, op symtile.Op, k int) *value {
+// materialized is argument k as a value whose elements can be read anywhere.
+func materialized(b *block, op symtile.Op, k int) *value {
 	v := b.l.arg(op, k)
 	if v.where != inSplat {
 		return v
 	}
-	key := spreadKey{v, b.l.elements(op.Args[k])}
-	if t := b.spreadOf(key); t != nil {
+	key := splatKey{v, b.l.elements(op.Args[k])}
+	if t := b.findSplat(key); t != nil {
 		return t
 	}
 	var t *value
 	switch v.class {
 	case classF32:
-		t = tiled[float32](b, v, op.Args[k])
+		t = fillTile[float32](b, v, op.Args[k])
 	case classF64:
-		t = tiled[float64](b, v, op.Args[k])
+		t = fillTile[float64](b, v, op.Args[k])
 	case classI32:
-		t = tiled[int32](b, v, op.Args[k])
+		t = fillTile[int32](b, v, op.Args[k])
 	case classI64:
-		t = tiled[int64](b, v, op.Args[k])
+		t = fillTile[int64](b, v, op.Args[k])
 	}
-	b.full[key] = t
+	b.splats[key] = t
 	return t
 }
 
-func (b *block) spreadOf(key spreadKey) *value {
+func (b *block) findSplat(key splatKey) *value {
 	for ; b != nil; b = b.outer {
-		if v := b.full[key]; v != nil {
+		if v := b.splats[key]; v != nil {
 			return v
 		}
 	}
 	return nil
 }
 
-// tiled makes as many elements of a splat as the tile of an op has.
-func tiled[T number](b *block, v *value, op int) *value {
+// fillTile makes as many elements of a splat as the tile of an op has.
+func fillTile[T number](b *block, v *value, op int) *value {
 	t := b.l.value(v.name+"#", v.class, op, b.l.elements(op))
-	b.add(&instr{name: "fill", outs: []*value{t}, full: []*value{v}, run: func(w *worker) { spread(whole[T](w, t), first[T](w, v)) }})
+	b.add(&instr{name: "fill", outs: []*value{t}, tileArgs: []*value{v}, run: func(w *worker) { fillWith(whole[T](w, t), first[T](w, v)) }})
 	return t
 }
 
 // constants that are one number are splats that are made with the worker;
 // others are copied from the literal.
-func literal[T number](b *block, n int, op symtile.Op) {
+func lowerConstant[T number](b *block, n int, op symtile.Op) {
 	lit := op.Instr.Literal
 	if lit == nil || lit.Elided {
 		b.l.reject(op, "its value was left out of the text ({...})")
@@ -317,12 +317,12 @@ func literal[T number](b *block, n int, op symtile.Op) {
 	values := literalValues[T](lit)
 	v := b.l.result(n)
 	if uniform(lit) {
-		v.where, v.tile, v.n, v.born, v.dies, v.bits = inSplat, splats, b.l.strip, 0, forever, bitsOf(values[0])
-		b.l.fills = append(b.l.fills, func(w *worker) { spread(whole[T](w, v), values[0]) })
+		v.where, v.tile, v.n, v.liveFrom, v.liveTo, v.constant = inSplat, noTile, b.l.strip, 0, lastPosition, bitsOf(values[0])
+		b.l.constantFills = append(b.l.constantFills, func(w *worker) { fillWith(whole[T](w, v), values[0]) })
 		return
 	}
 	shape := hlo.Shape{DType: op.Instr.Shape.DType, Dims: op.Instr.Shape.Dims}
-	a := newAccess(b, op.Tile, shape, func(scratch []T, _ []byte, at, stride int64) {
+	a := newTileAccess(b, op.Tile, shape, func(scratch []T, _ []byte, at, stride int64) {
 		for k := range scratch {
 			scratch[k] = values[at]
 			at += stride
@@ -372,7 +372,7 @@ func literalValues[T number](l *hlo.Literal) []T {
 // closers at its end.
 func (b *block) loop(source *symtile.Loop) {
 	lp := &loop{dims: source.Dims}
-	if s := b.l.split; s != nil && s.trips && b.outer == nil && source.Closers[0] == s.op {
+	if s := b.l.split; s != nil && s.trips && b.outer == nil && source.Accumulators[0] == s.op {
 		lp.split = s
 	}
 	for _, d := range source.Dims {
@@ -382,30 +382,30 @@ func (b *block) loop(source *symtile.Loop) {
 	in := &instr{name: "loop", loop: lp}
 	body := b.l.block(b, source.Dims)
 	if source.Online != nil {
-		body.online(source, in)
+		body.lowerOnline(source, in)
 	} else {
 		body.steps(source.Body)
-		body.closers(source.Closers, in)
+		body.accumulators(source.Accumulators, in)
 	}
 	if b.l.err != nil {
 		return
 	}
-	lp.body = body.sequence()
-	in.full = append(in.full, body.external()...)
+	lp.body = body.schedule()
+	in.tileArgs = append(in.tileArgs, body.externalValues()...)
 	b.add(in)
 }
 
-// closers lowers those of the loop whose body b is.
-func (b *block) closers(list []int, in *instr) {
+// accumulators lowers those of the loop whose body b is.
+func (b *block) accumulators(list []int, in *instr) {
 	for _, n := range list {
 		if b.l.err == nil {
-			b.accumulateIn(n, in)
+			b.accumulateInLoop(n, in)
 		}
 	}
 }
 
-// external lists the values the block reads but does not make.
-func (b *block) external() []*value {
+// externalValues lists the values the block reads but does not make.
+func (b *block) externalValues() []*value {
 	made, seen := map[*value]bool{}, map[*value]bool{}
 	var out []*value
 	for _, i := range b.list {
@@ -417,7 +417,7 @@ func (b *block) external() []*value {
 		made[x.v] = true
 	}
 	for _, i := range b.list {
-		for _, v := range append(slices.Clone(i.full), i.same...) {
+		for _, v := range append(slices.Clone(i.tileArgs), i.stripArgs...) {
 			if !made[v] && !seen[v] {
 				seen[v] = true
 				out = append(out, v)
@@ -428,26 +428,26 @@ func (b *block) external() []*value {
 }
 
 // worker allocates what a worker needs, its scratch from a pool.
-func (l *lowering) worker(from *pool) *worker {
+func (l *lowering) worker(from *scratchPool) *worker {
 	w := &worker{
-		arena: from.take(l.bytes + cacheLine), // so that values of no bytes have an address
+		arena: from.get(l.bytes + cacheLine), // so that values of no bytes have an address
 
-		arranged: from.take(l.arranged),
-		base:     make([]unsafe.Pointer, len(l.values)),
-		tids:     make([]int64, len(l.p.Space.Dims)+len(l.p.Runtime)),
-		places:   make([]int64, l.places),
-		eval:     make([]int64, l.eval),
-		regs:     make([]scalar, l.regs),
+		packing:         from.get(l.packingBytes),
+		addresses:       make([]unsafe.Pointer, len(l.values)),
+		tids:            make([]int64, len(l.p.Space.Dims)+len(l.p.Runtime)),
+		slots:           make([]int64, l.slotCount),
+		evalScratch:     make([]int64, l.evalLength),
+		scalarRegisters: make([]scalar, l.scalarRegisters),
 	}
 	for _, v := range l.values {
-		if v.where != inMemory && v.dies >= v.born {
-			w.base[v.id] = unsafe.Pointer(&w.arena[v.at])
+		if v.where != inMemory && v.liveTo >= v.liveFrom {
+			w.addresses[v.id] = unsafe.Pointer(&w.arena[v.at])
 		}
 	}
-	for _, f := range l.fixed {
-		w.places[f.at] = f.value
+	for _, f := range l.constantSlots {
+		w.slots[f.slot] = f.value
 	}
-	for _, f := range l.fills {
+	for _, f := range l.constantFills {
 		f(w)
 	}
 	return w

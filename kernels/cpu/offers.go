@@ -26,7 +26,7 @@ func offerThreads(f facts) []int64 {
 // what is transposed. Where all fits the last cache the order is all the same.
 func offerGroups(f facts) []int64 {
 	several := severalOf(f.grid)
-	if len(several) < 2 || f.reads+f.writes < float64(f.sheet.last)/8 {
+	if len(several) < 2 || f.reads+f.writes < float64(f.spec.last)/8 {
 		return nil
 	}
 	rows := f.grid[several[len(several)-2]]
@@ -60,7 +60,7 @@ const (
 // offerSplits offers parts of long contractions, and of long reductions in several
 // steps, where there are few tile programs.
 func offerSplits(f facts) []int64 {
-	n := divided(f.p)
+	n := splittableOp(f.p)
 	if n < 0 || f.lanes < 2 || f.programs > 2*float64(f.lanes) {
 		return nil
 	}
@@ -94,9 +94,9 @@ func (f facts) steps() int64 {
 // in the last cache nor surely leave it.
 func offerStreams(f facts) []int64 {
 	switch {
-	case f.dot || f.writes < float64(f.sheet.last)/8 || f.writes > 8*float64(f.sheet.last):
+	case f.dot || f.writes < float64(f.spec.last)/8 || f.writes > 8*float64(f.spec.last):
 		return nil
-	case 2*f.writes >= float64(f.sheet.last):
+	case 2*f.writes >= float64(f.spec.last):
 		return []int64{0}
 	}
 	return []int64{1}
@@ -105,7 +105,7 @@ func offerStreams(f facts) []int64 {
 // offerPrefetch offers fewer and more rows where parameters come from memory.
 func offerPrefetch(f facts) []int64 {
 	computes := func(op symtile.Op) bool { return op.Code == hlo.OpReduce || op.Code.Elementwise() }
-	if f.dot || f.reads < float64(f.sheet.last)/8 || !slices.ContainsFunc(f.p.Ops, computes) {
+	if f.dot || f.reads < float64(f.spec.last)/8 || !slices.ContainsFunc(f.p.Ops, computes) {
 		return nil
 	}
 	return []int64{1, 4}
@@ -115,11 +115,11 @@ func offerPrefetch(f facts) []int64 {
 // operations on tiles that the first cache does not hold; that measures up to a
 // twentieth faster, and shorter ones slower.
 func offerStrips(f facts) []int64 {
-	const few = 3                      // operations
-	held := float64(f.sheet.First / 4) // elements
+	const few = 3                     // operations
+	held := float64(f.spec.First / 4) // elements
 	passes := 0
 	for _, op := range f.p.Ops {
-		if op.Code.Elementwise() && !inStrips(op) {
+		if op.Code.Elementwise() && !hasVectorCode(op) {
 			passes++
 		}
 	}
@@ -131,7 +131,7 @@ func offerStrips(f facts) []int64 {
 
 // factsOf fills in what is the same for every tiling of a program.
 func (b *Backend) factsOf(p *symtile.Program) facts {
-	f := facts{p: p, sheet: b.sheet(), lanes: int64(lanes())}
+	f := facts{p: p, spec: b.spec(), lanes: int64(lanes())}
 	f.dot = slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot })
 	for _, s := range shapesOf(p.Fusion.Params) {
 		f.reads += float64(s.Bytes())

@@ -26,12 +26,12 @@ func TestOffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := newMeasure(p, New().sheet())
+		x, err := newMeasure(p, New().spec())
 		if err != nil {
 			t.Fatal(err)
 		}
 		f := New().factsOf(p)
-		f.lanes, f.sheet.last = 2, 1<<20
+		f.lanes, f.spec.last = 2, 1<<20
 		var b strings.Builder
 		for _, plan := range f.with(x.candidate(listed(t, d, "tiling"))).variants() {
 			fmt.Fprintln(&b, plan)
@@ -59,7 +59,7 @@ func TestPlansOffered(t *testing.T) {
 				plain[fmt.Sprint(plan.Tiles)] = true
 			}
 		}
-		if t.Logf("%d plans of %d tilings", len(met), len(plain)); len(met) > offered || len(plain) > tilings || len(plain) == 0 {
+		if t.Logf("%d plans of %d tilings", len(met), len(plain)); len(met) > maxOffered || len(plain) > maxTilings || len(plain) == 0 {
 			t.Errorf("%d plans of %d tilings", len(met), len(plain))
 		}
 	})

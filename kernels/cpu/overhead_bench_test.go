@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 	"github.com/tilewright/tilewright/symtile"
 )
@@ -91,7 +92,7 @@ func hollowKernel(b *testing.B, backend *Backend, p *symtile.Program, plan kerne
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, body := lower(q, plan, New().sheet())
+	l, body := lower(q, plan, New().spec())
 	if l.err != nil {
 		b.Fatal(l.err)
 	}
@@ -100,17 +101,17 @@ func hollowKernel(b *testing.B, backend *Backend, p *symtile.Program, plan kerne
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, r := range l.pieces {
+	for _, r := range l.routines {
 		*r.f = empty
 	}
 	return k
 }
 
 // empty takes the bodies from instructions that are not machine code of the plan.
-func (s *sequence) empty() {
+func (s *schedule) empty() {
 	for _, i := range s.items {
 		if i.loop != nil {
-			i.loop.before, i.loop.after = nil, nil
+			i.loop.prologue, i.loop.epilogue = nil, nil
 			i.loop.body.empty()
 		} else if i.run != nil {
 			i.run = func(*worker) {}
@@ -126,7 +127,7 @@ func (s *sequence) empty() {
 func leastOfTwo(b *testing.B, p *symtile.Program, x, y *kernel) (a, c float64) {
 	defer x.Close()
 	defer y.Close()
-	bench, err := kernels.NewBench(p.Fusion, 1, 1)
+	bench, err := check.NewBench(p.Fusion, 1, 1)
 	if err != nil {
 		b.Fatal(err)
 	}

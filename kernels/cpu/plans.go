@@ -14,13 +14,13 @@ import (
 
 // What makes a legal tiling not sensible. None of it is about right or wrong.
 const (
-	looked     = 1 << 15 // tilings looked at; of larger spaces a spread sample
-	tilings    = 2048    // offered without knobs; more are thinned
-	offered    = 4096    // plans in all
-	mostKnobs  = 64      // plans of a tiling
-	leastWork  = 64      // element operations a tile op on average, unless the fusion is smaller
-	mostWork   = 8       // times the least element operations of a tiling
-	worthLanes = 1 << 18 // element operations that are worth waking other lanes for
+	maxEnumerated     = 1 << 15 // tilings looked at; of larger spaces a spread sample
+	maxTilings        = 2048    // offered without knobs; more are thinned
+	maxOffered        = 4096    // plans in all
+	maxPlansPerTiling = 64      // plans of a tiling
+	minOpWork         = 64      // element operations a tile op on average, unless the fusion is smaller
+	maxRelativeWork   = 8       // times the least element operations of a tiling
+	worthLanes        = 1 << 18 // element operations that are worth waking other lanes for
 )
 
 // Plans yields legal tilings whose scratch fits a quarter of the last cache's share of a lane and whose steps are
@@ -77,24 +77,24 @@ func (f facts) best(all []candidate) scored {
 	return best
 }
 
-// untold is what a knob is put behind by that scores do not tell of, so that
+// unmodelledKnobPenalty is what a knob is put behind by that scores do not tell of, so that
 // tilings nearly as good come before every knob of one.
-const untold = 0.02
+const unmodelledKnobPenalty = 0.02
 
 // offers are the plans of candidates, the best by score first.
 func (f facts) offers(all []candidate) []scored {
 	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.score(1), y.score(1)) })
 	var out []scored
-	for _, c := range thin(all, tilings) {
+	for _, c := range thin(all, maxTilings) {
 		out = append(out, scored{kernels.Plan{Tiles: c.tiling}, c.score(1)})
 	}
 	for _, c := range all {
 		variants := f.with(c).variants()
-		for _, plan := range variants[1:min(len(variants), mostKnobs)] {
-			if len(out) == offered {
+		for _, plan := range variants[1:min(len(variants), maxPlansPerTiling)] {
+			if len(out) == maxOffered {
 				break
 			}
-			out = append(out, scored{plan, c.score(float64(plan.Knob("splitk", 1))) + untold*float64(len(plan.Knobs))})
+			out = append(out, scored{plan, c.score(float64(plan.Knob("splitk", 1))) + unmodelledKnobPenalty*float64(len(plan.Knobs))})
 		}
 	}
 	slices.SortStableFunc(out, func(x, y scored) int { return cmp.Compare(x.score, y.score) })
@@ -229,7 +229,7 @@ func walkable(p *symtile.Program) *symtile.Space {
 // legal tiling looked at that can be lowered, or at last all, and that does not
 // repeat too much work.
 func (b *Backend) sensible(p *symtile.Program) ([]candidate, error) {
-	m, err := newMeasure(p, b.sheet())
+	m, err := newMeasure(p, b.spec())
 	if err != nil {
 		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
 	}
@@ -241,7 +241,7 @@ func (b *Backend) sensible(p *symtile.Program) ([]candidate, error) {
 			continue
 		}
 		able = append(able, c)
-		if c.scratch <= float64(m.sheet.Third/4) && c.work >= c.runs*min(leastWork, m.largest) {
+		if c.scratch <= float64(m.spec.Third/4) && c.work >= c.runs*min(minOpWork, m.largest) {
 			good = append(good, c)
 		}
 	}
@@ -256,7 +256,7 @@ func (b *Backend) sensible(p *symtile.Program) ([]candidate, error) {
 // tilings are those that are looked at. Of large spaces few have joined loops, so
 // that of each the one is looked at too whose loops walk the tiles of the first.
 func (m *measure) tilings() iter.Seq[symtile.Tiling] {
-	all := walkable(m.p).Spread(looked)
+	all := walkable(m.p).Sample(maxEnumerated)
 	if m.online == nil {
 		return all
 	}
@@ -285,7 +285,7 @@ func frugal(all []candidate) []candidate {
 	for _, c := range all {
 		least = min(least, c.work)
 	}
-	return slices.DeleteFunc(all, func(c candidate) bool { return c.work > mostWork*least })
+	return slices.DeleteFunc(all, func(c candidate) bool { return c.work > maxRelativeWork*least })
 }
 
 // thin keeps n of the candidates: the first half of them, and as many of the

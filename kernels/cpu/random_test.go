@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
 // A chain is a random program under construction: HLO text and the shape of
@@ -312,7 +315,7 @@ func TestRandomPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := kernels.NewVerifier(m.Entry, 3)
+		v, err := check.NewVerifier(m.Entry, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -388,16 +391,16 @@ type claimTally struct{ exact, over int }
 
 func (c *claimTally) check(t *testing.T, fusion *hlo.Computation, q *symtile.Program, text string) {
 	t.Helper()
-	maps, err := symtile.ParamMaps(symtile.NewRing(), fusion, 0)
+	maps, err := indexing.ParamMaps(index.NewRing(), fusion, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := q.Ops[q.Roots[0].Op]
-	starts := map[symtile.Expr]int64{}
+	starts := map[index.Expr]int64{}
 	for _, r := range q.Runtime {
 		starts[r.Var] = 0 // as readBy has it
 	}
-	each(q, symtile.Parallel, starts, func(env map[symtile.Expr]int64) {
+	each(q, symtile.Parallel, starts, func(env map[index.Expr]int64) {
 		read := map[string]bool{}
 		elementsOf(root.Tile, env, func(index []int64) {
 			for _, m := range maps[0] {
@@ -405,7 +408,7 @@ func (c *claimTally) check(t *testing.T, fusion *hlo.Computation, q *symtile.Pro
 			}
 		})
 		claimed := map[string]bool{}
-		each(q, symtile.Sequential, env, func(env map[symtile.Expr]int64) {
+		each(q, symtile.Sequential, env, func(env map[index.Expr]int64) {
 			for _, op := range q.Ops {
 				if op.Code == hlo.OpParameter && op.Instr.Attrs.Param == 0 {
 					elementsOf(op.Tile, env, func(index []int64) { claimed[fmt.Sprint(index)] = true })
@@ -426,7 +429,7 @@ func (c *claimTally) check(t *testing.T, fusion *hlo.Computation, q *symtile.Pro
 }
 
 // each visits every combination of the tile ids of a kind.
-func each(q *symtile.Program, kind symtile.Kind, env map[symtile.Expr]int64, visit func(map[symtile.Expr]int64)) {
+func each(q *symtile.Program, kind symtile.Kind, env map[index.Expr]int64, visit func(map[index.Expr]int64)) {
 	var ids []symtile.Dim
 	for _, d := range q.Space.Dims {
 		if _, fixed := d.Tid.Value(); d.Kind == kind && !fixed {
@@ -450,7 +453,7 @@ func each(q *symtile.Program, kind symtile.Kind, env map[symtile.Expr]int64, vis
 }
 
 // elementsOf visits the unmasked indices of a tile.
-func elementsOf(t symtile.Tile, env map[symtile.Expr]int64, visit func([]int64)) {
+func elementsOf(t symtile.Tile, env map[index.Expr]int64, visit func([]int64)) {
 	t.Each(env, func(index []int64, there bool) {
 		if there {
 			visit(index)
@@ -459,11 +462,11 @@ func elementsOf(t symtile.Tile, env map[symtile.Expr]int64, visit func([]int64))
 }
 
 // readBy adds the elements that a map says an output element is made from.
-func readBy(m symtile.Map, index []int64, read map[string]bool) {
-	if m.State == symtile.Empty {
+func readBy(m index.Map, idx []int64, read map[string]bool) {
+	if m.State == index.StateEmpty {
 		return
 	}
-	vals := append(slices.Clone(index), make([]int64, len(m.Ranges)+len(m.Runtime))...)
+	vals := append(slices.Clone(idx), make([]int64, len(m.Ranges)+len(m.Runtime))...)
 	var walk func(k int)
 	walk = func(k int) {
 		if k == len(m.Ranges) {
@@ -474,7 +477,7 @@ func readBy(m symtile.Map, index []int64, read map[string]bool) {
 		}
 		in := m.Ranges[k].Range()
 		for x := in.Lo; x <= in.Hi; x++ {
-			vals[len(index)+k] = x
+			vals[len(idx)+k] = x
 			walk(k + 1)
 		}
 	}

@@ -7,46 +7,46 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A folding walks a reduce's operand in row-major order: all elements along
+// A reduceLoop walks a reduce's operand in row-major order: all elements along
 // kept dimensions, those that are there along reduced ones. Dimensions that
 // follow each other, both kept or both reduced and not masked, are one.
-type folding struct {
-	dims   []foldDim
-	limits []limit
+type reduceLoop struct {
+	dims  []reduceDim
+	masks []dimMask
 }
 
-type foldDim struct {
-	size  int64
-	kept  int64 // stride of the result, 0 along reduced dimensions
-	limit int   // −1: nothing is masked
+type reduceDim struct {
+	size int64
+	kept int64 // stride of the result, 0 along reduced dimensions
+	mask int   // −1: nothing is masked
 }
 
-func newFolding(b *block, source symtile.Tile, reduced []int64, result symtile.Tile) *folding {
-	f := &folding{}
+func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtile.Tile) *reduceLoop {
+	f := &reduceLoop{}
 	kept := rowMajor(result.Sizes())
 	for d, t := range source {
 		size, _ := t.Size.Value()
-		next := foldDim{size: size, limit: -1}
+		next := reduceDim{size: size, mask: -1}
 		if indexOf(reduced, d) < 0 {
 			next.kept, kept = kept[0], kept[1:]
 		} else if t.Masked() {
-			next.limit = len(f.limits)
-			f.limits = append(f.limits, newLimit(b, t))
+			next.mask = len(f.masks)
+			f.masks = append(f.masks, newDimMask(b, t))
 		}
 		f.push(next)
 	}
 	if len(f.dims) == 0 {
-		f.dims = []foldDim{{1, 0, -1}}
+		f.dims = []reduceDim{{1, 0, -1}}
 	}
 	return f
 }
 
-func (f *folding) push(d foldDim) {
-	if d.size == 1 && d.limit < 0 {
+func (f *reduceLoop) push(d reduceDim) {
+	if d.size == 1 && d.mask < 0 {
 		return
 	}
-	if n := len(f.dims); n > 0 && d.limit < 0 {
-		if out := &f.dims[n-1]; out.limit < 0 && out.kept == d.size*d.kept {
+	if n := len(f.dims); n > 0 && d.mask < 0 {
+		if out := &f.dims[n-1]; out.mask < 0 && out.kept == d.size*d.kept {
 			out.size, out.kept = out.size*d.size, d.kept
 			return
 		}
@@ -56,12 +56,12 @@ func (f *folding) push(d foldDim) {
 
 // each calls do for every run along the last dimension: its first element in
 // the operand and in the result, its length, its step in the result.
-func (f *folding) each(w *worker, do func(from, to, n, step int64)) {
+func (f *reduceLoop) each(w *worker, do func(from, to, n, step int64)) {
 	var lo, hi, index [maxRank]int64
 	inner := len(f.dims) - 1
 	for d, x := range f.dims {
-		if hi[d] = x.size; x.limit >= 0 {
-			lo[d], hi[d] = f.limits[x.limit].span(w)
+		if hi[d] = x.size; x.mask >= 0 {
+			lo[d], hi[d] = f.masks[x.mask].valid(w)
 		}
 		if lo[d] >= hi[d] {
 			return
@@ -89,13 +89,13 @@ func (f *folding) each(w *worker, do func(from, to, n, step int64)) {
 	}
 }
 
-func (b *block) reduce(op symtile.Op, c *closer) {
+func (b *block) reduce(op symtile.Op, c *accumulator) {
 	n := len(op.Args) / 2
 	for k := range n {
-		c.full = append(c.full, everywhere(b, op, k))
-		c.starts = append(c.starts, b.l.arg(op, n+k))
+		c.args = append(c.args, materialized(b, op, k))
+		c.inits = append(c.inits, b.l.arg(op, n+k))
 	}
-	f := newFolding(b, b.l.p.Ops[op.Args[0]].Tile, op.Instr.Attrs.Dimensions, op.Tile)
+	f := newReduceLoop(b, b.l.p.Ops[op.Args[0]].Tile, op.Instr.Attrs.Dimensions, op.Tile)
 	monoid, ok := op.Instr.Attrs.ToApply.Monoid()
 	if !ok || n > 1 {
 		b.reduceByProgram(f, op, c)
@@ -104,31 +104,31 @@ func (b *block) reduce(op symtile.Op, c *closer) {
 	c.name = "reduce " + string(monoid)
 	switch c.outs[0].class {
 	case classF32:
-		if op.Instr.Shape.DType == hlo.F32 && b.l.machine {
-			c.fold = &reduction{f: f, monoid: monoid, arg: c.full[0], out: c.outs[0]}
+		if op.Instr.Shape.DType == hlo.F32 && b.l.jit {
+			c.reduction = &rowReduction{loop: f, monoid: monoid, arg: c.args[0], out: c.outs[0]}
 		}
-		if c.accumulate = foldedByMachine(f, monoid, op.Instr.Shape.DType, c.outs[0], c.full[0]); c.accumulate == nil {
-			c.accumulate = folded[float32](f, monoid, op, c)
+		if c.accumulate = jitReduceStep(f, monoid, op.Instr.Shape.DType, c.outs[0], c.args[0]); c.accumulate == nil {
+			c.accumulate = goReduceStep[float32](f, monoid, op, c)
 		}
 	case classF64:
-		c.accumulate = folded[float64](f, monoid, op, c)
+		c.accumulate = goReduceStep[float64](f, monoid, op, c)
 	case classI32:
-		c.accumulate = folded[int32](f, monoid, op, c)
+		c.accumulate = goReduceStep[int32](f, monoid, op, c)
 	case classI64:
-		c.accumulate = folded[int64](f, monoid, op, c)
+		c.accumulate = goReduceStep[int64](f, monoid, op, c)
 	}
 	if c.accumulate == nil {
 		b.l.reject(op, "the CPU backend does not reduce %s by %s", op.Instr.Shape.DType, monoid)
 	}
 }
 
-func folded[T number](f *folding, monoid hlo.Opcode, op symtile.Op, c *closer) step {
+func goReduceStep[T number](f *reduceLoop, monoid hlo.Opcode, op symtile.Op, c *accumulator) step {
 	d := op.Instr.Shape.DType
-	row, into := rowFold[T](monoid, d), binary[T](monoid, d)
+	row, into := reduceRow[T](monoid, d), binary[T](monoid, d)
 	if into == nil || row == nil {
 		return nil
 	}
-	out, arg := c.outs[0], c.full[0]
+	out, arg := c.outs[0], c.args[0]
 	return func(w *worker) {
 		dst, src := whole[T](w, out), whole[T](w, arg)
 		f.each(w, func(from, to, n, step int64) {
@@ -142,10 +142,10 @@ func folded[T number](f *folding, monoid hlo.Opcode, op symtile.Op, c *closer) s
 	}
 }
 
-// rowFold folds a run into x with four partial results, in a fixed order; nil
+// reduceRow folds a run into x with four partial results, in a fixed order; nil
 // where the operation is not of the type.
-func rowFold[T number](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
-	if common(monoid, d) {
+func reduceRow[T number](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
+	if hasNumberLoop(monoid, d) {
 		switch monoid {
 		case hlo.OpAdd:
 			return sumRow[T]
@@ -160,17 +160,17 @@ func rowFold[T number](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
 	var row any
 	switch classFor[T]() {
 	case classI32:
-		row = integerRow[int32](monoid, d)
+		row = reduceIntegerRow[int32](monoid, d)
 	case classI64:
-		row = integerRow[int64](monoid, d)
+		row = reduceIntegerRow[int64](monoid, d)
 	}
 	f, _ := row.(func(x T, row []T) T)
 	return f
 }
 
-// integerRow folds by what only integers have: bits, and the order of unsigned
+// reduceIntegerRow folds by what only integers have: bits, and the order of unsigned
 // numbers of 64 bits. Pred adds as or.
-func integerRow[T integer](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
+func reduceIntegerRow[T integer](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
 	switch {
 	case monoid == hlo.OpAnd:
 		return func(x T, row []T) T {
@@ -273,7 +273,7 @@ func minRow[T number](x T, row []T) T {
 
 // reduceByProgram folds with a scalar program: any computation, any number of
 // operands.
-func (b *block) reduceByProgram(f *folding, op symtile.Op, c *closer) {
+func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 	prog, err := compileScalar(op.Instr.Attrs.ToApply)
 	if err != nil {
 		b.l.reject(op, "%v", err)
@@ -284,22 +284,22 @@ func (b *block) reduceByProgram(f *folding, op symtile.Op, c *closer) {
 		b.l.reject(op, "its computation has %d parameters and %d results for %d operands", prog.params, len(prog.results), n)
 		return
 	}
-	b.l.regs = max(b.l.regs, prog.registers)
-	if r := b.reducer(op, c); r != nil {
+	b.l.scalarRegisters = max(b.l.scalarRegisters, prog.registers)
+	if r := b.stripReducer(op, c); r != nil {
 		c.accumulate = r.accumulate(f)
 		return
 	}
-	outs, args := c.outs, c.full
+	outs, args := c.outs, c.args
 	c.accumulate = func(w *worker) {
 		f.each(w, func(from, to, count, step int64) {
 			for range count {
 				for k := range n {
-					w.regs[k] = get(w, outs[k], to)
-					w.regs[n+k] = get(w, args[k], from)
+					w.scalarRegisters[k] = loadScalar(w, outs[k], to)
+					w.scalarRegisters[n+k] = loadScalar(w, args[k], from)
 				}
-				prog.run(w.regs)
+				prog.run(w.scalarRegisters)
 				for k, r := range prog.results {
-					put(w, outs[k], to, w.regs[r])
+					storeScalar(w, outs[k], to, w.scalarRegisters[r])
 				}
 				from, to = from+1, to+step
 			}
@@ -307,10 +307,10 @@ func (b *block) reduceByProgram(f *folding, op symtile.Op, c *closer) {
 	}
 }
 
-// get and put move one element of any class; floats travel as float64. The
+// loadScalar and put move one element of any class; floats travel as float64. The
 // folding keeps at inside of the value.
-func get(w *worker, v *value, at int64) scalar {
-	p := unsafe.Add(w.base[v.id], at*classBytes[v.class])
+func loadScalar(w *worker, v *value, at int64) scalar {
+	p := unsafe.Add(w.addresses[v.id], at*classBytes[v.class])
 	switch v.class {
 	case classF32:
 		return scalar{f: float64(*(*float32)(p))}
@@ -322,8 +322,8 @@ func get(w *worker, v *value, at int64) scalar {
 	return scalar{i: *(*int64)(p)}
 }
 
-func put(w *worker, v *value, at int64, x scalar) {
-	p := unsafe.Add(w.base[v.id], at*classBytes[v.class])
+func storeScalar(w *worker, v *value, at int64, x scalar) {
+	p := unsafe.Add(w.addresses[v.id], at*classBytes[v.class])
 	switch v.class {
 	case classF32:
 		*(*float32)(p) = float32(x.f)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -88,33 +89,33 @@ func scalarOp(i *hlo.Instr, to int, at map[*hlo.Instr]int) (func(r []scalar), er
 		}, nil
 	case hlo.OpCompare:
 		if from.IsFloat() {
-			f := kernels.CompareFloats(i)
+			f := reference.CompareFloats(i)
 			return func(r []scalar) { r[to].i = bit(f(r[x].f, r[y].f)) }, nil
 		}
-		f := kernels.CompareInts(i, from)
+		f := reference.CompareInts(i, from)
 		return func(r []scalar) { r[to].i = bit(f(r[x].i, r[y].i)) }, nil
 	case hlo.OpConvert:
 		return scalarConvert(d, from, to, x), nil
 	}
 	if from.IsFloat() {
-		if f := kernels.FloatUnary(i.Op); f != nil && len(i.Operands) == 1 {
+		if f := reference.FloatUnary(i.Op); f != nil && len(i.Operands) == 1 {
 			return func(r []scalar) { r[to].f = kernels.RoundFloat(d, f(r[x].f)) }, nil
 		}
-		if f := kernels.FloatBinary(i.Op); f != nil && len(i.Operands) == 2 {
+		if f := reference.FloatBinary(i.Op); f != nil && len(i.Operands) == 2 {
 			return func(r []scalar) { r[to].f = kernels.RoundFloat(d, f(r[x].f, r[y].f)) }, nil
 		}
 	} else {
-		if f := kernels.IntUnary(i.Op); f != nil && len(i.Operands) == 1 {
+		if f := reference.IntUnary(i.Op); f != nil && len(i.Operands) == 1 {
 			return func(r []scalar) { r[to].i = kernels.WrapInt(d, f(d, r[x].i)) }, nil
 		}
-		if f := kernels.IntBinary(i.Op); f != nil && len(i.Operands) == 2 {
+		if f := reference.IntBinary(i.Op); f != nil && len(i.Operands) == 2 {
 			return func(r []scalar) { r[to].i = kernels.WrapInt(d, f(d, r[x].i, r[y].i)) }, nil
 		}
 	}
 	return nil, fmt.Errorf("its computation uses %s, which is not computed here", i.Op)
 }
 
-func bit(b bool) int64 { return int64(truth(b)) }
+func bit(b bool) int64 { return int64(boolInt(b)) }
 
 func scalarConstant(i *hlo.Instr, to int) (func(r []scalar), error) {
 	if i.Literal == nil || i.Literal.Elided {
@@ -138,7 +139,7 @@ func scalarConvert(d, from hlo.DType, to, x int) func(r []scalar) {
 	case d.IsFloat():
 		return func(r []scalar) { r[to].f = kernels.RoundFloat(d, float64(r[x].i)) }
 	case from.IsFloat():
-		return func(r []scalar) { r[to].i = kernels.FloatToInt(d, r[x].f) }
+		return func(r []scalar) { r[to].i = reference.FloatToInt(d, r[x].f) }
 	}
 	return func(r []scalar) { r[to].i = kernels.WrapInt(d, r[x].i) }
 }

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -52,10 +53,10 @@ func BenchmarkSums(b *testing.B) {
 	}
 }
 
-func againstReading(b *testing.B, p *symtile.Program, bench *kernels.Bench, plans []string, threads int64) {
+func againstReading(b *testing.B, p *symtile.Program, bench *check.Bench, plans []string, threads int64) {
 	backend := New()
 	bytes := p.Fusion.Params[0].Shape.Bytes()
-	copied, read := newRoof(b, bytes, threads, &backend.crew), newReadRoof(b, bytes, threads, &backend.crew)
+	copied, read := newRoof(b, bytes, threads, &backend.workers), newReadRoof(b, bytes, threads, &backend.workers)
 	defer copied.close()
 	defer read.close()
 	names, runs := []string{"read", "copy"}, []func() time.Duration{read.run, copied.run}
@@ -99,8 +100,8 @@ func againstReading(b *testing.B, p *symtile.Program, bench *kernels.Bench, plan
 
 // newReadRoof reads bytes, in two buffers by turns, each part at four places in
 // turn.
-func newReadRoof(b *testing.B, bytes, threads int64, crew *crew) *roof {
-	read, ok := loaded(emitRead)
+func newReadRoof(b *testing.B, bytes, threads int64, crew *workerPool) *roof {
+	read, ok := loadRoutine(emitRead)
 	if !ok {
 		b.Skip("there is no machine code")
 	}
@@ -117,8 +118,8 @@ func newReadRoof(b *testing.B, bytes, threads int64, crew *crew) *roof {
 	r.team = newTeam(workers, []step{func(w *worker) {
 		array := arrays[run%2].Data
 		lo, hi := bytes*w.tids[0]/parts/256*256, bytes*(w.tids[0]+1)/parts/256*256
-		w.rows = rowsArgs{n: (hi - lo) / 256, from: unsafe.Pointer(&array[lo]), fromStep: (hi - lo) / 4}
-		read.Call(unsafe.Pointer(&w.rows))
+		w.copyArgs = copyArgs{n: (hi - lo) / 256, from: unsafe.Pointer(&array[lo]), fromStep: (hi - lo) / 4}
+		read.Call(unsafe.Pointer(&w.copyArgs))
 	}}, newRaster([]int64{parts}, 0), nil, crew)
 	return r
 }
@@ -145,7 +146,7 @@ func emitRead(a *amd64.Assembler) error {
 	a.Bind(loop)
 	for _, m := range eightRows(amd64.RSI, amd64.RSI, amd64.RCX, amd64.R8)[:4] {
 		a.Emit(amd64.VADDPS, amd64.Y0, amd64.Y0, m)
-		a.Emit(amd64.VADDPS, amd64.Y1, amd64.Y1, further(m, 32))
+		a.Emit(amd64.VADDPS, amd64.Y1, amd64.Y1, offsetBy(m, 32))
 	}
 	a.Emit(amd64.ADD, amd64.RSI, amd64.Imm(lineBytes))
 	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))

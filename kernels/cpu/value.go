@@ -76,21 +76,21 @@ var residenceNames = [...]string{inTile: "tile", inStrip: "strip", inSplat: "spl
 
 // A value is what a tile instruction makes.
 type value struct {
-	id         int    // its pointer is worker.base[id]
-	name       string // for the listing
-	class      class
-	tile       int   // the op whose tile, or a strip of it, it holds; or splats
-	n          int64 // elements there is room for
-	where      residence
-	view       *view   // set: it is never made, but read where it comes from
-	strides    []int64 // of the tile's dimensions where it is part of an array; nil: it is dense
-	bits       *uint32 // the element that all are, of a constant of four bytes
-	large      bool    // in an array that does not stay in the caches
-	at         int64   // bytes into the arena of a worker
-	born, dies int     // first and last position in the program it is needed at
+	id               int    // its pointer is worker.base[id]
+	name             string // for the listing
+	class            class
+	tile             int   // the op whose tile, or a strip of it, it holds; or splats
+	n                int64 // elements there is room for
+	where            residence
+	view             *memoryView // set: it is never made, but read where it comes from
+	strides          []int64     // of the tile's dimensions where it is part of an array; nil: it is dense
+	constant         *uint32     // the element that all are, of a constant of four bytes
+	nonTemporal      bool        // in an array that does not stay in the caches
+	at               int64       // bytes into the arena of a worker
+	liveFrom, liveTo int         // first and last position in the program it is needed at
 }
 
-const splats = -1 // in place of an op: copies of one element
+const noTile = -1 // in place of an op: copies of one element
 
 func (v *value) bytes() int64 { return v.n * classBytes[v.class] }
 
@@ -100,22 +100,22 @@ func (v *value) bytes() int64 { return v.n * classBytes[v.class] }
 const stripLength = 512
 
 // whole is all elements of a value.
-func whole[T number](w *worker, v *value) []T { return unsafe.Slice((*T)(w.base[v.id]), v.n) }
+func whole[T number](w *worker, v *value) []T { return unsafe.Slice((*T)(w.addresses[v.id]), v.n) }
 
 // part is elements lo … hi−1, at most a strip where only a strip is there.
 func part[T number](w *worker, v *value, lo, hi int64) []T {
 	if v.where == inStrip || v.where == inSplat {
 		lo, hi = 0, hi-lo
 	}
-	return unsafe.Slice((*T)(w.base[v.id]), v.n)[lo:hi:hi]
+	return unsafe.Slice((*T)(w.addresses[v.id]), v.n)[lo:hi:hi]
 }
 
 // first is the only element of a scalar.
-func first[T number](w *worker, v *value) T { return *(*T)(w.base[v.id]) }
+func first[T number](w *worker, v *value) T { return *(*T)(w.addresses[v.id]) }
 
-// spread fills dst with x; copying what is there already is the fastest loop
+// fillWith fills dst with x; copying what is there already is the fastest loop
 // plain Go has.
-func spread[T number](dst []T, x T) {
+func fillWith[T number](dst []T, x T) {
 	n := min(16, len(dst))
 	for k := range dst[:n] {
 		dst[k] = x

@@ -10,24 +10,24 @@ import (
 // A worker runs tile programs. Everything it needs was allocated when the plan
 // was compiled.
 type worker struct {
-	arena    []byte
-	arranged []byte           // scratch of dots
-	base     []unsafe.Pointer // where each value begins
-	tids     []int64          // by dimension of the space
-	places   []int64          // offsets and bounds of tiles
-	tile     int64            // number of the tile program, and of its part where contractions are split
-	part     int64
-	ended    bool     // the rest of the tile program is for another part
-	eval     []int64  // scratch of compiled expressions
-	regs     []scalar // of scalar programs
-	in, out  []kernels.Buffer
-	ctx      context.Context
-	nest     nestArgs
-	machine  machineArgs // of the machine function that runs
-	fold     foldArgs
-	turn     turnArgs
-	rows     rowsArgs
-	pattern  [4096]byte // copies of an element
+	arena           []byte
+	packing         []byte           // scratch of dots
+	addresses       []unsafe.Pointer // where each value begins
+	tids            []int64          // by dimension of the space
+	slots           []int64          // offsets and bounds of tiles
+	tile            int64            // number of the tile program, and of its part where contractions are split
+	part            int64
+	skipRest        bool     // the rest of the tile program is for another part
+	evalScratch     []int64  // scratch of compiled expressions
+	scalarRegisters []scalar // of scalar programs
+	in, out         []kernels.Buffer
+	ctx             context.Context
+	rowArgs         rowKernelArgs
+	stripArgs       stripCallArgs // of the machine function that runs
+	reduceArgs      reduceArgs
+	transposeArgs   transposeArgs
+	copyArgs        copyArgs
+	fillPattern     [4096]byte // copies of an element
 }
 
 // stopped says whether the run was cancelled.

@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/cuda/cudasim"
 	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/gpu/simulated"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
@@ -26,7 +28,7 @@ func TestCorpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sheet, err := gpu.ParseSheet("H200")
+	sheet, err := device.ParseSpec("H200")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +37,7 @@ func TestCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	cudasim.Start(machine, cudasim.Options{})
-	s, err := gpu.NewSession(t.Context(), func(context.Context) (gpu.Driver, error) { return Open(0) })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return Open(0) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +70,7 @@ func checkFusion(t *testing.T, b *gpu.Backend, c *hlo.Computation) error {
 		return err
 	}
 	defer k.Close()
-	v, err := kernels.NewVerifier(c, 1)
+	v, err := check.NewVerifier(c, 1)
 	if err != nil {
 		return err
 	}
@@ -86,7 +88,7 @@ func TestClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sheet, err := gpu.ParseSheet("H200")
+	sheet, err := device.ParseSpec("H200")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,13 +97,13 @@ func TestClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	cudasim.Start(machine, cudasim.Options{})
-	s, err := gpu.NewSession(t.Context(), func(context.Context) (gpu.Driver, error) { return Open(0) })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return Open(0) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := gpu.New(s)
 	defer b.Close()
-	v, err := kernels.NewVerifier(m.Entry, 1)
+	v, err := check.NewVerifier(m.Entry, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

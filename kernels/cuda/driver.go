@@ -17,13 +17,13 @@ import (
 
 	"gorgonia.org/cu"
 
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
 // A Driver is one GPU. All calls of the driver are made by one goroutine on
 // one locked thread, which the GPU's context belongs to.
 type Driver struct {
-	sheet   gpu.Sheet
+	sheet   device.Spec
 	device  cu.Device
 	stream  cu.Stream
 	staging *staging
@@ -98,12 +98,12 @@ func (d *Driver) call(ctx context.Context, f func() error) error {
 
 // overdue is the error of what did not end with its ctx.
 func overdue(what string, cause error) error {
-	return &gpu.Error{Call: what, Text: "still running when its time was over: " + cause.Error(), Sticky: true, Err: cause}
+	return &device.Error{Call: what, Text: "still running when its time was over: " + cause.Error(), Sticky: true, Err: cause}
 }
 
 // note remembers an error that lasts.
 func (d *Driver) note(err error) error {
-	if gpu.IsSticky(err) && d.lost == nil {
+	if device.IsSticky(err) && d.lost == nil {
 		d.lost = err
 	}
 	return err
@@ -133,8 +133,8 @@ func (d *Driver) open(ordinal int) (err error) {
 	return err
 }
 
-// Sheet is what the driver says of the GPU.
-func (d *Driver) Sheet() gpu.Sheet { return d.sheet }
+// Spec is what the driver says of the GPU.
+func (d *Driver) Spec() device.Spec { return d.sheet }
 
 type module struct {
 	d         *Driver
@@ -144,7 +144,7 @@ type module struct {
 
 type function struct {
 	f         cu.Function
-	resources gpu.Resources
+	resources device.Resources
 	allowed   int // dynamic shared bytes the driver was told of
 }
 
@@ -152,7 +152,7 @@ type function struct {
 const logBytes = 16 << 10
 
 // Load gives PTX to the assembler in the driver.
-func (d *Driver) Load(ctx context.Context, ptx string, o gpu.LoadOptions) (gpu.Module, error) {
+func (d *Driver) Load(ctx context.Context, ptx string, o device.LoadOptions) (device.Module, error) {
 	m := &module{d: d, functions: map[string]*function{}}
 	err := d.call(ctx, func() (err error) {
 		log := &cu.JITErrorLogBuffer{Buffer: make([]byte, logBytes)}
@@ -176,7 +176,7 @@ func (d *Driver) Load(ctx context.Context, ptx string, o gpu.LoadOptions) (gpu.M
 
 // withLog adds what a C string in buffer says.
 func withLog(err error, buffer []byte) error {
-	var e *gpu.Error
+	var e *device.Error
 	if errors.As(err, &e) {
 		text, _, _ := bytes.Cut(buffer, []byte{0})
 		e.Log = string(bytes.TrimSpace(text))
@@ -184,7 +184,7 @@ func withLog(err error, buffer []byte) error {
 	return err
 }
 
-func (m *module) Function(name string) (gpu.Function, error) {
+func (m *module) Function(name string) (device.Function, error) {
 	if f := m.functions[name]; f != nil {
 		return f, nil
 	}
@@ -203,8 +203,8 @@ func (m *module) Function(name string) (gpu.Function, error) {
 	return f, nil
 }
 
-func resources(f cu.Function) (gpu.Resources, error) {
-	var r gpu.Resources
+func resources(f cu.Function) (device.Resources, error) {
+	var r device.Resources
 	err := readAll([]reading[cu.FunctionAttribute]{
 		{cu.NumRegs, &r.Registers}, {cu.LocalSizeBytes, &r.LocalBytes}, {cu.SharedSizeBytes, &r.SharedBytes}, {cu.FnMaxThreadsPerBlock, &r.MaxThreads},
 	}, "cuFuncGetAttribute", f.Attribute)
@@ -221,10 +221,10 @@ func (m *module) Close() error {
 	})
 }
 
-func (f *function) Resources() gpu.Resources { return f.resources }
+func (f *function) Resources() device.Resources { return f.resources }
 
 // Alloc returns memory of the GPU.
-func (d *Driver) Alloc(n int64) (gpu.Address, error) {
+func (d *Driver) Alloc(n int64) (device.Address, error) {
 	if n <= 0 {
 		return 0, fmt.Errorf("allocation of %d bytes", n)
 	}
@@ -236,11 +236,11 @@ func (d *Driver) Alloc(n int64) (gpu.Address, error) {
 		d.memory[p] = true
 		return nil
 	})
-	return gpu.Address(p), err
+	return device.Address(p), err
 }
 
 // Free gives memory back that Alloc returned.
-func (d *Driver) Free(a gpu.Address) error {
+func (d *Driver) Free(a device.Address) error {
 	return d.call(context.Background(), func() error {
 		p := cu.DevicePtr(a)
 		if !d.memory[p] {
@@ -252,7 +252,7 @@ func (d *Driver) Free(a gpu.Address) error {
 }
 
 // CopyIn waits for what is queued, then copies to the GPU.
-func (d *Driver) CopyIn(to gpu.Address, from []byte) error {
+func (d *Driver) CopyIn(to device.Address, from []byte) error {
 	if len(from) == 0 {
 		return nil
 	}
@@ -265,7 +265,7 @@ func (d *Driver) CopyIn(to gpu.Address, from []byte) error {
 }
 
 // CopyOut waits for what is queued, then copies from the GPU.
-func (d *Driver) CopyOut(to []byte, from gpu.Address) error {
+func (d *Driver) CopyOut(to []byte, from device.Address) error {
 	if len(to) == 0 {
 		return nil
 	}
@@ -278,7 +278,7 @@ func (d *Driver) CopyOut(to []byte, from gpu.Address) error {
 }
 
 // Fill queues the filling of memory.
-func (d *Driver) Fill(to gpu.Address, value byte, n int64) error {
+func (d *Driver) Fill(to device.Address, value byte, n int64) error {
 	if n == 0 {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (d *Driver) Fill(to gpu.Address, value byte, n int64) error {
 }
 
 // EncodeTensorMap needs no GPU's time.
-func (d *Driver) EncodeTensorMap(spec gpu.TensorMapSpec) (m gpu.TensorMap, err error) {
+func (d *Driver) EncodeTensorMap(spec device.TensorMapSpec) (m device.TensorMap, err error) {
 	if err := spec.Check(); err != nil {
 		return m, err
 	}
@@ -303,7 +303,7 @@ func (d *Driver) EncodeTensorMap(spec gpu.TensorMapSpec) (m gpu.TensorMap, err e
 }
 
 // Clusters is the driver's occupancy.
-func (d *Driver) Clusters(l gpu.Launch) (n int, err error) {
+func (d *Driver) Clusters(l device.Launch) (n int, err error) {
 	if err := d.sheet.Check(l); err != nil {
 		return 0, err
 	}
@@ -318,12 +318,12 @@ func (d *Driver) Clusters(l gpu.Launch) (n int, err error) {
 }
 
 // opened is the function of a launch, which may have the shared memory it asks for.
-func opened(l gpu.Launch) (*function, error) {
+func opened(l device.Launch) (*function, error) {
 	f, ours := l.Function.(*function)
 	if !ours {
 		return nil, fmt.Errorf("launch: a function of another driver")
 	}
-	if need := l.SharedBytes; need+f.resources.SharedBytes > gpu.StaticShared && need > f.allowed {
+	if need := l.SharedBytes; need+f.resources.SharedBytes > device.StaticShared && need > f.allowed {
 		if err := allowShared(f.f, need); err != nil {
 			return nil, err
 		}
@@ -333,7 +333,7 @@ func opened(l gpu.Launch) (*function, error) {
 }
 
 // Launch queues a kernel on the driver's one stream.
-func (d *Driver) Launch(ctx context.Context, l gpu.Launch) error {
+func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
 	if err := d.sheet.Check(l); err != nil {
 		return err
 	}
@@ -341,12 +341,12 @@ func (d *Driver) Launch(ctx context.Context, l gpu.Launch) error {
 }
 
 // launch is on the driver's thread.
-func (d *Driver) launch(l gpu.Launch) error {
+func (d *Driver) launch(l device.Launch) error {
 	f, err := opened(l)
 	if err != nil {
 		return err
 	}
-	plain := l.Cluster == gpu.Dim3{}
+	plain := l.Cluster == device.Dim3{}
 	for _, a := range l.Args {
 		plain = plain && a.Size() <= 8
 	}
@@ -358,7 +358,7 @@ func (d *Driver) launch(l gpu.Launch) error {
 }
 
 // cellsOf points to one cell of 8 bytes an argument, as cu wants them.
-func cellsOf(args []gpu.Arg) []unsafe.Pointer {
+func cellsOf(args []device.Arg) []unsafe.Pointer {
 	p := make([]unsafe.Pointer, len(args))
 	for k, a := range args {
 		cell := new([8]byte)
@@ -398,7 +398,7 @@ func (d *Driver) wait(ctx context.Context) error {
 // Time captures the launches of a burst in a graph and reads events around each
 // replay. Each function is launched once before: what a first launch sets up
 // cannot be set up while a stream is captured, nor between the events.
-func (d *Driver) Time(ctx context.Context, b gpu.Burst, replays int) ([]float64, error) {
+func (d *Driver) Time(ctx context.Context, b device.Burst, replays int) ([]float64, error) {
 	all := slices.Concat(b.Before, b.Launches, b.After)
 	for _, l := range all {
 		if err := d.sheet.Check(l); err != nil {
@@ -425,9 +425,9 @@ func (d *Driver) Time(ctx context.Context, b gpu.Burst, replays int) ([]float64,
 }
 
 // firsts are the first launches of each function.
-func firsts(launches []gpu.Launch) []gpu.Launch {
-	var all []gpu.Launch
-	seen := map[gpu.Function]bool{}
+func firsts(launches []device.Launch) []device.Launch {
+	var all []device.Launch
+	seen := map[device.Function]bool{}
 	for _, l := range launches {
 		if !seen[l.Function] {
 			seen[l.Function] = true
@@ -437,7 +437,7 @@ func firsts(launches []gpu.Launch) []gpu.Launch {
 	return all
 }
 
-func (d *Driver) launchAll(launches []gpu.Launch) error {
+func (d *Driver) launchAll(launches []device.Launch) error {
 	for _, l := range launches {
 		if err := d.launch(l); err != nil {
 			return err
@@ -448,7 +448,7 @@ func (d *Driver) launchAll(launches []gpu.Launch) error {
 
 // replay launches g, the graph of b, once more than n times; the first is not
 // counted.
-func (d *Driver) replay(ctx context.Context, g graph, b gpu.Burst, n int) ([]float64, error) {
+func (d *Driver) replay(ctx context.Context, g graph, b device.Burst, n int) ([]float64, error) {
 	var events [2]cu.Event
 	for k := range events {
 		e, err := cu.MakeEvent(cu.DefaultEvent)
@@ -472,7 +472,7 @@ func (d *Driver) replay(ctx context.Context, g graph, b gpu.Burst, n int) ([]flo
 }
 
 // once is the device's time for one launch of g, in seconds.
-func (d *Driver) once(ctx context.Context, g graph, b gpu.Burst, events [2]cu.Event) (float64, error) {
+func (d *Driver) once(ctx context.Context, g graph, b device.Burst, events [2]cu.Event) (float64, error) {
 	if err := d.launchAll(b.Before); err != nil {
 		return 0, err
 	}
@@ -493,7 +493,7 @@ func (d *Driver) once(ctx context.Context, g graph, b gpu.Burst, events [2]cu.Ev
 	}
 	ms, err := events[0].Elapsed(events[1])
 	if err == error(cu.NotSupported) {
-		return 0, gpu.ErrUntimed // the simulator behind cudasim
+		return 0, device.ErrUntimed // the simulator behind cudasim
 	}
 	return ms / 1e3, failed("cuEventElapsedTime", err)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cuda/cudasim"
 	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/gpu/simulated"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -29,9 +30,9 @@ import (
 // A host is a gpu.Driver whose memory is Go's and whose kernels are those of
 // hostKernels, whatever the PTX: it shows what arrives through libcuda.
 type host struct {
-	sheet  gpu.Sheet
-	memory map[gpu.Address][]byte
-	next   gpu.Address
+	sheet  device.Spec
+	memory map[device.Address][]byte
+	next   device.Address
 	log    []string // launches, as they arrive
 	err    error    // of the last kernel
 }
@@ -40,32 +41,32 @@ type hostModule struct{ text string }
 
 type hostFunction struct {
 	name      string
-	resources gpu.Resources
+	resources device.Resources
 }
 
-func (f *hostFunction) Resources() gpu.Resources { return f.resources }
+func (f *hostFunction) Resources() device.Resources { return f.resources }
 
-func (m *hostModule) Function(name string) (gpu.Function, error) {
+func (m *hostModule) Function(name string) (device.Function, error) {
 	if !strings.Contains(m.text, ".entry "+name) {
 		return nil, fmt.Errorf("no entry %q", name)
 	}
-	return &hostFunction{name, gpu.Resources{Registers: 32, LocalBytes: 8, SharedBytes: 1024, MaxThreads: 512}}, nil
+	return &hostFunction{name, device.Resources{Registers: 32, LocalBytes: 8, SharedBytes: 1024, MaxThreads: 512}}, nil
 }
 
 func (m *hostModule) Close() error { return nil }
 
 func newHost(t *testing.T, name string) *host {
 	t.Helper()
-	s, err := gpu.ParseSheet(name)
+	s, err := device.ParseSpec(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &host{sheet: s, memory: map[gpu.Address][]byte{}, next: 0x10000}
+	return &host{sheet: s, memory: map[device.Address][]byte{}, next: 0x10000}
 }
 
-func (h *host) Sheet() gpu.Sheet { return h.sheet }
+func (h *host) Spec() device.Spec { return h.sheet }
 
-func (h *host) Load(_ context.Context, text string, o gpu.LoadOptions) (gpu.Module, error) {
+func (h *host) Load(_ context.Context, text string, o device.LoadOptions) (device.Module, error) {
 	if !strings.Contains(text, ".entry") {
 		return nil, errors.New("ptxas fatal: no entry")
 	}
@@ -73,51 +74,51 @@ func (h *host) Load(_ context.Context, text string, o gpu.LoadOptions) (gpu.Modu
 	return &hostModule{text}, nil
 }
 
-func (h *host) Alloc(n int64) (gpu.Address, error) {
+func (h *host) Alloc(n int64) (device.Address, error) {
 	if n > h.sheet.Memory {
 		return 0, errors.New("there is not so much")
 	}
 	a := h.next
-	h.next += gpu.Address(n+255) &^ 255
+	h.next += device.Address(n+255) &^ 255
 	h.memory[a] = make([]byte, n)
 	return a, nil
 }
 
-func (h *host) Free(a gpu.Address) error { delete(h.memory, a); return nil }
+func (h *host) Free(a device.Address) error { delete(h.memory, a); return nil }
 
 // at is the memory from a on, of the allocation a lies in.
-func (h *host) at(a gpu.Address) []byte {
+func (h *host) at(a device.Address) []byte {
 	for base, b := range h.memory {
-		if a >= base && a < base+gpu.Address(len(b)) {
+		if a >= base && a < base+device.Address(len(b)) {
 			return b[a-base:]
 		}
 	}
 	return nil
 }
 
-func (h *host) CopyIn(to gpu.Address, from []byte) error { copy(h.at(to), from); return nil }
-func (h *host) CopyOut(to []byte, from gpu.Address) error {
+func (h *host) CopyIn(to device.Address, from []byte) error { copy(h.at(to), from); return nil }
+func (h *host) CopyOut(to []byte, from device.Address) error {
 	copy(to, h.at(from))
 	return nil
 }
 
-func (h *host) Fill(to gpu.Address, v byte, n int64) error {
+func (h *host) Fill(to device.Address, v byte, n int64) error {
 	for k := range h.at(to)[:n] {
 		h.at(to)[k] = v
 	}
 	return nil
 }
 
-func (h *host) EncodeTensorMap(s gpu.TensorMapSpec) (m gpu.TensorMap, err error) {
+func (h *host) EncodeTensorMap(s device.TensorMapSpec) (m device.TensorMap, err error) {
 	copy(m[:], fmt.Sprintf("%s %#x %v %v %v %d", s.DType, uint64(s.Base), s.Dims, s.Strides, s.Box, s.Swizzle))
 	return m, s.Check()
 }
 
-func (h *host) Clusters(l gpu.Launch) (int, error) { return h.Sheet().Clusters(l), nil }
+func (h *host) Clusters(l device.Launch) (int, error) { return h.Spec().Clusters(l), nil }
 
 // Launch runs add, which adds its u32 argument to the n cells at its address,
 // and trap, which fails while it runs.
-func (h *host) Launch(_ context.Context, l gpu.Launch) error {
+func (h *host) Launch(_ context.Context, l device.Launch) error {
 	f := l.Function.(*hostFunction)
 	line := fmt.Sprintf("%s grid %v block %v cluster %v shared %d:", f.name, l.Grid, l.Block, l.Cluster, l.SharedBytes)
 	for _, a := range l.Args {
@@ -132,7 +133,7 @@ func (h *host) Launch(_ context.Context, l gpu.Launch) error {
 	case "add":
 		a := binary.LittleEndian.Uint64(l.Args[0].AppendTo(nil))
 		v, n := binary.LittleEndian.Uint32(l.Args[1].AppendTo(nil)), binary.LittleEndian.Uint32(l.Args[2].AppendTo(nil))
-		b := h.at(gpu.Address(a))
+		b := h.at(device.Address(a))
 		for k := range n {
 			binary.LittleEndian.PutUint32(b[4*k:], binary.LittleEndian.Uint32(b[4*k:])+v)
 		}
@@ -143,8 +144,8 @@ func (h *host) Launch(_ context.Context, l gpu.Launch) error {
 }
 
 func (h *host) Sync(context.Context) error { err := h.err; h.err = nil; return err }
-func (h *host) Time(context.Context, gpu.Burst, int) ([]float64, error) {
-	return nil, gpu.ErrUntimed
+func (h *host) Time(context.Context, device.Burst, int) ([]float64, error) {
+	return nil, device.ErrUntimed
 }
 func (h *host) Close() error { return nil }
 
@@ -174,7 +175,7 @@ func TestDriver(t *testing.T) {
 	want.Name += " (simulated)"
 	want.Driver = "CUDA 12.0"
 	want.Simulated = true
-	got := d.Sheet()
+	got := d.Spec()
 	if got.Bandwidth < want.Bandwidth*0.999 || got.Bandwidth > want.Bandwidth {
 		t.Errorf("bandwidth %g, want %g", got.Bandwidth, want.Bandwidth)
 	}
@@ -183,7 +184,7 @@ func TestDriver(t *testing.T) {
 		t.Errorf("sheet\n%+v, want\n%+v", got, want)
 	}
 	ctx := context.Background()
-	m, err := d.Load(ctx, testPTX, gpu.LoadOptions{MaxRegisters: 128})
+	m, err := d.Load(ctx, testPTX, device.LoadOptions{MaxRegisters: 128})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,19 +246,19 @@ func TestStaging(t *testing.T) {
 	}
 }
 
-func checkAdd(ctx context.Context, t *testing.T, d gpu.Driver, m gpu.Module) {
+func checkAdd(ctx context.Context, t *testing.T, d device.Driver, m device.Module) {
 	add, err := m.Function("add")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := (gpu.Resources{Registers: 32, LocalBytes: 8, SharedBytes: 1024, MaxThreads: 512}); add.Resources() != r {
+	if r := (device.Resources{Registers: 32, LocalBytes: 8, SharedBytes: 1024, MaxThreads: 512}); add.Resources() != r {
 		t.Errorf("resources %+v", add.Resources())
 	}
 	a, err := d.Alloc(32)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := gpu.Launch{Function: add, Grid: gpu.Dim3{X: 3}, Block: gpu.Dim3{X: 64}, Args: []gpu.Arg{gpu.AddressArg(a), gpu.U32Arg(5), gpu.U32Arg(8)}}
+	l := device.Launch{Function: add, Grid: device.Dim3{X: 3}, Block: device.Dim3{X: 64}, Args: []device.Arg{device.AddressArg(a), device.U32Arg(5), device.U32Arg(8)}}
 	out := make([]byte, 32)
 	for _, err := range []error{d.Fill(a, 1, 16), d.CopyIn(a+16, []byte("0123456789abcdef")), d.Launch(ctx, l), d.Sync(ctx), d.CopyOut(out, a)} {
 		if err != nil {
@@ -267,7 +268,7 @@ func checkAdd(ctx context.Context, t *testing.T, d gpu.Driver, m gpu.Module) {
 	if want := strings.Repeat("\x06\x01\x01\x01", 4) + "5123" + "9567" + "=9ab" + "hdef"; string(out) != want {
 		t.Errorf("memory is %q", out)
 	}
-	seconds, err := d.Time(ctx, gpu.Burst{Before: []gpu.Launch{l}, Launches: []gpu.Launch{l, l}, After: []gpu.Launch{l, l}}, 3)
+	seconds, err := d.Time(ctx, device.Burst{Before: []device.Launch{l}, Launches: []device.Launch{l, l}, After: []device.Launch{l, l}}, 3)
 	if err != nil || !slices.Equal(seconds, []float64{0.5e-3, 0.5e-3, 0.5e-3}) {
 		t.Errorf("two kernels of 0.25 ms took %v, %v", seconds, err)
 	}
@@ -279,19 +280,19 @@ func checkAdd(ctx context.Context, t *testing.T, d gpu.Driver, m gpu.Module) {
 	}
 }
 
-func checkBulk(ctx context.Context, t *testing.T, d gpu.Driver, m gpu.Module) {
+func checkBulk(ctx context.Context, t *testing.T, d device.Driver, m device.Module) {
 	bulk, err := m.Function("bulk")
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := gpu.TensorMapSpec{DType: hlo.BF16, Base: 0x10000, Dims: []uint64{64, 8}, Strides: []uint64{128}, Box: []uint32{64, 8}, Swizzle: gpu.Swizzle128}
+	spec := device.TensorMapSpec{DType: hlo.BF16, Base: 0x10000, Dims: []uint64{64, 8}, Strides: []uint64{128}, Box: []uint32{64, 8}, Swizzle: device.Swizzle128}
 	tm, err := d.EncodeTensorMap(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := gpu.Launch{Function: bulk, Grid: gpu.Dim3{X: 4, Y: 2}, Block: gpu.Dim3{X: 128}, Cluster: gpu.Dim3{X: 2}, SharedBytes: 200000,
-		Args: []gpu.Arg{gpu.TensorMapArg(tm), gpu.U64Arg(7)}}
-	if n, err := d.Clusters(l); err != nil || n != d.Sheet().SMs/2 {
+	l := device.Launch{Function: bulk, Grid: device.Dim3{X: 4, Y: 2}, Block: device.Dim3{X: 128}, Cluster: device.Dim3{X: 2}, SharedBytes: 200000,
+		Args: []device.Arg{device.TensorMapArg(tm), device.U64Arg(7)}}
+	if n, err := d.Clusters(l); err != nil || n != d.Spec().SMs/2 {
 		t.Errorf("%d clusters of 2 at once, %v", n, err)
 	}
 	if err := d.Launch(ctx, l); err != nil {
@@ -334,7 +335,7 @@ func session() string {
 	for _, step := range order {
 		if err := failures[step]; err != nil {
 			sticky := ""
-			if gpu.IsSticky(err) {
+			if device.IsSticky(err) {
 				sticky = " [lost]"
 			}
 			fmt.Fprintf(&b, "%s: %v%s\n", step, err, sticky)
@@ -358,15 +359,15 @@ func steps(d *Driver) (failures map[string]error, order []string) {
 		order = append(order, name)
 		failures[name] = f(ctx)
 	}
-	var a, b gpu.Address
-	var m gpu.Module
-	var f gpu.Function
-	launch := func() gpu.Launch {
-		return gpu.Launch{Function: f, Block: gpu.Dim3{X: 32}, Args: []gpu.Arg{gpu.AddressArg(a), gpu.U32Arg(1), gpu.U32Arg(4)}}
+	var a, b device.Address
+	var m device.Module
+	var f device.Function
+	launch := func() device.Launch {
+		return device.Launch{Function: f, Block: device.Dim3{X: 32}, Args: []device.Arg{device.AddressArg(a), device.U32Arg(1), device.U32Arg(4)}}
 	}
 	step("alloc 1", func(context.Context) (err error) { a, err = d.Alloc(64); return err })
 	step("alloc 2", func(context.Context) (err error) { b, err = d.Alloc(64); return err })
-	step("load", func(ctx context.Context) (err error) { m, err = d.Load(ctx, testPTX, gpu.LoadOptions{}); return err })
+	step("load", func(ctx context.Context) (err error) { m, err = d.Load(ctx, testPTX, device.LoadOptions{}); return err })
 	if m == nil {
 		return failures, order
 	}
@@ -378,7 +379,7 @@ func steps(d *Driver) (failures map[string]error, order []string) {
 	step("launch", func(ctx context.Context) error { return d.Launch(ctx, launch()) })
 	step("sync", d.Sync)
 	step("time", func(ctx context.Context) error {
-		_, err := d.Time(ctx, gpu.Burst{Launches: []gpu.Launch{launch(), launch()}}, 2)
+		_, err := d.Time(ctx, device.Burst{Launches: []device.Launch{launch(), launch()}}, 2)
 		return err
 	})
 	step("launch again", func(ctx context.Context) error { return d.Launch(ctx, launch()) })
@@ -398,7 +399,7 @@ func TestTrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	m, err := d.Load(t.Context(), testPTX, gpu.LoadOptions{})
+	m, err := d.Load(t.Context(), testPTX, device.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,11 +407,11 @@ func TestTrap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Launch(t.Context(), gpu.Launch{Function: f}); err != nil {
+	if err := d.Launch(t.Context(), device.Launch{Function: f}); err != nil {
 		t.Fatal(err)
 	}
 	err = d.Sync(t.Context())
-	if !gpu.IsSticky(err) || !strings.Contains(err.Error(), "trap at line 7") {
+	if !device.IsSticky(err) || !strings.Contains(err.Error(), "trap at line 7") {
 		t.Errorf("trap: %v", err)
 	}
 	if _, again := d.Alloc(64); again != err {
@@ -426,7 +427,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	m, err := d.Load(t.Context(), testPTX, gpu.LoadOptions{})
+	m, err := d.Load(t.Context(), testPTX, device.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,8 +438,8 @@ func TestRefused(t *testing.T) {
 	_, none := m.Function("nothing")
 	_, second := Open(1)
 	_, empty := d.Alloc(0)
-	_, tm := d.EncodeTensorMap(gpu.TensorMapSpec{DType: hlo.F16, Base: 16, Dims: []uint64{8}, Box: []uint32{8}})
-	_, untimed := d.Time(t.Context(), gpu.Burst{}, 1)
+	_, tm := d.EncodeTensorMap(device.TensorMapSpec{DType: hlo.F16, Base: 16, Dims: []uint64{8}, Box: []uint32{8}})
+	_, untimed := d.Time(t.Context(), device.Burst{}, 1)
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := map[string]error{
@@ -448,13 +449,13 @@ func TestRefused(t *testing.T) {
 		"sm_80 has no bulk tensor copies":       tm,
 		"cannot time":                           untimed,
 		"context canceled":                      d.Sync(done),
-		"the function allows 512":               d.Launch(t.Context(), gpu.Launch{Function: add, Block: gpu.Dim3{X: 513}}),
-		"a function of another driver":          d.Launch(t.Context(), gpu.Launch{Function: &hostFunction{}}),
-		"sm_80 has no clusters":                 d.Launch(t.Context(), gpu.Launch{Function: add, Cluster: gpu.Dim3{X: 2}, Grid: gpu.Dim3{X: 2}}),
+		"the function allows 512":               d.Launch(t.Context(), device.Launch{Function: add, Block: device.Dim3{X: 513}}),
+		"a function of another driver":          d.Launch(t.Context(), device.Launch{Function: &hostFunction{}}),
+		"sm_80 has no clusters":                 d.Launch(t.Context(), device.Launch{Function: add, Cluster: device.Dim3{X: 2}, Grid: device.Dim3{X: 2}}),
 		"free of 0x123, which is not allocated": d.Free(0x123),
 	}
 	for _, want := range slices.Sorted(maps.Keys(got)) {
-		if err := got[want]; err == nil || !strings.Contains(err.Error(), want) || gpu.IsSticky(err) {
+		if err := got[want]; err == nil || !strings.Contains(err.Error(), want) || device.IsSticky(err) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -469,9 +470,9 @@ func TestMain(m *testing.M) {
 	}
 	faults, err := cudasim.ParseFaults(table)
 	if err == nil {
-		s, _ := gpu.ParseSheet("H100")
-		cudasim.Start(&host{sheet: s, memory: map[gpu.Address][]byte{}, next: 0x10000}, cudasim.Options{Faults: faults})
-		err = gpu.Serve(func(context.Context) (gpu.Driver, error) { return Open(0) }, os.Stdin, os.Stdout)
+		s, _ := device.ParseSpec("H100")
+		cudasim.Start(&host{sheet: s, memory: map[device.Address][]byte{}, next: 0x10000}, cudasim.Options{Faults: faults})
+		err = device.Serve(func(context.Context) (device.Driver, error) { return Open(0) }, os.Stdin, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -491,12 +492,12 @@ func TestChild(t *testing.T) {
 		"cuModuleLoadDataEx 1: CUDA_ERROR_INVALID_PTX line 9":  "line 9",
 	} {
 		t.Run(table, func(t *testing.T) {
-			o := gpu.ChildOptions{Grace: 100 * time.Millisecond, Command: func() *exec.Cmd {
+			o := device.ChildOptions{Grace: 100 * time.Millisecond, Command: func() *exec.Cmd {
 				c := exec.Command(os.Args[0])
 				c.Env = append(os.Environ(), "TILEWRIGHT_TEST_FAULTS="+table)
 				return c
 			}}
-			s, err := gpu.NewSession(t.Context(), func(ctx context.Context) (gpu.Driver, error) { return gpu.OpenChild(ctx, o) })
+			s, err := device.NewSession(t.Context(), func(ctx context.Context) (device.Driver, error) { return device.OpenChild(ctx, o) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -528,13 +529,13 @@ func TestSample(t *testing.T) {
 	h := newHost(t, "A100")
 	h.sheet.L2 = 1 << 10
 	cudasim.Start(h, cudasim.Options{Milliseconds: 0.5})
-	s, err := gpu.NewSession(t.Context(), func(context.Context) (gpu.Driver, error) { return Open(0) })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return Open(0) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &gpu.Work{PTX: strings.ReplaceAll(testPTX, "sm_90a", "sm_80"), Scratch: []int64{64}, Steps: []gpu.Step{
-		{Entry: "add", Block: gpu.Dim3{X: 32}, Args: []gpu.Operand{gpu.Output(0), gpu.Value(gpu.U32Arg(1)), gpu.Value(gpu.U32Arg(4))}},
-		{Entry: "add", Block: gpu.Dim3{X: 32}, Args: []gpu.Operand{gpu.ScratchArray(0), gpu.Value(gpu.U32Arg(1)), gpu.Value(gpu.U32Arg(4))}},
+	w := &device.Executable{PTX: strings.ReplaceAll(testPTX, "sm_90a", "sm_80"), Scratch: []int64{64}, Steps: []device.Step{
+		{Entry: "add", Block: device.Dim3{X: 32}, Args: []device.Operand{device.Output(0), device.Value(device.U32Arg(1)), device.Value(device.U32Arg(4))}},
+		{Entry: "add", Block: device.Dim3{X: 32}, Args: []device.Operand{device.ScratchArray(0), device.Value(device.U32Arg(1)), device.Value(device.U32Arg(4))}},
 	}}
 	sets := []kernels.Set{{Out: []kernels.Buffer{{Data: make([]byte, 256)}}}}
 	got, err := s.Sample(t.Context(), w, sets, 1)
@@ -550,7 +551,7 @@ func TestSample(t *testing.T) {
 	if want := 8 + 1; len(places) != want { // 2 KiB in sets of 256 bytes, and the scratch array
 		t.Errorf("%d arrays were added to, want %d", len(places), want)
 	}
-	if e := s.Evidence(); len(e) != 1 || e[0].Anchor.Seconds != 0.5e-3 {
+	if e := s.Evidence(); len(e) != 1 || e[0].Reference.Seconds != 0.5e-3 {
 		t.Errorf("evidence %+v", e)
 	}
 	if err := s.Close(); err != nil {
@@ -583,25 +584,25 @@ $again:
 // TestSampleClock: the clocks are read round the graph of each sample, and a
 // sample that was taken at another clock is known, taken again and counted.
 func TestSampleClock(t *testing.T) {
-	sheet, err := gpu.ParseSheet("A100")
+	sheet, err := device.ParseSpec("A100")
 	if err != nil {
 		t.Fatal(err)
 	}
 	sheet.L2 = 1 << 9
-	device, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true, Hertz: 1.4e9})
+	dev, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true, Hertz: 1.4e9})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cudasim.Start(device, cudasim.Options{Milliseconds: 0.5})
-	s, err := gpu.NewSession(t.Context(), func(context.Context) (gpu.Driver, error) { return Open(0) })
+	cudasim.Start(dev, cudasim.Options{Milliseconds: 0.5})
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return Open(0) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &gpu.Work{PTX: loopPTX, Steps: []gpu.Step{{Entry: "loop", Block: gpu.Dim3{X: 1}, Args: []gpu.Operand{gpu.Output(0)}}}}
+	w := &device.Executable{PTX: loopPTX, Steps: []device.Step{{Entry: "loop", Block: device.Dim3{X: 1}, Args: []device.Operand{device.Output(0)}}}}
 	sets := []kernels.Set{{Out: []kernels.Buffer{{Data: make([]byte, 256)}}}}
 	clocks := []float64{1.4e9, 1.4e9, 1.39e9, 1.4e9, 1.1e9, 1.41e9, 1.4e9}
 	for _, hertz := range clocks {
-		device.SetClock(hertz)
+		dev.SetClock(hertz)
 		got, err := s.Sample(t.Context(), w, sets, 1)
 		if err != nil || got.Seconds != 0.5e-3 || math.Abs(got.Hertz/hertz-1) > 1e-3 {
 			t.Errorf("a kernel of 0.5 ms at %g Hz took %+v, %v", hertz, got, err)
@@ -612,11 +613,11 @@ func TestSampleClock(t *testing.T) {
 		if clocks[k] == 1.1e9 {
 			taken = 3
 		}
-		if e.Sample != k+1 || e.Taken != taken || math.Abs(e.Hertz/clocks[k]-1) > 1e-3 {
+		if e.Number != k+1 || e.Attempts != taken || math.Abs(e.Hertz/clocks[k]-1) > 1e-3 {
 			t.Errorf("sample %d, at %g Hz: %+v", k+1, clocks[k], e)
 		}
 	}
-	if saw := gpu.New(s).Saw(); saw.Samples != len(clocks) || saw.Clock.Known != len(clocks) || saw.Off != 1 || saw.Again != 2 {
+	if saw := gpu.New(s).Saw(); saw.Samples != len(clocks) || saw.Clock.Known != len(clocks) || saw.Outliers != 1 || saw.Resampled != 2 {
 		t.Errorf("evidence %+v", saw)
 	}
 	if err := s.Close(); err != nil {
@@ -628,10 +629,10 @@ func TestSampleClock(t *testing.T) {
 }
 
 // runAdd runs add on the output array with a short deadline.
-func runAdd(t *testing.T, s *gpu.Session) error {
+func runAdd(t *testing.T, s *device.Session) error {
 	t.Helper()
-	w := &gpu.Work{PTX: testPTX, Steps: []gpu.Step{{Entry: "add", Block: gpu.Dim3{X: 32},
-		Args: []gpu.Operand{gpu.Output(0), gpu.Value(gpu.U32Arg(3)), gpu.Value(gpu.U32Arg(4))}}}}
+	w := &device.Executable{PTX: testPTX, Steps: []device.Step{{Entry: "add", Block: device.Dim3{X: 32},
+		Args: []device.Operand{device.Output(0), device.Value(device.U32Arg(3)), device.Value(device.U32Arg(4))}}}}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	out := []kernels.Buffer{{Data: make([]byte, 16)}}

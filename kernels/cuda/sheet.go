@@ -7,7 +7,7 @@ import (
 
 	"gorgonia.org/cu"
 
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
 // Attributes cu has no name for (CUDA Driver API, CUdevice_attribute).
@@ -27,8 +27,8 @@ const (
 )
 
 // sheet asks the driver what a device is and has.
-func sheet(d cu.Device) (gpu.Sheet, error) {
-	s := gpu.Sheet{ThreadRegisters: threadRegisters, RegisterUnit: registerUnit}
+func sheet(d cu.Device) (device.Spec, error) {
+	s := device.Spec{ThreadRegisters: threadRegisters, RegisterUnit: registerUnit}
 	var major, minor, threads, l2, clock, memoryClock, bus, clusters int
 	err := readAll([]reading[cu.DeviceAttribute]{
 		{cu.ComputeCapabilityMajor, &major}, {cu.ComputeCapabilityMinor, &minor}, {cu.MultiprocessorCount, &s.SMs},
@@ -43,7 +43,7 @@ func sheet(d cu.Device) (gpu.Sheet, error) {
 	if clusters != 0 {
 		s.Cluster = portableCluster
 	}
-	s.Warps, s.L2, s.Clock = threads/gpu.WarpThreads, int64(l2), float64(clock)*1e3
+	s.Warps, s.L2, s.Clock = threads/device.WarpThreads, int64(l2), float64(clock)*1e3
 	s.Bandwidth = 2 * float64(memoryClock) * 1e3 * float64(bus) / 8 // two transfers of the bus's bits a clock, in kHz
 	return s, describe(&s, d, major, minor)
 }
@@ -65,14 +65,14 @@ func readAll[A any](all []reading[A], call string, get func(A) (int, error)) err
 	return nil
 }
 
-func describe(s *gpu.Sheet, d cu.Device, major, minor int) (err error) {
-	if s.Target, err = gpu.Target(major, minor); err != nil {
+func describe(s *device.Spec, d cu.Device, major, minor int) (err error) {
+	if s.Target, err = device.Target(major, minor); err != nil {
 		return err
 	}
 	if s.Name, err = d.Name(); err != nil {
 		return failed("cuDeviceGetName", err)
 	}
-	s.Rates = gpu.ProductRates(s.Target, s.Name)
+	s.Rates = device.ProductRates(s.Target, s.Name)
 	if s.Memory, err = d.TotalMem(); err != nil {
 		return failed("cuDeviceTotalMem", err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"gorgonia.org/cu"
 
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
 const (
@@ -44,7 +44,7 @@ func (s *staging) takes(n int) bool { return s != nil && n >= stagedFrom }
 
 // copyIn copies to the GPU behind what is queued, and waits; on the driver's
 // thread.
-func (d *Driver) copyIn(to gpu.Address, from []byte) error {
+func (d *Driver) copyIn(to device.Address, from []byte) error {
 	for k := 0; len(from) > 0; k++ {
 		half := d.staging.halves[k%2]
 		n := copy(half, from) // while the other half is on its way
@@ -54,13 +54,13 @@ func (d *Driver) copyIn(to gpu.Address, from []byte) error {
 		if err := cu.MemcpyHtoDAsync(cu.DevicePtr(to), unsafe.Pointer(&half[0]), int64(n), d.stream); err != nil {
 			return failed("cuMemcpyHtoDAsync", err)
 		}
-		to, from = to+gpu.Address(n), from[n:]
+		to, from = to+device.Address(n), from[n:]
 	}
 	return d.wait(context.Background())
 }
 
 // copyOut copies from the GPU behind what is queued; on the driver's thread.
-func (d *Driver) copyOut(to []byte, from gpu.Address) error {
+func (d *Driver) copyOut(to []byte, from device.Address) error {
 	var arrived []byte // where the piece before goes
 	for k := 0; len(to) > 0 || len(arrived) > 0; k++ {
 		if err := d.wait(context.Background()); err != nil {
@@ -74,7 +74,7 @@ func (d *Driver) copyOut(to []byte, from gpu.Address) error {
 			}
 		}
 		copy(arrived, d.staging.halves[(k+1)%2]) // while this one is on its way
-		arrived, to, from = to[:n], to[n:], from+gpu.Address(n)
+		arrived, to, from = to[:n], to[n:], from+device.Address(n)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (e *emitter) pointwise(op symtile.Op, x []operand) operand {
 // scalar computes code on elements of type from, with a result of type d.
 func (e *emitter) scalar(code hlo.Opcode, in *hlo.Instr, d, from hlo.DType, x []operand) operand {
 	if d.IsComplex() || from.IsComplex() {
-		e.refuse("%s of %s is not computed on a GPU", code, from)
+		e.reject("%s of %s is not computed on a GPU", code, from)
 	}
 	switch code {
 	case hlo.OpCopy, hlo.OpReal, hlo.OpOptimizationBarrier:
@@ -55,7 +55,7 @@ func (e *emitter) scalar(code hlo.Opcode, in *hlo.Instr, d, from hlo.DType, x []
 	case hlo.OpSelect:
 		return e.choose(d, x[0], x[1], x[2])
 	case hlo.OpClamp:
-		return e.least(d, e.greatest(d, x[1], x[0]), x[2])
+		return e.minimum(d, e.maximum(d, x[1], x[0]), x[2])
 	case hlo.OpCompare:
 		return e.compare(in, from, x[0], x[1])
 	case hlo.OpConvert:
@@ -75,7 +75,7 @@ func (e *emitter) scalar(code hlo.Opcode, in *hlo.Instr, d, from hlo.DType, x []
 		r = e.whole(code, from, x)
 	}
 	if r == "" {
-		e.refuse("%s of %s is not computed on a GPU", code, from)
+		e.reject("%s of %s is not computed on a GPU", code, from)
 	}
 	if exact[code] {
 		return r
@@ -140,11 +140,11 @@ func (e *emitter) finite(d hlo.DType, x operand) operand {
 	return a.get(kindPred, "setp.lt.f32", a.get(k, "abs.f32", x), f32(math.Inf(1)))
 }
 
-// greatest and least propagate NaN.
-func (e *emitter) greatest(d hlo.DType, x, y operand) operand { return e.extreme("max", d, x, y) }
-func (e *emitter) least(d hlo.DType, x, y operand) operand    { return e.extreme("min", d, x, y) }
+// maximum and least propagate NaN.
+func (e *emitter) maximum(d hlo.DType, x, y operand) operand { return e.minMax("max", d, x, y) }
+func (e *emitter) minimum(d hlo.DType, x, y operand) operand { return e.minMax("min", d, x, y) }
 
-func (e *emitter) extreme(which string, d hlo.DType, x, y operand) operand {
+func (e *emitter) minMax(which string, d hlo.DType, x, y operand) operand {
 	a, k := e.asm, kindFor(d)
 	switch k {
 	case kindPred:
@@ -193,9 +193,9 @@ func (e *emitter) whole(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	}
 	switch code {
 	case hlo.OpMaximum:
-		return e.greatest(d, a.in(k, x[0]), x[1])
+		return e.maximum(d, a.in(k, x[0]), x[1])
 	case hlo.OpMinimum:
-		return e.least(d, a.in(k, x[0]), x[1])
+		return e.minimum(d, a.in(k, x[0]), x[1])
 	case hlo.OpNegate:
 		return a.get(k, "neg."+signed(s), a.in(k, x[0]))
 	case hlo.OpAbs:
@@ -369,7 +369,7 @@ func (e *emitter) truncate(d, from hlo.DType, x operand) operand {
 func (e *emitter) recast(d, from hlo.DType, x operand) operand {
 	a := e.asm
 	if d.Bits() != from.Bits() || d == hlo.Pred || from == hlo.Pred {
-		e.refuse("bitcast-convert from %s to %s changes the width", from, d)
+		e.reject("bitcast-convert from %s to %s changes the width", from, d)
 	}
 	k, f := kindFor(d), kindFor(from)
 	x = a.in(f, x)
@@ -398,7 +398,7 @@ func monoidIdentity(code hlo.Opcode, d hlo.DType) (operand, bool) {
 	case hlo.OpAnd:
 		return immediate(d, -1, 0), true
 	case hlo.OpMaximum:
-		return immediate(d, leastInt(d), math.Inf(-1)), true
+		return immediate(d, minInt(d), math.Inf(-1)), true
 	case hlo.OpMinimum:
 		switch {
 		case d.IsSigned():
@@ -411,7 +411,7 @@ func monoidIdentity(code hlo.Opcode, d hlo.DType) (operand, bool) {
 	return "", false
 }
 
-func leastInt(d hlo.DType) int64 {
+func minInt(d hlo.DType) int64 {
 	if d.IsSigned() {
 		return -1 << (d.Bits() - 1)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -65,7 +66,7 @@ func checkText(t *testing.T, text string, plan kernels.Plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := kernels.NewVerifier(m.Entry, 3)
+	v, err := check.NewVerifier(m.Entry, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

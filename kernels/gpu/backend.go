@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -18,12 +19,12 @@ const Revision = "ptx4"
 
 // Backend generates PTX for the device of a session and runs it there.
 type Backend struct {
-	session *Session
+	session *device.Session
 	tf32    bool // see AllowTF32
 }
 
 // New returns the backend of a device. The session is the backend's from then on.
-func New(s *Session) *Backend { return &Backend{session: s} }
+func New(s *device.Session) *Backend { return &Backend{session: s} }
 
 // AllowTF32 has plans offered that round the operands of products of f32 to
 // tf32 (kernels.TF32). The device's revision says so: winners are kept, and
@@ -32,7 +33,7 @@ func (b *Backend) AllowTF32() { b.tf32 = true }
 
 // Identity names the device.
 func (b *Backend) Identity() kernels.Device {
-	d := deviceOf(b.session.Sheet())
+	d := deviceOf(b.session.Spec())
 	if b.tf32 {
 		d.TF32, d.Revision = true, d.Revision+"+"+kernels.TF32
 	}
@@ -52,7 +53,7 @@ const (
 )
 
 // deviceOf is a sheet as the tuner knows devices.
-func deviceOf(s Sheet) kernels.Device {
+func deviceOf(s device.Spec) kernels.Device {
 	clocks := float64(s.SMs) * s.Clock
 	d := kernels.Device{
 		Name: "gpu:" + s.Name, Account: account(s), Backend: "gpu", Revision: Revision, Lanes: s.SMs, FLOPS: 2 * s.Rates.F32 * clocks, Matrix: 2 * max(s.Rates.BF16, s.Rates.F8, s.Rates.S8) * clocks,
@@ -73,14 +74,14 @@ func deviceOf(s Sheet) kernels.Device {
 
 // kernel is a compiled plan.
 type kernel struct {
-	session *Session
-	work    *Work
+	session *device.Session
+	work    *device.Executable
 	in, out int // how many arrays
 }
 
 // PTX is the text a plan becomes on a device, for people and for checks that
 // need none. Plans that cannot run are *kernels.Rejected.
-func PTX(p *symtile.Program, plan kernels.Plan, s Sheet) (string, error) {
+func PTX(p *symtile.Program, plan kernels.Plan, s device.Spec) (string, error) {
 	im, err := compile(p, plan, s)
 	if err != nil {
 		return "", err
@@ -88,7 +89,7 @@ func PTX(p *symtile.Program, plan kernels.Plan, s Sheet) (string, error) {
 	return string(im.module.Text()), nil
 }
 
-func compile(p *symtile.Program, plan kernels.Plan, s Sheet) (*image, error) {
+func compile(p *symtile.Program, plan kernels.Plan, s device.Spec) (*image, error) {
 	reject := func(err error) error { return &kernels.Rejected{Plan: plan, Reason: err.Error()} }
 	k, err := knobsOf(plan, s)
 	if err != nil {
@@ -107,7 +108,7 @@ func compile(p *symtile.Program, plan kernels.Plan, s Sheet) (*image, error) {
 		return nil, reject(fmt.Errorf("%d tile programs do not fit a grid", n))
 	}
 	im, err := imageOf(q, s, k)
-	if r, ok := err.(refusal); ok {
+	if r, ok := err.(unsupported); ok {
 		return nil, reject(r)
 	}
 	if err != nil {
@@ -126,13 +127,13 @@ func compile(p *symtile.Program, plan kernels.Plan, s Sheet) (*image, error) {
 
 // imageOf is the kernels of a concrete program, none where there is nothing to do:
 // results without elements.
-func imageOf(p *symtile.Program, s Sheet, k knobs) (*image, error) {
+func imageOf(p *symtile.Program, s device.Spec, k knobs) (*image, error) {
 	if p.Programs() > 0 {
 		return emit(p, s, k)
 	}
 	for _, x := range kernels.OutputShapes(p.Fusion) {
 		if x.Elements() > 0 {
-			return nil, refusal(fmt.Sprintf("no tile program writes %s", x))
+			return nil, unsupported(fmt.Sprintf("no tile program writes %s", x))
 		}
 	}
 	m, err := ptx.NewBuilder(versionOf(p, s.Target)).Module()
@@ -142,12 +143,12 @@ func imageOf(p *symtile.Program, s Sheet, k knobs) (*image, error) {
 // Compile generates the kernel of a plan and has the device assemble it. Plans
 // that cannot run are *kernels.Rejected.
 func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
-	im, err := compile(p, plan, b.session.Sheet())
+	im, err := compile(p, plan, b.session.Spec())
 	if err != nil {
 		return nil, err
 	}
 	k, err := b.load(ctx, p, im)
-	if errors.Is(err, errNotResident) {
+	if errors.Is(err, device.ErrNotResident) {
 		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
 	}
 	return k, err
@@ -156,29 +157,29 @@ func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.
 // load has the device assemble an image of a program.
 func (b *Backend) load(ctx context.Context, p *symtile.Program, im *image) (kernels.Kernel, error) {
 	k := &kernel{session: b.session, in: len(p.Fusion.Params), out: len(kernels.OutputShapes(p.Fusion))}
-	k.work = &Work{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
+	k.work = &device.Executable{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
 	takes, err := b.session.Load(ctx, k.work)
-	if errors.Is(err, errNotResident) {
+	if errors.Is(err, device.ErrNotResident) {
 		return nil, errors.Join(err, k.Close())
 	}
 	if err != nil {
 		return nil, err
 	}
 	if im.tiles > 0 {
-		fillDevice(&k.work.Steps[0], takes[0], b.session.Sheet(), im.tiles)
+		fillDevice(&k.work.Steps[0], takes[0], b.session.Spec(), im.tiles)
 	}
 	return k, nil
 }
 
 // fillDevice launches as many blocks as run at once, each of which goes from tile to
 // tile: by the driver, or the registers that the assembler gave a thread.
-func fillDevice(s *Step, l Loaded, on Sheet, tiles int64) {
+func fillDevice(s *device.Step, l device.Loaded, on device.Spec, tiles int64) {
 	switch {
 	case l.Registers == 0:
 	case l.Clusters > 0:
 		s.Grid.X = int(min(tiles, int64(l.Clusters*s.Cluster.X)))
 	default:
-		s.Grid.X = int(on.atOnce(l.Registers, s.SharedBytes+l.SharedBytes, s.Block.Count(), 1, tiles))
+		s.Grid.X = int(on.ResidentBlocks(l.Registers, s.SharedBytes+l.SharedBytes, s.Block.Count(), 1, tiles))
 	}
 }
 
@@ -205,14 +206,14 @@ func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Durati
 	return k.session.Run(ctx, k.work, in, out)
 }
 
-// idle is what is said that a work without launches takes: times are divided by
+// emptyKernelTime is what is said that a work without launches takes: times are divided by
 // each other.
-const idle = time.Nanosecond
+const emptyKernelTime = time.Nanosecond
 
 // Sample times the kernel on copies of sets that stay on the device.
 func (k *kernel) Sample(ctx context.Context, sets []kernels.Set, n int) (kernels.Timing, error) {
 	if len(k.work.Steps) == 0 {
-		return kernels.Timing{Seconds: idle.Seconds()}, nil
+		return kernels.Timing{Seconds: emptyKernelTime.Seconds()}, nil
 	}
 	return k.session.Sample(ctx, k.work, sets, n)
 }
@@ -221,12 +222,12 @@ func (k *kernel) Sample(ctx context.Context, sets []kernels.Set, n int) (kernels
 func (k *kernel) Close() error { return k.session.Unload(k.work) }
 
 // MatrixCeilings times kernels that do nothing but multiply matrices.
-func (b *Backend) MatrixCeilings(ctx context.Context) ([]Ceiling, error) {
+func (b *Backend) MatrixCeilings(ctx context.Context) ([]device.Ceiling, error) {
 	return b.session.MatrixCeilings(ctx)
 }
 
 // Evidence lists how samples were taken, and what the clock of the SMs was.
-func (b *Backend) Evidence() []Evidence { return b.session.Evidence() }
+func (b *Backend) Evidence() []device.SampleRecord { return b.session.Evidence() }
 
 // Saw sums the evidence up; without any it is zero.
-func (b *Backend) Saw() kernels.Evidence { return b.session.Saw() }
+func (b *Backend) Saw() kernels.SampleQuality { return b.session.Saw() }

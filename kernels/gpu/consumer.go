@@ -1,6 +1,9 @@
 package gpu
 
-import "github.com/tilewright/tilewright/symtile"
+import (
+	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/symtile/index"
+)
 
 // consume is what the warpgroups do: they wait for a slot, begin to multiply what
 // is in it, and give the slot before back when its products are done.
@@ -8,13 +11,13 @@ func (r *ring) consume() {
 	e, a := r.e, r.e.asm
 	descriptors := r.descriptors()
 	c, offset := r.cursor(0), a.fresh(kindB32)
-	e.team = e.newTeam()
+	e.mathGroup = e.newMathGroup()
 	before, last := r.refill(c)
 	counter, more := a.fresh(kindB32), a.fresh(kindPred)
 	a.do("mov.b32", offset, 0)
 	r.startOf(c, offset)
 	a.in(kindPred, yes) // of all products, before the loop
-	e.walk = e.beginWalk(e.team)
+	e.tileLoop = e.beginTileLoop(e.mathGroup)
 	for _, d := range r.dots {
 		d.begin()
 	}
@@ -49,13 +52,13 @@ func (r *ring) consume() {
 // what is done after a tile's last.
 func (r *ring) refill(c cursor) (before func(counter operand), last func()) {
 	switch {
-	case r.special:
-		return r.giveBack(c)
+	case r.hasProducer:
+		return r.releaseSlot(c)
 	case r.total <= r.slots-r.lag:
 		return func(operand) {}, func() {}
 	}
 	e, a := r.e, r.e.asm
-	done, follow := r.trailing(c)
+	done, follow := r.lagging(c)
 	next, more, to := a.fresh(kindB32), a.fresh(kindPred), a.fresh(kindB32)
 	end := a.get(kindB32, "add.s32", r.data, r.bytes*r.slots)
 	if r.lag > 0 {
@@ -68,7 +71,7 @@ func (r *ring) refill(c cursor) (before func(counter operand), last func()) {
 		a.do("add.s32", next, counter, r.slots-r.lag)
 		a.do("setp.ge.s32", more, next, r.limit)
 		a.branch(more, skip)
-		a.branch(a.not(r.leads), skip)
+		a.branch(a.not(r.leader), skip)
 		r.copy(next, address{to, 0}, r.isFull(done))
 		a.place(skip)
 		follow()
@@ -79,9 +82,9 @@ func (r *ring) refill(c cursor) (before func(counter operand), last func()) {
 	return before, func() {}
 }
 
-// trailing is where the slot is whose products are done, and what makes it follow
+// lagging is where the slot is whose products are done, and what makes it follow
 // a cursor before that moves on.
-func (r *ring) trailing(c cursor) (done operand, follow func()) {
+func (r *ring) lagging(c cursor) (done operand, follow func()) {
 	if r.lag == 0 {
 		return c.at, func() {}
 	}
@@ -90,13 +93,13 @@ func (r *ring) trailing(c cursor) (done operand, follow func()) {
 	return done, func() { a.do("mov.b32", done, c.at) }
 }
 
-// giveBack tells the producers of all blocks that a warp, which waited for its own
+// releaseSlot tells the producers of all blocks that a warp, which waited for its own
 // part of the products, has read a slot: each of its first lanes tells that of the
 // block with its number.
-func (r *ring) giveBack(c cursor) (before func(counter operand), last func()) {
+func (r *ring) releaseSlot(c cursor) (before func(counter operand), last func()) {
 	e, a := r.e, r.e.asm
-	done, follow := r.trailing(c)
-	lane := e.num(e.thread.Mod(WarpThreads))
+	done, follow := r.lagging(c)
+	lane := e.num(e.thread.Mod(device.WarpThreads))
 	one := a.get(kindPred, "setp.lt.s32", lane, r.blocks)
 	tell := r.arrival(done, one, lane)
 	before = func(counter operand) {
@@ -109,7 +112,7 @@ func (r *ring) giveBack(c cursor) (before func(counter operand), last func()) {
 		follow()
 	}
 	return before, func() {
-		if e.walks() && r.lag > 0 { // the producer is at the next tile
+		if e.loopsOverTiles() && r.lag > 0 { // the producer is at the next tile
 			tell(one)
 		}
 	}
@@ -151,21 +154,21 @@ func (r *ring) descriptors() [][2]descriptor {
 // lanes the same tells the assembler that it, and what is computed of it, fits
 // uniform registers, which wgmma reads its descriptors from (CUTLASS,
 // canonical_warp_group_idx).
-func (r *ring) warpgroup() symtile.Expr {
+func (r *ring) warpgroup() index.Expr {
 	e, a := r.e, r.e.asm
-	if e.threads == WarpgroupThreads {
+	if e.threads == device.WarpgroupThreads {
 		return e.ring.Const(0)
 	}
-	own := e.num(e.thread.Div(WarpgroupThreads))
-	v := e.ring.Var(symtile.Variable{Name: "warpgroup", Lo: 0, Hi: e.threads/WarpgroupThreads - 1, Role: symtile.RoleThread})
-	e.bind(v, a.get(kindB32, "shfl.sync.idx.b32", own, 0, WarpThreads-1, -1))
+	own := e.num(e.thread.Div(device.WarpgroupThreads))
+	v := e.ring.Var(index.Variable{Name: "warpgroup", Lo: 0, Hi: e.threads/device.WarpgroupThreads - 1, Role: index.RoleThread})
+	e.bind(v, a.get(kindB32, "shfl.sync.idx.b32", own, 0, device.WarpThreads-1, -1))
 	return v
 }
 
 // descriptor is a tile from a row on: the start in units of 16 bytes, at bit 16
 // the distance of chunks of columns, at bit 32 that of groups of eight rows, at bit
 // 62 the swizzle.
-func (r *ring) descriptor(b *boxTile, first symtile.Expr, size int64) descriptor {
+func (r *ring) descriptor(b *boxTile, first index.Expr, size int64) descriptor {
 	e, a := r.e, r.e.asm
 	start := a.get(kindB32, "add.s32", r.data, e.num(b.offset(first, 0, size).AddConst(b.at)))
 	start = a.get(kindB32, "and.b32", a.get(kindB32, "shr.u32", start, 4), 0x3fff)
@@ -173,7 +176,7 @@ func (r *ring) descriptor(b *boxTile, first symtile.Expr, size int64) descriptor
 	if b.byK {
 		leading = b.chunkBytes(size) / matrixRow
 	}
-	high := 8*b.inner*size/matrixRow | swizzleCode[Swizzle(b.inner*size)]<<30
+	high := 8*b.inner*size/matrixRow | swizzleCode[device.Swizzle(b.inner*size)]<<30
 	return descriptor{a.get(kindB32, "or.b32", start, leading<<16), a.in(kindB32, integer(high))}
 }
 

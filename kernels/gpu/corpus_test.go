@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
@@ -40,7 +42,7 @@ func TestCorpusOnSimulator(t *testing.T) {
 // checkPlans tries n random plans of a program for each target.
 func checkPlans(t *testing.T, p *symtile.Program, n int) {
 	t.Helper()
-	v, err := kernels.NewVerifier(p.Fusion, 1)
+	v, err := check.NewVerifier(p.Fusion, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,7 @@ func randomPlan(rng *rand.Rand, tilings []symtile.Tiling) kernels.Plan {
 
 // verify checks a plan, and says whether it is one that can run and is not too
 // long to simulate.
-func verify(t *testing.T, b *Backend, v *kernels.Verifier, p *symtile.Program, plan kernels.Plan) bool {
+func verify(t *testing.T, b *Backend, v *check.Verifier, p *symtile.Program, plan kernels.Plan) bool {
 	t.Helper()
 	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 200 || loopTurns(p, plan.Tiles) > 1500 {
 		return false
@@ -101,19 +103,19 @@ func loopTurns(p *symtile.Program, t symtile.Tiling) int64 {
 }
 
 // halfIdle says whether every op leaves half of a block's warps without an element.
-func halfIdle(t *testing.T, p *symtile.Program, c candidate, s Sheet) bool {
+func halfIdle(t *testing.T, p *symtile.Program, c candidate, s device.Spec) bool {
 	m, err := newEstimate(p, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.set(c.tiling)
-	return c.knobs.warps > 1 && float64(c.knobs.warps/2*WarpThreads) >= slices.Max(m.counts)
+	return c.knobs.warps > 1 && float64(c.knobs.warps/2*device.WarpThreads) >= slices.Max(m.counts)
 }
 
 // Plans that are offered can nearly all be compiled, and the default is one.
 func TestOfferedPlansCompile(t *testing.T) {
 	offeredPlans, refused := 0, map[string]int{}
-	sheet, err := ParseSheet("H200")
+	sheet, err := device.ParseSpec("H200")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +123,7 @@ func TestOfferedPlansCompile(t *testing.T) {
 		if _, err := DefaultPlan(p, sheet); err != nil {
 			t.Error(err)
 		}
-		all, err := sensible(p, sheet, strict)
+		all, err := feasibleCandidates(p, sheet, noTF32)
 		if err != nil {
 			t.Fatal(err)
 		}

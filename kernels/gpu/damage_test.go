@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
@@ -261,14 +262,14 @@ func early(e *ptx.Entry, k int) *edit {
 
 // someWarps lets only the first warp execute an instruction.
 func someWarps(e *ptx.Entry, k int) *edit {
-	if e.ReqNTid[0] <= WarpThreads || guarded(&e.Body[k].Instr) {
+	if e.ReqNTid[0] <= device.WarpThreads || guarded(&e.Body[k].Instr) {
 		return nil
 	}
 	p, declared := register(e, ptx.Pred)
 	in := e.Body[k].Instr
 	in.Guard = ptx.Guard{Reg: p.Reg}
 	tid, declaredToo := register(e, ptx.B32)
-	return &edit{k, k + 1, []ptx.Stmt{declared, declaredToo, instr("mov.u32", tid, ptx.Sreg(ptx.TidX)), instr("setp.lt.u32", p, tid, ptx.Int(WarpThreads)), instruction(in)}}
+	return &edit{k, k + 1, []ptx.Stmt{declared, declaredToo, instr("mov.u32", tid, ptx.Sreg(ptx.TidX)), instr("setp.lt.u32", p, tid, ptx.Int(device.WarpThreads)), instruction(in)}}
 }
 
 // copySource makes a move of an operation: its result is source n.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A product is a dot as batches of matrices: C[b,m,n] = Σ A[b,m,k]·B[b,k,n],
@@ -62,14 +63,14 @@ func (t operandTile) extent(dims []int) int64 {
 }
 
 // index is the index in the argument's tile of element (b, free, k).
-func (t operandTile) index(b, free, k symtile.Expr) []symtile.Expr {
-	at := make([]symtile.Expr, len(t.sizes))
+func (t operandTile) index(b, free, k index.Expr) []index.Expr {
+	at := make([]index.Expr, len(t.sizes))
 	for i, dims := range [][]int{t.batch, t.free, t.contract} {
 		sizes := make([]int64, len(dims))
 		for j, d := range dims {
 			sizes[j] = t.sizes[d]
 		}
-		for j, x := range digitsOf([]symtile.Expr{b, free, k}[i], sizes) {
+		for j, x := range digitsOf([]index.Expr{b, free, k}[i], sizes) {
 			at[dims[j]] = x
 		}
 	}
@@ -77,7 +78,7 @@ func (t operandTile) index(b, free, k symtile.Expr) []symtile.Expr {
 }
 
 // result is the index in the product's tile of element (b, m, n).
-func (p *product) result(b, m, n symtile.Expr) []symtile.Expr {
+func (p *product) result(b, m, n index.Expr) []index.Expr {
 	sizes := p.op.Tile.Sizes()
 	i, j := len(p.lhs.batch), len(p.lhs.batch)+len(p.lhs.free)
 	return slices.Concat(digitsOf(b, sizes[:i]), digitsOf(m, sizes[i:j]), digitsOf(n, sizes[j:]))
@@ -85,7 +86,7 @@ func (p *product) result(b, m, n symtile.Expr) []symtile.Expr {
 
 // contracted are the conditions that element at of the argument's tile takes part:
 // its contracted dimensions are not masked.
-func (e *emitter) contracted(t operandTile, at []symtile.Expr) conditions {
+func (e *emitter) contracted(t operandTile, at []index.Expr) conditions {
 	var c conditions
 	for _, d := range t.contract {
 		_, c = e.index(e.p.Ops[t.arg].Tile[d], at[d], c)
@@ -130,11 +131,11 @@ func (e *emitter) trace(n int, points []point) (param int, direct bool) {
 }
 
 // newDot picks how a product is computed.
-func (e *emitter) newDot(n int) closer {
+func (e *emitter) newDot(n int) accumulator {
 	p := e.newProduct(n)
 	for _, d := range []hlo.DType{p.d, e.typeOf(p.lhs.arg, 0), e.typeOf(p.rhs.arg, 0)} {
 		if d.IsComplex() {
-			e.refuse("%s: a dot of %s", p.op.Instr.Name, d)
+			e.reject("%s: a dot of %s", p.op.Instr.Name, d)
 		}
 	}
 	if t := e.newTensorDot(p); t != nil {
@@ -177,8 +178,8 @@ func (e *emitter) newScalarDot(p *product) *scalarDot {
 	}
 	s.positions = count()
 	rounds := ceilDiv(s.positions, e.threads)
-	if rounds*s.tm*s.tn > mostPartials {
-		e.refuse("%s: each of %d threads would keep %d sums; at most %d are kept", p.op.Instr.Name, e.threads, rounds*s.tm*s.tn, mostPartials)
+	if rounds*s.tm*s.tn > maxPartials {
+		e.reject("%s: each of %d threads would keep %d sums; at most %d are kept", p.op.Instr.Name, e.threads, rounds*s.tm*s.tn, maxPartials)
 	}
 	s.accs = make([][]operand, rounds)
 	s.left, s.right = e.rowTile("A", s, p.lhs, p.m, s.tm), e.rowTile("B", s, p.rhs, p.c, s.tn)
@@ -212,7 +213,7 @@ func (s *scalarDot) begin() {
 
 // position is b and the places of a round's element along m and n, clamped to
 // one that exists, and the condition that it is the thread's own.
-func (s *scalarDot) position(r int) (b, mi, ni symtile.Expr, own conditions) {
+func (s *scalarDot) position(r int) (b, mi, ni index.Expr, own conditions) {
 	e := s.e
 	n := e.ring.Const(int64(r) * e.threads).Add(e.thread)
 	own = own.and(n.Neg().AddConst(s.positions - 1))
@@ -231,9 +232,9 @@ func (s *scalarDot) position(r int) (b, mi, ni symtile.Expr, own conditions) {
 
 func (s *scalarDot) accumulate() {
 	e := s.e
-	s.bring(s.left)
-	s.bring(s.right)
-	e.settle()
+	s.stageTile(s.left)
+	s.stageTile(s.right)
+	e.waitForWrites()
 	s.products(memory{shared, e.smem, s.left.at}, memory{shared, e.smem, s.right.at})
 }
 
@@ -242,10 +243,10 @@ func (s *scalarDot) accumulate() {
 func (s *scalarDot) products(a, b memory) {
 	e := s.e
 	v := int64(1)
-	for !(s.left.byK && s.right.byK) && s.k%(2*v) == 0 && 2*v <= min(4, most/s.sum.Size()) {
+	for !(s.left.byK && s.right.byK) && s.k%(2*v) == 0 && 2*v <= min(4, maxVectorBytes/s.sum.Size()) {
 		v *= 2
 	}
-	e.rounds("k", s.k/v, wholeRounds(s.k/v, 8/v), func(k symtile.Expr) {
+	e.rounds("k", s.k/v, wholeRounds(s.k/v, 8/v), func(k index.Expr) {
 		when := conditions(nil).and(k.Neg().AddConst(s.k/v - 1))
 		for r := range s.accs {
 			s.multiply(r, a, b, k.Scale(v), v, when)
@@ -265,7 +266,7 @@ func wholeRounds(n, about int64) int64 {
 }
 
 // multiply adds the products of v neighbouring k.
-func (s *scalarDot) multiply(r int, a, b memory, k symtile.Expr, v int64, when conditions) {
+func (s *scalarDot) multiply(r int, a, b memory, k index.Expr, v int64, when conditions) {
 	e := s.e
 	bi, mi, ni, _ := s.position(r)
 	x, y := e.rows(a, s.left, bi, mi, k, v, when), e.rows(b, s.right, bi, ni, k, v, when)
@@ -281,7 +282,7 @@ func (s *scalarDot) multiply(r int, a, b memory, k symtile.Expr, v int64, when c
 
 // rows reads v neighbouring k of a thread's rows (or columns): element i·v + q
 // is k + q of row i.
-func (e *emitter) rows(m memory, r *rowTile, b, position, k symtile.Expr, v int64, when conditions) []operand {
+func (e *emitter) rows(m memory, r *rowTile, b, position, k index.Expr, v int64, when conditions) []operand {
 	all := make([]operand, r.each*v)
 	read := func(first, step, n int64) {
 		places := make([]place, n)
@@ -321,9 +322,9 @@ func (s *scalarDot) multiplyAdd(acc, x, y, p operand) {
 	}
 }
 
-// bring computes an operand's tile into shared memory, converted to the type
+// stageTile computes an operand's tile into shared memory, converted to the type
 // that is added up, unless it is there.
-func (s *scalarDot) bring(r *rowTile) {
+func (s *scalarDot) stageTile(r *rowTile) {
 	e := s.e
 	key := s.key(r)
 	for sc := e.asm.scope; sc != nil; sc = sc.outer {
@@ -332,11 +333,11 @@ func (s *scalarDot) bring(r *rowTile) {
 			return
 		}
 	}
-	r.at = e.room(r.bytes(s.b))
+	r.at = e.allocateShared(r.bytes(s.b))
 	from := e.typeOf(r.tile.arg, 0)
 	e.asm.note("%s of %%%d to shared memory", r.name, s.n)
 	e.asm.enter()
-	e.each(e.flat(r.tile.arg, s.sum.Size()).Spread, func(points []point) {
+	e.each(e.flat(r.tile.arg, s.sum.Size()).Layout, func(points []point) {
 		own := s.places(r, points)
 		vals := e.operandElements(r.tile, points)
 		for k := range vals {
@@ -362,7 +363,7 @@ func (s *scalarDot) places(r *rowTile, points []point) []place {
 }
 
 // numbered is the row-major number of some dimensions of an index.
-func (e *emitter) numbered(t operandTile, dims []int, at []symtile.Expr) symtile.Expr {
+func (e *emitter) numbered(t operandTile, dims []int, at []index.Expr) index.Expr {
 	n := e.ring.Const(0)
 	for _, d := range dims {
 		n = n.Scale(t.sizes[d]).Add(at[d])
@@ -370,8 +371,8 @@ func (e *emitter) numbered(t operandTile, dims []int, at []symtile.Expr) symtile
 	return n
 }
 
-func (s *scalarDot) leave()  { s.leaveSums(s.sum, s.accs) }
-func (s *scalarDot) gather() { s.gatherSums(s.sum, s.accs) }
+func (s *scalarDot) storePartial() { s.storePartialSums(s.sum, s.accs) }
+func (s *scalarDot) addPartials()  { s.addPartialSums(s.sum, s.accs) }
 
 func (s *scalarDot) finish() {
 	e := s.e
@@ -414,7 +415,7 @@ func (e *emitter) freeze(k kind, accs [][]operand) {
 func rowPadded(sizes []int64, size int64) []int64 {
 	padded := slices.Clone(sizes)
 	if len(padded) > 1 {
-		padded[len(padded)-1] += most / size
+		padded[len(padded)-1] += maxVectorBytes / size
 	}
 	return dense(padded)
 }
@@ -434,12 +435,12 @@ func (p *product) publish(each func(visit func(points []point, vals []operand)))
 	e.fragments[fmt.Sprint(p.op.Tile.Sizes())] = func(body func(points []point)) {
 		each(func(points []point, _ []operand) { body(points) })
 	}
-	if !e.hints.wanted[key] {
+	if !e.hints.sharedResults[key] {
 		return
 	}
 	sizes := p.op.Tile.Sizes()
-	b := &buffer{d: held(p.d), sizes: sizes, strides: rowPadded(sizes, held(p.d).Size())}
-	b.at = e.reuse(span(sizes, b.strides) * b.d.Size())
+	b := &buffer{d: registerType(p.d), sizes: sizes, strides: rowPadded(sizes, registerType(p.d).Size())}
+	b.at = e.allocateFreed(span(sizes, b.strides) * b.d.Size())
 	each(func(points []point, vals []operand) { e.put(b, points, vals) })
 	e.buffers[key] = b
 	e.barrier()

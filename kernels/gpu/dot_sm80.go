@@ -3,9 +3,11 @@ package gpu
 import (
 	"fmt"
 
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/symtile/layout"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Products on tensor cores with mma.sync: A and B are in shared memory, swizzled,
@@ -48,7 +50,7 @@ type mma struct {
 
 // tensorProduct is how tensor cores multiply elements of two types. Those of 8
 // bits may differ, but not whole numbers from others.
-func tensorProduct(s Sheet, a, b hlo.DType, k knobs) (m mma, ok bool) {
+func tensorProduct(s device.Spec, a, b hlo.DType, k knobs) (m mma, ok bool) {
 	x, okA := tensorTypes[a]
 	y, okB := tensorTypes[b]
 	switch {
@@ -82,9 +84,9 @@ type tensorDot struct {
 	depth      int64 // k, padded
 	a, b       *matrixTile
 	accs       [][]operand // by batch element; then fragment by fragment, 4 each
-	warpM      symtile.Expr
-	warpN      symtile.Expr
-	lane       symtile.Expr
+	warpM      index.Expr
+	warpN      index.Expr
+	lane       index.Expr
 }
 
 // A matrixTile is an operand in shared memory: for every element of the batch
@@ -117,7 +119,7 @@ func (m *matrixTile) paired() bool { return m.byK && m.d.Size() == 1 }
 // neighbouring rows from each of two matrices, which are to be four neighbouring
 // k: 4·i + 2·q + p is row 2·(i xor q) + p of matrix q. So four k, which may be
 // written together, lie in different banks as well as eight rows of a matrix.
-func (e *emitter) rowOf(m *matrixTile, k symtile.Expr) symtile.Expr {
+func (e *emitter) rowOf(m *matrixTile, k index.Expr) index.Expr {
 	if !m.paired() {
 		return k
 	}
@@ -127,7 +129,7 @@ func (e *emitter) rowOf(m *matrixTile, k symtile.Expr) symtile.Expr {
 }
 
 // newTensorDot is the product on tensor cores, nil where they do not have it.
-func (e *emitter) newTensorDot(p *product) closer {
+func (e *emitter) newTensorDot(p *product) accumulator {
 	from := e.typeOf(p.lhs.arg, 0)
 	inst, ok := tensorProduct(e.sheet, from, e.typeOf(p.rhs.arg, 0), e.knobs)
 	if !ok || wideSum(p.d) != inst.sum || p.d.Bits() < min(16, from.Bits()) {
@@ -136,10 +138,10 @@ func (e *emitter) newTensorDot(p *product) closer {
 	t := &tensorDot{product: p, mma: inst, size: from.Size()}
 	t.depth = ceilDiv(p.k, inst.k) * inst.k
 	e.divideWarps(t)
-	if count := p.b * t.rows * t.cols / WarpThreads; count > mostPartials {
-		e.refuse("%s: each of %d threads would keep %d sums; at most %d are kept", p.op.Instr.Name, e.threads, count, mostPartials)
+	if count := p.b * t.rows * t.cols / device.WarpThreads; count > maxPartials {
+		e.reject("%s: each of %d threads would keep %d sums; at most %d are kept", p.op.Instr.Name, e.threads, count, maxPartials)
 	}
-	t.lane, t.warpM, t.warpN = e.thread.Mod(WarpThreads), e.thread.Div(WarpThreads).Div(t.wn), e.thread.Div(WarpThreads).Mod(t.wn)
+	t.lane, t.warpM, t.warpN = e.thread.Mod(device.WarpThreads), e.thread.Div(device.WarpThreads).Div(t.wn), e.thread.Div(device.WarpThreads).Mod(t.wn)
 	t.a = e.matrixTile("A", t, p.lhs, t.rows*t.wm)
 	t.b = e.matrixTile("B", t, p.rhs, t.cols*t.wn)
 	t.accs = make([][]operand, p.b)
@@ -149,7 +151,7 @@ func (e *emitter) newTensorDot(p *product) closer {
 // divideWarps picks the arrangement of warps that computes the least padding,
 // and then reads the least from shared memory.
 func (e *emitter) divideWarps(t *tensorDot) {
-	warps, step := e.threads/WarpThreads, int64(mmaN)
+	warps, step := e.threads/device.WarpThreads, int64(mmaN)
 	if t.size == 1 && e.alongFree(t.rhs, t.size) {
 		step = 2 * mmaN // columns are read in pairs
 	}
@@ -182,7 +184,7 @@ func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int6
 }
 
 // position is the element of the tile in shared memory of (b, free, k).
-func (e *emitter) position(m *matrixTile, b, free, k symtile.Expr) symtile.Expr {
+func (e *emitter) position(m *matrixTile, b, free, k index.Expr) index.Expr {
 	row, col, rows := free, k, m.free
 	if m.byK {
 		row, col, rows = k, free, m.k
@@ -205,17 +207,17 @@ func (t *tensorDot) begin() {
 func (t *tensorDot) accumulate() {
 	e := t.e
 	for _, m := range []*matrixTile{t.a, t.b} { // one after the other: both may be the same tile
-		if t.room(m); !e.present(t, m) {
-			t.bring(m, memory{shared, e.smem, m.at})
+		if t.allocate(m); !e.present(t, m) {
+			t.stageTile(m, memory{shared, e.smem, m.at})
 			e.fresh = true
 		}
 	}
-	e.settle()
+	e.waitForWrites()
 	t.multiply(memory{shared, e.smem, t.a.at}, memory{shared, e.smem, t.b.at})
 }
 
-// room gives a tile its place, one that is there if the same tile is.
-func (t *tensorDot) room(m *matrixTile) *matrixTile {
+// allocate gives a tile its place, one that is there if the same tile is.
+func (t *tensorDot) allocate(m *matrixTile) *matrixTile {
 	e := t.e
 	key := m.key(t)
 	for sc := e.asm.scope; sc != nil; sc = sc.outer {
@@ -224,7 +226,7 @@ func (t *tensorDot) room(m *matrixTile) *matrixTile {
 			return m
 		}
 	}
-	m.at = e.room(m.bytes)
+	m.at = e.allocateShared(m.bytes)
 	return m
 }
 
@@ -244,10 +246,10 @@ func (e *emitter) present(t *tensorDot, m *matrixTile) bool {
 	return false
 }
 
-// bring copies an operand's tile to shared memory, 16 bytes a thread at a time,
+// stageTile copies an operand's tile to shared memory, 16 bytes a thread at a time,
 // with zeros around it. Chunks that lie in memory as they do here are copied
 // asynchronously.
-func (t *tensorDot) bring(m *matrixTile, to memory) {
+func (t *tensorDot) stageTile(m *matrixTile, to memory) {
 	e := t.e
 	e.asm.note("%s of %%%d to shared memory", m.name, t.n)
 	per := matrixRow / t.size
@@ -255,7 +257,7 @@ func (t *tensorDot) bring(m *matrixTile, to memory) {
 	if m.byK {
 		sizes = []int64{t.product.b, m.k, m.free}
 	}
-	s := layout.NewSpread(sizes, nil, []int{0, 1, 2}, e.threads, e.threads, per)
+	s := coalesce.NewThreadLayout(sizes, nil, []int{0, 1, 2}, e.threads, e.threads, per)
 	e.asm.enter()
 	e.each(s, func(points []point) {
 		from := make([]point, len(points))
@@ -287,7 +289,7 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 	in := memory{inputs, e.params[max(0, param)], 0}
 	if moved && e.pieces(m.d, places) {
 		for k := 0; k < len(places); {
-			n := e.run(m.d, places[k:])
+			n := e.contiguousRun(m.d, places[k:])
 			e.touched(false, places[k].at, t.size, int64(n), places[k].when)
 			e.copyAsync(to.plus(int64(k)*t.size), e.at(in, places[k].at, t.size), int64(n)*t.size, p, e.guard(places[k].when))
 			k += n
@@ -312,7 +314,7 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 // can, all move at least 4 bytes: what cp.async copies.
 func (e *emitter) pieces(d hlo.DType, places []place) bool {
 	for len(places) > 0 {
-		n := e.run(d, places)
+		n := e.contiguousRun(d, places)
 		if int64(n)*d.Size() < 4 {
 			return false
 		}
@@ -353,9 +355,9 @@ func (e *emitter) placesOf(o operandTile, points []point) (places []place, param
 // multiply adds the products of the tiles in shared memory.
 func (t *tensorDot) multiply(a, b memory) {
 	e := t.e
-	e.rounds("k", t.depth/t.mma.k, 8, func(k symtile.Expr) {
+	e.rounds("k", t.depth/t.mma.k, 8, func(k index.Expr) {
 		if len(conditions(nil).and(k.Neg().AddConst(t.depth/t.mma.k-1))) > 0 {
-			e.refuse("%s: %d steps of k are no multiple of 8", t.op.Instr.Name, t.depth/t.mma.k)
+			e.reject("%s: %d steps of k are no multiple of 8", t.op.Instr.Name, t.depth/t.mma.k)
 		}
 		for i := range t.accs {
 			t.step(i, a, b, k.Scale(t.mma.k))
@@ -364,7 +366,7 @@ func (t *tensorDot) multiply(a, b memory) {
 }
 
 // step is one k of the instruction for batch element i.
-func (t *tensorDot) step(i int, a, b memory, k symtile.Expr) {
+func (t *tensorDot) step(i int, a, b memory, k index.Expr) {
 	e := t.e
 	batch := e.ring.Const(int64(i))
 	var left, right [][]operand
@@ -396,23 +398,23 @@ func (t *tensorDot) step(i int, a, b memory, k symtile.Expr) {
 // this lane, one of each matrix.
 type matrices struct {
 	count int
-	at    []symtile.Expr
+	at    []index.Expr
 }
 
 // elementsA is 16 rows of A for one k: rows 0–7, then 8–15, of the first half of
 // k, then of the second. Lane l gives the address of row l mod 8 of matrix l/8.
-func (t *tensorDot) elementsA(batch, k symtile.Expr, m int64) matrices {
+func (t *tensorDot) elementsA(batch, k index.Expr, m int64) matrices {
 	row, half := t.warpM.Scale(t.rows).AddConst(m), t.mma.k/2
-	return t.matrices(t.a, batch, row, k, 4, func(q symtile.Expr) (free, along symtile.Expr) {
+	return t.matrices(t.a, batch, row, k, 4, func(q index.Expr) (free, along index.Expr) {
 		return q.Mod(2).Scale(8), q.Div(2).Scale(half)
 	})
 }
 
 // elementsB is 8 or 16 columns of B: the halves of k of the first 8, then of the
 // others.
-func (t *tensorDot) elementsB(batch, k symtile.Expr, n int64) matrices {
+func (t *tensorDot) elementsB(batch, k index.Expr, n int64) matrices {
 	col, half := t.warpN.Scale(t.cols).AddConst(n), t.mma.k/2
-	return t.matrices(t.b, batch, col, k, 2*int(min(2, (t.cols-n)/mmaN)), func(q symtile.Expr) (free, along symtile.Expr) {
+	return t.matrices(t.b, batch, col, k, 2*int(min(2, (t.cols-n)/mmaN)), func(q index.Expr) (free, along index.Expr) {
 		if t.cols-n < 2*mmaN {
 			return t.e.ring.Const(0), q.Mod(2).Scale(half)
 		}
@@ -422,7 +424,7 @@ func (t *tensorDot) elementsB(batch, k symtile.Expr, n int64) matrices {
 
 // matrices are count of them; of says where along the free dimension and k
 // matrix q begins.
-func (t *tensorDot) matrices(tile *matrixTile, batch, free, k symtile.Expr, count int, of func(q symtile.Expr) (free, along symtile.Expr)) matrices {
+func (t *tensorDot) matrices(tile *matrixTile, batch, free, k index.Expr, count int, of func(q index.Expr) (free, along index.Expr)) matrices {
 	e, lane := t.e, t.lane
 	if tile.bare() {
 		all := matrices{count: count}
@@ -433,7 +435,7 @@ func (t *tensorDot) matrices(tile *matrixTile, batch, free, k symtile.Expr, coun
 		return all
 	}
 	if tile.paired() {
-		return matrices{4, []symtile.Expr{e.position(tile, batch, free, k.Add(e.rowsOfPairs(lane)))}}
+		return matrices{4, []index.Expr{e.position(tile, batch, free, k.Add(e.rowsOfPairs(lane)))}}
 	}
 	f, along := of(lane.Div(8))
 	free, k = free.Add(f), k.Add(along)
@@ -442,11 +444,11 @@ func (t *tensorDot) matrices(tile *matrixTile, batch, free, k symtile.Expr, coun
 	} else {
 		free = free.Add(lane.Mod(8))
 	}
-	return matrices{count, []symtile.Expr{e.position(tile, batch, free, k)}}
+	return matrices{count, []index.Expr{e.position(tile, batch, free, k)}}
 }
 
 // rowsOfPairs is the row whose address lane 8·q + 2·i + p gives; see rowOf.
-func (e *emitter) rowsOfPairs(lane symtile.Expr) symtile.Expr {
+func (e *emitter) rowsOfPairs(lane index.Expr) index.Expr {
 	i, q, p := lane.Div(2).Mod(4), lane.Div(8), lane.Mod(2)
 	return q.Scale(8).Add(i.Div(2).Scale(4)).Add(e.xor(i.Mod(2), q.Mod(2), 2).Scale(2)).Add(p)
 }
@@ -477,8 +479,8 @@ func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 	return to
 }
 
-func (t *tensorDot) leave()  { t.leaveSums(t.mma.sum, t.accs) }
-func (t *tensorDot) gather() { t.gatherSums(t.mma.sum, t.accs) }
+func (t *tensorDot) storePartial() { t.storePartialSums(t.mma.sum, t.accs) }
+func (t *tensorDot) addPartials()  { t.addPartialSums(t.mma.sum, t.accs) }
 
 // unpaired are the fragments that four matrices of pairs hold: rows 2·g, then
 // 2·g + 1, of the first half of k, then of the second; or of B both halves of the
@@ -538,7 +540,7 @@ func (t *tensorDot) fragments(visit func(points []point, vals []operand)) {
 }
 
 // rowOf is the row of a fragment that a lane has in a half of its registers.
-func (t *tensorDot) rowOf(half int64) symtile.Expr {
+func (t *tensorDot) rowOf(half int64) index.Expr {
 	if t.a.paired() {
 		return t.lane.Div(4).Scale(2).AddConst(half)
 	}

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Products by warpgroups (sm_90a): tensor copies bring boxes of A and B to
@@ -13,25 +15,25 @@ import (
 // bytes; wgmma reads them from there.
 
 const (
-	groupRows   = 64  // of C that one wgmma computes
-	mostColumns = 256 // of C that one wgmma computes
-	mostBox     = 256 // elements along a dimension of a tensor copy
-	widest      = 128 // bytes of a swizzled row
-	atom        = 1024
+	groupRows    = 64  // of C that one wgmma computes
+	maxColumns   = 256 // of C that one wgmma computes
+	maxBoxExtent = 256 // elements along a dimension of a tensor copy
+	maxRowBytes  = 128 // bytes of a swizzled row
+	atom         = 1024
 )
 
 // groupProduct is how warpgroups multiply elements of two types, as warps do but
 // for whole numbers of two types. Floats of 32 bits are cut to tf32, not rounded.
 // Sums of 8-bit floats have about 14 bits while they are in the tensor cores
 // (DeepSeek-V3 Technical Report, 2024, §3.3.2), more than their factors have.
-func groupProduct(s Sheet, a, b hlo.DType, k knobs) (mma, bool) {
+func groupProduct(s device.Spec, a, b hlo.DType, k knobs) (mma, bool) {
 	m, ok := tensorProduct(s, a, b, k)
 	return m, ok && s.Warpgroups() && (a == b || a.IsFloat())
 }
 
-// turns says whether wgmma reads operands of a type with rows along the free
+// readsTransposed says whether wgmma reads operands of a type with rows along the free
 // dimension (PTX ISA, wgmma.mma_async: imm-trans-a).
-func turns(d hlo.DType) bool { return d.Size() == 2 }
+func readsTransposed(d hlo.DType) bool { return d.Size() == 2 }
 
 // A groupDot is a product computed by wgmma. Warpgroups stand gm×gn over C, each
 // with rows×cols elements of it.
@@ -66,7 +68,7 @@ type boxTile struct {
 // A tensorMap is a parameter of the kernel that describes another.
 type tensorMap struct {
 	param int
-	spec  TensorMapSpec // without the base
+	spec  device.TensorMapSpec // without the base
 }
 
 // newGroupDot is the product of op n by warpgroups, nil where it is not one.
@@ -78,12 +80,12 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 		return nil
 	}
 	t := &groupDot{product: p, mma: inst, from: from, depth: ceilDiv(p.k, inst.k) * inst.k}
-	if !t.divide(e.threads/WarpgroupThreads) || t.rows/groupRows*t.cols/2 > mostPartials {
+	if !t.divide(e.threads/device.WarpgroupThreads) || t.rows/groupRows*t.cols/2 > maxPartials {
 		return nil
 	}
 	t.a = e.boxTile("A", p.lhs, t.rows*t.gm, groupRows, t.depth)
 	t.b = e.boxTile("B", p.rhs, t.cols*t.gn, t.cols, t.depth)
-	if t.a == nil || t.b == nil || !turns(from) && (t.a.byK || t.b.byK) {
+	if t.a == nil || t.b == nil || !readsTransposed(from) && (t.a.byK || t.b.byK) {
 		return nil
 	}
 	return t
@@ -95,7 +97,7 @@ func (t *groupDot) divide(groups int64) bool {
 	for gm := int64(1); gm <= groups; gm *= 2 {
 		gn := groups / gm
 		rows, cols := ceilDiv(ceilDiv(t.m, groupRows), gm)*groupRows, ceilDiv(ceilDiv(t.c, 16), gn)*16
-		if cost := rows*cols*4096 + rows + cols; cols <= mostColumns && (best < 0 || cost < best) {
+		if cost := rows*cols*4096 + rows + cols; cols <= maxColumns && (best < 0 || cost < best) {
 			best, t.gm, t.gn, t.rows, t.cols = cost, gm, gn, rows, cols
 		}
 	}
@@ -107,8 +109,8 @@ func (t *groupDot) divide(groups int64) bool {
 func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *boxTile {
 	op := e.p.Ops[o.arg]
 	shape := op.Instr.Shape
-	fd, okF := single1(o.sizes, o.free)
-	kd, okK := single1(o.sizes, o.contract)
+	fd, okF := singleDim(o.sizes, o.free)
+	kd, okK := singleDim(o.sizes, o.contract)
 	if op.Code != hlo.OpParameter || !okF || !okK || shape.Rank() > 5 || !e.copyable(op) {
 		return nil
 	}
@@ -124,17 +126,17 @@ func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *
 	} else if order[len(order)-1] != kd {
 		return nil
 	}
-	for b.inner = widest / size; along%b.inner != 0; b.inner /= 2 {
+	for b.inner = maxRowBytes / size; along%b.inner != 0; b.inner /= 2 {
 	}
-	if b.inner*size < mmaBytes || b.rows() > mostBox {
+	if b.inner*size < mmaBytes || b.rows() > maxBoxExtent {
 		return nil
 	}
 	b.bytes = free * depth * size
 	return b
 }
 
-// single1 is the one dimension of dims with more than one element, or the first.
-func single1(sizes []int64, dims []int) (d int, ok bool) {
+// singleDim is the one dimension of dims with more than one element, or the first.
+func singleDim(sizes []int64, dims []int) (d int, ok bool) {
 	if len(dims) == 0 {
 		return 0, false
 	}
@@ -189,10 +191,10 @@ func (b *boxTile) slow() int {
 func (b *boxTile) chunkBytes(size int64) int64 { return b.rows() * b.inner * size }
 
 // spec describes the tensor to the copy unit.
-func (b *boxTile) spec(e *emitter) TensorMapSpec {
+func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 	shape := e.p.Ops[b.op].Instr.Shape
 	strides := shape.Strides()
-	s := TensorMapSpec{DType: shape.DType, Swizzle: Swizzle(b.inner * shape.DType.Size())}
+	s := device.TensorMapSpec{DType: shape.DType, Swizzle: device.Swizzle(b.inner * shape.DType.Size())}
 	for k, d := range slices.Backward(majorToMinor(shape)) {
 		s.Dims = append(s.Dims, uint64(shape.Dims[d]))
 		if k < shape.Rank()-1 {
@@ -225,7 +227,7 @@ func (e *emitter) mapNumber(b *boxTile) int {
 		}
 	}
 	e.maps = append(e.maps, m)
-	e.args = append(e.args, Input(m.param).Mapped(m.spec))
+	e.args = append(e.args, device.Input(m.param).Mapped(m.spec))
 	name := fmt.Sprintf("map%d", len(e.maps)-1)
 	e.asm.code.ParamBytes(name, 64, 128)
 	return len(e.maps) - 1
@@ -233,7 +235,7 @@ func (e *emitter) mapNumber(b *boxTile) int {
 
 // offset is how many bytes into the tile the row (or column) first of C and k
 // are. first is a multiple of what a chunk has.
-func (b *boxTile) offset(first symtile.Expr, k, size int64) symtile.Expr {
+func (b *boxTile) offset(first index.Expr, k, size int64) index.Expr {
 	if b.byK {
 		return first.Scale(b.depth * size).AddConst(k * b.inner * size)
 	}
@@ -241,7 +243,7 @@ func (b *boxTile) offset(first symtile.Expr, k, size int64) symtile.Expr {
 }
 
 // swizzleCode is the swizzle of a descriptor (PTX ISA, wgmma matrix descriptor).
-var swizzleCode = map[Swizzle]int64{Swizzle128: 1, Swizzle64: 2, Swizzle32: 3}
+var swizzleCode = map[device.Swizzle]int64{device.Swizzle128: 1, device.Swizzle64: 2, device.Swizzle32: 3}
 
 func (t *groupDot) begin() {
 	e := t.e
@@ -279,7 +281,7 @@ func (t *groupDot) flags() []any {
 	if t.from.IsFloat() {
 		list = append(list, 1, 1)
 	}
-	if turns(t.from) {
+	if readsTransposed(t.from) {
 		for _, b := range []*boxTile{t.a, t.b} {
 			list = append(list, map[bool]int{true: 1}[b.byK])
 		}
@@ -290,8 +292,8 @@ func (t *groupDot) flags() []any {
 // accumulate has nothing to do: a ring does it.
 func (t *groupDot) accumulate() {}
 
-func (t *groupDot) leave()  { t.leaveSums(t.mma.sum, t.accs) }
-func (t *groupDot) gather() { t.gatherSums(t.mma.sum, t.accs) }
+func (t *groupDot) storePartial() { t.storePartialSums(t.mma.sum, t.accs) }
+func (t *groupDot) addPartials()  { t.addPartialSums(t.mma.sum, t.accs) }
 
 func (t *groupDot) finish() {
 	t.e.freeze(kindFor(t.mma.sum), t.accs)
@@ -307,7 +309,7 @@ func (t *groupDot) finish() {
 // l has rows l/4 and l/4 + 8 and of every 8 columns 2·(l mod 4) and the next.
 func (t *groupDot) fragments(visit func(points []point, vals []operand)) {
 	e := t.e
-	group, warp, lane := e.thread.Div(WarpgroupThreads), e.thread.Div(WarpThreads).Mod(WarpgroupThreads/WarpThreads), e.thread.Mod(WarpThreads)
+	group, warp, lane := e.thread.Div(device.WarpgroupThreads), e.thread.Div(device.WarpThreads).Mod(device.WarpgroupThreads/device.WarpThreads), e.thread.Mod(device.WarpThreads)
 	zero := e.ring.Const(0)
 	for i := range t.accs {
 		for j := range t.cols / mmaN {

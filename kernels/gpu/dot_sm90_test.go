@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -19,8 +21,8 @@ import (
 func TestWarpgroupDots(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 1))
 	pick := func(list ...int64) int64 { return list[rng.IntN(len(list))] }
-	device := newSimulator("sm_90a")
-	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	dev := newSimulator("sm_90a")
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +51,7 @@ func TestWarpgroupDots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := kernels.NewVerifier(module.Entry, 3)
+		v, err := check.NewVerifier(module.Entry, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,8 +61,8 @@ func TestWarpgroupDots(t *testing.T) {
 			if d[0] == "f32" {
 				plan = plan.With(kernels.TF32, 1)
 			}
-			device.last.WGMMA = 0
-			if p.Check(tiling) == nil && verify(t, b, v, p, plan) && device.last.WGMMA > 0 {
+			dev.last.WGMMA = 0
+			if p.Check(tiling) == nil && verify(t, b, v, p, plan) && dev.last.WGMMA > 0 {
 				ran++
 				types[d[0]]++
 			}
@@ -81,17 +83,17 @@ func TestWarpgroupDots(t *testing.T) {
 // A producer warpgroup gives registers to the others; never more than the block
 // has, and none where a thread has all it can have from the start.
 func TestWarpgroupRegisters(t *testing.T) {
-	sheet := newSimulator("sm_90a").Sheet()
+	sheet := newSimulator("sm_90a").Spec()
 	for _, c := range []struct {
 		groups int64
 		extra  int
 		want   int
 	}{{1, 128, 0}, {2, 128, 232}, {4, 128, 104}, {2, 32, 0}, {7, 128, 64}} {
-		r := &ring{e: &emitter{sheet: sheet, threads: c.groups * WarpgroupThreads, knobs: knobs{producer: c.extra / WarpThreads}}}
+		r := &ring{e: &emitter{sheet: sheet, threads: c.groups * device.WarpgroupThreads, knobs: knobs{producer: c.extra / device.WarpThreads}}}
 		if got := r.registers(); got != c.want {
 			t.Errorf("%d warpgroups and %d threads beside: %d registers, not %d", c.groups, c.extra, got, c.want)
 		}
-		if n := (int(c.groups)*c.want + producerRegisters) * WarpgroupThreads; n > sheet.BlockRegisters {
+		if n := (int(c.groups)*c.want + device.ProducerRegisters) * device.WarpgroupThreads; n > sheet.BlockRegisters {
 			t.Errorf("%d warpgroups: %d registers of a block", c.groups, n)
 		}
 	}
@@ -102,9 +104,9 @@ func TestWarpgroupRegisters(t *testing.T) {
 func TestClustersAndPersistentBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 1))
 	pick := func(list ...int64) int64 { return list[rng.IntN(len(list))] }
-	device := newSimulator("sm_90a")
-	device.sheet.SMs = 1 // so that blocks have several tiles
-	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	dev := newSimulator("sm_90a")
+	dev.spec.SMs = 1 // so that blocks have several tiles
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +123,7 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := kernels.NewVerifier(module.Entry, 3)
+		v, err := check.NewVerifier(module.Entry, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,12 +155,12 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 // A crowded driver has no room for clusters.
 type crowded struct{ *simulator }
 
-func (crowded) Clusters(Launch) (int, error) { return 0, nil }
+func (crowded) Clusters(device.Launch) (int, error) { return 0, nil }
 
 // Clusters that the device never holds are refused, and how many blocks go from
 // tile to tile is what the driver says.
 func TestResidentClusters(t *testing.T) {
-	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return crowded{newSimulator("sm_90a")}, nil })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return crowded{newSimulator("sm_90a")}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,18 +170,18 @@ func TestResidentClusters(t *testing.T) {
 	if _, err := New(s).Compile(t.Context(), p, plan); !errors.As(err, &no) || !strings.Contains(no.Reason, "never holds a cluster of 2 blocks of 160 threads") {
 		t.Errorf("%v", err)
 	}
-	h100, err := ParseSheet("H100")
+	h100, err := device.ParseSpec("H100")
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := takes{Registers: 168}
 	for cluster, want := range map[int]int{2: 66, 4: 29, 8: 14} {
-		l := Launch{Function: f, Block: Dim3{X: 384}, Cluster: Dim3{X: cluster}, SharedBytes: 200 << 10}
+		l := device.Launch{Function: f, Block: device.Dim3{X: 384}, Cluster: device.Dim3{X: cluster}, SharedBytes: 200 << 10}
 		if got := h100.Clusters(l); got != want {
 			t.Errorf("%d clusters of %d, not %d", got, cluster, want)
 		}
-		step := Step{Block: l.Block, Cluster: l.Cluster}
-		if fillDevice(&step, Loaded{Resources(f), want}, h100, 1000); step.Grid.X != want*cluster {
+		step := device.Step{Block: l.Block, Cluster: l.Cluster}
+		if fillDevice(&step, device.Loaded{Resources: device.Resources(f), Clusters: want}, h100, 1000); step.Grid.X != want*cluster {
 			t.Errorf("%d blocks in clusters of %d", step.Grid.X, cluster)
 		}
 	}
@@ -207,9 +209,9 @@ func gemm(rng *rand.Rand, m, n, k int64) (text string, batched bool) {
 // What goes wrong when blocks of a cluster, or a producer and its warpgroups, do
 // not wait for each other is found.
 func TestRingMutants(t *testing.T) {
-	device := newSimulator("sm_90a")
-	device.sheet.SMs = 1
-	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	dev := newSimulator("sm_90a")
+	dev.spec.SMs = 1
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +224,7 @@ func TestRingMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := kernels.NewVerifier(module.Entry, 3)
+	v, err := check.NewVerifier(module.Entry, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,6 +295,6 @@ func TestRingMutants(t *testing.T) {
 }
 
 // takes are the resources of a function that is not there.
-type takes Resources
+type takes device.Resources
 
-func (f takes) Resources() Resources { return Resources(f) }
+func (f takes) Resources() device.Resources { return device.Resources(f) }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -74,8 +76,8 @@ func TestRandomDots(t *testing.T) {
 }
 
 func checkDots(t *testing.T, target string, rng *rand.Rand) {
-	device := newSimulator(target)
-	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	dev := newSimulator(target)
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +94,7 @@ func checkDots(t *testing.T, target string, rng *rand.Rand) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := kernels.NewVerifier(m.Entry, 3)
+		v, err := check.NewVerifier(m.Entry, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,8 +104,8 @@ func checkDots(t *testing.T, target string, rng *rand.Rand) {
 				continue
 			}
 			ran++
-			mma += int(min(1, device.last.MMA))
-			wgmma += int(min(1, device.last.WGMMA))
+			mma += int(min(1, dev.last.MMA))
+			wgmma += int(min(1, dev.last.WGMMA))
 		}
 		if t.Failed() {
 			t.Log(text)

@@ -3,9 +3,10 @@ package gpu
 import (
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/symtile/layout"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Most operations of a tile program have no tile of their own in memory: where
@@ -16,7 +17,7 @@ import (
 // which it is needed. Where they do not hold its value is anything, and memory
 // is not touched for it.
 type point struct {
-	at   []symtile.Expr
+	at   []index.Expr
 	when conditions
 }
 
@@ -37,7 +38,7 @@ func (a *asm) value(k valueKey) (operand, bool) {
 }
 
 // number names a list of expressions.
-func (e *emitter) number(list []symtile.Expr) int {
+func (e *emitter) number(list []index.Expr) int {
 	n := 0
 	for _, x := range list {
 		k := link{n, x}
@@ -53,7 +54,7 @@ func (e *emitter) number(list []symtile.Expr) int {
 
 type link struct {
 	before int
-	x      symtile.Expr
+	x      index.Expr
 }
 
 func (e *emitter) keyOf(op, part int, p point) valueKey {
@@ -119,7 +120,7 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 	case hlo.OpReduce, hlo.OpDot:
 		return e.missing(n, part, points)
 	}
-	e.refuse("%s (%s) is not computed on a GPU", op.Instr.Name, op.Code)
+	e.reject("%s (%s) is not computed on a GPU", op.Instr.Name, op.Code)
 	return nil
 }
 
@@ -136,7 +137,7 @@ func (e *emitter) computeElementwise(n int, points []point) []operand {
 		}
 		args[k] = e.elements(a, at)
 	}
-	e.say(n)
+	e.comment(n)
 	all := make([]operand, len(points))
 	for i := range points {
 		x := make([]operand, len(args))
@@ -150,7 +151,7 @@ func (e *emitter) computeElementwise(n int, points []point) []operand {
 
 // index is the tensor index of element i of a dimension of a tile, and under
 // which conditions it is there.
-func (e *emitter) index(d symtile.DimTile, i symtile.Expr, there conditions) (symtile.Expr, conditions) {
+func (e *emitter) index(d symtile.DimTile, i index.Expr, there conditions) (index.Expr, conditions) {
 	if d.Digits == nil {
 		x := d.Offset.Add(i.Mul(d.Stride))
 		return x, there.within(x, d.Lower, d.Bound)
@@ -161,18 +162,18 @@ func (e *emitter) index(d symtile.DimTile, i symtile.Expr, there conditions) (sy
 		sizes[k] = constantOf(digit.Size)
 	}
 	for k, part := range digitsOf(i, sizes) {
-		var x symtile.Expr
+		var x index.Expr
 		x, there = e.index(d.Digits[k], part, there)
 		sum = sum.Add(x)
 	}
 	return sum, there.within(sum, d.Lower, d.Bound)
 }
 
-func constantOf(x symtile.Expr) int64 { v, _ := x.Value(); return v }
+func constantOf(x index.Expr) int64 { v, _ := x.Value(); return v }
 
 // digitsOf splits a row-major index of an array of the sizes.
-func digitsOf(i symtile.Expr, sizes []int64) []symtile.Expr {
-	parts := make([]symtile.Expr, len(sizes))
+func digitsOf(i index.Expr, sizes []int64) []index.Expr {
+	parts := make([]index.Expr, len(sizes))
 	for k := len(sizes) - 1; k >= 0; k-- {
 		if k == 0 {
 			parts[k] = i
@@ -184,7 +185,7 @@ func digitsOf(i symtile.Expr, sizes []int64) []symtile.Expr {
 }
 
 // rowMajor is the row-major index of an element.
-func (e *emitter) rowMajor(at []symtile.Expr, sizes []int64) symtile.Expr {
+func (e *emitter) rowMajor(at []index.Expr, sizes []int64) index.Expr {
 	n := e.ring.Const(0)
 	for k, x := range at {
 		n = n.Scale(sizes[k]).Add(x)
@@ -193,17 +194,17 @@ func (e *emitter) rowMajor(at []symtile.Expr, sizes []int64) symtile.Expr {
 }
 
 // tensor is the indices in the tensor of an element of a tile.
-func (e *emitter) tensor(t symtile.Tile, at []symtile.Expr) (index []symtile.Expr, there conditions) {
-	index = make([]symtile.Expr, len(t))
+func (e *emitter) tensor(t symtile.Tile, at []index.Expr) (idx []index.Expr, there conditions) {
+	idx = make([]index.Expr, len(t))
 	for k, d := range t {
-		index[k], there = e.index(d, at[k], there)
+		idx[k], there = e.index(d, at[k], there)
 	}
-	return index, there
+	return idx, there
 }
 
 // A place is an element in memory: its position in elements, and when it is there.
 type place struct {
-	at   symtile.Expr
+	at   index.Expr
 	when conditions
 }
 
@@ -215,14 +216,14 @@ func (e *emitter) loadParameter(n int, points []point) []operand {
 		index, there := e.tensor(op.Tile, p.at)
 		places[k] = place{e.dotted(index, strides), p.when.all(there)}
 	}
-	e.witness(n, places)
-	e.say(n)
+	e.recheckCoalescing(n, places)
+	e.comment(n)
 	in := memory{inputs, e.parameter(int(op.Instr.Attrs.Param)), 0}
 	return e.gatherPlaces(in, op.Instr.Shape.DType, places)
 }
 
 // dotted is Σ index·stride.
-func (e *emitter) dotted(index []symtile.Expr, strides []int64) symtile.Expr {
+func (e *emitter) dotted(index []index.Expr, strides []int64) index.Expr {
 	sum := e.ring.Const(0)
 	for k, x := range index {
 		sum = sum.Add(x.Scale(strides[k]))
@@ -235,7 +236,7 @@ func (e *emitter) dotted(index []symtile.Expr, strides []int64) symtile.Expr {
 func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand {
 	var all []operand
 	for len(places) > 0 {
-		n := e.run(d, places)
+		n := e.contiguousRun(d, places)
 		p := e.guard(places[0].when)
 		before := e.loads
 		all = append(all, e.load(m.space, d, e.at(m, places[0].at, d.Size()), n, p)...)
@@ -250,7 +251,7 @@ func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand 
 // scatterPlaces stores elements; see gatherPlaces.
 func (e *emitter) scatterPlaces(m memory, d hlo.DType, places []place, vals []operand) {
 	for len(places) > 0 {
-		n := e.run(d, places)
+		n := e.contiguousRun(d, places)
 		p := e.guard(places[0].when)
 		e.store(m.space, d, e.at(m, places[0].at, d.Size()), vals[:n], p)
 		if m.space != shared && p != no {
@@ -260,32 +261,32 @@ func (e *emitter) scatterPlaces(m memory, d hlo.DType, places []place, vals []op
 	}
 }
 
-// run is how many of the places one instruction can move: a power of two.
-func (e *emitter) run(d hlo.DType, places []place) int {
+// contiguousRun is how many of the places one instruction can move: a power of two.
+func (e *emitter) contiguousRun(d hlo.DType, places []place) int {
 	n := 1
-	for 2*n <= len(places) && int64(2*n)*d.Size() <= most && e.together(places[:2*n]) {
+	for 2*n <= len(places) && int64(2*n)*d.Size() <= maxVectorBytes && e.contiguous(places[:2*n]) {
 		n *= 2
 	}
 	return n
 }
 
-// together says whether places follow each other from a multiple of their
+// contiguous says whether places follow each other from a multiple of their
 // number on and have the same conditions.
-func (e *emitter) together(places []place) bool {
-	at := make([]symtile.Expr, len(places))
+func (e *emitter) contiguous(places []place) bool {
+	at := make([]index.Expr, len(places))
 	for k, x := range places {
 		at[k] = x.at
 		if !slices.Equal(x.when, places[0].when) {
 			return false
 		}
 	}
-	return layout.Follow(at)
+	return coalesce.Contiguous(at)
 }
 
 func (e *emitter) literal(op symtile.Op, points []point) []operand {
 	l := op.Instr.Literal
 	if l == nil || l.Elided {
-		e.refuse("%s: its value was left out of the text ({...})", op.Instr.Name)
+		e.reject("%s: its value was left out of the text ({...})", op.Instr.Name)
 	}
 	all := make([]operand, len(points))
 	if v, ok := uniform(l); ok {
@@ -336,8 +337,8 @@ func (e *emitter) reshaped(op symtile.Op, points []point) []point {
 // refold is the index with the same row-major number in an array of other
 // sizes. Dimensions of size 1 are put in and left out; groups of others with
 // equal products are split by themselves.
-func (e *emitter) refold(at []symtile.Expr, from, to []int64) []symtile.Expr {
-	out := make([]symtile.Expr, len(to))
+func (e *emitter) refold(at []index.Expr, from, to []int64) []index.Expr {
+	out := make([]index.Expr, len(to))
 	i, j := 0, 0
 	for i < len(from) || j < len(to) {
 		m, n := int64(1), int64(1)
@@ -370,7 +371,7 @@ func (e *emitter) moved(op symtile.Op, points []point) []point {
 	out := make([]point, len(points))
 	from := e.p.Ops[op.Args[0]].Tile
 	for k, p := range points {
-		at := make([]symtile.Expr, len(from))
+		at := make([]index.Expr, len(from))
 		switch op.Code {
 		case hlo.OpBroadcast:
 			for i, d := range op.Instr.Attrs.Dimensions {
@@ -395,7 +396,7 @@ func (e *emitter) moved(op symtile.Op, points []point) []point {
 
 // folded is the element of the argument of an unfold that a place of a window
 // at a position is.
-func (e *emitter) folded(op symtile.Op, from symtile.Tile, at, out []symtile.Expr) {
+func (e *emitter) folded(op symtile.Op, from symtile.Tile, at, out []index.Expr) {
 	for n, d, k := 0, 0, 0; d < len(from); n, d = n+1, d+1 {
 		if k == len(op.Instr.Attrs.Dimensions) || int(op.Instr.Attrs.Dimensions[k]) != d {
 			out[d] = at[n]
@@ -456,7 +457,7 @@ func (e *emitter) padded(op symtile.Op, points []point) []operand {
 // padding is the point of the operand of a pad, with the conditions that it is there.
 func (e *emitter) padding(op symtile.Op, p point) (point, conditions) {
 	source := e.p.Ops[op.Args[0]].Tile
-	at := make([]symtile.Expr, len(source))
+	at := make([]index.Expr, len(source))
 	var c conditions
 	for i, x := range op.Instr.Attrs.Padding {
 		at[i], c = e.unpadded(op.Tile[i], source[i], x, p.at[i], c)
@@ -465,12 +466,12 @@ func (e *emitter) padding(op symtile.Op, p point) (point, conditions) {
 	return point{at, p.when.all(c)}, c
 }
 
-func (e *emitter) unpadded(o, from symtile.DimTile, pad hlo.PadDim, i symtile.Expr, c conditions) (symtile.Expr, conditions) {
+func (e *emitter) unpadded(o, from symtile.DimTile, pad hlo.PadDim, i index.Expr, c conditions) (index.Expr, conditions) {
 	if pad.Interior == 0 {
 		return i, c
 	}
 	if o.Digits != nil || from.Digits != nil {
-		e.refuse("a pad with interior padding of a tile with digits")
+		e.reject("a pad with interior padding of a tile with digits")
 	}
 	y := o.Offset.Add(i.Mul(o.Stride)).AddConst(-pad.Low)
 	step := (pad.Interior + 1) * constantOf(from.Stride)
@@ -500,7 +501,7 @@ func (e *emitter) gathered(op symtile.Op, points []point) []operand {
 		_, there := e.tensor(op.Tile, p.at)
 		p.when = p.when.all(there)
 		batch, _ := splitGather(g, p.at)
-		starts := make([]symtile.Expr, len(g.StartIndexMap))
+		starts := make([]index.Expr, len(g.StartIndexMap))
 		for n := range starts {
 			starts[n] = e.start(op, g, n, batch, p.when)
 		}
@@ -510,10 +511,10 @@ func (e *emitter) gathered(op symtile.Op, points []point) []operand {
 }
 
 // gatheredAt is the point of the operand of a gather, whose slice begins at starts.
-func (e *emitter) gatheredAt(op symtile.Op, p point, starts []symtile.Expr) point {
+func (e *emitter) gatheredAt(op symtile.Op, p point, starts []index.Expr) point {
 	source, g := e.p.Ops[op.Args[0]], op.Instr.Attrs.Gather
 	batch, offset := splitGather(g, p.at)
-	at := make([]symtile.Expr, len(source.Tile))
+	at := make([]index.Expr, len(source.Tile))
 	for d := range at {
 		switch {
 		case slices.Contains(g.CollapsedSliceDims, int64(d)):
@@ -546,7 +547,7 @@ func offsetNumber(g *hlo.GatherDims, d int64) int {
 }
 
 // splitGather parts an index of the result into those of the batch and of the slice.
-func splitGather(g *hlo.GatherDims, at []symtile.Expr) (batch, offset []symtile.Expr) {
+func splitGather(g *hlo.GatherDims, at []index.Expr) (batch, offset []index.Expr) {
 	for d, x := range at {
 		if slices.Contains(g.OffsetDims, int64(d)) {
 			offset = append(offset, x)
@@ -568,7 +569,7 @@ func (e *emitter) batchOf(op symtile.Op, g *hlo.GatherDims, d int) int {
 
 // start is component n of the index vector of a batch index, clamped so that
 // the slice stays inside.
-func (e *emitter) start(op symtile.Op, g *hlo.GatherDims, n int, batch []symtile.Expr, when conditions) symtile.Expr {
+func (e *emitter) start(op symtile.Op, g *hlo.GatherDims, n int, batch []index.Expr, when conditions) index.Expr {
 	indices := e.p.Ops[op.Args[1]]
 	at := slices.Clone(batch)
 	if int(g.IndexVectorDim) < len(indices.Tile) {
@@ -580,7 +581,7 @@ func (e *emitter) start(op symtile.Op, g *hlo.GatherDims, n int, batch []symtile
 }
 
 // runtime is a variable whose value is an integer of the program, clamped to [0, hi].
-func (e *emitter) runtime(v operand, d hlo.DType, hi int64) symtile.Expr {
+func (e *emitter) runtime(v operand, d hlo.DType, hi int64) index.Expr {
 	a := e.asm
 	switch {
 	case kindFor(d) == kindB64 && d.IsSigned():
@@ -592,7 +593,7 @@ func (e *emitter) runtime(v operand, d hlo.DType, hi int64) symtile.Expr {
 	default:
 		v = a.get(kindB32, "max.s32", a.get(kindB32, "min.s32", a.in(kindB32, v), hi), 0)
 	}
-	x := e.ring.Var(symtile.Variable{Name: "at" + string(v)[1:], Lo: 0, Hi: hi, Role: symtile.RoleRuntime})
+	x := e.ring.Var(index.Variable{Name: "at" + string(v)[1:], Lo: 0, Hi: hi, Role: index.RoleRuntime})
 	e.bind(x, v)
 	return x
 }

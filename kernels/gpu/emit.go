@@ -8,18 +8,20 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/symtile/layout"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // An emitter turns a concrete program into a kernel: one block of threads runs
 // one tile program.
 type emitter struct {
 	p       *symtile.Program
-	ring    *symtile.Ring
-	sheet   Sheet
+	ring    *index.Ring
+	sheet   device.Spec
 	knobs   knobs
 	builder *ptx.Builder
 	asm     *asm
@@ -31,39 +33,39 @@ type emitter struct {
 	shared  int64   // bytes of shared memory so far
 
 	threads     int64
-	thread      symtile.Expr // number of the thread in its block
+	thread      index.Expr // number of the thread in its block
 	vectorBytes int64
 	loops       int          // named so far
 	noted       map[int]bool // ops that were commented on in this stage
-	spare       stretch      // shared memory that is free again
-	nested      int          // loops around
-	walk        *walk        // of the tiles of a block, where it has several
+	freed       memoryRange  // shared memory that is free again
+	loopDepth   int          // loops around
+	tileLoop    *tileLoop    // of the tiles of a block, where it has several
 	sums        int64        // that a thread keeps of products
-	left        bool         // the block has said that it leaves the cluster
+	exitArrived bool         // the block has said that it leaves the cluster
 	extra       int          // threads beside those that share the work: a producer, another team
-	team        *team        // of this thread, where there are several
+	mathGroup   *mathGroup   // of this thread, where there are several
 	common      int64        // bytes of shared memory that teams share
 	root        int          // the op that is being stored, −1: none
 	fresh       bool         // shared memory was written since the last barrier
 	async       bool         // by copies that have to be waited for
 
-	links     map[link]int
-	buffers   map[bufferKey]*buffer
-	choices   map[choiceKey]chosen
-	folds     map[string]chosen
-	going     *layout.Spread                             // over a tile, chosen for it; nil: as a product lies
-	spreads   map[string]*layout.Spread                  // of tiles of a size, where a reduction has spread them
-	fragments map[string]func(body func(points []point)) // of tiles of a size, where a product has
-	params    []operand
-	outputs   []operand
-	maps      []tensorMap
-	args      []Operand             // of the parameters
-	scratch   []int64               // bytes of the arrays between the kernels of a plan
-	block     symtile.Expr          // number of the block among those of the grid's x
-	piece     symtile.Expr          // and of its y
-	constants map[string]operand    // names of what is declared, by its bytes
-	pairs     map[pair]symtile.Expr // variables that are an exclusive or
-	xors      map[symtile.Expr]pair // and what of
+	links        map[link]int
+	buffers      map[bufferKey]*buffer
+	choices      map[choiceKey]chosenLayout
+	folds        map[string]chosenLayout
+	threadLayout *coalesce.ThreadLayout                     // over a tile, chosen for it; nil: as a product lies
+	layouts      map[string]*coalesce.ThreadLayout          // of tiles of a size, where a reduction has spread them
+	fragments    map[string]func(body func(points []point)) // of tiles of a size, where a product has
+	params       []operand
+	outputs      []operand
+	maps         []tensorMap
+	args         []device.Operand    // of the parameters
+	scratch      []int64             // bytes of the arrays between the kernels of a plan
+	block        index.Expr          // number of the block among those of the grid's x
+	piece        index.Expr          // and of its y
+	constants    map[string]operand  // names of what is declared, by its bytes
+	pairs        map[pair]index.Expr // variables that are an exclusive or
+	xors         map[index.Expr]pair // and what of
 
 	watch // over accesses of global memory
 }
@@ -71,38 +73,42 @@ type emitter struct {
 // hints are what was found out by emitting: which values are asked for by other
 // threads than those that have them. The kernel is emitted again with them.
 type hints struct {
-	wanted  map[bufferKey]bool // results of closers that have to be in shared memory
-	staged  map[int]bool       // ops that are brought to shared memory
-	apart   map[int]bool       // roots that are not stored as the product before them is spread
-	private int64              // bytes of shared memory that each team has for itself
-	more    bool               // this time something was found out
+	sharedResults  map[bufferKey]bool // results of closers that have to be in shared memory
+	staged         map[int]bool       // ops that are brought to shared memory
+	separateStores map[int]bool       // roots that are not stored as the product before them is spread
+	groupBytes     int64              // bytes of shared memory that each team has for itself
+	changed        bool               // this time something was found out
 }
 
-func (h *hints) want(k bufferKey) { h.more, h.wanted[k] = h.more || !h.wanted[k], true }
-func (h *hints) stage(n int)      { h.more, h.staged[n] = h.more || !h.staged[n], true }
+func (h *hints) shareResult(k bufferKey) {
+	h.changed, h.sharedResults[k] = h.changed || !h.sharedResults[k], true
+}
+func (h *hints) stage(n int) { h.changed, h.staged[n] = h.changed || !h.staged[n], true }
 
-// A refusal ends the emission of a plan that cannot run.
-type refusal string
+// A unsupported ends the emission of a plan that cannot run.
+type unsupported string
 
-func (r refusal) Error() string { return string(r) }
+func (r unsupported) Error() string { return string(r) }
 
-func (e *emitter) refuse(format string, args ...any) { panic(refusal(fmt.Sprintf(format, args...))) }
+func (e *emitter) reject(format string, args ...any) {
+	panic(unsupported(fmt.Sprintf(format, args...)))
+}
 
 // An image is the kernels of a plan as text, with what their launches need to know.
 type image struct {
 	module  *ptx.Module
-	steps   []Step
+	steps   []device.Step
 	scratch []int64
 	tiles   int64                   // tile programs that blocks go through; 0: each has one
 	traffic func() (Traffic, error) // of a plan of one kernel
 }
 
 // emit makes the kernels of a concrete program.
-func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
+func emit(p *symtile.Program, sheet device.Spec, k knobs) (im *image, err error) {
 	defer func() {
 		switch x := recover().(type) {
 		case nil:
-		case refusal:
+		case unsupported:
 			err = x
 		default:
 			panic(x)
@@ -112,9 +118,9 @@ func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hints{wanted: map[bufferKey]bool{}, staged: map[int]bool{}, apart: map[int]bool{}}
+	h := &hints{sharedResults: map[bufferKey]bool{}, staged: map[int]bool{}, separateStores: map[int]bool{}}
 	for {
-		im, h.more = &image{}, false
+		im, h.changed = &image{}, false
 		builder, constants := ptx.NewBuilder(versionOf(p, sheet.Target)), map[string]operand{}
 		builder.DynamicShared("smem", 1024)
 		for _, ph := range phases {
@@ -122,12 +128,12 @@ func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
 			e.begin(ph, builder, constants)
 			im.steps = append(im.steps, e.kernel())
 			im.scratch = e.scratch
-			if e.walks() {
+			if e.loopsOverTiles() {
 				im.tiles = p.Programs()
 			}
 			im.traffic = e.traffic
 		}
-		if !h.more {
+		if !h.changed {
 			im.module, err = builder.Module()
 			if err != nil {
 				return nil, fmt.Errorf("%s: the kernel is not valid PTX, which is a bug of this backend: %w", p.Fusion.Name, err)
@@ -138,13 +144,13 @@ func emit(p *symtile.Program, sheet Sheet, k knobs) (im *image, err error) {
 	}
 }
 
-func newEmitter(p *symtile.Program, sheet Sheet, k knobs, h *hints) *emitter {
+func newEmitter(p *symtile.Program, sheet device.Spec, k knobs, h *hints) *emitter {
 	return &emitter{
 		p: p, ring: p.Space.Ring, sheet: sheet, knobs: k, hints: h,
-		threads: int64(k.warps) * WarpThreads, vectorBytes: int64(k.vector),
-		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]chosen{}, spreads: map[string]*layout.Spread{}, choices: map[choiceKey]chosen{},
+		threads: int64(k.warps) * device.WarpThreads, vectorBytes: int64(k.vector),
+		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]chosenLayout{}, layouts: map[string]*coalesce.ThreadLayout{}, choices: map[choiceKey]chosenLayout{},
 		noted: map[int]bool{}, fragments: map[string]func(body func(points []point)){},
-		pairs: map[pair]symtile.Expr{}, xors: map[symtile.Expr]pair{},
+		pairs: map[pair]index.Expr{}, xors: map[index.Expr]pair{},
 	}
 }
 
@@ -153,10 +159,10 @@ func (e *emitter) begin(ph phase, b *ptx.Builder, constants map[string]operand) 
 	e.phase, e.builder, e.constants = ph, b, constants
 	e.name = entryName(e.p.Fusion.Name) + ph.suffix()
 	e.asm = newAsm(b.Entry(e.name))
-	if ph == phaseRest {
+	if ph == phaseCombine {
 		e.knobs.cluster = 1 // nothing is brought to others
 	}
-	e.thread = e.ring.Var(symtile.Variable{Name: "thread", Lo: 0, Hi: e.threads - 1, Role: symtile.RoleThread})
+	e.thread = e.ring.Var(index.Variable{Name: "thread", Lo: 0, Hi: e.threads - 1, Role: index.RoleThread})
 }
 
 // entryName makes a PTX identifier of the name of a fusion.
@@ -170,49 +176,49 @@ func entryName(s string) string {
 }
 
 // kernel emits the whole of it and says how it is launched.
-func (e *emitter) kernel() Step {
+func (e *emitter) kernel() device.Step {
 	a := e.asm
 	e.header()
 	for k := range e.p.Fusion.Params {
-		e.params = append(e.params, e.pointer(fmt.Sprintf("in%d", k), Input(k)))
+		e.params = append(e.params, e.pointer(fmt.Sprintf("in%d", k), device.Input(k)))
 	}
 	for k := range kernels.OutputShapes(e.p.Fusion) {
-		if e.phase != phasePieces {
-			e.outputs = append(e.outputs, e.pointer(fmt.Sprintf("out%d", k), Output(k)))
+		if e.phase != phasePartials {
+			e.outputs = append(e.outputs, e.pointer(fmt.Sprintf("out%d", k), device.Output(k)))
 		}
 	}
 	e.smem = a.get(kindB32, "mov.u32", operand("smem"))
 	e.tid = a.get(kindB32, "mov.u32", threadNumber)
-	if own := e.tid; e.knobs.teams() > 1 {
+	if own := e.tid; e.knobs.mathGroups() > 1 {
 		e.bind(e.thread, a.get(kindB32, "and.b32", own, e.threads-1))
 	} else {
 		e.bind(e.thread, own)
 	}
-	if !e.walks() {
+	if !e.loopsOverTiles() {
 		e.tileIDs(blockNumber)
 	}
 	for _, r := range e.p.Runtime {
-		if !closes(e.p, r.Op) { // else it is known where it is needed
-			e.needed(r.Op)
+		if !needsAccumulator(e.p, r.Op) { // else it is known where it is needed
+			e.bindRuntime(r.Op)
 		}
 	}
 	e.steps(e.body())
 	for _, r := range e.p.Roots {
-		if e.phase != phasePieces {
+		if e.phase != phasePartials {
 			e.storeRoot(r)
 		}
 	}
 	e.endTiles()
-	e.settleTeams()
+	e.sizeMathGroups()
 	a.note("%d bytes of shared memory", e.shared)
 	a.do("ret")
 	a.code.Entry.ReqNTid = [3]int{int(e.threads) + e.extra, 1, 1}
-	s := Step{Entry: e.name, Grid: Dim3{X: int(e.blocks())}, Block: Dim3{X: int(e.threads) + e.extra}, SharedBytes: int(e.shared), Args: e.args}
-	if e.phase == phasePieces {
+	s := device.Step{Entry: e.name, Grid: device.Dim3{X: int(e.blocks())}, Block: device.Dim3{X: int(e.threads) + e.extra}, SharedBytes: int(e.shared), Args: e.args}
+	if e.phase == phasePartials {
 		s.Grid.Y = e.knobs.splitk
 	}
 	if e.knobs.cluster > 1 {
-		s.Cluster = Dim3{X: e.knobs.cluster}
+		s.Cluster = device.Dim3{X: e.knobs.cluster}
 	}
 	return s
 }
@@ -220,11 +226,11 @@ func (e *emitter) kernel() Step {
 // endTiles ends what a ring has begun: the walk over tiles, and the cluster.
 func (e *emitter) endTiles() {
 	a := e.asm
-	if e.walks() {
-		if e.walk == nil {
-			e.refuse("persistent=1 is for products by warpgroups")
+	if e.loopsOverTiles() {
+		if e.tileLoop == nil {
+			e.reject("persistent=1 is for products by warpgroups")
 		}
-		e.endWalk(e.walk)
+		e.endTileLoop(e.tileLoop)
 		if e.knobs.cluster > 1 {
 			e.leaveCluster()
 		}
@@ -232,8 +238,8 @@ func (e *emitter) endTiles() {
 	if e.knobs.cluster == 1 {
 		return
 	}
-	if !e.left {
-		e.refuse("cluster=%d is for products by warpgroups", e.knobs.cluster)
+	if !e.exitArrived {
+		e.reject("cluster=%d is for products by warpgroups", e.knobs.cluster)
 	}
 	// The text is right for clusters of this size only, and says so; the launch names
 	// them too, so that a grid that they do not divide is found before.
@@ -245,19 +251,19 @@ func (e *emitter) endTiles() {
 // as run at once.
 func (e *emitter) blocks() int64 {
 	n := e.p.Programs()
-	if !e.walks() {
+	if !e.loopsOverTiles() {
 		return n
 	}
 	threads := int(e.threads) + e.extra
-	registers := min(e.sheet.ThreadRegisters, beside+int(e.sums))
+	registers := min(e.sheet.ThreadRegisters, baseRegisters+int(e.sums))
 	if e.asm.code.Entry.MinNCTAPerSM == 1 { // all of an SM's are shared out
 		registers = e.sheet.BlockRegisters / threads
 	}
-	return e.sheet.atOnce(registers, int(e.shared), threads, e.knobs.cluster, n)
+	return e.sheet.ResidentBlocks(registers, int(e.shared), threads, e.knobs.cluster, n)
 }
 
 // pointer declares a parameter that is the address of an array.
-func (e *emitter) pointer(name string, o Operand) operand {
+func (e *emitter) pointer(name string, o device.Operand) operand {
 	a := e.asm
 	e.args = append(e.args, o)
 	a.code.Param(ptx.U64, name)
@@ -272,9 +278,9 @@ func (e *emitter) output(n int) operand    { return e.outputs[n] }
 func (e *emitter) header() {
 	e.asm.note("%s at %v: %d tile programs of %d threads", e.p.Fusion.Name, []int64(e.p.Tiling()), e.p.Programs(), e.threads)
 	switch e.phase {
-	case phasePieces:
+	case phasePartials:
 		e.asm.note("in %d pieces of their loops: what each has is left in scratch", e.knobs.splitk)
-	case phaseRest:
+	case phaseCombine:
 		e.asm.note("what %d pieces have left is joined in their order, and what follows", e.knobs.splitk)
 	}
 }
@@ -302,7 +308,7 @@ func (e *emitter) constant(data []byte) operand {
 	if !ok {
 		name = operand(fmt.Sprintf("constant_%d", len(e.constants)))
 		e.constants[string(data)] = name
-		e.builder.Global(string(name), most, data)
+		e.builder.Global(string(name), maxVectorBytes, data)
 	}
 	return e.asm.get(kindB64, "cvta.to.global.u64", e.asm.get(kindB64, "mov.u64", name))
 }
@@ -345,11 +351,11 @@ func literalBytes(l *hlo.Literal) []byte {
 // tileIDs computes the parallel tile ids of the tile program with a number, and
 // which piece of it this is.
 func (e *emitter) tileIDs(number operand) {
-	if e.phase == phasePieces {
-		e.piece = e.ring.Var(symtile.Variable{Name: "piece", Lo: 0, Hi: int64(e.knobs.splitk) - 1, Role: symtile.RoleBlock})
+	if e.phase == phasePartials {
+		e.piece = e.ring.Var(index.Variable{Name: "piece", Lo: 0, Hi: int64(e.knobs.splitk) - 1, Role: index.RoleBlock})
 		e.bind(e.piece, e.asm.get(kindB32, "mov.u32", pieceNumber))
 	}
-	e.block = e.ring.Var(symtile.Variable{Name: "block", Lo: 0, Hi: max(0, e.p.Programs()-1), Role: symtile.RoleBlock})
+	e.block = e.ring.Var(index.Variable{Name: "block", Lo: 0, Hi: max(0, e.p.Programs()-1), Role: index.RoleBlock})
 	if _, ok := e.block.Value(); ok {
 		return
 	}
@@ -358,7 +364,7 @@ func (e *emitter) tileIDs(number operand) {
 	}
 	e.bind(e.block, number)
 	dims, ids := e.raster(e.block)
-	known := map[symtile.Expr]symtile.Expr{}
+	known := map[index.Expr]index.Expr{}
 	for k, d := range dims {
 		e.bind(e.p.Space.Dims[d].Tid, e.num(ids[k]))
 		known[e.p.Space.Dims[d].Tid] = ids[k]
@@ -369,9 +375,9 @@ func (e *emitter) tileIDs(number operand) {
 // missing notes that a result of a closer is asked for by threads that do not
 // have it.
 func (e *emitter) missing(n, part int, points []point) []operand {
-	e.hints.want(bufferKey{n, part})
+	e.hints.shareResult(bufferKey{n, part})
 	if e.root >= 0 {
-		e.hints.apart[e.root] = true
+		e.hints.separateStores[e.root] = true
 	}
 	all := make([]operand, len(points))
 	k := kindFor(e.typeOf(n, part))

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -17,7 +18,7 @@ func TestPTX(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var target string
 			d.ScanArgs(t, "target", &target)
-			s, err := ParseSheet(target)
+			s, err := device.ParseSpec(target)
 			if err != nil {
 				return err.Error() + "\n"
 			}

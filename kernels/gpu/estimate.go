@@ -6,8 +6,10 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // An estimate says, for a tiling and launch choices, what a block needs and
@@ -15,20 +17,20 @@ import (
 // compiled once.
 type estimate struct {
 	p       *symtile.Program
-	sheet   Sheet
-	code    *symtile.Code
+	sheet   device.Spec
+	code    *index.Evaluator
 	first   []int // of each op's sizes among the results
 	loops   [][]int
 	vals    []int64
 	out     []int64
 	spare   []int64
 	trips   []float64
-	counts  []float64     // elements of each op's tile
-	turns   []float64     // of the loops around each op
-	tensor  [2][]bool     // by tf32, of ops that are products: tensor cores have it
-	groups  [2][]bool     // and warpgroups may have it
-	orders  map[int]order // of the reductions that depend on it
-	parted  parted
+	counts  []float64              // elements of each op's tile
+	turns   []float64              // of the loops around each op
+	tensor  [2][]bool              // by tf32, of ops that are products: tensor cores have it
+	groups  [2][]bool              // and warpgroups may have it
+	orders  map[int]reductionOrder // of the reductions that depend on it
+	parted  splitProgram
 	over    [][]int   // parallel dimensions that the tiles of parameters depend on
 	feeds   []int     // of parameters: the product by warpgroups that reads it, −1: none
 	brought []float64 // bytes of each parameter that a block reads
@@ -42,12 +44,12 @@ type estimate struct {
 	dots    bool    // there are products
 }
 
-func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
+func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 	m := &estimate{
 		p: p, sheet: s, loops: make([][]int, len(p.Ops)), trips: make([]float64, len(p.Space.Dims)),
-		orders: map[int]order{}, counts: make([]float64, len(p.Ops)), turns: make([]float64, len(p.Ops)),
+		orders: map[int]reductionOrder{}, counts: make([]float64, len(p.Ops)), turns: make([]float64, len(p.Ops)),
 	}
-	var vars, results []symtile.Expr
+	var vars, results []index.Expr
 	for _, d := range p.Space.Dims {
 		vars = append(vars, d.Size)
 	}
@@ -58,7 +60,7 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 		}
 	}
 	var err error
-	if m.code, err = symtile.Compile(vars, results); err != nil {
+	if m.code, err = index.Compile(vars, results); err != nil {
 		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
 	}
 	m.vals, m.out, m.spare = make([]int64, len(vars)), make([]int64, len(results)), make([]int64, m.code.ScratchLen())
@@ -66,7 +68,7 @@ func newEstimate(p *symtile.Program, s Sheet) (*estimate, error) {
 	m.lie()
 	m.products()
 	m.operands()
-	m.parted = partedOf(p)
+	m.parted = splitProgramOf(p)
 	for n, op := range p.Ops {
 		if op.Code != hlo.OpReduce {
 			continue
@@ -125,7 +127,7 @@ func (m *estimate) nest(body []symtile.Step, around []int) {
 		}
 		inside := append(around[:len(around):len(around)], s.Loop.Dims...)
 		m.nest(s.Loop.Body, inside)
-		for _, c := range s.Loop.Closers {
+		for _, c := range s.Loop.Accumulators {
 			m.loops[c] = inside
 		}
 	}
@@ -212,13 +214,13 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 		l.exposed += m.spills(c)
 		c.terms, c.moved = m.terms(c, programs, l, m.unique), programs*l.bytes
 	}
-	c.seconds, c.threads = c.terms.total(), programs*float64(k.warps*WarpThreads)
+	c.seconds, c.threads = c.terms.total(), programs*float64(k.warps*device.WarpThreads)
 	return c
 }
 
 // work is what a block does for some ops, nil for all.
 func (m *estimate) work(ops []bool, c *candidate) load {
-	k, threads, part := c.knobs, float64(c.knobs.warps*WarpThreads), 1.0
+	k, threads, part := c.knobs, float64(c.knobs.warps*device.WarpThreads), 1.0
 	if k.splitk > 1 {
 		part = m.longest(k.splitk)
 	}
@@ -258,7 +260,7 @@ func (m *estimate) work(ops []bool, c *candidate) load {
 // operate adds an operation of each of a number of elements. Every thread takes
 // its turns, those too that have no element in them.
 func (m *estimate) operate(elements, runs float64, c *candidate, l *load) {
-	threads := float64(c.knobs.warps * WarpThreads)
+	threads := float64(c.knobs.warps * device.WarpThreads)
 	slots := math.Ceil(elements / threads)
 	l.lanes += slots * threads * runs
 	l.steps += slots * runs
@@ -267,7 +269,7 @@ func (m *estimate) operate(elements, runs float64, c *candidate, l *load) {
 
 // ask adds the accesses of a tile, as wide as emitter.vectorOf has them.
 func (m *estimate) ask(n int, runs float64, k knobs, l *load) {
-	shape, threads := m.p.Ops[n].Instr.Shape, float64(k.warps*WarpThreads)
+	shape, threads := m.p.Ops[n].Instr.Shape, float64(k.warps*device.WarpThreads)
 	elements, v := m.picked(n), int64(k.vector)/shape.DType.Size()
 	if order := m.order[n]; len(order) > 0 {
 		fast := order[len(order)-1]
@@ -297,7 +299,7 @@ func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
 	case k.epilogue > 0:
 		bytes := m.elements(n) * float64(m.p.Ops[n].Instr.Shape.DType.Size()) * 1.1
 		if k.persistent > 0 {
-			c.shared += bytes * float64(k.teams()) // beside the operands of the next tile
+			c.shared += bytes * float64(k.mathGroups()) // beside the operands of the next tile
 		}
 		c.shared = max(c.shared, bytes)
 		l.exposed += latency / 2
@@ -372,7 +374,7 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 		contracted *= float64(m.sizes(op.Args[0])[d])
 	}
 	warps := float64(k.warps)
-	sums := math.Ceil(m.elements(n) / (warps * WarpThreads))
+	sums := math.Ceil(m.elements(n) / (warps * device.WarpThreads))
 	c.partials += sums
 	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
 	if m.tensor[k.tf32][n] {
@@ -387,11 +389,11 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 		return
 	}
 	size := float64(max(4, wideSum(op.Instr.Shape.DType).Size()))
-	l.lanes += sums * warps * WarpThreads * contracted * runs // a multiply-add is one
+	l.lanes += sums * warps * device.WarpThreads * contracted * runs // a multiply-add is one
 	side := math.Sqrt(sums)
 	l.steps += (sums + 4*side + 4) / 8 * contracted * runs // sums do not wait for each other; what is read from shared memory takes two cycles
 	// Of a row of threads each reads columns of its own, and all the same rows.
-	l.traffic += 1.125 * side * size * warps * WarpThreads * contracted * runs
+	l.traffic += 1.125 * side * size * warps * device.WarpThreads * contracted * runs
 	slots := 1.0
 	if m.direct(n) {
 		slots = float64(k.stages)
@@ -404,10 +406,10 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 func (m *estimate) multiply(n int, k knobs, contracted float64, l *load) {
 	from := m.p.Ops[m.p.Ops[n].Args[0]].Instr.Shape.DType
 	size, readers := float64(from.Size()), float64(k.warps)
-	cycles := m.padded(n) * contracted / m.sheet.Rates.tensor(from)
+	cycles := m.padded(n) * contracted / m.sheet.Rates.Tensor(from)
 	switch {
 	case m.byGroups(n, k):
-		readers /= WarpgroupThreads / WarpThreads
+		readers /= device.WarpgroupThreads / device.WarpThreads
 		l.groups += cycles
 	case m.sheet.Warpgroups():
 		cycles /= mmaShare
@@ -435,18 +437,18 @@ const mmaShare = 0.63
 
 // byGroups says whether a product is likely to be computed by warpgroups.
 func (m *estimate) byGroups(n int, k knobs) bool {
-	if !m.groups[k.tf32][n] || k.warps*WarpThreads%WarpgroupThreads != 0 {
+	if !m.groups[k.tf32][n] || k.warps*device.WarpThreads%device.WarpgroupThreads != 0 {
 		return false
 	}
 	sizes, args := m.sizes(n), m.p.Ops[n].Args
 	last := len(sizes) - 1
 	return last >= 1 && sizes[last-1] >= groupRows && m.elements(n) == float64(sizes[last-1]*sizes[last]) &&
-		m.rows(args[0]) <= mostBox && m.rows(args[1]) <= mostBox
+		m.rows(args[0]) <= maxBoxExtent && m.rows(args[1]) <= maxBoxExtent
 }
 
 // groupable says whether warpgroups can have a product of some tiling: of what
 // tensor copies bring from parameters, of a type and a layout that wgmma reads.
-func groupable(p *symtile.Program, n int, s Sheet, k knobs) bool {
+func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 	op := p.Ops[n]
 	a, b := p.Ops[op.Args[0]].Instr.Shape, p.Ops[op.Args[1]].Instr.Shape
 	inst, ok := groupProduct(s, a.DType, b.DType, k)
@@ -455,7 +457,7 @@ func groupable(p *symtile.Program, n int, s Sheet, k knobs) bool {
 	}
 	for k, shape := range []hlo.Shape{a, b} {
 		order, contracted := majorToMinor(shape), [][]int64{op.Instr.Attrs.LHSContract, op.Instr.Attrs.RHSContract}[k]
-		if p.Ops[op.Args[k]].Code != hlo.OpParameter || !turns(shape.DType) && !slices.Contains(contracted, int64(order[len(order)-1])) {
+		if p.Ops[op.Args[k]].Code != hlo.OpParameter || !readsTransposed(shape.DType) && !slices.Contains(contracted, int64(order[len(order)-1])) {
 			return false
 		}
 		for _, stride := range shape.Strides() {
@@ -468,7 +470,7 @@ func groupable(p *symtile.Program, n int, s Sheet, k knobs) bool {
 }
 
 // onTensorCores says whether tensor cores have a product.
-func onTensorCores(p *symtile.Program, n int, s Sheet, k knobs) bool {
+func onTensorCores(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 	args := p.Ops[n].Args
 	_, ok := tensorProduct(s, p.Ops[args[0]].Instr.Shape.DType, p.Ops[args[1]].Instr.Shape.DType, k)
 	return ok
@@ -493,7 +495,7 @@ func (m *estimate) partials(n int, threads float64) float64 {
 	if len(op.Instr.Attrs.Dimensions) > 0 {
 		last := op.Instr.Attrs.Dimensions[len(op.Instr.Attrs.Dimensions)-1]
 		if int(last) == len(m.p.Ops[op.Args[0]].Tile)-1 {
-			sharers = min(sharers, max(WarpThreads, threads/rows))
+			sharers = min(sharers, max(device.WarpThreads, threads/rows))
 		}
 	}
 	kept := math.Ceil(rows*sharers/threads) * float64(len(op.Args)/2)
@@ -503,8 +505,8 @@ func (m *estimate) partials(n int, threads float64) float64 {
 	return kept
 }
 
-// beside is the registers of a thread beside its results: addresses, fragments.
-const beside = 40
+// baseRegisters is the registers of a thread beside its results: addresses, fragments.
+const baseRegisters = 40
 
 // accountTerms name what terms gives.
 var accountTerms = []string{"memory", "arithmetic", "tensor cores", "shared memory", "L2", "blocks", "waiting", "start"}
@@ -519,14 +521,14 @@ type terms [8]float64
 // Of the first terms, which overlap, the longest counts, and a share of the
 // others: warps of a block that wait for one have others beside them.
 const (
-	overlapping = 6
-	hidden      = 1.0 / 16
+	overlappingTerms = 6
+	hiddenShare      = 1.0 / 16
 )
 
 func (t terms) total() float64 {
 	longest, all, rest := 0.0, 0.0, 0.0
 	for k, seconds := range t {
-		if k < overlapping {
+		if k < overlappingTerms {
 			longest, all = max(longest, seconds), all+seconds
 		} else {
 			rest += seconds
@@ -535,7 +537,7 @@ func (t terms) total() float64 {
 	if math.IsInf(longest, 1) {
 		return longest
 	}
-	return longest + (all-longest)*hidden + rest
+	return longest + (all-longest)*hiddenShare + rest
 }
 
 // terms: what comes again within a round is in the L2 cache. unique is the bytes
@@ -546,7 +548,7 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 	if at.Blocks == 0 {
 		return terms{math.Inf(1)}
 	}
-	sms, clock, bandwidth := float64(max(1, s.clustered(c.knobs.cluster))), s.Clock, s.Bandwidth
+	sms, clock, bandwidth := float64(max(1, s.ClusteredSMs(c.knobs.cluster))), s.Clock, s.Bandwidth
 	if clock == 0 {
 		clock = 1e9
 	}
@@ -575,7 +577,7 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 		all * (l.sectors + l.scratch - l.given) / l2AClock, blocks * blockStart / clock,
 		0, (min(alone/2, 2*latency) + wave*blockStart) / clock,
 	}
-	t[overlapping] = whole/clock - (1-hidden)*min(whole/clock, slices.Max(t[:overlapping]))
+	t[overlappingTerms] = whole/clock - (1-hiddenShare)*min(whole/clock, slices.Max(t[:overlappingTerms]))
 	return t
 }
 
@@ -589,17 +591,17 @@ const (
 	blockStart = 1
 	// warpsForRate is the warps with mma.sync that keep an SM's tensor cores busy:
 	// two for each, one of which multiplies while the other loads fragments.
-	warpsForRate = 2 * quarters
+	warpsForRate = 2 * device.SubPartitions
 )
 
 // alone is the cycles of a block that has an SM to itself: of threads that wait
 // for each operation, but not for those of tensor copies and warpgroups.
-func (l load) alone(warps float64, r Rates) float64 {
+func (l load) alone(warps float64, r device.Rates) float64 {
 	return l.exposed + max(l.groups+l.after(warps, r), (l.copied-l.given)/l2AClock, l.traffic/sharedAClock)
 }
 
 // after is the cycles of what the threads of a block do themselves.
-func (l load) after(warps float64, r Rates) float64 {
+func (l load) after(warps float64, r device.Rates) float64 {
 	return max(l.steps*8, l.asks*30, l.lanes/r.F32, (l.sectors+l.scratch-l.copied)/l2AClock, (l.tensor-l.groups)*max(1, warpsForRate/warps))
 }
 
@@ -607,10 +609,10 @@ func (l load) after(warps float64, r Rates) float64 {
 // threads of a block. Where a producer gives registers away all of an SM's are
 // shared out.
 func (m *estimate) needs(c candidate) (registers, shared, threads int) {
-	registers = int(min(float64(m.sheet.ThreadRegisters), beside+max(c.partials, min(c.slots, 2*unrolled))))
+	registers = int(min(float64(m.sheet.ThreadRegisters), baseRegisters+max(c.partials, min(c.slots, 2*unrolled))))
 	threads, given := m.threads(c.knobs)
 	if given > 0 {
-		registers = m.sheet.threadRegisters(threads)
+		registers = m.sheet.RegistersPerThread(threads)
 	}
 	return registers, int(c.shared), threads
 }
@@ -618,37 +620,37 @@ func (m *estimate) needs(c candidate) (registers, shared, threads int) {
 // threads are those of a block, and what registers a producer gives threads of the
 // others; 0: none.
 func (m *estimate) threads(k knobs) (threads, given int) {
-	threads = k.warps * WarpThreads * k.teams()
-	extra := k.producer * WarpThreads
+	threads = k.warps * device.WarpThreads * k.mathGroups()
+	extra := k.producer * device.WarpThreads
 	for n := range m.p.Ops {
 		if m.byGroups(n, k) && threads+extra <= m.sheet.BlockThreads {
-			return threads + extra, m.sheet.handedOver(threads/WarpgroupThreads, extra)
+			return threads + extra, m.sheet.ConsumerRegisters(threads/device.WarpgroupThreads, extra)
 		}
 	}
 	return threads, 0
 }
 
-// margin is the registers of a thread, beside its results and addresses, that what
+// registerMargin is the registers of a thread, beside its results and addresses, that what
 // follows a product is happier with: operands on their way.
-const margin = 16
+const registerMargin = 16
 
 // spills are the cycles that registers take to memory and back that a thread of a
 // block has not got; none of it is measured here.
 func (m *estimate) spills(c candidate) float64 {
 	threads, granted := m.threads(c.knobs)
 	if granted == 0 {
-		granted = m.sheet.threadRegisters(threads)
+		granted = m.sheet.RegistersPerThread(threads)
 	}
-	short := max(0, min(float64(m.sheet.ThreadRegisters), beside+margin+c.partials)-float64(granted))
+	short := max(0, min(float64(m.sheet.ThreadRegisters), baseRegisters+registerMargin+c.partials)-float64(granted))
 	return 2 * short * 4 * float64(threads) / sharedAClock
 }
 
 // fits says whether a block of the candidate fits the device.
 func (m *estimate) fits(c candidate) bool {
-	if _, given := m.threads(c.knobs); given > 0 && float64(given) < beside+c.partials {
+	if _, given := m.threads(c.knobs); given > 0 && float64(given) < baseRegisters+c.partials {
 		return false
 	}
-	return c.shared <= float64(m.sheet.BlockShared) && c.partials <= mostPartials && !math.IsInf(c.seconds, 1)
+	return c.shared <= float64(m.sheet.BlockShared) && c.partials <= maxPartials && !math.IsInf(c.seconds, 1)
 }
 
 // plan is the candidate as a plan, knobs at their defaults left out.

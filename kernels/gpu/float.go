@@ -30,9 +30,9 @@ func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	}
 	switch code {
 	case hlo.OpMaximum:
-		return e.greatest(d, x[0], x[1])
+		return e.maximum(d, x[0], x[1])
 	case hlo.OpMinimum:
-		return e.least(d, x[0], x[1])
+		return e.minimum(d, x[0], x[1])
 	case hlo.OpRemainder:
 		return e.floatRemainder(k, x[0], x[1])
 	case hlo.OpSign:

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/gpu/simulated"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
@@ -42,18 +43,18 @@ func benchmarkGate(b *testing.B, element, target string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	sheet, err := gpu.ParseSheet(target)
+	sheet, err := device.ParseSpec(target)
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := gpu.NewSession(b.Context(), func(context.Context) (gpu.Driver, error) {
+	s, err := device.NewSession(b.Context(), func(context.Context) (device.Driver, error) {
 		return simulated.Open(sheet, gateOptions)
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	g := gpu.New(s)
-	v, err := kernels.NewVerifier(m.Entry, 1)
+	v, err := check.NewVerifier(m.Entry, 1)
 	if err != nil {
 		b.Fatal(err)
 	}

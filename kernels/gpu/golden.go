@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -96,7 +97,7 @@ func (b *Backend) CompileGolden(ctx context.Context, g Golden) (kernels.Kernel, 
 	if err != nil {
 		return nil, fmt.Errorf("golden %s for %s: %w", g.Name, g.Target, err)
 	}
-	if needs := im.needs(b.session.Sheet()); needs != "" {
+	if needs := im.needs(b.session.Spec()); needs != "" {
 		return nil, &kernels.Rejected{Plan: g.Plan, Reason: "needs " + needs}
 	}
 	return b.load(ctx, g.Program, im)
@@ -104,7 +105,7 @@ func (b *Backend) CompileGolden(ctx context.Context, g Golden) (kernels.Kernel, 
 
 // image is the golden with its launches.
 func (g Golden) image() (*image, error) {
-	sheet, err := ParseSheet(g.Target)
+	sheet, err := device.ParseSpec(g.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +121,8 @@ func (g Golden) image() (*image, error) {
 
 // needs is what an image takes of a device that one with a sheet does not have;
 // "" if it runs there.
-func (im *image) needs(s Sheet) string {
-	if !PTXTarget(s).Runs(im.module.Target) {
+func (im *image) needs(s device.Spec) string {
+	if !device.PTXTarget(s).Runs(im.module.Target) {
 		return im.module.Target.String()
 	}
 	for _, step := range im.steps {
@@ -132,9 +133,9 @@ func (im *image) needs(s Sheet) string {
 	return ""
 }
 
-// Assembled is what an assembler made of a text; where it has several entries, the
+// AssemblerReport is what an assembler made of a text; where it has several entries, the
 // most that one of them takes.
-type Assembled struct {
+type AssemblerReport struct {
 	Hash      string
 	Target    string
 	Registers int    // a thread
@@ -143,26 +144,26 @@ type Assembled struct {
 	Tool      string // and its version
 }
 
-// AssembledHeader is the first line of a table of Assembled; the columns of a
+// AssemblerReportHeader is the first line of a table of Assembled; the columns of a
 // row are separated by tabs.
-const AssembledHeader = "sha256\ttarget\tregisters\tspilled\tshared\ttool"
+const AssemblerReportHeader = "sha256\ttarget\tregisters\tspilled\tshared\ttool"
 
 // Row is one line of the table, without its end.
-func (a Assembled) Row() string {
+func (a AssemblerReport) Row() string {
 	return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%s", a.Hash, a.Target, a.Registers, a.Spilled, a.Shared, a.Tool)
 }
 
-// AssembledGoldens is the table of what assemblers have made of goldens, by
+// AssemblerReports is the table of what assemblers have made of goldens, by
 // hash: testdata/ptxas.tsv, which `tilewright doctor` writes anew where there is
 // one.
-func AssembledGoldens() (map[string]Assembled, error) {
+func AssemblerReports() (map[string]AssemblerReport, error) {
 	text, err := fs.ReadFile(goldenFiles, "testdata/ptxas.tsv")
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]Assembled{}
+	all := map[string]AssemblerReport{}
 	for n, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
-		if n == 0 && line == AssembledHeader {
+		if n == 0 && line == AssemblerReportHeader {
 			continue
 		}
 		a, err := parseAssembled(line)
@@ -174,12 +175,12 @@ func AssembledGoldens() (map[string]Assembled, error) {
 	return all, nil
 }
 
-func parseAssembled(line string) (a Assembled, err error) {
+func parseAssembled(line string) (a AssemblerReport, err error) {
 	f := strings.Split(line, "\t")
 	if len(f) != 6 || len(f[0]) != 64 {
-		return a, fmt.Errorf("%q is no row of %q", line, AssembledHeader)
+		return a, fmt.Errorf("%q is no row of %q", line, AssemblerReportHeader)
 	}
-	a = Assembled{Hash: f[0], Target: f[1], Tool: f[5]}
+	a = AssemblerReport{Hash: f[0], Target: f[1], Tool: f[5]}
 	for k, to := range []*int{&a.Registers, &a.Spilled, &a.Shared} {
 		if *to, err = strconv.Atoi(f[2+k]); err != nil {
 			return a, fmt.Errorf("column %d: %w", 3+k, err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
 // Goldens are the kernels that are emitted, and an assembler has seen them, or
@@ -16,12 +18,12 @@ func TestGoldens(t *testing.T) {
 	if err != nil || len(all) < 5 {
 		t.Fatalf("%d goldens, %v", len(all), err)
 	}
-	seen, err := AssembledGoldens()
+	seen, err := AssemblerReports()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range all {
-		sheet, err := ParseSheet(g.Target)
+		sheet, err := device.ParseSpec(g.Target)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +44,7 @@ type texts struct {
 	loaded []string
 }
 
-func (d *texts) Load(ctx context.Context, text string, o LoadOptions) (Module, error) {
+func (d *texts) Load(ctx context.Context, text string, o device.LoadOptions) (device.Module, error) {
 	d.loaded = append(d.loaded, text)
 	return d.simulator.Load(ctx, text, o)
 }
@@ -55,22 +57,22 @@ func TestGoldensRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, target := range targets {
-		device := &texts{simulator: newSimulator(target)}
-		s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+		dev := &texts{simulator: newSimulator(target)}
+		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, g := range all {
-			runGolden(t, New(s), device, g)
+			runGolden(t, New(s), dev, g)
 		}
 	}
 }
 
 func runGolden(t *testing.T, b *Backend, device *texts, g Golden) {
-	name := g.Name + " for " + g.Target + " on " + device.sheet.Target
+	name := g.Name + " for " + g.Target + " on " + device.spec.Target
 	k, err := b.CompileGolden(t.Context(), g)
 	var no *kernels.Rejected
-	if g.Target > device.sheet.Target { // the last, which runs nowhere else, is the one that ends in a
+	if g.Target > device.spec.Target { // the last, which runs nowhere else, is the one that ends in a
 		if !errors.As(err, &no) || no.Reason != "needs "+g.Target {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -83,7 +85,7 @@ func runGolden(t *testing.T, b *Backend, device *texts, g Golden) {
 	if text := device.loaded[len(device.loaded)-1]; text != g.PTX || k.Source() != g.PTX {
 		t.Errorf("%s: another text was loaded", name)
 	}
-	v, err := kernels.NewVerifier(g.Program.Fusion, 1)
+	v, err := check.NewVerifier(g.Program.Fusion, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,7 @@ func TestGoldenOfAnotherText(t *testing.T) {
 }
 
 func TestAssembledRows(t *testing.T) {
-	a := Assembled{Hash: Hash("x"), Target: "sm_90a", Registers: 168, Shared: 1024, Tool: "ptxas 13.0"}
+	a := AssemblerReport{Hash: Hash("x"), Target: "sm_90a", Registers: 168, Shared: 1024, Tool: "ptxas 13.0"}
 	if b, err := parseAssembled(a.Row()); err != nil || b != a {
 		t.Errorf("%v is read as %v, %v", a, b, err)
 	}

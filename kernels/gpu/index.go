@@ -5,8 +5,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/layout"
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Index arithmetic: expressions of the tile program, with a variable for the
@@ -17,7 +17,7 @@ import (
 
 // A sumKey is an expression in 32 or 64 bits.
 type sumKey struct {
-	e    symtile.Expr
+	e    index.Expr
 	wide bool
 }
 
@@ -26,10 +26,10 @@ const (
 	highest = math.MaxInt32
 )
 
-func narrow(in symtile.Interval) bool { return in.Lo >= lowest && in.Hi <= highest }
+func narrow(in index.Interval) bool { return in.Lo >= lowest && in.Hi <= highest }
 
 // bind says in which register a variable is.
-func (e *emitter) bind(v symtile.Expr, r operand) {
+func (e *emitter) bind(v index.Expr, r operand) {
 	e.asm.scope.sums[sumKey{v, false}] = r
 }
 
@@ -43,7 +43,7 @@ func (a *asm) sumOf(k sumKey) (operand, bool) {
 }
 
 // num is an expression's value in 32 bits, which it has to fit in.
-func (e *emitter) num(x symtile.Expr) operand {
+func (e *emitter) num(x index.Expr) operand {
 	if v, ok := x.Value(); ok {
 		return integer(v)
 	}
@@ -52,7 +52,7 @@ func (e *emitter) num(x symtile.Expr) operand {
 		return r
 	}
 	if !narrow(x.Range()) {
-		e.refuse("an index needs more than 32 bits: %s", x)
+		e.reject("an index needs more than 32 bits: %s", x)
 	}
 	r := e.sum(x)
 	e.asm.scope.sums[key] = r
@@ -60,7 +60,7 @@ func (e *emitter) num(x symtile.Expr) operand {
 }
 
 // sum adds the terms of x modulo 2³².
-func (e *emitter) sum(x symtile.Expr) operand {
+func (e *emitter) sum(x index.Expr) operand {
 	terms, c := x.Terms()
 	if r, ok := e.remainder(x, terms); ok {
 		return r
@@ -97,10 +97,10 @@ func (e *emitter) addTerm(total, atom operand, k int64) operand {
 
 // remainder finds a part k·y − k·d·⌊y/d⌋ of a sum, for d a power of two, which
 // is k·(y and d−1).
-func (e *emitter) remainder(x symtile.Expr, terms []symtile.Term) (operand, bool) {
+func (e *emitter) remainder(x index.Expr, terms []index.Term) (operand, bool) {
 	for _, t := range terms {
 		kind, args := t.Of.Atom()
-		if kind != symtile.QuotientAtom {
+		if kind != index.QuotientAtom {
 			continue
 		}
 		d, ok := args[1].Value()
@@ -127,14 +127,14 @@ func (e *emitter) remainder(x symtile.Expr, terms []symtile.Term) (operand, bool
 }
 
 // atom computes what is not linear.
-func (e *emitter) atom(x symtile.Expr) operand {
+func (e *emitter) atom(x index.Expr) operand {
 	kind, args := x.Atom()
 	switch kind {
-	case symtile.QuotientAtom:
+	case index.QuotientAtom:
 		return e.quotient(args[0], args[1])
-	case symtile.LeastAtom:
+	case index.MinAtom:
 		return e.asm.get(kindB32, "min.s32", e.num(args[0]), 0)
-	case symtile.ProductAtom:
+	case index.ProductAtom:
 		product := e.num(args[0])
 		for _, f := range args[1:] {
 			product = e.asm.get(kindB32, "mul.lo.s32", product, e.num(f))
@@ -144,24 +144,24 @@ func (e *emitter) atom(x symtile.Expr) operand {
 	if p, ok := e.xors[x]; ok {
 		return e.asm.get(kindB32, "xor.b32", e.num(p.x), e.num(p.y))
 	}
-	if e.walks() && e.walk == nil {
-		e.refuse("persistent=1 is for products by warpgroups, which are the first thing that a block does")
+	if e.loopsOverTiles() && e.tileLoop == nil {
+		e.reject("persistent=1 is for products by warpgroups, which are the first thing that a block does")
 	}
-	e.refuse("variable %s has no value here", x)
+	e.reject("variable %s has no value here", x)
 	return "0"
 }
 
 // quotient is ⌊x/y⌋. A constant divisor d of x < 2³¹ becomes a multiplication:
 // with l = ⌈log₂ d⌉ and M = ⌊2^(31+l)/d⌋ + 1, x·M >> (31+l) is exact
 // (Granlund and Montgomery, Division by Invariant Integers, theorem 4.2).
-func (e *emitter) quotient(x, y symtile.Expr) operand {
+func (e *emitter) quotient(x, y index.Expr) operand {
 	in := x.Range()
 	d, ok := y.Value()
 	switch {
 	case !ok && in.Lo >= 0:
 		return e.asm.get(kindB32, "div.u32", e.num(x), e.num(y))
 	case !ok:
-		e.refuse("a negative index is divided by what is known at run time: %s", x)
+		e.reject("a negative index is divided by what is known at run time: %s", x)
 		return "0"
 	case d&(d-1) == 0:
 		return e.asm.get(kindB32, "shr.s32", e.num(x), bits.TrailingZeros64(uint64(d)))
@@ -180,7 +180,7 @@ func (e *emitter) quotient(x, y symtile.Expr) operand {
 }
 
 // wide is an expression's value in 64 bits.
-func (e *emitter) wide(x symtile.Expr) operand {
+func (e *emitter) wide(x index.Expr) operand {
 	key := sumKey{x, true}
 	if r, ok := e.asm.sumOf(key); ok {
 		return r
@@ -188,7 +188,7 @@ func (e *emitter) wide(x symtile.Expr) operand {
 	terms, c := x.Terms()
 	total := e.asm.in(kindB64, integer(c))
 	for _, t := range terms {
-		if !narrow(symtile.Interval{Lo: t.Factor, Hi: t.Factor}) {
+		if !narrow(index.Interval{Lo: t.Factor, Hi: t.Factor}) {
 			k := e.asm.in(kindB64, integer(t.Factor))
 			total = e.asm.get(kindB64, "mad.lo.s64", e.asm.get(kindB64, "cvt.s64.s32", e.num(t.Of)), k, total)
 			continue
@@ -201,7 +201,7 @@ func (e *emitter) wide(x symtile.Expr) operand {
 
 // at is the address of element x, the constant of x in the offset. Addresses of
 // shared memory have 32 bits, and no register with one goes below 0.
-func (e *emitter) at(m memory, x symtile.Expr, size int64) address {
+func (e *emitter) at(m memory, x index.Expr, size int64) address {
 	terms, c := x.Terms()
 	rest, offset := x.AddConst(-c), m.first+c*size
 	switch {
@@ -218,13 +218,13 @@ func (e *emitter) at(m memory, x symtile.Expr, size int64) address {
 
 // Conditions are all to hold: each says that an expression is not negative.
 // They are kept in a form in which those that always agree are equal.
-type conditions []symtile.Expr
+type conditions []index.Expr
 
 // never is a condition that does not hold.
-func never(r *symtile.Ring) conditions { return conditions{r.Const(-1)} }
+func never(r *index.Ring) conditions { return conditions{r.Const(-1)} }
 
 // and adds x ≥ 0, in the form in which conditions that agree are equal.
-func (c conditions) and(x symtile.Expr) conditions {
+func (c conditions) and(x index.Expr) conditions {
 	in := x.Range()
 	if in.Lo >= 0 {
 		return c
@@ -232,7 +232,7 @@ func (c conditions) and(x symtile.Expr) conditions {
 	if in.Hi < 0 {
 		return never(x.Ring())
 	}
-	x = layout.NotNegative(x)
+	x = coalesce.NonNegative(x)
 	if slices.Contains(c, x) {
 		return c
 	}
@@ -248,7 +248,7 @@ func (c conditions) all(d conditions) conditions {
 }
 
 // within adds lo ≤ x < hi.
-func (c conditions) within(x, lo, hi symtile.Expr) conditions {
+func (c conditions) within(x, lo, hi index.Expr) conditions {
 	return c.and(x.Sub(lo)).and(hi.Sub(x).AddConst(-1))
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 )
 
 // knobs are the launch choices of a plan, beside the tile sizes.
@@ -36,15 +37,15 @@ var knobTable = []knobRow{
 	{"group", 1, 1, 1 << 16, false, func(k *knobs) *int { return &k.group }},
 	{"persistent", 0, 0, pingpong, false, func(k *knobs) *int { return &k.persistent }},
 	{"producer", 1, 0, 4, true, func(k *knobs) *int { return &k.producer }},
-	{"splitk", 1, 1, mostPieces, false, func(k *knobs) *int { return &k.splitk }},
-	{"stages", 2, 1, mostSlots, false, func(k *knobs) *int { return &k.stages }},
+	{"splitk", 1, 1, maxPieces, false, func(k *knobs) *int { return &k.splitk }},
+	{"stages", 2, 1, maxStages, false, func(k *knobs) *int { return &k.stages }},
 	{kernels.TF32, 0, 0, 1, false, func(k *knobs) *int { return &k.tf32 }},
-	{"vector", most, 1, most, true, func(k *knobs) *int { return &k.vector }},
+	{"vector", maxVectorBytes, 1, maxVectorBytes, true, func(k *knobs) *int { return &k.vector }},
 	{"warps", 4, 1, 32, true, func(k *knobs) *int { return &k.warps }},
 }
 
 // knobsOf reads the knobs of a plan.
-func knobsOf(plan kernels.Plan, s Sheet) (knobs, error) {
+func knobsOf(plan kernels.Plan, s device.Spec) (knobs, error) {
 	var k knobs
 	for _, row := range knobTable {
 		v := plan.Knob(row.name, row.def)
@@ -61,7 +62,7 @@ func knobsOf(plan kernels.Plan, s Sheet) (knobs, error) {
 	if k.cluster > max(1, s.Cluster) {
 		return k, fmt.Errorf("cluster=%d is more than the %d blocks of a cluster of %s", k.cluster, max(1, s.Cluster), s.Target)
 	}
-	if k.warps*WarpThreads > s.BlockThreads {
+	if k.warps*device.WarpThreads > s.BlockThreads {
 		return k, fmt.Errorf("warps=%d is more than the %d threads of a block", k.warps, s.BlockThreads)
 	}
 	return k, nil

@@ -19,6 +19,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
@@ -33,7 +35,7 @@ type subject struct {
 	kernel  *kernel
 	entry   *ptx.Entry
 	module  *ptx.Module
-	gate    *kernels.Verifier
+	gate    *check.Verifier
 	others  [][]kernels.Buffer // inputs beside those of the gate
 	out     [][]byte           // its results
 	results []hlo.Shape
@@ -48,7 +50,7 @@ func subjects(t *testing.T) (all []*subject) {
 	datadriven.RunTest(t, "testdata/mutants.txt", func(t *testing.T, d *datadriven.TestData) string {
 		s := &subject{class: strings.ReplaceAll(d.Cmd, "-", " ")}
 		d.ScanArgs(t, "target", &s.target)
-		sheet, err := ParseSheet(s.target)
+		sheet, err := device.ParseSpec(s.target)
 		if err != nil {
 			return err.Error() + "\n"
 		}
@@ -72,7 +74,7 @@ func subjects(t *testing.T) (all []*subject) {
 	return all
 }
 
-func (s *subject) compile(text string, plan kernels.Plan, sheet Sheet) error {
+func (s *subject) compile(text string, plan kernels.Plan, sheet device.Spec) error {
 	m, err := hlo.Parse("mutants.txt", []byte(text+"\n"))
 	if err != nil {
 		return err
@@ -86,16 +88,16 @@ func (s *subject) compile(text string, plan kernels.Plan, sheet Sheet) error {
 		return err
 	}
 	s.kernel = &kernel{in: len(p.Fusion.Params), out: len(kernels.OutputShapes(p.Fusion))}
-	s.kernel.work = &Work{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
+	s.kernel.work = &device.Executable{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
 	if s.module, err = ptx.Parse(s.class, im.module.Text()); err != nil {
 		return err
 	}
 	s.entry = &s.module.Entries[0]
-	if s.gate, err = kernels.NewVerifier(p.Fusion, 1); err != nil {
+	if s.gate, err = check.NewVerifier(p.Fusion, 1); err != nil {
 		return err
 	}
 	for seed := range int64(2) {
-		in, err := kernels.Inputs(p.Fusion, kernels.Normals, seed+100)
+		in, err := check.Inputs(p.Fusion, check.Normals, seed+100)
 		if err != nil {
 			return err
 		}
@@ -124,7 +126,7 @@ type prepared struct {
 	program *sim.Program
 }
 
-func (d prepared) Load(context.Context, string, LoadOptions) (Module, error) {
+func (d prepared) Load(context.Context, string, device.LoadOptions) (device.Module, error) {
 	return simModule{d.program}, nil
 }
 
@@ -177,15 +179,15 @@ func (s *subject) load(e *ptx.Entry, opt sim.Options) (*kernel, *simulator, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	device := newSimulator(s.target)
-	device.options = opt
-	session, err := NewSession(context.Background(), func(context.Context) (Driver, error) { return prepared{device, program}, nil })
+	dev := newSimulator(s.target)
+	dev.options = opt
+	session, err := device.NewSession(context.Background(), func(context.Context) (device.Driver, error) { return prepared{dev, program}, nil })
 	if err != nil {
 		return nil, nil, err
 	}
 	k := *s.kernel
 	k.session = session
-	return &k, device, nil
+	return &k, dev, nil
 }
 
 // run puts an entry through the gate in the place of the subject's: text, findings and results.
@@ -238,7 +240,7 @@ func (m *mutant) judge() {
 	x := m.damage.at(&entry, m.at)
 	damaged := x.apply(&entry)
 	r := s.run(&damaged, s.options())
-	switch w := (*kernels.Wrong)(nil); {
+	switch w := (*check.WrongResult)(nil); {
 	case r.err == nil:
 		m.became = s.equivalent(m.at, x, &entry)
 		if m.became == alike {

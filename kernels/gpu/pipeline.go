@@ -3,9 +3,9 @@ package gpu
 import (
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // A pipeline is a loop over products whose operands are brought to shared memory
@@ -14,28 +14,28 @@ import (
 // i + slots − 1 into the slot that iteration i − 1 read, and computes meanwhile.
 type pipeline struct {
 	e     *emitter
-	dots  []slotted
-	parts []part // different ones
-	part  portion
+	dots  []pipelinedDot
+	parts []slotOperand // different ones
+	part  iterationRange
 	slots int64
 	bytes int64 // of a slot
 	at    int64 // of the ring
 }
 
-// A slotted product can have its operands in the slots of a ring.
-type slotted interface {
-	closer
+// A pipelinedDot product can have its operands in the slots of a ring.
+type pipelinedDot interface {
+	accumulator
 	// parts are its operands as copies to a place in a slot; nil when they have to
 	// be computed on the way.
-	parts() []part
+	parts() []slotOperand
 	// prepare computes what the addresses of all iterations have in common.
 	prepare()
-	// multiplyIn adds the products of one slot.
-	multiplyIn(slot memory)
+	// multiplySlot adds the products of one slot.
+	multiplySlot(slot memory)
 }
 
-// A part is an operand in a slot.
-type part struct {
+// A slotOperand is an operand in a slot.
+type slotOperand struct {
 	key   string // equal for equal operands
 	bytes int64
 	at    *int64 // where it is in a slot
@@ -44,10 +44,10 @@ type part struct {
 
 // pipelined emits a loop as a pipeline if it consists of products on tensor
 // cores, or of others whose operands are copied as they are; it says whether it did.
-func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
-	p := &pipeline{e: e, part: e.portion(l.Dims), slots: int64(e.knobs.stages)}
+func (e *emitter) pipelined(l *symtile.Loop, closers []accumulator) bool {
+	p := &pipeline{e: e, part: e.iterationRange(l.Dims), slots: int64(e.knobs.stages)}
 	for _, c := range closers {
-		d, ok := c.(slotted)
+		d, ok := c.(pipelinedDot)
 		if !ok || d.parts() == nil {
 			return false
 		}
@@ -55,12 +55,12 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []closer) bool {
 	}
 	busy := func(s symtile.Step) bool {
 		code := e.p.Ops[s.Op].Code
-		return s.Loop != nil || e.hints.staged[s.Op] || (code == hlo.OpDot || code == hlo.OpReduce) && !slices.Contains(l.Closers, s.Op) || len(e.p.Ops[s.Op].Needs) > 0
+		return s.Loop != nil || e.hints.staged[s.Op] || (code == hlo.OpDot || code == hlo.OpReduce) && !slices.Contains(l.Accumulators, s.Op) || len(e.p.Ops[s.Op].RuntimeArgs) > 0
 	}
 	if p.slots < 2 || p.part.count < 2 || slices.ContainsFunc(l.Body, busy) {
 		return false
 	}
-	p.slots = min(p.slots, p.part.least+1)
+	p.slots = min(p.slots, p.part.minCount+1)
 	p.layOut()
 	p.emit()
 	if e.knobs.epilogue > 0 {
@@ -80,13 +80,13 @@ func (p *pipeline) layOut() {
 			if !known {
 				where = p.bytes
 				at[x.key] = where
-				p.bytes += (x.bytes + most - 1) / most * most
+				p.bytes += (x.bytes + maxVectorBytes - 1) / maxVectorBytes * maxVectorBytes
 				p.parts = append(p.parts, x)
 			}
 			*x.at = where
 		}
 	}
-	p.at = p.e.room(p.bytes * p.slots)
+	p.at = p.e.allocateShared(p.bytes * p.slots)
 }
 
 func (p *pipeline) emit() {
@@ -95,7 +95,7 @@ func (p *pipeline) emit() {
 	base := a.get(kindB32, "add.s32", e.smem, p.at)
 	for s := range p.slots - 1 {
 		a.note("iteration %d into slot %d", s, s)
-		p.bring(outside, e.asm.in(kindB32, integer(s)), layout.Trips{Lo: s, Hi: s}, memory{shared, base, s * p.bytes})
+		p.loadSlot(outside, e.asm.in(kindB32, integer(s)), coalesce.LoopRange{Lo: s, Hi: s}, memory{shared, base, s * p.bytes})
 		a.do("cp.async.commit_group")
 	}
 	for _, d := range p.dots {
@@ -115,12 +115,12 @@ func (p *pipeline) emit() {
 	a.do("add.s32", next, counter, p.slots-1)
 	a.do("setp.ge.s32", more, next, limit)
 	a.branch(more, skip)
-	p.bring(outside, next, layout.Trips{Lo: p.slots - 1, Hi: p.part.count - 1}, memory{shared, write, 0})
+	p.loadSlot(outside, next, coalesce.LoopRange{Lo: p.slots - 1, Hi: p.part.count - 1}, memory{shared, write, 0})
 	a.place(skip)
 	a.do("cp.async.commit_group")
 	a.enter()
 	for _, d := range p.dots {
-		d.multiplyIn(memory{shared, read, 0})
+		d.multiplySlot(memory{shared, read, 0})
 	}
 	a.leave()
 	for _, r := range []operand{read, write} {
@@ -134,10 +134,10 @@ func (p *pipeline) emit() {
 	e.async, e.fresh = false, false
 }
 
-// bring copies the tiles of iteration n, a register, into a slot: over all of
+// loadSlot copies the tiles of iteration n, a register, into a slot: over all of
 // the loop those of the trips. It is emitted in a scope outside of the loop, for
 // tile ids have other values there.
-func (p *pipeline) bring(outside *scope, n operand, all layout.Trips, slot memory) {
+func (p *pipeline) loadSlot(outside *scope, n operand, all coalesce.LoopRange, slot memory) {
 	e := p.e
 	inside := e.asm.scope
 	e.asm.scope = newScope(outside)
@@ -149,10 +149,10 @@ func (p *pipeline) bring(outside *scope, n operand, all layout.Trips, slot memor
 	}
 }
 
-func (t *tensorDot) parts() []part {
-	var all []part
+func (t *tensorDot) parts() []slotOperand {
+	var all []slotOperand
 	for _, m := range []*matrixTile{t.a, t.b} {
-		all = append(all, part{m.key(t), m.bytes, &m.at, func(to memory) { t.bring(m, to) }})
+		all = append(all, slotOperand{m.key(t), m.bytes, &m.at, func(to memory) { t.stageTile(m, to) }})
 	}
 	return all
 }
@@ -177,27 +177,27 @@ func (t *tensorDot) prepare() {
 	}
 }
 
-func (t *tensorDot) multiplyIn(slot memory) {
+func (t *tensorDot) multiplySlot(slot memory) {
 	t.multiply(memory{shared, slot.base, slot.first + t.a.at}, memory{shared, slot.base, slot.first + t.b.at})
 }
 
 // parts of a scalar product are copied as they are where they are moved only and
 // of the type that is added up.
-func (s *scalarDot) parts() []part {
-	var all []part
+func (s *scalarDot) parts() []slotOperand {
+	var all []slotOperand
 	for _, r := range []*rowTile{s.left, s.right} {
 		_, direct := s.e.trace(r.tile.arg, nil)
 		if !direct || s.e.typeOf(r.tile.arg, 0) != s.sum || s.sum.Size() < 4 {
 			return nil
 		}
-		all = append(all, part{s.key(r), r.bytes(s.b), &r.at, func(to memory) { s.copyTile(r, to) }})
+		all = append(all, slotOperand{s.key(r), r.bytes(s.b), &r.at, func(to memory) { s.copyTile(r, to) }})
 	}
 	return all
 }
 
 func (s *scalarDot) prepare() {}
 
-func (s *scalarDot) multiplyIn(slot memory) {
+func (s *scalarDot) multiplySlot(slot memory) {
 	s.products(memory{shared, slot.base, slot.first + s.left.at}, memory{shared, slot.base, slot.first + s.right.at})
 }
 
@@ -205,12 +205,12 @@ func (s *scalarDot) multiplyIn(slot memory) {
 func (s *scalarDot) copyTile(r *rowTile, to memory) {
 	e := s.e
 	e.asm.enter()
-	e.each(e.flat(r.tile.arg, s.sum.Size()).Spread, func(points []point) {
+	e.each(e.flat(r.tile.arg, s.sum.Size()).Layout, func(points []point) {
 		own := s.places(r, points)
 		from, param, _ := e.placesOf(r.tile, points)
 		in := memory{inputs, e.parameter(param), 0}
 		for k := 0; k < len(points); {
-			n := min(e.run(s.sum, from[k:]), e.run(s.sum, own[k:]))
+			n := min(e.contiguousRun(s.sum, from[k:]), e.contiguousRun(s.sum, own[k:]))
 			e.touched(false, from[k].at, s.sum.Size(), int64(n), own[k].when.all(from[k].when))
 			e.copyAsync(e.at(to, own[k].at, s.sum.Size()), e.at(in, from[k].at, s.sum.Size()), int64(n)*s.sum.Size(), e.guard(own[k].when), e.guard(from[k].when))
 			k += n
@@ -222,7 +222,7 @@ func (s *scalarDot) copyTile(r *rowTile, to memory) {
 // copyAsync copies bytes where p holds: those that are not there become 0.
 func (e *emitter) copyAsync(to, from address, bytes int64, p, there operand) {
 	opcode := "cp.async.ca.shared.global"
-	if bytes == most {
+	if bytes == maxVectorBytes {
 		opcode = "cp.async.cg.shared.global"
 	}
 	e.async = true

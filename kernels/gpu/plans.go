@@ -8,23 +8,24 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 const (
-	enumerated = 1 << 16 // tilings looked at
-	offered    = 4096    // plans offered; the estimate's cheapest
+	maxEnumerated = 1 << 16 // tilings looked at
+	maxOffered    = 4096    // plans offered; the estimate's cheapest
 
-	mostOffered = 4 // slots of the rings of tilings that are not among the cheapest
-	mostSlots   = 8 // slots of a ring
+	maxOfferedStages = 4 // slots of the rings of tilings that are not among the cheapest
+	maxStages        = 8 // slots of a ring
 )
 
 // Plans yields plans that fit the device by the estimate, the cheapest first.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
-		all, _ := sensible(p, b.session.Sheet(), b.precisions(p)) // Default says why there are none
-		for _, c := range all[:min(len(all), offered)] {
+		all, _ := feasibleCandidates(p, b.session.Spec(), b.precisions(p)) // Default says why there are none
+		for _, c := range all[:min(len(all), maxOffered)] {
 			if !yield(c.plan()) {
 				return
 			}
@@ -34,18 +35,22 @@ func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 
 // Default is the plan with the least estimate that can be compiled.
 func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
-	return DefaultPlan(p, b.session.Sheet())
+	return DefaultPlan(p, b.session.Spec())
 }
 
 // DefaultPlan is the default for a device with a sheet. It never rounds to tf32.
-func DefaultPlan(p *symtile.Program, s Sheet) (kernels.Plan, error) { return cheapest(p, s, strict) }
+func DefaultPlan(p *symtile.Program, s device.Spec) (kernels.Plan, error) {
+	return cheapest(p, s, noTF32)
+}
 
 // TF32Plan is the plan with the least estimate that can be compiled where products
 // of f32 may round their operands to tf32.
-func TF32Plan(p *symtile.Program, s Sheet) (kernels.Plan, error) { return cheapest(p, s, roundings(p)) }
+func TF32Plan(p *symtile.Program, s device.Spec) (kernels.Plan, error) {
+	return cheapest(p, s, roundings(p))
+}
 
-func cheapest(p *symtile.Program, s Sheet, tf32 []int) (kernels.Plan, error) {
-	all, err := sensible(p, s, tf32)
+func cheapest(p *symtile.Program, s device.Spec, tf32 []int) (kernels.Plan, error) {
+	all, err := feasibleCandidates(p, s, tf32)
 	if err != nil {
 		return kernels.Plan{}, err
 	}
@@ -58,15 +63,15 @@ func cheapest(p *symtile.Program, s Sheet, tf32 []int) (kernels.Plan, error) {
 	return kernels.Plan{}, err
 }
 
-// strict is the knob tf32 of plans that need no permission.
-var strict = []int{0}
+// noTF32 is the knob tf32 of plans that need no permission.
+var noTF32 = []int{0}
 
 // precisions are the values of tf32 that are worth trying and allowed.
 func (b *Backend) precisions(p *symtile.Program) []int {
 	if b.tf32 {
 		return roundings(p)
 	}
-	return strict
+	return noTF32
 }
 
 // roundings are the values of tf32 that are worth trying.
@@ -74,7 +79,7 @@ func roundings(p *symtile.Program) []int {
 	if slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return takesTF32(p, op) }) {
 		return []int{0, 1}
 	}
-	return strict
+	return noTF32
 }
 
 // takesTF32 says whether an op is a product of f32.
@@ -82,8 +87,8 @@ func takesTF32(p *symtile.Program, op symtile.Op) bool {
 	return op.Code == hlo.OpDot && p.Ops[op.Args[0]].Instr.Shape.DType == hlo.F32 && p.Ops[op.Args[1]].Instr.Shape.DType == hlo.F32
 }
 
-// sensible lists the candidates that fit, the cheapest first.
-func sensible(p *symtile.Program, s Sheet, tf32 []int) ([]candidate, error) {
+// feasibleCandidates lists the candidates that fit, the cheapest first.
+func feasibleCandidates(p *symtile.Program, s device.Spec, tf32 []int) ([]candidate, error) {
 	m, err := newEstimate(p, s)
 	if err != nil {
 		return nil, err
@@ -92,7 +97,7 @@ func sensible(p *symtile.Program, s Sheet, tf32 []int) ([]candidate, error) {
 	limit := math.Inf(1) // of what is cheap enough to be kept
 	looked, launches := 0, choices(p, s, tf32)
 	for t := range p.Space.Tilings() {
-		if looked++; looked > enumerated {
+		if looked++; looked > maxEnumerated {
 			break
 		}
 		programs := m.set(t)
@@ -108,18 +113,18 @@ func sensible(p *symtile.Program, s Sheet, tf32 []int) ([]candidate, error) {
 				}
 			}
 		}
-		if len(all) > 4*offered {
-			all = leading(all)
+		if len(all) > 4*maxOffered {
+			all = cheapestOffered(all)
 			limit = all[len(all)-1].seconds
 		}
 	}
-	return m.ranked(leading(m.scheduled(leading(all)))), nil
+	return m.ranked(cheapestOffered(m.scheduled(cheapestOffered(all)))), nil
 }
 
-// leading sorts candidates, and keeps as many as are offered.
-func leading(all []candidate) []candidate {
+// cheapestOffered sorts candidates, and keeps as many as are offered.
+func cheapestOffered(all []candidate) []candidate {
 	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.seconds, y.seconds) })
-	return all[:min(len(all), offered)]
+	return all[:min(len(all), maxOffered)]
 }
 
 // Estimates of plans that are as good as each other differ by up to tie; those
@@ -139,35 +144,37 @@ func (m *estimate) ranked(all []candidate) []candidate {
 		for n < len(left) && left[n].seconds <= left[0].seconds*near {
 			n++
 		}
-		slices.SortStableFunc(left[:n], candidate.leaner)
+		slices.SortStableFunc(left[:n], candidate.compareResources)
 		left = left[n:]
 	}
 	return all
 }
 
-// leaner compares what candidates take of the device: bytes moved; threads,
+// compareResources compares what candidates take of the device: bytes moved; threads,
 // counted as more where a thread has so many elements that it needs registers for
 // them; quarters of an SM that a block leaves without a warp; shared memory of a
 // block; elements of a thread.
-func (c candidate) leaner(d candidate) int {
+func (c candidate) compareResources(d candidate) int {
 	return cmp.Or(
-		cmp.Compare(steps(c.moved), steps(d.moved)), cmp.Compare(c.taken(), d.taken()),
-		cmp.Compare(c.idle(), d.idle()), cmp.Compare(c.shared, d.shared), cmp.Compare(c.slots, d.slots))
+		cmp.Compare(roundedLog(c.moved), roundedLog(d.moved)), cmp.Compare(c.effectiveThreads(), d.effectiveThreads()),
+		cmp.Compare(c.idleQuarters(), d.idleQuarters()), cmp.Compare(c.shared, d.shared), cmp.Compare(c.slots, d.slots))
 }
 
-// taken is the threads of all blocks.
-func (c candidate) taken() float64 { return steps(c.threads * max(1, c.slots/several)) }
+// effectiveThreads is the threads of all blocks.
+func (c candidate) effectiveThreads() float64 {
+	return roundedLog(c.threads * max(1, c.slots/coveringElements))
+}
 
-// steps is a logarithm, in whole steps of about a tenth.
-func steps(x float64) float64 { return math.Round(7 * math.Log2(x)) }
+// roundedLog is a logarithm, in whole steps of about a tenth.
+func roundedLog(x float64) float64 { return math.Round(7 * math.Log2(x)) }
 
-// several is the elements of a thread that hide what its addresses cost: two
+// coveringElements is the elements of a thread that hide what its addresses cost: two
 // accesses of 16 bytes of f32.
-const several = 8
+const coveringElements = 8
 
-// idle are the quarters of an SM without a warp of a block that has elements for it.
-func (c candidate) idle() int {
-	return max(0, quarters-max(1, c.knobs.warps)) * min(1, int(max(c.slots, c.partials))/2)
+// idleQuarters are the quarters of an SM without a warp of a block that has elements for it.
+func (c candidate) idleQuarters() int {
+	return max(0, device.SubPartitions-max(1, c.knobs.warps)) * min(1, int(max(c.slots, c.partials))/2)
 }
 
 // group is how many rows of tiles of a product go together: enough for blocks
@@ -192,25 +199,25 @@ func (m *estimate) group(t symtile.Tiling) int {
 }
 
 // choices lists the launch choices worth trying for a program.
-func choices(p *symtile.Program, s Sheet, tf32 []int) []knobs {
+func choices(p *symtile.Program, s device.Spec, tf32 []int) []knobs {
 	var all []knobs
 	for _, x := range tf32 {
-		all = append(all, choicesOf(p, s, knobs{tf32: x, group: 1, vector: most, producer: 1, cluster: 1, splitk: 1})...)
+		all = append(all, choicesOf(p, s, knobs{tf32: x, group: 1, vector: maxVectorBytes, producer: 1, cluster: 1, splitk: 1})...)
 	}
 	return all
 }
 
 // choicesOf lists those that differ from k in warps, stages and epilogue.
-func choicesOf(p *symtile.Program, s Sheet, k knobs) []knobs {
+func choicesOf(p *symtile.Program, s device.Spec, k knobs) []knobs {
 	stages, epilogues := []int{2}, []int{0} // of no effect without products, and the defaults
 	switch {
 	case hasTensor(p, s, k):
-		stages, epilogues = []int{1, 2, 3, mostOffered}, []int{0, 1}
+		stages, epilogues = []int{1, 2, 3, maxOfferedStages}, []int{0, 1}
 	case slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == hlo.OpDot }):
 		stages = []int{1, 2, 3}
 	}
 	var all []knobs
-	for k.warps = 1; k.warps*WarpThreads <= min(512, s.BlockThreads); k.warps *= 2 {
+	for k.warps = 1; k.warps*device.WarpThreads <= min(512, s.BlockThreads); k.warps *= 2 {
 		for _, k.stages = range stages {
 			for _, k.epilogue = range epilogues {
 				all = append(all, k)
@@ -221,7 +228,7 @@ func choicesOf(p *symtile.Program, s Sheet, k knobs) []knobs {
 }
 
 // hasTensor says whether tensor cores have a product of the program.
-func hasTensor(p *symtile.Program, s Sheet, k knobs) bool {
+func hasTensor(p *symtile.Program, s device.Spec, k knobs) bool {
 	for n, op := range p.Ops {
 		if op.Code == hlo.OpDot && onTensorCores(p, n, s, k) {
 			return true

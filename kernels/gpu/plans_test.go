@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -40,8 +41,8 @@ func TestDefaults(t *testing.T) {
 }
 
 // defaultOn is the default plan on a device, and what it is estimated to take.
-func defaultOn(p *symtile.Program, device string) string {
-	s, err := ParseSheet(device)
+func defaultOn(p *symtile.Program, dev string) string {
+	s, err := device.ParseSpec(dev)
 	if err != nil {
 		return err.Error()
 	}
@@ -68,13 +69,13 @@ func TestOffers(t *testing.T) {
 		n        int
 		producer bool
 	}{{"sm_80", 2048, false}, {"sm_90a", 2048, true}} {
-		s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return newSimulator(c.target), nil })
+		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return newSimulator(c.target), nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		p, b := parsed(t, fmt.Sprintf(text, c.n)), New(s)
 		all := slices.Collect(b.Plans(p))
-		deep := slices.IndexFunc(all, func(x kernels.Plan) bool { return x.Knob("stages", 2) > mostOffered })
+		deep := slices.IndexFunc(all, func(x kernels.Plan) bool { return x.Knob("stages", 2) > maxOfferedStages })
 		producer := slices.IndexFunc(all, func(x kernels.Plan) bool { return x.Knob("producer", 1) == 4 })
 		t.Logf("%s %d: %d plans; the first deep ring is number %d, the first producer that gives registers away %d", c.target, c.n, len(all), deep, producer)
 		if len(all) < 100 || len(all) > 10_000 || deep < 0 || (producer >= 0) != c.producer {
@@ -82,7 +83,7 @@ func TestOffers(t *testing.T) {
 		}
 		for range 40 {
 			plan := all[rng.IntN(512)]
-			if _, err := compile(p, plan, s.Sheet()); err != nil {
+			if _, err := compile(p, plan, s.Spec()); err != nil {
 				t.Errorf("%s: %v", c.target, err)
 			}
 		}

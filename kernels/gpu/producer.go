@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
@@ -12,23 +13,23 @@ import (
 func (r *ring) produce() {
 	e, a := r.e, r.e.asm
 	consumer := a.label("CONSUMER")
-	consumers := e.threads * int64(e.knobs.teams())
+	consumers := e.threads * int64(e.knobs.mathGroups())
 	a.branch(a.get(kindPred, "setp.lt.s32", e.tid, consumers), consumer)
 	a.note("the producer: %s", r.part.note())
 	a.enter()
 	inc := r.registers()
 	if inc > 0 {
 		a.code.Entry.MinNCTAPerSM = 1 // else the assembler does not know what all start with
-		a.do("setmaxnreg.dec.sync.aligned.u32", producerRegisters)
+		a.do("setmaxnreg.dec.sync.aligned.u32", device.ProducerRegisters)
 	}
 	a.when(a.get(kindPred, "setp.gt.s32", e.tid, consumers), "ret")
 	c := r.cursor(1) // the first time slots are empty
 	to := a.fresh(kindB32)
 	a.do("mov.b32", to, r.data)
-	w := e.beginWalk(nil)
+	w := e.beginTileLoop(nil)
 	r.outside = a.scope
 	r.fill(c, to)
-	e.endWalk(w)
+	e.endTileLoop(w)
 	a.do("ret")
 	a.leave()
 	a.place(consumer)
@@ -56,7 +57,7 @@ func (r *ring) fill(c cursor, to operand) {
 // producer's are given to them; 0 where nothing is given.
 func (r *ring) registers() int {
 	k := r.e.knobs
-	return r.e.sheet.handedOver(int(r.e.threads)*k.teams()/WarpgroupThreads, k.producer*WarpThreads)
+	return r.e.sheet.ConsumerRegisters(int(r.e.threads)*k.mathGroups()/device.WarpgroupThreads, k.producer*device.WarpThreads)
 }
 
 // copy has the copy unit fill a slot with the tiles of an iteration.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -35,7 +36,7 @@ func TestProgramsOnSimulator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := kernels.NewVerifier(m.Entry, 3)
+		v, err := check.NewVerifier(m.Entry, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

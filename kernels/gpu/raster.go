@@ -1,13 +1,16 @@
 package gpu
 
-import "github.com/tilewright/tilewright/symtile"
+import (
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/index"
+)
 
 // raster is the order in which blocks take tiles: the parallel dimensions with
 // more than one tile, and their tile ids as functions of the block's number. The
 // last is the fastest, but that groups of tiles of the last but one are gone
 // through together, so that blocks that run at the same time share operands in
 // the L2 cache (Triton, matrix multiplication tutorial, "L2 Cache Optimizations").
-func (e *emitter) raster(block symtile.Expr) (dims []int, ids []symtile.Expr) {
+func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 	var tiles []int64
 	for k, d := range e.p.Space.Dims {
 		if n := constantOf(d.Tiles); d.Kind == symtile.Parallel && n > 1 {
@@ -21,7 +24,7 @@ func (e *emitter) raster(block symtile.Expr) (dims []int, ids []symtile.Expr) {
 	}
 	rows, cols := tiles[k-2], tiles[k-1]
 	if rows%g != 0 {
-		e.refuse("group=%d does not divide the %d tiles of dimension %s", g, rows, e.p.Space.Dims[dims[k-2]].Name)
+		e.reject("group=%d does not divide the %d tiles of dimension %s", g, rows, e.p.Space.Dims[dims[k-2]].Name)
 	}
 	inner := digitsOf(block, append(append([]int64{}, tiles[:k-2]...), rows/g, cols, g))
 	n := len(inner)
@@ -48,45 +51,45 @@ func (e *emitter) neighbours() (dim int, run int64) {
 	return dims[k-1], constantOf(e.p.Space.Dims[dims[k-1]].Tiles)
 }
 
-// A walk is a loop in which a block goes from tile to tile, the number of blocks
+// A tileLoop is a loop in which a block goes from tile to tile, the number of blocks
 // further each time.
-type walk struct {
-	tile  operand // its number
-	again operand
-	waits int // barriers before it
-	team  *team
-	done  operand // where those go that have no tile
+type tileLoop struct {
+	tile      operand // its number
+	label     operand
+	waits     int // barriers before it
+	mathGroup *mathGroup
+	done      operand // where those go that have no tile
 }
 
-// walks says whether blocks go from tile to tile: a persistent schedule.
-func (e *emitter) walks() bool { return e.knobs.persistent > 0 }
+// loopsOverTiles says whether blocks go from tile to tile: a persistent schedule.
+func (e *emitter) loopsOverTiles() bool { return e.knobs.persistent > 0 }
 
-// beginWalk begins the loop over a block's tiles, or a team's, nil where it has one:
+// beginTileLoop begins the loop over a block's tiles, or a team's, nil where it has one:
 // the tile ids have values from there on.
-func (e *emitter) beginWalk(t *team) *walk {
-	if !e.walks() {
+func (e *emitter) beginTileLoop(t *mathGroup) *tileLoop {
+	if !e.loopsOverTiles() {
 		return nil
 	}
 	if e.p.Programs() > highest/4 {
-		e.refuse("persistent=1: the numbers of %d tiles, and of those after them, need more than 32 bits", e.p.Programs())
+		e.reject("persistent=1: the numbers of %d tiles, and of those after them, need more than 32 bits", e.p.Programs())
 	}
 	a := e.asm
-	w := &walk{tile: a.fresh(kindB32), again: a.label("TILE"), waits: a.waits, team: t}
+	w := &tileLoop{tile: a.fresh(kindB32), label: a.label("TILE"), waits: a.waits, mathGroup: t}
 	a.do("mov.u32", w.tile, blockNumber)
 	if t != nil {
 		w.done = a.label("DONE")
 		a.do("mad.lo.s32", w.tile, t.number, a.get(kindB32, "mov.u32", gridSize), w.tile)
 		a.branch(a.get(kindPred, "setp.ge.s32", w.tile, e.p.Programs()), w.done)
 	}
-	a.place(w.again)
+	a.place(w.label)
 	a.enter()
 	e.tileIDs(w.tile)
 	return w
 }
 
-// endWalk goes on to the next tile. What this one left in shared memory has been
+// endTileLoop goes on to the next tile. What this one left in shared memory has been
 // read by then.
-func (e *emitter) endWalk(w *walk) {
+func (e *emitter) endTileLoop(w *tileLoop) {
 	if w == nil {
 		return
 	}
@@ -96,13 +99,13 @@ func (e *emitter) endWalk(w *walk) {
 	}
 	a.leave()
 	more, stride := a.fresh(kindPred), a.get(kindB32, "mov.u32", gridSize)
-	if w.team != nil {
+	if w.mathGroup != nil {
 		stride = a.get(kindB32, "shl.b32", stride, 1)
 	}
 	a.do("add.s32", w.tile, w.tile, stride)
 	a.do("setp.lt.s32", more, w.tile, e.p.Programs())
-	a.branch(more, w.again)
-	if w.team != nil {
+	a.branch(more, w.label)
+	if w.mathGroup != nil {
 		a.place(w.done)
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/symtile/layout"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A reduction folds a tile along some dimensions. Every thread folds what it
@@ -16,7 +18,7 @@ type reduction struct {
 	e      *emitter
 	n      int
 	op     symtile.Op
-	s      *layout.Spread
+	layout *coalesce.ThreadLayout
 	inside bool       // the reduced dimensions are the inner side
 	code   hlo.Opcode // of a single operation; "" for other computations
 	types  []hlo.DType
@@ -33,17 +35,17 @@ func (r *reduction) partial() []hlo.DType {
 	return append(r.types[:len(r.types):len(r.types)], hlo.Pred)
 }
 
-// mostPartials is how many partial results a thread keeps.
-const mostPartials = 128
+// maxPartials is how many partial results a thread keeps.
+const maxPartials = 128
 
 // newReduction is the reduction of op n: in any order where the computation is
 // one commutative operation, else in the order of the elements.
-func (e *emitter) newReduction(n int) closer {
+func (e *emitter) newReduction(n int) accumulator {
 	r := e.reductionOf(n)
 	if r.code != "" {
 		return r
 	}
-	return e.newOrdered(r)
+	return e.newOrderedReduction(r)
 }
 
 func (e *emitter) reductionOf(n int) *reduction {
@@ -58,28 +60,28 @@ func (e *emitter) reductionOf(n int) *reduction {
 	if code, ok := op.Instr.Attrs.ToApply.Monoid(); ok && parts == 1 {
 		r.code = code
 	}
-	r.spread(sizes)
+	r.chooseLayout(sizes)
 	if r.inside && r.code != "" {
-		e.spreads[fmt.Sprint(sizes)] = r.s
+		e.layouts[fmt.Sprint(sizes)] = r.layout
 	}
-	results := r.s.OutRounds
+	results := r.layout.OuterRounds
 	if !r.inside {
-		results = r.s.InRounds * r.s.Vector
+		results = r.layout.InnerRounds * r.layout.Vector
 	}
 	kept := results * int64(parts)
 	if r.code == "" {
 		kept *= 2 // what is carried, too
 	}
-	if kept > mostPartials {
-		e.refuse("%s: each of %d threads would keep %d partial results; at most %d are kept", op.Instr.Name, e.threads, kept, mostPartials)
+	if kept > maxPartials {
+		e.reject("%s: each of %d threads would keep %d partial results; at most %d are kept", op.Instr.Name, e.threads, kept, maxPartials)
 	}
 	r.accs = make([][]operand, results)
 	return r
 }
 
-// spread goes over the tile of the sizes as other reductions of it do along the
+// chooseLayout goes over the tile of the sizes as other reductions of it do along the
 // same dimensions.
-func (r *reduction) spread(sizes []int64) {
+func (r *reduction) chooseLayout(sizes []int64) {
 	e := r.e
 	key := func(op symtile.Op) string {
 		_, any := op.Instr.Attrs.ToApply.Monoid()
@@ -88,14 +90,14 @@ func (r *reduction) spread(sizes []int64) {
 	own := key(r.op)
 	c, known := e.folds[own]
 	if !known {
-		f := layout.Fold{Reduced: r.op.Instr.Attrs.Dimensions, Ordered: r.code == "", Results: mostPartials / int64(len(r.types))}
+		f := coalesce.Reduction{Reduced: r.op.Instr.Attrs.Dimensions, Ordered: r.code == "", MaxResults: maxPartials / int64(len(r.types))}
 		if f.Ordered {
-			f.Results /= 2 // what is carried, too
+			f.MaxResults /= 2 // what is carried, too
 		}
-		c = e.folding(func(op symtile.Op) bool { return key(op) == own }, r.n, r.types[0].Size(), f)
+		c = e.foldedLayout(func(op symtile.Op) bool { return key(op) == own }, r.n, r.types[0].Size(), f)
 		e.folds[own] = c
 	}
-	r.s, r.inside = c.Spread, c.fold.Inside(c.Spread)
+	r.layout, r.inside = c.Layout, c.fold.ReducesInner(c.Layout)
 }
 
 // begin sets the partial results to the identity of the operation.
@@ -106,7 +108,7 @@ func (r *reduction) begin() {
 		for part, d := range r.types {
 			identity, ok := monoidIdentity(r.code, d)
 			if !ok {
-				e.refuse("%s: a reduction of %s by %s", r.op.Instr.Name, d, r.code)
+				e.reject("%s: a reduction of %s by %s", r.op.Instr.Name, d, r.code)
 			}
 			e.set(kindFor(d), r.accs[k][part], identity)
 		}
@@ -145,58 +147,58 @@ func (e *emitter) set(k kind, to, v operand) {
 // sharers is how many threads fold parts of the same result.
 func (r *reduction) sharers() int64 {
 	if r.inside {
-		return r.s.Lanes
+		return r.layout.InnerThreads
 	}
-	return r.s.Rows
+	return r.layout.OuterThreads
 }
 
 // sharer is the number of this thread among those.
-func (r *reduction) sharer() symtile.Expr {
+func (r *reduction) sharer() index.Expr {
 	if r.inside {
-		return r.e.thread.Mod(r.s.Lanes)
+		return r.e.thread.Mod(r.layout.InnerThreads)
 	}
-	return r.e.thread.Div(r.s.Lanes)
+	return r.e.thread.Div(r.layout.InnerThreads)
 }
 
 // results is how many results the tile has.
 func (r *reduction) results() int64 {
 	if r.inside {
-		return r.s.Outs
+		return r.layout.OuterElements
 	}
-	return r.s.Ins
+	return r.layout.InnerElements
 }
 
 // accumulate folds the tile into the partial results.
 func (r *reduction) accumulate() {
 	clear(r.e.noted)
-	e, s := r.e, r.s
+	e, s := r.e, r.layout
 	whole := s.PerThread() <= 2*unrolled
 	if r.inside {
-		step := s.InRounds
+		step := s.InnerRounds
 		if !whole {
 			step = max(1, min(step, unrolled/2/s.Vector))
 		}
-		for o := range s.OutRounds {
-			e.rounds("vector", s.InRounds, step, func(i symtile.Expr) { r.fold(e.ring.Const(o), i) })
+		for o := range s.OuterRounds {
+			e.rounds("vector", s.InnerRounds, step, func(i index.Expr) { r.fold(e.ring.Const(o), i) })
 		}
 		return
 	}
-	step := s.OutRounds
+	step := s.OuterRounds
 	if !whole {
-		step = max(1, min(step, unrolled/2/(s.Vector*s.InRounds)))
+		step = max(1, min(step, unrolled/2/(s.Vector*s.InnerRounds)))
 	}
-	e.rounds("row", s.OutRounds, step, func(o symtile.Expr) {
-		for i := range s.InRounds {
+	e.rounds("row", s.OuterRounds, step, func(o index.Expr) {
+		for i := range s.InnerRounds {
 			r.fold(o, e.ring.Const(i))
 		}
 	})
 }
 
 // fold folds one vector.
-func (r *reduction) fold(o, i symtile.Expr) {
+func (r *reduction) fold(o, i index.Expr) {
 	e := r.e
-	defer e.over(r.s)()
-	points := e.vectorAt(r.s, o, i)
+	defer e.withLayout(r.layout)()
+	points := e.vectorAt(r.layout, o, i)
 	tile := e.p.Ops[r.op.Args[0]].Tile
 	there := make([]operand, len(points))
 	for v := range points {
@@ -214,7 +216,7 @@ func (r *reduction) fold(o, i symtile.Expr) {
 	for v := range points {
 		k := constantOf(o)
 		if !r.inside {
-			k = constantOf(i)*r.s.Vector + int64(v)
+			k = constantOf(i)*r.layout.Vector + int64(v)
 		}
 		x := make([]operand, len(r.types))
 		for part := range x {
@@ -278,7 +280,7 @@ func (e *emitter) apply(c *hlo.Computation, params []operand) []operand {
 			continue
 		}
 		if i.Shape.Rank() > 0 || !i.Shape.DType.IsArray() || !i.Op.Elementwise() && i.Op != hlo.OpConstant {
-			e.refuse("%s of the computation %s is no operation on scalars", i.Name, c.Name)
+			e.reject("%s of the computation %s is no operation on scalars", i.Name, c.Name)
 		}
 		if i.Op == hlo.OpConstant {
 			at[i], _ = uniform(i.Literal)
@@ -318,20 +320,20 @@ func (r *reduction) finish() {
 // the order of their numbers: each has all of it after that, in registers that
 // do not change any more.
 func (r *reduction) joinThreads() {
-	e, s := r.e, r.s
+	e, s := r.e, r.layout
 	for k := range r.accs {
 		r.accs[k] = r.frozen(r.accs[k])
 	}
-	from, to := int64(1), s.Lanes
+	from, to := int64(1), s.InnerThreads
 	if !r.inside {
-		from, to = s.Lanes, e.threads
+		from, to = s.InnerThreads, e.threads
 	}
-	for off := from; off < min(to, WarpThreads); off *= 2 {
+	for off := from; off < min(to, device.WarpThreads); off *= 2 {
 		for k := range r.accs {
 			r.accs[k] = r.joinPair(r.accs[k], r.exchange(r.accs[k], off), off)
 		}
 	}
-	if to > WarpThreads && to > from {
+	if to > device.WarpThreads && to > from {
 		r.acrossWarps()
 	}
 }
@@ -401,14 +403,14 @@ func (e *emitter) shuffle(k kind, x operand, off int64) operand {
 // acrossWarps brings one value of each warp, or of each row of threads, to
 // shared memory, and folds them in every thread.
 func (r *reduction) acrossWarps() {
-	e, s := r.e, r.s
-	side, shares := s.OutRounds*s.Rows, s.Lanes/WarpThreads
-	warp := e.thread.Mod(s.Lanes).Div(WarpThreads)
-	writes := conditions(nil).and(e.thread.Mod(WarpThreads).Neg())
+	e, s := r.e, r.layout
+	side, shares := s.OuterRounds*s.OuterThreads, s.InnerThreads/device.WarpThreads
+	warp := e.thread.Mod(s.InnerThreads).Div(device.WarpThreads)
+	writes := conditions(nil).and(e.thread.Mod(device.WarpThreads).Neg())
 	if !r.inside {
-		per := max(s.Lanes, WarpThreads)
-		side, shares, warp = s.InRounds*s.Lanes*s.Vector, e.threads/per, e.thread.Div(per)
-		writes = conditions(nil).and(e.thread.Mod(per).Neg().AddConst(s.Lanes - 1))
+		per := max(s.InnerThreads, device.WarpThreads)
+		side, shares, warp = s.InnerRounds*s.InnerThreads*s.Vector, e.threads/per, e.thread.Div(per)
+		writes = conditions(nil).and(e.thread.Mod(per).Neg().AddConst(s.InnerThreads - 1))
 	}
 	var buffers []*buffer
 	for _, d := range r.partial() {
@@ -416,7 +418,7 @@ func (r *reduction) acrossWarps() {
 	}
 	for k := range r.accs {
 		for part, b := range buffers {
-			p := point{[]symtile.Expr{r.number(k), warp}, writes}
+			p := point{[]index.Expr{r.number(k), warp}, writes}
 			e.put(b, []point{p}, r.accs[k][part:part+1])
 		}
 	}
@@ -426,7 +428,7 @@ func (r *reduction) acrossWarps() {
 		for part, b := range buffers {
 			var points []point
 			for w := range shares {
-				points = append(points, point{[]symtile.Expr{r.number(k), e.ring.Const(w)}, nil})
+				points = append(points, point{[]index.Expr{r.number(k), e.ring.Const(w)}, nil})
 			}
 			all[part] = e.fetch(b, points)
 		}
@@ -446,17 +448,17 @@ func (r *reduction) acrossWarps() {
 
 // number is which of the results of the tile result k of this thread is, in the
 // order of the spread.
-func (r *reduction) number(k int) symtile.Expr {
+func (r *reduction) number(k int) index.Expr {
 	if r.inside {
-		return r.s.Out(r.e.thread, r.e.ring.Const(int64(k)))
+		return r.layout.OuterIndex(r.e.thread, r.e.ring.Const(int64(k)))
 	}
-	return r.s.In(r.e.thread, r.e.ring.Const(int64(k)/r.s.Vector)).AddConst(int64(k) % r.s.Vector)
+	return r.layout.InnerIndex(r.e.thread, r.e.ring.Const(int64(k)/r.layout.Vector)).AddConst(int64(k) % r.layout.Vector)
 }
 
 // publish makes the results known to this thread, and in shared memory to
 // others if they ask for them.
 func (r *reduction) publish() {
-	e, s := r.e, r.s
+	e, s := r.e, r.layout
 	side, dims, count, owner := s.Outer, []int{}, r.results(), r.sharer()
 	if !r.inside {
 		side = s.Inner
@@ -470,10 +472,10 @@ func (r *reduction) publish() {
 	}
 	points := make([]point, len(r.accs))
 	for k := range r.accs {
-		full := make([]symtile.Expr, len(s.Sizes))
+		full := make([]index.Expr, len(s.Sizes))
 		n := r.number(k)
-		s.Place(full, side, n)
-		var at []symtile.Expr
+		s.SetIndices(full, side, n)
+		var at []index.Expr
 		for _, d := range dims {
 			at = append(at, full[d])
 		}
@@ -486,11 +488,11 @@ func (r *reduction) publish() {
 	for part, d := range r.types {
 		key := bufferKey{r.n, part}
 		delete(e.buffers, key)
-		if !e.hints.wanted[key] {
+		if !e.hints.sharedResults[key] {
 			continue
 		}
 		sizes := r.op.Tile.Sizes()
-		b := e.newBuffer(held(d), sizes, dense(sizes))
+		b := e.newBuffer(registerType(d), sizes, dense(sizes))
 		for k, p := range points {
 			p.when = p.when.and(owner.Neg())
 			e.put(b, []point{p}, r.accs[k][part:part+1])

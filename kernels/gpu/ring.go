@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A ring is a loop of products by warpgroups, or one of them that has no loop.
@@ -13,7 +15,7 @@ type ring struct {
 	e     *emitter
 	dots  []*groupDot
 	tiles []*boxTile
-	part  portion
+	part  iterationRange
 	total int64   // iterations of this block, at most
 	limit operand // how many they are
 	slots int64
@@ -22,11 +24,11 @@ type ring struct {
 	full0 int64 // where the barriers are
 	lag   int64 // iterations that are still multiplied when the next begins
 
-	special           bool   // a producer fills the slots
+	hasProducer       bool   // a producer fills the slots
 	blocks            int64  // of the cluster
 	outside           *scope // of the loop
 	data, full, empty operand
-	leads             operand
+	leader            operand
 	rank              operand // of the block in the cluster
 	maps              []operand
 }
@@ -41,21 +43,21 @@ func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
 	r.schedule()
 	r.layOut()
 	r.emit()
-	if e.knobs.epilogue > 0 && !e.walks() {
+	if e.knobs.epilogue > 0 && !e.loopsOverTiles() {
 		e.release(r.at, r.bytes*r.slots)
 		e.barrier() // all are done with the ring
 	}
-	r.part.conclude(r.closers())
+	r.part.conclude(r.accumulators())
 	return true
 }
 
 // ringOf is the ring of products that one loop accumulates; nil where they are
 // not for warpgroups.
 func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
-	if !e.sheet.Warpgroups() || e.threads%WarpgroupThreads != 0 || e.nested > 0 {
+	if !e.sheet.Warpgroups() || e.threads%device.WarpgroupThreads != 0 || e.loopDepth > 0 {
 		return nil
 	}
-	r := &ring{e: e, part: e.portion(dims), blocks: int64(e.knobs.cluster)}
+	r := &ring{e: e, part: e.iterationRange(dims), blocks: int64(e.knobs.cluster)}
 	r.total = r.part.count
 	for _, n := range closers {
 		if e.p.Ops[n].Code != hlo.OpDot {
@@ -69,15 +71,15 @@ func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
 		e.sums += d.rows / groupRows * d.cols / 2
 	}
 	for _, s := range body {
-		if s.Loop != nil || e.hints.staged[s.Op] || len(e.p.Ops[s.Op].Needs) > 0 {
+		if s.Loop != nil || e.hints.staged[s.Op] || len(e.p.Ops[s.Op].RuntimeArgs) > 0 {
 			return nil
 		}
 	}
 	return r
 }
 
-func (r *ring) closers() []closer {
-	all := make([]closer, len(r.dots))
+func (r *ring) accumulators() []accumulator {
+	all := make([]accumulator, len(r.dots))
 	for k, d := range r.dots {
 		all[k] = d
 	}
@@ -88,18 +90,18 @@ func (r *ring) closers() []closer {
 // to tile, need a producer: it runs ahead of what the warpgroups are at.
 func (r *ring) schedule() {
 	e := r.e
-	ahead := r.blocks > 1 || e.walks()
+	ahead := r.blocks > 1 || e.loopsOverTiles()
 	r.slots = int64(e.knobs.stages)
-	if !e.walks() {
-		r.slots = min(r.slots, r.part.least)
+	if !e.loopsOverTiles() {
+		r.slots = min(r.slots, r.part.minCount)
 	}
 	r.lag = min(1, r.slots-1)
-	r.special = e.knobs.producer > 0 && (r.total > r.slots || ahead) && e.asm.waits == 0 && int(e.threads)*e.knobs.teams()+e.knobs.producer*WarpThreads <= e.sheet.BlockThreads
-	if e.knobs.teams() > 1 && e.shared > 0 {
-		e.refuse("persistent=%d needs a product that is the first thing a block does", e.knobs.persistent)
+	r.hasProducer = e.knobs.producer > 0 && (r.total > r.slots || ahead) && e.asm.waits == 0 && int(e.threads)*e.knobs.mathGroups()+e.knobs.producer*device.WarpThreads <= e.sheet.BlockThreads
+	if e.knobs.mathGroups() > 1 && e.shared > 0 {
+		e.reject("persistent=%d needs a product that is the first thing a block does", e.knobs.persistent)
 	}
-	if ahead && (!r.special || e.extra > 0) {
-		e.refuse("cluster=%d and persistent=%d need a producer, and a product that is the first thing a block does, the only one", e.knobs.cluster, e.knobs.persistent)
+	if ahead && (!r.hasProducer || e.extra > 0) {
+		e.reject("cluster=%d and persistent=%d need a producer, and a product that is the first thing a block does, the only one", e.knobs.cluster, e.knobs.persistent)
 	}
 }
 
@@ -125,8 +127,8 @@ func (r *ring) layOut() {
 		}
 	}
 	e.shared = (e.shared + atom - 1) / atom * atom
-	r.at = e.room(r.bytes * r.slots)
-	r.full0 = e.room(16 * r.slots)
+	r.at = e.allocateShared(r.bytes * r.slots)
+	r.full0 = e.allocateShared(16 * r.slots)
 	e.common = e.shared
 }
 
@@ -140,7 +142,7 @@ func (r *ring) share() {
 	}
 	along, run := e.neighbours()
 	if run%r.blocks != 0 {
-		e.refuse("cluster=%d does not divide the %d neighbouring tiles", r.blocks, run)
+		e.reject("cluster=%d does not divide the %d neighbouring tiles", r.blocks, run)
 	}
 	common := 0
 	for _, b := range r.tiles {
@@ -148,13 +150,13 @@ func (r *ring) share() {
 			continue
 		}
 		if b.rows()%(r.blocks*swizzleRows) != 0 {
-			e.refuse("cluster=%d: the %d rows of %s are not shared out evenly", r.blocks, b.rows(), b.name)
+			e.reject("cluster=%d: the %d rows of %s are not shared out evenly", r.blocks, b.rows(), b.name)
 		}
 		b.parts = r.blocks
 		common++
 	}
 	if common == 0 {
-		e.refuse("cluster=%d: its blocks have no operand in common", r.blocks)
+		e.reject("cluster=%d: its blocks have no operand in common", r.blocks)
 	}
 }
 
@@ -162,7 +164,7 @@ func (r *ring) share() {
 const swizzleRows = 8
 
 // dependsOn says whether the place of an op's tile changes with a variable.
-func dependsOn(op symtile.Op, v symtile.Expr) bool {
+func dependsOn(op symtile.Op, v index.Expr) bool {
 	for _, d := range op.Tile {
 		if slices.Contains(d.Offset.Vars(), v) {
 			return true
@@ -176,23 +178,23 @@ func dependsOn(op symtile.Op, v symtile.Expr) bool {
 // when all have passed it.
 func (r *ring) emit() {
 	e, a := r.e, r.e.asm
-	r.leads = a.get(kindPred, "setp.eq.s32", e.tid, 0)
+	r.leader = a.get(kindPred, "setp.eq.s32", e.tid, 0)
 	for k := range e.maps {
 		p := a.get(kindB64, "mov.b64", operand(fmt.Sprintf("map%d", k)))
 		r.maps = append(r.maps, a.get(kindB64, "cvta.param.u64", p))
-		a.when(r.leads, "prefetch.tensormap", address{r.maps[k], 0})
+		a.when(r.leader, "prefetch.tensormap", address{r.maps[k], 0})
 	}
 	r.outside, r.limit = a.scope, e.iterations(r.part)
 	r.data, r.full, r.empty = a.get(kindB32, "add.s32", e.smem, r.at), a.get(kindB32, "add.s32", e.smem, r.full0), a.get(kindB32, "add.s32", e.smem, r.full0+8*r.slots)
 	r.barriers()
-	if r.special {
-		e.extra = e.knobs.producer*WarpThreads + int(e.threads)*(e.knobs.teams()-1)
+	if r.hasProducer {
+		e.extra = e.knobs.producer*device.WarpThreads + int(e.threads)*(e.knobs.mathGroups()-1)
 		r.produce()
 	} else {
 		r.prefill()
 	}
 	r.consume()
-	if r.blocks > 1 && !e.walks() {
+	if r.blocks > 1 && !e.loopsOverTiles() {
 		e.leaveCluster()
 	}
 }
@@ -203,13 +205,13 @@ func (r *ring) barriers() {
 	e, a := r.e, r.e.asm
 	a.note("barriers of %d slots of %d bytes", r.slots, r.bytes)
 	for s := range r.slots {
-		a.when(r.leads, "mbarrier.init.shared.b64", address{r.full, 8 * s}, 1)
-		if r.special {
-			a.when(r.leads, "mbarrier.init.shared.b64", address{r.empty, 8 * s}, r.blocks*e.threads/WarpThreads)
+		a.when(r.leader, "mbarrier.init.shared.b64", address{r.full, 8 * s}, 1)
+		if r.hasProducer {
+			a.when(r.leader, "mbarrier.init.shared.b64", address{r.empty, 8 * s}, r.blocks*e.threads/device.WarpThreads)
 		}
 	}
-	a.when(r.leads, "fence.mbarrier_init.release.cluster")
-	a.when(r.leads, "fence.proxy.async")
+	a.when(r.leader, "fence.mbarrier_init.release.cluster")
+	a.when(r.leader, "fence.proxy.async")
 	if r.blocks == 1 {
 		e.barrier()
 		return
@@ -224,14 +226,14 @@ func (r *ring) barriers() {
 // The kernel ends when all blocks have said so.
 func (e *emitter) leaveCluster() {
 	e.asm.do("barrier.cluster.arrive.release.aligned")
-	e.left = true
+	e.exitArrived = true
 }
 
 // prefill fills the slots of the first iterations.
 func (r *ring) prefill() {
 	a := r.e.asm
 	follower := a.label("FOLLOW")
-	a.branch(a.not(r.leads), follower)
+	a.branch(a.not(r.leader), follower)
 	a.enter()
 	for s := range r.slots - r.lag {
 		r.copy(a.in(kindB32, integer(s)), address{r.data, s * r.bytes}, address{r.full, 8 * s})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 )
@@ -12,7 +13,7 @@ import (
 // simulator is a driver over the interpreter that makes an error of everything
 // it finds wrong with a kernel.
 type simulator struct {
-	sheet   Sheet
+	spec    device.Spec
 	machine *sim.Machine
 	options sim.Options
 	last    sim.Counters
@@ -24,19 +25,19 @@ type simulator struct {
 var everything = sim.Options{Counters: true, Races: true, Uninitialised: true}
 
 func newSimulator(name string) *simulator {
-	s, err := ParseSheet(name)
+	s, err := device.ParseSpec(name)
 	if err != nil {
 		panic(err)
 	}
 	s.Simulated = true
-	return &simulator{sheet: s, machine: sim.New(sim.Sheet{}), options: everything}
+	return &simulator{spec: s, machine: sim.New(sim.Sheet{}), options: everything}
 }
 
-func (d *simulator) Sheet() Sheet { return d.sheet }
+func (d *simulator) Spec() device.Spec { return d.spec }
 
 // simulatedSession is a session on a simulator.
-func simulatedSession(t *testing.T, name string) *Session {
-	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return newSimulator(name), nil })
+func simulatedSession(t *testing.T, name string) *device.Session {
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return newSimulator(name), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +50,11 @@ type simFunction struct {
 	name string
 }
 
-func (m simModule) Function(name string) (Function, error) { return simFunction{m, name}, nil }
-func (simModule) Close() error                             { return nil }
-func (simFunction) Resources() Resources                   { return Resources{} }
+func (m simModule) Function(name string) (device.Function, error) { return simFunction{m, name}, nil }
+func (simModule) Close() error                                    { return nil }
+func (simFunction) Resources() device.Resources                   { return device.Resources{} }
 
-func (d *simulator) Load(_ context.Context, text string, _ LoadOptions) (Module, error) {
+func (d *simulator) Load(_ context.Context, text string, _ device.LoadOptions) (device.Module, error) {
 	m, err := ptx.Parse("kernel.ptx", []byte(text))
 	if err != nil {
 		return nil, err
@@ -68,21 +69,23 @@ func (d *simulator) Load(_ context.Context, text string, _ LoadOptions) (Module,
 	return simModule{p}, err
 }
 
-func (d *simulator) Alloc(n int64) (Address, error) {
+func (d *simulator) Alloc(n int64) (device.Address, error) {
 	a, err := d.machine.Alloc(n)
-	return Address(a), err
+	return device.Address(a), err
 }
-func (d *simulator) Free(a Address) error                  { return d.machine.Free(uint64(a)) }
-func (d *simulator) CopyIn(a Address, b []byte) error      { return d.machine.Write(uint64(a), b) }
-func (d *simulator) CopyOut(b []byte, a Address) error     { return d.machine.Read(uint64(a), b) }
-func (d *simulator) Fill(a Address, v byte, n int64) error { return d.machine.Set(uint64(a), v, n) }
-func (*simulator) EncodeTensorMap(s TensorMapSpec) (m TensorMap, err error) {
+func (d *simulator) Free(a device.Address) error              { return d.machine.Free(uint64(a)) }
+func (d *simulator) CopyIn(a device.Address, b []byte) error  { return d.machine.Write(uint64(a), b) }
+func (d *simulator) CopyOut(b []byte, a device.Address) error { return d.machine.Read(uint64(a), b) }
+func (d *simulator) Fill(a device.Address, v byte, n int64) error {
+	return d.machine.Set(uint64(a), v, n)
+}
+func (*simulator) EncodeTensorMap(s device.TensorMapSpec) (m device.TensorMap, err error) {
 	if err := s.Check(); err != nil {
 		return m, err
 	}
 	t := sim.TensorMap{
 		Type: map[int64]ptx.Type{1: ptx.U8, 2: ptx.F16, 4: ptx.F32}[s.DType.Size()], Address: uint64(s.Base), Dims: s.Dims, Strides: s.Strides, Box: s.Box,
-		Swizzle: map[Swizzle]sim.Swizzle{Swizzle32: sim.Swizzle32, Swizzle64: sim.Swizzle64, Swizzle128: sim.Swizzle128}[s.Swizzle],
+		Swizzle: map[device.Swizzle]sim.Swizzle{device.Swizzle32: sim.Swizzle32, device.Swizzle64: sim.Swizzle64, device.Swizzle128: sim.Swizzle128}[s.Swizzle],
 	}
 	b, err := t.Encode()
 	copy(m[:], b)
@@ -90,17 +93,17 @@ func (*simulator) EncodeTensorMap(s TensorMapSpec) (m TensorMap, err error) {
 }
 
 // Clusters is one at least: tests have few SMs, so that blocks have several tiles.
-func (d *simulator) Clusters(l Launch) (int, error) {
-	return max(1, d.sheet.Clusters(l)), d.sheet.Check(l)
+func (d *simulator) Clusters(l device.Launch) (int, error) {
+	return max(1, d.spec.Clusters(l)), d.spec.Check(l)
 }
 func (*simulator) Sync(context.Context) error { return nil }
-func (*simulator) Time(context.Context, Burst, int) ([]float64, error) {
-	return nil, ErrUntimed
+func (*simulator) Time(context.Context, device.Burst, int) ([]float64, error) {
+	return nil, device.ErrUntimed
 }
 func (*simulator) Close() error { return nil }
 
-func (d *simulator) Launch(ctx context.Context, l Launch) error {
-	if err := d.sheet.Check(l); err != nil {
+func (d *simulator) Launch(ctx context.Context, l device.Launch) error {
+	if err := d.spec.Check(l); err != nil {
 		return err
 	}
 	f := l.Function.(simFunction)

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Several blocks may share a tile (splitk): a first kernel has a grid of tile
@@ -15,16 +17,16 @@ import (
 // bits of a result depend on the plan only (Osama et al., Stream-K, PPoPP 2023,
 // §2, "fixed split").
 
-// mostPieces of a tile.
-const mostPieces = 1 << 12
+// maxPieces of a tile.
+const maxPieces = 1 << 12
 
 // A phase is which of the kernels of a plan is emitted.
 type phase uint8
 
 const (
-	phaseWhole  phase = iota // the only one
-	phasePieces              // blocks do pieces of loops
-	phaseRest                // what pieces have left is joined
+	phaseWhole    phase = iota // the only one
+	phasePartials              // blocks do pieces of loops
+	phaseCombine               // what pieces have left is joined
 )
 
 func (ph phase) suffix() string { return [...]string{"", "_pieces", "_rest"}[ph] }
@@ -35,30 +37,30 @@ func phasesOf(p *symtile.Program, k knobs) ([]phase, error) {
 		return []phase{phaseWhole}, nil
 	}
 	if k.persistent > 0 {
-		return nil, refusal(fmt.Sprintf("splitk=%d and persistent=1 exclude each other: blocks share a tile, or have several", k.splitk))
+		return nil, unsupported(fmt.Sprintf("splitk=%d and persistent=1 exclude each other: blocks share a tile, or have several", k.splitk))
 	}
 	loops := topLoops(p.Body)
 	if len(loops) == 0 {
-		return nil, refusal(fmt.Sprintf("splitk=%d: there is nothing to share, for every reduced or contracted dimension is one tile", k.splitk))
+		return nil, unsupported(fmt.Sprintf("splitk=%d: there is nothing to share, for every reduced or contracted dimension is one tile", k.splitk))
 	}
 	for _, l := range loops {
-		name := p.Ops[l.Closers[0]].Instr.Name
+		name := p.Ops[l.Accumulators[0]].Instr.Name
 		total := int64(1)
 		for _, d := range l.Dims {
 			total *= constantOf(p.Space.Dims[d].Tiles)
 		}
 		if total < int64(k.splitk) {
-			return nil, refusal(fmt.Sprintf("splitk=%d is more than the %d iterations of %s", k.splitk, total, name))
+			return nil, unsupported(fmt.Sprintf("splitk=%d is more than the %d iterations of %s", k.splitk, total, name))
 		}
 		if n := needsTotal(p, l, loops); n >= 0 {
-			return nil, refusal(fmt.Sprintf("splitk=%d: %s needs all of %s, of which blocks have pieces", k.splitk, name, p.Ops[n].Instr.Name))
+			return nil, unsupported(fmt.Sprintf("splitk=%d: %s needs all of %s, of which blocks have pieces", k.splitk, name, p.Ops[n].Instr.Name))
 		}
 	}
-	return []phase{phasePieces, phaseRest}, nil
+	return []phase{phasePartials, phaseCombine}, nil
 }
 
 // scratchFits says why arrays between kernels are too much for a device.
-func scratchFits(scratch []int64, s Sheet) error {
+func scratchFits(scratch []int64, s device.Spec) error {
 	total := int64(0)
 	for _, n := range scratch {
 		total += n
@@ -83,9 +85,9 @@ func topLoops(body []symtile.Step) []*symtile.Loop {
 // needsTotal is a closer of another loop of the list, whose result a loop needs;
 // −1: none.
 func needsTotal(p *symtile.Program, l *symtile.Loop, loops []*symtile.Loop) int {
-	used := usedBy(p, l.Closers, nil)
+	used := usedBy(p, l.Accumulators, nil)
 	for _, other := range loops {
-		for _, c := range other.Closers {
+		for _, c := range other.Accumulators {
 			if other != l && used[c] {
 				return c
 			}
@@ -101,12 +103,12 @@ func (e *emitter) body() []symtile.Step {
 	}
 	var from, ends []int
 	for _, l := range topLoops(e.p.Body) {
-		ends = append(ends, l.Closers...)
+		ends = append(ends, l.Accumulators...)
 	}
-	if e.phase == phasePieces {
+	if e.phase == phasePartials {
 		from, ends = ends, nil
 	}
-	if e.phase == phaseRest {
+	if e.phase == phaseCombine {
 		for _, r := range e.p.Roots {
 			from = append(from, r.Op)
 		}
@@ -127,52 +129,52 @@ func usedBy(p *symtile.Program, from, ends []int) []bool {
 		}
 		used[n] = true
 		if !slices.Contains(ends, n) {
-			stack = append(append(stack, p.Ops[n].Args...), p.Ops[n].Needs...)
+			stack = append(append(stack, p.Ops[n].Args...), p.Ops[n].RuntimeArgs...)
 		}
 	}
 	return used
 }
 
-// A portion is the iterations of a loop that a block does: count of the total, from
+// A iterationRange is the iterations of a loop that a block does: count of the total, from
 // first on, or one fewer. Where pieces do not divide the total the first are those
 // that have one more.
-type portion struct {
-	dims                []int
-	trips               []int64
-	total, count, least int64
-	first               symtile.Expr
+type iterationRange struct {
+	dims                   []int
+	trips                  []int64
+	total, count, minCount int64
+	first                  index.Expr
 }
 
-// portion is that of a loop over dims.
-func (e *emitter) portion(dims []int) portion {
-	w := portion{dims: dims, total: 1, first: e.ring.Const(0)}
+// iterationRange is that of a loop over dims.
+func (e *emitter) iterationRange(dims []int) iterationRange {
+	w := iterationRange{dims: dims, total: 1, first: e.ring.Const(0)}
 	for _, d := range dims {
 		w.trips = append(w.trips, constantOf(e.p.Space.Dims[d].Tiles))
 		w.total *= w.trips[len(w.trips)-1]
 	}
-	w.count, w.least = w.total, w.total
-	if e.phase == phasePieces && e.nested == 0 && len(dims) > 0 {
+	w.count, w.minCount = w.total, w.total
+	if e.phase == phasePartials && e.loopDepth == 0 && len(dims) > 0 {
 		pieces := int64(e.knobs.splitk)
-		w.count, w.least = ceilDiv(w.total, pieces), w.total/pieces
-		w.first = e.piece.Scale(w.least).Add(e.piece.Min(e.ring.Const(w.total % pieces)))
+		w.count, w.minCount = ceilDiv(w.total, pieces), w.total/pieces
+		w.first = e.piece.Scale(w.minCount).Add(e.piece.Min(e.ring.Const(w.total % pieces)))
 	}
 	return w
 }
 
 // iterations is how many the block does.
-func (e *emitter) iterations(w portion) operand {
-	if w.least == w.count {
+func (e *emitter) iterations(w iterationRange) operand {
+	if w.minCount == w.count {
 		return integer(w.count)
 	}
-	p := e.asm.get(kindPred, "setp.lt.s32", e.num(e.piece), w.total-w.least*int64(e.knobs.splitk))
-	return e.asm.get(kindB32, "selp.b32", w.count, w.least, p)
+	p := e.asm.get(kindPred, "setp.lt.s32", e.num(e.piece), w.total-w.minCount*int64(e.knobs.splitk))
+	return e.asm.get(kindB32, "selp.b32", w.count, w.minCount, p)
 }
 
 // note says how many iterations a block does.
-func (w portion) note() string {
+func (w iterationRange) note() string {
 	switch {
-	case w.least < w.count:
-		return fmt.Sprintf("for %d or %d of %d iterations", w.least, w.count, w.total)
+	case w.minCount < w.count:
+		return fmt.Sprintf("for %d or %d of %d iterations", w.minCount, w.count, w.total)
 	case w.divided():
 		return fmt.Sprintf("for %d of %d iterations", w.count, w.total)
 	}
@@ -180,13 +182,13 @@ func (w portion) note() string {
 }
 
 // divided says whether other blocks do other iterations.
-func (w portion) divided() bool { return w.count < w.total }
+func (w iterationRange) divided() bool { return w.count < w.total }
 
 // conclude ends the closers of the loop.
-func (w portion) conclude(closers []closer) {
+func (w iterationRange) conclude(closers []accumulator) {
 	for _, c := range closers {
 		if w.divided() {
-			c.leave()
+			c.storePartial()
 		} else {
 			c.finish()
 		}
@@ -194,7 +196,7 @@ func (w portion) conclude(closers []closer) {
 }
 
 // iterate emits the loop.
-func (e *emitter) iterate(w portion, body func()) {
+func (e *emitter) iterate(w iterationRange, body func()) {
 	if !w.divided() {
 		e.nest(w.dims, body)
 		return
@@ -203,7 +205,7 @@ func (e *emitter) iterate(w portion, body func()) {
 	e.asm.enter()
 	defer e.asm.leave()
 	e.loops++
-	v := e.ring.Var(symtile.Variable{Name: "iteration" + string(integer(int64(e.loops))), Lo: 0, Hi: w.count - 1, Role: symtile.RoleLoop})
+	v := e.ring.Var(index.Variable{Name: "iteration" + string(integer(int64(e.loops))), Lo: 0, Hi: w.count - 1, Role: index.RoleLoop})
 	step := func() { e.atIteration(w, e.num(v)); body() }
 	if w.count == 1 {
 		step()
@@ -214,7 +216,7 @@ func (e *emitter) iterate(w portion, body func()) {
 
 // atIteration binds the tile ids of a loop to those of iteration n of this block.
 // The result is its number as an expression.
-func (e *emitter) atIteration(w portion, n operand) symtile.Expr {
+func (e *emitter) atIteration(w iterationRange, n operand) index.Expr {
 	if w.total == 1 {
 		return e.ring.Const(0)
 	}
@@ -223,9 +225,9 @@ func (e *emitter) atIteration(w portion, n operand) symtile.Expr {
 		n = e.asm.get(kindB32, "add.s32", e.asm.in(kindB32, n), e.num(w.first))
 	}
 	e.loops++
-	step := e.ring.Var(symtile.Variable{Name: "iteration" + string(integer(int64(e.loops))), Lo: 0, Hi: w.total - 1, Role: symtile.RoleLoop})
+	step := e.ring.Var(index.Variable{Name: "iteration" + string(integer(int64(e.loops))), Lo: 0, Hi: w.total - 1, Role: index.RoleLoop})
 	e.bind(step, n)
-	ids := map[symtile.Expr]symtile.Expr{}
+	ids := map[index.Expr]index.Expr{}
 	for k, x := range digitsOf(step, w.trips) {
 		if w.trips[k] > 1 {
 			tid := e.p.Space.Dims[w.dims[k]].Tid
@@ -237,19 +239,19 @@ func (e *emitter) atIteration(w portion, n operand) symtile.Expr {
 	return step
 }
 
-// collect joins what the pieces of a loop have left.
-func (e *emitter) collect(l *symtile.Loop) {
-	var closers []closer
-	if r := e.ringOf(l.Closers, l.Dims, l.Body); r != nil {
-		closers = r.closers()
+// addAllPartials joins what the pieces of a loop have left.
+func (e *emitter) addAllPartials(l *symtile.Loop) {
+	var closers []accumulator
+	if r := e.ringOf(l.Accumulators, l.Dims, l.Body); r != nil {
+		closers = r.accumulators()
 	} else {
-		for _, n := range l.Closers {
-			closers = append(closers, e.closer(n))
+		for _, n := range l.Accumulators {
+			closers = append(closers, e.newAccumulator(n))
 		}
 	}
 	for _, c := range closers {
 		c.begin()
-		c.gather()
+		c.addPartials()
 		c.finish()
 	}
 }
@@ -258,7 +260,7 @@ func (e *emitter) collect(l *symtile.Loop) {
 func (e *emitter) scratchArray(bytes int64) memory {
 	n := len(e.scratch)
 	e.scratch = append(e.scratch, bytes)
-	return memory{global, e.pointer(fmt.Sprintf("scratch%d", n), ScratchArray(n)), 0}
+	return memory{global, e.pointer(fmt.Sprintf("scratch%d", n), device.ScratchArray(n)), 0}
 }
 
 // A sumArray is the sums of a product in scratch: those of a thread, in vectors
@@ -271,14 +273,14 @@ type sumArray struct {
 }
 
 func (e *emitter) sumArray(d hlo.DType, n int64) sumArray {
-	a := sumArray{d: d, vector: min(4, most/d.Size())}
+	a := sumArray{d: d, vector: min(4, maxVectorBytes/d.Size())}
 	a.groups = ceilDiv(n, a.vector)
 	a.memory = e.scratchArray(int64(e.knobs.splitk) * e.p.Programs() * a.groups * e.threads * a.vector * d.Size())
 	return a
 }
 
 // places of the sums of this thread of a piece, where there is one.
-func (a sumArray) places(e *emitter, n int, piece symtile.Expr, there conditions) []place {
+func (a sumArray) places(e *emitter, n int, piece index.Expr, there conditions) []place {
 	var all []place
 	first := piece.Scale(e.p.Programs()).Add(e.block).Scale(a.groups)
 	for k := range int64(n) {
@@ -288,8 +290,8 @@ func (a sumArray) places(e *emitter, n int, piece symtile.Expr, there conditions
 	return all
 }
 
-// leaveSums stores the sums of a product in registers of type d.
-func (p *product) leaveSums(d hlo.DType, accs [][]operand) {
+// storePartialSums stores the sums of a product in registers of type d.
+func (p *product) storePartialSums(d hlo.DType, accs [][]operand) {
 	e, sums := p.e, slices.Concat(accs...)
 	e.asm.note("the sums of %%%d to scratch", p.n)
 	a := e.sumArray(d, int64(len(sums)))
@@ -299,13 +301,13 @@ func (p *product) leaveSums(d hlo.DType, accs [][]operand) {
 // additions of sums, by register.
 var additions = [kinds]string{kindF32: "add.rn.f32", kindF64: "add.rn.f64", kindB32: "add.s32", kindB64: "add.s64", kindPred: "or.pred"}
 
-// gatherSums adds to sums what pieces have left, in their order.
-func (p *product) gatherSums(d hlo.DType, accs [][]operand) {
+// addPartialSums adds to sums what pieces have left, in their order.
+func (p *product) addPartialSums(d hlo.DType, accs [][]operand) {
 	e, sums := p.e, slices.Concat(accs...)
 	a := e.sumArray(d, int64(len(sums)))
 	pieces := int64(e.knobs.splitk)
 	step := powerOver(max(1, 16/a.groups)) // about 16 vectors at once are on their way
-	e.rounds("piece", pieces, wholeRounds(pieces, step), func(piece symtile.Expr) {
+	e.rounds("piece", pieces, wholeRounds(pieces, step), func(piece index.Expr) {
 		there := conditions(nil).and(piece.Neg().AddConst(pieces - 1))
 		p := e.guard(there)
 		for k, x := range e.gatherPlaces(a.memory, d, a.places(e, len(sums), piece, there)) {
@@ -314,20 +316,20 @@ func (p *product) gatherSums(d hlo.DType, accs [][]operand) {
 	})
 }
 
-// leave stores what all threads of a piece have folded.
-func (r *reduction) leave() {
+// storePartial stores what all threads of a piece have folded.
+func (r *reduction) storePartial() {
 	r.joinThreads()
 	r.store()
 }
 
 // scratch has an array for every part of the partial results, and the place in
 // it of result k of this thread.
-func (r *reduction) scratch() (arrays []memory, at func(k int, piece symtile.Expr) symtile.Expr) {
+func (r *reduction) scratch() (arrays []memory, at func(k int, piece index.Expr) index.Expr) {
 	e, pieces := r.e, int64(r.e.knobs.splitk)
 	for _, d := range r.partial() {
 		arrays = append(arrays, e.scratchArray(e.p.Programs()*pieces*r.results()*wide(d).Size()))
 	}
-	return arrays, func(k int, piece symtile.Expr) symtile.Expr {
+	return arrays, func(k int, piece index.Expr) index.Expr {
 		return e.block.Scale(pieces).Add(piece).Scale(r.results()).Add(r.number(k))
 	}
 }
@@ -345,13 +347,13 @@ func (r *reduction) store() {
 	}
 }
 
-// gather folds what pieces have left, of which every thread that shares a result
+// addPartials folds what pieces have left, of which every thread that shares a result
 // has those that follow each other.
-func (r *reduction) gather() {
+func (r *reduction) addPartials() {
 	e, pieces := r.e, int64(r.e.knobs.splitk)
 	arrays, at := r.scratch()
 	share := ceilDiv(pieces, r.sharers())
-	e.rounds("piece", share, 8, func(round symtile.Expr) {
+	e.rounds("piece", share, 8, func(round index.Expr) {
 		piece := r.sharer().Scale(share).Add(round)
 		own := conditions(nil).and(round.Neg().AddConst(share - 1)).and(piece.Neg().AddConst(pieces - 1))
 		for k, acc := range r.accs {

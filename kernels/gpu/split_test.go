@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -31,13 +33,13 @@ func splits(p *symtile.Program, t symtile.Tiling) (all []int64) {
 // Plans whose tiles are shared by several blocks give the reference's results.
 func TestSplitOnSimulator(t *testing.T) {
 	for _, target := range []string{"sm_80", "sm_90a"} {
-		device := newSimulator(target)
-		s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+		dev := newSimulator(target)
+		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		b, rng, ran := New(s), rand.New(rand.NewPCG(9, 9)), 0
-		check := func(t *testing.T, p *symtile.Program, v *kernels.Verifier) {
+		chk := func(t *testing.T, p *symtile.Program, v *check.Verifier) {
 			tilings := slices.DeleteFunc(slices.Collect(p.Space.Tilings()), func(x symtile.Tiling) bool { return tiles(p, x) > 128 })
 			for done, try := 0, 0; done < 1 && try < 10 && len(tilings) > 0; try++ {
 				plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(3)).With("epilogue", rng.Int64N(2))
@@ -47,22 +49,22 @@ func TestSplitOnSimulator(t *testing.T) {
 				}
 			}
 		}
-		forPrograms(t, "testdata/ordered.txt", check)
-		forPrograms(t, "testdata/split.txt", check)
+		forPrograms(t, "testdata/ordered.txt", chk)
+		forPrograms(t, "testdata/split.txt", chk)
 		for range 12 {
 			p := parsed(t, randomDot(rng))
-			v, err := kernels.NewVerifier(p.Fusion, 3)
+			v, err := check.NewVerifier(p.Fusion, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
-			check(t, p, v)
+			chk(t, p, v)
 		}
 		forCorpus(t, func(t *testing.T, p *symtile.Program) {
-			v, err := kernels.NewVerifier(p.Fusion, 1)
+			v, err := check.NewVerifier(p.Fusion, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			check(t, p, v)
+			chk(t, p, v)
 		})
 		t.Logf("%s: %d plans", target, ran)
 		if ran < 35 {
@@ -107,13 +109,13 @@ const (
 // blocks: as many wgmma, the same bytes brought; the second kernel reads what
 // the first has left.
 func TestSplitCounters(t *testing.T) {
-	device := newSimulator("sm_90a")
-	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	dev := newSimulator("sm_90a")
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	p, b := parsed(t, skinny), New(s)
-	v, err := kernels.NewVerifier(p.Fusion, 3)
+	v, err := check.NewVerifier(p.Fusion, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,15 +124,15 @@ func TestSplitCounters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		device.ran = nil
+		dev.ran = nil
 		verify(t, b, v, p, plan)
-		alone := device.ran[0]
+		alone := dev.ran[0]
 		for _, n := range []int64{2, 3, 7, 8, 11, 16} {
-			device.ran = nil
-			if !verify(t, b, v, p, plan.With("splitk", n)) || len(device.ran) < 2 {
+			dev.ran = nil
+			if !verify(t, b, v, p, plan.With("splitk", n)) || len(dev.ran) < 2 {
 				t.Fatalf("%s splitk=%d did not run", plan, n)
 			}
-			pieces, rest := device.ran[0], device.ran[1]
+			pieces, rest := dev.ran[0], dev.ran[1]
 			if pieces.WGMMA != alone.WGMMA || alone.WGMMA == 0 || pieces.BulkBytes != alone.BulkBytes || rest.WGMMA != 0 {
 				t.Errorf("%s splitk=%d: %d wgmma of %d bytes and %d, without %d of %d", plan, n, pieces.WGMMA, pieces.BulkBytes, rest.WGMMA, alone.WGMMA, alone.BulkBytes)
 			}
@@ -146,24 +148,24 @@ func TestSplitCounters(t *testing.T) {
 func TestSplitMutants(t *testing.T) {
 	number := regexp.MustCompile(`mov.u32 (%r\d+), %ctaid.y;`)
 	lengths := regexp.MustCompile(`selp.b32 (%r\d+), (\d+), (\d+), %p\d+;`)
-	mutants := map[string]func(w *Work){
-		"all are as long as the longest": func(w *Work) { w.PTX = lengths.ReplaceAllString(w.PTX, "mov.b32 $1, $2;") },
-		"all are as long as the shortest": func(w *Work) {
+	mutants := map[string]func(w *device.Executable){
+		"all are as long as the longest": func(w *device.Executable) { w.PTX = lengths.ReplaceAllString(w.PTX, "mov.b32 $1, $2;") },
+		"all are as long as the shortest": func(w *device.Executable) {
 			w.PTX = lengths.ReplaceAllString(w.PTX, "mov.b32 $1, $3;")
 		},
-		"a piece is not done": func(w *Work) { w.Steps[0].Grid.Y-- },
-		"one is done twice": func(w *Work) {
+		"a piece is not done": func(w *device.Executable) { w.Steps[0].Grid.Y-- },
+		"one is done twice": func(w *device.Executable) {
 			w.PTX = number.ReplaceAllString(w.PTX, "mov.u32 $1, %ctaid.y;\n\tmin.u32 $1, $1, 2;")
 		},
-		"nothing is joined": func(w *Work) { w.Steps = w.Steps[:1] },
-		"the first is not added": func(w *Work) {
+		"nothing is joined": func(w *device.Executable) { w.Steps = w.Steps[:1] },
+		"the first is not added": func(w *device.Executable) {
 			const add = "\tadd.rn.f32 %f0, %f0, "
 			at := strings.LastIndex(w.PTX, add)
 			w.PTX = w.PTX[:at] + "\tmov.f32 %f0, " + w.PTX[at+len(add):]
 		},
 	}
 	p := parsed(t, skinny)
-	v, err := kernels.NewVerifier(p.Fusion, 3)
+	v, err := check.NewVerifier(p.Fusion, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,11 +173,11 @@ func TestSplitMutants(t *testing.T) {
 		b := New(simulatedSession(t, target))
 		plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 64}}.With("splitk", 5)
 		for name, change := range mutants {
-			im, err := compile(p, plan, b.session.Sheet())
+			im, err := compile(p, plan, b.session.Spec())
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &Work{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
+			w := &device.Executable{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
 			k := &kernel{session: b.session, work: w, in: 3, out: 1}
 			if err := v.Verify(t.Context(), k); err != nil {
 				t.Fatal(err)
@@ -196,7 +198,7 @@ func TestSplitMutants(t *testing.T) {
 
 // A plan whose tiles cannot be shared is refused with a reason, and not offered.
 func TestSplitRefusals(t *testing.T) {
-	s, err := ParseSheet("H100")
+	s, err := device.ParseSpec("H100")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +218,7 @@ func TestSplitRefusals(t *testing.T) {
 		if _, err := PTX(p, plan, s); err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v, not %q", c.plan, err, c.reason)
 		}
-		all, err := sensible(p, s, strict)
+		all, err := feasibleCandidates(p, s, noTF32)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +244,7 @@ func concrete(t *testing.T, p *symtile.Program, x symtile.Tiling) *symtile.Progr
 
 // Where few tiles leave SMs without a block, the default has several share one.
 func TestSplitDefault(t *testing.T) {
-	s, err := ParseSheet("H100")
+	s, err := device.ParseSpec("H100")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package gpu
 
-import "github.com/tilewright/tilewright/symtile"
+import (
+	"github.com/tilewright/tilewright/symtile/index"
+)
 
 // A swizzle says how the rows of a tile in shared memory are permuted, so that
 // what threads read at once, a unit of each of some neighbouring rows, lies in
@@ -33,7 +35,7 @@ func newSwizzle(unit, row int64) swizzle {
 }
 
 // swizzled is where element col of a row is in it, in elements of the size.
-func (e *emitter) swizzled(s swizzle, row, col symtile.Expr, size int64) symtile.Expr {
+func (e *emitter) swizzled(s swizzle, row, col index.Expr, size int64) index.Expr {
 	if s.group == 1 {
 		return col
 	}
@@ -43,11 +45,11 @@ func (e *emitter) swizzled(s swizzle, row, col symtile.Expr, size int64) symtile
 }
 
 // A pair is what a variable is the exclusive or of.
-type pair struct{ x, y symtile.Expr }
+type pair struct{ x, y index.Expr }
 
 // xor is the exclusive or of two expressions from 0 to group−1, group a power of
 // two: a variable of its own, computed where it is asked for.
-func (e *emitter) xor(x, y symtile.Expr, group int64) symtile.Expr {
+func (e *emitter) xor(x, y index.Expr, group int64) index.Expr {
 	a, knownX := x.Value()
 	b, knownY := y.Value()
 	switch {
@@ -62,7 +64,7 @@ func (e *emitter) xor(x, y symtile.Expr, group int64) symtile.Expr {
 	v, met := e.pairs[key]
 	if !met {
 		name := "swizzled" + string(integer(int64(len(e.pairs))))
-		v = e.ring.Var(symtile.Variable{Name: name, Lo: 0, Hi: group - 1, Role: symtile.RoleThread})
+		v = e.ring.Var(index.Variable{Name: name, Lo: 0, Hi: group - 1, Role: index.RoleThread})
 		e.pairs[key], e.xors[v] = v, key
 	}
 	return v

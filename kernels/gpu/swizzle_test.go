@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -44,12 +46,12 @@ func simulate(t *testing.T, target, text, plan string) *simulator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := kernels.NewVerifier(m.Entry, 3)
+	v, err := check.NewVerifier(m.Entry, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	device := newSimulator(target)
-	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	dev := newSimulator(target)
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func simulate(t *testing.T, target, text, plan string) *simulator {
 	if !verify(t, b, v, p, parsed) {
 		t.Fatalf("%s does not run\n%s", plan, text)
 	}
-	return device
+	return dev
 }
 
 // matmul is C[m,n] = A·B of a type: layout "nt" has B as [n,k].

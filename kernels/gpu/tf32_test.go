@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -21,7 +22,7 @@ func TestTF32(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := kernels.NewVerifier(m.Entry, 1)
+	v, err := check.NewVerifier(m.Entry, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,14 +45,14 @@ func TestTF32(t *testing.T) {
 		if def, err := b.Default(p); err != nil || def.Knob(kernels.TF32, 0) != 0 {
 			t.Errorf("allowed %v: default %s, %v", allowed, def, err)
 		}
-		if def, err := TF32Plan(p, b.session.Sheet()); err != nil || def.Knob(kernels.TF32, 0) != 1 {
+		if def, err := TF32Plan(p, b.session.Spec()); err != nil || def.Knob(kernels.TF32, 0) != 1 {
 			t.Errorf("with tf32: %s, %v", def, err)
 		}
 		k, err := b.Compile(t.Context(), p, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var wrong *kernels.Wrong
+		var wrong *check.WrongResult
 		if err := v.For(b.Identity(), plan).Verify(t.Context(), k); errors.As(err, &wrong) == allowed {
 			t.Errorf("allowed %v: %v", allowed, err)
 		}

@@ -5,7 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/symtile/index"
 	"github.com/tilewright/tilewright/symtile/layout"
 )
 
@@ -13,70 +14,70 @@ import (
 // needs to count the sectors it moves.
 type touch struct {
 	store  bool
-	offset symtile.Expr // bytes from the start of the array
-	bytes  int64        // of a thread
+	offset index.Expr // bytes from the start of the array
+	bytes  int64      // of a thread
 	when   conditions
-	around []layout.Trips
-	ids    map[symtile.Expr]symtile.Expr // tile ids by block and loops
+	around []coalesce.LoopRange
+	ids    map[index.Expr]index.Expr // tile ids by block and loops
 }
 
 // A watch is what is known of accesses while code is emitted.
 type watch struct {
 	touches    []touch
-	around     []layout.Trips                // loops
-	ids        map[symtile.Expr]symtile.Expr // tile ids that are known by block and loops
-	loads      int                           // emitted
-	unforeseen string                        // why touches do not say all
+	around     []coalesce.LoopRange      // loops
+	ids        map[index.Expr]index.Expr // tile ids that are known by block and loops
+	loads      int                       // emitted
+	unforeseen string                    // why touches do not say all
 }
 
 // touched notes an access of n elements of a size.
-func (e *emitter) touched(store bool, at symtile.Expr, size, n int64, when conditions) {
+func (e *emitter) touched(store bool, at index.Expr, size, n int64, when conditions) {
 	e.touches = append(e.touches, touch{store, at.Scale(size), size * n, when, slices.Clone(e.around), e.ids})
 }
 
 // decided says what tile ids are from here on.
-func (e *emitter) decided(ids map[symtile.Expr]symtile.Expr) {
+func (e *emitter) decided(ids map[index.Expr]index.Expr) {
 	all := maps.Clone(e.ids)
 	if all == nil {
-		all = map[symtile.Expr]symtile.Expr{}
+		all = map[index.Expr]index.Expr{}
 	}
 	maps.Copy(all, ids)
 	e.ids = all
 }
 
 // during says that step takes the values of trips from here on.
-func (e *emitter) during(step symtile.Expr, all layout.Trips) {
+func (e *emitter) during(step index.Expr, all coalesce.LoopRange) {
 	if _, known := step.Value(); known {
 		return
 	}
-	e.around = append(slices.Clone(e.around), layout.Trips{Var: step, Lo: all.Lo, Hi: all.Hi})
-	if e.ids[step] != (symtile.Expr{}) {
+	e.around = append(slices.Clone(e.around), coalesce.LoopRange{Var: step, Lo: all.Lo, Hi: all.Hi})
+	if e.ids[step] != (index.Expr{}) {
 		e.ids = maps.Clone(e.ids)
 		delete(e.ids, step)
 	}
 }
 
 // after ends what decided and during said since there were these.
-func (e *emitter) after(around []layout.Trips, ids map[symtile.Expr]symtile.Expr) {
+func (e *emitter) after(around []coalesce.LoopRange, ids map[index.Expr]index.Expr) {
 	e.around, e.ids = around, ids
 }
 
 // request is a touch over the grid.
-func (e *emitter) request(t touch) layout.Request {
-	q := layout.Request{Offset: t.offset, Bytes: t.bytes, Block: e.threads, Loops: t.around}
-	var where symtile.Constraint
+func (e *emitter) request(t touch) coalesce.Request {
+	q := coalesce.Request{Offset: t.offset, Bytes: t.bytes, Block: e.threads, Loops: t.around}
+	var where index.Constraint
 	for _, c := range t.when {
-		where = symtile.And(where, symtile.Require(c, 0, max(0, c.Range().Hi)))
+		where = index.And(where, index.Require(c, 0, max(0, c.Range().Hi)))
 	}
-	s := symtile.Substitution{With: t.ids}
+	s := index.Substitution{With: t.ids}
 	q.Offset, q.Where = s.Apply(t.offset), where.Subst(t.ids)
 	if _, single := e.block.Value(); !single {
-		q.Blocks = []symtile.Expr{e.block}
+		q.Blocks = []index.Expr{e.block}
 	} else {
-		q.Blocks = []symtile.Expr{e.ring.Const(0)}
+		q.Blocks = []index.Expr{e.ring.Const(0)}
 	}
 	for _, v := range append(q.Offset.Vars(), q.Where.Vars()...) {
-		if x, _ := v.Variable(); x.Role == symtile.RoleThread && x.Name == "thread" {
+		if x, _ := v.Variable(); x.Role == index.RoleThread && x.Name == "thread" {
 			q.Threads = append(q.Threads, v)
 		}
 	}
@@ -85,7 +86,7 @@ func (e *emitter) request(t touch) layout.Request {
 
 // A Traffic is the sectors of global memory that a kernel's instructions touch,
 // as the layout room counts them from the expressions of its addresses.
-type Traffic struct{ Load, Store layout.Count }
+type Traffic struct{ Load, Store coalesce.Count }
 
 // traffic predicts what a simulator counts. Kernels whose addresses depend on
 // data, or that share work in ways expressions do not say, are errors.

@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // The layout room counts the sectors of a kernel's accesses from the expressions
@@ -39,15 +41,15 @@ func TestTraffic(t *testing.T) {
 
 // checkTraffic says whether a plan's traffic is foreseen, and whether it runs.
 func checkTraffic(t *testing.T, p *symtile.Program, plan kernels.Plan) (foreseen, ran bool) {
-	device := newSimulator("sm_80")
-	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return device, nil })
+	dev := newSimulator("sm_80")
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 300 {
 		return false, false
 	}
-	im, err := compile(p, plan, device.Sheet())
+	im, err := compile(p, plan, dev.Spec())
 	var no *kernels.Rejected
 	if errors.As(err, &no) {
 		return false, false
@@ -65,7 +67,7 @@ func checkTraffic(t *testing.T, p *symtile.Program, plan kernels.Plan) (foreseen
 		t.Fatal(err)
 	}
 	defer k.Close()
-	in, err := kernels.Inputs(p.Fusion, kernels.Normals, 1)
+	in, err := check.Inputs(p.Fusion, check.Normals, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +85,8 @@ func checkTraffic(t *testing.T, p *symtile.Program, plan kernels.Plan) (foreseen
 	for _, x := range []struct {
 		name string
 		want sim.Traffic
-		got  layout.Count
-	}{{"loads", device.last.GlobalLoad, predicted.Load}, {"stores", device.last.GlobalStore, predicted.Store}} {
+		got  coalesce.Count
+	}{{"loads", dev.last.GlobalLoad, predicted.Load}, {"stores", dev.last.GlobalStore, predicted.Store}} {
 		if x.got.Sectors != x.want.Units || x.got.Ideal != x.want.Ideal || x.got.Bytes != x.want.Bytes {
 			t.Errorf("plan %s: %s: the layout room says %+v, the simulator %+v", plan, x.name, x.got, x.want)
 		}

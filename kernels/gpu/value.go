@@ -25,9 +25,9 @@ func kindFor(d hlo.DType) kind {
 	return kindB32
 }
 
-// held is the type an element of d is kept in within a block: 8-bit floats are
+// registerType is the type an element of d is kept in within a block: 8-bit floats are
 // read, but not written.
-func held(d hlo.DType) hlo.DType {
+func registerType(d hlo.DType) hlo.DType {
 	if d.IsFloat() && d.Size() == 1 {
 		return hlo.F32
 	}
@@ -74,8 +74,8 @@ const (
 	inputs space = "global.nc" // global memory that nothing writes while the kernel runs
 )
 
-// most is the bytes of the widest memory instruction.
-const most = 16
+// maxVectorBytes is the bytes of the widest memory instruction.
+const maxVectorBytes = 16
 
 // load reads n elements that follow each other, n·size a power of two of at most
 // 16 bytes and the address a multiple of it. Where p does not hold memory is not
@@ -276,12 +276,12 @@ func (e *emitter) packHalves(d hlo.DType, low, high operand) operand {
 	if x.d == d && x == (half{d, y.word, false}) && y == (half{d, x.word, true}) {
 		return x.word
 	}
-	low, high = a.before(d, low), a.before(d, high)
+	low, high = a.unroundedSource(d, low), a.unroundedSource(d, high)
 	return a.get(kindB32, "cvt.rn."+d.String()+"x2.f32", a.in(kindF32, high), a.in(kindF32, low))
 }
 
-// before is what was rounded to d to give v, or v.
-func (a *asm) before(d hlo.DType, v operand) operand {
+// unroundedSource is what was rounded to d to give v, or v.
+func (a *asm) unroundedSource(d hlo.DType, v operand) operand {
 	if r, known := a.rounded[v]; known && r.d == d {
 		return r.of
 	}
@@ -299,9 +299,9 @@ func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
 	case d == hlo.Pred:
 		return a.get(kindB32, "selp.b32", 1, 0, v)
 	case d == hlo.F16 || d == hlo.BF16:
-		return a.get(kindB32, "cvt.u32.u16", a.get(kindB16, "cvt.rn."+d.String()+".f32", a.in(kindF32, a.before(d, v))))
+		return a.get(kindB32, "cvt.u32.u16", a.get(kindB16, "cvt.rn."+d.String()+".f32", a.in(kindF32, a.unroundedSource(d, v))))
 	case d.IsFloat():
-		e.refuse("%s is not written on %s", d, e.sheet.Target)
+		e.reject("%s is not written on %s", d, e.sheet.Target)
 	}
 	return a.in(kindB32, v)
 }
@@ -320,7 +320,7 @@ func (e *emitter) fit(d hlo.DType, v operand) operand {
 		}
 		return r
 	case d.IsFloat():
-		e.refuse("arithmetic on %s is not done on %s", d, e.sheet.Target)
+		e.reject("arithmetic on %s is not done on %s", d, e.sheet.Target)
 	case d.IsSigned():
 		return a.get(kindB32, "bfe.s32", a.in(kindB32, v), 0, d.Bits())
 	}

@@ -19,6 +19,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -56,7 +57,7 @@ type Backend struct {
 	clocks  []float64          // of the samples that were taken
 }
 
-const longestLine = 64 << 20
+const maxLineBytes = 64 << 20
 
 // Read reads a recording. name is for people. All records must be of one
 // device; a line {"sheet": {…}}, a kernels.Device, may come first and gives the
@@ -64,7 +65,7 @@ const longestLine = 64 << 20
 func Read(name string, r io.Reader) (*Backend, error) {
 	b := &Backend{fusions: map[string]*fusion{}}
 	in := bufio.NewScanner(r)
-	in.Buffer(nil, longestLine)
+	in.Buffer(nil, maxLineBytes)
 	for line := 1; in.Scan(); line++ {
 		if len(bytes.TrimSpace(in.Bytes())) == 0 {
 			continue
@@ -201,8 +202,8 @@ func (b *Backend) Compile(_ context.Context, p *symtile.Program, plan kernels.Pl
 
 // Saw is what the recorded device saw of its clock in the samples that were
 // taken.
-func (b *Backend) Saw() (e kernels.Evidence) {
-	e.Sampled(b.clocks)
+func (b *Backend) Saw() (e kernels.SampleQuality) {
+	e.SetClocks(b.clocks)
 	return e
 }
 
@@ -219,7 +220,7 @@ type kernel struct {
 // An answer is the reference's results for some inputs.
 type answer struct{ in, out []kernels.Buffer }
 
-const mostAnswers = 10 // that are kept: a bench uses up to eight sets of inputs in turn
+const maxAnswers = 10 // that are kept: a bench uses up to eight sets of inputs in turn
 
 func (k *kernel) Source() string {
 	return fmt.Sprintf("plan %s: %d recorded samples; the results are the reference's\n", k.plan, len(k.trial.Samples))
@@ -278,11 +279,11 @@ func (k *kernel) results(in []kernels.Buffer) ([]kernels.Buffer, error) {
 			return a.out, nil
 		}
 	}
-	out, err := kernels.Reference(k.fusion, in)
+	out, err := reference.Interpret(k.fusion, in)
 	if err != nil {
 		return nil, err
 	}
-	if len(k.known) == mostAnswers {
+	if len(k.known) == maxAnswers {
 		k.known = k.known[1:]
 	}
 	k.known = append(k.known, answer{slices.Clone(in), out})

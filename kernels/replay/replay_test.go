@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -50,14 +51,14 @@ func TestRunsTakeTheRecordedTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := kernels.NewVerifier(p.Fusion, 1)
+	v, err := check.NewVerifier(p.Fusion, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := v.Verify(context.Background(), k); err != nil {
 		t.Error(err)
 	}
-	bench, err := kernels.NewBench(p.Fusion, 1, 1)
+	bench, err := check.NewBench(p.Fusion, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestClocksAreReplayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bench, err := kernels.NewBench(p.Fusion, 1, 1)
+	bench, err := check.NewBench(p.Fusion, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

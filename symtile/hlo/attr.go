@@ -59,9 +59,9 @@ var attrTable = []attrRow{
 	wordAttr("kind", func(a *Attrs) *string { return &a.Kind }),
 }
 
-// typedOn lists the opcodes on which an attribute of a common name is typed;
+// typedAttrOps lists the opcodes on which an attribute of a common name is typed;
 // elsewhere (padding of a custom-call, type of anything) it stays text.
-var typedOn = map[string][]Opcode{
+var typedAttrOps = map[string][]Opcode{
 	"padding": {OpPad}, "slice": {OpSlice}, "direction": {OpCompare}, "type": {OpCompare}, "kind": {OpFusion},
 	"window": {OpConvolution, OpReduceWindow, OpSelectAndScatter}, "dim_labels": {OpConvolution},
 	"feature_group_count": {OpConvolution}, "batch_group_count": {OpConvolution}, "dynamic_slice_sizes": {OpDynamicSlice},

@@ -25,15 +25,15 @@ func (c *Computation) Canonical() string {
 func (c *Computation) Fingerprint() [32]byte { return sha256.Sum256([]byte(c.Canonical())) }
 
 type canonicalWriter struct {
-	number map[*Computation]int
-	met    map[[32]byte]int // number by digest
-	digest map[*Computation][32]byte
-	queue  []*Computation
-	texts  []string
+	number         map[*Computation]int
+	numberByDigest map[[32]byte]int // number by digest
+	digest         map[*Computation][32]byte
+	queue          []*Computation
+	texts          []string
 }
 
 func (w *canonicalWriter) computation(c *Computation) {
-	w.met, w.digest = map[[32]byte]int{}, map[*Computation][32]byte{}
+	w.numberByDigest, w.digest = map[[32]byte]int{}, map[*Computation][32]byte{}
 	w.name(c)
 	for k := 0; k < len(w.queue); k++ {
 		head := fmt.Sprintf("%%c%d {\n", k)
@@ -53,9 +53,9 @@ func (w *canonicalWriter) name(c *Computation) string {
 		if len(w.queue) > 0 { // nothing calls the first
 			d = w.digestOf(c)
 		}
-		if n, ok = w.met[d]; !ok {
+		if n, ok = w.numberByDigest[d]; !ok {
 			n = len(w.queue)
-			w.met[d] = n
+			w.numberByDigest[d] = n
 			w.queue = append(w.queue, c)
 		}
 		w.number[c] = n
@@ -84,7 +84,7 @@ func (c *Computation) canonicalBody(name func(*Computation) string) string {
 	for n, i := range order {
 		number[i] = n
 	}
-	p := printing{
+	p := printOptions{
 		instr:     func(i *Instr) string { return fmt.Sprintf("v%d", number[i]) },
 		comp:      name,
 		canonical: true,

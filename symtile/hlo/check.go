@@ -8,7 +8,7 @@ import (
 // Each check says why the declared shape of an instruction does not follow
 // from its operands and attributes.
 
-func wants(i *Instr, dtype DType, dims []int64) error {
+func expectShape(i *Instr, dtype DType, dims []int64) error {
 	want := Shape{DType: dtype, Dims: dims}
 	if !i.Shape.Compatible(want) {
 		return fmt.Errorf("%s of these operands is %s, not %s", i.Op, want, withoutLayout(i.Shape))
@@ -46,9 +46,9 @@ func checkAbs(i *Instr) error {
 	return checkSameAsOperand(i)
 }
 
-func checkConvert(i *Instr) error { return wants(i, i.Shape.DType, i.Operands[0].Shape.Dims) }
+func checkConvert(i *Instr) error { return expectShape(i, i.Shape.DType, i.Operands[0].Shape.Dims) }
 
-func checkPredicate(i *Instr) error { return wants(i, Pred, i.Operands[0].Shape.Dims) }
+func checkPredicate(i *Instr) error { return expectShape(i, Pred, i.Operands[0].Shape.Dims) }
 
 var directions = []string{"EQ", "NE", "LT", "LE", "GT", "GE"}
 
@@ -71,7 +71,7 @@ func checkSelect(i *Instr) error {
 	if !a.Compatible(b) {
 		return fmt.Errorf("select between %s and %s", withoutLayout(a), withoutLayout(b))
 	}
-	return wants(i, a.DType, a.Dims)
+	return expectShape(i, a.DType, a.Dims)
 }
 
 func checkClamp(i *Instr) error {
@@ -81,7 +81,7 @@ func checkClamp(i *Instr) error {
 			return fmt.Errorf("clamp of %s has a bound %s", withoutLayout(x), withoutLayout(bound))
 		}
 	}
-	return wants(i, x.DType, x.Dims)
+	return expectShape(i, x.DType, x.Dims)
 }
 
 func checkBitcastConvert(i *Instr) error {
@@ -101,32 +101,32 @@ func checkBitcastConvert(i *Instr) error {
 }
 
 func checkMap(i *Instr) error {
-	if err := i.needsToApply(len(i.Operands)); err != nil {
+	if err := i.checkToApply(len(i.Operands)); err != nil {
 		return err
 	}
-	if err := i.applies(operandShapes(i)); err != nil {
+	if err := i.checkApplied(operandShapes(i)); err != nil {
 		return err
 	}
-	return wants(i, i.Attrs.ToApply.Root.Shape.DType, i.Operands[0].Shape.Dims)
+	return expectShape(i, i.Attrs.ToApply.Root.Shape.DType, i.Operands[0].Shape.Dims)
 }
 
-// applies checks that the scalars given are what the computation of the
+// checkApplied checks that the scalars given are what the computation of the
 // instruction takes; floating-point types may differ in precision.
-func (i *Instr) applies(given []Shape) error {
+func (i *Instr) checkApplied(given []Shape) error {
 	for k, p := range i.Attrs.ToApply.Params {
-		if !p.Shape.scalarLike(given[k].DType) {
+		if !p.Shape.isScalarOf(given[k].DType) {
 			return fmt.Errorf("%s passes %s[] to parameter %s of %s, which is %s", i.Op, given[k].DType, p.Name, i.Attrs.ToApply.Name, withoutLayout(p.Shape))
 		}
 	}
 	return nil
 }
 
-// scalarLike says whether s is a scalar of type d, give or take precision.
-func (s Shape) scalarLike(d DType) bool {
+// isScalarOf says whether s is a scalar of type d, give or take precision.
+func (s Shape) isScalarOf(d DType) bool {
 	return s.DType.IsArray() && s.Rank() == 0 && (s.DType == d || s.DType.IsFloat() && d.IsFloat())
 }
 
-func (i *Instr) needsToApply(params int) error {
+func (i *Instr) checkToApply(params int) error {
 	c := i.Attrs.ToApply
 	if c == nil {
 		return fmt.Errorf("%s needs to_apply=", i.Op)
@@ -144,8 +144,8 @@ func checkIota(i *Instr) error {
 	return nil
 }
 
-// dimensionList checks that dims are distinct dimensions of a rank.
-func dimensionList(name string, dims []int64, rank int) error {
+// checkDimensionList checks that dims are distinct dimensions of a rank.
+func checkDimensionList(name string, dims []int64, rank int) error {
 	for k, d := range dims {
 		if d < 0 || d >= int64(rank) {
 			return fmt.Errorf("%s has dimension %d of an array of rank %d", name, d, rank)
@@ -162,7 +162,7 @@ func checkBroadcast(i *Instr) error {
 	if len(dims) != from.Rank() {
 		return fmt.Errorf("broadcast of %s needs %d dimensions, has %d", withoutLayout(from), from.Rank(), len(dims))
 	}
-	if err := dimensionList("dimensions=", dims, i.Shape.Rank()); err != nil {
+	if err := checkDimensionList("dimensions=", dims, i.Shape.Rank()); err != nil {
 		return err
 	}
 	for k, d := range dims {
@@ -170,7 +170,7 @@ func checkBroadcast(i *Instr) error {
 			return fmt.Errorf("dimension %d of %s has extent %d; the operand's dimension %d has %d", d, withoutLayout(i.Shape), i.Shape.Dims[d], k, from.Dims[k])
 		}
 	}
-	return wants(i, from.DType, i.Shape.Dims)
+	return expectShape(i, from.DType, i.Shape.Dims)
 }
 
 func checkReshape(i *Instr) error {
@@ -178,7 +178,7 @@ func checkReshape(i *Instr) error {
 	if from.Elements() != i.Shape.Elements() {
 		return fmt.Errorf("%s has %d elements, %s has %d", withoutLayout(from), from.Elements(), withoutLayout(i.Shape), i.Shape.Elements())
 	}
-	return wants(i, from.DType, i.Shape.Dims)
+	return expectShape(i, from.DType, i.Shape.Dims)
 }
 
 func checkBitcast(i *Instr) error {
@@ -193,14 +193,14 @@ func checkTranspose(i *Instr) error {
 	if len(perm) != from.Rank() {
 		return fmt.Errorf("transpose of %s needs %d dimensions, has %d", withoutLayout(from), from.Rank(), len(perm))
 	}
-	if err := dimensionList("dimensions=", perm, from.Rank()); err != nil {
+	if err := checkDimensionList("dimensions=", perm, from.Rank()); err != nil {
 		return err
 	}
 	dims := make([]int64, len(perm))
 	for k, p := range perm {
 		dims[k] = from.Dims[p]
 	}
-	return wants(i, from.DType, dims)
+	return expectShape(i, from.DType, dims)
 }
 
 func checkConcatenate(i *Instr) error {
@@ -208,7 +208,7 @@ func checkConcatenate(i *Instr) error {
 	if len(i.Attrs.Dimensions) != 1 {
 		return fmt.Errorf("concatenate needs one dimension")
 	}
-	if err := dimensionList("dimensions=", i.Attrs.Dimensions, first.Rank()); err != nil {
+	if err := checkDimensionList("dimensions=", i.Attrs.Dimensions, first.Rank()); err != nil {
 		return err
 	}
 	along := i.Attrs.Dimensions[0]
@@ -223,7 +223,7 @@ func checkConcatenate(i *Instr) error {
 		}
 		dims[along] += o.Shape.Dims[along]
 	}
-	return wants(i, first.DType, dims)
+	return expectShape(i, first.DType, dims)
 }
 
 func checkSlice(i *Instr) error {
@@ -238,7 +238,7 @@ func checkSlice(i *Instr) error {
 		}
 		dims[k] = (r.Limit - r.Start + r.Stride - 1) / r.Stride
 	}
-	return wants(i, from.DType, dims)
+	return expectShape(i, from.DType, dims)
 }
 
 func checkPad(i *Instr) error {
@@ -256,11 +256,11 @@ func checkPad(i *Instr) error {
 		}
 		dims[k] = max(0, p.Low+p.High+from.Dims[k]+max(0, from.Dims[k]-1)*p.Interior)
 	}
-	return wants(i, from.DType, dims)
+	return expectShape(i, from.DType, dims)
 }
 
 func checkReverse(i *Instr) error {
-	if err := dimensionList("dimensions=", i.Attrs.Dimensions, i.Shape.Rank()); err != nil {
+	if err := checkDimensionList("dimensions=", i.Attrs.Dimensions, i.Shape.Rank()); err != nil {
 		return err
 	}
 	return checkSameAsOperand(i)
@@ -268,20 +268,20 @@ func checkReverse(i *Instr) error {
 
 func checkReduce(i *Instr) error {
 	first := i.Operands[0].Shape
-	if err := dimensionList("dimensions=", i.Attrs.Dimensions, first.Rank()); err != nil {
+	if err := checkDimensionList("dimensions=", i.Attrs.Dimensions, first.Rank()); err != nil {
 		return err
 	}
-	return checkFolds(i, free(first, i.Attrs.Dimensions))
+	return checkReduction(i, extentsExcept(first, i.Attrs.Dimensions))
 }
 
-// checkFolds checks a reduce or reduce-window, variadic or not, whose results
+// checkReduction checks a reduce or reduce-window, variadic or not, whose results
 // have the extents dims: operands, as many initial values, one computation.
-func checkFolds(i *Instr, dims []int64) error {
+func checkReduction(i *Instr, dims []int64) error {
 	n := len(i.Operands) / 2
 	if len(i.Operands)%2 != 0 {
 		return fmt.Errorf("%s has as many initial values as operands; it has %d arguments", i.Op, len(i.Operands))
 	}
-	if err := i.needsToApply(2 * n); err != nil {
+	if err := i.checkToApply(2 * n); err != nil {
 		return err
 	}
 	want := make([]Shape, n)
@@ -308,7 +308,7 @@ func checkFolds(i *Instr, dims []int64) error {
 // checkReducer checks that the computation of a reduce takes and gives scalars
 // of the types of its results.
 func checkReducer(i *Instr, results []Shape) error {
-	if err := i.applies(append(slices.Clone(results), results...)); err != nil {
+	if err := i.checkApplied(append(slices.Clone(results), results...)); err != nil {
 		return err
 	}
 	c := i.Attrs.ToApply
@@ -320,7 +320,7 @@ func checkReducer(i *Instr, results []Shape) error {
 		return fmt.Errorf("%s gives %s for %d operands", c.Name, withoutLayout(c.Root.Shape), len(results))
 	}
 	for k, s := range got {
-		if !s.scalarLike(results[k].DType) {
+		if !s.isScalarOf(results[k].DType) {
 			return fmt.Errorf("%s gives %s for the result %s[]", c.Name, withoutLayout(s), results[k].DType)
 		}
 	}
@@ -333,10 +333,10 @@ func checkDot(i *Instr) error {
 		return fmt.Errorf("dot lists %d and %d batch, %d and %d contracting dimensions; they come in pairs", len(a.LHSBatch), len(a.RHSBatch), len(a.LHSContract), len(a.RHSContract))
 	}
 	left, right := slices.Concat(a.LHSBatch, a.LHSContract), slices.Concat(a.RHSBatch, a.RHSContract)
-	if err := dimensionList("the left side", left, l.Rank()); err != nil {
+	if err := checkDimensionList("the left side", left, l.Rank()); err != nil {
 		return err
 	}
-	if err := dimensionList("the right side", right, r.Rank()); err != nil {
+	if err := checkDimensionList("the right side", right, r.Rank()); err != nil {
 		return err
 	}
 	for k := range left {
@@ -348,12 +348,12 @@ func checkDot(i *Instr) error {
 	for _, d := range a.LHSBatch {
 		dims = append(dims, l.Dims[d])
 	}
-	dims = append(append(dims, free(l, left)...), free(r, right)...)
-	return wants(i, i.Shape.DType, dims)
+	dims = append(append(dims, extentsExcept(l, left)...), extentsExcept(r, right)...)
+	return expectShape(i, i.Shape.DType, dims)
 }
 
-// free lists the extents of the dimensions not taken.
-func free(s Shape, taken []int64) []int64 {
+// extentsExcept lists the extents of the dimensions not taken.
+func extentsExcept(s Shape, taken []int64) []int64 {
 	var dims []int64
 	for d, extent := range s.Dims {
 		if !slices.Contains(taken, int64(d)) {

@@ -27,7 +27,7 @@ func checkReduceWindow(i *Instr) error {
 	for k, w := range i.Attrs.Window {
 		dims[k] = w.Positions(first.Dims[k])
 	}
-	return checkFolds(i, dims)
+	return checkReduction(i, dims)
 }
 
 // checkSelectAndScatter: the source has the shape of the window's positions in
@@ -48,13 +48,13 @@ func checkSelectAndScatter(i *Instr) error {
 		return fmt.Errorf("the source is %s and the initial value %s; for this window over %s they would be %s and a scalar of its type", withoutLayout(source), withoutLayout(init), withoutLayout(x), want)
 	}
 	selects := i.Attrs.Select
-	if r := selects.Root.Shape; r.DType != Pred || r.Rank() != 0 || !selects.Params[0].Shape.scalarLike(x.DType) || !selects.Params[1].Shape.scalarLike(x.DType) {
+	if r := selects.Root.Shape; r.DType != Pred || r.Rank() != 0 || !selects.Params[0].Shape.isScalarOf(x.DType) || !selects.Params[1].Shape.isScalarOf(x.DType) {
 		return fmt.Errorf("%s selects with %s, which must take two elements of %s and give pred[]", i.Op, selects.Name, withoutLayout(x))
 	}
 	if err := checkReducer(i, []Shape{x}); err != nil {
 		return err
 	}
-	return wants(i, x.DType, x.Dims)
+	return expectShape(i, x.DType, x.Dims)
 }
 
 // Groups are the feature and batch group counts of a convolution, at least 1.
@@ -91,7 +91,7 @@ func checkConvolution(i *Instr) error {
 		}
 		dims[c.OutSpatial[d]] = w.Positions(x.Dims[c.InSpatial[d]])
 	}
-	return wants(i, i.Shape.DType, dims)
+	return expectShape(i, i.Shape.DType, dims)
 }
 
 // checkStarts says what is wrong with the start indices of a dynamic-slice or
@@ -127,7 +127,7 @@ func checkDynamicSlice(i *Instr) error {
 			return fmt.Errorf("slice size %d of dimension %d, which has extent %d", n, k, from.Dims[k])
 		}
 	}
-	return wants(i, from.DType, sizes)
+	return expectShape(i, from.DType, sizes)
 }
 
 func checkDynamicUpdateSlice(i *Instr) error {
@@ -143,7 +143,7 @@ func checkDynamicUpdateSlice(i *Instr) error {
 			return fmt.Errorf("the update has extent %d in dimension %d, the operand %d", n, k, base.Dims[k])
 		}
 	}
-	return wants(i, base.DType, base.Dims)
+	return expectShape(i, base.DType, base.Dims)
 }
 
 func checkGather(i *Instr) error {
@@ -161,13 +161,13 @@ func checkGather(i *Instr) error {
 	if err := checkIndices(indices, g.IndexVectorDim, from, g.OperandBatching, g.IndicesBatching); err != nil {
 		return err
 	}
-	if err := dimensionList("start_index_map=", slices.Concat(g.StartIndexMap, g.OperandBatching), from.Rank()); err != nil {
+	if err := checkDimensionList("start_index_map=", slices.Concat(g.StartIndexMap, g.OperandBatching), from.Rank()); err != nil {
 		return err
 	}
-	if err := dimensionList("collapsed_slice_dims=", slices.Concat(g.CollapsedSliceDims, g.OperandBatching), from.Rank()); err != nil {
+	if err := checkDimensionList("collapsed_slice_dims=", slices.Concat(g.CollapsedSliceDims, g.OperandBatching), from.Rank()); err != nil {
 		return err
 	}
-	if err := dimensionList("offset_dims=", g.OffsetDims, i.Shape.Rank()); err != nil {
+	if err := checkDimensionList("offset_dims=", g.OffsetDims, i.Shape.Rank()); err != nil {
 		return err
 	}
 	var window []int64
@@ -183,7 +183,7 @@ func checkGather(i *Instr) error {
 	if len(g.OffsetDims) != len(window) || i.Shape.Rank() != len(window)+len(batch) {
 		return fmt.Errorf("gather of slices with %d dimensions at indices with %d, and %d offset_dims, is not %s", len(window), len(batch), len(g.OffsetDims), withoutLayout(i.Shape))
 	}
-	return wants(i, from.DType, interleave(i.Shape.Rank(), g.OffsetDims, window, batch))
+	return expectShape(i, from.DType, interleave(i.Shape.Rank(), g.OffsetDims, window, batch))
 }
 
 // checkIndices says what is wrong with the indices of a gather or scatter and
@@ -192,10 +192,10 @@ func checkIndices(indices Shape, vector int64, operand Shape, operandBatching, b
 	if !indices.DType.IsInteger() {
 		return fmt.Errorf("the indices are %s; they must be integers", withoutLayout(indices))
 	}
-	if err := dimensionList("the operand's batching", operandBatching, operand.Rank()); err != nil {
+	if err := checkDimensionList("the operand's batching", operandBatching, operand.Rank()); err != nil {
 		return err
 	}
-	if err := dimensionList("the indices' batching", batching, indices.Rank()); err != nil {
+	if err := checkDimensionList("the indices' batching", batching, indices.Rank()); err != nil {
 		return err
 	}
 	if len(operandBatching) != len(batching) || slices.Contains(batching, vector) {
@@ -234,7 +234,7 @@ func checkScatter(i *Instr) error {
 	if s == nil || len(i.Operands)%2 != 1 || n == 0 {
 		return fmt.Errorf("scatter has operands, indices and as many updates; it has %d arguments", len(i.Operands))
 	}
-	if err := i.needsToApply(2 * n); err != nil {
+	if err := i.checkToApply(2 * n); err != nil {
 		return err
 	}
 	base, indices, updates := i.Operands[0].Shape, i.Operands[n].Shape, i.Operands[n+1].Shape
@@ -249,11 +249,11 @@ func checkScatter(i *Instr) error {
 		return fmt.Errorf("index vectors have %d components, scatter_dims_to_operand_dims %d", components, len(s.ToOperand))
 	}
 	for _, list := range [][]int64{slices.Concat(s.ToOperand, s.InputBatching), slices.Concat(s.InsertedWindow, s.InputBatching)} {
-		if err := dimensionList("scatter", list, base.Rank()); err != nil {
+		if err := checkDimensionList("scatter", list, base.Rank()); err != nil {
 			return err
 		}
 	}
-	if err := dimensionList("update_window_dims=", s.UpdateWindow, updates.Rank()); err != nil {
+	if err := checkDimensionList("update_window_dims=", s.UpdateWindow, updates.Rank()); err != nil {
 		return err
 	}
 	var window []int64

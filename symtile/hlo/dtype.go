@@ -1,5 +1,7 @@
 package hlo
 
+import "math"
+
 type dtypeClass uint8
 
 const (
@@ -94,3 +96,175 @@ var dtypeNames = func() map[string]DType {
 	}
 	return names
 }()
+
+// FloatFromBits is the number whose code in type d, in the low bits, is bits.
+func (d DType) FloatFromBits(bits uint64) float64 {
+	switch d {
+	case F64:
+		return math.Float64frombits(bits)
+	case F32:
+		return float64(math.Float32frombits(uint32(bits)))
+	}
+	return smallFloats[d].decode(uint16(bits))
+}
+
+// FloatBits is the code of v in type d, rounded to nearest even.
+func (d DType) FloatBits(v float64) uint64 {
+	switch d {
+	case F64:
+		return math.Float64bits(v)
+	case F32:
+		return uint64(math.Float32bits(float32(v)))
+	}
+	return uint64(smallFloats[d].encode(v))
+}
+
+// RoundFloat rounds v to type d and back.
+func (d DType) RoundFloat(v float64) float64 {
+	switch d {
+	case F64:
+		return v
+	case F32:
+		return float64(float32(v))
+	}
+	f := smallFloats[d]
+	return f.decode(f.encode(v))
+}
+
+// FractionBits is the number of bits after the binary point of a normal number.
+func (d DType) FractionBits() int {
+	switch d {
+	case F64:
+		return 52
+	case F32:
+		return 23
+	}
+	return smallFloats[d].frac
+}
+
+// A smallFloat describes a float of at most 16 bits.
+type smallFloat struct {
+	exp, frac int // bits
+	bias      int
+	finite    bool   // no infinities
+	unsigned  bool   // e8m0: no sign, no zero
+	nan       uint16 // the canonical NaN; 0 when there is none
+	nanOnly   bool   // fnuz: 0x80 is the only NaN and there is no −0
+}
+
+// IEEE half and bfloat16, and the 8- and 4-bit types of the OCP specifications and their fnuz variants
+// (Noune et al., 2022).
+var smallFloats = map[DType]*smallFloat{
+	F16:           {exp: 5, frac: 10, bias: 15, nan: 0x7e00},
+	BF16:          {exp: 8, frac: 7, bias: 127, nan: 0x7fc0},
+	F8E5M2:        {exp: 5, frac: 2, bias: 15, nan: 0x7e},
+	F8E4M3:        {exp: 4, frac: 3, bias: 7, nan: 0x7c},
+	F8E3M4:        {exp: 3, frac: 4, bias: 3, nan: 0x78},
+	F8E4M3FN:      {exp: 4, frac: 3, bias: 7, finite: true, nan: 0x7f},
+	F8E4M3FNUZ:    {exp: 4, frac: 3, bias: 8, finite: true, nan: 0x80, nanOnly: true},
+	F8E4M3B11FNUZ: {exp: 4, frac: 3, bias: 11, finite: true, nan: 0x80, nanOnly: true},
+	F8E5M2FNUZ:    {exp: 5, frac: 2, bias: 16, finite: true, nan: 0x80, nanOnly: true},
+	F4E2M1FN:      {exp: 2, frac: 1, bias: 1, finite: true},
+	F8E8M0FNU:     {exp: 8, frac: 0, bias: 127, finite: true, unsigned: true, nan: 0xff},
+}
+
+func (f *smallFloat) decode(b uint16) float64 {
+	if f.unsigned {
+		if b == f.nan {
+			return math.NaN()
+		}
+		return math.Ldexp(1, int(b)-f.bias)
+	}
+	top := f.exp + f.frac
+	sign, exp, frac := 1.0, int(b)>>f.frac&(1<<f.exp-1), int(b)&(1<<f.frac-1)
+	if b>>top&1 != 0 {
+		sign = -1
+	}
+	switch {
+	case f.nanOnly && b == f.nan, f.finite && f.nan != 0 && !f.nanOnly && b&^(1<<top) == f.nan:
+		return math.NaN()
+	case !f.finite && exp == 1<<f.exp-1 && frac != 0:
+		return math.NaN()
+	case !f.finite && exp == 1<<f.exp-1:
+		return math.Inf(int(sign))
+	case exp == 0:
+		return sign * math.Ldexp(float64(frac), 1-f.bias-f.frac)
+	}
+	return sign * math.Ldexp(float64(1<<f.frac|frac), exp-f.bias-f.frac)
+}
+
+// encode rounds to nearest even. Too large becomes the infinity where there is
+// one, else NaN where there is one, else the largest number.
+func (f *smallFloat) encode(v float64) uint16 {
+	if f.unsigned {
+		return f.encodePower(v)
+	}
+	top := f.exp + f.frac
+	sign := uint16(0)
+	if math.Signbit(v) && !(f.nanOnly && v == 0) {
+		sign = 1 << top
+	}
+	if v != v {
+		if f.nanOnly || f.nan == 0 {
+			return f.nan
+		}
+		return f.nan | sign
+	}
+	if math.IsInf(v, 0) {
+		return f.overflow(sign)
+	}
+	magnitude := math.Abs(v)
+	_, e := math.Frexp(magnitude)
+	e = max(e-1, 1-f.bias)
+	q := math.RoundToEven(math.Ldexp(magnitude, f.frac-e)) // in units of the last place
+	if q >= float64(int(2)<<f.frac) {
+		q, e = q/2, e+1
+	}
+	code := int(q)
+	if q >= float64(int(1)<<f.frac) {
+		code = (e+f.bias)<<f.frac | int(q)&(1<<f.frac-1)
+	}
+	largest := f.largest()
+	if code > largest || e+f.bias > 1<<f.exp {
+		return f.overflow(sign)
+	}
+	if code == 0 && f.nanOnly {
+		return 0
+	}
+	return uint16(code) | sign
+}
+
+// largest is the code of the largest finite number.
+func (f *smallFloat) largest() int {
+	all := 1<<(f.exp+f.frac) - 1
+	switch {
+	case !f.finite:
+		return (1<<f.exp-1)<<f.frac - 1
+	case f.nan != 0 && !f.nanOnly:
+		return all - 1
+	}
+	return all
+}
+
+func (f *smallFloat) overflow(sign uint16) uint16 {
+	switch {
+	case !f.finite:
+		return uint16((1<<f.exp-1)<<f.frac) | sign
+	case f.nanOnly:
+		return f.nan
+	case f.nan != 0:
+		return f.nan | sign
+	}
+	return uint16(f.largest()) | sign
+}
+
+func (f *smallFloat) encodePower(v float64) uint16 {
+	if v != v || v <= 0 || math.IsInf(v, 0) {
+		return f.nan
+	}
+	m, e := math.Frexp(v)
+	if e--; m > 0.75 || m == 0.75 && e&1 != 0 {
+		e++
+	}
+	return uint16(min(max(e+f.bias, 0), 254))
+}

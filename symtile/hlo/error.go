@@ -34,12 +34,12 @@ func (e *Error) Error() string {
 	return head + "\n  " + e.Line + "\n  " + blanks + "^"
 }
 
-const excerpt = 90 // bytes of a long line shown on each side of the place
+const excerptBytes = 90 // bytes of a long line shown on each side of the place
 
 // errorAt makes the error for offset at, whose line starts at lineStart.
 func errorAt(src []byte, pos Pos, lineStart, at int, msg string) *Error {
 	at = min(at, len(src))
-	from, to := max(lineStart, at-excerpt), min(len(src), at+excerpt)
+	from, to := max(lineStart, at-excerptBytes), min(len(src), at+excerptBytes)
 	if n := bytes.IndexByte(src[at:to], '\n'); n >= 0 {
 		to = at + n
 	}

@@ -33,8 +33,8 @@ type ScatterDims struct {
 	IndexVectorDim  int64
 }
 
-// A dimsRow is one attribute of gather or scatter.
-type dimsRow struct {
+// A indexingAttrRow is one attribute of gather or scatter.
+type indexingAttrRow struct {
 	op    Opcode
 	name  string
 	field func(*Attrs) *[]int64
@@ -54,8 +54,8 @@ func scatterOf(a *Attrs) *ScatterDims {
 	return a.Scatter
 }
 
-// dimsTable lists the attributes in the order XLA prints them.
-var dimsTable = []dimsRow{
+// indexingAttrTable lists the attributes in the order XLA prints them.
+var indexingAttrTable = []indexingAttrRow{
 	{OpGather, "offset_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).OffsetDims }},
 	{OpGather, "collapsed_slice_dims", func(a *Attrs) *[]int64 { return &gatherOf(a).CollapsedSliceDims }},
 	{OpGather, "start_index_map", func(a *Attrs) *[]int64 { return &gatherOf(a).StartIndexMap }},
@@ -69,8 +69,8 @@ var dimsTable = []dimsRow{
 	{OpScatter, "scatter_indices_batching_dims", func(a *Attrs) *[]int64 { return &scatterOf(a).IndicesBatching }},
 }
 
-// setDims sets an attribute of gather or scatter; mine says whether it is one.
-func setDims(i *Instr, name, text string) (mine bool, err error) {
+// setIndexingAttr sets an attribute of gather or scatter; mine says whether it is one.
+func setIndexingAttr(i *Instr, name, text string) (mine bool, err error) {
 	if name == "index_vector_dim" && (i.Op == OpGather || i.Op == OpScatter) {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if i.Op == OpGather {
@@ -80,7 +80,7 @@ func setDims(i *Instr, name, text string) (mine bool, err error) {
 		}
 		return true, err
 	}
-	for _, row := range dimsTable {
+	for _, row := range indexingAttrTable {
 		if row.op == i.Op && row.name == name {
 			*row.field(&i.Attrs), err = parseInts(text)
 			return true, err
@@ -89,13 +89,13 @@ func setDims(i *Instr, name, text string) (mine bool, err error) {
 	return false, nil
 }
 
-// putDims prints the attributes of gather and scatter; batching dimensions
+// appendIndexingAttrs prints the attributes of gather and scatter; batching dimensions
 // only when there are some.
-func (i *Instr) putDims(put func(name, value string)) {
+func (i *Instr) appendIndexingAttrs(put func(name, value string)) {
 	if i.Attrs.Gather == nil && i.Attrs.Scatter == nil {
 		return
 	}
-	for _, row := range dimsTable {
+	for _, row := range indexingAttrTable {
 		if row.op != i.Op {
 			continue
 		}

@@ -26,14 +26,14 @@ func (p *parser) instr(scope map[string]*Instr) (*Instr, error) {
 	if err = p.operands(i, scope); err != nil {
 		return nil, err
 	}
-	for p.blankThen(',') {
+	for p.nextOnLine(',') {
 		p.at++
 		if err = p.attr(i); err != nil {
 			return nil, err
 		}
 	}
 	if c := p.afterInstr(); c != 0 {
-		return nil, p.failHere("expected , or the end of the line after %s, found %s", i.Op, p.found())
+		return nil, p.failNext("expected , or the end of the line after %s, found %s", i.Op, p.found())
 	}
 	return i, nil
 }
@@ -48,7 +48,7 @@ func (p *parser) afterInstr() byte {
 }
 
 func (p *parser) opcode(i *Instr) error {
-	at := p.hereAfterSkip()
+	at := p.nextPosition()
 	name, err := p.nameText("an operation")
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 	}
 	var few [8]*Instr
 	list := few[:0]
-	for !p.take(")") {
+	for !p.accept(")") {
 		if len(list) > 0 {
 			if err := p.expect(","); err != nil {
 				return err
@@ -89,7 +89,7 @@ func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 	}
 	i.Operands = p.operandList(list)
 	row := opTable[i.Op]
-	if n := len(i.Operands); n < row.atLeast || row.atMost >= 0 && n > row.atMost {
+	if n := len(i.Operands); n < row.minOperands || row.maxOperands >= 0 && n > row.maxOperands {
 		return p.failAt(i, "%s takes %s, %d given", i.Op, row.count(), n)
 	}
 	return nil
@@ -97,16 +97,16 @@ func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 
 func (r opRow) count() string {
 	switch {
-	case r.atMost < 0:
-		return strconv.Itoa(r.atLeast) + " operands or more"
-	case r.atMost == 1:
+	case r.maxOperands < 0:
+		return strconv.Itoa(r.minOperands) + " operands or more"
+	case r.maxOperands == 1:
 		return "1 operand"
 	}
-	return strconv.Itoa(r.atMost) + " operands"
+	return strconv.Itoa(r.maxOperands) + " operands"
 }
 
 func (p *parser) parameterNumber(i *Instr) error {
-	at := p.hereAfterSkip()
+	at := p.nextPosition()
 	n, err := p.integer()
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (p *parser) parameterNumber(i *Instr) error {
 
 func (p *parser) constant(i *Instr) error {
 	p.at-- // back to (
-	at := p.here()
+	at := p.position()
 	text, err := p.balanced()
 	if err != nil {
 		return err
@@ -133,12 +133,12 @@ func (p *parser) constant(i *Instr) error {
 
 // operand reads [shape] name.
 func (p *parser) operand(i *Instr, scope map[string]*Instr) (*Instr, error) {
-	at := p.hereAfterSkip()
+	at := p.nextPosition()
 	if p.shapeNext() {
 		if _, err := p.shape(0); err != nil {
 			return nil, err
 		}
-		at = p.hereAfterSkip()
+		at = p.nextPosition()
 	}
 	word, err := p.nameText("an operand")
 	if err != nil {
@@ -189,7 +189,7 @@ func (p *parser) attr(i *Instr) error {
 	if err = p.expect("="); err != nil {
 		return err
 	}
-	at := p.hereAfterSkip()
+	at := p.nextPosition()
 	text, err := p.raw()
 	if err != nil {
 		return err
@@ -203,8 +203,8 @@ func (p *parser) attr(i *Instr) error {
 	return nil
 }
 
-func (p *parser) setAttr(i *Instr, name, text string, at place) (err error) {
-	if ops, limited := typedOn[name]; limited && !slices.Contains(ops, i.Op) {
+func (p *parser) setAttr(i *Instr, name, text string, at position) (err error) {
+	if ops, limited := typedAttrOps[name]; limited && !slices.Contains(ops, i.Op) {
 		i.Attrs.Other = append(i.Attrs.Other, Attr{name, text})
 		return nil
 	}
@@ -224,7 +224,7 @@ func (p *parser) setAttr(i *Instr, name, text string, at place) (err error) {
 	case "to_apply", "calls", "body", "condition", "true_computation", "false_computation", "branch_computations", "called_computations", "select", "scatter":
 		return p.callee(i, name, text, at)
 	}
-	if mine, err := setDims(i, name, text); mine {
+	if mine, err := setIndexingAttr(i, name, text); mine {
 		return err
 	}
 	for _, row := range attrTable {
@@ -236,7 +236,7 @@ func (p *parser) setAttr(i *Instr, name, text string, at place) (err error) {
 	return nil
 }
 
-func (p *parser) callee(i *Instr, attr, text string, at place) error {
+func (p *parser) callee(i *Instr, attr, text string, at position) error {
 	if inner, ok := unbrace(text); ok {
 		text = inner
 	}

@@ -18,20 +18,20 @@ type scanner struct {
 
 func (s *scanner) pos() Pos { return Pos{s.file, s.line, s.at - s.lineStart + 1} }
 
-// place is a remembered position of a scanner.
-type place struct{ at, line, lineStart int }
+// position is a remembered position of a scanner.
+type position struct{ at, line, lineStart int }
 
-func (s *scanner) here() place { return place{s.at, s.line, s.lineStart} }
+func (s *scanner) position() position { return position{s.at, s.line, s.lineStart} }
 
 // fail reports an error at p.
-func (s *scanner) fail(p place, format string, args ...any) error {
+func (s *scanner) fail(p position, format string, args ...any) error {
 	pos := Pos{s.file, p.line, p.at - p.lineStart + 1}
 	return errorAt(s.src, pos, p.lineStart, p.at, fmt.Sprintf(format, args...))
 }
 
-func (s *scanner) failHere(format string, args ...any) error {
+func (s *scanner) failNext(format string, args ...any) error {
 	s.skip()
-	return s.fail(s.here(), format, args...)
+	return s.fail(s.position(), format, args...)
 }
 
 // skip moves over white space and comments.
@@ -99,8 +99,8 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// take consumes text when it comes next.
-func (s *scanner) take(text string) bool {
+// accept consumes text when it comes next.
+func (s *scanner) accept(text string) bool {
 	s.skip()
 	if !s.has(text) {
 		return false
@@ -110,10 +110,10 @@ func (s *scanner) take(text string) bool {
 }
 
 func (s *scanner) expect(text string) error {
-	if s.take(text) {
+	if s.accept(text) {
 		return nil
 	}
-	return s.failHere("expected %q, found %s", text, s.found())
+	return s.failNext("expected %q, found %s", text, s.found())
 }
 
 // found describes what comes next, for errors.
@@ -147,16 +147,16 @@ func (s *scanner) name(what string) (string, error) {
 // nameText is name without a copy: the bytes are the source's.
 func (s *scanner) nameText(what string) ([]byte, error) {
 	s.skip()
-	s.take("%")
+	s.accept("%")
 	start := s.at
 	for s.at < len(s.src) && nameBytes[s.src[s.at]] && !(s.src[s.at] == '-' && s.has("->")) {
 		s.at++
 	}
 	if s.at == start {
-		return nil, s.failHere("expected %s, found %s", what, s.found())
+		return nil, s.failNext("expected %s, found %s", what, s.found())
 	}
 	if s.at-start > MaxName {
-		return nil, s.failHere("a name of %d bytes; at most %d are read", s.at-start, MaxName)
+		return nil, s.failNext("a name of %d bytes; at most %d are read", s.at-start, MaxName)
 	}
 	return s.src[start:s.at], nil
 }
@@ -167,7 +167,7 @@ var closing = map[byte]byte{'(': ')', '[': ']', '{': '}'}
 // bracket or the end of the line), brackets balanced and strings respected.
 func (s *scanner) raw() (string, error) {
 	s.skipBlanks()
-	start, open := s.at, s.here()
+	start, open := s.at, s.position()
 	var stack []byte
 	for s.at < len(s.src) {
 		c := s.src[s.at]
@@ -179,14 +179,14 @@ func (s *scanner) raw() (string, error) {
 			continue
 		case closing[c] != 0:
 			if stack = append(stack, closing[c]); len(stack) > maxDepth {
-				return "", s.fail(s.here(), "brackets nested more than %d deep", maxDepth)
+				return "", s.fail(s.position(), "brackets nested more than %d deep", maxDepth)
 			}
 		case c == ')' || c == ']' || c == '}':
 			if len(stack) == 0 {
 				return string(bytes.TrimSpace(s.src[start:s.at])), nil
 			}
 			if stack[len(stack)-1] != c {
-				return "", s.fail(s.here(), "expected %q to close the bracket, found %q", stack[len(stack)-1], c)
+				return "", s.fail(s.position(), "expected %q to close the bracket, found %q", stack[len(stack)-1], c)
 			}
 			stack = stack[:len(stack)-1]
 		case len(stack) == 0 && (c == ',' || c == ';' || c == '\n'):
@@ -205,7 +205,7 @@ func (s *scanner) raw() (string, error) {
 }
 
 func (s *scanner) skipString() error {
-	open := s.here()
+	open := s.position()
 	for s.at++; s.at < len(s.src); s.at++ {
 		switch s.src[s.at] {
 		case '\\':

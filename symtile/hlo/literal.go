@@ -142,7 +142,7 @@ func (p *literalScanner) complexElement(l *Literal, tok string) error {
 		return err
 	}
 	i, err := parseFloat(im)
-	part := l.Shape.DType.part()
+	part := l.Shape.DType.componentType()
 	l.Complex = append(l.Complex, complex(part.RoundFloat(r), part.RoundFloat(i)))
 	return err
 }
@@ -231,14 +231,14 @@ func (l *Literal) appendElement(b []byte, at int) []byte {
 	case d.IsFloat():
 		return appendFloat(b, l.Floats[at], d)
 	case d.IsComplex():
-		b = append(appendFloat(append(b, '('), real(l.Complex[at]), d.part()), ", "...)
-		return append(appendFloat(b, imag(l.Complex[at]), d.part()), ')')
+		b = append(appendFloat(append(b, '('), real(l.Complex[at]), d.componentType()), ", "...)
+		return append(appendFloat(b, imag(l.Complex[at]), d.componentType()), ')')
 	}
 	return strconv.AppendInt(b, l.Ints[at], 10)
 }
 
-// part is the type of the real and the imaginary part of a complex type.
-func (d DType) part() DType {
+// componentType is the type of the real and the imaginary part of a complex type.
+func (d DType) componentType() DType {
 	if d == C128 {
 		return F64
 	}

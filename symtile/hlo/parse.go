@@ -28,26 +28,26 @@ func parseHLO(file string, src []byte) (*Module, error) {
 
 type parser struct {
 	scanner
-	module  *Module
-	named   map[string]*Computation
-	callees []callee
-	instrs  []Instr  // room for the next instructions
-	links   []*Instr // room for the next operands
+	module      *Module
+	byName      map[string]*Computation
+	callees     []callee
+	instrSlab   []Instr  // room for the next instructions
+	operandSlab []*Instr // room for the next operands
 }
 
 func newParser(file string, src []byte) *parser {
-	return &parser{scanner: scanner{file: file, src: src, line: 1, shapes: map[string]Shape{}}, module: &Module{}, named: map[string]*Computation{}}
+	return &parser{scanner: scanner{file: file, src: src, line: 1, shapes: map[string]Shape{}}, module: &Module{}, byName: map[string]*Computation{}}
 }
 
-const room = 64 // instructions made at once, which is cheaper than one by one
+const slabSize = 64 // instructions made at once, which is cheaper than one by one
 
 // newInstr returns an empty instruction at the current place.
 func (p *parser) newInstr(pos Pos) *Instr {
-	if len(p.instrs) == 0 {
-		p.instrs = make([]Instr, room)
+	if len(p.instrSlab) == 0 {
+		p.instrSlab = make([]Instr, slabSize)
 	}
-	i := &p.instrs[0]
-	p.instrs = p.instrs[1:]
+	i := &p.instrSlab[0]
+	p.instrSlab = p.instrSlab[1:]
 	i.Pos = pos
 	return i
 }
@@ -58,11 +58,11 @@ func (p *parser) operandList(operands []*Instr) []*Instr {
 	if n == 0 {
 		return nil
 	}
-	if n > len(p.links) {
-		p.links = make([]*Instr, max(n, 2*room))
+	if n > len(p.operandSlab) {
+		p.operandSlab = make([]*Instr, max(n, 2*slabSize))
 	}
-	list := p.links[:n:n]
-	p.links = p.links[n:]
+	list := p.operandSlab[:n:n]
+	p.operandSlab = p.operandSlab[n:]
 	copy(list, operands)
 	return list
 }
@@ -72,7 +72,7 @@ type callee struct {
 	instr *Instr
 	attr  string
 	name  string
-	at    place
+	at    position
 }
 
 func (p *parser) file() error {
@@ -87,7 +87,7 @@ func (p *parser) file() error {
 		}
 	}
 	if len(p.module.Computations) == 0 {
-		return p.failHere("there is no computation here; expected HLO text")
+		return p.failNext("there is no computation here; expected HLO text")
 	}
 	if p.module.Entry == nil {
 		p.module.Entry = p.module.Computations[len(p.module.Computations)-1]
@@ -98,13 +98,13 @@ func (p *parser) file() error {
 // word consumes text when it comes next as a whole word.
 func (p *parser) word(text string) bool {
 	end := p.at + len(text)
-	return p.has(text) && (end == len(p.src) || !isNameByte(p.src[end])) && p.take(text)
+	return p.has(text) && (end == len(p.src) || !isNameByte(p.src[end])) && p.accept(text)
 }
 
 func (p *parser) header() error {
 	name, err := p.name("a module name")
 	p.module.Name = name
-	for err == nil && p.blankThen(',') {
+	for err == nil && p.nextOnLine(',') {
 		p.at++
 		var a Attr
 		if a.Name, err = p.name("an attribute"); err != nil {
@@ -118,8 +118,8 @@ func (p *parser) header() error {
 	return err
 }
 
-// blankThen says whether c comes next on this line.
-func (p *parser) blankThen(c byte) bool {
+// nextOnLine says whether c comes next on this line.
+func (p *parser) nextOnLine(c byte) bool {
 	p.skipBlanks()
 	return p.at < len(p.src) && p.src[p.at] == c
 }
@@ -127,11 +127,11 @@ func (p *parser) blankThen(c byte) bool {
 // computation reads [ENTRY] name [signature] { instructions }, or a bare list
 // of instructions.
 func (p *parser) computation() error {
-	start := p.hereAfterSkip()
+	start := p.nextPosition()
 	entry := p.word("ENTRY")
 	p.skip()
 	if p.has("ROOT ") || p.assigns() {
-		return p.bare(start)
+		return p.bareComputation(start)
 	}
 	c := &Computation{Name: "main"}
 	if p.peek() != '{' {
@@ -153,7 +153,7 @@ func (p *parser) computation() error {
 	if err := p.expect("}"); err != nil {
 		return err
 	}
-	for p.blankThen(',') { // execution_thread="main"
+	for p.nextOnLine(',') { // execution_thread="main"
 		p.at++
 		if _, err := p.raw(); err != nil {
 			return err
@@ -170,7 +170,7 @@ func (p *parser) assigns() bool {
 	return err == nil && p.peek() == '='
 }
 
-func (p *parser) bare(start place) error {
+func (p *parser) bareComputation(start position) error {
 	c := &Computation{Name: "main"}
 	if err := p.body(c, start); err != nil {
 		return err
@@ -178,8 +178,8 @@ func (p *parser) bare(start place) error {
 	return p.define(c, len(p.module.Computations) == 0, start)
 }
 
-func (p *parser) define(c *Computation, entry bool, start place) error {
-	if p.named[c.Name] != nil {
+func (p *parser) define(c *Computation, entry bool, start position) error {
+	if p.byName[c.Name] != nil {
 		return p.fail(start, "computation %s is defined twice", c.Name)
 	}
 	if entry && p.module.Entry != nil {
@@ -188,7 +188,7 @@ func (p *parser) define(c *Computation, entry bool, start place) error {
 	if entry {
 		p.module.Entry = c
 	}
-	p.named[c.Name] = c
+	p.byName[c.Name] = c
 	p.module.Computations = append(p.module.Computations, c)
 	return nil
 }
@@ -200,7 +200,7 @@ func (p *parser) signature() error {
 			return err
 		}
 	}
-	if !p.take("->") {
+	if !p.accept("->") {
 		return nil
 	}
 	_, err := p.shape(0)
@@ -210,7 +210,7 @@ func (p *parser) signature() error {
 // balanced reads a bracketed text, returning what is inside.
 func (p *parser) balanced() (string, error) {
 	p.skip()
-	start, open := p.at, p.here()
+	start, open := p.at, p.position()
 	p.at++
 	for {
 		if _, err := p.raw(); err != nil {
@@ -228,26 +228,26 @@ func (p *parser) balanced() (string, error) {
 		case c == ',' || c == ';':
 			p.at++
 		default:
-			return "", p.fail(p.here(), "expected %q to close the bracket, found %q", closing[p.src[start]], c)
+			return "", p.fail(p.position(), "expected %q to close the bracket, found %q", closing[p.src[start]], c)
 		}
 	}
 }
 
 // body reads instructions up to } or the end of the file.
-func (p *parser) body(c *Computation, start place) error {
-	n := p.expected("\n}")
+func (p *parser) body(c *Computation, start position) error {
+	n := p.instrsUntil("\n}")
 	scope := make(map[string]*Instr, n)
 	c.Instrs = make([]*Instr, 0, n)
 	var root *Instr
 	for c0 := p.peek(); c0 != '}' && c0 != 0; c0 = p.peek() {
-		if p.take(";") {
+		if p.accept(";") {
 			continue
 		}
 		if c.Name == "main" && !p.has("ROOT ") && !p.assigns() {
 			break // a bare list ends where a computation starts
 		}
 		isRoot := p.word("ROOT")
-		at := p.hereAfterSkip()
+		at := p.nextPosition()
 		i, err := p.instr(scope)
 		if err != nil {
 			return err
@@ -273,9 +273,9 @@ func (p *parser) body(c *Computation, start place) error {
 	return p.params(c)
 }
 
-// expected guesses how many instructions there are before the text that ends
+// instrsUntil guesses how many instructions there are before the text that ends
 // them, for making room.
-func (p *parser) expected(ending string) int {
+func (p *parser) instrsUntil(ending string) int {
 	rest := p.src[p.at:]
 	if end := bytes.Index(rest, []byte(ending)); end >= 0 {
 		rest = rest[:end]
@@ -305,7 +305,7 @@ func (p *parser) params(c *Computation) error {
 
 // failAt reports an error at an instruction read before.
 func (p *parser) failAt(i *Instr, format string, args ...any) error {
-	at := place{line: i.Pos.Line}
+	at := position{line: i.Pos.Line}
 	for n := 1; n < i.Pos.Line; n++ {
 		at.lineStart += bytes.IndexByte(p.src[at.lineStart:], '\n') + 1
 	}

@@ -52,17 +52,17 @@ func (c *Computation) String() string {
 
 // String prints the instruction on one line.
 func (i *Instr) String() string {
-	return string(i.append(nil, printing{instr: func(o *Instr) string { return o.Name }, comp: func(c *Computation) string { return c.Name }}))
+	return string(i.append(nil, printOptions{instr: func(o *Instr) string { return o.Name }, comp: func(c *Computation) string { return c.Name }}))
 }
 
-// printing says how things are named and what is left out.
-type printing struct {
+// printOptions says how things are named and what is left out.
+type printOptions struct {
 	instr     func(*Instr) string
 	comp      func(*Computation) string
 	canonical bool // leave out what does not change what is computed
 }
 
-func (i *Instr) append(b []byte, p printing) []byte {
+func (i *Instr) append(b []byte, p printOptions) []byte {
 	b = append(append(b, '%'), p.instr(i)...)
 	b = append(b, " = "...)
 	b = i.Shape.append(b)
@@ -83,7 +83,7 @@ func (i *Instr) append(b []byte, p printing) []byte {
 	return i.appendAttrs(b, p)
 }
 
-func (i *Instr) appendAttrs(b []byte, p printing) []byte {
+func (i *Instr) appendAttrs(b []byte, p printOptions) []byte {
 	put := func(name, value string) {
 		if value != "" {
 			b = append(append(append(append(b, ", "...), name...), '='), value...)
@@ -97,7 +97,7 @@ func (i *Instr) appendAttrs(b []byte, p printing) []byte {
 	if i.Op == OpGetTupleElement {
 		put("index", fmt.Sprint(a.Index))
 	}
-	i.putDims(put)
+	i.appendIndexingAttrs(put)
 	for _, row := range attrTable {
 		if p.canonical && row.name == "kind" {
 			continue
@@ -117,27 +117,27 @@ func (i *Instr) appendAttrs(b []byte, p printing) []byte {
 	} else if a.ToApply != nil {
 		put("to_apply", "%"+p.comp(a.ToApply))
 	}
-	i.putBranches(put, p)
+	i.appendBranches(put, p)
 	others := a.Other
 	if p.canonical && len(others) > 1 {
 		others = slices.SortedStableFunc(slices.Values(others), func(x, y Attr) int { return strings.Compare(x.Name, y.Name) })
 	}
 	for _, o := range others {
-		if !p.canonical || i.counts(o.Name) {
+		if !p.canonical || i.isSemantic(o.Name) {
 			put(o.Name, o.Value)
 		}
 	}
 	return b
 }
 
-// branchNames are the attributes that name the computations of an operation,
+// branchAttrNames are the attributes that name the computations of an operation,
 // in the order of Branches.
-var branchNames = map[Opcode][]string{
+var branchAttrNames = map[Opcode][]string{
 	OpWhile: {"condition", "body"},
 }
 
-func (i *Instr) putBranches(put func(name, value string), p printing) {
-	names := branchNames[i.Op]
+func (i *Instr) appendBranches(put func(name, value string), p printOptions) {
+	names := branchAttrNames[i.Op]
 	if i.Op == OpConditional && len(i.Operands) > 0 && i.Operands[0].Shape.DType == Pred {
 		names = []string{"true_computation", "false_computation"}
 	}
@@ -160,14 +160,14 @@ func (i *Instr) putBranches(put func(name, value string), p printing) {
 	}
 }
 
-// notComputed are attributes that do not change what is computed.
-var notComputed = map[string]bool{
+// nonSemanticAttrs are attributes that do not change what is computed.
+var nonSemanticAttrs = map[string]bool{
 	"metadata": true, "frontend_attributes": true, "backend_config": true, "origin": true, "original_value": true,
 	"statistics": true, "sharding": true, "control-predecessors": true, "is_scheduled": true, "channel_id": true,
 }
 
-// counts says whether an attribute is part of the canonical text. A
+// isSemantic says whether an attribute is part of the canonical text. A
 // custom-call is what its backend_config says it is.
-func (i *Instr) counts(attr string) bool {
-	return !notComputed[attr] || i.Op == OpCustomCall && attr == "backend_config"
+func (i *Instr) isSemantic(attr string) bool {
+	return !nonSemanticAttrs[attr] || i.Op == OpCustomCall && attr == "backend_config"
 }

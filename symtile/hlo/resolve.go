@@ -8,7 +8,7 @@ import (
 // resolve ties computation names to computations and refuses recursion.
 func (p *parser) resolve() error {
 	for _, c := range p.callees {
-		target := p.named[c.name]
+		target := p.byName[c.name]
 		if target == nil {
 			target = p.scalarCallee(c)
 		}
@@ -50,14 +50,14 @@ func (p *parser) scalarCallee(c callee) *Computation {
 	}
 	scalar := Shape{DType: c.instr.Operands[0].Shape.DType}
 	name := fmt.Sprintf("%s.%s", c.name, scalar.DType)
-	if made := p.named[name]; made != nil {
+	if made := p.byName[name]; made != nil {
 		return made
 	}
 	a := &Instr{Name: "a", Op: OpParameter, Shape: scalar, Pos: c.instr.Pos}
 	b := &Instr{Name: "b", Op: OpParameter, Shape: scalar, Pos: c.instr.Pos, Attrs: Attrs{Param: 1}}
 	root := &Instr{Name: "r", Op: op, Shape: scalar, Operands: []*Instr{a, b}, Pos: c.instr.Pos}
 	made := &Computation{Name: name, Instrs: []*Instr{a, b, root}, Params: []*Instr{a, b}, Root: root}
-	p.named[name] = made
+	p.byName[name] = made
 	p.module.Computations = append([]*Computation{made}, p.module.Computations...)
 	return made
 }

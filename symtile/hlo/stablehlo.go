@@ -24,14 +24,14 @@ func isStableHLO(src []byte) bool {
 // JAX's lowered.as_text() and PyTorch/XLA print, in pretty or generic form.
 func parseStableHLO(file string, src []byte) (*Module, error) {
 	m := &mlir{
-		parser: *newParser(file, src),
-		funcs:  map[string]*function{},
-		taken:  map[string]int{},
+		parser:    *newParser(file, src),
+		funcs:     map[string]*function{},
+		usedNames: map[string]int{},
 	}
 	if m.has("ML\xefR") {
-		return nil, m.failHere("this is MLIR bytecode; print it as text first (stablehlo-translate --deserialize, or lowered.as_text())")
+		return nil, m.failNext("this is MLIR bytecode; print it as text first (stablehlo-translate --deserialize, or lowered.as_text())")
 	}
-	if err := m.top(); err != nil {
+	if err := m.topLevel(); err != nil {
 		return nil, err
 	}
 	if err := m.finish(); err != nil {
@@ -44,18 +44,18 @@ func parseStableHLO(file string, src []byte) (*Module, error) {
 // no tree in between.
 type mlir struct {
 	parser
-	funcs map[string]*function // by symbol
-	calls []mlirCall
-	taken map[string]int // computation names in use
-	depth int            // of regions
-	spare []*mlirOp      // to be used again
+	funcs     map[string]*function // by symbol
+	calls     []mlirCall
+	usedNames map[string]int // computation names in use
+	depth     int            // of regions
+	freeOps   []*mlirOp      // to be used again
 }
 
 // A function is a func.func; comp is nil for a declaration.
 type function struct {
 	comp    *Computation
 	private bool
-	at      place
+	at      position
 }
 
 // An mlirCall is a reference to a function, resolved when all are read.
@@ -63,20 +63,20 @@ type mlirCall struct {
 	instr  *Instr
 	attr   string // as in HLO: to_apply, called_computations
 	symbol string
-	at     place
+	at     position
 }
 
-// top reads the file: aliases, one module or bare functions, metadata.
-func (m *mlir) top() error {
+// topLevel reads the file: aliases, one module or bare functions, metadata.
+func (m *mlir) topLevel() error {
 	modules := 0
 	for m.peek() != 0 || m.at < len(m.src) {
-		at := m.hereAfterSkip()
+		at := m.nextPosition()
 		var err error
 		switch {
 		case m.word("module"), m.word("builtin.module"):
 			modules++
 			err = m.moduleBody()
-		case m.take(`"builtin.module"`):
+		case m.accept(`"builtin.module"`):
 			modules++
 			err = m.genericModule()
 		default:
@@ -98,18 +98,18 @@ func (m *mlir) topItem() error {
 	case c == '#' || c == '!': // #map = …, #loc = …; nothing that is read refers to one
 		m.skipLineBalanced()
 		return nil
-	case m.take("{-#"):
+	case m.accept("{-#"):
 		m.skipTo("#-}")
 		return nil
 	case m.word("func.func"), m.word("func"):
 		return m.function()
-	case m.take(`"func.func"`):
+	case m.accept(`"func.func"`):
 		return m.genericFunction()
 	case m.has("sdy.mesh"): // devices; what lies on which is not looked at
 		m.skipLineBalanced()
 		return nil
 	}
-	return m.failHere("expected a module or a func.func, found %s", m.found())
+	return m.failNext("expected a module or a func.func, found %s", m.found())
 }
 
 // skipLineBalanced moves to the end of the line, or further when brackets
@@ -153,7 +153,7 @@ func (m *mlir) moduleBody() error {
 	if err := m.expect("{"); err != nil {
 		return err
 	}
-	for !m.take("}") {
+	for !m.accept("}") {
 		if err := m.topItem(); err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (m *mlir) genericModule() error {
 	if name, ok := attrs.find("sym_name"); ok {
 		m.module.Name = hloName(m.unquoted(name))
 	}
-	for !m.take("}") {
+	for !m.accept("}") {
 		if err := m.topItem(); err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (m *mlir) genericHead() (attrs mlirAttrs, err error) {
 	if err = m.expect("("); err == nil {
 		err = m.expect(")")
 	}
-	if err == nil && m.take("<") {
+	if err == nil && m.accept("<") {
 		if attrs, err = m.dict(); err == nil {
 			err = m.expect(">")
 		}
@@ -221,7 +221,7 @@ func (m *mlir) location() error {
 		return nil
 	}
 	if m.peek() != '(' {
-		return m.failHere("expected ( after loc, found %s", m.found())
+		return m.failNext("expected ( after loc, found %s", m.found())
 	}
 	_, err := m.group()
 	return err
@@ -234,7 +234,7 @@ func (m *mlir) function() error {
 	for _, word := range []string{"public", "private", "nested"} {
 		f.private = m.word(word) && word == "private" || f.private
 	}
-	f.at = m.hereAfterSkip()
+	f.at = m.nextPosition()
 	name, err := m.symbol()
 	if err != nil {
 		return err
@@ -275,20 +275,20 @@ func (m *mlir) declare(name string, f *function) error {
 }
 
 func (m *mlir) functionResults() ([]Shape, error) {
-	if !m.take("->") {
+	if !m.accept("->") {
 		return nil, nil
 	}
 	if m.peek() != '(' {
 		s, err := m.typ(0)
 		return []Shape{s}, err
 	}
-	m.take("(")
+	m.accept("(")
 	return m.typeList(")")
 }
 
 // genericFunction reads "func.func"() <{sym_name = "…", …}> ({ ^bb0(…): … }) : () -> ().
 func (m *mlir) genericFunction() error {
-	f := &function{at: m.hereAfterSkip()}
+	f := &function{at: m.nextPosition()}
 	attrs, err := m.genericHead()
 	if err != nil {
 		return err
@@ -301,7 +301,7 @@ func (m *mlir) genericFunction() error {
 	if v, ok := attrs.find("sym_visibility"); ok {
 		f.private = m.unquoted(v) == "private"
 	}
-	if m.take("}") {
+	if m.accept("}") {
 		if err := m.genericTail(); err != nil {
 			return err
 		}
@@ -318,7 +318,7 @@ func (m *mlir) genericFunction() error {
 	return m.declare(name, f)
 }
 
-func (m *mlir) checkReturn(b *block, want []Shape, at place) error {
+func (m *mlir) checkReturn(b *block, want []Shape, at position) error {
 	if len(b.returned) != len(want) {
 		return m.fail(at, "@%s returns %d values and declares %d", b.comp.Name, len(b.returned), len(want))
 	}
@@ -371,7 +371,7 @@ func (m *mlir) entry() (*Computation, error) {
 	public := m.symbols(func(f *function) bool { return !f.private && f.comp != nil })
 	switch len(public) {
 	case 0:
-		return nil, m.fail(place{line: 1}, "there is no function here to start from; expected func.func public @main")
+		return nil, m.fail(position{line: 1}, "there is no function here to start from; expected func.func public @main")
 	case 1:
 		return m.funcs[public[0]].comp, nil
 	}
@@ -402,21 +402,21 @@ func (m *mlir) symbol() (string, error) {
 		}
 		return unescaped(string(m.src[start+1 : m.at-1])), nil
 	}
-	return m.bare("a symbol")
+	return m.bareWord("a symbol")
 }
 
-// bare reads an identifier of MLIR.
-func (m *mlir) bare(what string) (string, error) {
+// bareWord reads an identifier of MLIR.
+func (m *mlir) bareWord(what string) (string, error) {
 	m.skip()
 	start := m.at
 	for m.at < len(m.src) && (isNameByte(m.src[m.at]) && m.src[m.at] != '-' || m.src[m.at] == '$') {
 		m.at++
 	}
 	if m.at == start {
-		return "", m.failHere("expected %s, found %s", what, m.found())
+		return "", m.failNext("expected %s, found %s", what, m.found())
 	}
 	if m.at-start > MaxName {
-		return "", m.failHere("a name of %d bytes; at most %d are read", m.at-start, MaxName)
+		return "", m.failNext("a name of %d bytes; at most %d are read", m.at-start, MaxName)
 	}
 	return string(m.src[start:m.at]), nil
 }

@@ -7,7 +7,7 @@ import (
 
 // A span is the text of an attribute value, read when it is asked for.
 type span struct {
-	place
+	position
 	end int
 }
 
@@ -61,8 +61,8 @@ func (m *mlir) entries(end byte) (mlirAttrs, error) {
 			return nil, err
 		}
 		all = append(all, a)
-		if !m.take(",") && m.peek() != end {
-			return nil, m.failHere("expected %q, found %s", end, m.found())
+		if !m.accept(",") && m.peek() != end {
+			return nil, m.failNext("expected %q, found %s", end, m.found())
 		}
 	}
 	m.at++
@@ -78,11 +78,11 @@ func (m *mlir) attribute() (mlirAttr, error) {
 			return a, err
 		}
 		a.name = unescaped(string(m.src[start+1 : m.at-1]))
-	} else if a.name, err = m.bare("an attribute"); err != nil {
+	} else if a.name, err = m.bareWord("an attribute"); err != nil {
 		return a, err
 	}
-	a.span = span{m.here(), m.at}
-	if m.take("=") {
+	a.span = span{m.position(), m.at}
+	if m.accept("=") {
 		a.span, err = m.value()
 	}
 	return a, err
@@ -90,7 +90,7 @@ func (m *mlir) attribute() (mlirAttr, error) {
 
 // value passes over an attribute value, up to a comma or a closing bracket.
 func (m *mlir) value() (span, error) {
-	s := span{place: m.hereAfterSkip()}
+	s := span{position: m.nextPosition()}
 	for m.peek() != 0 {
 		switch c := m.src[m.at]; {
 		case c == ',' || c == '>' || c == ')' || c == ']' || c == '}':
@@ -106,14 +106,14 @@ func (m *mlir) value() (span, error) {
 			m.at++
 		}
 	}
-	return s, m.fail(s.place, "the value that starts here never ends")
+	return s, m.fail(s.position, "the value that starts here never ends")
 }
 
 var angled = map[byte]byte{'(': ')', '[': ']', '{': '}', '<': '>'}
 
 // group passes over one bracketed text, string or word.
 func (m *mlir) group() (span, error) {
-	s := span{place: m.hereAfterSkip()}
+	s := span{position: m.nextPosition()}
 	var stack []byte
 	for m.peek() != 0 {
 		c := m.src[m.at]
@@ -126,12 +126,12 @@ func (m *mlir) group() (span, error) {
 			m.at += 2
 		case angled[c] != 0:
 			if stack = append(stack, angled[c]); len(stack) > maxDepth {
-				return s, m.fail(m.here(), "brackets nested more than %d deep", maxDepth)
+				return s, m.fail(m.position(), "brackets nested more than %d deep", maxDepth)
 			}
 			m.at++
 		case c == '>' || c == ')' || c == ']' || c == '}':
 			if len(stack) == 0 || stack[len(stack)-1] != c {
-				return s, m.fail(m.here(), "a bracket closes that was not opened")
+				return s, m.fail(m.position(), "a bracket closes that was not opened")
 			}
 			stack = stack[:len(stack)-1]
 			m.at++
@@ -143,12 +143,12 @@ func (m *mlir) group() (span, error) {
 			return s, nil
 		}
 	}
-	return s, m.fail(s.place, "the bracket opened here is never closed")
+	return s, m.fail(s.position, "the bracket opened here is never closed")
 }
 
 // within reads the text of a span and comes back.
 func (m *mlir) within(s span, read func() error) error {
-	saved := m.here()
+	saved := m.position()
 	m.at, m.line, m.lineStart = s.at, s.line, s.lineStart
 	err := read()
 	m.at, m.line, m.lineStart = saved.at, saved.line, saved.lineStart
@@ -168,16 +168,16 @@ func (m *mlir) ints(s span) (v []int64, err error) {
 func (m *mlir) intList(v []int64, depth int) ([]int64, error) {
 	switch {
 	case depth > maxDepth:
-		return nil, m.failHere("brackets nested more than %d deep", maxDepth)
-	case m.take("dense<"):
+		return nil, m.failNext("brackets nested more than %d deep", maxDepth)
+	case m.accept("dense<"):
 		return m.denseInts(v)
-	case m.take("array<"):
+	case m.accept("array<"):
 		if _, err := m.elementType(); err != nil {
 			return nil, err
 		}
-		m.take(":")
+		m.accept(":")
 		return m.intItems(v, ">", depth)
-	case m.take("["):
+	case m.accept("["):
 		return m.intItems(v, "]", depth)
 	case m.word("true"):
 		return append(v, 1), nil
@@ -189,7 +189,7 @@ func (m *mlir) intList(v []int64, depth int) ([]int64, error) {
 }
 
 func (m *mlir) intItems(v []int64, end string, depth int) (_ []int64, err error) {
-	for first := true; !m.take(end); first = false {
+	for first := true; !m.accept(end); first = false {
 		if !first {
 			if err = m.expect(","); err != nil {
 				return nil, err
@@ -205,7 +205,7 @@ func (m *mlir) intItems(v []int64, end string, depth int) (_ []int64, err error)
 const maxAttrInts = 1 << 16 // numbers of one attribute; real ones stay under a few thousand
 
 func (m *mlir) denseInts(v []int64) ([]int64, error) {
-	at := m.here()
+	at := m.position()
 	l, splat, err := m.dense()
 	if err != nil {
 		return nil, err
@@ -223,9 +223,9 @@ func (m *mlir) denseInts(v []int64) ([]int64, error) {
 	return v, nil
 }
 
-// lastWord is the enumerator in LT, "LT", #stablehlo<comparison_direction LT>
+// lastEnumWord is the enumerator in LT, "LT", #stablehlo<comparison_direction LT>
 // and #stablehlo.comparison_direction<LT>.
-func lastWord(text string) string {
+func lastEnumWord(text string) string {
 	text = strings.TrimRight(text, `>" `)
 	return text[strings.LastIndexAny(text, ` <"`)+1:]
 }
@@ -238,7 +238,7 @@ func (m *mlir) sub(s span) (all mlirAttrs, err error) {
 		}
 		end := angled[m.peek()]
 		if end == 0 {
-			return m.fail(s.place, "expected names and values in < > or { }, found %s", m.found())
+			return m.fail(s.position, "expected names and values in < > or { }, found %s", m.found())
 		}
 		m.at++
 		all, err = m.entries(end)

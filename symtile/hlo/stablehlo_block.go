@@ -12,7 +12,7 @@ type block struct {
 	args     []*Instr
 	captures []capture
 	returned []*Instr // nil until return is read
-	at       place
+	at       position
 }
 
 // A capture is a value of the outer block that a region uses: there it is inner.
@@ -22,16 +22,16 @@ type capture struct{ outer, inner *Instr }
 type mlirArg struct {
 	name  string
 	shape Shape
-	at    place
+	at    position
 }
 
 func (m *mlir) newBlock(name string, outer *block) *block {
-	name = UniqueName(m.taken, hloName(name))
+	name = UniqueName(m.usedNames, hloName(name))
 	n := 0
 	if outer == nil {
-		n = m.expected("\n  }")
+		n = m.instrsUntil("\n  }")
 	}
-	return &block{comp: &Computation{Name: name}, outer: outer, values: make(map[string]*Instr, n), names: make(map[string]int, n), at: m.hereAfterSkip()}
+	return &block{comp: &Computation{Name: name}, outer: outer, values: make(map[string]*Instr, n), names: make(map[string]int, n), at: m.nextPosition()}
 }
 
 // UniqueName returns name, followed by a period and a number where it is taken,
@@ -51,7 +51,7 @@ func UniqueName(taken map[string]int, name string) string {
 }
 
 // add appends an instruction.
-func (m *mlir) add(b *block, at place, name string, op Opcode, shape Shape, operands ...*Instr) *Instr {
+func (m *mlir) add(b *block, at position, name string, op Opcode, shape Shape, operands ...*Instr) *Instr {
 	i := m.newInstr(Pos{m.scanner.file, at.line, at.at - at.lineStart + 1})
 	i.Name, i.Op, i.Shape, i.Operands = UniqueName(b.names, name), op, shape, m.operandList(operands)
 	b.comp.Instrs = append(b.comp.Instrs, i)
@@ -64,7 +64,7 @@ func (m *mlir) arguments() ([]mlirArg, error) {
 		return nil, err
 	}
 	var args []mlirArg
-	for !m.take(")") {
+	for !m.accept(")") {
 		if len(args) > 0 {
 			if err := m.expect(","); err != nil {
 				return nil, err
@@ -91,7 +91,7 @@ func (m *mlir) arguments() ([]mlirArg, error) {
 }
 
 func (m *mlir) argument() (a mlirArg, err error) {
-	a.at = m.hereAfterSkip()
+	a.at = m.nextPosition()
 	if a.name, err = m.ssa(); err != nil {
 		return a, err
 	}
@@ -118,7 +118,7 @@ func (m *mlir) regionWith(b *block, args []mlirArg) error {
 // blockBody reads [^bb0(arguments):] operations }.
 func (m *mlir) blockBody(b *block, args []mlirArg) error {
 	if m.depth++; m.depth > maxDepth {
-		return m.failHere("regions nested more than %d deep", maxDepth)
+		return m.failNext("regions nested more than %d deep", maxDepth)
 	}
 	defer func() { m.depth-- }()
 	if m.peek() == '^' {
@@ -133,9 +133,9 @@ func (m *mlir) blockBody(b *block, args []mlirArg) error {
 			return err
 		}
 	}
-	for !m.take("}") {
+	for !m.accept("}") {
 		if m.peek() == '^' {
-			return m.failHere("a second block: control flow between blocks is not supported")
+			return m.failNext("a second block: control flow between blocks is not supported")
 		}
 		if err := m.op(b); err != nil {
 			return err
@@ -151,7 +151,7 @@ func (m *mlir) blockBody(b *block, args []mlirArg) error {
 // blockHead reads ^bb0(arguments):.
 func (m *mlir) blockHead() (args []mlirArg, err error) {
 	m.at++
-	if _, err = m.bare("a block"); err != nil {
+	if _, err = m.bareWord("a block"); err != nil {
 		return nil, err
 	}
 	if m.peek() == '(' {
@@ -174,7 +174,7 @@ func (m *mlir) bindArg(b *block, a mlirArg, number int) error {
 	return m.bind(b, a.at, name, i)
 }
 
-func (m *mlir) bind(b *block, at place, name string, i *Instr) error {
+func (m *mlir) bind(b *block, at position, name string, i *Instr) error {
 	if b.values[name] != nil {
 		return m.fail(at, "%%%s is defined twice", name)
 	}
@@ -184,7 +184,7 @@ func (m *mlir) bind(b *block, at place, name string, i *Instr) error {
 
 // use reads %name and finds its value.
 func (m *mlir) use(b *block) (*Instr, error) {
-	at := m.hereAfterSkip()
+	at := m.nextPosition()
 	name, err := m.ssa()
 	if err != nil {
 		return nil, err
@@ -231,8 +231,8 @@ func (b *block) capture(outer *Instr) *Instr {
 	return inner
 }
 
-// closed refuses captures where HLO has no way to pass them.
-func (m *mlir) closed(o *mlirOp, r *block) error {
+// checkCaptures refuses captures where HLO has no way to pass them.
+func (m *mlir) checkCaptures(o *mlirOp, r *block) error {
 	if len(r.captures) > 0 {
 		return m.fail(r.at, "the region of %s uses %%%s from outside; only its arguments and constants can be used there", o.name, r.captures[0].outer.Name)
 	}
@@ -249,13 +249,13 @@ func (m *mlir) setRoot(b *block, o *mlirOp) {
 	b.comp.Root = m.tuple(b, o.at, o.operands)
 }
 
-func (m *mlir) tuple(b *block, at place, elements []*Instr) *Instr {
+func (m *mlir) tuple(b *block, at position, elements []*Instr) *Instr {
 	t := m.add(b, at, "tuple", OpTuple, Shape{DType: Tuple}, elements...)
 	t.Shape.Tuple = operandShapes(t)
 	return t
 }
 
-func (m *mlir) element(b *block, at place, tuple *Instr, k int) *Instr {
+func (m *mlir) element(b *block, at position, tuple *Instr, k int) *Instr {
 	i := m.add(b, at, fmt.Sprintf("%s_%d", tuple.Name, k), OpGetTupleElement, tuple.Shape.Tuple[k], tuple)
 	i.Attrs.Index = k
 	return i

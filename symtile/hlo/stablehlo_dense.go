@@ -9,7 +9,7 @@ import (
 // dense reads what follows "dense<": values, >, : and the type. A splat has
 // one value for all elements; its literal holds just that one.
 func (m *mlir) dense() (l *Literal, splat bool, err error) {
-	body := m.hereAfterSkip()
+	body := m.nextPosition()
 	if err = m.skipDense(); err != nil {
 		return nil, false, err
 	}
@@ -28,7 +28,7 @@ func (m *mlir) dense() (l *Literal, splat bool, err error) {
 
 // skipDense moves behind the > that closes dense<.
 func (m *mlir) skipDense() error {
-	open := m.here()
+	open := m.position()
 	for m.at < len(m.src) {
 		switch m.src[m.at] {
 		case '>':
@@ -57,7 +57,7 @@ func (m *mlir) denseBody(l *Literal, end int) (splat bool, err error) {
 		}
 	case '>':
 		if l.Shape.Elements() != 0 {
-			return false, m.failHere("%s needs %d elements, none given", l.Shape, l.Shape.Elements())
+			return false, m.failNext("%s needs %d elements, none given", l.Shape, l.Shape.Elements())
 		}
 		return false, nil
 	default:
@@ -67,7 +67,7 @@ func (m *mlir) denseBody(l *Literal, end int) (splat bool, err error) {
 		splat = true
 	}
 	if m.skip(); m.at != end {
-		return false, m.failHere("expected the end of the values, found %s", m.found())
+		return false, m.failNext("expected the end of the values, found %s", m.found())
 	}
 	return splat, nil
 }
@@ -77,27 +77,27 @@ func (m *mlir) denseList(l *Literal, depth int) error {
 	if depth == l.Shape.Rank() {
 		return m.denseElement(l)
 	}
-	at := m.hereAfterSkip()
+	at := m.nextPosition()
 	if err := m.expect("["); err != nil {
 		return err
 	}
 	n := l.Shape.Dims[depth]
 	for k := range n {
-		if k > 0 && !m.take(",") || k == 0 && m.peek() == ']' {
+		if k > 0 && !m.accept(",") || k == 0 && m.peek() == ']' {
 			return m.fail(at, "dimension %d of %s has %d elements, %d given", depth, l.Shape, n, k)
 		}
 		if err := m.denseList(l, depth+1); err != nil {
 			return err
 		}
 	}
-	if !m.take("]") {
+	if !m.accept("]") {
 		return m.fail(at, "dimension %d of %s has %d elements, more given", depth, l.Shape, n)
 	}
 	return nil
 }
 
 func (m *mlir) denseElement(l *Literal) error {
-	at, d := m.hereAfterSkip(), l.Shape.DType
+	at, d := m.nextPosition(), l.Shape.DType
 	if d.IsComplex() {
 		return m.denseComplex(l)
 	}
@@ -134,7 +134,7 @@ func (m *mlir) denseElement(l *Literal) error {
 
 // denseComplex reads (re, im).
 func (m *mlir) denseComplex(l *Literal) error {
-	at, part := m.hereAfterSkip(), l.Shape.DType.part()
+	at, part := m.nextPosition(), l.Shape.DType.componentType()
 	var re, im float64
 	err := m.expect("(")
 	for k, v := range []*float64{&re, &im} {
@@ -173,7 +173,7 @@ func mlirFloat(word string, d DType) (float64, error) {
 // denseHex reads "0x…": the elements as they lie in memory, little endian, or
 // the one element of a splat. Predicates take a bit or a byte each.
 func (m *mlir) denseHex(l *Literal) (splat bool, err error) {
-	at := m.here()
+	at := m.position()
 	start := m.at + 1
 	if err = m.skipString(); err != nil {
 		return false, err

@@ -6,7 +6,7 @@ import "slices"
 // {attributes} : types [reducer(%a: t, %b: t) … { … }].
 func (m *mlir) reduceForm(b *block, o *mlirOp) error {
 	var inits []*Instr
-	for len(inits) == 0 || m.take(",") {
+	for len(inits) == 0 || m.accept(",") {
 		if err := m.expect("("); err != nil {
 			return err
 		}
@@ -14,7 +14,7 @@ func (m *mlir) reduceForm(b *block, o *mlirOp) error {
 			return err
 		}
 		if !m.word("init") {
-			return m.failHere("expected init:, found %s", m.found())
+			return m.failNext("expected init:, found %s", m.found())
 		}
 		if err := m.expect(":"); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (m *mlir) applies(o *mlirOp) (*mlirOp, error) {
 	if !m.word("applies") {
 		return nil, nil
 	}
-	inner := &mlirOp{at: m.hereAfterSkip()}
+	inner := &mlirOp{at: m.nextPosition()}
 	_, err := m.opName(inner)
 	return inner, err
 }
@@ -82,11 +82,11 @@ func (m *mlir) scalarRegion(b *block, o *mlirOp, inner *mlirOp) error {
 // the region are the first of each pair, then the second ones.
 func (m *mlir) reducer(b *block, o *mlirOp) error {
 	if !m.word("reducer") {
-		return m.failHere("expected reducer(…), found %s", m.found())
+		return m.failNext("expected reducer(…), found %s", m.found())
 	}
 	var left, right []mlirArg
 	for m.peek() == '(' {
-		at := m.here()
+		at := m.position()
 		pair, err := m.arguments()
 		if err != nil {
 			return err
@@ -107,13 +107,13 @@ func (m *mlir) whileForm(b *block, o *mlirOp) error {
 		return err
 	}
 	var args []mlirArg
-	for !m.take(")") {
+	for !m.accept(")") {
 		if len(args) > 0 {
 			if err := m.expect(","); err != nil {
 				return err
 			}
 		}
-		a := mlirArg{at: m.hereAfterSkip()}
+		a := mlirArg{at: m.nextPosition()}
 		var err error
 		if a.name, err = m.ssa(); err != nil {
 			return err
@@ -137,7 +137,7 @@ func (m *mlir) whileForm(b *block, o *mlirOp) error {
 	}
 	for _, word := range []string{"cond", "do"} {
 		if !m.word(word) {
-			return m.failHere("expected %s { … }, found %s", word, m.found())
+			return m.failNext("expected %s { … }, found %s", word, m.found())
 		}
 		r, err := m.region(b, word, args)
 		if err != nil {
@@ -155,8 +155,8 @@ func (m *mlir) whileTypes(o *mlirOp) error {
 	if err := m.expect(":"); err != nil {
 		return err
 	}
-	at := m.hereAfterSkip()
-	for len(o.types) == 0 || m.take(",") {
+	at := m.nextPosition()
+	for len(o.types) == 0 || m.accept(",") {
 		s, err := m.typ(0)
 		if err != nil {
 			return err
@@ -283,7 +283,7 @@ func lowerConditional(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func lowerCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	at, symbol := o.at, o.symbol
 	if s, ok := o.attrs.find("callee", "decomposition"); ok {
-		at = s.place
+		at = s.position
 		if err := m.within(s, func() (err error) { symbol, err = m.symbol(); return err }); err != nil {
 			return nil, err
 		}

@@ -24,12 +24,12 @@ func lowerConstant(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 
 // constantOf is a constant, or the broadcast of a scalar one where all
 // elements are alike, which is how XLA writes it too.
-func (m *mlir) constantOf(b *block, at place, name string, l *Literal, splat bool) *Instr {
+func (m *mlir) constantOf(b *block, at position, name string, l *Literal, splat bool) *Instr {
 	shape := l.Shape
 	if n := shape.Elements(); n > 1 && (splat || l.uniform()) {
 		scalar := m.add(b, at, name+".scalar", OpConstant, Shape{DType: shape.DType})
 		scalar.Literal = l.first()
-		return m.spread(b, at, name, scalar, shape)
+		return m.broadcastScalar(b, at, name, scalar, shape)
 	}
 	i := m.add(b, at, name, OpConstant, shape)
 	if i.Literal = l; shape.Elements() == 0 {
@@ -38,8 +38,8 @@ func (m *mlir) constantOf(b *block, at place, name string, l *Literal, splat boo
 	return i
 }
 
-// spread broadcasts a scalar.
-func (m *mlir) spread(b *block, at place, name string, scalar *Instr, shape Shape) *Instr {
+// broadcastScalar broadcasts a scalar.
+func (m *mlir) broadcastScalar(b *block, at position, name string, scalar *Instr, shape Shape) *Instr {
 	i := m.add(b, at, name, OpBroadcast, Shape{DType: scalar.Shape.DType, Dims: shape.Dims}, scalar)
 	i.Attrs.Dimensions = []int64{}
 	return i
@@ -151,9 +151,9 @@ func lowerPad(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func lowerCompare(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	words := o.words
 	if s, ok := o.attrs.find("comparison_direction"); ok {
-		words = []string{lastWord(m.text(s))}
+		words = []string{lastEnumWord(m.text(s))}
 		if s, ok := o.attrs.find("compare_type"); ok {
-			words = append(words, lastWord(m.text(s)))
+			words = append(words, lastEnumWord(m.text(s)))
 		}
 	}
 	if len(words) == 0 {
@@ -169,21 +169,21 @@ func lowerCompare(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 
 // lowerSelect spreads a scalar condition, as XLA does.
 func lowerSelect(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	return m.result(b, o, OpSelect, m.spreadScalar(b, o, 0), o.operands[1], o.operands[2]), nil
+	return m.result(b, o, OpSelect, m.broadcastOperand(b, o, 0), o.operands[1], o.operands[2]), nil
 }
 
 // lowerClamp spreads scalar bounds, as XLA does.
 func lowerClamp(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	return m.result(b, o, OpClamp, m.spreadScalar(b, o, 0), o.operands[1], m.spreadScalar(b, o, 2)), nil
+	return m.result(b, o, OpClamp, m.broadcastOperand(b, o, 0), o.operands[1], m.broadcastOperand(b, o, 2)), nil
 }
 
-// spreadScalar is operand k, broadcast to the shape of operand 1.
-func (m *mlir) spreadScalar(b *block, o *mlirOp, k int) *Instr {
+// broadcastOperand is operand k, broadcast to the shape of operand 1.
+func (m *mlir) broadcastOperand(b *block, o *mlirOp, k int) *Instr {
 	x, like := o.operands[k], o.operands[1].Shape
 	if x.Shape.Rank() > 0 || like.Rank() == 0 || !x.Shape.DType.IsArray() {
 		return x
 	}
-	return m.spread(b, o.at, fmt.Sprintf("%s.%d", o.instrName(OpBroadcast), k), x, like)
+	return m.broadcastScalar(b, o.at, fmt.Sprintf("%s.%d", o.instrName(OpBroadcast), k), x, like)
 }
 
 // lowerDot contracts the last dimension of the left with the first of the right side.
@@ -262,7 +262,7 @@ func (m *mlir) precision(i *Instr, o *mlirOp) error {
 	}
 	var words []string
 	for _, item := range splitList(strings.Trim(m.text(s), "[]")) {
-		words = append(words, strings.ToLower(lastWord(item)))
+		words = append(words, strings.ToLower(lastEnumWord(item)))
 	}
 	if !slices.ContainsFunc(words, func(w string) bool { return w != "default" }) {
 		return nil
@@ -298,7 +298,7 @@ func (m *mlir) algorithm(i *Instr, o *mlirOp) error {
 func (m *mlir) apply(i *Instr, o *mlirOp, region int) (*Instr, error) {
 	r := o.regions[region]
 	i.Attrs.ToApply = r.comp
-	return i, m.closed(o, r)
+	return i, m.checkCaptures(o, r)
 }
 
 func lowerReduce(m *mlir, b *block, o *mlirOp) (*Instr, error) {
@@ -367,9 +367,9 @@ func lowerDynamicSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	return m.setAll(i, o, "dynamic_slice_sizes", braces(sizes))
 }
 
-// numbers prints the lists of #stablehlo.gather<…> and #stablehlo.scatter<…>;
+// dimensionNumbers prints the lists of #stablehlo.gather<…> and #stablehlo.scatter<…>;
 // lists named in optional are left out when they are empty.
-func (m *mlir) numbers(i *Instr, o *mlirOp, attr string, always, optional []string) error {
+func (m *mlir) dimensionNumbers(i *Instr, o *mlirOp, attr string, always, optional []string) error {
 	s, ok := o.attrs.find(attr)
 	if !ok {
 		return m.fail(o.at, "%s needs %s =", o.name, attr)
@@ -403,7 +403,7 @@ func lowerGather(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = m.numbers(i, o, "dimension_numbers", []string{"offset_dims", "collapsed_slice_dims", "start_index_map"},
+	err = m.dimensionNumbers(i, o, "dimension_numbers", []string{"offset_dims", "collapsed_slice_dims", "start_index_map"},
 		[]string{"operand_batching_dims", "start_indices_batching_dims"})
 	if err != nil {
 		return nil, err
@@ -413,7 +413,7 @@ func lowerGather(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 
 func lowerScatter(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpScatter, o.operands...)
-	err := m.numbers(i, o, "scatter_dimension_numbers", []string{"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"},
+	err := m.dimensionNumbers(i, o, "scatter_dimension_numbers", []string{"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"},
 		[]string{"input_batching_dims", "scatter_indices_batching_dims"})
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func lowerCustomCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpCustomCall, o.operands...)
 	if s, ok := o.attrs.find("called_computations"); ok {
 		for _, name := range splitList(strings.Trim(m.text(s), "[]")) {
-			m.calls = append(m.calls, mlirCall{i, "called_computations", strings.TrimPrefix(name, "@"), s.place})
+			m.calls = append(m.calls, mlirCall{i, "called_computations", strings.TrimPrefix(name, "@"), s.position})
 		}
 	}
 	return m.setAll(i, o, "custom_call_target", strconv.Quote(target),
@@ -47,7 +47,7 @@ func lowerRng(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		return nil, m.fail(o.at, "rng needs distribution =")
 	}
 	i := m.result(b, o, OpRng, o.operands[:2]...)
-	return m.setAll(i, o, "distribution", "rng_"+strings.ToLower(lastWord(m.text(s))))
+	return m.setAll(i, o, "distribution", "rng_"+strings.ToLower(lastEnumWord(m.text(s))))
 }
 
 func lowerRngBitGenerator(m *mlir, b *block, o *mlirOp) (*Instr, error) {
@@ -55,7 +55,7 @@ func lowerRngBitGenerator(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if !ok {
 		return nil, m.fail(o.at, "rng_bit_generator needs algorithm =")
 	}
-	name := strings.ToLower(lastWord(m.text(s)))
+	name := strings.ToLower(lastEnumWord(m.text(s)))
 	i := m.result(b, o, OpRngBitGenerator, o.operands...)
 	return m.setAll(i, o, "algorithm", "rng_"+name)
 }
@@ -70,7 +70,7 @@ func lowerFft(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		return nil, err
 	}
 	i := m.result(b, o, OpFft, o.operands...)
-	return m.setAll(i, o, "fft_type", lastWord(m.text(kind)), "fft_length", braces(length))
+	return m.setAll(i, o, "fft_type", lastEnumWord(m.text(kind)), "fft_length", braces(length))
 }
 
 func lowerCholesky(m *mlir, b *block, o *mlirOp) (*Instr, error) {
@@ -81,7 +81,7 @@ func lowerCholesky(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func lowerTriangularSolve(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	transpose := "NO_TRANSPOSE"
 	if s, ok := o.attrs.find("transpose_a"); ok {
-		transpose = lastWord(m.text(s))
+		transpose = lastEnumWord(m.text(s))
 	}
 	i := m.result(b, o, OpTriangularSolve, o.operands...)
 	return m.setAll(i, o, "left_side", trueText(m.flag(o.attrs, "left_side")), "lower", trueText(m.flag(o.attrs, "lower")),
@@ -94,7 +94,7 @@ func lowerReducePrecision(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	var err error
 	if s, ok := o.attrs.find("format"); ok {
 		if n, _ := fmt.Sscanf(m.text(s), "e%dm%d", &exponent, &mantissa); n != 2 {
-			return nil, m.fail(s.place, "expected a format like e8m10, found %q", m.text(s))
+			return nil, m.fail(s.position, "expected a format like e8m10, found %q", m.text(s))
 		}
 	} else if exponent, err = m.needInt(o, 0, "exponent_bits"); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func lowerBatchNorm(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	number, _, _ := strings.Cut(m.text(s), ":")
 	epsilon, err := mlirFloat(strings.TrimSpace(number), F32)
 	if err != nil {
-		return nil, m.fail(s.place, "epsilon is not a number")
+		return nil, m.fail(s.position, "epsilon is not a number")
 	}
 	feature, err := m.needInt(o, 0, "feature_index")
 	if err != nil {
@@ -182,7 +182,7 @@ func (m *mlir) groups(s span) (string, error) {
 	}
 	n := l.Shape.Elements()
 	if l.Shape.Rank() != 2 || n > maxAttrInts || n > 0 && l.Ints == nil {
-		return "", m.fail(s.place, "groups are a list of lists of integers")
+		return "", m.fail(s.position, "groups are a list of lists of integers")
 	}
 	rows := make([]string, min(l.Shape.Dims[0], n))
 	for r := range rows {
@@ -209,9 +209,9 @@ var chloDecomposed = map[string]bool{
 // chloLowerings are the operations of the chlo dialect that HLO has, or that
 // are a few of HLO's.
 var chloLowerings = merge(chloBroadcasts(), map[string]lowering{
-	"acos": {1, 0, rename(OpAcos)}, "acosh": {1, 0, rename(OpAcosh)}, "asin": {1, 0, rename(OpAsin)}, "asinh": {1, 0, rename(OpAsinh)},
-	"atanh": {1, 0, rename(OpAtanh)}, "cosh": {1, 0, rename(OpCosh)}, "sinh": {1, 0, rename(OpSinh)}, "tan": {1, 0, rename(OpTan)},
-	"erf": {1, 0, rename(OpErf)}, "constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
+	"acos": {1, 0, lowerAs(OpAcos)}, "acosh": {1, 0, lowerAs(OpAcosh)}, "asin": {1, 0, lowerAs(OpAsin)}, "asinh": {1, 0, lowerAs(OpAsinh)},
+	"atanh": {1, 0, lowerAs(OpAtanh)}, "cosh": {1, 0, lowerAs(OpCosh)}, "sinh": {1, 0, lowerAs(OpSinh)}, "tan": {1, 0, lowerAs(OpTan)},
+	"erf": {1, 0, lowerAs(OpErf)}, "constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
 	"atan": {1, 0, lowerAtan}, "square": {1, 0, lowerSquare},
 	"is_inf": {1, 0, lowerIsInf}, "is_pos_inf": {1, 0, lowerIsInf}, "is_neg_inf": {1, 0, lowerIsInf},
 })
@@ -219,8 +219,8 @@ var chloLowerings = merge(chloBroadcasts(), map[string]lowering{
 // chloBroadcasts are broadcast_add and so on: NumPy's broadcasting, then the operation.
 func chloBroadcasts() map[string]lowering {
 	all := map[string]lowering{}
-	for _, op := range plain {
-		if opTable[op].atMost == 2 && op.Elementwise() {
+	for _, op := range plainOps {
+		if opTable[op].maxOperands == 2 && op.Elementwise() {
 			all["broadcast_"+mlirSpelling(op)] = lowering{2, 0, lowerBroadcasting(op)}
 		}
 	}

@@ -9,19 +9,19 @@ import (
 // typ reads a type: tensor<8x16xf32>, tuple<…>, !stablehlo.token, complex<f32>
 // or an element type alone, which is a scalar.
 func (m *mlir) typ(depth int) (Shape, error) {
-	at := m.hereAfterSkip()
+	at := m.nextPosition()
 	if depth > maxDepth {
 		return Shape{}, m.fail(at, "types nested more than %d deep", maxDepth)
 	}
 	switch {
 	case m.has("tensor<"):
 		return m.keptTensor(at)
-	case m.take("tuple<"):
+	case m.accept("tuple<"):
 		shape := Shape{DType: Tuple}
 		var err error
 		shape.Tuple, err = m.types(">", depth+1)
 		return shape, err
-	case m.take("!stablehlo.token"), m.take("!mhlo.token"):
+	case m.accept("!stablehlo.token"), m.accept("!mhlo.token"):
 		return Shape{DType: Token}, nil
 	}
 	d, err := m.elementType()
@@ -29,7 +29,7 @@ func (m *mlir) typ(depth int) (Shape, error) {
 }
 
 // keptTensor is tensor, read once for each text, up to the first >.
-func (m *mlir) keptTensor(at place) (Shape, error) {
+func (m *mlir) keptTensor(at position) (Shape, error) {
 	end := m.at
 	if n := bytes.IndexByte(m.src[m.at:min(len(m.src), m.at+80)], '>'); n >= 0 {
 		end += n + 1
@@ -46,11 +46,11 @@ func (m *mlir) keptTensor(at place) (Shape, error) {
 	return shape, err
 }
 
-func (m *mlir) tensor(at place) (Shape, error) {
+func (m *mlir) tensor(at position) (Shape, error) {
 	var shape Shape
 	for m.skip(); m.at < len(m.src) && (m.src[m.at] == '?' || m.src[m.at] == '*' || m.src[m.at] >= '0' && m.src[m.at] <= '9'); {
 		if m.src[m.at] == '?' || m.src[m.at] == '*' {
-			return shape, m.failHere("dynamic extents are not supported: a tiling needs to know how long a dimension is")
+			return shape, m.failNext("dynamic extents are not supported: a tiling needs to know how long a dimension is")
 		}
 		d, err := m.integer()
 		if err != nil {
@@ -66,7 +66,7 @@ func (m *mlir) tensor(at place) (Shape, error) {
 		return shape, err
 	}
 	if m.peek() == ',' {
-		return shape, m.failHere("tensor encodings are not supported")
+		return shape, m.failNext("tensor encodings are not supported")
 	}
 	if err := m.expect(">"); err != nil {
 		return shape, err
@@ -80,11 +80,11 @@ func (m *mlir) tensor(at place) (Shape, error) {
 
 // elementType reads f32, bf16, i1, si8, ui4, f8E4M3FN, complex<f64> …
 func (m *mlir) elementType() (DType, error) {
-	at := m.hereAfterSkip()
-	if m.take("!quant") {
+	at := m.nextPosition()
+	if m.accept("!quant") {
 		return 0, m.fail(at, "quantized types are not supported; lower the module first (stablehlo-opt --stablehlo-legalize-quant-to-math)")
 	}
-	name, err := m.bare("a type")
+	name, err := m.bareWord("a type")
 	if err != nil {
 		return 0, err
 	}
@@ -98,7 +98,7 @@ func (m *mlir) elementType() (DType, error) {
 	return d, nil
 }
 
-func (m *mlir) complexType(at place) (DType, error) {
+func (m *mlir) complexType(at position) (DType, error) {
 	if err := m.expect("<"); err != nil {
 		return 0, err
 	}
@@ -139,7 +139,7 @@ func (m *mlir) typeList(end string) ([]Shape, error) { return m.types(end, 0) }
 
 func (m *mlir) types(end string, depth int) ([]Shape, error) {
 	var all []Shape
-	for !m.take(end) {
+	for !m.accept(end) {
 		if len(all) > 0 {
 			if err := m.expect(","); err != nil {
 				return nil, err
@@ -169,7 +169,7 @@ func (m *mlir) afterType() error {
 
 // resultTypes reads what follows ->: one type or a list in parentheses.
 func (m *mlir) resultTypes() ([]Shape, error) {
-	if m.take("(") {
+	if m.accept("(") {
 		return m.typeList(")")
 	}
 	s, err := m.typ(0)

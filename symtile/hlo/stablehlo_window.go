@@ -90,7 +90,7 @@ func lowerSelectAndScatter(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err := m.windowFrom(i, o); err != nil {
 		return nil, err
 	}
-	if err := m.closed(o, o.regions[0]); err != nil {
+	if err := m.checkCaptures(o, o.regions[0]); err != nil {
 		return nil, err
 	}
 	i.Attrs.Select = o.regions[0].comp

@@ -48,15 +48,15 @@ var windowFields = []struct {
 	print func(w WindowDim) string // "" for the value that is left out
 }{
 	{"size", func(w *WindowDim, t string) error { return setInt(&w.Size, t) }, func(w WindowDim) string { return fmt.Sprint(w.Size) }},
-	{"stride", func(w *WindowDim, t string) error { return setInt(&w.Stride, t) }, func(w WindowDim) string { return unlessOne(w.Stride) }},
+	{"stride", func(w *WindowDim, t string) error { return setInt(&w.Stride, t) }, func(w WindowDim) string { return omitOne(w.Stride) }},
 	{"pad", setWindowPad, func(w WindowDim) string {
 		if w.PadLow == 0 && w.PadHigh == 0 {
 			return ""
 		}
 		return fmt.Sprintf("%d_%d", w.PadLow, w.PadHigh)
 	}},
-	{"lhs_dilate", func(w *WindowDim, t string) error { return setInt(&w.BaseDilation, t) }, func(w WindowDim) string { return unlessOne(w.BaseDilation) }},
-	{"rhs_dilate", func(w *WindowDim, t string) error { return setInt(&w.Dilation, t) }, func(w WindowDim) string { return unlessOne(w.Dilation) }},
+	{"lhs_dilate", func(w *WindowDim, t string) error { return setInt(&w.BaseDilation, t) }, func(w WindowDim) string { return omitOne(w.BaseDilation) }},
+	{"rhs_dilate", func(w *WindowDim, t string) error { return setInt(&w.Dilation, t) }, func(w WindowDim) string { return omitOne(w.Dilation) }},
 	{"rhs_reversal", func(w *WindowDim, t string) error { w.Reversed = t == "1" || t == "true"; return nil }, func(w WindowDim) string {
 		if w.Reversed {
 			return "1"
@@ -68,7 +68,7 @@ var windowFields = []struct {
 // windowDefaults are the words for fields that are left out in one dimension only.
 var windowDefaults = map[string]string{"stride": "1", "pad": "0_0", "lhs_dilate": "1", "rhs_dilate": "1", "rhs_reversal": "0"}
 
-func unlessOne(v int64) string {
+func omitOne(v int64) string {
 	if v == 1 {
 		return ""
 	}

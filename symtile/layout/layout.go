@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A Layout is how an array lies in memory: the dimensions in physical order,
@@ -28,9 +28,9 @@ type Layout struct {
 	space    int64 // memory space S(n), 0 when not given
 }
 
-// combined is the tile size written *: the dimension is combined with the next
+// combinedDim is the tile size written *: the dimension is combined with the next
 // more minor one.
-const combined = -1
+const combinedDim = -1
 
 // maxRank bounds the dimensions of a physical array.
 const maxRank = 64
@@ -81,7 +81,7 @@ func (l *Layout) measure() error {
 	if err != nil {
 		return err
 	}
-	n, ok := symtile.Product(l.Physical)
+	n, ok := index.Product(l.Physical)
 	if ok {
 		l.elements, ok = roundUp(n, align)
 	}
@@ -146,56 +146,56 @@ func (l *Layout) String() string { return l.Shape.String() }
 // len(sizes) are divided. The result has the dimensions before them, the
 // numbers of tiles ⌈d/t⌉, and the sizes t.
 type tiling struct {
-	units           int // extents of 1 put before the array's
-	in, joined, out []int64
-	lead            int   // dimensions of in that the tile leaves alone
-	runs            []int // how many dimensions of in each divided one combines
+	unitDims        int // extents of 1 put before the array's
+	in, merged, out []int64
+	untiledDims     int   // dimensions of in that the tile leaves alone
+	mergedDims      []int // how many dimensions of in each divided one combines
 	sizes           []int64
 }
 
 func newTiling(tile, dims []int64) (tiling, error) {
-	t := tiling{units: max(0, len(tile)-len(dims))}
+	t := tiling{unitDims: max(0, len(tile)-len(dims))}
 	if len(tile) == 0 {
 		return t, fmt.Errorf("no sizes")
 	}
 	if len(tile) > maxRank || len(dims)+len(tile) > maxRank {
 		return t, fmt.Errorf("the physical array has more than %d dimensions", maxRank)
 	}
-	if tile[len(tile)-1] == combined {
+	if tile[len(tile)-1] == combinedDim {
 		return t, fmt.Errorf("a * combines a dimension with the next more minor one, and the last has none")
 	}
-	t.in = slices.Concat(slices.Repeat([]int64{1}, t.units), dims)
-	t.lead = len(t.in) - len(tile)
-	if err := t.join(tile); err != nil {
+	t.in = slices.Concat(slices.Repeat([]int64{1}, t.unitDims), dims)
+	t.untiledDims = len(t.in) - len(tile)
+	if err := t.mergeDims(tile); err != nil {
 		return t, err
 	}
-	t.out = slices.Clone(t.joined[:t.lead])
+	t.out = slices.Clone(t.merged[:t.untiledDims])
 	for i, size := range t.sizes {
-		t.out = append(t.out, symtile.CeilDiv(t.joined[t.lead+i], size))
+		t.out = append(t.out, index.CeilDiv(t.merged[t.untiledDims+i], size))
 	}
 	t.out = append(t.out, t.sizes...)
-	if _, ok := symtile.Product(t.out); !ok {
+	if _, ok := index.Product(t.out); !ok {
 		return t, fmt.Errorf("the padded array has more than 2^63 elements")
 	}
 	return t, nil
 }
 
-// join combines the dimensions with a * with their next more minor ones.
-func (t *tiling) join(tile []int64) error {
-	t.joined = slices.Clone(t.in[:t.lead])
+// mergeDims combines the dimensions with a * with their next more minor ones.
+func (t *tiling) mergeDims(tile []int64) error {
+	t.merged = slices.Clone(t.in[:t.untiledDims])
 	extent, run := int64(1), 0
 	for i, size := range tile {
-		n, ok := symtile.Product([]int64{extent, t.in[t.lead+i]})
+		n, ok := index.Product([]int64{extent, t.in[t.untiledDims+i]})
 		switch {
 		case !ok:
 			return fmt.Errorf("the combined dimensions have more than 2^63 elements")
-		case size == combined:
+		case size == combinedDim:
 			extent, run = n, run+1
 			continue
 		case size < 1:
 			return fmt.Errorf("a tile has sizes of at least 1, not %d", size)
 		}
-		t.joined, t.sizes, t.runs = append(t.joined, n), append(t.sizes, size), append(t.runs, run+1)
+		t.merged, t.sizes, t.mergedDims = append(t.merged, n), append(t.sizes, size), append(t.mergedDims, run+1)
 		extent, run = 1, 0
 	}
 	return nil
@@ -203,9 +203,9 @@ func (t *tiling) join(tile []int64) error {
 
 // padded are the joined extents rounded up to whole tiles.
 func (t *tiling) padded() []int64 {
-	out := slices.Clone(t.joined)
+	out := slices.Clone(t.merged)
 	for i, size := range t.sizes {
-		out[t.lead+i] = symtile.CeilDiv(out[t.lead+i], size) * size
+		out[t.untiledDims+i] = index.CeilDiv(out[t.untiledDims+i], size) * size
 	}
 	return out
 }
@@ -214,7 +214,7 @@ func tileText(tile []int64) string {
 	parts := make([]string, len(tile))
 	for i, t := range tile {
 		parts[i] = strconv.FormatInt(t, 10)
-		if t == combined {
+		if t == combinedDim {
 			parts[i] = "*"
 		}
 	}
@@ -223,4 +223,4 @@ func tileText(tile []int64) string {
 
 // roundUp is x rounded up to a multiple of m, with ok false when int64 cannot
 // hold it.
-func roundUp(x, m int64) (int64, bool) { return symtile.Product([]int64{symtile.CeilDiv(x, m), m}) }
+func roundUp(x, m int64) (int64, bool) { return index.Product([]int64{index.CeilDiv(x, m), m}) }

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
-	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // TestLayouts: testdata/layout.txt, one shape with its layout a case.
@@ -19,7 +19,7 @@ func TestLayouts(t *testing.T) {
 		if err != nil {
 			return err.Error() + "\n"
 		}
-		r := symtile.NewRing()
+		r := index.NewRing()
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s\nphysical %s, %d positions, %d padding, %d bytes\n", l, ExtentsText(l.Physical), l.Elements(), l.Padding(), l.Bytes())
 		fmt.Fprintf(&b, "steps    %s\nmap      %s\ninverse  %s\n", l.Steps(), l.Map(r), l.Inverse(r).Simplify())
@@ -43,7 +43,7 @@ func randomLayout(rnd *rand.Rand) hlo.Shape {
 		for i := range tile {
 			tile[i] = int64(1 + rnd.Intn(4))
 			if i < len(tile)-1 && rnd.Intn(4) == 0 {
-				tile[i] = combined
+				tile[i] = combinedDim
 			}
 		}
 		s.Layout.Tiles = append(s.Layout.Tiles, tile)
@@ -91,7 +91,7 @@ const none = -1
 
 // logical numbers the elements of an array, major to minor.
 func logical(dims []int64) []int64 {
-	n, _ := symtile.Product(dims)
+	n, _ := index.Product(dims)
 	out := make([]int64, n)
 	for i := range out {
 		out[i] = int64(i)
@@ -101,15 +101,15 @@ func logical(dims []int64) []int64 {
 
 // each calls f for every index of an array, major to minor.
 func each(dims []int64, f func(index []int64)) {
-	index := make([]int64, len(dims))
-	n, _ := symtile.Product(dims)
+	idx := make([]int64, len(dims))
+	n, _ := index.Product(dims)
 	for range n {
-		f(index)
+		f(idx)
 		for i := len(dims) - 1; i >= 0; i-- {
-			if index[i]++; index[i] < dims[i] {
+			if idx[i]++; idx[i] < dims[i] {
 				break
 			}
-			index[i] = 0
+			idx[i] = 0
 		}
 	}
 }
@@ -157,7 +157,7 @@ func tileLoops(dims, memory, tile []int64) (newDims, out []int64) {
 	dims = slices.Clone(dims)
 	var sizes []int64
 	for i, t := range tile { // memory stays: combining neighbours keeps the order
-		if t == combined {
+		if t == combinedDim {
 			dims[lead+i+1] *= dims[lead+i]
 			continue
 		}
@@ -165,7 +165,7 @@ func tileLoops(dims, memory, tile []int64) (newDims, out []int64) {
 	}
 	var joined []int64
 	for i, d := range dims {
-		if i < lead || tile[i-lead] != combined {
+		if i < lead || tile[i-lead] != combinedDim {
 			joined = append(joined, d)
 		}
 	}
@@ -237,7 +237,7 @@ func checkNumbers(t *testing.T, l *Layout, want []int64) {
 
 func checkMaps(t *testing.T, l *Layout, want []int64) {
 	t.Helper()
-	r := symtile.NewRing()
+	r := index.NewRing()
 	m := l.Map(r)
 	code, err := m.Compile()
 	if err != nil {
@@ -255,21 +255,21 @@ func checkMaps(t *testing.T, l *Layout, want []int64) {
 	steps := l.Steps().Map(r, l.Shape.Dims)
 	position := box(r, "d", []int64{l.Elements()})
 	if len(l.Physical) > 0 {
-		position.Results = symtile.Delinearize(position.Dims[0], l.Physical)
+		position.Results = index.Delinearize(position.Dims[0], l.Physical)
 	}
-	checkInverse(t, l, "steps", symtile.Compose(position, steps), want)
+	checkInverse(t, l, "steps", index.Compose(position, steps), want)
 	if err := r.Err(); err != nil {
 		t.Fatalf("%s: %v", l, err)
 	}
 }
 
-func checkInverse(t *testing.T, l *Layout, what string, m symtile.Map, want []int64) {
+func checkInverse(t *testing.T, l *Layout, what string, m index.Map, want []int64) {
 	t.Helper()
 	code, err := m.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	check, err := symtile.CompileConstraint(m.Vars(), m.Where)
+	check, err := index.CompileConstraint(m.Vars(), m.Where)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%s: position %d is %v, which is at %d", l, p, index, l.Linear(index))
 			}
 		}
-		r := symtile.NewRing()
+		r := index.NewRing()
 		l.Map(r)
 		l.Inverse(r)
 	})

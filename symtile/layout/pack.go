@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A Pack is tensor.pack: source dimension InnerDimsPos[i] is divided into tiles
@@ -65,7 +65,7 @@ func (p Pack) checkSizes() error {
 		}
 	}
 	packed := p.Packed()
-	if _, ok := symtile.Product(packed); !ok {
+	if _, ok := index.Product(packed); !ok {
 		return fmt.Errorf("the packed tensor has more than 2^63 elements")
 	}
 	if p.To != nil && len(p.To) != len(packed) {
@@ -109,7 +109,7 @@ func (p Pack) Packed() []int64 {
 	var out []int64
 	for i := range p.Source {
 		d := p.outer(i)
-		out = append(out, symtile.CeilDiv(p.Source[d], p.tile(d)))
+		out = append(out, index.CeilDiv(p.Source[d], p.tile(d)))
 	}
 	return append(out, p.InnerTiles...)
 }
@@ -118,7 +118,7 @@ func (p Pack) Packed() []int64 {
 func (p Pack) Padded() []int64 {
 	out := slices.Clone(p.Source)
 	for d := range out {
-		out[d] = symtile.CeilDiv(out[d], p.tile(d)) * p.tile(d)
+		out[d] = index.CeilDiv(out[d], p.tile(d)) * p.tile(d)
 	}
 	return out
 }
@@ -127,7 +127,7 @@ func (p Pack) Padded() []int64 {
 // reads for each element of its result.
 //
 //	(d0, d1) -> (d0 floordiv 8, d1 floordiv 32, d0 mod 8, d1 mod 32)
-func (p Pack) ToPacked(r *symtile.Ring) symtile.Map {
+func (p Pack) ToPacked(r *index.Ring) index.Map {
 	m := box(r, "d", p.Source)
 	for i := range p.Source {
 		d := p.outer(i)
@@ -143,9 +143,9 @@ func (p Pack) ToPacked(r *symtile.Ring) symtile.Map {
 // reads for each element of its result. Its constraints leave out padding.
 //
 //	(d0, d1, d2, d3) -> (d0 * 8 + d2, d1 * 32 + d3)
-func (p Pack) ToSource(r *symtile.Ring) symtile.Map {
+func (p Pack) ToSource(r *index.Ring) index.Map {
 	m := box(r, "d", p.Packed())
-	m.Results = make([]symtile.Expr, len(p.Source))
+	m.Results = make([]index.Expr, len(p.Source))
 	for i := range p.Source {
 		d := p.outer(i)
 		m.Results[d] = m.Dims[i].Scale(p.tile(d))
@@ -154,15 +154,15 @@ func (p Pack) ToSource(r *symtile.Ring) symtile.Map {
 		m.Results[d] = m.Results[d].Add(m.Dims[len(p.Source)+i])
 	}
 	for d, e := range m.Results {
-		m.Where = append(m.Where, symtile.Below(e, p.Source[d])...)
+		m.Where = append(m.Where, index.Below(e, p.Source[d])...)
 	}
 	return m
 }
 
 // RoundTrip is what unpack(pack(x)) reads of x, simplified; proved says that it
 // is the identity on the source, by the normal form alone.
-func (p Pack) RoundTrip(r *symtile.Ring) (m symtile.Map, proved bool) {
-	m = symtile.Compose(p.ToPacked(r), p.ToSource(r)).Simplify()
+func (p Pack) RoundTrip(r *index.Ring) (m index.Map, proved bool) {
+	m = index.Compose(p.ToPacked(r), p.ToSource(r)).Simplify()
 	return m, slices.Equal(m.Results, m.Dims) && m.Where.True()
 }
 
@@ -192,7 +192,7 @@ func (p Pack) split() (dims []int64, perm []int) {
 	outerAt, innerAt := make([]int, len(p.Source)), make([]int, len(p.Source))
 	for d, e := range p.Source {
 		outerAt[d] = len(dims)
-		dims = append(dims, symtile.CeilDiv(e, p.tile(d)))
+		dims = append(dims, index.CeilDiv(e, p.tile(d)))
 		if slices.Contains(p.InnerDimsPos, d) {
 			innerAt[d] = len(dims)
 			dims = append(dims, p.tile(d))

@@ -14,7 +14,7 @@ import (
 // outer_dims_perm, padding_value and, of a pack, "to" may be left out. The
 // result has passed Check.
 func ParsePack(text string) (Pack, error) {
-	s := packScanner{text: text}
+	s := packParser{text: text}
 	p, err := s.pack()
 	if err == nil {
 		if err = p.Check(); err != nil {
@@ -27,7 +27,7 @@ func ParsePack(text string) (Pack, error) {
 // ParsePackOf reads the attributes of a pack of a tensor of extents source:
 // "inner_dims_pos=[0, 1] inner_tiles=[8, 32]".
 func ParsePackOf(source []int64, attributes string) (Pack, error) {
-	s := packScanner{text: attributes}
+	s := packParser{text: attributes}
 	p := Pack{Source: source}
 	err := s.attributes(&p)
 	if err == nil && p.To == nil {
@@ -60,24 +60,24 @@ func (p Pack) String() string {
 	return b.String()
 }
 
-// A packScanner walks the text of a pack.
-type packScanner struct {
+// A packParser walks the text of a pack.
+type packParser struct {
 	text string
 	at   int
 }
 
 // fail reports what was expected here, with a caret.
-func (s *packScanner) fail(format string, args ...any) error {
+func (s *packParser) fail(format string, args ...any) error {
 	return fmt.Errorf("%s\n  %s\n  %s^", fmt.Sprintf(format, args...), s.text, strings.Repeat(" ", s.at))
 }
 
-func (s *packScanner) skip() {
+func (s *packParser) skip() {
 	for s.at < len(s.text) && strings.IndexByte(" \t\n,", s.text[s.at]) >= 0 {
 		s.at++
 	}
 }
 
-func (s *packScanner) word() string {
+func (s *packParser) word() string {
 	s.skip()
 	start := s.at
 	for s.at < len(s.text) && (s.text[s.at] == '_' || s.text[s.at]|0x20 >= 'a' && s.text[s.at]|0x20 <= 'z') {
@@ -86,7 +86,7 @@ func (s *packScanner) word() string {
 	return s.text[start:s.at]
 }
 
-func (s *packScanner) take(c byte) bool {
+func (s *packParser) take(c byte) bool {
 	s.skip()
 	if s.at < len(s.text) && s.text[s.at] == c {
 		s.at++
@@ -95,14 +95,14 @@ func (s *packScanner) take(c byte) bool {
 	return false
 }
 
-func (s *packScanner) end() error {
+func (s *packParser) end() error {
 	if s.skip(); s.at < len(s.text) {
 		return s.fail("unexpected %q", s.text[s.at:])
 	}
 	return nil
 }
 
-func (s *packScanner) pack() (p Pack, err error) {
+func (s *packParser) pack() (p Pack, err error) {
 	start := s.at
 	switch s.word() {
 	case "pack":
@@ -129,7 +129,7 @@ func (s *packScanner) pack() (p Pack, err error) {
 }
 
 // attributes reads name=value pairs and, as the last, "to" and extents.
-func (s *packScanner) attributes(p *Pack) error {
+func (s *packParser) attributes(p *Pack) error {
 	for s.skip(); s.at < len(s.text); s.skip() {
 		start := s.at
 		name := s.word()
@@ -152,17 +152,17 @@ func (s *packScanner) attributes(p *Pack) error {
 	return nil
 }
 
-func (s *packScanner) attribute(p *Pack, name string, start int) (err error) {
+func (s *packParser) attribute(p *Pack, name string, start int) (err error) {
 	var ints []int64
 	switch name {
 	case "inner_tiles":
 		p.InnerTiles, err = s.list()
 	case "inner_dims_pos":
 		ints, err = s.list()
-		p.InnerDimsPos = places(ints)
+		p.InnerDimsPos = dimNumbers(ints)
 	case "outer_dims_perm":
 		ints, err = s.list()
-		p.OuterDimsPerm = append([]int{}, places(ints)...)
+		p.OuterDimsPerm = append([]int{}, dimNumbers(ints)...)
 	case "padding_value":
 		p.Padding, err = s.padding()
 	default:
@@ -172,8 +172,8 @@ func (s *packScanner) attribute(p *Pack, name string, start int) (err error) {
 	return err
 }
 
-// places are dimension numbers; one that no array has stays out of range.
-func places(xs []int64) (out []int) {
+// dimNumbers are dimension numbers; one that no array has stays out of range.
+func dimNumbers(xs []int64) (out []int) {
 	for _, x := range xs {
 		out = append(out, int(min(x, maxRank+1)))
 	}
@@ -181,7 +181,7 @@ func places(xs []int64) (out []int) {
 }
 
 // list reads [0, 1].
-func (s *packScanner) list() (out []int64, err error) {
+func (s *packParser) list() (out []int64, err error) {
 	if !s.take('[') {
 		return nil, s.fail("expected a list such as [0, 1]")
 	}
@@ -196,7 +196,7 @@ func (s *packScanner) list() (out []int64, err error) {
 }
 
 // extents reads 128x256.
-func (s *packScanner) extents() (out []int64, err error) {
+func (s *packParser) extents() (out []int64, err error) {
 	for {
 		x, err := s.integer()
 		if err != nil {
@@ -210,7 +210,7 @@ func (s *packScanner) extents() (out []int64, err error) {
 	}
 }
 
-func (s *packScanner) integer() (int64, error) {
+func (s *packParser) integer() (int64, error) {
 	s.skip()
 	start := s.at
 	for s.at < len(s.text) && '0' <= s.text[s.at] && s.text[s.at] <= '9' {
@@ -224,7 +224,7 @@ func (s *packScanner) integer() (int64, error) {
 	return x, nil
 }
 
-func (s *packScanner) padding() (*float64, error) {
+func (s *packParser) padding() (*float64, error) {
 	s.skip()
 	start := s.at
 	for s.at < len(s.text) && strings.IndexByte(" \t\n,", s.text[s.at]) < 0 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // TestPacks: testdata/pack.txt, one pack or unpack a case.
@@ -18,7 +18,7 @@ func TestPacks(t *testing.T) {
 		if err != nil {
 			return err.Error() + "\n"
 		}
-		r := symtile.NewRing()
+		r := index.NewRing()
 		round, proved := p.RoundTrip(r)
 		return fmt.Sprintf("%s\npacked %s\nsteps %s\nto packed %s\nto source %s\nround trip %s, proved %v\n",
 			p, ExtentsText(p.Packed()), p.Steps(), p.ToPacked(r), p.ToSource(r), round, proved)
@@ -52,7 +52,7 @@ func TestPackAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := packLoops(p)
-		r := symtile.NewRing()
+		r := index.NewRing()
 		if got := gatherBy(t, p.ToSource(r), p.Packed(), p.Source); !slices.Equal(got, want) {
 			t.Fatalf("%s: %s reads\n%v, want\n%v", p, p.ToSource(r), got, want)
 		}
@@ -103,7 +103,7 @@ func packLoops(p Pack) (out []int64) {
 }
 
 // gatherBy reads the numbered source through an indexing map.
-func gatherBy(t *testing.T, m symtile.Map, to, from []int64) (out []int64) {
+func gatherBy(t *testing.T, m index.Map, to, from []int64) (out []int64) {
 	each(to, func(index []int64) {
 		p := int64(none)
 		if m.Has(index) {
@@ -128,7 +128,7 @@ func FuzzParsePack(f *testing.F) {
 		if err != nil || q.String() != p.String() {
 			t.Fatalf("%q reads as %s, then %s %v", text, p, q, err)
 		}
-		r := symtile.NewRing()
+		r := index.NewRing()
 		if m, proved := p.RoundTrip(r); !proved && r.Err() == nil {
 			t.Fatalf("%s: unpack(pack x) is %s", p, strings.TrimSpace(m.String()))
 		}

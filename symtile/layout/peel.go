@@ -3,7 +3,7 @@ package layout
 import (
 	"slices"
 
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // maxParts bounds how many parts a domain is split into.
@@ -17,13 +17,13 @@ const maxParts = 256
 // A constraint lo ≤ k·v + rest ≤ hi holds for every value of rest where v is at
 // least ⌈(lo − min rest)/k⌉ and at most ⌊(hi − max rest)/k⌋; there the range of
 // v is cut. Only variables of the roles given are cut, any when none is.
-func Peel(m symtile.Map, along ...symtile.Role) []symtile.Map {
-	var whole, masked []symtile.Map
-	open := []symtile.Map{m.Simplify()}
+func Peel(m index.Map, along ...index.Role) []index.Map {
+	var whole, masked []index.Map
+	open := []index.Map{m.Simplify()}
 	for len(open) > 0 {
 		part := open[len(open)-1]
 		open = open[:len(open)-1]
-		if part.State != symtile.Known {
+		if part.State != index.StateKnown {
 			continue
 		}
 		c, ok := bestCut(part, along)
@@ -40,7 +40,7 @@ func Peel(m symtile.Map, along ...symtile.Role) []symtile.Map {
 }
 
 // tighten states each bound within what its expression can be.
-func tighten(m symtile.Map) symtile.Map {
+func tighten(m index.Map) index.Map {
 	m.Where = slices.Clone(m.Where)
 	for i, x := range m.Where {
 		m.Where[i] = slices.Clone(x)
@@ -53,15 +53,15 @@ func tighten(m symtile.Map) symtile.Map {
 
 // A cut says that clause holds for every point with variable v in inside.
 type cut struct {
-	v      symtile.Expr
+	v      index.Expr
 	clause int
-	inside symtile.Interval
+	inside index.Interval
 	share  float64 // of v's values that are inside
 }
 
 // bestCut is the cut that frees the largest share of a variable's values from a
 // constraint; the first such variable.
-func bestCut(m symtile.Map, along []symtile.Role) (best cut, ok bool) {
+func bestCut(m index.Map, along []index.Role) (best cut, ok bool) {
 	for i, clause := range m.Where {
 		if len(clause) != 1 {
 			continue
@@ -83,29 +83,29 @@ func bestCut(m symtile.Map, along []symtile.Role) (best cut, ok bool) {
 
 // insideOf is the part of v's range in which b holds whatever the other
 // variables are; false when v is not a term of its own or the part is empty.
-func insideOf(b symtile.Bound, v symtile.Expr) (symtile.Interval, bool) {
+func insideOf(b index.Bound, v index.Expr) (index.Interval, bool) {
 	k, rest, ok := termOf(b.Expr, v)
 	others := rest.Range()
 	if !ok || k == 0 || !others.Bounded() || !v.Range().Bounded() {
-		return symtile.Interval{}, false
+		return index.Interval{}, false
 	}
 	left := b.In.Meet(b.Expr.Range()) // bounded now
-	left = symtile.Interval{Lo: left.Lo - others.Lo, Hi: left.Hi - others.Hi}
+	left = index.Interval{Lo: left.Lo - others.Lo, Hi: left.Hi - others.Hi}
 	if k < 0 {
 		left, k = left.Neg(), -k
 	}
-	in := symtile.Interval{Lo: left.AddConst(k - 1).Div(k).Lo, Hi: left.Div(k).Hi}.Meet(v.Range())
+	in := index.Interval{Lo: left.AddConst(k - 1).Div(k).Lo, Hi: left.Div(k).Hi}.Meet(v.Range())
 	return in, !in.Empty()
 }
 
 // termOf writes e as k·v + rest without v, when it is that.
-func termOf(e, v symtile.Expr) (k int64, rest symtile.Expr, ok bool) {
+func termOf(e, v index.Expr) (k int64, rest index.Expr, ok bool) {
 	r := e.Ring()
 	if !slices.Contains(e.Vars(), v) {
 		return 0, e, true
 	}
 	lo := v.Range().Lo
-	step := e.Subst(map[symtile.Expr]symtile.Expr{v: r.Const(lo + 1)}).Sub(e.Subst(map[symtile.Expr]symtile.Expr{v: r.Const(lo)}))
+	step := e.Subst(map[index.Expr]index.Expr{v: r.Const(lo + 1)}).Sub(e.Subst(map[index.Expr]index.Expr{v: r.Const(lo)}))
 	if k, ok = step.Value(); !ok {
 		return 0, e, false
 	}
@@ -115,16 +115,16 @@ func termOf(e, v symtile.Expr) (k int64, rest symtile.Expr, ok bool) {
 
 // pieces are m below the inside of the cut, above it, and inside without the
 // clause; those with points.
-func (c cut) pieces(m symtile.Map) (out []symtile.Map) {
+func (c cut) pieces(m index.Map) (out []index.Map) {
 	all := c.v.Range()
 	free := m
 	free.Where = slices.Delete(slices.Clone(m.Where), c.clause, c.clause+1)
 	for _, p := range []struct {
-		m  symtile.Map
-		in symtile.Interval
+		m  index.Map
+		in index.Interval
 	}{
-		{m, symtile.Interval{Lo: c.inside.Hi + 1, Hi: all.Hi}},
-		{m, symtile.Interval{Lo: all.Lo, Hi: c.inside.Lo - 1}},
+		{m, index.Interval{Lo: c.inside.Hi + 1, Hi: all.Hi}},
+		{m, index.Interval{Lo: all.Lo, Hi: c.inside.Lo - 1}},
 		{free, c.inside},
 	} {
 		if !p.in.Empty() {
@@ -135,12 +135,12 @@ func (c cut) pieces(m symtile.Map) (out []symtile.Map) {
 }
 
 // narrow is m with the range of variable e being in.
-func narrow(m symtile.Map, e symtile.Expr, in symtile.Interval) symtile.Map {
+func narrow(m index.Map, e index.Expr, in index.Interval) index.Map {
 	v, _ := e.Variable()
 	v.Lo, v.Hi = in.Lo, in.Hi
 	to := e.Ring().Var(v)
-	out := m.Subst(map[symtile.Expr]symtile.Expr{e: to})
-	for _, list := range []*[]symtile.Expr{&out.Dims, &out.Ranges, &out.Runtime} {
+	out := m.Subst(map[index.Expr]index.Expr{e: to})
+	for _, list := range []*[]index.Expr{&out.Dims, &out.Ranges, &out.Runtime} {
 		*list = slices.Clone(*list)
 		for i := range *list {
 			if (*list)[i] == e {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // StepKind is what a Step does.
@@ -50,13 +50,13 @@ func (ss Steps) String() string {
 
 // Map is the indexing map from indices of the result to indices of the operand;
 // its constraints leave out padding.
-func (s Step) Map(r *symtile.Ring) symtile.Map {
+func (s Step) Map(r *index.Ring) index.Map {
 	m := box(r, "d", s.To)
 	m.Results = slices.Clone(m.Dims)
 	switch s.Kind {
 	case Pad:
 		for i, d := range s.From {
-			m.Where = append(m.Where, symtile.Below(m.Dims[i], d)...)
+			m.Where = append(m.Where, index.Below(m.Dims[i], d)...)
 		}
 	case Transpose:
 		for i, d := range s.Perm {
@@ -69,30 +69,30 @@ func (s Step) Map(r *symtile.Ring) symtile.Map {
 }
 
 // reindex gives the index in from that has the position of m's point in to.
-func reindex(r *symtile.Ring, m symtile.Map, from, to []int64) []symtile.Expr {
+func reindex(r *index.Ring, m index.Map, from, to []int64) []index.Expr {
 	position := r.Const(0)
-	if len(to) > 0 && m.State == symtile.Known {
-		position = symtile.Linearize(m.Dims, to)
+	if len(to) > 0 && m.State == index.StateKnown {
+		position = index.Linearize(m.Dims, to)
 	}
 	if len(from) == 0 {
 		return nil
 	}
-	if m.State == symtile.Empty {
-		return slices.Repeat([]symtile.Expr{position}, len(from))
+	if m.State == index.StateEmpty {
+		return slices.Repeat([]index.Expr{position}, len(from))
 	}
-	return symtile.Delinearize(position, from)
+	return index.Delinearize(position, from)
 }
 
 // Map is the indexing map from indices of the last result to indices of the
 // first operand, simplified; dims are the extents the steps start from.
-func (ss Steps) Map(r *symtile.Ring, dims []int64) symtile.Map {
+func (ss Steps) Map(r *index.Ring, dims []int64) index.Map {
 	for _, s := range ss {
 		dims = s.To
 	}
 	m := box(r, "d", dims)
 	m.Results = slices.Clone(m.Dims)
 	for i := range ss {
-		m = symtile.Compose(m, ss[len(ss)-1-i].Map(r))
+		m = index.Compose(m, ss[len(ss)-1-i].Map(r))
 	}
 	return m.Simplify()
 }
@@ -146,8 +146,8 @@ func (l *Layout) Steps() Steps {
 	ss = ss.transpose(l.Shape.Dims, l.order)
 	for i := range l.tilings {
 		t := &l.tilings[i]
-		ss = ss.to(Reshape, ss.dims(l.Shape.Dims), t.joined)
-		ss = ss.to(Pad, t.joined, t.padded())
+		ss = ss.to(Reshape, ss.dims(l.Shape.Dims), t.merged)
+		ss = ss.to(Pad, t.merged, t.padded())
 		split, perm := t.split()
 		ss = ss.to(Reshape, t.padded(), split)
 		ss = ss.transpose(split, perm)
@@ -158,14 +158,14 @@ func (l *Layout) Steps() Steps {
 // split is each divided dimension as tiles and size, and the order that moves
 // the sizes to the end.
 func (t *tiling) split() (dims []int64, perm []int) {
-	dims = slices.Clone(t.joined[:t.lead])
+	dims = slices.Clone(t.merged[:t.untiledDims])
 	var inner []int
-	for i := range t.lead {
+	for i := range t.untiledDims {
 		perm = append(perm, i)
 	}
 	for i, size := range t.sizes {
 		perm, inner = append(perm, len(dims)), append(inner, len(dims)+1)
-		dims = append(dims, symtile.CeilDiv(t.joined[t.lead+i], size), size)
+		dims = append(dims, index.CeilDiv(t.merged[t.untiledDims+i], size), size)
 	}
 	return dims, append(perm, inner...)
 }

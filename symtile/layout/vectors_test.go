@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // vector is a conformance case of kind layout or pack.
@@ -88,7 +88,7 @@ func (v vector) layout(t *testing.T) {
 		}
 	}
 	if v.Expect.Map != "" {
-		sameMap(t, l.Map(symtile.NewRing()), v.Expect.Map)
+		sameMap(t, l.Map(index.NewRing()), v.Expect.Map)
 	}
 }
 
@@ -103,7 +103,7 @@ func (v vector) pack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := symtile.NewRing()
+	r := index.NewRing()
 	if v.Expect.Map != "" {
 		sameMap(t, p.ToPacked(r), v.Expect.Map)
 	} else {
@@ -124,9 +124,9 @@ func (v vector) pack(t *testing.T) {
 
 // sameMap compares maps as written; where a padded domain is too large to walk,
 // that must be the same.
-func sameMap(t *testing.T, got symtile.Map, text string) {
+func sameMap(t *testing.T, got index.Map, text string) {
 	t.Helper()
-	want, err := symtile.NewRing().ParseMap(text)
+	want, err := index.NewRing().ParseMap(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,8 +51,8 @@ const (
 	scatterSize                       = 300.0
 )
 
-// strip draws every sample of every plan on a line of its own, with the median.
-func strip(plans []plan, session kernels.Clocks) template.HTML {
+// timingStrip draws every sample of every plan on a line of its own, with the median.
+func timingStrip(plans []planRow, session kernels.ClockStats) template.HTML {
 	if len(plans) == 0 {
 		return ""
 	}
@@ -66,14 +66,14 @@ func strip(plans []plan, session kernels.Clocks) template.HTML {
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="all timings, one line a plan">`, stripWidth, height)
 	for _, v := range x.ticks() {
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`,
-			x.at(v), x.at(v), height-22, x.at(v), height-6, anchor(x.at(v), stripWidth), tuner.Seconds(v))
+			x.at(v), x.at(v), height-22, x.at(v), height-6, textAnchor(x.at(v), stripWidth), tuner.Seconds(v))
 	}
 	for k, p := range plans {
 		y := rowHeight*float64(k) + rowHeight/2 + 2
 		class := figureClass(p.Role)
-		fmt.Fprintf(&b, `<g class="%s"><text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`, class, labelWidth-12, y+4, html.EscapeString(clip(p.Plan, 32)))
+		fmt.Fprintf(&b, `<g class="%s"><text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`, class, labelWidth-12, y+4, html.EscapeString(truncate(p.Plan, 32)))
 		for n, s := range p.Samples {
-			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="2.4"%s`, x.at(s), y, ended(p.Trial, n, session))
+			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="2.4"%s`, x.at(s), y, sampleMark(p.Trial, n, session))
 		}
 		fmt.Fprintf(&b, `<line class="median" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/></g>`, x.at(p.Median), x.at(p.Median), y-7, y+7)
 	}
@@ -81,20 +81,20 @@ func strip(plans []plan, session kernels.Clocks) template.HTML {
 	return template.HTML(b.String())
 }
 
-// ended is how the mark of a sample ends: with its clock, where that is known,
+// sampleMark is how the mark of a sample ends: with its clock, where that is known,
 // and hollow where it is off the session's.
-func ended(t cache.Trial, n int, session kernels.Clocks) string {
+func sampleMark(t cache.Trial, n int, session kernels.ClockStats) string {
 	if n >= len(t.Clocks) || t.Clocks[n] == 0 {
 		return "/>"
 	}
 	look, note := "", ""
-	if session.Off(t.Clocks[n]) {
+	if session.Outlier(t.Clocks[n]) {
 		look, note = ` class="off"`, fmt.Sprintf(", off the session's median of %.0f", session.Median/1e6)
 	}
 	return fmt.Sprintf("%s><title>%s at %.0f MHz%s</title></circle>", look, tuner.Seconds(t.Samples[n]), t.Clocks[n]/1e6, note)
 }
 
-func clip(s string, n int) string {
+func truncate(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
 	}
@@ -113,8 +113,8 @@ func figureClass(role string) string {
 	return "rest"
 }
 
-// anchor keeps the text under a tick inside of a figure.
-func anchor(at, width float64) string {
+// textAnchor keeps the text under a tick inside of a figure.
+func textAnchor(at, width float64) string {
 	if at > width-40 {
 		return "end"
 	}
@@ -122,7 +122,7 @@ func anchor(at, width float64) string {
 }
 
 // scatter draws predicted against measured, with the line where they agree.
-func scatter(plans []plan) template.HTML {
+func scatter(plans []planRow) template.HTML {
 	var all []float64
 	for _, p := range plans {
 		if p.Predicted > 0 {
@@ -135,9 +135,9 @@ func scatter(plans []plan) template.HTML {
 	x, y := newScale(all, 44, scatterSize-10), newScale(all, scatterSize-34, 8)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="predicted against measured time">`, scatterSize, scatterSize)
-	for _, v := range thinned(x.ticks(), 4) {
+	for _, v := range thinTicks(x.ticks(), 4) {
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="8" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`,
-			x.at(v), x.at(v), scatterSize-34, x.at(v), scatterSize-20, anchor(x.at(v), scatterSize), tuner.Seconds(v))
+			x.at(v), x.at(v), scatterSize-34, x.at(v), scatterSize-20, textAnchor(x.at(v), scatterSize), tuner.Seconds(v))
 		fmt.Fprintf(&b, `<line class="grid" x1="44" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="40" y="%.1f" text-anchor="end">%s</text>`, scatterSize-10, y.at(v), y.at(v), y.at(v)+3, tuner.Seconds(v))
 	}
 	fmt.Fprintf(&b, `<line class="agree" x1="44" y1="%g" x2="%g" y2="8"/>`, scatterSize-34, scatterSize-10)
@@ -151,8 +151,8 @@ func scatter(plans []plan) template.HTML {
 	return template.HTML(b.String())
 }
 
-// thinned keeps at most n of the ticks, evenly.
-func thinned(ticks []float64, n int) []float64 {
+// thinTicks keeps at most n of the ticks, evenly.
+func thinTicks(ticks []float64, n int) []float64 {
 	step := (len(ticks) + n - 1) / n
 	var out []float64
 	for k := 0; k < len(ticks); k += step {

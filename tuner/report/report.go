@@ -45,15 +45,15 @@ func HTML(w io.Writer, p Page) error {
 // A view is the page as the template sees it.
 type view struct {
 	Device  kernels.Device
-	Summary []tile
-	Fusions []fusion
+	Summary []summaryCell
+	Fusions []fusionSection
 	Refused []Refusal
 }
 
-type tile struct{ Value, Label string }
+type summaryCell struct{ Value, Label string }
 
-// A fusion is one section.
-type fusion struct {
+// A fusionSection is one section.
+type fusionSection struct {
 	cache.Record
 	ID        string
 	Print     string
@@ -61,24 +61,24 @@ type fusion struct {
 	Beaten    bool   // the winner is not the default
 	Tried     int
 	Failed    []cache.Trial
-	Plans     []plan // by measured time
-	Why       []why
+	Plans     []planRow // by measured time
+	Why       []termBreakdown
 	Strip     template.HTML
 	Scatter   template.HTML
 	Judgement cost.Judgement
 	Headroom  float64 // winner's time over what the roofline allows
 }
 
-// A plan is a row of the table.
-type plan struct {
+// A planRow is a row of the table.
+type planRow struct {
 	cache.Trial
 	Median float64
 	Ratio  float64 // over the winner's
 	Role   string  // winner, default, tied, dropped
 }
 
-// why compares the terms of the cost model.
-type why struct {
+// termBreakdown compares the terms of the cost model.
+type termBreakdown struct {
 	Plan, Role string
 	Terms      []cost.Term
 	Total      float64
@@ -93,7 +93,7 @@ func newView(p Page) view {
 	return v
 }
 
-func summary(v view) []tile {
+func summary(v view) []summaryCell {
 	faster, logs, samples, worst := 0, 0.0, 0, 0.0
 	for _, f := range v.Fusions {
 		if f.Beaten {
@@ -105,24 +105,24 @@ func summary(v view) []tile {
 			samples += len(t.Samples)
 		}
 	}
-	tiles := []tile{{fmt.Sprint(len(v.Fusions)), "fusions tuned"}}
+	tiles := []summaryCell{{fmt.Sprint(len(v.Fusions)), "fusions tuned"}}
 	if n := len(v.Fusions); n > 0 && v.Device.Untimed {
-		tiles = append(tiles, tile{fmt.Sprintf("%d of %d", faster, n), "predicted to beat the default"}, tile{"none", "timings: this device cannot time"})
+		tiles = append(tiles, summaryCell{fmt.Sprintf("%d of %d", faster, n), "predicted to beat the default"}, summaryCell{"none", "timings: this device cannot time"})
 	} else if n > 0 {
 		tiles = append(tiles,
-			tile{fmt.Sprintf("%d of %d", faster, n), "beat the default"},
-			tile{fmt.Sprintf("%.2f×", math.Exp(logs/float64(n))), "geometric mean over the default"},
-			tile{percent(worst), "largest stated regret"},
-			tile{fmt.Sprint(samples), "timings kept"})
+			summaryCell{fmt.Sprintf("%d of %d", faster, n), "beat the default"},
+			summaryCell{fmt.Sprintf("%.2f×", math.Exp(logs/float64(n))), "geometric mean over the default"},
+			summaryCell{percent(worst), "largest stated regret"},
+			summaryCell{fmt.Sprint(samples), "timings kept"})
 	}
 	if n := len(v.Refused); n > 0 {
-		tiles = append(tiles, tile{fmt.Sprint(n), "refused, with a reason"})
+		tiles = append(tiles, summaryCell{fmt.Sprint(n), "refused, with a reason"})
 	}
 	return tiles
 }
 
-func newFusion(r cache.Record, d kernels.Device) fusion {
-	f := fusion{Record: r, Print: hex.EncodeToString(r.Fusion[:]), Saw: kernels.EvidenceText(r.Evidence), Beaten: r.Plan != r.Default, Tried: len(r.Trials)}
+func newFusion(r cache.Record, d kernels.Device) fusionSection {
+	f := fusionSection{Record: r, Print: hex.EncodeToString(r.Fusion[:]), Saw: kernels.SampleQualityText(r.Evidence), Beaten: r.Plan != r.Default, Tried: len(r.Trials)}
 	f.ID = f.Print[:12]
 	var predicted, measured []float64
 	for _, t := range r.Trials {
@@ -130,14 +130,14 @@ func newFusion(r cache.Record, d kernels.Device) fusion {
 		case t.Failure != "":
 			f.Failed = append(f.Failed, t)
 		case r.Untimed:
-			f.Plans = append(f.Plans, plan{t, t.Predicted, t.Predicted / r.Seconds, role(r, t)})
+			f.Plans = append(f.Plans, planRow{t, t.Predicted, t.Predicted / r.Seconds, role(r, t)})
 		case len(t.Samples) > 0:
 			m := t.Median()
-			f.Plans = append(f.Plans, plan{t, m, m / r.Seconds, role(r, t)})
+			f.Plans = append(f.Plans, planRow{t, m, m / r.Seconds, role(r, t)})
 			predicted, measured = append(predicted, t.Predicted), append(measured, m)
 		}
 	}
-	slices.SortStableFunc(f.Plans, func(a, b plan) int {
+	slices.SortStableFunc(f.Plans, func(a, b planRow) int {
 		switch {
 		case a.Median < b.Median:
 			return -1
@@ -146,12 +146,12 @@ func newFusion(r cache.Record, d kernels.Device) fusion {
 		}
 		return 0
 	})
-	f.Why = reasons(f, d)
+	f.Why = termBreakdowns(f, d)
 	if r.Untimed {
 		return f
 	}
 	f.Judgement = cost.Judge(predicted, measured)
-	f.Strip, f.Scatter = strip(f.Plans, kernels.EvidenceOf(r.Evidence).Clock), scatter(f.Plans)
+	f.Strip, f.Scatter = timingStrip(f.Plans, kernels.ParseSampleQuality(r.Evidence).Clock), scatter(f.Plans)
 	for _, w := range f.Why {
 		if w.Role == "winner" && w.Total > 0 {
 			f.Headroom = r.Seconds / w.Total
@@ -176,11 +176,11 @@ func role(r cache.Record, t cache.Trial) string {
 	return ""
 }
 
-// reasons breaks the roofline's prediction down for the winner, the default
+// termBreakdowns breaks the roofline's prediction down for the winner, the default
 // and the next best.
-func reasons(f fusion, d kernels.Device) []why {
+func termBreakdowns(f fusionSection, d kernels.Device) []termBreakdown {
 	model := cost.Roofline(d)
-	var out []why
+	var out []termBreakdown
 	next := false
 	for _, p := range f.Plans {
 		role := p.Role
@@ -198,7 +198,7 @@ func reasons(f fusion, d kernels.Device) []why {
 			continue
 		}
 		total, terms := model.Predict(features)
-		out = append(out, why{p.Plan, role, terms, total})
+		out = append(out, termBreakdown{p.Plan, role, terms, total})
 	}
 	return out
 }

@@ -17,7 +17,7 @@ type Placement struct {
 	// Rest is the general register with how many lanes are on, the first, and
 	// Scratch one that may be overwritten. Loads and stores of elements of one
 	// and two bytes, which no instruction masks, need them.
-	Rest, Scratch Reg
+	Active, Scratch Reg
 	// Reserved are vector registers that values must not be given. Those of
 	// pinned values and Mask are never given.
 	Reserved []Reg
@@ -56,7 +56,7 @@ func (c *Chain) Emit(a *Assembler, p Placement) error {
 // begin has the emitter work on c, in the memory it used before.
 func (e *emitter) begin(a *Assembler, c *Chain, p Placement) {
 	*e = emitter{
-		a: a, c: c, copies: max(p.Copies, 1), mask: p.Mask, rest: p.Rest, scratch: p.Scratch,
+		a: a, c: c, copies: max(p.Copies, 1), mask: p.Mask, active: p.Active, scratch: p.Scratch,
 		at: e.at, last: e.last, shared: e.shared[:0], slots: e.slots, spill: spill{mem: p.Spill, free: e.spill.free[:0]},
 	}
 	e.at, e.last = zeros(e.at, len(c.steps)*e.copies), zeros(e.last, len(c.steps))
@@ -78,18 +78,18 @@ func zeros[T int | Reg](list []T, n int) []T {
 
 // An emitter holds where values are while a chain is emitted.
 type emitter struct {
-	a             *Assembler
-	c             *Chain
-	copies        int
-	mask          Reg
-	rest, scratch Reg
-	free          uint16 // numbers of free vector registers
-	at            []Reg  // of value v in copy u, at[(v-1)*copies+u]
-	last          []int  // the step that uses a value last
-	shared        []Reg  // constants loaded for one step
-	slots         []int  // memory of spill.slot
-	spill         spill
-	err           error
+	a               *Assembler
+	c               *Chain
+	copies          int
+	mask            Reg
+	active, scratch Reg
+	free            uint16 // numbers of free vector registers
+	at              []Reg  // of value v in copy u, at[(v-1)*copies+u]
+	last            []int  // the step that uses a value last
+	shared          []Reg  // constants loaded for one step
+	slots           []int  // memory of spill.slot
+	spill           spill
+	err             error
 }
 
 func (e *emitter) reserve(p Placement) error {
@@ -135,7 +135,7 @@ func (e *emitter) findLastUses() {
 func (e *emitter) step(k int) {
 	s := &e.c.steps[k]
 	for u := 0; u < e.copies && e.err == nil; u++ {
-		e.hold(k, u)
+		e.reloadArgs(k, u)
 		switch s.kind {
 		case loadStep:
 			e.load(k, u)

@@ -11,18 +11,18 @@ import (
 // instruction without a form for its operands, a label bound twice) is kept and
 // returned by Assemble; what follows it is ignored.
 type Assembler struct {
-	code      []byte
-	gaps      []gap // in the order of the code
-	refs      []ref
-	labels    []place // of label 1, 2, …
-	constants []byte
-	known     map[constant]int32 // offset in constants
-	pool      Label
-	streaming []place // VMOVNTPS
-	before    []int   // bytes of gaps before gap 0, 1, …, n, once laid out
-	count     int
-	emitter   emitter // of the last chain; only its memory is of use
-	err       error
+	code        []byte
+	gaps        []gap // in the order of the code
+	refs        []ref
+	labels      []place // of label 1, 2, …
+	constants   []byte
+	known       map[constant]int32 // offset in constants
+	pool        Label
+	nonTemporal []place // VMOVNTPS
+	before      []int   // bytes of gaps before gap 0, 1, …, n, once laid out
+	count       int
+	emitter     emitter // of the last chain; only its memory is of use
+	err         error
 }
 
 // A place is an offset in code and the number of gaps before it.
@@ -80,7 +80,7 @@ func (a *Assembler) Emit(op Op, operands ...Operand) {
 	a.count++
 	f := op.find(operands)
 	if f == nil {
-		a.fail(op, operands, op.lacks())
+		a.fail(op, operands, op.unmetRequirement())
 		return
 	}
 	if f.enc == "J" {
@@ -99,7 +99,7 @@ func (a *Assembler) Emit(op Op, operands ...Operand) {
 		}
 	}
 	if op == VMOVNTPS {
-		a.streaming = append(a.streaming, place{at: len(a.code), gaps: len(a.gaps)})
+		a.nonTemporal = append(a.nonTemporal, place{at: len(a.code), gaps: len(a.gaps)})
 	}
 	a.encode(f, &p)
 }
@@ -123,8 +123,8 @@ func (a *Assembler) encode(f *form, p *fields) {
 	}
 }
 
-// lacks says why no form of o fits.
-func (o Op) lacks() string {
+// unmetRequirement says why no form of o fits.
+func (o Op) unmetRequirement() string {
 	if int(o) >= len(instructions) || len(instructions[o].forms) == 0 {
 		return "there is no such instruction"
 	}
@@ -198,7 +198,7 @@ func (a *Assembler) Word64(bits uint64) Mem { return a.constant(constant{bits, 8
 
 // Data returns constant memory that holds data, aligned to 32 bytes.
 func (a *Assembler) Data(data []byte) Mem {
-	return a.inPool(a.reserve(32, data))
+	return a.hasConstants(a.reserve(32, data))
 }
 
 func (a *Assembler) constant(c constant) Mem {
@@ -211,7 +211,7 @@ func (a *Assembler) constant(c constant) Mem {
 		at = a.reserve(len(data), data)
 		a.known[c] = at
 	}
-	return a.inPool(at)
+	return a.hasConstants(at)
 }
 
 // reserve puts data at the next multiple of align bytes of the constants.
@@ -223,7 +223,7 @@ func (a *Assembler) reserve(align int, data []byte) int32 {
 	return int32(len(a.constants) - len(data))
 }
 
-func (a *Assembler) inPool(at int32) Mem {
+func (a *Assembler) hasConstants(at int32) Mem {
 	if a.pool == 0 {
 		a.pool = a.NewLabel()
 	}
@@ -231,17 +231,17 @@ func (a *Assembler) inPool(at int32) Mem {
 }
 
 // A Mark is how much an Assembler held, constants apart.
-type Mark struct{ code, gaps, refs, labels, streaming, count int }
+type Mark struct{ code, gaps, refs, labels, nonTemporal, count int }
 
 // Mark returns how much there is. The constants have their label then, so that
 // it outlives what is undone.
 func (a *Assembler) Mark() Mark {
-	a.inPool(0)
-	return Mark{len(a.code), len(a.gaps), len(a.refs), len(a.labels), len(a.streaming), a.count}
+	a.hasConstants(0)
+	return Mark{len(a.code), len(a.gaps), len(a.refs), len(a.labels), len(a.nonTemporal), a.count}
 }
 
 // Undo takes back all instructions and labels since m.
 func (a *Assembler) Undo(m Mark) {
 	a.code, a.gaps, a.refs = a.code[:m.code], a.gaps[:m.gaps], a.refs[:m.refs]
-	a.labels, a.streaming, a.count = a.labels[:m.labels], a.streaming[:m.streaming], m.count
+	a.labels, a.nonTemporal, a.count = a.labels[:m.labels], a.nonTemporal[:m.nonTemporal], m.count
 }

@@ -366,7 +366,7 @@ func TestUnusedValues(t *testing.T) {
 	for range 20 {
 		c.StoreBF16(Mem{Base: RSI}, 16, c.LoadBF16(Mem{Base: RSI}, 16))
 	}
-	if err := c.Emit(&Assembler{}, Placement{Mask: Y0, Rest: RAX, Scratch: RCX}); err != nil {
+	if err := c.Emit(&Assembler{}, Placement{Mask: Y0, Active: RAX, Scratch: RCX}); err != nil {
 		t.Error(err)
 	}
 }

@@ -102,7 +102,7 @@ func (l *Loop) rounds(a *Assembler, copies int) error {
 
 // placement allows spilling to one copy only: more would not be faster then.
 func (l *Loop) placement(copies int, mask Reg) Placement {
-	p := Placement{Copies: copies, Mask: mask, Rest: l.Counter, Scratch: l.Scratch, Reserved: l.Reserved}
+	p := Placement{Copies: copies, Mask: mask, Active: l.Counter, Scratch: l.Scratch, Reserved: l.Reserved}
 	if copies == 1 {
 		p.Spill, p.SpillSlots = l.Spill, l.SpillSlots
 	}

@@ -16,24 +16,24 @@ func (s *spill) at(slot int) Mem {
 	return m
 }
 
-// hold brings what step k reads in copy u into registers, where it stays while
+// reloadArgs brings what step k reads in copy u into registers, where it stays while
 // the step is at hand.
-func (e *emitter) hold(k, u int) {
+func (e *emitter) reloadArgs(k, u int) {
 	e.spill.step = k
 	s := &e.c.steps[k]
 	if e.spill.slot == nil {
 		return
 	}
 	for _, arg := range s.args[:s.n] {
-		if at := e.whole(arg.value, u); at >= 0 && !e.holds(at) {
+		if at := e.spillIndex(arg.value, u); at >= 0 && !e.holds(at) {
 			e.reload(at)
 		}
 	}
 }
 
-// whole returns the place in at of the value v in copy u if it may be spilled,
+// spillIndex returns the place in at of the value v in copy u if it may be spilled,
 // else -1.
-func (e *emitter) whole(v Value, u int) int {
+func (e *emitter) spillIndex(v Value, u int) int {
 	if v == 0 || e.isConstant(v) || e.c.steps[v-1].kind == pinnedStep {
 		return -1
 	}

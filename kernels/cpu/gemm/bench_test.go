@@ -23,9 +23,9 @@ func BenchmarkMultiply(b *testing.B) {
 	b.Run("i32/256x256x256", func(b *testing.B) { benchmark[int32](b, 0, 0, 256, 256, 256) })
 	b.Run("i16/256x256x256", func(b *testing.B) {
 		x, z := Dense(make([]int32, 256*256), 256), Dense(make([]int32, 256*256), 256)
-		scratch := make([]int32, ScratchNarrow())
+		scratch := make([]int32, ScratchInt16())
 		for b.Loop() {
-			MultiplyNarrow(Product[int32]{C: z, A: x, B: x, M: 256, N: 256, K: 256}, scratch)
+			MultiplyInt16(Product[int32]{C: z, A: x, B: x, M: 256, N: 256, K: 256}, scratch)
 		}
 		b.ReportMetric(2*256*256*256*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Gop/s")
 	})

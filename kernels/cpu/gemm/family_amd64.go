@@ -15,35 +15,35 @@ import (
 // Every four terms it fetches the line at ahead and goes on by step.
 type kernel func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step, how int)
 
-// A streamer adds the products of streamed terms of a row of a to lines of 64
+// A gemvKernel adds the products of streamed terms of a row of a to lines of 64
 // bytes of c. It fetches what is ahead bytes behind those rows of b.
-type streamer func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+type gemvKernel func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
 
-// streamed is how many terms that is.
-const streamed = 8
+// gemvTerms is how many terms that is.
+const gemvTerms = 8
 
-// An uprighter adds products of a row of a, 16 terms a turn, to 64 bytes of c, or
+// An transposedGemvKernel adds products of a row of a, 16 terms a turn, to 64 bytes of c, or
 // to 32, where the terms of each column of b are next to each other and columns
 // bcs bytes apart.
-type uprighter func(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
+type transposedGemvKernel func(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
 
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
 // two vectors of columns; masked[r−1] one vector, of which the mask says what is
 // there: it reads and writes nothing else.
 type family struct {
-	full, masked [6]kernel
-	lanes        int       // elements of a vector
-	bytes        int       // of an element
-	stream       streamer  // nil without
-	upright      uprighter // of 64 bytes of c; nil without
-	half         uprighter // of 32
-	masks        func(n int) *byte
-	transpose    func(squares int, to *byte, toStride int, from *byte, fromStride int)
+	full, masked       [6]kernel
+	lanes              int                  // elements of a vector
+	bytes              int                  // of an element
+	gemv               gemvKernel           // nil without
+	transposedGemv     transposedGemvKernel // of 64 bytes of c; nil without
+	halfTransposedGemv transposedGemvKernel // of 32
+	masks              func(n int) *byte
+	transpose          func(squares int, to *byte, toStride int, from *byte, fromStride int)
 }
 
 func (f *family) width() int { return 2 * f.lanes }
 
-var f32, f64, i32, i16 = choose(cpu.X86.HasAVX2 && cpu.X86.HasFMA, cpu.X86.HasAVX512F, cpu.X86.HasAVX512BW)
+var f32, f64, i32, i16 = chooseFamilies(cpu.X86.HasAVX2 && cpu.X86.HasFMA, cpu.X86.HasAVX512F, cpu.X86.HasAVX512BW)
 
 // Vectors are the bits of the widest vectors of this CPU that there is code for,
 // and how many of them instructions name: 0 without.
@@ -57,9 +57,9 @@ func Vectors() (bits, registers int) {
 	return 256, 16
 }
 
-// choose returns the families of a CPU; nil where it has none. Products of 16
+// chooseFamilies returns the families of a CPU; nil where it has none. Products of 16
 // bits in 512 need AVX-512BW, the others AVX-512F.
-func choose(avx2, avx512, words bool) (f32, f64, i32, i16 *family) {
+func chooseFamilies(avx2, avx512, words bool) (f32, f64, i32, i16 *family) {
 	if !avx2 {
 		return nil, nil, nil, nil
 	}
@@ -86,33 +86,33 @@ func familyOf[T Element]() *family {
 	return nil
 }
 
-// windows holds the masks of vectors of 8 lanes: the first n are on where it is
+// laneMasks holds the masks of vectors of 8 lanes: the first n are on where it is
 // read 8−n elements from its beginning.
-var windows = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
+var laneMasks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 
-func narrowMask32(n int) *byte { return (*byte)(unsafe.Pointer(&windows[8-n])) }
-func narrowMask64(n int) *byte { return (*byte)(unsafe.Pointer(&windows[8-2*n])) }
+func narrowMask32(n int) *byte { return (*byte)(unsafe.Pointer(&laneMasks[8-n])) }
+func narrowMask64(n int) *byte { return (*byte)(unsafe.Pointer(&laneMasks[8-2*n])) }
 
-// bitsOn[n] has n bits on, the mask of a vector of 512 bits.
-var bitsOn = func() (bits [17]uint32) {
+// lowBits[n] has n bits on, the mask of a vector of 512 bits.
+var lowBits = func() (bits [17]uint32) {
 	for n := range bits {
 		bits[n] = 1<<n - 1
 	}
 	return bits
 }()
 
-func wideMask(n int) *byte { return (*byte)(unsafe.Pointer(&bitsOn[n])) }
+func wideMask(n int) *byte { return (*byte)(unsafe.Pointer(&lowBits[n])) }
 
 var f32Narrow = family{
 	full:   [6]kernel{multiplyF32Rows1, multiplyF32Rows2, multiplyF32Rows3, multiplyF32Rows4, multiplyF32Rows5, multiplyF32Rows6},
 	masked: [6]kernel{multiplyF32MaskedRows1, multiplyF32MaskedRows2, multiplyF32MaskedRows3, multiplyF32MaskedRows4, multiplyF32MaskedRows5, multiplyF32MaskedRows6},
-	lanes:  8, bytes: 4, stream: streamF32, upright: uprightF32, half: uprightF32Half, masks: narrowMask32, transpose: transpose32,
+	lanes:  8, bytes: 4, gemv: streamF32, transposedGemv: uprightF32, halfTransposedGemv: uprightF32Half, masks: narrowMask32, transpose: transpose32,
 }
 
 var f64Narrow = family{
 	full:   [6]kernel{multiplyF64Rows1, multiplyF64Rows2, multiplyF64Rows3, multiplyF64Rows4, multiplyF64Rows5, multiplyF64Rows6},
 	masked: [6]kernel{multiplyF64MaskedRows1, multiplyF64MaskedRows2, multiplyF64MaskedRows3, multiplyF64MaskedRows4, multiplyF64MaskedRows5, multiplyF64MaskedRows6},
-	lanes:  4, bytes: 8, stream: streamF64, masks: narrowMask64, transpose: transpose64,
+	lanes:  4, bytes: 8, gemv: streamF64, masks: narrowMask64, transpose: transpose64,
 }
 
 var i32Narrow = family{
@@ -131,13 +131,13 @@ var i16Narrow = family{
 var f32Wide = family{
 	full:   [6]kernel{multiplyF32WideRows1, multiplyF32WideRows2, multiplyF32WideRows3, multiplyF32WideRows4, multiplyF32WideRows5, multiplyF32WideRows6},
 	masked: [6]kernel{multiplyF32WideMaskedRows1, multiplyF32WideMaskedRows2, multiplyF32WideMaskedRows3, multiplyF32WideMaskedRows4, multiplyF32WideMaskedRows5, multiplyF32WideMaskedRows6},
-	lanes:  16, bytes: 4, stream: streamF32, upright: uprightF32, half: uprightF32Half, masks: wideMask, transpose: transpose32,
+	lanes:  16, bytes: 4, gemv: streamF32, transposedGemv: uprightF32, halfTransposedGemv: uprightF32Half, masks: wideMask, transpose: transpose32,
 }
 
 var f64Wide = family{
 	full:   [6]kernel{multiplyF64WideRows1, multiplyF64WideRows2, multiplyF64WideRows3, multiplyF64WideRows4, multiplyF64WideRows5, multiplyF64WideRows6},
 	masked: [6]kernel{multiplyF64WideMaskedRows1, multiplyF64WideMaskedRows2, multiplyF64WideMaskedRows3, multiplyF64WideMaskedRows4, multiplyF64WideMaskedRows5, multiplyF64WideMaskedRows6},
-	lanes:  8, bytes: 8, stream: streamF64, masks: wideMask, transpose: transpose64,
+	lanes:  8, bytes: 8, gemv: streamF64, masks: wideMask, transpose: transpose64,
 }
 
 var i32Wide = family{

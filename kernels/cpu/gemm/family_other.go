@@ -14,6 +14,6 @@ func familyOf[T Element]() *family { return nil }
 
 func multiplyPanels[T Element](_ *family, x Product[T], scratch []T) { multiplyPlain(x, scratch) }
 
-func scratchNarrow() int { return Scratch[int32](1, 1, 1) }
+func scratchInt16() int { return Scratch[int32](1, 1, 1) }
 
-func multiplyNarrow(x Product[int32], scratch []int32) { x.Multiply(scratch) }
+func multiplyInt16(x Product[int32], scratch []int32) { x.Multiply(scratch) }

@@ -109,18 +109,18 @@ func (x Product[T]) Scratch() int {
 	return max(f.scratch(x.Caches, x.M, x.N, x.K), f.scratch(x.Caches, x.N, x.M, x.K)) / int(unsafe.Sizeof(zero))
 }
 
-// MultiplyNarrow is Multiply where the elements of A and B are between −2¹⁵ and
-// 2¹⁵−1, of which two are multiplied at a time; scratch is ScratchNarrow
+// MultiplyInt16 is Multiply where the elements of A and B are between −2¹⁵ and
+// 2¹⁵−1, of which two are multiplied at a time; scratch is ScratchInt16
 // elements.
-func MultiplyNarrow(x Product[int32], scratch []int32) {
+func MultiplyInt16(x Product[int32], scratch []int32) {
 	if x.check(); x.idle() {
 		return
 	}
-	multiplyNarrow(x, scratch)
+	multiplyInt16(x, scratch)
 }
 
-// ScratchNarrow is how many elements MultiplyNarrow needs to arrange a and b.
-func ScratchNarrow() int { return scratchNarrow() }
+// ScratchInt16 is how many elements MultiplyInt16 needs to arrange a and b.
+func ScratchInt16() int { return scratchInt16() }
 
 // idle says whether there is nothing to multiply; a fresh C is zeros then.
 func (x Product[T]) idle() bool {

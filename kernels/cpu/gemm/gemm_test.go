@@ -199,7 +199,7 @@ func TestNarrow(t *testing.T) {
 		}
 		want := Matrix[int32]{append([]int32(nil), c.Data...), c.Row, 1}
 		plainly(want, a, b, m, n, k)
-		MultiplyNarrow(Product[int32]{C: c, A: a, B: b, M: m, N: n, K: k}, make([]int32, ScratchNarrow()))
+		MultiplyInt16(Product[int32]{C: c, A: a, B: b, M: m, N: n, K: k}, make([]int32, ScratchInt16()))
 		for at, x := range want.Data {
 			if c.Data[at] != x {
 				t.Fatalf("%d×%d×%d: element %d, %d is %v, not %v", m, n, k, at/c.Row, at%c.Row, c.Data[at], x)

@@ -39,7 +39,7 @@ func TestPageEnds(t *testing.T) {
 	t.Run("f64", func(t *testing.T) { pageEnds(t, Scratch[float64], Product[float64].Multiply) })
 	t.Run("i32", func(t *testing.T) { pageEnds(t, Scratch[int32], Product[int32].Multiply) })
 	t.Run("i16", func(t *testing.T) {
-		pageEnds(t, func(m, n, k int) int { return ScratchNarrow() }, MultiplyNarrow)
+		pageEnds(t, func(m, n, k int) int { return ScratchInt16() }, MultiplyInt16)
 	})
 }
 

@@ -5,8 +5,8 @@ package gemm
 import "unsafe"
 
 const (
-	grouped = 4  // panels of b that are arranged together
-	padding = 64 // bytes between rows of a slab, so that they do not compete for the same lines of a cache
+	panelGroup  = 4  // panels of b that are arranged together
+	slabPadding = 64 // bytes between rows of a slab, so that they do not compete for the same lines of a cache
 )
 
 // panel is the bytes of a panel of b, beside which others pass through the first cache.
@@ -22,27 +22,27 @@ func (c Caches) store() int { return c.Third / 4 }
 // stream is the bytes of a row of c, or of streamed rows of b, that stay in the first cache.
 func (c Caches) stream() int { return c.First / 2 }
 
-// fresh, in place of 0, has a kernel begin with zeros.
-const fresh = 1
+// freshFlag, in place of 0, has a kernel begin with zeros.
+const freshFlag = 1
 
-// A place is a matrix as kernels see it: strides are bytes.
-type place struct {
+// A byteMatrix is a matrix as kernels see it: strides are bytes.
+type byteMatrix struct {
 	p        unsafe.Pointer
 	row, col int
 }
 
-func placeOf[T Element](x Matrix[T]) place {
+func byteMatrixOf[T Element](x Matrix[T]) byteMatrix {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
-	return place{unsafe.Pointer(unsafe.SliceData(x.Data)), x.Row * size, x.Col * size}
+	return byteMatrix{unsafe.Pointer(unsafe.SliceData(x.Data)), x.Row * size, x.Col * size}
 }
 
-func (x place) at(i, j int) place {
+func (x byteMatrix) at(i, j int) byteMatrix {
 	x.p = unsafe.Add(x.p, i*x.row+j*x.col)
 	return x
 }
 
-func (x place) first() *byte { return (*byte)(x.p) }
+func (x byteMatrix) first() *byte { return (*byte)(x.p) }
 
 // A blocking divides a product: slabs of so many rows and terms of a stay in
 // the second cache while they are multiplied by panels of as many terms of b,
@@ -60,29 +60,29 @@ func (f *family) blocking(c Caches, m, n, k int) blocking {
 	if m > c.slab()/(depth*f.bytes) {
 		depth += depth / 3
 	}
-	b := blocking{terms: even(k, depth, 8)}
-	b.rows = even(m, max(6, c.slab()/(depth*f.bytes)), 6)
-	b.columns = even(n, max(f.width(), c.store()/(depth*f.bytes)), f.width())
+	b := blocking{terms: evenParts(k, depth, 8)}
+	b.rows = evenParts(m, max(6, c.slab()/(depth*f.bytes)), 6)
+	b.columns = evenParts(n, max(f.width(), c.store()/(depth*f.bytes)), f.width())
 	if m <= b.rows { // nothing is used again
 		b.columns = n
 	}
 	return b
 }
 
-// even is the length of parts of n, at most so long but for rounding up to the
+// evenParts is the length of parts of n, at most so long but for rounding up to the
 // unit, that are as equal as can be.
-func even(n, most, unit int) int {
+func evenParts(n, most, unit int) int {
 	parts := (n + most - 1) / most
 	return ((n+parts-1)/parts + unit - 1) / unit * unit
 }
 
-func (b blocking) slab(f *family) int { return b.rows * (b.terms*f.bytes + padding) }
+func (b blocking) slab(f *family) int { return b.rows * (b.terms*f.bytes + slabPadding) }
 
 // panels is how many are kept.
 func (b blocking) panels(f *family, m int) int {
 	all := (b.columns + f.width() - 1) / f.width()
 	if m <= b.rows {
-		return min(grouped, all)
+		return min(panelGroup, all)
 	}
 	return all
 }
@@ -97,32 +97,32 @@ func (f *family) scratch(c Caches, m, n, k int) int {
 type product struct {
 	*family
 	blocking
-	a, b, c place
-	m, n, k int
-	how     int
-	packing Packing
-	caches  Caches
-	slab    place // of a, arranged
-	panels  place // of b, arranged: rows of a row of b; next to each other
-	soon    [2]fetch
+	a, b, c    byteMatrix
+	m, n, k    int
+	flags      int
+	packing    Packing
+	caches     Caches
+	slab       byteMatrix // of a, arranged
+	panels     byteMatrix // of b, arranged: rows of a row of b; next to each other
+	prefetches [2]prefetch
 }
 
-// A fetch is what is needed soon: columns of lines next to each other, in each a
+// A prefetch is what is needed soon: columns of lines next to each other, in each a
 // line every stride bytes. They may end behind an array, where no pointer may
 // point.
-type fetch struct {
-	p              uintptr
-	stride, lines  int
-	columns, begun int // lines of the first column that are done
+type prefetch struct {
+	p                  uintptr
+	stride, lines      int
+	columns, doneLines int // lines of the first column that are done
 }
 
 // take returns the next lines for so many turns of kernels, and how many turns
 // those take.
-func (x *fetch) take(turns int) (p uintptr, step, taken int) {
-	taken = min(turns, x.lines-x.begun)
-	p, step = x.p+uintptr(x.begun*x.stride), x.stride
-	if x.begun += taken; x.begun >= x.lines {
-		x.p, x.begun = x.p+64, 0
+func (x *prefetch) take(turns int) (p uintptr, step, taken int) {
+	taken = min(turns, x.lines-x.doneLines)
+	p, step = x.p+uintptr(x.doneLines*x.stride), x.stride
+	if x.doneLines += taken; x.doneLines >= x.lines {
+		x.p, x.doneLines = x.p+64, 0
 		x.columns--
 	}
 	return p, step, taken
@@ -132,17 +132,17 @@ func (x *fetch) take(turns int) (p uintptr, step, taken int) {
 func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	p := product{
 		family: f, blocking: f.blocking(x.Caches, x.M, x.N, x.K), caches: x.Caches.Filled(),
-		a: placeOf(x.A), b: placeOf(x.B), c: placeOf(x.C), m: x.M, n: x.N, k: x.K, packing: x.Packing,
+		a: byteMatrixOf(x.A), b: byteMatrixOf(x.B), c: byteMatrixOf(x.C), m: x.M, n: x.N, k: x.K, packing: x.Packing,
 	}
-	p.slab = place{unsafe.Pointer(unsafe.SliceData(scratch)), p.terms*f.bytes + padding, f.bytes}
-	p.panels = place{unsafe.Add(p.slab.p, p.blocking.slab(f)), f.width() * f.bytes, f.bytes}
+	p.slab = byteMatrix{unsafe.Pointer(unsafe.SliceData(scratch)), p.terms*f.bytes + slabPadding, f.bytes}
+	p.panels = byteMatrix{unsafe.Add(p.slab.p, p.blocking.slab(f)), f.width() * f.bytes, f.bytes}
 	switch {
-	case p.streams():
+	case p.usesGemv():
 		p.clear(x.Fresh)
-		p.streamed()
-	case p.stands():
+		p.runGemv()
+	case p.usesTransposedGemv():
 		p.clear(x.Fresh)
-		p.standing()
+		p.runTransposedGemv()
 	default:
 		p.slabs(x.Fresh)
 	}
@@ -162,9 +162,9 @@ func (p *product) clear(isFresh bool) {
 func (p *product) slabs(isFresh bool) {
 	for j := 0; j < p.n; j += p.columns {
 		for t := 0; t < p.k; t += p.terms {
-			p.how = 0
+			p.flags = 0
 			if isFresh && t == 0 {
-				p.how = fresh
+				p.flags = freshFlag
 			}
 			for i := 0; i < p.m; i += p.rows {
 				p.block(i, j, t)
@@ -176,26 +176,26 @@ func (p *product) slabs(isFresh bool) {
 // block multiplies the slab at i, t by the panels from j on.
 func (p *product) block(i, j, t int) {
 	rows, terms, begin, end := min(p.rows, p.m-i), min(p.terms, p.k-t), j, min(j+p.columns, p.n)
-	slab := p.left(p.a.at(i, t), rows, terms)
-	p.soon[1] = p.nextSlab(i, t)
-	each := grouped * p.width()
-	for n := 0; j < end; n, j = n+grouped, j+each {
+	slab := p.slabOf(p.a.at(i, t), rows, terms)
+	p.prefetches[1] = p.nextSlab(i, t)
+	each := panelGroup * p.width()
+	for n := 0; j < end; n, j = n+panelGroup, j+each {
 		columns := min(each, end-j)
 		panel := p.panels
 		if p.m > p.rows {
 			panel.p = unsafe.Add(panel.p, n*p.terms*panel.row)
 		}
 		if i == 0 {
-			p.arrange(panel, p.b.at(t, j), terms, columns)
+			p.packPanels(panel, p.b.at(t, j), terms, columns)
 		}
-		p.soon[0] = p.nextPanels(i, j+each, t, begin, end, n+grouped)
+		p.prefetches[0] = p.nextPanels(i, j+each, t, begin, end, n+panelGroup)
 		for k := 0; k < columns; k += p.width() {
 			if k > 0 {
 				panel.p = unsafe.Add(panel.p, p.panel())
 			}
 			width := min(p.width(), columns-k)
 			from := p.b.at(t, j+k)
-			if p.kept(from, width) {
+			if p.packsPanel(from, width) {
 				from = panel
 			}
 			p.strip(p.c.at(i, j+k), slab, from, rows, width, terms)
@@ -207,41 +207,41 @@ func (p *product) block(i, j, t int) {
 func (p *product) panel() int { return p.terms * p.panels.row }
 
 // nextSlab fetches what comes after the slab at i, t.
-func (p *product) nextSlab(i, t int) fetch {
+func (p *product) nextSlab(i, t int) prefetch {
 	if i += p.rows; i >= p.m {
 		i, t = 0, t+p.terms
 	}
-	if t >= p.k || !p.copied(p.a) || p.a.col != p.bytes {
-		return fetch{}
+	if t >= p.k || !p.packsSlab(p.a) || p.a.col != p.bytes {
+		return prefetch{}
 	}
-	return fetch{uintptr(p.a.at(i, t).p), p.a.row, min(p.rows, p.m-i), min(p.terms, p.k-t) * p.bytes / 64, 0}
+	return prefetch{uintptr(p.a.at(i, t).p), p.a.row, min(p.rows, p.m-i), min(p.terms, p.k-t) * p.bytes / 64, 0}
 }
 
 // nextPanels fetches what the group n of panels will be read from: rows of b for
 // the first slab, and after the last group of the last slab.
-func (p *product) nextPanels(i, j, t, begin, end, n int) fetch {
+func (p *product) nextPanels(i, j, t, begin, end, n int) prefetch {
 	if j >= end {
 		if i+p.rows < p.m || t+p.terms >= p.k {
-			return fetch{}
+			return prefetch{}
 		}
 		i, j, t = 0, begin, t+p.terms
 	}
 	from := p.b.at(t, j)
-	if i > 0 && p.kept(from, p.width()) {
-		return fetch{uintptr(p.panels.p) + uintptr(n*p.panel()), 64, grouped * p.panel() / 64, 1, 0}
+	if i > 0 && p.packsPanel(from, p.width()) {
+		return prefetch{uintptr(p.panels.p) + uintptr(n*p.panel()), 64, panelGroup * p.panel() / 64, 1, 0}
 	}
-	return fetch{uintptr(from.p), from.row, min(p.terms, p.k-t), min(grouped*p.width(), end-j) * p.bytes / 64, 0}
+	return prefetch{uintptr(from.p), from.row, min(p.terms, p.k-t), min(panelGroup*p.width(), end-j) * p.bytes / 64, 0}
 }
 
-// left is the slab of rows and terms at from: arranged where its rows are far
+// slabOf is the slab of rows and terms at from: arranged where its rows are far
 // apart and several panels use it.
-func (p *product) left(from place, rows, terms int) place {
+func (p *product) slabOf(from byteMatrix, rows, terms int) byteMatrix {
 	size := p.bytes
-	if !p.copied(from) {
+	if !p.packsSlab(from) {
 		return from
 	}
 	if from.col != size {
-		p.turn(p.slab, from, rows, terms)
+		p.transposeFrom(p.slab, from, rows, terms)
 		return p.slab
 	}
 	for i := range rows {
@@ -250,8 +250,8 @@ func (p *product) left(from place, rows, terms int) place {
 	return p.slab
 }
 
-// copied says whether slabs are arranged.
-func (p *product) copied(a place) bool {
+// packsSlab says whether slabs are arranged.
+func (p *product) packsSlab(a byteMatrix) bool {
 	if a.col != p.bytes || p.packing != Suitable {
 		return a.col != p.bytes || p.packing == Packed
 	}
@@ -263,15 +263,15 @@ func copyBytes(to, from unsafe.Pointer, n int) {
 }
 
 const (
-	reused      = 36 // rows from which on it is worth to arrange panels of b
-	reusedAlias = 12 // the same where all rows of a panel compete for the same lines of a first cache
-	alias       = 4096
+	minPackedRows      = 36 // rows from which on it is worth to arrange panels of b
+	minPackedAliasRows = 12 // the same where all rows of a panel compete for the same lines of a first cache
+	aliasStride        = 4096
 )
 
-// arrange makes panels of some rows and columns of b.
-func (p *product) arrange(to, from place, terms, columns int) {
+// packPanels makes panels of some rows and columns of b.
+func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
 	line := 64 / p.bytes
-	if columns == grouped*line && line == p.width() && p.kept(from, columns) && from.col == p.bytes {
+	if columns == panelGroup*line && line == p.width() && p.packsPanel(from, columns) && from.col == p.bytes {
 		copyPanels4(terms, to.first(), to.row, p.panel(), from.first(), from.row)
 		return
 	}
@@ -282,25 +282,25 @@ func (p *product) arrange(to, from place, terms, columns int) {
 		width := min(p.width(), columns-j)
 		part := from.at(0, j)
 		switch {
-		case !p.kept(part, width):
+		case !p.packsPanel(part, width):
 		case part.col != p.bytes:
-			p.turn(to, part, terms, width)
+			p.transposeFrom(to, part, terms, width)
 		default:
 			p.copy(to, part, terms)
 		}
 	}
 }
 
-// kept says whether so many columns of b at from are arranged.
-func (p *product) kept(from place, columns int) bool {
+// packsPanel says whether so many columns of b at from are arranged.
+func (p *product) packsPanel(from byteMatrix, columns int) bool {
 	if from.col != p.bytes || columns < p.width() || from.row == p.panels.row || p.packing != Suitable {
 		return from.col != p.bytes || columns >= p.width() && from.row != p.panels.row && p.packing == Packed
 	}
-	return p.m >= reused || p.m >= reusedAlias && from.row%alias == 0
+	return p.m >= minPackedRows || p.m >= minPackedAliasRows && from.row%aliasStride == 0
 }
 
 // strip multiplies by one panel, in blocks of rows as equal as can be.
-func (p *product) strip(c, a, b place, m, n, k int) {
+func (p *product) strip(c, a, b byteMatrix, m, n, k int) {
 	rows, more := m, 0
 	if m > 6 {
 		blocks := (m + 5) / 6
@@ -317,46 +317,46 @@ func (p *product) strip(c, a, b place, m, n, k int) {
 }
 
 // blocks multiplies blocks of rows by one panel.
-func (p *product) blocks(c, a, b place, blocks, rows, n, k int) {
+func (p *product) blocks(c, a, b byteMatrix, blocks, rows, n, k int) {
 	if n < p.width() {
-		p.narrow(c, a, b, blocks, rows, n, k)
+		p.maskedBlocks(c, a, b, blocks, rows, n, k)
 		return
 	}
 	full := p.full[rows-1]
-	for x := range p.soon {
-		for f := &p.soon[x]; k >= 4 && f.columns > 0; {
+	for x := range p.prefetches {
+		for f := &p.prefetches[x]; k >= 4 && f.columns > 0; {
 			soon, step, turns := f.take(blocks * (k / 4))
 			some := (turns + k/4 - 1) / (k / 4)
-			full(some, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, soon, step, p.how)
+			full(some, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, soon, step, p.flags)
 			if blocks -= some; blocks == 0 {
 				return
 			}
 			c, a = c.at(some*rows, 0), a.at(some*rows, 0)
 		}
 	}
-	full(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, uintptr(b.p), 0, p.how)
+	full(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, uintptr(b.p), 0, p.flags)
 }
 
-// narrow is blocks for a panel that is not as wide as the others.
-func (p *product) narrow(c, a, b place, blocks, rows, n, k int) {
+// maskedBlocks is blocks for a panel that is not as wide as the others.
+func (p *product) maskedBlocks(c, a, b byteMatrix, blocks, rows, n, k int) {
 	masked := p.masked[rows-1]
-	masked(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, p.masks(min(n, p.lanes)), uintptr(b.p), 0, p.how)
+	masked(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, p.masks(min(n, p.lanes)), uintptr(b.p), 0, p.flags)
 	if n > p.lanes {
 		b.p, c.p = unsafe.Add(b.p, p.lanes*p.bytes), unsafe.Add(c.p, p.lanes*p.bytes)
-		masked(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, p.masks(n-p.lanes), uintptr(b.p), 0, p.how)
+		masked(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, p.masks(n-p.lanes), uintptr(b.p), 0, p.flags)
 	}
 }
 
 // copy copies k rows of a panel, 64 bytes at a time.
-func (f *family) copy(to, from place, k int) {
+func (f *family) copy(to, from byteMatrix, k int) {
 	for at := 0; at < f.width()*f.bytes; at += 64 {
 		copyPanels1(k, (*byte)(unsafe.Add(to.p, at)), to.row, 0, (*byte)(unsafe.Add(from.p, at)), from.row)
 	}
 }
 
-// turn arranges k rows of n elements whose columns are not next to each other:
+// transposeFrom arranges k rows of n elements whose columns are not next to each other:
 // in squares where its rows are.
-func (f *family) turn(to, from place, k, n int) {
+func (f *family) transposeFrom(to, from byteMatrix, k, n int) {
 	side := 32 / f.bytes
 	rows, columns := 0, 0
 	if from.row == f.bytes {
@@ -370,7 +370,7 @@ func (f *family) turn(to, from place, k, n int) {
 }
 
 // gather copies elements of rows p … q−1 and columns i … j−1.
-func (f *family) gather(to, from place, p, q, i, j int) {
+func (f *family) gather(to, from byteMatrix, p, q, i, j int) {
 	for ; p < q && i < j; p++ {
 		t, s := to.at(p, i).p, from.at(p, i).p
 		for n := j - i; n > 0; n-- {

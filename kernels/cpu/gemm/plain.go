@@ -18,7 +18,7 @@ func multiplyPlain[T Element](x Product[T], scratch []T) {
 			columns := min(plainColumns, n-j)
 			y := Matrix[T]{b.Data[p*b.Row+j*b.Col:], b.Row, b.Col}
 			if b.Col != 1 {
-				y = arrange(y, terms, columns, scratch)
+				y = packRows(y, terms, columns, scratch)
 			}
 			for i := 0; i < m; i += 2 {
 				x := Matrix[T]{a.Data[i*a.Row+p*a.Col:], a.Row, a.Col}
@@ -33,8 +33,8 @@ func multiplyPlain[T Element](x Product[T], scratch []T) {
 	}
 }
 
-// arrange copies a matrix to rows of n elements in to.
-func arrange[T Element](from Matrix[T], m, n int, to []T) Matrix[T] {
+// packRows copies a matrix to rows of n elements in to.
+func packRows[T Element](from Matrix[T], m, n int, to []T) Matrix[T] {
 	for i := range m {
 		row := to[i*n : (i+1)*n]
 		at := i * from.Row

@@ -19,11 +19,11 @@ func TestWidePanels(t *testing.T) {
 	f := f32Wide
 	for r := range 6 {
 		f.full[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, _ *byte, _ uintptr, _, how int) {
-			block(blocks*(r+1), 32, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4}, how)
+			block(blocks*(r+1), 32, k, byteMatrix{unsafe.Pointer(a), ars, acs}, byteMatrix{unsafe.Pointer(b), brs, 4}, byteMatrix{unsafe.Pointer(c), crs, 4}, how)
 		}
 		f.masked[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, _ uintptr, _, how int) {
 			n := bits.OnesCount32(*(*uint32)(unsafe.Pointer(mask)))
-			block(blocks*(r+1), n, k, place{unsafe.Pointer(a), ars, acs}, place{unsafe.Pointer(b), brs, 4}, place{unsafe.Pointer(c), crs, 4}, how)
+			block(blocks*(r+1), n, k, byteMatrix{unsafe.Pointer(a), ars, acs}, byteMatrix{unsafe.Pointer(b), brs, 4}, byteMatrix{unsafe.Pointer(c), crs, 4}, how)
 		}
 	}
 	r := rand.New(rand.NewPCG(2, 1))
@@ -77,18 +77,18 @@ func TestWidePairs(t *testing.T) {
 		}
 		want := Dense(append([]int32(nil), c.Data...), n)
 		plainlyFused(want, a, b, m, n, k)
-		MultiplyNarrow(Product[int32]{C: c, A: a, B: b, M: m, N: n, K: k}, make([]int32, ScratchNarrow()))
+		MultiplyInt16(Product[int32]{C: c, A: a, B: b, M: m, N: n, K: k}, make([]int32, ScratchInt16()))
 		if !slices.Equal(want.Data, c.Data) {
 			t.Fatalf("%d×%d×%d: a wrong result", m, n, k)
 		}
 	}
 }
 
-func block(m, n, k int, a, b, c place, how int) {
+func block(m, n, k int, a, b, c byteMatrix, how int) {
 	for i := range m {
 		for j := range n {
 			z := (*float32)(c.at(i, j).p)
-			if how&fresh != 0 {
+			if how&freshFlag != 0 {
 				*z = 0
 			}
 			for p := range k {

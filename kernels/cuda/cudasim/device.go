@@ -1,7 +1,7 @@
 //go:build cuda && cudasim && cgo && linux
 
 // Package cudasim is libcuda in Go: the functions of the CUDA driver that
-// kernels/cuda calls, exported to C, with a gpu.Driver that needs no GPU behind
+// kernels/cuda calls, exported to C, with a device.Driver that needs no GPU behind
 // them. A program that imports it runs the real backend, with the real
 // gorgonia.org/cu, where there is no GPU, and can be given faults.
 package cudasim
@@ -16,7 +16,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
@@ -33,29 +33,29 @@ type Options struct {
 // to pass it through: one device a process.
 var libcuda struct {
 	sync.Mutex
-	device *device
+	device *cudaDevice
 	words  map[string]*C.char // handed out as static strings
 }
 
-type device struct {
-	gpu.Driver
+type cudaDevice struct {
+	device.Driver
 	Options
 	faults   faults
 	contexts int
 	pinned   int                    // arrays of the host
 	handles  map[unsafe.Pointer]any // *loaded, *entry, *stream, *event, *recording
-	memory   map[gpu.Address]bool
+	memory   map[device.Address]bool
 	detail   map[int]string // more words for a result
 	lost     int            // the result of every call once the context is broken
 }
 
 type loaded struct {
-	gpu.Module
+	device.Module
 	text *ptx.Module
 }
 
 type entry struct {
-	gpu.Function
+	device.Function
 	of     *loaded
 	params []int // bytes of each
 	shared int   // dynamic bytes allowed
@@ -71,15 +71,15 @@ type stream struct {
 type event struct{ kernels int }
 
 // A recording is a graph and a graph that can be launched.
-type recording struct{ launches []gpu.Launch }
+type recording struct{ launches []device.Launch }
 
 // Start puts a device behind libcuda: what d is, with faults. It ends the one
 // before.
-func Start(d gpu.Driver, o Options) {
+func Start(d device.Driver, o Options) {
 	libcuda.Lock()
 	defer libcuda.Unlock()
-	libcuda.device = &device{Driver: d, Options: o, faults: faults{table: o.Faults},
-		handles: map[unsafe.Pointer]any{}, memory: map[gpu.Address]bool{}, detail: map[int]string{}}
+	libcuda.device = &cudaDevice{Driver: d, Options: o, faults: faults{table: o.Faults},
+		handles: map[unsafe.Pointer]any{}, memory: map[device.Address]bool{}, detail: map[int]string{}}
 }
 
 // Held says what has not been given back, "" for nothing.
@@ -113,12 +113,12 @@ func Held() string {
 
 // call runs one of the driver's functions under the lock, unless a fault or a
 // broken context answers for it.
-func call(name string, f func(d *device) int) C.int {
+func call(name string, f func(d *cudaDevice) int) C.int {
 	return callLogged(name, f, func(string) {})
 }
 
 // callLogged is call for a function whose faults have a log.
-func callLogged(name string, f func(d *device) int, log func(string)) C.int {
+func callLogged(name string, f func(d *cudaDevice) int, log func(string)) C.int {
 	libcuda.Lock()
 	defer libcuda.Unlock()
 	d := libcuda.device
@@ -135,7 +135,7 @@ func callLogged(name string, f func(d *device) int, log func(string)) C.int {
 	return C.int(d.note(f(d)))
 }
 
-func (d *device) note(code int) int {
+func (d *cudaDevice) note(code int) int {
 	if broken(code) {
 		d.lost = code
 	}
@@ -143,7 +143,7 @@ func (d *device) note(code int) int {
 }
 
 // explain adds the words of err to a result.
-func (d *device) explain(code int, err error) int {
+func (d *cudaDevice) explain(code int, err error) int {
 	if err == nil {
 		return 0
 	}
@@ -152,14 +152,14 @@ func (d *device) explain(code int, err error) int {
 }
 
 // handle makes a pointer that C may keep; release ends it.
-func (d *device) handle(object any) unsafe.Pointer {
+func (d *cudaDevice) handle(object any) unsafe.Pointer {
 	p := C.malloc(1)
 	d.handles[p] = object
 	return p
 }
 
 // release is 0 and frees the handle p, or it is invalidHandle for a pointer that is no T.
-func release[T any](d *device, p unsafe.Pointer) int {
+func release[T any](d *cudaDevice, p unsafe.Pointer) int {
 	if _, is := d.handles[p].(T); !is {
 		return invalidHandle
 	}
@@ -170,7 +170,7 @@ func release[T any](d *device, p unsafe.Pointer) int {
 
 // execute runs a launch, or records it. What goes wrong while a kernel runs is
 // told by the next call that waits for it.
-func (d *device) execute(s *stream, l gpu.Launch) int {
+func (d *cudaDevice) execute(s *stream, l device.Launch) int {
 	if s.capturing != nil {
 		s.capturing.launches = append(s.capturing.launches, l)
 		return 0

@@ -24,7 +24,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -77,12 +77,12 @@ func describe(code C.int, s **C.char, which int) C.int {
 
 //export cuDeviceGetCount
 func cuDeviceGetCount(n *C.int) C.int {
-	return call("cuDeviceGetCount", func(*device) int { *n = 1; return 0 })
+	return call("cuDeviceGetCount", func(*cudaDevice) int { *n = 1; return 0 })
 }
 
 //export cuDeviceGet
 func cuDeviceGet(id *C.int, ordinal C.int) C.int {
-	return call("cuDeviceGet", func(*device) int {
+	return call("cuDeviceGet", func(*cudaDevice) int {
 		if ordinal != 0 {
 			return invalidDevice
 		}
@@ -93,22 +93,22 @@ func cuDeviceGet(id *C.int, ordinal C.int) C.int {
 
 //export cuDeviceGetName
 func cuDeviceGetName(name *C.char, n, id C.int) C.int {
-	return call("cuDeviceGetName", func(d *device) int {
+	return call("cuDeviceGetName", func(d *cudaDevice) int {
 		to := unsafe.Slice((*byte)(unsafe.Pointer(name)), int(n))
-		to[copy(to[:n-1], d.Sheet().Name+" (simulated)")] = 0
+		to[copy(to[:n-1], d.Spec().Name+" (simulated)")] = 0
 		return 0
 	})
 }
 
 //export cuDeviceTotalMem_v2
 func cuDeviceTotalMem_v2(bytes *C.size_t, id C.int) C.int {
-	return call("cuDeviceTotalMem", func(d *device) int { *bytes = C.size_t(d.Sheet().Memory); return 0 })
+	return call("cuDeviceTotalMem", func(d *cudaDevice) int { *bytes = C.size_t(d.Spec().Memory); return 0 })
 }
 
 //export cuDeviceGetAttribute
 func cuDeviceGetAttribute(value *C.int, attribute, id C.int) C.int {
-	return call("cuDeviceGetAttribute", func(d *device) int {
-		v, known := attributes(d.Sheet())[int(attribute)]
+	return call("cuDeviceGetAttribute", func(d *cudaDevice) int {
+		v, known := attributes(d.Spec())[int(attribute)]
 		if !known {
 			return invalidValue
 		}
@@ -119,7 +119,7 @@ func cuDeviceGetAttribute(value *C.int, attribute, id C.int) C.int {
 
 // attributes are CUdevice_attribute of a sheet; the memory's are of a bus that
 // gives its bandwidth.
-func attributes(s gpu.Sheet) map[int]int {
+func attributes(s device.Spec) map[int]int {
 	var major, minor int
 	fmt.Sscanf(s.Target, "sm_%1d%1d", &major, &minor)
 	clusters := 0
@@ -128,13 +128,13 @@ func attributes(s gpu.Sheet) map[int]int {
 	}
 	return map[int]int{
 		1: s.BlockThreads, 12: s.BlockRegisters, 13: int(s.Clock / 1e3), 16: s.SMs, 36: int(s.Bandwidth / 2 / 512 / 1e3), 37: 4096, 38: int(s.L2),
-		39: s.Warps * gpu.WarpThreads, 75: major, 76: minor, 81: s.SMShared, 82: s.Registers, 97: s.BlockShared, 106: s.Blocks, 111: s.ReservedShared, 120: clusters,
+		39: s.Warps * device.WarpThreads, 75: major, 76: minor, 81: s.SMShared, 82: s.Registers, 97: s.BlockShared, 106: s.Blocks, 111: s.ReservedShared, 120: clusters,
 	}
 }
 
 //export cuDevicePrimaryCtxRetain
 func cuDevicePrimaryCtxRetain(ctx *unsafe.Pointer, id C.int) C.int {
-	return call("cuDevicePrimaryCtxRetain", func(d *device) int {
+	return call("cuDevicePrimaryCtxRetain", func(d *cudaDevice) int {
 		d.contexts++
 		*ctx = unsafe.Pointer(word("the primary context")) // any address that stays
 		return 0
@@ -143,17 +143,17 @@ func cuDevicePrimaryCtxRetain(ctx *unsafe.Pointer, id C.int) C.int {
 
 //export cuDevicePrimaryCtxRelease_v2
 func cuDevicePrimaryCtxRelease_v2(id C.int) C.int {
-	return call("cuDevicePrimaryCtxRelease", func(d *device) int { d.contexts--; return 0 })
+	return call("cuDevicePrimaryCtxRelease", func(d *cudaDevice) int { d.contexts--; return 0 })
 }
 
 //export cuCtxSetCurrent
 func cuCtxSetCurrent(ctx unsafe.Pointer) C.int {
-	return call("cuCtxSetCurrent", func(*device) int { return 0 })
+	return call("cuCtxSetCurrent", func(*cudaDevice) int { return 0 })
 }
 
 //export cuMemAlloc_v2
 func cuMemAlloc_v2(p *C.ulonglong, n C.size_t) C.int {
-	return call("cuMemAlloc", func(d *device) int {
+	return call("cuMemAlloc", func(d *cudaDevice) int {
 		a, err := d.Alloc(int64(n))
 		if err != nil {
 			return d.explain(outOfMemory, err)
@@ -166,31 +166,31 @@ func cuMemAlloc_v2(p *C.ulonglong, n C.size_t) C.int {
 
 //export cuMemFree_v2
 func cuMemFree_v2(p C.ulonglong) C.int {
-	return call("cuMemFree", func(d *device) int {
-		delete(d.memory, gpu.Address(p))
-		return d.explain(invalidValue, d.Free(gpu.Address(p)))
+	return call("cuMemFree", func(d *cudaDevice) int {
+		delete(d.memory, device.Address(p))
+		return d.explain(invalidValue, d.Free(device.Address(p)))
 	})
 }
 
 //export cuMemcpyHtoD_v2
 func cuMemcpyHtoD_v2(to C.ulonglong, from unsafe.Pointer, n C.size_t) C.int {
-	return waiting("cuMemcpyHtoD", func(d *device) int {
-		return d.explain(invalidValue, d.CopyIn(gpu.Address(to), unsafe.Slice((*byte)(from), int(n))))
+	return waiting("cuMemcpyHtoD", func(d *cudaDevice) int {
+		return d.explain(invalidValue, d.CopyIn(device.Address(to), unsafe.Slice((*byte)(from), int(n))))
 	})
 }
 
 //export cuMemcpyDtoH_v2
 func cuMemcpyDtoH_v2(to unsafe.Pointer, from C.ulonglong, n C.size_t) C.int {
-	return waiting("cuMemcpyDtoH", func(d *device) int {
-		return d.explain(invalidValue, d.CopyOut(unsafe.Slice((*byte)(to), int(n)), gpu.Address(from)))
+	return waiting("cuMemcpyDtoH", func(d *cudaDevice) int {
+		return d.explain(invalidValue, d.CopyOut(unsafe.Slice((*byte)(to), int(n)), device.Address(from)))
 	})
 }
 
 // waiting is a call that waits for all that is queued: for ever, behind a
 // kernel that does not end.
-func waiting(name string, f func(d *device) int) C.int {
+func waiting(name string, f func(d *cudaDevice) int) C.int {
 	hung := false
-	r := call(name, func(d *device) int {
+	r := call(name, func(d *cudaDevice) int {
 		for _, h := range d.handles {
 			s, is := h.(*stream)
 			if is && s.failed != 0 {
@@ -211,32 +211,32 @@ func waiting(name string, f func(d *device) int) C.int {
 
 //export cuMemHostAlloc
 func cuMemHostAlloc(p *unsafe.Pointer, n C.size_t, flags C.uint) C.int {
-	return call("cuMemHostAlloc", func(d *device) int { *p = C.malloc(n); d.pinned++; return 0 })
+	return call("cuMemHostAlloc", func(d *cudaDevice) int { *p = C.malloc(n); d.pinned++; return 0 })
 }
 
 //export cuMemFreeHost
 func cuMemFreeHost(p unsafe.Pointer) C.int {
-	return call("cuMemFreeHost", func(d *device) int { C.free(p); d.pinned--; return 0 })
+	return call("cuMemFreeHost", func(d *cudaDevice) int { C.free(p); d.pinned--; return 0 })
 }
 
 //export cuMemcpyHtoDAsync_v2
 func cuMemcpyHtoDAsync_v2(to C.ulonglong, from unsafe.Pointer, n C.size_t, s unsafe.Pointer) C.int {
-	return queued("cuMemcpyHtoDAsync", s, func(d *device) int {
-		return d.explain(invalidValue, d.CopyIn(gpu.Address(to), unsafe.Slice((*byte)(from), int(n))))
+	return queued("cuMemcpyHtoDAsync", s, func(d *cudaDevice) int {
+		return d.explain(invalidValue, d.CopyIn(device.Address(to), unsafe.Slice((*byte)(from), int(n))))
 	})
 }
 
 //export cuMemcpyDtoHAsync_v2
 func cuMemcpyDtoHAsync_v2(to unsafe.Pointer, from C.ulonglong, n C.size_t, s unsafe.Pointer) C.int {
-	return queued("cuMemcpyDtoHAsync", s, func(d *device) int {
-		return d.explain(invalidValue, d.CopyOut(unsafe.Slice((*byte)(to), int(n)), gpu.Address(from)))
+	return queued("cuMemcpyDtoHAsync", s, func(d *cudaDevice) int {
+		return d.explain(invalidValue, d.CopyOut(unsafe.Slice((*byte)(to), int(n)), device.Address(from)))
 	})
 }
 
 // queued is a call that does f behind what is queued on a stream: at once, or
 // never behind a kernel that does not end.
-func queued(name string, p unsafe.Pointer, f func(d *device) int) C.int {
-	return with(name, p, func(d *device, s *stream) int {
+func queued(name string, p unsafe.Pointer, f func(d *cudaDevice) int) C.int {
+	return with(name, p, func(d *cudaDevice, s *stream) int {
 		if s.failed != 0 || s.hung {
 			return s.failed
 		}
@@ -246,14 +246,14 @@ func queued(name string, p unsafe.Pointer, f func(d *device) int) C.int {
 
 //export cuMemsetD8Async
 func cuMemsetD8Async(to C.ulonglong, value C.uchar, n C.size_t, s unsafe.Pointer) C.int {
-	return call("cuMemsetD8Async", func(d *device) int {
-		return d.explain(invalidValue, d.Fill(gpu.Address(to), byte(value), int64(n)))
+	return call("cuMemsetD8Async", func(d *cudaDevice) int {
+		return d.explain(invalidValue, d.Fill(device.Address(to), byte(value), int64(n)))
 	})
 }
 
 // with is a call on an object of its handle.
-func with[T any](name string, p unsafe.Pointer, f func(d *device, object T) int) C.int {
-	return call(name, func(d *device) int {
+func with[T any](name string, p unsafe.Pointer, f func(d *cudaDevice, object T) int) C.int {
+	return call(name, func(d *cudaDevice) int {
 		object, is := d.handles[p].(T)
 		if !is {
 			return invalidHandle
@@ -277,13 +277,13 @@ func cuModuleLoadDataEx(m *unsafe.Pointer, image unsafe.Pointer, n C.uint, optio
 		set[int(unsafe.Slice(options, int(n))[k])] = unsafe.Slice((*uintptr)(unsafe.Pointer(values)), int(n))[k]
 	}
 	text := C.GoString((*C.char)(image))
-	load := func(d *device) int {
+	load := func(d *cudaDevice) int {
 		parsed, err := ptx.Parse("ptx", []byte(text))
 		if err != nil {
 			writeLog(set, err.Error())
 			return invalidPTX
 		}
-		made, err := d.Load(context.Background(), text, gpu.LoadOptions{MaxRegisters: int(set[jitMaxRegisters])})
+		made, err := d.Load(context.Background(), text, device.LoadOptions{MaxRegisters: int(set[jitMaxRegisters])})
 		if err != nil {
 			writeLog(set, err.Error())
 			return invalidPTX
@@ -307,7 +307,7 @@ func writeLog(set map[int]uintptr, text string) {
 
 //export cuModuleUnload
 func cuModuleUnload(m unsafe.Pointer) C.int {
-	return with("cuModuleUnload", m, func(d *device, l *loaded) int {
+	return with("cuModuleUnload", m, func(d *cudaDevice, l *loaded) int {
 		for p, h := range d.handles {
 			if e, is := h.(*entry); is && e.of == l {
 				release[*entry](d, p)
@@ -320,23 +320,23 @@ func cuModuleUnload(m unsafe.Pointer) C.int {
 
 //export cuModuleGetFunction
 func cuModuleGetFunction(f *unsafe.Pointer, m unsafe.Pointer, name *C.char) C.int {
-	return with("cuModuleGetFunction", m, func(d *device, l *loaded) int {
+	return with("cuModuleGetFunction", m, func(d *cudaDevice, l *loaded) int {
 		made, err := l.Function(C.GoString(name))
 		if err != nil {
 			return d.explain(notFound, err)
 		}
-		*f = d.handle(&entry{Function: made, of: l, params: parameterBytes(l.text, C.GoString(name)), shared: gpu.StaticShared - made.Resources().SharedBytes})
+		*f = d.handle(&entry{Function: made, of: l, params: parameterBytes(l.text, C.GoString(name)), shared: device.StaticShared - made.Resources().SharedBytes})
 		return 0
 	})
 }
 
 //export cuFuncGetAttribute
 func cuFuncGetAttribute(value *C.int, attribute C.int, f unsafe.Pointer) C.int {
-	return with("cuFuncGetAttribute", f, func(d *device, e *entry) int {
+	return with("cuFuncGetAttribute", f, func(d *cudaDevice, e *entry) int {
 		r := e.Resources()
 		v, known := map[C.int]int{0: max(r.MaxThreads, 1), 1: r.SharedBytes, 3: r.LocalBytes, 4: r.Registers}[attribute]
 		if attribute == 0 && r.MaxThreads == 0 {
-			v = d.Sheet().BlockThreads
+			v = d.Spec().BlockThreads
 		}
 		if !known {
 			return invalidValue
@@ -348,8 +348,8 @@ func cuFuncGetAttribute(value *C.int, attribute C.int, f unsafe.Pointer) C.int {
 
 //export cuFuncSetAttribute
 func cuFuncSetAttribute(f unsafe.Pointer, attribute, value C.int) C.int {
-	return with("cuFuncSetAttribute", f, func(d *device, e *entry) int {
-		if attribute != 8 || int(value)+e.Resources().SharedBytes > d.Sheet().BlockShared {
+	return with("cuFuncSetAttribute", f, func(d *cudaDevice, e *entry) int {
+		if attribute != 8 || int(value)+e.Resources().SharedBytes > d.Spec().BlockShared {
 			return invalidValue
 		}
 		e.shared = int(value)
@@ -359,7 +359,7 @@ func cuFuncSetAttribute(f unsafe.Pointer, attribute, value C.int) C.int {
 
 //export cuLaunchKernel
 func cuLaunchKernel(f unsafe.Pointer, gx, gy, gz, bx, by, bz, shared C.uint, s unsafe.Pointer, params, extra *unsafe.Pointer) C.int {
-	l := gpu.Launch{Grid: dim3(gx, gy, gz), Block: dim3(bx, by, bz), SharedBytes: int(shared)}
+	l := device.Launch{Grid: dim3(gx, gy, gz), Block: dim3(bx, by, bz), SharedBytes: int(shared)}
 	return launch("cuLaunchKernel", f, s, l, params)
 }
 
@@ -374,7 +374,7 @@ func cuLaunchKernelEx(config *C.launchConfig, f unsafe.Pointer, params, extra *u
 
 //export cuOccupancyMaxActiveClusters
 func cuOccupancyMaxActiveClusters(n *C.int, f unsafe.Pointer, config *C.launchConfig) C.int {
-	return with("cuOccupancyMaxActiveClusters", f, func(d *device, e *entry) int {
+	return with("cuOccupancyMaxActiveClusters", f, func(d *cudaDevice, e *entry) int {
 		l, ok := configured(config)
 		if !ok || l.SharedBytes > e.shared {
 			return invalidValue
@@ -390,9 +390,9 @@ func cuOccupancyMaxActiveClusters(n *C.int, f unsafe.Pointer, config *C.launchCo
 }
 
 // configured is a launch but for what is run; clusters are its only attribute.
-func configured(config *C.launchConfig) (l gpu.Launch, ok bool) {
+func configured(config *C.launchConfig) (l device.Launch, ok bool) {
 	g, b := config.grid, config.block
-	l = gpu.Launch{Grid: dim3(g[0], g[1], g[2]), Block: dim3(b[0], b[1], b[2]), SharedBytes: int(config.shared)}
+	l = device.Launch{Grid: dim3(g[0], g[1], g[2]), Block: dim3(b[0], b[1], b[2]), SharedBytes: int(config.shared)}
 	for _, a := range unsafe.Slice(config.attributes, int(config.count)) {
 		if a.id != 4 { // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 			return l, false
@@ -402,10 +402,10 @@ func configured(config *C.launchConfig) (l gpu.Launch, ok bool) {
 	return l, true
 }
 
-func dim3(x, y, z C.uint) gpu.Dim3 { return gpu.Dim3{X: int(x), Y: int(y), Z: int(z)} }
+func dim3(x, y, z C.uint) device.Dim3 { return device.Dim3{X: int(x), Y: int(y), Z: int(z)} }
 
-func launch(name string, f, s unsafe.Pointer, l gpu.Launch, params *unsafe.Pointer) C.int {
-	return with(name, f, func(d *device, e *entry) int {
+func launch(name string, f, s unsafe.Pointer, l device.Launch, params *unsafe.Pointer) C.int {
+	return with(name, f, func(d *cudaDevice, e *entry) int {
 		on, is := d.handles[s].(*stream)
 		if !is {
 			return invalidHandle
@@ -422,17 +422,17 @@ func launch(name string, f, s unsafe.Pointer, l gpu.Launch, params *unsafe.Point
 }
 
 // arguments reads what the parameters point to; nil for a size no argument has.
-func arguments(sizes []int, params *unsafe.Pointer) []gpu.Arg {
-	all := make([]gpu.Arg, 0, len(sizes))
+func arguments(sizes []int, params *unsafe.Pointer) []device.Arg {
+	all := make([]device.Arg, 0, len(sizes))
 	for k, n := range sizes {
 		b := unsafe.Slice((*byte)(unsafe.Slice(params, len(sizes))[k]), n)
 		switch n {
 		case 4:
-			all = append(all, gpu.U32Arg(binary.LittleEndian.Uint32(b)))
+			all = append(all, device.U32Arg(binary.LittleEndian.Uint32(b)))
 		case 8:
-			all = append(all, gpu.U64Arg(binary.LittleEndian.Uint64(b)))
-		case len(gpu.TensorMap{}):
-			all = append(all, gpu.TensorMapArg(gpu.TensorMap(b)))
+			all = append(all, device.U64Arg(binary.LittleEndian.Uint64(b)))
+		case len(device.TensorMap{}):
+			all = append(all, device.TensorMapArg(device.TensorMap(b)))
 		default:
 			return nil
 		}
@@ -442,17 +442,17 @@ func arguments(sizes []int, params *unsafe.Pointer) []gpu.Arg {
 
 //export cuStreamCreate
 func cuStreamCreate(s *unsafe.Pointer, flags C.uint) C.int {
-	return call("cuStreamCreate", func(d *device) int { *s = d.handle(&stream{}); return 0 })
+	return call("cuStreamCreate", func(d *cudaDevice) int { *s = d.handle(&stream{}); return 0 })
 }
 
 //export cuStreamDestroy_v2
 func cuStreamDestroy_v2(s unsafe.Pointer) C.int {
-	return call("cuStreamDestroy", func(d *device) int { return release[*stream](d, s) })
+	return call("cuStreamDestroy", func(d *cudaDevice) int { return release[*stream](d, s) })
 }
 
 //export cuStreamQuery
 func cuStreamQuery(s unsafe.Pointer) C.int {
-	return with("cuStreamQuery", s, func(d *device, on *stream) int {
+	return with("cuStreamQuery", s, func(d *cudaDevice, on *stream) int {
 		if on.hung {
 			return notReady
 		}
@@ -462,7 +462,7 @@ func cuStreamQuery(s unsafe.Pointer) C.int {
 
 //export cuStreamBeginCapture_v2
 func cuStreamBeginCapture_v2(s unsafe.Pointer, mode C.int) C.int {
-	return with("cuStreamBeginCapture", s, func(d *device, on *stream) int {
+	return with("cuStreamBeginCapture", s, func(d *cudaDevice, on *stream) int {
 		on.capturing = &recording{}
 		return 0
 	})
@@ -470,7 +470,7 @@ func cuStreamBeginCapture_v2(s unsafe.Pointer, mode C.int) C.int {
 
 //export cuStreamEndCapture
 func cuStreamEndCapture(s unsafe.Pointer, graph *unsafe.Pointer) C.int {
-	return with("cuStreamEndCapture", s, func(d *device, on *stream) int {
+	return with("cuStreamEndCapture", s, func(d *cudaDevice, on *stream) int {
 		if on.capturing == nil {
 			return invalidValue
 		}
@@ -482,7 +482,7 @@ func cuStreamEndCapture(s unsafe.Pointer, graph *unsafe.Pointer) C.int {
 
 //export cuGraphInstantiateWithFlags
 func cuGraphInstantiateWithFlags(exec *unsafe.Pointer, graph unsafe.Pointer, flags C.ulonglong) C.int {
-	return with("cuGraphInstantiateWithFlags", graph, func(d *device, r *recording) int {
+	return with("cuGraphInstantiateWithFlags", graph, func(d *cudaDevice, r *recording) int {
 		*exec = d.handle(&recording{r.launches})
 		return 0
 	})
@@ -490,7 +490,7 @@ func cuGraphInstantiateWithFlags(exec *unsafe.Pointer, graph unsafe.Pointer, fla
 
 //export cuGraphLaunch
 func cuGraphLaunch(exec, s unsafe.Pointer) C.int {
-	return with("cuGraphLaunch", exec, func(d *device, r *recording) int {
+	return with("cuGraphLaunch", exec, func(d *cudaDevice, r *recording) int {
 		on, is := d.handles[s].(*stream)
 		if !is {
 			return invalidHandle
@@ -506,27 +506,27 @@ func cuGraphLaunch(exec, s unsafe.Pointer) C.int {
 
 //export cuGraphDestroy
 func cuGraphDestroy(graph unsafe.Pointer) C.int {
-	return call("cuGraphDestroy", func(d *device) int { return release[*recording](d, graph) })
+	return call("cuGraphDestroy", func(d *cudaDevice) int { return release[*recording](d, graph) })
 }
 
 //export cuGraphExecDestroy
 func cuGraphExecDestroy(exec unsafe.Pointer) C.int {
-	return call("cuGraphExecDestroy", func(d *device) int { return release[*recording](d, exec) })
+	return call("cuGraphExecDestroy", func(d *cudaDevice) int { return release[*recording](d, exec) })
 }
 
 //export cuEventCreate
 func cuEventCreate(e *unsafe.Pointer, flags C.uint) C.int {
-	return call("cuEventCreate", func(d *device) int { *e = d.handle(&event{}); return 0 })
+	return call("cuEventCreate", func(d *cudaDevice) int { *e = d.handle(&event{}); return 0 })
 }
 
 //export cuEventDestroy_v2
 func cuEventDestroy_v2(e unsafe.Pointer) C.int {
-	return call("cuEventDestroy", func(d *device) int { return release[*event](d, e) })
+	return call("cuEventDestroy", func(d *cudaDevice) int { return release[*event](d, e) })
 }
 
 //export cuEventRecord
 func cuEventRecord(e, s unsafe.Pointer) C.int {
-	return with("cuEventRecord", e, func(d *device, at *event) int {
+	return with("cuEventRecord", e, func(d *cudaDevice, at *event) int {
 		on, is := d.handles[s].(*stream)
 		if !is {
 			return invalidHandle
@@ -538,7 +538,7 @@ func cuEventRecord(e, s unsafe.Pointer) C.int {
 
 //export cuEventElapsedTime
 func cuEventElapsedTime(ms *C.float, from, to unsafe.Pointer) C.int {
-	return with("cuEventElapsedTime", from, func(d *device, begin *event) int {
+	return with("cuEventElapsedTime", from, func(d *cudaDevice, begin *event) int {
 		end, is := d.handles[to].(*event)
 		switch {
 		case !is:
@@ -553,10 +553,10 @@ func cuEventElapsedTime(ms *C.float, from, to unsafe.Pointer) C.int {
 
 //export cuTensorMapEncodeTiled
 func cuTensorMapEncodeTiled(m unsafe.Pointer, kind C.int, rank C.uint, base unsafe.Pointer, dims, strides *C.ulonglong, box, elementStrides *C.uint, interleave, swizzle, promotion, fill C.int) C.int {
-	return call("cuTensorMapEncodeTiled", func(d *device) int {
+	return call("cuTensorMapEncodeTiled", func(d *cudaDevice) int {
 		types := map[C.int]hlo.DType{0: hlo.U8, 1: hlo.U16, 2: hlo.U32, 3: hlo.S32, 4: hlo.U64, 5: hlo.S64, 6: hlo.F16, 7: hlo.F32, 8: hlo.F64, 9: hlo.BF16}
 		n := int(rank)
-		spec := gpu.TensorMapSpec{DType: types[kind], Base: gpu.Address(uintptr(base)), Swizzle: []gpu.Swizzle{gpu.NoSwizzle, gpu.Swizzle32, gpu.Swizzle64, gpu.Swizzle128}[swizzle]}
+		spec := device.TensorMapSpec{DType: types[kind], Base: device.Address(uintptr(base)), Swizzle: []device.Swizzle{device.NoSwizzle, device.Swizzle32, device.Swizzle64, device.Swizzle128}[swizzle]}
 		for k := range n {
 			spec.Dims = append(spec.Dims, uint64(unsafe.Slice(dims, n)[k]))
 			spec.Box = append(spec.Box, uint32(unsafe.Slice(box, n)[k]))

@@ -43,7 +43,7 @@ func trampolines(header []byte) []byte {
 	return bytes.ReplaceAll(b.Bytes(), []byte(", );"), []byte(");"))
 }
 
-// lastWord is a parameter's name.
+// lastEnumWord is a parameter's name.
 var lastWord = regexp.MustCompile(`\w+$`)
 
 func names(parameters string) []string {

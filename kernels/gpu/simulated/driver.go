@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -18,7 +18,7 @@ import (
 // found wrong with a kernel is an error of its launch. It runs kernels to their
 // end when they are launched, and times nothing.
 type Driver struct {
-	sheet   gpu.Sheet
+	spec    device.Spec
 	machine *sim.Machine
 	options sim.Options
 	last    *sim.Report
@@ -28,7 +28,7 @@ type Driver struct {
 
 // Open returns a device that is what a sheet says. What options leave out is not
 // looked for.
-func Open(s gpu.Sheet, o sim.Options) (*Driver, error) {
+func Open(s device.Spec, o sim.Options) (*Driver, error) {
 	number, arch := strings.TrimPrefix(s.Target, "sm_"), byte(0)
 	if n := strings.TrimSuffix(number, "a"); n != number {
 		number, arch = n, 'a'
@@ -39,15 +39,15 @@ func Open(s gpu.Sheet, o sim.Options) (*Driver, error) {
 	}
 	m := sim.New(sim.Sheet{
 		Target: ptx.Target{SM: sm, Arch: arch}, SMs: s.SMs, SharedPerBlock: s.BlockShared, RegistersPerSM: s.Registers,
-		RegistersPerThread: s.ThreadRegisters, ThreadsPerBlock: s.BlockThreads, ThreadsPerSM: s.Warps * gpu.WarpThreads,
+		RegistersPerThread: s.ThreadRegisters, ThreadsPerBlock: s.BlockThreads, ThreadsPerSM: s.Warps * device.WarpThreads,
 		BlocksPerCluster: s.Cluster, Memory: s.Memory,
 	})
 	s.Simulated = true
-	return &Driver{sheet: s, machine: m, options: o}, nil
+	return &Driver{spec: s, machine: m, options: o}, nil
 }
 
-// Sheet is what the device is taken to be.
-func (d *Driver) Sheet() gpu.Sheet { return d.sheet }
+// Spec is what the device is taken to be.
+func (d *Driver) Spec() device.Spec { return d.spec }
 
 // SetClock is the rate at which the SMs count from now on, in Hz; at first it is
 // what the options say.
@@ -67,11 +67,11 @@ func failed(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &gpu.Error{Call: "sim: " + what, Text: err.Error(), Err: err}
+	return &device.Error{Call: "sim: " + what, Text: err.Error(), Err: err}
 }
 
 // Load parses, checks and decodes PTX, as strictly as an assembler.
-func (d *Driver) Load(_ context.Context, text string, _ gpu.LoadOptions) (gpu.Module, error) {
+func (d *Driver) Load(_ context.Context, text string, _ device.LoadOptions) (device.Module, error) {
 	m, err := ptx.Parse("kernel.ptx", []byte(text))
 	if err == nil {
 		err = m.Check()
@@ -92,10 +92,10 @@ type module struct {
 }
 
 // Function finds an entry.
-func (m *module) Function(name string) (gpu.Function, error) {
+func (m *module) Function(name string) (device.Function, error) {
 	for k := range m.text.Entries {
 		if e := m.text.Entries[k]; e.Name == name {
-			return &function{m, e.Name, gpu.Resources{MaxThreads: threads(e.ReqNTid, e.MaxNTid)}}, nil
+			return &function{m, e.Name, device.Resources{MaxThreads: threads(e.ReqNTid, e.MaxNTid)}}, nil
 		}
 	}
 	return nil, failed("function", fmt.Errorf("the module has no entry %q", name))
@@ -117,52 +117,52 @@ func threads(directives ...[3]int) int {
 type function struct {
 	of        *module
 	name      string
-	resources gpu.Resources
+	resources device.Resources
 }
 
 // Resources are what the text says: nothing is allocated.
-func (f *function) Resources() gpu.Resources { return f.resources }
+func (f *function) Resources() device.Resources { return f.resources }
 
 // bytesEach is what a byte of the machine's takes: itself, and whether it was written.
 const bytesEach = 2
 
 // Alloc, Free, CopyIn, CopyOut and Fill act on the machine's memory.
-func (d *Driver) Alloc(bytes int64) (gpu.Address, error) {
-	if err := kernels.Room(bytesEach * bytes); err != nil {
+func (d *Driver) Alloc(bytes int64) (device.Address, error) {
+	if err := kernels.CheckFreeMemory(bytesEach * bytes); err != nil {
 		return 0, failed("allocate", err)
 	}
 	a, err := d.machine.Alloc(bytes)
-	return gpu.Address(a), failed("allocate", err)
+	return device.Address(a), failed("allocate", err)
 }
 
 // Free ends an allocation.
-func (d *Driver) Free(a gpu.Address) error { return failed("free", d.machine.Free(uint64(a))) }
+func (d *Driver) Free(a device.Address) error { return failed("free", d.machine.Free(uint64(a))) }
 
 // CopyIn writes device memory.
-func (d *Driver) CopyIn(to gpu.Address, from []byte) error {
+func (d *Driver) CopyIn(to device.Address, from []byte) error {
 	return failed("copy to the device", d.machine.Write(uint64(to), from))
 }
 
 // CopyOut reads device memory.
-func (d *Driver) CopyOut(to []byte, from gpu.Address) error {
+func (d *Driver) CopyOut(to []byte, from device.Address) error {
 	return failed("copy from the device", d.machine.Read(uint64(from), to))
 }
 
 // Fill sets bytes of device memory.
-func (d *Driver) Fill(to gpu.Address, value byte, bytes int64) error {
+func (d *Driver) Fill(to device.Address, value byte, bytes int64) error {
 	return failed("fill", d.machine.Set(uint64(to), value, bytes))
 }
 
 // tensorTypes are the element types of bulk tensor copies, by what they move.
 var tensorTypes = map[int64]ptx.Type{1: ptx.U8, 2: ptx.F16, 4: ptx.F32, 8: ptx.F64}
 
-var swizzles = map[gpu.Swizzle]sim.Swizzle{gpu.NoSwizzle: sim.SwizzleNone, gpu.Swizzle32: sim.Swizzle32, gpu.Swizzle64: sim.Swizzle64, gpu.Swizzle128: sim.Swizzle128}
+var swizzles = map[device.Swizzle]sim.Swizzle{device.NoSwizzle: sim.SwizzleNone, device.Swizzle32: sim.Swizzle32, device.Swizzle64: sim.Swizzle64, device.Swizzle128: sim.Swizzle128}
 
 // EncodeTensorMap describes an array for bulk tensor copies, on targets that
 // have them.
-func (d *Driver) EncodeTensorMap(s gpu.TensorMapSpec) (out gpu.TensorMap, err error) {
-	if d.sheet.Cluster == 0 {
-		return out, failed("tensor map", fmt.Errorf("%s has no bulk tensor copies", d.sheet.Target))
+func (d *Driver) EncodeTensorMap(s device.TensorMapSpec) (out device.TensorMap, err error) {
+	if d.spec.Cluster == 0 {
+		return out, failed("tensor map", fmt.Errorf("%s has no bulk tensor copies", d.spec.Target))
 	}
 	if err := s.Check(); err != nil {
 		return out, err
@@ -181,21 +181,21 @@ func tensorType(d hlo.DType) ptx.Type {
 }
 
 // Clusters is what the sheet says.
-func (d *Driver) Clusters(l gpu.Launch) (int, error) {
-	if err := d.sheet.Check(l); err != nil {
+func (d *Driver) Clusters(l device.Launch) (int, error) {
+	if err := d.spec.Check(l); err != nil {
 		return 0, err
 	}
-	return d.sheet.Clusters(l), nil
+	return d.spec.Clusters(l), nil
 }
 
 // Launch runs a kernel. What is found wrong with it is the error, and in Last.
-func (d *Driver) Launch(ctx context.Context, l gpu.Launch) error {
-	if err := d.sheet.Check(l); err != nil {
+func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
+	if err := d.spec.Check(l); err != nil {
 		return err
 	}
 	f := l.Function.(*function)
 	s := sim.Launch{Entry: f.name, Grid: triple(l.Grid), Block: triple(l.Block), Shared: l.SharedBytes}
-	if l.Cluster != (gpu.Dim3{}) {
+	if l.Cluster != (device.Dim3{}) {
 		s.Cluster = triple(l.Cluster)
 	}
 	for _, a := range l.Args {
@@ -213,7 +213,7 @@ func (d *Driver) Launch(ctx context.Context, l gpu.Launch) error {
 	return failed("launch", r.Err())
 }
 
-func triple(d gpu.Dim3) [3]int {
+func triple(d device.Dim3) [3]int {
 	d = d.Full()
 	return [3]int{d.X, d.Y, d.Z}
 }
@@ -225,11 +225,11 @@ func (d *Driver) Sync(ctx context.Context) error {
 }
 
 // Time is gpu.ErrUntimed: what a simulator takes says nothing of a GPU.
-func (d *Driver) Time(context.Context, gpu.Burst, int) ([]float64, error) {
-	return nil, gpu.ErrUntimed
+func (d *Driver) Time(context.Context, device.Burst, int) ([]float64, error) {
+	return nil, device.ErrUntimed
 }
 
 // Close forgets the machine.
 func (d *Driver) Close() error { d.machine = sim.New(sim.Sheet{}); return nil }
 
-var _ gpu.Driver = (*Driver)(nil)
+var _ device.Driver = (*Driver)(nil)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -35,7 +35,7 @@ const negate = `.version 7.0
 `
 
 func open(t *testing.T, name string) *Driver {
-	s, err := gpu.ParseSheet(name)
+	s, err := device.ParseSpec(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func open(t *testing.T, name string) *Driver {
 // A kernel runs, what is wrong with it is its launch's error, and nothing is timed.
 func TestDriver(t *testing.T) {
 	d, ctx := open(t, "sm_80"), context.Background()
-	m, err := d.Load(ctx, negate, gpu.LoadOptions{})
+	m, err := d.Load(ctx, negate, device.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,18 +63,18 @@ func TestDriver(t *testing.T) {
 	}
 	in, out := make([]byte, 128), make([]byte, 128)
 	in[3], in[127] = 0x3f, 0x40
-	l := gpu.Launch{Function: f, Block: gpu.Dim3{X: 32}, Args: []gpu.Arg{gpu.AddressArg(a)}}
+	l := device.Launch{Function: f, Block: device.Dim3{X: 32}, Args: []device.Arg{device.AddressArg(a)}}
 	if err := errors.Join(d.CopyIn(a, in), d.Launch(ctx, l), d.Sync(ctx), d.CopyOut(out, a)); err != nil {
 		t.Fatal(err)
 	}
 	if out[3] != 0xbf || out[127] != 0xc0 || out[7] != 0x80 || d.Last().Counters.GlobalLoad.Bytes != 128 {
 		t.Errorf("% x, %v", out, d.Last().Counters)
 	}
-	l.Args = []gpu.Arg{gpu.AddressArg(a + 64)}
+	l.Args = []device.Arg{device.AddressArg(a + 64)}
 	if err := d.Launch(ctx, l); err == nil || !strings.Contains(err.Error(), "out of bounds") || !strings.Contains(err.Error(), "ld.global.f32") {
 		t.Errorf("past the end: %v", err)
 	}
-	if _, err := d.Time(ctx, gpu.Burst{Launches: []gpu.Launch{l}}, 1); !errors.Is(err, gpu.ErrUntimed) {
+	if _, err := d.Time(ctx, device.Burst{Launches: []device.Launch{l}}, 1); !errors.Is(err, device.ErrUntimed) {
 		t.Error(err)
 	}
 }
@@ -87,14 +87,14 @@ func TestDriverRefuses(t *testing.T) {
 		{"%f2, %f1", "%f7, %f1", "%f7"},
 		{".reqntid 32", ".reqntid 2048", ".reqntid of more than 1024"},
 	} {
-		if _, err := d.Load(ctx, strings.Replace(negate, c.from, c.to, 1), gpu.LoadOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := d.Load(ctx, strings.Replace(negate, c.from, c.to, 1), device.LoadOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.to, err)
 		}
 	}
-	if _, err := d.EncodeTensorMap(gpu.TensorMapSpec{DType: hlo.BF16}); err == nil || !strings.Contains(err.Error(), "sm_80 has no bulk tensor copies") {
+	if _, err := d.EncodeTensorMap(device.TensorMapSpec{DType: hlo.BF16}); err == nil || !strings.Contains(err.Error(), "sm_80 has no bulk tensor copies") {
 		t.Error(err)
 	}
-	var e *gpu.Error
+	var e *device.Error
 	if err := d.Free(12); !errors.As(err, &e) || !strings.HasPrefix(e.Call, "sim: ") {
 		t.Error(err)
 	}

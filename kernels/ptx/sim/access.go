@@ -22,7 +22,7 @@ func (w *warp) globalBytes(addr uint64, n, align int64, lane int, how access) []
 		return nil
 	}
 	if g.opt.Races {
-		w.touchGlobal(a, off, n, lane, how)
+		w.recordGlobal(a, off, n, lane, how)
 	}
 	if how == writing {
 		markWritten(a, off, n)
@@ -125,7 +125,7 @@ func ld(w *warp, in *instr) {
 		w.countAccess(in, addr, n, false)
 	}
 	if !in.mods.strong {
-		if mem := w.together(in.space, addr, n, reading); mem != nil {
+		if mem := w.coalesced(in.space, addr, n, reading); mem != nil {
 			w.gather(in, mem)
 			return
 		}
@@ -189,7 +189,7 @@ func st(w *warp, in *instr) {
 		w.countAccess(in, addr, n, true)
 	}
 	if !in.mods.strong {
-		if mem := w.together(in.space, addr, n, writing); mem != nil {
+		if mem := w.coalesced(in.space, addr, n, writing); mem != nil {
 			w.scatterTo(in, mem)
 			return
 		}

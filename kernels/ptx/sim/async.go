@@ -70,7 +70,7 @@ func cpAsync(w *warp, in *instr) {
 // and the others fill with zeros; false where they must be looked at one by one.
 func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
 	n, active := int64(in.size), w.active
-	if !w.offsets(dst, sharedBase, int64(len(w.cta.shared)), n) {
+	if !w.laneOffsets(dst, sharedBase, int64(len(w.cta.shared)), n) {
 		return false
 	}
 	to := w.offset
@@ -84,7 +84,7 @@ func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
 	var mem []byte
 	if from != 0 {
 		w.active = from
-		mem = w.together(global, src, n, reading)
+		mem = w.coalesced(global, src, n, reading)
 		if w.active = active; mem == nil {
 			return false
 		}
@@ -130,7 +130,7 @@ func (w *warp) asyncWrite(t *cta, off, n int64, lane int) {
 		return
 	}
 	for q := off >> 2; q <= (off+n-1)>>2; q++ {
-		if !w.touchWord(t, q, w.stamp(wordBytes(off, n, q), writing, lane), writing) {
+		if !w.recordWord(t, q, w.stamp(wordBytes(off, n, q), writing, lane), writing) {
 			break
 		}
 	}
@@ -181,7 +181,7 @@ func cpWait(w *warp, in *instr) {
 	kept := a.groups[:0]
 	for i := range a.groups {
 		g := &a.groups[i]
-		w.landCopies(g, due[i])
+		w.completeCopies(g, due[i])
 		if g.lanes != 0 {
 			kept = append(kept, *g)
 		} else {
@@ -196,8 +196,8 @@ func cpWaitAll(w *warp, in *instr) {
 	cpWait(w, &instr{})
 }
 
-// landCopies lets the copies of the lanes land, oldest first.
-func (w *warp) landCopies(g *copyGroup, lanes uint32) {
+// completeCopies lets the copies of the lanes land, oldest first.
+func (w *warp) completeCopies(g *copyGroup, lanes uint32) {
 	if lanes == 0 {
 		return
 	}
@@ -205,7 +205,7 @@ func (w *warp) landCopies(g *copyGroup, lanes uint32) {
 	for i := range g.copies {
 		c := &g.copies[i]
 		if lanes>>c.lane&1 == 1 {
-			w.landCopy(c)
+			w.completeCopy(c)
 		} else {
 			rest = append(rest, *c)
 		}
@@ -214,7 +214,7 @@ func (w *warp) landCopies(g *copyGroup, lanes uint32) {
 	g.lanes &^= lanes
 }
 
-func (w *warp) landCopy(c *asyncCopy) {
+func (w *warp) completeCopy(c *asyncCopy) {
 	n := int64(c.size)
 	dst := w.cta.shared[c.dst : int64(c.dst)+n]
 	if len(dst) == 16 && len(c.src) == 16 {

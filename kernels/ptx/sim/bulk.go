@@ -52,9 +52,9 @@ func (w *warp) countBulk(n int64) {
 	w.cta.work.counters.BulkBytes += n
 }
 
-// land completes one operation that a blocked warp waits for, when nothing
+// completeTransfers completes one operation that a blocked warp waits for, when nothing
 // else can run; false if there is none.
-func (c *cluster) land() bool {
+func (c *cluster) completeTransfers() bool {
 	for i, t := range c.pending {
 		if len(t.barrier.waiters) > 0 {
 			c.pending = append(c.pending[:i], c.pending[i+1:]...)
@@ -82,12 +82,12 @@ func (t *transfer) complete() {
 	c := t.to.cluster
 	c.asyncs++
 	for _, p := range t.pieces {
-		t.landPiece(p, c.asyncs)
+		t.completePiece(p, c.asyncs)
 	}
 	b := t.barrier
 	if t.by.clock.on {
 		// Whoever sees the phase complete sees these bytes.
-		own := history{near: make([]seen, len(t.by.clock.seen.near))}
+		own := vectorClock{near: make([]knownClock, len(t.by.clock.seen.near))}
 		own.near[c.work.grid.parties()].all = c.asyncs
 		b.gather.seen.join(&own)
 	}
@@ -95,7 +95,7 @@ func (t *transfer) complete() {
 	b.tryComplete()
 }
 
-func (t *transfer) landPiece(p piece, clock uint32) {
+func (t *transfer) completePiece(p piece, clock uint32) {
 	dst := t.to.shared[p.offset : p.offset+p.n]
 	if p.src != nil {
 		copy(dst, p.src)
@@ -309,9 +309,9 @@ func (w *warp) rowBytes(t *TensorMap, first int64, addr uint64, row int64, insid
 	return data
 }
 
-// later queues an operation of the lane's open bulk group and marks what it
+// enqueueTransfer queues an operation of the lane's open bulk group and marks what it
 // will read.
-func (w *warp) later(l int, reads []piece, land func()) {
+func (w *warp) enqueueTransfer(l int, reads []piece, land func()) {
 	for _, p := range reads {
 		w.mark(w.cta, p.offset, p.n, false, +1)
 	}
@@ -350,7 +350,7 @@ func bulkStore(w *warp, in *instr) {
 		}
 		w.countBulk(n)
 		_, off := w.cta.sharedAt(src[l]&^windowMask, n)
-		w.later(l, []piece{{offset: off, n: n}}, func() { w.cta.grid.storeBytes(to, from, dst[l], in.size, in.mods.atomic) })
+		w.enqueueTransfer(l, []piece{{offset: off, n: n}}, func() { w.cta.grid.storeBytes(to, from, dst[l], in.size, in.mods.atomic) })
 	}
 }
 
@@ -394,7 +394,7 @@ func tensorStore(w *warp, in *instr) {
 		w.asyncRead(owner, base, t.boxBytes(), l)
 		w.countBulk(t.boxBytes())
 		at := w.coordinates(in, l)
-		w.later(l, []piece{{offset: base, n: t.boxBytes()}}, func() { w.storeBox(in, t, at, base, l) })
+		w.enqueueTransfer(l, []piece{{offset: base, n: t.boxBytes()}}, func() { w.storeBox(in, t, at, base, l) })
 	}
 }
 
@@ -451,7 +451,7 @@ func bulkWait(w *warp, in *instr) {
 			}
 			later[l]++
 		}
-		w.landGroup(g, due)
+		w.completeGroup(g, due)
 	}
 	kept := b.groups[:0]
 	for _, g := range b.groups {
@@ -462,7 +462,7 @@ func bulkWait(w *warp, in *instr) {
 	b.groups = kept
 }
 
-func (w *warp) landGroup(g *bulkGroup, lanes uint32) {
+func (w *warp) completeGroup(g *bulkGroup, lanes uint32) {
 	rest := g.work[:0]
 	for _, t := range g.work {
 		if lanes>>t.lane&1 == 0 {
@@ -494,14 +494,14 @@ func (c *cluster) ended() {
 		t.checkWarpgroups()
 		for _, w := range t.warps {
 			for _, g := range w.bulk.groups {
-				w.leftover(g.work)
+				w.reportUnfinished(g.work)
 			}
-			w.leftover(w.bulk.open)
+			w.reportUnfinished(w.bulk.open)
 		}
 	}
 }
 
-func (w *warp) leftover(work []*transfer) {
+func (w *warp) reportUnfinished(work []*transfer) {
 	for _, t := range work {
 		w.unfinished(t, "the CTA exits without waiting until this copy has read its shared memory")
 		w.finishStore(t)
@@ -528,15 +528,15 @@ func cpAsyncArrive(w *warp, in *instr) {
 			b.pending++
 		}
 		groups := len(w.copies.groups)
-		w.cta.cluster.pending = append(w.cta.cluster.pending, &transfer{by: w, pc: w.pc, lane: l, barrier: b, land: func() { w.landAndArrive(b, l, groups) }})
+		w.cta.cluster.pending = append(w.cta.cluster.pending, &transfer{by: w, pc: w.pc, lane: l, barrier: b, land: func() { w.completeAndArrive(b, l, groups) }})
 	}
 }
 
-// landAndArrive lets the lane's copies of the first groups land.
-func (w *warp) landAndArrive(b *mbarrier, l, groups int) {
+// completeAndArrive lets the lane's copies of the first groups land.
+func (w *warp) completeAndArrive(b *mbarrier, l, groups int) {
 	for i := range min(groups, len(w.copies.groups)) {
 		g := &w.copies.groups[i]
-		w.landCopies(g, g.lanes&(1<<l))
+		w.completeCopies(g, g.lanes&(1<<l))
 	}
 	w.publishTo(&b.gather, 1<<l)
 	if !b.arrive(1) {

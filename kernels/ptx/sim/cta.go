@@ -84,7 +84,7 @@ func (t *cta) begin(id, inCluster [3]int) {
 	t.barriers = [16]barrier{}
 	clear(t.mbarriers)
 	t.visits = nil
-	t.check(t.cluster.unit == 0 || !t.entry.alike)
+	t.check(t.cluster.unit == 0 || !t.entry.blockInvariant)
 	for i, w := range t.warps {
 		w.begin(min(t.grid.threads-i*warpSize, warpSize))
 		for s, r := range t.entry.special {
@@ -118,7 +118,7 @@ var onlyChecked = map[Kind]bool{Race: true, MissingWait: true, MissingFence: tru
 // standsFor is how many CTAs find what this one finds in its shared memory and
 // registers.
 func (t *cta) standsFor() int {
-	if t.entry.alike {
+	if t.entry.blockInvariant {
 		return product3(t.grid.units)
 	}
 	return 1
@@ -225,7 +225,7 @@ func (t *cta) uniform(w *warp, s ptx.Special, inCluster [3]int) int {
 	case ptx.AggrSmemSize:
 		return int(g.shared) + sharedBase
 	case ptx.IsExplicitCluster:
-		return int(truth(product3(g.cluster) > 1))
+		return int(boolBit(product3(g.cluster) > 1))
 	}
 	return 0
 }

@@ -18,8 +18,8 @@ type decoder struct {
 	jumps   []jump
 	comment string
 	line    int32
-	touched []touched // by each instruction
-	effects []effect  // of each
+	touched []defUse      // by each instruction
+	effects []taintEffect // of each
 }
 
 type label struct {
@@ -58,9 +58,9 @@ func decodeEntry(m *ptx.Module, src *ptx.Entry) (*entry, error) {
 		}
 		e.code[j.at].target = at
 	}
-	e.prove(d.touched)
+	e.proveAssigned(d.touched)
 	e.noteTensor(d.touched)
-	e.influences(d.effects)
+	e.analyseTaint(d.effects)
 	return e, nil
 }
 
@@ -181,9 +181,9 @@ func (d *decoder) instruction(src *ptx.Instr) error {
 		return errNotModelled
 	}
 	d.e.code = append(d.e.code, in)
-	t := d.touches(src)
+	t := d.defUse(src)
 	d.touched = append(d.touched, t)
-	d.effects = append(d.effects, d.effect(src, &in, t))
+	d.effects = append(d.effects, d.taintEffect(src, &in, t))
 	text := d.src.InstrText(src)
 	d.e.sites = append(d.e.sites, Site{PC: int(in.pc), Line: int(d.line), Text: text, Comment: d.comment, Lane: -1})
 	return nil

@@ -129,7 +129,7 @@ var symptoms = map[Kind]bool{Deadlock: true, BudgetExceeded: true}
 func (fs findings) sorted() []Finding {
 	out := make([]Finding, 0, len(fs))
 	for _, f := range slices.SortedFunc(maps.Values(fs), func(a, b *Finding) int {
-		return cmp.Or(cmp.Compare(truth(symptoms[a.Kind]), truth(symptoms[b.Kind])), cmp.Compare(a.At.PC, b.At.PC), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(boolBit(symptoms[a.Kind]), boolBit(symptoms[b.Kind])), cmp.Compare(a.At.PC, b.At.PC), cmp.Compare(a.Kind, b.Kind))
 	}) {
 		out = append(out, *f)
 	}

@@ -87,13 +87,13 @@ type Machine struct {
 	mem     memory
 	clock   clock
 	globals map[*Program]map[string]uint64
-	clean   repeats
+	clean   checkedLaunches
 }
 
 // New returns a machine with empty memory.
 func New(s Sheet) *Machine {
 	s = s.withDefaults()
-	return &Machine{sheet: s, mem: memory{limit: s.Memory}, globals: map[*Program]map[string]uint64{}, clean: repeats{}}
+	return &Machine{sheet: s, mem: memory{limit: s.Memory}, globals: map[*Program]map[string]uint64{}, clean: checkedLaunches{}}
 }
 
 // Sheet is what the machine can do.

@@ -45,7 +45,7 @@ func ldmatrix(w *warp, in *instr) {
 // returns, nil where one errs.
 func (w *warp) matrixRows(in *instr, addr *long, n int) (mem []byte, offset [warpSize]uint32) {
 	w.active = uint32(uint64(1)<<(8*n) - 1)
-	mem = w.together(in.space, addr, 16, reading)
+	mem = w.coalesced(in.space, addr, 16, reading)
 	w.active = allLanes
 	if mem != nil {
 		return mem, w.offset

@@ -96,25 +96,25 @@ type Program struct {
 
 // entry is one kernel.
 type entry struct {
-	name      string
-	source    *ptx.Entry
-	code      []instr
-	sites     []Site // text of each instruction
-	count     [4]int // registers of each bank
-	const32   map[uint32]int32
-	const64   map[uint64]int32
-	special   map[ptx.Special]register
-	variables map[string]variable
-	statics   int64            // bytes of static shared memory
-	dynamic   int64            // offset of dynamic shared memory
-	locals    int64            // bytes of local memory of a thread
-	params    []int            // offset of each parameter
-	block     int              // bytes of the parameter block
-	globals   map[string]int32 // constant registers that hold addresses of module variables
-	tensor    bool             // has wgmmas
-	tracked   bool             // some register may be read before it is written
-	steady    bool             // launches alike but for data and addresses are checked alike
-	alike     bool             // what is checked in shared memory and registers is so in every CTA
+	name            string
+	source          *ptx.Entry
+	code            []instr
+	sites           []Site // text of each instruction
+	count           [4]int // registers of each bank
+	const32         map[uint32]int32
+	const64         map[uint64]int32
+	special         map[ptx.Special]register
+	variables       map[string]variable
+	statics         int64            // bytes of static shared memory
+	dynamic         int64            // offset of dynamic shared memory
+	locals          int64            // bytes of local memory of a thread
+	params          []int            // offset of each parameter
+	block           int              // bytes of the parameter block
+	globals         map[string]int32 // constant registers that hold addresses of module variables
+	tensor          bool             // has wgmmas
+	tracked         bool             // some register may be read before it is written
+	launchInvariant bool             // launches alike but for data and addresses are checked alike
+	blockInvariant  bool             // what is checked in shared memory and registers is so in every CTA
 }
 
 // variable is where a named variable lies: an offset in its space.

@@ -14,11 +14,11 @@ import (
 // Where the bookkeeping is coarser than the memory model it is so towards
 // silence: what is reported is a race.
 
-// seen says which accesses of a party are known: all with clock ≤ all, and
+// knownClock says which accesses of a party are known: all with clock ≤ all, and
 // those of lanes with clock ≤ some.
-type seen struct{ all, some, lanes uint32 }
+type knownClock struct{ all, some, lanes uint32 }
 
-func (s *seen) join(o seen) {
+func (s *knownClock) join(o knownClock) {
 	s.all = max(s.all, o.all)
 	if o.some > s.all {
 		s.some = max(s.some, o.some)
@@ -26,21 +26,21 @@ func (s *seen) join(o seen) {
 	}
 }
 
-func (s seen) knows(clock uint32, lane int) bool {
+func (s knownClock) knows(clock uint32, lane int) bool {
 	return clock <= s.all || clock <= s.some && s.lanes>>lane&1 == 1
 }
 
-// history is what is known of every party of the own cluster, and of parties of
+// vectorClock is what is known of every party of the own cluster, and of parties of
 // other clusters.
-type history struct {
-	near []seen
-	far  map[int][]seen
+type vectorClock struct {
+	near []knownClock
+	far  map[int][]knownClock
 }
 
-func (h *history) join(o *history) {
+func (h *vectorClock) join(o *vectorClock) {
 	if o.near != nil {
 		if h.near == nil {
-			h.near = make([]seen, len(o.near))
+			h.near = make([]knownClock, len(o.near))
 		}
 		for i := range o.near {
 			h.near[i].join(o.near[i])
@@ -51,13 +51,13 @@ func (h *history) join(o *history) {
 	}
 }
 
-func (h *history) joinFar(unit int, theirs []seen) {
+func (h *vectorClock) joinFar(unit int, theirs []knownClock) {
 	if h.far == nil {
-		h.far = map[int][]seen{}
+		h.far = map[int][]knownClock{}
 	}
-	mine := append([]seen(nil), h.far[unit]...)
+	mine := append([]knownClock(nil), h.far[unit]...)
 	if mine == nil {
-		mine = make([]seen, len(theirs))
+		mine = make([]knownClock, len(theirs))
 	}
 	for i := range theirs {
 		mine[i].join(theirs[i])
@@ -74,11 +74,11 @@ type partyClock struct {
 	// visible to the async proxy; atLast: seen at the last fence, its own or of
 	// one it has synchronised with, which is what a relaxed atomic publishes
 	knowledge
-	toCome history // acquired by relaxed atomics, known after the next fence
+	toCome vectorClock // acquired by relaxed atomics, known after the next fence
 }
 
 func newPartyClock(g *grid) partyClock {
-	return partyClock{on: true, knowledge: knowledge{seen: history{near: make([]seen, g.parties()+1)}}}
+	return partyClock{on: true, knowledge: knowledge{seen: vectorClock{near: make([]knownClock, g.parties()+1)}}}
 }
 
 // parties is the number of warps of a cluster; party number parties() stands
@@ -92,23 +92,23 @@ func (c *partyClock) reset(int) {
 		return
 	}
 	clear(c.seen.near)
-	*c = partyClock{on: true, now: 1, knowledge: knowledge{seen: history{near: c.seen.near}}}
+	*c = partyClock{on: true, now: 1, knowledge: knowledge{seen: vectorClock{near: c.seen.near}}}
 }
 
 // own is what publishing tells of the warp's own accesses when lanes do it.
-func (w *warp) own(lanes uint32) seen {
+func (w *warp) own(lanes uint32) knownClock {
 	if w.whole&^lanes == 0 {
-		return seen{all: w.clock.now}
+		return knownClock{all: w.clock.now}
 	}
-	return seen{all: w.clock.synced, some: w.clock.now, lanes: lanes}
+	return knownClock{all: w.clock.synced, some: w.clock.now, lanes: lanes}
 }
 
 // knowledge is what a synchronisation object carries from those who arrive to
 // those who leave.
 type knowledge struct {
-	seen   history
-	fenced history // for the async proxy
-	atLast history // by fences of the memory model
+	seen   vectorClock
+	fenced vectorClock // for the async proxy
+	atLast vectorClock // by fences of the memory model
 }
 
 func (k *knowledge) join(o *knowledge) {
@@ -162,7 +162,7 @@ func (s stamp) party() int    { return int(s>>20) & 1023 }
 func (s stamp) unit() int     { return int(s) & (1<<20 - 1) }
 
 func makeStamp(clock uint32, bytes uint8, atomic bool, lane, party, unit int) stamp {
-	return stamp(clock)<<40 | stamp(bytes&15)<<36 | stamp(truth(atomic))<<35 | stamp(lane)<<30 | stamp(party)<<20 | stamp(unit&(1<<20-1))
+	return stamp(clock)<<40 | stamp(bytes&15)<<36 | stamp(boolBit(atomic))<<35 | stamp(lane)<<30 | stamp(party)<<20 | stamp(unit&(1<<20-1))
 }
 
 // access says how a lane touches memory.
@@ -226,8 +226,8 @@ func wordBytes(off, n, q int64) uint8 {
 	return uint8(1<<hi - 1<<lo)
 }
 
-// touchGlobal checks and remembers an access to n bytes of an allocation.
-func (w *warp) touchGlobal(a *allocation, off, n int64, lane int, how access) {
+// recordGlobal checks and remembers an access to n bytes of an allocation.
+func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 	if a.shadow == nil {
 		return
 	}
@@ -287,7 +287,7 @@ func (g *grid) ctaOf(unit, rank int) [3]int {
 // syncVariables are the words of global memory that atomics synchronise by.
 type syncVariables struct {
 	sync.Mutex
-	at map[uint64]*history
+	at map[uint64]*vectorClock
 }
 
 // release lets the word at addr carry what the warp knows; ordered says
@@ -309,15 +309,15 @@ func (w *warp) release(addr uint64, ordered bool) {
 	v.Lock()
 	defer v.Unlock()
 	if v.at == nil {
-		v.at = map[uint64]*history{}
+		v.at = map[uint64]*vectorClock{}
 	}
 	h := v.at[addr]
 	if h == nil {
-		h = &history{}
+		h = &vectorClock{}
 		v.at[addr] = h
 	}
 	h.joinFar(w.cta.cluster.unit, from.near)
-	h.join(&history{far: from.far})
+	h.join(&vectorClock{far: from.far})
 }
 
 // acquire takes what the word at addr carries, now or at the next fence.
@@ -342,7 +342,7 @@ func (w *warp) acquire(addr uint64, ordered bool) {
 			into.joinFar(u, theirs)
 			continue
 		}
-		into.join(&history{near: theirs})
+		into.join(&vectorClock{near: theirs})
 	}
 }
 
@@ -352,9 +352,9 @@ func (w *warp) fence() {
 		return
 	}
 	w.clock.seen.join(&w.clock.toCome)
-	w.clock.toCome = history{}
+	w.clock.toCome = vectorClock{}
 	w.clock.seen.near[w.party] = w.own(w.active)
-	w.clock.atLast = history{}
+	w.clock.atLast = vectorClock{}
 	w.clock.atLast.join(&w.clock.seen)
 	w.clock.now++
 }
@@ -397,9 +397,9 @@ func (s *sharedShadow) reset() {
 	clear(s.readers)
 }
 
-// touchShared checks and remembers a generic access to n bytes at off of t's
+// recordShared checks and remembers a generic access to n bytes at off of t's
 // shared memory.
-func (w *warp) touchShared(t *cta, off, n int64, lane int, how access) {
+func (w *warp) recordShared(t *cta, off, n int64, lane int, how access) {
 	sh := t.shadow
 	if sh.written != nil {
 		sh.initialised(w, t, off, n, lane, how)
@@ -409,7 +409,7 @@ func (w *warp) touchShared(t *cta, off, n int64, lane int, how access) {
 	}
 	for q := off >> 2; q <= (off+n-1)>>2; q++ {
 		s := w.stamp(wordBytes(off, n, q), how, lane)
-		if !w.touchWord(t, q, s, how) {
+		if !w.recordWord(t, q, s, how) {
 			return
 		}
 		word := &sh.words[q]
@@ -434,9 +434,9 @@ func (sh *sharedShadow) initialised(w *warp, t *cta, off, n int64, lane int, how
 	}
 }
 
-// touchWord checks an access to one word against those before it; false if it
+// recordWord checks an access to one word against those before it; false if it
 // found something.
-func (w *warp) touchWord(t *cta, q int64, s stamp, how access) bool {
+func (w *warp) recordWord(t *cta, q int64, s stamp, how access) bool {
 	sh := t.shadow
 	word := &sh.words[q]
 	switch {
@@ -509,7 +509,7 @@ func (w *warp) asyncRead(t *cta, off, n int64, lane int) {
 	}
 	for q := off >> 2; q <= (off+n-1)>>2; q++ {
 		s := w.stamp(wordBytes(off, n, q), reading, lane)
-		if !w.touchWord(t, q, s, reading) {
+		if !w.recordWord(t, q, s, reading) {
 			return
 		}
 		word := &sh.words[q]

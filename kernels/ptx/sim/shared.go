@@ -64,7 +64,7 @@ func (w *warp) sharedBytes(addr uint64, n, align int64, lane int, how access, ow
 		return nil
 	}
 	if t.shadow != nil {
-		w.touchShared(t, off, n, lane, how)
+		w.recordShared(t, off, n, lane, how)
 	}
 	return t.shared[off : off+n]
 }

@@ -60,7 +60,7 @@ func (t *TensorMap) Encode() ([]byte, error) {
 	b := make([]byte, tensorMapBytes)
 	le := binary.LittleEndian
 	le.PutUint32(b, tensorMapMagic)
-	b[4], b[5], b[6], b[7] = byte(len(t.Dims)), byte(t.Type), byte(t.Swizzle), byte(truth(t.NaNFill))
+	b[4], b[5], b[6], b[7] = byte(len(t.Dims)), byte(t.Type), byte(t.Swizzle), byte(boolBit(t.NaNFill))
 	le.PutUint64(b[tensorMapAddress:], t.Address)
 	for i, d := range t.Dims {
 		le.PutUint32(b[16+4*i:], uint32(d-1))

@@ -107,7 +107,7 @@ func (w *warp) run(slice int64) {
 		case branch:
 			w.branch(in, m)
 		case leave:
-			w.leave(m)
+			w.exitLanes(m)
 		case waiting:
 			if m == 0 {
 				w.pc++
@@ -190,8 +190,8 @@ func (w *warp) branch(in *instr, m uint32) {
 	}
 }
 
-// leave ends the lanes m.
-func (w *warp) leave(m uint32) {
+// exitLanes ends the lanes m.
+func (w *warp) exitLanes(m uint32) {
 	w.mask &^= m
 	w.live &^= m
 	if w.mask != 0 {

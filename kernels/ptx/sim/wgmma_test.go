@@ -100,7 +100,7 @@ COPY:
 `, class, bank, nd, descA, descB)
 	a, flags := "%rd6", ""
 	if c.bits == 16 {
-		flags = fmt.Sprintf(", %d, %d", truth(c.transA), truth(c.transB))
+		flags = fmt.Sprintf(", %d, %d", boolBit(c.transA), boolBit(c.transB))
 	}
 	if c.fromRegs {
 		for i := range 4 {
@@ -108,7 +108,7 @@ COPY:
 		}
 		a = "{%r10, %r11, %r12, %r13}"
 		if c.bits == 16 {
-			flags = fmt.Sprintf(", %d", truth(c.transB))
+			flags = fmt.Sprintf(", %d", boolBit(c.transB))
 		}
 	}
 	if !strings.Contains(c.opcode, "s32") {

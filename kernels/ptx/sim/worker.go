@@ -153,7 +153,7 @@ func (c *cluster) advance() bool {
 	case !live:
 		c.ended()
 		return true
-	case !ran && !c.land():
+	case !ran && !c.completeTransfers():
 		c.deadlock()
 		return true
 	case steps > c.work.grid.opt.Budget*int64(len(c.ctas)):

@@ -1,0 +1,395 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/tuner"
+)
+
+// options of a run.
+type options struct {
+	folder       string        // of the drivers
+	try          int           // plans measured a case
+	budget       time.Duration // of tuning a case
+	limit        time.Duration // of the rounds of a case, when there were enough
+	rounds       int           // of a case, at most
+	samplePlans  int           // plans of a case's landscape
+	maxPlans     int           // plans of an exhaustive search
+	normalBudget time.Duration // of tuning against it; 0 is what tuning takes when it is not told
+	seed         int64
+}
+
+// A session measures cases with one number of threads.
+type session struct {
+	options
+	threads int
+	backend *cpu.Backend
+	db      *cache.DB
+	tmp     string // folder for inputs and outputs
+	drivers map[string]*driver
+	rng     *rand.Rand
+	status  io.Writer
+}
+
+// newSession starts the drivers that can be started; versions says which cannot. Our side has as many threads as
+// GOMAXPROCS says, which the caller has set.
+func newSession(o options, threads int, tmp string, status io.Writer) *session {
+	s := &session{
+		options: o, threads: threads, backend: cpu.New(), tmp: tmp, status: status,
+		db:      cache.Open(filepath.Join(tmp, fmt.Sprintf("threads%d.db", threads))),
+		drivers: map[string]*driver{}, rng: rand.New(rand.NewPCG(uint64(o.seed), 0x7065_6572)),
+	}
+	for _, d := range drivers {
+		p, err := start(o.folder, d.name, threads)
+		if err == nil {
+			s.drivers[d.name] = p
+		} else if err != errDriverMissing {
+			fmt.Fprintf(status, "%s: %v\n", d.title, err)
+		}
+	}
+	return s
+}
+
+func (s *session) close() {
+	for _, d := range s.drivers {
+		d.close()
+	}
+}
+
+// An caseRun is a case under way.
+type caseRun struct {
+	session     *session
+	result      *caseResult
+	fusion      *hlo.Computation
+	program     *symtile.Program
+	sets        int // of buffers, used in turn
+	competitors []*competitor
+	cleanups    []func() // undone at the end
+}
+
+// measure tunes a case, checks it against its peer and times both. What fails
+// is noted in the result; the error is ctx's.
+func (s *session) measure(ctx context.Context, c testCase) (*caseResult, error) {
+	e := &caseRun{session: s, result: &caseResult{testCase: c, threads: s.threads, load: load()}}
+	defer e.close()
+	if err := e.parse(); err != nil {
+		return nil, fmt.Errorf("%s: %w", c, err)
+	}
+	ours := e.tune(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if ours != nil {
+		e.timeSample(ctx)
+	}
+	e.addPeer(ctx, ours)
+	if family := families[c.family]; family.memory {
+		e.addRoof(family)
+		if family.rows && ours != nil {
+			e.addSmall()
+		}
+	}
+	err := measureRounds(ctx, e.competitors, s.rounds, s.limit, s.rng)
+	e.collect()
+	return e.result, err
+}
+
+func (e *caseRun) close() {
+	for _, f := range slices.Backward(e.cleanups) {
+		f()
+	}
+}
+
+func (e *caseRun) note(name string, err error) {
+	e.result.notes = append(e.result.notes, namedText{name, err.Error()})
+	fmt.Fprintf(e.session.status, "%s: %s: %v\n", e.result.testCase, name, err)
+}
+
+func parse(c testCase) (*hlo.Computation, error) {
+	m, err := hlo.Parse(c.family, []byte(families[c.family].text(c.dims)))
+	if err != nil {
+		return nil, err
+	}
+	m.Entry.Name = c.family
+	return m.Entry, nil
+}
+
+// parse fills in the fusion and how many sets of its buffers are used: twice
+// the last cache, as kernels.Bench does for ours.
+func (e *caseRun) parse() (err error) {
+	if e.fusion, err = parse(e.result.testCase); err != nil {
+		return err
+	}
+	for _, p := range e.fusion.Params {
+		e.result.bytes += p.Shape.Bytes()
+	}
+	for _, o := range kernels.OutputShapes(e.fusion) {
+		e.result.bytes += o.Bytes()
+	}
+	e.sets = int(min(8, max(2, (e.span()+e.result.bytes-1)/e.result.bytes)))
+	return nil
+}
+
+func (e *caseRun) span() int64 {
+	span := int64(64 << 20)
+	for _, l := range e.session.backend.Identity().Levels {
+		if l.Bytes > 0 {
+			span = 2 * l.Bytes
+		}
+	}
+	return span
+}
+
+// tune finds a plan and enters it, and the default plan when that is another.
+// It returns the tuned kernel, nil when there is none.
+func (e *caseRun) tune(ctx context.Context) kernels.Kernel {
+	var failed string // why the default plan, which goes first, or else another fell out
+	t := &tuner.Tuner{Backend: e.session.backend, Cache: e.session.db, Options: tuner.Options{
+		Candidates: e.session.try, Budget: e.session.budget, Seed: e.session.seed,
+		Observe: func(v tuner.Event) {
+			if v.Kind == "failed" && failed == "" {
+				failed = fmt.Sprintf("plan %s: %s", v.Plan, v.Reason)
+			}
+		},
+	}}
+	r, err := t.Tune(ctx, e.fusion)
+	if err == nil {
+		e.program, err = symtile.Analyze(e.fusion)
+	}
+	if err != nil && failed != "" {
+		err = fmt.Errorf("%w; %s", err, failed)
+	}
+	if err != nil {
+		e.note("tuned", err)
+		return nil
+	}
+	e.result.legal = r.Record.Legal
+	e.result.plans = []namedText{{"tuned", r.Record.Plan}, {"default", r.Record.Default}}
+	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
+	if err != nil {
+		e.note("tuned", err)
+		return nil
+	}
+	tuned := e.addPlan("tuned", e.program, r.Record.Plan, bench)
+	if r.Record.Default != r.Record.Plan {
+		e.addPlan("default", e.program, r.Record.Default, bench)
+	}
+	return tuned
+}
+
+// addPlan compiles a plan and makes it a contender.
+func (e *caseRun) addPlan(name string, p *symtile.Program, text string, bench *check.Bench) kernels.Kernel {
+	k, seconds, err := e.compile(p, text)
+	if err != nil {
+		e.note(name, err)
+		return nil
+	}
+	if name == "tuned" {
+		e.result.compile = seconds
+	}
+	e.competitors = append(e.competitors, &competitor{name: name, sample: kernelSample(bench, k)})
+	return k
+}
+
+// compile returns the kernel and the median of five times it took to make it.
+func (e *caseRun) compile(p *symtile.Program, text string) (kernels.Kernel, float64, error) {
+	plan, err := kernels.ParsePlan(text)
+	if err != nil {
+		return nil, 0, err
+	}
+	var seconds []float64
+	for {
+		begin := time.Now()
+		k, err := e.session.backend.Compile(context.Background(), p, plan)
+		if err != nil {
+			return nil, 0, err
+		}
+		if seconds = append(seconds, time.Since(begin).Seconds()); len(seconds) == 5 {
+			e.cleanups = append(e.cleanups, func() { k.Close() })
+			return k, median(seconds), nil
+		}
+		k.Close()
+	}
+}
+
+// addPeer opens the case in its peer's driver, and makes it a contender when
+// its output is ours; ours is nil when there is nothing to compare.
+func (e *caseRun) addPeer(ctx context.Context, ours kernels.Kernel) {
+	name := families[e.result.family].peer
+	d := e.session.drivers[name]
+	if d == nil {
+		return
+	}
+	if err := e.verifyPeer(ctx, d, ours); err != nil {
+		e.note(name, err)
+		return
+	}
+	e.competitors = append(e.competitors, &competitor{name: name, sample: d.sample})
+}
+
+func (e *caseRun) verifyPeer(ctx context.Context, d *driver, ours kernels.Kernel) error {
+	if err := d.open(e.result.family, e.sets, e.result.dims); err != nil {
+		return err
+	}
+	e.cleanups = append(e.cleanups, func() { d.ask("ok", "close") })
+	in, err := check.Inputs(e.fusion, check.Normals, e.session.seed)
+	if err != nil {
+		return err
+	}
+	for k, b := range in {
+		file := filepath.Join(e.session.tmp, "in")
+		if err := os.WriteFile(file, b.Data, 0o600); err != nil {
+			return err
+		}
+		if err := d.load(k, file); err != nil {
+			return err
+		}
+	}
+	file := filepath.Join(e.session.tmp, "out")
+	if err := d.check(file); err != nil || ours == nil {
+		return err
+	}
+	return e.compareOutputs(ctx, ours, in, file)
+}
+
+// compareOutputs runs our kernel on the inputs and compares its output with a file.
+func (e *caseRun) compareOutputs(ctx context.Context, ours kernels.Kernel, in []kernels.Buffer, file string) error {
+	got, err := kernels.NewBuffer(e.fusion.Root.Shape)
+	if err != nil {
+		return err
+	}
+	want := got
+	if want.Data, err = os.ReadFile(file); err != nil {
+		return err
+	}
+	if len(want.Data) != len(got.Data) {
+		return fmt.Errorf("the peer's output has %d bytes, not %d", len(want.Data), len(got.Data))
+	}
+	if _, err := ours.Run(ctx, in, []kernels.Buffer{got}); err != nil {
+		return err
+	}
+	if m := check.Compare(0, got, want, tolerance(e.fusion)); m != nil {
+		return fmt.Errorf("we differ: %d of %d elements; at %v ours is %v, the peer's %v (allowed difference %.3g)",
+			m.Wrong, m.Shape.Elements(), m.Index, m.Got, m.Want, m.Allowed)
+	}
+	return nil
+}
+
+// approximation is what a peer's exp and tanh may be off by, of the largest
+// value: oneDNN's gelu by tanh is good to a few 10⁻⁶.
+const approximation = 1e-5
+
+// tolerance is for two kernels, each within its own of the reference.
+func tolerance(c *hlo.Computation) check.Tolerance {
+	t := check.ToleranceOf(c)
+	if t.Relative > 0 {
+		t.Relative = 2*t.Relative + approximation
+	}
+	return t
+}
+
+// addRoof makes copying as many bytes as the case moves a contender, or reading
+// them where it hardly writes.
+func (e *caseRun) addRoof(f family) {
+	d := e.session.drivers["memory"]
+	if d == nil {
+		return
+	}
+	op, floats := "copy", e.result.bytes/8
+	if f.reads {
+		op, floats = "read", e.result.bytes/4
+	}
+	if err := d.open(op, e.sets, []int64{floats}); err != nil {
+		e.note(op, err)
+		return
+	}
+	e.cleanups = append(e.cleanups, func() { d.ask("ok", "close") })
+	e.competitors = append(e.competitors, &competitor{name: op, sample: d.sample})
+}
+
+// addSmall makes two contenders of the tuned plan on so few rows that all
+// stays in the first cache, one with twice the rows of the other: the
+// difference is the time of the code, without memory and without starting.
+func (e *caseRun) addSmall() {
+	first := e.session.backend.Identity().Levels[0].Bytes
+	rows := max(1, first*3/8/(e.result.bytes/e.result.dims[0]))
+	for n, name := range []string{"small", "double"} {
+		if err := e.addRows(name, rows<<n); err != nil {
+			e.note(name, err)
+			return
+		}
+	}
+	e.result.smallRows = rows
+}
+
+// addRows enters the case with fewer rows, and one thread.
+func (e *caseRun) addRows(name string, rows int64) error {
+	c := testCase{e.result.family, append([]int64{rows}, e.result.dims[1:]...)}
+	fusion, err := parse(c)
+	if err != nil {
+		return err
+	}
+	p, err := symtile.Analyze(fusion)
+	if err != nil {
+		return err
+	}
+	in, err := check.Inputs(fusion, check.Normals, e.session.seed)
+	if err != nil {
+		return err
+	}
+	out, err := kernels.NewBuffer(fusion.Root.Shape)
+	if err != nil {
+		return err
+	}
+	plan, err := clipped(e.result.plans[0].text, p)
+	if err != nil {
+		return err
+	}
+	k, _, err := e.compile(p, plan)
+	if err != nil {
+		return err
+	}
+	e.competitors = append(e.competitors, &competitor{name: name, sample: sameSample(k, in, []kernels.Buffer{out})})
+	return nil
+}
+
+// clipped is a plan on one thread with no tile larger than its dimension.
+func clipped(text string, p *symtile.Program) (string, error) {
+	plan, err := kernels.ParsePlan(text)
+	if err != nil {
+		return "", err
+	}
+	if len(plan.Tiles) != len(p.Space.Dims) {
+		return "", fmt.Errorf("with few rows the space has %d dimensions, not %d", len(p.Space.Dims), len(plan.Tiles))
+	}
+	plan.Tiles = slices.Clone(plan.Tiles)
+	for k, d := range p.Space.Dims {
+		plan.Tiles[k] = min(plan.Tiles[k], max(1, d.Extent))
+	}
+	return plan.With("threads", 1).String(), nil
+}
+
+// collect moves what was measured to the result.
+func (e *caseRun) collect() {
+	for _, c := range e.competitors {
+		if c.failed != nil {
+			e.note(c.name, c.failed)
+		}
+		if len(c.seconds) > 0 {
+			e.result.times = append(e.result.times, timings{c.name, c.seconds})
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A competitor is a driver of another engine: it reads the workload in the engine's
+// own syntax and writes a line of times a chain, as OUT.tsv.
+type competitor struct {
+	name, driver, input string
+	rounds              []map[string]map[string]float64 // column, id: nanoseconds
+}
+
+// competitors share a folder for their inputs and outputs.
+type competitors struct {
+	dir  string
+	list []*competitor
+}
+
+// startCompetitors exports the workload for the drivers that are named.
+func (b *symbolicBench) startCompetitors(isl, mlir string) (competitors, error) {
+	var out competitors
+	if isl == "" && mlir == "" {
+		return out, nil
+	}
+	dir, err := os.MkdirTemp("", "tilewright-bench")
+	if err != nil {
+		return out, err
+	}
+	out.dir = dir
+	for _, r := range []struct {
+		competitor
+		write func(io.Writer) error
+	}{{competitor{name: "isl", driver: isl}, b.writeISL}, {competitor{name: "mlir", driver: mlir}, b.writeMLIR}} {
+		if r.driver == "" {
+			continue
+		}
+		r.input = filepath.Join(dir, "workload."+r.name)
+		if err := writeLines(r.input, r.write); err != nil {
+			return out, err
+		}
+		out.list = append(out.list, &r.competitor)
+	}
+	return out, nil
+}
+
+func (r competitors) remove() {
+	if r.dir != "" {
+		os.RemoveAll(r.dir)
+	}
+}
+
+func (b *symbolicBench) writeISL(w io.Writer) error {
+	for i, c := range b.chains {
+		maps := c.ISL()
+		fmt.Fprintf(w, "P %s %d\n", b.ids[i], len(maps))
+		for _, m := range maps {
+			if _, err := fmt.Fprintf(w, "M %s\n", m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *symbolicBench) writeMLIR(w io.Writer) error {
+	for i, c := range b.chains {
+		maps := c.MLIR()
+		fmt.Fprintf(w, "P %s %d\n", b.ids[i], len(maps))
+		for _, m := range maps {
+			fmt.Fprintf(w, "M %s\nV", m.Map)
+			for _, in := range m.Vars {
+				fmt.Fprintf(w, " %d %d", in.Lo, in.Hi)
+			}
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// run has every driver measure the workload once more.
+func (r competitors) run(budget time.Duration) error {
+	for _, v := range r.list {
+		out := filepath.Join(r.dir, v.name+".tsv")
+		var errs bytes.Buffer
+		cmd := exec.Command(v.driver, v.input, out, strconv.FormatFloat(budget.Seconds()*1e3, 'f', -1, 64))
+		cmd.Stderr = &errs
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", v.driver, err, errs.String())
+		}
+		if err := v.read(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read takes the times of one round: a header with the column names, then a
+// line a chain.
+func (v *competitor) read(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := csv.NewReader(f)
+	lines.Comma = '\t'
+	rows, err := lines.ReadAll()
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("%s: no header", path)
+	}
+	round := map[string]map[string]float64{}
+	for _, row := range rows[1:] {
+		for i, text := range row[1:] {
+			ns, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			column := v.name + " " + rows[0][i+1]
+			if round[column] == nil {
+				round[column] = map[string]float64{}
+			}
+			round[column][row[0]] = ns
+		}
+	}
+	v.rounds = append(v.rounds, round)
+	return nil
+}
+
+// medians are the medians over the rounds, by column and id.
+func (v *competitor) medians() map[string]map[string]float64 {
+	out := map[string]map[string]float64{}
+	for column, ids := range v.rounds[0] {
+		out[column] = map[string]float64{}
+		for id := range ids {
+			var ns []float64
+			for _, round := range v.rounds {
+				ns = append(ns, round[column][id])
+			}
+			out[column][id] = median(ns)
+		}
+	}
+	return out
+}
+
+// benchSummary is the result of bench-symbolic -json, over the chains.
+type benchSummary struct {
+	Chains  int          `json:"chains"`
+	Columns []benchStats `json:"columns"`
+}
+
+// benchStats are nanoseconds, and how many times as long as extract that is.
+type benchStats struct {
+	Column  string  `json:"column"`
+	Median  float64 `json:"median"`
+	Geomean float64 `json:"geomean"`
+	Most    float64 `json:"most"`
+	Ratio   float64 `json:"ratio"`  // geomean of the ratios
+	Least   float64 `json:"least"`  // of the ratios
+	Slower  int     `json:"slower"` // chains where we are not faster
+	Worst   string  `json:"worst"`  // the chain of the least ratio
+}
+
+// report prints the summary.
+func (b *symbolicBench) report(c *call, r competitors) error {
+	s := benchSummary{Chains: len(b.chains)}
+	if len(b.times) > 0 && b.times[0].extract > 0 {
+		s.Columns = append(s.Columns, b.stats("simplify", b.column(func(t chainTimes) float64 { return t.simplify })),
+			b.stats("extract", b.column(func(t chainTimes) float64 { return t.extract })))
+		for _, v := range r.list {
+			columns := v.medians()
+			for _, name := range slices.Sorted(maps.Keys(columns)) {
+				s.Columns = append(s.Columns, b.stats(name, columns[name]))
+			}
+		}
+	}
+	if c.json {
+		return c.printJSON(s)
+	}
+	s.print(c)
+	return nil
+}
+
+func (b *symbolicBench) column(of func(chainTimes) float64) map[string]float64 {
+	out := map[string]float64{}
+	for _, t := range b.times {
+		out[t.id] = of(t)
+	}
+	return out
+}
+
+func (b *symbolicBench) stats(name string, ns map[string]float64) benchStats {
+	s := benchStats{Column: name, Least: math.Inf(1)}
+	var all []float64
+	var logs, ratios float64
+	for _, t := range b.times {
+		v, ok := ns[t.id]
+		if !ok || v <= 0 {
+			continue
+		}
+		all = append(all, v)
+		ratio := v / t.extract
+		logs, ratios = logs+math.Log(v), ratios+math.Log(ratio)
+		if ratio < s.Least {
+			s.Least, s.Worst = ratio, t.id
+		}
+		if ratio <= 1 {
+			s.Slower++
+		}
+	}
+	if n := float64(len(all)); n > 0 {
+		s.Median, s.Most, s.Geomean, s.Ratio = median(all), slices.Max(all), math.Exp(logs/n), math.Exp(ratios/n)
+	}
+	return s
+}
+
+func (s benchSummary) print(c *call) {
+	fmt.Fprintf(c.out, "%d chains\n", s.Chains)
+	if len(s.Columns) == 0 {
+		return
+	}
+	t := c.table()
+	fmt.Fprintln(t, "\tmedian ns\tgeomean ns\tmost ns\ttimes ours\tleast\tnot slower than us")
+	for _, v := range s.Columns {
+		rival := strings.Contains(v.Column, " ")
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t", v.Column, v.Median, v.Geomean, v.Most)
+		if rival {
+			fmt.Fprintf(t, "%.1f\t%.2f (%s)\t%d", v.Ratio, v.Least, v.Worst, v.Slower)
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+}

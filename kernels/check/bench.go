@@ -1,0 +1,166 @@
+package check
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A Bench holds what kernels of one fusion are timed on: several sets of
+// random inputs and outputs, used in turn, so that no run finds its own inputs
+// in the caches because it was the last to use them.
+type Bench struct {
+	sets []kernels.Set
+	next int
+}
+
+const (
+	maxSets     = 8
+	maxSetBytes = 256 << 20 // of all sets together, unless one alone is larger
+)
+
+// NewBench allocates sets until they take span bytes (say, twice the last
+// level cache), at least two and at most eight.
+func NewBench(c *hlo.Computation, seed, span int64) (*Bench, error) {
+	b := &Bench{}
+	for total := int64(0); len(b.sets) < 2 || len(b.sets) < maxSets && total < min(span, maxSetBytes); {
+		set, bytes, err := newSet(c, seed+int64(len(b.sets)))
+		if err != nil {
+			return nil, err
+		}
+		b.sets = append(b.sets, set)
+		if total += bytes; total > maxSetBytes {
+			break
+		}
+	}
+	return b, nil
+}
+
+func newSet(c *hlo.Computation, seed int64) (kernels.Set, int64, error) {
+	in, err := Inputs(c, Normals, seed)
+	if err != nil {
+		return kernels.Set{}, 0, err
+	}
+	set := kernels.Set{In: in}
+	var bytes int64
+	for _, s := range kernels.OutputShapes(c) {
+		o, err := kernels.NewBuffer(s)
+		if err != nil {
+			return kernels.Set{}, 0, err
+		}
+		set.Out = append(set.Out, o)
+		bytes += s.Bytes()
+	}
+	for _, x := range in {
+		bytes += x.Shape.Bytes()
+	}
+	return set, bytes, nil
+}
+
+// Run runs k once on the next set and returns the device's time.
+func (b *Bench) Run(ctx context.Context, k kernels.Kernel) (time.Duration, error) {
+	set := b.sets[b.next]
+	b.next = (b.next + 1) % len(b.sets)
+	return k.Run(ctx, set.In, set.Out)
+}
+
+// Sample times k: runs n times, at least once.
+func (b *Bench) Sample(ctx context.Context, k kernels.Kernel, n int) (kernels.Timing, error) {
+	if s, own := k.(kernels.Sampler); own {
+		return s.Sample(ctx, b.sets, max(1, n))
+	}
+	var total time.Duration
+	for range max(1, n) {
+		d, err := b.Run(ctx, k)
+		if err != nil {
+			return kernels.Timing{}, err
+		}
+		total += d
+	}
+	return kernels.Timing{Seconds: total.Seconds() / float64(max(1, n))}, nil
+}
+
+// Bounded is k with runs that take longer than most stopped, which fail with
+// context.DeadlineExceeded. What is done with the results of a run, which may
+// take longer than the run, is not bounded.
+func Bounded(k kernels.Kernel, most time.Duration) kernels.Kernel {
+	if s, own := k.(kernels.Sampler); own {
+		return boundedSampler{bounded{k, most}, s}
+	}
+	return bounded{k, most}
+}
+
+// A boundedSampler times as the kernel itself does, which may first have to
+// copy the sets to where it runs.
+type boundedSampler struct {
+	bounded
+	sampler kernels.Sampler
+}
+
+func (b boundedSampler) Sample(ctx context.Context, sets []kernels.Set, n int) (kernels.Timing, error) {
+	return b.sampler.Sample(ctx, sets, n)
+}
+
+type bounded struct {
+	kernels.Kernel
+	limit time.Duration
+}
+
+func (b bounded) Run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+	limited, cancel := context.WithTimeout(ctx, b.limit)
+	defer cancel()
+	return b.Kernel.Run(limited, in, out)
+}
+
+// RunsPerSample is how many runs of a kernel that takes seconds make a sample of at
+// least span, so that the clock's grain does not matter; at most 1000.
+func RunsPerSample(seconds float64, span time.Duration) int {
+	if seconds <= 0 {
+		return 1000
+	}
+	return int(min(1000, max(1, math.Ceil(span.Seconds()/seconds))))
+}
+
+// A PairedInterval is a median with a distribution-free confidence interval.
+type PairedInterval struct{ Median, Lo, Hi float64 }
+
+// Paired bounds the median of the ratios x[k]/y[k] with the given confidence
+// by order statistics: the number of ratios under the median is binomial
+// (n, ½), so (r₍ₖ₎, r₍ₙ₊₁₋ₖ₎) covers it with probability 1 − 2·P(B < k)
+// (Conover, Practical Nonparametric Statistics, §3.2). With too few pairs an
+// end is infinite or 0.
+func Paired(x, y []float64, confidence float64) PairedInterval {
+	n := min(len(x), len(y))
+	if n == 0 {
+		return PairedInterval{1, 0, math.Inf(1)}
+	}
+	r := make([]float64, n)
+	for k := range r {
+		r[k] = x[k] / y[k]
+	}
+	slices.Sort(r)
+	p := PairedInterval{Median: (r[(n-1)/2] + r[n/2]) / 2, Lo: 0, Hi: math.Inf(1)}
+	if k := orderStatistic(n, confidence); k >= 0 {
+		p.Lo, p.Hi = r[k], r[n-1-k]
+	}
+	return p
+}
+
+// orderStatistic is the greatest k, from 0, with 2·P(B ≤ k) ≤ 1 − confidence
+// for B binomial (n, ½); −1 when there is none.
+func orderStatistic(n int, confidence float64) int {
+	k, tail := -1, 0.0
+	term := math.Exp2(-float64(n)) // P(B = 0)
+	for j := 0; j < n; j++ {
+		if tail += term; 2*tail > 1-confidence {
+			break
+		}
+		k = j
+		term *= float64(n-j) / float64(j+1)
+	}
+	return k
+}

@@ -1,0 +1,63 @@
+package check
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels/reference"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Single elements are those of Reference, to the bit.
+func TestSpotsAreTheReferences(t *testing.T) {
+	forCorpus(t, spots)
+	for _, text := range []string{
+		`x = f32[6,5,4] parameter(0)
+y = f32[6,4,3] parameter(1)
+d = f32[6,5,3] dot(x, y), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}
+r = f32[3,5,6]{0,1,2} transpose(d), dimensions={2,1,0}
+z = f32[] constant(0.5)
+p = f32[7,5,11] pad(r, z), padding=1_3x0_0x0_0_1
+ROOT s = f32[3,5,4] slice(p), slice={[1:7:2], [0:5], [2:10:2]}`,
+		`x = s8[4,8] parameter(0)
+y = s8[8,4]{0,1} parameter(1)
+i = s32[4,4] iota(), iota_dimension=1
+d = s32[4,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+r = s32[4,4] reverse(d), dimensions={0}
+c = s32[8,4] concatenate(r, i), dimensions={0}
+f = s32[32] reshape(c)
+ROOT o = (s32[8,4], s32[32]) tuple(c, f)`,
+	} {
+		m, err := hlo.Parse("spot", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spots(t, m.Entry)
+	}
+}
+
+func spots(t *testing.T, c *hlo.Computation) {
+	in, err := Inputs(c, Normals, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := reference.Interpret(c, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, rng := reference.NewElementEvaluator(c, in), rand.New(rand.NewPCG(1, 2))
+	for k, out := range want {
+		for range 40 {
+			at := rng.Int64N(out.Shape.Elements())
+			v, err := s.Output(k, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, y := v, out.Float(out.At(reference.Unravel(at, out.Shape.Dims)))
+			if math.Float64bits(x) != math.Float64bits(y) && (x == x || y == y) {
+				t.Fatalf("output %d at %d: %v, reference %v", k, at, x, y)
+			}
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A guard holds copies of inputs and poisoned outputs, each between red zones.
+type guard struct {
+	in, out []kernels.Buffer
+	zones   []zone
+}
+
+type zone struct {
+	name  string
+	bytes []byte
+}
+
+const (
+	redZone  = 256  // bytes on each side of a buffer, a multiple of its alignment
+	zoneByte = 0xA5 // what they hold
+	poison   = 0xFF // NaN in every floating type that has one, −1 in integers
+)
+
+func newGuard(in, out []kernels.Buffer) (*guard, error) {
+	g := &guard{}
+	for k, b := range in {
+		c, err := g.add(fmt.Sprintf("input %d", k), b)
+		if err != nil {
+			return nil, err
+		}
+		copy(c.Data, b.Data)
+		g.in = append(g.in, c)
+	}
+	for k, b := range out {
+		c, err := g.add(fmt.Sprintf("output %d", k), b)
+		if err != nil {
+			return nil, err
+		}
+		for n := range c.Data {
+			c.Data[n] = poison
+		}
+		g.out = append(g.out, c)
+	}
+	return g, nil
+}
+
+// add allocates a buffer shaped like b between red zones.
+func (g *guard) add(name string, b kernels.Buffer) (kernels.Buffer, error) {
+	n := len(b.Data)
+	bytes, err := kernels.NewBuffer(hlo.Shape{DType: hlo.U8, Dims: []int64{int64(n + 2*redZone)}})
+	if err != nil {
+		return kernels.Buffer{}, err
+	}
+	whole := bytes.Data
+	before, after := whole[:redZone], whole[redZone+n:]
+	for _, z := range [][]byte{before, after} {
+		for k := range z {
+			z[k] = zoneByte
+		}
+	}
+	g.zones = append(g.zones, zone{"before " + name, before}, zone{"after " + name, after})
+	return kernels.Buffer{Shape: b.Shape, Data: whole[redZone : redZone+n : redZone+n]}, nil
+}
+
+// intact says which red zone was written to, or which input.
+func (g *guard) intact(in []kernels.Buffer) error {
+	for _, z := range g.zones {
+		for k, v := range z.bytes {
+			if v != zoneByte {
+				return fmt.Errorf("wrote outside its buffers, byte %d of the red zone %s", k, z.name)
+			}
+		}
+	}
+	for k, b := range in {
+		if !bytes.Equal(b.Data, g.in[k].Data) {
+			return fmt.Errorf("wrote to input %d", k)
+		}
+	}
+	return nil
+}

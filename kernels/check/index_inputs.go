@@ -1,0 +1,193 @@
+package check
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/reference"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// An indexRange says where a parameter points that becomes the start indices
+// of a dynamic slice, a gather or a scatter: component k of an index vector may
+// be 0 … last[k] without being clamped or skipped.
+type indexRange struct {
+	vector  int     // the dimension along which an index vector lies; −1: every element is of the same kind
+	last    []int64 // one for each component; one in all when vector is −1
+	ordered bool    // index vectors are promised to be sorted or unique
+}
+
+// maxOutOfRange is how far out of range indices go, and one of outOfRangeEvery is out of range.
+const (
+	maxOutOfRange   = 2
+	outOfRangeEvery = 8
+)
+
+// indexRanges finds the parameters of c that become indices.
+func indexRanges(c *hlo.Computation) map[*hlo.Instr]indexRange {
+	ranges := map[*hlo.Instr]indexRange{}
+	for _, i := range c.Instrs {
+		for operand, r := range indicesOf(i) {
+			traceIndices(operand, r, ranges, map[*hlo.Instr]bool{})
+		}
+	}
+	return ranges
+}
+
+// indicesOf lists the operands of i that are indices.
+func indicesOf(i *hlo.Instr) map[*hlo.Instr]indexRange {
+	switch i.Op {
+	case hlo.OpDynamicSlice:
+		return sliceStartRanges(i.Operands[1:], i.Operands[0].Shape.Dims, i.Attrs.SliceSizes)
+	case hlo.OpDynamicUpdateSlice:
+		return sliceStartRanges(i.Operands[2:], i.Operands[0].Shape.Dims, i.Operands[1].Shape.Dims)
+	case hlo.OpGather:
+		g := i.Attrs.Gather
+		return map[*hlo.Instr]indexRange{i.Operands[1]: indexVectorRange(i, 1, g.IndexVectorDim, g.StartIndexMap, g.SliceSizes)}
+	case hlo.OpScatter:
+		s, n := i.Attrs.Scatter, len(i.Operands)/2
+		w := reference.UpdateWindow(s, i.Operands[0].Shape.Dims, i.Operands[n+1].Shape.Dims)
+		return map[*hlo.Instr]indexRange{i.Operands[n]: indexVectorRange(i, n, s.IndexVectorDim, s.ToOperand, w.Sizes)}
+	}
+	return nil
+}
+
+func sliceStartRanges(starts []*hlo.Instr, dims, sizes []int64) map[*hlo.Instr]indexRange {
+	last := make([]int64, len(dims))
+	for d := range dims {
+		last[d] = dims[d] - sizes[d]
+	}
+	if len(starts) == 1 && starts[0].Shape.Rank() == 1 {
+		return map[*hlo.Instr]indexRange{starts[0]: {last: last}}
+	}
+	ranges := map[*hlo.Instr]indexRange{}
+	for d, s := range starts {
+		r := indexRange{vector: -1, last: last[d : d+1]}
+		if other, ok := ranges[s]; ok {
+			r = r.and(other)
+		}
+		ranges[s] = r
+	}
+	return ranges
+}
+
+// indexVectorRange is the range of operand n of i, whose index vectors along a
+// dimension are starts along dimensions to of operand 0 for slices of sizes.
+func indexVectorRange(i *hlo.Instr, n int, vector int64, to, sizes []int64) indexRange {
+	r := indexRange{vector: int(vector), ordered: sortedOrUnique(i)}
+	for _, d := range to {
+		r.last = append(r.last, i.Operands[0].Shape.Dims[d]-sizes[d])
+	}
+	if int(vector) == i.Operands[n].Shape.Rank() {
+		r.vector = -1
+	}
+	return r
+}
+
+// sortedOrUnique says whether the index vectors of i are told to be sorted or unique.
+func sortedOrUnique(i *hlo.Instr) bool {
+	return slices.ContainsFunc(i.Attrs.Other, func(a hlo.Attr) bool {
+		return (a.Name == "unique_indices" || a.Name == "indices_are_sorted") && a.Value == "true"
+	})
+}
+
+// traceIndices follows indices back to parameters through what moves, converts
+// or adjusts integers.
+func traceIndices(i *hlo.Instr, r indexRange, ranges map[*hlo.Instr]indexRange, seen map[*hlo.Instr]bool) {
+	if seen[i] || !i.Shape.DType.IsInteger() || len(r.last) == 0 {
+		return
+	}
+	seen[i] = true
+	if i.Op == hlo.OpParameter {
+		if other, ok := ranges[i]; ok {
+			r = r.and(other)
+		}
+		ranges[i] = r
+	}
+	if !reference.Selects[i.Op] && !i.Op.Elementwise() {
+		return
+	}
+	for _, o := range i.Operands {
+		if !i.Op.Elementwise() || !o.Shape.SameDims(i.Shape) {
+			traceIndices(o, r.anyComponent(), ranges, seen)
+		} else {
+			traceIndices(o, r, ranges, seen)
+		}
+	}
+}
+
+// and is where indices of both kinds are in range.
+func (r indexRange) and(s indexRange) indexRange {
+	if r.vector != s.vector || len(r.last) != len(s.last) {
+		r, s = r.anyComponent(), s.anyComponent()
+	}
+	r.last = slices.Clone(r.last)
+	for k := range r.last {
+		r.last[k] = min(r.last[k], s.last[k])
+	}
+	r.ordered = r.ordered || s.ordered
+	return r
+}
+
+// anyComponent is r when it is not known which component an element is.
+func (r indexRange) anyComponent() indexRange {
+	return indexRange{vector: -1, last: []int64{slices.Min(r.last)}, ordered: r.ordered}
+}
+
+// magnitude bounds the values filled in.
+func (r indexRange) magnitude() float64 { return float64(max(0, slices.Max(r.last))) + maxOutOfRange }
+
+// fill overwrites b with indices, most in range and some up to slack outside.
+// Ordered index vectors count through the places in range and on past the end.
+func (r indexRange) fill(b kernels.Buffer, rng *rand.Rand) {
+	w := reference.NewWalk(b.Shape.Dims, b.Shape.Strides())
+	least, most := b.Shape.DType.IntRange()
+	for range b.Shape.Elements() {
+		k := 0
+		if r.vector >= 0 {
+			k = int(w.Index[r.vector])
+		}
+		v := drawIndex(max(0, r.last[k]), rng)
+		if r.ordered {
+			v = r.sequential(w.Index, b.Shape.Dims, k)
+		}
+		b.SetInt(w.Next(), min(max(v, least), most))
+	}
+}
+
+func drawIndex(last int64, rng *rand.Rand) int64 {
+	if rng.Int64N(outOfRangeEvery) > 0 {
+		return rng.Int64N(last + 1)
+	}
+	if past := 1 + rng.Int64N(maxOutOfRange); rng.Int64N(2) == 0 {
+		return -past
+	} else {
+		return last + past
+	}
+}
+
+// number is the row-major number of the index vector at index of indices of
+// extents dims.
+func (r indexRange) number(index, dims []int64) int64 {
+	n := int64(0)
+	for d, x := range index {
+		if d != r.vector {
+			n = n*dims[d] + x
+		}
+	}
+	return n
+}
+
+// sequential is component k of the index vector at index of indices of extents
+// dims when vectors count through the places in row-major order.
+func (r indexRange) sequential(index, dims []int64, k int) int64 {
+	n := r.number(index, dims)
+	for c := len(r.last) - 1; c > k; c-- {
+		n /= max(0, r.last[c]) + 1
+	}
+	if k == 0 {
+		return n
+	}
+	return n % (max(0, r.last[k]) + 1)
+}

@@ -1,0 +1,95 @@
+package check
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/reference"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Sums whose terms cancel are as wrong as their terms, not as their results:
+// ToleranceOf alone rejects what f32 sums give.
+func TestCancellingSums(t *testing.T) {
+	m, err := hlo.Parse("s", []byte(`add { a = f32[] parameter(0)
+b = f32[] parameter(1)
+ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[64,20] parameter(0)
+z = f32[] constant(0)
+s = f32[64] reduce(x, z), dimensions={1}, to_apply=add
+t = f32[64] multiply(s, s)
+w = f32[] reduce(t, z), dimensions={0}, to_apply=add
+y = f32[64] parameter(1)
+v = f32[64] subtract(s, y)
+ROOT d = f32[64] divide(v, s) }`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Inputs(m.Entry, Normals, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// y is the sums as f32 adds them, a hair off the reference's: the quotient
+	// is roundings and nothing else.
+	for r := range int64(64) {
+		s := float32(0)
+		for k := range int64(20) {
+			s += float32(in[0].Float(r*20 + k))
+		}
+		in[1].SetFloat(r, float64(s))
+	}
+	want, err := reference.Interpret(m.Entry, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero, err := kernels.NewBuffer(want[0].Shape) // v is 0 when sums are made as y's were
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Compare(0, zero, want[0], ToleranceOf(m.Entry)) == nil {
+		t.Error("the case is too easy: the plain tolerance accepts it")
+	}
+	if m := Agree(m.Entry, in, []kernels.Buffer{zero}, want); m != nil {
+		t.Errorf("a right kernel is rejected: %v", m)
+	}
+	zero.SetFloat(17, 1e-3)
+	if m := Agree(m.Entry, in, []kernels.Buffer{zero}, want); m == nil || m.Wrong != 1 || m.Index[0] != 17 {
+		t.Errorf("a wrong element passes among them: %v", m)
+	}
+}
+
+// What decides stays as it is, and an error of one term of a sum is found.
+func TestSecondLookFindsWhatIsWrong(t *testing.T) {
+	for _, c := range []struct{ name, text string }{
+		{"dot", `x = f32[8,512] parameter(0)
+y = f32[512,8] parameter(1)
+ROOT d = f32[8,8] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`},
+		{"chosen", `x = f32[8,8] parameter(0)
+y = f32[8,8] parameter(1)
+p = pred[8,8] compare(x, y), direction=GT
+f = f32[8,8] floor(x)
+ROOT s = f32[8,8] select(p, f, y)`},
+		{"bf16", `x = bf16[8,64] parameter(0)
+e = bf16[8,64] tanh(x)
+ROOT d = bf16[8,64] multiply(e, e)`},
+	} {
+		m, err := hlo.Parse("s", []byte(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := NewVerifier(m.Entry, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = v.Verify(context.Background(), tampered{m.Entry, func(out []kernels.Buffer) {
+			b := out[0]
+			b.SetFloat(5, b.Float(5)*1.05+math.Copysign(0.05, b.Float(5)))
+		}})
+		if err == nil || !strings.Contains(err.Error(), "is wrong in 1 of") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A accumulator is a reduce or dot in three parts: begin before its loop, accumulate
+// at the end of every iteration, end after it. Without a loop the three follow
+// each other.
+type accumulator struct {
+	name               string
+	outs               []*value // what it accumulates into
+	temporaries        []*value // its own while it accumulates
+	args               []*value // what it accumulates
+	inits              []*value // what it begins from
+	prologue, epilogue []step
+	accumulate         step
+	reduction          *rowReduction        // set: machine code can accumulate
+	empty              func(w *worker) bool // nothing was accumulated yet, and outs hold anything; nil: they hold where they begin
+}
+
+// lowerAccumulator lowers op n; what it accumulates is described where b begins.
+func (b *block) lowerAccumulator(n int) *accumulator { return b.lowerAccumulatorAs(n, b.l.p.Ops[n]) }
+
+// lowerAccumulatorAs is closer for op n with other arguments.
+func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
+	c := &accumulator{name: string(op.Code)}
+	shapes := []hlo.Shape{op.Instr.Shape}
+	if op.Instr.Shape.DType == hlo.Tuple {
+		shapes = op.Instr.Shape.Tuple
+	}
+	for k, s := range shapes {
+		name := fmt.Sprintf("%%%d", n)
+		if len(shapes) > 1 {
+			name = fmt.Sprintf("%%%d.%d", n, k)
+		}
+		c.outs = append(c.outs, b.l.value(name, classOf(s.DType), n, op.Tile.Elements()))
+	}
+	b.l.results[n] = c.outs
+	if op.Code == hlo.OpDot {
+		b.dot(op, c)
+	} else {
+		b.reduce(op, c)
+	}
+	for k, s := range shapes {
+		c.addBounds(op, k, s.DType)
+	}
+	if s := b.l.split; s != nil && s.op == n && c.reduction != nil {
+		c.splitReduction(s, c.outs[0], c.reduction.monoid)
+	}
+	return c
+}
+
+// addBounds adds what begins and ends the accumulation of result k.
+func (c *accumulator) addBounds(op symtile.Op, k int, d hlo.DType) {
+	var start *value
+	if op.Code == hlo.OpReduce {
+		start = c.inits[k]
+	}
+	switch c.outs[k].class {
+	case classF32:
+		addBoundsAs[float32](c, c.outs[k], start, d)
+	case classF64:
+		addBoundsAs[float64](c, c.outs[k], start, d)
+	case classI32:
+		addBoundsAs[int32](c, c.outs[k], start, d)
+	case classI64:
+		addBoundsAs[int64](c, c.outs[k], start, d)
+	}
+}
+
+func addBoundsAs[T number](c *accumulator, v, start *value, d hlo.DType) {
+	if start != nil {
+		c.prologue = append(c.prologue, func(w *worker) { fillWith(whole[T](w, v), first[T](w, start)) })
+	}
+	if fit := narrowing[T](d); fit != nil {
+		c.epilogue = append(c.epilogue, func(w *worker) { x := whole[T](w, v); fit(x, x) })
+	}
+}
+
+// accumulateAtOnce lowers a closer without a loop.
+func (b *block) accumulateAtOnce(n int) *accumulator {
+	c := b.lowerAccumulator(n)
+	all := append(append(c.prologue, c.accumulate), c.epilogue...)
+	if c.reduction != nil {
+		c.reduction.init, c.reduction.initSteps = c.inits[0], c.prologue
+	}
+	b.add(&instr{
+		name: c.name, reduction: c.reduction, outs: append(c.temporaries, c.outs...), tileArgs: append(c.args, c.inits...),
+		run: func(w *worker) {
+			for _, f := range all {
+				f(w)
+			}
+		},
+	})
+	return c
+}
+
+// accumulateInLoop lowers the closer of a loop, whose body b is.
+func (b *block) accumulateInLoop(n int, in *instr) *accumulator {
+	return b.accumulateInLoopAs(n, b.l.p.Ops[n], in)
+}
+
+func (b *block) accumulateInLoopAs(n int, op symtile.Op, in *instr) *accumulator {
+	c := b.lowerAccumulatorAs(n, op)
+	if b.l.err != nil {
+		return c
+	}
+	in.outs = append(in.outs, c.outs...)
+	in.tileArgs = append(in.tileArgs, c.inits...)
+	in.loop.prologue = append(in.loop.prologue, c.prologue...)
+	in.loop.epilogue = append(in.loop.epilogue, c.epilogue...)
+	b.add(&instr{name: "accumulate " + c.name, outs: c.temporaries, tileArgs: append(c.args, c.outs...), reduction: c.reduction, run: c.accumulate})
+	return c
+}

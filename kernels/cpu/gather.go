@@ -1,0 +1,318 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A gatherAccess is a gather: for every element of the batch it reads an index vector
+// from scratch and brings a slice from a parameter, or from scratch.
+type gatherAccess struct {
+	dims   []gatherAccessDim
+	starts []startComponent
+	base   int // place of the first element for starts of 0
+	masks  []dimMask
+}
+
+// A gatherAccessDim is a dimension of the result's tile: by how much a step in it moves
+// in the source and in the indices.
+type gatherAccessDim struct {
+	size, step, index int64
+	mask              int // −1: nothing is masked
+}
+
+// A startComponent is a component of the index vectors.
+type startComponent struct {
+	at   int64 // in the indices
+	max  int64 // the last start that keeps the slice inside
+	step int64 // in the source
+}
+
+// readByGathersOnly says whether a parameter is read by gathers only, which find its
+// elements where they are: no tile of it is loaded.
+func readByGathersOnly(p *symtile.Program, n int) bool {
+	if p.Ops[n].Code != hlo.OpParameter {
+		return false
+	}
+	for _, op := range p.Ops {
+		for k, a := range op.Args {
+			if a == n && (op.Code != hlo.OpGather || k != 0) {
+				return false
+			}
+		}
+	}
+	return !slices.ContainsFunc(p.Roots, func(r symtile.Root) bool { return r.Op == n })
+}
+
+// lowerGather lowers a gather.
+func lowerGather[T number](b *block, n int, op symtile.Op) {
+	source := b.l.p.Ops[op.Args[0]]
+	direct := readByGathersOnly(b.l.p, op.Args[0])
+	strides := rowMajor(source.Tile.Sizes())
+	if direct {
+		strides = source.Instr.Shape.Strides()
+	}
+	t := newGatherAccess(b, op, source.Tile, strides, direct)
+	v := b.l.result(n)
+	indices := materialized(b, op, 1)
+	in := &instr{name: "gather", outs: []*value{v}, tileArgs: []*value{indices}}
+	if direct {
+		move, param := reader[T](source.Instr.Shape.DType), source.Instr.Attrs.Param
+		in.run = func(w *worker) {
+			data := w.in[param].Data
+			runGather(w, t, whole[T](w, v), indexReader(w, indices), func(dst []T, at, step int64) { move(dst, data, at, step) })
+		}
+	} else {
+		from := materialized(b, op, 0)
+		in.tileArgs = append(in.tileArgs, from)
+		in.run = func(w *worker) {
+			src := whole[T](w, from)
+			runGather(w, t, whole[T](w, v), indexReader(w, indices), func(dst []T, at, step int64) { copyStridedRun(dst, src, at, step) })
+		}
+	}
+	b.add(in)
+}
+
+// newGatherAccess describes a gather from a source with the strides, those of the
+// tensor when direct, else those of the tile in scratch.
+func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int64, direct bool) *gatherAccess {
+	g, from := op.Instr.Attrs.Gather, op.Instr.Operands[0].Shape
+	t := &gatherAccess{}
+	base := b.l.p.Space.Ring.Const(0)
+	if direct {
+		for d, x := range source {
+			base = base.Add(x.Offset.Scale(strides[d]))
+		}
+	}
+	for _, d := range op.Tile {
+		size, _ := d.Size.Value()
+		x := gatherAccessDim{size: size, mask: -1}
+		if d.Masked() {
+			x.mask = len(t.masks)
+			t.masks = append(t.masks, newDimMask(b, d))
+		}
+		t.dims = append(t.dims, x)
+	}
+	indices := b.l.p.Ops[op.Args[1]].Tile
+	components := t.setBatchSteps(g, rowMajor(indices.Sizes()), source, strides, direct)
+	for k, d := range g.StartIndexMap {
+		t.starts = append(t.starts, startComponent{int64(k) * components, from.Dims[d] - g.SliceSizes[d], strides[d]})
+	}
+	offsets := slices.Sorted(slices.Values(g.OffsetDims))
+	for d := range source {
+		if slices.Contains(g.CollapsedSliceDims, int64(d)) || slices.Contains(g.OperandBatching, int64(d)) {
+			continue
+		}
+		x := op.Tile[offsets[0]]
+		step := strides[d]
+		if started := slices.Contains(g.StartIndexMap, int64(d)); started {
+			base = base.Add(x.Offset.Scale(strides[d]))
+			step *= strideOf(x)
+		} else if direct {
+			step *= strideOf(x)
+		}
+		t.dims[offsets[0]].step, offsets = step, offsets[1:]
+	}
+	t.base = b.slot(base)
+	return t
+}
+
+func strideOf(d symtile.DimTile) int64 { v, _ := d.Stride.Value(); return v }
+
+// setBatchSteps sets the steps of the batch dimensions and returns that from one
+// component of an index vector to the next.
+func (t *gatherAccess) setBatchSteps(g *hlo.GatherDims, indices []int64, source symtile.Tile, strides []int64, direct bool) (components int64) {
+	d := 0
+	for k, step := range indices {
+		if int64(k) == g.IndexVectorDim {
+			components = step
+			continue
+		}
+		for slices.Contains(g.OffsetDims, int64(d)) {
+			d++
+		}
+		t.dims[d].index = step
+		if n := slices.Index(g.IndicesBatching, int64(k)); n >= 0 {
+			o := g.OperandBatching[n]
+			if t.dims[d].step = strides[o]; direct {
+				t.dims[d].step *= strideOf(source[o])
+			}
+		}
+		d++
+	}
+	return components
+}
+
+// indexReader reads indices from scratch of either integer class.
+func indexReader(w *worker, v *value) func(k int64) int64 {
+	if v.class == classI32 {
+		x := whole[int32](w, v)
+		return func(k int64) int64 { return int64(x[k]) }
+	}
+	x := whole[int64](w, v)
+	return func(k int64) int64 { return x[k] }
+}
+
+// runGather computes the whole tile; masked elements become 0.
+func runGather[T number](w *worker, t *gatherAccess, dst []T, index func(int64) int64, read func(dst []T, at, step int64)) {
+	if len(t.masks) > 0 {
+		clear(dst)
+	}
+	var r region
+	for k, d := range t.dims {
+		r.lo[k], r.hi[k] = 0, d.size
+		if d.mask >= 0 {
+			r.lo[k], r.hi[k] = t.masks[d.mask].valid(w)
+		}
+		if r.lo[k] >= r.hi[k] {
+			return
+		}
+	}
+	var walk func(k int, to, at, from int64)
+	walk = func(k int, to, at, from int64) {
+		if k == len(t.dims) || k == len(t.dims)-1 && t.dims[k].index == 0 {
+			for _, s := range t.starts {
+				at += max(0, min(index(from+s.at), s.max)) * s.step
+			}
+			if k == len(t.dims) {
+				read(dst[to:to+1], at, 1)
+				return
+			}
+			d := t.dims[k]
+			read(dst[to*d.size+r.lo[k]:to*d.size+r.hi[k]], at+r.lo[k]*d.step, d.step)
+			return
+		}
+		d := t.dims[k]
+		for i := r.lo[k]; i < r.hi[k]; i++ {
+			walk(k+1, to*d.size+i, at+i*d.step, from+i*d.index)
+		}
+	}
+	walk(0, 0, w.slots[t.base], 0)
+}
+
+// A rowGather is a gather that goes from an array of the caller straight to an output,
+// row by row.
+type rowGather struct {
+	access      *gatherAccess
+	to          []int64 // strides of the output
+	slot        int     // place of element 0 in it
+	width       int64
+	nonTemporal bool
+	indices     *value
+	dst         func(w *worker) []byte
+	src         func(w *worker) []byte
+}
+
+// gathersRows says whether a root is a gather of rows that can go straight to its output.
+func (l *lowering) gathersRows(r symtile.Root) bool {
+	op := l.p.Ops[r.Op]
+	if op.Code != hlo.OpGather || op.Tile.HasDigits() || len(op.Tile) == 0 || len(op.Tile) > maxRank || !readByGathersOnly(l.p, op.Args[0]) {
+		return false
+	}
+	last := int64(len(op.Tile) - 1)
+	return slices.Contains(op.Instr.Attrs.Gather.OffsetDims, last) && op.Instr.Shape.DType == l.p.Ops[op.Args[0]].Instr.Shape.DType
+}
+
+// lowerRowGather lowers such a root.
+func (b *block) lowerRowGather(r symtile.Root) {
+	op := b.l.p.Ops[r.Op]
+	source, shape := b.l.p.Ops[op.Args[0]], op.Instr.Shape
+	x := &rowGather{width: shape.DType.Size(), nonTemporal: b.l.storesNonTemporal(shape)}
+	x.access = newGatherAccess(b, op, source.Tile, source.Instr.Shape.Strides(), true)
+	base := b.l.p.Space.Ring.Const(0)
+	for d, place := range shape.Strides() {
+		base = base.Add(op.Tile[d].Offset.Scale(place))
+		x.to = append(x.to, place*strideOf(op.Tile[d]))
+	}
+	x.slot = b.slot(base)
+	x.indices = materialized(b, op, 1)
+	param, output, once := source.Instr.Attrs.Param, r.Output, r.Once
+	x.src = func(w *worker) []byte { return w.in[param].Data }
+	x.dst = func(w *worker) []byte { return w.out[output].Data }
+	b.add(&instr{name: fmt.Sprintf("gather to output %d", output), tileArgs: []*value{x.indices}, run: func(w *worker) {
+		for _, d := range once {
+			if w.tids[d] != 0 {
+				return
+			}
+		}
+		x.run(w)
+	}})
+}
+
+// index is element k of the indices.
+func (x *rowGather) index(w *worker, k int64) int64 {
+	if x.indices.class == classI32 {
+		return int64(whole[int32](w, x.indices)[k])
+	}
+	return whole[int64](w, x.indices)[k]
+}
+
+// run copies the rows that are there, the last dimension along each.
+func (x *rowGather) run(w *worker) {
+	var r region
+	for k, d := range x.access.dims {
+		r.lo[k], r.hi[k] = 0, d.size
+		if d.mask >= 0 {
+			r.lo[k], r.hi[k] = x.access.masks[d.mask].valid(w)
+		}
+		if r.lo[k] >= r.hi[k] {
+			return
+		}
+	}
+	at := r.lo
+	to, from := x.find(w, &at)
+	for more := true; more; {
+		nowTo, now := to, from
+		if more = x.advance(&at, &r); more {
+			to, from = x.find(w, &at)
+		}
+		x.copyRow(w, r.hi[len(x.access.dims)-1]-r.lo[len(x.access.dims)-1], nowTo, now, from-now)
+	}
+	if x.nonTemporal {
+		storeFence(w)
+	}
+}
+
+// advance goes to the next row; false after the last.
+func (x *rowGather) advance(at *[maxRank]int64, r *region) bool {
+	for k := len(x.access.dims) - 2; k >= 0; k-- {
+		if at[k]++; at[k] < r.hi[k] {
+			return true
+		}
+		at[k] = r.lo[k]
+	}
+	return false
+}
+
+// find is where the element at an index goes and comes from.
+func (x *rowGather) find(w *worker, at *[maxRank]int64) (to, from int64) {
+	to, from = w.slots[x.slot], w.slots[x.access.base]
+	index := int64(0)
+	for k := range x.access.dims {
+		d := &x.access.dims[k]
+		to, from, index = to+at[k]*x.to[k], from+at[k]*d.step, index+at[k]*d.index
+	}
+	for _, s := range x.access.starts {
+		from += max(0, min(x.index(w, index+s.at), s.max)) * s.step
+	}
+	return to, from
+}
+
+// copyRow copies n elements along the last dimension, while the next row, so many
+// elements further, is fetched.
+func (x *rowGather) copyRow(w *worker, n, to, from, next int64) {
+	last := len(x.access.dims) - 1
+	step, place := x.access.dims[last].step, x.to[last]
+	dst, src := x.dst(w)[to*x.width:], x.src(w)[from*x.width:]
+	dst, src = dst[:((n-1)*place+1)*x.width], src[:((n-1)*step+1)*x.width]
+	if step != 1 || place != 1 {
+		m := tileCopy{width: x.width}
+		m.copyStrided(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), n, place, step)
+		return
+	}
+	w.copyRows(copyArgs{n: 1, bytes: n * x.width, from: unsafe.Pointer(&src[0]), to: unsafe.Pointer(&dst[0]), ahead: next * x.width}, x.nonTemporal)
+}

@@ -1,0 +1,106 @@
+package cpu
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels"
+)
+
+// describe lists the program as it runs: every instruction with the values it
+// makes, and where those are. A tile or strip is "f32 1024 at 4096": elements,
+// and bytes into the scratch of a worker.
+func (s *schedule) describe(plan kernels.Plan, workers int) string {
+	var b strings.Builder
+	p := s.block.l.p
+	fmt.Fprintf(&b, "plan %s: %d tile programs on %d workers, %d bytes of scratch each\n", plan, p.Programs(), workers, s.block.l.bytes)
+	for _, d := range p.Space.Dims {
+		size, _ := d.Size.Value()
+		tiles, _ := d.Tiles.Value()
+		fmt.Fprintf(&b, "%s: %s, extent %d in %d tiles of %d, from %s\n", d.Name, d.Kind, d.Extent, tiles, size, d.From.Name)
+	}
+	for _, v := range s.block.l.values {
+		if v.where == inSplat && v.liveTo == lastPosition {
+			fmt.Fprintf(&b, "%s = constant\n", v)
+		}
+	}
+	s.listTo(&b, "")
+	return b.String()
+}
+
+func (s *schedule) listTo(b *strings.Builder, indent string) {
+	for _, x := range s.block.binds {
+		fmt.Fprintf(b, "%s%s %s\n", indent, x.v, x.text)
+	}
+	for _, i := range s.items {
+		switch {
+		case i.rowKernel != nil:
+			i.rowKernel.listTo(b, indent)
+		case i.loop != nil:
+			fmt.Fprintf(b, "%sfor %s {\n", indent, i.loop.header(s.block.l))
+			i.loop.body.listTo(b, indent+"  ")
+			fmt.Fprintf(b, "%s}\n", indent)
+		case i.group == nil:
+			fmt.Fprintf(b, "%s%s\n", indent, i)
+		case len(i.group) == 1:
+			fmt.Fprintf(b, "%s%s\n", indent, i.group[0])
+		default:
+			fmt.Fprintf(b, "%sstrips of %d of %d {\n", indent, min(s.block.l.strip, i.n), i.n)
+			for _, n := range i.group {
+				fmt.Fprintf(b, "%s  %s\n", indent, n)
+			}
+			fmt.Fprintf(b, "%s}\n", indent)
+		}
+	}
+}
+
+// listTo writes the instructions of a nest; those in a pass take turns.
+func (n *rowKernel) listTo(b *strings.Builder, indent string) {
+	fmt.Fprintf(b, "%sfor rows of %d of %d, passes %d {\n", indent, n.cols(), product(n.extents), n.schedule.sweeps)
+	for _, i := range n.items {
+		list := i.group
+		if list == nil {
+			list = []*instr{i}
+		}
+		for _, x := range list {
+			fmt.Fprintf(b, "%s  %s\n", indent, x)
+		}
+	}
+	fmt.Fprintf(b, "%s}\n", indent)
+}
+
+func (lp *loop) header(l *lowering) string {
+	var names []string
+	for k, d := range lp.dims {
+		names = append(names, fmt.Sprintf("%s < %d", l.p.Space.Dims[d].Name, lp.trips[k]))
+	}
+	return strings.Join(names, ", ")
+}
+
+// String is "%4 (f32 512, strip at 2048) = subtract(%0, %3)".
+func (i *instr) String() string {
+	var made, args []string
+	for _, v := range i.outs {
+		made = append(made, v.String())
+	}
+	for _, list := range [][]*value{i.stripArgs, i.tileArgs} {
+		for _, v := range list {
+			args = append(args, v.name)
+		}
+	}
+	text := fmt.Sprintf("%s(%s)", i.name, strings.Join(args, ", "))
+	if len(made) > 0 {
+		text = strings.Join(made, ", ") + " = " + text
+	}
+	return text
+}
+
+func (v *value) String() string {
+	if v.where == inMemory {
+		return fmt.Sprintf("%s (%s %d, in place)", v.name, classNames[v.class], v.n)
+	}
+	if v.where == inRegister {
+		return v.name
+	}
+	return fmt.Sprintf("%s (%s %d, %s at %d)", v.name, classNames[v.class], v.n, residenceNames[v.where], v.at)
+}

@@ -1,0 +1,140 @@
+package cpu
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A memoryView is a rearrangement or part of an array that machine code reads without
+// making it: along its last dimension elements follow each other in the source,
+// or are one.
+type memoryView struct {
+	layout   *stridedView
+	from     *value // nil for an array of the caller
+	base     func(w *worker) unsafe.Pointer
+	halfType hlo.DType // of elements of two bytes, held as f32: nests read and write them
+}
+
+// newMemoryView is the view of a rearrangement of elements of four bytes, nil for
+// others.
+func newMemoryView(g *stridedView, from *value) *memoryView {
+	if classBytes[from.class] != 4 || !unitInnerStride(g) {
+		return nil
+	}
+	return &memoryView{layout: g, from: from, base: func(w *worker) unsafe.Pointer { return w.addresses[from.id] }}
+}
+
+func unitInnerStride(g *stridedView) bool {
+	inner := g.dims[len(g.dims)-1]
+	return inner.stride == 0 || inner.stride == 1
+}
+
+// memoryView is the view of a tile of an array of elements of four bytes, or of two
+// that are held as four, nil of others and where elements are masked or apart.
+func (a *tileAccess[T]) memoryView(d hlo.DType, array func(w *worker) []byte) *memoryView {
+	x := &memoryView{}
+	if _, ok := halfCodecs[d]; ok {
+		x.halfType = d
+	}
+	if len(a.masks) > 0 || x.halfType == 0 && (!native(d) || d.Size() != 4) {
+		return nil
+	}
+	g := &stridedView{}
+	for _, d := range a.dims {
+		g.dims = append(g.dims, stridedDim{d.size, d.step})
+	}
+	if !unitInnerStride(g) {
+		return nil
+	}
+	base, size := a.base, d.Size()
+	x.layout, x.base = g, func(w *worker) unsafe.Pointer { return unsafe.Pointer(&array(w)[size*w.slots[base]]) }
+	return x
+}
+
+// rowLength is how many elements are along the last dimension.
+func (x *memoryView) rowLength() int64 { return x.layout.dims[len(x.layout.dims)-1].size }
+
+// repeats says whether those are one element.
+func (x *memoryView) repeats() bool { return x.layout.dims[len(x.layout.dims)-1].stride == 0 }
+
+// offsetOf is where element n is in the source.
+func (x *memoryView) offsetOf(n int64) int64 {
+	at := x.layout.start
+	for d := len(x.layout.dims) - 1; d >= 0; d-- {
+		size := x.layout.dims[d].size
+		at += n % size * x.layout.dims[d].stride
+		n /= size
+	}
+	return at
+}
+
+// evenStrip is the length of strips of some elements at most that are equal parts of
+// a row, 0 when they would be too short to be worth it.
+func evenStrip(row, most int64) int64 {
+	const shortest = 64
+	for n := min(row, most); n >= shortest; n-- {
+		if row%n == 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// bindViews lets the machine functions of a group read views and write sinks; it
+// returns the length that strips must have, 0 without any. All of a group have
+// rows of one length, and only machine functions use them.
+func bindViews(group []*instr, most int64) (length int64) {
+	fits := func(x *memoryView) bool {
+		return x != nil && x.halfType == 0 && evenStrip(x.rowLength(), most) > 0 && (length == 0 || evenStrip(x.rowLength(), most) == length)
+	}
+	for _, i := range group {
+		if !fits(i.source) || i.outs[0].where != inStrip || i.source.from != nil && i.source.from.where == inStrip || usedByGoLoop(group, i.outs[0], i) {
+			continue
+		}
+		i.outs[0].view, length = i.source, evenStrip(i.source.rowLength(), most)
+	}
+	for _, i := range group {
+		if !fits(i.sink) || i.stripArgs[0].where != inStrip || i.stripArgs[0].view != nil || usedByGoLoop(group, i.stripArgs[0], i) {
+			continue
+		}
+		i.stripArgs[0].view, length = i.sink, evenStrip(i.sink.rowLength(), most)
+	}
+	return length
+}
+
+// usedByGoLoop says whether a loop in Go makes or reads v, but for one instruction.
+func usedByGoLoop(group []*instr, v *value, but *instr) bool {
+	return slices.ContainsFunc(group, func(u *instr) bool {
+		return u != but && u.routine == 0 && (slices.Contains(u.stripArgs, v) || slices.Contains(u.outs, v))
+	})
+}
+
+// isElided says whether machine functions do without an instruction.
+func (i *instr) isElided() bool {
+	return i.source != nil && i.outs[0].view == i.source || i.sink != nil && i.stripArgs[0].view == i.sink
+}
+
+// unbindViews has views made and sinks written after all.
+func unbindViews(group []*instr) {
+	for _, i := range group {
+		if i.source != nil {
+			i.outs[0].view = nil
+		}
+		if i.sink != nil {
+			i.stripArgs[0].view = nil
+		}
+	}
+}
+
+// address is where element lo of a value is; those of views have four bytes.
+func address(w *worker, v *value, lo int64) unsafe.Pointer {
+	switch {
+	case v.view != nil:
+		return unsafe.Add(v.view.base(w), 4*v.view.offsetOf(lo))
+	case v.where == inStrip || v.where == inSplat:
+		lo = 0
+	}
+	return unsafe.Add(w.addresses[v.id], classBytes[v.class]*lo)
+}

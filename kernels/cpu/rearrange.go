@@ -1,0 +1,394 @@
+package cpu
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A stridedView copies elements of one tile to places of another: element index of
+// the result is element start + Σ index·stride of the source.
+type stridedView struct {
+	dims  []stridedDim // outermost first; those that follow each other are one
+	start int64
+}
+
+type stridedDim struct{ size, stride int64 }
+
+func newStridedView(sizes, strides []int64, start int64) *stridedView {
+	g := &stridedView{start: start}
+	for k, size := range sizes {
+		if size == 1 {
+			continue
+		}
+		d := stridedDim{size, strides[k]}
+		if n := len(g.dims); n > 0 && g.dims[n-1].stride == size*d.stride {
+			d.size *= g.dims[n-1].size
+			g.dims = g.dims[:n-1]
+		}
+		g.dims = append(g.dims, d)
+	}
+	if len(g.dims) == 0 {
+		g.dims = []stridedDim{{1, 1}}
+	}
+	return g
+}
+
+// isIdentity says whether the result is the source.
+func (g *stridedView) isIdentity() bool {
+	return g.start == 0 && len(g.dims) == 1 && g.dims[0].stride == 1
+}
+
+// copyView computes elements from … from+len(dst)−1 of the result.
+func copyView[T, S number](g *stridedView, dst []T, src []S, from int64) {
+	var index [maxRank]int64
+	inner := len(g.dims) - 1
+	at := g.start
+	for n, d := from, inner; d >= 0 && n > 0; d-- {
+		index[d] = n % g.dims[d].size
+		n /= g.dims[d].size
+		at += index[d] * g.dims[d].stride
+	}
+	row := g.dims[inner]
+	for {
+		n := min(row.size-index[inner], int64(len(dst)))
+		copyStridedRun(dst[:n], src, at, row.stride)
+		if dst = dst[n:]; len(dst) == 0 {
+			return
+		}
+		at -= index[inner] * row.stride
+		index[inner] = 0
+		for d := inner - 1; d >= 0; d-- {
+			index[d]++
+			at += g.dims[d].stride
+			if index[d] < g.dims[d].size {
+				break
+			}
+			at -= index[d] * g.dims[d].stride
+			index[d] = 0
+		}
+	}
+}
+
+func copyStridedRun[T, S number](dst []T, src []S, at, stride int64) {
+	switch stride {
+	case 1:
+		src = src[at : at+int64(len(dst))]
+		if same, ok := any(src).([]T); ok {
+			copy(dst, same)
+			return
+		}
+		for k, v := range src {
+			dst[k] = T(v)
+		}
+	case 0:
+		fillWith(dst, T(src[at]))
+	default:
+		for k := range dst {
+			dst[k] = T(src[at])
+			at += stride
+		}
+	}
+}
+
+// lowerRearrangement lowers a broadcast, transpose or reverse of a tile.
+func lowerRearrangement[T number](b *block, n int, op symtile.Op) {
+	from := b.l.arg(op, 0)
+	if op.Code == hlo.OpBroadcast && b.l.elements(op.Args[0]) == 1 {
+		b.l.results[n] = []*value{splat[T](b, from)}
+		return
+	}
+	g := b.l.viewOf(op)
+	if g.isIdentity() && b.l.elements(op.Args[0]) == b.l.elements(n) {
+		b.alias(n)
+		return
+	}
+	v := b.l.result(n)
+	if f := transposeStep(g, v, from); f != nil {
+		b.add(&instr{name: string(op.Code), outs: []*value{v}, tileArgs: []*value{from}, run: f})
+		return
+	}
+	b.add(&instr{name: string(op.Code), outs: []*value{v}, tileArgs: []*value{from}, n: v.n, source: newMemoryView(g, from), strip: func(w *worker, lo, hi int64) {
+		copyView(g, part[T](w, v, lo, hi), whole[T](w, from), lo)
+	}})
+}
+
+// transposeStep is the transpose that g is, in scratch; nil for another arrangement,
+// such as one in which neighbours are the same element: the rows that use it read
+// that themselves.
+func transposeStep(g *stridedView, v, from *value) step {
+	const least = 8 // elements along both dimensions
+	inner := g.dims[len(g.dims)-1]
+	if inner.size < least || inner.stride < 1 || !slices.ContainsFunc(g.dims[:len(g.dims)-1], func(d stridedDim) bool { return d.stride == 1 && d.size >= least }) {
+		return nil
+	}
+	m := &tileCopy{width: classBytes[v.class], to: -1, from: -1, start: g.start, dst: v.data, src: from.data}
+	for k, step := range rowMajorOf(g.dims) {
+		m.dims = append(m.dims, copyDim{size: g.dims[k].size, to: step, from: g.dims[k].stride})
+	}
+	if m.normalize(); !m.isTranspose() {
+		return nil
+	}
+	return m.run
+}
+
+func rowMajorOf(dims []stridedDim) []int64 {
+	sizes := make([]int64, len(dims))
+	for k, d := range dims {
+		sizes[k] = d.size
+	}
+	return rowMajor(sizes)
+}
+
+// viewOf describes a broadcast, transpose or reverse.
+func (l *lowering) viewOf(op symtile.Op) *stridedView {
+	from := rowMajor(l.p.Ops[op.Args[0]].Tile.Sizes())
+	sizes, strides := op.Tile.Sizes(), make([]int64, len(op.Tile))
+	start := int64(0)
+	switch op.Code {
+	case hlo.OpBroadcast:
+		for k, d := range op.Instr.Attrs.Dimensions {
+			strides[d] = from[k]
+		}
+	case hlo.OpTranspose:
+		for k, d := range op.Perm {
+			strides[k] = from[d]
+		}
+	case hlo.OpReverse:
+		copy(strides, from)
+		for _, d := range op.Instr.Attrs.Dimensions {
+			start += (sizes[d] - 1) * from[d]
+			strides[d] = -from[d]
+		}
+	case "unfold":
+		l.unfoldStrides(op, from, strides)
+	}
+	return newStridedView(sizes, strides, start)
+}
+
+// unfoldStrides sets the strides of an unfold: neighbouring positions and places are
+// so many steps of the operand's tile apart.
+func (l *lowering) unfoldStrides(op symtile.Op, from, strides []int64) {
+	source := l.p.Ops[op.Args[0]].Tile
+	for n, d, k := 0, 0, 0; d < len(source); n, d = n+1, d+1 {
+		strides[n] = from[d]
+		if k == len(op.Instr.Attrs.Dimensions) || int(op.Instr.Attrs.Dimensions[k]) != d {
+			continue
+		}
+		w := op.Instr.Attrs.Window[k]
+		strides[n] = from[d] * stepRatio(op.Tile[n], w.Stride, source[d])
+		strides[n+1] = from[d] * stepRatio(op.Tile[n+1], w.Dilation, source[d])
+		n, k = n+1, k+1
+	}
+}
+
+// stepRatio is how many elements of the source's tile a step of the result's is.
+func stepRatio(result symtile.DimTile, by int64, source symtile.DimTile) int64 {
+	from, _ := source.Stride.Value()
+	stride, _ := result.Stride.Value()
+	return stride * by / from
+}
+
+// rowMajor is the strides of dense scratch.
+func rowMajor(sizes []int64) []int64 {
+	strides := make([]int64, len(sizes))
+	step := int64(1)
+	for d := len(sizes) - 1; d >= 0; d-- {
+		strides[d] = step
+		step *= sizes[d]
+	}
+	return strides
+}
+
+func product(v []int64) int64 {
+	n := int64(1)
+	for _, x := range v {
+		n *= x
+	}
+	return n
+}
+
+// lowerIota lowers an iota.
+func lowerIota[T number](b *block, n int, op symtile.Op) {
+	v := b.l.result(n)
+	d := int(op.Instr.Attrs.IotaDim)
+	sizes := op.Tile.Sizes()
+	if op.Tile[d].Digits != nil && b.l.err == nil {
+		b.l.err = errDigits
+	}
+	stride, _ := op.Tile[d].Stride.Value()
+	offset := b.slot(op.Tile[d].Offset)
+	inner, size := product(sizes[d+1:]), sizes[d]
+	fit := narrowing[T](op.Instr.Shape.DType)
+	b.add(&instr{name: "iota", outs: []*value{v}, n: v.n, strip: func(w *worker, lo, hi int64) {
+		dst := part[T](w, v, lo, hi)
+		fillIota(dst, lo/inner%size, size, inner-lo%inner, inner, w.slots[offset], stride)
+		if fit != nil {
+			fit(dst, dst)
+		}
+	}})
+}
+
+// fillIota writes first + i·stride, beginning at i, left times, then inner times
+// for every next i, modulo size.
+func fillIota[T number](dst []T, i, size, left, inner, first, stride int64) {
+	if inner == 1 {
+		fillCycle(dst, i, size, first, stride)
+		return
+	}
+	for len(dst) > 0 {
+		n := min(left, int64(len(dst)))
+		fillWith(dst[:n], T(first+i*stride))
+		dst, left = dst[n:], inner
+		if i++; i == size {
+			i = 0
+		}
+	}
+}
+
+// fillCycle is count of elements that all differ from the next: once round, then
+// copies of what is there.
+func fillCycle[T number](dst []T, i, size, first, stride int64) {
+	n := min(size, int64(len(dst)))
+	for k := range dst[:n] {
+		dst[k] = T(first + i*stride)
+		if i++; i == size {
+			i = 0
+		}
+	}
+	for ; n > 0 && n < int64(len(dst)); n *= 2 {
+		copy(dst[n:], dst[:n])
+	}
+}
+
+// A tilePlacement says where the elements of a source tile that are there stand in
+// a result tile: element i of dimension d is element first + i·every of it.
+type tilePlacement struct {
+	dims []tilePlacementDim
+}
+
+type tilePlacementDim struct {
+	mask           dimMask
+	first, spacing int64 // first is −1 when the place says it
+	slot           int
+	size           int64 // of the result
+}
+
+// place copies the part of src that is there into dst.
+func (p *tilePlacement) run(w *worker, copyRow func(to, from, n, every int64)) {
+	var r region
+	var at, index [maxRank]int64
+	inner := len(p.dims) - 1
+	if inner < 0 {
+		copyRow(0, 0, 1, 1)
+		return
+	}
+	for d := range p.dims {
+		x := &p.dims[d]
+		if r.lo[d], r.hi[d] = x.mask.valid(w); r.lo[d] >= r.hi[d] {
+			return
+		}
+		at[d], index[d] = x.first, r.lo[d]
+		if x.first < 0 {
+			at[d] = w.slots[x.slot]
+		}
+	}
+	last := &p.dims[inner]
+	for {
+		var from, to int64
+		for d := range inner {
+			from = (from + index[d]) * p.dims[d+1].mask.size
+			to = (to + at[d] + index[d]*p.dims[d].spacing) * p.dims[d+1].size
+		}
+		copyRow(to+at[inner]+r.lo[inner]*last.spacing, from+r.lo[inner], r.hi[inner]-r.lo[inner], last.spacing)
+		d := inner - 1
+		for ; d >= 0; d-- {
+			if index[d]++; index[d] < r.hi[d] {
+				break
+			}
+			index[d] = r.lo[d]
+		}
+		if d < 0 {
+			return
+		}
+	}
+}
+
+func copySpaced[T number](dst, src []T, to, from, n, every int64) {
+	if every == 1 {
+		copy(dst[to:to+n], src[from:from+n])
+		return
+	}
+	for _, v := range src[from : from+n] {
+		dst[to] = v
+		to += every
+	}
+}
+
+// lowerConcatenate places every argument in turn: where one is there the others are
+// not.
+func lowerConcatenate[T number](b *block, n int, op symtile.Op) {
+	v := b.l.result(n)
+	in := &instr{name: "concatenate", outs: []*value{v}}
+	var runs []step
+	for k, a := range op.Args {
+		p := &tilePlacement{}
+		for d, t := range b.l.p.Ops[a].Tile {
+			size, _ := op.Tile[d].Size.Value()
+			p.dims = append(p.dims, tilePlacementDim{mask: newDimMask(b, t), spacing: 1, size: size})
+		}
+		from := materialized(b, op, k)
+		in.tileArgs = append(in.tileArgs, from)
+		runs = append(runs, func(w *worker) { placeInto[T](w, p, v, from) })
+	}
+	in.run = func(w *worker) {
+		for _, f := range runs {
+			f(w)
+		}
+	}
+	b.add(in)
+}
+
+// lowerUpdate lowers a dynamic-update-slice: the operand with the update over it.
+func lowerUpdate[T number](b *block, n int, op symtile.Op) {
+	p := &tilePlacement{}
+	for d, t := range b.l.p.Ops[op.Args[1]].Tile {
+		size, _ := op.Tile[d].Size.Value()
+		p.dims = append(p.dims, tilePlacementDim{mask: newDimMask(b, t), spacing: 1, size: size})
+	}
+	v := b.l.result(n)
+	base, over := materialized(b, op, 0), materialized(b, op, 1)
+	b.add(&instr{name: "dynamic-update-slice", outs: []*value{v}, tileArgs: []*value{base, over}, run: func(w *worker) {
+		copy(whole[T](w, v), whole[T](w, base))
+		placeInto[T](w, p, v, over)
+	}})
+}
+
+func placeInto[T number](w *worker, p *tilePlacement, to, from *value) {
+	dst, src := whole[T](w, to), whole[T](w, from)
+	p.run(w, func(to, from, n, every int64) { copySpaced(dst, src, to, from, n, every) })
+}
+
+// lowerPad fills with the value and places the operand. Element i of dimension d of
+// the operand's tile is index low + (interior+1)·(offset + i·stride) of the result.
+func lowerPad[T number](b *block, n int, op symtile.Op) {
+	source := b.l.p.Ops[op.Args[0]].Tile
+	p := &tilePlacement{}
+	for d, x := range op.Instr.Attrs.Padding {
+		size, _ := op.Tile[d].Size.Value()
+		at := tilePlacementDim{mask: newDimMask(b, source[d]), spacing: 1, size: size}
+		if x.Interior > 0 {
+			stride := strideOf(op.Tile[d])
+			at.spacing, at.first = strideOf(source[d])*(x.Interior+1)/max(1, stride), -1
+			at.slot = b.slot(source[d].Offset.Scale(x.Interior + 1).AddConst(x.Low).Sub(op.Tile[d].Offset).Div(max(1, stride)))
+		}
+		p.dims = append(p.dims, at)
+	}
+	v := b.l.result(n)
+	from, fill := materialized(b, op, 0), b.l.arg(op, 1)
+	b.add(&instr{name: "pad", outs: []*value{v}, tileArgs: []*value{from, fill}, run: func(w *worker) {
+		fillWith(whole[T](w, v), first[T](w, fill))
+		placeInto[T](w, p, v, from)
+	}})
+}

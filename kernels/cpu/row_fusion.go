@@ -1,0 +1,596 @@
+package cpu
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A rowKernel is pointwise instructions and reductions that follow each other over
+// the rows of one shape, as one machine function: it goes row by row, and each
+// row in passes, which end where a reduction of the row has to be known. What a
+// later pass needs of an earlier one is computed again or kept for one row.
+//
+// A value of a nest is wide, one element for every element of the rows, or
+// narrow, one for every row.
+type rowKernel struct {
+	l                         *lowering
+	items                     []*instr
+	extents                   []int64 // of the dimensions; the last two are the rows and the elements of a row
+	ops                       map[*value]*pointwiseOp
+	scalars                   map[*value]bool // narrow ones that are made, by folds or otherwise
+	reductions                []*rowReduction
+	broadcasts                map[*value]*value // what only repeats a narrow value
+	loads                     map[*value]*rowAccess
+	stores                    map[*value]*rowAccess
+	reciprocals, reciprocalOf map[*value]*value // narrow values, their reciprocals, and back
+	scaledExps                map[*value]bool   // powers that are 2^32 times as large
+	storeOrder                []*value          // that are stored, as they are made
+	schedule                  sweepPlan
+}
+
+// A rowReduction is a reduction of f32 that machine code does.
+type rowReduction struct {
+	loop       *reduceLoop
+	monoid     hlo.Opcode
+	arg        *value
+	out        *value
+	init       *value // nil: out holds it
+	initSteps  []step // has out hold it
+	acrossRows bool   // it joins rows, not elements of a row
+	perRow     bool   // out is narrow and has its result after the row
+	relaxed    bool   // a maximum that may be anything where an element is NaN, and have either sign where it is 0
+}
+
+// A rowAccess is where a nest reads or writes a value: an array with a stride for
+// every dimension of the nest, in elements.
+type rowAccess struct {
+	v           *value
+	view        *memoryView // nil: the value's own elements
+	strides     []int64
+	start       int64
+	nonTemporal bool // written past the caches
+}
+
+func (x *rowAccess) col() int64 { return x.strides[len(x.strides)-1] }
+func (x *rowAccess) row() int64 { return x.strides[len(x.strides)-2] }
+
+// isFixed says whether a stream is in the same place for all rows.
+func (x *rowAccess) isFixed() bool {
+	return !slices.ContainsFunc(x.strides, func(s int64) bool { return s != 0 })
+}
+
+// fuseRows joins items of the sequence that machine code does row by row.
+func (s *schedule) fuseRows() {
+	f := &rowFuser{uses: s.countUses()}
+	for _, i := range s.items {
+		f.add(s.block.l, i)
+	}
+	f.close()
+	s.items = f.items
+}
+
+// A rowFuser builds the nests of a sequence.
+type rowFuser struct {
+	items         []*instr
+	open          *rowKernel
+	pendingSplats []*instr // copies of what the open nest makes, which join it with what reads them
+	uses          map[*value]int
+}
+
+func (f *rowFuser) add(l *lowering, i *instr) {
+	if f.open != nil && i.copied != nil && f.open.scalars[i.copied] {
+		f.pendingSplats = append(f.pendingSplats, i)
+		return
+	}
+	if rowFusible(i) {
+		if f.extend(l, i) {
+			return
+		}
+		if n := l.newRowKernel([]*instr{i}, f.uses); n != nil {
+			if f.open != nil && !f.touches(i) {
+				f.items = append(f.items, n.asInstr())
+				return
+			}
+			f.close()
+			f.open = n
+			return
+		}
+	}
+	if f.open != nil && f.touches(i) {
+		f.close()
+	}
+	f.items = append(f.items, i)
+}
+
+// extend adds an instruction to the open nest, with the copies that it may read.
+func (f *rowFuser) extend(l *lowering, i *instr) bool {
+	if f.open == nil {
+		return false
+	}
+	if n := l.newRowKernel(slices.Concat(f.open.items, f.pendingSplats, []*instr{i}), f.uses); n != nil {
+		f.open, f.pendingSplats = n, nil
+		return true
+	}
+	if len(f.pendingSplats) == 0 || slices.ContainsFunc(f.pendingSplats, func(c *instr) bool { return i.reads(c.outs[0]) }) {
+		return false
+	}
+	n := l.newRowKernel(append(slices.Clone(f.open.items), i), f.uses)
+	if n != nil {
+		f.open = n
+	}
+	return n != nil
+}
+
+func (f *rowFuser) close() {
+	if f.open != nil {
+		f.items = append(append(f.items, f.open.asInstr()), f.pendingSplats...)
+		f.open, f.pendingSplats = nil, nil
+	}
+}
+
+// touches says whether an instruction uses what the open nest makes.
+func (f *rowFuser) touches(i *instr) bool {
+	return f.open.touches(i) || slices.ContainsFunc(f.pendingSplats, func(c *instr) bool { return i.reads(c.outs[0]) })
+}
+
+// reads says whether an instruction, or one of its group, reads v.
+func (i *instr) reads(v *value) bool {
+	for _, x := range append(i.group, i) {
+		if slices.Contains(x.stripArgs, v) || slices.Contains(x.tileArgs, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// touches says whether an instruction uses what the nest makes.
+func (n *rowKernel) touches(i *instr) bool {
+	for _, x := range append(i.group, i) {
+		for _, v := range slices.Concat(x.stripArgs, x.tileArgs, x.outs) {
+			if n.defines(v) || n.isView(v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isView says whether v is a view that an instruction of the nest has.
+func (n *rowKernel) isView(v *value) bool { return n.loads[v] != nil && n.loads[v].view != nil }
+
+func (n *rowKernel) defines(v *value) bool {
+	return n.ops[v] != nil || n.scalars[v] || n.broadcasts[v] != nil || slices.ContainsFunc(n.reductions, func(f *rowReduction) bool { return f.out == v })
+}
+
+// countUses counts how often the items read each value.
+func (s *schedule) countUses() map[*value]int {
+	uses := map[*value]int{}
+	for _, i := range s.items {
+		for _, n := range append(i.group, i) {
+			for _, v := range n.stripArgs {
+				uses[v]++
+			}
+			for _, v := range n.tileArgs {
+				uses[v]++
+			}
+		}
+	}
+	return uses
+}
+
+func rowFusible(i *instr) bool {
+	switch {
+	case i.copied != nil:
+		return true
+	case i.reduction != nil:
+		return len(i.reduction.loop.masks) == 0 && vectorReductions[i.reduction.monoid].combine != nil
+	}
+	return i.group != nil && !slices.ContainsFunc(i.group, func(x *instr) bool {
+		return x.source == nil && x.sink == nil && (x.pointwise == nil || !hasFloat32Code(x.pointwise.op))
+	})
+}
+
+// newRowKernel is the nest of items, nil where there is none.
+func (l *lowering) newRowKernel(items []*instr, uses map[*value]int) *rowKernel {
+	n := &rowKernel{
+		l: l, items: items, ops: map[*value]*pointwiseOp{}, scalars: map[*value]bool{}, broadcasts: map[*value]*value{},
+		loads: map[*value]*rowAccess{}, stores: map[*value]*rowAccess{}, reciprocals: map[*value]*value{}, reciprocalOf: map[*value]*value{},
+		scaledExps: map[*value]bool{},
+	}
+	if !n.chooseExtents() {
+		return nil
+	}
+	for _, i := range items {
+		if !n.add(i) {
+			return nil
+		}
+	}
+	if !n.finish(uses) || !n.planSweeps() {
+		return nil
+	}
+	return n
+}
+
+const (
+	minRowLength     = 8       // elements: one vector
+	maxRowLength     = 1 << 17 // … of a call
+	maxFlatRowLength = 1 << 10 // … where rows can be chosen, at most
+)
+
+// chooseExtents finds the dimensions into which all accesses can be divided.
+func (n *rowKernel) chooseExtents() bool {
+	total, reduced := int64(0), false
+	for _, i := range n.items {
+		total = max(total, i.elements())
+	}
+	bounds := []int64{total}
+	for _, i := range n.items {
+		if i.elements() != total {
+			continue
+		}
+		if i.reduction != nil {
+			reduced = true
+			bounds = append(bounds, boundaries(i.reduction.dims())...)
+		}
+		for _, x := range i.group {
+			for _, v := range []*memoryView{x.source, x.sink} {
+				if v != nil {
+					bounds = append(bounds, boundaries(v.layout.dims)...)
+				}
+			}
+		}
+	}
+	slices.Sort(bounds)
+	bounds = slices.Compact(bounds)
+	if len(bounds) == 1 && !reduced {
+		bounds = append([]int64{rowOf(total)}, bounds...)
+	}
+	if bounds[0] < minRowLength || bounds[0] > maxRowLength {
+		return false
+	}
+	n.extents = []int64{bounds[0]}
+	for k, b := range bounds[1:] {
+		if b%bounds[k] != 0 {
+			return false
+		}
+		if b != bounds[k] {
+			n.extents = slices.Insert(n.extents, 0, b/bounds[k])
+		}
+	}
+	if len(n.extents) == 1 {
+		n.extents = []int64{1, n.extents[0]}
+	}
+	return true
+}
+
+// elements is how many elements an item goes over.
+func (i *instr) elements() int64 {
+	if i.reduction == nil {
+		return i.n
+	}
+	size := int64(1)
+	for _, d := range i.reduction.loop.dims {
+		size *= d.size
+	}
+	return size
+}
+
+func (f *rowReduction) dims() []stridedDim {
+	dims := make([]stridedDim, len(f.loop.dims))
+	for k, d := range f.loop.dims {
+		dims[k] = stridedDim{d.size, d.kept}
+	}
+	return dims
+}
+
+// boundaries are the products of the sizes of the last dimensions.
+func boundaries(dims []stridedDim) []int64 {
+	var bounds []int64
+	size := int64(1)
+	for _, d := range slices.Backward(dims) {
+		if size *= d.size; d.size > 1 {
+			bounds = append(bounds, size)
+		}
+	}
+	return bounds
+}
+
+// rowOf is the length of rows of n elements that follow each other: a divisor
+// of which four vectors are one, else all.
+func rowOf(n int64) int64 {
+	for c := int64(maxFlatRowLength); c >= maxFlatRowLength/4; c -= 32 {
+		if n%c == 0 {
+			return c
+		}
+	}
+	return n
+}
+
+// refineStrides divides dimensions into those of the sizes.
+func refineStrides(dims []stridedDim, sizes []int64) ([]int64, bool) {
+	strides := make([]int64, len(sizes))
+	d := len(dims) - 1
+	rest, step := dims[d].size, dims[d].stride
+	for k := len(sizes) - 1; k >= 0; k-- {
+		if sizes[k] == 1 {
+			continue
+		}
+		for rest == 1 && d > 0 {
+			d--
+			rest, step = dims[d].size, dims[d].stride
+		}
+		if rest%sizes[k] != 0 {
+			return nil, false
+		}
+		strides[k] = step
+		step *= sizes[k]
+		rest /= sizes[k]
+	}
+	for ; rest == 1 && d > 0; d-- {
+		rest = dims[d-1].size
+	}
+	return strides, rest == 1
+}
+
+// denseStrides of dense elements, wide or narrow.
+func (n *rowKernel) denseStrides(wide bool) []int64 {
+	if wide {
+		return rowMajor(n.extents)
+	}
+	return append(rowMajor(n.extents[:len(n.extents)-1]), 0)
+}
+
+// sameStrides says whether strides differ in dimensions of one element only.
+func (n *rowKernel) sameStrides(x, y []int64) bool {
+	for k, size := range n.extents {
+		if size > 1 && x[k] != y[k] {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *rowKernel) cols() int64 { return n.extents[len(n.extents)-1] }
+func (n *rowKernel) rows() int64 { return n.extents[len(n.extents)-2] }
+
+// add adds an item; false if it does not fit.
+func (n *rowKernel) add(i *instr) bool {
+	total := product(n.extents)
+	switch {
+	case i.copied != nil:
+		if n.scalars[i.copied] && total == n.cols() {
+			n.broadcasts[i.outs[0]] = i.copied
+			return true
+		}
+		return false
+	case i.reduction != nil:
+		return i.elements() == total && n.addReduction(i.reduction)
+	case i.n != total && i.n != total/n.cols():
+		return false
+	}
+	for _, x := range i.group {
+		if !n.addInstr(x, i.n == total) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *rowKernel) addInstr(x *instr, wide bool) bool {
+	switch {
+	case x.source != nil:
+		return n.addView(x, wide)
+	case x.sink != nil:
+		s := n.accessOf(x.sink, x.stripArgs[0], wide)
+		if s == nil || !n.halfAccessFits(s, true) || wide && s.col() != 1 || n.stores[x.stripArgs[0]] != nil || !n.defines(x.stripArgs[0]) && (!wide || n.loads[x.stripArgs[0]] == nil) {
+			return false
+		}
+		s.nonTemporal = x.nonTemporal
+		n.addStore(x.stripArgs[0], s)
+		return true
+	}
+	for _, v := range x.pointwise.args {
+		if !n.addOperand(v, wide) {
+			return false
+		}
+	}
+	n.ops[x.pointwise.out] = x.pointwise
+	if !wide {
+		n.scalars[x.pointwise.out] = true
+	}
+	return true
+}
+
+func (n *rowKernel) addStore(v *value, s *rowAccess) {
+	n.stores[v] = s
+	n.storeOrder = append(n.storeOrder, v)
+}
+
+// accessOf is the stream of a view.
+func (n *rowKernel) accessOf(x *memoryView, v *value, wide bool) *rowAccess {
+	sizes := n.extents
+	if !wide {
+		sizes = sizes[:len(sizes)-1]
+	}
+	strides, ok := refineStrides(x.layout.dims, sizes)
+	if !ok {
+		return nil
+	}
+	if !wide {
+		strides = append(strides, 0)
+	}
+	return &rowAccess{v: v, view: x, strides: strides, start: x.layout.start}
+}
+
+func (n *rowKernel) addView(x *instr, wide bool) bool {
+	s := n.accessOf(x.source, x.outs[0], wide)
+	if s == nil || !n.halfAccessFits(s, false) || wide && s.col() != 0 && s.col() != 1 {
+		return false
+	}
+	from := x.source.from
+	switch {
+	case from != nil && n.isView(from):
+		return false
+	case from == nil || !n.defines(from):
+		n.loads[x.outs[0]] = s
+		return true
+	case !wide || !n.scalars[from] || s.start != 0 || !n.sameStrides(s.strides, n.denseStrides(false)):
+		return false
+	}
+	n.broadcasts[x.outs[0]] = from
+	return true
+}
+
+// addOperand makes a value that is not of the nest a leaf of it.
+func (n *rowKernel) addOperand(v *value, wide bool) bool {
+	switch {
+	case n.broadcasts[v] != nil || n.loads[v] != nil:
+		return true
+	case n.ops[v] != nil || n.scalars[v]:
+		return n.scalars[v] != wide
+	case n.defines(v) || v.strides != nil || classBytes[v.class] != 4:
+		return false
+	case v.where == inSplat:
+		n.loads[v] = &rowAccess{v: v, strides: make([]int64, len(n.extents))}
+		return true
+	}
+	n.loads[v] = &rowAccess{v: v, strides: n.denseStrides(wide)}
+	return true
+}
+
+func (n *rowKernel) addReduction(of *rowReduction) bool {
+	f := &rowReduction{}
+	*f = *of
+	if f.arg.where == inSplat || !n.addOperand(f.arg, true) {
+		return false
+	}
+	strides, ok := refineStrides(f.dims(), n.extents)
+	if !ok {
+		return false
+	}
+	out := &rowAccess{v: f.out, strides: strides}
+	f.acrossRows, f.perRow = out.col() == 1, n.sameStrides(strides, n.denseStrides(false))
+	switch {
+	case f.acrossRows && out.row() != 0 && n.rows() > 1, !f.acrossRows && out.col() != 0:
+		return false
+	case f.init != nil && (n.defines(f.init) || n.isView(f.init)):
+		return false
+	case f.init != nil && n.loads[f.init] == nil:
+		n.loads[f.init] = &rowAccess{v: f.init, strides: make([]int64, len(n.extents))}
+	}
+	for _, other := range n.reductions {
+		if other.acrossRows != f.acrossRows {
+			return false
+		}
+	}
+	n.reductions = append(n.reductions, f)
+	if f.perRow = f.perRow && !f.acrossRows; f.perRow {
+		n.scalars[f.out] = true
+	} else {
+		n.stores[f.out] = out
+	}
+	if f.perRow && f.init == nil {
+		n.stores[f.out] = out
+	}
+	return true
+}
+
+// finish finds what has to be stored, and refuses what cannot be done.
+func (n *rowKernel) finish(uses map[*value]int) bool {
+	inside := map[*value]int{}
+	for _, i := range n.items {
+		for _, x := range append(i.group, i) {
+			for _, v := range x.stripArgs {
+				inside[v]++
+			}
+			for _, v := range x.tileArgs {
+				inside[v]++
+			}
+		}
+	}
+	out := func(v *value) bool { return uses[v] > inside[v] || v.where == inMemory }
+	for v := range n.broadcasts {
+		if out(v) {
+			return false
+		}
+	}
+	for _, i := range n.items {
+		for _, x := range append(i.group, i) {
+			if !n.storeResults(x, out) {
+				return false
+			}
+		}
+	}
+	return n.reducesOneWay()
+}
+
+// storeResults stores what an instruction makes that is used elsewhere.
+func (n *rowKernel) storeResults(x *instr, out func(*value) bool) bool {
+	if x.group != nil || x.rowKernel != nil {
+		return true
+	}
+	if x.reduction != nil {
+		if v := x.reduction.out; n.stores[v] == nil && out(v) {
+			n.stores[v] = &rowAccess{v: v, strides: n.denseStrides(false)}
+		}
+		return true
+	}
+	if len(x.outs) == 0 || x.copied != nil || n.broadcasts[x.outs[0]] != nil || !out(x.outs[0]) {
+		return true
+	}
+	v := x.outs[0]
+	if n.stores[v] != nil || n.loads[v] != nil && v.n != product(n.extents) {
+		return false
+	}
+	n.addStore(v, &rowAccess{v: v, strides: n.denseStrides(!n.scalars[v]), nonTemporal: v.nonTemporal && v.where == inMemory})
+	return true
+}
+
+// reducesOneWay says whether folds go along rows, or across them and then
+// without anything narrow.
+func (n *rowKernel) reducesOneWay() bool {
+	if !n.reducesColumns() {
+		return true
+	}
+	return len(n.scalars) == 0 && len(n.broadcasts) == 0
+}
+
+// asInstr is the nest as one instruction; what stays inside of it has no scratch,
+// or that of a row.
+func (n *rowKernel) asInstr() *instr {
+	i := &instr{name: "rows", rowKernel: n}
+	seen := map[*value]bool{}
+	note := func(list *[]*value, v *value) {
+		if !seen[v] {
+			seen[v] = true
+			*list = append(*list, v)
+		}
+	}
+	for _, x := range n.items {
+		for _, y := range append(x.group, x) {
+			for _, v := range y.outs {
+				if !n.defines(v) && n.loads[v] == nil || n.stores[v] != nil && n.stores[v].view == nil {
+					note(&i.outs, v)
+				} else if v.where == inTile || v.where == inSplat {
+					v.where = inRegister
+				}
+			}
+		}
+	}
+	n.markSoftmaxes()
+	n.schedule.allocate(n)
+	for _, v := range n.schedule.scratchValues() {
+		note(&i.outs, v)
+	}
+	for _, x := range n.items {
+		for _, y := range append(x.group, x) {
+			for _, v := range slices.Concat(y.stripArgs, y.tileArgs) {
+				if v.where != inRegister && v.where != inRow {
+					note(&i.tileArgs, v)
+				}
+			}
+		}
+	}
+	return i
+}

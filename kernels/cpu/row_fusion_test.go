@@ -1,0 +1,338 @@
+package cpu
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// rowwise are fusions of 4096 rows of 1024 that memory bounds.
+var rowwise = []struct{ name, text string }{
+	{"layernorm", `x = f32[4096,1024] parameter(0)
+gamma = f32[1024] parameter(1)
+beta = f32[1024] parameter(2)
+zero = f32[] constant(0)
+n = f32[] constant(0.0009765625)
+ns = f32[4096] broadcast(n), dimensions={}
+tiny = f32[] constant(1e-05)
+tinies = f32[4096] broadcast(tiny), dimensions={}
+sum = f32[4096] reduce(x, zero), dimensions={1}, to_apply=add
+mean = f32[4096] multiply(sum, ns)
+means = f32[4096,1024] broadcast(mean), dimensions={0}
+centred = f32[4096,1024] subtract(x, means)
+squares = f32[4096,1024] multiply(centred, centred)
+sum2 = f32[4096] reduce(squares, zero), dimensions={1}, to_apply=add
+variance = f32[4096] multiply(sum2, ns)
+above = f32[4096] add(variance, tinies)
+r = f32[4096] rsqrt(above)
+rs = f32[4096,1024] broadcast(r), dimensions={0}
+scaled = f32[4096,1024] multiply(centred, rs)
+gammas = f32[4096,1024] broadcast(gamma), dimensions={1}
+weighted = f32[4096,1024] multiply(scaled, gammas)
+betas = f32[4096,1024] broadcast(beta), dimensions={1}
+layernorm = f32[4096,1024] add(weighted, betas)`},
+	{"rmsnorm", `x = f32[4096,1024] parameter(0)
+gamma = f32[1024] parameter(1)
+zero = f32[] constant(0)
+n = f32[] constant(0.0009765625)
+ns = f32[4096] broadcast(n), dimensions={}
+squares = f32[4096,1024] multiply(x, x)
+sum = f32[4096] reduce(squares, zero), dimensions={1}, to_apply=add
+mean = f32[4096] multiply(sum, ns)
+r = f32[4096] rsqrt(mean)
+rs = f32[4096,1024] broadcast(r), dimensions={0}
+scaled = f32[4096,1024] multiply(x, rs)
+gammas = f32[4096,1024] broadcast(gamma), dimensions={1}
+rmsnorm = f32[4096,1024] multiply(scaled, gammas)`},
+	{"softmax", `x = f32[4096,1024] parameter(0)
+low = f32[] constant(-inf)
+zero = f32[] constant(0)
+max = f32[4096] reduce(x, low), dimensions={1}, to_apply=maximum
+maxes = f32[4096,1024] broadcast(max), dimensions={0}
+less = f32[4096,1024] subtract(x, maxes)
+e = f32[4096,1024] exponential(less)
+sum = f32[4096] reduce(e, zero), dimensions={1}, to_apply=add
+sums = f32[4096,1024] broadcast(sum), dimensions={0}
+softmax = f32[4096,1024] divide(e, sums)`},
+	{"bias_gelu", `a = f32[4096,1024] parameter(0)
+bias = f32[1024] parameter(1)
+biases = f32[4096,1024] broadcast(bias), dimensions={1}
+x = f32[4096,1024] add(a, biases)
+half = f32[] constant(0.5)
+halves = f32[4096,1024] broadcast(half), dimensions={}
+one = f32[] constant(1)
+ones = f32[4096,1024] broadcast(one), dimensions={}
+cubic = f32[] constant(0.044715)
+cubics = f32[4096,1024] broadcast(cubic), dimensions={}
+root = f32[] constant(0.7978845608)
+roots = f32[4096,1024] broadcast(root), dimensions={}
+square = f32[4096,1024] multiply(x, x)
+bent = f32[4096,1024] multiply(square, cubics)
+factor = f32[4096,1024] add(bent, ones)
+inner = f32[4096,1024] multiply(x, factor)
+argument = f32[4096,1024] multiply(inner, roots)
+t = f32[4096,1024] tanh(argument)
+above = f32[4096,1024] add(t, ones)
+part = f32[4096,1024] multiply(x, halves)
+gelu = f32[4096,1024] multiply(part, above)`},
+	{"chain", `x = f32[4096,1024] parameter(0)
+row = f32[1024] parameter(1)
+rows = f32[4096,1024] broadcast(row), dimensions={1}
+zero = f32[] constant(0)
+zeros = f32[4096,1024] broadcast(zero), dimensions={}
+half = f32[] constant(0.5)
+halves = f32[4096,1024] broadcast(half), dimensions={}
+a = f32[4096,1024] add(x, rows)
+b = f32[4096,1024] multiply(a, halves)
+c = f32[4096,1024] maximum(b, zeros)
+d = f32[4096,1024] subtract(c, x)
+e = f32[4096,1024] abs(d)
+f = f32[4096,1024] multiply(e, rows)
+g = f32[4096,1024] minimum(f, x)
+chain = f32[4096,1024] add(g, halves)`},
+	{"add", `x = f32[4096,1024] parameter(0)
+y = f32[4096,1024] parameter(1)
+add = f32[4096,1024] add(x, y)`},
+	{"row_sum", `x = f32[8192,1024] parameter(0)
+zero = f32[] constant(0)
+row_sum = f32[8192] reduce(x, zero), dimensions={1}, to_apply=add`},
+	{"column_sum", `x = f32[8192,1024] parameter(0)
+zero = f32[] constant(0)
+column_sum = f32[1024] reduce(x, zero), dimensions={0}, to_apply=add`},
+}
+
+// BenchmarkRows times plans of rowwise in turn with a copy of as many bytes by
+// streaming stores: of all cases, or of PLANS in the environment, text that
+// names a case and its plans: "softmax 64,1024,1024,1024 threads=1;…". It logs ms
+// and the copy's share of each (median of the ratios). Those that end in _bf16 have
+// arguments and results of that type, and so half of the bytes.
+func BenchmarkRows(b *testing.B) {
+	for _, c := range rowwise {
+		for suffix, text := range map[string]string{"": c.text, "_bf16": inBF16(c.text)} {
+			plans := strings.Split(os.Getenv("PLANS"), ";")
+			name, rest, _ := strings.Cut(plans[0], " ")
+			if name != "" && name != c.name+suffix {
+				continue
+			}
+			plans[0] = rest
+			b.Run(c.name+suffix, func(b *testing.B) { compareWithCopy(b, text, plans) })
+		}
+	}
+}
+
+func compareWithCopy(b *testing.B, text string, plans []string) {
+	p, _ := landscape(b, text)
+	bench, err := check.NewBench(p.Fusion, 1, 64<<20)
+	if err != nil {
+		b.Fatal(err)
+	}
+	type contender struct {
+		name string
+		run  func() float64
+		ms   []float64
+	}
+	bytes := int64(0)
+	for _, s := range append(kernels.OutputShapes(p.Fusion), shapesOf(p.Fusion.Params)...) {
+		bytes += s.Bytes()
+	}
+	all := []*contender{{name: "copy", run: streamingCopy(b, bytes/2)}}
+	for _, text := range plans {
+		plan, err := kernels.ParsePlan(text)
+		if text == "" {
+			plan, err = New().Default(p)
+			plan = plan.With("threads", 1)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		k, err := New().Compile(context.Background(), p, plan)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer k.Close()
+		all = append(all, &contender{name: plan.String(), run: func() float64 {
+			d, err := bench.Run(context.Background(), k)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return d.Seconds() * 1e3
+		}})
+	}
+	for range 40 * b.N {
+		for _, c := range all {
+			c.ms = append(c.ms, c.run())
+		}
+	}
+	for _, c := range all {
+		ratios := make([]float64, len(c.ms))
+		for k := range c.ms {
+			ratios[k] = all[0].ms[k] / c.ms[k]
+		}
+		slices.SortFunc(ratios, cmp.Compare)
+		b.Logf("%-40s best %6.3f ms  median %6.3f ms  %5.3f of the copy", c.name, slices.Min(c.ms), middle(c.ms), ratios[len(ratios)/2])
+	}
+}
+
+func middle(x []float64) float64 {
+	x = slices.Clone(x)
+	slices.Sort(x)
+	return x[len(x)/2]
+}
+
+// streamingCopy returns what copies so many bytes and says how many ms it took,
+// in turns over buffers that no cache holds.
+func streamingCopy(b *testing.B, bytes int64) func() float64 {
+	f, ok := loadRoutine(func(a *amd64.Assembler) error {
+		emitLoadArgs(a)
+		c := &amd64.Chain{}
+		c.Prefetch(amd64.PREFETCHT0, amd64.Mem{Base: amd64.RSI, Disp: 1024}, 32)
+		c.Store(amd64.VMOVNTPS, amd64.Mem{Base: amd64.RDX}, 32, c.Load(amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32))
+		loop := &amd64.Loop{
+			Chain: c, Counter: amd64.RAX, Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: 4}, {Reg: amd64.RDX, Bytes: 4}}, Width: 4, Copies: 4,
+			Scratch: amd64.RCX, Mask: amd64.Y15,
+		}
+		err := loop.EmitWhole(a)
+		a.Emit(amd64.SFENCE)
+		return err
+	})
+	if !ok {
+		b.Skip("no machine code here")
+	}
+	sets := max(2, 64<<20/(2*bytes))
+	x, y := make([][]byte, sets), make([][]byte, sets)
+	for k := range x {
+		x[k], y[k] = alignedBytes(bytes), alignedBytes(bytes)
+		for i := range x[k] {
+			x[k][i] = byte(i)
+		}
+	}
+	turn := int64(0)
+	return func() float64 {
+		turn = (turn + 1) % sets
+		return clocked(func() {
+			args := reduceArgs{bytes / 4, (*float32)(unsafe.Pointer(&x[turn][0])), (*float32)(unsafe.Pointer(&y[turn][0]))}
+			f.Call(unsafe.Pointer(&args))
+		})
+	}
+}
+
+func clocked(f func()) float64 {
+	begin := time.Now()
+	f()
+	return time.Since(begin).Seconds() * 1e3
+}
+
+// The default plan of row fusions is one nest, and so is one of single rows: nothing
+// between its passes goes through the arena.
+func TestRowFusionsAreOneNest(t *testing.T) {
+	if !jitSupported() {
+		t.Skip("no machine code here")
+	}
+	for _, c := range rowwise {
+		p, b := programOf(t, c.text), New()
+		plan, err := b.Default(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkOneNest(t, c.name, p, plan)
+		if plan.Tiles = slices.Clone(plan.Tiles); c.name != "column_sum" {
+			plan.Tiles[0] = 1
+			checkOneNest(t, c.name+" of single rows", p, plan)
+		}
+	}
+}
+
+func checkOneNest(t *testing.T, name string, p *symtile.Program, plan kernels.Plan) {
+	t.Helper()
+	k, err := New().Compile(context.Background(), p, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	source := k.Source()
+	if n := strings.Count(source, "for rows of"); n != 1 || strings.Contains(source, "\n%") && strings.Contains(source, "tile at") {
+		t.Errorf("%s: %d nests\n%s", name, n, source)
+	}
+}
+
+func programOf(t testing.TB, text string) *symtile.Program {
+	t.Helper()
+	m, err := hlo.Parse("text", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := symtile.Analyze(m.Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Rows too far from each other for the displacement of an instruction are done one
+// after the other.
+func TestFarRowsFitDisplacements(t *testing.T) {
+	for cols, want := range map[int64][2]int64{1 << 20: {spacedColumnRows, 64 / spacedColumnRows}, 1 << 27: {1, 1}} {
+		p := programOf(t, strings.ReplaceAll(`x = f32[64,$0] parameter(0)
+zero = f32[] constant(0)
+r = f32[$0] reduce(x, zero), dimensions={0}, to_apply=add`, "$0", fmt.Sprint(cols)))
+		q, err := p.At(symtile.Tiling{1024, 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, s := lower(q, kernels.Plan{}, New().spec())
+		for _, i := range s.items {
+			if i.rowKernel == nil {
+				continue
+			}
+			if rows, apart := i.rowKernel.rowBatch(); rows != want[0] || apart != want[1] {
+				t.Errorf("%d columns: %d rows, %d apart; want %v", cols, rows, apart, want)
+			}
+		}
+	}
+}
+
+// TestCallsAreShort: no call of a nest does more elements than take some 200 µs, so
+// that the collector need not wait for it: one row where rows are long, or as few as
+// are joined.
+func TestCallsAreShort(t *testing.T) {
+	if !jitSupported() {
+		t.Skip("no machine code here")
+	}
+	for _, cols := range []string{"1000", "8192", "131072"} {
+		for _, c := range rowwise {
+			p := programOf(t, strings.ReplaceAll(strings.ReplaceAll(c.text, "1024]", cols+"]"), "1024", cols))
+			plan := kernels.Plan{}
+			for _, d := range p.Space.Dims {
+				plan.Tiles = append(plan.Tiles, d.Extent)
+			}
+			q, err := p.At(plan.Tiles)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, s := lower(q, plan, New().spec())
+			if l.err != nil {
+				t.Fatal(l.err)
+			}
+			for _, i := range s.items {
+				if n := i.rowKernel; n != nil && n.rowsPerCall() > foldRows && n.rowsPerCall()*n.cols() > maxReadElements {
+					t.Errorf("%s of %s: %d rows of %d in a call", c.name, cols, n.rowsPerCall(), n.cols())
+				}
+				if n := i.rowKernel; n != nil && !n.reducesColumns() && n.concurrentRows() == 1 && n.rowsPerCall() > 1 && n.rowsPerCall()*n.cols() > maxCallElements {
+					t.Errorf("%s of %s: %d rows of %d in a call", c.name, cols, n.rowsPerCall(), n.cols())
+				}
+			}
+		}
+	}
+}

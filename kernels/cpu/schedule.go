@@ -1,0 +1,218 @@
+package cpu
+
+import "slices"
+
+// A schedule is the instructions of a block in the order they run, pointwise
+// ones in groups. Instructions alternate between two phases: odd ones hold
+// pointwise instructions, even ones the others; within a phase the order is
+// that of the program.
+type schedule struct {
+	block *block
+	items []*instr
+}
+
+// A producer is what made a value in this block.
+type producer struct {
+	instr *instr
+	phase int
+}
+
+func (b *block) schedule() *schedule {
+	phase := b.phases()
+	s := &schedule{block: b}
+	for p := 0; p <= slices.Max(append(phase, 0)); p++ {
+		var now []*instr
+		for k, i := range b.list {
+			if phase[k] == p {
+				now = append(now, i)
+			}
+		}
+		if p%2 == 1 {
+			now = groupByLength(now)
+		}
+		s.items = append(s.items, now...)
+	}
+	s.assignResidence()
+	return s
+}
+
+// phases are as early as operands allow, but for instructions that only bring
+// values in (loads, broadcasts, iota): those are as late as users allow.
+func (b *block) phases() []int {
+	phase := make([]int, len(b.list))
+	made := map[*value]producer{}
+	for k, i := range b.list {
+		p := 0
+		for _, v := range i.tileArgs {
+			p = max(p, made[v].readyFor(i, false))
+		}
+		for _, v := range i.stripArgs {
+			p = max(p, made[v].readyFor(i, true))
+		}
+		if i.strip != nil {
+			p |= 1
+		} else {
+			p += p & 1
+		}
+		phase[k] = p
+		for _, v := range i.outs {
+			made[v] = producer{i, p}
+		}
+	}
+	b.sink(phase)
+	return phase
+}
+
+// readyFor is the first phase in which i can read what m made.
+func (m producer) readyFor(i *instr, same bool) int {
+	switch {
+	case m.instr == nil, m.instr.strip == nil, same && i.strip != nil && i.n == m.instr.n:
+		return m.phase
+	}
+	return m.phase + 1
+}
+
+// sink moves instructions without operands of their own length to the phase
+// before their first user, or into it.
+func (b *block) sink(phase []int) {
+	for k := len(b.list) - 1; k >= 0; k-- {
+		i := b.list[k]
+		if i.strip == nil || len(i.stripArgs) > 0 || len(i.outs) == 0 {
+			continue
+		}
+		latest := -1
+		for j := k + 1; j < len(b.list); j++ {
+			u := b.list[j]
+			at := (phase[j] - 2) | 1 // the odd phase before that of j
+			switch {
+			case slices.Contains(u.tileArgs, i.outs[0]):
+			case !slices.Contains(u.stripArgs, i.outs[0]):
+				continue
+			case u.strip != nil && u.n == i.n:
+				at = phase[j]
+			}
+			if latest < 0 || at < latest {
+				latest = at
+			}
+		}
+		phase[k] = max(phase[k], latest)
+	}
+}
+
+// groupByLength joins pointwise instructions of one length.
+func groupByLength(list []*instr) []*instr {
+	var groups []*instr
+	for _, i := range list {
+		k := slices.IndexFunc(groups, func(g *instr) bool { return g.n == i.n })
+		if k < 0 {
+			k = len(groups)
+			groups = append(groups, &instr{name: "strips", n: i.n})
+		}
+		groups[k].group = append(groups[k].group, i)
+	}
+	return groups
+}
+
+// assignResidence decides which values exist a strip at a time: those that only the
+// group that makes them reads.
+func (s *schedule) assignResidence() {
+	if s.block.l.fusesRows {
+		s.fuseRows()
+	}
+	uses, inside := map[*value]int{}, map[*value]int{}
+	for _, i := range s.items {
+		for _, n := range append(i.group, i) {
+			for _, v := range append(slices.Clone(n.tileArgs), n.stripArgs...) {
+				uses[v]++
+			}
+		}
+	}
+	for _, g := range s.items {
+		clear(inside)
+		for _, n := range g.group {
+			for _, v := range n.stripArgs {
+				inside[v]++
+			}
+		}
+		for _, n := range g.group {
+			for _, v := range n.outs {
+				if v.where == inTile && uses[v] > 0 && uses[v] == inside[v] {
+					v.where, v.n = inStrip, min(v.n, s.block.l.strip)
+				}
+			}
+		}
+		if g.group != nil {
+			s.block.l.assignRoutines(g)
+		}
+	}
+}
+
+// compile makes what runs.
+func (s *schedule) compile() []step {
+	var steps []step
+	if f := s.block.slotStep(); f != nil {
+		steps = append(steps, f)
+	}
+	for _, b := range s.block.binds {
+		steps = append(steps, b.run)
+	}
+	for _, i := range s.items {
+		switch {
+		case i.rowKernel != nil:
+			f, err := i.rowKernel.compile(s.block.l)
+			if err != nil {
+				s.block.l.codeErr = err
+			}
+			steps = append(steps, f)
+		case i.loop != nil:
+			i.loop.steps = i.loop.body.compile()
+			steps = append(steps, i.loop.run)
+		case i.group != nil:
+			steps = append(steps, i.strips(s.block.l))
+		default:
+			steps = append(steps, i.run)
+		}
+	}
+	return steps
+}
+
+// maxCallLength is how many elements a machine function does in one call, so
+// that the garbage collector need not wait for it long.
+const maxCallLength = 1 << 14
+
+// strips runs a group strip by strip; a single instruction that needs no strips
+// runs once.
+func (i *instr) strips(l *lowering) step {
+	nodes, pieces, compiled := l.stripsOf(i.group)
+	length := i.n
+	switch {
+	case pieces > 0:
+		length = pieces
+	case compiled && len(nodes) == 1: // its strips are in registers
+		length = min(length, maxCallLength)
+	case len(nodes) > 1 || i.hasStrips():
+		length = l.strip
+	}
+	n := i.n
+	if n <= length && len(nodes) == 1 {
+		f := nodes[0]
+		return func(w *worker) { f(w, 0, n) }
+	}
+	return func(w *worker) {
+		for lo := int64(0); lo < n; lo += length {
+			hi := min(lo+length, n)
+			for _, f := range nodes {
+				f(w, lo, hi)
+			}
+		}
+	}
+}
+
+// hasStrips says whether instructions of a group read or make values of which
+// there is a strip only.
+func (i *instr) hasStrips() bool {
+	strip := func(v *value) bool { return v.where == inStrip || v.where == inSplat }
+	return slices.ContainsFunc(i.group, func(n *instr) bool {
+		return slices.ContainsFunc(n.outs, strip) || slices.ContainsFunc(n.stripArgs, strip)
+	})
+}

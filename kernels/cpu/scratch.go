@@ -1,0 +1,131 @@
+package cpu
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+	"unsafe"
+)
+
+const lastPosition = math.MaxInt
+
+// numberPositions numbers the program and notes from where to where every value is
+// needed. Values of a group that are not strips are needed while it runs;
+// values from outside of a loop until it ends.
+func (s *schedule) numberPositions(at int) int {
+	for _, i := range s.items {
+		begin := at
+		switch {
+		case i.loop != nil:
+			at = i.loop.body.numberPositions(at + 1)
+		case i.group != nil:
+			for k, n := range i.group {
+				if n.routine == 0 || k == 0 || n.routine != i.group[k-1].routine { // a run is one step
+					at++
+				}
+				n.extendLiveRange(at, func(v *value) bool { return v.where == inStrip })
+			}
+		}
+		at++
+		for _, n := range append(i.group, i) {
+			all := func(v *value) bool { return v.where != inStrip }
+			n.extendLiveRange(begin, all)
+			n.extendLiveRange(at, all)
+		}
+		at++
+	}
+	return at
+}
+
+func (i *instr) extendLiveRange(at int, which func(*value) bool) {
+	for _, list := range [][]*value{i.outs, i.stripArgs, i.tileArgs} {
+		for _, v := range list {
+			if which(v) {
+				v.liveFrom, v.liveTo = min(v.liveFrom, at), max(v.liveTo, at)
+			}
+		}
+	}
+}
+
+const cacheLine = 64
+
+// layOut gives every value in scratch bytes that no value needed at the same
+// time has, lowest address first, and returns how many bytes there are.
+func layOut(values []*value) int64 {
+	order := slices.DeleteFunc(slices.Clone(values), func(v *value) bool { return v.where == inMemory || v.liveTo < v.liveFrom })
+	slices.SortStableFunc(order, func(x, y *value) int { return cmp.Or(cmp.Compare(x.liveFrom, y.liveFrom), cmp.Compare(x.id, y.id)) })
+	var live []*value // by address
+	total := int64(0)
+	for _, v := range order {
+		live = slices.DeleteFunc(live, func(u *value) bool { return u.liveTo < v.liveFrom })
+		v.at = 0
+		k := 0
+		for ; k < len(live) && v.at+v.bytes() > live[k].at; k++ {
+			v.at = (live[k].at + live[k].bytes() + cacheLine - 1) &^ (cacheLine - 1)
+		}
+		live = slices.Insert(live, k, v)
+		total = max(total, v.at+v.bytes())
+	}
+	return total
+}
+
+// A scratchPool keeps the scratch of closed kernels for the next ones, which saves
+// clearing it and the faults of pages that were never touched. Nothing may
+// expect zeros in scratch.
+type scratchPool struct {
+	mu   sync.Mutex
+	free [][]byte
+	held int64 // bytes of them
+}
+
+const maxPooledBytes = 64 << 20 // bytes that a pool keeps
+
+// get returns n bytes at the beginning of a cache line, nil for none.
+func (p *scratchPool) get(n int64) []byte {
+	if n == 0 {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	best := -1
+	for k, s := range p.free {
+		if size := cap(s); int64(size) >= n && int64(size) <= 4*max(n, minAllocation) && (best < 0 || size < cap(p.free[best])) {
+			best = k
+		}
+	}
+	if best < 0 {
+		return alignedBytes(sizeClass(n))[:n]
+	}
+	s := p.free[best]
+	p.free = slices.Delete(p.free, best, best+1)
+	p.held -= int64(cap(s))
+	return s[:n]
+}
+
+const minAllocation = 4096 // bytes
+
+// sizeClass rounds up to an eighth of a power of two, so that what serves one plan
+// serves others.
+func sizeClass(n int64) int64 {
+	n = max(n, minAllocation)
+	step := int64(1) << max(0, bits.Len64(uint64(n))-4)
+	return (n + step - 1) &^ (step - 1)
+}
+
+// put takes back what take returned.
+func (p *scratchPool) put(s []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if size := int64(cap(s)); size > 0 && p.held+size <= maxPooledBytes {
+		p.free, p.held = append(p.free, s), p.held+size
+	}
+}
+
+// alignedBytes is n zeros at the beginning of a cache line.
+func alignedBytes(n int64) []byte {
+	raw := make([]byte, n+cacheLine)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % cacheLine
+	return raw[skip:]
+}

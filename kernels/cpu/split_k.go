@@ -1,0 +1,172 @@
+package cpu
+
+import (
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels/cpu/gemm"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A splitK divides the contraction of the dot of a program, or the iterations of
+// its reduction, among parts, each a tile program of its own (Osama et al.,
+// Stream-K, PPoPP 2023, §2, "fixed split"). The partial results are joined in the
+// order of the parts by the tile program that comes last, which alone goes on to
+// what follows, so that the bits of a result depend on the plan only.
+type splitK struct {
+	parts    int64
+	op       int            // that is divided
+	trips    bool           // they share the iterations of the loop, not the terms of each
+	bytes    int64          // of a partial result
+	partials []byte         // tiles × parts of them
+	arrived  []atomic.Int32 // parts of a tile that are done
+}
+
+// planSplit reads the knob. Programs of several dots, or of several results, and
+// dots and reductions in loops of loops are not divided, nor are reductions that
+// machine code does not do or that have fewer iterations than parts.
+func (l *lowering) planSplit() {
+	parts := l.knob("splitk", 1)
+	n := splittableOp(l.p)
+	if parts <= 1 || n < 0 {
+		return
+	}
+	dot := isDot(l.p.Ops[n])
+	for _, s := range l.p.Body {
+		switch {
+		case s.Loop == nil && s.Op == n && dot:
+			l.split = &splitK{parts: parts, op: n}
+		case s.Loop != nil && len(s.Loop.Accumulators) == 1 && s.Loop.Accumulators[0] == n:
+			trips := int64(1)
+			for _, d := range s.Loop.Dims {
+				count, _ := l.p.Space.Dims[d].Tiles.Value()
+				trips *= count
+			}
+			if dot || trips >= parts && l.jit {
+				l.split = &splitK{parts: parts, op: n, trips: trips >= parts}
+			}
+		}
+	}
+}
+
+func isDot(op symtile.Op) bool { return op.Code == hlo.OpDot }
+
+// splittableOp is the op of a program that parts can share: its only dot, or else its
+// only reduction, of f32 by one operation; −1 for none.
+func splittableOp(p *symtile.Program) int {
+	n := slices.IndexFunc(p.Ops, isDot)
+	switch reduces := func(op symtile.Op) bool { return op.Code == hlo.OpReduce }; {
+	case len(p.Roots) > 1:
+		return -1
+	case n >= 0:
+		if slices.ContainsFunc(p.Ops[n+1:], isDot) {
+			return -1
+		}
+		return n
+	default:
+		n = slices.IndexFunc(p.Ops, reduces)
+		if n < 0 || slices.ContainsFunc(p.Ops[n+1:], reduces) || !jitReducible(p.Ops[n]) {
+			return -1
+		}
+		return n
+	}
+}
+
+// jitReducible says whether machine code does a reduction.
+func jitReducible(op symtile.Op) bool {
+	monoid, ok := op.Instr.Attrs.ToApply.Monoid()
+	return ok && len(op.Args) == 2 && op.Instr.Shape.DType == hlo.F32 && vectorReductions[monoid].combine != nil
+}
+
+// count returns how many tile programs there are for a tile.
+func (s *splitK) count() int64 {
+	if s == nil {
+		return 1
+	}
+	return s.parts
+}
+
+// allocate makes room for the partial sums of so many tiles.
+func (s *splitK) allocate(tiles int64) {
+	if s != nil {
+		s.partials, s.arrived = alignedBytes(tiles*s.parts*s.bytes), make([]atomic.Int32, tiles)
+	}
+}
+
+// reset forgets the run before.
+func (s *splitK) reset() {
+	if s == nil {
+		return
+	}
+	for k := range s.arrived {
+		s.arrived[k].Store(0)
+	}
+}
+
+// rangeOf is the part of n a tile program does, in units of so many.
+func (s *splitK) rangeOf(w *worker, n, unit int64) (begin, end int64) {
+	units := (n + unit - 1) / unit
+	return min(n, units*w.part/s.parts*unit), min(n, units*(w.part+1)/s.parts*unit)
+}
+
+// partial is partial sum k of the tile, of n elements.
+func partial[T number](w *worker, s *splitK, k int64, n int) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(&s.partials[(w.tile*s.parts+k)*s.bytes])), n)
+}
+
+// arrive leaves the partial result of a part; false if others are to come.
+func (s *splitK) arrive(w *worker) bool {
+	w.skipRest = int64(s.arrived[w.tile].Add(1)) < s.parts
+	return !w.skipRest
+}
+
+// splitReduction has a reduction begin from its identity in all parts but the first,
+// and at its end leave its partial result in v to the split, and go on with all
+// joined where it is the last.
+func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
+	s.bytes = (v.n*classBytes[v.class] + cacheLine - 1) &^ (cacheLine - 1)
+	each := reduceRoutines()[monoid][1]
+	c.prologue = append(c.prologue, func(w *worker) {
+		if w.part > 0 {
+			fillWith(whole[float32](w, v), vectorReductions[monoid].identity)
+		}
+	})
+	c.epilogue = append(c.epilogue, func(w *worker) {
+		sum := whole[float32](w, v)
+		copy(partial[float32](w, s, w.part, len(sum)), sum)
+		if !s.arrive(w) {
+			return
+		}
+		copy(sum, partial[float32](w, s, 0, len(sum)))
+		for k := int64(1); k < s.parts; k++ {
+			x := partial[float32](w, s, k, len(sum))
+			for at := 0; at < len(sum); at += maxCallLength {
+				w.reduceArgs = reduceArgs{int64(min(maxCallLength, len(sum)-at)), &x[at], &sum[at]}
+				each.Call(unsafe.Pointer(&w.reduceArgs))
+			}
+		}
+	})
+}
+
+// splitDot has a dot that ends leave its partial sum in v to the split, and go on
+// with the sum of all where it is the last: a row of ones times the partial sums
+// as rows, which adds them one after the other, each exactly.
+func splitDot[T number](c *accumulator, s *splitK, v *value, fresh int) {
+	s.bytes = (v.n*classBytes[v.class] + cacheLine - 1) &^ (cacheLine - 1)
+	ones, row := slices.Repeat([]T{1}, int(s.parts)), s.bytes/classBytes[v.class]
+	c.epilogue = append(c.epilogue, func(w *worker) {
+		sum := whole[T](w, v)
+		if w.slots[fresh] == 1 { // it had no iteration
+			clear(sum)
+		}
+		copy(partial[T](w, s, w.part, len(sum)), sum)
+		if !s.arrive(w) {
+			return
+		}
+		n, others := int64(len(sum)), s.parts-1
+		copy(sum, partial[T](w, s, 0, len(sum)))
+		gemm.Multiply(gemm.Dense(sum, int(n)), gemm.Dense(ones, len(ones)), gemm.Dense(partial[T](w, s, 1, int((others-1)*row+n)), int(row)), 1, int(n), int(others), packingScratch[T](w))
+	})
+}

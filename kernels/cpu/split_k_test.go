@@ -1,0 +1,100 @@
+package cpu
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// TestSplits: whole contractions and loops of them are divided, also among more
+// parts than there are terms or iterations, and the bits of a result are the
+// same whatever part comes last.
+func TestSplits(t *testing.T) {
+	p, _ := landscape(t, `x = f32[20,200] parameter(0)
+y = f32[200,24] parameter(1)
+dot = f32[20,24] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+r = f32[20,24] tanh(dot)`)
+	v, err := check.NewVerifier(p.Fusion, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New()
+	for _, tiling := range []symtile.Tiling{{20, 24, 200}, {8, 24, 200}, {20, 7, 16}, {9, 24, 70}} {
+		for _, parts := range []int64{2, 3, 8, 64} {
+			verify(t, b, v, p, kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3))
+		}
+	}
+}
+
+// TestSplitReductions: iterations of a reduction are divided, whatever it begins
+// from, and what follows it sees all of them; with more parts than iterations
+// nothing is.
+func TestSplitReductions(t *testing.T) {
+	for _, monoid := range []string{"add", "maximum", "minimum"} {
+		p, _ := landscape(t, strings.ReplaceAll(`x = f32[300,40] parameter(0)
+y = f32[300,40] parameter(1)
+start = f32[] constant(3)
+z = f32[300,40] add(x, y)
+all = f32[40] reduce(z, start), dimensions={0}, to_apply=$0
+r = f32[40] negate(all)`, "$0", monoid))
+		v, err := check.NewVerifier(p.Fusion, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := New()
+		for _, tiling := range []symtile.Tiling{{40, 300}, {40, 50}, {40, 7}, {16, 33}} {
+			for _, parts := range []int64{2, 3, 8, 64} {
+				verify(t, b, v, p, kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3))
+			}
+		}
+	}
+}
+
+// A row sum of everything is divided too.
+func TestSplitSums(t *testing.T) {
+	p, _ := landscape(t, `x = f32[130,70] parameter(0)
+zero = f32[] constant(0)
+r = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add`)
+	v, err := check.NewVerifier(p.Fusion, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tiling := range []symtile.Tiling{{16, 70}, {130, 8}, {13, 7}} {
+		verify(t, New(), v, p, kernels.Plan{Tiles: tiling}.With("splitk", 4).With("threads", 3))
+	}
+}
+
+func TestSplitsAreTheSameTwice(t *testing.T) {
+	s := &splitK{parts: 3}
+	s.bytes = 64
+	s.allocate(1)
+	v := &value{n: 1}
+	var first float32
+	for n, order := range [][]int64{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		s.reset()
+		c := new(accumulator)
+		splitDot[float32](c, s, v, 0)
+		w := &worker{slots: []int64{0}, arena: alignedBytes(64), addresses: nil, packing: alignedBytes(1 << 16)}
+		w.addresses = append(w.addresses, unsafe.Pointer(&w.arena[0]))
+		for k, part := range order {
+			w.part, w.skipRest = part, false
+			whole[float32](w, v)[0] = []float32{1e8, -1e8, 3}[part]
+			c.epilogue[0](w)
+			if w.skipRest != (k < 2) {
+				t.Fatalf("part %d, %d to come: ended is %v", part, k, w.skipRest)
+			}
+		}
+		got := whole[float32](w, v)[0]
+		if n == 0 {
+			first = got
+		}
+		if math.Float32bits(got) != math.Float32bits(first) || got != 3 {
+			t.Errorf("parts in the order %v: %v", order, got)
+		}
+	}
+}

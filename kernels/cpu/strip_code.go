@@ -1,0 +1,353 @@
+package cpu
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Pointwise instructions of one width that follow each other in a strip become one
+// machine function: what only they use stays in registers. Elsewhere than on
+// amd64 with AVX2 and FMA, and for operations that are not in the table, the
+// loops in Go run.
+
+// jitSupported says whether machine code runs here.
+var jitSupported = sync.OnceValue(func() bool { return amd64.Supported() == nil })
+
+// A pointwiseOp instruction is a pointwise operation that machine code can do.
+type pointwiseOp struct {
+	op   symtile.Op
+	out  *value
+	args []*value
+}
+
+// float32Code emit operations on floats held as f32; elements of pred are 0 or 1
+// as i32.
+var float32Code = map[hlo.Opcode]func(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value{
+	hlo.OpAdd:                 binaryCode(amd64.VADDPS),
+	hlo.OpSubtract:            binaryCode(amd64.VSUBPS),
+	hlo.OpMultiply:            binaryCode(amd64.VMULPS),
+	hlo.OpDivide:              binaryCode(amd64.VDIVPS),
+	hlo.OpMaximum:             func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Max32(x[0], x[1]) },
+	hlo.OpMinimum:             func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Min32(x[0], x[1]) },
+	hlo.OpNegate:              unaryCode((*amd64.Chain).Neg32),
+	hlo.OpAbs:                 unaryCode((*amd64.Chain).Abs32),
+	hlo.OpSqrt:                unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VSQRTPS, x) }),
+	hlo.OpRsqrt:               unaryCode((*amd64.Chain).Rsqrt32),
+	hlo.OpExponential:         unaryCode((*amd64.Chain).Exp32),
+	hlo.OpExponentialMinusOne: unaryCode((*amd64.Chain).Expm132),
+	hlo.OpLog:                 unaryCode((*amd64.Chain).Log32),
+	hlo.OpLogPlusOne:          unaryCode((*amd64.Chain).Log1p32),
+	hlo.OpTanh:                unaryCode((*amd64.Chain).Tanh32),
+	hlo.OpLogistic:            unaryCode((*amd64.Chain).Logistic32),
+	hlo.OpErf:                 unaryCode((*amd64.Chain).Erf32),
+	hlo.OpConvert:             unaryCode(func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x }),
+	hlo.OpCompare:             compareCode,
+	hlo.OpSelect:              selectCode,
+	hlo.OpClamp: func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+		return c.Min32(c.Max32(x[1], x[0]), x[2])
+	},
+}
+
+func unaryCode(f func(*amd64.Chain, amd64.Value) amd64.Value) func(*amd64.Chain, symtile.Op, []amd64.Value) amd64.Value {
+	return func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return f(c, x[0]) }
+}
+
+func binaryCode(op amd64.Op) func(*amd64.Chain, symtile.Op, []amd64.Value) amd64.Value {
+	return func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Do(op, x[0], x[1]) }
+}
+
+// floatPredicates of VCMPPS: ordered and quiet, but for NE, which a NaN satisfies.
+var floatPredicates = map[string]amd64.Imm{"EQ": 0, "LT": 17, "LE": 18, "GT": 30, "GE": 29, "NE": 4}
+
+func compareCode(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value {
+	return c.Do(amd64.VPSRLD, c.Do(amd64.VCMPPS, x[0], x[1], floatPredicates[op.Instr.Attrs.Direction]), amd64.Imm(31))
+}
+
+// selectCode: a 1 in the lowest bit, moved to the highest, chooses.
+func selectCode(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+	return c.Do(amd64.VBLENDVPS, x[2], x[1], c.Do(amd64.VPSLLD, x[0], amd64.Imm(31)))
+}
+
+// hasFloat32Code says whether machine code does an operation as the loops do.
+func hasFloat32Code(op symtile.Op) bool {
+	if float32Code[op.Code] == nil {
+		return false
+	}
+	d, operands := op.Instr.Shape.DType, op.Instr.Operands
+	switch op.Code {
+	case hlo.OpCompare:
+		return roundings[operands[0].Shape.DType] != nil && op.Instr.Attrs.CompareType == ""
+	case hlo.OpConvert:
+		return roundings[d] != nil && roundings[operands[0].Shape.DType] != nil
+	case hlo.OpSelect:
+		return roundings[d] != nil && operands[0].Shape.DType == hlo.Pred
+	}
+	return roundings[d] != nil
+}
+
+// roundings bring a result to the type of its elements, which are held as f32.
+var roundings = map[hlo.DType]func(c *amd64.Chain, x amd64.Value) amd64.Value{
+	hlo.F32:  func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x },
+	hlo.BF16: roundBF16,
+	hlo.F16: func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VCVTPH2PS, c.Do(amd64.VCVTPS2PH, x, amd64.Imm(0)))
+	},
+}
+
+// roundBF16 rounds to nearest even by adding just under half of the last place,
+// and 1 more where that is odd; NaN stays NaN.
+func roundBF16(c *amd64.Chain, x amd64.Value) amd64.Value {
+	odd := c.Do(amd64.VPAND, c.Do(amd64.VPSRLD, x, amd64.Imm(16)), c.Const32(1))
+	rounded := c.Do(amd64.VPADDD, c.Do(amd64.VPADDD, x, odd), c.Const32(0x7fff))
+	quiet := c.Do(amd64.VPOR, x, c.Const32(0x40<<16))
+	const unordered = amd64.Imm(3)
+	bits := c.Do(amd64.VBLENDVPS, rounded, quiet, c.Do(amd64.VCMPPS, x, x, unordered))
+	return c.Do(amd64.VPAND, bits, c.Const32(0xffff0000))
+}
+
+// addressRegs hold the addresses of values; two more count and make masks.
+var addressRegs = []amd64.Reg{amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8, amd64.R9, amd64.R10, amd64.R11, amd64.R12, amd64.R13, amd64.R14, amd64.R15}
+
+// stripCallArgs are what a machine function is called with.
+type stripCallArgs struct {
+	n  int64
+	at [16]unsafe.Pointer
+}
+
+// A stripFunction is a run of pure instructions as one function.
+type stripFunction struct {
+	list   []*pointwiseOp
+	reads  []*value // in the order of their addresses
+	writes []*value
+}
+
+// assignRoutines puts instructions of a group that only bring values in first, which they
+// may be, and numbers the runs of pure ones that fit one machine function.
+func (l *lowering) assignRoutines(g *instr) {
+	g.group = sourcesFirst(g.group)
+	if !l.jit {
+		return
+	}
+	number := 0
+	var run []*pointwiseOp
+	for _, i := range g.group {
+		if i.pointwise == nil || !hasVectorCode(i.pointwise.op) {
+			run = nil
+			continue
+		}
+		next := append(run[:len(run):len(run)], i.pointwise)
+		if m := newStripFunction(next, g.group); len(run) == 0 || classBytes[run[0].out.class] != classBytes[i.pointwise.out.class] || len(m.reads)+len(m.writes) > len(addressRegs) {
+			number++
+			next = []*pointwiseOp{i.pointwise}
+		}
+		i.routine, run = number, next
+	}
+}
+
+func sourcesFirst(group []*instr) []*instr {
+	var first, rest []*instr
+	for _, i := range group {
+		if len(i.stripArgs) == 0 {
+			first = append(first, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	return append(first, rest...)
+}
+
+// stripsOf are the strips of a group, runs compiled; length is what strips must
+// have for views, else 0, and compiled says whether there is machine code.
+func (l *lowering) stripsOf(group []*instr) (nodes []strip, length int64, compiled bool) {
+	if l.jit {
+		length = bindViews(group, l.strip)
+	}
+	kept := len(l.routines)
+	for k := 0; k < len(group); {
+		end := k + 1
+		for group[k].routine > 0 && end < len(group) && group[end].routine == group[k].routine {
+			end++
+		}
+		f, ok := l.compileRun(group[k:end], group)
+		switch {
+		case ok:
+			nodes, compiled = append(nodes, f), true
+		case group[k].routine > 0 && length > 0: // the loops in Go read no views
+			unbindViews(group)
+			l.routines = l.routines[:kept]
+			return l.goStrips(group), 0, false
+		default:
+			for _, i := range group[k:end] {
+				if !i.isElided() {
+					nodes = append(nodes, i.strip)
+				}
+			}
+		}
+		k = end
+	}
+	return nodes, length, compiled
+}
+
+func (l *lowering) goStrips(group []*instr) (nodes []strip) {
+	for _, i := range group {
+		nodes = append(nodes, i.strip)
+	}
+	return nodes
+}
+
+// compileRun makes one function of a run. Where that does not work the loops in
+// Go stay.
+func (l *lowering) compileRun(run, group []*instr) (strip, bool) {
+	if run[0].routine == 0 || !l.jit {
+		return nil, false
+	}
+	var list []*pointwiseOp
+	for _, i := range run {
+		list = append(list, i.pointwise)
+	}
+	m := newStripFunction(list, group)
+	f, ok := m.compile(l)
+	if !ok {
+		return nil, false
+	}
+	return m.strip(f), true
+}
+
+// newStripFunction finds what a run reads and what is needed after it.
+func newStripFunction(run []*pointwiseOp, group []*instr) *stripFunction {
+	m := &stripFunction{list: run}
+	made, inside := map[*value]bool{}, map[*pointwiseOp]bool{}
+	for _, p := range run {
+		inside[p] = true
+		for _, v := range p.args {
+			if !made[v] && !slices.Contains(m.reads, v) {
+				m.reads = append(m.reads, v)
+			}
+		}
+		made[p.out] = true
+	}
+	for _, p := range run {
+		if p.out.where != inStrip || slices.ContainsFunc(group, func(i *instr) bool { return !inside[i.pointwise] && slices.Contains(i.stripArgs, p.out) }) {
+			m.writes = append(m.writes, p.out)
+		}
+	}
+	return m
+}
+
+func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
+	if len(m.reads)+len(m.writes) > len(addressRegs) {
+		return nil, false
+	}
+	a := &amd64.Assembler{}
+	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
+	regs := map[*value]amd64.Reg{}
+	var pointers []amd64.Pointer
+	bytes := m.elementMoves().bytes
+	for k, v := range m.all() {
+		reg := addressRegs[k]
+		regs[v] = reg
+		a.Emit(amd64.MOV, reg, amd64.Mem{Base: amd64.RDI, Disp: int32(8 + 8*k)})
+		if v.where != inSplat && (v.view == nil || !v.view.repeats()) {
+			pointers = append(pointers, amd64.Pointer{Reg: reg, Bytes: bytes})
+		}
+	}
+	loop := &amd64.Loop{Chain: m.chain(regs), Counter: amd64.RAX, Pointers: pointers, Width: bytes, Copies: 2, Scratch: amd64.RCX, Mask: amd64.Y15}
+	if loop.Emit(a) != nil {
+		return nil, false
+	}
+	a.Emit(amd64.RET)
+	return l.addRoutine(a)
+}
+
+// chain is the run over one vector of each value.
+func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
+	c, w := &amd64.Chain{}, m.elementMoves()
+	at, made := map[*value]amd64.Value{}, map[*value]*pointwiseOp{}
+	for _, v := range m.reads {
+		if v.where == inSplat || v.view != nil && v.view.repeats() {
+			at[v] = c.Load(w.broadcast, amd64.Mem{Base: regs[v]}, 0)
+		} else {
+			at[v] = c.Load(w.load, amd64.Mem{Base: regs[v]}, 32)
+		}
+	}
+	for _, p := range m.list {
+		made[p.out] = p
+		if v := tanh1pOf(p, made); v != nil {
+			at[p.out] = c.Tanh1p32(at[v])
+		} else {
+			x := make([]amd64.Value, len(p.args))
+			for k, v := range p.args {
+				x[k] = at[v]
+			}
+			at[p.out] = p.emitAny(c, x)
+		}
+		if slices.Contains(m.writes, p.out) {
+			c.Store(w.store, amd64.Mem{Base: regs[p.out]}, 32, at[p.out])
+		}
+	}
+	return c
+}
+
+// all are the values whose addresses a call passes, in order.
+func (m *stripFunction) all() []*value { return slices.Concat(m.reads, m.writes) }
+
+func (m *stripFunction) strip(f *amd64.Func) strip {
+	all := m.all()
+	return func(w *worker, lo, hi int64) {
+		args := &w.stripArgs
+		args.n = hi - lo
+		for k, v := range all {
+			args.at[k] = address(w, v, lo)
+		}
+		f.Call(unsafe.Pointer(args))
+	}
+}
+
+// A routine is machine code of a plan, to be loaded with the rest of it.
+type routine struct {
+	f  *amd64.Func
+	at int
+}
+
+// addRoutine adds code to that of the plan. It is position independent.
+func (l *lowering) addRoutine(a *amd64.Assembler) (*amd64.Func, bool) {
+	text, err := a.Assemble()
+	if err != nil {
+		return nil, false
+	}
+	return l.addText(text), true
+}
+
+func (l *lowering) addText(text []byte) *amd64.Func {
+	for len(l.text)%codeAlignment != 0 {
+		l.text = append(l.text, 0xcc) // int3
+	}
+	r := routine{&amd64.Func{}, len(l.text)}
+	l.text, l.routines = append(l.text, text...), append(l.routines, r)
+	return r.f
+}
+
+const codeAlignment = 64 // of constants and loops
+
+// loadCode makes the code of the plan executable, for as long as the kernel is open.
+func (l *lowering) loadCode() (*amd64.Code, error) {
+	if len(l.text) == 0 {
+		return nil, nil
+	}
+	code, err := amd64.Load(l.text)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range l.routines {
+		if *r.f, err = code.Func(r.at); err != nil {
+			return nil, errors.Join(err, code.Close())
+		}
+	}
+	return code, nil
+}

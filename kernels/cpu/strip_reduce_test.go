@@ -1,0 +1,84 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// firstOf keeps the left one of equal elements, so that its results show the
+// order in which elements were joined.
+const firstOf = `HloModule first
+first {
+  a = T[] parameter(0)
+  i = s32[] parameter(1)
+  b = T[] parameter(2)
+  j = s32[] parameter(3)
+  ge = pred[] compare(a, b), direction=GE
+  v = T[] select(ge, a, b)
+  k = s32[] select(ge, i, j)
+  ROOT r = (T[], s32[]) tuple(v, k)
+}
+ENTRY main {
+  x = s8[ROWS,COLS] parameter(0)
+  few = s8[] constant(3)
+  fews = s8[ROWS,COLS] broadcast(few), dimensions={}
+  low = s8[ROWS,COLS] remainder(x, fews)
+  t = T[ROWS,COLS] convert(low)
+  n = s32[ROWS,COLS] iota(), iota_dimension=DIM
+  least = T[] constant(-100)
+  none = s32[] constant(-1)
+  ROOT r = (T[KEPT], s32[KEPT]) reduce(t, n, least, none), dimensions={DIM}, to_apply=first
+}`
+
+// Of equal elements the first one's index is found, along rows and columns of
+// any length and on every class of type.
+func TestReduceKeepsTheOrder(t *testing.T) {
+	for _, d := range []string{"f32", "f64", "s32", "s64"} {
+		for _, size := range [][2]int{{3, 7}, {5, 1}, {1, 1}, {2, 513}, {4, 1200}, {700, 3}} {
+			for dim := range 2 {
+				r := strings.NewReplacer("T[", d+"[", "ROWS", fmt.Sprint(size[0]), "COLS", fmt.Sprint(size[1]), "DIM", fmt.Sprint(dim), "KEPT", fmt.Sprint(size[1-dim]))
+				text := r.Replace(firstOf)
+				m, err := hlo.Parse("first", []byte(text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !runsLikeReference(t, text, m.Entry) {
+					t.Errorf("%s %v, dimension %d: refused", d, size, dim)
+				}
+				runsWhole(t, text, m.Entry)
+			}
+		}
+	}
+}
+
+// runsWhole verifies the plan of one tile.
+func runsWhole(t *testing.T, text string, c *hlo.Computation) {
+	t.Helper()
+	p, err := symtile.Analyze(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiling := make(symtile.Tiling, len(p.Space.Dims))
+	for k, d := range p.Space.Dims {
+		tiling[k] = d.Extent
+	}
+	k, err := New().Compile(context.Background(), p, kernels.Plan{Tiles: tiling})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	defer k.Close()
+	v, err := check.NewVerifier(c, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Verify(context.Background(), k); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+}

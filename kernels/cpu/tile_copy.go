@@ -1,0 +1,356 @@
+package cpu
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A tileCopy brings elements from an array or a tile in scratch to another, without
+// looking at them: width bytes each.
+type tileCopy struct {
+	dims        []copyDim // those far apart in the destination first
+	width       int64
+	complement  bool // see trail
+	nonTemporal bool // past the caches
+	to, from    int  // places of element 0; −1 for 0
+	start       int64
+	cols        int // the dimension whose elements follow each other in the destination, −1: none
+	rows        int // the same of the source
+	outerRow    int // another one, of rows of the destination
+	dst, src    func(w *worker) []byte
+	block       *value // scratch of a transpose that streams, else nil
+}
+
+// A copyDim is a dimension with its strides in elements.
+type copyDim struct {
+	size, to, from  int64
+	inside, outside []dimMask
+}
+
+// lowerCopies lowers a route into one instruction, for the programs that own the result.
+func (b *block) lowerCopies(r *composition, in *instr, m tileCopy, once []int) {
+	var all []*tileCopy
+	for _, t := range r.views {
+		if x := b.lowerCopy(t, in, m); x != nil {
+			all = append(all, x)
+		}
+	}
+	scratch := m.to < 0
+	in.run = func(w *worker) {
+		for _, d := range once {
+			if w.tids[d] != 0 {
+				return
+			}
+		}
+		if scratch && (len(all) > 1 || all[0].partial(w)) {
+			clear(m.dst(w))
+		}
+		for _, x := range all {
+			x.run(w)
+		}
+		if m.nonTemporal {
+			storeFence(w)
+		}
+	}
+	b.add(in)
+}
+
+// lowerCopy lowers one trail of a route, nil when nothing can be on it.
+func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
+	if t.complement && !slices.ContainsFunc(t.dims, func(d composedDim) bool { return len(d.outside) > 0 }) {
+		return nil
+	}
+	source := b.l.p.Ops[t.source]
+	m.from, m.start = -1, 0
+	if source.Code == hlo.OpParameter {
+		base, _ := t.toMemory(b.l)
+		m.from = b.slot(base)
+		param := source.Instr.Attrs.Param
+		m.src = func(w *worker) []byte { return w.in[param].Data }
+	} else {
+		v := b.l.results[t.source][0]
+		in.tileArgs = append(in.tileArgs, v)
+		m.src = v.data
+		if v.where == inSplat {
+			t.broadcastFirst()
+		}
+	}
+	m.start, m.complement = t.start, t.complement
+	for _, d := range t.dims {
+		x := copyDim{size: d.size, to: d.to, from: d.at}
+		for _, tile := range d.inside {
+			x.inside = append(x.inside, newDimMask(b, tile))
+		}
+		for _, tile := range d.outside {
+			x.outside = append(x.outside, newDimMask(b, tile))
+		}
+		m.dims = append(m.dims, x)
+	}
+	m.normalize()
+	if m.block = nil; m.nonTemporal && m.isTranspose() {
+		m.block = b.l.value("block", classF32, noTile, blockBytes/4)
+		in.outs = append(in.outs, m.block)
+	}
+	return &m
+}
+
+// data is the bytes of a value.
+func (v *value) data(w *worker) []byte {
+	return unsafe.Slice((*byte)(w.addresses[v.id]), v.bytes())
+}
+
+// normalize orders dimensions, joins those that are one, and finds the ones whose
+// elements follow each other.
+func (m *tileCopy) normalize() {
+	m.dims = slices.DeleteFunc(m.dims, func(d copyDim) bool { return d.size == 1 && len(d.inside)+len(d.outside) == 0 })
+	slices.SortStableFunc(m.dims, func(x, y copyDim) int { return cmp.Or(cmp.Compare(y.to, x.to), cmp.Compare(y.from, x.from)) })
+	for k := len(m.dims) - 2; k >= 0; k-- {
+		x, y := &m.dims[k], m.dims[k+1]
+		free := len(x.inside)+len(x.outside)+len(y.inside)+len(y.outside) == 0
+		if free && x.to == y.to*y.size && x.from == y.from*y.size {
+			x.size, x.to, x.from = x.size*y.size, y.to, y.from
+			m.dims = slices.Delete(m.dims, k+1, k+2)
+		}
+	}
+	m.cols = slices.IndexFunc(m.dims, func(d copyDim) bool { return d.to == 1 })
+	m.rows = slices.IndexFunc(m.dims, func(d copyDim) bool { return d.from == 1 })
+	m.outerRow = len(m.dims) - 1
+	for m.outerRow >= 0 && m.outerRow == m.cols {
+		m.outerRow--
+	}
+}
+
+// isTranspose says whether neighbours in the source are not neighbours in the
+// destination.
+func (m *tileCopy) isTranspose() bool { return m.cols >= 0 && m.rows >= 0 && m.rows != m.cols }
+
+// copyToOutput lowers what a root stores as moves, if it is that.
+func (b *block) copyToOutput(k int, r symtile.Root) bool {
+	if b.l.copies.rowGathers[k] {
+		b.lowerRowGather(r)
+		return true
+	}
+	route := b.l.copies.roots[k]
+	if route == nil {
+		return false
+	}
+	op := b.l.p.Ops[r.Op]
+	box, axis, _ := op.Tile.Boxes()
+	base := b.l.p.Space.Ring.Const(0)
+	for k, d := range box {
+		base = base.Add(d.Offset.Scale(op.Instr.Shape.Strides()[axis[k]]))
+	}
+	output := r.Output
+	b.lowerCopies(route, &instr{name: fmt.Sprintf("move to output %d", output)}, tileCopy{
+		width: op.Instr.Shape.DType.Size(), to: b.slot(base), nonTemporal: b.l.storesNonTemporal(op.Instr.Shape),
+		dst: func(w *worker) []byte { return w.out[output].Data },
+	}, r.Once)
+	return true
+}
+
+// copyToScratch lowers an op that arranges elements of arrays anew.
+func (b *block) copyToScratch(n int) {
+	op := b.l.p.Ops[n]
+	v := b.l.result(n)
+	b.lowerCopies(b.l.copies.ops[n], &instr{name: string(op.Code) + " from memory", outs: []*value{v}}, tileCopy{width: op.Instr.Shape.DType.Size(), to: -1, dst: v.data}, nil)
+}
+
+// A copyBox is a part of a move: sizes along its dimensions, and where it begins.
+type copyBox struct {
+	size     [maxRank]int64
+	dst, src unsafe.Pointer
+}
+
+// valid is the range of indices that are there.
+func (d *copyDim) valid(w *worker) (lo, hi int64) {
+	hi = d.size
+	for k := range d.inside {
+		l, h := d.inside[k].valid(w)
+		lo, hi = max(lo, l), min(hi, h)
+	}
+	return lo, hi
+}
+
+// partial says whether some elements are not there.
+func (m *tileCopy) partial(w *worker) bool {
+	for k := range m.dims {
+		if lo, hi := m.dims[k].valid(w); lo > 0 || hi < m.dims[k].size {
+			return true
+		}
+	}
+	return false
+}
+
+// run moves all elements that are there.
+func (m *tileCopy) run(w *worker) {
+	var r region
+	for k := range m.dims {
+		if r.lo[k], r.hi[k] = m.dims[k].valid(w); r.lo[k] >= r.hi[k] {
+			return
+		}
+	}
+	if !m.complement {
+		m.copyRegion(w, &r)
+		return
+	}
+	for k := range m.dims { // the parts below and above along each dimension in turn
+		d := &m.dims[k]
+		if len(d.outside) == 0 {
+			continue
+		}
+		lo, hi := d.outside[0].valid(w)
+		lo, hi = max(lo, r.lo[k]), min(hi, r.hi[k])
+		if lo >= hi {
+			m.copyRegion(w, &r)
+			return
+		}
+		below, above := r, r
+		below.hi[k], above.lo[k] = lo, hi
+		m.copyRegion(w, &below)
+		m.copyRegion(w, &above)
+		r.lo[k], r.hi[k] = lo, hi
+	}
+}
+
+// copyRegion moves the elements of a region.
+func (m *tileCopy) copyRegion(w *worker, r *region) {
+	to, from := int64(0), m.start
+	if m.to >= 0 {
+		to = w.slots[m.to]
+	}
+	if m.from >= 0 {
+		from += w.slots[m.from]
+	}
+	var x copyBox
+	lastTo, firstFrom, lastFrom := int64(0), int64(0), int64(0)
+	for k := range m.dims {
+		d := &m.dims[k]
+		if x.size[k] = r.hi[k] - r.lo[k]; x.size[k] <= 0 {
+			return
+		}
+		to, from = to+r.lo[k]*d.to, from+r.lo[k]*d.from
+		lastTo += (x.size[k] - 1) * d.to
+		firstFrom, lastFrom = firstFrom+min(0, (x.size[k]-1)*d.from), lastFrom+max(0, (x.size[k]-1)*d.from)
+	}
+	n := m.width
+	dst, src := m.dst(w)[to*n:(to+lastTo+1)*n], m.src(w)[(from+firstFrom)*n:(from+lastFrom+1)*n]
+	x.dst, x.src = unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Add(unsafe.Pointer(unsafe.SliceData(src)), -firstFrom*n)
+	m.copyBox(w, &x)
+}
+
+// copyBox chooses how.
+func (m *tileCopy) copyBox(w *worker, x *copyBox) {
+	switch {
+	case m.cols < 0:
+		m.copyElements(x, -1, -1)
+	case m.dims[m.cols].from == 1:
+		m.copyRuns(w, x)
+	case m.dims[m.cols].from == 0 && x.size[m.cols]*m.width >= minFillBytes:
+		m.fillRuns(w, x)
+	case m.isTranspose() && m.transposed(w, x):
+	default:
+		m.copyElements(x, m.cols, -1)
+	}
+}
+
+// eachOuter calls visit where every combination of indices begins, but for those of
+// two dimensions.
+func (m *tileCopy) eachOuter(x *copyBox, but, and int, visit func(dst, src unsafe.Pointer)) {
+	var index [maxRank]int64
+	dst, src := x.dst, x.src
+	for {
+		visit(dst, src)
+		k := len(m.dims) - 1
+		for ; k >= 0; k-- {
+			if k == but || k == and {
+				continue
+			}
+			to, from := m.dims[k].to*m.width, m.dims[k].from*m.width
+			if index[k]++; index[k] < x.size[k] {
+				dst, src = unsafe.Add(dst, to), unsafe.Add(src, from)
+				break
+			}
+			dst, src = unsafe.Add(dst, -(index[k]-1)*to), unsafe.Add(src, -(index[k]-1)*from)
+			index[k] = 0
+		}
+		if k < 0 {
+			return
+		}
+	}
+}
+
+// copyRuns copies rows.
+func (m *tileCopy) copyRuns(w *worker, x *copyBox) {
+	rows := copyArgs{n: 1, bytes: x.size[m.cols] * m.width}
+	if m.outerRow >= 0 {
+		rows.n, rows.toStep, rows.fromStep = x.size[m.outerRow], m.dims[m.outerRow].to*m.width, m.dims[m.outerRow].from*m.width
+	}
+	if rows.ahead = prefetchBytes; rows.bytes < prefetchBytes {
+		rows.ahead = prefetchBytes / rows.bytes * rows.fromStep
+	}
+	m.eachOuter(x, m.cols, m.outerRow, func(dst, src unsafe.Pointer) {
+		rows.to, rows.from = dst, src
+		w.copyRows(rows, m.nonTemporal)
+	})
+}
+
+const (
+	prefetchBytes = 1024 // bytes that are fetched before they are copied
+	minFillBytes  = 64   // bytes
+)
+
+// fillRuns writes rows of copies of one element.
+func (m *tileCopy) fillRuns(w *worker, x *copyBox) {
+	bytes := x.size[m.cols] * m.width
+	m.eachOuter(x, m.cols, -1, func(dst, src unsafe.Pointer) {
+		pattern := w.fillPattern[:min(int64(len(w.fillPattern)), bytes)]
+		n := copy(pattern, unsafe.Slice((*byte)(src), m.width))
+		for ; n < len(pattern); n *= 2 {
+			copy(pattern[n:], pattern[:n])
+		}
+		rows := copyArgs{n: bytes / int64(len(pattern)), bytes: int64(len(pattern)), from: unsafe.Pointer(&pattern[0]), to: dst, toStep: int64(len(pattern))}
+		w.copyRows(rows, m.nonTemporal)
+		if left := bytes % int64(len(pattern)); left > 0 {
+			rows.to, rows.n, rows.bytes = unsafe.Add(dst, bytes-left), 1, left
+			w.copyRows(rows, m.nonTemporal)
+		}
+	})
+}
+
+// copyElements moves element by element, along a dimension inside of the others.
+func (m *tileCopy) copyElements(x *copyBox, along, but int) {
+	n, to, from := int64(1), int64(0), int64(0)
+	if along >= 0 {
+		n, to, from = x.size[along], m.dims[along].to, m.dims[along].from
+	}
+	m.eachOuter(x, along, but, func(dst, src unsafe.Pointer) {
+		m.copyStrided(dst, src, n, to, from)
+	})
+}
+
+// copyStrided moves n elements that are apart.
+func (m *tileCopy) copyStrided(dst, src unsafe.Pointer, n, to, from int64) {
+	switch m.width {
+	case 1:
+		copyStridedAs[uint8](dst, src, n, to, from)
+	case 2:
+		copyStridedAs[uint16](dst, src, n, to, from)
+	case 4:
+		copyStridedAs[uint32](dst, src, n, to, from)
+	case 8:
+		copyStridedAs[uint64](dst, src, n, to, from)
+	}
+}
+
+// copyStridedAs moves n elements that are apart.
+func copyStridedAs[T uint8 | uint16 | uint32 | uint64](dst, src unsafe.Pointer, n, to, from int64) {
+	size := int64(unsafe.Sizeof(T(0)))
+	for k := range n {
+		*(*T)(unsafe.Add(dst, k*to*size)) = *(*T)(unsafe.Add(src, k*from*size))
+	}
+}

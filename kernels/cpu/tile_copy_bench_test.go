@@ -1,0 +1,169 @@
+package cpu
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// moveCases are fusions that only move elements, with plans worth comparing;
+// without one the default.
+var moveCases = []struct {
+	name, text string
+	plans      []string
+}{
+	{"transpose4096", `
+x = f32[4096,4096] parameter(0)
+r = f32[4096,4096] transpose(x), dimensions={1,0}`, []string{"256,128", "512,128", "256,4096", "4096,128", "512,4096", "512,512"}},
+	{"transpose3000", `
+x = f32[3000,2000] parameter(0)
+r = f32[2000,3000] transpose(x), dimensions={1,0}`, []string{"256,128", "500,128", "250,3000", "500,3000"}},
+	{"swap", `
+x = f32[8,1024,16,64] parameter(0)
+r = f32[8,16,1024,64] transpose(x), dimensions={0,2,1,3}`, []string{"1,16,64,64", "1,16,1024,64", "1,1,1024,64", "1,4,256,64"}},
+	{"transpose_bf16", `
+x = bf16[4096,4096] parameter(0)
+r = bf16[4096,4096] transpose(x), dimensions={1,0}`, []string{"256,256", "256,4096"}},
+	{"transpose_s8", `
+x = s8[8192,4096] parameter(0)
+r = s8[4096,8192] transpose(x), dimensions={1,0}`, []string{"256,512", "256,8192"}},
+	{"transpose_f64", `
+x = f64[4096,2048] parameter(0)
+r = f64[2048,4096] transpose(x), dimensions={1,0}`, []string{"256,64", "256,4096"}},
+	{"concatenate", `
+x = f32[4096,1000] parameter(0)
+y = f32[4096,1500] parameter(1)
+r = f32[4096,2500] concatenate(x, y), dimensions={1}`, []string{"64,2500"}},
+	{"pad", `
+x = f32[4000,2000] parameter(0)
+z = f32[] constant(0)
+r = f32[4096,2100] pad(x, z), padding=48_48x50_50`, []string{"64,2100"}},
+	{"slice", `
+x = f32[4096,2500] parameter(0)
+r = f32[4096,2000] slice(x), slice={[0:4096], [100:2100]}`, []string{"64,2000"}},
+	{"reverse", `
+x = f32[4096,2048] parameter(0)
+r = f32[4096,2048] reverse(x), dimensions={0}`, []string{"64,2048"}},
+	{"broadcast", `
+x = f32[2048] parameter(0)
+r = f32[8192,2048] broadcast(x), dimensions={1}`, []string{"64,2048"}},
+	{"column_major", `
+x = f32[4096,2048]{0,1} parameter(0)
+r = f32[4096,2048] copy(x)`, []string{"256,128", "256,2048"}},
+	{"gather", `
+x = f32[32768,256] parameter(0)
+i = s32[32768] parameter(1)
+r = f32[32768,256] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,256}`, []string{"64,256"}},
+	{"update", `
+x = f32[8192,1024] parameter(0)
+y = f32[4096,1024] parameter(1)
+i = s32[] parameter(2)
+r = f32[8192,1024] dynamic-update-slice(x, y, i, i)`, []string{"64,1024"}},
+	{"copy", `
+x = f32[4096,2048] parameter(0)
+r = f32[4096,2048] copy(x)`, []string{"64,2048"}},
+}
+
+// BenchmarkMoves times moves beside streaming copies of as many bytes: the least
+// of rounds that take turns, with one thread and with all.
+func BenchmarkMoves(b *testing.B) {
+	for _, c := range moveCases {
+		p, bench := landscape(b, c.text)
+		backend := New()
+		plans := []kernels.Plan{}
+		def, err := backend.Default(p)
+		if err != nil {
+			b.Fatal(err)
+		}
+		plans = append(plans, def)
+		for _, text := range c.plans {
+			plan, err := kernels.ParsePlan(text)
+			if err != nil {
+				b.Fatal(err)
+			}
+			plans = append(plans, plan)
+		}
+		for _, threads := range []int64{1, int64(lanes())} {
+			for _, plan := range plans {
+				plan = plan.With("threads", threads)
+				b.Run(c.name+"/"+plan.String(), func(b *testing.B) { againstCopy(b, p, bench, plan) })
+			}
+		}
+	}
+}
+
+func againstCopy(b *testing.B, p *symtile.Program, bench *check.Bench, plan kernels.Plan) {
+	c := p.Fusion
+	backend := New()
+	k, err := backend.Compile(context.Background(), p, plan)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer k.Close()
+	bytes := hlo.Shape{DType: c.Root.Shape.DType, Dims: c.Root.Shape.Dims}.Bytes()
+	for _, x := range c.Params {
+		bytes += x.Shape.Bytes()
+	}
+	roof := newRoof(b, bytes, plan.Knob("threads", 1), &backend.workers)
+	defer roof.close()
+	least, copied := math.Inf(1), math.Inf(1)
+	for b.Loop() {
+		for range 3 {
+			d, err := bench.Run(context.Background(), k)
+			if err != nil {
+				b.Fatal(err)
+			}
+			least = min(least, d.Seconds())
+			copied = min(copied, roof.run().Seconds())
+		}
+	}
+	b.ReportMetric(least*1e3, "ms")
+	b.ReportMetric(copied*1e3, "copy-ms")
+	b.ReportMetric(copied/least, "share")
+	b.ReportMetric(0, "ns/op")
+}
+
+// A roof is what moving bytes takes.
+type roof struct {
+	team  *parallelRegion
+	begin func()
+}
+
+// newRoof is a streaming copy of bytes, half of them read, in two sets of buffers by
+// turns.
+func newRoof(b *testing.B, bytes, threads int64, crew *workerPool) *roof {
+	from, to, run := [2]kernels.Buffer{}, [2]kernels.Buffer{}, 0
+	for k := range from {
+		from[k], to[k] = largeArray(b, bytes/2), largeArray(b, bytes/2)
+	}
+	r := &roof{begin: func() { run++ }}
+	workers := make([]*worker, threads)
+	for k := range workers {
+		workers[k] = &worker{tids: make([]int64, 1)}
+	}
+	parts := 8 * threads
+	r.team = newTeam(workers, []step{func(w *worker) {
+		lo, hi := bytes/2*w.tids[0]/parts/64*64, bytes/2*(w.tids[0]+1)/parts/64*64
+		w.copyRows(copyArgs{n: 1, bytes: hi - lo, from: unsafe.Pointer(&from[run%2].Data[lo]), to: unsafe.Pointer(&to[run%2].Data[lo]), ahead: prefetchBytes}, true)
+		storeFence(w)
+	}}, newRaster([]int64{parts}, 0), nil, crew)
+	return r
+}
+
+func (r *roof) close() { r.team.close() }
+
+func (r *roof) run() time.Duration {
+	r.begin()
+	d, err := r.team.run(context.Background(), nil, nil)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}

@@ -1,0 +1,196 @@
+package cpu
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// moveTypes are element types of every width, held in scratch as they are and not.
+var moveTypes = []string{"f32", "f64", "bf16", "f16", "s8", "u8", "s16", "s32", "u32", "s64", "pred", "f8e4m3fn"}
+
+var moveExtents = []int64{1, 2, 3, 7, 8, 9, 15, 16, 17, 24, 31, 33, 64, 67, 130}
+
+// randomMoves makes a program of operations that move elements, sometimes with
+// arithmetic before or after.
+func randomMoves(rng *rand.Rand) string {
+	c := &chain{rng: rng}
+	for range 1 + rng.IntN(3) {
+		d := moveExtents[rng.IntN(len(moveExtents))]
+		if product64(c.dims)*d <= 1<<13 {
+			c.dims = append(c.dims, d)
+		}
+	}
+	layout := ""
+	if len(c.dims) > 1 && rng.IntN(3) == 0 {
+		layout = "{" + list(rng.Perm(len(c.dims))) + "}"
+	}
+	fmt.Fprintf(&c.text, "v0 = %s%s parameter(0)\nzero = f32[] constant(0)\npadding = f32[] constant(1)\n", shapeText(c.dims), layout)
+	steps := []func(*chain){(*chain).reshape, (*chain).transpose, (*chain).transpose, (*chain).slice, (*chain).reverse, (*chain).pad, (*chain).concatenate, (*chain).broadcast, (*chain).dynamicSlice, (*chain).dynamicUpdate, (*chain).gather}
+	kind, ops := moveTypes[rng.IntN(len(moveTypes))], 1+rng.IntN(3)
+	arithmetic := -1
+	if kind == "f32" || kind == "f64" || kind == "bf16" {
+		arithmetic = rng.IntN(2*ops+1) - 1
+	}
+	for k := range ops {
+		if k == arithmetic {
+			c.add(c.dims, "negate(%%s)")
+		}
+		if n := product64(c.dims); n < 1<<14 {
+			steps[rng.IntN(len(steps))](c)
+		}
+	}
+	if arithmetic == ops || c.n == 0 {
+		c.add(c.dims, "copy(%%s)")
+	}
+	return strings.ReplaceAll(c.text.String(), "f32[", kind+"[")
+}
+
+// TestMovesEndAtPage holds moves of all types, alignments and remainders against
+// the reference, and runs them on arrays that end where a page does.
+func TestMovesEndAtPage(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	programs := 400
+	if testing.Short() {
+		programs = 100
+	}
+	moved := 0
+	for range programs {
+		text := randomMoves(rng)
+		m, err := hlo.Parse("moves", []byte(text))
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		p, err := symtile.Analyze(m.Entry)
+		if err != nil {
+			continue // not every chain has tiles
+		}
+		moved += checkMoves(t, rng, p)
+		if t.Failed() {
+			t.Fatalf("in\n%s", text)
+		}
+	}
+	if moved < programs {
+		t.Errorf("%d plans of %d programs moved", moved, programs)
+	}
+}
+
+// Transposes of several blocks each way, whole and not, by every tile.
+func TestTransposeBlocks(t *testing.T) {
+	for _, shape := range []string{"f32[300,530]", "f32[257,1030]", "f64[140,523]", "bf16[520,517]", "s8[1030,531]", "f32[2,140,3,270]", "s16[3,600,33]"} {
+		m, err := hlo.Parse(shape, []byte(transposeOf(shape)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := symtile.Analyze(m.Entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if checkMoves(t, rand.New(rand.NewPCG(1, 1)), p) == 0 {
+			t.Errorf("%s: nothing moved", shape)
+		}
+	}
+}
+
+// transposeOf swaps the last and the last but two dimensions, or of two both.
+func transposeOf(shape string) string {
+	kind, text, _ := strings.Cut(strings.TrimSuffix(shape, "]"), "[")
+	dims := strings.Split(text, ",")
+	perm := []string{"0", "1", "2", "3"}[:len(dims)]
+	from := max(0, len(dims)-3)
+	dims[from], dims[len(dims)-1] = dims[len(dims)-1], dims[from]
+	perm[from], perm[len(dims)-1] = perm[len(dims)-1], perm[from]
+	return fmt.Sprintf("x = %s parameter(0)\nr = %s[%s] transpose(x), dimensions={%s}", shape, kind, strings.Join(dims, ","), strings.Join(perm, ","))
+}
+
+// checkMoves checks some plans and returns how many have moves.
+func checkMoves(t *testing.T, rng *rand.Rand, p *symtile.Program) (moved int) {
+	t.Helper()
+	v, err := check.NewVerifier(p.Fusion, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tilings := slices.Collect(walkable(p).Tilings())
+	for k := range 3 {
+		plan := kernels.Plan{Tiles: tilings[len(tilings)-1]}
+		if k > 0 {
+			plan.Tiles = cheapOf(rng, p, tilings)
+		}
+		plan = plan.With("stream", int64(k+rng.IntN(2))%2).With("threads", 1+rng.Int64N(2))
+		kernel, err := New().Compile(context.Background(), p, plan)
+		if no := (*kernels.Rejected)(nil); errors.As(err, &no) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Verify(context.Background(), kernel); err != nil {
+			t.Errorf("plan %s: %v\n%s", plan, err, kernel.Source())
+		}
+		if err := endAtPage(t, p.Fusion, kernel); err != nil {
+			t.Errorf("plan %s: %v", plan, err)
+		}
+		if strings.Contains(kernel.Source(), " to output") || strings.Contains(kernel.Source(), "from memory") {
+			moved++
+		}
+		kernel.Close()
+	}
+	return moved
+}
+
+// endAtPage compares results on arrays that end with a page to those elsewhere.
+func endAtPage(t *testing.T, c *hlo.Computation, k kernels.Kernel) error {
+	in, err := check.Inputs(c, check.Normals, 9)
+	if err != nil {
+		return err
+	}
+	want, err := kernels.NewBuffer(c.Root.Shape)
+	if err != nil {
+		return err
+	}
+	if _, err := k.Run(context.Background(), in, []kernels.Buffer{want}); err != nil {
+		return err
+	}
+	for n := range in {
+		data, free := guardedBytes(t, len(in[n].Data))
+		defer free()
+		copy(data, in[n].Data)
+		in[n].Data = data
+	}
+	data, free := guardedBytes(t, len(want.Data))
+	defer free()
+	got := kernels.Buffer{Shape: want.Shape, Data: data}
+	if _, err := k.Run(context.Background(), in, []kernels.Buffer{got}); err != nil {
+		return err
+	}
+	if !bytes.Equal(got.Data, want.Data) {
+		return errors.New("another result at the end of a page")
+	}
+	return nil
+}
+
+// guardedBytes returns n bytes that end where a page begins that cannot be touched.
+func guardedBytes(t *testing.T, n int) (data []byte, free func()) {
+	page := unix.Getpagesize()
+	size := (n + page - 1) / page * page
+	m, err := unix.Mmap(-1, 0, size+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mprotect(m[size:], unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	return m[size-n : size], func() { unix.Munmap(m) }
+}

@@ -1,0 +1,450 @@
+package cpu
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+)
+
+// A composedView follows elements of a tile back through operations that only move
+// them, to where they come from.
+type composedView struct {
+	dims       []composedDim
+	start      int64 // the number of the element at index 0
+	source     int   // whose tile the numbers are of
+	zeroFill   bool  // only what is there in the array is inside
+	complement bool  // only what some dimension has outside is there
+}
+
+// A composedDim is indices 0 … size−1: one step is to elements of the destination
+// and at elements, in row-major order, of the tile that the trail has reached.
+// Indices are there that are inside of all of inside; of a trail that is split,
+// only if one or more of its dimensions is outside of its outside.
+type composedDim struct {
+	size, to, at int64
+	inside       []symtile.DimTile
+	outside      []symtile.DimTile // none or one
+}
+
+// A composition is all trails from a tile to the sources of its elements.
+type composition struct {
+	views []composedView
+	moved bool // some operation is more than another name
+}
+
+// newComposedView starts at a tile of which elements are so far apart in the destination.
+func newComposedView(op int, sizes, to []int64) composedView {
+	t := composedView{source: op}
+	for k, step := range rowMajor(sizes) {
+		d := composedDim{size: sizes[k], to: to[k], at: step}
+		if d.size == 1 {
+			d.to, d.at = 0, 0
+		}
+		t.dims = append(t.dims, d)
+	}
+	return t
+}
+
+// compose finds the sources of a trail: parameters and what is not a move. Not
+// every composition of moves is a trail; then ok is false.
+func (l *lowering) compose(t composedView, r *composition) (ok bool) {
+	op := l.p.Ops[t.source]
+	into := func(arg int) composedView {
+		next := t
+		next.source = op.Args[arg]
+		next.dims = slices.Clone(t.dims)
+		return next
+	}
+	switch op.Code {
+	case hlo.OpParameter:
+		r.views = append(r.views, t)
+		return true
+	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpCopy, hlo.OpOptimizationBarrier:
+		if l.elements(op.Args[0]) != l.elements(t.source) {
+			return false
+		}
+		return l.compose(into(0), r)
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse:
+		r.moved = true
+		g := l.viewOf(op)
+		sizes, strides := g.sizesAndStrides()
+		next := into(0)
+		return next.composeWith(sizes, strides, g.start) && l.compose(next, r)
+	case hlo.OpConcatenate, hlo.OpPad, hlo.OpDynamicUpdateSlice:
+		r.moved = true
+		return l.composeParts(op, into, r)
+	}
+	if len(op.Instr.Shape.Tuple) > 0 {
+		return false
+	}
+	r.views = append(r.views, t)
+	return true
+}
+
+// composeParts follows the trails into the operands of an operation whose tile
+// is put together.
+func (l *lowering) composeParts(op symtile.Op, into func(arg int) composedView, r *composition) bool {
+	if op.Code == hlo.OpConcatenate {
+		for k := range op.Args {
+			next := into(k)
+			if !next.clipInside(l.p.Ops[op.Args[k]].Tile) || !l.compose(next, r) {
+				return false
+			}
+		}
+		return true
+	}
+	part, rest := 0, 1 // of a pad: the operand, and the value around it
+	if op.Code == hlo.OpDynamicUpdateSlice {
+		part, rest = 1, 0
+	}
+	for _, p := range op.Instr.Attrs.Padding {
+		if p.Interior > 0 {
+			return false
+		}
+	}
+	tile := l.p.Ops[op.Args[part]].Tile
+	inner, around := into(part), into(rest)
+	if !inner.clipInside(tile) || !around.clipOutside(tile) {
+		return false
+	}
+	if op.Code == hlo.OpPad {
+		around.broadcastFirst()
+	}
+	return l.compose(inner, r) && l.compose(around, r)
+}
+
+// broadcastFirst makes all elements the first.
+func (t *composedView) broadcastFirst() {
+	t.start = 0
+	for k := range t.dims {
+		t.dims[k].at = 0
+	}
+}
+
+// sizesAndStrides are those of the result, with the strides.
+func (g *stridedView) sizesAndStrides() (sizes, strides []int64) {
+	for _, d := range g.dims {
+		sizes, strides = append(sizes, d.size), append(strides, d.stride)
+	}
+	return sizes, strides
+}
+
+// composeWith renumbers a trail over a tile of the sizes: element index i of it is
+// element start + Σ i·stride from here on. It fails where a dimension of the
+// trail would have to be cut unevenly, or cut where it is masked.
+func (t *composedView) composeWith(sizes, strides []int64, start int64) bool {
+	c := newDimSplitter(sizes, strides, t.start)
+	var dims []composedDim
+	for _, d := range t.dims {
+		if !c.split(d, &dims) {
+			return false
+		}
+	}
+	t.dims, t.start = dims, start+c.start()
+	return len(dims) <= maxRank && c.inBounds()
+}
+
+// A dimSplitter divides steps in row-major numbers into steps along one dimension each.
+type dimSplitter struct {
+	sizes, strides, row []int64
+	lo, hi              []int64 // the least and greatest index along each
+	first               []int64
+}
+
+func newDimSplitter(sizes, strides []int64, start int64) *dimSplitter {
+	c := &dimSplitter{sizes: sizes, strides: strides, row: rowMajor(sizes)}
+	for k, size := range sizes {
+		c.first = append(c.first, start/c.row[k]%size)
+	}
+	c.lo, c.hi = slices.Clone(c.first), slices.Clone(c.first)
+	return c
+}
+
+func (c *dimSplitter) start() (n int64) {
+	for k, i := range c.first {
+		n += i * c.strides[k]
+	}
+	return n
+}
+
+// inBounds says whether no index leaves its dimension.
+func (c *dimSplitter) inBounds() bool {
+	for k, size := range c.sizes {
+		if c.lo[k] < 0 || c.hi[k] >= size {
+			return false
+		}
+	}
+	return true
+}
+
+// split appends the parts of d, outermost first.
+func (c *dimSplitter) split(d composedDim, dims *[]composedDim) bool {
+	if d.at == 0 {
+		*dims = append(*dims, d)
+		return true
+	}
+	sign, step := int64(1), d.at
+	if step < 0 {
+		sign, step = -1, -step
+	}
+	k := slices.IndexFunc(c.row, func(row int64) bool { return row <= step })
+	for k >= 0 && k < len(c.row) && c.sizes[k] == 1 {
+		k++
+	}
+	if k < 0 || k == len(c.row) || step%c.row[k] != 0 || step >= c.row[k]*c.sizes[k] {
+		return false
+	}
+	m, size := step/c.row[k], c.sizes[k]
+	if (d.size-1)*m >= size {
+		n := size / m
+		if size%m != 0 || n == 0 || d.size%n != 0 || len(d.inside)+len(d.outside) > 0 {
+			return false
+		}
+		outer := composedDim{size: d.size / n, to: d.to * n, at: sign * c.row[k] * size}
+		if !c.split(outer, dims) {
+			return false
+		}
+		d.size = n
+	}
+	if sign > 0 {
+		c.hi[k] += (d.size - 1) * m
+	} else {
+		c.lo[k] -= (d.size - 1) * m
+	}
+	d.at = sign * m * c.strides[k]
+	*dims = append(*dims, d)
+	return true
+}
+
+// dimensionOf is the dimension of the trail that is dimension k of a tile it is over.
+func (t *composedView) dimensionOf(sizes []int64, k int) (int, bool) {
+	row := rowMajor(sizes)
+	found := -1
+	for n, d := range t.dims {
+		if d.size == 1 || d.at/row[k] == 0 || d.at%(row[k]*sizes[k]) == 0 {
+			continue
+		}
+		if found >= 0 || d.at != row[k] || d.size != sizes[k] {
+			return 0, false
+		}
+		found = n
+	}
+	if found < 0 && sizes[k] == 1 {
+		t.dims = append(t.dims, composedDim{size: 1})
+		return len(t.dims) - 1, len(t.dims) <= maxRank
+	}
+	return found, found >= 0 && t.start/row[k]%sizes[k] == 0
+}
+
+// eachMasked calls f with every masked dimension of a tile and the dimension of the
+// trail that it is.
+func (t *composedView) eachMasked(tile symtile.Tile, f func(d *composedDim, x symtile.DimTile)) bool {
+	box, _, ok := tile.Boxes()
+	if !ok {
+		return false
+	}
+	if !box.Masked() {
+		return true
+	}
+	sizes := box.Sizes()
+	if !t.composeWith(sizes, rowMajor(sizes), 0) {
+		return false
+	}
+	for k, x := range box {
+		if !x.Masked() {
+			continue
+		}
+		n, ok := t.dimensionOf(sizes, k)
+		if !ok {
+			return false
+		}
+		f(&t.dims[n], x)
+	}
+	return true
+}
+
+// clipInside keeps the elements that are there in a tile with as many.
+func (t *composedView) clipInside(tile symtile.Tile) bool {
+	return t.eachMasked(tile, func(d *composedDim, x symtile.DimTile) {
+		d.inside = append(slices.Clone(d.inside), x)
+	})
+}
+
+// clipOutside keeps the elements that are not there in a tile with as many.
+func (t *composedView) clipOutside(tile symtile.Tile) bool {
+	if t.complement {
+		return false
+	}
+	t.complement = true
+	return t.eachMasked(tile, func(d *composedDim, x symtile.DimTile) { d.outside = []symtile.DimTile{x} })
+}
+
+// toMemory continues a trail at a parameter into its array: at becomes places in
+// memory, and base the place of element 0.
+func (t *composedView) toMemory(l *lowering) (base index.Expr, ok bool) {
+	op := l.p.Ops[t.source]
+	base = l.p.Space.Ring.Const(0)
+	box, axis, ok := op.Tile.Boxes()
+	if !ok {
+		return base, false
+	}
+	places := op.Instr.Shape.Strides()
+	strides := make([]int64, len(box))
+	for k, d := range box {
+		strides[k] = strideOf(d) * places[axis[k]]
+		base = base.Add(d.Offset.Scale(places[axis[k]]))
+	}
+	return base, t.composeWith(box.Sizes(), strides, 0)
+}
+
+// composeRoot is the route to what a root stores, where that is only moved and by
+// more than one run of the tile; nil otherwise.
+func (l *lowering) composeRoot(r symtile.Root) *composition {
+	op := l.p.Ops[r.Op]
+	box, axis, ok := op.Tile.Boxes()
+	if !ok || len(box) > maxRank || !op.Instr.Shape.DType.IsArray() {
+		return nil
+	}
+	places := op.Instr.Shape.Strides()
+	to := make([]int64, len(box))
+	for k, d := range box {
+		to[k] = strideOf(d) * places[axis[k]]
+	}
+	t := newComposedView(r.Op, box.Sizes(), to)
+	for k, d := range box {
+		if d.Masked() {
+			t.dims[k].inside = []symtile.DimTile{d}
+		}
+	}
+	return l.composition(t)
+}
+
+// composeOp is the route to an operation that arranges elements anew, when it is
+// better made from the arrays of the caller than from their tiles.
+func (l *lowering) composeOp(n int) *composition {
+	op := l.p.Ops[n]
+	if len(op.Tile) > maxRank || !native(op.Instr.Shape.DType) {
+		return nil
+	}
+	switch op.Code {
+	case hlo.OpTranspose, hlo.OpConcatenate, hlo.OpPad, hlo.OpDynamicUpdateSlice, hlo.OpReverse:
+	default:
+		return nil
+	}
+	if op.Code == hlo.OpTranspose || op.Code == hlo.OpReverse {
+		if g := l.viewOf(op); classBytes[classOf(op.Instr.Shape.DType)] == 4 && unitInnerStride(g) {
+			return nil // machine code reads it where it is
+		}
+	}
+	sizes := op.Tile.Sizes()
+	t := newComposedView(n, sizes, rowMajor(sizes))
+	t.zeroFill = true
+	return l.composition(t)
+}
+
+// composition follows a trail; nil when that does not work, or nothing is gained.
+func (l *lowering) composition(t composedView) *composition {
+	r := &composition{}
+	d := l.p.Ops[t.source].Instr.Shape.DType
+	if !l.compose(t, r) {
+		return nil
+	}
+	arrays := 0
+	for k := range r.views {
+		source := l.p.Ops[r.views[k].source]
+		if source.Instr.Shape.DType != d {
+			return nil
+		}
+		if source.Code == hlo.OpParameter {
+			arrays++
+			if t.zeroFill && !r.views[k].clipInside(source.Tile) {
+				return nil
+			}
+		} else if !native(d) {
+			return nil
+		}
+		try := r.views[k]
+		if _, ok := try.resolve(l); !ok {
+			return nil
+		}
+	}
+	if arrays == 0 && (t.zeroFill || !r.moved) {
+		return nil
+	}
+	return r
+}
+
+// resolve is memory, or stays where it is when the source is no parameter.
+func (t *composedView) resolve(l *lowering) (base index.Expr, ok bool) {
+	if l.p.Ops[t.source].Code != hlo.OpParameter {
+		return l.p.Space.Ring.Const(0), true
+	}
+	return t.toMemory(l)
+}
+
+// A plan of moves says which operations are not lowered as they are.
+type copyPlan struct {
+	roots      []*composition // by root
+	rowGathers []bool         // by root: a gather that goes to its output
+	ops        []*composition // by op, for those that go from arrays to scratch
+	lowered    []bool         // by op: it is lowered
+}
+
+// planCopies decides what is moved straight to outputs: roots that are only moved and
+// that nothing else needs in scratch.
+func (l *lowering) planCopies() {
+	m := &l.copies
+	*m = copyPlan{make([]*composition, len(l.p.Roots)), make([]bool, len(l.p.Roots)), make([]*composition, len(l.p.Ops)), make([]bool, len(l.p.Ops))}
+	for k, r := range l.p.Roots {
+		m.roots[k], m.rowGathers[k] = l.composeRoot(r), l.gathersRows(r)
+	}
+	for n, op := range l.p.Ops {
+		if op.Loop != nil {
+			l.markLowered(n)
+		}
+	}
+	for _, r := range l.p.Runtime {
+		l.markLowered(r.Op)
+	}
+	for k, r := range l.p.Roots {
+		if m.roots[k] == nil && !m.rowGathers[k] {
+			l.markLowered(r.Op)
+		}
+	}
+	for k, r := range l.p.Roots {
+		switch {
+		case m.lowered[r.Op]:
+			m.roots[k], m.rowGathers[k] = nil, false
+		case m.rowGathers[k]:
+			l.markLowered(l.p.Ops[r.Op].Args[1])
+		default:
+			l.markSources(m.roots[k])
+		}
+	}
+}
+
+// markLowered marks an op that is lowered, and all that it reads.
+func (l *lowering) markLowered(n int) {
+	m := &l.copies
+	if m.lowered[n] {
+		return
+	}
+	m.lowered[n] = true
+	if m.ops[n] = l.composeOp(n); m.ops[n] != nil {
+		l.markSources(m.ops[n])
+		return
+	}
+	for _, a := range l.p.Ops[n].Args {
+		l.markLowered(a)
+	}
+}
+
+func (l *lowering) markSources(r *composition) {
+	for _, t := range r.views {
+		if l.p.Ops[t.source].Code != hlo.OpParameter {
+			l.markLowered(t.source)
+		}
+	}
+}

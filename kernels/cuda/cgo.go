@@ -1,0 +1,291 @@
+//go:build cuda && cgo && linux
+
+package cuda
+
+/*
+#cgo LDFLAGS: -lcuda
+#include <string.h>
+#include <cuda.h>
+
+// Only our own libcuda has it: it says why there is no driver.
+extern const char *tilewright_cuda_absent(void) __attribute__((weak));
+
+// Only the driver in Go has it: there is no GPU behind it.
+extern int tilewright_cuda_simulated(void) __attribute__((weak));
+
+static int simulated(void) { return tilewright_cuda_simulated != NULL; }
+
+static const char *absent(void) {
+	return tilewright_cuda_absent ? tilewright_cuda_absent() : "";
+}
+
+#if CUDA_VERSION >= 11080
+// A launch in clusters.
+static void configure(CUlaunchConfig *config, CUlaunchAttribute *attribute, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared) {
+	memset(attribute, 0, sizeof *attribute);
+	memset(config, 0, sizeof *config);
+	attribute->id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+	attribute->value.clusterDim.x = cluster[0];
+	attribute->value.clusterDim.y = cluster[1];
+	attribute->value.clusterDim.z = cluster[2];
+	config->gridDimX = grid[0], config->gridDimY = grid[1], config->gridDimZ = grid[2];
+	config->blockDimX = block[0], config->blockDimY = block[1], config->blockDimZ = block[2];
+	config->sharedMemBytes = shared;
+	config->attrs = attribute;
+	config->numAttrs = 1;
+}
+#endif
+
+// Launches with parameters of any size, and with clusters where x > 0. The
+// parameters lie in bytes, each ending before the next one's offset.
+static CUresult launch(void *f, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared,
+                       void *stream, const char *bytes, size_t size, const size_t *offsets, size_t n) {
+	_Alignas(64) char copy[4096]; // all a kernel may have before PTX 8.1
+	void *params[512];
+	if (size > sizeof copy || n > 512) return CUDA_ERROR_INVALID_VALUE;
+	memcpy(copy, bytes, size);
+	for (size_t k = 0; k < n; k++) params[k] = copy + offsets[k];
+	if (cluster[0] == 0)
+		return cuLaunchKernel((CUfunction)f, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, (CUstream)stream, params, NULL);
+#if CUDA_VERSION < 11080
+	return CUDA_ERROR_NOT_SUPPORTED; // built with a toolkit that has no clusters
+#else
+	CUlaunchAttribute attribute;
+	CUlaunchConfig config;
+	configure(&config, &attribute, grid, block, cluster, shared);
+	config.hStream = (CUstream)stream;
+	return cuLaunchKernelEx(&config, (CUfunction)f, params, NULL);
+#endif
+}
+
+// How many clusters of a launch the device holds at once.
+static CUresult clusters(int *count, void *f, const unsigned *grid, const unsigned *block, const unsigned *cluster, unsigned shared) {
+#if CUDA_VERSION < 11080
+	return CUDA_ERROR_NOT_SUPPORTED;
+#else
+	CUlaunchAttribute attribute;
+	CUlaunchConfig config;
+	configure(&config, &attribute, grid, block, cluster, shared);
+	return cuOccupancyMaxActiveClusters(count, (CUfunction)f, &config);
+#endif
+}
+
+static CUresult hostAlloc(void **p, size_t n) { return cuMemHostAlloc(p, n, 0); }
+
+static CUresult allowShared(void *f, int bytes) {
+	return cuFuncSetAttribute((CUfunction)f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
+}
+
+static CUresult beginCapture(void *stream) {
+	return cuStreamBeginCapture((CUstream)stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+}
+
+// Ends the capture and makes a graph that can be launched; NULL where it cannot.
+static CUresult endCapture(void *stream, void **exec) {
+	CUgraph graph = NULL;
+	CUgraphExec made = NULL;
+	CUresult r = cuStreamEndCapture((CUstream)stream, &graph);
+	if (r == CUDA_SUCCESS) r = cuGraphInstantiateWithFlags(&made, graph, 0);
+	if (graph) cuGraphDestroy(graph);
+	*exec = made;
+	return r;
+}
+
+static CUresult launchGraph(void *exec, void *stream) { return cuGraphLaunch((CUgraphExec)exec, (CUstream)stream); }
+static CUresult destroyGraph(void *exec) { return cuGraphExecDestroy((CUgraphExec)exec); }
+
+static CUresult encodeTiled(char *out, int type, unsigned rank, unsigned long long base, const uint64_t *dims,
+                            const uint64_t *strides, const uint32_t *box, int swizzle) {
+#if CUDA_VERSION < 12000
+	return CUDA_ERROR_NOT_SUPPORTED; // built with a toolkit that has no tensor maps
+#else
+	CUtensorMap map; // aligned to 64 bytes
+	cuuint32_t ones[5] = {1, 1, 1, 1, 1};
+	CUresult r = cuTensorMapEncodeTiled(&map, (CUtensorMapDataType)type, rank, (void *)(uintptr_t)base, (const cuuint64_t *)dims,
+		(const cuuint64_t *)strides, (const cuuint32_t *)box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, (CUtensorMapSwizzle)swizzle,
+		CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	if (r == CUDA_SUCCESS) memcpy(out, &map, sizeof map);
+	return r;
+#endif
+}
+
+static const char *errorName(int code) {
+	const char *s = NULL;
+	cuGetErrorName((CUresult)code, &s);
+	return s ? s : "";
+}
+
+static const char *errorText(int code) {
+	const char *s = NULL;
+	cuGetErrorString((CUresult)code, &s);
+	return s ? s : "";
+}
+*/
+import "C"
+
+import (
+	"reflect"
+	"slices"
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// This file holds the driver calls gorgonia.org/cu has not: launches with
+// clusters and tensor maps, shared memory above 48 KiB, pinned memory, graphs from captured
+// streams, tensor maps, and the driver's own words for its errors.
+
+// absence is why there is no driver, or "".
+func absence() string { return C.GoString(C.absent()) }
+
+// withoutGPU says whether the driver is one without a GPU, which has no times.
+func withoutGPU() bool { return C.simulated() != 0 }
+
+// stickyErrors are the results after which the context cannot be used any more
+// (CUDA Driver API, CUresult: "the process must be terminated and relaunched").
+var stickyErrors = []int{
+	4,   // deinitialized
+	214, // ECC uncorrectable
+	220, // NVLink uncorrectable
+	700, // illegal address
+	702, // launch timeout
+	709, // context is destroyed
+	710, // device assertion
+	714, // hardware stack error
+	715, // illegal instruction
+	716, // misaligned address
+	717, // invalid address space
+	718, // invalid program counter
+	719, // launch failed
+	999, // unknown
+}
+
+// failure is the error of a call's result; nil for success.
+func failure(call string, code C.CUresult) error {
+	if code == C.CUDA_SUCCESS {
+		return nil
+	}
+	n := int(code)
+	e := &device.Error{Call: call, Code: C.GoString(C.errorName(C.int(n))), Text: C.GoString(C.errorText(C.int(n))), Sticky: slices.Contains(stickyErrors, n)}
+	if e.Text == "" {
+		e.Text = "failed"
+	}
+	return e
+}
+
+// failed is the error of a call of cu, whose own errors are numbers in a type
+// that is not exported.
+func failed(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if v := reflect.ValueOf(err); v.CanInt() {
+		return failure(call, C.CUresult(v.Int()))
+	}
+	return &device.Error{Call: call, Text: err.Error(), Err: err}
+}
+
+// handle is the driver's handle in a cu.Function, a structure of one pointer.
+func handle(f cu.Function) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
+
+func streamHandle(s cu.Stream) unsafe.Pointer { return unsafe.Pointer(s.C()) }
+
+// hostAlloc returns n bytes of page-locked memory of the host, which cu.MemFreeHost
+// gives back.
+func hostAlloc(n int) (p unsafe.Pointer, err error) {
+	err = failure("cuMemHostAlloc", C.hostAlloc(&p, C.size_t(n)))
+	return p, err
+}
+
+// allowShared raises what a block of f may have of shared memory beside the
+// static.
+func allowShared(f cu.Function, bytes int) error {
+	return failure("cuFuncSetAttribute", C.allowShared(handle(f), C.int(bytes)))
+}
+
+// launchAny launches with clusters or parameters above 8 bytes.
+func launchAny(f cu.Function, l device.Launch, s cu.Stream) error {
+	var bytes []byte
+	offsets := make([]C.size_t, 0, len(l.Args)+1)
+	for _, a := range l.Args {
+		for len(bytes)%a.Align() != 0 {
+			bytes = append(bytes, 0)
+		}
+		offsets = append(offsets, C.size_t(len(bytes)))
+		bytes = a.AppendTo(bytes)
+	}
+	n := len(offsets)
+	bytes, offsets = append(bytes, 0), append(offsets, 0) // never empty
+	grid, block, cluster := cells(l.Grid.Full()), cells(l.Block.Full()), [3]C.uint{}
+	if l.Cluster != (device.Dim3{}) {
+		cluster = cells(l.Cluster.Full())
+	}
+	return failure("cuLaunchKernelEx", C.launch(handle(f), &grid[0], &block[0], &cluster[0], C.uint(l.SharedBytes), streamHandle(s),
+		(*C.char)(unsafe.Pointer(&bytes[0])), C.size_t(len(bytes)-1), &offsets[0], C.size_t(n)))
+}
+
+// clusters is how many of a launch are resident at once.
+func clusters(f cu.Function, l device.Launch) (int, error) {
+	var n C.int
+	grid, block, cluster := cells(l.Grid.Full()), cells(l.Block.Full()), cells(l.Cluster.Full())
+	err := failure("cuOccupancyMaxActiveClusters", C.clusters(&n, handle(f), &grid[0], &block[0], &cluster[0], C.uint(l.SharedBytes)))
+	return int(n), err
+}
+
+func cells(d device.Dim3) [3]C.uint { return [3]C.uint{C.uint(d.X), C.uint(d.Y), C.uint(d.Z)} }
+
+// A graph is a captured stream that can be launched again.
+type graph struct{ exec unsafe.Pointer }
+
+// capture records what launches queue on s instead of running it.
+func capture(s cu.Stream, launches func() error) (graph, error) {
+	if err := failure("cuStreamBeginCapture", C.beginCapture(streamHandle(s))); err != nil {
+		return graph{}, err
+	}
+	err := launches()
+	var g graph
+	if ended := failure("cuGraphInstantiate", C.endCapture(streamHandle(s), &g.exec)); err == nil {
+		err = ended
+	}
+	if err != nil {
+		g.destroy()
+		return graph{}, err
+	}
+	return g, nil
+}
+
+func (g graph) launch(s cu.Stream) error {
+	return failure("cuGraphLaunch", C.launchGraph(g.exec, streamHandle(s)))
+}
+
+func (g graph) destroy() {
+	if g.exec != nil {
+		C.destroyGraph(g.exec)
+	}
+}
+
+// tensorTypes by CUtensorMapDataType, by number because toolkits before 12 have
+// no names for them.
+var tensorTypes = map[hlo.DType]C.int{hlo.S32: 3, hlo.S64: 5, hlo.F16: 6, hlo.F32: 7, hlo.F64: 8, hlo.BF16: 9}
+
+// unsignedTypes are for types that are only moved, by bytes.
+var unsignedTypes = map[int64]C.int{1: 0, 2: 1, 4: 2, 8: 4}
+
+// swizzles by CUtensorMapSwizzle.
+var swizzles = map[device.Swizzle]C.int{device.NoSwizzle: 0, device.Swizzle32: 1, device.Swizzle64: 2, device.Swizzle128: 3}
+
+func encodeTiled(spec device.TensorMapSpec) (device.TensorMap, error) {
+	var m device.TensorMap
+	kind, ok := tensorTypes[spec.DType]
+	if !ok {
+		kind = unsignedTypes[spec.DType.Size()]
+	}
+	dims, box := slices.Clone(spec.Dims), slices.Clone(spec.Box)
+	strides := append(slices.Clone(spec.Strides), 0) // never empty
+	err := failure("cuTensorMapEncodeTiled", C.encodeTiled((*C.char)(unsafe.Pointer(&m[0])), kind, C.uint(len(dims)), C.ulonglong(spec.Base),
+		(*C.uint64_t)(unsafe.Pointer(&dims[0])), (*C.uint64_t)(unsafe.Pointer(&strides[0])), (*C.uint32_t)(unsafe.Pointer(&box[0])), swizzles[spec.Swizzle]))
+	return m, err
+}

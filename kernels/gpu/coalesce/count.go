@@ -1,0 +1,284 @@
+package coalesce
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/layout"
+)
+
+// A Point is one element that a thread touches.
+type Point struct {
+	Lane, Loop, Element int64
+	Offset              int64 // of its first byte
+}
+
+// A Count is what accesses move.
+type Count struct {
+	Requests int64 // instructions of a warp that touch memory
+	Bytes    int64 // asked for
+	Sectors  int64 // touched
+	Lines    int64 // touched
+	Ideal    int64 // the least sectors that hold the bytes of each request
+}
+
+func (c Count) plus(d Count, times int64) Count {
+	return Count{c.Requests + d.Requests*times, c.Bytes + d.Bytes*times, c.Sectors + d.Sectors*times, c.Lines + d.Lines*times, c.Ideal + d.Ideal*times}
+}
+
+// A WarpCount is the accesses of one warp.
+type WarpCount struct {
+	Block []int64 // its block, along each dimension
+	Warp  int64   // in the block
+	// Each sums the requests by themselves; Once counts a sector once for all of
+	// the warp's requests, as if a cache kept it between them.
+	PerRequest, PerWarp Count
+}
+
+// A Coalescing is how the accesses of a grid use the sectors they touch.
+type Coalescing struct {
+	Vector              int64 // elements a thread touches with one instruction
+	Size                layout.Sectors
+	Warps               int64 // that touch memory
+	PerRequest, PerWarp Count // of all warps: see WarpCount
+	Worst               WarpCount
+}
+
+// Wasted is the bytes of touched sectors that were not asked for.
+func (c Coalescing) Wasted() int64 { return c.PerRequest.Sectors*c.Size.Sector - c.PerRequest.Bytes }
+
+// Mean is sectors over ideal ones, of all requests together; 1 is coalesced.
+func (c Coalescing) Mean() float64 { return ratio(c.PerRequest) }
+
+func ratio(c Count) float64 { return float64(c.Sectors) / float64(max(c.Ideal, 1)) }
+
+// maxPoints bounds the elements that are evaluated, maxGrid the blocks of threads
+// that are told apart.
+const (
+	maxPoints = 1 << 26
+	maxGrid   = 1 << 22
+)
+
+// Coalescing evaluates the access of every warp and counts. Each instruction of
+// a thread touches vector elements, which must divide the elements of a thread.
+//
+// Blocks that differ by whole lines, and in nothing that masks see, count the
+// same and are evaluated once; a grid with more than that can take is an error.
+func (x *Access) Coalescing(vector int64, size layout.Sectors) (Coalescing, error) {
+	size, err := size.WithDefaults()
+	if err != nil {
+		return Coalescing{}, err
+	}
+	if n := x.Assignment.elements(); vector < 1 || n%vector != 0 {
+		return Coalescing{}, fmt.Errorf("vectors of %d elements do not divide the %d of a thread", vector, n)
+	}
+	c := Coalescing{Vector: vector, Size: size}
+	e, err := x.evaluator(size.Line)
+	if err != nil {
+		return c, err
+	}
+	for _, b := range e.classes {
+		for w := x.Warp.Range().Lo; w <= x.Warp.Range().Hi; w++ {
+			c.add(x.CountPoints(b.block, w, e.points(b.block, w), vector, size), b.blocks)
+		}
+	}
+	return c, nil
+}
+
+func (c *Coalescing) add(w WarpCount, times int64) {
+	if w.PerRequest.Requests == 0 {
+		return
+	}
+	c.Warps += times
+	c.PerRequest, c.PerWarp = c.PerRequest.plus(w.PerRequest, times), c.PerWarp.plus(w.PerWarp, times)
+	if c.Worst.PerRequest.Requests == 0 || ratio(w.PerRequest) > ratio(c.Worst.PerRequest) {
+		c.Worst = w
+	}
+}
+
+// Warp lists the elements that one warp touches, and counts them.
+func (x *Access) WarpOf(block []int64, warp, vector int64, size layout.Sectors) ([]Point, WarpCount, error) {
+	size, err := size.WithDefaults()
+	if err != nil {
+		return nil, WarpCount{}, err
+	}
+	if len(block) != len(x.Blocks) {
+		return nil, WarpCount{}, fmt.Errorf("block %v: %s has %d dimensions", block, x.name(), len(x.Blocks))
+	}
+	for d, b := range block {
+		if in := x.Blocks[d].Range(); !in.Contains(b) {
+			return nil, WarpCount{}, fmt.Errorf("block %v: dimension %d has blocks %s", block, d, in)
+		}
+	}
+	if in := x.Warp.Range(); !in.Contains(warp) {
+		return nil, WarpCount{}, fmt.Errorf("warp %d: a block has warps %s", warp, in)
+	}
+	if n := x.warpPoints(); n > maxPoints {
+		return nil, WarpCount{}, fmt.Errorf("a warp touches %d elements, more than the %d that are looked at", n, maxPoints)
+	}
+	e, err := x.compile()
+	if err != nil {
+		return nil, WarpCount{}, err
+	}
+	points := e.points(block, warp)
+	return points, x.CountPoints(block, warp, points, vector, size), nil
+}
+
+// warpPoints bounds the elements of a warp.
+func (x *Access) warpPoints() int64 {
+	n, ok := index.Product([]int64{x.Lane.Range().Len(), x.Loop.Range().Len(), x.Element.Range().Len()})
+	if !ok {
+		return maxPoints + 1
+	}
+	return n
+}
+
+// CountPoints counts the requests of a warp for some of the elements that WarpOf
+// lists, which it sorts by offset: points of one round and one vector are one
+// request. Both fields of size are set.
+func (x *Access) CountPoints(block []int64, warp int64, points []Point, vector int64, size layout.Sectors) WarpCount {
+	w := WarpCount{Block: block, Warp: warp}
+	request := func(p Point) [2]int64 { return [2]int64{p.Loop, p.Element / vector} }
+	slices.SortFunc(points, func(p, q Point) int {
+		a, b := request(p), request(q)
+		return cmp.Or(slices.Compare(a[:], b[:]), cmp.Compare(p.Offset, q.Offset))
+	})
+	for from, to := 0, 0; from < len(points); from = to {
+		for to = from; to < len(points) && request(points[to]) == request(points[from]); to++ {
+		}
+		w.PerRequest = w.PerRequest.plus(countRequest(points[from:to], x.bits, size), 1)
+	}
+	slices.SortFunc(points, func(p, q Point) int {
+		return cmp.Or(cmp.Compare(p.Offset, q.Offset), cmp.Compare(p.Lane, q.Lane), cmp.Compare(p.Element, q.Element))
+	})
+	if len(points) > 0 {
+		w.PerWarp = countRequest(points, x.bits, size)
+	}
+	return w
+}
+
+// countRequest counts distinct bytes, sectors and lines of points in order of
+// offset, of elements of so many bits.
+func countRequest(points []Point, bits int64, size layout.Sectors) Count {
+	c, width := Count{Requests: 1}, (bits+7)/8
+	end, sector, line := int64(-1), int64(-1), int64(-1) // the last that were counted
+	for _, p := range points {
+		last := p.Offset + width - 1
+		c.Bytes += max(0, last-max(p.Offset-1, end))
+		c.Sectors += max(0, last/size.Sector-max(p.Offset/size.Sector-1, sector))
+		c.Lines += max(0, last/size.Line-max(p.Offset/size.Line-1, line))
+		end, sector, line = max(end, last), max(sector, last/size.Sector), max(line, last/size.Line)
+	}
+	c.Ideal = index.CeilDiv(c.Bytes, size.Sector)
+	return c
+}
+
+// An evaluator runs the compiled maps.
+type evaluator struct {
+	x       *Access
+	code    *index.Evaluator
+	check   *index.Predicate
+	scratch []int64
+	classes []blockClass
+}
+
+// A blockClass is a block, for all the blocks that are like it.
+type blockClass struct {
+	block  []int64
+	blocks int64
+}
+
+// Vars lists every variable, those with a single value too: the blocks, then
+// warp, lane, loop and element.
+func (x *Access) Vars() []index.Expr {
+	return append(slices.Clone(x.Blocks), x.Warp, x.Lane, x.Loop, x.Element)
+}
+
+func (x *Access) compile() (*evaluator, error) {
+	code, err := index.Compile(x.Vars(), x.Offset.Results)
+	if err != nil {
+		return nil, err
+	}
+	check, err := index.CompileConstraint(x.Vars(), x.Offset.Where)
+	if err != nil {
+		return nil, err
+	}
+	return &evaluator{x: x, code: code, check: check, scratch: make([]int64, max(code.ScratchLen(), check.ScratchLen()))}, nil
+}
+
+// evaluator compiles the maps and sorts the blocks into classes that have the
+// same offsets modulo period.
+func (x *Access) evaluator(period int64) (*evaluator, error) {
+	e, err := x.compile()
+	if err != nil {
+		return nil, err
+	}
+	if e.classes, err = x.blockClasses(period); err != nil {
+		return nil, err
+	}
+	if n, ok := index.Product([]int64{int64(len(e.classes)), x.Warp.Range().Len(), x.warpPoints()}); !ok || n > maxPoints {
+		return nil, fmt.Errorf("%s: %d kinds of blocks with %d warps of %d elements are more than the %d that are looked at", x.name(), len(e.classes), x.Warp.Range().Len(), x.warpPoints(), maxPoints)
+	}
+	return e, nil
+}
+
+// points evaluates one warp.
+func (e *evaluator) points(block []int64, warp int64) (out []Point) {
+	n := len(block)
+	vals := append(slices.Clone(block), warp, 0, 0, 0)
+	loop, lane, element := e.x.Loop.Range(), e.x.Lane.Range(), e.x.Element.Range()
+	var at [1]int64
+	for vals[n+2] = loop.Lo; vals[n+2] <= loop.Hi; vals[n+2]++ {
+		for vals[n+1] = lane.Lo; vals[n+1] <= lane.Hi; vals[n+1]++ {
+			for vals[n+3] = element.Lo; vals[n+3] <= element.Hi; vals[n+3]++ {
+				if e.check.Holds(vals, e.scratch) {
+					e.code.Eval(vals, at[:], e.scratch)
+					out = append(out, Point{vals[n+1], vals[n+2], vals[n+3], at[0]})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// blockClasses sorts blocks by what tells them apart.
+func (x *Access) blockClasses(period int64) ([]blockClass, error) {
+	first, grid := make([]int64, len(x.Blocks)), make([]int64, len(x.Blocks))
+	for d, b := range x.Blocks {
+		first[d], grid[d] = b.Range().Lo, b.Range().Len()
+	}
+	if n, ok := index.Product(grid); !ok || n > maxGrid {
+		return nil, fmt.Errorf("%s has a grid of %s blocks, more than the %d that are looked at: take a larger tile", x.name(), layout.ExtentsText(grid), maxGrid)
+	}
+	s, err := x.signature(period)
+	if err != nil {
+		return nil, err
+	}
+	var out []blockClass
+	known := map[string]int{}
+	block := slices.Clone(first)
+	for more := true; more; more = next(block, first, grid) {
+		key := string(s.of(block))
+		i, had := known[key]
+		if !had {
+			i = len(out)
+			known[key] = i
+			out = append(out, blockClass{block: slices.Clone(block)})
+		}
+		out[i].blocks++
+	}
+	return out, nil
+}
+
+// next steps an index in a box, the last dimension fastest; false at the end.
+func next(index, first, extents []int64) bool {
+	for i := len(index) - 1; i >= 0; i-- {
+		if index[i]++; index[i] < first[i]+extents[i] {
+			return true
+		}
+		index[i] = first[i]
+	}
+	return false
+}

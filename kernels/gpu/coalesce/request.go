@@ -1,0 +1,133 @@
+package coalesce
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/index"
+	"github.com/tilewright/tilewright/symtile/layout"
+)
+
+// A Request is an instruction of a kernel that loads or stores bytes which
+// follow each other, the same number for every thread, as the expressions say
+// from which it was generated. Its variables are those of Blocks and Loops and
+// the thread's numbers.
+type Request struct {
+	Offset  index.Expr       // of the first byte, from the start of the array
+	Bytes   int64            // of a thread
+	Where   index.Constraint // which threads take part; nil: all
+	Blocks  []index.Expr     // of the grid
+	Threads []index.Expr     // that are the number of the thread in its block, of ranges of their own
+	Block   int64            // threads of a block
+	Warp    int64            // threads that access together; 0: 32
+	Loops   []LoopRange      // around the instruction, the outermost first
+}
+
+// LoopRange are the values that the variable of a loop takes.
+type LoopRange struct {
+	Var    index.Expr
+	Lo, Hi int64
+}
+
+// maxAround bounds how often all loops around a request may run.
+const maxAround = 1 << 20
+
+// Access is the request as an access, whose elements are all the bytes of a
+// thread.
+func (q Request) Access(r *index.Ring) (*Access, error) {
+	warp := q.Warp
+	if warp == 0 {
+		warp = 32
+	}
+	if q.Bytes < 1 || q.Bytes > 1<<20 || q.Block < 1 || q.Block > maxThreads || warp < 1 || warp > maxThreads {
+		return nil, fmt.Errorf("a request of %d bytes by each of %d threads in warps of %d", q.Bytes, q.Block, warp)
+	}
+	variable := func(name string, n int64, role index.Role) index.Expr {
+		return r.Var(index.Variable{Name: name, Hi: n - 1, Role: role})
+	}
+	trips := int64(1)
+	for _, l := range q.Loops {
+		if n := l.Hi - l.Lo + 1; n < 1 || n > maxAround/trips {
+			return nil, fmt.Errorf("a request in loops of more than %d rounds, or of none", int64(maxAround))
+		}
+		trips *= l.Hi - l.Lo + 1
+	}
+	x := &Access{
+		bits:       8 * q.Bytes,
+		Assignment: Assignment{Tile: slices.Repeat([]int64{1}, len(q.Blocks)), Threads: []int64{q.Block}, Elements: []int64{1}, Warp: warp},
+		Blocks:     q.Blocks,
+		Warp:       variable("warp", index.CeilDiv(q.Block, warp), index.RoleThread),
+		Lane:       variable("lane", min(warp, q.Block), index.RoleThread),
+		Loop:       variable("loop", trips, index.RoleLoop),
+		Element:    r.Const(0),
+	}
+	return x, x.setMaps(q)
+}
+
+// setMaps fills in the maps of a request.
+func (x *Access) setMaps(q Request) error {
+	with := map[index.Expr]index.Expr{}
+	thread := x.Warp.Scale(x.Assignment.Warp).Add(x.Lane)
+	for _, t := range q.Threads {
+		with[t] = thread
+	}
+	rest := x.Loop
+	for _, l := range slices.Backward(q.Loops) {
+		n := l.Hi - l.Lo + 1
+		with[l.Var], rest = rest.Mod(n).AddConst(l.Lo), rest.Div(n)
+	}
+	s := index.Substitution{With: with}
+	x.Offset = index.Map{
+		Dims:    variables(append(slices.Clone(x.Blocks), x.Warp, x.Lane)),
+		Ranges:  variables([]index.Expr{x.Loop}),
+		Results: []index.Expr{s.Apply(q.Offset)},
+		Where:   index.And(q.Where.Subst(with), index.Below(thread, q.Block)),
+	}
+	known := x.Offset.Vars()
+	for _, v := range append(x.Offset.Results[0].Vars(), x.Offset.Where.Vars()...) {
+		if !slices.Contains(known, v) {
+			return fmt.Errorf("a request depends on %s, which neither a block, nor the thread nor a loop decides", v)
+		}
+	}
+	return nil
+}
+
+// Count is what the request costs over the whole grid.
+func (q Request) Count(r *index.Ring, size layout.Sectors) (Count, error) {
+	x, err := q.Access(r)
+	if err != nil {
+		return Count{}, err
+	}
+	c, err := x.Coalescing(1, size)
+	return c.PerRequest, err
+}
+
+// Plus is c and d together.
+func (c Count) Plus(d Count) Count { return c.plus(d, 1) }
+
+// CountOffsets counts a single request: of bytes from each of the offsets on, in
+// NVIDIA's sectors and lines.
+func CountOffsets(offsets []int64, bytes int64) Count {
+	size, _ := layout.Sectors{}.WithDefaults()
+	points := make([]Point, len(offsets))
+	for k, o := range slices.Sorted(slices.Values(offsets)) {
+		points[k].Offset = o
+	}
+	return countRequest(points, 8*bytes, size)
+}
+
+// Contiguous says whether one instruction can move elements at the positions: each
+// follows the one before, from a multiple of their number on, whatever the
+// variables are. It is what the normal form shows.
+func Contiguous(positions []index.Expr) bool {
+	first := positions[0]
+	if m, r := first.Congruence(); m%int64(len(positions)) != 0 || r%int64(len(positions)) != 0 { // m is 0 for constants
+		return false
+	}
+	for k, x := range positions {
+		if x != first.AddConst(int64(k)) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,381 @@
+package device
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A Spec is what a device is and has, as its data sheet and the driver's
+// attributes say. Generated code and plans depend on nothing else of it.
+type Spec struct {
+	Name   string // "H200"
+	Target string // what PTX is generated for: "sm_80", "sm_90a"
+	Driver string // version of the driver; "" where there is none
+	// Simulated says that kernels run but take no time that means anything.
+	Simulated bool
+
+	SMs             int
+	Registers       int // an SM, of 32 bits
+	BlockRegisters  int // a block may have
+	ThreadRegisters int // a thread may have
+	RegisterUnit    int // registers are given to warps in multiples of this
+
+	BlockShared    int // bytes a block may have, opted in
+	SMShared       int // bytes an SM has for its blocks, reserved ones included
+	ReservedShared int // bytes of each block's share the system takes
+	BlockThreads   int // a block may have
+	Warps          int // resident on an SM
+	Blocks         int // resident on an SM
+	Cluster        int // blocks a cluster may have everywhere; 0: no clusters
+
+	Rates     Rates
+	L2        int64   // bytes
+	Memory    int64   // bytes
+	Clock     float64 // Hz, the highest the SMs are said to run at
+	Bandwidth float64 // bytes/s of the memory; 0: unknown
+}
+
+const (
+	// WarpThreads is the number of threads of a warp.
+	WarpThreads = 32
+	// WarpgroupThreads is the number of threads of a warpgroup.
+	WarpgroupThreads = 128
+	// StaticShared is what a block may have without asking for more, and all
+	// that may be declared with a size (CUDA C++ Programming Guide, Shared
+	// Memory in the compute capability sections).
+	StaticShared = 48 << 10
+	// sharedUnit is the grain shared memory is given to blocks in (CUDA
+	// occupancy calculator, compute capability 7.0 and up: 128 bytes from 8.0).
+	sharedUnit = 128
+	// SubPartitions of an SM have their own registers and warp scheduler.
+	SubPartitions = 4
+)
+
+// Rates are multiply-adds that an SM does a clock: on its arithmetic units, and
+// dense ones on its tensor cores by the type of the operands, floats added up in
+// f32. 0: it has none of that type.
+type Rates struct {
+	F32             float64 // arithmetic units
+	TF32, F16, BF16 float64
+	F8, S8          float64
+}
+
+// halfRates are the rates of a GeForce: its tensor cores add up in f32 at half the
+// rate of the same architecture's other products (NVIDIA Ampere GA102 GPU
+// Architecture whitepaper, table 2: FP16 with FP32 accumulate beside FP16
+// accumulate; Ada GPU Architecture whitepaper, appendix A).
+func (r Rates) halfRates() Rates {
+	r.TF32, r.F16, r.BF16, r.F8 = r.TF32/2, r.F16/2, r.BF16/2, r.F8/2
+	return r
+}
+
+// Tensor is the rate of operands of a type.
+func (r Rates) Tensor(d hlo.DType) float64 {
+	switch d {
+	case hlo.F32:
+		return r.TF32
+	case hlo.F16:
+		return r.F16
+	case hlo.BF16:
+		return r.BF16
+	case hlo.S8, hlo.U8:
+		return r.S8
+	}
+	return r.F8
+}
+
+// ProductRates are those of a product on a target, by the name that its driver
+// gives it: a GeForce has "GeForce" in it.
+func ProductRates(target, name string) Rates {
+	for _, a := range architectures {
+		switch {
+		case a.target == target && strings.Contains(name, "GeForce"):
+			return a.rates.halfRates()
+		case a.target == target:
+			return a.rates
+		}
+	}
+	return Rates{}
+}
+
+// Warpgroups reports whether the target has wgmma and bulk tensor copies, which
+// alone reach the full rate of its tensor cores. All targets have mma.sync,
+// ldmatrix and cp.async.
+func (s Spec) Warpgroups() bool { return s.Target == "sm_90a" }
+
+// PTXTarget is Target as package ptx has it.
+func PTXTarget(s Spec) (t ptx.Target) {
+	var arch string
+	fmt.Sscanf(s.Target, "sm_%d%s", &t.SM, &arch)
+	if arch == "a" {
+		t.Arch = 'a'
+	}
+	return t
+}
+
+// architecture is what is the same for all devices of a compute capability.
+// Sources: CUDA C++ Programming Guide, tables "Technical Specifications per
+// Compute Capability" and "Throughput of Native Arithmetic Instructions", and the
+// compute capability sections on shared memory. The tensor cores' rates are the
+// peaks that NVIDIA's whitepapers and data sheets state without sparsity, over
+// SMs, clock and two operations: A100 (312 Tflop/s of f16 on 108 SMs at 1410
+// MHz), GA102 (A40: 149.7, 84, 1740), Ada (L4: 121, 58, 2040), H100 SXM5 (989.4,
+// 132, 1830).
+type architecture struct {
+	target                string
+	major, minor          int
+	blockShared, smShared int // KiB
+	warps, blocks         int
+	cluster               int
+	rates                 Rates
+}
+
+var architectures = []architecture{
+	{"sm_80", 8, 0, 163, 164, 64, 32, 0, Rates{F32: 64, TF32: 512, F16: 1024, BF16: 1024, S8: 2048}},
+	{"sm_86", 8, 6, 99, 100, 48, 16, 0, Rates{F32: 128, TF32: 256, F16: 512, BF16: 512, S8: 1024}},
+	{"sm_89", 8, 9, 99, 100, 48, 24, 0, Rates{F32: 128, TF32: 256, F16: 512, BF16: 512, F8: 1024, S8: 1024}},
+	{"sm_90a", 9, 0, 227, 228, 64, 32, 8, Rates{F32: 128, TF32: 1024, F16: 2048, BF16: 2048, F8: 4096, S8: 4096}},
+}
+
+// Target names what code is generated for on a device of compute capability
+// major.minor. PTX runs on all later devices but for that of targets that end
+// in a, which runs on its own only; so later devices get the newest without.
+func Target(major, minor int) (string, error) {
+	for _, a := range slices.Backward(architectures) {
+		own := a.major == major && a.minor == minor
+		if own || !strings.HasSuffix(a.target, "a") && 10*a.major+a.minor <= 10*major+minor {
+			return a.target, nil
+		}
+	}
+	return "", fmt.Errorf("compute capability %d.%d: code is generated for 8.0 and up", major, minor)
+}
+
+func (a architecture) spec() Spec {
+	return Spec{
+		Target: a.target, Registers: 64 << 10, BlockRegisters: 64 << 10, ThreadRegisters: 255, RegisterUnit: 256,
+		BlockShared: a.blockShared << 10, SMShared: a.smShared << 10, ReservedShared: 1 << 10,
+		BlockThreads: 1024, Warps: a.warps, Blocks: a.blocks, Cluster: a.cluster, Rates: a.rates,
+	}
+}
+
+// model is one product.
+type model struct {
+	name, target string
+	sms          int
+	l2           int64   // MiB
+	memory       int64   // GiB
+	clock        float64 // MHz
+	bandwidth    float64 // GB/s
+}
+
+// models are the products with a built-in sheet, the first of a target being
+// the one the target's name stands for.
+var models = []model{
+	// NVIDIA A100 Tensor Core GPU Architecture whitepaper, table 4; data sheet of the 40 GB SXM version.
+	{"A100", "sm_80", 108, 40, 40, 1410, 1555},
+	// NVIDIA Ampere GA102 GPU Architecture whitepaper, table 2.
+	{"GeForce RTX 3090", "sm_86", 82, 6, 24, 1695, 936},
+	// NVIDIA L4 data sheet; Ada GPU Architecture whitepaper (AD104, 58 SMs, 48 MiB).
+	{"L4", "sm_89", 58, 48, 24, 2040, 300},
+	// NVIDIA Ada GPU Architecture whitepaper, appendix A.
+	{"GeForce RTX 4090", "sm_89", 128, 72, 24, 2520, 1008},
+	// NVIDIA H100 Tensor Core GPU Architecture whitepaper, table 3 (SXM5); the
+	// 1980 MHz are the highest SM clock nvidia-smi names.
+	{"H100", "sm_90a", 132, 50, 80, 1980, 3352},
+	// NVIDIA H200 data sheet: the H100's SMs, 141 GB at 4.8 TB/s; the driver says 60 MiB of L2.
+	{"H200", "sm_90a", 132, 60, 140, 1980, 4800},
+}
+
+func (m model) spec() Spec {
+	k := slices.IndexFunc(architectures, func(a architecture) bool { return a.target == m.target })
+	s := architectures[k].spec()
+	s.Name, s.SMs, s.L2, s.Memory = strings.TrimPrefix(m.name, "GeForce "), m.sms, m.l2<<20, m.memory<<30
+	s.Rates = ProductRates(m.target, m.name)
+	s.Clock, s.Bandwidth = m.clock*1e6, m.bandwidth*1e9
+	return s
+}
+
+// Specs lists the built-in sheets.
+func Specs() []Spec {
+	all := make([]Spec, len(models))
+	for k, m := range models {
+		all[k] = m.spec()
+	}
+	return all
+}
+
+// ParseSpec finds a built-in sheet by product ("H200", "rtx 4090") or by
+// target ("sm_90a"; "sm_90" and "90" are taken for it), the first of that
+// target.
+func ParseSpec(name string) (Spec, error) {
+	want := strings.ToLower(strings.TrimSpace(name))
+	number := strings.TrimSuffix(strings.TrimPrefix(want, "sm_"), "a")
+	var known []string
+	for _, s := range Specs() {
+		if want == strings.ToLower(s.Name) || number == strings.TrimSuffix(strings.TrimPrefix(s.Target, "sm_"), "a") {
+			return s, nil
+		}
+		known = append(known, s.Name+" ("+s.Target+")")
+	}
+	return Spec{}, fmt.Errorf("no GPU %q; there are %s", name, strings.Join(known, ", "))
+}
+
+// ArchitectureSpec is what all devices of a target have in common; what is a
+// product's own is 0.
+func ArchitectureSpec(target string) (Spec, error) {
+	for _, a := range architectures {
+		if a.target == target {
+			return a.spec(), nil
+		}
+	}
+	return Spec{}, fmt.Errorf("no target %q", target)
+}
+
+// ClusteredSMs is the SMs that clusters of so many blocks can all be on at once. A
+// cluster is within a GPC, which has up to 18 SMs (NVIDIA H100 Tensor Core GPU
+// Architecture whitepaper, GH100 block diagram), in pairs: of 18, clusters of 4 and
+// 8 leave two.
+func (s Spec) ClusteredSMs(blocks int) int {
+	if blocks <= 2 {
+		return s.SMs
+	}
+	return s.SMs * 16 / 18
+}
+
+// An Occupancy is how many blocks of a kernel an SM holds at once.
+type Occupancy struct {
+	Blocks int     // on an SM; 0: the kernel cannot run
+	Warps  int     // on an SM
+	Share  float64 // of the warps an SM can hold, 0 to 1
+	Limit  string  // what allows no more: "registers", "shared memory", "warps", "blocks", "threads"
+}
+
+// Occupancy counts the blocks an SM holds of a kernel with this many registers
+// a thread, bytes of shared memory and threads a block. Registers are given to
+// whole warps in multiples of RegisterUnit, from the quarter of the SM the
+// warp runs on; shared memory with the reserved part, in multiples of 128
+// bytes. Formula: CUDA occupancy calculator (cuda_occupancy.h).
+func (s Spec) Occupancy(registers, shared, threads int) Occupancy {
+	if limit := s.exceededLimit(registers, shared, threads); limit != "" {
+		return Occupancy{Limit: limit}
+	}
+	warps := (threads + WarpThreads - 1) / WarpThreads
+	best := Occupancy{Blocks: s.Blocks, Limit: "blocks"}
+	for _, l := range []Occupancy{
+		{Blocks: s.Warps / warps, Limit: "warps"},
+		{Blocks: s.warpsByRegisters(registers) / warps, Limit: "registers"},
+		{Blocks: s.SMShared / roundUp(shared+s.ReservedShared, sharedUnit), Limit: "shared memory"},
+	} {
+		if l.Blocks < best.Blocks {
+			best = l
+		}
+	}
+	best.Warps = best.Blocks * warps
+	best.Share = float64(best.Warps) / float64(s.Warps)
+	return best
+}
+
+// RegistersPerThread is how many registers each thread can have of a block of so many
+// threads that has an SM to itself: its warps share the quarters of the SM.
+func (s Spec) RegistersPerThread(threads int) int {
+	warps := (roundUp(threads, WarpThreads)/WarpThreads + SubPartitions - 1) / SubPartitions
+	return min(s.BlockRegisters/SubPartitions/warps/WarpThreads/8*8, s.ThreadRegisters)
+}
+
+// ProducerRegisters are what a thread of a producer warpgroup keeps.
+const ProducerRegisters = 40
+
+// ConsumerRegisters is how many registers a thread of some warpgroups has when a producer
+// of extra threads gives them its own; 0 where the producer is no warpgroup, or
+// there is nothing to gain. All start with the same part of the block's
+// registers; counts are multiples of 8 up to 256 (PTX ISA, setmaxnreg).
+func (s Spec) ConsumerRegisters(groups, extra int) int {
+	if extra != WarpgroupThreads {
+		return 0
+	}
+	first := s.RegistersPerThread((groups + 1) * WarpgroupThreads)
+	if first >= s.ThreadRegisters || first <= ProducerRegisters {
+		return 0
+	}
+	return min(first+(first-ProducerRegisters)/groups, s.ThreadRegisters) / 8 * 8
+}
+
+// ResidentBlocks is how many blocks run at the same time, in whole clusters, of a kernel
+// that has tiles for so many; see Occupancy.
+func (s Spec) ResidentBlocks(registers, shared, threads, cluster int, tiles int64) int64 {
+	at := s.Occupancy(registers, shared, threads)
+	return min(tiles, int64(max(cluster, at.Blocks*s.ClusteredSMs(cluster)/cluster*cluster)))
+}
+
+// Clusters is how many clusters of a launch run at the same time by the sheet.
+func (s Spec) Clusters(l Launch) int {
+	r, size := l.Function.Resources(), l.Cluster.Count()
+	at := s.Occupancy(r.Registers, r.SharedBytes+l.SharedBytes, l.Block.Count())
+	return at.Blocks * s.ClusteredSMs(size) / size
+}
+
+// exceededLimit names the limit of a single block that a kernel breaks.
+func (s Spec) exceededLimit(registers, shared, threads int) string {
+	switch {
+	case threads < 1 || threads > s.BlockThreads:
+		return "threads"
+	case registers > s.ThreadRegisters:
+		return "registers"
+	case shared > s.BlockShared:
+		return "shared memory"
+	}
+	return ""
+}
+
+// warpsByRegisters is how many warps the registers of an SM are enough for.
+func (s Spec) warpsByRegisters(registers int) int {
+	if registers <= 0 {
+		return s.Warps
+	}
+	return s.Registers / SubPartitions / roundUp(registers*WarpThreads, s.RegisterUnit) * SubPartitions
+}
+
+func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
+
+// Check says why a launch cannot run on the device, before the driver is asked.
+func (s Spec) Check(l Launch) error {
+	if l.Function == nil {
+		return fmt.Errorf("launch: no function")
+	}
+	r := l.Function.Resources()
+	grid, block := l.Grid.Full(), l.Block.Full()
+	threads := block.Count()
+	switch {
+	case grid.X > 1<<31-1 || grid.Y > 1<<16-1 || grid.Z > 1<<16-1:
+		return fmt.Errorf("launch: a grid of %dx%dx%d blocks; there may be %dx%dx%d", grid.X, grid.Y, grid.Z, 1<<31-1, 1<<16-1, 1<<16-1)
+	case threads > s.BlockThreads || block.Z > 64:
+		return fmt.Errorf("launch: a block of %dx%dx%d threads; there may be %d, 64 of them along z", block.X, block.Y, block.Z, s.BlockThreads)
+	case r.MaxThreads > 0 && threads > r.MaxThreads:
+		return fmt.Errorf("launch: a block of %d threads; the function allows %d", threads, r.MaxThreads)
+	case r.Registers*roundUp(threads, WarpThreads) > s.BlockRegisters:
+		return fmt.Errorf("launch: %d threads of %d registers need more than the %d a block may have", threads, r.Registers, s.BlockRegisters)
+	case l.SharedBytes < 0 || l.SharedBytes+r.SharedBytes > s.BlockShared:
+		return fmt.Errorf("launch: a block of %d bytes of shared memory; there may be %d", l.SharedBytes+r.SharedBytes, s.BlockShared)
+	}
+	return s.checkCluster(grid, l.Cluster)
+}
+
+func (s Spec) checkCluster(grid, cluster Dim3) error {
+	if cluster == (Dim3{}) {
+		return nil
+	}
+	c := cluster.Full()
+	switch {
+	case c.Count() > 1 && s.Cluster == 0:
+		return fmt.Errorf("launch: %s has no clusters", s.Target)
+	case c.Count() > max(1, s.Cluster):
+		return fmt.Errorf("launch: a cluster of %d blocks; there may be %d", c.Count(), s.Cluster)
+	case grid.X%c.X != 0 || grid.Y%c.Y != 0 || grid.Z%c.Z != 0:
+		return fmt.Errorf("launch: clusters of %dx%dx%d do not divide a grid of %dx%dx%d", c.X, c.Y, c.Z, grid.X, grid.Y, grid.Z)
+	}
+	return nil
+}

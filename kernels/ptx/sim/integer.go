@@ -1,0 +1,477 @@
+package sim
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
+
+// scalar is an operation on one lane. Operands and result are the bits of
+// their registers, zero-extended.
+type scalar func(a, b, c uint64) uint64
+
+func signExtend(v uint64, n int) int64 { return int64(v<<(64-n)) >> (64 - n) }
+
+func lowBits(n int) uint64 {
+	if n >= 64 {
+		return math.MaxUint64
+	}
+	return 1<<n - 1
+}
+
+// integer returns the integer operation of a type, or nil.
+func integer(code *ptx.Opcode) scalar {
+	t := code.Type(0)
+	n, signed := t.Bits(), t.Signed()
+	ext := func(v uint64) int64 {
+		if signed {
+			return signExtend(v, n)
+		}
+		return int64(v & lowBits(n))
+	}
+	switch code.Op {
+	case ptx.OpAdd:
+		if code.Has(ptx.ModSat) {
+			return func(a, b, _ uint64) uint64 { return saturate32(ext(a) + ext(b)) }
+		}
+		return cut(n, func(a, b, _ uint64) uint64 { return a + b })
+	case ptx.OpSub:
+		if code.Has(ptx.ModSat) {
+			return func(a, b, _ uint64) uint64 { return saturate32(ext(a) - ext(b)) }
+		}
+		return cut(n, func(a, b, _ uint64) uint64 { return a - b })
+	case ptx.OpMul, ptx.OpMad:
+		return multiply(code, n, signed, ext)
+	case ptx.OpMul24, ptx.OpMad24:
+		return multiply24(code, signed)
+	case ptx.OpDiv, ptx.OpRem:
+		return cut(n, divide(code.Op == ptx.OpRem, signed, ext))
+	case ptx.OpMin, ptx.OpMax:
+		return extreme(code.Op == ptx.OpMax, signed, n, ext)
+	case ptx.OpAbs:
+		return cut(n, func(a, _, _ uint64) uint64 { v := ext(a); return uint64(max(v, -v)) })
+	case ptx.OpNeg:
+		return cut(n, func(a, _, _ uint64) uint64 { return -a })
+	case ptx.OpSad:
+		return cut(n, func(a, b, c uint64) uint64 { return c + uint64(max(ext(a), ext(b))-min(ext(a), ext(b))) })
+	}
+	return bitwise(code, n, signed)
+}
+
+func saturate32(v int64) uint64 {
+	return uint64(uint32(min(max(v, math.MinInt32), math.MaxInt32)))
+}
+
+// cut keeps the low n bits of what f gives.
+func cut(n int, f scalar) scalar {
+	mask := lowBits(n)
+	return func(a, b, c uint64) uint64 { return f(a, b, c) & mask }
+}
+
+func multiply(code *ptx.Opcode, n int, signed bool, ext func(uint64) int64) scalar {
+	keep := n
+	product := func(a, b uint64) uint64 { return a * b }
+	switch {
+	case code.Has(ptx.ModWide):
+		keep = 2 * n
+		product = func(a, b uint64) uint64 { return uint64(ext(a) * ext(b)) }
+	case code.Has(ptx.ModHi) && n == 64:
+		product = func(a, b uint64) uint64 { return highHalf(a, b, signed) }
+	case code.Has(ptx.ModHi):
+		product = func(a, b uint64) uint64 { return uint64(ext(a)*ext(b)) >> n }
+	}
+	switch {
+	case code.Op == ptx.OpMad && code.Has(ptx.ModSat):
+		return func(a, b, c uint64) uint64 { return saturate32(int64(int32(product(a, b))) + int64(int32(c))) }
+	case code.Op == ptx.OpMad:
+		return cut(keep, func(a, b, c uint64) uint64 { return product(a, b) + c })
+	}
+	return cut(keep, func(a, b, _ uint64) uint64 { return product(a, b) })
+}
+
+func highHalf(a, b uint64, signed bool) uint64 {
+	hi, _ := bits.Mul64(a, b)
+	if signed {
+		hi -= uint64(int64(a)>>63)&b + uint64(int64(b)>>63)&a
+	}
+	return hi
+}
+
+func multiply24(code *ptx.Opcode, signed bool) scalar {
+	shift := 0
+	if code.Has(ptx.ModHi) {
+		shift = 16
+	}
+	add := code.Op == ptx.OpMad24
+	return func(a, b, c uint64) uint64 {
+		v := (a & 0xffffff) * (b & 0xffffff)
+		if signed {
+			v = uint64(signExtend(a, 24) * signExtend(b, 24))
+		}
+		v = uint64(uint32(v >> shift))
+		if add {
+			v = uint64(uint32(v + c))
+		}
+		return v
+	}
+}
+
+// divide gives all ones for a division by zero, which PTX leaves open.
+func divide(rem, signed bool, ext func(uint64) int64) scalar {
+	return func(a, b, _ uint64) uint64 {
+		x, y := ext(a), ext(b)
+		switch {
+		case y == 0 && rem:
+			return a
+		case y == 0:
+			return math.MaxUint64
+		case signed && rem && y == -1:
+			return 0
+		case signed && y == -1:
+			return uint64(-x)
+		case signed && rem:
+			return uint64(x % y)
+		case signed:
+			return uint64(x / y)
+		case rem:
+			return uint64(x) % uint64(y)
+		}
+		return uint64(x) / uint64(y)
+	}
+}
+
+func extreme(largest, signed bool, n int, ext func(uint64) int64) scalar {
+	return cut(n, func(a, b, _ uint64) uint64 {
+		x, y := ext(a), ext(b)
+		less := x < y
+		if !signed {
+			less = uint64(x) < uint64(y)
+		}
+		if less == largest {
+			return b
+		}
+		return a
+	})
+}
+
+// bitwise returns the operations on bits, or nil.
+func bitwise(code *ptx.Opcode, n int, signed bool) scalar {
+	mask := lowBits(n)
+	switch code.Op {
+	case ptx.OpAnd:
+		return func(a, b, _ uint64) uint64 { return a & b }
+	case ptx.OpOr:
+		return func(a, b, _ uint64) uint64 { return a | b }
+	case ptx.OpXor:
+		return func(a, b, _ uint64) uint64 { return a ^ b }
+	case ptx.OpNot:
+		return func(a, _, _ uint64) uint64 { return ^a & mask }
+	case ptx.OpCnot:
+		return func(a, _, _ uint64) uint64 { return boolBit(a&mask == 0) }
+	case ptx.OpShl:
+		return func(a, b, _ uint64) uint64 { return a << min(b&math.MaxUint32, 64) & mask }
+	case ptx.OpShr:
+		if signed {
+			return func(a, b, _ uint64) uint64 { return uint64(signExtend(a, n)>>min(b&math.MaxUint32, 63)) & mask }
+		}
+		return func(a, b, _ uint64) uint64 { return a & mask >> min(b&math.MaxUint32, 64) }
+	case ptx.OpShf:
+		return funnel(code.Has(ptx.ModL), code.Has(ptx.ModWrap))
+	case ptx.OpPopc:
+		return func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a & mask)) }
+	case ptx.OpClz:
+		return func(a, _, _ uint64) uint64 { return uint64(bits.LeadingZeros64(a&mask) - (64 - n)) }
+	case ptx.OpBrev:
+		return func(a, _, _ uint64) uint64 { return bits.Reverse64(a) >> (64 - n) }
+	case ptx.OpBfind:
+		return findBit(code.Has(ptx.ModShiftamt), signed, n)
+	case ptx.OpBfe:
+		return extractField(n, signed)
+	case ptx.OpBmsk:
+		return maskOf(code.Has(ptx.ModClamp))
+	case ptx.OpSzext:
+		return sizeExtend(code.Has(ptx.ModClamp), signed)
+	}
+	return nil
+}
+
+func boolBit(v bool) uint64 {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// funnel shifts the pair b:a and keeps its upper (left) or lower (right) word.
+func funnel(left, wrap bool) scalar {
+	return func(a, b, c uint64) uint64 {
+		n := min(c&math.MaxUint32, 32)
+		if wrap {
+			n = c & 31
+		}
+		v := b<<32 | a
+		if left {
+			return uint64(uint32(v << n >> 32))
+		}
+		return uint64(uint32(v >> n))
+	}
+}
+
+func findBit(amount, signed bool, n int) scalar {
+	return func(a, _, _ uint64) uint64 {
+		if signed && signExtend(a, n) < 0 {
+			a = ^a
+		}
+		at := bits.Len64(a&lowBits(n)) - 1
+		if at < 0 {
+			return math.MaxUint32
+		}
+		if amount {
+			at = n - 1 - at
+		}
+		return uint64(at)
+	}
+}
+
+// extractField is bfe: fields that reach past the top are filled with the sign.
+func extractField(n int, signed bool) scalar {
+	return func(a, b, c uint64) uint64 {
+		pos, length := int(b&255), int(c&255)
+		v := a & lowBits(n) >> min(pos, 64)
+		v &= lowBits(length)
+		if signed && length > 0 {
+			top := min(pos+length-1, n-1)
+			if a>>top&1 == 1 {
+				v |= ^lowBits(max(min(length, n-pos), 0))
+			}
+		}
+		return v & lowBits(n)
+	}
+}
+
+// insertField is bfi: the low bits of a into b.
+func insertField(a, b uint64, pos, length, n int) uint64 {
+	field := lowBits(length) << min(pos, 64) & lowBits(n)
+	return b&^field | a<<min(pos, 64)&field
+}
+
+func maskOf(clamp bool) scalar {
+	return func(a, b, _ uint64) uint64 {
+		pos, length := a&math.MaxUint32, b&math.MaxUint32
+		if !clamp {
+			pos, length = pos&31, length&31
+		}
+		return uint64(uint32(lowBits(int(min(length, 32))) << min(pos, 32)))
+	}
+}
+
+func sizeExtend(clamp, signed bool) scalar {
+	return func(a, b, _ uint64) uint64 {
+		n := int(min(b&math.MaxUint32, 32))
+		if !clamp {
+			n = int(b & 31)
+		}
+		switch {
+		case n == 0:
+			return 0
+		case signed:
+			return uint64(uint32(signExtend(a, n)))
+		}
+		return a & lowBits(n)
+	}
+}
+
+// logic3 is lop3: bit i of the result is bit (a_i·4 + b_i·2 + c_i) of table.
+func logic3(a, b, c uint64, table uint64) uint64 {
+	var r uint64
+	for i := range 8 {
+		if table>>i&1 == 1 {
+			x, y, z := a, b, c
+			if i&4 == 0 {
+				x = ^x
+			}
+			if i&2 == 0 {
+				y = ^y
+			}
+			if i&1 == 0 {
+				z = ^z
+			}
+			r |= x & y & z
+		}
+	}
+	return uint64(uint32(r))
+}
+
+// permute is prmt: the bytes of b:a chosen by the four nibbles of sel.
+func permute(code *ptx.Opcode) scalar {
+	mode := ptx.NoMod
+	for _, m := range []ptx.Mod{ptx.ModF4E, ptx.ModB4E, ptx.ModRC8, ptx.ModECL, ptx.ModECR, ptx.ModRC16} {
+		if code.Has(m) {
+			mode = m
+		}
+	}
+	return func(a, b, sel uint64) uint64 {
+		v := b<<32 | a
+		var r uint64
+		for i := range uint64(4) {
+			s := permuteSelector(mode, sel, i)
+			x := v >> (s & 7 * 8) & 0xff
+			if s&8 != 0 { // replicate the sign
+				x = uint64(int8(x)>>7) & 0xff
+			}
+			r |= x << (i * 8)
+		}
+		return r
+	}
+}
+
+func permuteSelector(mode ptx.Mod, sel, i uint64) uint64 {
+	s := sel & 3
+	switch mode {
+	case ptx.ModF4E:
+		return (s + i) & 7
+	case ptx.ModB4E:
+		return (s - i) & 7
+	case ptx.ModRC8:
+		return s
+	case ptx.ModECL:
+		return max(i, s)
+	case ptx.ModECR:
+		return min(i, s)
+	case ptx.ModRC16:
+		return s&1*2 + i&1
+	}
+	return sel >> (i * 4) & 15
+}
+
+// dot4 and dot2 are dp4a and dp2a: c plus products of bytes of a with bytes
+// (dot2: halves of a with the low or high bytes) of b.
+func dot4(aSigned, bSigned bool) scalar {
+	return func(a, b, c uint64) uint64 {
+		s := c
+		for i := 0; i < 32; i += 8 {
+			s += uint64(part(a, i, 8, aSigned) * part(b, i, 8, bSigned))
+		}
+		return uint64(uint32(s))
+	}
+}
+
+func dot2(aSigned, bSigned, high bool) scalar {
+	from := 0
+	if high {
+		from = 16
+	}
+	return func(a, b, c uint64) uint64 {
+		for i := range 2 {
+			c += uint64(part(a, i*16, 16, aSigned) * part(b, from+i*8, 8, bSigned))
+		}
+		return uint64(uint32(c))
+	}
+}
+
+func part(v uint64, at, n int, signed bool) int64 {
+	v = v >> at & lowBits(n)
+	if signed {
+		return signExtend(v, n)
+	}
+	return int64(v)
+}
+
+// carryOp is an operation with the carry flag: out is written by .cc.
+type carryOp func(a, b, c, carry uint64) (result, out uint64)
+
+// usesCarry reports whether an opcode reads or writes the carry flag.
+func usesCarry(code *ptx.Opcode) bool {
+	return code.Op == ptx.OpAddc || code.Op == ptx.OpSubc || code.Op == ptx.OpMadc || code.Has(ptx.ModCC)
+}
+
+// carryOperation returns what add.cc, addc, sub.cc, subc, mad.cc and madc do on
+// n bits; operands are zero-extended.
+func carryOperation(code *ptx.Opcode) carryOp {
+	t := code.Type(0)
+	n := t.Bits()
+	add := func(a, b, carry uint64) (uint64, uint64) {
+		s, out := bits.Add64(a, b, carry)
+		if n < 64 {
+			return s & lowBits(n), s >> n & 1
+		}
+		return s, out
+	}
+	switch code.Op {
+	case ptx.OpAdd, ptx.OpAddc:
+		return func(a, b, _, carry uint64) (uint64, uint64) { return add(a, b, carry) }
+	case ptx.OpSub, ptx.OpSubc:
+		return func(a, b, _, borrow uint64) (uint64, uint64) {
+			d, out := bits.Sub64(a, b, borrow)
+			return d & lowBits(n), out
+		}
+	}
+	ext := func(v uint64) int64 { return int64(v) }
+	if t.Signed() {
+		ext = func(v uint64) int64 { return signExtend(v, n) }
+	}
+	product := func(a, b uint64) uint64 { return a * b & lowBits(n) }
+	switch {
+	case code.Has(ptx.ModHi) && n == 64:
+		product = func(a, b uint64) uint64 { return highHalf(a, b, t.Signed()) }
+	case code.Has(ptx.ModHi):
+		product = func(a, b uint64) uint64 { return uint64(ext(a)*ext(b)) >> n & lowBits(n) }
+	}
+	return func(a, b, c, carry uint64) (uint64, uint64) { return add(product(a, b), c, carry) }
+}
+
+// carry makes the instruction one that uses the carry flag; regs are the
+// destination and its sources.
+func (in *instr) carry(code *ptx.Opcode, regs []register) {
+	var all [4]register
+	for i := range all {
+		all[i] = register{bank32, 0}
+	}
+	copy(all[:], regs)
+	f := carryOperation(code)
+	takes := code.Op == ptx.OpAddc || code.Op == ptx.OpSubc || code.Op == ptx.OpMadc
+	gives := code.Has(ptx.ModCC)
+	in.list = regs[:1]
+	in.run = func(w *warp, _ *instr) {
+		for m := w.active; m != 0; m &= m - 1 {
+			l := firstLane(m)
+			carry := uint64(0)
+			if takes {
+				carry = uint64(w.carry >> l & 1)
+			}
+			r, out := f(w.get(all[1], l), w.get(all[2], l), w.get(all[3], l), carry)
+			w.put(all[0], l, r)
+			if gives {
+				w.carry = w.carry&^(1<<l) | uint32(out)<<l
+			}
+		}
+	}
+}
+
+// halves16 does an operation on both 16-bit halves of a register; nil if there
+// is none of the name.
+func halves16(code *ptx.Opcode) scalar {
+	t := map[ptx.Type]ptx.Type{ptx.U16x2: ptx.U16, ptx.S16x2: ptx.S16}[code.Type(0)]
+	if t == ptx.NoMod || code.Op != ptx.OpAdd && code.Op != ptx.OpMin && code.Op != ptx.OpMax {
+		return nil
+	}
+	f := clampNegative(code, integerReduction(code.Op, t), 16)
+	return func(a, b, _ uint64) uint64 {
+		return f(a&0xffff, b&0xffff, 0) | f(a>>16&0xffff, b>>16&0xffff, 0)<<16
+	}
+}
+
+// clampNegative is .relu of integers of n bits.
+func clampNegative(code *ptx.Opcode, f scalar, n int) scalar {
+	if !code.Has(ptx.ModRelu) {
+		return f
+	}
+	return func(a, b, c uint64) uint64 {
+		r := f(a, b, c)
+		if signExtend(r, n) < 0 {
+			return 0
+		}
+		return r
+	}
+}

@@ -1,0 +1,247 @@
+package sim
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
+
+// members checks the lane mask of a .sync operation: it must name every lane
+// that executes it, and those must all be here.
+func (w *warp) members(mask uint32) bool {
+	switch {
+	case mask&w.active != w.active:
+		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("lane mask %#x lacks lanes %#x that execute it", mask, w.active&^mask)}, firstLane(w.active&^mask))
+		return false
+	case mask&w.live&^w.active != 0:
+		w.report(Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("lane mask %#x names lanes %#x that are elsewhere", mask, mask&w.live&^w.active)}, firstLane(mask&w.live&^w.active))
+		return false
+	}
+	return true
+}
+
+// shfl moves a through the warp: b is the lane, delta or mask, c the clamp and
+// segment mask, list holds the destination, the predicate and the lane mask.
+func shfl(w *warp, in *instr) {
+	mode := in.mods.matrices
+	if !w.members(uint32(w.get(in.list[2], w.first()))) {
+		return
+	}
+	a, b, c := w.r32[in.a], &w.r32[in.b], &w.r32[in.c]
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		segment, clamp := int(c[l]>>8&31), int(c[l]&31)
+		from, valid := shuffleSource(mode, l, int(b[l]&31), segment, clamp)
+		if valid && w.active>>from&1 == 0 {
+			w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("reads lane %d, which does not take part", from)}, l)
+		}
+		w.put(in.list[0], l, uint64(a[from]))
+		w.put(in.list[1], l, boolBit(valid))
+	}
+}
+
+// The modes of shfl.
+const (
+	shuffleUp = iota
+	shuffleDown
+	shuffleButterfly
+	shuffleIndex
+)
+
+// shuffleSource is the lane that lane l reads (PTX ISA, shfl.sync).
+func shuffleSource(mode, l, b, segment, clamp int) (from int, valid bool) {
+	highest := l&segment | clamp&^segment
+	lowest := l & segment
+	switch mode {
+	case shuffleUp:
+		from, valid = l-b, l-b >= highest
+	case shuffleDown:
+		from, valid = l+b, l+b <= highest
+	case shuffleButterfly:
+		from, valid = l^b, l^b <= highest
+	default:
+		from = lowest | b&^segment
+		valid = from <= highest
+	}
+	if !valid {
+		return l, false
+	}
+	return from, true
+}
+
+// vote: a is a predicate, list the destination and the lane mask.
+func vote(w *warp, in *instr) {
+	if !w.members(uint32(w.get(in.list[1], w.first()))) {
+		return
+	}
+	p := (w.pred[in.a] ^ uint32(in.at.offset)) & w.active
+	var v uint64
+	switch code := &in.mods.code; {
+	case code.Has(ptx.ModAll):
+		v = boolBit(p == w.active)
+	case code.Has(ptx.ModAny):
+		v = boolBit(p != 0)
+	case code.Has(ptx.ModUni):
+		v = boolBit(p == 0 || p == w.active)
+	default:
+		v = uint64(p)
+	}
+	w.putAll(in.list[0], v)
+}
+
+func (w *warp) putAll(r register, v uint64) {
+	for m := w.active; m != 0; m &= m - 1 {
+		w.put(r, firstLane(m), v)
+	}
+}
+
+// match: list holds the destination, the predicate, the value and the mask.
+func match(w *warp, in *instr) {
+	if !w.members(uint32(w.get(in.list[3], w.first()))) {
+		return
+	}
+	all := in.mods.code.Op == ptx.OpMatchAllSync
+	var equal [warpSize]uint32
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		v := w.get(in.list[2], l)
+		for n := w.active; n != 0; n &= n - 1 {
+			if k := firstLane(n); w.get(in.list[2], k) == v {
+				equal[l] |= 1 << k
+			}
+		}
+		if all && equal[l] != w.active {
+			equal[l] = 0
+		}
+	}
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		w.put(in.list[0], l, uint64(equal[l]))
+		w.put(in.list[1], l, boolBit(equal[l] == w.active))
+	}
+}
+
+// redux: list holds the destination and the lane mask.
+func redux(w *warp, in *instr) {
+	if !w.members(uint32(w.get(in.list[1], w.first()))) {
+		return
+	}
+	a := &w.r32[in.a]
+	v := uint64(a[w.first()])
+	for m := w.active & (w.active - 1); m != 0; m &= m - 1 {
+		v = in.mods.atomic(v, uint64(a[firstLane(m)]), 0)
+	}
+	w.putAll(in.list[0], v)
+}
+
+func activemask(w *warp, in *instr) { w.putAll(in.list[0], uint64(w.active)) }
+
+// elect picks the first lane; list holds its number, the predicate, the mask.
+func elect(w *warp, in *instr) {
+	if !w.members(uint32(w.get(in.list[2], w.first()))) {
+		return
+	}
+	leader := w.first()
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		w.put(in.list[0], l, uint64(leader))
+		w.put(in.list[1], l, boolBit(l == leader))
+	}
+}
+
+// warpSync is bar.warp.sync.
+func warpSync(w *warp, in *instr) {
+	if w.members(w.r32[in.a][w.first()]) && w.clock.on && w.active == w.live {
+		w.clock.joinLanes()
+	}
+}
+
+// atomicOperation returns what atom and red compute of the old value.
+func atomicOperation(code *ptx.Opcode) func(old, b, c uint64) uint64 {
+	t := code.Type(0)
+	n := t.Bits()
+	mask := lowBits(n)
+	switch {
+	case code.Has(ptx.ModExch):
+		return func(_, b, _ uint64) uint64 { return b }
+	case code.Has(ptx.ModCas):
+		return func(old, b, c uint64) uint64 {
+			if old == b&mask {
+				return c
+			}
+			return old
+		}
+	case code.Has(ptx.ModInc):
+		return func(old, b, _ uint64) uint64 {
+			if old >= b {
+				return 0
+			}
+			return old + 1
+		}
+	case code.Has(ptx.ModDec):
+		return func(old, b, _ uint64) uint64 {
+			if old == 0 || old > b {
+				return b
+			}
+			return old - 1
+		}
+	case code.Has(ptx.ModPopc):
+		return func(old, b, _ uint64) uint64 { return (old + uint64(bits.OnesCount64(b&mask))) & mask }
+	}
+	return reducing(code, t)
+}
+
+// reducing is the add, min, max, and, or, xor of atom, red, redux and the bulk
+// reductions.
+func reducing(code *ptx.Opcode, t ptx.Type) func(a, b, _ uint64) uint64 {
+	for m, op := range map[ptx.Mod]ptx.Op{ptx.ModAdd: ptx.OpAdd, ptx.ModMin: ptx.OpMin, ptx.ModMax: ptx.OpMax, ptx.ModAnd: ptx.OpAnd, ptx.ModOr: ptx.OpOr, ptx.ModXor: ptx.OpXor} {
+		if code.Has(m) {
+			return reduction(op, t)
+		}
+	}
+	return nil
+}
+
+func reduction(op ptx.Op, t ptx.Type) scalar {
+	el, pair := paired[t]
+	if !pair {
+		el = t
+	}
+	ft, isFloat := floatTypes[el]
+	code := ptx.Opcode{Op: op}
+	var f scalar
+	switch {
+	case isFloat:
+		f = floatOperation(&code, ft)
+	default:
+		f = integerReduction(op, t)
+	}
+	if pair && f != nil {
+		return func(a, b, _ uint64) uint64 {
+			return f(a&0xffff, b&0xffff, 0) | f(a>>16&0xffff, b>>16&0xffff, 0)<<16
+		}
+	}
+	return f
+}
+
+func integerReduction(op ptx.Op, t ptx.Type) scalar {
+	n, signed := t.Bits(), t.Signed()
+	mask := lowBits(n)
+	switch op {
+	case ptx.OpAdd:
+		return func(a, b, _ uint64) uint64 { return (a + b) & mask }
+	case ptx.OpAnd:
+		return func(a, b, _ uint64) uint64 { return a & b & mask }
+	case ptx.OpOr:
+		return func(a, b, _ uint64) uint64 { return (a | b) & mask }
+	case ptx.OpXor:
+		return func(a, b, _ uint64) uint64 { return (a ^ b) & mask }
+	}
+	return extreme(op == ptx.OpMax, signed, n, func(v uint64) int64 {
+		if signed {
+			return signExtend(v, n)
+		}
+		return int64(v & mask)
+	})
+}

@@ -1,0 +1,73 @@
+package reference
+
+// A contraction is the extents of a dot whose operands lie as [batch, m, k] and
+// [batch, n, k]; the result is [batch, m, n].
+type contraction struct{ batch, m, n, k int64 }
+
+// Rows and columns of results that are summed at the same time, so that the
+// processor has several sums to add to; and columns whose operand stays in the
+// second cache while the rows go by.
+const (
+	rowsAtOnce    = 2
+	columnsAtOnce = 4
+	columnPanel   = 16
+)
+
+// contract sums the products of every result one after the other: only results
+// are done in another order. Rows are shared among the cores.
+func contract[T int64 | float64](c contraction, out, left, right []T) {
+	for b := range c.batch {
+		o, l, r := out[b*c.m*c.n:(b+1)*c.m*c.n], left[b*c.m*c.k:(b+1)*c.m*c.k], right[b*c.n*c.k:(b+1)*c.n*c.k]
+		Parallel(c.m, c.n*max(1, c.k), func(lo, hi int64) {
+			for y := int64(0); y < c.n; y += columnPanel {
+				contractPanel(c, o, l, r, [2]int64{lo, hi}, [2]int64{y, min(y+columnPanel, c.n)})
+			}
+		})
+	}
+}
+
+// contractPanel does the results of a range of rows and one of columns.
+func contractPanel[T int64 | float64](c contraction, out, left, right []T, rows, columns [2]int64) {
+	line := func(a []T, n int64) []T { return a[n*c.k : (n+1)*c.k] }
+	for x := rows[0]; x < rows[1]; x += rowsAtOnce {
+		for y := columns[0]; y < columns[1]; y += columnsAtOnce {
+			if x+rowsAtOnce <= rows[1] && y+columnsAtOnce <= columns[1] {
+				sums := sumBlock(line(left, x), line(left, x+1), line(right, y), line(right, y+1), line(right, y+2), line(right, y+3))
+				copy(out[x*c.n+y:], sums[:columnsAtOnce])
+				copy(out[(x+1)*c.n+y:], sums[columnsAtOnce:])
+				continue
+			}
+			for u := x; u < min(x+rowsAtOnce, rows[1]); u++ {
+				for v := y; v < min(y+columnsAtOnce, columns[1]); v++ {
+					out[u*c.n+v] = sumProducts(line(left, u), line(right, v))
+				}
+			}
+		}
+	}
+}
+
+// sumBlock is the sums of products of two rows with four columns.
+func sumBlock[T int64 | float64](p, q, a, b, c, d []T) [rowsAtOnce * columnsAtOnce]T {
+	var pa, pb, pc, pd, qa, qb, qc, qd T
+	q, a, b, c, d = q[:len(p)], a[:len(p)], b[:len(p)], c[:len(p)], d[:len(p)]
+	for k, x := range p {
+		y := q[k]
+		pa += x * a[k]
+		qa += y * a[k]
+		pb += x * b[k]
+		qb += y * b[k]
+		pc += x * c[k]
+		qc += y * c[k]
+		pd += x * d[k]
+		qd += y * d[k]
+	}
+	return [...]T{pa, pb, pc, pd, qa, qb, qc, qd}
+}
+
+func sumProducts[T int64 | float64](x, y []T) T {
+	var sum T
+	for k, v := range x {
+		sum += v * y[k]
+	}
+	return sum
+}

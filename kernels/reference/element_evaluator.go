@@ -1,0 +1,390 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A ElementEvaluator evaluates single elements of a computation, by the same semantics as
+// Reference, where all of them would take too long: an element of a dot of 8192
+// terms needs 16384 elements of its operands, not 2²⁷. Operations that have no
+// rule (windows, gathers, scatters) are evaluated whole, once.
+type ElementEvaluator struct {
+	c     *hlo.Computation
+	in    []kernels.Buffer
+	uses  map[*hlo.Instr]int
+	known map[elementKey]value // results that several elements use
+	whole map[*hlo.Instr]value // of operations without a rule
+}
+
+type elementKey struct {
+	i  *hlo.Instr
+	at int64
+}
+
+func NewElementEvaluator(c *hlo.Computation, in []kernels.Buffer) *ElementEvaluator {
+	s := &ElementEvaluator{c: c, in: in, uses: map[*hlo.Instr]int{}, known: map[elementKey]value{}, whole: map[*hlo.Instr]value{}}
+	for _, i := range c.Instrs {
+		for _, o := range i.Operands {
+			s.uses[o]++
+		}
+	}
+	return s
+}
+
+// Output is element at, in row-major order, of output k, as a float64.
+func (s *ElementEvaluator) Output(k int, at int64) (float64, error) {
+	v, err := s.outputValue(k, at)
+	if err != nil {
+		return 0, err
+	}
+	return v.float(0), nil
+}
+
+func (s *ElementEvaluator) outputValue(k int, at int64) (value, error) {
+	root := s.c.Root
+	switch {
+	case root.Op == hlo.OpTuple:
+		return s.element(root.Operands[k], at)
+	case root.Shape.DType == hlo.Tuple:
+		return s.part(root, k, at)
+	}
+	return s.element(root, at)
+}
+
+// part is an element of one array of a tuple.
+func (s *ElementEvaluator) part(i *hlo.Instr, k int, at int64) (value, error) {
+	if i.Op == hlo.OpReduce {
+		all, err := s.reduce(i, at)
+		if err != nil {
+			return value{}, err
+		}
+		return all[k], nil
+	}
+	v, err := s.all(i)
+	if err != nil {
+		return value{}, err
+	}
+	return v.leaves()[k].scalar(at), nil
+}
+
+// elementRules say which element of which operand an element is, or is made of.
+// They are filled in init: they refer to each other.
+var elementRules map[hlo.Opcode]func(s *ElementEvaluator, i *hlo.Instr, at int64) (value, error)
+
+func init() {
+	elementRules = map[hlo.Opcode]func(s *ElementEvaluator, i *hlo.Instr, at int64) (value, error){
+		hlo.OpParameter: (*ElementEvaluator).parameter, hlo.OpConstant: (*ElementEvaluator).constant, hlo.OpIota: (*ElementEvaluator).iota,
+		hlo.OpCopy: (*ElementEvaluator).same, hlo.OpReshape: (*ElementEvaluator).same, hlo.OpOptimizationBarrier: (*ElementEvaluator).same,
+		hlo.OpBroadcast: (*ElementEvaluator).broadcast, hlo.OpTranspose: (*ElementEvaluator).transpose, hlo.OpSlice: (*ElementEvaluator).slice, hlo.OpReverse: (*ElementEvaluator).reverse,
+		hlo.OpConcatenate: (*ElementEvaluator).concatenate, hlo.OpPad: (*ElementEvaluator).pad, hlo.OpDot: (*ElementEvaluator).dot,
+		hlo.OpGetTupleElement: func(s *ElementEvaluator, i *hlo.Instr, at int64) (value, error) {
+			return s.part(i.Operands[0], int(i.Attrs.Index), at)
+		},
+		hlo.OpReduce: func(s *ElementEvaluator, i *hlo.Instr, at int64) (value, error) { return s.part(i, 0, at) },
+	}
+}
+
+// element is element at of an instruction, rounded to its type.
+func (s *ElementEvaluator) element(i *hlo.Instr, at int64) (value, error) {
+	key := elementKey{i, at}
+	if v, met := s.known[key]; met {
+		return v, nil
+	}
+	v, err := s.compute(i, at)
+	if err == nil && (s.uses[i] > 1 || i.Op == hlo.OpReduce || i.Op == hlo.OpDot) {
+		s.known[key] = v
+	}
+	return v, err
+}
+
+func (s *ElementEvaluator) compute(i *hlo.Instr, at int64) (value, error) {
+	if rule := elementRules[i.Op]; rule != nil {
+		return rule(s, i, at)
+	}
+	if i.Op.Elementwise() {
+		return s.pointwise(i, at)
+	}
+	v, err := s.all(i)
+	if err != nil {
+		return value{}, err
+	}
+	return v.scalar(at), nil
+}
+
+// all evaluates an instruction whole.
+func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
+	if v, met := s.whole[i]; met {
+		return v, nil
+	}
+	var v value
+	var err error
+	if i.Op == hlo.OpParameter {
+		if v, err = load(s.in[i.Attrs.Param]); err != nil {
+			return value{}, err
+		}
+	} else {
+		operands := make([]value, len(i.Operands))
+		for k, o := range i.Operands {
+			if operands[k], err = s.all(o); err != nil {
+				return value{}, err
+			}
+		}
+		if v, err = instruction(i, operands); err != nil {
+			return value{}, fmt.Errorf("%s (%s): %w", i.Name, i.Op, err)
+		}
+	}
+	s.whole[i] = v
+	return v, nil
+}
+
+// scalarOf is a scalar value of type d, zero.
+func scalarOf(d hlo.DType) value {
+	v := value{shape: hlo.Shape{DType: d}}
+	if d.IsFloat() {
+		v.floats = make([]float64, 1)
+	} else {
+		v.ints = make([]int64, 1)
+	}
+	return v
+}
+
+func (s *ElementEvaluator) parameter(i *hlo.Instr, at int64) (value, error) {
+	b, v := s.in[i.Attrs.Param], scalarOf(i.Shape.DType)
+	place := b.At(Unravel(at, b.Shape.Dims))
+	if v.floats != nil {
+		v.floats[0] = b.Float(place)
+	} else {
+		v.ints[0] = b.Int(place)
+	}
+	return v, nil
+}
+
+func (s *ElementEvaluator) constant(i *hlo.Instr, at int64) (value, error) {
+	if i.Literal == nil || i.Literal.Elided {
+		return evaluateConstant(i)
+	}
+	v := scalarOf(i.Shape.DType)
+	if v.floats != nil {
+		v.floats[0] = kernels.RoundFloat(i.Shape.DType, i.Literal.Floats[at])
+	} else {
+		v.ints[0] = i.Literal.Ints[at]
+	}
+	return v, nil
+}
+
+func (s *ElementEvaluator) iota(i *hlo.Instr, at int64) (value, error) {
+	v := scalarOf(i.Shape.DType)
+	n := Unravel(at, i.Shape.Dims)[i.Attrs.IotaDim]
+	if v.floats != nil {
+		v.floats[0] = kernels.RoundFloat(i.Shape.DType, float64(n))
+	} else {
+		v.ints[0] = kernels.WrapInt(i.Shape.DType, n)
+	}
+	return v, nil
+}
+
+func (s *ElementEvaluator) same(i *hlo.Instr, at int64) (value, error) {
+	return s.element(i.Operands[0], at)
+}
+
+// pointwise applies an elementwise operation to scalars.
+func (s *ElementEvaluator) pointwise(i *hlo.Instr, at int64) (value, error) {
+	a := make([]value, len(i.Operands))
+	for k, o := range i.Operands {
+		n := at
+		if o.Shape.Rank() == 0 {
+			n = 0
+		}
+		v, err := s.element(o, n)
+		if err != nil {
+			return value{}, err
+		}
+		a[k] = v
+	}
+	one := *i
+	one.Shape = hlo.Shape{DType: i.Shape.DType}
+	v, err := elementwise(&one, a)
+	if err != nil {
+		err = fmt.Errorf("%s (%s): %w", i.Name, i.Op, err)
+	}
+	return v, err
+}
+
+// from is the element of operand k at an index of it.
+func (s *ElementEvaluator) from(i *hlo.Instr, k int, index []int64) (value, error) {
+	at := int64(0)
+	for d, x := range index {
+		at += x * rowMajor(i.Operands[k].Shape.Dims)[d]
+	}
+	return s.element(i.Operands[k], at)
+}
+
+func (s *ElementEvaluator) broadcast(i *hlo.Instr, at int64) (value, error) {
+	index := Unravel(at, i.Shape.Dims)
+	picked := make([]int64, len(i.Attrs.Dimensions))
+	for k, d := range i.Attrs.Dimensions {
+		picked[k] = index[d]
+	}
+	return s.from(i, 0, picked)
+}
+
+func (s *ElementEvaluator) transpose(i *hlo.Instr, at int64) (value, error) {
+	index := Unravel(at, i.Shape.Dims)
+	moved := make([]int64, len(index))
+	for k, d := range i.Attrs.Dimensions {
+		moved[d] = index[k]
+	}
+	return s.from(i, 0, moved)
+}
+
+func (s *ElementEvaluator) slice(i *hlo.Instr, at int64) (value, error) {
+	index := Unravel(at, i.Shape.Dims)
+	for d, r := range i.Attrs.Slice {
+		index[d] = r.Start + index[d]*r.Stride
+	}
+	return s.from(i, 0, index)
+}
+
+func (s *ElementEvaluator) reverse(i *hlo.Instr, at int64) (value, error) {
+	index := Unravel(at, i.Shape.Dims)
+	for _, d := range i.Attrs.Dimensions {
+		index[d] = i.Shape.Dims[d] - 1 - index[d]
+	}
+	return s.from(i, 0, index)
+}
+
+func (s *ElementEvaluator) concatenate(i *hlo.Instr, at int64) (value, error) {
+	index, along := Unravel(at, i.Shape.Dims), i.Attrs.Dimensions[0]
+	for k, o := range i.Operands {
+		if index[along] < o.Shape.Dims[along] {
+			return s.from(i, k, index)
+		}
+		index[along] -= o.Shape.Dims[along]
+	}
+	return value{}, fmt.Errorf("%s: element %d is beyond its operands", i.Name, at)
+}
+
+func (s *ElementEvaluator) pad(i *hlo.Instr, at int64) (value, error) {
+	index := Unravel(at, i.Shape.Dims)
+	for d, p := range i.Attrs.Padding {
+		x, step := index[d]-p.Low, p.Interior+1
+		if x < 0 || x%step != 0 || x/step >= i.Operands[0].Shape.Dims[d] {
+			return s.element(i.Operands[1], 0)
+		}
+		index[d] = x / step
+	}
+	return s.from(i, 0, index)
+}
+
+// dot sums the products of one element in float64 or wrapping int64.
+func (s *ElementEvaluator) dot(i *hlo.Instr, at int64) (value, error) {
+	x, y, out, a := i.Operands[0], i.Operands[1], scalarOf(i.Shape.DType), &i.Attrs
+	if err := checkProducts(out, scalarOf(x.Shape.DType), scalarOf(y.Shape.DType)); err != nil {
+		return value{}, err
+	}
+	index := Unravel(at, i.Shape.Dims)
+	batch, rest := index[:len(a.LHSBatch)], index[len(a.LHSBatch):]
+	free := x.Shape.Rank() - len(a.LHSBatch) - len(a.LHSContract)
+	left, right := newReducedOperand(x, a.LHSBatch, a.LHSContract, batch, rest[:free]), newReducedOperand(y, a.RHSBatch, a.RHSContract, batch, rest[free:])
+	for n := range elementsOf(extents(x, a.LHSContract)) {
+		v, err := left.at(s, n)
+		if err != nil {
+			return value{}, err
+		}
+		w, err := right.at(s, n)
+		if err != nil {
+			return value{}, err
+		}
+		if out.floats != nil {
+			out.floats[0] += v.float(0) * w.float(0)
+		} else {
+			out.ints[0] += v.ints[0] * w.ints[0]
+		}
+	}
+	out.round()
+	return out, nil
+}
+
+// reduce folds what goes into one element, in row-major order.
+func (s *ElementEvaluator) reduce(i *hlo.Instr, at int64) ([]value, error) {
+	n := len(i.Operands) / 2
+	outs, ins, from := make([]value, n), make([]value, n), make([]reducedOperand, n)
+	kept := Unravel(at, i.Shape.Arrays()[0].Dims)
+	for k := range outs {
+		v, err := s.element(i.Operands[n+k], 0)
+		if err != nil {
+			return nil, err
+		}
+		outs[k], ins[k] = v.clone(), scalarOf(i.Operands[k].Shape.DType)
+		from[k] = newReducedOperand(i.Operands[k], nil, slices.Sorted(slices.Values(i.Attrs.Dimensions)), nil, kept)
+	}
+	fold, err := reducer(i.Attrs.ToApply, outs, ins)
+	if err != nil {
+		return nil, err
+	}
+	for m := range elementsOf(extents(i.Operands[0], from[0].along)) {
+		for k := range ins {
+			v, err := from[k].at(s, m)
+			if err != nil {
+				return nil, err
+			}
+			move(ins[k], 0, v, 0)
+		}
+		if err := fold(0, 0); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range outs {
+		v.round()
+	}
+	return outs, nil
+}
+
+// A reducedOperand is the elements of an operand that go into one of the result:
+// index is fixed but along some dimensions.
+type reducedOperand struct {
+	i     *hlo.Instr
+	index []int64
+	along []int64
+}
+
+// newReducedOperand puts the indices of batch dimensions and of the others but along.
+func newReducedOperand(i *hlo.Instr, batch, along, batchIndex, rest []int64) reducedOperand {
+	x := reducedOperand{i, make([]int64, i.Shape.Rank()), along}
+	for d := range x.index {
+		switch k := slices.Index(batch, int64(d)); {
+		case k >= 0:
+			x.index[d] = batchIndex[k]
+		case !slices.Contains(along, int64(d)):
+			x.index[d], rest = rest[0], rest[1:]
+		}
+	}
+	return x
+}
+
+// at is element n of a side, the last of along fastest.
+func (x reducedOperand) at(s *ElementEvaluator, n int64) (value, error) {
+	for k := len(x.along) - 1; k >= 0; k-- {
+		d := x.along[k]
+		x.index[d], n = n%x.i.Shape.Dims[d], n/x.i.Shape.Dims[d]
+	}
+	at := int64(0)
+	for d, v := range x.index {
+		at = at*x.i.Shape.Dims[d] + v
+	}
+	return s.element(x.i, at)
+}
+
+func extents(i *hlo.Instr, dims []int64) []int64 {
+	out := make([]int64, len(dims))
+	for k, d := range dims {
+		out[k] = i.Shape.Dims[d]
+	}
+	return out
+}
+
+func elementsOf(dims []int64) int64 { return hlo.Shape{Dims: dims}.Elements() }

@@ -1,0 +1,360 @@
+package reference
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// The scalar semantics of elementwise operations, as tables. Float functions
+// work in float64 and are rounded by the caller; integer ones get the element
+// type, since division and shifts depend on it, and are wrapped by the caller.
+
+var floatUnary = map[hlo.Opcode]func(float64) float64{
+	hlo.OpAbs: math.Abs, hlo.OpCbrt: math.Cbrt, hlo.OpCeil: math.Ceil, hlo.OpCosine: math.Cos, hlo.OpErf: math.Erf, hlo.OpExponential: math.Exp,
+	hlo.OpExponentialMinusOne: math.Expm1, hlo.OpFloor: math.Floor, hlo.OpLog: math.Log, hlo.OpLogPlusOne: math.Log1p, hlo.OpNegate: func(x float64) float64 { return -x },
+	hlo.OpRoundNearestAfz: math.Round, hlo.OpRoundNearestEven: math.RoundToEven, hlo.OpSine: math.Sin, hlo.OpSqrt: math.Sqrt, hlo.OpTan: math.Tan,
+	hlo.OpTanh: math.Tanh, hlo.OpAcos: math.Acos, hlo.OpAcosh: math.Acosh, hlo.OpAsin: math.Asin, hlo.OpAsinh: math.Asinh, hlo.OpAtanh: math.Atanh,
+	hlo.OpCosh: math.Cosh, hlo.OpSinh: math.Sinh, hlo.OpCopy: func(x float64) float64 { return x }, hlo.OpReal: func(x float64) float64 { return x },
+	hlo.OpRsqrt:    func(x float64) float64 { return 1 / math.Sqrt(x) },
+	hlo.OpLogistic: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	hlo.OpSign: func(x float64) float64 {
+		switch {
+		case x > 0:
+			return 1
+		case x < 0:
+			return -1
+		}
+		return x // ±0 and NaN
+	},
+}
+
+var floatBinary = map[hlo.Opcode]func(x, y float64) float64{
+	hlo.OpAdd:       func(x, y float64) float64 { return x + y },
+	hlo.OpSubtract:  func(x, y float64) float64 { return x - y },
+	hlo.OpMultiply:  func(x, y float64) float64 { return x * y },
+	hlo.OpDivide:    func(x, y float64) float64 { return x / y },
+	hlo.OpRemainder: math.Mod,
+	hlo.OpMaximum:   maxNaN,
+	hlo.OpMinimum:   minNaN,
+	hlo.OpPower:     math.Pow,
+	hlo.OpAtan2:     math.Atan2,
+}
+
+var intUnary = map[hlo.Opcode]func(d hlo.DType, x int64) int64{
+	hlo.OpAbs:               func(_ hlo.DType, x int64) int64 { return max(x, -x) },
+	hlo.OpNegate:            func(_ hlo.DType, x int64) int64 { return -x },
+	hlo.OpNot:               notInt,
+	hlo.OpPopcnt:            func(d hlo.DType, x int64) int64 { return int64(bits.OnesCount64(unsigned(d, x))) },
+	hlo.OpCountLeadingZeros: func(d hlo.DType, x int64) int64 { return int64(bits.LeadingZeros64(unsigned(d, x)) - 64 + d.Bits()) },
+	hlo.OpSign:              func(d hlo.DType, x int64) int64 { return signInt(d, x) },
+	hlo.OpCopy:              func(_ hlo.DType, x int64) int64 { return x },
+	hlo.OpReal:              func(_ hlo.DType, x int64) int64 { return x },
+}
+
+var intBinary = map[hlo.Opcode]func(d hlo.DType, x, y int64) int64{
+	hlo.OpAdd:       func(d hlo.DType, x, y int64) int64 { return predOr(d, x|y, x+y) },
+	hlo.OpSubtract:  func(_ hlo.DType, x, y int64) int64 { return x - y },
+	hlo.OpMultiply:  func(_ hlo.DType, x, y int64) int64 { return x * y },
+	hlo.OpDivide:    divideInt,
+	hlo.OpRemainder: remainderInt,
+	hlo.OpMaximum:   func(d hlo.DType, x, y int64) int64 { return pickInt(lessInt(d, x, y), y, x) },
+	hlo.OpMinimum:   func(d hlo.DType, x, y int64) int64 { return pickInt(lessInt(d, x, y), x, y) },
+	hlo.OpAnd:       func(_ hlo.DType, x, y int64) int64 { return x & y },
+	hlo.OpOr:        func(_ hlo.DType, x, y int64) int64 { return x | y },
+	hlo.OpXor:       func(_ hlo.DType, x, y int64) int64 { return x ^ y },
+	hlo.OpPower:     powerInt,
+	hlo.OpShiftLeft: func(d hlo.DType, x, y int64) int64 { return shiftInt(d, y, 0, func(n uint) int64 { return x << n }) },
+	hlo.OpShiftRightLogical: func(d hlo.DType, x, y int64) int64 {
+		return shiftInt(d, y, 0, func(n uint) int64 { return int64(unsigned(d, x) >> n) })
+	},
+	hlo.OpShiftRightArithmetic: shiftArithmetic,
+}
+
+func predOr(d hlo.DType, pred, other int64) int64 {
+	if d == hlo.Pred {
+		return pred
+	}
+	return other
+}
+
+func pickInt(first bool, x, y int64) int64 {
+	if first {
+		return x
+	}
+	return y
+}
+
+func lessInt(d hlo.DType, x, y int64) bool {
+	if d == hlo.U64 {
+		return uint64(x) < uint64(y)
+	}
+	return x < y
+}
+
+// unsigned is the bits of x at the width of d.
+func unsigned(d hlo.DType, x int64) uint64 { return uint64(x) << (64 - d.Bits()) >> (64 - d.Bits()) }
+
+func notInt(d hlo.DType, x int64) int64 { return predOr(d, 1-x, ^x) }
+
+func signInt(d hlo.DType, x int64) int64 {
+	switch {
+	case x == 0:
+		return 0
+	case x < 0 && d != hlo.U64:
+		return -1
+	}
+	return 1
+}
+
+// divideInt truncates; by zero it is −1 (all ones), and MIN / −1 is MIN, as
+// StableHLO leaves to implementations and XLA does.
+func divideInt(d hlo.DType, x, y int64) int64 {
+	switch {
+	case y == 0:
+		return -1
+	case d == hlo.U64:
+		return int64(uint64(x) / uint64(y))
+	case y == -1:
+		return -x
+	}
+	return x / y
+}
+
+func remainderInt(d hlo.DType, x, y int64) int64 {
+	switch {
+	case y == 0:
+		return x
+	case d == hlo.U64:
+		return int64(uint64(x) % uint64(y))
+	case y == -1:
+		return 0
+	}
+	return x % y
+}
+
+func powerInt(d hlo.DType, x, y int64) int64 {
+	if y < 0 && d != hlo.U64 {
+		switch x {
+		case 1:
+			return 1
+		case -1:
+			return 1 - 2*(y&1)
+		}
+		return 0
+	}
+	out := int64(1)
+	for n := uint64(y); n > 0; n >>= 1 {
+		if n&1 != 0 {
+			out *= x
+		}
+		x *= x
+	}
+	return out
+}
+
+// shiftInt gives over for shift counts at or beyond the width.
+func shiftInt(d hlo.DType, count, over int64, shift func(uint) int64) int64 {
+	if n := unsigned(d, count); n < uint64(d.Bits()) {
+		return shift(uint(n))
+	}
+	return over
+}
+
+func shiftArithmetic(d hlo.DType, x, y int64) int64 {
+	x = int64(unsigned(d, x)) << (64 - d.Bits()) >> (64 - d.Bits()) // sign of the width, also for unsigned types
+	return shiftInt(d, y, x>>63, func(n uint) int64 { return x >> n })
+}
+
+var compareFloat = map[string]func(x, y float64) bool{
+	"EQ": func(x, y float64) bool { return x == y }, "NE": func(x, y float64) bool { return x != y },
+	"LT": func(x, y float64) bool { return x < y }, "LE": func(x, y float64) bool { return x <= y },
+	"GT": func(x, y float64) bool { return x > y }, "GE": func(x, y float64) bool { return x >= y },
+}
+
+// compareInt answers from the order of x and y.
+func compareInt(direction string, d hlo.DType, x, y int64) bool {
+	switch direction {
+	case "EQ":
+		return x == y
+	case "NE":
+		return x != y
+	case "LT":
+		return lessInt(d, x, y)
+	case "LE":
+		return !lessInt(d, y, x)
+	case "GT":
+		return lessInt(d, y, x)
+	}
+	return !lessInt(d, x, y)
+}
+
+// totalOrder maps floats to integers ordered −NaN < −Inf < … < −0 < +0 < … < NaN.
+func totalOrder(x float64) int64 {
+	b := int64(math.Float64bits(x))
+	return b ^ int64(uint64(b>>63)>>1)
+}
+
+// elementwise evaluates a pointwise instruction.
+func elementwise(i *hlo.Instr, a []value) (value, error) {
+	out, err := newValue(i.Shape)
+	if err != nil {
+		return out, err
+	}
+	for _, v := range a {
+		if v.floats == nil && v.ints == nil && v.shape.Elements() > 0 {
+			return out, fmt.Errorf("the reference does not compute %s", v.shape)
+		}
+	}
+	set, err := pointwise(i, out, a)
+	if err != nil {
+		return out, err
+	}
+	Parallel(i.Shape.Elements(), 1, func(lo, hi int64) {
+		for n := lo; n < hi; n++ {
+			set(n)
+		}
+	})
+	return out, nil
+}
+
+// pointwise returns what computes element n of out.
+func pointwise(i *hlo.Instr, out value, a []value) (func(n int64), error) {
+	d, from := i.Shape.DType, a[0].shape.DType
+	switch i.Op {
+	case hlo.OpCompare:
+		return compareElements(i, out, a), nil
+	case hlo.OpSelect:
+		step := scalarStep(a[0])
+		return func(n int64) { move(out, n, a[2-a[0].ints[n*step]], n) }, nil
+	case hlo.OpClamp:
+		return clampElements(out, a), nil
+	case hlo.OpConvert:
+		return convertElements(out, a[0]), nil
+	case hlo.OpIsFinite:
+		return func(n int64) {
+			out.ints[n] = boolInt(!math.IsInf(a[0].floats[n], 0) && a[0].floats[n] == a[0].floats[n])
+		}, nil
+	case hlo.OpReducePrecision:
+		return nil, fmt.Errorf("the reference does not compute this operation")
+	}
+	if f := floatUnary[i.Op]; f != nil && len(a) == 1 && from.IsFloat() {
+		return func(n int64) { out.floats[n] = kernels.RoundFloat(d, f(a[0].floats[n])) }, nil
+	}
+	if f := floatBinary[i.Op]; f != nil && len(a) == 2 && from.IsFloat() {
+		return func(n int64) { out.floats[n] = kernels.RoundFloat(d, f(a[0].floats[n], a[1].floats[n])) }, nil
+	}
+	if f := intUnary[i.Op]; f != nil && len(a) == 1 && !from.IsFloat() {
+		return func(n int64) { out.ints[n] = kernels.WrapInt(d, f(d, a[0].ints[n])) }, nil
+	}
+	if f := intBinary[i.Op]; f != nil && len(a) == 2 && !from.IsFloat() {
+		return func(n int64) { out.ints[n] = kernels.WrapInt(d, f(d, a[0].ints[n], a[1].ints[n])) }, nil
+	}
+	return nil, fmt.Errorf("the reference does not compute %s of %s", i.Op, from)
+}
+
+// scalarStep is 0 for a scalar that applies to every element, else 1.
+func scalarStep(v value) int64 {
+	if v.shape.Rank() == 0 {
+		return 0
+	}
+	return 1
+}
+
+func boolInt(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func compareElements(i *hlo.Instr, out value, a []value) func(int64) {
+	direction, d := i.Attrs.Direction, a[0].shape.DType
+	switch {
+	case d.IsFloat() && i.Attrs.CompareType == "TOTALORDER":
+		return func(n int64) {
+			out.ints[n] = boolInt(compareInt(direction, hlo.S64, totalOrder(a[0].floats[n]), totalOrder(a[1].floats[n])))
+		}
+	case d.IsFloat():
+		f := compareFloat[direction]
+		return func(n int64) { out.ints[n] = boolInt(f(a[0].floats[n], a[1].floats[n])) }
+	}
+	return func(n int64) { out.ints[n] = boolInt(compareInt(direction, d, a[0].ints[n], a[1].ints[n])) }
+}
+
+func clampElements(out value, a []value) func(int64) {
+	lo, hi := scalarStep(a[0]), scalarStep(a[2])
+	if out.floats != nil {
+		return func(n int64) { out.floats[n] = minNaN(maxNaN(a[0].floats[n*lo], a[1].floats[n]), a[2].floats[n*hi]) }
+	}
+	d := out.shape.DType
+	larger, smaller := intBinary[hlo.OpMaximum], intBinary[hlo.OpMinimum]
+	return func(n int64) { out.ints[n] = smaller(d, larger(d, a[0].ints[n*lo], a[1].ints[n]), a[2].ints[n*hi]) }
+}
+
+func convertElements(out, in value) func(int64) {
+	d := out.shape.DType
+	switch {
+	case out.floats != nil && in.floats != nil:
+		return func(n int64) { out.floats[n] = kernels.RoundFloat(d, in.floats[n]) }
+	case out.floats != nil && in.shape.DType == hlo.U64:
+		return func(n int64) { out.floats[n] = kernels.RoundFloat(d, float64(uint64(in.ints[n]))) }
+	case out.floats != nil:
+		return func(n int64) { out.floats[n] = kernels.RoundFloat(d, float64(in.ints[n])) }
+	case in.floats != nil:
+		return func(n int64) { out.ints[n] = FloatToInt(d, in.floats[n]) }
+	}
+	return func(n int64) { out.ints[n] = kernels.WrapInt(d, in.ints[n]) }
+}
+
+// FloatToInt truncates towards zero and clamps to the range of d; NaN is 0,
+// and any non-zero number is true as pred.
+func FloatToInt(d hlo.DType, x float64) int64 {
+	if d == hlo.Pred {
+		return boolInt(x != 0)
+	}
+	lo, hi := d.IntRange()
+	switch {
+	case x != x:
+		return 0
+	case d == hlo.U64 && x >= 0x1p64:
+		return -1
+	case d == hlo.U64 && x >= 0x1p63:
+		return int64(uint64(x))
+	case x <= float64(lo):
+		return lo
+	case x >= float64(hi):
+		return hi
+	}
+	return int64(x)
+}
+
+// The tables above, for backends: the function of an operation, or nil.
+
+// FloatUnary is the float64 semantics of a unary operation.
+func FloatUnary(op hlo.Opcode) func(float64) float64 { return floatUnary[op] }
+
+// FloatBinary is the float64 semantics of a binary operation.
+func FloatBinary(op hlo.Opcode) func(x, y float64) float64 { return floatBinary[op] }
+
+// IntUnary is the semantics of a unary integer operation, to be wrapped by WrapInt.
+func IntUnary(op hlo.Opcode) func(d hlo.DType, x int64) int64 { return intUnary[op] }
+
+// IntBinary is the semantics of a binary integer operation, to be wrapped by WrapInt.
+func IntBinary(op hlo.Opcode) func(d hlo.DType, x, y int64) int64 { return intBinary[op] }
+
+// CompareFloats is a compare of floating-point numbers.
+func CompareFloats(i *hlo.Instr) func(x, y float64) bool {
+	if i.Attrs.CompareType == "TOTALORDER" {
+		return func(x, y float64) bool { return compareInt(i.Attrs.Direction, hlo.S64, totalOrder(x), totalOrder(y)) }
+	}
+	return compareFloat[i.Attrs.Direction]
+}
+
+// CompareInts is a compare of integers of type d.
+func CompareInts(i *hlo.Instr, d hlo.DType) func(x, y int64) bool {
+	return func(x, y int64) bool { return compareInt(i.Attrs.Direction, d, x, y) }
+}

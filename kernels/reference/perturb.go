@@ -1,0 +1,156 @@
+package reference
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+const perturbations = 4 // evaluations with other roundings
+
+// Deviations is how far each element of each output moves, in logical order,
+// when every rounding goes another way: the root mean square difference from
+// the reference over a few evaluations in which each result of arithmetic is
+// off by up to a unit in its last place, and each term of a sum of k terms by
+// up to √k units of the type sums are kept in (Monte Carlo arithmetic: Parker,
+// Pierce, Eggert, IEEE CiSE 2(4), 2000). Where terms cancel or a quotient has
+// next to nothing below, that is more than a bound by the largest result
+// allows. What is decided by comparing or rounding to whole numbers is held
+// as the reference has it.
+func Deviations(c *hlo.Computation, in []kernels.Buffer, seed int64) ([][]float64, error) {
+	args := make([]value, len(in))
+	for k, b := range in {
+		v, err := load(b)
+		if err != nil {
+			return nil, err
+		}
+		args[k] = v
+	}
+	var sums [][]float64
+	for n := range perturbations {
+		p := perturbed{rand.New(rand.NewPCG(uint64(seed), uint64(n)))}
+		plain, moved, err := p.evaluate(c, args, args)
+		if err != nil {
+			return nil, err
+		}
+		sums = addSquares(sums, plain.leaves(), moved.leaves())
+	}
+	for _, s := range sums {
+		for k := range s {
+			s[k] = math.Sqrt(s[k] / perturbations)
+		}
+	}
+	return sums, nil
+}
+
+// addSquares adds the squares of finite differences to sums, one a result.
+func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
+	if sums == nil {
+		sums = make([][]float64, len(plain))
+	}
+	for n, v := range plain {
+		if sums[n] == nil {
+			sums[n] = make([]float64, v.shape.Elements())
+		}
+		for k, x := range v.floats {
+			if d := moved[n].floats[k] - x; d-d == 0 {
+				sums[n][k] += d * d
+			}
+		}
+	}
+	return sums
+}
+
+// perturbed is an evaluation with roundings at random beside the plain one.
+type perturbed struct{ rng *rand.Rand }
+
+// evaluate runs a computation on plain and on moved arguments.
+func (p perturbed) evaluate(c *hlo.Computation, plain, moved []value) (value, value, error) {
+	type pair struct{ plain, moved value }
+	values := make(map[*hlo.Instr]pair, len(c.Instrs))
+	for _, i := range c.Instrs {
+		a, b := make([]value, len(i.Operands)), make([]value, len(i.Operands))
+		for k, o := range i.Operands {
+			a[k], b[k] = values[o].plain, values[o].moved
+		}
+		if i.Op == hlo.OpParameter {
+			a, b = plain[i.Attrs.Param:][:1], moved[i.Attrs.Param:][:1]
+		}
+		v, w, err := p.instruction(i, a, b)
+		if err != nil {
+			return value{}, value{}, err
+		}
+		values[i] = pair{v, w}
+	}
+	root := values[c.Root]
+	return root.plain, root.moved, nil
+}
+
+// discontinuous are operations that jump: their results are held.
+var discontinuous = map[hlo.Opcode]bool{
+	hlo.OpCompare: true, hlo.OpIsFinite: true, hlo.OpSign: true, hlo.OpFloor: true, hlo.OpCeil: true, hlo.OpRemainder: true,
+	hlo.OpRoundNearestAfz: true, hlo.OpRoundNearestEven: true, hlo.OpBitcastConvert: true,
+}
+
+func (p perturbed) instruction(i *hlo.Instr, a, b []value) (v, w value, err error) {
+	if i.Op == hlo.OpFusion || i.Op == hlo.OpCall {
+		return p.evaluate(i.Attrs.Calls, a, b)
+	}
+	if v, err = instruction(i, a); err != nil || discontinuous[i.Op] {
+		return v, v, err
+	}
+	if k := termsSummed(i); k > 1 {
+		b = append([]value{p.perturb(b[0], math.Sqrt(k)*Epsilon(AccumulatorOf(b[0].shape.DType)))}, b[1:]...)
+	}
+	if w, err = instruction(i, b); err != nil {
+		return v, w, err
+	}
+	return v, p.propagate(i, v, w), nil
+}
+
+// termsSummed is how many terms an element of i is the sum of.
+func termsSummed(i *hlo.Instr) float64 {
+	switch i.Op {
+	case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution:
+		return Terms(i)
+	case hlo.OpReduce, hlo.OpReduceWindow:
+		if op := i.Attrs.ToApply.Root.Op; op != hlo.OpMaximum && op != hlo.OpMinimum {
+			return Terms(i)
+		}
+	}
+	return 1
+}
+
+// propagate takes whole numbers from the plain result, and puts what was computed
+// off by a unit.
+func (p perturbed) propagate(i *hlo.Instr, v, w value) value {
+	if v.tuple != nil {
+		t := value{shape: v.shape, tuple: make([]value, len(v.tuple))}
+		for k := range v.tuple {
+			t.tuple[k] = p.propagate(i, v.tuple[k], w.tuple[k])
+		}
+		return t
+	}
+	computed := !Selects[i.Op] && i.Op != hlo.OpParameter && i.Op != hlo.OpConstant && i.Op != hlo.OpTuple && i.Op != hlo.OpGetTupleElement
+	switch {
+	case v.floats == nil:
+		return v
+	case !computed:
+		return w
+	}
+	return p.perturb(w, Epsilon(v.shape.DType))
+}
+
+// perturb is v with each number off by up to eps of itself.
+func (p perturbed) perturb(v value, eps float64) value {
+	if v.floats == nil {
+		return v
+	}
+	w := value{shape: v.shape, floats: make([]float64, len(v.floats))}
+	for k, x := range v.floats {
+		w.floats[k] = x + x*eps*(2*p.rng.Float64()-1)
+	}
+	return w
+}

@@ -1,0 +1,676 @@
+package reference
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Interpret interprets c directly from the HLO semantics with plain loops. It
+// is the oracle: one output per root, in tuple order.
+//
+// Every instruction's result is rounded to its own element type. Values are
+// computed in float64 or int64, so f32 add, subtract, multiply, divide and sqrt
+// are correctly rounded (float64 has more than twice the bits) and f32
+// transcendentals are within one unit in the last place. Sums of reduce and dot
+// over floating-point numbers accumulate in float64 and are rounded once: the
+// reference is the best value, and backends are compared within a tolerance.
+// Integers wrap at their width.
+func Interpret(c *hlo.Computation, in []kernels.Buffer) ([]kernels.Buffer, error) {
+	if len(in) != len(c.Params) {
+		return nil, fmt.Errorf("%s has %d parameters, %d inputs given", c.Name, len(c.Params), len(in))
+	}
+	args := make([]value, len(in))
+	for k, b := range in {
+		if want := c.Params[k].Shape; !b.Shape.Compatible(want) {
+			return nil, fmt.Errorf("input %d is %s; parameter %s is %s", k, b.Shape, c.Params[k].Name, want)
+		}
+		v, err := load(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Params[k].Name, err)
+		}
+		args[k] = v
+	}
+	result, err := evaluate(c, args)
+	if err != nil {
+		return nil, err
+	}
+	var out []kernels.Buffer
+	for _, v := range result.leaves() {
+		b, err := v.store()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// A value is an array in logical row-major order, or a tuple of values.
+// Integers and pred are in ints, floating-point numbers in floats.
+type value struct {
+	shape  hlo.Shape
+	ints   []int64
+	floats []float64
+	tuple  []value
+}
+
+func (v value) leaves() []value {
+	if v.shape.DType != hlo.Tuple {
+		return []value{v}
+	}
+	var all []value
+	for _, e := range v.tuple {
+		all = append(all, e.leaves()...)
+	}
+	return all
+}
+
+// maxElements bounds a value: 64 GiB, what a buffer may have (NewBuffer).
+const maxElements = 8 << 30
+
+// newValue allocates; shapes too large for a machine are errors.
+func newValue(shape hlo.Shape) (value, error) {
+	n := shape.Elements()
+	switch {
+	case shape.DType.IsComplex() || !shape.DType.IsArray():
+		return value{}, fmt.Errorf("the reference does not compute %s", shape)
+	case n > maxElements:
+		return value{}, fmt.Errorf("%s is too large for the reference", shape)
+	}
+	if err := kernels.CheckFreeMemory(8 * n); err != nil {
+		return value{}, fmt.Errorf("the reference's values of %s: %w", shape, err)
+	}
+	switch {
+	case shape.DType.IsFloat():
+		return value{shape: shape, floats: make([]float64, n)}, nil
+	default:
+		return value{shape: shape, ints: make([]int64, n)}, nil
+	}
+}
+
+func load(b kernels.Buffer) (value, error) {
+	v, err := newValue(b.Shape)
+	if err != nil {
+		return value{}, err
+	}
+	rowsOf(b.Shape.Dims, b.Shape.Strides()).each(func(r row) {
+		if v.floats != nil && r.step == 1 {
+			b.ReadFloats(v.floats[r.n:r.n+r.count], r.at)
+			return
+		}
+		for k := range r.count {
+			if v.floats != nil {
+				v.floats[r.n+k] = b.Float(r.at + k*r.step)
+			} else {
+				v.ints[r.n+k] = b.Int(r.at + k*r.step)
+			}
+		}
+	})
+	return v, nil
+}
+
+func (v value) store() (kernels.Buffer, error) {
+	b, err := kernels.NewBuffer(v.shape)
+	if err != nil || v.floats == nil && v.ints == nil {
+		return b, err
+	}
+	rowsOf(v.shape.Dims, v.shape.Strides()).each(func(r row) {
+		if v.floats != nil && r.step == 1 {
+			b.WriteFloats(v.floats[r.n:r.n+r.count], r.at)
+			return
+		}
+		for k := range r.count {
+			if v.floats != nil {
+				b.SetFloat(r.at+k*r.step, v.floats[r.n+k])
+			} else {
+				b.SetInt(r.at+k*r.step, v.ints[r.n+k])
+			}
+		}
+	})
+	return b, nil
+}
+
+// rowMajor is the strides of values.
+func rowMajor(dims []int64) []int64 { return hlo.Shape{Dims: dims}.Strides() }
+
+// strided makes a value whose elements are elements of v at places found by a
+// walk over shape's dims with strides, starting at start.
+func (v value) strided(shape hlo.Shape, start int64, strides []int64) (value, error) {
+	out, err := newValue(shape)
+	if err != nil {
+		return out, err
+	}
+	rowsOf(shape.Dims, strides).each(func(r row) {
+		for k := int64(0); k < r.count && v.floats != nil; k++ {
+			out.floats[r.n+k] = v.floats[start+r.at+k*r.step]
+		}
+		for k := int64(0); k < r.count && v.ints != nil; k++ {
+			out.ints[r.n+k] = v.ints[start+r.at+k*r.step]
+		}
+	})
+	return out, nil
+}
+
+// storeStrided copies v into out at places found by a walk over v's dims.
+func (v value) storeStrided(out value, start int64, strides []int64) {
+	rowsOf(v.shape.Dims, strides).each(func(r row) {
+		for k := range r.count {
+			move(out, start+r.at+k*r.step, v, r.n+k)
+		}
+	})
+}
+
+// withShape is v with another shape of as many elements.
+func (v value) withShape(shape hlo.Shape) value { v.shape = shape; return v }
+
+// evaluate runs a computation.
+func evaluate(c *hlo.Computation, args []value) (value, error) {
+	values := make(map[*hlo.Instr]value, len(c.Instrs))
+	for _, i := range c.Instrs {
+		operands := make([]value, len(i.Operands))
+		for k, o := range i.Operands {
+			operands[k] = values[o]
+		}
+		if i.Op == hlo.OpParameter {
+			operands = []value{args[i.Attrs.Param]}
+		}
+		v, err := instruction(i, operands)
+		if err != nil {
+			return value{}, fmt.Errorf("%s (%s): %w", i.Name, i.Op, err)
+		}
+		values[i] = v
+	}
+	return values[c.Root], nil
+}
+
+// instruction evaluates one.
+func instruction(i *hlo.Instr, a []value) (value, error) {
+	switch i.Op {
+	case hlo.OpParameter, hlo.OpCopy, hlo.OpOptimizationBarrier, hlo.OpReshape:
+		return a[0].withShape(i.Shape), nil
+	case hlo.OpConstant:
+		return evaluateConstant(i)
+	case hlo.OpIota:
+		return evaluateIota(i)
+	case hlo.OpBroadcast:
+		strides := make([]int64, i.Shape.Rank())
+		for k, d := range i.Attrs.Dimensions {
+			strides[d] = rowMajor(a[0].shape.Dims)[k]
+		}
+		return a[0].strided(i.Shape, 0, strides)
+	case hlo.OpTranspose:
+		strides := make([]int64, i.Shape.Rank())
+		for k, d := range i.Attrs.Dimensions {
+			strides[k] = rowMajor(a[0].shape.Dims)[d]
+		}
+		return a[0].strided(i.Shape, 0, strides)
+	case hlo.OpBitcast:
+		return reinterpret(a[0], i)
+	case hlo.OpBitcastConvert:
+		return reinterpretBits(a[0], i)
+	case hlo.OpSlice:
+		return slice(i, a[0])
+	case hlo.OpReverse:
+		return reverse(i, a[0])
+	case hlo.OpConcatenate:
+		return concatenate(i, a)
+	case hlo.OpPad:
+		return pad(i, a)
+	case hlo.OpReduce:
+		return reduce(i, a)
+	case hlo.OpReduceWindow:
+		return reduceWindow(i, a)
+	case hlo.OpSelectAndScatter:
+		return selectAndScatter(i, a)
+	case hlo.OpDot:
+		return dot(i, a)
+	case hlo.OpScaledDot:
+		return scaledDot(i, a)
+	case hlo.OpConvolution:
+		return convolution(i, a)
+	case hlo.OpDynamicSlice:
+		return dynamicSlice(i, a)
+	case hlo.OpDynamicUpdateSlice:
+		return dynamicUpdateSlice(i, a)
+	case hlo.OpGather:
+		return gather(i, a)
+	case hlo.OpScatter:
+		return scatter(i, a)
+	case hlo.OpMap:
+		return evaluateMap(i, a)
+	case hlo.OpTuple:
+		return value{shape: i.Shape, tuple: a}, nil
+	case hlo.OpGetTupleElement:
+		return a[0].tuple[i.Attrs.Index], nil
+	case hlo.OpFusion, hlo.OpCall:
+		return evaluate(i.Attrs.Calls, a)
+	}
+	if i.Op.Elementwise() {
+		return elementwise(i, a)
+	}
+	return value{}, fmt.Errorf("the reference does not compute this operation")
+}
+
+func evaluateConstant(i *hlo.Instr) (value, error) {
+	if i.Literal == nil || i.Literal.Elided {
+		return value{}, fmt.Errorf("its value was left out of the text ({...})")
+	}
+	v, err := newValue(i.Shape)
+	if err != nil {
+		return v, err
+	}
+	copy(v.ints, i.Literal.Ints)
+	for k, x := range i.Literal.Floats {
+		v.floats[k] = kernels.RoundFloat(i.Shape.DType, x)
+	}
+	return v, nil
+}
+
+// evaluateIota is an iota.
+func evaluateIota(i *hlo.Instr) (value, error) {
+	v, err := newValue(i.Shape)
+	if err != nil {
+		return v, err
+	}
+	strides := make([]int64, i.Shape.Rank())
+	strides[i.Attrs.IotaDim] = 1
+	w := NewWalk(i.Shape.Dims, strides)
+	for k := range v.floats {
+		v.floats[k] = kernels.RoundFloat(i.Shape.DType, float64(w.Next()))
+	}
+	for k := range v.ints {
+		v.ints[k] = kernels.WrapInt(i.Shape.DType, w.Next())
+	}
+	return v, nil
+}
+
+// reinterpret keeps the bytes, in memory order.
+func reinterpret(v value, i *hlo.Instr) (value, error) {
+	b, err := v.store()
+	if err != nil {
+		return value{}, err
+	}
+	return load(kernels.Buffer{Shape: i.Shape, Data: b.Data})
+}
+
+// reinterpretBits keeps the bits of elements in row-major order, of which the
+// low ones of an element come first. Elements stand in whole bytes of a buffer
+// but are not padded here: s8[2] is s4[2,2].
+func reinterpretBits(v value, i *hlo.Instr) (value, error) {
+	from, err := v.withShape(hlo.Shape{DType: v.shape.DType, Dims: v.shape.Dims}).store()
+	if err != nil {
+		return value{}, err
+	}
+	to, err := kernels.NewBuffer(hlo.Shape{DType: i.Shape.DType, Dims: i.Shape.Dims})
+	if err != nil {
+		return value{}, err
+	}
+	copyBits(to, from)
+	if v, err = load(to); err != nil {
+		return value{}, err
+	}
+	v = v.withShape(i.Shape)
+	v.round() // the sign of a type under a byte
+	return v, nil
+}
+
+// copyBits fills a zeroed buffer with the bits of another's elements.
+func copyBits(to, from kernels.Buffer) {
+	d, e := from.Shape.DType, to.Shape.DType
+	step := min(d.Bits(), e.Bits(), 8)
+	for bit := 0; bit < int(from.Shape.Elements())*d.Bits(); bit += step {
+		x := from.Data[byteOf(d, bit)] >> shiftOf(d, bit) & (1<<step - 1)
+		to.Data[byteOf(e, bit)] |= x << shiftOf(e, bit)
+	}
+}
+
+// byteOf and shiftOf say where in a buffer of type d bit n of its elements is.
+func byteOf(d hlo.DType, n int) int {
+	return n/d.Bits()*int(d.Size()) + n%d.Bits()/8
+}
+
+func shiftOf(d hlo.DType, n int) int { return n % d.Bits() % 8 }
+
+func slice(i *hlo.Instr, v value) (value, error) {
+	strides := rowMajor(v.shape.Dims)
+	start := int64(0)
+	for k, r := range i.Attrs.Slice {
+		start += r.Start * strides[k]
+		strides[k] *= r.Stride
+	}
+	return v.strided(i.Shape, start, strides)
+}
+
+func reverse(i *hlo.Instr, v value) (value, error) {
+	strides := rowMajor(v.shape.Dims)
+	start := int64(0)
+	for _, d := range i.Attrs.Dimensions {
+		start += max(0, v.shape.Dims[d]-1) * strides[d]
+		strides[d] = -strides[d]
+	}
+	return v.strided(i.Shape, start, strides)
+}
+
+func concatenate(i *hlo.Instr, a []value) (value, error) {
+	out, err := newValue(i.Shape)
+	strides, along := rowMajor(i.Shape.Dims), i.Attrs.Dimensions[0]
+	prefix := int64(0)
+	for _, v := range a {
+		if err == nil {
+			v.storeStrided(out, prefix*strides[along], strides)
+		}
+		prefix += v.shape.Dims[along]
+	}
+	return out, err
+}
+
+func pad(i *hlo.Instr, a []value) (value, error) {
+	out, err := newValue(i.Shape)
+	if err != nil {
+		return out, err
+	}
+	fill(out, a[1])
+	index := make([]int64, i.Shape.Rank())
+	strides := rowMajor(i.Shape.Dims)
+	for n := range a[0].shape.Elements() {
+		rest, at, inside := n, int64(0), true
+		for d := len(index) - 1; d >= 0; d-- {
+			p := i.Attrs.Padding[d]
+			x := p.Low + rest%a[0].shape.Dims[d]*(p.Interior+1)
+			rest /= a[0].shape.Dims[d]
+			inside = inside && x >= 0 && x < i.Shape.Dims[d]
+			at += x * strides[d]
+		}
+		if inside {
+			move(out, at, a[0], n)
+		}
+	}
+	return out, nil
+}
+
+func fill(out, scalar value) {
+	for k := range out.floats {
+		out.floats[k] = scalar.floats[0]
+	}
+	for k := range out.ints {
+		out.ints[k] = scalar.ints[0]
+	}
+}
+
+// move copies one element.
+func move(to value, at int64, from value, n int64) {
+	if to.floats != nil {
+		to.floats[at] = from.floats[n]
+	} else {
+		to.ints[at] = from.ints[n]
+	}
+}
+
+// evaluateMap applies a scalar computation to every element.
+func evaluateMap(i *hlo.Instr, a []value) (value, error) {
+	out, err := newValue(i.Shape)
+	if err != nil {
+		return out, err
+	}
+	args := make([]value, len(a))
+	for n := range i.Shape.Elements() {
+		for k, v := range a {
+			args[k] = v.scalar(n)
+		}
+		v, err := evaluate(i.Attrs.ToApply, args)
+		if err != nil {
+			return out, err
+		}
+		move(out, n, v, 0)
+	}
+	return out, nil
+}
+
+// scalar is element n as a value of its own.
+func (v value) scalar(n int64) value {
+	s := value{shape: hlo.Shape{DType: v.shape.DType}}
+	if v.floats != nil {
+		s.floats = v.floats[n : n+1 : n+1]
+	} else {
+		s.ints = v.ints[n : n+1 : n+1]
+	}
+	return s
+}
+
+// dot contracts with float64 or wrapping int64 sums, in the order of the
+// contracted dimensions.
+func dot(i *hlo.Instr, a []value) (value, error) {
+	out, err := newValue(i.Shape)
+	if err == nil {
+		err = checkProducts(out, a[0], a[1])
+	}
+	if err != nil {
+		return out, err
+	}
+	l, r, at := a[0], a[1], &i.Attrs
+	left := transposed(l, slices.Concat(at.LHSBatch, freeDims(l, at.LHSBatch, at.LHSContract), at.LHSContract))
+	right := transposed(r, slices.Concat(at.RHSBatch, freeDims(r, at.RHSBatch, at.RHSContract), at.RHSContract))
+	c := contraction{
+		batch: extent(l, at.LHSBatch), k: extent(l, at.LHSContract),
+		m: extent(l, freeDims(l, at.LHSBatch, at.LHSContract)), n: extent(r, freeDims(r, at.RHSBatch, at.RHSContract)),
+	}
+	if out.floats != nil {
+		contract(c, out.floats, left.asFloats(), right.asFloats())
+	} else {
+		contract(c, out.ints, left.ints, right.ints)
+	}
+	out.round()
+	return out, nil
+}
+
+// checkProducts refuses operands whose products out does not hold: integers do not
+// come of floating-point numbers.
+func checkProducts(out value, in ...value) error {
+	for _, v := range in {
+		if _, err := newValue(v.shape); err != nil {
+			return err
+		}
+		if v.floats != nil && out.floats == nil {
+			return fmt.Errorf("the reference does not compute %s from %s", out.shape, v.shape)
+		}
+	}
+	return nil
+}
+
+// asFloats is the elements; integers are converted (an s8 dot may give f32).
+func (v value) asFloats() []float64 {
+	if v.floats != nil {
+		return v.floats
+	}
+	out := make([]float64, len(v.ints))
+	for k := range out {
+		out[k] = v.float(int64(k))
+	}
+	return out
+}
+
+// float is one element.
+func (v value) float(n int64) float64 {
+	switch {
+	case v.floats != nil:
+		return v.floats[n]
+	case v.shape.DType == hlo.U64:
+		return float64(uint64(v.ints[n]))
+	}
+	return float64(v.ints[n])
+}
+
+// transposed transposes v to the order of dims.
+func transposed(v value, order []int64) value {
+	shape := hlo.Shape{DType: v.shape.DType, Dims: make([]int64, len(order))}
+	strides := make([]int64, len(order))
+	for k, d := range order {
+		shape.Dims[k], strides[k] = v.shape.Dims[d], rowMajor(v.shape.Dims)[d]
+	}
+	out, _ := v.strided(shape, 0, strides) // as many elements as v, so it fits
+	return out
+}
+
+func freeDims(v value, batch, contract []int64) []int64 {
+	var dims []int64
+	for d := range int64(v.shape.Rank()) {
+		if !slices.Contains(batch, d) && !slices.Contains(contract, d) {
+			dims = append(dims, d)
+		}
+	}
+	return dims
+}
+
+func extent(v value, dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= v.shape.Dims[d]
+	}
+	return n
+}
+
+// reduce folds along dimensions in row-major order from the initial values.
+func reduce(i *hlo.Instr, a []value) (value, error) {
+	n := len(a) / 2
+	outs, err := initialValues(i.Shape, a[n:])
+	if err != nil {
+		return value{}, err
+	}
+	strides := make([]int64, a[0].shape.Rank()) // of the result, 0 along reduced dimensions
+	kept := rowMajor(outs[0].shape.Dims)
+	for d := range strides {
+		if !slices.Contains(i.Attrs.Dimensions, int64(d)) {
+			strides[d], kept = kept[0], kept[1:]
+		}
+	}
+	fold, err := reducer(i.Attrs.ToApply, outs, a[:n])
+	if err != nil {
+		return value{}, err
+	}
+	_, alone := i.Attrs.ToApply.Monoid()
+	err = reduceRows(rowsOf(a[0].shape.Dims, strides), alone, fold)
+	if err != nil {
+		return value{}, err
+	}
+	return rounded(i.Shape, outs), nil
+}
+
+// reduceRows folds all elements in row-major order. Where folds do not share
+// anything but their results, the slices of a first dimension that is kept are
+// folded on all cores.
+func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
+	all := func(lo, hi int64) {
+		r.visit(lo, hi, func(x row) {
+			for k := range x.count {
+				if e := fold(x.at+k*x.step, x.n+k); e != nil {
+					err = e
+					return
+				}
+			}
+		})
+	}
+	if !alone || len(r.outer) == 0 || r.strides[0] == 0 || r.total == 0 {
+		all(0, r.total)
+		return err
+	}
+	slice := r.total / r.outer[0]
+	Parallel(r.outer[0], slice*r.run.count, func(lo, hi int64) { all(lo*slice, hi*slice) })
+	return nil // the fold of a monoid has none
+}
+
+// initialValues makes the arrays of shape, or of its elements when it is a tuple,
+// each full of its initial value.
+func initialValues(shape hlo.Shape, initial []value) ([]value, error) {
+	shapes := []hlo.Shape{shape}
+	if shape.DType == hlo.Tuple {
+		shapes = shape.Tuple
+	}
+	outs := make([]value, len(shapes))
+	for k := range outs {
+		v, err := newValue(shapes[k])
+		if err != nil {
+			return nil, err
+		}
+		fill(v, initial[k])
+		outs[k] = v
+	}
+	return outs, nil
+}
+
+// rounded rounds what was accumulated and makes a tuple of it when shape is one.
+func rounded(shape hlo.Shape, outs []value) value {
+	for _, v := range outs {
+		v.round()
+	}
+	if shape.DType == hlo.Tuple {
+		return value{shape: shape, tuple: outs}
+	}
+	return outs[0].withShape(shape)
+}
+
+func (v value) round() {
+	Parallel(v.shape.Elements(), 1, func(lo, hi int64) {
+		for k := lo; k < hi && v.floats != nil; k++ {
+			v.floats[k] = kernels.RoundFloat(v.shape.DType, v.floats[k])
+		}
+		for k := lo; k < hi && v.ints != nil; k++ {
+			v.ints[k] = kernels.WrapInt(v.shape.DType, v.ints[k])
+		}
+	})
+}
+
+// reducer returns what combines element at of the operands into place to.
+func reducer(c *hlo.Computation, outs, in []value) (func(to, at int64) error, error) {
+	if op, ok := c.Monoid(); ok {
+		return monoidReducer(op, outs[0], in[0])
+	}
+	args := make([]value, 2*len(outs))
+	return func(to, at int64) error {
+		for k := range outs {
+			args[k], args[len(outs)+k] = outs[k].scalar(to).clone(), in[k].scalar(at)
+		}
+		v, err := evaluate(c, args)
+		if err != nil {
+			return err
+		}
+		for k, leaf := range v.leaves() {
+			move(outs[k], to, leaf, 0)
+		}
+		return nil
+	}, nil
+}
+
+func monoidReducer(op hlo.Opcode, out, in value) (func(to, at int64) error, error) {
+	f, g, d := floatBinary[op], intBinary[op], out.shape.DType
+	switch {
+	case out.floats != nil && f == nil:
+		return nil, fmt.Errorf("the reference does not reduce %s by %s", d, op)
+	case out.floats != nil:
+		return func(to, at int64) error {
+			out.floats[to] = f(out.floats[to], in.floats[at])
+			return nil
+		}, nil
+	}
+	return func(to, at int64) error {
+		out.ints[to] = kernels.WrapInt(d, g(d, out.ints[to], in.ints[at]))
+		return nil
+	}, nil
+}
+
+func maxNaN(x, y float64) float64 {
+	if x != x || y != y {
+		return math.NaN()
+	}
+	return math.Max(x, y)
+}
+
+func minNaN(x, y float64) float64 {
+	if x != x || y != y {
+		return math.NaN()
+	}
+	return math.Min(x, y)
+}

@@ -1,0 +1,328 @@
+package reference
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// maxSteps bounds the products or folds of one windowed instruction: about ten
+// minutes.
+const maxSteps = 1 << 36
+
+// A slidingWindow says which elements of an operand a window covers where.
+type slidingWindow struct {
+	window        []hlo.WindowDim
+	dims, strides []int64 // of the operand, row-major
+	inWindow      *Walk
+	size          int64 // of the window, in elements
+}
+
+// A windowElement is one element of a window (row-major, counted backwards along
+// reversed dimensions) and the place in the operand it lies on, −1 in the
+// padding and between dilated elements.
+type windowElement struct{ element, offset int64 }
+
+// newSlidingWindow is a window over an operand of extents dims; each of its elements at
+// each position is used so many times.
+func newSlidingWindow(window []hlo.WindowDim, dims []int64, times float64) (*slidingWindow, error) {
+	s := &slidingWindow{window: window, dims: dims, strides: rowMajor(dims), size: 1}
+	sizes := make([]int64, len(window))
+	steps := times
+	for d, w := range window {
+		sizes[d] = w.Size
+		steps *= float64(w.Size) * float64(w.Positions(dims[d]))
+	}
+	if steps > maxSteps {
+		return nil, fmt.Errorf("%.3g steps are too many for the reference", steps)
+	}
+	for _, n := range sizes {
+		s.size *= n
+	}
+	s.inWindow = NewWalk(sizes, rowMajor(sizes))
+	return s, nil
+}
+
+// at visits what the window covers at a position, in row-major order; who
+// leaves early does not come back.
+func (s *slidingWindow) at(position []int64) iter.Seq[windowElement] {
+	return func(yield func(windowElement) bool) {
+		for more := s.size; more > 0 && yield(s.cover(position)); more-- {
+			s.inWindow.Next()
+		}
+	}
+}
+
+func (s *slidingWindow) cover(position []int64) windowElement {
+	c := windowElement{}
+	for d, k := range s.inWindow.Index {
+		w := s.window[d]
+		if w.Reversed {
+			c.element = c.element*w.Size + w.Size - 1 - k
+		} else {
+			c.element = c.element*w.Size + k
+		}
+		if at, ok := operandIndex(w, position[d], k, s.dims[d]); ok && c.offset >= 0 {
+			c.offset += at * s.strides[d]
+		} else {
+			c.offset = -1
+		}
+	}
+	return c
+}
+
+// operandIndex is the index, in a dimension of extent n, of element k of a window at
+// position x; ok is false in the padding and between dilated elements.
+func operandIndex(w hlo.WindowDim, x, k, n int64) (at int64, ok bool) {
+	p := x*w.Stride + k*w.Dilation - w.PadLow
+	if p < 0 || p%w.BaseDilation != 0 || p/w.BaseDilation >= n {
+		return 0, false
+	}
+	return p / w.BaseDilation, true
+}
+
+// reduceWindow folds every window in row-major order from the initial values,
+// which also stand in the padding and between dilated elements.
+func reduceWindow(i *hlo.Instr, a []value) (value, error) {
+	n := len(a) / 2
+	for _, w := range i.Attrs.Window {
+		if w.Reversed {
+			return value{}, fmt.Errorf("the reference does not compute reversed windows of a reduction")
+		}
+	}
+	s, err := newSlidingWindow(i.Attrs.Window, a[0].shape.Dims, 1)
+	if err != nil {
+		return value{}, err
+	}
+	outs, err := initialValues(i.Shape, a[n:])
+	if err != nil {
+		return value{}, err
+	}
+	element, err := reducer(i.Attrs.ToApply, outs, a[:n])
+	if err != nil {
+		return value{}, err
+	}
+	padding, err := reducer(i.Attrs.ToApply, outs, a[n:])
+	if err != nil {
+		return value{}, err
+	}
+	to := outs[0].shape
+	position := NewWalk(to.Dims, rowMajor(to.Dims))
+	for range to.Elements() {
+		for c := range s.at(position.Index) {
+			if c.offset < 0 {
+				err = padding(position.at, 0)
+			} else {
+				err = element(position.at, c.offset)
+			}
+			if err != nil {
+				return value{}, err
+			}
+		}
+		position.Next()
+	}
+	return rounded(i.Shape, outs), nil
+}
+
+// selectAndScatter walks the windows of the source's positions in row-major
+// order; in each, select(chosen, next) says whether the chosen element stays,
+// and its place of the result becomes scatter(source, result). Padding is
+// never chosen.
+func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
+	operand, source := a[0], a[1]
+	outs, err := initialValues(i.Shape, a[2:])
+	if err != nil {
+		return value{}, err
+	}
+	combine, err := scatterReducer(i.Attrs.ToApply, outs[0], source)
+	if err != nil {
+		return value{}, err
+	}
+	s, err := newSlidingWindow(i.Attrs.Window, operand.shape.Dims, 1)
+	if err != nil {
+		return value{}, err
+	}
+	position := NewWalk(source.shape.Dims, rowMajor(source.shape.Dims))
+	for range source.shape.Elements() {
+		chosen, err := selectElement(i.Attrs.Select, operand, s.at(position.Index))
+		if err != nil {
+			return value{}, err
+		}
+		if chosen >= 0 {
+			err = combine(chosen, position.at)
+		}
+		if err != nil {
+			return value{}, err
+		}
+		position.Next()
+	}
+	return rounded(i.Shape, outs), nil
+}
+
+// scatterReducer is folder with the operands the other way round: the source comes
+// before what it is combined with.
+func scatterReducer(c *hlo.Computation, out, source value) (func(to, at int64) error, error) {
+	if op, ok := c.Monoid(); ok {
+		return monoidReducer(op, out, source)
+	}
+	return func(to, at int64) error {
+		v, err := evaluate(c, []value{source.scalar(at), out.scalar(to)})
+		if err == nil {
+			move(out, to, v, 0)
+		}
+		return err
+	}, nil
+}
+
+// selectElement returns the place of the element of a window that is selected, −1
+// when all of it is padding.
+func selectElement(selects *hlo.Computation, operand value, window iter.Seq[windowElement]) (int64, error) {
+	chosen := int64(-1)
+	for c := range window {
+		if c.offset < 0 {
+			continue
+		}
+		if chosen < 0 {
+			chosen = c.offset
+			continue
+		}
+		stays, err := evaluate(selects, []value{operand.scalar(chosen), operand.scalar(c.offset)})
+		if err != nil {
+			return 0, err
+		}
+		if stays.ints[0] == 0 {
+			chosen = c.offset
+		}
+	}
+	return chosen, nil
+}
+
+// convolution sums products in float64 or wrapping int64, like dot. What lies
+// in the padding or between dilated elements adds nothing.
+//
+// The input is split into batch groups along its batch, or into feature groups
+// along its features, and the kernel's output features into as many; group g
+// of the one meets group g of the other.
+func convolution(i *hlo.Instr, a []value) (value, error) {
+	c := i.Attrs.Conv
+	left := transposed(a[0], slices.Concat([]int64{c.InBatch}, c.InSpatial, []int64{c.InFeature}))
+	right := transposed(a[1], slices.Concat([]int64{c.KernelOut}, c.KernelSpatial, []int64{c.KernelIn}))
+	g, err := newConvolutionShape(i, left.shape.Dims, right.shape.Dims)
+	if err != nil {
+		return value{}, err
+	}
+	out, err := newValue(i.Shape)
+	if err == nil {
+		err = checkProducts(out, a[0], a[1])
+	}
+	if err != nil {
+		return out, err
+	}
+	if out.floats == nil {
+		convolve(g, left.ints, right.ints, func(at, sum int64) { out.ints[at] = kernels.WrapInt(i.Shape.DType, sum) })
+		return out, nil
+	}
+	convolve(g, left.asFloats(), right.asFloats(), func(at int64, sum float64) {
+		out.floats[at] = kernels.RoundFloat(i.Shape.DType, sum)
+	})
+	return out, nil
+}
+
+// convolutionShape is a convolution whose left side has dimensions batch, spatial,
+// features, and whose right side output features, spatial, input features.
+type convolutionShape struct {
+	extents, strides           []int64 // of the result: batch, features, spatial; where they lie
+	features, area, in         int64   // of the left side, features and spatial elements; input features of the right
+	featureGroups, batchGroups int64
+	sliding                    *slidingWindow
+}
+
+func newConvolutionShape(i *hlo.Instr, left, right []int64) (g convolutionShape, err error) {
+	c, end := i.Attrs.Conv, len(left)-1
+	for _, d := range slices.Concat([]int64{c.OutBatch, c.OutFeature}, c.OutSpatial) {
+		g.extents, g.strides = append(g.extents, i.Shape.Dims[d]), append(g.strides, rowMajor(i.Shape.Dims)[d])
+	}
+	g.features, g.area, g.in = left[end], hlo.Shape{Dims: left[1:end]}.Elements(), right[end]
+	g.featureGroups, g.batchGroups = i.Attrs.Groups()
+	g.sliding, err = newSlidingWindow(i.Attrs.Window, left[1:end], float64(g.extents[0])*float64(right[0])*float64(g.in))
+	return g, err
+}
+
+func convolve[T int64 | float64](g convolutionShape, left, right []T, store func(at int64, sum T)) {
+	position := NewWalk(g.extents[2:], g.strides[2:])
+	var covered []windowElement
+	for range (hlo.Shape{Dims: g.extents[2:]}).Elements() {
+		covered = covered[:0]
+		for c := range g.sliding.at(position.Index) {
+			if c.offset >= 0 {
+				covered = append(covered, c)
+			}
+		}
+		here := position.Next()
+		for batch := range g.extents[0] {
+			for feature := range g.extents[1] {
+				row, first := g.group(batch, feature)
+				sum := dotCovered(left[row*g.area*g.features:], right[feature*g.sliding.size*g.in:], g, first, covered)
+				store(here+batch*g.strides[0]+feature*g.strides[1], sum)
+			}
+		}
+	}
+}
+
+// group is the row of the left side's batch, and the first of its features,
+// that an output feature is made from.
+func (g convolutionShape) group(batch, feature int64) (row, first int64) {
+	return feature/(g.extents[1]/g.batchGroups)*g.extents[0] + batch, feature / (g.extents[1] / g.featureGroups) * g.in
+}
+
+// dotCovered sums the products of the input features from first in the covered
+// places of one row with those of one output feature's kernel.
+func dotCovered[T int64 | float64](row, kernel []T, g convolutionShape, first int64, covered []windowElement) T {
+	sum := T(0)
+	for _, c := range covered {
+		sum += sumProducts(row[c.offset*g.features+first:][:g.in], kernel[c.element*g.in:])
+	}
+	return sum
+}
+
+// scaledDot multiplies each side by its scales, repeated over their blocks, in
+// f32; the rest is dot.
+func scaledDot(i *hlo.Instr, a []value) (value, error) {
+	var sides [2]value
+	for k := range sides {
+		var err error
+		if sides[k], err = dequantized(a[k], a[2+k]); err != nil {
+			return value{}, err
+		}
+	}
+	return dot(i, sides[:])
+}
+
+func dequantized(v, scale value) (value, error) {
+	out, err := newValue(hlo.Shape{DType: hlo.F32, Dims: v.shape.Dims})
+	if err == nil {
+		err = checkProducts(out, v, scale)
+	}
+	if err != nil {
+		return out, err
+	}
+	w := NewWalk(v.shape.Dims, rowMajor(v.shape.Dims))
+	for n := range out.floats {
+		out.floats[n] = kernels.RoundFloat(hlo.F32, v.float(int64(n))*scale.float(block(w.Index, v.shape.Dims, scale.shape.Dims)))
+		w.Next()
+	}
+	return out, nil
+}
+
+// block is the row-major place of the block an element of dims is in, of
+// blocks many along each dimension; none are along those of a scalar.
+func block(index, dims, blocks []int64) int64 {
+	at := int64(0)
+	for d, n := range blocks {
+		at = at*n + index[d]/(dims[d]/n)
+	}
+	return at
+}

@@ -1,0 +1,210 @@
+package hlo
+
+import (
+	"slices"
+	"strconv"
+)
+
+// shape reads a shape: f32[8,16]{1,0:T(8,128)}, or a tuple of shapes.
+func (s *scanner) shape(depth int) (Shape, error) {
+	if depth > maxDepth {
+		return Shape{}, s.failNext("tuples nested more than %d deep", maxDepth)
+	}
+	if s.accept("(") {
+		return s.tupleShape(depth)
+	}
+	end := s.shapeEnd()
+	if shape, ok := s.shapes[string(s.src[s.at:end])]; ok {
+		s.at = end
+		return shape, nil
+	}
+	start := s.at
+	shape, err := s.arrayShape()
+	if err == nil && s.at == end && s.shapes != nil {
+		s.shapes[string(s.src[start:end])] = shape
+	}
+	return shape, err
+}
+
+// shapeEnd is where the shape that starts here ends if it is short and looks
+// like f32[8,16]{1,0}; most shapes of a module are repeated, and then share
+// their dimensions.
+func (s *scanner) shapeEnd() int {
+	end := s.at
+	for ; end < min(len(s.src), s.at+80); end++ {
+		switch c := s.src[end]; {
+		case c == ']' && (end+1 == len(s.src) || s.src[end+1] != '{'), c == '}':
+			return end + 1
+		case c == '(' || c == '\n':
+			return s.at
+		}
+	}
+	return s.at
+}
+
+func (s *scanner) arrayShape() (Shape, error) {
+	start := s.nextPosition()
+	name, err := s.nameText("a shape")
+	if err != nil {
+		return Shape{}, err
+	}
+	dtype, ok := dtypeNames[string(name)]
+	if !ok {
+		return Shape{}, s.fail(start, "%q is not an element type", name)
+	}
+	shape := Shape{DType: dtype}
+	if shape.Dims, err = s.extents(); err != nil {
+		return Shape{}, err
+	}
+	if s.at < len(s.src) && s.src[s.at] == '{' {
+		if shape.Layout, err = s.layout(len(shape.Dims)); err != nil {
+			return Shape{}, err
+		}
+	}
+	if err := shape.checkSize(); err != nil {
+		return Shape{}, s.fail(start, "%v", err)
+	}
+	shape.Dims = slices.Clip(shape.Dims)
+	return shape, nil
+}
+
+func (s *scanner) nextPosition() position { s.skip(); return s.position() }
+
+func (s *scanner) tupleShape(depth int) (Shape, error) {
+	shape := Shape{DType: Tuple}
+	for !s.accept(")") {
+		if len(shape.Tuple) > 0 {
+			if err := s.expect(","); err != nil {
+				return Shape{}, err
+			}
+		}
+		e, err := s.shape(depth + 1)
+		if err != nil {
+			return Shape{}, err
+		}
+		shape.Tuple = append(shape.Tuple, e)
+	}
+	return shape, nil
+}
+
+func (s *scanner) extents() ([]int64, error) {
+	if err := s.expect("["); err != nil {
+		return nil, err
+	}
+	var dims []int64
+	for !s.accept("]") {
+		if len(dims) > 0 {
+			if err := s.expect(","); err != nil {
+				return nil, err
+			}
+		}
+		if s.accept("<=") || s.accept("?") {
+			return nil, s.failNext("dynamic extents are not supported: a tiling needs to know how long a dimension is")
+		}
+		p := s.nextPosition()
+		d, err := s.integer()
+		if err != nil {
+			return nil, err
+		}
+		if d < 0 {
+			return nil, s.fail(p, "an extent cannot be negative")
+		}
+		dims = append(dims, d)
+	}
+	return dims, nil
+}
+
+func (s *scanner) integer() (int64, error) {
+	p := s.nextPosition()
+	start := s.at
+	if s.at < len(s.src) && s.src[s.at] == '-' {
+		s.at++
+	}
+	for s.at < len(s.src) && s.src[s.at] >= '0' && s.src[s.at] <= '9' {
+		s.at++
+	}
+	v, err := strconv.ParseInt(string(s.src[start:s.at]), 10, 64)
+	if err != nil {
+		found := s.src[start:s.at]
+		s.at = start
+		if len(found) > 1 {
+			return 0, s.fail(p, "%s does not fit 64 bits", found)
+		}
+		return 0, s.fail(p, "expected an integer, found %s", s.found())
+	}
+	return v, nil
+}
+
+// layout reads {1,0:T(8,128)(2,1)S(1)} for a given rank.
+func (s *scanner) layout(rank int) (Layout, error) {
+	p := s.position()
+	s.at++ // {
+	var l Layout
+	seen := make([]bool, rank)
+	for s.peek() != '}' && s.peek() != ':' {
+		if len(l.MinorToMajor) > 0 {
+			if err := s.expect(","); err != nil {
+				return l, err
+			}
+		}
+		d, err := s.integer()
+		if err != nil {
+			return l, err
+		}
+		if d < 0 || d >= int64(rank) || seen[d] {
+			return l, s.fail(p, "a layout lists each of the %d dimensions once", rank)
+		}
+		seen[d] = true
+		l.MinorToMajor = append(l.MinorToMajor, int(d))
+	}
+	if len(l.MinorToMajor) != rank && (rank == 0 || len(l.MinorToMajor) != 0) {
+		return l, s.fail(p, "a layout lists each of the %d dimensions once", rank)
+	}
+	if s.accept(":") {
+		if err := s.layoutTiles(&l); err != nil {
+			return l, err
+		}
+	}
+	return l, s.expect("}")
+}
+
+// layoutTiles reads T(8,128)(2,1) and keeps what follows as text.
+func (s *scanner) layoutTiles(l *Layout) error {
+	if s.accept("T") {
+		for s.accept("(") {
+			var tile []int64
+			for !s.accept(")") {
+				if len(tile) > 0 {
+					if err := s.expect(","); err != nil {
+						return err
+					}
+				}
+				t := int64(-1)
+				if !s.accept("*") {
+					p, err := s.nextPosition(), error(nil)
+					if t, err = s.integer(); err != nil {
+						return err
+					}
+					if t < 1 {
+						return s.fail(p, "a layout tile has sizes of at least 1")
+					}
+				}
+				tile = append(tile, t)
+			}
+			l.Tiles = append(l.Tiles, tile)
+		}
+	}
+	rest, err := s.raw()
+	l.Rest = rest
+	return err
+}
+
+// ParseShape reads one shape.
+func ParseShape(text string) (Shape, error) {
+	s := &scanner{src: []byte(text), line: 1}
+	shape, err := s.shape(0)
+	if err == nil && s.peek() != 0 {
+		err = s.failNext("unexpected %s after the shape", s.found())
+	}
+	return shape, err
+}

@@ -1,0 +1,335 @@
+package hlo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A lowering says what an operation of StableHLO is in HLO.
+type lowering struct {
+	operands int // −1: any number
+	regions  int // −1: any number
+	lower    func(m *mlir, b *block, o *mlirOp) (*Instr, error)
+}
+
+// lowerings are the operations of the stablehlo and mhlo dialects. Where the
+// two languages agree, the name with its underscores replaced is enough.
+var lowerings = merge(plainLowerings(), map[string]lowering{
+	"constant":             {0, 0, lowerConstant},
+	"iota":                 {0, 0, lowerIota},
+	"broadcast_in_dim":     {1, 0, lowerBroadcastInDim},
+	"broadcast":            {1, 0, lowerBroadcast},
+	"transpose":            {1, 0, lowerWithDimensions("dims", "permutation")},
+	"reverse":              {1, 0, lowerWithDimensions("dims", "dimensions")},
+	"concatenate":          {-1, 0, lowerWithDimensions("dim", "dimension")},
+	"slice":                {1, 0, lowerSlice},
+	"pad":                  {2, 0, lowerPad},
+	"compare":              {2, 0, lowerCompare},
+	"select":               {3, 0, lowerSelect},
+	"clamp":                {3, 0, lowerClamp},
+	"dot":                  {2, 0, lowerDot},
+	"dot_general":          {2, 0, lowerDotGeneral},
+	"convolution":          {2, 0, lowerConvolution},
+	"reduce":               {-1, 1, lowerReduce},
+	"reduce_window":        {-1, 1, lowerReduceWindow},
+	"select_and_scatter":   {3, 2, lowerSelectAndScatter},
+	"sort":                 {-1, 1, lowerSort},
+	"map":                  {-1, 1, lowerMap},
+	"gather":               {2, 0, lowerGather},
+	"scatter":              {-1, 1, lowerScatter},
+	"dynamic_slice":        {-1, 0, lowerDynamicSlice},
+	"get_tuple_element":    {1, 0, lowerGetTupleElement},
+	"optimization_barrier": {-1, 0, lowerBarrier},
+	"while":                {-1, 2, lowerWhile},
+	"if":                   {1, 2, lowerConditional},
+	"case":                 {1, -1, lowerConditional},
+	"call":                 {-1, 0, lowerCall},
+	"composite":            {-1, 0, lowerCall},
+	"custom_call":          {-1, 0, lowerCustomCall},
+	"rng":                  {3, 0, lowerRng},
+	"rng_bit_generator":    {1, 0, lowerRngBitGenerator},
+	"fft":                  {1, 0, lowerFft},
+	"cholesky":             {1, 0, lowerCholesky},
+	"triangular_solve":     {2, 0, lowerTriangularSolve},
+	"reduce_precision":     {1, 0, lowerReducePrecision},
+	"get_dimension_size":   {1, 0, lowerWithDimensions("dim", "dimension")},
+	"batch_norm_inference": {5, 0, lowerBatchNorm},
+	"batch_norm_training":  {3, 0, lowerBatchNorm},
+	"batch_norm_grad":      {5, 0, lowerBatchNorm},
+	"all_gather":           {-1, 0, lowerCollective},
+	"all_to_all":           {-1, 0, lowerCollective},
+	"collective_permute":   {1, 0, lowerCollective},
+	"collective_broadcast": {1, 0, lowerCollective},
+	"all_reduce":           {-1, 1, lowerCollective},
+	"reduce_scatter":       {1, 1, lowerCollective},
+	"create_token":         {0, 0, lowerAs(OpAfterAll)},
+	"after_all":            {-1, 0, lowerAs(OpAfterAll)},
+	"replica_id":           {0, 0, lowerAs(OpReplicaId)},
+	"partition_id":         {0, 0, lowerAs(OpPartitionId)},
+})
+
+// plainOps are operations without attributes that count, under HLO's names.
+var plainOps = []Opcode{
+	OpAbs, OpCbrt, OpCeil, OpCosine, OpCountLeadingZeros, OpErf, OpExponential, OpExponentialMinusOne, OpFloor, OpLog,
+	OpLogPlusOne, OpLogistic, OpNegate, OpNot, OpPopcnt, OpRoundNearestAfz, OpRoundNearestEven, OpRsqrt, OpSign, OpSine,
+	OpSqrt, OpTan, OpTanh, OpCopy, OpIsFinite, OpReal, OpImag,
+	OpAdd, OpAnd, OpAtan2, OpDivide, OpMaximum, OpMinimum, OpMultiply, OpOr, OpPower, OpRemainder, OpShiftLeft,
+	OpShiftRightArithmetic, OpShiftRightLogical, OpSubtract, OpXor, OpComplex,
+	OpConvert, OpBitcastConvert, OpReshape, OpTuple, OpDynamicUpdateSlice,
+	OpAcos, OpAcosh, OpAsin, OpAsinh, OpAtanh, OpCosh, OpSinh,
+}
+
+func plainLowerings() map[string]lowering {
+	all := map[string]lowering{}
+	for _, op := range plainOps {
+		n := opTable[op].maxOperands
+		all[mlirSpelling(op)] = lowering{n, 0, lowerAs(op)}
+	}
+	return all
+}
+
+func merge(a, b map[string]lowering) map[string]lowering {
+	for name, l := range b {
+		a[name] = l
+	}
+	return a
+}
+
+func mlirSpelling(op Opcode) string { return strings.ReplaceAll(string(op), "-", "_") }
+
+// lowerAs gives an operation another name and nothing else.
+func lowerAs(op Opcode) func(*mlir, *block, *mlirOp) (*Instr, error) {
+	return func(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+		return m.accuracy(o, m.result(b, o, op, o.operands...))
+	}
+}
+
+// lowerWithDimensions is for operations with a list of dimensions under one of the names.
+func lowerWithDimensions(names ...string) func(*mlir, *block, *mlirOp) (*Instr, error) {
+	return func(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+		dims, err := m.needInts(o, names...)
+		if err != nil {
+			return nil, err
+		}
+		i := m.result(b, o, Opcode(strings.ReplaceAll(o.name, "_", "-")), o.operands...)
+		i.Attrs.Dimensions = dims
+		return i, nil
+	}
+}
+
+// dialects are the dialects read, each with its operations.
+var dialects = map[string]map[string]lowering{
+	"stablehlo": lowerings, "mhlo": lowerings, "chlo": chloLowerings,
+	"func": {"call": lowerings["call"]}, "arith": {"constant": lowerings["constant"]},
+	"sdy": {"constant": lowerings["constant"], "sharding_constraint": {1, 0, nil}, "reshard": {1, 0, nil}}, // nil: the operand itself
+}
+
+// lowering finds what an operation is in HLO.
+func (m *mlir) lowering(o *mlirOp) (l lowering, known bool) {
+	l, known = dialects[o.dialect][o.name]
+	return l, known
+}
+
+// checkName refuses operations that are not read, before their form is.
+func (m *mlir) checkName(o *mlirOp) error {
+	full := o.dialect + "." + o.name
+	if _, known := m.lowering(o); known || o.name == "return" && o.dialect != "chlo" && dialects[o.dialect] != nil {
+		return nil
+	}
+	if reason := refusalOf(o.name); reason != "" && dialects[o.dialect] != nil {
+		return m.fail(o.at, "%s is not read: %s", full, reason)
+	}
+	if dialects[o.dialect] == nil {
+		return m.fail(o.at, "%s: operations of the stablehlo, mhlo and chlo dialects are read%s", full, suggest(o.dialect, []string{"stablehlo", "mhlo", "chlo", "func"}))
+	}
+	var names []string
+	for name := range dialects[o.dialect] {
+		names = append(names, o.dialect+"."+name)
+	}
+	slices.Sort(names)
+	return m.fail(o.at, "%s is not an operation that is read%s", full, suggest(full, names))
+}
+
+func suggest(misspelt string, names []string) string {
+	if near := Nearest(misspelt, names); near != "" {
+		return fmt.Sprintf(" (did you mean %s?)", near)
+	}
+	return ""
+}
+
+// refusalOf says why an operation of StableHLO has no counterpart here.
+func refusalOf(name string) string {
+	switch {
+	case strings.HasPrefix(name, "dynamic_") || name == "real_dynamic_slice" || name == "set_dimension_size":
+		return "dynamic shapes are not supported; refine the shapes first (stablehlo-opt --stablehlo-refine-shapes --stablehlo-canonicalize-dynamism)"
+	case strings.HasPrefix(name, "uniform_"):
+		return "quantized types are not supported; lower the module first (stablehlo-opt --stablehlo-legalize-quant-to-math)"
+	case slices.Contains([]string{"infeed", "outfeed", "send", "recv", "async_start", "async_done"}, name):
+		return "transfers to and from the host are not supported"
+	case slices.Contains([]string{"einsum", "unary_einsum", "torch_index_select", "cross-replica-sum"}, name):
+		return "it is deprecated; lower it first (stablehlo-opt --stablehlo-legalize-deprecated-ops)"
+	case name == "manual_computation":
+		return "it is the program of one device among several; export the module unsharded"
+	case chloDecomposed[name]:
+		return "HLO has no such operation; lower the module first (stablehlo-opt --chlo-legalize-to-stablehlo)"
+	}
+	return ""
+}
+
+// emit appends what o means to b's computation and binds its results.
+func (m *mlir) emit(b *block, o *mlirOp) error {
+	if o.name == "return" {
+		m.setRoot(b, o)
+		return nil
+	}
+	l, _ := m.lowering(o)
+	if l.operands >= 0 && len(o.operands) != l.operands {
+		return m.fail(o.at, "%s takes %d operands, %d given", o.name, l.operands, len(o.operands))
+	}
+	if l.regions >= 0 && len(o.regions) != l.regions {
+		return m.fail(o.at, "%s has %d regions, %d given", o.name, l.regions, len(o.regions))
+	}
+	if len(o.types) == 0 && l.operands >= 0 {
+		return m.fail(o.at, "%s has a result, and needs its type", o.name)
+	}
+	if l.lower == nil {
+		return m.bindResults(b, o, o.operands[0])
+	}
+	i, err := l.lower(m, b, o)
+	if err != nil {
+		return err
+	}
+	if row, n := opTable[i.Op], len(i.Operands); n < row.minOperands || row.maxOperands >= 0 && n > row.maxOperands {
+		return m.fail(o.at, "%s takes %s, %d given", o.name, row.count(), n)
+	}
+	return m.bindResults(b, o, i)
+}
+
+// bindResults gives names to i, or to its elements when there are several.
+func (m *mlir) bindResults(b *block, o *mlirOp, i *Instr) error {
+	declared := 0
+	for _, r := range o.results {
+		declared += r.count
+	}
+	if declared != 0 && declared != len(o.types) {
+		return m.fail(o.at, "%s has %d results, %d named", o.name, len(o.types), declared)
+	}
+	if declared == 1 {
+		if i.Shape.DType == Tuple && o.types[0].DType != Tuple { // a while that carries more
+			i = m.element(b, o.at, i, 0)
+		}
+		return m.bind(b, o.at, o.results[0].name, i)
+	}
+	k := 0
+	for _, r := range o.results {
+		for n := range r.count {
+			e := m.element(b, o.at, i, k)
+			k++
+			if n == 0 {
+				if err := m.bind(b, o.at, r.name, e); err != nil {
+					return err
+				}
+			}
+			if err := m.bind(b, o.at, fmt.Sprintf("%s#%d", r.name, n), e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// result appends the instruction that is o's result.
+func (m *mlir) result(b *block, o *mlirOp, op Opcode, operands ...*Instr) *Instr {
+	if len(o.types) != 1 {
+		return m.add(b, o.at, o.instrName(op), op, Shape{DType: Tuple, Tuple: slices.Clone(o.types)}, operands...)
+	}
+	shape := o.types[0]
+	return m.add(b, o.at, o.instrName(op), op, shape, operands...)
+}
+
+// instrName is add.0 for %0 and the name itself for %name.
+func (o *mlirOp) instrName(op Opcode) string {
+	if len(o.results) == 0 {
+		return string(op)
+	}
+	name := o.results[0].name
+	if c := name[0]; c >= '0' && c <= '9' {
+		return string(op) + "." + hloName(name)
+	}
+	return hloName(name)
+}
+
+// needInts reads an attribute that must be there.
+func (m *mlir) needInts(o *mlirOp, names ...string) ([]int64, error) {
+	s, ok := o.attrs.find(names...)
+	if !ok {
+		return nil, m.fail(o.at, "%s needs %s =", o.name, names[0])
+	}
+	return m.ints(s)
+}
+
+// someInts reads an attribute, nil when it is absent.
+func (m *mlir) someInts(attrs mlirAttrs, names ...string) ([]int64, error) {
+	s, ok := attrs.find(names...)
+	if !ok {
+		return nil, nil
+	}
+	return m.ints(s)
+}
+
+// needInt reads an attribute of one number; absent when the operation may
+// leave it out.
+func (m *mlir) needInt(o *mlirOp, absent int64, names ...string) (int64, error) {
+	v, err := m.someInts(o.attrs, names...)
+	if err != nil || v == nil {
+		return absent, err
+	}
+	if len(v) != 1 {
+		return 0, m.fail(o.at, "%s of %s is one number", names[0], o.name)
+	}
+	return v[0], nil
+}
+
+// flag says whether an attribute is there and not false.
+func (m *mlir) flag(attrs mlirAttrs, name string) bool {
+	s, ok := attrs.find(name)
+	return ok && m.text(s) != "false"
+}
+
+// set gives i an attribute as HLO text writes it; nothing for "".
+func (m *mlir) set(i *Instr, o *mlirOp, name, text string) error {
+	if text == "" {
+		return nil
+	}
+	if err := m.setAttr(i, name, text, o.at); err != nil {
+		return m.fail(o.at, "%s of %s: %v", name, o.name, err)
+	}
+	return nil
+}
+
+// setAll is set for pairs of name and text.
+func (m *mlir) setAll(i *Instr, o *mlirOp, pairs ...string) (*Instr, error) {
+	for k := 0; k < len(pairs); k += 2 {
+		if err := m.set(i, o, pairs[k], pairs[k+1]); err != nil {
+			return nil, err
+		}
+	}
+	return i, nil
+}
+
+// accuracy keeps result_accuracy where it is not the default.
+func (m *mlir) accuracy(o *mlirOp, i *Instr) (*Instr, error) {
+	s, ok := o.attrs.find("result_accuracy")
+	if ok && strings.Contains(m.text(s), "HIGHEST") {
+		return i, m.set(i, o, "result_accuracy", "{mode=highest}")
+	}
+	return i, nil
+}
+
+func trueText(v bool) string {
+	if v {
+		return "true"
+	}
+	return ""
+}

@@ -1,0 +1,91 @@
+package index
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"testing"
+)
+
+// A workChain is a line of testdata/bench/symbolic.jsonl, or of a file of the
+// same make that TILEWRIGHT_CHAINS names.
+type workChain struct {
+	ID    string
+	Chain []struct {
+		Dims, Syms []struct {
+			Name   string
+			Lo, Hi int64
+		}
+		Exprs       []string
+		Constraints []struct {
+			Expr   string
+			Lo, Hi int64
+		}
+	}
+	IdealOps int `json:"ideal_op_count"`
+}
+
+func (w *workChain) drafts() (out []MapSource) {
+	for _, m := range w.Chain {
+		d := MapSource{Results: m.Exprs}
+		for _, v := range m.Dims {
+			d.Dims = append(d.Dims, Variable{Name: v.Name, Lo: v.Lo, Hi: v.Hi})
+		}
+		for _, v := range m.Syms {
+			d.Ranges = append(d.Ranges, Variable{Name: v.Name, Lo: v.Lo, Hi: v.Hi})
+		}
+		for _, c := range m.Constraints {
+			d.Where = append(d.Where, BoundSource{c.Expr, Interval{c.Lo, c.Hi}})
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+func loadChains(t testing.TB) (work []workChain, chains []*Composition) {
+	path := os.Getenv("TILEWRIGHT_CHAINS")
+	if path == "" {
+		path = "../../testdata/bench/symbolic.jsonl"
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, 1<<26)
+	for sc.Scan() {
+		var w workChain
+		if err := json.Unmarshal(sc.Bytes(), &w); err != nil {
+			t.Fatal(err)
+		}
+		c, err := NewComposition(w.drafts()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		work, chains = append(work, w), append(chains, c)
+	}
+	return work, chains
+}
+
+// BenchmarkWorkload solves every chain of the workload, one after the other.
+func BenchmarkWorkload(b *testing.B) {
+	_, chains := loadChains(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, c := range chains {
+			c.Solve()
+		}
+	}
+}
+
+// BenchmarkWorkloadSimplify leaves out the choice of how results are written.
+func BenchmarkWorkloadSimplify(b *testing.B) {
+	_, chains := loadChains(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, c := range chains {
+			c.Simplify()
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package index
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Constraint is an and of ors; nil is true. "m divides x" is x mod m in [0, 0].
+type Constraint []Clause
+
+// A Clause is an or of bounds. An empty clause is false.
+type Clause []Bound
+
+// A Bound says Expr lies in In.
+type Bound struct {
+	Expr Expr
+	In   Interval
+}
+
+// Never is the constraint that nothing satisfies.
+func Never() Constraint { return Constraint{Clause{}} }
+
+// Require is the constraint e in [lo, hi].
+func Require(e Expr, lo, hi int64) Constraint {
+	return Constraint{Clause{{e, Interval{lo, hi}}}}
+}
+
+// Divides is the constraint that m divides e: e mod m in [0, 0]. m's range must
+// be positive.
+func Divides(m, e Expr) Constraint { return Require(e.ModExpr(m), 0, 0) }
+
+// And is the constraint that all of cs hold.
+func And(cs ...Constraint) Constraint {
+	var out Constraint
+	for _, c := range cs {
+		out = append(out, c...)
+	}
+	return out
+}
+
+// Or is the constraint that c or d holds: (∧Cᵢ) ∨ (∧Dⱼ) = ∧ᵢⱼ(Cᵢ ∨ Dⱼ).
+func (c Constraint) Or(d Constraint) Constraint {
+	if len(c) == 0 || len(d) == 0 {
+		return nil
+	}
+	out := make(Constraint, 0, len(c)*len(d))
+	for _, x := range c {
+		for _, y := range d {
+			out = append(out, slices.Concat(x, y))
+		}
+	}
+	return out
+}
+
+// True reports whether c holds whatever its variables are, as it is written.
+func (c Constraint) True() bool { return len(c) == 0 }
+
+// False reports whether c is, as it is written, never satisfied: it has an
+// empty clause. Simplify leaves nothing else of what ranges refute.
+func (c Constraint) False() bool {
+	return slices.ContainsFunc(c, func(x Clause) bool { return len(x) == 0 })
+}
+
+// Holds evaluates c; env must hold every variable of c.
+func (c Constraint) Holds(env map[Expr]int64) bool {
+	for _, x := range c {
+		if !slices.ContainsFunc(x, func(b Bound) bool { return b.In.Contains(b.Expr.Eval(env)) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Vars lists the variables of c, each once, in the order they are met.
+func (c Constraint) Vars() []Expr {
+	var out []Expr
+	c.each(func(b Bound) {
+		for _, v := range b.Expr.Vars() {
+			if !slices.Contains(out, v) {
+				out = append(out, v)
+			}
+		}
+	})
+	return out
+}
+
+func (c Constraint) each(f func(Bound)) {
+	for _, x := range c {
+		for _, b := range x {
+			f(b)
+		}
+	}
+}
+
+// Subst replaces variables simultaneously.
+func (c Constraint) Subst(with map[Expr]Expr) Constraint {
+	s := Substitution{With: with}
+	return s.ApplyTo(c)
+}
+
+// ApplyTo returns c with the variables in With replaced.
+func (s *Substitution) ApplyTo(c Constraint) Constraint {
+	if c == nil {
+		return nil
+	}
+	out := make(Constraint, len(c))
+	for i, x := range c {
+		out[i] = make(Clause, len(x))
+		for j, b := range x {
+			out[i][j] = Bound{s.Apply(b.Expr), b.In}
+		}
+	}
+	return out
+}
+
+// text prints c as "6 mod s0 in [0, 0] && (s1 in [1, 1] || s1 mod 8 in
+// [0, 0])"; "always satisfied" and "unsatisfiable" for nil and false.
+func (c Constraint) text(name func(Expr) string) string {
+	if c.True() {
+		return "always satisfied"
+	}
+	if c.False() {
+		return "unsatisfiable"
+	}
+	parts := make([]string, len(c))
+	for i, x := range c {
+		parts[i] = x.text(name)
+		if len(x) > 1 && len(c) > 1 {
+			parts[i] = "(" + parts[i] + ")"
+		}
+	}
+	return strings.Join(parts, " && ")
+}
+
+// text prints x as "s1 in [1, 1] || s1 mod 8 in [0, 0]".
+func (x Clause) text(name func(Expr) string) string {
+	parts := make([]string, len(x))
+	for i, b := range x {
+		parts[i] = name(b.Expr) + " in " + b.In.String()
+	}
+	return strings.Join(parts, " || ")
+}

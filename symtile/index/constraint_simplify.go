@@ -1,0 +1,299 @@
+package index
+
+import "slices"
+
+// Simplify returns an equivalent constraint that is no larger: bounds that
+// ranges decide are gone, equal expressions are merged, congruences of one
+// expression become one (Chinese remainders), clauses that others imply are
+// dropped. The order of what stays is kept. It is idempotent.
+func (c Constraint) Simplify() Constraint {
+	for range len(c) + 2 {
+		d := c.simplifyOnce()
+		if d.False() {
+			return Never()
+		}
+		if slices.EqualFunc(c, d, func(x, y Clause) bool { return slices.Equal(x, y) }) {
+			break
+		}
+		c = d
+	}
+	return c
+}
+
+func (c Constraint) simplifyOnce() Constraint {
+	var out Constraint
+	for _, x := range c {
+		y, always := x.simplify()
+		switch {
+		case always:
+		case len(y) == 0:
+			return Never()
+		default:
+			out = append(out, y)
+		}
+	}
+	return out.mergeUnits().mergeCongruences().resolve().absorb()
+}
+
+// simplify normalises the bounds of x; always tells that x is true.
+func (x Clause) simplify() (out Clause, always bool) {
+	out = Clause{}
+	for _, b := range x {
+		b = b.normalize()
+		in := b.Expr.Range()
+		if b.In.Covers(in) {
+			return nil, true
+		}
+		if !b.In.Meet(in).Empty() {
+			out = out.or(b)
+		}
+	}
+	return out, false
+}
+
+// normalize moves the constant of b's expression into its interval, but for
+// what belongs to a remainder, and divides by the common factor. The sign is
+// that of the first remainder, or else of the first term.
+func (b Bound) normalize() Bound {
+	r := b.Expr.r
+	x := b.Expr.lin()
+	if len(x.t) == 0 {
+		return b
+	}
+	home, sign := r.remainders(x)
+	g := GCD(x.content(), home)
+	if sign < 0 || sign == 0 && x.t[0].k < 0 {
+		g = -g
+	}
+	if g == 1 && x.c == home {
+		return b
+	}
+	in := b.In.AddConst(SatAdd(home, satNeg(x.c)))
+	if g < 0 {
+		in = in.Neg()
+	}
+	y := r.each(lin{x.t, home}, func(k int64) int64 { return k / g })
+	y.c = home / g
+	return Bound{r.wrap(y), in.dilate(max(g, -g))}
+}
+
+// remainders finds the k·(y mod m) in x: home is the sum of k times the constant
+// of y, sign that of the first k, 0 without any.
+func (r *Ring) remainders(x lin) (home, sign int64) {
+	for _, t := range x.t {
+		y, _, k := r.remainder(x, t)
+		if k == 0 {
+			continue
+		}
+		home = r.mulAdd(home, k, y.c)
+		if sign == 0 {
+			sign = k
+		}
+	}
+	return home, sign
+}
+
+// remainder finds k·(y mod m) in x through its term t, which has −k·m·⌊y/m⌋ or
+// the first part of −k·f·⌊y/f⌋; q is the quotient, k 0 without any.
+func (r *Ring) remainder(x lin, t term) (y lin, q int32, k int64) {
+	var buf [2 * maxDegree]int32
+	for _, q = range r.factorsOf(t.a, buf[:0]) {
+		a := &r.atoms[q]
+		unit := term{a.d, q}
+		switch {
+		case a.kind == atomQuot && len(r.forms[a.z].t) > 0:
+			f := r.forms[a.z].t[0]
+			unit = term{f.k, r.product(f.a, q)}
+		case a.kind != atomDiv:
+			continue
+		}
+		y = r.forms[r.atoms[q].y].lin
+		k = -t.k / unit.k
+		if unit.a != t.a || t.k%unit.k != 0 || len(y.t) > 0 && x.coef(y.t[0].a) != k*y.t[0].k {
+			continue
+		}
+		return y, q, k
+	}
+	return lin{}, 0, 0
+}
+
+// or adds b to x, merging intervals of the same expression that touch.
+func (x Clause) or(b Bound) Clause {
+	for i, a := range x {
+		if a.Expr == b.Expr && touch(a.In, b.In) {
+			b.Expr.r.fired[ruleClauseMerge]++
+			rest := slices.Delete(slices.Clone(x), i, i+1)
+			return rest.or(Bound{b.Expr, a.In.Join(b.In)})
+		}
+	}
+	return append(x, b)
+}
+
+func touch(v, w Interval) bool {
+	return v.Lo <= SatAdd(w.Hi, 1) && w.Lo <= SatAdd(v.Hi, 1)
+}
+
+// mergeUnits intersects the clauses that are a single bound of one expression.
+func (c Constraint) mergeUnits() Constraint {
+	at := map[Expr]int{}
+	var out Constraint
+	for _, x := range c {
+		if len(x) != 1 {
+			out = append(out, x)
+			continue
+		}
+		i, ok := at[x[0].Expr]
+		if !ok {
+			at[x[0].Expr] = len(out)
+			out = append(out, x)
+			continue
+		}
+		x[0].Expr.r.fired[ruleClauseMerge]++
+		in := out[i][0].In.Meet(x[0].In)
+		if in.Empty() {
+			return Never()
+		}
+		out[i] = Clause{{x[0].Expr, in}}
+	}
+	return out
+}
+
+// mergeCongruences joins x ≡ r (mod m) and x ≡ s (mod n), Chinese remainders;
+// clauses that cannot both hold make the constraint false.
+func (c Constraint) mergeCongruences() Constraint {
+	at := map[Expr]int{}
+	var out Constraint
+	for _, x := range c {
+		base, m, res, ok := x.congruence()
+		if !ok {
+			out = append(out, x)
+			continue
+		}
+		i, had := at[base]
+		if !had {
+			at[base] = len(out)
+			out = append(out, x)
+			continue
+		}
+		_, n, s, _ := out[i].congruence()
+		base.r.fired[ruleClauseRemainders]++
+		l, q, known := chineseRemainder(m, res, n, s)
+		switch {
+		case !known:
+			out = append(out, x)
+		case l == 0:
+			return Never()
+		default:
+			out[i] = Clause{{base.Mod(l), Interval{q, q}}}
+		}
+	}
+	return out
+}
+
+// congruence recognises x mod m in [r, r].
+func (x Clause) congruence() (base Expr, m, res int64, ok bool) {
+	if len(x) != 1 || x[0].In.Lo != x[0].In.Hi {
+		return Expr{}, 0, 0, false
+	}
+	base, m, ok = x[0].Expr.asMod()
+	return base, m, x[0].In.Lo, ok
+}
+
+// asMod recognises e = y mod m, with y free of a constant.
+func (e Expr) asMod() (y Expr, m int64, ok bool) {
+	r, x := e.r, e.lin()
+	for _, t := range x.t {
+		a := &r.atoms[t.a]
+		if a.kind != atomDiv || t.k != -a.d || r.forms[a.y].c != 0 {
+			continue
+		}
+		m, y := a.d, a.y
+		if rest := r.addmul(x, m, r.one(t.a)); rest.equal(r.forms[y].lin) {
+			return Expr{r, y}, m, true
+		}
+	}
+	return Expr{}, 0, false
+}
+
+// chineseRemainder solves x ≡ r (mod m), x ≡ s (mod n): x ≡ q (mod l), l = 0
+// when there is no such x. known is false when l is not an int64.
+func chineseRemainder(m, r, n, s int64) (l, q int64, known bool) {
+	g, u, _ := extendedGCD(m, n)
+	if (s-r)%g != 0 {
+		return 0, 0, true
+	}
+	l, ok := mulInt(m/g, n)
+	if !ok {
+		return 0, 0, false
+	}
+	// x = r + m·t with m·t ≡ s − r (mod n): t ≡ u·(s − r)/g (mod n/g)
+	t, ok1 := mulInt(floorMod(u, n/g), floorMod((s-r)/g, n/g))
+	mt, ok2 := mulInt(m, floorMod(t, n/g))
+	return l, floorMod(r+mt, l), ok1 && ok2
+}
+
+// extendedGCD returns g = gcd(a, b) = a·u + b·v for a, b > 0.
+func extendedGCD(a, b int64) (g, u, v int64) {
+	u, v = 1, 0
+	for s, t := int64(0), int64(1); b != 0; {
+		q := a / b
+		a, b = b, a-q*b
+		u, s = s, u-q*s
+		v, t = t, v-q*t
+	}
+	return a, u, v
+}
+
+// resolve drops from each or the bounds that a single-bound clause contradicts.
+func (c Constraint) resolve() Constraint {
+	units := map[Expr]Interval{}
+	for _, x := range c {
+		if len(x) == 1 {
+			units[x[0].Expr] = x[0].In
+		}
+	}
+	out := slices.Clone(c)
+	for i, x := range c {
+		if len(x) < 2 {
+			continue
+		}
+		out[i] = slices.DeleteFunc(slices.Clone(x), func(b Bound) bool {
+			in, ok := units[b.Expr]
+			excluded := ok && in.Meet(b.In).Empty()
+			if excluded {
+				b.Expr.r.fired[ruleClauseResolve]++
+			}
+			return excluded
+		})
+	}
+	return out
+}
+
+// absorb drops clauses that another implies bound by bound.
+func (c Constraint) absorb() Constraint {
+	var out Constraint
+	for i, x := range c {
+		implied := false
+		for j, y := range c {
+			if i != j && y.subsumes(x) && (j < i || !x.subsumes(y)) {
+				implied = true
+				x[0].Expr.r.fired[ruleClauseAbsorb]++
+				break
+			}
+		}
+		if !implied {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// subsumes reports whether every bound of x implies one of y.
+func (x Clause) subsumes(y Clause) bool {
+	for _, b := range x {
+		if !slices.ContainsFunc(y, func(d Bound) bool { return d.Expr == b.Expr && d.In.Covers(b.In) }) {
+			return false
+		}
+	}
+	return true
+}

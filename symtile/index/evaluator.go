@@ -1,0 +1,224 @@
+package index
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// A Evaluator is a list of expressions compiled to flat code, for evaluation many
+// times. It holds no reference to the ring and is safe for concurrent use.
+type Evaluator struct {
+	vars  int
+	steps []step
+	terms []codeTerm
+	outs  []span
+	slots int
+}
+
+type codeOp uint8
+
+const (
+	codeDiv   codeOp = iota // slot = ⌊sum/k⌋
+	codeShift               // slot = ⌊sum/2ᵏ⌋
+	codeQuot                // slot = ⌊sum/sum2⌋
+	codeMin                 // slot = min(sum, 0)
+	codeMul                 // slot = slot a · slot b
+)
+
+// A step computes the next slot from earlier ones.
+type step struct {
+	op   codeOp
+	k    int64
+	inv  uint64 // codeDiv: ⌈2⁶⁴/k⌉ for k < 2³²
+	x, y span   // codeMul: x.at and y.at are slots
+}
+
+// A span is a sum: terms[at:end] + c.
+type span struct {
+	at, end int32
+	c       int64
+}
+
+type codeTerm struct {
+	k    int64
+	slot int32
+}
+
+// Compile compiles results as functions of vars (each a variable). A result
+// with a variable that is not in vars is an error.
+func Compile(vars, results []Expr) (*Evaluator, error) {
+	c := &compiler{code: &Evaluator{vars: len(vars), slots: len(vars)}, slot: map[int32]int32{}}
+	for i, v := range vars {
+		if x := v.lin(); len(x.t) == 1 { // a constant needs no slot of its own
+			c.slot[x.t[0].a] = int32(i)
+		}
+	}
+	for _, e := range results {
+		c.r = e.r
+		c.r.mu.Lock()
+		err := c.atoms(e.lin())
+		if err == nil {
+			c.code.outs = append(c.code.outs, c.sum(e.lin()))
+		}
+		c.r.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c.code, nil
+}
+
+type compiler struct {
+	r    *Ring
+	code *Evaluator
+	slot map[int32]int32 // by atom
+}
+
+// atoms emits the steps for every atom under x that has no slot yet.
+func (c *compiler) atoms(x lin) error {
+	for _, id := range c.r.atomsUnder(x, nil) {
+		if _, ok := c.slot[id]; ok {
+			continue
+		}
+		if err := c.atom(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *compiler) atom(id int32) error {
+	a := c.r.atoms[id]
+	switch a.kind {
+	case atomVar:
+		return fmt.Errorf("variable %s is not among the variables compiled for", c.r.vars[a.y].Name)
+	case atomDiv:
+		c.emit(division(a.d, c.sum(c.r.forms[a.y].lin)))
+	case atomQuot:
+		c.emit(step{op: codeQuot, x: c.sum(c.r.forms[a.y].lin), y: c.sum(c.r.forms[a.z].lin)})
+	case atomMin:
+		c.emit(step{op: codeMin, x: c.sum(c.r.forms[a.y].lin)})
+	case atomMul:
+		fs := c.r.factors(&a)
+		at := c.slot[fs[0]]
+		for _, f := range fs[1:] {
+			c.emit(step{op: codeMul, x: span{at: at}, y: span{at: c.slot[f]}})
+			at = int32(c.code.slots - 1)
+		}
+	}
+	c.slot[id] = int32(c.code.slots - 1)
+	return nil
+}
+
+// division is the step ⌊x/d⌋, d > 1, without a division where that can be:
+// for 0 ≤ x < 2³² it is the high word of x·⌈2⁶⁴/d⌉, as x·(⌈2⁶⁴/d⌉·d − 2⁶⁴) < 2⁶⁴.
+func division(d int64, x span) step {
+	switch {
+	case d&(d-1) == 0:
+		return step{op: codeShift, k: int64(bits.TrailingZeros64(uint64(d))), x: x}
+	case d < 1<<32:
+		return step{op: codeDiv, k: d, inv: math.MaxUint64/uint64(d) + 1, x: x}
+	}
+	return step{op: codeDiv, k: d, x: x}
+}
+
+// quotient is ⌊x/k⌋.
+func (s *step) quotient(x int64) int64 {
+	if uint64(x) < 1<<32 && s.inv != 0 {
+		q, _ := bits.Mul64(uint64(x), s.inv)
+		return int64(q)
+	}
+	return floorDiv(x, s.k)
+}
+
+func (c *compiler) emit(s step) {
+	c.code.steps = append(c.code.steps, s)
+	c.code.slots++
+}
+
+func (c *compiler) sum(x lin) span {
+	at := int32(len(c.code.terms))
+	for _, t := range x.t {
+		c.code.terms = append(c.code.terms, codeTerm{t.k, c.slot[t.a]})
+	}
+	return span{at, int32(len(c.code.terms)), x.c}
+}
+
+// Compile compiles the results for evaluation at values of the dimensions, then
+// the ranges, of the composition.
+func (c *Composition) Compile() *Evaluator {
+	k := &compiler{r: c.domain.r, code: &Evaluator{vars: len(c.vars), slots: len(c.vars)}, slot: map[int32]int32{}}
+	for i := range c.vars {
+		k.slot[int32(i)] = int32(i)
+	}
+	for _, x := range c.results {
+		if err := k.atoms(x); err != nil {
+			panic(err) // every variable has a slot
+		}
+		k.code.outs = append(k.code.outs, k.sum(x))
+	}
+	return k.code
+}
+
+// Results is the number of results.
+func (c *Evaluator) Results() int { return len(c.outs) }
+
+// ScratchLen is the least length of Eval's scratch.
+func (c *Evaluator) ScratchLen() int { return c.slots }
+
+// Eval writes the results for vals to out. It does not allocate. scratch must
+// have at least ScratchLen elements and may be reused.
+func (c *Evaluator) Eval(vals, out, scratch []int64) {
+	scratch = scratch[:c.slots]
+	n := copy(scratch, vals[:c.vars])
+	for i := range c.steps {
+		s := &c.steps[i]
+		var v int64
+		switch s.op {
+		case codeDiv:
+			v = s.quotient(c.value(&s.x, scratch))
+		case codeShift:
+			v = c.value(&s.x, scratch) >> uint(s.k&63)
+		case codeQuot:
+			v = floorDiv(c.value(&s.x, scratch), c.value(&s.y, scratch))
+		case codeMin:
+			v = min(c.value(&s.x, scratch), 0)
+		case codeMul:
+			v = scratch[s.x.at] * scratch[s.y.at]
+		}
+		scratch[n] = v
+		n++
+	}
+	for i := range c.outs {
+		out[i] = c.value(&c.outs[i], scratch)
+	}
+}
+
+func (c *Evaluator) value(s *span, slots []int64) int64 {
+	v := s.c
+	for _, t := range c.terms[s.at:s.end] {
+		v += t.k * slots[t.slot]
+	}
+	return v
+}
+
+// Eval evaluates e; env must hold every variable of e, or it panics.
+func (e Expr) Eval(env map[Expr]int64) int64 {
+	vars := e.Vars()
+	vals := make([]int64, len(vars))
+	for i, v := range vars {
+		x, ok := env[v]
+		if !ok {
+			panic("symtile: no value for " + v.String())
+		}
+		vals[i] = x
+	}
+	c, err := Compile(vars, []Expr{e})
+	if err != nil {
+		panic(err) // every variable of e is compiled for
+	}
+	var out [1]int64
+	c.Eval(vals, out[:], make([]int64, c.slots))
+	return out[0]
+}

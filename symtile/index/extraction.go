@@ -1,0 +1,538 @@
+package index
+
+// Extraction chooses how an expression is written: the form that takes the
+// fewest operations. It is a step of its own, because the normal form suits
+// comparison, not reading: it has no mod and no max, and it distributes.
+//
+// The choice is greedy and memoised by form: as long as some rewriting of the
+// sum costs less, the cheapest is taken. Costs are + − · floordiv mod min max,
+// one each; a coefficient of ±1 is free, a subtraction is one operation. Of
+// equal costs the one with more mods wins.
+//
+// Extraction adds atoms of its own to the ring, so it works in rings that
+// nobody builds in: a reader (see view.go) or a chain at its end.
+
+// Atoms that only extraction makes.
+const (
+	atomMod    atomKind = iota + atomMul + 1 // y mod d
+	atomRaw                                  // y floordiv d, not in normal form
+	atomModBy                                // y mod z
+	atomLeast                                // min(y, z)
+	atomMost                                 // max(y, z)
+	atomTimes                                // y · z
+	atomCeilBy                               // ⌈y/z⌉
+)
+
+// A choice is the cheapest way found to write a form.
+type choice struct {
+	lin
+	cost int32
+}
+
+// opCost is the cost of one operation; a mod is a little cheaper.
+const (
+	opCost  = 64
+	modCost = opCost - 1
+)
+
+// maxCost keeps sums of costs of shared subexpressions within int32.
+const maxCost = 1 << 28
+
+// cheapest returns the chosen way to write form y, and what it costs.
+func (r *Ring) cheapest(y int32) (lin, int32) {
+	if int(y) < len(r.choiceOf) && r.choiceOf[y] > 0 {
+		c := &r.choices[r.choiceOf[y]-1]
+		return c.lin, c.cost
+	}
+	x := r.forms[y].lin
+	cost := r.cost(x)
+	if cost > 0 && r.selected < maxSelected && len(x.t) <= maxPattern && !r.plain(x) {
+		r.selected++
+		s := selector{r: r, x: x, cost: cost}
+		s.run()
+		x, cost = s.x, s.cost
+	}
+	for int(y) >= len(r.choiceOf) {
+		r.choiceOf = append(r.choiceOf, 0)
+	}
+	r.choices = append(r.choices, choice{x, cost})
+	r.choiceOf[y] = int32(len(r.choices))
+	return x, cost
+}
+
+// forgetChoices makes every choice be searched for again.
+func (r *Ring) forgetChoices() { r.choices, r.choiceOf, r.selected = r.choices[:0], r.choiceOf[:0], 0 }
+
+// writeAsIs makes every form its own choice.
+func (r *Ring) writeAsIs() {
+	r.forgetChoices()
+	r.selected = maxSelected
+}
+
+// maxSelected bounds how many forms are rewritten for one text: rewriting makes
+// forms that are rewritten in turn. The rest is written as it is.
+const maxSelected = 2000
+
+func (r *Ring) costOf(y int32) int32 {
+	if x := r.forms[y].lin; r.plain(x) {
+		return r.cost(x)
+	}
+	_, c := r.cheapest(y)
+	return c
+}
+
+// plain reports whether there is only one way to write x: it is a sum of
+// variables and of quotients that have nothing in common with it.
+func (r *Ring) plain(x lin) bool {
+	for i, t := range x.t {
+		a := &r.atoms[t.a]
+		switch {
+		case a.kind == atomVar:
+		case a.kind != atomDiv || x.c != 0 || len(x.t) > maxPattern || !r.apart(x, i):
+			return false
+		}
+	}
+	return true
+}
+
+// apart reports whether the dividend of x's term i has no atom of x, nor of the
+// dividends before it.
+func (r *Ring) apart(x lin, i int) bool {
+	y := r.forms[r.atoms[x.t[i].a].y].lin
+	if x.shares(y) {
+		return false
+	}
+	for _, t := range x.t[:i] {
+		if a := &r.atoms[t.a]; a.kind == atomDiv && y.shares(r.forms[a.y].lin) {
+			return false
+		}
+	}
+	return true
+}
+
+// cost counts the operations of x as it stands.
+func (r *Ring) cost(x lin) int32 {
+	if len(x.t) == 0 {
+		return 0
+	}
+	sum := int32(len(x.t) - 1)
+	if x.c != 0 {
+		sum++
+	}
+	var inside, muls int32
+	g := x.c
+	negative, signFree := x.c <= 0, x.c != 0
+	for _, t := range x.t {
+		inside += r.atomCost(t.a)
+		if t.k != 1 && t.k != -1 {
+			muls++
+			signFree = signFree || t.k < 0
+		}
+		negative = negative && t.k < 0
+		if g != 1 {
+			g = GCD(g, t.k)
+		}
+	}
+	plain := sum + muls
+	if negative && !signFree {
+		plain++ // a lone negation
+	}
+	if g > 1 && len(x.t) > 1 {
+		plain = min(plain, factoredCost(x, sum, g))
+	}
+	return min(inside+plain*opCost, maxCost)
+}
+
+// factoredCost counts g·(x/g) apart from what is inside its atoms.
+func factoredCost(x lin, sum int32, g int64) int32 {
+	n := sum + 1
+	for _, t := range x.t {
+		if t.k != g && t.k != -g {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *Ring) atomCost(id int32) int32 {
+	a := r.atoms[id]
+	switch a.kind {
+	case atomVar:
+		return 0
+	case atomMul:
+		n := (a.z - 1) * opCost
+		for i := range a.z {
+			n += r.atomCost(r.facs[a.y+i])
+		}
+		return n
+	case atomMod:
+		return modCost + r.costOf(a.y)
+	case atomModBy:
+		return min(modCost+r.costOf(a.y)+r.costOf(a.z), maxCost)
+	case atomQuot, atomCeilBy, atomLeast, atomMost, atomTimes:
+		return min(opCost+r.costOf(a.y)+r.costOf(a.z), maxCost)
+	}
+	return opCost + r.costOf(a.y)
+}
+
+// A selector improves one sum until nothing costs less.
+type selector struct {
+	r    *Ring
+	x    lin
+	cost int32
+
+	best     lin
+	bestCost int32
+}
+
+func (s *selector) run() {
+	if s.isMod() {
+		return
+	}
+	for s.cost > 0 {
+		s.bestCost = s.cost
+		for i := len(s.x.t) - 1; i >= 0 && !s.done(); i-- {
+			s.rewriteTerm(s.x.t[i])
+		}
+		if s.done() {
+			s.x, s.cost = s.best, s.bestCost
+			return
+		}
+		s.factor()
+		if s.bestCost >= s.cost {
+			s.absorbQuotients()
+		}
+		if s.bestCost >= s.cost {
+			return
+		}
+		s.x, s.cost = s.best, s.bestCost
+	}
+}
+
+// isMod takes the commonest case first: x as a whole is k·(y mod m).
+func (s *selector) isMod() bool {
+	r := s.r
+	k, ok := r.remainderOf(s.x)
+	if !ok {
+		return false
+	}
+	a := r.atoms[s.x.t[len(s.x.t)-1].a]
+	id, _ := r.atom(atomMod, a.y, -1, a.d)
+	s.x = r.scale(r.one(id), k)
+	s.cost = r.cost(s.x)
+	return true
+}
+
+// remainderOf reports whether x is k·(y mod m), its last term having ⌊y/m⌋.
+func (r *Ring) remainderOf(x lin) (k int64, ok bool) {
+	n := len(x.t) - 1
+	t := x.t[n]
+	a := &r.atoms[t.a]
+	if n == 0 || a.kind != atomDiv {
+		return 0, false
+	}
+	y := r.forms[a.y].lin
+	if len(y.t) != n || t.k%a.d != 0 {
+		return 0, false
+	}
+	k = -t.k / a.d
+	if x.c != r.plus(0, k, y.c) {
+		return 0, false
+	}
+	for i, u := range y.t {
+		if v := x.t[i]; v.a != u.a || v.k != r.plus(0, k, u.k) {
+			return 0, false
+		}
+	}
+	return k, true
+}
+
+// leastCost is the cost of the cheapest way to write x, which need not be a form.
+func (r *Ring) leastCost(x lin) int32 {
+	if r.plain(x) {
+		return r.cost(x)
+	}
+	if k, ok := r.remainderOf(x); ok {
+		c := modCost + r.costOf(r.atoms[x.t[len(x.t)-1].a].y)
+		if k != 1 {
+			c += opCost
+		}
+		return min(c, maxCost)
+	}
+	_, c := r.cheapest(r.form(x))
+	return c
+}
+
+// done reports whether the best form is a single term: nothing is shorter.
+func (s *selector) done() bool {
+	return s.bestCost < s.cost && len(s.best.t) == 1 && s.best.c == 0
+}
+
+// offer takes y as the next form when it is the cheapest so far.
+func (s *selector) offer(y lin) {
+	if c := s.r.cost(y); c < s.bestCost {
+		s.best, s.bestCost = y, c
+	}
+}
+
+func (s *selector) rewriteTerm(t term) {
+	a := &s.r.atoms[t.a]
+	switch a.kind {
+	case atomDiv:
+		if len(s.x.t) > 1 || s.x.c != 0 {
+			s.foldMod(t)
+			if s.done() {
+				return
+			}
+			s.foldNegMod(t)
+			s.absorb(t, t.k)
+			s.absorb(t, -t.k)
+		}
+	case atomMod:
+		s.widenMod(t)
+	case atomQuot:
+		s.foldModBy(t, t.a)
+		s.foldCeil(t)
+	case atomMul:
+		for i := range a.z {
+			if f := s.r.facs[s.r.atoms[t.a].y+i]; s.r.atoms[f].kind == atomQuot {
+				s.foldModBy(t, f)
+			}
+		}
+	case atomMin:
+		s.foldMin(t)
+	}
+}
+
+// foldMod writes k·X − k·m·⌊X/m⌋ as k·(X mod m).
+func (s *selector) foldMod(t term) {
+	for i := range len(s.x.t) + 2 {
+		p, ok := s.r.modPart(s.x, t, i)
+		if !ok {
+			continue
+		}
+		y := s.r.withoutMod(s.x, t.a, p)
+		id, _ := s.r.atom(atomMod, s.r.form(p.x), -1, p.m)
+		if s.offer(s.r.addmul(y, p.k, s.r.one(id))); s.done() {
+			return
+		}
+	}
+}
+
+// widenMod writes k·(X mod m) + c, 0 ≤ c < k, as (k·X + c) mod (k·m).
+func (s *selector) widenMod(t term) {
+	r := s.r
+	a := r.atoms[t.a]
+	m, ok := mulInt(t.k, a.d)
+	if t.k < 2 || s.x.c < 0 || s.x.c >= t.k || !ok {
+		return
+	}
+	y := r.addmul(konst(s.x.c), t.k, r.forms[a.y].lin)
+	rest := r.addmul(s.x, -t.k, r.one(t.a))
+	rest.c = 0
+	id, _ := r.atom(atomMod, r.form(y), -1, m)
+	s.offer(r.addmul(rest, 1, r.one(id)))
+}
+
+// foldNegMod writes k·m·⌊(X + m−1)/m⌋ = k·m·⌈X/m⌉ as k·X + k·(−X mod m).
+func (s *selector) foldNegMod(t term) {
+	r := s.r
+	a := r.atoms[t.a]
+	if t.k%a.d != 0 {
+		return
+	}
+	if !s.x.shares(r.forms[a.y].lin) {
+		return
+	}
+	k, x := t.k/a.d, r.shift(r.forms[a.y].lin, 1-a.d)
+	minus := x // −x mod 2 = x mod 2
+	if a.d != 2 {
+		minus = r.scale(x, -1)
+	}
+	id, _ := r.atom(atomMod, r.form(minus), -1, a.d)
+	y := r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), k, x)
+	s.offer(r.addmul(y, k, r.one(id)))
+}
+
+// absorb moves terms of the sum into the dividend of t, which has coefficient
+// k after: k·⌊y/d⌋ + k·q = k·⌊(y + d·q)/d⌋. With the other sign the dividend is
+// −y + d − 1.
+func (s *selector) absorb(t term, k int64) {
+	r := s.r
+	a := r.atoms[t.a]
+	y := r.forms[a.y].lin
+	if !s.absorbs(y, k) {
+		return
+	}
+	num, rest := y, r.addmul(s.x, -t.k, r.one(t.a))
+	if k != t.k {
+		num = r.shift(r.scale(num, -1), a.d-1)
+	}
+	moved := false
+	for _, u := range y.t {
+		c := rest.coef(u.a)
+		if c == 0 || c%k != 0 {
+			continue
+		}
+		num, rest = r.addmul(num, r.mulAdd(0, c/k, a.d), r.one(u.a)), r.addmul(rest, -c, r.one(u.a))
+		moved = true
+	}
+	if rest.c != 0 && num.c != 0 && rest.c%k == 0 {
+		num.c = r.mulAdd(num.c, rest.c/k, a.d)
+		rest.c, moved = 0, true
+	}
+	if moved {
+		id, _ := r.atom(atomRaw, r.form(num), -1, a.d)
+		s.offer(r.addmul(rest, k, r.one(id)))
+	}
+}
+
+// absorbQuotients moves a quotient into the dividend of another one with which
+// it has something in common, so that a remainder may come of it. It is the
+// last resort, for it often stands in the way of something shorter.
+func (s *selector) absorbQuotients() {
+	r := s.r
+	for _, t := range s.x.t {
+		if r.atoms[t.a].kind != atomDiv {
+			continue
+		}
+		for _, u := range s.x.t {
+			if u.a != t.a && r.atoms[u.a].kind == atomDiv && u.k%t.k == 0 {
+				s.absorbQuotient(t, u)
+			}
+		}
+	}
+}
+
+func (s *selector) absorbQuotient(t, u term) {
+	r := s.r
+	a, b := r.atoms[t.a], r.atoms[u.a]
+	y := r.forms[a.y].lin
+	if !y.shares(r.forms[b.y].lin) {
+		return
+	}
+	num := r.addmul(y, r.mulAdd(0, u.k/t.k, a.d), r.one(u.a))
+	rest := r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), -u.k, r.one(u.a))
+	id, _ := r.atom(atomRaw, r.form(num), -1, a.d)
+	s.offer(r.addmul(rest, t.k, r.one(id)))
+}
+
+// absorbs reports whether absorb has something to move.
+func (s *selector) absorbs(y lin, k int64) bool {
+	for _, u := range y.t {
+		if c := s.x.coef(u.a); c != 0 && c%k == 0 {
+			return true
+		}
+	}
+	return s.x.c != 0 && s.x.c%k == 0
+}
+
+// foldModBy writes k·y − k·f·⌊y/f⌋ as k·(y mod f), seen from the term t that
+// has the quotient q as a factor.
+func (s *selector) foldModBy(t term, q int32) {
+	r := s.r
+	a := r.atoms[q]
+	f := r.forms[a.z].lin
+	lead := term{f.c, q}
+	if len(f.t) > 0 {
+		lead = term{f.t[0].k, r.product(f.t[0].a, q)}
+	}
+	if lead.a != t.a || t.k%lead.k != 0 {
+		return
+	}
+	k := -t.k / lead.k
+	y := r.addmul(s.x, k, r.mul(f, r.one(q)))
+	y = r.addmul(y, -k, r.forms[a.y].lin)
+	id, _ := r.atom(atomModBy, a.y, a.z, 0)
+	s.offer(r.addmul(y, k, r.one(id)))
+}
+
+// foldCeil writes k·⌊y/f⌋ as −k·⌈−y/f⌉.
+func (s *selector) foldCeil(t term) {
+	r := s.r
+	a := r.atoms[t.a]
+	y := r.scale(r.forms[a.y].lin, -1)
+	id, _ := r.atom(atomCeilBy, r.form(y), a.z, 0)
+	s.offer(r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), -t.k, r.one(id)))
+}
+
+// foldMin writes k·min(y, 0) + k·z as k·min(y + z, z), and −k·min(y, 0) + k·z
+// as k·max(z − y, z), for the parts z of the sum that make it cheaper.
+func (s *selector) foldMin(t term) {
+	r := s.r
+	y := r.forms[r.atoms[t.a].y].lin
+	kind, k := atomLeast, t.k
+	if k < 0 {
+		kind, k, y = atomMost, -k, r.scale(y, -1)
+	}
+	rest := r.addmul(s.x, -t.k, r.one(t.a))
+	for _, z := range [...]lin{{}, s.cancelling(rest, y, k), s.multiples(rest, k)} {
+		id, _ := r.atom(kind, r.form(r.addmul(y, 1, z)), r.form(z), 0)
+		s.offer(r.addmul(r.addmul(rest, -k, z), k, r.one(id)))
+	}
+}
+
+// cancelling is the part of rest/k that cancels in y.
+func (s *selector) cancelling(rest, y lin, k int64) lin {
+	z := lin{}
+	for _, t := range rest.t {
+		if t.k%k == 0 && y.coef(t.a) == -t.k/k {
+			z = s.r.addmul(z, t.k/k, s.r.one(t.a))
+		}
+	}
+	if rest.c%k == 0 && y.c == -rest.c/k {
+		z.c = rest.c / k
+	}
+	return z
+}
+
+// multiples is the part of rest that is divisible by k, over k.
+func (s *selector) multiples(rest lin, k int64) lin {
+	z := s.r.each(rest, func(c int64) int64 {
+		if c%k == 0 {
+			return c / k
+		}
+		return 0
+	})
+	z.c = 0
+	if rest.c%k == 0 {
+		z.c = rest.c / k
+	}
+	return z
+}
+
+// factor writes Σ kᵢ·f·mᵢ + k·f as (Σ kᵢ·mᵢ + k)·f for an atom f.
+func (s *selector) factor() {
+	r := s.r
+	for _, t := range s.x.t {
+		if r.atoms[t.a].kind != atomMul {
+			continue
+		}
+		var buf [2 * maxDegree]int32
+		for _, f := range r.factorsOf(t.a, buf[:0]) {
+			s.factorOut(f)
+		}
+	}
+}
+
+func (s *selector) factorOut(f int32) {
+	r := s.r
+	with, without, n := lin{}, konst(s.x.c), 0
+	for _, t := range s.x.t {
+		rest, ok := r.divideFactors(t.a, f)
+		switch {
+		case !ok:
+			without = r.addmul(without, t.k, r.one(t.a))
+			continue
+		case len(rest) == 0:
+			with = r.shift(with, t.k)
+		default:
+			with = r.addmul(with, t.k, r.one(r.productOf(rest)))
+		}
+		n++
+	}
+	if n > 1 {
+		id, _ := r.atom(atomTimes, r.form(with), r.form(r.one(f)), 0)
+		s.offer(r.addmul(without, 1, r.one(id)))
+	}
+}

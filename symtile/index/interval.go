@@ -1,0 +1,229 @@
+package index
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// Interval is the closed range [Lo, Hi]; empty when Lo > Hi.
+//
+// Arithmetic saturates at the ends of int64, and an end there is sticky: it
+// means "no bound known on this side". No operation wraps.
+type Interval struct{ Lo, Hi int64 }
+
+const (
+	minusInf = math.MinInt64
+	plusInf  = math.MaxInt64
+)
+
+// Unbounded is the interval that says nothing.
+func Unbounded() Interval { return Interval{minusInf, plusInf} }
+
+// Empty reports whether no integer is in v.
+func (v Interval) Empty() bool { return v.Lo > v.Hi }
+
+// Contains reports whether x is in v.
+func (v Interval) Contains(x int64) bool { return v.Lo <= x && x <= v.Hi }
+
+// Covers reports whether every integer of w is in v.
+func (v Interval) Covers(w Interval) bool { return w.Empty() || v.Lo <= w.Lo && w.Hi <= v.Hi }
+
+// Bounded reports whether both ends are known.
+func (v Interval) Bounded() bool { return v.Lo != minusInf && v.Hi != plusInf }
+
+// Len is the number of integers in v, saturating.
+func (v Interval) Len() int64 {
+	switch {
+	case v.Empty():
+		return 0
+	case !v.Bounded():
+		return plusInf
+	}
+	return SatAdd(SatAdd(v.Hi, satNeg(v.Lo)), 1)
+}
+
+// Meet is the set of integers in both.
+func (v Interval) Meet(w Interval) Interval { return Interval{max(v.Lo, w.Lo), min(v.Hi, w.Hi)} }
+
+// Join is the smallest interval with the integers of both.
+func (v Interval) Join(w Interval) Interval {
+	switch {
+	case v.Empty():
+		return w
+	case w.Empty():
+		return v
+	}
+	return Interval{min(v.Lo, w.Lo), max(v.Hi, w.Hi)}
+}
+
+// Add is {x + y}.
+func (v Interval) Add(w Interval) Interval { return Interval{SatAdd(v.Lo, w.Lo), SatAdd(v.Hi, w.Hi)} }
+
+// AddConst is {x + c}.
+func (v Interval) AddConst(c int64) Interval { return Interval{SatAdd(v.Lo, c), SatAdd(v.Hi, c)} }
+
+// Neg is {−x}.
+func (v Interval) Neg() Interval { return Interval{satNeg(v.Hi), satNeg(v.Lo)} }
+
+// Scale is {k·x}, as an interval.
+func (v Interval) Scale(k int64) Interval {
+	switch {
+	case k == 0:
+		return Interval{}
+	case k < 0:
+		return Interval{SatMul(v.Hi, k), SatMul(v.Lo, k)}
+	}
+	return Interval{SatMul(v.Lo, k), SatMul(v.Hi, k)}
+}
+
+// Mul is the hull of {x·y}: the least and greatest of the four corner products.
+func (v Interval) Mul(w Interval) Interval {
+	a, b := SatMul(v.Lo, w.Lo), SatMul(v.Lo, w.Hi)
+	c, d := SatMul(v.Hi, w.Lo), SatMul(v.Hi, w.Hi)
+	return Interval{min(a, b, c, d), max(a, b, c, d)}
+}
+
+// Div is {⌊x/m⌋} for m ≠ 0.
+func (v Interval) Div(m int64) Interval {
+	if m < 0 {
+		v, m = v.Neg(), satNeg(m)
+	}
+	return Interval{satDiv(v.Lo, m), satDiv(v.Hi, m)}
+}
+
+// DivBy is the hull of {⌊x/y⌋} for w.Lo > 0: each end of v over the divisor
+// that moves it furthest.
+func (v Interval) DivBy(w Interval) Interval {
+	lo, hi := w.Lo, w.Lo
+	if v.Lo > 0 {
+		lo = w.Hi
+	}
+	if v.Hi < 0 {
+		hi = w.Hi
+	}
+	return Interval{satDiv(v.Lo, lo), satDiv(v.Hi, hi)}
+}
+
+// Min is {min(x, y)} as an interval.
+func (v Interval) Min(w Interval) Interval { return Interval{min(v.Lo, w.Lo), min(v.Hi, w.Hi)} }
+
+// Max is {max(x, y)} as an interval.
+func (v Interval) Max(w Interval) Interval { return Interval{max(v.Lo, w.Lo), max(v.Hi, w.Hi)} }
+
+// String prints v as "[lo, hi]", with -inf and inf for unknown ends.
+func (v Interval) String() string { return "[" + endText(v.Lo) + ", " + endText(v.Hi) + "]" }
+
+func endText(x int64) string {
+	switch x {
+	case minusInf:
+		return "-inf"
+	case plusInf:
+		return "inf"
+	}
+	return fmt.Sprint(x)
+}
+
+// dilate is {x : k·x ∈ v} for k > 0: the ends rounded inwards.
+func (v Interval) dilate(k int64) Interval { return Interval{satCeilDiv(v.Lo, k), satDiv(v.Hi, k)} }
+
+func infinite(x int64) bool { return x == minusInf || x == plusInf }
+
+func satNeg(x int64) int64 {
+	switch x {
+	case minusInf:
+		return plusInf
+	case plusInf:
+		return minusInf
+	}
+	return -x
+}
+
+// SatAdd adds; an infinite end stays. Opposite infinities do not meet, because
+// low ends are only added to low ends.
+func SatAdd(x, y int64) int64 {
+	switch {
+	case infinite(x):
+		return x
+	case infinite(y):
+		return y
+	}
+	if s, ok := addInt(x, y); ok {
+		return s
+	}
+	return infinity(x > 0)
+}
+
+func SatMul(x, y int64) int64 {
+	if x == 0 || y == 0 {
+		return 0
+	}
+	if !infinite(x) && !infinite(y) {
+		if p, ok := mulInt(x, y); ok {
+			return p
+		}
+	}
+	return infinity((x > 0) == (y > 0))
+}
+
+func satDiv(x, m int64) int64 {
+	if infinite(x) {
+		return x
+	}
+	return floorDiv(x, m)
+}
+
+func satCeilDiv(x, m int64) int64 { return satNeg(satDiv(satNeg(x), m)) }
+
+func infinity(positive bool) int64 {
+	if positive {
+		return plusInf
+	}
+	return minusInf
+}
+
+// addInt is x + y, with ok false when that is not an int64.
+func addInt(x, y int64) (sum int64, ok bool) {
+	s := x + y
+	return s, (x^s)&(y^s) >= 0
+}
+
+// mulInt is x·y, with ok false when that is not an int64 or is math.MinInt64.
+func mulInt(x, y int64) (product int64, ok bool) {
+	if int64(int32(x)) == x && int64(int32(y)) == y {
+		return x * y, true
+	}
+	hi, lo := bits.Mul64(absInt(x), absInt(y))
+	return x * y, hi == 0 && lo <= math.MaxInt64
+}
+
+func absInt(x int64) uint64 {
+	if x < 0 {
+		return -uint64(x)
+	}
+	return uint64(x)
+}
+
+// floorDiv is ⌊x/m⌋ for m ≠ 0.
+func floorDiv(x, m int64) int64 {
+	q := x / m
+	if q*m != x && (x < 0) != (m < 0) {
+		q--
+	}
+	return q
+}
+
+// floorMod is x − m·⌊x/m⌋, in [0, m) for m > 0.
+func floorMod(x, m int64) int64 { return x - m*floorDiv(x, m) }
+
+// GCD is the greatest common divisor, ≥ 0; gcd(0, x) = |x|.
+func GCD(x, y int64) int64 {
+	a, b := absInt(x), absInt(y)
+	for b > 1 {
+		a, b = b, a%b
+	}
+	if b == 1 {
+		return 1
+	}
+	return int64(a)
+}

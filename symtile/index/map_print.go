@@ -1,0 +1,100 @@
+package index
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// String prints m in XLA's syntax,
+//
+//	(d0, d1)[s0]{rt0} -> (d1, s0), domain: d0 in [0, 9], ..., <constraints>
+//
+// the constraints sorted, then ", replica id: s0" for a map of a collective;
+// KNOWN EMPTY, and "unknown indexing" when it is
+// undefined. Variables are numbered d0.., s0.., rt0.. by their place, unless
+// they have names of another kind.
+func (m Map) String() string {
+	switch m.State {
+	case StateEmpty:
+		return "KNOWN EMPTY"
+	case StateUndefined:
+		return "unknown indexing"
+	}
+	n := m.naming()
+	var b strings.Builder
+	b.WriteString("(" + strings.Join(n.dims, ", ") + ")")
+	if len(n.ranges) > 0 {
+		b.WriteString("[" + strings.Join(n.ranges, ", ") + "]")
+	}
+	if len(n.runtime) > 0 {
+		b.WriteString("{" + strings.Join(n.runtime, ", ") + "}")
+	}
+	texts := make([]string, len(m.Results))
+	for i, e := range m.Results {
+		texts[i] = n.text(e)
+	}
+	b.WriteString(" -> (" + strings.Join(texts, ", ") + ")")
+	domain := n.domain(m)
+	if len(domain) > 0 {
+		b.WriteString(", domain: " + strings.Join(domain, ", "))
+	}
+	if m.Replicated() {
+		b.WriteString(", replica id: " + n.text(m.Replica))
+	}
+	return b.String()
+}
+
+// A naming gives the variables of a map the names they print with.
+type naming struct {
+	dims, ranges, runtime []string
+	by                    map[Variable]string
+}
+
+func (m Map) naming() *naming {
+	n := &naming{by: map[Variable]string{}}
+	n.dims = n.name(m.Dims, "d")
+	n.ranges = n.name(m.Ranges, "s")
+	n.runtime = n.name(m.Runtime, "rt")
+	return n
+}
+
+func (n *naming) name(vars []Expr, stem string) []string {
+	out := make([]string, len(vars))
+	for i, e := range vars {
+		out[i] = stem + strconv.Itoa(i)
+		v, ok := e.Variable()
+		if !ok {
+			continue
+		}
+		if !isDefaultName(v.Name) {
+			out[i] = v.Name
+		}
+		n.by[v] = out[i]
+	}
+	return out
+}
+
+// isDefaultName reports whether name is d, s or rt and a number.
+func isDefaultName(name string) bool {
+	return trimDigits(name) != name && slices.Contains([]string{"d", "s", "rt"}, trimDigits(name))
+}
+
+func (n *naming) text(e Expr) string {
+	defer e.lock().Unlock()
+	return e.r.text(e.lin(), n.by)
+}
+
+// domain lists the ranges, then the constraints sorted.
+func (n *naming) domain(m Map) []string {
+	var out []string
+	for i, name := range slices.Concat(n.dims, n.ranges, n.runtime) {
+		out = append(out, name+" in "+m.Vars()[i].Range().String())
+	}
+	var where []string
+	for _, x := range m.Where {
+		where = append(where, x.text(n.text))
+	}
+	slices.Sort(where)
+	return append(out, where...)
+}

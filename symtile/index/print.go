@@ -1,0 +1,374 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxText bounds the length of one printed expression: a shared subexpression
+// is written out wherever it occurs, which can be exponential. What is longer
+// ends in "…" and does not parse.
+const maxText = 1 << 16
+
+// String prints e in XLA's spelling: "d0 * 8 + d1 floordiv 2", "(d0 mod 4) * 2",
+// "-d0 + 9", "t0 * s0", "s0 ceildiv 4", "min(s0, d0 * -32 + 100)". It is the
+// cheapest way found to write e; Parse reads it back to the same expression.
+//
+// Terms are written by falling coefficient, positive ones first, the constant
+// last; of equal ones remainders first, then variables by role and number, then
+// quotients. A lone dimension with offsets inside it is written first.
+func (e Expr) String() string {
+	if e.r == nil {
+		return "<no expression>"
+	}
+	defer e.lock().Unlock()
+	return e.r.text(e.lin(), nil)
+}
+
+// text prints x, with names for variables that do not go by their own.
+func (r *Ring) text(x lin, names map[Variable]string) string {
+	if v, ok := r.isVariable(x); ok {
+		return nameOf(v, names)
+	}
+	if len(x.t) == 0 {
+		return strconv.FormatInt(x.c, 10)
+	}
+	to := r.reader()
+	y := to.form(r.copyInto(to, x))
+	if !to.readsBack(y) {
+		to.writeAsIs()
+	}
+	w := writer{r: to, names: names}
+	w.form(y, precSum)
+	if w.Len() > maxText {
+		return w.String()[:maxText] + "…"
+	}
+	return w.String()
+}
+
+func nameOf(v Variable, names map[Variable]string) string {
+	if name, ok := names[v]; ok {
+		return name
+	}
+	return v.Name
+}
+
+// Precedences: what needs no parentheses where.
+const (
+	precSum     = iota // anything
+	precProduct        // a product or less: operands of a sum
+	precAtom           // a name, a call, a number: operands of a product
+)
+
+// A writer writes chosen forms as text.
+type writer struct {
+	strings.Builder
+	r     *Ring
+	names map[Variable]string
+	plain bool // without ceildiv put back
+	first map[int32]firstVariable
+}
+
+// A firstVariable remembers the least variable under an atom.
+type firstVariable struct {
+	v  Variable
+	ok bool
+}
+
+// form writes form y where prec is needed.
+func (w *writer) form(y int32, prec int) {
+	if w.Len() > maxText {
+		return
+	}
+	x, _ := w.r.cheapest(y)
+	if len(x.t) == 0 {
+		w.number(x.c, prec)
+		return
+	}
+	w.bracket(w.isSum(x) && prec > precSum || prec > precProduct && !w.isPlain(x), func() { w.sum(x) })
+}
+
+func (w *writer) bracket(yes bool, f func()) {
+	if yes {
+		w.WriteByte('(')
+	}
+	f()
+	if yes {
+		w.WriteByte(')')
+	}
+}
+
+// isSum reports whether x is written with + or −.
+func (w *writer) isSum(x lin) bool { return len(x.t) > 1 || x.c != 0 || x.t[0].k == -1 }
+
+// isPlain reports whether x is written as a name or a call.
+func (w *writer) isPlain(x lin) bool {
+	if len(x.t) != 1 || x.c != 0 || x.t[0].k != 1 {
+		return false
+	}
+	return w.isName(x.t[0].a)
+}
+
+func (w *writer) isName(id int32) bool {
+	switch w.r.atoms[id].kind {
+	case atomVar, atomMin, atomLeast, atomMost:
+		return true
+	}
+	return false
+}
+
+func (w *writer) number(c int64, prec int) {
+	w.bracket(c < 0 && prec > precSum, func() { w.WriteString(strconv.FormatInt(c, 10)) })
+}
+
+// sum writes x, positive terms first.
+func (w *writer) sum(x lin) {
+	ts := slices.Clone(x.t)
+	slices.SortStableFunc(ts, w.order(x))
+	for i, t := range ts {
+		k := t.k
+		switch {
+		case i == 0 && k == -1:
+			w.WriteByte('-')
+			w.atom(t.a, precAtom)
+			continue
+		case i > 0 && k < 0 && k != minusInf:
+			w.WriteString(" - ")
+			k = -k
+		case i > 0:
+			w.WriteString(" + ")
+		}
+		w.scaled(t.a, k)
+	}
+	switch {
+	case x.c > 0:
+		w.WriteString(" + " + strconv.FormatInt(x.c, 10))
+	case x.c < 0:
+		w.WriteString(" - " + strconv.FormatInt(x.c, 10)[1:])
+	}
+}
+
+func (w *writer) scaled(a int32, k int64) {
+	if k == 1 {
+		w.atom(a, precProduct)
+		return
+	}
+	if w.r.atoms[a].kind == atomMul || w.r.atoms[a].kind == atomTimes {
+		w.atom(a, precProduct)
+	} else {
+		w.atom(a, precAtom)
+	}
+	w.WriteString(" * " + strconv.FormatInt(k, 10))
+}
+
+// order compares terms of x as they are written.
+func (w *writer) order(x lin) func(s, t term) int {
+	lone := w.loneDim(x)
+	return func(s, t term) int {
+		return cmp.Or(
+			boolOrder(s.k < 0, t.k < 0),
+			boolOrder(s.a != lone, t.a != lone),
+			cmp.Compare(absInt(t.k), absInt(s.k)),
+			cmp.Compare(w.class(s.a), w.class(t.a)),
+			w.compareVars(s.a, t.a),
+			cmp.Compare(s.a, t.a),
+		)
+	}
+}
+
+func boolOrder(s, t bool) int {
+	switch {
+	case s == t:
+		return 0
+	case t:
+		return -1
+	}
+	return 1
+}
+
+// class orders atoms of equal coefficient.
+func (w *writer) class(id int32) int {
+	switch w.r.atoms[id].kind {
+	case atomMod, atomModBy:
+		return 0
+	case atomVar:
+		return 1
+	case atomMul, atomTimes:
+		return 2
+	}
+	return 3
+}
+
+// loneDim is the only dimension of a sum of it and offsets that are run-time
+// variables or ranges; −1 for other sums.
+func (w *writer) loneDim(x lin) int32 {
+	lone := int32(-1)
+	for _, t := range x.t {
+		v, ok := w.variable(t.a)
+		switch {
+		case !ok || t.k < 0:
+			return -1
+		case v.Role != RoleDim:
+		case lone >= 0 || t.k != 1:
+			return -1
+		default:
+			lone = t.a
+		}
+	}
+	return lone
+}
+
+func (w *writer) variable(id int32) (Variable, bool) {
+	if a := w.r.atoms[id]; a.kind == atomVar {
+		return w.r.vars[a.y], true
+	}
+	return Variable{}, false
+}
+
+// compareVars orders atoms by their first variable.
+func (w *writer) compareVars(a, b int32) int {
+	v, ok1 := w.firstVar(a)
+	u, ok2 := w.firstVar(b)
+	if !ok1 || !ok2 {
+		return 0
+	}
+	return w.compareVariables(v, u)
+}
+
+func (w *writer) compareVariables(v, u Variable) int {
+	n, m := nameOf(v, w.names), nameOf(u, w.names)
+	return cmp.Or(cmp.Compare(v.Role, u.Role), compareNames(n, m))
+}
+
+// compareNames orders names by letters, then by number: d2 before d10.
+func compareNames(n, m string) int {
+	a, b := trimDigits(n), trimDigits(m)
+	return cmp.Or(cmp.Compare(a, b), cmp.Compare(len(n), len(m)), cmp.Compare(n, m))
+}
+
+// firstVar is the least variable of what an atom is made of.
+func (w *writer) firstVar(id int32) (Variable, bool) {
+	if f, had := w.first[id]; had {
+		return f.v, f.ok
+	}
+	var least firstVariable
+	for _, a := range w.r.atomsOf(id, nil) {
+		if v, is := w.variable(a); is && (!least.ok || w.compareVariables(v, least.v) < 0) {
+			least = firstVariable{v, true}
+		}
+	}
+	if w.first == nil {
+		w.first = map[int32]firstVariable{}
+	}
+	w.first[id] = least
+	return least.v, least.ok
+}
+
+// atom writes an atom where prec is needed.
+func (w *writer) atom(id int32, prec int) {
+	a := w.r.atoms[id]
+	switch a.kind {
+	case atomVar:
+		w.WriteString(nameOf(w.r.vars[a.y], w.names))
+	case atomMin:
+		w.call("min", a.y, w.r.form(lin{}))
+	case atomLeast:
+		w.call("min", a.y, a.z)
+	case atomMost:
+		w.call("max", a.y, a.z)
+	default:
+		w.bracket(prec > precProduct, func() { w.operation(a) })
+	}
+}
+
+// call writes min or max, the simpler argument first, a constant last.
+func (w *writer) call(name string, y, z int32) {
+	if w.formLess(z, y) {
+		y, z = z, y
+	}
+	w.WriteString(name + "(")
+	w.form(y, precSum)
+	w.WriteString(", ")
+	w.form(z, precSum)
+	w.WriteByte(')')
+}
+
+// formLess compares forms by what they cost, then by their first variable;
+// constants come last.
+func (w *writer) formLess(y, z int32) bool {
+	v, ok := w.firstOf(y)
+	u, is := w.firstOf(z)
+	if !ok || !is {
+		return ok
+	}
+	if c, d := w.r.costOf(y), w.r.costOf(z); c != d {
+		return c < d
+	}
+	return w.compareVariables(v, u) < 0
+}
+
+func (w *writer) firstOf(y int32) (least Variable, ok bool) {
+	for _, t := range w.r.forms[y].t {
+		if v, is := w.firstVar(t.a); is && (!ok || w.compareVariables(v, least) < 0) {
+			least, ok = v, true
+		}
+	}
+	return least, ok
+}
+
+// operation writes an atom that is an operator between operands.
+func (w *writer) operation(a atom) {
+	switch a.kind {
+	case atomDiv, atomRaw:
+		w.quotient(a.y, w.r.form(konst(a.d)))
+	case atomQuot:
+		w.quotient(a.y, a.z)
+	case atomMod:
+		w.binary(a.y, " mod ", w.r.form(konst(a.d)))
+	case atomModBy:
+		w.binary(a.y, " mod ", a.z)
+	case atomCeilBy:
+		w.binary(a.y, " ceildiv ", a.z)
+	case atomTimes:
+		w.binary(a.y, " * ", a.z)
+	case atomMul:
+		w.product(a)
+	}
+}
+
+func (w *writer) binary(y int32, op string, z int32) {
+	w.form(y, precAtom)
+	w.WriteString(op)
+	w.form(z, precAtom)
+}
+
+// quotient writes ⌊y/z⌋; (y + z − 1) floordiv z is y ceildiv z.
+func (w *writer) quotient(y, z int32) {
+	if w.plain {
+		w.binary(y, " floordiv ", z)
+		return
+	}
+	up := w.r.addmul(w.r.forms[y].lin, -1, w.r.forms[z].lin)
+	up.c++
+	if id := w.r.form(up); up.size() > 0 && w.r.costOf(id) < w.r.costOf(y) {
+		w.binary(id, " ceildiv ", z)
+		return
+	}
+	w.binary(y, " floordiv ", z)
+}
+
+// product writes factors by role and number.
+func (w *writer) product(a atom) {
+	fs := slices.Clone(w.r.factors(&a))
+	slices.SortStableFunc(fs, func(s, t int32) int {
+		return cmp.Or(cmp.Compare(w.class(s), w.class(t)), w.compareVars(s, t))
+	})
+	for i, f := range fs {
+		if i > 0 {
+			w.WriteString(" * ")
+		}
+		w.atom(f, precAtom)
+	}
+}

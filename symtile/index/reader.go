@@ -1,0 +1,62 @@
+package index
+
+// Reading an expression (its text, its sharp range) makes new forms. They go to
+// a reader: a ring of its own, filled afresh with a copy of the expression, so
+// that reading never changes what is built later.
+
+// reader returns an emptied ring for reading; the readers' lock is held.
+func (r *Ring) reader() *Ring {
+	if r.reading == nil {
+		r.reading = NewRing()
+	}
+	r.reading.Reset()
+	r.reading.ForgetFired()
+	return r.reading
+}
+
+// copyInto copies x as it is, atoms in the same order, into the empty ring to.
+func (r *Ring) copyInto(to *Ring, x lin) lin {
+	ids := r.atomsUnder(x, nil)
+	at := make(map[int32]int32, len(ids))
+	for _, id := range ids {
+		a := r.atoms[id]
+		switch a.kind {
+		case atomVar:
+			to.vars = append(to.vars, r.vars[a.y])
+			a.y = int32(len(to.vars) - 1)
+		case atomMul:
+			fs := r.factors(&a)
+			a.y = int32(len(to.facs))
+			for _, f := range fs {
+				to.facs = append(to.facs, at[f])
+			}
+		case atomQuot:
+			a.y, a.z = to.form(mapped(to, r.forms[a.y].lin, at)), to.form(mapped(to, r.forms[a.z].lin, at))
+		default:
+			a.y = to.form(mapped(to, r.forms[a.y].lin, at))
+		}
+		at[id], _ = to.intern(a)
+	}
+	return mapped(to, x, at)
+}
+
+// viewRange is the sharp range of form id, kept for the next time.
+func (r *Ring) viewRange(id int32) Interval {
+	x := r.forms[id].lin
+	in := r.naive(x)
+	if len(x.t) > 1 {
+		to := r.reader()
+		in = in.Meet(to.ranged(r.copyInto(to, x)))
+		r.noteFired(to)
+	}
+	r.forms[id].in, r.forms[id].ranged = in, true
+	return in
+}
+
+func mapped(to *Ring, x lin, at map[int32]int32) lin {
+	t := to.alloc(len(x.t))
+	for i := range x.t {
+		t[i] = term{x.t[i].k, at[x.t[i].a]}
+	}
+	return lin{t, x.c}
+}

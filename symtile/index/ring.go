@@ -1,0 +1,380 @@
+package index
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// A Ring owns interned expressions. It is not safe for concurrent use while
+// expressions are being built; reading (String, Range, Eval, Code) is.
+//
+// Inside, an expression is a form c + Σ k·atom, its terms sorted by atom, and an
+// atom is a variable, a floor division, a min with 0, or a product of atoms.
+// Forms and atoms are hash-consed into int32 ids, without pointers, so that
+// equality is a comparison and Reset is a truncation.
+type Ring struct {
+	mu    sync.Mutex // held by readers; builders are alone by contract
+	err   error
+	style style
+	// unsettled tells that another style would have made another residue.
+	unsettled bool
+	fired     [numRules]uint32
+
+	pool  []term
+	forms []form
+	atoms []atom
+	units []term  // 1·atom, by atom
+	facs  []int32 // factors of product atoms, ascending
+	vars  []Variable
+	memos []memo
+
+	formTab, atomTab, memoTab, varTab table
+
+	facts facts
+	// choices are the ways to write forms; choiceOf[form] is an index plus 1.
+	choices  []choice
+	choiceOf []int32
+	// selected counts the forms whose choice was searched for.
+	selected int
+	origins  []*Origin
+	originAt map[string]int
+	scratch  *Ring // where domains are worked out
+	reading  *Ring // where expressions are read
+}
+
+// A term is k·atom.
+type term struct {
+	k int64
+	a int32
+}
+
+// A lin is a linear form over atoms that need not be interned. Its terms are
+// sorted by atom, without zero coefficients, and are never changed.
+type lin struct {
+	t []term
+	c int64
+}
+
+// A form is an interned lin.
+type form struct {
+	lin
+	in     Interval // bound, once ranged
+	ranged bool
+}
+
+type atomKind uint8
+
+const (
+	atomVar  atomKind = iota // y: index into vars
+	atomDiv                  // ⌊y/d⌋, y a form, d > 1
+	atomQuot                 // ⌊y/z⌋, y and z forms, z > 0 everywhere
+	atomMin                  // min(y, 0), y a form
+	atomMul                  // product of facs[y:y+z]
+)
+
+// An atom is what a form is linear in. Atoms inside y and z have smaller ids.
+type atom struct {
+	kind  atomKind
+	exact bool // atomDiv: by·atom = of − off, of a form
+	rises bool // does not fall when a variable rises
+	y, z  int32
+	of    int32 // of an exact quotient, as are by and off
+	d     int64
+	in    Interval
+	m, r  int64 // value ≡ r (mod m), m ≥ 1
+
+	by, off int64
+}
+
+// A memo keeps a quotient: ⌊y/d⌋ for z = −1, ⌊y/z⌋ otherwise.
+type memo struct {
+	y, z int32
+	d    int64
+	res  lin
+}
+
+// NewRing returns an empty ring.
+func NewRing() *Ring {
+	return &Ring{formTab: newTable(128), atomTab: newTable(64), memoTab: newTable(64), varTab: newTable(64)}
+}
+
+// Reset forgets every expression, and Err, but keeps the memory. Expressions
+// built before are no longer valid.
+func (r *Ring) Reset() {
+	r.err, r.unsettled = nil, false
+	r.pool, r.forms, r.atoms = r.pool[:0], r.forms[:0], r.atoms[:0]
+	r.facs, r.memos = r.facs[:0], r.memos[:0]
+	r.formTab.reset()
+	r.atomTab.reset()
+	r.memoTab.reset()
+	r.varTab.reset()
+	r.vars, r.origins, r.originAt = r.vars[:0], nil, nil
+	r.facts.reset()
+	r.forgetChoices()
+}
+
+// Err reports the first thing that could not be built in r: an int64 overflow,
+// a division by what may be zero or less, a product of too many factors. From
+// then on new expressions of r are worthless, though well formed.
+func (r *Ring) Err() error { return r.err }
+
+// fail records the first error; its result stands in for what was not built.
+func (r *Ring) fail(format string, args ...any) lin {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+	return lin{}
+}
+
+// alloc returns n fresh terms. A full pool is left to its users.
+func (r *Ring) alloc(n int) []term {
+	l := len(r.pool)
+	if l+n > cap(r.pool) {
+		r.pool, l = make([]term, 0, max(2*cap(r.pool), n, 256)), 0
+	}
+	r.pool = r.pool[:l+n]
+	return r.pool[l : l+n : l+n]
+}
+
+// keep returns t[:n], giving the rest of the newest allocation back.
+func (r *Ring) keep(t []term, n int) []term {
+	r.pool = r.pool[:len(r.pool)-(len(t)-n)]
+	return t[:n:n]
+}
+
+const (
+	mix1 = 0x9E3779B97F4A7C15
+	mix2 = 0xD6E8FEB86659FD93
+)
+
+func (x lin) hash() uint64 {
+	h := uint64(x.c) * mix1
+	for _, t := range x.t {
+		h = (h ^ uint64(t.a)) * mix2
+		h = (h ^ uint64(t.k) ^ h>>29) * mix1
+	}
+	return h ^ h>>32
+}
+
+func (x lin) equal(y lin) bool {
+	if x.c != y.c || len(x.t) != len(y.t) {
+		return false
+	}
+	for i := range x.t {
+		if x.t[i] != y.t[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// form interns x.
+func (r *Ring) form(x lin) int32 {
+	h := x.hash()
+	for i := r.formTab.first(h); ; i = r.formTab.next(i) {
+		id := r.formTab.at(i)
+		if id < 0 {
+			break
+		}
+		if r.forms[id].equal(x) {
+			return id
+		}
+	}
+	n := len(r.forms)
+	r.forms = slices.Grow(r.forms, 1)[:n+1]
+	f := &r.forms[n]
+	f.lin, f.ranged = x, false
+	if r.formTab.put(h, int32(n)) {
+		for i := range r.forms {
+			r.formTab.put(r.forms[i].hash(), int32(i))
+		}
+	}
+	return int32(n)
+}
+
+func pairHash(kind atomKind, y, z int32, d int64) uint64 {
+	h := (uint64(uint32(y))<<8 ^ uint64(uint32(z))<<40 ^ uint64(kind)) * mix1
+	h = (h ^ uint64(d)) * mix2
+	return h ^ h>>31
+}
+
+func (r *Ring) atomHash(a *atom) uint64 {
+	if a.kind != atomMul {
+		return pairHash(a.kind, a.y, a.z, a.d)
+	}
+	h := uint64(atomMul)
+	for _, f := range r.factors(a) {
+		h = (h ^ uint64(f)) * mix1
+	}
+	return h ^ h>>32
+}
+
+func (r *Ring) factors(a *atom) []int32 { return r.facs[a.y : a.y+a.z] }
+
+func (r *Ring) sameAtom(a, b *atom) bool {
+	if a.kind == atomMul && b.kind == atomMul {
+		return slices.Equal(r.factors(a), r.factors(b))
+	}
+	return a.kind == b.kind && a.y == b.y && a.z == b.z && a.d == b.d
+}
+
+// atom interns the atom of a kind other than atomMul; had tells that it was
+// there. The bounds of a new one are for the caller to say.
+func (r *Ring) atom(kind atomKind, y, z int32, d int64) (id int32, had bool) {
+	h := pairHash(kind, y, z, d)
+	for i := r.atomTab.first(h); ; i = r.atomTab.next(i) {
+		id := r.atomTab.at(i)
+		if id < 0 {
+			break
+		}
+		if a := &r.atoms[id]; a.kind == kind && a.y == y && a.z == z && a.d == d {
+			return id, true
+		}
+	}
+	n := len(r.atoms)
+	r.atoms = slices.Grow(r.atoms, 1)[:n+1]
+	a := &r.atoms[n]
+	*a = atom{} // what is put together elsewhere and copied stalls here
+	a.kind, a.y, a.z, a.d, a.m = kind, y, z, d, 1
+	r.putAtom(h)
+	return int32(n), false
+}
+
+// intern interns an atom of any kind that brings its bounds.
+func (r *Ring) intern(a atom) (id int32, had bool) {
+	h := r.atomHash(&a)
+	for i := r.atomTab.first(h); ; i = r.atomTab.next(i) {
+		id := r.atomTab.at(i)
+		if id < 0 {
+			break
+		}
+		if r.sameAtom(&r.atoms[id], &a) {
+			return id, true
+		}
+	}
+	a.m = max(a.m, 1)
+	r.atoms = append(r.atoms, a)
+	r.putAtom(h)
+	return int32(len(r.atoms) - 1), false
+}
+
+// putAtom enters the newest atom in the table.
+func (r *Ring) putAtom(h uint64) {
+	if r.atomTab.put(h, int32(len(r.atoms)-1)) {
+		for i := range r.atoms {
+			r.atomTab.put(r.atomHash(&r.atoms[i]), int32(i))
+		}
+	}
+}
+
+func (v *Variable) hash() uint64 {
+	h := uint64(v.Role)
+	for i := range len(v.Name) {
+		h = (h ^ uint64(v.Name[i])) * mix1
+	}
+	h = (h ^ uint64(v.Lo)) * mix2
+	h = (h ^ uint64(v.Hi) ^ h>>29) * mix1
+	return h ^ h>>32
+}
+
+// varID numbers v.
+func (r *Ring) varID(v Variable) int32 {
+	h := v.hash()
+	for i := r.varTab.first(h); ; i = r.varTab.next(i) {
+		id := r.varTab.at(i)
+		if id < 0 {
+			break
+		}
+		if r.vars[id] == v {
+			return id
+		}
+	}
+	r.vars = append(r.vars, v)
+	if r.varTab.put(h, int32(len(r.vars)-1)) {
+		for i := range r.vars {
+			r.varTab.put(r.vars[i].hash(), int32(i))
+		}
+	}
+	return int32(len(r.vars) - 1)
+}
+
+const memoKind atomKind = 255
+
+// recall finds a quotient computed before.
+func (r *Ring) recall(y, z int32, d int64) (lin, bool) {
+	h := pairHash(memoKind, y, z, d)
+	for i := r.memoTab.first(h); ; i = r.memoTab.next(i) {
+		id := r.memoTab.at(i)
+		if id < 0 {
+			return lin{}, false
+		}
+		if m := &r.memos[id]; m.y == y && m.z == z && m.d == d {
+			return m.res, true
+		}
+	}
+}
+
+func (r *Ring) remember(y, z int32, d int64, res lin) lin {
+	n := len(r.memos)
+	r.memos = slices.Grow(r.memos, 1)[:n+1]
+	m := &r.memos[n]
+	m.y, m.z, m.d, m.res = y, z, d, res
+	if r.memoTab.put(pairHash(memoKind, y, z, d), int32(n)) {
+		for i := range r.memos {
+			m := &r.memos[i]
+			r.memoTab.put(pairHash(memoKind, m.y, m.z, m.d), int32(i))
+		}
+	}
+	return res
+}
+
+// A table is an open-addressing hash table of ids; the caller compares.
+type table struct {
+	slots []int32 // id + 1, 0 free
+	n     int
+	size  int // of slots when empty
+}
+
+func newTable(size int) table { return table{slots: make([]int32, size), size: size} }
+
+// reset empties the table, shrinking it so that clearing stays cheap.
+func (t *table) reset() {
+	if t.n == 0 {
+		return
+	}
+	t.slots = t.slots[:t.size]
+	clear(t.slots)
+	t.n = 0
+}
+
+func (t *table) first(h uint64) uint64  { return h & uint64(len(t.slots)-1) }
+func (t *table) next(i uint64) uint64   { return (i + 1) & uint64(len(t.slots)-1) }
+func (t *table) at(i uint64) (id int32) { return t.slots[i] - 1 }
+
+// put stores id under h. When it returns true the table has grown and is
+// empty, and everything has to be put again.
+func (t *table) put(h uint64, id int32) (grown bool) {
+	if 2*(t.n+1) > len(t.slots) {
+		t.grow()
+		return true
+	}
+	i := t.first(h)
+	for t.slots[i] != 0 {
+		i = t.next(i)
+	}
+	t.slots[i] = id + 1
+	t.n++
+	return false
+}
+
+func (t *table) grow() {
+	n := 2 * len(t.slots)
+	if n <= cap(t.slots) {
+		t.slots = t.slots[:n]
+		clear(t.slots)
+	} else {
+		t.slots = make([]int32, n)
+	}
+	t.n = 0
+}

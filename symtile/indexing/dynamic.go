@@ -1,0 +1,375 @@
+package indexing
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+)
+
+// Maps of operations whose offsets are known at run time only.
+
+// starts makes the run-time variables of a dynamic-slice: where each window of
+// size begins, clamped so that it stays inside. The operands are scalars, or one
+// array of them.
+func (x *indexer) starts(operands []*hlo.Instr, extents, sizes []int64) []index.Expr {
+	vars := make([]index.Expr, len(extents))
+	for k, n := range extents {
+		o, at := operands[0], []index.Expr{x.r.Const(int64(k))}
+		if o.Shape.Rank() == 0 {
+			o, at = operands[k], nil
+		}
+		vars[k] = x.start(o, at, n-sizes[k])
+	}
+	return vars
+}
+
+// start is element at of in, clamped to [0, last].
+func (x *indexer) start(in *hlo.Instr, at []index.Expr, last int64) index.Expr {
+	return x.r.RuntimeVar(index.Origin{Source: InstrSource{Instr: in}, At: at, Clamp: index.Interval{Lo: 0, Hi: last}}, 0, last)
+}
+
+func operandsDynamicSlice(x *indexer) []index.Map {
+	maps := make([]index.Map, len(x.in.Operands)) // starts: ()
+	rt := x.starts(x.in.Operands[1:], x.operandDims(0), x.shape.Dims)
+	maps[0].Runtime = rt
+	for k, d := range x.dims {
+		maps[0].Results = append(maps[0].Results, d.Add(rt[k]))
+	}
+	x.startsRead(maps[1:])
+	return maps
+}
+
+// startsRead: every element needs every start; an array of them is read whole.
+func (x *indexer) startsRead(maps []index.Map) {
+	if o := x.in.Operands[len(x.in.Operands)-1]; o.Shape.Rank() == 1 {
+		all := x.ranges(o.Shape.Dims)
+		maps[0] = index.Map{Ranges: all, Results: all}
+	}
+}
+
+func usersDynamicSlice(x *indexer) index.Map {
+	if x.operand > 0 {
+		return x.everywhere()
+	}
+	return x.inWindow(x.starts(x.in.Operands[1:], x.operandDims(0), x.shape.Dims), x.dims, x.shape.Dims)
+}
+
+// inWindow is index at as one of the window of size that begins at rt.
+func (x *indexer) inWindow(rt, at []index.Expr, size []int64) index.Map {
+	m := index.Map{Runtime: rt}
+	for k, d := range at {
+		in := d.Sub(rt[k])
+		m.Results = append(m.Results, in)
+		m.Where = index.And(m.Where, index.Require(in, 0, size[k]-1))
+	}
+	return m
+}
+
+// operandsDynamicUpdateSlice: the update is read where it is written, and only
+// there; the operand at most everywhere.
+func operandsDynamicUpdateSlice(x *indexer) []index.Map {
+	maps := make([]index.Map, len(x.in.Operands))
+	maps[0] = index.Map{Results: x.dims, Approximate: true}
+	maps[1] = x.inWindow(x.starts(x.in.Operands[2:], x.shape.Dims, x.operandDims(1)), x.dims, x.operandDims(1))
+	if slices.Contains(x.operandDims(1), 0) {
+		maps[0].Approximate, maps[1] = false, index.Map{State: index.StateEmpty}
+	}
+	x.startsRead(maps[2:])
+	return maps
+}
+
+func usersDynamicUpdateSlice(x *indexer) index.Map {
+	switch x.operand {
+	case 0:
+		return index.Map{Results: x.dims, Approximate: !slices.Contains(x.operandDims(1), 0)}
+	case 1:
+		m := index.Map{Runtime: x.starts(x.in.Operands[2:], x.shape.Dims, x.operandDims(1))}
+		for k, d := range x.dims {
+			m.Results = append(m.Results, d.Add(m.Runtime[k]))
+		}
+		return m
+	}
+	return x.everywhere()
+}
+
+// A sliceIndex is what gather and scatter share: windows of an array (the operand
+// of a gather, the result of a scatter), one for each index vector. The other
+// array (the result of a gather, the updates of a scatter) has the window
+// dimensions and, between them, the batch dimensions of the indices.
+type sliceIndex struct {
+	indices     *hlo.Instr
+	vector      int64   // dimension of the indices that holds the index vectors
+	window      []int64 // window dimensions of the other array, ascending
+	missing     []int64 // dimensions the windows lack: extent 1
+	batching    []int64 // dimensions that go with a batch dimension …
+	ofIndices   []int64 // … of the indices
+	started     []int64 // dimension component k of an index vector is along
+	array, size []int64 // extents of the array, and of a window in it
+	other       []int64 // extents of the other array
+}
+
+func (x *indexer) gathering() sliceIndex {
+	g := x.in.Attrs.Gather
+	return sliceIndex{
+		indices: x.in.Operands[1], vector: g.IndexVectorDim, window: slices.Sorted(slices.Values(g.OffsetDims)),
+		missing: g.CollapsedSliceDims, batching: g.OperandBatching, ofIndices: g.IndicesBatching, started: g.StartIndexMap,
+		array: x.operandDims(0), size: g.SliceSizes, other: x.shape.Dims,
+	}
+}
+
+// batch are the dimensions of the other array that are not of the window.
+func (l sliceIndex) batch() []int64 {
+	var dims []int64
+	for d := range l.other {
+		if !slices.Contains(l.window, int64(d)) {
+			dims = append(dims, int64(d))
+		}
+	}
+	return dims
+}
+
+// component is the index in the indices of component k of the vector at batch.
+func (l sliceIndex) component(r *index.Ring, batch []index.Expr, k int64) []index.Expr {
+	if l.vector == int64(l.indices.Shape.Rank()) {
+		return batch
+	}
+	return slices.Insert(slices.Clone(batch), int(l.vector), r.Const(k))
+}
+
+// components are how many an index vector has; false when they are scalars.
+func (l sliceIndex) components() (int64, bool) {
+	if l.vector == int64(l.indices.Shape.Rank()) {
+		return 1, false
+	}
+	return l.indices.Shape.Dims[l.vector], true
+}
+
+// origin is the window's first element without the start: batching dimensions
+// have the batch index, the others 0.
+func (l sliceIndex) origin(r *index.Ring, batch []index.Expr) []index.Expr {
+	out := make([]index.Expr, len(l.array))
+	for d := range out {
+		out[d] = r.Const(0)
+	}
+	for k, d := range l.batching {
+		at := l.ofIndices[k]
+		if at > l.vector {
+			at--
+		}
+		out[d] = batch[at]
+	}
+	return out
+}
+
+// placed is the element of the array at offset (of the dimensions of the window,
+// in order) in the window of an index vector, its starts given by dimension.
+func (l sliceIndex) placed(r *index.Ring, batch, offset []index.Expr, starts map[int64]index.Expr) []index.Expr {
+	out := l.origin(r, batch)
+	next := 0
+	for d := range out {
+		if !slices.Contains(l.missing, int64(d)) && !slices.Contains(l.batching, int64(d)) {
+			out[d] = offset[next]
+			next++
+		}
+		if s, ok := starts[int64(d)]; ok {
+			out[d] = out[d].Add(s)
+		}
+	}
+	return out
+}
+
+// starts are the run-time variables of the index vector at batch, by dimension.
+func (l sliceIndex) starts(x *indexer, batch []index.Expr) (starts map[int64]index.Expr, runtime []index.Expr) {
+	starts = map[int64]index.Expr{}
+	for k, d := range l.started {
+		starts[d] = x.start(l.indices, l.component(x.r, batch, int64(k)), l.array[d]-l.size[d])
+		runtime = append(runtime, starts[d])
+	}
+	return starts, runtime
+}
+
+// mismatched says what the shapes do not fit.
+func (l sliceIndex) mismatched() bool {
+	for k, d := range l.batching {
+		if l.array[d] != l.indices.Shape.Dims[l.ofIndices[k]] {
+			return true
+		}
+	}
+	return slices.Contains(l.ofIndices, l.vector)
+}
+
+func operandsGather(x *indexer) []index.Map {
+	l := x.gathering()
+	if l.mismatched() {
+		return x.undefined("its batching dimensions do not have equal extents")
+	}
+	batch, offset := gatherDims(x.dims, l.batch()), gatherDims(x.dims, l.window)
+	starts, runtime := l.starts(x, batch)
+	return []index.Map{{Runtime: runtime, Results: l.placed(x.r, batch, offset, starts)}, l.vectorRead(x, batch)}
+}
+
+// vectorRead is the map to the index vector at batch.
+func (l sliceIndex) vectorRead(x *indexer, batch []index.Expr) index.Map {
+	n, ok := l.components()
+	if !ok {
+		return index.Map{Results: batch}
+	}
+	s := x.ranges([]int64{n})
+	return index.Map{Ranges: s, Results: slices.Insert(slices.Clone(batch), int(l.vector), s[0])}
+}
+
+// batchOf is the batch index of an element of the indices.
+func (l sliceIndex) batchOf(indices []index.Expr) []index.Expr {
+	if l.vector == int64(len(indices)) {
+		return indices
+	}
+	return slices.Delete(slices.Clone(indices), int(l.vector), int(l.vector)+1)
+}
+
+// usersGather: an index vector is used by its window of the result. An element
+// of the operand is used by the windows that are over it, whose index vectors
+// are known together only when there is one or they fold.
+func usersGather(x *indexer) index.Map {
+	l := x.gathering()
+	switch {
+	case l.mismatched():
+		return x.unknown("its batching dimensions do not have equal extents")
+	case x.operand == 1:
+		m := index.Map{Ranges: x.ranges(pickExtents(l.other, l.window))}
+		m.Results = l.joined(l.batchOf(x.dims), m.Ranges)
+		return m
+	}
+	return x.usersOfGathered(l)
+}
+
+// joined is the index of the other array at batch and offset.
+func (l sliceIndex) joined(batch, offset []index.Expr) []index.Expr {
+	out := make([]index.Expr, len(l.other))
+	for k, d := range l.batch() {
+		out[d] = batch[k]
+	}
+	for k, d := range l.window {
+		out[d] = offset[k]
+	}
+	return out
+}
+
+func (x *indexer) usersOfGathered(l sliceIndex) index.Map {
+	ranges := x.ranges(pickExtents(l.other, l.batch()))
+	starts, runtime := l.starts(x, ranges)
+	m := index.Map{Ranges: ranges, Runtime: runtime}
+	first := l.origin(x.r, ranges)
+	var offset []index.Expr
+	for d, v := range x.dims {
+		in := v.Sub(first[d])
+		if s, ok := starts[int64(d)]; ok {
+			in = in.Sub(s)
+		}
+		m.Where = index.And(m.Where, index.Require(in, 0, l.size[d]-1))
+		if !slices.Contains(l.missing, int64(d)) && !slices.Contains(l.batching, int64(d)) {
+			offset = append(offset, in)
+		}
+	}
+	m.Results = l.joined(ranges, offset)
+	if m = foldRuntime(m); variesWithRanges(m) {
+		return x.unknown("which windows an element is in depends on the values of all indices")
+	}
+	return m
+}
+
+// variesWithRanges reports whether a run-time variable is read at a place that
+// depends on a range: then one value of it does not make a set.
+func variesWithRanges(m index.Map) bool {
+	return slices.ContainsFunc(m.Origins(), func(o *index.Origin) bool {
+		return o != nil && slices.ContainsFunc(o.At, func(e index.Expr) bool {
+			return slices.ContainsFunc(e.Vars(), func(v index.Expr) bool { return slices.Contains(m.Ranges, v) })
+		})
+	})
+}
+
+// operandsScatter: nothing is known for an element alone; the way forward is.
+func operandsScatter(x *indexer) []index.Map {
+	n := len(x.in.Operands) / 2
+	maps := x.undefined("which updates reach an element depends on the values of all indices")
+	for k := range n {
+		maps[k] = x.unknown("an element is made from the same one of the operand unless updates replace it, which depends on the values of all indices")
+	}
+	return maps
+}
+
+// usersScatter: an element of an operand stays where it is; one of the updates
+// goes to its place in the window of its index vector. A window that is not
+// inside as a whole goes nowhere. What the computation does not take from its
+// arguments may be replaced, so that the map says where an element can get at
+// most.
+func usersScatter(x *indexer) index.Map {
+	n := len(x.in.Operands) / 2
+	c := x.in.Attrs.ToApply
+	keeps := c.Reads(x.output, x.output)
+	switch k := x.operand; {
+	case x.output >= n || !x.shape.SameDims(x.in.Operands[0].Shape):
+		return x.unknown("its arrays have different extents")
+	case k == n:
+		return x.unknown("every element depends on whether an index vector is that of its window")
+	case k == x.output:
+		return index.Map{Results: x.dims, Approximate: !keeps}
+	case k < n && c.Reads(x.output, k):
+		return index.Map{Results: x.dims, Approximate: true}
+	case k > n && c.Reads(x.output, k-1):
+		m := x.usersOfUpdates(n)
+		m.Approximate = !keeps
+		return m
+	}
+	return index.Map{State: index.StateEmpty}
+}
+
+func (x *indexer) scattering(n int) sliceIndex {
+	s := x.in.Attrs.Scatter
+	l := sliceIndex{
+		indices: x.in.Operands[n], vector: s.IndexVectorDim, window: slices.Sorted(slices.Values(s.UpdateWindow)),
+		missing: s.InsertedWindow, batching: s.InputBatching, ofIndices: s.IndicesBatching, started: s.ToOperand,
+		array: x.shape.Dims, other: x.operandDims(x.operand), size: make([]int64, x.shape.Rank()),
+	}
+	next := 0
+	for d := range l.size {
+		l.size[d] = 1
+		if !slices.Contains(l.missing, int64(d)) && !slices.Contains(l.batching, int64(d)) {
+			l.size[d] = l.other[l.window[next]]
+			next++
+		}
+	}
+	return l
+}
+
+// usersOfUpdates: starts are not clamped; a window that would stick out is dropped.
+func (x *indexer) usersOfUpdates(n int) index.Map {
+	l := x.scattering(n)
+	if l.mismatched() {
+		return x.unknown("its batching dimensions do not have equal extents")
+	}
+	batch, offset := gatherDims(x.dims, l.batch()), gatherDims(x.dims, l.window)
+	var m index.Map
+	starts := map[int64]index.Expr{}
+	for k, d := range l.started {
+		last := l.array[d] - l.size[d]
+		if last < 0 {
+			return index.Map{State: index.StateEmpty}
+		}
+		starts[d] = x.unclamped(l.indices, l.component(x.r, batch, int64(k)))
+		m.Runtime = append(m.Runtime, starts[d])
+		m.Where = index.And(m.Where, index.Require(starts[d], 0, last))
+	}
+	m.Results = l.placed(x.r, batch, offset, starts)
+	return m
+}
+
+// unclamped is element at of in, whatever its type can hold.
+func (x *indexer) unclamped(in *hlo.Instr, at []index.Expr) index.Expr {
+	lo, hi := in.Shape.DType.IntRange()
+	return x.r.RuntimeVar(index.Origin{Source: InstrSource{Instr: in}, At: at}, max(lo, -farStart), min(hi, farStart))
+}
+
+// farStart is beyond every extent there is room for; a start farther out is
+// outside just as well.
+const farStart = 1 << 48

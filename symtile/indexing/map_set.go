@@ -1,0 +1,76 @@
+package indexing
+
+import (
+	"fmt"
+	"github.com/tilewright/tilewright/symtile/index"
+	"strings"
+)
+
+// A mapSet holds distinct maps in the order they came: those that are written
+// the same and whose run-time variables have the same origins are one. A map
+// without points is in it only alone. Nil is the empty set.
+type mapSet struct {
+	all        []index.Map
+	at         map[string]int // by text and origins
+	overflowed bool           // there were too many: all is one that is not known
+}
+
+// maxMaps bounds a set; what is reached in more ways is not known.
+const maxMaps = 2048
+
+func setOf(m index.Map) *mapSet { return (*mapSet)(nil).add(m) }
+
+func (s *mapSet) maps() []index.Map {
+	if s == nil {
+		return nil
+	}
+	return s.all
+}
+
+// add adds m, folded and simplified, and returns the set.
+func (s *mapSet) add(m index.Map) *mapSet {
+	if s == nil {
+		s = &mapSet{at: map[string]int{}}
+	}
+	if s.overflowed {
+		return s
+	}
+	m = foldRuntime(m).Simplify()
+	m, _ = m.DropUnusedRanges()
+	if m.State == index.StateEmpty && len(s.all) > 0 {
+		return s
+	}
+	if len(s.all) == 1 && s.all[0].State == index.StateEmpty {
+		s.all, s.at = nil, map[string]int{}
+	}
+	key := mapKey(m)
+	if k, ok := s.at[key]; ok {
+		s.all[k].Approximate = s.all[k].Approximate && m.Approximate // each says where the elements are at most
+		return s
+	}
+	s.at[key] = len(s.all)
+	if s.all = append(s.all, m); len(s.all) > maxMaps {
+		s.overflowed = true
+		s.all = []index.Map{{State: index.StateUndefined, Why: fmt.Sprintf("it is reached in more than %d ways", maxMaps)}}
+	}
+	return s
+}
+
+// compose adds every second after every first.
+func (s *mapSet) compose(firsts, seconds []index.Map) *mapSet {
+	for _, first := range firsts {
+		for _, second := range seconds {
+			s = s.add(index.Compose(first, second))
+		}
+	}
+	return s
+}
+
+func mapKey(m index.Map) string {
+	var b strings.Builder
+	b.WriteString(m.String())
+	for _, o := range m.Origins() {
+		fmt.Fprintf(&b, " %p", o)
+	}
+	return b.String()
+}

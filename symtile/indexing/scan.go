@@ -1,0 +1,121 @@
+package indexing
+
+import (
+	"github.com/tilewright/tilewright/symtile/index"
+	"slices"
+	"strconv"
+)
+
+// A scan makes element t along its dimension from the inputs up to t (from t
+// on, reversed) and the initial carries, by a computation on scalars. Which of
+// those the computation uses is not looked at: its maps say what is read at most.
+type scan struct {
+	dim     int64
+	n       int64 // extent along it
+	inputs  int   // operands before the carries
+	outputs int   // results before the carries
+	reverse bool
+}
+
+const notScannable = "its shapes do not go together, or its computation is not on scalars"
+
+func (x *indexer) scanning() (s scan, ok bool) {
+	carries := 0
+	for _, a := range x.in.Attrs.Other {
+		switch a.Name {
+		case "num_carries":
+			carries, _ = strconv.Atoi(a.Value)
+		case "is_reverse":
+			s.reverse = a.Value == "true"
+		}
+	}
+	s.inputs, s.outputs = len(x.in.Operands)-carries, len(arraysOf(x.in.Shape))-carries
+	dims, c := x.in.Attrs.Dimensions, x.in.Attrs.ToApply
+	if carries < 0 || s.inputs < 1 || s.outputs < 0 || len(dims) != 1 || dims[0] < 0 || dims[0] >= int64(len(x.operandDims(0))) || c == nil {
+		return s, false
+	}
+	for _, p := range c.Params {
+		if p.Shape.Rank() > 0 {
+			return s, false
+		}
+	}
+	s.dim, s.n = dims[0], x.operandDims(0)[dims[0]]
+	return s, x.fits(s)
+}
+
+// fits reports whether inputs and outputs have the extents of the first input,
+// and carries those without the dimension.
+func (x *indexer) fits(s scan) bool {
+	whole := x.operandDims(0)
+	slice := slices.Delete(slices.Clone(whole), int(s.dim), int(s.dim)+1)
+	want := func(carry bool) []int64 {
+		if carry {
+			return slice
+		}
+		return whole
+	}
+	for k := range x.in.Operands {
+		if !slices.Equal(x.operandDims(k), want(k >= s.inputs)) {
+			return false
+		}
+	}
+	for k, l := range arraysOf(x.in.Shape) {
+		if !slices.Equal(l.Dims, want(k >= s.outputs)) {
+			return false
+		}
+	}
+	return true
+}
+
+// before is the constraint that input place in is used for place out.
+func (s scan) before(in, out index.Expr) index.Constraint {
+	if s.reverse {
+		in, out = out, in
+	}
+	return index.Require(out.Sub(in), 0, s.n-1)
+}
+
+func operandsScan(x *indexer) []index.Map {
+	s, ok := x.scanning()
+	if !ok {
+		return x.undefined(notScannable)
+	}
+	at := x.ranges([]int64{s.n})
+	input := index.Map{Ranges: at, Approximate: true}
+	carry := index.Map{Approximate: true}
+	if x.output < s.outputs {
+		input.Results = replaced(x.dims, s.dim, at[0])
+		input.Where = s.before(at[0], x.dims[s.dim])
+		carry.Results = slices.Delete(slices.Clone(x.dims), int(s.dim), int(s.dim)+1)
+	} else {
+		input.Results = slices.Insert(slices.Clone(x.dims), int(s.dim), at[0])
+		carry.Results = x.dims
+	}
+	maps := make([]index.Map, len(x.in.Operands))
+	for k := range maps {
+		if maps[k] = input; k >= s.inputs {
+			maps[k] = carry
+		}
+	}
+	return maps
+}
+
+func usersScan(x *indexer) index.Map {
+	s, ok := x.scanning()
+	if !ok {
+		return x.unknown(notScannable)
+	}
+	rest := x.dims
+	if x.operand < s.inputs {
+		rest = slices.Delete(slices.Clone(x.dims), int(s.dim), int(s.dim)+1)
+	}
+	if x.output >= s.outputs {
+		return index.Map{Results: rest, Approximate: true}
+	}
+	at := x.ranges([]int64{s.n})
+	m := index.Map{Ranges: at, Results: slices.Insert(slices.Clone(rest), int(s.dim), at[0]), Approximate: true}
+	if x.operand < s.inputs {
+		m.Where = s.before(x.dims[s.dim], at[0])
+	}
+	return m
+}
