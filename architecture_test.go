@@ -22,9 +22,13 @@ const module = "github.com/tilewright/tilewright/"
 // mayImport is the corridor: the packages of this module that each package
 // imports, exactly; data flows from the imports to the package.
 var mayImport = map[string][]string{
-	"bench/peers":           {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
-	"cache":                 {},
-	"cmd/tilewright":        {"cache", "cost", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/gpu", "kernels/gpu/coalesce", "kernels/gpu/device", "kernels/gpu/simulated", "kernels/ptx/sim", "kernels/reference", "kernels/replay", "symtile", "symtile/hlo", "symtile/index", "symtile/indexing", "symtile/layout", "symtile/layout/draw", "testdata/hlo", "tuner", "tuner/report"},
+	"bench/peers": {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "tuner"},
+	"cache":       {},
+	"cmd/tilewright": {
+		"cache", "cost", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/gpu", "kernels/gpu/coalesce",
+		"kernels/gpu/device", "kernels/gpu/simulated", "kernels/ptx/sim", "kernels/reference", "kernels/replay", "symtile", "symtile/hlo", "symtile/index", "symtile/indexing",
+		"symtile/layout", "symtile/layout/draw", "testdata/hlo", "tuner", "tuner/report",
+	},
 	"cost":                  {"kernels", "symtile", "symtile/hlo", "symtile/index"},
 	"kernels":               {"symtile", "symtile/hlo"},
 	"kernels/check":         {"kernels", "kernels/reference", "symtile/hlo"},
@@ -96,7 +100,8 @@ func TestNames(t *testing.T) {
 			return filepath.SkipDir
 		}
 		name := strings.TrimSuffix(strings.TrimSuffix(d.Name(), ".go"), "_test")
-		if (d.IsDir() || strings.HasSuffix(d.Name(), ".go")) && slices.Contains(forbiddenNames, name) {
+		if (d.IsDir() || strings.HasSuffix(d.Name(), ".go")) &&
+			slices.Contains(forbiddenNames, name) {
 			t.Errorf("%s: a name that says nothing", path)
 		}
 		return nil

@@ -30,7 +30,9 @@ func TestCorridor(t *testing.T) {
 	db := cache.Open(filepath.Join(t.TempDir(), "t.db"))
 	var kinds []string
 	tn := &tuner.Tuner{Backend: cpu.New(), Cache: db, Options: tuner.Options{
-		Candidates: 4, Budget: 300 * time.Millisecond, Observe: func(e tuner.Event) { kinds = append(kinds, e.Kind) },
+		Candidates: 4,
+		Budget:     300 * time.Millisecond,
+		Observe:    func(e tuner.Event) { kinds = append(kinds, e.Kind) },
 	}}
 	page := report.Page{Device: tn.Backend.Device()}
 	for _, c := range m.Fusions() {
@@ -49,7 +51,8 @@ func TestCorridor(t *testing.T) {
 	}
 	checkSnapshot(t, db, page.Records)
 	checkPage(t, page)
-	if trace := strings.Join(kinds, " "); !strings.Contains(trace, "ranked start tried") || kinds[len(kinds)-1] != "winner" {
+	if trace := strings.Join(kinds, " "); !strings.Contains(trace, "ranked start tried") ||
+		kinds[len(kinds)-1] != "winner" {
 		t.Errorf("events: %s", trace)
 	}
 }
@@ -81,7 +84,8 @@ func checkPage(t *testing.T, p report.Page) {
 		t.Errorf("the page is not the same twice, %v", err)
 	}
 	for _, r := range p.Records {
-		if !strings.Contains(a.String(), r.Plan) || !strings.Contains(a.String(), r.Name) {
+		if !strings.Contains(a.String(), r.Plan) ||
+			!strings.Contains(a.String(), r.Name) {
 			t.Errorf("%s is not on the page", r.Name)
 		}
 	}

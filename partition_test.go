@@ -55,7 +55,8 @@ func checkPartition(t interface {
 	Fatalf(string, ...any)
 }, m *hlo.Module) string {
 	fused, outside := symtile.Partition(m)
-	if again, err := hlo.Parse("fused", []byte(fused.String())); err != nil || again.Entry.Fingerprint() != fused.Entry.Fingerprint() {
+	if again, err := hlo.Parse("fused", []byte(fused.String())); err != nil ||
+		again.Entry.Fingerprint() != fused.Entry.Fingerprint() {
 		t.Fatalf("the partition prints as something else: %v\n%s", err, fused)
 	}
 	before, after := map[hlo.Opcode]int{}, map[hlo.Opcode]int{}
@@ -79,7 +80,9 @@ func checkPartition(t interface {
 		if o.Reason == "" {
 			t.Errorf("%s is outside for no reason", o.Instr)
 		}
-		if o.Instr.Op != hlo.OpConstant && o.Instr.Op != hlo.OpTuple && o.Instr.Op != hlo.OpGetTupleElement {
+		if o.Instr.Op != hlo.OpConstant &&
+			o.Instr.Op != hlo.OpTuple &&
+			o.Instr.Op != hlo.OpGetTupleElement {
 			left = append(left, string(o.Instr.Op))
 		}
 	}
@@ -102,7 +105,8 @@ func count(c *hlo.Computation, n map[hlo.Opcode]int) {
 			needed[o] = true
 		}
 		switch i.Op {
-		case hlo.OpParameter, hlo.OpConstant, hlo.OpIota, hlo.OpBroadcast, hlo.OpReshape, hlo.OpBitcast, hlo.OpTuple, hlo.OpGetTupleElement:
+		case hlo.OpParameter, hlo.OpConstant, hlo.OpIota, hlo.OpBroadcast,
+			hlo.OpReshape, hlo.OpBitcast, hlo.OpTuple, hlo.OpGetTupleElement:
 		case hlo.OpCall, hlo.OpFusion:
 			count(i.Attrs.Calls, n)
 		default:

@@ -42,12 +42,17 @@ type Key struct {
 type Fingerprint [32]byte
 
 // MarshalText writes 64 hexadecimal digits.
-func (f Fingerprint) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, f[:]), nil }
+func (f Fingerprint) MarshalText() ([]byte, error) {
+	return hex.AppendEncode(nil, f[:]), nil
+}
 
 // UnmarshalText reads them.
 func (f *Fingerprint) UnmarshalText(text []byte) error {
 	if hex.DecodedLen(len(text)) != len(f) {
-		return fmt.Errorf("a fingerprint has %d hexadecimal digits, not %d", hex.EncodedLen(len(f)), len(text))
+		return fmt.Errorf(
+			"a fingerprint has %d hexadecimal digits, not %d",
+			hex.EncodedLen(len(f)), len(text),
+		)
 	}
 	_, err := hex.Decode(f[:], text)
 	return err
@@ -92,9 +97,16 @@ type Trial struct {
 // Add adds a sample of a block, and the clock of the device meanwhile, in Hz; 0:
 // unknown.
 func (t *Trial) Add(seconds, hertz float64, block int) {
-	t.Samples, t.Blocks = append(t.Samples, seconds), append(t.Blocks, block)
+	t.Samples = append(t.Samples, seconds)
+	t.Blocks = append(t.Blocks, block)
 	if len(t.Clocks) > 0 || hertz > 0 {
-		t.Clocks = append(append(t.Clocks, make([]float64, len(t.Samples)-1-len(t.Clocks))...), hertz)
+		t.Clocks = append(
+			append(
+				t.Clocks,
+				make([]float64, len(t.Samples)-1-len(t.Clocks))...,
+			),
+			hertz,
+		)
 	}
 }
 
@@ -174,7 +186,10 @@ func put(tx *bbolt.Tx, r Record) (kept bool, err error) {
 	if value := tx.Bucket(bucketWinners).Get(k); value != nil {
 		var old Record
 		if err := readJSON(value, &old); err != nil {
-			return false, fmt.Errorf("%w; remove it (`cache rm`) to store another", &DamagedError{Key: r.Key, Err: err})
+			return false, fmt.Errorf("%w; remove it (`cache rm`) to store another", &DamagedError{
+				Key: r.Key,
+				Err: err,
+			})
 		}
 		if kept = r.supersedes(old); kept {
 			r.Trials = union(r.Trials, old.Trials)
@@ -196,7 +211,9 @@ func (db *DB) PutTrials(k Key, ts []Trial) error {
 	if err := errors.Join(k.plausible(), plausible(ts)); err != nil {
 		return err
 	}
-	return db.update(func(tx *bbolt.Tx) error { return putTrials(tx, k.bytes(), ts) })
+	return db.update(func(tx *bbolt.Tx) error {
+		return putTrials(tx, k.bytes(), ts)
+	})
 }
 
 func putTrials(tx *bbolt.Tx, k []byte, ts []Trial) error {
@@ -243,7 +260,8 @@ func (db *DB) all() (all []Record, errs []error, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
 			r, err := readRecord(k, value)
-			all, errs = append(all, r), append(errs, err)
+			all = append(all, r)
+			errs = append(errs, err)
 			return nil
 		})
 	})
@@ -259,17 +277,22 @@ func (db *DB) intactRecords() ([]Record, error) {
 // readRecord decodes a record and checks that it is the one its key says.
 func readRecord(k, value []byte) (r Record, err error) {
 	if r.Key, err = parseKey(k); err != nil {
-		return r, &DamagedError{Err: fmt.Errorf("key %x: %w", k[:min(8, len(k))], err)}
+		return r, &DamagedError{
+			Err: fmt.Errorf("key %x: %w", k[:min(8, len(k))], err),
+		}
 	}
 	stored := r.Key
 	if err := readJSON(value, &r); err != nil {
-		return Record{Key: stored}, &DamagedError{Key: stored, Err: err}
+		return Record{Key: stored},
+			&DamagedError{Key: stored, Err: err}
 	}
 	if r.Key != stored {
-		return Record{Key: stored}, &DamagedError{Key: stored, Err: errors.New("it holds the record of another key")}
+		return Record{Key: stored},
+			&DamagedError{Key: stored, Err: errors.New("it holds the record of another key")}
 	}
 	if err := r.plausible(); err != nil {
-		return Record{Key: stored}, &DamagedError{Key: stored, Err: err}
+		return Record{Key: stored},
+			&DamagedError{Key: stored, Err: err}
 	}
 	return r, nil
 }
@@ -281,7 +304,11 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("the record of fusion %x on %s is damaged: %v", e.Key.Fusion[:4], cmp.Or(e.Key.Device, "an unknown device"), e.Err)
+	return fmt.Sprintf(
+		"the record of fusion %x on %s is damaged: %v",
+		e.Key.Fusion[:4],
+		cmp.Or(e.Key.Device, "an unknown device"), e.Err,
+	)
 }
 
 func (e *DamagedError) Unwrap() error { return e.Err }
@@ -309,7 +336,14 @@ func (db *DB) Delete(k Key) (found bool, err error) {
 // of device, backend and codegen with its length in bytes before it as a
 // varint. Records of one fusion are therefore neighbours.
 func (k *Key) bytes() []byte {
-	b := append(make([]byte, 0, 40+len(k.Device)+len(k.Backend)+len(k.Codegen)), k.Fusion[:]...)
+	b := append(
+		make(
+			[]byte,
+			0,
+			40+len(k.Device)+len(k.Backend)+len(k.Codegen),
+		),
+		k.Fusion[:]...,
+	)
 	for _, s := range [...]string{k.Device, k.Backend, k.Codegen} {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
@@ -329,7 +363,8 @@ func parseKey(b []byte) (k Key, err error) {
 		if width <= 0 || n > uint64(len(b)-width) {
 			return Key{}, errors.New("a key is cut short")
 		}
-		*s, b = string(b[width:width+int(n)]), b[width+int(n):]
+		*s, b = string(b[width:width+int(n)]),
+			b[width+int(n):]
 	}
 	if !bytes.Equal(k.bytes(), whole) {
 		return Key{}, errors.New("a key has bytes too many")
@@ -343,12 +378,22 @@ func SafeDiff(stored, now map[string]string) []string {
 	var diff []string
 	for _, k := range slices.Sorted(maps.Keys(now)) {
 		if stored[k] != now[k] {
-			diff = append(diff, fmt.Sprintf("%s: measured with %s, now %s", k, cmp.Or(stored[k], "none"), cmp.Or(now[k], "none")))
+			diff = append(
+				diff,
+				fmt.Sprintf(
+					"%s: measured with %s, now %s",
+					k, cmp.Or(stored[k], "none"),
+					cmp.Or(now[k], "none"),
+				),
+			)
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(stored)) {
 		if _, ok := now[k]; !ok {
-			diff = append(diff, fmt.Sprintf("%s: measured with %s, now none", k, cmp.Or(stored[k], "none")))
+			diff = append(
+				diff,
+				fmt.Sprintf("%s: measured with %s, now none", k, cmp.Or(stored[k], "none")),
+			)
 		}
 	}
 	slices.Sort(diff)

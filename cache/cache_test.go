@@ -86,7 +86,11 @@ func show(t *testing.T, db *DB) string {
 		if err != nil {
 			return say(err, "")
 		}
-		fmt.Fprintf(&b, "fusion=%d plan=%s sec=%v when=%d\n%s", r.Fusion[0], r.Plan, r.Seconds, r.When.Unix(), showTrials(r.Trials))
+		fmt.Fprintf(
+			&b, "fusion=%d plan=%s sec=%v when=%d\n%s",
+			r.Fusion[0], r.Plan, r.Seconds,
+			r.When.Unix(), showTrials(r.Trials),
+		)
 	}
 	if n, err := db.Verify(); err != nil {
 		t.Errorf("%d records: %v", n, err)
@@ -183,7 +187,9 @@ func number(t *testing.T, s string) float64 {
 // genTrials draws trials of few plans with distinct samples, from least up.
 func genTrials(t *rapid.T, label string, least float64) []Trial {
 	var ts []Trial
-	for _, plan := range []string{"1", "2", "3"}[:rapid.IntRange(0, 3).Draw(t, label)] {
+	for _, plan := range []string{
+		"1", "2", "3",
+	}[:rapid.IntRange(0, 3).Draw(t, label)] {
 		x := Trial{Plan: plan}
 		blocks := rapid.SliceOfNDistinct(rapid.IntRange(0, 9), 0, 6, rapid.ID).Draw(t, label)
 		slices.Sort(blocks)
@@ -247,7 +253,8 @@ func TestUnionLosesNothing(t *testing.T) {
 					if at < 0 {
 						t.Fatalf("sample %v of plan %s is lost", s, x.Plan)
 					}
-					if got := u[k].clock(at); len(x.Clocks) > 0 && got != 1e9+s || len(x.Clocks) == 0 && got != 0 {
+					got := u[k].clock(at)
+					if len(x.Clocks) > 0 && got != 1e9+s || len(x.Clocks) == 0 && got != 0 {
 						t.Fatalf("sample %v of plan %s was taken at %v Hz", s, x.Plan, got)
 					}
 				}
@@ -281,7 +288,8 @@ func TestUnionOfStates(t *testing.T) {
 				late[k].Samples, late[k].Clocks = nil, nil
 			}
 			n, _ := slices.BinarySearch(x.Blocks, cut)
-			early[k].Samples, early[k].Blocks = late[k].Samples[:n], x.Blocks[:n]
+			early[k].Samples, early[k].Blocks = late[k].Samples[:n],
+				x.Blocks[:n]
 			early[k].Clocks = late[k].Clocks[:min(n, len(late[k].Clocks))]
 		}
 		if got, want := showTrials(union(late, early)), showTrials(late); got != want {
@@ -295,8 +303,15 @@ func TestUnionOfStates(t *testing.T) {
 
 func genRecord(t *rapid.T, label string) Record {
 	draw := func(hi int) int { return rapid.IntRange(0, hi).Draw(t, label) }
-	r := Record{Key: Key{Device: "d", Backend: "b"}, Plan: strconv.Itoa(1 + draw(1)), Default: strconv.Itoa(draw(1)), Seconds: float64(1 + draw(2)),
-		Checked: draw(1) > 0, When: time.Unix(int64(draw(2)), 0).UTC(), Trials: genTrials(t, label, 0)}
+	r := Record{
+		Key:     Key{Device: "d", Backend: "b"},
+		Plan:    strconv.Itoa(1 + draw(1)),
+		Default: strconv.Itoa(draw(1)),
+		Seconds: float64(1 + draw(2)),
+		Checked: draw(1) > 0,
+		When:    time.Unix(int64(draw(2)), 0).UTC(),
+		Trials:  genTrials(t, label, 0),
+	}
 	if draw(2) == 0 {
 		r.Safe = map[string]string{"go": "1"}
 	}
@@ -324,8 +339,15 @@ func TestEvidenceIsOneSided(t *testing.T) {
 
 func TestKeyBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		k := Key{Device: rapid.String().Draw(t, "device"), Backend: rapid.String().Draw(t, "backend"), Codegen: rapid.String().Draw(t, "codegen")}
-		copy(k.Fusion[:], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "fusion"))
+		k := Key{
+			Device:  rapid.String().Draw(t, "device"),
+			Backend: rapid.String().Draw(t, "backend"),
+			Codegen: rapid.String().Draw(t, "codegen"),
+		}
+		copy(
+			k.Fusion[:],
+			rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "fusion"),
+		)
 		b := k.bytes()
 		if got, err := parseKey(b); err != nil || got != k {
 			t.Fatalf("%v, %v; want %v", got, err, k)
@@ -333,19 +355,25 @@ func TestKeyBytes(t *testing.T) {
 		if _, err := parseKey(append(b, 0)); err == nil {
 			t.Fatal("a byte too many is read")
 		}
-		if _, err := parseKey(b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")]); err == nil {
+		_, err := parseKey(
+			b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")],
+		)
+		if err == nil {
 			t.Fatal("a cut key is read")
 		}
 	})
 }
 
 func TestSafeDiff(t *testing.T) {
-	old, now := map[string]string{"go": "1.25", "driver": "580", "os": "linux"}, map[string]string{"go": "1.26", "os": "linux", "power": "300 W"}
+	old := map[string]string{"go": "1.25", "driver": "580", "os": "linux"}
+	now := map[string]string{"go": "1.26", "os": "linux", "power": "300 W"}
 	want := "driver: measured with 580, now none; go: measured with 1.25, now 1.26; power: measured with none, now 300 W"
 	if got := strings.Join(SafeDiff(old, now), "; "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if d := (Hit{Safe: SafeText(old)}).SafeDiff(now); strings.Join(d, "; ") != want {
+	if d := (Hit{
+		Safe: SafeText(old),
+	}).SafeDiff(now); strings.Join(d, "; ") != want {
 		t.Errorf("of a hit: %v", d)
 	}
 	if d := SafeDiff(now, now); d != nil {
@@ -369,7 +397,11 @@ func record(n int) Record {
 	for k := range 8 {
 		x := Trial{Plan: fmt.Sprintf("%d,32,%d threads=2", 8<<k, n+1), Predicted: 1e-3}
 		for b := range 12 {
-			x.Samples, x.Blocks = append(x.Samples, 1e-3+float64(splitmix(uint64(n*100+k*12+b))>>40)*1e-9), append(x.Blocks, b)
+			x.Samples = append(
+				x.Samples,
+				1e-3+float64(splitmix(uint64(n*100+k*12+b))>>40)*1e-9,
+			)
+			x.Blocks = append(x.Blocks, b)
 		}
 		r.Trials = append(r.Trials, x)
 	}
@@ -423,11 +455,15 @@ func TestImplausible(t *testing.T) {
 		"speedup":     func(r *Record) { r.Speedup[1] = -1 },
 		"regret":      func(r *Record) { r.Regret = -2 },
 		"legal":       func(r *Record) { r.Legal = -1 },
-		"far future":  func(r *Record) { r.When = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		"sample":      func(r *Record) { r.Trials[1].Samples[2] = 0 },
-		"blocks":      func(r *Record) { r.Trials[1].Blocks = r.Trials[1].Blocks[:3] },
-		"block":       func(r *Record) { r.Trials[1].Blocks[0] = -1 },
-		"clocks":      func(r *Record) { r.Trials[1].Clocks = []float64{1e9} },
+		"far future": func(r *Record) {
+			r.When = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+		},
+		"sample": func(r *Record) { r.Trials[1].Samples[2] = 0 },
+		"blocks": func(r *Record) {
+			r.Trials[1].Blocks = r.Trials[1].Blocks[:3]
+		},
+		"block":  func(r *Record) { r.Trials[1].Blocks[0] = -1 },
+		"clocks": func(r *Record) { r.Trials[1].Clocks = []float64{1e9} },
 		"clock": func(r *Record) {
 			r.Trials[1].Clocks = make([]float64, len(r.Trials[1].Samples))
 			r.Trials[1].Clocks[1] = -1
@@ -441,7 +477,8 @@ func TestImplausible(t *testing.T) {
 			t.Errorf("%s: kept %t, %v", name, kept, err)
 		}
 	}
-	if got, found, err := db.Get(record(0).Key); !found || err != nil || got.Plan != record(0).Plan {
+	got, found, err := db.Get(record(0).Key)
+	if !found || err != nil || got.Plan != record(0).Plan {
 		t.Errorf("the stored record suffered: %t, %v", found, err)
 	}
 }
@@ -468,7 +505,8 @@ func BenchmarkGet(b *testing.B) {
 func BenchmarkGetCold(b *testing.B) {
 	path := filled(b, 200).path
 	for n := 0; b.Loop(); n++ {
-		if _, found, err := Open(path).Get(record(n % 200).Key); !found || err != nil {
+		if _, found, err := Open(path).Get(record(n % 200).Key); !found ||
+			err != nil {
 			b.Fatal(err)
 		}
 	}

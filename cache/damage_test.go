@@ -98,12 +98,14 @@ func TestFlipped(t *testing.T) {
 			unseen++
 		}
 		for k := range records {
-			if r, found, err := Open(path).Get(record(k).Key); found && err == nil && r.Plan != record(k).Plan {
+			r, found, err := Open(path).Get(record(k).Key)
+			if found && err == nil && r.Plan != record(k).Plan {
 				t.Errorf("byte %d flipped: record %d has the plan %s", at, k, r.Plan)
 			}
 		}
 		before := missing(path, records)
-		if _, err := Open(path).Put(record(99)); err == nil && missing(path, records) > before {
+		if _, err := Open(path).Put(record(99)); err == nil &&
+			missing(path, records) > before {
 			t.Errorf("byte %d flipped: writing lost a record", at)
 		}
 	}
@@ -133,7 +135,9 @@ func flips(data []byte, rng *rand.Rand) []int {
 	for range 300 {
 		at = append(at, rng.IntN(len(data)))
 	}
-	rng.Shuffle(len(at), func(i, j int) { at[i], at[j] = at[j], at[i] })
+	rng.Shuffle(len(at), func(i, j int) {
+		at[i], at[j] = at[j], at[i]
+	})
 	if *long {
 		return at
 	}
@@ -160,7 +164,8 @@ func TestCycle(t *testing.T) {
 	if err := os.WriteFile(db.path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := use(t, db.path, 60); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := use(t, db.path, 60); err == nil ||
+		!strings.Contains(err.Error(), "damaged") {
 		t.Errorf("a cycle is %v", err)
 	}
 	if _, err := Open(db.path).Put(record(99)); err == nil {
@@ -179,7 +184,8 @@ func TestDamagedRecord(t *testing.T) {
 		return b.Put(bad.bytes(), value)
 	})
 	var damaged *DamagedError
-	if _, _, err := db.Get(bad); !errors.As(err, &damaged) || damaged.Key != bad {
+	if _, _, err := db.Get(bad); !errors.As(err, &damaged) ||
+		damaged.Key != bad {
 		t.Errorf("Get: %v", err)
 	}
 	good := 0
@@ -197,7 +203,8 @@ func TestDamagedRecord(t *testing.T) {
 		t.Errorf("Verify: %d, %v", n, err)
 	}
 	var lines bytes.Buffer
-	if n, err := db.Export(&lines); n != 4 || err == nil || bytes.Count(lines.Bytes(), []byte("\n")) != 4 {
+	if n, err := db.Export(&lines); n != 4 || err == nil ||
+		bytes.Count(lines.Bytes(), []byte("\n")) != 4 {
 		t.Errorf("Export: %d, %v", n, err)
 	}
 	if _, err := db.Put(record(2)); err == nil {
@@ -206,7 +213,9 @@ func TestDamagedRecord(t *testing.T) {
 	if _, err := db.Publish(filepath.Join(t.TempDir(), "s")); err == nil {
 		t.Error("Publish leaves a record out")
 	}
-	if _, _, err := Open(filepath.Join(t.TempDir(), "m.db")).Merge(db); err == nil {
+	if _, _, err := Open(filepath.Join(
+		t.TempDir(), "m.db",
+	)).Merge(db); err == nil {
 		t.Error("Merge leaves a record out")
 	}
 	if found, err := db.Delete(bad); !found || err != nil {
@@ -237,7 +246,8 @@ func TestSwappedRecords(t *testing.T) {
 		b := tx.Bucket(bucketWinners)
 		return b.Put(k.bytes(), bytes.Clone(b.Get(other.bytes())))
 	})
-	if _, _, err := db.Get(k); err == nil || !strings.Contains(err.Error(), "another key") {
+	if _, _, err := db.Get(k); err == nil ||
+		!strings.Contains(err.Error(), "another key") {
 		t.Errorf("the record of another key: %v", err)
 	}
 }
@@ -254,8 +264,12 @@ func TestRefused(t *testing.T) {
 	}
 	newer, foreign, odd := at("newer.db"), at("foreign.db"), at("odd.db")
 	for path, f := range map[string]func(*bbolt.Tx) error{
-		newer: func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(keySchema, []byte("2")) },
-		odd:   func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(keySchema, []byte("two")) },
+		newer: func(tx *bbolt.Tx) error {
+			return tx.Bucket(bucketMeta).Put(keySchema, []byte("2"))
+		},
+		odd: func(tx *bbolt.Tx) error {
+			return tx.Bucket(bucketMeta).Put(keySchema, []byte("two"))
+		},
 		foreign: func(tx *bbolt.Tx) error {
 			_, err := tx.CreateBucket([]byte("theirs"))
 			return errors.Join(err, tx.DeleteBucket(bucketMeta))
@@ -288,7 +302,8 @@ func TestRefused(t *testing.T) {
 		_, putErr := db.Put(record(2))
 		trialsErr := db.PutTrials(record(2).Key, record(2).Trials)
 		for op, err := range map[string]error{"Get": getErr, "Put": putErr, "PutTrials": trialsErr} {
-			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.path) {
+			if err == nil || !strings.Contains(err.Error(), c.says) ||
+				!strings.Contains(err.Error(), c.path) {
 				t.Errorf("%s: %s: %v; it should say %q", c.name, op, err, c.says)
 			}
 		}
@@ -296,7 +311,8 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: the file was changed", c.name)
 		}
 	}
-	if _, err := Open(at("no/such/folder.db")).Put(record(1)); err == nil || !strings.Contains(err.Error(), "there is no folder") {
+	_, err := Open(at("no/such/folder.db")).Put(record(1))
+	if err == nil || !strings.Contains(err.Error(), "there is no folder") {
 		t.Errorf("no folder: %v", err)
 	}
 }
@@ -338,7 +354,9 @@ func TestReadOnly(t *testing.T) {
 // TestPanicGivesTheLockBack: a panic below is an error, and the file goes on.
 func TestPanicGivesTheLockBack(t *testing.T) {
 	db := filled(t, 1)
-	for _, o := range []bbolt.Options{{ReadOnly: true, Timeout: time.Second}, {Timeout: time.Second}} {
+	for _, o := range []bbolt.Options{
+		{ReadOnly: true, Timeout: time.Second}, {Timeout: time.Second},
+	} {
 		err := db.with(o, func(b *bbolt.DB) error {
 			return b.View(func(*bbolt.Tx) error { panic("page 7 already freed") })
 		})
@@ -391,7 +409,8 @@ func FuzzRecord(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, k, value []byte) {
-		if r, err := readRecord(k, value); err == nil && (r.Plan == "" || !(r.Seconds > 0)) {
+		if r, err := readRecord(k, value); err == nil &&
+			(r.Plan == "" || !(r.Seconds > 0)) {
 			t.Errorf("a record that cannot be true: %v", r)
 		}
 		readTrials(k, value)

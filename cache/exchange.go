@@ -55,7 +55,9 @@ func (db *DB) unfinished() (all []unfinishedRace, err error) {
 		return tx.Bucket(bucketTrials).ForEach(func(k, value []byte) error {
 			ts, err := readTrials(k, value)
 			if err != nil {
-				return fmt.Errorf("the trials of key %x are damaged: %w", k[:min(8, len(k))], err)
+				return fmt.Errorf(
+					"the trials of key %x are damaged: %w", k[:min(8, len(k))], err,
+				)
 			}
 			all = append(all, unfinishedRace{bytes.Clone(k), ts})
 			return nil
@@ -173,8 +175,12 @@ func (db *DB) Verify() (n int, err error) {
 	if err == nil {
 		_, err = db.unfinished()
 	}
-	if s := db.verified.Load(); s != nil && s.torn {
-		errs = append(errs, fmt.Errorf("%s: %w", db.path, errTorn))
+	s := db.verified.Load()
+	if s != nil && s.torn {
+		errs = append(
+			errs, fmt.Errorf("%s: %w", db.path, errTorn),
+		)
 	}
-	return len(all), errors.Join(errors.Join(errs...), err)
+	return len(all),
+		errors.Join(errors.Join(errs...), err)
 }

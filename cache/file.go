@@ -27,7 +27,8 @@ const (
 // view runs f in a read transaction. A missing file is an empty one.
 func (db *DB) view(f func(*bbolt.Tx) error) error {
 	info, err := os.Stat(db.path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+	if errors.Is(err, fs.ErrNotExist) ||
+		err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		return nil
 	}
 	return db.with(bbolt.Options{ReadOnly: true, Timeout: readTimeout}, func(b *bbolt.DB) error {
@@ -64,10 +65,14 @@ func (db *DB) update(f func(*bbolt.Tx) error) error {
 // verifyBeforeWrite looks for damage before bbolt opens the file for writing, which trusts
 // its list of free pages and would overwrite what is wrongly on it.
 func (db *DB) verifyBeforeWrite() error {
-	if info, err := os.Stat(db.path); err != nil || info.Size() == 0 {
+	info, err := os.Stat(db.path)
+	if err != nil || info.Size() == 0 {
 		return nil // bbolt makes it
 	}
-	return db.with(bbolt.Options{ReadOnly: true, Timeout: writeTimeout}, func(*bbolt.DB) error { return nil })
+	return db.with(
+		bbolt.Options{ReadOnly: true, Timeout: writeTimeout},
+		func(*bbolt.DB) error { return nil },
+	)
 }
 
 // create makes the file elsewhere and links it into its place, so that nobody
@@ -79,14 +84,22 @@ func (db *DB) create() error {
 	if err := checkFolder(db.path); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(db.path), "."+filepath.Base(db.path)+".*.new")
+	tmp, err := os.CreateTemp(
+		filepath.Dir(db.path),
+		"."+filepath.Base(db.path)+".*.new",
+	)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name()) // the link stays
 	fresh := Open(tmp.Name())
-	err = fresh.with(bbolt.Options{Timeout: writeTimeout}, func(b *bbolt.DB) error { return b.Update(prepare) })
-	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
+	err = fresh.with(bbolt.Options{Timeout: writeTimeout}, func(b *bbolt.DB) error {
+		return b.Update(prepare)
+	})
+	if err := errors.Join(
+		err, tmp.Chmod(0o644),
+		tmp.Sync(), tmp.Close(),
+	); err != nil {
 		return err
 	}
 	if os.Link(tmp.Name(), db.path) == nil {
@@ -106,14 +119,19 @@ func syncFolder(path string) {
 
 // with opens the file for an instant. Whatever bbolt does on a damaged file,
 // panics and faults of its mapping included, comes out as an error.
-func (db *DB) with(o bbolt.Options, f func(*bbolt.DB) error) (err error) {
+func (db *DB) with(
+	o bbolt.Options, f func(*bbolt.DB) error,
+) (err error) {
 	if err := checkRegularFile(db.path); err != nil {
 		return err
 	}
 	var file *os.File
-	leave, wait := func() {}, o.Timeout
+	leave := func() {}
+	wait := o.Timeout
 	o.Timeout = bboltTimeout(wait)
-	o.OpenFile = func(path string, flag int, mode os.FileMode) (*os.File, error) {
+	o.OpenFile = func(
+		path string, flag int, mode os.FileMode,
+	) (*os.File, error) {
 		file, err = os.OpenFile(path, flag, mode)
 		if err == nil {
 			leave = acquire(file, !o.ReadOnly, wait)
@@ -134,7 +152,9 @@ func (db *DB) with(o bbolt.Options, f func(*bbolt.DB) error) (err error) {
 	switch {
 	case errors.Is(err, bberrors.ErrTimeout):
 		return fmt.Errorf("%s: another process has held it for %v", db.path, wait)
-	case errors.Is(err, bberrors.ErrInvalid) || errors.Is(err, bberrors.ErrChecksum) || errors.Is(err, bberrors.ErrVersionMismatch):
+	case errors.Is(err, bberrors.ErrInvalid) ||
+		errors.Is(err, bberrors.ErrChecksum) ||
+		errors.Is(err, bberrors.ErrVersionMismatch):
 		return notADatabase(db.path)
 	case err != nil:
 		return fmt.Errorf("%s: %w", db.path, err)
@@ -197,7 +217,9 @@ func prepare(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	return tx.Bucket(bucketMeta).Put(keySchema, []byte(strconv.Itoa(Schema)))
+	return tx.Bucket(bucketMeta).Put(
+		keySchema, []byte(strconv.Itoa(Schema)),
+	)
 }
 
 // checkEmpty tells a file that was created and never written from another
@@ -217,7 +239,8 @@ func checkSchema(tx *bbolt.Tx) error {
 		return fmt.Errorf("its schema version is %.20q, not a number; is it a tilewright database?", text)
 	case version > Schema:
 		return fmt.Errorf("it has schema version %d; this tilewright reads up to %d: use a newer one", version, Schema)
-	case tx.Bucket(bucketWinners) == nil || tx.Bucket(bucketTrials) == nil:
+	case tx.Bucket(bucketWinners) == nil ||
+		tx.Bucket(bucketTrials) == nil:
 		return errors.New("it is damaged: a bucket is missing")
 	}
 	return nil
@@ -232,15 +255,21 @@ func putJSON(tx *bbolt.Tx, bucket, key []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	value := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(text)), crc32.Checksum(text, castagnoli))
-	return tx.Bucket(bucket).Put(key, append(value, text...))
+	value := binary.LittleEndian.AppendUint32(
+		make([]byte, 0, 4+len(text)),
+		crc32.Checksum(text, castagnoli),
+	)
+	return tx.Bucket(bucket).Put(
+		key, append(value, text...),
+	)
 }
 
 func readJSON(value []byte, v any) error {
 	if len(value) < 4 {
 		return errors.New("it is cut short")
 	}
-	sum, text := binary.LittleEndian.Uint32(value), value[4:]
+	sum := binary.LittleEndian.Uint32(value)
+	text := value[4:]
 	if crc32.Checksum(text, castagnoli) != sum {
 		return errors.New("its checksum is wrong")
 	}

@@ -8,7 +8,9 @@ import (
 )
 
 // acquire leaves waiting to bbolt.
-func acquire(*os.File, bool, time.Duration) (leave func()) { return func() {} }
+func acquire(*os.File, bool, time.Duration) (leave func()) {
+	return func() {}
+}
 
 // bboltTimeout is how long bbolt asks for the lock: all the time there is.
 func bboltTimeout(timeout time.Duration) time.Duration { return timeout }

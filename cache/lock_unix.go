@@ -27,7 +27,8 @@ const (
 // bbolt has it too. When time is up bbolt finds that out for itself.
 func acquire(f *os.File, exclusive bool, timeout time.Duration) (leave func()) {
 	leave = func() {}
-	if dir, err := os.Open(filepath.Dir(f.Name())); err == nil {
+	dir, err := os.Open(filepath.Dir(f.Name()))
+	if err == nil {
 		leave = func() { dir.Close() } // gives its lock back
 		if exclusive {
 			pollLock(dir, unix.LOCK_EX, maxWriterFolderWait)
@@ -51,7 +52,8 @@ func bboltTimeout(time.Duration) time.Duration { return 60 * time.Millisecond }
 func pollLock(f *os.File, how int, timeout time.Duration) {
 	for end := time.Now().Add(timeout); ; time.Sleep(lockRetryInterval) {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(end) {
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) ||
+			time.Now().After(end) {
 			return
 		}
 	}
@@ -59,4 +61,6 @@ func pollLock(f *os.File, how int, timeout time.Duration) {
 
 // unlock gives back bbolt's lock of a file that may still be mapped, in which
 // case closing it would not.
-func unlock(f *os.File) { unix.Flock(int(f.Fd()), unix.LOCK_UN) }
+func unlock(f *os.File) {
+	unix.Flock(int(f.Fd()), unix.LOCK_UN)
+}

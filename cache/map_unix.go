@@ -21,10 +21,15 @@ func mapFile(path string) ([]byte, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() == 0 || info.Size() > math.MaxInt {
+	if !info.Mode().IsRegular() ||
+		info.Size() == 0 ||
+		info.Size() > math.MaxInt {
 		return nil, nil, fmt.Errorf("%s: not a tilewright snapshot", path)
 	}
-	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	data, err := unix.Mmap(
+		int(f.Fd()), 0,
+		int(info.Size()), unix.PROT_READ, unix.MAP_SHARED,
+	)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}

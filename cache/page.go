@@ -53,12 +53,16 @@ func (db *DB) verifyFile(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	s := fileState{size: info.Size(), modified: info.ModTime()}
+	s := fileState{
+		size:     info.Size(),
+		modified: info.ModTime(),
+	}
 	w, err := newWalk(f, info.Size(), &s)
 	if err != nil {
 		return err
 	}
-	if known := db.verified.Load(); known != nil && *known == s {
+	known := db.verified.Load()
+	if known != nil && *known == s {
 		return nil
 	}
 	if err := w.walk(); err != nil {
@@ -72,7 +76,10 @@ func (db *DB) verifyFile(f *os.File) error {
 // one as whole.
 func (db *DB) markVerified(f *os.File) {
 	if info, err := f.Stat(); err == nil {
-		s := fileState{size: info.Size(), modified: info.ModTime()}
+		s := fileState{
+			size:     info.Size(),
+			modified: info.ModTime(),
+		}
 		if _, err := newWalk(f, info.Size(), &s); err == nil {
 			db.verified.Store(&s)
 		}
@@ -96,7 +103,8 @@ func newWalk(r io.ReaderAt, size int64, s *fileState) (*walk, error) {
 	newest := uint64(0)
 	for k, at := range []int64{0, secondMeta(r, size)} {
 		m := s.meta[k][:]
-		if _, err := r.ReadAt(m, at+pageHeader); err != nil && err != io.EOF {
+		_, err := r.ReadAt(m, at+pageHeader)
+		if err != nil && err != io.EOF {
 			return nil, err
 		}
 		txid := binary.NativeEndian.Uint64(m[48:])
@@ -116,10 +124,14 @@ func newWalk(r io.ReaderAt, size int64, s *fileState) (*walk, error) {
 	switch {
 	case w.pageSize == 0:
 		return nil, errors.New("it is damaged: neither of its first pages is whole")
-	case w.pageSize < 512 || w.pageSize > 1<<24 || w.pages < 4 || w.pages > 1<<40:
+	case w.pageSize < 512 || w.pageSize > 1<<24 ||
+		w.pages < 4 || w.pages > 1<<40:
 		return nil, errors.New("it is damaged: its first page is implausible")
 	case size/w.pageSize < int64(w.pages):
-		return nil, fmt.Errorf("it is cut short: it has %d bytes of %d; restore a copy, or move it away and `cache import` an export", size, int64(w.pages)*w.pageSize)
+		return nil, fmt.Errorf(
+			"it is cut short: it has %d bytes of %d; restore a copy, or move it away and `cache import` an export",
+			size, int64(w.pages)*w.pageSize,
+		)
 	}
 	w.used = make([]bool, w.pages)
 	w.used[0], w.used[1] = true, true
@@ -130,11 +142,13 @@ func newWalk(r io.ReaderAt, size int64, s *fileState) (*walk, error) {
 // else page 1, tells.
 func secondMeta(r io.ReaderAt, size int64) int64 {
 	var m [metaSize]byte
-	if _, err := r.ReadAt(m[:], pageHeader); err == nil && validMeta(m[:]) {
+	if _, err := r.ReadAt(m[:], pageHeader); err == nil &&
+		validMeta(m[:]) {
 		return int64(binary.NativeEndian.Uint32(m[8:]))
 	}
 	for at := int64(1024); at <= 1<<24 && at < size; at *= 2 {
-		if _, err := r.ReadAt(m[:], at+pageHeader); err == nil && validMeta(m[:]) {
+		_, err := r.ReadAt(m[:], at+pageHeader)
+		if err == nil && validMeta(m[:]) {
 			return at
 		}
 	}
@@ -144,7 +158,8 @@ func secondMeta(r io.ReaderAt, size int64) int64 {
 func validMeta(m []byte) bool {
 	h := fnv.New64a()
 	h.Write(m[:56])
-	return binary.NativeEndian.Uint32(m) == metaMagic && binary.NativeEndian.Uint64(m[56:]) == h.Sum64()
+	return binary.NativeEndian.Uint32(m) == metaMagic &&
+		binary.NativeEndian.Uint64(m[56:]) == h.Sum64()
 }
 
 func (w *walk) walk() error {
@@ -173,7 +188,8 @@ func (w *walk) page(id uint64) (page, error) {
 		return page{}, fmt.Errorf("page %d of %d is referred to", id, w.pages)
 	}
 	p := page{data: make([]byte, w.pageSize)}
-	if _, err := w.r.ReadAt(p.data, int64(id)*w.pageSize); err != nil {
+	_, err := w.r.ReadAt(p.data, int64(id)*w.pageSize)
+	if err != nil {
 		return page{}, err
 	}
 	if p.header(); p.id != id {
@@ -212,7 +228,8 @@ type keyOrder struct {
 }
 
 func (o *keyOrder) allows(key []byte) bool {
-	return (o.last == nil || bytes.Compare(key, o.last) > 0) && bytes.Compare(key, o.floor) >= 0
+	return (o.last == nil || bytes.Compare(key, o.last) > 0) &&
+		bytes.Compare(key, o.floor) >= 0
 }
 
 // tree walks a page and what is under it.
@@ -243,7 +260,10 @@ func (w *walk) branch(p page, depth int, o *keyOrder) error {
 			return err
 		}
 		child := binary.NativeEndian.Uint64(e[8:])
-		key, err := w.bytes(p, n, binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]))
+		key, err := w.bytes(
+			p, n, binary.NativeEndian.Uint32(e),
+			binary.NativeEndian.Uint32(e[4:]),
+		)
 		if err != nil {
 			return err
 		}
@@ -264,7 +284,9 @@ func (w *walk) leaf(p page, depth int, o *keyOrder) error {
 		if err != nil {
 			return err
 		}
-		at, keySize, valueSize := binary.NativeEndian.Uint32(e[4:]), binary.NativeEndian.Uint32(e[8:]), binary.NativeEndian.Uint32(e[12:])
+		at := binary.NativeEndian.Uint32(e[4:])
+		keySize := binary.NativeEndian.Uint32(e[8:])
+		valueSize := binary.NativeEndian.Uint32(e[12:])
 		key, err := w.bytes(p, n, at, keySize)
 		if err != nil {
 			return err
@@ -273,7 +295,9 @@ func (w *walk) leaf(p page, depth int, o *keyOrder) error {
 			return fmt.Errorf("page %d is out of order", p.id)
 		}
 		o.last = key
-		if end := offset(n) + int64(at) + int64(keySize) + int64(valueSize); end > p.complete {
+		end := offset(n) + int64(at) +
+			int64(keySize) + int64(valueSize)
+		if end > p.complete {
 			return fmt.Errorf("a value of page %d goes on past its end", p.id)
 		}
 		if binary.NativeEndian.Uint32(e)&1 != 0 {
@@ -297,7 +321,10 @@ func (w *walk) nested(p page, n int, at, size uint32, depth int) error {
 	if root := binary.NativeEndian.Uint64(value); root != 0 {
 		return w.bucket(root, depth+1)
 	}
-	in := page{data: value[16:], complete: int64(len(value) - 16)}
+	in := page{
+		data:     value[16:],
+		complete: int64(len(value) - 16),
+	}
 	if in.complete < pageHeader {
 		return fmt.Errorf("a bucket inside page %d is cut short", p.id)
 	}
@@ -316,7 +343,9 @@ func (w *walk) element(p page, n int) ([]byte, error) {
 }
 
 // bytes is part of what element n refers to, by positions from the element.
-func (w *walk) bytes(p page, n int, at, size uint32) ([]byte, error) {
+func (w *walk) bytes(
+	p page, n int, at, size uint32,
+) ([]byte, error) {
 	if size == 0 {
 		return nil, fmt.Errorf("an empty key in page %d", p.id)
 	}
@@ -332,7 +361,9 @@ func (w *walk) slice(p page, at, size int64) ([]byte, error) {
 		return p.data[at : at+size], nil
 	}
 	out := make([]byte, size)
-	_, err := w.r.ReadAt(out, int64(p.id)*w.pageSize+at)
+	_, err := w.r.ReadAt(
+		out, int64(p.id)*w.pageSize+at,
+	)
 	return out, err
 }
 
@@ -345,13 +376,15 @@ func (w *walk) free() error {
 	if p.flags != flagFreeList {
 		return errors.New("the free list is something else")
 	}
-	count, at := int64(p.count), int64(pageHeader)
+	count := int64(p.count)
+	at := int64(pageHeader)
 	if count == 0xFFFF {
 		first, err := w.slice(p, at, 8)
 		if err != nil {
 			return err
 		}
-		count, at = int64(binary.NativeEndian.Uint64(first)), at+8
+		count = int64(binary.NativeEndian.Uint64(first))
+		at = at + 8
 	}
 	if count < 0 || count > p.complete/8 {
 		return errors.New("the free list is longer than its page")

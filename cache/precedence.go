@@ -42,7 +42,11 @@ var precedence = [...]func(a, b *Record) int{
 	ifPlansDiffer(byTime),
 	bySamples,
 	func(a, b *Record) int { return a.When.Compare(b.When) },
-	func(a, b *Record) int { return cmp.Compare(len(a.winnerSamples()), len(b.winnerSamples())) },
+	func(a, b *Record) int {
+		return cmp.Compare(
+			len(a.winnerSamples()), len(b.winnerSamples()),
+		)
+	},
 	func(a, b *Record) int { return strings.Compare(b.Plan, a.Plan) },
 	func(a, b *Record) int { return cmp.Compare(b.Seconds, a.Seconds) },
 }
@@ -74,21 +78,29 @@ func ifPlansDiffer(rule func(a, b *Record) int) func(a, b *Record) int {
 }
 
 func byRace(a, b *Record) int {
-	return compareBool(a.measuredAgainst(b.Plan), b.measuredAgainst(a.Plan))
+	return compareBool(
+		a.measuredAgainst(b.Plan), b.measuredAgainst(a.Plan),
+	)
 }
 
 // measuredAgainst says whether plan was measured beside r's winner, in the same block, or
 // failed.
 func (r *Record) measuredAgainst(plan string) bool {
-	other, winner := r.trial(plan), r.trial(r.Plan)
+	other := r.trial(plan)
+	winner := r.trial(r.Plan)
 	if other == nil {
 		return false
 	}
-	return other.Failure != "" || winner != nil && slices.ContainsFunc(other.Blocks, func(b int) bool { return slices.Contains(winner.Blocks, b) })
+	return other.Failure != "" ||
+		winner != nil && slices.ContainsFunc(other.Blocks, func(b int) bool {
+			return slices.Contains(winner.Blocks, b)
+		})
 }
 
 func (r *Record) trial(plan string) *Trial {
-	k := slices.IndexFunc(r.Trials, func(t Trial) bool { return t.Plan == plan })
+	k := slices.IndexFunc(r.Trials, func(t Trial) bool {
+		return t.Plan == plan
+	})
 	if k < 0 {
 		return nil
 	}
@@ -105,10 +117,13 @@ func (r *Record) winnerSamples() []float64 {
 
 // byTime compares speeds where they differ beyond noise.
 func byTime(a, b *Record) int {
-	if a.Speedup[0] > 0 && b.Speedup[0] > 0 && a.Default == b.Default {
+	if a.Speedup[0] > 0 &&
+		b.Speedup[0] > 0 && a.Default == b.Default {
 		return disjoint(a.speedupInterval(), b.speedupInterval())
 	}
-	return disjoint(interquartile(b.winnerSamples()), interquartile(a.winnerSamples()))
+	return disjoint(
+		interquartile(b.winnerSamples()), interquartile(a.winnerSamples()),
+	)
 }
 
 // speedupInterval is the interval of Speedup; an upper end of 0 means unknown.
@@ -136,7 +151,8 @@ func disjoint(a, b [2]float64) int {
 }
 
 func bySamples(a, b *Record) int {
-	n, m := len(a.winnerSamples()), len(b.winnerSamples())
+	n := len(a.winnerSamples())
+	m := len(b.winnerSamples())
 	return compareBool(n > 2*m, m > 2*n)
 }
 
@@ -154,7 +170,8 @@ func (r *Record) plausible() error {
 		return fmt.Errorf("%v seconds is not a time", r.Seconds)
 	case r.DefaultSeconds != 0 && !isDuration(r.DefaultSeconds):
 		return fmt.Errorf("%v seconds is not a time of the default", r.DefaultSeconds)
-	case r.Regret != -1 && !(r.Regret >= 0) || math.IsInf(r.Regret, 0):
+	case r.Regret != -1 && !(r.Regret >= 0) ||
+		math.IsInf(r.Regret, 0):
 		return fmt.Errorf("%v is not a regret", r.Regret)
 	case r.Legal < 0:
 		return fmt.Errorf("%d is not a number of plans", r.Legal)
@@ -166,7 +183,9 @@ func (r *Record) plausible() error {
 			return fmt.Errorf("%v is not a speedup", s)
 		}
 	}
-	return errors.Join(r.Key.plausible(), plausible(r.Trials))
+	return errors.Join(
+		r.Key.plausible(), plausible(r.Trials),
+	)
 }
 
 func (k *Key) plausible() error {
@@ -194,13 +213,21 @@ func (t *Trial) plausible() error {
 	switch {
 	case t.Plan == "" || len(t.Plan) > maxPlanBytes:
 		return errors.New("a trial needs a plan")
-	case len(t.Blocks) != 0 && len(t.Blocks) != len(t.Samples):
-		return fmt.Errorf("%d samples in %d blocks", len(t.Samples), len(t.Blocks))
-	case len(t.Clocks) != 0 && len(t.Clocks) != len(t.Samples):
-		return fmt.Errorf("%d clocks of %d samples", len(t.Clocks), len(t.Samples))
-	case math.IsNaN(t.Predicted) || math.IsInf(t.Predicted, 0):
+	case len(t.Blocks) != 0 &&
+		len(t.Blocks) != len(t.Samples):
+		return fmt.Errorf(
+			"%d samples in %d blocks", len(t.Samples), len(t.Blocks),
+		)
+	case len(t.Clocks) != 0 &&
+		len(t.Clocks) != len(t.Samples):
+		return fmt.Errorf(
+			"%d clocks of %d samples", len(t.Clocks), len(t.Samples),
+		)
+	case math.IsNaN(t.Predicted) ||
+		math.IsInf(t.Predicted, 0):
 		return fmt.Errorf("a prediction of %v seconds", t.Predicted)
-	case len(t.Features) > 0 && !json.Valid(t.Features):
+	case len(t.Features) > 0 &&
+		!json.Valid(t.Features):
 		return errors.New("its features are not JSON")
 	}
 	for _, s := range t.Samples {

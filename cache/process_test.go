@@ -35,7 +35,11 @@ func writeForEver(db *DB) int {
 	shared := record(0).Key
 	var race Trial
 	for n := first; ; n++ {
-		race = Trial{Plan: fmt.Sprint(first), Samples: append(race.Samples, float64(n)), Blocks: append(race.Blocks, n-first)}
+		race = Trial{
+			Plan:    fmt.Sprint(first),
+			Samples: append(race.Samples, float64(n)),
+			Blocks:  append(race.Blocks, n-first),
+		}
 		if err := db.PutTrials(shared, []Trial{race}); err != nil {
 			fmt.Println("error", err)
 			return 1
@@ -77,7 +81,9 @@ type child struct {
 func start(t *testing.T, role, path string, first int) *child {
 	t.Helper()
 	c := &child{cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
-	c.cmd.Env = append(os.Environ(), "CACHE_TEST_ROLE="+role, "CACHE_TEST_PATH="+path, "CACHE_TEST_FIRST="+strconv.Itoa(first))
+	c.cmd.Env = append(
+		os.Environ(), "CACHE_TEST_ROLE="+role, "CACHE_TEST_PATH="+path, "CACHE_TEST_FIRST="+strconv.Itoa(first),
+	)
 	out, err := c.cmd.StdoutPipe()
 	if err == nil {
 		err = c.cmd.Start()
@@ -120,13 +126,20 @@ func (c *child) kill() {
 // and no reader ever sees an error.
 func TestProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shared.db")
-	readers := []*child{start(t, "read", path, 0), start(t, "read", path, 0), start(t, "read", path, 0)}
+	readers := []*child{
+		start(t, "read", path, 0),
+		start(t, "read", path, 0),
+		start(t, "read", path, 0),
+	}
 	rng := rand.New(rand.NewPCG(5, 6))
 	const span = 10_000 // record numbers of one writer
 	stored, trials := map[int]bool{}, map[int]bool{}
 	first := 1
 	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {
-		pair := []*child{start(t, "write", path, first*span), start(t, "write", path, (first+1)*span)}
+		pair := []*child{
+			start(t, "write", path, first*span),
+			start(t, "write", path, (first+1)*span),
+		}
 		first += 2
 		for k := range pair {
 			time.Sleep(time.Duration(100+rng.IntN(300)) * time.Millisecond)
@@ -172,7 +185,8 @@ func check(t *testing.T, db *DB, stored, trials map[int]bool) {
 		t.Errorf("Verify: %d records, %v", n, err)
 	}
 	for n := range stored {
-		if r, found, err := db.Get(record(n).Key); !found || err != nil || r.Plan != record(n).Plan {
+		r, found, err := db.Get(record(n).Key)
+		if !found || err != nil || r.Plan != record(n).Plan {
 			t.Errorf("record %d is lost: %t, %v", n, found, err)
 		}
 	}
@@ -199,7 +213,8 @@ func TestHeldFile(t *testing.T) {
 	release := hold(t, db.path)
 	defer release()
 	begin := time.Now()
-	if _, _, err := db.Get(record(0).Key); err == nil || !strings.Contains(err.Error(), "another process") {
+	_, _, err := db.Get(record(0).Key)
+	if err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("Get: %v", err)
 	}
 	if d := time.Since(begin); d > readTimeout+time.Second {

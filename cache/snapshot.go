@@ -89,13 +89,19 @@ func (db *DB) Publish(path string) (n int, err error) {
 	if err := checkFolder(path); err != nil {
 		return 0, err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new")
+	tmp, err := os.CreateTemp(
+		filepath.Dir(path), "."+filepath.Base(path)+".*.new",
+	)
 	if err != nil {
 		return 0, err
 	}
 	defer os.Remove(tmp.Name()) // fails once it is renamed
 	_, err = tmp.Write(snapshotBytes(all))
-	if err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
+	err = errors.Join(
+		err, tmp.Chmod(0o644),
+		tmp.Sync(), tmp.Close(),
+	)
+	if err != nil {
 		return 0, err
 	}
 	if err := os.Rename(tmp.Name(), path); err != nil {
@@ -143,7 +149,9 @@ func snapshotBytes(all []Record) []byte {
 		entry := out[snapshotHeaderSize+slot*snapshotSlotSize:]
 		binary.LittleEndian.PutUint32(entry, uint32(h>>32))
 		binary.LittleEndian.PutUint64(entry[4:], uint64(at))
-		binary.LittleEndian.PutUint32(entry[12:], uint32(len(out)-at))
+		binary.LittleEndian.PutUint32(
+			entry[12:], uint32(len(out)-at),
+		)
 	}
 	putHeader(out, slots, len(all), uint64(len(out)))
 	return out
@@ -154,7 +162,10 @@ func putHeader(out []byte, slots, records int, size uint64) {
 	binary.LittleEndian.PutUint32(out[8:], uint32(slots))
 	binary.LittleEndian.PutUint32(out[12:], uint32(records))
 	binary.LittleEndian.PutUint64(out[16:], size)
-	binary.LittleEndian.PutUint32(out[28:], crc32.Checksum(out[:28], castagnoli))
+	binary.LittleEndian.PutUint32(
+		out[28:],
+		crc32.Checksum(out[:28], castagnoli),
+	)
 }
 
 func appendRecord(out []byte, r *Record) []byte {
@@ -162,11 +173,16 @@ func appendRecord(out []byte, r *Record) []byte {
 	safe := SafeText(r.Safe)
 	out = append(out, 0, 0, 0, 0)
 	out = append(out, r.Key.bytes()...)
-	out = binary.LittleEndian.AppendUint64(out, math.Float64bits(r.Seconds))
+	out = binary.LittleEndian.AppendUint64(
+		out, math.Float64bits(r.Seconds),
+	)
 	out = binary.AppendUvarint(out, uint64(len(safe)))
 	out = append(out, safe...)
 	out = append(out, r.Plan...)
-	binary.LittleEndian.PutUint32(out[at:], crc32.Checksum(out[at+4:], castagnoli))
+	binary.LittleEndian.PutUint32(
+		out[at:],
+		crc32.Checksum(out[at+4:], castagnoli),
+	)
 	return out
 }
 
@@ -195,14 +211,17 @@ func OpenSnapshot(path string) (*Snapshot, error) {
 	}
 	s, err := newSnapshot(data)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), unmap())
+		return nil, errors.Join(
+			fmt.Errorf("%s: %w", path, err), unmap(),
+		)
 	}
 	s.unmap = unmap
 	return s, nil
 }
 
 func newSnapshot(data []byte) (*Snapshot, error) {
-	if len(data) < snapshotHeaderSize || string(data[:6]) != snapshotMagic[:6] {
+	if len(data) < snapshotHeaderSize ||
+		string(data[:6]) != snapshotMagic[:6] {
 		return nil, errors.New("not a tilewright snapshot")
 	}
 	if version := data[6:8]; string(version) != snapshotMagic[6:] {
@@ -211,8 +230,14 @@ func newSnapshot(data []byte) (*Snapshot, error) {
 	if crc32.Checksum(data[:28], castagnoli) != binary.LittleEndian.Uint32(data[28:]) {
 		return nil, errors.New("the snapshot's header is damaged; publish it again")
 	}
-	s := &Snapshot{data: data, slots: int(binary.LittleEndian.Uint32(data[8:])), count: int(binary.LittleEndian.Uint32(data[12:]))}
-	if s.slots > 32 || binary.LittleEndian.Uint64(data[16:]) != uint64(len(data)) || uint64(len(data)) < snapshotHeaderSize+snapshotSlotSize<<s.slots {
+	s := &Snapshot{
+		data:  data,
+		slots: int(binary.LittleEndian.Uint32(data[8:])),
+		count: int(binary.LittleEndian.Uint32(data[12:])),
+	}
+	if s.slots > 32 ||
+		binary.LittleEndian.Uint64(data[16:]) != uint64(len(data)) ||
+		uint64(len(data)) < snapshotHeaderSize+snapshotSlotSize<<s.slots {
 		return nil, errors.New("the snapshot is cut short; publish it again")
 	}
 	return s, nil
@@ -225,7 +250,9 @@ func (s *Snapshot) Len() int { return s.count }
 // another goroutine must have returned.
 func (s *Snapshot) Close() error {
 	unmap := s.unmap
-	s.data, s.unmap, s.count = nil, nil, 0
+	s.data = nil
+	s.unmap = nil
+	s.count = 0
 	if unmap == nil {
 		return nil
 	}
@@ -246,7 +273,9 @@ func (s *Snapshot) Get(k *Key) (Hit, bool) {
 			break
 		}
 		at := binary.LittleEndian.Uint64(entry[4:])
-		if binary.LittleEndian.Uint32(entry) != uint32(h>>32) || at > uint64(len(s.data)) || length > uint64(len(s.data))-at {
+		if binary.LittleEndian.Uint32(entry) != uint32(h>>32) ||
+			at > uint64(len(s.data)) ||
+			length > uint64(len(s.data))-at {
 			continue
 		}
 		if hit, ok := k.match(s.data[at : at+length]); ok {
@@ -258,7 +287,8 @@ func (s *Snapshot) Get(k *Key) (Hit, bool) {
 
 // match compares k with a record's key and reads what follows it.
 func (k *Key) match(b []byte) (Hit, bool) {
-	if len(b) < 4+len(k.Fusion) || string(b[4:4+len(k.Fusion)]) != string(k.Fusion[:]) {
+	if len(b) < 4+len(k.Fusion) ||
+		string(b[4:4+len(k.Fusion)]) != string(k.Fusion[:]) {
 		return Hit{}, false
 	}
 	if crc32.Checksum(b[4:], castagnoli) != binary.LittleEndian.Uint32(b) {
@@ -267,7 +297,9 @@ func (k *Key) match(b []byte) (Hit, bool) {
 	b = b[4+len(k.Fusion):]
 	for _, s := range [...]string{k.Device, k.Backend, k.Codegen} {
 		n, width := binary.Uvarint(b)
-		if width <= 0 || n != uint64(len(s)) || uint64(len(b)-width) < n || string(b[width:width+len(s)]) != s {
+		if width <= 0 || n != uint64(len(s)) ||
+			uint64(len(b)-width) < n ||
+			string(b[width:width+len(s)]) != s {
 			return Hit{}, false
 		}
 		b = b[width+len(s):]
@@ -275,15 +307,21 @@ func (k *Key) match(b []byte) (Hit, bool) {
 	if len(b) < 8 {
 		return Hit{}, false
 	}
-	hit := Hit{Seconds: math.Float64frombits(binary.LittleEndian.Uint64(b))}
+	hit := Hit{
+		Seconds: math.Float64frombits(binary.LittleEndian.Uint64(b)),
+	}
 	n, width := binary.Uvarint(b[8:])
-	if b = b[8:]; width <= 0 || n > uint64(len(b)-width) {
+	b = b[8:]
+	if width <= 0 || n > uint64(len(b)-width) {
 		return Hit{}, false
 	}
 	b = b[width:]
-	hit.Safe, hit.Plan = unsafeString(b[:n]), unsafeString(b[n:])
+	hit.Safe, hit.Plan = unsafeString(b[:n]),
+		unsafeString(b[n:])
 	return hit, true
 }
 
 // unsafeString is b as a string, not copied.
-func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+func unsafeString(b []byte) string {
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}

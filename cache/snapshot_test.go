@@ -59,7 +59,9 @@ func TestPublish(t *testing.T) {
 	if again, _ := os.ReadFile(path); !bytes.Equal(again, first) {
 		t.Error("the same winners give other bytes")
 	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(
+		filepath.Dir(path), ".*",
+	)); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -73,7 +75,8 @@ func expect(t *testing.T, s *Snapshot, n, misses int) {
 	for k := range n {
 		r := record(k)
 		hit, found := s.Get(&r.Key)
-		if !found || hit.Plan != r.Plan || hit.Seconds != r.Seconds || hit.SafeDiff(r.Safe) != nil {
+		if !found || hit.Plan != r.Plan ||
+			hit.Seconds != r.Seconds || hit.SafeDiff(r.Safe) != nil {
 			t.Errorf("record %d: %t, %+v", k, found, hit)
 		}
 	}
@@ -120,9 +123,14 @@ func TestSnapshotIsAMap(t *testing.T) {
 		want := map[Key]Record{}
 		name := rapid.StringN(0, 3, 3)
 		for range rapid.IntRange(0, 40).Draw(t, "n") {
-			r := Record{Plan: name.Draw(t, "plan"), Seconds: 1, Safe: map[string]string{name.Draw(t, "safe"): name.Draw(t, "is")}}
+			r := Record{
+				Plan:    name.Draw(t, "plan"),
+				Seconds: 1,
+				Safe:    map[string]string{name.Draw(t, "safe"): name.Draw(t, "is")},
+			}
 			r.Fusion[0] = rapid.ByteRange(0, 3).Draw(t, "fusion")
-			r.Device, r.Backend, r.Codegen = name.Draw(t, "device"), name.Draw(t, "backend"), name.Draw(t, "codegen")
+			r.Device, r.Backend, r.Codegen = name.Draw(t, "device"),
+				name.Draw(t, "backend"), name.Draw(t, "codegen")
 			want[r.Key] = r
 		}
 		var all []Record
@@ -166,7 +174,11 @@ func TestSnapshotDamaged(t *testing.T) {
 				t.Errorf("byte %d of the header flipped: it opens", at)
 			}
 			for k := range all {
-				if hit, found := s.Get(&all[k].Key); found && (hit.Plan != all[k].Plan || hit.Seconds != all[k].Seconds || hit.Safe != SafeText(all[k].Safe)) {
+				hit, found := s.Get(&all[k].Key)
+				if found &&
+					(hit.Plan != all[k].Plan ||
+						hit.Seconds != all[k].Seconds ||
+						hit.Safe != SafeText(all[k].Safe)) {
 					t.Fatalf("byte %d flipped: record %d is %+v", at, k, hit)
 				}
 			}
@@ -177,7 +189,11 @@ func TestSnapshotDamaged(t *testing.T) {
 			t.Errorf("cut to %d bytes, it opens", size)
 		}
 	}
-	for name, bytes := range map[string][]byte{"empty": nil, "text": []byte(strings.Repeat("text", 100)), "version": append([]byte("TWSNAP99"), data[8:]...)} {
+	for name, bytes := range map[string][]byte{
+		"empty":   nil,
+		"text":    []byte(strings.Repeat("text", 100)),
+		"version": append([]byte("TWSNAP99"), data[8:]...),
+	} {
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, bytes, 0o644); err != nil {
 			t.Fatal(err)
@@ -201,7 +217,10 @@ func TestGetAllocatesNothing(t *testing.T) {
 	}
 	defer s.Close()
 	k, miss := record(1).Key, record(2).Key
-	if n := testing.AllocsPerRun(100, func() { s.Get(&k); s.Get(&miss) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() {
+		s.Get(&k)
+		s.Get(&miss)
+	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -248,7 +267,9 @@ func snapshotOf(b *testing.B, n int) (*Snapshot, []Key) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { s.Close() })
-	rand.New(rand.NewPCG(1, 1)).Shuffle(n, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	rand.New(rand.NewPCG(1, 1)).Shuffle(n, func(i, j int) {
+		keys[i], keys[j] = keys[j], keys[i]
+	})
 	return s, keys
 }
 

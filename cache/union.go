@@ -21,7 +21,9 @@ func union(a, b []Trial) []Trial {
 	for _, t := range b {
 		if _, there := u.index[t.Plan]; !there {
 			u.index[t.Plan] = len(u.trials)
-			t.Samples, t.Blocks, t.Clocks = nil, nil, nil
+			t.Samples = nil
+			t.Blocks = nil
+			t.Clocks = nil
 			u.trials = append(u.trials, t)
 		}
 	}
@@ -62,11 +64,16 @@ type reading struct {
 }
 
 func newUnion(a []Trial) *trialUnion {
-	u := &trialUnion{index: map[string]int{}, blockOf: map[reading]*block{}}
+	u := &trialUnion{
+		index:   map[string]int{},
+		blockOf: map[reading]*block{},
+	}
 	for _, t := range a {
 		if _, there := u.index[t.Plan]; !there {
 			u.index[t.Plan] = len(u.trials)
-			t.Samples, t.Blocks, t.Clocks = nil, nil, nil
+			t.Samples = nil
+			t.Blocks = nil
+			t.Clocks = nil
 			u.trials = append(u.trials, t)
 		}
 	}
@@ -92,7 +99,8 @@ func (u *trialUnion) join(x *block) {
 		for k, r := range x.readings {
 			switch at := slices.Index(same.readings, r); {
 			case at < 0:
-				same.readings, same.clocks = append(same.readings, r), append(same.clocks, x.clocks[k])
+				same.readings = append(same.readings, r)
+				same.clocks = append(same.clocks, x.clocks[k])
 				u.blockOf[r] = same
 			case same.clocks[at] == 0:
 				same.clocks[at] = x.clocks[k]
@@ -107,7 +115,8 @@ func (u *trialUnion) join(x *block) {
 // matching finds the block that x is.
 func (u *trialUnion) matching(x *block) *block {
 	for _, r := range x.readings {
-		if y := u.blockOf[r]; y != nil && !y.contradicts(x) {
+		y := u.blockOf[r]
+		if y != nil && !y.contradicts(x) {
 			return y
 		}
 	}
@@ -118,7 +127,8 @@ func (u *trialUnion) matching(x *block) *block {
 func (x *block) contradicts(y *block) bool {
 	for _, r := range x.readings {
 		for _, s := range y.readings {
-			if r.plan == s.plan && r.nth == s.nth && r.seconds != s.seconds {
+			if r.plan == s.plan &&
+				r.nth == s.nth && r.seconds != s.seconds {
 				return true
 			}
 		}
@@ -129,7 +139,9 @@ func (x *block) contradicts(y *block) bool {
 // appendTo appends the block's samples to their trials.
 func (x *block) appendTo(u *trialUnion) {
 	for k, r := range x.readings {
-		u.trials[u.index[r.plan]].Add(r.seconds, x.clocks[k], x.number)
+		u.trials[u.index[r.plan]].Add(
+			r.seconds, x.clocks[k], x.number,
+		)
 	}
 }
 
@@ -155,7 +167,10 @@ func blocksOf(ts []Trial) []*block {
 				nth++
 			}
 		}
-		x.readings, x.clocks = append(x.readings, reading{plan, nth, seconds}), append(x.clocks, hertz)
+		x.readings = append(
+			x.readings, reading{plan, nth, seconds},
+		)
+		x.clocks = append(x.clocks, hertz)
 	}
 	for _, t := range ts {
 		for k, s := range t.Samples {
@@ -171,6 +186,8 @@ func blocksOf(ts []Trial) []*block {
 	for _, x := range by {
 		blocks = append(blocks, x)
 	}
-	slices.SortFunc(blocks, func(x, y *block) int { return cmp.Compare(x.number, y.number) })
+	slices.SortFunc(blocks, func(x, y *block) int {
+		return cmp.Compare(x.number, y.number)
+	})
 	return blocks
 }

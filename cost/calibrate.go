@@ -28,7 +28,8 @@ const (
 // calibrate returns log factors.
 func calibrate(rows []row, o overlap) ([]float64, error) {
 	n := len(rows[0].terms)
-	theta, factors := make([]float64, n), ones(n)
+	theta := make([]float64, n)
+	factors := ones(n)
 	weights := ones(len(rows))
 	c := groupRows(rows)
 	for range maxRounds {
@@ -41,7 +42,8 @@ func calibrate(rows []row, o overlap) ([]float64, error) {
 		largest := 0.0
 		for k := range theta {
 			s := math.Max(-maxStep, math.Min(maxStep, step[k]))
-			s = math.Max(-maxTheta, math.Min(maxTheta, theta[k]+s)) - theta[k]
+			s = math.Max(-maxTheta, math.Min(maxTheta, theta[k]+s)) -
+				theta[k]
 			theta[k] += s
 			factors[k] = math.Exp(theta[k])
 			largest = math.Max(largest, math.Abs(s))
@@ -56,10 +58,13 @@ func calibrate(rows []row, o overlap) ([]float64, error) {
 
 // jacobian is, for every row, the derivative of its log prediction by θ, the
 // share of each term, and the log of measured over predicted.
-func jacobian(rows []row, factors []float64, o overlap) (x [][]float64, y []float64) {
+func jacobian(
+	rows []row, factors []float64, o overlap,
+) (x [][]float64, y []float64) {
 	n := len(factors)
 	flat := make([]float64, n*len(rows))
-	x, y = make([][]float64, len(rows)), make([]float64, len(rows))
+	x = make([][]float64, len(rows))
+	y = make([]float64, len(rows))
 	for k, r := range rows {
 		weights := overlapped(r.terms, factors, o)
 		x[k] = flat[n*k : n*(k+1)]
@@ -77,7 +82,9 @@ func jacobian(rows []row, factors []float64, o overlap) (x [][]float64, y []floa
 }
 
 // newton solves (XᵀWX + I)·step = XᵀWy − θ.
-func newton(x [][]float64, y, weights, theta []float64) ([]float64, error) {
+func newton(
+	x [][]float64, y, weights, theta []float64,
+) ([]float64, error) {
 	a, b := normal(x, y, weights)
 	for k, t := range theta {
 		a.SetSym(k, k, a.At(k, k)+1)
@@ -87,9 +94,12 @@ func newton(x [][]float64, y, weights, theta []float64) ([]float64, error) {
 }
 
 // normal makes the normal equations XᵀWX and XᵀWy.
-func normal(x [][]float64, y, weights []float64) (*mat.SymDense, *mat.VecDense) {
+func normal(
+	x [][]float64, y, weights []float64,
+) (*mat.SymDense, *mat.VecDense) {
 	n := len(x[0])
-	a, b := make([]float64, n*n), make([]float64, n)
+	a := make([]float64, n*n)
+	b := make([]float64, n)
 	for k, r := range x {
 		w := weights[k]
 		for i, v := range r {
@@ -153,7 +163,8 @@ func (g groupIndex) center(x [][]float64, y []float64, kept float64) {
 		s[n] += y[k]
 	}
 	for k, r := range x {
-		s, scale := sums[(n+1)*g.of[k]:], (1-kept)/g.sizes[g.of[k]]
+		s := sums[(n+1)*g.of[k]:]
+		scale := (1 - kept) / g.sizes[g.of[k]]
 		for i := range r {
 			r[i] -= s[i] * scale
 		}

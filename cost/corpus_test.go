@@ -82,7 +82,9 @@ func timeFusion(t *testing.T, name string, p *symtile.Program, b *cpu.Backend) t
 	out := timedFusion{Name: name}
 	candidates := slices.Collect(b.Plans(p))
 	rng := rand.New(rand.NewPCG(1, uint64(len(candidates))))
-	rng.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+	rng.Shuffle(len(candidates), func(i, j int) {
+		candidates[i], candidates[j] = candidates[j], candidates[i]
+	})
 	candidates = candidates[:min(len(candidates), *plans)]
 	bench, err := check.NewBench(p.Fusion, 1, 32<<20)
 	if err != nil {
@@ -182,7 +184,10 @@ func (s *summary) judge(m *Model, own []Sample) summary {
 		bias += math.Log(x.Seconds/p) / float64(len(own))
 	}
 	j := Judge(predicted, measured)
-	one := summary{1, j.Kendall, math.Log(j.Regret1), math.Log(j.Regret3), bias * bias}
+	one := summary{
+		1, j.Kendall, math.Log(j.Regret1),
+		math.Log(j.Regret3), bias * bias,
+	}
 	s.fusions++
 	s.kendall += one.kendall
 	s.regret1 += one.regret1
@@ -193,5 +198,10 @@ func (s *summary) judge(m *Model, own []Sample) summary {
 
 func (s summary) String() string {
 	n := float64(s.fusions)
-	return fmt.Sprintf("τ %.2f, regret@1 %.2f, @3 %.2f, off by a factor of %.1f", s.kendall/n, math.Exp(s.regret1/n), math.Exp(s.regret3/n), math.Exp(math.Sqrt(s.bias/n)))
+	return fmt.Sprintf(
+		"τ %.2f, regret@1 %.2f, @3 %.2f, off by a factor of %.1f",
+		s.kendall/n, math.Exp(s.regret1/n),
+		math.Exp(s.regret3/n),
+		math.Exp(math.Sqrt(s.bias/n)),
+	)
 }

@@ -26,7 +26,9 @@ type Ranked struct {
 // no term tells of, which come a little later; ties keep the
 // order of the plans' text, or where the device's account says what ties that of
 // plans. Plans that are not legal are an error.
-func (m *Model) Rank(p *symtile.Program, plans []kernels.Plan) ([]Ranked, error) {
+func (m *Model) Rank(
+	p *symtile.Program, plans []kernels.Plan,
+) ([]Ranked, error) {
 	ranked := make([]Ranked, len(plans))
 	if err := m.account(p, plans, ranked); err != nil {
 		return nil, err
@@ -37,7 +39,8 @@ func (m *Model) Rank(p *symtile.Program, plans []kernels.Plan) ([]Ranked, error)
 	var wait sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
-			for n := next.Add(1) - 1; n < int64(len(tilings)); n = next.Add(1) - 1 {
+			for n := next.Add(1) -
+				1; n < int64(len(tilings)); n = next.Add(1) - 1 {
 				errs[n] = m.rank(p, plans, tilings[n], ranked)
 			}
 		})
@@ -52,7 +55,10 @@ func (m *Model) Rank(p *symtile.Program, plans []kernels.Plan) ([]Ranked, error)
 		return tied(ranked, m.device.Account.Tie), nil
 	}
 	slices.SortStableFunc(ranked, func(a, b Ranked) int {
-		return cmp.Or(cmp.Compare(m.order(&a), m.order(&b)), a.Plan.Compare(b.Plan))
+		return cmp.Or(
+			cmp.Compare(m.order(&a), m.order(&b)),
+			a.Plan.Compare(b.Plan),
+		)
 	})
 	return ranked, nil
 }
@@ -64,11 +70,16 @@ func tied(given []Ranked, share float64) []Ranked {
 	for k := range order {
 		order[k] = k
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(given[a].Seconds, given[b].Seconds) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(
+			given[a].Seconds, given[b].Seconds,
+		)
+	})
 	for left := order; len(left) > 0; {
 		most := given[left[0]].Seconds * (1 + share)
 		n := 1
-		for n < len(left) && given[left[n]].Seconds <= most {
+		for n < len(left) &&
+			given[left[n]].Seconds <= most {
 			n++
 		}
 		slices.Sort(left[:n])
@@ -100,7 +111,9 @@ func (m *Model) order(r *Ranked) float64 {
 }
 
 // account fills in what the device's own account says, if it has one.
-func (m *Model) account(p *symtile.Program, plans []kernels.Plan, ranked []Ranked) error {
+func (m *Model) account(
+	p *symtile.Program, plans []kernels.Plan, ranked []Ranked,
+) error {
 	if m.device.Account == nil {
 		return nil
 	}
@@ -131,7 +144,10 @@ func sameTiles(plans []kernels.Plan) [][]int {
 }
 
 // rank fills in those plans of a tiling.
-func (m *Model) rank(p *symtile.Program, plans []kernels.Plan, those []int, ranked []Ranked) error {
+func (m *Model) rank(
+	p *symtile.Program, plans []kernels.Plan,
+	those []int, ranked []Ranked,
+) error {
 	q, err := p.At(plans[those[0]].Tiles)
 	if err != nil {
 		return fmt.Errorf("plan %s: %w", plans[those[0]], err)
@@ -140,7 +156,12 @@ func (m *Model) rank(p *symtile.Program, plans []kernels.Plan, those []int, rank
 		f := Measure(q, plans[n], m.device)
 		f.Own = ranked[n].Features.Own
 		seconds, terms := m.Predict(f)
-		ranked[n] = Ranked{Plan: plans[n], Features: f, Seconds: seconds, Terms: terms}
+		ranked[n] = Ranked{
+			Plan:     plans[n],
+			Features: f,
+			Seconds:  seconds,
+			Terms:    terms,
+		}
 	}
 	return nil
 }

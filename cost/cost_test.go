@@ -14,8 +14,18 @@ import (
 )
 
 // device is a machine of round numbers.
-var device = kernels.Device{Name: "test", Backend: "cpu", Revision: "1", Lanes: 2, FLOPS: 1e10, Levels: []kernels.Level{
-	{Name: "L1", Bytes: 32 << 10, Bandwidth: 1e11}, {Name: "L2", Bytes: 512 << 10, Bandwidth: 5e10}, {Name: "memory", Bandwidth: 2e10}}}
+var device = kernels.Device{
+	Name:     "test",
+	Backend:  "cpu",
+	Revision: "1",
+	Lanes:    2,
+	FLOPS:    1e10,
+	Levels: []kernels.Level{
+		{Name: "L1", Bytes: 32 << 10, Bandwidth: 1e11},
+		{Name: "L2", Bytes: 512 << 10, Bandwidth: 5e10},
+		{Name: "memory", Bandwidth: 2e10},
+	},
+}
 
 func program(t testing.TB, text string) *symtile.Program {
 	t.Helper()
@@ -76,7 +86,8 @@ func TestMeasureRecomputation(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := program(t, string(src))
-	whole, split := measure(t, p, 8, 512, 512, 512), measure(t, p, 8, 128, 512, 512)
+	whole := measure(t, p, 8, 512, 512, 512)
+	split := measure(t, p, 8, 128, 512, 512)
 	if whole.PaddedFLOPs > 1.01*whole.FLOPs || split.PaddedFLOPs < 3*whole.PaddedFLOPs {
 		t.Errorf("whole rows do %v of %v flop, quarters %v", whole.PaddedFLOPs, whole.FLOPs, split.PaddedFLOPs)
 	}
@@ -110,7 +121,9 @@ func TestFitLearnsTheMachine(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	truth := func(f Features) float64 { // slow at short runs and small tiles, unlike the prior
 		s, _ := prior.Predict(f)
-		return s * (1 + 40/f.InnerRun*16) * math.Pow(f.Scratch/4096, -0.3) * math.Exp(0.03*rng.NormFloat64())
+		return s * (1 + 40/f.InnerRun*16) *
+			math.Pow(f.Scratch/4096, -0.3) *
+			math.Exp(0.03*rng.NormFloat64())
 	}
 	var train []Sample
 	var held []Features
@@ -169,7 +182,9 @@ func TestRankIsCheapestFirstAndRefusesIllegalPlans(t *testing.T) {
 			t.Fatalf("place %d is cheaper than the one before", k)
 		}
 	}
-	if _, err := Roofline(device).Rank(p, []kernels.Plan{{Tiles: symtile.Tiling{1, 2}}}); err == nil {
+	if _, err := Roofline(device).Rank(p, []kernels.Plan{
+		{Tiles: symtile.Tiling{1, 2}},
+	}); err == nil {
 		t.Error("a plan of the wrong length was ranked")
 	}
 }
@@ -188,8 +203,13 @@ func TestRankPutsUntoldKnobsBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k := 1; k < len(ranked); k++ {
-		if m.order(&ranked[k]) < m.order(&ranked[k-1]) || ranked[k].Plan.Knob("pack", 0) < ranked[k-1].Plan.Knob("pack", 0) {
-			t.Errorf("%s, %.3g s, comes after %s, %.3g s", ranked[k].Plan, ranked[k].Seconds, ranked[k-1].Plan, ranked[k-1].Seconds)
+		if m.order(&ranked[k]) < m.order(&ranked[k-1]) ||
+			ranked[k].Plan.Knob("pack", 0) < ranked[k-1].Plan.Knob("pack", 0) {
+			t.Errorf(
+				"%s, %.3g s, comes after %s, %.3g s",
+				ranked[k].Plan, ranked[k].Seconds,
+				ranked[k-1].Plan, ranked[k-1].Seconds,
+			)
 		}
 	}
 }
@@ -219,12 +239,21 @@ func BenchmarkRank(b *testing.B) {
 // counted is a device with its own account: terms by the numbers of a tiling.
 func counted() kernels.Device {
 	d := device
-	d.Account = &kernels.Account{Terms: []string{"memory", "arithmetic", "waiting"}, Overlapping: 2, Hidden: 0.25, Tie: 0.01,
+	d.Account = &kernels.Account{
+		Terms:       []string{"memory", "arithmetic", "waiting"},
+		Overlapping: 2,
+		Hidden:      0.25,
+		Tie:         0.01,
 		Of: func(*symtile.Program) (func(kernels.Plan) []float64, error) {
 			return func(p kernels.Plan) []float64 {
-				return []float64{float64(p.Tiles[0]), float64(p.Tiles[1]), float64(p.Tiles[2])}
+				return []float64{
+					float64(p.Tiles[0]),
+					float64(p.Tiles[1]),
+					float64(p.Tiles[2]),
+				}
 			}, nil
-		}}
+		},
+	}
 	return d
 }
 
@@ -232,7 +261,11 @@ func counted() kernels.Device {
 // share, the rest is added; plans that tie stay as the backend gave them.
 func TestRankByAccount(t *testing.T) {
 	var plans []kernels.Plan
-	for _, tiling := range []symtile.Tiling{{64, 64, 32}, {16, 64, 16}, {8, 64, 18}, {8, 64, 16}, {8, 16, 64}} {
+	for _, tiling := range []symtile.Tiling{
+		{64, 64, 32}, {16, 64, 16},
+		{8, 64, 18}, {8, 64, 16},
+		{8, 16, 64},
+	} {
 		plans = append(plans, kernels.Plan{Tiles: tiling})
 	}
 	ranked, err := Roofline(counted()).Rank(program(t, gemm), plans)
@@ -254,7 +287,8 @@ func TestLowerBoundKnowsMatrixUnits(t *testing.T) {
 	d := device
 	d.Matrix = 100 * d.FLOPS
 	f := Features{FLOPs: 1e12, DotFLOPs: 1e12}
-	if at := f.DotFLOPs / d.Matrix; Roofline(d).LowerBound(f) > at || Roofline(d).LowerBound(f) < at/2 {
+	at := f.DotFLOPs / d.Matrix
+	if Roofline(d).LowerBound(f) > at || Roofline(d).LowerBound(f) < at/2 {
 		t.Errorf("the bound is %g s, at the peak it takes %g s", Roofline(d).LowerBound(f), at)
 	}
 }

@@ -24,7 +24,9 @@ func crossValParts(x [][]float64, y []float64, g groupIndex) []crossValPart {
 		if len(g.sizes) == 1 {
 			n = k
 		}
-		parts[n%len(parts)] = append(parts[n%len(parts)], k)
+		parts[n%len(parts)] = append(
+			parts[n%len(parts)], k,
+		)
 	}
 	var folds []crossValPart
 	for _, part := range parts {
@@ -40,7 +42,8 @@ func crossValPartOf(part []int, x [][]float64, y []float64) crossValPart {
 	var fy []float64
 	yy := 0.0
 	for _, k := range part {
-		fx, fy = append(fx, x[k]), append(fy, y[k])
+		fx = append(fx, x[k])
+		fy = append(fy, y[k])
 		yy += y[k] * y[k]
 	}
 	a, b := normal(fx, fy, ones(len(fy)))
@@ -50,7 +53,8 @@ func crossValPartOf(part []int, x [][]float64, y []float64) crossValPart {
 // heldOut is the squared error on fold k of the ridge regression on all others.
 func heldOut(folds []crossValPart, k int, ridge float64) float64 {
 	n := folds[k].b.Len()
-	a, b := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
+	a := mat.NewSymDense(n, nil)
+	b := mat.NewVecDense(n, nil)
 	for j, f := range folds {
 		if j != k {
 			a.AddSym(a, f.a)
@@ -65,5 +69,7 @@ func heldOut(folds []crossValPart, k int, ridge float64) float64 {
 		return math.Inf(1)
 	}
 	v := mat.NewVecDense(n, w)
-	return folds[k].yy - 2*mat.Dot(v, folds[k].b) + mat.Inner(v, folds[k].a, v)
+	return folds[k].yy -
+		2*mat.Dot(v, folds[k].b) +
+		mat.Inner(v, folds[k].a, v)
 }

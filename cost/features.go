@@ -72,13 +72,18 @@ func (m *meter) raster(group int64) {
 	}
 	row, column := -1, -1
 	if n := len(several); group > 1 && n > 1 {
-		row, column = several[n-2], several[n-1]
+		row = several[n-2]
+		column = several[n-1]
 	}
 	for n := len(several) - 1; n >= 0; n-- {
 		s := span{dim: several[n], hi: len(m.accesses)}
 		switch s.dim {
 		case column:
-			m.spans = append(m.spans, span{dim: row, hi: s.hi, inner: float64(group)})
+			m.spans = append(m.spans, span{
+				dim:   row,
+				hi:    s.hi,
+				inner: float64(group),
+			})
 		case row:
 			s.outer = float64(group)
 		}
@@ -95,7 +100,9 @@ const sumMoves = 4
 // on every lane.
 func (m *meter) parts(n float64) {
 	of := func(code hlo.Opcode) int {
-		return slices.IndexFunc(m.p.Ops, func(op symtile.Op) bool { return op.Code == code })
+		return slices.IndexFunc(m.p.Ops, func(op symtile.Op) bool {
+			return op.Code == code
+		})
 	}
 	at := of(hlo.OpDot)
 	if at < 0 {
@@ -105,7 +112,9 @@ func (m *meter) parts(n float64) {
 		return
 	}
 	op := m.p.Ops[at]
-	m.sums.Rows += m.tiles * (n + sumMoves) * elementsOf(op.Tile) * widthOf(op.Instr.Shape) / line * m.lanes
+	m.sums.Rows += m.tiles *
+		(n + sumMoves) * elementsOf(op.Tile) *
+		widthOf(op.Instr.Shape) / line * m.lanes
 	m.sums.Steps += m.tiles * n
 	m.sums.Bodies += m.tiles * (n - 1)
 	m.tiles *= n
@@ -132,15 +141,22 @@ type meter struct {
 func newMeter(p *symtile.Program, plan kernels.Plan, d kernels.Device) *meter {
 	m := &meter{p: p, plan: plan, d: d, tiles: 1}
 	for _, dim := range p.Space.Dims {
-		trips, size := valueOf(dim.Tiles), valueOf(dim.Size)
+		trips := valueOf(dim.Tiles)
+		size := valueOf(dim.Size)
 		m.trips = append(m.trips, trips)
-		m.fill = append(m.fill, math.Min(1, float64(dim.Extent)/(trips*size)))
+		m.fill = append(
+			m.fill,
+			math.Min(1, float64(dim.Extent)/(trips*size)),
+		)
 		if dim.Kind == symtile.Parallel {
 			m.tiles *= trips
 		}
 	}
 	most := float64(max(1, d.Lanes))
-	m.lanes = math.Max(1, math.Min(float64(plan.Knob("threads", int64(d.Lanes))), most))
+	m.lanes = math.Max(
+		1,
+		math.Min(float64(plan.Knob("threads", int64(d.Lanes))), most),
+	)
 	return m
 }
 
@@ -155,8 +171,10 @@ func valueOf(e index.Expr) float64 {
 
 func (m *meter) features() Features {
 	f := m.sums
-	f.Tiles, f.Lanes = m.tiles, m.lanes
-	f.Waves = math.Ceil(m.tiles/m.lanes) * m.lanes / math.Max(m.tiles, 1)
+	f.Tiles = m.tiles
+	f.Lanes = m.lanes
+	f.Waves = math.Ceil(m.tiles/m.lanes) *
+		m.lanes / math.Max(m.tiles, 1)
 	if f.InnerRun = line; m.runs > 0 {
 		f.InnerRun = m.runBytes / m.runs
 	}
@@ -170,22 +188,37 @@ func (m *meter) features() Features {
 
 // plausible says whether f can be what was computed for a device; what is stored may come from elsewhere.
 func (f *Features) plausible(d *kernels.Device) bool {
-	all := append([]float64{f.FLOPs, f.PaddedFLOPs, f.DotFLOPs, f.FunctionFLOPs, f.Steps, f.Rows, f.Strided, f.Short, f.Masked, f.Compulsory, f.InnerRun, f.Scratch,
-		f.Tiles - 1, f.Bodies - f.Tiles, f.Lanes - 1, f.PaddedFLOPs - f.DotFLOPs - f.FunctionFLOPs}, f.Traffic...)
+	all := append(
+		[]float64{
+			f.FLOPs, f.PaddedFLOPs, f.DotFLOPs, f.FunctionFLOPs,
+			f.Steps, f.Rows, f.Strided, f.Short,
+			f.Masked, f.Compulsory, f.InnerRun, f.Scratch,
+			f.Tiles - 1, f.Bodies - f.Tiles,
+			f.Lanes - 1,
+			f.PaddedFLOPs - f.DotFLOPs - f.FunctionFLOPs,
+		},
+		f.Traffic...,
+	)
 	all = append(all, f.Own...)
 	for _, x := range all {
-		if !(x >= -1e-9*f.PaddedFLOPs) || math.IsInf(x, 0) {
+		if !(x >= -1e-9*f.PaddedFLOPs) ||
+			math.IsInf(x, 0) {
 			return false
 		}
 	}
-	if d.Account != nil && len(f.Own) != len(d.Account.Terms) {
+	if d.Account != nil &&
+		len(f.Own) != len(d.Account.Terms) {
 		return false
 	}
-	return len(f.Traffic) == len(d.Levels) && f.Waves >= 1-1e-9
+	return len(f.Traffic) == len(d.Levels) &&
+		f.Waves >= 1-1e-9
 }
 
 // body measures a level of the program that runs times times.
-func (m *meter) body(steps []symtile.Step, closers []int, roots []symtile.Root, times float64) {
+func (m *meter) body(
+	steps []symtile.Step, closers []int,
+	roots []symtile.Root, times float64,
+) {
 	first := len(m.accesses)
 	m.sums.Bodies += times
 	for _, s := range steps {
@@ -201,7 +234,11 @@ func (m *meter) body(steps []symtile.Step, closers []int, roots []symtile.Root, 
 	for _, r := range roots {
 		m.store(r)
 	}
-	m.spans = append(m.spans, span{dim: -1, lo: first, hi: len(m.accesses)})
+	m.spans = append(m.spans, span{
+		dim: -1,
+		lo:  first,
+		hi:  len(m.accesses),
+	})
 }
 
 func (m *meter) loop(l *symtile.Loop, times float64) {
@@ -212,7 +249,11 @@ func (m *meter) loop(l *symtile.Loop, times float64) {
 	}
 	m.body(l.Body, l.Accumulators, nil, times*trips)
 	for k := len(l.Dims) - 1; k >= 0; k-- {
-		m.spans = append(m.spans, span{dim: l.Dims[k], lo: first, hi: len(m.accesses)})
+		m.spans = append(m.spans, span{
+			dim: l.Dims[k],
+			lo:  first,
+			hi:  len(m.accesses),
+		})
 	}
 }
 
@@ -233,13 +274,19 @@ func (m *meter) op(n int, times float64) {
 	}
 	reads := 0.0
 	for _, a := range op.Args {
-		reads += elementsOf(m.p.Ops[a].Tile) * widthOf(m.p.Ops[a].Instr.Shape)
+		reads += elementsOf(m.p.Ops[a].Tile) *
+			widthOf(m.p.Ops[a].Instr.Shape)
 	}
 	m.sums.Scratch += bytes
 	if !op.Code.Elementwise() { // what is pointwise stays in registers
 		m.touched += times * (bytes + reads)
 	}
-	m.accesses = append(m.accesses, access{array: -2, bytes: bytes, tile: bytes, touches: 2})
+	m.accesses = append(m.accesses, access{
+		array:   -2,
+		bytes:   bytes,
+		tile:    bytes,
+		touches: 2,
+	})
 }
 
 // arithmetic adds the flop of an op with a result of size elements.
@@ -248,12 +295,15 @@ func (m *meter) arithmetic(op *symtile.Op, size, times float64) {
 	case hlo.OpDot:
 		m.mask(m.p.Ops[op.Args[0]].Tile, times)
 		m.mask(m.p.Ops[op.Args[1]].Tile, times)
-		flops := times * 2 * size * contracted(op.Instr, m.p.Ops[op.Args[0]].Tile)
+		flops := times * 2 * size *
+			contracted(op.Instr, m.p.Ops[op.Args[0]].Tile)
 		m.sums.PaddedFLOPs += flops
 		m.sums.DotFLOPs += flops
 	case hlo.OpReduce:
 		m.mask(m.p.Ops[op.Args[0]].Tile, times)
-		flops := times * elementsOf(m.p.Ops[op.Args[0]].Tile) * reducerWeight(op.Instr)
+		flops := times *
+			elementsOf(m.p.Ops[op.Args[0]].Tile) *
+			reducerWeight(op.Instr)
 		m.sums.PaddedFLOPs += flops
 		if _, simple := op.Instr.Attrs.ToApply.Monoid(); !simple {
 			m.sums.FunctionFLOPs += flops
@@ -284,8 +334,10 @@ func (m *meter) rows(op *symtile.Op, size, times float64) {
 	rows := 1.0
 	switch op.Code {
 	case hlo.OpParameter:
-		rows = size / math.Max(lastOf(op.Tile), contiguous(op.Instr.Shape, op.Tile))
-	case hlo.OpConstant, hlo.OpTranspose, hlo.OpReverse, hlo.OpBroadcast, hlo.OpConcatenate, hlo.OpPad:
+		rows = size /
+			math.Max(lastOf(op.Tile), contiguous(op.Instr.Shape, op.Tile))
+	case hlo.OpConstant, hlo.OpTranspose, hlo.OpReverse,
+		hlo.OpBroadcast, hlo.OpConcatenate, hlo.OpPad:
 		rows = size / lastOf(op.Tile)
 	case hlo.OpReduce:
 		arg := m.p.Ops[op.Args[0]].Tile
@@ -294,7 +346,8 @@ func (m *meter) rows(op *symtile.Op, size, times float64) {
 		rows = m.dotRows(op, size, times)
 	}
 	m.sums.Rows += times * rows
-	if op.Code == hlo.OpTranspose && !keepsLast(op) || op.Code == hlo.OpReverse {
+	if op.Code == hlo.OpTranspose && !keepsLast(op) ||
+		op.Code == hlo.OpReverse {
 		m.sums.Strided += times * size
 	}
 }
@@ -307,7 +360,8 @@ const (
 
 func (m *meter) dotRows(op *symtile.Op, size, times float64) float64 {
 	a := op.Instr.Attrs
-	left, right := m.p.Ops[op.Args[0]].Tile, m.p.Ops[op.Args[1]].Tile
+	left := m.p.Ops[op.Args[0]].Tile
+	right := m.p.Ops[op.Args[1]].Tile
 	k := contracted(op.Instr, left)
 	n := elementsOf(right) / k
 	for _, b := range a.RHSBatch {
@@ -321,7 +375,9 @@ func (m *meter) dotRows(op *symtile.Op, size, times float64) float64 {
 
 // pack counts the elements of an operand of a dot that must be brought into the
 // order batch, then (first) contracting, then the rest, or the other way round.
-func (m *meter) pack(t symtile.Tile, batch, contract []int64, first bool, times float64) {
+func (m *meter) pack(
+	t symtile.Tile, batch, contract []int64, first bool, times float64,
+) {
 	free := make([]int64, 0, len(t))
 	for d := range int64(len(t)) {
 		if !contains(batch, d) && !contains(contract, d) {
@@ -352,7 +408,8 @@ func contains(v []int64, x int64) bool {
 }
 
 func keepsLast(op *symtile.Op) bool {
-	return len(op.Perm) == 0 || op.Perm[len(op.Perm)-1] == len(op.Perm)-1
+	return len(op.Perm) == 0 ||
+		op.Perm[len(op.Perm)-1] == len(op.Perm)-1
 }
 
 // lastOf is the size of the last dimension of a tile that is not of size 1.

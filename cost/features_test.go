@@ -49,7 +49,14 @@ func TestFeatures(t *testing.T) {
 
 func shown(f Features, name string) float64 {
 	return map[string]float64{
-		"rows": f.Rows, "short": f.Short, "strided": f.Strided, "masked": f.Masked,
-		"L2": f.Traffic[1], "memory": f.Traffic[2], "functions": f.FunctionFLOPs, "tiles": f.Tiles, "waves": f.Waves,
+		"rows":      f.Rows,
+		"short":     f.Short,
+		"strided":   f.Strided,
+		"masked":    f.Masked,
+		"L2":        f.Traffic[1],
+		"memory":    f.Traffic[2],
+		"functions": f.FunctionFLOPs,
+		"tiles":     f.Tiles,
+		"waves":     f.Waves,
 	}[name]
 }

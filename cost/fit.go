@@ -36,8 +36,15 @@ func (m *Model) Fit(samples []Sample) (*Model, error) {
 	out := Roofline(m.device)
 	rows := make([]row, 0, len(samples))
 	for _, s := range samples {
-		if s.Features.plausible(&m.device) && s.Seconds > 0 && !math.IsInf(s.Seconds, 0) {
-			rows = append(rows, row{s.Group, rawTerms(nil, &s.Features, &m.device), logs(&s.Features), s.Seconds})
+		if s.Features.plausible(&m.device) &&
+			s.Seconds > 0 &&
+			!math.IsInf(s.Seconds, 0) {
+			rows = append(rows, row{
+				s.Group,
+				rawTerms(nil, &s.Features, &m.device),
+				logs(&s.Features),
+				s.Seconds,
+			})
 		}
 	}
 	if len(rows) < minSamples {
@@ -52,7 +59,9 @@ func (m *Model) Fit(samples []Sample) (*Model, error) {
 		out.factors[k] = math.Exp(t)
 	}
 	if len(rows) >= minCorrectionSamples {
-		out.fit, err = correct(rows, out.factors, overlapOf(&m.device))
+		out.fit, err = correct(
+			rows, out.factors, overlapOf(&m.device),
+		)
 	}
 	return out, err
 }
@@ -69,10 +78,13 @@ type correction struct {
 // logs are what the correction is linear in: logs of ratios and sizes that the
 // terms do not know.
 func logs(f *Features) []float64 {
-	l := func(x float64) float64 { return math.Log(math.Max(x, 1e-3)) }
+	l := func(x float64) float64 {
+		return math.Log(math.Max(x, 1e-3))
+	}
 	innermost, outermost := 1.0, 1.0
 	if n := len(f.Traffic); n > 0 {
-		innermost, outermost = f.Traffic[0], f.Traffic[n-1]
+		innermost = f.Traffic[0]
+		outermost = f.Traffic[n-1]
 	}
 	return []float64{
 		l(f.PaddedFLOPs / math.Max(f.FLOPs, 1)),
@@ -104,15 +116,22 @@ func (c *correction) residual(f *Features) float64 {
 // plausible is for a correction that was read.
 func (c *correction) plausible() bool {
 	n := len(logs(&Features{Lanes: 1}))
-	if len(c.Mean) != n || len(c.Scale) != n || len(c.Weights) != n {
+	if len(c.Mean) != n ||
+		len(c.Scale) != n ||
+		len(c.Weights) != n {
 		return false
 	}
-	for _, x := range slices.Concat(c.Mean, c.Scale, c.Weights, []float64{c.Offset}) {
+	for _, x := range slices.Concat(
+		c.Mean, c.Scale, c.Weights,
+		[]float64{c.Offset},
+	) {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(c.Scale, func(x float64) bool { return x <= 0 })
+	return !slices.ContainsFunc(c.Scale, func(x float64) bool {
+		return x <= 0
+	})
 }
 
 // correct fits a correction to what calibration leaves: ridge regression on
@@ -122,7 +141,8 @@ func (c *correction) plausible() bool {
 // left-out groups best.
 func correct(rows []row, factors []float64, o overlap) (*correction, error) {
 	c := standardise(rows)
-	x, y := make([][]float64, len(rows)), make([]float64, len(rows))
+	x := make([][]float64, len(rows))
+	y := make([]float64, len(rows))
 	for k, r := range rows {
 		x[k] = c.scaled(r.logs)
 		total := 0.0
@@ -151,7 +171,10 @@ func correct(rows []row, factors []float64, o overlap) (*correction, error) {
 
 func standardise(rows []row) *correction {
 	n := len(rows[0].logs)
-	c := &correction{Mean: make([]float64, n), Scale: make([]float64, n)}
+	c := &correction{
+		Mean:  make([]float64, n),
+		Scale: make([]float64, n),
+	}
 	column := make([]float64, len(rows))
 	for i := range n {
 		for k, r := range rows {
@@ -174,7 +197,9 @@ func (c *correction) scaled(x []float64) []float64 {
 }
 
 // robust is ridge regression with Huber weights, five rounds of which settle them.
-func robust(x [][]float64, y []float64, ridge float64) (w []float64, err error) {
+func robust(
+	x [][]float64, y []float64, ridge float64,
+) (w []float64, err error) {
 	weights := ones(len(y))
 	for range 5 {
 		a, b := normal(x, y, weights)
@@ -197,7 +222,8 @@ func huber(weights []float64, x [][]float64, y, w []float64) {
 		residuals[k] = math.Abs(y[k] - dot(w, r))
 	}
 	sorted := slices.Sorted(slices.Values(residuals))
-	limit := 1.345 * math.Max(1e-6, stat.Quantile(0.5, stat.Empirical, sorted, nil)/0.6745)
+	limit := 1.345 *
+		math.Max(1e-6, stat.Quantile(0.5, stat.Empirical, sorted, nil)/0.6745)
 	for k, e := range residuals {
 		weights[k] = math.Min(1, limit/math.Max(e, 1e-12))
 	}
@@ -237,11 +263,17 @@ func chooseRidge(x [][]float64, y []float64, g groupIndex) (float64, error) {
 		return sum
 	}}
 	settings := &optimize.Settings{FuncEvaluations: 30}
-	result, err := optimize.Minimize(problem, []float64{math.Log(float64(len(y)) / 10)}, settings, &optimize.NelderMead{})
+	result, err := optimize.Minimize(
+		problem,
+		[]float64{math.Log(float64(len(y)) / 10)},
+		settings, &optimize.NelderMead{},
+	)
 	if result == nil {
 		return 0, err
 	}
 	return math.Exp(bounded(result.X[0])), nil // the budget of evaluations ends it, which is no failure
 }
 
-func bounded(x float64) float64 { return math.Max(minLogRidge, math.Min(maxLogRidge, x)) }
+func bounded(x float64) float64 {
+	return math.Max(minLogRidge, math.Min(maxLogRidge, x))
+}

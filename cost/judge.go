@@ -37,7 +37,8 @@ func Kendall(predicted, measured []float64) float64 {
 	var sum, x, y float64
 	for i := range measured {
 		for j := range i {
-			a, b := cmp.Compare(predicted[i], predicted[j]), cmp.Compare(measured[i], measured[j])
+			a := cmp.Compare(predicted[i], predicted[j])
+			b := cmp.Compare(measured[i], measured[j])
 			sum += float64(a * b)
 			x += float64(a * a)
 			y += float64(b * b)
@@ -52,7 +53,8 @@ func Kendall(predicted, measured []float64) float64 {
 // Spearman is Spearman's ρ: the correlation of ranks, ties sharing the mean of
 // theirs. It is 0 when either is constant.
 func Spearman(predicted, measured []float64) float64 {
-	if r := stat.Correlation(ranks(predicted), ranks(measured), nil); !math.IsNaN(r) {
+	r := stat.Correlation(ranks(predicted), ranks(measured), nil)
+	if !math.IsNaN(r) {
 		return r
 	}
 	return 0
@@ -63,7 +65,8 @@ func ranks(v []float64) []float64 {
 	out := make([]float64, len(v))
 	for first := 0; first < len(order); {
 		last := first
-		for last+1 < len(order) && v[order[last+1]] == v[order[first]] {
+		for last+1 < len(order) &&
+			v[order[last+1]] == v[order[first]] {
 			last++
 		}
 		for _, k := range order[first : last+1] {
@@ -80,7 +83,9 @@ func ascending(v []float64) []int {
 	for n := range order {
 		order[n] = n
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(v[a], v[b]) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(v[a], v[b])
+	})
 	return order
 }
 

@@ -45,7 +45,9 @@ func (m *Model) Predict(f Features) (float64, []Term) {
 	}
 	if m.fit != nil {
 		factor := math.Exp(m.fit.residual(&f))
-		terms = append(terms, Term{"fitted correction", total * (factor - 1)})
+		terms = append(terms, Term{
+			"fitted correction", total * (factor - 1),
+		})
 		total *= factor
 	}
 	return total, terms
@@ -65,13 +67,15 @@ const (
 // may lie there from an earlier run. Both with a safety factor: the rates are
 // measured, on a machine that others may use too.
 func (m *Model) LowerBound(f Features) float64 {
-	bound := min(f.FLOPs, f.DotFLOPs) / max(m.device.FLOPS*peakSafety, m.device.Matrix*matrixSafety)
+	bound := min(f.FLOPs, f.DotFLOPs) /
+		max(m.device.FLOPS*peakSafety, m.device.Matrix*matrixSafety)
 	for k, l := range m.device.Levels {
 		capacity := float64(l.Bytes)
 		if !l.Shared {
 			capacity *= float64(max(1, m.device.Lanes))
 		}
-		if l.Bytes == 0 || f.Compulsory <= capacity || k == len(m.device.Levels)-1 {
+		if l.Bytes == 0 || f.Compulsory <= capacity ||
+			k == len(m.device.Levels)-1 {
 			return max(bound, f.Compulsory/(l.Bandwidth*bandwidthSafety))
 		}
 	}
@@ -94,7 +98,11 @@ type storedModel struct {
 
 // MarshalJSON writes what was fitted, not the rates of the device.
 func (m *Model) MarshalJSON() ([]byte, error) {
-	s := storedModel{modelVersion, m.device.Name, m.device.Backend, m.device.Revision, m.samples, map[string]float64{}, m.fit}
+	s := storedModel{
+		modelVersion, m.device.Name, m.device.Backend,
+		m.device.Revision, m.samples,
+		map[string]float64{}, m.fit,
+	}
 	for k, name := range m.names {
 		s.Factors[name] = m.factors[k]
 	}
@@ -129,6 +137,7 @@ func ReadModel(text []byte, d kernels.Device) (*Model, error) {
 	if s.Correction != nil && !s.Correction.plausible() {
 		return nil, errors.New("the cost model's correction is damaged")
 	}
-	m.fit, m.samples = s.Correction, s.Samples
+	m.fit = s.Correction
+	m.samples = s.Samples
 	return m, nil
 }

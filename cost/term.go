@@ -33,7 +33,9 @@ const (
 // computeTerms come first, then one for each level of memory, then overheads.
 var (
 	computeTerms  = []string{"dots", "elements", "functions"}
-	overheadTerms = []string{"rows", "strided", "short rows", "masks", "tile programs", "tile ops", "launch"}
+	overheadTerms = []string{
+		"rows", "strided", "short rows", "masks", "tile programs", "tile ops", "launch",
+	}
 )
 
 // maxTerms is what most devices need; more only cost an allocation.
@@ -54,11 +56,16 @@ func termNames(d kernels.Device) []string {
 // over the rate of the lanes that share it, in waves.
 func rawTerms(t []float64, f *Features, d *kernels.Device) []float64 {
 	if d.Account != nil {
-		t = append(t, make([]float64, len(d.Account.Terms))...)
+		t = append(
+			t,
+			make([]float64, len(d.Account.Terms))...,
+		)
 		copy(t[len(t)-len(d.Account.Terms):], f.Own)
 		return t
 	}
-	share := f.Lanes / float64(max(1, d.Lanes)) / math.Max(f.Waves, 1)
+	share := f.Lanes /
+		float64(max(1, d.Lanes)) /
+		math.Max(f.Waves, 1)
 	flops := d.FLOPS * share
 	t = append(t,
 		f.DotFLOPs/flops,
@@ -69,7 +76,10 @@ func rawTerms(t []float64, f *Features, d *kernels.Device) []float64 {
 		if k < len(f.Traffic) {
 			bytes = f.Traffic[k]
 		}
-		t = append(t, bytes/(l.Bandwidth*share)*wasted(f, k))
+		t = append(
+			t,
+			bytes/(l.Bandwidth*share)*wasted(f, k),
+		)
 	}
 	waves := f.Waves / f.Lanes
 	return append(t,
@@ -119,7 +129,8 @@ func overlapped(t, factors []float64, o overlap) []float64 {
 	}
 	weights := make([]float64, len(t))
 	for k := range t {
-		if weights[k] = factors[k]; k < o.terms && k != longest {
+		weights[k] = factors[k]
+		if k < o.terms && k != longest {
 			weights[k] *= o.share
 		}
 	}

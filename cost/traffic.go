@@ -59,7 +59,8 @@ func (m *meter) store(r symtile.Root) {
 	}
 	m.accesses = append(m.accesses, a)
 	m.sums.Steps += m.tiles
-	m.sums.Rows += times * elementsOf(op.Tile) / math.Max(lastOf(op.Tile), contiguous(op.Instr.Shape, op.Tile))
+	m.sums.Rows += times * elementsOf(op.Tile) /
+		math.Max(lastOf(op.Tile), contiguous(op.Instr.Shape, op.Tile))
 	m.pieces(op.Instr.Shape, op.Tile, a.tile*times)
 }
 
@@ -67,7 +68,9 @@ func (m *meter) store(r symtile.Root) {
 // says, or when it has half the bytes of the last cache.
 func (m *meter) past(bytes float64) bool {
 	def := int64(0)
-	if n := len(m.d.Levels); n > 1 && bytes >= float64(m.d.Levels[n-2].Bytes)/2 {
+	n := len(m.d.Levels)
+	if n > 1 &&
+		bytes >= float64(m.d.Levels[n-2].Bytes)/2 {
 		def = 1
 	}
 	return m.plan.Knob("stream", def) == 1
@@ -75,7 +78,12 @@ func (m *meter) past(bytes float64) bool {
 
 func (m *meter) memory(shape hlo.Shape, t symtile.Tile) access {
 	width := float64(max(1, shape.DType.Size()))
-	a := access{array: -1, bytes: float64(shape.Bytes()), tile: elementsOf(t) * width, touches: 1}
+	a := access{
+		array:   -1,
+		bytes:   float64(shape.Bytes()),
+		tile:    elementsOf(t) * width,
+		touches: 1,
+	}
 	for k, d := range m.p.Space.Dims {
 		if dependsOn(t, d.Tid) {
 			a.dims |= 1 << k
@@ -105,7 +113,8 @@ func dependsOn(t symtile.Tile, tid index.Expr) bool {
 func (m *meter) pieces(shape hlo.Shape, t symtile.Tile, bytes float64) {
 	width := float64(max(1, shape.DType.Size()))
 	m.runBytes += bytes
-	m.runs += bytes / math.Max(contiguous(shape, t)*width, 1)
+	m.runs += bytes /
+		math.Max(contiguous(shape, t)*width, 1)
 	switch run := contiguous(shape, t); {
 	case len(t) == 0 || bytes == 0:
 	case run == 1 && elementsOf(t) > 1:
@@ -149,8 +158,14 @@ func (m *meter) traffic(k int) float64 {
 	if k == 0 {
 		return m.touched
 	}
-	n := nest{m: m, keeps: math.Inf(1), trips: m.trips, accesses: m.accesses}
-	copies, last := 1.0, k == len(m.d.Levels)-1
+	n := nest{
+		m:        m,
+		keeps:    math.Inf(1),
+		trips:    m.trips,
+		accesses: m.accesses,
+	}
+	copies := 1.0
+	last := k == len(m.d.Levels)-1
 	if l := m.d.Levels[k-1]; l.Bytes > 0 {
 		n.keeps = float64(l.Bytes)
 		if l.Shared {
@@ -182,7 +197,12 @@ func (a access) passes(last bool) float64 {
 
 // compulsory is what must come in or go out whatever is kept where.
 func (m *meter) compulsory() float64 {
-	n := nest{m: m, keeps: math.Inf(1), trips: m.trips, accesses: m.accesses}
+	n := nest{
+		m:        m,
+		keeps:    math.Inf(1),
+		trips:    m.trips,
+		accesses: m.accesses,
+	}
 	n.run()
 	sum := 0.0
 	for k, a := range n.accesses {
@@ -196,9 +216,11 @@ func (m *meter) compulsory() float64 {
 // split gives the trips of one lane, when lanes share the tile programs along
 // the first dimensions, and how many lanes that feeds.
 func (m *meter) split() (trips []float64, lanes float64) {
-	trips, lanes = append([]float64(nil), m.trips...), 1
+	trips = append([]float64(nil), m.trips...)
+	lanes = 1
 	for k, d := range m.p.Space.Dims {
-		if part := math.Min(m.lanes/lanes, trips[k]); d.Kind == symtile.Parallel && part > 1 {
+		part := math.Min(m.lanes/lanes, trips[k])
+		if d.Kind == symtile.Parallel && part > 1 {
 			part = math.Floor(part)
 			trips[k] = math.Ceil(trips[k] / part)
 			lanes *= part
@@ -219,7 +241,8 @@ type nest struct {
 func (n *nest) run() {
 	for k := range n.accesses {
 		a := &n.accesses[k]
-		a.distinct, a.moved = a.tile, a.tile*a.touches
+		a.distinct = a.tile
+		a.moved = a.tile * a.touches
 	}
 	for _, s := range n.m.spans {
 		if s.dim < 0 {
@@ -237,7 +260,8 @@ func (n *nest) keep(inside []access) bool {
 	}
 	for k := range inside {
 		a := &inside[k]
-		if a.moved = math.Min(a.moved, a.distinct); twin(inside, k) {
+		a.moved = math.Min(a.moved, a.distinct)
+		if twin(inside, k) {
 			a.moved = 0
 		}
 	}
@@ -282,7 +306,8 @@ func twin(inside []access, k int) bool {
 	}
 	for j := range inside {
 		b := &inside[j]
-		if j != k && b.array == a.array && (b.distinct > a.distinct || b.distinct == a.distinct && j < k) {
+		if j != k && b.array == a.array &&
+			(b.distinct > a.distinct || b.distinct == a.distinct && j < k) {
 			return true
 		}
 	}

@@ -32,7 +32,10 @@ func NewBuffer(shape hlo.Shape) (Buffer, error) {
 	}
 	n := shape.Bytes()
 	if n > maxBuffer {
-		return Buffer{}, fmt.Errorf("%s takes %d bytes; at most %d are allocated", shape, n, int64(maxBuffer))
+		return Buffer{}, fmt.Errorf(
+			"%s takes %d bytes; at most %d are allocated",
+			shape, n, int64(maxBuffer),
+		)
 	}
 	if err := CheckFreeMemory(n); err != nil {
 		return Buffer{}, fmt.Errorf("%s: %w", shape, err)
@@ -92,7 +95,9 @@ func (b Buffer) ReadFloats(into []float64, at int64) {
 	case hlo.F32:
 		data := b.Data[4*at:][:4*len(into)]
 		for k := range into {
-			into[k] = float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*k:])))
+			into[k] = float64(
+				math.Float32frombits(binary.LittleEndian.Uint32(data[4*k:])),
+			)
 		}
 	default:
 		for k := range into {
@@ -107,7 +112,9 @@ func (b Buffer) WriteFloats(from []float64, at int64) {
 	case hlo.F32:
 		data := b.Data[4*at:][:4*len(from)]
 		for k, v := range from {
-			binary.LittleEndian.PutUint32(data[4*k:], math.Float32bits(float32(v)))
+			binary.LittleEndian.PutUint32(
+				data[4*k:], math.Float32bits(float32(v)),
+			)
 		}
 	default:
 		for k, v := range from {
@@ -120,13 +127,22 @@ func (b Buffer) WriteFloats(from []float64, at int64) {
 func (b Buffer) SetFloat(at int64, v float64) {
 	switch b.Shape.DType {
 	case hlo.F32:
-		binary.LittleEndian.PutUint32(b.Data[4*at:], math.Float32bits(float32(v)))
+		binary.LittleEndian.PutUint32(
+			b.Data[4*at:],
+			math.Float32bits(float32(v)),
+		)
 	case hlo.F64:
-		binary.LittleEndian.PutUint64(b.Data[8*at:], math.Float64bits(v))
+		binary.LittleEndian.PutUint64(
+			b.Data[8*at:], math.Float64bits(v),
+		)
 	case hlo.BF16:
-		binary.LittleEndian.PutUint16(b.Data[2*at:], Float64ToBF16(v))
+		binary.LittleEndian.PutUint16(
+			b.Data[2*at:], Float64ToBF16(v),
+		)
 	case hlo.F16:
-		binary.LittleEndian.PutUint16(b.Data[2*at:], Float64ToF16(v))
+		binary.LittleEndian.PutUint16(
+			b.Data[2*at:], Float64ToF16(v),
+		)
 	default:
 		b.Data[at] = byte(b.Shape.DType.FloatBits(v))
 	}
@@ -163,11 +179,17 @@ func (b Buffer) SetInt(at int64, v int64) {
 	case 1:
 		b.Data[at] = byte(v)
 	case 2:
-		binary.LittleEndian.PutUint16(b.Data[2*at:], uint16(v))
+		binary.LittleEndian.PutUint16(
+			b.Data[2*at:], uint16(v),
+		)
 	case 4:
-		binary.LittleEndian.PutUint32(b.Data[4*at:], uint32(v))
+		binary.LittleEndian.PutUint32(
+			b.Data[4*at:], uint32(v),
+		)
 	case 8:
-		binary.LittleEndian.PutUint64(b.Data[8*at:], uint64(v))
+		binary.LittleEndian.PutUint64(
+			b.Data[8*at:], uint64(v),
+		)
 	}
 }
 
@@ -194,5 +216,7 @@ func Elements[T any](b Buffer) []T {
 	if n == 0 {
 		return nil
 	}
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b.Data))), n)
+	return unsafe.Slice(
+		(*T)(unsafe.Pointer(unsafe.SliceData(b.Data))), n,
+	)
 }

@@ -7,7 +7,9 @@ import (
 )
 
 // BF16ToFloat32 widens a bfloat16; exact.
-func BF16ToFloat32(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
+func BF16ToFloat32(bits uint16) float32 {
+	return math.Float32frombits(uint32(bits) << 16)
+}
 
 // Float32ToBF16 rounds to nearest even; NaN stays NaN.
 func Float32ToBF16(v float32) uint16 {
@@ -26,7 +28,9 @@ func Float64ToBF16(v float64) uint16 { return Float32ToBF16(roundToOdd(v)) }
 // bit is 1 (Boldo and Melquiond, 2008).
 func roundToOdd(v float64) float32 {
 	f := float32(v)
-	if w := float64(f); w == v || v != v || math.IsInf(w, 0) && math.IsInf(v, 0) {
+	w := float64(f)
+	if w == v || v != v ||
+		math.IsInf(w, 0) && math.IsInf(v, 0) {
 		return f
 	}
 	bits := math.Float32bits(f)
@@ -46,7 +50,9 @@ func roundToOdd(v float64) float32 {
 
 // F16ToFloat32 widens an IEEE half; exact.
 func F16ToFloat32(h uint16) float32 {
-	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&0x3ff
+	sign := uint32(h>>15) << 31
+	exp := uint32(h>>10) & 31
+	frac := uint32(h) & 0x3ff
 	switch {
 	case exp == 31:
 		return math.Float32frombits(sign | 0x7f800000 | frac<<13)
@@ -60,7 +66,8 @@ func F16ToFloat32(h uint16) float32 {
 // Float32ToF16 rounds to nearest even; NaN stays NaN, too large becomes ±Inf.
 func Float32ToF16(v float32) uint16 {
 	bits := math.Float32bits(v)
-	sign, abs := uint16(bits>>16)&0x8000, bits&0x7fffffff
+	sign := uint16(bits>>16) & 0x8000
+	abs := bits & 0x7fffffff
 	switch {
 	case abs > 0x7f800000:
 		return sign | 0x7e00

@@ -91,10 +91,14 @@ type Rejected struct {
 	Reason string
 }
 
-func (e *Rejected) Error() string { return "plan " + e.Plan.String() + ": " + e.Reason }
+func (e *Rejected) Error() string {
+	return "plan " + e.Plan.String() + ": " + e.Reason
+}
 
 // OutputShapes lists the arrays a computation returns, in tuple order.
-func OutputShapes(c *hlo.Computation) []hlo.Shape { return c.Root.Shape.Arrays() }
+func OutputShapes(c *hlo.Computation) []hlo.Shape {
+	return c.Root.Shape.Arrays()
+}
 
 // TF32 is the knob of a plan whose products of f32 take their operands rounded
 // to tf32: 10 bits of fraction, what tensor cores multiply. It is offered, and

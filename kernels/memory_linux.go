@@ -17,13 +17,18 @@ func freeMemory() int64 {
 	least := int64(maxBuffer)
 	total, _ := field("/proc/meminfo", "MemTotal:")
 	if n, ok := field("/proc/meminfo", "MemAvailable:"); ok {
-		least = min(least, n<<10-int64(reservedShare*float64(total<<10)))
+		least = min(
+			least, n<<10-int64(reservedShare*float64(total<<10)),
+		)
 	}
 	const group = "/sys/fs/cgroup/memory."
 	limit, ok := field(group+"max", "")
-	if used, known := field(group+"current", ""); ok && known {
+	used, known := field(group+"current", "")
+	if ok && known {
 		cached, _ := field(group+"stat", "inactive_file")
-		least = min(least, limit-used+cached-int64(reservedShare*float64(limit)))
+		least = min(
+			least, limit-used+cached-int64(reservedShare*float64(limit)),
+		)
 	}
 	return max(0, least)
 }
@@ -37,7 +42,9 @@ func field(file, name string) (int64, bool) {
 	defer f.Close()
 	for s := bufio.NewScanner(f); s.Scan(); {
 		if rest, found := strings.CutPrefix(s.Text(), name); found {
-			n, err := strconv.ParseInt(strings.Fields(rest + " -")[0], 10, 64)
+			n, err := strconv.ParseInt(
+				strings.Fields(rest + " -")[0], 10, 64,
+			)
 			return n, err == nil
 		}
 	}

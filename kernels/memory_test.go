@@ -14,7 +14,9 @@ func TestRoom(t *testing.T) {
 		t.Skip("this machine holds 32 GB")
 	}
 	_, asArray := NewBuffer(huge)
-	if err := asArray; err == nil || !strings.Contains(err.Error(), "f32[65536,131072]") || !strings.Contains(err.Error(), "GB left") {
+	if err := asArray; err == nil ||
+		!strings.Contains(err.Error(), "f32[65536,131072]") ||
+		!strings.Contains(err.Error(), "GB left") {
 		t.Errorf("%v", err)
 	}
 	if err := CheckFreeMemory(uncheckedBytes); err != nil {

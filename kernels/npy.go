@@ -17,11 +17,16 @@ import (
 // width: bf16 as uint16, f8 and 4-bit types as one byte an element.
 var npyDescr = map[hlo.DType]string{
 	hlo.Pred: "|b1",
-	hlo.S2:   "|i1", hlo.S4: "|i1", hlo.S8: "|i1", hlo.S16: "<i2", hlo.S32: "<i4", hlo.S64: "<i8",
-	hlo.U2: "|u1", hlo.U4: "|u1", hlo.U8: "|u1", hlo.U16: "<u2", hlo.U32: "<u4", hlo.U64: "<u8",
-	hlo.F4E2M1FN: "|u1", hlo.F8E3M4: "|u1", hlo.F8E4M3: "|u1", hlo.F8E4M3FN: "|u1", hlo.F8E4M3B11FNUZ: "|u1",
-	hlo.F8E4M3FNUZ: "|u1", hlo.F8E5M2: "|u1", hlo.F8E5M2FNUZ: "|u1", hlo.F8E8M0FNU: "|u1",
-	hlo.F16: "<f2", hlo.BF16: "<u2", hlo.F32: "<f4", hlo.F64: "<f8", hlo.C64: "<c8", hlo.C128: "<c16",
+	hlo.S2:   "|i1", hlo.S4: "|i1", hlo.S8: "|i1",
+	hlo.S16: "<i2", hlo.S32: "<i4", hlo.S64: "<i8",
+	hlo.U2: "|u1", hlo.U4: "|u1", hlo.U8: "|u1",
+	hlo.U16: "<u2", hlo.U32: "<u4", hlo.U64: "<u8",
+	hlo.F4E2M1FN: "|u1", hlo.F8E3M4: "|u1", hlo.F8E4M3: "|u1",
+	hlo.F8E4M3FN: "|u1", hlo.F8E4M3B11FNUZ: "|u1",
+	hlo.F8E4M3FNUZ: "|u1", hlo.F8E5M2: "|u1", hlo.F8E5M2FNUZ: "|u1",
+	hlo.F8E8M0FNU: "|u1",
+	hlo.F16:       "<f2", hlo.BF16: "<u2", hlo.F32: "<f4",
+	hlo.F64: "<f8", hlo.C64: "<c8", hlo.C128: "<c16",
 }
 
 const (
@@ -47,7 +52,9 @@ func ReadNPY(r io.Reader, shape hlo.Shape) (Buffer, error) {
 	}
 	data := make([]byte, shape.Bytes())
 	if n, err := io.ReadFull(r, data); err != nil {
-		return Buffer{}, fmt.Errorf("npy: %d bytes of elements, %s needs %d", n, shape, len(data))
+		return Buffer{}, fmt.Errorf(
+			"npy: %d bytes of elements, %s needs %d", n, shape, len(data),
+		)
 	}
 	return relayout(Buffer{Shape: file, Data: data}, shape), nil
 }
@@ -62,7 +69,10 @@ func WriteNPY(w io.Writer, b Buffer) error {
 	for _, d := range b.Shape.Dims {
 		dims = append(dims, strconv.FormatInt(d, 10)+",")
 	}
-	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, strings.Join(dims, " "))
+	header := fmt.Sprintf(
+		"{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+		descr, strings.Join(dims, " "),
+	)
 	const fixed = len(npyMagic) + 4
 	pad := 63 - (fixed+len(header))%64 // data starts at a multiple of 64 after the newline
 	header += strings.Repeat(" ", pad) + "\n"
@@ -82,7 +92,8 @@ func WriteNPY(w io.Writer, b Buffer) error {
 // npyHeader reads up to the elements and returns the dict literal.
 func npyHeader(r io.Reader) (string, error) {
 	var fixed [12]byte
-	if _, err := io.ReadFull(r, fixed[:10]); err != nil || string(fixed[:6]) != npyMagic {
+	if _, err := io.ReadFull(r, fixed[:10]); err != nil ||
+		string(fixed[:6]) != npyMagic {
 		return "", fmt.Errorf("not a NumPy file (no \\x93NUMPY at its start)")
 	}
 	length := int64(binary.LittleEndian.Uint16(fixed[8:10]))
@@ -110,7 +121,9 @@ var (
 
 // checkNPY compares a header with the shape wanted.
 func checkNPY(header string, want hlo.Shape) (fortran bool, err error) {
-	descr, order, dims := npyDescrField.FindStringSubmatch(header), npyFortranField.FindStringSubmatch(header), npyShapeField.FindStringSubmatch(header)
+	descr := npyDescrField.FindStringSubmatch(header)
+	order := npyFortranField.FindStringSubmatch(header)
+	dims := npyShapeField.FindStringSubmatch(header)
 	if descr == nil || order == nil || dims == nil {
 		return false, fmt.Errorf("header has no descr, fortran_order or shape: %.80q", header)
 	}
@@ -121,7 +134,13 @@ func checkNPY(header string, want hlo.Shape) (fortran bool, err error) {
 	if got := descr[1]; got != wantDescr && !sameOneByte(got, wantDescr) {
 		return false, fmt.Errorf("elements are %s, %s needs %s", got, want, wantDescr)
 	}
-	if got := strings.Join(strings.FieldsFunc(dims[1], func(c rune) bool { return c == ',' || c == ' ' || c == 'L' }), ","); got != joinDims(want.Dims) {
+	got := strings.Join(
+		strings.FieldsFunc(dims[1], func(c rune) bool {
+			return c == ',' || c == ' ' || c == 'L'
+		}),
+		",",
+	)
+	if got != joinDims(want.Dims) {
 		return false, fmt.Errorf("shape (%s), want (%s)", got, joinDims(want.Dims))
 	}
 	return order[1] == "True", nil
@@ -129,7 +148,9 @@ func checkNPY(header string, want hlo.Shape) (fortran bool, err error) {
 
 // sameOneByte accepts '<i1' for '|i1': byte order says nothing about one byte.
 func sameOneByte(a, b string) bool {
-	return len(a) == 3 && len(b) == 3 && a[2] == '1' && a[1:] == b[1:]
+	return len(a) == 3 &&
+		len(b) == 3 && a[2] == '1' &&
+		a[1:] == b[1:]
 }
 
 func joinDims(dims []int64) string {
@@ -150,8 +171,13 @@ func ascending(n int) []int {
 
 // relayout copies b into a buffer with the layout of to.
 func relayout(b Buffer, to hlo.Shape) Buffer {
-	out := Buffer{Shape: to, Data: make([]byte, len(b.Data))}
-	from, into, size := b.Shape.Strides(), to.Strides(), to.DType.Size()
+	out := Buffer{
+		Shape: to,
+		Data:  make([]byte, len(b.Data)),
+	}
+	from := b.Shape.Strides()
+	into := to.Strides()
+	size := to.DType.Size()
 	index := make([]int64, to.Rank())
 	for n := to.Elements(); n > 0; n-- {
 		var src, dst int64
@@ -159,7 +185,10 @@ func relayout(b Buffer, to hlo.Shape) Buffer {
 			src += i * from[d]
 			dst += i * into[d]
 		}
-		copy(out.Data[dst*size:(dst+1)*size], b.Data[src*size:])
+		copy(
+			out.Data[dst*size:(dst+1)*size],
+			b.Data[src*size:],
+		)
 		for d := len(index) - 1; d >= 0; d-- {
 			if index[d]++; index[d] < to.Dims[d] {
 				break

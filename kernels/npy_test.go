@@ -11,12 +11,21 @@ import (
 // A file as numpy.save(f, numpy.array([[1,2],[3,4]], dtype='<i2')) writes it.
 func numpyFile(header string, data ...byte) []byte {
 	header += "\n"
-	return append(append([]byte(npyMagic+"\x01\x00"), byte(len(header)), byte(len(header)>>8)), append([]byte(header), data...)...)
+	return append(
+		append([]byte(npyMagic+"\x01\x00"), byte(len(header)), byte(len(header)>>8)),
+		append([]byte(header), data...)...,
+	)
 }
 
 func TestNPYRoundTrip(t *testing.T) {
-	for _, layout := range [][]int{nil, {0, 1, 2}, {1, 2, 0}} {
-		shape := hlo.Shape{DType: hlo.S16, Dims: []int64{2, 3, 4}, Layout: hlo.Layout{MinorToMajor: layout}}
+	for _, layout := range [][]int{
+		nil, {0, 1, 2}, {1, 2, 0},
+	} {
+		shape := hlo.Shape{
+			DType:  hlo.S16,
+			Dims:   []int64{2, 3, 4},
+			Layout: hlo.Layout{MinorToMajor: layout},
+		}
 		b := Buffer{Shape: shape, Data: make([]byte, shape.Bytes())}
 		for i := range b.Data {
 			b.Data[i] = byte(i * 7)
@@ -54,7 +63,8 @@ func TestNPYErrors(t *testing.T) {
 		{string(numpyFile("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }", 1)), "1 bytes of elements"},
 		{string(numpyFile("{}")), "no descr"},
 	} {
-		if _, err := ReadNPY(strings.NewReader(c.file), shape); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := ReadNPY(strings.NewReader(c.file), shape)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: got %v, want %q", c.file, err, c.want)
 		}
 	}
@@ -63,6 +73,9 @@ func TestNPYErrors(t *testing.T) {
 func FuzzReadNPY(f *testing.F) {
 	f.Add(numpyFile("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }", 1, 2, 3, 4))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		ReadNPY(bytes.NewReader(file), hlo.Shape{DType: hlo.U8, Dims: []int64{2, 2}})
+		ReadNPY(bytes.NewReader(file), hlo.Shape{
+			DType: hlo.U8,
+			Dims:  []int64{2, 2},
+		})
 	})
 }

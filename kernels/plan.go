@@ -75,7 +75,8 @@ func ParsePlan(s string) (Plan, error) {
 
 func knobName(s string) bool {
 	for _, c := range s {
-		if (c < 'a' || c > 'z') && c != '_' && (c < '0' || c > '9') {
+		if (c < 'a' || c > 'z') && c != '_' &&
+			(c < '0' || c > '9') {
 			return false
 		}
 	}
@@ -83,10 +84,15 @@ func knobName(s string) bool {
 }
 
 func (p Plan) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(p.Knobs, name, func(k Knob, name string) int { return strings.Compare(k.Name, name) })
+	return slices.BinarySearchFunc(p.Knobs, name, func(k Knob, name string) int {
+		return strings.Compare(k.Name, name)
+	})
 }
 
-func (p Plan) has(name string) bool { _, ok := p.find(name); return ok }
+func (p Plan) has(name string) bool {
+	_, ok := p.find(name)
+	return ok
+}
 
 // Knob returns the value of the named knob, or def when absent.
 func (p Plan) Knob(name string, def int64) int64 {
@@ -111,6 +117,10 @@ func (p Plan) With(name string, v int64) Plan {
 // Compare orders plans by the length of their text, then by the text: the
 // smallest encoding, which breaks ties between equally good plans.
 func (p Plan) Compare(q Plan) int {
-	a, b := p.String(), q.String()
-	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+	a := p.String()
+	b := q.String()
+	return cmp.Or(
+		cmp.Compare(len(a), len(b)),
+		strings.Compare(a, b),
+	)
 }

@@ -31,8 +31,12 @@ func TestPlanText(t *testing.T) {
 			t.Errorf("%q is read as %s, %v", text, p, err)
 		}
 	}
-	p := Plan{Tiles: symtile.Tiling{4, 2}}.With("z", 1).With("a", 2).With("z", 3)
-	if p.String() != "4,2 a=2 z=3" || p.Knob("z", 0) != 3 || p.Knob("none", 7) != 7 {
+	p := Plan{
+		Tiles: symtile.Tiling{4, 2},
+	}.With("z", 1).With("a", 2).With("z", 3)
+	if p.String() != "4,2 a=2 z=3" ||
+		p.Knob("z", 0) != 3 ||
+		p.Knob("none", 7) != 7 {
 		t.Errorf("got %s", p)
 	}
 }

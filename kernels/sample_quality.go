@@ -37,22 +37,33 @@ const maxClockDeviation = 0.02 // of the median
 
 // ClockStatsOf sums up the clocks of samples, 0 where one is unknown.
 func ClockStatsOf(hertz []float64) ClockStats {
-	known := slices.DeleteFunc(slices.Sorted(slices.Values(hertz)), func(h float64) bool { return !(h > 0) })
+	known := slices.DeleteFunc(slices.Sorted(slices.Values(hertz)), func(h float64) bool {
+		return !(h > 0)
+	})
 	n := len(known)
 	if n == 0 {
 		return ClockStats{}
 	}
-	return ClockStats{known[0], (known[(n-1)/2] + known[n/2]) / 2, known[n-1], n}
+	return ClockStats{
+		known[0],
+		(known[(n-1)/2] + known[n/2]) / 2,
+		known[n-1],
+		n,
+	}
 }
 
 // Outlier says whether a clock that is known differs from the median by more than
 // 2 %.
 func (c ClockStats) Outlier(hertz float64) bool {
-	return hertz > 0 && c.Known > 0 && math.Abs(hertz/c.Median-1) > maxClockDeviation
+	return hertz > 0 && c.Known > 0 &&
+		math.Abs(hertz/c.Median-1) > maxClockDeviation
 }
 
 func (c ClockStats) String() string {
-	return fmt.Sprintf("%.0f to %.0f MHz, median %.0f", c.Lowest/1e6, c.Highest/1e6, c.Median/1e6)
+	return fmt.Sprintf(
+		"%.0f to %.0f MHz, median %.0f", c.Lowest/1e6, c.Highest/1e6,
+		c.Median/1e6,
+	)
 }
 
 // SetClocks says what the clock was in each of the samples.
@@ -68,10 +79,17 @@ func (e *SampleQuality) SetClocks(hertz []float64) {
 // AddReference adds a timing of the anchor at a clock.
 func (e *SampleQuality) AddReference(hertz, seconds float64, drifted bool) {
 	if e.References++; e.References == 1 {
-		e.ReferenceHertz, e.ReferenceSeconds = [2]float64{hertz, hertz}, [2]float64{seconds, seconds}
+		e.ReferenceHertz = [2]float64{hertz, hertz}
+		e.ReferenceSeconds = [2]float64{seconds, seconds}
 	}
-	e.ReferenceHertz = [2]float64{min(e.ReferenceHertz[0], hertz), max(e.ReferenceHertz[1], hertz)}
-	e.ReferenceSeconds = [2]float64{min(e.ReferenceSeconds[0], seconds), max(e.ReferenceSeconds[1], seconds)}
+	e.ReferenceHertz = [2]float64{
+		min(e.ReferenceHertz[0], hertz),
+		max(e.ReferenceHertz[1], hertz),
+	}
+	e.ReferenceSeconds = [2]float64{
+		min(e.ReferenceSeconds[0], seconds),
+		max(e.ReferenceSeconds[1], seconds),
+	}
 	if drifted {
 		e.Drifts++
 	}
@@ -79,9 +97,15 @@ func (e *SampleQuality) AddReference(hertz, seconds float64, drifted bool) {
 
 func (e SampleQuality) String() string {
 	var said []string
-	say := func(format string, a ...any) { said = append(said, fmt.Sprintf(format, a...)) }
+	say := func(format string, a ...any) {
+		said = append(said, fmt.Sprintf(format, a...))
+	}
 	if e.Clock.Known > 0 {
-		say("clock %s over %d samples, %d of them over 2 %% off it, %d taken again for that, %d unknown", e.Clock, e.Samples, e.Outliers, e.Resampled, e.Samples-e.Clock.Known)
+		say(
+			"clock %s over %d samples, %d of them over 2 %% off it, %d taken again for that, %d unknown",
+			e.Clock, e.Samples, e.Outliers,
+			e.Resampled, e.Samples-e.Clock.Known,
+		)
 	} else if e.Samples > 0 {
 		say("clock unknown in all %d samples", e.Samples)
 	}
@@ -89,8 +113,12 @@ func (e SampleQuality) String() string {
 		say("the winner's %s", e.Winner)
 	}
 	if e.References > 0 {
-		say("clock %.0f to %.0f MHz over %d anchors, the slowest %.1f %% over the fastest; %d samples taken again", e.ReferenceHertz[0]/1e6, e.ReferenceHertz[1]/1e6, e.References,
-			100*(e.ReferenceSeconds[1]/max(e.ReferenceSeconds[0], 1e-12)-1), e.Drifts)
+		say(
+			"clock %.0f to %.0f MHz over %d anchors, the slowest %.1f %% over the fastest; %d samples taken again", e.ReferenceHertz[0]/1e6,
+			e.ReferenceHertz[1]/1e6, e.References,
+			100*(e.ReferenceSeconds[1]/max(e.ReferenceSeconds[0], 1e-12)-1),
+			e.Drifts,
+		)
 	}
 	if e.Launches > 0 {
 		say("%d launches a sample over %d sets of arrays", e.Launches, e.Sets)
@@ -99,13 +127,16 @@ func (e SampleQuality) String() string {
 }
 
 // Known says whether there is anything to go by.
-func (e SampleQuality) Known() bool { return e.References > 0 || e.Clock.Known > 0 }
+func (e SampleQuality) Known() bool {
+	return e.References > 0 || e.Clock.Known > 0
+}
 
 // ParseSampleQuality is a record's evidence; zero where there is none, or it is of
 // another version.
 func ParseSampleQuality(record json.RawMessage) SampleQuality {
 	var e SampleQuality
-	if json.Unmarshal(record, &e) != nil || !e.Known() {
+	if json.Unmarshal(record, &e) != nil ||
+		!e.Known() {
 		return SampleQuality{}
 	}
 	return e
@@ -113,4 +144,6 @@ func ParseSampleQuality(record json.RawMessage) SampleQuality {
 
 // SampleQualityText is what a record's evidence says, in a line; "" where there is
 // none.
-func SampleQualityText(record json.RawMessage) string { return ParseSampleQuality(record).String() }
+func SampleQualityText(record json.RawMessage) string {
+	return ParseSampleQuality(record).String()
+}

@@ -46,7 +46,14 @@ func TestClocks(t *testing.T) {
 	if c != (ClockStats{1e9, 2e9, 3e9, 4}) {
 		t.Errorf("%+v", c)
 	}
-	for hertz, want := range map[float64]bool{0: false, 2e9: false, 1.961e9: false, 2.039e9: false, 1.959e9: true, 2.041e9: true} {
+	for hertz, want := range map[float64]bool{
+		0:       false,
+		2e9:     false,
+		1.961e9: false,
+		2.039e9: false,
+		1.959e9: true,
+		2.041e9: true,
+	} {
 		if c.Outlier(hertz) != want {
 			t.Errorf("%g Hz is off: %t", hertz, !want)
 		}

@@ -15,7 +15,11 @@ type Untileable struct {
 }
 
 func (e *Untileable) Error() string {
-	return fmt.Sprintf("%s (%s): %s [%s]", e.Instr.Name, e.Instr.Op, e.Reason, e.Rule)
+	return fmt.Sprintf(
+		"%s (%s): %s [%s]",
+		e.Instr.Name, e.Instr.Op,
+		e.Reason, e.Rule,
+	)
 }
 
 // Analyze propagates tiles with symbolic sizes from the roots of c to its
@@ -48,9 +52,13 @@ func (p *Program) At(t Tiling) (*Program, error) {
 	return q, nil
 }
 
-func build(flat *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGroup) (*Program, error) {
+func build(
+	flat *hlo.Computation, sizes Tiling,
+	groups map[*hlo.Instr]*loopGroup,
+) (*Program, error) {
 	b := newBuilder(flat, sizes, groups)
-	b.prog.Ops, b.nestOf = make([]Op, 0, len(flat.Instrs)), make([]*loopNest, 0, len(flat.Instrs))
+	b.prog.Ops = make([]Op, 0, len(flat.Instrs))
+	b.nestOf = make([]*loopNest, 0, len(flat.Instrs))
 	outs := outputs(flat)
 	for _, o := range outs {
 		if !o.Shape.DType.IsArray() {
@@ -63,7 +71,8 @@ func build(flat *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGroup
 	if err := b.ring.Err(); err != nil {
 		return nil, b.refuse(flat.Root, "overflow", "%v", err)
 	}
-	b.prog.flat, b.prog.groups = flat, groups
+	b.prog.flat = flat
+	b.prog.groups = groups
 	if sizes == nil {
 		if err := b.prog.Space.compile(); err != nil {
 			return nil, err
@@ -78,11 +87,19 @@ func build(flat *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGroup
 func (p *Program) Check(t Tiling) error {
 	dims := p.Space.Dims
 	if len(t) != len(dims) {
-		return fmt.Errorf("tiling %v has %d sizes; the space has %d dimensions", []int64(t), len(t), len(dims))
+		return fmt.Errorf(
+			"tiling %v has %d sizes; the space has %d dimensions",
+			[]int64(t), len(t), len(dims),
+		)
 	}
 	for k, size := range t {
-		if most := max(1, dims[k].Extent); size < 1 || size > most {
-			return fmt.Errorf("tiling %v: size %d of %s is outside [1, %d]", []int64(t), size, dims[k].Name, most)
+		most := max(1, dims[k].Extent)
+		if size < 1 || size > most {
+			return fmt.Errorf(
+				"tiling %v: size %d of %s is outside [1, %d]",
+				[]int64(t), size,
+				dims[k].Name, most,
+			)
 		}
 	}
 	return p.Space.compiled().checkTiling(t)

@@ -75,7 +75,12 @@ func chainText(n int) string {
 		if k == n-1 {
 			root = "ROOT "
 		}
-		fmt.Fprintf(&b, "%sv%d = f32[256,512] %s(v%d)\n", root, k, [...]string{"tanh", "negate", "exponential"}[k%3], k-1)
+		fmt.Fprintf(
+			&b, "%sv%d = f32[256,512] %s(v%d)\n",
+			root, k,
+			[...]string{"tanh", "negate", "exponential"}[k%3],
+			k-1,
+		)
 	}
 	return b.String()
 }
@@ -125,8 +130,12 @@ func BenchmarkAnalyze500(b *testing.B) {
 // is for expressions.
 func BenchmarkReshapeRank12(b *testing.B) {
 	for _, links := range []int{1, 3, 6} {
-		b.Run(fmt.Sprintf("nested-%d", links), func(b *testing.B) { benchmarkAnalyze(b, reshapesText(links, 6, "24", "4,6", "2,2,6", "4,2,3")) })
-		b.Run(fmt.Sprintf("crossing-%d", links), func(b *testing.B) { benchmarkAnalyze(b, reshapesText(links, 6, "4,6", "6,4", "2,12", "3,8")) })
+		b.Run(fmt.Sprintf("nested-%d", links), func(b *testing.B) {
+			benchmarkAnalyze(b, reshapesText(links, 6, "24", "4,6", "2,2,6", "4,2,3"))
+		})
+		b.Run(fmt.Sprintf("crossing-%d", links), func(b *testing.B) {
+			benchmarkAnalyze(b, reshapesText(links, 6, "4,6", "6,4", "2,12", "3,8"))
+		})
 	}
 }
 
@@ -233,7 +242,10 @@ func BenchmarkTilingsChecked(b *testing.B) {
 // BenchmarkCount counts 3²⁰ tilings of twenty reshaped groups for the first time.
 func BenchmarkCount(b *testing.B) {
 	from, to := strings.Repeat("2,3,", 20), strings.Repeat("6,", 20)
-	p := analyzed(b, entry(b, fmt.Sprintf("x = s8[%s] parameter(0); ROOT r = s8[%s] reshape(x)", strings.TrimSuffix(from, ","), strings.TrimSuffix(to, ","))))
+	p := analyzed(
+		b,
+		entry(b, fmt.Sprintf("x = s8[%s] parameter(0); ROOT r = s8[%s] reshape(x)", strings.TrimSuffix(from, ","), strings.TrimSuffix(to, ","))),
+	)
 	b.ReportAllocs()
 	for b.Loop() {
 		s := *p.Space

@@ -34,19 +34,29 @@ const maxChoices = 1 << 16
 
 func newBuckets(dims []Dim, l *compiledConstraints) *buckets {
 	n := len(dims)
-	b := &buckets{maxEntries: l.maxEntries, factors: make([][]*factor, n), untabulated: make([]*index.Predicate, n), ways: make([]int64, n), uncounted: make([]bool, n)}
+	b := &buckets{
+		maxEntries:  l.maxEntries,
+		factors:     make([][]*factor, n),
+		untabulated: make([]*index.Predicate, n),
+		ways:        make([]int64, n),
+		uncounted:   make([]bool, n),
+	}
 	for _, d := range dims {
 		b.sizes = append(b.sizes, d.proposals())
 	}
-	groups, of := scopes(l), singletons(n)
+	groups := scopes(l)
+	of := singletons(n)
 	for _, g := range groups {
 		b.tabulate(g, l)
 		of.join(g.dims)
 	}
 	late := make(map[int]index.Constraint)
 	for _, g := range groups {
-		if last := len(g.dims) - 1; last >= 0 && !b.fits(g.dims) {
-			late[g.dims[last]] = append(late[g.dims[last]], g.clauses...)
+		last := len(g.dims) - 1
+		if last >= 0 && !b.fits(g.dims) {
+			late[g.dims[last]] = append(
+				late[g.dims[last]], g.clauses...,
+			)
 		}
 	}
 	for d, clauses := range late {
@@ -56,7 +66,8 @@ func newBuckets(dims []Dim, l *compiledConstraints) *buckets {
 		b.eliminate(d)
 	}
 	for d := range dims {
-		b.uncounted[of[d]] = b.uncounted[of[d]] || b.uncounted[d]
+		b.uncounted[of[d]] = b.uncounted[of[d]] ||
+			b.uncounted[d]
 	}
 	for d := range dims {
 		b.uncounted[d] = b.uncounted[of[d]]
@@ -83,7 +94,9 @@ func scopes(l *compiledConstraints) []scope {
 			dims = append(dims, dim[v])
 		}
 		slices.Sort(dims)
-		k := slices.IndexFunc(all, func(s scope) bool { return slices.Equal(s.dims, dims) })
+		k := slices.IndexFunc(all, func(s scope) bool {
+			return slices.Equal(s.dims, dims)
+		})
 		if k < 0 {
 			k = len(all)
 			all = append(all, scope{dims: dims})
@@ -148,12 +161,14 @@ func (b *buckets) tabulate(s scope, l *compiledConstraints) {
 	if !b.fits(s.dims) {
 		return
 	}
-	vars, vals := make([]index.Expr, len(s.dims)), make([]int64, len(s.dims))
+	vars := make([]index.Expr, len(s.dims))
+	vals := make([]int64, len(s.dims))
 	for k, d := range s.dims {
 		vars[k] = l.vars[d]
 	}
 	check := l.compiled(vars, s.clauses)
-	scratch, choice := make([]int64, check.ScratchLen()), make([]int, len(b.sizes))
+	scratch := make([]int64, check.ScratchLen())
+	choice := make([]int, len(b.sizes))
 	f := b.over(s.dims)
 	b.each(s.dims, choice, func() {
 		for k, d := range s.dims {
@@ -171,7 +186,9 @@ func (b *buckets) tabulate(s scope, l *compiledConstraints) {
 // add keeps a table with its last dimension; one without any is a number.
 func (b *buckets) add(f *factor) {
 	if n := len(f.dims); n > 0 {
-		b.factors[f.dims[n-1]] = append(b.factors[f.dims[n-1]], f)
+		b.factors[f.dims[n-1]] = append(
+			b.factors[f.dims[n-1]], f,
+		)
 	} else if f.count[0] == 0 {
 		b.empty = true
 	}
@@ -201,20 +218,28 @@ func (b *buckets) eliminate(d int) {
 	default:
 		b.uncounted[d] = true
 		for _, f := range all {
-			b.add(b.sum(d, f.dims[:len(f.dims)-1], []*factor{f}))
+			b.add(b.sum(
+				d,
+				f.dims[:len(f.dims)-1],
+				[]*factor{f},
+			))
 		}
 	}
 }
 
 // sum is the table over dims of the products of the tables, summed over d.
 func (b *buckets) sum(d int, dims []int, factors []*factor) *factor {
-	f, choice := b.over(dims), make([]int, len(b.sizes))
+	f := b.over(dims)
+	choice := make([]int, len(b.sizes))
 	b.each(dims, choice, func() {
 		total := int64(0)
 		for choice[d] = range b.sizes[d] {
 			product := int64(1)
 			for _, x := range factors {
-				if product = index.SatMul(product, x.count[x.index(choice)]); product == 0 {
+				product = index.SatMul(
+					product, x.count[x.index(choice)],
+				)
+				if product == 0 {
 					break
 				}
 			}
@@ -239,7 +264,8 @@ func singletons(n int) disjointSets {
 // join makes one set of those that the dimensions are in.
 func (s disjointSets) join(dims []int) {
 	for _, d := range dims {
-		from, to := max(s[d], s[dims[0]]), min(s[d], s[dims[0]])
+		from := max(s[d], s[dims[0]])
+		to := min(s[d], s[dims[0]])
 		for k := range s {
 			if s[k] == from {
 				s[k] = to

@@ -46,7 +46,17 @@ type opKey struct {
 func newBuilder(c *hlo.Computation, sizes Tiling, groups map[*hlo.Instr]*loopGroup) *builder {
 	ring := index.NewRing()
 	space := &Space{Ring: ring}
-	return &builder{ring: ring, table: propagators, sizes: sizes, prog: &Program{Fusion: c, Space: space}, memo: map[opKey]int{}, rowParts: map[index.Expr][]index.Expr{}, vars: map[index.Expr][]index.Expr{}, groups: groups, dims: map[*loopGroup][]int{}}
+	return &builder{
+		ring:     ring,
+		table:    propagators,
+		sizes:    sizes,
+		prog:     &Program{Fusion: c, Space: space},
+		memo:     map[opKey]int{},
+		rowParts: map[index.Expr][]index.Expr{},
+		vars:     map[index.Expr][]index.Expr{},
+		groups:   groups,
+		dims:     map[*loopGroup][]int{},
+	}
 }
 
 // addDim adds a dimension to the space and returns its index.
@@ -56,7 +66,10 @@ func (b *builder) addDim(extent int64, kind Kind, from *hlo.Instr) int {
 	if b.sizes != nil {
 		size = b.sizes[n]
 	}
-	b.prog.Space.Dims = append(b.prog.Space.Dims, newDim(b.ring, n, extent, size, kind, from))
+	b.prog.Space.Dims = append(
+		b.prog.Space.Dims,
+		newDim(b.ring, n, extent, size, kind, from),
+	)
 	return n
 }
 
@@ -92,23 +105,34 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	case hlo.OpBitcast:
 		return b.bitcast(i, out)
 	case hlo.OpCopy, hlo.OpOptimizationBarrier:
-		return b.plainOp(i, hlo.OpCopy, out, i.Operands, []Tile{out}, nil)
+		return b.plainOp(
+			i, hlo.OpCopy, out, i.Operands,
+			[]Tile{out}, nil,
+		)
 	}
-	if i.Op.Elementwise() && (i.Op != hlo.OpBitcastConvert || i.Shape.DType.Size() == i.Operands[0].Shape.DType.Size()) {
+	if i.Op.Elementwise() &&
+		(i.Op != hlo.OpBitcastConvert ||
+			i.Shape.DType.Size() == i.Operands[0].Shape.DType.Size()) {
 		tiles, err := propagateElementwise(b, i, out)
 		if err != nil {
 			return 0, err
 		}
-		return b.plainOp(i, i.Op, out, i.Operands, tiles, nil)
+		return b.plainOp(
+			i, i.Op, out, i.Operands, tiles, nil,
+		)
 	}
 	row, ok := b.table[i.Op]
 	if !ok {
-		return 0, b.refuse(i, "not-in-op-table", "%s", refusalReason(i.Op))
+		return 0, b.refuse(
+			i, "not-in-op-table", "%s", refusalReason(i.Op),
+		)
 	}
 	if isAccumulator(i) {
 		return b.accumulator(i, out, row)
 	}
-	tiles, err := row.propagate(b, i, slices.Clone(out))
+	tiles, err := row.propagate(
+		b, i, slices.Clone(out),
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -116,7 +140,9 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	if i.Op == hlo.OpTranspose {
 		perm = ints(i.Attrs.Dimensions)
 	}
-	return b.plainOp(i, i.Op, out, i.Operands, tiles, perm)
+	return b.plainOp(
+		i, i.Op, out, i.Operands, tiles, perm,
+	)
 }
 
 func ints(v []int64) []int {
@@ -128,7 +154,11 @@ func ints(v []int64) []int {
 }
 
 // plainOp builds an op whose operands are built where it is.
-func (b *builder) plainOp(i *hlo.Instr, code hlo.Opcode, out Tile, operands []*hlo.Instr, tiles []Tile, perm []int) (int, error) {
+func (b *builder) plainOp(
+	i *hlo.Instr, code hlo.Opcode, out Tile,
+	operands []*hlo.Instr, tiles []Tile,
+	perm []int,
+) (int, error) {
 	key := b.key(i, code, out)
 	if n, ok := b.memo[key]; ok {
 		return n, nil
@@ -141,11 +171,19 @@ func (b *builder) plainOp(i *hlo.Instr, code hlo.Opcode, out Tile, operands []*h
 		}
 		args[k] = n
 	}
-	return b.add(key, Op{Instr: i, Code: code, Tile: out, Args: args, Perm: perm}), nil
+	return b.add(key, Op{
+		Instr: i,
+		Code:  code,
+		Tile:  out,
+		Args:  args,
+		Perm:  perm,
+	}), nil
 }
 
 // accumulator builds a reduce or dot: what it accumulates is built inside its loop.
-func (b *builder) accumulator(i *hlo.Instr, out Tile, row propagator) (int, error) {
+func (b *builder) accumulator(
+	i *hlo.Instr, out Tile, row propagator,
+) (int, error) {
 	key := b.key(i, i.Op, out)
 	if n, ok := b.memo[key]; ok {
 		return n, nil
@@ -159,7 +197,8 @@ func (b *builder) accumulator(i *hlo.Instr, out Tile, row propagator) (int, erro
 	loop := b.loopFor(i, key.nest)
 	args := make([]int, len(i.Operands))
 	for k, o := range i.Operands {
-		if b.enclosing = outside; tiles[k] != nil && loop != nil {
+		b.enclosing = outside
+		if tiles[k] != nil && loop != nil {
 			b.enclosing = loop
 		}
 		n, err := b.op(o, tiles[k])
@@ -169,7 +208,12 @@ func (b *builder) accumulator(i *hlo.Instr, out Tile, row propagator) (int, erro
 		args[k] = n
 	}
 	b.enclosing = outside
-	op := Op{Instr: i, Code: i.Op, Tile: out, Args: args}
+	op := Op{
+		Instr: i,
+		Code:  i.Op,
+		Tile:  out,
+		Args:  args,
+	}
 	if loop != nil {
 		op.Loop = loop.loop
 	}
@@ -187,7 +231,9 @@ func (b *builder) openGroup(i *hlo.Instr) {
 		return
 	}
 	for _, extent := range g.extents {
-		b.dims[g] = append(b.dims[g], b.addDim(extent, Sequential, i))
+		b.dims[g] = append(
+			b.dims[g], b.addDim(extent, Sequential, i),
+		)
 	}
 }
 
@@ -196,7 +242,8 @@ func (b *builder) openGroup(i *hlo.Instr) {
 func (b *builder) loopFor(i *hlo.Instr, place *loopNest) *loopNest {
 	var dims []int
 	for _, d := range b.dims[b.groups[i]] {
-		if _, single := b.prog.Space.Dims[d].Tid.Value(); !single {
+		_, single := b.prog.Space.Dims[d].Tid.Value()
+		if !single {
 			dims = append(dims, d)
 		}
 	}
@@ -208,7 +255,12 @@ func (b *builder) loopFor(i *hlo.Instr, place *loopNest) *loopNest {
 			return n
 		}
 	}
-	n := &loopNest{parent: place, dims: dims, loop: &Loop{Dims: dims}, depth: place.level() + 1}
+	n := &loopNest{
+		parent: place,
+		dims:   dims,
+		loop:   &Loop{Dims: dims},
+		depth:  place.level() + 1,
+	}
 	b.nests = append(b.nests, n)
 	return n
 }
@@ -237,7 +289,11 @@ func (b *builder) add(key opKey, op Op) int {
 // ids occur in the tile.
 func (b *builder) key(i *hlo.Instr, code hlo.Opcode, t Tile) opKey {
 	text := b.text[:0]
-	t.fields(func(e index.Expr) { text = binary.LittleEndian.AppendUint32(text, uint32(e.ID())) })
+	t.fields(func(e index.Expr) {
+		text = binary.LittleEndian.AppendUint32(
+			text, uint32(e.ID()),
+		)
+	})
 	b.text = text
 	place := b.enclosing
 	for place != nil && !b.dependsOnLoop(place, t) {
@@ -257,25 +313,39 @@ func (b *builder) dependsOnLoop(n *loopNest, t Tile) (found bool) {
 			vars = e.Vars()
 			b.vars[e] = vars
 		}
-		found = slices.ContainsFunc(n.dims, func(d int) bool { return slices.Contains(vars, b.prog.Space.Dims[d].Tid) })
+		found = slices.ContainsFunc(n.dims, func(d int) bool {
+			return slices.Contains(
+				vars, b.prog.Space.Dims[d].Tid,
+			)
+		})
 	})
 	return found
 }
 
 // bitcast is transpose to physical order, reshape, transpose to logical order.
 func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
-	from, to := i.Operands[0].Shape, i.Shape
-	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 || from.DType != to.DType {
-		return 0, b.refuse(i, "bitcast", "%s", refusalReason(hlo.OpBitcast))
+	from := i.Operands[0].Shape
+	to := i.Shape
+	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 ||
+		from.DType != to.DType {
+		return 0, b.refuse(
+			i, "bitcast", "%s", refusalReason(hlo.OpBitcast),
+		)
 	}
-	inOrder, outOrder := from.MajorToMinor(), to.MajorToMinor()
-	inDims, outDims := indexing.Permute(from.Dims, inOrder), indexing.Permute(to.Dims, outOrder)
+	inOrder := from.MajorToMinor()
+	outOrder := to.MajorToMinor()
+	inDims := indexing.Permute(from.Dims, inOrder)
+	outDims := indexing.Permute(to.Dims, outOrder)
 	physicalOut := indexing.Permute(out, outOrder)
-	physicalIn, err := b.reshape(i, inDims, outDims, slices.Clone(physicalOut))
+	physicalIn, err := b.reshape(
+		i, inDims, outDims, slices.Clone(physicalOut),
+	)
 	if err != nil {
 		return 0, err
 	}
-	n, err := b.op(i.Operands[0], unpermute(physicalIn, inOrder))
+	n, err := b.op(
+		i.Operands[0], unpermute(physicalIn, inOrder),
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -284,19 +354,32 @@ func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 	}
 	n = b.bitcastStep(i, hlo.OpReshape, physicalOut, n, nil)
 	if !ascendingOrder(outOrder) {
-		n = b.bitcastStep(i, hlo.OpTranspose, out, n, inverse(outOrder))
+		n = b.bitcastStep(
+			i, hlo.OpTranspose, out, n, inverse(outOrder),
+		)
 	}
 	return n, nil
 }
 
 // bitcastStep adds one op of a bitcast. Its code is made unique, since one bitcast
 // may transpose twice.
-func (b *builder) bitcastStep(i *hlo.Instr, code hlo.Opcode, t Tile, arg int, perm []int) int {
-	key := b.key(i, code+hlo.Opcode(fmt.Sprint(perm)), t)
+func (b *builder) bitcastStep(
+	i *hlo.Instr, code hlo.Opcode,
+	t Tile, arg int, perm []int,
+) int {
+	key := b.key(
+		i, code+hlo.Opcode(fmt.Sprint(perm)), t,
+	)
 	if n, ok := b.memo[key]; ok {
 		return n
 	}
-	return b.add(key, Op{Instr: i, Code: code, Tile: t, Args: []int{arg}, Perm: perm})
+	return b.add(key, Op{
+		Instr: i,
+		Code:  code,
+		Tile:  t,
+		Args:  []int{arg},
+		Perm:  perm,
+	})
 }
 
 func inverse(order []int) []int {

@@ -90,7 +90,10 @@ func TestUntileable(t *testing.T) {
 func TestConstraintsStayFactored(t *testing.T) {
 	const n = 12
 	from, to := strings.Repeat("2,3,", n), strings.Repeat("6,", n)
-	p, err := analyze(t, fmt.Sprintf("x = s8[%s] parameter(0); ROOT r = s8[%s] reshape(x)", strings.TrimSuffix(from, ","), strings.TrimSuffix(to, ",")))
+	p, err := analyze(
+		t,
+		fmt.Sprintf("x = s8[%s] parameter(0); ROOT r = s8[%s] reshape(x)", strings.TrimSuffix(from, ","), strings.TrimSuffix(to, ",")),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +123,10 @@ func TestTilings(t *testing.T) {
 	if n != p.Space.Count() || n == 0 {
 		t.Errorf("%d tilings, Count says %d", n, p.Space.Count())
 	}
-	for _, bad := range []Tiling{nil, {1}, {1, 1, 1}, {49, 1}, {0, 1}, {4, 1}, {6, 5}} {
+	for _, bad := range []Tiling{
+		nil, {1}, {1, 1, 1}, {49, 1},
+		{0, 1}, {4, 1}, {6, 5},
+	} {
 		if _, err := p.At(bad); err == nil {
 			t.Errorf("%v is taken", bad)
 		}

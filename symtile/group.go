@@ -27,7 +27,11 @@ func loopGroups(c *hlo.Computation) map[*hlo.Instr]*loopGroup {
 		if !isAccumulator(i) {
 			continue
 		}
-		g := &loopGroup{level: levels[i], extents: sequentialExtents(i), arrays: arraysRead(i)}
+		g := &loopGroup{
+			level:   levels[i],
+			extents: sequentialExtents(i),
+			arrays:  arraysRead(i),
+		}
 		levels[i]++
 		if k := slices.IndexFunc(all, g.canShare); k >= 0 {
 			groups[i] = all[k]
@@ -41,7 +45,8 @@ func loopGroups(c *hlo.Computation) map[*hlo.Instr]*loopGroup {
 
 // canShare says whether a closer described by g can walk the loop of h.
 func (g *loopGroup) canShare(h *loopGroup) bool {
-	if g.level != h.level || !slices.Equal(g.extents, h.extents) {
+	if g.level != h.level ||
+		!slices.Equal(g.extents, h.extents) {
 		return false
 	}
 	for i := range g.arrays {
@@ -59,7 +64,8 @@ func arraysRead(i *hlo.Instr) map[*hlo.Instr]bool {
 	for len(stack) > 0 {
 		o := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if found[o] || o.Shape.Rank() == 0 || o.Op == hlo.OpConstant || o.Op == hlo.OpIota {
+		if found[o] || o.Shape.Rank() == 0 ||
+			o.Op == hlo.OpConstant || o.Op == hlo.OpIota {
 			continue
 		}
 		found[o] = true

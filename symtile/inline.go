@@ -22,7 +22,11 @@ func inline(c *hlo.Computation) (*hlo.Computation, error) {
 func requireSize(c *hlo.Computation) error {
 	var large *indexing.TooLarge
 	if errors.As(indexing.CheckSize(c), &large) {
-		return &Untileable{Instr: large.Instr, Rule: "too-large", Reason: large.Reason}
+		return &Untileable{
+			Instr:  large.Instr,
+			Rule:   "too-large",
+			Reason: large.Reason,
+		}
 	}
 	return nil
 }
@@ -56,8 +60,13 @@ func hasNested(c *hlo.Computation) bool {
 type inliner struct{ out *hlo.Computation }
 
 // computation copies c with its parameters bound and returns its root.
-func (in *inliner) computation(c *hlo.Computation, args []*hlo.Instr, prefix string) (*hlo.Instr, error) {
-	value := make(map[*hlo.Instr]*hlo.Instr, len(c.Instrs))
+func (in *inliner) computation(
+	c *hlo.Computation, args []*hlo.Instr, prefix string,
+) (*hlo.Instr, error) {
+	value := make(
+		map[*hlo.Instr]*hlo.Instr,
+		len(c.Instrs),
+	)
 	for k, p := range c.Params {
 		value[p] = args[k]
 	}
@@ -78,12 +87,17 @@ func (in *inliner) computation(c *hlo.Computation, args []*hlo.Instr, prefix str
 	return value[c.Root], nil
 }
 
-func (in *inliner) instr(i *hlo.Instr, operands []*hlo.Instr, prefix string) (*hlo.Instr, error) {
+func (in *inliner) instr(
+	i *hlo.Instr, operands []*hlo.Instr, prefix string,
+) (*hlo.Instr, error) {
 	copied := *i
-	copied.Name, copied.Operands = prefix+i.Name, operands
+	copied.Name = prefix + i.Name
+	copied.Operands = operands
 	switch i.Op {
 	case hlo.OpFusion, hlo.OpCall:
-		return in.computation(i.Attrs.Calls, operands, copied.Name+"/")
+		return in.computation(
+			i.Attrs.Calls, operands, copied.Name+"/",
+		)
 	case hlo.OpGetTupleElement:
 		if operands[0].Op == hlo.OpTuple {
 			return operands[0].Operands[i.Attrs.Index], nil
@@ -91,9 +105,14 @@ func (in *inliner) instr(i *hlo.Instr, operands []*hlo.Instr, prefix string) (*h
 	case hlo.OpMap:
 		op, ok := singleOp(i.Attrs.ToApply)
 		if !ok {
-			return nil, &Untileable{Instr: i, Rule: "map", Reason: refusalReason(hlo.OpMap)}
+			return nil, &Untileable{
+				Instr:  i,
+				Rule:   "map",
+				Reason: refusalReason(hlo.OpMap),
+			}
 		}
-		copied.Op, copied.Attrs = op.Op, op.Attrs
+		copied.Op = op.Op
+		copied.Attrs = op.Attrs
 	}
 	in.out.Instrs = append(in.out.Instrs, &copied)
 	return &copied, nil
@@ -103,7 +122,8 @@ func (in *inliner) instr(i *hlo.Instr, operands []*hlo.Instr, prefix string) (*h
 // it takes the parameters in order.
 func singleOp(c *hlo.Computation) (*hlo.Instr, bool) {
 	root := c.Root
-	if !root.Op.Elementwise() || len(root.Operands) != len(c.Params) {
+	if !root.Op.Elementwise() ||
+		len(root.Operands) != len(c.Params) {
 		return nil, false
 	}
 	for k, o := range root.Operands {

@@ -24,13 +24,16 @@ type Illegal struct {
 }
 
 func (e *Illegal) Error() string {
-	return fmt.Sprintf("tiling %v breaks the constraint %s", []int64(e.Tiling), e.Clause)
+	return fmt.Sprintf(
+		"tiling %v breaks the constraint %s", []int64(e.Tiling), e.Clause,
+	)
 }
 
 // compile makes what Check and Tilings read. A constraint over anything but
 // tile sizes is an error.
 func (s *Space) compile() (err error) {
-	if s.legal, err = s.compileConstraints(s.Where); err == nil && len(s.Boxes) > 0 {
+	s.legal, err = s.compileConstraints(s.Where)
+	if err == nil && len(s.Boxes) > 0 {
 		if s.boxed, err = s.compileConstraints(s.boxes()); err == nil {
 			s.boxed.boxes = s.Boxes
 		}
@@ -53,7 +56,8 @@ func (s *Space) compileConstraints(where index.Constraint) (*compiledConstraints
 // compiled is s.legal, made now for a space that no analysis compiled: a
 // concrete one, or a copy with constraints of its own.
 func (s *Space) compiled() *compiledConstraints {
-	if s.legal != nil && sameSlice(s.legal.where, s.Where) {
+	if s.legal != nil &&
+		sameSlice(s.legal.where, s.Where) {
 		return s.legal
 	}
 	l, err := s.compileConstraints(s.Where)
@@ -65,13 +69,16 @@ func (s *Space) compiled() *compiledConstraints {
 
 // sameSlice reports whether c and d share their first element and their length.
 func sameSlice(c, d index.Constraint) bool {
-	return len(c) == len(d) && (len(c) == 0 || &c[0] == &d[0])
+	return len(c) == len(d) &&
+		(len(c) == 0 || &c[0] == &d[0])
 }
 
 // buckets plans the enumeration of the space's tilings when first asked.
 func (s *Space) buckets() *buckets {
 	l := s.compiled()
-	l.once.Do(func() { l.plan = newBuckets(s.Dims, l) })
+	l.once.Do(func() {
+		l.plan = newBuckets(s.Dims, l)
+	})
 	return l.plan
 }
 
@@ -86,7 +93,9 @@ func (l *compiledConstraints) checkTiling(t Tiling) error {
 		scratch = make([]int64, n)
 	}
 	if at := l.check.FirstViolated(t, scratch); at >= 0 {
-		return &Illegal{append(Tiling(nil), t...), l.where[at]}
+		return &Illegal{
+			append(Tiling(nil), t...), l.where[at],
+		}
 	}
 	return nil
 }

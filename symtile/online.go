@@ -59,7 +59,8 @@ type Rescaled struct {
 // Means: see online_mean.go.
 func (p *Program) Online() *Program {
 	for k, s := range p.Body {
-		if s.Loop == nil || !findsMaximum(p, s.Loop) && !sumsFloats(p, s.Loop) {
+		if s.Loop == nil ||
+			!findsMaximum(p, s.Loop) && !sumsFloats(p, s.Loop) {
 			continue
 		}
 		if q := newLoopFuser(p, k).fuse(); q != nil {
@@ -75,7 +76,8 @@ func findsMaximum(p *Program, l *Loop) bool {
 		return false
 	}
 	op := &p.Ops[l.Accumulators[0]]
-	return reducesBy(op, hlo.OpMaximum) && op.Instr.Shape.DType.IsFloat()
+	return reducesBy(op, hlo.OpMaximum) &&
+		op.Instr.Shape.DType.IsFloat()
 }
 
 // reducesBy says whether an op reduces one operand by an operation.
@@ -85,8 +87,11 @@ func reducesBy(op *Op, code hlo.Opcode) bool {
 	}
 	c := op.Instr.Attrs.ToApply
 	r := c.Root
-	return r.Op == code && len(c.Params) == 2 && len(r.Operands) == 2 && r.Operands[0] != r.Operands[1] &&
-		slices.Contains(c.Params, r.Operands[0]) && slices.Contains(c.Params, r.Operands[1])
+	return r.Op == code && len(c.Params) == 2 &&
+		len(r.Operands) == 2 &&
+		r.Operands[0] != r.Operands[1] &&
+		slices.Contains(c.Params, r.Operands[0]) &&
+		slices.Contains(c.Params, r.Operands[1])
 }
 
 // A rowFactor is a number of each row that a value is a multiple of: of op, or of
@@ -134,10 +139,14 @@ func (j *loopFuser) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 		return f, -1, err
 	case hlo.OpExponential:
 		if len(args[0]) == 1 && args[0][0].exponent {
-			return []rowFactor{{op: j.statistic, dims: args[0][0].dims}}, -1, nil
+			return []rowFactor{
+				{op: j.statistic, dims: args[0][0].dims},
+			}, -1, nil
 		}
 	case hlo.OpMultiply:
-		if f := args[0]; len(f) == 1 && f[0].deviation && op.Args[0] == op.Args[1] {
+		f := args[0]
+		if len(f) == 1 && f[0].deviation &&
+			op.Args[0] == op.Args[1] {
 			return squaredFactor(f), -1, nil
 		}
 		return j.multiplied(op, args)
@@ -150,7 +159,9 @@ func (j *loopFuser) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 // requireProduct is an error where a value is not a product of factors and what
 // depends on none.
 func requireProduct(f []rowFactor) error {
-	if slices.ContainsFunc(f, func(x rowFactor) bool { return x.plain || x.exponent || x.deviation || x.squaredDeviation }) {
+	if slices.ContainsFunc(f, func(x rowFactor) bool {
+		return x.plain || x.exponent || x.deviation || x.squaredDeviation
+	}) {
 		return errNotOnline
 	}
 	return nil
@@ -159,25 +170,31 @@ func requireProduct(f []rowFactor) error {
 // rowNumber is the only factor of a value that is nothing else, of a row known
 // only after the loop.
 func (j *loopFuser) rowNumber(f []rowFactor) (rowFactor, bool) {
-	if len(f) == 1 && f[0].plain && f[0].op != j.statistic {
+	if len(f) == 1 && f[0].plain &&
+		f[0].op != j.statistic {
 		return f[0], true
 	}
 	return rowFactor{}, false
 }
 
-func (j *loopFuser) multiplied(op *Op, args [][]rowFactor) ([]rowFactor, int, error) {
+func (j *loopFuser) multiplied(
+	op *Op, args [][]rowFactor,
+) ([]rowFactor, int, error) {
 	for k := range args {
 		if r, ok := j.rowNumber(args[k]); ok {
 			return j.timesFactor(op.Args[1-k], args[1-k], r)
 		}
 	}
-	if requireProduct(args[0]) != nil || requireProduct(args[1]) != nil {
+	if requireProduct(args[0]) != nil ||
+		requireProduct(args[1]) != nil {
 		return nil, -1, errNotOnline
 	}
 	return slices.Concat(args[0], args[1]), -1, nil
 }
 
-func (j *loopFuser) divided(op *Op, args [][]rowFactor) ([]rowFactor, int, error) {
+func (j *loopFuser) divided(
+	op *Op, args [][]rowFactor,
+) ([]rowFactor, int, error) {
 	if r, ok := j.rowNumber(args[1]); ok {
 		r.divides = true
 		return j.timesFactor(op.Args[0], args[0], r)
@@ -189,7 +206,9 @@ func (j *loopFuser) divided(op *Op, args [][]rowFactor) ([]rowFactor, int, error
 }
 
 // timesFactor is a value with one more factor.
-func (j *loopFuser) timesFactor(n int, f []rowFactor, r rowFactor) ([]rowFactor, int, error) {
+func (j *loopFuser) timesFactor(
+	n int, f []rowFactor, r rowFactor,
+) ([]rowFactor, int, error) {
 	if requireProduct(f) != nil || j.newOps[n] < 0 {
 		return nil, -1, errNotOnline
 	}
@@ -198,12 +217,19 @@ func (j *loopFuser) timesFactor(n int, f []rowFactor, r rowFactor) ([]rowFactor,
 }
 
 // exponentOf is that of x−m, where x is what m is the maximum of.
-func (j *loopFuser) exponentOf(op *Op, args [][]rowFactor) ([]rowFactor, error) {
+func (j *loopFuser) exponentOf(
+	op *Op, args [][]rowFactor,
+) ([]rowFactor, error) {
 	max := &j.from.Ops[j.statistic]
-	if len(args[0]) > 0 || len(args[1]) != 1 || !args[1][0].plain || args[1][0].op != j.statistic || j.newOps[op.Args[0]] != j.newOps[max.Args[0]] {
+	if len(args[0]) > 0 ||
+		len(args[1]) != 1 ||
+		!args[1][0].plain ||
+		args[1][0].op != j.statistic ||
+		j.newOps[op.Args[0]] != j.newOps[max.Args[0]] {
 		return nil, errNotOnline
 	}
-	dims, kept := args[1][0].dims, 0
+	dims := args[1][0].dims
+	kept := 0
 	for d := range op.Tile {
 		switch {
 		case slices.Contains(max.Instr.Attrs.Dimensions, int64(d)):
@@ -213,15 +239,21 @@ func (j *loopFuser) exponentOf(op *Op, args [][]rowFactor) ([]rowFactor, error) 
 			kept++
 		}
 	}
-	return []rowFactor{{op: j.statistic, dims: dims, exponent: true}}, nil
+	return []rowFactor{
+		{op: j.statistic, dims: dims, exponent: true},
+	}, nil
 }
 
 // convertedFactors is the factors of a value in another floating type: it is rounded
 // by as much as when it is multiplied by them before, but for the maximum.
 func convertedFactors(op *Op, f []rowFactor) ([]rowFactor, error) {
-	to, from := op.Instr.Shape.DType, op.Instr.Operands[0].Shape.DType
+	to := op.Instr.Shape.DType
+	from := op.Instr.Operands[0].Shape.DType
 	narrows := to.FractionBits() < from.FractionBits()
-	if !to.IsFloat() || !from.IsFloat() || slices.ContainsFunc(f, func(x rowFactor) bool { return narrows && x.exponent || x.deviation || x.squaredDeviation }) {
+	if !to.IsFloat() || !from.IsFloat() ||
+		slices.ContainsFunc(f, func(x rowFactor) bool {
+			return narrows && x.exponent || x.deviation || x.squaredDeviation
+		}) {
 		return nil, errNotOnline
 	}
 	return f, nil
@@ -235,9 +267,13 @@ func rearranged(op *Op, list []rowFactor) ([]rowFactor, error) {
 	to := func(d int) int { return d }
 	switch op.Code {
 	case hlo.OpBroadcast:
-		to = func(d int) int { return int(op.Instr.Attrs.Dimensions[d]) }
+		to = func(d int) int {
+			return int(op.Instr.Attrs.Dimensions[d])
+		}
 	case hlo.OpTranspose:
-		to = func(d int) int { return slices.Index(op.Perm, d) }
+		to = func(d int) int {
+			return slices.Index(op.Perm, d)
+		}
 	case hlo.OpReshape:
 		places := unitReshapeDims(op)
 		if places == nil {
@@ -268,7 +304,8 @@ func unitReshapeDims(op *Op) []int {
 	if op.Instr.Op != hlo.OpReshape {
 		return nil
 	}
-	from, to := op.Instr.Operands[0].Shape.Dims, op.Instr.Shape.Dims
+	from := op.Instr.Operands[0].Shape.Dims
+	to := op.Instr.Shape.Dims
 	places := make([]int, len(from))
 	k := 0
 	for d, n := range from {
@@ -296,13 +333,20 @@ func (j *loopFuser) reducedFactors(op *Op) ([]rowFactor, error) {
 			continue
 		}
 		kept := keptDims(op, k)
-		if kept == nil || requireProduct(f) != nil && !j.reducesSquares(op, f) || op.Code == hlo.OpReduce && (!reducesBy(op, hlo.OpAdd) || !isZero(j.from, op.Args[1])) {
+		if kept == nil ||
+			requireProduct(f) != nil && !j.reducesSquares(op, f) ||
+			op.Code == hlo.OpReduce && (!reducesBy(op, hlo.OpAdd) ||
+				!isZero(j.from, op.Args[1])) {
 			return nil, errNotOnline
 		}
-		list = append(list, mapFactorDims(f, func(d int) int { return kept[d] })...)
+		list = append(
+			list,
+			mapFactorDims(f, func(d int) int { return kept[d] })...,
+		)
 		for n, x := range f {
 			for i, d := range x.dims {
-				if d >= 0 && list[len(list)-len(f)+n].dims[i] < 0 {
+				if d >= 0 &&
+					list[len(list)-len(f)+n].dims[i] < 0 {
 					return nil, errNotOnline
 				}
 			}
@@ -316,13 +360,24 @@ func (j *loopFuser) reducedFactors(op *Op) ([]rowFactor, error) {
 func keptDims(op *Op, k int) []int {
 	a := op.Instr.Attrs
 	switch {
-	case op.Code == hlo.OpReduce && k == 0 && len(op.Args) == 2:
-		return renumbered(len(op.Instr.Operands[0].Shape.Dims), nil, a.Dimensions, 0)
+	case op.Code == hlo.OpReduce && k == 0 &&
+		len(op.Args) == 2:
+		return renumbered(
+			len(op.Instr.Operands[0].Shape.Dims),
+			nil, a.Dimensions, 0,
+		)
 	case op.Code == hlo.OpDot && k == 0:
-		return renumbered(len(op.Instr.Operands[0].Shape.Dims), a.LHSBatch, a.LHSContract, len(a.LHSBatch))
+		return renumbered(
+			len(op.Instr.Operands[0].Shape.Dims),
+			a.LHSBatch, a.LHSContract, len(a.LHSBatch),
+		)
 	case op.Code == hlo.OpDot && k == 1:
-		left := len(op.Instr.Operands[0].Shape.Dims) - len(a.LHSContract)
-		return renumbered(len(op.Instr.Operands[1].Shape.Dims), a.RHSBatch, a.RHSContract, left)
+		left := len(op.Instr.Operands[0].Shape.Dims) -
+			len(a.LHSContract)
+		return renumbered(
+			len(op.Instr.Operands[1].Shape.Dims),
+			a.RHSBatch, a.RHSContract, left,
+		)
 	}
 	return nil
 }
@@ -348,5 +403,6 @@ func renumbered(rank int, batch, summed []int64, next int) []int {
 // isZero says whether an op is the constant 0.
 func isZero(p *Program, n int) bool {
 	l := p.Ops[n].Instr.Literal
-	return l != nil && len(l.Floats) == 1 && l.Floats[0] == 0
+	return l != nil && len(l.Floats) == 1 &&
+		l.Floats[0] == 0
 }

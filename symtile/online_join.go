@@ -37,12 +37,24 @@ type duplicateKey struct {
 var errNotOnline = errors.New("the terms are neither homogeneous in exp(-max) nor squares of x less a number")
 
 func newLoopFuser(p *Program, first int) *loopFuser {
-	l, to := p.Body[first].Loop, *p
+	l := p.Body[first].Loop
+	to := *p
 	to.Ops = nil
 	j := &loopFuser{
-		from: p, to: &to, first: first, statistic: l.Accumulators[0], newOps: make([]int, len(p.Ops)), hoisted: map[int]bool{},
-		factors: map[int][]rowFactor{}, deferred: map[int][]rowFactor{}, duplicates: map[duplicateKey][]int{}, fused: map[*Loop]bool{l: true}, sub: &index.Substitution{},
-		loop: &Loop{Dims: l.Dims, Online: &Online{Deviation: -1, FusedDims: [][]int{l.Dims}}}, isSum: sumsFloats(p, l),
+		from: p, to: &to, first: first,
+		statistic:  l.Accumulators[0],
+		newOps:     make([]int, len(p.Ops)),
+		hoisted:    map[int]bool{},
+		factors:    map[int][]rowFactor{},
+		deferred:   map[int][]rowFactor{},
+		duplicates: map[duplicateKey][]int{},
+		fused:      map[*Loop]bool{l: true},
+		sub:        &index.Substitution{},
+		loop: &Loop{Dims: l.Dims, Online: &Online{
+			Deviation: -1,
+			FusedDims: [][]int{l.Dims},
+		}},
+		isSum: sumsFloats(p, l),
 	}
 	for n := range j.newOps {
 		j.newOps[n] = -1
@@ -55,11 +67,17 @@ func (j *loopFuser) fuse() *Program {
 	for _, s := range j.from.Body[:j.first] {
 		j.copyStep(s)
 	}
-	if j.body(j.from.Body[j.first].Loop.Body, &j.loop.Body, false) != nil || j.hoistOperands(j.from.Ops[j.statistic].Args) != nil {
+	if j.body(
+		j.from.Body[j.first].Loop.Body,
+		&j.loop.Body,
+		false,
+	) != nil ||
+		j.hoistOperands(j.from.Ops[j.statistic].Args) != nil {
 		return nil
 	}
 	o := j.loop.Online
-	o.Statistic, o.Prefix = j.emit(j.statistic, j.loop), len(j.loop.Body)
+	o.Statistic = j.emit(j.statistic, j.loop)
+	o.Prefix = len(j.loop.Body)
 	j.loop.Accumulators = []int{o.Statistic}
 	j.factors[j.statistic] = j.rowFactors(j.statistic)
 	rest := j.from.Body[j.first+1:]
@@ -80,7 +98,9 @@ func (j *loopFuser) fuse() *Program {
 
 // program puts the parts together.
 func (j *loopFuser) program() *Program {
-	j.to.Body, j.to.Roots, j.to.Runtime = j.outer, slices.Clone(j.from.Roots), slices.Clone(j.from.Runtime)
+	j.to.Body, j.to.Roots, j.to.Runtime = j.outer,
+		slices.Clone(j.from.Roots),
+		slices.Clone(j.from.Runtime)
 	for k := range j.to.Roots {
 		j.to.Roots[k].Op = j.newOps[j.to.Roots[k].Op]
 	}
@@ -106,7 +126,8 @@ func (j *loopFuser) add(op Op) int {
 // translatedOp is old op n with the arguments and tile ids of the new program.
 func (j *loopFuser) translatedOp(n int) Op {
 	op := j.from.Ops[n]
-	op.Args, op.RuntimeArgs = j.translatedIndices(op.Args), j.translatedIndices(op.RuntimeArgs)
+	op.Args, op.RuntimeArgs = j.translatedIndices(op.Args),
+		j.translatedIndices(op.RuntimeArgs)
 	op.Tile = j.translatedTile(op.Tile)
 	return op
 }
@@ -135,7 +156,13 @@ func (j *loopFuser) translatedIndices(ops []int) []int {
 
 func (j *loopFuser) translatedDim(d DimTile) DimTile {
 	s := j.sub
-	e := DimTile{Offset: s.Apply(d.Offset), Size: s.Apply(d.Size), Stride: s.Apply(d.Stride), Lower: s.Apply(d.Lower), Bound: s.Apply(d.Bound)}
+	e := DimTile{
+		Offset: s.Apply(d.Offset),
+		Size:   s.Apply(d.Size),
+		Stride: s.Apply(d.Stride),
+		Lower:  s.Apply(d.Lower),
+		Bound:  s.Apply(d.Bound),
+	}
 	for _, x := range d.Digits {
 		e.Digits = append(e.Digits, j.translatedDim(x))
 	}
@@ -143,7 +170,9 @@ func (j *loopFuser) translatedDim(d DimTile) DimTile {
 }
 
 // copyStep copies a step as it is to the end of what there is.
-func (j *loopFuser) copyStep(s Step) { j.outer = append(j.outer, j.copiedStep(s)) }
+func (j *loopFuser) copyStep(s Step) {
+	j.outer = append(j.outer, j.copiedStep(s))
+}
 
 func (j *loopFuser) copiedStep(s Step) Step {
 	if s.Loop == nil {
@@ -154,7 +183,9 @@ func (j *loopFuser) copiedStep(s Step) Step {
 		l.Body = append(l.Body, j.copiedStep(x))
 	}
 	for _, c := range s.Loop.Accumulators {
-		l.Accumulators = append(l.Accumulators, j.emit(c, l))
+		l.Accumulators = append(
+			l.Accumulators, j.emit(c, l),
+		)
 	}
 	return Step{Loop: l}
 }
@@ -165,17 +196,22 @@ func (j *loopFuser) matchIterations(l *Loop) bool {
 	if len(l.Dims) != len(j.loop.Dims) {
 		return false
 	}
-	j.sub = &index.Substitution{With: map[index.Expr]index.Expr{}}
+	j.sub = &index.Substitution{
+		With: map[index.Expr]index.Expr{},
+	}
 	for k, d := range l.Dims {
-		x, y := j.from.Space.Dims[d], j.from.Space.Dims[j.loop.Dims[k]]
+		x := j.from.Space.Dims[d]
+		y := j.from.Space.Dims[j.loop.Dims[k]]
 		size, known := x.Size.Value()
-		if other, _ := y.Size.Value(); x.Extent != y.Extent || known && size != other {
+		other, _ := y.Size.Value()
+		if x.Extent != y.Extent || known && size != other {
 			return false
 		}
 		if !known {
 			j.sub.With[x.Size] = y.Size
 		}
-		if _, one := x.Tid.Value(); !one && x.Tid != y.Tid {
+		_, one := x.Tid.Value()
+		if !one && x.Tid != y.Tid {
 			j.sub.With[x.Tid] = y.Tid
 		}
 	}
@@ -185,20 +221,30 @@ func (j *loopFuser) matchIterations(l *Loop) bool {
 // tryFuse joins a loop, or leaves all as it was.
 func (j *loopFuser) tryFuse(l *Loop) {
 	saved := *j
-	ops, loop, online := len(j.to.Ops), *j.loop, *j.loop.Online
-	j.newOps, j.hoisted, j.factors, j.deferred, j.duplicates = slices.Clone(j.newOps), maps.Clone(j.hoisted), maps.Clone(j.factors), maps.Clone(j.deferred), maps.Clone(j.duplicates)
+	ops := len(j.to.Ops)
+	loop := *j.loop
+	online := *j.loop.Online
+	j.newOps, j.hoisted, j.factors, j.deferred, j.duplicates = slices.Clone(j.newOps),
+		maps.Clone(j.hoisted),
+		maps.Clone(j.factors),
+		maps.Clone(j.deferred),
+		maps.Clone(j.duplicates)
 	err := j.body(l.Body, &j.loop.Body, false)
 	for _, c := range l.Accumulators {
 		if err == nil {
 			err = j.accumulator(c)
 		}
 	}
-	if err != nil || j.isSum && len(j.loop.Online.SquaredDeviations) == len(online.SquaredDeviations) {
-		j.to.Ops, *j.loop, *saved.loop.Online = j.to.Ops[:ops], loop, online
+	if err != nil ||
+		j.isSum && len(j.loop.Online.SquaredDeviations) == len(online.SquaredDeviations) {
+		j.to.Ops, *j.loop, *saved.loop.Online = j.to.Ops[:ops],
+			loop, online
 		*j = saved
 	} else {
 		j.fused[l] = true
-		j.loop.Online.FusedDims = append(slices.Clip(j.loop.Online.FusedDims), l.Dims)
+		j.loop.Online.FusedDims = append(
+			slices.Clip(j.loop.Online.FusedDims), l.Dims,
+		)
 	}
 	j.sub = &index.Substitution{}
 }
@@ -224,7 +270,8 @@ func (j *loopFuser) body(steps []Step, into *[]Step, inner bool) error {
 		}
 		switch {
 		case len(l.Accumulators) == 0: // all of them were there
-		case len(l.Accumulators) < len(s.Loop.Accumulators) || len(l.Body) < len(s.Loop.Body):
+		case len(l.Accumulators) < len(s.Loop.Accumulators) ||
+			len(l.Body) < len(s.Loop.Body):
 			return errNotOnline // it would need what only the other loop has
 		default:
 			*into = append(*into, Step{Loop: l})
@@ -235,7 +282,9 @@ func (j *loopFuser) body(steps []Step, into *[]Step, inner bool) error {
 
 // addTerm adds an op of a body, or finds the one that computes the same; around is
 // the loop whose closer it is.
-func (j *loopFuser) addTerm(n int, around *Loop, into *[]Step, inner bool) error {
+func (j *loopFuser) addTerm(
+	n int, around *Loop, into *[]Step, inner bool,
+) error {
 	op := &j.from.Ops[n]
 	if err := j.hoistOperands(slices.Concat(op.Args, op.RuntimeArgs)); err != nil {
 		return err
@@ -248,12 +297,15 @@ func (j *loopFuser) addTerm(n int, around *Loop, into *[]Step, inner bool) error
 		j.newOps[n] = made
 		return nil
 	}
-	if len(f) > 0 && f[0].plain && f[0].op != j.statistic {
+	if len(f) > 0 && f[0].plain &&
+		f[0].op != j.statistic {
 		return nil
 	}
 	less := len(f) == 1 && f[0].deviation
 	if less {
-		*into = append(*into, Step{Op: j.shiftedStatistic(op)})
+		*into = append(*into, Step{
+			Op: j.shiftedStatistic(op),
+		})
 	}
 	if twin := j.duplicate(n, around, inner); twin >= 0 {
 		j.newOps[n] = twin
@@ -264,7 +316,9 @@ func (j *loopFuser) addTerm(n int, around *Loop, into *[]Step, inner bool) error
 		j.orderDeviation(at)
 	}
 	key := duplicateKey{op.Instr, inner}
-	j.duplicates[key] = append(slices.Clip(j.duplicates[key]), at)
+	j.duplicates[key] = append(
+		slices.Clip(j.duplicates[key]), at,
+	)
 	if around != nil {
 		around.Accumulators = append(around.Accumulators, at)
 	} else {
@@ -278,8 +332,12 @@ func (j *loopFuser) duplicate(n int, around *Loop, inner bool) int {
 	x := j.translatedOp(n)
 	for _, k := range j.duplicates[duplicateKey{x.Instr, inner}] {
 		y := &j.to.Ops[k]
-		if x.Code == y.Code && slices.Equal(x.Args, y.Args) && slices.Equal(x.Perm, y.Perm) && slices.EqualFunc(x.Tile, y.Tile, DimTile.Equal) &&
-			(around == nil) == (y.Loop == nil) && (around == nil || slices.Equal(around.Dims, y.Loop.Dims)) {
+		if x.Code == y.Code &&
+			slices.Equal(x.Args, y.Args) &&
+			slices.Equal(x.Perm, y.Perm) &&
+			slices.EqualFunc(x.Tile, y.Tile, DimTile.Equal) &&
+			(around == nil) == (y.Loop == nil) &&
+			(around == nil || slices.Equal(around.Dims, y.Loop.Dims)) {
 			return k
 		}
 	}
@@ -298,18 +356,23 @@ func (j *loopFuser) hoistOperands(ops []int) error {
 			j.factors[n] = j.rowFactors(n)
 			continue
 		}
-		if err := j.hoistOperands(slices.Concat(op.Args, op.RuntimeArgs)); err != nil {
+		err := j.hoistOperands(slices.Concat(op.Args, op.RuntimeArgs))
+		if err != nil {
 			return err
 		}
 		switch f := j.rearrangedMaximum(op); {
-		case !slices.ContainsFunc(op.Args, func(a int) bool { return len(j.factors[a]) > 0 }):
+		case !slices.ContainsFunc(op.Args, func(a int) bool {
+			return len(j.factors[a]) > 0
+		}):
 			sub := j.sub
 			j.sub = &index.Substitution{}
 			j.outer = append(j.outer, Step{Op: j.emit(n, nil)})
 			j.sub, j.hoisted[n] = sub, true
 		case f != nil:
 			j.factors[n] = f
-			j.loop.Body = append(j.loop.Body, Step{Op: j.emit(n, nil)})
+			j.loop.Body = append(j.loop.Body, Step{
+				Op: j.emit(n, nil),
+			})
 		default:
 			j.factors[n] = j.rowFactors(n)
 		}
@@ -324,8 +387,10 @@ func (j *loopFuser) rearrangedMaximum(op *Op) []rowFactor {
 		return nil
 	}
 	switch f := j.factors[op.Args[0]]; {
-	case len(f) != 1 || !f[0].plain || f[0].op != j.statistic:
-	case op.Code == hlo.OpReshape || op.Code == hlo.OpCopy || op.Code == hlo.OpBroadcast:
+	case len(f) != 1 || !f[0].plain ||
+		f[0].op != j.statistic:
+	case op.Code == hlo.OpReshape ||
+		op.Code == hlo.OpCopy || op.Code == hlo.OpBroadcast:
 		if f, err := rearranged(op, f); err == nil {
 			return f
 		}
@@ -339,7 +404,9 @@ func (j *loopFuser) rowFactors(n int) []rowFactor {
 	for k := range dims {
 		dims[k] = k
 	}
-	return []rowFactor{{op: n, dims: dims, plain: true}}
+	return []rowFactor{
+		{op: n, dims: dims, plain: true},
+	}
 }
 
 // accumulator adds a closer of a joined loop.
@@ -356,24 +423,32 @@ func (j *loopFuser) accumulator(n int) error {
 	for _, f := range list {
 		row := &j.from.Ops[f.op]
 		for k, d := range f.dims {
-			if d < 0 && f.op != j.statistic || d >= 0 && !row.Tile[k].Equal(op.Tile[d]) {
+			if d < 0 && f.op != j.statistic ||
+				d >= 0 && !row.Tile[k].Equal(op.Tile[d]) {
 				return errNotOnline
 			}
 		}
 		switch {
 		case f.squaredDeviation:
 			j.deferred[n] = append(j.deferred[n], f)
-			j.loop.Online.SquaredDeviations = append(slices.Clip(j.loop.Online.SquaredDeviations), len(j.to.Ops))
+			j.loop.Online.SquaredDeviations = append(
+				slices.Clip(j.loop.Online.SquaredDeviations),
+				len(j.to.Ops),
+			)
 		case f.op != j.statistic:
 			j.deferred[n] = append(j.deferred[n], f)
 		case scaled:
 			return errNotOnline
 		default:
 			scaled = true
-			j.loop.Online.Rescaled = append(j.loop.Online.Rescaled, Rescaled{len(j.to.Ops), f.dims})
+			j.loop.Online.Rescaled = append(j.loop.Online.Rescaled, Rescaled{
+				len(j.to.Ops), f.dims,
+			})
 		}
 	}
-	j.loop.Accumulators = append(j.loop.Accumulators, j.emit(n, j.loop))
+	j.loop.Accumulators = append(
+		j.loop.Accumulators, j.emit(n, j.loop),
+	)
 	j.factors[n] = j.rowFactors(n)
 	return nil
 }
@@ -404,7 +479,11 @@ func (j *loopFuser) applyFactor(n int, f rowFactor) {
 		code = hlo.OpDivide
 	}
 	x := j.epilogueOf(n)
-	j.newOps[n] = x.add(code, x.of.Shape.DType, j.newOps[n], x.broadcastRow(j.newOps[f.op], f.dims))
+	j.newOps[n] = x.add(
+		code, x.of.Shape.DType,
+		j.newOps[n],
+		x.broadcastRow(j.newOps[f.op], f.dims),
+	)
 }
 
 // A epilogue is ops on the tile of a sum, after its loop.
@@ -423,14 +502,23 @@ func (j *loopFuser) epilogueOf(n int) *epilogue {
 func (x *epilogue) add(code hlo.Opcode, d hlo.DType, args ...int) int {
 	i := &hlo.Instr{Shape: hlo.Shape{DType: d}}
 	for _, a := range args {
-		i.Operands = append(i.Operands, x.j.to.Ops[a].Instr)
+		i.Operands = append(
+			i.Operands, x.j.to.Ops[a].Instr,
+		)
 	}
 	return x.put(code, i, args...)
 }
 
 func (x *epilogue) put(code hlo.Opcode, i *hlo.Instr, args ...int) int {
-	i.Name, i.Op, i.Shape.Dims = x.of.Name+"."+string(code), code, x.of.Shape.Dims
-	at := x.j.add(Op{Instr: i, Code: code, Tile: x.tile, Args: args})
+	i.Name = x.of.Name + "." + string(code)
+	i.Op = code
+	i.Shape.Dims = x.of.Shape.Dims
+	at := x.j.add(Op{
+		Instr: i,
+		Code:  code,
+		Tile:  x.tile,
+		Args:  args,
+	})
 	x.j.outer = append(x.j.outer, Step{Op: at})
 	return at
 }
@@ -443,7 +531,15 @@ func (x *epilogue) broadcastRow(at int, along []int) int {
 	for _, d := range along {
 		dims = append(dims, int64(d))
 	}
-	at = x.put(hlo.OpBroadcast, &hlo.Instr{Shape: hlo.Shape{DType: by.Shape.DType}, Operands: []*hlo.Instr{by}, Attrs: hlo.Attrs{Dimensions: dims}}, at)
+	at = x.put(
+		hlo.OpBroadcast,
+		&hlo.Instr{
+			Shape:    hlo.Shape{DType: by.Shape.DType},
+			Operands: []*hlo.Instr{by},
+			Attrs:    hlo.Attrs{Dimensions: dims},
+		},
+		at,
+	)
 	if by.Shape.DType != x.of.Shape.DType {
 		at = x.add(hlo.OpConvert, x.of.Shape.DType, at)
 	}

@@ -33,18 +33,23 @@ func sumsFloats(p *Program, l *Loop) bool {
 	}
 	op := &p.Ops[l.Accumulators[0]]
 	d := op.Instr.Shape.DType
-	return reducesBy(op, hlo.OpAdd) && isZero(p, op.Args[1]) && (d == hlo.F32 || d == hlo.F64)
+	return reducesBy(op, hlo.OpAdd) &&
+		isZero(p, op.Args[1]) &&
+		(d == hlo.F32 || d == hlo.F64)
 }
 
 // deviationOf is the factor of x less a number of the row, where x is what is summed.
-func (j *loopFuser) deviationOf(op *Op, args [][]rowFactor) ([]rowFactor, error) {
+func (j *loopFuser) deviationOf(
+	op *Op, args [][]rowFactor,
+) ([]rowFactor, error) {
 	k := 0
 	if len(args[0]) > 0 {
 		k = 1
 	}
 	sum := &j.from.Ops[j.statistic]
 	r, ok := j.rowNumber(args[1-k])
-	if !ok || len(args[k]) > 0 || j.newOps[op.Args[k]] != j.newOps[sum.Args[0]] {
+	if !ok || len(args[k]) > 0 ||
+		j.newOps[op.Args[k]] != j.newOps[sum.Args[0]] {
 		return nil, errNotOnline
 	}
 	for _, d := range r.dims {
@@ -65,8 +70,11 @@ func squaredFactor(f []rowFactor) []rowFactor {
 // reducesSquares says whether an op sums squares over the elements that the mean is of.
 func (j *loopFuser) reducesSquares(op *Op, f []rowFactor) bool {
 	sum := &j.from.Ops[j.statistic]
-	a, b := slices.Sorted(slices.Values(op.Instr.Attrs.Dimensions)), slices.Sorted(slices.Values(sum.Instr.Attrs.Dimensions))
-	return op.Code == hlo.OpReduce && len(f) == 1 && f[0].squaredDeviation && slices.Equal(a, b) && slices.EqualFunc(op.Tile, sum.Tile, DimTile.Equal)
+	a := slices.Sorted(slices.Values(op.Instr.Attrs.Dimensions))
+	b := slices.Sorted(slices.Values(sum.Instr.Attrs.Dimensions))
+	return op.Code == hlo.OpReduce && len(f) == 1 &&
+		f[0].squaredDeviation && slices.Equal(a, b) &&
+		slices.EqualFunc(op.Tile, sum.Tile, DimTile.Equal)
 }
 
 // shiftedStatistic has an old op, x less a number of the row or that less x, read the number
@@ -83,15 +91,25 @@ func (j *loopFuser) shiftedStatistic(op *Op) int {
 			kept = append(kept, int64(d))
 		}
 	}
-	j.newOps[number] = j.add(Op{Code: hlo.OpBroadcast, Tile: j.translatedTile(op.Tile), Args: []int{j.newOps[j.statistic]}, Instr: &hlo.Instr{
-		Name: sum.Name + ".near", Op: hlo.OpBroadcast, Shape: op.Instr.Shape, Operands: []*hlo.Instr{sum}, Attrs: hlo.Attrs{Dimensions: kept},
-	}})
+	j.newOps[number] = j.add(Op{
+		Code: hlo.OpBroadcast,
+		Tile: j.translatedTile(op.Tile),
+		Args: []int{j.newOps[j.statistic]},
+		Instr: &hlo.Instr{
+			Name:     sum.Name + ".near",
+			Op:       hlo.OpBroadcast,
+			Shape:    op.Instr.Shape,
+			Operands: []*hlo.Instr{sum},
+			Attrs:    hlo.Attrs{Dimensions: kept},
+		},
+	})
 	return j.newOps[number]
 }
 
 // orderDeviation has a new op be x less the number: its square is that of the other way round.
 func (j *loopFuser) orderDeviation(at int) {
-	if op := &j.to.Ops[at]; op.Args[0] != j.to.Ops[j.newOps[j.statistic]].Args[0] {
+	op := &j.to.Ops[at]
+	if op.Args[0] != j.to.Ops[j.newOps[j.statistic]].Args[0] {
 		op.Args = []int{op.Args[1], op.Args[0]}
 	}
 	if o := j.loop.Online; o.Deviation < 0 {
@@ -101,17 +119,36 @@ func (j *loopFuser) orderDeviation(at int) {
 
 // recenter makes a sum of squares of x less the mean that of x less c.
 func (j *loopFuser) recenter(n int, c rowFactor) {
-	sum, x := j.from.Ops[j.statistic].Instr, j.epilogueOf(n)
-	d, count := x.of.Shape.DType, 1.0
+	sum, x := j.from.Ops[j.statistic].Instr,
+		j.epilogueOf(n)
+	d := x.of.Shape.DType
+	count := 1.0
 	for _, k := range sum.Attrs.Dimensions {
 		count *= float64(sum.Operands[0].Shape.Dims[k])
 	}
-	of := j.add(Op{Code: hlo.OpConstant, Instr: &hlo.Instr{
-		Name: x.of.Name + ".count", Op: hlo.OpConstant, Shape: hlo.Shape{DType: d},
-		Literal: &hlo.Literal{Shape: hlo.Shape{DType: d}, Floats: []float64{count}},
-	}})
+	of := j.add(Op{
+		Code: hlo.OpConstant,
+		Instr: &hlo.Instr{
+			Name:  x.of.Name + ".count",
+			Op:    hlo.OpConstant,
+			Shape: hlo.Shape{DType: d},
+			Literal: &hlo.Literal{
+				Shape:  hlo.Shape{DType: d},
+				Floats: []float64{count},
+			},
+		},
+	})
 	j.outer = append(j.outer, Step{Op: of})
 	of = x.broadcastRow(of, nil)
-	off := x.add(hlo.OpSubtract, d, x.add(hlo.OpDivide, d, j.newOps[j.statistic], of), x.broadcastRow(j.newOps[c.op], c.dims))
-	j.newOps[n] = x.add(hlo.OpAdd, d, j.newOps[n], x.add(hlo.OpMultiply, d, x.add(hlo.OpMultiply, d, off, off), of))
+	off := x.add(
+		hlo.OpSubtract, d,
+		x.add(hlo.OpDivide, d, j.newOps[j.statistic], of),
+		x.broadcastRow(j.newOps[c.op], c.dims),
+	)
+	j.newOps[n] = x.add(
+		hlo.OpAdd, d, j.newOps[n],
+		x.add(hlo.OpMultiply, d, x.add(
+			hlo.OpMultiply, d, off, off,
+		), of),
+	)
 }

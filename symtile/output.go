@@ -18,7 +18,8 @@ func outputs(c *hlo.Computation) []*hlo.Instr {
 			}
 			return
 		}
-		if i.Op == hlo.OpReduce && i.Shape.DType == hlo.Tuple {
+		if i.Op == hlo.OpReduce &&
+			i.Shape.DType == hlo.Tuple {
 			all = append(all, reduceResults(i)...)
 			return
 		}
@@ -33,8 +34,12 @@ func reduceResults(i *hlo.Instr) []*hlo.Instr {
 	all := make([]*hlo.Instr, len(i.Shape.Tuple))
 	for k, s := range i.Shape.Tuple {
 		all[k] = &hlo.Instr{
-			Name: fmt.Sprintf("%s.%d", i.Name, k), Op: hlo.OpGetTupleElement, Shape: s,
-			Operands: []*hlo.Instr{i}, Attrs: hlo.Attrs{Index: k}, Pos: i.Pos,
+			Name:     fmt.Sprintf("%s.%d", i.Name, k),
+			Op:       hlo.OpGetTupleElement,
+			Shape:    s,
+			Operands: []*hlo.Instr{i},
+			Attrs:    hlo.Attrs{Index: k},
+			Pos:      i.Pos,
 		}
 	}
 	return all
@@ -45,8 +50,10 @@ func reduceResults(i *hlo.Instr) []*hlo.Instr {
 func dominantOutput(outs []*hlo.Instr) int {
 	best := 0
 	for k, o := range outs {
-		a, b := o.Shape, outs[best].Shape
-		if a.Rank() > b.Rank() || a.Rank() == b.Rank() && a.Elements() > b.Elements() {
+		a := o.Shape
+		b := outs[best].Shape
+		if a.Rank() > b.Rank() ||
+			a.Rank() == b.Rank() && a.Elements() > b.Elements() {
 			best = k
 		}
 	}
@@ -61,11 +68,15 @@ func (b *builder) roots(outs []*hlo.Instr) error {
 	own := dominantOutput(outs)
 	tile := make(Tile, outs[own].Shape.Rank())
 	for k, extent := range outs[own].Shape.Dims {
-		tile[k] = b.prog.Space.Dims[b.addDim(extent, Parallel, outs[own])].tile()
+		tile[k] = b.prog.Space.Dims[b.addDim(
+			extent, Parallel, outs[own],
+		)].tile()
 	}
 	parallel := len(b.prog.Space.Dims)
 	b.prog.Roots = make([]Root, len(outs))
-	order := slices.Concat([]int{own}, indicesWithout(len(outs), own))
+	order := slices.Concat(
+		[]int{own}, indicesWithout(len(outs), own),
+	)
 	for _, k := range order {
 		at, t := -1, tile
 		if k != own {
@@ -79,7 +90,11 @@ func (b *builder) roots(outs []*hlo.Instr) error {
 				return err
 			}
 		}
-		b.prog.Roots[k] = Root{Op: at, Output: k, Once: b.absentDims(b.prog.Ops[at].Tile, parallel)}
+		b.prog.Roots[k] = Root{
+			Op:     at,
+			Output: k,
+			Once:   b.absentDims(b.prog.Ops[at].Tile, parallel),
+		}
 	}
 	return nil
 }
@@ -98,7 +113,9 @@ func indicesWithout(n, skip int) []int {
 // existingOp finds an op of the instruction, outside loops, whose tiles cover it.
 func (b *builder) existingOp(i *hlo.Instr, parallel int) int {
 	for n, op := range b.prog.Ops {
-		if op.Instr == i && op.Code == i.Op && b.nestOf[n] == nil && b.covers(op.Tile, i.Shape.Dims, parallel) {
+		if op.Instr == i && op.Code == i.Op &&
+			b.nestOf[n] == nil &&
+			b.covers(op.Tile, i.Shape.Dims, parallel) {
 			return n
 		}
 	}
@@ -113,7 +130,9 @@ func (b *builder) covers(t Tile, dims []int64, parallel int) bool {
 		if d.Equal(whole(b.ring, dims[k])) {
 			continue
 		}
-		p := slices.IndexFunc(b.prog.Space.Dims[:parallel], func(x Dim) bool { return d.Equal(x.tile()) && x.Extent == dims[k] })
+		p := slices.IndexFunc(b.prog.Space.Dims[:parallel], func(x Dim) bool {
+			return d.Equal(x.tile()) && x.Extent == dims[k]
+		})
 		if p < 0 || used[p] {
 			return false
 		}
@@ -145,7 +164,9 @@ func (b *builder) absentDims(t Tile, parallel int) []int {
 		if _, single := tid.Value(); single {
 			continue
 		}
-		if !slices.ContainsFunc(t, func(d DimTile) bool { return slices.Contains(d.Offset.Vars(), tid) }) {
+		if !slices.ContainsFunc(t, func(d DimTile) bool {
+			return slices.Contains(d.Offset.Vars(), tid)
+		}) {
 			dims = append(dims, p)
 		}
 	}

@@ -42,14 +42,24 @@ type Unfused struct {
 // Anything else starts a fusion. A fusion of scalars, or of nothing but
 // reshapes, is taken apart again: there is nothing to tune.
 func Partition(m *hlo.Module) (*hlo.Module, []Unfused) {
-	if fusions := m.Fusions(); m.Name == "" || len(fusions) > 1 || fusions[0] != m.Entry {
+	fusions := m.Fusions()
+	if m.Name == "" || len(fusions) > 1 ||
+		fusions[0] != m.Entry {
 		return m, nil
 	}
-	p := &partitioner{usedNames: map[string]int{}, partitioned: map[*hlo.Computation]*hlo.Computation{}, sizes: map[*hlo.Computation]int64{}}
+	p := &partitioner{
+		usedNames:   map[string]int{},
+		partitioned: map[*hlo.Computation]*hlo.Computation{},
+		sizes:       map[*hlo.Computation]int64{},
+	}
 	for _, c := range m.Computations {
 		p.usedNames[c.Name] = 0
 	}
-	out := &hlo.Module{Name: m.Name, Attrs: m.Attrs, Entry: p.computation(m.Entry)}
+	out := &hlo.Module{
+		Name:  m.Name,
+		Attrs: m.Attrs,
+		Entry: p.computation(m.Entry),
+	}
 	out.Computations = reachable(out.Entry)
 	p.rename(out)
 	return out, p.unfused
@@ -59,7 +69,9 @@ func Partition(m *hlo.Module) (*hlo.Module, []Unfused) {
 // they are made from is still called by something else.
 func (p *partitioner) rename(m *hlo.Module) {
 	kept := make(map[string]bool, len(m.Computations))
-	made := make(map[*hlo.Computation]bool, len(p.partitioned))
+	made := make(
+		map[*hlo.Computation]bool, len(p.partitioned),
+	)
 	for _, c := range p.partitioned {
 		made[c] = true
 	}
@@ -68,13 +80,17 @@ func (p *partitioner) rename(m *hlo.Module) {
 	}
 	for _, c := range m.Computations {
 		if made[c] && kept[c.Name] {
-			c.Name = hlo.UniqueName(p.usedNames, truncatedName(c.Name))
+			c.Name = hlo.UniqueName(
+				p.usedNames, truncatedName(c.Name),
+			)
 		}
 	}
 }
 
 // truncatedName leaves room for what is put before and behind a name.
-func truncatedName(name string) string { return name[:min(len(name), hlo.MaxName/2)] }
+func truncatedName(name string) string {
+	return name[:min(len(name), hlo.MaxName/2)]
+}
 
 type partitioner struct {
 	usedNames   map[string]int // computation names
@@ -120,7 +136,11 @@ func (p *partitioner) size(c *hlo.Computation) int64 {
 // flatten copies c with calls inlined and tuples that are taken apart again
 // left out.
 func (p *partitioner) flatten(c *hlo.Computation) *hlo.Computation {
-	f := &flattener{out: &hlo.Computation{Name: c.Name}, names: map[string]int{}, inline: p.size(c) <= maxInlined}
+	f := &flattener{
+		out:    &hlo.Computation{Name: c.Name},
+		names:  map[string]int{},
+		inline: p.size(c) <= maxInlined,
+	}
 	for _, i := range c.Params {
 		param := *i
 		f.names[i.Name] = 0
@@ -138,7 +158,10 @@ type flattener struct {
 }
 
 func (f *flattener) computation(c *hlo.Computation, args []*hlo.Instr, prefix string) *hlo.Instr {
-	value := make(map[*hlo.Instr]*hlo.Instr, len(c.Instrs))
+	value := make(
+		map[*hlo.Instr]*hlo.Instr,
+		len(c.Instrs),
+	)
 	for k, i := range c.Params {
 		value[i] = args[k]
 	}
@@ -150,7 +173,11 @@ func (f *flattener) computation(c *hlo.Computation, args []*hlo.Instr, prefix st
 	return value[c.Root]
 }
 
-func (f *flattener) instr(i *hlo.Instr, value map[*hlo.Instr]*hlo.Instr, prefix string) *hlo.Instr {
+func (f *flattener) instr(
+	i *hlo.Instr,
+	value map[*hlo.Instr]*hlo.Instr,
+	prefix string,
+) *hlo.Instr {
 	operands := make([]*hlo.Instr, len(i.Operands))
 	for k, o := range i.Operands {
 		operands[k] = value[o]
@@ -158,12 +185,20 @@ func (f *flattener) instr(i *hlo.Instr, value map[*hlo.Instr]*hlo.Instr, prefix 
 	switch {
 	case i.Op == hlo.OpCall && f.inline:
 		name := prefix + i.Attrs.Calls.Name
-		return f.computation(i.Attrs.Calls, operands, name[:min(len(name), hlo.MaxName/4)]+".")
-	case i.Op == hlo.OpGetTupleElement && operands[0].Op == hlo.OpTuple:
+		return f.computation(
+			i.Attrs.Calls,
+			operands,
+			name[:min(len(name), hlo.MaxName/4)]+".",
+		)
+	case i.Op == hlo.OpGetTupleElement &&
+		operands[0].Op == hlo.OpTuple:
 		return operands[0].Operands[i.Attrs.Index]
 	}
 	made := *i
-	made.Name, made.Operands = hlo.UniqueName(f.names, prefix+truncatedName(i.Name)), operands
+	made.Name = hlo.UniqueName(
+		f.names, prefix+truncatedName(i.Name),
+	)
+	made.Operands = operands
 	f.out.Instrs = append(f.out.Instrs, &made)
 	return &made
 }
@@ -179,7 +214,11 @@ type outliner struct {
 }
 
 func (p *partitioner) rewrite(flat *hlo.Computation, s *clustering) *hlo.Computation {
-	r := &outliner{p, s, &hlo.Computation{Name: flat.Name}, make(map[*hlo.Instr]*hlo.Instr, len(s.order)), map[string]int{}}
+	r := &outliner{
+		p, s, &hlo.Computation{Name: flat.Name},
+		make(map[*hlo.Instr]*hlo.Instr, len(s.order)),
+		map[string]int{},
+	}
 	for _, i := range s.order {
 		switch c := s.clusterRootedAt[i]; {
 		case i.Op == hlo.OpParameter:
@@ -188,7 +227,8 @@ func (p *partitioner) rewrite(flat *hlo.Computation, s *clustering) *hlo.Computa
 			r.out.Params = append(r.out.Params, &param)
 		case c != nil:
 			r.fusion(c)
-		case len(s.clustersOf[i]) == 0 && s.classes[i] != classDuplicated:
+		case len(s.clustersOf[i]) == 0 &&
+			s.classes[i] != classDuplicated:
 			r.keepUnfused(i)
 		}
 	}
@@ -228,17 +268,33 @@ func (r *outliner) keepUnfused(i *hlo.Instr) {
 		made.Attrs.Calls = r.computation(i.Attrs.Calls)
 	}
 	r.put(i, &made)
-	r.unfused = append(r.unfused, Unfused{&made, r.reason(i)})
+	r.unfused = append(r.unfused, Unfused{
+		&made, r.reason(i),
+	})
 }
 
 // fusion makes the computation of a cluster and the instruction that runs it.
 func (r *outliner) fusion(c *cluster) {
-	f := &fusionBuilder{outliner: r, cluster: c, comp: &hlo.Computation{Name: hlo.UniqueName(r.usedNames, "fused."+truncatedName(c.root.Name))}, inner: map[*hlo.Instr]*hlo.Instr{}, names: map[string]int{}}
+	f := &fusionBuilder{
+		outliner: r,
+		cluster:  c,
+		comp: &hlo.Computation{Name: hlo.UniqueName(
+			r.usedNames, "fused."+truncatedName(c.root.Name),
+		)},
+		inner: map[*hlo.Instr]*hlo.Instr{},
+		names: map[string]int{},
+	}
 	for _, i := range slices.Backward(c.members) {
 		f.copy(i)
 	}
 	f.comp.Root = f.inner[c.root]
-	made := &hlo.Instr{Name: c.root.Name, Op: hlo.OpFusion, Shape: c.root.Shape, Operands: f.args, Pos: c.root.Pos}
+	made := &hlo.Instr{
+		Name:     c.root.Name,
+		Op:       hlo.OpFusion,
+		Shape:    c.root.Shape,
+		Operands: f.args,
+		Pos:      c.root.Pos,
+	}
 	made.Attrs.Calls, made.Attrs.Kind = f.comp, c.kind()
 	r.put(c.root, made)
 }
@@ -273,7 +329,13 @@ func (f *fusionBuilder) operand(o *hlo.Instr) *hlo.Instr {
 	if made := f.inner[o]; made != nil {
 		return made
 	}
-	param := &hlo.Instr{Name: o.Name, Op: hlo.OpParameter, Shape: o.Shape, Pos: o.Pos, Attrs: hlo.Attrs{Param: len(f.args)}}
+	param := &hlo.Instr{
+		Name:  o.Name,
+		Op:    hlo.OpParameter,
+		Shape: o.Shape,
+		Pos:   o.Pos,
+		Attrs: hlo.Attrs{Param: len(f.args)},
+	}
 	f.args = append(f.args, f.use(o))
 	f.add(o, param)
 	f.comp.Params = append(f.comp.Params, param)
@@ -302,7 +364,9 @@ func reachable(entry *hlo.Computation) []*hlo.Computation {
 
 // reason says why i is outside.
 func (s *clustering) reason(i *hlo.Instr) string {
-	if reason := untileableReason(i); reason != "" && i.Op != hlo.OpTuple && i.Op != hlo.OpGetTupleElement {
+	reason := untileableReason(i)
+	if reason != "" && i.Op != hlo.OpTuple &&
+		i.Op != hlo.OpGetTupleElement {
 		return reason
 	}
 	switch {
@@ -314,7 +378,8 @@ func (s *clustering) reason(i *hlo.Instr) string {
 		return "nothing is fused across a barrier"
 	case i.Op == hlo.OpCall:
 		return fmt.Sprintf("inlined, there would be more than %d instructions", maxInlined)
-	case i.Shape.DType.IsArray() && i.Shape.Elements() <= 1:
+	case i.Shape.DType.IsArray() &&
+		i.Shape.Elements() <= 1:
 		return "a scalar: there is nothing to tile"
 	}
 	return "it moves no data"

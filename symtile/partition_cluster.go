@@ -21,12 +21,24 @@ const (
 
 // moves are the operations that move data, besides the elementwise ones.
 var movesData = map[hlo.Opcode]bool{
-	hlo.OpBroadcast: true, hlo.OpReshape: true, hlo.OpBitcast: true, hlo.OpTranspose: true, hlo.OpSlice: true, hlo.OpPad: true, hlo.OpConcatenate: true,
-	hlo.OpReverse: true, hlo.OpGather: true, hlo.OpDynamicSlice: true,
+	hlo.OpBroadcast:    true,
+	hlo.OpReshape:      true,
+	hlo.OpBitcast:      true,
+	hlo.OpTranspose:    true,
+	hlo.OpSlice:        true,
+	hlo.OpPad:          true,
+	hlo.OpConcatenate:  true,
+	hlo.OpReverse:      true,
+	hlo.OpGather:       true,
+	hlo.OpDynamicSlice: true,
 }
 
 // views look at their operand another way; copying one costs nothing.
-var viewOps = map[hlo.Opcode]bool{hlo.OpBroadcast: true, hlo.OpReshape: true, hlo.OpBitcast: true}
+var viewOps = map[hlo.Opcode]bool{
+	hlo.OpBroadcast: true,
+	hlo.OpReshape:   true,
+	hlo.OpBitcast:   true,
+}
 
 const maxDuplicatedElements = 1024 // elements of a constant that is copied into fusions; larger ones are data
 
@@ -38,19 +50,24 @@ func (s *clustering) classOf(i *hlo.Instr) opClass {
 			return classReductionElement
 		}
 		return classUnfused
-	case i.Op == hlo.OpParameter || i.Op == hlo.OpOptimizationBarrier || i.Op == hlo.OpCall || untileableReason(i) != "":
+	case i.Op == hlo.OpParameter ||
+		i.Op == hlo.OpOptimizationBarrier || i.Op == hlo.OpCall ||
+		untileableReason(i) != "":
 		return classUnfused
 	case i.Op == hlo.OpReduce || i.Op == hlo.OpReduceWindow:
 		return classReduction
 	case !i.Shape.DType.IsArray():
 		return classUnfused
-	case i.Op == hlo.OpIota || i.Op == hlo.OpConstant && i.Shape.Elements() <= maxDuplicatedElements:
+	case i.Op == hlo.OpIota ||
+		i.Op == hlo.OpConstant && i.Shape.Elements() <= maxDuplicatedElements:
 		return classDuplicated
 	case i.Op == hlo.OpConstant:
 		return classUnfused
-	case i.Op == hlo.OpDot || i.Op == hlo.OpScaledDot || i.Op == hlo.OpConvolution:
+	case i.Op == hlo.OpDot ||
+		i.Op == hlo.OpScaledDot || i.Op == hlo.OpConvolution:
 		return classHero
-	case i.Op.Elementwise() || i.Op == hlo.OpMap || movesData[i.Op]:
+	case i.Op.Elementwise() ||
+		i.Op == hlo.OpMap || movesData[i.Op]:
 		return classFusible
 	}
 	return classSolitary
@@ -92,16 +109,22 @@ const maxClusterMembers = 256 // of a cluster; what compilers fuse stays under a
 func newClustering(c *hlo.Computation) *clustering {
 	s := &clustering{root: c.Root, order: c.Needed()}
 	n := len(s.order)
-	s.users, s.classes = make(map[*hlo.Instr][]*hlo.Instr, n), make(map[*hlo.Instr]opClass, n)
+	s.users = make(map[*hlo.Instr][]*hlo.Instr, n)
+	s.classes = make(map[*hlo.Instr]opClass, n)
 	s.afterHero = make(map[*hlo.Instr]bool, n)
-	s.clustersOf, s.clusterRootedAt = make(map[*hlo.Instr][]*cluster, n), map[*hlo.Instr]*cluster{}
+	s.clustersOf = make(map[*hlo.Instr][]*cluster, n)
+	s.clusterRootedAt = map[*hlo.Instr]*cluster{}
 	for _, i := range s.order {
 		s.classes[i] = s.classOf(i)
 		for _, o := range i.Operands {
-			if u := s.users[o]; len(u) == 0 || u[len(u)-1] != i {
+			u := s.users[o]
+			if len(u) == 0 || u[len(u)-1] != i {
 				s.users[o] = append(u, i)
 			}
-			s.afterHero[i] = s.afterHero[i] || s.classes[o] == classHero || s.classes[o] == classReduction || s.classes[o] != classUnfused && s.afterHero[o]
+			s.afterHero[i] = s.afterHero[i] ||
+				s.classes[o] == classHero ||
+				s.classes[o] == classReduction ||
+				s.classes[o] != classUnfused && s.afterHero[o]
 		}
 	}
 	return s
@@ -116,16 +139,21 @@ func (s *clustering) cluster() {
 		}
 		homes, escapes := s.clustersOfUsers(i)
 		switch {
-		case s.classes[i] == classDuplicated || viewOps[i.Op] && !escapes && s.acceptedByAll(i, homes):
+		case s.classes[i] == classDuplicated ||
+			viewOps[i.Op] && !escapes && s.acceptedByAll(i, homes):
 			for _, c := range homes {
 				s.join(i, c)
 			}
-		case !escapes && len(homes) == 1 && s.accepts(homes[0], i):
+		case !escapes && len(homes) == 1 &&
+			s.accepts(homes[0], i):
 			s.join(i, homes[0])
 		case s.classes[i] == classReductionElement:
 			s.classes[i] = classUnfused
 		default:
-			c := &cluster{root: i, roles: map[*hlo.Instr]role{}}
+			c := &cluster{
+				root:  i,
+				roles: map[*hlo.Instr]role{},
+			}
 			s.clusterRootedAt[i] = c
 			all = append(all, c)
 			s.join(i, c)
@@ -147,26 +175,37 @@ func (s *clustering) clustersOfUsers(i *hlo.Instr) (homes []*cluster, escapes bo
 		if len(s.clustersOf[u]) == 0 {
 			escapes = true
 		}
-		again := s.classes[u] == classHero || u.Op == hlo.OpReduceWindow
+		again := s.classes[u] == classHero ||
+			u.Op == hlo.OpReduceWindow
 		for _, c := range s.clustersOf[u] {
 			if c.visited != s.visits {
-				c.visited, c.broadcasts, c.feedsHero = s.visits, false, false
+				c.visited = s.visits
+				c.broadcasts = false
+				c.feedsHero = false
 				homes = append(homes, c)
 			}
-			c.broadcasts = c.broadcasts || c.roles[u].broadcast || expands(u)
-			c.feedsHero = c.feedsHero || c.roles[u].feedsHero || again
+			c.broadcasts = c.broadcasts ||
+				c.roles[u].broadcast || expands(u)
+			c.feedsHero = c.feedsHero ||
+				c.roles[u].feedsHero || again
 		}
 	}
 	return homes, escapes
 }
 
 func (s *clustering) acceptedByAll(i *hlo.Instr, homes []*cluster) bool {
-	return !slices.ContainsFunc(homes, func(c *cluster) bool { return !s.accepts(c, i) })
+	return !slices.ContainsFunc(homes, func(c *cluster) bool {
+		return !s.accepts(c, i)
+	})
 }
 
 func (s *clustering) join(i *hlo.Instr, c *cluster) {
 	c.members = append(c.members, i)
-	c.roles[i] = role{true, c.root != i && c.broadcasts, c.root != i && c.feedsHero}
+	c.roles[i] = role{
+		true,
+		c.root != i && c.broadcasts,
+		c.root != i && c.feedsHero,
+	}
 	s.clustersOf[i] = append(s.clustersOf[i], c)
 	switch s.classes[i] {
 	case classHero, classSolitary:
@@ -178,33 +217,43 @@ func (s *clustering) join(i *hlo.Instr, c *cluster) {
 
 // expands says whether i is a broadcast to more elements.
 func expands(i *hlo.Instr) bool {
-	return i.Op == hlo.OpBroadcast && i.Shape.Elements() > i.Operands[0].Shape.Elements()
+	return i.Op == hlo.OpBroadcast &&
+		i.Shape.Elements() > i.Operands[0].Shape.Elements()
 }
 
 // accepts says whether i, all of whose users here are in c, may join it.
 func (s *clustering) accepts(c *cluster, i *hlo.Instr) bool {
-	if len(c.members) >= maxClusterMembers || s.classes[c.root] == classSolitary {
+	if len(c.members) >= maxClusterMembers ||
+		s.classes[c.root] == classSolitary {
 		return false
 	}
 	switch s.classes[i] {
 	case classFusible:
-		return viewOps[i.Op] || !s.afterHero[i] || !c.feedsHero
+		return viewOps[i.Op] ||
+			!s.afterHero[i] || !c.feedsHero
 	case classReductionElement, classDuplicated:
 		return true
 	case classHero:
 		return !c.hero && c.reduction == nil && !c.broadcasts
 	case classReduction:
-		return !c.hero && (c.reduction == nil || sameReduction(i, c.reduction)) && s.restoresShape(i, c)
+		return !c.hero &&
+			(c.reduction == nil || sameReduction(i, c.reduction)) &&
+			s.restoresShape(i, c)
 	}
 	return false
 }
 
 // sameReduction says whether two reductions walk the same rows.
 func sameReduction(a, b *hlo.Instr) bool {
-	return a.Op == hlo.OpReduce && b.Op == hlo.OpReduce && a.Operands[0].Shape.SameDims(b.Operands[0].Shape) && slices.Equal(sortedDims(a.Attrs.Dimensions), sortedDims(b.Attrs.Dimensions))
+	return a.Op == hlo.OpReduce &&
+		b.Op == hlo.OpReduce &&
+		a.Operands[0].Shape.SameDims(b.Operands[0].Shape) &&
+		slices.Equal(sortedDims(a.Attrs.Dimensions), sortedDims(b.Attrs.Dimensions))
 }
 
-func sortedDims(v []int64) []int64 { return slices.Sorted(slices.Values(v)) }
+func sortedDims(v []int64) []int64 {
+	return slices.Sorted(slices.Values(v))
+}
 
 // restoresShape says whether every broadcast of i's result in c restores the shape
 // that i reduces, with its rows where they were.
@@ -222,10 +271,13 @@ func (s *clustering) restoresShape(i *hlo.Instr, c *cluster) bool {
 			seen[u] = true
 			switch {
 			case expands(u):
-				if !u.Shape.SameDims(i.Operands[0].Shape) || !slices.Equal(broadcastDims(u), rows) {
+				if !u.Shape.SameDims(i.Operands[0].Shape) ||
+					!slices.Equal(broadcastDims(u), rows) {
 					return false
 				}
-			case s.classes[u] == classFusible && u.Shape.Elements() == o.Shape.Elements() && u.Op != hlo.OpTranspose && u.Op != hlo.OpReverse:
+			case s.classes[u] == classFusible &&
+				u.Shape.Elements() == o.Shape.Elements() &&
+				u.Op != hlo.OpTranspose && u.Op != hlo.OpReverse:
 				queue = append(queue, u)
 			case s.classes[u] == classReductionElement:
 				queue = append(queue, u)
@@ -241,7 +293,8 @@ func (s *clustering) restoresShape(i *hlo.Instr, c *cluster) bool {
 func keptReduceDims(i *hlo.Instr) []int64 {
 	var kept []int64
 	for d, extent := range i.Operands[0].Shape.Dims {
-		if extent != 1 && !slices.Contains(i.Attrs.Dimensions, int64(d)) {
+		if extent != 1 &&
+			!slices.Contains(i.Attrs.Dimensions, int64(d)) {
 			kept = append(kept, int64(d))
 		}
 	}
@@ -264,11 +317,16 @@ func broadcastDims(i *hlo.Instr) []int64 {
 func (s *clustering) trivial(c *cluster) bool {
 	scalars, still := true, true
 	for _, i := range c.members {
-		scalars = scalars && i.Shape.DType.IsArray() && i.Shape.Elements() <= 1
+		scalars = scalars && i.Shape.DType.IsArray() &&
+			i.Shape.Elements() <= 1
 		for _, o := range i.Operands {
-			scalars = scalars && o.Shape.DType.IsArray() && o.Shape.Elements() <= 1
+			scalars = scalars && o.Shape.DType.IsArray() &&
+				o.Shape.Elements() <= 1
 		}
-		still = still && (i.Op == hlo.OpReshape || i.Op == hlo.OpBitcast || s.classes[i] == classDuplicated)
+		still = still &&
+			(i.Op == hlo.OpReshape ||
+				i.Op == hlo.OpBitcast ||
+				s.classes[i] == classDuplicated)
 	}
 	return scalars || still
 }
@@ -277,7 +335,10 @@ func (s *clustering) trivial(c *cluster) bool {
 func (s *clustering) dissolve(c *cluster) {
 	delete(s.clusterRootedAt, c.root)
 	for _, i := range c.members {
-		s.clustersOf[i] = slices.DeleteFunc(s.clustersOf[i], func(h *cluster) bool { return h == c })
+		s.clustersOf[i] = slices.DeleteFunc(
+			s.clustersOf[i],
+			func(h *cluster) bool { return h == c },
+		)
 	}
 }
 

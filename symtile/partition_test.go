@@ -61,7 +61,9 @@ func BenchmarkPartition(b *testing.B) {
 			for b.Loop() {
 				Partition(m)
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/instr")
+			b.ReportMetric(
+				float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/instr",
+			)
 		})
 	}
 }

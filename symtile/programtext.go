@@ -58,7 +58,10 @@ func (p *Program) Trips(l *Loop) int64 {
 func (p *Program) String() string {
 	var b strings.Builder
 	for _, d := range p.Space.Dims {
-		fmt.Fprintf(&b, "%s: %s, extent %d, size %s", d.Name, d.Kind, d.Extent, d.Size)
+		fmt.Fprintf(
+			&b, "%s: %s, extent %d, size %s",
+			d.Name, d.Kind, d.Extent, d.Size,
+		)
 		if tiles, ok := d.Tiles.Value(); ok {
 			fmt.Fprintf(&b, ", tiles %d", tiles)
 		}
@@ -72,13 +75,20 @@ func (p *Program) String() string {
 	}
 	for _, r := range p.Runtime {
 		in := r.Var.Range()
-		fmt.Fprintf(&b, "%s: %%%d at run time, clamped to [%d, %d]\n", r.Var, r.Op, in.Lo, in.Hi)
+		fmt.Fprintf(
+			&b, "%s: %%%d at run time, clamped to [%d, %d]\n",
+			r.Var, r.Op, in.Lo, in.Hi,
+		)
 	}
 	p.writeSteps(&b, p.Body, "")
 	for _, r := range p.Roots {
 		fmt.Fprintf(&b, "store output %d from %%%d", r.Output, r.Op)
 		for k, d := range r.Once {
-			fmt.Fprintf(&b, "%s%s = 0", [2]string{" when ", " and "}[min(k, 1)], p.Space.Dims[d].Name)
+			fmt.Fprintf(
+				&b, "%s%s = 0",
+				[2]string{" when ", " and "}[min(k, 1)],
+				p.Space.Dims[d].Name,
+			)
 		}
 		b.WriteString("\n")
 	}
@@ -95,7 +105,9 @@ func (p *Program) writeSteps(b *strings.Builder, steps []Step, indent string) {
 		for k, d := range s.Loop.Dims {
 			names[k] = p.Space.Dims[d].Name
 		}
-		fmt.Fprintf(b, "%sfor %s {\n", indent, strings.Join(names, ", "))
+		fmt.Fprintf(
+			b, "%sfor %s {\n", indent, strings.Join(names, ", "),
+		)
 		p.writeBody(b, s.Loop, indent+"  ")
 		fmt.Fprintf(b, "%s}\n", indent)
 	}
@@ -108,12 +120,19 @@ func (p *Program) writeBody(b *strings.Builder, l *Loop, indent string) {
 	if o := l.Online; o != nil {
 		p.writeSteps(b, body[:o.Prefix], indent)
 		p.writeOp(b, o.Statistic, indent)
-		body, closers = body[o.Prefix:], closers[1:]
+		body = body[o.Prefix:]
+		closers = closers[1:]
 		for _, s := range o.Rescaled {
-			fmt.Fprintf(b, "%s%%%d scaled by exp(-%%%d) along dimensions %v\n", indent, s.Op, o.Statistic, s.Dims)
+			fmt.Fprintf(
+				b, "%s%%%d scaled by exp(-%%%d) along dimensions %v\n",
+				indent, s.Op, o.Statistic, s.Dims,
+			)
 		}
 		if o.Deviation >= 0 {
-			fmt.Fprintf(b, "%s%%%d near its mean, %%%d less that, %%%v of squares\n", indent, o.Statistic, o.Deviation, o.SquaredDeviations)
+			fmt.Fprintf(
+				b, "%s%%%d near its mean, %%%d less that, %%%v of squares\n",
+				indent, o.Statistic, o.Deviation, o.SquaredDeviations,
+			)
 		}
 	}
 	p.writeSteps(b, body, indent)
@@ -128,5 +147,9 @@ func (p *Program) writeOp(b *strings.Builder, n int, indent string) {
 	for k, a := range op.Args {
 		args[k] = fmt.Sprintf("%%%d", a)
 	}
-	fmt.Fprintf(b, "%s%%%d = %s %s(%s) %s\n", indent, n, op.Instr.Name, op.Code, strings.Join(args, ", "), op.Tile)
+	fmt.Fprintf(
+		b, "%s%%%d = %s %s(%s) %s\n",
+		indent, n, op.Instr.Name, op.Code,
+		strings.Join(args, ", "), op.Tile,
+	)
 }

@@ -72,9 +72,13 @@ func refusalReason(op hlo.Opcode) string {
 	return "it is not in the op table"
 }
 
-func noOperands(*builder, *hlo.Instr, Tile) ([]Tile, error) { return nil, nil }
+func noOperands(*builder, *hlo.Instr, Tile) ([]Tile, error) {
+	return nil, nil
+}
 
-func propagateSame(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) { return []Tile{out}, nil }
+func propagateSame(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
+	return []Tile{out}, nil
+}
 
 // propagateElementwise gives every operand the result's tile, scalars none.
 func propagateElementwise(_ *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
@@ -111,7 +115,9 @@ func unpermute[P int | int64](out Tile, perm []P) Tile {
 func propagateSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	in := make(Tile, len(out))
 	for k, r := range i.Attrs.Slice {
-		in[k] = out[k].scale(r.Stride).shift(b.ring.Const(r.Start))
+		in[k] = out[k].scale(r.Stride).shift(
+			b.ring.Const(r.Start),
+		)
 	}
 	return []Tile{in}, nil
 }
@@ -120,7 +126,9 @@ func propagateSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 func propagateReverse(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	in := slices.Clone(out)
 	for _, k := range i.Attrs.Dimensions {
-		in[k] = out[k].negate().shift(b.ring.Const(i.Shape.Dims[k] - 1))
+		in[k] = out[k].negate().shift(
+			b.ring.Const(i.Shape.Dims[k] - 1),
+		)
 	}
 	return []Tile{in}, nil
 }
@@ -131,7 +139,9 @@ func propagateConcatenate(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	prefix := int64(0)
 	for k, o := range i.Operands {
 		tiles[k] = slices.Clone(out)
-		tiles[k][along] = b.shiftAndMask(out[along], prefix, o.Shape.Dims[along])
+		tiles[k][along] = b.shiftAndMask(
+			out[along], prefix, o.Shape.Dims[along],
+		)
 		prefix += o.Shape.Dims[along]
 	}
 	return tiles, nil
@@ -139,7 +149,9 @@ func propagateConcatenate(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 
 // shiftAndMask moves d down by low and masks it to [0, extent).
 func (b *builder) shiftAndMask(d DimTile, low, extent int64) DimTile {
-	return d.shift(b.ring.Const(-low)).masked(b.ring.Const(0), b.ring.Const(extent))
+	return d.shift(b.ring.Const(-low)).masked(
+		b.ring.Const(0), b.ring.Const(extent),
+	)
 }
 
 func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
@@ -155,7 +167,10 @@ func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 			return nil, err
 		}
 		if _, ok := run.constantStride(); !ok {
-			return nil, b.refuse(i, "pad-interior-stride", "dimension %d is padded inside and read with the stride %s, which is not a constant", k, run.Stride)
+			return nil, b.refuse(
+				i, "pad-interior-stride",
+				"dimension %d is padded inside and read with the stride %s, which is not a constant", k, run.Stride,
+			)
 		}
 		in[k] = b.subsampled(run, p, extent)
 	}
@@ -177,13 +192,19 @@ func (b *builder) subsampled(d DimTile, p hlo.PadDim, extent int64) DimTile {
 		Offset: d.Offset.AddConst(-p.Low).CeilDiv(m),
 		Size:   d.Size.CeilDiv(m / g),
 		Stride: b.ring.Const(stride / g),
-		Lower:  d.Lower.AddConst(-p.Low).CeilDiv(m).Max(b.ring.Const(0)),
-		Bound:  end.AddConst(-p.Low).CeilDiv(m).Min(b.ring.Const(extent)),
+		Lower: d.Lower.AddConst(-p.Low).CeilDiv(m).Max(
+			b.ring.Const(0),
+		),
+		Bound: end.AddConst(-p.Low).CeilDiv(m).Min(
+			b.ring.Const(extent),
+		),
 	}
 	if stride > 1 {
 		first := away.Div(g).Scale(inverseMod(stride/g, m/g)).Mod(m / g)
 		t.Offset = first.Scale(stride).Sub(away).Div(m)
-		t.Bound = t.Bound.Min(away.Mod(g).Scale(-extent).AddConst(extent))
+		t.Bound = t.Bound.Min(
+			away.Mod(g).Scale(-extent).AddConst(extent),
+		)
 	}
 	return t
 }
@@ -219,14 +240,24 @@ func propagateReduce(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 }
 
 // reducedDims are the reduced dimensions in ascending order.
-func reducedDims(i *hlo.Instr) []int64 { return slices.Sorted(slices.Values(i.Attrs.Dimensions)) }
+func reducedDims(i *hlo.Instr) []int64 {
+	return slices.Sorted(slices.Values(i.Attrs.Dimensions))
+}
 
 func propagateDot(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	a, steps := &i.Attrs, b.sequentialTile(i)
 	batch := len(a.LHSBatch)
-	left := dotOperand(i.Operands[0].Shape.Rank(), a.LHSBatch, a.LHSContract, out[:batch], out[batch:], steps)
+	left := dotOperand(
+		i.Operands[0].Shape.Rank(),
+		a.LHSBatch, a.LHSContract, out[:batch],
+		out[batch:], steps,
+	)
 	freeLeft := i.Operands[0].Shape.Rank() - batch - len(steps)
-	right := dotOperand(i.Operands[1].Shape.Rank(), a.RHSBatch, a.RHSContract, out[:batch], out[batch+freeLeft:], steps)
+	right := dotOperand(
+		i.Operands[1].Shape.Rank(),
+		a.RHSBatch, a.RHSContract, out[:batch],
+		out[batch+freeLeft:], steps,
+	)
 	return []Tile{left, right}, nil
 }
 
@@ -252,11 +283,15 @@ func sequentialExtents(i *hlo.Instr) []int64 {
 	switch i.Op {
 	case hlo.OpReduce:
 		for _, d := range reducedDims(i) {
-			extents = append(extents, i.Operands[0].Shape.Dims[d])
+			extents = append(
+				extents, i.Operands[0].Shape.Dims[d],
+			)
 		}
 	case hlo.OpDot:
 		for _, d := range i.Attrs.LHSContract {
-			extents = append(extents, i.Operands[0].Shape.Dims[d])
+			extents = append(
+				extents, i.Operands[0].Shape.Dims[d],
+			)
 		}
 	}
 	return extents
@@ -264,9 +299,14 @@ func sequentialExtents(i *hlo.Instr) []int64 {
 
 // isAccumulator says whether i accumulates over sequential dimensions.
 func isAccumulator(i *hlo.Instr) bool {
-	return i.Op == hlo.OpReduce && len(i.Attrs.Dimensions) > 0 || i.Op == hlo.OpDot && len(i.Attrs.LHSContract) > 0
+	return i.Op == hlo.OpReduce && len(i.Attrs.Dimensions) > 0 ||
+		i.Op == hlo.OpDot && len(i.Attrs.LHSContract) > 0
 }
 
 func (b *builder) refuse(i *hlo.Instr, rule, format string, args ...any) error {
-	return &Untileable{Instr: i, Rule: rule, Reason: fmt.Sprintf(format, args...)}
+	return &Untileable{
+		Instr:  i,
+		Rule:   rule,
+		Reason: fmt.Sprintf(format, args...),
+	}
 }

@@ -36,8 +36,15 @@ func (b *builder) start(i *hlo.Instr, most int64) (index.Expr, error) {
 			return r.Var, nil
 		}
 	}
-	v := b.ring.Var(index.Variable{Name: fmt.Sprintf("r%d", len(b.prog.Runtime)), Lo: 0, Hi: most, Role: index.RoleRuntime})
-	b.prog.Runtime = append(b.prog.Runtime, Runtime{v, op})
+	v := b.ring.Var(index.Variable{
+		Name: fmt.Sprintf("r%d", len(b.prog.Runtime)),
+		Lo:   0,
+		Hi:   most,
+		Role: index.RoleRuntime,
+	})
+	b.prog.Runtime = append(
+		b.prog.Runtime, Runtime{v, op},
+	)
 	return v, nil
 }
 
@@ -57,13 +64,19 @@ func (b *builder) runtimeOps(used map[index.Expr]bool) []int {
 func propagateDynamicSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	in := make(Tile, len(out))
 	for k, d := range out {
-		at, err := b.start(i.Operands[1+k], i.Operands[0].Shape.Dims[k]-i.Shape.Dims[k])
+		at, err := b.start(
+			i.Operands[1+k],
+			i.Operands[0].Shape.Dims[k]-i.Shape.Dims[k],
+		)
 		if err != nil {
 			return nil, err
 		}
 		in[k] = d.shift(at)
 	}
-	return append([]Tile{in}, make([]Tile, len(out))...), nil
+	return append(
+		[]Tile{in},
+		make([]Tile, len(out))...,
+	), nil
 }
 
 // A dynamic-update-slice is the update where that reaches, else the operand.
@@ -71,19 +84,29 @@ func propagateDynamicUpdateSlice(b *builder, i *hlo.Instr, out Tile) ([]Tile, er
 	update := make(Tile, len(out))
 	for k, d := range out {
 		extent := i.Operands[1].Shape.Dims[k]
-		at, err := b.start(i.Operands[2+k], i.Shape.Dims[k]-extent)
+		at, err := b.start(
+			i.Operands[2+k],
+			i.Shape.Dims[k]-extent,
+		)
 		if err != nil {
 			return nil, err
 		}
-		update[k] = d.shift(at.Neg()).masked(b.ring.Const(0), b.ring.Const(extent))
+		update[k] = d.shift(at.Neg()).masked(
+			b.ring.Const(0), b.ring.Const(extent),
+		)
 	}
-	return append([]Tile{out, update}, make([]Tile, len(out))...), nil
+	return append(
+		[]Tile{out, update},
+		make([]Tile, len(out))...,
+	), nil
 }
 
 // A gather reads whole the dimensions in which slices start somewhere that is
 // known at run time, once for each element of a batch.
 func propagateGather(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
-	g, from, indices := i.Attrs.Gather, i.Operands[0].Shape, i.Operands[1].Shape
+	g := i.Attrs.Gather
+	from := i.Operands[0].Shape
+	indices := i.Operands[1].Shape
 	var batch, offsets []DimTile
 	for d, t := range out {
 		if slices.Contains(g.OffsetDims, int64(d)) {
@@ -98,7 +121,8 @@ func propagateGather(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 			at = append(at, whole(b.ring, n))
 			continue
 		}
-		at, batch = append(at, batch[0]), batch[1:]
+		at = append(at, batch[0])
+		batch = batch[1:]
 	}
 	in := make(Tile, from.Rank())
 	for d, n := range from.Dims {

@@ -9,7 +9,9 @@ import (
 
 // resultPropagators derives the tile of the result from that of operand k: the elements
 // made from it.
-var resultPropagators = map[hlo.Opcode]func(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error){
+var resultPropagators = map[hlo.Opcode]func(
+	b *builder, i *hlo.Instr, k int, t Tile,
+) (Tile, error){
 	hlo.OpBroadcast:          resultBroadcast,
 	hlo.OpTranspose:          resultTranspose,
 	hlo.OpReshape:            resultReshape,
@@ -48,7 +50,9 @@ func (b *builder) wholeTile(dims []int64) Tile {
 
 // clip masks d to [0, extent).
 func (b *builder) clip(d DimTile, extent int64) DimTile {
-	return d.masked(b.ring.Const(0), b.ring.Const(extent))
+	return d.masked(
+		b.ring.Const(0), b.ring.Const(extent),
+	)
 }
 
 func resultBroadcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
@@ -64,16 +68,28 @@ func resultTranspose(_ *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 }
 
 func resultReshape(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
-	return b.reshape(i, i.Shape.Dims, i.Operands[k].Shape.Dims, t)
+	return b.reshape(
+		i, i.Shape.Dims,
+		i.Operands[k].Shape.Dims, t,
+	)
 }
 
 func resultBitcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
-	from, to := i.Operands[0].Shape, i.Shape
-	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 || from.DType != to.DType {
-		return nil, b.refuse(i, "bitcast", "%s", refusalReason(hlo.OpBitcast))
+	from := i.Operands[0].Shape
+	to := i.Shape
+	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 ||
+		from.DType != to.DType {
+		return nil, b.refuse(
+			i, "bitcast", "%s", refusalReason(hlo.OpBitcast),
+		)
 	}
-	inOrder, outOrder := from.MajorToMinor(), to.MajorToMinor()
-	out, err := b.reshape(i, indexing.Permute(to.Dims, outOrder), indexing.Permute(from.Dims, inOrder), indexing.Permute(t, inOrder))
+	inOrder := from.MajorToMinor()
+	outOrder := to.MajorToMinor()
+	out, err := b.reshape(
+		i, indexing.Permute(to.Dims, outOrder),
+		indexing.Permute(from.Dims, inOrder),
+		indexing.Permute(t, inOrder),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +100,9 @@ func resultBitcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 func resultSlice(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	for k, s := range i.Attrs.Slice {
 		if s.Stride == 1 {
-			t[k] = b.shiftAndMask(t[k], s.Start, i.Shape.Dims[k])
+			t[k] = b.shiftAndMask(
+				t[k], s.Start, i.Shape.Dims[k],
+			)
 			continue
 		}
 		run, err := b.requireRun(i, t[k])
@@ -92,9 +110,16 @@ func resultSlice(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 			return nil, err
 		}
 		if _, ok := run.constantStride(); !ok {
-			return nil, b.refuse(i, "slice-stride", "dimension %d is read with the stride %s, which is not a constant", k, run.Stride)
+			return nil, b.refuse(
+				i, "slice-stride",
+				"dimension %d is read with the stride %s, which is not a constant", k, run.Stride,
+			)
 		}
-		t[k] = b.subsampled(run, hlo.PadDim{Low: s.Start, Interior: s.Stride - 1}, i.Shape.Dims[k])
+		t[k] = b.subsampled(
+			run,
+			hlo.PadDim{Low: s.Start, Interior: s.Stride - 1},
+			i.Shape.Dims[k],
+		)
 	}
 	return t, nil
 }
@@ -108,7 +133,8 @@ func resultReverse(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 }
 
 func resultConcatenate(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
-	along, prefix := i.Attrs.Dimensions[0], int64(0)
+	along := i.Attrs.Dimensions[0]
+	prefix := int64(0)
 	for _, o := range i.Operands[:k] {
 		prefix += o.Shape.Dims[along]
 	}
@@ -121,7 +147,12 @@ func resultPad(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 		return b.wholeTile(i.Shape.Dims), nil
 	}
 	for d, p := range i.Attrs.Padding {
-		t[d] = b.clip(t[d].scale(p.Interior+1).shift(b.ring.Const(p.Low)), i.Shape.Dims[d])
+		t[d] = b.clip(
+			t[d].scale(p.Interior+1).shift(
+				b.ring.Const(p.Low),
+			),
+			i.Shape.Dims[d],
+		)
 	}
 	return t, nil
 }
@@ -160,10 +191,12 @@ func resultDot(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	}
 	at := len(batch)
 	if k == 1 {
-		at = len(out) - (len(t) - len(batch) - len(contract))
+		at = len(out) -
+			(len(t) - len(batch) - len(contract))
 	}
 	for d, x := range t {
-		if !slices.Contains(batch, int64(d)) && !slices.Contains(contract, int64(d)) {
+		if !slices.Contains(batch, int64(d)) &&
+			!slices.Contains(contract, int64(d)) {
 			out[at] = x
 			at++
 		}
@@ -176,11 +209,17 @@ func resultDynamicSlice(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 		return b.wholeTile(i.Shape.Dims), nil
 	}
 	for d := range t {
-		at, err := b.start(i.Operands[1+d], i.Operands[0].Shape.Dims[d]-i.Shape.Dims[d])
+		at, err := b.start(
+			i.Operands[1+d],
+			i.Operands[0].Shape.Dims[d]-i.Shape.Dims[d],
+		)
 		if err != nil {
 			return nil, err
 		}
-		t[d] = b.clip(t[d].shift(at.Neg()), i.Shape.Dims[d])
+		t[d] = b.clip(
+			t[d].shift(at.Neg()),
+			i.Shape.Dims[d],
+		)
 	}
 	return t, nil
 }
@@ -193,7 +232,10 @@ func resultDynamicUpdateSlice(b *builder, i *hlo.Instr, k int, t Tile) (Tile, er
 		return b.wholeTile(i.Shape.Dims), nil
 	}
 	for d := range t {
-		at, err := b.start(i.Operands[2+d], i.Shape.Dims[d]-i.Operands[1].Shape.Dims[d])
+		at, err := b.start(
+			i.Operands[2+d],
+			i.Shape.Dims[d]-i.Operands[1].Shape.Dims[d],
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -223,7 +265,8 @@ func resultGather(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	}
 	offsets := slices.Sorted(slices.Values(g.OffsetDims))
 	for n, x := range t {
-		if slices.Contains(g.CollapsedSliceDims, int64(n)) || slices.Contains(g.OperandBatching, int64(n)) {
+		if slices.Contains(g.CollapsedSliceDims, int64(n)) ||
+			slices.Contains(g.OperandBatching, int64(n)) {
 			continue
 		}
 		if !slices.Contains(g.StartIndexMap, int64(n)) {
@@ -237,7 +280,8 @@ func resultGather(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 // resultScatter: an operand's tile is the result's; updates can land anywhere
 // along the dimensions that have indices.
 func resultScatter(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
-	s, n := i.Attrs.Scatter, len(i.Operands)/2
+	s := i.Attrs.Scatter
+	n := len(i.Operands) / 2
 	if k < n {
 		return t, nil
 	}
@@ -247,7 +291,8 @@ func resultScatter(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	}
 	windows := slices.Sorted(slices.Values(s.UpdateWindow))
 	for d := range out {
-		if slices.Contains(s.InsertedWindow, int64(d)) || slices.Contains(s.InputBatching, int64(d)) {
+		if slices.Contains(s.InsertedWindow, int64(d)) ||
+			slices.Contains(s.InputBatching, int64(d)) {
 			continue
 		}
 		if !slices.Contains(s.ToOperand, int64(d)) {

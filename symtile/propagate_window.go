@@ -13,7 +13,8 @@ import (
 func propagateUnfold(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	var in Tile
 	for n, k := 0, 0; n < len(out); n++ {
-		if k == len(i.Attrs.Dimensions) || int(i.Attrs.Dimensions[k]) != len(in) {
+		if k == len(i.Attrs.Dimensions) ||
+			int(i.Attrs.Dimensions[k]) != len(in) {
 			in = append(in, out[n])
 			continue
 		}
@@ -25,7 +26,9 @@ func propagateUnfold(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 		if err != nil {
 			return nil, err
 		}
-		d, err := b.windowFootprint(i, x, w, i.Attrs.Window[k])
+		d, err := b.windowFootprint(
+			i, x, w, i.Attrs.Window[k],
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -37,8 +40,11 @@ func propagateUnfold(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 }
 
 // windowFootprint is the tile of the indices of positions x and places w of a window.
-func (b *builder) windowFootprint(i *hlo.Instr, x, w DimTile, by hlo.WindowDim) (DimTile, error) {
-	x, w = x.scale(by.Stride), w.scale(by.Dilation)
+func (b *builder) windowFootprint(
+	i *hlo.Instr, x, w DimTile, by hlo.WindowDim,
+) (DimTile, error) {
+	x = x.scale(by.Stride)
+	w = w.scale(by.Dilation)
 	xs, ok := x.constantStride()
 	ws, ok2 := w.constantStride()
 	if !ok || !ok2 {
@@ -52,7 +58,9 @@ func (b *builder) windowFootprint(i *hlo.Instr, x, w DimTile, by hlo.WindowDim) 
 	}
 	return DimTile{
 		Offset: x.Offset.Add(w.Offset),
-		Size:   x.Size.AddConst(-1).Scale(xs / step).Add(w.Size.AddConst(-1).Scale(ws / step)).AddConst(1),
+		Size: x.Size.AddConst(-1).Scale(xs / step).Add(
+			w.Size.AddConst(-1).Scale(ws / step),
+		).AddConst(1),
 		Stride: b.ring.Const(step),
 		Lower:  x.Lower.Add(w.Lower),
 		Bound:  x.Bound.Add(w.Bound).AddConst(-1),
@@ -63,7 +71,8 @@ func (b *builder) windowFootprint(i *hlo.Instr, x, w DimTile, by hlo.WindowDim) 
 // overlap: sizes that make the whole run a round number are worth proposing.
 func (b *builder) noteHalo(size index.Expr, w hlo.WindowDim) {
 	for k := range b.prog.Space.Dims {
-		if d := &b.prog.Space.Dims[k]; d.Size == size && w.Stride == 1 {
+		d := &b.prog.Space.Dims[k]
+		if d.Size == size && w.Stride == 1 {
 			d.Halo = max(d.Halo, w.Span()-1)
 		}
 	}
@@ -76,9 +85,14 @@ func (b *builder) windowPositions(d DimTile, w hlo.WindowDim, positions int64) D
 	d = d.scale(w.BaseDilation).shift(b.ring.Const(w.PadLow))
 	first := d.Offset.AddConst(1 - w.Span()).CeilDiv(w.Stride)
 	reach := d.Size.AddConst(-1).Mul(d.Stride).AddConst(w.Span() - 1)
-	t := b.run(first, reach.Div(w.Stride).AddConst(1), positions)
-	t.Lower = d.Lower.AddConst(1 - w.Span()).CeilDiv(w.Stride).Max(t.Lower)
-	t.Bound = d.Bound.AddConst(-1).Div(w.Stride).AddConst(1).Min(t.Bound)
+	t := b.run(
+		first, reach.Div(w.Stride).AddConst(1), positions,
+	)
+	t.Lower = d.Lower.AddConst(
+		1 - w.Span(),
+	).CeilDiv(w.Stride).Max(t.Lower)
+	t.Bound =
+		d.Bound.AddConst(-1).Div(w.Stride).AddConst(1).Min(t.Bound)
 	return t
 }
 
@@ -87,18 +101,24 @@ func resultReduceWindow(b *builder, i *hlo.Instr, k int, t Tile) (Tile, error) {
 	if k >= len(i.Operands)/2 {
 		return b.wholeTile(dims), nil
 	}
-	return b.windowPositionsOf(i, t, ascending(len(t)), dims)
+	return b.windowPositionsOf(
+		i, t, ascending(len(t)), dims,
+	)
 }
 
 // windowPositionsOf applies the windows to the dimensions of a tile.
-func (b *builder) windowPositionsOf(i *hlo.Instr, t Tile, dims, positions []int64) (Tile, error) {
+func (b *builder) windowPositionsOf(
+	i *hlo.Instr, t Tile, dims, positions []int64,
+) (Tile, error) {
 	out := make(Tile, len(dims))
 	for k, d := range dims {
 		run, err := b.requireRun(i, t[d])
 		if err != nil {
 			return nil, err
 		}
-		out[k] = b.windowPositions(run, i.Attrs.Window[k], positions[k])
+		out[k] = b.windowPositions(
+			run, i.Attrs.Window[k], positions[k],
+		)
 	}
 	return out, nil
 }

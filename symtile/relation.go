@@ -39,7 +39,9 @@ func OperandTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 	number := make(map[int]int, len(b.prog.Ops))
 	for n, op := range b.prog.Ops {
 		if k := slices.Index(params, op.Instr); k >= 0 {
-			rel.Tiles[k], number[n] = append(rel.Tiles[k], withoutIdleLimits(op.Tile)), k
+			rel.Tiles[k], number[n] = append(
+				rel.Tiles[k], withoutIdleLimits(op.Tile),
+			), k
 		}
 	}
 	for k, v := range rel.Runtime {
@@ -51,7 +53,9 @@ func OperandTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
 // ResultTiles propagates tile t of an operand of in to its results: the tile of
 // the elements that are made from elements of t, which is larger where it is
 // not known before run time which they are. The error is an *Untileable.
-func ResultTiles(r *index.Ring, in *hlo.Instr, operand int, t Tile) (*Relation, error) {
+func ResultTiles(
+	r *index.Ring, in *hlo.Instr, operand int, t Tile,
+) (*Relation, error) {
 	b, _ := singleInstrBuilder(r, in, len(t))
 	i := b.prog.Fusion.Root
 	up, ok := resultPropagators[in.Op]
@@ -59,7 +63,9 @@ func ResultTiles(r *index.Ring, in *hlo.Instr, operand int, t Tile) (*Relation, 
 		up, ok = resultSame, true
 	}
 	if !ok {
-		return nil, b.refuse(in, "no-result-tile", "%s", refusalReason(in.Op))
+		return nil, b.refuse(
+			in, "no-result-tile", "%s", refusalReason(in.Op),
+		)
 	}
 	out, err := up(b, i, operand, slices.Clone(t))
 	if err != nil {
@@ -74,7 +80,8 @@ func ResultTiles(r *index.Ring, in *hlo.Instr, operand int, t Tile) (*Relation, 
 func withoutIdleLimits(t Tile) Tile {
 	t = slices.Clone(t)
 	for k, d := range t {
-		if !d.MaskedBelow() && !slices.ContainsFunc(d.Digits, DimTile.MaskedBelow) {
+		if !d.MaskedBelow() &&
+			!slices.ContainsFunc(d.Digits, DimTile.MaskedBelow) {
 			t[k].Lower = d.Offset.Ring().Const(0)
 		}
 	}
@@ -82,33 +89,54 @@ func withoutIdleLimits(t Tile) Tile {
 }
 
 // singleInstrBuilder makes a builder for one instruction whose operands are parameters.
-func singleInstrBuilder(r *index.Ring, in *hlo.Instr, rank int) (*builder, []*hlo.Instr) {
+func singleInstrBuilder(
+	r *index.Ring, in *hlo.Instr, rank int,
+) (*builder, []*hlo.Instr) {
 	copied := *in
 	c := &hlo.Computation{Name: in.Name, Root: &copied}
 	copied.Operands = nil
 	for k, o := range in.Operands {
 		if o.Op == hlo.OpConstant || o.Op == hlo.OpIota {
 			copied.Operands = append(copied.Operands, o)
-			c.Params, c.Instrs = append(c.Params, o), append(c.Instrs, o)
+			c.Params = append(c.Params, o)
+			c.Instrs = append(c.Instrs, o)
 			continue
 		}
-		p := &hlo.Instr{Name: o.Name, Op: hlo.OpParameter, Shape: o.Shape, Attrs: hlo.Attrs{Param: k}, Pos: o.Pos}
-		copied.Operands, c.Params, c.Instrs = append(copied.Operands, p), append(c.Params, p), append(c.Instrs, p)
+		p := &hlo.Instr{
+			Name:  o.Name,
+			Op:    hlo.OpParameter,
+			Shape: o.Shape,
+			Attrs: hlo.Attrs{Param: k},
+			Pos:   o.Pos,
+		}
+		copied.Operands = append(copied.Operands, p)
+		c.Params = append(c.Params, p)
+		c.Instrs = append(c.Instrs, p)
 	}
 	c.Instrs = append(c.Instrs, &copied)
 	params := c.Params
 	b := newBuilder(c, nil, loopGroups(c))
-	b.ring, b.prog.Space.Ring = r, r
+	b.ring = r
+	b.prog.Space.Ring = r
 	b.prog.Space.Dims = make([]Dim, rank) // so that numbers go on after the tile's
 	return b, params
 }
 
 func (b *builder) relation(rank int) *Relation {
 	s := b.prog.Space
-	return &Relation{Steps: s.Dims[rank:], Where: s.Where, Boxes: s.Boxes, Runtime: b.prog.Runtime}
+	return &Relation{
+		Steps:   s.Dims[rank:],
+		Where:   s.Where,
+		Boxes:   s.Boxes,
+		Runtime: b.prog.Runtime,
+	}
 }
 
-var collectives = map[hlo.Opcode]bool{hlo.OpAllGather: true, hlo.OpAllReduce: true, hlo.OpReduceScatter: true}
+var collectives = map[hlo.Opcode]bool{
+	hlo.OpAllGather:     true,
+	hlo.OpAllReduce:     true,
+	hlo.OpReduceScatter: true,
+}
 
 // collectiveTiles: the result of an all-gather is the operands of the group one
 // after the other, that of an all-reduce is made from all of them, and so is that
@@ -120,27 +148,41 @@ func collectiveTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) 
 		return nil, b.refuse(in, "replica-groups", "how many replicas are in a group is not said")
 	}
 	all := whole(r, members)
-	rel := &Relation{Replicas: &all, Tiles: [][]Tile{{out}}}
+	rel := &Relation{
+		Replicas: &all,
+		Tiles:    [][]Tile{{out}},
+	}
 	if in.Op == hlo.OpAllReduce {
 		return rel, nil
 	}
 	t := slices.Clone(out)
 	along := in.Attrs.Dimensions[0]
 	if in.Op == hlo.OpReduceScatter {
-		me := r.Var(index.Variable{Name: "replica", Lo: 0, Hi: members - 1, Role: index.RoleRuntime})
-		t[along] = t[along].shift(me.Scale(in.Shape.Dims[along]))
+		me := r.Var(index.Variable{
+			Name: "replica",
+			Lo:   0,
+			Hi:   members - 1,
+			Role: index.RoleRuntime,
+		})
+		t[along] = t[along].shift(
+			me.Scale(in.Shape.Dims[along]),
+		)
 		rel.Tiles = [][]Tile{{t}}
 		return rel, nil
 	}
 	shard := in.Operands[0].Shape.Dims[along]
-	high, low, err := b.split(in, []DimTile{t[along]}, shard)
+	high, low, err := b.split(
+		in, []DimTile{t[along]}, shard,
+	)
 	if err != nil {
 		return nil, err
 	}
 	group := b.joinDigits(high, members)
 	t[along] = b.joinDigits(low, shard)
-	rel.Replicas, rel.Tiles = &group, [][]Tile{{t}}
-	rel.Where, rel.Boxes = b.prog.Space.Where, b.prog.Space.Boxes
+	rel.Replicas = &group
+	rel.Tiles = [][]Tile{{t}}
+	rel.Where = b.prog.Space.Where
+	rel.Boxes = b.prog.Space.Boxes
 	return rel, nil
 }
 
@@ -150,9 +192,11 @@ func groupSize(in *hlo.Instr) (int64, bool) {
 	if groups := in.Attrs.ReplicaGroups; len(groups) > 0 {
 		return int64(len(groups[0])), true
 	}
-	large, small := in.Shape.Elements(), in.Operands[0].Shape.Elements()
+	large := in.Shape.Elements()
+	small := in.Operands[0].Shape.Elements()
 	if in.Op == hlo.OpReduceScatter {
 		large, small = small, large
 	}
-	return large / max(1, small), in.Op != hlo.OpAllReduce && small > 0
+	return large / max(1, small), in.Op != hlo.OpAllReduce &&
+		small > 0
 }

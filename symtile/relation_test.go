@@ -88,7 +88,13 @@ func randomTile(r *index.Ring, rng *rand.Rand, dims []int64) Tile {
 	for k, n := range dims {
 		size := 1 + rng.Int64N(n)
 		offset := rng.Int64N(n)
-		t[k] = DimTile{Offset: r.Const(offset), Size: r.Const(size), Stride: r.Const(1), Lower: r.Const(0), Bound: r.Const(n)}
+		t[k] = DimTile{
+			Offset: r.Const(offset),
+			Size:   r.Const(size),
+			Stride: r.Const(1),
+			Lower:  r.Const(0),
+			Bound:  r.Const(n),
+		}
 	}
 	return t
 }
@@ -111,7 +117,8 @@ func against(r *index.Ring, in *hlo.Instr, out Tile, rel *Relation) (exact int, 
 		for _, tile := range rel.Tiles[k] {
 			with := map[index.Expr]index.Expr{} // one step that is the whole dimension
 			for _, d := range rel.Steps {
-				with[d.Size], with[d.Tid] = r.Const(max(1, d.Extent)), r.Const(0)
+				with[d.Size], with[d.Tid] = r.Const(max(1, d.Extent)),
+					r.Const(0)
 			}
 			substituted(tile, with).Each(nil, func(indices []int64, there bool) {
 				if there {
@@ -134,7 +141,13 @@ func against(r *index.Ring, in *hlo.Instr, out Tile, rel *Relation) (exact int, 
 func substituted(t Tile, with map[index.Expr]index.Expr) Tile {
 	out := make(Tile, len(t))
 	for k, d := range t {
-		out[k] = DimTile{Offset: d.Offset.Subst(with), Size: d.Size.Subst(with), Stride: d.Stride.Subst(with), Lower: d.Lower.Subst(with), Bound: d.Bound.Subst(with)}
+		out[k] = DimTile{
+			Offset: d.Offset.Subst(with),
+			Size:   d.Size.Subst(with),
+			Stride: d.Stride.Subst(with),
+			Lower:  d.Lower.Subst(with),
+			Bound:  d.Bound.Subst(with),
+		}
 		if d.Digits != nil {
 			out[k].Digits = substituted(d.Digits, with)
 		}
@@ -147,7 +160,10 @@ func images(m index.Map, indices []int64, to map[string]bool) {
 	if m.State != index.StateKnown {
 		return
 	}
-	vals := append(append([]int64{}, indices...), make([]int64, len(m.Ranges)+len(m.Runtime))...)
+	vals := append(
+		append([]int64{}, indices...),
+		make([]int64, len(m.Ranges)+len(m.Runtime))...,
+	)
 	var walk func(k int)
 	walk = func(k int) {
 		if k == len(m.Ranges) {
@@ -167,7 +183,9 @@ func images(m index.Map, indices []int64, to map[string]bool) {
 
 // backwards compares what a result's tile claims with what is made from a tile
 // of operand k: the result elements whose maps read one of its elements.
-func backwards(r *index.Ring, in *hlo.Instr, k int, tile, out Tile) (exact int, missing string) {
+func backwards(
+	r *index.Ring, in *hlo.Instr, k int, tile, out Tile,
+) (exact int, missing string) {
 	from, made, claimed := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	tile.Each(nil, func(index []int64, there bool) {
 		if there {

@@ -10,14 +10,19 @@ import (
 )
 
 func propagateReshape(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
-	in, err := b.reshape(i, i.Operands[0].Shape.Dims, i.Shape.Dims, out)
+	in, err := b.reshape(
+		i, i.Operands[0].Shape.Dims,
+		i.Shape.Dims, out,
+	)
 	return []Tile{in}, err
 }
 
 // reshape derives the operand's tile of a reshape between extents from and to:
 // the digits of the linear index that the result's dimensions are, cut where
 // the operand's dimensions begin.
-func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error) {
+func (b *builder) reshape(
+	i *hlo.Instr, from, to []int64, out Tile,
+) (Tile, error) {
 	in := make(Tile, len(from))
 	for d, extent := range from {
 		in[d] = whole(b.ring, extent)
@@ -34,11 +39,15 @@ func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error
 			in[w.From[0]] = out[w.To[0]]
 			continue
 		}
-		digits, err := b.linearize(i, gatherAt(to, w.To), gatherAt(out, w.To))
+		digits, err := b.linearize(
+			i, gatherAt(to, w.To), gatherAt(out, w.To),
+		)
 		if err != nil {
 			return nil, err
 		}
-		dims, err := b.delinearize(i, gatherAt(from, w.From), digits)
+		dims, err := b.delinearize(
+			i, gatherAt(from, w.From), digits,
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -52,19 +61,29 @@ func (b *builder) reshape(i *hlo.Instr, from, to []int64, out Tile) (Tile, error
 // attachUnitDims adds to the windows the result's dimensions of extent 1 that can be
 // longer in the tile, as they are when it is the tile of a larger array: to the
 // window of the next dimension, or the last.
-func (b *builder) attachUnitDims(i *hlo.Instr, to []int64, out Tile, all []indexing.DimGroup) error {
+func (b *builder) attachUnitDims(
+	i *hlo.Instr, to []int64,
+	out Tile, all []indexing.DimGroup,
+) error {
 	for d, extent := range to {
 		if extent != 1 || out[d].isSingle() {
 			continue
 		}
 		if len(all) == 0 {
-			if err := b.require(i, "reshape-unit", index.Clause{{Expr: out[d].Size, In: index.Interval{Lo: 1, Hi: 1}}}); err != nil {
+			err := b.require(i, "reshape-unit", index.Clause{
+				{
+					Expr: out[d].Size,
+					In:   index.Interval{Lo: 1, Hi: 1},
+				},
+			})
+			if err != nil {
 				return err
 			}
 			continue
 		}
 		k := 0
-		for k < len(all)-1 && all[k].To[len(all[k].To)-1] < d {
+		for k < len(all)-1 &&
+			all[k].To[len(all[k].To)-1] < d {
 			k++
 		}
 		all[k].To = insertSorted(all[k].To, d)
@@ -100,7 +119,9 @@ func product(v []int64) int64 {
 }
 
 // linearize turns tiles of dimensions into digits of their linear index.
-func (b *builder) linearize(i *hlo.Instr, extents []int64, tiles []DimTile) ([]DimTile, error) {
+func (b *builder) linearize(
+	i *hlo.Instr, extents []int64, tiles []DimTile,
+) ([]DimTile, error) {
 	var digits []DimTile
 	inner := product(extents)
 	for k, d := range tiles {
@@ -129,7 +150,9 @@ func (b *builder) linearize(i *hlo.Instr, extents []int64, tiles []DimTile) ([]D
 }
 
 // delinearize makes tiles of dimensions from digits of their linear index.
-func (b *builder) delinearize(i *hlo.Instr, extents []int64, digits []DimTile) (Tile, error) {
+func (b *builder) delinearize(
+	i *hlo.Instr, extents []int64, digits []DimTile,
+) (Tile, error) {
 	tile := make(Tile, len(extents))
 	for k := len(extents) - 1; k > 0; k-- {
 		high, low, err := b.split(i, digits, extents[k])
@@ -146,7 +169,9 @@ func (b *builder) delinearize(i *hlo.Instr, extents []int64, digits []DimTile) (
 // x mod f of low. That is so when the digits inside a row of f cannot carry into
 // the next. A digit that crosses rows is cut in two, which aligned allows; where
 // its stride does not divide f, it and those inside it have to be one run first.
-func (b *builder) split(i *hlo.Instr, digits []DimTile, f int64) (high, low []DimTile, err error) {
+func (b *builder) split(
+	i *hlo.Instr, digits []DimTile, f int64,
+) (high, low []DimTile, err error) {
 	rest := b.ring.Const(0) // handed to the next digit inside
 	for n, d := range digits {
 		d = d.shift(rest)
@@ -170,32 +195,48 @@ func (b *builder) split(i *hlo.Instr, digits []DimTile, f int64) (high, low []Di
 }
 
 // splitAcrossRows cuts digit d, which crosses rows of f elements, and the digits inside it.
-func (b *builder) splitAcrossRows(i *hlo.Instr, d DimTile, inner []DimTile, f int64) (rows DimTile, places []DimTile, err error) {
+func (b *builder) splitAcrossRows(
+	i *hlo.Instr, d DimTile, inner []DimTile, f int64,
+) (
+	rows DimTile, places []DimTile, err error,
+) {
 	stride, _ := d.constantStride()
 	rest := d.Offset.Mod(stride)
 	crossing := []DimTile{d}
-	if f%stride != 0 || !sumFits(rest.Range(), inner, stride) {
+	if f%stride != 0 ||
+		!sumFits(rest.Range(), inner, stride) {
 		crossing = append(crossing, inner...)
 		if d, err = b.requireOneRun(i, crossing); err != nil {
 			return d, nil, err
 		}
 		if stride, _ = d.constantStride(); f%stride != 0 {
-			if err = b.require(i, "reshape-stride", index.Clause{{Expr: d.Size, In: index.Interval{Lo: 1, Hi: 1}}}); err != nil {
+			err = b.require(i, "reshape-stride", index.Clause{
+				{Expr: d.Size, In: index.Interval{Lo: 1, Hi: 1}},
+			})
+			if err != nil {
 				return d, nil, err
 			}
 			stride = 1
 		}
-		rest, inner = d.Offset.Mod(stride), nil
+		rest = d.Offset.Mod(stride)
+		inner = nil
 	}
 	if err = b.requireAligned(i, crossing, stride, f/stride); err != nil {
 		return d, nil, err
 	}
-	rows, at := b.splitRows(d.divided(rest, stride), f/stride)
-	places = append([]DimTile{at.scale(stride)}, inner...)
+	rows, at := b.splitRows(
+		d.divided(rest, stride), f/stride,
+	)
+	places = append(
+		[]DimTile{at.scale(stride)}, inner...,
+	)
 	if len(inner) > 0 {
 		places[1] = inner[0].shift(rest)
 	} else if rest != b.ring.Const(0) {
-		places = append(places, b.run(rest, b.ring.Const(1), f))
+		places = append(
+			places,
+			b.run(rest, b.ring.Const(1), f),
+		)
 	}
 	return rows, places, nil
 }
@@ -205,7 +246,9 @@ func (b *builder) requireOneRun(i *hlo.Instr, digits []DimTile) (DimTile, error)
 	if len(digits) == 1 {
 		return digits[0], nil
 	}
-	sum := b.digitSum(digits, b.ring.Const(0), b.ring.Const(0))
+	sum := b.digitSum(
+		digits, b.ring.Const(0), b.ring.Const(0),
+	)
 	sum.Bound = sum.last().AddConst(1)
 	return b.requireRun(i, sum)
 }
@@ -239,20 +282,35 @@ func sumFits(r index.Interval, inner []DimTile, f int64) bool {
 // A condition such as "e divides size and every coefficient of the offset" is
 // one bound, since remainders are not negative: their sum is 0 exactly when
 // each is.
-func (b *builder) requireAligned(i *hlo.Instr, digits []DimTile, step, e int64) error {
+func (b *builder) requireAligned(
+	i *hlo.Instr, digits []DimTile, step, e int64,
+) error {
 	offset := b.ring.Const(0)
 	var first index.Clause // an earlier digit has more than one element
 	for _, d := range digits {
 		stride, _ := d.constantStride()
 		offset = offset.Add(d.Offset)
-		at, size := offset.Sub(offset.Mod(step)).Div(step), d.Size.Scale(max(1, stride/step))
+		at := offset.Sub(offset.Mod(step)).Div(step)
+		size := d.Size.Scale(max(1, stride/step))
 		if at.Mod(e).Range().Hi+size.Range().Hi > e {
-			clause := append(append(index.Clause{}, first...), index.Bound{Expr: d.Size, In: index.Interval{Lo: 1, Hi: 1}})
-			if err := b.require(i, "reshape-expand", append(clause, b.rowsOf(at, size, e)...)); err != nil {
+			clause := append(append(index.Clause{}, first...), index.Bound{
+				Expr: d.Size,
+				In:   index.Interval{Lo: 1, Hi: 1},
+			})
+			err := b.require(
+				i, "reshape-expand",
+				append(clause, b.rowsOf(at, size, e)...),
+			)
+			if err != nil {
 				return err
 			}
 		}
-		first = append(first, index.Bound{Expr: d.Size, In: index.Interval{Lo: 2, Hi: max(2, d.Size.Range().Hi)}})
+		first = append(first, index.Bound{
+			Expr: d.Size,
+			In: index.Interval{Lo: 2, Hi: max(
+				2, d.Size.Range().Hi,
+			)},
+		})
 	}
 	return nil
 }
@@ -269,9 +327,12 @@ func (b *builder) rowsOf(offset, size index.Expr, e int64) index.Clause {
 		return nil
 	}
 	positive := size.Range().Lo > 0
-	whole, inside := []index.Expr{size.Mod(e)}, []index.Expr{}
+	whole := []index.Expr{size.Mod(e)}
+	inside := []index.Expr{}
 	if positive {
-		inside = append(inside, b.ring.Const(e).ModExpr(size))
+		inside = append(
+			inside, b.ring.Const(e).ModExpr(size),
+		)
 	}
 	for _, c := range parts {
 		whole = addRemainder(whole, c.Mod(e))
@@ -282,7 +343,10 @@ func (b *builder) rowsOf(offset, size index.Expr, e int64) index.Clause {
 	if !positive {
 		return index.Clause{{Expr: sumOf(whole), In: zero}}
 	}
-	return index.Clause{{Expr: sumOf(whole), In: zero}, {Expr: sumOf(inside), In: zero}}
+	return index.Clause{
+		{Expr: sumOf(whole), In: zero},
+		{Expr: sumOf(inside), In: zero},
+	}
 }
 
 // addRemainder adds a remainder to a set of them.
@@ -332,10 +396,14 @@ func (b *builder) linearParts(offset index.Expr) (parts []index.Expr, linear boo
 // rows and the places in a row.
 func (b *builder) splitRows(run DimTile, q int64) (rows, places DimTile) {
 	r := b.ring
-	zero, end := r.Const(0), r.Const(q)
+	zero := r.Const(0)
+	end := r.Const(q)
 	rows = DimTile{
-		Offset: run.Offset.Div(q), Size: run.Size.CeilDiv(q), Stride: r.Const(1),
-		Lower: run.Lower.Div(q), Bound: run.Bound.CeilDiv(q),
+		Offset: run.Offset.Div(q),
+		Size:   run.Size.CeilDiv(q),
+		Stride: r.Const(1),
+		Lower:  run.Lower.Div(q),
+		Bound:  run.Bound.CeilDiv(q),
 	}
 	if parts, linear := b.linearParts(run.Offset); linear { // in whole rows the parts divide, else there is one row
 		for k, c := range parts {
@@ -343,12 +411,20 @@ func (b *builder) splitRows(run DimTile, q int64) (rows, places DimTile) {
 		}
 		b.rowParts[rows.Offset] = parts
 	}
-	places = DimTile{Offset: run.Offset.Mod(q), Size: run.Size.Min(end), Stride: r.Const(1), Lower: zero, Bound: end}
+	places = DimTile{
+		Offset: run.Offset.Mod(q),
+		Size:   run.Size.Min(end),
+		Stride: r.Const(1),
+		Lower:  zero,
+		Bound:  end,
+	}
 	start := rows.Offset.Scale(q)
 	if run.Bound.Mod(q) != zero {
 		places.Bound = run.Bound.Sub(start).Min(end)
 	}
-	oneRow := rows.isSingle() || run.Offset.Mod(q).Range().Hi+run.Size.Range().Hi <= q
+	oneRow := rows.isSingle() ||
+		run.Offset.Mod(q).Range().Hi+
+			run.Size.Range().Hi <= q
 	if oneRow && run.Lower.Mod(q) != zero {
 		places.Lower = run.Lower.Sub(start).Max(zero)
 	}
@@ -361,15 +437,32 @@ func (b *builder) requireRun(i *hlo.Instr, d DimTile) (DimTile, error) {
 		return d, nil
 	}
 	r := b.ring
-	run := DimTile{Offset: d.Offset, Size: d.Size, Stride: d.Digits[len(d.Digits)-1].Stride, Lower: r.Const(0), Bound: r.Const(1)}
+	run := DimTile{
+		Offset: d.Offset,
+		Size:   d.Size,
+		Stride: d.Digits[len(d.Digits)-1].Stride,
+		Lower:  r.Const(0),
+		Bound:  r.Const(1),
+	}
 	for k, x := range d.Digits {
-		run.Lower, run.Bound = run.Lower.Add(x.Offset.Max(x.Lower)), run.Bound.Add(x.last().Min(x.Bound.AddConst(-1)))
+		run.Lower, run.Bound = run.Lower.Add(
+			x.Offset.Max(x.Lower),
+		),
+			run.Bound.Add(x.last().Min(x.Bound.AddConst(-1)))
 		if k == 0 {
 			continue
 		}
-		clause := index.Clause{{Expr: d.Digits[k-1].Size, In: index.Interval{Lo: 1, Hi: 1}}}
+		clause := index.Clause{
+			{
+				Expr: d.Digits[k-1].Size,
+				In:   index.Interval{Lo: 1, Hi: 1},
+			},
+		}
 		if full, ok := b.fullSize(d.Digits[k-1], x); ok {
-			clause = append(clause, index.Bound{Expr: x.Size, In: index.Interval{Lo: full, Hi: full}})
+			clause = append(clause, index.Bound{
+				Expr: x.Size,
+				In:   index.Interval{Lo: full, Hi: full},
+			})
 		}
 		if err := b.require(i, "digits", clause); err != nil {
 			return DimTile{}, err
@@ -378,6 +471,7 @@ func (b *builder) requireRun(i *hlo.Instr, d DimTile) (DimTile, error) {
 	if run.Lower == run.Offset {
 		run.Lower = r.Const(0)
 	}
-	run.Lower, run.Bound = run.Lower.Max(d.Lower), run.Bound.Min(d.Bound)
+	run.Lower, run.Bound = run.Lower.Max(d.Lower),
+		run.Bound.Min(d.Bound)
 	return run, nil
 }

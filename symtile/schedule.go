@@ -45,10 +45,15 @@ const (
 )
 
 func newScheduler(b *builder) *scheduler {
-	ops, nests := len(b.prog.Ops), len(b.nests)
+	ops := len(b.prog.Ops)
+	nests := len(b.nests)
 	s := &scheduler{
-		builder: b, number: map[*loopNest]int{}, itemOf: make([]int, ops), levels: make([][]int, nests+1),
-		needs: make([][]int, nests), state: make([]visited, ops+nests),
+		builder: b,
+		number:  map[*loopNest]int{},
+		itemOf:  make([]int, ops),
+		levels:  make([][]int, nests+1),
+		needs:   make([][]int, nests),
+		state:   make([]visited, ops+nests),
 	}
 	loops := map[*Loop]int{}
 	for n, x := range b.nests {
@@ -84,7 +89,8 @@ func (s *scheduler) collectLoopNeeds() {
 		for _, uses := range [...][]int{op.Args, op.RuntimeArgs} {
 			for _, use := range uses {
 				item, need := s.commonLevel(k, use)
-				if n := item - len(s.itemOf); n >= 0 && item != need {
+				n := item - len(s.itemOf)
+				if n >= 0 && item != need {
 					s.needs[n] = append(s.needs[n], need)
 				}
 			}
@@ -95,13 +101,17 @@ func (s *scheduler) collectLoopNeeds() {
 // commonLevel finds the level where both op k and one it uses are, and the items of
 // that level they are in.
 func (s *scheduler) commonLevel(k, use int) (item, need int) {
-	item, need = s.itemOf[k], s.itemOf[use]
-	x, y := s.nestOf[k], s.nestOf[use]
+	item = s.itemOf[k]
+	need = s.itemOf[use]
+	x := s.nestOf[k]
+	y := s.nestOf[use]
 	for x != y {
 		if x.level() >= y.level() {
-			item, x = len(s.itemOf)+s.number[x], x.parent
+			item = len(s.itemOf) + s.number[x]
+			x = x.parent
 		} else {
-			need, y = len(s.itemOf)+s.number[y], y.parent
+			need = len(s.itemOf) + s.number[y]
+			y = y.parent
 		}
 	}
 	return item, need
@@ -151,7 +161,8 @@ func (s *scheduler) visitUses(k int, body *[]Step) error {
 	op := &s.prog.Ops[k]
 	for _, uses := range [...][]int{op.Args, op.RuntimeArgs} {
 		for _, use := range uses {
-			if item, need := s.commonLevel(k, use); item == k && need != k {
+			item, need := s.commonLevel(k, use)
+			if item == k && need != k {
 				if err := s.visit(need, body); err != nil {
 					return err
 				}

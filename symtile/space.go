@@ -50,16 +50,39 @@ type Space struct {
 type Tiling []int64
 
 // newDim makes dimension n of extent; size 0 means symbolic.
-func newDim(r *index.Ring, n int, extent, size int64, kind Kind, from *hlo.Instr) Dim {
-	d := Dim{Name: fmt.Sprintf("t%d", n), Extent: extent, Kind: kind, From: from}
+func newDim(
+	r *index.Ring, n int, extent, size int64,
+	kind Kind, from *hlo.Instr,
+) Dim {
+	d := Dim{
+		Name:   fmt.Sprintf("t%d", n),
+		Extent: extent,
+		Kind:   kind,
+		From:   from,
+	}
 	if size == 0 {
-		d.Size = r.Var(index.Variable{Name: fmt.Sprintf("s%d", n), Lo: 1, Hi: max(1, extent), Role: index.RoleTileSize})
-		d.Tid = r.Var(index.Variable{Name: d.Name, Lo: 0, Hi: max(0, extent-1), Role: index.RoleTileID})
+		d.Size = r.Var(index.Variable{
+			Name: fmt.Sprintf("s%d", n),
+			Lo:   1,
+			Hi:   max(1, extent),
+			Role: index.RoleTileSize,
+		})
+		d.Tid = r.Var(index.Variable{
+			Name: d.Name,
+			Lo:   0,
+			Hi:   max(0, extent-1),
+			Role: index.RoleTileID,
+		})
 		d.Tiles = r.Const(extent).CeilDivExpr(d.Size)
 	} else {
 		tiles := (extent + size - 1) / size
 		d.Size = r.Const(size)
-		d.Tid = r.Var(index.Variable{Name: d.Name, Lo: 0, Hi: max(0, tiles-1), Role: index.RoleTileID})
+		d.Tid = r.Var(index.Variable{
+			Name: d.Name,
+			Lo:   0,
+			Hi:   max(0, tiles-1),
+			Role: index.RoleTileID,
+		})
 		d.Tiles = r.Const(tiles)
 	}
 	if kind == Sequential && extent == 0 {
@@ -71,10 +94,22 @@ func newDim(r *index.Ring, n int, extent, size int64, kind Kind, from *hlo.Instr
 // tile is the part of a tensor dimension that tile id Tid of d covers.
 func (d Dim) tile() DimTile {
 	r := d.Size.Ring()
-	return DimTile{Offset: d.Tid.Mul(d.Size), Size: d.Size, Stride: r.Const(1), Lower: r.Const(0), Bound: r.Const(d.Extent)}
+	return DimTile{
+		Offset: d.Tid.Mul(d.Size),
+		Size:   d.Size,
+		Stride: r.Const(1),
+		Lower:  r.Const(0),
+		Bound:  r.Const(d.Extent),
+	}
 }
 
 // whole is all of a dimension of the extent.
 func whole(r *index.Ring, extent int64) DimTile {
-	return DimTile{Offset: r.Const(0), Size: r.Const(max(1, extent)), Stride: r.Const(1), Lower: r.Const(0), Bound: r.Const(extent)}
+	return DimTile{
+		Offset: r.Const(0),
+		Size:   r.Const(max(1, extent)),
+		Stride: r.Const(1),
+		Lower:  r.Const(0),
+		Bound:  r.Const(extent),
+	}
 }

@@ -37,14 +37,19 @@ type Tile []DimTile
 // Masked says whether an element of the dimension can be masked, as far as
 // ranges tell.
 func (d DimTile) Masked() bool {
-	return d.MaskedBelow() || d.MaskedAbove() || slices.ContainsFunc(d.Digits, DimTile.Masked)
+	return d.MaskedBelow() || d.MaskedAbove() ||
+		slices.ContainsFunc(d.Digits, DimTile.Masked)
 }
 
 // MaskedBelow says whether an index can be under Lower.
-func (d DimTile) MaskedBelow() bool { return d.Offset.Sub(d.Lower).Range().Lo < 0 }
+func (d DimTile) MaskedBelow() bool {
+	return d.Offset.Sub(d.Lower).Range().Lo < 0
+}
 
 // MaskedAbove says whether an index can reach Bound.
-func (d DimTile) MaskedAbove() bool { return d.last().Sub(d.Bound).Range().Hi >= 0 }
+func (d DimTile) MaskedAbove() bool {
+	return d.last().Sub(d.Bound).Range().Hi >= 0
+}
 
 // last is the greatest index of the tile, masked or not.
 func (d DimTile) last() index.Expr {
@@ -60,7 +65,9 @@ func (d DimTile) last() index.Expr {
 
 // Equal says whether two tiles of a ring are the same expression by expression.
 func (d DimTile) Equal(e DimTile) bool {
-	return d.Offset == e.Offset && d.Size == e.Size && d.Stride == e.Stride && d.Lower == e.Lower && d.Bound == e.Bound &&
+	return d.Offset == e.Offset &&
+		d.Size == e.Size && d.Stride == e.Stride &&
+		d.Lower == e.Lower && d.Bound == e.Bound &&
 		slices.EqualFunc(d.Digits, e.Digits, DimTile.Equal)
 }
 
@@ -72,12 +79,14 @@ func (t Tile) Boxes() (box Tile, axis []int, ok bool) {
 	ok = true
 	for k, d := range t {
 		if d.Digits == nil {
-			box, axis = append(box, d), append(axis, k)
+			box = append(box, d)
+			axis = append(axis, k)
 			continue
 		}
 		ok = ok && !d.sumMasked()
 		for _, x := range d.Digits {
-			box, axis = append(box, x), append(axis, k)
+			box = append(box, x)
+			axis = append(axis, k)
 		}
 	}
 	return box, axis, ok
@@ -86,7 +95,10 @@ func (t Tile) Boxes() (box Tile, axis []int, ok bool) {
 // Each calls visit with the index of every element in row-major order and
 // whether it is there, at values of the tile ids. The index is visit's only
 // while it runs.
-func (t Tile) Each(env map[index.Expr]int64, visit func(index []int64, there bool)) {
+func (t Tile) Each(
+	env map[index.Expr]int64,
+	visit func(index []int64, there bool),
+) {
 	index := make([]int64, len(t))
 	var walk func(k int, there bool)
 	walk = func(k int, there bool) {
@@ -95,7 +107,8 @@ func (t Tile) Each(env map[index.Expr]int64, visit func(index []int64, there boo
 			return
 		}
 		d := t[k]
-		lower, bound := d.Lower.Eval(env), d.Bound.Eval(env)
+		lower := d.Lower.Eval(env)
+		bound := d.Bound.Eval(env)
 		d.visitDim(env, 0, there, func(x int64, there bool) {
 			index[k] = x
 			walk(k+1, there && lower <= x && x < bound)
@@ -105,29 +118,39 @@ func (t Tile) Each(env map[index.Expr]int64, visit func(index []int64, there boo
 }
 
 // visitDim visits the indices of one dimension, those of digits as sums from base.
-func (d DimTile) visitDim(env map[index.Expr]int64, base int64, there bool, visit func(x int64, there bool)) {
+func (d DimTile) visitDim(
+	env map[index.Expr]int64, base int64, there bool,
+	visit func(x int64, there bool),
+) {
 	if d.Digits == nil {
-		offset, stride := d.Offset.Eval(env), d.Stride.Eval(env)
+		offset := d.Offset.Eval(env)
+		stride := d.Stride.Eval(env)
 		for n := range d.Size.Eval(env) {
 			visit(base+offset+n*stride, there)
 		}
 		return
 	}
-	lower, bound := d.Digits[0].Lower.Eval(env), d.Digits[0].Bound.Eval(env)
+	lower := d.Digits[0].Lower.Eval(env)
+	bound := d.Digits[0].Bound.Eval(env)
 	d.Digits[0].visitDim(env, 0, there, func(x int64, there bool) {
 		there = there && lower <= x && x < bound
 		if len(d.Digits) == 1 {
 			visit(base+x, there)
 			return
 		}
-		DimTile{Digits: d.Digits[1:]}.visitDim(env, base+x, there, visit)
+		DimTile{Digits: d.Digits[1:]}.visitDim(
+			env, base+x, there, visit,
+		)
 	})
 }
 
 // fields visits every expression of a tile; a dimension without digits has five.
 func (t Tile) fields(visit func(index.Expr)) {
 	for _, d := range t {
-		for _, e := range [...]index.Expr{d.Offset, d.Size, d.Stride, d.Lower, d.Bound} {
+		for _, e := range [...]index.Expr{
+			d.Offset, d.Size, d.Stride,
+			d.Lower, d.Bound,
+		} {
 			visit(e)
 		}
 		Tile(d.Digits).fields(visit)
@@ -152,19 +175,27 @@ func (d DimTile) sumMasked() bool {
 	for _, x := range d.Digits {
 		sum = sum.Add(x.unmaskedRange())
 	}
-	return sum.Lo < d.Lower.Range().Hi || sum.Hi >= d.Bound.Range().Lo
+	return sum.Lo < d.Lower.Range().Hi ||
+		sum.Hi >= d.Bound.Range().Lo
 }
 
 // unmaskedRange is a range of the indices of a digit that are there.
 func (d DimTile) unmaskedRange() index.Interval {
 	return index.Interval{
 		Lo: max(d.Offset.Range().Lo, d.Lower.Range().Lo),
-		Hi: min(d.last().Range().Hi, d.Bound.Range().AddConst(-1).Hi),
+		Hi: min(
+			d.last().Range().Hi,
+			d.Bound.Range().AddConst(-1).Hi,
+		),
 	}
 }
 
 // HasDigits says whether a dimension of the tile is more than a run.
-func (t Tile) HasDigits() bool { return t.any(func(d DimTile) bool { return d.Digits != nil }) }
+func (t Tile) HasDigits() bool {
+	return t.any(func(d DimTile) bool {
+		return d.Digits != nil
+	})
+}
 
 // Masked says whether an element of the tile can be masked.
 func (t Tile) Masked() bool {
@@ -207,8 +238,14 @@ func mustValue(e index.Expr) int64 {
 // (strides), as CuTe prints them.
 func (t Tile) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "offsets %s sizes %s", t.list(offsetOf), t.list(sizeOf))
-	if t.any(func(d DimTile) bool { v, ok := d.Stride.Value(); return !ok || v != 1 }) {
+	fmt.Fprintf(
+		&b, "offsets %s sizes %s",
+		t.list(offsetOf), t.list(sizeOf),
+	)
+	if t.any(func(d DimTile) bool {
+		v, ok := d.Stride.Value()
+		return !ok || v != 1
+	}) {
 		fmt.Fprintf(&b, " strides %s", t.list(strideOf))
 	}
 	if t.any(DimTile.digitBelow) {
@@ -230,13 +267,23 @@ func (t Tile) any(f func(DimTile) bool) bool {
 }
 
 func offsetOf(d DimTile) string { return d.Offset.String() }
-func sizeOf(d DimTile) string   { return d.joinText(func(x DimTile) index.Expr { return x.Size }) }
-func strideOf(d DimTile) string { return d.joinText(func(x DimTile) index.Expr { return x.Stride }) }
+func sizeOf(d DimTile) string {
+	return d.joinText(func(x DimTile) index.Expr {
+		return x.Size
+	})
+}
+func strideOf(d DimTile) string {
+	return d.joinText(func(x DimTile) index.Expr {
+		return x.Stride
+	})
+}
 func lowerOf(d DimTile) string {
-	return d.joinText(func(x DimTile) index.Expr { return x.Lower }) + d.limitText(d.Lower)
+	return d.joinText(func(x DimTile) index.Expr { return x.Lower }) +
+		d.limitText(d.Lower)
 }
 func boundOf(d DimTile) string {
-	return d.joinText(func(x DimTile) index.Expr { return x.Bound }) + d.limitText(d.Bound)
+	return d.joinText(func(x DimTile) index.Expr { return x.Bound }) +
+		d.limitText(d.Bound)
 }
 
 // limitText prints the limit of the sum of digits where it masks.
@@ -248,10 +295,12 @@ func (d DimTile) limitText(limit index.Expr) string {
 }
 
 func (d DimTile) digitBelow() bool {
-	return d.MaskedBelow() || slices.ContainsFunc(d.Digits, DimTile.MaskedBelow)
+	return d.MaskedBelow() ||
+		slices.ContainsFunc(d.Digits, DimTile.MaskedBelow)
 }
 func (d DimTile) digitAbove() bool {
-	return d.MaskedAbove() || slices.ContainsFunc(d.Digits, DimTile.MaskedAbove)
+	return d.MaskedAbove() ||
+		slices.ContainsFunc(d.Digits, DimTile.MaskedAbove)
 }
 
 // joinText prints a field of the tile or (of all its digits).

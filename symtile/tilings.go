@@ -27,7 +27,9 @@ func (s *Space) Tilings() iter.Seq[Tiling] {
 			return
 		}
 		w := b.enumeration(func(int) bool { return true })
-		w.walk(0, func() bool { return yield(slices.Clone(w.at)) })
+		w.walk(0, func() bool {
+			return yield(slices.Clone(w.at))
+		})
 	}
 }
 
@@ -64,7 +66,10 @@ func (s *Space) atMost(n int) bool {
 		return s.Count() <= int64(n)
 	}
 	w := b.enumeration(func(int) bool { return true })
-	return w.walk(0, func() bool { n--; return n >= 0 })
+	return w.walk(0, func() bool {
+		n--
+		return n >= 0
+	})
 }
 
 // drawsPerTiling bounds the points looked at for a tiling of a sample: several points
@@ -139,10 +144,14 @@ func (s *Space) Boxed() *Space {
 		return s
 	}
 	boxed := *s
-	if s.boxed != nil && sameSlice(s.legal.where, s.Where) && sameSlice(s.boxed.boxes, s.Boxes) {
-		boxed.Where, boxed.legal = s.boxed.where, s.boxed
+	if s.boxed != nil &&
+		sameSlice(s.legal.where, s.Where) &&
+		sameSlice(s.boxed.boxes, s.Boxes) {
+		boxed.Where = s.boxed.where
+		boxed.legal = s.boxed
 	} else {
-		boxed.Where, boxed.legal = s.boxes(), nil
+		boxed.Where = s.boxes()
+		boxed.legal = nil
 	}
 	return &boxed
 }
@@ -176,7 +185,9 @@ func (s *Space) Count() int64 {
 		return n
 	}
 	rest := int64(0)
-	w := b.enumeration(func(k int) bool { return b.uncounted[k] })
+	w := b.enumeration(func(k int) bool {
+		return b.uncounted[k]
+	})
 	w.walk(0, func() bool { rest++; return true })
 	return index.SatMul(n, rest)
 }
@@ -188,7 +199,9 @@ func (d Dim) proposals() []int64 {
 	for p := int64(1); p < n && p < 1<<62; p *= 2 {
 		sizes = append(sizes, p)
 	}
-	for run := int64(1); d.Halo > 0 && run < index.SatAdd(n, d.Halo) && run < 1<<62; run *= 2 {
+	for run := int64(1); d.Halo > 0 &&
+		run < index.SatAdd(n, d.Halo) &&
+		run < 1<<62; run *= 2 {
 		if run > d.Halo {
 			sizes = append(sizes, run-d.Halo)
 		}
@@ -212,14 +225,20 @@ type enumeration struct {
 }
 
 func (b *buckets) enumeration(takes func(dim int) bool) *enumeration {
-	w := &enumeration{buckets: b, at: make(Tiling, len(b.sizes)), choice: make([]int, len(b.sizes))}
+	w := &enumeration{
+		buckets: b,
+		at:      make(Tiling, len(b.sizes)),
+		choice:  make([]int, len(b.sizes)),
+	}
 	for k, sizes := range b.sizes {
 		w.at[k] = sizes[0]
 		if takes(k) {
 			w.dims = append(w.dims, k)
 		}
 		if b.untabulated[k] != nil {
-			w.scratch = slices.Grow(w.scratch, b.untabulated[k].ScratchLen())[:max(len(w.scratch), b.untabulated[k].ScratchLen())]
+			w.scratch = slices.Grow(
+				w.scratch, b.untabulated[k].ScratchLen(),
+			)[:max(len(w.scratch), b.untabulated[k].ScratchLen())]
 		}
 	}
 	return w
@@ -248,5 +267,6 @@ func (w *enumeration) legal(d int) bool {
 			return false
 		}
 	}
-	return w.untabulated[d] == nil || w.untabulated[d].Holds(w.at, w.scratch)
+	return w.untabulated[d] == nil ||
+		w.untabulated[d].Holds(w.at, w.scratch)
 }

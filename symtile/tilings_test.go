@@ -55,7 +55,9 @@ func drawSpace(t *rapid.T) *Space {
 		d.Halo = rapid.Int64Range(0, 4).Draw(t, "halo")
 		s.Dims = append(s.Dims, d)
 	}
-	size := func() index.Expr { return s.Dims[rapid.IntRange(0, len(s.Dims)-1).Draw(t, "dim")].Size }
+	size := func() index.Expr {
+		return s.Dims[rapid.IntRange(0, len(s.Dims)-1).Draw(t, "dim")].Size
+	}
 	bound := func() index.Bound {
 		x, m := size(), size()
 		n := rapid.Int64Range(1, 12).Draw(t, "n")
@@ -63,11 +65,20 @@ func drawSpace(t *rapid.T) *Space {
 		case 0:
 			return index.Bound{Expr: x.ModExpr(m), In: index.Interval{}}
 		case 1:
-			return index.Bound{Expr: x.Mul(m), In: index.Interval{Lo: math.MinInt64, Hi: n * n}}
+			return index.Bound{
+				Expr: x.Mul(m),
+				In:   index.Interval{Lo: math.MinInt64, Hi: n * n},
+			}
 		case 2:
-			return index.Bound{Expr: x.Mod(n).Add(m.Mod(2)), In: index.Interval{}}
+			return index.Bound{
+				Expr: x.Mod(n).Add(m.Mod(2)),
+				In:   index.Interval{},
+			}
 		case 3:
-			return index.Bound{Expr: x.Add(size().Min(m)), In: index.Interval{Lo: n, Hi: math.MaxInt64}}
+			return index.Bound{
+				Expr: x.Add(size().Min(m)),
+				In:   index.Interval{Lo: n, Hi: math.MaxInt64},
+			}
 		}
 		return index.Bound{Expr: x, In: index.Interval{Lo: 1, Hi: n}}
 	}
@@ -113,10 +124,13 @@ func TestProposals(t *testing.T) {
 		extent, halo int64
 		want         string
 	}{
-		{0, 0, "1"}, {1, 0, "1"}, {7, 0, "1 2 4 7"}, {48, 0, "1 2 3 4 6 8 12 16 24 32 48"},
+		{0, 0, "1"}, {1, 0, "1"},
+		{7, 0, "1 2 4 7"}, {48, 0, "1 2 3 4 6 8 12 16 24 32 48"},
 		{62, 2, "1 2 4 6 8 14 16 30 31 32 62"}, {9, 8, "1 2 3 4 8 9"}, {100, 99, "1 2 4 5 8 10 16 20 25 29 32 50 64 100"},
 	} {
-		got := strings.Trim(fmt.Sprint(Dim{Extent: x.extent, Halo: x.halo}.proposals()), "[]")
+		got := strings.Trim(
+			fmt.Sprint(Dim{Extent: x.extent, Halo: x.halo}.proposals()), "[]",
+		)
 		if got != x.want {
 			t.Errorf("extent %d halo %d: %s, want %s", x.extent, x.halo, got, x.want)
 		}
@@ -139,7 +153,10 @@ func TestHaloIsProposed(t *testing.T) {
 // them is a product of small tables.
 func TestCountDoesNotEnumerate(t *testing.T) {
 	from, to := strings.Repeat("2,3,", 20), strings.Repeat("6,", 20)
-	p := analyzed(t, entry(t, fmt.Sprintf("x = s8[%s] parameter(0); ROOT r = s8[%s] reshape(x)", strings.TrimSuffix(from, ","), strings.TrimSuffix(to, ","))))
+	p := analyzed(
+		t,
+		entry(t, fmt.Sprintf("x = s8[%s] parameter(0); ROOT r = s8[%s] reshape(x)", strings.TrimSuffix(from, ","), strings.TrimSuffix(to, ","))),
+	)
 	if got := p.Space.Count(); got != 3486784401 { // 3^20
 		t.Errorf("%d tilings", got)
 	}
@@ -151,8 +168,13 @@ func TestConstraintsAreLinearInGroups(t *testing.T) {
 	one := analyzed(t, entry(t, reshapesText(3, 1, shapes...))).Space
 	for _, groups := range []int{2, 4, 8} {
 		s := analyzed(t, entry(t, reshapesText(3, groups, shapes...))).Space
-		if len(s.Where) != groups*len(one.Where) || len(s.Boxes) != groups*len(one.Boxes) {
-			t.Errorf("%d groups have %d clauses and %d for boxes, one has %d and %d", groups, len(s.Where), len(s.Boxes), len(one.Where), len(one.Boxes))
+		if len(s.Where) != groups*len(one.Where) ||
+			len(s.Boxes) != groups*len(one.Boxes) {
+			t.Errorf(
+				"%d groups have %d clauses and %d for boxes, one has %d and %d",
+				groups, len(s.Where), len(s.Boxes),
+				len(one.Where), len(one.Boxes),
+			)
 		}
 		want := int64(1)
 		for range groups {
@@ -168,11 +190,16 @@ func TestConstraintsAreLinearInGroups(t *testing.T) {
 func TestConstraintsAreAdded(t *testing.T) {
 	p := analyzed(t, entry(t, "x = f32[8,6] parameter(0); ROOT r = f32[48] reshape(x)"))
 	narrow := *p.Space
-	narrow.Where = index.And(p.Space.Where, index.Require(p.Space.Dims[0].Size, 2, 12))
-	if all, got := slices.Collect(p.Space.Tilings()), fmt.Sprint(slices.Collect(narrow.Tilings())); got != "[[2] [3] [6] [12]]" || narrow.Count() != 4 {
+	narrow.Where = index.And(
+		p.Space.Where,
+		index.Require(p.Space.Dims[0].Size, 2, 12),
+	)
+	if all, got := slices.Collect(p.Space.Tilings()),
+		fmt.Sprint(slices.Collect(narrow.Tilings())); got != "[[2] [3] [6] [12]]" || narrow.Count() != 4 {
 		t.Errorf("%s of %v", got, all)
 	}
-	narrow.Where, narrow.Boxes = p.Space.Where, index.Require(p.Space.Dims[0].Size, 1, 3)
+	narrow.Where, narrow.Boxes = p.Space.Where,
+		index.Require(p.Space.Dims[0].Size, 1, 3)
 	if got := fmt.Sprint(slices.Collect(narrow.Boxed().Tilings())); got != "[[1] [2] [3]]" {
 		t.Errorf("%s in boxes", got)
 	}
@@ -181,7 +208,8 @@ func TestConstraintsAreAdded(t *testing.T) {
 func TestCheckSaysWhy(t *testing.T) {
 	p := analyzed(t, entry(t, "x = f32[8,6] parameter(0); ROOT r = f32[48] reshape(x)"))
 	var broken *Illegal
-	if err := p.Check(Tiling{8}); !errors.As(err, &broken) || !slices.Equal(broken.Tiling, Tiling{8}) {
+	if err := p.Check(Tiling{8}); !errors.As(err, &broken) ||
+		!slices.Equal(broken.Tiling, Tiling{8}) {
 		t.Errorf("8 of rows of 6: %v", err)
 	} else if want := "tiling [8] breaks the constraint " + broken.Clause.String(); err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
@@ -262,7 +290,11 @@ func TestSpreadCoversLargeSpaces(t *testing.T) {
 	for k, d := range p.Space.Dims {
 		for _, size := range d.proposals() {
 			if seen[fmt.Sprintf("%s=%d", d.Name, size)] < n/len(d.proposals())/2 {
-				t.Errorf("%s=%d is in %d of %d tilings", p.Space.Dims[k].Name, size, seen[fmt.Sprintf("%s=%d", d.Name, size)], n)
+				t.Errorf(
+					"%s=%d is in %d of %d tilings",
+					p.Space.Dims[k].Name, size,
+					seen[fmt.Sprintf("%s=%d", d.Name, size)], n,
+				)
 			}
 		}
 	}

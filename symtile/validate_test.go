@@ -20,7 +20,9 @@ type element struct {
 
 // tileElements lists a tile's elements in row-major order at the tile ids in env.
 func tileElements(t Tile, env map[index.Expr]int64) (all []element) {
-	t.Each(env, func(index []int64, there bool) { all = append(all, element{slices.Clone(index), there}) })
+	t.Each(env, func(index []int64, there bool) {
+		all = append(all, element{slices.Clone(index), there})
+	})
 	return all
 }
 
@@ -72,7 +74,9 @@ func TestReshapeValidator(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", s)
-	if s.wrong > 0 || s.more*1000 > s.exact*ceilingMore || s.missed*1000 > s.refused*ceilingMissed {
+	if s.wrong > 0 ||
+		s.more*1000 > s.exact*ceilingMore ||
+		s.missed*1000 > s.refused*ceilingMissed {
 		t.Errorf("more than %d in 1000 claim masked elements, or more than %d in 1000 refused are boxes", ceilingMore, ceilingMissed)
 	}
 }
@@ -100,7 +104,9 @@ func randomReshape(rng *rand.Rand) (from, to []int64) {
 		rest := factors
 		if rng.IntN(2) == 0 {
 			rest = slices.Clone(factors)
-			rng.Shuffle(len(rest), func(a, b int) { rest[a], rest[b] = rest[b], rest[a] })
+			rng.Shuffle(len(rest), func(a, b int) {
+				rest[a], rest[b] = rest[b], rest[a]
+			})
 		}
 		for len(rest) > 0 {
 			k := 1 + rng.IntN(len(rest))
@@ -123,7 +129,11 @@ func slicedReshape(rng *rand.Rand, from, to []int64) string {
 		dims[k] = (limit - start + stride - 1) / stride
 		ranges += fmt.Sprintf("[%d:%d:%d],", start, limit, stride)
 	}
-	return fmt.Sprintf("x = s8[%s] parameter(0); r = s8[%s] reshape(x); ROOT s = s8[%s] slice(r), slice={%s}", extents(from), extents(to), extents(dims), ranges[:len(ranges)-1])
+	return fmt.Sprintf(
+		"x = s8[%s] parameter(0); r = s8[%s] reshape(x); ROOT s = s8[%s] slice(r), slice={%s}",
+		extents(from), extents(to), extents(dims),
+		ranges[:len(ranges)-1],
+	)
 }
 
 // validate compares every tiling of a chain of reshapes and slices.
@@ -238,7 +248,10 @@ func boxes(t *testing.T, c *hlo.Computation, p *Program, tiling Tiling) bool {
 	space := &Space{Ring: r}
 	var root Tile
 	for k, d := range p.Space.Dims {
-		space.Dims = append(space.Dims, newDim(r, k, d.Extent, tiling[k], Parallel, d.From))
+		space.Dims = append(
+			space.Dims,
+			newDim(r, k, d.Extent, tiling[k], Parallel, d.From),
+		)
 		root = append(root, space.Dims[k].tile())
 	}
 	ok := true

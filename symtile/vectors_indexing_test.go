@@ -150,7 +150,9 @@ func (y *vectorTally) row(t *testing.T, v indexingVector, c *hlo.Computation, pa
 	}
 }
 
-func indexingOf(r *index.Ring, dir string, c *hlo.Computation, param int) ([]index.Map, error) {
+func indexingOf(
+	r *index.Ring, dir string, c *hlo.Computation, param int,
+) ([]index.Map, error) {
 	if dir == "output_to_input" {
 		all, err := indexing.ParamMaps(r, c, 0)
 		if err != nil {
@@ -209,7 +211,8 @@ func originsOf(c *hlo.Computation, rt map[string]string) map[string]knownOrigin 
 	for name, text := range rt {
 		o := knownOrigin{text: text}
 		for _, in := range c.Instrs {
-			if strings.HasPrefix(text, in.Name+";") && in.Literal != nil && len(in.Literal.Ints) == 1 {
+			if strings.HasPrefix(text, in.Name+";") &&
+				in.Literal != nil && len(in.Literal.Ints) == 1 {
 				o.value = &in.Literal.Ints[0]
 			}
 		}
@@ -271,7 +274,9 @@ func keyed(ms []index.Map, rt map[string]knownOrigin) (out []keyedMap) {
 	return out
 }
 
-const mostPoints, mostRanges, samples = 100_000, 4000, 300
+const mostPoints = 100_000
+const mostRanges = 4000
+const samples = 300
 
 // sameRelation says where the sets differ, "" for nowhere. Run-time variables
 // are the same when they are read from the same element; one that only the
@@ -304,7 +309,11 @@ func sameRelation(got, want []index.Map, rt map[string]knownOrigin) string {
 		for run := range runtimeOf(y, rt) {
 			a, b := valuesAt(x, point, run), valuesAt(y, point, run)
 			if !slices.Equal(a, b) {
-				return fmt.Sprintf("at %v, run-time %v: got %v, want %v", point, run, a[:min(len(a), 8)], b[:min(len(b), 8)])
+				return fmt.Sprintf(
+					"at %v, run-time %v: got %v, want %v",
+					point, run, a[:min(len(a), 8)],
+					b[:min(len(b), 8)],
+				)
 			}
 		}
 	}
@@ -347,7 +356,10 @@ func runtimeOf(want []keyedMap, rt map[string]knownOrigin) func(func(map[string]
 		for k, e := range m.Runtime {
 			in := e.Range()
 			if v := rt[runtimeNames(m.Map)[k]].value; v != nil {
-				in = index.Interval{Lo: min(max(*v, in.Lo), in.Hi), Hi: min(max(*v, in.Lo), in.Hi)}
+				in = index.Interval{
+					Lo: min(max(*v, in.Lo), in.Hi),
+					Hi: min(max(*v, in.Lo), in.Hi),
+				}
 			}
 			texts, box = append(texts, m.keys[k]), append(box, in)
 		}

@@ -70,7 +70,8 @@ func TestVectorsTile(t *testing.T) {
 		}
 		written, same, err := checkTile(t, v)
 		switch {
-		case err != nil && strings.Contains(string(v.Expect), "rejected") && !strings.Contains(err.Error(), "there"):
+		case err != nil && strings.Contains(string(v.Expect), "rejected") &&
+			!strings.Contains(err.Error(), "there"):
 			form++
 		case err != nil && otherwise[v.ID] == "":
 			wrong++
@@ -153,7 +154,9 @@ func checkTile(t *testing.T, v tileVector) (written, same bool, err error) {
 }
 
 // propagateAll carries a tile from the root to the parameters, op by op.
-func propagateAll(r *index.Ring, c *hlo.Computation, root Tile) (map[string][]Tile, []Runtime, error) {
+func propagateAll(
+	r *index.Ring, c *hlo.Computation, root Tile,
+) (map[string][]Tile, []Runtime, error) {
 	at := map[*hlo.Instr][]Tile{c.Root: {root}}
 	out := map[string][]Tile{}
 	var runtime []Runtime
@@ -194,10 +197,15 @@ func tileScope(r *index.Ring, c *hlo.Computation, from string, up bool) map[stri
 			}
 		}
 	}
-	scope := map[string]index.Expr{"rt_0": r.Const(0), "rt_1": r.Const(0), "rt_2": r.Const(0)}
+	scope := map[string]index.Expr{
+		"rt_0": r.Const(0),
+		"rt_1": r.Const(0),
+		"rt_2": r.Const(0),
+	}
 	for k, n := range dims {
 		d := newDim(r, k, n, 0, Parallel, nil)
-		scope[fmt.Sprintf("tid_%d", k)], scope[fmt.Sprintf("ts_%d", k)] = d.Tid, d.Size
+		scope[fmt.Sprintf("tid_%d", k)], scope[fmt.Sprintf("ts_%d", k)] = d.Tid,
+			d.Size
 	}
 	return scope
 }
@@ -222,7 +230,13 @@ func parseTile(r *index.Ring, text string, scope map[string]index.Expr) (Tile, e
 	}
 	t := make(Tile, len(fields[0]))
 	for k := range t {
-		t[k] = DimTile{Offset: fields[0][k], Size: fields[1][k], Stride: fields[2][k], Lower: r.Const(0), Bound: fields[3][k]}
+		t[k] = DimTile{
+			Offset: fields[0][k],
+			Size:   fields[1][k],
+			Stride: fields[2][k],
+			Lower:  r.Const(0),
+			Bound:  fields[3][k],
+		}
 	}
 	return t, nil
 }
@@ -261,7 +275,8 @@ func sameElements(a, b Tile, dims []int64) bool {
 		env := map[index.Expr]int64{}
 		for k, v := range list {
 			in := v.Range()
-			env[v] = in.Lo + (seed*7+int64(k)*3)%min(in.Len(), 5)
+			env[v] = in.Lo +
+				(seed*7+int64(k)*3)%min(in.Len(), 5)
 		}
 		if !slices.EqualFunc(thereOf(a, env, dims), thereOf(b, env, dims), slices.Equal) {
 			return false
@@ -283,13 +298,16 @@ func thereOf(t Tile, env map[index.Expr]int64, dims []int64) (all [][]int64) {
 // vectors have: none of theirs may be refused.
 func TestVectorsConstraints(t *testing.T) {
 	for _, v := range append(loadTileVectors(t, "tile_constraints"), loadTileVectors(t, "tile")...) {
-		if strings.HasPrefix(v.HLO, "(") || !strings.Contains(v.HLO, "ROOT") || v.System == "tile_propagation" || v.Op != "" {
+		if strings.HasPrefix(v.HLO, "(") ||
+			!strings.Contains(v.HLO, "ROOT") || v.System == "tile_propagation" ||
+			v.Op != "" {
 			continue
 		}
 		var want string
 		if v.Parts != nil {
 			want = v.Parts["constraints"]
-		} else if json.Unmarshal(v.Expect, &want) != nil || !strings.Contains(want, "d0 in") && !strings.Contains(want, "mod d0") {
+		} else if json.Unmarshal(v.Expect, &want) != nil ||
+			!strings.Contains(want, "d0 in") && !strings.Contains(want, "mod d0") {
 			continue
 		}
 		compareConstraints(t, v, want)
@@ -447,7 +465,10 @@ func checkFusion(t *testing.T, v fusionVector, tiling Tiling) (form, meaning, sk
 			t.Logf("%s: no tile of %s alone", v.ID, name)
 			continue
 		}
-		written, same := sameOffsets(t, v.ID+" "+name, q, q.Ops[op].Tile, want.Offsets)
+		written, same := sameOffsets(
+			t, v.ID+" "+name, q,
+			q.Ops[op].Tile, want.Offsets,
+		)
 		if !slices.Equal(q.Ops[op].Tile.Sizes(), want.Sizes) || !same {
 			t.Errorf("%s %s: got %s\n want sizes %v offsets %s", v.ID, name, q.Ops[op].Tile, want.Sizes, want.Offsets)
 		}
@@ -469,7 +490,12 @@ func sameOffsets(t *testing.T, id string, q *Program, tile Tile, text string) (w
 		t.Errorf("%s: %v", id, err)
 		return
 	}
-	pid := r.Var(index.Variable{Name: "pid_0", Lo: 0, Hi: q.Programs() - 1, Role: index.RoleDim})
+	pid := r.Var(index.Variable{
+		Name: "pid_0",
+		Lo:   0,
+		Hi:   q.Programs() - 1,
+		Role: index.RoleDim,
+	})
 	with := map[index.Expr]index.Expr{}
 	rest := pid
 	for k := len(q.Grid()) - 1; k >= 0; k-- {
@@ -480,7 +506,10 @@ func sameOffsets(t *testing.T, id string, q *Program, tile Tile, text string) (w
 		with[x.Var] = r.Const(0)
 	}
 	delete(with, r.Const(0))
-	got := index.Map{Dims: []index.Expr{pid}, Where: want.Where.Subst(map[index.Expr]index.Expr{})}
+	got := index.Map{
+		Dims:  []index.Expr{pid},
+		Where: want.Where.Subst(map[index.Expr]index.Expr{}),
+	}
 	for _, d := range tile {
 		got.Results = append(got.Results, d.Offset.Subst(with))
 	}
@@ -488,7 +517,8 @@ func sameOffsets(t *testing.T, id string, q *Program, tile Tile, text string) (w
 	vals := make([]int64, len(want.Vars()))
 	for n := int64(0); n < min(q.Programs(), 4096); n++ {
 		vals[0] = n
-		if want.Has(vals) && !slices.Equal(got.Eval([]int64{n}), want.Eval(vals)) {
+		if want.Has(vals) &&
+			!slices.Equal(got.Eval([]int64{n}), want.Eval(vals)) {
 			same = false
 		}
 	}

@@ -12,9 +12,11 @@ func untileableReason(i *hlo.Instr) string {
 		if _, ok := singleOp(i.Attrs.ToApply); ok {
 			return ""
 		}
-	case row, rewrites[i.Op].apply != nil, i.Op == hlo.OpCopy, i.Op == hlo.OpOptimizationBarrier:
+	case row, rewrites[i.Op].apply != nil,
+		i.Op == hlo.OpCopy, i.Op == hlo.OpOptimizationBarrier:
 		return ""
-	case i.Op == hlo.OpBitcastConvert && i.Shape.DType.Size() != i.Operands[0].Shape.DType.Size():
+	case i.Op == hlo.OpBitcastConvert &&
+		i.Shape.DType.Size() != i.Operands[0].Shape.DType.Size():
 		return refusalReason(i.Op)
 	case i.Op.Elementwise():
 		return ""

@@ -48,7 +48,8 @@ func Trace(w io.Writer) (observe func(Event), failed func() error) {
 	enc := json.NewEncoder(w)
 	var first error
 	return func(e Event) {
-			if err := enc.Encode(e); err != nil && first == nil {
+			err := enc.Encode(e)
+			if err != nil && first == nil {
 				first = err
 			}
 		}, func() error {

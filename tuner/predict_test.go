@@ -27,18 +27,21 @@ func (l blindLab) tuneOnce(t *testing.T) (plan string, untimed bool, samples int
 		samples += len(trial.Samples)
 		failures += trial.Failure
 	}
-	return r.Record.Plan, r.Record.Untimed && r.Record.Regret == -1 && r.Record.Checked, samples, failures
+	return r.Record.Plan, r.Record.Untimed &&
+		r.Record.Regret == -1 && r.Record.Checked, samples, failures
 }
 
 // Where nothing can be timed, the default stays unless the model has something
 // beat it, and what is wrong never wins.
 func TestUntimedChoosesByModel(t *testing.T) {
 	l := blindLab{newLab(1, 0, 1e-3, 1e-4, 1e-3)}
-	if plan, untimed, samples, failures := l.tuneOnce(t); plan != "16 v=0" || !untimed || samples != 0 || failures != "" {
+	if plan, untimed, samples, failures := l.tuneOnce(t); plan != "16 v=0" ||
+		!untimed || samples != 0 || failures != "" {
 		t.Errorf("%s untimed=%v, %d samples, failures %q", plan, untimed, samples, failures)
 	}
 	l.broken[0], l.broken[1] = "wrong", "rejected"
-	if plan, untimed, samples, failures := l.tuneOnce(t); plan != "16 v=2" || !untimed || samples != 0 || failures != "wrongrejected" {
+	if plan, untimed, samples, failures := l.tuneOnce(t); plan != "16 v=2" ||
+		!untimed || samples != 0 || failures != "wrongrejected" {
 		t.Errorf("%s untimed=%v, %d samples, failures %q", plan, untimed, samples, failures)
 	}
 }

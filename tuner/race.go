@@ -56,22 +56,32 @@ type race struct {
 	storedAt   time.Time
 }
 
-func (t *Tuner) race(ctx context.Context, c *hlo.Computation, p *symtile.Program, ranked []cost.Ranked) (cache.Record, error) {
+func (t *Tuner) race(
+	ctx context.Context, c *hlo.Computation,
+	p *symtile.Program, ranked []cost.Ranked,
+) (cache.Record, error) {
 	entrants, err := t.candidates(p, ranked)
 	if err != nil {
 		return cache.Record{}, err
 	}
-	r := &race{tuner: t, fusion: c, key: t.key(c), rng: rand.New(rand.NewPCG(uint64(t.Options.Seed), 0x72616365))}
+	r := &race{
+		tuner:  t,
+		fusion: c,
+		key:    t.key(c),
+		rng:    rand.New(rand.NewPCG(uint64(t.Options.Seed), 0x72616365)),
+	}
 	defer r.close()
 	if err := r.addCandidates(entrants); err != nil {
 		return cache.Record{}, err
 	}
 	if err := r.verifyAll(ctx, p); err != nil {
-		return cache.Record{}, errors.Join(err, r.storeTrials())
+		return cache.Record{},
+			errors.Join(err, r.storeTrials())
 	}
 	for !r.done() {
 		if err := r.round(ctx); err != nil {
-			return cache.Record{}, errors.Join(err, r.storeTrials())
+			return cache.Record{},
+				errors.Join(err, r.storeTrials())
 		}
 	}
 	return r.record()
@@ -91,9 +101,16 @@ func (r *race) addCandidates(entrants []cost.Ranked) error {
 		if err != nil {
 			return err
 		}
-		if k := slices.IndexFunc(before, func(t cache.Trial) bool { return t.Plan == x.trial.Plan }); k >= 0 {
-			x.trial.Samples, x.trial.Blocks, x.trial.Clocks = before[k].Samples, before[k].Blocks, before[k].Clocks
-			x.trial.Failure, x.trial.Detail, x.trial.Dropped = before[k].Failure, before[k].Detail, before[k].Dropped
+		k := slices.IndexFunc(before, func(t cache.Trial) bool {
+			return t.Plan == x.trial.Plan
+		})
+		if k >= 0 {
+			x.trial.Samples = before[k].Samples
+			x.trial.Blocks = before[k].Blocks
+			x.trial.Clocks = before[k].Clocks
+			x.trial.Failure = before[k].Failure
+			x.trial.Detail = before[k].Detail
+			x.trial.Dropped = before[k].Dropped
 			x.eliminated = x.trial.Failure != "" || x.trial.Dropped
 		}
 		for _, b := range x.trial.Blocks {
@@ -117,21 +134,34 @@ func (r *race) verifyAll(ctx context.Context, p *symtile.Program) error {
 			span = 2 * l.Bytes
 		}
 	}
-	verifier, err := check.NewVerifier(r.fusion, r.tuner.Options.Seed)
+	verifier, err := check.NewVerifier(
+		r.fusion, r.tuner.Options.Seed,
+	)
 	if err != nil {
 		return err
 	}
-	if r.bench, err = check.NewBench(r.fusion, r.tuner.Options.Seed, span); err != nil {
+	r.bench, err = check.NewBench(
+		r.fusion, r.tuner.Options.Seed, span,
+	)
+	if err != nil {
 		return err
 	}
-	r.end = r.tuner.Options.now().Add(r.tuner.Options.budget())
-	r.tuner.emit(Event{Kind: "start", Fusion: r.fusion.Name, Of: len(r.candidates), Left: r.secondsLeft()})
+	r.end = r.tuner.Options.now().Add(
+		r.tuner.Options.budget(),
+	)
+	r.tuner.emit(Event{
+		Kind:   "start",
+		Fusion: r.fusion.Name,
+		Of:     len(r.candidates),
+		Left:   r.secondsLeft(),
+	})
 	model := cost.Roofline(r.tuner.Backend.Device())
 	for k, x := range r.candidates {
 		if x.eliminated {
 			continue
 		}
-		if k > 1 && r.secondsLeft() < r.tuner.Options.budget().Seconds()/8 {
+		if k > 1 &&
+			r.secondsLeft() < r.tuner.Options.budget().Seconds()/8 {
 			r.candidates = r.candidates[:k]
 			break
 		}
@@ -139,13 +169,28 @@ func (r *race) verifyAll(ctx context.Context, p *symtile.Program) error {
 			return err
 		}
 		if x.eliminated {
-			r.tuner.emit(Event{Kind: "failed", Fusion: r.fusion.Name, Plan: x.trial.Plan, Reason: x.trial.Failure + ": " + x.trial.Detail})
+			r.tuner.emit(Event{
+				Kind:   "failed",
+				Fusion: r.fusion.Name,
+				Plan:   x.trial.Plan,
+				Reason: x.trial.Failure + ": " + x.trial.Detail,
+			})
 			continue
 		}
-		r.tuner.emit(Event{Kind: "tried", Fusion: r.fusion.Name, Plan: x.trial.Plan, Seconds: x.trial.Median(), Tried: k + 1, Of: len(r.candidates), Left: r.secondsLeft()})
+		r.tuner.emit(Event{
+			Kind:    "tried",
+			Fusion:  r.fusion.Name,
+			Plan:    x.trial.Plan,
+			Seconds: x.trial.Median(),
+			Tried:   k + 1,
+			Of:      len(r.candidates),
+			Left:    r.secondsLeft(),
+		})
 	}
 	r.block++
-	if !slices.ContainsFunc(r.candidates, func(x *candidate) bool { return !x.eliminated }) {
+	if !slices.ContainsFunc(r.candidates, func(x *candidate) bool {
+		return !x.eliminated
+	}) {
 		return ErrNothingRan
 	}
 	return nil
@@ -153,7 +198,10 @@ func (r *race) verifyAll(ctx context.Context, p *symtile.Program) error {
 
 // verify takes one racer through the gate. Its failures are its own; the error is
 // ctx's.
-func (r *race) verify(ctx context.Context, p *symtile.Program, v *check.Verifier, model *cost.Model, x *candidate) error {
+func (r *race) verify(
+	ctx context.Context, p *symtile.Program,
+	v *check.Verifier, model *cost.Model, x *candidate,
+) error {
 	k, err := r.compile(ctx, p, x)
 	if err == nil {
 		x.kernel, k = k, check.Bounded(k, r.verifyTimeout())
@@ -163,7 +211,8 @@ func (r *race) verify(ctx context.Context, p *symtile.Program, v *check.Verifier
 	if err == nil {
 		got, err = r.bench.Sample(ctx, k, 1) // the first run warms up
 	}
-	if least := model.LowerBound(x.Features); err == nil && got.Seconds >= least {
+	least := model.LowerBound(x.Features)
+	if err == nil && got.Seconds >= least {
 		x.batch = check.RunsPerSample(got.Seconds, minSampleTime)
 		got, err = r.bench.Sample(ctx, k, x.batch)
 	} else if err == nil {
@@ -184,7 +233,9 @@ func (r *race) verify(ctx context.Context, p *symtile.Program, v *check.Verifier
 	return nil
 }
 
-func (r *race) compile(ctx context.Context, p *symtile.Program, x *candidate) (kernels.Kernel, error) {
+func (r *race) compile(
+	ctx context.Context, p *symtile.Program, x *candidate,
+) (kernels.Kernel, error) {
 	limited, cancel := context.WithTimeout(ctx, r.runTimeout())
 	defer cancel()
 	return r.tuner.Backend.Compile(limited, p, x.Plan)
@@ -197,12 +248,18 @@ func (r *race) verifyTimeout() time.Duration {
 	if def == 0 {
 		return r.runTimeout()
 	}
-	return min(r.runTimeout(), max(minVerifyTimeout, time.Duration(maxVerifySlowdown*def*float64(time.Second))))
+	return min(
+		r.runTimeout(),
+		max(minVerifyTimeout, time.Duration(maxVerifySlowdown*def*float64(time.Second))),
+	)
 }
 
 // runTimeout is how long anything may take that is not hung.
 func (r *race) runTimeout() time.Duration {
-	return max(minRunTimeout, time.Duration(predictionSlack*r.candidates[0].Seconds*float64(time.Second)))
+	return max(
+		minRunTimeout,
+		time.Duration(predictionSlack*r.candidates[0].Seconds*float64(time.Second)),
+	)
 }
 
 var errImplausible = errors.New("faster than the device can be: it cannot have done the work")
@@ -223,7 +280,8 @@ func (x *candidate) fail(err error) {
 	case errors.Is(err, errImplausible):
 		x.trial.Failure = "implausible"
 	case errors.Is(err, context.DeadlineExceeded):
-		x.trial.Failure, x.trial.Detail = "timeout", "far slower than the default, or hung: it was stopped"
+		x.trial.Failure = "timeout"
+		x.trial.Detail = "far slower than the default, or hung: it was stopped"
 	default:
 		x.trial.Failure = "error"
 	}
@@ -237,14 +295,21 @@ func (r *race) round(ctx context.Context) error {
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, r.runTimeout())
-		got, err := r.bench.Sample(limited, x.kernel, x.batch)
+		got, err := r.bench.Sample(
+			limited, x.kernel, x.batch,
+		)
 		cancel()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
 			x.fail(err)
-			r.tuner.emit(Event{Kind: "failed", Fusion: r.fusion.Name, Plan: x.trial.Plan, Reason: x.trial.Failure + ": " + x.trial.Detail})
+			r.tuner.emit(Event{
+				Kind:   "failed",
+				Fusion: r.fusion.Name,
+				Plan:   x.trial.Plan,
+				Reason: x.trial.Failure + ": " + x.trial.Detail,
+			})
 			continue
 		}
 		x.addSample(got, r.block)
@@ -261,8 +326,16 @@ func (r *race) round(ctx context.Context) error {
 			return err
 		}
 	}
-	r.tuner.emit(Event{Kind: "block", Fusion: r.fusion.Name, Block: r.block, Live: len(r.live()), Plan: best.trial.Plan,
-		Seconds: best.trial.Median(), Ratio: paired(r.candidates[0], best, recordConfidence).Median, Left: r.secondsLeft()})
+	r.tuner.emit(Event{
+		Kind:    "block",
+		Fusion:  r.fusion.Name,
+		Block:   r.block,
+		Live:    len(r.live()),
+		Plan:    best.trial.Plan,
+		Seconds: best.trial.Median(),
+		Ratio:   paired(r.candidates[0], best, recordConfidence).Median,
+		Left:    r.secondsLeft(),
+	})
 	return nil
 }
 
@@ -275,8 +348,14 @@ func (r *race) dropSlower(best *candidate) {
 		}
 		p := paired(x, best, dropConfidence)
 		if p.Lo > 1 || farSlower(x, best) {
-			x.eliminated, x.trial.Dropped = true, true
-			r.tuner.emit(Event{Kind: "dropped", Fusion: r.fusion.Name, Plan: x.trial.Plan, Ratio: p.Median})
+			x.eliminated = true
+			x.trial.Dropped = true
+			r.tuner.emit(Event{
+				Kind:   "dropped",
+				Fusion: r.fusion.Name,
+				Plan:   x.trial.Plan,
+				Ratio:  p.Median,
+			})
 		}
 	}
 }
@@ -312,9 +391,14 @@ func (r *race) best() *candidate {
 	def := r.candidates[0]
 	return slices.MinFunc(live, func(a, b *candidate) int {
 		if def.eliminated {
-			return cmp.Compare(a.trial.Median(), b.trial.Median())
+			return cmp.Compare(
+				a.trial.Median(), b.trial.Median(),
+			)
 		}
-		return cmp.Compare(paired(a, def, recordConfidence).Median, paired(b, def, recordConfidence).Median)
+		return cmp.Compare(
+			paired(a, def, recordConfidence).Median,
+			paired(b, def, recordConfidence).Median,
+		)
 	})
 }
 
@@ -333,14 +417,20 @@ func (r *race) done() bool {
 		return true
 	}
 	live := r.live()
-	if len(live) > 2 || len(live) == 2 && live[0] != r.candidates[0] {
+	if len(live) > 2 ||
+		len(live) == 2 && live[0] != r.candidates[0] {
 		return false
 	}
-	p := paired(live[0], live[len(live)-1], dropConfidence)
-	return len(live) == 1 && laps >= 8 || p.Lo > 1 || p.Hi < 1
+	p := paired(
+		live[0], live[len(live)-1], dropConfidence,
+	)
+	return len(live) == 1 && laps >= 8 ||
+		p.Lo > 1 || p.Hi < 1
 }
 
-func (r *race) secondsLeft() float64 { return r.end.Sub(r.tuner.Options.now()).Seconds() }
+func (r *race) secondsLeft() float64 {
+	return r.end.Sub(r.tuner.Options.now()).Seconds()
+}
 
 // paired is the interval of x's time over y's, from the blocks both were in.
 func paired(x, y *candidate, confidence float64) check.PairedInterval {
@@ -359,7 +449,8 @@ func commonBlocks(x, y *candidate) (a, b []float64) {
 	}
 	for k, block := range x.trial.Blocks {
 		if s, ok := at[block]; ok {
-			a, b = append(a, x.trial.Samples[k]), append(b, s)
+			a = append(a, x.trial.Samples[k])
+			b = append(b, s)
 		}
 	}
 	return a, b
@@ -374,19 +465,30 @@ func (r *race) record() (cache.Record, error) {
 		return cache.Record{}, ErrNothingRan
 	}
 	winner := slices.MinFunc(r.ties(best), func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(a.Features.Lanes, b.Features.Lanes), cmp.Compare(a.Features.Scratch, b.Features.Scratch), a.Plan.Compare(b.Plan))
+		return cmp.Or(
+			cmp.Compare(a.Features.Lanes, b.Features.Lanes),
+			cmp.Compare(a.Features.Scratch, b.Features.Scratch),
+			a.Plan.Compare(b.Plan),
+		)
 	})
 	def := r.candidates[0]
-	if gain := paired(def, winner, recordConfidence); !def.eliminated && (gain.Median < 1+r.tuner.Options.margin() || gain.Lo <= 1) {
+	if gain := paired(def, winner, recordConfidence); !def.eliminated &&
+		(gain.Median < 1+r.tuner.Options.margin() || gain.Lo <= 1) {
 		winner = def
 	}
 	gain := paired(def, winner, recordConfidence)
 	out := cache.Record{
-		Key: r.key, Name: r.fusion.Name, Canonical: r.fusion.Canonical(), Safe: r.tuner.Backend.Device().Safe,
-		Plan: winner.trial.Plan, Default: def.trial.Plan, Seconds: winner.trial.Median(), DefaultSeconds: def.trial.Median(),
-		Speedup: [3]float64{gain.Median, gain.Lo, finite(gain.Hi)}, Regret: r.regret(winner), Checked: true,
+		Key: r.key, Name: r.fusion.Name,
+		Canonical: r.fusion.Canonical(),
+		Safe:      r.tuner.Backend.Device().Safe,
+		Plan:      winner.trial.Plan, Default: def.trial.Plan,
+		Seconds:        winner.trial.Median(),
+		DefaultSeconds: def.trial.Median(),
+		Speedup:        [3]float64{gain.Median, gain.Lo, finite(gain.Hi)},
+		Regret:         r.regret(winner), Checked: true,
 		Evidence: clockEvidence(r.tuner.Backend, winner.trial.Clocks),
-		When:     r.tuner.Options.now().UTC().Truncate(time.Second), By: Version,
+		When:     r.tuner.Options.now().UTC().Truncate(time.Second),
+		By:       Version,
 	}
 	for _, x := range r.ties(winner) {
 		if x != winner {
@@ -396,7 +498,13 @@ func (r *race) record() (cache.Record, error) {
 	for _, x := range r.candidates {
 		out.Trials = append(out.Trials, x.trial)
 	}
-	r.tuner.emit(Event{Kind: "winner", Fusion: r.fusion.Name, Plan: out.Plan, Seconds: out.Seconds, Ratio: gain.Median})
+	r.tuner.emit(Event{
+		Kind:    "winner",
+		Fusion:  r.fusion.Name,
+		Plan:    out.Plan,
+		Seconds: out.Seconds,
+		Ratio:   gain.Median,
+	})
 	return out, nil
 }
 
@@ -431,7 +539,10 @@ func finite(x float64) float64 {
 func (r *race) ties(x *candidate) []*candidate {
 	var ties []*candidate
 	for _, y := range r.live() {
-		if p := paired(y, x, recordConfidence); y == x || p.Lo <= 1 && p.Hi >= 1 && p.Median < 1+r.tuner.Options.margin() {
+		p := paired(y, x, recordConfidence)
+		if y == x ||
+			p.Lo <= 1 && p.Hi >= 1 &&
+				p.Median < 1+r.tuner.Options.margin() {
 			ties = append(ties, y)
 		}
 	}
@@ -460,7 +571,8 @@ func (r *race) regret(winner *candidate) float64 {
 func (r *race) storeTrials() error {
 	trials := make([]cache.Trial, 0, len(r.candidates))
 	for _, x := range r.candidates {
-		if len(x.trial.Samples) > 0 || x.trial.Failure != "" {
+		if len(x.trial.Samples) > 0 ||
+			x.trial.Failure != "" {
 			trials = append(trials, x.trial)
 		}
 	}

@@ -31,9 +31,11 @@ type Options struct {
 	Now        func() time.Time // for tests; nil means time.Now
 }
 
-func (o Options) candidates() int       { return orDefault(o.Candidates, 16) }
-func (o Options) budget() time.Duration { return orDefault(o.Budget, 10*time.Second) }
-func (o Options) margin() float64       { return orDefault(o.Margin, 0.02) }
+func (o Options) candidates() int { return orDefault(o.Candidates, 16) }
+func (o Options) budget() time.Duration {
+	return orDefault(o.Budget, 10*time.Second)
+}
+func (o Options) margin() float64 { return orDefault(o.Margin, 0.02) }
 
 func (o Options) now() time.Time {
 	if o.Now != nil {
@@ -71,27 +73,46 @@ func (t *Tuner) Lookup(c *hlo.Computation) (Result, bool, error) {
 	if !found || err != nil {
 		return Result{}, false, err
 	}
-	return Result{Record: r, Hit: true, SafeGap: cache.SafeDiff(r.Safe, t.Backend.Identity().Safe)}, true, nil
+	return Result{
+		Record:  r,
+		Hit:     true,
+		SafeGap: cache.SafeDiff(r.Safe, t.Backend.Identity().Safe),
+	}, true, nil
 }
 
 func (t *Tuner) key(c *hlo.Computation) cache.Key {
 	d := t.Backend.Identity()
-	return cache.Key{Fusion: c.Fingerprint(), Device: d.Name, Backend: d.Backend, Codegen: d.Revision}
+	return cache.Key{
+		Fusion:  c.Fingerprint(),
+		Device:  d.Name,
+		Backend: d.Backend,
+		Codegen: d.Revision,
+	}
 }
 
 // Tune is Lookup that fills the gap by measuring. A fusion that cannot be tiled
 // is a *symtile.Untileable. When ctx ends, what was measured is kept and a
 // later call goes on from there.
 func (t *Tuner) Tune(ctx context.Context, c *hlo.Computation) (Result, error) {
-	if r, found, err := t.Lookup(c); err != nil || found && !t.Options.Force {
+	if r, found, err := t.Lookup(c); err != nil ||
+		found && !t.Options.Force {
 		if found {
-			t.emit(Event{Kind: "hit", Fusion: c.Name, Plan: r.Record.Plan, Seconds: r.Record.Seconds})
+			t.emit(Event{
+				Kind:    "hit",
+				Fusion:  c.Name,
+				Plan:    r.Record.Plan,
+				Seconds: r.Record.Seconds,
+			})
 		}
 		return r, err
 	}
 	program, err := symtile.Analyze(c)
 	if err != nil {
-		t.emit(Event{Kind: "refused", Fusion: c.Name, Reason: err.Error()})
+		t.emit(Event{
+			Kind:   "refused",
+			Fusion: c.Name,
+			Reason: err.Error(),
+		})
 		return Result{}, err
 	}
 	plans := slices.Collect(t.Backend.Plans(program))
@@ -99,7 +120,11 @@ func (t *Tuner) Tune(ctx context.Context, c *hlo.Computation) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("%s: %w", c.Name, err)
 	}
-	t.emit(Event{Kind: "ranked", Fusion: c.Name, Legal: int64(len(plans))})
+	t.emit(Event{
+		Kind:   "ranked",
+		Fusion: c.Name,
+		Legal:  int64(len(plans)),
+	})
 	decide := t.race
 	if t.Backend.Device().Untimed {
 		decide = t.chooseByModel
@@ -116,7 +141,9 @@ func (t *Tuner) Tune(ctx context.Context, c *hlo.Computation) (Result, error) {
 }
 
 // rank orders plans by the model, fitted to what is stored when none was given.
-func (t *Tuner) rank(p *symtile.Program, plans []kernels.Plan) ([]cost.Ranked, error) {
+func (t *Tuner) rank(
+	p *symtile.Program, plans []kernels.Plan,
+) ([]cost.Ranked, error) {
 	m, err := t.model()
 	if err != nil {
 		return nil, err
@@ -138,7 +165,8 @@ func FitStored(db *cache.DB, d kernels.Device) (*cost.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.Device == d.Name && r.Backend == d.Backend && r.Codegen == d.Revision {
+		if r.Device == d.Name &&
+			r.Backend == d.Backend && r.Codegen == d.Revision {
 			samples = append(samples, StoredSamples(r)...)
 		}
 	}
@@ -151,8 +179,13 @@ func StoredSamples(r cache.Record) []cost.Sample {
 	var out []cost.Sample
 	for _, t := range r.Trials {
 		var f cost.Features
-		if t.Failure == "" && len(t.Samples) > 0 && json.Unmarshal(t.Features, &f) == nil {
-			out = append(out, cost.Sample{Group: fmt.Sprintf("%x", r.Fusion[:8]), Features: f, Seconds: t.Median()})
+		if t.Failure == "" && len(t.Samples) > 0 &&
+			json.Unmarshal(t.Features, &f) == nil {
+			out = append(out, cost.Sample{
+				Group:    fmt.Sprintf("%x", r.Fusion[:8]),
+				Features: f,
+				Seconds:  t.Median(),
+			})
 		}
 	}
 	return out
@@ -161,7 +194,9 @@ func StoredSamples(r cache.Record) []cost.Sample {
 // candidates chooses who races: the default, the cheapest by the model, and one
 // in eight drawn at random from the better half, so that the model also learns
 // where it is wrong.
-func (t *Tuner) candidates(p *symtile.Program, ranked []cost.Ranked) ([]cost.Ranked, error) {
+func (t *Tuner) candidates(
+	p *symtile.Program, ranked []cost.Ranked,
+) ([]cost.Ranked, error) {
 	def, err := t.Backend.Default(p)
 	if err != nil {
 		return nil, err
@@ -177,7 +212,9 @@ func (t *Tuner) candidates(p *symtile.Program, ranked []cost.Ranked) ([]cost.Ran
 	chosen := map[string]bool{def.String(): true}
 	out := first
 	take := func(r cost.Ranked) {
-		if text := r.Plan.String(); !chosen[text] && len(out) < t.Options.candidates() {
+		text := r.Plan.String()
+		if !chosen[text] &&
+			len(out) < t.Options.candidates() {
 			chosen[text] = true
 			out = append(out, r)
 		}
@@ -186,7 +223,9 @@ func (t *Tuner) candidates(p *symtile.Program, ranked []cost.Ranked) ([]cost.Ran
 	for _, r := range ranked[:min(len(ranked), t.Options.candidates()-1-explorers)] {
 		take(r)
 	}
-	rng := rand.New(rand.NewPCG(uint64(t.Options.Seed), uint64(len(ranked))))
+	rng := rand.New(rand.NewPCG(
+		uint64(t.Options.Seed), uint64(len(ranked)),
+	))
 	for n := 0; n < 4*explorers && len(ranked) > 0; n++ {
 		take(ranked[rng.IntN((len(ranked)+1)/2)])
 	}

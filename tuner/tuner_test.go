@@ -32,12 +32,28 @@ type lab struct {
 }
 
 func newLab(seed uint64, noise float64, truth ...float64) *lab {
-	return &lab{truth: truth, broken: map[int64]string{}, rng: rand.New(rand.NewPCG(seed, 9)), noise: noise, now: time.Unix(1e9, 0)}
+	return &lab{
+		truth:  truth,
+		broken: map[int64]string{},
+		rng:    rand.New(rand.NewPCG(seed, 9)),
+		noise:  noise,
+		now:    time.Unix(1e9, 0),
+	}
 }
 
 func (l *lab) Device() kernels.Device {
-	return kernels.Device{Name: "lab", Backend: "lab", Revision: "1", Safe: map[string]string{"driver": "7"}, Lanes: 1, FLOPS: 1e12,
-		Levels: []kernels.Level{{Name: "L1", Bytes: 1 << 15, Bandwidth: 1e12}, {Name: "memory", Bandwidth: 1e11}}}
+	return kernels.Device{
+		Name:     "lab",
+		Backend:  "lab",
+		Revision: "1",
+		Safe:     map[string]string{"driver": "7"},
+		Lanes:    1,
+		FLOPS:    1e12,
+		Levels: []kernels.Level{
+			{Name: "L1", Bytes: 1 << 15, Bandwidth: 1e12},
+			{Name: "memory", Bandwidth: 1e11},
+		},
+	}
 }
 
 func (l *lab) Identity() kernels.Device { return l.Device() }
@@ -56,9 +72,13 @@ func (l *lab) Plans(*symtile.Program) iter.Seq[kernels.Plan] {
 	}
 }
 
-func (l *lab) Default(*symtile.Program) (kernels.Plan, error) { return l.plan(0), nil }
+func (l *lab) Default(*symtile.Program) (kernels.Plan, error) {
+	return l.plan(0), nil
+}
 
-func (l *lab) Compile(_ context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
+func (l *lab) Compile(
+	_ context.Context, p *symtile.Program, plan kernels.Plan,
+) (kernels.Kernel, error) {
 	v := plan.Knob("v", 0)
 	if l.broken[v] == "rejected" {
 		return nil, &kernels.Rejected{Plan: plan, Reason: "the lab does not like it"}
@@ -124,7 +144,9 @@ func (l *lab) tuner(db string, o Options) *Tuner {
 
 func tuneOnce(t *testing.T, l *lab, o Options) cache.Record {
 	t.Helper()
-	r, err := l.tuner(filepath.Join(t.TempDir(), "t.db"), o).Tune(context.Background(), fusionOf(t))
+	r, err := l.tuner(filepath.Join(t.TempDir(), "t.db"), o).Tune(
+		context.Background(), fusionOf(t),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +156,8 @@ func tuneOnce(t *testing.T, l *lab, o Options) cache.Record {
 func TestBestWins(t *testing.T) {
 	l := newLab(1, 0.02, 2e-3, 1.5e-3, 1.0e-3, 1.2e-3, 4e-3)
 	r := tuneOnce(t, l, Options{})
-	if r.Plan != "16 v=2" || !r.Checked || r.Speedup[0] < 1.8 || r.Speedup[1] > 2 || r.Speedup[2] < 2 {
+	if r.Plan != "16 v=2" || !r.Checked || r.Speedup[0] < 1.8 ||
+		r.Speedup[1] > 2 || r.Speedup[2] < 2 {
 		t.Errorf("winner %s, speed-up %v", r.Plan, r.Speedup)
 	}
 	if r.Regret < 0 || r.Regret > 0.1 {
@@ -150,7 +173,13 @@ func TestFailuresAreRecorded(t *testing.T) {
 	for _, x := range r.Trials {
 		failures[x.Plan] = x.Failure
 	}
-	for plan, want := range map[string]string{"16 v=1": "rejected", "16 v=2": "wrong", "16 v=3": "error", "16 v=5": "implausible", "16 v=6": "timeout"} {
+	for plan, want := range map[string]string{
+		"16 v=1": "rejected",
+		"16 v=2": "wrong",
+		"16 v=3": "error",
+		"16 v=5": "implausible",
+		"16 v=6": "timeout",
+	} {
 		if failures[plan] != want {
 			t.Errorf("%s: failure %q, want %q", plan, failures[plan], want)
 		}
@@ -206,8 +235,12 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, old := range before {
-		k := slices.IndexFunc(r.Record.Trials, func(x cache.Trial) bool { return x.Plan == old.Plan })
-		if k < 0 || len(r.Record.Trials[k].Samples) < len(old.Samples) || !slices.Equal(r.Record.Trials[k].Samples[:len(old.Samples)], old.Samples) {
+		k := slices.IndexFunc(r.Record.Trials, func(x cache.Trial) bool {
+			return x.Plan == old.Plan
+		})
+		if k < 0 ||
+			len(r.Record.Trials[k].Samples) < len(old.Samples) ||
+			!slices.Equal(r.Record.Trials[k].Samples[:len(old.Samples)], old.Samples) {
 			t.Errorf("samples of %s were lost", old.Plan)
 		}
 	}
@@ -248,7 +281,11 @@ func TestUntileableIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = newLab(7, 0, 1e-3).tuner(filepath.Join(t.TempDir(), "t.db"), Options{}).Tune(context.Background(), m.Entry)
+	_, err = newLab(7, 0, 1e-3).tuner(
+		filepath.Join(t.TempDir(), "t.db"), Options{},
+	).Tune(
+		context.Background(), m.Entry,
+	)
 	var no *symtile.Untileable
 	if !errors.As(err, &no) {
 		t.Errorf("got %v", err)

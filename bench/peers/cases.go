@@ -42,25 +42,55 @@ type goal struct {
 	minRoofShare float64 // share of the roof
 }
 
-func multiplyAdds(d []int64) int64 { return 2 * d[0] * d[1] * d[2] }
+func multiplyAdds(d []int64) int64 {
+	return 2 * d[0] * d[1] * d[2]
+}
 
 // families of the benchmark. gelu is the one by tanh, which oneDNN has too.
 var families = map[string]family{
-	"sgemm":          {peer: "openblas", flops: multiplyAdds, text: sgemmText, goal: goal{minRatio: 0.95, minMeanRatio: 1.05}},
-	"gemv":           {peer: "openblas", memory: true, text: gemvText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
-	"gemv_columns":   {peer: "openblas", memory: true, text: gemvColumnsText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
-	"gevm":           {peer: "openblas", memory: true, text: gevmText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
-	"gevm_rows":      {peer: "openblas", memory: true, text: gevmRowsText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
-	"attention":      {peer: "openblas", flops: func(d []int64) int64 { return 4 * d[0] * d[1] * d[1] * d[2] }, text: attentionText, goal: goal{minRatio: 2}},
-	"layernorm":      {peer: "onednn", memory: true, rows: true, text: layernormText, goal: goal{minRatio: 2, minRoofShare: 0.95}},
-	"rmsnorm":        {memory: true, rows: true, text: rmsnormText, goal: goal{minRoofShare: 0.95}},
-	"softmax":        {peer: "onednn", memory: true, rows: true, text: softmaxText, goal: goal{minRatio: 2, minRoofShare: 0.9}},
-	"gelu":           {peer: "onednn", memory: true, rows: true, text: geluText, goal: goal{minRatio: 8}},
-	"bias_gelu":      {peer: "onednn", memory: true, rows: true, text: biasGeluText, goal: goal{minRoofShare: 0.95}},
-	"chain":          {memory: true, rows: true, text: chainText, goal: goal{minRoofShare: 0.95}},
-	"add":            {peer: "onednn", memory: true, rows: true, text: addText, goal: goal{minRoofShare: 0.95}},
-	"row_sum":        {peer: "onednn", memory: true, reads: true, rows: true, text: rowSumText, goal: goal{minRoofShare: 0.95}},
-	"column_sum":     {peer: "onednn", memory: true, reads: true, rows: true, text: columnSumText, goal: goal{minRoofShare: 0.95}},
+	"sgemm":        {peer: "openblas", flops: multiplyAdds, text: sgemmText, goal: goal{minRatio: 0.95, minMeanRatio: 1.05}},
+	"gemv":         {peer: "openblas", memory: true, text: gemvText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
+	"gemv_columns": {peer: "openblas", memory: true, text: gemvColumnsText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
+	"gevm":         {peer: "openblas", memory: true, text: gevmText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
+	"gevm_rows":    {peer: "openblas", memory: true, text: gevmRowsText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
+	"attention": {peer: "openblas", flops: func(d []int64) int64 {
+		return 4 * d[0] * d[1] * d[1] * d[2]
+	}, text: attentionText, goal: goal{minRatio: 2}},
+	"layernorm": {
+		peer:   "onednn",
+		memory: true,
+		rows:   true,
+		text:   layernormText,
+		goal:   goal{minRatio: 2, minRoofShare: 0.95},
+	},
+	"rmsnorm": {memory: true, rows: true, text: rmsnormText, goal: goal{minRoofShare: 0.95}},
+	"softmax": {
+		peer:   "onednn",
+		memory: true,
+		rows:   true,
+		text:   softmaxText,
+		goal:   goal{minRatio: 2, minRoofShare: 0.9},
+	},
+	"gelu":      {peer: "onednn", memory: true, rows: true, text: geluText, goal: goal{minRatio: 8}},
+	"bias_gelu": {peer: "onednn", memory: true, rows: true, text: biasGeluText, goal: goal{minRoofShare: 0.95}},
+	"chain":     {memory: true, rows: true, text: chainText, goal: goal{minRoofShare: 0.95}},
+	"add":       {peer: "onednn", memory: true, rows: true, text: addText, goal: goal{minRoofShare: 0.95}},
+	"row_sum": {
+		peer:   "onednn",
+		memory: true,
+		reads:  true,
+		rows:   true,
+		text:   rowSumText,
+		goal:   goal{minRoofShare: 0.95},
+	},
+	"column_sum": {
+		peer:   "onednn",
+		memory: true,
+		reads:  true,
+		rows:   true,
+		text:   columnSumText,
+		goal:   goal{minRoofShare: 0.95},
+	},
 	"transpose":      {peer: "onednn", memory: true, text: transposeText, goal: goal{minRatio: 3, minRoofShare: 0.6}},
 	"gemm_bias_gelu": {flops: multiplyAdds, text: gemmBiasGeluText},
 	"swap":           {peer: "onednn", memory: true, text: swapText, goal: goal{minRoofShare: 0.6}},
@@ -69,18 +99,31 @@ var families = map[string]family{
 // allCases are the shapes of the full benchmark.
 func allCases() []testCase {
 	return []testCase{
-		{"sgemm", []int64{256, 256, 256}}, {"sgemm", []int64{512, 512, 512}},
-		{"sgemm", []int64{1024, 1024, 1024}}, {"sgemm", []int64{2048, 2048, 2048}},
-		{"sgemm", []int64{64, 4096, 1024}}, {"sgemm", []int64{4096, 64, 4096}},
-		{"sgemm", []int64{4096, 4096, 64}}, {"sgemm", []int64{128, 128, 8192}},
+		{"sgemm", []int64{256, 256, 256}},
+		{"sgemm", []int64{512, 512, 512}},
+		{"sgemm", []int64{1024, 1024, 1024}},
+		{"sgemm", []int64{2048, 2048, 2048}},
+		{"sgemm", []int64{64, 4096, 1024}},
+		{"sgemm", []int64{4096, 64, 4096}},
+		{"sgemm", []int64{4096, 4096, 64}},
+		{"sgemm", []int64{128, 128, 8192}},
 		{"sgemm", []int64{1, 4096, 4096}},
-		{"gemv", []int64{4096, 4096}}, {"gemv_columns", []int64{4096, 4096}},
-		{"gevm", []int64{4096, 4096}}, {"gevm_rows", []int64{4096, 4096}},
-		{"layernorm", []int64{4096, 1024}}, {"rmsnorm", []int64{4096, 1024}},
-		{"softmax", []int64{4096, 1024}}, {"gelu", []int64{4096, 1024}},
-		{"bias_gelu", []int64{4096, 1024}}, {"chain", []int64{4096, 1024}}, {"add", []int64{4096, 1024}},
-		{"row_sum", []int64{8192, 1024}}, {"column_sum", []int64{8192, 1024}},
-		{"transpose", []int64{4096, 4096}}, {"transpose", []int64{3000, 2000}}, {"swap", []int64{8, 1024, 16, 64}},
+		{"gemv", []int64{4096, 4096}},
+		{"gemv_columns", []int64{4096, 4096}},
+		{"gevm", []int64{4096, 4096}},
+		{"gevm_rows", []int64{4096, 4096}},
+		{"layernorm", []int64{4096, 1024}},
+		{"rmsnorm", []int64{4096, 1024}},
+		{"softmax", []int64{4096, 1024}},
+		{"gelu", []int64{4096, 1024}},
+		{"bias_gelu", []int64{4096, 1024}},
+		{"chain", []int64{4096, 1024}},
+		{"add", []int64{4096, 1024}},
+		{"row_sum", []int64{8192, 1024}},
+		{"column_sum", []int64{8192, 1024}},
+		{"transpose", []int64{4096, 4096}},
+		{"transpose", []int64{3000, 2000}},
+		{"swap", []int64{8, 1024, 16, 64}},
 		{"attention", []int64{4, 1024, 64}},
 	}
 }
@@ -88,25 +131,39 @@ func allCases() []testCase {
 // quickCases are small enough for a look: every family, less work.
 func quickCases() []testCase {
 	return []testCase{
-		{"sgemm", []int64{256, 256, 256}}, {"sgemm", []int64{1, 1024, 2048}},
-		{"gemv", []int64{1024, 2048}}, {"gemv_columns", []int64{1024, 2048}},
-		{"gevm", []int64{1024, 2048}}, {"gevm_rows", []int64{1024, 2048}},
-		{"layernorm", []int64{256, 1024}}, {"rmsnorm", []int64{256, 1024}},
-		{"softmax", []int64{256, 1024}}, {"gelu", []int64{256, 1024}},
-		{"bias_gelu", []int64{256, 1024}}, {"chain", []int64{256, 1024}}, {"add", []int64{512, 1024}},
-		{"row_sum", []int64{512, 1024}}, {"column_sum", []int64{512, 1024}},
-		{"transpose", []int64{512, 512}}, {"swap", []int64{2, 128, 16, 64}},
+		{"sgemm", []int64{256, 256, 256}},
+		{"sgemm", []int64{1, 1024, 2048}},
+		{"gemv", []int64{1024, 2048}},
+		{"gemv_columns", []int64{1024, 2048}},
+		{"gevm", []int64{1024, 2048}},
+		{"gevm_rows", []int64{1024, 2048}},
+		{"layernorm", []int64{256, 1024}},
+		{"rmsnorm", []int64{256, 1024}},
+		{"softmax", []int64{256, 1024}},
+		{"gelu", []int64{256, 1024}},
+		{"bias_gelu", []int64{256, 1024}},
+		{"chain", []int64{256, 1024}},
+		{"add", []int64{512, 1024}},
+		{"row_sum", []int64{512, 1024}},
+		{"column_sum", []int64{512, 1024}},
+		{"transpose", []int64{512, 512}},
+		{"swap", []int64{2, 128, 16, 64}},
 		{"attention", []int64{1, 256, 64}},
 	}
 }
 
-func reciprocal(d int64) float32     { return float32(1 / float64(d)) }
-func rootReciprocal(d int64) float32 { return float32(1 / math.Sqrt(float64(d))) }
+func reciprocal(d int64) float32 { return float32(1 / float64(d)) }
+func rootReciprocal(d int64) float32 {
+	return float32(1 / math.Sqrt(float64(d)))
+}
 
 // fillDims fills a text with the dims: $0 is the first.
 func fillDims(text string, d []int64) string {
 	for k, v := range d {
-		text = strings.ReplaceAll(text, "$"+strconv.Itoa(k), strconv.FormatInt(v, 10))
+		text = strings.ReplaceAll(
+			text, "$"+strconv.Itoa(k),
+			strconv.FormatInt(v, 10),
+		)
 	}
 	return text
 }
@@ -243,7 +300,9 @@ above = f32[$0,$1] add(t, ones)
 part = f32[$0,$1] multiply(x, halves)
 gelu = f32[$0,$1] multiply(part, above)`
 
-func geluText(d []int64) string { return fillDims("x = f32[$0,$1] parameter(0)\n"+geluOf, d) }
+func geluText(d []int64) string {
+	return fillDims("x = f32[$0,$1] parameter(0)\n"+geluOf, d)
+}
 
 func biasGeluText(d []int64) string {
 	return fillDims(`a = f32[$0,$1] parameter(0)

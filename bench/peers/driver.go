@@ -44,7 +44,9 @@ func start(folder, name string, threads int) (*driver, error) {
 	}
 	cmd := exec.Command(path)
 	n := strconv.Itoa(threads)
-	cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS="+n, "OMP_NUM_THREADS="+n, "OMP_DYNAMIC=false")
+	cmd.Env = append(
+		os.Environ(), "OPENBLAS_NUM_THREADS="+n, "OMP_NUM_THREADS="+n, "OMP_DYNAMIC=false",
+	)
 	if name == "openblas" {
 		cmd.Env = append(cmd.Env, "OMP_WAIT_POLICY=passive") // its two pools would spin against each other
 	}
@@ -61,7 +63,13 @@ func start(folder, name string, threads int) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &driver{name: name, in: in, out: bufio.NewReader(out), process: cmd.Process, wait: wait}
+	d := &driver{
+		name:    name,
+		in:      in,
+		out:     bufio.NewReader(out),
+		process: cmd.Process,
+		wait:    wait,
+	}
 	if d.version, err = d.ask("version", "hello"); err != nil {
 		d.close()
 		return nil, err
@@ -73,7 +81,8 @@ func start(folder, name string, threads int) (*driver, error) {
 // dieWithParent goes by.
 func launch(cmd *exec.Cmd) (wait func() error, err error) {
 	dieWithParent(cmd)
-	started, ended := make(chan error), make(chan error, 1)
+	started := make(chan error)
+	ended := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		err := cmd.Start()
@@ -97,10 +106,14 @@ func (d *driver) ask(want, format string, args ...any) (string, error) {
 	}
 	line, err := d.out.ReadString('\n')
 	if err != nil {
-		d.broken = fmt.Errorf("%s ended at %q: %w", d.name, fmt.Sprintf(format, args...), err)
+		d.broken = fmt.Errorf(
+			"%s ended at %q: %w", d.name, fmt.Sprintf(format, args...), err,
+		)
 		return "", d.broken
 	}
-	word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+	word, rest, _ := strings.Cut(
+		strings.TrimSuffix(line, "\n"), " ",
+	)
 	if word != want {
 		return "", fmt.Errorf("%s: %s %s", d.name, word, rest)
 	}
@@ -109,7 +122,11 @@ func (d *driver) ask(want, format string, args ...any) (string, error) {
 
 // open prepares an operation on sets of buffers.
 func (d *driver) open(op string, sets int, dims []int64) error {
-	_, err := d.ask("ok", "open %s %d %s", op, sets, strings.Trim(fmt.Sprint(dims), "[]"))
+	_, err := d.ask(
+		"ok", "open %s %d %s",
+		op, sets,
+		strings.Trim(fmt.Sprint(dims), "[]"),
+	)
 	return err
 }
 
@@ -118,7 +135,10 @@ func (d *driver) load(input int, file string) error {
 	return err
 }
 
-func (d *driver) check(file string) error { _, err := d.ask("ok", "check %s", file); return err }
+func (d *driver) check(file string) error {
+	_, err := d.ask("ok", "check %s", file)
+	return err
+}
 
 // sample is the seconds of a run, the median of n.
 func (d *driver) sample(_ context.Context, n int) (float64, error) {
@@ -142,7 +162,9 @@ func (d *driver) close() {
 	if c, ok := d.in.(io.Closer); ok {
 		c.Close() // the end of its input ends it
 	}
-	t := time.AfterFunc(time.Second, func() { d.process.Kill() })
+	t := time.AfterFunc(time.Second, func() {
+		d.process.Kill()
+	})
 	d.wait()
 	t.Stop()
 }

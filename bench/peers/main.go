@@ -27,7 +27,9 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // arguments of the command.
 type arguments struct {
@@ -47,7 +49,9 @@ func run(args []string, out, status io.Writer) int {
 		fmt.Fprintln(status, "peers:", err)
 		return 2
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(
+		context.Background(), os.Interrupt, syscall.SIGTERM,
+	)
 	defer stop()
 	if !a.render {
 		err = a.measure(ctx, status)
@@ -99,21 +103,35 @@ func parseArguments(args []string, status io.Writer) (*arguments, error) {
 // complete fills in what was not given.
 func (a *arguments) complete() {
 	raw, table := "bench/peers/RESULTS.tsv", "bench/peers/RESULTS.md"
-	try, budget, limit, rounds, sample, most := 24, 20*time.Second, 30*time.Second, 25, 24, maxSearchedPlans
+	try := 24
+	budget := 20 * time.Second
+	limit := 30 * time.Second
+	rounds := 25
+	sample := 24
+	most := maxSearchedPlans
 	if a.quick || a.only.String() != "" {
 		raw, table = "out/peers.tsv", "out/peers.md"
 	}
 	if a.quick {
-		try, budget, limit, rounds, sample, most = 5, 300*time.Millisecond, 300*time.Millisecond, minRounds, 5, 40
+		try = 5
+		budget = 300 * time.Millisecond
+		limit = 300 * time.Millisecond
+		rounds = minRounds
+		sample = 5
+		most = 40
 		a.normalBudget = budget
 	}
 	if a.raw+a.table == "" && table == "bench/peers/RESULTS.md" {
 		a.readme = orDefault(a.readme, "README.md")
 	}
-	a.raw, a.table = orDefault(a.raw, raw), orDefault(a.table, table)
-	a.try, a.budget = orDefault(a.try, try), orDefault(a.budget, budget)
-	a.limit, a.rounds = orDefault(a.limit, limit), orDefault(a.rounds, rounds)
-	a.samplePlans, a.maxPlans = orDefault(a.samplePlans, sample), orDefault(a.maxPlans, most)
+	a.raw, a.table = orDefault(a.raw, raw),
+		orDefault(a.table, table)
+	a.try, a.budget = orDefault(a.try, try),
+		orDefault(a.budget, budget)
+	a.limit, a.rounds = orDefault(a.limit, limit),
+		orDefault(a.rounds, rounds)
+	a.samplePlans, a.maxPlans = orDefault(a.samplePlans, sample),
+		orDefault(a.maxPlans, most)
 	a.cores = []int{1}
 	if n := runtime.GOMAXPROCS(0); a.search {
 		a.cores = []int{n} // plans of fewer threads are among them
@@ -139,7 +157,9 @@ func (a *arguments) samples() string {
 }
 
 // exhaustive is the file of searches that belongs to a file of samples.
-func exhaustive(raw string) string { return strings.TrimSuffix(raw, ".tsv") + ".exhaustive.tsv" }
+func exhaustive(raw string) string {
+	return strings.TrimSuffix(raw, ".tsv") + ".exhaustive.tsv"
+}
 
 // measure runs all cases and puts the raw file in place when all is done; what
 // an interrupted run measured stays beside it.
@@ -147,7 +167,8 @@ func (a *arguments) measure(ctx context.Context, status io.Writer) error {
 	before := &results{}
 	if a.extend {
 		var err error
-		if before, err = readFile(a.samples()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		before, err = readFile(a.samples())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -156,7 +177,10 @@ func (a *arguments) measure(ctx context.Context, status io.Writer) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(a.sessions(ctx, before, raw, status), raw.Close())
+	err = errors.Join(
+		a.sessions(ctx, before, raw, status),
+		raw.Close(),
+	)
 	if err != nil {
 		return fmt.Errorf("%w\nwhat was measured is in %s; its table: -render -raw %s -table FILE", err, part, part)
 	}
@@ -165,7 +189,9 @@ func (a *arguments) measure(ctx context.Context, status io.Writer) error {
 
 // sessions runs all cases with one thread, then with all, and writes each as
 // soon as it is done, after those of before.
-func (a *arguments) sessions(ctx context.Context, before *results, raw, status io.Writer) error {
+func (a *arguments) sessions(
+	ctx context.Context, before *results, raw, status io.Writer,
+) error {
 	tmp, err := os.MkdirTemp("", "tilewright-peers")
 	if err != nil {
 		return err
@@ -175,7 +201,11 @@ func (a *arguments) sessions(ctx context.Context, before *results, raw, status i
 	for n, threads := range a.cores {
 		if err := a.withThreads(ctx, threads, tmp, func(s *session) error {
 			if n == 0 {
-				r := &results{machine: whole, drivers: s.versions(), cases: before.cases}
+				r := &results{
+					machine: whole,
+					drivers: s.versions(),
+					cases:   before.cases,
+				}
 				if err := r.write(raw); err != nil {
 					return err
 				}
@@ -189,16 +219,22 @@ func (a *arguments) sessions(ctx context.Context, before *results, raw, status i
 }
 
 // withThreads has f measure with so many threads of ours and of the drivers.
-func (a *arguments) withThreads(ctx context.Context, threads int, tmp string, f func(*session) error, status io.Writer) error {
+func (a *arguments) withThreads(
+	ctx context.Context, threads int, tmp string,
+	f func(*session) error, status io.Writer,
+) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 	s := newSession(a.options, threads, tmp, status)
 	defer s.close()
 	return f(s)
 }
 
-func (a *arguments) measureCases(ctx context.Context, s *session, before *results, raw io.Writer) error {
+func (a *arguments) measureCases(
+	ctx context.Context, s *session, before *results, raw io.Writer,
+) error {
 	for _, c := range a.cases() {
-		if !a.only.MatchString(c.String()) || before.has(c, s.threads) {
+		if !a.only.MatchString(c.String()) ||
+			before.has(c, s.threads) {
 			continue
 		}
 		begin := time.Now()
@@ -213,7 +249,11 @@ func (a *arguments) measureCases(ctx context.Context, s *session, before *result
 		if err := res.write(raw); err != nil {
 			return err
 		}
-		fmt.Fprintf(s.status, "%-28s %d threads  %s  (%.1f s)\n", c, s.threads, res.brief(), time.Since(begin).Seconds())
+		fmt.Fprintf(
+			s.status, "%-28s %d threads  %s  (%.1f s)\n",
+			c, s.threads, res.brief(),
+			time.Since(begin).Seconds(),
+		)
 	}
 	return nil
 }
@@ -246,7 +286,8 @@ func (s *session) versions() []namedText {
 // may be missing.
 func (a *arguments) tables(out io.Writer) error {
 	r, err := readFile(a.raw)
-	if err != nil && !(a.search && errors.Is(err, fs.ErrNotExist)) {
+	if err != nil &&
+		!(a.search && errors.Is(err, fs.ErrNotExist)) {
 		return err
 	}
 	searches, err := readFile(exhaustive(a.raw))
@@ -296,11 +337,17 @@ func machine() string {
 	var levels []string
 	for _, l := range d.Levels {
 		if l.Bytes > 0 {
-			levels = append(levels, fmt.Sprintf("%s %d KiB", l.Name, l.Bytes>>10))
+			levels = append(
+				levels,
+				fmt.Sprintf("%s %d KiB", l.Name, l.Bytes>>10),
+			)
 		}
 	}
-	return fmt.Sprintf("%s; %s; %s %s/%s, backend revision %s", strings.TrimPrefix(d.Name, "cpu:"), strings.Join(levels, ", "),
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, d.Revision)
+	return fmt.Sprintf(
+		"%s; %s; %s %s/%s, backend revision %s", strings.TrimPrefix(d.Name, "cpu:"),
+		strings.Join(levels, ", "),
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, d.Revision,
+	)
 }
 
 // load is the load average of the last minute, −1 where it is not known.
@@ -309,7 +356,9 @@ func load() float64 {
 	if err != nil {
 		return -1
 	}
-	v, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
+	v, err := strconv.ParseFloat(
+		strings.Fields(string(text))[0], 64,
+	)
 	if err != nil {
 		return -1
 	}

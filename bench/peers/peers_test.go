@@ -41,7 +41,9 @@ func TestCasesCanBeTiled(t *testing.T) {
 // What the fusions compute is what they are called.
 func TestCasesMean(t *testing.T) {
 	datadriven.RunTest(t, "testdata/meaning.txt", func(t *testing.T, d *datadriven.TestData) string {
-		c, err := readCase([]string{d.Cmd, d.CmdArgs[0].String(), "1", "0", "0"})
+		c, err := readCase([]string{
+			d.Cmd, d.CmdArgs[0].String(), "1", "0", "0",
+		})
 		if err != nil {
 			return err.Error()
 		}
@@ -161,7 +163,9 @@ func TestProtocol(t *testing.T) {
 	varying := regexp.MustCompile(`(seconds|version) .*`)
 	datadriven.RunTest(t, "testdata/protocol.txt", func(t *testing.T, d *datadriven.TestData) string {
 		cmd := exec.Command(filepath.Join(dir, "memory"))
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "OMP_NUM_THREADS="+d.CmdArgs[0].String())
+		cmd.Dir, cmd.Env = dir, append(
+			os.Environ(), "OMP_NUM_THREADS="+d.CmdArgs[0].String(),
+		)
 		cmd.Stdin = strings.NewReader(d.Input + "\n")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -190,7 +194,10 @@ func buildMemory(t *testing.T, dir string) {
 	if err != nil {
 		t.Skip(err)
 	}
-	args := []string{"-O1", "-Wall", "-Werror", "-pthread", "-o", filepath.Join(dir, "memory"), "drivers/memory.c", "drivers/protocol.c", "-lm"}
+	args := []string{
+		"-O1", "-Wall", "-Werror", "-pthread", "-o",
+		filepath.Join(dir, "memory"), "drivers/memory.c", "drivers/protocol.c", "-lm",
+	}
 	if runtime.GOARCH == "amd64" {
 		args = append(args, "-march=native") // streaming stores
 	}
@@ -206,8 +213,11 @@ func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	buildMemory(t, dir)
 	var out, status bytes.Buffer
-	args := []string{"-quick", "-drivers", dir, "-raw", filepath.Join(dir, "raw.tsv"), "-table", filepath.Join(dir, "table.md"),
-		"-only", "^add", "-budget", "100ms", "-try", "2"}
+	args := []string{
+		"-quick", "-drivers", dir, "-raw", filepath.Join(dir, "raw.tsv"), "-table",
+		filepath.Join(dir, "table.md"),
+		"-only", "^add", "-budget", "100ms", "-try", "2",
+	}
 	if code := run(args, &out, &status); code != 0 {
 		t.Fatalf("exit status %d\n%s", code, status.String())
 	}
@@ -222,7 +232,9 @@ func TestRun(t *testing.T) {
 }
 
 func TestWrongUsage(t *testing.T) {
-	for _, args := range [][]string{{"-only", "("}, {"extra"}, {"-rounds", "x"}, {"-threads"}} {
+	for _, args := range [][]string{
+		{"-only", "("}, {"extra"}, {"-rounds", "x"}, {"-threads"},
+	} {
 		var out, status bytes.Buffer
 		if code := run(args, &out, &status); code != 2 || out.Len() > 0 {
 			t.Errorf("%v: exit status %d, output %q", args, code, out.String())

@@ -67,7 +67,10 @@ const rawHeader = "# bench-peers: seconds a run, a column a round; contenders of
 
 // has says whether a case was measured with so many threads.
 func (r *results) has(c testCase, threads int) bool {
-	return slices.ContainsFunc(r.cases, func(x *caseResult) bool { return x.String() == c.String() && x.threads == threads })
+	return slices.ContainsFunc(r.cases, func(x *caseResult) bool {
+		return x.String() == c.String() &&
+			x.threads == threads
+	})
 }
 
 // write writes all there is.
@@ -87,7 +90,10 @@ func (r *results) write(w io.Writer) error {
 func (r *results) head(w io.Writer) error {
 	fmt.Fprintf(w, "%s\nmachine\t%s\n", rawHeader, r.machine)
 	for _, d := range r.drivers {
-		if _, err := fmt.Fprintf(w, "driver\t%s\t%s\n", d.name, d.text); err != nil {
+		_, err := fmt.Fprintf(
+			w, "driver\t%s\t%s\n", d.name, d.text,
+		)
+		if err != nil {
 			return err
 		}
 	}
@@ -97,13 +103,23 @@ func (r *results) head(w io.Writer) error {
 // write writes one case.
 func (c *caseResult) write(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "case\t%s\t%s\t%d\t%d\t%.2f\n", c.family, c.shape(), c.threads, c.bytes, c.load)
-	fmt.Fprintf(b, "tuning\t%d\t%.4g\t%d\n", c.legal, c.compile, c.smallRows)
+	fmt.Fprintf(
+		b, "case\t%s\t%s\t%d\t%d\t%.2f\n",
+		c.family, c.shape(),
+		c.threads, c.bytes, c.load,
+	)
+	fmt.Fprintf(
+		b, "tuning\t%d\t%.4g\t%d\n", c.legal, c.compile, c.smallRows,
+	)
 	for _, p := range c.plans {
 		fmt.Fprintf(b, "plan\t%s\t%s\n", p.name, p.text)
 	}
 	for _, n := range c.notes {
-		fmt.Fprintf(b, "note\t%s\t%s\n", n.name, strings.Join(strings.Fields(n.text), " "))
+		fmt.Fprintf(
+			b, "note\t%s\t%s\n",
+			n.name,
+			strings.Join(strings.Fields(n.text), " "),
+		)
 	}
 	if c.spent > 0 {
 		fmt.Fprintf(b, "spent\t%.3g\n", c.spent)
@@ -143,7 +159,8 @@ func readResults(in io.Reader) (*results, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
-		if line := lines.Text(); line != "" && !strings.HasPrefix(line, "#") {
+		line := lines.Text()
+		if line != "" && !strings.HasPrefix(line, "#") {
 			if err := r.line(strings.Split(line, "\t")); err != nil {
 				return nil, fmt.Errorf("line %d: %w", n, err)
 			}
@@ -153,7 +170,17 @@ func readResults(in io.Reader) (*results, error) {
 }
 
 // minFields is how many fields a line of each kind has.
-var minFields = map[string]int{"machine": 2, "driver": 3, "case": 6, "tuning": 4, "plan": 3, "note": 3, "times": 3, "landscape": 3, "spent": 2}
+var minFields = map[string]int{
+	"machine":   2,
+	"driver":    3,
+	"case":      6,
+	"tuning":    4,
+	"plan":      3,
+	"note":      3,
+	"times":     3,
+	"landscape": 3,
+	"spent":     2,
+}
 
 func (r *results) line(f []string) error {
 	n, known := minFields[f[0]]
@@ -161,14 +188,18 @@ func (r *results) line(f []string) error {
 		return fmt.Errorf("%q is not a kind of line", f[0])
 	}
 	if len(f) < n {
-		return fmt.Errorf("a %s line has %d fields, not %d", f[0], n, len(f))
+		return fmt.Errorf(
+			"a %s line has %d fields, not %d", f[0], n, len(f),
+		)
 	}
 	switch f[0] {
 	case "machine":
 		r.machine = f[1]
 		return nil
 	case "driver":
-		r.drivers = append(r.drivers, namedText{f[1], f[2]})
+		r.drivers = append(r.drivers, namedText{
+			f[1], f[2],
+		})
 		return nil
 	case "case":
 		c, err := readCase(f[1:])
@@ -197,7 +228,8 @@ func readCase(f []string) (*caseResult, error) {
 	if c.threads, err = strconv.Atoi(f[2]); err != nil {
 		return c, err
 	}
-	if c.bytes, err = strconv.ParseInt(f[3], 10, 64); err != nil {
+	c.bytes, err = strconv.ParseInt(f[3], 10, 64)
+	if err != nil {
 		return c, err
 	}
 	c.load, err = strconv.ParseFloat(f[4], 64)
@@ -219,7 +251,10 @@ func (c *caseResult) line(f []string) (err error) {
 	case "spent":
 		c.spent, err = strconv.ParseFloat(f[1], 64)
 	case "tuning":
-		_, err = fmt.Sscan(strings.Join(f[1:], " "), &c.legal, &c.compile, &c.smallRows)
+		_, err = fmt.Sscan(
+			strings.Join(f[1:], " "),
+			&c.legal, &c.compile, &c.smallRows,
+		)
 	}
 	return err
 }

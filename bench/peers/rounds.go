@@ -32,7 +32,10 @@ type competitor struct {
 // measureRounds measures all in rounds: in each every contender once, in shuffled
 // order, so that whatever the machine does meanwhile meets all of them. It
 // stops after the rounds wanted, or when the time is over and there were enough.
-func measureRounds(ctx context.Context, all []*competitor, rounds int, limit time.Duration, rng *rand.Rand) error {
+func measureRounds(
+	ctx context.Context, all []*competitor, rounds int,
+	limit time.Duration, rng *rand.Rand,
+) error {
 	for _, c := range all {
 		c.size(ctx)
 	}
@@ -76,7 +79,9 @@ func (c *competitor) turn(ctx context.Context) {
 // kernelSample times a kernel on buffers used in turn. As the drivers do, it
 // gives the median, which a run that was interrupted does not move, and a batch
 // of several has one run more before, to wake threads.
-func kernelSample(b *check.Bench, k kernels.Kernel) func(context.Context, int) (float64, error) {
+func kernelSample(
+	b *check.Bench, k kernels.Kernel,
+) func(context.Context, int) (float64, error) {
 	return func(ctx context.Context, n int) (float64, error) {
 		if n > 1 {
 			if _, err := b.Run(ctx, k); err != nil {
@@ -97,7 +102,9 @@ func kernelSample(b *check.Bench, k kernels.Kernel) func(context.Context, int) (
 
 // sameSample times a kernel on the same buffers again and again, which stay in
 // the first cache when they fit.
-func sameSample(k kernels.Kernel, in, out []kernels.Buffer) func(context.Context, int) (float64, error) {
+func sameSample(
+	k kernels.Kernel, in, out []kernels.Buffer,
+) func(context.Context, int) (float64, error) {
 	return func(ctx context.Context, n int) (float64, error) {
 		least := math.Inf(1)
 		for range max(2, n) { // the least: what is looked for is the code, not its surroundings

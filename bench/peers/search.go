@@ -30,15 +30,22 @@ const (
 // searchCases are fusions of which a run takes at most 2 ms.
 func searchCases() []testCase {
 	return []testCase{
-		{"softmax", []int64{512, 1024}}, {"layernorm", []int64{512, 1024}}, {"gemm_bias_gelu", []int64{256, 256, 256}},
-		{"transpose", []int64{1024, 768}}, {"column_sum", []int64{1024, 1024}}, {"sgemm", []int64{256, 256, 256}},
+		{"softmax", []int64{512, 1024}},
+		{"layernorm", []int64{512, 1024}},
+		{"gemm_bias_gelu", []int64{256, 256, 256}},
+		{"transpose", []int64{1024, 768}},
+		{"column_sum", []int64{1024, 1024}},
+		{"sgemm", []int64{256, 256, 256}},
 	}
 }
 
 // search measures every plan of a case, the best of them again side by side
 // with the default and with what tuning finds in its normal time.
 func (s *session) search(ctx context.Context, c testCase) (*caseResult, error) {
-	e := &caseRun{session: s, result: &caseResult{testCase: c, threads: s.threads, load: load()}}
+	e := &caseRun{
+		session: s,
+		result:  &caseResult{testCase: c, threads: s.threads, load: load()},
+	}
 	defer e.close()
 	if err := e.parse(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c, err)
@@ -52,29 +59,43 @@ func (s *session) search(ctx context.Context, c testCase) (*caseResult, error) {
 	}
 	plans := slices.Collect(s.backend.Plans(e.program))
 	e.result.legal = int64(len(plans))
-	timed, err := e.timePlans(ctx, "all", evenlySpread(plans, s.maxPlans))
+	timed, err := e.timePlans(
+		ctx, "all", evenlySpread(plans, s.maxPlans),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c, err)
 	}
 	if err := e.addFinalists(timed); err != nil {
 		return nil, fmt.Errorf("%s: %w", c, err)
 	}
-	err = measureRounds(ctx, e.competitors, s.rounds, s.limit, s.rng)
+	err = measureRounds(
+		ctx, e.competitors, s.rounds, s.limit, s.rng,
+	)
 	e.collect()
 	return e.result, err
 }
 
 // tuneNormally tunes as the tune command does when it is not told otherwise.
 func (e *caseRun) tuneNormally(ctx context.Context) error {
-	db := cache.Open(filepath.Join(e.session.tmp, fmt.Sprintf("search%d.db", e.session.threads)))
-	t := &tuner.Tuner{Backend: e.session.backend, Cache: db, Options: tuner.Options{Seed: e.session.seed, Budget: e.session.normalBudget}}
+	db := cache.Open(filepath.Join(
+		e.session.tmp,
+		fmt.Sprintf("search%d.db", e.session.threads),
+	))
+	t := &tuner.Tuner{
+		Backend: e.session.backend,
+		Cache:   db,
+		Options: tuner.Options{Seed: e.session.seed, Budget: e.session.normalBudget},
+	}
 	begin := time.Now()
 	r, err := t.Tune(ctx, e.fusion)
 	if err != nil {
 		return err
 	}
 	e.result.spent = time.Since(begin).Seconds()
-	e.result.plans = []namedText{{"tuned", r.Record.Plan}, {"default", r.Record.Default}}
+	e.result.plans = []namedText{
+		{"tuned", r.Record.Plan},
+		{"default", r.Record.Default},
+	}
 	return nil
 }
 
@@ -94,7 +115,10 @@ func evenlySpread(plans []kernels.Plan, n int) []kernels.Plan {
 // worth.
 func (e *caseRun) timeSample(ctx context.Context) {
 	plans := slices.Collect(e.session.backend.Plans(e.program))
-	if _, err := e.timePlans(ctx, "sample", evenlySpread(plans, e.session.options.samplePlans)); err != nil && ctx.Err() == nil {
+	_, err := e.timePlans(
+		ctx, "sample", evenlySpread(plans, e.session.options.samplePlans),
+	)
+	if err != nil && ctx.Err() == nil {
 		e.note("landscape", err)
 	}
 }
@@ -109,12 +133,16 @@ type timedPlan struct {
 // does meanwhile is no trend, and notes their times. The first plan of the case
 // says what is slow. Plans that cannot be run are left out; one that is wrong is
 // an error.
-func (e *caseRun) timePlans(ctx context.Context, name string, plans []kernels.Plan) ([]timedPlan, error) {
+func (e *caseRun) timePlans(
+	ctx context.Context, name string, plans []kernels.Plan,
+) ([]timedPlan, error) {
 	verifier, err := check.NewVerifier(e.fusion, e.session.seed)
 	if err != nil {
 		return nil, err
 	}
-	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
+	bench, err := check.NewBench(
+		e.fusion, e.session.seed, e.span(),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -122,15 +150,21 @@ func (e *caseRun) timePlans(ctx context.Context, name string, plans []kernels.Pl
 	if err != nil {
 		return nil, err
 	}
-	least, err := e.timePlan(ctx, verifier, bench, first, time.Minute)
+	least, err := e.timePlan(
+		ctx, verifier, bench, first, time.Minute,
+	)
 	if err != nil {
 		return nil, err
 	}
-	most := max(minPlanTimeout, time.Duration(maxPlanSlowdown*least*float64(time.Second)))
+	most := max(
+		minPlanTimeout, time.Duration(maxPlanSlowdown*least*float64(time.Second)),
+	)
 	all := make([]timedPlan, 0, len(plans))
 	e.result.landscape.name = name
 	for _, k := range e.session.rng.Perm(len(plans)) {
-		seconds, err := e.timePlan(ctx, verifier, bench, plans[k], most)
+		seconds, err := e.timePlan(
+			ctx, verifier, bench, plans[k], most,
+		)
 		var rejected *kernels.Rejected
 		if errors.As(err, &rejected) {
 			continue
@@ -139,16 +173,23 @@ func (e *caseRun) timePlans(ctx context.Context, name string, plans []kernels.Pl
 			return nil, fmt.Errorf("plan %s: %w", plans[k], err)
 		}
 		all = append(all, timedPlan{plans[k], seconds})
-		e.result.landscape.seconds = append(e.result.landscape.seconds, seconds)
+		e.result.landscape.seconds = append(
+			e.result.landscape.seconds, seconds,
+		)
 	}
-	slices.SortStableFunc(all, func(x, y timedPlan) int { return cmp.Compare(x.seconds, y.seconds) })
+	slices.SortStableFunc(all, func(x, y timedPlan) int {
+		return cmp.Compare(x.seconds, y.seconds)
+	})
 	runtime.GC()
 	return all, nil
 }
 
 // timePlan is the least time of a few runs of a plan that computes what it should,
 // after one that warms up.
-func (e *caseRun) timePlan(ctx context.Context, v *check.Verifier, b *check.Bench, plan kernels.Plan, most time.Duration) (float64, error) {
+func (e *caseRun) timePlan(
+	ctx context.Context, v *check.Verifier,
+	b *check.Bench, plan kernels.Plan, most time.Duration,
+) (float64, error) {
 	k, err := e.session.backend.Compile(ctx, e.program, plan)
 	if err != nil {
 		return 0, err
@@ -157,13 +198,15 @@ func (e *caseRun) timePlan(ctx context.Context, v *check.Verifier, b *check.Benc
 	k = check.Bounded(k, most)
 	err = v.Verify(ctx, k)
 	best := math.Inf(1)
-	for begin := time.Now(); err == nil && (math.IsInf(best, 1) || time.Since(begin) < minPlanTime); {
+	for begin := time.Now(); err == nil &&
+		(math.IsInf(best, 1) || time.Since(begin) < minPlanTime); {
 		var s kernels.Timing
 		if s, err = b.Sample(ctx, k, 1); err == nil {
 			best = min(best, s.Seconds)
 		}
 	}
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) &&
+		ctx.Err() == nil {
 		return most.Seconds(), nil
 	}
 	return min(best, most.Seconds()), err
@@ -172,7 +215,9 @@ func (e *caseRun) timePlan(ctx context.Context, v *check.Verifier, b *check.Benc
 // addFinalists makes contenders of the tuned plan, the default and the best
 // of a survey. Those of the survey are called by their plans.
 func (e *caseRun) addFinalists(timed []timedPlan) error {
-	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
+	bench, err := check.NewBench(
+		e.fusion, e.session.seed, e.span(),
+	)
 	if err != nil {
 		return err
 	}
@@ -197,7 +242,10 @@ func (e *caseRun) addFinalists(timed []timedPlan) error {
 func (c *caseResult) finalist() (name, plan string) {
 	least := math.Inf(1)
 	for _, t := range c.times {
-		if p := check.Paired(t.seconds, c.samplesOf("tuned"), confidence); p.Median < least {
+		p := check.Paired(
+			t.seconds, c.samplesOf("tuned"), confidence,
+		)
+		if p.Median < least {
 			least, name = p.Median, t.name
 		}
 	}

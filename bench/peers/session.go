@@ -48,9 +48,14 @@ type session struct {
 // GOMAXPROCS says, which the caller has set.
 func newSession(o options, threads int, tmp string, status io.Writer) *session {
 	s := &session{
-		options: o, threads: threads, backend: cpu.New(), tmp: tmp, status: status,
+		options: o,
+		threads: threads,
+		backend: cpu.New(),
+		tmp:     tmp,
+		status:  status,
 		db:      cache.Open(filepath.Join(tmp, fmt.Sprintf("threads%d.db", threads))),
-		drivers: map[string]*driver{}, rng: rand.New(rand.NewPCG(uint64(o.seed), 0x7065_6572)),
+		drivers: map[string]*driver{},
+		rng:     rand.New(rand.NewPCG(uint64(o.seed), 0x7065_6572)),
 	}
 	for _, d := range drivers {
 		p, err := start(o.folder, d.name, threads)
@@ -83,7 +88,10 @@ type caseRun struct {
 // measure tunes a case, checks it against its peer and times both. What fails
 // is noted in the result; the error is ctx's.
 func (s *session) measure(ctx context.Context, c testCase) (*caseResult, error) {
-	e := &caseRun{session: s, result: &caseResult{testCase: c, threads: s.threads, load: load()}}
+	e := &caseRun{
+		session: s,
+		result:  &caseResult{testCase: c, threads: s.threads, load: load()},
+	}
 	defer e.close()
 	if err := e.parse(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c, err)
@@ -102,7 +110,9 @@ func (s *session) measure(ctx context.Context, c testCase) (*caseResult, error) 
 			e.addSmall()
 		}
 	}
-	err := measureRounds(ctx, e.competitors, s.rounds, s.limit, s.rng)
+	err := measureRounds(
+		ctx, e.competitors, s.rounds, s.limit, s.rng,
+	)
 	e.collect()
 	return e.result, err
 }
@@ -114,12 +124,19 @@ func (e *caseRun) close() {
 }
 
 func (e *caseRun) note(name string, err error) {
-	e.result.notes = append(e.result.notes, namedText{name, err.Error()})
-	fmt.Fprintf(e.session.status, "%s: %s: %v\n", e.result.testCase, name, err)
+	e.result.notes = append(
+		e.result.notes, namedText{name, err.Error()},
+	)
+	fmt.Fprintf(
+		e.session.status, "%s: %s: %v\n", e.result.testCase, name, err,
+	)
 }
 
 func parse(c testCase) (*hlo.Computation, error) {
-	m, err := hlo.Parse(c.family, []byte(families[c.family].text(c.dims)))
+	m, err := hlo.Parse(
+		c.family,
+		[]byte(families[c.family].text(c.dims)),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +156,10 @@ func (e *caseRun) parse() (err error) {
 	for _, o := range kernels.OutputShapes(e.fusion) {
 		e.result.bytes += o.Bytes()
 	}
-	e.sets = int(min(8, max(2, (e.span()+e.result.bytes-1)/e.result.bytes)))
+	e.sets = int(min(8, max(
+		2,
+		(e.span()+e.result.bytes-1)/e.result.bytes,
+	)))
 	return nil
 }
 
@@ -157,14 +177,18 @@ func (e *caseRun) span() int64 {
 // It returns the tuned kernel, nil when there is none.
 func (e *caseRun) tune(ctx context.Context) kernels.Kernel {
 	var failed string // why the default plan, which goes first, or else another fell out
-	t := &tuner.Tuner{Backend: e.session.backend, Cache: e.session.db, Options: tuner.Options{
-		Candidates: e.session.try, Budget: e.session.budget, Seed: e.session.seed,
-		Observe: func(v tuner.Event) {
-			if v.Kind == "failed" && failed == "" {
-				failed = fmt.Sprintf("plan %s: %s", v.Plan, v.Reason)
-			}
+	t := &tuner.Tuner{
+		Backend: e.session.backend,
+		Cache:   e.session.db,
+		Options: tuner.Options{
+			Candidates: e.session.try, Budget: e.session.budget, Seed: e.session.seed,
+			Observe: func(v tuner.Event) {
+				if v.Kind == "failed" && failed == "" {
+					failed = fmt.Sprintf("plan %s: %s", v.Plan, v.Reason)
+				}
+			},
 		},
-	}}
+	}
 	r, err := t.Tune(ctx, e.fusion)
 	if err == nil {
 		e.program, err = symtile.Analyze(e.fusion)
@@ -177,13 +201,20 @@ func (e *caseRun) tune(ctx context.Context) kernels.Kernel {
 		return nil
 	}
 	e.result.legal = r.Record.Legal
-	e.result.plans = []namedText{{"tuned", r.Record.Plan}, {"default", r.Record.Default}}
-	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
+	e.result.plans = []namedText{
+		{"tuned", r.Record.Plan},
+		{"default", r.Record.Default},
+	}
+	bench, err := check.NewBench(
+		e.fusion, e.session.seed, e.span(),
+	)
 	if err != nil {
 		e.note("tuned", err)
 		return nil
 	}
-	tuned := e.addPlan("tuned", e.program, r.Record.Plan, bench)
+	tuned := e.addPlan(
+		"tuned", e.program, r.Record.Plan, bench,
+	)
 	if r.Record.Default != r.Record.Plan {
 		e.addPlan("default", e.program, r.Record.Default, bench)
 	}
@@ -191,7 +222,9 @@ func (e *caseRun) tune(ctx context.Context) kernels.Kernel {
 }
 
 // addPlan compiles a plan and makes it a contender.
-func (e *caseRun) addPlan(name string, p *symtile.Program, text string, bench *check.Bench) kernels.Kernel {
+func (e *caseRun) addPlan(
+	name string, p *symtile.Program, text string, bench *check.Bench,
+) kernels.Kernel {
 	k, seconds, err := e.compile(p, text)
 	if err != nil {
 		e.note(name, err)
@@ -200,12 +233,17 @@ func (e *caseRun) addPlan(name string, p *symtile.Program, text string, bench *c
 	if name == "tuned" {
 		e.result.compile = seconds
 	}
-	e.competitors = append(e.competitors, &competitor{name: name, sample: kernelSample(bench, k)})
+	e.competitors = append(e.competitors, &competitor{
+		name:   name,
+		sample: kernelSample(bench, k),
+	})
 	return k
 }
 
 // compile returns the kernel and the median of five times it took to make it.
-func (e *caseRun) compile(p *symtile.Program, text string) (kernels.Kernel, float64, error) {
+func (e *caseRun) compile(
+	p *symtile.Program, text string,
+) (kernels.Kernel, float64, error) {
 	plan, err := kernels.ParsePlan(text)
 	if err != nil {
 		return nil, 0, err
@@ -213,12 +251,17 @@ func (e *caseRun) compile(p *symtile.Program, text string) (kernels.Kernel, floa
 	var seconds []float64
 	for {
 		begin := time.Now()
-		k, err := e.session.backend.Compile(context.Background(), p, plan)
+		k, err := e.session.backend.Compile(
+			context.Background(), p, plan,
+		)
 		if err != nil {
 			return nil, 0, err
 		}
-		if seconds = append(seconds, time.Since(begin).Seconds()); len(seconds) == 5 {
-			e.cleanups = append(e.cleanups, func() { k.Close() })
+		seconds = append(seconds, time.Since(begin).Seconds())
+		if len(seconds) == 5 {
+			e.cleanups = append(e.cleanups, func() {
+				k.Close()
+			})
 			return k, median(seconds), nil
 		}
 		k.Close()
@@ -237,15 +280,24 @@ func (e *caseRun) addPeer(ctx context.Context, ours kernels.Kernel) {
 		e.note(name, err)
 		return
 	}
-	e.competitors = append(e.competitors, &competitor{name: name, sample: d.sample})
+	e.competitors = append(e.competitors, &competitor{
+		name:   name,
+		sample: d.sample,
+	})
 }
 
 func (e *caseRun) verifyPeer(ctx context.Context, d *driver, ours kernels.Kernel) error {
-	if err := d.open(e.result.family, e.sets, e.result.dims); err != nil {
+	if err := d.open(
+		e.result.family, e.sets, e.result.dims,
+	); err != nil {
 		return err
 	}
-	e.cleanups = append(e.cleanups, func() { d.ask("ok", "close") })
-	in, err := check.Inputs(e.fusion, check.Normals, e.session.seed)
+	e.cleanups = append(e.cleanups, func() {
+		d.ask("ok", "close")
+	})
+	in, err := check.Inputs(
+		e.fusion, check.Normals, e.session.seed,
+	)
 	if err != nil {
 		return err
 	}
@@ -266,7 +318,10 @@ func (e *caseRun) verifyPeer(ctx context.Context, d *driver, ours kernels.Kernel
 }
 
 // compareOutputs runs our kernel on the inputs and compares its output with a file.
-func (e *caseRun) compareOutputs(ctx context.Context, ours kernels.Kernel, in []kernels.Buffer, file string) error {
+func (e *caseRun) compareOutputs(
+	ctx context.Context, ours kernels.Kernel,
+	in []kernels.Buffer, file string,
+) error {
 	got, err := kernels.NewBuffer(e.fusion.Root.Shape)
 	if err != nil {
 		return err
@@ -276,14 +331,24 @@ func (e *caseRun) compareOutputs(ctx context.Context, ours kernels.Kernel, in []
 		return err
 	}
 	if len(want.Data) != len(got.Data) {
-		return fmt.Errorf("the peer's output has %d bytes, not %d", len(want.Data), len(got.Data))
+		return fmt.Errorf(
+			"the peer's output has %d bytes, not %d", len(want.Data), len(got.Data),
+		)
 	}
-	if _, err := ours.Run(ctx, in, []kernels.Buffer{got}); err != nil {
+	if _, err := ours.Run(
+		ctx, in, []kernels.Buffer{got},
+	); err != nil {
 		return err
 	}
-	if m := check.Compare(0, got, want, tolerance(e.fusion)); m != nil {
-		return fmt.Errorf("we differ: %d of %d elements; at %v ours is %v, the peer's %v (allowed difference %.3g)",
-			m.Wrong, m.Shape.Elements(), m.Index, m.Got, m.Want, m.Allowed)
+	m := check.Compare(
+		0, got, want, tolerance(e.fusion),
+	)
+	if m != nil {
+		return fmt.Errorf(
+			"we differ: %d of %d elements; at %v ours is %v, the peer's %v (allowed difference %.3g)",
+			m.Wrong, m.Shape.Elements(), m.Index,
+			m.Got, m.Want, m.Allowed,
+		)
 	}
 	return nil
 }
@@ -308,16 +373,24 @@ func (e *caseRun) addRoof(f family) {
 	if d == nil {
 		return
 	}
-	op, floats := "copy", e.result.bytes/8
+	op := "copy"
+	floats := e.result.bytes / 8
 	if f.reads {
-		op, floats = "read", e.result.bytes/4
+		op = "read"
+		floats = e.result.bytes / 4
 	}
-	if err := d.open(op, e.sets, []int64{floats}); err != nil {
+	err := d.open(op, e.sets, []int64{floats})
+	if err != nil {
 		e.note(op, err)
 		return
 	}
-	e.cleanups = append(e.cleanups, func() { d.ask("ok", "close") })
-	e.competitors = append(e.competitors, &competitor{name: op, sample: d.sample})
+	e.cleanups = append(e.cleanups, func() {
+		d.ask("ok", "close")
+	})
+	e.competitors = append(e.competitors, &competitor{
+		name:   op,
+		sample: d.sample,
+	})
 }
 
 // addSmall makes two contenders of the tuned plan on so few rows that all
@@ -325,7 +398,10 @@ func (e *caseRun) addRoof(f family) {
 // difference is the time of the code, without memory and without starting.
 func (e *caseRun) addSmall() {
 	first := e.session.backend.Identity().Levels[0].Bytes
-	rows := max(1, first*3/8/(e.result.bytes/e.result.dims[0]))
+	rows := max(
+		1,
+		first*3/8/(e.result.bytes/e.result.dims[0]),
+	)
 	for n, name := range []string{"small", "double"} {
 		if err := e.addRows(name, rows<<n); err != nil {
 			e.note(name, err)
@@ -337,7 +413,10 @@ func (e *caseRun) addSmall() {
 
 // addRows enters the case with fewer rows, and one thread.
 func (e *caseRun) addRows(name string, rows int64) error {
-	c := testCase{e.result.family, append([]int64{rows}, e.result.dims[1:]...)}
+	c := testCase{
+		e.result.family,
+		append([]int64{rows}, e.result.dims[1:]...),
+	}
 	fusion, err := parse(c)
 	if err != nil {
 		return err
@@ -346,7 +425,9 @@ func (e *caseRun) addRows(name string, rows int64) error {
 	if err != nil {
 		return err
 	}
-	in, err := check.Inputs(fusion, check.Normals, e.session.seed)
+	in, err := check.Inputs(
+		fusion, check.Normals, e.session.seed,
+	)
 	if err != nil {
 		return err
 	}
@@ -362,7 +443,10 @@ func (e *caseRun) addRows(name string, rows int64) error {
 	if err != nil {
 		return err
 	}
-	e.competitors = append(e.competitors, &competitor{name: name, sample: sameSample(k, in, []kernels.Buffer{out})})
+	e.competitors = append(e.competitors, &competitor{
+		name:   name,
+		sample: sameSample(k, in, []kernels.Buffer{out}),
+	})
 	return nil
 }
 
@@ -373,11 +457,16 @@ func clipped(text string, p *symtile.Program) (string, error) {
 		return "", err
 	}
 	if len(plan.Tiles) != len(p.Space.Dims) {
-		return "", fmt.Errorf("with few rows the space has %d dimensions, not %d", len(p.Space.Dims), len(plan.Tiles))
+		return "", fmt.Errorf(
+			"with few rows the space has %d dimensions, not %d",
+			len(p.Space.Dims), len(plan.Tiles),
+		)
 	}
 	plan.Tiles = slices.Clone(plan.Tiles)
 	for k, d := range p.Space.Dims {
-		plan.Tiles[k] = min(plan.Tiles[k], max(1, d.Extent))
+		plan.Tiles[k] = min(
+			plan.Tiles[k], max(1, d.Extent),
+		)
 	}
 	return plan.With("threads", 1).String(), nil
 }
@@ -389,7 +478,9 @@ func (e *caseRun) collect() {
 			e.note(c.name, c.failed)
 		}
 		if len(c.seconds) > 0 {
-			e.result.times = append(e.result.times, timings{c.name, c.seconds})
+			e.result.times = append(
+				e.result.times, timings{c.name, c.seconds},
+			)
 		}
 	}
 }

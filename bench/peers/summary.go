@@ -34,9 +34,16 @@ func (r *results) summary() string {
 			continue
 		}
 		met[name] = true
-		cells := []string{name, orDefault(families[c.family].peer, "–")}
+		cells := []string{
+			name, orDefault(families[c.family].peer, "–"),
+		}
 		for _, n := range threads {
-			cells = append(cells, summaryCell(r.casesWhere(func(family string, _ family) bool { return family == c.family }), name, n))
+			cells = append(
+				cells,
+				summaryCell(r.casesWhere(func(family string, _ family) bool {
+					return family == c.family
+				}), name, n),
+			)
 		}
 		p.row(append(cells, families[c.family].goal.String())...)
 	}
@@ -58,7 +65,8 @@ func summaryCell(list []*caseResult, name string, threads int) string {
 	var over []float64
 	text := ""
 	for _, c := range list {
-		if c.threads != threads || c.String() != name && c.family != name {
+		if c.threads != threads ||
+			c.String() != name && c.family != name {
 			continue
 		}
 		if o, ok := c.over(families[c.family].peer); ok {
@@ -70,7 +78,12 @@ func summaryCell(list []*caseResult, name string, threads int) string {
 		}
 	}
 	if len(over) > 1 {
-		return fmt.Sprintf("%s (of %d; %s to %s)", digits(geomean(over)), len(over), digits(slices.Min(over)), digits(slices.Max(over)))
+		return fmt.Sprintf(
+			"%s (of %d; %s to %s)",
+			digits(geomean(over)), len(over),
+			digits(slices.Min(over)),
+			digits(slices.Max(over)),
+		)
 	}
 	return orDefault(text, "–")
 }
@@ -99,7 +112,14 @@ func (r *results) summarise(file string) error {
 	before, rest, begins := strings.Cut(string(text), summaryBegins)
 	_, after, ends := strings.Cut(rest, summaryEnds)
 	if !begins || !ends {
-		return fmt.Errorf("%s has no place for the table, between %s and %s", file, strings.TrimSpace(summaryBegins), strings.TrimSpace(summaryEnds))
+		return fmt.Errorf(
+			"%s has no place for the table, between %s and %s",
+			file, strings.TrimSpace(summaryBegins), strings.TrimSpace(summaryEnds),
+		)
 	}
-	return os.WriteFile(file, []byte(before+summaryBegins+r.summary()+summaryEnds+after), 0o644)
+	return os.WriteFile(
+		file,
+		[]byte(before+summaryBegins+r.summary()+summaryEnds+after),
+		0o644,
+	)
 }

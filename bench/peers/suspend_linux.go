@@ -22,4 +22,6 @@ func resume(p *os.Process) {
 
 // dieWithParent has the kernel kill the process when the thread that starts it
 // ends: a stopped one would not notice that its input closed.
-func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+func dieWithParent(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}

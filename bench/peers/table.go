@@ -29,27 +29,36 @@ func geomean(x []float64) float64 {
 // over is how many times as long a contender takes as the tuned plan, from the
 // rounds both were in; false when one of them was not measured.
 func (c *caseResult) over(name string) (check.PairedInterval, bool) {
-	x, y := c.samplesOf(name), c.samplesOf("tuned")
-	return check.Paired(x, y, confidence), len(x) > 0 && len(y) > 0
+	x := c.samplesOf(name)
+	y := c.samplesOf("tuned")
+	return check.Paired(x, y, confidence),
+		len(x) > 0 &&
+			len(y) > 0
 }
 
 // code is the seconds the tuned plan would take if memory cost nothing: the
 // time of a row in the first cache, of as many rows, on all threads.
 func (c *caseResult) code() (float64, bool) {
-	small, double := c.samplesOf("small"), c.samplesOf("double")
-	if len(small) == 0 || len(double) == 0 || c.smallRows == 0 {
+	small := c.samplesOf("small")
+	double := c.samplesOf("double")
+	if len(small) == 0 ||
+		len(double) == 0 || c.smallRows == 0 {
 		return 0, false
 	}
-	row := (median(double) - median(small)) / float64(c.smallRows)
+	row := (median(double) - median(small)) /
+		float64(c.smallRows)
 	if row <= 0 { // the machine was busy: nothing takes no time
 		return 0, false
 	}
-	return row * float64(c.dims[0]) / float64(c.threads), true
+	return row *
+		float64(c.dims[0]) /
+		float64(c.threads), true
 }
 
 // best is the ratio of the best turns, which need not be of the same round.
 func (c *caseResult) best(name string) (float64, bool) {
-	x, y := c.samplesOf(name), c.samplesOf("tuned")
+	x := c.samplesOf(name)
+	y := c.samplesOf("tuned")
 	if len(x) == 0 || len(y) == 0 {
 		return 0, false
 	}
@@ -66,7 +75,8 @@ func (c *caseResult) bestText(name string) string {
 // roof is the share of the roof the tuned plan reaches: the roof of a round is
 // moving the bytes in it, or the code's own time where that is longer.
 func (c *caseResult) roof() (check.PairedInterval, bool) {
-	moved, ours := c.samplesOf(c.roofName()), c.samplesOf("tuned")
+	moved := c.samplesOf(c.roofName())
+	ours := c.samplesOf("tuned")
 	if len(moved) == 0 || len(ours) == 0 {
 		return check.PairedInterval{}, false
 	}
@@ -81,7 +91,8 @@ func (c *caseResult) roof() (check.PairedInterval, bool) {
 // roofName is the contender that only moves the bytes; samples from before sums were
 // measured against reading have copies.
 func (c *caseResult) roofName() string {
-	if families[c.family].reads && len(c.samplesOf("read")) > 0 {
+	if families[c.family].reads &&
+		len(c.samplesOf("read")) > 0 {
 		return "read"
 	}
 	return "copy"
@@ -92,9 +103,13 @@ func (c *caseResult) brief() string {
 	if len(c.samplesOf("tuned")) == 0 {
 		return "not measured"
 	}
-	text := fmt.Sprintf("%.3g ms", 1e3*median(c.samplesOf("tuned")))
+	text := fmt.Sprintf(
+		"%.3g ms", 1e3*median(c.samplesOf("tuned")),
+	)
 	if p, ok := c.over(families[c.family].peer); ok {
-		text += fmt.Sprintf(", %s × as fast as %s", ratio(p), families[c.family].peer)
+		text += fmt.Sprintf(
+			", %s × as fast as %s", ratio(p), families[c.family].peer,
+		)
 	}
 	if p, ok := c.roof(); ok {
 		text += fmt.Sprintf(", %s of the roof", ratio(p))
@@ -108,7 +123,9 @@ func ratio(p check.PairedInterval) string {
 	if math.IsInf(p.Hi, 1) {
 		hi = "∞"
 	}
-	return fmt.Sprintf("%s [%s, %s]", digits(p.Median), digits(p.Lo), hi)
+	return fmt.Sprintf(
+		"%s [%s, %s]", digits(p.Median), digits(p.Lo), hi,
+	)
 }
 
 // digits is three significant digits, at most two after the point.
@@ -136,10 +153,14 @@ func against(goal float64, ratios ...float64) string {
 // A page is Markdown being written.
 type page struct{ strings.Builder }
 
-func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+func (p *page) line(format string, args ...any) {
+	fmt.Fprintf(p, format+"\n", args...)
+}
 
 // row writes the cells of a table's line.
-func (p *page) row(cells ...string) { p.line("| %s |", strings.Join(cells, " | ")) }
+func (p *page) row(cells ...string) {
+	p.line("| %s |", strings.Join(cells, " | "))
+}
 
 // columns writes a table's head.
 func (p *page) columns(names ...string) {
@@ -177,9 +198,11 @@ func (r *results) markdown() string {
 // loadWarning says when the machine had other work: what waits for all of its threads
 // then waits for the scheduler. A run of one thread is a load of 1.
 func (r *results) loadWarning(p *page) {
-	lo, hi := math.Inf(1), math.Inf(-1)
+	lo := math.Inf(1)
+	hi := math.Inf(-1)
 	for _, c := range r.cases {
-		lo, hi = min(lo, c.load), max(hi, c.load)
+		lo = min(lo, c.load)
+		hi = max(hi, c.load)
 	}
 	most := 0
 	for _, c := range r.cases {
@@ -207,25 +230,38 @@ func (r *results) casesWhere(want func(name string, f family) bool) []*caseResul
 }
 
 func (r *results) gemms(p *page) {
-	list := r.casesWhere(func(name string, _ family) bool { return name == "sgemm" })
+	list := r.casesWhere(func(name string, _ family) bool {
+		return name == "sgemm"
+	})
 	if len(list) == 0 {
 		return
 	}
 	p.line("\n## sgemm\n")
-	p.columns("m×n×k", "threads", "GFLOP/s", "OpenBLAS GFLOP/s", "times as fast", "goal", "best/best", "over the default plan")
+	p.columns(
+		"m×n×k", "threads", "GFLOP/s", "OpenBLAS GFLOP/s", "times as fast", "goal", "best/best", "over the default plan",
+	)
 	all := map[int][]float64{}
 	for _, c := range list {
 		if o, ok := c.over("openblas"); ok {
 			all[c.threads] = append(all[c.threads], o.Median)
 		}
-		p.row(c.shape(), fmt.Sprint(c.threads), c.rate("tuned"), c.rate("openblas"), c.ratio("openblas"), c.goal(), c.bestText("openblas"), c.ratio("default"))
+		p.row(
+			c.shape(), fmt.Sprint(c.threads),
+			c.rate("tuned"), c.rate("openblas"),
+			c.ratio("openblas"), c.goal(),
+			c.bestText("openblas"), c.ratio("default"),
+		)
 	}
 	p.line("")
 	goal := families["sgemm"].goal.minMeanRatio
 	for _, n := range []int{list[0].threads, list[len(list)-1].threads} {
 		if x := all[n]; len(x) > 0 {
 			g := geomean(x)
-			p.line("Geometric mean with threads=%d, of %d: %s (%s).", n, len(x), digits(g), against(goal, g))
+			p.line(
+				"Geometric mean with threads=%d, of %d: %s (%s).",
+				n, len(x), digits(g),
+				against(goal, g),
+			)
 			delete(all, n)
 		}
 	}
@@ -251,7 +287,12 @@ func (c *caseResult) roofGoal() string {
 		return ""
 	}
 	code, _ := c.code()
-	return against(families[c.family].goal.minRoofShare, share.Median, max(slices.Min(c.samplesOf(c.roofName())), code)/slices.Min(c.samplesOf("tuned")))
+	return against(
+		families[c.family].goal.minRoofShare,
+		share.Median,
+		max(slices.Min(c.samplesOf(c.roofName())), code)/
+			slices.Min(c.samplesOf("tuned")),
+	)
 }
 
 func (c *caseResult) rate(name string) string {
@@ -259,7 +300,8 @@ func (c *caseResult) rate(name string) string {
 	if len(x) == 0 {
 		return c.missing(name)
 	}
-	return digits(float64(families[c.family].flops(c.dims)) / median(x) / 1e9)
+	return digits(float64(families[c.family].flops(c.dims)) /
+		median(x) / 1e9)
 }
 
 // missing says shortly why a contender has no time.
@@ -284,54 +326,82 @@ func (c *caseResult) ratio(name string) string {
 	if o, ok := c.over(name); ok {
 		return ratio(o)
 	}
-	if name == "default" && len(c.samplesOf("tuned")) > 0 && find(c.plans, "tuned") == find(c.plans, "default") {
+	if name == "default" &&
+		len(c.samplesOf("tuned")) > 0 &&
+		find(c.plans, "tuned") == find(c.plans, "default") {
 		return "the same"
 	}
 	return c.missing(name)
 }
 
 func (r *results) attention(p *page) {
-	list := r.casesWhere(func(name string, _ family) bool { return name == "attention" })
+	list := r.casesWhere(func(name string, _ family) bool {
+		return name == "attention"
+	})
 	if len(list) == 0 {
 		return
 	}
 	p.line("\n## Attention\n")
 	p.line("dot → softmax → dot as one fusion, against sgemm, softmax (gcc's vectors, libmvec's exp) and sgemm with OpenBLAS, head after head.\n")
-	p.columns("heads×sequence×width", "threads", "ms", "OpenBLAS ms", "times as fast", "goal", "best/best", "over the default plan")
+	p.columns(
+		"heads×sequence×width",
+		"threads", "ms", "OpenBLAS ms", "times as fast", "goal", "best/best", "over the default plan",
+	)
 	for _, c := range list {
-		p.row(c.shape(), fmt.Sprint(c.threads), c.time("tuned"), c.time("openblas"), c.ratio("openblas"), c.goal(), c.bestText("openblas"), c.ratio("default"))
+		p.row(
+			c.shape(), fmt.Sprint(c.threads),
+			c.time("tuned"), c.time("openblas"),
+			c.ratio("openblas"), c.goal(),
+			c.bestText("openblas"), c.ratio("default"),
+		)
 	}
 }
 
 // vectors are products of a matrix and a vector, which go by the memory's rate.
 func (r *results) vectors(p *page) {
-	list := r.casesWhere(func(_ string, f family) bool { return f.memory && f.peer == "openblas" })
+	list := r.casesWhere(func(_ string, f family) bool {
+		return f.memory && f.peer == "openblas"
+	})
 	if len(list) == 0 {
 		return
 	}
 	p.line("\n## Matrix by vector\n")
 	p.line("gemv is a matrix m×k by a vector (n is 1), gevm a vector by a matrix k×n (m is 1): of columns, or of rows, where the matrix is")
 	p.line("the other way round in memory. OpenBLAS is asked for sgemv. The roof is the time to copy as many bytes with streaming stores.\n")
-	p.columns("case", "threads", "ms", "OpenBLAS ms", "times as fast", "goal", "best/best", "copy ms", "of the roof", "goal", "over the default plan")
+	p.columns(
+		"case", "threads", "ms", "OpenBLAS ms", "times as fast", "goal",
+		"best/best", "copy ms", "of the roof", "goal", "over the default plan",
+	)
 	for _, c := range list {
 		of := "–"
 		if share, ok := c.roof(); ok {
 			of = ratio(share)
 		}
-		p.row(c.String(), fmt.Sprint(c.threads), c.time("tuned"), c.time("openblas"), c.ratio("openblas"), c.goal(), c.bestText("openblas"),
-			c.time("copy"), of, c.roofGoal(), c.ratio("default"))
+		p.row(
+			c.String(), fmt.Sprint(c.threads),
+			c.time("tuned"), c.time("openblas"),
+			c.ratio("openblas"), c.goal(),
+			c.bestText("openblas"),
+			c.time("copy"), of, c.roofGoal(),
+			c.ratio("default"),
+		)
 	}
 }
 
 func (r *results) memory(p *page) {
-	list := r.casesWhere(func(_ string, f family) bool { return f.memory && f.peer != "openblas" })
+	list := r.casesWhere(func(_ string, f family) bool {
+		return f.memory && f.peer != "openblas"
+	})
 	if len(list) == 0 {
 		return
 	}
 	p.line("\n## Bound by memory\n")
 	p.line("The roof is the time to copy as many bytes with streaming stores, for sums that to read as many at four places in turn, or the")
 	p.line("code's own time where that is longer: what the tuned plan takes for rows that stay in the first cache. gelu is the one by tanh; swap is the transpose {0,2,1,3}.\n")
-	p.columns("case", "threads", "ms", "oneDNN ms", "times as fast", "goal", "best/best", "copy or read ms", "code ms", "of the roof", "goal", "over the default plan")
+	p.columns(
+		"case", "threads", "ms", "oneDNN ms", "times as fast", "goal", "best/best",
+		"copy or read ms", "code ms", "of the roof", "goal", "over the default plan",
+	)
 	for _, c := range list {
 		share, roofed := c.roof()
 		code, of := "–", "–"
@@ -341,8 +411,14 @@ func (r *results) memory(p *page) {
 		if roofed {
 			of = ratio(share)
 		}
-		p.row(c.String(), fmt.Sprint(c.threads), c.time("tuned"), c.time("onednn"), c.ratio("onednn"), c.goal(), c.bestText("onednn"),
-			c.time(c.roofName()), code, of, c.roofGoal(), c.ratio("default"))
+		p.row(
+			c.String(), fmt.Sprint(c.threads),
+			c.time("tuned"), c.time("onednn"),
+			c.ratio("onednn"), c.goal(),
+			c.bestText("onednn"),
+			c.time(c.roofName()), code, of,
+			c.roofGoal(), c.ratio("default"),
+		)
 	}
 }
 
@@ -355,7 +431,9 @@ func (r *results) notes(p *page) {
 				p.line("\n## Not measured\n")
 				first = false
 			}
-			p.line("* %s, %d threads, %s: %s", c.testCase, c.threads, n.name, n.text)
+			p.line(
+				"* %s, %d threads, %s: %s", c.testCase, c.threads, n.name, n.text,
+			)
 		}
 	}
 }
@@ -366,7 +444,11 @@ func (r *results) plans(p *page) {
 	p.columns("case", "threads", "tuned plan", "of plans", "compiled in ms", "landscape, ms: best · median · worst")
 	for _, c := range r.cases {
 		if plan := find(c.plans, "tuned"); plan != "" {
-			p.row(c.String(), fmt.Sprint(c.threads), "`"+plan+"`", fmt.Sprint(c.legal), digits(1e3*c.compile), c.spectrum())
+			p.row(
+				c.String(), fmt.Sprint(c.threads),
+				"`"+plan+"`", fmt.Sprint(c.legal),
+				digits(1e3*c.compile), c.spectrum(),
+			)
 		}
 		if o, ok := c.over("default"); ok {
 			gains = append(gains, o.Median)
@@ -374,12 +456,16 @@ func (r *results) plans(p *page) {
 			gains = append(gains, 1)
 		}
 	}
-	if slices.ContainsFunc(r.cases, func(c *caseResult) bool { return len(c.landscape.seconds) > 0 }) {
+	if slices.ContainsFunc(r.cases, func(c *caseResult) bool {
+		return len(c.landscape.seconds) > 0
+	}) {
 		p.line("\nA landscape is of plans spread evenly over all that were offered, each the least time of a few runs; a run %d times as long", maxPlanSlowdown)
 		p.line("as the tuned plan's is stopped and counts as that.")
 	}
 	if len(gains) > 0 {
-		p.line("\nTuned over default, geometric mean of %d cases: %s.", len(gains), digits(geomean(gains)))
+		p.line(
+			"\nTuned over default, geometric mean of %d cases: %s.", len(gains), digits(geomean(gains)),
+		)
 	}
 }
 
@@ -389,7 +475,11 @@ func (c *caseResult) spectrum() string {
 	if len(x) == 0 {
 		return c.missing("landscape")
 	}
-	return fmt.Sprintf("%.3g · %.3g · %.3g", 1e3*slices.Min(x), 1e3*median(x), 1e3*slices.Max(x))
+	return fmt.Sprintf(
+		"%.3g · %.3g · %.3g",
+		1e3*slices.Min(x),
+		1e3*median(x), 1e3*slices.Max(x),
+	)
 }
 
 // searched is the section of exhaustive searches; empty when there are none.
@@ -403,21 +493,40 @@ func (r *results) searched() string {
 	p.line("Of every case all plans, or %d spread evenly over more, were checked and timed once (the landscape); then the best %d, the default plan", maxSearchedPlans, finalists)
 	p.line("and what `tune` finds in its normal time took turns in rounds. The best is the plan with the least median ratio in these rounds,")
 	p.line("which luck favours: the true distance from the best is somewhat less. Ratios are medians, with a 95 %% interval.\n")
-	p.columns("case", "plans", "landscape, ms: best · median · worst", "best plan", "tuned plan", "tuned/best", "default plan", "default/best", "tuned in s")
+	p.columns(
+		"case", "plans", "landscape, ms: best · median · worst", "best plan", "tuned plan", "tuned/best", "default plan", "default/best", "tuned in s",
+	)
 	var regrets, defaults []float64
 	for _, c := range r.cases {
 		name, best := c.finalist()
 		if name == "" {
-			p.row(c.String(), fmt.Sprint(len(c.landscape.seconds)), c.spectrum(), "–", "–", "–", "–", "–", digits(c.spent))
+			p.row(
+				c.String(),
+				fmt.Sprint(len(c.landscape.seconds)),
+				c.spectrum(), "–", "–", "–", "–", "–",
+				digits(c.spent),
+			)
 			continue
 		}
-		tuned, def := c.against(name, "tuned"), c.against(name, "default")
-		regrets, defaults = append(regrets, tuned.Median), append(defaults, def.Median)
-		p.row(c.String(), fmt.Sprintf("%d of %d", len(c.landscape.seconds), c.legal), c.spectrum(), "`"+best+"`",
-			"`"+find(c.plans, "tuned")+"`", ratio(tuned), "`"+find(c.plans, "default")+"`", ratio(def), digits(c.spent))
+		tuned := c.against(name, "tuned")
+		def := c.against(name, "default")
+		regrets = append(regrets, tuned.Median)
+		defaults = append(defaults, def.Median)
+		p.row(
+			c.String(),
+			fmt.Sprintf("%d of %d", len(c.landscape.seconds), c.legal),
+			c.spectrum(), "`"+best+"`",
+			"`"+find(c.plans, "tuned")+"`",
+			ratio(tuned),
+			"`"+find(c.plans, "default")+"`",
+			ratio(def), digits(c.spent),
+		)
 	}
 	if len(regrets) > 0 {
-		p.line("\nGeometric means: tuned/best %s, default/best %s.", digits(geomean(regrets)), digits(geomean(defaults)))
+		p.line(
+			"\nGeometric means: tuned/best %s, default/best %s.",
+			digits(geomean(regrets)), digits(geomean(defaults)),
+		)
 	}
 	return p.String()
 }
@@ -429,7 +538,8 @@ func (c *caseResult) against(name, contender string) check.PairedInterval {
 	if len(x) == 0 {
 		x = c.samplesOf("tuned")
 	}
-	if name == contender || contender == "default" && name == "tuned" && len(c.samplesOf("default")) == 0 {
+	if name == contender ||
+		contender == "default" && name == "tuned" && len(c.samplesOf("default")) == 0 {
 		return check.PairedInterval{Median: 1, Lo: 1, Hi: 1}
 	}
 	return check.Paired(x, c.samplesOf(name), confidence)

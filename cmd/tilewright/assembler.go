@@ -39,10 +39,19 @@ func (a assembler) assemble(ctx context.Context, file, source string) (gpu.Assem
 	}
 	_, rest, _ := strings.Cut(source, ".target ")
 	target, _, _ := strings.Cut(rest, "\n")
-	row := gpu.AssemblerReport{Hash: gpu.Hash(source), Target: strings.TrimSpace(target), Tool: a.version}
-	out, err := exec.CommandContext(ctx, a.path, "-v", "-arch="+row.Target, "-o", os.DevNull, file).CombinedOutput()
+	row := gpu.AssemblerReport{
+		Hash:   gpu.Hash(source),
+		Target: strings.TrimSpace(target),
+		Tool:   a.version,
+	}
+	out, err := exec.CommandContext(
+		ctx, a.path, "-v",
+		"-arch="+row.Target, "-o", os.DevNull, file,
+	).CombinedOutput()
 	if err != nil {
-		return row, fmt.Errorf("refused: %s", firstLine(strings.TrimSpace(string(out))))
+		return row, fmt.Errorf(
+			"refused: %s", firstLine(strings.TrimSpace(string(out))),
+		)
 	}
 	readUsage(string(out), &row)
 	return row, nil
@@ -57,9 +66,11 @@ func readUsage(said string, row *gpu.AssemblerReport) {
 			switch part = strings.TrimSpace(part); {
 			case scan(part, "Used %d registers", &n):
 				row.Registers = max(row.Registers, n)
-			case strings.HasSuffix(part, "spill stores") && scan(part, "%d bytes", &n):
+			case strings.HasSuffix(part, "spill stores") &&
+				scan(part, "%d bytes", &n):
 				row.Spilled = max(row.Spilled, n)
-			case strings.HasSuffix(part, "smem") && scan(part, "%d", &n):
+			case strings.HasSuffix(part, "smem") &&
+				scan(part, "%d", &n):
 				row.Shared = max(row.Shared, n)
 			}
 		}
@@ -73,5 +84,8 @@ func scan(text, format string, n *int) bool {
 
 // usageText is a row for people.
 func usageText(a gpu.AssemblerReport) string {
-	return fmt.Sprintf("%d registers, %d bytes spilled, %d bytes of shared memory", a.Registers, a.Spilled, a.Shared)
+	return fmt.Sprintf(
+		"%d registers, %d bytes spilled, %d bytes of shared memory",
+		a.Registers, a.Spilled, a.Shared,
+	)
 }

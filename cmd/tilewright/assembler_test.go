@@ -33,7 +33,14 @@ echo "ptxas info    : Used 40 registers, 900 bytes cmem[0]"`,
 			}
 			continue
 		}
-		want := gpu.AssemblerReport{Hash: row.Hash, Target: "sm_90a", Registers: 168, Spilled: 16, Shared: 1024, Tool: "ptxas 13.0"}
+		want := gpu.AssemblerReport{
+			Hash:      row.Hash,
+			Target:    "sm_90a",
+			Registers: 168,
+			Spilled:   16,
+			Shared:    1024,
+			Tool:      "ptxas 13.0",
+		}
 		if err != nil || row != want {
 			t.Errorf("%+v, %v", row, err)
 		}

@@ -43,7 +43,10 @@ func (b *symbolicBench) startCompetitors(isl, mlir string) (competitors, error) 
 	for _, r := range []struct {
 		competitor
 		write func(io.Writer) error
-	}{{competitor{name: "isl", driver: isl}, b.writeISL}, {competitor{name: "mlir", driver: mlir}, b.writeMLIR}} {
+	}{
+		{competitor{name: "isl", driver: isl}, b.writeISL},
+		{competitor{name: "mlir", driver: mlir}, b.writeMLIR},
+	} {
 		if r.driver == "" {
 			continue
 		}
@@ -97,10 +100,15 @@ func (r competitors) run(budget time.Duration) error {
 	for _, v := range r.list {
 		out := filepath.Join(r.dir, v.name+".tsv")
 		var errs bytes.Buffer
-		cmd := exec.Command(v.driver, v.input, out, strconv.FormatFloat(budget.Seconds()*1e3, 'f', -1, 64))
+		cmd := exec.Command(
+			v.driver, v.input, out,
+			strconv.FormatFloat(budget.Seconds()*1e3, 'f', -1, 64),
+		)
 		cmd.Stderr = &errs
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("%s: %w\n%s", v.driver, err, errs.String())
+			return fmt.Errorf(
+				"%s: %w\n%s", v.driver, err, errs.String(),
+			)
 		}
 		if err := v.read(out); err != nil {
 			return err
@@ -182,12 +190,17 @@ type benchStats struct {
 func (b *symbolicBench) report(c *call, r competitors) error {
 	s := benchSummary{Chains: len(b.chains)}
 	if len(b.times) > 0 && b.times[0].extract > 0 {
-		s.Columns = append(s.Columns, b.stats("simplify", b.column(func(t chainTimes) float64 { return t.simplify })),
-			b.stats("extract", b.column(func(t chainTimes) float64 { return t.extract })))
+		s.Columns = append(
+			s.Columns,
+			b.stats("simplify", b.column(func(t chainTimes) float64 { return t.simplify })),
+			b.stats("extract", b.column(func(t chainTimes) float64 { return t.extract })),
+		)
 		for _, v := range r.list {
 			columns := v.medians()
 			for _, name := range slices.Sorted(maps.Keys(columns)) {
-				s.Columns = append(s.Columns, b.stats(name, columns[name]))
+				s.Columns = append(
+					s.Columns, b.stats(name, columns[name]),
+				)
 			}
 		}
 	}
@@ -217,16 +230,20 @@ func (b *symbolicBench) stats(name string, ns map[string]float64) benchStats {
 		}
 		all = append(all, v)
 		ratio := v / t.extract
-		logs, ratios = logs+math.Log(v), ratios+math.Log(ratio)
+		logs = logs + math.Log(v)
+		ratios = ratios + math.Log(ratio)
 		if ratio < s.Least {
-			s.Least, s.Worst = ratio, t.id
+			s.Least = ratio
+			s.Worst = t.id
 		}
 		if ratio <= 1 {
 			s.Slower++
 		}
 	}
 	if n := float64(len(all)); n > 0 {
-		s.Median, s.Most, s.Geomean, s.Ratio = median(all), slices.Max(all), math.Exp(logs/n), math.Exp(ratios/n)
+		s.Median, s.Most, s.Geomean, s.Ratio = median(all),
+			slices.Max(all), math.Exp(logs/n),
+			math.Exp(ratios/n)
 	}
 	return s
 }
@@ -240,9 +257,15 @@ func (s benchSummary) print(c *call) {
 	fmt.Fprintln(t, "\tmedian ns\tgeomean ns\tmost ns\ttimes ours\tleast\tnot slower than us")
 	for _, v := range s.Columns {
 		rival := strings.Contains(v.Column, " ")
-		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t", v.Column, v.Median, v.Geomean, v.Most)
+		fmt.Fprintf(
+			t, "%s\t%.0f\t%.0f\t%.0f\t",
+			v.Column, v.Median, v.Geomean, v.Most,
+		)
 		if rival {
-			fmt.Fprintf(t, "%.1f\t%.2f (%s)\t%d", v.Ratio, v.Least, v.Worst, v.Slower)
+			fmt.Fprintf(
+				t, "%.1f\t%.2f (%s)\t%d",
+				v.Ratio, v.Least, v.Worst, v.Slower,
+			)
 		}
 		fmt.Fprintln(t)
 	}

@@ -86,7 +86,9 @@ type symbolicBench struct {
 func runBenchSymbolic(c *call) error {
 	c.jsonFlag()
 	b := symbolicBench{}
-	c.DurationVar(&b.budget, "budget", 30*time.Millisecond, "`time` to spend on one measurement; 0s times nothing")
+	c.DurationVar(
+		&b.budget, "budget", 30*time.Millisecond, "`time` to spend on one measurement; 0s times nothing",
+	)
 	rounds := c.Int("rounds", 1, "how often everything is measured; medians are kept")
 	isl := c.String("isl", "", "`driver` of isl, run in the same rounds")
 	mlir := c.String("mlir", "", "`driver` of MLIR, run in the same rounds")
@@ -156,21 +158,33 @@ func (b *symbolicBench) add(line []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.ID, err)
 	}
-	b.ids, b.chains = append(b.ids, w.ID), append(b.chains, chain)
+	b.ids = append(b.ids, w.ID)
+	b.chains = append(b.chains, chain)
 	return nil
 }
 
 func (m workMap) draft() index.MapSource {
-	d := index.MapSource{Dims: variables(m.Dims), Ranges: variables(m.Syms), Results: m.Exprs}
+	d := index.MapSource{
+		Dims:    variables(m.Dims),
+		Ranges:  variables(m.Syms),
+		Results: m.Exprs,
+	}
 	for _, w := range m.Where {
-		d.Where = append(d.Where, index.BoundSource{Expr: w.Expr, In: index.Interval{Lo: w.Lo, Hi: w.Hi}})
+		d.Where = append(d.Where, index.BoundSource{
+			Expr: w.Expr,
+			In:   index.Interval{Lo: w.Lo, Hi: w.Hi},
+		})
 	}
 	return d
 }
 
 func variables(vs []workVar) (out []index.Variable) {
 	for _, v := range vs {
-		out = append(out, index.Variable{Name: v.Name, Lo: v.Lo, Hi: v.Hi})
+		out = append(out, index.Variable{
+			Name: v.Name,
+			Lo:   v.Lo,
+			Hi:   v.Hi,
+		})
 	}
 	return out
 }
@@ -196,7 +210,12 @@ func (b *symbolicBench) answers(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	for i, c := range b.chains {
-		a := chainAnswer{Engine: "tilewright", ID: b.ids[i], Pieces: 1, Ops: c.Solve()}
+		a := chainAnswer{
+			Engine: "tilewright",
+			ID:     b.ids[i],
+			Pieces: 1,
+			Ops:    c.Solve(),
+		}
 		if err := c.Err(); err != nil {
 			return fmt.Errorf("%s: %w", a.ID, err)
 		}
@@ -220,7 +239,10 @@ func (b *symbolicBench) measureRounds(rounds int, rivals competitors) error {
 	samples := make([][]chainTimes, len(b.chains))
 	for range rounds {
 		for i, c := range b.chains {
-			samples[i] = append(samples[i], b.measureChain(b.ids[i], c))
+			samples[i] = append(
+				samples[i],
+				b.measureChain(b.ids[i], c),
+			)
 		}
 		if err := rivals.run(b.budget); err != nil {
 			return err
@@ -260,14 +282,19 @@ func median(v []float64) float64 {
 func (b *symbolicBench) measureChain(id string, c *index.Composition) chainTimes {
 	t := chainTimes{id: id}
 	t.simplify, _ = measure(b.budget, c.Simplify)
-	t.extract, t.allocs = measure(b.budget, func() { c.Solve() })
+	t.extract, t.allocs = measure(b.budget, func() {
+		c.Solve()
+	})
 	at := make([]int64, 0, 16)
 	for _, in := range c.Ranges() {
 		at = append(at, in.Lo)
 	}
 	code := c.Compile()
-	out, scratch := make([]int64, code.Results()), make([]int64, code.ScratchLen())
-	t.eval, _ = measure(b.budget/3, func() { code.Eval(at, out, scratch) })
+	out := make([]int64, code.Results())
+	scratch := make([]int64, code.ScratchLen())
+	t.eval, _ = measure(b.budget/3, func() {
+		code.Eval(at, out, scratch)
+	})
 	return t
 }
 
@@ -281,7 +308,10 @@ func measure(budget time.Duration, f func()) (ns, allocs float64) {
 	f()
 	start := time.Now()
 	f()
-	n := min(max(int(budget/batches/(time.Since(start)+1)), 1), 100000)
+	n := min(
+		max(int(budget/batches/(time.Since(start)+1)), 1),
+		100000,
+	)
 	means := make([]float64, 0, batches)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -290,16 +320,25 @@ func measure(budget time.Duration, f func()) (ns, allocs float64) {
 		for range n {
 			f()
 		}
-		means = append(means, float64(time.Since(start).Nanoseconds())/float64(n))
+		means = append(
+			means,
+			float64(time.Since(start).Nanoseconds())/float64(n),
+		)
 	}
 	runtime.ReadMemStats(&after)
-	return median(means), float64(after.Mallocs-before.Mallocs) / float64(batches*n)
+	return median(means),
+		float64(after.Mallocs-before.Mallocs) / float64(batches*n)
 }
 
 func (b *symbolicBench) writeTimes(w io.Writer) error {
 	fmt.Fprintln(w, "id\tsimplify\textract\tallocs\teval")
 	for _, t := range b.times {
-		if _, err := fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.2f\t%.1f\n", t.id, t.simplify, t.extract, t.allocs, t.eval); err != nil {
+		_, err := fmt.Fprintf(
+			w, "%s\t%.0f\t%.0f\t%.2f\t%.1f\n",
+			t.id, t.simplify, t.extract,
+			t.allocs, t.eval,
+		)
+		if err != nil {
 			return err
 		}
 	}

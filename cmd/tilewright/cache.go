@@ -41,9 +41,14 @@ func cacheVerbs() map[string]struct {
 		least, most int
 		run         func(*cacheCall) error
 	}{
-		"ls": {0, 0, (*cacheCall).ls}, "show": {1, 1, (*cacheCall).show}, "verify": {0, 0, (*cacheCall).verify},
-		"merge": {1, 1, (*cacheCall).merge}, "export": {0, 1, (*cacheCall).export}, "import": {0, 1, (*cacheCall).load},
-		"publish": {1, 1, (*cacheCall).publish}, "rm": {1, 1, (*cacheCall).rm},
+		"ls":      {0, 0, (*cacheCall).ls},
+		"show":    {1, 1, (*cacheCall).show},
+		"verify":  {0, 0, (*cacheCall).verify},
+		"merge":   {1, 1, (*cacheCall).merge},
+		"export":  {0, 1, (*cacheCall).export},
+		"import":  {0, 1, (*cacheCall).load},
+		"publish": {1, 1, (*cacheCall).publish},
+		"rm":      {1, 1, (*cacheCall).rm},
 	}
 }
 
@@ -63,7 +68,9 @@ func runCache(c *call) error {
 	case n > verb.most:
 		return usagef("unexpected argument %q", args[1+verb.most])
 	}
-	return verb.run(&cacheCall{c, cache.Open(*db), args[1:]})
+	return verb.run(&cacheCall{
+		c, cache.Open(*db), args[1:],
+	})
 }
 
 // cacheRowJSON is one line of cache ls -json.
@@ -85,7 +92,11 @@ func (c *cacheCall) ls() error {
 		if err != nil {
 			return err
 		}
-		rows = append(rows, cacheRowJSON{hex.EncodeToString(r.Fusion[:]), r.Name, r.Device, r.Codegen, r.Plan, r.Seconds, r.Speedup, r.When.Format("2006-01-02 15:04"), r.Untimed})
+		rows = append(rows, cacheRowJSON{
+			hex.EncodeToString(r.Fusion[:]), r.Name,
+			r.Device, r.Codegen, r.Plan, r.Seconds,
+			r.Speedup, r.When.Format("2006-01-02 15:04"), r.Untimed,
+		})
 	}
 	if c.json {
 		return c.printJSON(map[string]any{"records": rows})
@@ -93,7 +104,12 @@ func (c *cacheCall) ls() error {
 	t := c.table()
 	fmt.Fprintln(t, "fingerprint\tfusion\tplan\ttime\tvs default\tdevice\twhen")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\n", r.Fingerprint[:12], r.Name, r.Plan, secondsText(r.Seconds, r.Untimed), r.Speedup[0], r.Device, r.When)
+		fmt.Fprintf(
+			t, "%s\t%s\t%s\t%s\t%.2f×\t%s\t%s\n",
+			r.Fingerprint[:12], r.Name, r.Plan,
+			secondsText(r.Seconds, r.Untimed),
+			r.Speedup[0], r.Device, r.When,
+		)
 	}
 	return t.Flush()
 }
@@ -113,12 +129,16 @@ func (c *cacheCall) find(id string) ([]cache.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.Name == id || len(id) >= 4 && strings.HasPrefix(hex.EncodeToString(r.Fusion[:]), strings.ToLower(id)) {
+		if r.Name == id ||
+			len(id) >= 4 &&
+				strings.HasPrefix(hex.EncodeToString(r.Fusion[:]), strings.ToLower(id)) {
 			all = append(all, r)
 		}
 	}
 	if all == nil {
-		return nil, fmt.Errorf("%s knows no fusion %q; `tilewright cache ls` lists them", c.db.Path(), id)
+		return nil, fmt.Errorf(
+			"%s knows no fusion %q; `tilewright cache ls` lists them", c.db.Path(), id,
+		)
 	}
 	return all, nil
 }
@@ -138,12 +158,25 @@ func (c *cacheCall) show() error {
 }
 
 func (c *cacheCall) showRecord(r cache.Record) {
-	fmt.Fprintf(c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n", r.Name, r.Fusion, r.Device, r.Backend, r.Codegen, r.When.Format("2006-01-02 15:04 MST"), r.By)
-	fmt.Fprintf(c.out, "winner   %s  %s\ndefault  %s  %s\n", r.Plan, secondsText(r.Seconds, r.Untimed), r.Default, secondsText(r.DefaultSeconds, r.Untimed))
+	fmt.Fprintf(
+		c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n",
+		r.Name, r.Fusion, r.Device, r.Backend,
+		r.Codegen, r.When.Format("2006-01-02 15:04 MST"), r.By,
+	)
+	fmt.Fprintf(
+		c.out, "winner   %s  %s\ndefault  %s  %s\n",
+		r.Plan, secondsText(r.Seconds, r.Untimed),
+		r.Default, secondsText(r.DefaultSeconds, r.Untimed),
+	)
 	if r.Untimed {
 		fmt.Fprintf(c.out, "by the cost model: the device cannot time, %d plans were checked\n\n", len(r.Trials))
 	} else {
-		fmt.Fprintf(c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n\n", r.Speedup[0], r.Speedup[1], upperText(r.Speedup[2]), regretText(r.Regret), len(r.Ties))
+		fmt.Fprintf(
+			c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n\n",
+			r.Speedup[0], r.Speedup[1],
+			upperText(r.Speedup[2]),
+			regretText(r.Regret), len(r.Ties),
+		)
 	}
 	if saw := kernels.SampleQualityText(r.Evidence); saw != "" {
 		fmt.Fprintf(c.out, "meanwhile: %s\n\n", saw)
@@ -152,10 +185,19 @@ func (c *cacheCall) showRecord(r cache.Record) {
 	fmt.Fprintln(t, "plan\tpredicted\tmedian\tsamples\t")
 	for _, x := range r.Trials {
 		if x.Failure != "" {
-			fmt.Fprintf(t, "%s\t%s\t-\t0\t%s: %s\n", x.Plan, tuner.Seconds(x.Predicted), x.Failure, firstLine(x.Detail))
+			fmt.Fprintf(
+				t, "%s\t%s\t-\t0\t%s: %s\n",
+				x.Plan, tuner.Seconds(x.Predicted),
+				x.Failure, firstLine(x.Detail),
+			)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", x.Plan, tuner.Seconds(x.Predicted), tuner.Seconds(x.Median()), len(x.Samples), trialNote(x))
+		fmt.Fprintf(
+			t, "%s\t%s\t%s\t%d\t%s\n",
+			x.Plan, tuner.Seconds(x.Predicted),
+			tuner.Seconds(x.Median()),
+			len(x.Samples), trialNote(x),
+		)
 	}
 	t.Flush()
 	fmt.Fprintf(c.out, "\n%s\n", r.Canonical)
@@ -184,7 +226,9 @@ func (c *cacheCall) verify() error {
 		return fmt.Errorf("of %d records: %w", n, err)
 	}
 	if c.json {
-		return c.printJSON(map[string]any{"records": n, "ok": true})
+		return c.printJSON(
+			map[string]any{"records": n, "ok": true},
+		)
 	}
 	fmt.Fprintf(c.out, "%d records, all sound\n", n)
 	return nil
@@ -203,7 +247,9 @@ func (c *cacheCall) reportMerged(kept, total int, err error) error {
 		return err
 	}
 	if c.json {
-		return c.printJSON(map[string]any{"records": total, "kept": kept})
+		return c.printJSON(
+			map[string]any{"records": total, "kept": kept},
+		)
 	}
 	fmt.Fprintf(c.out, "%d records read, %d of them are now the ones kept\n", total, kept)
 	return nil
@@ -215,9 +261,14 @@ func (c *cacheCall) export() error {
 		return err
 	}
 	n := 0
-	err := writeFile(c.args[0], func(w *bufio.Writer) (err error) { n, err = c.db.Export(w); return err })
+	err := writeFile(c.args[0], func(w *bufio.Writer) (err error) {
+		n, err = c.db.Export(w)
+		return err
+	})
 	if err == nil {
-		fmt.Fprintf(c.err, "%d records written to %s\n", n, c.args[0])
+		fmt.Fprintf(
+			c.err, "%d records written to %s\n", n, c.args[0],
+		)
 	}
 	return err
 }
@@ -242,9 +293,14 @@ func (c *cacheCall) publish() error {
 		return err
 	}
 	if c.json {
-		return c.printJSON(map[string]any{"records": n, "snapshot": c.args[0]})
+		return c.printJSON(map[string]any{
+			"records":  n,
+			"snapshot": c.args[0],
+		})
 	}
-	fmt.Fprintf(c.out, "%d records in %s\n", n, c.args[0])
+	fmt.Fprintf(
+		c.out, "%d records in %s\n", n, c.args[0],
+	)
 	return nil
 }
 
@@ -254,13 +310,17 @@ func (c *cacheCall) rm() error {
 		return err
 	}
 	if len(all) > 1 {
-		return fmt.Errorf("%q names %d records; give more of the fingerprint", c.args[0], len(all))
+		return fmt.Errorf(
+			"%q names %d records; give more of the fingerprint", c.args[0], len(all),
+		)
 	}
 	if _, err := c.db.Delete(all[0].Key); err != nil {
 		return err
 	}
 	if c.json {
-		return c.printJSON(map[string]any{"removed": hex.EncodeToString(all[0].Fusion[:])})
+		return c.printJSON(map[string]any{
+			"removed": hex.EncodeToString(all[0].Fusion[:]),
+		})
 	}
 	fmt.Fprintf(c.out, "removed %s\n", all[0].Name)
 	return nil

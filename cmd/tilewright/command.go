@@ -20,7 +20,13 @@ type command struct {
 
 // commands is the table, in the order help shows it.
 func commands() []command {
-	return append([]command{showCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand, reportCommand, layoutCommand, devicesCommand, doctorCommand, benchSymbolicCommand}, cudaCommands()...)
+	return append(
+		[]command{
+			showCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand,
+			reportCommand, layoutCommand, devicesCommand, doctorCommand, benchSymbolicCommand,
+		},
+		cudaCommands()...,
+	)
 }
 
 // Exit statuses.
@@ -47,7 +53,9 @@ type usageError struct{ msg string }
 
 func (e *usageError) Error() string { return e.msg }
 
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
 
 // errMiss ends a lookup that found nothing: exit status 3, already reported.
 var errMiss = errors.New("miss")
@@ -73,14 +81,26 @@ func run(args []string, in io.Reader, out, errw io.Writer) (status int) {
 	}
 	cmd, ok := find(args[0])
 	if !ok {
-		fmt.Fprintf(errw, "tilewright: unknown command %q%s; `tilewright help` lists them\n", args[0], didYouMean(args[0]))
+		fmt.Fprintf(
+			errw, "tilewright: unknown command %q%s; `tilewright help` lists them\n",
+			args[0], didYouMean(args[0]),
+		)
 		return exitUsage
 	}
 	return cmd.invoke(args[1:], in, out, errw)
 }
 
-func (cmd command) invoke(args []string, in io.Reader, out, errw io.Writer) int {
-	c := &call{FlagSet: flag.NewFlagSet(cmd.name, flag.ContinueOnError), command: cmd, rest: args, in: in, out: out, err: errw}
+func (cmd command) invoke(
+	args []string, in io.Reader, out, errw io.Writer,
+) int {
+	c := &call{
+		FlagSet: flag.NewFlagSet(cmd.name, flag.ContinueOnError),
+		command: cmd,
+		rest:    args,
+		in:      in,
+		out:     out,
+		err:     errw,
+	}
 	c.SetOutput(io.Discard)
 	c.Usage = func() {}
 	err := cmd.run(c)
@@ -96,7 +116,11 @@ func (cmd command) invoke(args []string, in io.Reader, out, errw io.Writer) int 
 	case errors.Is(err, errReported):
 		return exitBad
 	case errors.As(err, &usage):
-		fmt.Fprintf(errw, "tilewright %s: %s\nusage: tilewright %s %s\n`tilewright help %s` says more\n", cmd.name, usage.msg, cmd.name, cmd.args, cmd.name)
+		fmt.Fprintf(
+			errw, "tilewright %s: %s\nusage: tilewright %s %s\n`tilewright help %s` says more\n",
+			cmd.name, usage.msg, cmd.name,
+			cmd.args, cmd.name,
+		)
 		return exitUsage
 	}
 	fmt.Fprintf(errw, "tilewright %s: %v\n", cmd.name, err)
@@ -148,7 +172,9 @@ func (c *call) printJSON(v any) error {
 }
 
 // table starts columns aligned by tabs; Flush it.
-func (c *call) table() *tabwriter.Writer { return tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0) }
+func (c *call) table() *tabwriter.Writer {
+	return tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+}
 
 func find(name string) (command, bool) {
 	for _, c := range commands() {

@@ -42,15 +42,31 @@ type trafficJSON struct {
 
 func newCountersJSON(c sim.Counters) *countersJSON {
 	global := func(t sim.Traffic) trafficJSON {
-		return trafficJSON{Requests: t.Requests, Sectors: t.Units, Ideal: t.Ideal, Bytes: t.Bytes}
+		return trafficJSON{
+			Requests: t.Requests,
+			Sectors:  t.Units,
+			Ideal:    t.Ideal,
+			Bytes:    t.Bytes,
+		}
 	}
 	shared := func(t sim.Traffic) trafficJSON {
-		return trafficJSON{Requests: t.Requests, Wavefronts: t.Units, Ideal: t.Ideal, Bytes: t.Bytes}
+		return trafficJSON{
+			Requests:   t.Requests,
+			Wavefronts: t.Units,
+			Ideal:      t.Ideal,
+			Bytes:      t.Bytes,
+		}
 	}
 	j := &countersJSON{
-		WarpInstructions: c.WarpInstructions, LaneInstructions: c.LaneInstructions, Instructions: map[string]int64{},
-		GlobalLoad: global(c.GlobalLoad), GlobalStore: global(c.GlobalStore), SharedLoad: shared(c.SharedLoad), SharedStore: shared(c.SharedStore),
-		MMA: c.MMA, WGMMA: c.WGMMA, MatrixFLOPs: c.MatrixFLOPs, Barriers: c.Barriers, Atomics: c.Atomics,
+		WarpInstructions: c.WarpInstructions, LaneInstructions: c.LaneInstructions,
+		Instructions: map[string]int64{},
+		GlobalLoad:   global(c.GlobalLoad),
+		GlobalStore:  global(c.GlobalStore),
+		SharedLoad:   shared(c.SharedLoad),
+		SharedStore:  shared(c.SharedStore),
+		MMA:          c.MMA, WGMMA: c.WGMMA,
+		MatrixFLOPs: c.MatrixFLOPs, Barriers: c.Barriers,
+		Atomics:    c.Atomics,
 		BulkCopies: c.BulkCopies, BulkBytes: c.BulkBytes,
 	}
 	for k, n := range c.Instructions {

@@ -15,8 +15,12 @@ import (
 )
 
 func cudaDriver() driver {
-	return driver{name: "cuda", about: aboutCUDA + ", by number as cuda:0, cuda:1 …; just cuda is the first",
-		open: func() (kernels.Backend, error) { return openCUDA("0") }, named: openCUDA}
+	return driver{
+		name:  "cuda",
+		about: aboutCUDA + ", by number as cuda:0, cuda:1 …; just cuda is the first",
+		open:  func() (kernels.Backend, error) { return openCUDA("0") },
+		named: openCUDA,
+	}
 }
 
 // openCUDA opens GPU number what in a process of its own, so that a kernel that
@@ -35,8 +39,12 @@ func openCUDA(what string) (kernels.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := device.ChildOptions{Command: func() *exec.Cmd { return exec.Command(program, gpuProcessCommand.name, what) }}
-	s, err := device.NewSession(context.Background(), func(ctx context.Context) (device.Driver, error) { return device.OpenChild(ctx, o) })
+	o := device.ChildOptions{
+		Command: func() *exec.Cmd { return exec.Command(program, gpuProcessCommand.name, what) },
+	}
+	s, err := device.NewSession(context.Background(), func(ctx context.Context) (device.Driver, error) {
+		return device.OpenChild(ctx, o)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -63,5 +71,9 @@ func runGPUProcess(c *call) error {
 	if err := startCUDA(); err != nil {
 		return err
 	}
-	return device.Serve(func(context.Context) (device.Driver, error) { return cuda.Open(ordinal) }, c.in, c.out)
+	return device.Serve(
+		func(context.Context) (device.Driver, error) { return cuda.Open(ordinal) },
+		c.in,
+		c.out,
+	)
 }

@@ -48,7 +48,10 @@ type availableDevice struct {
 }
 
 func (c *call) deviceFlag() availableDevice {
-	return availableDevice{c.String("device", "cpu", deviceUsage), c.Bool("tf32", false, tf32Usage)}
+	return availableDevice{
+		c.String("device", "cpu", deviceUsage),
+		c.Bool("tf32", false, tf32Usage),
+	}
 }
 
 const tf32Usage = "let products of f32 round their operands to tf32 on a GPU's tensor cores: plans with tf32=1, whose results are within 2⁻¹⁰ an operation, and winners of their own"
@@ -96,11 +99,15 @@ func simulate(name string) (kernels.Backend, error) {
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
-	dev, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true})
+	dev, err := simulated.Open(
+		sheet, sim.Options{Races: true, Uninitialised: true},
+	)
 	if err != nil {
 		return nil, err
 	}
-	s, err := device.NewSession(context.Background(), func(context.Context) (device.Driver, error) { return dev, nil })
+	s, err := device.NewSession(context.Background(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +188,11 @@ func runDevices(c *call) error {
 }
 
 func (d driver) describe() deviceJSON {
-	j := deviceJSON{Name: d.name, About: d.about, Missing: d.absent}
+	j := deviceJSON{
+		Name:    d.name,
+		About:   d.about,
+		Missing: d.absent,
+	}
 	if d.open == nil {
 		return j // missing, or there when it is named
 	}
@@ -191,12 +202,19 @@ func (d driver) describe() deviceJSON {
 		return j
 	}
 	dev := b.Device()
-	j.Device, j.Revision, j.Safe, j.Lanes, j.FLOPS = dev.Name, dev.Revision, dev.Safe, dev.Lanes, dev.FLOPS
+	j.Device = dev.Name
+	j.Revision = dev.Revision
+	j.Safe = dev.Safe
+	j.Lanes = dev.Lanes
+	j.FLOPS = dev.FLOPS
 	if dev.VectorBits > 0 {
 		j.Vectors = &vectorsJSON{dev.VectorBits, dev.VectorRegisters}
 	}
 	for _, l := range dev.Levels {
-		j.Levels = append(j.Levels, levelJSON{l.Name, l.Bytes, l.Shared, l.Lanes, l.Bandwidth})
+		j.Levels = append(j.Levels, levelJSON{
+			l.Name, l.Bytes, l.Shared,
+			l.Lanes, l.Bandwidth,
+		})
 	}
 	return j
 }
@@ -210,7 +228,11 @@ func (d deviceJSON) print(c *call) {
 	if d.Device == "" {
 		return
 	}
-	fmt.Fprintf(c.out, "  %s, %d lanes, %.1f Gflop/s f32, code generation %s\n", d.Device, d.Lanes, d.FLOPS/1e9, d.Revision)
+	fmt.Fprintf(
+		c.out, "  %s, %d lanes, %.1f Gflop/s f32, code generation %s\n",
+		d.Device, d.Lanes,
+		d.FLOPS/1e9, d.Revision,
+	)
 	for _, key := range slices.Sorted(maps.Keys(d.Safe)) {
 		fmt.Fprintf(c.out, "  %s %s\n", key, d.Safe[key])
 	}
@@ -219,7 +241,10 @@ func (d deviceJSON) print(c *call) {
 	}
 	t := c.table()
 	for _, l := range d.Levels {
-		fmt.Fprintf(t, "  %s\t%s\t%.1f GB/s\n", l.Name, l.capacity(), l.Bandwidth/1e9)
+		fmt.Fprintf(
+			t, "  %s\t%s\t%.1f GB/s\n",
+			l.Name, l.capacity(), l.Bandwidth/1e9,
+		)
 	}
 	t.Flush()
 }

@@ -102,7 +102,9 @@ func runDoctor(c *call) error {
 	d := &doctor{c: c}
 	c.StringVar(&d.folder, "o", "", "the `folder` to write to")
 	c.IntVar(&d.plans, "plans", 2, "`plans` of a fusion checked besides the default")
-	c.DurationVar(&d.budget, "budget", 30*time.Second, "wall `time` for tuning a large fusion")
+	c.DurationVar(
+		&d.budget, "budget", 30*time.Second, "wall `time` for tuning a large fusion",
+	)
 	c.StringVar(&d.only, "only", "", "only fusions of the corpus with `TEXT` in their names")
 	vendor := c.String("vendor", "", "a `file` with the times of the vendor's library")
 	skip := c.Bool("skip", false, "leave out the large fusions")
@@ -125,7 +127,9 @@ func runDoctor(c *call) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	d.assembler = findAssembler(ctx)
-	steps := []func(context.Context) error{d.device, d.goldens, d.corpus, d.writeKernels}
+	steps := []func(context.Context) error{
+		d.device, d.goldens, d.corpus, d.writeKernels,
+	}
 	if !*skip && !d.backend.Device().Untimed {
 		steps = append(steps, d.large)
 	}
@@ -139,12 +143,18 @@ func runDoctor(c *call) error {
 
 // write makes a file of the folder.
 func (d *doctor) write(name string, text []byte) error {
-	return writeFile(filepath.Join(d.folder, name), func(w *bufio.Writer) error { _, err := w.Write(text); return err })
+	return writeFile(filepath.Join(d.folder, name), func(w *bufio.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
 }
 
 func (d *doctor) device(ctx context.Context) error {
 	dev := d.backend.Device()
-	fmt.Fprintf(d.c.err, "%s, %d lanes, code generation %s\n", dev.Name, dev.Lanes, dev.Revision)
+	fmt.Fprintf(
+		d.c.err, "%s, %d lanes, code generation %s\n",
+		dev.Name, dev.Lanes, dev.Revision,
+	)
 	if g, ok := d.backend.(interface {
 		MatrixCeilings(context.Context) ([]device.Ceiling, error)
 	}); ok {
@@ -156,7 +166,9 @@ func (d *doctor) device(ctx context.Context) error {
 	}
 	for _, c := range d.ceilings {
 		if c.FLOPS > 0 {
-			fmt.Fprintf(d.c.err, "%s: %.1f TFLOP/s\n", c.Name, c.FLOPS/1e12)
+			fmt.Fprintf(
+				d.c.err, "%s: %.1f TFLOP/s\n", c.Name, c.FLOPS/1e12,
+			)
 		}
 	}
 	text, err := json.MarshalIndent(struct {
@@ -189,26 +201,41 @@ func (d *doctor) goldens(ctx context.Context) error {
 			missing = append(missing, g.Name+" for "+g.Target)
 		}
 	}
-	fmt.Fprintf(d.c.err, "%d goldens, %d assembled here, %d missing from the table this program carries", len(all), len(d.assembled), len(missing))
+	fmt.Fprintf(
+		d.c.err, "%d goldens, %d assembled here, %d missing from the table this program carries",
+		len(all), len(d.assembled), len(missing),
+	)
 	if len(missing) > 0 {
-		fmt.Fprintf(d.c.err, ": %s", strings.Join(missing, ", "))
+		fmt.Fprintf(
+			d.c.err, ": %s", strings.Join(missing, ", "),
+		)
 	}
 	fmt.Fprintln(d.c.err)
 	lines := []string{gpu.AssemblerReportHeader}
 	for _, a := range d.assembled {
 		lines = append(lines, a.Row())
 	}
-	return d.write("ptxas.tsv", []byte(strings.Join(lines, "\n")+"\n"))
+	return d.write(
+		"ptxas.tsv", []byte(strings.Join(lines, "\n")+"\n"),
+	)
 }
 
 func (d *doctor) golden(ctx context.Context, g gpu.Golden) error {
 	name := "golden " + g.Name + " for " + g.Target
-	file := filepath.Join("kernels", strings.ReplaceAll(name, " ", "_")+".ptx")
+	file := filepath.Join(
+		"kernels", strings.ReplaceAll(name, " ", "_")+".ptx",
+	)
 	if err := d.write(file, []byte(g.PTX)); err != nil {
 		return err
 	}
-	a, err := d.assembler.assemble(ctx, filepath.Join(d.folder, file), g.PTX)
-	row := kernelJSON{Fusion: name, Plan: g.Plan.String(), Hash: gpu.Hash(g.PTX)}
+	a, err := d.assembler.assemble(
+		ctx, filepath.Join(d.folder, file), g.PTX,
+	)
+	row := kernelJSON{
+		Fusion: name,
+		Plan:   g.Plan.String(),
+		Hash:   gpu.Hash(g.PTX),
+	}
 	switch {
 	case err == nil:
 		row.Assembled = usageText(a)
@@ -263,7 +290,9 @@ func (d *doctor) runs(ctx context.Context, g gpu.Golden) string {
 
 // count keeps a row, and counts it if something is wrong.
 func (d *doctor) count(k kernelJSON) {
-	if k.Verdict != agrees && !strings.HasPrefix(k.Verdict, notRun) && !strings.HasPrefix(k.Verdict, "rejected") {
+	if k.Verdict != agrees &&
+		!strings.HasPrefix(k.Verdict, notRun) &&
+		!strings.HasPrefix(k.Verdict, "rejected") {
 		d.bad++
 	}
 	d.kernels = append(d.kernels, k)
@@ -287,7 +316,9 @@ func modules(files fs.FS, pattern string) ([]*hlo.Module, error) {
 			return nil, err
 		}
 		if m.Name == "" {
-			m.Entry.Name = strings.TrimSuffix(path.Base(name), ".hlo")
+			m.Entry.Name = strings.TrimSuffix(
+				path.Base(name), ".hlo",
+			)
 		}
 		all = append(all, m)
 	}
@@ -317,7 +348,11 @@ func (d *doctor) writeKernels(context.Context) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, "fusion\tplan\tsha256\tverdict\tassembled")
 	for _, k := range d.kernels {
-		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%s\n", k.Fusion, k.Plan, k.Hash, firstLine(k.Verdict), k.Assembled)
+		fmt.Fprintf(
+			&b, "%s\t%s\t%s\t%s\t%s\n",
+			k.Fusion, k.Plan, k.Hash,
+			firstLine(k.Verdict), k.Assembled,
+		)
 	}
 	idle := 0
 	for _, k := range d.kernels {
@@ -325,7 +360,10 @@ func (d *doctor) writeKernels(context.Context) error {
 			idle++
 		}
 	}
-	fmt.Fprintf(d.c.err, "%d kernels checked, %d wrong; %d not run\n", len(d.kernels)-idle, d.bad, idle)
+	fmt.Fprintf(
+		d.c.err, "%d kernels checked, %d wrong; %d not run\n",
+		len(d.kernels)-idle, d.bad, idle,
+	)
 	return d.write("kernels.tsv", []byte(b.String()))
 }
 
@@ -340,11 +378,17 @@ func (d *doctor) fusion(ctx context.Context, f *hlo.Computation) error {
 	}
 	plans, err := d.choose(p)
 	if err != nil {
-		d.count(kernelJSON{Fusion: f.Name, Verdict: err.Error()})
+		d.count(kernelJSON{
+			Fusion:  f.Name,
+			Verdict: err.Error(),
+		})
 		return nil
 	}
 	for n, plan := range plans {
-		d.count(d.check(ctx, p, v, plan, fmt.Sprintf("%s.%d", f.Name, n)))
+		d.count(d.check(
+			ctx, p, v, plan,
+			fmt.Sprintf("%s.%d", f.Name, n),
+		))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -358,9 +402,12 @@ func (d *doctor) choose(p *symtile.Program) ([]kernels.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, offered := []kernels.Plan{def}, slices.Collect(d.backend.Plans(p))
+	chosen := []kernels.Plan{def}
+	offered := slices.Collect(d.backend.Plans(p))
 	for n := range d.plans {
-		if k := (2*n + 1) * len(offered) / (2 * d.plans); k < len(offered) && offered[k].String() != def.String() {
+		k := (2*n + 1) * len(offered) / (2 * d.plans)
+		if k < len(offered) &&
+			offered[k].String() != def.String() {
 			chosen = append(chosen, offered[k])
 		}
 	}
@@ -370,10 +417,16 @@ func (d *doctor) choose(p *symtile.Program) ([]kernels.Plan, error) {
 const checkDeadline = time.Minute // of one kernel
 
 // check compiles, keeps, verifies and assembles a kernel.
-func (d *doctor) check(ctx context.Context, p *symtile.Program, v *check.Verifier, plan kernels.Plan, name string) kernelJSON {
+func (d *doctor) check(
+	ctx context.Context, p *symtile.Program,
+	v *check.Verifier, plan kernels.Plan, name string,
+) kernelJSON {
 	limited, cancel := context.WithTimeout(ctx, checkDeadline)
 	defer cancel()
-	row := kernelJSON{Fusion: p.Fusion.Name, Plan: plan.String()}
+	row := kernelJSON{
+		Fusion: p.Fusion.Name,
+		Plan:   plan.String(),
+	}
 	k, err := d.backend.Compile(limited, p, plan)
 	if err != nil {
 		var no *kernels.Rejected
@@ -391,11 +444,16 @@ func (d *doctor) check(ctx context.Context, p *symtile.Program, v *check.Verifie
 		file = filepath.Join("kernels", name+".ptx")
 	}
 	row.Verdict = agrees
-	if err := errors.Join(d.write(file, []byte(source)), v.For(d.backend.Identity(), plan).Verify(limited, k)); err != nil {
+	if err := errors.Join(
+		d.write(file, []byte(source)),
+		v.For(d.backend.Identity(), plan).Verify(limited, k),
+	); err != nil {
 		row.Verdict = err.Error()
 	}
 	if ptx {
-		row.Assembled = d.usage(limited, filepath.Join(d.folder, file), source)
+		row.Assembled = d.usage(
+			limited, filepath.Join(d.folder, file), source,
+		)
 	}
 	return row
 }
@@ -416,7 +474,11 @@ func (d *doctor) large(ctx context.Context) error {
 		return err
 	}
 	db := filepath.Join(d.folder, "samples.db")
-	t := &tuner.Tuner{Backend: d.backend, Cache: cache.Open(db), Options: tuner.Options{Budget: d.budget, Candidates: 32, Seed: 1, Force: true}}
+	t := &tuner.Tuner{
+		Backend: d.backend,
+		Cache:   cache.Open(db),
+		Options: tuner.Options{Budget: d.budget, Candidates: 32, Seed: 1, Force: true},
+	}
 	for _, m := range all {
 		for _, f := range m.Fusions() {
 			r, err := t.Tune(ctx, f)
@@ -441,7 +503,9 @@ func (d *doctor) large(ctx context.Context) error {
 // samples writes the recording: the device, then the records.
 func (d *doctor) samples(db *cache.DB) error {
 	return writeFile(filepath.Join(d.folder, "samples.jsonl"), func(w *bufio.Writer) error {
-		if err := json.NewEncoder(w).Encode(map[string]any{"sheet": d.backend.Device()}); err != nil {
+		if err := json.NewEncoder(w).Encode(map[string]any{
+			"sheet": d.backend.Device(),
+		}); err != nil {
 			return err
 		}
 		_, err := db.Export(w)
@@ -460,7 +524,9 @@ func (d *doctor) evidence() error {
 	for _, e := range g.Evidence() {
 		lines = append(lines, e.Row(session))
 	}
-	return d.write("evidence.tsv", []byte(strings.Join(lines, "\n")+"\n"))
+	return d.write(
+		"evidence.tsv", []byte(strings.Join(lines, "\n")+"\n"),
+	)
 }
 
 // saw is what the device saw of its clock, zero of one that does not.
@@ -478,10 +544,16 @@ func (d *doctor) finish(context.Context) error {
 	for _, t := range d.tuned {
 		fmt.Fprintln(&b, t.row())
 	}
-	err := errors.Join(d.evidence(), d.write("summary.tsv", []byte(b.String())),
+	err := errors.Join(
+		d.evidence(),
+		d.write("summary.tsv", []byte(b.String())),
 		writeFile(filepath.Join(d.folder, "report.html"), func(w *bufio.Writer) error {
-			return report.HTML(w, report.Page{Device: d.backend.Device(), Records: d.records})
-		}))
+			return report.HTML(w, report.Page{
+				Device:  d.backend.Device(),
+				Records: d.records,
+			})
+		}),
+	)
 	if err != nil {
 		return err
 	}
@@ -490,14 +562,24 @@ func (d *doctor) finish(context.Context) error {
 		fmt.Fprintln(d.c.err, saw)
 	}
 	if d.c.json {
-		j := doctorJSON{Device: d.backend.Device().Name, Ceilings: d.ceilings, Kernels: d.kernels, Tuned: d.tuned, Wrong: d.bad}
+		j := doctorJSON{
+			Device:   d.backend.Device().Name,
+			Ceilings: d.ceilings,
+			Kernels:  d.kernels,
+			Tuned:    d.tuned,
+			Wrong:    d.bad,
+		}
 		if saw.Known() {
 			j.Evidence = &saw
 		}
 		err = d.c.printJSON(j)
 	}
 	if d.bad > 0 {
-		return errors.Join(err, fmt.Errorf("%d of %d checks failed: see kernels.tsv and summary.tsv in %s", d.bad, len(d.kernels)+len(d.tuned), d.folder))
+		return errors.Join(
+			err,
+			fmt.Errorf("%d of %d checks failed: see kernels.tsv and summary.tsv in %s", d.bad, len(d.kernels)+
+				len(d.tuned), d.folder),
+		)
 	}
 	return err
 }

@@ -22,7 +22,9 @@ func overview(w io.Writer) {
 	fmt.Fprint(w, intro)
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, c := range commands() {
-		fmt.Fprintf(t, "  %s %s\t%s\n", c.name, c.args, c.short)
+		fmt.Fprintf(
+			t, "  %s %s\t%s\n", c.name, c.args, c.short,
+		)
 	}
 	t.Flush()
 	fmt.Fprint(w, "\n`tilewright help COMMAND` says more. Exit status: 0 ok, 1 bad input, 2 wrong usage,\n3 lookup found nothing.\n")
@@ -35,15 +37,23 @@ func help(args []string, out, errw io.Writer) int {
 	}
 	cmd, ok := find(args[0])
 	if !ok {
-		fmt.Fprintf(errw, "tilewright: no command %q%s\n", args[0], didYouMean(args[0]))
+		fmt.Fprintf(
+			errw, "tilewright: no command %q%s\n", args[0], didYouMean(args[0]),
+		)
 		return exitUsage
 	}
-	return cmd.invoke([]string{"-h"}, strings.NewReader(""), out, errw)
+	return cmd.invoke(
+		[]string{"-h"}, strings.NewReader(""), out, errw,
+	)
 }
 
 // describe prints the full help of a command; its flags are defined by now.
 func (c *call) describe(w io.Writer) {
-	fmt.Fprintf(w, "usage: tilewright %s [flags] %s\n\n%s\n", c.command.name, c.command.args, strings.TrimSpace(c.command.long))
+	fmt.Fprintf(
+		w, "usage: tilewright %s [flags] %s\n\n%s\n",
+		c.command.name, c.command.args,
+		strings.TrimSpace(c.command.long),
+	)
 	any := false
 	c.VisitAll(func(f *flag.Flag) {
 		if !any {
@@ -51,10 +61,14 @@ func (c *call) describe(w io.Writer) {
 			any = true
 		}
 		arg, text := flag.UnquoteUsage(f)
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
+		if f.DefValue != "" && f.DefValue != "false" &&
+			f.DefValue != "0" && f.DefValue != "0s" {
 			text += " (default " + f.DefValue + ")"
 		}
-		fmt.Fprintf(w, "  -%s\n      %s\n", strings.TrimSpace(f.Name+" "+arg), text)
+		fmt.Fprintf(
+			w, "  -%s\n      %s\n",
+			strings.TrimSpace(f.Name+" "+arg), text,
+		)
 	})
 }
 

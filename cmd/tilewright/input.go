@@ -47,7 +47,9 @@ func (c *call) readFile(file string) ([]byte, error) {
 }
 
 // fusions picks the fusions of m that name selects: all for "".
-func fusions(file string, m *hlo.Module, name string) ([]*hlo.Computation, error) {
+func fusions(
+	file string, m *hlo.Module, name string,
+) ([]*hlo.Computation, error) {
 	all := m.Fusions()
 	if name == "" {
 		return all, nil
@@ -59,7 +61,9 @@ func fusions(file string, m *hlo.Module, name string) ([]*hlo.Computation, error
 		}
 		names = append(names, f.Name)
 	}
-	return nil, fmt.Errorf("%s has no fusion %q; it has %s", file, name, strings.Join(names, ", "))
+	return nil, fmt.Errorf(
+		"%s has no fusion %q; it has %s", file, name, strings.Join(names, ", "),
+	)
 }
 
 // oneFusion is fusions for commands that work on one.
@@ -75,7 +79,10 @@ func oneFusion(file string, m *hlo.Module, name string) (*hlo.Computation, error
 	for _, f := range fs {
 		names = append(names, f.Name)
 	}
-	return nil, usagef("%s has %d fusions; choose one with -fusion: %s", file, len(fs), strings.Join(names, ", "))
+	return nil, usagef(
+		"%s has %d fusions; choose one with -fusion: %s",
+		file, len(fs), strings.Join(names, ", "),
+	)
 }
 
 // readFor is readFusion and the backend it is for.

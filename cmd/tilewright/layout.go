@@ -133,8 +133,16 @@ type warpJSON struct {
 
 func newCoalescingJSON(c coalesce.Coalescing) coalescingJSON {
 	w := c.Worst
-	return coalescingJSON{c.Vector, c.Warps, c.PerRequest.Requests, c.PerRequest.Bytes, c.PerRequest.Sectors, c.PerRequest.Ideal, c.PerWarp.Sectors, c.PerRequest.Lines, c.Wasted(), c.Mean(),
-		warpJSON{append([]int64{}, w.Block...), w.Warp, w.PerRequest.Sectors, w.PerRequest.Ideal}}
+	return coalescingJSON{
+		c.Vector, c.Warps, c.PerRequest.Requests,
+		c.PerRequest.Bytes, c.PerRequest.Sectors,
+		c.PerRequest.Ideal, c.PerWarp.Sectors,
+		c.PerRequest.Lines, c.Wasted(),
+		c.Mean(),
+		warpJSON{append(
+			[]int64{}, w.Block...,
+		), w.Warp, w.PerRequest.Sectors, w.PerRequest.Ideal},
+	}
 }
 
 // layoutFlags is what the command line says.
@@ -147,7 +155,9 @@ type layoutFlags struct {
 
 func (c *call) layoutFlags() *layoutFlags {
 	f := &layoutFlags{}
-	text := func(to *string, name, usage string) { c.StringVar(to, name, "", usage) }
+	text := func(to *string, name, usage string) {
+		c.StringVar(to, name, "", usage)
+	}
 	text(&f.element, "element", "say where the element at this `index` is, e.g. 2,3")
 	text(&f.position, "position", "say what is at this `position`, counted in elements")
 	text(&f.pack, "pack", "pack the array: `attributes` such as 'inner_dims_pos=[0,1] inner_tiles=[8,32]'")
@@ -198,10 +208,19 @@ func (f *layoutFlags) check() error {
 		}
 		return nil
 	}
-	for _, x := range [][4]string{{"dot", f.dot, "pack", f.pack}, {"blocks", f.blocks, "dot", f.dot}, {"memory", f.memory, "pack", f.pack},
-		{"tile", f.tile, "threads", f.threads}, {"threads", f.threads, "tile", f.tile}, {"elements", f.elements, "threads", f.threads},
-		{"order", f.order, "threads", f.threads}, {"pick", f.pick, "threads", f.threads}, {"pick", f.pick, "svg", f.svg}} {
-		if err := needs(x[0], x[1], x[2], x[3]); err != nil {
+	for _, x := range [][4]string{
+		{"dot", f.dot, "pack", f.pack},
+		{"blocks", f.blocks, "dot", f.dot},
+		{"memory", f.memory, "pack", f.pack},
+		{"tile", f.tile, "threads", f.threads},
+		{"threads", f.threads, "tile", f.tile},
+		{"elements", f.elements, "threads", f.threads},
+		{"order", f.order, "threads", f.threads},
+		{"pick", f.pick, "threads", f.threads},
+		{"pick", f.pick, "svg", f.svg},
+	} {
+		err := needs(x[0], x[1], x[2], x[3])
+		if err != nil {
 			return err
 		}
 	}
@@ -213,12 +232,22 @@ func (f *layoutFlags) check() error {
 
 func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
 	r := index.NewRing()
-	j := &layoutJSON{Shape: l.String(), Physical: append([]int64{}, l.Physical...), Elements: l.Elements(), Padding: l.Padding(), Bytes: l.Bytes(),
-		Steps: stepTexts(l.Steps()), Map: l.Map(r).String(), Inverse: l.Inverse(r).Simplify().String()}
+	j := &layoutJSON{
+		Shape:    l.String(),
+		Physical: append([]int64{}, l.Physical...),
+		Elements: l.Elements(),
+		Padding:  l.Padding(),
+		Bytes:    l.Bytes(),
+		Steps:    stepTexts(l.Steps()),
+		Map:      l.Map(r).String(),
+		Inverse:  l.Inverse(r).Simplify().String(),
+	}
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(*layout.Layout, *layoutJSON) error{f.showElement, f.showPack, f.showAccess} {
+	for _, part := range []func(
+		*layout.Layout, *layoutJSON,
+	) error{f.showElement, f.showPack, f.showAccess} {
 		if err := part(l, j); err != nil {
 			return nil, err
 		}
@@ -246,7 +275,9 @@ func stepTexts(ss layout.Steps) []string {
 func numbers(flag, text string, n int) ([]int64, error) {
 	var out []int64
 	for _, part := range strings.Split(text, ",") {
-		x, err := strconv.ParseInt(strings.TrimSpace(part), 10, 64)
+		x, err := strconv.ParseInt(
+			strings.TrimSpace(part), 10, 64,
+		)
 		if err != nil {
 			return nil, usagef("-%s %s: %q is not a number", flag, text, part)
 		}
@@ -261,7 +292,9 @@ func numbers(flag, text string, n int) ([]int64, error) {
 func (f *layoutFlags) showElement(l *layout.Layout, j *layoutJSON) error {
 	switch {
 	case f.element != "":
-		index, err := numbers("element", f.element, l.Shape.Rank())
+		index, err := numbers(
+			"element", f.element, l.Shape.Rank(),
+		)
 		if err != nil {
 			return err
 		}
@@ -271,16 +304,24 @@ func (f *layoutFlags) showElement(l *layout.Layout, j *layoutJSON) error {
 			}
 		}
 		at := l.Linear(index)
-		j.Element = &elementJSON{index, l.Coordinates(index), at, at * l.ElementBits()}
+		j.Element = &elementJSON{
+			index, l.Coordinates(index), at,
+			at * l.ElementBits(),
+		}
 	case f.position != "":
 		at, err := numbers("position", f.position, 1)
 		if err != nil {
 			return err
 		}
 		if at[0] < 0 || at[0] >= l.Elements() {
-			return fmt.Errorf("-position %d: %s has positions 0 to %d", at[0], l, l.Elements()-1)
+			return fmt.Errorf(
+				"-position %d: %s has positions 0 to %d", at[0], l, l.Elements()-1,
+			)
 		}
-		j.Element = &elementJSON{Position: at[0], Bit: at[0] * l.ElementBits()}
+		j.Element = &elementJSON{
+			Position: at[0],
+			Bit:      at[0] * l.ElementBits(),
+		}
 		if index, ok := l.Index(at[0]); ok {
 			j.Element.Index, j.Element.Physical = index, l.Coordinates(index)
 		}
@@ -298,7 +339,14 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 	}
 	r := index.NewRing()
 	_, proved := p.RoundTrip(r)
-	j.Pack = &packJSON{Op: p.String(), Packed: p.Packed(), Steps: stepTexts(p.Steps()), ToPacked: p.ToPacked(r).String(), ToSource: p.ToSource(r).String(), RoundTrip: proved}
+	j.Pack = &packJSON{
+		Op:        p.String(),
+		Packed:    p.Packed(),
+		Steps:     stepTexts(p.Steps()),
+		ToPacked:  p.ToPacked(r).String(),
+		ToSource:  p.ToSource(r).String(),
+		RoundTrip: proved,
+	}
 	if l.Shape.Rank() != 2 {
 		if f.dot != "" {
 			return fmt.Errorf("-dot: %s is not a matrix", l)
@@ -317,50 +365,87 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 	if err != nil {
 		return err
 	}
-	j.Pack.Judgement = &judgeJSON{v.Operand.Name, v.Operand.Visits, v.Packing, wasteJSON(v.Waste), wasteJSON(v.PackedWaste), v.BreakEven, v.Pays, v.Why}
+	j.Pack.Judgement = &judgeJSON{
+		v.Operand.Name, v.Operand.Visits, v.Packing,
+		wasteJSON(v.Waste), wasteJSON(v.PackedWaste),
+		v.BreakEven, v.Pays, v.Why,
+	}
 	return nil
 }
 
 // operand is the array as an operand: of the dot when one is given, else read
 // any number of times.
-func (f *layoutFlags) operand(l *layout.Layout, p layout.Pack) (layout.Operand, error) {
+func (f *layoutFlags) operand(
+	l *layout.Layout, p layout.Pack,
+) (layout.Operand, error) {
 	dims, bits := l.Shape.Dims, l.Shape.DType.Size()
 	tile := []int64{dims[0], dims[1]}
 	for i, d := range p.InnerDimsPos {
 		tile[d] = p.InnerTiles[i]
 	}
 	if f.dot == "" {
-		return layout.Operand{Name: l.String(), Rows: dims[0], Cols: dims[1], BlockRows: tile[0], BlockCols: tile[1], ElementBytes: bits, Sweeps: 16}, nil
+		return layout.Operand{
+			Name:         l.String(),
+			Rows:         dims[0],
+			Cols:         dims[1],
+			BlockRows:    tile[0],
+			BlockCols:    tile[1],
+			ElementBytes: bits,
+			Sweeps:       16,
+		}, nil
 	}
 	mnk, err := numbers("dot", f.dot, 3)
 	if err != nil {
 		return layout.Operand{}, err
 	}
-	d := layout.Dot{M: mnk[0], N: mnk[1], K: mnk[2], DType: l.Shape.DType}
+	d := layout.Dot{
+		M:     mnk[0],
+		N:     mnk[1],
+		K:     mnk[2],
+		DType: l.Shape.DType,
+	}
 	if f.blocks != "" {
 		b, err := numbers("blocks", f.blocks, 3)
 		if err != nil {
 			return layout.Operand{}, err
 		}
-		d.BlockM, d.BlockN, d.BlockK = b[0], b[1], b[2]
+		d.BlockM = b[0]
+		d.BlockN = b[1]
+		d.BlockK = b[2]
 	}
 	switch {
 	case slices.Equal(dims, []int64{d.M, d.K}):
-		d.BlockM, d.BlockK = tile[0], tile[1]
+		d.BlockM = tile[0]
+		d.BlockK = tile[1]
 		a, _ := d.Operands()
 		return a, nil
 	case slices.Equal(dims, []int64{d.K, d.N}):
-		d.BlockK, d.BlockN = tile[0], tile[1]
+		d.BlockK = tile[0]
+		d.BlockN = tile[1]
 		_, b := d.Operands()
 		return b, nil
 	}
-	return layout.Operand{}, fmt.Errorf("-dot %s: its operands are [%d,%d] and [%d,%d], and the array is %s", f.dot, d.M, d.K, d.K, d.N, l)
+	return layout.Operand{}, fmt.Errorf(
+		"-dot %s: its operands are [%d,%d] and [%d,%d], and the array is %s",
+		f.dot, d.M, d.K,
+		d.K, d.N, l,
+	)
 }
 
 // parseMemory reads line=64,page=4096.
 func (f *layoutFlags) parseMemory() (m layout.Memory, err error) {
-	fields := map[string]*int64{"line": &m.Line, "page": &m.Page, "cache": &m.Cache, "ways": &m.Ways, "tlb": &m.TLB, "walk": &m.Walk, "refetch": &m.Refetch}
-	for _, part := range strings.FieldsFunc(f.memory, func(r rune) bool { return r == ',' || r == ' ' }) {
+	fields := map[string]*int64{
+		"line":    &m.Line,
+		"page":    &m.Page,
+		"cache":   &m.Cache,
+		"ways":    &m.Ways,
+		"tlb":     &m.TLB,
+		"walk":    &m.Walk,
+		"refetch": &m.Refetch,
+	}
+	for _, part := range strings.FieldsFunc(f.memory, func(r rune) bool {
+		return r == ',' || r == ' '
+	}) {
 		name, value, _ := strings.Cut(part, "=")
 		x, err := strconv.ParseInt(value, 10, 64)
 		if fields[name] == nil || err != nil || x < 1 {
@@ -385,7 +470,13 @@ func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
 	}
 	simple := x.Offset.Simplify()
 	v := x.VectorWidth()
-	j.Access = &accessJSON{Map: simple.String(), Vector: v.Width, Proof: v.Proof, WhyNoMore: v.Why, Parts: []partJSON{}}
+	j.Access = &accessJSON{
+		Map:       simple.String(),
+		Vector:    v.Width,
+		Proof:     v.Proof,
+		WhyNoMore: v.Why,
+		Parts:     []partJSON{},
+	}
 	worst := coalesce.WarpCount{}
 	for _, vector := range slices.Compact([]int64{1, v.Width}) {
 		n, err := x.Coalescing(vector, layout.Sectors{})
@@ -393,10 +484,14 @@ func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
 			return err
 		}
 		worst = n.Worst
-		j.Access.Coalescing = append(j.Access.Coalescing, newCoalescingJSON(n))
+		j.Access.Coalescing = append(
+			j.Access.Coalescing, newCoalescingJSON(n),
+		)
 	}
 	for _, p := range x.Parts(index.RoleBlock) {
-		j.Access.Parts = append(j.Access.Parts, newPartJSON(x, p))
+		j.Access.Parts = append(
+			j.Access.Parts, newPartJSON(x, p),
+		)
 	}
 	if f.svg == "" {
 		return nil
@@ -406,13 +501,16 @@ func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
 }
 
 func newPartJSON(whole, part *coalesce.Access) partJSON {
-	m, fixed := part.Offset, []string{}
+	m := part.Offset
+	fixed := []string{}
 	m.Dims, m.Ranges = nil, nil
 	for i, e := range part.Offset.Vars() {
 		n, one := e.Value()
 		switch v, named := whole.Offset.Vars()[i].Variable(); {
 		case one && named:
-			fixed = append(fixed, fmt.Sprintf("%s = %d", v.Name, n))
+			fixed = append(
+				fixed, fmt.Sprintf("%s = %d", v.Name, n),
+			)
 		case one:
 		case i < len(part.Offset.Dims):
 			m.Dims = append(m.Dims, e)
@@ -420,7 +518,12 @@ func newPartJSON(whole, part *coalesce.Access) partJSON {
 			m.Ranges = append(m.Ranges, e)
 		}
 	}
-	return partJSON{strings.Join(fixed, ", "), part.VectorWidth().Width, !m.Where.True(), m.String()}
+	return partJSON{
+		strings.Join(fixed, ", "),
+		part.VectorWidth().Width,
+		!m.Where.True(),
+		m.String(),
+	}
 }
 
 func (f *layoutFlags) assignment(l *layout.Layout) (a coalesce.Assignment, err error) {
@@ -428,11 +531,14 @@ func (f *layoutFlags) assignment(l *layout.Layout) (a coalesce.Assignment, err e
 	for _, x := range []struct {
 		flag, text string
 		to         *[]int64
-	}{{"tile", f.tile, &a.Tile}, {"threads", f.threads, &a.Threads}, {"elements", f.elements, &a.Elements}} {
+	}{{"tile", f.tile, &a.Tile}, {
+		"threads", f.threads, &a.Threads,
+	}, {"elements", f.elements, &a.Elements}} {
 		if x.text == "" {
 			continue
 		}
-		if *x.to, err = numbers(x.flag, x.text, rank); err != nil {
+		*x.to, err = numbers(x.flag, x.text, rank)
+		if err != nil {
 			return a, err
 		}
 	}
@@ -459,7 +565,11 @@ func (f *layoutFlags) draw(x *coalesce.Access, vector int64, worst coalesce.Warp
 		}
 		worst = c.Worst
 	}
-	picked := pick{Block: worst.Block, Warp: worst.Warp, Lane: -1}
+	picked := pick{
+		Block: worst.Block,
+		Warp:  worst.Warp,
+		Lane:  -1,
+	}
 	if f.pick != "" {
 		var err error
 		if picked, err = f.parsePick(len(x.Blocks)); err != nil {
@@ -475,7 +585,11 @@ func (f *layoutFlags) draw(x *coalesce.Access, vector int64, worst coalesce.Warp
 
 // parsePick reads block=0,1 warp=2 lane=3.
 func (f *layoutFlags) parsePick(rank int) (pick, error) {
-	p := pick{Block: make([]int64, rank), Warp: -1, Lane: -1}
+	p := pick{
+		Block: make([]int64, rank),
+		Warp:  -1,
+		Lane:  -1,
+	}
 	for _, part := range strings.Fields(f.pick) {
 		name, value, _ := strings.Cut(part, "=")
 		n := 1
@@ -508,7 +622,11 @@ func (f *layoutFlags) parsePick(rank int) (pick, error) {
 
 func (j *layoutJSON) print(c *call) {
 	fmt.Fprintln(c.out, j.Shape)
-	fmt.Fprintf(c.out, "  in memory  %s, %d positions, %d of them padding, %d bytes\n", extentsText(j.Physical), j.Elements, j.Padding, j.Bytes)
+	fmt.Fprintf(
+		c.out, "  in memory  %s, %d positions, %d of them padding, %d bytes\n",
+		extentsText(j.Physical), j.Elements,
+		j.Padding, j.Bytes,
+	)
 	fmt.Fprintf(c.out, "  made by    %s\n", stepList(j.Steps))
 	fmt.Fprintf(c.out, "  position   %s\n", j.Map)
 	fmt.Fprintf(c.out, "  element    %s\n", j.Inverse)
@@ -532,7 +650,9 @@ func extentsText(dims []int64) string {
 	if len(dims) == 0 {
 		return "1"
 	}
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(dims), " ", "x"), "[]")
+	return strings.Trim(
+		strings.ReplaceAll(fmt.Sprint(dims), " ", "x"), "[]",
+	)
 }
 
 func (j *elementJSON) print(c *call) {
@@ -555,13 +675,19 @@ func (j *packJSON) print(c *call) {
 	if j == nil {
 		return
 	}
-	fmt.Fprintf(c.out, "\n%s\n  packed     %s\n  made by    %s\n", j.Op, extentsText(j.Packed), stepList(j.Steps))
+	fmt.Fprintf(
+		c.out, "\n%s\n  packed     %s\n  made by    %s\n",
+		j.Op, extentsText(j.Packed),
+		stepList(j.Steps),
+	)
 	fmt.Fprintf(c.out, "  to packed  %s\n  to source  %s\n", j.ToPacked, j.ToSource)
 	if j.RoundTrip {
 		fmt.Fprintln(c.out, "  unpacking gives every element back: the composed maps are the identity")
 	}
 	if j.Judgement != nil {
-		fmt.Fprintf(c.out, "  packing %s: %s\n", j.Judgement.Operand, j.Judgement.Why)
+		fmt.Fprintf(
+			c.out, "  packing %s: %s\n", j.Judgement.Operand, j.Judgement.Why,
+		)
 	}
 }
 
@@ -570,12 +696,21 @@ func (j *accessJSON) print(c *call) {
 		return
 	}
 	fmt.Fprintf(c.out, "\naccess, to byte offsets\n  %s\n", j.Map)
-	fmt.Fprintf(c.out, "  an instruction can touch %s of a thread (%s), not more: %s\n\n", elementsText(j.Vector), j.Proof, j.WhyNoMore)
+	fmt.Fprintf(
+		c.out, "  an instruction can touch %s of a thread (%s), not more: %s\n\n",
+		elementsText(j.Vector), j.Proof, j.WhyNoMore,
+	)
 	t := c.table()
 	fmt.Fprintln(t, "  instruction\trequests\tsectors\tfewest\tratio\twasted bytes\tlines\tworst warp")
 	for _, r := range j.Coalescing {
-		fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t%.3g\t%d\t%d\t%d for %d: block %v, warp %d\n", elementsText(r.Vector), r.Requests, r.Sectors, r.Fewest, r.Mean,
-			r.Wasted, r.Lines, r.Worst.Sectors, r.Worst.Fewest, r.Worst.Block, r.Worst.Warp)
+		fmt.Fprintf(
+			t, "  %s\t%d\t%d\t%d\t%.3g\t%d\t%d\t%d for %d: block %v, warp %d\n",
+			elementsText(r.Vector), r.Requests, r.Sectors,
+			r.Fewest, r.Mean,
+			r.Wasted, r.Lines, r.Worst.Sectors,
+			r.Worst.Fewest, r.Worst.Block,
+			r.Worst.Warp,
+		)
 	}
 	t.Flush()
 	fmt.Fprintf(c.out, "\nparts of the grid, those without a mask first\n")
@@ -592,7 +727,10 @@ func (p partJSON) print(c *call) {
 	if p.Fixed != "" {
 		where = ", " + p.Fixed
 	}
-	fmt.Fprintf(c.out, "  %s, %s at a time%s: %s\n", mask, elementsText(p.Vector), where, p.Map)
+	fmt.Fprintf(
+		c.out, "  %s, %s at a time%s: %s\n",
+		mask, elementsText(p.Vector), where, p.Map,
+	)
 }
 
 func elementsText(n int64) string {

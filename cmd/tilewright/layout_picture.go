@@ -27,7 +27,12 @@ func drawAccess(x *coalesce.Access, picked pick, vector int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := accessView{x: x, pick: picked, vector: vector, size: size}
+	v := accessView{
+		x:      x,
+		pick:   picked,
+		vector: vector,
+		size:   size,
+	}
 	if err := v.gather(); err != nil {
 		return nil, err
 	}
@@ -35,9 +40,18 @@ func drawAccess(x *coalesce.Access, picked pick, vector int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s touches no memory: masks leave nothing", v.who())
 	}
 	if len(v.points) > draw.MaxCells {
-		return nil, fmt.Errorf("%s touches %d elements, more than the %d that can be drawn: pick one warp or lane", v.who(), len(v.points), draw.MaxCells)
+		return nil, fmt.Errorf(
+			"%s touches %d elements, more than the %d that can be drawn: pick one warp or lane",
+			v.who(), len(v.points), draw.MaxCells,
+		)
 	}
-	p := &draw.Picture{Title: fmt.Sprintf("%s: %s", x.Layout, v.who()), Size: size, Waste: true, Cells: v.cells(), Bars: v.bars()}
+	p := &draw.Picture{
+		Title: fmt.Sprintf("%s: %s", x.Layout, v.who()),
+		Size:  size,
+		Waste: true,
+		Cells: v.cells(),
+		Bars:  v.bars(),
+	}
 	p.BarHead = "Sectors touched beside the fewest that would do"
 	p.Notes = v.notes()
 	p.Legend = v.legend()
@@ -61,21 +75,30 @@ type pickedPoint struct {
 }
 
 func (v *accessView) gather() error {
-	first, last := v.pick.Warp, v.pick.Warp
+	first := v.pick.Warp
+	last := v.pick.Warp
 	if v.pick.Warp < 0 {
-		first, last = 0, v.x.Warp.Range().Hi
+		first = 0
+		last = v.x.Warp.Range().Hi
 	}
-	if in := v.x.Lane.Range(); v.pick.Lane >= 0 && !in.Contains(v.pick.Lane) {
+	in := v.x.Lane.Range()
+	if v.pick.Lane >= 0 && !in.Contains(v.pick.Lane) {
 		return fmt.Errorf("lane %d: a warp has lanes %s", v.pick.Lane, in)
 	}
 	for w := first; w <= last && len(v.points) <= draw.MaxCells; w++ {
-		points, c, err := v.x.WarpOf(v.pick.Block, w, v.vector, v.size)
+		points, c, err := v.x.WarpOf(
+			v.pick.Block, w, v.vector, v.size,
+		)
 		if err != nil {
 			return err
 		}
 		if v.pick.Lane >= 0 {
-			points = slices.DeleteFunc(points, func(p coalesce.Point) bool { return p.Lane != v.pick.Lane })
-			c = v.x.CountPoints(v.pick.Block, w, points, v.vector, v.size)
+			points = slices.DeleteFunc(points, func(p coalesce.Point) bool {
+				return p.Lane != v.pick.Lane
+			})
+			c = v.x.CountPoints(
+				v.pick.Block, w, points, v.vector, v.size,
+			)
 		}
 		v.counts = append(v.counts, c)
 		for _, p := range points {
@@ -99,7 +122,8 @@ func (v *accessView) who() string {
 
 func (v *accessView) total() (each, once coalesce.Count) {
 	for _, c := range v.counts {
-		each, once = each.Plus(c.PerRequest), once.Plus(c.PerWarp)
+		each = each.Plus(c.PerRequest)
+		once = once.Plus(c.PerWarp)
 	}
 	return each, once
 }
@@ -108,11 +132,21 @@ func (v *accessView) notes() []string {
 	a := v.x.Assignment
 	each, once := v.total()
 	return []string{
-		fmt.Sprintf("tile %s by %s threads with %s elements each, in warps of %d; an instruction touches %s of a thread",
-			layout.ExtentsText(a.Tile), layout.ExtentsText(a.Threads), layout.ExtentsText(a.Elements), a.Warp, layout.CountText(v.vector, "element")),
-		fmt.Sprintf("%s: %s asked for, %s moved where %d would do, %s wasted; %s in all",
-			layout.CountText(each.Requests, "request"), layout.BytesText(each.Bytes), layout.CountText(each.Sectors, "sector"), each.Ideal,
-			layout.BytesText(each.Sectors*v.size.Sector-each.Bytes), layout.CountText(once.Sectors, "different sector")),
+		fmt.Sprintf(
+			"tile %s by %s threads with %s elements each, in warps of %d; an instruction touches %s of a thread",
+			layout.ExtentsText(a.Tile),
+			layout.ExtentsText(a.Threads),
+			layout.ExtentsText(a.Elements), a.Warp,
+			layout.CountText(v.vector, "element"),
+		),
+		fmt.Sprintf(
+			"%s: %s asked for, %s moved where %d would do, %s wasted; %s in all",
+			layout.CountText(each.Requests, "request"),
+			layout.BytesText(each.Bytes),
+			layout.CountText(each.Sectors, "sector"), each.Ideal,
+			layout.BytesText(each.Sectors*v.size.Sector-each.Bytes),
+			layout.CountText(once.Sectors, "different sector"),
+		),
 	}
 }
 
@@ -125,7 +159,8 @@ func (v *accessView) color(p pickedPoint) int64 {
 	case v.pick.Lane < 0:
 		return p.Lane
 	}
-	return p.Loop*(v.x.Element.Range().Len()/v.vector) + p.Element/v.vector
+	return p.Loop*(v.x.Element.Range().Len()/v.vector) +
+		p.Element/v.vector
 }
 
 func (v *accessView) colorText() string {
@@ -151,48 +186,90 @@ func (v *accessView) legend() []draw.Key {
 func (v *accessView) cells() (out []draw.Cell) {
 	width := (v.x.Layout.ElementBits() + 7) / 8
 	slices.SortFunc(v.points, func(p, q pickedPoint) int {
-		return slices.Compare([]int64{p.Offset, p.warp, p.Lane, p.Loop, p.Element}, []int64{q.Offset, q.warp, q.Lane, q.Loop, q.Element})
+		return slices.Compare(
+			[]int64{p.Offset, p.warp, p.Lane, p.Loop, p.Element},
+			[]int64{
+				q.Offset, q.warp, q.Lane,
+				q.Loop, q.Element,
+			},
+		)
 	})
 	for i, p := range v.points {
-		if i > 0 && out[len(out)-1].To == p.Offset && v.together(v.points[i-1], p) {
+		if i > 0 &&
+			out[len(out)-1].To == p.Offset &&
+			v.together(v.points[i-1], p) {
 			out[len(out)-1].To += width
 			continue
 		}
-		out = append(out, draw.Cell{From: p.Offset, To: p.Offset + width, Color: int(v.color(p)), Label: fmt.Sprint(v.color(p)), Tip: v.tip(p)})
+		out = append(out, draw.Cell{
+			From:  p.Offset,
+			To:    p.Offset + width,
+			Color: int(v.color(p)),
+			Label: fmt.Sprint(v.color(p)),
+			Tip:   v.tip(p),
+		})
 	}
 	return out
 }
 
 // together says that one instruction of a thread touches p and q.
 func (v *accessView) together(p, q pickedPoint) bool {
-	return p.warp == q.warp && p.Lane == q.Lane && p.Loop == q.Loop && p.Element/v.vector == q.Element/v.vector
+	return p.warp == q.warp &&
+		p.Lane == q.Lane && p.Loop == q.Loop &&
+		p.Element/v.vector == q.Element/v.vector
 }
 
 func (v *accessView) tip(p pickedPoint) string {
-	return fmt.Sprintf("byte %d: warp %d, lane %d, round %d, element %d", p.Offset, p.warp, p.Lane, p.Loop, p.Element)
+	return fmt.Sprintf(
+		"byte %d: warp %d, lane %d, round %d, element %d",
+		p.Offset, p.warp, p.Lane,
+		p.Loop, p.Element,
+	)
 }
 
 // bars shows the requests of one warp, or the warps of a block.
 func (v *accessView) bars() (out []draw.Bar) {
 	text := func(c coalesce.Count) string {
-		return fmt.Sprintf("%s, fewest %d, %s wasted", layout.CountText(c.Sectors, "sector"), c.Ideal, layout.BytesText(c.Sectors*v.size.Sector-c.Bytes))
+		return fmt.Sprintf(
+			"%s, fewest %d, %s wasted",
+			layout.CountText(c.Sectors, "sector"),
+			c.Ideal,
+			layout.BytesText(c.Sectors*v.size.Sector-c.Bytes),
+		)
 	}
 	if v.pick.Warp < 0 {
 		for i, c := range v.counts {
-			out = append(out, draw.Bar{Label: fmt.Sprintf("warp %d", i), Touched: c.PerRequest.Sectors, Ideal: c.PerRequest.Ideal, Text: text(c.PerRequest)})
+			out = append(out, draw.Bar{
+				Label:   fmt.Sprintf("warp %d", i),
+				Touched: c.PerRequest.Sectors,
+				Ideal:   c.PerRequest.Ideal,
+				Text:    text(c.PerRequest),
+			})
 		}
 		return out
 	}
 	for _, r := range v.requests() {
-		c := v.x.CountPoints(v.pick.Block, v.pick.Warp, r, v.vector, v.size).PerRequest
+		c := v.x.CountPoints(
+			v.pick.Block, v.pick.Warp,
+			r, v.vector, v.size,
+		).PerRequest
 		label := fmt.Sprintf("element %d", r[0].Element)
 		if v.vector > 1 {
-			label = fmt.Sprintf("elements %d–%d", r[0].Element/v.vector*v.vector, r[0].Element/v.vector*v.vector+v.vector-1)
+			label = fmt.Sprintf(
+				"elements %d–%d",
+				r[0].Element/v.vector*v.vector,
+				r[0].Element/v.vector*v.vector+v.vector-1,
+			)
 		}
 		if v.x.Loop.Range().Hi > 0 {
 			label = fmt.Sprintf("round %d, %s", r[0].Loop, label)
 		}
-		out = append(out, draw.Bar{Label: label, Touched: c.Sectors, Ideal: c.Ideal, Text: text(c)})
+		out = append(out, draw.Bar{
+			Label:   label,
+			Touched: c.Sectors,
+			Ideal:   c.Ideal,
+			Text:    text(c),
+		})
 	}
 	return out
 }
@@ -218,15 +295,28 @@ func (v *accessView) requests() (out [][]coalesce.Point) {
 // array shows the elements in the two last dimensions of the array, where the
 // picked ones lie in one such plane that is small enough.
 func (v *accessView) array() (*draw.Array, error) {
-	code, err := index.Compile(v.x.Vars(), v.x.Index.Results)
+	code, err := index.Compile(
+		v.x.Vars(), v.x.Index.Results,
+	)
 	if err != nil {
 		return nil, err
 	}
 	s := draw.NewPlane(len(v.x.Blocks))
-	index, scratch := make([]int64, len(v.x.Blocks)), make([]int64, code.ScratchLen())
+	index, scratch := make([]int64, len(v.x.Blocks)),
+		make([]int64, code.ScratchLen())
 	for _, p := range v.points {
-		code.Eval(append(slices.Clone(v.pick.Block), p.warp, p.Lane, p.Loop, p.Element), index, scratch)
-		c := draw.Cell{Color: int(v.color(p)), Label: fmt.Sprint(v.color(p)), Tip: layout.ListText(index) + " " + v.tip(p)}
+		code.Eval(
+			append(
+				slices.Clone(v.pick.Block), p.warp,
+				p.Lane, p.Loop, p.Element,
+			),
+			index, scratch,
+		)
+		c := draw.Cell{
+			Color: int(v.color(p)),
+			Label: fmt.Sprint(v.color(p)),
+			Tip:   layout.ListText(index) + " " + v.tip(p),
+		}
 		s.Add(index, c)
 	}
 	return s.Array("Array: the elements, by index"), nil

@@ -28,7 +28,8 @@ func TestDrawAccess(t *testing.T) {
 		}
 		a := coalesce.Assignment{Warp: int64(1 + rnd.Intn(8))}
 		for range l.Shape.Rank() {
-			a.Threads, a.Elements = append(a.Threads, power(4)), append(a.Elements, power(3))
+			a.Threads, a.Elements = append(a.Threads, power(4)),
+				append(a.Elements, power(3))
 			a.Tile = append(a.Tile, int64(1+rnd.Intn(12)))
 		}
 		x, err := a.Of(index.NewRing(), l)
@@ -75,7 +76,8 @@ func checkPage(t *testing.T, page []byte) {
 		if e.Name.Local == "svg" {
 			width, height = at["width"], at["height"]
 		}
-		if at["x"] < 0 || at["x"]+at["width"] > width || at["y"]+at["height"] > height || at["width"] < 0 {
+		if at["x"] < 0 || at["x"]+at["width"] > width ||
+			at["y"]+at["height"] > height || at["width"] < 0 {
 			t.Fatalf("%v %v leaves the page of %v\n%s", e.Name.Local, at, height, page)
 		}
 	}
@@ -87,7 +89,10 @@ func TestDrawAccessRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := coalesce.Assignment{Tile: []int64{1024, 1024}, Threads: []int64{8, 32}}.Of(index.NewRing(), l)
+	x, err := coalesce.Assignment{
+		Tile:    []int64{1024, 1024},
+		Threads: []int64{8, 32},
+	}.Of(index.NewRing(), l)
 	if err != nil {
 		t.Fatal(err)
 	}

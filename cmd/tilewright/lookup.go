@@ -32,11 +32,14 @@ type lookupJSON struct {
 	Safe    []string   `json:"safe,omitempty"`    // differences of the safe context
 }
 
-func (c *call) dbFlag() *string { return c.String("db", "tilewright.db", "the cache `file`") }
+func (c *call) dbFlag() *string {
+	return c.String("db", "tilewright.db", "the cache `file`")
+}
 
 func runLookup(c *call) error {
 	c.jsonFlag()
-	db, device := c.dbFlag(), c.deviceFlag()
+	db := c.dbFlag()
+	device := c.deviceFlag()
 	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
 	args, err := c.parse(1, 1)
 	if err != nil {
@@ -46,15 +49,29 @@ func runLookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	t := &tuner.Tuner{Backend: b, Cache: cache.Open(*db)}
+	t := &tuner.Tuner{
+		Backend: b,
+		Cache:   cache.Open(*db),
+	}
 	r, found, err := t.Lookup(fusion)
 	if err != nil {
 		return err
 	}
-	j := lookupJSON{Found: found, Fusion: fusion.Name, Print: fmt.Sprintf("%x", fusion.Fingerprint()), Device: b.Identity().Name}
+	j := lookupJSON{
+		Found:  found,
+		Fusion: fusion.Name,
+		Print:  fmt.Sprintf("%x", fusion.Fingerprint()),
+		Device: b.Identity().Name,
+	}
 	if found {
-		j.Plan, j.Seconds, j.Default, j.Speedup = r.Record.Plan, r.Record.Seconds, r.Record.Default, r.Record.Speedup
-		j.Regret, j.Ties, j.Checked, j.Safe = r.Record.Regret, r.Record.Ties, r.Record.Checked, r.SafeGap
+		j.Plan = r.Record.Plan
+		j.Seconds = r.Record.Seconds
+		j.Default = r.Record.Default
+		j.Speedup = r.Record.Speedup
+		j.Regret = r.Record.Regret
+		j.Ties = r.Record.Ties
+		j.Checked = r.Record.Checked
+		j.Safe = r.SafeGap
 		j.Untimed = r.Record.Untimed
 	}
 	if err := j.print(c); err != nil || found {

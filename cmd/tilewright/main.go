@@ -2,4 +2,9 @@ package main
 
 import "os"
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	os.Exit(run(
+		os.Args[1:], os.Stdin,
+		os.Stdout, os.Stderr,
+	))
+}

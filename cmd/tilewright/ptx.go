@@ -39,7 +39,9 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 	if *f.tf32 {
 		standard = gpu.TF32Plan
 	}
-	chosen, err := chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) { return standard(p, sheet) })
+	chosen, err := chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) {
+		return standard(p, sheet)
+	})
 	if err != nil {
 		return err
 	}
@@ -48,14 +50,18 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 		return err
 	}
 	if c.json {
-		return c.printJSON(ptxJSON{fusion.Name, sheet.Target, chosen.String(), text})
+		return c.printJSON(ptxJSON{
+			fusion.Name, sheet.Target, chosen.String(), text,
+		})
 	}
 	fmt.Fprintf(c.out, "// plan %s\n%s", chosen, text)
 	return nil
 }
 
 // chosenPlan reads -plan or -tiling, or takes the default.
-func chosenPlan(tiling, plan string, standard func() (kernels.Plan, error)) (kernels.Plan, error) {
+func chosenPlan(
+	tiling, plan string, standard func() (kernels.Plan, error),
+) (kernels.Plan, error) {
 	switch {
 	case plan != "" && tiling != "":
 		return kernels.Plan{}, usagef("-tiling and -plan exclude each other")

@@ -42,7 +42,8 @@ type rankedJSON struct {
 
 func runRank(c *call) error {
 	c.jsonFlag()
-	db, device := c.dbFlag(), c.deviceFlag()
+	db := c.dbFlag()
+	device := c.deviceFlag()
 	name := c.String("fusion", "", "the fusion of this `name`, when FILE has several")
 	top := c.Int("top", 10, "print this many `plans`")
 	args, err := c.parse(1, 1)
@@ -57,7 +58,9 @@ func runRank(c *call) error {
 	if err != nil {
 		return err
 	}
-	model, err := tuner.FitStored(cache.Open(*db), b.Device())
+	model, err := tuner.FitStored(
+		cache.Open(*db), b.Device(),
+	)
 	if err != nil {
 		return err
 	}
@@ -66,9 +69,15 @@ func runRank(c *call) error {
 	if err != nil {
 		return err
 	}
-	j := rankJSON{Fusion: fusion.Name, Device: b.Device().Name, Legal: len(plans)}
+	j := rankJSON{
+		Fusion: fusion.Name,
+		Device: b.Device().Name,
+		Legal:  len(plans),
+	}
 	for _, r := range ranked[:min(max(*top, 0), len(ranked))] {
-		j.Plans = append(j.Plans, rankedJSON{r.Plan.String(), r.Seconds, r.Terms, r.Features})
+		j.Plans = append(j.Plans, rankedJSON{
+			r.Plan.String(), r.Seconds, r.Terms, r.Features,
+		})
 	}
 	if c.json {
 		return c.printJSON(j)
@@ -77,7 +86,9 @@ func runRank(c *call) error {
 }
 
 func (j rankJSON) print(c *call, d kernels.Device) error {
-	fmt.Fprintf(c.out, "%s on %s: %d plans\n\n", j.Fusion, d.Name, j.Legal)
+	fmt.Fprintf(
+		c.out, "%s on %s: %d plans\n\n", j.Fusion, d.Name, j.Legal,
+	)
 	t := c.table()
 	fmt.Fprint(t, "predicted\tplan")
 	if len(j.Plans) > 0 {
@@ -87,7 +98,9 @@ func (j rankJSON) print(c *call, d kernels.Device) error {
 	}
 	fmt.Fprintln(t)
 	for _, p := range j.Plans {
-		fmt.Fprintf(t, "%s\t%s", tuner.Seconds(p.Seconds), p.Plan)
+		fmt.Fprintf(
+			t, "%s\t%s", tuner.Seconds(p.Seconds), p.Plan,
+		)
 		for _, term := range p.Terms {
 			fmt.Fprintf(t, "\t%s", tuner.Seconds(term.Seconds))
 		}

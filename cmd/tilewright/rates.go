@@ -55,22 +55,26 @@ type ratedJSON struct {
 // rate fills in what a time means. copied is the copy's bandwidth, 0 if it is
 // not known.
 func (d *doctor) rate(f *hlo.Computation, t tunedJSON) ratedJSON {
-	r, w := ratedJSON{tunedJSON: t}, workOf(f)
+	r := ratedJSON{tunedJSON: t}
+	w := workOf(f)
 	if t.Error != "" || t.Seconds <= 0 {
 		return r
 	}
-	r.Bandwidth, r.FLOPS = w.bytes/t.Seconds, w.flops/t.Seconds
+	r.Bandwidth = w.bytes / t.Seconds
+	r.FLOPS = w.flops / t.Seconds
 	if f.Name == copyFusion {
 		d.copied = r.Bandwidth
 	}
 	if d.copied > 0 {
 		r.OfCopy = r.Bandwidth / d.copied
 	}
-	if peak := highest(d.ceilings); peak > 0 && w.flops > 0 {
+	peak := highest(d.ceilings)
+	if peak > 0 && w.flops > 0 {
 		r.OfMatrix = r.FLOPS / peak
 	}
 	if v := d.vendor[f.Name]; v > 0 {
-		r.Vendor, r.OfVendor = v, v/t.Seconds
+		r.Vendor = v
+		r.OfVendor = v / t.Seconds
 	}
 	return r
 }
@@ -91,9 +95,16 @@ func (r ratedJSON) String() string {
 	if r.Error != "" {
 		return r.Fusion + "\t" + firstLine(r.Error)
 	}
-	s := fmt.Sprintf("%s\t%s\t%s\t%.0f GB/s, %s of the copy", r.Fusion, r.Plan, tuner.Seconds(r.Seconds), r.Bandwidth/1e9, percent(r.OfCopy))
+	s := fmt.Sprintf(
+		"%s\t%s\t%s\t%.0f GB/s, %s of the copy",
+		r.Fusion, r.Plan,
+		tuner.Seconds(r.Seconds), r.Bandwidth/1e9,
+		percent(r.OfCopy),
+	)
 	if r.FLOPS > 0 {
-		s += fmt.Sprintf("\t%.1f TFLOP/s, %s of the matrix units", r.FLOPS/1e12, percent(r.OfMatrix))
+		s += fmt.Sprintf(
+			"\t%.1f TFLOP/s, %s of the matrix units", r.FLOPS/1e12, percent(r.OfMatrix),
+		)
 	}
 	if r.Vendor > 0 {
 		s += fmt.Sprintf("\t%s of the vendor's library", percent(r.OfVendor))
@@ -111,7 +122,12 @@ func percent(share float64) string {
 const ratedHeader = "fusion\tplan\tseconds\tbytes/s\tflop/s\tof the copy\tof the matrix ceiling\tvendor seconds\tof the vendor\terror"
 
 func (r ratedJSON) row() string {
-	return fmt.Sprintf("%s\t%s\t%g\t%g\t%g\t%.4g\t%.4g\t%g\t%.4g\t%s", r.Fusion, r.Plan, r.Seconds, r.Bandwidth, r.FLOPS, r.OfCopy, r.OfMatrix, r.Vendor, r.OfVendor, firstLine(r.Error))
+	return fmt.Sprintf(
+		"%s\t%s\t%g\t%g\t%g\t%.4g\t%.4g\t%g\t%.4g\t%s",
+		r.Fusion, r.Plan, r.Seconds, r.Bandwidth,
+		r.FLOPS, r.OfCopy, r.OfMatrix, r.Vendor,
+		r.OfVendor, firstLine(r.Error),
+	)
 }
 
 // readVendor reads the times of a vendor's library: a fusion and seconds a
@@ -129,11 +145,15 @@ func readVendor(file string) (map[string]float64, error) {
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		words := strings.Fields(lines.Text())
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+		if len(words) == 0 ||
+			strings.HasPrefix(words[0], "#") {
 			continue
 		}
 		if len(words) != 2 {
-			return nil, fmt.Errorf("%s:%d: %q; expected the name of a large fusion and seconds", file, n, lines.Text())
+			return nil, fmt.Errorf(
+				"%s:%d: %q; expected the name of a large fusion and seconds",
+				file, n, lines.Text(),
+			)
 		}
 		v, err := strconv.ParseFloat(words[1], 64)
 		if err != nil || v <= 0 {

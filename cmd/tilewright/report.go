@@ -18,7 +18,8 @@ var reportCommand = command{
 
 func runReport(c *call) error {
 	c.jsonFlag()
-	db, device := c.dbFlag(), c.deviceFlag()
+	db := c.dbFlag()
+	device := c.deviceFlag()
 	out := c.String("o", "report.html", "write to `file`")
 	if _, err := c.parse(0, 0); err != nil {
 		return err
@@ -32,20 +33,30 @@ func runReport(c *call) error {
 		if err != nil {
 			return err
 		}
-		if r.Device == p.Device.Name && r.Backend == p.Device.Backend {
+		if r.Device == p.Device.Name &&
+			r.Backend == p.Device.Backend {
 			p.Records = append(p.Records, r)
 		}
 	}
 	if len(p.Records) == 0 {
 		return fmt.Errorf("%s has no winners for %s; `tilewright tune` makes some", *db, p.Device.Name)
 	}
-	slices.SortStableFunc(p.Records, func(a, b cache.Record) int { return strings.Compare(a.Name, b.Name) })
-	if err := writeFile(*out, func(w *bufio.Writer) error { return report.HTML(w, p) }); err != nil {
+	slices.SortStableFunc(p.Records, func(a, b cache.Record) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	if err := writeFile(*out, func(w *bufio.Writer) error {
+		return report.HTML(w, p)
+	}); err != nil {
 		return err
 	}
 	if c.json {
-		return c.printJSON(map[string]any{"report": *out, "fusions": len(p.Records)})
+		return c.printJSON(map[string]any{
+			"report":  *out,
+			"fusions": len(p.Records),
+		})
 	}
-	fmt.Fprintf(c.out, "%s: %d fusions\n", *out, len(p.Records))
+	fmt.Fprintf(
+		c.out, "%s: %d fusions\n", *out, len(p.Records),
+	)
 	return nil
 }

@@ -130,7 +130,12 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &runJSON{Fusion: c.Name, Device: b.Device().Name, Plan: plan.String(), tolerance: check.ToleranceFor(c, b.Identity(), plan)}
+	r := &runJSON{
+		Fusion:    c.Name,
+		Device:    b.Device().Name,
+		Plan:      plan.String(),
+		tolerance: check.ToleranceFor(c, b.Identity(), plan),
+	}
 	r.Allowed = r.tolerance.Relative
 	if *f.source {
 		r.Source = k.Source()
@@ -158,15 +163,21 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 }
 
 // choose reads -plan or -tiling, or takes the default.
-func (f runFlags) choose(b kernels.Backend, p *symtile.Program) (kernels.Plan, error) {
-	return chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) { return b.Default(p) })
+func (f runFlags) choose(
+	b kernels.Backend, p *symtile.Program,
+) (kernels.Plan, error) {
+	return chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) {
+		return b.Default(p)
+	})
 }
 
 // parseSizes reads 64,32,16.
 func parseSizes(text string) (symtile.Tiling, error) {
 	var t symtile.Tiling
 	for _, word := range strings.Split(text, ",") {
-		v, err := strconv.ParseInt(strings.TrimSpace(word), 10, 64)
+		v, err := strconv.ParseInt(
+			strings.TrimSpace(word), 10, 64,
+		)
 		if err != nil {
 			return nil, usagef("%q in %q is not a whole number", word, text)
 		}
@@ -181,7 +192,10 @@ func (f runFlags) inputs(c *hlo.Computation) ([]kernels.Buffer, error) {
 	}
 	files := strings.Split(*f.args, ",")
 	if len(files) != len(c.Params) {
-		return nil, fmt.Errorf("%s has %d parameters, -args has %d files", c.Name, len(c.Params), len(files))
+		return nil, fmt.Errorf(
+			"%s has %d parameters, -args has %d files",
+			c.Name, len(c.Params), len(files),
+		)
 	}
 	in := make([]kernels.Buffer, len(files))
 	for k, name := range files {
@@ -189,17 +203,24 @@ func (f runFlags) inputs(c *hlo.Computation) ([]kernels.Buffer, error) {
 		if err != nil {
 			return nil, err
 		}
-		in[k], err = kernels.ReadNPY(bufio.NewReader(file), c.Params[k].Shape)
+		in[k], err = kernels.ReadNPY(
+			bufio.NewReader(file), c.Params[k].Shape,
+		)
 		file.Close()
 		if err != nil {
-			return nil, fmt.Errorf("%s, for parameter %s: %w", name, c.Params[k].Name, err)
+			return nil, fmt.Errorf(
+				"%s, for parameter %s: %w", name, c.Params[k].Name, err,
+			)
 		}
 	}
 	return in, nil
 }
 
 // measure runs k, keeps the times and checks the last result.
-func (r *runJSON) measure(ctx context.Context, k kernels.Kernel, c *hlo.Computation, in []kernels.Buffer, times int) ([]kernels.Buffer, error) {
+func (r *runJSON) measure(
+	ctx context.Context, k kernels.Kernel,
+	c *hlo.Computation, in []kernels.Buffer, times int,
+) ([]kernels.Buffer, error) {
 	var out []kernels.Buffer
 	for _, s := range kernels.OutputShapes(c) {
 		b, err := kernels.NewBuffer(s)
@@ -239,12 +260,18 @@ func (r *runJSON) save(out []kernels.Buffer, names string) error {
 		return fmt.Errorf("the fusion has %d outputs, -out has %d files", len(out), len(files))
 	}
 	for n, name := range files {
-		if err := writeFile(name, func(w *bufio.Writer) error { return kernels.WriteNPY(w, out[n]) }); err != nil {
+		err := writeFile(name, func(w *bufio.Writer) error {
+			return kernels.WriteNPY(w, out[n])
+		})
+		if err != nil {
 			return err
 		}
 		r.Outputs = append(r.Outputs, name)
-		if d := out[n].Shape.DType; d == hlo.BF16 || d.IsFloat() && d.Size() == 1 {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s holds the bits of %s as unsigned integers", name, d))
+		d := out[n].Shape.DType
+		if d == hlo.BF16 || d.IsFloat() && d.Size() == 1 {
+			r.Notes = append(
+				r.Notes, fmt.Sprintf("%s holds the bits of %s as unsigned integers", name, d),
+			)
 		}
 	}
 	return nil
@@ -252,7 +279,9 @@ func (r *runJSON) save(out []kernels.Buffer, names string) error {
 
 // writeFile replaces a file whole: a finished temporary one is renamed to it.
 func writeFile(name string, write func(*bufio.Writer) error) error {
-	tmp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	tmp, err := os.CreateTemp(
+		filepath.Dir(name), "."+filepath.Base(name)+".*",
+	)
 	if err != nil {
 		return unwritable(name, err)
 	}
@@ -262,7 +291,12 @@ func writeFile(name string, write func(*bufio.Writer) error) error {
 		tmp.Close()
 		return err
 	}
-	for _, step := range []func() error{w.Flush, func() error { return tmp.Chmod(0o644) }, tmp.Close, func() error { return os.Rename(tmp.Name(), name) }} {
+	for _, step := range []func() error{
+		w.Flush,
+		func() error { return tmp.Chmod(0o644) },
+		tmp.Close,
+		func() error { return os.Rename(tmp.Name(), name) },
+	} {
 		if err := step(); err != nil {
 			return unwritable(name, err)
 		}
@@ -283,11 +317,17 @@ func (r *runJSON) print(c *call) {
 	if r.Source != "" {
 		fmt.Fprintln(c.out, r.Source)
 	}
-	fmt.Fprintf(c.out, "%s on %s, plan %s\n", r.Fusion, r.Device, r.Plan)
+	fmt.Fprintf(
+		c.out, "%s on %s, plan %s\n", r.Fusion, r.Device, r.Plan,
+	)
 	if r.Untimed {
 		fmt.Fprintln(c.out, "it ran; the device times nothing")
 	} else {
-		fmt.Fprintf(c.out, "best of %d runs: %s\n", len(r.Times), tuner.Seconds(slices.Min(r.Times)))
+		fmt.Fprintf(
+			c.out, "best of %d runs: %s\n",
+			len(r.Times),
+			tuner.Seconds(slices.Min(r.Times)),
+		)
 	}
 	fmt.Fprint(c.out, r.counted)
 	if r.Checked {

@@ -54,5 +54,7 @@ func clocked(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		ts.Check(json.NewEncoder(&out).Encode(r))
 	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(out.String()), 0o644))
+	ts.Check(os.WriteFile(
+		ts.MkAbs(args[1]), []byte(out.String()), 0o644,
+	))
 }

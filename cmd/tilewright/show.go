@@ -203,7 +203,9 @@ func runShow(c *call) error {
 // addOutside notes what stays outside of the fusions.
 func (j *showJSON) addOutside(outside []symtile.Unfused) {
 	for _, o := range untileable(outside) {
-		j.Outside = append(j.Outside, outsideJSON{o.Instr.Name, string(o.Instr.Op), o.Reason})
+		j.Outside = append(j.Outside, outsideJSON{
+			o.Instr.Name, string(o.Instr.Op), o.Reason,
+		})
 	}
 }
 
@@ -220,21 +222,33 @@ func (j *showJSON) print(c *call) error {
 	fmt.Fprintf(c.out, "\noutside of the fusions\n")
 	t := c.table()
 	for _, o := range j.Outside {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", o.Instr, o.Op, o.Reason)
+		fmt.Fprintf(
+			t, "  %s\t%s\t%s\n", o.Instr, o.Op, o.Reason,
+		)
 	}
 	return t.Flush()
 }
 
 func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
 	print := f.Fingerprint()
-	j := &fusionJSON{Name: f.Name, Fingerprint: hex.EncodeToString(print[:]), Params: []paramJSON{}, Indexing: []indexingJSON{}, Tiles: []tileJSON{}}
+	j := &fusionJSON{
+		Name:        f.Name,
+		Fingerprint: hex.EncodeToString(print[:]),
+		Params:      []paramJSON{},
+		Indexing:    []indexingJSON{},
+		Tiles:       []tileJSON{},
+	}
 	for _, p := range f.Params {
-		j.Params = append(j.Params, paramJSON{p.Name, p.Shape.String()})
+		j.Params = append(j.Params, paramJSON{
+			p.Name, p.Shape.String(),
+		})
 	}
 	p, err := symtile.Analyze(f)
 	var no *symtile.Untileable
 	if errors.As(err, &no) {
-		j.Untileable = &untileableJSON{no.Instr.Name, no.Rule, no.Reason}
+		j.Untileable = &untileableJSON{
+			no.Instr.Name, no.Rule, no.Reason,
+		}
 	} else if err != nil {
 		return nil, err
 	}
@@ -272,7 +286,11 @@ func (j *fusionJSON) index(f *hlo.Computation) error {
 			return err
 		}
 		for k, maps := range all {
-			row := indexingJSON{Param: f.Params[k].Name, Output: output, Maps: []string{}}
+			row := indexingJSON{
+				Param:  f.Params[k].Name,
+				Output: output,
+				Maps:   []string{},
+			}
 			for _, m := range maps {
 				row.add(m)
 			}
@@ -283,22 +301,38 @@ func (j *fusionJSON) index(f *hlo.Computation) error {
 
 func newSpaceJSON(p *symtile.Program) *spaceJSON {
 	s := p.Space
-	j := &spaceJSON{Dims: []dimJSON{}, Where: s.Where.String(), Boxes: s.Boxes.String(), CPU: "all"}
+	j := &spaceJSON{
+		Dims:  []dimJSON{},
+		Where: s.Where.String(),
+		Boxes: s.Boxes.String(),
+		CPU:   "all",
+	}
 	if !cpu.WalksDigits(p) {
 		j.CPU = "boxes"
 	}
 	for _, r := range p.Runtime {
 		v, in := r.Var, r.Var.Range()
-		j.Runtime = append(j.Runtime, runtimeJSON{v.String(), p.Ops[r.Op].Instr.Name, in.Lo, in.Hi})
+		j.Runtime = append(j.Runtime, runtimeJSON{
+			v.String(),
+			p.Ops[r.Op].Instr.Name,
+			in.Lo,
+			in.Hi,
+		})
 	}
 	for _, d := range s.Dims {
-		j.Dims = append(j.Dims, dimJSON{d.Name, d.Size.String(), d.Extent, d.Kind.String(), string(d.From.Op), d.From.Name})
+		j.Dims = append(j.Dims, dimJSON{
+			d.Name, d.Size.String(),
+			d.Extent, d.Kind.String(),
+			string(d.From.Op), d.From.Name,
+		})
 	}
 	return j
 }
 
 // programAt makes the program concrete and, with at, its tiles numbers.
-func programAt(p *symtile.Program, tiling, at string) (*symtile.Program, func(index.Expr) any, error) {
+func programAt(
+	p *symtile.Program, tiling, at string,
+) (*symtile.Program, func(index.Expr) any, error) {
 	sizes, err := parseSizes(tiling)
 	if err != nil {
 		return nil, nil, err
@@ -308,20 +342,29 @@ func programAt(p *symtile.Program, tiling, at string) (*symtile.Program, func(in
 		return nil, nil, err
 	}
 	if at == "" {
-		return q, func(e index.Expr) any { return number(e, nil) }, nil
+		return q, func(e index.Expr) any {
+			return number(e, nil)
+		}, nil
 	}
 	ids, err := parseSizes(at)
 	if err != nil {
 		return nil, nil, err
 	}
 	env, err := tileIDs(q, ids)
-	return q, func(e index.Expr) any { return number(e, env) }, err
+	return q, func(e index.Expr) any {
+		return number(e, env)
+	}, err
 }
 
 // tileIDs pairs the tile ids of q with numbers.
-func tileIDs(q *symtile.Program, ids []int64) (map[index.Expr]int64, error) {
+func tileIDs(
+	q *symtile.Program, ids []int64,
+) (map[index.Expr]int64, error) {
 	if len(ids) > len(q.Space.Dims) {
-		return nil, fmt.Errorf("-at has %d tile ids; the space has %d dimensions", len(ids), len(q.Space.Dims))
+		return nil, fmt.Errorf(
+			"-at has %d tile ids; the space has %d dimensions",
+			len(ids), len(q.Space.Dims),
+		)
 	}
 	env := map[index.Expr]int64{}
 	for k, d := range q.Space.Dims {
@@ -329,8 +372,11 @@ func tileIDs(q *symtile.Program, ids []int64) (map[index.Expr]int64, error) {
 		if k < len(ids) {
 			id = ids[k]
 		}
-		if tiles, _ := d.Tiles.Value(); id < 0 || id >= max(1, tiles) {
-			return nil, fmt.Errorf("-at: tile id %d of %s is outside [0, %d]", id, d.Name, tiles-1)
+		tiles, _ := d.Tiles.Value()
+		if id < 0 || id >= max(1, tiles) {
+			return nil, fmt.Errorf(
+				"-at: tile id %d of %s is outside [0, %d]", id, d.Name, tiles-1,
+			)
 		}
 		if _, fixed := d.Tid.Value(); !fixed {
 			env[d.Tid] = id
@@ -360,24 +406,43 @@ func number(e index.Expr, env map[index.Expr]int64) any {
 }
 
 func newTileJSON(op symtile.Op, value func(index.Expr) any) tileJSON {
-	j := tileJSON{Instr: op.Instr.Name, Op: string(op.Code), Offset: []any{}, Size: []any{}, Stride: []any{}, Lower: []any{}, Bound: []any{}}
+	j := tileJSON{
+		Instr:  op.Instr.Name,
+		Op:     string(op.Code),
+		Offset: []any{},
+		Size:   []any{},
+		Stride: []any{},
+		Lower:  []any{},
+		Bound:  []any{},
+	}
 	for _, d := range op.Tile {
-		j.Offset, j.Size, j.Stride = append(j.Offset, value(d.Offset)), append(j.Size, value(d.Size)), append(j.Stride, value(d.Stride))
-		j.Lower, j.Bound = append(j.Lower, value(d.Lower)), append(j.Bound, value(d.Bound))
+		j.Offset, j.Size, j.Stride = append(
+			j.Offset, value(d.Offset),
+		),
+			append(j.Size, value(d.Size)),
+			append(j.Stride, value(d.Stride))
+		j.Lower, j.Bound = append(j.Lower, value(d.Lower)),
+			append(j.Bound, value(d.Bound))
 	}
 	for k, d := range op.Tile {
 		for _, x := range d.Digits {
 			if j.Digits == nil {
 				j.Digits = map[int][]digitJSON{}
 			}
-			j.Digits[k] = append(j.Digits[k], digitJSON{value(x.Offset), value(x.Size), value(x.Stride), value(x.Lower), value(x.Bound)})
+			j.Digits[k] = append(j.Digits[k], digitJSON{
+				value(x.Offset), value(x.Size),
+				value(x.Stride), value(x.Lower),
+				value(x.Bound),
+			})
 		}
 	}
 	return j
 }
 
 func (j *fusionJSON) print(c *call) {
-	fmt.Fprintf(c.out, "%s  %s\n", j.Name, j.Fingerprint[:12])
+	fmt.Fprintf(
+		c.out, "%s  %s\n", j.Name, j.Fingerprint[:12],
+	)
 	for _, p := range j.Params {
 		fmt.Fprintf(c.out, "  %s: %s\n", p.Name, p.Shape)
 	}
@@ -395,14 +460,19 @@ func (j *fusionJSON) print(c *call) {
 		}
 	}
 	if j.Untileable != nil {
-		fmt.Fprintf(c.out, "\nnot tileable: %s: %s [%s]\n", j.Untileable.Instr, j.Untileable.Reason, j.Untileable.Rule)
+		fmt.Fprintf(
+			c.out, "\nnot tileable: %s: %s [%s]\n",
+			j.Untileable.Instr,
+			j.Untileable.Reason, j.Untileable.Rule,
+		)
 		return
 	}
 	fmt.Fprintf(c.out, "\ntile program, %d tilings proposed\n", j.Tilings)
 	for _, line := range strings.Split(strings.TrimSpace(j.Program), "\n") {
 		fmt.Fprintf(c.out, "  %s\n", line)
 	}
-	if j.symbolic && j.Space.Boxes != index.Constraint(nil).String() {
+	if j.symbolic &&
+		j.Space.Boxes != index.Constraint(nil).String() {
 		walks := "runs all of them"
 		if j.Space.CPU == "boxes" {
 			walks = "runs boxes only: something here looks at the indices or masks of digits"
@@ -424,7 +494,11 @@ func (j *fusionJSON) printTiles(c *call) {
 	fmt.Fprintln(c.out, "\ntiles at these tile ids")
 	t := c.table()
 	for _, x := range j.Tiles {
-		fmt.Fprintf(t, "  %s\toffset %v\tsize %v\tstride %v\tindices from %v below %v\n", x.Instr, x.Offset, x.Size, x.Stride, x.Lower, x.Bound)
+		fmt.Fprintf(
+			t, "  %s\toffset %v\tsize %v\tstride %v\tindices from %v below %v\n",
+			x.Instr, x.Offset, x.Size,
+			x.Stride, x.Lower, x.Bound,
+		)
 	}
 	t.Flush()
 }

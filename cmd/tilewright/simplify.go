@@ -87,7 +87,8 @@ func (j *simplifyJSON) simplifyExpr(r *index.Ring, args []string) error {
 		return err
 	}
 	in := e.Range()
-	j.Form, j.Range = e.String(), []int64{in.Lo, in.Hi}
+	j.Form = e.String()
+	j.Range = []int64{in.Lo, in.Hi}
 	if m, rest := e.Congruence(); m > 1 {
 		j.Mod = []int64{m, rest}
 	}
@@ -100,24 +101,37 @@ func parseVariable(text string) (index.Variable, error) {
 	lo, hi, two := strings.Cut(bounds, "..")
 	a, err := strconv.ParseInt(lo, 10, 64)
 	b, err2 := strconv.ParseInt(hi, 10, 64)
-	if !ok || !two || err != nil || err2 != nil || name == "" {
+	if !ok || !two || err != nil ||
+		err2 != nil || name == "" {
 		return index.Variable{}, usagef("%q is not a variable with its range, such as d0=0..7", text)
 	}
 	if a > b {
 		return index.Variable{}, usagef("%s has no values: %d is above %d", name, a, b)
 	}
-	return index.Variable{Name: name, Lo: a, Hi: b}, nil
+	return index.Variable{
+		Name: name,
+		Lo:   a,
+		Hi:   b,
+	}, nil
 }
 
 func (j *simplifyJSON) print(c *call) {
 	fmt.Fprintln(c.out, j.Form)
 	if j.Range != nil {
-		fmt.Fprintf(c.out, "range [%d, %d]\n", j.Range[0], j.Range[1])
+		fmt.Fprintf(
+			c.out, "range [%d, %d]\n",
+			j.Range[0], j.Range[1],
+		)
 	}
 	if j.Mod != nil {
-		fmt.Fprintf(c.out, "always %d mod %d\n", j.Mod[1], j.Mod[0])
+		fmt.Fprintf(
+			c.out, "always %d mod %d\n",
+			j.Mod[1], j.Mod[0],
+		)
 	}
 	if len(j.Rules) > 0 {
-		fmt.Fprintf(c.out, "rules %s\n", strings.Join(j.Rules, ", "))
+		fmt.Fprintf(
+			c.out, "rules %s\n", strings.Join(j.Rules, ", "),
+		)
 	}
 }

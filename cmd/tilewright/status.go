@@ -30,10 +30,12 @@ func newStatus(c *call) *status {
 	if c.json {
 		s.out = c.err
 	}
-	if f, ok := c.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	f, ok := c.err.(*os.File)
+	if ok && term.IsTerminal(int(f.Fd())) {
 		s.live = f
 		s.colour = os.Getenv("NO_COLOR") == ""
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
+		w, _, err := term.GetSize(int(f.Fd()))
+		if err == nil && w > 20 {
 			s.width = w
 		}
 	}
@@ -47,17 +49,25 @@ func (s *status) observe(e tuner.Event) {
 	}
 	switch e.Kind {
 	case "start":
-		s.fusionName, s.tried, s.of, s.best = e.Fusion, 0, e.Of, ""
+		s.fusionName = e.Fusion
+		s.tried = 0
+		s.of = e.Of
+		s.best = ""
 	case "tried", "checked":
 		s.tried = e.Tried
 	case "failed":
 		s.tried++
 	case "block":
-		s.best = fmt.Sprintf("best %s, %.2f× the default, %d in the race", tuner.Seconds(e.Seconds), e.Ratio, e.Live)
+		s.best = fmt.Sprintf(
+			"best %s, %.2f× the default, %d in the race",
+			tuner.Seconds(e.Seconds), e.Ratio, e.Live,
+		)
 	default:
 		return
 	}
-	line := fmt.Sprintf("%s: %d/%d candidates", s.fusionName, s.tried, s.of)
+	line := fmt.Sprintf(
+		"%s: %d/%d candidates", s.fusionName, s.tried, s.of,
+	)
 	if s.best != "" {
 		line += ", " + s.best
 	}
@@ -95,15 +105,29 @@ func (s *status) fusion(t tunedJSON) {
 	case t.Refused != "":
 		fmt.Fprintf(s.out, "%s: refused: %s\n", t.Fusion, t.Refused)
 	case t.Hit && t.Untimed:
-		fmt.Fprintf(s.out, "%s: known: %s, predicted %s: nothing was timed\n", t.Fusion, t.Plan, tuner.Seconds(t.Seconds))
+		fmt.Fprintf(
+			s.out, "%s: known: %s, predicted %s: nothing was timed\n",
+			t.Fusion, t.Plan, tuner.Seconds(t.Seconds),
+		)
 	case t.Untimed:
-		fmt.Fprintf(s.out, "%s: plan %s, predicted %s, %s by the cost model: nothing was timed; %d checked, %d offered%s\n",
-			t.Fusion, t.Plan, tuner.Seconds(t.Seconds), predictedText(t), t.Tried, t.Legal, tiesText(t.Ties))
+		fmt.Fprintf(
+			s.out, "%s: plan %s, predicted %s, %s by the cost model: nothing was timed; %d checked, %d offered%s\n",
+			t.Fusion, t.Plan,
+			tuner.Seconds(t.Seconds), predictedText(t),
+			t.Tried, t.Legal, tiesText(t.Ties),
+		)
 	case t.Hit:
-		fmt.Fprintf(s.out, "%s: known: %s, %s\n", t.Fusion, t.Plan, tuner.Seconds(t.Seconds))
+		fmt.Fprintf(
+			s.out, "%s: known: %s, %s\n",
+			t.Fusion, t.Plan, tuner.Seconds(t.Seconds),
+		)
 	default:
-		fmt.Fprintf(s.out, "%s: %s, plan %s, %s; regret %s of %d tried, %d offered%s\n",
-			t.Fusion, tuner.Seconds(t.Seconds), t.Plan, speedupText(t), regretText(t.Regret), t.Tried, t.Legal, tiesText(t.Ties))
+		fmt.Fprintf(
+			s.out, "%s: %s, plan %s, %s; regret %s of %d tried, %d offered%s\n",
+			t.Fusion, tuner.Seconds(t.Seconds),
+			t.Plan, speedupText(t), regretText(t.Regret),
+			t.Tried, t.Legal, tiesText(t.Ties),
+		)
 	}
 }
 
@@ -120,7 +144,11 @@ func speedupText(t tunedJSON) string {
 	if t.Plan == t.Default {
 		return "the default, which nothing beat"
 	}
-	return fmt.Sprintf("%.2f× the default's speed (%.2f–%s)", t.Speedup[0], t.Speedup[1], strings.TrimSuffix(upperText(t.Speedup[2]), "×"))
+	return fmt.Sprintf(
+		"%.2f× the default's speed (%.2f–%s)",
+		t.Speedup[0], t.Speedup[1],
+		strings.TrimSuffix(upperText(t.Speedup[2]), "×"),
+	)
 }
 
 func upperText(x float64) string {

@@ -163,21 +163,35 @@ func (f tuneFlags) tune(c *call, files []string) error {
 		}
 		defer file.Close()
 		write, failed := tuner.Trace(file)
-		observe = func(e tuner.Event) { s.status.observe(e); write(e) }
+		observe = func(e tuner.Event) {
+			s.status.observe(e)
+			write(e)
+		}
 		defer func() {
 			if err := failed(); err != nil {
 				fmt.Fprintf(c.err, "tilewright tune: the trace is incomplete: %v\n", err)
 			}
 		}()
 	}
-	s.tuner = &tuner.Tuner{Backend: b, Cache: cache.Open(*f.db), Options: tuner.Options{
-		Candidates: *f.try, Budget: *f.budget, Seed: *f.seed, Margin: *f.margin, Force: *f.force, Observe: observe,
-	}}
+	s.tuner = &tuner.Tuner{
+		Backend: b,
+		Cache:   cache.Open(*f.db),
+		Options: tuner.Options{
+			Candidates: *f.try,
+			Budget:     *f.budget,
+			Seed:       *f.seed,
+			Margin:     *f.margin,
+			Force:      *f.force,
+			Observe:    observe,
+		},
+	}
 	if _, _, err := s.tuner.Cache.Get(cache.Key{}); err != nil {
 		return err // a database that cannot be used, before anything is measured
 	}
 	s.summary.Device = b.Device().Name
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(
+		context.Background(), os.Interrupt, syscall.SIGTERM,
+	)
 	defer stop()
 	for _, file := range files {
 		if err := s.file(ctx, file); err != nil {
@@ -200,12 +214,18 @@ func (s *session) file(ctx context.Context, file string) error {
 		s.bad = true
 		s.status.done()
 		fmt.Fprintf(s.c.err, "tilewright tune: %v\n", err)
-		s.summary.Fusions = append(s.summary.Fusions, tunedJSON{File: file, Error: err.Error()})
+		s.summary.Fusions = append(s.summary.Fusions, tunedJSON{
+			File:  file,
+			Error: err.Error(),
+		})
 		return nil
 	}
 	if left := untileable(outside); len(left) > 0 {
 		s.status.done()
-		fmt.Fprintf(s.c.err, "%s: %d fusions; %d instructions stay outside (`tilewright show` says why)\n", file, len(all), len(left))
+		fmt.Fprintf(
+			s.c.err, "%s: %d fusions; %d instructions stay outside (`tilewright show` says why)\n",
+			file, len(all), len(left),
+		)
 	}
 	for _, c := range all {
 		r, err := s.tuner.Tune(ctx, c)
@@ -217,14 +237,17 @@ func (s *session) file(ctx context.Context, file string) error {
 	return nil
 }
 
-func (s *session) note(file string, c *hlo.Computation, r tuner.Result, err error) {
+func (s *session) note(
+	file string, c *hlo.Computation, r tuner.Result, err error,
+) {
 	t := tunedJSON{File: file, Fusion: c.Name}
 	var no *symtile.Untileable
 	switch {
 	case errors.As(err, &no):
 		t.Refused = err.Error()
 	case err != nil:
-		t.Error, s.bad = err.Error(), true
+		t.Error = err.Error()
+		s.bad = true
 	default:
 		t.fill(r)
 		s.records = append(s.records, r.Record)
@@ -234,18 +257,30 @@ func (s *session) note(file string, c *hlo.Computation, r tuner.Result, err erro
 }
 
 func (t *tunedJSON) fill(r tuner.Result) {
-	t.Plan, t.Seconds, t.Default, t.Speedup = r.Record.Plan, r.Record.Seconds, r.Record.Default, r.Record.Speedup
-	t.Regret, t.Ties, t.Tried, t.Legal, t.Hit = r.Record.Regret, len(r.Record.Ties), len(r.Record.Trials), r.Record.Legal, r.Hit
+	t.Plan = r.Record.Plan
+	t.Seconds = r.Record.Seconds
+	t.Default = r.Record.Default
+	t.Speedup = r.Record.Speedup
+	t.Regret = r.Record.Regret
+	t.Ties = len(r.Record.Ties)
+	t.Tried = len(r.Record.Trials)
+	t.Legal = r.Record.Legal
+	t.Hit = r.Hit
 	t.Untimed = r.Record.Untimed
 }
 
 func (s *session) finish() error {
 	s.status.done()
 	if of := s.summary.average(); of > 1 {
-		fmt.Fprintf(s.c.err, "%d fusions: %.2f times as fast as by default plans, by geometric mean\n", of, s.summary.Mean)
+		fmt.Fprintf(
+			s.c.err, "%d fusions: %.2f times as fast as by default plans, by geometric mean\n",
+			of, s.summary.Mean,
+		)
 	}
 	if *s.f.report != "" {
-		err := writeFile(*s.f.report, func(w *bufio.Writer) error { return report.HTML(w, s.page()) })
+		err := writeFile(*s.f.report, func(w *bufio.Writer) error {
+			return report.HTML(w, s.page())
+		})
 		if err != nil {
 			return err
 		}
@@ -264,10 +299,17 @@ func (s *session) finish() error {
 
 // page is what the report shows: the winners and what was refused.
 func (s *session) page() report.Page {
-	p := report.Page{Device: s.tuner.Backend.Device(), Records: s.records}
+	p := report.Page{
+		Device:  s.tuner.Backend.Device(),
+		Records: s.records,
+	}
 	for _, t := range s.summary.Fusions {
 		if t.Refused != "" {
-			p.Refused = append(p.Refused, report.Refusal{Fusion: t.Fusion, File: t.File, Reason: t.Refused})
+			p.Refused = append(p.Refused, report.Refusal{
+				Fusion: t.Fusion,
+				File:   t.File,
+				Reason: t.Refused,
+			})
 		}
 	}
 	return p

@@ -19,7 +19,8 @@ func TestWritable(t *testing.T) {
 	if err := writable(socket); err == nil || err.Error() != want {
 		t.Errorf("%v, not %s", err, want)
 	}
-	if err := writable(filepath.Join(t.TempDir(), "none", "b.db")); err == nil || strings.Contains(err.Error(), ".tilewright") {
+	if err := writable(filepath.Join(t.TempDir(), "none", "b.db")); err == nil ||
+		strings.Contains(err.Error(), ".tilewright") {
 		t.Errorf("%v", err)
 	}
 }

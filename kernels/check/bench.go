@@ -27,8 +27,11 @@ const (
 // level cache), at least two and at most eight.
 func NewBench(c *hlo.Computation, seed, span int64) (*Bench, error) {
 	b := &Bench{}
-	for total := int64(0); len(b.sets) < 2 || len(b.sets) < maxSets && total < min(span, maxSetBytes); {
-		set, bytes, err := newSet(c, seed+int64(len(b.sets)))
+	for total := int64(0); len(b.sets) < 2 ||
+		len(b.sets) < maxSets && total < min(span, maxSetBytes); {
+		set, bytes, err := newSet(
+			c, seed+int64(len(b.sets)),
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -62,14 +65,18 @@ func newSet(c *hlo.Computation, seed int64) (kernels.Set, int64, error) {
 }
 
 // Run runs k once on the next set and returns the device's time.
-func (b *Bench) Run(ctx context.Context, k kernels.Kernel) (time.Duration, error) {
+func (b *Bench) Run(
+	ctx context.Context, k kernels.Kernel,
+) (time.Duration, error) {
 	set := b.sets[b.next]
 	b.next = (b.next + 1) % len(b.sets)
 	return k.Run(ctx, set.In, set.Out)
 }
 
 // Sample times k: runs n times, at least once.
-func (b *Bench) Sample(ctx context.Context, k kernels.Kernel, n int) (kernels.Timing, error) {
+func (b *Bench) Sample(
+	ctx context.Context, k kernels.Kernel, n int,
+) (kernels.Timing, error) {
 	if s, own := k.(kernels.Sampler); own {
 		return s.Sample(ctx, b.sets, max(1, n))
 	}
@@ -81,7 +88,9 @@ func (b *Bench) Sample(ctx context.Context, k kernels.Kernel, n int) (kernels.Ti
 		}
 		total += d
 	}
-	return kernels.Timing{Seconds: total.Seconds() / float64(max(1, n))}, nil
+	return kernels.Timing{
+		Seconds: total.Seconds() / float64(max(1, n)),
+	}, nil
 }
 
 // Bounded is k with runs that take longer than most stopped, which fail with
@@ -101,7 +110,9 @@ type boundedSampler struct {
 	sampler kernels.Sampler
 }
 
-func (b boundedSampler) Sample(ctx context.Context, sets []kernels.Set, n int) (kernels.Timing, error) {
+func (b boundedSampler) Sample(
+	ctx context.Context, sets []kernels.Set, n int,
+) (kernels.Timing, error) {
 	return b.sampler.Sample(ctx, sets, n)
 }
 
@@ -110,7 +121,9 @@ type bounded struct {
 	limit time.Duration
 }
 
-func (b bounded) Run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+func (b bounded) Run(
+	ctx context.Context, in, out []kernels.Buffer,
+) (time.Duration, error) {
 	limited, cancel := context.WithTimeout(ctx, b.limit)
 	defer cancel()
 	return b.Kernel.Run(limited, in, out)
@@ -122,7 +135,9 @@ func RunsPerSample(seconds float64, span time.Duration) int {
 	if seconds <= 0 {
 		return 1000
 	}
-	return int(min(1000, max(1, math.Ceil(span.Seconds()/seconds))))
+	return int(min(1000, max(
+		1, math.Ceil(span.Seconds()/seconds),
+	)))
 }
 
 // A PairedInterval is a median with a distribution-free confidence interval.
@@ -143,9 +158,14 @@ func Paired(x, y []float64, confidence float64) PairedInterval {
 		r[k] = x[k] / y[k]
 	}
 	slices.Sort(r)
-	p := PairedInterval{Median: (r[(n-1)/2] + r[n/2]) / 2, Lo: 0, Hi: math.Inf(1)}
+	p := PairedInterval{
+		Median: (r[(n-1)/2] + r[n/2]) / 2,
+		Lo:     0,
+		Hi:     math.Inf(1),
+	}
 	if k := orderStatistic(n, confidence); k >= 0 {
-		p.Lo, p.Hi = r[k], r[n-1-k]
+		p.Lo = r[k]
+		p.Hi = r[n-1-k]
 	}
 	return p
 }

@@ -26,7 +26,9 @@ type sampler struct {
 	n, sets int
 }
 
-func (s *sampler) Sample(_ context.Context, sets []kernels.Set, n int) (kernels.Timing, error) {
+func (s *sampler) Sample(
+	_ context.Context, sets []kernels.Set, n int,
+) (kernels.Timing, error) {
 	s.n, s.sets = n, len(sets)
 	return kernels.Timing{Seconds: 0.25, Hertz: 1e9}, nil
 }
@@ -43,14 +45,21 @@ func TestBounded(t *testing.T) {
 	}
 	s := &sampler{}
 	for _, k := range []kernels.Kernel{waiter{}, s} {
-		if _, err := Bounded(k, time.Millisecond).Run(t.Context(), nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+		_, err := Bounded(k, time.Millisecond).Run(t.Context(), nil, nil)
+		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%T: %v", k, err)
 		}
 	}
-	if _, err := b.Sample(t.Context(), Bounded(waiter{}, time.Millisecond), 3); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := b.Sample(
+		t.Context(), Bounded(waiter{}, time.Millisecond), 3,
+	); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if got, err := b.Sample(t.Context(), Bounded(s, time.Millisecond), 7); err != nil || got != (kernels.Timing{Seconds: 0.25, Hertz: 1e9}) || s.n != 7 || s.sets < 2 {
+	if got, err := b.Sample(
+		t.Context(), Bounded(s, time.Millisecond), 7,
+	); err != nil ||
+		got != (kernels.Timing{Seconds: 0.25, Hertz: 1e9}) ||
+		s.n != 7 || s.sets < 2 {
 		t.Errorf("%v, %v; it was asked for %d runs on %d sets", got, err, s.n, s.sets)
 	}
 }

@@ -32,31 +32,40 @@ func ToleranceOf(c *hlo.Computation) Tolerance { return toleranceOf(c, 0) }
 // so coarse, whatever the types of c.
 func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 	var accumulator, terms float64
-	depth := make(map[*hlo.Instr]float64, len(c.Instrs))
+	depth := make(
+		map[*hlo.Instr]float64, len(c.Instrs),
+	)
 	var t Tolerance
 	for _, i := range c.Instrs {
 		for _, o := range i.Operands {
 			depth[i] = max(depth[i], depth[o])
 		}
-		if i.Op == hlo.OpConvert && !i.Shape.DType.IsFloat() && i.Operands[0].Shape.DType.IsFloat() {
+		if i.Op == hlo.OpConvert &&
+			!i.Shape.DType.IsFloat() &&
+			i.Operands[0].Shape.DType.IsFloat() {
 			t.Units = 1 // a value next to a whole number may fall on its other side
 		}
-		computed := !reference.Selects[i.Op] && i.Op != hlo.OpParameter && i.Op != hlo.OpConstant
+		computed := !reference.Selects[i.Op] &&
+			i.Op != hlo.OpParameter && i.Op != hlo.OpConstant
 		if computed {
 			depth[i]++
 		}
 		for _, s := range i.Shape.Arrays() {
-			if d := s.DType; d.IsFloat() && (computed || i.Op == hlo.OpConvert) {
+			d := s.DType
+			if d.IsFloat() &&
+				(computed || i.Op == hlo.OpConvert) {
 				coarsest = max(coarsest, reference.Epsilon(d))
 				accumulator = max(accumulator, reference.Epsilon(reference.AccumulatorOf(d)))
 			}
 		}
 		switch i.Op {
-		case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution, hlo.OpReduce, hlo.OpReduceWindow, hlo.OpSelectAndScatter, hlo.OpScatter:
+		case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution,
+			hlo.OpReduce, hlo.OpReduceWindow, hlo.OpSelectAndScatter, hlo.OpScatter:
 			terms = max(terms, reference.Terms(i))
 		}
 	}
-	t.Relative = coarsest*(2+depth[c.Root]) + 4*accumulator*math.Sqrt(terms)
+	t.Relative = coarsest*(2+depth[c.Root]) +
+		4*accumulator*math.Sqrt(terms)
 	return t
 }
 
@@ -71,8 +80,12 @@ type Mismatch struct {
 }
 
 func (m *Mismatch) Error() string {
-	return fmt.Sprintf("output %d (%s) is wrong in %d of %d elements; at %v it is %v, the reference says %v (allowed difference %.3g)",
-		m.Output, m.Shape, m.Wrong, m.Shape.Elements(), m.Index, m.Got, m.Want, m.Allowed)
+	return fmt.Sprintf(
+		"output %d (%s) is wrong in %d of %d elements; at %v it is %v, the reference says %v (allowed difference %.3g)",
+		m.Output, m.Shape, m.Wrong,
+		m.Shape.Elements(), m.Index, m.Got,
+		m.Want, m.Allowed,
+	)
 }
 
 // Compare returns nil when got is want within t. NaN and infinities must stand
@@ -90,17 +103,25 @@ func (t Tolerance) allowed(want kernels.Buffer) float64 {
 }
 
 func compare(output int, got, want kernels.Buffer, allowed float64) *Mismatch {
-	m := &Mismatch{Output: output, Shape: want.Shape, Allowed: allowed}
+	m := &Mismatch{
+		Output:  output,
+		Shape:   want.Shape,
+		Allowed: allowed,
+	}
 	if m.Wrong = countOutside(got, want, allowed); m.Wrong == 0 {
 		return nil
 	}
 	worst := -1.0
 	dims := want.Shape.Dims
-	g, w := reference.NewWalk(dims, got.Shape.Strides()), reference.NewWalk(dims, want.Shape.Strides())
+	g := reference.NewWalk(dims, got.Shape.Strides())
+	w := reference.NewWalk(dims, want.Shape.Strides())
 	for n := range want.Shape.Elements() {
-		x, y := got.Float(g.Next()), want.Float(w.Next())
-		if d := distance(x, y); !within(x, y, allowed) && d > worst {
-			worst, m.Got, m.Want, m.Index = d, x, y, reference.Unravel(n, dims)
+		x := got.Float(g.Next())
+		y := want.Float(w.Next())
+		d := distance(x, y)
+		if !within(x, y, allowed) && d > worst {
+			worst, m.Got, m.Want, m.Index = d,
+				x, y, reference.Unravel(n, dims)
 		}
 	}
 	return m
@@ -108,23 +129,36 @@ func compare(output int, got, want kernels.Buffer, allowed float64) *Mismatch {
 
 // within says whether x may stand for y.
 func within(x, y, allowed float64) bool {
-	return x == y || x != x && y != y || math.Abs(x-y) <= allowed
+	return x == y || x != x && y != y ||
+		math.Abs(x-y) <= allowed
 }
 
 // countOutside counts the elements that are not near enough.
 func countOutside(got, want kernels.Buffer, allowed float64) int64 {
 	if !slices.Equal(got.Shape.Strides(), want.Shape.Strides()) {
 		n := int64(0)
-		g, w := reference.NewWalk(want.Shape.Dims, got.Shape.Strides()), reference.NewWalk(want.Shape.Dims, want.Shape.Strides())
+		g := reference.NewWalk(
+			want.Shape.Dims, got.Shape.Strides(),
+		)
+		w := reference.NewWalk(
+			want.Shape.Dims, want.Shape.Strides(),
+		)
 		for range want.Shape.Elements() {
-			if !within(got.Float(g.Next()), want.Float(w.Next()), allowed) {
+			if !within(
+				got.Float(g.Next()),
+				want.Float(w.Next()),
+				allowed,
+			) {
 				n++
 			}
 		}
 		return n
 	}
 	var wrong atomic.Int64
-	forEachBlock(want.Shape.Elements(), func(at int64, x, y []float64) { // in memory's order
+	// in memory's order
+	forEachBlock(want.Shape.Elements(), func(
+		at int64, x, y []float64,
+	) {
 		got.ReadFloats(x, at)
 		want.ReadFloats(y, at)
 		n := int64(0)
@@ -163,11 +197,14 @@ func distance(x, y float64) float64 {
 func maxMagnitude(b kernels.Buffer) float64 {
 	var mu sync.Mutex
 	all := 0.0
-	forEachBlock(b.Shape.Elements(), func(at int64, x, _ []float64) {
+	forEachBlock(b.Shape.Elements(), func(
+		at int64, x, _ []float64,
+	) {
 		b.ReadFloats(x, at)
 		m := 0.0
 		for _, v := range x {
-			if v = math.Abs(v); v > m && v <= math.MaxFloat64 {
+			v = math.Abs(v)
+			if v > m && v <= math.MaxFloat64 {
 				m = v
 			}
 		}
@@ -202,7 +239,9 @@ type WrongResult struct {
 	Err  error
 }
 
-func (e *WrongResult) Error() string { return "wrong result on " + e.Case + ": " + e.Err.Error() }
+func (e *WrongResult) Error() string {
+	return "wrong result on " + e.Case + ": " + e.Err.Error()
+}
 func (e *WrongResult) Unwrap() error { return e.Err }
 
 const (
@@ -227,14 +266,21 @@ func NewVerifier(c *hlo.Computation, seed int64) (*Verifier, error) {
 			return nil, err
 		}
 	case elementOperations(c) <= maxSpikeWork:
-		if err := v.add(c, "inputs far apart", Spikes, seed, ToleranceOf(c)); err != nil {
+		err := v.add(
+			c, "inputs far apart", Spikes, seed, ToleranceOf(c),
+		)
+		if err != nil {
 			return nil, err
 		}
 	}
-	return v, v.add(c, "random inputs", Normals, seed, ToleranceOf(c))
+	return v, v.add(
+		c, "random inputs", Normals, seed, ToleranceOf(c),
+	)
 }
 
-func (v *Verifier) add(c *hlo.Computation, name string, content Content, seed int64, t Tolerance) (err error) {
+func (v *Verifier) add(
+	c *hlo.Computation, name string, content Content, seed int64, t Tolerance,
+) (err error) {
 	vc := verifyCase{name: name}
 	if vc.in, err = Inputs(c, content, seed); err != nil {
 		return err
@@ -258,14 +304,18 @@ func (v *Verifier) add(c *hlo.Computation, name string, content Content, seed in
 	}
 	vc.allowed = t.allowedIn(vc)
 	if content != Integers {
-		vc.deviations = sync.OnceValue(func() [][]float64 { return deviationsOf(c, vc.in, seed) })
+		vc.deviations = sync.OnceValue(func() [][]float64 {
+			return deviationsOf(c, vc.in, seed)
+		})
 	}
 	v.cases = append(v.cases, vc)
 	return nil
 }
 
 // addSampled adds a case of which only some elements are known.
-func (v *Verifier) addSampled(c *hlo.Computation, vc verifyCase, seed int64, t Tolerance) (err error) {
+func (v *Verifier) addSampled(
+	c *hlo.Computation, vc verifyCase, seed int64, t Tolerance,
+) (err error) {
 	for _, s := range kernels.OutputShapes(c) {
 		b, err := kernels.NewBuffer(s)
 		if err != nil {
@@ -334,7 +384,12 @@ func Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
 
 // Agree is Agree within t instead of ToleranceOf.
 func (t Tolerance) Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
-	k := verifyCase{want: want, deviations: sync.OnceValue(func() [][]float64 { return deviationsOf(c, in, 1) })}
+	k := verifyCase{
+		want: want,
+		deviations: sync.OnceValue(func() [][]float64 {
+			return deviationsOf(c, in, 1)
+		}),
+	}
 	k.allowed = t.allowedIn(k)
 	for n := range want {
 		if m := k.compare(n, got[n]); m != nil {
@@ -362,16 +417,24 @@ func (m *Mismatch) beyondDeviations(got, want kernels.Buffer, deviation []float6
 	left := *m
 	left.Wrong = 0
 	worst := -1.0
-	g, w := reference.NewWalk(want.Shape.Dims, got.Shape.Strides()), reference.NewWalk(want.Shape.Dims, want.Shape.Strides())
+	g := reference.NewWalk(
+		want.Shape.Dims, got.Shape.Strides(),
+	)
+	w := reference.NewWalk(
+		want.Shape.Dims, want.Shape.Strides(),
+	)
 	for n := range want.Shape.Elements() {
-		x, y := got.Float(g.Next()), want.Float(w.Next())
+		x := got.Float(g.Next())
+		y := want.Float(w.Next())
 		allowed := max(m.Allowed, deviationFactor*deviation[n])
 		if within(x, y, allowed) {
 			continue
 		}
 		left.Wrong++
 		if d := distance(x, y); d > worst {
-			worst, left.Got, left.Want, left.Allowed, left.Index = d, x, y, allowed, reference.Unravel(n, want.Shape.Dims)
+			worst, left.Got, left.Want, left.Allowed, left.Index = d,
+				x, y, allowed,
+				reference.Unravel(n, want.Shape.Dims)
 		}
 	}
 	if left.Wrong == 0 {

@@ -51,19 +51,30 @@ func newGuard(in, out []kernels.Buffer) (*guard, error) {
 // add allocates a buffer shaped like b between red zones.
 func (g *guard) add(name string, b kernels.Buffer) (kernels.Buffer, error) {
 	n := len(b.Data)
-	bytes, err := kernels.NewBuffer(hlo.Shape{DType: hlo.U8, Dims: []int64{int64(n + 2*redZone)}})
+	bytes, err := kernels.NewBuffer(hlo.Shape{
+		DType: hlo.U8,
+		Dims:  []int64{int64(n + 2*redZone)},
+	})
 	if err != nil {
 		return kernels.Buffer{}, err
 	}
 	whole := bytes.Data
-	before, after := whole[:redZone], whole[redZone+n:]
+	before := whole[:redZone]
+	after := whole[redZone+n:]
 	for _, z := range [][]byte{before, after} {
 		for k := range z {
 			z[k] = zoneByte
 		}
 	}
-	g.zones = append(g.zones, zone{"before " + name, before}, zone{"after " + name, after})
-	return kernels.Buffer{Shape: b.Shape, Data: whole[redZone : redZone+n : redZone+n]}, nil
+	g.zones = append(
+		g.zones,
+		zone{"before " + name, before},
+		zone{"after " + name, after},
+	)
+	return kernels.Buffer{
+		Shape: b.Shape,
+		Data:  whole[redZone : redZone+n : redZone+n],
+	}, nil
 }
 
 // intact says which red zone was written to, or which input.

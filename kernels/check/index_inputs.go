@@ -29,7 +29,9 @@ func indexRanges(c *hlo.Computation) map[*hlo.Instr]indexRange {
 	ranges := map[*hlo.Instr]indexRange{}
 	for _, i := range c.Instrs {
 		for operand, r := range indicesOf(i) {
-			traceIndices(operand, r, ranges, map[*hlo.Instr]bool{})
+			traceIndices(
+				operand, r, ranges, map[*hlo.Instr]bool{},
+			)
 		}
 	}
 	return ranges
@@ -39,27 +41,53 @@ func indexRanges(c *hlo.Computation) map[*hlo.Instr]indexRange {
 func indicesOf(i *hlo.Instr) map[*hlo.Instr]indexRange {
 	switch i.Op {
 	case hlo.OpDynamicSlice:
-		return sliceStartRanges(i.Operands[1:], i.Operands[0].Shape.Dims, i.Attrs.SliceSizes)
+		return sliceStartRanges(
+			i.Operands[1:],
+			i.Operands[0].Shape.Dims,
+			i.Attrs.SliceSizes,
+		)
 	case hlo.OpDynamicUpdateSlice:
-		return sliceStartRanges(i.Operands[2:], i.Operands[0].Shape.Dims, i.Operands[1].Shape.Dims)
+		return sliceStartRanges(
+			i.Operands[2:],
+			i.Operands[0].Shape.Dims,
+			i.Operands[1].Shape.Dims,
+		)
 	case hlo.OpGather:
 		g := i.Attrs.Gather
-		return map[*hlo.Instr]indexRange{i.Operands[1]: indexVectorRange(i, 1, g.IndexVectorDim, g.StartIndexMap, g.SliceSizes)}
+		return map[*hlo.Instr]indexRange{
+			i.Operands[1]: indexVectorRange(
+				i, 1, g.IndexVectorDim, g.StartIndexMap, g.SliceSizes,
+			),
+		}
 	case hlo.OpScatter:
-		s, n := i.Attrs.Scatter, len(i.Operands)/2
-		w := reference.UpdateWindow(s, i.Operands[0].Shape.Dims, i.Operands[n+1].Shape.Dims)
-		return map[*hlo.Instr]indexRange{i.Operands[n]: indexVectorRange(i, n, s.IndexVectorDim, s.ToOperand, w.Sizes)}
+		s := i.Attrs.Scatter
+		n := len(i.Operands) / 2
+		w := reference.UpdateWindow(
+			s,
+			i.Operands[0].Shape.Dims,
+			i.Operands[n+1].Shape.Dims,
+		)
+		return map[*hlo.Instr]indexRange{
+			i.Operands[n]: indexVectorRange(
+				i, n, s.IndexVectorDim, s.ToOperand, w.Sizes,
+			),
+		}
 	}
 	return nil
 }
 
-func sliceStartRanges(starts []*hlo.Instr, dims, sizes []int64) map[*hlo.Instr]indexRange {
+func sliceStartRanges(
+	starts []*hlo.Instr, dims, sizes []int64,
+) map[*hlo.Instr]indexRange {
 	last := make([]int64, len(dims))
 	for d := range dims {
 		last[d] = dims[d] - sizes[d]
 	}
-	if len(starts) == 1 && starts[0].Shape.Rank() == 1 {
-		return map[*hlo.Instr]indexRange{starts[0]: {last: last}}
+	if len(starts) == 1 &&
+		starts[0].Shape.Rank() == 1 {
+		return map[*hlo.Instr]indexRange{
+			starts[0]: {last: last},
+		}
 	}
 	ranges := map[*hlo.Instr]indexRange{}
 	for d, s := range starts {
@@ -77,7 +105,10 @@ func sliceStartRanges(starts []*hlo.Instr, dims, sizes []int64) map[*hlo.Instr]i
 func indexVectorRange(i *hlo.Instr, n int, vector int64, to, sizes []int64) indexRange {
 	r := indexRange{vector: int(vector), ordered: sortedOrUnique(i)}
 	for _, d := range to {
-		r.last = append(r.last, i.Operands[0].Shape.Dims[d]-sizes[d])
+		r.last = append(
+			r.last,
+			i.Operands[0].Shape.Dims[d]-sizes[d],
+		)
 	}
 	if int(vector) == i.Operands[n].Shape.Rank() {
 		r.vector = -1
@@ -88,14 +119,21 @@ func indexVectorRange(i *hlo.Instr, n int, vector int64, to, sizes []int64) inde
 // sortedOrUnique says whether the index vectors of i are told to be sorted or unique.
 func sortedOrUnique(i *hlo.Instr) bool {
 	return slices.ContainsFunc(i.Attrs.Other, func(a hlo.Attr) bool {
-		return (a.Name == "unique_indices" || a.Name == "indices_are_sorted") && a.Value == "true"
+		return (a.Name == "unique_indices" || a.Name == "indices_are_sorted") &&
+			a.Value == "true"
 	})
 }
 
 // traceIndices follows indices back to parameters through what moves, converts
 // or adjusts integers.
-func traceIndices(i *hlo.Instr, r indexRange, ranges map[*hlo.Instr]indexRange, seen map[*hlo.Instr]bool) {
-	if seen[i] || !i.Shape.DType.IsInteger() || len(r.last) == 0 {
+func traceIndices(
+	i *hlo.Instr, r indexRange,
+	ranges map[*hlo.Instr]indexRange,
+	seen map[*hlo.Instr]bool,
+) {
+	if seen[i] ||
+		!i.Shape.DType.IsInteger() ||
+		len(r.last) == 0 {
 		return
 	}
 	seen[i] = true
@@ -105,11 +143,13 @@ func traceIndices(i *hlo.Instr, r indexRange, ranges map[*hlo.Instr]indexRange, 
 		}
 		ranges[i] = r
 	}
-	if !reference.Selects[i.Op] && !i.Op.Elementwise() {
+	if !reference.Selects[i.Op] &&
+		!i.Op.Elementwise() {
 		return
 	}
 	for _, o := range i.Operands {
-		if !i.Op.Elementwise() || !o.Shape.SameDims(i.Shape) {
+		if !i.Op.Elementwise() ||
+			!o.Shape.SameDims(i.Shape) {
 			traceIndices(o, r.anyComponent(), ranges, seen)
 		} else {
 			traceIndices(o, r, ranges, seen)
@@ -119,8 +159,10 @@ func traceIndices(i *hlo.Instr, r indexRange, ranges map[*hlo.Instr]indexRange, 
 
 // and is where indices of both kinds are in range.
 func (r indexRange) and(s indexRange) indexRange {
-	if r.vector != s.vector || len(r.last) != len(s.last) {
-		r, s = r.anyComponent(), s.anyComponent()
+	if r.vector != s.vector ||
+		len(r.last) != len(s.last) {
+		r = r.anyComponent()
+		s = s.anyComponent()
 	}
 	r.last = slices.Clone(r.last)
 	for k := range r.last {
@@ -132,16 +174,24 @@ func (r indexRange) and(s indexRange) indexRange {
 
 // anyComponent is r when it is not known which component an element is.
 func (r indexRange) anyComponent() indexRange {
-	return indexRange{vector: -1, last: []int64{slices.Min(r.last)}, ordered: r.ordered}
+	return indexRange{
+		vector:  -1,
+		last:    []int64{slices.Min(r.last)},
+		ordered: r.ordered,
+	}
 }
 
 // magnitude bounds the values filled in.
-func (r indexRange) magnitude() float64 { return float64(max(0, slices.Max(r.last))) + maxOutOfRange }
+func (r indexRange) magnitude() float64 {
+	return float64(max(0, slices.Max(r.last))) + maxOutOfRange
+}
 
 // fill overwrites b with indices, most in range and some up to slack outside.
 // Ordered index vectors count through the places in range and on past the end.
 func (r indexRange) fill(b kernels.Buffer, rng *rand.Rand) {
-	w := reference.NewWalk(b.Shape.Dims, b.Shape.Strides())
+	w := reference.NewWalk(
+		b.Shape.Dims, b.Shape.Strides(),
+	)
 	least, most := b.Shape.DType.IntRange()
 	for range b.Shape.Elements() {
 		k := 0

@@ -57,7 +57,9 @@ func Inputs(c *hlo.Computation, content Content, seed int64) ([]kernels.Buffer, 
 
 // Fill overwrites b, in logical order, so that layouts do not change contents.
 func Fill(b kernels.Buffer, content Content, rng *rand.Rand) {
-	w := reference.NewWalk(b.Shape.Dims, b.Shape.Strides())
+	w := reference.NewWalk(
+		b.Shape.Dims, b.Shape.Strides(),
+	)
 	for range b.Shape.Elements() {
 		at := w.Next()
 		switch d := b.Shape.DType; {
@@ -65,7 +67,8 @@ func Fill(b kernels.Buffer, content Content, rng *rand.Rand) {
 			b.SetFloat(at, math.Exp2(rng.NormFloat64()))
 		case d == hlo.F8E8M0FNU:
 			b.SetFloat(at, float64(1+rng.Int64N(2)))
-		case d.IsFloat() && (content == Normals || content == Spikes && d.Bits() < 16):
+		case d.IsFloat() &&
+			(content == Normals || content == Spikes && d.Bits() < 16):
 			b.SetFloat(at, rng.NormFloat64())
 		case d.IsFloat() && content == Spikes:
 			b.SetFloat(at, spike(rng))
@@ -101,7 +104,9 @@ func plantNaN(c *hlo.Computation, in []kernels.Buffer) {
 	indices := indexRanges(c)
 	for k, b := range in {
 		n := b.Shape.Elements()
-		if _, ok := indices[c.Params[k]]; !ok && b.Shape.DType.IsFloat() && b.Shape.DType != hlo.F8E8M0FNU && n > 1 {
+		_, ok := indices[c.Params[k]]
+		if !ok && b.Shape.DType.IsFloat() &&
+			b.Shape.DType != hlo.F8E8M0FNU && n > 1 {
 			row := rowOf(b.Shape)
 			b.SetFloat(n*5/8/row*row, math.NaN())
 		}
@@ -138,7 +143,8 @@ func rowOf(s hlo.Shape) int64 {
 // mostlyNaN says whether a NaN has got into more than a quarter of an output.
 func mostlyNaN(out []kernels.Buffer) bool {
 	for _, b := range out {
-		n, all := int64(0), b.Shape.Elements()
+		n := int64(0)
+		all := b.Shape.Elements()
 		if !b.Shape.DType.IsFloat() {
 			continue
 		}
@@ -166,27 +172,56 @@ func smallInt(rng *rand.Rand) int64 {
 // from those of its operands; operations without a row can give fractions.
 var magnitudeRules = map[hlo.Opcode]func(i *hlo.Instr, a []float64) float64{
 	hlo.OpParameter: func(*hlo.Instr, []float64) float64 { return integerMagnitude },
-	hlo.OpConstant:  func(i *hlo.Instr, _ []float64) float64 { return literalMagnitude(i.Literal) },
-	hlo.OpIota:      func(i *hlo.Instr, _ []float64) float64 { return float64(i.Shape.Dims[i.Attrs.IotaDim]) },
-	hlo.OpAdd:       func(_ *hlo.Instr, a []float64) float64 { return a[0] + a[1] },
-	hlo.OpSubtract:  func(_ *hlo.Instr, a []float64) float64 { return a[0] + a[1] },
-	hlo.OpMultiply:  func(_ *hlo.Instr, a []float64) float64 { return a[0] * a[1] },
-	hlo.OpDot:       func(i *hlo.Instr, a []float64) float64 { return a[0] * a[1] * reference.Terms(i) },
+	hlo.OpConstant: func(i *hlo.Instr, _ []float64) float64 {
+		return literalMagnitude(i.Literal)
+	},
+	hlo.OpIota: func(i *hlo.Instr, _ []float64) float64 {
+		return float64(i.Shape.Dims[i.Attrs.IotaDim])
+	},
+	hlo.OpAdd: func(_ *hlo.Instr, a []float64) float64 {
+		return a[0] + a[1]
+	},
+	hlo.OpSubtract: func(_ *hlo.Instr, a []float64) float64 {
+		return a[0] + a[1]
+	},
+	hlo.OpMultiply: func(_ *hlo.Instr, a []float64) float64 {
+		return a[0] * a[1]
+	},
+	hlo.OpDot: func(i *hlo.Instr, a []float64) float64 {
+		return a[0] * a[1] * reference.Terms(i)
+	},
 	hlo.OpScaledDot: func(i *hlo.Instr, a []float64) float64 {
-		if l, r := a[0]*a[2], a[1]*a[3]; max(l, r) <= maxExactInteger(hlo.F32) {
+		if l, r := a[0]*a[2],
+			a[1]*a[3]; max(l, r) <= maxExactInteger(hlo.F32) {
 			return l * r * reference.Terms(i)
 		}
 		return math.Inf(1)
 	},
-	hlo.OpConvolution:        func(i *hlo.Instr, a []float64) float64 { return a[0] * a[1] * reference.Terms(i) },
-	hlo.OpReduce:             func(i *hlo.Instr, a []float64) float64 { return reducedMagnitude(i, a[0], a[1]) },
-	hlo.OpReduceWindow:       func(i *hlo.Instr, a []float64) float64 { return reducedMagnitude(i, max(a[0], a[1]), a[1]) },
-	hlo.OpSelectAndScatter:   func(i *hlo.Instr, a []float64) float64 { return reducedMagnitude(i, a[1], a[2]) },
-	hlo.OpScatter:            func(i *hlo.Instr, a []float64) float64 { return reducedMagnitude(i, a[len(a)-1], a[0]) },
-	hlo.OpDynamicSlice:       func(_ *hlo.Instr, a []float64) float64 { return a[0] },
-	hlo.OpDynamicUpdateSlice: func(_ *hlo.Instr, a []float64) float64 { return max(a[0], a[1]) },
-	hlo.OpGather:             func(_ *hlo.Instr, a []float64) float64 { return a[0] },
-	hlo.OpCompare:            func(*hlo.Instr, []float64) float64 { return 1 },
+	hlo.OpConvolution: func(i *hlo.Instr, a []float64) float64 {
+		return a[0] * a[1] * reference.Terms(i)
+	},
+	hlo.OpReduce: func(i *hlo.Instr, a []float64) float64 {
+		return reducedMagnitude(i, a[0], a[1])
+	},
+	hlo.OpReduceWindow: func(i *hlo.Instr, a []float64) float64 {
+		return reducedMagnitude(i, max(a[0], a[1]), a[1])
+	},
+	hlo.OpSelectAndScatter: func(i *hlo.Instr, a []float64) float64 {
+		return reducedMagnitude(i, a[1], a[2])
+	},
+	hlo.OpScatter: func(i *hlo.Instr, a []float64) float64 {
+		return reducedMagnitude(i, a[len(a)-1], a[0])
+	},
+	hlo.OpDynamicSlice: func(_ *hlo.Instr, a []float64) float64 {
+		return a[0]
+	},
+	hlo.OpDynamicUpdateSlice: func(_ *hlo.Instr, a []float64) float64 {
+		return max(a[0], a[1])
+	},
+	hlo.OpGather: func(_ *hlo.Instr, a []float64) float64 {
+		return a[0]
+	},
+	hlo.OpCompare: func(*hlo.Instr, []float64) float64 { return 1 },
 }
 
 func literalMagnitude(l *hlo.Literal) float64 {
@@ -214,23 +249,30 @@ func reducedMagnitude(i *hlo.Instr, values, initial float64) float64 {
 	switch op, _ := i.Attrs.ToApply.Monoid(); {
 	case op == hlo.OpAdd:
 		return values*reference.Terms(i) + initial
-	case op == hlo.OpMaximum, op == hlo.OpMinimum, i.Op == hlo.OpScatter && overwrites(i.Attrs.ToApply):
+	case op == hlo.OpMaximum, op == hlo.OpMinimum,
+		i.Op == hlo.OpScatter && overwrites(i.Attrs.ToApply):
 		return max(values, initial)
 	}
 	return math.Inf(1)
 }
 
 // overwrites says whether c gives its second parameter.
-func overwrites(c *hlo.Computation) bool { return len(c.Params) == 2 && c.Root == c.Params[1] }
+func overwrites(c *hlo.Computation) bool {
+	return len(c.Params) == 2 && c.Root == c.Params[1]
+}
 
 // Exact says whether, for Integers, every value of c is a whole number that
 // every type it passes through holds exactly, so that results must agree in
 // every bit whatever the order of summation.
-func Exact(c *hlo.Computation) bool { return exactUpTo(c, math.Inf(1)) }
+func Exact(c *hlo.Computation) bool {
+	return exactUpTo(c, math.Inf(1))
+}
 
 // exactUpTo is Exact where operands of products are at most so large.
 func exactUpTo(c *hlo.Computation, most float64) bool {
-	magnitude := make(map[*hlo.Instr]float64, len(c.Instrs))
+	magnitude := make(
+		map[*hlo.Instr]float64, len(c.Instrs),
+	)
 	indices := indexRanges(c)
 	for _, i := range c.Instrs {
 		m := math.Inf(1)

@@ -56,7 +56,9 @@ ROOT d = f32[64] divide(v, s) }`))
 		t.Errorf("a right kernel is rejected: %v", m)
 	}
 	zero.SetFloat(17, 1e-3)
-	if m := Agree(m.Entry, in, []kernels.Buffer{zero}, want); m == nil || m.Wrong != 1 || m.Index[0] != 17 {
+	if m := Agree(
+		m.Entry, in, []kernels.Buffer{zero}, want,
+	); m == nil || m.Wrong != 1 || m.Index[0] != 17 {
 		t.Errorf("a wrong element passes among them: %v", m)
 	}
 }

@@ -60,7 +60,9 @@ func BenchmarkReference(b *testing.B) {
 			if c.name == "dot" {
 				n = 1 << 27
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/element")
+			b.ReportMetric(
+				float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/element",
+			)
 		})
 	}
 }
@@ -77,5 +79,7 @@ func BenchmarkCompare(b *testing.B) {
 			b.Fatal(m)
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(1<<20), "ns/element")
+	b.ReportMetric(
+		float64(b.Elapsed().Nanoseconds())/float64(b.N)/(1<<20), "ns/element",
+	)
 }

@@ -24,7 +24,8 @@ func elementOperations(c *hlo.Computation) float64 {
 			elements += float64(s.Elements())
 		}
 		switch i.Op {
-		case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution, hlo.OpReduce, hlo.OpReduceWindow:
+		case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution,
+			hlo.OpReduce, hlo.OpReduceWindow:
 			elements *= reference.Terms(i)
 		}
 		total += elements
@@ -41,8 +42,11 @@ type elementSample struct {
 
 // samplesOf evaluates some elements of each output: the first, the last and
 // others at random.
-func samplesOf(c *hlo.Computation, in []kernels.Buffer, seed int64) ([]elementSample, error) {
-	s, rng := reference.NewElementEvaluator(c, in), rand.New(rand.NewPCG(uint64(seed), 0x73706f74))
+func samplesOf(
+	c *hlo.Computation, in []kernels.Buffer, seed int64,
+) ([]elementSample, error) {
+	s := reference.NewElementEvaluator(c, in)
+	rng := rand.New(rand.NewPCG(uint64(seed), 0x73706f74))
 	var all []elementSample
 	for k, shape := range kernels.OutputShapes(c) {
 		n := shape.Elements()
@@ -58,7 +62,9 @@ func samplesOf(c *hlo.Computation, in []kernels.Buffer, seed int64) ([]elementSa
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, elementSample{k, reference.Unravel(at, shape.Dims), v})
+			all = append(all, elementSample{
+				k, reference.Unravel(at, shape.Dims), v,
+			})
 		}
 	}
 	return all, nil
@@ -74,8 +80,12 @@ func (t Tolerance) allowedAt(outputs []kernels.Buffer, samples []elementSample) 
 		}
 	}
 	for _, s := range samples {
-		if d := distance(s.want, 0); outputs[s.output].Shape.DType.IsFloat() && d*0 == 0 {
-			allowed[s.output] = max(allowed[s.output], t.Relative*d)
+		d := distance(s.want, 0)
+		if outputs[s.output].Shape.DType.IsFloat() &&
+			d*0 == 0 {
+			allowed[s.output] = max(
+				allowed[s.output], t.Relative*d,
+			)
 		}
 	}
 	return allowed
@@ -96,7 +106,14 @@ func compareSamples(got []kernels.Buffer, samples []elementSample, allowed []flo
 			continue
 		}
 		if m == nil {
-			m = &Mismatch{Output: s.output, Shape: b.Shape, Index: s.index, Got: x, Want: s.want, Allowed: allowed[s.output]}
+			m = &Mismatch{
+				Output:  s.output,
+				Shape:   b.Shape,
+				Index:   s.index,
+				Got:     x,
+				Want:    s.want,
+				Allowed: allowed[s.output],
+			}
 		}
 		m.Wrong++
 	}

@@ -49,9 +49,13 @@ ROOT d = f32[96,80] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0
 		tamper func(out []kernels.Buffer)
 		want   string
 	}{
-		"right":     {func([]kernels.Buffer) {}, ""},
-		"last":      {func(out []kernels.Buffer) { out[0].SetFloat(96*80-1, 0) }, "is wrong in 1 of"},
-		"unwritten": {func(out []kernels.Buffer) { copy(out[0].Data[400:404], "\xff\xff\xff\xff") }, "at place 100 was not written"},
+		"right": {func([]kernels.Buffer) {}, ""},
+		"last": {func(out []kernels.Buffer) {
+			out[0].SetFloat(96*80-1, 0)
+		}, "is wrong in 1 of"},
+		"unwritten": {func(out []kernels.Buffer) {
+			copy(out[0].Data[400:404], "\xff\xff\xff\xff")
+		}, "at place 100 was not written"},
 		"half": {func(out []kernels.Buffer) {
 			for at := range int64(96 * 40) {
 				out[0].SetFloat(at, 1e3)
@@ -59,7 +63,8 @@ ROOT d = f32[96,80] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0
 		}, "is wrong in"},
 	} {
 		err := v.Verify(context.Background(), tampered{m.Entry, c.tamper})
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil ||
+			c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -15,7 +15,9 @@ const (
 // allowsTF32 says whether a plan on a device is one whose results are allowed
 // to be tf32's.
 func allowsTF32(c *hlo.Computation, d kernels.Device, p kernels.Plan) bool {
-	return d.TF32 && p.Knob(kernels.TF32, 0) != 0 && slices.ContainsFunc(c.Instrs, multipliesF32)
+	return d.TF32 &&
+		p.Knob(kernels.TF32, 0) != 0 &&
+		slices.ContainsFunc(c.Instrs, multipliesF32)
 }
 
 // multipliesF32 says whether i is a product of f32 operands.
@@ -23,7 +25,8 @@ func multipliesF32(i *hlo.Instr) bool {
 	if i.Op != hlo.OpDot && i.Op != hlo.OpConvolution {
 		return false
 	}
-	return i.Operands[0].Shape.DType == hlo.F32 && i.Operands[1].Shape.DType == hlo.F32
+	return i.Operands[0].Shape.DType == hlo.F32 &&
+		i.Operands[1].Shape.DType == hlo.F32
 }
 
 // ToleranceFor is ToleranceOf for a plan on a device. Where the plan rounds to
@@ -44,7 +47,8 @@ func (v *Verifier) For(d kernels.Device, p kernels.Plan) *Verifier {
 	if !allowsTF32(v.c, d, p) {
 		return v
 	}
-	t, looser := ToleranceFor(v.c, d, p), &Verifier{c: v.c}
+	t := ToleranceFor(v.c, d, p)
+	looser := &Verifier{c: v.c}
 	for _, x := range v.cases {
 		if x.name != integerInputs || !exactUpTo(v.c, tf32Whole) {
 			x.allowed = t.allowedIn(x)

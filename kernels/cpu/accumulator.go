@@ -23,7 +23,9 @@ type accumulator struct {
 }
 
 // lowerAccumulator lowers op n; what it accumulates is described where b begins.
-func (b *block) lowerAccumulator(n int) *accumulator { return b.lowerAccumulatorAs(n, b.l.p.Ops[n]) }
+func (b *block) lowerAccumulator(n int) *accumulator {
+	return b.lowerAccumulatorAs(n, b.l.p.Ops[n])
+}
 
 // lowerAccumulatorAs is closer for op n with other arguments.
 func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
@@ -37,7 +39,13 @@ func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 		if len(shapes) > 1 {
 			name = fmt.Sprintf("%%%d.%d", n, k)
 		}
-		c.outs = append(c.outs, b.l.value(name, classOf(s.DType), n, op.Tile.Elements()))
+		c.outs = append(
+			c.outs,
+			b.l.value(
+				name, classOf(s.DType), n,
+				op.Tile.Elements(),
+			),
+		)
 	}
 	b.l.results[n] = c.outs
 	if op.Code == hlo.OpDot {
@@ -48,7 +56,8 @@ func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 	for k, s := range shapes {
 		c.addBounds(op, k, s.DType)
 	}
-	if s := b.l.split; s != nil && s.op == n && c.reduction != nil {
+	s := b.l.split
+	if s != nil && s.op == n && c.reduction != nil {
 		c.splitReduction(s, c.outs[0], c.reduction.monoid)
 	}
 	return c
@@ -74,22 +83,33 @@ func (c *accumulator) addBounds(op symtile.Op, k int, d hlo.DType) {
 
 func addBoundsAs[T number](c *accumulator, v, start *value, d hlo.DType) {
 	if start != nil {
-		c.prologue = append(c.prologue, func(w *worker) { fillWith(whole[T](w, v), first[T](w, start)) })
+		c.prologue = append(c.prologue, func(w *worker) {
+			fillWith(whole[T](w, v), first[T](w, start))
+		})
 	}
 	if fit := narrowing[T](d); fit != nil {
-		c.epilogue = append(c.epilogue, func(w *worker) { x := whole[T](w, v); fit(x, x) })
+		c.epilogue = append(c.epilogue, func(w *worker) {
+			x := whole[T](w, v)
+			fit(x, x)
+		})
 	}
 }
 
 // accumulateAtOnce lowers a closer without a loop.
 func (b *block) accumulateAtOnce(n int) *accumulator {
 	c := b.lowerAccumulator(n)
-	all := append(append(c.prologue, c.accumulate), c.epilogue...)
+	all := append(
+		append(c.prologue, c.accumulate), c.epilogue...,
+	)
 	if c.reduction != nil {
-		c.reduction.init, c.reduction.initSteps = c.inits[0], c.prologue
+		c.reduction.init = c.inits[0]
+		c.reduction.initSteps = c.prologue
 	}
 	b.add(&instr{
-		name: c.name, reduction: c.reduction, outs: append(c.temporaries, c.outs...), tileArgs: append(c.args, c.inits...),
+		name:      c.name,
+		reduction: c.reduction,
+		outs:      append(c.temporaries, c.outs...),
+		tileArgs:  append(c.args, c.inits...),
 		run: func(w *worker) {
 			for _, f := range all {
 				f(w)
@@ -111,8 +131,18 @@ func (b *block) accumulateInLoopAs(n int, op symtile.Op, in *instr) *accumulator
 	}
 	in.outs = append(in.outs, c.outs...)
 	in.tileArgs = append(in.tileArgs, c.inits...)
-	in.loop.prologue = append(in.loop.prologue, c.prologue...)
-	in.loop.epilogue = append(in.loop.epilogue, c.epilogue...)
-	b.add(&instr{name: "accumulate " + c.name, outs: c.temporaries, tileArgs: append(c.args, c.outs...), reduction: c.reduction, run: c.accumulate})
+	in.loop.prologue = append(
+		in.loop.prologue, c.prologue...,
+	)
+	in.loop.epilogue = append(
+		in.loop.epilogue, c.epilogue...,
+	)
+	b.add(&instr{
+		name:      "accumulate " + c.name,
+		outs:      c.temporaries,
+		tileArgs:  append(c.args, c.outs...),
+		reduction: c.reduction,
+		run:       c.accumulate,
+	})
 	return c
 }

@@ -118,7 +118,9 @@ func BenchmarkLandscape(b *testing.B) {
 			backend := New()
 			plans := slices.Collect(backend.Plans(p))
 			rng := rand.New(rand.NewPCG(3, 4))
-			rng.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
+			rng.Shuffle(len(plans), func(i, j int) {
+				plans[i], plans[j] = plans[j], plans[i]
+			})
 			plans = plans[:min(len(plans), 60)]
 			def, err := backend.Default(p)
 			if err != nil {
@@ -140,7 +142,11 @@ func BenchmarkLandscape(b *testing.B) {
 			b.ReportMetric(all[len(all)/2].ms, "median-ms")
 			b.ReportMetric(all[len(all)-1].ms, "worst-ms")
 			b.ReportMetric(milliseconds(b, backend, p, bench, def), "default-ms")
-			b.Logf("%d plans; best %s, worst %s, default %s", len(all), all[0].plan, all[len(all)-1].plan, def)
+			b.Logf(
+				"%d plans; best %s, worst %s, default %s",
+				len(all), all[0].plan,
+				all[len(all)-1].plan, def,
+			)
 		})
 	}
 }
@@ -163,7 +169,10 @@ func landscape(t testing.TB, text string) (*symtile.Program, *check.Bench) {
 }
 
 // milliseconds is the best of a few runs of a plan.
-func milliseconds(t testing.TB, backend *Backend, p *symtile.Program, bench *check.Bench, plan kernels.Plan) float64 {
+func milliseconds(
+	t testing.TB, backend *Backend, p *symtile.Program,
+	bench *check.Bench, plan kernels.Plan,
+) float64 {
 	k, err := backend.Compile(context.Background(), p, plan)
 	if err != nil {
 		t.Fatal(fmt.Errorf("%s: %w", plan, err))

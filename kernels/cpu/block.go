@@ -62,7 +62,12 @@ type splatKey struct {
 }
 
 func (l *lowering) block(outer *block, dims []int) *block {
-	b := &block{l: l, outer: outer, slots: map[index.Expr]int{}, splats: map[splatKey]*value{}}
+	b := &block{
+		l:      l,
+		outer:  outer,
+		slots:  map[index.Expr]int{},
+		splats: map[splatKey]*value{},
+	}
 	for _, d := range dims {
 		if id := l.p.Space.Dims[d].Tid; !constant(id) {
 			b.ids = append(b.ids, id)
@@ -97,11 +102,15 @@ func (b *block) slot(e index.Expr) int {
 	b.l.slotCount++
 	b.slots[e] = n
 	if x != nil && b.outer == nil {
-		x.exprs, x.targets = append(x.exprs, e), append(x.targets, n)
+		x.exprs = append(x.exprs, e)
+		x.targets = append(x.targets, n)
 	} else if v, ok := e.Value(); ok {
-		b.l.constantSlots = append(b.l.constantSlots, constantSlot{n, v})
+		b.l.constantSlots = append(
+			b.l.constantSlots, constantSlot{n, v},
+		)
 	} else {
-		b.exprs, b.targets = append(b.exprs, e), append(b.targets, n)
+		b.exprs = append(b.exprs, e)
+		b.targets = append(b.targets, n)
 	}
 	return n
 }
@@ -119,7 +128,9 @@ func (b *block) varies(e index.Expr) bool {
 
 // slotStep makes the step that computes the places of the block; nil when there
 // are none.
-func (b *block) slotStep() step { return b.l.slotStep(b.exprs, b.targets) }
+func (b *block) slotStep() step {
+	return b.l.slotStep(b.exprs, b.targets)
+}
 
 func (l *lowering) slotStep(exprs []index.Expr, targets []int) step {
 	if len(exprs) == 0 || l.err != nil {
@@ -131,10 +142,14 @@ func (l *lowering) slotStep(exprs []index.Expr, targets []int) step {
 		l.err = err
 		return nil
 	}
-	n, m := len(at), len(exprs)
-	l.evalLength = max(l.evalLength, n+m+code.ScratchLen())
+	n := len(at)
+	m := len(exprs)
+	l.evalLength = max(
+		l.evalLength, n+m+code.ScratchLen(),
+	)
 	return func(w *worker) {
-		vals, out := w.evalScratch[:n], w.evalScratch[n:n+m]
+		vals := w.evalScratch[:n]
+		out := w.evalScratch[n : n+m]
 		for k, d := range at {
 			vals[k] = w.tids[d]
 		}
@@ -160,7 +175,8 @@ func (lp *loop) run(w *worker) {
 	for _, s := range lp.prologue {
 		s(w)
 	}
-	begin, end := int64(0), product(lp.trips)
+	begin := int64(0)
+	end := product(lp.trips)
 	if lp.split != nil {
 		begin, end = lp.split.rangeOf(w, end, 1)
 	}

@@ -31,7 +31,9 @@ func BenchmarkCompile(b *testing.B) {
 			tasks = append(tasks, task{p, plan})
 		}
 	}
-	rand.New(rand.NewPCG(5, 6)).Shuffle(len(tasks), func(i, j int) { tasks[i], tasks[j] = tasks[j], tasks[i] })
+	rand.New(rand.NewPCG(5, 6)).Shuffle(len(tasks), func(i, j int) {
+		tasks[i], tasks[j] = tasks[j], tasks[i]
+	})
 	var all []time.Duration
 	b.ReportAllocs()
 	for b.Loop() {

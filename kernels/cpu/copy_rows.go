@@ -41,9 +41,16 @@ var loadedCopies = sync.OnceValue(func() *copyRoutines {
 		return m
 	}
 	var ok [7]bool
-	m.copy, ok[0] = loadRoutine(func(a *amd64.Assembler) error { return emitCopy(a, false) })
-	m.nonTemporal, ok[1] = loadRoutine(func(a *amd64.Assembler) error { return emitCopy(a, true) })
-	m.fence, ok[2] = loadRoutine(func(a *amd64.Assembler) error { a.Emit(amd64.SFENCE); return nil })
+	m.copy, ok[0] = loadRoutine(func(a *amd64.Assembler) error {
+		return emitCopy(a, false)
+	})
+	m.nonTemporal, ok[1] = loadRoutine(func(a *amd64.Assembler) error {
+		return emitCopy(a, true)
+	})
+	m.fence, ok[2] = loadRoutine(func(a *amd64.Assembler) error {
+		a.Emit(amd64.SFENCE)
+		return nil
+	})
 	m.transposes[1] = transposeRoutine{rows: 16, cols: 8}
 	m.transposes[2] = transposeRoutine{rows: 8, cols: 8}
 	m.transposes[4] = transposeRoutine{rows: 8, cols: 8}
@@ -70,8 +77,12 @@ func (w *worker) copyRows(rows copyArgs, stream bool) {
 	m := loadedCopies()
 	if !m.ok || !stream && rows.bytes >= minMemmoveBytes {
 		for k := range rows.n { // pointers past an array must not be
-			to, from := unsafe.Add(rows.to, k*rows.toStep), unsafe.Add(rows.from, k*rows.fromStep)
-			copy(unsafe.Slice((*byte)(to), rows.bytes), unsafe.Slice((*byte)(from), rows.bytes))
+			to := unsafe.Add(rows.to, k*rows.toStep)
+			from := unsafe.Add(rows.from, k*rows.fromStep)
+			copy(
+				unsafe.Slice((*byte)(to), rows.bytes),
+				unsafe.Slice((*byte)(from), rows.bytes),
+			)
 		}
 		return
 	}
@@ -83,7 +94,9 @@ func (w *worker) copyRows(rows copyArgs, stream bool) {
 	few := max(1, maxCopyBytes/rows.bytes)
 	for k := int64(0); k < rows.n; k += few {
 		w.copyArgs.n = min(few, rows.n-k)
-		w.copyArgs.to, w.copyArgs.from = unsafe.Add(rows.to, k*rows.toStep), unsafe.Add(rows.from, k*rows.fromStep)
+		w.copyArgs.to, w.copyArgs.from = unsafe.Add(
+			rows.to, k*rows.toStep,
+		), unsafe.Add(rows.from, k*rows.fromStep)
 		if rows.bytes > maxCopyBytes {
 			w.copyLong(f, rows.bytes)
 		} else {
@@ -95,10 +108,12 @@ func (w *worker) copyRows(rows copyArgs, stream bool) {
 
 // copyLong copies one row in several calls.
 func (w *worker) copyLong(f amd64.Func, bytes int64) {
-	to, from := w.copyArgs.to, w.copyArgs.from
+	to := w.copyArgs.to
+	from := w.copyArgs.from
 	for at := int64(0); at < bytes; at += maxCopyBytes {
 		w.copyArgs.bytes = min(maxCopyBytes, bytes-at)
-		w.copyArgs.to, w.copyArgs.from = unsafe.Add(to, at), unsafe.Add(from, at)
+		w.copyArgs.to, w.copyArgs.from = unsafe.Add(to, at),
+			unsafe.Add(from, at)
 		f.Call(unsafe.Pointer(&w.copyArgs))
 	}
 	w.copyArgs.bytes = bytes
@@ -111,8 +126,15 @@ const (
 
 // emitCopy copies rows: to whole lines of the destination 64 bytes at a time.
 func emitCopy(a *amd64.Assembler, stream bool) error {
-	arg := func(r amd64.Reg, n int32) { a.Emit(amd64.MOV, r, amd64.Mem{Base: amd64.RDI, Disp: 8 * n}) }
-	from, to, left := amd64.RSI, amd64.RDX, amd64.RCX
+	arg := func(r amd64.Reg, n int32) {
+		a.Emit(amd64.MOV, r, amd64.Mem{
+			Base: amd64.RDI,
+			Disp: 8 * n,
+		})
+	}
+	from := amd64.RSI
+	to := amd64.RDX
+	left := amd64.RCX
 	arg(amd64.RAX, 0)
 	arg(amd64.R8, 2)
 	arg(amd64.R9, 3)
@@ -120,7 +142,11 @@ func emitCopy(a *amd64.Assembler, stream bool) error {
 	arg(amd64.R11, 7)
 	arg(amd64.R12, 8)
 	arg(amd64.R13, 9)
-	row, body, rest, next, fetched := a.NewLabel(), a.NewLabel(), a.NewLabel(), a.NewLabel(), a.NewLabel()
+	row := a.NewLabel()
+	body := a.NewLabel()
+	rest := a.NewLabel()
+	next := a.NewLabel()
+	fetched := a.NewLabel()
 	a.Bind(row)
 	if stream {
 		emitPrefetchEnds(a)
@@ -139,21 +165,41 @@ func emitCopy(a *amd64.Assembler, stream bool) error {
 	a.Emit(amd64.JGE, body)
 	a.Bind(rest)
 	emitCopySmall(a, from, to, left, 32) // the lowest bits are those of what is left
-	a.Emit(amd64.ADD, amd64.R8, amd64.Mem{Base: amd64.RDI, Disp: 8 * 4})
-	a.Emit(amd64.ADD, amd64.R9, amd64.Mem{Base: amd64.RDI, Disp: 8 * 5})
+	a.Emit(amd64.ADD, amd64.R8, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 8 * 4,
+	})
+	a.Emit(amd64.ADD, amd64.R9, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 8 * 5,
+	})
 	a.Emit(amd64.TEST, amd64.R11, amd64.R11)
 	a.Emit(amd64.JE, next)
 	for range 2 {
-		a.Emit(amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11})
-		a.Emit(amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11, Index: amd64.R12, Scale: 1})
-		a.Emit(amd64.LEA, amd64.R11, amd64.Mem{Base: amd64.R11, Index: amd64.R12, Scale: 2})
+		a.Emit(
+			amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11},
+		)
+		a.Emit(amd64.PREFETCHT1, amd64.Mem{
+			Base:  amd64.R11,
+			Index: amd64.R12,
+			Scale: 1,
+		})
+		a.Emit(amd64.LEA, amd64.R11, amd64.Mem{
+			Base:  amd64.R11,
+			Index: amd64.R12,
+			Scale: 2,
+		})
 	}
 	a.Emit(amd64.SUB, amd64.R13, amd64.Imm(1))
 	a.Emit(amd64.JG, fetched)
 	arg(amd64.R13, 9)
 	arg(amd64.R11, 7)
 	a.Emit(amd64.ADD, amd64.R11, amd64.Imm(lineBytes))
-	a.Emit(amd64.MOV, amd64.Mem{Base: amd64.RDI, Disp: 8 * 7}, amd64.R11)
+	a.Emit(
+		amd64.MOV,
+		amd64.Mem{Base: amd64.RDI, Disp: 8 * 7},
+		amd64.R11,
+	)
 	a.Bind(fetched)
 	a.Bind(next)
 	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
@@ -165,12 +211,22 @@ func emitCopy(a *amd64.Assembler, stream bool) error {
 // ends within: others are written whole.
 func emitPrefetchEnds(a *amd64.Assembler) {
 	at := amd64.RBX
-	a.Emit(amd64.MOV, at, amd64.Mem{Base: amd64.RDI, Disp: 8 * 5})
-	a.Emit(amd64.LEA, at, amd64.Mem{Base: amd64.R9, Index: at, Scale: 4})
+	a.Emit(amd64.MOV, at, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 8 * 5,
+	})
+	a.Emit(amd64.LEA, at, amd64.Mem{
+		Base:  amd64.R9,
+		Index: at,
+		Scale: 4,
+	})
 	for end := range 2 {
 		whole := a.NewLabel()
 		if end == 1 {
-			a.Emit(amd64.ADD, at, amd64.Mem{Base: amd64.RDI, Disp: 8})
+			a.Emit(amd64.ADD, at, amd64.Mem{
+				Base: amd64.RDI,
+				Disp: 8,
+			})
 		}
 		a.Emit(amd64.TEST, at, amd64.Imm(lineBytes-1))
 		a.Emit(amd64.JE, whole)
@@ -197,11 +253,23 @@ func emitCopyLine(a *amd64.Assembler, from, to amd64.Reg, stream bool) {
 	if stream {
 		store = amd64.VMOVNTPS
 	}
-	a.Emit(amd64.PREFETCHT0, amd64.Mem{Base: from, Index: amd64.R10, Scale: 1})
-	a.Emit(amd64.VMOVUPS, amd64.Y0, amd64.Mem{Base: from})
-	a.Emit(amd64.VMOVUPS, amd64.Y1, amd64.Mem{Base: from, Disp: 32})
+	a.Emit(amd64.PREFETCHT0, amd64.Mem{
+		Base:  from,
+		Index: amd64.R10,
+		Scale: 1,
+	})
+	a.Emit(
+		amd64.VMOVUPS, amd64.Y0, amd64.Mem{Base: from},
+	)
+	a.Emit(
+		amd64.VMOVUPS,
+		amd64.Y1,
+		amd64.Mem{Base: from, Disp: 32},
+	)
 	a.Emit(store, amd64.Mem{Base: to}, amd64.Y0)
-	a.Emit(store, amd64.Mem{Base: to, Disp: 32}, amd64.Y1)
+	a.Emit(
+		store, amd64.Mem{Base: to, Disp: 32}, amd64.Y1,
+	)
 	a.Emit(amd64.ADD, from, amd64.Imm(lineBytes))
 	a.Emit(amd64.ADD, to, amd64.Imm(lineBytes))
 }
@@ -215,13 +283,20 @@ func emitCopySmall(a *amd64.Assembler, from, to, n amd64.Reg, most int) {
 		skip := a.NewLabel()
 		a.Emit(amd64.TEST, n, amd64.Imm(bytes))
 		a.Emit(amd64.JE, skip)
-		x, y := amd64.Mem{Base: from}, amd64.Mem{Base: to}
+		x := amd64.Mem{Base: from}
+		y := amd64.Mem{Base: to}
 		switch bytes {
 		case 1:
-			a.Emit(amd64.VPINSRB, amd64.X0, amd64.X0, x, amd64.Imm(0))
+			a.Emit(
+				amd64.VPINSRB, amd64.X0, amd64.X0,
+				x, amd64.Imm(0),
+			)
 			a.Emit(amd64.VPEXTRB, y, amd64.X0, amd64.Imm(0))
 		case 2:
-			a.Emit(amd64.VPINSRW, amd64.X0, amd64.X0, x, amd64.Imm(0))
+			a.Emit(
+				amd64.VPINSRW, amd64.X0, amd64.X0,
+				x, amd64.Imm(0),
+			)
 			a.Emit(amd64.VPEXTRW, y, amd64.X0, amd64.Imm(0))
 		case 4:
 			a.Emit(amd64.VMOVSS, amd64.X0, x)

@@ -31,7 +31,9 @@ func forCorpus(t *testing.T, check func(t *testing.T, p *symtile.Program)) {
 // Every corpus fusion gives the reference's results for its default plan and
 // for random legal plans.
 func TestCorpusAgainstReference(t *testing.T) {
-	forCorpus(t, func(t *testing.T, p *symtile.Program) { checkPlans(t, p, plansEach()) })
+	forCorpus(t, func(t *testing.T, p *symtile.Program) {
+		checkPlans(t, p, plansEach())
+	})
 }
 
 // plansEach is how many random plans of a fusion are checked.
@@ -62,7 +64,10 @@ func checkPlansOf(t *testing.T, b *Backend, p *symtile.Program, n int) {
 	tilings := slices.Collect(walkable(p).Tilings())
 	rng := rand.New(rand.NewPCG(7, uint64(len(tilings))))
 	for range n {
-		verify(t, b, v, p, withKnobs(rng, kernels.Plan{Tiles: cheapOf(rng, p, tilings)}))
+		verify(
+			t, b, v, p,
+			withKnobs(rng, kernels.Plan{Tiles: cheapOf(rng, p, tilings)}),
+		)
 	}
 }
 
@@ -70,7 +75,10 @@ func checkPlansOf(t *testing.T, b *Backend, p *symtile.Program, n int) {
 func withKnobs(rng *rand.Rand, plan kernels.Plan) kernels.Plan {
 	for _, k := range knobs {
 		if rng.IntN(2) == 0 {
-			plan = plan.With(k.name, k.min+rng.Int64N(min(k.max-k.min, 4)+1))
+			plan = plan.With(
+				k.name,
+				k.min+rng.Int64N(min(k.max-k.min, 4)+1),
+			)
 		}
 	}
 	return plan
@@ -91,7 +99,10 @@ func cheapOf(rng *rand.Rand, p *symtile.Program, tilings []symtile.Tiling) symti
 	return tilings[len(tilings)-1]
 }
 
-func verify(t *testing.T, b *Backend, v *check.Verifier, p *symtile.Program, plan kernels.Plan) {
+func verify(
+	t *testing.T, b *Backend, v *check.Verifier,
+	p *symtile.Program, plan kernels.Plan,
+) {
 	t.Helper()
 	k, err := b.Compile(context.Background(), p, plan)
 	var no *kernels.Rejected

@@ -33,7 +33,10 @@ type Backend struct {
 
 // New returns the backend of this machine.
 func New() *Backend {
-	return &Backend{identity: sync.OnceValue(identify), device: sync.OnceValue(measureDevice)}
+	return &Backend{
+		identity: sync.OnceValue(identify),
+		device:   sync.OnceValue(measureDevice),
+	}
 }
 
 func (b *Backend) spec() deviceSpec { return deviceSpecOf(b.Identity()) }
@@ -55,15 +58,22 @@ type kernel struct {
 }
 
 // Compile lowers the program at the plan. Plans it cannot run are *kernels.Rejected.
-func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
+func (b *Backend) Compile(
+	ctx context.Context, p *symtile.Program, plan kernels.Plan,
+) (kernels.Kernel, error) {
 	k, err := b.compile(p, plan)
 	if err != nil {
-		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
+		return nil, &kernels.Rejected{
+			Plan:   plan,
+			Reason: err.Error(),
+		}
 	}
 	return k, nil
 }
 
-func (b *Backend) compile(p *symtile.Program, plan kernels.Plan) (*kernel, error) {
+func (b *Backend) compile(
+	p *symtile.Program, plan kernels.Plan,
+) (*kernel, error) {
 	if err := checkKnobs(plan); err != nil {
 		return nil, err
 	}
@@ -99,27 +109,43 @@ func (l *lowering) check() error {
 	if l.bytes > maxScratch {
 		return fmt.Errorf("a tile program needs %d bytes of scratch; at most %d are used", l.bytes, int64(maxScratch))
 	}
-	if s := l.split; s != nil && s.bytes*s.parts*l.p.Programs() > maxScratch {
-		return fmt.Errorf("the partial sums of splitk=%d take %d bytes; at most %d are used", s.parts, s.bytes*s.parts*l.p.Programs(), int64(maxScratch))
+	s := l.split
+	if s != nil &&
+		s.bytes*s.parts*l.p.Programs() > maxScratch {
+		return fmt.Errorf(
+			"the partial sums of splitk=%d take %d bytes; at most %d are used",
+			s.parts,
+			s.bytes*s.parts*l.p.Programs(),
+			int64(maxScratch),
+		)
 	}
 	return nil
 }
 
 // kernel loads the code of a lowered program and gives it workers.
-func (b *Backend) kernel(l *lowering, body *schedule, steps []step) (*kernel, error) {
+func (b *Backend) kernel(
+	l *lowering, body *schedule, steps []step,
+) (*kernel, error) {
 	code, err := l.loadCode()
 	if err != nil {
 		return nil, err
 	}
 	programs := l.p.Programs()
-	workers := make([]*worker, min(l.knob("threads", int64(lanes())), max(1, programs*l.split.count())))
+	workers := make(
+		[]*worker,
+		min(l.knob("threads", int64(lanes())), max(
+			1, programs*l.split.count(),
+		)),
+	)
 	for n := range workers {
 		workers[n] = l.worker(&b.scratch)
 	}
 	l.split.allocate(programs)
 	fusion := l.p.Fusion
 	return &kernel{
-		region:  newTeam(workers, steps, newRaster(l.p.Grid(), l.knob("group", 1)), l.split, &b.workers),
+		region: newTeam(workers, steps, newRaster(
+			l.p.Grid(), l.knob("group", 1),
+		), l.split, &b.workers),
 		in:      shapesOf(fusion.Params),
 		out:     kernels.OutputShapes(fusion),
 		source:  func() string { return body.describe(l.plan, len(workers)) },
@@ -142,7 +168,9 @@ const maxScratch = 256 << 20 // bytes a worker; more is not a tile
 func (k *kernel) Source() string { return k.source() }
 
 // Run executes the plan once.
-func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+func (k *kernel) Run(
+	ctx context.Context, in, out []kernels.Buffer,
+) (time.Duration, error) {
 	if err := checkBuffers("input", in, k.in); err != nil {
 		return 0, err
 	}
@@ -172,13 +200,21 @@ func (k *kernel) Close() error {
 
 func checkBuffers(what string, have []kernels.Buffer, want []hlo.Shape) error {
 	if len(have) != len(want) {
-		return fmt.Errorf("%d %ss given, %d needed", len(have), what, len(want))
+		return fmt.Errorf(
+			"%d %ss given, %d needed", len(have), what, len(want),
+		)
 	}
 	for n, b := range have {
-		if !b.Shape.Equal(want[n]) || int64(len(b.Data)) != want[n].Bytes() {
-			return fmt.Errorf("%s %d is %s in %d bytes; %s is needed", what, n, b.Shape, len(b.Data), want[n])
+		if !b.Shape.Equal(want[n]) ||
+			int64(len(b.Data)) != want[n].Bytes() {
+			return fmt.Errorf(
+				"%s %d is %s in %d bytes; %s is needed",
+				what, n, b.Shape,
+				len(b.Data), want[n],
+			)
 		}
-		if at := uintptr(unsafe.Pointer(unsafe.SliceData(b.Data))); at%uintptr(max(1, want[n].DType.Size())) != 0 {
+		at := uintptr(unsafe.Pointer(unsafe.SliceData(b.Data)))
+		if at%uintptr(max(1, want[n].DType.Size())) != 0 {
 			return fmt.Errorf("%s %d (%s) is not aligned to its elements", what, n, want[n])
 		}
 	}

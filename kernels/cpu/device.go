@@ -26,9 +26,12 @@ func identify() kernels.Device {
 		Name:     fmt.Sprintf("cpu:%s %dc", modelName(), n),
 		Backend:  "cpu",
 		Revision: Revision,
-		Safe:     map[string]string{"go": runtime.Version(), "os": runtime.GOOS + "/" + runtime.GOARCH},
-		Lanes:    n,
-		Levels:   cacheLevels(),
+		Safe: map[string]string{
+			"go": runtime.Version(),
+			"os": runtime.GOOS + "/" + runtime.GOARCH,
+		},
+		Lanes:  n,
+		Levels: cacheLevels(),
 
 		VectorBits: bits, VectorRegisters: registers,
 	}
@@ -45,7 +48,9 @@ func measureDevice() kernels.Device {
 		if l.Bytes == 0 && k > 0 {
 			span = min(maxSpan, 4*d.Levels[k-1].Bytes/int64(n)) // what all copy is in no cache
 		}
-		d.Levels[k].Bandwidth = onAllLanes(n, func() float64 { return bandwidthOf(span) })
+		d.Levels[k].Bandwidth = onAllLanes(n, func() float64 {
+			return bandwidthOf(span)
+		})
 	}
 	return d
 }
@@ -56,7 +61,8 @@ func modelName() string {
 		return runtime.GOARCH
 	}
 	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+		key, value, ok := strings.Cut(line, ":")
+		if ok && strings.TrimSpace(key) == "model name" {
 			return strings.TrimSpace(value)
 		}
 	}
@@ -74,18 +80,27 @@ func cacheLevels() []kernels.Level {
 			text, _ := os.ReadFile(filepath.Join(dir, name))
 			return strings.TrimSpace(string(text))
 		}
-		kib, err := strconv.ParseInt(strings.TrimSuffix(read("size"), "K"), 10, 64)
+		kib, err := strconv.ParseInt(
+			strings.TrimSuffix(read("size"), "K"), 10, 64,
+		)
 		if kind := read("type"); err != nil || kind == "Instruction" {
 			continue
 		}
-		level := kernels.Level{Name: "L" + read("level"), Bytes: kib << 10}
-		if n := lengthOf(read("shared_cpu_list")); n > 1 && level.Name != "L1" {
+		level := kernels.Level{
+			Name:  "L" + read("level"),
+			Bytes: kib << 10,
+		}
+		n := lengthOf(read("shared_cpu_list"))
+		if n > 1 && level.Name != "L1" {
 			level.Shared, level.Lanes = true, n
 		}
 		levels = append(levels, level)
 	}
 	if levels == nil {
-		levels = []kernels.Level{{Name: "L1", Bytes: 32 << 10}, {Name: "L2", Bytes: 512 << 10}}
+		levels = []kernels.Level{
+			{Name: "L1", Bytes: 32 << 10},
+			{Name: "L2", Bytes: 512 << 10},
+		}
 	}
 	return append(levels, kernels.Level{Name: "memory", Shared: true})
 }
@@ -136,15 +151,27 @@ const (
 // flopsOf is the rate of the dot kernel on tiles in the first cache.
 func flopsOf() float64 {
 	const m = 32
-	x, y, z := make([]float32, m*m), make([]float32, m*m), make([]float32, m*m)
-	panel := make([]float32, gemm.Scratch[float32](m, m, m))
-	return rate(2*m*m*m, func() { gemm.Multiply(gemm.Dense(z, m), gemm.Dense(x, m), gemm.Dense(y, m), m, m, m, panel) })
+	x := make([]float32, m*m)
+	y := make([]float32, m*m)
+	z := make([]float32, m*m)
+	panel := make(
+		[]float32, gemm.Scratch[float32](m, m, m),
+	)
+	return rate(2*m*m*m, func() {
+		gemm.Multiply(
+			gemm.Dense(z, m),
+			gemm.Dense(x, m),
+			gemm.Dense(y, m), m, m,
+			m, panel,
+		)
+	})
 }
 
 // bandwidthOf is the rate of copying within span bytes, read and written.
 func bandwidthOf(span int64) float64 {
 	n := max(span/8, 256)
-	x, y := make([]float32, n), make([]float32, n)
+	x := make([]float32, n)
+	y := make([]float32, n)
 	for k := range x {
 		x[k] = 1 // memory that was never written is one page of zeros, in the first cache
 	}

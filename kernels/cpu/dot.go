@@ -25,25 +25,60 @@ func (b *block) dot(op symtile.Op, c *accumulator) {
 
 func dotAs[T number](b *block, op symtile.Op, c *accumulator) {
 	a := op.Instr.Attrs
-	rank := func(k int) int { return len(b.l.p.Ops[op.Args[k]].Tile) }
-	leftRest, rightRest := remainingDims(rank(0), a.LHSBatch, a.LHSContract), remainingDims(rank(1), a.RHSBatch, a.RHSContract)
-	left := operandMatrices[T](b, op, 0, c, a.LHSContract, a.LHSBatch, leftRest, a.LHSContract)
-	right := operandMatrices[T](b, op, 1, c, a.RHSContract, a.RHSBatch, a.RHSContract, rightRest)
-	out := resultMatrices[T](b, op, c, len(a.LHSBatch), len(leftRest))
-	d := &dotRun{left: left, right: right, out: out, fresh: b.l.slotCount, caches: b.l.spec.Caches, packing: packings[b.l.knob("pack", -1)]}
+	rank := func(k int) int {
+		return len(b.l.p.Ops[op.Args[k]].Tile)
+	}
+	leftRest := remainingDims(rank(0), a.LHSBatch, a.LHSContract)
+	rightRest := remainingDims(rank(1), a.RHSBatch, a.RHSContract)
+	left := operandMatrices[T](
+		b, op, 0, c, a.LHSContract,
+		a.LHSBatch, leftRest, a.LHSContract,
+	)
+	right := operandMatrices[T](
+		b, op, 1, c, a.RHSContract,
+		a.RHSBatch, a.RHSContract, rightRest,
+	)
+	out := resultMatrices[T](
+		b, op, c, len(a.LHSBatch), len(leftRest),
+	)
+	d := &dotRun{
+		left:    left,
+		right:   right,
+		out:     out,
+		fresh:   b.l.slotCount,
+		caches:  b.l.spec.Caches,
+		packing: packings[b.l.knob("pack", -1)],
+	}
 	b.l.slotCount++
-	c.prologue = append(c.prologue, func(w *worker) { w.slots[d.fresh] = 1 })
-	c.empty = func(w *worker) bool { return w.slots[d.fresh] == 1 }
-	multiply, room := multiplierFor(op, gemm.Product[T]{M: int(out.extents[1]), N: int(out.extents[2]), K: int(left.extents[2]), Caches: d.caches})
+	c.prologue = append(c.prologue, func(w *worker) {
+		w.slots[d.fresh] = 1
+	})
+	c.empty = func(w *worker) bool {
+		return w.slots[d.fresh] == 1
+	}
+	multiply, room := multiplierFor(op, gemm.Product[T]{
+		M:      int(out.extents[1]),
+		N:      int(out.extents[2]),
+		K:      int(left.extents[2]),
+		Caches: d.caches,
+	})
 	if s := b.l.split; s != nil {
-		room = max(room, gemm.Scratch[T](1, int(out.v.n), int(s.parts)))
+		room = max(
+			room,
+			gemm.Scratch[T](1, int(out.v.n), int(s.parts)),
+		)
 		splitDot[T](c, s, out.v, d.fresh)
 		if !s.trips {
 			d.split = s
 		}
 	}
-	b.l.packingBytes = max(b.l.packingBytes, int64(room)*classBytes[classFor[T]()])
-	c.accumulate = func(w *worker) { runDot(w, d, multiply) }
+	b.l.packingBytes = max(
+		b.l.packingBytes,
+		int64(room)*classBytes[classFor[T]()],
+	)
+	c.accumulate = func(w *worker) {
+		runDot(w, d, multiply)
+	}
 }
 
 // A dotRun is a dot as it runs: one product for each element of the batch.
@@ -56,7 +91,10 @@ type dotRun struct {
 }
 
 // packings are those of the knob; gemm.Suitable without it.
-var packings = map[int64]gemm.Packing{0: gemm.Streamed, 1: gemm.Packed}
+var packings = map[int64]gemm.Packing{
+	0: gemm.Streamed,
+	1: gemm.Packed,
+}
 
 // splitUnit is terms that a split does not divide: a line of f32.
 const splitUnit = 16
@@ -68,19 +106,29 @@ func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 		}
 	}
 	x := gemm.Product[T]{
-		M: int(d.out.extents[1]), N: int(d.out.extents[2]), K: int(d.left.extents[2]),
-		Fresh: w.slots[d.fresh] == 1, Packing: d.packing, Caches: d.caches,
+		M:       int(d.out.extents[1]),
+		N:       int(d.out.extents[2]),
+		K:       int(d.left.extents[2]),
+		Fresh:   w.slots[d.fresh] == 1,
+		Packing: d.packing,
+		Caches:  d.caches,
 	}
 	first := 0
 	if d.split != nil {
-		begin, end := d.split.rangeOf(w, int64(x.K), splitUnit)
-		first, x.K = int(begin), int(end-begin)
+		begin, end := d.split.rangeOf(
+			w, int64(x.K), splitUnit,
+		)
+		first = int(begin)
+		x.K = int(end - begin)
 	}
 	scratch := packingScratch[T](w)
 	for i := range int(d.left.extents[0]) {
-		x.C, x.A, x.B = matrix[T](w, d.out, i), matrix[T](w, d.left, i), matrix[T](w, d.right, i)
+		x.C, x.A, x.B = matrix[T](w, d.out, i),
+			matrix[T](w, d.left, i),
+			matrix[T](w, d.right, i)
 		if first > 0 && x.K > 0 {
-			x.A.Data, x.B.Data = x.A.Data[first*x.A.Col:], x.B.Data[first*x.B.Row:]
+			x.A.Data, x.B.Data = x.A.Data[first*x.A.Col:],
+				x.B.Data[first*x.B.Row:]
 		}
 		multiply(x, scratch)
 	}
@@ -89,7 +137,10 @@ func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 
 // packingScratch is the scratch of dots.
 func packingScratch[T number](w *worker) []T {
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(w.packing))), int64(len(w.packing))/classBytes[classFor[T]()])
+	return unsafe.Slice(
+		(*T)(unsafe.Pointer(unsafe.SliceData(w.packing))),
+		int64(len(w.packing))/classBytes[classFor[T]()],
+	)
 }
 
 // resultMatrices are the matrices a dot makes: of batch, rows and columns. They are
@@ -100,9 +151,16 @@ func resultMatrices[T number](b *block, op symtile.Op, c *accumulator, batch, ro
 	for k := range dims {
 		dims[k] = int64(k)
 	}
-	parts := [][]int64{dims[:batch], dims[batch : batch+rows], dims[batch+rows:]}
+	parts := [][]int64{
+		dims[:batch],
+		dims[batch : batch+rows],
+		dims[batch+rows:],
+	}
 	x := &matrixOperand{v: v}
-	if v.strides = b.l.outputStrides(op); v.strides != nil && x.collapse(sizes, v.strides, parts) && x.strides[2] == 1 {
+	v.strides = b.l.outputStrides(op)
+	if v.strides != nil &&
+		x.collapse(sizes, v.strides, parts) &&
+		x.strides[2] == 1 {
 		v.n = spanOf(sizes, v.strides)
 		return x
 	}
@@ -115,12 +173,19 @@ func resultMatrices[T number](b *block, op symtile.Op, c *accumulator, batch, ro
 // outputStrides returns how far apart elements of the tile of an op are in an output,
 // if they are of its type, all there, and nothing but one root reads the op.
 func (l *lowering) outputStrides(op symtile.Op) []int64 {
-	root := slices.IndexFunc(l.p.Roots, func(r symtile.Root) bool { return l.p.Ops[r.Op].Instr == op.Instr })
-	if root < 0 || l.split != nil || len(l.p.Roots) > 1 || len(l.p.Roots[root].Once) > 0 || !native(op.Instr.Shape.DType) {
+	root := slices.IndexFunc(l.p.Roots, func(r symtile.Root) bool {
+		return l.p.Ops[r.Op].Instr == op.Instr
+	})
+	if root < 0 || l.split != nil ||
+		len(l.p.Roots) > 1 ||
+		len(l.p.Roots[root].Once) > 0 ||
+		!native(op.Instr.Shape.DType) {
 		return nil
 	}
 	for _, user := range l.p.Ops {
-		if slices.ContainsFunc(user.Args, func(arg int) bool { return l.p.Ops[arg].Instr == op.Instr }) {
+		if slices.ContainsFunc(user.Args, func(arg int) bool {
+			return l.p.Ops[arg].Instr == op.Instr
+		}) {
 			return nil
 		}
 	}
@@ -133,7 +198,9 @@ func (l *lowering) arrayStrides(op symtile.Op) (strides []int64) {
 	memory := op.Instr.Shape.Strides()
 	for k, d := range op.Tile {
 		stride, _ := d.Stride.Value()
-		if d.Masked() || d.Digits != nil || stride < 1 || len(l.runtimeVars(d.Offset)) > 0 {
+		if d.Masked() || d.Digits != nil ||
+			stride < 1 ||
+			len(l.runtimeVars(d.Offset)) > 0 {
 			return nil
 		}
 		strides = append(strides, stride*memory[k])
@@ -141,31 +208,48 @@ func (l *lowering) arrayStrides(op symtile.Op) (strides []int64) {
 	return strides
 }
 
-type multiplier[T number] func(x gemm.Product[T], scratch []T)
+type multiplier[T number] func(
+	x gemm.Product[T], scratch []T,
+)
 
 // multiplierFor is how matrices of T are multiplied, and the elements of scratch
 // it needs: integers of at most 16 bits two terms at a time.
-func multiplierFor[T number](op symtile.Op, x gemm.Product[T]) (multiplier[T], int) {
+func multiplierFor[T number](
+	op symtile.Op, x gemm.Product[T],
+) (multiplier[T], int) {
 	narrow := true
 	for _, operand := range op.Instr.Operands {
 		narrow = narrow && int16Types[operand.Shape.DType]
 	}
-	if f, ok := any(gemm.MultiplyInt16).(func(x gemm.Product[T], scratch []T)); ok && narrow {
+	f, ok := any(gemm.MultiplyInt16).(func(
+		x gemm.Product[T], scratch []T,
+	))
+	if ok && narrow {
 		return f, gemm.ScratchInt16()
 	}
 	return gemm.Product[T].Multiply, x.Scratch()
 }
 
 // int16Types have values between −2¹⁵ and 2¹⁵−1.
-var int16Types = map[hlo.DType]bool{hlo.S16: true, hlo.S8: true, hlo.U8: true, hlo.S4: true, hlo.U4: true, hlo.Pred: true}
+var int16Types = map[hlo.DType]bool{
+	hlo.S16:  true,
+	hlo.S8:   true,
+	hlo.U8:   true,
+	hlo.S4:   true,
+	hlo.U4:   true,
+	hlo.Pred: true,
+}
 
-func indexOf(dims []int64, n int) int { return slices.Index(dims, int64(n)) }
+func indexOf(dims []int64, n int) int {
+	return slices.Index(dims, int64(n))
+}
 
 // remainingDims are the dimensions that are in neither list.
 func remainingDims(rank int, batch, contract []int64) []int64 {
 	var dims []int64
 	for d := range int64(rank) {
-		if !slices.Contains(batch, d) && !slices.Contains(contract, d) {
+		if !slices.Contains(batch, d) &&
+			!slices.Contains(contract, d) {
 			dims = append(dims, d)
 		}
 	}
@@ -182,29 +266,43 @@ type matrixOperand struct {
 
 // matrix is matrix number i.
 func matrix[T number](w *worker, x *matrixOperand, i int) gemm.Matrix[T] {
-	return gemm.Matrix[T]{Data: whole[T](w, x.v)[i*int(x.strides[0]):], Row: int(x.strides[1]), Col: int(x.strides[2])}
+	return gemm.Matrix[T]{
+		Data: whole[T](w, x.v)[i*int(x.strides[0]):],
+		Row:  int(x.strides[1]),
+		Col:  int(x.strides[2]),
+	}
 }
 
 // operandMatrices finds those of parts in the tile of argument k. Where the dimensions
 // of each part are one and masked elements are zeros, it is used as it is;
 // otherwise it is brought to the order of parts, with zeros where contracting
 // dimensions are masked.
-func operandMatrices[T number](b *block, op symtile.Op, k int, c *accumulator, contract []int64, parts ...[]int64) *matrixOperand {
+func operandMatrices[T number](
+	b *block, op symtile.Op, k int, c *accumulator,
+	contract []int64, parts ...[]int64,
+) *matrixOperand {
 	source := b.l.p.Ops[op.Args[k]]
 	from := materialized(b, op, k)
 	c.args = append(c.args, from)
 	x := &matrixOperand{v: from}
-	together := x.collapse(source.Tile.Sizes(), stridesOf(from, source.Tile), parts)
+	together := x.collapse(
+		source.Tile.Sizes(),
+		stridesOf(from, source.Tile), parts,
+	)
 	var masked []int64
 	for _, d := range contract {
-		if source.Tile[d].Masked() && source.Code != hlo.OpParameter { // loads leave zeros
+		// loads leave zeros
+		if source.Tile[d].Masked() &&
+			source.Code != hlo.OpParameter {
 			masked = append(masked, d)
 		}
 	}
 	if together && masked == nil && from.class == classFor[T]() {
 		return x
 	}
-	packOperand[T](b, op, k, x, masked, slices.Concat(parts...))
+	packOperand[T](
+		b, op, k, x, masked, slices.Concat(parts...),
+	)
 	c.temporaries = append(c.temporaries, x.v)
 	return x
 }
@@ -225,12 +323,29 @@ func (x *matrixOperand) collapse(sizes, strides []int64, parts [][]int64) bool {
 }
 
 // packOperand makes a copy of argument k in the order.
-func packOperand[T number](b *block, op symtile.Op, k int, x *matrixOperand, masked, order []int64) {
-	source, from := b.l.p.Ops[op.Args[k]].Tile, x.v
-	x.v = b.l.value(from.name+".arranged", classFor[T](), op.Args[k], source.Elements())
-	x.strides = [3]int64{x.extents[1] * x.extents[2], x.extents[2], 1}
-	copyTile := copyViewFrom[T](permutedView(source.Sizes(), stridesOf(from, source), order), x.v, from)
-	blanks := zeroMasked[T](b, x.v, source, order, masked)
+func packOperand[T number](
+	b *block, op symtile.Op, k int,
+	x *matrixOperand, masked, order []int64,
+) {
+	source := b.l.p.Ops[op.Args[k]].Tile
+	from := x.v
+	x.v = b.l.value(
+		from.name+".arranged", classFor[T](),
+		op.Args[k], source.Elements(),
+	)
+	x.strides = [3]int64{
+		x.extents[1] * x.extents[2],
+		x.extents[2],
+		1,
+	}
+	copyTile := copyViewFrom[T](
+		permutedView(source.Sizes(), stridesOf(from, source), order),
+		x.v,
+		from,
+	)
+	blanks := zeroMasked[T](
+		b, x.v, source, order, masked,
+	)
 	x.pack = func(w *worker) {
 		copyTile(w)
 		for _, f := range blanks {
@@ -249,7 +364,8 @@ func stridesOf(v *value, t symtile.Tile) []int64 {
 
 // permutedView gathers a tile of sizes and strides into the order.
 func permutedView(sizes, strides, order []int64) *stridedView {
-	to, from := make([]int64, len(order)), make([]int64, len(order))
+	to := make([]int64, len(order))
+	from := make([]int64, len(order))
 	for k, d := range order {
 		to[k], from[k] = sizes[d], strides[d]
 	}
@@ -260,17 +376,40 @@ func permutedView(sizes, strides, order []int64) *stridedView {
 func copyViewFrom[T number](g *stridedView, to, from *value) step {
 	switch from.class {
 	case classF32:
-		return func(w *worker) { copyView(g, whole[T](w, to), whole[float32](w, from), 0) }
+		return func(w *worker) {
+			copyView(
+				g, whole[T](w, to),
+				whole[float32](w, from), 0,
+			)
+		}
 	case classF64:
-		return func(w *worker) { copyView(g, whole[T](w, to), whole[float64](w, from), 0) }
+		return func(w *worker) {
+			copyView(
+				g, whole[T](w, to),
+				whole[float64](w, from), 0,
+			)
+		}
 	case classI32:
-		return func(w *worker) { copyView(g, whole[T](w, to), whole[int32](w, from), 0) }
+		return func(w *worker) {
+			copyView(
+				g, whole[T](w, to),
+				whole[int32](w, from), 0,
+			)
+		}
 	}
-	return func(w *worker) { copyView(g, whole[T](w, to), whole[int64](w, from), 0) }
+	return func(w *worker) {
+		copyView(
+			g, whole[T](w, to),
+			whole[int64](w, from), 0,
+		)
+	}
 }
 
 // zeroMasked zeroes what is masked of dimensions of a tile that v holds in the order.
-func zeroMasked[T number](b *block, v *value, t symtile.Tile, order, dims []int64) []step {
+func zeroMasked[T number](
+	b *block, v *value,
+	t symtile.Tile, order, dims []int64,
+) []step {
 	sizes := make([]int64, len(order))
 	for k, d := range order {
 		sizes[k], _ = t[d].Size.Value()

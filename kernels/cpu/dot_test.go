@@ -22,7 +22,11 @@ var dots = []string{
 
 // TestDots compares dots with the reference for random plans.
 func TestDots(t *testing.T) {
-	for _, types := range [][2]string{{"f32", "f32"}, {"f64", "f64"}, {"bf16", "f32"}, {"s8", "s32"}, {"u8", "s32"}, {"s32", "s32"}, {"s64", "s64"}} {
+	for _, types := range [][2]string{
+		{"f32", "f32"}, {"f64", "f64"}, {"bf16", "f32"},
+		{"s8", "s32"}, {"u8", "s32"}, {"s32", "s32"},
+		{"s64", "s64"},
+	} {
 		for n, text := range dots {
 			t.Run(fmt.Sprintf("%s/%d", types[0], n), func(t *testing.T) {
 				p, _ := landscape(t, fmt.Sprintf(text, types[0], types[1]))
@@ -35,7 +39,9 @@ func TestDots(t *testing.T) {
 // TestRightOperandInPlace: what only dots read from the right is not copied.
 func TestRightOperandInPlace(t *testing.T) {
 	p, _ := landscape(t, fmt.Sprintf(dots[0], "f32", "f32"))
-	k, err := New().Compile(t.Context(), p, kernels.Plan{Tiles: symtile.Tiling{12, 16, 18}})
+	k, err := New().Compile(t.Context(), p, kernels.Plan{
+		Tiles: symtile.Tiling{12, 16, 18},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

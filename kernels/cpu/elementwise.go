@@ -16,42 +16,49 @@ type floating interface{ float32 | float64 }
 type integer interface{ int32 | int64 }
 
 type unaryLoop[S, T number] func(dst []T, x []S)
-type binaryLoop[S, T number] func(dst []T, x, y []S)
+type binaryLoop[S, T number] func(
+	dst []T, x, y []S,
+)
 
 // numberBinary are the loops that are the same for all classes.
 func numberBinary[T number](op hlo.Opcode) binaryLoop[T, T] {
 	switch op {
 	case hlo.OpAdd:
 		return func(dst, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
+			x = x[:len(dst)]
+			y = y[:len(dst)]
 			for k := range dst {
 				dst[k] = x[k] + y[k]
 			}
 		}
 	case hlo.OpSubtract:
 		return func(dst, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
+			x = x[:len(dst)]
+			y = y[:len(dst)]
 			for k := range dst {
 				dst[k] = x[k] - y[k]
 			}
 		}
 	case hlo.OpMultiply:
 		return func(dst, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
+			x = x[:len(dst)]
+			y = y[:len(dst)]
 			for k := range dst {
 				dst[k] = x[k] * y[k]
 			}
 		}
 	case hlo.OpMaximum:
 		return func(dst, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
+			x = x[:len(dst)]
+			y = y[:len(dst)]
 			for k := range dst {
 				dst[k] = max(x[k], y[k])
 			}
 		}
 	case hlo.OpMinimum:
 		return func(dst, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
+			x = x[:len(dst)]
+			y = y[:len(dst)]
 			for k := range dst {
 				dst[k] = min(x[k], y[k])
 			}
@@ -63,7 +70,8 @@ func numberBinary[T number](op hlo.Opcode) binaryLoop[T, T] {
 func floatBinary[T floating](op hlo.Opcode) binaryLoop[T, T] {
 	if op == hlo.OpDivide {
 		return func(dst, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
+			x = x[:len(dst)]
+			y = y[:len(dst)]
 			for k := range dst {
 				dst[k] = x[k] / y[k]
 			}
@@ -153,7 +161,9 @@ func intBinary[T integer](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
 	}
 	return func(dst, x, y []T) {
 		for k := range dst {
-			dst[k] = T(f(d, int64(x[k]), int64(y[k])))
+			dst[k] = T(f(
+				d, int64(x[k]), int64(y[k]),
+			))
 		}
 	}
 }
@@ -203,7 +213,8 @@ func unary[T number](op hlo.Opcode, d hlo.DType) unaryLoop[T, T] {
 }
 
 func binary[T number](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
-	if f := numberBinary[T](op); f != nil && hasNumberLoop(op, d) {
+	f := numberBinary[T](op)
+	if f != nil && hasNumberLoop(op, d) {
 		return f
 	}
 	var loop any
@@ -295,14 +306,20 @@ func (f unaryLoop[S, T]) then(fit unaryLoop[T, T]) unaryLoop[S, T] {
 	if fit == nil {
 		return f
 	}
-	return func(dst []T, x []S) { f(dst, x); fit(dst, dst) }
+	return func(dst []T, x []S) {
+		f(dst, x)
+		fit(dst, dst)
+	}
 }
 
 func (f binaryLoop[S, T]) then(fit unaryLoop[T, T]) binaryLoop[S, T] {
 	if fit == nil {
 		return f
 	}
-	return func(dst []T, x, y []S) { f(dst, x, y); fit(dst, dst) }
+	return func(dst []T, x, y []S) {
+		f(dst, x, y)
+		fit(dst, dst)
+	}
 }
 
 // conversion is the loop from elements of type from to elements of type d.
@@ -326,7 +343,8 @@ func conversion[S, T number](d, from hlo.DType) unaryLoop[S, T] {
 				dst[k] = T(boolInt(v != 0))
 			}
 		}
-	case classOf(d) == classF32 && d != hlo.F32 && classOf(from) != classF32:
+	case classOf(d) == classF32 &&
+		d != hlo.F32 && classOf(from) != classF32:
 		return func(dst []T, src []S) { // one rounding, not two
 			for k, v := range src[:len(dst)] {
 				dst[k] = T(kernels.RoundFloat(d, float64(v)))
@@ -351,10 +369,14 @@ func comparison[T number](i *hlo.Instr) binaryLoop[T, int32] {
 	holds := func(x, y T) bool { return false }
 	if d.IsFloat() {
 		f := reference.CompareFloats(i)
-		holds = func(x, y T) bool { return f(float64(x), float64(y)) }
+		holds = func(x, y T) bool {
+			return f(float64(x), float64(y))
+		}
 	} else {
 		f := reference.CompareInts(i, d)
-		holds = func(x, y T) bool { return f(int64(x), int64(y)) }
+		holds = func(x, y T) bool {
+			return f(int64(x), int64(y))
+		}
 	}
 	return func(dst []int32, x, y []T) {
 		for k := range dst {
@@ -415,7 +437,9 @@ func boolInt(b bool) int32 {
 }
 
 func selectInto[T number](dst []T, p []int32, x, y []T) {
-	p, x, y = p[:len(dst)], x[:len(dst)], y[:len(dst)]
+	p = p[:len(dst)]
+	x = x[:len(dst)]
+	y = y[:len(dst)]
 	for k := range dst {
 		v := y[k]
 		if p[k] != 0 {
@@ -429,7 +453,9 @@ func selectInto[T number](dst []T, p []int32, x, y []T) {
 func clampInto[T number](d hlo.DType, dst, lo, x, hi []T) {
 	if d == hlo.U64 {
 		for k := range dst {
-			dst[k] = T(min(max(uint64(x[k]), uint64(lo[k])), uint64(hi[k])))
+			dst[k] = T(min(max(
+				uint64(x[k]), uint64(lo[k]),
+			), uint64(hi[k])))
 		}
 		return
 	}
@@ -449,8 +475,14 @@ func isFiniteInto[T number](dst []int32, x []T) {
 func bitcast[S, T number](d, from hlo.DType) unaryLoop[S, T] {
 	return func(dst []T, x []S) {
 		var cell [8]byte
-		a := kernels.Buffer{Shape: hlo.Shape{DType: from}, Data: cell[:]}
-		b := kernels.Buffer{Shape: hlo.Shape{DType: d}, Data: cell[:]}
+		a := kernels.Buffer{
+			Shape: hlo.Shape{DType: from},
+			Data:  cell[:],
+		}
+		b := kernels.Buffer{
+			Shape: hlo.Shape{DType: d},
+			Data:  cell[:],
+		}
 		for k, v := range x[:len(dst)] {
 			if from.IsFloat() {
 				a.SetFloat(0, float64(v))

@@ -14,7 +14,10 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-var types = []string{"f32", "f64", "bf16", "f16", "f8e4m3fn", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "pred"}
+var types = []string{
+	"f32", "f64", "bf16", "f16", "f8e4m3fn", "s8", "s16", "s32",
+	"s64", "u8", "u16", "u32", "u64", "pred",
+}
 
 // operationTexts are small programs with one operation each on type d; not all
 // of them are valid.
@@ -24,10 +27,16 @@ func operationTexts(d string) []string {
 		text := fmt.Sprintf(format, args...)
 		texts = append(texts, strings.ReplaceAll(text, "T[", d+"["))
 	}
-	for _, op := range []string{"abs", "cbrt", "ceil", "cosine", "count-leading-zeros", "erf", "exponential", "exponential-minus-one", "floor", "logistic", "negate", "not", "popcnt", "round-nearest-even", "rsqrt", "sign", "sine", "sqrt", "tanh"} {
+	for _, op := range []string{
+		"abs", "cbrt", "ceil", "cosine", "count-leading-zeros", "erf", "exponential", "exponential-minus-one", "floor", "logistic",
+		"negate", "not", "popcnt", "round-nearest-even", "rsqrt", "sign", "sine", "sqrt", "tanh",
+	} {
 		add("x = T[7,83] parameter(0)\nr = T[7,83] %s(x)", op)
 	}
-	for _, op := range []string{"add", "and", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder", "shift-left", "shift-right-arithmetic", "shift-right-logical", "subtract", "xor", "atan2"} {
+	for _, op := range []string{
+		"add", "and", "divide", "maximum", "minimum", "multiply", "or", "power",
+		"remainder", "shift-left", "shift-right-arithmetic", "shift-right-logical", "subtract", "xor", "atan2",
+	} {
 		add("x = T[7,83] parameter(0)\ny = T[7,83] parameter(1)\nr = T[7,83] %s(x, y)", op)
 	}
 	for _, dir := range []string{"EQ", "NE", "LT", "LE", "GT", "GE"} {
@@ -99,7 +108,9 @@ func runsLikeReference(t *testing.T, text string, c *hlo.Computation) bool {
 		t.Fatal(err)
 	}
 	const runs = 3 // of which the runtime may allocate once by itself
-	if n := testing.AllocsPerRun(runs, func() { bench.Run(context.Background(), k) }); n > 0 {
+	if n := testing.AllocsPerRun(runs, func() {
+		bench.Run(context.Background(), k)
+	}); n > 0 {
 		t.Errorf("%v allocations a run\n%s", n, text)
 	}
 	return true
@@ -107,7 +118,11 @@ func runsLikeReference(t *testing.T, text string, c *hlo.Computation) bool {
 
 // The quick loops against package math over a spread of all f32 numbers.
 func TestQuickLoops(t *testing.T) {
-	oracle := map[hlo.Opcode]func(float64) float64{hlo.OpExponential: math.Exp, hlo.OpTanh: math.Tanh, hlo.OpLogistic: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }}
+	oracle := map[hlo.Opcode]func(float64) float64{
+		hlo.OpExponential: math.Exp,
+		hlo.OpTanh:        math.Tanh,
+		hlo.OpLogistic:    func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	}
 	for op, f := range expLoops {
 		worst, at := 0.0, float32(0)
 		for bits := uint64(0); bits < 1<<32; bits += 1009 {
@@ -115,8 +130,11 @@ func TestQuickLoops(t *testing.T) {
 			var y [1]float32
 			f(y[:], x[:])
 			want := oracle[op](float64(x[0]))
-			if w := float32(want); w != w || math.IsInf(float64(w), 0) || y[0] != y[0] {
-				if math.Float32bits(w) != math.Float32bits(y[0]) && !(w != w && y[0] != y[0]) {
+			if w := float32(want); w != w ||
+				math.IsInf(float64(w), 0) ||
+				y[0] != y[0] {
+				if math.Float32bits(w) != math.Float32bits(y[0]) &&
+					!(w != w && y[0] != y[0]) {
 					t.Fatalf("%s(%v) = %v, want %v", op, x[0], y[0], w)
 				}
 				continue

@@ -85,7 +85,8 @@ func (m *measure) applies(t symtile.Tiling) bool {
 		if t[j[0]] != t[j[1]] {
 			return false
 		}
-		several = several || t[j[0]] < m.p.Space.Dims[j[0]].Extent
+		several = several ||
+			t[j[0]] < m.p.Space.Dims[j[0]].Extent
 	}
 	return several
 }
@@ -93,8 +94,16 @@ func (m *measure) applies(t symtile.Tiling) bool {
 func measureOf(p *symtile.Program, c deviceSpec) (*measure, error) {
 	n := len(p.Ops)
 	m := &measure{
-		p: p, spec: c, live: map[string][][]liveScratch{}, trips: make([]float64, len(p.Space.Dims)), sizes: make([]float64, n),
-		around: make([][]loops, n), own: make([]loops, n), moves: make([]loops, n), inside: make([]loops, n), duplicates: make([][]int, n),
+		p:          p,
+		spec:       c,
+		live:       map[string][][]liveScratch{},
+		trips:      make([]float64, len(p.Space.Dims)),
+		sizes:      make([]float64, n),
+		around:     make([][]loops, n),
+		own:        make([]loops, n),
+		moves:      make([]loops, n),
+		inside:     make([]loops, n),
+		duplicates: make([][]int, n),
 	}
 	if err := m.compile(); err != nil {
 		return nil, err
@@ -134,16 +143,23 @@ func (m *measure) compile() (err error) {
 	for _, op := range m.p.Ops {
 		first := len(results)
 		for _, d := range op.Tile {
-			results = append(results, d.Size, d.Offset, d.Stride, d.Lower, d.Bound)
+			results = append(
+				results, d.Size, d.Offset,
+				d.Stride, d.Lower, d.Bound,
+			)
 		}
-		m.tiles = append(m.tiles, [2]int{first, len(results)})
+		m.tiles = append(
+			m.tiles, [2]int{first, len(results)},
+		)
 	}
 	if m.code, err = index.Compile(vars, results); err != nil {
 		return err
 	}
 	m.vals = make([]int64, len(vars))
 	for k := range m.p.Runtime {
-		m.vals[2*len(m.p.Space.Dims)+k] = 7919 * int64(k+1) // any, and far from each other
+		// any, and far from each other
+		m.vals[2*len(m.p.Space.Dims)+k] = 7919 *
+			int64(k+1)
 	}
 	m.out = make([]int64, len(results))
 	m.scratch = make([]int64, m.code.ScratchLen())
@@ -161,7 +177,10 @@ func (m *measure) nest(body []symtile.Step, around []loops) {
 		for _, d := range s.Loop.Dims {
 			set |= 1 << d
 		}
-		m.nest(s.Loop.Body, append(around[:len(around):len(around)], set))
+		m.nest(
+			s.Loop.Body,
+			append(around[:len(around):len(around)], set),
+		)
 		for _, c := range s.Loop.Accumulators {
 			m.around[c], m.own[c] = around, set
 		}
@@ -213,18 +232,30 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 	if m.online != nil && m.online.applies(t) {
 		return m.online.candidate(t)
 	}
-	c := candidate{tiling: t, programs: 1, inner: 1, page: 1}
+	c := candidate{
+		tiling:   t,
+		programs: 1,
+		inner:    1,
+		page:     1,
+	}
 	if m.along >= 0 {
-		n := min(rowPage, max(1, m.p.Space.Dims[m.along].Extent))
+		n := min(
+			rowPage,
+			max(1, m.p.Space.Dims[m.along].Extent),
+		)
 		c.page = float64(min(t[m.along], n)) / float64(n)
 	}
 	for k, d := range m.p.Space.Dims {
-		tiles := math.Ceil(float64(max(1, d.Extent)) / float64(t[k]))
+		tiles := math.Ceil(
+			float64(max(1, d.Extent)) / float64(t[k]),
+		)
 		m.trips[k] = tiles
 
 		if d.Kind == symtile.Parallel {
 			c.programs *= tiles
-			c.inner = float64(min(t[k], m.spec.vector)) / float64(min(max(1, d.Extent), m.spec.vector)) // the last one stays
+			// the last one stays
+			c.inner = float64(min(t[k], m.spec.vector)) /
+				float64(min(max(1, d.Extent), m.spec.vector))
 		} else if tiles > 1 && m.idle&(1<<k) == 0 {
 			c.whole++
 		}
@@ -241,23 +272,31 @@ func (m *measure) candidate(t symtile.Tiling) candidate {
 				c.products += work
 				c.left += m.sizes[op.Args[0]] * runs
 				c.right += m.sizes[op.Args[1]] * runs
-				c.pieces += (m.pieces(op.Args[0]) + m.pieces(op.Args[1])) * runs
+				c.pieces += (m.pieces(op.Args[0]) +
+					m.pieces(op.Args[1])) * runs
 				c.sums += m.sizes[n] * c.programs
 				c.passes += m.sizes[n] * runs
 			}
 		}
 	}
 	switch {
-	case m.online != nil && 4*c.elements > float64(m.spec.Second)*m.rowsOf(t, c):
+	case m.online != nil &&
+		4*c.elements > float64(m.spec.Second)*m.rowsOf(t, c):
 		c.again = 1
 	default: // every iteration begins and ends rows: 64 keys measure 6 % slower than 128
 		for _, d := range m.shorts {
-			c.again = max(c.again, 0.25*math.Log2(onlineTile/float64(t[d])))
+			c.again = max(
+				c.again,
+				0.25*math.Log2(onlineTile/float64(t[d])),
+			)
 		}
 	}
 	live := m.liveScratchOf(t)
 	c.lowers, c.scratch = live != nil, m.peak(live)
-	c.spill = max(0, math.Log2(c.scratch/float64(m.spec.Second/2)))
+	c.spill = max(
+		0,
+		math.Log2(c.scratch/float64(m.spec.Second/2)),
+	)
 	return c
 }
 
@@ -268,7 +307,8 @@ func (m *measure) rowsOf(t symtile.Tiling, c candidate) float64 {
 	rows, last := 1.0, 1.0
 	for k, d := range m.p.Space.Dims {
 		if d.Kind == symtile.Parallel && c.products == 0 {
-			rows, last = rows*last, float64(t[k])
+			rows = rows * last
+			last = float64(t[k])
 		}
 	}
 	return rows
@@ -302,7 +342,8 @@ func (m *measure) evaluate(t symtile.Tiling) {
 // instruction: where a loop has one step, its ops and those outside are one.
 func (m *measure) known(n int) bool {
 	for _, k := range m.duplicates[n] {
-		if m.inside[k] == m.inside[n] && m.same(m.tiles[k], m.tiles[n]) {
+		if m.inside[k] == m.inside[n] &&
+			m.same(m.tiles[k], m.tiles[n]) {
 			return true
 		}
 	}
@@ -314,7 +355,8 @@ func (m *measure) known(n int) bool {
 func (m *measure) active(n int) loops {
 	set := m.own[n]
 	levels := m.around[n]
-	for len(levels) > 0 && levels[len(levels)-1]&m.several&m.moves[n] == 0 {
+	for len(levels) > 0 &&
+		levels[len(levels)-1]&m.several&m.moves[n] == 0 {
 		levels = levels[:len(levels)-1]
 	}
 	for _, l := range levels {
@@ -338,13 +380,16 @@ func (m *measure) work(n int) float64 {
 	op := &m.p.Ops[n]
 	w := m.sizes[n]
 	switch op.Code {
-	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpCopy, hlo.OpGetTupleElement:
+	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice,
+		hlo.OpCopy, hlo.OpGetTupleElement:
 		return 0 // the same elements under another name
 	case hlo.OpReduce:
 		w = m.sizes[op.Args[0]]
 	case hlo.OpDot:
 		for _, d := range op.Instr.Attrs.LHSContract {
-			w *= float64(m.out[m.tiles[op.Args[0]][0]+fields*int(d)])
+			w *= float64(
+				m.out[m.tiles[op.Args[0]][0]+fields*int(d)],
+			)
 		}
 	}
 	return w
@@ -442,7 +487,8 @@ func (m *measure) liveScratchOf(t symtile.Tiling) [][]liveScratch {
 		return live
 	}
 	if q, err := m.p.At(t); err == nil {
-		if l, _ := lower(q, kernels.Plan{}, m.spec); l.err == nil {
+		l, _ := lower(q, kernels.Plan{}, m.spec)
+		if l.err == nil {
 			live = liveScratchSets(l, m.distinct())
 		}
 	}
@@ -469,10 +515,17 @@ func liveScratchSets(l *lowering, ops []int) [][]liveScratch {
 	for _, v := range l.values {
 		var rooms []liveScratch
 		for _, u := range l.values {
-			if u.where == inMemory || u.liveFrom > v.liveFrom || v.liveFrom > u.liveTo {
+			if u.where == inMemory ||
+				u.liveFrom > v.liveFrom ||
+				v.liveFrom > u.liveTo {
 				continue
 			}
-			r := liveScratch{noTile, float64(u.n), u.where == inStrip || u.where == inSplat, float64(classBytes[u.class])}
+			r := liveScratch{
+				noTile,
+				float64(u.n),
+				u.where == inStrip || u.where == inSplat,
+				float64(classBytes[u.class]),
+			}
 			if u.tile != noTile && len(ops) == len(l.p.Ops) {
 				r.tile = ops[u.tile]
 			}

@@ -120,7 +120,9 @@ func checkEstimates(t *testing.T, p *symtile.Program, tilings []symtile.Tiling) 
 		}
 		c := m.candidate(tiling)
 		const few = 2000 // element operations, which nobody waits for
-		if r := (c.work + few) / (workOf(q, q.Body, float64(q.Programs())) + few); r > most || r < 1/most {
+		if r := (c.work + few) /
+			(workOf(q, q.Body, float64(q.Programs())) + few); r > most ||
+			r < 1/most {
 			t.Errorf("%v: %v times the element operations estimated that are done", tiling, r)
 		}
 		const slack = 4096 // bytes

@@ -47,9 +47,11 @@ func exponentials(dst, x []float32) {
 		n := float64(v*expInv) + roundMagic
 		k := math.Float64bits(n)
 		r := v - (n-roundMagic)*expStep
-		p := expTable[k%expSteps] * math.Float64frombits((k/expSteps+1023)<<52)
+		p := expTable[k%expSteps] *
+			math.Float64frombits((k/expSteps+1023)<<52)
 		q := r * r
-		dst[i] = float32(p + p*(r+q*(0.5+r*(1.0/6))+q*q*(1.0/24)))
+		dst[i] = float32(p + p*(r+q*
+			(0.5+r*(1.0/6))+q*q*(1.0/24)))
 	}
 }
 
@@ -66,9 +68,12 @@ func logistics(dst, x []float32) {
 		n := float64(v*expInv) + roundMagic
 		k := math.Float64bits(n)
 		r := v - (n-roundMagic)*expStep
-		p := expTable[k%expSteps] * math.Float64frombits((k/expSteps+1023)<<52)
+		p := expTable[k%expSteps] *
+			math.Float64frombits((k/expSteps+1023)<<52)
 		q := r * r
-		dst[i] = float32(1 / (1 + (p + p*(r+q*(0.5+r*(1.0/6))+q*q*(1.0/24)))))
+		dst[i] = float32(1 / (1 + (p + p*
+			(r+q*(0.5+r*(1.0/6))+q*
+				q*(1.0/24)))))
 	}
 }
 
@@ -86,14 +91,18 @@ func tanhs(dst, x []float32) {
 		if v > -1.0/32 && v < 1.0/32 {
 			v /= 2
 			q := v * v
-			dst[i] = float32(v + v*q*(-1.0/3+q*(2.0/15-q*(17.0/315))))
+			dst[i] = float32(v + v*q*(-1.0/3+
+				q*(2.0/15-q*(17.0/315))))
 			continue
 		}
 		n := float64(v*expInv) + roundMagic
 		k := math.Float64bits(n)
 		r := v - (n-roundMagic)*expStep
-		p := expTable[k%expSteps] * math.Float64frombits((k/expSteps+1023)<<52)
+		p := expTable[k%expSteps] *
+			math.Float64frombits((k/expSteps+1023)<<52)
 		q := r * r
-		dst[i] = float32(1 - 2/(1+(p+p*(r+q*(0.5+r*(1.0/6))+q*q*(1.0/24)))))
+		dst[i] = float32(1 - 2/(1+(p+p*
+			(r+q*(0.5+r*(1.0/6))+q*
+				q*(1.0/24)))))
 	}
 }

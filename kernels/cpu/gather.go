@@ -45,7 +45,9 @@ func readByGathersOnly(p *symtile.Program, n int) bool {
 			}
 		}
 	}
-	return !slices.ContainsFunc(p.Roots, func(r symtile.Root) bool { return r.Op == n })
+	return !slices.ContainsFunc(p.Roots, func(r symtile.Root) bool {
+		return r.Op == n
+	})
 }
 
 // lowerGather lowers a gather.
@@ -59,19 +61,32 @@ func lowerGather[T number](b *block, n int, op symtile.Op) {
 	t := newGatherAccess(b, op, source.Tile, strides, direct)
 	v := b.l.result(n)
 	indices := materialized(b, op, 1)
-	in := &instr{name: "gather", outs: []*value{v}, tileArgs: []*value{indices}}
+	in := &instr{
+		name:     "gather",
+		outs:     []*value{v},
+		tileArgs: []*value{indices},
+	}
 	if direct {
-		move, param := reader[T](source.Instr.Shape.DType), source.Instr.Attrs.Param
+		move := reader[T](source.Instr.Shape.DType)
+		param := source.Instr.Attrs.Param
 		in.run = func(w *worker) {
 			data := w.in[param].Data
-			runGather(w, t, whole[T](w, v), indexReader(w, indices), func(dst []T, at, step int64) { move(dst, data, at, step) })
+			runGather(w, t, whole[T](w, v), indexReader(w, indices), func(
+				dst []T, at, step int64,
+			) {
+				move(dst, data, at, step)
+			})
 		}
 	} else {
 		from := materialized(b, op, 0)
 		in.tileArgs = append(in.tileArgs, from)
 		in.run = func(w *worker) {
 			src := whole[T](w, from)
-			runGather(w, t, whole[T](w, v), indexReader(w, indices), func(dst []T, at, step int64) { copyStridedRun(dst, src, at, step) })
+			runGather(w, t, whole[T](w, v), indexReader(w, indices), func(
+				dst []T, at, step int64,
+			) {
+				copyStridedRun(dst, src, at, step)
+			})
 		}
 	}
 	b.add(in)
@@ -80,7 +95,8 @@ func lowerGather[T number](b *block, n int, op symtile.Op) {
 // newGatherAccess describes a gather from a source with the strides, those of the
 // tensor when direct, else those of the tile in scratch.
 func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int64, direct bool) *gatherAccess {
-	g, from := op.Instr.Attrs.Gather, op.Instr.Operands[0].Shape
+	g := op.Instr.Attrs.Gather
+	from := op.Instr.Operands[0].Shape
 	t := &gatherAccess{}
 	base := b.l.p.Space.Ring.Const(0)
 	if direct {
@@ -98,13 +114,20 @@ func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int
 		t.dims = append(t.dims, x)
 	}
 	indices := b.l.p.Ops[op.Args[1]].Tile
-	components := t.setBatchSteps(g, rowMajor(indices.Sizes()), source, strides, direct)
+	components := t.setBatchSteps(
+		g, rowMajor(indices.Sizes()), source, strides, direct,
+	)
 	for k, d := range g.StartIndexMap {
-		t.starts = append(t.starts, startComponent{int64(k) * components, from.Dims[d] - g.SliceSizes[d], strides[d]})
+		t.starts = append(t.starts, startComponent{
+			int64(k) * components,
+			from.Dims[d] - g.SliceSizes[d],
+			strides[d],
+		})
 	}
 	offsets := slices.Sorted(slices.Values(g.OffsetDims))
 	for d := range source {
-		if slices.Contains(g.CollapsedSliceDims, int64(d)) || slices.Contains(g.OperandBatching, int64(d)) {
+		if slices.Contains(g.CollapsedSliceDims, int64(d)) ||
+			slices.Contains(g.OperandBatching, int64(d)) {
 			continue
 		}
 		x := op.Tile[offsets[0]]
@@ -121,11 +144,17 @@ func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int
 	return t
 }
 
-func strideOf(d symtile.DimTile) int64 { v, _ := d.Stride.Value(); return v }
+func strideOf(d symtile.DimTile) int64 {
+	v, _ := d.Stride.Value()
+	return v
+}
 
 // setBatchSteps sets the steps of the batch dimensions and returns that from one
 // component of an index vector to the next.
-func (t *gatherAccess) setBatchSteps(g *hlo.GatherDims, indices []int64, source symtile.Tile, strides []int64, direct bool) (components int64) {
+func (t *gatherAccess) setBatchSteps(
+	g *hlo.GatherDims, indices []int64,
+	source symtile.Tile, strides []int64, direct bool,
+) (components int64) {
 	d := 0
 	for k, step := range indices {
 		if int64(k) == g.IndexVectorDim {
@@ -158,7 +187,11 @@ func indexReader(w *worker, v *value) func(k int64) int64 {
 }
 
 // runGather computes the whole tile; masked elements become 0.
-func runGather[T number](w *worker, t *gatherAccess, dst []T, index func(int64) int64, read func(dst []T, at, step int64)) {
+func runGather[T number](
+	w *worker, t *gatherAccess, dst []T,
+	index func(int64) int64,
+	read func(dst []T, at, step int64),
+) {
 	if len(t.masks) > 0 {
 		clear(dst)
 	}
@@ -174,7 +207,8 @@ func runGather[T number](w *worker, t *gatherAccess, dst []T, index func(int64) 
 	}
 	var walk func(k int, to, at, from int64)
 	walk = func(k int, to, at, from int64) {
-		if k == len(t.dims) || k == len(t.dims)-1 && t.dims[k].index == 0 {
+		if k == len(t.dims) ||
+			k == len(t.dims)-1 && t.dims[k].index == 0 {
 			for _, s := range t.starts {
 				at += max(0, min(index(from+s.at), s.max)) * s.step
 			}
@@ -183,12 +217,19 @@ func runGather[T number](w *worker, t *gatherAccess, dst []T, index func(int64) 
 				return
 			}
 			d := t.dims[k]
-			read(dst[to*d.size+r.lo[k]:to*d.size+r.hi[k]], at+r.lo[k]*d.step, d.step)
+			read(
+				dst[to*d.size+r.lo[k]:to*d.size+r.hi[k]],
+				at+r.lo[k]*d.step,
+				d.step,
+			)
 			return
 		}
 		d := t.dims[k]
 		for i := r.lo[k]; i < r.hi[k]; i++ {
-			walk(k+1, to*d.size+i, at+i*d.step, from+i*d.index)
+			walk(
+				k+1, to*d.size+i,
+				at+i*d.step, from+i*d.index,
+			)
 		}
 	}
 	walk(0, 0, w.slots[t.base], 0)
@@ -210,19 +251,31 @@ type rowGather struct {
 // gathersRows says whether a root is a gather of rows that can go straight to its output.
 func (l *lowering) gathersRows(r symtile.Root) bool {
 	op := l.p.Ops[r.Op]
-	if op.Code != hlo.OpGather || op.Tile.HasDigits() || len(op.Tile) == 0 || len(op.Tile) > maxRank || !readByGathersOnly(l.p, op.Args[0]) {
+	if op.Code != hlo.OpGather ||
+		op.Tile.HasDigits() ||
+		len(op.Tile) == 0 ||
+		len(op.Tile) > maxRank ||
+		!readByGathersOnly(l.p, op.Args[0]) {
 		return false
 	}
 	last := int64(len(op.Tile) - 1)
-	return slices.Contains(op.Instr.Attrs.Gather.OffsetDims, last) && op.Instr.Shape.DType == l.p.Ops[op.Args[0]].Instr.Shape.DType
+	return slices.Contains(op.Instr.Attrs.Gather.OffsetDims, last) &&
+		op.Instr.Shape.DType == l.p.Ops[op.Args[0]].Instr.Shape.DType
 }
 
 // lowerRowGather lowers such a root.
 func (b *block) lowerRowGather(r symtile.Root) {
 	op := b.l.p.Ops[r.Op]
-	source, shape := b.l.p.Ops[op.Args[0]], op.Instr.Shape
-	x := &rowGather{width: shape.DType.Size(), nonTemporal: b.l.storesNonTemporal(shape)}
-	x.access = newGatherAccess(b, op, source.Tile, source.Instr.Shape.Strides(), true)
+	source := b.l.p.Ops[op.Args[0]]
+	shape := op.Instr.Shape
+	x := &rowGather{
+		width:       shape.DType.Size(),
+		nonTemporal: b.l.storesNonTemporal(shape),
+	}
+	x.access = newGatherAccess(
+		b, op, source.Tile,
+		source.Instr.Shape.Strides(), true,
+	)
 	base := b.l.p.Space.Ring.Const(0)
 	for d, place := range shape.Strides() {
 		base = base.Add(op.Tile[d].Offset.Scale(place))
@@ -230,17 +283,27 @@ func (b *block) lowerRowGather(r symtile.Root) {
 	}
 	x.slot = b.slot(base)
 	x.indices = materialized(b, op, 1)
-	param, output, once := source.Instr.Attrs.Param, r.Output, r.Once
-	x.src = func(w *worker) []byte { return w.in[param].Data }
-	x.dst = func(w *worker) []byte { return w.out[output].Data }
-	b.add(&instr{name: fmt.Sprintf("gather to output %d", output), tileArgs: []*value{x.indices}, run: func(w *worker) {
-		for _, d := range once {
-			if w.tids[d] != 0 {
-				return
+	param := source.Instr.Attrs.Param
+	output := r.Output
+	once := r.Once
+	x.src = func(w *worker) []byte {
+		return w.in[param].Data
+	}
+	x.dst = func(w *worker) []byte {
+		return w.out[output].Data
+	}
+	b.add(&instr{
+		name:     fmt.Sprintf("gather to output %d", output),
+		tileArgs: []*value{x.indices},
+		run: func(w *worker) {
+			for _, d := range once {
+				if w.tids[d] != 0 {
+					return
+				}
 			}
-		}
-		x.run(w)
-	}})
+			x.run(w)
+		},
+	})
 }
 
 // index is element k of the indices.
@@ -270,7 +333,12 @@ func (x *rowGather) run(w *worker) {
 		if more = x.advance(&at, &r); more {
 			to, from = x.find(w, &at)
 		}
-		x.copyRow(w, r.hi[len(x.access.dims)-1]-r.lo[len(x.access.dims)-1], nowTo, now, from-now)
+		x.copyRow(
+			w,
+			r.hi[len(x.access.dims)-1]-
+				r.lo[len(x.access.dims)-1],
+			nowTo, now, from-now,
+		)
 	}
 	if x.nonTemporal {
 		storeFence(w)
@@ -289,15 +357,22 @@ func (x *rowGather) advance(at *[maxRank]int64, r *region) bool {
 }
 
 // find is where the element at an index goes and comes from.
-func (x *rowGather) find(w *worker, at *[maxRank]int64) (to, from int64) {
-	to, from = w.slots[x.slot], w.slots[x.access.base]
+func (x *rowGather) find(
+	w *worker, at *[maxRank]int64,
+) (to, from int64) {
+	to = w.slots[x.slot]
+	from = w.slots[x.access.base]
 	index := int64(0)
 	for k := range x.access.dims {
 		d := &x.access.dims[k]
-		to, from, index = to+at[k]*x.to[k], from+at[k]*d.step, index+at[k]*d.index
+		to = to + at[k]*x.to[k]
+		from = from + at[k]*d.step
+		index = index + at[k]*d.index
 	}
 	for _, s := range x.access.starts {
-		from += max(0, min(x.index(w, index+s.at), s.max)) * s.step
+		from += max(0, min(
+			x.index(w, index+s.at), s.max,
+		)) * s.step
 	}
 	return to, from
 }
@@ -306,13 +381,28 @@ func (x *rowGather) find(w *worker, at *[maxRank]int64) (to, from int64) {
 // elements further, is fetched.
 func (x *rowGather) copyRow(w *worker, n, to, from, next int64) {
 	last := len(x.access.dims) - 1
-	step, place := x.access.dims[last].step, x.to[last]
-	dst, src := x.dst(w)[to*x.width:], x.src(w)[from*x.width:]
-	dst, src = dst[:((n-1)*place+1)*x.width], src[:((n-1)*step+1)*x.width]
+	step := x.access.dims[last].step
+	place := x.to[last]
+	dst, src := x.dst(w)[to*x.width:],
+		x.src(w)[from*x.width:]
+	dst, src = dst[:((n-1)*place+1)*x.width],
+		src[:((n-1)*step+1)*x.width]
 	if step != 1 || place != 1 {
 		m := tileCopy{width: x.width}
-		m.copyStrided(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), n, place, step)
+		m.copyStrided(
+			unsafe.Pointer(&dst[0]),
+			unsafe.Pointer(&src[0]), n, place, step,
+		)
 		return
 	}
-	w.copyRows(copyArgs{n: 1, bytes: n * x.width, from: unsafe.Pointer(&src[0]), to: unsafe.Pointer(&dst[0]), ahead: next * x.width}, x.nonTemporal)
+	w.copyRows(
+		copyArgs{
+			n:     1,
+			bytes: n * x.width,
+			from:  unsafe.Pointer(&src[0]),
+			to:    unsafe.Pointer(&dst[0]),
+			ahead: next * x.width,
+		},
+		x.nonTemporal,
+	)
 }

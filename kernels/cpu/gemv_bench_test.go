@@ -21,15 +21,23 @@ var skinny = []struct{ name, left, right, attrs string }{
 // BenchmarkSkinny is default plans of such products, on one and on two threads.
 func BenchmarkSkinny(b *testing.B) {
 	for _, x := range skinny {
-		p := programOf(b, fmt.Sprintf("ENTRY e { x = f32[%s] parameter(0)\ny = f32[%s] parameter(1)\nROOT d = f32[%s] dot(x, y), %s }",
-			x.left, x.right, map[bool]string{true: "4096,1", false: "1,4096"}[x.right == "4096,1"], x.attrs))
+		p := programOf(
+			b, fmt.Sprintf(
+				"ENTRY e { x = f32[%s] parameter(0)\ny = f32[%s] parameter(1)\nROOT d = f32[%s] dot(x, y), %s }",
+				x.left, x.right,
+				map[bool]string{true: "4096,1", false: "1,4096"}[x.right == "4096,1"],
+				x.attrs,
+			),
+		)
 		plan, err := New().Default(p)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Log(x.name, plan)
 		for _, threads := range []int64{1, 2} {
-			b.Run(fmt.Sprintf("%s/threads=%d", x.name, threads), func(b *testing.B) { runSkinny(b, p, plan.With("threads", threads)) })
+			b.Run(fmt.Sprintf("%s/threads=%d", x.name, threads), func(b *testing.B) {
+				runSkinny(b, p, plan.With("threads", threads))
+			})
 		}
 	}
 }

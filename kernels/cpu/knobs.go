@@ -61,7 +61,9 @@ func checkKnobs(plan kernels.Plan) error {
 			return fmt.Errorf("the CPU backend has no knob %q; it has %s", k.Name, knobNames())
 		}
 		if k.Value < known.min || k.Value > known.max {
-			return fmt.Errorf("%s=%d is not between %d and %d", k.Name, k.Value, known.min, known.max)
+			return fmt.Errorf(
+				"%s=%d is not between %d and %d", k.Name, k.Value, known.min, known.max,
+			)
 		}
 	}
 	return nil

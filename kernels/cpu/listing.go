@@ -13,11 +13,19 @@ import (
 func (s *schedule) describe(plan kernels.Plan, workers int) string {
 	var b strings.Builder
 	p := s.block.l.p
-	fmt.Fprintf(&b, "plan %s: %d tile programs on %d workers, %d bytes of scratch each\n", plan, p.Programs(), workers, s.block.l.bytes)
+	fmt.Fprintf(
+		&b, "plan %s: %d tile programs on %d workers, %d bytes of scratch each\n",
+		plan, p.Programs(), workers,
+		s.block.l.bytes,
+	)
 	for _, d := range p.Space.Dims {
 		size, _ := d.Size.Value()
 		tiles, _ := d.Tiles.Value()
-		fmt.Fprintf(&b, "%s: %s, extent %d in %d tiles of %d, from %s\n", d.Name, d.Kind, d.Extent, tiles, size, d.From.Name)
+		fmt.Fprintf(
+			&b, "%s: %s, extent %d in %d tiles of %d, from %s\n",
+			d.Name, d.Kind, d.Extent,
+			tiles, size, d.From.Name,
+		)
 	}
 	for _, v := range s.block.l.values {
 		if v.where == inSplat && v.liveTo == lastPosition {
@@ -37,7 +45,10 @@ func (s *schedule) listTo(b *strings.Builder, indent string) {
 		case i.rowKernel != nil:
 			i.rowKernel.listTo(b, indent)
 		case i.loop != nil:
-			fmt.Fprintf(b, "%sfor %s {\n", indent, i.loop.header(s.block.l))
+			fmt.Fprintf(
+				b, "%sfor %s {\n",
+				indent, i.loop.header(s.block.l),
+			)
 			i.loop.body.listTo(b, indent+"  ")
 			fmt.Fprintf(b, "%s}\n", indent)
 		case i.group == nil:
@@ -45,7 +56,12 @@ func (s *schedule) listTo(b *strings.Builder, indent string) {
 		case len(i.group) == 1:
 			fmt.Fprintf(b, "%s%s\n", indent, i.group[0])
 		default:
-			fmt.Fprintf(b, "%sstrips of %d of %d {\n", indent, min(s.block.l.strip, i.n), i.n)
+			fmt.Fprintf(
+				b, "%sstrips of %d of %d {\n",
+				indent,
+				min(s.block.l.strip, i.n),
+				i.n,
+			)
 			for _, n := range i.group {
 				fmt.Fprintf(b, "%s  %s\n", indent, n)
 			}
@@ -56,7 +72,11 @@ func (s *schedule) listTo(b *strings.Builder, indent string) {
 
 // listTo writes the instructions of a nest; those in a pass take turns.
 func (n *rowKernel) listTo(b *strings.Builder, indent string) {
-	fmt.Fprintf(b, "%sfor rows of %d of %d, passes %d {\n", indent, n.cols(), product(n.extents), n.schedule.sweeps)
+	fmt.Fprintf(
+		b, "%sfor rows of %d of %d, passes %d {\n",
+		indent, n.cols(),
+		product(n.extents), n.schedule.sweeps,
+	)
 	for _, i := range n.items {
 		list := i.group
 		if list == nil {
@@ -72,7 +92,14 @@ func (n *rowKernel) listTo(b *strings.Builder, indent string) {
 func (lp *loop) header(l *lowering) string {
 	var names []string
 	for k, d := range lp.dims {
-		names = append(names, fmt.Sprintf("%s < %d", l.p.Space.Dims[d].Name, lp.trips[k]))
+		names = append(
+			names,
+			fmt.Sprintf(
+				"%s < %d",
+				l.p.Space.Dims[d].Name,
+				lp.trips[k],
+			),
+		)
 	}
 	return strings.Join(names, ", ")
 }
@@ -88,7 +115,9 @@ func (i *instr) String() string {
 			args = append(args, v.name)
 		}
 	}
-	text := fmt.Sprintf("%s(%s)", i.name, strings.Join(args, ", "))
+	text := fmt.Sprintf(
+		"%s(%s)", i.name, strings.Join(args, ", "),
+	)
 	if len(made) > 0 {
 		text = strings.Join(made, ", ") + " = " + text
 	}
@@ -97,10 +126,16 @@ func (i *instr) String() string {
 
 func (v *value) String() string {
 	if v.where == inMemory {
-		return fmt.Sprintf("%s (%s %d, in place)", v.name, classNames[v.class], v.n)
+		return fmt.Sprintf(
+			"%s (%s %d, in place)", v.name, classNames[v.class], v.n,
+		)
 	}
 	if v.where == inRegister {
 		return v.name
 	}
-	return fmt.Sprintf("%s (%s %d, %s at %d)", v.name, classNames[v.class], v.n, residenceNames[v.where], v.at)
+	return fmt.Sprintf(
+		"%s (%s %d, %s at %d)",
+		v.name, classNames[v.class], v.n,
+		residenceNames[v.where], v.at,
+	)
 }

@@ -44,21 +44,32 @@ type constantSlot struct {
 }
 
 // knob is the value of a knob of the plan, or def.
-func (l *lowering) knob(name string, def int64) int64 { return l.plan.Knob(name, def) }
+func (l *lowering) knob(name string, def int64) int64 {
+	return l.plan.Knob(name, def)
+}
 
 // lower makes the program that runs for every combination of parallel tile ids.
 func lower(p *symtile.Program, plan kernels.Plan, c deviceSpec) (*lowering, *schedule) {
-	return lowerWith(p, plan, c, plan.Knob("rows", 1) == 1)
+	return lowerWith(
+		p, plan, c, plan.Knob("rows", 1) == 1,
+	)
 }
 
 // lowerWith is lower with or without nests.
-func lowerWith(p *symtile.Program, plan kernels.Plan, c deviceSpec, nests bool) (*lowering, *schedule) {
+func lowerWith(
+	p *symtile.Program, plan kernels.Plan, c deviceSpec, nests bool,
+) (*lowering, *schedule) {
 	if plan.Knob("online", 1) == 1 {
 		p = p.Online()
 	}
 	l := &lowering{
-		p: p, plan: plan, spec: c, nextTile: map[*value]int64{}, results: make([][]*value, len(p.Ops)), jit: jitSupported(),
-		strip: plan.Knob("strip", stripLength),
+		p:        p,
+		plan:     plan,
+		spec:     c,
+		nextTile: map[*value]int64{},
+		results:  make([][]*value, len(p.Ops)),
+		jit:      jitSupported(),
+		strip:    plan.Knob("strip", stripLength),
 	}
 	l.fusesRows = nests && l.jit
 	var parallel []int
@@ -89,13 +100,25 @@ func lowerWith(p *symtile.Program, plan kernels.Plan, c deviceSpec, nests bool) 
 // reject ends the lowering with a reason.
 func (l *lowering) reject(op symtile.Op, format string, args ...any) {
 	if l.err == nil {
-		l.err = fmt.Errorf("%s (%s): %s", op.Instr.Name, op.Code, fmt.Sprintf(format, args...))
+		l.err = fmt.Errorf(
+			"%s (%s): %s",
+			op.Instr.Name, op.Code,
+			fmt.Sprintf(format, args...),
+		)
 	}
 }
 
 // value makes a value of n elements, those of the tile of op tile.
 func (l *lowering) value(name string, c class, tile int, n int64) *value {
-	v := &value{id: len(l.values), name: name, class: c, tile: tile, n: n, liveFrom: lastPosition, liveTo: -1}
+	v := &value{
+		id:       len(l.values),
+		name:     name,
+		class:    c,
+		tile:     tile,
+		n:        n,
+		liveFrom: lastPosition,
+		liveTo:   -1,
+	}
 	l.values = append(l.values, v)
 	return v
 }
@@ -103,16 +126,24 @@ func (l *lowering) value(name string, c class, tile int, n int64) *value {
 // result makes the value of an op with one result.
 func (l *lowering) result(n int) *value {
 	op := l.p.Ops[n]
-	v := l.value(fmt.Sprintf("%%%d", n), classOf(op.Instr.Shape.DType), n, op.Tile.Elements())
+	v := l.value(
+		fmt.Sprintf("%%%d", n),
+		classOf(op.Instr.Shape.DType), n,
+		op.Tile.Elements(),
+	)
 	l.results[n] = []*value{v}
 	return v
 }
 
 // elements is the number of elements of the tile of an op.
-func (l *lowering) elements(n int) int64 { return l.p.Ops[n].Tile.Elements() }
+func (l *lowering) elements(n int) int64 {
+	return l.p.Ops[n].Tile.Elements()
+}
 
 // arg is the value of an argument, and of a variadic reduce the first.
-func (l *lowering) arg(op symtile.Op, k int) *value { return l.results[op.Args[k]][0] }
+func (l *lowering) arg(op symtile.Op, k int) *value {
+	return l.results[op.Args[k]][0]
+}
 
 // steps lowers steps of the program into the block.
 func (b *block) steps(body []symtile.Step) {
@@ -134,7 +165,8 @@ const maxRank = 16
 // op lowers one op.
 func (b *block) op(n int) {
 	op := b.l.p.Ops[n]
-	if readByGathersOnly(b.l.p, n) || !b.l.copies.lowered[n] {
+	if readByGathersOnly(b.l.p, n) ||
+		!b.l.copies.lowered[n] {
 		return
 	}
 	if why := unsupported(op); why != "" {
@@ -146,7 +178,8 @@ func (b *block) op(n int) {
 		return
 	}
 	switch op.Code {
-	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpCopy, hlo.OpOptimizationBarrier:
+	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice,
+		hlo.OpCopy, hlo.OpOptimizationBarrier:
 		b.alias(n)
 	case hlo.OpGetTupleElement:
 		all := b.l.results[op.Args[0]]
@@ -185,7 +218,9 @@ func unsupported(op symtile.Op) string {
 // alias makes the op the value of its argument: the elements are the same.
 func (b *block) alias(n int) {
 	op := b.l.p.Ops[n]
-	if have, want := b.l.elements(op.Args[0]), b.l.elements(n); have != want {
+	have := b.l.elements(op.Args[0])
+	want := b.l.elements(n)
+	if have != want {
 		b.l.reject(op, "its tile has %d elements, that of its operand %d", want, have)
 		return
 	}
@@ -198,10 +233,12 @@ func sameInScratch(from, to hlo.DType) bool {
 	switch {
 	case from == to:
 		return true
-	case from.IsFloat() != to.IsFloat() || classOf(from) != classOf(to):
+	case from.IsFloat() != to.IsFloat() ||
+		classOf(from) != classOf(to):
 		return false
 	}
-	return to == hlo.F32 || to == hlo.S32 || to == hlo.S64 && from != hlo.U64
+	return to == hlo.F32 || to == hlo.S32 ||
+		to == hlo.S64 && from != hlo.U64
 }
 
 // value lowers an op that makes one new value, by its class.
@@ -246,7 +283,8 @@ func lowerValue[T number](b *block, n int, op symtile.Op) {
 // of its only element.
 func operand[T number](b *block, op symtile.Op, k int, n int64) *value {
 	v := b.l.arg(op, k)
-	if v.where == inSplat || b.l.elements(op.Args[k]) == n {
+	if v.where == inSplat ||
+		b.l.elements(op.Args[k]) == n {
 		return v
 	}
 	return splat[T](b, v)
@@ -258,10 +296,20 @@ func splat[T number](b *block, v *value) *value {
 	if s := b.findSplat(key); s != nil {
 		return s
 	}
-	s := b.l.value(v.name+"*", v.class, noTile, b.l.strip)
+	s := b.l.value(
+		v.name+"*", v.class, noTile, b.l.strip,
+	)
 	s.where = inSplat
 	b.splats[key] = s
-	b.add(&instr{name: "copies", outs: []*value{s}, tileArgs: []*value{v}, copied: v, run: func(w *worker) { fillWith(whole[T](w, s), first[T](w, v)) }})
+	b.add(&instr{
+		name:     "copies",
+		outs:     []*value{s},
+		tileArgs: []*value{v},
+		copied:   v,
+		run: func(w *worker) {
+			fillWith(whole[T](w, s), first[T](w, v))
+		},
+	})
 	return s
 }
 
@@ -301,8 +349,18 @@ func (b *block) findSplat(key splatKey) *value {
 
 // fillTile makes as many elements of a splat as the tile of an op has.
 func fillTile[T number](b *block, v *value, op int) *value {
-	t := b.l.value(v.name+"#", v.class, op, b.l.elements(op))
-	b.add(&instr{name: "fill", outs: []*value{t}, tileArgs: []*value{v}, run: func(w *worker) { fillWith(whole[T](w, t), first[T](w, v)) }})
+	t := b.l.value(
+		v.name+"#", v.class, op,
+		b.l.elements(op),
+	)
+	b.add(&instr{
+		name:     "fill",
+		outs:     []*value{t},
+		tileArgs: []*value{v},
+		run: func(w *worker) {
+			fillWith(whole[T](w, t), first[T](w, v))
+		},
+	})
 	return t
 }
 
@@ -317,20 +375,34 @@ func lowerConstant[T number](b *block, n int, op symtile.Op) {
 	values := literalValues[T](lit)
 	v := b.l.result(n)
 	if uniform(lit) {
-		v.where, v.tile, v.n, v.liveFrom, v.liveTo, v.constant = inSplat, noTile, b.l.strip, 0, lastPosition, bitsOf(values[0])
-		b.l.constantFills = append(b.l.constantFills, func(w *worker) { fillWith(whole[T](w, v), values[0]) })
+		v.where, v.tile, v.n, v.liveFrom, v.liveTo, v.constant = inSplat,
+			noTile, b.l.strip, 0, lastPosition,
+			bitsOf(values[0])
+		b.l.constantFills = append(b.l.constantFills, func(w *worker) {
+			fillWith(whole[T](w, v), values[0])
+		})
 		return
 	}
-	shape := hlo.Shape{DType: op.Instr.Shape.DType, Dims: op.Instr.Shape.Dims}
-	a := newTileAccess(b, op.Tile, shape, func(scratch []T, _ []byte, at, stride int64) {
+	shape := hlo.Shape{
+		DType: op.Instr.Shape.DType,
+		Dims:  op.Instr.Shape.Dims,
+	}
+	a := newTileAccess(b, op.Tile, shape, func(
+		scratch []T, _ []byte, at, stride int64,
+	) {
 		for k := range scratch {
 			scratch[k] = values[at]
 			at += stride
 		}
 	})
-	b.add(&instr{name: "constant", outs: []*value{v}, n: v.n, strip: func(w *worker, lo, hi int64) {
-		a.read(w, nil, part[T](w, v, lo, hi), lo)
-	}})
+	b.add(&instr{
+		name: "constant",
+		outs: []*value{v},
+		n:    v.n,
+		strip: func(w *worker, lo, hi int64) {
+			a.read(w, nil, part[T](w, v, lo, hi), lo)
+		},
+	})
 }
 
 // bitsOf is an f32 as its bits; nil for other types.
@@ -363,7 +435,9 @@ func literalValues[T number](l *hlo.Literal) []T {
 		out = append(out, T(x))
 	}
 	for _, x := range l.Floats {
-		out = append(out, T(kernels.RoundFloat(l.Shape.DType, x)))
+		out = append(
+			out, T(kernels.RoundFloat(l.Shape.DType, x)),
+		)
 	}
 	return out
 }
@@ -372,7 +446,9 @@ func literalValues[T number](l *hlo.Literal) []T {
 // closers at its end.
 func (b *block) loop(source *symtile.Loop) {
 	lp := &loop{dims: source.Dims}
-	if s := b.l.split; s != nil && s.trips && b.outer == nil && source.Accumulators[0] == s.op {
+	s := b.l.split
+	if s != nil && s.trips && b.outer == nil &&
+		source.Accumulators[0] == s.op {
 		lp.split = s
 	}
 	for _, d := range source.Dims {
@@ -406,7 +482,8 @@ func (b *block) accumulators(list []int, in *instr) {
 
 // externalValues lists the values the block reads but does not make.
 func (b *block) externalValues() []*value {
-	made, seen := map[*value]bool{}, map[*value]bool{}
+	made := map[*value]bool{}
+	seen := map[*value]bool{}
 	var out []*value
 	for _, i := range b.list {
 		for _, v := range i.outs {
@@ -432,9 +509,10 @@ func (l *lowering) worker(from *scratchPool) *worker {
 	w := &worker{
 		arena: from.get(l.bytes + cacheLine), // so that values of no bytes have an address
 
-		packing:         from.get(l.packingBytes),
-		addresses:       make([]unsafe.Pointer, len(l.values)),
-		tids:            make([]int64, len(l.p.Space.Dims)+len(l.p.Runtime)),
+		packing:   from.get(l.packingBytes),
+		addresses: make([]unsafe.Pointer, len(l.values)),
+		tids: make([]int64, len(l.p.Space.Dims)+
+			len(l.p.Runtime)),
 		slots:           make([]int64, l.slotCount),
 		evalScratch:     make([]int64, l.evalLength),
 		scalarRegisters: make([]scalar, l.scalarRegisters),

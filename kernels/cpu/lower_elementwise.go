@@ -10,12 +10,19 @@ func lowerElementwise[T number](b *block, n int, op symtile.Op) {
 	e := b.l.elements(n)
 	i := &instr{name: string(op.Code), n: e}
 	for k := range op.Args {
-		i.stripArgs = append(i.stripArgs, elementwiseOperand(b, op, k, e))
+		i.stripArgs = append(
+			i.stripArgs, elementwiseOperand(b, op, k, e),
+		)
 	}
 	v := b.l.result(n)
-	i.outs, i.pointwise = []*value{v}, &pointwiseOp{op, v, i.stripArgs}
-	if i.strip = elementwiseStrip[T](op, v, i.stripArgs); i.strip == nil {
-		b.l.reject(op, "the CPU backend does not compute this operation on %s", op.Instr.Operands[0].Shape.DType)
+	i.outs = []*value{v}
+	i.pointwise = &pointwiseOp{op, v, i.stripArgs}
+	i.strip = elementwiseStrip[T](op, v, i.stripArgs)
+	if i.strip == nil {
+		b.l.reject(
+			op, "the CPU backend does not compute this operation on %s",
+			op.Instr.Operands[0].Shape.DType,
+		)
 		return
 	}
 	b.add(i)
@@ -36,15 +43,26 @@ func elementwiseOperand(b *block, op symtile.Op, k int, n int64) *value {
 // elementwiseStrip makes what computes the strips of an op from its arguments; nil when
 // the operation is not computed.
 func elementwiseStrip[T number](op symtile.Op, v *value, args []*value) strip {
-	d, from := op.Instr.Shape.DType, op.Instr.Operands[0].Shape.DType
+	d := op.Instr.Shape.DType
+	from := op.Instr.Operands[0].Shape.DType
 	switch op.Code {
 	case hlo.OpSelect:
 		return func(w *worker, lo, hi int64) {
-			selectInto(part[T](w, v, lo, hi), part[int32](w, args[0], lo, hi), part[T](w, args[1], lo, hi), part[T](w, args[2], lo, hi))
+			selectInto(
+				part[T](w, v, lo, hi),
+				part[int32](w, args[0], lo, hi),
+				part[T](w, args[1], lo, hi),
+				part[T](w, args[2], lo, hi),
+			)
 		}
 	case hlo.OpClamp:
 		return func(w *worker, lo, hi int64) {
-			clampInto(d, part[T](w, v, lo, hi), part[T](w, args[0], lo, hi), part[T](w, args[1], lo, hi), part[T](w, args[2], lo, hi))
+			clampInto(
+				d, part[T](w, v, lo, hi),
+				part[T](w, args[0], lo, hi),
+				part[T](w, args[1], lo, hi),
+				part[T](w, args[2], lo, hi),
+			)
 		}
 	case hlo.OpConvert, hlo.OpBitcastConvert, hlo.OpCompare, hlo.OpIsFinite:
 		switch args[0].class {
@@ -64,46 +82,80 @@ func elementwiseStrip[T number](op symtile.Op, v *value, args []*value) strip {
 }
 
 // mixedStrip makes the strips of operations whose result is of another class.
-func mixedStrip[S, T number](op symtile.Op, v *value, args []*value) strip {
-	d, from := op.Instr.Shape.DType, op.Instr.Operands[0].Shape.DType
+func mixedStrip[S, T number](
+	op symtile.Op, v *value, args []*value,
+) strip {
+	d := op.Instr.Shape.DType
+	from := op.Instr.Operands[0].Shape.DType
 	switch op.Code {
 	case hlo.OpConvert:
-		return unaryStrip(v, args[0], conversion[S, T](d, from))
+		return unaryStrip(
+			v, args[0], conversion[S, T](d, from),
+		)
 	case hlo.OpBitcastConvert:
 		if d.Bits() != from.Bits() {
 			return nil
 		}
-		return unaryStrip(v, args[0], bitcast[S, T](d, from))
+		return unaryStrip(
+			v, args[0], bitcast[S, T](d, from),
+		)
 	case hlo.OpIsFinite:
 		return unaryStrip(v, args[0], isFiniteInto[S])
 	}
-	return binaryStrip(v, args[0], args[1], comparison[S](op.Instr))
+	return binaryStrip(
+		v, args[0], args[1],
+		comparison[S](op.Instr),
+	)
 }
 
 // uniformStrip makes the strips of operations on one type.
-func uniformStrip[T number](code hlo.Opcode, d hlo.DType, v *value, args []*value) strip {
+func uniformStrip[T number](
+	code hlo.Opcode, d hlo.DType,
+	v *value, args []*value,
+) strip {
 	fit := narrowing[T](d)
 	if f := unary[T](code, d); f != nil && len(args) == 1 {
 		return unaryStrip(v, args[0], f.then(fit))
 	}
-	if f := binary[T](code, d); f != nil && len(args) == 2 {
+	f := binary[T](code, d)
+	if f != nil && len(args) == 2 {
 		if closedUnderType[code] {
 			fit = nil
 		}
-		return binaryStrip(v, args[0], args[1], f.then(fit))
+		return binaryStrip(
+			v, args[0], args[1],
+			f.then(fit),
+		)
 	}
 	return nil
 }
 
 // closedUnderType operations give an element of the type of their operands.
-var closedUnderType = map[hlo.Opcode]bool{hlo.OpMaximum: true, hlo.OpMinimum: true, hlo.OpAnd: true, hlo.OpOr: true, hlo.OpXor: true}
-
-func unaryStrip[S, T number](v, x *value, f unaryLoop[S, T]) strip {
-	return func(w *worker, lo, hi int64) { f(part[T](w, v, lo, hi), part[S](w, x, lo, hi)) }
+var closedUnderType = map[hlo.Opcode]bool{
+	hlo.OpMaximum: true,
+	hlo.OpMinimum: true,
+	hlo.OpAnd:     true,
+	hlo.OpOr:      true,
+	hlo.OpXor:     true,
 }
 
-func binaryStrip[S, T number](v, x, y *value, f binaryLoop[S, T]) strip {
+func unaryStrip[S, T number](v, x *value, f unaryLoop[S, T]) strip {
 	return func(w *worker, lo, hi int64) {
-		f(part[T](w, v, lo, hi), part[S](w, x, lo, hi), part[S](w, y, lo, hi))
+		f(
+			part[T](w, v, lo, hi),
+			part[S](w, x, lo, hi),
+		)
+	}
+}
+
+func binaryStrip[S, T number](
+	v, x, y *value, f binaryLoop[S, T],
+) strip {
+	return func(w *worker, lo, hi int64) {
+		f(
+			part[T](w, v, lo, hi),
+			part[S](w, x, lo, hi),
+			part[S](w, y, lo, hi),
+		)
 	}
 }

@@ -23,7 +23,11 @@ func newMemoryView(g *stridedView, from *value) *memoryView {
 	if classBytes[from.class] != 4 || !unitInnerStride(g) {
 		return nil
 	}
-	return &memoryView{layout: g, from: from, base: func(w *worker) unsafe.Pointer { return w.addresses[from.id] }}
+	return &memoryView{
+		layout: g,
+		from:   from,
+		base:   func(w *worker) unsafe.Pointer { return w.addresses[from.id] },
+	}
 }
 
 func unitInnerStride(g *stridedView) bool {
@@ -38,7 +42,8 @@ func (a *tileAccess[T]) memoryView(d hlo.DType, array func(w *worker) []byte) *m
 	if _, ok := halfCodecs[d]; ok {
 		x.halfType = d
 	}
-	if len(a.masks) > 0 || x.halfType == 0 && (!native(d) || d.Size() != 4) {
+	if len(a.masks) > 0 ||
+		x.halfType == 0 && (!native(d) || d.Size() != 4) {
 		return nil
 	}
 	g := &stridedView{}
@@ -49,15 +54,21 @@ func (a *tileAccess[T]) memoryView(d hlo.DType, array func(w *worker) []byte) *m
 		return nil
 	}
 	base, size := a.base, d.Size()
-	x.layout, x.base = g, func(w *worker) unsafe.Pointer { return unsafe.Pointer(&array(w)[size*w.slots[base]]) }
+	x.layout, x.base = g, func(w *worker) unsafe.Pointer {
+		return unsafe.Pointer(&array(w)[size*w.slots[base]])
+	}
 	return x
 }
 
 // rowLength is how many elements are along the last dimension.
-func (x *memoryView) rowLength() int64 { return x.layout.dims[len(x.layout.dims)-1].size }
+func (x *memoryView) rowLength() int64 {
+	return x.layout.dims[len(x.layout.dims)-1].size
+}
 
 // repeats says whether those are one element.
-func (x *memoryView) repeats() bool { return x.layout.dims[len(x.layout.dims)-1].stride == 0 }
+func (x *memoryView) repeats() bool {
+	return x.layout.dims[len(x.layout.dims)-1].stride == 0
+}
 
 // offsetOf is where element n is in the source.
 func (x *memoryView) offsetOf(n int64) int64 {
@@ -87,19 +98,31 @@ func evenStrip(row, most int64) int64 {
 // rows of one length, and only machine functions use them.
 func bindViews(group []*instr, most int64) (length int64) {
 	fits := func(x *memoryView) bool {
-		return x != nil && x.halfType == 0 && evenStrip(x.rowLength(), most) > 0 && (length == 0 || evenStrip(x.rowLength(), most) == length)
+		return x != nil && x.halfType == 0 &&
+			evenStrip(x.rowLength(), most) > 0 &&
+			(length == 0 || evenStrip(x.rowLength(), most) == length)
 	}
 	for _, i := range group {
-		if !fits(i.source) || i.outs[0].where != inStrip || i.source.from != nil && i.source.from.where == inStrip || usedByGoLoop(group, i.outs[0], i) {
+		if !fits(i.source) ||
+			i.outs[0].where != inStrip ||
+			i.source.from != nil && i.source.from.where == inStrip ||
+			usedByGoLoop(group, i.outs[0], i) {
 			continue
 		}
-		i.outs[0].view, length = i.source, evenStrip(i.source.rowLength(), most)
+		i.outs[0].view, length = i.source, evenStrip(
+			i.source.rowLength(), most,
+		)
 	}
 	for _, i := range group {
-		if !fits(i.sink) || i.stripArgs[0].where != inStrip || i.stripArgs[0].view != nil || usedByGoLoop(group, i.stripArgs[0], i) {
+		if !fits(i.sink) ||
+			i.stripArgs[0].where != inStrip ||
+			i.stripArgs[0].view != nil ||
+			usedByGoLoop(group, i.stripArgs[0], i) {
 			continue
 		}
-		i.stripArgs[0].view, length = i.sink, evenStrip(i.sink.rowLength(), most)
+		i.stripArgs[0].view, length = i.sink, evenStrip(
+			i.sink.rowLength(), most,
+		)
 	}
 	return length
 }
@@ -107,13 +130,15 @@ func bindViews(group []*instr, most int64) (length int64) {
 // usedByGoLoop says whether a loop in Go makes or reads v, but for one instruction.
 func usedByGoLoop(group []*instr, v *value, but *instr) bool {
 	return slices.ContainsFunc(group, func(u *instr) bool {
-		return u != but && u.routine == 0 && (slices.Contains(u.stripArgs, v) || slices.Contains(u.outs, v))
+		return u != but && u.routine == 0 &&
+			(slices.Contains(u.stripArgs, v) || slices.Contains(u.outs, v))
 	})
 }
 
 // isElided says whether machine functions do without an instruction.
 func (i *instr) isElided() bool {
-	return i.source != nil && i.outs[0].view == i.source || i.sink != nil && i.stripArgs[0].view == i.sink
+	return i.source != nil && i.outs[0].view == i.source ||
+		i.sink != nil && i.stripArgs[0].view == i.sink
 }
 
 // unbindViews has views made and sinks written after all.
@@ -132,9 +157,14 @@ func unbindViews(group []*instr) {
 func address(w *worker, v *value, lo int64) unsafe.Pointer {
 	switch {
 	case v.view != nil:
-		return unsafe.Add(v.view.base(w), 4*v.view.offsetOf(lo))
+		return unsafe.Add(
+			v.view.base(w),
+			4*v.view.offsetOf(lo),
+		)
 	case v.where == inStrip || v.where == inSplat:
 		lo = 0
 	}
-	return unsafe.Add(w.addresses[v.id], classBytes[v.class]*lo)
+	return unsafe.Add(
+		w.addresses[v.id], classBytes[v.class]*lo,
+	)
 }

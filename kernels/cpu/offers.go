@@ -14,7 +14,8 @@ const longWork = 1 << 24
 
 // offerThreads offers one where waking the others may cost more than they do.
 func offerThreads(f facts) []int64 {
-	if f.lanes > 1 && f.programs > 1 && f.work < longWork {
+	if f.lanes > 1 &&
+		f.programs > 1 && f.work < longWork {
 		return []int64{1}
 	}
 	return nil
@@ -26,7 +27,8 @@ func offerThreads(f facts) []int64 {
 // what is transposed. Where all fits the last cache the order is all the same.
 func offerGroups(f facts) []int64 {
 	several := severalOf(f.grid)
-	if len(several) < 2 || f.reads+f.writes < float64(f.spec.last)/8 {
+	if len(several) < 2 ||
+		f.reads+f.writes < float64(f.spec.last)/8 {
 		return nil
 	}
 	rows := f.grid[several[len(several)-2]]
@@ -61,7 +63,8 @@ const (
 // steps, where there are few tile programs.
 func offerSplits(f facts) []int64 {
 	n := splittableOp(f.p)
-	if n < 0 || f.lanes < 2 || f.programs > 2*float64(f.lanes) {
+	if n < 0 || f.lanes < 2 ||
+		f.programs > 2*float64(f.lanes) {
 		return nil
 	}
 	parts := []int64{2, 4, 8}
@@ -76,7 +79,9 @@ func offerSplits(f facts) []int64 {
 		return parts
 	}
 	most := min(f.steps(), int64(f.work)/longReduction)
-	return slices.DeleteFunc(parts, func(n int64) bool { return n > most })
+	return slices.DeleteFunc(parts, func(n int64) bool {
+		return n > most
+	})
 }
 
 // steps is how many tiles there are along the sequential dimensions.
@@ -84,7 +89,8 @@ func (f facts) steps() int64 {
 	steps := int64(1)
 	for k, d := range f.p.Space.Dims {
 		if d.Kind != symtile.Parallel {
-			steps *= (max(1, d.Extent) + f.tiling[k] - 1) / f.tiling[k]
+			steps *= (max(1, d.Extent) + f.tiling[k] - 1) /
+				f.tiling[k]
 		}
 	}
 	return steps
@@ -94,7 +100,9 @@ func (f facts) steps() int64 {
 // in the last cache nor surely leave it.
 func offerStreams(f facts) []int64 {
 	switch {
-	case f.dot || f.writes < float64(f.spec.last)/8 || f.writes > 8*float64(f.spec.last):
+	case f.dot ||
+		f.writes < float64(f.spec.last)/8 ||
+		f.writes > 8*float64(f.spec.last):
 		return nil
 	case 2*f.writes >= float64(f.spec.last):
 		return []int64{0}
@@ -104,8 +112,12 @@ func offerStreams(f facts) []int64 {
 
 // offerPrefetch offers fewer and more rows where parameters come from memory.
 func offerPrefetch(f facts) []int64 {
-	computes := func(op symtile.Op) bool { return op.Code == hlo.OpReduce || op.Code.Elementwise() }
-	if f.dot || f.reads < float64(f.spec.last)/8 || !slices.ContainsFunc(f.p.Ops, computes) {
+	computes := func(op symtile.Op) bool {
+		return op.Code == hlo.OpReduce || op.Code.Elementwise()
+	}
+	if f.dot ||
+		f.reads < float64(f.spec.last)/8 ||
+		!slices.ContainsFunc(f.p.Ops, computes) {
 		return nil
 	}
 	return []int64{1, 4}
@@ -123,7 +135,8 @@ func offerStrips(f facts) []int64 {
 			passes++
 		}
 	}
-	if passes < few || f.elements < held*float64(len(f.p.Ops)) {
+	if passes < few ||
+		f.elements < held*float64(len(f.p.Ops)) {
 		return nil
 	}
 	return []int64{2048}
@@ -131,8 +144,14 @@ func offerStrips(f facts) []int64 {
 
 // factsOf fills in what is the same for every tiling of a program.
 func (b *Backend) factsOf(p *symtile.Program) facts {
-	f := facts{p: p, spec: b.spec(), lanes: int64(lanes())}
-	f.dot = slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot })
+	f := facts{
+		p:     p,
+		spec:  b.spec(),
+		lanes: int64(lanes()),
+	}
+	f.dot = slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
+		return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot
+	})
 	for _, s := range shapesOf(p.Fusion.Params) {
 		f.reads += float64(s.Bytes())
 	}
@@ -147,7 +166,11 @@ func (f facts) with(c candidate) facts {
 	f.candidate, f.grid = c, nil
 	for k, d := range f.p.Space.Dims {
 		if d.Kind == symtile.Parallel {
-			f.grid = append(f.grid, (max(1, d.Extent)+c.tiling[k]-1)/c.tiling[k])
+			f.grid = append(
+				f.grid,
+				(max(1, d.Extent)+c.tiling[k]-1)/
+					c.tiling[k],
+			)
 		}
 	}
 	return f
@@ -169,6 +192,8 @@ func (f facts) variants() []kernels.Plan {
 			}
 		}
 	}
-	slices.SortStableFunc(plans, func(x, y kernels.Plan) int { return len(x.Knobs) - len(y.Knobs) })
+	slices.SortStableFunc(plans, func(x, y kernels.Plan) int {
+		return len(x.Knobs) - len(y.Knobs)
+	})
 	return plans
 }

@@ -59,7 +59,8 @@ func TestPlansOffered(t *testing.T) {
 				plain[fmt.Sprint(plan.Tiles)] = true
 			}
 		}
-		if t.Logf("%d plans of %d tilings", len(met), len(plain)); len(met) > maxOffered || len(plain) > maxTilings || len(plain) == 0 {
+		if t.Logf("%d plans of %d tilings", len(met), len(plain)); len(met) > maxOffered ||
+			len(plain) > maxTilings || len(plain) == 0 {
 			t.Errorf("%d plans of %d tilings", len(met), len(plain))
 		}
 	})

@@ -55,11 +55,25 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 		b.prefetchNextTile(x, source)
 	}
 	tile := c.outs[0]
-	like := func(name string) *value { return b.l.value(tile.name+name, tile.class, tile.tile, tile.n) }
-	g := &rescaling{tileMax: tile, max: like(".most"), base: like(".base"), factor: like(".factor")}
-	grow := &instr{name: "grow", outs: []*value{g.base, g.factor}, tileArgs: []*value{g.tileMax, g.max}}
+	like := func(name string) *value {
+		return b.l.value(
+			tile.name+name, tile.class, tile.tile, tile.n,
+		)
+	}
+	g := &rescaling{
+		tileMax: tile,
+		max:     like(".most"),
+		base:    like(".base"),
+		factor:  like(".factor"),
+	}
+	grow := &instr{
+		name:     "grow",
+		outs:     []*value{g.base, g.factor},
+		tileArgs: []*value{g.tileMax, g.max},
+	}
 	b.add(grow)
-	in.outs, in.tileArgs = append(in.outs, g.max, g.base), append(in.tileArgs, c.inits[0])
+	in.outs = append(in.outs, g.max, g.base)
+	in.tileArgs = append(in.tileArgs, c.inits[0])
 	b.l.results[o.Statistic] = []*value{g.base}
 	if b.steps(source.Body[o.Prefix:]); b.l.err != nil {
 		return
@@ -72,22 +86,34 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 	}
 	b.l.results[o.Statistic] = []*value{g.max}
 	if tile.class == classF64 {
-		grow.run = rescalingStep[float64](g, c.inits[0], in.loop)
+		grow.run = rescalingStep[float64](
+			g, c.inits[0], in.loop,
+		)
 	} else {
-		grow.run = rescalingStep[float32](g, c.inits[0], in.loop)
+		grow.run = rescalingStep[float32](
+			g, c.inits[0], in.loop,
+		)
 	}
 }
 
 // prefetchNextTile has what a step loads fetched for the next iteration while rows of
 // this one are computed: finding their maximum before takes no time to hide that in.
 func (b *block) prefetchNextTile(x symtile.Step, source *symtile.Loop) {
-	if x.Loop != nil || b.l.p.Ops[x.Op].Code != hlo.OpParameter || len(b.l.results[x.Op]) == 0 {
+	if x.Loop != nil ||
+		b.l.p.Ops[x.Op].Code != hlo.OpParameter ||
+		len(b.l.results[x.Op]) == 0 {
 		return
 	}
-	op, ring, step := b.l.p.Ops[x.Op], b.l.p.Space.Ring, int64(0)
+	op := b.l.p.Ops[x.Op]
+	ring := b.l.p.Space.Ring
+	step := int64(0)
 	tid := b.l.p.Space.Dims[source.Dims[len(source.Dims)-1]].Tid
 	for k, d := range op.Tile {
-		one, known := d.Offset.Subst(map[index.Expr]index.Expr{tid: ring.Const(1)}).Sub(d.Offset.Subst(map[index.Expr]index.Expr{tid: ring.Const(0)})).Value()
+		one, known := d.Offset.Subst(map[index.Expr]index.Expr{
+			tid: ring.Const(1),
+		}).Sub(d.Offset.Subst(map[index.Expr]index.Expr{
+			tid: ring.Const(0),
+		})).Value()
 		if !known {
 			return
 		}
@@ -97,18 +123,23 @@ func (b *block) prefetchNextTile(x symtile.Step, source *symtile.Loop) {
 }
 
 // lowerRescaledSum lowers a closer of an online loop.
-func (b *block) lowerRescaledSum(n int, g *rescaling, o *symtile.Online, in *instr) {
+func (b *block) lowerRescaledSum(
+	n int, g *rescaling, o *symtile.Online, in *instr,
+) {
 	if b.l.err != nil {
 		return
 	}
 	c := b.accumulateInLoop(n, in)
-	k := slices.IndexFunc(o.Rescaled, func(s symtile.Rescaled) bool { return s.Op == n })
+	k := slices.IndexFunc(o.Rescaled, func(s symtile.Rescaled) bool {
+		return s.Op == n
+	})
 	if k < 0 || b.l.err != nil {
 		return
 	}
 	x := &rescaledSum{v: c.outs[0], empty: c.empty}
 	tile := b.l.p.Ops[n].Tile
-	sizes, steps := tile.Sizes(), stridesOf(x.v, tile)
+	sizes := tile.Sizes()
+	steps := stridesOf(x.v, tile)
 	rows := rowMajor(b.l.p.Ops[o.Statistic].Tile.Sizes())
 	for d, size := range sizes {
 		next := rescaledDim{size: size, step: steps[d]}
@@ -125,8 +156,15 @@ func (x *rescaledSum) push(d rescaledDim) {
 	if d.size == 1 {
 		return
 	}
-	if n := len(x.dims); n > 0 && x.dims[n-1].step == d.size*d.step && x.dims[n-1].factor == d.size*d.factor {
-		x.dims[n-1] = rescaledDim{d.size * x.dims[n-1].size, d.step, d.factor}
+	n := len(x.dims)
+	if n > 0 &&
+		x.dims[n-1].step == d.size*d.step &&
+		x.dims[n-1].factor == d.size*d.factor {
+		x.dims[n-1] = rescaledDim{
+			d.size * x.dims[n-1].size,
+			d.step,
+			d.factor,
+		}
 		return
 	}
 	x.dims = append(x.dims, d)
@@ -141,17 +179,20 @@ func (x *rescaledSum) each(do func(at, from int64, d rescaledDim)) {
 	}
 	var index [maxRank]int64
 	inner := len(x.dims) - 1
-	at, from := int64(0), int64(0)
+	at := int64(0)
+	from := int64(0)
 	for {
 		do(at, from, x.dims[inner])
 		k := inner - 1
 		for ; k >= 0; k-- {
 			d := x.dims[k]
-			at, from = at+d.step, from+d.factor
+			at = at + d.step
+			from = from + d.factor
 			if index[k]++; index[k] < d.size {
 				break
 			}
-			at, from, index[k] = at-d.size*d.step, from-d.size*d.factor, 0
+			at, from, index[k] = at-d.size*d.step,
+				from-d.size*d.factor, 0
 		}
 		if k < 0 {
 			return
@@ -163,12 +204,15 @@ func (x *rescaledSum) each(do func(at, from int64, d rescaledDim)) {
 // a row of nothing but −∞ has subtracted 0, where all of it is NaN.
 func rescalingStep[T floating](g *rescaling, start *value, lp *loop) step {
 	lp.prologue = append(lp.prologue, func(w *worker) {
-		most, base := whole[T](w, g.max), whole[T](w, g.base)
+		most := whole[T](w, g.max)
+		base := whole[T](w, g.base)
 		fillWith(most, first[T](w, start))
 		fillWith(base, most[0])
 	})
 	lp.epilogue = append(lp.epilogue, func(w *worker) {
-		base, factors, scales := whole[T](w, g.base), whole[T](w, g.factor), false
+		base := whole[T](w, g.base)
+		factors := whole[T](w, g.factor)
+		scales := false
 		for k, m := range whole[T](w, g.max) {
 			if factors[k] = 1; m != base[k] {
 				factors[k] = T(math.Exp(float64(base[k]) - float64(m)))
@@ -183,7 +227,12 @@ func rescalingStep[T floating](g *rescaling, start *value, lp *loop) step {
 		}
 	})
 	return func(w *worker) {
-		if updateMax(whole[T](w, g.tileMax), whole[T](w, g.max), whole[T](w, g.base), whole[T](w, g.factor)) {
+		if updateMax(
+			whole[T](w, g.tileMax),
+			whole[T](w, g.max),
+			whole[T](w, g.base),
+			whole[T](w, g.factor),
+		) {
 			rescaleSums[T](w, g)
 		}
 	}
@@ -227,7 +276,8 @@ func rescaleSums[T floating](w *worker, g *rescaling) {
 			default:
 				for range d.size {
 					sum[at] *= factors[from]
-					at, from = at+d.step, from+d.factor
+					at = at + d.step
+					from = from + d.factor
 				}
 			}
 		})

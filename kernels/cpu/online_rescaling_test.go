@@ -234,7 +234,10 @@ func roughen(rng *rand.Rand, in []kernels.Buffer) {
 		}
 		if len(in) > 1 && rng.IntN(3) == 0 {
 			for k := first; k < in[1].Shape.Elements(); k += 40 * every {
-				in[1].SetFloat(k, []float64{inf, -inf, math.NaN(), 1e30, -1e-30}[rng.IntN(5)])
+				in[1].SetFloat(
+					k,
+					[]float64{inf, -inf, math.NaN(), 1e30, -1e-30}[rng.IntN(5)],
+				)
 			}
 		}
 	}
@@ -249,7 +252,8 @@ func compareOnline(t *testing.T, p *symtile.Program, plan kernels.Plan, in []ker
 	out := computed(t, p, plan, in)
 	for n := range out {
 		for k := range out[n].Shape.Elements() { // infinity times what is 0 with the last maximum only
-			if math.IsInf(out[n].Float(k), 0) && math.IsNaN(want[n].Float(k)) {
+			if math.IsInf(out[n].Float(k), 0) &&
+				math.IsNaN(want[n].Float(k)) {
 				want[n].SetFloat(k, out[n].Float(k))
 			}
 		}
@@ -260,7 +264,9 @@ func compareOnline(t *testing.T, p *symtile.Program, plan kernels.Plan, in []ker
 }
 
 // computed is what a plan makes of in.
-func computed(t *testing.T, p *symtile.Program, plan kernels.Plan, in []kernels.Buffer) (out []kernels.Buffer) {
+func computed(
+	t *testing.T, p *symtile.Program, plan kernels.Plan, in []kernels.Buffer,
+) (out []kernels.Buffer) {
 	t.Helper()
 	k, err := New().Compile(context.Background(), p, plan)
 	if err != nil {
@@ -285,7 +291,10 @@ func computed(t *testing.T, p *symtile.Program, plan kernels.Plan, in []kernels.
 // for n elements in tiles of T, (2T + 16 + 4n/T)·u.
 func TestVarianceError(t *testing.T) {
 	const n, tile = 1 << 16, 256
-	p, _ := landscape(t, strings.NewReplacer("$t", "f32", "[6,40]", "[1,65536]", "[6]", "[1]", "(40)", "(65536)").Replace(meanTexts[0]))
+	p, _ := landscape(
+		t,
+		strings.NewReplacer("$t", "f32", "[6,40]", "[1,65536]", "[6]", "[1]", "(40)", "(65536)").Replace(meanTexts[0]),
+	)
 	plan := kernels.Plan{Tiles: symtile.Tiling{1, tile, tile}}
 	if !joined(t, p, plan.Tiles) {
 		t.Fatalf("%s joins nothing", plan)
@@ -361,7 +370,9 @@ func scatter(rng *rand.Rand, in kernels.Buffer) {
 				}
 			case 4:
 				if k == odd {
-					x = []float64{math.Inf(1), math.Inf(-1), math.NaN()}[rng.IntN(3)]
+					x = []float64{
+						math.Inf(1), math.Inf(-1), math.NaN(),
+					}[rng.IntN(3)]
 				}
 			}
 			in.SetFloat(row*40+k, x)
@@ -375,7 +386,9 @@ func TestDefaultIsOnline(t *testing.T) {
 	long := strings.NewReplacer("$t", "f32", "[6,40]", "[1,4194304]", "[6]", "[1]").Replace(onlineTexts[0])
 	attention := strings.NewReplacer("$t", "f32", "[2,10,12]", "[2,4096,64]", "[2,24,12]", "[2,4096,64]", "[2,24,20]", "[2,4096,64]",
 		"[2,10,24]", "[2,4096,4096]", "[2,10,20]", "[2,4096,64]", "[2,10]", "[2,4096]").Replace(onlineTexts[5])
-	norm := strings.NewReplacer("$t", "f32", "[6,40]", "[16,1048576]", "[6]", "[16]", "[40]", "[1048576]", "(40)", "(1048576)").Replace(meanTexts[1])
+	norm := strings.NewReplacer(
+		"$t", "f32", "[6,40]", "[16,1048576]", "[6]", "[16]", "[40]", "[1048576]", "(40)", "(1048576)",
+	).Replace(meanTexts[1])
 	for _, text := range []string{long, attention, norm} {
 		m, err := hlo.Parse("online", []byte(text))
 		if err != nil {

@@ -38,9 +38,15 @@ func BenchmarkOverhead(b *testing.B) {
 				b.Fatal(err)
 			}
 			plan = plan.With("threads", 1)
-			whole, hollow := leastOfTwo(b, c.p, fullKernel(b, backend, c.p, plan), hollowKernel(b, backend, c.p, plan, empty))
+			whole, hollow := leastOfTwo(
+				b, c.p, fullKernel(b, backend, c.p, plan),
+				hollowKernel(b, backend, c.p, plan, empty),
+			)
 			share, programs := hollow/whole, float64(programsOf(b, c.p, plan))
-			lines = append(lines, fmt.Sprintf("%-28s %-22s %8.0f %10.1f %8.0f %6.2f %%", c.name, plan, programs, whole*1e6, hollow/programs*1e9, 100*share))
+			lines = append(
+				lines,
+				fmt.Sprintf("%-28s %-22s %8.0f %10.1f %8.0f %6.2f %%", c.name, plan, programs, whole*1e6, hollow/programs*1e9, 100*share),
+			)
 			shares = append(shares, share)
 		}
 	}
@@ -87,7 +93,10 @@ func fullKernel(b *testing.B, backend *Backend, p *symtile.Program, plan kernels
 // hollowKernel has in place of every machine function made for the plan one that
 // returns, and nothing in place of other instructions: what is left is finding
 // tile programs and places, loops over tiles and strips, and the calls.
-func hollowKernel(b *testing.B, backend *Backend, p *symtile.Program, plan kernels.Plan, empty amd64.Func) *kernel {
+func hollowKernel(
+	b *testing.B, backend *Backend,
+	p *symtile.Program, plan kernels.Plan, empty amd64.Func,
+) *kernel {
 	q, err := p.At(plan.Tiles)
 	if err != nil {
 		b.Fatal(err)

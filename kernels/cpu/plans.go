@@ -48,9 +48,11 @@ func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 	}
 	if len(all) == 0 {
 		if p.Space.Count() == 0 {
-			return kernels.Plan{}, fmt.Errorf("%s has no legal tiling", p.Fusion.Name)
+			return kernels.Plan{},
+				fmt.Errorf("%s has no legal tiling", p.Fusion.Name)
 		}
-		return kernels.Plan{}, fmt.Errorf("%s: %w", p.Fusion.Name, errDigits)
+		return kernels.Plan{},
+			fmt.Errorf("%s: %w", p.Fusion.Name, errDigits)
 	}
 	return b.factsOf(p).best(all).plan, nil
 }
@@ -70,7 +72,10 @@ func (f facts) best(all []candidate) scored {
 		}
 		for _, parts := range offerSplits(f) {
 			if s := f.score(float64(parts)); s < best.score {
-				best = scored{kernels.Plan{Tiles: f.tiling}.With("splitk", parts), s}
+				best = scored{
+					kernels.Plan{Tiles: f.tiling}.With("splitk", parts),
+					s,
+				}
 			}
 		}
 	}
@@ -83,10 +88,14 @@ const unmodelledKnobPenalty = 0.02
 
 // offers are the plans of candidates, the best by score first.
 func (f facts) offers(all []candidate) []scored {
-	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.score(1), y.score(1)) })
+	slices.SortStableFunc(all, func(x, y candidate) int {
+		return cmp.Compare(x.score(1), y.score(1))
+	})
 	var out []scored
 	for _, c := range thin(all, maxTilings) {
-		out = append(out, scored{kernels.Plan{Tiles: c.tiling}, c.score(1)})
+		out = append(out, scored{
+			kernels.Plan{Tiles: c.tiling}, c.score(1),
+		})
 	}
 	for _, c := range all {
 		variants := f.with(c).variants()
@@ -94,10 +103,16 @@ func (f facts) offers(all []candidate) []scored {
 			if len(out) == maxOffered {
 				break
 			}
-			out = append(out, scored{plan, c.score(float64(plan.Knob("splitk", 1))) + unmodelledKnobPenalty*float64(len(plan.Knobs))})
+			out = append(out, scored{
+				plan,
+				c.score(float64(plan.Knob("splitk", 1))) +
+					unmodelledKnobPenalty*float64(len(plan.Knobs)),
+			})
 		}
 	}
-	slices.SortStableFunc(out, func(x, y scored) int { return cmp.Compare(x.score, y.score) })
+	slices.SortStableFunc(out, func(x, y scored) int {
+		return cmp.Compare(x.score, y.score)
+	})
 	return out
 }
 
@@ -140,18 +155,31 @@ const joinCost = 0.85
 // that fits the second cache, rows whole, and where there is work for several
 // lanes four programs each.
 func (c candidate) score(parts float64) float64 {
-	steps := math.Log2(c.work) + max(0, math.Log2(4096/c.elements)) + 0.25*c.whole + 0.35*c.again
+	steps := math.Log2(c.work) +
+		max(0, math.Log2(4096/c.elements)) +
+		0.25*c.whole + 0.35*c.again
 	worth := min(1, c.work/worthLanes)
 	if 3*c.products < c.work {
-		slack := max(0, math.Log2(4*float64(lanes())/(c.programs*parts))) * worth
-		lone := 0.5 * worth * idling(c.programs*parts, float64(lanes()))
+		slack := max(0, math.Log2(
+			4*float64(lanes())/(c.programs*parts),
+		)) * worth
+		lone := 0.5 * worth *
+			idling(c.programs*parts, float64(lanes()))
 		if parts > 1 {
 			lone += joinCost
 		}
-		return steps + 0.05*math.Log2(c.runs) + c.spill + 0.5*slack + lone - math.Log2(c.inner) - pageCost*math.Log2(c.page) // of equals, that with fewer runs
+		// of equals, that with fewer runs
+		return steps + 0.05*math.Log2(c.runs) +
+			c.spill + 0.5*slack + lone -
+			math.Log2(c.inner) -
+			pageCost*math.Log2(c.page)
 	}
-	long := max(0, math.Log2(c.work/c.programs/longProgram))
-	return steps + c.overhead(parts) + long + worth*idling(c.programs*parts, float64(lanes())) + 0.2*c.spill - 0.15*math.Log2(c.inner)
+	long := max(
+		0, math.Log2(c.work/c.programs/longProgram),
+	)
+	return steps + c.overhead(parts) + long +
+		worth*idling(c.programs*parts, float64(lanes())) +
+		0.2*c.spill - 0.15*math.Log2(c.inner)
 }
 
 // What else than products dots take time for, in products.
@@ -169,11 +197,15 @@ const (
 // fetched and arranged first. Dots divide tiles for the caches themselves, so
 // that few large programs, which arrange little, are best.
 func (c candidate) overhead(parts float64) float64 {
-	moved := leftCost*c.left + rightCost*c.right + passCost*c.passes
+	moved := leftCost*c.left +
+		rightCost*c.right + passCost*c.passes
 	if parts > 1 {
-		moved += sumCost * c.sums * (parts + leaving) * float64(lanes())
+		moved += sumCost * c.sums *
+			(parts + leaving) * float64(lanes())
 	}
-	return math.Log2(1 + (moved+pieceCost*c.pieces+runCost*c.runs*parts)/c.work)
+	return math.Log2(
+		1 + (moved+pieceCost*c.pieces+runCost*c.runs*parts)/c.work,
+	)
 }
 
 // longProgram is element operations beyond which one waits for a tile program of a
@@ -190,14 +222,19 @@ func idling(programs, lanes float64) float64 {
 	if lanes < 2 {
 		return 0
 	}
-	return math.Log2(math.Ceil(programs/lanes)*lanes/programs) + slackCost*max(0, math.Log2(4*lanes/programs))
+	return math.Log2(math.Ceil(programs/lanes)*lanes/programs) +
+		slackCost*max(0, math.Log2(4*lanes/programs))
 }
 
 // blind are the operations, besides the elementwise, that look at neither the
 // indices nor the masks of their tiles.
 var blind = map[hlo.Opcode]bool{
-	hlo.OpParameter: true, hlo.OpConstant: true, hlo.OpReshape: true, hlo.OpSlice: true, hlo.OpDynamicSlice: true, hlo.OpCopy: true, hlo.OpOptimizationBarrier: true,
-	hlo.OpBroadcast: true, hlo.OpTranspose: true, hlo.OpReverse: true, hlo.OpGetTupleElement: true, hlo.OpReduce: true, hlo.OpDot: true, // these two: at contracted dimensions only
+	hlo.OpParameter: true, hlo.OpConstant: true, hlo.OpReshape: true,
+	hlo.OpSlice: true, hlo.OpDynamicSlice: true, hlo.OpCopy: true,
+	hlo.OpOptimizationBarrier: true,
+	// these two: at contracted dimensions only
+	hlo.OpBroadcast: true, hlo.OpTranspose: true, hlo.OpReverse: true,
+	hlo.OpGetTupleElement: true, hlo.OpReduce: true, hlo.OpDot: true,
 }
 
 // WalksDigits says whether this backend can run the tilings of a program in
@@ -205,11 +242,14 @@ var blind = map[hlo.Opcode]bool{
 // blind to them do not see them.
 func WalksDigits(p *symtile.Program) bool {
 	for _, op := range p.Ops {
-		if _, _, ok := op.Tile.Boxes(); !ok || op.Tile.HasDigits() && !blind[op.Code] && !op.Code.Elementwise() {
+		_, _, ok := op.Tile.Boxes()
+		if !ok ||
+			op.Tile.HasDigits() && !blind[op.Code] && !op.Code.Elementwise() {
 			return false
 		}
 		for _, a := range op.Args {
-			if p.Ops[a].Tile.HasDigits() && !blind[op.Code] && !op.Code.Elementwise() {
+			if p.Ops[a].Tile.HasDigits() &&
+				!blind[op.Code] && !op.Code.Elementwise() {
 				return false
 			}
 		}
@@ -241,7 +281,8 @@ func (b *Backend) sensible(p *symtile.Program) ([]candidate, error) {
 			continue
 		}
 		able = append(able, c)
-		if c.scratch <= float64(m.spec.Third/4) && c.work >= c.runs*min(minOpWork, m.largest) {
+		if c.scratch <= float64(m.spec.Third/4) &&
+			c.work >= c.runs*min(minOpWork, m.largest) {
 			good = append(good, c)
 		}
 	}
@@ -271,7 +312,9 @@ func (m *measure) tilings() iter.Seq[symtile.Tiling] {
 			if !slices.Equal(t, alike) && !yield(t) {
 				return
 			}
-			if !met[key] && m.p.Check(alike) == nil && !yield(alike) {
+			if !met[key] &&
+				m.p.Check(alike) == nil &&
+				!yield(alike) {
 				return
 			}
 			met[key] = true
@@ -285,7 +328,9 @@ func frugal(all []candidate) []candidate {
 	for _, c := range all {
 		least = min(least, c.work)
 	}
-	return slices.DeleteFunc(all, func(c candidate) bool { return c.work > maxRelativeWork*least })
+	return slices.DeleteFunc(all, func(c candidate) bool {
+		return c.work > maxRelativeWork*least
+	})
 }
 
 // thin keeps n of the candidates: the first half of them, and as many of the

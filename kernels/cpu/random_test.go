@@ -37,7 +37,11 @@ func shapeText(dims []int64) string {
 func (c *chain) add(dims []int64, format string, args ...any) {
 	from := c.last()
 	c.n++
-	fmt.Fprintf(&c.text, "%s = %s %s\n", c.last(), shapeText(dims), strings.ReplaceAll(fmt.Sprintf(format, args...), "%s", from))
+	fmt.Fprintf(
+		&c.text, "%s = %s %s\n",
+		c.last(), shapeText(dims),
+		strings.ReplaceAll(fmt.Sprintf(format, args...), "%s", from),
+	)
 	c.dims = dims
 }
 
@@ -48,18 +52,28 @@ func randomProgram(rng *rand.Rand, ops int) string {
 		c.dims = append(c.dims, pickExtent(rng))
 	}
 	if rng.IntN(4) == 0 { // rows that machine code reads and writes in place
-		c.dims[len(c.dims)-1] = []int64{64, 72, 130}[rng.IntN(3)]
+		c.dims[len(c.dims)-1] = []int64{
+			64, 72, 130,
+		}[rng.IntN(3)]
 	}
 	fmt.Fprintf(&c.text, "v0 = %s parameter(0)\nzero = f32[] constant(0)\npadding = f32[] constant(7)\n", shapeText(c.dims))
 	for range ops {
-		steps := []func(*chain){(*chain).reshape, (*chain).transpose, (*chain).slice, (*chain).reverse, (*chain).pad, (*chain).concatenate, (*chain).broadcast, (*chain).reduce, (*chain).elementwise, (*chain).dot, (*chain).window, (*chain).convolution, (*chain).dynamicSlice, (*chain).dynamicUpdate, (*chain).gather}
+		steps := []func(*chain){
+			(*chain).reshape, (*chain).transpose, (*chain).slice,
+			(*chain).reverse, (*chain).pad, (*chain).concatenate,
+			(*chain).broadcast, (*chain).reduce, (*chain).elementwise,
+			(*chain).dot, (*chain).window, (*chain).convolution,
+			(*chain).dynamicSlice, (*chain).dynamicUpdate, (*chain).gather,
+		}
 		steps[rng.IntN(len(steps))](c)
 	}
 	return c.text.String()
 }
 
 func pickExtent(rng *rand.Rand) int64 {
-	return []int64{1, 2, 3, 4, 5, 6, 7, 8, 12}[rng.IntN(9)]
+	return []int64{
+		1, 2, 3, 4, 5, 6, 7, 8, 12,
+	}[rng.IntN(9)]
 }
 
 func product64(dims []int64) int64 {
@@ -95,7 +109,9 @@ func (c *chain) transpose() {
 	c.add(dims, "transpose(%%s), dimensions={%s}", list(perm))
 }
 
-func list(v []int) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]") }
+func list(v []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]")
+}
 
 func (c *chain) slice() {
 	dims := slices.Clone(c.dims)
@@ -111,14 +127,23 @@ func (c *chain) slice() {
 }
 
 func (c *chain) reverse() {
-	c.add(c.dims, "reverse(%%s), dimensions={%s}", list(c.rng.Perm(len(c.dims))[:c.rng.IntN(len(c.dims)+1)]))
+	c.add(
+		c.dims, "reverse(%%s), dimensions={%s}",
+		list(
+			c.rng.Perm(
+				len(c.dims),
+			)[:c.rng.IntN(len(c.dims)+1)],
+		),
+	)
 }
 
 func (c *chain) pad() {
 	dims := slices.Clone(c.dims)
 	var words []string
 	for k, d := range c.dims {
-		low, high, interior := c.rng.Int64N(4)-1, c.rng.Int64N(4)-1, c.rng.Int64N(4)/2
+		low := c.rng.Int64N(4) - 1
+		high := c.rng.Int64N(4) - 1
+		interior := c.rng.Int64N(4) / 2
 		if dims[k] = low + high + d + (d-1)*interior; dims[k] < 1 {
 			low, high, interior, dims[k] = 0, 0, 0, d
 		}
@@ -178,7 +203,15 @@ func (c *chain) parameter(shape string) string {
 func (c *chain) windowText(extents []int64) (text string, sizes, positions []int64) {
 	words := map[string][]string{}
 	for _, n := range extents {
-		w := hlo.WindowDim{Size: 1 + c.rng.Int64N(3), Stride: 1 + c.rng.Int64N(3), PadLow: c.rng.Int64N(3) - c.rng.Int64N(2), PadHigh: c.rng.Int64N(3), BaseDilation: 1 + c.rng.Int64N(5)/4, Dilation: 1 + c.rng.Int64N(2), Reversed: c.rng.IntN(3) == 0}
+		w := hlo.WindowDim{
+			Size:         1 + c.rng.Int64N(3),
+			Stride:       1 + c.rng.Int64N(3),
+			PadLow:       c.rng.Int64N(3) - c.rng.Int64N(2),
+			PadHigh:      c.rng.Int64N(3),
+			BaseDilation: 1 + c.rng.Int64N(5)/4,
+			Dilation:     1 + c.rng.Int64N(2),
+			Reversed:     c.rng.IntN(3) == 0,
+		}
 		if w.Positions(n) < 1 {
 			w = hlo.WindowDim{Size: 1, Stride: 1, BaseDilation: 1, Dilation: 1}
 		}
@@ -187,7 +220,14 @@ func (c *chain) windowText(extents []int64) (text string, sizes, positions []int
 		if w.Reversed {
 			reversed = 1
 		}
-		for name, v := range map[string]any{"size": w.Size, "stride": w.Stride, "pad": fmt.Sprintf("%d_%d", w.PadLow, w.PadHigh), "lhs_dilate": w.BaseDilation, "rhs_dilate": w.Dilation, "rhs_reversal": reversed} {
+		for name, v := range map[string]any{
+			"size":         w.Size,
+			"stride":       w.Stride,
+			"pad":          fmt.Sprintf("%d_%d", w.PadLow, w.PadHigh),
+			"lhs_dilate":   w.BaseDilation,
+			"rhs_dilate":   w.Dilation,
+			"rhs_reversal": reversed,
+		} {
 			words[name] = append(words[name], fmt.Sprint(v))
 		}
 	}
@@ -259,7 +299,11 @@ func (c *chain) dynamicSlice() {
 	for k, n := range c.dims {
 		dims[k] = 1 + c.rng.Int64N(n)
 	}
-	c.add(dims, "dynamic-slice(%%s, %s), dynamic_slice_sizes={%s}", c.starts(), strings.ReplaceAll(strings.Trim(fmt.Sprint(dims), "[]"), " ", ","))
+	c.add(
+		dims, "dynamic-slice(%%s, %s), dynamic_slice_sizes={%s}",
+		c.starts(),
+		strings.ReplaceAll(strings.Trim(fmt.Sprint(dims), "[]"), " ", ","),
+	)
 }
 
 func (c *chain) dynamicUpdate() {
@@ -429,7 +473,11 @@ func (c *claimTally) check(t *testing.T, fusion *hlo.Computation, q *symtile.Pro
 }
 
 // each visits every combination of the tile ids of a kind.
-func each(q *symtile.Program, kind symtile.Kind, env map[index.Expr]int64, visit func(map[index.Expr]int64)) {
+func each(
+	q *symtile.Program, kind symtile.Kind,
+	env map[index.Expr]int64,
+	visit func(map[index.Expr]int64),
+) {
 	var ids []symtile.Dim
 	for _, d := range q.Space.Dims {
 		if _, fixed := d.Tid.Value(); d.Kind == kind && !fixed {
@@ -466,7 +514,10 @@ func readBy(m index.Map, idx []int64, read map[string]bool) {
 	if m.State == index.StateEmpty {
 		return
 	}
-	vals := append(slices.Clone(idx), make([]int64, len(m.Ranges)+len(m.Runtime))...)
+	vals := append(
+		slices.Clone(idx),
+		make([]int64, len(m.Ranges)+len(m.Runtime))...,
+	)
 	var walk func(k int)
 	walk = func(k int) {
 		if k == len(m.Ranges) {

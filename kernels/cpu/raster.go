@@ -23,7 +23,8 @@ func newRaster(grid []int64, group int64) raster {
 	if len(several) < 2 {
 		return r
 	}
-	r.row, r.column = several[len(several)-2], several[len(several)-1]
+	r.row = several[len(several)-2]
+	r.column = several[len(several)-1]
 	r.group = min(group, grid[r.row])
 	return r
 }

@@ -23,7 +23,8 @@ func newStridedView(sizes, strides []int64, start int64) *stridedView {
 			continue
 		}
 		d := stridedDim{size, strides[k]}
-		if n := len(g.dims); n > 0 && g.dims[n-1].stride == size*d.stride {
+		n := len(g.dims)
+		if n > 0 && g.dims[n-1].stride == size*d.stride {
 			d.size *= g.dims[n-1].size
 			g.dims = g.dims[:n-1]
 		}
@@ -37,11 +38,14 @@ func newStridedView(sizes, strides []int64, start int64) *stridedView {
 
 // isIdentity says whether the result is the source.
 func (g *stridedView) isIdentity() bool {
-	return g.start == 0 && len(g.dims) == 1 && g.dims[0].stride == 1
+	return g.start == 0 && len(g.dims) == 1 &&
+		g.dims[0].stride == 1
 }
 
 // copyView computes elements from … from+len(dst)−1 of the result.
-func copyView[T, S number](g *stridedView, dst []T, src []S, from int64) {
+func copyView[T, S number](
+	g *stridedView, dst []T, src []S, from int64,
+) {
 	var index [maxRank]int64
 	inner := len(g.dims) - 1
 	at := g.start
@@ -95,23 +99,40 @@ func copyStridedRun[T, S number](dst []T, src []S, at, stride int64) {
 // lowerRearrangement lowers a broadcast, transpose or reverse of a tile.
 func lowerRearrangement[T number](b *block, n int, op symtile.Op) {
 	from := b.l.arg(op, 0)
-	if op.Code == hlo.OpBroadcast && b.l.elements(op.Args[0]) == 1 {
+	if op.Code == hlo.OpBroadcast &&
+		b.l.elements(op.Args[0]) == 1 {
 		b.l.results[n] = []*value{splat[T](b, from)}
 		return
 	}
 	g := b.l.viewOf(op)
-	if g.isIdentity() && b.l.elements(op.Args[0]) == b.l.elements(n) {
+	if g.isIdentity() &&
+		b.l.elements(op.Args[0]) == b.l.elements(n) {
 		b.alias(n)
 		return
 	}
 	v := b.l.result(n)
 	if f := transposeStep(g, v, from); f != nil {
-		b.add(&instr{name: string(op.Code), outs: []*value{v}, tileArgs: []*value{from}, run: f})
+		b.add(&instr{
+			name:     string(op.Code),
+			outs:     []*value{v},
+			tileArgs: []*value{from},
+			run:      f,
+		})
 		return
 	}
-	b.add(&instr{name: string(op.Code), outs: []*value{v}, tileArgs: []*value{from}, n: v.n, source: newMemoryView(g, from), strip: func(w *worker, lo, hi int64) {
-		copyView(g, part[T](w, v, lo, hi), whole[T](w, from), lo)
-	}})
+	b.add(&instr{
+		name:     string(op.Code),
+		outs:     []*value{v},
+		tileArgs: []*value{from},
+		n:        v.n,
+		source:   newMemoryView(g, from),
+		strip: func(w *worker, lo, hi int64) {
+			copyView(
+				g, part[T](w, v, lo, hi),
+				whole[T](w, from), lo,
+			)
+		},
+	})
 }
 
 // transposeStep is the transpose that g is, in scratch; nil for another arrangement,
@@ -120,12 +141,26 @@ func lowerRearrangement[T number](b *block, n int, op symtile.Op) {
 func transposeStep(g *stridedView, v, from *value) step {
 	const least = 8 // elements along both dimensions
 	inner := g.dims[len(g.dims)-1]
-	if inner.size < least || inner.stride < 1 || !slices.ContainsFunc(g.dims[:len(g.dims)-1], func(d stridedDim) bool { return d.stride == 1 && d.size >= least }) {
+	if inner.size < least || inner.stride < 1 ||
+		!slices.ContainsFunc(g.dims[:len(g.dims)-1], func(d stridedDim) bool {
+			return d.stride == 1 && d.size >= least
+		}) {
 		return nil
 	}
-	m := &tileCopy{width: classBytes[v.class], to: -1, from: -1, start: g.start, dst: v.data, src: from.data}
+	m := &tileCopy{
+		width: classBytes[v.class],
+		to:    -1,
+		from:  -1,
+		start: g.start,
+		dst:   v.data,
+		src:   from.data,
+	}
 	for k, step := range rowMajorOf(g.dims) {
-		m.dims = append(m.dims, copyDim{size: g.dims[k].size, to: step, from: g.dims[k].stride})
+		m.dims = append(m.dims, copyDim{
+			size: g.dims[k].size,
+			to:   step,
+			from: g.dims[k].stride,
+		})
 	}
 	if m.normalize(); !m.isTranspose() {
 		return nil
@@ -144,7 +179,8 @@ func rowMajorOf(dims []stridedDim) []int64 {
 // viewOf describes a broadcast, transpose or reverse.
 func (l *lowering) viewOf(op symtile.Op) *stridedView {
 	from := rowMajor(l.p.Ops[op.Args[0]].Tile.Sizes())
-	sizes, strides := op.Tile.Sizes(), make([]int64, len(op.Tile))
+	sizes := op.Tile.Sizes()
+	strides := make([]int64, len(op.Tile))
 	start := int64(0)
 	switch op.Code {
 	case hlo.OpBroadcast:
@@ -171,14 +207,19 @@ func (l *lowering) viewOf(op symtile.Op) *stridedView {
 // so many steps of the operand's tile apart.
 func (l *lowering) unfoldStrides(op symtile.Op, from, strides []int64) {
 	source := l.p.Ops[op.Args[0]].Tile
-	for n, d, k := 0, 0, 0; d < len(source); n, d = n+1, d+1 {
+	for n, d, k := 0,
+		0,
+		0; d < len(source); n, d = n+1, d+1 {
 		strides[n] = from[d]
-		if k == len(op.Instr.Attrs.Dimensions) || int(op.Instr.Attrs.Dimensions[k]) != d {
+		if k == len(op.Instr.Attrs.Dimensions) ||
+			int(op.Instr.Attrs.Dimensions[k]) != d {
 			continue
 		}
 		w := op.Instr.Attrs.Window[k]
-		strides[n] = from[d] * stepRatio(op.Tile[n], w.Stride, source[d])
-		strides[n+1] = from[d] * stepRatio(op.Tile[n+1], w.Dilation, source[d])
+		strides[n] = from[d] *
+			stepRatio(op.Tile[n], w.Stride, source[d])
+		strides[n+1] = from[d] *
+			stepRatio(op.Tile[n+1], w.Dilation, source[d])
 		n, k = n+1, k+1
 	}
 }
@@ -219,20 +260,31 @@ func lowerIota[T number](b *block, n int, op symtile.Op) {
 	}
 	stride, _ := op.Tile[d].Stride.Value()
 	offset := b.slot(op.Tile[d].Offset)
-	inner, size := product(sizes[d+1:]), sizes[d]
+	inner := product(sizes[d+1:])
+	size := sizes[d]
 	fit := narrowing[T](op.Instr.Shape.DType)
-	b.add(&instr{name: "iota", outs: []*value{v}, n: v.n, strip: func(w *worker, lo, hi int64) {
-		dst := part[T](w, v, lo, hi)
-		fillIota(dst, lo/inner%size, size, inner-lo%inner, inner, w.slots[offset], stride)
-		if fit != nil {
-			fit(dst, dst)
-		}
-	}})
+	b.add(&instr{
+		name: "iota",
+		outs: []*value{v},
+		n:    v.n,
+		strip: func(w *worker, lo, hi int64) {
+			dst := part[T](w, v, lo, hi)
+			fillIota(
+				dst, lo/inner%size, size, inner-lo%inner,
+				inner, w.slots[offset], stride,
+			)
+			if fit != nil {
+				fit(dst, dst)
+			}
+		},
+	})
 }
 
 // fillIota writes first + i·stride, beginning at i, left times, then inner times
 // for every next i, modulo size.
-func fillIota[T number](dst []T, i, size, left, inner, first, stride int64) {
+func fillIota[T number](
+	dst []T, i, size, left, inner, first, stride int64,
+) {
 	if inner == 1 {
 		fillCycle(dst, i, size, first, stride)
 		return
@@ -276,7 +328,9 @@ type tilePlacementDim struct {
 }
 
 // place copies the part of src that is there into dst.
-func (p *tilePlacement) run(w *worker, copyRow func(to, from, n, every int64)) {
+func (p *tilePlacement) run(
+	w *worker, copyRow func(to, from, n, every int64),
+) {
 	var r region
 	var at, index [maxRank]int64
 	inner := len(p.dims) - 1
@@ -286,7 +340,8 @@ func (p *tilePlacement) run(w *worker, copyRow func(to, from, n, every int64)) {
 	}
 	for d := range p.dims {
 		x := &p.dims[d]
-		if r.lo[d], r.hi[d] = x.mask.valid(w); r.lo[d] >= r.hi[d] {
+		r.lo[d], r.hi[d] = x.mask.valid(w)
+		if r.lo[d] >= r.hi[d] {
 			return
 		}
 		at[d], index[d] = x.first, r.lo[d]
@@ -299,9 +354,15 @@ func (p *tilePlacement) run(w *worker, copyRow func(to, from, n, every int64)) {
 		var from, to int64
 		for d := range inner {
 			from = (from + index[d]) * p.dims[d+1].mask.size
-			to = (to + at[d] + index[d]*p.dims[d].spacing) * p.dims[d+1].size
+			to = (to + at[d] + index[d]*p.dims[d].spacing) *
+				p.dims[d+1].size
 		}
-		copyRow(to+at[inner]+r.lo[inner]*last.spacing, from+r.lo[inner], r.hi[inner]-r.lo[inner], last.spacing)
+		copyRow(
+			to+at[inner]+r.lo[inner]*last.spacing,
+			from+r.lo[inner],
+			r.hi[inner]-r.lo[inner],
+			last.spacing,
+		)
 		d := inner - 1
 		for ; d >= 0; d-- {
 			if index[d]++; index[d] < r.hi[d] {
@@ -330,17 +391,26 @@ func copySpaced[T number](dst, src []T, to, from, n, every int64) {
 // not.
 func lowerConcatenate[T number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)
-	in := &instr{name: "concatenate", outs: []*value{v}}
+	in := &instr{
+		name: "concatenate",
+		outs: []*value{v},
+	}
 	var runs []step
 	for k, a := range op.Args {
 		p := &tilePlacement{}
 		for d, t := range b.l.p.Ops[a].Tile {
 			size, _ := op.Tile[d].Size.Value()
-			p.dims = append(p.dims, tilePlacementDim{mask: newDimMask(b, t), spacing: 1, size: size})
+			p.dims = append(p.dims, tilePlacementDim{
+				mask:    newDimMask(b, t),
+				spacing: 1,
+				size:    size,
+			})
 		}
 		from := materialized(b, op, k)
 		in.tileArgs = append(in.tileArgs, from)
-		runs = append(runs, func(w *worker) { placeInto[T](w, p, v, from) })
+		runs = append(runs, func(w *worker) {
+			placeInto[T](w, p, v, from)
+		})
 	}
 	in.run = func(w *worker) {
 		for _, f := range runs {
@@ -355,19 +425,32 @@ func lowerUpdate[T number](b *block, n int, op symtile.Op) {
 	p := &tilePlacement{}
 	for d, t := range b.l.p.Ops[op.Args[1]].Tile {
 		size, _ := op.Tile[d].Size.Value()
-		p.dims = append(p.dims, tilePlacementDim{mask: newDimMask(b, t), spacing: 1, size: size})
+		p.dims = append(p.dims, tilePlacementDim{
+			mask:    newDimMask(b, t),
+			spacing: 1,
+			size:    size,
+		})
 	}
 	v := b.l.result(n)
-	base, over := materialized(b, op, 0), materialized(b, op, 1)
-	b.add(&instr{name: "dynamic-update-slice", outs: []*value{v}, tileArgs: []*value{base, over}, run: func(w *worker) {
-		copy(whole[T](w, v), whole[T](w, base))
-		placeInto[T](w, p, v, over)
-	}})
+	base := materialized(b, op, 0)
+	over := materialized(b, op, 1)
+	b.add(&instr{
+		name:     "dynamic-update-slice",
+		outs:     []*value{v},
+		tileArgs: []*value{base, over},
+		run: func(w *worker) {
+			copy(whole[T](w, v), whole[T](w, base))
+			placeInto[T](w, p, v, over)
+		},
+	})
 }
 
 func placeInto[T number](w *worker, p *tilePlacement, to, from *value) {
-	dst, src := whole[T](w, to), whole[T](w, from)
-	p.run(w, func(to, from, n, every int64) { copySpaced(dst, src, to, from, n, every) })
+	dst := whole[T](w, to)
+	src := whole[T](w, from)
+	p.run(w, func(to, from, n, every int64) {
+		copySpaced(dst, src, to, from, n, every)
+	})
 }
 
 // lowerPad fills with the value and places the operand. Element i of dimension d of
@@ -377,18 +460,34 @@ func lowerPad[T number](b *block, n int, op symtile.Op) {
 	p := &tilePlacement{}
 	for d, x := range op.Instr.Attrs.Padding {
 		size, _ := op.Tile[d].Size.Value()
-		at := tilePlacementDim{mask: newDimMask(b, source[d]), spacing: 1, size: size}
+		at := tilePlacementDim{
+			mask:    newDimMask(b, source[d]),
+			spacing: 1,
+			size:    size,
+		}
 		if x.Interior > 0 {
 			stride := strideOf(op.Tile[d])
-			at.spacing, at.first = strideOf(source[d])*(x.Interior+1)/max(1, stride), -1
-			at.slot = b.slot(source[d].Offset.Scale(x.Interior + 1).AddConst(x.Low).Sub(op.Tile[d].Offset).Div(max(1, stride)))
+			at.spacing = strideOf(source[d]) *
+				(x.Interior + 1) / max(1, stride)
+			at.first = -1
+			at.slot = b.slot(
+				source[d].Offset.Scale(x.Interior + 1).AddConst(x.Low).Sub(
+					op.Tile[d].Offset,
+				).Div(max(1, stride)),
+			)
 		}
 		p.dims = append(p.dims, at)
 	}
 	v := b.l.result(n)
-	from, fill := materialized(b, op, 0), b.l.arg(op, 1)
-	b.add(&instr{name: "pad", outs: []*value{v}, tileArgs: []*value{from, fill}, run: func(w *worker) {
-		fillWith(whole[T](w, v), first[T](w, fill))
-		placeInto[T](w, p, v, from)
-	}})
+	from := materialized(b, op, 0)
+	fill := b.l.arg(op, 1)
+	b.add(&instr{
+		name:     "pad",
+		outs:     []*value{v},
+		tileArgs: []*value{from, fill},
+		run: func(w *worker) {
+			fillWith(whole[T](w, v), first[T](w, fill))
+			placeInto[T](w, p, v, from)
+		},
+	})
 }

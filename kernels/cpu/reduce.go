@@ -28,7 +28,8 @@ func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtil
 		size, _ := t.Size.Value()
 		next := reduceDim{size: size, mask: -1}
 		if indexOf(reduced, d) < 0 {
-			next.kept, kept = kept[0], kept[1:]
+			next.kept = kept[0]
+			kept = kept[1:]
 		} else if t.Masked() {
 			next.mask = len(f.masks)
 			f.masks = append(f.masks, newDimMask(b, t))
@@ -45,9 +46,12 @@ func (f *reduceLoop) push(d reduceDim) {
 	if d.size == 1 && d.mask < 0 {
 		return
 	}
-	if n := len(f.dims); n > 0 && d.mask < 0 {
-		if out := &f.dims[n-1]; out.mask < 0 && out.kept == d.size*d.kept {
-			out.size, out.kept = out.size*d.size, d.kept
+	n := len(f.dims)
+	if n > 0 && d.mask < 0 {
+		out := &f.dims[n-1]
+		if out.mask < 0 && out.kept == d.size*d.kept {
+			out.size = out.size * d.size
+			out.kept = d.kept
 			return
 		}
 	}
@@ -56,7 +60,9 @@ func (f *reduceLoop) push(d reduceDim) {
 
 // each calls do for every run along the last dimension: its first element in
 // the operand and in the result, its length, its step in the result.
-func (f *reduceLoop) each(w *worker, do func(from, to, n, step int64)) {
+func (f *reduceLoop) each(
+	w *worker, do func(from, to, n, step int64),
+) {
 	var lo, hi, index [maxRank]int64
 	inner := len(f.dims) - 1
 	for d, x := range f.dims {
@@ -75,7 +81,10 @@ func (f *reduceLoop) each(w *worker, do func(from, to, n, step int64)) {
 			from = (from + index[d]) * f.dims[d+1].size
 			to += index[d] * f.dims[d].kept
 		}
-		do(from+lo[inner], to+lo[inner]*step, hi[inner]-lo[inner], step)
+		do(
+			from+lo[inner], to+lo[inner]*step,
+			hi[inner]-lo[inner], step,
+		)
 		d := inner - 1
 		for ; d >= 0; d-- {
 			if index[d]++; index[d] < hi[d] {
@@ -95,7 +104,11 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 		c.args = append(c.args, materialized(b, op, k))
 		c.inits = append(c.inits, b.l.arg(op, n+k))
 	}
-	f := newReduceLoop(b, b.l.p.Ops[op.Args[0]].Tile, op.Instr.Attrs.Dimensions, op.Tile)
+	f := newReduceLoop(
+		b,
+		b.l.p.Ops[op.Args[0]].Tile,
+		op.Instr.Attrs.Dimensions, op.Tile,
+	)
 	monoid, ok := op.Instr.Attrs.ToApply.Monoid()
 	if !ok || n > 1 {
 		b.reduceByProgram(f, op, c)
@@ -105,9 +118,18 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 	switch c.outs[0].class {
 	case classF32:
 		if op.Instr.Shape.DType == hlo.F32 && b.l.jit {
-			c.reduction = &rowReduction{loop: f, monoid: monoid, arg: c.args[0], out: c.outs[0]}
+			c.reduction = &rowReduction{
+				loop:   f,
+				monoid: monoid,
+				arg:    c.args[0],
+				out:    c.outs[0],
+			}
 		}
-		if c.accumulate = jitReduceStep(f, monoid, op.Instr.Shape.DType, c.outs[0], c.args[0]); c.accumulate == nil {
+		c.accumulate = jitReduceStep(
+			f, monoid, op.Instr.Shape.DType,
+			c.outs[0], c.args[0],
+		)
+		if c.accumulate == nil {
 			c.accumulate = goReduceStep[float32](f, monoid, op, c)
 		}
 	case classF64:
@@ -118,19 +140,26 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 		c.accumulate = goReduceStep[int64](f, monoid, op, c)
 	}
 	if c.accumulate == nil {
-		b.l.reject(op, "the CPU backend does not reduce %s by %s", op.Instr.Shape.DType, monoid)
+		b.l.reject(
+			op, "the CPU backend does not reduce %s by %s", op.Instr.Shape.DType, monoid,
+		)
 	}
 }
 
-func goReduceStep[T number](f *reduceLoop, monoid hlo.Opcode, op symtile.Op, c *accumulator) step {
+func goReduceStep[T number](
+	f *reduceLoop, monoid hlo.Opcode, op symtile.Op, c *accumulator,
+) step {
 	d := op.Instr.Shape.DType
-	row, into := reduceRow[T](monoid, d), binary[T](monoid, d)
+	row := reduceRow[T](monoid, d)
+	into := binary[T](monoid, d)
 	if into == nil || row == nil {
 		return nil
 	}
-	out, arg := c.outs[0], c.args[0]
+	out := c.outs[0]
+	arg := c.args[0]
 	return func(w *worker) {
-		dst, src := whole[T](w, out), whole[T](w, arg)
+		dst := whole[T](w, out)
+		src := whole[T](w, arg)
 		f.each(w, func(from, to, n, step int64) {
 			if step == 0 {
 				dst[to] = row(dst[to], src[from:from+n])
@@ -144,7 +173,9 @@ func goReduceStep[T number](f *reduceLoop, monoid hlo.Opcode, op symtile.Op, c *
 
 // reduceRow folds a run into x with four partial results, in a fixed order; nil
 // where the operation is not of the type.
-func reduceRow[T number](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
+func reduceRow[T number](
+	monoid hlo.Opcode, d hlo.DType,
+) func(x T, row []T) T {
 	if hasNumberLoop(monoid, d) {
 		switch monoid {
 		case hlo.OpAdd:
@@ -170,7 +201,9 @@ func reduceRow[T number](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
 
 // reduceIntegerRow folds by what only integers have: bits, and the order of unsigned
 // numbers of 64 bits. Pred adds as or.
-func reduceIntegerRow[T integer](monoid hlo.Opcode, d hlo.DType) func(x T, row []T) T {
+func reduceIntegerRow[T integer](
+	monoid hlo.Opcode, d hlo.DType,
+) func(x T, row []T) T {
 	switch {
 	case monoid == hlo.OpAnd:
 		return func(x T, row []T) T {
@@ -186,7 +219,8 @@ func reduceIntegerRow[T integer](monoid hlo.Opcode, d hlo.DType) func(x T, row [
 			}
 			return x
 		}
-	case monoid == hlo.OpOr, monoid == hlo.OpAdd && d == hlo.Pred:
+	case monoid == hlo.OpOr,
+		monoid == hlo.OpAdd && d == hlo.Pred:
 		return func(x T, row []T) T {
 			for _, v := range row {
 				x |= v
@@ -227,7 +261,10 @@ func sumRow[T number](x T, row []T) T {
 }
 
 func productRow[T number](x T, row []T) T {
-	var a, b, c, d T = 1, 1, 1, 1
+	var a T = 1
+	var b T = 1
+	var c T = 1
+	var d T = 1
 	for len(row) >= 4 {
 		a *= row[0]
 		b *= row[1]
@@ -242,7 +279,10 @@ func productRow[T number](x T, row []T) T {
 }
 
 func maxRow[T number](x T, row []T) T {
-	a, b, c, d := x, x, x, x
+	a := x
+	b := x
+	c := x
+	d := x
 	for len(row) >= 4 {
 		a = max(a, row[0])
 		b = max(b, row[1])
@@ -257,7 +297,10 @@ func maxRow[T number](x T, row []T) T {
 }
 
 func minRow[T number](x T, row []T) T {
-	a, b, c, d := x, x, x, x
+	a := x
+	b := x
+	c := x
+	d := x
 	for len(row) >= 4 {
 		a = min(a, row[0])
 		b = min(b, row[1])
@@ -281,7 +324,10 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 	}
 	n := len(c.outs)
 	if len(prog.results) != n || prog.params != 2*n {
-		b.l.reject(op, "its computation has %d parameters and %d results for %d operands", prog.params, len(prog.results), n)
+		b.l.reject(
+			op, "its computation has %d parameters and %d results for %d operands",
+			prog.params, len(prog.results), n,
+		)
 		return
 	}
 	b.l.scalarRegisters = max(b.l.scalarRegisters, prog.registers)
@@ -295,7 +341,9 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 			for range count {
 				for k := range n {
 					w.scalarRegisters[k] = loadScalar(w, outs[k], to)
-					w.scalarRegisters[n+k] = loadScalar(w, args[k], from)
+					w.scalarRegisters[n+k] = loadScalar(
+						w, args[k], from,
+					)
 				}
 				prog.run(w.scalarRegisters)
 				for k, r := range prog.results {
@@ -310,7 +358,9 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 // loadScalar and put move one element of any class; floats travel as float64. The
 // folding keeps at inside of the value.
 func loadScalar(w *worker, v *value, at int64) scalar {
-	p := unsafe.Add(w.addresses[v.id], at*classBytes[v.class])
+	p := unsafe.Add(
+		w.addresses[v.id], at*classBytes[v.class],
+	)
 	switch v.class {
 	case classF32:
 		return scalar{f: float64(*(*float32)(p))}
@@ -323,7 +373,9 @@ func loadScalar(w *worker, v *value, at int64) scalar {
 }
 
 func storeScalar(w *worker, v *value, at int64, x scalar) {
-	p := unsafe.Add(w.addresses[v.id], at*classBytes[v.class])
+	p := unsafe.Add(
+		w.addresses[v.id], at*classBytes[v.class],
+	)
 	switch v.class {
 	case classF32:
 		*(*float32)(p) = float32(x.f)

@@ -15,9 +15,18 @@ import (
 // be touched, so that a read or write past one ends the test, and 4 bytes before
 // that, where rows that are streamed are not aligned.
 func TestRowsEndAtPage(t *testing.T) {
-	for _, shape := range [][2]int64{{1, 8}, {2, 33}, {3, 39}, {7, 64}, {16, 100}, {61, 32}, {130, 24}} {
+	for _, shape := range [][2]int64{
+		{1, 8}, {2, 33}, {3, 39},
+		{7, 64}, {16, 100}, {61, 32},
+		{130, 24},
+	} {
 		t.Run(fmt.Sprintf("%d×%d", shape[0], shape[1]), func(t *testing.T) {
-			p, _ := landscape(t, strings.NewReplacer("$0", fmt.Sprint(shape[0]), "$1", fmt.Sprint(shape[1])).Replace(rowText))
+			p, _ := landscape(
+				t,
+				strings.NewReplacer(
+					"$0", fmt.Sprint(shape[0]), "$1", fmt.Sprint(shape[1]),
+				).Replace(rowText),
+			)
 			whole := make(symtile.Tiling, len(p.Space.Dims))
 			for k, d := range p.Space.Dims {
 				whole[k] = max(1, d.Extent)
@@ -28,7 +37,11 @@ func TestRowsEndAtPage(t *testing.T) {
 			}
 			plan := kernels.Plan{Tiles: whole}
 			want := outputsOf(t, p, plan.With("rows", 0), in)
-			for _, plan := range []kernels.Plan{plan, plan.With("stream", 1), plan.With("stream", 1).With("unroll", 1).With("prefetch", 5)} {
+			for _, plan := range []kernels.Plan{
+				plan,
+				plan.With("stream", 1),
+				plan.With("stream", 1).With("unroll", 1).With("prefetch", 5),
+			} {
 				for _, before := range []int{0, 4} {
 					compareBits(t, fmt.Sprintf("%s, %d before the end", plan, before), atPageEnds(t, p, plan, in, before), want)
 				}
@@ -39,7 +52,10 @@ func TestRowsEndAtPage(t *testing.T) {
 
 // atPageEnds are the outputs of a plan whose arrays all end so many bytes before a
 // page does.
-func atPageEnds(t *testing.T, p *symtile.Program, plan kernels.Plan, in []kernels.Buffer, before int) []kernels.Buffer {
+func atPageEnds(
+	t *testing.T, p *symtile.Program,
+	plan kernels.Plan, in []kernels.Buffer, before int,
+) []kernels.Buffer {
 	t.Helper()
 	k, err := New().Compile(context.Background(), p, plan.With("threads", 1))
 	if err != nil {

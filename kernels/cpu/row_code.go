@@ -35,7 +35,11 @@ type rowEmitter struct {
 	splats      map[*value]amd64.Value   // of it, narrow ones of a pass
 }
 
-var accessRegs = [maxAccesses]amd64.Reg{amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8, amd64.R9, amd64.R10, amd64.R11, amd64.R12, amd64.R13, amd64.R14}
+var accessRegs = [maxAccesses]amd64.Reg{
+	amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8,
+	amd64.R9, amd64.R10, amd64.R11, amd64.R12,
+	amd64.R13, amd64.R14,
+}
 
 const prefetchRows = 2
 
@@ -51,9 +55,16 @@ const (
 // emit makes the machine code of a nest.
 func (n *rowKernel) emit(l *lowering, large bool) (*amd64.Assembler, error) {
 	e := &rowEmitter{
-		kernel: n, a: &amd64.Assembler{}, accesses: n.movingAccesses(), reg: map[*rowAccess]amd64.Reg{}, ahead: map[*rowAccess]amd64.Reg{},
-		made: map[*value]amd64.Value{}, splats: map[*value]amd64.Value{},
-		nonTemporal: large, unroll: int(l.knob("unroll", n.defaultUnroll())), fetch: l.knob("prefetch", n.defaultPrefetch()),
+		kernel:      n,
+		a:           &amd64.Assembler{},
+		accesses:    n.movingAccesses(),
+		reg:         map[*rowAccess]amd64.Reg{},
+		ahead:       map[*rowAccess]amd64.Reg{},
+		made:        map[*value]amd64.Value{},
+		splats:      map[*value]amd64.Value{},
+		nonTemporal: large,
+		unroll:      int(l.knob("unroll", n.defaultUnroll())),
+		fetch:       l.knob("prefetch", n.defaultPrefetch()),
 	}
 	e.batch, e.rowSpacing = n.rowBatch()
 	e.assignRegisters()
@@ -82,7 +93,9 @@ func (n *rowKernel) defaultUnroll() int64 {
 // defaultPrefetch is how many rows ahead are fetched: what only reads is faster when
 // the machine does that by itself.
 func (n *rowKernel) defaultPrefetch() int64 {
-	if slices.ContainsFunc(n.storeOrder, func(v *value) bool { return !n.scalars[v] }) {
+	if slices.ContainsFunc(n.storeOrder, func(v *value) bool {
+		return !n.scalars[v]
+	}) {
 		return prefetchRows
 	}
 	return 0
@@ -93,7 +106,8 @@ func (n *rowKernel) defaultPrefetch() int64 {
 // the order of them.
 func (n *rowKernel) concurrentRows() int64 {
 	switch {
-	case len(n.movingAccesses()) >= maxAccesses || n.defaultPrefetch() > 0:
+	case len(n.movingAccesses()) >= maxAccesses ||
+		n.defaultPrefetch() > 0:
 		return 1
 	case n.reducesColumns():
 		return spacedColumnRows
@@ -104,17 +118,22 @@ func (n *rowKernel) concurrentRows() int64 {
 }
 
 // reducesColumns says whether a nest joins rows.
-func (n *rowKernel) reducesColumns() bool { return len(n.reductions) > 0 && n.reductions[0].acrossRows }
+func (n *rowKernel) reducesColumns() bool {
+	return len(n.reductions) > 0 &&
+		n.reductions[0].acrossRows
+}
 
 // rowBatch is how many rows are done at a time, and how far apart those are.
 func (n *rowKernel) rowBatch() (rows, apart int64) {
-	if rows = n.concurrentRows(); rows > 1 && n.rows() >= 2*rows {
+	rows = n.concurrentRows()
+	if rows > 1 && n.rows() >= 2*rows {
 		apart = min(n.rowsPerCall(), n.rows()) / rows
 	} else if rows, apart = 1, 1; n.reducesColumns() {
 		rows = min(foldRows, n.rows())
 	}
 	for _, s := range n.movingAccesses() {
-		if far := s.bytes() * (s.row()*rows*apart + n.cols()); far != int64(int32(far)) {
+		far := s.bytes() * (s.row()*rows*apart + n.cols())
+		if far != int64(int32(far)) {
 			return 1, 1
 		}
 	}
@@ -123,19 +142,27 @@ func (n *rowKernel) rowBatch() (rows, apart int64) {
 
 // onlyReduces says whether a nest only folds rows, in one pass and few registers.
 func (n *rowKernel) onlyReduces() bool {
-	if len(n.reductions) != 1 || n.reducesColumns() || n.schedule.sweeps != 1 || len(n.schedule.after[0]) > 0 {
+	if len(n.reductions) != 1 ||
+		n.reducesColumns() || n.schedule.sweeps != 1 ||
+		len(n.schedule.after[0]) > 0 {
 		return false
 	}
-	return n.reductions[0].vectorReduction().registers() == vectorsPerRound && n.cols()%vectorLanes == 0
+	return n.reductions[0].vectorReduction().registers() == vectorsPerRound &&
+		n.cols()%vectorLanes == 0
 }
 
 // rowsPerCall is how many rows are done in one call.
 func (n *rowKernel) rowsPerCall() int64 {
-	most, unit := int64(maxCallElements), int64(1)
+	most := int64(maxCallElements)
+	unit := int64(1)
 	if n.reducesColumns() {
 		unit = foldRows
 	}
-	if places := n.concurrentRows(); places > 1 && !slices.ContainsFunc(n.reductions, func(f *rowReduction) bool { return n.recomputeCost(f.arg) > maxRecomputeCost }) {
+	places := n.concurrentRows()
+	if places > 1 &&
+		!slices.ContainsFunc(n.reductions, func(f *rowReduction) bool {
+			return n.recomputeCost(f.arg) > maxRecomputeCost
+		}) {
 		most, unit = maxReadElements, places
 	}
 	return max(unit, most/n.cols()/unit*unit)
@@ -179,11 +206,18 @@ const indicesLeft = amd64.R15
 
 // emitInside does all of dimension d and those after it, counting in memory.
 func (e *rowEmitter) emitInside(d int) error {
-	e.a.Emit(amd64.MOV, amd64.RAX, amd64.Imm(e.kernel.extents[d]))
+	e.a.Emit(
+		amd64.MOV,
+		amd64.RAX,
+		amd64.Imm(e.kernel.extents[d]),
+	)
 	if d == len(e.kernel.extents)-2 {
 		return e.emitBatches()
 	}
-	left, loop := amd64.Mem{Base: amd64.RDI, Disp: int32(e.kernel.schedule.counterOffset()) + int32(8*d)}, e.a.NewLabel()
+	left, loop := amd64.Mem{
+		Base: amd64.RDI,
+		Disp: int32(e.kernel.schedule.counterOffset()) + int32(8*d),
+	}, e.a.NewLabel()
 	e.a.Emit(amd64.MOV, left, amd64.RAX)
 	e.a.Bind(loop)
 	if err := e.emitInside(d + 1); err != nil {
@@ -200,7 +234,10 @@ func (e *rowEmitter) emitInside(d int) error {
 // advanceIndex moves all streams from the end of an index of dimension d to the next.
 func (e *rowEmitter) advanceIndex(d int) {
 	for _, s := range e.accesses {
-		if step := s.bytes() * (s.strides[d] - e.kernel.extents[d+1]*s.strides[d+1]); step != 0 {
+		step := s.bytes() *
+			(s.strides[d] -
+				e.kernel.extents[d+1]*s.strides[d+1])
+		if step != 0 {
 			e.a.Emit(amd64.ADD, e.reg[s], amd64.Imm(step))
 		}
 	}
@@ -209,14 +246,16 @@ func (e *rowEmitter) advanceIndex(d int) {
 // emitBatches does all rows: as many batches as there are, then single rows.
 func (e *rowEmitter) emitBatches() error {
 	if e.rowSpacing > 1 {
-		if err := e.emitSpacedRows(); err != nil || e.batchesDivide() {
+		err := e.emitSpacedRows()
+		if err != nil || e.batchesDivide() {
 			return err
 		}
 		if e.rowSpacing = 1; !e.kernel.reducesColumns() {
 			e.batch = 1
 		}
 	}
-	if err := e.emitRows(e.batch); err != nil || e.batchesDivide() {
+	err := e.emitRows(e.batch)
+	if err != nil || e.batchesDivide() {
 		return err
 	}
 	e.batch = 1
@@ -225,8 +264,10 @@ func (e *rowEmitter) emitBatches() error {
 
 // batchesDivide says whether batches are all of the rows of every call.
 func (e *rowEmitter) batchesDivide() bool {
-	rows, unit := e.kernel.rows(), e.batch*e.rowSpacing
-	if dim, most := e.kernel.callDim(); dim == len(e.kernel.extents)-2 && most < rows {
+	rows := e.kernel.rows()
+	unit := e.batch * e.rowSpacing
+	dim, most := e.kernel.callDim()
+	if dim == len(e.kernel.extents)-2 && most < rows {
 		return most%unit == 0 && rows%most%unit == 0
 	}
 	return rows%unit == 0
@@ -235,11 +276,19 @@ func (e *rowEmitter) batchesDivide() bool {
 // emitSpacedRows does rows that are apart at a time, the first ones, the next ones, ….
 func (e *rowEmitter) emitSpacedRows() error {
 	a := e.a
-	loop, more, done := a.NewLabel(), a.NewLabel(), a.NewLabel()
+	loop := a.NewLabel()
+	more := a.NewLabel()
+	done := a.NewLabel()
 	a.Bind(more)
-	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(e.batch*e.rowSpacing))
+	a.Emit(
+		amd64.SUB,
+		amd64.RAX,
+		amd64.Imm(e.batch*e.rowSpacing),
+	)
 	a.Emit(amd64.JL, done)
-	a.Emit(amd64.MOV, batchesLeft, amd64.Imm(e.rowSpacing))
+	a.Emit(
+		amd64.MOV, batchesLeft, amd64.Imm(e.rowSpacing),
+	)
 	a.Bind(loop)
 	if err := e.emitRow(e.batch); err != nil {
 		return err
@@ -250,7 +299,11 @@ func (e *rowEmitter) emitSpacedRows() error {
 	e.advanceRows((e.batch - 1) * e.rowSpacing)
 	a.Emit(amd64.JMP, more)
 	a.Bind(done)
-	a.Emit(amd64.ADD, amd64.RAX, amd64.Imm(e.batch*e.rowSpacing))
+	a.Emit(
+		amd64.ADD,
+		amd64.RAX,
+		amd64.Imm(e.batch*e.rowSpacing),
+	)
 	return nil
 }
 
@@ -273,7 +326,12 @@ func (e *rowEmitter) emitRow(batch int64) error {
 	}
 	fetching := e.kernel.costliestSweep()
 	for q := range e.kernel.schedule.sweeps {
-		p := &sweepEmitter{rowEmitter: e, sweep: q, batch: batch, fetching: q == fetching}
+		p := &sweepEmitter{
+			rowEmitter: e,
+			sweep:      q,
+			batch:      batch,
+			fetching:   q == fetching,
+		}
 		if err := p.emit(); err != nil {
 			return err
 		}
@@ -293,7 +351,9 @@ func (e *rowEmitter) assignRegisters() {
 		e.reg[s], free = free[0], free[1:]
 	}
 	for _, s := range e.accesses {
-		if len(free) > 0 && (e.kernel.nextTileOffset(s) != 0 || e.fetch > 0 && e.rowSpacing == 1 && e.kernel.prefetches(s)) {
+		if len(free) > 0 &&
+			(e.kernel.nextTileOffset(s) != 0 || e.fetch > 0 &&
+				e.rowSpacing == 1 && e.kernel.prefetches(s)) {
 			e.ahead[s], free = free[0], free[1:]
 		}
 	}
@@ -302,10 +362,14 @@ func (e *rowEmitter) assignRegisters() {
 // prefetches says whether the rows of a stream are read from an array of the
 // caller, one after another.
 func (n *rowKernel) prefetches(s *rowAccess) bool {
-	if n.stores[s.v] == s || s.col() != 1 || s.row() == 0 || n.rows() == 1 {
+	if n.stores[s.v] == s ||
+		s.col() != 1 ||
+		s.row() == 0 ||
+		n.rows() == 1 {
 		return false
 	}
-	return s.v.where == inMemory || s.view != nil && s.view.from == nil
+	return s.v.where == inMemory ||
+		s.view != nil && s.view.from == nil
 }
 
 // nextTileOffset is by how many bytes the next tile of a stream is further on, where it
@@ -313,7 +377,11 @@ func (n *rowKernel) prefetches(s *rowAccess) bool {
 func (n *rowKernel) nextTileOffset(s *rowAccess) int64 {
 	step := s.bytes() * n.l.nextTile[s.v]
 	dim, _ := n.callDim()
-	if n.stores[s.v] == s || dim < len(n.extents)-2 || s.col() != 1 || len(n.ops) == 0 || step != int64(int32(step)) {
+	if n.stores[s.v] == s ||
+		dim < len(n.extents)-2 ||
+		s.col() != 1 ||
+		len(n.ops) == 0 ||
+		step != int64(int32(step)) {
 		return 0
 	}
 	return step
@@ -321,20 +389,30 @@ func (n *rowKernel) nextTileOffset(s *rowAccess) int64 {
 
 func (e *rowEmitter) emitPrologue() {
 	count := amd64.RAX
-	if dim, _ := e.kernel.callDim(); dim < len(e.kernel.extents)-2 {
+	dim, _ := e.kernel.callDim()
+	if dim < len(e.kernel.extents)-2 {
 		count = indicesLeft
 	}
-	e.a.Emit(amd64.MOV, count, amd64.Mem{Base: amd64.RDI})
+	e.a.Emit(
+		amd64.MOV, count, amd64.Mem{Base: amd64.RDI},
+	)
 	for k, s := range e.accesses {
-		e.a.Emit(amd64.MOV, e.reg[s], amd64.Mem{Base: amd64.RDI, Disp: int32(16 + 8*k)})
+		e.a.Emit(amd64.MOV, e.reg[s], amd64.Mem{
+			Base: amd64.RDI,
+			Disp: int32(16 + 8*k),
+		})
 	}
-	e.a.Emit(amd64.MOV, amd64.RDI, amd64.Mem{Base: amd64.RDI, Disp: 8})
+	e.a.Emit(amd64.MOV, amd64.RDI, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 8,
+	})
 }
 
 // emitRows is the loop over the rows that are left, some at a time.
 func (e *rowEmitter) emitRows(batch int64) error {
 	a := e.a
-	loop, done := a.NewLabel(), a.NewLabel()
+	loop := a.NewLabel()
+	done := a.NewLabel()
 	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(batch))
 	a.Emit(amd64.JL, done)
 	a.Bind(loop)
@@ -359,11 +437,19 @@ func (e *rowEmitter) emitPrefetchAddresses(batch int64) {
 			continue
 		}
 		if step := e.kernel.nextTileOffset(s); step != 0 {
-			e.a.Emit(amd64.LEA, r, amd64.Mem{Base: e.reg[s], Disp: int32(step)})
+			e.a.Emit(amd64.LEA, r, amd64.Mem{
+				Base: e.reg[s],
+				Disp: int32(step),
+			})
 			continue
 		}
-		e.a.Emit(amd64.LEA, r, amd64.Mem{Base: e.reg[s], Disp: int32(s.bytes() * s.row() * e.fetch * batch)})
-		e.a.Emit(amd64.CMP, amd64.RAX, amd64.Imm(e.fetch*batch))
+		e.a.Emit(amd64.LEA, r, amd64.Mem{
+			Base: e.reg[s],
+			Disp: int32(s.bytes() * s.row() * e.fetch * batch),
+		})
+		e.a.Emit(
+			amd64.CMP, amd64.RAX, amd64.Imm(e.fetch*batch),
+		)
 		e.a.Emit(amd64.CMOVL, r, e.reg[s])
 	}
 }
@@ -393,21 +479,41 @@ func (n *rowKernel) costliestSweep() int {
 func (e *rowEmitter) memory(s *rowAccess, disp int32, row int64) amd64.Mem {
 	switch {
 	case s.inScratch():
-		return amd64.Mem{Base: amd64.RDI, Disp: int32(s.v.at)}
+		return amd64.Mem{
+			Base: amd64.RDI,
+			Disp: int32(s.v.at),
+		}
 	case s.col() == 0:
-		return amd64.Mem{Base: e.reg[s], Disp: int32(s.bytes() * row * e.rowSpacing * s.row())}
+		return amd64.Mem{
+			Base: e.reg[s],
+			Disp: int32(s.bytes() * row * e.rowSpacing * s.row()),
+		}
 	}
-	return amd64.Mem{Base: e.reg[s], Index: amd64.RCX, Scale: uint8(s.bytes()), Disp: disp*int32(s.bytes())/4 + int32(s.bytes()*row*e.rowSpacing*s.row())}
+	return amd64.Mem{
+		Base:  e.reg[s],
+		Index: amd64.RCX,
+		Scale: uint8(s.bytes()),
+		Disp: disp*int32(s.bytes())/4 +
+			int32(s.bytes()*row*e.rowSpacing*s.row()),
+	}
 }
 
 // slotMemory is where a narrow value is kept.
 func (e *rowEmitter) slotMemory(v *value) amd64.Mem {
-	return amd64.Mem{Base: amd64.RDI, Disp: int32(e.kernel.schedule.slab.at) + int32(32*e.kernel.schedule.slots[v])}
+	return amd64.Mem{
+		Base: amd64.RDI,
+		Disp: int32(e.kernel.schedule.slab.at) +
+			int32(32*e.kernel.schedule.slots[v]),
+	}
 }
 
 func (e *rowEmitter) withSpill(p amd64.Placement) amd64.Placement {
 	if p.Copies == 1 {
-		p.Spill = amd64.Mem{Base: amd64.RDI, Disp: int32(e.kernel.schedule.slab.at) + int32(32*len(e.kernel.schedule.kept))}
+		p.Spill = amd64.Mem{
+			Base: amd64.RDI,
+			Disp: int32(e.kernel.schedule.slab.at) +
+				int32(32*len(e.kernel.schedule.kept)),
+		}
 		p.SpillSlots = maxSpills
 	}
 	return p
@@ -429,10 +535,15 @@ func (e *rowEmitter) emitScalars(q int, row int64) error {
 		return nil
 	}
 	c, made := e.newChain()
-	folds, regs := e.kernel.reductionsOf(q), e.kernel.reductionRegisters(q, e.batch)
+	folds := e.kernel.reductionsOf(q)
+	regs := e.kernel.reductionRegisters(q, e.batch)
 	for k, f := range folds {
 		if !f.acrossRows && slices.Contains(list, f.out) {
-			made[f.out] = e.reductionResult(c, f, regs[k+int(row)*len(folds)], row)
+			made[f.out] = e.reductionResult(
+				c, f,
+				regs[k+int(row)*len(folds)],
+				row,
+			)
 		}
 	}
 	for _, v := range list {
@@ -444,15 +555,25 @@ func (e *rowEmitter) emitScalars(q int, row int64) error {
 			c.Store(amd64.VMOVSS, e.memory(s, 0, row), 0, x)
 		}
 	}
-	return c.Emit(e.a, e.withSpill(amd64.Placement{Copies: 1, Reserved: slices.Concat(regs...)}))
+	return c.Emit(
+		e.a,
+		e.withSpill(amd64.Placement{Copies: 1, Reserved: slices.Concat(regs...)}),
+	)
 }
 
 // reductionResult joins the partial results of a fold, and what it starts from.
-func (e *rowEmitter) reductionResult(c *amd64.Chain, f *rowReduction, regs []amd64.Reg, row int64) amd64.Value {
+func (e *rowEmitter) reductionResult(
+	c *amd64.Chain, f *rowReduction,
+	regs []amd64.Reg, row int64,
+) amd64.Value {
 	x := f.vectorReduction().emitResult(c, regs)
 	var start amd64.Value
 	if f.init == nil || !f.perRow {
-		start = c.Load(amd64.VBROADCASTSS, e.memory(e.kernel.stores[f.out], 0, row), 0)
+		start = c.Load(
+			amd64.VBROADCASTSS,
+			e.memory(e.kernel.stores[f.out], 0, row),
+			0,
+		)
 	} else {
 		start = e.externalScalar(c, f.init, row)
 	}
@@ -467,21 +588,30 @@ func (e *rowEmitter) externalScalar(c *amd64.Chain, v *value, row int64) amd64.V
 	return e.splat(c, e.kernel.loads[v], row)
 }
 
-func (e *rowEmitter) scalarValue(c *amd64.Chain, v *value, q int, row int64, made map[*value]amd64.Value) amd64.Value {
+func (e *rowEmitter) scalarValue(
+	c *amd64.Chain, v *value, q int,
+	row int64, made map[*value]amd64.Value,
+) amd64.Value {
 	n := e.kernel
 	if x, ok := made[v]; ok {
 		return x
 	}
 	switch {
 	case n.reciprocalOf[v] != nil:
-		made[v] = c.Do(amd64.VDIVPS, c.Float32(1), e.scalarValue(c, n.reciprocalOf[v], q, row, made))
+		made[v] = c.Do(
+			amd64.VDIVPS,
+			c.Float32(1),
+			e.scalarValue(c, n.reciprocalOf[v], q, row, made),
+		)
 	case n.defines(v) && n.schedule.sweepOf[v] < q:
 		made[v] = c.Load(amd64.VMOVUPS, e.slotMemory(v), 0)
 	case n.ops[v] != nil:
 		p := n.ops[v]
 		x := make([]amd64.Value, len(p.args))
 		for k, arg := range p.args {
-			x[k] = e.scalarValue(c, n.scalarOf(arg), q, row, made)
+			x[k] = e.scalarValue(
+				c, n.scalarOf(arg), q, row, made,
+			)
 		}
 		made[v] = p.emit(c, x)
 	default:
@@ -541,13 +671,15 @@ type sweepEmitter struct {
 }
 
 func (p *sweepEmitter) emit() error {
-	p.reductions, p.regs = p.kernel.reductionsOf(p.sweep), p.kernel.reductionRegisters(p.sweep, p.batch)
+	p.reductions, p.regs = p.kernel.reductionsOf(p.sweep),
+		p.kernel.reductionRegisters(p.sweep, p.batch)
 	p.pin()
 	divisors := p.divisors
 	if len(divisors) == 0 {
 		return p.emitLoop()
 	}
-	exact, done := p.a.NewLabel(), p.a.NewLabel()
+	exact := p.a.NewLabel()
+	done := p.a.NewLabel()
 	for _, s := range divisors {
 		p.checkDivisor(s, exact)
 	}
@@ -588,20 +720,37 @@ func (p *sweepEmitter) emitLoop() error {
 		if err := p.emitRound(); err != nil {
 			return err
 		}
-		a.Emit(amd64.ADD, amd64.RCX, amd64.Imm(vectorsPerRound*vectorLanes))
+		a.Emit(
+			amd64.ADD, amd64.RCX, amd64.Imm(vectorsPerRound*vectorLanes),
+		)
 		a.Emit(amd64.CMP, amd64.RCX, amd64.Imm(whole))
 		a.Emit(amd64.JL, loop)
 	}
 	disp := int32(0)
 	for k := cols % (vectorsPerRound * vectorLanes); k >= vectorLanes; k -= vectorLanes {
-		if err := p.chain(disp, 1, 0).Emit(a, p.withSpill(amd64.Placement{Copies: 1, Reserved: p.reserved})); err != nil {
+		err := p.chain(disp, 1, 0).Emit(
+			a,
+			p.withSpill(amd64.Placement{Copies: 1, Reserved: p.reserved}),
+		)
+		if err != nil {
 			return err
 		}
 		disp += 32
 	}
 	if rest := cols % vectorLanes; rest > 0 {
-		a.Emit(amd64.VMOVUPS, amd64.Y15, a.Data(firstLanes(int(rest))))
-		return p.chain(disp, 1, 0).Emit(a, p.withSpill(amd64.Placement{Copies: 1, Mask: amd64.Y15, Reserved: p.reserved}))
+		a.Emit(
+			amd64.VMOVUPS,
+			amd64.Y15,
+			a.Data(firstLanes(int(rest))),
+		)
+		return p.chain(disp, 1, 0).Emit(
+			a,
+			p.withSpill(amd64.Placement{
+				Copies:   1,
+				Mask:     amd64.Y15,
+				Reserved: p.reserved,
+			}),
+		)
 	}
 	return nil
 }
@@ -618,12 +767,14 @@ func firstLanes(n int) []byte {
 // pin gives the narrow values of the pass registers, as far as that leaves
 // enough, and sets the partial results of folds to the identity.
 func (p *sweepEmitter) pin() {
-	p.pinned, p.reserved = map[*value]amd64.Reg{}, nil
+	p.pinned = map[*value]amd64.Reg{}
+	p.reserved = nil
 	p.reserved = slices.Concat(p.regs...)
 	const enough = 8
 	p.chain(0, 1, 0) // finds the narrow values
 	for k, v := range p.order {
-		if r := 14 - len(p.reserved); k < 4 && r >= enough && p.batch == 1 {
+		r := 14 - len(p.reserved)
+		if k < 4 && r >= enough && p.batch == 1 {
 			p.pinned[v] = amd64.Y(r)
 			p.reserved = append(p.reserved, amd64.Y(r))
 		}
@@ -655,7 +806,12 @@ func (p *sweepEmitter) emitPrefetches() {
 		if r := p.ahead[s]; r != 0 {
 			for row := range p.batch {
 				for line := range int32(s.bytes() / 2) {
-					p.a.Emit(amd64.PREFETCHT0, amd64.Mem{Base: r, Index: amd64.RCX, Scale: uint8(s.bytes()), Disp: 64*line + int32(s.bytes()*row*s.row())})
+					p.a.Emit(amd64.PREFETCHT0, amd64.Mem{
+						Base:  r,
+						Index: amd64.RCX,
+						Scale: uint8(s.bytes()),
+						Disp:  64*line + int32(s.bytes()*row*s.row()),
+					})
 				}
 			}
 		}
@@ -684,14 +840,17 @@ func (p *sweepEmitter) pinConstants() {
 			free = append(free, amd64.Y(n))
 		}
 	}
-	for p.copies > 1 && (p.copies > p.unroll || p.copies*pressure > len(free)) {
+	for p.copies > 1 &&
+		(p.copies > p.unroll || p.copies*pressure > len(free)) {
 		p.copies /= 2
 	}
 	for n, k := range c.Constants() {
 		if n+1+p.copies*pressure > len(free) {
 			break
 		}
-		p.constants = append(p.constants, pinnedConstant{k, free[n]})
+		p.constants = append(
+			p.constants, pinnedConstant{k, free[n]},
+		)
 		p.a.LoadConstant(k, free[n])
 	}
 }
@@ -706,7 +865,11 @@ func (p *sweepEmitter) emitRound() error {
 			for _, h := range p.constants {
 				c.PinConstant(h.constant, h.reg)
 			}
-			if err = c.Emit(p.a, p.withSpill(amd64.Placement{Copies: copies, Reserved: p.reserved})); err != nil {
+			err = c.Emit(
+				p.a,
+				p.withSpill(amd64.Placement{Copies: copies, Reserved: p.reserved}),
+			)
+			if err != nil {
 				p.a.Undo(before)
 				break
 			}
@@ -732,23 +895,38 @@ func (p *sweepEmitter) chain(disp int32, copies, part int) *amd64.Chain {
 			x := b.get(f.arg)
 			switch {
 			case f.acrossRows && row == 0:
-				joined[k] = b.c.Load(amd64.VMOVUPS, p.memory(p.kernel.stores[f.out], disp, 0), 32)
+				joined[k] = b.c.Load(
+					amd64.VMOVUPS,
+					p.memory(p.kernel.stores[f.out], disp, 0),
+					32,
+				)
 				fallthrough
 			case f.acrossRows:
-				joined[k] = f.vectorReduction().combine(b.c, joined[k], x)
+				joined[k] = f.vectorReduction().combine(
+					b.c, joined[k], x,
+				)
 			default:
-				f.vectorReduction().emitUpdate(b.c, p.regs[k+int(row)*len(p.reductions)], part, copies, x)
+				f.vectorReduction().emitUpdate(
+					b.c,
+					p.regs[k+int(row)*len(p.reductions)],
+					part, copies, x,
+				)
 			}
 		}
 		for _, v := range p.kernel.storeOrder {
-			if !p.kernel.scalars[v] && p.kernel.schedule.sweepOf[v] == p.sweep {
+			if !p.kernel.scalars[v] &&
+				p.kernel.schedule.sweepOf[v] == p.sweep {
 				b.put(p.kernel.stores[v], b.get(v))
 			}
 		}
 	}
 	for k, f := range p.reductions {
 		if f.acrossRows {
-			b.c.Store(amd64.VMOVUPS, p.memory(p.kernel.stores[f.out], disp, 0), 32, joined[k])
+			b.c.Store(
+				amd64.VMOVUPS,
+				p.memory(p.kernel.stores[f.out], disp, 0),
+				32, joined[k],
+			)
 		}
 	}
 	return b.c
@@ -764,7 +942,10 @@ type sweepChain struct {
 }
 
 func (b *sweepChain) put(s *rowAccess, x amd64.Value) {
-	b.store(b.c, s, b.disp, b.row, x, s.nonTemporal && b.nonTemporal)
+	b.store(
+		b.c, s, b.disp, b.row,
+		x, s.nonTemporal && b.nonTemporal,
+	)
 }
 
 // get is a value of the pass.
@@ -776,7 +957,8 @@ func (b *sweepChain) get(v *value) amd64.Value {
 	if narrow := n.broadcasts[v]; narrow != nil {
 		return b.splatOf(narrow)
 	}
-	if s := n.loads[v]; s != nil && s.col() == 0 {
+	s := n.loads[v]
+	if s != nil && s.col() == 0 {
 		return b.splatOf(v)
 	}
 	if x, ok := b.made[v]; ok {
@@ -792,7 +974,12 @@ func (b *sweepChain) compute(v *value) amd64.Value {
 		return b.load(b.c, s, b.disp, b.row)
 	}
 	saved := slices.Contains(n.schedule.saved, v)
-	kept := amd64.Mem{Base: amd64.RDI, Index: amd64.RCX, Scale: 4, Disp: int32(v.at) + b.disp}
+	kept := amd64.Mem{
+		Base:  amd64.RDI,
+		Index: amd64.RCX,
+		Scale: 4,
+		Disp:  int32(v.at) + b.disp,
+	}
 	if n.schedule.firstSweep[v] < b.sweep {
 		if s := n.stores[v]; s != nil {
 			return b.load(b.c, s, b.disp, b.row)
@@ -809,17 +996,26 @@ func (b *sweepChain) compute(v *value) amd64.Value {
 }
 
 func (b *sweepChain) operation(p *pointwiseOp) amd64.Value {
-	if s := b.kernel.rowDivisor(p); s != nil && !b.exactDivision {
+	s := b.kernel.rowDivisor(p)
+	if s != nil && !b.exactDivision {
 		if !slices.Contains(b.divisors, s) {
 			b.sweepEmitter.divisors = append(b.sweepEmitter.divisors, s)
 		}
 		x := b.get(p.args[0])
-		if e := b.kernel.ops[p.args[0]]; e != nil && b.kernel.isSmallExp(e) {
-			return smallQuotient(b.c, x, b.splatOf(s), b.splatOf(b.kernel.reciprocals[s]))
+		e := b.kernel.ops[p.args[0]]
+		if e != nil && b.kernel.isSmallExp(e) {
+			return smallQuotient(
+				b.c, x, b.splatOf(s),
+				b.splatOf(b.kernel.reciprocals[s]),
+			)
 		}
-		return quotient(b.c, x, b.splatOf(s), b.splatOf(b.kernel.reciprocals[s]))
+		return quotient(
+			b.c, x, b.splatOf(s),
+			b.splatOf(b.kernel.reciprocals[s]),
+		)
 	}
-	if v := tanh1pOf(p, b.kernel.ops); v != nil && b.kernel.stores[p.args[0]] == nil {
+	v := tanh1pOf(p, b.kernel.ops)
+	if v != nil && b.kernel.stores[p.args[0]] == nil {
 		return b.c.Tanh1p32(b.get(v))
 	}
 	x := make([]amd64.Value, len(p.args))
@@ -837,30 +1033,36 @@ func (b *sweepChain) operation(p *pointwiseOp) amd64.Value {
 
 // isSmallExp says whether an operation is e to what is at most 0, so that it is at most 1.
 func (n *rowKernel) isSmallExp(p *pointwiseOp) bool {
-	return p.op.Code == hlo.OpExponential && p.op.Instr.Shape.DType == hlo.F32 && n.isBelowMax(p.args[0])
+	return p.op.Code == hlo.OpExponential &&
+		p.op.Instr.Shape.DType == hlo.F32 &&
+		n.isBelowMax(p.args[0])
 }
 
 // isBelowMax says whether a value is what an element is less than the maximum of its row, so
 // that it is at most 0.
 func (n *rowKernel) isBelowMax(v *value) bool {
 	p := n.ops[v]
-	if p == nil || p.op.Code != hlo.OpSubtract || n.broadcasts[p.args[1]] == nil {
+	if p == nil || p.op.Code != hlo.OpSubtract ||
+		n.broadcasts[p.args[1]] == nil {
 		return false
 	}
 	most := n.broadcasts[p.args[1]]
 	return slices.ContainsFunc(n.reductions, func(f *rowReduction) bool {
-		return f.out == most && f.monoid == hlo.OpMaximum && f.arg == p.args[0] && f.perRow
+		return f.out == most && f.monoid == hlo.OpMaximum &&
+			f.arg == p.args[0] && f.perRow
 	})
 }
 
 // tanh1pOf is x where an operation is tanh x + 1 in f32, nil elsewhere; gelu has it.
 func tanh1pOf(p *pointwiseOp, made map[*value]*pointwiseOp) *value {
-	if p.op.Code != hlo.OpAdd || p.op.Instr.Shape.DType != hlo.F32 {
+	if p.op.Code != hlo.OpAdd ||
+		p.op.Instr.Shape.DType != hlo.F32 {
 		return nil
 	}
 	one := p.args[1].constant
 	t := made[p.args[0]]
-	if one == nil || *one != math.Float32bits(1) || t == nil || t.op.Code != hlo.OpTanh {
+	if one == nil || *one != math.Float32bits(1) ||
+		t == nil || t.op.Code != hlo.OpTanh {
 		return nil
 	}
 	return t.args[0]
@@ -873,8 +1075,14 @@ func tanh1pOf(p *pointwiseOp, made map[*value]*pointwiseOp) *value {
 // or no number, and then any finite one does.
 func quotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
 	q := c.Do(amd64.VMULPS, x, r)
-	excess := c.Do(amd64.VMINPS, c.MulSub32(q, y, x), c.Float32(math.MaxFloat32))
-	excess = c.Do(amd64.VMAXPS, excess, c.Float32(-math.MaxFloat32))
+	excess := c.Do(
+		amd64.VMINPS,
+		c.MulSub32(q, y, x),
+		c.Float32(math.MaxFloat32),
+	)
+	excess = c.Do(
+		amd64.VMAXPS, excess, c.Float32(-math.MaxFloat32),
+	)
 	return c.NegMulAdd32(excess, r, q)
 }
 
@@ -889,7 +1097,8 @@ func (b *sweepChain) splatOf(v *value) amd64.Value {
 	if x, ok := b.splats[v]; ok && b.batch == 1 {
 		return x
 	}
-	if r, ok := b.pinned[v]; ok && b.row == 0 {
+	r, ok := b.pinned[v]
+	if ok && b.row == 0 {
 		b.splats[v] = b.c.Pinned(r)
 		return b.splats[v]
 	}
@@ -897,9 +1106,13 @@ func (b *sweepChain) splatOf(v *value) amd64.Value {
 		b.sweepEmitter.order = append(b.sweepEmitter.order, v)
 	}
 	if _, kept := b.kernel.schedule.slots[v]; kept {
-		b.splats[v] = b.c.Load(amd64.VMOVUPS, b.slotMemory(v), 0)
+		b.splats[v] = b.c.Load(
+			amd64.VMOVUPS, b.slotMemory(v), 0,
+		)
 	} else {
-		b.splats[v] = b.rowEmitter.splat(b.c, b.kernel.loads[v], b.row)
+		b.splats[v] = b.rowEmitter.splat(
+			b.c, b.kernel.loads[v], b.row,
+		)
 	}
 	return b.splats[v]
 }
@@ -907,7 +1120,9 @@ func (b *sweepChain) splatOf(v *value) amd64.Value {
 // emit is the operation on one vector of each argument.
 func (p *pointwiseOp) emit(c *amd64.Chain, x []amd64.Value) amd64.Value {
 	y := float32Code[p.op.Code](c, p.op, x)
-	if !closedUnderType[p.op.Code] && p.op.Code != hlo.OpCompare && p.op.Code != hlo.OpSelect {
+	if !closedUnderType[p.op.Code] &&
+		p.op.Code != hlo.OpCompare &&
+		p.op.Code != hlo.OpSelect {
 		y = roundings[p.op.Instr.Shape.DType](c, y)
 	}
 	return y
@@ -941,7 +1156,11 @@ func (n *rowKernel) compile(l *lowering) (step, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rowKernelRun{code: l.addText(text), accesses: n.movingAccesses(), extents: n.extents}
+	r := &rowKernelRun{
+		code:     l.addText(text),
+		accesses: n.movingAccesses(),
+		extents:  n.extents,
+	}
 	if large {
 		r.cached = l.addText(a.WithoutNonTemporal(text))
 	}
@@ -1009,8 +1228,11 @@ func (r *rowKernelRun) calls(args *rowKernelArgs, base []unsafe.Pointer) {
 		args.count = min(r.maxCount, size-first)
 		f := r.code
 		for k, s := range r.accesses {
-			args.at[k] = s.skip(base[k], first*s.strides[r.dim])
-			if s.nonTemporal && uintptr(args.at[k])%s.vectorBytes() != 0 {
+			args.at[k] = s.skip(
+				base[k], first*s.strides[r.dim],
+			)
+			if s.nonTemporal &&
+				uintptr(args.at[k])%s.vectorBytes() != 0 {
 				f = r.cached
 			}
 		}

@@ -52,12 +52,18 @@ type rowAccess struct {
 	nonTemporal bool // written past the caches
 }
 
-func (x *rowAccess) col() int64 { return x.strides[len(x.strides)-1] }
-func (x *rowAccess) row() int64 { return x.strides[len(x.strides)-2] }
+func (x *rowAccess) col() int64 {
+	return x.strides[len(x.strides)-1]
+}
+func (x *rowAccess) row() int64 {
+	return x.strides[len(x.strides)-2]
+}
 
 // isFixed says whether a stream is in the same place for all rows.
 func (x *rowAccess) isFixed() bool {
-	return !slices.ContainsFunc(x.strides, func(s int64) bool { return s != 0 })
+	return !slices.ContainsFunc(x.strides, func(s int64) bool {
+		return s != 0
+	})
 }
 
 // fuseRows joins items of the sequence that machine code does row by row.
@@ -79,7 +85,8 @@ type rowFuser struct {
 }
 
 func (f *rowFuser) add(l *lowering, i *instr) {
-	if f.open != nil && i.copied != nil && f.open.scalars[i.copied] {
+	if f.open != nil && i.copied != nil &&
+		f.open.scalars[i.copied] {
 		f.pendingSplats = append(f.pendingSplats, i)
 		return
 	}
@@ -108,14 +115,23 @@ func (f *rowFuser) extend(l *lowering, i *instr) bool {
 	if f.open == nil {
 		return false
 	}
-	if n := l.newRowKernel(slices.Concat(f.open.items, f.pendingSplats, []*instr{i}), f.uses); n != nil {
+	if n := l.newRowKernel(
+		slices.Concat(f.open.items, f.pendingSplats, []*instr{i}),
+		f.uses,
+	); n != nil {
 		f.open, f.pendingSplats = n, nil
 		return true
 	}
-	if len(f.pendingSplats) == 0 || slices.ContainsFunc(f.pendingSplats, func(c *instr) bool { return i.reads(c.outs[0]) }) {
+	if len(f.pendingSplats) == 0 ||
+		slices.ContainsFunc(f.pendingSplats, func(c *instr) bool {
+			return i.reads(c.outs[0])
+		}) {
 		return false
 	}
-	n := l.newRowKernel(append(slices.Clone(f.open.items), i), f.uses)
+	n := l.newRowKernel(
+		append(slices.Clone(f.open.items), i),
+		f.uses,
+	)
 	if n != nil {
 		f.open = n
 	}
@@ -124,20 +140,27 @@ func (f *rowFuser) extend(l *lowering, i *instr) bool {
 
 func (f *rowFuser) close() {
 	if f.open != nil {
-		f.items = append(append(f.items, f.open.asInstr()), f.pendingSplats...)
+		f.items = append(
+			append(f.items, f.open.asInstr()),
+			f.pendingSplats...,
+		)
 		f.open, f.pendingSplats = nil, nil
 	}
 }
 
 // touches says whether an instruction uses what the open nest makes.
 func (f *rowFuser) touches(i *instr) bool {
-	return f.open.touches(i) || slices.ContainsFunc(f.pendingSplats, func(c *instr) bool { return i.reads(c.outs[0]) })
+	return f.open.touches(i) ||
+		slices.ContainsFunc(f.pendingSplats, func(c *instr) bool {
+			return i.reads(c.outs[0])
+		})
 }
 
 // reads says whether an instruction, or one of its group, reads v.
 func (i *instr) reads(v *value) bool {
 	for _, x := range append(i.group, i) {
-		if slices.Contains(x.stripArgs, v) || slices.Contains(x.tileArgs, v) {
+		if slices.Contains(x.stripArgs, v) ||
+			slices.Contains(x.tileArgs, v) {
 			return true
 		}
 	}
@@ -157,10 +180,15 @@ func (n *rowKernel) touches(i *instr) bool {
 }
 
 // isView says whether v is a view that an instruction of the nest has.
-func (n *rowKernel) isView(v *value) bool { return n.loads[v] != nil && n.loads[v].view != nil }
+func (n *rowKernel) isView(v *value) bool {
+	return n.loads[v] != nil && n.loads[v].view != nil
+}
 
 func (n *rowKernel) defines(v *value) bool {
-	return n.ops[v] != nil || n.scalars[v] || n.broadcasts[v] != nil || slices.ContainsFunc(n.reductions, func(f *rowReduction) bool { return f.out == v })
+	return n.ops[v] != nil ||
+		n.scalars[v] ||
+		n.broadcasts[v] != nil ||
+		slices.ContainsFunc(n.reductions, func(f *rowReduction) bool { return f.out == v })
 }
 
 // countUses counts how often the items read each value.
@@ -184,19 +212,29 @@ func rowFusible(i *instr) bool {
 	case i.copied != nil:
 		return true
 	case i.reduction != nil:
-		return len(i.reduction.loop.masks) == 0 && vectorReductions[i.reduction.monoid].combine != nil
+		return len(i.reduction.loop.masks) == 0 &&
+			vectorReductions[i.reduction.monoid].combine != nil
 	}
-	return i.group != nil && !slices.ContainsFunc(i.group, func(x *instr) bool {
-		return x.source == nil && x.sink == nil && (x.pointwise == nil || !hasFloat32Code(x.pointwise.op))
-	})
+	return i.group != nil &&
+		!slices.ContainsFunc(i.group, func(x *instr) bool {
+			return x.source == nil && x.sink == nil &&
+				(x.pointwise == nil || !hasFloat32Code(x.pointwise.op))
+		})
 }
 
 // newRowKernel is the nest of items, nil where there is none.
 func (l *lowering) newRowKernel(items []*instr, uses map[*value]int) *rowKernel {
 	n := &rowKernel{
-		l: l, items: items, ops: map[*value]*pointwiseOp{}, scalars: map[*value]bool{}, broadcasts: map[*value]*value{},
-		loads: map[*value]*rowAccess{}, stores: map[*value]*rowAccess{}, reciprocals: map[*value]*value{}, reciprocalOf: map[*value]*value{},
-		scaledExps: map[*value]bool{},
+		l:            l,
+		items:        items,
+		ops:          map[*value]*pointwiseOp{},
+		scalars:      map[*value]bool{},
+		broadcasts:   map[*value]*value{},
+		loads:        map[*value]*rowAccess{},
+		stores:       map[*value]*rowAccess{},
+		reciprocals:  map[*value]*value{},
+		reciprocalOf: map[*value]*value{},
+		scaledExps:   map[*value]bool{},
 	}
 	if !n.chooseExtents() {
 		return nil
@@ -255,7 +293,9 @@ func (n *rowKernel) chooseExtents() bool {
 			return false
 		}
 		if b != bounds[k] {
-			n.extents = slices.Insert(n.extents, 0, b/bounds[k])
+			n.extents = slices.Insert(
+				n.extents, 0, b/bounds[k],
+			)
 		}
 	}
 	if len(n.extents) == 1 {
@@ -311,14 +351,16 @@ func rowOf(n int64) int64 {
 func refineStrides(dims []stridedDim, sizes []int64) ([]int64, bool) {
 	strides := make([]int64, len(sizes))
 	d := len(dims) - 1
-	rest, step := dims[d].size, dims[d].stride
+	rest := dims[d].size
+	step := dims[d].stride
 	for k := len(sizes) - 1; k >= 0; k-- {
 		if sizes[k] == 1 {
 			continue
 		}
 		for rest == 1 && d > 0 {
 			d--
-			rest, step = dims[d].size, dims[d].stride
+			rest = dims[d].size
+			step = dims[d].stride
 		}
 		if rest%sizes[k] != 0 {
 			return nil, false
@@ -338,7 +380,9 @@ func (n *rowKernel) denseStrides(wide bool) []int64 {
 	if wide {
 		return rowMajor(n.extents)
 	}
-	return append(rowMajor(n.extents[:len(n.extents)-1]), 0)
+	return append(
+		rowMajor(n.extents[:len(n.extents)-1]), 0,
+	)
 }
 
 // sameStrides says whether strides differ in dimensions of one element only.
@@ -351,8 +395,12 @@ func (n *rowKernel) sameStrides(x, y []int64) bool {
 	return true
 }
 
-func (n *rowKernel) cols() int64 { return n.extents[len(n.extents)-1] }
-func (n *rowKernel) rows() int64 { return n.extents[len(n.extents)-2] }
+func (n *rowKernel) cols() int64 {
+	return n.extents[len(n.extents)-1]
+}
+func (n *rowKernel) rows() int64 {
+	return n.extents[len(n.extents)-2]
+}
 
 // add adds an item; false if it does not fit.
 func (n *rowKernel) add(i *instr) bool {
@@ -383,7 +431,11 @@ func (n *rowKernel) addInstr(x *instr, wide bool) bool {
 		return n.addView(x, wide)
 	case x.sink != nil:
 		s := n.accessOf(x.sink, x.stripArgs[0], wide)
-		if s == nil || !n.halfAccessFits(s, true) || wide && s.col() != 1 || n.stores[x.stripArgs[0]] != nil || !n.defines(x.stripArgs[0]) && (!wide || n.loads[x.stripArgs[0]] == nil) {
+		if s == nil || !n.halfAccessFits(s, true) ||
+			wide && s.col() != 1 ||
+			n.stores[x.stripArgs[0]] != nil ||
+			!n.defines(x.stripArgs[0]) && (!wide ||
+				n.loads[x.stripArgs[0]] == nil) {
 			return false
 		}
 		s.nonTemporal = x.nonTemporal
@@ -420,12 +472,18 @@ func (n *rowKernel) accessOf(x *memoryView, v *value, wide bool) *rowAccess {
 	if !wide {
 		strides = append(strides, 0)
 	}
-	return &rowAccess{v: v, view: x, strides: strides, start: x.layout.start}
+	return &rowAccess{
+		v:       v,
+		view:    x,
+		strides: strides,
+		start:   x.layout.start,
+	}
 }
 
 func (n *rowKernel) addView(x *instr, wide bool) bool {
 	s := n.accessOf(x.source, x.outs[0], wide)
-	if s == nil || !n.halfAccessFits(s, false) || wide && s.col() != 0 && s.col() != 1 {
+	if s == nil || !n.halfAccessFits(s, false) ||
+		wide && s.col() != 0 && s.col() != 1 {
 		return false
 	}
 	from := x.source.from
@@ -435,7 +493,9 @@ func (n *rowKernel) addView(x *instr, wide bool) bool {
 	case from == nil || !n.defines(from):
 		n.loads[x.outs[0]] = s
 		return true
-	case !wide || !n.scalars[from] || s.start != 0 || !n.sameStrides(s.strides, n.denseStrides(false)):
+	case !wide || !n.scalars[from] ||
+		s.start != 0 ||
+		!n.sameStrides(s.strides, n.denseStrides(false)):
 		return false
 	}
 	n.broadcasts[x.outs[0]] = from
@@ -449,20 +509,28 @@ func (n *rowKernel) addOperand(v *value, wide bool) bool {
 		return true
 	case n.ops[v] != nil || n.scalars[v]:
 		return n.scalars[v] != wide
-	case n.defines(v) || v.strides != nil || classBytes[v.class] != 4:
+	case n.defines(v) || v.strides != nil ||
+		classBytes[v.class] != 4:
 		return false
 	case v.where == inSplat:
-		n.loads[v] = &rowAccess{v: v, strides: make([]int64, len(n.extents))}
+		n.loads[v] = &rowAccess{
+			v:       v,
+			strides: make([]int64, len(n.extents)),
+		}
 		return true
 	}
-	n.loads[v] = &rowAccess{v: v, strides: n.denseStrides(wide)}
+	n.loads[v] = &rowAccess{
+		v:       v,
+		strides: n.denseStrides(wide),
+	}
 	return true
 }
 
 func (n *rowKernel) addReduction(of *rowReduction) bool {
 	f := &rowReduction{}
 	*f = *of
-	if f.arg.where == inSplat || !n.addOperand(f.arg, true) {
+	if f.arg.where == inSplat ||
+		!n.addOperand(f.arg, true) {
 		return false
 	}
 	strides, ok := refineStrides(f.dims(), n.extents)
@@ -470,14 +538,21 @@ func (n *rowKernel) addReduction(of *rowReduction) bool {
 		return false
 	}
 	out := &rowAccess{v: f.out, strides: strides}
-	f.acrossRows, f.perRow = out.col() == 1, n.sameStrides(strides, n.denseStrides(false))
+	f.acrossRows, f.perRow = out.col() == 1,
+		n.sameStrides(strides, n.denseStrides(false))
 	switch {
-	case f.acrossRows && out.row() != 0 && n.rows() > 1, !f.acrossRows && out.col() != 0:
+	case f.acrossRows && out.row() != 0 &&
+		n.rows() > 1,
+		!f.acrossRows && out.col() != 0:
 		return false
-	case f.init != nil && (n.defines(f.init) || n.isView(f.init)):
+	case f.init != nil &&
+		(n.defines(f.init) || n.isView(f.init)):
 		return false
 	case f.init != nil && n.loads[f.init] == nil:
-		n.loads[f.init] = &rowAccess{v: f.init, strides: make([]int64, len(n.extents))}
+		n.loads[f.init] = &rowAccess{
+			v:       f.init,
+			strides: make([]int64, len(n.extents)),
+		}
 	}
 	for _, other := range n.reductions {
 		if other.acrossRows != f.acrossRows {
@@ -509,7 +584,9 @@ func (n *rowKernel) finish(uses map[*value]int) bool {
 			}
 		}
 	}
-	out := func(v *value) bool { return uses[v] > inside[v] || v.where == inMemory }
+	out := func(v *value) bool {
+		return uses[v] > inside[v] || v.where == inMemory
+	}
 	for v := range n.broadcasts {
 		if out(v) {
 			return false
@@ -531,19 +608,30 @@ func (n *rowKernel) storeResults(x *instr, out func(*value) bool) bool {
 		return true
 	}
 	if x.reduction != nil {
-		if v := x.reduction.out; n.stores[v] == nil && out(v) {
-			n.stores[v] = &rowAccess{v: v, strides: n.denseStrides(false)}
+		v := x.reduction.out
+		if n.stores[v] == nil && out(v) {
+			n.stores[v] = &rowAccess{
+				v:       v,
+				strides: n.denseStrides(false),
+			}
 		}
 		return true
 	}
-	if len(x.outs) == 0 || x.copied != nil || n.broadcasts[x.outs[0]] != nil || !out(x.outs[0]) {
+	if len(x.outs) == 0 || x.copied != nil ||
+		n.broadcasts[x.outs[0]] != nil ||
+		!out(x.outs[0]) {
 		return true
 	}
 	v := x.outs[0]
-	if n.stores[v] != nil || n.loads[v] != nil && v.n != product(n.extents) {
+	if n.stores[v] != nil ||
+		n.loads[v] != nil && v.n != product(n.extents) {
 		return false
 	}
-	n.addStore(v, &rowAccess{v: v, strides: n.denseStrides(!n.scalars[v]), nonTemporal: v.nonTemporal && v.where == inMemory})
+	n.addStore(v, &rowAccess{
+		v:           v,
+		strides:     n.denseStrides(!n.scalars[v]),
+		nonTemporal: v.nonTemporal && v.where == inMemory,
+	})
 	return true
 }
 
@@ -553,7 +641,8 @@ func (n *rowKernel) reducesOneWay() bool {
 	if !n.reducesColumns() {
 		return true
 	}
-	return len(n.scalars) == 0 && len(n.broadcasts) == 0
+	return len(n.scalars) == 0 &&
+		len(n.broadcasts) == 0
 }
 
 // asInstr is the nest as one instruction; what stays inside of it has no scratch,
@@ -570,7 +659,8 @@ func (n *rowKernel) asInstr() *instr {
 	for _, x := range n.items {
 		for _, y := range append(x.group, x) {
 			for _, v := range y.outs {
-				if !n.defines(v) && n.loads[v] == nil || n.stores[v] != nil && n.stores[v].view == nil {
+				if !n.defines(v) && n.loads[v] == nil ||
+					n.stores[v] != nil && n.stores[v].view == nil {
 					note(&i.outs, v)
 				} else if v.where == inTile || v.where == inSplat {
 					v.where = inRegister

@@ -181,7 +181,11 @@ func compareWithCopy(b *testing.B, text string, plans []string) {
 			ratios[k] = all[0].ms[k] / c.ms[k]
 		}
 		slices.SortFunc(ratios, cmp.Compare)
-		b.Logf("%-40s best %6.3f ms  median %6.3f ms  %5.3f of the copy", c.name, slices.Min(c.ms), middle(c.ms), ratios[len(ratios)/2])
+		b.Logf(
+			"%-40s best %6.3f ms  median %6.3f ms  %5.3f of the copy",
+			c.name, slices.Min(c.ms),
+			middle(c.ms), ratios[len(ratios)/2],
+		)
 	}
 }
 
@@ -198,10 +202,20 @@ func streamingCopy(b *testing.B, bytes int64) func() float64 {
 		emitLoadArgs(a)
 		c := &amd64.Chain{}
 		c.Prefetch(amd64.PREFETCHT0, amd64.Mem{Base: amd64.RSI, Disp: 1024}, 32)
-		c.Store(amd64.VMOVNTPS, amd64.Mem{Base: amd64.RDX}, 32, c.Load(amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32))
+		c.Store(
+			amd64.VMOVNTPS, amd64.Mem{Base: amd64.RDX}, 32,
+			c.Load(amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32),
+		)
 		loop := &amd64.Loop{
-			Chain: c, Counter: amd64.RAX, Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: 4}, {Reg: amd64.RDX, Bytes: 4}}, Width: 4, Copies: 4,
-			Scratch: amd64.RCX, Mask: amd64.Y15,
+			Chain:   c,
+			Counter: amd64.RAX,
+			Pointers: []amd64.Pointer{
+				{Reg: amd64.RSI, Bytes: 4}, {Reg: amd64.RDX, Bytes: 4},
+			},
+			Width:   4,
+			Copies:  4,
+			Scratch: amd64.RCX,
+			Mask:    amd64.Y15,
 		}
 		err := loop.EmitWhole(a)
 		a.Emit(amd64.SFENCE)
@@ -222,7 +236,11 @@ func streamingCopy(b *testing.B, bytes int64) func() float64 {
 	return func() float64 {
 		turn = (turn + 1) % sets
 		return clocked(func() {
-			args := reduceArgs{bytes / 4, (*float32)(unsafe.Pointer(&x[turn][0])), (*float32)(unsafe.Pointer(&y[turn][0]))}
+			args := reduceArgs{
+				bytes / 4,
+				(*float32)(unsafe.Pointer(&x[turn][0])),
+				(*float32)(unsafe.Pointer(&y[turn][0])),
+			}
 			f.Call(unsafe.Pointer(&args))
 		})
 	}
@@ -262,7 +280,8 @@ func checkOneNest(t *testing.T, name string, p *symtile.Program, plan kernels.Pl
 	}
 	defer k.Close()
 	source := k.Source()
-	if n := strings.Count(source, "for rows of"); n != 1 || strings.Contains(source, "\n%") && strings.Contains(source, "tile at") {
+	if n := strings.Count(source, "for rows of"); n != 1 ||
+		strings.Contains(source, "\n%") && strings.Contains(source, "tile at") {
 		t.Errorf("%s: %d nests\n%s", name, n, source)
 	}
 }
@@ -283,7 +302,9 @@ func programOf(t testing.TB, text string) *symtile.Program {
 // Rows too far from each other for the displacement of an instruction are done one
 // after the other.
 func TestFarRowsFitDisplacements(t *testing.T) {
-	for cols, want := range map[int64][2]int64{1 << 20: {spacedColumnRows, 64 / spacedColumnRows}, 1 << 27: {1, 1}} {
+	for cols, want := range map[int64][2]int64{1 << 20: {
+		spacedColumnRows, 64 / spacedColumnRows,
+	}, 1 << 27: {1, 1}} {
 		p := programOf(t, strings.ReplaceAll(`x = f32[64,$0] parameter(0)
 zero = f32[] constant(0)
 r = f32[$0] reduce(x, zero), dimensions={0}, to_apply=add`, "$0", fmt.Sprint(cols)))
@@ -326,10 +347,13 @@ func TestCallsAreShort(t *testing.T) {
 				t.Fatal(l.err)
 			}
 			for _, i := range s.items {
-				if n := i.rowKernel; n != nil && n.rowsPerCall() > foldRows && n.rowsPerCall()*n.cols() > maxReadElements {
+				if n := i.rowKernel; n != nil && n.rowsPerCall() > foldRows &&
+					n.rowsPerCall()*n.cols() > maxReadElements {
 					t.Errorf("%s of %s: %d rows of %d in a call", c.name, cols, n.rowsPerCall(), n.cols())
 				}
-				if n := i.rowKernel; n != nil && !n.reducesColumns() && n.concurrentRows() == 1 && n.rowsPerCall() > 1 && n.rowsPerCall()*n.cols() > maxCallElements {
+				n := i.rowKernel
+				if n != nil && !n.reducesColumns() && n.concurrentRows() == 1 &&
+					n.rowsPerCall() > 1 && n.rowsPerCall()*n.cols() > maxCallElements {
 					t.Errorf("%s of %s: %d rows of %d in a call", c.name, cols, n.rowsPerCall(), n.cols())
 				}
 			}

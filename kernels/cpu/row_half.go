@@ -39,19 +39,31 @@ func (n *rowKernel) halfAccessFits(s *rowAccess, write bool) bool {
 }
 
 // load is eight elements of a stream, disp bytes of f32 on in the row.
-func (e *rowEmitter) load(c *amd64.Chain, s *rowAccess, disp int32, row int64) amd64.Value {
+func (e *rowEmitter) load(
+	c *amd64.Chain, s *rowAccess, disp int32, row int64,
+) amd64.Value {
 	if d := s.halfType(); d != 0 {
-		return halfCodecs[d].load(c, e.memory(s, disp, row), 16)
+		return halfCodecs[d].load(
+			c, e.memory(s, disp, row), 16,
+		)
 	}
-	return c.Load(amd64.VMOVUPS, e.memory(s, disp, row), 32)
+	return c.Load(
+		amd64.VMOVUPS, e.memory(s, disp, row), 32,
+	)
 }
 
 // splat is a vector of copies of an element of a stream.
 func (e *rowEmitter) splat(c *amd64.Chain, s *rowAccess, row int64) amd64.Value {
 	if s.halfType() != 0 {
-		return c.Do(amd64.VPSLLD, c.Load(amd64.VPBROADCASTW, e.memory(s, 0, row), 0), amd64.Imm(16))
+		return c.Do(
+			amd64.VPSLLD,
+			c.Load(amd64.VPBROADCASTW, e.memory(s, 0, row), 0),
+			amd64.Imm(16),
+		)
 	}
-	return c.Load(amd64.VBROADCASTSS, e.memory(s, 0, row), 0)
+	return c.Load(
+		amd64.VBROADCASTSS, e.memory(s, 0, row), 0,
+	)
 }
 
 // emitSplat is copies in a register.
@@ -65,7 +77,10 @@ func (e *rowEmitter) emitSplat(r amd64.Reg, s *rowAccess) {
 }
 
 // store stores eight elements, past the caches if large.
-func (e *rowEmitter) store(c *amd64.Chain, s *rowAccess, disp int32, row int64, x amd64.Value, large bool) {
+func (e *rowEmitter) store(
+	c *amd64.Chain, s *rowAccess, disp int32,
+	row int64, x amd64.Value, large bool,
+) {
 	op := amd64.VMOVUPS
 	if large {
 		op = amd64.VMOVNTPS
@@ -74,7 +89,11 @@ func (e *rowEmitter) store(c *amd64.Chain, s *rowAccess, disp int32, row int64, 
 	switch s.halfType() {
 	case hlo.BF16:
 		x = c.Do(amd64.VPSRLD, x, amd64.Imm(16))
-		x = c.Do(amd64.VPACKUSDW, c.Do(amd64.VEXTRACTI128, x, amd64.Imm(0)), c.Do(amd64.VEXTRACTI128, x, amd64.Imm(1)))
+		x = c.Do(
+			amd64.VPACKUSDW,
+			c.Do(amd64.VEXTRACTI128, x, amd64.Imm(0)),
+			c.Do(amd64.VEXTRACTI128, x, amd64.Imm(1)),
+		)
 	case hlo.F16:
 		x = c.Do(amd64.VCVTPS2PH, x, amd64.Imm(0))
 	}

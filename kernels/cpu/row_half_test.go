@@ -36,35 +36,51 @@ c = $t[$0,$1] maximum(b, x)
 ROOT all = ($t[$0,$1], $t[$0,$1], f32[$0]) tuple(c, a, sum)`
 
 func narrowProgram(t testing.TB, kind string, rows, cols int64) *symtile.Program {
-	return programOf(t, strings.NewReplacer("$t", kind, "$0", fmt.Sprint(rows), "$1", fmt.Sprint(cols)).Replace(narrowText))
+	return programOf(
+		t,
+		strings.NewReplacer(
+			"$t", kind, "$0", fmt.Sprint(rows), "$1", fmt.Sprint(cols),
+		).Replace(narrowText),
+	)
 }
 
 // Rows of two bytes an element in one machine function have the results of the
 // instructions one after the other, to the bit.
 func TestNarrowRowsAreExact(t *testing.T) {
 	for _, kind := range []string{"bf16", "f16"} {
-		for _, shape := range [][2]int64{{1, 8}, {2, 40}, {7, 64}, {130, 24}, {16, 100}, {3, 1000}} {
-			t.Run(fmt.Sprintf("%s/%d×%d", kind, shape[0], shape[1]), func(t *testing.T) {
-				p := narrowProgram(t, kind, shape[0], shape[1])
-				whole := make(symtile.Tiling, len(p.Space.Dims))
-				for k, d := range p.Space.Dims {
-					whole[k] = max(1, d.Extent)
-				}
-				in, err := check.Inputs(p.Fusion, check.Normals, 1)
-				if err != nil {
-					t.Fatal(err)
-				}
-				plan := kernels.Plan{Tiles: whole}
-				want := outputsOf(t, p, plan.With("rows", 0), in)
-				for _, plan := range []kernels.Plan{plan, plan.With("stream", 1).With("unroll", 1), plan.With("prefetch", 3), plan.With("stream", 1).With("threads", 2)} {
-					got := outputsOf(t, p, plan, in)
-					for k := range got {
-						if string(got[k].Data) != string(want[k].Data) {
-							t.Errorf("%s: output %d differs", plan, k)
+		for _, shape := range [][2]int64{
+			{1, 8}, {2, 40}, {7, 64},
+			{130, 24}, {16, 100}, {3, 1000},
+		} {
+			t.Run(
+				fmt.Sprintf("%s/%d×%d", kind, shape[0], shape[1]),
+				func(t *testing.T) {
+					p := narrowProgram(t, kind, shape[0], shape[1])
+					whole := make(symtile.Tiling, len(p.Space.Dims))
+					for k, d := range p.Space.Dims {
+						whole[k] = max(1, d.Extent)
+					}
+					in, err := check.Inputs(p.Fusion, check.Normals, 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					plan := kernels.Plan{Tiles: whole}
+					want := outputsOf(t, p, plan.With("rows", 0), in)
+					for _, plan := range []kernels.Plan{
+						plan,
+						plan.With("stream", 1).With("unroll", 1),
+						plan.With("prefetch", 3),
+						plan.With("stream", 1).With("threads", 2),
+					} {
+						got := outputsOf(t, p, plan, in)
+						for k := range got {
+							if string(got[k].Data) != string(want[k].Data) {
+								t.Errorf("%s: output %d differs", plan, k)
+							}
 						}
 					}
-				}
-			})
+				},
+			)
 		}
 	}
 }
@@ -73,7 +89,9 @@ func TestNarrowRowsAreExact(t *testing.T) {
 func TestNarrowRowsAgainstReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
 	for _, kind := range []string{"bf16", "f16"} {
-		for _, shape := range [][2]int64{{12, 48}, {5, 96}, {9, 50}} {
+		for _, shape := range [][2]int64{
+			{12, 48}, {5, 96}, {9, 50},
+		} {
 			checkPlans(t, narrowProgram(t, kind, shape[0], shape[1]), 5+rng.IntN(3))
 		}
 	}
@@ -112,7 +130,11 @@ func inBF16(text string) string {
 		narrow := "b" + strings.Replace(shape, "f32", "f16", 1)
 		switch {
 		case strings.Contains(rest, "parameter("):
-			out = append(out, fmt.Sprintf("%s.n = %s%s", name, narrow, strings.TrimPrefix(rest, shape)), fmt.Sprintf("%s = %s convert(%s.n)", name, shape, name))
+			out = append(
+				out,
+				fmt.Sprintf("%s.n = %s%s", name, narrow, strings.TrimPrefix(rest, shape)),
+				fmt.Sprintf("%s = %s convert(%s.n)", name, shape, name),
+			)
 		case k == len(lines)-1:
 			out = append(out, fmt.Sprintf("%s.w = %s", name, rest), fmt.Sprintf("%s = %s convert(%s.w)", name, narrow, name))
 		default:

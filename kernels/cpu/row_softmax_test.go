@@ -27,20 +27,29 @@ ROOT all = ($3) tuple(other, $5)`
 // Softmaxes as nests have the results of instructions one after the other, but where
 // those are denormals, whatever else is read of their powers, sums and maxima.
 func TestSoftmaxesAreExact(t *testing.T) {
-	for _, shape := range [][2]int64{{1, 64}, {5, 33}, {16, 1000}} {
+	for _, shape := range [][2]int64{
+		{1, 64}, {5, 33}, {16, 1000},
+	} {
 		for _, c := range [][4]string{ // start, added, other results and their shapes
-			{"0", "x", "x", "f32[$0,$1]"}, {"0", "e", "x", "f32[$0,$1]"}, {"0", "less", "x", "f32[$0,$1]"}, {"0", "mosts", "x", "f32[$0,$1]"},
-			{"0", "sums", "x", "f32[$0,$1]"}, {"2", "x", "x", "f32[$0,$1]"}, {"0", "x", "sum", "f32[$0]"}, {"0", "x", "most", "f32[$0]"},
+			{"0", "x", "x", "f32[$0,$1]"}, {"0", "e", "x", "f32[$0,$1]"},
+			{"0", "less", "x", "f32[$0,$1]"}, {"0", "mosts", "x", "f32[$0,$1]"},
+			{"0", "sums", "x", "f32[$0,$1]"}, {"2", "x", "x", "f32[$0,$1]"},
+			{"0", "x", "sum", "f32[$0]"}, {"0", "x", "most", "f32[$0]"},
 			{"0", "x", "e", "f32[$0,$1]"}, {"0", "x", "less", "f32[$0,$1]"},
 		} {
-			t.Run(fmt.Sprintf("%v with %v", shape, c), func(t *testing.T) { checkSoftmax(t, shape, c) })
+			t.Run(fmt.Sprintf("%v with %v", shape, c), func(t *testing.T) {
+				checkSoftmax(t, shape, c)
+			})
 		}
 	}
 }
 
 func checkSoftmax(t *testing.T, shape [2]int64, c [4]string) {
 	size := []string{"$0", fmt.Sprint(shape[0]), "$1", fmt.Sprint(shape[1])}
-	text := strings.NewReplacer("$2", c[0], "$3", "f32[$0,$1], "+c[3], "$4", c[1], "$5", c[2]).Replace(softmaxText)
+	text := strings.NewReplacer(
+		"$2", c[0], "$3", "f32[$0,$1], "+c[3],
+		"$4", c[1], "$5", c[2],
+	).Replace(softmaxText)
 	p := programOf(t, strings.NewReplacer(size...).Replace(text))
 	plan := kernels.Plan{Tiles: make(symtile.Tiling, len(p.Space.Dims))}
 	for k, d := range p.Space.Dims {
@@ -58,9 +67,14 @@ func checkSoftmax(t *testing.T, shape [2]int64, c [4]string) {
 			}
 		}
 		sprinkle(x, special)
-		got, want := outputsOf(t, p, plan, in), outputsOf(t, p, plan.With("rows", 0), in)
+		got := outputsOf(t, p, plan, in)
+		want := outputsOf(t, p, plan.With("rows", 0), in)
 		for n := range got {
-			compareElements(t, fmt.Sprintf("every %d special, output %d", special, n), kernels.Elements[float32](got[n]), kernels.Elements[float32](want[n]))
+			compareElements(
+				t, fmt.Sprintf("every %d special, output %d", special, n),
+				kernels.Elements[float32](got[n]),
+				kernels.Elements[float32](want[n]),
+			)
 		}
 	}
 }

@@ -19,7 +19,16 @@ type sweepPlan struct {
 const maxRecomputeCost = 3
 
 // opCosts of operations, roughly in instructions; others are dear.
-var opCosts = map[hlo.Opcode]int{hlo.OpAdd: 1, hlo.OpSubtract: 1, hlo.OpMultiply: 1, hlo.OpNegate: 1, hlo.OpAbs: 1, hlo.OpSelect: 2, hlo.OpCompare: 2, hlo.OpConvert: 1}
+var opCosts = map[hlo.Opcode]int{
+	hlo.OpAdd:      1,
+	hlo.OpSubtract: 1,
+	hlo.OpMultiply: 1,
+	hlo.OpNegate:   1,
+	hlo.OpAbs:      1,
+	hlo.OpSelect:   2,
+	hlo.OpCompare:  2,
+	hlo.OpConvert:  1,
+}
 
 const expensiveOp = 16
 
@@ -30,7 +39,8 @@ func (n *rowKernel) recomputeCost(v *value) int {
 		return 0
 	}
 	c, ok := opCosts[p.op.Code]
-	if d := p.op.Instr.Shape.DType; !ok || d != hlo.F32 && d != hlo.Pred {
+	d := p.op.Instr.Shape.DType
+	if !ok || d != hlo.F32 && d != hlo.Pred {
 		c = expensiveOp
 	}
 	for _, x := range p.args {
@@ -47,7 +57,12 @@ const maxAccesses = 10
 
 func (n *rowKernel) planSweeps() bool {
 	p := &n.schedule
-	*p = sweepPlan{sweepOf: map[*value]int{}, firstSweep: map[*value]int{}, slots: map[*value]int{}, scheduled: map[*value]bool{}}
+	*p = sweepPlan{
+		sweepOf:    map[*value]int{},
+		firstSweep: map[*value]int{},
+		slots:      map[*value]int{},
+		scheduled:  map[*value]bool{},
+	}
 	n.assignSweeps()
 	p.after = make([][]*value, p.sweeps+1)
 	for q := range p.sweeps {
@@ -94,7 +109,8 @@ func (n *rowKernel) assignSweeps() {
 			}
 			for _, v := range x.pointwise.args {
 				switch {
-				case n.broadcasts[v] != nil && n.scalars[x.pointwise.out]:
+				case n.broadcasts[v] != nil &&
+					n.scalars[x.pointwise.out]:
 					level = max(level, p.sweepOf[n.broadcasts[v]])
 				case n.broadcasts[v] != nil:
 					level = max(level, p.sweepOf[n.broadcasts[v]]+1)
@@ -159,14 +175,19 @@ func (n *rowKernel) require(v *value, q int, met map[*value]bool) {
 
 // rowDivisor is the narrow value by which an operation divides wide ones, if it does.
 func (n *rowKernel) rowDivisor(p *pointwiseOp) *value {
-	if p.op.Code != hlo.OpDivide || p.op.Instr.Shape.DType != hlo.F32 || n.scalars[p.out] || n.reducesColumns() {
+	if p.op.Code != hlo.OpDivide ||
+		p.op.Instr.Shape.DType != hlo.F32 ||
+		n.scalars[p.out] || n.reducesColumns() {
 		return nil
 	}
 	s := p.args[1]
 	switch {
 	case n.broadcasts[s] != nil:
 		return n.broadcasts[s]
-	case n.loads[s] != nil && n.loads[s].col() == 0 && n.loads[s].halfType() == 0 && s.constant == nil:
+	case n.loads[s] != nil &&
+		n.loads[s].col() == 0 &&
+		n.loads[s].halfType() == 0 &&
+		s.constant == nil:
 		return s
 	}
 	return nil
@@ -176,7 +197,11 @@ func (n *rowKernel) rowDivisor(p *pointwiseOp) *value {
 func (n *rowKernel) reciprocal(s *value) *value {
 	r := n.reciprocals[s]
 	if r == nil {
-		r = &value{name: "1/" + s.name, n: 1, where: inRegister}
+		r = &value{
+			name:  "1/" + s.name,
+			n:     1,
+			where: inRegister,
+		}
 		n.reciprocals[s], n.reciprocalOf[r] = r, s
 		n.schedule.sweepOf[r] = -1
 		if n.defines(s) {
@@ -212,7 +237,8 @@ func (n *rowKernel) scheduleScalar(v *value) {
 		return
 	}
 	p.scheduled[v] = true
-	if s := n.reciprocalOf[v]; s != nil && n.defines(s) {
+	s := n.reciprocalOf[v]
+	if s != nil && n.defines(s) {
 		n.scheduleScalar(s)
 	}
 	if made := n.ops[v]; made != nil {
@@ -225,7 +251,9 @@ func (n *rowKernel) scheduleScalar(v *value) {
 			}
 		}
 	}
-	p.after[p.sweepOf[v]+1] = append(p.after[p.sweepOf[v]+1], v)
+	p.after[p.sweepOf[v]+1] = append(
+		p.after[p.sweepOf[v]+1], v,
+	)
 }
 
 // scalarOf is the narrow value that v is, or is copies of.
@@ -252,16 +280,24 @@ func (p *sweepPlan) allocate(n *rowKernel) {
 	for _, v := range p.saved {
 		v.where, v.n, v.tile = inRow, n.cols(), noTile
 	}
-	p.slab = n.l.value("kept", classF32, noTile, 8*int64(len(p.kept)+maxSpills)+2*maxRank)
+	p.slab = n.l.value(
+		"kept", classF32, noTile,
+		8*int64(len(p.kept)+maxSpills)+2*maxRank,
+	)
 	p.slab.where = inRow
 }
 
 // counterOffset is where loops outside of rows count: eight bytes a dimension, behind
 // what registers do not hold.
-func (p *sweepPlan) counterOffset() int64 { return p.slab.at + 32*int64(len(p.kept)+maxSpills) }
+func (p *sweepPlan) counterOffset() int64 {
+	return p.slab.at + 32*int64(len(p.kept)+maxSpills)
+}
 
 func (p *sweepPlan) scratchValues() []*value {
-	return append(p.saved[:len(p.saved):len(p.saved)], p.slab)
+	return append(
+		p.saved[:len(p.saved):len(p.saved)],
+		p.slab,
+	)
 }
 
 // movingAccesses are the streams that need a register each: those that are not at one
@@ -297,5 +333,6 @@ func (n *rowKernel) movingAccesses() []*rowAccess {
 
 // inScratch says whether a stream is one place of the scratch.
 func (s *rowAccess) inScratch() bool {
-	return s.view == nil && s.v.where != inMemory && s.isFixed()
+	return s.view == nil &&
+		s.v.where != inMemory && s.isFixed()
 }

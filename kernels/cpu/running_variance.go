@@ -29,17 +29,34 @@ func (b *block) lowerRunningVariance(source *symtile.Loop, in *instr) {
 		return
 	}
 	of := b.l.p.Ops[o.Statistic]
-	g := &runningVariance{loop: newReduceLoop(b, b.l.p.Ops[of.Args[0]].Tile, of.Instr.Attrs.Dimensions, of.Tile), x: materialized(b, of, 0), count: b.l.slotCount}
+	g := &runningVariance{
+		loop: newReduceLoop(
+			b,
+			b.l.p.Ops[of.Args[0]].Tile,
+			of.Instr.Attrs.Dimensions, of.Tile,
+		),
+		x:     materialized(b, of, 0),
+		count: b.l.slotCount,
+	}
 	b.l.slotCount++
-	g.shift = b.l.value("base", classOf(of.Instr.Shape.DType), o.Statistic, of.Tile.Elements())
-	begin := &instr{name: "begin at a mean", outs: []*value{g.shift}, tileArgs: []*value{g.x}}
+	g.shift = b.l.value(
+		"base", classOf(of.Instr.Shape.DType),
+		o.Statistic, of.Tile.Elements(),
+	)
+	begin := &instr{
+		name:     "begin at a mean",
+		outs:     []*value{g.shift},
+		tileArgs: []*value{g.x},
+	}
 	b.add(begin)
 	in.outs = append(in.outs, g.shift)
 	b.l.results[o.Statistic] = []*value{g.shift}
 	if b.steps(source.Body[o.Prefix:]); b.l.err != nil {
 		return
 	}
-	of.Args = append([]int{o.Deviation}, of.Args[1:]...)
+	of.Args = append(
+		[]int{o.Deviation}, of.Args[1:]...,
+	)
 	g.sum = b.accumulateInLoopAs(o.Statistic, of, in).outs[0]
 	for _, n := range source.Accumulators[1:] {
 		if b.l.err == nil {
@@ -61,14 +78,25 @@ func (b *block) lowerRunningVariance(source *symtile.Loop, in *instr) {
 
 // shiftStep makes what the first iteration begins with, and adds to the loop how
 // that and its iterations end.
-func shiftStep[T floating](l *lowering, g *runningVariance, of symtile.Op, lp *loop) step {
+func shiftStep[T floating](
+	l *lowering, g *runningVariance, of symtile.Op, lp *loop,
+) step {
 	d := of.Instr.Shape.DType
-	mean := jitReduceStep(g.loop, hlo.OpAdd, d, g.shift, g.x)
+	mean := jitReduceStep(
+		g.loop, hlo.OpAdd, d, g.shift, g.x,
+	)
 	if mean == nil || !l.jit {
-		mean = goReduceStep[T](g.loop, hlo.OpAdd, of, &accumulator{outs: []*value{g.shift}, args: []*value{g.x}})
+		mean = goReduceStep[T](g.loop, hlo.OpAdd, of, &accumulator{
+			outs: []*value{g.shift},
+			args: []*value{g.x},
+		})
 	}
-	lp.prologue = append(lp.prologue, func(w *worker) { w.slots[g.count] = 0 })
-	lp.epilogue = append(lp.epilogue, func(w *worker) { removeShift[T](w, g) })
+	lp.prologue = append(lp.prologue, func(w *worker) {
+		w.slots[g.count] = 0
+	})
+	lp.epilogue = append(lp.epilogue, func(w *worker) {
+		removeShift[T](w, g)
+	})
 	lp.iterationEnds = append(lp.iterationEnds, func(w *worker) {
 		w.slots[g.count] += g.loop.validElements(w)
 		recenter[T](w, g)
@@ -98,14 +126,17 @@ func finiteOrZero[T floating](x T) T {
 // recenter moves the bases of rows whose mean is elsewhere by now.
 func recenter[T floating](w *worker, g *runningVariance) {
 	n := float64(w.slots[g.count])
-	base, sum, squares := whole[T](w, g.shift), whole[T](w, g.sum), whole[T](w, g.squares[0])
+	base := whole[T](w, g.shift)
+	sum := whole[T](w, g.sum)
+	squares := whole[T](w, g.squares[0])
 	for k, d := range sum {
 		by := float64(d) / n
 		if !(n*by*by > maxShiftShare*float64(squares[k])) {
 			continue
 		}
 		to := T(float64(base[k]) + by)
-		if by = float64(to) - float64(base[k]); math.IsInf(by, 0) {
+		by = float64(to) - float64(base[k])
+		if math.IsInf(by, 0) {
 			continue
 		}
 		base[k], sum[k] = to, T(float64(d)-n*by)
@@ -120,11 +151,13 @@ func recenter[T floating](w *worker, g *runningVariance) {
 // the mean.
 func removeShift[T floating](w *worker, g *runningVariance) {
 	n := float64(w.slots[g.count])
-	base, sum := whole[T](w, g.shift), whole[T](w, g.sum)
+	base := whole[T](w, g.shift)
+	sum := whole[T](w, g.sum)
 	for k, d := range sum {
 		for _, q := range g.squares {
 			x := &whole[T](w, q)[k]
-			*x = T(max(0, float64(*x)-float64(d)*float64(d)/n))
+			*x = T(max(0, float64(*x)-
+				float64(d)*float64(d)/n))
 		}
 		sum[k] = T(n*float64(base[k]) + float64(d))
 	}

@@ -37,26 +37,44 @@ func (b *block) awaitRuntime(vars []int) *runtimeOffset {
 	for top.outer != nil {
 		top = top.outer
 	}
-	k := slices.IndexFunc(top.runtimeOffsets, func(x *runtimeOffset) bool { return slices.Equal(x.vars, vars) })
+	k := slices.IndexFunc(top.runtimeOffsets, func(x *runtimeOffset) bool {
+		return slices.Equal(x.vars, vars)
+	})
 	if k < 0 {
 		k = len(top.runtimeOffsets)
 		top.runtimeOffsets = append(top.runtimeOffsets, top.newRuntimeOffset(vars))
 	}
 	if !slices.Contains(b.waitFor, top.runtimeOffsets[k].ready) {
-		b.waitFor = append(b.waitFor, top.runtimeOffsets[k].ready)
+		b.waitFor = append(
+			b.waitFor, top.runtimeOffsets[k].ready,
+		)
 	}
 	return top.runtimeOffsets[k]
 }
 
 func (b *block) newRuntimeOffset(vars []int) *runtimeOffset {
-	x := &runtimeOffset{vars: vars, ready: b.l.value("starts", classI64, -1, 1)}
-	in := &instr{name: "starts", outs: []*value{x.ready}}
+	x := &runtimeOffset{
+		vars:  vars,
+		ready: b.l.value("starts", classI64, -1, 1),
+	}
+	in := &instr{
+		name: "starts",
+		outs: []*value{x.ready},
+	}
 	var reads []step
 	for _, k := range vars {
 		r := b.l.p.Runtime[k]
 		v := b.l.results[r.Op][0]
 		in.tileArgs = append(in.tileArgs, v)
-		reads = append(reads, clampedStartStep(v, b.l.p.Ops[r.Op].Instr.Shape.DType, len(b.l.p.Space.Dims)+k, r.Var.Range().Hi))
+		reads = append(
+			reads,
+			clampedStartStep(
+				v,
+				b.l.p.Ops[r.Op].Instr.Shape.DType,
+				len(b.l.p.Space.Dims)+k,
+				r.Var.Range().Hi,
+			),
+		)
 	}
 	in.run = func(w *worker) {
 		for _, f := range reads {
@@ -74,7 +92,12 @@ func (b *block) newRuntimeOffset(vars []int) *runtimeOffset {
 func clampedStartStep(v *value, d hlo.DType, slot int, most int64) step {
 	switch v.class {
 	case classI32:
-		return func(w *worker) { w.tids[slot] = max(0, min(int64(first[int32](w, v)), most)) }
+		return func(w *worker) {
+			w.tids[slot] = max(
+				0,
+				min(int64(first[int32](w, v)), most),
+			)
+		}
 	case classI64:
 		unsigned := d == hlo.U64
 		return func(w *worker) {
@@ -100,11 +123,13 @@ func (b *block) compileRuntimeOffsets() {
 func (l *lowering) slotVariables() (vars []index.Expr, at []int) {
 	for k, d := range l.p.Space.Dims {
 		if !constant(d.Tid) {
-			vars, at = append(vars, d.Tid), append(at, k)
+			vars = append(vars, d.Tid)
+			at = append(at, k)
 		}
 	}
 	for k, r := range l.p.Runtime {
-		vars, at = append(vars, r.Var), append(at, len(l.p.Space.Dims)+k)
+		vars = append(vars, r.Var)
+		at = append(at, len(l.p.Space.Dims)+k)
 	}
 	return vars, at
 }

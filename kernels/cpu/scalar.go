@@ -31,7 +31,10 @@ func (p *scalarProgram) run(r []scalar) {
 }
 
 func compileScalar(c *hlo.Computation) (*scalarProgram, error) {
-	p := &scalarProgram{params: len(c.Params), registers: len(c.Params)}
+	p := &scalarProgram{
+		params:    len(c.Params),
+		registers: len(c.Params),
+	}
 	at := map[*hlo.Instr]int{}
 	for k, param := range c.Params {
 		at[param] = k
@@ -65,14 +68,18 @@ func compileScalar(c *hlo.Computation) (*scalarProgram, error) {
 	return p, nil
 }
 
-func scalarOp(i *hlo.Instr, to int, at map[*hlo.Instr]int) (func(r []scalar), error) {
+func scalarOp(
+	i *hlo.Instr, to int, at map[*hlo.Instr]int,
+) (func(r []scalar), error) {
 	var a [3]int
 	for k, o := range i.Operands {
 		if k < len(a) {
 			a[k] = at[o]
 		}
 	}
-	x, y, z := a[0], a[1], a[2]
+	x := a[0]
+	y := a[1]
+	z := a[2]
 	d := i.Shape.DType
 	from := d
 	if len(i.Operands) > 0 {
@@ -90,26 +97,46 @@ func scalarOp(i *hlo.Instr, to int, at map[*hlo.Instr]int) (func(r []scalar), er
 	case hlo.OpCompare:
 		if from.IsFloat() {
 			f := reference.CompareFloats(i)
-			return func(r []scalar) { r[to].i = bit(f(r[x].f, r[y].f)) }, nil
+			return func(r []scalar) {
+				r[to].i = bit(f(r[x].f, r[y].f))
+			}, nil
 		}
 		f := reference.CompareInts(i, from)
-		return func(r []scalar) { r[to].i = bit(f(r[x].i, r[y].i)) }, nil
+		return func(r []scalar) {
+			r[to].i = bit(f(r[x].i, r[y].i))
+		}, nil
 	case hlo.OpConvert:
 		return scalarConvert(d, from, to, x), nil
 	}
 	if from.IsFloat() {
 		if f := reference.FloatUnary(i.Op); f != nil && len(i.Operands) == 1 {
-			return func(r []scalar) { r[to].f = kernels.RoundFloat(d, f(r[x].f)) }, nil
+			return func(r []scalar) {
+				r[to].f = kernels.RoundFloat(d, f(r[x].f))
+			}, nil
 		}
-		if f := reference.FloatBinary(i.Op); f != nil && len(i.Operands) == 2 {
-			return func(r []scalar) { r[to].f = kernels.RoundFloat(d, f(r[x].f, r[y].f)) }, nil
+		f := reference.FloatBinary(i.Op)
+		if f != nil && len(i.Operands) == 2 {
+			return func(r []scalar) {
+				r[to].f = kernels.RoundFloat(
+					d,
+					f(r[x].f, r[y].f),
+				)
+			}, nil
 		}
 	} else {
 		if f := reference.IntUnary(i.Op); f != nil && len(i.Operands) == 1 {
-			return func(r []scalar) { r[to].i = kernels.WrapInt(d, f(d, r[x].i)) }, nil
+			return func(r []scalar) {
+				r[to].i = kernels.WrapInt(d, f(d, r[x].i))
+			}, nil
 		}
-		if f := reference.IntBinary(i.Op); f != nil && len(i.Operands) == 2 {
-			return func(r []scalar) { r[to].i = kernels.WrapInt(d, f(d, r[x].i, r[y].i)) }, nil
+		f := reference.IntBinary(i.Op)
+		if f != nil && len(i.Operands) == 2 {
+			return func(r []scalar) {
+				r[to].i = kernels.WrapInt(
+					d,
+					f(d, r[x].i, r[y].i),
+				)
+			}, nil
 		}
 	}
 	return nil, fmt.Errorf("its computation uses %s, which is not computed here", i.Op)
@@ -123,7 +150,9 @@ func scalarConstant(i *hlo.Instr, to int) (func(r []scalar), error) {
 	}
 	v := scalar{f: math.NaN()}
 	if i.Literal.Floats != nil {
-		v.f = kernels.RoundFloat(i.Shape.DType, i.Literal.Floats[0])
+		v.f = kernels.RoundFloat(
+			i.Shape.DType, i.Literal.Floats[0],
+		)
 	} else {
 		v.i = i.Literal.Ints[0]
 	}
@@ -133,13 +162,25 @@ func scalarConstant(i *hlo.Instr, to int) (func(r []scalar), error) {
 func scalarConvert(d, from hlo.DType, to, x int) func(r []scalar) {
 	switch {
 	case d.IsFloat() && from.IsFloat():
-		return func(r []scalar) { r[to].f = kernels.RoundFloat(d, r[x].f) }
+		return func(r []scalar) {
+			r[to].f = kernels.RoundFloat(d, r[x].f)
+		}
 	case d.IsFloat() && from == hlo.U64:
-		return func(r []scalar) { r[to].f = kernels.RoundFloat(d, float64(uint64(r[x].i))) }
+		return func(r []scalar) {
+			r[to].f = kernels.RoundFloat(
+				d, float64(uint64(r[x].i)),
+			)
+		}
 	case d.IsFloat():
-		return func(r []scalar) { r[to].f = kernels.RoundFloat(d, float64(r[x].i)) }
+		return func(r []scalar) {
+			r[to].f = kernels.RoundFloat(d, float64(r[x].i))
+		}
 	case from.IsFloat():
-		return func(r []scalar) { r[to].i = reference.FloatToInt(d, r[x].f) }
+		return func(r []scalar) {
+			r[to].i = reference.FloatToInt(d, r[x].f)
+		}
 	}
-	return func(r []scalar) { r[to].i = kernels.WrapInt(d, r[x].i) }
+	return func(r []scalar) {
+		r[to].i = kernels.WrapInt(d, r[x].i)
+	}
 }

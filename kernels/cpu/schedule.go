@@ -66,7 +66,8 @@ func (b *block) phases() []int {
 // readyFor is the first phase in which i can read what m made.
 func (m producer) readyFor(i *instr, same bool) int {
 	switch {
-	case m.instr == nil, m.instr.strip == nil, same && i.strip != nil && i.n == m.instr.n:
+	case m.instr == nil, m.instr.strip == nil,
+		same && i.strip != nil && i.n == m.instr.n:
 		return m.phase
 	}
 	return m.phase + 1
@@ -77,7 +78,9 @@ func (m producer) readyFor(i *instr, same bool) int {
 func (b *block) sink(phase []int) {
 	for k := len(b.list) - 1; k >= 0; k-- {
 		i := b.list[k]
-		if i.strip == nil || len(i.stripArgs) > 0 || len(i.outs) == 0 {
+		if i.strip == nil ||
+			len(i.stripArgs) > 0 ||
+			len(i.outs) == 0 {
 			continue
 		}
 		latest := -1
@@ -103,10 +106,15 @@ func (b *block) sink(phase []int) {
 func groupByLength(list []*instr) []*instr {
 	var groups []*instr
 	for _, i := range list {
-		k := slices.IndexFunc(groups, func(g *instr) bool { return g.n == i.n })
+		k := slices.IndexFunc(groups, func(g *instr) bool {
+			return g.n == i.n
+		})
 		if k < 0 {
 			k = len(groups)
-			groups = append(groups, &instr{name: "strips", n: i.n})
+			groups = append(groups, &instr{
+				name: "strips",
+				n:    i.n,
+			})
 		}
 		groups[k].group = append(groups[k].group, i)
 	}
@@ -119,7 +127,8 @@ func (s *schedule) assignResidence() {
 	if s.block.l.fusesRows {
 		s.fuseRows()
 	}
-	uses, inside := map[*value]int{}, map[*value]int{}
+	uses := map[*value]int{}
+	inside := map[*value]int{}
 	for _, i := range s.items {
 		for _, n := range append(i.group, i) {
 			for _, v := range append(slices.Clone(n.tileArgs), n.stripArgs...) {
@@ -136,8 +145,10 @@ func (s *schedule) assignResidence() {
 		}
 		for _, n := range g.group {
 			for _, v := range n.outs {
-				if v.where == inTile && uses[v] > 0 && uses[v] == inside[v] {
-					v.where, v.n = inStrip, min(v.n, s.block.l.strip)
+				if v.where == inTile && uses[v] > 0 &&
+					uses[v] == inside[v] {
+					v.where = inStrip
+					v.n = min(v.n, s.block.l.strip)
 				}
 			}
 		}
@@ -211,8 +222,11 @@ func (i *instr) strips(l *lowering) step {
 // hasStrips says whether instructions of a group read or make values of which
 // there is a strip only.
 func (i *instr) hasStrips() bool {
-	strip := func(v *value) bool { return v.where == inStrip || v.where == inSplat }
+	strip := func(v *value) bool {
+		return v.where == inStrip || v.where == inSplat
+	}
 	return slices.ContainsFunc(i.group, func(n *instr) bool {
-		return slices.ContainsFunc(n.outs, strip) || slices.ContainsFunc(n.stripArgs, strip)
+		return slices.ContainsFunc(n.outs, strip) ||
+			slices.ContainsFunc(n.stripArgs, strip)
 	})
 }

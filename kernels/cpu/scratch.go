@@ -22,10 +22,14 @@ func (s *schedule) numberPositions(at int) int {
 			at = i.loop.body.numberPositions(at + 1)
 		case i.group != nil:
 			for k, n := range i.group {
-				if n.routine == 0 || k == 0 || n.routine != i.group[k-1].routine { // a run is one step
+				// a run is one step
+				if n.routine == 0 || k == 0 ||
+					n.routine != i.group[k-1].routine {
 					at++
 				}
-				n.extendLiveRange(at, func(v *value) bool { return v.where == inStrip })
+				n.extendLiveRange(at, func(v *value) bool {
+					return v.where == inStrip
+				})
 			}
 		}
 		at++
@@ -43,7 +47,8 @@ func (i *instr) extendLiveRange(at int, which func(*value) bool) {
 	for _, list := range [][]*value{i.outs, i.stripArgs, i.tileArgs} {
 		for _, v := range list {
 			if which(v) {
-				v.liveFrom, v.liveTo = min(v.liveFrom, at), max(v.liveTo, at)
+				v.liveFrom = min(v.liveFrom, at)
+				v.liveTo = max(v.liveTo, at)
 			}
 		}
 	}
@@ -54,16 +59,26 @@ const cacheLine = 64
 // layOut gives every value in scratch bytes that no value needed at the same
 // time has, lowest address first, and returns how many bytes there are.
 func layOut(values []*value) int64 {
-	order := slices.DeleteFunc(slices.Clone(values), func(v *value) bool { return v.where == inMemory || v.liveTo < v.liveFrom })
-	slices.SortStableFunc(order, func(x, y *value) int { return cmp.Or(cmp.Compare(x.liveFrom, y.liveFrom), cmp.Compare(x.id, y.id)) })
+	order := slices.DeleteFunc(slices.Clone(values), func(v *value) bool {
+		return v.where == inMemory || v.liveTo < v.liveFrom
+	})
+	slices.SortStableFunc(order, func(x, y *value) int {
+		return cmp.Or(
+			cmp.Compare(x.liveFrom, y.liveFrom),
+			cmp.Compare(x.id, y.id),
+		)
+	})
 	var live []*value // by address
 	total := int64(0)
 	for _, v := range order {
-		live = slices.DeleteFunc(live, func(u *value) bool { return u.liveTo < v.liveFrom })
+		live = slices.DeleteFunc(live, func(u *value) bool {
+			return u.liveTo < v.liveFrom
+		})
 		v.at = 0
 		k := 0
 		for ; k < len(live) && v.at+v.bytes() > live[k].at; k++ {
-			v.at = (live[k].at + live[k].bytes() + cacheLine - 1) &^ (cacheLine - 1)
+			v.at = (live[k].at +
+				live[k].bytes() + cacheLine - 1) &^ (cacheLine - 1)
 		}
 		live = slices.Insert(live, k, v)
 		total = max(total, v.at+v.bytes())
@@ -91,7 +106,10 @@ func (p *scratchPool) get(n int64) []byte {
 	defer p.mu.Unlock()
 	best := -1
 	for k, s := range p.free {
-		if size := cap(s); int64(size) >= n && int64(size) <= 4*max(n, minAllocation) && (best < 0 || size < cap(p.free[best])) {
+		size := cap(s)
+		if int64(size) >= n &&
+			int64(size) <= 4*max(n, minAllocation) &&
+			(best < 0 || size < cap(p.free[best])) {
 			best = k
 		}
 	}
@@ -118,8 +136,10 @@ func sizeClass(n int64) int64 {
 func (p *scratchPool) put(s []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if size := int64(cap(s)); size > 0 && p.held+size <= maxPooledBytes {
-		p.free, p.held = append(p.free, s), p.held+size
+	size := int64(cap(s))
+	if size > 0 && p.held+size <= maxPooledBytes {
+		p.free = append(p.free, s)
+		p.held = p.held + size
 	}
 }
 

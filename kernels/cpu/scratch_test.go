@@ -32,7 +32,8 @@ func TestPoolReuses(t *testing.T) {
 		t.Fatalf("%d bytes", len(a))
 	}
 	p.put(a)
-	if b := p.get(1 << 10); len(b) != 1<<10 || &b[0] != &a[0] {
+	if b := p.get(1 << 10); len(b) != 1<<10 ||
+		&b[0] != &a[0] {
 		t.Error("scratch of about the size was not used again")
 	}
 	p.put(p.get(maxPooledBytes + 1))

@@ -21,14 +21,18 @@ const defaultVectorBits = 256
 // deviceSpecOf is that of a device; what it does not list is typical of the
 // last ten years.
 func deviceSpecOf(d kernels.Device) deviceSpec {
-	c := deviceSpec{vector: cmp.Or(int64(d.VectorBits), defaultVectorBits)}
+	c := deviceSpec{
+		vector: cmp.Or(int64(d.VectorBits), defaultVectorBits),
+	}
 	var shares []int
 	for _, l := range d.Levels {
 		if l.Bytes == 0 {
 			break
 		}
 		c.last = l.Bytes
-		shares = append(shares, int(l.Bytes)/l.SharedBy(d.Lanes))
+		shares = append(
+			shares, int(l.Bytes)/l.SharedBy(d.Lanes),
+		)
 	}
 	for k, to := range []*int{&c.First, &c.Second, &c.Third} {
 		if k < len(shares) {

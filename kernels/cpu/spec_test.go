@@ -23,7 +23,11 @@ func made(t *testing.T, d *datadriven.TestData) *Backend {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dev.Levels = append(dev.Levels, kernels.Level{Name: "L" + strconv.Itoa(k+1), Bytes: kib << 10, Shared: k == 2})
+		dev.Levels = append(dev.Levels, kernels.Level{
+			Name:   "L" + strconv.Itoa(k+1),
+			Bytes:  kib << 10,
+			Shared: k == 2,
+		})
 	}
 	dev.Levels = append(dev.Levels, kernels.Level{Name: "memory", Shared: true})
 	return &Backend{identity: func() kernels.Device { return dev }}
@@ -42,8 +46,11 @@ func TestSheets(t *testing.T) {
 		if d.Cmd == "sheet" {
 			c := b.spec()
 			return strings.Join([]string{
-				"first " + strconv.Itoa(c.First), "second " + strconv.Itoa(c.Second), "third " + strconv.Itoa(c.Third),
-				"last " + strconv.FormatInt(c.last, 10), "vector " + strconv.FormatInt(c.vector, 10), ""}, "\n")
+				"first " + strconv.Itoa(c.First), "second " + strconv.Itoa(c.Second),
+				"third " + strconv.Itoa(c.Third),
+				"last " + strconv.FormatInt(c.last, 10),
+				"vector " + strconv.FormatInt(c.vector, 10), "",
+			}, "\n")
 		}
 		m, err := hlo.Parse("f", []byte(d.Input))
 		if err != nil {

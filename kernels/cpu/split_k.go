@@ -38,14 +38,20 @@ func (l *lowering) planSplit() {
 		switch {
 		case s.Loop == nil && s.Op == n && dot:
 			l.split = &splitK{parts: parts, op: n}
-		case s.Loop != nil && len(s.Loop.Accumulators) == 1 && s.Loop.Accumulators[0] == n:
+		case s.Loop != nil &&
+			len(s.Loop.Accumulators) == 1 &&
+			s.Loop.Accumulators[0] == n:
 			trips := int64(1)
 			for _, d := range s.Loop.Dims {
 				count, _ := l.p.Space.Dims[d].Tiles.Value()
 				trips *= count
 			}
 			if dot || trips >= parts && l.jit {
-				l.split = &splitK{parts: parts, op: n, trips: trips >= parts}
+				l.split = &splitK{
+					parts: parts,
+					op:    n,
+					trips: trips >= parts,
+				}
 			}
 		}
 	}
@@ -67,7 +73,9 @@ func splittableOp(p *symtile.Program) int {
 		return n
 	default:
 		n = slices.IndexFunc(p.Ops, reduces)
-		if n < 0 || slices.ContainsFunc(p.Ops[n+1:], reduces) || !jitReducible(p.Ops[n]) {
+		if n < 0 ||
+			slices.ContainsFunc(p.Ops[n+1:], reduces) ||
+			!jitReducible(p.Ops[n]) {
 			return -1
 		}
 		return n
@@ -77,7 +85,9 @@ func splittableOp(p *symtile.Program) int {
 // jitReducible says whether machine code does a reduction.
 func jitReducible(op symtile.Op) bool {
 	monoid, ok := op.Instr.Attrs.ToApply.Monoid()
-	return ok && len(op.Args) == 2 && op.Instr.Shape.DType == hlo.F32 && vectorReductions[monoid].combine != nil
+	return ok && len(op.Args) == 2 &&
+		op.Instr.Shape.DType == hlo.F32 &&
+		vectorReductions[monoid].combine != nil
 }
 
 // count returns how many tile programs there are for a tile.
@@ -91,7 +101,8 @@ func (s *splitK) count() int64 {
 // allocate makes room for the partial sums of so many tiles.
 func (s *splitK) allocate(tiles int64) {
 	if s != nil {
-		s.partials, s.arrived = alignedBytes(tiles*s.parts*s.bytes), make([]atomic.Int32, tiles)
+		s.partials = alignedBytes(tiles * s.parts * s.bytes)
+		s.arrived = make([]atomic.Int32, tiles)
 	}
 }
 
@@ -108,12 +119,19 @@ func (s *splitK) reset() {
 // rangeOf is the part of n a tile program does, in units of so many.
 func (s *splitK) rangeOf(w *worker, n, unit int64) (begin, end int64) {
 	units := (n + unit - 1) / unit
-	return min(n, units*w.part/s.parts*unit), min(n, units*(w.part+1)/s.parts*unit)
+	return min(n, units*w.part/s.parts*unit), min(
+		n, units*(w.part+1)/s.parts*unit,
+	)
 }
 
 // partial is partial sum k of the tile, of n elements.
 func partial[T number](w *worker, s *splitK, k int64, n int) []T {
-	return unsafe.Slice((*T)(unsafe.Pointer(&s.partials[(w.tile*s.parts+k)*s.bytes])), n)
+	return unsafe.Slice(
+		(*T)(unsafe.Pointer(
+			&s.partials[(w.tile*s.parts+k)*s.bytes],
+		)),
+		n,
+	)
 }
 
 // arrive leaves the partial result of a part; false if others are to come.
@@ -130,7 +148,9 @@ func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 	each := reduceRoutines()[monoid][1]
 	c.prologue = append(c.prologue, func(w *worker) {
 		if w.part > 0 {
-			fillWith(whole[float32](w, v), vectorReductions[monoid].identity)
+			fillWith(
+				whole[float32](w, v), vectorReductions[monoid].identity,
+			)
 		}
 	})
 	c.epilogue = append(c.epilogue, func(w *worker) {
@@ -143,7 +163,11 @@ func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 		for k := int64(1); k < s.parts; k++ {
 			x := partial[float32](w, s, k, len(sum))
 			for at := 0; at < len(sum); at += maxCallLength {
-				w.reduceArgs = reduceArgs{int64(min(maxCallLength, len(sum)-at)), &x[at], &sum[at]}
+				w.reduceArgs = reduceArgs{
+					int64(min(maxCallLength, len(sum)-at)),
+					&x[at],
+					&sum[at],
+				}
 				each.Call(unsafe.Pointer(&w.reduceArgs))
 			}
 		}
@@ -155,7 +179,8 @@ func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 // as rows, which adds them one after the other, each exactly.
 func splitDot[T number](c *accumulator, s *splitK, v *value, fresh int) {
 	s.bytes = (v.n*classBytes[v.class] + cacheLine - 1) &^ (cacheLine - 1)
-	ones, row := slices.Repeat([]T{1}, int(s.parts)), s.bytes/classBytes[v.class]
+	ones := slices.Repeat([]T{1}, int(s.parts))
+	row := s.bytes / classBytes[v.class]
 	c.epilogue = append(c.epilogue, func(w *worker) {
 		sum := whole[T](w, v)
 		if w.slots[fresh] == 1 { // it had no iteration
@@ -165,8 +190,18 @@ func splitDot[T number](c *accumulator, s *splitK, v *value, fresh int) {
 		if !s.arrive(w) {
 			return
 		}
-		n, others := int64(len(sum)), s.parts-1
+		n := int64(len(sum))
+		others := s.parts - 1
 		copy(sum, partial[T](w, s, 0, len(sum)))
-		gemm.Multiply(gemm.Dense(sum, int(n)), gemm.Dense(ones, len(ones)), gemm.Dense(partial[T](w, s, 1, int((others-1)*row+n)), int(row)), 1, int(n), int(others), packingScratch[T](w))
+		gemm.Multiply(
+			gemm.Dense(sum, int(n)),
+			gemm.Dense(ones, len(ones)),
+			gemm.Dense(partial[T](
+				w, s, 1,
+				int((others-1)*row+n),
+			), int(row)),
+			1, int(n), int(others),
+			packingScratch[T](w),
+		)
 	})
 }

@@ -24,9 +24,14 @@ r = f32[20,24] tanh(dot)`)
 		t.Fatal(err)
 	}
 	b := New()
-	for _, tiling := range []symtile.Tiling{{20, 24, 200}, {8, 24, 200}, {20, 7, 16}, {9, 24, 70}} {
+	for _, tiling := range []symtile.Tiling{{20, 24, 200}, {
+		8, 24, 200,
+	}, {20, 7, 16}, {9, 24, 70}} {
 		for _, parts := range []int64{2, 3, 8, 64} {
-			verify(t, b, v, p, kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3))
+			verify(
+				t, b, v, p,
+				kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3),
+			)
 		}
 	}
 }
@@ -47,9 +52,14 @@ r = f32[40] negate(all)`, "$0", monoid))
 			t.Fatal(err)
 		}
 		b := New()
-		for _, tiling := range []symtile.Tiling{{40, 300}, {40, 50}, {40, 7}, {16, 33}} {
+		for _, tiling := range []symtile.Tiling{
+			{40, 300}, {40, 50}, {40, 7}, {16, 33},
+		} {
 			for _, parts := range []int64{2, 3, 8, 64} {
-				verify(t, b, v, p, kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3))
+				verify(
+					t, b, v, p,
+					kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3),
+				)
 			}
 		}
 	}
@@ -64,8 +74,13 @@ r = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tiling := range []symtile.Tiling{{16, 70}, {130, 8}, {13, 7}} {
-		verify(t, New(), v, p, kernels.Plan{Tiles: tiling}.With("splitk", 4).With("threads", 3))
+	for _, tiling := range []symtile.Tiling{
+		{16, 70}, {130, 8}, {13, 7},
+	} {
+		verify(
+			t, New(), v, p,
+			kernels.Plan{Tiles: tiling}.With("splitk", 4).With("threads", 3),
+		)
 	}
 }
 
@@ -75,11 +90,18 @@ func TestSplitsAreTheSameTwice(t *testing.T) {
 	s.allocate(1)
 	v := &value{n: 1}
 	var first float32
-	for n, order := range [][]int64{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+	for n, order := range [][]int64{{
+		0, 1, 2,
+	}, {2, 1, 0}, {1, 2, 0}} {
 		s.reset()
 		c := new(accumulator)
 		splitDot[float32](c, s, v, 0)
-		w := &worker{slots: []int64{0}, arena: alignedBytes(64), addresses: nil, packing: alignedBytes(1 << 16)}
+		w := &worker{
+			slots:     []int64{0},
+			arena:     alignedBytes(64),
+			addresses: nil,
+			packing:   alignedBytes(1 << 16),
+		}
 		w.addresses = append(w.addresses, unsafe.Pointer(&w.arena[0]))
 		for k, part := range order {
 			w.part, w.skipRest = part, false

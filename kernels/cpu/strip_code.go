@@ -17,7 +17,9 @@ import (
 // loops in Go run.
 
 // jitSupported says whether machine code runs here.
-var jitSupported = sync.OnceValue(func() bool { return amd64.Supported() == nil })
+var jitSupported = sync.OnceValue(func() bool {
+	return amd64.Supported() == nil
+})
 
 // A pointwiseOp instruction is a pointwise operation that machine code can do.
 type pointwiseOp struct {
@@ -28,16 +30,28 @@ type pointwiseOp struct {
 
 // float32Code emit operations on floats held as f32; elements of pred are 0 or 1
 // as i32.
-var float32Code = map[hlo.Opcode]func(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value{
-	hlo.OpAdd:                 binaryCode(amd64.VADDPS),
-	hlo.OpSubtract:            binaryCode(amd64.VSUBPS),
-	hlo.OpMultiply:            binaryCode(amd64.VMULPS),
-	hlo.OpDivide:              binaryCode(amd64.VDIVPS),
-	hlo.OpMaximum:             func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Max32(x[0], x[1]) },
-	hlo.OpMinimum:             func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Min32(x[0], x[1]) },
-	hlo.OpNegate:              unaryCode((*amd64.Chain).Neg32),
-	hlo.OpAbs:                 unaryCode((*amd64.Chain).Abs32),
-	hlo.OpSqrt:                unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VSQRTPS, x) }),
+var float32Code = map[hlo.Opcode]func(
+	c *amd64.Chain, op symtile.Op, x []amd64.Value,
+) amd64.Value{
+	hlo.OpAdd:      binaryCode(amd64.VADDPS),
+	hlo.OpSubtract: binaryCode(amd64.VSUBPS),
+	hlo.OpMultiply: binaryCode(amd64.VMULPS),
+	hlo.OpDivide:   binaryCode(amd64.VDIVPS),
+	hlo.OpMaximum: func(
+		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+	) amd64.Value {
+		return c.Max32(x[0], x[1])
+	},
+	hlo.OpMinimum: func(
+		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+	) amd64.Value {
+		return c.Min32(x[0], x[1])
+	},
+	hlo.OpNegate: unaryCode((*amd64.Chain).Neg32),
+	hlo.OpAbs:    unaryCode((*amd64.Chain).Abs32),
+	hlo.OpSqrt: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VSQRTPS, x)
+	}),
 	hlo.OpRsqrt:               unaryCode((*amd64.Chain).Rsqrt32),
 	hlo.OpExponential:         unaryCode((*amd64.Chain).Exp32),
 	hlo.OpExponentialMinusOne: unaryCode((*amd64.Chain).Expm132),
@@ -49,29 +63,60 @@ var float32Code = map[hlo.Opcode]func(c *amd64.Chain, op symtile.Op, x []amd64.V
 	hlo.OpConvert:             unaryCode(func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x }),
 	hlo.OpCompare:             compareCode,
 	hlo.OpSelect:              selectCode,
-	hlo.OpClamp: func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+	hlo.OpClamp: func(
+		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+	) amd64.Value {
 		return c.Min32(c.Max32(x[1], x[0]), x[2])
 	},
 }
 
-func unaryCode(f func(*amd64.Chain, amd64.Value) amd64.Value) func(*amd64.Chain, symtile.Op, []amd64.Value) amd64.Value {
-	return func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return f(c, x[0]) }
+func unaryCode(
+	f func(*amd64.Chain, amd64.Value) amd64.Value,
+) func(*amd64.Chain, symtile.Op, []amd64.Value) amd64.Value {
+	return func(
+		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+	) amd64.Value {
+		return f(c, x[0])
+	}
 }
 
-func binaryCode(op amd64.Op) func(*amd64.Chain, symtile.Op, []amd64.Value) amd64.Value {
-	return func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return c.Do(op, x[0], x[1]) }
+func binaryCode(op amd64.Op) func(
+	*amd64.Chain, symtile.Op, []amd64.Value,
+) amd64.Value {
+	return func(
+		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+	) amd64.Value {
+		return c.Do(op, x[0], x[1])
+	}
 }
 
 // floatPredicates of VCMPPS: ordered and quiet, but for NE, which a NaN satisfies.
-var floatPredicates = map[string]amd64.Imm{"EQ": 0, "LT": 17, "LE": 18, "GT": 30, "GE": 29, "NE": 4}
+var floatPredicates = map[string]amd64.Imm{
+	"EQ": 0,
+	"LT": 17,
+	"LE": 18,
+	"GT": 30,
+	"GE": 29,
+	"NE": 4,
+}
 
 func compareCode(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value {
-	return c.Do(amd64.VPSRLD, c.Do(amd64.VCMPPS, x[0], x[1], floatPredicates[op.Instr.Attrs.Direction]), amd64.Imm(31))
+	return c.Do(
+		amd64.VPSRLD,
+		c.Do(
+			amd64.VCMPPS, x[0], x[1],
+			floatPredicates[op.Instr.Attrs.Direction],
+		),
+		amd64.Imm(31),
+	)
 }
 
 // selectCode: a 1 in the lowest bit, moved to the highest, chooses.
 func selectCode(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
-	return c.Do(amd64.VBLENDVPS, x[2], x[1], c.Do(amd64.VPSLLD, x[0], amd64.Imm(31)))
+	return c.Do(
+		amd64.VBLENDVPS, x[2], x[1],
+		c.Do(amd64.VPSLLD, x[0], amd64.Imm(31)),
+	)
 }
 
 // hasFloat32Code says whether machine code does an operation as the loops do.
@@ -79,40 +124,64 @@ func hasFloat32Code(op symtile.Op) bool {
 	if float32Code[op.Code] == nil {
 		return false
 	}
-	d, operands := op.Instr.Shape.DType, op.Instr.Operands
+	d := op.Instr.Shape.DType
+	operands := op.Instr.Operands
 	switch op.Code {
 	case hlo.OpCompare:
-		return roundings[operands[0].Shape.DType] != nil && op.Instr.Attrs.CompareType == ""
+		return roundings[operands[0].Shape.DType] != nil &&
+			op.Instr.Attrs.CompareType == ""
 	case hlo.OpConvert:
-		return roundings[d] != nil && roundings[operands[0].Shape.DType] != nil
+		return roundings[d] != nil &&
+			roundings[operands[0].Shape.DType] != nil
 	case hlo.OpSelect:
-		return roundings[d] != nil && operands[0].Shape.DType == hlo.Pred
+		return roundings[d] != nil &&
+			operands[0].Shape.DType == hlo.Pred
 	}
 	return roundings[d] != nil
 }
 
 // roundings bring a result to the type of its elements, which are held as f32.
-var roundings = map[hlo.DType]func(c *amd64.Chain, x amd64.Value) amd64.Value{
+var roundings = map[hlo.DType]func(
+	c *amd64.Chain, x amd64.Value,
+) amd64.Value{
 	hlo.F32:  func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x },
 	hlo.BF16: roundBF16,
 	hlo.F16: func(c *amd64.Chain, x amd64.Value) amd64.Value {
-		return c.Do(amd64.VCVTPH2PS, c.Do(amd64.VCVTPS2PH, x, amd64.Imm(0)))
+		return c.Do(
+			amd64.VCVTPH2PS,
+			c.Do(amd64.VCVTPS2PH, x, amd64.Imm(0)),
+		)
 	},
 }
 
 // roundBF16 rounds to nearest even by adding just under half of the last place,
 // and 1 more where that is odd; NaN stays NaN.
 func roundBF16(c *amd64.Chain, x amd64.Value) amd64.Value {
-	odd := c.Do(amd64.VPAND, c.Do(amd64.VPSRLD, x, amd64.Imm(16)), c.Const32(1))
-	rounded := c.Do(amd64.VPADDD, c.Do(amd64.VPADDD, x, odd), c.Const32(0x7fff))
+	odd := c.Do(
+		amd64.VPAND,
+		c.Do(amd64.VPSRLD, x, amd64.Imm(16)),
+		c.Const32(1),
+	)
+	rounded := c.Do(
+		amd64.VPADDD,
+		c.Do(amd64.VPADDD, x, odd),
+		c.Const32(0x7fff),
+	)
 	quiet := c.Do(amd64.VPOR, x, c.Const32(0x40<<16))
 	const unordered = amd64.Imm(3)
-	bits := c.Do(amd64.VBLENDVPS, rounded, quiet, c.Do(amd64.VCMPPS, x, x, unordered))
+	bits := c.Do(
+		amd64.VBLENDVPS, rounded, quiet,
+		c.Do(amd64.VCMPPS, x, x, unordered),
+	)
 	return c.Do(amd64.VPAND, bits, c.Const32(0xffff0000))
 }
 
 // addressRegs hold the addresses of values; two more count and make masks.
-var addressRegs = []amd64.Reg{amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8, amd64.R9, amd64.R10, amd64.R11, amd64.R12, amd64.R13, amd64.R14, amd64.R15}
+var addressRegs = []amd64.Reg{
+	amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8,
+	amd64.R9, amd64.R10, amd64.R11, amd64.R12,
+	amd64.R13, amd64.R14, amd64.R15,
+}
 
 // stripCallArgs are what a machine function is called with.
 type stripCallArgs struct {
@@ -141,8 +210,13 @@ func (l *lowering) assignRoutines(g *instr) {
 			run = nil
 			continue
 		}
-		next := append(run[:len(run):len(run)], i.pointwise)
-		if m := newStripFunction(next, g.group); len(run) == 0 || classBytes[run[0].out.class] != classBytes[i.pointwise.out.class] || len(m.reads)+len(m.writes) > len(addressRegs) {
+		next := append(
+			run[:len(run):len(run)], i.pointwise,
+		)
+		m := newStripFunction(next, g.group)
+		if len(run) == 0 ||
+			classBytes[run[0].out.class] != classBytes[i.pointwise.out.class] ||
+			len(m.reads)+len(m.writes) > len(addressRegs) {
 			number++
 			next = []*pointwiseOp{i.pointwise}
 		}
@@ -171,7 +245,9 @@ func (l *lowering) stripsOf(group []*instr) (nodes []strip, length int64, compil
 	kept := len(l.routines)
 	for k := 0; k < len(group); {
 		end := k + 1
-		for group[k].routine > 0 && end < len(group) && group[end].routine == group[k].routine {
+		for group[k].routine > 0 &&
+			end < len(group) &&
+			group[end].routine == group[k].routine {
 			end++
 		}
 		f, ok := l.compileRun(group[k:end], group)
@@ -222,7 +298,8 @@ func (l *lowering) compileRun(run, group []*instr) (strip, bool) {
 // newStripFunction finds what a run reads and what is needed after it.
 func newStripFunction(run []*pointwiseOp, group []*instr) *stripFunction {
 	m := &stripFunction{list: run}
-	made, inside := map[*value]bool{}, map[*pointwiseOp]bool{}
+	made := map[*value]bool{}
+	inside := map[*pointwiseOp]bool{}
 	for _, p := range run {
 		inside[p] = true
 		for _, v := range p.args {
@@ -233,7 +310,11 @@ func newStripFunction(run []*pointwiseOp, group []*instr) *stripFunction {
 		made[p.out] = true
 	}
 	for _, p := range run {
-		if p.out.where != inStrip || slices.ContainsFunc(group, func(i *instr) bool { return !inside[i.pointwise] && slices.Contains(i.stripArgs, p.out) }) {
+		if p.out.where != inStrip ||
+			slices.ContainsFunc(group, func(i *instr) bool {
+				return !inside[i.pointwise] &&
+					slices.Contains(i.stripArgs, p.out)
+			}) {
 			m.writes = append(m.writes, p.out)
 		}
 	}
@@ -245,19 +326,35 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 		return nil, false
 	}
 	a := &amd64.Assembler{}
-	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
+	a.Emit(
+		amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI},
+	)
 	regs := map[*value]amd64.Reg{}
 	var pointers []amd64.Pointer
 	bytes := m.elementMoves().bytes
 	for k, v := range m.all() {
 		reg := addressRegs[k]
 		regs[v] = reg
-		a.Emit(amd64.MOV, reg, amd64.Mem{Base: amd64.RDI, Disp: int32(8 + 8*k)})
-		if v.where != inSplat && (v.view == nil || !v.view.repeats()) {
-			pointers = append(pointers, amd64.Pointer{Reg: reg, Bytes: bytes})
+		a.Emit(amd64.MOV, reg, amd64.Mem{
+			Base: amd64.RDI,
+			Disp: int32(8 + 8*k),
+		})
+		if v.where != inSplat &&
+			(v.view == nil || !v.view.repeats()) {
+			pointers = append(
+				pointers, amd64.Pointer{Reg: reg, Bytes: bytes},
+			)
 		}
 	}
-	loop := &amd64.Loop{Chain: m.chain(regs), Counter: amd64.RAX, Pointers: pointers, Width: bytes, Copies: 2, Scratch: amd64.RCX, Mask: amd64.Y15}
+	loop := &amd64.Loop{
+		Chain:    m.chain(regs),
+		Counter:  amd64.RAX,
+		Pointers: pointers,
+		Width:    bytes,
+		Copies:   2,
+		Scratch:  amd64.RCX,
+		Mask:     amd64.Y15,
+	}
 	if loop.Emit(a) != nil {
 		return nil, false
 	}
@@ -267,13 +364,20 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 
 // chain is the run over one vector of each value.
 func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
-	c, w := &amd64.Chain{}, m.elementMoves()
-	at, made := map[*value]amd64.Value{}, map[*value]*pointwiseOp{}
+	c := &amd64.Chain{}
+	w := m.elementMoves()
+	at := map[*value]amd64.Value{}
+	made := map[*value]*pointwiseOp{}
 	for _, v := range m.reads {
-		if v.where == inSplat || v.view != nil && v.view.repeats() {
-			at[v] = c.Load(w.broadcast, amd64.Mem{Base: regs[v]}, 0)
+		if v.where == inSplat ||
+			v.view != nil && v.view.repeats() {
+			at[v] = c.Load(
+				w.broadcast, amd64.Mem{Base: regs[v]}, 0,
+			)
 		} else {
-			at[v] = c.Load(w.load, amd64.Mem{Base: regs[v]}, 32)
+			at[v] = c.Load(
+				w.load, amd64.Mem{Base: regs[v]}, 32,
+			)
 		}
 	}
 	for _, p := range m.list {
@@ -288,14 +392,20 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 			at[p.out] = p.emitAny(c, x)
 		}
 		if slices.Contains(m.writes, p.out) {
-			c.Store(w.store, amd64.Mem{Base: regs[p.out]}, 32, at[p.out])
+			c.Store(
+				w.store,
+				amd64.Mem{Base: regs[p.out]}, 32,
+				at[p.out],
+			)
 		}
 	}
 	return c
 }
 
 // all are the values whose addresses a call passes, in order.
-func (m *stripFunction) all() []*value { return slices.Concat(m.reads, m.writes) }
+func (m *stripFunction) all() []*value {
+	return slices.Concat(m.reads, m.writes)
+}
 
 func (m *stripFunction) strip(f *amd64.Func) strip {
 	all := m.all()
@@ -329,7 +439,8 @@ func (l *lowering) addText(text []byte) *amd64.Func {
 		l.text = append(l.text, 0xcc) // int3
 	}
 	r := routine{&amd64.Func{}, len(l.text)}
-	l.text, l.routines = append(l.text, text...), append(l.routines, r)
+	l.text = append(l.text, text...)
+	l.routines = append(l.routines, r)
 	return r.f
 }
 

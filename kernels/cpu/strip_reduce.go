@@ -30,7 +30,11 @@ func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
 	if len(to.Params) != 2*n {
 		return nil
 	}
-	r := &stripReducer{outs: c.outs, args: c.args, strip: b.l.strip}
+	r := &stripReducer{
+		outs:  c.outs,
+		args:  c.args,
+		strip: b.l.strip,
+	}
 	made := map[*hlo.Instr]*value{}
 	for k, p := range to.Params {
 		v := b.l.stripOfScalars(p)
@@ -52,26 +56,48 @@ func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
 
 // stripOfScalars is a strip of what a scalar instruction gives.
 func (l *lowering) stripOfScalars(i *hlo.Instr) *value {
-	return l.value("%"+i.Name, classOf(i.Shape.DType), noTile, l.strip)
+	return l.value(
+		"%"+i.Name,
+		classOf(i.Shape.DType), noTile,
+		l.strip,
+	)
 }
 
 // stripReducerBody makes the strips of the instructions between the parameters and
 // the root.
-func (b *block) stripReducerBody(to *hlo.Computation, made map[*hlo.Instr]*value, c *accumulator) (group []*instr, ok bool) {
+func (b *block) stripReducerBody(
+	to *hlo.Computation,
+	made map[*hlo.Instr]*value,
+	c *accumulator,
+) (
+	group []*instr, ok bool,
+) {
 	for _, i := range to.Instrs {
 		switch {
-		case i.Op == hlo.OpParameter, i.Op == hlo.OpTuple && i == to.Root:
+		case i.Op == hlo.OpParameter,
+			i.Op == hlo.OpTuple && i == to.Root:
 			continue
-		case i.Shape.Rank() > 0 || !i.Shape.DType.IsArray() || i.Shape.DType.IsComplex():
+		case i.Shape.Rank() > 0 ||
+			!i.Shape.DType.IsArray() ||
+			i.Shape.DType.IsComplex():
 			return nil, false
-		case i.Op == hlo.OpConstant || len(i.Operands) == 0:
+		case i.Op == hlo.OpConstant ||
+			len(i.Operands) == 0:
 			return nil, false
 		}
-		p := &pointwiseOp{op: symtile.Op{Code: i.Op, Instr: i}, out: b.l.stripOfScalars(i)}
+		p := &pointwiseOp{
+			op:  symtile.Op{Code: i.Op, Instr: i},
+			out: b.l.stripOfScalars(i),
+		}
 		for _, o := range i.Operands {
 			p.args = append(p.args, made[o])
 		}
-		x := &instr{name: string(i.Op), outs: []*value{p.out}, stripArgs: p.args, pointwise: p}
+		x := &instr{
+			name:      string(i.Op),
+			outs:      []*value{p.out},
+			stripArgs: p.args,
+			pointwise: p,
+		}
 		if x.strip = stripOfAny(p); x.strip == nil {
 			return nil, false
 		}
@@ -95,7 +121,9 @@ func stripOfAny(p *pointwiseOp) strip {
 }
 
 // finish finds the results: values of their own, of the classes of the outputs.
-func (r *stripReducer) finish(to *hlo.Computation, made map[*hlo.Instr]*value) bool {
+func (r *stripReducer) finish(
+	to *hlo.Computation, made map[*hlo.Instr]*value,
+) bool {
 	roots := []*hlo.Instr{to.Root}
 	if to.Root.Op == hlo.OpTuple {
 		roots = to.Root.Operands
@@ -109,7 +137,12 @@ func (r *stripReducer) finish(to *hlo.Computation, made map[*hlo.Instr]*value) b
 		if v == nil || taken[v] || i.Op == hlo.OpParameter {
 			return false
 		}
-		for _, u := range []*value{v, r.lhs[k], r.rhs[k], r.args[k]} {
+		for _, u := range []*value{
+			v,
+			r.lhs[k],
+			r.rhs[k],
+			r.args[k],
+		} {
 			if u.class != r.outs[k].class {
 				return false
 			}
@@ -121,11 +154,15 @@ func (r *stripReducer) finish(to *hlo.Computation, made map[*hlo.Instr]*value) b
 }
 
 // combineStrips are the strips of a reducer: one machine function, or loops in Go.
-func (l *lowering) combineStrips(group []*instr, results []*value) (list []strip) {
-	run, whole := []*pointwiseOp(nil), l.jit
+func (l *lowering) combineStrips(
+	group []*instr, results []*value,
+) (list []strip) {
+	run := []*pointwiseOp(nil)
+	whole := l.jit
 	for _, i := range group {
 		run = append(run, i.pointwise)
-		whole = whole && hasVectorCode(i.pointwise.op) && classBytes[i.outs[0].class] == classBytes[group[0].outs[0].class]
+		whole = whole && hasVectorCode(i.pointwise.op) &&
+			classBytes[i.outs[0].class] == classBytes[group[0].outs[0].class]
 	}
 	if whole {
 		m := newStripFunction(run, nil)
@@ -150,7 +187,9 @@ func (r *stripReducer) accumulate(f *reduceLoop) step {
 				} else {
 					r.column(w, from, to, part)
 				}
-				from, to, n = from+part, to+part*step, n-part
+				from = from + part
+				to = to + part*step
+				n = n - part
 			}
 		})
 	}
@@ -160,8 +199,16 @@ func (r *stripReducer) accumulate(f *reduceLoop) step {
 func (r *stripReducer) column(w *worker, from, to, n int64) {
 	for k, v := range r.outs {
 		size := classBytes[v.class]
-		copyBytes(w.addresses[r.lhs[k].id], unsafe.Add(w.addresses[v.id], to*size), n*size)
-		copyBytes(w.addresses[r.rhs[k].id], unsafe.Add(w.addresses[r.args[k].id], from*size), n*size)
+		copyBytes(
+			w.addresses[r.lhs[k].id],
+			unsafe.Add(w.addresses[v.id], to*size),
+			n*size,
+		)
+		copyBytes(
+			w.addresses[r.rhs[k].id],
+			unsafe.Add(w.addresses[r.args[k].id], from*size),
+			n*size,
+		)
 	}
 	r.combine(w, n, to)
 }
@@ -171,7 +218,11 @@ func (r *stripReducer) combine(w *worker, n, to int64) {
 	r.run(w, n)
 	for k, v := range r.outs {
 		size := classBytes[v.class]
-		copyBytes(unsafe.Add(w.addresses[v.id], to*size), w.addresses[r.results[k].id], n*size)
+		copyBytes(
+			unsafe.Add(w.addresses[v.id], to*size),
+			w.addresses[r.results[k].id],
+			n*size,
+		)
 	}
 }
 
@@ -184,7 +235,11 @@ func (r *stripReducer) run(w *worker, n int64) {
 // row folds n elements, at most a strip, into one.
 func (r *stripReducer) row(w *worker, from, to, n int64) {
 	for k, v := range r.args {
-		r.deinterleave(w, k, unsafe.Add(w.addresses[v.id], from*classBytes[v.class]), n)
+		r.deinterleave(
+			w, k,
+			unsafe.Add(w.addresses[v.id], from*classBytes[v.class]),
+			n,
+		)
 	}
 	for n > 1 {
 		r.run(w, n/2)
@@ -207,7 +262,8 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 
 // deinterleave moves n elements to the left and right, in turns.
 func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int64) {
-	left, right := w.addresses[r.lhs[k].id], w.addresses[r.rhs[k].id]
+	left := w.addresses[r.lhs[k].id]
+	right := w.addresses[r.rhs[k].id]
 	if classBytes[r.lhs[k].class] == 4 {
 		pairs := int64(0)
 		if f := deinterleaveRoutine(); f != nil && n >= 16 {
@@ -215,9 +271,17 @@ func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int6
 			f.Call(unsafe.Pointer(&deinterleaveArgs{pairs, src, left, right}))
 		}
 		rest := n - 2*pairs
-		inTurns(elementsAfter[uint32](left, pairs, rest-rest/2), elementsAfter[uint32](right, pairs, rest/2), elementsAfter[uint32](src, 2*pairs, rest))
+		inTurns(
+			elementsAfter[uint32](left, pairs, rest-rest/2),
+			elementsAfter[uint32](right, pairs, rest/2),
+			elementsAfter[uint32](src, 2*pairs, rest),
+		)
 	} else {
-		inTurns(elementsAfter[uint64](left, 0, n-n/2), elementsAfter[uint64](right, 0, n/2), elementsAfter[uint64](src, 0, n))
+		inTurns(
+			elementsAfter[uint64](left, 0, n-n/2),
+			elementsAfter[uint64](right, 0, n/2),
+			elementsAfter[uint64](src, 0, n),
+		)
 	}
 }
 
@@ -238,11 +302,18 @@ func inTurns[T uint32 | uint64](left, right, src []T) {
 }
 
 func copyBytes(dst, src unsafe.Pointer, bytes int64) {
-	copy(unsafe.Slice((*byte)(dst), bytes), unsafe.Slice((*byte)(src), bytes))
+	copy(
+		unsafe.Slice((*byte)(dst), bytes),
+		unsafe.Slice((*byte)(src), bytes),
+	)
 }
 
 // copyElement copies element from of src to element at of dst.
 func copyElement(w *worker, dst *value, at int64, src *value, from int64) {
 	size := classBytes[dst.class]
-	copyBytes(unsafe.Add(w.addresses[dst.id], at*size), unsafe.Add(w.addresses[src.id], from*size), size)
+	copyBytes(
+		unsafe.Add(w.addresses[dst.id], at*size),
+		unsafe.Add(w.addresses[src.id], from*size),
+		size,
+	)
 }

@@ -41,9 +41,16 @@ ENTRY main {
 // any length and on every class of type.
 func TestReduceKeepsTheOrder(t *testing.T) {
 	for _, d := range []string{"f32", "f64", "s32", "s64"} {
-		for _, size := range [][2]int{{3, 7}, {5, 1}, {1, 1}, {2, 513}, {4, 1200}, {700, 3}} {
+		for _, size := range [][2]int{
+			{3, 7}, {5, 1}, {1, 1},
+			{2, 513}, {4, 1200}, {700, 3},
+		} {
 			for dim := range 2 {
-				r := strings.NewReplacer("T[", d+"[", "ROWS", fmt.Sprint(size[0]), "COLS", fmt.Sprint(size[1]), "DIM", fmt.Sprint(dim), "KEPT", fmt.Sprint(size[1-dim]))
+				r := strings.NewReplacer(
+					"T[", d+"[", "ROWS", fmt.Sprint(size[0]), "COLS",
+					fmt.Sprint(size[1]), "DIM", fmt.Sprint(dim),
+					"KEPT", fmt.Sprint(size[1-dim]),
+				)
 				text := r.Replace(firstOf)
 				m, err := hlo.Parse("first", []byte(text))
 				if err != nil {

@@ -48,7 +48,9 @@ func BenchmarkSums(b *testing.B) {
 		}
 		p, bench := landscape(b, c.text)
 		for _, threads := range []int64{1, int64(lanes())} {
-			b.Run(fmt.Sprintf("%s/%d", c.name, threads), func(b *testing.B) { againstReading(b, p, bench, plans, threads) })
+			b.Run(fmt.Sprintf("%s/%d", c.name, threads), func(b *testing.B) {
+				againstReading(b, p, bench, plans, threads)
+			})
 		}
 	}
 }
@@ -56,7 +58,8 @@ func BenchmarkSums(b *testing.B) {
 func againstReading(b *testing.B, p *symtile.Program, bench *check.Bench, plans []string, threads int64) {
 	backend := New()
 	bytes := p.Fusion.Params[0].Shape.Bytes()
-	copied, read := newRoof(b, bytes, threads, &backend.workers), newReadRoof(b, bytes, threads, &backend.workers)
+	copied := newRoof(b, bytes, threads, &backend.workers)
+	read := newReadRoof(b, bytes, threads, &backend.workers)
 	defer copied.close()
 	defer read.close()
 	names, runs := []string{"read", "copy"}, []func() time.Duration{read.run, copied.run}
@@ -92,9 +95,14 @@ func againstReading(b *testing.B, p *symtile.Program, bench *check.Bench, plans 
 	for k, x := range seconds {
 		var ofRead, ofCopy []float64
 		for r := range x {
-			ofRead, ofCopy = append(ofRead, seconds[0][r]/x[r]), append(ofCopy, seconds[1][r]/x[r])
+			ofRead = append(ofRead, seconds[0][r]/x[r])
+			ofCopy = append(ofCopy, seconds[1][r]/x[r])
 		}
-		b.Logf("%-32s best %6.3f ms  median %6.3f ms  %5.3f of reading  %5.3f of copying", names[k], 1e3*slices.Min(x), 1e3*middle(x), middle(ofRead), middle(ofCopy))
+		b.Logf(
+			"%-32s best %6.3f ms  median %6.3f ms  %5.3f of reading  %5.3f of copying",
+			names[k], 1e3*slices.Min(x),
+			1e3*middle(x), middle(ofRead), middle(ofCopy),
+		)
 	}
 }
 
@@ -117,8 +125,13 @@ func newReadRoof(b *testing.B, bytes, threads int64, crew *workerPool) *roof {
 	r := &roof{begin: func() { run++ }}
 	r.team = newTeam(workers, []step{func(w *worker) {
 		array := arrays[run%2].Data
-		lo, hi := bytes*w.tids[0]/parts/256*256, bytes*(w.tids[0]+1)/parts/256*256
-		w.copyArgs = copyArgs{n: (hi - lo) / 256, from: unsafe.Pointer(&array[lo]), fromStep: (hi - lo) / 4}
+		lo := bytes * w.tids[0] / parts / 256 * 256
+		hi := bytes * (w.tids[0] + 1) / parts / 256 * 256
+		w.copyArgs = copyArgs{
+			n:        (hi - lo) / 256,
+			from:     unsafe.Pointer(&array[lo]),
+			fromStep: (hi - lo) / 4,
+		}
 		read.Call(unsafe.Pointer(&w.copyArgs))
 	}}, newRaster([]int64{parts}, 0), nil, crew)
 	return r
@@ -141,7 +154,11 @@ func emitRead(a *amd64.Assembler) error {
 	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
 	a.Emit(amd64.MOV, amd64.RSI, amd64.Mem{Base: amd64.RDI, Disp: 16})
 	a.Emit(amd64.MOV, amd64.RCX, amd64.Mem{Base: amd64.RDI, Disp: 32})
-	a.Emit(amd64.LEA, amd64.R8, amd64.Mem{Base: amd64.RCX, Index: amd64.RCX, Scale: 2})
+	a.Emit(amd64.LEA, amd64.R8, amd64.Mem{
+		Base:  amd64.RCX,
+		Index: amd64.RCX,
+		Scale: 2,
+	})
 	loop := a.NewLabel()
 	a.Bind(loop)
 	for _, m := range eightRows(amd64.RSI, amd64.RSI, amd64.RCX, amd64.R8)[:4] {

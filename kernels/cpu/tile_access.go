@@ -25,7 +25,11 @@ func newDimMask(b *block, d symtile.DimTile) dimMask {
 	}
 	size, _ := d.Size.Value()
 	stride, _ := d.Stride.Value()
-	return dimMask{size, stride, b.slot(d.Offset), b.slot(d.Lower), b.slot(d.Bound)}
+	return dimMask{
+		size, stride, b.slot(d.Offset),
+		b.slot(d.Lower),
+		b.slot(d.Bound),
+	}
 }
 
 // errDigits rejects tiles that only loads and stores can walk.
@@ -33,7 +37,9 @@ var errDigits = errors.New("a tile with several digits in one dimension is maske
 
 // valid is the range of elements that are there.
 func (m *dimMask) valid(w *worker) (lo, hi int64) {
-	offset, lower, bound := w.slots[m.offset], w.slots[m.lower], w.slots[m.bound]
+	offset := w.slots[m.offset]
+	lower := w.slots[m.lower]
+	bound := w.slots[m.bound]
 	hi = m.size
 	if offset < lower {
 		lo = (lower - offset + m.stride - 1) / m.stride
@@ -45,7 +51,9 @@ func (m *dimMask) valid(w *worker) (lo, hi int64) {
 }
 
 // A transfer moves one run between memory and scratch.
-type transfer[T number] func(scratch []T, data []byte, at, stride int64)
+type transfer[T number] func(
+	scratch []T, data []byte, at, stride int64,
+)
 
 // tileAccess walks a tile of an array in row-major order. Dimensions that follow
 // each other in memory without gaps and masks are one.
@@ -62,7 +70,10 @@ type tileAccessDim struct {
 	mask       int // −1: nothing is masked
 }
 
-func newTileAccess[T number](b *block, t symtile.Tile, shape hlo.Shape, move transfer[T]) *tileAccess[T] {
+func newTileAccess[T number](
+	b *block, t symtile.Tile,
+	shape hlo.Shape, move transfer[T],
+) *tileAccess[T] {
 	a := &tileAccess[T]{transfer: move}
 	memory := shape.Strides()
 	base := b.l.p.Space.Ring.Const(0)
@@ -74,7 +85,9 @@ func newTileAccess[T number](b *block, t symtile.Tile, shape hlo.Shape, move tra
 		base = base.Add(d.Offset.Scale(memory[axis[k]]))
 		size, _ := d.Size.Value()
 		stride, _ := d.Stride.Value()
-		next := tileAccessDim{size, stride * memory[axis[k]], -1}
+		next := tileAccessDim{
+			size, stride * memory[axis[k]], -1,
+		}
 		if d.Masked() {
 			next.mask = len(a.masks)
 			a.masks = append(a.masks, newDimMask(b, d))
@@ -84,7 +97,8 @@ func newTileAccess[T number](b *block, t symtile.Tile, shape hlo.Shape, move tra
 	if len(a.dims) == 0 {
 		a.dims = []tileAccessDim{{1, 1, -1}}
 	}
-	a.base, a.runtimeBase = b.slot(base), len(b.l.runtimeVars(base)) > 0
+	a.base, a.runtimeBase = b.slot(base),
+		len(b.l.runtimeVars(base)) > 0
 	return a
 }
 
@@ -93,9 +107,12 @@ func (a *tileAccess[T]) push(d tileAccessDim) {
 	if d.size == 1 && d.mask < 0 {
 		return
 	}
-	if n := len(a.dims); n > 0 && d.mask < 0 {
-		if out := &a.dims[n-1]; out.mask < 0 && out.step == d.size*d.step {
-			out.size, out.step = out.size*d.size, d.step
+	n := len(a.dims)
+	if n > 0 && d.mask < 0 {
+		out := &a.dims[n-1]
+		if out.mask < 0 && out.step == d.size*d.step {
+			out.size = out.size * d.size
+			out.step = d.step
 			return
 		}
 	}
@@ -105,7 +122,9 @@ func (a *tileAccess[T]) push(d tileAccessDim) {
 // dense says whether the tile lies in memory as it does in scratch, at a place
 // that is known where its block begins.
 func (a *tileAccess[T]) dense() bool {
-	return !a.runtimeBase && len(a.dims) == 1 && a.dims[0].mask < 0 && (a.dims[0].step == 1 || a.dims[0].size == 1)
+	return !a.runtimeBase && len(a.dims) == 1 &&
+		a.dims[0].mask < 0 &&
+		(a.dims[0].step == 1 || a.dims[0].size == 1)
 }
 
 // A region is the part of each dimension that is there.
@@ -122,29 +141,38 @@ func (a *tileAccess[T]) validRegion(w *worker, r *region) {
 
 // read brings elements from … from+len(scratch)−1 of the tile; masked ones
 // become 0.
-func (a *tileAccess[T]) read(w *worker, data []byte, scratch []T, from int64) {
+func (a *tileAccess[T]) read(
+	w *worker, data []byte, scratch []T, from int64,
+) {
 	a.walk(w, data, scratch, from, len(a.masks) > 0)
 }
 
 // write stores those that are there.
-func (a *tileAccess[T]) write(w *worker, data []byte, scratch []T, from int64) {
+func (a *tileAccess[T]) write(
+	w *worker, data []byte, scratch []T, from int64,
+) {
 	a.walk(w, data, scratch, from, false)
 }
 
-func (a *tileAccess[T]) walk(w *worker, data []byte, scratch []T, from int64, blank bool) {
+func (a *tileAccess[T]) walk(
+	w *worker, data []byte,
+	scratch []T, from int64, blank bool,
+) {
 	var r region
 	a.validRegion(w, &r)
 	inner := len(a.dims) - 1
 	row := a.dims[inner]
 	var index [maxRank]int64
-	at, col := w.slots[a.base], from
+	at := w.slots[a.base]
+	col := from
 	if from > 0 {
 		at += a.seek(from, &index)
 		col = index[inner]
 	}
 	for {
 		n := min(row.size-col, int64(len(scratch)))
-		lo, hi := max(col, r.lo[inner]), min(col+n, r.hi[inner])
+		lo := max(col, r.lo[inner])
+		hi := min(col+n, r.hi[inner])
 		if lo >= hi || !r.inside(index[:inner]) {
 			lo, hi = col, col
 		}
@@ -153,7 +181,10 @@ func (a *tileAccess[T]) walk(w *worker, data []byte, scratch []T, from int64, bl
 			clear(scratch[hi-col : n])
 		}
 		if lo < hi {
-			a.transfer(scratch[lo-col:hi-col], data, at+lo*row.step, row.step)
+			a.transfer(
+				scratch[lo-col:hi-col], data,
+				at+lo*row.step, row.step,
+			)
 		}
 		if scratch = scratch[n:]; len(scratch) == 0 {
 			return
@@ -172,7 +203,9 @@ func (a *tileAccess[T]) walk(w *worker, data []byte, scratch []T, from int64, bl
 }
 
 // seek finds the indices of element n and the place of its row.
-func (a *tileAccess[T]) seek(n int64, index *[maxRank]int64) (at int64) {
+func (a *tileAccess[T]) seek(
+	n int64, index *[maxRank]int64,
+) (at int64) {
 	for d := len(a.dims) - 1; d >= 0; d-- {
 		index[d] = n % a.dims[d].size
 		n /= a.dims[d].size
@@ -195,22 +228,42 @@ func (r *region) inside(index []int64) bool {
 // lowerLoad reads a tile of a parameter, or uses it where it is.
 func lowerLoad[T number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)
-	shape, param := op.Instr.Shape, op.Instr.Attrs.Param
-	a := newTileAccess(b, op.Tile, shape, reader[T](shape.DType))
+	shape := op.Instr.Shape
+	param := op.Instr.Attrs.Param
+	a := newTileAccess(
+		b, op.Tile, shape, reader[T](shape.DType),
+	)
 	if a.dense() && native(shape.DType) {
-		b.bindArray(v, "is "+op.Instr.Name, a.base, func(w *worker) []byte { return w.in[param].Data })
+		b.bindArray(v, "is "+op.Instr.Name, a.base, func(w *worker) []byte {
+			return w.in[param].Data
+		})
 		return
 	}
-	if v.strides = b.l.dotOnlyStrides(n, op); v.strides != nil && native(shape.DType) && !a.runtimeBase {
+	v.strides = b.l.dotOnlyStrides(n, op)
+	if v.strides != nil &&
+		native(shape.DType) && !a.runtimeBase {
 		v.n = spanOf(op.Tile.Sizes(), v.strides)
-		b.bindArray(v, "is part of "+op.Instr.Name, a.base, func(w *worker) []byte { return w.in[param].Data })
+		b.bindArray(v, "is part of "+op.Instr.Name, a.base, func(w *worker) []byte {
+			return w.in[param].Data
+		})
 		return
 	}
 	v.strides = nil
-	seen := a.memoryView(shape.DType, func(w *worker) []byte { return w.in[param].Data })
-	b.add(&instr{name: "load " + op.Instr.Name, outs: []*value{v}, n: v.n, source: seen, strip: func(w *worker, lo, hi int64) {
-		a.read(w, w.in[param].Data, part[T](w, v, lo, hi), lo)
-	}})
+	seen := a.memoryView(shape.DType, func(w *worker) []byte {
+		return w.in[param].Data
+	})
+	b.add(&instr{
+		name:   "load " + op.Instr.Name,
+		outs:   []*value{v},
+		n:      v.n,
+		source: seen,
+		strip: func(w *worker, lo, hi int64) {
+			a.read(
+				w, w.in[param].Data,
+				part[T](w, v, lo, hi), lo,
+			)
+		},
+	})
 }
 
 // dotOnlyStrides returns how far apart elements of a tile of op n, a load, are in its
@@ -225,7 +278,10 @@ func (l *lowering) dotOnlyStrides(n int, op symtile.Op) (strides []int64) {
 			return nil
 		}
 	}
-	if uses == 0 || slices.ContainsFunc(l.p.Roots, func(r symtile.Root) bool { return r.Op == n }) {
+	if uses == 0 ||
+		slices.ContainsFunc(l.p.Roots, func(r symtile.Root) bool {
+			return r.Op == n
+		}) {
 		return nil
 	}
 	return l.arrayStrides(op)
@@ -241,13 +297,20 @@ func spanOf(sizes, strides []int64) int64 {
 }
 
 // bindArray makes a value the elements of an array of the caller that follow the place.
-func (b *block) bindArray(v *value, text string, base int, array func(w *worker) []byte) {
+func (b *block) bindArray(
+	v *value, text string, base int,
+	array func(w *worker) []byte,
+) {
 	v.where = inMemory
 	size, bytes := classBytes[v.class], v.bytes()
-	b.binds = append(b.binds, bind{text, v, func(w *worker) {
-		at := w.slots[base] * size
-		w.addresses[v.id] = unsafe.Pointer(unsafe.SliceData(array(w)[at : at+bytes : at+bytes]))
-	}})
+	b.binds = append(b.binds, bind{
+		text, v, func(w *worker) {
+			at := w.slots[base] * size
+			w.addresses[v.id] = unsafe.Pointer(
+				unsafe.SliceData(array(w)[at : at+bytes : at+bytes]),
+			)
+		},
+	})
 }
 
 // lowerStore writes a root's tile to its output, in the programs that own it. A
@@ -269,28 +332,50 @@ func (b *block) lowerStore(r symtile.Root) {
 }
 
 func lowerStoreAs[T number](b *block, r symtile.Root) {
-	op, v := b.l.p.Ops[r.Op], b.l.results[r.Op][0]
-	shape, once, output := op.Instr.Shape, r.Once, r.Output
-	a := newTileAccess(b, op.Tile, shape, writer[T](shape.DType))
+	op := b.l.p.Ops[r.Op]
+	v := b.l.results[r.Op][0]
+	shape := op.Instr.Shape
+	once := r.Once
+	output := r.Output
+	a := newTileAccess(
+		b, op.Tile, shape, writer[T](shape.DType),
+	)
 	name := fmt.Sprintf("output %d", output)
-	whole := b.l.split == nil && a.dense() && native(shape.DType) && len(once) == 0 // of parts only the last may write
+	// of parts only the last may write
+	whole := b.l.split == nil && a.dense() &&
+		native(shape.DType) && len(once) == 0
 	if (whole || v.strides != nil) && v.where == inTile {
-		v.nonTemporal = v.strides == nil && b.l.storesNonTemporal(shape)
-		b.bindArray(v, "is "+name, a.base, func(w *worker) []byte { return w.out[output].Data })
+		v.nonTemporal = v.strides == nil &&
+			b.l.storesNonTemporal(shape)
+		b.bindArray(v, "is "+name, a.base, func(w *worker) []byte {
+			return w.out[output].Data
+		})
 		return
 	}
 	var sink *memoryView
 	if len(once) == 0 {
-		sink = a.memoryView(shape.DType, func(w *worker) []byte { return w.out[output].Data })
+		sink = a.memoryView(shape.DType, func(w *worker) []byte {
+			return w.out[output].Data
+		})
 	}
-	b.add(&instr{name: "store " + name, stripArgs: []*value{v}, n: op.Tile.Elements(), sink: sink, nonTemporal: b.l.storesNonTemporal(shape), strip: func(w *worker, lo, hi int64) {
-		for _, d := range once {
-			if w.tids[d] != 0 {
-				return
+	b.add(&instr{
+		name:        "store " + name,
+		stripArgs:   []*value{v},
+		n:           op.Tile.Elements(),
+		sink:        sink,
+		nonTemporal: b.l.storesNonTemporal(shape),
+		strip: func(w *worker, lo, hi int64) {
+			for _, d := range once {
+				if w.tids[d] != 0 {
+					return
+				}
 			}
-		}
-		a.write(w, w.out[output].Data, part[T](w, v, lo, hi), lo)
-	}})
+			a.write(
+				w, w.out[output].Data,
+				part[T](w, v, lo, hi), lo,
+			)
+		},
+	})
 }
 
 // storesNonTemporal says whether an output is written past the caches.
@@ -311,7 +396,9 @@ func elements[S stored](data []byte) []S {
 	return kernels.Elements[S](kernels.Buffer{Data: data})
 }
 
-func read[S stored, T number](scratch []T, data []byte, at, stride int64) {
+func read[S stored, T number](
+	scratch []T, data []byte, at, stride int64,
+) {
 	src := elements[S](data)
 	if stride == 1 {
 		src = src[at : at+int64(len(scratch))]
@@ -326,7 +413,9 @@ func read[S stored, T number](scratch []T, data []byte, at, stride int64) {
 	}
 }
 
-func write[S stored, T number](scratch []T, data []byte, at, stride int64) {
+func write[S stored, T number](
+	scratch []T, data []byte, at, stride int64,
+) {
 	dst := elements[S](data)
 	if stride == 1 {
 		dst = dst[at : at+int64(len(scratch))]
@@ -343,7 +432,10 @@ func write[S stored, T number](scratch []T, data []byte, at, stride int64) {
 
 // copyIn and copyOut are read and write of the scratch's own type.
 func copyIn[T number](scratch []T, data []byte, at, stride int64) {
-	src := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/int(unsafe.Sizeof(scratch[0])))
+	src := unsafe.Slice(
+		(*T)(unsafe.Pointer(unsafe.SliceData(data))),
+		len(data)/int(unsafe.Sizeof(scratch[0])),
+	)
 	if stride == 1 {
 		copy(scratch, src[at:at+int64(len(scratch))])
 		return
@@ -355,7 +447,10 @@ func copyIn[T number](scratch []T, data []byte, at, stride int64) {
 }
 
 func copyOut[T number](scratch []T, data []byte, at, stride int64) {
-	dst := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/int(unsafe.Sizeof(scratch[0])))
+	dst := unsafe.Slice(
+		(*T)(unsafe.Pointer(unsafe.SliceData(data))),
+		len(data)/int(unsafe.Sizeof(scratch[0])),
+	)
 	if stride == 1 {
 		copy(dst[at:at+int64(len(scratch))], scratch)
 		return
@@ -371,8 +466,13 @@ func readSmall(d hlo.DType) transfer[float32] {
 	if d.Bits() == 8 {
 		return readTable(d)
 	}
-	return func(scratch []float32, data []byte, at, stride int64) {
-		b := kernels.Buffer{Shape: hlo.Shape{DType: d}, Data: data}
+	return func(
+		scratch []float32, data []byte, at, stride int64,
+	) {
+		b := kernels.Buffer{
+			Shape: hlo.Shape{DType: d},
+			Data:  data,
+		}
 		for k := range scratch {
 			scratch[k] = float32(b.Float(at))
 			at += stride
@@ -387,11 +487,16 @@ func readTable(d hlo.DType) transfer[float32] {
 	for k := range codes {
 		codes[k] = byte(k)
 	}
-	list := kernels.Buffer{Shape: hlo.Shape{DType: d}, Data: codes}
+	list := kernels.Buffer{
+		Shape: hlo.Shape{DType: d},
+		Data:  codes,
+	}
 	for k := range values {
 		values[k] = float32(list.Float(int64(k)))
 	}
-	return func(scratch []float32, data []byte, at, stride int64) {
+	return func(
+		scratch []float32, data []byte, at, stride int64,
+	) {
 		for k := range scratch {
 			scratch[k] = values[data[at]]
 			at += stride
@@ -400,8 +505,13 @@ func readTable(d hlo.DType) transfer[float32] {
 }
 
 func writeSmall(d hlo.DType) transfer[float32] {
-	return func(scratch []float32, data []byte, at, stride int64) {
-		b := kernels.Buffer{Shape: hlo.Shape{DType: d}, Data: data}
+	return func(
+		scratch []float32, data []byte, at, stride int64,
+	) {
+		b := kernels.Buffer{
+			Shape: hlo.Shape{DType: d},
+			Data:  data,
+		}
 		for _, v := range scratch {
 			b.SetFloat(at, float64(v))
 			at += stride
@@ -441,21 +551,41 @@ func writeBF16(scratch []float32, data []byte, at, stride int64) {
 
 // readers and writers by element type; floats not listed go through Buffer.
 var readers = map[hlo.DType]any{
-	hlo.F32: transfer[float32](copyIn[float32]), hlo.F64: transfer[float64](copyIn[float64]), hlo.BF16: transfer[float32](readBF16),
-	hlo.Pred: transfer[int32](read[uint8, int32]), hlo.S2: transfer[int32](read[int8, int32]), hlo.S4: transfer[int32](read[int8, int32]),
-	hlo.S8: transfer[int32](read[int8, int32]), hlo.S16: transfer[int32](read[int16, int32]), hlo.S32: transfer[int32](copyIn[int32]),
-	hlo.U2: transfer[int32](read[uint8, int32]), hlo.U4: transfer[int32](read[uint8, int32]), hlo.U8: transfer[int32](read[uint8, int32]),
-	hlo.U16: transfer[int32](read[uint16, int32]), hlo.U32: transfer[int64](read[uint32, int64]),
-	hlo.S64: transfer[int64](copyIn[int64]), hlo.U64: transfer[int64](copyIn[int64]),
+	hlo.F32:  transfer[float32](copyIn[float32]),
+	hlo.F64:  transfer[float64](copyIn[float64]),
+	hlo.BF16: transfer[float32](readBF16),
+	hlo.Pred: transfer[int32](read[uint8, int32]),
+	hlo.S2:   transfer[int32](read[int8, int32]),
+	hlo.S4:   transfer[int32](read[int8, int32]),
+	hlo.S8:   transfer[int32](read[int8, int32]),
+	hlo.S16:  transfer[int32](read[int16, int32]),
+	hlo.S32:  transfer[int32](copyIn[int32]),
+	hlo.U2:   transfer[int32](read[uint8, int32]),
+	hlo.U4:   transfer[int32](read[uint8, int32]),
+	hlo.U8:   transfer[int32](read[uint8, int32]),
+	hlo.U16:  transfer[int32](read[uint16, int32]),
+	hlo.U32:  transfer[int64](read[uint32, int64]),
+	hlo.S64:  transfer[int64](copyIn[int64]),
+	hlo.U64:  transfer[int64](copyIn[int64]),
 }
 
 var writers = map[hlo.DType]any{
-	hlo.F32: transfer[float32](copyOut[float32]), hlo.F64: transfer[float64](copyOut[float64]), hlo.BF16: transfer[float32](writeBF16),
-	hlo.Pred: transfer[int32](write[uint8, int32]), hlo.S2: transfer[int32](write[int8, int32]), hlo.S4: transfer[int32](write[int8, int32]),
-	hlo.S8: transfer[int32](write[int8, int32]), hlo.S16: transfer[int32](write[int16, int32]), hlo.S32: transfer[int32](copyOut[int32]),
-	hlo.U2: transfer[int32](write[uint8, int32]), hlo.U4: transfer[int32](write[uint8, int32]), hlo.U8: transfer[int32](write[uint8, int32]),
-	hlo.U16: transfer[int32](write[uint16, int32]), hlo.U32: transfer[int64](write[uint32, int64]),
-	hlo.S64: transfer[int64](copyOut[int64]), hlo.U64: transfer[int64](copyOut[int64]),
+	hlo.F32:  transfer[float32](copyOut[float32]),
+	hlo.F64:  transfer[float64](copyOut[float64]),
+	hlo.BF16: transfer[float32](writeBF16),
+	hlo.Pred: transfer[int32](write[uint8, int32]),
+	hlo.S2:   transfer[int32](write[int8, int32]),
+	hlo.S4:   transfer[int32](write[int8, int32]),
+	hlo.S8:   transfer[int32](write[int8, int32]),
+	hlo.S16:  transfer[int32](write[int16, int32]),
+	hlo.S32:  transfer[int32](copyOut[int32]),
+	hlo.U2:   transfer[int32](write[uint8, int32]),
+	hlo.U4:   transfer[int32](write[uint8, int32]),
+	hlo.U8:   transfer[int32](write[uint8, int32]),
+	hlo.U16:  transfer[int32](write[uint16, int32]),
+	hlo.U32:  transfer[int64](write[uint32, int64]),
+	hlo.S64:  transfer[int64](copyOut[int64]),
+	hlo.U64:  transfer[int64](copyOut[int64]),
 }
 
 func reader[T number](d hlo.DType) transfer[T] {

@@ -62,7 +62,10 @@ func (b *block) lowerCopies(r *composition, in *instr, m tileCopy, once []int) {
 
 // lowerCopy lowers one trail of a route, nil when nothing can be on it.
 func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
-	if t.complement && !slices.ContainsFunc(t.dims, func(d composedDim) bool { return len(d.outside) > 0 }) {
+	if t.complement &&
+		!slices.ContainsFunc(t.dims, func(d composedDim) bool {
+			return len(d.outside) > 0
+		}) {
 		return nil
 	}
 	source := b.l.p.Ops[t.source]
@@ -71,7 +74,9 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 		base, _ := t.toMemory(b.l)
 		m.from = b.slot(base)
 		param := source.Instr.Attrs.Param
-		m.src = func(w *worker) []byte { return w.in[param].Data }
+		m.src = func(w *worker) []byte {
+			return w.in[param].Data
+		}
 	} else {
 		v := b.l.results[t.source][0]
 		in.tileArgs = append(in.tileArgs, v)
@@ -80,7 +85,8 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 			t.broadcastFirst()
 		}
 	}
-	m.start, m.complement = t.start, t.complement
+	m.start = t.start
+	m.complement = t.complement
 	for _, d := range t.dims {
 		x := copyDim{size: d.size, to: d.to, from: d.at}
 		for _, tile := range d.inside {
@@ -93,7 +99,9 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	}
 	m.normalize()
 	if m.block = nil; m.nonTemporal && m.isTranspose() {
-		m.block = b.l.value("block", classF32, noTile, blockBytes/4)
+		m.block = b.l.value(
+			"block", classF32, noTile, blockBytes/4,
+		)
 		in.outs = append(in.outs, m.block)
 	}
 	return &m
@@ -101,24 +109,44 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 
 // data is the bytes of a value.
 func (v *value) data(w *worker) []byte {
-	return unsafe.Slice((*byte)(w.addresses[v.id]), v.bytes())
+	return unsafe.Slice(
+		(*byte)(w.addresses[v.id]),
+		v.bytes(),
+	)
 }
 
 // normalize orders dimensions, joins those that are one, and finds the ones whose
 // elements follow each other.
 func (m *tileCopy) normalize() {
-	m.dims = slices.DeleteFunc(m.dims, func(d copyDim) bool { return d.size == 1 && len(d.inside)+len(d.outside) == 0 })
-	slices.SortStableFunc(m.dims, func(x, y copyDim) int { return cmp.Or(cmp.Compare(y.to, x.to), cmp.Compare(y.from, x.from)) })
+	m.dims = slices.DeleteFunc(m.dims, func(d copyDim) bool {
+		return d.size == 1 &&
+			len(d.inside)+len(d.outside) == 0
+	})
+	slices.SortStableFunc(m.dims, func(x, y copyDim) int {
+		return cmp.Or(
+			cmp.Compare(y.to, x.to),
+			cmp.Compare(y.from, x.from),
+		)
+	})
 	for k := len(m.dims) - 2; k >= 0; k-- {
-		x, y := &m.dims[k], m.dims[k+1]
-		free := len(x.inside)+len(x.outside)+len(y.inside)+len(y.outside) == 0
-		if free && x.to == y.to*y.size && x.from == y.from*y.size {
-			x.size, x.to, x.from = x.size*y.size, y.to, y.from
+		x := &m.dims[k]
+		y := m.dims[k+1]
+		free := len(x.inside)+len(x.outside)+
+			len(y.inside)+len(y.outside) == 0
+		if free && x.to == y.to*y.size &&
+			x.from == y.from*y.size {
+			x.size = x.size * y.size
+			x.to = y.to
+			x.from = y.from
 			m.dims = slices.Delete(m.dims, k+1, k+2)
 		}
 	}
-	m.cols = slices.IndexFunc(m.dims, func(d copyDim) bool { return d.to == 1 })
-	m.rows = slices.IndexFunc(m.dims, func(d copyDim) bool { return d.from == 1 })
+	m.cols = slices.IndexFunc(m.dims, func(d copyDim) bool {
+		return d.to == 1
+	})
+	m.rows = slices.IndexFunc(m.dims, func(d copyDim) bool {
+		return d.from == 1
+	})
 	m.outerRow = len(m.dims) - 1
 	for m.outerRow >= 0 && m.outerRow == m.cols {
 		m.outerRow--
@@ -127,7 +155,10 @@ func (m *tileCopy) normalize() {
 
 // isTranspose says whether neighbours in the source are not neighbours in the
 // destination.
-func (m *tileCopy) isTranspose() bool { return m.cols >= 0 && m.rows >= 0 && m.rows != m.cols }
+func (m *tileCopy) isTranspose() bool {
+	return m.cols >= 0 && m.rows >= 0 &&
+		m.rows != m.cols
+}
 
 // copyToOutput lowers what a root stores as moves, if it is that.
 func (b *block) copyToOutput(k int, r symtile.Root) bool {
@@ -143,12 +174,16 @@ func (b *block) copyToOutput(k int, r symtile.Root) bool {
 	box, axis, _ := op.Tile.Boxes()
 	base := b.l.p.Space.Ring.Const(0)
 	for k, d := range box {
-		base = base.Add(d.Offset.Scale(op.Instr.Shape.Strides()[axis[k]]))
+		base = base.Add(d.Offset.Scale(
+			op.Instr.Shape.Strides()[axis[k]],
+		))
 	}
 	output := r.Output
 	b.lowerCopies(route, &instr{name: fmt.Sprintf("move to output %d", output)}, tileCopy{
-		width: op.Instr.Shape.DType.Size(), to: b.slot(base), nonTemporal: b.l.storesNonTemporal(op.Instr.Shape),
-		dst: func(w *worker) []byte { return w.out[output].Data },
+		width:       op.Instr.Shape.DType.Size(),
+		to:          b.slot(base),
+		nonTemporal: b.l.storesNonTemporal(op.Instr.Shape),
+		dst:         func(w *worker) []byte { return w.out[output].Data },
 	}, r.Once)
 	return true
 }
@@ -157,7 +192,16 @@ func (b *block) copyToOutput(k int, r symtile.Root) bool {
 func (b *block) copyToScratch(n int) {
 	op := b.l.p.Ops[n]
 	v := b.l.result(n)
-	b.lowerCopies(b.l.copies.ops[n], &instr{name: string(op.Code) + " from memory", outs: []*value{v}}, tileCopy{width: op.Instr.Shape.DType.Size(), to: -1, dst: v.data}, nil)
+	b.lowerCopies(
+		b.l.copies.ops[n],
+		&instr{name: string(op.Code) + " from memory", outs: []*value{v}},
+		tileCopy{
+			width: op.Instr.Shape.DType.Size(),
+			to:    -1,
+			dst:   v.data,
+		},
+		nil,
+	)
 }
 
 // A copyBox is a part of a move: sizes along its dimensions, and where it begins.
@@ -171,7 +215,8 @@ func (d *copyDim) valid(w *worker) (lo, hi int64) {
 	hi = d.size
 	for k := range d.inside {
 		l, h := d.inside[k].valid(w)
-		lo, hi = max(lo, l), min(hi, h)
+		lo = max(lo, l)
+		hi = min(hi, h)
 	}
 	return lo, hi
 }
@@ -179,7 +224,8 @@ func (d *copyDim) valid(w *worker) (lo, hi int64) {
 // partial says whether some elements are not there.
 func (m *tileCopy) partial(w *worker) bool {
 	for k := range m.dims {
-		if lo, hi := m.dims[k].valid(w); lo > 0 || hi < m.dims[k].size {
+		lo, hi := m.dims[k].valid(w)
+		if lo > 0 || hi < m.dims[k].size {
 			return true
 		}
 	}
@@ -190,7 +236,8 @@ func (m *tileCopy) partial(w *worker) bool {
 func (m *tileCopy) run(w *worker) {
 	var r region
 	for k := range m.dims {
-		if r.lo[k], r.hi[k] = m.dims[k].valid(w); r.lo[k] >= r.hi[k] {
+		r.lo[k], r.hi[k] = m.dims[k].valid(w)
+		if r.lo[k] >= r.hi[k] {
 			return
 		}
 	}
@@ -204,7 +251,8 @@ func (m *tileCopy) run(w *worker) {
 			continue
 		}
 		lo, hi := d.outside[0].valid(w)
-		lo, hi = max(lo, r.lo[k]), min(hi, r.hi[k])
+		lo = max(lo, r.lo[k])
+		hi = min(hi, r.hi[k])
 		if lo >= hi {
 			m.copyRegion(w, &r)
 			return
@@ -227,19 +275,28 @@ func (m *tileCopy) copyRegion(w *worker, r *region) {
 		from += w.slots[m.from]
 	}
 	var x copyBox
-	lastTo, firstFrom, lastFrom := int64(0), int64(0), int64(0)
+	lastTo := int64(0)
+	firstFrom := int64(0)
+	lastFrom := int64(0)
 	for k := range m.dims {
 		d := &m.dims[k]
-		if x.size[k] = r.hi[k] - r.lo[k]; x.size[k] <= 0 {
+		x.size[k] = r.hi[k] - r.lo[k]
+		if x.size[k] <= 0 {
 			return
 		}
-		to, from = to+r.lo[k]*d.to, from+r.lo[k]*d.from
+		to = to + r.lo[k]*d.to
+		from = from + r.lo[k]*d.from
 		lastTo += (x.size[k] - 1) * d.to
-		firstFrom, lastFrom = firstFrom+min(0, (x.size[k]-1)*d.from), lastFrom+max(0, (x.size[k]-1)*d.from)
+		firstFrom = firstFrom + min(0, (x.size[k]-1)*d.from)
+		lastFrom = lastFrom + max(0, (x.size[k]-1)*d.from)
 	}
 	n := m.width
-	dst, src := m.dst(w)[to*n:(to+lastTo+1)*n], m.src(w)[(from+firstFrom)*n:(from+lastFrom+1)*n]
-	x.dst, x.src = unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Add(unsafe.Pointer(unsafe.SliceData(src)), -firstFrom*n)
+	dst, src := m.dst(w)[to*n:(to+lastTo+1)*n],
+		m.src(w)[(from+firstFrom)*n:(from+lastFrom+1)*n]
+	x.dst, x.src = unsafe.Pointer(unsafe.SliceData(dst)),
+		unsafe.Add(
+			unsafe.Pointer(unsafe.SliceData(src)), -firstFrom*n,
+		)
 	m.copyBox(w, &x)
 }
 
@@ -250,7 +307,8 @@ func (m *tileCopy) copyBox(w *worker, x *copyBox) {
 		m.copyElements(x, -1, -1)
 	case m.dims[m.cols].from == 1:
 		m.copyRuns(w, x)
-	case m.dims[m.cols].from == 0 && x.size[m.cols]*m.width >= minFillBytes:
+	case m.dims[m.cols].from == 0 &&
+		x.size[m.cols]*m.width >= minFillBytes:
 		m.fillRuns(w, x)
 	case m.isTranspose() && m.transposed(w, x):
 	default:
@@ -260,7 +318,10 @@ func (m *tileCopy) copyBox(w *worker, x *copyBox) {
 
 // eachOuter calls visit where every combination of indices begins, but for those of
 // two dimensions.
-func (m *tileCopy) eachOuter(x *copyBox, but, and int, visit func(dst, src unsafe.Pointer)) {
+func (m *tileCopy) eachOuter(
+	x *copyBox, but, and int,
+	visit func(dst, src unsafe.Pointer),
+) {
 	var index [maxRank]int64
 	dst, src := x.dst, x.src
 	for {
@@ -270,12 +331,15 @@ func (m *tileCopy) eachOuter(x *copyBox, but, and int, visit func(dst, src unsaf
 			if k == but || k == and {
 				continue
 			}
-			to, from := m.dims[k].to*m.width, m.dims[k].from*m.width
+			to := m.dims[k].to * m.width
+			from := m.dims[k].from * m.width
 			if index[k]++; index[k] < x.size[k] {
-				dst, src = unsafe.Add(dst, to), unsafe.Add(src, from)
+				dst = unsafe.Add(dst, to)
+				src = unsafe.Add(src, from)
 				break
 			}
-			dst, src = unsafe.Add(dst, -(index[k]-1)*to), unsafe.Add(src, -(index[k]-1)*from)
+			dst = unsafe.Add(dst, -(index[k]-1)*to)
+			src = unsafe.Add(src, -(index[k]-1)*from)
 			index[k] = 0
 		}
 		if k < 0 {
@@ -286,9 +350,14 @@ func (m *tileCopy) eachOuter(x *copyBox, but, and int, visit func(dst, src unsaf
 
 // copyRuns copies rows.
 func (m *tileCopy) copyRuns(w *worker, x *copyBox) {
-	rows := copyArgs{n: 1, bytes: x.size[m.cols] * m.width}
+	rows := copyArgs{
+		n:     1,
+		bytes: x.size[m.cols] * m.width,
+	}
 	if m.outerRow >= 0 {
-		rows.n, rows.toStep, rows.fromStep = x.size[m.outerRow], m.dims[m.outerRow].to*m.width, m.dims[m.outerRow].from*m.width
+		rows.n = x.size[m.outerRow]
+		rows.toStep = m.dims[m.outerRow].to * m.width
+		rows.fromStep = m.dims[m.outerRow].from * m.width
 	}
 	if rows.ahead = prefetchBytes; rows.bytes < prefetchBytes {
 		rows.ahead = prefetchBytes / rows.bytes * rows.fromStep
@@ -309,14 +378,25 @@ func (m *tileCopy) fillRuns(w *worker, x *copyBox) {
 	bytes := x.size[m.cols] * m.width
 	m.eachOuter(x, m.cols, -1, func(dst, src unsafe.Pointer) {
 		pattern := w.fillPattern[:min(int64(len(w.fillPattern)), bytes)]
-		n := copy(pattern, unsafe.Slice((*byte)(src), m.width))
+		n := copy(
+			pattern,
+			unsafe.Slice((*byte)(src), m.width),
+		)
 		for ; n < len(pattern); n *= 2 {
 			copy(pattern[n:], pattern[:n])
 		}
-		rows := copyArgs{n: bytes / int64(len(pattern)), bytes: int64(len(pattern)), from: unsafe.Pointer(&pattern[0]), to: dst, toStep: int64(len(pattern))}
+		rows := copyArgs{
+			n:      bytes / int64(len(pattern)),
+			bytes:  int64(len(pattern)),
+			from:   unsafe.Pointer(&pattern[0]),
+			to:     dst,
+			toStep: int64(len(pattern)),
+		}
 		w.copyRows(rows, m.nonTemporal)
 		if left := bytes % int64(len(pattern)); left > 0 {
-			rows.to, rows.n, rows.bytes = unsafe.Add(dst, bytes-left), 1, left
+			rows.to = unsafe.Add(dst, bytes-left)
+			rows.n = 1
+			rows.bytes = left
 			w.copyRows(rows, m.nonTemporal)
 		}
 	})
@@ -324,9 +404,13 @@ func (m *tileCopy) fillRuns(w *worker, x *copyBox) {
 
 // copyElements moves element by element, along a dimension inside of the others.
 func (m *tileCopy) copyElements(x *copyBox, along, but int) {
-	n, to, from := int64(1), int64(0), int64(0)
+	n := int64(1)
+	to := int64(0)
+	from := int64(0)
 	if along >= 0 {
-		n, to, from = x.size[along], m.dims[along].to, m.dims[along].from
+		n, to, from = x.size[along],
+			m.dims[along].to,
+			m.dims[along].from
 	}
 	m.eachOuter(x, along, but, func(dst, src unsafe.Pointer) {
 		m.copyStrided(dst, src, n, to, from)
@@ -348,9 +432,12 @@ func (m *tileCopy) copyStrided(dst, src unsafe.Pointer, n, to, from int64) {
 }
 
 // copyStridedAs moves n elements that are apart.
-func copyStridedAs[T uint8 | uint16 | uint32 | uint64](dst, src unsafe.Pointer, n, to, from int64) {
+func copyStridedAs[T uint8 | uint16 | uint32 | uint64](
+	dst, src unsafe.Pointer, n, to, from int64,
+) {
 	size := int64(unsafe.Sizeof(T(0)))
 	for k := range n {
-		*(*T)(unsafe.Add(dst, k*to*size)) = *(*T)(unsafe.Add(src, k*from*size))
+		*(*T)(unsafe.Add(dst, k*
+			to*size)) = *(*T)(unsafe.Add(src, k*from*size))
 	}
 }

@@ -93,7 +93,9 @@ func BenchmarkMoves(b *testing.B) {
 		for _, threads := range []int64{1, int64(lanes())} {
 			for _, plan := range plans {
 				plan = plan.With("threads", threads)
-				b.Run(c.name+"/"+plan.String(), func(b *testing.B) { againstCopy(b, p, bench, plan) })
+				b.Run(c.name+"/"+plan.String(), func(b *testing.B) {
+					againstCopy(b, p, bench, plan)
+				})
 			}
 		}
 	}
@@ -150,8 +152,18 @@ func newRoof(b *testing.B, bytes, threads int64, crew *workerPool) *roof {
 	}
 	parts := 8 * threads
 	r.team = newTeam(workers, []step{func(w *worker) {
-		lo, hi := bytes/2*w.tids[0]/parts/64*64, bytes/2*(w.tids[0]+1)/parts/64*64
-		w.copyRows(copyArgs{n: 1, bytes: hi - lo, from: unsafe.Pointer(&from[run%2].Data[lo]), to: unsafe.Pointer(&to[run%2].Data[lo]), ahead: prefetchBytes}, true)
+		lo := bytes / 2 * w.tids[0] / parts / 64 * 64
+		hi := bytes / 2 * (w.tids[0] + 1) / parts / 64 * 64
+		w.copyRows(
+			copyArgs{
+				n:     1,
+				bytes: hi - lo,
+				from:  unsafe.Pointer(&from[run%2].Data[lo]),
+				to:    unsafe.Pointer(&to[run%2].Data[lo]),
+				ahead: prefetchBytes,
+			},
+			true,
+		)
 		storeFence(w)
 	}}, newRaster([]int64{parts}, 0), nil, crew)
 	return r

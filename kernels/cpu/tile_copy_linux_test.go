@@ -19,9 +19,14 @@ import (
 )
 
 // moveTypes are element types of every width, held in scratch as they are and not.
-var moveTypes = []string{"f32", "f64", "bf16", "f16", "s8", "u8", "s16", "s32", "u32", "s64", "pred", "f8e4m3fn"}
+var moveTypes = []string{
+	"f32", "f64", "bf16", "f16", "s8", "u8", "s16", "s32", "u32", "s64", "pred", "f8e4m3fn",
+}
 
-var moveExtents = []int64{1, 2, 3, 7, 8, 9, 15, 16, 17, 24, 31, 33, 64, 67, 130}
+var moveExtents = []int64{
+	1, 2, 3, 7, 8, 9, 15, 16,
+	17, 24, 31, 33, 64, 67, 130,
+}
 
 // randomMoves makes a program of operations that move elements, sometimes with
 // arithmetic before or after.
@@ -38,7 +43,12 @@ func randomMoves(rng *rand.Rand) string {
 		layout = "{" + list(rng.Perm(len(c.dims))) + "}"
 	}
 	fmt.Fprintf(&c.text, "v0 = %s%s parameter(0)\nzero = f32[] constant(0)\npadding = f32[] constant(1)\n", shapeText(c.dims), layout)
-	steps := []func(*chain){(*chain).reshape, (*chain).transpose, (*chain).transpose, (*chain).slice, (*chain).reverse, (*chain).pad, (*chain).concatenate, (*chain).broadcast, (*chain).dynamicSlice, (*chain).dynamicUpdate, (*chain).gather}
+	steps := []func(*chain){
+		(*chain).reshape, (*chain).transpose, (*chain).transpose,
+		(*chain).slice, (*chain).reverse, (*chain).pad,
+		(*chain).concatenate, (*chain).broadcast, (*chain).dynamicSlice,
+		(*chain).dynamicUpdate, (*chain).gather,
+	}
 	kind, ops := moveTypes[rng.IntN(len(moveTypes))], 1+rng.IntN(3)
 	arithmetic := -1
 	if kind == "f32" || kind == "f64" || kind == "bf16" {
@@ -128,7 +138,9 @@ func checkMoves(t *testing.T, rng *rand.Rand, p *symtile.Program) (moved int) {
 		if k > 0 {
 			plan.Tiles = cheapOf(rng, p, tilings)
 		}
-		plan = plan.With("stream", int64(k+rng.IntN(2))%2).With("threads", 1+rng.Int64N(2))
+		plan = plan.With("stream", int64(k+rng.IntN(2))%2).With(
+			"threads", 1+rng.Int64N(2),
+		)
 		kernel, err := New().Compile(context.Background(), p, plan)
 		if no := (*kernels.Rejected)(nil); errors.As(err, &no) {
 			continue
@@ -160,7 +172,9 @@ func endAtPage(t *testing.T, c *hlo.Computation, k kernels.Kernel) error {
 	if err != nil {
 		return err
 	}
-	if _, err := k.Run(context.Background(), in, []kernels.Buffer{want}); err != nil {
+	if _, err := k.Run(
+		context.Background(), in, []kernels.Buffer{want},
+	); err != nil {
 		return err
 	}
 	for n := range in {
@@ -172,7 +186,9 @@ func endAtPage(t *testing.T, c *hlo.Computation, k kernels.Kernel) error {
 	data, free := guardedBytes(t, len(want.Data))
 	defer free()
 	got := kernels.Buffer{Shape: want.Shape, Data: data}
-	if _, err := k.Run(context.Background(), in, []kernels.Buffer{got}); err != nil {
+	if _, err := k.Run(
+		context.Background(), in, []kernels.Buffer{got},
+	); err != nil {
 		return err
 	}
 	if !bytes.Equal(got.Data, want.Data) {
@@ -185,7 +201,10 @@ func endAtPage(t *testing.T, c *hlo.Computation, k kernels.Kernel) error {
 func guardedBytes(t *testing.T, n int) (data []byte, free func()) {
 	page := unix.Getpagesize()
 	size := (n + page - 1) / page * page
-	m, err := unix.Mmap(-1, 0, size+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	m, err := unix.Mmap(
+		-1, 0, size+page,
+		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

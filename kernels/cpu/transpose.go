@@ -34,27 +34,43 @@ type transposeArgs struct {
 // ends overlap those before.
 func (m *tileCopy) transposed(w *worker, x *copyBox) bool {
 	f := &loadedCopies().transposes[m.width]
-	if !loadedCopies().ok || x.size[m.cols] < f.cols || x.size[m.rows] < f.rows {
+	if !loadedCopies().ok ||
+		x.size[m.cols] < f.cols ||
+		x.size[m.rows] < f.rows {
 		return false
 	}
 	m.eachOuter(x, m.cols, m.rows, func(dst, src unsafe.Pointer) {
-		if m.block != nil && x.size[m.cols]*m.width >= 2*lineBytes {
-			m.transposeNonTemporal(w, f, x.size[m.rows], x.size[m.cols], dst, src)
+		if m.block != nil &&
+			x.size[m.cols]*m.width >= 2*lineBytes {
+			m.transposeNonTemporal(
+				w, f, x.size[m.rows],
+				x.size[m.cols], dst, src,
+			)
 			return
 		}
 		for i := int64(0); i < x.size[m.rows]; i += directRows {
 			i = max(0, min(i, x.size[m.rows]-f.rows))
-			m.transposeBlock(w, f, min(directRows, x.size[m.rows]-i), x.size[m.cols],
-				unsafe.Add(dst, i*m.dims[m.rows].to*m.width), m.dims[m.rows].to*m.width, unsafe.Add(src, i*m.width))
+			m.transposeBlock(
+				w, f,
+				min(directRows, x.size[m.rows]-i),
+				x.size[m.cols],
+				unsafe.Add(dst, i*m.dims[m.rows].to*m.width),
+				m.dims[m.rows].to*m.width,
+				unsafe.Add(src, i*m.width),
+			)
 		}
 	})
 	return true
 }
 
 // transposeNonTemporal transposes rows by cols elements by way of scratch.
-func (m *tileCopy) transposeNonTemporal(w *worker, f *transposeRoutine, rows, cols int64, dst, src unsafe.Pointer) {
+func (m *tileCopy) transposeNonTemporal(
+	w *worker, f *transposeRoutine,
+	rows, cols int64, dst, src unsafe.Pointer,
+) {
 	block := w.addresses[m.block.id]
-	toStep, fromStep := m.dims[m.rows].to*m.width, m.dims[m.cols].from*m.width
+	toStep := m.dims[m.rows].to * m.width
+	fromStep := m.dims[m.cols].from * m.width
 	wide := blockCols / m.width
 	for j := int64(0); j < cols; j += wide {
 		j = max(0, min(j, cols-f.cols))
@@ -62,9 +78,21 @@ func (m *tileCopy) transposeNonTemporal(w *worker, f *transposeRoutine, rows, co
 		for i := int64(0); i < rows; i += blockRows {
 			i = max(0, min(i, rows-f.rows))
 			r := min(blockRows, rows-i)
-			m.transposeBlock(w, f, r, c, block, blockStep, unsafe.Add(src, j*fromStep+i*m.width))
-			out := copyArgs{n: r, bytes: c * m.width, from: block, to: unsafe.Add(dst, i*toStep+j*m.width), fromStep: blockStep, toStep: toStep}
-			out.fetch, out.fetchStep, out.fetchRows = m.nextBlock(src, i+r, rows, j, cols, wide)
+			m.transposeBlock(
+				w, f, r, c, block, blockStep,
+				unsafe.Add(src, j*fromStep+i*m.width),
+			)
+			out := copyArgs{
+				n:        r,
+				bytes:    c * m.width,
+				from:     block,
+				to:       unsafe.Add(dst, i*toStep+j*m.width),
+				fromStep: blockStep,
+				toStep:   toStep,
+			}
+			out.fetch, out.fetchStep, out.fetchRows = m.nextBlock(
+				src, i+r, rows, j, cols, wide,
+			)
 			w.copyRows(out, true)
 		}
 	}
@@ -72,25 +100,41 @@ func (m *tileCopy) transposeNonTemporal(w *worker, f *transposeRoutine, rows, co
 
 // nextBlock is what is fetched of the block after the one that ends at row i, of
 // which the source has cols rows of rows elements: 0 after the last.
-func (m *tileCopy) nextBlock(src unsafe.Pointer, i, rows, j, cols, wide int64) (at uintptr, step, pairs int64) {
+func (m *tileCopy) nextBlock(
+	src unsafe.Pointer, i, rows, j, cols, wide int64,
+) (at uintptr, step, pairs int64) {
 	if i >= rows {
 		if i, j = 0, j+wide; j >= cols {
 			return 0, 0, 0
 		}
 	}
 	step = m.dims[m.cols].from * m.width
-	return uintptr(src) + uintptr(j*step+i*m.width), step, lineBytes / m.width
+	return uintptr(src) +
+		uintptr(j*step+i*m.width), step, lineBytes / m.width
 }
 
 // transposeBlock transposes rows by cols elements into a block of the destination.
-func (m *tileCopy) transposeBlock(w *worker, f *transposeRoutine, rows, cols int64, dst unsafe.Pointer, toStep int64, src unsafe.Pointer) {
+func (m *tileCopy) transposeBlock(
+	w *worker, f *transposeRoutine, rows, cols int64,
+	dst unsafe.Pointer, toStep int64, src unsafe.Pointer,
+) {
 	fromStep := m.dims[m.cols].from * m.width
 	for j := int64(0); j < cols; j += f.cols {
 		j = min(j, cols-f.cols)
-		w.transposeArgs = transposeArgs{rows / f.rows, unsafe.Add(src, j*fromStep), unsafe.Add(dst, j*m.width), fromStep, toStep}
+		w.transposeArgs = transposeArgs{
+			rows / f.rows,
+			unsafe.Add(src, j*fromStep),
+			unsafe.Add(dst, j*m.width),
+			fromStep, toStep,
+		}
 		f.f.Call(unsafe.Pointer(&w.transposeArgs))
 		if i := rows - f.rows; rows%f.rows > 0 {
-			w.transposeArgs = transposeArgs{1, unsafe.Add(src, j*fromStep+i*m.width), unsafe.Add(dst, j*m.width+i*toStep), fromStep, toStep}
+			w.transposeArgs = transposeArgs{
+				1,
+				unsafe.Add(src, j*fromStep+i*m.width),
+				unsafe.Add(dst, j*m.width+i*toStep),
+				fromStep, toStep,
+			}
 			f.f.Call(unsafe.Pointer(&w.transposeArgs))
 		}
 	}
@@ -98,23 +142,55 @@ func (m *tileCopy) transposeBlock(w *worker, f *transposeRoutine, rows, cols int
 
 // emitTranspose makes a function that transposes n blocks: transpose reads rows of so
 // many bytes each and writes rows of the destination.
-func emitTranspose(a *amd64.Assembler, rows, bytes, written int, transpose func(from, to []amd64.Mem)) {
+func emitTranspose(
+	a *amd64.Assembler, rows, bytes, written int,
+	transpose func(from, to []amd64.Mem),
+) {
 	emitLoadArgs(a)
-	a.Emit(amd64.MOV, amd64.RCX, amd64.Mem{Base: amd64.RDI, Disp: 24})
-	a.Emit(amd64.MOV, amd64.RBX, amd64.Mem{Base: amd64.RDI, Disp: 32})
-	a.Emit(amd64.LEA, amd64.R8, amd64.Mem{Base: amd64.RCX, Index: amd64.RCX, Scale: 2})
-	a.Emit(amd64.LEA, amd64.R10, amd64.Mem{Base: amd64.RBX, Index: amd64.RBX, Scale: 2})
+	a.Emit(amd64.MOV, amd64.RCX, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 24,
+	})
+	a.Emit(amd64.MOV, amd64.RBX, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 32,
+	})
+	a.Emit(amd64.LEA, amd64.R8, amd64.Mem{
+		Base:  amd64.RCX,
+		Index: amd64.RCX,
+		Scale: 2,
+	})
+	a.Emit(amd64.LEA, amd64.R10, amd64.Mem{
+		Base:  amd64.RBX,
+		Index: amd64.RBX,
+		Scale: 2,
+	})
 	loop := a.NewLabel()
 	a.Bind(loop)
-	a.Emit(amd64.LEA, amd64.R9, amd64.Mem{Base: amd64.RSI, Index: amd64.RCX, Scale: 4})
-	a.Emit(amd64.LEA, amd64.R11, amd64.Mem{Base: amd64.RDX, Index: amd64.RBX, Scale: 4})
+	a.Emit(amd64.LEA, amd64.R9, amd64.Mem{
+		Base:  amd64.RSI,
+		Index: amd64.RCX,
+		Scale: 4,
+	})
+	a.Emit(amd64.LEA, amd64.R11, amd64.Mem{
+		Base:  amd64.RDX,
+		Index: amd64.RBX,
+		Scale: 4,
+	})
 	from := eightRows(amd64.RSI, amd64.R9, amd64.RCX, amd64.R8)[:rows]
 	for _, m := range from {
 		a.Emit(amd64.PREFETCHT0, offsetBy(m, fetchLines*lineBytes))
 	}
-	transpose(from, eightRows(amd64.RDX, amd64.R11, amd64.RBX, amd64.R10))
+	transpose(
+		from,
+		eightRows(amd64.RDX, amd64.R11, amd64.RBX, amd64.R10),
+	)
 	a.Emit(amd64.ADD, amd64.RSI, amd64.Imm(bytes))
-	a.Emit(amd64.LEA, amd64.RDX, amd64.Mem{Base: amd64.RDX, Index: amd64.RBX, Scale: uint8(written)})
+	a.Emit(amd64.LEA, amd64.RDX, amd64.Mem{
+		Base:  amd64.RDX,
+		Index: amd64.RBX,
+		Scale: uint8(written),
+	})
 	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
 	a.Emit(amd64.JG, loop)
 }
@@ -130,8 +206,12 @@ func offsetBy(m amd64.Mem, bytes int32) amd64.Mem {
 func eightRows(base, four, step, three amd64.Reg) []amd64.Mem {
 	var m []amd64.Mem
 	for _, b := range [2]amd64.Reg{base, four} {
-		m = append(m, amd64.Mem{Base: b}, amd64.Mem{Base: b, Index: step, Scale: 1},
-			amd64.Mem{Base: b, Index: step, Scale: 2}, amd64.Mem{Base: b, Index: three, Scale: 1})
+		m = append(
+			m, amd64.Mem{Base: b},
+			amd64.Mem{Base: b, Index: step, Scale: 1},
+			amd64.Mem{Base: b, Index: step, Scale: 2},
+			amd64.Mem{Base: b, Index: three, Scale: 1},
+		)
 	}
 	return m
 }
@@ -139,18 +219,38 @@ func eightRows(base, four, step, three amd64.Reg) []amd64.Mem {
 // emitTranspose32 transposes 8 by 8 elements of four bytes. A register gets half of
 // row k and the same half of row 4 + k, so that lanes need not be exchanged.
 func emitTranspose32(a *amd64.Assembler) error {
-	emitTranspose(a, 8, 32, 8, func(from, to []amd64.Mem) {
+	emitTranspose(a, 8, 32, 8, func(
+		from, to []amd64.Mem,
+	) {
 		for half := range 2 {
 			for k := range 4 {
-				emitLoadHalves(a, amd64.Y(k), from[k], from[4+k], int32(16*half))
+				emitLoadHalves(
+					a, amd64.Y(k), from[k],
+					from[4+k], int32(16*half),
+				)
 			}
 			for k := range 2 { // rows 2k and 2k + 1, elements 0 1, then 2 3
-				a.Emit(amd64.VUNPCKLPS, amd64.Y(4+2*k), amd64.Y(2*k), amd64.Y(2*k+1))
-				a.Emit(amd64.VUNPCKHPS, amd64.Y(5+2*k), amd64.Y(2*k), amd64.Y(2*k+1))
+				a.Emit(
+					amd64.VUNPCKLPS,
+					amd64.Y(4+2*k),
+					amd64.Y(2*k),
+					amd64.Y(2*k+1),
+				)
+				a.Emit(
+					amd64.VUNPCKHPS,
+					amd64.Y(5+2*k),
+					amd64.Y(2*k),
+					amd64.Y(2*k+1),
+				)
 			}
 			for k := range 4 {
-				x, y := amd64.Y(4+k/2), amd64.Y(6+k/2)
-				a.Emit(amd64.VSHUFPS, amd64.Y(8+k), x, y, [2]amd64.Imm{0x44, 0xee}[k%2])
+				x := amd64.Y(4 + k/2)
+				y := amd64.Y(6 + k/2)
+				a.Emit(
+					amd64.VSHUFPS, amd64.Y(8+k),
+					x, y,
+					[2]amd64.Imm{0x44, 0xee}[k%2],
+				)
 				a.Emit(amd64.VMOVUPS, to[4*half+k], amd64.Y(8+k))
 			}
 		}
@@ -162,18 +262,30 @@ func emitTranspose32(a *amd64.Assembler) error {
 func emitLoadHalves(a *amd64.Assembler, y amd64.Reg, low, high amd64.Mem, at int32) {
 	x := y - amd64.Y0 + amd64.X0
 	a.Emit(amd64.VMOVUPS, x, offsetBy(low, at))
-	a.Emit(amd64.VINSERTF128, y, y, offsetBy(high, at), amd64.Imm(1))
+	a.Emit(
+		amd64.VINSERTF128, y, y,
+		offsetBy(high, at), amd64.Imm(1),
+	)
 }
 
 // emitTranspose64 transposes 4 by 4 elements of eight bytes.
 func emitTranspose64(a *amd64.Assembler) error {
-	emitTranspose(a, 4, 32, 4, func(from, to []amd64.Mem) {
+	emitTranspose(a, 4, 32, 4, func(
+		from, to []amd64.Mem,
+	) {
 		for half := range 2 {
 			for k := range 2 {
-				emitLoadHalves(a, amd64.Y(k), from[k], from[2+k], int32(16*half))
+				emitLoadHalves(
+					a, amd64.Y(k), from[k],
+					from[2+k], int32(16*half),
+				)
 			}
-			a.Emit(amd64.VUNPCKLPD, amd64.Y2, amd64.Y0, amd64.Y1)
-			a.Emit(amd64.VUNPCKHPD, amd64.Y3, amd64.Y0, amd64.Y1)
+			a.Emit(
+				amd64.VUNPCKLPD, amd64.Y2, amd64.Y0, amd64.Y1,
+			)
+			a.Emit(
+				amd64.VUNPCKHPD, amd64.Y3, amd64.Y0, amd64.Y1,
+			)
 			a.Emit(amd64.VMOVUPS, to[2*half], amd64.Y2)
 			a.Emit(amd64.VMOVUPS, to[2*half+1], amd64.Y3)
 		}
@@ -196,7 +308,8 @@ func emitInterleave(a *amd64.Assembler, low, high amd64.Op, from, to int, apart 
 		if k&apart != 0 {
 			continue
 		}
-		x, y := amd64.X(from+k), amd64.X(from+k+apart)
+		x := amd64.X(from + k)
+		y := amd64.X(from + k + apart)
 		a.Emit(low, amd64.X(to+2*n), x, y)
 		a.Emit(high, amd64.X(to+2*n+1), x, y)
 		n++
@@ -206,7 +319,9 @@ func emitInterleave(a *amd64.Assembler, low, high amd64.Op, from, to int, apart 
 // emitTranspose16 transposes 8 by 8 elements of two bytes. After pairs of rows, element
 // by element, come pairs of those pairs, and at last pairs of fours.
 func emitTranspose16(a *amd64.Assembler) error {
-	emitTranspose(a, 8, 16, 8, func(from, to []amd64.Mem) {
+	emitTranspose(a, 8, 16, 8, func(
+		from, to []amd64.Mem,
+	) {
 		emitLoadRows(a, from)
 		emitInterleave(a, amd64.VPUNPCKLWD, amd64.VPUNPCKHWD, 0, 8, 1) // 8: rows 01 low, 01 high, 23 low, 23 high, 45 …
 		emitInterleave(a, amd64.VPUNPCKLDQ, amd64.VPUNPCKHDQ, 8, 0, 2) // 0: rows 0–3 columns 01, 23, 45, 67, then rows 4–7
@@ -220,7 +335,9 @@ func emitTranspose16(a *amd64.Assembler) error {
 
 // emitTranspose8 transposes 8 by 16 elements of one byte.
 func emitTranspose8(a *amd64.Assembler) error {
-	emitTranspose(a, 8, 16, 8, func(from, to []amd64.Mem) {
+	emitTranspose(a, 8, 16, 8, func(
+		from, to []amd64.Mem,
+	) {
 		emitLoadRows(a, from)
 		emitInterleave(a, amd64.VPUNPCKLBW, amd64.VPUNPCKHBW, 0, 8, 1) // 8: rows 01 columns 0–7, 8–15, rows 23 …
 		emitInterleave(a, amd64.VPUNPCKLWD, amd64.VPUNPCKHWD, 8, 0, 2) // 0: rows 0–3 columns 0–3, 4–7, 8–11, 12–15, then rows 4–7
@@ -234,8 +351,16 @@ func emitTranspose8(a *amd64.Assembler) error {
 				}
 			}
 			if half == 0 {
-				a.Emit(amd64.LEA, amd64.RDX, amd64.Mem{Base: amd64.RDX, Index: amd64.RBX, Scale: 8})
-				a.Emit(amd64.LEA, amd64.R11, amd64.Mem{Base: amd64.RDX, Index: amd64.RBX, Scale: 4})
+				a.Emit(amd64.LEA, amd64.RDX, amd64.Mem{
+					Base:  amd64.RDX,
+					Index: amd64.RBX,
+					Scale: 8,
+				})
+				a.Emit(amd64.LEA, amd64.R11, amd64.Mem{
+					Base:  amd64.RDX,
+					Index: amd64.RBX,
+					Scale: 4,
+				})
 			}
 		}
 	})

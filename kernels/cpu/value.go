@@ -17,8 +17,18 @@ const (
 	classI64
 )
 
-var classBytes = [...]int64{classF32: 4, classF64: 8, classI32: 4, classI64: 8}
-var classNames = [...]string{classF32: "f32", classF64: "f64", classI32: "i32", classI64: "i64"}
+var classBytes = [...]int64{
+	classF32: 4,
+	classF64: 8,
+	classI32: 4,
+	classI64: 8,
+}
+var classNames = [...]string{
+	classF32: "f32",
+	classF64: "f64",
+	classI32: "i32",
+	classI64: "i64",
+}
 
 func classOf(d hlo.DType) class {
 	switch {
@@ -72,7 +82,14 @@ const (
 	inRegister                  // in a register of machine code
 )
 
-var residenceNames = [...]string{inTile: "tile", inStrip: "strip", inSplat: "splat", inMemory: "in place", inRow: "row", inRegister: "register"}
+var residenceNames = [...]string{
+	inTile:     "tile",
+	inStrip:    "strip",
+	inSplat:    "splat",
+	inMemory:   "in place",
+	inRow:      "row",
+	inRegister: "register",
+}
 
 // A value is what a tile instruction makes.
 type value struct {
@@ -100,18 +117,24 @@ func (v *value) bytes() int64 { return v.n * classBytes[v.class] }
 const stripLength = 512
 
 // whole is all elements of a value.
-func whole[T number](w *worker, v *value) []T { return unsafe.Slice((*T)(w.addresses[v.id]), v.n) }
+func whole[T number](w *worker, v *value) []T {
+	return unsafe.Slice((*T)(w.addresses[v.id]), v.n)
+}
 
 // part is elements lo … hi−1, at most a strip where only a strip is there.
 func part[T number](w *worker, v *value, lo, hi int64) []T {
 	if v.where == inStrip || v.where == inSplat {
 		lo, hi = 0, hi-lo
 	}
-	return unsafe.Slice((*T)(w.addresses[v.id]), v.n)[lo:hi:hi]
+	return unsafe.Slice((*T)(
+		w.addresses[v.id],
+	), v.n)[lo:hi:hi]
 }
 
 // first is the only element of a scalar.
-func first[T number](w *worker, v *value) T { return *(*T)(w.addresses[v.id]) }
+func first[T number](w *worker, v *value) T {
+	return *(*T)(w.addresses[v.id])
+}
 
 // fillWith fills dst with x; copying what is there already is the fastest loop
 // plain Go has.

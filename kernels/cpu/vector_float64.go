@@ -16,15 +16,35 @@ var float64Code = map[hlo.Opcode]vectorCode{
 	hlo.OpSubtract: binaryCode(amd64.VSUBPD),
 	hlo.OpMultiply: binaryCode(amd64.VMULPD),
 	hlo.OpDivide:   binaryCode(amd64.VDIVPD),
-	hlo.OpMaximum:  func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return max64(c, x[0], x[1]) },
-	hlo.OpMinimum:  func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value { return min64(c, x[0], x[1]) },
-	hlo.OpSqrt:     unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VSQRTPD, x) }),
-	hlo.OpRsqrt: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
-		return c.Do(amd64.VDIVPD, c.Const64(one64), c.Do(amd64.VSQRTPD, x))
+	hlo.OpMaximum: func(
+		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+	) amd64.Value {
+		return max64(c, x[0], x[1])
+	},
+	hlo.OpMinimum: func(
+		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+	) amd64.Value {
+		return min64(c, x[0], x[1])
+	},
+	hlo.OpSqrt: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VSQRTPD, x)
 	}),
-	hlo.OpNegate: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VXORPD, x, c.Const64(sign64)) }),
-	hlo.OpAbs:    unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VANDPD, x, c.Const64(sign64-1)) }),
-	hlo.OpClamp: func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+	hlo.OpRsqrt: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(
+			amd64.VDIVPD,
+			c.Const64(one64),
+			c.Do(amd64.VSQRTPD, x),
+		)
+	}),
+	hlo.OpNegate: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VXORPD, x, c.Const64(sign64))
+	}),
+	hlo.OpAbs: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VANDPD, x, c.Const64(sign64-1))
+	}),
+	hlo.OpClamp: func(
+		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+	) amd64.Value {
 		return min64(c, max64(c, x[1], x[0]), x[2])
 	},
 }
@@ -36,13 +56,20 @@ const (
 
 // max64 is Chain.Max32 for f64: +0 is larger than −0, and NaN stays.
 func max64(c *amd64.Chain, x, y amd64.Value) amd64.Value {
-	m, n := c.Do(amd64.VMAXPD, x, y), c.Do(amd64.VMAXPD, y, x)
+	m := c.Do(amd64.VMAXPD, x, y)
+	n := c.Do(amd64.VMAXPD, y, x)
 	differ := c.Do(amd64.VXORPD, m, n)
-	return c.Do(amd64.VSUBPD, c.Do(amd64.VORPD, m, differ), differ)
+	return c.Do(
+		amd64.VSUBPD, c.Do(amd64.VORPD, m, differ), differ,
+	)
 }
 
 func min64(c *amd64.Chain, x, y amd64.Value) amd64.Value {
-	return c.Do(amd64.VORPD, c.Do(amd64.VMINPD, x, y), c.Do(amd64.VMINPD, y, x))
+	return c.Do(
+		amd64.VORPD,
+		c.Do(amd64.VMINPD, x, y),
+		c.Do(amd64.VMINPD, y, x),
+	)
 }
 
 // float64CodeOf is what emits an operation on f64, nil where none does.

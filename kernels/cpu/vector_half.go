@@ -34,10 +34,18 @@ var halfRoutines = sync.OnceValue(func() map[hlo.DType][2]amd64.Func {
 	}
 	for d, x := range halfCodecs {
 		in, ok := loadRoutine(func(a *amd64.Assembler) error {
-			return emitConversion(a, 2, 4, func(c *amd64.Chain, from, to amd64.Mem) { c.Store(amd64.VMOVUPS, to, 32, x.load(c, from, 16)) })
+			return emitConversion(a, 2, 4, func(
+				c *amd64.Chain, from, to amd64.Mem,
+			) {
+				c.Store(amd64.VMOVUPS, to, 32, x.load(c, from, 16))
+			})
 		})
 		out, ok2 := loadRoutine(func(a *amd64.Assembler) error {
-			return emitConversion(a, 4, 2, func(c *amd64.Chain, from, to amd64.Mem) { x.store(c, to, 16, c.Load(amd64.VMOVUPS, from, 32)) })
+			return emitConversion(a, 4, 2, func(
+				c *amd64.Chain, from, to amd64.Mem,
+			) {
+				x.store(c, to, 16, c.Load(amd64.VMOVUPS, from, 32))
+			})
 		})
 		if ok && ok2 {
 			made[d] = [2]amd64.Func{in, out}
@@ -46,13 +54,28 @@ var halfRoutines = sync.OnceValue(func() map[hlo.DType][2]amd64.Func {
 	return made
 })
 
-func emitConversion(a *amd64.Assembler, from, to int, body func(c *amd64.Chain, from, to amd64.Mem)) error {
+func emitConversion(
+	a *amd64.Assembler, from, to int,
+	body func(c *amd64.Chain, from, to amd64.Mem),
+) error {
 	emitLoadArgs(a)
 	c := &amd64.Chain{}
-	body(c, amd64.Mem{Base: amd64.RSI}, amd64.Mem{Base: amd64.RDX})
+	body(
+		c,
+		amd64.Mem{Base: amd64.RSI},
+		amd64.Mem{Base: amd64.RDX},
+	)
 	loop := &amd64.Loop{
-		Chain: c, Counter: amd64.RAX, Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: from}, {Reg: amd64.RDX, Bytes: to}}, Width: 4, Copies: 4,
-		Scratch: amd64.RCX, Mask: amd64.Y15,
+		Chain:   c,
+		Counter: amd64.RAX,
+		Pointers: []amd64.Pointer{
+			{Reg: amd64.RSI, Bytes: from},
+			{Reg: amd64.RDX, Bytes: to},
+		},
+		Width:   4,
+		Copies:  4,
+		Scratch: amd64.RCX,
+		Mask:    amd64.Y15,
 	}
 	return loop.Emit(a)
 }
@@ -60,7 +83,9 @@ func emitConversion(a *amd64.Assembler, from, to int, body func(c *amd64.Chain, 
 // halfReader is a transfer of a narrow float type into scratch by f, of few
 // elements or such that are apart otherwise.
 func halfReader(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
-	return func(scratch []float32, data []byte, at, stride int64) {
+	return func(
+		scratch []float32, data []byte, at, stride int64,
+	) {
 		if stride != 1 || len(scratch) < 8 {
 			otherwise(scratch, data, at, stride)
 			return
@@ -68,14 +93,21 @@ func halfReader(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
 		for data = data[2*at:]; len(scratch) > 0; {
 			n := min(len(scratch), maxCallLength)
 			src := data[:2*n]
-			f.Call(unsafe.Pointer(&convertArgs{int64(n), unsafe.Pointer(unsafe.SliceData(src)), unsafe.Pointer(unsafe.SliceData(scratch))}))
-			scratch, data = scratch[n:], data[2*n:]
+			f.Call(unsafe.Pointer(&convertArgs{
+				int64(n),
+				unsafe.Pointer(unsafe.SliceData(src)),
+				unsafe.Pointer(unsafe.SliceData(scratch)),
+			}))
+			scratch = scratch[n:]
+			data = data[2*n:]
 		}
 	}
 }
 
 func halfWriter(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
-	return func(scratch []float32, data []byte, at, stride int64) {
+	return func(
+		scratch []float32, data []byte, at, stride int64,
+	) {
 		if stride != 1 || len(scratch) < 8 {
 			otherwise(scratch, data, at, stride)
 			return
@@ -83,8 +115,13 @@ func halfWriter(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
 		for data = data[2*at:]; len(scratch) > 0; {
 			n := min(len(scratch), maxCallLength)
 			dst := data[:2*n]
-			f.Call(unsafe.Pointer(&convertArgs{int64(n), unsafe.Pointer(unsafe.SliceData(scratch)), unsafe.Pointer(unsafe.SliceData(dst))}))
-			scratch, data = scratch[n:], data[2*n:]
+			f.Call(unsafe.Pointer(&convertArgs{
+				int64(n),
+				unsafe.Pointer(unsafe.SliceData(scratch)),
+				unsafe.Pointer(unsafe.SliceData(dst)),
+			}))
+			scratch = scratch[n:]
+			data = data[2*n:]
 		}
 	}
 }

@@ -9,7 +9,9 @@ import (
 // Pointwise instructions on integers held as i32, by machine code. Nests, which
 // are rows of floats, take none of them.
 
-type vectorCode func(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value
+type vectorCode func(
+	c *amd64.Chain, op symtile.Op, x []amd64.Value,
+) amd64.Value
 
 // int32Code are operations that give an element of the type of their operands,
 // for every type that i32 holds.
@@ -20,8 +22,14 @@ var int32Code = map[hlo.Opcode]vectorCode{
 	hlo.OpOr:      binaryCode(amd64.VPOR),
 	hlo.OpXor:     binaryCode(amd64.VPXOR),
 	hlo.OpSelect:  selectCode,
-	hlo.OpClamp: func(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
-		return c.Do(amd64.VPMINSD, c.Do(amd64.VPMAXSD, x[1], x[0]), x[2])
+	hlo.OpClamp: func(
+		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+	) amd64.Value {
+		return c.Do(
+			amd64.VPMINSD,
+			c.Do(amd64.VPMAXSD, x[1], x[0]),
+			x[2],
+		)
 	},
 }
 
@@ -34,9 +42,15 @@ var wrappingInt32Code = map[hlo.Opcode]vectorCode{
 	hlo.OpShiftLeft:            binaryCode(amd64.VPSLLVD),
 	hlo.OpShiftRightLogical:    binaryCode(amd64.VPSRLVD),
 	hlo.OpShiftRightArithmetic: binaryCode(amd64.VPSRAVD),
-	hlo.OpAbs:                  unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPABSD, x) }),
-	hlo.OpNegate:               unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPSUBD, c.Const32(0), x) }),
-	hlo.OpNot:                  unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value { return c.Do(amd64.VPXOR, x, c.Const32(1<<32-1)) }),
+	hlo.OpAbs: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VPABSD, x)
+	}),
+	hlo.OpNegate: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VPSUBD, c.Const32(0), x)
+	}),
+	hlo.OpNot: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VPXOR, x, c.Const32(1<<32-1))
+	}),
 }
 
 // intComparisons are the comparisons as greater or equal, of operands that are swapped
@@ -53,15 +67,22 @@ var intComparisons = map[string]struct {
 
 func compareIntCode(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value {
 	o := intComparisons[op.Instr.Attrs.Direction]
-	a, b := x[0], x[1]
+	a := x[0]
+	b := x[1]
 	if o.swapped {
 		a, b = b, a
 	}
-	holds := c.Do(amd64.VPSRLD, c.Do(o.op, a, b), amd64.Imm(31))
+	holds := c.Do(
+		amd64.VPSRLD,
+		c.Do(o.op, a, b),
+		amd64.Imm(31),
+	)
 	if o.inverted == 0 {
 		return holds
 	}
-	return c.Do(amd64.VPXOR, holds, c.Const32(o.inverted))
+	return c.Do(
+		amd64.VPXOR, holds, c.Const32(o.inverted),
+	)
 }
 
 func int32ToFloat32Code(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
@@ -73,7 +94,8 @@ func int32CodeOf(op symtile.Op) vectorCode {
 	if len(op.Instr.Operands) == 0 {
 		return nil
 	}
-	d, from := op.Instr.Shape.DType, op.Instr.Operands[0].Shape.DType
+	d := op.Instr.Shape.DType
+	from := op.Instr.Operands[0].Shape.DType
 	switch {
 	case classOf(from) != classI32 || from.IsComplex():
 		return nil
@@ -84,7 +106,8 @@ func int32CodeOf(op symtile.Op) vectorCode {
 		return nil
 	case op.Code == hlo.OpConvert && d == hlo.F32:
 		return int32ToFloat32Code
-	case classOf(d) != classI32 || op.Code == hlo.OpSelect && from != hlo.Pred:
+	case classOf(d) != classI32 ||
+		op.Code == hlo.OpSelect && from != hlo.Pred:
 		return nil
 	case int32Code[op.Code] != nil:
 		return int32Code[op.Code]
@@ -96,7 +119,9 @@ func int32CodeOf(op symtile.Op) vectorCode {
 
 // hasVectorCode says whether machine code does an operation strip by strip.
 func hasVectorCode(op symtile.Op) bool {
-	return hasFloat32Code(op) || int32CodeOf(op) != nil || float64CodeOf(op) != nil
+	return hasFloat32Code(op) ||
+		int32CodeOf(op) != nil ||
+		float64CodeOf(op) != nil
 }
 
 func (p *pointwiseOp) emitAny(c *amd64.Chain, x []amd64.Value) amd64.Value {

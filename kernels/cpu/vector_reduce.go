@@ -42,21 +42,42 @@ func (f vectorReduction) registers() int {
 // emitInit sets the registers to the identity.
 func (f vectorReduction) emitInit(a *amd64.Assembler, regs []amd64.Reg) {
 	for _, r := range regs[:vectorsPerRound] {
-		a.Emit(amd64.VMOVUPS, r, a.Splat32(math.Float32bits(f.identity)))
+		a.Emit(
+			amd64.VMOVUPS, r,
+			a.Splat32(math.Float32bits(f.identity)),
+		)
 	}
 	if f.signs != 0 {
-		a.Emit(amd64.VMOVUPS, regs[vectorsPerRound], a.Splat32(f.initialSign))
-		a.Emit(amd64.VXORPS, regs[vectorsPerRound+1], regs[vectorsPerRound+1], regs[vectorsPerRound+1])
+		a.Emit(
+			amd64.VMOVUPS, regs[vectorsPerRound], a.Splat32(f.initialSign),
+		)
+		a.Emit(
+			amd64.VXORPS, regs[vectorsPerRound+1],
+			regs[vectorsPerRound+1], regs[vectorsPerRound+1],
+		)
 	}
 }
 
 // emitUpdate joins x to partial results, one for each copy of the chain.
-func (f vectorReduction) emitUpdate(c *amd64.Chain, regs []amd64.Reg, part, copies int, x amd64.Value) {
-	c.Update(c.Pinned(regs[part:part+copies]...), f.op, x)
+func (f vectorReduction) emitUpdate(
+	c *amd64.Chain, regs []amd64.Reg,
+	part, copies int, x amd64.Value,
+) {
+	c.Update(
+		c.Pinned(regs[part:part+copies]...),
+		f.op,
+		x,
+	)
 	if f.signs != 0 {
 		const unordered = amd64.Imm(3)
-		c.Update(c.Pinned(regs[vectorsPerRound]), f.signs, x)
-		c.Update(c.Pinned(regs[vectorsPerRound+1]), amd64.VORPS, c.Do(amd64.VCMPPS, x, x, unordered))
+		c.Update(
+			c.Pinned(regs[vectorsPerRound]), f.signs, x,
+		)
+		c.Update(
+			c.Pinned(regs[vectorsPerRound+1]),
+			amd64.VORPS,
+			c.Do(amd64.VCMPPS, x, x, unordered),
+		)
 	}
 }
 
@@ -64,24 +85,68 @@ func (f vectorReduction) emitUpdate(c *amd64.Chain, regs []amd64.Reg, part, copi
 // negative, or −0, if all elements have the sign; a minimum if one has.
 func (f vectorReduction) emitResult(c *amd64.Chain, regs []amd64.Reg) amd64.Value {
 	fold := func(op amd64.Op, x amd64.Value) amd64.Value {
-		return c.FoldLanes32(x, func(x, y amd64.Value) amd64.Value { return c.Do(op, x, y) })
+		return c.FoldLanes32(x, func(x, y amd64.Value) amd64.Value {
+			return c.Do(op, x, y)
+		})
 	}
-	x := c.Do(f.op, c.Do(f.op, c.Pinned(regs[0]), c.Pinned(regs[1])), c.Do(f.op, c.Pinned(regs[2]), c.Pinned(regs[3])))
+	x := c.Do(
+		f.op,
+		c.Do(
+			f.op,
+			c.Pinned(regs[0]),
+			c.Pinned(regs[1]),
+		),
+		c.Do(
+			f.op,
+			c.Pinned(regs[2]),
+			c.Pinned(regs[3]),
+		),
+	)
 	x = fold(f.op, x)
 	if f.signs == 0 {
 		return x
 	}
 	const sign = 1 << 31
-	signs := c.Do(amd64.VANDPS, fold(f.signs, c.Pinned(regs[vectorsPerRound])), c.Const32(sign))
-	x = c.Do(amd64.VORPS, c.Do(amd64.VANDPS, x, c.Const32(sign-1)), signs)
-	return c.Do(amd64.VORPS, x, fold(amd64.VORPS, c.Pinned(regs[vectorsPerRound+1])))
+	signs := c.Do(
+		amd64.VANDPS,
+		fold(f.signs, c.Pinned(regs[vectorsPerRound])),
+		c.Const32(sign),
+	)
+	x = c.Do(
+		amd64.VORPS,
+		c.Do(amd64.VANDPS, x, c.Const32(sign-1)),
+		signs,
+	)
+	return c.Do(
+		amd64.VORPS,
+		x,
+		fold(amd64.VORPS, c.Pinned(regs[vectorsPerRound+1])),
+	)
 }
 
 var vectorReductions = map[hlo.Opcode]vectorReduction{
-	hlo.OpAdd:      {0, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VADDPS, x, y) }, amd64.VADDPS, 0, 0},
-	hlo.OpMultiply: {1, func(c *amd64.Chain, x, y amd64.Value) amd64.Value { return c.Do(amd64.VMULPS, x, y) }, amd64.VMULPS, 0, 0},
-	hlo.OpMaximum:  {float32(math.Inf(-1)), (*amd64.Chain).Max32, amd64.VMAXPS, amd64.VANDPS, 1<<32 - 1},
-	hlo.OpMinimum:  {float32(math.Inf(1)), (*amd64.Chain).Min32, amd64.VMINPS, amd64.VORPS, 0},
+	hlo.OpAdd: {
+		0,
+		func(c *amd64.Chain, x, y amd64.Value) amd64.Value {
+			return c.Do(amd64.VADDPS, x, y)
+		}, amd64.VADDPS, 0, 0,
+	},
+	hlo.OpMultiply: {
+		1,
+		func(c *amd64.Chain, x, y amd64.Value) amd64.Value {
+			return c.Do(amd64.VMULPS, x, y)
+		}, amd64.VMULPS, 0, 0,
+	},
+	hlo.OpMaximum: {
+		float32(math.Inf(-1)),
+		(*amd64.Chain).Max32, amd64.VMAXPS, amd64.VANDPS,
+		1<<32 - 1,
+	},
+	hlo.OpMinimum: {
+		float32(math.Inf(1)),
+		(*amd64.Chain).Min32, amd64.VMINPS, amd64.VORPS,
+		0,
+	},
 }
 
 // reduceArgs: n elements of x; y is one number, or as many.
@@ -126,39 +191,85 @@ func loadRoutine(emit func(a *amd64.Assembler) error) (amd64.Func, bool) {
 }
 
 func emitLoadArgs(a *amd64.Assembler) {
-	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
-	a.Emit(amd64.MOV, amd64.RSI, amd64.Mem{Base: amd64.RDI, Disp: 8})
-	a.Emit(amd64.MOV, amd64.RDX, amd64.Mem{Base: amd64.RDI, Disp: 16})
+	a.Emit(
+		amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI},
+	)
+	a.Emit(amd64.MOV, amd64.RSI, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 8,
+	})
+	a.Emit(amd64.MOV, amd64.RDX, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 16,
+	})
 }
 
 // accumulatorRegs of a row, two registers that hold them in the end among them.
-var accumulatorRegs = []amd64.Reg{amd64.Y8, amd64.Y9, amd64.Y10, amd64.Y11}
+var accumulatorRegs = []amd64.Reg{
+	amd64.Y8, amd64.Y9, amd64.Y10, amd64.Y11,
+}
 
 // emitRow folds x into *y: lane k of accumulator j has elements 32i + 8j + k.
 func (f vectorReduction) emitRow(a *amd64.Assembler) error {
 	emitLoadArgs(a)
 	for _, acc := range accumulatorRegs {
-		a.Emit(amd64.VMOVUPS, acc, a.Splat32(math.Float32bits(f.identity)))
+		a.Emit(
+			amd64.VMOVUPS, acc,
+			a.Splat32(math.Float32bits(f.identity)),
+		)
 	}
 	c := &amd64.Chain{}
 	sum := c.Pinned(accumulatorRegs...)
-	c.Assign(sum, f.combine(c, sum, c.Load(amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32)))
+	c.Assign(
+		sum,
+		f.combine(c, sum, c.Load(
+			amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32,
+		)),
+	)
 	loop := &amd64.Loop{
-		Chain: c, Counter: amd64.RAX, Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: 4}}, Width: 4, Copies: len(accumulatorRegs),
-		Scratch: amd64.RCX, Mask: amd64.Y15, Reserved: accumulatorRegs,
+		Chain:    c,
+		Counter:  amd64.RAX,
+		Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: 4}},
+		Width:    4,
+		Copies:   len(accumulatorRegs),
+		Scratch:  amd64.RCX,
+		Mask:     amd64.Y15,
+		Reserved: accumulatorRegs,
 	}
 	if err := loop.Emit(a); err != nil {
 		return err
 	}
 	end := &amd64.Chain{}
-	v := f.combine(end, f.combine(end, end.Pinned(accumulatorRegs[0]), end.Pinned(accumulatorRegs[1])), f.combine(end, end.Pinned(accumulatorRegs[2]), end.Pinned(accumulatorRegs[3])))
-	v = end.FoldLanes32(v, func(x, y amd64.Value) amd64.Value { return f.combine(end, x, y) })
-	v = f.combine(end, end.Load(amd64.VBROADCASTSS, amd64.Mem{Base: amd64.RDX}, 0), v)
+	v := f.combine(
+		end,
+		f.combine(
+			end,
+			end.Pinned(accumulatorRegs[0]),
+			end.Pinned(accumulatorRegs[1]),
+		),
+		f.combine(
+			end,
+			end.Pinned(accumulatorRegs[2]),
+			end.Pinned(accumulatorRegs[3]),
+		),
+	)
+	v = end.FoldLanes32(v, func(x, y amd64.Value) amd64.Value {
+		return f.combine(end, x, y)
+	})
+	v = f.combine(
+		end,
+		end.Load(amd64.VBROADCASTSS, amd64.Mem{Base: amd64.RDX}, 0),
+		v,
+	)
 	end.Assign(end.Pinned(accumulatorRegs[0]), v)
 	if err := end.Emit(a, amd64.Placement{Reserved: accumulatorRegs}); err != nil {
 		return err
 	}
-	a.Emit(amd64.VMOVSS, amd64.Mem{Base: amd64.RDX}, accumulatorRegs[0].X())
+	a.Emit(
+		amd64.VMOVSS,
+		amd64.Mem{Base: amd64.RDX},
+		accumulatorRegs[0].X(),
+	)
 	return nil
 }
 
@@ -166,12 +277,27 @@ func (f vectorReduction) emitRow(a *amd64.Assembler) error {
 func (f vectorReduction) emitElementwise(a *amd64.Assembler) error {
 	emitLoadArgs(a)
 	c := &amd64.Chain{}
-	y := c.Load(amd64.VMOVUPS, amd64.Mem{Base: amd64.RDX}, 32)
-	x := c.Load(amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32)
-	c.Store(amd64.VMOVUPS, amd64.Mem{Base: amd64.RDX}, 32, f.combine(c, y, x))
+	y := c.Load(
+		amd64.VMOVUPS, amd64.Mem{Base: amd64.RDX}, 32,
+	)
+	x := c.Load(
+		amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32,
+	)
+	c.Store(
+		amd64.VMOVUPS, amd64.Mem{Base: amd64.RDX},
+		32, f.combine(c, y, x),
+	)
 	loop := &amd64.Loop{
-		Chain: c, Counter: amd64.RAX, Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: 4}, {Reg: amd64.RDX, Bytes: 4}}, Width: 4, Copies: 4,
-		Scratch: amd64.RCX, Mask: amd64.Y15,
+		Chain:   c,
+		Counter: amd64.RAX,
+		Pointers: []amd64.Pointer{
+			{Reg: amd64.RSI, Bytes: 4},
+			{Reg: amd64.RDX, Bytes: 4},
+		},
+		Width:   4,
+		Copies:  4,
+		Scratch: amd64.RCX,
+		Mask:    amd64.Y15,
 	}
 	return loop.Emit(a)
 }
@@ -183,7 +309,8 @@ func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *valu
 		return nil
 	}
 	return func(w *worker) {
-		dst, src := whole[float32](w, out), whole[float32](w, arg)
+		dst := whole[float32](w, out)
+		src := whole[float32](w, arg)
 		args := &w.reduceArgs
 		f.each(w, func(from, to, n, step int64) {
 			at := code[1]

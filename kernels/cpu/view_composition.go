@@ -38,7 +38,11 @@ type composition struct {
 func newComposedView(op int, sizes, to []int64) composedView {
 	t := composedView{source: op}
 	for k, step := range rowMajor(sizes) {
-		d := composedDim{size: sizes[k], to: to[k], at: step}
+		d := composedDim{
+			size: sizes[k],
+			to:   to[k],
+			at:   step,
+		}
 		if d.size == 1 {
 			d.to, d.at = 0, 0
 		}
@@ -61,7 +65,8 @@ func (l *lowering) compose(t composedView, r *composition) (ok bool) {
 	case hlo.OpParameter:
 		r.views = append(r.views, t)
 		return true
-	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpCopy, hlo.OpOptimizationBarrier:
+	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice,
+		hlo.OpCopy, hlo.OpOptimizationBarrier:
 		if l.elements(op.Args[0]) != l.elements(t.source) {
 			return false
 		}
@@ -71,7 +76,8 @@ func (l *lowering) compose(t composedView, r *composition) (ok bool) {
 		g := l.viewOf(op)
 		sizes, strides := g.sizesAndStrides()
 		next := into(0)
-		return next.composeWith(sizes, strides, g.start) && l.compose(next, r)
+		return next.composeWith(sizes, strides, g.start) &&
+			l.compose(next, r)
 	case hlo.OpConcatenate, hlo.OpPad, hlo.OpDynamicUpdateSlice:
 		r.moved = true
 		return l.composeParts(op, into, r)
@@ -85,11 +91,14 @@ func (l *lowering) compose(t composedView, r *composition) (ok bool) {
 
 // composeParts follows the trails into the operands of an operation whose tile
 // is put together.
-func (l *lowering) composeParts(op symtile.Op, into func(arg int) composedView, r *composition) bool {
+func (l *lowering) composeParts(
+	op symtile.Op, into func(arg int) composedView, r *composition,
+) bool {
 	if op.Code == hlo.OpConcatenate {
 		for k := range op.Args {
 			next := into(k)
-			if !next.clipInside(l.p.Ops[op.Args[k]].Tile) || !l.compose(next, r) {
+			if !next.clipInside(l.p.Ops[op.Args[k]].Tile) ||
+				!l.compose(next, r) {
 				return false
 			}
 		}
@@ -105,7 +114,8 @@ func (l *lowering) composeParts(op symtile.Op, into func(arg int) composedView, 
 		}
 	}
 	tile := l.p.Ops[op.Args[part]].Tile
-	inner, around := into(part), into(rest)
+	inner := into(part)
+	around := into(rest)
 	if !inner.clipInside(tile) || !around.clipOutside(tile) {
 		return false
 	}
@@ -126,7 +136,8 @@ func (t *composedView) broadcastFirst() {
 // sizesAndStrides are those of the result, with the strides.
 func (g *stridedView) sizesAndStrides() (sizes, strides []int64) {
 	for _, d := range g.dims {
-		sizes, strides = append(sizes, d.size), append(strides, d.stride)
+		sizes = append(sizes, d.size)
+		strides = append(strides, d.stride)
 	}
 	return sizes, strides
 }
@@ -154,11 +165,16 @@ type dimSplitter struct {
 }
 
 func newDimSplitter(sizes, strides []int64, start int64) *dimSplitter {
-	c := &dimSplitter{sizes: sizes, strides: strides, row: rowMajor(sizes)}
+	c := &dimSplitter{
+		sizes:   sizes,
+		strides: strides,
+		row:     rowMajor(sizes),
+	}
 	for k, size := range sizes {
 		c.first = append(c.first, start/c.row[k]%size)
 	}
-	c.lo, c.hi = slices.Clone(c.first), slices.Clone(c.first)
+	c.lo, c.hi = slices.Clone(c.first),
+		slices.Clone(c.first)
 	return c
 }
 
@@ -189,20 +205,31 @@ func (c *dimSplitter) split(d composedDim, dims *[]composedDim) bool {
 	if step < 0 {
 		sign, step = -1, -step
 	}
-	k := slices.IndexFunc(c.row, func(row int64) bool { return row <= step })
+	k := slices.IndexFunc(c.row, func(row int64) bool {
+		return row <= step
+	})
 	for k >= 0 && k < len(c.row) && c.sizes[k] == 1 {
 		k++
 	}
-	if k < 0 || k == len(c.row) || step%c.row[k] != 0 || step >= c.row[k]*c.sizes[k] {
+	if k < 0 || k == len(c.row) ||
+		step%c.row[k] != 0 ||
+		step >= c.row[k]*c.sizes[k] {
 		return false
 	}
-	m, size := step/c.row[k], c.sizes[k]
+	m := step / c.row[k]
+	size := c.sizes[k]
 	if (d.size-1)*m >= size {
 		n := size / m
-		if size%m != 0 || n == 0 || d.size%n != 0 || len(d.inside)+len(d.outside) > 0 {
+		if size%m != 0 || n == 0 ||
+			d.size%n != 0 ||
+			len(d.inside)+len(d.outside) > 0 {
 			return false
 		}
-		outer := composedDim{size: d.size / n, to: d.to * n, at: sign * c.row[k] * size}
+		outer := composedDim{
+			size: d.size / n,
+			to:   d.to * n,
+			at:   sign * c.row[k] * size,
+		}
 		if !c.split(outer, dims) {
 			return false
 		}
@@ -223,10 +250,13 @@ func (t *composedView) dimensionOf(sizes []int64, k int) (int, bool) {
 	row := rowMajor(sizes)
 	found := -1
 	for n, d := range t.dims {
-		if d.size == 1 || d.at/row[k] == 0 || d.at%(row[k]*sizes[k]) == 0 {
+		if d.size == 1 ||
+			d.at/row[k] == 0 ||
+			d.at%(row[k]*sizes[k]) == 0 {
 			continue
 		}
-		if found >= 0 || d.at != row[k] || d.size != sizes[k] {
+		if found >= 0 || d.at != row[k] ||
+			d.size != sizes[k] {
 			return 0, false
 		}
 		found = n
@@ -235,12 +265,15 @@ func (t *composedView) dimensionOf(sizes []int64, k int) (int, bool) {
 		t.dims = append(t.dims, composedDim{size: 1})
 		return len(t.dims) - 1, len(t.dims) <= maxRank
 	}
-	return found, found >= 0 && t.start/row[k]%sizes[k] == 0
+	return found, found >= 0 &&
+		t.start/row[k]%sizes[k] == 0
 }
 
 // eachMasked calls f with every masked dimension of a tile and the dimension of the
 // trail that it is.
-func (t *composedView) eachMasked(tile symtile.Tile, f func(d *composedDim, x symtile.DimTile)) bool {
+func (t *composedView) eachMasked(
+	tile symtile.Tile, f func(d *composedDim, x symtile.DimTile),
+) bool {
 	box, _, ok := tile.Boxes()
 	if !ok {
 		return false
@@ -267,7 +300,9 @@ func (t *composedView) eachMasked(tile symtile.Tile, f func(d *composedDim, x sy
 
 // clipInside keeps the elements that are there in a tile with as many.
 func (t *composedView) clipInside(tile symtile.Tile) bool {
-	return t.eachMasked(tile, func(d *composedDim, x symtile.DimTile) {
+	return t.eachMasked(tile, func(
+		d *composedDim, x symtile.DimTile,
+	) {
 		d.inside = append(slices.Clone(d.inside), x)
 	})
 }
@@ -278,7 +313,11 @@ func (t *composedView) clipOutside(tile symtile.Tile) bool {
 		return false
 	}
 	t.complement = true
-	return t.eachMasked(tile, func(d *composedDim, x symtile.DimTile) { d.outside = []symtile.DimTile{x} })
+	return t.eachMasked(tile, func(
+		d *composedDim, x symtile.DimTile,
+	) {
+		d.outside = []symtile.DimTile{x}
+	})
 }
 
 // toMemory continues a trail at a parameter into its array: at becomes places in
@@ -304,7 +343,8 @@ func (t *composedView) toMemory(l *lowering) (base index.Expr, ok bool) {
 func (l *lowering) composeRoot(r symtile.Root) *composition {
 	op := l.p.Ops[r.Op]
 	box, axis, ok := op.Tile.Boxes()
-	if !ok || len(box) > maxRank || !op.Instr.Shape.DType.IsArray() {
+	if !ok || len(box) > maxRank ||
+		!op.Instr.Shape.DType.IsArray() {
 		return nil
 	}
 	places := op.Instr.Shape.Strides()
@@ -325,16 +365,20 @@ func (l *lowering) composeRoot(r symtile.Root) *composition {
 // better made from the arrays of the caller than from their tiles.
 func (l *lowering) composeOp(n int) *composition {
 	op := l.p.Ops[n]
-	if len(op.Tile) > maxRank || !native(op.Instr.Shape.DType) {
+	if len(op.Tile) > maxRank ||
+		!native(op.Instr.Shape.DType) {
 		return nil
 	}
 	switch op.Code {
-	case hlo.OpTranspose, hlo.OpConcatenate, hlo.OpPad, hlo.OpDynamicUpdateSlice, hlo.OpReverse:
+	case hlo.OpTranspose, hlo.OpConcatenate, hlo.OpPad,
+		hlo.OpDynamicUpdateSlice, hlo.OpReverse:
 	default:
 		return nil
 	}
 	if op.Code == hlo.OpTranspose || op.Code == hlo.OpReverse {
-		if g := l.viewOf(op); classBytes[classOf(op.Instr.Shape.DType)] == 4 && unitInnerStride(g) {
+		g := l.viewOf(op)
+		if classBytes[classOf(op.Instr.Shape.DType)] == 4 &&
+			unitInnerStride(g) {
 			return nil // machine code reads it where it is
 		}
 	}
@@ -359,7 +403,8 @@ func (l *lowering) composition(t composedView) *composition {
 		}
 		if source.Code == hlo.OpParameter {
 			arrays++
-			if t.zeroFill && !r.views[k].clipInside(source.Tile) {
+			if t.zeroFill &&
+				!r.views[k].clipInside(source.Tile) {
 				return nil
 			}
 		} else if !native(d) {
@@ -396,9 +441,15 @@ type copyPlan struct {
 // that nothing else needs in scratch.
 func (l *lowering) planCopies() {
 	m := &l.copies
-	*m = copyPlan{make([]*composition, len(l.p.Roots)), make([]bool, len(l.p.Roots)), make([]*composition, len(l.p.Ops)), make([]bool, len(l.p.Ops))}
+	*m = copyPlan{
+		make([]*composition, len(l.p.Roots)),
+		make([]bool, len(l.p.Roots)),
+		make([]*composition, len(l.p.Ops)),
+		make([]bool, len(l.p.Ops)),
+	}
 	for k, r := range l.p.Roots {
-		m.roots[k], m.rowGathers[k] = l.composeRoot(r), l.gathersRows(r)
+		m.roots[k], m.rowGathers[k] = l.composeRoot(r),
+			l.gathersRows(r)
 	}
 	for n, op := range l.p.Ops {
 		if op.Loop != nil {

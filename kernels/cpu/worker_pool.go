@@ -46,7 +46,10 @@ func (c *workerPool) acquire(n int) []*poolWorker {
 	defer c.mu.Unlock()
 	c.regions++
 	for len(c.workers) < n {
-		h := &poolWorker{index: len(c.workers) + 1, wake: make(chan struct{}, 1)}
+		h := &poolWorker{
+			index: len(c.workers) + 1,
+			wake:  make(chan struct{}, 1),
+		}
 		c.workers = append(c.workers, h)
 		go c.serve(h)
 	}
@@ -99,7 +102,10 @@ func (c *workerPool) serve(h *poolWorker) {
 
 // pendingRegion is the team that the helper could help; nil for none.
 func (c *workerPool) pendingRegion(h *poolWorker) *parallelRegion {
-	if t := c.current.Load(); t != nil && h.index < len(t.workers) && t.hasWork() {
+	t := c.current.Load()
+	if t != nil &&
+		h.index < len(t.workers) &&
+		t.hasWork() {
 		return t
 	}
 	return nil
@@ -107,7 +113,9 @@ func (c *workerPool) pendingRegion(h *poolWorker) *parallelRegion {
 
 // await returns when there may be something to do.
 func (c *workerPool) await(h *poolWorker) {
-	called := func() bool { return c.pendingRegion(h) != nil || h.quit.Load() }
+	called := func() bool {
+		return c.pendingRegion(h) != nil || h.quit.Load()
+	}
 	if spinUntil(workerSpinTime, called) {
 		return
 	}
@@ -160,8 +168,19 @@ type parallelRegion struct {
 }
 
 func newTeam(workers []*worker, body []step, order raster, split *splitK, crew *workerPool) *parallelRegion {
-	t := &parallelRegion{workers: workers, body: body, order: order, split: split, total: product(order.grid) * split.count(), pool: crew, done: make(chan struct{}, 1)}
-	t.chunkSize = max(1, min(64, t.total/int64(8*len(workers))))
+	t := &parallelRegion{
+		workers: workers,
+		body:    body,
+		order:   order,
+		split:   split,
+		total:   product(order.grid) * split.count(),
+		pool:    crew,
+		done:    make(chan struct{}, 1),
+	}
+	t.chunkSize = max(
+		1,
+		min(64, t.total/int64(8*len(workers))),
+	)
 	t.next.Store(t.total)
 	t.poolWorkers = crew.acquire(len(workers) - 1)
 	return t
@@ -179,11 +198,15 @@ func (t *parallelRegion) close() bool {
 
 var errClosed = errors.New("the kernel is closed")
 
-func (t *parallelRegion) run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+func (t *parallelRegion) run(
+	ctx context.Context, in, out []kernels.Buffer,
+) (time.Duration, error) {
 	if t.closed {
 		return 0, errClosed
 	}
-	t.in, t.out, t.ctx = in, out, ctx
+	t.in = in
+	t.out = out
+	t.ctx = ctx
 	t.stop.Store(false)
 	t.failed.Store(nil)
 	t.split.reset()
@@ -207,7 +230,8 @@ func (t *parallelRegion) join() {
 	}
 	for t.remaining.Load() > 0 { // a token may be left from the run before
 		t.waiting.Store(true)
-		if t.remaining.Load() == 0 && t.waiting.CompareAndSwap(true, false) {
+		if t.remaining.Load() == 0 &&
+			t.waiting.CompareAndSwap(true, false) {
 			return
 		}
 		<-t.done
@@ -215,7 +239,9 @@ func (t *parallelRegion) join() {
 }
 
 // hasWork says whether there are tile programs that nobody took.
-func (t *parallelRegion) hasWork() bool { return t.next.Load() < t.total }
+func (t *parallelRegion) hasWork() bool {
+	return t.next.Load() < t.total
+}
 
 // spinUntil looks until something is the case, at most for a time.
 func spinUntil(most time.Duration, is func() bool) bool {
@@ -238,21 +264,27 @@ func (t *parallelRegion) takeChunks(w *worker) {
 		if begin >= t.total {
 			return
 		}
-		t.runPrograms(w, begin, min(begin+t.chunkSize, t.total))
+		t.runPrograms(
+			w, begin, min(begin+t.chunkSize, t.total),
+		)
 	}
 }
 
 // runPrograms runs tile programs, or passes over them when the run was stopped.
 func (t *parallelRegion) runPrograms(w *worker, begin, end int64) {
 	defer t.completeChunk(end - begin)
-	w.in, w.out, w.ctx = t.in, t.out, t.ctx
+	w.in = t.in
+	w.out = t.out
+	w.ctx = t.ctx
 	for n := begin; n < end && !t.stop.Load(); n++ {
 		if w.stopped() {
 			t.stop.Store(true)
 			return
 		}
 		parts := t.split.count()
-		w.tile, w.part, w.skipRest = n/parts, n%parts, false
+		w.tile = n / parts
+		w.part = n % parts
+		w.skipRest = false
 		t.order.locate(w.tids, w.tile)
 		for k := 0; k < len(t.body) && !w.skipRest; k++ {
 			t.body[k](w)
@@ -270,7 +302,8 @@ func (t *parallelRegion) completeChunk(n int64) {
 		t.failed.CompareAndSwap(nil, &err)
 		t.stop.Store(true)
 	}
-	if t.remaining.Add(-n) == 0 && t.waiting.CompareAndSwap(true, false) {
+	if t.remaining.Add(-n) == 0 &&
+		t.waiting.CompareAndSwap(true, false) {
 		t.done <- struct{}{}
 	}
 }

@@ -28,7 +28,9 @@ func TestTeamDoesEverythingOnce(t *testing.T) {
 	for range 2 {
 		const programs = 300
 		var counts [programs]atomic.Int32
-		team := teamOf(c, 4, programs, func(w *worker) { counts[w.tids[0]].Add(1) })
+		team := teamOf(c, 4, programs, func(w *worker) {
+			counts[w.tids[0]].Add(1)
+		})
 		wait.Go(func() {
 			defer team.close()
 			for n := range int32(500) {
@@ -85,7 +87,9 @@ func TestTeamRecovers(t *testing.T) {
 // team, whose tile programs end only after the run.
 func TestTeamWaitsForWorkOnly(t *testing.T) {
 	c := new(workerPool)
-	begun, release, done := make(chan struct{}, 2), make(chan struct{}), make(chan struct{})
+	begun := make(chan struct{}, 2)
+	release := make(chan struct{})
+	done := make(chan struct{})
 	busy := teamOf(c, 2, 2, func(*worker) {
 		begun <- struct{}{}
 		<-release
@@ -113,7 +117,9 @@ func BenchmarkTeam(b *testing.B) {
 	for _, n := range []int{1, 2} {
 		for _, each := range []time.Duration{0, 500 * time.Nanosecond, 5 * time.Microsecond} {
 			for _, idle := range []time.Duration{0, 5 * time.Millisecond} {
-				b.Run(fmt.Sprintf("threads=%d/each=%s/idle=%s", n, each, idle), func(b *testing.B) { benchmarkTeam(b, n, each, idle) })
+				b.Run(fmt.Sprintf("threads=%d/each=%s/idle=%s", n, each, idle), func(b *testing.B) {
+					benchmarkTeam(b, n, each, idle)
+				})
 			}
 		}
 	}

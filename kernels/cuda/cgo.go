@@ -169,7 +169,12 @@ func failure(call string, code C.CUresult) error {
 		return nil
 	}
 	n := int(code)
-	e := &device.Error{Call: call, Code: C.GoString(C.errorName(C.int(n))), Text: C.GoString(C.errorText(C.int(n))), Sticky: slices.Contains(stickyErrors, n)}
+	e := &device.Error{
+		Call:   call,
+		Code:   C.GoString(C.errorName(C.int(n))),
+		Text:   C.GoString(C.errorText(C.int(n))),
+		Sticky: slices.Contains(stickyErrors, n),
+	}
 	if e.Text == "" {
 		e.Text = "failed"
 	}
@@ -185,25 +190,38 @@ func failed(call string, err error) error {
 	if v := reflect.ValueOf(err); v.CanInt() {
 		return failure(call, C.CUresult(v.Int()))
 	}
-	return &device.Error{Call: call, Text: err.Error(), Err: err}
+	return &device.Error{
+		Call: call,
+		Text: err.Error(),
+		Err:  err,
+	}
 }
 
 // handle is the driver's handle in a cu.Function, a structure of one pointer.
-func handle(f cu.Function) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
+func handle(f cu.Function) unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&f))
+}
 
-func streamHandle(s cu.Stream) unsafe.Pointer { return unsafe.Pointer(s.C()) }
+func streamHandle(s cu.Stream) unsafe.Pointer {
+	return unsafe.Pointer(s.C())
+}
 
 // hostAlloc returns n bytes of page-locked memory of the host, which cu.MemFreeHost
 // gives back.
 func hostAlloc(n int) (p unsafe.Pointer, err error) {
-	err = failure("cuMemHostAlloc", C.hostAlloc(&p, C.size_t(n)))
+	err = failure(
+		"cuMemHostAlloc", C.hostAlloc(&p, C.size_t(n)),
+	)
 	return p, err
 }
 
 // allowShared raises what a block of f may have of shared memory beside the
 // static.
 func allowShared(f cu.Function, bytes int) error {
-	return failure("cuFuncSetAttribute", C.allowShared(handle(f), C.int(bytes)))
+	return failure(
+		"cuFuncSetAttribute",
+		C.allowShared(handle(f), C.int(bytes)),
+	)
 }
 
 // launchAny launches with clusters or parameters above 8 bytes.
@@ -218,24 +236,52 @@ func launchAny(f cu.Function, l device.Launch, s cu.Stream) error {
 		bytes = a.AppendTo(bytes)
 	}
 	n := len(offsets)
-	bytes, offsets = append(bytes, 0), append(offsets, 0) // never empty
-	grid, block, cluster := cells(l.Grid.Full()), cells(l.Block.Full()), [3]C.uint{}
+	// never empty
+	bytes = append(bytes, 0)
+	offsets = append(offsets, 0)
+	grid := cells(l.Grid.Full())
+	block := cells(l.Block.Full())
+	cluster := [3]C.uint{}
 	if l.Cluster != (device.Dim3{}) {
 		cluster = cells(l.Cluster.Full())
 	}
-	return failure("cuLaunchKernelEx", C.launch(handle(f), &grid[0], &block[0], &cluster[0], C.uint(l.SharedBytes), streamHandle(s),
-		(*C.char)(unsafe.Pointer(&bytes[0])), C.size_t(len(bytes)-1), &offsets[0], C.size_t(n)))
+	return failure(
+		"cuLaunchKernelEx",
+		C.launch(
+			handle(f), &grid[0],
+			&block[0], &cluster[0],
+			C.uint(l.SharedBytes), streamHandle(s),
+			(*C.char)(unsafe.Pointer(&bytes[0])),
+			C.size_t(len(bytes)-1),
+			&offsets[0], C.size_t(n),
+		),
+	)
 }
 
 // clusters is how many of a launch are resident at once.
 func clusters(f cu.Function, l device.Launch) (int, error) {
 	var n C.int
-	grid, block, cluster := cells(l.Grid.Full()), cells(l.Block.Full()), cells(l.Cluster.Full())
-	err := failure("cuOccupancyMaxActiveClusters", C.clusters(&n, handle(f), &grid[0], &block[0], &cluster[0], C.uint(l.SharedBytes)))
+	grid := cells(l.Grid.Full())
+	block := cells(l.Block.Full())
+	cluster := cells(l.Cluster.Full())
+	err := failure(
+		"cuOccupancyMaxActiveClusters",
+		C.clusters(
+			&n, handle(f), &grid[0],
+			&block[0], &cluster[0],
+			C.uint(l.SharedBytes),
+		),
+	)
 	return int(n), err
 }
 
-func cells(d device.Dim3) [3]C.uint { return [3]C.uint{C.uint(d.X), C.uint(d.Y), C.uint(d.Z)} }
+func cells(d device.Dim3) [3]C.uint {
+	return [3]C.uint{
+		C.uint(d.X),
+		C.uint(d.Y),
+		C.uint(d.Z),
+	}
+}
 
 // A graph is a captured stream that can be launched again.
 type graph struct{ exec unsafe.Pointer }
@@ -247,7 +293,10 @@ func capture(s cu.Stream, launches func() error) (graph, error) {
 	}
 	err := launches()
 	var g graph
-	if ended := failure("cuGraphInstantiate", C.endCapture(streamHandle(s), &g.exec)); err == nil {
+	ended := failure(
+		"cuGraphInstantiate", C.endCapture(streamHandle(s), &g.exec),
+	)
+	if err == nil {
 		err = ended
 	}
 	if err != nil {
@@ -258,7 +307,9 @@ func capture(s cu.Stream, launches func() error) (graph, error) {
 }
 
 func (g graph) launch(s cu.Stream) error {
-	return failure("cuGraphLaunch", C.launchGraph(g.exec, streamHandle(s)))
+	return failure(
+		"cuGraphLaunch", C.launchGraph(g.exec, streamHandle(s)),
+	)
 }
 
 func (g graph) destroy() {
@@ -269,13 +320,30 @@ func (g graph) destroy() {
 
 // tensorTypes by CUtensorMapDataType, by number because toolkits before 12 have
 // no names for them.
-var tensorTypes = map[hlo.DType]C.int{hlo.S32: 3, hlo.S64: 5, hlo.F16: 6, hlo.F32: 7, hlo.F64: 8, hlo.BF16: 9}
+var tensorTypes = map[hlo.DType]C.int{
+	hlo.S32:  3,
+	hlo.S64:  5,
+	hlo.F16:  6,
+	hlo.F32:  7,
+	hlo.F64:  8,
+	hlo.BF16: 9,
+}
 
 // unsignedTypes are for types that are only moved, by bytes.
-var unsignedTypes = map[int64]C.int{1: 0, 2: 1, 4: 2, 8: 4}
+var unsignedTypes = map[int64]C.int{
+	1: 0,
+	2: 1,
+	4: 2,
+	8: 4,
+}
 
 // swizzles by CUtensorMapSwizzle.
-var swizzles = map[device.Swizzle]C.int{device.NoSwizzle: 0, device.Swizzle32: 1, device.Swizzle64: 2, device.Swizzle128: 3}
+var swizzles = map[device.Swizzle]C.int{
+	device.NoSwizzle:  0,
+	device.Swizzle32:  1,
+	device.Swizzle64:  2,
+	device.Swizzle128: 3,
+}
 
 func encodeTiled(spec device.TensorMapSpec) (device.TensorMap, error) {
 	var m device.TensorMap
@@ -283,9 +351,22 @@ func encodeTiled(spec device.TensorMapSpec) (device.TensorMap, error) {
 	if !ok {
 		kind = unsignedTypes[spec.DType.Size()]
 	}
-	dims, box := slices.Clone(spec.Dims), slices.Clone(spec.Box)
+	dims := slices.Clone(spec.Dims)
+	box := slices.Clone(spec.Box)
 	strides := append(slices.Clone(spec.Strides), 0) // never empty
-	err := failure("cuTensorMapEncodeTiled", C.encodeTiled((*C.char)(unsafe.Pointer(&m[0])), kind, C.uint(len(dims)), C.ulonglong(spec.Base),
-		(*C.uint64_t)(unsafe.Pointer(&dims[0])), (*C.uint64_t)(unsafe.Pointer(&strides[0])), (*C.uint32_t)(unsafe.Pointer(&box[0])), swizzles[spec.Swizzle]))
+	err := failure(
+		"cuTensorMapEncodeTiled",
+		C.encodeTiled(
+			(*C.char)(
+				unsafe.Pointer(&m[0]),
+			),
+			kind, C.uint(len(dims)),
+			C.ulonglong(spec.Base),
+			(*C.uint64_t)(unsafe.Pointer(&dims[0])),
+			(*C.uint64_t)(unsafe.Pointer(&strides[0])),
+			(*C.uint32_t)(unsafe.Pointer(&box[0])),
+			swizzles[spec.Swizzle],
+		),
+	)
 	return m, err
 }

@@ -37,7 +37,9 @@ func TestCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	cudasim.Start(machine, cudasim.Options{})
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return Open(0) })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return Open(0)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +99,9 @@ func TestClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	cudasim.Start(machine, cudasim.Options{})
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return Open(0) })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return Open(0)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +111,13 @@ func TestClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 64}}.With("warps", 4).With("group", 4)
-	for _, plan := range []kernels.Plan{plan.With("cluster", 2), plan.With("cluster", 4).With("persistent", 1)} {
+	plan := kernels.Plan{
+		Tiles: symtile.Tiling{64, 64, 64},
+	}.With("warps", 4).With("group", 4)
+	for _, plan := range []kernels.Plan{
+		plan.With("cluster", 2),
+		plan.With("cluster", 4).With("persistent", 1),
+	} {
 		k, err := b.Compile(t.Context(), p, plan)
 		if err != nil {
 			t.Fatal(err)

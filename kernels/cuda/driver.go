@@ -58,9 +58,15 @@ func Open(ordinal int) (*Driver, error) {
 	if ordinal < 0 || ordinal >= n {
 		return nil, fmt.Errorf("no GPU %d; there are %d, counted from 0", ordinal, n)
 	}
-	d := &Driver{calls: make(chan func()), memory: map[cu.DevicePtr]bool{}, modules: map[*module]bool{}}
+	d := &Driver{
+		calls:   make(chan func()),
+		memory:  map[cu.DevicePtr]bool{},
+		modules: map[*module]bool{},
+	}
 	go d.serve()
-	if err := d.call(context.Background(), func() error { return d.open(ordinal) }); err != nil {
+	if err := d.call(context.Background(), func() error {
+		return d.open(ordinal)
+	}); err != nil {
 		close(d.calls)
 		return nil, err
 	}
@@ -98,7 +104,12 @@ func (d *Driver) call(ctx context.Context, f func() error) error {
 
 // overdue is the error of what did not end with its ctx.
 func overdue(what string, cause error) error {
-	return &device.Error{Call: what, Text: "still running when its time was over: " + cause.Error(), Sticky: true, Err: cause}
+	return &device.Error{
+		Call:   what,
+		Text:   "still running when its time was over: " + cause.Error(),
+		Sticky: true,
+		Err:    cause,
+	}
 }
 
 // note remembers an error that lasts.
@@ -152,13 +163,20 @@ type function struct {
 const logBytes = 16 << 10
 
 // Load gives PTX to the assembler in the driver.
-func (d *Driver) Load(ctx context.Context, ptx string, o device.LoadOptions) (device.Module, error) {
-	m := &module{d: d, functions: map[string]*function{}}
+func (d *Driver) Load(
+	ctx context.Context, ptx string, o device.LoadOptions,
+) (device.Module, error) {
+	m := &module{
+		d:         d,
+		functions: map[string]*function{},
+	}
 	err := d.call(ctx, func() (err error) {
 		log := &cu.JITErrorLogBuffer{Buffer: make([]byte, logBytes)}
 		options := []cu.JITOption{log}
 		if o.MaxRegisters > 0 {
-			options = append(options, &cu.JITMaxRegisters{Value: uint(o.MaxRegisters)})
+			options = append(options, &cu.JITMaxRegisters{
+				Value: uint(o.MaxRegisters),
+			})
 		}
 		m.m, err = cu.LoadDataEx(ptx, options...)
 		runtime.KeepAlive(options) // cu gives the driver the buffer's address as a number
@@ -206,7 +224,8 @@ func (m *module) Function(name string) (device.Function, error) {
 func resources(f cu.Function) (device.Resources, error) {
 	var r device.Resources
 	err := readAll([]reading[cu.FunctionAttribute]{
-		{cu.NumRegs, &r.Registers}, {cu.LocalSizeBytes, &r.LocalBytes}, {cu.SharedSizeBytes, &r.SharedBytes}, {cu.FnMaxThreadsPerBlock, &r.MaxThreads},
+		{cu.NumRegs, &r.Registers}, {cu.LocalSizeBytes, &r.LocalBytes},
+		{cu.SharedSizeBytes, &r.SharedBytes}, {cu.FnMaxThreadsPerBlock, &r.MaxThreads},
 	}, "cuFuncGetAttribute", f.Attribute)
 	return r, err
 }
@@ -260,7 +279,14 @@ func (d *Driver) CopyIn(to device.Address, from []byte) error {
 		if d.staging.takes(len(from)) {
 			return d.copyIn(to, from)
 		}
-		return failed("cuMemcpyHtoD", cu.MemcpyHtoD(cu.DevicePtr(to), unsafe.Pointer(&from[0]), int64(len(from))))
+		return failed(
+			"cuMemcpyHtoD",
+			cu.MemcpyHtoD(
+				cu.DevicePtr(to),
+				unsafe.Pointer(&from[0]),
+				int64(len(from)),
+			),
+		)
 	})
 }
 
@@ -273,7 +299,14 @@ func (d *Driver) CopyOut(to []byte, from device.Address) error {
 		if d.staging.takes(len(to)) {
 			return d.copyOut(to, from)
 		}
-		return failed("cuMemcpyDtoH", cu.MemcpyDtoH(unsafe.Pointer(&to[0]), cu.DevicePtr(from), int64(len(to))))
+		return failed(
+			"cuMemcpyDtoH",
+			cu.MemcpyDtoH(
+				unsafe.Pointer(&to[0]),
+				cu.DevicePtr(from),
+				int64(len(to)),
+			),
+		)
 	})
 }
 
@@ -283,7 +316,10 @@ func (d *Driver) Fill(to device.Address, value byte, n int64) error {
 		return nil
 	}
 	return d.call(context.Background(), func() error {
-		return failed("cuMemsetD8Async", cu.MemsetD8Async(cu.DevicePtr(to), value, n, d.stream))
+		return failed(
+			"cuMemsetD8Async",
+			cu.MemsetD8Async(cu.DevicePtr(to), value, n, d.stream),
+		)
 	})
 }
 
@@ -323,7 +359,9 @@ func opened(l device.Launch) (*function, error) {
 	if !ours {
 		return nil, fmt.Errorf("launch: a function of another driver")
 	}
-	if need := l.SharedBytes; need+f.resources.SharedBytes > device.StaticShared && need > f.allowed {
+	need := l.SharedBytes
+	if need+f.resources.SharedBytes > device.StaticShared &&
+		need > f.allowed {
 		if err := allowShared(f.f, need); err != nil {
 			return nil, err
 		}
@@ -337,7 +375,9 @@ func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
 	if err := d.sheet.Check(l); err != nil {
 		return err
 	}
-	return d.call(ctx, func() error { return d.launch(l) })
+	return d.call(ctx, func() error {
+		return d.launch(l)
+	})
 }
 
 // launch is on the driver's thread.
@@ -353,8 +393,16 @@ func (d *Driver) launch(l device.Launch) error {
 	if !plain {
 		return launchAny(f.f, l, d.stream)
 	}
-	g, b := l.Grid.Full(), l.Block.Full()
-	return failed("cuLaunchKernel", f.f.Launch(g.X, g.Y, g.Z, b.X, b.Y, b.Z, l.SharedBytes, d.stream, cellsOf(l.Args)))
+	g := l.Grid.Full()
+	b := l.Block.Full()
+	return failed(
+		"cuLaunchKernel",
+		f.f.Launch(
+			g.X, g.Y, g.Z,
+			b.X, b.Y, b.Z,
+			l.SharedBytes, d.stream, cellsOf(l.Args),
+		),
+	)
 }
 
 // cellsOf points to one cell of 8 bytes an argument, as cu wants them.
@@ -374,7 +422,9 @@ func (d *Driver) Sync(ctx context.Context) error {
 		return err
 	}
 	// The thread comes back by itself when ctx ends, and says so.
-	return d.call(context.WithoutCancel(ctx), func() error { return d.wait(ctx) })
+	return d.call(context.WithoutCancel(ctx), func() error {
+		return d.wait(ctx)
+	})
 }
 
 // wait asks the stream until it is idle, so that a kernel that never ends
@@ -398,7 +448,9 @@ func (d *Driver) wait(ctx context.Context) error {
 // Time captures the launches of a burst in a graph and reads events around each
 // replay. Each function is launched once before: what a first launch sets up
 // cannot be set up while a stream is captured, nor between the events.
-func (d *Driver) Time(ctx context.Context, b device.Burst, replays int) ([]float64, error) {
+func (d *Driver) Time(
+	ctx context.Context, b device.Burst, replays int,
+) ([]float64, error) {
 	all := slices.Concat(b.Before, b.Launches, b.After)
 	for _, l := range all {
 		if err := d.sheet.Check(l); err != nil {
@@ -413,7 +465,9 @@ func (d *Driver) Time(ctx context.Context, b device.Burst, replays int) ([]float
 		if err := d.wait(ctx); err != nil {
 			return err
 		}
-		g, err := capture(d.stream, func() error { return d.launchAll(b.Launches) })
+		g, err := capture(d.stream, func() error {
+			return d.launchAll(b.Launches)
+		})
 		if err != nil {
 			return err
 		}
@@ -448,7 +502,9 @@ func (d *Driver) launchAll(launches []device.Launch) error {
 
 // replay launches g, the graph of b, once more than n times; the first is not
 // counted.
-func (d *Driver) replay(ctx context.Context, g graph, b device.Burst, n int) ([]float64, error) {
+func (d *Driver) replay(
+	ctx context.Context, g graph, b device.Burst, n int,
+) ([]float64, error) {
 	var events [2]cu.Event
 	for k := range events {
 		e, err := cu.MakeEvent(cu.DefaultEvent)
@@ -472,7 +528,10 @@ func (d *Driver) replay(ctx context.Context, g graph, b device.Burst, n int) ([]
 }
 
 // once is the device's time for one launch of g, in seconds.
-func (d *Driver) once(ctx context.Context, g graph, b device.Burst, events [2]cu.Event) (float64, error) {
+func (d *Driver) once(
+	ctx context.Context, g graph, b device.Burst,
+	events [2]cu.Event,
+) (float64, error) {
 	if err := d.launchAll(b.Before); err != nil {
 		return 0, err
 	}
@@ -508,7 +567,8 @@ func (d *Driver) Close() error {
 	calls := d.calls
 	defer func() { close(calls); d.calls = nil }()
 	if d.lost != nil {
-		d.lost, d.calls = errors.New("the driver is closed"), nil
+		d.lost = errors.New("the driver is closed")
+		d.calls = nil
 		return nil
 	}
 	err := d.call(context.Background(), d.release)
@@ -523,8 +583,14 @@ func (d *Driver) release() error {
 		all = append(all, failed("cuMemFree", cu.MemFree(p)))
 	}
 	for m := range d.modules {
-		all = append(all, failed("cuModuleUnload", m.m.Unload()))
+		all = append(
+			all, failed("cuModuleUnload", m.m.Unload()),
+		)
 	}
-	all = append(all, d.staging.free(), failed("cuStreamDestroy", d.stream.Destroy()), failed("cuDevicePrimaryCtxRelease", d.device.ReleasePrimaryCtx()))
+	all = append(
+		all, d.staging.free(),
+		failed("cuStreamDestroy", d.stream.Destroy()),
+		failed("cuDevicePrimaryCtxRelease", d.device.ReleasePrimaryCtx()),
+	)
 	return errors.Join(all...)
 }

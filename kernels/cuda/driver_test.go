@@ -96,7 +96,10 @@ func (h *host) at(a device.Address) []byte {
 	return nil
 }
 
-func (h *host) CopyIn(to device.Address, from []byte) error { copy(h.at(to), from); return nil }
+func (h *host) CopyIn(to device.Address, from []byte) error {
+	copy(h.at(to), from)
+	return nil
+}
 func (h *host) CopyOut(to []byte, from device.Address) error {
 	copy(to, h.at(from))
 	return nil
@@ -110,11 +113,20 @@ func (h *host) Fill(to device.Address, v byte, n int64) error {
 }
 
 func (h *host) EncodeTensorMap(s device.TensorMapSpec) (m device.TensorMap, err error) {
-	copy(m[:], fmt.Sprintf("%s %#x %v %v %v %d", s.DType, uint64(s.Base), s.Dims, s.Strides, s.Box, s.Swizzle))
+	copy(
+		m[:],
+		fmt.Sprintf(
+			"%s %#x %v %v %v %d",
+			s.DType, uint64(s.Base), s.Dims,
+			s.Strides, s.Box, s.Swizzle,
+		),
+	)
 	return m, s.Check()
 }
 
-func (h *host) Clusters(l device.Launch) (int, error) { return h.Spec().Clusters(l), nil }
+func (h *host) Clusters(l device.Launch) (int, error) {
+	return h.Spec().Clusters(l), nil
+}
 
 // Launch runs add, which adds its u32 argument to the n cells at its address,
 // and trap, which fails while it runs.
@@ -132,10 +144,14 @@ func (h *host) Launch(_ context.Context, l device.Launch) error {
 	switch f.name {
 	case "add":
 		a := binary.LittleEndian.Uint64(l.Args[0].AppendTo(nil))
-		v, n := binary.LittleEndian.Uint32(l.Args[1].AppendTo(nil)), binary.LittleEndian.Uint32(l.Args[2].AppendTo(nil))
+		v := binary.LittleEndian.Uint32(l.Args[1].AppendTo(nil))
+		n := binary.LittleEndian.Uint32(l.Args[2].AppendTo(nil))
 		b := h.at(device.Address(a))
 		for k := range n {
-			binary.LittleEndian.PutUint32(b[4*k:], binary.LittleEndian.Uint32(b[4*k:])+v)
+			binary.LittleEndian.PutUint32(
+				b[4*k:],
+				binary.LittleEndian.Uint32(b[4*k:])+v,
+			)
 		}
 	case "trap":
 		h.err = errors.New("trap at line 7")
@@ -222,7 +238,9 @@ func TestStaging(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int{1, stagedFrom - 1, stagedFrom, stagingBytes, stagingBytes + 1, 2 * stagingBytes, 5*stagingBytes - 3} {
+	for _, n := range []int{
+		1, stagedFrom - 1, stagedFrom, stagingBytes, stagingBytes + 1, 2 * stagingBytes, 5*stagingBytes - 3,
+	} {
 		a, err := d.Alloc(int64(n) + 7)
 		if err != nil {
 			t.Fatal(err)
@@ -231,7 +249,9 @@ func TestStaging(t *testing.T) {
 		for k := range in {
 			in[k] = byte(k ^ k>>8 ^ k>>16 + 1)
 		}
-		if err := errors.Join(d.CopyIn(a+7, in), d.CopyOut(out, a+7)); err != nil {
+		if err := errors.Join(
+			d.CopyIn(a+7, in), d.CopyOut(out, a+7),
+		); err != nil {
 			t.Error(err)
 		}
 		if !slices.Equal(in, out) {
@@ -251,16 +271,31 @@ func checkAdd(ctx context.Context, t *testing.T, d device.Driver, m device.Modul
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := (device.Resources{Registers: 32, LocalBytes: 8, SharedBytes: 1024, MaxThreads: 512}); add.Resources() != r {
+	if r := (device.Resources{
+		Registers:   32,
+		LocalBytes:  8,
+		SharedBytes: 1024,
+		MaxThreads:  512,
+	}); add.Resources() != r {
 		t.Errorf("resources %+v", add.Resources())
 	}
 	a, err := d.Alloc(32)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := device.Launch{Function: add, Grid: device.Dim3{X: 3}, Block: device.Dim3{X: 64}, Args: []device.Arg{device.AddressArg(a), device.U32Arg(5), device.U32Arg(8)}}
+	l := device.Launch{
+		Function: add,
+		Grid:     device.Dim3{X: 3},
+		Block:    device.Dim3{X: 64},
+		Args:     []device.Arg{device.AddressArg(a), device.U32Arg(5), device.U32Arg(8)},
+	}
 	out := make([]byte, 32)
-	for _, err := range []error{d.Fill(a, 1, 16), d.CopyIn(a+16, []byte("0123456789abcdef")), d.Launch(ctx, l), d.Sync(ctx), d.CopyOut(out, a)} {
+	for _, err := range []error{
+		d.Fill(a, 1, 16),
+		d.CopyIn(a+16, []byte("0123456789abcdef")),
+		d.Launch(ctx, l), d.Sync(ctx),
+		d.CopyOut(out, a),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +303,15 @@ func checkAdd(ctx context.Context, t *testing.T, d device.Driver, m device.Modul
 	if want := strings.Repeat("\x06\x01\x01\x01", 4) + "5123" + "9567" + "=9ab" + "hdef"; string(out) != want {
 		t.Errorf("memory is %q", out)
 	}
-	seconds, err := d.Time(ctx, device.Burst{Before: []device.Launch{l}, Launches: []device.Launch{l, l}, After: []device.Launch{l, l}}, 3)
+	seconds, err := d.Time(
+		ctx,
+		device.Burst{
+			Before:   []device.Launch{l},
+			Launches: []device.Launch{l, l},
+			After:    []device.Launch{l, l},
+		},
+		3,
+	)
 	if err != nil || !slices.Equal(seconds, []float64{0.5e-3, 0.5e-3, 0.5e-3}) {
 		t.Errorf("two kernels of 0.25 ms took %v, %v", seconds, err)
 	}
@@ -285,13 +328,26 @@ func checkBulk(ctx context.Context, t *testing.T, d device.Driver, m device.Modu
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := device.TensorMapSpec{DType: hlo.BF16, Base: 0x10000, Dims: []uint64{64, 8}, Strides: []uint64{128}, Box: []uint32{64, 8}, Swizzle: device.Swizzle128}
+	spec := device.TensorMapSpec{
+		DType:   hlo.BF16,
+		Base:    0x10000,
+		Dims:    []uint64{64, 8},
+		Strides: []uint64{128},
+		Box:     []uint32{64, 8},
+		Swizzle: device.Swizzle128,
+	}
 	tm, err := d.EncodeTensorMap(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := device.Launch{Function: bulk, Grid: device.Dim3{X: 4, Y: 2}, Block: device.Dim3{X: 128}, Cluster: device.Dim3{X: 2}, SharedBytes: 200000,
-		Args: []device.Arg{device.TensorMapArg(tm), device.U64Arg(7)}}
+	l := device.Launch{
+		Function:    bulk,
+		Grid:        device.Dim3{X: 4, Y: 2},
+		Block:       device.Dim3{X: 128},
+		Cluster:     device.Dim3{X: 2},
+		SharedBytes: 200000,
+		Args:        []device.Arg{device.TensorMapArg(tm), device.U64Arg(7)},
+	}
 	if n, err := d.Clusters(l); err != nil || n != d.Spec().SMs/2 {
 		t.Errorf("%d clusters of 2 at once, %v", n, err)
 	}
@@ -363,11 +419,18 @@ func steps(d *Driver) (failures map[string]error, order []string) {
 	var m device.Module
 	var f device.Function
 	launch := func() device.Launch {
-		return device.Launch{Function: f, Block: device.Dim3{X: 32}, Args: []device.Arg{device.AddressArg(a), device.U32Arg(1), device.U32Arg(4)}}
+		return device.Launch{
+			Function: f,
+			Block:    device.Dim3{X: 32},
+			Args:     []device.Arg{device.AddressArg(a), device.U32Arg(1), device.U32Arg(4)},
+		}
 	}
 	step("alloc 1", func(context.Context) (err error) { a, err = d.Alloc(64); return err })
 	step("alloc 2", func(context.Context) (err error) { b, err = d.Alloc(64); return err })
-	step("load", func(ctx context.Context) (err error) { m, err = d.Load(ctx, testPTX, device.LoadOptions{}); return err })
+	step("load", func(ctx context.Context) (err error) {
+		m, err = d.Load(ctx, testPTX, device.LoadOptions{})
+		return err
+	})
 	if m == nil {
 		return failures, order
 	}
@@ -379,7 +442,9 @@ func steps(d *Driver) (failures map[string]error, order []string) {
 	step("launch", func(ctx context.Context) error { return d.Launch(ctx, launch()) })
 	step("sync", d.Sync)
 	step("time", func(ctx context.Context) error {
-		_, err := d.Time(ctx, device.Burst{Launches: []device.Launch{launch(), launch()}}, 2)
+		_, err := d.Time(
+			ctx, device.Burst{Launches: []device.Launch{launch(), launch()}}, 2,
+		)
 		return err
 	})
 	step("launch again", func(ctx context.Context) error { return d.Launch(ctx, launch()) })
@@ -438,24 +503,38 @@ func TestRefused(t *testing.T) {
 	_, none := m.Function("nothing")
 	_, second := Open(1)
 	_, empty := d.Alloc(0)
-	_, tm := d.EncodeTensorMap(device.TensorMapSpec{DType: hlo.F16, Base: 16, Dims: []uint64{8}, Box: []uint32{8}})
+	_, tm := d.EncodeTensorMap(device.TensorMapSpec{
+		DType: hlo.F16,
+		Base:  16,
+		Dims:  []uint64{8},
+		Box:   []uint32{8},
+	})
 	_, untimed := d.Time(t.Context(), device.Burst{}, 1)
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := map[string]error{
-		"named symbol not found: no entry":      none,
-		"no GPU 1; there are 1":                 second,
-		"allocation of 0 bytes":                 empty,
-		"sm_80 has no bulk tensor copies":       tm,
-		"cannot time":                           untimed,
-		"context canceled":                      d.Sync(done),
-		"the function allows 512":               d.Launch(t.Context(), device.Launch{Function: add, Block: device.Dim3{X: 513}}),
-		"a function of another driver":          d.Launch(t.Context(), device.Launch{Function: &hostFunction{}}),
-		"sm_80 has no clusters":                 d.Launch(t.Context(), device.Launch{Function: add, Cluster: device.Dim3{X: 2}, Grid: device.Dim3{X: 2}}),
+		"named symbol not found: no entry": none,
+		"no GPU 1; there are 1":            second,
+		"allocation of 0 bytes":            empty,
+		"sm_80 has no bulk tensor copies":  tm,
+		"cannot time":                      untimed,
+		"context canceled":                 d.Sync(done),
+		"the function allows 512": d.Launch(t.Context(), device.Launch{
+			Function: add,
+			Block:    device.Dim3{X: 513},
+		}),
+		"a function of another driver": d.Launch(t.Context(), device.Launch{Function: &hostFunction{}}),
+		"sm_80 has no clusters": d.Launch(t.Context(), device.Launch{
+			Function: add,
+			Cluster:  device.Dim3{X: 2},
+			Grid:     device.Dim3{X: 2},
+		}),
 		"free of 0x123, which is not allocated": d.Free(0x123),
 	}
 	for _, want := range slices.Sorted(maps.Keys(got)) {
-		if err := got[want]; err == nil || !strings.Contains(err.Error(), want) || device.IsSticky(err) {
+		if err := got[want]; err == nil ||
+			!strings.Contains(err.Error(), want) ||
+			device.IsSticky(err) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -471,8 +550,15 @@ func TestMain(m *testing.M) {
 	faults, err := cudasim.ParseFaults(table)
 	if err == nil {
 		s, _ := device.ParseSpec("H100")
-		cudasim.Start(&host{sheet: s, memory: map[device.Address][]byte{}, next: 0x10000}, cudasim.Options{Faults: faults})
-		err = device.Serve(func(context.Context) (device.Driver, error) { return Open(0) }, os.Stdin, os.Stdout)
+		cudasim.Start(
+			&host{sheet: s, memory: map[device.Address][]byte{}, next: 0x10000},
+			cudasim.Options{Faults: faults},
+		)
+		err = device.Serve(
+			func(context.Context) (device.Driver, error) { return Open(0) },
+			os.Stdin,
+			os.Stdout,
+		)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -497,7 +583,9 @@ func TestChild(t *testing.T) {
 				c.Env = append(os.Environ(), "TILEWRIGHT_TEST_FAULTS="+table)
 				return c
 			}}
-			s, err := device.NewSession(t.Context(), func(ctx context.Context) (device.Driver, error) { return device.OpenChild(ctx, o) })
+			s, err := device.NewSession(t.Context(), func(ctx context.Context) (device.Driver, error) {
+				return device.OpenChild(ctx, o)
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -529,15 +617,31 @@ func TestSample(t *testing.T) {
 	h := newHost(t, "A100")
 	h.sheet.L2 = 1 << 10
 	cudasim.Start(h, cudasim.Options{Milliseconds: 0.5})
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return Open(0) })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return Open(0)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &device.Executable{PTX: strings.ReplaceAll(testPTX, "sm_90a", "sm_80"), Scratch: []int64{64}, Steps: []device.Step{
-		{Entry: "add", Block: device.Dim3{X: 32}, Args: []device.Operand{device.Output(0), device.Value(device.U32Arg(1)), device.Value(device.U32Arg(4))}},
-		{Entry: "add", Block: device.Dim3{X: 32}, Args: []device.Operand{device.ScratchArray(0), device.Value(device.U32Arg(1)), device.Value(device.U32Arg(4))}},
-	}}
-	sets := []kernels.Set{{Out: []kernels.Buffer{{Data: make([]byte, 256)}}}}
+	w := &device.Executable{
+		PTX:     strings.ReplaceAll(testPTX, "sm_90a", "sm_80"),
+		Scratch: []int64{64},
+		Steps: []device.Step{
+			{Entry: "add", Block: device.Dim3{X: 32}, Args: []device.Operand{
+				device.Output(0),
+				device.Value(device.U32Arg(1)),
+				device.Value(device.U32Arg(4)),
+			}},
+			{Entry: "add", Block: device.Dim3{X: 32}, Args: []device.Operand{
+				device.ScratchArray(0),
+				device.Value(device.U32Arg(1)),
+				device.Value(device.U32Arg(4)),
+			}},
+		},
+	}
+	sets := []kernels.Set{
+		{Out: []kernels.Buffer{{Data: make([]byte, 256)}}},
+	}
 	got, err := s.Sample(t.Context(), w, sets, 1)
 	if err != nil || got != (kernels.Timing{Seconds: 1e-3}) {
 		t.Errorf("two kernels of 0.5 ms take %+v, %v", got, err)
@@ -594,12 +698,23 @@ func TestSampleClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	cudasim.Start(dev, cudasim.Options{Milliseconds: 0.5})
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return Open(0) })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return Open(0)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &device.Executable{PTX: loopPTX, Steps: []device.Step{{Entry: "loop", Block: device.Dim3{X: 1}, Args: []device.Operand{device.Output(0)}}}}
-	sets := []kernels.Set{{Out: []kernels.Buffer{{Data: make([]byte, 256)}}}}
+	w := &device.Executable{
+		PTX: loopPTX,
+		Steps: []device.Step{{
+			Entry: "loop",
+			Block: device.Dim3{X: 1},
+			Args:  []device.Operand{device.Output(0)},
+		}},
+	}
+	sets := []kernels.Set{
+		{Out: []kernels.Buffer{{Data: make([]byte, 256)}}},
+	}
 	clocks := []float64{1.4e9, 1.4e9, 1.39e9, 1.4e9, 1.1e9, 1.41e9, 1.4e9}
 	for _, hertz := range clocks {
 		dev.SetClock(hertz)
@@ -613,11 +728,15 @@ func TestSampleClock(t *testing.T) {
 		if clocks[k] == 1.1e9 {
 			taken = 3
 		}
-		if e.Number != k+1 || e.Attempts != taken || math.Abs(e.Hertz/clocks[k]-1) > 1e-3 {
+		if e.Number != k+1 || e.Attempts != taken ||
+			math.Abs(e.Hertz/clocks[k]-1) > 1e-3 {
 			t.Errorf("sample %d, at %g Hz: %+v", k+1, clocks[k], e)
 		}
 	}
-	if saw := gpu.New(s).Saw(); saw.Samples != len(clocks) || saw.Clock.Known != len(clocks) || saw.Outliers != 1 || saw.Resampled != 2 {
+	saw := gpu.New(s).Saw()
+	if saw.Samples != len(clocks) ||
+		saw.Clock.Known != len(clocks) || saw.Outliers != 1 ||
+		saw.Resampled != 2 {
 		t.Errorf("evidence %+v", saw)
 	}
 	if err := s.Close(); err != nil {
@@ -631,13 +750,24 @@ func TestSampleClock(t *testing.T) {
 // runAdd runs add on the output array with a short deadline.
 func runAdd(t *testing.T, s *device.Session) error {
 	t.Helper()
-	w := &device.Executable{PTX: testPTX, Steps: []device.Step{{Entry: "add", Block: device.Dim3{X: 32},
-		Args: []device.Operand{device.Output(0), device.Value(device.U32Arg(3)), device.Value(device.U32Arg(4))}}}}
+	w := &device.Executable{
+		PTX: testPTX,
+		Steps: []device.Step{{Entry: "add", Block: device.Dim3{X: 32},
+			Args: []device.Operand{
+				device.Output(0),
+				device.Value(device.U32Arg(3)),
+				device.Value(device.U32Arg(4)),
+			}}},
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	out := []kernels.Buffer{{Data: make([]byte, 16)}}
 	_, err := s.Run(ctx, w, nil, out)
-	if err == nil && !slices.Equal(out[0].Data, []byte{3, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0}) {
+	if err == nil &&
+		!slices.Equal(out[0].Data, []byte{
+			3, 0, 0, 0, 3, 0, 0, 0, 3,
+			0, 0, 0, 3, 0, 0, 0,
+		}) {
 		t.Errorf("the result is %v", out[0].Data)
 	}
 	return err

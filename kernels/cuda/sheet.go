@@ -31,11 +31,16 @@ func sheet(d cu.Device) (device.Spec, error) {
 	s := device.Spec{ThreadRegisters: threadRegisters, RegisterUnit: registerUnit}
 	var major, minor, threads, l2, clock, memoryClock, bus, clusters int
 	err := readAll([]reading[cu.DeviceAttribute]{
-		{cu.ComputeCapabilityMajor, &major}, {cu.ComputeCapabilityMinor, &minor}, {cu.MultiprocessorCount, &s.SMs},
+		{cu.ComputeCapabilityMajor, &major}, {cu.ComputeCapabilityMinor, &minor},
+		{cu.MultiprocessorCount, &s.SMs},
 		{cu.MaxRegistersPerMultiprocessor, &s.Registers}, {cu.MaxRegistersPerBlock, &s.BlockRegisters},
-		{maxSharedMemoryPerBlockOptIn, &s.BlockShared}, {cu.MaxSharedMemoryPerMultiprocessor, &s.SMShared}, {reservedSharedMemoryPerBlock, &s.ReservedShared},
-		{cu.MaxThreadsPerBlock, &s.BlockThreads}, {cu.MaxThreadsPerMultiprocessor, &threads}, {maxBlocksPerMultiprocessor, &s.Blocks},
-		{clusterLaunch, &clusters}, {cu.L2CacheSize, &l2}, {cu.ClockRate, &clock}, {cu.MemoryClockRate, &memoryClock}, {cu.GlobalMemoryBusWidth, &bus},
+		{maxSharedMemoryPerBlockOptIn, &s.BlockShared}, {cu.MaxSharedMemoryPerMultiprocessor, &s.SMShared},
+		{reservedSharedMemoryPerBlock, &s.ReservedShared},
+		{cu.MaxThreadsPerBlock, &s.BlockThreads}, {cu.MaxThreadsPerMultiprocessor, &threads},
+		{maxBlocksPerMultiprocessor, &s.Blocks},
+		{clusterLaunch, &clusters}, {cu.L2CacheSize, &l2},
+		{cu.ClockRate, &clock}, {cu.MemoryClockRate, &memoryClock},
+		{cu.GlobalMemoryBusWidth, &bus},
 	}, "cuDeviceGetAttribute", d.Attribute)
 	if err != nil {
 		return s, err
@@ -43,8 +48,12 @@ func sheet(d cu.Device) (device.Spec, error) {
 	if clusters != 0 {
 		s.Cluster = portableCluster
 	}
-	s.Warps, s.L2, s.Clock = threads/device.WarpThreads, int64(l2), float64(clock)*1e3
-	s.Bandwidth = 2 * float64(memoryClock) * 1e3 * float64(bus) / 8 // two transfers of the bus's bits a clock, in kHz
+	s.Warps = threads / device.WarpThreads
+	s.L2 = int64(l2)
+	s.Clock = float64(clock) * 1e3
+	// two transfers of the bus's bits a clock, in kHz
+	s.Bandwidth = 2 * float64(memoryClock) *
+		1e3 * float64(bus) / 8
 	return s, describe(&s, d, major, minor)
 }
 
@@ -54,7 +63,10 @@ type reading[A any] struct {
 	to        *int
 }
 
-func readAll[A any](all []reading[A], call string, get func(A) (int, error)) error {
+func readAll[A any](
+	all []reading[A], call string,
+	get func(A) (int, error),
+) error {
 	for _, r := range all {
 		v, err := get(r.attribute)
 		if err != nil {
@@ -78,6 +90,8 @@ func describe(s *device.Spec, d cu.Device, major, minor int) (err error) {
 	}
 	s.Simulated = withoutGPU()
 	v := cu.Version()
-	s.Driver = fmt.Sprintf("CUDA %d.%d", v/1000, v%1000/10)
+	s.Driver = fmt.Sprintf(
+		"CUDA %d.%d", v/1000, v%1000/10,
+	)
 	return nil
 }

@@ -29,14 +29,19 @@ func newStaging() *staging {
 		return nil
 	}
 	all := unsafe.Slice((*byte)(p), 2*stagingBytes)
-	return &staging{[2][]byte{all[:stagingBytes:stagingBytes], all[stagingBytes:]}}
+	return &staging{
+		[2][]byte{all[:stagingBytes:stagingBytes], all[stagingBytes:]},
+	}
 }
 
 func (s *staging) free() error {
 	if s == nil {
 		return nil
 	}
-	return failed("cuMemFreeHost", cu.MemFreeHost(unsafe.Pointer(&s.halves[0][0])))
+	return failed(
+		"cuMemFreeHost",
+		cu.MemFreeHost(unsafe.Pointer(&s.halves[0][0])),
+	)
 }
 
 // takes says whether a copy of n bytes goes through the staging.
@@ -51,10 +56,16 @@ func (d *Driver) copyIn(to device.Address, from []byte) error {
 		if err := d.wait(context.Background()); err != nil {
 			return err
 		}
-		if err := cu.MemcpyHtoDAsync(cu.DevicePtr(to), unsafe.Pointer(&half[0]), int64(n), d.stream); err != nil {
+		err := cu.MemcpyHtoDAsync(
+			cu.DevicePtr(to),
+			unsafe.Pointer(&half[0]), int64(n),
+			d.stream,
+		)
+		if err != nil {
 			return failed("cuMemcpyHtoDAsync", err)
 		}
-		to, from = to+device.Address(n), from[n:]
+		to = to + device.Address(n)
+		from = from[n:]
 	}
 	return d.wait(context.Background())
 }
@@ -69,12 +80,17 @@ func (d *Driver) copyOut(to []byte, from device.Address) error {
 		n := min(len(to), stagingBytes)
 		if n > 0 {
 			half := d.staging.halves[k%2]
-			if err := cu.MemcpyDtoHAsync(unsafe.Pointer(&half[0]), cu.DevicePtr(from), int64(n), d.stream); err != nil {
+			err := cu.MemcpyDtoHAsync(
+				unsafe.Pointer(&half[0]),
+				cu.DevicePtr(from), int64(n), d.stream,
+			)
+			if err != nil {
 				return failed("cuMemcpyDtoHAsync", err)
 			}
 		}
 		copy(arrived, d.staging.halves[(k+1)%2]) // while this one is on its way
-		arrived, to, from = to[:n], to[n:], from+device.Address(n)
+		arrived, to, from = to[:n],
+			to[n:], from+device.Address(n)
 	}
 	return nil
 }

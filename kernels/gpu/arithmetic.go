@@ -41,11 +41,17 @@ func bitSuffix(d hlo.DType) string {
 // pointwise computes an element of an elementwise operation.
 func (e *emitter) pointwise(op symtile.Op, x []operand) operand {
 	d := op.Instr.Shape.DType
-	return e.scalar(op.Code, op.Instr, d, op.Instr.Operands[0].Shape.DType, x)
+	return e.scalar(
+		op.Code, op.Instr, d,
+		op.Instr.Operands[0].Shape.DType, x,
+	)
 }
 
 // scalar computes code on elements of type from, with a result of type d.
-func (e *emitter) scalar(code hlo.Opcode, in *hlo.Instr, d, from hlo.DType, x []operand) operand {
+func (e *emitter) scalar(
+	code hlo.Opcode, in *hlo.Instr,
+	d, from hlo.DType, x []operand,
+) operand {
 	if d.IsComplex() || from.IsComplex() {
 		e.reject("%s of %s is not computed on a GPU", code, from)
 	}
@@ -55,7 +61,11 @@ func (e *emitter) scalar(code hlo.Opcode, in *hlo.Instr, d, from hlo.DType, x []
 	case hlo.OpSelect:
 		return e.choose(d, x[0], x[1], x[2])
 	case hlo.OpClamp:
-		return e.minimum(d, e.maximum(d, x[1], x[0]), x[2])
+		return e.minimum(
+			d,
+			e.maximum(d, x[1], x[0]),
+			x[2],
+		)
 	case hlo.OpCompare:
 		return e.compare(in, from, x[0], x[1])
 	case hlo.OpConvert:
@@ -84,7 +94,15 @@ func (e *emitter) scalar(code hlo.Opcode, in *hlo.Instr, d, from hlo.DType, x []
 }
 
 // exact operations give an element of the type of their operands.
-var exact = map[hlo.Opcode]bool{hlo.OpMaximum: true, hlo.OpMinimum: true, hlo.OpAnd: true, hlo.OpOr: true, hlo.OpXor: true, hlo.OpNegate: false, hlo.OpAbs: false}
+var exact = map[hlo.Opcode]bool{
+	hlo.OpMaximum: true,
+	hlo.OpMinimum: true,
+	hlo.OpAnd:     true,
+	hlo.OpOr:      true,
+	hlo.OpXor:     true,
+	hlo.OpNegate:  false,
+	hlo.OpAbs:     false,
+}
 
 // choose is x where p holds, else y.
 func (e *emitter) choose(d hlo.DType, p, x, y operand) operand {
@@ -95,7 +113,10 @@ func (e *emitter) choose(d hlo.DType, p, x, y operand) operand {
 	case p == no:
 		return y
 	case d == hlo.Pred:
-		return a.or(a.and(p, x), a.and(a.not(p), y))
+		return a.or(
+			a.and(p, x),
+			a.and(a.not(p), y),
+		)
 	}
 	k := kindFor(d)
 	typ := map[kind]string{kindB32: "b32", kindB64: "b64", kindF32: "f32", kindF64: "f64"}[k]
@@ -103,22 +124,40 @@ func (e *emitter) choose(d hlo.DType, p, x, y operand) operand {
 }
 
 // comparisons are the PTX conditions, the second for unsigned integers.
-var comparisons = map[string][2]string{"EQ": {"eq", "eq"}, "NE": {"ne", "ne"}, "LT": {"lt", "lt"}, "LE": {"le", "le"}, "GT": {"gt", "gt"}, "GE": {"ge", "ge"}}
+var comparisons = map[string][2]string{
+	"EQ": {"eq", "eq"},
+	"NE": {"ne", "ne"},
+	"LT": {"lt", "lt"},
+	"LE": {"le", "le"},
+	"GT": {"gt", "gt"},
+	"GE": {"ge", "ge"},
+}
 
-func (e *emitter) compare(in *hlo.Instr, from hlo.DType, x, y operand) operand {
+func (e *emitter) compare(
+	in *hlo.Instr, from hlo.DType, x, y operand,
+) operand {
 	a := e.asm
 	direction := comparisons[in.Attrs.Direction][0]
 	k := kindFor(from)
 	switch {
 	case k == kindPred:
-		x, y = e.bitsOf(hlo.Pred, x), e.bitsOf(hlo.Pred, y)
+		x = e.bitsOf(hlo.Pred, x)
+		y = e.bitsOf(hlo.Pred, y)
 		return a.get(kindPred, "setp."+direction+".s32", x, y)
 	case from.IsFloat() && in.Attrs.CompareType == "TOTALORDER":
-		return a.get(kindPred, "setp."+direction+map[kind]string{kindF32: ".s32", kindF64: ".s64"}[k], e.ordered(k, x), e.ordered(k, y))
+		return a.get(
+			kindPred,
+			"setp."+direction+map[kind]string{kindF32: ".s32", kindF64: ".s64"}[k],
+			e.ordered(k, x),
+			e.ordered(k, y),
+		)
 	case from.IsFloat() && direction == "ne":
 		direction = "neu"
 	}
-	return a.get(kindPred, "setp."+direction+"."+suffix(from), a.in(k, x), y)
+	return a.get(
+		kindPred, "setp."+direction+"."+suffix(from),
+		a.in(k, x), y,
+	)
 }
 
 // ordered is an integer that orders floats totally: −NaN < −∞ … −0 < 0 … NaN.
@@ -126,23 +165,41 @@ func (e *emitter) ordered(k kind, x operand) operand {
 	a := e.asm
 	if k == kindF32 {
 		b := a.get(kindB32, "mov.b32", a.in(k, x))
-		return a.get(kindB32, "xor.b32", b, a.get(kindB32, "shr.u32", a.get(kindB32, "shr.s32", b, 31), 1))
+		return a.get(
+			kindB32, "xor.b32", b,
+			a.get(kindB32, "shr.u32", a.get(kindB32, "shr.s32", b, 31), 1),
+		)
 	}
 	b := a.get(kindB64, "mov.b64", a.in(k, x))
-	return a.get(kindB64, "xor.b64", b, a.get(kindB64, "shr.u64", a.get(kindB64, "shr.s64", b, 63), 1))
+	return a.get(
+		kindB64, "xor.b64", b,
+		a.get(kindB64, "shr.u64", a.get(kindB64, "shr.s64", b, 63), 1),
+	)
 }
 
 func (e *emitter) finite(d hlo.DType, x operand) operand {
 	a, k := e.asm, kindFor(d)
 	if k == kindF64 {
-		return a.get(kindPred, "setp.lt.f64", a.get(k, "abs.f64", x), f64(math.Inf(1)))
+		return a.get(
+			kindPred, "setp.lt.f64",
+			a.get(k, "abs.f64", x),
+			f64(math.Inf(1)),
+		)
 	}
-	return a.get(kindPred, "setp.lt.f32", a.get(k, "abs.f32", x), f32(math.Inf(1)))
+	return a.get(
+		kindPred, "setp.lt.f32",
+		a.get(k, "abs.f32", x),
+		f32(math.Inf(1)),
+	)
 }
 
 // maximum and least propagate NaN.
-func (e *emitter) maximum(d hlo.DType, x, y operand) operand { return e.minMax("max", d, x, y) }
-func (e *emitter) minimum(d hlo.DType, x, y operand) operand { return e.minMax("min", d, x, y) }
+func (e *emitter) maximum(d hlo.DType, x, y operand) operand {
+	return e.minMax("max", d, x, y)
+}
+func (e *emitter) minimum(d hlo.DType, x, y operand) operand {
+	return e.minMax("min", d, x, y)
+}
 
 func (e *emitter) minMax(which string, d hlo.DType, x, y operand) operand {
 	a, k := e.asm, kindFor(d)
@@ -157,8 +214,18 @@ func (e *emitter) minMax(which string, d hlo.DType, x, y operand) operand {
 	case kindF64:
 		x = a.in(k, x)
 		m := a.get(k, which+".f64", x, y)
-		m = a.get(k, "selp.f64", y, m, a.get(kindPred, "setp.nan.f64", a.in(k, y), a.in(k, y)))
-		return a.get(k, "selp.f64", x, m, a.get(kindPred, "setp.nan.f64", x, x))
+		m = a.get(
+			k, "selp.f64", y, m,
+			a.get(
+				kindPred, "setp.nan.f64",
+				a.in(k, y),
+				a.in(k, y),
+			),
+		)
+		return a.get(
+			k, "selp.f64", x, m,
+			a.get(kindPred, "setp.nan.f64", x, x),
+		)
 	}
 	return a.get(k, which+"."+suffix(d), x, y)
 }
@@ -172,24 +239,43 @@ func (e *emitter) logic(code hlo.Opcode, x []operand) operand {
 	case hlo.OpOr, hlo.OpAdd, hlo.OpMaximum:
 		return a.or(x[0], x[1])
 	case hlo.OpXor, hlo.OpSubtract:
-		return a.get(kindPred, "xor.pred", a.in(kindPred, x[0]), a.in(kindPred, x[1]))
+		return a.get(
+			kindPred, "xor.pred", a.in(kindPred, x[0]),
+			a.in(kindPred, x[1]),
+		)
 	case hlo.OpNot:
 		return a.not(x[0])
 	}
 	return ""
 }
 
-var wholeBinary = map[hlo.Opcode]string{hlo.OpAdd: "add.", hlo.OpSubtract: "sub.", hlo.OpMultiply: "mul.lo."}
-var bitwise = map[hlo.Opcode]string{hlo.OpAnd: "and.", hlo.OpOr: "or.", hlo.OpXor: "xor."}
+var wholeBinary = map[hlo.Opcode]string{
+	hlo.OpAdd:      "add.",
+	hlo.OpSubtract: "sub.",
+	hlo.OpMultiply: "mul.lo.",
+}
+var bitwise = map[hlo.Opcode]string{
+	hlo.OpAnd: "and.",
+	hlo.OpOr:  "or.",
+	hlo.OpXor: "xor.",
+}
 
 // whole computes on integers; the result may be wider than its type.
 func (e *emitter) whole(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	a, k, s := e.asm, kindFor(d), suffix(d)
 	if name, ok := wholeBinary[code]; ok {
-		return a.get(k, name+s, a.in(k, x[0]), x[1])
+		return a.get(
+			k, name+s,
+			a.in(k, x[0]),
+			x[1],
+		)
 	}
 	if name, ok := bitwise[code]; ok {
-		return a.get(k, name+bitSuffix(d), a.in(k, x[0]), x[1])
+		return a.get(
+			k, name+bitSuffix(d),
+			a.in(k, x[0]),
+			x[1],
+		)
 	}
 	switch code {
 	case hlo.OpMaximum:
@@ -207,9 +293,15 @@ func (e *emitter) whole(code hlo.Opcode, d hlo.DType, x []operand) operand {
 	case hlo.OpPopcnt, hlo.OpCountLeadingZeros:
 		return e.countBits(code, d, a.in(k, x[0]))
 	case hlo.OpDivide, hlo.OpRemainder:
-		return e.divide(code, d, a.in(k, x[0]), a.in(k, x[1]))
+		return e.divide(
+			code, d, a.in(k, x[0]),
+			a.in(k, x[1]),
+		)
 	case hlo.OpShiftLeft, hlo.OpShiftRightLogical, hlo.OpShiftRightArithmetic:
-		return e.shift(code, d, a.in(k, x[0]), a.in(k, x[1]))
+		return e.shift(
+			code, d, a.in(k, x[0]),
+			a.in(k, x[1]),
+		)
 	}
 	return ""
 }
@@ -218,11 +310,17 @@ func signed(s string) string { return "s" + s[1:] }
 
 func (e *emitter) signOf(d hlo.DType, x operand) operand {
 	a, k, s := e.asm, kindFor(d), suffix(d)
-	above := a.get(k, "selp."+bitSuffix(d), 1, 0, a.get(kindPred, "setp.gt."+s, x, 0))
+	above := a.get(
+		k, "selp."+bitSuffix(d), 1, 0,
+		a.get(kindPred, "setp.gt."+s, x, 0),
+	)
 	if !d.IsSigned() {
 		return above
 	}
-	return a.get(k, "selp."+bitSuffix(d), -1, above, a.get(kindPred, "setp.lt."+s, x, 0))
+	return a.get(
+		k, "selp."+bitSuffix(d), -1, above,
+		a.get(kindPred, "setp.lt."+s, x, 0),
+	)
 }
 
 func (e *emitter) countBits(code hlo.Opcode, d hlo.DType, x operand) operand {
@@ -243,7 +341,8 @@ func (e *emitter) countBits(code hlo.Opcode, d hlo.DType, x operand) operand {
 
 // divide truncates; x/0 is −1, x mod 0 is x, and MIN/−1 wraps.
 func (e *emitter) divide(code hlo.Opcode, d hlo.DType, x, y operand) operand {
-	a, k, s, b := e.asm, kindFor(d), suffix(d), bitSuffix(d)
+	a, k, s, b := e.asm,
+		kindFor(d), suffix(d), bitSuffix(d)
 	none := a.get(kindPred, "setp.eq."+s, y, 0)
 	safe := a.get(k, "selp."+b, 1, y, none)
 	minus := no
@@ -257,7 +356,11 @@ func (e *emitter) divide(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 	}
 	q := a.get(k, "div."+s, x, safe)
 	if minus != no {
-		q = a.get(k, "selp."+b, a.get(k, "neg."+s, x), q, minus)
+		q = a.get(
+			k, "selp."+b,
+			a.get(k, "neg."+s, x),
+			q, minus,
+		)
 	}
 	return a.get(k, "selp."+b, -1, q, none)
 }
@@ -265,25 +368,49 @@ func (e *emitter) divide(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 // shift shifts by y modulo nothing: by the width and more leaves 0, or the sign.
 func (e *emitter) shift(code hlo.Opcode, d hlo.DType, x, y operand) operand {
 	a, k, b := e.asm, kindFor(d), bitSuffix(d)
-	if code != hlo.OpShiftLeft && d.IsSigned() && code == hlo.OpShiftRightLogical && d.Bits() < 32 {
+	if code != hlo.OpShiftLeft && d.IsSigned() &&
+		code == hlo.OpShiftRightLogical && d.Bits() < 32 {
 		x = a.get(k, "and.b32", x, int64(1)<<d.Bits()-1)
 	}
-	over := a.get(kindPred, "setp.ge.u"+b[1:], y, d.Bits())
+	over := a.get(
+		kindPred, "setp.ge.u"+b[1:], y, d.Bits(),
+	)
 	by := y
 	if k == kindB64 {
-		by = a.get(kindB32, "cvt.u32.u64", a.get(k, "min.u64", y, 63))
+		by = a.get(
+			kindB32, "cvt.u32.u64", a.get(k, "min.u64", y, 63),
+		)
 	}
 	switch code {
 	case hlo.OpShiftLeft:
-		return a.get(k, "selp."+b, 0, a.get(k, "shl."+b, x, by), over)
+		return a.get(
+			k, "selp."+b, 0,
+			a.get(k, "shl."+b, x, by),
+			over,
+		)
 	case hlo.OpShiftRightLogical:
-		return a.get(k, "selp."+b, 0, a.get(k, "shr.u"+b[1:], x, by), over)
+		return a.get(
+			k, "selp."+b, 0,
+			a.get(k, "shr.u"+b[1:], x, by),
+			over,
+		)
 	}
 	if !d.IsSigned() {
-		return a.get(k, "selp."+b, 0, a.get(k, "shr.u"+b[1:], x, by), over)
+		return a.get(
+			k, "selp."+b, 0,
+			a.get(k, "shr.u"+b[1:], x, by),
+			over,
+		)
 	}
-	sign := a.get(k, "shr.s"+b[1:], x, map[kind]int{kindB32: 31, kindB64: 63}[k])
-	return a.get(k, "selp."+b, sign, a.get(k, "shr.s"+b[1:], x, by), over)
+	sign := a.get(
+		k, "shr.s"+b[1:], x,
+		map[kind]int{kindB32: 31, kindB64: 63}[k],
+	)
+	return a.get(
+		k, "selp."+b, sign,
+		a.get(k, "shr.s"+b[1:], x, by),
+		over,
+	)
 }
 
 // convert is x of type from as type d: floats to integers truncate and clamp,
@@ -300,7 +427,10 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 		}
 		return a.get(kindPred, test, a.in(f, x), zero(f))
 	case f == kindPred:
-		return e.choose(d, x, immediate(d, 1, 1), immediate(d, 0, 0))
+		return e.choose(
+			d, x, immediate(d, 1, 1),
+			immediate(d, 0, 0),
+		)
 	}
 	x = a.in(f, x)
 	switch {
@@ -310,10 +440,18 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 		}
 		return e.fit(d, e.widen(k, f, x))
 	case d.IsFloat():
-		if k == kindF32 && d != hlo.F32 && from.Bits() > 16 { // rounded once
-			return e.fit(d, e.roundOdd(a.get(kindF64, "cvt.rn.f64."+suffix(from), x)))
+		// rounded once
+		if k == kindF32 && d != hlo.F32 &&
+			from.Bits() > 16 {
+			return e.fit(
+				d,
+				e.roundOdd(a.get(kindF64, "cvt.rn.f64."+suffix(from), x)),
+			)
 		}
-		return e.fit(d, a.get(k, "cvt.rn."+suffix(d)+"."+suffix(from), x))
+		return e.fit(
+			d,
+			a.get(k, "cvt.rn."+suffix(d)+"."+suffix(from), x),
+		)
 	case from.IsFloat():
 		return e.truncate(d, from, x)
 	case k == f:
@@ -330,9 +468,19 @@ func (e *emitter) convert(d, from hlo.DType, x operand) operand {
 func (e *emitter) roundOdd(x operand) operand {
 	a := e.asm
 	cut := a.get(kindF32, "cvt.rz.f32.f64", x)
-	lost := a.get(kindPred, "setp.ne.f64", a.get(kindF64, "cvt.f64.f32", cut), x)
+	lost := a.get(
+		kindPred, "setp.ne.f64", a.get(kindF64, "cvt.f64.f32", cut), x,
+	)
 	bits := a.get(kindB32, "mov.b32", cut)
-	return a.get(kindF32, "mov.b32", a.get(kindB32, "selp.b32", a.get(kindB32, "or.b32", bits, 1), bits, lost))
+	return a.get(
+		kindF32,
+		"mov.b32",
+		a.get(
+			kindB32, "selp.b32",
+			a.get(kindB32, "or.b32", bits, 1),
+			bits, lost,
+		),
+	)
 }
 
 func (e *emitter) widen(to, from kind, x operand) operand {
@@ -354,24 +502,33 @@ func (e *emitter) truncate(d, from hlo.DType, x operand) operand {
 		typ = "s32"
 	}
 	v := a.get(k, "cvt.rzi."+typ+"."+s, x)
-	v = a.get(k, "selp."+bitSuffix(d), 0, v, a.get(kindPred, "setp.nan."+s, x, x))
+	v = a.get(
+		k, "selp."+bitSuffix(d), 0, v,
+		a.get(kindPred, "setp.nan."+s, x, x),
+	)
 	if d.Bits() >= 32 {
 		return v
 	}
-	lo, hi := int64(0), int64(1)<<d.Bits()-1
+	lo := int64(0)
+	hi := int64(1)<<d.Bits() - 1
 	if d.IsSigned() {
-		lo, hi = -(int64(1) << (d.Bits() - 1)), int64(1)<<(d.Bits()-1)-1
+		lo = -(int64(1) << (d.Bits() - 1))
+		hi = int64(1)<<(d.Bits()-1) - 1
 	}
-	return a.get(k, "max.s32", a.get(k, "min.s32", v, hi), lo)
+	return a.get(
+		k, "max.s32", a.get(k, "min.s32", v, hi), lo,
+	)
 }
 
 // recast reads the bits as another type of the same width.
 func (e *emitter) recast(d, from hlo.DType, x operand) operand {
 	a := e.asm
-	if d.Bits() != from.Bits() || d == hlo.Pred || from == hlo.Pred {
+	if d.Bits() != from.Bits() ||
+		d == hlo.Pred || from == hlo.Pred {
 		e.reject("bitcast-convert from %s to %s changes the width", from, d)
 	}
-	k, f := kindFor(d), kindFor(from)
+	k := kindFor(d)
+	f := kindFor(from)
 	x = a.in(f, x)
 	switch {
 	case d.Bits() == 64 && k != f:
@@ -406,7 +563,11 @@ func monoidIdentity(code hlo.Opcode, d hlo.DType) (operand, bool) {
 		case bits == 64 && !d.IsFloat():
 			return "-1", true
 		}
-		return immediate(d, int64(1)<<(bits%64)-1, math.Inf(1)), true
+		return immediate(
+			d,
+			int64(1)<<(bits%64)-1,
+			math.Inf(1),
+		), true
 	}
 	return "", false
 }

@@ -25,7 +25,20 @@ var elementwiseCases = map[string][]string{
 
 // Every elementwise operation gives the reference's results, of every type.
 func TestElementwiseOnSimulator(t *testing.T) {
-	classes := map[string]string{"f32": "fn", "f64": "fn", "f16": "fn", "bf16": "fn", "s8": "in", "s16": "in", "s32": "in", "s64": "in", "u8": "in", "u16": "in", "u32": "in", "u64": "in"}
+	classes := map[string]string{
+		"f32":  "fn",
+		"f64":  "fn",
+		"f16":  "fn",
+		"bf16": "fn",
+		"s8":   "in",
+		"s16":  "in",
+		"s32":  "in",
+		"s64":  "in",
+		"u8":   "in",
+		"u16":  "in",
+		"u32":  "in",
+		"u64":  "in",
+	}
 	for d, names := range classes {
 		for _, class := range names {
 			for _, op := range elementwiseCases[string(class)] {
@@ -41,7 +54,10 @@ func TestElementwiseOnSimulator(t *testing.T) {
 
 // Conversions between all pairs of types, and comparisons of all.
 func TestConversionsOnSimulator(t *testing.T) {
-	types := []string{"pred", "s4", "u4", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"}
+	types := []string{
+		"pred", "s4", "u4", "s8", "s16", "s32", "s64", "u8",
+		"u16", "u32", "u64", "f16", "bf16", "f32", "f64",
+	}
 	for _, from := range types {
 		for _, to := range types {
 			checkText(t, fmt.Sprintf("x = %s[100] parameter(0)\nr = %s[100] convert(x)\n", from, to), kernels.Plan{Tiles: symtile.Tiling{100}})

@@ -41,9 +41,19 @@ func (e *emitter) accesses(n int, through bool) []arrayAccess {
 }
 
 func (e *emitter) newAccessTrace(n int) *accessTrace {
-	r := &accessTrace{e: e, visited: map[valueKey]bool{}}
+	r := &accessTrace{
+		e:       e,
+		visited: map[valueKey]bool{},
+	}
 	for d, size := range e.p.Ops[n].Tile.Sizes() {
-		r.index = append(r.index, e.ring.Var(index.Variable{Name: fmt.Sprint("x", d), Hi: size - 1, Role: index.RoleElement}))
+		r.index = append(
+			r.index,
+			e.ring.Var(index.Variable{
+				Name: fmt.Sprint("x", d),
+				Hi:   size - 1,
+				Role: index.RoleElement,
+			}),
+		)
 	}
 	return r
 }
@@ -51,7 +61,8 @@ func (e *emitter) newAccessTrace(n int) *accessTrace {
 // element follows an element that may be known.
 func (r *accessTrace) element(n int, p point) {
 	key := r.e.keyOf(n, 0, p)
-	if r.visited[key] || r.e.hints.staged[n] && !r.through {
+	if r.visited[key] ||
+		r.e.hints.staged[n] && !r.through {
 		return
 	}
 	r.visited[key] = true
@@ -60,7 +71,8 @@ func (r *accessTrace) element(n int, p point) {
 
 // compute follows an element that is computed: see emitter.compute.
 func (r *accessTrace) compute(n int, p point) {
-	e, op := r.e, r.e.p.Ops[n]
+	e := r.e
+	op := r.e.p.Ops[n]
 	if op.Code.Elementwise() {
 		r.pointwise(op, p)
 		return
@@ -108,12 +120,28 @@ func (r *accessTrace) pointwise(op symtile.Op, p point) {
 
 // load adds the array of a parameter or a constant.
 func (r *accessTrace) load(n int, p point) {
-	e, op := r.e, r.e.p.Ops[n]
+	e := r.e
+	op := r.e.p.Ops[n]
 	index, there := e.tensor(op.Tile, p.at)
-	places := []place{{e.dotted(index, op.Instr.Shape.Strides()), p.when.all(there)}}
+	places := []place{
+		{e.dotted(
+			index, op.Instr.Shape.Strides(),
+		), p.when.all(there)},
+	}
 	size := op.Instr.Shape.DType.Size()
-	may := op.Code == hlo.OpParameter && !e.hints.staged[n] && e.fitsSharedMemory(n) && e.launchInvariant(places)
-	r.all = append(r.all, arrayAccess{n, coalesce.ArrayAccess{Index: r.index, Offset: places[0].at, Where: places[0].when, Bytes: size, Shared: may}})
+	may := op.Code == hlo.OpParameter &&
+		!e.hints.staged[n] &&
+		e.fitsSharedMemory(n) && e.launchInvariant(places)
+	r.all = append(r.all, arrayAccess{
+		n,
+		coalesce.ArrayAccess{
+			Index:  r.index,
+			Offset: places[0].at,
+			Where:  places[0].when,
+			Bytes:  size,
+			Shared: may,
+		},
+	})
 }
 
 // unboundedExtent is elements further apart than what is moved at once.
@@ -122,26 +150,37 @@ const unboundedExtent = 1 << 20
 // gather follows the index vectors, and what they point to: the slices of
 // different ones are taken to lie far from each other.
 func (r *accessTrace) gather(op symtile.Op, p point) {
-	e, g := r.e, op.Instr.Attrs.Gather
+	e := r.e
+	g := op.Instr.Attrs.Gather
 	batch, _ := splitGather(g, p.at)
 	indices := e.p.Ops[op.Args[1]]
 	at := slices.Clone(batch)
 	if int(g.IndexVectorDim) < len(indices.Tile) {
-		at = slices.Insert(at, int(g.IndexVectorDim), e.ring.Const(0))
+		at = slices.Insert(
+			at, int(g.IndexVectorDim), e.ring.Const(0),
+		)
 	}
 	r.element(op.Args[1], point{at, p.when})
-	slice := &accessTrace{e: e, index: r.index, through: r.through, visited: r.visited}
+	slice := &accessTrace{
+		e:       e,
+		index:   r.index,
+		through: r.through,
+		visited: r.visited,
+	}
 	starts := make([]index.Expr, len(g.StartIndexMap))
 	for k := range starts {
 		starts[k] = e.ring.Const(0)
 	}
-	slice.element(op.Args[0], e.gatheredAt(op, p, starts))
+	slice.element(
+		op.Args[0], e.gatheredAt(op, p, starts),
+	)
 	number := e.ring.Const(0)
 	for _, x := range batch {
 		number = number.Scale(x.Range().Hi + 1).Add(x)
 	}
 	for _, x := range slice.all {
-		x.Offset, x.Shared = x.Offset.Add(number.Scale(unboundedExtent)), false
+		x.Offset = x.Offset.Add(number.Scale(unboundedExtent))
+		x.Shared = false
 		r.all = append(r.all, x)
 	}
 }
@@ -152,7 +191,12 @@ func (e *emitter) stores(n int) (all []arrayAccess) {
 	index, there := e.tensor(op.Tile, r.index)
 	for _, root := range e.p.Roots {
 		if root.Op == n {
-			all = append(all, arrayAccess{-1, coalesce.ArrayAccess{Index: r.index, Offset: e.dotted(index, op.Instr.Shape.Strides()), Where: there, Bytes: op.Instr.Shape.DType.Size()}})
+			all = append(all, arrayAccess{
+				-1,
+				coalesce.ArrayAccess{Index: r.index, Offset: e.dotted(
+					index, op.Instr.Shape.Strides(),
+				), Where: there, Bytes: op.Instr.Shape.DType.Size()},
+			})
 		}
 	}
 	return all
@@ -160,7 +204,11 @@ func (e *emitter) stores(n int) (all []arrayAccess) {
 
 // box is a tile, of whose elements of the size in bytes a thread takes some at once.
 func (e *emitter) box(sizes []int64, size int64) coalesce.Box {
-	return coalesce.Box{Sizes: sizes, Threads: e.threads, Vector: e.vectorBytes / max(1, size)}
+	return coalesce.Box{
+		Sizes:   sizes,
+		Threads: e.threads,
+		Vector:  e.vectorBytes / max(1, size),
+	}
 }
 
 func layoutAccesses(all []arrayAccess) []coalesce.ArrayAccess {
@@ -198,7 +246,9 @@ func (e *emitter) flat(n int, size int64) chosenLayout {
 // stored is how threads go over the tile of a root to store it, if it is not
 // spread as a product or a reduction before it.
 func (e *emitter) stored(n int) chosenLayout {
-	return e.chosenFor(choiceKey{n, e.p.Ops[n].Instr.Shape.DType.Size(), true})
+	return e.chosenFor(choiceKey{
+		n, e.p.Ops[n].Instr.Shape.DType.Size(), true,
+	})
 }
 
 // chosenFor chooses once.
@@ -210,11 +260,16 @@ func (e *emitter) chosenFor(k choiceKey) chosenLayout {
 	if k.stored {
 		c.accesses = e.stores(k.op)
 	}
-	c.accesses = append(c.accesses, e.accesses(k.op, false)...)
+	c.accesses = append(
+		c.accesses, e.accesses(k.op, false)...,
+	)
 	if len(c.accesses) == 0 { // the order in which it came to shared memory
 		c.accesses = e.accesses(k.op, true)
 	}
-	c.box = e.box(e.p.Ops[k.op].Tile.Sizes(), k.size)
+	c.box = e.box(
+		e.p.Ops[k.op].Tile.Sizes(),
+		k.size,
+	)
 	c.Choice = c.box.ChooseElementwise(layoutAccesses(c.accesses))
 	e.choices[k] = c
 	return c
@@ -231,27 +286,48 @@ func (e *emitter) share(c chosenLayout) {
 
 // foldedLayout is how threads go over the tile of the arguments of a reduction, and of
 // others like it. What is stored by the same spread counts, too.
-func (e *emitter) foldedLayout(like func(symtile.Op) bool, n int, size int64, f coalesce.Reduction) chosenLayout {
-	c := chosenLayout{box: e.box(e.p.Ops[e.p.Ops[n].Args[0]].Tile.Sizes(), size), fold: &f}
+func (e *emitter) foldedLayout(
+	like func(symtile.Op) bool, n int,
+	size int64, f coalesce.Reduction,
+) chosenLayout {
+	c := chosenLayout{
+		box: e.box(
+			e.p.Ops[e.p.Ops[n].Args[0]].Tile.Sizes(),
+			size,
+		),
+		fold: &f,
+	}
 	for _, op := range e.p.Ops {
 		if op.Code != hlo.OpReduce || !like(op) {
 			continue
 		}
 		for _, a := range op.Args[:len(op.Args)/2] {
-			c.accesses = appendMissing(c.accesses, e.accesses(a, false), nil)
+			c.accesses = appendMissing(
+				c.accesses, e.accesses(a, false), nil,
+			)
 		}
 	}
 	var too []arrayAccess
 	for _, r := range e.p.Roots {
-		if !f.Ordered && slices.Equal(e.p.Ops[r.Op].Tile.Sizes(), c.box.Sizes) {
-			too = appendMissing(too, append(e.stores(r.Op), e.accesses(r.Op, false)...), c.accesses)
+		if !f.Ordered &&
+			slices.Equal(
+				e.p.Ops[r.Op].Tile.Sizes(),
+				c.box.Sizes,
+			) {
+			too = appendMissing(
+				too,
+				append(e.stores(r.Op), e.accesses(r.Op, false)...),
+				c.accesses,
+			)
 			for _, n := range e.stored(r.Op).Counts {
 				f.OuterCount = f.OuterCount.Plus(n)
 			}
 		}
 	}
 	f.InnerAccesses = layoutAccesses(too)
-	c.Choice = c.box.ChooseReduction(f, layoutAccesses(c.accesses))
+	c.Choice = c.box.ChooseReduction(
+		f, layoutAccesses(c.accesses),
+	)
 	e.share(c)
 	return c
 }
@@ -259,8 +335,11 @@ func (e *emitter) foldedLayout(like func(symtile.Op) bool, n int, size int64, f 
 // appendMissing adds reaches to others that they are not among.
 func appendMissing(to, add, but []arrayAccess) []arrayAccess {
 	for _, r := range add {
-		same := func(x arrayAccess) bool { return x.op == r.op && x.Offset == r.Offset }
-		if !slices.ContainsFunc(to, same) && !slices.ContainsFunc(but, same) {
+		same := func(x arrayAccess) bool {
+			return x.op == r.op && x.Offset == r.Offset
+		}
+		if !slices.ContainsFunc(to, same) &&
+			!slices.ContainsFunc(but, same) {
 			to = append(to, r)
 		}
 	}
@@ -276,4 +355,6 @@ func (e *emitter) withLayout(s *coalesce.ThreadLayout) (end func()) {
 }
 
 // stagedOps are the ops that are brought to shared memory, in order.
-func (h *hints) stagedOps() []int { return slices.Sorted(maps.Keys(h.staged)) }
+func (h *hints) stagedOps() []int {
+	return slices.Sorted(maps.Keys(h.staged))
+}

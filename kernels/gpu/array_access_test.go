@@ -14,7 +14,10 @@ import (
 
 // emitted is the emitter of a plan's kernel when it is done with it, where choices
 // were made before, if any; nil if the plan is refused.
-func emitted(t *testing.T, p *symtile.Program, plan kernels.Plan, h *hints, made func(*emitter)) (e *emitter) {
+func emitted(
+	t *testing.T, p *symtile.Program,
+	plan kernels.Plan, h *hints, made func(*emitter),
+) (e *emitter) {
 	sheet := newSimulator("sm_80").Spec()
 	k, err := knobsOf(plan, sheet)
 	if err != nil {
@@ -84,13 +87,18 @@ type rivalry struct {
 // it serves as many arrays.
 func (r *rivalry) against(what any, c chosenLayout, s *coalesce.ThreadLayout, made func(*emitter, chosenLayout)) {
 	for k, x := range c.accesses {
-		if c.Coalesced[k] && !c.box.Count(s, x.ArrayAccess).CoalescedLike(c.Counts[k]) {
+		if c.Coalesced[k] &&
+			!c.box.Count(s, x.ArrayAccess).CoalescedLike(c.Counts[k]) {
 			return
 		}
 	}
 	r.tried++
 	c.Layout = s
-	n, ok := moved(emitted(r.t, r.p, r.plan, r.hints, func(e *emitter) { made(e, c) }))
+	n, ok := moved(
+		emitted(r.t, r.p, r.plan, r.hints, func(e *emitter) {
+			made(e, c)
+		}),
+	)
 	switch {
 	case !ok || 100*r.best.Sectors <= 103*n.Sectors:
 	case n.Requests > r.best.Requests:
@@ -117,9 +125,10 @@ func (r *rivalry) flats(key choiceKey, c chosenLayout) {
 // onTensors says whether a choice is for an operand that tensor cores read in
 // chunks of 16 bytes: it says along what, not how threads go over it.
 func onTensors(e *emitter, key choiceKey) bool {
-	return !key.stored && hasTensor(e.p, e.sheet, e.knobs) && slices.ContainsFunc(e.p.Ops, func(op symtile.Op) bool {
-		return op.Code == hlo.OpDot && slices.Contains(op.Args, key.op)
-	})
+	return !key.stored && hasTensor(e.p, e.sheet, e.knobs) &&
+		slices.ContainsFunc(e.p.Ops, func(op symtile.Op) bool {
+			return op.Code == hlo.OpDot && slices.Contains(op.Args, key.op)
+		})
 }
 
 // The spread that is chosen for a tile moves, counted by the requests of the
@@ -132,11 +141,25 @@ func TestChosenSpreads(t *testing.T) {
 		tilings := slices.Collect(p.Space.Tilings())
 		rng := rand.New(rand.NewPCG(3, uint64(len(tilings))))
 		for range 200 {
-			plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With("warps", 1<<rng.IntN(4)).With("epilogue", rng.Int64N(2))
-			if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 60 || loopTurns(p, plan.Tiles) > 300 {
+			plan := kernels.Plan{
+				Tiles: tilings[rng.IntN(len(tilings))],
+			}.With("warps", 1<<rng.IntN(4)).With(
+				"epilogue", rng.Int64N(2),
+			)
+			q, err := p.At(plan.Tiles)
+			if err != nil || q.Programs() > 60 || loopTurns(p, plan.Tiles) > 300 {
 				continue
 			}
-			r := &rivalry{t: t, p: p, plan: plan, hints: &hints{sharedResults: map[bufferKey]bool{}, staged: map[int]bool{}, separateStores: map[int]bool{}}}
+			r := &rivalry{
+				t:    t,
+				p:    p,
+				plan: plan,
+				hints: &hints{
+					sharedResults:  map[bufferKey]bool{},
+					staged:         map[int]bool{},
+					separateStores: map[int]bool{},
+				},
+			}
 			e := emitted(t, p, plan, r.hints, func(*emitter) {})
 			var ok bool
 			if r.best, ok = moved(e); !ok {
@@ -152,7 +175,9 @@ func TestChosenSpreads(t *testing.T) {
 					r.against(key, c, s, func(e *emitter, c chosenLayout) { e.folds[key] = c })
 				}
 			}
-			choices, tried, fewer = choices+len(e.choices)+len(e.folds), tried+r.tried, fewer+r.fewer
+			choices = choices + len(e.choices) + len(e.folds)
+			tried = tried + r.tried
+			fewer = fewer + r.fewer
 			break
 		}
 	})

@@ -65,7 +65,9 @@ type address struct {
 }
 
 // plus is the address so many bytes further.
-func (a address) plus(bytes int64) address { return address{a.base, a.offset + bytes} }
+func (a address) plus(bytes int64) address {
+	return address{a.base, a.offset + bytes}
+}
 
 // asm is the body of a kernel as it grows, with what has been computed already:
 // an instruction without effects is emitted once in a scope, and found again in
@@ -104,13 +106,22 @@ type scope struct {
 }
 
 func newScope(outer *scope) *scope {
-	return &scope{outer, map[string]operand{}, map[valueKey]operand{}, map[sumKey]operand{}, map[string]*buffer{}}
+	return &scope{
+		outer, map[string]operand{},
+		map[valueKey]operand{},
+		map[sumKey]operand{},
+		map[string]*buffer{},
+	}
 }
 
 func newAsm(code *ptx.Code) *asm {
 	return &asm{
-		code: code, registers: map[operand]ptx.Operand{}, scope: newScope(nil),
-		stable: map[operand]bool{}, halves: map[operand]half{}, rounded: map[operand]unrounded{},
+		code:      code,
+		registers: map[operand]ptx.Operand{},
+		scope:     newScope(nil),
+		stable:    map[operand]bool{},
+		halves:    map[operand]half{},
+		rounded:   map[operand]unrounded{},
 	}
 }
 
@@ -135,15 +146,25 @@ func (a *asm) fresher(k kind, n int) []operand {
 }
 
 // label is a new place to branch to.
-func (a *asm) label(name string) operand { return operand(a.code.Label(name)) }
+func (a *asm) label(name string) operand {
+	return operand(a.code.Label(name))
+}
 
-func (a *asm) place(label operand) { a.code.Place(string(label)) }
+func (a *asm) place(label operand) {
+	a.code.Place(string(label))
+}
 
 // branch goes to a label where p holds.
-func (a *asm) branch(p, label operand) { a.code.EmitIf(a.operand(p), "bra", ptx.Sym(string(label))) }
+func (a *asm) branch(p, label operand) {
+	a.code.EmitIf(
+		a.operand(p), "bra", ptx.Sym(string(label)),
+	)
+}
 
 // note is a comment on a line of its own.
-func (a *asm) note(format string, args ...any) { a.code.Comment(format, args...) }
+func (a *asm) note(format string, args ...any) {
+	a.code.Comment(format, args...)
+}
 
 // do emits an instruction.
 func (a *asm) do(opcode string, args ...any) {
@@ -160,13 +181,19 @@ func (a *asm) when(p operand, opcode string, args ...any) {
 		a.do(opcode, args...)
 	case no:
 	default:
-		a.code.EmitIf(a.operand(p), opcode, a.operands(args)...)
+		a.code.EmitIf(
+			a.operand(p), opcode, a.operands(args)...,
+		)
 	}
 }
 
 // unless emits an instruction that runs where p, a register, does not hold.
 func (a *asm) unless(p operand, opcode string, args ...any) {
-	a.code.EmitIf(ptx.Not(a.operand(p)), opcode, a.operands(args)...)
+	a.code.EmitIf(
+		ptx.Not(a.operand(p)),
+		opcode,
+		a.operands(args)...,
+	)
 }
 
 // get emits an instruction without effects, once, and returns its result.
@@ -190,9 +217,13 @@ func (a *asm) in(k kind, o operand) operand {
 	case o.register():
 		return o
 	case o == yes:
-		return a.get(kindPred, "setp.eq.s32", a.in(kindB32, "0"), 0)
+		return a.get(
+			kindPred, "setp.eq.s32", a.in(kindB32, "0"), 0,
+		)
 	case o == no:
-		return a.get(kindPred, "setp.ne.s32", a.in(kindB32, "0"), 0)
+		return a.get(
+			kindPred, "setp.ne.s32", a.in(kindB32, "0"), 0,
+		)
 	}
 	return a.get(k, kindTable[k].move, o)
 }
@@ -262,7 +293,9 @@ func (a *asm) operand(o operand) ptx.Operand {
 func f32(v float64) operand {
 	return operand(fmt.Sprintf("0f%08X", math.Float32bits(float32(v))))
 }
-func f64(v float64) operand { return operand(fmt.Sprintf("0d%016X", math.Float64bits(v))) }
+func f64(v float64) operand {
+	return operand(fmt.Sprintf("0d%016X", math.Float64bits(v)))
+}
 
 func integer(v int64) operand { return operand(strconv.FormatInt(v, 10)) }
 

@@ -56,7 +56,15 @@ const (
 func deviceOf(s device.Spec) kernels.Device {
 	clocks := float64(s.SMs) * s.Clock
 	d := kernels.Device{
-		Name: "gpu:" + s.Name, Account: account(s), Backend: "gpu", Revision: Revision, Lanes: s.SMs, FLOPS: 2 * s.Rates.F32 * clocks, Matrix: 2 * max(s.Rates.BF16, s.Rates.F8, s.Rates.S8) * clocks,
+		Name:     "gpu:" + s.Name,
+		Account:  account(s),
+		Backend:  "gpu",
+		Revision: Revision,
+		Lanes:    s.SMs,
+		FLOPS:    2 * s.Rates.F32 * clocks,
+		Matrix: 2 *
+			max(s.Rates.BF16, s.Rates.F8, s.Rates.S8) *
+			clocks,
 		Levels: []kernels.Level{
 			{Name: "shared", Bytes: int64(s.SMShared), Bandwidth: sharedAClock * clocks},
 			{Name: "L2", Bytes: s.L2, Shared: true, Bandwidth: l2AClock * clocks},
@@ -64,7 +72,8 @@ func deviceOf(s device.Spec) kernels.Device {
 		},
 	}
 	if s.Simulated {
-		d.Name, d.Untimed = "sim:"+s.Name, true
+		d.Name = "sim:" + s.Name
+		d.Untimed = true
 	}
 	if s.Driver != "" {
 		d.Safe = map[string]string{"driver": s.Driver}
@@ -89,14 +98,19 @@ func PTX(p *symtile.Program, plan kernels.Plan, s device.Spec) (string, error) {
 	return string(im.module.Text()), nil
 }
 
-func compile(p *symtile.Program, plan kernels.Plan, s device.Spec) (*image, error) {
-	reject := func(err error) error { return &kernels.Rejected{Plan: plan, Reason: err.Error()} }
+func compile(
+	p *symtile.Program, plan kernels.Plan, s device.Spec,
+) (*image, error) {
+	reject := func(err error) error {
+		return &kernels.Rejected{Plan: plan, Reason: err.Error()}
+	}
 	k, err := knobsOf(plan, s)
 	if err != nil {
 		return nil, reject(err)
 	}
 	for _, x := range append(shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)...) {
-		if len(x.Layout.Tiles) > 0 || !x.DType.IsArray() || x.DType.IsComplex() {
+		if len(x.Layout.Tiles) > 0 ||
+			!x.DType.IsArray() || x.DType.IsComplex() {
 			return nil, reject(fmt.Errorf("%s is not an array the GPU backend reads", x))
 		}
 	}
@@ -137,27 +151,45 @@ func imageOf(p *symtile.Program, s device.Spec, k knobs) (*image, error) {
 		}
 	}
 	m, err := ptx.NewBuilder(versionOf(p, s.Target)).Module()
-	return &image{module: m, traffic: func() (Traffic, error) { return Traffic{}, nil }}, err
+	return &image{
+		module:  m,
+		traffic: func() (Traffic, error) { return Traffic{}, nil },
+	}, err
 }
 
 // Compile generates the kernel of a plan and has the device assemble it. Plans
 // that cannot run are *kernels.Rejected.
-func (b *Backend) Compile(ctx context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
+func (b *Backend) Compile(
+	ctx context.Context, p *symtile.Program, plan kernels.Plan,
+) (kernels.Kernel, error) {
 	im, err := compile(p, plan, b.session.Spec())
 	if err != nil {
 		return nil, err
 	}
 	k, err := b.load(ctx, p, im)
 	if errors.Is(err, device.ErrNotResident) {
-		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
+		return nil, &kernels.Rejected{
+			Plan:   plan,
+			Reason: err.Error(),
+		}
 	}
 	return k, err
 }
 
 // load has the device assemble an image of a program.
-func (b *Backend) load(ctx context.Context, p *symtile.Program, im *image) (kernels.Kernel, error) {
-	k := &kernel{session: b.session, in: len(p.Fusion.Params), out: len(kernels.OutputShapes(p.Fusion))}
-	k.work = &device.Executable{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
+func (b *Backend) load(
+	ctx context.Context, p *symtile.Program, im *image,
+) (kernels.Kernel, error) {
+	k := &kernel{
+		session: b.session,
+		in:      len(p.Fusion.Params),
+		out:     len(kernels.OutputShapes(p.Fusion)),
+	}
+	k.work = &device.Executable{
+		PTX:     string(im.module.Text()),
+		Scratch: im.scratch,
+		Steps:   im.steps,
+	}
 	takes, err := b.session.Load(ctx, k.work)
 	if errors.Is(err, device.ErrNotResident) {
 		return nil, errors.Join(err, k.Close())
@@ -166,7 +198,10 @@ func (b *Backend) load(ctx context.Context, p *symtile.Program, im *image) (kern
 		return nil, err
 	}
 	if im.tiles > 0 {
-		fillDevice(&k.work.Steps[0], takes[0], b.session.Spec(), im.tiles)
+		fillDevice(
+			&k.work.Steps[0], takes[0],
+			b.session.Spec(), im.tiles,
+		)
 	}
 	return k, nil
 }
@@ -177,9 +212,14 @@ func fillDevice(s *device.Step, l device.Loaded, on device.Spec, tiles int64) {
 	switch {
 	case l.Registers == 0:
 	case l.Clusters > 0:
-		s.Grid.X = int(min(tiles, int64(l.Clusters*s.Cluster.X)))
+		s.Grid.X = int(
+			min(tiles, int64(l.Clusters*s.Cluster.X)),
+		)
 	default:
-		s.Grid.X = int(on.ResidentBlocks(l.Registers, s.SharedBytes+l.SharedBytes, s.Block.Count(), 1, tiles))
+		s.Grid.X = int(on.ResidentBlocks(
+			l.Registers, s.SharedBytes+l.SharedBytes,
+			s.Block.Count(), 1, tiles,
+		))
 	}
 }
 
@@ -196,9 +236,15 @@ func (k *kernel) Source() string { return k.work.PTX }
 
 // Run copies the arrays to the device, runs the kernel once and copies the
 // results back. The time is the device's own, 0 from a simulator.
-func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+func (k *kernel) Run(
+	ctx context.Context, in, out []kernels.Buffer,
+) (time.Duration, error) {
 	if len(in) != k.in || len(out) != k.out {
-		return 0, fmt.Errorf("%d inputs and %d outputs given, %d and %d needed", len(in), len(out), k.in, k.out)
+		return 0, fmt.Errorf(
+			"%d inputs and %d outputs given, %d and %d needed",
+			len(in), len(out),
+			k.in, k.out,
+		)
 	}
 	if len(k.work.Steps) == 0 {
 		return 0, nil
@@ -211,7 +257,9 @@ func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Durati
 const emptyKernelTime = time.Nanosecond
 
 // Sample times the kernel on copies of sets that stay on the device.
-func (k *kernel) Sample(ctx context.Context, sets []kernels.Set, n int) (kernels.Timing, error) {
+func (k *kernel) Sample(
+	ctx context.Context, sets []kernels.Set, n int,
+) (kernels.Timing, error) {
 	if len(k.work.Steps) == 0 {
 		return kernels.Timing{Seconds: emptyKernelTime.Seconds()}, nil
 	}
@@ -227,7 +275,9 @@ func (b *Backend) MatrixCeilings(ctx context.Context) ([]device.Ceiling, error) 
 }
 
 // Evidence lists how samples were taken, and what the clock of the SMs was.
-func (b *Backend) Evidence() []device.SampleRecord { return b.session.Evidence() }
+func (b *Backend) Evidence() []device.SampleRecord {
+	return b.session.Evidence()
+}
 
 // Saw sums the evidence up; without any it is zero.
 func (b *Backend) Saw() kernels.SampleQuality { return b.session.Saw() }

@@ -8,12 +8,15 @@ import (
 // consume is what the warpgroups do: they wait for a slot, begin to multiply what
 // is in it, and give the slot before back when its products are done.
 func (r *ring) consume() {
-	e, a := r.e, r.e.asm
+	e := r.e
+	a := r.e.asm
 	descriptors := r.descriptors()
-	c, offset := r.cursor(0), a.fresh(kindB32)
+	c := r.cursor(0)
+	offset := a.fresh(kindB32)
 	e.mathGroup = e.newMathGroup()
 	before, last := r.refill(c)
-	counter, more := a.fresh(kindB32), a.fresh(kindPred)
+	counter := a.fresh(kindB32)
+	more := a.fresh(kindPred)
 	a.do("mov.b32", offset, 0)
 	r.startOf(c, offset)
 	a.in(kindPred, yes) // of all products, before the loop
@@ -57,14 +60,22 @@ func (r *ring) refill(c cursor) (before func(counter operand), last func()) {
 	case r.total <= r.slots-r.lag:
 		return func(operand) {}, func() {}
 	}
-	e, a := r.e, r.e.asm
+	e := r.e
+	a := r.e.asm
 	done, follow := r.lagging(c)
-	next, more, to := a.fresh(kindB32), a.fresh(kindPred), a.fresh(kindB32)
-	end := a.get(kindB32, "add.s32", r.data, r.bytes*r.slots)
+	next := a.fresh(kindB32)
+	more := a.fresh(kindPred)
+	to := a.fresh(kindB32)
+	end := a.get(
+		kindB32, "add.s32", r.data, r.bytes*r.slots,
+	)
 	if r.lag > 0 {
 		a.do("add.s32", done, r.full, 8*(r.slots-r.lag))
 	}
-	a.do("add.s32", to, r.data, r.bytes*((r.slots-r.lag)%r.slots))
+	a.do(
+		"add.s32", to, r.data,
+		r.bytes*((r.slots-r.lag)%r.slots),
+	)
 	before = func(counter operand) {
 		skip := a.label("NEXT")
 		e.barrier()
@@ -97,7 +108,8 @@ func (r *ring) lagging(c cursor) (done operand, follow func()) {
 // part of the products, has read a slot: each of its first lanes tells that of the
 // block with its number.
 func (r *ring) releaseSlot(c cursor) (before func(counter operand), last func()) {
-	e, a := r.e, r.e.asm
+	e := r.e
+	a := r.e.asm
 	done, follow := r.lagging(c)
 	lane := e.num(e.thread.Mod(device.WarpThreads))
 	one := a.get(kindPred, "setp.lt.s32", lane, r.blocks)
@@ -124,9 +136,12 @@ func (r *ring) releaseSlot(c cursor) (before func(counter operand), last func())
 func (r *ring) arrival(slot, one, lane operand) func(p operand) {
 	a := r.e.asm
 	if r.blocks == 1 {
-		return func(p operand) { a.when(p, "mbarrier.arrive.shared.b64", sink, r.isEmpty(slot)) }
+		return func(p operand) {
+			a.when(p, "mbarrier.arrive.shared.b64", sink, r.isEmpty(slot))
+		}
 	}
-	far, there := a.fresh(kindB32), a.fresh(kindB32)
+	far := a.fresh(kindB32)
+	there := a.fresh(kindB32)
 	a.when(one, "mapa.shared::cluster.u32", far, r.empty, lane)
 	a.when(one, "sub.s32", far, far, r.full)
 	return func(p operand) {
@@ -144,8 +159,12 @@ func (r *ring) descriptors() [][2]descriptor {
 	group := r.warpgroup()
 	var all [][2]descriptor
 	for _, d := range r.dots {
-		m, n := group.Div(d.gn).Scale(d.rows), group.Mod(d.gn).Scale(d.cols)
-		all = append(all, [2]descriptor{r.descriptor(d.a, m, d.from.Size()), r.descriptor(d.b, n, d.from.Size())})
+		m := group.Div(d.gn).Scale(d.rows)
+		n := group.Mod(d.gn).Scale(d.cols)
+		all = append(all, [2]descriptor{
+			r.descriptor(d.a, m, d.from.Size()),
+			r.descriptor(d.b, n, d.from.Size()),
+		})
 	}
 	return all
 }
@@ -155,13 +174,22 @@ func (r *ring) descriptors() [][2]descriptor {
 // uniform registers, which wgmma reads its descriptors from (CUTLASS,
 // canonical_warp_group_idx).
 func (r *ring) warpgroup() index.Expr {
-	e, a := r.e, r.e.asm
+	e := r.e
+	a := r.e.asm
 	if e.threads == device.WarpgroupThreads {
 		return e.ring.Const(0)
 	}
 	own := e.num(e.thread.Div(device.WarpgroupThreads))
-	v := e.ring.Var(index.Variable{Name: "warpgroup", Lo: 0, Hi: e.threads/device.WarpgroupThreads - 1, Role: index.RoleThread})
-	e.bind(v, a.get(kindB32, "shfl.sync.idx.b32", own, 0, device.WarpThreads-1, -1))
+	v := e.ring.Var(index.Variable{
+		Name: "warpgroup",
+		Lo:   0,
+		Hi:   e.threads/device.WarpgroupThreads - 1,
+		Role: index.RoleThread,
+	})
+	e.bind(
+		v,
+		a.get(kindB32, "shfl.sync.idx.b32", own, 0, device.WarpThreads-1, -1),
+	)
 	return v
 }
 
@@ -169,15 +197,26 @@ func (r *ring) warpgroup() index.Expr {
 // the distance of chunks of columns, at bit 32 that of groups of eight rows, at bit
 // 62 the swizzle.
 func (r *ring) descriptor(b *boxTile, first index.Expr, size int64) descriptor {
-	e, a := r.e, r.e.asm
-	start := a.get(kindB32, "add.s32", r.data, e.num(b.offset(first, 0, size).AddConst(b.at)))
-	start = a.get(kindB32, "and.b32", a.get(kindB32, "shr.u32", start, 4), 0x3fff)
+	e := r.e
+	a := r.e.asm
+	start := a.get(
+		kindB32, "add.s32", r.data,
+		e.num(b.offset(first, 0, size).AddConst(b.at)),
+	)
+	start = a.get(
+		kindB32, "and.b32",
+		a.get(kindB32, "shr.u32", start, 4), 0x3fff,
+	)
 	leading := int64(1)
 	if b.byK {
 		leading = b.chunkBytes(size) / matrixRow
 	}
-	high := 8*b.inner*size/matrixRow | swizzleCode[device.Swizzle(b.inner*size)]<<30
-	return descriptor{a.get(kindB32, "or.b32", start, leading<<16), a.in(kindB32, integer(high))}
+	high := 8*b.inner*size/matrixRow |
+		swizzleCode[device.Swizzle(b.inner*size)]<<30
+	return descriptor{
+		a.get(kindB32, "or.b32", start, leading<<16),
+		a.in(kindB32, integer(high)),
+	}
 }
 
 // moved is a descriptor some bytes further in the slot at an offset of 16 bytes
@@ -187,5 +226,7 @@ func (d descriptor) moved(a *asm, offset operand, bytes int64) operand {
 	if bytes != 0 {
 		low = a.get(kindB32, "add.s32", low, bytes/matrixRow)
 	}
-	return a.get(kindB64, "mov.b64", []operand{low, d.high})
+	return a.get(
+		kindB64, "mov.b64", []operand{low, d.high},
+	)
 }

@@ -65,15 +65,21 @@ func checkPlans(t *testing.T, p *symtile.Program, n int) {
 // randomPlan is a tiling with launch choices, most of them legal.
 func randomPlan(rng *rand.Rand, tilings []symtile.Tiling) kernels.Plan {
 	plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}
-	return plan.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(3)).With("epilogue", rng.Int64N(2)).
+	return plan.With("warps", 1<<rng.IntN(4)).With(
+		"stages", 1+rng.Int64N(3),
+	).With("epilogue", rng.Int64N(2)).
 		With("producer", 1<<rng.IntN(3)/2).With("vector", 1<<rng.IntN(5))
 }
 
 // verify checks a plan, and says whether it is one that can run and is not too
 // long to simulate.
-func verify(t *testing.T, b *Backend, v *check.Verifier, p *symtile.Program, plan kernels.Plan) bool {
+func verify(
+	t *testing.T, b *Backend, v *check.Verifier,
+	p *symtile.Program, plan kernels.Plan,
+) bool {
 	t.Helper()
-	if q, err := p.At(plan.Tiles); err != nil || q.Programs() > 200 || loopTurns(p, plan.Tiles) > 1500 {
+	if q, err := p.At(plan.Tiles); err != nil ||
+		q.Programs() > 200 || loopTurns(p, plan.Tiles) > 1500 {
 		return false
 	}
 	k, err := b.Compile(context.Background(), p, plan)
@@ -87,7 +93,9 @@ func verify(t *testing.T, b *Backend, v *check.Verifier, p *symtile.Program, pla
 		return true
 	}
 	defer k.Close()
-	if err := v.For(b.Identity(), plan).Verify(context.Background(), k); err != nil {
+	if err := v.For(b.Identity(), plan).Verify(
+		context.Background(), k,
+	); err != nil {
 		t.Errorf("plan %s: %v\n%s", plan, err, k.Source())
 	}
 	return true
@@ -109,7 +117,8 @@ func halfIdle(t *testing.T, p *symtile.Program, c candidate, s device.Spec) bool
 		t.Fatal(err)
 	}
 	m.set(c.tiling)
-	return c.knobs.warps > 1 && float64(c.knobs.warps/2*device.WarpThreads) >= slices.Max(m.counts)
+	return c.knobs.warps > 1 &&
+		float64(c.knobs.warps/2*device.WarpThreads) >= slices.Max(m.counts)
 }
 
 // Plans that are offered can nearly all be compiled, and the default is one.

@@ -17,7 +17,9 @@ type edit struct {
 // apply is an entry with the edit made.
 func (x *edit) apply(e *ptx.Entry) ptx.Entry {
 	changed := *e
-	changed.Body = slices.Concat(e.Body[:x.from], x.with, e.Body[x.to:])
+	changed.Body = slices.Concat(
+		e.Body[:x.from], x.with, e.Body[x.to:],
+	)
 	return changed
 }
 
@@ -33,7 +35,8 @@ type damage struct {
 // sites are the damages done to an entry, one for each place.
 func (d *damage) sites(e *ptx.Entry) (all []int) {
 	for k := range e.Body {
-		if s := &e.Body[k]; s.Kind == ptx.StmtInstr && slices.Contains(d.ops, s.Instr.Opcode.Op) {
+		if s := &e.Body[k]; s.Kind == ptx.StmtInstr &&
+			slices.Contains(d.ops, s.Instr.Opcode.Op) {
 			scratch := *e
 			if d.at(&scratch, k) != nil {
 				all = append(all, k)
@@ -61,14 +64,21 @@ func instr(text string, operands ...ptx.Operand) ptx.Stmt {
 // register adds a register to an entry, and is it with the statement that
 // declares it.
 func register(e *ptx.Entry, t ptx.Type) (ptx.Operand, ptx.Stmt) {
-	e.Regs = append(slices.Clip(e.Regs), ptx.RegSet{Prefix: "%damaged", Type: t, N: 1})
+	e.Regs = append(slices.Clip(e.Regs), ptx.RegSet{
+		Prefix: "%damaged",
+		Type:   t,
+		N:      1,
+	})
 	n := int32(len(e.Regs))
 	e.Regs[n-1].Prefix += string(rune('a' + n))
-	return ptx.Operand{Kind: ptx.KindReg, Reg: ptx.Reg{Set: n}}, ptx.Stmt{Kind: ptx.StmtReg, Index: n - 1}
+	return ptx.Operand{Kind: ptx.KindReg, Reg: ptx.Reg{Set: n}},
+		ptx.Stmt{Kind: ptx.StmtReg, Index: n - 1}
 }
 
 // change is the damage of one instruction by another in its place.
-func change(do func(e *ptx.Entry, in *ptx.Instr) bool) func(e *ptx.Entry, k int) *edit {
+func change(
+	do func(e *ptx.Entry, in *ptx.Instr) bool,
+) func(e *ptx.Entry, k int) *edit {
 	return func(e *ptx.Entry, k int) *edit {
 		in := e.Body[k].Instr
 		in.Operands = slices.Clone(in.Operands)
@@ -130,14 +140,20 @@ func swap(i, j int) func(e *ptx.Entry, k int) *edit {
 }
 
 func same(x, y *ptx.Operand) bool {
-	return x.Kind == y.Kind && x.Neg == y.Neg && x.Special == y.Special && x.Reg == y.Reg && x.Bits == y.Bits && x.Sym == y.Sym &&
-		slices.EqualFunc(x.List, y.List, func(a, b ptx.Operand) bool { return same(&a, &b) })
+	return x.Kind == y.Kind && x.Neg == y.Neg &&
+		x.Special == y.Special && x.Reg == y.Reg &&
+		x.Bits == y.Bits && x.Sym == y.Sym &&
+		slices.EqualFunc(x.List, y.List, func(a, b ptx.Operand) bool {
+			return same(&a, &b)
+		})
 }
 
 // swapElements exchanges the first two elements of vector operand n.
 func swapElements(n int) func(e *ptx.Entry, k int) *edit {
 	return change(func(_ *ptx.Entry, in *ptx.Instr) bool {
-		if n >= len(in.Operands) || in.Operands[n].Kind != ptx.KindVec || len(in.Operands[n].List) < 2 {
+		if n >= len(in.Operands) ||
+			in.Operands[n].Kind != ptx.KindVec ||
+			len(in.Operands[n].List) < 2 {
 			return false
 		}
 		list := slices.Clone(in.Operands[n].List)
@@ -166,9 +182,13 @@ func plus(y int64) func(int64) int64 { return func(v int64) int64 { return v + y
 func halved(v int64) int64           { return v / 2 }
 
 // shift moves the address that operand n is by bytes; 0: by its element.
-func shift(n int, bytes int64, if_ func(in *ptx.Instr) bool) func(e *ptx.Entry, k int) *edit {
+func shift(
+	n int, bytes int64, if_ func(in *ptx.Instr) bool,
+) func(e *ptx.Entry, k int) *edit {
 	return change(func(_ *ptx.Entry, in *ptx.Instr) bool {
-		if n >= len(in.Operands) || in.Operands[n].Kind != ptx.KindMem || if_ != nil && !if_(in) {
+		if n >= len(in.Operands) ||
+			in.Operands[n].Kind != ptx.KindMem ||
+			if_ != nil && !if_(in) {
 			return false
 		}
 		by := bytes
@@ -198,7 +218,8 @@ func become(pairs ...string) func(e *ptx.Entry, k int) *edit {
 // replaceWord replaces dotted words of an opcode, once.
 func replaceWord(text, old, by string) (string, bool) {
 	for at := 0; at+len(old) <= len(text); at++ {
-		whole := (at == 0 || text[at-1] == '.') && (at+len(old) == len(text) || text[at+len(old)] == '.')
+		whole := (at == 0 || text[at-1] == '.') &&
+			(at+len(old) == len(text) || text[at+len(old)] == '.')
 		if whole && text[at:at+len(old)] == old {
 			return text[:at] + by + text[at+len(old):], true
 		}
@@ -225,17 +246,27 @@ func negate(_ *ptx.Entry, in *ptx.Instr) bool {
 // labelled is the index of the label that a jump goes to.
 func labelled(e *ptx.Entry, in *ptx.Instr) int {
 	name := in.Operands[0].Sym
-	return slices.IndexFunc(e.Body, func(s ptx.Stmt) bool { return s.Kind == ptx.StmtLabel && s.Text == name })
+	return slices.IndexFunc(e.Body, func(s ptx.Stmt) bool {
+		return s.Kind == ptx.StmtLabel && s.Text == name
+	})
 }
 
 // A jump is told by where it goes, and what sets its predicate.
-func forward(e *ptx.Entry, k int) bool { return labelled(e, &e.Body[k].Instr) > k }
+func forward(e *ptx.Entry, k int) bool {
+	return labelled(e, &e.Body[k].Instr) > k
+}
 func polls(e *ptx.Entry, k int) bool {
 	to := labelled(e, &e.Body[k].Instr)
-	return to < k && slices.ContainsFunc(e.Body[to:k], func(s ptx.Stmt) bool { return s.Instr.Opcode.Op == ptx.OpMbarrierTryWait }) && k-to < 4
+	return to < k &&
+		slices.ContainsFunc(e.Body[to:k], func(s ptx.Stmt) bool {
+			return s.Instr.Opcode.Op == ptx.OpMbarrierTryWait
+		}) &&
+		k-to < 4
 }
 
-func jump(if_ func(e *ptx.Entry, k int) bool) func(e *ptx.Entry, k int) *edit {
+func jump(
+	if_ func(e *ptx.Entry, k int) bool,
+) func(e *ptx.Entry, k int) *edit {
 	return func(e *ptx.Entry, k int) *edit {
 		if !guarded(&e.Body[k].Instr) || !if_(e, k) {
 			return nil
@@ -254,7 +285,11 @@ func early(e *ptx.Entry, k int) *edit {
 			return nil
 		}
 		if op == ptx.OpSt && inShared(in) || op == ptx.OpCpAsyncWaitGroup || op == ptx.OpWgmmaMMAAsync {
-			return &edit{j, k + 1, slices.Concat([]ptx.Stmt{e.Body[k]}, e.Body[j:k])}
+			return &edit{
+				j,
+				k + 1,
+				slices.Concat([]ptx.Stmt{e.Body[k]}, e.Body[j:k]),
+			}
 		}
 	}
 	return nil
@@ -269,18 +304,28 @@ func someWarps(e *ptx.Entry, k int) *edit {
 	in := e.Body[k].Instr
 	in.Guard = ptx.Guard{Reg: p.Reg}
 	tid, declaredToo := register(e, ptx.B32)
-	return &edit{k, k + 1, []ptx.Stmt{declared, declaredToo, instr("mov.u32", tid, ptx.Sreg(ptx.TidX)), instr("setp.lt.u32", p, tid, ptx.Int(device.WarpThreads)), instruction(in)}}
+	return &edit{
+		k,
+		k + 1,
+		[]ptx.Stmt{
+			declared, declaredToo, instr("mov.u32", tid, ptx.Sreg(ptx.TidX)),
+			instr("setp.lt.u32", p, tid, ptx.Int(device.WarpThreads)), instruction(in),
+		},
+	}
 }
 
 // copySource makes a move of an operation: its result is source n.
 func copySource(n int) func(e *ptx.Entry, k int) *edit {
 	return change(func(e *ptx.Entry, in *ptx.Instr) bool {
 		o := in.Operands
-		if n >= len(o) || o[n].Kind != ptx.KindReg || o[0].Kind != ptx.KindReg || e.RegType(o[0].Reg) != e.RegType(o[n].Reg) {
+		if n >= len(o) || o[n].Kind != ptx.KindReg ||
+			o[0].Kind != ptx.KindReg ||
+			e.RegType(o[0].Reg) != e.RegType(o[n].Reg) {
 			return false
 		}
 		t := e.RegType(o[0].Reg)
-		in.Opcode, in.Operands = opcode("mov."+t.String()), []ptx.Operand{o[0], o[n]}
+		in.Opcode = opcode("mov." + t.String())
+		in.Operands = []ptx.Operand{o[0], o[n]}
 		return true
 	})
 }
@@ -288,7 +333,9 @@ func copySource(n int) func(e *ptx.Entry, k int) *edit {
 // special replaces a special register by a number.
 func special(s ptx.Special, by ptx.Operand) func(e *ptx.Entry, k int) *edit {
 	return change(func(_ *ptx.Entry, in *ptx.Instr) bool {
-		n := slices.IndexFunc(in.Operands, func(o ptx.Operand) bool { return o.Kind == ptx.KindSpecial && o.Special == s })
+		n := slices.IndexFunc(in.Operands, func(o ptx.Operand) bool {
+			return o.Kind == ptx.KindSpecial && o.Special == s
+		})
 		if n >= 0 {
 			in.Operands[n] = by
 		}
@@ -297,7 +344,9 @@ func special(s ptx.Special, by ptx.Operand) func(e *ptx.Entry, k int) *edit {
 }
 
 // float changes the float number among the sources.
-func float(to func(e *ptx.Entry, v float32) float32) func(e *ptx.Entry, k int) *edit {
+func float(
+	to func(e *ptx.Entry, v float32) float32,
+) func(e *ptx.Entry, k int) *edit {
 	return change(func(e *ptx.Entry, in *ptx.Instr) bool {
 		n := slices.IndexFunc(in.Operands, func(o ptx.Operand) bool { return o.Kind == ptx.KindF32 })
 		if n < 0 {
@@ -320,9 +369,17 @@ var (
 	bulks       = []ptx.Op{ptx.OpCpAsyncBulkTensor}
 	arrivals    = []ptx.Op{ptx.OpMbarrierArrive}
 	shuffles    = []ptx.Op{ptx.OpShflSync}
-	arithmetics = []ptx.Op{ptx.OpAdd, ptx.OpSub, ptx.OpMul, ptx.OpDiv, ptx.OpMin, ptx.OpMax, ptx.OpFma, ptx.OpEx2, ptx.OpLg2, ptx.OpSqrt, ptx.OpRsqrt, ptx.OpNeg, ptx.OpAbs}
-	jumps       = []ptx.Op{ptx.OpBra}
-	acting      = []ptx.Op{ptx.OpLd, ptx.OpSt, ptx.OpCpAsync, ptx.OpMov, ptx.OpXor, ptx.OpMbarrierInit, ptx.OpMbarrierArrive, ptx.OpCpAsyncBulkTensor, ptx.OpRet, ptx.OpRed, ptx.OpAtom, ptx.OpAdd, ptx.OpFence, ptx.OpFenceProxy}
+	arithmetics = []ptx.Op{
+		ptx.OpAdd, ptx.OpSub, ptx.OpMul, ptx.OpDiv, ptx.OpMin,
+		ptx.OpMax, ptx.OpFma, ptx.OpEx2, ptx.OpLg2, ptx.OpSqrt,
+		ptx.OpRsqrt, ptx.OpNeg, ptx.OpAbs,
+	}
+	jumps  = []ptx.Op{ptx.OpBra}
+	acting = []ptx.Op{
+		ptx.OpLd, ptx.OpSt, ptx.OpCpAsync, ptx.OpMov, ptx.OpXor,
+		ptx.OpMbarrierInit, ptx.OpMbarrierArrive, ptx.OpCpAsyncBulkTensor, ptx.OpRet, ptx.OpRed,
+		ptx.OpAtom, ptx.OpAdd, ptx.OpFence, ptx.OpFenceProxy,
+	}
 )
 
 func isFloat(in *ptx.Instr) bool { return in.Opcode.Type(-1).Float() }
@@ -359,17 +416,24 @@ var damages = []damage{
 	{"guard dropped", acting, change(unguard)},
 	{"guard negated", acting, change(negate)},
 	{"jump forward dropped", jumps, jump(forward)},
-	{"loop ended after one turn", jumps, jump(func(e *ptx.Entry, k int) bool { return !forward(e, k) && !polls(e, k) })},
+	{"loop ended after one turn", jumps, jump(func(e *ptx.Entry, k int) bool {
+		return !forward(e, k) && !polls(e, k)
+	})},
 	{"jump negated", jumps, change(negate)},
 	{"comparison off by one", setps, become("lt", "le", "le", "lt", "ge", "gt", "gt", "ge")},
-	{"comparison turned round", setps, become("lt", "ge", "le", "gt", "ge", "lt", "gt", "le", "eq", "ne", "ne", "eq")},
+	{"comparison turned round", setps, become(
+		"lt", "ge", "le", "gt", "ge", "lt", "gt", "le", "eq", "ne", "ne", "eq",
+	)},
 	{"compared with the next number", setps, number(2, plus(1))},
 	{"comparison's sides swapped", setps, swap(1, 2)},
-	{"one condition of two dropped", []ptx.Op{ptx.OpAnd, ptx.OpOr}, change(func(_ *ptx.Entry, in *ptx.Instr) bool {
-		was := in.Opcode.Type(0) == ptx.Pred
-		in.Opcode, in.Operands = opcode("mov.pred"), in.Operands[:2]
-		return was
-	})},
+	{
+		"one condition of two dropped", []ptx.Op{ptx.OpAnd, ptx.OpOr},
+		change(func(_ *ptx.Entry, in *ptx.Instr) bool {
+			was := in.Opcode.Type(0) == ptx.Pred
+			in.Opcode, in.Operands = opcode("mov.pred"), in.Operands[:2]
+			return was
+		}),
+	},
 
 	// Where things are.
 	{"global load from the next place", ldOrSt[:1], shift(1, 0, inGlobal)},
@@ -381,7 +445,11 @@ var damages = []damage{
 	{"added number off by one", []ptx.Op{ptx.OpAdd, ptx.OpSub}, number(2, plus(1))},
 	{"factor off by one", []ptx.Op{ptx.OpMul, ptx.OpMad}, number(2, plus(1))},
 	{"shift off by one", []ptx.Op{ptx.OpShl, ptx.OpShr}, number(2, plus(1))},
-	{"mask of one bit less", []ptx.Op{ptx.OpAnd}, number(2, func(v int64) int64 { return int64(uint64(v) >> 1) })},
+	{
+		"mask of one bit less",
+		[]ptx.Op{ptx.OpAnd},
+		number(2, func(v int64) int64 { return int64(uint64(v) >> 1) }),
+	},
 	{"swizzle dropped", []ptx.Op{ptx.OpXor}, copySource(1)},
 	{"index arithmetic dropped", []ptx.Op{ptx.OpShr, ptx.OpShl, ptx.OpAnd}, copySource(1)},
 
@@ -391,12 +459,16 @@ var damages = []damage{
 	{"elements of a load swapped", ldOrSt[:1], swapElements(0)},
 	{"elements of a store swapped", ldOrSt[1:], swapElements(1)},
 	{"sign of a load", ldOrSt[:1], become("s8", "u8", "u8", "s8", "s16", "u16", "u16", "s16")},
-	{"operands swapped", []ptx.Op{ptx.OpSub, ptx.OpDiv, ptx.OpRem, ptx.OpSelp, ptx.OpShl, ptx.OpShr}, swap(1, 2)},
+	{"operands swapped", []ptx.Op{
+		ptx.OpSub, ptx.OpDiv, ptx.OpRem, ptx.OpSelp, ptx.OpShl, ptx.OpShr,
+	}, swap(1, 2)},
 	{"another operation", arithmetics, become("add.rn.f32", "sub.rn.f32", "sub.rn.f32", "add.rn.f32", "mul.rn.f32", "add.rn.f32", "max.NaN.f32", "min.NaN.f32", "min.NaN.f32", "max.NaN.f32",
 		"div.rn.f32", "mul.rn.f32", "ex2", "lg2", "sqrt", "neg", "rsqrt", "sqrt")},
 	{"arithmetic dropped", arithmetics, drop(isFloat)},
 	{"sum not added to", arithmetics, copySource(2)},
-	{"first value dropped", []ptx.Op{ptx.OpMov}, drop(func(in *ptx.Instr) bool { return in.Operands[1].IsImm() })},
+	{"first value dropped", []ptx.Op{ptx.OpMov}, drop(func(in *ptx.Instr) bool {
+		return in.Operands[1].IsImm()
+	})},
 	{"another first value", []ptx.Op{ptx.OpMov}, float(func(_ *ptx.Entry, v float32) float32 {
 		if math.IsInf(float64(v), 0) {
 			return -v
@@ -409,15 +481,18 @@ var damages = []damage{
 	{"shuffle over half the lanes", shuffles, number(2, halved)},
 	{"shuffle dropped", shuffles, copySource(1)},
 	{"shuffle of half a warp", shuffles, number(4, func(int64) int64 { return 0xffff })},
-	{"matrix turned round", []ptx.Op{ptx.OpLdmatrix}, change(func(_ *ptx.Entry, in *ptx.Instr) bool {
-		text := in.Opcode.String()
-		to, found := replaceWord(text, "trans.shared", "shared")
-		if !found {
-			to, _ = replaceWord(text, "shared", "trans.shared")
-		}
-		in.Opcode = opcode(to)
-		return true
-	})},
+	{
+		"matrix turned round", []ptx.Op{ptx.OpLdmatrix},
+		change(func(_ *ptx.Entry, in *ptx.Instr) bool {
+			text := in.Opcode.String()
+			to, found := replaceWord(text, "trans.shared", "shared")
+			if !found {
+				to, _ = replaceWord(text, "shared", "trans.shared")
+			}
+			in.Opcode = opcode(to)
+			return true
+		}),
+	},
 	{"matrix from the next place", []ptx.Op{ptx.OpLdmatrix}, shift(1, 16, nil)},
 	{"parts of a matrix swapped", []ptx.Op{ptx.OpLdmatrix}, swapElements(0)},
 	{"parts of a product's first operand swapped", products, swapElements(1)},
@@ -442,12 +517,18 @@ var damages = []damage{
 	{"wgmma.commit_group dropped", []ptx.Op{ptx.OpWgmmaCommitGroup}, drop(nil)},
 	{"wgmma.wait_group dropped", []ptx.Op{ptx.OpWgmmaWaitGroup}, drop(nil)},
 	{"wgmma.wait_group of one too few", []ptx.Op{ptx.OpWgmmaWaitGroup}, number(0, plus(1))},
-	{"registers not asked for", []ptx.Op{ptx.OpSetmaxnreg}, drop(func(in *ptx.Instr) bool { return in.Opcode.Has(ptx.ModInc) })},
+	{"registers not asked for", []ptx.Op{ptx.OpSetmaxnreg}, drop(func(in *ptx.Instr) bool {
+		return in.Opcode.Has(ptx.ModInc)
+	})},
 
 	// mbarriers and bulk copies.
 	{"mbarrier not initialised", []ptx.Op{ptx.OpMbarrierInit}, drop(nil)},
 	{"mbarrier of one arrival more", []ptx.Op{ptx.OpMbarrierInit}, number(1, plus(1))},
-	{"mbarrier of one arrival fewer", []ptx.Op{ptx.OpMbarrierInit}, number(1, func(v int64) int64 { return max(1, v-1) })},
+	{
+		"mbarrier of one arrival fewer",
+		[]ptx.Op{ptx.OpMbarrierInit},
+		number(1, func(v int64) int64 { return max(1, v-1) }),
+	},
 	{"arrival dropped", arrivals, drop(nil)},
 	{"arrival at the next mbarrier", arrivals, shift(1, 8, nil)},
 	{"expects more bytes", arrivals, number(2, plus(16))},

@@ -31,15 +31,30 @@ type operandTile struct {
 func (e *emitter) newProduct(n int) *product {
 	op := e.p.Ops[n]
 	a := op.Instr.Attrs
-	p := &product{e: e, n: n, op: op, d: op.Instr.Shape.DType}
-	p.lhs = e.operandTile(op.Args[0], a.LHSBatch, a.LHSContract)
-	p.rhs = e.operandTile(op.Args[1], a.RHSBatch, a.RHSContract)
-	p.b, p.m, p.k, p.c = p.lhs.extent(p.lhs.batch), p.lhs.extent(p.lhs.free), p.lhs.extent(p.lhs.contract), p.rhs.extent(p.rhs.free)
+	p := &product{
+		e:  e,
+		n:  n,
+		op: op,
+		d:  op.Instr.Shape.DType,
+	}
+	p.lhs = e.operandTile(
+		op.Args[0], a.LHSBatch, a.LHSContract,
+	)
+	p.rhs = e.operandTile(
+		op.Args[1], a.RHSBatch, a.RHSContract,
+	)
+	p.b, p.m, p.k, p.c = p.lhs.extent(p.lhs.batch),
+		p.lhs.extent(p.lhs.free),
+		p.lhs.extent(p.lhs.contract),
+		p.rhs.extent(p.rhs.free)
 	return p
 }
 
 func (e *emitter) operandTile(arg int, batch, contract []int64) operandTile {
-	t := operandTile{arg: arg, sizes: e.p.Ops[arg].Tile.Sizes()}
+	t := operandTile{
+		arg:   arg,
+		sizes: e.p.Ops[arg].Tile.Sizes(),
+	}
 	for _, d := range batch {
 		t.batch = append(t.batch, int(d))
 	}
@@ -47,7 +62,8 @@ func (e *emitter) operandTile(arg int, batch, contract []int64) operandTile {
 		t.contract = append(t.contract, int(d))
 	}
 	for d := range t.sizes {
-		if !slices.Contains(t.batch, d) && !slices.Contains(t.contract, d) {
+		if !slices.Contains(t.batch, d) &&
+			!slices.Contains(t.contract, d) {
 			t.free = append(t.free, d)
 		}
 	}
@@ -80,8 +96,13 @@ func (t operandTile) index(b, free, k index.Expr) []index.Expr {
 // result is the index in the product's tile of element (b, m, n).
 func (p *product) result(b, m, n index.Expr) []index.Expr {
 	sizes := p.op.Tile.Sizes()
-	i, j := len(p.lhs.batch), len(p.lhs.batch)+len(p.lhs.free)
-	return slices.Concat(digitsOf(b, sizes[:i]), digitsOf(m, sizes[i:j]), digitsOf(n, sizes[j:]))
+	i := len(p.lhs.batch)
+	j := len(p.lhs.batch) + len(p.lhs.free)
+	return slices.Concat(
+		digitsOf(b, sizes[:i]),
+		digitsOf(m, sizes[i:j]),
+		digitsOf(n, sizes[j:]),
+	)
 }
 
 // contracted are the conditions that element at of the argument's tile takes part:
@@ -89,7 +110,11 @@ func (p *product) result(b, m, n index.Expr) []index.Expr {
 func (e *emitter) contracted(t operandTile, at []index.Expr) conditions {
 	var c conditions
 	for _, d := range t.contract {
-		_, c = e.index(e.p.Ops[t.arg].Tile[d], at[d], c)
+		_, c = e.index(
+			e.p.Ops[t.arg].Tile[d],
+			at[d],
+			c,
+		)
 	}
 	return c
 }
@@ -99,7 +124,9 @@ func (e *emitter) operandElements(t operandTile, points []point) []operand {
 	d := e.typeOf(t.arg, 0)
 	there := make([]conditions, len(points))
 	for k := range points {
-		there[k] = points[k].when.all(e.contracted(t, points[k].at))
+		there[k] = points[k].when.all(
+			e.contracted(t, points[k].at),
+		)
 		points[k].when = there[k]
 	}
 	vals := slices.Clone(e.elements(t.arg, points))
@@ -107,7 +134,10 @@ func (e *emitter) operandElements(t operandTile, points []point) []operand {
 		return vals // loads leave zeros
 	}
 	for k := range vals {
-		vals[k] = e.choose(d, e.guard(there[k]), vals[k], zero(kindFor(d)))
+		vals[k] = e.choose(
+			d, e.guard(there[k]),
+			vals[k], zero(kindFor(d)),
+		)
 	}
 	return vals
 }
@@ -122,7 +152,9 @@ func (e *emitter) trace(n int, points []point) (param int, direct bool) {
 		switch op.Code {
 		case hlo.OpParameter:
 			return n, true
-		case hlo.OpReshape, hlo.OpSlice, hlo.OpCopy, hlo.OpTranspose, hlo.OpBroadcast, hlo.OpOptimizationBarrier, hlo.OpReverse, hlo.OpDynamicSlice:
+		case hlo.OpReshape, hlo.OpSlice, hlo.OpCopy,
+			hlo.OpTranspose, hlo.OpBroadcast, hlo.OpOptimizationBarrier, hlo.OpReverse,
+			hlo.OpDynamicSlice:
 			n = op.Args[0]
 		default:
 			return 0, false
@@ -133,7 +165,11 @@ func (e *emitter) trace(n int, points []point) (param int, direct bool) {
 // newDot picks how a product is computed.
 func (e *emitter) newDot(n int) accumulator {
 	p := e.newProduct(n)
-	for _, d := range []hlo.DType{p.d, e.typeOf(p.lhs.arg, 0), e.typeOf(p.rhs.arg, 0)} {
+	for _, d := range []hlo.DType{
+		p.d,
+		e.typeOf(p.lhs.arg, 0),
+		e.typeOf(p.rhs.arg, 0),
+	} {
 		if d.IsComplex() {
 			e.reject("%s: a dot of %s", p.op.Instr.Name, d)
 		}
@@ -158,8 +194,14 @@ type scalarDot struct {
 }
 
 func (e *emitter) newScalarDot(p *product) *scalarDot {
-	s := &scalarDot{product: p, sum: wideSum(p.d), tm: 8, tn: 8}
-	if kindFor(s.sum) == kindF64 || kindFor(s.sum) == kindB64 {
+	s := &scalarDot{
+		product: p,
+		sum:     wideSum(p.d),
+		tm:      8,
+		tn:      8,
+	}
+	if kindFor(s.sum) == kindF64 ||
+		kindFor(s.sum) == kindB64 {
 		s.tm, s.tn = 4, 4
 	}
 	for p.m%s.tm != 0 {
@@ -168,7 +210,9 @@ func (e *emitter) newScalarDot(p *product) *scalarDot {
 	for p.c%s.tn != 0 {
 		s.tn /= 2
 	}
-	count := func() int64 { return p.b * (p.m / s.tm) * (p.c / s.tn) }
+	count := func() int64 {
+		return p.b * (p.m / s.tm) * (p.c / s.tn)
+	}
 	for count() < e.threads && s.tm*s.tn > 1 {
 		if s.tm >= s.tn {
 			s.tm /= 2
@@ -179,10 +223,16 @@ func (e *emitter) newScalarDot(p *product) *scalarDot {
 	s.positions = count()
 	rounds := ceilDiv(s.positions, e.threads)
 	if rounds*s.tm*s.tn > maxPartials {
-		e.reject("%s: each of %d threads would keep %d sums; at most %d are kept", p.op.Instr.Name, e.threads, rounds*s.tm*s.tn, maxPartials)
+		e.reject(
+			"%s: each of %d threads would keep %d sums; at most %d are kept",
+			p.op.Instr.Name, e.threads,
+			rounds*s.tm*s.tn, maxPartials,
+		)
 	}
 	s.accs = make([][]operand, rounds)
-	s.left, s.right = e.rowTile("A", s, p.lhs, p.m, s.tm), e.rowTile("B", s, p.rhs, p.c, s.tn)
+	s.left, s.right = e.rowTile(
+		"A", s, p.lhs, p.m, s.tm,
+	), e.rowTile("B", s, p.rhs, p.c, s.tn)
 	return s
 }
 
@@ -201,7 +251,12 @@ func wideSum(d hlo.DType) hlo.DType {
 
 func (s *scalarDot) begin() {
 	e := s.e
-	e.asm.note("%%%d %s: dot %d×(%d×%d)·(%d×%d), %d×%d elements a thread", s.n, s.op.Instr.Name, s.b, s.m, s.k, s.k, s.c, s.tm, s.tn)
+	e.asm.note(
+		"%%%d %s: dot %d×(%d×%d)·(%d×%d), %d×%d elements a thread",
+		s.n, s.op.Instr.Name, s.b,
+		s.m, s.k, s.k, s.c,
+		s.tm, s.tn,
+	)
 	k := kindFor(s.sum)
 	for r := range s.accs {
 		s.accs[r] = e.asm.fresher(k, int(s.tm*s.tn))
@@ -226,8 +281,15 @@ func (s *scalarDot) position(r int) (b, mi, ni index.Expr, own conditions) {
 	for s.c/s.tn%lanes != 0 {
 		lanes /= 2
 	}
-	d := digitsOf(n, []int64{s.b, s.c / s.tn / lanes, s.m / s.tm, lanes})
-	return d[0], d[2], d[1].Scale(lanes).Add(d[3]), own
+	d := digitsOf(n, []int64{
+		s.b,
+		s.c / s.tn / lanes,
+		s.m / s.tm,
+		lanes,
+	})
+	return d[0], d[2],
+		d[1].Scale(lanes).Add(d[3]),
+		own
 }
 
 func (s *scalarDot) accumulate() {
@@ -235,7 +297,9 @@ func (s *scalarDot) accumulate() {
 	s.stageTile(s.left)
 	s.stageTile(s.right)
 	e.waitForWrites()
-	s.products(memory{shared, e.smem, s.left.at}, memory{shared, e.smem, s.right.at})
+	s.products(memory{shared, e.smem, s.left.at}, memory{
+		shared, e.smem, s.right.at,
+	})
 }
 
 // products adds the products of the tiles in shared memory, some k at a time:
@@ -243,15 +307,23 @@ func (s *scalarDot) accumulate() {
 func (s *scalarDot) products(a, b memory) {
 	e := s.e
 	v := int64(1)
-	for !(s.left.byK && s.right.byK) && s.k%(2*v) == 0 && 2*v <= min(4, maxVectorBytes/s.sum.Size()) {
+	for !(s.left.byK && s.right.byK) &&
+		s.k%(2*v) == 0 &&
+		2*v <= min(4, maxVectorBytes/s.sum.Size()) {
 		v *= 2
 	}
-	e.rounds("k", s.k/v, wholeRounds(s.k/v, 8/v), func(k index.Expr) {
-		when := conditions(nil).and(k.Neg().AddConst(s.k/v - 1))
-		for r := range s.accs {
-			s.multiply(r, a, b, k.Scale(v), v, when)
-		}
-	})
+	e.rounds(
+		"k", s.k/v,
+		wholeRounds(s.k/v, 8/v),
+		func(k index.Expr) {
+			when := conditions(nil).and(
+				k.Neg().AddConst(s.k/v - 1),
+			)
+			for r := range s.accs {
+				s.multiply(r, a, b, k.Scale(v), v, when)
+			}
+		},
+	)
 }
 
 // wholeRounds is about how many of n rounds are code of their own: if possible
@@ -266,15 +338,22 @@ func wholeRounds(n, about int64) int64 {
 }
 
 // multiply adds the products of v neighbouring k.
-func (s *scalarDot) multiply(r int, a, b memory, k index.Expr, v int64, when conditions) {
+func (s *scalarDot) multiply(
+	r int, a, b memory, k index.Expr, v int64, when conditions,
+) {
 	e := s.e
 	bi, mi, ni, _ := s.position(r)
-	x, y := e.rows(a, s.left, bi, mi, k, v, when), e.rows(b, s.right, bi, ni, k, v, when)
+	x := e.rows(a, s.left, bi, mi, k, v, when)
+	y := e.rows(b, s.right, bi, ni, k, v, when)
 	p := e.guard(when)
 	for q := range v {
 		for i := range s.tm {
 			for j := range s.tn {
-				s.multiplyAdd(s.accs[r][i*s.tn+j], x[i*v+q], y[j*v+q], p)
+				s.multiplyAdd(
+					s.accs[r][i*s.tn+j],
+					x[i*v+q],
+					y[j*v+q], p,
+				)
 			}
 		}
 	}
@@ -282,13 +361,20 @@ func (s *scalarDot) multiply(r int, a, b memory, k index.Expr, v int64, when con
 
 // rows reads v neighbouring k of a thread's rows (or columns): element i·v + q
 // is k + q of row i.
-func (e *emitter) rows(m memory, r *rowTile, b, position, k index.Expr, v int64, when conditions) []operand {
+func (e *emitter) rows(
+	m memory, r *rowTile,
+	b, position, k index.Expr, v int64,
+	when conditions,
+) []operand {
 	all := make([]operand, r.each*v)
 	read := func(first, step, n int64) {
 		places := make([]place, n)
 		for j := range n {
 			i := first + j*step
-			places[j] = e.placeIn(r, b, r.element(i/v, position), k.AddConst(i%v), when)
+			places[j] = e.placeIn(
+				r, b, r.element(i/v, position),
+				k.AddConst(i%v), when,
+			)
 		}
 		for j, x := range e.gatherPlaces(m, r.d, places) {
 			all[first+int64(j)*step] = x
@@ -318,7 +404,13 @@ func (s *scalarDot) multiplyAdd(acc, x, y, p operand) {
 	case kindB64:
 		a.when(p, "mad.lo.s64", acc, x, y, acc)
 	case kindPred:
-		a.when(p, "or.pred", acc, acc, a.get(kindPred, "and.pred", a.in(kindPred, x), a.in(kindPred, y)))
+		a.when(
+			p, "or.pred", acc, acc,
+			a.get(
+				kindPred, "and.pred", a.in(kindPred, x),
+				a.in(kindPred, y),
+			),
+		)
 	}
 }
 
@@ -337,33 +429,52 @@ func (s *scalarDot) stageTile(r *rowTile) {
 	from := e.typeOf(r.tile.arg, 0)
 	e.asm.note("%s of %%%d to shared memory", r.name, s.n)
 	e.asm.enter()
-	e.each(e.flat(r.tile.arg, s.sum.Size()).Layout, func(points []point) {
-		own := s.places(r, points)
-		vals := e.operandElements(r.tile, points)
-		for k := range vals {
-			vals[k] = e.convert(s.sum, from, vals[k])
-		}
-		e.scatterPlaces(memory{shared, e.smem, r.at}, s.sum, own, vals)
-	})
+	e.each(
+		e.flat(r.tile.arg, s.sum.Size()).Layout,
+		func(points []point) {
+			own := s.places(r, points)
+			vals := e.operandElements(r.tile, points)
+			for k := range vals {
+				vals[k] = e.convert(s.sum, from, vals[k])
+			}
+			e.scatterPlaces(
+				memory{shared, e.smem, r.at},
+				s.sum, own, vals,
+			)
+		},
+	)
 	e.asm.leave()
-	e.asm.scope.tiles[key] = &buffer{d: s.sum, at: r.at}
+	e.asm.scope.tiles[key] = &buffer{
+		d:  s.sum,
+		at: r.at,
+	}
 	e.fresh = true
 }
 
-func (s *scalarDot) key(r *rowTile) string { return fmt.Sprint("rows ", r.tile, r.byK, s.sum) }
+func (s *scalarDot) key(r *rowTile) string {
+	return fmt.Sprint("rows ", r.tile, r.byK, s.sum)
+}
 
 // places is where elements of an operand are in shared memory.
 func (s *scalarDot) places(r *rowTile, points []point) []place {
 	e := s.e
 	all := make([]place, len(points))
 	for k, p := range points {
-		all[k] = e.placeIn(r, e.numbered(r.tile, r.tile.batch, p.at), e.numbered(r.tile, r.tile.free, p.at), e.numbered(r.tile, r.tile.contract, p.at), p.when)
+		all[k] = e.placeIn(
+			r,
+			e.numbered(r.tile, r.tile.batch, p.at),
+			e.numbered(r.tile, r.tile.free, p.at),
+			e.numbered(r.tile, r.tile.contract, p.at),
+			p.when,
+		)
 	}
 	return all
 }
 
 // numbered is the row-major number of some dimensions of an index.
-func (e *emitter) numbered(t operandTile, dims []int, at []index.Expr) index.Expr {
+func (e *emitter) numbered(
+	t operandTile, dims []int, at []index.Expr,
+) index.Expr {
 	n := e.ring.Const(0)
 	for _, d := range dims {
 		n = n.Scale(t.sizes[d]).Add(at[d])
@@ -382,7 +493,9 @@ func (s *scalarDot) finish() {
 			s.accs[r][i] = e.convert(s.d, s.sum, v)
 		}
 	}
-	s.publish(func(visit func(points []point, vals []operand)) {
+	s.publish(func(
+		visit func(points []point, vals []operand),
+	) {
 		for r := range s.accs {
 			bi, mi, ni, own := s.position(r)
 			for i := range s.tm {
@@ -390,9 +503,19 @@ func (s *scalarDot) finish() {
 				for j := int64(0); j < s.tn; j += piece {
 					var points []point
 					for q := range piece {
-						points = append(points, point{s.result(bi, s.left.element(i, mi), s.right.element(j+q, ni)), own})
+						points = append(points, point{
+							s.result(
+								bi,
+								s.left.element(i, mi),
+								s.right.element(j+q, ni),
+							),
+							own,
+						})
 					}
-					visit(points, s.accs[r][i*s.tn+j:i*s.tn+j+piece])
+					visit(
+						points,
+						s.accs[r][i*s.tn+j:i*s.tn+j+piece],
+					)
 				}
 			}
 		}
@@ -423,25 +546,39 @@ func rowPadded(sizes []int64, size int64) []int64 {
 // publish makes the elements of a product known where they are, and in shared
 // memory to other threads if they ask for them. each visits the vectors of this
 // thread, with the conditions that they are its own.
-func (p *product) publish(each func(visit func(points []point, vals []operand))) {
+func (p *product) publish(
+	each func(visit func(points []point, vals []operand)),
+) {
 	e := p.e
 	key := bufferKey{p.n, 0}
 	delete(e.buffers, key)
 	each(func(points []point, vals []operand) {
 		for k, x := range points {
-			e.asm.scope.values[e.keyOf(p.n, 0, point{x.at, nil})] = vals[k]
+			e.asm.scope.values[e.keyOf(p.n, 0, point{
+				x.at, nil,
+			})] = vals[k]
 		}
 	})
-	e.fragments[fmt.Sprint(p.op.Tile.Sizes())] = func(body func(points []point)) {
-		each(func(points []point, _ []operand) { body(points) })
+	e.fragments[fmt.Sprint(p.op.Tile.Sizes())] = func(
+		body func(points []point),
+	) {
+		each(func(points []point, _ []operand) {
+			body(points)
+		})
 	}
 	if !e.hints.sharedResults[key] {
 		return
 	}
 	sizes := p.op.Tile.Sizes()
-	b := &buffer{d: registerType(p.d), sizes: sizes, strides: rowPadded(sizes, registerType(p.d).Size())}
+	b := &buffer{
+		d:       registerType(p.d),
+		sizes:   sizes,
+		strides: rowPadded(sizes, registerType(p.d).Size()),
+	}
 	b.at = e.allocateFreed(span(sizes, b.strides) * b.d.Size())
-	each(func(points []point, vals []operand) { e.put(b, points, vals) })
+	each(func(points []point, vals []operand) {
+		e.put(b, points, vals)
+	})
 	e.buffers[key] = b
 	e.barrier()
 }

@@ -50,13 +50,18 @@ type mma struct {
 
 // tensorProduct is how tensor cores multiply elements of two types. Those of 8
 // bits may differ, but not whole numbers from others.
-func tensorProduct(s device.Spec, a, b hlo.DType, k knobs) (m mma, ok bool) {
+func tensorProduct(
+	s device.Spec, a, b hlo.DType, k knobs,
+) (m mma, ok bool) {
 	x, okA := tensorTypes[a]
 	y, okB := tensorTypes[b]
 	switch {
-	case !okA, !okB, x.sum != y.sum, a != b && (a.Size() != 1 || b.Size() != 1):
+	case !okA, !okB, x.sum != y.sum,
+		a != b && (a.Size() != 1 || b.Size() != 1):
 		return m, false
-	case s.Target < x.since, s.Target < y.since, a == hlo.F32 && k.tf32 == 0:
+	case s.Target < x.since,
+		s.Target < y.since,
+		a == hlo.F32 && k.tf32 == 0:
 		return m, false
 	}
 	return mma{x, y, mmaBytes / a.Size(), x.sum}, true
@@ -64,7 +69,11 @@ func tensorProduct(s device.Spec, a, b hlo.DType, k knobs) (m mma, ok bool) {
 
 func (m mma) opcode() string {
 	d := m.sum
-	return fmt.Sprintf("mma.sync.aligned.m16n8k%d.row.col.%s.%s.%s.%s", m.k, d, m.a.name, m.b.name, d)
+	return fmt.Sprintf(
+		"mma.sync.aligned.m16n8k%d.row.col.%s.%s.%s.%s",
+		m.k, d, m.a.name,
+		m.b.name, d,
+	)
 }
 
 const (
@@ -106,14 +115,18 @@ type matrixTile struct {
 
 // bare says whether fragments are read element by element: ldmatrix transposes
 // elements of 16 bits only.
-func (m *matrixTile) bare() bool { return m.byK && m.d.Size() == 4 }
+func (m *matrixTile) bare() bool {
+	return m.byK && m.d.Size() == 4
+}
 
 // paired says whether ldmatrix reads pairs of the free dimension as its elements
 // of 16 bits: of bytes that lie along it. Two such registers have four k of one
 // row (or column) in their even bytes and of the next in the odd ones, so two
 // fragments share neighbouring rows between them: g and g + 8 of A are 2·g and
 // 2·g + 1, column g of two instructions 2·g and 2·g + 1 of B.
-func (m *matrixTile) paired() bool { return m.byK && m.d.Size() == 1 }
+func (m *matrixTile) paired() bool {
+	return m.byK && m.d.Size() == 1
+}
 
 // rowOf is which row of the tile has a k. Where bytes are paired a lane gets two
 // neighbouring rows from each of two matrices, which are to be four neighbouring
@@ -123,25 +136,44 @@ func (e *emitter) rowOf(m *matrixTile, k index.Expr) index.Expr {
 	if !m.paired() {
 		return k
 	}
-	i, q, p := k.Div(4).Mod(4), k.Div(2).Mod(2), k.Mod(2)
+	i := k.Div(4).Mod(4)
+	q := k.Div(2).Mod(2)
+	p := k.Mod(2)
 	low := e.xor(i.Mod(2), q, 2).Scale(2).Add(p)
-	return k.Div(16).Scale(16).Add(q.Scale(8)).Add(i.Div(2).Scale(4)).Add(low)
+	return k.Div(16).Scale(16).Add(
+		q.Scale(8),
+	).Add(i.Div(2).Scale(4)).Add(low)
 }
 
 // newTensorDot is the product on tensor cores, nil where they do not have it.
 func (e *emitter) newTensorDot(p *product) accumulator {
 	from := e.typeOf(p.lhs.arg, 0)
-	inst, ok := tensorProduct(e.sheet, from, e.typeOf(p.rhs.arg, 0), e.knobs)
-	if !ok || wideSum(p.d) != inst.sum || p.d.Bits() < min(16, from.Bits()) {
+	inst, ok := tensorProduct(
+		e.sheet, from,
+		e.typeOf(p.rhs.arg, 0),
+		e.knobs,
+	)
+	if !ok ||
+		wideSum(p.d) != inst.sum ||
+		p.d.Bits() < min(16, from.Bits()) {
 		return nil
 	}
-	t := &tensorDot{product: p, mma: inst, size: from.Size()}
+	t := &tensorDot{
+		product: p,
+		mma:     inst,
+		size:    from.Size(),
+	}
 	t.depth = ceilDiv(p.k, inst.k) * inst.k
 	e.divideWarps(t)
 	if count := p.b * t.rows * t.cols / device.WarpThreads; count > maxPartials {
-		e.reject("%s: each of %d threads would keep %d sums; at most %d are kept", p.op.Instr.Name, e.threads, count, maxPartials)
+		e.reject(
+			"%s: each of %d threads would keep %d sums; at most %d are kept",
+			p.op.Instr.Name, e.threads, count, maxPartials,
+		)
 	}
-	t.lane, t.warpM, t.warpN = e.thread.Mod(device.WarpThreads), e.thread.Div(device.WarpThreads).Div(t.wn), e.thread.Div(device.WarpThreads).Mod(t.wn)
+	t.lane, t.warpM, t.warpN = e.thread.Mod(device.WarpThreads),
+		e.thread.Div(device.WarpThreads).Div(t.wn),
+		e.thread.Div(device.WarpThreads).Mod(t.wn)
 	t.a = e.matrixTile("A", t, p.lhs, t.rows*t.wm)
 	t.b = e.matrixTile("B", t, p.rhs, t.cols*t.wn)
 	t.accs = make([][]operand, p.b)
@@ -151,24 +183,36 @@ func (e *emitter) newTensorDot(p *product) accumulator {
 // divideWarps picks the arrangement of warps that computes the least padding,
 // and then reads the least from shared memory.
 func (e *emitter) divideWarps(t *tensorDot) {
-	warps, step := e.threads/device.WarpThreads, int64(mmaN)
+	warps := e.threads / device.WarpThreads
+	step := int64(mmaN)
 	if t.size == 1 && e.alongFree(t.rhs, t.size) {
 		step = 2 * mmaN // columns are read in pairs
 	}
 	best := int64(-1)
 	for wm := int64(1); wm <= warps; wm *= 2 {
 		wn := warps / wm
-		rows, cols := ceilDiv(ceilDiv(t.m, mmaM), wm)*mmaM, ceilDiv(ceilDiv(t.c, step), wn)*step
+		rows := ceilDiv(ceilDiv(t.m, mmaM), wm) * mmaM
+		cols := ceilDiv(ceilDiv(t.c, step), wn) * step
 		cost := rows*cols*1024 + rows + cols
 		if best < 0 || cost < best {
-			best, t.wm, t.wn, t.rows, t.cols = cost, wm, wn, rows, cols
+			best = cost
+			t.wm = wm
+			t.wn = wn
+			t.rows = rows
+			t.cols = cols
 		}
 	}
 }
 
 // matrixTile lays an operand out.
 func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int64) *matrixTile {
-	m := &matrixTile{name: name, tile: o, d: e.typeOf(o.arg, 0), free: free, k: t.depth}
+	m := &matrixTile{
+		name: name,
+		tile: o,
+		d:    e.typeOf(o.arg, 0),
+		free: free,
+		k:    t.depth,
+	}
 	m.byK = e.alongFree(o, t.size)
 	rows, unit := m.free, int64(matrixRow)
 	m.pitch = m.k
@@ -176,7 +220,8 @@ func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int6
 		unit = 8 * t.size // eight columns of a fragment
 	}
 	if m.byK {
-		rows, m.pitch = m.k, ceilDiv(m.free*t.size, unit)*unit/t.size
+		rows, m.pitch = m.k, ceilDiv(m.free*t.size, unit)*
+			unit/t.size
 	}
 	m.swizzle = newSwizzle(unit, m.pitch*t.size)
 	m.bytes = t.product.b * rows * m.pitch * t.size
@@ -185,19 +230,34 @@ func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int6
 
 // position is the element of the tile in shared memory of (b, free, k).
 func (e *emitter) position(m *matrixTile, b, free, k index.Expr) index.Expr {
-	row, col, rows := free, k, m.free
+	row := free
+	col := k
+	rows := m.free
 	if m.byK {
-		row, col, rows = k, free, m.k
+		row = k
+		col = free
+		rows = m.k
 	}
-	return b.Scale(rows).Add(row).Scale(m.pitch).Add(e.swizzled(m.swizzle, row, col, m.d.Size()))
+	return b.Scale(rows).Add(row).Scale(m.pitch).Add(
+		e.swizzled(m.swizzle, row, col, m.d.Size()),
+	)
 }
 
 func (t *tensorDot) begin() {
 	e := t.e
-	e.asm.note("%%%d %s: dot %d×(%d×%d)·(%d×%d), %d×%d warps of %d×%d", t.n, t.op.Instr.Name, t.product.b, t.m, t.k, t.k, t.c, t.wm, t.wn, t.rows, t.cols)
+	e.asm.note(
+		"%%%d %s: dot %d×(%d×%d)·(%d×%d), %d×%d warps of %d×%d",
+		t.n, t.op.Instr.Name,
+		t.product.b, t.m, t.k,
+		t.k, t.c, t.wm,
+		t.wn, t.rows, t.cols,
+	)
 	k := kindFor(t.mma.sum)
 	for i := range t.accs {
-		t.accs[i] = e.asm.fresher(k, int(t.rows/mmaM*t.cols/mmaN*4))
+		t.accs[i] = e.asm.fresher(
+			k,
+			int(t.rows/mmaM*t.cols/mmaN*4),
+		)
 		for _, acc := range t.accs[i] {
 			e.set(k, acc, zero(k))
 		}
@@ -213,7 +273,9 @@ func (t *tensorDot) accumulate() {
 		}
 	}
 	e.waitForWrites()
-	t.multiply(memory{shared, e.smem, t.a.at}, memory{shared, e.smem, t.b.at})
+	t.multiply(memory{shared, e.smem, t.a.at}, memory{
+		shared, e.smem, t.b.at,
+	})
 }
 
 // allocate gives a tile its place, one that is there if the same tile is.
@@ -231,7 +293,10 @@ func (t *tensorDot) allocate(m *matrixTile) *matrixTile {
 }
 
 func (m *matrixTile) key(t *tensorDot) string {
-	return fmt.Sprint("matrix ", m.tile, m.byK, m.free, m.k, m.d)
+	return fmt.Sprint(
+		"matrix ", m.tile, m.byK,
+		m.free, m.k, m.d,
+	)
 }
 
 // present says whether the tile is in shared memory, and from now on it is.
@@ -257,26 +322,42 @@ func (t *tensorDot) stageTile(m *matrixTile, to memory) {
 	if m.byK {
 		sizes = []int64{t.product.b, m.k, m.free}
 	}
-	s := coalesce.NewThreadLayout(sizes, nil, []int{0, 1, 2}, e.threads, e.threads, per)
+	s := coalesce.NewThreadLayout(
+		sizes, nil, []int{0, 1, 2},
+		e.threads, e.threads, per,
+	)
 	e.asm.enter()
 	e.each(s, func(points []point) {
 		from := make([]point, len(points))
 		for i, x := range points {
-			free, k, extent := x.at[1], x.at[2], t.m
+			free := x.at[1]
+			k := x.at[2]
+			extent := t.m
 			if m.byK {
 				free, k = k, free
 			}
 			if m == t.b {
 				extent = t.c
 			}
-			when := x.when.and(free.Neg().AddConst(extent - 1)).and(k.Neg().AddConst(t.k - 1))
-			from[i] = point{m.tile.index(x.at[0], free, k), when}
+			when := x.when.and(free.Neg().AddConst(extent - 1)).and(
+				k.Neg().AddConst(t.k - 1),
+			)
+			from[i] = point{
+				m.tile.index(x.at[0], free, k), when,
+			}
 		}
-		free, k := points[0].at[1], points[0].at[2]
+		free := points[0].at[1]
+		k := points[0].at[2]
 		if m.byK {
 			free, k = k, e.rowOf(m, free)
 		}
-		t.copyChunk(m, from, e.at(to, e.position(m, points[0].at[0], free, k), t.size), e.guard(points[0].when))
+		t.copyChunk(
+			m, from,
+			e.at(to, e.position(
+				m, points[0].at[0], free, k,
+			), t.size),
+			e.guard(points[0].when),
+		)
 	})
 	e.asm.leave()
 }
@@ -290,8 +371,16 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 	if moved && e.pieces(m.d, places) {
 		for k := 0; k < len(places); {
 			n := e.contiguousRun(m.d, places[k:])
-			e.touched(false, places[k].at, t.size, int64(n), places[k].when)
-			e.copyAsync(to.plus(int64(k)*t.size), e.at(in, places[k].at, t.size), int64(n)*t.size, p, e.guard(places[k].when))
+			e.touched(
+				false, places[k].at, t.size,
+				int64(n), places[k].when,
+			)
+			e.copyAsync(
+				to.plus(int64(k)*t.size),
+				e.at(in, places[k].at, t.size),
+				int64(n)*t.size, p,
+				e.guard(places[k].when),
+			)
 			k += n
 		}
 		return
@@ -304,7 +393,10 @@ func (t *tensorDot) copyChunk(m *matrixTile, from []point, to address, p operand
 	} else {
 		vals = e.operandElements(m.tile, from)
 		for k, x := range from {
-			vals[k] = e.choose(d, e.guard(x.when), vals[k], zero(kindFor(d)))
+			vals[k] = e.choose(
+				d, e.guard(x.when),
+				vals[k], zero(kindFor(d)),
+			)
 		}
 	}
 	e.store(shared, d, to, vals, p)
@@ -331,7 +423,9 @@ func (e *emitter) placesOf(o operandTile, points []point) (places []place, param
 		return nil, 0, false
 	}
 	for k := range points {
-		points[k].when = points[k].when.all(e.contracted(o, points[k].at))
+		points[k].when = points[k].when.all(
+			e.contracted(o, points[k].at),
+		)
 	}
 	at := points
 	for x := o.arg; x != n; x = e.p.Ops[x].Args[0] {
@@ -347,7 +441,9 @@ func (e *emitter) placesOf(o operandTile, points []point) (places []place, param
 	strides := op.Instr.Shape.Strides()
 	for _, p := range at {
 		index, there := e.tensor(op.Tile, p.at)
-		places = append(places, place{e.dotted(index, strides), p.when.all(there)})
+		places = append(places, place{
+			e.dotted(index, strides), p.when.all(there),
+		})
 	}
 	return places, int(op.Instr.Attrs.Param), true
 }
@@ -356,8 +452,13 @@ func (e *emitter) placesOf(o operandTile, points []point) (places []place, param
 func (t *tensorDot) multiply(a, b memory) {
 	e := t.e
 	e.rounds("k", t.depth/t.mma.k, 8, func(k index.Expr) {
-		if len(conditions(nil).and(k.Neg().AddConst(t.depth/t.mma.k-1))) > 0 {
-			e.reject("%s: %d steps of k are no multiple of 8", t.op.Instr.Name, t.depth/t.mma.k)
+		if len(conditions(nil).and(k.Neg().AddConst(
+			t.depth/t.mma.k-1,
+		))) > 0 {
+			e.reject(
+				"%s: %d steps of k are no multiple of 8", t.op.Instr.Name,
+				t.depth/t.mma.k,
+			)
 		}
 		for i := range t.accs {
 			t.step(i, a, b, k.Scale(t.mma.k))
@@ -371,7 +472,10 @@ func (t *tensorDot) step(i int, a, b memory, k index.Expr) {
 	batch := e.ring.Const(int64(i))
 	var left, right [][]operand
 	for m := int64(0); m < t.rows; m += mmaM {
-		left = append(left, t.load(a, t.a, t.elementsA(batch, k, m)))
+		left = append(
+			left,
+			t.load(a, t.a, t.elementsA(batch, k, m)),
+		)
 	}
 	for n := int64(0); n < t.cols; n += 2 * mmaN {
 		both := t.load(b, t.b, t.elementsB(batch, k, n))
@@ -387,7 +491,10 @@ func (t *tensorDot) step(i int, a, b memory, k index.Expr) {
 			}
 			at := (m*len(right) + n) * 4
 			c := t.accs[i][at : at+4]
-			e.asm.do(t.mma.opcode(), c, left[m], right[n], c)
+			e.asm.do(
+				t.mma.opcode(), c,
+				left[m], right[n], c,
+			)
 		}
 	}
 }
@@ -404,53 +511,85 @@ type matrices struct {
 // elementsA is 16 rows of A for one k: rows 0–7, then 8–15, of the first half of
 // k, then of the second. Lane l gives the address of row l mod 8 of matrix l/8.
 func (t *tensorDot) elementsA(batch, k index.Expr, m int64) matrices {
-	row, half := t.warpM.Scale(t.rows).AddConst(m), t.mma.k/2
-	return t.matrices(t.a, batch, row, k, 4, func(q index.Expr) (free, along index.Expr) {
-		return q.Mod(2).Scale(8), q.Div(2).Scale(half)
-	})
+	row := t.warpM.Scale(t.rows).AddConst(m)
+	half := t.mma.k / 2
+	return t.matrices(
+		t.a, batch, row, k, 4,
+		func(q index.Expr) (free, along index.Expr) {
+			return q.Mod(2).Scale(8), q.Div(2).Scale(half)
+		},
+	)
 }
 
 // elementsB is 8 or 16 columns of B: the halves of k of the first 8, then of the
 // others.
 func (t *tensorDot) elementsB(batch, k index.Expr, n int64) matrices {
-	col, half := t.warpN.Scale(t.cols).AddConst(n), t.mma.k/2
-	return t.matrices(t.b, batch, col, k, 2*int(min(2, (t.cols-n)/mmaN)), func(q index.Expr) (free, along index.Expr) {
-		if t.cols-n < 2*mmaN {
-			return t.e.ring.Const(0), q.Mod(2).Scale(half)
-		}
-		return q.Div(2).Scale(8), q.Mod(2).Scale(half)
-	})
+	col := t.warpN.Scale(t.cols).AddConst(n)
+	half := t.mma.k / 2
+	return t.matrices(
+		t.b, batch, col, k,
+		2*int(min(2, (t.cols-n)/mmaN)),
+		func(q index.Expr) (free, along index.Expr) {
+			if t.cols-n < 2*mmaN {
+				return t.e.ring.Const(0), q.Mod(2).Scale(half)
+			}
+			return q.Div(2).Scale(8), q.Mod(2).Scale(half)
+		},
+	)
 }
 
 // matrices are count of them; of says where along the free dimension and k
 // matrix q begins.
-func (t *tensorDot) matrices(tile *matrixTile, batch, free, k index.Expr, count int, of func(q index.Expr) (free, along index.Expr)) matrices {
+func (t *tensorDot) matrices(
+	tile *matrixTile, batch, free, k index.Expr, count int,
+	of func(q index.Expr) (free, along index.Expr),
+) matrices {
 	e, lane := t.e, t.lane
 	if tile.bare() {
 		all := matrices{count: count}
 		for q := range count {
 			f, along := of(e.ring.Const(int64(q)))
-			all.at = append(all.at, e.position(tile, batch, free.Add(f).Add(lane.Div(4)), k.Add(along).Add(lane.Mod(4))))
+			all.at = append(
+				all.at,
+				e.position(
+					tile, batch,
+					free.Add(f).Add(lane.Div(4)),
+					k.Add(along).Add(lane.Mod(4)),
+				),
+			)
 		}
 		return all
 	}
 	if tile.paired() {
-		return matrices{4, []index.Expr{e.position(tile, batch, free, k.Add(e.rowsOfPairs(lane)))}}
+		return matrices{
+			4,
+			[]index.Expr{e.position(
+				tile, batch, free, k.Add(e.rowsOfPairs(lane)),
+			)},
+		}
 	}
 	f, along := of(lane.Div(8))
-	free, k = free.Add(f), k.Add(along)
+	free = free.Add(f)
+	k = k.Add(along)
 	if tile.byK {
 		k = k.Add(lane.Mod(8))
 	} else {
 		free = free.Add(lane.Mod(8))
 	}
-	return matrices{count, []index.Expr{e.position(tile, batch, free, k)}}
+	return matrices{
+		count,
+		[]index.Expr{e.position(tile, batch, free, k)},
+	}
 }
 
 // rowsOfPairs is the row whose address lane 8·q + 2·i + p gives; see rowOf.
 func (e *emitter) rowsOfPairs(lane index.Expr) index.Expr {
-	i, q, p := lane.Div(2).Mod(4), lane.Div(8), lane.Mod(2)
-	return q.Scale(8).Add(i.Div(2).Scale(4)).Add(e.xor(i.Mod(2), q.Mod(2), 2).Scale(2)).Add(p)
+	i := lane.Div(2).Mod(4)
+	q := lane.Div(8)
+	p := lane.Mod(2)
+	return q.Scale(8).Add(i.Div(2).Scale(4)).Add(e.xor(
+		i.Mod(2), q.Mod(2), 2,
+	).Scale(2)).Add(p)
 }
 
 // load reads matrices into registers, one each, rounded to what is multiplied.
@@ -466,7 +605,11 @@ func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 		if tile.byK {
 			opcode += ".trans"
 		}
-		a.do(opcode+".shared.b16", to, t.e.at(m, x.at[0], t.size))
+		a.do(
+			opcode+".shared.b16",
+			to,
+			t.e.at(m, x.at[0], t.size),
+		)
 	}
 	if tile.paired() {
 		return t.unpaired(tile, to)
@@ -479,8 +622,12 @@ func (t *tensorDot) load(m memory, tile *matrixTile, x matrices) []operand {
 	return to
 }
 
-func (t *tensorDot) storePartial() { t.storePartialSums(t.mma.sum, t.accs) }
-func (t *tensorDot) addPartials()  { t.addPartialSums(t.mma.sum, t.accs) }
+func (t *tensorDot) storePartial() {
+	t.storePartialSums(t.mma.sum, t.accs)
+}
+func (t *tensorDot) addPartials() {
+	t.addPartialSums(t.mma.sum, t.accs)
+}
 
 // unpaired are the fragments that four matrices of pairs hold: rows 2·g, then
 // 2·g + 1, of the first half of k, then of the second; or of B both halves of the
@@ -494,7 +641,11 @@ func (t *tensorDot) unpaired(tile *matrixTile, pairs []operand) []operand {
 		if tile == t.b {
 			half, which = which, half
 		}
-		a.do("prmt.b32", to[k], pairs[2*half], pairs[2*half+1], [2]int{even, odd}[which])
+		a.do(
+			"prmt.b32", to[k], pairs[2*half],
+			pairs[2*half+1],
+			[2]int{even, odd}[which],
+		)
 	}
 	return to
 }
@@ -524,14 +675,24 @@ func (t *tensorDot) fragments(visit func(points []point, vals []operand)) {
 		batch := e.ring.Const(int64(i))
 		for f := range t.rows / mmaM * cols {
 			for half := range int64(2) {
-				m := t.warpM.Scale(t.rows).AddConst(f / cols * mmaM).Add(t.rowOf(half))
-				n := t.warpN.Scale(t.cols).AddConst(f % cols * mmaN * wide).Add(t.lane.Mod(4).Scale(2 * wide))
+				m := t.warpM.Scale(t.rows).AddConst(f /
+					cols * mmaM).Add(t.rowOf(half))
+				n := t.warpN.Scale(t.cols).AddConst(f % cols * mmaN * wide).Add(
+					t.lane.Mod(4).Scale(2 * wide),
+				)
 				var points []point
 				var vals []operand
 				for q := range 2 * wide {
-					own := conditions(nil).and(m.Neg().AddConst(t.m - 1)).and(n.Neg().AddConst(t.c - 1 - q))
-					points = append(points, point{t.result(batch, m, n.AddConst(q)), own})
-					vals = append(vals, t.accs[i][(f*wide+q%wide)*4+half*2+q/wide])
+					own := conditions(nil).and(m.Neg().AddConst(t.m - 1)).and(
+						n.Neg().AddConst(t.c - 1 - q),
+					)
+					points = append(points, point{
+						t.result(batch, m, n.AddConst(q)), own,
+					})
+					vals = append(
+						vals,
+						t.accs[i][(f*wide+q%wide)*4+half*2+q/wide],
+					)
 				}
 				visit(points, vals)
 			}

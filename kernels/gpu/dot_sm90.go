@@ -28,7 +28,8 @@ const (
 // (DeepSeek-V3 Technical Report, 2024, §3.3.2), more than their factors have.
 func groupProduct(s device.Spec, a, b hlo.DType, k knobs) (mma, bool) {
 	m, ok := tensorProduct(s, a, b, k)
-	return m, ok && s.Warpgroups() && (a == b || a.IsFloat())
+	return m, ok && s.Warpgroups() &&
+		(a == b || a.IsFloat())
 }
 
 // readsTransposed says whether wgmma reads operands of a type with rows along the free
@@ -75,17 +76,35 @@ type tensorMap struct {
 func (e *emitter) newGroupDot(n int) *groupDot {
 	p := e.newProduct(n)
 	from := e.typeOf(p.lhs.arg, 0)
-	inst, ok := groupProduct(e.sheet, from, e.typeOf(p.rhs.arg, 0), e.knobs)
-	if !ok || wideSum(p.d) != inst.sum || p.b != 1 || p.m < groupRows/2 {
+	inst, ok := groupProduct(
+		e.sheet, from,
+		e.typeOf(p.rhs.arg, 0),
+		e.knobs,
+	)
+	if !ok || wideSum(p.d) != inst.sum ||
+		p.b != 1 || p.m < groupRows/2 {
 		return nil
 	}
-	t := &groupDot{product: p, mma: inst, from: from, depth: ceilDiv(p.k, inst.k) * inst.k}
-	if !t.divide(e.threads/device.WarpgroupThreads) || t.rows/groupRows*t.cols/2 > maxPartials {
+	t := &groupDot{
+		product: p,
+		mma:     inst,
+		from:    from,
+		depth:   ceilDiv(p.k, inst.k) * inst.k,
+	}
+	if !t.divide(e.threads/device.WarpgroupThreads) ||
+		t.rows/groupRows*t.cols/2 > maxPartials {
 		return nil
 	}
-	t.a = e.boxTile("A", p.lhs, t.rows*t.gm, groupRows, t.depth)
-	t.b = e.boxTile("B", p.rhs, t.cols*t.gn, t.cols, t.depth)
-	if t.a == nil || t.b == nil || !readsTransposed(from) && (t.a.byK || t.b.byK) {
+	t.a = e.boxTile(
+		"A", p.lhs, t.rows*t.gm, groupRows, t.depth,
+	)
+	t.b = e.boxTile(
+		"B", p.rhs,
+		t.cols*t.gn, t.cols,
+		t.depth,
+	)
+	if t.a == nil || t.b == nil ||
+		!readsTransposed(from) && (t.a.byK || t.b.byK) {
 		return nil
 	}
 	return t
@@ -96,9 +115,15 @@ func (t *groupDot) divide(groups int64) bool {
 	best := int64(-1)
 	for gm := int64(1); gm <= groups; gm *= 2 {
 		gn := groups / gm
-		rows, cols := ceilDiv(ceilDiv(t.m, groupRows), gm)*groupRows, ceilDiv(ceilDiv(t.c, 16), gn)*16
-		if cost := rows*cols*4096 + rows + cols; cols <= maxColumns && (best < 0 || cost < best) {
-			best, t.gm, t.gn, t.rows, t.cols = cost, gm, gn, rows, cols
+		rows := ceilDiv(ceilDiv(t.m, groupRows), gm) * groupRows
+		cols := ceilDiv(ceilDiv(t.c, 16), gn) * 16
+		cost := rows*cols*4096 + rows + cols
+		if cols <= maxColumns && (best < 0 || cost < best) {
+			best = cost
+			t.gm = gm
+			t.gn = gn
+			t.rows = rows
+			t.cols = cols
 		}
 	}
 	return best >= 0
@@ -111,15 +136,28 @@ func (e *emitter) boxTile(name string, o operandTile, free, part, depth int64) *
 	shape := op.Instr.Shape
 	fd, okF := singleDim(o.sizes, o.free)
 	kd, okK := singleDim(o.sizes, o.contract)
-	if op.Code != hlo.OpParameter || !okF || !okK || shape.Rank() > 5 || !e.copyable(op) {
+	if op.Code != hlo.OpParameter || !okF || !okK ||
+		shape.Rank() > 5 || !e.copyable(op) {
 		return nil
 	}
 	size := shape.DType.Size()
-	if k := op.Tile[kd]; o.sizes[kd]*size%mmaBytes != 0 && (constantOf(k.Size) != shape.Dims[kd] || len(k.Offset.Vars()) > 0) {
+	k := op.Tile[kd]
+	if o.sizes[kd]*size%mmaBytes != 0 &&
+		(constantOf(k.Size) != shape.Dims[kd] ||
+			len(k.Offset.Vars()) > 0) {
 		return nil // what is beyond the tile is not beyond the tensor
 	}
 	order := majorToMinor(shape)
-	b := &boxTile{name: name, op: o.arg, free: free, depth: depth, fd: fd, kd: kd, parts: 1, byK: order[len(order)-1] == fd}
+	b := &boxTile{
+		name:  name,
+		op:    o.arg,
+		free:  free,
+		depth: depth,
+		fd:    fd,
+		kd:    kd,
+		parts: 1,
+		byK:   order[len(order)-1] == fd,
+	}
 	along := depth
 	if b.byK {
 		along = part
@@ -156,10 +194,13 @@ func (e *emitter) copyable(op symtile.Op) bool {
 	shape := op.Instr.Shape
 	strides := shape.Strides()
 	for d, x := range op.Tile {
-		if x.Digits != nil || constantOf(x.Stride) != 1 || x.MaskedBelow() || x.MaskedAbove() && x.Bound != e.ring.Const(shape.Dims[d]) {
+		if x.Digits != nil || constantOf(x.Stride) != 1 ||
+			x.MaskedBelow() ||
+			x.MaskedAbove() && x.Bound != e.ring.Const(shape.Dims[d]) {
 			return false
 		}
-		if strides[d] != 1 && strides[d]*shape.DType.Size()%matrixRow != 0 {
+		if strides[d] != 1 &&
+			strides[d]*shape.DType.Size()%matrixRow != 0 {
 			return false
 		}
 	}
@@ -167,7 +208,12 @@ func (e *emitter) copyable(op symtile.Op) bool {
 }
 
 // key is the same for equal tiles.
-func (b *boxTile) key() string { return fmt.Sprint(b.op, b.free, b.depth, b.byK, b.inner) }
+func (b *boxTile) key() string {
+	return fmt.Sprint(
+		b.op, b.free, b.depth,
+		b.byK, b.inner,
+	)
+}
 
 // rows of a chunk.
 func (b *boxTile) rows() int64 {
@@ -178,7 +224,9 @@ func (b *boxTile) rows() int64 {
 }
 
 // chunks is how many there are.
-func (b *boxTile) chunks() int64 { return b.free * b.depth / b.rows() / b.inner }
+func (b *boxTile) chunks() int64 {
+	return b.free * b.depth / b.rows() / b.inner
+}
 
 // slow is the dimension of the tensor that rows are along.
 func (b *boxTile) slow() int {
@@ -188,17 +236,25 @@ func (b *boxTile) slow() int {
 	return b.fd
 }
 
-func (b *boxTile) chunkBytes(size int64) int64 { return b.rows() * b.inner * size }
+func (b *boxTile) chunkBytes(size int64) int64 {
+	return b.rows() * b.inner * size
+}
 
 // spec describes the tensor to the copy unit.
 func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 	shape := e.p.Ops[b.op].Instr.Shape
 	strides := shape.Strides()
-	s := device.TensorMapSpec{DType: shape.DType, Swizzle: device.Swizzle(b.inner * shape.DType.Size())}
+	s := device.TensorMapSpec{
+		DType:   shape.DType,
+		Swizzle: device.Swizzle(b.inner * shape.DType.Size()),
+	}
 	for k, d := range slices.Backward(majorToMinor(shape)) {
 		s.Dims = append(s.Dims, uint64(shape.Dims[d]))
 		if k < shape.Rank()-1 {
-			s.Strides = append(s.Strides, uint64(strides[d]*shape.DType.Size()))
+			s.Strides = append(
+				s.Strides,
+				uint64(strides[d]*shape.DType.Size()),
+			)
 		}
 		box := int64(1)
 		switch d {
@@ -220,14 +276,20 @@ func (b *boxTile) spec(e *emitter) device.TensorMapSpec {
 
 // mapNumber declares the tensor map of a tile, once for equal ones.
 func (e *emitter) mapNumber(b *boxTile) int {
-	m := tensorMap{int(e.p.Ops[b.op].Instr.Attrs.Param), b.spec(e)}
+	m := tensorMap{
+		int(e.p.Ops[b.op].Instr.Attrs.Param),
+		b.spec(e),
+	}
 	for k, x := range e.maps {
 		if fmt.Sprint(x) == fmt.Sprint(m) {
 			return k
 		}
 	}
 	e.maps = append(e.maps, m)
-	e.args = append(e.args, device.Input(m.param).Mapped(m.spec))
+	e.args = append(
+		e.args,
+		device.Input(m.param).Mapped(m.spec),
+	)
 	name := fmt.Sprintf("map%d", len(e.maps)-1)
 	e.asm.code.ParamBytes(name, 64, 128)
 	return len(e.maps) - 1
@@ -239,15 +301,26 @@ func (b *boxTile) offset(first index.Expr, k, size int64) index.Expr {
 	if b.byK {
 		return first.Scale(b.depth * size).AddConst(k * b.inner * size)
 	}
-	return first.Scale(b.inner * size).AddConst(k/b.inner*b.chunkBytes(size) + k%b.inner*size)
+	return first.Scale(b.inner * size).AddConst(
+		k/b.inner*b.chunkBytes(size) + k%b.inner*size,
+	)
 }
 
 // swizzleCode is the swizzle of a descriptor (PTX ISA, wgmma matrix descriptor).
-var swizzleCode = map[device.Swizzle]int64{device.Swizzle128: 1, device.Swizzle64: 2, device.Swizzle32: 3}
+var swizzleCode = map[device.Swizzle]int64{
+	device.Swizzle128: 1,
+	device.Swizzle64:  2,
+	device.Swizzle32:  3,
+}
 
 func (t *groupDot) begin() {
 	e := t.e
-	e.asm.note("%%%d %s: dot (%d×%d)·(%d×%d), %d×%d warpgroups of %d×%d", t.n, t.op.Instr.Name, t.m, t.k, t.k, t.c, t.gm, t.gn, t.rows, t.cols)
+	e.asm.note(
+		"%%%d %s: dot (%d×%d)·(%d×%d), %d×%d warpgroups of %d×%d",
+		t.n, t.op.Instr.Name, t.m,
+		t.k, t.k, t.c, t.gm,
+		t.gn, t.rows, t.cols,
+	)
 	t.accs = make([][]operand, t.rows/groupRows)
 	k := kindFor(t.mma.sum)
 	for i := range t.accs {
@@ -260,16 +333,30 @@ func (t *groupDot) begin() {
 
 // multiply begins the products of one slot, offset being where it is.
 func (t *groupDot) multiply(d [2]descriptor, offset operand) {
-	e, a := t.e, t.e.asm
+	e := t.e
+	a := t.e.asm
 	size := t.from.Size()
-	opcode := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s", t.cols, t.mma.k, t.mma.sum, t.mma.a.name, t.mma.b.name)
+	opcode := fmt.Sprintf(
+		"wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s",
+		t.cols, t.mma.k, t.mma.sum,
+		t.mma.a.name, t.mma.b.name,
+	)
 	zero := e.ring.Const(0)
 	for k := int64(0); k < t.depth; k += t.mma.k {
-		db := d[1].moved(a, offset, constantOf(t.b.offset(zero, k, size)))
+		db := d[1].moved(
+			a, offset, constantOf(t.b.offset(zero, k, size)),
+		)
 		for i, c := range t.accs {
 			rows := e.ring.Const(int64(i) * groupRows)
-			da := d[0].moved(a, offset, constantOf(t.a.offset(rows, k, size)))
-			a.do(opcode, append([]any{c, da, db, a.in(kindPred, yes)}, t.flags()...)...)
+			da := d[0].moved(
+				a, offset, constantOf(t.a.offset(rows, k, size)),
+			)
+			a.do(
+				opcode,
+				append([]any{
+					c, da, db, a.in(kindPred, yes),
+				}, t.flags()...)...,
+			)
 		}
 	}
 }
@@ -292,14 +379,20 @@ func (t *groupDot) flags() []any {
 // accumulate has nothing to do: a ring does it.
 func (t *groupDot) accumulate() {}
 
-func (t *groupDot) storePartial() { t.storePartialSums(t.mma.sum, t.accs) }
-func (t *groupDot) addPartials()  { t.addPartialSums(t.mma.sum, t.accs) }
+func (t *groupDot) storePartial() {
+	t.storePartialSums(t.mma.sum, t.accs)
+}
+func (t *groupDot) addPartials() {
+	t.addPartialSums(t.mma.sum, t.accs)
+}
 
 func (t *groupDot) finish() {
 	t.e.freeze(kindFor(t.mma.sum), t.accs)
 	for i := range t.accs {
 		for k, v := range t.accs[i] {
-			t.accs[i][k] = t.e.convert(t.d, t.mma.sum, v)
+			t.accs[i][k] = t.e.convert(
+				t.d, t.mma.sum, v,
+			)
 		}
 	}
 	t.publish(t.fragments)
@@ -309,19 +402,32 @@ func (t *groupDot) finish() {
 // l has rows l/4 and l/4 + 8 and of every 8 columns 2·(l mod 4) and the next.
 func (t *groupDot) fragments(visit func(points []point, vals []operand)) {
 	e := t.e
-	group, warp, lane := e.thread.Div(device.WarpgroupThreads), e.thread.Div(device.WarpThreads).Mod(device.WarpgroupThreads/device.WarpThreads), e.thread.Mod(device.WarpThreads)
+	group := e.thread.Div(device.WarpgroupThreads)
+	warp := e.thread.Div(device.WarpThreads).Mod(device.WarpgroupThreads / device.WarpThreads)
+	lane := e.thread.Mod(device.WarpThreads)
 	zero := e.ring.Const(0)
 	for i := range t.accs {
 		for j := range t.cols / mmaN {
 			for half := range int64(2) {
-				m := group.Div(t.gn).Scale(t.rows).AddConst(int64(i)*groupRows + half*8).Add(warp.Scale(16)).Add(lane.Div(4))
-				n := group.Mod(t.gn).Scale(t.cols).AddConst(j * mmaN).Add(lane.Mod(4).Scale(2))
+				m := group.Div(t.gn).Scale(t.rows).AddConst(
+					int64(i)*groupRows + half*8,
+				).Add(warp.Scale(16)).Add(lane.Div(4))
+				n := group.Mod(t.gn).Scale(t.cols).AddConst(j * mmaN).Add(
+					lane.Mod(4).Scale(2),
+				)
 				var points []point
 				for q := range int64(2) {
-					own := conditions(nil).and(m.Neg().AddConst(t.m - 1)).and(n.Neg().AddConst(t.c - 1 - q))
-					points = append(points, point{t.result(zero, m, n.AddConst(q)), own})
+					own := conditions(nil).and(m.Neg().AddConst(t.m - 1)).and(
+						n.Neg().AddConst(t.c - 1 - q),
+					)
+					points = append(points, point{
+						t.result(zero, m, n.AddConst(q)), own,
+					})
 				}
-				visit(points, t.accs[i][j*4+half*2:j*4+half*2+2])
+				visit(
+					points,
+					t.accs[i][j*4+half*2:j*4+half*2+2],
+				)
 			}
 		}
 	}

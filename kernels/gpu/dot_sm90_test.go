@@ -22,7 +22,9 @@ func TestWarpgroupDots(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 1))
 	pick := func(list ...int64) int64 { return list[rng.IntN(len(list))] }
 	dev := newSimulator("sm_90a")
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,19 +32,36 @@ func TestWarpgroupDots(t *testing.T) {
 	b.AllowTF32()
 	ran, types := 0, map[string]int{}
 	for range 60 {
-		d := [][3]string{{"f16", "f16", "f32"}, {"bf16", "bf16", "f32"}, {"bf16", "bf16", "bf16"}, {"s8", "s8", "s32"}, {"u8", "u8", "s32"}, {"f8e4m3fn", "f8e4m3fn", "f32"}, {"f8e4m3fn", "f8e5m2", "f32"}, {"f32", "f32", "f32"}}[rng.IntN(8)]
+		d := [][3]string{
+			{"f16", "f16", "f32"}, {"bf16", "bf16", "f32"},
+			{"bf16", "bf16", "bf16"}, {"s8", "s8", "s32"},
+			{"u8", "u8", "s32"}, {"f8e4m3fn", "f8e4m3fn", "f32"},
+			{"f8e4m3fn", "f8e5m2", "f32"}, {"f32", "f32", "f32"},
+		}[rng.IntN(8)]
 		small := strings.Contains(d[0], "8") || d[0] == "f32"
-		turned := func() bool { return rng.IntN(2) == 0 && (!small || rng.IntN(4) == 0) } // wgmma has those of 16 bits
-		m, n, k := pick(64, 96, 128, 200), pick(16, 48, 64, 136, 256), pick(16, 32, 64, 80, 96, 128, 200)
-		lhs, rhs, l, r := fmt.Sprintf("%d,%d", m, k), fmt.Sprintf("%d,%d", k, n), 1, 0
+		// wgmma has those of 16 bits
+		turned := func() bool {
+			return rng.IntN(2) == 0 && (!small || rng.IntN(4) == 0)
+		}
+		m := pick(64, 96, 128, 200)
+		n := pick(16, 48, 64, 136, 256)
+		k := pick(16, 32, 64, 80, 96, 128, 200)
+		lhs := fmt.Sprintf("%d,%d", m, k)
+		rhs := fmt.Sprintf("%d,%d", k, n)
+		l := 1
+		r := 0
 		if turned() {
 			lhs, l = fmt.Sprintf("%d,%d", k, m), 0
 		}
 		if !turned() && (small || rng.IntN(2) == 0) {
 			rhs, r = fmt.Sprintf("%d,%d", n, k), 1
 		}
-		text := fmt.Sprintf("a = %s[%s] parameter(0)\nb = %s[%s] parameter(1)\nc = %s[%d] parameter(2)\np = %s[%d,%d] dot(a, b), lhs_contracting_dims={%d}, rhs_contracting_dims={%d}\nw = %s[%d,%d] broadcast(c), dimensions={1}\nr = %s[%d,%d] add(p, w)\n",
-			d[0], lhs, d[1], rhs, d[2], n, d[2], m, n, l, r, d[2], m, n, d[2], m, n)
+		text := fmt.Sprintf(
+			"a = %s[%s] parameter(0)\nb = %s[%s] parameter(1)\nc = %s[%d] parameter(2)\np = %s[%d,%d] dot(a, b), lhs_contracting_dims={%d}, rhs_contracting_dims={%d}\nw = %s[%d,%d] broadcast(c), dimensions={1}\nr = %s[%d,%d] add(p, w)\n",
+			d[0], lhs, d[1], rhs, d[2], n,
+			d[2], m, n, l, r, d[2], m, n,
+			d[2], m, n,
+		)
 		module, err := hlo.Parse("random", []byte(text))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
@@ -56,13 +75,23 @@ func TestWarpgroupDots(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			tiling := symtile.Tiling{min(m, pick(64, 128, 256)), min(n, pick(16, 48, 64, 128, 256)), min(k, pick(16, 32, 48, 64, 128))}
-			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With("stages", pick(1, 2, 3, 4, 6, 8)).With("producer", pick(0, 1, 4)).With("epilogue", pick(0, 1))
+			tiling := symtile.Tiling{
+				min(m, pick(64, 128, 256)),
+				min(n, pick(16, 48, 64, 128, 256)),
+				min(k, pick(16, 32, 48, 64, 128)),
+			}
+			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 8)).With(
+				"stages", pick(1, 2, 3, 4, 6, 8),
+			).With("producer", pick(0, 1, 4)).With(
+				"epilogue", pick(0, 1),
+			)
 			if d[0] == "f32" {
 				plan = plan.With(kernels.TF32, 1)
 			}
 			dev.last.WGMMA = 0
-			if p.Check(tiling) == nil && verify(t, b, v, p, plan) && dev.last.WGMMA > 0 {
+			if p.Check(tiling) == nil &&
+				verify(t, b, v, p, plan) &&
+				dev.last.WGMMA > 0 {
 				ran++
 				types[d[0]]++
 			}
@@ -88,8 +117,14 @@ func TestWarpgroupRegisters(t *testing.T) {
 		groups int64
 		extra  int
 		want   int
-	}{{1, 128, 0}, {2, 128, 232}, {4, 128, 104}, {2, 32, 0}, {7, 128, 64}} {
-		r := &ring{e: &emitter{sheet: sheet, threads: c.groups * device.WarpgroupThreads, knobs: knobs{producer: c.extra / device.WarpThreads}}}
+	}{{1, 128, 0}, {2, 128, 232}, {
+		4, 128, 104,
+	}, {2, 32, 0}, {7, 128, 64}} {
+		r := &ring{
+			e: &emitter{sheet: sheet, threads: c.groups * device.WarpgroupThreads, knobs: knobs{
+				producer: c.extra / device.WarpThreads,
+			}},
+		}
 		if got := r.registers(); got != c.want {
 			t.Errorf("%d warpgroups and %d threads beside: %d registers, not %d", c.groups, c.extra, got, c.want)
 		}
@@ -106,14 +141,18 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 	pick := func(list ...int64) int64 { return list[rng.IntN(len(list))] }
 	dev := newSimulator("sm_90a")
 	dev.spec.SMs = 1 // so that blocks have several tiles
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := New(s)
 	ran := map[string]int{}
 	for range 24 {
-		m, n, k := pick(256, 500, 512), pick(64, 128, 136, 256), pick(32, 80, 128, 200)
+		m := pick(256, 500, 512)
+		n := pick(64, 128, 136, 256)
+		k := pick(32, 80, 128, 200)
 		text, batched := gemm(rng, m, n, k)
 		module, err := hlo.Parse("random", []byte(text))
 		if err != nil {
@@ -128,13 +167,21 @@ func TestClustersAndPersistentBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 4 {
-			tiling := symtile.Tiling{pick(64, 128), min(n, pick(16, 32, 64)), min(k, pick(16, 32, 64))}
+			tiling := symtile.Tiling{
+				pick(64, 128),
+				min(n, pick(16, 32, 64)),
+				min(k, pick(16, 32, 64)),
+			}
 			if batched {
 				tiling = append(symtile.Tiling{1}, tiling...)
 			}
 			cluster := pick(1, 2, 4)
-			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 4, 8)).With("stages", pick(1, 2, 3, 4, 7)).With("producer", pick(1, 2, 4)).With("epilogue", pick(0, 1)).
-				With("group", pick(1, cluster, cluster, 4)).With("cluster", cluster).With("persistent", pick(0, 1, 2))
+			plan := kernels.Plan{Tiles: tiling}.With("warps", pick(4, 4, 8)).With(
+				"stages", pick(1, 2, 3, 4, 7),
+			).With("producer", pick(1, 2, 4)).With("epilogue", pick(0, 1)).
+				With("group", pick(1, cluster, cluster, 4)).With("cluster", cluster).With(
+				"persistent", pick(0, 1, 2),
+			)
 			if p.Check(tiling) == nil && verify(t, b, v, p, plan) {
 				ran[fmt.Sprint("cluster=", plan.Knob("cluster", 1), " persistent=", plan.Knob("persistent", 0))]++
 			}
@@ -160,14 +207,20 @@ func (crowded) Clusters(device.Launch) (int, error) { return 0, nil }
 // Clusters that the device never holds are refused, and how many blocks go from
 // tile to tile is what the driver says.
 func TestResidentClusters(t *testing.T) {
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return crowded{newSimulator("sm_90a")}, nil })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return crowded{newSimulator("sm_90a")}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := parsed(t, "a = bf16[1024,128] parameter(0)\nb = bf16[128,64] parameter(1)\np = bf16[1024,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n")
-	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With("group", 4).With("cluster", 2)
+	plan := kernels.Plan{
+		Tiles: symtile.Tiling{64, 64, 32},
+	}.With("group", 4).With("cluster", 2)
 	var no *kernels.Rejected
-	if _, err := New(s).Compile(t.Context(), p, plan); !errors.As(err, &no) || !strings.Contains(no.Reason, "never holds a cluster of 2 blocks of 160 threads") {
+	if _, err := New(s).Compile(
+		t.Context(), p, plan,
+	); !errors.As(err, &no) || !strings.Contains(no.Reason, "never holds a cluster of 2 blocks of 160 threads") {
 		t.Errorf("%v", err)
 	}
 	h100, err := device.ParseSpec("H100")
@@ -176,12 +229,19 @@ func TestResidentClusters(t *testing.T) {
 	}
 	f := takes{Registers: 168}
 	for cluster, want := range map[int]int{2: 66, 4: 29, 8: 14} {
-		l := device.Launch{Function: f, Block: device.Dim3{X: 384}, Cluster: device.Dim3{X: cluster}, SharedBytes: 200 << 10}
+		l := device.Launch{
+			Function:    f,
+			Block:       device.Dim3{X: 384},
+			Cluster:     device.Dim3{X: cluster},
+			SharedBytes: 200 << 10,
+		}
 		if got := h100.Clusters(l); got != want {
 			t.Errorf("%d clusters of %d, not %d", got, cluster, want)
 		}
 		step := device.Step{Block: l.Block, Cluster: l.Cluster}
-		if fillDevice(&step, device.Loaded{Resources: device.Resources(f), Clusters: want}, h100, 1000); step.Grid.X != want*cluster {
+		if fillDevice(
+			&step, device.Loaded{Resources: device.Resources(f), Clusters: want}, h100, 1000,
+		); step.Grid.X != want*cluster {
 			t.Errorf("%d blocks in clusters of %d", step.Grid.X, cluster)
 		}
 	}
@@ -190,7 +250,10 @@ func TestResidentClusters(t *testing.T) {
 // gemm writes a product of bf16 of a random layout, a third of them three, with a
 // row added to each.
 func gemm(rng *rand.Rand, m, n, k int64) (text string, batched bool) {
-	lhs, rhs, l, r := fmt.Sprintf("%d,%d", m, k), fmt.Sprintf("%d,%d", k, n), 1, 0
+	lhs := fmt.Sprintf("%d,%d", m, k)
+	rhs := fmt.Sprintf("%d,%d", k, n)
+	l := 1
+	r := 0
 	if rng.IntN(2) == 0 {
 		lhs, l = fmt.Sprintf("%d,%d", k, m), 0
 	}
@@ -211,7 +274,9 @@ func gemm(rng *rand.Rand, m, n, k int64) (text string, batched bool) {
 func TestRingMutants(t *testing.T) {
 	dev := newSimulator("sm_90a")
 	dev.spec.SMs = 1
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,8 +293,12 @@ func TestRingMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := kernels.Plan{Tiles: symtile.Tiling{64, 64, 32}}.With("warps", 4).With("stages", 3).With("group", 4).With("epilogue", 1)
-	cluster, walk, turns := plan.With("cluster", 2), plan.With("persistent", 1), plan.With("persistent", pingpong)
+	plan := kernels.Plan{
+		Tiles: symtile.Tiling{64, 64, 32},
+	}.With("warps", 4).With("stages", 3).With("group", 4).With("epilogue", 1)
+	cluster := plan.With("cluster", 2)
+	walk := plan.With("persistent", 1)
+	turns := plan.With("persistent", pingpong)
 	for _, m := range []struct {
 		name     string
 		plan     kernels.Plan
@@ -282,7 +351,12 @@ func TestRingMutants(t *testing.T) {
 			t.Errorf("%s: nothing is changed in\n%s", m.name, text)
 		}
 		work.PTX = text
-		found := v.Verify(t.Context(), &kernel{session: b.session, work: &work, in: 2, out: 1})
+		found := v.Verify(t.Context(), &kernel{
+			session: b.session,
+			work:    &work,
+			in:      2,
+			out:     1,
+		})
 		if (found == nil) != (m.name == "nothing") {
 			t.Errorf("%s: found %v in\n%s", m.name, found, text)
 		}

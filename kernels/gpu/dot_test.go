@@ -18,9 +18,16 @@ import (
 // no multiples of anything, some with a prologue and an epilogue.
 func randomDot(rng *rand.Rand) string {
 	extent := func() int64 {
-		return []int64{1, 3, 8, 16, 17, 24, 32, 40, 48, 64, 65, 96}[rng.IntN(12)]
+		return []int64{
+			1, 3, 8, 16, 17, 24, 32, 40, 48, 64, 65, 96,
+		}[rng.IntN(12)]
 	}
-	types := [][2]string{{"f16", "f32"}, {"f16", "f16"}, {"bf16", "f32"}, {"bf16", "bf16"}, {"s8", "s32"}, {"u8", "s32"}, {"f32", "f32"}, {"f8e4m3fn", "f32"}, {"f8e5m2", "bf16"}, {"f64", "f64"}, {"s32", "s32"}}
+	types := [][2]string{
+		{"f16", "f32"}, {"f16", "f16"}, {"bf16", "f32"},
+		{"bf16", "bf16"}, {"s8", "s32"}, {"u8", "s32"},
+		{"f32", "f32"}, {"f8e4m3fn", "f32"}, {"f8e5m2", "bf16"},
+		{"f64", "f64"}, {"s32", "s32"},
+	}
 	d := types[rng.IntN(len(types))]
 	batch, m, k, n := int64(0), extent(), extent(), extent()
 	if rng.IntN(3) == 0 {
@@ -36,7 +43,11 @@ func randomDot(rng *rand.Rand) string {
 	}
 	out, attrs := []int64{m, n}, ""
 	if batch > 0 {
-		lhs, rhs, out, l, r = append([]int64{batch}, lhs...), append([]int64{batch}, rhs...), append([]int64{batch}, out...), l+1, r+1
+		lhs = append([]int64{batch}, lhs...)
+		rhs = append([]int64{batch}, rhs...)
+		out = append([]int64{batch}, out...)
+		l = l + 1
+		r = r + 1
 		attrs = ", lhs_batch_dims={0}, rhs_batch_dims={0}"
 	}
 	shape := func(d string, dims []int64) string {
@@ -62,7 +73,11 @@ func randomDot(rng *rand.Rand) string {
 		for k, p := range perm {
 			turned[k] = out[p]
 		}
-		fmt.Fprintf(&b, "q = %s transpose(p), dimensions={%s}\n", shape(d[1], turned), strings.Trim(strings.ReplaceAll(fmt.Sprint(perm), " ", ","), "[]"))
+		fmt.Fprintf(
+			&b, "q = %s transpose(p), dimensions={%s}\n",
+			shape(d[1], turned),
+			strings.Trim(strings.ReplaceAll(fmt.Sprint(perm), " ", ","), "[]"),
+		)
 	}
 	return b.String()
 }
@@ -71,13 +86,17 @@ func randomDot(rng *rand.Rand) string {
 // warpgroups.
 func TestRandomDots(t *testing.T) {
 	for _, target := range []string{"sm_80", "sm_89", "sm_90a"} {
-		t.Run(target, func(t *testing.T) { checkDots(t, target, rand.New(rand.NewPCG(3, 5))) })
+		t.Run(target, func(t *testing.T) {
+			checkDots(t, target, rand.New(rand.NewPCG(3, 5)))
+		})
 	}
 }
 
 func checkDots(t *testing.T, target string, rng *rand.Rand) {
 	dev := newSimulator(target)
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +118,11 @@ func checkDots(t *testing.T, target string, rng *rand.Rand) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			plan := kernels.Plan{Tiles: randomTiling(rng, p)}.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(4)).With("epilogue", rng.Int64N(2)).With(kernels.TF32, rng.Int64N(2))
+			plan := kernels.Plan{Tiles: randomTiling(rng, p)}.With(
+				"warps", 1<<rng.IntN(4),
+			).With("stages", 1+rng.Int64N(4)).With("epilogue", rng.Int64N(2)).With(
+				kernels.TF32, rng.Int64N(2),
+			)
 			if !verify(t, b, v, p, plan) {
 				continue
 			}

@@ -58,7 +58,12 @@ type link struct {
 }
 
 func (e *emitter) keyOf(op, part int, p point) valueKey {
-	return valueKey{op: op, part: part, at: e.number(p.at), when: e.number(p.when)}
+	return valueKey{
+		op:   op,
+		part: part,
+		at:   e.number(p.at),
+		when: e.number(p.when),
+	}
 }
 
 // elements computes op at points, those of one vector.
@@ -73,7 +78,10 @@ func (e *emitter) elementsOf(n, part int, points []point) []operand {
 	for k, p := range points {
 		r, ok := e.asm.value(e.keyOf(n, part, p))
 		if !ok {
-			r, ok = e.asm.value(e.keyOf(n, part, point{p.at, nil})) // known everywhere
+			// known everywhere
+			r, ok = e.asm.value(
+				e.keyOf(n, part, point{p.at, nil}),
+			)
 		}
 		all[k], missing = r, missing || !ok
 	}
@@ -104,7 +112,9 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 	case hlo.OpIota:
 		return e.count(op, points)
 	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpOptimizationBarrier:
-		return e.elements(op.Args[0], e.reshaped(op, points))
+		return e.elements(
+			op.Args[0], e.reshaped(op, points),
+		)
 	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
 		return e.elements(op.Args[0], e.moved(op, points))
 	case hlo.OpConcatenate:
@@ -116,7 +126,9 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 	case hlo.OpGather:
 		return e.gathered(op, points)
 	case hlo.OpGetTupleElement:
-		return e.elementsOf(op.Args[0], int(op.Instr.Attrs.Index), points)
+		return e.elementsOf(
+			op.Args[0], int(op.Instr.Attrs.Index), points,
+		)
 	case hlo.OpReduce, hlo.OpDot:
 		return e.missing(n, part, points)
 	}
@@ -151,7 +163,9 @@ func (e *emitter) computeElementwise(n int, points []point) []operand {
 
 // index is the tensor index of element i of a dimension of a tile, and under
 // which conditions it is there.
-func (e *emitter) index(d symtile.DimTile, i index.Expr, there conditions) (index.Expr, conditions) {
+func (e *emitter) index(
+	d symtile.DimTile, i index.Expr, there conditions,
+) (index.Expr, conditions) {
 	if d.Digits == nil {
 		x := d.Offset.Add(i.Mul(d.Stride))
 		return x, there.within(x, d.Lower, d.Bound)
@@ -194,7 +208,9 @@ func (e *emitter) rowMajor(at []index.Expr, sizes []int64) index.Expr {
 }
 
 // tensor is the indices in the tensor of an element of a tile.
-func (e *emitter) tensor(t symtile.Tile, at []index.Expr) (idx []index.Expr, there conditions) {
+func (e *emitter) tensor(
+	t symtile.Tile, at []index.Expr,
+) (idx []index.Expr, there conditions) {
 	idx = make([]index.Expr, len(t))
 	for k, d := range t {
 		idx[k], there = e.index(d, at[k], there)
@@ -214,11 +230,15 @@ func (e *emitter) loadParameter(n int, points []point) []operand {
 	strides := op.Instr.Shape.Strides()
 	for k, p := range points {
 		index, there := e.tensor(op.Tile, p.at)
-		places[k] = place{e.dotted(index, strides), p.when.all(there)}
+		places[k] = place{
+			e.dotted(index, strides), p.when.all(there),
+		}
 	}
 	e.recheckCoalescing(n, places)
 	e.comment(n)
-	in := memory{inputs, e.parameter(int(op.Instr.Attrs.Param)), 0}
+	in := memory{
+		inputs, e.parameter(int(op.Instr.Attrs.Param)), 0,
+	}
 	return e.gatherPlaces(in, op.Instr.Shape.DType, places)
 }
 
@@ -239,9 +259,17 @@ func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand 
 		n := e.contiguousRun(d, places)
 		p := e.guard(places[0].when)
 		before := e.loads
-		all = append(all, e.load(m.space, d, e.at(m, places[0].at, d.Size()), n, p)...)
+		all = append(
+			all,
+			e.load(m.space, d, e.at(
+				m, places[0].at, d.Size(),
+			), n, p)...,
+		)
 		if m.space != shared && e.loads > before {
-			e.touched(false, places[0].at, d.Size(), int64(n), places[0].when)
+			e.touched(
+				false, places[0].at, d.Size(),
+				int64(n), places[0].when,
+			)
 		}
 		places = places[n:]
 	}
@@ -249,22 +277,34 @@ func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand 
 }
 
 // scatterPlaces stores elements; see gatherPlaces.
-func (e *emitter) scatterPlaces(m memory, d hlo.DType, places []place, vals []operand) {
+func (e *emitter) scatterPlaces(
+	m memory, d hlo.DType, places []place, vals []operand,
+) {
 	for len(places) > 0 {
 		n := e.contiguousRun(d, places)
 		p := e.guard(places[0].when)
-		e.store(m.space, d, e.at(m, places[0].at, d.Size()), vals[:n], p)
+		e.store(
+			m.space, d,
+			e.at(m, places[0].at, d.Size()),
+			vals[:n], p,
+		)
 		if m.space != shared && p != no {
-			e.touched(true, places[0].at, d.Size(), int64(n), places[0].when)
+			e.touched(
+				true, places[0].at, d.Size(),
+				int64(n), places[0].when,
+			)
 		}
-		places, vals = places[n:], vals[n:]
+		places = places[n:]
+		vals = vals[n:]
 	}
 }
 
 // contiguousRun is how many of the places one instruction can move: a power of two.
 func (e *emitter) contiguousRun(d hlo.DType, places []place) int {
 	n := 1
-	for 2*n <= len(places) && int64(2*n)*d.Size() <= maxVectorBytes && e.contiguous(places[:2*n]) {
+	for 2*n <= len(places) &&
+		int64(2*n)*d.Size() <= maxVectorBytes &&
+		e.contiguous(places[:2*n]) {
 		n *= 2
 	}
 	return n
@@ -295,12 +335,18 @@ func (e *emitter) literal(op symtile.Op, points []point) []operand {
 		}
 		return all
 	}
-	shape := hlo.Shape{DType: op.Instr.Shape.DType, Dims: op.Instr.Shape.Dims}
+	shape := hlo.Shape{
+		DType: op.Instr.Shape.DType,
+		Dims:  op.Instr.Shape.Dims,
+	}
 	table := memory{global, e.constant(literalBytes(l)), 0}
 	places := make([]place, len(points))
 	for k, p := range points {
 		index, there := e.tensor(op.Tile, p.at)
-		places[k] = place{e.dotted(index, shape.Strides()), p.when.all(there)}
+		places[k] = place{
+			e.dotted(index, shape.Strides()),
+			p.when.all(there),
+		}
 	}
 	return e.gatherPlaces(table, shape.DType, places)
 }
@@ -323,7 +369,8 @@ func (e *emitter) count(op symtile.Op, points []point) []operand {
 // reshaped is where the elements are in the argument, which has them in the same
 // row-major order.
 func (e *emitter) reshaped(op symtile.Op, points []point) []point {
-	from, to := e.p.Ops[op.Args[0]].Tile.Sizes(), op.Tile.Sizes()
+	from := e.p.Ops[op.Args[0]].Tile.Sizes()
+	to := op.Tile.Sizes()
 	if slices.Equal(from, to) {
 		return points
 	}
@@ -337,11 +384,14 @@ func (e *emitter) reshaped(op symtile.Op, points []point) []point {
 // refold is the index with the same row-major number in an array of other
 // sizes. Dimensions of size 1 are put in and left out; groups of others with
 // equal products are split by themselves.
-func (e *emitter) refold(at []index.Expr, from, to []int64) []index.Expr {
+func (e *emitter) refold(
+	at []index.Expr, from, to []int64,
+) []index.Expr {
 	out := make([]index.Expr, len(to))
 	i, j := 0, 0
 	for i < len(from) || j < len(to) {
-		m, n := int64(1), int64(1)
+		m := int64(1)
+		n := int64(1)
 		i0, j0 := i, j
 		for first := true; first || m != n; first = false {
 			if m <= n && i < len(from) {
@@ -360,7 +410,12 @@ func (e *emitter) refold(at []index.Expr, from, to []int64) []index.Expr {
 		for j < len(to) && to[j] == 1 {
 			j++
 		}
-		copy(out[j0:j], digitsOf(e.rowMajor(at[i0:i], from[i0:i]), to[j0:j]))
+		copy(
+			out[j0:j],
+			digitsOf(e.rowMajor(
+				at[i0:i], from[i0:i],
+			), to[j0:j]),
+		)
 	}
 	return out
 }
@@ -396,15 +451,25 @@ func (e *emitter) moved(op symtile.Op, points []point) []point {
 
 // folded is the element of the argument of an unfold that a place of a window
 // at a position is.
-func (e *emitter) folded(op symtile.Op, from symtile.Tile, at, out []index.Expr) {
-	for n, d, k := 0, 0, 0; d < len(from); n, d = n+1, d+1 {
-		if k == len(op.Instr.Attrs.Dimensions) || int(op.Instr.Attrs.Dimensions[k]) != d {
+func (e *emitter) folded(
+	op symtile.Op, from symtile.Tile, at, out []index.Expr,
+) {
+	for n, d, k := 0,
+		0,
+		0; d < len(from); n, d = n+1, d+1 {
+		if k == len(op.Instr.Attrs.Dimensions) ||
+			int(op.Instr.Attrs.Dimensions[k]) != d {
 			out[d] = at[n]
 			continue
 		}
-		w, step := op.Instr.Attrs.Window[k], constantOf(from[d].Stride)
-		position := at[n].Scale(constantOf(op.Tile[n].Stride) * w.Stride / step)
-		out[d] = position.Add(at[n+1].Scale(constantOf(op.Tile[n+1].Stride) * w.Dilation / step))
+		w, step := op.Instr.Attrs.Window[k],
+			constantOf(from[d].Stride)
+		position := at[n].Scale(
+			constantOf(op.Tile[n].Stride) * w.Stride / step,
+		)
+		out[d] = position.Add(at[n+1].Scale(
+			constantOf(op.Tile[n+1].Stride) * w.Dilation / step,
+		))
 		n, k = n+1, k+1
 	}
 }
@@ -421,7 +486,10 @@ func (e *emitter) concatenated(op symtile.Op, points []point) []operand {
 			continue
 		}
 		for i := range all {
-			all[i] = e.choose(d, e.guard(there[i]), vals[i], all[i])
+			all[i] = e.choose(
+				d, e.guard(there[i]),
+				vals[i], all[i],
+			)
 		}
 	}
 	return all
@@ -432,7 +500,8 @@ func (e *emitter) concatenated(op symtile.Op, points []point) []operand {
 func (e *emitter) reaching(n int, points []point) (parts []point, there []conditions) {
 	for _, p := range points {
 		_, c := e.tensor(e.p.Ops[n].Tile, p.at)
-		parts, there = append(parts, point{p.at, p.when.all(c)}), append(there, c)
+		parts = append(parts, point{p.at, p.when.all(c)})
+		there = append(there, c)
 	}
 	return parts, there
 }
@@ -441,15 +510,20 @@ func (e *emitter) reaching(n int, points []point) (parts []point, there []condit
 // is index low + (interior + 1)·j of the result for element j of the operand.
 func (e *emitter) padded(op symtile.Op, points []point) []operand {
 	d := op.Instr.Shape.DType
-	parts, there := make([]point, len(points)), make([]conditions, len(points))
+	parts := make([]point, len(points))
+	there := make([]conditions, len(points))
 	fills := make([]point, len(points))
 	for k, p := range points {
 		parts[k], there[k] = e.padding(op, p)
 		fills[k] = point{nil, p.when}
 	}
-	vals, value := e.elements(op.Args[0], parts), e.elements(op.Args[1], fills)
+	vals := e.elements(op.Args[0], parts)
+	value := e.elements(op.Args[1], fills)
 	for i := range vals {
-		value[i] = e.choose(d, e.guard(there[i]), vals[i], value[i])
+		value[i] = e.choose(
+			d, e.guard(there[i]),
+			vals[i], value[i],
+		)
 	}
 	return value
 }
@@ -460,13 +534,19 @@ func (e *emitter) padding(op symtile.Op, p point) (point, conditions) {
 	at := make([]index.Expr, len(source))
 	var c conditions
 	for i, x := range op.Instr.Attrs.Padding {
-		at[i], c = e.unpadded(op.Tile[i], source[i], x, p.at[i], c)
+		at[i], c = e.unpadded(
+			op.Tile[i], source[i], x,
+			p.at[i], c,
+		)
 		_, c = e.index(source[i], at[i], c)
 	}
 	return point{at, p.when.all(c)}, c
 }
 
-func (e *emitter) unpadded(o, from symtile.DimTile, pad hlo.PadDim, i index.Expr, c conditions) (index.Expr, conditions) {
+func (e *emitter) unpadded(
+	o, from symtile.DimTile, pad hlo.PadDim,
+	i index.Expr, c conditions,
+) (index.Expr, conditions) {
 	if pad.Interior == 0 {
 		return i, c
 	}
@@ -476,18 +556,25 @@ func (e *emitter) unpadded(o, from symtile.DimTile, pad hlo.PadDim, i index.Expr
 	y := o.Offset.Add(i.Mul(o.Stride)).AddConst(-pad.Low)
 	step := (pad.Interior + 1) * constantOf(from.Stride)
 	z := y.Sub(from.Offset.Scale(pad.Interior + 1))
-	j, rest := z.Div(step), z.Mod(step)
+	j := z.Div(step)
+	rest := z.Mod(step)
 	c = c.and(rest.Neg()) // a multiple of the step
-	return j, c.and(j).and(from.Size.AddConst(-1).Sub(j))
+	return j, c.and(j).and(
+		from.Size.AddConst(-1).Sub(j),
+	)
 }
 
 func (e *emitter) updated(op symtile.Op, points []point) []operand {
 	d := op.Instr.Shape.DType
 	parts, there := e.reaching(op.Args[1], points)
-	over, under := e.elements(op.Args[1], parts), e.elements(op.Args[0], points)
+	over := e.elements(op.Args[1], parts)
+	under := e.elements(op.Args[0], points)
 	all := make([]operand, len(points))
 	for i := range all {
-		all[i] = e.choose(d, e.guard(there[i]), over[i], under[i])
+		all[i] = e.choose(
+			d, e.guard(there[i]),
+			over[i], under[i],
+		)
 	}
 	return all
 }
@@ -512,7 +599,8 @@ func (e *emitter) gathered(op symtile.Op, points []point) []operand {
 
 // gatheredAt is the point of the operand of a gather, whose slice begins at starts.
 func (e *emitter) gatheredAt(op symtile.Op, p point, starts []index.Expr) point {
-	source, g := e.p.Ops[op.Args[0]], op.Instr.Attrs.Gather
+	source := e.p.Ops[op.Args[0]]
+	g := op.Instr.Attrs.Gather
 	batch, offset := splitGather(g, p.at)
 	at := make([]index.Expr, len(source.Tile))
 	for d := range at {
@@ -539,7 +627,8 @@ func (e *emitter) gatheredAt(op symtile.Op, p point, starts []index.Expr) point 
 func offsetNumber(g *hlo.GatherDims, d int64) int {
 	n := 0
 	for k := range d {
-		if !slices.Contains(g.CollapsedSliceDims, k) && !slices.Contains(g.OperandBatching, k) {
+		if !slices.Contains(g.CollapsedSliceDims, k) &&
+			!slices.Contains(g.OperandBatching, k) {
 			n++
 		}
 	}
@@ -547,7 +636,9 @@ func offsetNumber(g *hlo.GatherDims, d int64) int {
 }
 
 // splitGather parts an index of the result into those of the batch and of the slice.
-func splitGather(g *hlo.GatherDims, at []index.Expr) (batch, offset []index.Expr) {
+func splitGather(
+	g *hlo.GatherDims, at []index.Expr,
+) (batch, offset []index.Expr) {
 	for d, x := range at {
 		if slices.Contains(g.OffsetDims, int64(d)) {
 			offset = append(offset, x)
@@ -569,15 +660,26 @@ func (e *emitter) batchOf(op symtile.Op, g *hlo.GatherDims, d int) int {
 
 // start is component n of the index vector of a batch index, clamped so that
 // the slice stays inside.
-func (e *emitter) start(op symtile.Op, g *hlo.GatherDims, n int, batch []index.Expr, when conditions) index.Expr {
+func (e *emitter) start(
+	op symtile.Op, g *hlo.GatherDims, n int,
+	batch []index.Expr, when conditions,
+) index.Expr {
 	indices := e.p.Ops[op.Args[1]]
 	at := slices.Clone(batch)
 	if int(g.IndexVectorDim) < len(indices.Tile) {
-		at = slices.Insert(at, int(g.IndexVectorDim), e.ring.Const(int64(n)))
+		at = slices.Insert(
+			at,
+			int(g.IndexVectorDim),
+			e.ring.Const(int64(n)),
+		)
 	}
 	v := e.elements(op.Args[1], []point{{at, when}})[0]
 	d := g.StartIndexMap[n]
-	return e.runtime(v, indices.Instr.Shape.DType, op.Instr.Operands[0].Shape.Dims[d]-g.SliceSizes[d])
+	return e.runtime(
+		v,
+		indices.Instr.Shape.DType,
+		op.Instr.Operands[0].Shape.Dims[d]-g.SliceSizes[d],
+	)
 }
 
 // runtime is a variable whose value is an integer of the program, clamped to [0, hi].
@@ -585,15 +687,32 @@ func (e *emitter) runtime(v operand, d hlo.DType, hi int64) index.Expr {
 	a := e.asm
 	switch {
 	case kindFor(d) == kindB64 && d.IsSigned():
-		v = a.get(kindB32, "cvt.u32.u64", a.get(kindB64, "max.s64", a.get(kindB64, "min.s64", a.in(kindB64, v), hi), 0))
+		v = a.get(
+			kindB32, "cvt.u32.u64",
+			a.get(kindB64, "max.s64", a.get(
+				kindB64, "min.s64", a.in(kindB64, v), hi,
+			), 0),
+		)
 	case kindFor(d) == kindB64:
-		v = a.get(kindB32, "cvt.u32.u64", a.get(kindB64, "min.u64", a.in(kindB64, v), hi))
+		v = a.get(
+			kindB32, "cvt.u32.u64",
+			a.get(kindB64, "min.u64", a.in(kindB64, v), hi),
+		)
 	case d == hlo.U32:
 		v = a.get(kindB32, "min.u32", a.in(kindB32, v), hi)
 	default:
-		v = a.get(kindB32, "max.s32", a.get(kindB32, "min.s32", a.in(kindB32, v), hi), 0)
+		v = a.get(
+			kindB32, "max.s32",
+			a.get(kindB32, "min.s32", a.in(kindB32, v), hi),
+			0,
+		)
 	}
-	x := e.ring.Var(index.Variable{Name: "at" + string(v)[1:], Lo: 0, Hi: hi, Role: index.RoleRuntime})
+	x := e.ring.Var(index.Variable{
+		Name: "at" + string(v)[1:],
+		Lo:   0,
+		Hi:   hi,
+		Role: index.RoleRuntime,
+	})
 	e.bind(x, v)
 	return x
 }

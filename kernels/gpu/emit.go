@@ -81,9 +81,13 @@ type hints struct {
 }
 
 func (h *hints) shareResult(k bufferKey) {
-	h.changed, h.sharedResults[k] = h.changed || !h.sharedResults[k], true
+	h.changed, h.sharedResults[k] = h.changed ||
+		!h.sharedResults[k], true
 }
-func (h *hints) stage(n int) { h.changed, h.staged[n] = h.changed || !h.staged[n], true }
+func (h *hints) stage(n int) {
+	h.changed, h.staged[n] = h.changed ||
+		!h.staged[n], true
+}
 
 // A unsupported ends the emission of a plan that cannot run.
 type unsupported string
@@ -104,7 +108,9 @@ type image struct {
 }
 
 // emit makes the kernels of a concrete program.
-func emit(p *symtile.Program, sheet device.Spec, k knobs) (im *image, err error) {
+func emit(
+	p *symtile.Program, sheet device.Spec, k knobs,
+) (im *image, err error) {
 	defer func() {
 		switch x := recover().(type) {
 		case nil:
@@ -118,10 +124,15 @@ func emit(p *symtile.Program, sheet device.Spec, k knobs) (im *image, err error)
 	if err != nil {
 		return nil, err
 	}
-	h := &hints{sharedResults: map[bufferKey]bool{}, staged: map[int]bool{}, separateStores: map[int]bool{}}
+	h := &hints{
+		sharedResults:  map[bufferKey]bool{},
+		staged:         map[int]bool{},
+		separateStores: map[int]bool{},
+	}
 	for {
 		im, h.changed = &image{}, false
-		builder, constants := ptx.NewBuilder(versionOf(p, sheet.Target)), map[string]operand{}
+		builder := ptx.NewBuilder(versionOf(p, sheet.Target))
+		constants := map[string]operand{}
 		builder.DynamicShared("smem", 1024)
 		for _, ph := range phases {
 			e := newEmitter(p, sheet, k, h)
@@ -146,29 +157,45 @@ func emit(p *symtile.Program, sheet device.Spec, k knobs) (im *image, err error)
 
 func newEmitter(p *symtile.Program, sheet device.Spec, k knobs, h *hints) *emitter {
 	return &emitter{
-		p: p, ring: p.Space.Ring, sheet: sheet, knobs: k, hints: h,
-		threads: int64(k.warps) * device.WarpThreads, vectorBytes: int64(k.vector),
-		root: -1, links: map[link]int{}, buffers: map[bufferKey]*buffer{}, folds: map[string]chosenLayout{}, layouts: map[string]*coalesce.ThreadLayout{}, choices: map[choiceKey]chosenLayout{},
-		noted: map[int]bool{}, fragments: map[string]func(body func(points []point)){},
-		pairs: map[pair]index.Expr{}, xors: map[index.Expr]pair{},
+		p: p, ring: p.Space.Ring, sheet: sheet,
+		knobs: k, hints: h,
+		threads:     int64(k.warps) * device.WarpThreads,
+		vectorBytes: int64(k.vector),
+		root:        -1, links: map[link]int{},
+		buffers:   map[bufferKey]*buffer{},
+		folds:     map[string]chosenLayout{},
+		layouts:   map[string]*coalesce.ThreadLayout{},
+		choices:   map[choiceKey]chosenLayout{},
+		noted:     map[int]bool{},
+		fragments: map[string]func(body func(points []point)){},
+		pairs:     map[pair]index.Expr{},
+		xors:      map[index.Expr]pair{},
 	}
 }
 
 // begin starts a kernel of a module, whose constants it shares.
 func (e *emitter) begin(ph phase, b *ptx.Builder, constants map[string]operand) {
-	e.phase, e.builder, e.constants = ph, b, constants
+	e.phase = ph
+	e.builder = b
+	e.constants = constants
 	e.name = entryName(e.p.Fusion.Name) + ph.suffix()
 	e.asm = newAsm(b.Entry(e.name))
 	if ph == phaseCombine {
 		e.knobs.cluster = 1 // nothing is brought to others
 	}
-	e.thread = e.ring.Var(index.Variable{Name: "thread", Lo: 0, Hi: e.threads - 1, Role: index.RoleThread})
+	e.thread = e.ring.Var(index.Variable{
+		Name: "thread",
+		Lo:   0,
+		Hi:   e.threads - 1,
+		Role: index.RoleThread,
+	})
 }
 
 // entryName makes a PTX identifier of the name of a fusion.
 func entryName(s string) string {
 	return "tw_" + strings.Map(func(r rune) rune {
-		if r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+		if r == '_' || '0' <= r && r <= '9' ||
+			'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
 			return r
 		}
 		return '_'
@@ -180,17 +207,26 @@ func (e *emitter) kernel() device.Step {
 	a := e.asm
 	e.header()
 	for k := range e.p.Fusion.Params {
-		e.params = append(e.params, e.pointer(fmt.Sprintf("in%d", k), device.Input(k)))
+		e.params = append(
+			e.params,
+			e.pointer(fmt.Sprintf("in%d", k), device.Input(k)),
+		)
 	}
 	for k := range kernels.OutputShapes(e.p.Fusion) {
 		if e.phase != phasePartials {
-			e.outputs = append(e.outputs, e.pointer(fmt.Sprintf("out%d", k), device.Output(k)))
+			e.outputs = append(
+				e.outputs,
+				e.pointer(fmt.Sprintf("out%d", k), device.Output(k)),
+			)
 		}
 	}
 	e.smem = a.get(kindB32, "mov.u32", operand("smem"))
 	e.tid = a.get(kindB32, "mov.u32", threadNumber)
 	if own := e.tid; e.knobs.mathGroups() > 1 {
-		e.bind(e.thread, a.get(kindB32, "and.b32", own, e.threads-1))
+		e.bind(
+			e.thread,
+			a.get(kindB32, "and.b32", own, e.threads-1),
+		)
 	} else {
 		e.bind(e.thread, own)
 	}
@@ -212,8 +248,16 @@ func (e *emitter) kernel() device.Step {
 	e.sizeMathGroups()
 	a.note("%d bytes of shared memory", e.shared)
 	a.do("ret")
-	a.code.Entry.ReqNTid = [3]int{int(e.threads) + e.extra, 1, 1}
-	s := device.Step{Entry: e.name, Grid: device.Dim3{X: int(e.blocks())}, Block: device.Dim3{X: int(e.threads) + e.extra}, SharedBytes: int(e.shared), Args: e.args}
+	a.code.Entry.ReqNTid = [3]int{
+		int(e.threads) + e.extra, 1, 1,
+	}
+	s := device.Step{
+		Entry:       e.name,
+		Grid:        device.Dim3{X: int(e.blocks())},
+		Block:       device.Dim3{X: int(e.threads) + e.extra},
+		SharedBytes: int(e.shared),
+		Args:        e.args,
+	}
 	if e.phase == phasePartials {
 		s.Grid.Y = e.knobs.splitk
 	}
@@ -243,7 +287,9 @@ func (e *emitter) endTiles() {
 	}
 	// The text is right for clusters of this size only, and says so; the launch names
 	// them too, so that a grid that they do not divide is found before.
-	a.code.Entry.ReqNCTAPerCluster = [3]int{e.knobs.cluster, 1, 1}
+	a.code.Entry.ReqNCTAPerCluster = [3]int{
+		e.knobs.cluster, 1, 1,
+	}
 	a.do("barrier.cluster.wait.acquire.aligned")
 }
 
@@ -255,11 +301,16 @@ func (e *emitter) blocks() int64 {
 		return n
 	}
 	threads := int(e.threads) + e.extra
-	registers := min(e.sheet.ThreadRegisters, baseRegisters+int(e.sums))
+	registers := min(
+		e.sheet.ThreadRegisters, baseRegisters+int(e.sums),
+	)
 	if e.asm.code.Entry.MinNCTAPerSM == 1 { // all of an SM's are shared out
 		registers = e.sheet.BlockRegisters / threads
 	}
-	return e.sheet.ResidentBlocks(registers, int(e.shared), threads, e.knobs.cluster, n)
+	return e.sheet.ResidentBlocks(
+		registers, int(e.shared), threads,
+		e.knobs.cluster, n,
+	)
 }
 
 // pointer declares a parameter that is the address of an array.
@@ -267,7 +318,9 @@ func (e *emitter) pointer(name string, o device.Operand) operand {
 	a := e.asm
 	e.args = append(e.args, o)
 	a.code.Param(ptx.U64, name)
-	p := a.get(kindB64, "ld.param.u64", address{base: operand(name)})
+	p := a.get(
+		kindB64, "ld.param.u64", address{base: operand(name)},
+	)
 	return a.get(kindB64, "cvta.to.global.u64", p)
 }
 
@@ -276,7 +329,12 @@ func (e *emitter) output(n int) operand    { return e.outputs[n] }
 
 // header says what the kernel is.
 func (e *emitter) header() {
-	e.asm.note("%s at %v: %d tile programs of %d threads", e.p.Fusion.Name, []int64(e.p.Tiling()), e.p.Programs(), e.threads)
+	e.asm.note(
+		"%s at %v: %d tile programs of %d threads",
+		e.p.Fusion.Name,
+		[]int64(e.p.Tiling()),
+		e.p.Programs(), e.threads,
+	)
 	switch e.phase {
 	case phasePartials:
 		e.asm.note("in %d pieces of their loops: what each has is left in scratch", e.knobs.splitk)
@@ -290,10 +348,14 @@ func versionOf(p *symtile.Program, target string) (ptx.Version, ptx.Target) {
 	t := ptx.Target{}
 	number := strings.TrimPrefix(target, "sm_")
 	if strings.HasSuffix(number, "a") {
-		number, t.Arch = strings.TrimSuffix(number, "a"), 'a'
+		number = strings.TrimSuffix(number, "a")
+		t.Arch = 'a'
 	}
 	t.SM, _ = strconv.Atoi(number)
-	if t.SM >= 89 && slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return multipliesF8(p, op) }) {
+	if t.SM >= 89 &&
+		slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
+			return multipliesF8(p, op)
+		}) {
 		return ptx.Version{Major: 8, Minor: 4}, t
 	}
 	if t.SM >= 90 {
@@ -310,7 +372,9 @@ func (e *emitter) constant(data []byte) operand {
 		e.constants[string(data)] = name
 		e.builder.Global(string(name), maxVectorBytes, data)
 	}
-	return e.asm.get(kindB64, "cvta.to.global.u64", e.asm.get(kindB64, "mov.u64", name))
+	return e.asm.get(
+		kindB64, "cvta.to.global.u64", e.asm.get(kindB64, "mov.u64", name),
+	)
 }
 
 // uniform is the one number all elements of a literal are.
@@ -327,9 +391,15 @@ func uniform(l *hlo.Literal) (operand, bool) {
 	}
 	switch {
 	case len(l.Ints) > 0:
-		return immediate(l.Shape.DType, l.Ints[0], float64(l.Ints[0])), true
+		return immediate(
+			l.Shape.DType,
+			l.Ints[0],
+			float64(l.Ints[0]),
+		), true
 	case len(l.Floats) > 0:
-		return immediate(l.Shape.DType, 0, l.Floats[0]), true
+		return immediate(
+			l.Shape.DType, 0, l.Floats[0],
+		), true
 	}
 	return "", false
 }
@@ -338,7 +408,10 @@ func uniform(l *hlo.Literal) (operand, bool) {
 func literalBytes(l *hlo.Literal) []byte {
 	d := l.Shape.DType
 	n := int64(max(len(l.Ints), len(l.Floats)))
-	b := kernels.Buffer{Shape: hlo.Shape{DType: d, Dims: []int64{n}}, Data: make([]byte, n*d.Size())}
+	b := kernels.Buffer{
+		Shape: hlo.Shape{DType: d, Dims: []int64{n}},
+		Data:  make([]byte, n*d.Size()),
+	}
 	for k, v := range l.Ints {
 		b.SetInt(int64(k), v)
 	}
@@ -352,10 +425,22 @@ func literalBytes(l *hlo.Literal) []byte {
 // which piece of it this is.
 func (e *emitter) tileIDs(number operand) {
 	if e.phase == phasePartials {
-		e.piece = e.ring.Var(index.Variable{Name: "piece", Lo: 0, Hi: int64(e.knobs.splitk) - 1, Role: index.RoleBlock})
-		e.bind(e.piece, e.asm.get(kindB32, "mov.u32", pieceNumber))
+		e.piece = e.ring.Var(index.Variable{
+			Name: "piece",
+			Lo:   0,
+			Hi:   int64(e.knobs.splitk) - 1,
+			Role: index.RoleBlock,
+		})
+		e.bind(
+			e.piece, e.asm.get(kindB32, "mov.u32", pieceNumber),
+		)
 	}
-	e.block = e.ring.Var(index.Variable{Name: "block", Lo: 0, Hi: max(0, e.p.Programs()-1), Role: index.RoleBlock})
+	e.block = e.ring.Var(index.Variable{
+		Name: "block",
+		Lo:   0,
+		Hi:   max(0, e.p.Programs()-1),
+		Role: index.RoleBlock,
+	})
 	if _, ok := e.block.Value(); ok {
 		return
 	}
@@ -366,7 +451,10 @@ func (e *emitter) tileIDs(number operand) {
 	dims, ids := e.raster(e.block)
 	known := map[index.Expr]index.Expr{}
 	for k, d := range dims {
-		e.bind(e.p.Space.Dims[d].Tid, e.num(ids[k]))
+		e.bind(
+			e.p.Space.Dims[d].Tid,
+			e.num(ids[k]),
+		)
 		known[e.p.Space.Dims[d].Tid] = ids[k]
 	}
 	e.decided(known)

@@ -21,16 +21,23 @@ func TestTuneNothing(t *testing.T) {
 	}
 	dev := newSimulator("A100")
 	dev.spec.Simulated = false
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tune := tuner.Tuner{Backend: New(s), Cache: cache.Open(filepath.Join(t.TempDir(), "t.db")), Options: tuner.Options{Candidates: 4, Budget: time.Second, Seed: 1}}
+	tune := tuner.Tuner{
+		Backend: New(s),
+		Cache:   cache.Open(filepath.Join(t.TempDir(), "t.db")),
+		Options: tuner.Options{Candidates: 4, Budget: time.Second, Seed: 1},
+	}
 	r, err := tune.Tune(t.Context(), m.Entry)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := r.Record; w.Plan != w.Default || w.Seconds != emptyKernelTime.Seconds() || w.Speedup[0] != 1 {
+	if w := r.Record; w.Plan != w.Default ||
+		w.Seconds != emptyKernelTime.Seconds() || w.Speedup[0] != 1 {
 		t.Errorf("%s at %v s, %v of the default %s", w.Plan, w.Seconds, w.Speedup, w.Default)
 	}
 	if len(dev.ran) > 0 {

@@ -46,8 +46,13 @@ type estimate struct {
 
 func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 	m := &estimate{
-		p: p, sheet: s, loops: make([][]int, len(p.Ops)), trips: make([]float64, len(p.Space.Dims)),
-		orders: map[int]reductionOrder{}, counts: make([]float64, len(p.Ops)), turns: make([]float64, len(p.Ops)),
+		p:      p,
+		sheet:  s,
+		loops:  make([][]int, len(p.Ops)),
+		trips:  make([]float64, len(p.Space.Dims)),
+		orders: map[int]reductionOrder{},
+		counts: make([]float64, len(p.Ops)),
+		turns:  make([]float64, len(p.Ops)),
 	}
 	var vars, results []index.Expr
 	for _, d := range p.Space.Dims {
@@ -63,7 +68,9 @@ func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 	if m.code, err = index.Compile(vars, results); err != nil {
 		return nil, fmt.Errorf("the tiles of %s: %w", p.Fusion.Name, err)
 	}
-	m.vals, m.out, m.spare = make([]int64, len(vars)), make([]int64, len(results)), make([]int64, m.code.ScratchLen())
+	m.vals, m.out, m.spare = make([]int64, len(vars)),
+		make([]int64, len(results)),
+		make([]int64, m.code.ScratchLen())
 	m.nest(p.Body, nil)
 	m.lie()
 	m.products()
@@ -73,7 +80,8 @@ func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 		if op.Code != hlo.OpReduce {
 			continue
 		}
-		if _, any := op.Instr.Attrs.ToApply.Monoid(); !any || len(op.Args) > 2 {
+		_, any := op.Instr.Attrs.ToApply.Monoid()
+		if !any || len(op.Args) > 2 {
 			m.orders[n] = orderOf(p, op)
 		}
 	}
@@ -88,10 +96,14 @@ func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 func (m *estimate) products() {
 	for tf32 := range m.tensor {
 		k := knobs{tf32: tf32}
-		m.tensor[tf32], m.groups[tf32] = make([]bool, len(m.p.Ops)), make([]bool, len(m.p.Ops))
+		m.tensor[tf32], m.groups[tf32] = make(
+			[]bool, len(m.p.Ops),
+		), make([]bool, len(m.p.Ops))
 		for n, op := range m.p.Ops {
-			m.tensor[tf32][n] = op.Code == hlo.OpDot && onTensorCores(m.p, n, m.sheet, k)
-			m.groups[tf32][n] = op.Code == hlo.OpDot && groupable(m.p, n, m.sheet, k)
+			m.tensor[tf32][n] = op.Code == hlo.OpDot &&
+				onTensorCores(m.p, n, m.sheet, k)
+			m.groups[tf32][n] = op.Code == hlo.OpDot &&
+				groupable(m.p, n, m.sheet, k)
 		}
 	}
 }
@@ -99,18 +111,25 @@ func (m *estimate) products() {
 // lie notes how ops lie in memory, and which are of the same parameter.
 func (m *estimate) lie() {
 	for n, op := range m.p.Ops {
-		order, pitch := majorToMinor(op.Instr.Shape), op.Instr.Shape.DType.Size()
+		order := majorToMinor(op.Instr.Shape)
+		pitch := op.Instr.Shape.DType.Size()
 		if len(order) > 0 {
-			pitch *= max(1, op.Instr.Shape.Dims[order[len(order)-1]])
+			pitch *= max(
+				1,
+				op.Instr.Shape.Dims[order[len(order)-1]],
+			)
 		}
-		m.order, m.pitch = append(m.order, order), append(m.pitch, pitch)
+		m.order = append(m.order, order)
+		m.pitch = append(m.pitch, pitch)
 		var same []int
 		for k, other := range m.p.Ops[:n] {
-			if op.Code == hlo.OpParameter && other.Code == hlo.OpParameter && other.Instr == op.Instr {
+			if op.Code == hlo.OpParameter &&
+				other.Code == hlo.OpParameter && other.Instr == op.Instr {
 				same = append(same, k)
 			}
 		}
-		m.repeats, m.picks = append(m.repeats, same), append(m.picks, -1)
+		m.repeats = append(m.repeats, same)
+		m.picks = append(m.picks, -1)
 		m.dots = m.dots || op.Code == hlo.OpDot
 		if op.Code == hlo.OpGather {
 			m.picks[op.Args[0]] = n
@@ -125,7 +144,10 @@ func (m *estimate) nest(body []symtile.Step, around []int) {
 			m.loops[s.Op] = around
 			continue
 		}
-		inside := append(around[:len(around):len(around)], s.Loop.Dims...)
+		inside := append(
+			around[:len(around):len(around)],
+			s.Loop.Dims...,
+		)
 		m.nest(s.Loop.Body, inside)
 		for _, c := range s.Loop.Accumulators {
 			m.loops[c] = inside
@@ -166,7 +188,9 @@ type load struct {
 func (m *estimate) set(t symtile.Tiling) (programs float64) {
 	programs = 1
 	for k, d := range m.p.Space.Dims {
-		m.trips[k] = math.Ceil(float64(max(1, d.Extent)) / float64(t[k]))
+		m.trips[k] = math.Ceil(
+			float64(max(1, d.Extent)) / float64(t[k]),
+		)
 		if d.Kind == symtile.Parallel {
 			programs *= m.trips[k]
 		}
@@ -189,14 +213,20 @@ func (m *estimate) set(t symtile.Tiling) (programs float64) {
 // on it in order.
 func (m *estimate) inOrder() bool {
 	for n, o := range m.orders {
-		if o.broken(m.sizes(m.p.Ops[n].Args[0]), func(d int) int64 { return int64(m.trips[d]) }) >= 0 {
+		if o.broken(m.sizes(
+			m.p.Ops[n].Args[0],
+		), func(d int) int64 { return int64(m.trips[d]) }) >= 0 {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *estimate) sizes(n int) []int64 { return m.out[m.first[n] : m.first[n]+len(m.p.Ops[n].Tile)] }
+func (m *estimate) sizes(n int) []int64 {
+	return m.out[m.first[n] : m.first[n]+len(
+		m.p.Ops[n].Tile,
+	)]
+}
 
 func (m *estimate) elements(n int) float64 { return m.counts[n] }
 
@@ -212,15 +242,19 @@ func (m *estimate) candidate(t symtile.Tiling, programs float64, k knobs) candid
 		l := m.work(nil, &c)
 		m.store(&c, &l)
 		l.exposed += m.spills(c)
-		c.terms, c.moved = m.terms(c, programs, l, m.unique), programs*l.bytes
+		c.terms = m.terms(c, programs, l, m.unique)
+		c.moved = programs * l.bytes
 	}
-	c.seconds, c.threads = c.terms.total(), programs*float64(k.warps*device.WarpThreads)
+	c.seconds = c.terms.total()
+	c.threads = programs * float64(k.warps*device.WarpThreads)
 	return c
 }
 
 // work is what a block does for some ops, nil for all.
 func (m *estimate) work(ops []bool, c *candidate) load {
-	k, threads, part := c.knobs, float64(c.knobs.warps*device.WarpThreads), 1.0
+	k := c.knobs
+	threads := float64(c.knobs.warps * device.WarpThreads)
+	part := 1.0
 	if k.splitk > 1 {
 		part = m.longest(k.splitk)
 	}
@@ -244,7 +278,9 @@ func (m *estimate) work(ops []bool, c *candidate) load {
 			m.operate(all, runs, c, &l)
 			c.partials += m.partials(n, threads)
 			if runs > 1 || all/threads > 2*unrolled { // does not stay in registers: comes again, from L2
-				l.sectors += all * float64(op.Instr.Shape.DType.Size()) * runs
+				l.sectors += all *
+					float64(op.Instr.Shape.DType.Size()) *
+					runs
 			}
 			l.exposed += latency/2*runs + latency/2
 		default:
@@ -252,7 +288,8 @@ func (m *estimate) work(ops []bool, c *candidate) load {
 		}
 	}
 	if c.slots > 2*unrolled && !m.dots { // a loop over parts of the tile, which asks for one when it has done another
-		l.exposed += latency * (math.Ceil(c.slots/unrolled) - 1)
+		l.exposed += latency *
+			(math.Ceil(c.slots/unrolled) - 1)
 	}
 	return l
 }
@@ -269,15 +306,21 @@ func (m *estimate) operate(elements, runs float64, c *candidate, l *load) {
 
 // ask adds the accesses of a tile, as wide as emitter.vectorOf has them.
 func (m *estimate) ask(n int, runs float64, k knobs, l *load) {
-	shape, threads := m.p.Ops[n].Instr.Shape, float64(k.warps*device.WarpThreads)
-	elements, v := m.picked(n), int64(k.vector)/shape.DType.Size()
+	shape := m.p.Ops[n].Instr.Shape
+	threads := float64(k.warps * device.WarpThreads)
+	elements := m.picked(n)
+	v := int64(k.vector) / shape.DType.Size()
 	if order := m.order[n]; len(order) > 0 {
 		fast := order[len(order)-1]
-		for v > 1 && (m.sizes(n)[fast]%v != 0 || shape.Dims[fast]%v != 0 || elements < float64(v)*threads) {
+		for v > 1 &&
+			(m.sizes(n)[fast]%v != 0 ||
+				shape.Dims[fast]%v != 0 ||
+				elements < float64(v)*threads) {
 			v /= 2
 		}
 	}
-	l.asks += math.Ceil(elements/(threads*float64(max(1, v)))) * runs
+	l.asks += math.Ceil(elements/
+		(threads*float64(max(1, v)))) * runs
 }
 
 // store adds what the results of a block cost.
@@ -297,7 +340,9 @@ func (m *estimate) leave(n int, k knobs, c *candidate, l *load) {
 	switch {
 	case !slices.Contains(m.tensor[k.tf32], true):
 	case k.epilogue > 0:
-		bytes := m.elements(n) * float64(m.p.Ops[n].Instr.Shape.DType.Size()) * 1.1
+		bytes := m.elements(n) *
+			float64(m.p.Ops[n].Instr.Shape.DType.Size()) *
+			1.1
 		if k.persistent > 0 {
 			c.shared += bytes * float64(k.mathGroups()) // beside the operands of the next tile
 		}
@@ -322,7 +367,8 @@ const perSlot = 40
 // repeated says whether an earlier op loads the same tile.
 func (m *estimate) repeated(n int) bool {
 	for _, k := range m.repeats[n] {
-		if m.runs(k) == 1 && slices.Equal(m.sizes(k), m.sizes(n)) {
+		if m.runs(k) == 1 &&
+			slices.Equal(m.sizes(k), m.sizes(n)) {
 			return true
 		}
 	}
@@ -356,7 +402,8 @@ func (m *estimate) moved(n int, grain float64) float64 {
 			break
 		}
 	}
-	bytes, aligned := row*shape.DType.Size(), int64(grain)
+	bytes := row * shape.DType.Size()
+	aligned := int64(grain)
 	for _, x := range []int64{bytes, m.pitch[n]} {
 		for x%aligned != 0 {
 			aligned /= 2
@@ -367,7 +414,9 @@ func (m *estimate) moved(n int, grain float64) float64 {
 
 // dot adds what a product needs. What is read from shared memory is the sides of
 // a thread's, or a warp's, part of the result, taken for square.
-func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
+func (m *estimate) dot(
+	n int, k knobs, runs float64, c *candidate, l *load,
+) {
 	op := m.p.Ops[n]
 	contracted := 1.0
 	for _, d := range op.Instr.Attrs.LHSContract {
@@ -379,34 +428,42 @@ func (m *estimate) dot(n int, k knobs, runs float64, c *candidate, l *load) {
 	from := m.p.Ops[op.Args[0]].Instr.Shape.DType
 	if m.tensor[k.tf32][n] {
 		m.multiply(n, k, contracted*runs, l)
-		size, pitch := float64(from.Size()), 1.25
+		size := float64(from.Size())
+		pitch := 1.25
 		if m.byGroups(n, k) {
 			pitch = 1
 			l.exposed += perSlot * runs
 		}
-		c.shared += pitch * size * float64(k.stages) * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
+		c.shared += pitch * size * float64(k.stages) *
+			(m.elements(op.Args[0]) + m.elements(op.Args[1]))
 		l.exposed += latency * runs / float64(k.stages*k.stages)
 		return
 	}
 	size := float64(max(4, wideSum(op.Instr.Shape.DType).Size()))
 	l.lanes += sums * warps * device.WarpThreads * contracted * runs // a multiply-add is one
 	side := math.Sqrt(sums)
-	l.steps += (sums + 4*side + 4) / 8 * contracted * runs // sums do not wait for each other; what is read from shared memory takes two cycles
+	// sums do not wait for each other; what is read from shared memory takes two cycles
+	l.steps += (sums + 4*side + 4) /
+		8 * contracted * runs
 	// Of a row of threads each reads columns of its own, and all the same rows.
-	l.traffic += 1.125 * side * size * warps * device.WarpThreads * contracted * runs
+	l.traffic += 1.125 * side * size * warps *
+		device.WarpThreads * contracted * runs
 	slots := 1.0
 	if m.direct(n) {
 		slots = float64(k.stages)
 	}
-	c.shared += 1.125 * size * slots * (m.elements(op.Args[0]) + m.elements(op.Args[1]))
+	c.shared += 1.125 * size * slots *
+		(m.elements(op.Args[0]) + m.elements(op.Args[1]))
 	l.exposed += latency * runs / (slots * slots)
 }
 
 // multiply adds what tensor cores do for a product, in all of its runs.
 func (m *estimate) multiply(n int, k knobs, contracted float64, l *load) {
 	from := m.p.Ops[m.p.Ops[n].Args[0]].Instr.Shape.DType
-	size, readers := float64(from.Size()), float64(k.warps)
-	cycles := m.padded(n) * contracted / m.sheet.Rates.Tensor(from)
+	size := float64(from.Size())
+	readers := float64(k.warps)
+	cycles := m.padded(n) * contracted /
+		m.sheet.Rates.Tensor(from)
 	switch {
 	case m.byGroups(n, k):
 		readers /= device.WarpgroupThreads / device.WarpThreads
@@ -415,7 +472,9 @@ func (m *estimate) multiply(n int, k knobs, contracted float64, l *load) {
 		cycles /= mmaShare
 	}
 	l.tensor += cycles
-	l.traffic += 2 * math.Sqrt(m.elements(n)/readers) * size * readers * contracted
+	l.traffic += 2 *
+		math.Sqrt(m.elements(n)/readers) *
+		size * readers * contracted
 }
 
 // direct says whether the operands of a product on the arithmetic units are
@@ -424,7 +483,9 @@ func (m *estimate) direct(n int) bool {
 	op := m.p.Ops[n]
 	for _, a := range op.Args {
 		x := m.p.Ops[a].Instr.Shape.DType
-		if x.Size() < 4 || x != wideSum(op.Instr.Shape.DType) || m.p.Ops[a].Code.Elementwise() {
+		if x.Size() < 4 ||
+			x != wideSum(op.Instr.Shape.DType) ||
+			m.p.Ops[a].Code.Elementwise() {
 			return false
 		}
 	}
@@ -437,31 +498,41 @@ const mmaShare = 0.63
 
 // byGroups says whether a product is likely to be computed by warpgroups.
 func (m *estimate) byGroups(n int, k knobs) bool {
-	if !m.groups[k.tf32][n] || k.warps*device.WarpThreads%device.WarpgroupThreads != 0 {
+	if !m.groups[k.tf32][n] ||
+		k.warps*device.WarpThreads%device.WarpgroupThreads != 0 {
 		return false
 	}
-	sizes, args := m.sizes(n), m.p.Ops[n].Args
+	sizes := m.sizes(n)
+	args := m.p.Ops[n].Args
 	last := len(sizes) - 1
-	return last >= 1 && sizes[last-1] >= groupRows && m.elements(n) == float64(sizes[last-1]*sizes[last]) &&
-		m.rows(args[0]) <= maxBoxExtent && m.rows(args[1]) <= maxBoxExtent
+	return last >= 1 && sizes[last-1] >= groupRows &&
+		m.elements(n) == float64(sizes[last-1]*sizes[last]) &&
+		m.rows(args[0]) <= maxBoxExtent &&
+		m.rows(args[1]) <= maxBoxExtent
 }
 
 // groupable says whether warpgroups can have a product of some tiling: of what
 // tensor copies bring from parameters, of a type and a layout that wgmma reads.
 func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 	op := p.Ops[n]
-	a, b := p.Ops[op.Args[0]].Instr.Shape, p.Ops[op.Args[1]].Instr.Shape
+	a := p.Ops[op.Args[0]].Instr.Shape
+	b := p.Ops[op.Args[1]].Instr.Shape
 	inst, ok := groupProduct(s, a.DType, b.DType, k)
-	if !ok || wideSum(op.Instr.Shape.DType) != inst.sum {
+	if !ok ||
+		wideSum(op.Instr.Shape.DType) != inst.sum {
 		return false
 	}
 	for k, shape := range []hlo.Shape{a, b} {
-		order, contracted := majorToMinor(shape), [][]int64{op.Instr.Attrs.LHSContract, op.Instr.Attrs.RHSContract}[k]
-		if p.Ops[op.Args[k]].Code != hlo.OpParameter || !readsTransposed(shape.DType) && !slices.Contains(contracted, int64(order[len(order)-1])) {
+		order := majorToMinor(shape)
+		contracted := [][]int64{op.Instr.Attrs.LHSContract, op.Instr.Attrs.RHSContract}[k]
+		if p.Ops[op.Args[k]].Code != hlo.OpParameter ||
+			!readsTransposed(shape.DType) &&
+				!slices.Contains(contracted, int64(order[len(order)-1])) {
 			return false
 		}
 		for _, stride := range shape.Strides() {
-			if stride != 1 && stride*shape.DType.Size()%matrixRow != 0 {
+			if stride != 1 &&
+				stride*shape.DType.Size()%matrixRow != 0 {
 				return false
 			}
 		}
@@ -472,7 +543,12 @@ func groupable(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 // onTensorCores says whether tensor cores have a product.
 func onTensorCores(p *symtile.Program, n int, s device.Spec, k knobs) bool {
 	args := p.Ops[n].Args
-	_, ok := tensorProduct(s, p.Ops[args[0]].Instr.Shape.DType, p.Ops[args[1]].Instr.Shape.DType, k)
+	_, ok := tensorProduct(
+		s,
+		p.Ops[args[0]].Instr.Shape.DType,
+		p.Ops[args[1]].Instr.Shape.DType,
+		k,
+	)
 	return ok
 }
 
@@ -481,8 +557,11 @@ func (m *estimate) padded(n int) float64 {
 	sizes := m.sizes(n)
 	product := m.elements(n)
 	if k := len(sizes); k >= 2 {
-		rows, cols := float64(sizes[k-2]), float64(sizes[k-1])
-		product = product / rows / cols * math.Ceil(rows/mmaM) * mmaM * math.Ceil(cols/mmaN) * mmaN
+		rows := float64(sizes[k-2])
+		cols := float64(sizes[k-1])
+		product = product / rows / cols *
+			math.Ceil(rows/mmaM) * mmaM *
+			math.Ceil(cols/mmaN) * mmaN
 	}
 	return product
 }
@@ -490,7 +569,8 @@ func (m *estimate) padded(n int) float64 {
 // partials is at most how many results of a reduction a thread keeps.
 func (m *estimate) partials(n int, threads float64) float64 {
 	op := m.p.Ops[n]
-	rows, all := m.elements(n), m.elements(op.Args[0])
+	rows := m.elements(n)
+	all := m.elements(op.Args[0])
 	sharers := min(threads, max(1, all/rows))
 	if len(op.Instr.Attrs.Dimensions) > 0 {
 		last := op.Instr.Attrs.Dimensions[len(op.Instr.Attrs.Dimensions)-1]
@@ -498,7 +578,8 @@ func (m *estimate) partials(n int, threads float64) float64 {
 			sharers = min(sharers, max(device.WarpThreads, threads/rows))
 		}
 	}
-	kept := math.Ceil(rows*sharers/threads) * float64(len(op.Args)/2)
+	kept := math.Ceil(rows*sharers/threads) *
+		float64(len(op.Args)/2)
 	if _, carried := m.orders[n]; carried {
 		kept *= 2
 	}
@@ -509,7 +590,9 @@ func (m *estimate) partials(n int, threads float64) float64 {
 const baseRegisters = 40
 
 // accountTerms name what terms gives.
-var accountTerms = []string{"memory", "arithmetic", "tensor cores", "shared memory", "L2", "blocks", "waiting", "start"}
+var accountTerms = []string{
+	"memory", "arithmetic", "tensor cores", "shared memory", "L2", "blocks", "waiting", "start",
+}
 
 // terms are the seconds of all blocks, by accountTerms: what memory, the
 // arithmetic units, the tensor cores, shared memory and the L2 cache take for all
@@ -526,10 +609,13 @@ const (
 )
 
 func (t terms) total() float64 {
-	longest, all, rest := 0.0, 0.0, 0.0
+	longest := 0.0
+	all := 0.0
+	rest := 0.0
 	for k, seconds := range t {
 		if k < overlappingTerms {
-			longest, all = max(longest, seconds), all+seconds
+			longest = max(longest, seconds)
+			all = all + seconds
 		} else {
 			rest += seconds
 		}
@@ -548,15 +634,21 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 	if at.Blocks == 0 {
 		return terms{math.Inf(1)}
 	}
-	sms, clock, bandwidth := float64(max(1, s.ClusteredSMs(c.knobs.cluster))), s.Clock, s.Bandwidth
+	sms := float64(max(1, s.ClusteredSMs(c.knobs.cluster)))
+	clock := s.Clock
+	bandwidth := s.Bandwidth
 	if clock == 0 {
 		clock = 1e9
 	}
 	if bandwidth == 0 {
 		bandwidth = 16 * sms * clock // 16 bytes a clock
 	}
-	resident := min(float64(at.Blocks), math.Ceil(programs/sms))
-	rounds, wave, blocks := math.Ceil(programs/(sms*resident)), min(programs, sms*resident), programs
+	resident := min(
+		float64(at.Blocks), math.Ceil(programs/sms),
+	)
+	rounds := math.Ceil(programs / (sms * resident))
+	wave := min(programs, sms*resident)
+	blocks := programs
 	alone := l.alone(float64(c.knobs.warps), s.Rates)
 	whole := rounds * alone
 	if c.knobs.persistent > 0 { // what the next tile begins with comes while this one ends
@@ -564,20 +656,37 @@ func (m *estimate) terms(c candidate, programs float64, l load, unique float64) 
 		blocks = wave
 	}
 	if c.knobs.persistent == pingpong {
-		whole -= (rounds - 1) * min(l.after(float64(c.knobs.warps), s.Rates), l.groups)
+		whole -= (rounds - 1) *
+			min(l.after(float64(c.knobs.warps), s.Rates), l.groups)
 	}
-	bytes := min(programs*l.bytes, max(unique, programs*l.bytes-float64(s.L2)*rounds))
+	bytes := min(
+		programs*l.bytes,
+		max(unique, programs*l.bytes-float64(s.L2)*rounds),
+	)
 	if c.knobs.splitk <= 1 {
-		bytes = min(bytes, max(unique, programs/wave*m.waveBytes(wave, l.bytes, c.knobs.group)))
+		bytes = min(
+			bytes,
+			max(unique, programs/wave*m.waveBytes(
+				wave, l.bytes, c.knobs.group,
+			)),
+		)
 	}
-	spilled := max(0, programs*l.scratch-float64(s.L2)/2) // from the L2 cache
+	// from the L2 cache
+	spilled := max(
+		0, programs*l.scratch-float64(s.L2)/2,
+	)
 	all := rounds * resident / clock
 	t := terms{
-		(bytes + spilled) / bandwidth, all * l.lanes / s.Rates.F32, all * l.tensor, all * l.traffic / sharedAClock,
-		all * (l.sectors + l.scratch - l.given) / l2AClock, blocks * blockStart / clock,
-		0, (min(alone/2, 2*latency) + wave*blockStart) / clock,
+		(bytes + spilled) / bandwidth,
+		all * l.lanes / s.Rates.F32,
+		all * l.tensor, all * l.traffic / sharedAClock,
+		all * (l.sectors + l.scratch - l.given) / l2AClock,
+		blocks * blockStart / clock,
+		0,
+		(min(alone/2, 2*latency) + wave*blockStart) / clock,
 	}
-	t[overlappingTerms] = whole/clock - (1-hiddenShare)*min(whole/clock, slices.Max(t[:overlappingTerms]))
+	t[overlappingTerms] = whole/clock - (1-hiddenShare)*
+		min(whole/clock, slices.Max(t[:overlappingTerms]))
 	return t
 }
 
@@ -597,19 +706,31 @@ const (
 // alone is the cycles of a block that has an SM to itself: of threads that wait
 // for each operation, but not for those of tensor copies and warpgroups.
 func (l load) alone(warps float64, r device.Rates) float64 {
-	return l.exposed + max(l.groups+l.after(warps, r), (l.copied-l.given)/l2AClock, l.traffic/sharedAClock)
+	return l.exposed + max(
+		l.groups+l.after(warps, r),
+		(l.copied-l.given)/l2AClock,
+		l.traffic/sharedAClock,
+	)
 }
 
 // after is the cycles of what the threads of a block do themselves.
 func (l load) after(warps float64, r device.Rates) float64 {
-	return max(l.steps*8, l.asks*30, l.lanes/r.F32, (l.sectors+l.scratch-l.copied)/l2AClock, (l.tensor-l.groups)*max(1, warpsForRate/warps))
+	return max(
+		l.steps*8, l.asks*30,
+		l.lanes/r.F32,
+		(l.sectors+l.scratch-l.copied)/l2AClock,
+		(l.tensor-l.groups)*max(1, warpsForRate/warps),
+	)
 }
 
 // needs are the registers of a thread, the bytes of shared memory and the
 // threads of a block. Where a producer gives registers away all of an SM's are
 // shared out.
 func (m *estimate) needs(c candidate) (registers, shared, threads int) {
-	registers = int(min(float64(m.sheet.ThreadRegisters), baseRegisters+max(c.partials, min(c.slots, 2*unrolled))))
+	registers = int(min(
+		float64(m.sheet.ThreadRegisters),
+		baseRegisters+max(c.partials, min(c.slots, 2*unrolled)),
+	))
 	threads, given := m.threads(c.knobs)
 	if given > 0 {
 		registers = m.sheet.RegistersPerThread(threads)
@@ -623,7 +744,8 @@ func (m *estimate) threads(k knobs) (threads, given int) {
 	threads = k.warps * device.WarpThreads * k.mathGroups()
 	extra := k.producer * device.WarpThreads
 	for n := range m.p.Ops {
-		if m.byGroups(n, k) && threads+extra <= m.sheet.BlockThreads {
+		if m.byGroups(n, k) &&
+			threads+extra <= m.sheet.BlockThreads {
 			return threads + extra, m.sheet.ConsumerRegisters(threads/device.WarpgroupThreads, extra)
 		}
 	}
@@ -641,16 +763,22 @@ func (m *estimate) spills(c candidate) float64 {
 	if granted == 0 {
 		granted = m.sheet.RegistersPerThread(threads)
 	}
-	short := max(0, min(float64(m.sheet.ThreadRegisters), baseRegisters+registerMargin+c.partials)-float64(granted))
+	short := max(
+		0,
+		min(float64(m.sheet.ThreadRegisters), baseRegisters+registerMargin+c.partials)-float64(granted),
+	)
 	return 2 * short * 4 * float64(threads) / sharedAClock
 }
 
 // fits says whether a block of the candidate fits the device.
 func (m *estimate) fits(c candidate) bool {
-	if _, given := m.threads(c.knobs); given > 0 && float64(given) < baseRegisters+c.partials {
+	_, given := m.threads(c.knobs)
+	if given > 0 && float64(given) < baseRegisters+c.partials {
 		return false
 	}
-	return c.shared <= float64(m.sheet.BlockShared) && c.partials <= maxPartials && !math.IsInf(c.seconds, 1)
+	return c.shared <= float64(m.sheet.BlockShared) &&
+		c.partials <= maxPartials &&
+		!math.IsInf(c.seconds, 1)
 }
 
 // plan is the candidate as a plan, knobs at their defaults left out.

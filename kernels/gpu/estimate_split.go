@@ -32,10 +32,12 @@ func splitProgramOf(p *symtile.Program) splitProgram {
 		roots = append(roots, r.Op)
 	}
 	for _, l := range loops {
-		x.loops, x.closers = append(x.loops, l.Dims), append(x.closers, l.Accumulators...)
+		x.loops = append(x.loops, l.Dims)
+		x.closers = append(x.closers, l.Accumulators...)
 		x.mark(l)
 	}
-	x.pieces, x.rest = usedBy(p, x.closers, nil), usedBy(p, roots, x.closers)
+	x.pieces, x.rest = usedBy(p, x.closers, nil),
+		usedBy(p, roots, x.closers)
 	for _, n := range x.closers {
 		x.rest[n] = false
 	}
@@ -60,7 +62,9 @@ func (x *splitProgram) mark(l *symtile.Loop) {
 // and, where that leaves SMs without a block, powers of two from what occupies
 // about half of them on, and what occupies all.
 func (m *estimate) shares(programs float64) []int {
-	all, sms, most := []int{1}, float64(m.sheet.SMs), min(maxPieces, m.fewest())
+	all, sms, most := []int{1},
+		float64(m.sheet.SMs),
+		min(maxPieces, m.fewest())
 	if programs >= sms {
 		return all
 	}
@@ -69,7 +73,8 @@ func (m *estimate) shares(programs float64) []int {
 			all = append(all, n)
 		}
 	}
-	if n := int(sms / programs); n > 2 && n <= most && !slices.Contains(all, n) {
+	n := int(sms / programs)
+	if n > 2 && n <= most && !slices.Contains(all, n) {
 		all = append(all, n)
 	}
 	return all
@@ -79,7 +84,8 @@ func (m *estimate) shares(programs float64) []int {
 func (m *estimate) fewest() int {
 	fewest := 0
 	for _, dims := range m.parted.loops {
-		if trips := m.around(dims); trips > 1 && (fewest == 0 || trips < fewest) {
+		trips := m.around(dims)
+		if trips > 1 && (fewest == 0 || trips < fewest) {
 			fewest = trips
 		}
 	}
@@ -99,7 +105,9 @@ func (m *estimate) longest(pieces int) float64 {
 	part := 1 / float64(pieces)
 	for _, dims := range m.parted.loops {
 		trips := float64(m.around(dims))
-		part = max(part, math.Ceil(trips/float64(pieces))/trips)
+		part = max(
+			part, math.Ceil(trips/float64(pieces))/trips,
+		)
 	}
 	return part
 }
@@ -112,13 +120,15 @@ const launchGap = 1.5e-6
 // split costs a plan of two kernels.
 func (m *estimate) split(programs float64, c *candidate) {
 	pieces := float64(c.knobs.splitk)
-	first, second := m.work(m.parted.pieces, c), m.work(m.parted.rest, c)
+	first := m.work(m.parted.pieces, c)
+	second := m.work(m.parted.rest, c)
 	for _, n := range m.parted.closers {
 		m.pass(n, pieces, c, &first, &second)
 	}
 	m.store(c, &second)
 	first.exposed += m.spills(*c)
-	x, y := m.terms(*c, programs*pieces, first, m.unique), m.terms(*c, programs, second, 0)
+	x := m.terms(*c, programs*pieces, first, m.unique)
+	y := m.terms(*c, programs, second, 0)
 	for k := range x {
 		c.terms[k] = x[k] + y[k]
 	}
@@ -132,14 +142,18 @@ func (m *estimate) pass(n int, pieces float64, c *candidate, first, second *load
 	op := m.p.Ops[n]
 	threads := float64(c.knobs.warps * device.WarpThreads)
 	if op.Code == hlo.OpDot {
-		bytes := m.elements(n) * float64(wideSum(op.Instr.Shape.DType).Size())
+		bytes := m.elements(n) *
+			float64(wideSum(op.Instr.Shape.DType).Size())
 		first.scratch += bytes
 		second.scratch += bytes * pieces
-		second.exposed += latency * math.Ceil(bytes*pieces/threads/maxVectorBytes/16)
+		second.exposed += latency *
+			math.Ceil(bytes*pieces/threads/maxVectorBytes/16)
 		return
 	}
-	bytes := m.elements(n) * 4 * float64(len(op.Args)/2)
+	bytes := m.elements(n) * 4 *
+		float64(len(op.Args)/2)
 	first.scratch += bytes
 	second.scratch += bytes * pieces
-	second.exposed += latency/2 + latency*math.Ceil(pieces*m.elements(n)/threads/8)
+	second.exposed += latency/2 +
+		latency*math.Ceil(pieces*m.elements(n)/threads/8)
 }

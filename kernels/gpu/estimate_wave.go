@@ -15,8 +15,10 @@ import (
 // operands notes which parallel dimensions the tile of every parameter depends
 // on, and which parameters products by warpgroups read.
 func (m *estimate) operands() {
-	m.over, m.feeds = make([][]int, len(m.p.Ops)), make([]int, len(m.p.Ops))
-	m.brought, m.covered = make([]float64, len(m.p.Ops)), make([]float64, len(m.p.Space.Dims))
+	m.over = make([][]int, len(m.p.Ops))
+	m.feeds = make([]int, len(m.p.Ops))
+	m.brought = make([]float64, len(m.p.Ops))
+	m.covered = make([]float64, len(m.p.Space.Dims))
 	for n, op := range m.p.Ops {
 		m.feeds[n] = -1
 		if op.Code != hlo.OpParameter {
@@ -30,7 +32,8 @@ func (m *estimate) operands() {
 	}
 	for n, op := range m.p.Ops {
 		if m.groups[0][n] || m.groups[1][n] {
-			m.feeds[op.Args[0]], m.feeds[op.Args[1]] = n, n
+			m.feeds[op.Args[0]], m.feeds[op.Args[1]] = n,
+				n
 		}
 	}
 }
@@ -51,7 +54,9 @@ func (m *estimate) bring(n int, k knobs, runs float64, l *load) {
 		return
 	}
 	l.copied += bytes
-	if along, _ := m.neighbours(k.group); k.cluster > 1 && !slices.Contains(m.over[n], along) {
+	along, _ := m.neighbours(k.group)
+	if k.cluster > 1 &&
+		!slices.Contains(m.over[n], along) {
 		l.given += bytes * (1 - 1/float64(k.cluster))
 	}
 }
@@ -92,7 +97,9 @@ func (m *estimate) cover(blocks float64, group int) {
 			left *= run / m.trips[k]
 			continue
 		}
-		m.covered[k] = min(m.trips[k], math.Ceil(left/each))
+		m.covered[k] = min(
+			m.trips[k], math.Ceil(left/each),
+		)
 		left /= each * m.trips[k]
 	}
 }
@@ -137,7 +144,9 @@ func (m *estimate) deeper(k knobs) []knobs {
 	all, iterations := []knobs{k}, 0.0
 	for n, op := range m.p.Ops {
 		if op.Code == hlo.OpDot {
-			iterations = max(iterations, m.runs(n)/float64(k.splitk))
+			iterations = max(
+				iterations, m.runs(n)/float64(k.splitk),
+			)
 		}
 	}
 	if k.stages < maxOfferedStages {
@@ -151,12 +160,16 @@ func (m *estimate) deeper(k knobs) []knobs {
 
 // grouped adds what a product by warpgroups can do beside: the first is base.
 func (m *estimate) grouped(all []candidate, base candidate, programs float64) []candidate {
-	if m.sheet.Cluster < 2 || !m.alone(base.knobs) || len(m.p.Runtime) > 0 {
+	if m.sheet.Cluster < 2 ||
+		!m.alone(base.knobs) ||
+		len(m.p.Runtime) > 0 {
 		return all
 	}
 	for _, cluster := range []int{1, 2, 4} {
 		k := base.knobs
-		if k.cluster = cluster; cluster > 1 && (k.splitk > 1 || !m.clusters(k)) {
+		k.cluster = cluster
+		if cluster > 1 &&
+			(k.splitk > 1 || !m.clusters(k)) {
 			continue
 		}
 		one := m.candidate(base.tiling, programs, k)
@@ -181,7 +194,9 @@ func (m *estimate) giving(all []candidate, c candidate, programs float64) []cand
 	if _, given := m.threads(k); given == 0 {
 		return all
 	}
-	return m.fitting(all, m.candidate(c.tiling, programs, k))
+	return m.fitting(
+		all, m.candidate(c.tiling, programs, k),
+	)
 }
 
 func (m *estimate) fitting(all []candidate, c candidate) []candidate {
@@ -212,7 +227,9 @@ func (m *estimate) alone(k knobs) bool {
 // that have an operand in common.
 func (m *estimate) clusters(k knobs) bool {
 	along, run := m.neighbours(k.group)
-	if along < 0 || math.Mod(run, float64(k.cluster)) != 0 || k.cluster > m.sheet.Cluster {
+	if along < 0 ||
+		math.Mod(run, float64(k.cluster)) != 0 ||
+		k.cluster > m.sheet.Cluster {
 		return false
 	}
 	some := false
@@ -230,5 +247,7 @@ func (m *estimate) clusters(k knobs) bool {
 // dimension that is the fastest there; padded to what wgmma reads at least.
 func (m *estimate) rows(n int) int64 {
 	order := majorToMinor(m.p.Ops[n].Instr.Shape)
-	return (int64(m.elements(n))/m.sizes(n)[order[len(order)-1]] + 15) / 16 * 16
+	return (int64(m.elements(n))/
+		m.sizes(n)[order[len(order)-1]] + 15) /
+		16 * 16
 }

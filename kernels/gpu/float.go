@@ -10,12 +10,25 @@ import (
 // in f32 to a few units in the last place, or in f64 and rounded; those of f64
 // are polynomials. Types under f32 are computed as f32.
 
-var floatBinary = map[hlo.Opcode]string{hlo.OpAdd: "add.rn.", hlo.OpSubtract: "sub.rn.", hlo.OpMultiply: "mul.rn.", hlo.OpDivide: "div.rn."}
-var floatUnary = map[hlo.Opcode]string{hlo.OpNegate: "neg.", hlo.OpAbs: "abs.", hlo.OpSqrt: "sqrt.rn.", hlo.OpFloor: "cvt.rmi.", hlo.OpCeil: "cvt.rpi.", hlo.OpRoundNearestEven: "cvt.rni."}
+var floatBinary = map[hlo.Opcode]string{
+	hlo.OpAdd:      "add.rn.",
+	hlo.OpSubtract: "sub.rn.",
+	hlo.OpMultiply: "mul.rn.",
+	hlo.OpDivide:   "div.rn.",
+}
+var floatUnary = map[hlo.Opcode]string{
+	hlo.OpNegate:           "neg.",
+	hlo.OpAbs:              "abs.",
+	hlo.OpSqrt:             "sqrt.rn.",
+	hlo.OpFloor:            "cvt.rmi.",
+	hlo.OpCeil:             "cvt.rpi.",
+	hlo.OpRoundNearestEven: "cvt.rni.",
+}
 
 // float computes on floats; "" where there is no such operation.
 func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
-	k, s := kindFor(d), suffix(d)
+	k := kindFor(d)
+	s := suffix(d)
 	if name, ok := floatBinary[code]; ok {
 		return e.asm.get(k, name+s, x[0], x[1])
 	}
@@ -23,7 +36,9 @@ func (e *emitter) float(code hlo.Opcode, d hlo.DType, x []operand) operand {
 		if name[:3] == "cvt" {
 			s += "." + s
 		}
-		return e.asm.get(k, name+s, e.asm.in(k, x[0]))
+		return e.asm.get(
+			k, name+s, e.asm.in(k, x[0]),
+		)
 	}
 	for i := range x {
 		x[i] = e.asm.in(k, x[i])
@@ -84,25 +99,49 @@ func (m floats) c(v float64) operand {
 	}
 	return f32(v)
 }
-func (m floats) reg(v float64) operand            { return m.e.asm.in(m.k, m.c(v)) }
-func (m floats) op(name string, x ...any) operand { return m.e.asm.get(m.k, name+"."+m.s, x...) }
-func (m floats) add(x, y operand) operand         { return m.op("add.rn", x, y) }
-func (m floats) sub(x, y operand) operand         { return m.op("sub.rn", x, y) }
-func (m floats) mul(x, y operand) operand         { return m.op("mul.rn", x, y) }
-func (m floats) div(x, y operand) operand         { return m.op("div.rn", x, y) }
-func (m floats) fma(x, y, z operand) operand      { return m.op("fma.rn", x, y, z) }
-func (m floats) neg(x operand) operand            { return m.op("neg", x) }
-func (m floats) abs(x operand) operand            { return m.op("abs", x) }
-func (m floats) sqrt(x operand) operand           { return m.op("sqrt.rn", x) }
-func (m floats) pick(p, x, y operand) operand     { return m.op("selp", x, y, p) }
-func (m floats) is(test string, x, y operand) operand {
-	return m.e.asm.get(kindPred, "setp."+test+"."+m.s, x, y)
+func (m floats) reg(v float64) operand {
+	return m.e.asm.in(m.k, m.c(v))
 }
-func (m floats) round(x operand) operand { return m.op("cvt.rni."+m.s, x) }
+func (m floats) op(name string, x ...any) operand {
+	return m.e.asm.get(m.k, name+"."+m.s, x...)
+}
+func (m floats) add(x, y operand) operand {
+	return m.op("add.rn", x, y)
+}
+func (m floats) sub(x, y operand) operand {
+	return m.op("sub.rn", x, y)
+}
+func (m floats) mul(x, y operand) operand {
+	return m.op("mul.rn", x, y)
+}
+func (m floats) div(x, y operand) operand {
+	return m.op("div.rn", x, y)
+}
+func (m floats) fma(x, y, z operand) operand {
+	return m.op("fma.rn", x, y, z)
+}
+func (m floats) neg(x operand) operand  { return m.op("neg", x) }
+func (m floats) abs(x operand) operand  { return m.op("abs", x) }
+func (m floats) sqrt(x operand) operand { return m.op("sqrt.rn", x) }
+func (m floats) pick(p, x, y operand) operand {
+	return m.op("selp", x, y, p)
+}
+func (m floats) is(test string, x, y operand) operand {
+	return m.e.asm.get(
+		kindPred, "setp."+test+"."+m.s, x, y,
+	)
+}
+func (m floats) round(x operand) operand {
+	return m.op("cvt.rni."+m.s, x)
+}
 
 // sign gives x the sign of y, x not negative.
 func (m floats) sign(x, y operand) operand {
-	return m.pick(m.is("lt", y, m.c(0)), m.neg(x), x)
+	return m.pick(
+		m.is("lt", y, m.c(0)),
+		m.neg(x),
+		x,
+	)
 }
 
 // poly is the polynomial in x with the coefficients, the highest first.
@@ -120,29 +159,51 @@ func (m floats) powerOfTwo(n operand) (operand, operand) {
 	a := m.e.asm
 	i := a.get(kindB32, "cvt.rni.s32."+m.s, n)
 	half := a.get(kindB32, "shr.s32", i, 1)
-	return m.exponent(half), m.exponent(a.get(kindB32, "sub.s32", i, half))
+	return m.exponent(half),
+		m.exponent(a.get(kindB32, "sub.s32", i, half))
 }
 
 // exponent is 2ⁱ as a float, i an integer register.
 func (m floats) exponent(i operand) operand {
 	a := m.e.asm
 	if m.k == kindF32 {
-		return a.get(kindF32, "mov.b32", a.get(kindB32, "shl.b32", a.get(kindB32, "add.s32", i, 127), 23))
+		return a.get(
+			kindF32,
+			"mov.b32",
+			a.get(kindB32, "shl.b32", a.get(kindB32, "add.s32", i, 127), 23),
+		)
 	}
-	high := a.get(kindB32, "shl.b32", a.get(kindB32, "add.s32", i, 1023), 20)
-	return a.get(kindF64, "mov.b64", []operand{a.in(kindB32, "0"), high})
+	high := a.get(
+		kindB32, "shl.b32",
+		a.get(kindB32, "add.s32", i, 1023), 20,
+	)
+	return a.get(kindF64, "mov.b64", []operand{
+		a.in(kindB32, "0"), high,
+	})
 }
 
 // bounded is x kept in [−limit, limit]; NaN stays.
 func (m floats) bounded(x operand, lo, hi float64) operand {
-	x = m.pick(m.is("gt", x, m.c(hi)), m.reg(hi), x)
-	return m.pick(m.is("lt", x, m.c(lo)), m.reg(lo), x)
+	x = m.pick(
+		m.is("gt", x, m.c(hi)),
+		m.reg(hi),
+		x,
+	)
+	return m.pick(
+		m.is("lt", x, m.c(lo)),
+		m.reg(lo),
+		x,
+	)
 }
 
 // single are operations computed in f32.
 var single = map[hlo.Opcode]func(m floats, x operand) operand{
-	hlo.OpExponential: floats.exp32, hlo.OpLog: floats.log32, hlo.OpTanh: floats.tanh32, hlo.OpLogistic: floats.logistic32,
-	hlo.OpErf: floats.erf32, hlo.OpRsqrt: floats.rsqrt,
+	hlo.OpExponential: floats.exp32,
+	hlo.OpLog:         floats.log32,
+	hlo.OpTanh:        floats.tanh32,
+	hlo.OpLogistic:    floats.logistic32,
+	hlo.OpErf:         floats.erf32,
+	hlo.OpRsqrt:       floats.rsqrt,
 }
 
 // exp32 is e^x = 2ⁿ·2^(r/ln 2) with n = round(x/ln 2) and |r| ≤ ln 2/2 found by
@@ -166,16 +227,27 @@ func (m floats) log32(x operand) operand {
 	bits := a.get(kindB32, "mov.b32", y)
 	over := a.get(kindB32, "sub.s32", bits, 0x3f3504f3) // of √½
 	exponent := a.get(kindB32, "and.b32", over, -1<<23)
-	f := m.sub(a.get(kindF32, "mov.b32", a.get(kindB32, "sub.s32", bits, exponent)), m.c(1))
-	e := a.get(kindF32, "cvt.rn.f32.s32", a.get(kindB32, "shr.s32", exponent, 23))
+	f := m.sub(
+		a.get(kindF32, "mov.b32", a.get(kindB32, "sub.s32", bits, exponent)),
+		m.c(1),
+	)
+	e := a.get(
+		kindF32, "cvt.rn.f32.s32", a.get(kindB32, "shr.s32", exponent, 23),
+	)
 	e = m.pick(tiny, m.add(e, m.c(-23)), e)
 	s := m.div(f, m.add(f, m.c(2)))
 	z := m.mul(s, s)
-	q := m.mul(z, m.poly(z, 2.0/9, 2.0/7, 2.0/5, 2.0/3))
+	q := m.mul(
+		z,
+		m.poly(z, 2.0/9, 2.0/7, 2.0/5, 2.0/3),
+	)
 	// 2·atanh(s) = f − s·(f − q), which does not round f twice
 	r := m.fma(m.neg(s), m.sub(f, q), f)
 	r = m.fma(e, m.c(math.Ln2), r)
-	special := a.or(m.is("leu", x, m.c(0)), m.is("equ", x, m.c(math.Inf(1))))
+	special := a.or(
+		m.is("leu", x, m.c(0)),
+		m.is("equ", x, m.c(math.Inf(1))),
+	)
 	return m.pick(special, m.op("lg2.approx", x), r)
 }
 
@@ -183,40 +255,80 @@ func (m floats) log32(x operand) operand {
 // polynomial of Cephes' tanhf.
 func (m floats) tanh32(x operand) operand {
 	y := m.abs(x)
-	big := m.sub(m.reg(1), m.div(m.reg(2), m.add(m.exp32(m.add(y, y)), m.c(1))))
+	big := m.sub(
+		m.reg(1),
+		m.div(m.reg(2), m.add(
+			m.exp32(m.add(y, y)),
+			m.c(1),
+		)),
+	)
 	z := m.mul(x, x)
-	p := m.poly(z, -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
+	p := m.poly(
+		z, -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1,
+	)
 	small := m.fma(m.mul(p, z), x, x)
-	return m.pick(m.is("lt", y, m.c(0.625)), small, m.sign(big, x))
+	return m.pick(
+		m.is("lt", y, m.c(0.625)),
+		small,
+		m.sign(big, x),
+	)
 }
 
 func (m floats) logistic32(x operand) operand {
-	return m.div(m.reg(1), m.add(m.exp32(m.neg(x)), m.c(1)))
+	return m.div(
+		m.reg(1),
+		m.add(m.exp32(m.neg(x)), m.c(1)),
+	)
 }
 
 // erf32 is the rational minimax approximation of Eigen's generic erf for float.
 func (m floats) erf32(x operand) operand {
 	x = m.bounded(x, -4, 4)
 	z := m.mul(x, x)
-	p := m.poly(z, -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05, -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02)
-	q := m.poly(z, -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02)
+	p := m.poly(
+		z, -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+		-7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02,
+	)
+	q := m.poly(
+		z, -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02,
+	)
 	return m.div(m.mul(x, p), q)
 }
 
-func (m floats) rsqrt(x operand) operand { return m.div(m.reg(1), m.sqrt(x)) }
+func (m floats) rsqrt(x operand) operand {
+	return m.div(m.reg(1), m.sqrt(x))
+}
 
 func (e *emitter) floatSign(k kind, x operand) operand {
-	m := floats{e, k, map[kind]string{kindF32: "f32", kindF64: "f64"}[k]}
-	return m.pick(m.is("gt", x, m.c(0)), m.reg(1), m.pick(m.is("lt", x, m.c(0)), m.reg(-1), x))
+	m := floats{
+		e,
+		k,
+		map[kind]string{kindF32: "f32", kindF64: "f64"}[k],
+	}
+	return m.pick(
+		m.is("gt", x, m.c(0)),
+		m.reg(1),
+		m.pick(m.is(
+			"lt", x, m.c(0),
+		), m.reg(-1), x),
+	)
 }
 
 // roundAway rounds halves away from 0: it truncates, and goes on by one where
 // half or more was lost, which is exact.
 func (e *emitter) roundAway(k kind, x operand) operand {
-	m := floats{e, k, map[kind]string{kindF32: "f32", kindF64: "f64"}[k]}
+	m := floats{
+		e,
+		k,
+		map[kind]string{kindF32: "f32", kindF64: "f64"}[k],
+	}
 	y := m.abs(x)
 	t := m.op("cvt.rzi."+m.s, y)
-	t = m.pick(m.is("ge", m.sub(y, t), m.c(0.5)), m.add(t, m.c(1)), t)
+	t = m.pick(
+		m.is("ge", m.sub(y, t), m.c(0.5)),
+		m.add(t, m.c(1)),
+		t,
+	)
 	return m.sign(t, x)
 }
 
@@ -224,41 +336,93 @@ func (e *emitter) roundAway(k kind, x operand) operand {
 // 2⁵³ and its product with y has few bits; always right for f32 quotients under 2²⁹.
 func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 	m := floats{e, kindF64, "f64"}
-	x, y = e.widen(kindF64, k, x), e.widen(kindF64, k, y)
+	x = e.widen(kindF64, k, x)
+	y = e.widen(kindF64, k, y)
 	q := m.op("cvt.rzi.f64", m.div(x, y))
 	r := m.fma(m.neg(q), y, x)
 	off := m.is("lt", m.mul(r, x), m.c(0)) // the quotient was rounded up
-	r = m.pick(off, m.add(r, m.pick(m.is("lt", x, m.c(0)), m.neg(m.abs(y)), m.abs(y))), r)
-	whole := e.asm.and(m.is("equ", m.abs(y), m.c(math.Inf(1))), m.is("lt", m.abs(x), m.c(math.Inf(1))))
+	r = m.pick(
+		off,
+		m.add(r, m.pick(
+			m.is("lt", x, m.c(0)),
+			m.neg(m.abs(y)),
+			m.abs(y),
+		)),
+		r,
+	)
+	whole := e.asm.and(
+		m.is("equ", m.abs(y), m.c(math.Inf(1))),
+		m.is("lt", m.abs(x), m.c(math.Inf(1))),
+	)
 	return e.widen(k, kindF64, m.pick(whole, x, r))
 }
 
 // double are operations computed in f64, good to 10⁻¹⁴ or better.
 var double = map[hlo.Opcode]func(m floats, x operand) operand{
-	hlo.OpExponential: floats.exp, hlo.OpLog: floats.log, hlo.OpTanh: floats.tanh, hlo.OpLogistic: floats.logistic, hlo.OpRsqrt: floats.rsqrt,
-	hlo.OpSine: floats.sin, hlo.OpCosine: floats.cos, hlo.OpTan: func(m floats, x operand) operand { return m.div(m.sin(x), m.cos(x)) },
-	hlo.OpExponentialMinusOne: floats.expm1, hlo.OpLogPlusOne: floats.log1p, hlo.OpCbrt: floats.cbrt, hlo.OpErf: floats.erf,
+	hlo.OpExponential: floats.exp, hlo.OpLog: floats.log,
+	hlo.OpTanh: floats.tanh, hlo.OpLogistic: floats.logistic,
+	hlo.OpRsqrt: floats.rsqrt,
+	hlo.OpSine:  floats.sin, hlo.OpCosine: floats.cos,
+	hlo.OpTan: func(m floats, x operand) operand {
+		return m.div(m.sin(x), m.cos(x))
+	},
+	hlo.OpExponentialMinusOne: floats.expm1, hlo.OpLogPlusOne: floats.log1p,
+	hlo.OpCbrt: floats.cbrt, hlo.OpErf: floats.erf,
 	hlo.OpSinh: func(m floats, x operand) operand {
 		y := m.expm1(m.abs(x)) // (y + y/(y+1))/2, which infinity goes through as infinity
-		return m.sign(m.mul(m.mul(m.c(0.5), y), m.add(m.div(m.reg(1), m.add(y, m.c(1))), m.c(1))), x)
+		return m.sign(
+			m.mul(m.mul(m.c(0.5), y), m.add(m.div(
+				m.reg(1),
+				m.add(y, m.c(1)),
+			), m.c(1))),
+			x,
+		)
 	},
-	hlo.OpCosh: func(m floats, x operand) operand { y := m.exp(x); return m.mul(m.c(0.5), m.add(y, m.div(m.reg(1), y))) },
+	hlo.OpCosh: func(m floats, x operand) operand {
+		y := m.exp(x)
+		return m.mul(
+			m.c(0.5),
+			m.add(y, m.div(m.reg(1), y)),
+		)
+	},
 	hlo.OpAsinh: func(m floats, x operand) operand {
 		y := m.abs(x)
 		z := m.mul(y, y)
-		return m.sign(m.log1p(m.add(y, m.div(z, m.add(m.sqrt(m.add(z, m.c(1))), m.c(1))))), x)
+		return m.sign(
+			m.log1p(m.add(y, m.div(z, m.add(
+				m.sqrt(m.add(z, m.c(1))),
+				m.c(1),
+			)))),
+			x,
+		)
 	},
 	hlo.OpAcosh: func(m floats, x operand) operand {
-		return m.log(m.add(x, m.sqrt(m.mul(m.sub(x, m.c(1)), m.add(x, m.c(1))))))
+		return m.log(m.add(x, m.sqrt(m.mul(
+			m.sub(x, m.c(1)),
+			m.add(x, m.c(1)),
+		))))
 	},
 	hlo.OpAtanh: func(m floats, x operand) operand {
-		return m.mul(m.c(0.5), m.sub(m.log1p(x), m.log1p(m.neg(x))))
+		return m.mul(
+			m.c(0.5),
+			m.sub(m.log1p(x), m.log1p(m.neg(x))),
+		)
 	},
 	hlo.OpAsin: func(m floats, x operand) operand {
-		return m.atan2(x, m.sqrt(m.mul(m.sub(m.reg(1), x), m.add(x, m.c(1)))))
+		return m.atan2(
+			x,
+			m.sqrt(m.mul(m.sub(
+				m.reg(1), x,
+			), m.add(x, m.c(1)))),
+		)
 	},
 	hlo.OpAcos: func(m floats, x operand) operand {
-		return m.atan2(m.sqrt(m.mul(m.sub(m.reg(1), x), m.add(x, m.c(1)))), x)
+		return m.atan2(
+			m.sqrt(m.mul(m.sub(
+				m.reg(1), x,
+			), m.add(x, m.c(1)))),
+			x,
+		)
 	},
 }
 
@@ -282,9 +446,19 @@ func (m floats) exp(x operand) operand {
 func (m floats) log(x operand) operand {
 	hi, lo := m.logParts(x)
 	r := m.add(hi, lo)
-	r = m.pick(m.is("equ", x, m.c(math.Inf(1))), x, r)
-	r = m.pick(m.is("eq", x, m.c(0)), m.reg(math.Inf(-1)), r)
-	return m.pick(m.is("ltu", x, m.c(0)), m.reg(math.NaN()), r)
+	r = m.pick(
+		m.is("equ", x, m.c(math.Inf(1))), x, r,
+	)
+	r = m.pick(
+		m.is("eq", x, m.c(0)),
+		m.reg(math.Inf(-1)),
+		r,
+	)
+	return m.pick(
+		m.is("ltu", x, m.c(0)),
+		m.reg(math.NaN()),
+		r,
+	)
 }
 
 // logParts is the logarithm of a positive number in two parts: e times the first
@@ -294,10 +468,21 @@ func (m floats) logParts(x operand) (hi, lo operand) {
 	tiny := m.is("lt", x, m.c(0x1p-1022))
 	y := m.pick(tiny, m.mul(x, m.c(0x1p54)), x)
 	bits := a.get(kindB64, "mov.b64", y)
-	over := a.get(kindB64, "sub.s64", bits, a.in(kindB64, integer(int64(math.Float64bits(math.Sqrt2/2)))))
-	exponent := a.get(kindB64, "shl.b64", a.get(kindB64, "shr.s64", over, 52), 52)
-	f := m.sub(a.get(kindF64, "mov.b64", a.get(kindB64, "sub.s64", bits, exponent)), m.c(1))
-	e := a.get(kindF64, "cvt.rn.f64.s64", a.get(kindB64, "shr.s64", exponent, 52))
+	over := a.get(
+		kindB64, "sub.s64", bits,
+		a.in(kindB64, integer(int64(math.Float64bits(math.Sqrt2/2)))),
+	)
+	exponent := a.get(
+		kindB64, "shl.b64",
+		a.get(kindB64, "shr.s64", over, 52), 52,
+	)
+	f := m.sub(
+		a.get(kindF64, "mov.b64", a.get(kindB64, "sub.s64", bits, exponent)),
+		m.c(1),
+	)
+	e := a.get(
+		kindF64, "cvt.rn.f64.s64", a.get(kindB64, "shr.s64", exponent, 52),
+	)
 	e = m.pick(tiny, m.add(e, m.c(-54)), e)
 	s := m.div(f, m.add(f, m.c(2)))
 	z := m.mul(s, s)
@@ -307,7 +492,8 @@ func (m floats) logParts(x operand) (hi, lo operand) {
 	}
 	q := m.mul(z, m.poly(z, series...))
 	r := m.fma(m.neg(s), m.sub(f, q), f)
-	return m.mul(e, m.c(ln2Hi)), m.fma(e, m.c(ln2Lo), r)
+	return m.mul(e, m.c(ln2Hi)),
+		m.fma(e, m.c(ln2Lo), r)
 }
 
 // ln 2 in two parts (fdlibm, e_exp.c).
@@ -318,13 +504,27 @@ const (
 
 // expm1 is x + x²/2 + x³/6 near 0 and e^x − 1 elsewhere.
 func (m floats) expm1(x operand) operand {
-	near := m.mul(x, m.poly(x, 1.0/120, 1.0/24, 1.0/6, 0.5, 1))
-	return m.pick(m.is("lt", m.abs(x), m.c(1e-4)), near, m.sub(m.exp(x), m.c(1)))
+	near := m.mul(
+		x,
+		m.poly(x, 1.0/120, 1.0/24, 1.0/6, 0.5, 1),
+	)
+	return m.pick(
+		m.is("lt", m.abs(x), m.c(1e-4)),
+		near,
+		m.sub(m.exp(x), m.c(1)),
+	)
 }
 
 func (m floats) log1p(x operand) operand {
-	near := m.mul(x, m.poly(x, 0.2, -0.25, 1.0/3, -0.5, 1))
-	return m.pick(m.is("lt", m.abs(x), m.c(1e-4)), near, m.log(m.add(x, m.c(1))))
+	near := m.mul(
+		x,
+		m.poly(x, 0.2, -0.25, 1.0/3, -0.5, 1),
+	)
+	return m.pick(
+		m.is("lt", m.abs(x), m.c(1e-4)),
+		near,
+		m.log(m.add(x, m.c(1))),
+	)
 }
 
 func (m floats) tanh(x operand) operand {
@@ -333,15 +533,30 @@ func (m floats) tanh(x operand) operand {
 }
 
 func (m floats) logistic(x operand) operand {
-	return m.div(m.reg(1), m.add(m.exp(m.neg(x)), m.c(1)))
+	return m.div(
+		m.reg(1),
+		m.add(m.exp(m.neg(x)), m.c(1)),
+	)
 }
 
 // cbrt is 2^(log₂|x|/3), and one step of Newton's.
 func (m floats) cbrt(x operand) operand {
 	y := m.abs(x)
-	r := m.exp(m.mul(m.log(y), m.c(1.0/3)))
-	r = m.sub(r, m.div(m.sub(r, m.div(y, m.mul(r, r))), m.c(3)))
-	same := m.e.asm.or(m.is("eq", x, m.c(0)), m.e.asm.not(m.is("lt", y, m.c(math.Inf(1)))))
+	r := m.exp(m.mul(
+		m.log(y), m.c(1.0/3),
+	))
+	r = m.sub(
+		r,
+		m.div(m.sub(
+			r, m.div(y, m.mul(r, r)),
+		), m.c(3)),
+	)
+	same := m.e.asm.or(
+		m.is("eq", x, m.c(0)),
+		m.e.asm.not(m.is(
+			"lt", y, m.c(math.Inf(1)),
+		)),
+	)
 	return m.pick(same, x, m.sign(r, x))
 }
 
@@ -360,18 +575,39 @@ func (m floats) sin(x operand) operand {
 
 func (m floats) cos(x operand) operand {
 	r, n := m.quadrant(x)
-	return m.turn(r, m.e.asm.get(kindB32, "add.s32", n, 1))
+	return m.turn(
+		r,
+		m.e.asm.get(kindB32, "add.s32", n, 1),
+	)
 }
 
 // turn is sin(r + n·π/2), |r| ≤ π/4, by Taylor polynomials.
 func (m floats) turn(r, n operand) operand {
 	a := m.e.asm
 	z := m.mul(r, r)
-	sin := m.mul(r, m.poly(z, -1.0/1307674368000, 1.0/6227020800, -1.0/39916800, 1.0/362880, -1.0/5040, 1.0/120, -1.0/6, 1))
-	cos := m.poly(z, 1.0/20922789888000, -1.0/87178291200, 1.0/479001600, -1.0/3628800, 1.0/40320, -1.0/720, 1.0/24, -0.5, 1)
-	odd := a.get(kindPred, "setp.ne.s32", a.get(kindB32, "and.b32", n, 1), 0)
+	sin := m.mul(
+		r,
+		m.poly(
+			z, -1.0/1307674368000, 1.0/6227020800,
+			-1.0/39916800, 1.0/362880, -1.0/5040,
+			1.0/120, -1.0/6, 1,
+		),
+	)
+	cos := m.poly(
+		z, 1.0/20922789888000, -1.0/87178291200, 1.0/479001600,
+		-1.0/3628800, 1.0/40320, -1.0/720,
+		1.0/24, -0.5, 1,
+	)
+	odd := a.get(
+		kindPred, "setp.ne.s32",
+		a.get(kindB32, "and.b32", n, 1), 0,
+	)
 	v := m.pick(odd, cos, sin)
-	return m.pick(a.get(kindPred, "setp.ne.s32", a.get(kindB32, "and.b32", n, 2), 0), m.neg(v), v)
+	return m.pick(
+		a.get(kindPred, "setp.ne.s32", a.get(kindB32, "and.b32", n, 2), 0),
+		m.neg(v),
+		v,
+	)
 }
 
 // erf is the series 2/√π·e^(−x²)·Σ 2ⁿx^(2n+1)/(2n+1)!! for |x| < 2, and 1 minus
@@ -379,48 +615,95 @@ func (m floats) turn(r, n operand) operand {
 func (m floats) erf(x operand) operand {
 	y := m.bounded(m.abs(x), 0, 6)
 	z := m.mul(y, y)
-	gauss := m.mul(m.exp(m.neg(z)), m.c(1/math.Sqrt(math.Pi)))
+	gauss := m.mul(
+		m.exp(m.neg(z)),
+		m.c(1/math.Sqrt(math.Pi)),
+	)
 	sum := m.reg(1)
 	for n := 30; n >= 1; n-- {
-		sum = m.fma(m.mul(z, m.c(2/float64(2*n+1))), sum, m.c(1))
+		sum = m.fma(
+			m.mul(z, m.c(2/float64(2*n+1))),
+			sum,
+			m.c(1),
+		)
 	}
-	series := m.mul(m.mul(m.c(2), gauss), m.mul(y, sum))
+	series := m.mul(
+		m.mul(m.c(2), gauss),
+		m.mul(y, sum),
+	)
 	fraction := y
 	for n := 40; n >= 1; n-- {
-		fraction = m.add(y, m.div(m.reg(float64(n)/2), fraction))
+		fraction = m.add(
+			y,
+			m.div(m.reg(float64(n)/2), fraction),
+		)
 	}
 	tail := m.sub(m.reg(1), m.div(gauss, fraction))
-	v := m.sign(m.pick(m.is("lt", y, m.c(2)), series, tail), x)
+	v := m.sign(
+		m.pick(m.is("lt", y, m.c(2)), series, tail),
+		x,
+	)
 	return m.pick(m.is("nan", x, x), x, v)
 }
 
 // arctangent is atan(t) for 0 ≤ t ≤ 1: the angle is halved twice, then the series.
 func (m floats) arctangent(t operand) operand {
 	for range 2 {
-		t = m.div(t, m.add(m.sqrt(m.fma(t, t, m.c(1))), m.c(1)))
+		t = m.div(
+			t,
+			m.add(m.sqrt(m.fma(
+				t, t, m.c(1),
+			)), m.c(1)),
+		)
 	}
 	z := m.mul(t, t)
 	var series []float64
 	for k := 23; k >= 1; k -= 2 {
 		series = append(series, float64(2-k%4)/float64(k))
 	}
-	return m.mul(m.mul(t, m.c(4)), m.poly(z, series...))
+	return m.mul(
+		m.mul(t, m.c(4)),
+		m.poly(z, series...),
+	)
 }
 
 // atan2 is the angle of (x, y) from the first axis.
 func (m floats) atan2(y, x operand) operand {
 	a := m.e.asm
-	u, v := m.abs(x), m.abs(y)
+	u := m.abs(x)
+	v := m.abs(y)
 	steep := m.is("gt", v, u)
-	lo, hi := m.pick(steep, u, v), m.pick(steep, v, u)
-	both := a.and(m.is("equ", lo, m.c(math.Inf(1))), m.is("equ", hi, m.c(math.Inf(1))))
-	t := m.pick(m.is("eq", hi, m.c(0)), m.reg(0), m.pick(both, m.reg(1), m.div(lo, hi)))
+	lo := m.pick(steep, u, v)
+	hi := m.pick(steep, v, u)
+	both := a.and(
+		m.is("equ", lo, m.c(math.Inf(1))),
+		m.is("equ", hi, m.c(math.Inf(1))),
+	)
+	t := m.pick(
+		m.is("eq", hi, m.c(0)),
+		m.reg(0),
+		m.pick(both, m.reg(1), m.div(lo, hi)),
+	)
 	angle := m.arctangent(t)
-	angle = m.pick(steep, m.sub(m.reg(math.Pi/2), angle), angle)
-	high := a.get(kindB32, "cvt.u32.u64", a.get(kindB64, "shr.u64", a.get(kindB64, "mov.b64", x), 63))
+	angle = m.pick(
+		steep, m.sub(m.reg(math.Pi/2), angle), angle,
+	)
+	high := a.get(
+		kindB32, "cvt.u32.u64",
+		a.get(kindB64, "shr.u64", a.get(kindB64, "mov.b64", x), 63),
+	)
 	left := a.get(kindPred, "setp.ne.s32", high, 0)
-	angle = m.pick(left, m.sub(m.reg(math.Pi), angle), angle)
-	return m.pick(a.or(m.is("nan", x, x), m.is("nan", y, y)), m.reg(math.NaN()), m.op("copysign", y, angle))
+	angle = m.pick(
+		left, m.sub(m.reg(math.Pi), angle), angle,
+	)
+	return m.pick(
+		a.or(
+			m.is("nan", x, x),
+			m.is("nan", y, y),
+		),
+		m.reg(math.NaN()),
+		m.op("copysign", y, angle),
+	)
 }
 
 // power is e^(y·ln x) in f64, the exponent in two parts; whole y give negative x
@@ -432,15 +715,37 @@ func (m floats) power(x, y operand) operand {
 	rest := m.fma(y, lo, m.fma(y, hi, m.neg(t)))
 	sum := m.add(t, rest)
 	size := m.exp(sum)
-	size = m.fma(size, m.add(m.sub(t, sum), rest), size)
+	size = m.fma(
+		size, m.add(m.sub(t, sum), rest), size,
+	)
 	plain := m.exp(m.mul(y, m.log(m.abs(x))))
-	usual := a.and(m.is("lt", m.abs(sum), m.c(600)), a.and(m.is("gt", m.abs(x), m.c(0)), m.is("lt", m.abs(x), m.c(math.Inf(1)))))
+	usual := a.and(
+		m.is("lt", m.abs(sum), m.c(600)),
+		a.and(m.is(
+			"gt", m.abs(x), m.c(0),
+		), m.is(
+			"lt",
+			m.abs(x),
+			m.c(math.Inf(1)),
+		)),
+	)
 	size = m.pick(usual, size, plain)
 	whole := m.is("eq", m.round(y), y)
 	half := m.mul(y, m.c(0.5))
-	odd := a.and(whole, m.is("neu", m.round(half), half))
+	odd := a.and(
+		whole, m.is("neu", m.round(half), half),
+	)
 	v := m.pick(odd, m.op("copysign", x, size), size)
-	v = m.pick(a.and(m.is("lt", x, m.c(0)), a.not(whole)), m.reg(math.NaN()), v)
-	one := a.or(m.is("eq", x, m.c(1)), m.is("eq", y, m.c(0)))
+	v = m.pick(
+		a.and(m.is(
+			"lt", x, m.c(0),
+		), a.not(whole)),
+		m.reg(math.NaN()),
+		v,
+	)
+	one := a.or(
+		m.is("eq", x, m.c(1)),
+		m.is("eq", y, m.c(0)),
+	)
 	return m.pick(one, m.reg(1), v)
 }

@@ -29,8 +29,12 @@ ENTRY e {
 // plan through the gate: emit, assemble, and run on all inputs of the Verifier
 // with everything looked for, as tune does for each plan on a simulator.
 func BenchmarkGate(b *testing.B) {
-	for _, of := range []struct{ element, target string }{{"bf16", "sm_90a"}, {"bf16", "sm_80"}, {"f32", "sm_90a"}, {"f32", "sm_80"}} {
-		b.Run(of.element+" "+of.target, func(b *testing.B) { benchmarkGate(b, of.element, of.target) })
+	for _, of := range []struct{ element, target string }{
+		{"bf16", "sm_90a"}, {"bf16", "sm_80"}, {"f32", "sm_90a"}, {"f32", "sm_80"},
+	} {
+		b.Run(of.element+" "+of.target, func(b *testing.B) {
+			benchmarkGate(b, of.element, of.target)
+		})
 	}
 }
 
@@ -68,7 +72,9 @@ func benchmarkGate(b *testing.B, element, target string) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := v.For(g.Identity(), plan).Verify(b.Context(), k); err != nil {
+		if err := v.For(g.Identity(), plan).Verify(
+			b.Context(), k,
+		); err != nil {
 			b.Fatal(err)
 		}
 		if err := k.Close(); err != nil {

@@ -30,7 +30,11 @@ type Golden struct {
 }
 
 // Hash names a text of PTX: its SHA-256 in hexadecimal.
-func Hash(ptx string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(ptx))) }
+func Hash(ptx string) string {
+	return fmt.Sprintf(
+		"%x", sha256.Sum256([]byte(ptx)),
+	)
+}
 
 // Goldens lists the kernels of testdata/ptx, which TestPTX keeps as they are
 // emitted now.
@@ -44,7 +48,8 @@ func Goldens() (all []Golden, err error) {
 		if err != nil {
 			return nil, err
 		}
-		name, n := file[strings.LastIndexByte(file, '/')+1:], 0
+		name := file[strings.LastIndexByte(file, '/')+1:]
+		n := 0
 		for block := range strings.SplitSeq(string(text), "\n----\n----\n\n") {
 			if strings.TrimSpace(block) == "" {
 				continue
@@ -69,18 +74,24 @@ func parseGolden(block string) (g Golden, err error) {
 		return g, fmt.Errorf("no kernel after a double rule")
 	}
 	g.PTX = strings.TrimRight(strings.TrimSuffix(text, "----\n----\n"), "\n") + "\n"
-	for strings.HasPrefix(head, "#") || strings.HasPrefix(head, "\n") {
+	for strings.HasPrefix(head, "#") ||
+		strings.HasPrefix(head, "\n") {
 		_, head, _ = strings.Cut(head, "\n")
 	}
 	line, computation, _ := strings.Cut(head, "\n")
 	_, rest, _ := strings.Cut(line, "target=")
 	target, plan, _ := strings.Cut(rest, " plan=(")
 	g.Target = strings.TrimSpace(target)
-	plan = strings.ReplaceAll(strings.TrimSuffix(strings.TrimSpace(plan), ")"), ", ", " ")
-	if g.Plan, err = kernels.ParsePlan(strings.ReplaceAll(plan, ";", ",")); err != nil {
+	plan = strings.ReplaceAll(
+		strings.TrimSuffix(strings.TrimSpace(plan), ")"), ", ", " ",
+	)
+	g.Plan, err = kernels.ParsePlan(strings.ReplaceAll(plan, ";", ","))
+	if err != nil {
 		return g, err
 	}
-	m, err := hlo.Parse("golden", []byte(computation+"\n"))
+	m, err := hlo.Parse(
+		"golden", []byte(computation+"\n"),
+	)
 	if err != nil {
 		return g, err
 	}
@@ -95,10 +106,15 @@ func parseGolden(block string) (g Golden, err error) {
 func (b *Backend) CompileGolden(ctx context.Context, g Golden) (kernels.Kernel, error) {
 	im, err := g.image()
 	if err != nil {
-		return nil, fmt.Errorf("golden %s for %s: %w", g.Name, g.Target, err)
+		return nil, fmt.Errorf(
+			"golden %s for %s: %w", g.Name, g.Target, err,
+		)
 	}
 	if needs := im.needs(b.session.Spec()); needs != "" {
-		return nil, &kernels.Rejected{Plan: g.Plan, Reason: "needs " + needs}
+		return nil, &kernels.Rejected{
+			Plan:   g.Plan,
+			Reason: "needs " + needs,
+		}
 	}
 	return b.load(ctx, g.Program, im)
 }
@@ -150,7 +166,11 @@ const AssemblerReportHeader = "sha256\ttarget\tregisters\tspilled\tshared\ttool"
 
 // Row is one line of the table, without its end.
 func (a AssemblerReport) Row() string {
-	return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%s", a.Hash, a.Target, a.Registers, a.Spilled, a.Shared, a.Tool)
+	return fmt.Sprintf(
+		"%s\t%s\t%d\t%d\t%d\t%s",
+		a.Hash, a.Target, a.Registers,
+		a.Spilled, a.Shared, a.Tool,
+	)
 }
 
 // AssemblerReports is the table of what assemblers have made of goldens, by
@@ -180,7 +200,11 @@ func parseAssembled(line string) (a AssemblerReport, err error) {
 	if len(f) != 6 || len(f[0]) != 64 {
 		return a, fmt.Errorf("%q is no row of %q", line, AssemblerReportHeader)
 	}
-	a = AssemblerReport{Hash: f[0], Target: f[1], Tool: f[5]}
+	a = AssemblerReport{
+		Hash:   f[0],
+		Target: f[1],
+		Tool:   f[5],
+	}
 	for k, to := range []*int{&a.Registers, &a.Spilled, &a.Shared} {
 		if *to, err = strconv.Atoi(f[2+k]); err != nil {
 			return a, fmt.Errorf("column %d: %w", 3+k, err)

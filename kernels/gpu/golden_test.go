@@ -58,7 +58,9 @@ func TestGoldensRun(t *testing.T) {
 	}
 	for _, target := range targets {
 		dev := &texts{simulator: newSimulator(target)}
-		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
+		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+			return dev, nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,14 +84,17 @@ func runGolden(t *testing.T, b *Backend, device *texts, g Golden) {
 		t.Errorf("%s: %v", name, err)
 		return
 	}
-	if text := device.loaded[len(device.loaded)-1]; text != g.PTX || k.Source() != g.PTX {
+	if text := device.loaded[len(device.loaded)-1]; text != g.PTX ||
+		k.Source() != g.PTX {
 		t.Errorf("%s: another text was loaded", name)
 	}
 	v, err := check.NewVerifier(g.Program.Fusion, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := v.For(kernels.Device{Backend: "gpu", TF32: true}, g.Plan).Verify(t.Context(), k); err != nil {
+	if err := v.For(
+		kernels.Device{Backend: "gpu", TF32: true}, g.Plan,
+	).Verify(t.Context(), k); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
 }
@@ -102,7 +107,8 @@ func TestGoldenOfAnotherText(t *testing.T) {
 	}
 	b, g := New(simulatedSession(t, "H100")), all[0]
 	g.PTX = strings.Replace(g.PTX, "ret;", "ret; // changed", 1)
-	if _, err := b.CompileGolden(t.Context(), g); err == nil || !strings.Contains(err.Error(), "another text") {
+	if _, err := b.CompileGolden(t.Context(), g); err == nil ||
+		!strings.Contains(err.Error(), "another text") {
 		t.Errorf("%v", err)
 	}
 }

@@ -26,7 +26,9 @@ const (
 	highest = math.MaxInt32
 )
 
-func narrow(in index.Interval) bool { return in.Lo >= lowest && in.Hi <= highest }
+func narrow(in index.Interval) bool {
+	return in.Lo >= lowest && in.Hi <= highest
+}
 
 // bind says in which register a variable is.
 func (e *emitter) bind(v index.Expr, r operand) {
@@ -65,7 +67,8 @@ func (e *emitter) sum(x index.Expr) operand {
 	if r, ok := e.remainder(x, terms); ok {
 		return r
 	}
-	if len(terms) == 1 && c == 0 && terms[0].Factor == 1 {
+	if len(terms) == 1 && c == 0 &&
+		terms[0].Factor == 1 {
 		return e.atom(x)
 	}
 	var total operand
@@ -84,7 +87,9 @@ func (e *emitter) addTerm(total, atom operand, k int64) operand {
 	case total == "" && k == 1:
 		return atom
 	case total == "" && power:
-		return e.asm.get(kindB32, "shl.b32", atom, bits.TrailingZeros64(uint64(k)))
+		return e.asm.get(
+			kindB32, "shl.b32", atom, bits.TrailingZeros64(uint64(k)),
+		)
 	case total == "":
 		return e.asm.get(kindB32, "mul.lo.s32", atom, int32(k))
 	case k == 1:
@@ -92,12 +97,16 @@ func (e *emitter) addTerm(total, atom operand, k int64) operand {
 	case k == -1:
 		return e.asm.get(kindB32, "sub.s32", total, atom)
 	}
-	return e.asm.get(kindB32, "mad.lo.s32", atom, int32(k), total)
+	return e.asm.get(
+		kindB32, "mad.lo.s32", atom, int32(k), total,
+	)
 }
 
 // remainder finds a part k·y − k·d·⌊y/d⌋ of a sum, for d a power of two, which
 // is k·(y and d−1).
-func (e *emitter) remainder(x index.Expr, terms []index.Term) (operand, bool) {
+func (e *emitter) remainder(
+	x index.Expr, terms []index.Term,
+) (operand, bool) {
 	for _, t := range terms {
 		kind, args := t.Of.Atom()
 		if kind != index.QuotientAtom {
@@ -107,17 +116,22 @@ func (e *emitter) remainder(x index.Expr, terms []index.Term) (operand, bool) {
 		if !ok || d&(d-1) != 0 || t.Factor%d != 0 {
 			continue
 		}
-		k, y := -t.Factor/d, args[0]
+		k := -t.Factor / d
+		y := args[0]
 		rest := x.Sub(t.Of.Scale(t.Factor)).Sub(y.Scale(k))
 		left, _ := rest.Terms()
 		inside, _ := y.Terms()
-		if len(left) != len(terms)-1-len(inside) || !narrow(y.Range()) || !narrow(rest.Range()) {
+		if len(left) != len(terms)-1-len(inside) ||
+			!narrow(y.Range()) ||
+			!narrow(rest.Range()) {
 			continue
 		}
 		mod := e.asm.get(kindB32, "and.b32", e.num(y), d-1)
 		if len(left) == 0 {
 			if c, _ := rest.Value(); c != 0 {
-				return e.asm.get(kindB32, "add.s32", e.addTerm("", mod, k), c), true
+				return e.asm.get(
+					kindB32, "add.s32", e.addTerm("", mod, k), c,
+				), true
 			}
 			return e.addTerm("", mod, k), true
 		}
@@ -133,16 +147,23 @@ func (e *emitter) atom(x index.Expr) operand {
 	case index.QuotientAtom:
 		return e.quotient(args[0], args[1])
 	case index.MinAtom:
-		return e.asm.get(kindB32, "min.s32", e.num(args[0]), 0)
+		return e.asm.get(
+			kindB32, "min.s32", e.num(args[0]), 0,
+		)
 	case index.ProductAtom:
 		product := e.num(args[0])
 		for _, f := range args[1:] {
-			product = e.asm.get(kindB32, "mul.lo.s32", product, e.num(f))
+			product = e.asm.get(
+				kindB32, "mul.lo.s32", product, e.num(f),
+			)
 		}
 		return product
 	}
 	if p, ok := e.xors[x]; ok {
-		return e.asm.get(kindB32, "xor.b32", e.num(p.x), e.num(p.y))
+		return e.asm.get(
+			kindB32, "xor.b32", e.num(p.x),
+			e.num(p.y),
+		)
 	}
 	if e.loopsOverTiles() && e.tileLoop == nil {
 		e.reject("persistent=1 is for products by warpgroups, which are the first thing that a block does")
@@ -159,12 +180,17 @@ func (e *emitter) quotient(x, y index.Expr) operand {
 	d, ok := y.Value()
 	switch {
 	case !ok && in.Lo >= 0:
-		return e.asm.get(kindB32, "div.u32", e.num(x), e.num(y))
+		return e.asm.get(
+			kindB32, "div.u32", e.num(x), e.num(y),
+		)
 	case !ok:
 		e.reject("a negative index is divided by what is known at run time: %s", x)
 		return "0"
 	case d&(d-1) == 0:
-		return e.asm.get(kindB32, "shr.s32", e.num(x), bits.TrailingZeros64(uint64(d)))
+		return e.asm.get(
+			kindB32, "shr.s32", e.num(x),
+			bits.TrailingZeros64(uint64(d)),
+		)
 	case in.Lo < 0:
 		whole := (-in.Lo + d - 1) / d
 		q := e.quotient(x.AddConst(whole*d), y)
@@ -172,7 +198,9 @@ func (e *emitter) quotient(x, y index.Expr) operand {
 	}
 	l := bits.Len64(uint64(d - 1))
 	m := uint64(1)<<(31+l)/uint64(d) + 1
-	high := e.asm.get(kindB32, "mul.hi.u32", e.num(x), int64(m))
+	high := e.asm.get(
+		kindB32, "mul.hi.u32", e.num(x), int64(m),
+	)
 	if l == 1 {
 		return high
 	}
@@ -190,10 +218,17 @@ func (e *emitter) wide(x index.Expr) operand {
 	for _, t := range terms {
 		if !narrow(index.Interval{Lo: t.Factor, Hi: t.Factor}) {
 			k := e.asm.in(kindB64, integer(t.Factor))
-			total = e.asm.get(kindB64, "mad.lo.s64", e.asm.get(kindB64, "cvt.s64.s32", e.num(t.Of)), k, total)
+			total = e.asm.get(
+				kindB64, "mad.lo.s64",
+				e.asm.get(kindB64, "cvt.s64.s32", e.num(t.Of)),
+				k, total,
+			)
 			continue
 		}
-		total = e.asm.get(kindB64, "mad.wide.s32", e.num(t.Of), t.Factor, total)
+		total = e.asm.get(
+			kindB64, "mad.wide.s32",
+			e.num(t.Of), t.Factor, total,
+		)
 	}
 	e.asm.scope.sums[key] = total
 	return total
@@ -203,17 +238,34 @@ func (e *emitter) wide(x index.Expr) operand {
 // shared memory have 32 bits, and no register with one goes below 0.
 func (e *emitter) at(m memory, x index.Expr, size int64) address {
 	terms, c := x.Terms()
-	rest, offset := x.AddConst(-c), m.first+c*size
+	rest := x.AddConst(-c)
+	offset := m.first + c*size
 	switch {
 	case len(terms) == 0:
 		return address{m.base, offset}
 	case m.space == shared:
 		below := min(0, rest.Range().Lo)
-		return address{e.asm.get(kindB32, "mad.lo.s32", e.num(rest.AddConst(-below)), size, m.base), offset + below*size}
+		return address{
+			e.asm.get(
+				kindB32, "mad.lo.s32",
+				e.num(rest.AddConst(-below)),
+				size, m.base,
+			),
+			offset + below*size,
+		}
 	case narrow(rest.Range()):
-		return address{e.asm.get(kindB64, "mad.wide.s32", e.num(rest), size, m.base), offset}
+		return address{
+			e.asm.get(kindB64, "mad.wide.s32", e.num(rest), size, m.base),
+			offset,
+		}
 	}
-	return address{e.asm.get(kindB64, "add.s64", m.base, e.wide(rest.Scale(size))), offset}
+	return address{
+		e.asm.get(
+			kindB64, "add.s64", m.base,
+			e.wide(rest.Scale(size)),
+		),
+		offset,
+	}
 }
 
 // Conditions are all to hold: each says that an expression is not negative.
@@ -249,7 +301,9 @@ func (c conditions) all(d conditions) conditions {
 
 // within adds lo ≤ x < hi.
 func (c conditions) within(x, lo, hi index.Expr) conditions {
-	return c.and(x.Sub(lo)).and(hi.Sub(x).AddConst(-1))
+	return c.and(x.Sub(lo)).and(
+		hi.Sub(x).AddConst(-1),
+	)
 }
 
 // guard is a predicate that is true where the conditions hold.
@@ -261,10 +315,19 @@ func (e *emitter) guard(c conditions) operand {
 		}
 		terms, k := x.Terms()
 		if len(terms) == 1 && terms[0].Factor == -1 {
-			p = e.asm.and(p, e.asm.get(kindPred, "setp.le.s32", e.num(terms[0].Of), k))
+			p = e.asm.and(
+				p,
+				e.asm.get(kindPred, "setp.le.s32", e.num(terms[0].Of), k),
+			)
 			continue
 		}
-		p = e.asm.and(p, e.asm.get(kindPred, "setp.ge.s32", e.num(x.AddConst(-k)), -k))
+		p = e.asm.and(
+			p,
+			e.asm.get(
+				kindPred, "setp.ge.s32",
+				e.num(x.AddConst(-k)), -k,
+			),
+		)
 	}
 	return p
 }

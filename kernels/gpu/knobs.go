@@ -49,8 +49,12 @@ func knobsOf(plan kernels.Plan, s device.Spec) (knobs, error) {
 	var k knobs
 	for _, row := range knobTable {
 		v := plan.Knob(row.name, row.def)
-		if v < row.lo || v > row.hi || row.power && v&(v-1) != 0 {
-			return k, fmt.Errorf("%s=%d is not between %d and %d, or no power of two where it has to be", row.name, v, row.lo, row.hi)
+		if v < row.lo || v > row.hi ||
+			row.power && v&(v-1) != 0 {
+			return k, fmt.Errorf(
+				"%s=%d is not between %d and %d, or no power of two where it has to be",
+				row.name, v, row.lo, row.hi,
+			)
 		}
 		*row.of(&k) = int(v)
 	}
@@ -60,7 +64,10 @@ func knobsOf(plan kernels.Plan, s device.Spec) (knobs, error) {
 		}
 	}
 	if k.cluster > max(1, s.Cluster) {
-		return k, fmt.Errorf("cluster=%d is more than the %d blocks of a cluster of %s", k.cluster, max(1, s.Cluster), s.Target)
+		return k, fmt.Errorf(
+			"cluster=%d is more than the %d blocks of a cluster of %s",
+			k.cluster, max(1, s.Cluster), s.Target,
+		)
 	}
 	if k.warps*device.WarpThreads > s.BlockThreads {
 		return k, fmt.Errorf("warps=%d is more than the %d threads of a block", k.warps, s.BlockThreads)

@@ -87,8 +87,15 @@ func (s *subject) compile(text string, plan kernels.Plan, sheet device.Spec) err
 	if err != nil {
 		return err
 	}
-	s.kernel = &kernel{in: len(p.Fusion.Params), out: len(kernels.OutputShapes(p.Fusion))}
-	s.kernel.work = &device.Executable{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
+	s.kernel = &kernel{
+		in:  len(p.Fusion.Params),
+		out: len(kernels.OutputShapes(p.Fusion)),
+	}
+	s.kernel.work = &device.Executable{
+		PTX:     string(im.module.Text()),
+		Scratch: im.scratch,
+		Steps:   im.steps,
+	}
 	if s.module, err = ptx.Parse(s.class, im.module.Text()); err != nil {
 		return err
 	}
@@ -136,7 +143,9 @@ type recorded struct {
 	out *[][]byte
 }
 
-func (k recorded) Run(ctx context.Context, in, out []kernels.Buffer) (d time.Duration, err error) {
+func (k recorded) Run(
+	ctx context.Context, in, out []kernels.Buffer,
+) (d time.Duration, err error) {
 	d, err = k.kernel.Run(ctx, in, out)
 	for _, b := range out {
 		*k.out = append(*k.out, slices.Clone(b.Data))
@@ -145,7 +154,9 @@ func (k recorded) Run(ctx context.Context, in, out []kernels.Buffer) (d time.Dur
 }
 
 // compute is what an entry makes of other inputs.
-func (s *subject) compute(e *ptx.Entry, in []kernels.Buffer) (out []kernels.Buffer, err error) {
+func (s *subject) compute(
+	e *ptx.Entry, in []kernels.Buffer,
+) (out []kernels.Buffer, err error) {
 	for _, shape := range s.results {
 		b, err := kernels.NewBuffer(shape)
 		if err != nil {
@@ -181,7 +192,9 @@ func (s *subject) load(e *ptx.Entry, opt sim.Options) (*kernel, *simulator, erro
 	}
 	dev := newSimulator(s.target)
 	dev.options = opt
-	session, err := device.NewSession(context.Background(), func(context.Context) (device.Driver, error) { return prepared{dev, program}, nil })
+	session, err := device.NewSession(context.Background(), func(context.Context) (device.Driver, error) {
+		return prepared{dev, program}, nil
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -267,7 +280,9 @@ func (m *mutant) tell(r trial, damaged *ptx.Entry) outcome {
 		return outcome("equal: " + reason)
 	case !equal:
 		return near
-	case !synchronises(in.Opcode.Op) && !(isFloat(in) && slices.Contains(arithmetics, in.Opcode.Op)) && in.Opcode.Op != ptx.OpMov && m.of.elsewhere(damaged):
+	case !synchronises(in.Opcode.Op) &&
+		!(isFloat(in) && slices.Contains(arithmetics, in.Opcode.Op)) &&
+		in.Opcode.Op != ptx.OpMov && m.of.elsewhere(damaged):
 		return indices
 	}
 	return alike
@@ -280,7 +295,10 @@ func (s *subject) elsewhere(damaged *ptx.Entry) bool {
 	for _, in := range s.others {
 		got, err := s.compute(damaged, in)
 		want, err2 := s.compute(s.entry, in)
-		if err != nil || err2 != nil || !slices.EqualFunc(got, want, func(x, y kernels.Buffer) bool { return bytes.Equal(x.Data, y.Data) }) {
+		if err != nil || err2 != nil ||
+			!slices.EqualFunc(got, want, func(x, y kernels.Buffer) bool {
+				return bytes.Equal(x.Data, y.Data)
+			}) {
 			return false
 		}
 	}
@@ -291,8 +309,10 @@ func (s *subject) elsewhere(damaged *ptx.Entry) bool {
 // same without it proves nothing.
 func synchronises(op ptx.Op) bool {
 	switch op {
-	case ptx.OpBarSync, ptx.OpBarWarpSync, ptx.OpBarrierClusterArrive, ptx.OpBarrierClusterWait, ptx.OpMembar, ptx.OpFence, ptx.OpFenceProxy, ptx.OpFenceMbarrierInit,
-		ptx.OpCpAsyncCommitGroup, ptx.OpCpAsyncWaitGroup, ptx.OpCpAsyncWaitAll, ptx.OpWgmmaFence, ptx.OpWgmmaCommitGroup, ptx.OpWgmmaWaitGroup,
+	case ptx.OpBarSync, ptx.OpBarWarpSync, ptx.OpBarrierClusterArrive, ptx.OpBarrierClusterWait, ptx.OpMembar,
+		ptx.OpFence, ptx.OpFenceProxy, ptx.OpFenceMbarrierInit,
+		ptx.OpCpAsyncCommitGroup, ptx.OpCpAsyncWaitGroup, ptx.OpCpAsyncWaitAll, ptx.OpWgmmaFence, ptx.OpWgmmaCommitGroup,
+		ptx.OpWgmmaWaitGroup,
 		ptx.OpMbarrierInit, ptx.OpMbarrierArrive, ptx.OpMbarrierTryWait:
 		return true
 	}
@@ -329,7 +349,9 @@ const eitherFence = "either fence makes the mbarriers known; both dropped are a 
 func reasonFor(m *mutant) string {
 	text := m.of.entry.InstrText(&m.of.entry.Body[m.at].Instr)
 	for _, r := range reasons {
-		if r.damage == m.damage.name && strings.HasPrefix(m.of.name(), r.class) && strings.Contains(text, r.text) {
+		if r.damage == m.damage.name &&
+			strings.HasPrefix(m.of.name(), r.class) &&
+			strings.Contains(text, r.text) {
 			return r.reason
 		}
 	}
@@ -350,22 +372,36 @@ func (s *subject) equivalent(k int, x *edit, e *ptx.Entry) outcome {
 	in := &s.entry.Body[k].Instr
 	stops := func(with ...ptx.Stmt) bool {
 		changed := (&edit{k, k + 1, with}).apply(e)
-		return s.run(&changed, sim.Options{Workers: 1, Budget: 2*s.budget + 10_000}).err != nil
+		return s.run(&changed, sim.Options{
+			Workers: 1,
+			Budget:  2*s.budget + 10_000,
+		}).err != nil
 	}
-	trap := func(g ptx.Guard) ptx.Stmt { return instruction(ptx.Instr{Guard: g, Opcode: opcode("trap")}) }
+	trap := func(g ptx.Guard) ptx.Stmt {
+		return instruction(ptx.Instr{Guard: g, Opcode: opcode("trap")})
+	}
 	original, with := s.entry.Body[k], x.with
 	switch {
 	case !stops(trap(in.Guard), original):
 		return unreached
-	case len(with) == 1 && guarded(in) && !guarded(&with[0].Instr) && !stops(trap(ptx.Guard{Reg: in.Guard.Reg, Neg: !in.Guard.Neg}), original):
+	case len(with) == 1 && guarded(in) &&
+		!guarded(&with[0].Instr) &&
+		!stops(trap(ptx.Guard{
+			Reg: in.Guard.Reg,
+			Neg: !in.Guard.Neg,
+		}), original):
 		return always
-	case len(with) == 0 && guarded(in) && in.Opcode.Op == ptx.OpBra && !stops(trap(in.Guard), original):
+	case len(with) == 0 && guarded(in) &&
+		in.Opcode.Op == ptx.OpBra &&
+		!stops(trap(in.Guard), original):
 		return unreached
 	case s.unread(in):
 		return unused
 	case in.Opcode.Op == ptx.OpMov && in.Operands[1].IsImm() && len(with) == 0: // reads of what is not written are found
 		return undefined
-	case in.Opcode.Op == ptx.OpMov && in.Operands[1].Kind == ptx.KindF32 && s.unseen(k):
+	case in.Opcode.Op == ptx.OpMov &&
+		in.Operands[1].Kind == ptx.KindF32 &&
+		s.unseen(k):
 		return unseen
 	}
 	if compared := comparison(e, in, with); compared != nil && !stops(compared...) {
@@ -377,15 +413,21 @@ func (s *subject) equivalent(k int, x *edit, e *ptx.Entry) outcome {
 // unseen says whether results stay what they are when a register starts as NaN.
 func (s *subject) unseen(k int) bool {
 	in := s.entry.Body[k].Instr
-	in.Operands = []ptx.Operand{in.Operands[0], ptx.F32Imm(float32(math.NaN()))}
-	changed := (&edit{k, k + 1, []ptx.Stmt{instruction(in)}}).apply(s.entry)
+	in.Operands = []ptx.Operand{
+		in.Operands[0], ptx.F32Imm(float32(math.NaN())),
+	}
+	changed := (&edit{
+		k, k + 1, []ptx.Stmt{instruction(in)},
+	}).apply(s.entry)
 	r := s.run(&changed, sim.Options{Workers: 1})
 	return r.err == nil && slices.EqualFunc(r.out, s.out, bytes.Equal)
 }
 
 // unread says whether an instruction has one result and nobody reads it.
 func (s *subject) unread(in *ptx.Instr) bool {
-	if len(in.Operands) == 0 || in.Operands[0].Kind != ptx.KindReg || in.Opcode.Op == ptx.OpSt {
+	if len(in.Operands) == 0 ||
+		in.Operands[0].Kind != ptx.KindReg ||
+		in.Opcode.Op == ptx.OpSt {
 		return false
 	}
 	d := in.Operands[0].Reg
@@ -398,7 +440,8 @@ func (s *subject) unread(in *ptx.Instr) bool {
 			return false
 		}
 		for n := range other.Operands {
-			if mentions(&other.Operands[n], d) && (n > 0 || other.Operands[n].Kind != ptx.KindReg || other.Opcode.Op == ptx.OpSetmaxnreg) {
+			if mentions(&other.Operands[n], d) &&
+				(n > 0 || other.Operands[n].Kind != ptx.KindReg || other.Opcode.Op == ptx.OpSetmaxnreg) {
 				return false
 			}
 		}
@@ -407,18 +450,22 @@ func (s *subject) unread(in *ptx.Instr) bool {
 }
 
 func mentions(o *ptx.Operand, r ptx.Reg) bool {
-	return o.Reg == r || slices.ContainsFunc(o.List, func(x ptx.Operand) bool { return mentions(&x, r) })
+	return o.Reg == r ||
+		slices.ContainsFunc(o.List, func(x ptx.Operand) bool { return mentions(&x, r) })
 }
 
 // comparison computes both what an instruction and what one in its place does,
 // and stops where they differ.
 func comparison(e *ptx.Entry, in *ptx.Instr, with []ptx.Stmt) []ptx.Stmt {
-	if len(with) != 1 || guarded(in) || len(in.Operands) == 0 || in.Operands[0].Kind != ptx.KindReg {
+	if len(with) != 1 || guarded(in) ||
+		len(in.Operands) == 0 ||
+		in.Operands[0].Kind != ptx.KindReg {
 		return nil
 	}
 	other, d := with[0].Instr, in.Operands[0]
 	t := e.RegType(d.Reg)
-	if guarded(&other) || len(other.Operands) == 0 || !same(&other.Operands[0], &d) {
+	if guarded(&other) || len(other.Operands) == 0 ||
+		!same(&other.Operands[0], &d) {
 		return nil
 	}
 	copied, declared := register(e, t)
@@ -432,13 +479,19 @@ func comparison(e *ptx.Entry, in *ptx.Instr, with []ptx.Stmt) []ptx.Stmt {
 	case ptx.F32:
 		x, first := register(e, ptx.B32)
 		y, second := register(e, ptx.B32)
-		all = append(all, first, second, instr("mov.b32", x, d), instr("mov.b32", y, copied), instr("setp.ne.b32", differ, x, y))
+		all = append(
+			all, first, second, instr("mov.b32", x, d),
+			instr("mov.b32", y, copied), instr("setp.ne.b32", differ, x, y),
+		)
 	case ptx.B16, ptx.B32, ptx.B64:
 		all = append(all, instr("setp.ne."+t.String(), differ, d, copied))
 	default:
 		return nil
 	}
-	return append(all, instruction(ptx.Instr{Guard: ptx.Guard{Reg: differ.Reg}, Opcode: opcode("trap")}))
+	return append(
+		all,
+		instruction(ptx.Instr{Guard: ptx.Guard{Reg: differ.Reg}, Opcode: opcode("trap")}),
+	)
 }
 
 // siteLimit is how many sites of a kind are damaged in a kernel.
@@ -462,7 +515,9 @@ func TestMutants(t *testing.T) {
 		for n := range damages {
 			d := &damages[n]
 			at := d.sites(s.entry)
-			rng.Shuffle(len(at), func(i, j int) { at[i], at[j] = at[j], at[i] })
+			rng.Shuffle(len(at), func(i, j int) {
+				at[i], at[j] = at[j], at[i]
+			})
 			for _, k := range at[:min(len(at), siteLimit())] {
 				mutants = append(mutants, &mutant{of: s, damage: d, at: k})
 			}
@@ -480,7 +535,11 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		if m.became == alike || m.became == near {
 			in := m.of.entry.Body[m.at]
-			t.Errorf("%s: %s: %s at line %d: %s", m.of.name(), m.damage.name, m.became, in.Line, m.of.entry.InstrText(&in.Instr))
+			t.Errorf(
+				"%s: %s: %s at line %d: %s",
+				m.of.name(), m.damage.name, m.became,
+				in.Line, m.of.entry.InstrText(&in.Instr),
+			)
 		}
 	}
 }

@@ -43,13 +43,26 @@ func (e *emitter) newMathGroup() *mathGroup {
 	}
 	a := e.asm
 	t := &mathGroup{private: e.hints.groupBytes}
-	t.number = a.get(kindB32, "shfl.sync.idx.b32", a.get(kindB32, "shr.u32", e.tid, bits.TrailingZeros64(uint64(e.threads))), 0, device.WarpThreads-1, -1)
+	t.number = a.get(
+		kindB32, "shfl.sync.idx.b32",
+		a.get(kindB32, "shr.u32", e.tid, bits.TrailingZeros64(uint64(e.threads))),
+		0, device.WarpThreads-1, -1,
+	)
 	t.barrier = a.get(kindB32, "add.s32", t.number, groupBarrier)
 	t.turn = a.get(kindB32, "add.s32", t.number, turnBarrier)
-	t.nextTurn = a.get(kindB32, "sub.s32", a.in(kindB32, integer(turnBarrier+1)), t.number)
-	e.smem = a.get(kindB32, "mad.lo.s32", t.number, t.private, e.smem)
+	t.nextTurn = a.get(
+		kindB32, "sub.s32",
+		a.in(kindB32, integer(turnBarrier+1)),
+		t.number,
+	)
+	e.smem = a.get(
+		kindB32, "mad.lo.s32", t.number, t.private, e.smem,
+	)
 	a.note("the first turn is that of team 0")
-	a.when(a.get(kindPred, "setp.eq.s32", t.number, 1), "bar.arrive", t.nextTurn, 2*e.threads)
+	a.when(
+		a.get(kindPred, "setp.eq.s32", t.number, 1),
+		"bar.arrive", t.nextTurn, 2*e.threads,
+	)
 	return t
 }
 
@@ -59,8 +72,10 @@ func (e *emitter) sizeMathGroups() {
 	if e.mathGroup == nil {
 		return
 	}
-	own := (e.shared - e.common + maxVectorBytes - 1) / maxVectorBytes * maxVectorBytes
-	e.hints.changed = e.hints.changed || own != e.hints.groupBytes
+	own := (e.shared - e.common + maxVectorBytes - 1) /
+		maxVectorBytes * maxVectorBytes
+	e.hints.changed = e.hints.changed ||
+		own != e.hints.groupBytes
 	e.hints.groupBytes = own
 	e.shared = e.common + int64(e.knobs.mathGroups())*own
 }
@@ -68,14 +83,18 @@ func (e *emitter) sizeMathGroups() {
 // startOf moves a cursor, and the offset that goes with it, to the slot of a team's
 // first tile, which is that of iteration 0 or total.
 func (r *ring) startOf(c cursor, offset operand) {
-	t, a := r.e.mathGroup, r.e.asm
+	t := r.e.mathGroup
+	a := r.e.asm
 	if t == nil {
 		return
 	}
-	slot, wraps := r.total%r.slots, r.total/r.slots
+	slot := r.total % r.slots
+	wraps := r.total / r.slots
 	if slot > 0 {
 		a.do("mad.lo.s32", c.at, t.number, 8*slot, c.at)
-		a.do("mad.lo.s32", offset, t.number, slot*r.bytes/matrixRow, offset)
+		a.do(
+			"mad.lo.s32", offset, t.number, slot*r.bytes/matrixRow, offset,
+		)
 	}
 	if wraps%2 > 0 {
 		a.do("mov.b32", c.parity, t.number)
@@ -92,14 +111,21 @@ func (r *ring) takeTurn() {
 
 // passTurn lets the other team begin, if there is another tile.
 func (r *ring) passTurn() {
-	e, a := r.e, r.e.asm
+	e := r.e
+	a := r.e.asm
 	if e.mathGroup == nil {
 		return
 	}
-	p, next := a.fresh(kindPred), a.fresh(kindB32)
-	a.do("add.s32", next, e.tileLoop.tile, a.get(kindB32, "mov.u32", gridSize))
+	p := a.fresh(kindPred)
+	next := a.fresh(kindB32)
+	a.do(
+		"add.s32", next, e.tileLoop.tile,
+		a.get(kindB32, "mov.u32", gridSize),
+	)
 	a.do("setp.lt.s32", p, next, e.p.Programs())
-	a.when(p, "bar.arrive", e.mathGroup.nextTurn, 2*e.threads)
+	a.when(
+		p, "bar.arrive", e.mathGroup.nextTurn, 2*e.threads,
+	)
 }
 
 // skip moves on over the slots of the other team's tile.
@@ -108,14 +134,17 @@ func (r *ring) skip(c cursor, offset operand) {
 	if r.e.mathGroup == nil {
 		return
 	}
-	slot, wraps := r.total%r.slots, r.total/r.slots
+	slot := r.total % r.slots
+	wraps := r.total / r.slots
 	if slot > 0 {
 		p := a.fresh(kindPred)
 		a.do("add.s32", c.at, c.at, 8*slot)
 		a.do("add.s32", offset, offset, slot*r.bytes/matrixRow)
 		a.do("setp.ge.s32", p, c.at, r.empty)
 		a.when(p, "sub.s32", c.at, c.at, 8*r.slots)
-		a.when(p, "sub.s32", offset, offset, r.slots*r.bytes/matrixRow)
+		a.when(
+			p, "sub.s32", offset, offset, r.slots*r.bytes/matrixRow,
+		)
 		a.when(p, "xor.b32", c.parity, c.parity, 1)
 	}
 	if wraps%2 > 0 {

@@ -45,7 +45,11 @@ type slotOperand struct {
 // pipelined emits a loop as a pipeline if it consists of products on tensor
 // cores, or of others whose operands are copied as they are; it says whether it did.
 func (e *emitter) pipelined(l *symtile.Loop, closers []accumulator) bool {
-	p := &pipeline{e: e, part: e.iterationRange(l.Dims), slots: int64(e.knobs.stages)}
+	p := &pipeline{
+		e:     e,
+		part:  e.iterationRange(l.Dims),
+		slots: int64(e.knobs.stages),
+	}
 	for _, c := range closers {
 		d, ok := c.(pipelinedDot)
 		if !ok || d.parts() == nil {
@@ -55,9 +59,14 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []accumulator) bool {
 	}
 	busy := func(s symtile.Step) bool {
 		code := e.p.Ops[s.Op].Code
-		return s.Loop != nil || e.hints.staged[s.Op] || (code == hlo.OpDot || code == hlo.OpReduce) && !slices.Contains(l.Accumulators, s.Op) || len(e.p.Ops[s.Op].RuntimeArgs) > 0
+		return s.Loop != nil ||
+			e.hints.staged[s.Op] ||
+			(code == hlo.OpDot || code == hlo.OpReduce) &&
+				!slices.Contains(l.Accumulators, s.Op) ||
+			len(e.p.Ops[s.Op].RuntimeArgs) > 0
 	}
-	if p.slots < 2 || p.part.count < 2 || slices.ContainsFunc(l.Body, busy) {
+	if p.slots < 2 || p.part.count < 2 ||
+		slices.ContainsFunc(l.Body, busy) {
 		return false
 	}
 	p.slots = min(p.slots, p.part.minCount+1)
@@ -90,32 +99,50 @@ func (p *pipeline) layOut() {
 }
 
 func (p *pipeline) emit() {
-	e, a := p.e, p.e.asm
+	e := p.e
+	a := p.e.asm
 	outside := a.scope
 	base := a.get(kindB32, "add.s32", e.smem, p.at)
 	for s := range p.slots - 1 {
 		a.note("iteration %d into slot %d", s, s)
-		p.loadSlot(outside, e.asm.in(kindB32, integer(s)), coalesce.LoopRange{Lo: s, Hi: s}, memory{shared, base, s * p.bytes})
+		p.loadSlot(
+			outside, e.asm.in(kindB32, integer(s)),
+			coalesce.LoopRange{Lo: s, Hi: s},
+			memory{shared, base, s * p.bytes},
+		)
 		a.do("cp.async.commit_group")
 	}
 	for _, d := range p.dots {
 		d.prepare()
 	}
-	read, write, end := a.fresh(kindB32), a.fresh(kindB32), a.get(kindB32, "add.s32", base, p.bytes*p.slots)
+	read := a.fresh(kindB32)
+	write := a.fresh(kindB32)
+	end := a.get(
+		kindB32, "add.s32", base, p.bytes*p.slots,
+	)
 	a.do("mov.b32", read, base)
 	a.do("add.s32", write, base, p.bytes*(p.slots-1))
-	counter, next, more := a.fresh(kindB32), a.fresh(kindB32), a.fresh(kindPred)
-	again, skip := a.label("LOOP"), a.label("FILLED")
+	counter := a.fresh(kindB32)
+	next := a.fresh(kindB32)
+	more := a.fresh(kindPred)
+	again := a.label("LOOP")
+	skip := a.label("FILLED")
 	a.do("mov.b32", counter, 0)
 	limit := e.iterations(p.part)
-	a.note("%s, %d slots of %d bytes", p.part.note(), p.slots, p.bytes)
+	a.note(
+		"%s, %d slots of %d bytes", p.part.note(), p.slots, p.bytes,
+	)
 	a.place(again)
 	a.do("cp.async.wait_group", p.slots-2)
 	e.barrier()
 	a.do("add.s32", next, counter, p.slots-1)
 	a.do("setp.ge.s32", more, next, limit)
 	a.branch(more, skip)
-	p.loadSlot(outside, next, coalesce.LoopRange{Lo: p.slots - 1, Hi: p.part.count - 1}, memory{shared, write, 0})
+	p.loadSlot(
+		outside, next,
+		coalesce.LoopRange{Lo: p.slots - 1, Hi: p.part.count - 1},
+		memory{shared, write, 0},
+	)
 	a.place(skip)
 	a.do("cp.async.commit_group")
 	a.enter()
@@ -145,14 +172,21 @@ func (p *pipeline) loadSlot(outside *scope, n operand, all coalesce.LoopRange, s
 	defer e.after(e.around, e.ids)
 	e.during(e.atIteration(p.part, n), all)
 	for _, x := range p.parts {
-		x.copy(memory{shared, slot.base, slot.first + *x.at})
+		x.copy(memory{
+			shared, slot.base, slot.first + *x.at,
+		})
 	}
 }
 
 func (t *tensorDot) parts() []slotOperand {
 	var all []slotOperand
 	for _, m := range []*matrixTile{t.a, t.b} {
-		all = append(all, slotOperand{m.key(t), m.bytes, &m.at, func(to memory) { t.stageTile(m, to) }})
+		all = append(all, slotOperand{
+			m.key(t),
+			m.bytes,
+			&m.at,
+			func(to memory) { t.stageTile(m, to) },
+		})
 	}
 	return all
 }
@@ -178,7 +212,9 @@ func (t *tensorDot) prepare() {
 }
 
 func (t *tensorDot) multiplySlot(slot memory) {
-	t.multiply(memory{shared, slot.base, slot.first + t.a.at}, memory{shared, slot.base, slot.first + t.b.at})
+	t.multiply(memory{shared, slot.base, slot.first + t.a.at}, memory{
+		shared, slot.base, slot.first + t.b.at,
+	})
 }
 
 // parts of a scalar product are copied as they are where they are moved only and
@@ -187,10 +223,17 @@ func (s *scalarDot) parts() []slotOperand {
 	var all []slotOperand
 	for _, r := range []*rowTile{s.left, s.right} {
 		_, direct := s.e.trace(r.tile.arg, nil)
-		if !direct || s.e.typeOf(r.tile.arg, 0) != s.sum || s.sum.Size() < 4 {
+		if !direct ||
+			s.e.typeOf(r.tile.arg, 0) != s.sum ||
+			s.sum.Size() < 4 {
 			return nil
 		}
-		all = append(all, slotOperand{s.key(r), r.bytes(s.b), &r.at, func(to memory) { s.copyTile(r, to) }})
+		all = append(all, slotOperand{
+			s.key(r),
+			r.bytes(s.b),
+			&r.at,
+			func(to memory) { s.copyTile(r, to) },
+		})
 	}
 	return all
 }
@@ -198,24 +241,42 @@ func (s *scalarDot) parts() []slotOperand {
 func (s *scalarDot) prepare() {}
 
 func (s *scalarDot) multiplySlot(slot memory) {
-	s.products(memory{shared, slot.base, slot.first + s.left.at}, memory{shared, slot.base, slot.first + s.right.at})
+	s.products(memory{shared, slot.base, slot.first + s.left.at}, memory{
+		shared, slot.base, slot.first + s.right.at,
+	})
 }
 
 // copyTile starts the copies of an operand to a slot.
 func (s *scalarDot) copyTile(r *rowTile, to memory) {
 	e := s.e
 	e.asm.enter()
-	e.each(e.flat(r.tile.arg, s.sum.Size()).Layout, func(points []point) {
-		own := s.places(r, points)
-		from, param, _ := e.placesOf(r.tile, points)
-		in := memory{inputs, e.parameter(param), 0}
-		for k := 0; k < len(points); {
-			n := min(e.contiguousRun(s.sum, from[k:]), e.contiguousRun(s.sum, own[k:]))
-			e.touched(false, from[k].at, s.sum.Size(), int64(n), own[k].when.all(from[k].when))
-			e.copyAsync(e.at(to, own[k].at, s.sum.Size()), e.at(in, from[k].at, s.sum.Size()), int64(n)*s.sum.Size(), e.guard(own[k].when), e.guard(from[k].when))
-			k += n
-		}
-	})
+	e.each(
+		e.flat(r.tile.arg, s.sum.Size()).Layout,
+		func(points []point) {
+			own := s.places(r, points)
+			from, param, _ := e.placesOf(r.tile, points)
+			in := memory{inputs, e.parameter(param), 0}
+			for k := 0; k < len(points); {
+				n := min(
+					e.contiguousRun(s.sum, from[k:]),
+					e.contiguousRun(s.sum, own[k:]),
+				)
+				e.touched(
+					false, from[k].at,
+					s.sum.Size(), int64(n),
+					own[k].when.all(from[k].when),
+				)
+				e.copyAsync(
+					e.at(to, own[k].at, s.sum.Size()),
+					e.at(in, from[k].at, s.sum.Size()),
+					int64(n)*s.sum.Size(),
+					e.guard(own[k].when),
+					e.guard(from[k].when),
+				)
+				k += n
+			}
+		},
+	)
 	e.asm.leave()
 }
 
@@ -230,6 +291,9 @@ func (e *emitter) copyAsync(to, from address, bytes int64, p, there operand) {
 		e.asm.when(p, opcode, to, from, bytes)
 		return
 	}
-	size := e.asm.get(kindB32, "selp.b32", bytes, 0, e.asm.in(kindPred, there))
+	size := e.asm.get(
+		kindB32, "selp.b32", bytes, 0,
+		e.asm.in(kindPred, there),
+	)
 	e.asm.when(p, opcode, to, from, bytes, size)
 }

@@ -24,7 +24,10 @@ const (
 // Plans yields plans that fit the device by the estimate, the cheapest first.
 func (b *Backend) Plans(p *symtile.Program) iter.Seq[kernels.Plan] {
 	return func(yield func(kernels.Plan) bool) {
-		all, _ := feasibleCandidates(p, b.session.Spec(), b.precisions(p)) // Default says why there are none
+		// Default says why there are none
+		all, _ := feasibleCandidates(
+			p, b.session.Spec(), b.precisions(p),
+		)
 		for _, c := range all[:min(len(all), maxOffered)] {
 			if !yield(c.plan()) {
 				return
@@ -49,7 +52,9 @@ func TF32Plan(p *symtile.Program, s device.Spec) (kernels.Plan, error) {
 	return cheapest(p, s, roundings(p))
 }
 
-func cheapest(p *symtile.Program, s device.Spec, tf32 []int) (kernels.Plan, error) {
+func cheapest(
+	p *symtile.Program, s device.Spec, tf32 []int,
+) (kernels.Plan, error) {
 	all, err := feasibleCandidates(p, s, tf32)
 	if err != nil {
 		return kernels.Plan{}, err
@@ -76,7 +81,9 @@ func (b *Backend) precisions(p *symtile.Program) []int {
 
 // roundings are the values of tf32 that are worth trying.
 func roundings(p *symtile.Program) []int {
-	if slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return takesTF32(p, op) }) {
+	if slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
+		return takesTF32(p, op)
+	}) {
 		return []int{0, 1}
 	}
 	return noTF32
@@ -84,18 +91,23 @@ func roundings(p *symtile.Program) []int {
 
 // takesTF32 says whether an op is a product of f32.
 func takesTF32(p *symtile.Program, op symtile.Op) bool {
-	return op.Code == hlo.OpDot && p.Ops[op.Args[0]].Instr.Shape.DType == hlo.F32 && p.Ops[op.Args[1]].Instr.Shape.DType == hlo.F32
+	return op.Code == hlo.OpDot &&
+		p.Ops[op.Args[0]].Instr.Shape.DType == hlo.F32 &&
+		p.Ops[op.Args[1]].Instr.Shape.DType == hlo.F32
 }
 
 // feasibleCandidates lists the candidates that fit, the cheapest first.
-func feasibleCandidates(p *symtile.Program, s device.Spec, tf32 []int) ([]candidate, error) {
+func feasibleCandidates(
+	p *symtile.Program, s device.Spec, tf32 []int,
+) ([]candidate, error) {
 	m, err := newEstimate(p, s)
 	if err != nil {
 		return nil, err
 	}
 	var all []candidate
 	limit := math.Inf(1) // of what is cheap enough to be kept
-	looked, launches := 0, choices(p, s, tf32)
+	looked := 0
+	launches := choices(p, s, tf32)
 	for t := range p.Space.Tilings() {
 		if looked++; looked > maxEnumerated {
 			break
@@ -108,7 +120,8 @@ func feasibleCandidates(p *symtile.Program, s device.Spec, tf32 []int) ([]candid
 		for _, k := range launches {
 			k.group = m.group(t)
 			for _, k.splitk = range shares {
-				if c := m.candidate(t, programs, k); c.seconds < limit && m.fits(c) {
+				c := m.candidate(t, programs, k)
+				if c.seconds < limit && m.fits(c) {
 					all = append(all, c)
 				}
 			}
@@ -123,7 +136,9 @@ func feasibleCandidates(p *symtile.Program, s device.Spec, tf32 []int) ([]candid
 
 // cheapestOffered sorts candidates, and keeps as many as are offered.
 func cheapestOffered(all []candidate) []candidate {
-	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.seconds, y.seconds) })
+	slices.SortStableFunc(all, func(x, y candidate) int {
+		return cmp.Compare(x.seconds, y.seconds)
+	})
 	return all[:min(len(all), maxOffered)]
 }
 
@@ -141,7 +156,8 @@ func (m *estimate) ranked(all []candidate) []candidate {
 	}
 	for left := all; len(left) > 0; {
 		n := 1
-		for n < len(left) && left[n].seconds <= left[0].seconds*near {
+		for n < len(left) &&
+			left[n].seconds <= left[0].seconds*near {
 			n++
 		}
 		slices.SortStableFunc(left[:n], candidate.compareResources)
@@ -156,8 +172,12 @@ func (m *estimate) ranked(all []candidate) []candidate {
 // block; elements of a thread.
 func (c candidate) compareResources(d candidate) int {
 	return cmp.Or(
-		cmp.Compare(roundedLog(c.moved), roundedLog(d.moved)), cmp.Compare(c.effectiveThreads(), d.effectiveThreads()),
-		cmp.Compare(c.idleQuarters(), d.idleQuarters()), cmp.Compare(c.shared, d.shared), cmp.Compare(c.slots, d.slots))
+		cmp.Compare(roundedLog(c.moved), roundedLog(d.moved)),
+		cmp.Compare(c.effectiveThreads(), d.effectiveThreads()),
+		cmp.Compare(c.idleQuarters(), d.idleQuarters()),
+		cmp.Compare(c.shared, d.shared),
+		cmp.Compare(c.slots, d.slots),
+	)
 }
 
 // effectiveThreads is the threads of all blocks.
@@ -174,16 +194,20 @@ const coveringElements = 8
 
 // idleQuarters are the quarters of an SM without a warp of a block that has elements for it.
 func (c candidate) idleQuarters() int {
-	return max(0, device.SubPartitions-max(1, c.knobs.warps)) * min(1, int(max(c.slots, c.partials))/2)
+	return max(0, device.SubPartitions-max(1, c.knobs.warps)) *
+		min(1, int(max(c.slots, c.partials))/2)
 }
 
 // group is how many rows of tiles of a product go together: enough for blocks
 // that run at the same time to be about square, and a divisor of all.
 func (m *estimate) group(t symtile.Tiling) int {
-	rows, cols, dots := int64(1), int64(1), false
+	rows := int64(1)
+	cols := int64(1)
+	dots := false
 	for k, d := range m.p.Space.Dims {
 		n := ceilDiv(max(1, d.Extent), t[k])
-		dots = dots || d.Kind == symtile.Sequential && d.From.Op == hlo.OpDot
+		dots = dots ||
+			d.Kind == symtile.Sequential && d.From.Op == hlo.OpDot
 		if d.Kind == symtile.Parallel && n > 1 {
 			rows, cols = cols, n
 		}
@@ -202,18 +226,33 @@ func (m *estimate) group(t symtile.Tiling) int {
 func choices(p *symtile.Program, s device.Spec, tf32 []int) []knobs {
 	var all []knobs
 	for _, x := range tf32 {
-		all = append(all, choicesOf(p, s, knobs{tf32: x, group: 1, vector: maxVectorBytes, producer: 1, cluster: 1, splitk: 1})...)
+		all = append(
+			all,
+			choicesOf(p, s, knobs{
+				tf32:     x,
+				group:    1,
+				vector:   maxVectorBytes,
+				producer: 1,
+				cluster:  1,
+				splitk:   1,
+			})...,
+		)
 	}
 	return all
 }
 
 // choicesOf lists those that differ from k in warps, stages and epilogue.
 func choicesOf(p *symtile.Program, s device.Spec, k knobs) []knobs {
-	stages, epilogues := []int{2}, []int{0} // of no effect without products, and the defaults
+	// of no effect without products, and the defaults
+	stages := []int{2}
+	epilogues := []int{0}
 	switch {
 	case hasTensor(p, s, k):
-		stages, epilogues = []int{1, 2, 3, maxOfferedStages}, []int{0, 1}
-	case slices.ContainsFunc(p.Ops, func(op symtile.Op) bool { return op.Code == hlo.OpDot }):
+		stages = []int{1, 2, 3, maxOfferedStages}
+		epilogues = []int{0, 1}
+	case slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
+		return op.Code == hlo.OpDot
+	}):
 		stages = []int{1, 2, 3}
 	}
 	var all []knobs
@@ -230,7 +269,8 @@ func choicesOf(p *symtile.Program, s device.Spec, k knobs) []knobs {
 // hasTensor says whether tensor cores have a product of the program.
 func hasTensor(p *symtile.Program, s device.Spec, k knobs) bool {
 	for n, op := range p.Ops {
-		if op.Code == hlo.OpDot && onTensorCores(p, n, s, k) {
+		if op.Code == hlo.OpDot &&
+			onTensorCores(p, n, s, k) {
 			return true
 		}
 	}

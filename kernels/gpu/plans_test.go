@@ -69,7 +69,9 @@ func TestOffers(t *testing.T) {
 		n        int
 		producer bool
 	}{{"sm_80", 2048, false}, {"sm_90a", 2048, true}} {
-		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return newSimulator(c.target), nil })
+		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+			return newSimulator(c.target), nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

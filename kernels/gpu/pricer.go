@@ -8,13 +8,21 @@ import (
 
 // account is what the cost model goes by on a device: the terms of estimate.
 func account(s device.Spec) *kernels.Account {
-	return &kernels.Account{Terms: accountTerms, Overlapping: overlappingTerms, Hidden: hiddenShare, Tie: tie, Of: func(p *symtile.Program) (func(kernels.Plan) []float64, error) {
-		m, err := newEstimate(p, s)
-		if err != nil {
-			return nil, err
-		}
-		return func(plan kernels.Plan) []float64 { return m.account(plan) }, nil
-	}}
+	return &kernels.Account{
+		Terms:       accountTerms,
+		Overlapping: overlappingTerms,
+		Hidden:      hiddenShare,
+		Tie:         tie,
+		Of: func(p *symtile.Program) (func(kernels.Plan) []float64, error) {
+			m, err := newEstimate(p, s)
+			if err != nil {
+				return nil, err
+			}
+			return func(plan kernels.Plan) []float64 {
+				return m.account(plan)
+			}, nil
+		},
+	}
 }
 
 // account are the terms of a plan, none for one with knobs that the device has

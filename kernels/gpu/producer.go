@@ -11,10 +11,13 @@ import (
 // produce is all that the first thread after the warpgroups does; those beside
 // it do nothing.
 func (r *ring) produce() {
-	e, a := r.e, r.e.asm
+	e := r.e
+	a := r.e.asm
 	consumer := a.label("CONSUMER")
 	consumers := e.threads * int64(e.knobs.mathGroups())
-	a.branch(a.get(kindPred, "setp.lt.s32", e.tid, consumers), consumer)
+	a.branch(
+		a.get(kindPred, "setp.lt.s32", e.tid, consumers), consumer,
+	)
 	a.note("the producer: %s", r.part.note())
 	a.enter()
 	inc := r.registers()
@@ -22,7 +25,9 @@ func (r *ring) produce() {
 		a.code.Entry.MinNCTAPerSM = 1 // else the assembler does not know what all start with
 		a.do("setmaxnreg.dec.sync.aligned.u32", device.ProducerRegisters)
 	}
-	a.when(a.get(kindPred, "setp.gt.s32", e.tid, consumers), "ret")
+	a.when(
+		a.get(kindPred, "setp.gt.s32", e.tid, consumers), "ret",
+	)
 	c := r.cursor(1) // the first time slots are empty
 	to := a.fresh(kindB32)
 	a.do("mov.b32", to, r.data)
@@ -41,7 +46,9 @@ func (r *ring) produce() {
 // fill fills slots with a tile's iterations, as they become empty.
 func (r *ring) fill(c cursor, to operand) {
 	a := r.e.asm
-	again, counter, more := a.label("PRODUCE"), a.fresh(kindB32), a.fresh(kindPred)
+	again := a.label("PRODUCE")
+	counter := a.fresh(kindB32)
+	more := a.fresh(kindPred)
 	a.do("mov.b32", counter, 0)
 	a.place(again)
 	r.wait(c, r.isEmpty(c.at), "EMPTY")
@@ -57,12 +64,16 @@ func (r *ring) fill(c cursor, to operand) {
 // producer's are given to them; 0 where nothing is given.
 func (r *ring) registers() int {
 	k := r.e.knobs
-	return r.e.sheet.ConsumerRegisters(int(r.e.threads)*k.mathGroups()/device.WarpgroupThreads, k.producer*device.WarpThreads)
+	return r.e.sheet.ConsumerRegisters(
+		int(r.e.threads)*k.mathGroups()/device.WarpgroupThreads,
+		k.producer*device.WarpThreads,
+	)
 }
 
 // copy has the copy unit fill a slot with the tiles of an iteration.
 func (r *ring) copy(iteration operand, to, signal address) {
-	e, a := r.e, r.e.asm
+	e := r.e
+	a := r.e.asm
 	inside := a.scope
 	a.scope = newScope(r.outside)
 	defer func() { a.scope = inside }()
@@ -80,7 +91,8 @@ func (r *ring) copy(iteration operand, to, signal address) {
 // boxes copies the chunks of a tile, or of those that the cluster shares this
 // block's rows of each, to all blocks.
 func (r *ring) boxes(b *boxTile, to, signal address) {
-	e, a := r.e, r.e.asm
+	e := r.e
+	a := r.e.asm
 	op := e.p.Ops[b.op]
 	shape := op.Instr.Shape
 	size := shape.DType.Size()
@@ -89,8 +101,14 @@ func (r *ring) boxes(b *boxTile, to, signal address) {
 	part := b.rows() / b.parts
 	if b.parts > 1 {
 		opcode += ".multicast::cluster"
-		mask = append(mask, a.in(kindB16, integer(int64(1)<<b.parts-1)))
-		to.base = a.get(kindB32, "mad.lo.s32", r.rank, part*b.inner*size, to.base)
+		mask = append(
+			mask,
+			a.in(kindB16, integer(int64(1)<<b.parts-1)),
+		)
+		to.base = a.get(
+			kindB32, "mad.lo.s32", r.rank,
+			part*b.inner*size, to.base,
+		)
 	}
 	for c := range b.chunks() {
 		var at []operand
@@ -105,7 +123,14 @@ func (r *ring) boxes(b *boxTile, to, signal address) {
 			}
 			at = append(at, first)
 		}
-		a.do(opcode, append([]any{to.plus(c * b.chunkBytes(size)), tensorAt{r.maps[b.number], at}, signal}, mask...)...)
+		a.do(
+			opcode,
+			append([]any{
+				to.plus(c * b.chunkBytes(size)),
+				tensorAt{r.maps[b.number], at},
+				signal,
+			}, mask...)...,
+		)
 	}
 }
 

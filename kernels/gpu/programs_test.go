@@ -42,7 +42,9 @@ func TestProgramsOnSimulator(t *testing.T) {
 		}
 		tilings := slices.Collect(p.Space.Tilings())
 		for n := range 4 {
-			plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With("warps", 1<<rng.IntN(3))
+			plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With(
+				"warps", 1<<rng.IntN(3),
+			)
 			if verify(t, devices[n%len(devices)], v, p, plan) {
 				ran++
 			}

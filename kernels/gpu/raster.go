@@ -13,8 +13,10 @@ import (
 func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 	var tiles []int64
 	for k, d := range e.p.Space.Dims {
-		if n := constantOf(d.Tiles); d.Kind == symtile.Parallel && n > 1 {
-			dims, tiles = append(dims, k), append(tiles, n)
+		n := constantOf(d.Tiles)
+		if d.Kind == symtile.Parallel && n > 1 {
+			dims = append(dims, k)
+			tiles = append(tiles, n)
 		}
 	}
 	g := int64(e.knobs.group)
@@ -22,14 +24,28 @@ func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 	if g <= 1 || k < 2 {
 		return dims, digitsOf(block, tiles)
 	}
-	rows, cols := tiles[k-2], tiles[k-1]
+	rows := tiles[k-2]
+	cols := tiles[k-1]
 	if rows%g != 0 {
-		e.reject("group=%d does not divide the %d tiles of dimension %s", g, rows, e.p.Space.Dims[dims[k-2]].Name)
+		e.reject(
+			"group=%d does not divide the %d tiles of dimension %s",
+			g, rows,
+			e.p.Space.Dims[dims[k-2]].Name,
+		)
 	}
-	inner := digitsOf(block, append(append([]int64{}, tiles[:k-2]...), rows/g, cols, g))
+	inner := digitsOf(
+		block,
+		append(append(
+			[]int64{}, tiles[:k-2]...,
+		), rows/g, cols, g),
+	)
 	n := len(inner)
 	row := inner[n-3].Scale(g).Add(inner[n-1])
-	return dims, append(inner[:n-3:n-3], row, inner[n-2])
+	return dims, append(
+		inner[:n-3:n-3],
+		row,
+		inner[n-2],
+	)
 }
 
 // neighbours is the dimension along which blocks with consecutive numbers take
@@ -48,7 +64,8 @@ func (e *emitter) neighbours() (dim int, run int64) {
 	case g > 1 && k > 1:
 		return dims[k-2], g
 	}
-	return dims[k-1], constantOf(e.p.Space.Dims[dims[k-1]].Tiles)
+	return dims[k-1],
+		constantOf(e.p.Space.Dims[dims[k-1]].Tiles)
 }
 
 // A tileLoop is a loop in which a block goes from tile to tile, the number of blocks
@@ -74,12 +91,23 @@ func (e *emitter) beginTileLoop(t *mathGroup) *tileLoop {
 		e.reject("persistent=1: the numbers of %d tiles, and of those after them, need more than 32 bits", e.p.Programs())
 	}
 	a := e.asm
-	w := &tileLoop{tile: a.fresh(kindB32), label: a.label("TILE"), waits: a.waits, mathGroup: t}
+	w := &tileLoop{
+		tile:      a.fresh(kindB32),
+		label:     a.label("TILE"),
+		waits:     a.waits,
+		mathGroup: t,
+	}
 	a.do("mov.u32", w.tile, blockNumber)
 	if t != nil {
 		w.done = a.label("DONE")
-		a.do("mad.lo.s32", w.tile, t.number, a.get(kindB32, "mov.u32", gridSize), w.tile)
-		a.branch(a.get(kindPred, "setp.ge.s32", w.tile, e.p.Programs()), w.done)
+		a.do(
+			"mad.lo.s32", w.tile, t.number,
+			a.get(kindB32, "mov.u32", gridSize), w.tile,
+		)
+		a.branch(
+			a.get(kindPred, "setp.ge.s32", w.tile, e.p.Programs()),
+			w.done,
+		)
 	}
 	a.place(w.label)
 	a.enter()
@@ -98,7 +126,8 @@ func (e *emitter) endTileLoop(w *tileLoop) {
 		e.barrier()
 	}
 	a.leave()
-	more, stride := a.fresh(kindPred), a.get(kindB32, "mov.u32", gridSize)
+	more := a.fresh(kindPred)
+	stride := a.get(kindB32, "mov.u32", gridSize)
 	if w.mathGroup != nil {
 		stride = a.get(kindB32, "shl.b32", stride, 1)
 	}

@@ -14,12 +14,15 @@ import (
 // this does not serve as the order that is best for it would is read crosswise:
 // the next time it goes through shared memory.
 func (e *emitter) recheckCoalescing(n int, places []place) {
-	if e.threadLayout != nil || e.hints.staged[n] || !e.fitsSharedMemory(n) || !e.launchInvariant(places) {
+	if e.threadLayout != nil || e.hints.staged[n] ||
+		!e.fitsSharedMemory(n) || !e.launchInvariant(places) {
 		return
 	}
 	size := e.p.Ops[n].Instr.Shape.DType.Size()
 	best := e.chosenFor(choiceKey{n, size, false})
-	if c := e.firstWarp(places, size); len(best.Counts) > 0 && !c.CoalescedLike(best.Counts[0]) {
+	c := e.firstWarp(places, size)
+	if len(best.Counts) > 0 &&
+		!c.CoalescedLike(best.Counts[0]) {
 		e.hints.stage(n)
 	}
 }
@@ -28,14 +31,19 @@ func (e *emitter) recheckCoalescing(n int, places []place) {
 // beside others.
 func (e *emitter) fitsSharedMemory(n int) bool {
 	op := e.p.Ops[n]
-	return op.Tile.Elements()*op.Instr.Shape.DType.Size() <= int64(e.sheet.BlockShared)/4
+	return op.Tile.Elements()*
+		op.Instr.Shape.DType.Size() <= int64(e.sheet.BlockShared)/4
 }
 
 // launchInvariant says whether the places are functions of tile ids and the thread
 // only.
 func (e *emitter) launchInvariant(places []place) bool {
 	for _, v := range places[0].at.Vars() {
-		if x, _ := v.Variable(); x.Role == index.RoleRuntime && !slices.ContainsFunc(e.p.Runtime, func(r symtile.Runtime) bool { return r.Var == v }) {
+		x, _ := v.Variable()
+		if x.Role == index.RoleRuntime &&
+			!slices.ContainsFunc(e.p.Runtime, func(r symtile.Runtime) bool {
+				return r.Var == v
+			}) {
 			return false
 		}
 	}

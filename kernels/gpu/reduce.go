@@ -32,7 +32,10 @@ func (r *reduction) partial() []hlo.DType {
 	if r.code != "" {
 		return r.types
 	}
-	return append(r.types[:len(r.types):len(r.types)], hlo.Pred)
+	return append(
+		r.types[:len(r.types):len(r.types)],
+		hlo.Pred,
+	)
 }
 
 // maxPartials is how many partial results a thread keeps.
@@ -55,7 +58,10 @@ func (e *emitter) reductionOf(n int) *reduction {
 	sizes := arg.Tile.Sizes()
 	r := &reduction{e: e, n: n, op: op}
 	for k := range parts {
-		r.types = append(r.types, e.p.Ops[op.Args[k]].Instr.Shape.DType)
+		r.types = append(
+			r.types,
+			e.p.Ops[op.Args[k]].Instr.Shape.DType,
+		)
 	}
 	if code, ok := op.Instr.Attrs.ToApply.Monoid(); ok && parts == 1 {
 		r.code = code
@@ -73,7 +79,10 @@ func (e *emitter) reductionOf(n int) *reduction {
 		kept *= 2 // what is carried, too
 	}
 	if kept > maxPartials {
-		e.reject("%s: each of %d threads would keep %d partial results; at most %d are kept", op.Instr.Name, e.threads, kept, maxPartials)
+		e.reject(
+			"%s: each of %d threads would keep %d partial results; at most %d are kept",
+			op.Instr.Name, e.threads, kept, maxPartials,
+		)
 	}
 	r.accs = make([][]operand, results)
 	return r
@@ -85,16 +94,28 @@ func (r *reduction) chooseLayout(sizes []int64) {
 	e := r.e
 	key := func(op symtile.Op) string {
 		_, any := op.Instr.Attrs.ToApply.Monoid()
-		return fmt.Sprint(e.p.Ops[op.Args[0]].Tile.Sizes(), op.Instr.Attrs.Dimensions, !any || len(op.Args) > 2)
+		return fmt.Sprint(
+			e.p.Ops[op.Args[0]].Tile.Sizes(),
+			op.Instr.Attrs.Dimensions,
+			!any || len(op.Args) > 2,
+		)
 	}
 	own := key(r.op)
 	c, known := e.folds[own]
 	if !known {
-		f := coalesce.Reduction{Reduced: r.op.Instr.Attrs.Dimensions, Ordered: r.code == "", MaxResults: maxPartials / int64(len(r.types))}
+		f := coalesce.Reduction{
+			Reduced:    r.op.Instr.Attrs.Dimensions,
+			Ordered:    r.code == "",
+			MaxResults: maxPartials / int64(len(r.types)),
+		}
 		if f.Ordered {
 			f.MaxResults /= 2 // what is carried, too
 		}
-		c = e.foldedLayout(func(op symtile.Op) bool { return key(op) == own }, r.n, r.types[0].Size(), f)
+		c = e.foldedLayout(
+			func(op symtile.Op) bool { return key(op) == own },
+			r.n,
+			r.types[0].Size(), f,
+		)
 		e.folds[own] = c
 	}
 	r.layout, r.inside = c.Layout, c.fold.ReducesInner(c.Layout)
@@ -108,7 +129,9 @@ func (r *reduction) begin() {
 		for part, d := range r.types {
 			identity, ok := monoidIdentity(r.code, d)
 			if !ok {
-				e.reject("%s: a reduction of %s by %s", r.op.Instr.Name, d, r.code)
+				e.reject(
+					"%s: a reduction of %s by %s", r.op.Instr.Name, d, r.code,
+				)
 			}
 			e.set(kindFor(d), r.accs[k][part], identity)
 		}
@@ -118,9 +141,20 @@ func (r *reduction) begin() {
 // start has a register for every part of the partial results, and the start values.
 func (r *reduction) start() {
 	e := r.e
-	e.asm.note("%%%d %s: reduce %s over %v, %d threads a result", r.n, r.op.Instr.Name, cmp.Or(string(r.code), r.op.Instr.Attrs.ToApply.Name), r.op.Instr.Attrs.Dimensions, r.sharers())
+	e.asm.note(
+		"%%%d %s: reduce %s over %v, %d threads a result",
+		r.n, r.op.Instr.Name,
+		cmp.Or(string(r.code), r.op.Instr.Attrs.ToApply.Name),
+		r.op.Instr.Attrs.Dimensions, r.sharers(),
+	)
 	for part := range r.types {
-		r.init = append(r.init, e.elements(r.op.Args[len(r.types)+part], []point{{}})[0])
+		r.init = append(
+			r.init,
+			e.elements(
+				r.op.Args[len(r.types)+part],
+				[]point{{}},
+			)[0],
+		)
 	}
 	for k := range r.accs {
 		r.accs[k] = r.fresh()
@@ -179,13 +213,18 @@ func (r *reduction) accumulate() {
 			step = max(1, min(step, unrolled/2/s.Vector))
 		}
 		for o := range s.OuterRounds {
-			e.rounds("vector", s.InnerRounds, step, func(i index.Expr) { r.fold(e.ring.Const(o), i) })
+			e.rounds("vector", s.InnerRounds, step, func(i index.Expr) {
+				r.fold(e.ring.Const(o), i)
+			})
 		}
 		return
 	}
 	step := s.OuterRounds
 	if !whole {
-		step = max(1, min(step, unrolled/2/(s.Vector*s.InnerRounds)))
+		step = max(
+			1,
+			min(step, unrolled/2/(s.Vector*s.InnerRounds)),
+		)
 	}
 	e.rounds("row", s.OuterRounds, step, func(o index.Expr) {
 		for i := range s.InnerRounds {
@@ -248,10 +287,15 @@ func (r *reduction) join(x, y []operand) []operand {
 	if r.code != "" {
 		return r.combine(x, y)
 	}
-	e, n := r.e, len(r.types)
+	e := r.e
+	n := len(r.types)
 	next := r.combine(x[:n], y[:n])
 	for part, d := range r.types {
-		next[part] = e.choose(d, y[n], e.choose(d, x[n], next[part], y[part]), x[part])
+		next[part] = e.choose(
+			d, y[n],
+			e.choose(d, x[n], next[part], y[part]),
+			x[part],
+		)
 	}
 	return append(next, e.asm.or(x[n], y[n]))
 }
@@ -260,13 +304,20 @@ func (r *reduction) join(x, y []operand) []operand {
 func (r *reduction) combine(x, y []operand) []operand {
 	e := r.e
 	if r.code == "" {
-		return e.apply(r.op.Instr.Attrs.ToApply, append(append([]operand{}, x...), y...))
+		return e.apply(
+			r.op.Instr.Attrs.ToApply,
+			append(append([]operand{}, x...), y...),
+		)
 	}
 	d := r.types[0]
 	if d.IsFloat() && kindFor(d) == kindF32 {
 		d = hlo.F32 // partial results of narrow types are not rounded
 	}
-	return []operand{e.scalar(r.code, nil, d, d, []operand{x[0], y[0]})}
+	return []operand{
+		e.scalar(r.code, nil, d, d, []operand{
+			x[0], y[0],
+		}),
+	}
 }
 
 // apply computes a scalar computation.
@@ -279,7 +330,9 @@ func (e *emitter) apply(c *hlo.Computation, params []operand) []operand {
 		if i.Op == hlo.OpParameter || i.Op == hlo.OpTuple {
 			continue
 		}
-		if i.Shape.Rank() > 0 || !i.Shape.DType.IsArray() || !i.Op.Elementwise() && i.Op != hlo.OpConstant {
+		if i.Shape.Rank() > 0 ||
+			!i.Shape.DType.IsArray() ||
+			!i.Op.Elementwise() && i.Op != hlo.OpConstant {
 			e.reject("%s of the computation %s is no operation on scalars", i.Name, c.Name)
 		}
 		if i.Op == hlo.OpConstant {
@@ -290,7 +343,10 @@ func (e *emitter) apply(c *hlo.Computation, params []operand) []operand {
 		for k, o := range i.Operands {
 			x[k] = at[o]
 		}
-		at[i] = e.scalar(i.Op, i, i.Shape.DType, i.Operands[0].Shape.DType, x)
+		at[i] = e.scalar(
+			i.Op, i, i.Shape.DType,
+			i.Operands[0].Shape.DType, x,
+		)
 	}
 	if c.Root.Op != hlo.OpTuple {
 		return []operand{at[c.Root]}
@@ -309,7 +365,9 @@ func (r *reduction) finish() {
 	r.joinThreads()
 	for k := range r.accs {
 		for part, d := range r.types {
-			v := e.scalar(r.code, nil, wide(d), wide(d), []operand{r.init[part], r.accs[k][part]})
+			v := e.scalar(r.code, nil, wide(d), wide(d), []operand{
+				r.init[part], r.accs[k][part],
+			})
 			r.accs[k][part] = e.fit(d, v)
 		}
 	}
@@ -330,7 +388,11 @@ func (r *reduction) joinThreads() {
 	}
 	for off := from; off < min(to, device.WarpThreads); off *= 2 {
 		for k := range r.accs {
-			r.accs[k] = r.joinPair(r.accs[k], r.exchange(r.accs[k], off), off)
+			r.accs[k] = r.joinPair(
+				r.accs[k],
+				r.exchange(r.accs[k], off),
+				off,
+			)
 		}
 	}
 	if to > device.WarpThreads && to > from {
@@ -345,10 +407,17 @@ func (r *reduction) joinPair(own, other []operand, off int64) []operand {
 		return r.join(own, other)
 	}
 	e := r.e
-	upper := e.asm.get(kindPred, "setp.ne.s32", e.num(e.thread.Div(off).Mod(2)), 0)
-	first, second := make([]operand, len(own)), make([]operand, len(own))
+	upper := e.asm.get(
+		kindPred, "setp.ne.s32",
+		e.num(e.thread.Div(off).Mod(2)),
+		0,
+	)
+	first := make([]operand, len(own))
+	second := make([]operand, len(own))
 	for part, d := range r.partial() {
-		first[part], second[part] = e.choose(d, upper, other[part], own[part]), e.choose(d, upper, own[part], other[part])
+		first[part], second[part] = e.choose(
+			d, upper, other[part], own[part],
+		), e.choose(d, upper, own[part], other[part])
 	}
 	return r.join(first, second)
 }
@@ -366,7 +435,9 @@ func (r *reduction) frozen(accs []operand) []operand {
 	out := make([]operand, len(accs))
 	for part, d := range r.partial() {
 		out[part] = r.e.asm.fresh(kindFor(d))
-		r.e.asm.do(kindTable[kindFor(d)].move, out[part], accs[part])
+		r.e.asm.do(
+			kindTable[kindFor(d)].move, out[part], accs[part],
+		)
 	}
 	return out
 }
@@ -389,37 +460,60 @@ func (e *emitter) shuffle(k kind, x operand, off int64) operand {
 	}
 	switch k {
 	case kindPred:
-		return a.get(kindPred, "setp.ne.s32", word(a.get(kindB32, "selp.b32", 1, 0, x)), 0)
+		return a.get(
+			kindPred, "setp.ne.s32",
+			word(a.get(kindB32, "selp.b32", 1, 0, x)),
+			0,
+		)
 	case kindF32:
-		return a.get(k, "mov.b32", word(a.get(kindB32, "mov.b32", x)))
+		return a.get(
+			k, "mov.b32", word(a.get(kindB32, "mov.b32", x)),
+		)
 	case kindB32:
 		return word(x)
 	}
 	halves := a.fresher(kindB32, 2)
 	a.do("mov.b64", halves, x)
-	return a.get(k, "mov.b64", []operand{word(halves[0]), word(halves[1])})
+	return a.get(k, "mov.b64", []operand{
+		word(halves[0]), word(halves[1]),
+	})
 }
 
 // acrossWarps brings one value of each warp, or of each row of threads, to
 // shared memory, and folds them in every thread.
 func (r *reduction) acrossWarps() {
 	e, s := r.e, r.layout
-	side, shares := s.OuterRounds*s.OuterThreads, s.InnerThreads/device.WarpThreads
+	side := s.OuterRounds * s.OuterThreads
+	shares := s.InnerThreads / device.WarpThreads
 	warp := e.thread.Mod(s.InnerThreads).Div(device.WarpThreads)
 	writes := conditions(nil).and(e.thread.Mod(device.WarpThreads).Neg())
 	if !r.inside {
 		per := max(s.InnerThreads, device.WarpThreads)
-		side, shares, warp = s.InnerRounds*s.InnerThreads*s.Vector, e.threads/per, e.thread.Div(per)
-		writes = conditions(nil).and(e.thread.Mod(per).Neg().AddConst(s.InnerThreads - 1))
+		side, shares, warp = s.InnerRounds*s.InnerThreads*s.Vector,
+			e.threads/per, e.thread.Div(per)
+		writes = conditions(nil).and(
+			e.thread.Mod(per).Neg().AddConst(s.InnerThreads - 1),
+		)
 	}
 	var buffers []*buffer
 	for _, d := range r.partial() {
-		buffers = append(buffers, e.newBuffer(wide(d), []int64{side, shares}, []int64{shares, 1}))
+		buffers = append(
+			buffers,
+			e.newBuffer(
+				wide(d),
+				[]int64{side, shares},
+				[]int64{shares, 1},
+			),
+		)
 	}
 	for k := range r.accs {
 		for part, b := range buffers {
 			p := point{[]index.Expr{r.number(k), warp}, writes}
-			e.put(b, []point{p}, r.accs[k][part:part+1])
+			e.put(
+				b,
+				[]point{p},
+				r.accs[k][part:part+1],
+			)
 		}
 	}
 	e.barrier()
@@ -428,7 +522,9 @@ func (r *reduction) acrossWarps() {
 		for part, b := range buffers {
 			var points []point
 			for w := range shares {
-				points = append(points, point{[]index.Expr{r.number(k), e.ring.Const(w)}, nil})
+				points = append(points, point{
+					[]index.Expr{r.number(k), e.ring.Const(w)}, nil,
+				})
 			}
 			all[part] = e.fetch(b, points)
 		}
@@ -450,16 +546,25 @@ func (r *reduction) acrossWarps() {
 // order of the spread.
 func (r *reduction) number(k int) index.Expr {
 	if r.inside {
-		return r.layout.OuterIndex(r.e.thread, r.e.ring.Const(int64(k)))
+		return r.layout.OuterIndex(
+			r.e.thread,
+			r.e.ring.Const(int64(k)),
+		)
 	}
-	return r.layout.InnerIndex(r.e.thread, r.e.ring.Const(int64(k)/r.layout.Vector)).AddConst(int64(k) % r.layout.Vector)
+	return r.layout.InnerIndex(r.e.thread, r.e.ring.Const(
+		int64(k)/r.layout.Vector,
+	)).AddConst(
+		int64(k) % r.layout.Vector,
+	)
 }
 
 // publish makes the results known to this thread, and in shared memory to
 // others if they ask for them.
 func (r *reduction) publish() {
 	e, s := r.e, r.layout
-	side, dims, count, owner := s.Outer, []int{}, r.results(), r.sharer()
+	side, dims, count, owner := s.Outer,
+		[]int{}, r.results(),
+		r.sharer()
 	if !r.inside {
 		side = s.Inner
 	}
@@ -479,9 +584,14 @@ func (r *reduction) publish() {
 		for _, d := range dims {
 			at = append(at, full[d])
 		}
-		points[k] = point{at, conditions(nil).and(n.Neg().AddConst(count - 1))}
+		points[k] = point{
+			at,
+			conditions(nil).and(n.Neg().AddConst(count - 1)),
+		}
 		for part := range r.types {
-			e.asm.scope.values[e.keyOf(r.n, part, point{at, nil})] = r.accs[k][part]
+			e.asm.scope.values[e.keyOf(
+				r.n, part, point{at, nil},
+			)] = r.accs[k][part]
 		}
 	}
 	wrote := false
@@ -495,7 +605,11 @@ func (r *reduction) publish() {
 		b := e.newBuffer(registerType(d), sizes, dense(sizes))
 		for k, p := range points {
 			p.when = p.when.and(owner.Neg())
-			e.put(b, []point{p}, r.accs[k][part:part+1])
+			e.put(
+				b,
+				[]point{p},
+				r.accs[k][part:part+1],
+			)
 		}
 		e.buffers[key], wrote = b, true
 	}

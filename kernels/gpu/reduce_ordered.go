@@ -20,9 +20,17 @@ type orderedReduction struct {
 func (e *emitter) newOrderedReduction(r *reduction) *orderedReduction {
 	tile := e.p.Ops[r.op.Args[0]].Tile
 	o := orderOf(e.p, r.op)
-	if k := o.broken(tile.Sizes(), func(d int) int64 { return constantOf(e.p.Space.Dims[d].Tiles) }); k >= 0 {
-		e.reject("%s: its computation %s is folded in the order of elements, and tiles of %v do not go through dimension %d of %s in order",
-			r.op.Instr.Name, r.op.Instr.Attrs.ToApply.Name, tile.Sizes(), o.reduced[k], r.op.Instr.Operands[0].Name)
+	k := o.broken(tile.Sizes(), func(d int) int64 {
+		return constantOf(e.p.Space.Dims[d].Tiles)
+	})
+	if k >= 0 {
+		e.reject(
+			"%s: its computation %s is folded in the order of elements, and tiles of %v do not go through dimension %d of %s in order",
+			r.op.Instr.Name,
+			r.op.Instr.Attrs.ToApply.Name,
+			tile.Sizes(), o.reduced[k],
+			r.op.Instr.Operands[0].Name,
+		)
 	}
 	return &orderedReduction{reduction: r}
 }
@@ -38,7 +46,9 @@ type reductionOrder struct {
 type cut struct{ dim, at int }
 
 func orderOf(p *symtile.Program, op symtile.Op) reductionOrder {
-	o := reductionOrder{reduced: slices.Sorted(slices.Values(op.Instr.Attrs.Dimensions))}
+	o := reductionOrder{
+		reduced: slices.Sorted(slices.Values(op.Instr.Attrs.Dimensions)),
+	}
 	for _, d := range o.reduced {
 		x := p.Ops[op.Args[0]].Tile[d]
 		var cuts []cut
@@ -49,7 +59,8 @@ func orderOf(p *symtile.Program, op symtile.Op) reductionOrder {
 				}
 			}
 		}
-		o.cuts, o.digits = append(o.cuts, cuts), append(o.digits, x.Digits != nil)
+		o.cuts = append(o.cuts, cuts)
+		o.digits = append(o.digits, x.Digits != nil)
 	}
 	return o
 }
@@ -80,7 +91,8 @@ func (o reductionOrder) broken(sizes []int64, tiles func(dim int) int64) int {
 func (r *orderedReduction) begin() {
 	r.start()
 	first := yes
-	if r.op.Loop != nil && r.e.iterationRange(r.op.Loop.Dims).divided() {
+	if r.op.Loop != nil &&
+		r.e.iterationRange(r.op.Loop.Dims).divided() {
 		first = no
 	}
 	for range r.accs {
@@ -148,7 +160,9 @@ func (r *orderedReduction) finish() {
 	for k, c := range r.carried {
 		r.accs[k] = r.frozen(c)
 		for part, d := range r.types {
-			r.accs[k][part] = r.e.fit(d, r.accs[k][part])
+			r.accs[k][part] = r.e.fit(
+				d, r.accs[k][part],
+			)
 		}
 	}
 	r.publish()

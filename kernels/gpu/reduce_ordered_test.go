@@ -13,7 +13,10 @@ import (
 )
 
 // forPrograms calls check for every program of a file, an empty line after each.
-func forPrograms(t *testing.T, file string, chk func(t *testing.T, p *symtile.Program, v *check.Verifier)) {
+func forPrograms(
+	t *testing.T, file string,
+	chk func(t *testing.T, p *symtile.Program, v *check.Verifier),
+) {
 	src, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +50,8 @@ func TestOrderedReductions(t *testing.T) {
 	forPrograms(t, "testdata/ordered.txt", func(t *testing.T, p *symtile.Program, v *check.Verifier) {
 		ran, all := 0, 0
 		for tiling := range p.Space.Tilings() {
-			if !slices.ContainsFunc(tiling, func(n int64) bool { return n > 2 }) || tiling[len(tiling)-1] < p.Space.Dims[len(tiling)-1].Extent/16 {
+			if !slices.ContainsFunc(tiling, func(n int64) bool { return n > 2 }) ||
+				tiling[len(tiling)-1] < p.Space.Dims[len(tiling)-1].Extent/16 {
 				continue // much of little work
 			}
 			for _, warps := range []int64{1, 4} {

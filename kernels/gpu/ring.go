@@ -54,10 +54,15 @@ func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
 // ringOf is the ring of products that one loop accumulates; nil where they are
 // not for warpgroups.
 func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
-	if !e.sheet.Warpgroups() || e.threads%device.WarpgroupThreads != 0 || e.loopDepth > 0 {
+	if !e.sheet.Warpgroups() ||
+		e.threads%device.WarpgroupThreads != 0 || e.loopDepth > 0 {
 		return nil
 	}
-	r := &ring{e: e, part: e.iterationRange(dims), blocks: int64(e.knobs.cluster)}
+	r := &ring{
+		e:      e,
+		part:   e.iterationRange(dims),
+		blocks: int64(e.knobs.cluster),
+	}
 	r.total = r.part.count
 	for _, n := range closers {
 		if e.p.Ops[n].Code != hlo.OpDot {
@@ -71,7 +76,9 @@ func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
 		e.sums += d.rows / groupRows * d.cols / 2
 	}
 	for _, s := range body {
-		if s.Loop != nil || e.hints.staged[s.Op] || len(e.p.Ops[s.Op].RuntimeArgs) > 0 {
+		if s.Loop != nil ||
+			e.hints.staged[s.Op] ||
+			len(e.p.Ops[s.Op].RuntimeArgs) > 0 {
 			return nil
 		}
 	}
@@ -96,7 +103,11 @@ func (r *ring) schedule() {
 		r.slots = min(r.slots, r.part.minCount)
 	}
 	r.lag = min(1, r.slots-1)
-	r.hasProducer = e.knobs.producer > 0 && (r.total > r.slots || ahead) && e.asm.waits == 0 && int(e.threads)*e.knobs.mathGroups()+e.knobs.producer*device.WarpThreads <= e.sheet.BlockThreads
+	r.hasProducer = e.knobs.producer > 0 &&
+		(r.total > r.slots || ahead) &&
+		e.asm.waits == 0 &&
+		int(e.threads)*e.knobs.mathGroups()+
+			e.knobs.producer*device.WarpThreads <= e.sheet.BlockThreads
 	if e.knobs.mathGroups() > 1 && e.shared > 0 {
 		e.reject("persistent=%d needs a product that is the first thing a block does", e.knobs.persistent)
 	}
@@ -146,11 +157,16 @@ func (r *ring) share() {
 	}
 	common := 0
 	for _, b := range r.tiles {
-		if dependsOn(e.p.Ops[b.op], e.p.Space.Dims[along].Tid) {
+		if dependsOn(
+			e.p.Ops[b.op],
+			e.p.Space.Dims[along].Tid,
+		) {
 			continue
 		}
 		if b.rows()%(r.blocks*swizzleRows) != 0 {
-			e.reject("cluster=%d: the %d rows of %s are not shared out evenly", r.blocks, b.rows(), b.name)
+			e.reject(
+				"cluster=%d: the %d rows of %s are not shared out evenly", r.blocks, b.rows(), b.name,
+			)
 		}
 		b.parts = r.blocks
 		common++
@@ -177,18 +193,32 @@ func dependsOn(op symtile.Op, v index.Expr) bool {
 // slots that the warpgroups give back; without, thread 0 fills the slot before
 // when all have passed it.
 func (r *ring) emit() {
-	e, a := r.e, r.e.asm
+	e := r.e
+	a := r.e.asm
 	r.leader = a.get(kindPred, "setp.eq.s32", e.tid, 0)
 	for k := range e.maps {
-		p := a.get(kindB64, "mov.b64", operand(fmt.Sprintf("map%d", k)))
-		r.maps = append(r.maps, a.get(kindB64, "cvta.param.u64", p))
-		a.when(r.leader, "prefetch.tensormap", address{r.maps[k], 0})
+		p := a.get(
+			kindB64, "mov.b64", operand(fmt.Sprintf("map%d", k)),
+		)
+		r.maps = append(
+			r.maps, a.get(kindB64, "cvta.param.u64", p),
+		)
+		a.when(r.leader, "prefetch.tensormap", address{
+			r.maps[k], 0,
+		})
 	}
 	r.outside, r.limit = a.scope, e.iterations(r.part)
-	r.data, r.full, r.empty = a.get(kindB32, "add.s32", e.smem, r.at), a.get(kindB32, "add.s32", e.smem, r.full0), a.get(kindB32, "add.s32", e.smem, r.full0+8*r.slots)
+	r.data, r.full, r.empty = a.get(
+		kindB32, "add.s32", e.smem, r.at,
+	),
+		a.get(kindB32, "add.s32", e.smem, r.full0),
+		a.get(
+			kindB32, "add.s32", e.smem, r.full0+8*r.slots,
+		)
 	r.barriers()
 	if r.hasProducer {
-		e.extra = e.knobs.producer*device.WarpThreads + int(e.threads)*(e.knobs.mathGroups()-1)
+		e.extra = e.knobs.producer*device.WarpThreads +
+			int(e.threads)*(e.knobs.mathGroups()-1)
 		r.produce()
 	} else {
 		r.prefill()
@@ -202,12 +232,20 @@ func (r *ring) emit() {
 // barriers initialises a slot's two: full, when its bytes have come, and empty,
 // when every warp of all blocks that it is filled for has read them.
 func (r *ring) barriers() {
-	e, a := r.e, r.e.asm
+	e := r.e
+	a := r.e.asm
 	a.note("barriers of %d slots of %d bytes", r.slots, r.bytes)
 	for s := range r.slots {
-		a.when(r.leader, "mbarrier.init.shared.b64", address{r.full, 8 * s}, 1)
+		a.when(
+			r.leader, "mbarrier.init.shared.b64",
+			address{r.full, 8 * s}, 1,
+		)
 		if r.hasProducer {
-			a.when(r.leader, "mbarrier.init.shared.b64", address{r.empty, 8 * s}, r.blocks*e.threads/device.WarpThreads)
+			a.when(
+				r.leader, "mbarrier.init.shared.b64",
+				address{r.empty, 8 * s},
+				r.blocks*e.threads/device.WarpThreads,
+			)
 		}
 	}
 	a.when(r.leader, "fence.mbarrier_init.release.cluster")
@@ -219,7 +257,11 @@ func (r *ring) barriers() {
 	a.note("no block signals another's barriers before they are there")
 	a.do("barrier.cluster.arrive.release.aligned")
 	a.do("barrier.cluster.wait.acquire.aligned")
-	r.rank = a.get(kindB32, "and.b32", a.get(kindB32, "mov.u32", blockNumber), r.blocks-1)
+	r.rank = a.get(
+		kindB32, "and.b32",
+		a.get(kindB32, "mov.u32", blockNumber),
+		r.blocks-1,
+	)
 }
 
 // leaveCluster says that this thread is done with other blocks' shared memory.
@@ -236,7 +278,11 @@ func (r *ring) prefill() {
 	a.branch(a.not(r.leader), follower)
 	a.enter()
 	for s := range r.slots - r.lag {
-		r.copy(a.in(kindB32, integer(s)), address{r.data, s * r.bytes}, address{r.full, 8 * s})
+		r.copy(
+			a.in(kindB32, integer(s)),
+			address{r.data, s * r.bytes},
+			address{r.full, 8 * s},
+		)
 	}
 	a.leave()
 	a.place(follower)
@@ -256,14 +302,17 @@ func (r *ring) cursor(parity int64) cursor {
 }
 
 // isFull and isEmpty are the barriers of the slot whose first is at an address.
-func (r *ring) isFull(at operand) address  { return address{at, 0} }
-func (r *ring) isEmpty(at operand) address { return address{at, 8 * r.slots} }
+func (r *ring) isFull(at operand) address { return address{at, 0} }
+func (r *ring) isEmpty(at operand) address {
+	return address{at, 8 * r.slots}
+}
 
 // wait tries again until the phase of a barrier of the slot is over. Barriers that
 // other blocks arrive at order what these did.
 func (r *ring) wait(c cursor, barrier address, name string) {
 	a := r.e.asm
-	again, done := a.label(name), a.fresh(kindPred)
+	again := a.label(name)
+	done := a.fresh(kindPred)
 	opcode := "mbarrier.try_wait.parity.shared.b64"
 	if r.blocks > 1 {
 		opcode = "mbarrier.try_wait.parity.acquire.cluster.shared.b64"

@@ -25,7 +25,15 @@ type rowTile struct {
 }
 
 func (e *emitter) rowTile(name string, s *scalarDot, o operandTile, free, each int64) *rowTile {
-	r := &rowTile{name: name, tile: o, d: s.sum, free: free, k: s.k, each: each, byK: e.alongFree(o, s.sum.Size())}
+	r := &rowTile{
+		name: name,
+		tile: o,
+		d:    s.sum,
+		free: free,
+		k:    s.k,
+		each: each,
+		byK:  e.alongFree(o, s.sum.Size()),
+	}
 	row, size := r.k, s.sum.Size()
 	if r.byK {
 		row = r.free
@@ -41,8 +49,12 @@ func (e *emitter) rowTile(name string, s *scalarDot, o operandTile, free, each i
 // alongFree says whether threads run along a free or a batch dimension of an
 // operand, whose elements come in the size, not along a contracted one.
 func (e *emitter) alongFree(o operandTile, size int64) bool {
-	d := coalesce.FastestDim(o.sizes, e.flat(o.arg, size).Layout.Order())
-	return d >= 0 && o.sizes[d] > 1 && !slices.Contains(o.contract, d)
+	d := coalesce.FastestDim(
+		o.sizes,
+		e.flat(o.arg, size).Layout.Order(),
+	)
+	return d >= 0 && o.sizes[d] > 1 &&
+		!slices.Contains(o.contract, d)
 }
 
 func (r *rowTile) bytes(batch int64) int64 {
@@ -54,12 +66,23 @@ func (r *rowTile) bytes(batch int64) int64 {
 }
 
 // placeIn is where element (b, free, k) of a tile is.
-func (e *emitter) placeIn(r *rowTile, b, free, k index.Expr, when conditions) place {
-	row, col, rows := free, k, r.free
+func (e *emitter) placeIn(
+	r *rowTile, b, free, k index.Expr, when conditions,
+) place {
+	row := free
+	col := k
+	rows := r.free
 	if r.byK {
-		row, col, rows = k, free, r.k
+		row = k
+		col = free
+		rows = r.k
 	}
-	return place{b.Scale(rows).Add(row).Scale(r.pitch).Add(e.swizzled(r.swizzle, row, col, r.d.Size())), when}
+	return place{
+		b.Scale(rows).Add(row).Scale(r.pitch).Add(e.swizzled(
+			r.swizzle, row, col, r.d.Size(),
+		)),
+		when,
+	}
 }
 
 // piece is how many neighbouring rows or columns of a thread stand together:
@@ -70,11 +93,16 @@ func (r *rowTile) piece() int64 {
 	if !r.byK {
 		return 1
 	}
-	return min(r.each, max(1, maxVectorBytes/r.d.Size()))
+	return min(
+		r.each,
+		max(1, maxVectorBytes/r.d.Size()),
+	)
 }
 
 // element is the row or column that is a thread's number i.
 func (r *rowTile) element(i int64, position index.Expr) index.Expr {
 	p := r.piece()
-	return position.Scale(p).AddConst(i/p*(r.free/(r.each/p)) + i%p)
+	return position.Scale(p).AddConst(
+		i/p*(r.free/(r.each/p)) + i%p,
+	)
 }

@@ -37,7 +37,9 @@ func (d *simulator) Spec() device.Spec { return d.spec }
 
 // simulatedSession is a session on a simulator.
 func simulatedSession(t *testing.T, name string) *device.Session {
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return newSimulator(name), nil })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return newSimulator(name), nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,9 +75,13 @@ func (d *simulator) Alloc(n int64) (device.Address, error) {
 	a, err := d.machine.Alloc(n)
 	return device.Address(a), err
 }
-func (d *simulator) Free(a device.Address) error              { return d.machine.Free(uint64(a)) }
-func (d *simulator) CopyIn(a device.Address, b []byte) error  { return d.machine.Write(uint64(a), b) }
-func (d *simulator) CopyOut(b []byte, a device.Address) error { return d.machine.Read(uint64(a), b) }
+func (d *simulator) Free(a device.Address) error { return d.machine.Free(uint64(a)) }
+func (d *simulator) CopyIn(a device.Address, b []byte) error {
+	return d.machine.Write(uint64(a), b)
+}
+func (d *simulator) CopyOut(b []byte, a device.Address) error {
+	return d.machine.Read(uint64(a), b)
+}
 func (d *simulator) Fill(a device.Address, v byte, n int64) error {
 	return d.machine.Set(uint64(a), v, n)
 }
@@ -84,8 +90,20 @@ func (*simulator) EncodeTensorMap(s device.TensorMapSpec) (m device.TensorMap, e
 		return m, err
 	}
 	t := sim.TensorMap{
-		Type: map[int64]ptx.Type{1: ptx.U8, 2: ptx.F16, 4: ptx.F32}[s.DType.Size()], Address: uint64(s.Base), Dims: s.Dims, Strides: s.Strides, Box: s.Box,
-		Swizzle: map[device.Swizzle]sim.Swizzle{device.Swizzle32: sim.Swizzle32, device.Swizzle64: sim.Swizzle64, device.Swizzle128: sim.Swizzle128}[s.Swizzle],
+		Type: map[int64]ptx.Type{
+			1: ptx.U8,
+			2: ptx.F16,
+			4: ptx.F32,
+		}[s.DType.Size()],
+		Address: uint64(s.Base),
+		Dims:    s.Dims,
+		Strides: s.Strides,
+		Box:     s.Box,
+		Swizzle: map[device.Swizzle]sim.Swizzle{
+			device.Swizzle32:  sim.Swizzle32,
+			device.Swizzle64:  sim.Swizzle64,
+			device.Swizzle128: sim.Swizzle128,
+		}[s.Swizzle],
 	}
 	b, err := t.Encode()
 	copy(m[:], b)
@@ -107,7 +125,12 @@ func (d *simulator) Launch(ctx context.Context, l device.Launch) error {
 		return err
 	}
 	f := l.Function.(simFunction)
-	s := sim.Launch{Entry: f.name, Grid: [3]int{l.Grid.X, l.Grid.Full().Y, 1}, Block: [3]int{l.Block.X, 1, 1}, Shared: l.SharedBytes}
+	s := sim.Launch{
+		Entry:  f.name,
+		Grid:   [3]int{l.Grid.X, l.Grid.Full().Y, 1},
+		Block:  [3]int{l.Block.X, 1, 1},
+		Shared: l.SharedBytes,
+	}
 	if l.Cluster.X > 1 {
 		s.Cluster = [3]int{l.Cluster.X, 1, 1}
 	}

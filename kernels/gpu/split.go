@@ -29,7 +29,9 @@ const (
 	phaseCombine               // what pieces have left is joined
 )
 
-func (ph phase) suffix() string { return [...]string{"", "_pieces", "_rest"}[ph] }
+func (ph phase) suffix() string {
+	return [...]string{"", "_pieces", "_rest"}[ph]
+}
 
 // phasesOf are the kernels of a plan, or why it has none.
 func phasesOf(p *symtile.Program, k knobs) ([]phase, error) {
@@ -53,7 +55,10 @@ func phasesOf(p *symtile.Program, k knobs) ([]phase, error) {
 			return nil, unsupported(fmt.Sprintf("splitk=%d is more than the %d iterations of %s", k.splitk, total, name))
 		}
 		if n := needsTotal(p, l, loops); n >= 0 {
-			return nil, unsupported(fmt.Sprintf("splitk=%d: %s needs all of %s, of which blocks have pieces", k.splitk, name, p.Ops[n].Instr.Name))
+			return nil, unsupported(fmt.Sprintf(
+				"splitk=%d: %s needs all of %s, of which blocks have pieces",
+				k.splitk, name, p.Ops[n].Instr.Name,
+			))
 		}
 	}
 	return []phase{phasePartials, phaseCombine}, nil
@@ -114,7 +119,9 @@ func (e *emitter) body() []symtile.Step {
 		}
 	}
 	used := usedBy(e.p, from, ends)
-	return slices.DeleteFunc(slices.Clone(e.p.Body), func(s symtile.Step) bool { return s.Loop == nil && !used[s.Op] })
+	return slices.DeleteFunc(slices.Clone(e.p.Body), func(s symtile.Step) bool {
+		return s.Loop == nil && !used[s.Op]
+	})
 }
 
 // usedBy are the ops that some need, themselves included, not looking past ends.
@@ -129,7 +136,10 @@ func usedBy(p *symtile.Program, from, ends []int) []bool {
 		}
 		used[n] = true
 		if !slices.Contains(ends, n) {
-			stack = append(append(stack, p.Ops[n].Args...), p.Ops[n].RuntimeArgs...)
+			stack = append(
+				append(stack, p.Ops[n].Args...),
+				p.Ops[n].RuntimeArgs...,
+			)
 		}
 	}
 	return used
@@ -147,16 +157,28 @@ type iterationRange struct {
 
 // iterationRange is that of a loop over dims.
 func (e *emitter) iterationRange(dims []int) iterationRange {
-	w := iterationRange{dims: dims, total: 1, first: e.ring.Const(0)}
+	w := iterationRange{
+		dims:  dims,
+		total: 1,
+		first: e.ring.Const(0),
+	}
 	for _, d := range dims {
-		w.trips = append(w.trips, constantOf(e.p.Space.Dims[d].Tiles))
+		w.trips = append(
+			w.trips,
+			constantOf(e.p.Space.Dims[d].Tiles),
+		)
 		w.total *= w.trips[len(w.trips)-1]
 	}
-	w.count, w.minCount = w.total, w.total
-	if e.phase == phasePartials && e.loopDepth == 0 && len(dims) > 0 {
+	w.count = w.total
+	w.minCount = w.total
+	if e.phase == phasePartials &&
+		e.loopDepth == 0 && len(dims) > 0 {
 		pieces := int64(e.knobs.splitk)
-		w.count, w.minCount = ceilDiv(w.total, pieces), w.total/pieces
-		w.first = e.piece.Scale(w.minCount).Add(e.piece.Min(e.ring.Const(w.total % pieces)))
+		w.count = ceilDiv(w.total, pieces)
+		w.minCount = w.total / pieces
+		w.first = e.piece.Scale(w.minCount).Add(
+			e.piece.Min(e.ring.Const(w.total % pieces)),
+		)
 	}
 	return w
 }
@@ -166,15 +188,23 @@ func (e *emitter) iterations(w iterationRange) operand {
 	if w.minCount == w.count {
 		return integer(w.count)
 	}
-	p := e.asm.get(kindPred, "setp.lt.s32", e.num(e.piece), w.total-w.minCount*int64(e.knobs.splitk))
-	return e.asm.get(kindB32, "selp.b32", w.count, w.minCount, p)
+	p := e.asm.get(
+		kindPred, "setp.lt.s32",
+		e.num(e.piece),
+		w.total-w.minCount*int64(e.knobs.splitk),
+	)
+	return e.asm.get(
+		kindB32, "selp.b32", w.count, w.minCount, p,
+	)
 }
 
 // note says how many iterations a block does.
 func (w iterationRange) note() string {
 	switch {
 	case w.minCount < w.count:
-		return fmt.Sprintf("for %d or %d of %d iterations", w.minCount, w.count, w.total)
+		return fmt.Sprintf(
+			"for %d or %d of %d iterations", w.minCount, w.count, w.total,
+		)
 	case w.divided():
 		return fmt.Sprintf("for %d of %d iterations", w.count, w.total)
 	}
@@ -205,8 +235,16 @@ func (e *emitter) iterate(w iterationRange, body func()) {
 	e.asm.enter()
 	defer e.asm.leave()
 	e.loops++
-	v := e.ring.Var(index.Variable{Name: "iteration" + string(integer(int64(e.loops))), Lo: 0, Hi: w.count - 1, Role: index.RoleLoop})
-	step := func() { e.atIteration(w, e.num(v)); body() }
+	v := e.ring.Var(index.Variable{
+		Name: "iteration" + string(integer(int64(e.loops))),
+		Lo:   0,
+		Hi:   w.count - 1,
+		Role: index.RoleLoop,
+	})
+	step := func() {
+		e.atIteration(w, e.num(v))
+		body()
+	}
 	if w.count == 1 {
 		step()
 		return
@@ -222,10 +260,19 @@ func (e *emitter) atIteration(w iterationRange, n operand) index.Expr {
 	}
 	if w.divided() {
 		e.unforeseen = "blocks have pieces of loops"
-		n = e.asm.get(kindB32, "add.s32", e.asm.in(kindB32, n), e.num(w.first))
+		n = e.asm.get(
+			kindB32, "add.s32",
+			e.asm.in(kindB32, n),
+			e.num(w.first),
+		)
 	}
 	e.loops++
-	step := e.ring.Var(index.Variable{Name: "iteration" + string(integer(int64(e.loops))), Lo: 0, Hi: w.total - 1, Role: index.RoleLoop})
+	step := e.ring.Var(index.Variable{
+		Name: "iteration" + string(integer(int64(e.loops))),
+		Lo:   0,
+		Hi:   w.total - 1,
+		Role: index.RoleLoop,
+	})
 	e.bind(step, n)
 	ids := map[index.Expr]index.Expr{}
 	for k, x := range digitsOf(step, w.trips) {
@@ -260,7 +307,11 @@ func (e *emitter) addAllPartials(l *symtile.Loop) {
 func (e *emitter) scratchArray(bytes int64) memory {
 	n := len(e.scratch)
 	e.scratch = append(e.scratch, bytes)
-	return memory{global, e.pointer(fmt.Sprintf("scratch%d", n), device.ScratchArray(n)), 0}
+	return memory{
+		global,
+		e.pointer(fmt.Sprintf("scratch%d", n), device.ScratchArray(n)),
+		0,
+	}
 }
 
 // A sumArray is the sums of a product in scratch: those of a thread, in vectors
@@ -273,18 +324,29 @@ type sumArray struct {
 }
 
 func (e *emitter) sumArray(d hlo.DType, n int64) sumArray {
-	a := sumArray{d: d, vector: min(4, maxVectorBytes/d.Size())}
+	a := sumArray{
+		d:      d,
+		vector: min(4, maxVectorBytes/d.Size()),
+	}
 	a.groups = ceilDiv(n, a.vector)
-	a.memory = e.scratchArray(int64(e.knobs.splitk) * e.p.Programs() * a.groups * e.threads * a.vector * d.Size())
+	a.memory = e.scratchArray(int64(e.knobs.splitk) *
+		e.p.Programs() * a.groups * e.threads *
+		a.vector * d.Size())
 	return a
 }
 
 // places of the sums of this thread of a piece, where there is one.
-func (a sumArray) places(e *emitter, n int, piece index.Expr, there conditions) []place {
+func (a sumArray) places(
+	e *emitter, n int, piece index.Expr, there conditions,
+) []place {
 	var all []place
 	first := piece.Scale(e.p.Programs()).Add(e.block).Scale(a.groups)
 	for k := range int64(n) {
-		at := first.AddConst(k / a.vector).Scale(e.threads).Add(e.thread).Scale(a.vector).AddConst(k % a.vector)
+		at := first.AddConst(
+			k / a.vector,
+		).Scale(e.threads).Add(e.thread).Scale(a.vector).AddConst(
+			k % a.vector,
+		)
 		all = append(all, place{at, there})
 	}
 	return all
@@ -295,11 +357,21 @@ func (p *product) storePartialSums(d hlo.DType, accs [][]operand) {
 	e, sums := p.e, slices.Concat(accs...)
 	e.asm.note("the sums of %%%d to scratch", p.n)
 	a := e.sumArray(d, int64(len(sums)))
-	e.scatterPlaces(a.memory, d, a.places(e, len(sums), e.piece, nil), sums)
+	e.scatterPlaces(
+		a.memory, d,
+		a.places(e, len(sums), e.piece, nil),
+		sums,
+	)
 }
 
 // additions of sums, by register.
-var additions = [kinds]string{kindF32: "add.rn.f32", kindF64: "add.rn.f64", kindB32: "add.s32", kindB64: "add.s64", kindPred: "or.pred"}
+var additions = [kinds]string{
+	kindF32:  "add.rn.f32",
+	kindF64:  "add.rn.f64",
+	kindB32:  "add.s32",
+	kindB64:  "add.s64",
+	kindPred: "or.pred",
+}
 
 // addPartialSums adds to sums what pieces have left, in their order.
 func (p *product) addPartialSums(d hlo.DType, accs [][]operand) {
@@ -310,8 +382,15 @@ func (p *product) addPartialSums(d hlo.DType, accs [][]operand) {
 	e.rounds("piece", pieces, wholeRounds(pieces, step), func(piece index.Expr) {
 		there := conditions(nil).and(piece.Neg().AddConst(pieces - 1))
 		p := e.guard(there)
-		for k, x := range e.gatherPlaces(a.memory, d, a.places(e, len(sums), piece, there)) {
-			e.asm.when(p, additions[kindFor(d)], sums[k], sums[k], x)
+		for k, x := range e.gatherPlaces(
+			a.memory,
+			d,
+			a.places(e, len(sums), piece, there),
+		) {
+			e.asm.when(
+				p, additions[kindFor(d)],
+				sums[k], sums[k], x,
+			)
 		}
 	})
 }
@@ -324,13 +403,22 @@ func (r *reduction) storePartial() {
 
 // scratch has an array for every part of the partial results, and the place in
 // it of result k of this thread.
-func (r *reduction) scratch() (arrays []memory, at func(k int, piece index.Expr) index.Expr) {
-	e, pieces := r.e, int64(r.e.knobs.splitk)
+func (r *reduction) scratch() (arrays []memory, at func(
+	k int, piece index.Expr,
+) index.Expr) {
+	e := r.e
+	pieces := int64(r.e.knobs.splitk)
 	for _, d := range r.partial() {
-		arrays = append(arrays, e.scratchArray(e.p.Programs()*pieces*r.results()*wide(d).Size()))
+		arrays = append(
+			arrays,
+			e.scratchArray(e.p.Programs()*pieces*
+				r.results()*wide(d).Size()),
+		)
 	}
 	return arrays, func(k int, piece index.Expr) index.Expr {
-		return e.block.Scale(pieces).Add(piece).Scale(r.results()).Add(r.number(k))
+		return e.block.Scale(pieces).Add(piece).Scale(
+			r.results(),
+		).Add(r.number(k))
 	}
 }
 
@@ -340,9 +428,15 @@ func (r *reduction) store() {
 	e.asm.note("what %%%d has to scratch", r.n)
 	arrays, at := r.scratch()
 	for k, acc := range r.accs {
-		own := conditions(nil).and(r.sharer().Neg()).and(r.number(k).Neg().AddConst(r.results() - 1))
+		own := conditions(nil).and(r.sharer().Neg()).and(
+			r.number(k).Neg().AddConst(r.results() - 1),
+		)
 		for part, d := range r.partial() {
-			e.scatterPlaces(arrays[part], wide(d), []place{{at(k, e.piece), own}}, acc[part:part+1])
+			e.scatterPlaces(
+				arrays[part], wide(d),
+				[]place{{at(k, e.piece), own}},
+				acc[part:part+1],
+			)
 		}
 	}
 }
@@ -350,17 +444,27 @@ func (r *reduction) store() {
 // addPartials folds what pieces have left, of which every thread that shares a result
 // has those that follow each other.
 func (r *reduction) addPartials() {
-	e, pieces := r.e, int64(r.e.knobs.splitk)
+	e := r.e
+	pieces := int64(r.e.knobs.splitk)
 	arrays, at := r.scratch()
 	share := ceilDiv(pieces, r.sharers())
 	e.rounds("piece", share, 8, func(round index.Expr) {
 		piece := r.sharer().Scale(share).Add(round)
-		own := conditions(nil).and(round.Neg().AddConst(share - 1)).and(piece.Neg().AddConst(pieces - 1))
+		own := conditions(nil).and(round.Neg().AddConst(share - 1)).and(
+			piece.Neg().AddConst(pieces - 1),
+		)
 		for k, acc := range r.accs {
-			when := own.and(r.number(k).Neg().AddConst(r.results() - 1))
+			when := own.and(
+				r.number(k).Neg().AddConst(r.results() - 1),
+			)
 			var x []operand
 			for part, d := range r.partial() {
-				x = append(x, e.gatherPlaces(arrays[part], wide(d), []place{{at(k, piece), when}})...)
+				x = append(
+					x,
+					e.gatherPlaces(arrays[part], wide(d), []place{
+						{at(k, piece), when},
+					})...,
+				)
 			}
 			p := e.guard(when)
 			if r.code == "" {

@@ -34,16 +34,28 @@ func splits(p *symtile.Program, t symtile.Tiling) (all []int64) {
 func TestSplitOnSimulator(t *testing.T) {
 	for _, target := range []string{"sm_80", "sm_90a"} {
 		dev := newSimulator(target)
-		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
+		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+			return dev, nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b, rng, ran := New(s), rand.New(rand.NewPCG(9, 9)), 0
 		chk := func(t *testing.T, p *symtile.Program, v *check.Verifier) {
-			tilings := slices.DeleteFunc(slices.Collect(p.Space.Tilings()), func(x symtile.Tiling) bool { return tiles(p, x) > 128 })
+			tilings := slices.DeleteFunc(slices.Collect(p.Space.Tilings()), func(x symtile.Tiling) bool {
+				return tiles(p, x) > 128
+			})
 			for done, try := 0, 0; done < 1 && try < 10 && len(tilings) > 0; try++ {
-				plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(3)).With("epilogue", rng.Int64N(2))
-				if legal := splits(p, plan.Tiles); len(legal) > 0 && verify(t, b, v, p, plan.With("splitk", legal[rng.IntN(len(legal))])) {
+				plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With(
+					"warps", 1<<rng.IntN(4),
+				).With("stages", 1+rng.Int64N(3)).With(
+					"epilogue", rng.Int64N(2),
+				)
+				legal := splits(p, plan.Tiles)
+				if len(legal) > 0 &&
+					verify(t, b, v, p, plan.With(
+						"splitk", legal[rng.IntN(len(legal))],
+					)) {
 					done++
 					ran++
 				}
@@ -110,7 +122,9 @@ const (
 // the first has left.
 func TestSplitCounters(t *testing.T) {
 	dev := newSimulator("sm_90a")
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +143,8 @@ func TestSplitCounters(t *testing.T) {
 		alone := dev.ran[0]
 		for _, n := range []int64{2, 3, 7, 8, 11, 16} {
 			dev.ran = nil
-			if !verify(t, b, v, p, plan.With("splitk", n)) || len(dev.ran) < 2 {
+			if !verify(t, b, v, p, plan.With("splitk", n)) ||
+				len(dev.ran) < 2 {
 				t.Fatalf("%s splitk=%d did not run", plan, n)
 			}
 			pieces, rest := dev.ran[0], dev.ran[1]
@@ -177,7 +192,11 @@ func TestSplitMutants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &device.Executable{PTX: string(im.module.Text()), Scratch: im.scratch, Steps: im.steps}
+			w := &device.Executable{
+				PTX:     string(im.module.Text()),
+				Scratch: im.scratch,
+				Steps:   im.steps,
+			}
 			k := &kernel{session: b.session, work: w, in: 3, out: 1}
 			if err := v.Verify(t.Context(), k); err != nil {
 				t.Fatal(err)
@@ -215,7 +234,8 @@ func TestSplitRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := PTX(p, plan, s); err == nil || !strings.Contains(err.Error(), c.reason) {
+		if _, err := PTX(p, plan, s); err == nil ||
+			!strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v, not %q", c.plan, err, c.reason)
 		}
 		all, err := feasibleCandidates(p, s, noTF32)

@@ -74,7 +74,12 @@ func (e *emitter) release(at, bytes int64) {
 }
 
 func (e *emitter) newBuffer(d hlo.DType, sizes, strides []int64) *buffer {
-	return &buffer{d: d, sizes: sizes, strides: strides, at: e.allocateShared(span(sizes, strides) * d.Size())}
+	return &buffer{
+		d:       d,
+		sizes:   sizes,
+		strides: strides,
+		at:      e.allocateShared(span(sizes, strides) * d.Size()),
+	}
 }
 
 // memory is where elements are loaded from and stored to.
@@ -95,7 +100,9 @@ func (b *buffer) memory(e *emitter) memory {
 func (b *buffer) place(e *emitter, p point) place {
 	at := e.dotted(p.at, b.strides)
 	if b.transposed != nil {
-		at = at.Add(b.transposed.position(e, p.at, b.d.Size()))
+		at = at.Add(b.transposed.position(
+			e, p.at, b.d.Size(),
+		))
 	}
 	return place{at, p.when}
 }
@@ -109,11 +116,16 @@ func (e *emitter) places(b *buffer, points []point) []place {
 }
 
 func (e *emitter) fetch(b *buffer, points []point) []operand {
-	return e.gatherPlaces(b.memory(e), b.d, e.places(b, points))
+	return e.gatherPlaces(
+		b.memory(e), b.d, e.places(b, points),
+	)
 }
 
 func (e *emitter) put(b *buffer, points []point, vals []operand) {
-	e.scatterPlaces(b.memory(e), b.d, e.places(b, points), vals)
+	e.scatterPlaces(
+		b.memory(e), b.d,
+		e.places(b, points), vals,
+	)
 }
 
 // barrier waits until all threads of the block have come here; what they wrote
@@ -148,14 +160,19 @@ func (e *emitter) stage(n int) {
 	op := e.p.Ops[n]
 	d := registerType(op.Instr.Shape.DType)
 	going := e.flat(n, d.Size()).Layout
-	sizes, order := op.Tile.Sizes(), going.Order()
+	sizes := op.Tile.Sizes()
+	order := going.Order()
 	key := bufferKey{n, 0}
 	delete(e.buffers, key)
 	var b *buffer
 	if c := e.transposedTileOf(n, order, d.Size()); c != nil {
-		b = e.transposedBuffer(&buffer{d: d, sizes: sizes}, c, order)
+		b = e.transposedBuffer(
+			&buffer{d: d, sizes: sizes}, c, order,
+		)
 	} else {
-		b = e.newBuffer(d, sizes, e.bankStrides(sizes, order, d.Size()))
+		b = e.newBuffer(
+			d, sizes, e.bankStrides(sizes, order, d.Size()),
+		)
 	}
 	e.asm.note("%s to shared memory", e.describe(n))
 	e.asm.enter()
@@ -178,7 +195,8 @@ func (e *emitter) bankStrides(sizes []int64, order []int, size int64) []int64 {
 		n *= sizes[d]
 		if !padded && sizes[d] > 1 {
 			words := ceilDiv(n*size, 4)
-			n, padded = max(1, (words|1)*4/size), true
+			n = max(1, (words|1)*4/size)
+			padded = true
 		}
 	}
 	return strides
@@ -196,15 +214,20 @@ func identity(n int) []int {
 // of the array, as rows and tensor copies have it. In which order threads go over
 // a tile is chosen: see chosenFor.
 func majorToMinor(s hlo.Shape) []int {
-	order, strides := identity(s.Rank()), s.Strides()
-	slices.SortStableFunc(order, func(x, y int) int { return int(min(1, max(-1, strides[y]-strides[x]))) })
+	order := identity(s.Rank())
+	strides := s.Strides()
+	slices.SortStableFunc(order, func(x, y int) int {
+		return int(min(1, max(-1, strides[y]-strides[x])))
+	})
 	return order
 }
 
 // describe names an op and its tile.
 func (e *emitter) describe(n int) string {
 	op := e.p.Ops[n]
-	return fmt.Sprintf("%%%d = %s (%s) %s", n, op.Code, op.Instr.Name, op.Tile)
+	return fmt.Sprintf(
+		"%%%d = %s (%s) %s", n, op.Code, op.Instr.Name, op.Tile,
+	)
 }
 
 // comment comments on an op where the first of its elements in a stage is computed.
@@ -219,7 +242,9 @@ func (e *emitter) comment(n int) {
 func (e *emitter) storeRoot(r symtile.Root) {
 	op := e.p.Ops[r.Op]
 	shape := op.Instr.Shape
-	e.asm.note("output %d from %s", r.Output, e.describe(r.Op))
+	e.asm.note(
+		"output %d from %s", r.Output, e.describe(r.Op),
+	)
 	e.root = r.Op
 	clear(e.noted)
 	e.asm.enter()
@@ -235,18 +260,29 @@ func (e *emitter) storeRoot(r symtile.Root) {
 			points[k].when = points[k].when.all(once)
 			index, there := e.tensor(op.Tile, points[k].at)
 			points[k].when = points[k].when.all(there)
-			places[k] = place{e.dotted(index, shape.Strides()), points[k].when}
+			places[k] = place{
+				e.dotted(index, shape.Strides()),
+				points[k].when,
+			}
 		}
-		e.scatterPlaces(out, shape.DType, places, e.elements(r.Op, points))
+		e.scatterPlaces(
+			out, shape.DType, places,
+			e.elements(r.Op, points),
+		)
 	})
 }
 
 // distribute emits body for all elements of a root: as a reduction or a product
 // before it has spread a tile of these sizes, so that values stay in registers,
 // else as was chosen for it.
-func (e *emitter) distribute(n int, shape hlo.Shape, body func(points []point)) {
+func (e *emitter) distribute(
+	n int, shape hlo.Shape, body func(points []point),
+) {
 	sizes := e.p.Ops[n].Tile.Sizes()
-	if f := e.fragments[fmt.Sprint(sizes)]; f != nil && !e.hints.separateStores[n] && e.knobs.epilogue == 0 {
+	f := e.fragments[fmt.Sprint(sizes)]
+	if f != nil &&
+		!e.hints.separateStores[n] &&
+		e.knobs.epilogue == 0 {
 		f(body)
 		return
 	}
@@ -275,7 +311,8 @@ func (e *emitter) steps(body []symtile.Step) {
 			e.bindRuntime(v)
 		}
 		switch {
-		case op.Code == hlo.OpDot && e.grouped([]int{s.Op}, nil, nil):
+		case op.Code == hlo.OpDot &&
+			e.grouped([]int{s.Op}, nil, nil):
 		case op.Code == hlo.OpReduce || op.Code == hlo.OpDot:
 			c := e.newAccumulator(s.Op)
 			c.begin()
@@ -297,7 +334,11 @@ func (e *emitter) bindRuntime(n int) {
 			continue
 		}
 		v := e.elements(n, []point{{}})[0]
-		x := e.runtime(v, e.p.Ops[n].Instr.Shape.DType, r.Var.Range().Hi)
+		x := e.runtime(
+			v,
+			e.p.Ops[n].Instr.Shape.DType,
+			r.Var.Range().Hi,
+		)
 		e.bind(r.Var, e.num(x))
 	}
 }
@@ -305,7 +346,8 @@ func (e *emitter) bindRuntime(n int) {
 // needsAccumulator says whether op n needs the result of a reduce or dot.
 func needsAccumulator(p *symtile.Program, n int) bool {
 	for k, used := range usedBy(p, []int{n}, nil) {
-		if code := p.Ops[k].Code; used && (code == hlo.OpReduce || code == hlo.OpDot) {
+		code := p.Ops[k].Code
+		if used && (code == hlo.OpReduce || code == hlo.OpDot) {
 			return true
 		}
 	}
@@ -371,5 +413,7 @@ func (e *emitter) nest(dims []int, body func()) {
 	}
 	d := e.p.Space.Dims[dims[0]]
 	e.asm.note("for %s < %s", d.Name, d.Tiles)
-	e.repeatAs(d.Tid, constantOf(d.Tiles), func() { e.nest(dims[1:], body) })
+	e.repeatAs(d.Tid, constantOf(d.Tiles), func() {
+		e.nest(dims[1:], body)
+	})
 }

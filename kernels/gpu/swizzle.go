@@ -40,8 +40,14 @@ func (e *emitter) swizzled(s swizzle, row, col index.Expr, size int64) index.Exp
 		return col
 	}
 	w := s.unit / size
-	unit := e.xor(col.Div(w).Mod(s.group), row.Div(s.span).Mod(s.group), s.group)
-	return col.Div(w * s.group).Scale(w * s.group).Add(unit.Scale(w)).Add(col.Mod(w))
+	unit := e.xor(
+		col.Div(w).Mod(s.group),
+		row.Div(s.span).Mod(s.group),
+		s.group,
+	)
+	return col.Div(w * s.group).Scale(
+		w * s.group,
+	).Add(unit.Scale(w)).Add(col.Mod(w))
 }
 
 // A pair is what a variable is the exclusive or of.
@@ -64,7 +70,12 @@ func (e *emitter) xor(x, y index.Expr, group int64) index.Expr {
 	v, met := e.pairs[key]
 	if !met {
 		name := "swizzled" + string(integer(int64(len(e.pairs))))
-		v = e.ring.Var(index.Variable{Name: name, Lo: 0, Hi: group - 1, Role: index.RoleThread})
+		v = e.ring.Var(index.Variable{
+			Name: name,
+			Lo:   0,
+			Hi:   group - 1,
+			Role: index.RoleThread,
+		})
 		e.pairs[key], e.xors[v] = v, key
 	}
 	return v

@@ -24,7 +24,8 @@ func TestSwizzle(t *testing.T) {
 				for first := int64(0); first < 2*line; first += line {
 					met := map[int64]bool{}
 					for r := first; r < first+line; r++ {
-						met[(r*n+u-u%s.group+u%s.group^r/s.span%s.group)%line] = true
+						met[(r*n+u-u%s.group+u%s.group^r/s.span%s.group)%line] =
+							true
 					}
 					if int64(len(met)) != line {
 						t.Errorf("unit %d of %d of %d bytes: %d rows lie in %d places", u, n, unit, line, len(met))
@@ -51,7 +52,9 @@ func simulate(t *testing.T, target, text, plan string) *simulator {
 		t.Fatal(err)
 	}
 	dev := newSimulator(target)
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +72,10 @@ func simulate(t *testing.T, target, text, plan string) *simulator {
 
 // matmul is C[m,n] = A·B of a type: layout "nt" has B as [n,k].
 func matmul(from, to, layout string, m, n, k int64) string {
-	lhs, rhs, l, r := fmt.Sprintf("%d,%d", m, k), fmt.Sprintf("%d,%d", k, n), 1, 0
+	lhs := fmt.Sprintf("%d,%d", m, k)
+	rhs := fmt.Sprintf("%d,%d", k, n)
+	l := 1
+	r := 0
 	if layout[0] == 't' {
 		lhs, l = fmt.Sprintf("%d,%d", k, m), 0
 	}
@@ -87,7 +93,11 @@ func matmul(from, to, layout string, m, n, k int64) string {
 // Fragments are read without bank conflicts, for all types, layouts and lengths
 // of rows, and copies to shared memory write without.
 func TestTensorDotBanks(t *testing.T) {
-	for _, d := range [][3]string{{"sm_80", "f16", "f32"}, {"sm_80", "bf16", "bf16"}, {"sm_80", "f32", "f32"}, {"sm_80", "s8", "s32"}, {"sm_89", "f8e4m3fn", "f32"}, {"sm_89", "f8e5m2*f8e4m3fn", "f32"}} {
+	for _, d := range [][3]string{
+		{"sm_80", "f16", "f32"}, {"sm_80", "bf16", "bf16"},
+		{"sm_80", "f32", "f32"}, {"sm_80", "s8", "s32"},
+		{"sm_89", "f8e4m3fn", "f32"}, {"sm_89", "f8e5m2*f8e4m3fn", "f32"},
+	} {
 		for _, layout := range []string{"nn", "nt", "tn", "tt"} {
 			for _, tiles := range []string{"32,32,32", "64,32,64", "64,64,16", "32,96,128"} {
 				text := matmul(d[1], d[2], layout, 64, 96, 128)
@@ -110,13 +120,21 @@ func TestTensorDotBanks(t *testing.T) {
 // Products without tensor cores read fragments and write tiles without bank
 // conflicts, and do little but multiply and add.
 func TestScalarDotBanks(t *testing.T) {
-	for _, d := range [][2]string{{"f32", "f32"}, {"f64", "f64"}, {"s32", "s32"}} {
+	for _, d := range [][2]string{
+		{"f32", "f32"}, {"f64", "f64"}, {"s32", "s32"},
+	} {
 		for _, layout := range []string{"nn", "nt", "tn", "tt"} {
 			for _, plan := range []string{"64,64,16 warps=2", "64,32,32 warps=4 stages=3", "32,32,8 warps=1", "64,96,64 warps=4", "16,16,64 warps=1"} {
-				c := simulate(t, "sm_80", matmul(d[0], d[1], layout, 64, 96, 128), plan).last
+				c := simulate(t, "sm_80", matmul(
+					d[0], d[1], layout, 64, 96, 128,
+				), plan).last
 				load, store := c.SharedLoad, c.SharedStore
 				if c.MMA > 0 || load.Units != load.Ideal || store.Units != store.Ideal {
-					t.Errorf("%s %s %s: %d wavefronts of shared loads, %d would do; of stores %d, %d", d[0], layout, plan, load.Units, load.Ideal, store.Units, store.Ideal)
+					t.Errorf(
+						"%s %s %s: %d wavefronts of shared loads, %d would do; of stores %d, %d",
+						d[0], layout, plan, load.Units,
+						load.Ideal, store.Units, store.Ideal,
+					)
 				}
 			}
 		}
@@ -159,8 +177,11 @@ func TestTransposeBanks(t *testing.T) {
 			for _, y := range []struct {
 				name string
 				sim.Traffic
-			}{{"global loads", x.GlobalLoad}, {"global stores", x.GlobalStore}, {"shared loads", x.SharedLoad}, {"shared stores", x.SharedStore}} {
-				if direct := c.direct != "" && strings.HasPrefix(y.name, c.direct); (y.Requests == 0) != direct || y.Units != y.Ideal {
+			}{{"global loads", x.GlobalLoad}, {
+				"global stores", x.GlobalStore,
+			}, {"shared loads", x.SharedLoad}, {"shared stores", x.SharedStore}} {
+				direct := c.direct != "" && strings.HasPrefix(y.name, c.direct)
+				if (y.Requests == 0) != direct || y.Units != y.Ideal {
 					t.Errorf("%s %s %s: %s: %d, %d would do", d, c.shape, c.plan, y.name, y.Units, y.Ideal)
 				}
 			}

@@ -45,7 +45,8 @@ func TestTF32(t *testing.T) {
 		if def, err := b.Default(p); err != nil || def.Knob(kernels.TF32, 0) != 0 {
 			t.Errorf("allowed %v: default %s, %v", allowed, def, err)
 		}
-		if def, err := TF32Plan(p, b.session.Spec()); err != nil || def.Knob(kernels.TF32, 0) != 1 {
+		if def, err := TF32Plan(p, b.session.Spec()); err != nil ||
+			def.Knob(kernels.TF32, 0) != 1 {
 			t.Errorf("with tf32: %s, %v", def, err)
 		}
 		k, err := b.Compile(t.Context(), p, plan)
@@ -53,7 +54,9 @@ func TestTF32(t *testing.T) {
 			t.Fatal(err)
 		}
 		var wrong *check.WrongResult
-		if err := v.For(b.Identity(), plan).Verify(t.Context(), k); errors.As(err, &wrong) == allowed {
+		if err := v.For(b.Identity(), plan).Verify(
+			t.Context(), k,
+		); errors.As(err, &wrong) == allowed {
 			t.Errorf("allowed %v: %v", allowed, err)
 		}
 		if err := k.Close(); err != nil {

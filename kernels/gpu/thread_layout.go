@@ -19,7 +19,8 @@ func powerOver(n int64) int64 {
 
 // vectorAt is the vector of a round, with the conditions that it is in the tile.
 func (e *emitter) vectorAt(s *coalesce.ThreadLayout, outRound, inRound index.Expr) []point {
-	o, i := s.OuterIndex(e.thread, outRound), s.InnerIndex(e.thread, inRound)
+	o := s.OuterIndex(e.thread, outRound)
+	i := s.InnerIndex(e.thread, inRound)
 	points := make([]point, s.Vector)
 	var own conditions // a round too many is in another thread's piece
 	if s.OuterBlocked {
@@ -32,7 +33,12 @@ func (e *emitter) vectorAt(s *coalesce.ThreadLayout, outRound, inRound index.Exp
 		at := make([]index.Expr, len(s.Sizes))
 		s.SetIndices(at, s.Outer, o)
 		s.SetIndices(at, s.Inner, i.AddConst(int64(v)))
-		points[v] = point{at, own.and(o.Neg().AddConst(s.OuterElements - 1)).and(i.Neg().AddConst(s.InnerElements - 1 - int64(v)))}
+		points[v] = point{
+			at,
+			own.and(o.Neg().AddConst(s.OuterElements - 1)).and(
+				i.Neg().AddConst(s.InnerElements - 1 - int64(v)),
+			),
+		}
 		e.narrowThread(s, &points[v])
 	}
 	return points
@@ -44,7 +50,8 @@ func (e *emitter) narrowThread(s *coalesce.ThreadLayout, p *point) {
 	hi := e.threads - 1
 	for _, c := range p.when {
 		terms, k := c.Terms()
-		if len(terms) != 1 || terms[0].Factor >= 0 || k < 0 {
+		if len(terms) != 1 ||
+			terms[0].Factor >= 0 || k < 0 {
 			continue
 		}
 		switch most := k / -terms[0].Factor; terms[0].Of {
@@ -57,10 +64,17 @@ func (e *emitter) narrowThread(s *coalesce.ThreadLayout, p *point) {
 	if hi == e.threads-1 || hi == 0 {
 		return
 	}
-	v := e.ring.Var(index.Variable{Name: "thread", Lo: 0, Hi: hi, Role: index.RoleThread})
+	v := e.ring.Var(index.Variable{
+		Name: "thread",
+		Lo:   0,
+		Hi:   hi,
+		Role: index.RoleThread,
+	})
 	e.bind(v, e.num(e.thread))
 	for k := range p.at {
-		p.at[k] = p.at[k].Subst(map[index.Expr]index.Expr{e.thread: v})
+		p.at[k] = p.at[k].Subst(
+			map[index.Expr]index.Expr{e.thread: v},
+		)
 	}
 }
 
@@ -79,16 +93,22 @@ func (e *emitter) vectors(s *coalesce.ThreadLayout, body func(points []point)) {
 	inside, outside := s.InnerRounds, s.OuterRounds
 	if s.PerThread() > 2*unrolled {
 		inside = min(inside, max(1, unrolled/2/s.Vector))
-		outside = min(outside, max(1, unrolled/2/s.Vector/inside))
+		outside = min(
+			outside, max(1, unrolled/2/s.Vector/inside),
+		)
 	}
 	e.rounds("row", s.OuterRounds, outside, func(o index.Expr) {
-		e.rounds("vector", s.InnerRounds, inside, func(i index.Expr) { body(e.vectorAt(s, o, i)) })
+		e.rounds("vector", s.InnerRounds, inside, func(i index.Expr) {
+			body(e.vectorAt(s, o, i))
+		})
 	})
 }
 
 // rounds emits body for the rounds 0 … n−1, step of them at a time in a loop
 // when there are more; the last time may go beyond n.
-func (e *emitter) rounds(name string, n, step int64, body func(round index.Expr)) {
+func (e *emitter) rounds(
+	name string, n, step int64, body func(round index.Expr),
+) {
 	if n <= step {
 		for k := range n {
 			body(e.ring.Const(k))
@@ -105,7 +125,12 @@ func (e *emitter) rounds(name string, n, step int64, body func(round index.Expr)
 // repeat emits a loop of n rounds.
 func (e *emitter) repeat(name string, n int64, body func(k index.Expr)) {
 	e.loops++
-	v := e.ring.Var(index.Variable{Name: name + string(integer(int64(e.loops))), Lo: 0, Hi: n - 1, Role: index.RoleLoop})
+	v := e.ring.Var(index.Variable{
+		Name: name + string(integer(int64(e.loops))),
+		Lo:   0,
+		Hi:   n - 1,
+		Role: index.RoleLoop,
+	})
 	e.repeatAs(v, n, func() { body(v) })
 }
 
@@ -122,7 +147,9 @@ func (e *emitter) repeatAs(v index.Expr, n int64, body func()) {
 // a register.
 func (e *emitter) repeatUntil(v index.Expr, n int64, rounds operand, body func()) {
 	a := e.asm
-	counter, more, again := a.fresh(kindB32), a.fresh(kindPred), a.label("LOOP")
+	counter := a.fresh(kindB32)
+	more := a.fresh(kindPred)
+	again := a.label("LOOP")
 	a.do("mov.b32", counter, 0)
 	a.place(again)
 	a.enter()

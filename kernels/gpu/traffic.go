@@ -32,7 +32,10 @@ type watch struct {
 
 // touched notes an access of n elements of a size.
 func (e *emitter) touched(store bool, at index.Expr, size, n int64, when conditions) {
-	e.touches = append(e.touches, touch{store, at.Scale(size), size * n, when, slices.Clone(e.around), e.ids})
+	e.touches = append(e.touches, touch{
+		store, at.Scale(size), size * n, when,
+		slices.Clone(e.around), e.ids,
+	})
 }
 
 // decided says what tile ids are from here on.
@@ -50,7 +53,11 @@ func (e *emitter) during(step index.Expr, all coalesce.LoopRange) {
 	if _, known := step.Value(); known {
 		return
 	}
-	e.around = append(slices.Clone(e.around), coalesce.LoopRange{Var: step, Lo: all.Lo, Hi: all.Hi})
+	e.around = append(slices.Clone(e.around), coalesce.LoopRange{
+		Var: step,
+		Lo:  all.Lo,
+		Hi:  all.Hi,
+	})
 	if e.ids[step] != (index.Expr{}) {
 		e.ids = maps.Clone(e.ids)
 		delete(e.ids, step)
@@ -58,26 +65,38 @@ func (e *emitter) during(step index.Expr, all coalesce.LoopRange) {
 }
 
 // after ends what decided and during said since there were these.
-func (e *emitter) after(around []coalesce.LoopRange, ids map[index.Expr]index.Expr) {
+func (e *emitter) after(
+	around []coalesce.LoopRange, ids map[index.Expr]index.Expr,
+) {
 	e.around, e.ids = around, ids
 }
 
 // request is a touch over the grid.
 func (e *emitter) request(t touch) coalesce.Request {
-	q := coalesce.Request{Offset: t.offset, Bytes: t.bytes, Block: e.threads, Loops: t.around}
+	q := coalesce.Request{
+		Offset: t.offset,
+		Bytes:  t.bytes,
+		Block:  e.threads,
+		Loops:  t.around,
+	}
 	var where index.Constraint
 	for _, c := range t.when {
-		where = index.And(where, index.Require(c, 0, max(0, c.Range().Hi)))
+		where = index.And(
+			where,
+			index.Require(c, 0, max(0, c.Range().Hi)),
+		)
 	}
 	s := index.Substitution{With: t.ids}
-	q.Offset, q.Where = s.Apply(t.offset), where.Subst(t.ids)
+	q.Offset, q.Where = s.Apply(t.offset),
+		where.Subst(t.ids)
 	if _, single := e.block.Value(); !single {
 		q.Blocks = []index.Expr{e.block}
 	} else {
 		q.Blocks = []index.Expr{e.ring.Const(0)}
 	}
 	for _, v := range append(q.Offset.Vars(), q.Where.Vars()...) {
-		if x, _ := v.Variable(); x.Role == index.RoleThread && x.Name == "thread" {
+		x, _ := v.Variable()
+		if x.Role == index.RoleThread && x.Name == "thread" {
 			q.Threads = append(q.Threads, v)
 		}
 	}
@@ -95,7 +114,9 @@ func (e *emitter) traffic() (all Traffic, err error) {
 		return all, fmt.Errorf("%s: %s", e.name, e.unforeseen)
 	}
 	for _, t := range e.touches {
-		c, err := e.request(t).Count(e.ring, layout.Sectors{})
+		c, err := e.request(t).Count(
+			e.ring, layout.Sectors{},
+		)
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", e.name, err)
 		}

@@ -23,7 +23,11 @@ func TestTraffic(t *testing.T) {
 		tilings := slices.Collect(p.Space.Tilings())
 		rng := rand.New(rand.NewPCG(5, uint64(len(tilings))))
 		for range 3 {
-			plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With("warps", 1<<rng.IntN(4)).With("stages", 1+rng.Int64N(3)).With("epilogue", rng.Int64N(2))
+			plan := kernels.Plan{Tiles: tilings[rng.IntN(len(tilings))]}.With(
+				"warps", 1<<rng.IntN(4),
+			).With("stages", 1+rng.Int64N(3)).With(
+				"epilogue", rng.Int64N(2),
+			)
 			switch ok, ran := checkTraffic(t, p, plan); {
 			case ran && ok:
 				foreseen++
@@ -42,7 +46,9 @@ func TestTraffic(t *testing.T) {
 // checkTraffic says whether a plan's traffic is foreseen, and whether it runs.
 func checkTraffic(t *testing.T, p *symtile.Program, plan kernels.Plan) (foreseen, ran bool) {
 	dev := newSimulator("sm_80")
-	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
+	s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +92,12 @@ func checkTraffic(t *testing.T, p *symtile.Program, plan kernels.Plan) (foreseen
 		name string
 		want sim.Traffic
 		got  coalesce.Count
-	}{{"loads", dev.last.GlobalLoad, predicted.Load}, {"stores", dev.last.GlobalStore, predicted.Store}} {
-		if x.got.Sectors != x.want.Units || x.got.Ideal != x.want.Ideal || x.got.Bytes != x.want.Bytes {
+	}{{
+		"loads", dev.last.GlobalLoad, predicted.Load,
+	}, {"stores", dev.last.GlobalStore, predicted.Store}} {
+		if x.got.Sectors != x.want.Units ||
+			x.got.Ideal != x.want.Ideal ||
+			x.got.Bytes != x.want.Bytes {
 			t.Errorf("plan %s: %s: the layout room says %+v, the simulator %+v", plan, x.name, x.got, x.want)
 		}
 	}

@@ -34,7 +34,10 @@ func (e *emitter) transposedTileOf(n int, order []int, size int64) *transposedTi
 	across := along
 	for _, r := range e.p.Roots {
 		if perm := e.permutationFrom(n, r.Op); perm != nil {
-			across = perm[coalesce.FastestDim(e.p.Ops[r.Op].Tile.Sizes(), e.stored(r.Op).Layout.Order())]
+			across = perm[coalesce.FastestDim(
+				e.p.Ops[r.Op].Tile.Sizes(),
+				e.stored(r.Op).Layout.Order(),
+			)]
 			break
 		}
 	}
@@ -44,7 +47,8 @@ func (e *emitter) transposedTileOf(n int, order []int, size int64) *transposedTi
 	c := &transposedTile{along: along, across: across}
 	c.vector = e.box(sizes, size).VectorWidth(sizes[across])
 	c.step = sizes[across] / c.vector
-	c.pitch = ceilDiv(sizes[along]*size, maxVectorBytes) * maxVectorBytes / size
+	c.pitch = ceilDiv(sizes[along]*size, maxVectorBytes) *
+		maxVectorBytes / size
 	unit := maxVectorBytes * lineVectors / min(lineVectors, powerOver(c.step))
 	for c.pitch*size%unit != 0 {
 		unit /= 2
@@ -89,7 +93,8 @@ func (e *emitter) permutationFrom(n, m int) []int {
 
 // transposedBuffer is a buffer for a tile that is read crosswise.
 func (e *emitter) transposedBuffer(b *buffer, c *transposedTile, order []int) *buffer {
-	b.transposed, b.strides = c, make([]int64, len(b.sizes))
+	b.transposed = c
+	b.strides = make([]int64, len(b.sizes))
 	n := c.vector * c.step * c.pitch
 	for _, d := range slices.Backward(order) {
 		if d != c.along && d != c.across {
@@ -102,9 +107,14 @@ func (e *emitter) transposedBuffer(b *buffer, c *transposedTile, order []int) *b
 }
 
 // position is where an element of the tile is, but for the other dimensions.
-func (c *transposedTile) position(e *emitter, at []index.Expr, size int64) index.Expr {
-	q, i := at[c.across].Div(c.vector), at[c.across].Mod(c.vector)
-	return i.Scale(c.step).Add(q).Scale(c.pitch).Add(e.swizzled(c.swizzle, q, at[c.along], size))
+func (c *transposedTile) position(
+	e *emitter, at []index.Expr, size int64,
+) index.Expr {
+	q := at[c.across].Div(c.vector)
+	i := at[c.across].Mod(c.vector)
+	return i.Scale(c.step).Add(q).Scale(c.pitch).Add(
+		e.swizzled(c.swizzle, q, at[c.along], size),
+	)
 }
 
 // transposedLayout is the spread of a result that is read crosswise from shared
@@ -118,11 +128,21 @@ func (e *emitter) transposedLayout(n int, size int64) *coalesce.ThreadLayout {
 			continue
 		}
 		sizes := e.p.Ops[n].Tile.Sizes()
-		along, across := slices.Index(perm, b.transposed.across), slices.Index(perm, b.transposed.along)
-		outer := slices.DeleteFunc(e.stored(n).Layout.Order(), func(d int) bool { return d == along || d == across })
+		along := slices.Index(perm, b.transposed.across)
+		across := slices.Index(perm, b.transposed.along)
+		outer := slices.DeleteFunc(
+			e.stored(n).Layout.Order(),
+			func(d int) bool { return d == along || d == across },
+		)
 		v := e.box(sizes, size).VectorWidth(sizes[along])
-		lanes := min(lineVectors, powerOver(ceilDiv(sizes[along], v)), e.threads)
-		return coalesce.NewThreadLayout(sizes, append(outer, across), []int{along}, e.threads, lanes, v)
+		lanes := min(
+			lineVectors, powerOver(ceilDiv(sizes[along], v)),
+			e.threads,
+		)
+		return coalesce.NewThreadLayout(
+			sizes, append(outer, across),
+			[]int{along}, e.threads, lanes, v,
+		)
 	}
 	return nil
 }

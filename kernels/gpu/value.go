@@ -80,7 +80,9 @@ const maxVectorBytes = 16
 // load reads n elements that follow each other, n·size a power of two of at most
 // 16 bytes and the address a multiple of it. Where p does not hold memory is not
 // touched and the elements are 0.
-func (e *emitter) load(s space, d hlo.DType, at address, n int, p operand) []operand {
+func (e *emitter) load(
+	s space, d hlo.DType, at address, n int, p operand,
+) []operand {
 	bytes := int(d.Size()) * n
 	key := valueKey{text: fmt.Sprint(s, d, at, n, p)}
 	if all := e.loaded(key, n); all != nil {
@@ -122,7 +124,9 @@ func (e *emitter) loaded(key valueKey, n int) []operand {
 }
 
 // read emits one load of n words.
-func (e *emitter) read(s space, k kind, bits string, at address, n int, p operand) []operand {
+func (e *emitter) read(
+	s space, k kind, bits string, at address, n int, p operand,
+) []operand {
 	words := e.asm.fresher(k, n)
 	if p == no {
 		return e.blank(k, words)
@@ -131,14 +135,20 @@ func (e *emitter) read(s space, k kind, bits string, at address, n int, p operan
 	if p != yes {
 		e.blank(k, words)
 	}
-	typ := map[kind]string{kindB32: "b", kindB64: "b", kindF32: "f", kindF64: "f"}[k] + bits
+	typ := map[kind]string{kindB32: "b", kindB64: "b", kindF32: "f", kindF64: "f"}[k] +
+		bits
 	if bits == "16" || bits == "8" {
 		typ = "u" + bits
 	}
 	if n == 1 {
-		e.asm.when(p, "ld."+string(s)+"."+typ, words[0], at)
+		e.asm.when(
+			p, "ld."+string(s)+"."+typ, words[0], at,
+		)
 	} else {
-		e.asm.when(p, fmt.Sprintf("ld.%s.v%d.%s", s, n, typ), words, at)
+		e.asm.when(
+			p, fmt.Sprintf("ld.%s.v%d.%s", s, n, typ),
+			words, at,
+		)
 	}
 	return words
 }
@@ -154,7 +164,8 @@ func (e *emitter) blank(k kind, words []operand) []operand {
 func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 	a := e.asm
 	switch d {
-	case hlo.F32, hlo.F64, hlo.S64, hlo.U64, hlo.S32, hlo.U32:
+	case hlo.F32, hlo.F64, hlo.S64,
+		hlo.U64, hlo.S32, hlo.U32:
 		return words[k]
 	case hlo.BF16, hlo.F16:
 		v := e.unpackHalf(d, words[k/2], k%2 == 1)
@@ -166,7 +177,10 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 	if d.IsSigned() {
 		extract = "bfe.s32"
 	}
-	x := a.get(kindB32, extract, words[k*bits/32], k*bits%32, bits)
+	x := a.get(
+		kindB32, extract, words[k*bits/32],
+		k*bits%32, bits,
+	)
 	switch {
 	case d == hlo.Pred:
 		return a.get(kindPred, "setp.ne.s32", x, 0)
@@ -183,18 +197,31 @@ func (e *emitter) unpackHalf(d hlo.DType, word operand, high bool) operand {
 	a := e.asm
 	switch {
 	case d == hlo.F16 && high:
-		return a.get(kindF32, "cvt.f32.f16", a.get(kindB16, "cvt.u16.u32", a.get(kindB32, "shr.u32", word, 16)))
+		return a.get(
+			kindF32, "cvt.f32.f16",
+			a.get(kindB16, "cvt.u16.u32", a.get(kindB32, "shr.u32", word, 16)),
+		)
 	case d == hlo.F16:
-		return a.get(kindF32, "cvt.f32.f16", a.get(kindB16, "cvt.u16.u32", word))
+		return a.get(
+			kindF32, "cvt.f32.f16", a.get(kindB16, "cvt.u16.u32", word),
+		)
 	case high:
-		return a.get(kindF32, "mov.b32", a.get(kindB32, "and.b32", word, -1<<16))
+		return a.get(
+			kindF32, "mov.b32",
+			a.get(kindB32, "and.b32", word, -1<<16),
+		)
 	}
-	return a.get(kindF32, "mov.b32", a.get(kindB32, "shl.b32", word, 16))
+	return a.get(
+		kindF32, "mov.b32", a.get(kindB32, "shl.b32", word, 16),
+	)
 }
 
 // at32 is base + x·size, x a register of 32 bits.
 func (e *emitter) at32(base, x operand, size int64) address {
-	return address{e.asm.get(kindB64, "mad.wide.s32", x, size, base), 0}
+	return address{
+		e.asm.get(kindB64, "mad.wide.s32", x, size, base),
+		0,
+	}
 }
 
 // tableOf lists the 256 values of a type of 8 bits or less, as f32.
@@ -203,41 +230,59 @@ func tableOf(d hlo.DType) []byte {
 	for k := range codes {
 		codes[k] = byte(k)
 	}
-	list := kernels.Buffer{Shape: hlo.Shape{DType: d, Dims: []int64{256}}, Data: codes}
+	list := kernels.Buffer{
+		Shape: hlo.Shape{DType: d, Dims: []int64{256}},
+		Data:  codes,
+	}
 	var table []byte
 	for k := range int64(256) {
-		table = binary.LittleEndian.AppendUint32(table, math.Float32bits(float32(list.Float(k))))
+		table = binary.LittleEndian.AppendUint32(
+			table, math.Float32bits(float32(list.Float(k))),
+		)
 	}
 	return table
 }
 
 // store writes elements that follow each other where p holds; see load.
-func (e *emitter) store(s space, d hlo.DType, at address, vals []operand, p operand) {
+func (e *emitter) store(
+	s space, d hlo.DType, at address, vals []operand, p operand,
+) {
 	k := kindFor(d)
 	var words []operand
 	typ := "b32"
 	switch {
 	case d.Size() == 8:
-		typ, words = "b64", e.inRegisters(k, vals)
+		typ = "b64"
+		words = e.inRegisters(k, vals)
 		if k == kindF64 {
 			typ = "f64"
 		}
 	case d == hlo.F32:
-		typ, words = "f32", e.inRegisters(k, vals)
+		typ = "f32"
+		words = e.inRegisters(k, vals)
 	case d.Size() == 4:
 		words = e.inRegisters(k, vals)
 	default:
 		words = e.pack(d, vals)
-		typ = map[int]string{1: "u8", 2: "u16"}[int(d.Size())*len(vals)]
+		typ = map[int]string{
+			1: "u8",
+			2: "u16",
+		}[int(d.Size())*len(vals)]
 		if typ == "" {
 			typ = "b32"
 		}
 	}
 	if len(words) == 1 {
-		e.asm.when(p, "st."+string(s)+"."+typ, at, words[0])
+		e.asm.when(
+			p, "st."+string(s)+"."+typ, at, words[0],
+		)
 		return
 	}
-	e.asm.when(p, fmt.Sprintf("st.%s.v%d.%s", s, len(words), typ), at, words)
+	e.asm.when(
+		p,
+		fmt.Sprintf("st.%s.v%d.%s", s, len(words), typ),
+		at, words,
+	)
 }
 
 func (e *emitter) inRegisters(k kind, vals []operand) []operand {
@@ -255,13 +300,21 @@ func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 	var words []operand
 	for at := 0; at < len(vals); at += per {
 		part := vals[at:min(at+per, len(vals))]
-		if (d == hlo.F16 || d == hlo.BF16) && len(part) == 2 {
-			words = append(words, e.packHalves(d, part[0], part[1]))
+		if (d == hlo.F16 || d == hlo.BF16) &&
+			len(part) == 2 {
+			words = append(
+				words,
+				e.packHalves(d, part[0], part[1]),
+			)
 			continue
 		}
 		word := e.bitsOf(d, part[0])
 		for k, v := range part[1:] {
-			word = a.get(kindB32, "bfi.b32", e.bitsOf(d, v), word, (k+1)*int(d.Size())*8, d.Size()*8)
+			word = a.get(
+				kindB32, "bfi.b32", e.bitsOf(d, v), word,
+				(k+1)*int(d.Size())*8,
+				d.Size()*8,
+			)
 		}
 		words = append(words, word)
 	}
@@ -272,17 +325,26 @@ func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 // were before they were rounded, rounded together.
 func (e *emitter) packHalves(d hlo.DType, low, high operand) operand {
 	a := e.asm
-	x, y := a.halves[low], a.halves[high]
-	if x.d == d && x == (half{d, y.word, false}) && y == (half{d, x.word, true}) {
+	x := a.halves[low]
+	y := a.halves[high]
+	if x.d == d &&
+		x == (half{d, y.word, false}) &&
+		y == (half{d, x.word, true}) {
 		return x.word
 	}
-	low, high = a.unroundedSource(d, low), a.unroundedSource(d, high)
-	return a.get(kindB32, "cvt.rn."+d.String()+"x2.f32", a.in(kindF32, high), a.in(kindF32, low))
+	low = a.unroundedSource(d, low)
+	high = a.unroundedSource(d, high)
+	return a.get(
+		kindB32, "cvt.rn."+d.String()+"x2.f32",
+		a.in(kindF32, high),
+		a.in(kindF32, low),
+	)
 }
 
 // unroundedSource is what was rounded to d to give v, or v.
 func (a *asm) unroundedSource(d hlo.DType, v operand) operand {
-	if r, known := a.rounded[v]; known && r.d == d {
+	r, known := a.rounded[v]
+	if known && r.d == d {
 		return r.of
 	}
 	return v
@@ -299,7 +361,14 @@ func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
 	case d == hlo.Pred:
 		return a.get(kindB32, "selp.b32", 1, 0, v)
 	case d == hlo.F16 || d == hlo.BF16:
-		return a.get(kindB32, "cvt.u32.u16", a.get(kindB16, "cvt.rn."+d.String()+".f32", a.in(kindF32, a.unroundedSource(d, v))))
+		return a.get(
+			kindB32, "cvt.u32.u16",
+			a.get(
+				kindB16,
+				"cvt.rn."+d.String()+".f32",
+				a.in(kindF32, a.unroundedSource(d, v)),
+			),
+		)
 	case d.IsFloat():
 		e.reject("%s is not written on %s", d, e.sheet.Target)
 	}
@@ -310,7 +379,8 @@ func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
 func (e *emitter) fit(d hlo.DType, v operand) operand {
 	a := e.asm
 	switch {
-	case d == hlo.F32 || d == hlo.F64 || d == hlo.Pred || d.Bits() >= 32:
+	case d == hlo.F32 || d == hlo.F64 ||
+		d == hlo.Pred || d.Bits() >= 32:
 		return v
 	case d == hlo.F16 || d == hlo.BF16:
 		v = a.in(kindF32, v)
@@ -322,17 +392,29 @@ func (e *emitter) fit(d hlo.DType, v operand) operand {
 	case d.IsFloat():
 		e.reject("arithmetic on %s is not done on %s", d, e.sheet.Target)
 	case d.IsSigned():
-		return a.get(kindB32, "bfe.s32", a.in(kindB32, v), 0, d.Bits())
+		return a.get(
+			kindB32, "bfe.s32", a.in(kindB32, v),
+			0, d.Bits(),
+		)
 	}
-	return a.get(kindB32, "and.b32", v, int64(1)<<d.Bits()-1)
+	return a.get(
+		kindB32, "and.b32", v,
+		int64(1)<<d.Bits()-1,
+	)
 }
 
 // roundHalf rounds an f32 to a type of 16 bits, and is an f32 again.
 func (e *emitter) roundHalf(d hlo.DType, v operand) operand {
 	a := e.asm
-	bits := a.get(kindB16, "cvt.rn."+d.String()+".f32", v)
+	bits := a.get(
+		kindB16, "cvt.rn."+d.String()+".f32", v,
+	)
 	if d == hlo.F16 {
 		return a.get(kindF32, "cvt.f32.f16", bits)
 	}
-	return a.get(kindF32, "mov.b32", a.get(kindB32, "shl.b32", a.get(kindB32, "cvt.u32.u16", bits), 16))
+	return a.get(
+		kindF32,
+		"mov.b32",
+		a.get(kindB32, "shl.b32", a.get(kindB32, "cvt.u32.u16", bits), 16),
+	)
 }

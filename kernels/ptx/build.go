@@ -23,25 +23,47 @@ type opcodeInfo struct {
 // NewBuilder starts a module for a target, such as Version{8, 0} and
 // Target{90, 'a'}.
 func NewBuilder(v Version, t Target) *Builder {
-	return &Builder{m: Module{Version: v, Target: t}, opcodes: map[string]*opcodeInfo{}}
+	return &Builder{
+		m:       Module{Version: v, Target: t},
+		opcodes: map[string]*opcodeInfo{},
+	}
 }
 
 // Shared declares bytes of shared memory for all entries and is its address.
 func (b *Builder) Shared(name string, align, bytes int) Operand {
-	b.m.Vars = append(b.m.Vars, Var{Space: ModShared, Align: align, Type: B8, Name: name, Array: true, Count: bytes})
+	b.m.Vars = append(b.m.Vars, Var{
+		Space: ModShared,
+		Align: align,
+		Type:  B8,
+		Name:  name,
+		Array: true,
+		Count: bytes,
+	})
 	return Sym(name)
 }
 
 // DynamicShared declares the shared memory whose size the launch says, and is
 // its address.
 func (b *Builder) DynamicShared(name string, align int) Operand {
-	b.m.Vars = append(b.m.Vars, Var{Linkage: Extern, Space: ModShared, Align: align, Type: B8, Name: name, Array: true})
+	b.m.Vars = append(b.m.Vars, Var{
+		Linkage: Extern,
+		Space:   ModShared,
+		Align:   align,
+		Type:    B8,
+		Name:    name,
+		Array:   true,
+	})
 	return Sym(name)
 }
 
 // Entry starts a kernel. Its directives are fields of Code.Entry to be set.
 func (b *Builder) Entry(name string) *Code {
-	c := &Code{Entry: &Entry{Name: name, Linkage: Visible}, b: b, sets: map[Type]int32{}, labels: map[string]int{}}
+	c := &Code{
+		Entry:  &Entry{Name: name, Linkage: Visible},
+		b:      b,
+		sets:   map[Type]int32{},
+		labels: map[string]int{},
+	}
 	c.scopes = []map[string]Operand{{}}
 	b.entries = append(b.entries, c)
 	return c
@@ -137,7 +159,9 @@ func (c *Code) fresh(t Type, value bool) Operand {
 	class, prefix := regClass(t)
 	set, known := c.sets[class]
 	if !known {
-		c.Entry.Regs = append(c.Entry.Regs, RegSet{Prefix: prefix, Type: class})
+		c.Entry.Regs = append(
+			c.Entry.Regs, RegSet{Prefix: prefix, Type: class},
+		)
 		c.values = append(c.values, nil)
 		set = int32(len(c.Entry.Regs))
 		c.sets[class] = set
@@ -145,7 +169,10 @@ func (c *Code) fresh(t Type, value bool) Operand {
 	s := &c.Entry.Regs[set-1]
 	s.N++
 	c.values[set-1] = append(c.values[set-1], value)
-	return Operand{Kind: KindReg, Reg: Reg{set, int32(s.N - 1)}}
+	return Operand{
+		Kind: KindReg,
+		Reg:  Reg{set, int32(s.N - 1)},
+	}
 }
 
 // Reg is a fresh variable of type t: .pred, .f32, .f64, or bits as wide as t.
@@ -188,7 +215,8 @@ func (c *Code) isValue(o *Operand) bool {
 	case KindReg:
 		return c.values[o.Reg.Set-1][o.Reg.Index]
 	case KindMem:
-		return o.Reg.None() || c.values[o.Reg.Set-1][o.Reg.Index]
+		return o.Reg.None() ||
+			c.values[o.Reg.Set-1][o.Reg.Index]
 	case KindVec, KindPair, KindTensor:
 		for i := range o.List {
 			if !c.isValue(&o.List[i]) {
@@ -207,14 +235,21 @@ func (s Special) changes() bool { return s >= Clock && s <= GlobaltimerHi }
 
 // Param declares a parameter and is its symbol.
 func (c *Code) Param(t Type, name string) Operand {
-	c.Entry.Params = append(c.Entry.Params, Param{Type: t, Name: name})
+	c.Entry.Params = append(
+		c.Entry.Params, Param{Type: t, Name: name},
+	)
 	return Sym(name)
 }
 
 // ParamBytes declares a parameter of bytes, such as a tensor map (128 bytes
 // aligned to 64), and is its symbol.
 func (c *Code) ParamBytes(name string, align, bytes int) Operand {
-	c.Entry.Params = append(c.Entry.Params, Param{Type: B8, Align: align, Count: bytes, Name: name})
+	c.Entry.Params = append(c.Entry.Params, Param{
+		Type:  B8,
+		Align: align,
+		Count: bytes,
+		Name:  name,
+	})
 	return Sym(name)
 }
 
@@ -222,7 +257,10 @@ func (c *Code) ParamBytes(name string, align, bytes int) Operand {
 func (c *Code) LoadParam(name string) Operand {
 	for i := range c.Entry.Params {
 		if p := &c.Entry.Params[i]; p.Name == name {
-			return c.Let("ld.param."+p.Type.String(), Mem(Sym(name), 0))
+			return c.Let(
+				"ld.param."+p.Type.String(),
+				Mem(Sym(name), 0),
+			)
 		}
 	}
 	c.b.fail("%s has no parameter %s", c.Entry.Name, name)
@@ -231,7 +269,14 @@ func (c *Code) LoadParam(name string) Operand {
 
 // Shared declares bytes of shared memory of this entry and is its address.
 func (c *Code) Shared(name string, align, bytes int) Operand {
-	v := Var{Space: ModShared, Align: align, Type: B8, Name: name, Array: true, Count: bytes}
+	v := Var{
+		Space: ModShared,
+		Align: align,
+		Type:  B8,
+		Name:  name,
+		Array: true,
+		Count: bytes,
+	}
 	c.Entry.Vars = append(c.Entry.Vars, v)
 	return Sym(name)
 }
@@ -239,7 +284,10 @@ func (c *Code) Shared(name string, align, bytes int) Operand {
 // Comment writes a comment line, such as the tile and the instruction that what
 // follows comes from.
 func (c *Code) Comment(format string, args ...any) {
-	c.body = append(c.body, Stmt{Kind: StmtComment, Text: oneLine(fmt.Sprintf(format, args...))})
+	c.body = append(c.body, Stmt{
+		Kind: StmtComment,
+		Text: oneLine(fmt.Sprintf(format, args...)),
+	})
 }
 
 // oneLine is s without line ends, and blanks at its ends.
@@ -281,10 +329,18 @@ func (c *Code) emit(g Guard, opcode string, operands []Operand) {
 			break
 		}
 	}
-	c.add(Instr{Guard: g, Opcode: i.opcode, Operands: operands})
+	c.add(Instr{
+		Guard:    g,
+		Opcode:   i.opcode,
+		Operands: operands,
+	})
 }
 
-func (c *Code) add(in Instr) { c.body = append(c.body, Stmt{Kind: StmtInstr, Instr: in}) }
+func (c *Code) add(in Instr) {
+	c.body = append(
+		c.body, Stmt{Kind: StmtInstr, Instr: in},
+	)
+}
 
 // variablesOnly refuses an instruction that writes a register that Let made; it
 // reports whether the operands are of the match.
@@ -325,8 +381,11 @@ func (c *Code) variable(m *match, o *Operand) {
 func (c *Code) Let(opcode string, sources ...Operand) Operand {
 	i := c.b.opcode(opcode)
 	m := fitting(i.matches, sources)
-	if m == nil || len(m.operands) == 0 || !m.operands[0].dst {
-		c.b.fail("%s: %s of %d sources has no result", c.Entry.Name, opcode, len(sources))
+	if m == nil || len(m.operands) == 0 ||
+		!m.operands[0].dst {
+		c.b.fail(
+			"%s: %s of %d sources has no result", c.Entry.Name, opcode, len(sources),
+		)
 		return c.fresh(B32, true)
 	}
 	if r, done := c.fold(&i.opcode, sources); done {
@@ -359,7 +418,10 @@ func (c *Code) once(i *opcodeInfo, m *match, sources []Operand) Operand {
 	}
 	var key string
 	if shared {
-		key = c.Entry.InstrText(&Instr{Opcode: i.opcode, Operands: sources})
+		key = c.Entry.InstrText(&Instr{
+			Opcode:   i.opcode,
+			Operands: sources,
+		})
 		for k := len(c.scopes) - 1; k >= 0; k-- {
 			if r, known := c.scopes[k][key]; known {
 				return r
@@ -367,7 +429,10 @@ func (c *Code) once(i *opcodeInfo, m *match, sources []Operand) Operand {
 		}
 	}
 	r := c.result(m)
-	c.add(Instr{Opcode: i.opcode, Operands: append([]Operand{r}, sources...)})
+	c.add(Instr{
+		Opcode:   i.opcode,
+		Operands: append([]Operand{r}, sources...),
+	})
 	if shared {
 		c.scopes[len(c.scopes)-1][key] = r
 	}
@@ -395,7 +460,10 @@ func (c *Code) Unpack(t Type, n int, x Operand) []Operand {
 	for i := range list {
 		list[i] = c.fresh(t, true)
 	}
-	c.add(Instr{Opcode: c.b.opcode("mov.b" + strconv.Itoa(n*t.Bits())).opcode, Operands: []Operand{Vec(list...), x}})
+	c.add(Instr{
+		Opcode:   c.b.opcode("mov.b" + strconv.Itoa(n*t.Bits())).opcode,
+		Operands: []Operand{Vec(list...), x},
+	})
 	return list
 }
 
@@ -403,13 +471,17 @@ func (c *Code) Unpack(t Type, n int, x Operand) []Operand {
 // and nothing else happens.
 func pure(o *Opcode) bool {
 	switch {
-	case o.Has(ModCC) || o.Op == OpAddc || o.Op == OpSubc || o.Op == OpMadc:
+	case o.Has(ModCC) || o.Op == OpAddc ||
+		o.Op == OpSubc || o.Op == OpMadc:
 		return false
 	case o.Op == OpLd:
 		return o.Space() == ModParam
 	}
-	return o.Op == OpMov || o.Op >= OpCvta && o.Op <= OpIsspacep ||
-		o.Op >= OpAdd && o.Op <= OpSzext || o.Op >= OpSetp && o.Op <= OpSlct || o.Op == OpMapa
+	return o.Op == OpMov ||
+		o.Op >= OpCvta && o.Op <= OpIsspacep ||
+		o.Op >= OpAdd && o.Op <= OpSzext ||
+		o.Op >= OpSetp && o.Op <= OpSlct ||
+		o.Op == OpMapa
 }
 
 // Label is a fresh label that starts with name.
@@ -432,14 +504,20 @@ func (c *Code) Place(label string) {
 }
 
 func (c *Code) place(label string) {
-	c.body = append(c.body, Stmt{Kind: StmtLabel, Text: label})
+	c.body = append(
+		c.body, Stmt{Kind: StmtLabel, Text: label},
+	)
 }
 
 // Bra jumps to a label.
-func (c *Code) Bra(label string) { c.Emit("bra.uni", Sym(label)) }
+func (c *Code) Bra(label string) {
+	c.Emit("bra.uni", Sym(label))
+}
 
 // BraIf jumps to a label where p holds.
-func (c *Code) BraIf(p Operand, label string) { c.EmitIf(p, "bra", Sym(label)) }
+func (c *Code) BraIf(p Operand, label string) {
+	c.EmitIf(p, "bra", Sym(label))
+}
 
 // scope runs f; what it computes is forgotten after it.
 func (c *Code) scope(f func()) {
@@ -458,7 +536,8 @@ func (c *Code) If(p Operand, then func()) {
 
 // IfElse runs then where p holds, otherwise elsewhere.
 func (c *Code) IfElse(p Operand, then, otherwise func()) {
-	no, end := c.Label("else"), c.Label("endif")
+	no := c.Label("else")
+	end := c.Label("endif")
 	c.BraIf(Not(p), no)
 	c.scope(then)
 	c.Emit("bra", Sym(end))
@@ -472,8 +551,10 @@ func (c *Code) IfElse(p Operand, then, otherwise func()) {
 // write i.
 func (c *Code) For(first, limit Operand, step int, body func(i Operand)) {
 	i := c.Var(S32, first)
-	head, end := c.Label("for"), c.Label("endfor")
-	if !first.IsImm() || !limit.IsImm() || first.Int() >= limit.Int() {
+	head := c.Label("for")
+	end := c.Label("endfor")
+	if !first.IsImm() || !limit.IsImm() ||
+		first.Int() >= limit.Int() {
 		c.BraIf(c.Let("setp.ge.s32", i, limit), end)
 	}
 	c.place(head)
@@ -497,14 +578,24 @@ func (c *Code) Repeat(body func() (again Operand)) {
 func (c *Code) finish() Entry {
 	e := *c.Entry
 	for i := range e.Regs {
-		e.Body = append(e.Body, Stmt{Kind: StmtReg, Index: int32(i)})
+		e.Body = append(e.Body, Stmt{
+			Kind:  StmtReg,
+			Index: int32(i),
+		})
 	}
 	for i := range e.Vars {
-		e.Body = append(e.Body, Stmt{Kind: StmtVar, Index: int32(i)})
+		e.Body = append(e.Body, Stmt{
+			Kind:  StmtVar,
+			Index: int32(i),
+		})
 	}
 	e.Body = append(e.Body, c.body...)
-	if n := len(c.body); n == 0 || !ends(&c.body[n-1]) {
-		e.Body = append(e.Body, Stmt{Kind: StmtInstr, Instr: Instr{Opcode: Opcode{Op: OpRet}}})
+	n := len(c.body)
+	if n == 0 || !ends(&c.body[n-1]) {
+		e.Body = append(e.Body, Stmt{
+			Kind:  StmtInstr,
+			Instr: Instr{Opcode: Opcode{Op: OpRet}},
+		})
 	}
 	return e
 }

@@ -32,13 +32,20 @@ func stripes(blocks int) *Builder {
 	source := c.Var(U64, c.Add(from, c.MulWide(tid, Int(16))))
 	c.For(Int(0), k, 16, func(i Operand) {
 		for j := range blocks {
-			c.Emit("cp.async.cg.shared.global", Mem(c.Add(base, c.Mul(tid, Int(16))), 2048*j), Mem(source, 2048*j), Int(16))
+			c.Emit(
+				"cp.async.cg.shared.global",
+				Mem(c.Add(base, c.Mul(tid, Int(16))), 2048*j),
+				Mem(source, 2048*j), Int(16),
+			)
 		}
 		c.Emit("cp.async.commit_group")
 		c.Emit("cp.async.wait_group", Int(0))
 		c.Emit("bar.sync", Int(0))
 		for j := range blocks {
-			m := c.Let("ldmatrix.sync.aligned.m8n8.x4.shared.b16", Mem(c.Add(base, c.Mul(lane, Int(16))), 2048*j))
+			m := c.Let(
+				"ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+				Mem(c.Add(base, c.Mul(lane, Int(16))), 2048*j),
+			)
 			f := Vec(acc[4*j : 4*j+4]...)
 			c.Emit("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", f, m, Vec(m.List[0], m.List[2]), f)
 		}
@@ -46,7 +53,11 @@ func stripes(blocks int) *Builder {
 	})
 	out := c.Add(to, c.MulWide(tid, Int(16)))
 	for j := range blocks {
-		c.Emit("st.global.v4.f32", Mem(out, 2048*j), Vec(acc[4*j:4*j+4]...))
+		c.Emit(
+			"st.global.v4.f32",
+			Mem(out, 2048*j),
+			Vec(acc[4*j:4*j+4]...),
+		)
 	}
 	return b
 }
@@ -57,7 +68,13 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(m.Text())
-	if lines := strings.Split(text, "\n"); !strings.Contains(lines[m.Entries[0].Body[len(m.Entries[0].Body)-1].Line-1], "ret;") {
+	lines := strings.Split(text, "\n")
+	if !strings.Contains(
+		lines[m.Entries[0].Body[len(
+			m.Entries[0].Body,
+		)-1].Line-1],
+		"ret;",
+	) {
 		t.Errorf("the last statement is not on its line:\n%s", text)
 	}
 	if n := strings.Count(text, "shl.b32"); n != 2 {
@@ -122,7 +139,13 @@ func TestLetFolds(t *testing.T) {
 // it wrote none.
 func letText(opcode, sources string) string {
 	c := NewBuilder(Version{8, 0}, Target{90, 'a'}).Entry("k")
-	named := map[string]Operand{"x": c.fresh(B32, true), "y": c.fresh(B32, true), "w": c.fresh(B64, true), "f": c.fresh(F32, true), "v": c.Reg(B32)}
+	named := map[string]Operand{
+		"x": c.fresh(B32, true),
+		"y": c.fresh(B32, true),
+		"w": c.fresh(B64, true),
+		"f": c.fresh(F32, true),
+		"v": c.Reg(B32),
+	}
 	var list []Operand
 	for _, s := range strings.Fields(sources) {
 		o, known := named[s]
@@ -166,8 +189,14 @@ func TestLetShares(t *testing.T) {
 	}
 	same(x, c.Special(TidX), true, "a special register")
 	same(c.Special(Clock), c.Special(Clock), false, "the clock")
-	same(c.Add(c.Add(x, Int(4)), Int(-4)), x, true, "x+4-4")
-	same(c.Add(c.Add(x, Int(4)), Int(8)), c.Add(x, Int(12)), true, "x+4+8 and x+12")
+	same(
+		c.Add(c.Add(x, Int(4)), Int(-4)),
+		x, true, "x+4-4",
+	)
+	same(
+		c.Add(c.Add(x, Int(4)), Int(8)),
+		c.Add(x, Int(12)), true, "x+4+8 and x+12",
+	)
 	v := c.Var(U32, x)
 	same(c.Add(v, Int(1)), c.Add(v, Int(1)), false, "a variable")
 	var inner Operand
@@ -179,7 +208,10 @@ func TestLetShares(t *testing.T) {
 	before := c.Mul(x, Int(5))
 	c.Place(c.Label("l"))
 	same(before, c.Mul(x, Int(5)), false, "behind a label")
-	same(c.Let("ld.shared.u32", Mem(x, 0)), c.Let("ld.shared.u32", Mem(x, 0)), false, "memory")
+	same(
+		c.Let("ld.shared.u32", Mem(x, 0)),
+		c.Let("ld.shared.u32", Mem(x, 0)), false, "memory",
+	)
 }
 
 func TestBuilderErrors(t *testing.T) {
@@ -187,7 +219,10 @@ func TestBuilderErrors(t *testing.T) {
 		want string
 		emit func(c *Code)
 	}{
-		{"writes a register that Let made", func(c *Code) { x := c.Special(TidX); c.Emit("add.u32", x, x, Int(1)) }},
+		{"writes a register that Let made", func(c *Code) {
+			x := c.Special(TidX)
+			c.Emit("add.u32", x, x, Int(1))
+		}},
 		{"no operation", func(c *Code) { c.Emit("frob.u32") }},
 		{"may not stand there", func(c *Code) { c.Let("add.lo.u32", Int(1), Int(2)) }},
 		{"has no result", func(c *Code) { c.Let("bar.sync", Int(0)) }},
@@ -201,7 +236,8 @@ func TestBuilderErrors(t *testing.T) {
 	} {
 		b := NewBuilder(Version{8, 0}, Target{90, 'a'})
 		test.emit(b.Entry("k"))
-		if _, err := b.Module(); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := b.Module(); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v, expected %q", err, test.want)
 		}
 	}

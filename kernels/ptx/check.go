@@ -60,7 +60,10 @@ func (p *problem) place(m *Module) *Error {
 	if k := indexWord(rest, p.what); k > 0 {
 		caret = k
 	}
-	return errorAt(m.file, text, int(p.line), start, from+caret, p.msg)
+	return errorAt(
+		m.file, text, int(p.line),
+		start, from+caret, p.msg,
+	)
 }
 
 type checker struct {
@@ -95,7 +98,12 @@ func indexWord(s, word string) int {
 		}
 		k += from
 		end := k + len(word)
-		if (k == 0 || !isName(word[0]) || !isName(s[k-1]) && s[k-1] != '%') && (end == len(s) || !isName(word[len(word)-1]) || !isName(s[end])) {
+		if (k == 0 ||
+			!isName(word[0]) ||
+			!isName(s[k-1]) && s[k-1] != '%') &&
+			(end == len(s) ||
+				!isName(word[len(word)-1]) ||
+				!isName(s[end])) {
 			return k
 		}
 		from = k + 1
@@ -105,35 +113,58 @@ func indexWord(s, word string) int {
 
 // at is the error for a line.
 func (c *checker) at(line, col int32, what, format string, args ...any) error {
-	return &problem{line, col, what, fmt.Sprintf(format, args...)}
+	return &problem{
+		line, col, what, fmt.Sprintf(format, args...),
+	}
 }
 
 // fail is the error for the current statement.
 func (c *checker) fail(what, format string, args ...any) error {
-	return c.at(c.stmt.Line, c.stmt.Col, what, format, args...)
+	return c.at(
+		c.stmt.Line, c.stmt.Col,
+		what, format, args...,
+	)
 }
 
 // targets are the PTX ISA versions that first have a target; section 11.1.2 and
 // the release notes.
 var targets = map[string]Version{
-	"sm_20": {2, 0}, "sm_30": {3, 0}, "sm_32": {4, 0}, "sm_35": {3, 1}, "sm_37": {4, 1}, "sm_50": {4, 0}, "sm_52": {4, 1}, "sm_53": {4, 2}, "sm_60": {5, 0}, "sm_61": {5, 0}, "sm_62": {5, 0},
-	"sm_70": {6, 0}, "sm_72": {6, 1}, "sm_75": {6, 3}, "sm_80": {7, 0}, "sm_86": {7, 1}, "sm_87": {7, 4},
-	"sm_89": {7, 8}, "sm_90": {7, 8}, "sm_90a": {8, 0}, "sm_100": {8, 6}, "sm_100a": {8, 6}, "sm_101": {8, 6},
-	"sm_101a": {8, 6}, "sm_103": {8, 8}, "sm_103a": {8, 8}, "sm_120": {8, 7}, "sm_120a": {8, 7},
-	"sm_121": {8, 8}, "sm_121a": {8, 8}, "sm_110": {9, 0}, "sm_110a": {9, 0},
+	"sm_20": {2, 0}, "sm_30": {3, 0},
+	"sm_32": {4, 0}, "sm_35": {3, 1},
+	"sm_37": {4, 1}, "sm_50": {4, 0},
+	"sm_52": {4, 1}, "sm_53": {4, 2},
+	"sm_60": {5, 0}, "sm_61": {5, 0},
+	"sm_62": {5, 0},
+	"sm_70": {6, 0}, "sm_72": {6, 1},
+	"sm_75": {6, 3}, "sm_80": {7, 0},
+	"sm_86": {7, 1}, "sm_87": {7, 4},
+	"sm_89": {7, 8}, "sm_90": {7, 8},
+	"sm_90a": {8, 0}, "sm_100": {8, 6},
+	"sm_100a": {8, 6}, "sm_101": {8, 6},
+	"sm_101a": {8, 6}, "sm_103": {8, 8},
+	"sm_103a": {8, 8}, "sm_120": {8, 7},
+	"sm_120a": {8, 7},
+	"sm_121":  {8, 8}, "sm_121a": {8, 8},
+	"sm_110": {9, 0}, "sm_110a": {9, 0},
 }
 
 func (c *checker) module() error {
 	first, known := targets[c.m.Target.String()]
 	switch {
 	case !known:
-		return c.at(2, 1, "sm_", "no target %s is known", c.m.Target)
+		return c.at(
+			2, 1, "sm_", "no target %s is known", c.m.Target,
+		)
 	case !c.m.Version.AtLeast(first):
-		return c.at(2, 1, "sm_", "%s needs PTX ISA %s, this is %s", c.m.Target, first, c.m.Version)
+		return c.at(
+			2, 1, "sm_", "%s needs PTX ISA %s, this is %s",
+			c.m.Target, first, c.m.Version,
+		)
 	}
 	c.vars = map[string]*Var{}
 	for i := range c.m.Vars {
-		if err := c.variable(&c.m.Vars[i], c.vars, &c.static); err != nil {
+		err := c.variable(&c.m.Vars[i], c.vars, &c.static)
+		if err != nil {
 			return err
 		}
 	}
@@ -141,7 +172,9 @@ func (c *checker) module() error {
 	for i := range c.m.Entries {
 		e := &c.m.Entries[i]
 		if names[e.Name] || c.vars[e.Name] != nil {
-			return c.at(e.Line, 1, e.Name, "%s is declared twice", e.Name)
+			return c.at(
+				e.Line, 1, e.Name, "%s is declared twice", e.Name,
+			)
 		}
 		names[e.Name] = true
 		if err := c.entry(e); err != nil {
@@ -157,7 +190,9 @@ func powerOfTwo(n int) bool { return n > 0 && n&(n-1) == 0 }
 // the alternate formats live in types of their width.
 func stored(t Type) bool {
 	switch t {
-	case B8, B16, B32, B64, U8, U16, U32, U64, S8, S16, S32, S64, F16, F16x2, F32, F64:
+	case B8, B16, B32, B64, U8, U16, U32,
+		U64, S8, S16, S32, S64, F16, F16x2, F32,
+		F64:
 		return true
 	}
 	return false
@@ -165,27 +200,44 @@ func stored(t Type) bool {
 
 // variable declares v among names; static is the shared memory before it and
 // behind it.
-func (c *checker) variable(v *Var, names map[string]*Var, static *int) error {
+func (c *checker) variable(
+	v *Var, names map[string]*Var, static *int,
+) error {
 	switch {
 	case names[v.Name] != nil:
-		return c.at(v.Line, 1, v.Name, "%s is declared twice", v.Name)
+		return c.at(
+			v.Line, 1, v.Name, "%s is declared twice", v.Name,
+		)
 	case !stored(v.Type):
-		return c.at(v.Line, 1, "."+v.Type.String(), "a variable cannot have the type .%s", v.Type)
+		return c.at(
+			v.Line, 1,
+			"."+v.Type.String(), "a variable cannot have the type .%s",
+			v.Type,
+		)
 	case v.Align != 0 && !powerOfTwo(v.Align):
-		return c.at(v.Line, 1, ".align", "the alignment %d is no power of two", v.Align)
+		return c.at(
+			v.Line, 1, ".align", "the alignment %d is no power of two", v.Align,
+		)
 	case v.Array && v.Count == 0 && v.Linkage != Extern:
-		return c.at(v.Line, 1, v.Name, "%s has no size; only an .extern variable gets it at launch", v.Name)
+		return c.at(
+			v.Line, 1, v.Name, "%s has no size; only an .extern variable gets it at launch", v.Name,
+		)
 	case len(v.Init) > 0 && v.Space == ModShared:
 		return c.at(v.Line, 1, "=", "shared memory has no initial value")
 	case len(v.Init) > max(1, v.Count):
-		return c.at(v.Line, 1, "=", "%d initial values for %d elements", len(v.Init), max(1, v.Count))
+		return c.at(
+			v.Line, 1, "=", "%d initial values for %d elements",
+			len(v.Init), max(1, v.Count),
+		)
 	}
 	names[v.Name] = v
 	if v.Space == ModShared && v.Linkage != Extern {
 		a := max(1, v.Alignment())
 		*static = (*static+a-1)/a*a + v.Bytes()
 		if *static > MaxStaticBytes || v.Count > MaxStaticBytes {
-			return c.at(v.Line, 1, v.Name, "more than %d bytes of shared memory; declare it .extern and say its size at launch", MaxStaticBytes)
+			return c.at(
+				v.Line, 1, v.Name, "more than %d bytes of shared memory; declare it .extern and say its size at launch", MaxStaticBytes,
+			)
 		}
 	}
 	return nil
@@ -208,49 +260,78 @@ func (c *checker) parameters() error {
 		_, twice := c.params[p.Name]
 		switch {
 		case twice:
-			return c.at(p.Line, 1, p.Name, "the parameter %s is declared twice", p.Name)
+			return c.at(
+				p.Line, 1, p.Name, "the parameter %s is declared twice", p.Name,
+			)
 		case !stored(p.Type):
-			return c.at(p.Line, 1, "."+p.Type.String(), "a parameter cannot have the type .%s", p.Type)
-		case p.Align != 0 && (!powerOfTwo(p.Align) || p.Align > 128):
-			return c.at(p.Line, 1, ".align", "the alignment %d of a parameter is no power of two of at most 128", p.Align)
+			return c.at(
+				p.Line, 1,
+				"."+p.Type.String(), "a parameter cannot have the type .%s",
+				p.Type,
+			)
+		case p.Align != 0 &&
+			(!powerOfTwo(p.Align) || p.Align > 128):
+			return c.at(
+				p.Line, 1, ".align", "the alignment %d of a parameter is no power of two of at most 128", p.Align,
+			)
 		case p.Count > MaxParamBytes:
-			return c.at(p.Line, 1, p.Name, "the parameter %s is larger than the %d bytes for all of them", p.Name, MaxParamBytes)
+			return c.at(
+				p.Line, 1, p.Name, "the parameter %s is larger than the %d bytes for all of them", p.Name, MaxParamBytes,
+			)
 		}
 		c.params[p.Name] = i
 	}
 	var size int
 	if c.starts, size = Offsets(c.e.Params); size > MaxParamBytes {
-		return c.at(c.e.Line, 1, c.e.Name, "the parameters of %s take %d bytes, at most %d may be", c.e.Name, size, MaxParamBytes)
+		return c.at(
+			c.e.Line, 1, c.e.Name,
+			"the parameters of %s take %d bytes, at most %d may be", c.e.Name, size, MaxParamBytes,
+		)
 	}
 	return nil
 }
 
-func product(d [3]int) int { return max(1, d[0]) * max(1, d[1]) * max(1, d[2]) }
+func product(d [3]int) int {
+	return max(1, d[0]) *
+		max(1, d[1]) *
+		max(1, d[2])
+}
 
 func (c *checker) directives() error {
 	e := c.e
-	clusters := e.ReqNCTAPerCluster != [3]int{} || e.ExplicitCluster || e.MaxClusterRank > 0
+	clusters := e.ReqNCTAPerCluster != [3]int{} ||
+		e.ExplicitCluster || e.MaxClusterRank > 0
 	wrong := ""
 	switch {
-	case product(e.MaxNTid) > MaxThreads || e.MaxNTid[2] > 64:
+	case product(e.MaxNTid) > MaxThreads ||
+		e.MaxNTid[2] > 64:
 		wrong = fmt.Sprintf(".maxntid of more than %d threads, or more than 64 in z", MaxThreads)
-	case product(e.ReqNTid) > MaxThreads || e.ReqNTid[2] > 64:
+	case product(e.ReqNTid) > MaxThreads ||
+		e.ReqNTid[2] > 64:
 		wrong = fmt.Sprintf(".reqntid of more than %d threads, or more than 64 in z", MaxThreads)
-	case e.MaxNTid != [3]int{} && e.ReqNTid != [3]int{}:
+	case e.MaxNTid != [3]int{} &&
+		e.ReqNTid != [3]int{}:
 		wrong = ".maxntid and .reqntid contradict each other: one of them says the threads"
-	case e.MinNCTAPerSM > 0 && e.MaxNTid == [3]int{} && e.ReqNTid == [3]int{}:
+	case e.MinNCTAPerSM > 0 &&
+		e.MaxNTid == [3]int{} &&
+		e.ReqNTid == [3]int{}:
 		wrong = ".minnctapersm needs .maxntid or .reqntid beside it"
 	case e.MaxNReg > maxNReg:
 		wrong = fmt.Sprintf(".maxnreg of more than %d registers", maxNReg)
-	case clusters && (c.m.Target.SM < 90 || !c.m.Version.AtLeast(Version{7, 8})):
+	case clusters &&
+		(c.m.Target.SM < 90 ||
+			!c.m.Version.AtLeast(Version{7, 8})):
 		wrong = "clusters need sm_90 and PTX ISA 7.8"
 	case product(e.ReqNCTAPerCluster) > maxClusterCTAs || e.MaxClusterRank > maxClusterCTAs:
 		wrong = fmt.Sprintf("a cluster of more than %d blocks", maxClusterCTAs)
-	case e.ReqNCTAPerCluster != [3]int{} && e.MaxClusterRank > 0:
+	case e.ReqNCTAPerCluster != [3]int{} &&
+		e.MaxClusterRank > 0:
 		wrong = ".reqnctapercluster and .maxclusterrank contradict each other"
 	}
 	if wrong != "" {
-		return c.at(e.Line, 1, e.Name, "%s: %s", e.Name, wrong)
+		return c.at(
+			e.Line, 1, e.Name, "%s: %s", e.Name, wrong,
+		)
 	}
 	return nil
 }
@@ -261,7 +342,8 @@ func (c *checker) names() error {
 	c.locals = map[string]*Var{}
 	static := c.static
 	for i := range c.e.Vars {
-		if err := c.variable(&c.e.Vars[i], c.locals, &static); err != nil {
+		err := c.variable(&c.e.Vars[i], c.locals, &static)
+		if err != nil {
 			return err
 		}
 	}
@@ -304,9 +386,15 @@ func (c *checker) body() error {
 	}
 	switch {
 	case len(c.scopes) != 1:
-		return c.at(c.e.Line, 1, c.e.Name, "%s: a { without }", c.e.Name)
+		return c.at(
+			c.e.Line, 1,
+			c.e.Name, "%s: a { without }", c.e.Name,
+		)
 	case last == nil:
-		return c.at(c.e.Line, 1, c.e.Name, "%s has no instruction; it ends with ret", c.e.Name)
+		return c.at(
+			c.e.Line, 1,
+			c.e.Name, "%s has no instruction; it ends with ret", c.e.Name,
+		)
 	case !ends(last):
 		c.stmt = last
 		return c.fail("", "control falls off the end of %s; the last instruction must be ret, exit, trap or bra without a guard", c.e.Name)
@@ -327,7 +415,8 @@ func (c *checker) statement(s *Stmt) error {
 		for _, i := range top.sets {
 			c.open[i] = false
 		}
-		if c.scopes = c.scopes[:len(c.scopes)-1]; len(c.scopes) == 0 {
+		c.scopes = c.scopes[:len(c.scopes)-1]
+		if len(c.scopes) == 0 {
 			return c.fail("}", "a } without {")
 		}
 	}
@@ -336,16 +425,23 @@ func (c *checker) statement(s *Stmt) error {
 
 // regs declares a register set.
 func (c *checker) regs(s *Stmt) error {
-	if int(s.Index) >= len(c.e.Regs) || s.Index < 0 || c.open[s.Index] {
-		return c.fail("", "a declaration of register set %d of %d, or its second", s.Index, len(c.e.Regs))
+	if int(s.Index) >= len(c.e.Regs) ||
+		s.Index < 0 || c.open[s.Index] {
+		return c.fail(
+			"", "a declaration of register set %d of %d, or its second", s.Index, len(c.e.Regs),
+		)
 	}
 	r := &c.e.Regs[s.Index]
 	top := &c.scopes[len(c.scopes)-1]
 	switch {
 	case !top.declare(r):
 		return c.fail(r.Prefix, "registers %s are declared twice", r.Prefix)
-	case r.Type != Pred && r.Type != B128 && !stored(r.Type):
-		return c.fail("."+r.Type.String(), "a register cannot have the type .%s; hold it in bits of its width", r.Type)
+	case r.Type != Pred && r.Type != B128 &&
+		!stored(r.Type):
+		return c.fail(
+			"."+r.Type.String(), "a register cannot have the type .%s; hold it in bits of its width",
+			r.Type,
+		)
 	case r.Type == B128 && !c.has("8.3", "70"):
 		return c.fail(".b128", "128-bit registers need PTX ISA 8.3 and sm_70")
 	}
@@ -358,7 +454,8 @@ func (c *checker) regs(s *Stmt) error {
 // which %r12 and %r1<3> have too.
 func (s *regScope) declare(r *RegSet) bool {
 	if s.size == nil {
-		s.size, s.least = map[string]int{}, map[string]int{}
+		s.size = map[string]int{}
+		s.least = map[string]int{}
 	}
 	key := r.Prefix
 	if r.N == 0 {
@@ -374,16 +471,20 @@ func (s *regScope) declare(r *RegSet) bool {
 	if r.N > 0 {
 		first += "0"
 	}
-	for i := len(first); i > 1 && i > len(first)-8 && isDigit(first[i-1]); i-- {
+	for i := len(first); i > 1 &&
+		i > len(first)-8 &&
+		isDigit(first[i-1]); i-- {
 		head := first[:i-1]
 		n, _ := strconv.Atoi(first[i-1:])
-		if head == r.Prefix || first[i-1] == '0' && i < len(first) {
+		if head == r.Prefix ||
+			first[i-1] == '0' && i < len(first) {
 			continue
 		}
 		if n < s.size[head] {
 			return false
 		}
-		if least, some := s.least[head]; !some || n < least {
+		least, some := s.least[head]
+		if !some || n < least {
 			s.least[head] = n
 		}
 	}
@@ -449,19 +550,30 @@ func (c *checker) fits(in *Instr, all []match) error {
 		case err != nil && wrong == nil:
 			wrong = err
 		case err != nil:
-		case c.m.Version.AtLeast(m.isa) && c.m.Target.Runs(m.target):
+		case c.m.Version.AtLeast(m.isa) &&
+			c.m.Target.Runs(m.target):
 			return nil
 		default:
-			late += fmt.Sprintf(" or PTX ISA %s and %s (section %s)", m.isa, m.target, m.row.section)
+			late += fmt.Sprintf(
+				" or PTX ISA %s and %s (section %s)", m.isa, m.target, m.row.section,
+			)
 		}
 	}
 	switch {
 	case late != "":
-		return c.fail("", "%s needs %s, this is %s and %s", in.Opcode, late[len(" or "):], c.m.Version, c.m.Target)
+		return c.fail(
+			"", "%s needs %s, this is %s and %s",
+			in.Opcode, late[len(" or "):],
+			c.m.Version, c.m.Target,
+		)
 	case wrong != nil:
 		return wrong
 	}
-	return c.fail("", "%s has %d operands; expected %s", in.Opcode, len(in.Operands), operandText(&all[0]))
+	return c.fail(
+		"", "%s has %d operands; expected %s",
+		in.Opcode, len(in.Operands),
+		operandText(&all[0]),
+	)
 }
 
 // operandText is the operands of a form as its row writes them.
@@ -476,8 +588,14 @@ func operandText(m *match) string {
 func (c *checker) modifiers(in *Instr) error {
 	for _, mod := range in.Opcode.Mods() {
 		g, gated := gates()[mod]
-		if gated && (!c.m.Version.AtLeast(g.isa) || !c.m.Target.Runs(g.target)) {
-			return c.fail("."+mod.String(), ".%s needs PTX ISA %s and %s, this is %s and %s", mod, g.isa, g.target, c.m.Version, c.m.Target)
+		if gated &&
+			(!c.m.Version.AtLeast(g.isa) ||
+				!c.m.Target.Runs(g.target)) {
+			return c.fail(
+				"."+mod.String(), ".%s needs PTX ISA %s and %s, this is %s and %s",
+				mod, g.isa, g.target,
+				c.m.Version, c.m.Target,
+			)
 		}
 	}
 	return nil
@@ -502,7 +620,10 @@ func noForm(o Opcode) string {
 	if most < int(o.n) {
 		bad = "." + o.mods[most].String() + " may not stand there"
 	}
-	return fmt.Sprintf("%s: %s; expected %s%s (section %s)", o, bad, head, f.setText(), f.row.section)
+	return fmt.Sprintf(
+		"%s: %s; expected %s%s (section %s)", o, bad, head, f.setText(),
+		f.row.section,
+	)
 }
 
 // setText is the sets that the opcode of the row names, for errors.
@@ -514,7 +635,8 @@ func (f *form) setText() string {
 	own := rowSets(f.row.sets)
 	for i := range f.slots {
 		name := f.slots[i].name
-		if list := modSets[name]; list != "" && own[name] == "" {
+		list := modSets[name]
+		if list != "" && own[name] == "" {
 			sets = append(sets, name+"="+list)
 		}
 	}
@@ -528,7 +650,8 @@ func (f *form) setText() string {
 func (m *match) prefix() int {
 	n := 0
 	for i := range m.slots {
-		if n < int(m.op.n) && m.slots[i].set.has(m.op.mods[n]) {
+		if n < int(m.op.n) &&
+			m.slots[i].set.has(m.op.mods[n]) {
 			n++
 		} else if !m.slots[i].optional {
 			break
@@ -549,21 +672,34 @@ func (c *checker) rules(in *Instr) error {
 		case bits > 256 || o.Has(ModV8) && bits < 256:
 			return c.fail("", "%s moves %d bits; .v8 is for 32-bit types, .v4 for those of at most 64", o, bits)
 		}
-		if s := o.Space(); s != NoMod && s != ModGlobal && !onlyGlobal(o) {
+		s := o.Space()
+		if s != NoMod && s != ModGlobal && !onlyGlobal(o) {
 			return c.fail("."+s.String(), "eviction priorities, prefetch and cache hints are for global memory")
 		}
 	case OpBarSync, OpBarArrive, OpBarrierSync, OpBarrierArrive:
 		return c.barrier(in)
 	case OpSetmaxnreg:
-		if e := c.e; e.MaxNReg == 0 && e.MaxNTid == [3]int{} && e.ReqNTid == [3]int{} {
+		e := c.e
+		if e.MaxNReg == 0 &&
+			e.MaxNTid == [3]int{} &&
+			e.ReqNTid == [3]int{} {
 			return c.fail("", "setmaxnreg without .maxnreg, .maxntid or .reqntid: the registers at entry are not known")
 		}
 	case OpMbarrierInit:
-		return c.within(&in.Operands[1], 1, 1<<20-1, 1, "the count of an mbarrier")
+		return c.within(
+			&in.Operands[1], 1,
+			1<<20-1, 1, "the count of an mbarrier",
+		)
 	case OpCpAsyncBulk, OpCpReduceAsyncBulk:
-		return c.within(&in.Operands[2], 16, 1<<31-1, 16, "the bytes of a bulk copy")
+		return c.within(
+			&in.Operands[2], 16,
+			1<<31-1, 16, "the bytes of a bulk copy",
+		)
 	case OpShflSync:
-		return c.within(&in.Operands[len(in.Operands)-1], -1<<31, 1<<32-1, 1, "the member mask")
+		return c.within(
+			&in.Operands[len(in.Operands)-1],
+			-1<<31, 1<<32-1, 1, "the member mask",
+		)
 	}
 	return nil
 }
@@ -581,19 +717,30 @@ func onlyGlobal(o *Opcode) bool {
 
 // barrier checks the number of a barrier and of its threads.
 func (c *checker) barrier(in *Instr) error {
-	if err := c.within(&in.Operands[0], 0, 15, 1, "the number of a barrier"); err != nil {
+	err := c.within(
+		&in.Operands[0], 0, 15, 1, "the number of a barrier",
+	)
+	if err != nil {
 		return err
 	}
 	if len(in.Operands) < 2 {
 		return nil
 	}
-	return c.within(&in.Operands[1], 32, MaxThreads, 32, "the threads of a barrier")
+	return c.within(
+		&in.Operands[1], 32, MaxThreads, 32, "the threads of a barrier",
+	)
 }
 
 // within checks a number that is known here.
 func (c *checker) within(o *Operand, lo, hi, step int64, what string) error {
-	if o.Kind == KindInt && (o.Int() < lo || o.Int() > hi || o.Int()%step != 0) {
-		return c.fail(strconv.FormatInt(o.Int(), 10), "%s is %d; expected %s", what, o.Int(), rangeText(lo, hi, step))
+	if o.Kind == KindInt &&
+		(o.Int() < lo ||
+			o.Int() > hi ||
+			o.Int()%step != 0) {
+		return c.fail(
+			strconv.FormatInt(o.Int(), 10), "%s is %d; expected %s",
+			what, o.Int(), rangeText(lo, hi, step),
+		)
 	}
 	return nil
 }

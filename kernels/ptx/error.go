@@ -21,7 +21,9 @@ func (e *Error) Error() string {
 	if file == "" {
 		file = "ptx"
 	}
-	head := fmt.Sprintf("%s:%d:%d: %s", file, e.Line, e.Col, e.Msg)
+	head := fmt.Sprintf(
+		"%s:%d:%d: %s", file, e.Line, e.Col, e.Msg,
+	)
 	if strings.TrimSpace(e.Text) == "" {
 		return head
 	}
@@ -40,14 +42,24 @@ const excerpt = 90 // bytes of a long line shown on each side of the place
 // lineStart.
 func errorAt(file, src string, line, lineStart, at int, msg string) *Error {
 	at = min(at, len(src))
-	from, to := max(lineStart, at-excerpt), min(len(src), at+excerpt)
+	from := max(lineStart, at-excerpt)
+	to := min(len(src), at+excerpt)
 	if n := strings.IndexByte(src[at:to], '\n'); n >= 0 {
 		to = at + n
 	}
 	for from < at && !utf8.RuneStart(src[from]) {
 		from++
 	}
-	text := strings.ToValidUTF8(strings.TrimRight(src[from:to], "\r"), "?")
+	text := strings.ToValidUTF8(
+		strings.TrimRight(src[from:to], "\r"), "?",
+	)
 	caret := len(strings.ToValidUTF8(src[from:at], "?"))
-	return &Error{File: file, Line: line, Col: at - lineStart + 1, Msg: msg, Text: text, Caret: min(caret, len(text))}
+	return &Error{
+		File:  file,
+		Line:  line,
+		Col:   at - lineStart + 1,
+		Msg:   msg,
+		Text:  text,
+		Caret: min(caret, len(text)),
+	}
 }

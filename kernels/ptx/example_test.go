@@ -13,10 +13,14 @@ func ExampleBuilder() {
 	c.Entry.MaxNTid = [3]int{128, 1, 1}
 	c.Param(ptx.U64, "x")
 	c.Param(ptx.U32, "n")
-	i := c.Mad(c.Special(ptx.CTAidX), ptx.Int(128), c.Special(ptx.TidX))
+	i := c.Mad(
+		c.Special(ptx.CTAidX), ptx.Int(128), c.Special(ptx.TidX),
+	)
 	c.If(c.Let("setp.lt.u32", i, c.LoadParam("n")), func() {
 		c.Comment("tile %d", 0)
-		at := ptx.Mem(c.Add(c.LoadParam("x"), c.MulWide(i, ptx.Int(4))), 0)
+		at := ptx.Mem(
+			c.Add(c.LoadParam("x"), c.MulWide(i, ptx.Int(4))), 0,
+		)
 		v := c.Let("ld.global.f32", at)
 		c.Emit("st.global.f32", at, c.Let("add.f32", v, v))
 	})

@@ -10,14 +10,19 @@ func (c *Code) fold(o *Opcode, sources []Operand) (result Operand, done bool) {
 		return Operand{}, false
 	}
 	if len(sources) == 3 {
-		return c.foldMad(o, t, sources[0], sources[1], sources[2])
+		return c.foldMad(
+			o, t, sources[0],
+			sources[1], sources[2],
+		)
 	}
 	if len(sources) != 2 {
 		return Operand{}, false
 	}
-	x, y := sources[0], sources[1]
+	x := sources[0]
+	y := sources[1]
 	if x.Kind == KindInt && y.Kind == KindInt {
-		if v, known := constant(o, t, x.As(t), y.As(t)); known {
+		v, known := constant(o, t, x.As(t), y.As(t))
+		if known {
 			return Operand{Kind: KindInt, Bits: extended(v, t)}, true
 		}
 		return Operand{}, false
@@ -34,11 +39,14 @@ func (c *Code) fold(o *Opcode, sources []Operand) (result Operand, done bool) {
 // foldable reports whether fold knows the operation: integers of 32 or 64 bits,
 // without carry or saturation.
 func foldable(o *Opcode, t Type) bool {
-	if t.Bits() < 32 || t.Float() || t == U16x2 || t == S16x2 || o.Has(ModCC) || o.Has(ModSat) {
+	if t.Bits() < 32 || t.Float() ||
+		t == U16x2 || t == S16x2 || o.Has(ModCC) ||
+		o.Has(ModSat) {
 		return false
 	}
 	switch o.Op {
-	case OpAdd, OpSub, OpDiv, OpRem, OpMin, OpMax, OpAnd, OpOr, OpXor, OpShl, OpShr:
+	case OpAdd, OpSub, OpDiv, OpRem, OpMin, OpMax,
+		OpAnd, OpOr, OpXor, OpShl, OpShr:
 		return true
 	case OpMul, OpMad:
 		return o.Has(ModLo)
@@ -67,7 +75,8 @@ func extended(v uint64, t Type) uint64 {
 
 // constant is the operation on two numbers.
 func constant(o *Opcode, t Type, x, y uint64) (v uint64, known bool) {
-	sx, sy := signed(x, t), signed(y, t)
+	sx := signed(x, t)
+	sy := signed(y, t)
 	switch o.Op {
 	case OpAdd:
 		return x + y, true
@@ -110,7 +119,8 @@ func signed(v uint64, t Type) int64 {
 
 // quotient is div and rem of numbers; a division by zero is left to the machine.
 func quotient(o Op, t Type, x, y uint64) (v uint64, known bool) {
-	sx, sy := signed(x, t), signed(y, t)
+	sx := signed(x, t)
+	sy := signed(y, t)
 	switch {
 	case y == 0:
 		return 0, false
@@ -125,7 +135,9 @@ func quotient(o Op, t Type, x, y uint64) (v uint64, known bool) {
 }
 
 // foldRight is x∘y with a number y.
-func (c *Code) foldRight(o *Opcode, t Type, x, y Operand) (Operand, bool) {
+func (c *Code) foldRight(
+	o *Opcode, t Type, x, y Operand,
+) (Operand, bool) {
 	v := y.As(t)
 	power := v != 0 && v&(v-1) == 0
 	width := map[bool]string{false: "32", true: "64"}[t.Bits() == 64]
@@ -156,7 +168,10 @@ func (c *Code) foldRight(o *Opcode, t Type, x, y Operand) (Operand, bool) {
 		}
 	case OpRem:
 		if power && t.Unsigned() {
-			return c.Let("and.b"+width, x, Operand{Kind: KindInt, Bits: v - 1}), true
+			return c.Let("and.b"+width, x, Operand{
+				Kind: KindInt,
+				Bits: v - 1,
+			}), true
 		}
 	}
 	return Operand{}, false
@@ -173,15 +188,22 @@ func foldAnd(t Type, x Operand, v uint64) (Operand, bool) {
 }
 
 // foldSum is x + offset; a sum of a sum is one sum.
-func (c *Code) foldSum(o *Opcode, t Type, x Operand, offset int64) (Operand, bool) {
+func (c *Code) foldSum(
+	o *Opcode, t Type, x Operand, offset int64,
+) (Operand, bool) {
 	if s, known := c.sums[x.Reg]; known {
-		x, offset = s.base, int64(extended(uint64(s.offset+offset), signedOf(t)))
+		x, offset = s.base,
+			int64(extended(uint64(s.offset+offset), signedOf(t)))
 	}
 	if offset == 0 {
 		return x, true
 	}
 	i := c.b.opcode(o.String())
-	r := c.once(i, &i.matches[0], []Operand{x, Int(offset)})
+	r := c.once(
+		i,
+		&i.matches[0],
+		[]Operand{x, Int(offset)},
+	)
 	if c.isValue(&x) {
 		if c.sums == nil {
 			c.sums = map[Reg]sum{}
@@ -199,7 +221,9 @@ func signedOf(t Type) Type {
 }
 
 // foldMad is x·y + z where one of them is a number that makes it simpler.
-func (c *Code) foldMad(o *Opcode, t Type, x, y, z Operand) (Operand, bool) {
+func (c *Code) foldMad(
+	o *Opcode, t Type, x, y, z Operand,
+) (Operand, bool) {
 	if x.Kind == KindInt && y.Kind == KindReg {
 		return c.Let(o.String(), y, x, z), true
 	}
@@ -230,21 +254,47 @@ func (c *Code) arith(opcode string, operands ...Operand) Operand {
 // Add, Sub, Mul, Mad (x·y+z), Min, Max, Div and Rem are unsigned arithmetic of 32
 // bits, or of 64 where one of the operands is a 64-bit register; And, Or, Xor, Shl
 // and Shr likewise.
-func (c *Code) Add(x, y Operand) Operand    { return c.arith("add.u", x, y) }
-func (c *Code) Sub(x, y Operand) Operand    { return c.arith("sub.u", x, y) }
-func (c *Code) Mul(x, y Operand) Operand    { return c.arith("mul.lo.u", x, y) }
-func (c *Code) Mad(x, y, z Operand) Operand { return c.arith("mad.lo.u", x, y, z) }
-func (c *Code) Min(x, y Operand) Operand    { return c.arith("min.u", x, y) }
-func (c *Code) Max(x, y Operand) Operand    { return c.arith("max.u", x, y) }
-func (c *Code) Div(x, y Operand) Operand    { return c.arith("div.u", x, y) }
-func (c *Code) Rem(x, y Operand) Operand    { return c.arith("rem.u", x, y) }
-func (c *Code) And(x, y Operand) Operand    { return c.arith("and.b", x, y) }
-func (c *Code) Or(x, y Operand) Operand     { return c.arith("or.b", x, y) }
-func (c *Code) Xor(x, y Operand) Operand    { return c.arith("xor.b", x, y) }
+func (c *Code) Add(x, y Operand) Operand {
+	return c.arith("add.u", x, y)
+}
+func (c *Code) Sub(x, y Operand) Operand {
+	return c.arith("sub.u", x, y)
+}
+func (c *Code) Mul(x, y Operand) Operand {
+	return c.arith("mul.lo.u", x, y)
+}
+func (c *Code) Mad(x, y, z Operand) Operand {
+	return c.arith("mad.lo.u", x, y, z)
+}
+func (c *Code) Min(x, y Operand) Operand {
+	return c.arith("min.u", x, y)
+}
+func (c *Code) Max(x, y Operand) Operand {
+	return c.arith("max.u", x, y)
+}
+func (c *Code) Div(x, y Operand) Operand {
+	return c.arith("div.u", x, y)
+}
+func (c *Code) Rem(x, y Operand) Operand {
+	return c.arith("rem.u", x, y)
+}
+func (c *Code) And(x, y Operand) Operand {
+	return c.arith("and.b", x, y)
+}
+func (c *Code) Or(x, y Operand) Operand {
+	return c.arith("or.b", x, y)
+}
+func (c *Code) Xor(x, y Operand) Operand {
+	return c.arith("xor.b", x, y)
+}
 
 // Shl and Shr shift by y bits; what is shifted in is zero.
-func (c *Code) Shl(x, y Operand) Operand { return c.Let("shl.b"+c.width([]Operand{x}), x, y) }
-func (c *Code) Shr(x, y Operand) Operand { return c.Let("shr.u"+c.width([]Operand{x}), x, y) }
+func (c *Code) Shl(x, y Operand) Operand {
+	return c.Let("shl.b"+c.width([]Operand{x}), x, y)
+}
+func (c *Code) Shr(x, y Operand) Operand {
+	return c.Let("shr.u"+c.width([]Operand{x}), x, y)
+}
 
 // Wide is the unsigned 32-bit x as 64 bits.
 func (c *Code) Wide(x Operand) Operand {
@@ -257,7 +307,10 @@ func (c *Code) Wide(x Operand) Operand {
 // MulWide is the 64-bit product of unsigned 32-bit x and y.
 func (c *Code) MulWide(x, y Operand) Operand {
 	if x.Kind == KindInt && y.Kind == KindInt {
-		return Operand{Kind: KindInt, Bits: x.As(U32) * y.As(U32)}
+		return Operand{
+			Kind: KindInt,
+			Bits: x.As(U32) * y.As(U32),
+		}
 	}
 	return c.Let("mul.wide.u32", x, y)
 }

@@ -92,7 +92,9 @@ func (m machine) run(body []Stmt) {
 		if in.Opcode.Has(ModLo) {
 			name += ".lo"
 		}
-		m[in.Operands[0].Reg] = apply(name, t, s[0], s[1], s[2])
+		m[in.Operands[0].Reg] = apply(
+			name, t, s[0], s[1], s[2],
+		)
 	}
 }
 
@@ -105,7 +107,14 @@ func (m machine) value(o *Operand) uint64 {
 
 // What Let makes of a tree of operations has the value of the tree.
 func TestLetKeepsValues(t *testing.T) {
-	numbers := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, -1, 2, 3, 4, 8, 31, 32, 63, 64, 65, 1 << 31, 1<<32 - 1, -1 << 31, -1 << 63}), rapid.Int64())
+	numbers := rapid.OneOf(
+		rapid.SampledFrom([]int64{
+			0, 1, -1, 2, 3, 4, 8, 31, 32, 63,
+			64, 65, 1 << 31, 1<<32 - 1, -1 << 31,
+			-1 << 63,
+		}),
+		rapid.Int64(),
+	)
 	rapid.Check(t, func(t *rapid.T) {
 		wide := rapid.Bool().Draw(t, "wide")
 		types := map[bool][]Type{false: {U32, S32}, true: {U64, S64}}[wide]
@@ -116,7 +125,8 @@ func TestLetKeepsValues(t *testing.T) {
 		var want []uint64
 		for range 3 {
 			r := c.fresh(class, true)
-			v := uint64(numbers.Draw(t, "input")) << (64 - class.Bits()) >> (64 - class.Bits())
+			v := uint64(numbers.Draw(t, "input")) <<
+				(64 - class.Bits()) >> (64 - class.Bits())
 			m[r.Reg] = v
 			nodes, want = append(nodes, r), append(want, v)
 		}
@@ -132,7 +142,10 @@ func TestLetKeepsValues(t *testing.T) {
 			return Int(n), uint64(n)
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "operations") {
-			op := rapid.SampledFrom([]string{"add", "sub", "mul.lo", "mad.lo", "and", "or", "xor", "shl", "shr", "min", "max", "div", "rem"}).Draw(t, "op")
+			op := rapid.SampledFrom([]string{
+				"add", "sub", "mul.lo", "mad.lo", "and", "or", "xor",
+				"shl", "shr", "min", "max", "div", "rem",
+			}).Draw(t, "op")
 			ty := rapid.SampledFrom(types).Draw(t, "type")
 			x, vx := pick(ty)
 			y, vy := pick(ty)
@@ -161,7 +174,9 @@ func TestLetKeepsValues(t *testing.T) {
 		}
 		m.run(c.body)
 		for i := inputs; i < len(nodes); i++ {
-			if got := apply("or", types[0], m.value(&nodes[i]), 0, 0); got != want[i] {
+			if got := apply(
+				"or", types[0], m.value(&nodes[i]), 0, 0,
+			); got != want[i] {
 				t.Fatalf("operation %d: %#x, expected %#x\n%v", i-inputs, got, want[i], c.body)
 			}
 		}

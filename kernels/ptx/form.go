@@ -53,8 +53,12 @@ type slot struct {
 
 type modSet [(numMods + 63) / 64]uint64
 
-func (s *modSet) add(m Mod)      { s[m/64] |= 1 << (m % 64) }
-func (s *modSet) has(m Mod) bool { return s[m/64]>>(m%64)&1 != 0 }
+func (s *modSet) add(m Mod) {
+	s[m/64] |= 1 << (m % 64)
+}
+func (s *modSet) has(m Mod) bool {
+	return s[m/64]>>(m%64)&1 != 0
+}
 
 // each calls f with the modifiers of the set in order.
 func (s *modSet) each(f func(Mod)) {
@@ -112,7 +116,9 @@ type table [numOps][]form
 // forms compiles the table once; it is constant data.
 var forms = sync.OnceValue(func() *table {
 	t := new(table)
-	for _, part := range [][]row{moveRows, intRows, floatRows, logicRows, controlRows, syncRows, atomicRows, copyRows, matrixRows} {
+	for _, part := range [][]row{
+		moveRows, intRows, floatRows, logicRows, controlRows, syncRows, atomicRows, copyRows, matrixRows,
+	} {
 		for i := range part {
 			op, f, err := compile(&part[i])
 			if err != nil {
@@ -124,13 +130,14 @@ var forms = sync.OnceValue(func() *table {
 	return t
 })
 
-var opByName, modByName = sync.OnceValue(func() map[string]Op {
+var opByName = sync.OnceValue(func() map[string]Op {
 	m := make(map[string]Op, numOps)
 	for o := NoOp + 1; o < numOps; o++ {
 		m[o.String()] = o
 	}
 	return m
-}), sync.OnceValue(func() map[string]Mod {
+})
+var modByName = sync.OnceValue(func() map[string]Mod {
 	m := make(map[string]Mod, numMods)
 	for x := NoMod + 1; x < numMods; x++ {
 		m[x.String()] = x
@@ -149,14 +156,19 @@ func compile(r *row) (Op, form, error) {
 	if f.target, err = parseTarget("sm_" + r.sm); err != nil {
 		return NoOp, f, err
 	}
-	op, mods, err := cutOp(strings.NewReplacer("{", "", "}", "").Replace(head))
+	op, mods, err := cutOp(
+		strings.NewReplacer("{", "", "}", "").Replace(head),
+	)
 	if err != nil {
 		return NoOp, f, err
 	}
 	own := rowSets(r.sets)
 	optional := strings.Count(head, "{") > 0
 	for _, m := range splitMods(mods) {
-		s := slot{name: m, optional: optional && strings.Contains(head, "{."+m+"}")}
+		s := slot{
+			name:     m,
+			optional: optional && strings.Contains(head, "{."+m+"}"),
+		}
 		if err := s.fill(own); err != nil {
 			return NoOp, f, err
 		}
@@ -235,7 +247,11 @@ func (s *slot) addOne(name string) error {
 
 // pattern reads one operand of a row.
 func (f *form) pattern(text string) (pattern, error) {
-	p := pattern{text: text, src: true, count: count{n: 1}}
+	p := pattern{
+		text:  text,
+		src:   true,
+		count: count{n: 1},
+	}
 	rest, when, conditional := strings.Cut(text, "?")
 	p.optional = conditional
 	if when != "" {
@@ -246,18 +262,27 @@ func (f *form) pattern(text string) (pattern, error) {
 	}
 	switch {
 	case strings.HasPrefix(rest, ">"):
-		p.dst, p.src, p.regOnly, rest = true, false, true, rest[1:]
+		p.dst = true
+		p.src = false
+		p.regOnly = true
+		rest = rest[1:]
 	case strings.HasPrefix(rest, "="):
-		p.dst, p.regOnly, rest = true, true, rest[1:]
+		p.dst = true
+		p.regOnly = true
+		rest = rest[1:]
 	}
 	if inner, is := strings.CutPrefix(rest, "["); is {
-		return p, f.address(&p, strings.TrimSuffix(inner, "]"))
+		return p, f.address(
+			&p, strings.TrimSuffix(inner, "]"),
+		)
 	}
 	if inner, is := strings.CutPrefix(rest, "#"); is {
 		return p, p.immediate(inner)
 	}
 	if inner, is := strings.CutPrefix(rest, "{"); is {
-		ty, n, _ := strings.Cut(strings.TrimSuffix(inner, "}"), "*")
+		ty, n, _ := strings.Cut(
+			strings.TrimSuffix(inner, "}"), "*",
+		)
 		p.vector, rest = true, ty
 		if err := f.count(&p, n); err != nil {
 			return p, err
@@ -331,7 +356,9 @@ func (f *form) value(p *pattern, s string) error {
 		p.kind = patLabel
 		return nil
 	case "_":
-		p.kind, p.dst, p.src = patSink, true, false
+		p.kind = patSink
+		p.dst = true
+		p.src = false
 		return nil
 	}
 	s, p.pair = strings.CutSuffix(s, "|q")
@@ -396,7 +423,8 @@ func matches(c Opcode) []match {
 	var all []match
 	for i, f := range forms()[c.Op] {
 		m := match{form: &forms()[c.Op][i], op: c}
-		if len(f.slots) >= int(c.n) && m.bind(0, c.Mods()) {
+		if len(f.slots) >= int(c.n) &&
+			m.bind(0, c.Mods()) {
 			all = append(all, m)
 		}
 	}
@@ -460,17 +488,22 @@ const maxOperands = 10
 // assign is the patterns that n operands have in this order; ok is false where
 // the match does not take n. Patterns that may be absent take operands first
 // come, first served.
-func (m *match) assign(room *[maxOperands]*pattern, n int) (patterns []*pattern, ok bool) {
+func (m *match) assign(
+	room *[maxOperands]*pattern, n int,
+) (patterns []*pattern, ok bool) {
 	spare := n
 	for i := range m.operands {
-		if p := &m.operands[i]; !p.optional || p.when != NoMod && m.op.Has(p.when) {
+		p := &m.operands[i]
+		if !p.optional ||
+			p.when != NoMod && m.op.Has(p.when) {
 			spare--
 		}
 	}
 	patterns = room[:0]
 	for i := range m.operands {
 		p := &m.operands[i]
-		if p.optional && (p.when == NoMod || !m.op.Has(p.when)) {
+		if p.optional &&
+			(p.when == NoMod || !m.op.Has(p.when)) {
 			if p.when != NoMod || spare <= 0 {
 				continue
 			}
@@ -549,7 +582,8 @@ func ParseOpcode(text string) (Opcode, error) {
 
 func parseVersion(s string) (v Version, err error) {
 	major, minor, found := strings.Cut(s, ".")
-	if v.Major, err = strconv.Atoi(major); err == nil && found {
+	v.Major, err = strconv.Atoi(major)
+	if err == nil && found {
 		v.Minor, err = strconv.Atoi(minor)
 	}
 	if err != nil || !found {
@@ -573,7 +607,9 @@ func parseTarget(s string) (Target, error) {
 }
 
 // String is the version as .version says it.
-func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+func (v Version) String() string {
+	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
+}
 
 // String is the target as .target says it.
 func (t Target) String() string {

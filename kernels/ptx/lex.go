@@ -19,11 +19,16 @@ type scanner struct {
 // place is a remembered position of a scanner.
 type place struct{ at, line, lineStart int }
 
-func (s *scanner) here() place { return place{s.at, s.line, s.lineStart} }
+func (s *scanner) here() place {
+	return place{s.at, s.line, s.lineStart}
+}
 
 // fail is the error at p.
 func (s *scanner) fail(p place, format string, args ...any) error {
-	return errorAt(s.file, s.src, p.line, p.lineStart, p.at, fmt.Sprintf(format, args...))
+	return errorAt(
+		s.file, s.src, p.line, p.lineStart,
+		p.at, fmt.Sprintf(format, args...),
+	)
 }
 
 // expected is the error that something else stands at the next token.
@@ -42,7 +47,9 @@ func (s *scanner) found() string {
 		return "the end of the line"
 	}
 	end := s.at
-	for end < len(s.src) && end < s.at+40 && isWord(s.src[end]) {
+	for end < len(s.src) &&
+		end < s.at+40 &&
+		isWord(s.src[end]) {
 		end++
 	}
 	if end == s.at {
@@ -53,8 +60,13 @@ func (s *scanner) found() string {
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
-func isName(c byte) bool   { return isLetter(c) || isDigit(c) || c == '_' || c == '$' }
-func isWord(c byte) bool   { return isName(c) || c == '%' || c == '.' || c == ':' }
+func isName(c byte) bool {
+	return isLetter(c) || isDigit(c) ||
+		c == '_' || c == '$'
+}
+func isWord(c byte) bool {
+	return isName(c) || c == '%' || c == '.' || c == ':'
+}
 
 // skip moves over white space and comments.
 func (s *scanner) skip() {
@@ -85,7 +97,9 @@ func (s *scanner) skipBlanks() bool {
 	return false
 }
 
-func (s *scanner) has(text string) bool { return strings.HasPrefix(s.src[s.at:], text) }
+func (s *scanner) has(text string) bool {
+	return strings.HasPrefix(s.src[s.at:], text)
+}
 
 // skipLine moves to the end of the line and is what stood there.
 func (s *scanner) skipLine() string {
@@ -145,7 +159,9 @@ func (s *scanner) name() string {
 	s.skip()
 	from := s.at
 	i := s.at
-	if i < len(s.src) && (isName(s.src[i]) && !isDigit(s.src[i]) || s.src[i] == '%') {
+	if i < len(s.src) &&
+		(isName(s.src[i]) && !isDigit(s.src[i]) ||
+			s.src[i] == '%') {
 		i++
 		for i < len(s.src) && isName(s.src[i]) {
 			i++
@@ -165,7 +181,9 @@ func (s *scanner) dotted() string {
 		return ""
 	}
 	i := s.at + 1
-	for i < len(s.src) && (isName(s.src[i]) || s.src[i] == ':' && strings.HasPrefix(s.src[i:], "::")) {
+	for i < len(s.src) &&
+		(isName(s.src[i]) || s.src[i] == ':' &&
+			strings.HasPrefix(s.src[i:], "::")) {
 		if s.src[i] == ':' {
 			i++
 		}
@@ -185,7 +203,8 @@ func (s *scanner) opcodeEnd() int {
 	for i < len(s.src) {
 		c := s.src[i]
 		if !isName(c) && c != '.' {
-			if c != ':' || !strings.HasPrefix(s.src[i:], "::") {
+			if c != ':' ||
+				!strings.HasPrefix(s.src[i:], "::") {
 				break
 			}
 			i++
@@ -208,7 +227,10 @@ func (s *scanner) number() (Operand, error) {
 	}
 	o, ok := parseNumber(text, neg)
 	if !ok {
-		return Operand{}, s.fail(start, "%q is no number: expected an integer of up to 64 bits, or a float such as 0f3F800000 or 1.5", s.src[start.at:s.at])
+		return Operand{}, s.fail(
+			start, "%q is no number: expected an integer of up to 64 bits, or a float such as 0f3F800000 or 1.5",
+			s.src[start.at:s.at],
+		)
 	}
 	return o, nil
 }
@@ -219,10 +241,12 @@ func (s *scanner) numberText() string {
 	if from >= len(s.src) || !isDigit(s.src[from]) {
 		return ""
 	}
-	exact := len(s.src) > from+1 && strings.IndexByte("xXfFdDbB", s.src[from+1]) >= 0
+	exact := len(s.src) > from+1 &&
+		strings.IndexByte("xXfFdDbB", s.src[from+1]) >= 0
 	for s.at < len(s.src) {
 		c := s.src[s.at]
-		sign := (c == '+' || c == '-') && !exact && s.src[s.at-1]|0x20 == 'e'
+		sign := (c == '+' || c == '-') && !exact &&
+			s.src[s.at-1]|0x20 == 'e'
 		if !isName(c) && c != '.' && !sign {
 			break
 		}
@@ -241,19 +265,22 @@ func parseNumber(text string, neg bool) (Operand, bool) {
 		return exactFloat(text[2:], 8, KindF32, neg)
 	case kind == 'd':
 		return exactFloat(text[2:], 16, KindF64, neg)
-	case kind != 'x' && kind != 'b' && strings.ContainsAny(text, ".eE"):
+	case kind != 'x' && kind != 'b' &&
+		strings.ContainsAny(text, ".eE"):
 		f, err := strconv.ParseFloat(text, 64)
 		if neg {
 			f = -f
 		}
-		return F64Imm(f), err == nil && !strings.Contains(text, "_")
+		return F64Imm(f), err == nil &&
+			!strings.Contains(text, "_")
 	}
 	text = strings.TrimSuffix(text, "U")
 	v, err := strconv.ParseUint(text, 0, 64)
 	if neg {
 		v = -v
 	}
-	return Operand{Kind: KindInt, Bits: v}, err == nil && !strings.ContainsAny(text, "_oO")
+	return Operand{Kind: KindInt, Bits: v}, err == nil &&
+		!strings.ContainsAny(text, "_oO")
 }
 
 func exactFloat(digits string, n int, k Kind, neg bool) (Operand, bool) {
@@ -263,7 +290,8 @@ func exactFloat(digits string, n int, k Kind, neg bool) (Operand, bool) {
 	} else if neg {
 		v ^= 1 << 63
 	}
-	return Operand{Kind: k, Bits: v}, err == nil && len(digits) == n
+	return Operand{Kind: k, Bits: v}, err == nil &&
+		len(digits) == n
 }
 
 // count is the non-negative number that comes next, up to most.
@@ -275,7 +303,9 @@ func (s *scanner) count(what string, most int) (int, error) {
 		return 0, s.expected(what)
 	}
 	o, ok := parseNumber(text, false)
-	if !ok || o.Kind != KindInt || o.Bits > math.MaxInt64 || o.Int() > int64(most) {
+	if !ok || o.Kind != KindInt ||
+		o.Bits > math.MaxInt64 ||
+		o.Int() > int64(most) {
 		return 0, s.fail(start, "expected %s of at most %d, found %q", what, most, text)
 	}
 	return int(o.Bits), nil

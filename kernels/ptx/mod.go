@@ -255,34 +255,44 @@ const (
 
 // modNames is how each modifier is written, without its dot.
 var modNames = [...]string{
-	Pred: "pred", B1: "b1", B4: "b4", B8: "b8", B16: "b16", B32: "b32", B64: "b64", B128: "b128", U4: "u4",
-	U8: "u8", U16: "u16", U32: "u32", U64: "u64", S4: "s4", S8: "s8", S16: "s16", S32: "s32", S64: "s64",
-	F16: "f16", F16x2: "f16x2", BF16: "bf16", BF16x2: "bf16x2", TF32: "tf32", F32: "f32", F64: "f64",
-	E4M3: "e4m3", E5M2: "e5m2", E4M3x2: "e4m3x2", E5M2x2: "e5m2x2", U16x2: "u16x2", S16x2: "s16x2",
+	Pred: "pred", B1: "b1", B4: "b4", B8: "b8", B16: "b16",
+	B32: "b32", B64: "b64", B128: "b128", U4: "u4",
+	U8: "u8", U16: "u16", U32: "u32", U64: "u64", S4: "s4",
+	S8: "s8", S16: "s16", S32: "s32", S64: "s64",
+	F16: "f16", F16x2: "f16x2", BF16: "bf16", BF16x2: "bf16x2", TF32: "tf32",
+	F32: "f32", F64: "f64",
+	E4M3: "e4m3", E5M2: "e5m2", E4M3x2: "e4m3x2", E5M2x2: "e5m2x2", U16x2: "u16x2",
+	S16x2: "s16x2",
 	F32x2: "f32x2",
 
-	ModRN: "rn", ModRZ: "rz", ModRM: "rm", ModRP: "rp", ModRNA: "rna", ModRS: "rs", ModRNI: "rni",
+	ModRN: "rn", ModRZ: "rz", ModRM: "rm", ModRP: "rp", ModRNA: "rna",
+	ModRS: "rs", ModRNI: "rni",
 	ModRZI: "rzi", ModRMI: "rmi", ModRPI: "rpi",
 
 	ModFTZ: "ftz", ModSat: "sat", ModSatfinite: "satfinite", ModRelu: "relu", ModApprox: "approx",
-	ModFull: "full", ModCC: "cc", ModLo: "lo", ModHi: "hi", ModWide: "wide", ModNaN: "NaN",
+	ModFull: "full", ModCC: "cc", ModLo: "lo", ModHi: "hi", ModWide: "wide",
+	ModNaN:     "NaN",
 	ModXorSign: "xorsign", ModAbs: "abs",
 
-	ModEQ: "eq", ModNE: "ne", ModLT: "lt", ModLE: "le", ModGT: "gt", ModGE: "ge", ModLS: "ls", ModHS: "hs",
-	ModEQU: "equ", ModNEU: "neu", ModLTU: "ltu", ModLEU: "leu", ModGTU: "gtu", ModGEU: "geu", ModIsNum: "num",
+	ModEQ: "eq", ModNE: "ne", ModLT: "lt", ModLE: "le", ModGT: "gt",
+	ModGE: "ge", ModLS: "ls", ModHS: "hs",
+	ModEQU: "equ", ModNEU: "neu", ModLTU: "ltu", ModLEU: "leu", ModGTU: "gtu",
+	ModGEU: "geu", ModIsNum: "num",
 	ModIsNaN: "nan",
 
 	ModFinite: "finite", ModInfinite: "infinite", ModNumber: "number", ModNotANumber: "notanumber",
 	ModNormal: "normal", ModSubnormal: "subnormal",
 
-	ModAnd: "and", ModOr: "or", ModXor: "xor", ModPopc: "popc", ModInc: "inc", ModDec: "dec", ModExch: "exch",
+	ModAnd: "and", ModOr: "or", ModXor: "xor", ModPopc: "popc", ModInc: "inc",
+	ModDec: "dec", ModExch: "exch",
 	ModCas: "cas", ModMin: "min", ModMax: "max", ModAdd: "add",
 
 	ModParam: "param", ModParamEntry: "param::entry", ModParamFunc: "param::func", ModGlobal: "global",
 	ModShared: "shared", ModSharedCTA: "shared::cta", ModSharedCluster: "shared::cluster", ModLocal: "local",
 	ModConst: "const", ModTo: "to",
 
-	ModCA: "ca", ModCG: "cg", ModCS: "cs", ModLU: "lu", ModCV: "cv", ModWB: "wb", ModWT: "wt", ModNC: "nc",
+	ModCA: "ca", ModCG: "cg", ModCS: "cs", ModLU: "lu", ModCV: "cv",
+	ModWB: "wb", ModWT: "wt", ModNC: "nc",
 	ModL1NoAllocate: "L1::no_allocate", ModL1EvictNormal: "L1::evict_normal",
 	ModL1EvictUnchanged: "L1::evict_unchanged", ModL1EvictFirst: "L1::evict_first",
 	ModL1EvictLast: "L1::evict_last", ModL2EvictLast: "L2::evict_last", ModL2EvictNormal: "L2::evict_normal",
@@ -291,12 +301,15 @@ var modNames = [...]string{
 	ModRange: "range",
 
 	ModWeak: "weak", ModRelaxed: "relaxed", ModAcquire: "acquire", ModRelease: "release", ModAcqRel: "acq_rel",
-	ModSc: "sc", ModVolatile: "volatile", ModMmio: "mmio", ModCTA: "cta", ModCluster: "cluster", ModGPU: "gpu",
+	ModSc: "sc", ModVolatile: "volatile", ModMmio: "mmio", ModCTA: "cta", ModCluster: "cluster",
+	ModGPU: "gpu",
 	ModSYS: "sys", ModGL: "gl",
 
-	ModV2: "v2", ModV4: "v4", ModV8: "v8", ModX1: "x1", ModX2: "x2", ModX4: "x4",
+	ModV2: "v2", ModV4: "v4", ModV8: "v8", ModX1: "x1", ModX2: "x2",
+	ModX4: "x4",
 
-	ModSync: "sync", ModArrive: "arrive", ModAligned: "aligned", ModAll: "all", ModAny: "any", ModUni: "uni",
+	ModSync: "sync", ModArrive: "arrive", ModAligned: "aligned", ModAll: "all", ModAny: "any",
+	ModUni:    "uni",
 	ModBallot: "ballot", ModUp: "up", ModDown: "down", ModBfly: "bfly", ModIdx: "idx",
 	ModNoComplete: "noComplete", ModExpectTx: "expect_tx", ModNoinc: "noinc", ModParity: "parity",
 	ModWait: "wait", ModRead: "read", ModWarp: "warp", ModRed: "red", ModInval: "inval",
@@ -307,7 +320,8 @@ var modNames = [...]string{
 	ModSyncRestrictSharedCTA:     "sync_restrict::shared::cta",
 	ModSyncRestrictSharedCluster: "sync_restrict::shared::cluster", ModNoftz: "noftz",
 
-	ModDim1: "1d", ModDim2: "2d", ModDim3: "3d", ModDim4: "4d", ModDim5: "5d", ModTile: "tile",
+	ModDim1: "1d", ModDim2: "2d", ModDim3: "3d", ModDim4: "4d", ModDim5: "5d",
+	ModTile:   "tile",
 	ModIm2col: "im2col", ModIm2colNoOffs: "im2col_no_offs",
 	ModMbarrierCompleteTxBytes: "mbarrier::complete_tx::bytes", ModMulticastCluster: "multicast::cluster",
 	ModBulkGroup: "bulk_group",
@@ -316,7 +330,8 @@ var modNames = [...]string{
 	ModM8n8k16: "m8n8k16", ModM16n8k4: "m16n8k4", ModM16n8k8: "m16n8k8", ModM16n8k16: "m16n8k16",
 	ModM16n8k32: "m16n8k32",
 
-	ModF4E: "f4e", ModB4E: "b4e", ModRC8: "rc8", ModECL: "ecl", ModECR: "ecr", ModRC16: "rc16", ModL: "l",
+	ModF4E: "f4e", ModB4E: "b4e", ModRC8: "rc8", ModECL: "ecl", ModECR: "ecr",
+	ModRC16: "rc16", ModL: "l",
 	ModR: "r", ModWrap: "wrap", ModClamp: "clamp", ModShiftamt: "shiftamt",
 	ModLaunchDependents: "launch_dependents",
 }
@@ -324,7 +339,8 @@ var modNames = [...]string{
 // WGMMA is the modifier of the shape 64×n×k: n = 8, 16, … 256, k = 8, 16 or 32;
 // NoMod where there is no such shape.
 func WGMMA(n, k int) Mod {
-	if n < 8 || n > 256 || n%8 != 0 || k != 8 && k != 16 && k != 32 {
+	if n < 8 || n > 256 || n%8 != 0 ||
+		k != 8 && k != 16 && k != 32 {
 		return NoMod
 	}
 	return firstWGMMA + Mod(k/16*32+n/8-1)
@@ -385,7 +401,8 @@ func (m Mod) Bits() int {
 		return 8
 	case B16, U16, S16, F16, BF16, E4M3x2, E5M2x2:
 		return 16
-	case B32, U32, S32, F32, TF32, F16x2, BF16x2, U16x2, S16x2:
+	case B32, U32, S32, F32, TF32,
+		F16x2, BF16x2, U16x2, S16x2:
 		return 32
 	case B64, U64, S64, F64, F32x2:
 		return 64

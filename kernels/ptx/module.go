@@ -7,7 +7,8 @@ type Version struct{ Major, Minor int }
 
 // AtLeast reports whether v is w or later.
 func (v Version) AtLeast(w Version) bool {
-	return v.Major > w.Major || v.Major == w.Major && v.Minor >= w.Minor
+	return v.Major > w.Major ||
+		v.Major == w.Major && v.Minor >= w.Minor
 }
 
 // A Target is what .target says: sm_SM, and where Arch is 'a' the features that
@@ -60,7 +61,9 @@ func (v *Var) Bytes() int {
 }
 
 // Alignment is the alignment of the variable in bytes.
-func (v *Var) Alignment() int { return max(v.Align, v.Type.Bytes()) }
+func (v *Var) Alignment() int {
+	return max(v.Align, v.Type.Bytes())
+}
 
 // A Param is a parameter of an entry: a scalar, or Count elements such as the 128
 // bytes of a tensor map.
@@ -73,10 +76,14 @@ type Param struct {
 }
 
 // Bytes is the size of the parameter.
-func (p *Param) Bytes() int { return max(1, p.Count) * p.Type.Bytes() }
+func (p *Param) Bytes() int {
+	return max(1, p.Count) * p.Type.Bytes()
+}
 
 // Alignment is the alignment of the parameter in bytes.
-func (p *Param) Alignment() int { return max(p.Align, p.Type.Bytes()) }
+func (p *Param) Alignment() int {
+	return max(p.Align, p.Type.Bytes())
+}
 
 // Offsets is where each parameter lies in the parameter block, and the size of
 // the block, in bytes.
@@ -181,7 +188,9 @@ type Opcode struct {
 }
 
 // Mods is the modifiers in the order they are written.
-func (c *Opcode) Mods() []Mod { return c.mods[:c.n] }
+func (c *Opcode) Mods() []Mod {
+	return c.mods[:c.n]
+}
 
 // Has reports whether m is among the modifiers.
 func (c *Opcode) Has(m Mod) bool {

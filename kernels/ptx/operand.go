@@ -45,18 +45,27 @@ func Int[T ~int | ~int32 | ~int64 | ~uint32](v T) Operand {
 
 // F32Imm is a float immediate with exactly the bits of v.
 func F32Imm(v float32) Operand {
-	return Operand{Kind: KindF32, Bits: uint64(math.Float32bits(v))}
+	return Operand{
+		Kind: KindF32,
+		Bits: uint64(math.Float32bits(v)),
+	}
 }
 
 // F64Imm is a double immediate with exactly the bits of v.
-func F64Imm(v float64) Operand { return Operand{Kind: KindF64, Bits: math.Float64bits(v)} }
+func F64Imm(v float64) Operand {
+	return Operand{Kind: KindF64, Bits: math.Float64bits(v)}
+}
 
 // Sym names a label, or the address of a variable.
 func Sym(name string) Operand { return Operand{Kind: KindSym, Sym: name} }
 
 // SymAt is the address offset bytes behind a variable.
 func SymAt[T ~int | ~int32 | ~int64](name string, offset T) Operand {
-	return Operand{Kind: KindSym, Sym: name, Bits: uint64(int64(offset))}
+	return Operand{
+		Kind: KindSym,
+		Sym:  name,
+		Bits: uint64(int64(offset)),
+	}
 }
 
 // Sreg reads a special register.
@@ -68,19 +77,31 @@ func Sink() Operand { return Operand{Kind: KindSink} }
 // Mem is the memory at base + offset bytes; base is a register, a symbol, or an
 // integer (an absolute address).
 func Mem[T ~int | ~int32 | ~int64](base Operand, offset T) Operand {
-	return Operand{Kind: KindMem, Reg: base.Reg, Sym: base.Sym, Bits: base.Bits + uint64(int64(offset))}
+	return Operand{
+		Kind: KindMem,
+		Reg:  base.Reg,
+		Sym:  base.Sym,
+		Bits: base.Bits + uint64(int64(offset)),
+	}
 }
 
 // Vec is {elements…}.
-func Vec(elements ...Operand) Operand { return Operand{Kind: KindVec, List: elements} }
+func Vec(elements ...Operand) Operand {
+	return Operand{Kind: KindVec, List: elements}
+}
 
 // Pair is d|p: two destinations in the place of one.
-func Pair(d, p Operand) Operand { return Operand{Kind: KindPair, List: []Operand{d, p}} }
+func Pair(d, p Operand) Operand {
+	return Operand{Kind: KindPair, List: []Operand{d, p}}
+}
 
 // Tensor is the box of the tensor map at address at, with its first element at
 // coordinates (innermost dimension first).
 func Tensor(at Operand, coordinates ...Operand) Operand {
-	return Operand{Kind: KindTensor, List: []Operand{Mem(at, 0), Vec(coordinates...)}}
+	return Operand{
+		Kind: KindTensor,
+		List: []Operand{Mem(at, 0), Vec(coordinates...)},
+	}
 }
 
 // Not is a predicate read negated.

@@ -23,8 +23,14 @@ func (c *checker) operands(m *match, patterns []*pattern, in *Instr) error {
 // wrong is the error that o is not what p describes.
 func (c *checker) wrong(m *match, p *pattern, o *Operand) error {
 	in := Instr{Operands: []Operand{*o}}
-	text := strings.TrimSpace(c.e.InstrText(&in)[len(in.Opcode.Op.String()):])
-	return c.fail(text, "%s: operand %s is %s; expected %s", m.op, text, c.describe(o), c.wanted(m, p))
+	text := strings.TrimSpace(
+		c.e.InstrText(&in)[len(in.Opcode.Op.String()):],
+	)
+	return c.fail(
+		text, "%s: operand %s is %s; expected %s",
+		m.op, text, c.describe(o),
+		c.wanted(m, p),
+	)
 }
 
 // describe is what o is, for errors.
@@ -74,7 +80,8 @@ func (c *checker) wanted(m *match, p *pattern) string {
 	if p.wide {
 		one += " or wider"
 	}
-	if t := m.typ(p); !p.regOnly && t.Float() {
+	t := m.typ(p)
+	if !p.regOnly && t.Float() {
 		one += " or a number such as 0f3F800000"
 	} else if !p.regOnly {
 		one += fmt.Sprintf(" or a number of %d bits", t.Bits())
@@ -106,7 +113,9 @@ func (c *checker) operand(m *match, p *pattern, o *Operand, memory int) error {
 			return c.wrong(m, p, o)
 		}
 		if !c.labels[o.Sym] {
-			return c.fail(o.Sym, "no label %s is placed in %s", o.Sym, c.e.Name)
+			return c.fail(
+				o.Sym, "no label %s is placed in %s", o.Sym, c.e.Name,
+			)
 		}
 		return nil
 	}
@@ -119,7 +128,8 @@ func (p *pattern) allows(v int64) bool {
 			return true
 		}
 	}
-	return p.set == nil && v >= p.lo && v <= p.hi && v%p.step == 0
+	return p.set == nil && v >= p.lo &&
+		v <= p.hi && v%p.step == 0
 }
 
 // values checks an operand that is a value, a vector of them or a pair.
@@ -147,10 +157,18 @@ func (c *checker) pair(m *match, p *pattern, o *Operand) error {
 	if !p.pair || len(o.List) != 2 {
 		return c.wrong(m, p, o)
 	}
-	if err := c.value(m, p, &o.List[0]); err != nil && o.List[0].Kind != KindSink {
+	err := c.value(m, p, &o.List[0])
+	if err != nil && o.List[0].Kind != KindSink {
 		return err
 	}
-	second := pattern{kind: patPred, typ: Pred, dst: true, regOnly: true, sink: true, count: count{n: 1}}
+	second := pattern{
+		kind:    patPred,
+		typ:     Pred,
+		dst:     true,
+		regOnly: true,
+		sink:    true,
+		count:   count{n: 1},
+	}
 	return c.value(m, &second, &o.List[1])
 }
 
@@ -162,15 +180,19 @@ func (c *checker) value(m *match, p *pattern, o *Operand) error {
 		if err := c.visible(o.Reg); err != nil {
 			return err
 		}
-		ok = holds(c.e.RegType(o.Reg), t, p.wide) && (!o.Neg || p.neg)
+		ok = holds(c.e.RegType(o.Reg), t, p.wide) &&
+			(!o.Neg || p.neg)
 	case KindSink:
 		ok = p.sink
 	case KindInt, KindF32, KindF64:
-		ok = !p.regOnly && p.kind != patPred && number(o, t)
+		ok = !p.regOnly &&
+			p.kind != patPred && number(o, t)
 	case KindSpecial:
 		return c.special(m, p, o, t)
 	case KindSym:
-		if ok = p.address && !t.Float() && t.Bits() >= 32; ok {
+		if ok = p.address &&
+			!t.Float() &&
+			t.Bits() >= 32; ok {
 			return c.symbol(o.Sym)
 		}
 	}
@@ -186,25 +208,37 @@ func (c *checker) special(m *match, p *pattern, o *Operand, t Type) error {
 		return c.wrong(m, p, o)
 	}
 	s := &specials[o.Special]
-	if !c.m.Version.AtLeast(s.isa) || c.m.Target.SM < s.sm {
-		return c.fail(s.name, "%s needs PTX ISA %s and sm_%d, this is %s and %s", s.name, s.isa, s.sm, c.m.Version, c.m.Target)
+	if !c.m.Version.AtLeast(s.isa) ||
+		c.m.Target.SM < s.sm {
+		return c.fail(
+			s.name, "%s needs PTX ISA %s and sm_%d, this is %s and %s",
+			s.name, s.isa, s.sm,
+			c.m.Version, c.m.Target,
+		)
 	}
 	return nil
 }
 
 // visible checks that a register is declared, here.
 func (c *checker) visible(r Reg) error {
-	if r.Set < 1 || int(r.Set) > len(c.e.Regs) || r.Index < 0 || int(r.Index) >= c.e.Regs[r.Set-1].Len() {
+	if r.Set < 1 ||
+		int(r.Set) > len(c.e.Regs) ||
+		r.Index < 0 ||
+		int(r.Index) >= c.e.Regs[r.Set-1].Len() {
 		return c.fail("", "register %d of set %d is not declared", r.Index, r.Set)
 	}
 	if !c.open[r.Set-1] {
-		return c.fail(c.e.Regs[r.Set-1].Prefix, "register %s is used outside the block that declares it, or before", c.e.Regs[r.Set-1].Prefix)
+		return c.fail(
+			c.e.Regs[r.Set-1].Prefix, "register %s is used outside the block that declares it, or before",
+			c.e.Regs[r.Set-1].Prefix,
+		)
 	}
 	return nil
 }
 
 func (c *checker) symbol(name string) error {
-	if _, isParam := c.params[name]; !isParam && c.lookup(name) == nil {
+	_, isParam := c.params[name]
+	if !isParam && c.lookup(name) == nil {
 		return c.fail(name, "no variable or parameter %s is declared", name)
 	}
 	return nil
@@ -216,7 +250,8 @@ func holds(r, t Type, wide bool) bool {
 	if r == Pred || t == Pred {
 		return r == t
 	}
-	if r.Bits() != t.Bits() && (!wide || r.Bits() < t.Bits()) {
+	if r.Bits() != t.Bits() &&
+		(!wide || r.Bits() < t.Bits()) {
 		return false
 	}
 	switch {
@@ -233,7 +268,9 @@ func holds(r, t Type, wide bool) bool {
 // number reports whether the number o is one of type t.
 func number(o *Operand, t Type) bool {
 	if o.Kind != KindInt {
-		return t == F32 || t == F64 || t == B32 && o.Kind == KindF32 || t == B64 && o.Kind == KindF64
+		return t == F32 || t == F64 ||
+			t == B32 && o.Kind == KindF32 ||
+			t == B64 && o.Kind == KindF64
 	}
 	n := t.Bits()
 	switch {
@@ -263,7 +300,9 @@ func (c *checker) memory(m *match, p *pattern, o *Operand, i int) error {
 	case o.Sym != "":
 		return c.named(m, o, space, align)
 	case int64(o.Bits)%int64(align) != 0:
-		return c.fail("[", "%s: address %d is not aligned to %d bytes", m.op, int64(o.Bits), align)
+		return c.fail(
+			"[", "%s: address %d is not aligned to %d bytes", m.op, int64(o.Bits), align,
+		)
 	}
 	return nil
 }
@@ -275,7 +314,8 @@ func (c *checker) base(m *match, o *Operand, space Mod) error {
 		return err
 	}
 	t := c.e.RegType(o.Reg)
-	if !t.Float() && t != Pred && (t.Bits() == 64 || t.Bits() == 32 && isShared(space)) {
+	if !t.Float() && t != Pred &&
+		(t.Bits() == 64 || t.Bits() == 32 && isShared(space)) {
 		return nil
 	}
 	wide := "64"
@@ -299,33 +339,56 @@ func (c *checker) named(m *match, o *Operand, space Mod, align int) error {
 	if i, isParam := c.params[o.Sym]; isParam {
 		p := &c.e.Params[i]
 		if space != ModParam && space != ModParamEntry && m.op.Op != OpPrefetch {
-			return c.fail(o.Sym, "%s: %s is a parameter; read it with ld.param", m.op, o.Sym)
+			return c.fail(
+				o.Sym, "%s: %s is a parameter; read it with ld.param", m.op, o.Sym,
+			)
 		}
-		return c.bounds(m, o, offset, int64(p.Bytes()), align, alignedTo(int64(c.starts[i])))
+		return c.bounds(
+			m, o, offset, int64(p.Bytes()),
+			align, alignedTo(int64(c.starts[i])),
+		)
 	}
 	v := c.lookup(o.Sym)
-	if v.Space != space && !(v.Space == ModShared && isShared(space)) {
-		return c.fail(o.Sym, "%s: %s lies in .%s memory", m.op, o.Sym, v.Space)
+	if v.Space != space &&
+		!(v.Space == ModShared && isShared(space)) {
+		return c.fail(
+			o.Sym, "%s: %s lies in .%s memory", m.op, o.Sym, v.Space,
+		)
 	}
 	size := int64(v.Bytes())
 	if v.Linkage == Extern && v.Array && v.Count == 0 {
 		size = 1 << 40
 	}
-	return c.bounds(m, o, offset, size, align, v.Alignment())
+	return c.bounds(
+		m, o, offset, size, align, v.Alignment(),
+	)
 }
 
 // bounds checks an access of align bytes at offset of something that has size
 // bytes and is aligned itself.
-func (c *checker) bounds(m *match, o *Operand, offset, size int64, align, aligned int) error {
+func (c *checker) bounds(
+	m *match, o *Operand, offset, size int64, align, aligned int,
+) error {
 	bytes := max(1, align)
-	if m.op.Op >= OpCpAsync && m.op.Op <= OpCpReduceAsyncBulkTensor || m.op.Op == OpLdmatrix || m.op.Op == OpStmatrix {
+	if m.op.Op >= OpCpAsync && m.op.Op <= OpCpReduceAsyncBulkTensor ||
+		m.op.Op == OpLdmatrix || m.op.Op == OpStmatrix {
 		bytes = 1 // the instruction moves another number of bytes
 	}
 	switch {
 	case offset < 0 || offset > size-int64(bytes):
-		return c.fail(o.Sym, "%s: bytes %d to %d of %s, which has %d", m.op, offset, offset+int64(bytes)-1, o.Sym, size)
-	case align > 1 && (offset%int64(align) != 0 || aligned < align):
-		return c.fail(o.Sym, "%s: %s+%d is aligned to %d bytes; expected %d", m.op, o.Sym, offset, min(aligned, alignedTo(offset)), align)
+		return c.fail(
+			o.Sym, "%s: bytes %d to %d of %s, which has %d",
+			m.op, offset,
+			offset+int64(bytes)-1, o.Sym,
+			size,
+		)
+	case align > 1 &&
+		(offset%int64(align) != 0 || aligned < align):
+		return c.fail(
+			o.Sym, "%s: %s+%d is aligned to %d bytes; expected %d",
+			m.op, o.Sym, offset,
+			min(aligned, alignedTo(offset)), align,
+		)
 	}
 	return nil
 }
@@ -355,7 +418,10 @@ func addressSpace(o *Opcode, i int) Mod {
 
 // tensor checks a tensor map and its coordinates.
 func (c *checker) tensor(m *match, p *pattern, o *Operand) error {
-	if o.Kind != KindTensor || len(o.List) != 2 || o.List[0].Kind != KindMem || o.List[1].Kind != KindVec {
+	if o.Kind != KindTensor ||
+		len(o.List) != 2 ||
+		o.List[0].Kind != KindMem ||
+		o.List[1].Kind != KindVec {
 		return c.wrong(m, p, o)
 	}
 	if o.List[0].Reg.None() {
@@ -366,11 +432,17 @@ func (c *checker) tensor(m *match, p *pattern, o *Operand) error {
 	}
 	dims := int(m.op.mods[0]-ModDim1) + 1
 	if len(o.List[1].List) != dims {
-		return c.fail("{", "%s: %d coordinates; expected %d", m.op, len(o.List[1].List), dims)
+		return c.fail(
+			"{", "%s: %d coordinates; expected %d",
+			m.op,
+			len(o.List[1].List),
+			dims,
+		)
 	}
 	coordinate := pattern{typ: S32, count: count{n: 1}}
 	for i := range o.List[1].List {
-		if err := c.value(m, &coordinate, &o.List[1].List[i]); err != nil {
+		err := c.value(m, &coordinate, &o.List[1].List[i])
+		if err != nil {
 			return err
 		}
 	}

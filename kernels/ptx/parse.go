@@ -18,9 +18,13 @@ const (
 // (.file, .loc, .section, .pragma) are skipped; functions, calls, textures and
 // surfaces are not read. What Parse takes still has to pass [Module.Check].
 func Parse(file string, src []byte) (*Module, error) {
-	p := &parser{scanner: scanner{file: file, src: string(src), line: 1}, opcodes: map[string]Opcode{}}
+	p := &parser{
+		scanner: scanner{file: file, src: string(src), line: 1},
+		opcodes: map[string]Opcode{},
+	}
 	p.m = &Module{file: file, src: p.src}
-	p.mean = strings.Count(p.src, ";") / max(1, strings.Count(p.src, ".entry"))
+	p.mean = strings.Count(p.src, ";") /
+		max(1, strings.Count(p.src, ".entry"))
 	if err := p.module(); err != nil {
 		return nil, err
 	}
@@ -81,7 +85,8 @@ func (p *parser) directive(start place, name string) (err error) {
 		p.m.Target, err = p.target()
 	case "address_size":
 		var n int
-		if n, err = p.count("the address size 64", 64); err == nil && n != 64 {
+		n, err = p.count("the address size 64", 64)
+		if err == nil && n != 64 {
 			err = p.fail(start, "only 64-bit addresses are read")
 		}
 	case "file", "loc", "pragma":
@@ -100,7 +105,9 @@ func (p *parser) directive(start place, name string) (err error) {
 }
 
 func (p *parser) backTo(start place) {
-	p.at, p.line, p.lineStart = start.at, start.line, start.lineStart
+	p.at = start.at
+	p.line = start.line
+	p.lineStart = start.lineStart
 }
 
 func (p *parser) version() (Version, error) {
@@ -129,7 +136,11 @@ func (p *parser) target() (Target, error) {
 	return t, nil
 }
 
-var linkages = map[string]Linkage{"visible": Visible, "extern": Extern, "weak": Weak}
+var linkages = map[string]Linkage{
+	"visible": Visible,
+	"extern":  Extern,
+	"weak":    Weak,
+}
 
 // declaration reads an entry or a variable; name is its first directive.
 func (p *parser) declaration(start place, name string) error {
@@ -155,7 +166,11 @@ func (p *parser) declaration(start place, name string) error {
 
 // variable reads what follows the state space of a variable.
 func (p *parser) variable(link Linkage, space string, start place) (Var, error) {
-	v := Var{Linkage: link, Space: modByName()[space], Line: int32(start.line)}
+	v := Var{
+		Linkage: link,
+		Space:   modByName()[space],
+		Line:    int32(start.line),
+	}
 	var err error
 	if v.Align, v.Type, err = p.alignedType(); err != nil {
 		return v, err
@@ -277,7 +292,9 @@ func (p *parser) entry(link Linkage) error {
 		return err
 	}
 	p.e = &e
-	p.sets, p.singles, p.labels = map[string]int32{}, map[string]int32{}, map[string]int{}
+	p.sets = map[string]int32{}
+	p.singles = map[string]int32{}
+	p.labels = map[string]int{}
 	p.scopes = []scope{{labels: map[string]string{}}}
 	if err := p.params(); err != nil {
 		return err
@@ -368,7 +385,8 @@ func (p *parser) performance() (err error) {
 func (p *parser) dims() (d [3]int, err error) {
 	d = [3]int{1, 1, 1}
 	for i := range d {
-		if d[i], err = p.count("a size", 1<<30); err != nil || i == 2 || !p.take(',') {
+		d[i], err = p.count("a size", 1<<30)
+		if err != nil || i == 2 || !p.take(',') {
 			return d, err
 		}
 	}
@@ -395,12 +413,18 @@ func (p *parser) body() error {
 
 func (p *parser) comment() {
 	s := p.stmt(StmtComment)
-	s.Text = strings.Trim(strings.TrimPrefix(p.skipLine(), "//"), " \t\r")
+	s.Text = strings.Trim(
+		strings.TrimPrefix(p.skipLine(), "//"), " \t\r",
+	)
 	p.e.Body = append(p.e.Body, s)
 }
 
 func (p *parser) stmt(k StmtKind) Stmt {
-	return Stmt{Kind: k, Line: int32(p.line), Col: int32(p.at - p.lineStart + 1)}
+	return Stmt{
+		Kind: k,
+		Line: int32(p.line),
+		Col:  int32(p.at - p.lineStart + 1),
+	}
 }
 
 // statement reads one statement; closed reports that it was the end of the
@@ -434,7 +458,10 @@ func (p *parser) open(s Stmt) error {
 	}
 	p.at++
 	s.Kind = StmtOpen
-	p.scopes = append(p.scopes, scope{from: len(p.e.Body), labels: map[string]string{}})
+	p.scopes = append(p.scopes, scope{
+		from:   len(p.e.Body),
+		labels: map[string]string{},
+	})
 	p.e.Body = append(p.e.Body, s)
 	return nil
 }
@@ -511,7 +538,8 @@ func (p *parser) bodyDirective(s Stmt) error {
 		return p.regs(s)
 	case "shared", "local", "global", "const":
 		v, err := p.variable(Local, name, start)
-		s.Kind, s.Index = StmtVar, int32(len(p.e.Vars))
+		s.Kind = StmtVar
+		s.Index = int32(len(p.e.Vars))
 		p.e.Vars = append(p.e.Vars, v)
 		p.e.Body = append(p.e.Body, s)
 		return err
@@ -556,7 +584,8 @@ func (p *parser) regs(s Stmt) error {
 }
 
 func (p *parser) declare(s Stmt, set RegSet) {
-	s.Kind, s.Index = StmtReg, int32(len(p.e.Regs))
+	s.Kind = StmtReg
+	s.Index = int32(len(p.e.Regs))
 	p.e.Body = append(p.e.Body, s)
 	p.e.Regs = append(p.e.Regs, set)
 	top := &p.scopes[len(p.scopes)-1]
@@ -582,7 +611,9 @@ func (p *parser) register(name string) (Reg, bool) {
 	if set, known := p.singles[name]; known {
 		return Reg{Set: set}, true
 	}
-	for i := len(name); i > 0 && i > len(name)-8 && isDigit(name[i-1]); i-- {
+	for i := len(name); i > 0 &&
+		i > len(name)-8 &&
+		isDigit(name[i-1]); i-- {
 		if name[i-1] == '0' && i < len(name) {
 			continue // a number does not start with 0
 		}
@@ -606,7 +637,8 @@ func (p *parser) instruction(s Stmt) error {
 		return p.expected("an instruction")
 	}
 	behind := p.here()
-	if s.Instr.Guard.None() && !p.has("::") && p.take(':') {
+	if s.Instr.Guard.None() &&
+		!p.has("::") && p.take(':') {
 		return p.label(s, name)
 	}
 	p.backTo(behind)
@@ -639,7 +671,8 @@ func (p *parser) label(s Stmt, name string) error {
 	s.Kind, s.Text = StmtLabel, name
 	p.e.Body = append(p.e.Body, s)
 	full := name
-	for _, taken := p.labels[full]; taken && len(p.scopes) > 1; _, taken = p.labels[full] {
+	for _, taken := p.labels[full]; taken &&
+		len(p.scopes) > 1; _, taken = p.labels[full] {
 		p.labels[name]++
 		full = name + "_" + strconv.Itoa(p.labels[name])
 	}
@@ -772,7 +805,8 @@ func (p *parser) vector() (Operand, error) {
 		var err error
 		p.skip()
 		start := p.here()
-		if c := p.peek(); c == '-' || isDigit(c) {
+		c := p.peek()
+		if c == '-' || isDigit(c) {
 			o, err = p.number()
 		} else {
 			o, err = p.named()
@@ -809,13 +843,15 @@ func (p *parser) memory() (Operand, error) {
 	}
 	base := len(p.stack)
 	p.stack = append(p.stack, o, at)
-	return Operand{Kind: KindTensor, List: p.cut(base)}, p.want(']')
+	return Operand{Kind: KindTensor, List: p.cut(base)},
+		p.want(']')
 }
 
 func (p *parser) address() (Operand, error) {
 	p.skip()
 	start := p.here()
-	if c := p.peek(); c == '-' || isDigit(c) {
+	c := p.peek()
+	if c == '-' || isDigit(c) {
 		o, err := p.number()
 		if err == nil && o.Kind != KindInt {
 			err = p.fail(start, "expected an address")

@@ -10,9 +10,13 @@ import (
 func (m *Module) Text() []byte {
 	lines := 8 + len(m.Vars)
 	for i := range m.Entries {
-		lines += len(m.Entries[i].Params) + len(m.Entries[i].Body)
+		lines += len(m.Entries[i].Params) +
+			len(m.Entries[i].Body)
 	}
-	p := printer{line: 1, buf: make([]byte, 0, 64*lines)}
+	p := printer{
+		line: 1,
+		buf:  make([]byte, 0, 64*lines),
+	}
 	p.module(m)
 	return p.buf
 }
@@ -45,8 +49,12 @@ type printer struct {
 	number bool // write the lines into the statements
 }
 
-func (p *printer) str(s string) { p.buf = append(p.buf, s...) }
-func (p *printer) int(n int)    { p.buf = strconv.AppendInt(p.buf, int64(n), 10) }
+func (p *printer) str(s string) {
+	p.buf = append(p.buf, s...)
+}
+func (p *printer) int(n int) {
+	p.buf = strconv.AppendInt(p.buf, int64(n), 10)
+}
 
 // end ends a line.
 func (p *printer) end(s string) {
@@ -77,7 +85,12 @@ func (p *printer) module(m *Module) {
 	}
 }
 
-var linkageText = [...]string{Local: "", Visible: ".visible ", Extern: ".extern ", Weak: ".weak "}
+var linkageText = [...]string{
+	Local:   "",
+	Visible: ".visible ",
+	Extern:  ".extern ",
+	Weak:    ".weak ",
+}
 
 func (p *printer) variable(v *Var) {
 	p.at(&v.Line)
@@ -185,7 +198,10 @@ func (p *printer) directives(e *Entry) {
 
 func (p *printer) dims(name string, d [3]int) {
 	if d != [3]int{} {
-		p.end(fmt.Sprintf("%s%d, %d, %d", name, d[0], d[1], d[2]))
+		p.end(fmt.Sprintf(
+			"%s%d, %d, %d",
+			name, d[0], d[1], d[2],
+		))
 	}
 }
 
@@ -257,7 +273,8 @@ func (p *printer) instr(in *Instr) {
 }
 
 func (p *printer) reg(r Reg) {
-	if p.entry == nil || r.Set < 1 || int(r.Set) > len(p.entry.Regs) {
+	if p.entry == nil || r.Set < 1 ||
+		int(r.Set) > len(p.entry.Regs) {
 		p.str("%none")
 		return
 	}
@@ -339,7 +356,9 @@ func (p *printer) mem(o *Operand) {
 // offset prints +n, and +-n where it is negative: there is no other sign.
 func (p *printer) offset(n uint64) {
 	if n != 0 {
-		p.buf = strconv.AppendInt(append(p.buf, '+'), int64(n), 10)
+		p.buf = strconv.AppendInt(
+			append(p.buf, '+'), int64(n), 10,
+		)
 	}
 }
 

@@ -41,16 +41,23 @@ func countReads(s *Stmt, read map[Reg]int, n int) {
 		sources = sources[1:]
 	}
 	for k := range sources {
-		each(&sources[k], func(r Reg) bool { read[r] += n; return true })
+		each(&sources[k], func(r Reg) bool {
+			read[r] += n
+			return true
+		})
 	}
 }
 
 // idle reports whether nobody reads what s computes, and that is all it does.
 func idle(s *Stmt, read map[Reg]int) bool {
-	if s.Kind != StmtInstr || !pure(&s.Instr.Opcode) || len(s.Instr.Operands) == 0 {
+	if s.Kind != StmtInstr ||
+		!pure(&s.Instr.Opcode) ||
+		len(s.Instr.Operands) == 0 {
 		return false
 	}
-	return each(&s.Instr.Operands[0], func(r Reg) bool { return read[r] == 0 })
+	return each(&s.Instr.Operands[0], func(r Reg) bool {
+		return read[r] == 0
+	})
 }
 
 // each calls f with the registers of an operand until it gives false.

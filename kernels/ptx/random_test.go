@@ -16,18 +16,35 @@ type instrGen struct {
 }
 
 func newInstrGen(t *rapid.T) *instrGen {
-	g := &instrGen{t: t, e: &Entry{Name: "k", Linkage: Visible}, sets: map[Type]int32{}}
-	for _, s := range []RegSet{{"%p", Pred, 8}, {"%h", B16, 8}, {"%r", B32, 140}, {"%rd", B64, 8}, {"%f", F32, 140}, {"%fd", F64, 8}, {"%rq", B128, 4}, {"%b", B8, 4}} {
-		g.e.Body = append(g.e.Body, Stmt{Kind: StmtReg, Index: int32(len(g.e.Regs))})
+	g := &instrGen{
+		t:    t,
+		e:    &Entry{Name: "k", Linkage: Visible},
+		sets: map[Type]int32{},
+	}
+	for _, s := range []RegSet{
+		{"%p", Pred, 8}, {"%h", B16, 8},
+		{"%r", B32, 140}, {"%rd", B64, 8},
+		{"%f", F32, 140}, {"%fd", F64, 8},
+		{"%rq", B128, 4}, {"%b", B8, 4},
+	} {
+		g.e.Body = append(g.e.Body, Stmt{
+			Kind:  StmtReg,
+			Index: int32(len(g.e.Regs)),
+		})
 		g.e.Regs = append(g.e.Regs, s)
 		g.sets[s.Type] = int32(len(g.e.Regs))
 	}
-	g.e.Params = []Param{{Type: U64, Name: "a"}, {Type: B8, Align: 64, Count: 128, Name: "map"}}
+	g.e.Params = []Param{
+		{Type: U64, Name: "a"},
+		{Type: B8, Align: 64, Count: 128, Name: "map"},
+	}
 	g.e.Body = append(g.e.Body, Stmt{Kind: StmtLabel, Text: "$L"})
 	return g
 }
 
-func (g *instrGen) n(most int) int { return rapid.IntRange(0, most).Draw(g.t, "n") }
+func (g *instrGen) n(most int) int {
+	return rapid.IntRange(0, most).Draw(g.t, "n")
+}
 
 func (g *instrGen) reg(t Type) Operand {
 	class, _ := regClass(t)
@@ -35,7 +52,10 @@ func (g *instrGen) reg(t Type) Operand {
 		class = B8
 	}
 	set := g.sets[class]
-	return Operand{Kind: KindReg, Reg: Reg{set, int32(g.n(g.e.Regs[set-1].N - 1))}}
+	return Operand{
+		Kind: KindReg,
+		Reg:  Reg{set, int32(g.n(g.e.Regs[set-1].N - 1))},
+	}
 }
 
 // form draws modifiers for a form.
@@ -67,7 +87,9 @@ func (g *instrGen) instr(m *match) Instr {
 	memory := 0
 	for i := range m.operands {
 		p := &m.operands[i]
-		if p.optional && (p.when != NoMod && !m.op.Has(p.when) || p.when == NoMod && g.n(1) == 0) {
+		if p.optional &&
+			(p.when != NoMod && !m.op.Has(p.when) ||
+				p.when == NoMod && g.n(1) == 0) {
 			continue
 		}
 		o := g.operand(m, p, memory)
@@ -88,12 +110,17 @@ func (g *instrGen) operand(m *match, p *pattern, memory int) Operand {
 		for range int(m.op.mods[0]-ModDim1) + 1 {
 			c.List = append(c.List, g.value(&pattern{}, S32))
 		}
-		return Operand{Kind: KindTensor, List: []Operand{Mem(g.reg(B64), g.n(64)), c}}
+		return Operand{
+			Kind: KindTensor,
+			List: []Operand{Mem(g.reg(B64), g.n(64)), c},
+		}
 	case patImm:
 		if p.set != nil {
 			return Int(p.set[g.n(len(p.set)-1)])
 		}
-		return Int(p.lo + int64(g.n(int(min(1000, (p.hi-p.lo)/p.step))))*p.step)
+		return Int(p.lo + int64(g.n(int(min(
+			1000, (p.hi-p.lo)/p.step,
+		))))*p.step)
 	case patLabel:
 		return Sym("$L")
 	case patSink:
@@ -138,7 +165,9 @@ func (g *instrGen) value(p *pattern, t Type) Operand {
 	case k == 0 && p.address && t.Bits() == 32 && !t.Float():
 		return Sym("smem")
 	case k == 2 && p.special && !t.Float() && t != Pred:
-		if s := Special(1 + g.n(int(numSpecials)-2)); s.Type().Bits() == t.Bits() {
+		if s := Special(
+			1 + g.n(int(numSpecials)-2),
+		); s.Type().Bits() == t.Bits() {
 			return Sreg(s)
 		}
 	case k == 1 && !p.regOnly && p.kind == patValue:
@@ -198,10 +227,15 @@ func checkRows(t *rapid.T, target Target) {
 			}
 		}
 	}
-	g.e.Body = append(g.e.Body, Stmt{Kind: StmtInstr, Instr: Instr{Opcode: Opcode{Op: OpRet}}})
+	g.e.Body = append(g.e.Body, Stmt{
+		Kind:  StmtInstr,
+		Instr: Instr{Opcode: Opcode{Op: OpRet}},
+	})
 	g.e.MaxNTid = [3]int{128, 1, 1}
 	m := &Module{Version: Version{9, 0}, Target: target, Entries: []Entry{*g.e}}
-	m.Vars = []Var{{Space: ModShared, Align: 128, Type: B8, Name: "smem", Array: true, Count: 4096}}
+	m.Vars = []Var{
+		{Space: ModShared, Align: 128, Type: B8, Name: "smem", Array: true, Count: 4096},
+	}
 	m.number()
 	sameAgain(t, m)
 }
@@ -220,7 +254,8 @@ func sameAgain(t *rapid.T, m *Module) {
 		t.Fatal(err)
 	}
 	for i := range m.Entries[0].Body {
-		if a, b := &m.Entries[0].Body[i], &again.Entries[0].Body[i]; !reflect.DeepEqual(a, b) {
+		a, b := &m.Entries[0].Body[i], &again.Entries[0].Body[i]
+		if !reflect.DeepEqual(a, b) {
 			t.Fatalf("written %+v\nread %+v", a, b)
 		}
 	}
@@ -236,7 +271,8 @@ func lucky(in *Instr) bool {
 	switch o.Op {
 	case OpLd, OpSt:
 		s := o.Space()
-		return o.Vec()*o.Type(-1).Bits() <= 128 && !o.Has(ModV8) && (s == NoMod || s == ModGlobal || onlyGlobal(o))
+		return o.Vec()*o.Type(-1).Bits() <= 128 &&
+			!o.Has(ModV8) && (s == NoMod || s == ModGlobal || onlyGlobal(o))
 	case OpBarSync, OpBarArrive, OpBarrierSync, OpBarrierArrive, OpMbarrierInit, OpCpAsyncBulk, OpCpReduceAsyncBulk, OpShflSync:
 		for i := range in.Operands {
 			if in.Operands[i].Kind == KindInt {

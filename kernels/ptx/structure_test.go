@@ -31,10 +31,19 @@ var kernels = map[string]func(b *Builder){
 		c := b.Entry("arithmetic")
 		x, y := c.Special(TidX), c.Special(CTAidX)
 		c.Comment("  two lines\nof a comment ")
-		v := c.Or(c.Xor(c.Sub(c.Min(x, y), c.Max(x, Int(7))), c.Div(x, y)), c.Shl(c.Shr(y, Int(2)), Int(3)))
+		v := c.Or(
+			c.Xor(c.Sub(
+				c.Min(x, y), c.Max(x, Int(7)),
+			), c.Div(x, y)),
+			c.Shl(c.Shr(y, Int(2)), Int(3)),
+		)
 		w := c.Add(c.Wide(v), c.MulWide(x, Int(12)))
 		c.Emit("st.shared.u64", Mem(c.Shared("local", 8, 16), 8), w)
-		c.Emit("st.shared.u64", Mem(b.Shared("all", 16, 16), 0), c.Wide(Int(-1)))
+		c.Emit(
+			"st.shared.u64",
+			Mem(b.Shared("all", 16, 16), 0),
+			c.Wide(Int(-1)),
+		)
 		c.Emit("mov.f64", c.Reg(F64), F64Imm(-0.5))
 		c.Emit("mov.b32", c.Reg(B32), SymAt("all", 4))
 		halves := c.Unpack(F16, 2, v)
@@ -43,21 +52,31 @@ var kernels = map[string]func(b *Builder){
 	"copies": func(b *Builder) {
 		smem := b.DynamicShared("smem", 1024)
 		c := b.Entry("copies")
-		c.Entry.MaxNTid, c.Entry.ReqNCTAPerCluster = [3]int{256, 1, 1}, [3]int{2, 1, 1}
+		c.Entry.MaxNTid, c.Entry.ReqNCTAPerCluster = [3]int{256, 1, 1},
+			[3]int{2, 1, 1}
 		c.ParamBytes("map", 64, 128)
 		at := c.Let("cvta.param.u64", c.Let("mov.u64", Sym("map")))
 		base := c.Let("mov.u32", smem)
 		p := c.Reg(Pred)
 		c.Emit("elect.sync", Pair(Sink(), p), Int(-1))
 		c.EmitIf(p, "mbarrier.init.shared::cta.b64", Mem(base, 0), Int(1))
-		c.EmitIf(p, "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster", Mem(base, 1024), Tensor(at, Int(0), c.Special(CTAidX)), Mem(base, 0), c.Let("cvt.u16.u32", Int(3)))
+		c.EmitIf(
+			p, "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
+			Mem(base, 1024),
+			Tensor(at, Int(0), c.Special(CTAidX)),
+			Mem(base, 0), c.Let("cvt.u16.u32", Int(3)),
+		)
 		c.Repeat(func() Operand {
 			return Not(c.Let("mbarrier.try_wait.parity.shared::cta.b64", Mem(base, 0), Int(0)))
 		})
 		acc := c.Regs(F32, 4)
 		d := c.Reg(B64)
 		c.Emit("mov.b64", d, Int(0x4000004000010000))
-		c.Emit("wgmma.mma_async.sync.aligned."+WGMMA(8, 16).String()+".f32.bf16.bf16", Vec(acc...), d, d, p, Int(1), Int(1), Int(0), Int(1))
+		c.Emit(
+			"wgmma.mma_async.sync.aligned."+WGMMA(8, 16).String()+".f32.bf16.bf16",
+			Vec(acc...), d, d, p, Int(1),
+			Int(1), Int(0), Int(1),
+		)
 		c.Bra(c.Label("end"))
 		c.Place("$end")
 	},

@@ -17,29 +17,49 @@ const (
 // are done in another order. Rows are shared among the cores.
 func contract[T int64 | float64](c contraction, out, left, right []T) {
 	for b := range c.batch {
-		o, l, r := out[b*c.m*c.n:(b+1)*c.m*c.n], left[b*c.m*c.k:(b+1)*c.m*c.k], right[b*c.n*c.k:(b+1)*c.n*c.k]
-		Parallel(c.m, c.n*max(1, c.k), func(lo, hi int64) {
+		o := out[b*c.m*c.n : (b+1)*c.m*c.n]
+		l := left[b*c.m*c.k : (b+1)*c.m*c.k]
+		r := right[b*c.n*c.k : (b+1)*c.n*c.k]
+		Parallel(c.m, c.n*
+			max(1, c.k), func(lo, hi int64) {
 			for y := int64(0); y < c.n; y += columnPanel {
-				contractPanel(c, o, l, r, [2]int64{lo, hi}, [2]int64{y, min(y+columnPanel, c.n)})
+				contractPanel(c, o, l, r, [2]int64{lo, hi}, [2]int64{
+					y, min(y+columnPanel, c.n),
+				})
 			}
 		})
 	}
 }
 
 // contractPanel does the results of a range of rows and one of columns.
-func contractPanel[T int64 | float64](c contraction, out, left, right []T, rows, columns [2]int64) {
-	line := func(a []T, n int64) []T { return a[n*c.k : (n+1)*c.k] }
+func contractPanel[T int64 | float64](
+	c contraction, out, left, right []T,
+	rows, columns [2]int64,
+) {
+	line := func(a []T, n int64) []T {
+		return a[n*c.k : (n+1)*c.k]
+	}
 	for x := rows[0]; x < rows[1]; x += rowsAtOnce {
 		for y := columns[0]; y < columns[1]; y += columnsAtOnce {
-			if x+rowsAtOnce <= rows[1] && y+columnsAtOnce <= columns[1] {
-				sums := sumBlock(line(left, x), line(left, x+1), line(right, y), line(right, y+1), line(right, y+2), line(right, y+3))
+			if x+rowsAtOnce <= rows[1] &&
+				y+columnsAtOnce <= columns[1] {
+				sums := sumBlock(
+					line(left, x),
+					line(left, x+1),
+					line(right, y),
+					line(right, y+1),
+					line(right, y+2),
+					line(right, y+3),
+				)
 				copy(out[x*c.n+y:], sums[:columnsAtOnce])
 				copy(out[(x+1)*c.n+y:], sums[columnsAtOnce:])
 				continue
 			}
 			for u := x; u < min(x+rowsAtOnce, rows[1]); u++ {
 				for v := y; v < min(y+columnsAtOnce, columns[1]); v++ {
-					out[u*c.n+v] = sumProducts(line(left, u), line(right, v))
+					out[u*c.n+v] = sumProducts(
+						line(left, u), line(right, v),
+					)
 				}
 			}
 		}
@@ -47,9 +67,15 @@ func contractPanel[T int64 | float64](c contraction, out, left, right []T, rows,
 }
 
 // sumBlock is the sums of products of two rows with four columns.
-func sumBlock[T int64 | float64](p, q, a, b, c, d []T) [rowsAtOnce * columnsAtOnce]T {
+func sumBlock[T int64 | float64](
+	p, q, a, b, c, d []T,
+) [rowsAtOnce * columnsAtOnce]T {
 	var pa, pb, pc, pd, qa, qb, qc, qd T
-	q, a, b, c, d = q[:len(p)], a[:len(p)], b[:len(p)], c[:len(p)], d[:len(p)]
+	q = q[:len(p)]
+	a = a[:len(p)]
+	b = b[:len(p)]
+	c = c[:len(p)]
+	d = d[:len(p)]
 	for k, x := range p {
 		y := q[k]
 		pa += x * a[k]

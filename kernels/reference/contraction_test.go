@@ -13,21 +13,32 @@ import (
 func TestContractionsAreThePlainLoops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int64Range(0, 37)
-		c := contraction{size.Draw(t, "batch") % 3, size.Draw(t, "m"), size.Draw(t, "n"), size.Draw(t, "k")}
+		c := contraction{
+			size.Draw(t, "batch") % 3,
+			size.Draw(t, "m"),
+			size.Draw(t, "n"),
+			size.Draw(t, "k"),
+		}
 		rng := rand.New(rand.NewPCG(1, 2))
-		left, right := make([]float64, c.batch*c.m*c.k), make([]float64, c.batch*c.n*c.k)
+		left := make([]float64, c.batch*c.m*c.k)
+		right := make([]float64, c.batch*c.n*c.k)
 		for _, x := range [][]float64{left, right} {
 			for k := range x {
 				x[k] = rng.NormFloat64()
 			}
 		}
-		got, want := make([]float64, c.batch*c.m*c.n), make([]float64, 0, c.batch*c.m*c.n)
+		got := make([]float64, c.batch*c.m*c.n)
+		want := make([]float64, 0, c.batch*c.m*c.n)
 		contract(c, got, left, right)
 		for b := range c.batch {
 			for x := range c.m {
 				for y := range c.n {
-					p, q := (b*c.m+x)*c.k, (b*c.n+y)*c.k
-					want = append(want, sumProducts(left[p:p+c.k], right[q:q+c.k]))
+					p := (b*c.m + x) * c.k
+					q := (b*c.n + y) * c.k
+					want = append(
+						want,
+						sumProducts(left[p:p+c.k], right[q:q+c.k]),
+					)
 				}
 			}
 		}
@@ -41,7 +52,9 @@ func TestContractionsAreThePlainLoops(t *testing.T) {
 func TestRowsAreWalks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dims := rapid.SliceOfN(rapid.Int64Range(0, 4), 0, 4).Draw(t, "dims")
-		strides := rapid.SliceOfN(rapid.Int64Range(-5, 9), len(dims), len(dims)).Draw(t, "strides")
+		strides := rapid.SliceOfN(
+			rapid.Int64Range(-5, 9), len(dims), len(dims),
+		).Draw(t, "strides")
 		r := rowsOf(dims, strides)
 		elements := r.total * r.run.count
 		w := NewWalk(dims, strides)

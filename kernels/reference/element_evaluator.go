@@ -26,7 +26,13 @@ type elementKey struct {
 }
 
 func NewElementEvaluator(c *hlo.Computation, in []kernels.Buffer) *ElementEvaluator {
-	s := &ElementEvaluator{c: c, in: in, uses: map[*hlo.Instr]int{}, known: map[elementKey]value{}, whole: map[*hlo.Instr]value{}}
+	s := &ElementEvaluator{
+		c:     c,
+		in:    in,
+		uses:  map[*hlo.Instr]int{},
+		known: map[elementKey]value{},
+		whole: map[*hlo.Instr]value{},
+	}
 	for _, i := range c.Instrs {
 		for _, o := range i.Operands {
 			s.uses[o]++
@@ -56,7 +62,9 @@ func (s *ElementEvaluator) outputValue(k int, at int64) (value, error) {
 }
 
 // part is an element of one array of a tuple.
-func (s *ElementEvaluator) part(i *hlo.Instr, k int, at int64) (value, error) {
+func (s *ElementEvaluator) part(
+	i *hlo.Instr, k int, at int64,
+) (value, error) {
 	if i.Op == hlo.OpReduce {
 		all, err := s.reduce(i, at)
 		if err != nil {
@@ -73,18 +81,30 @@ func (s *ElementEvaluator) part(i *hlo.Instr, k int, at int64) (value, error) {
 
 // elementRules say which element of which operand an element is, or is made of.
 // They are filled in init: they refer to each other.
-var elementRules map[hlo.Opcode]func(s *ElementEvaluator, i *hlo.Instr, at int64) (value, error)
+var elementRules map[hlo.Opcode]func(
+	s *ElementEvaluator, i *hlo.Instr, at int64,
+) (value, error)
 
 func init() {
-	elementRules = map[hlo.Opcode]func(s *ElementEvaluator, i *hlo.Instr, at int64) (value, error){
-		hlo.OpParameter: (*ElementEvaluator).parameter, hlo.OpConstant: (*ElementEvaluator).constant, hlo.OpIota: (*ElementEvaluator).iota,
-		hlo.OpCopy: (*ElementEvaluator).same, hlo.OpReshape: (*ElementEvaluator).same, hlo.OpOptimizationBarrier: (*ElementEvaluator).same,
-		hlo.OpBroadcast: (*ElementEvaluator).broadcast, hlo.OpTranspose: (*ElementEvaluator).transpose, hlo.OpSlice: (*ElementEvaluator).slice, hlo.OpReverse: (*ElementEvaluator).reverse,
-		hlo.OpConcatenate: (*ElementEvaluator).concatenate, hlo.OpPad: (*ElementEvaluator).pad, hlo.OpDot: (*ElementEvaluator).dot,
+	elementRules = map[hlo.Opcode]func(
+		s *ElementEvaluator, i *hlo.Instr, at int64,
+	) (value, error){
+		hlo.OpParameter: (*ElementEvaluator).parameter, hlo.OpConstant: (*ElementEvaluator).constant,
+		hlo.OpIota: (*ElementEvaluator).iota,
+		hlo.OpCopy: (*ElementEvaluator).same, hlo.OpReshape: (*ElementEvaluator).same,
+		hlo.OpOptimizationBarrier: (*ElementEvaluator).same,
+		hlo.OpBroadcast:           (*ElementEvaluator).broadcast, hlo.OpTranspose: (*ElementEvaluator).transpose,
+		hlo.OpSlice: (*ElementEvaluator).slice, hlo.OpReverse: (*ElementEvaluator).reverse,
+		hlo.OpConcatenate: (*ElementEvaluator).concatenate, hlo.OpPad: (*ElementEvaluator).pad,
+		hlo.OpDot: (*ElementEvaluator).dot,
 		hlo.OpGetTupleElement: func(s *ElementEvaluator, i *hlo.Instr, at int64) (value, error) {
-			return s.part(i.Operands[0], int(i.Attrs.Index), at)
+			return s.part(
+				i.Operands[0], int(i.Attrs.Index), at,
+			)
 		},
-		hlo.OpReduce: func(s *ElementEvaluator, i *hlo.Instr, at int64) (value, error) { return s.part(i, 0, at) },
+		hlo.OpReduce: func(s *ElementEvaluator, i *hlo.Instr, at int64) (value, error) {
+			return s.part(i, 0, at)
+		},
 	}
 }
 
@@ -95,7 +115,9 @@ func (s *ElementEvaluator) element(i *hlo.Instr, at int64) (value, error) {
 		return v, nil
 	}
 	v, err := s.compute(i, at)
-	if err == nil && (s.uses[i] > 1 || i.Op == hlo.OpReduce || i.Op == hlo.OpDot) {
+	if err == nil &&
+		(s.uses[i] > 1 ||
+			i.Op == hlo.OpReduce || i.Op == hlo.OpDot) {
 		s.known[key] = v
 	}
 	return v, err
@@ -134,7 +156,9 @@ func (s *ElementEvaluator) all(i *hlo.Instr) (value, error) {
 			}
 		}
 		if v, err = instruction(i, operands); err != nil {
-			return value{}, fmt.Errorf("%s (%s): %w", i.Name, i.Op, err)
+			return value{}, fmt.Errorf(
+				"%s (%s): %w", i.Name, i.Op, err,
+			)
 		}
 	}
 	s.whole[i] = v
@@ -153,7 +177,8 @@ func scalarOf(d hlo.DType) value {
 }
 
 func (s *ElementEvaluator) parameter(i *hlo.Instr, at int64) (value, error) {
-	b, v := s.in[i.Attrs.Param], scalarOf(i.Shape.DType)
+	b, v := s.in[i.Attrs.Param],
+		scalarOf(i.Shape.DType)
 	place := b.At(Unravel(at, b.Shape.Dims))
 	if v.floats != nil {
 		v.floats[0] = b.Float(place)
@@ -169,7 +194,9 @@ func (s *ElementEvaluator) constant(i *hlo.Instr, at int64) (value, error) {
 	}
 	v := scalarOf(i.Shape.DType)
 	if v.floats != nil {
-		v.floats[0] = kernels.RoundFloat(i.Shape.DType, i.Literal.Floats[at])
+		v.floats[0] = kernels.RoundFloat(
+			i.Shape.DType, i.Literal.Floats[at],
+		)
 	} else {
 		v.ints[0] = i.Literal.Ints[at]
 	}
@@ -180,7 +207,9 @@ func (s *ElementEvaluator) iota(i *hlo.Instr, at int64) (value, error) {
 	v := scalarOf(i.Shape.DType)
 	n := Unravel(at, i.Shape.Dims)[i.Attrs.IotaDim]
 	if v.floats != nil {
-		v.floats[0] = kernels.RoundFloat(i.Shape.DType, float64(n))
+		v.floats[0] = kernels.RoundFloat(
+			i.Shape.DType, float64(n),
+		)
 	} else {
 		v.ints[0] = kernels.WrapInt(i.Shape.DType, n)
 	}
@@ -215,7 +244,9 @@ func (s *ElementEvaluator) pointwise(i *hlo.Instr, at int64) (value, error) {
 }
 
 // from is the element of operand k at an index of it.
-func (s *ElementEvaluator) from(i *hlo.Instr, k int, index []int64) (value, error) {
+func (s *ElementEvaluator) from(
+	i *hlo.Instr, k int, index []int64,
+) (value, error) {
 	at := int64(0)
 	for d, x := range index {
 		at += x * rowMajor(i.Operands[k].Shape.Dims)[d]
@@ -258,7 +289,8 @@ func (s *ElementEvaluator) reverse(i *hlo.Instr, at int64) (value, error) {
 }
 
 func (s *ElementEvaluator) concatenate(i *hlo.Instr, at int64) (value, error) {
-	index, along := Unravel(at, i.Shape.Dims), i.Attrs.Dimensions[0]
+	index := Unravel(at, i.Shape.Dims)
+	along := i.Attrs.Dimensions[0]
 	for k, o := range i.Operands {
 		if index[along] < o.Shape.Dims[along] {
 			return s.from(i, k, index)
@@ -271,8 +303,10 @@ func (s *ElementEvaluator) concatenate(i *hlo.Instr, at int64) (value, error) {
 func (s *ElementEvaluator) pad(i *hlo.Instr, at int64) (value, error) {
 	index := Unravel(at, i.Shape.Dims)
 	for d, p := range i.Attrs.Padding {
-		x, step := index[d]-p.Low, p.Interior+1
-		if x < 0 || x%step != 0 || x/step >= i.Operands[0].Shape.Dims[d] {
+		x := index[d] - p.Low
+		step := p.Interior + 1
+		if x < 0 || x%step != 0 ||
+			x/step >= i.Operands[0].Shape.Dims[d] {
 			return s.element(i.Operands[1], 0)
 		}
 		index[d] = x / step
@@ -282,14 +316,25 @@ func (s *ElementEvaluator) pad(i *hlo.Instr, at int64) (value, error) {
 
 // dot sums the products of one element in float64 or wrapping int64.
 func (s *ElementEvaluator) dot(i *hlo.Instr, at int64) (value, error) {
-	x, y, out, a := i.Operands[0], i.Operands[1], scalarOf(i.Shape.DType), &i.Attrs
-	if err := checkProducts(out, scalarOf(x.Shape.DType), scalarOf(y.Shape.DType)); err != nil {
+	x, y, out, a := i.Operands[0],
+		i.Operands[1],
+		scalarOf(i.Shape.DType), &i.Attrs
+	if err := checkProducts(
+		out, scalarOf(x.Shape.DType), scalarOf(y.Shape.DType),
+	); err != nil {
 		return value{}, err
 	}
 	index := Unravel(at, i.Shape.Dims)
-	batch, rest := index[:len(a.LHSBatch)], index[len(a.LHSBatch):]
-	free := x.Shape.Rank() - len(a.LHSBatch) - len(a.LHSContract)
-	left, right := newReducedOperand(x, a.LHSBatch, a.LHSContract, batch, rest[:free]), newReducedOperand(y, a.RHSBatch, a.RHSContract, batch, rest[free:])
+	batch := index[:len(a.LHSBatch)]
+	rest := index[len(a.LHSBatch):]
+	free := x.Shape.Rank() -
+		len(a.LHSBatch) - len(a.LHSContract)
+	left := newReducedOperand(
+		x, a.LHSBatch, a.LHSContract, batch, rest[:free],
+	)
+	right := newReducedOperand(
+		y, a.RHSBatch, a.RHSContract, batch, rest[free:],
+	)
 	for n := range elementsOf(extents(x, a.LHSContract)) {
 		v, err := left.at(s, n)
 		if err != nil {
@@ -312,15 +357,22 @@ func (s *ElementEvaluator) dot(i *hlo.Instr, at int64) (value, error) {
 // reduce folds what goes into one element, in row-major order.
 func (s *ElementEvaluator) reduce(i *hlo.Instr, at int64) ([]value, error) {
 	n := len(i.Operands) / 2
-	outs, ins, from := make([]value, n), make([]value, n), make([]reducedOperand, n)
+	outs := make([]value, n)
+	ins := make([]value, n)
+	from := make([]reducedOperand, n)
 	kept := Unravel(at, i.Shape.Arrays()[0].Dims)
 	for k := range outs {
 		v, err := s.element(i.Operands[n+k], 0)
 		if err != nil {
 			return nil, err
 		}
-		outs[k], ins[k] = v.clone(), scalarOf(i.Operands[k].Shape.DType)
-		from[k] = newReducedOperand(i.Operands[k], nil, slices.Sorted(slices.Values(i.Attrs.Dimensions)), nil, kept)
+		outs[k], ins[k] = v.clone(),
+			scalarOf(i.Operands[k].Shape.DType)
+		from[k] = newReducedOperand(
+			i.Operands[k], nil,
+			slices.Sorted(slices.Values(i.Attrs.Dimensions)),
+			nil, kept,
+		)
 	}
 	fold, err := reducer(i.Attrs.ToApply, outs, ins)
 	if err != nil {
@@ -354,7 +406,9 @@ type reducedOperand struct {
 
 // newReducedOperand puts the indices of batch dimensions and of the others but along.
 func newReducedOperand(i *hlo.Instr, batch, along, batchIndex, rest []int64) reducedOperand {
-	x := reducedOperand{i, make([]int64, i.Shape.Rank()), along}
+	x := reducedOperand{
+		i, make([]int64, i.Shape.Rank()), along,
+	}
 	for d := range x.index {
 		switch k := slices.Index(batch, int64(d)); {
 		case k >= 0:
@@ -370,7 +424,8 @@ func newReducedOperand(i *hlo.Instr, batch, along, batchIndex, rest []int64) red
 func (x reducedOperand) at(s *ElementEvaluator, n int64) (value, error) {
 	for k := len(x.along) - 1; k >= 0; k-- {
 		d := x.along[k]
-		x.index[d], n = n%x.i.Shape.Dims[d], n/x.i.Shape.Dims[d]
+		x.index[d], n = n%x.i.Shape.Dims[d],
+			n/x.i.Shape.Dims[d]
 	}
 	at := int64(0)
 	for d, v := range x.index {
@@ -387,4 +442,6 @@ func extents(i *hlo.Instr, dims []int64) []int64 {
 	return out
 }
 
-func elementsOf(dims []int64) int64 { return hlo.Shape{Dims: dims}.Elements() }
+func elementsOf(dims []int64) int64 {
+	return hlo.Shape{Dims: dims}.Elements()
+}

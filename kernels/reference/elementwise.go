@@ -14,11 +14,21 @@ import (
 // type, since division and shifts depend on it, and are wrapped by the caller.
 
 var floatUnary = map[hlo.Opcode]func(float64) float64{
-	hlo.OpAbs: math.Abs, hlo.OpCbrt: math.Cbrt, hlo.OpCeil: math.Ceil, hlo.OpCosine: math.Cos, hlo.OpErf: math.Erf, hlo.OpExponential: math.Exp,
-	hlo.OpExponentialMinusOne: math.Expm1, hlo.OpFloor: math.Floor, hlo.OpLog: math.Log, hlo.OpLogPlusOne: math.Log1p, hlo.OpNegate: func(x float64) float64 { return -x },
-	hlo.OpRoundNearestAfz: math.Round, hlo.OpRoundNearestEven: math.RoundToEven, hlo.OpSine: math.Sin, hlo.OpSqrt: math.Sqrt, hlo.OpTan: math.Tan,
-	hlo.OpTanh: math.Tanh, hlo.OpAcos: math.Acos, hlo.OpAcosh: math.Acosh, hlo.OpAsin: math.Asin, hlo.OpAsinh: math.Asinh, hlo.OpAtanh: math.Atanh,
-	hlo.OpCosh: math.Cosh, hlo.OpSinh: math.Sinh, hlo.OpCopy: func(x float64) float64 { return x }, hlo.OpReal: func(x float64) float64 { return x },
+	hlo.OpAbs: math.Abs, hlo.OpCbrt: math.Cbrt,
+	hlo.OpCeil: math.Ceil, hlo.OpCosine: math.Cos,
+	hlo.OpErf: math.Erf, hlo.OpExponential: math.Exp,
+	hlo.OpExponentialMinusOne: math.Expm1, hlo.OpFloor: math.Floor,
+	hlo.OpLog: math.Log, hlo.OpLogPlusOne: math.Log1p,
+	hlo.OpNegate:          func(x float64) float64 { return -x },
+	hlo.OpRoundNearestAfz: math.Round, hlo.OpRoundNearestEven: math.RoundToEven,
+	hlo.OpSine: math.Sin, hlo.OpSqrt: math.Sqrt,
+	hlo.OpTan:  math.Tan,
+	hlo.OpTanh: math.Tanh, hlo.OpAcos: math.Acos,
+	hlo.OpAcosh: math.Acosh, hlo.OpAsin: math.Asin,
+	hlo.OpAsinh: math.Asinh, hlo.OpAtanh: math.Atanh,
+	hlo.OpCosh: math.Cosh, hlo.OpSinh: math.Sinh,
+	hlo.OpCopy:     func(x float64) float64 { return x },
+	hlo.OpReal:     func(x float64) float64 { return x },
 	hlo.OpRsqrt:    func(x float64) float64 { return 1 / math.Sqrt(x) },
 	hlo.OpLogistic: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 	hlo.OpSign: func(x float64) float64 {
@@ -45,31 +55,47 @@ var floatBinary = map[hlo.Opcode]func(x, y float64) float64{
 }
 
 var intUnary = map[hlo.Opcode]func(d hlo.DType, x int64) int64{
-	hlo.OpAbs:               func(_ hlo.DType, x int64) int64 { return max(x, -x) },
-	hlo.OpNegate:            func(_ hlo.DType, x int64) int64 { return -x },
-	hlo.OpNot:               notInt,
-	hlo.OpPopcnt:            func(d hlo.DType, x int64) int64 { return int64(bits.OnesCount64(unsigned(d, x))) },
-	hlo.OpCountLeadingZeros: func(d hlo.DType, x int64) int64 { return int64(bits.LeadingZeros64(unsigned(d, x)) - 64 + d.Bits()) },
-	hlo.OpSign:              func(d hlo.DType, x int64) int64 { return signInt(d, x) },
-	hlo.OpCopy:              func(_ hlo.DType, x int64) int64 { return x },
-	hlo.OpReal:              func(_ hlo.DType, x int64) int64 { return x },
+	hlo.OpAbs:    func(_ hlo.DType, x int64) int64 { return max(x, -x) },
+	hlo.OpNegate: func(_ hlo.DType, x int64) int64 { return -x },
+	hlo.OpNot:    notInt,
+	hlo.OpPopcnt: func(d hlo.DType, x int64) int64 {
+		return int64(bits.OnesCount64(unsigned(d, x)))
+	},
+	hlo.OpCountLeadingZeros: func(d hlo.DType, x int64) int64 {
+		return int64(bits.LeadingZeros64(unsigned(d, x)) - 64 + d.Bits())
+	},
+	hlo.OpSign: func(d hlo.DType, x int64) int64 { return signInt(d, x) },
+	hlo.OpCopy: func(_ hlo.DType, x int64) int64 { return x },
+	hlo.OpReal: func(_ hlo.DType, x int64) int64 { return x },
 }
 
 var intBinary = map[hlo.Opcode]func(d hlo.DType, x, y int64) int64{
-	hlo.OpAdd:       func(d hlo.DType, x, y int64) int64 { return predOr(d, x|y, x+y) },
+	hlo.OpAdd: func(d hlo.DType, x, y int64) int64 {
+		return predOr(d, x|y, x+y)
+	},
 	hlo.OpSubtract:  func(_ hlo.DType, x, y int64) int64 { return x - y },
 	hlo.OpMultiply:  func(_ hlo.DType, x, y int64) int64 { return x * y },
 	hlo.OpDivide:    divideInt,
 	hlo.OpRemainder: remainderInt,
-	hlo.OpMaximum:   func(d hlo.DType, x, y int64) int64 { return pickInt(lessInt(d, x, y), y, x) },
-	hlo.OpMinimum:   func(d hlo.DType, x, y int64) int64 { return pickInt(lessInt(d, x, y), x, y) },
-	hlo.OpAnd:       func(_ hlo.DType, x, y int64) int64 { return x & y },
-	hlo.OpOr:        func(_ hlo.DType, x, y int64) int64 { return x | y },
-	hlo.OpXor:       func(_ hlo.DType, x, y int64) int64 { return x ^ y },
-	hlo.OpPower:     powerInt,
-	hlo.OpShiftLeft: func(d hlo.DType, x, y int64) int64 { return shiftInt(d, y, 0, func(n uint) int64 { return x << n }) },
+	hlo.OpMaximum: func(d hlo.DType, x, y int64) int64 {
+		return pickInt(lessInt(d, x, y), y, x)
+	},
+	hlo.OpMinimum: func(d hlo.DType, x, y int64) int64 {
+		return pickInt(lessInt(d, x, y), x, y)
+	},
+	hlo.OpAnd:   func(_ hlo.DType, x, y int64) int64 { return x & y },
+	hlo.OpOr:    func(_ hlo.DType, x, y int64) int64 { return x | y },
+	hlo.OpXor:   func(_ hlo.DType, x, y int64) int64 { return x ^ y },
+	hlo.OpPower: powerInt,
+	hlo.OpShiftLeft: func(d hlo.DType, x, y int64) int64 {
+		return shiftInt(d, y, 0, func(n uint) int64 {
+			return x << n
+		})
+	},
 	hlo.OpShiftRightLogical: func(d hlo.DType, x, y int64) int64 {
-		return shiftInt(d, y, 0, func(n uint) int64 { return int64(unsigned(d, x) >> n) })
+		return shiftInt(d, y, 0, func(n uint) int64 {
+			return int64(unsigned(d, x) >> n)
+		})
 	},
 	hlo.OpShiftRightArithmetic: shiftArithmetic,
 }
@@ -96,9 +122,13 @@ func lessInt(d hlo.DType, x, y int64) bool {
 }
 
 // unsigned is the bits of x at the width of d.
-func unsigned(d hlo.DType, x int64) uint64 { return uint64(x) << (64 - d.Bits()) >> (64 - d.Bits()) }
+func unsigned(d hlo.DType, x int64) uint64 {
+	return uint64(x) << (64 - d.Bits()) >> (64 - d.Bits())
+}
 
-func notInt(d hlo.DType, x int64) int64 { return predOr(d, 1-x, ^x) }
+func notInt(d hlo.DType, x int64) int64 {
+	return predOr(d, 1-x, ^x)
+}
 
 func signInt(d hlo.DType, x int64) int64 {
 	switch {
@@ -165,14 +195,22 @@ func shiftInt(d hlo.DType, count, over int64, shift func(uint) int64) int64 {
 }
 
 func shiftArithmetic(d hlo.DType, x, y int64) int64 {
-	x = int64(unsigned(d, x)) << (64 - d.Bits()) >> (64 - d.Bits()) // sign of the width, also for unsigned types
-	return shiftInt(d, y, x>>63, func(n uint) int64 { return x >> n })
+	// sign of the width, also for unsigned types
+	x = int64(unsigned(d, x)) <<
+		(64 - d.Bits()) >>
+		(64 - d.Bits())
+	return shiftInt(d, y, x>>63, func(n uint) int64 {
+		return x >> n
+	})
 }
 
 var compareFloat = map[string]func(x, y float64) bool{
-	"EQ": func(x, y float64) bool { return x == y }, "NE": func(x, y float64) bool { return x != y },
-	"LT": func(x, y float64) bool { return x < y }, "LE": func(x, y float64) bool { return x <= y },
-	"GT": func(x, y float64) bool { return x > y }, "GE": func(x, y float64) bool { return x >= y },
+	"EQ": func(x, y float64) bool { return x == y },
+	"NE": func(x, y float64) bool { return x != y },
+	"LT": func(x, y float64) bool { return x < y },
+	"LE": func(x, y float64) bool { return x <= y },
+	"GT": func(x, y float64) bool { return x > y },
+	"GE": func(x, y float64) bool { return x >= y },
 }
 
 // compareInt answers from the order of x and y.
@@ -205,7 +243,8 @@ func elementwise(i *hlo.Instr, a []value) (value, error) {
 		return out, err
 	}
 	for _, v := range a {
-		if v.floats == nil && v.ints == nil && v.shape.Elements() > 0 {
+		if v.floats == nil && v.ints == nil &&
+			v.shape.Elements() > 0 {
 			return out, fmt.Errorf("the reference does not compute %s", v.shape)
 		}
 	}
@@ -222,36 +261,66 @@ func elementwise(i *hlo.Instr, a []value) (value, error) {
 }
 
 // pointwise returns what computes element n of out.
-func pointwise(i *hlo.Instr, out value, a []value) (func(n int64), error) {
-	d, from := i.Shape.DType, a[0].shape.DType
+func pointwise(
+	i *hlo.Instr, out value, a []value,
+) (func(n int64), error) {
+	d := i.Shape.DType
+	from := a[0].shape.DType
 	switch i.Op {
 	case hlo.OpCompare:
 		return compareElements(i, out, a), nil
 	case hlo.OpSelect:
 		step := scalarStep(a[0])
-		return func(n int64) { move(out, n, a[2-a[0].ints[n*step]], n) }, nil
+		return func(n int64) {
+			move(out, n, a[2-a[0].ints[n*step]], n)
+		}, nil
 	case hlo.OpClamp:
 		return clampElements(out, a), nil
 	case hlo.OpConvert:
 		return convertElements(out, a[0]), nil
 	case hlo.OpIsFinite:
 		return func(n int64) {
-			out.ints[n] = boolInt(!math.IsInf(a[0].floats[n], 0) && a[0].floats[n] == a[0].floats[n])
+			out.ints[n] = boolInt(
+				!math.IsInf(a[0].floats[n], 0) &&
+					a[0].floats[n] == a[0].floats[n],
+			)
 		}, nil
 	case hlo.OpReducePrecision:
 		return nil, fmt.Errorf("the reference does not compute this operation")
 	}
-	if f := floatUnary[i.Op]; f != nil && len(a) == 1 && from.IsFloat() {
-		return func(n int64) { out.floats[n] = kernels.RoundFloat(d, f(a[0].floats[n])) }, nil
+	if f := floatUnary[i.Op]; f != nil &&
+		len(a) == 1 && from.IsFloat() {
+		return func(n int64) {
+			out.floats[n] = kernels.RoundFloat(
+				d, f(a[0].floats[n]),
+			)
+		}, nil
 	}
-	if f := floatBinary[i.Op]; f != nil && len(a) == 2 && from.IsFloat() {
-		return func(n int64) { out.floats[n] = kernels.RoundFloat(d, f(a[0].floats[n], a[1].floats[n])) }, nil
+	if f := floatBinary[i.Op]; f != nil &&
+		len(a) == 2 && from.IsFloat() {
+		return func(n int64) {
+			out.floats[n] = kernels.RoundFloat(
+				d,
+				f(a[0].floats[n], a[1].floats[n]),
+			)
+		}, nil
 	}
-	if f := intUnary[i.Op]; f != nil && len(a) == 1 && !from.IsFloat() {
-		return func(n int64) { out.ints[n] = kernels.WrapInt(d, f(d, a[0].ints[n])) }, nil
+	if f := intUnary[i.Op]; f != nil &&
+		len(a) == 1 && !from.IsFloat() {
+		return func(n int64) {
+			out.ints[n] = kernels.WrapInt(
+				d, f(d, a[0].ints[n]),
+			)
+		}, nil
 	}
-	if f := intBinary[i.Op]; f != nil && len(a) == 2 && !from.IsFloat() {
-		return func(n int64) { out.ints[n] = kernels.WrapInt(d, f(d, a[0].ints[n], a[1].ints[n])) }, nil
+	f := intBinary[i.Op]
+	if f != nil && len(a) == 2 && !from.IsFloat() {
+		return func(n int64) {
+			out.ints[n] = kernels.WrapInt(
+				d,
+				f(d, a[0].ints[n], a[1].ints[n]),
+			)
+		}, nil
 	}
 	return nil, fmt.Errorf("the reference does not compute %s of %s", i.Op, from)
 }
@@ -272,42 +341,88 @@ func boolInt(b bool) int64 {
 }
 
 func compareElements(i *hlo.Instr, out value, a []value) func(int64) {
-	direction, d := i.Attrs.Direction, a[0].shape.DType
+	direction := i.Attrs.Direction
+	d := a[0].shape.DType
 	switch {
 	case d.IsFloat() && i.Attrs.CompareType == "TOTALORDER":
 		return func(n int64) {
-			out.ints[n] = boolInt(compareInt(direction, hlo.S64, totalOrder(a[0].floats[n]), totalOrder(a[1].floats[n])))
+			out.ints[n] = boolInt(compareInt(
+				direction, hlo.S64,
+				totalOrder(a[0].floats[n]),
+				totalOrder(a[1].floats[n]),
+			))
 		}
 	case d.IsFloat():
 		f := compareFloat[direction]
-		return func(n int64) { out.ints[n] = boolInt(f(a[0].floats[n], a[1].floats[n])) }
+		return func(n int64) {
+			out.ints[n] = boolInt(f(
+				a[0].floats[n],
+				a[1].floats[n],
+			))
+		}
 	}
-	return func(n int64) { out.ints[n] = boolInt(compareInt(direction, d, a[0].ints[n], a[1].ints[n])) }
+	return func(n int64) {
+		out.ints[n] = boolInt(compareInt(
+			direction, d, a[0].ints[n],
+			a[1].ints[n],
+		))
+	}
 }
 
 func clampElements(out value, a []value) func(int64) {
-	lo, hi := scalarStep(a[0]), scalarStep(a[2])
+	lo := scalarStep(a[0])
+	hi := scalarStep(a[2])
 	if out.floats != nil {
-		return func(n int64) { out.floats[n] = minNaN(maxNaN(a[0].floats[n*lo], a[1].floats[n]), a[2].floats[n*hi]) }
+		return func(n int64) {
+			out.floats[n] = minNaN(
+				maxNaN(a[0].floats[n*lo], a[1].floats[n]),
+				a[2].floats[n*hi],
+			)
+		}
 	}
 	d := out.shape.DType
-	larger, smaller := intBinary[hlo.OpMaximum], intBinary[hlo.OpMinimum]
-	return func(n int64) { out.ints[n] = smaller(d, larger(d, a[0].ints[n*lo], a[1].ints[n]), a[2].ints[n*hi]) }
+	larger := intBinary[hlo.OpMaximum]
+	smaller := intBinary[hlo.OpMinimum]
+	return func(n int64) {
+		out.ints[n] = smaller(
+			d,
+			larger(
+				d,
+				a[0].ints[n*lo],
+				a[1].ints[n],
+			),
+			a[2].ints[n*hi],
+		)
+	}
 }
 
 func convertElements(out, in value) func(int64) {
 	d := out.shape.DType
 	switch {
 	case out.floats != nil && in.floats != nil:
-		return func(n int64) { out.floats[n] = kernels.RoundFloat(d, in.floats[n]) }
+		return func(n int64) {
+			out.floats[n] = kernels.RoundFloat(d, in.floats[n])
+		}
 	case out.floats != nil && in.shape.DType == hlo.U64:
-		return func(n int64) { out.floats[n] = kernels.RoundFloat(d, float64(uint64(in.ints[n]))) }
+		return func(n int64) {
+			out.floats[n] = kernels.RoundFloat(
+				d, float64(uint64(in.ints[n])),
+			)
+		}
 	case out.floats != nil:
-		return func(n int64) { out.floats[n] = kernels.RoundFloat(d, float64(in.ints[n])) }
+		return func(n int64) {
+			out.floats[n] = kernels.RoundFloat(
+				d, float64(in.ints[n]),
+			)
+		}
 	case in.floats != nil:
-		return func(n int64) { out.ints[n] = FloatToInt(d, in.floats[n]) }
+		return func(n int64) {
+			out.ints[n] = FloatToInt(d, in.floats[n])
+		}
 	}
-	return func(n int64) { out.ints[n] = kernels.WrapInt(d, in.ints[n]) }
+	return func(n int64) {
+		out.ints[n] = kernels.WrapInt(d, in.ints[n])
+	}
 }
 
 // FloatToInt truncates towards zero and clamps to the range of d; NaN is 0,
@@ -338,23 +453,36 @@ func FloatToInt(d hlo.DType, x float64) int64 {
 func FloatUnary(op hlo.Opcode) func(float64) float64 { return floatUnary[op] }
 
 // FloatBinary is the float64 semantics of a binary operation.
-func FloatBinary(op hlo.Opcode) func(x, y float64) float64 { return floatBinary[op] }
+func FloatBinary(op hlo.Opcode) func(x, y float64) float64 {
+	return floatBinary[op]
+}
 
 // IntUnary is the semantics of a unary integer operation, to be wrapped by WrapInt.
-func IntUnary(op hlo.Opcode) func(d hlo.DType, x int64) int64 { return intUnary[op] }
+func IntUnary(op hlo.Opcode) func(d hlo.DType, x int64) int64 {
+	return intUnary[op]
+}
 
 // IntBinary is the semantics of a binary integer operation, to be wrapped by WrapInt.
-func IntBinary(op hlo.Opcode) func(d hlo.DType, x, y int64) int64 { return intBinary[op] }
+func IntBinary(op hlo.Opcode) func(d hlo.DType, x, y int64) int64 {
+	return intBinary[op]
+}
 
 // CompareFloats is a compare of floating-point numbers.
 func CompareFloats(i *hlo.Instr) func(x, y float64) bool {
 	if i.Attrs.CompareType == "TOTALORDER" {
-		return func(x, y float64) bool { return compareInt(i.Attrs.Direction, hlo.S64, totalOrder(x), totalOrder(y)) }
+		return func(x, y float64) bool {
+			return compareInt(
+				i.Attrs.Direction, hlo.S64,
+				totalOrder(x), totalOrder(y),
+			)
+		}
 	}
 	return compareFloat[i.Attrs.Direction]
 }
 
 // CompareInts is a compare of integers of type d.
 func CompareInts(i *hlo.Instr, d hlo.DType) func(x, y int64) bool {
-	return func(x, y int64) bool { return compareInt(i.Attrs.Direction, d, x, y) }
+	return func(x, y int64) bool {
+		return compareInt(i.Attrs.Direction, d, x, y)
+	}
 }

@@ -13,7 +13,11 @@ type Walk struct {
 }
 
 func NewWalk(dims, strides []int64) *Walk {
-	return &Walk{dims: dims, strides: strides, Index: make([]int64, len(dims))}
+	return &Walk{
+		dims:    dims,
+		strides: strides,
+		Index:   make([]int64, len(dims)),
+	}
 }
 
 // Next returns the place of the current index and moves on.
@@ -54,7 +58,8 @@ type rows struct {
 func rowsOf(dims, strides []int64) rows {
 	r := rows{run: row{count: 1}, total: 1}
 	if last := len(dims) - 1; last >= 0 {
-		r.outer, r.strides = dims[:last], strides[:last]
+		r.outer = dims[:last]
+		r.strides = strides[:last]
 		r.run = row{count: dims[last], step: strides[last]}
 	}
 	for _, d := range r.outer {
@@ -82,7 +87,9 @@ func (r rows) visit(lo, hi int64, do func(row)) {
 
 // each does all rows, on all cores.
 func (r rows) each(do func(row)) {
-	Parallel(r.total, r.run.count, func(lo, hi int64) { r.visit(lo, hi, do) })
+	Parallel(r.total, r.run.count, func(lo, hi int64) {
+		r.visit(lo, hi, do)
+	})
 }
 
 // minParallelWork is how many elements are worth a goroutine.
@@ -91,7 +98,11 @@ const minParallelWork = 1 << 14
 // Parallel does the numbers 0 … n−1, of cost elements each, in ranges on all cores.
 // A panic is the caller's.
 func Parallel(n, cost int64, do func(lo, hi int64)) {
-	lanes := min(int64(runtime.GOMAXPROCS(0)), n, n*max(1, cost)/minParallelWork)
+	lanes := min(
+		int64(runtime.GOMAXPROCS(0)),
+		n,
+		n*max(1, cost)/minParallelWork,
+	)
 	if lanes <= 1 {
 		do(0, n)
 		return

@@ -19,7 +19,9 @@ const perturbations = 4 // evaluations with other roundings
 // next to nothing below, that is more than a bound by the largest result
 // allows. What is decided by comparing or rounding to whole numbers is held
 // as the reference has it.
-func Deviations(c *hlo.Computation, in []kernels.Buffer, seed int64) ([][]float64, error) {
+func Deviations(
+	c *hlo.Computation, in []kernels.Buffer, seed int64,
+) ([][]float64, error) {
 	args := make([]value, len(in))
 	for k, b := range in {
 		v, err := load(b)
@@ -30,7 +32,9 @@ func Deviations(c *hlo.Computation, in []kernels.Buffer, seed int64) ([][]float6
 	}
 	var sums [][]float64
 	for n := range perturbations {
-		p := perturbed{rand.New(rand.NewPCG(uint64(seed), uint64(n)))}
+		p := perturbed{
+			rand.New(rand.NewPCG(uint64(seed), uint64(n))),
+		}
 		plain, moved, err := p.evaluate(c, args, args)
 		if err != nil {
 			return nil, err
@@ -67,16 +71,20 @@ func addSquares(sums [][]float64, plain, moved []value) [][]float64 {
 type perturbed struct{ rng *rand.Rand }
 
 // evaluate runs a computation on plain and on moved arguments.
-func (p perturbed) evaluate(c *hlo.Computation, plain, moved []value) (value, value, error) {
+func (p perturbed) evaluate(
+	c *hlo.Computation, plain, moved []value,
+) (value, value, error) {
 	type pair struct{ plain, moved value }
 	values := make(map[*hlo.Instr]pair, len(c.Instrs))
 	for _, i := range c.Instrs {
-		a, b := make([]value, len(i.Operands)), make([]value, len(i.Operands))
+		a := make([]value, len(i.Operands))
+		b := make([]value, len(i.Operands))
 		for k, o := range i.Operands {
 			a[k], b[k] = values[o].plain, values[o].moved
 		}
 		if i.Op == hlo.OpParameter {
-			a, b = plain[i.Attrs.Param:][:1], moved[i.Attrs.Param:][:1]
+			a = plain[i.Attrs.Param:][:1]
+			b = moved[i.Attrs.Param:][:1]
 		}
 		v, w, err := p.instruction(i, a, b)
 		if err != nil {
@@ -90,19 +98,35 @@ func (p perturbed) evaluate(c *hlo.Computation, plain, moved []value) (value, va
 
 // discontinuous are operations that jump: their results are held.
 var discontinuous = map[hlo.Opcode]bool{
-	hlo.OpCompare: true, hlo.OpIsFinite: true, hlo.OpSign: true, hlo.OpFloor: true, hlo.OpCeil: true, hlo.OpRemainder: true,
-	hlo.OpRoundNearestAfz: true, hlo.OpRoundNearestEven: true, hlo.OpBitcastConvert: true,
+	hlo.OpCompare:          true,
+	hlo.OpIsFinite:         true,
+	hlo.OpSign:             true,
+	hlo.OpFloor:            true,
+	hlo.OpCeil:             true,
+	hlo.OpRemainder:        true,
+	hlo.OpRoundNearestAfz:  true,
+	hlo.OpRoundNearestEven: true,
+	hlo.OpBitcastConvert:   true,
 }
 
-func (p perturbed) instruction(i *hlo.Instr, a, b []value) (v, w value, err error) {
+func (p perturbed) instruction(
+	i *hlo.Instr, a, b []value,
+) (v, w value, err error) {
 	if i.Op == hlo.OpFusion || i.Op == hlo.OpCall {
 		return p.evaluate(i.Attrs.Calls, a, b)
 	}
-	if v, err = instruction(i, a); err != nil || discontinuous[i.Op] {
+	v, err = instruction(i, a)
+	if err != nil || discontinuous[i.Op] {
 		return v, v, err
 	}
 	if k := termsSummed(i); k > 1 {
-		b = append([]value{p.perturb(b[0], math.Sqrt(k)*Epsilon(AccumulatorOf(b[0].shape.DType)))}, b[1:]...)
+		b = append(
+			[]value{p.perturb(
+				b[0],
+				math.Sqrt(k)*Epsilon(AccumulatorOf(b[0].shape.DType)),
+			)},
+			b[1:]...,
+		)
 	}
 	if w, err = instruction(i, b); err != nil {
 		return v, w, err
@@ -116,7 +140,8 @@ func termsSummed(i *hlo.Instr) float64 {
 	case hlo.OpDot, hlo.OpScaledDot, hlo.OpConvolution:
 		return Terms(i)
 	case hlo.OpReduce, hlo.OpReduceWindow:
-		if op := i.Attrs.ToApply.Root.Op; op != hlo.OpMaximum && op != hlo.OpMinimum {
+		op := i.Attrs.ToApply.Root.Op
+		if op != hlo.OpMaximum && op != hlo.OpMinimum {
 			return Terms(i)
 		}
 	}
@@ -127,13 +152,20 @@ func termsSummed(i *hlo.Instr) float64 {
 // off by a unit.
 func (p perturbed) propagate(i *hlo.Instr, v, w value) value {
 	if v.tuple != nil {
-		t := value{shape: v.shape, tuple: make([]value, len(v.tuple))}
+		t := value{
+			shape: v.shape,
+			tuple: make([]value, len(v.tuple)),
+		}
 		for k := range v.tuple {
-			t.tuple[k] = p.propagate(i, v.tuple[k], w.tuple[k])
+			t.tuple[k] = p.propagate(
+				i, v.tuple[k], w.tuple[k],
+			)
 		}
 		return t
 	}
-	computed := !Selects[i.Op] && i.Op != hlo.OpParameter && i.Op != hlo.OpConstant && i.Op != hlo.OpTuple && i.Op != hlo.OpGetTupleElement
+	computed := !Selects[i.Op] &&
+		i.Op != hlo.OpParameter && i.Op != hlo.OpConstant &&
+		i.Op != hlo.OpTuple && i.Op != hlo.OpGetTupleElement
 	switch {
 	case v.floats == nil:
 		return v
@@ -148,7 +180,10 @@ func (p perturbed) perturb(v value, eps float64) value {
 	if v.floats == nil {
 		return v
 	}
-	w := value{shape: v.shape, floats: make([]float64, len(v.floats))}
+	w := value{
+		shape:  v.shape,
+		floats: make([]float64, len(v.floats)),
+	}
 	for k, x := range v.floats {
 		w.floats[k] = x + x*eps*(2*p.rng.Float64()-1)
 	}

@@ -39,8 +39,13 @@ func same(t *rapid.T, programs ...string) {
 		}
 		if k == 0 {
 			first = out[0]
-		} else if !out[0].Shape.Equal(first.Shape) || !bytes.Equal(out[0].Data, first.Data) {
-			t.Fatalf("%s gives %v\n%s gives %v", programs[0], kernels.Elements[float32](first), text, kernels.Elements[float32](out[0]))
+		} else if !out[0].Shape.Equal(first.Shape) ||
+			!bytes.Equal(out[0].Data, first.Data) {
+			t.Fatalf(
+				"%s gives %v\n%s gives %v",
+				programs[0], kernels.Elements[float32](first), text,
+				kernels.Elements[float32](out[0]),
+			)
 		}
 	}
 }
@@ -48,7 +53,14 @@ func same(t *rapid.T, programs ...string) {
 func drawWindow(t *rapid.T) hlo.WindowDim {
 	small := func(name string) int64 { return rapid.Int64Range(1, 3).Draw(t, name) }
 	pad := rapid.Int64Range(-2, 3)
-	return hlo.WindowDim{Size: small("size"), Stride: small("stride"), PadLow: pad.Draw(t, "low"), PadHigh: pad.Draw(t, "high"), BaseDilation: small("base"), Dilation: small("dilation")}
+	return hlo.WindowDim{
+		Size:         small("size"),
+		Stride:       small("stride"),
+		PadLow:       pad.Draw(t, "low"),
+		PadHigh:      pad.Draw(t, "high"),
+		BaseDilation: small("base"),
+		Dilation:     small("dilation"),
+	}
 }
 
 // windowText prints windows; padded ones are left with what pad does not do.
@@ -58,12 +70,19 @@ func windowText(ws []hlo.WindowDim, padded bool) string {
 		if padded {
 			w.PadLow, w.PadHigh, w.BaseDilation = 0, 0, 1
 		}
-		size, stride = append(size, fmt.Sprint(w.Size)), append(stride, fmt.Sprint(w.Stride))
-		pad, base = append(pad, fmt.Sprintf("%d_%d", w.PadLow, w.PadHigh)), append(base, fmt.Sprint(w.BaseDilation))
-		dilate, reversed = append(dilate, fmt.Sprint(w.Dilation)), append(reversed, map[bool]string{false: "0", true: "1"}[w.Reversed])
+		size = append(size, fmt.Sprint(w.Size))
+		stride = append(stride, fmt.Sprint(w.Stride))
+		pad = append(pad, fmt.Sprintf("%d_%d", w.PadLow, w.PadHigh))
+		base = append(base, fmt.Sprint(w.BaseDilation))
+		dilate = append(dilate, fmt.Sprint(w.Dilation))
+		reversed = append(reversed, map[bool]string{false: "0", true: "1"}[w.Reversed])
 	}
 	x := func(words []string) string { return strings.Join(words, "x") }
-	return fmt.Sprintf("window={size=%s stride=%s pad=%s lhs_dilate=%s rhs_dilate=%s rhs_reversal=%s}", x(size), x(stride), x(pad), x(base), x(dilate), x(reversed))
+	return fmt.Sprintf(
+		"window={size=%s stride=%s pad=%s lhs_dilate=%s rhs_dilate=%s rhs_reversal=%s}",
+		x(size), x(stride), x(pad),
+		x(base), x(dilate), x(reversed),
+	)
 }
 
 func padText(w hlo.WindowDim) string {
@@ -85,20 +104,30 @@ func TestReduceWindowIsPadThenWindow(t *testing.T) {
 			if w.Padded(n) < 0 {
 				w.PadLow, w.PadHigh = 0, 0
 			}
-			ws, dims, padded, out = append(ws, w), append(dims, n), append(padded, w.Padded(n)), append(out, w.Positions(n))
+			ws, dims, padded, out = append(ws, w),
+				append(dims, n),
+				append(padded, w.Padded(n)),
+				append(out, w.Positions(n))
 			pads = append(pads, padText(w))
 		}
 		op := rapid.SampledFrom([]string{"add", "max", "min"}).Draw(t, "op")
 		head := fmt.Sprintf("x = f32[%s] parameter(0); z = f32[] constant(-2); ", ints(dims...))
-		same(t,
+		same(
+			t,
 			fmt.Sprintf("%sROOT r = f32[%s] reduce-window(x, z), %s, to_apply=%s", head, ints(out...), windowText(ws, false), op),
-			fmt.Sprintf("%sp = f32[%s] pad(x, z), padding=%s; ROOT r = f32[%s] reduce-window(p, z), %s, to_apply=%s", head, ints(padded...), strings.Join(pads, "x"), ints(out...), windowText(ws, true), op))
+			fmt.Sprintf(
+				"%sp = f32[%s] pad(x, z), padding=%s; ROOT r = f32[%s] reduce-window(p, z), %s, to_apply=%s",
+				head, ints(padded...), strings.Join(pads, "x"),
+				ints(out...), windowText(ws, true), op,
+			),
+		)
 	})
 }
 
 func TestReduceWindowOfEverythingIsReduce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, m := rapid.Int64Range(1, 7).Draw(t, "n"), rapid.Int64Range(1, 7).Draw(t, "m")
+		n := rapid.Int64Range(1, 7).Draw(t, "n")
+		m := rapid.Int64Range(1, 7).Draw(t, "m")
 		head := fmt.Sprintf("x = f32[%d,%d] parameter(0); z = f32[] constant(3); ", n, m)
 		same(t,
 			fmt.Sprintf("%sr = f32[%d] reduce(x, z), dimensions={1}, to_apply=add; ROOT s = f32[%d,1] reshape(r)", head, n, n),
@@ -109,7 +138,10 @@ func TestReduceWindowOfEverythingIsReduce(t *testing.T) {
 func TestConvolutionOfOneElementIsDot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := rapid.Int64Range(1, 5)
-		b, n, f, o := small.Draw(t, "b"), small.Draw(t, "n"), small.Draw(t, "f"), small.Draw(t, "o")
+		b := small.Draw(t, "b")
+		n := small.Draw(t, "n")
+		f := small.Draw(t, "f")
+		o := small.Draw(t, "o")
 		head := fmt.Sprintf("x = f32[%d,%d,%d] parameter(0); k = f32[1,%d,%d] parameter(1); ", b, n, f, f, o)
 		same(t,
 			fmt.Sprintf("%sROOT c = f32[%d,%d,%d] convolution(x, k), window={size=1}, dim_labels=b0f_0io->b0f", head, b, n, o),
@@ -123,26 +155,47 @@ func TestConvolutionIsPadThenConvolution(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := []hlo.WindowDim{drawWindow(t), drawWindow(t)}
 		small := rapid.Int64Range(1, 4)
-		x := []int64{small.Draw(t, "b"), small.Draw(t, "f"), small.Draw(t, "h"), small.Draw(t, "w")}
-		k := []int64{x[1], small.Draw(t, "o"), w[0].Size, w[1].Size}
+		x := []int64{
+			small.Draw(t, "b"),
+			small.Draw(t, "f"),
+			small.Draw(t, "h"),
+			small.Draw(t, "w"),
+		}
+		k := []int64{
+			x[1],
+			small.Draw(t, "o"),
+			w[0].Size,
+			w[1].Size,
+		}
 		out, padded := []int64{x[0], k[1], 0, 0}, slices.Clone(x)
 		for d := range w {
 			if w[d].Padded(x[2+d]) < 0 {
 				w[d].PadLow, w[d].PadHigh = 0, 0
 			}
-			padded[2+d], out[2+d] = w[d].Padded(x[2+d]), w[d].Positions(x[2+d])
+			padded[2+d], out[2+d] = w[d].Padded(x[2+d]),
+				w[d].Positions(x[2+d])
 		}
 		plain := slices.Clone(w)
 		w[1].Reversed = true
 		order := rapid.Permutation([]int{0, 1, 2, 3})
-		ox, ok, oo := order.Draw(t, "input"), order.Draw(t, "kernel"), order.Draw(t, "result")
+		ox := order.Draw(t, "input")
+		ok := order.Draw(t, "kernel")
+		oo := order.Draw(t, "result")
 		head := fmt.Sprintf("x = f32[%s] parameter(0); k = f32[%s] parameter(1); ", ints(x...), ints(k...))
 		same(t,
-			fmt.Sprintf("%sz = f32[] constant(0); p = f32[%s] pad(x, z), padding=0_0x0_0x%sx%s; r = f32[%s] reverse(k), dimensions={3}; ROOT c = f32[%s] convolution(p, r), %s, dim_labels=bf01_io01->bf01",
-				head, ints(padded...), padText(w[0]), padText(w[1]), ints(k...), ints(out...), windowText(plain, true)),
-			fmt.Sprintf("%sxt = %s transpose(x), dimensions={%s}; kt = %s transpose(k), dimensions={%s}; c = %s convolution(xt, kt), %s, dim_labels=%s_%s->%s; ROOT t = f32[%s] transpose(c), dimensions={%s}",
-				head, permuted(x, ox), ordered(ox), permuted(k, ok), ordered(ok), permuted(out, oo), windowText(w, false),
-				lettered("bf01", ox), lettered("io01", ok), lettered("bf01", oo), ints(out...), ordered(inverse(oo))))
+			fmt.Sprintf(
+				"%sz = f32[] constant(0); p = f32[%s] pad(x, z), padding=0_0x0_0x%sx%s; r = f32[%s] reverse(k), dimensions={3}; ROOT c = f32[%s] convolution(p, r), %s, dim_labels=bf01_io01->bf01",
+				head, ints(padded...), padText(w[0]),
+				padText(w[1]), ints(k...), ints(out...),
+				windowText(plain, true),
+			),
+			fmt.Sprintf(
+				"%sxt = %s transpose(x), dimensions={%s}; kt = %s transpose(k), dimensions={%s}; c = %s convolution(xt, kt), %s, dim_labels=%s_%s->%s; ROOT t = f32[%s] transpose(c), dimensions={%s}",
+				head, permuted(x, ox), ordered(ox), permuted(k, ok),
+				ordered(ok), permuted(out, oo), windowText(w, false),
+				lettered("bf01", ox), lettered("io01", ok), lettered("bf01", oo),
+				ints(out...), ordered(inverse(oo)),
+			))
 	})
 }
 
@@ -182,7 +235,10 @@ func inverse(order []int) []int {
 func TestGroupsAreConvolutionsOfSlices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := rapid.Int64Range(1, 3)
-		g, b, f, o := small.Draw(t, "groups"), small.Draw(t, "b"), small.Draw(t, "f"), small.Draw(t, "o")
+		g := small.Draw(t, "groups")
+		b := small.Draw(t, "b")
+		f := small.Draw(t, "f")
+		o := small.Draw(t, "o")
 		n, by, attr := int64(4), int64(2), "feature_group_count"
 		x, part := []int64{b, n, g * f}, []int64{b, n, f}
 		if rapid.Bool().Draw(t, "batch groups") {
@@ -194,10 +250,18 @@ func TestGroupsAreConvolutionsOfSlices(t *testing.T) {
 		whole := fmt.Sprintf("%sROOT c = f32[%d,3,%d] convolution(x, k), %s, %s=%d", head, b, g*o, labels, attr, g)
 		parts, names := head, []string{}
 		for k := range g {
-			from := []string{fmt.Sprintf("[0:%d]", b), fmt.Sprintf("[0:%d]", n), fmt.Sprintf("[0:%d]", f)}
+			from := []string{
+				fmt.Sprintf("[0:%d]", b),
+				fmt.Sprintf("[0:%d]", n),
+				fmt.Sprintf("[0:%d]", f),
+			}
 			from[by] = fmt.Sprintf("[%d:%d]", k*part[by], (k+1)*part[by])
-			parts += fmt.Sprintf("x%d = f32[%s] slice(x), slice={%s}; k%d = f32[2,%d,%d] slice(k), slice={[0:2], [0:%d], [%d:%d]}; c%d = f32[%d,3,%d] convolution(x%d, k%d), %s; ",
-				k, ints(part...), strings.Join(from, ", "), k, f, o, f, k*o, (k+1)*o, k, b, o, k, k, labels)
+			parts += fmt.Sprintf(
+				"x%d = f32[%s] slice(x), slice={%s}; k%d = f32[2,%d,%d] slice(k), slice={[0:2], [0:%d], [%d:%d]}; c%d = f32[%d,3,%d] convolution(x%d, k%d), %s; ",
+				k, ints(part...), strings.Join(from, ", "), k, f,
+				o, f, k*o, (k+1)*o, k, b, o,
+				k, k, labels,
+			)
 			names = append(names, fmt.Sprintf("c%d", k))
 		}
 		same(t, whole, parts+fmt.Sprintf("ROOT c = f32[%d,3,%d] concatenate(%s), dimensions={2}", b, g*o, strings.Join(names, ", ")))
@@ -207,7 +271,8 @@ func TestGroupsAreConvolutionsOfSlices(t *testing.T) {
 // Indices that count from a start are a slice, and so is a dynamic slice.
 func TestGatherOfCountedIndicesIsSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, m := rapid.Int64Range(1, 6).Draw(t, "n"), rapid.Int64Range(1, 4).Draw(t, "m")
+		n := rapid.Int64Range(1, 6).Draw(t, "n")
+		m := rapid.Int64Range(1, 4).Draw(t, "m")
 		size := rapid.Int64Range(1, n).Draw(t, "size")
 		start := rapid.Int64Range(-2, n+2).Draw(t, "start")
 		clamped := min(max(start, 0), n-size)
@@ -226,12 +291,14 @@ const last = "last { a = f32[] parameter(0); ROOT b = f32[] parameter(1) }\nENTR
 // What was written is read back.
 func TestScatterThenGather(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, m := rapid.IntRange(1, 6).Draw(t, "n"), rapid.Int64Range(1, 4).Draw(t, "m")
+		n := rapid.IntRange(1, 6).Draw(t, "n")
+		m := rapid.Int64Range(1, 4).Draw(t, "m")
 		places := []int64{}
 		for k := range n {
 			places = append(places, int64(k))
 		}
-		places = rapid.Permutation(places).Draw(t, "places")[:rapid.IntRange(1, n).Draw(t, "count")]
+		places =
+			rapid.Permutation(places).Draw(t, "places")[:rapid.IntRange(1, n).Draw(t, "count")]
 		head := fmt.Sprintf("x = f32[%d,%d] parameter(0); i = s32[%d] constant({%s}); u = f32[%d,%d] parameter(1); ", n, m, len(places), ints(places...), len(places), m)
 		same(t,
 			fmt.Sprintf("%sROOT c = f32[%d,%d] copy(u)", head, len(places), m),
@@ -242,7 +309,8 @@ func TestScatterThenGather(t *testing.T) {
 
 func TestDynamicUpdateThenSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, start := rapid.Int64Range(1, 6).Draw(t, "n"), rapid.Int64Range(-3, 9).Draw(t, "start")
+		n := rapid.Int64Range(1, 6).Draw(t, "n")
+		start := rapid.Int64Range(-3, 9).Draw(t, "start")
 		size := rapid.Int64Range(0, n).Draw(t, "size")
 		head := fmt.Sprintf("x = f32[%d] parameter(0); u = f32[%d] parameter(1); i = s64[] constant(%d); ", n, size, start)
 		same(t,
@@ -314,24 +382,37 @@ func drawIndexed(t *rapid.T) string {
 		}
 		inIndices = append(inIndices, d)
 	}
-	places := rapid.Permutation(slices.Concat(make([]int64, len(windows)), slices.Repeat([]int64{1}, len(batches)))).Draw(t, "places")
+	places := rapid.Permutation(slices.Concat(
+		make([]int64, len(windows)),
+		slices.Repeat([]int64{1}, len(batches)),
+	)).Draw(t, "places")
 	var offset, result []int64
 	w, b := windows, batches
 	for d, isBatch := range places {
 		if isBatch == 1 {
 			result, b = append(result, b[0]), b[1:]
 		} else {
-			offset, result, w = append(offset, int64(d)), append(result, w[0]), w[1:]
+			offset = append(offset, int64(d))
+			result = append(result, w[0])
+			w = w[1:]
 		}
 	}
 	dtype := rapid.SampledFrom([]string{"s32", "s64", "u8", "u64", "s4"}).Draw(t, "type")
 	head := fmt.Sprintf("x = f32[%s] parameter(0); i = %s[%s] parameter(1); ", ints(dims...), dtype, ints(indices...))
 	if rapid.Bool().Draw(t, "scatter") {
-		return fmt.Sprintf("%su = f32[%s] parameter(2); ROOT s = f32[%s] scatter(x, i, u), update_window_dims={%s}, inserted_window_dims={%s}, input_batching_dims={%s}, scatter_indices_batching_dims={%s}, scatter_dims_to_operand_dims={%s}, index_vector_dim=%d, to_apply=add",
-			head, ints(result...), ints(dims...), ints(offset...), ints(collapsed...), ints(batched...), ints(inIndices...), ints(indexed...), vector)
+		return fmt.Sprintf(
+			"%su = f32[%s] parameter(2); ROOT s = f32[%s] scatter(x, i, u), update_window_dims={%s}, inserted_window_dims={%s}, input_batching_dims={%s}, scatter_indices_batching_dims={%s}, scatter_dims_to_operand_dims={%s}, index_vector_dim=%d, to_apply=add",
+			head, ints(result...), ints(dims...), ints(offset...),
+			ints(collapsed...), ints(batched...), ints(inIndices...),
+			ints(indexed...), vector,
+		)
 	}
-	return fmt.Sprintf("%sROOT g = f32[%s] gather(x, i), offset_dims={%s}, collapsed_slice_dims={%s}, operand_batching_dims={%s}, start_indices_batching_dims={%s}, start_index_map={%s}, index_vector_dim=%d, slice_sizes={%s}",
-		head, ints(result...), ints(offset...), ints(collapsed...), ints(batched...), ints(inIndices...), ints(indexed...), vector, ints(sizes...))
+	return fmt.Sprintf(
+		"%sROOT g = f32[%s] gather(x, i), offset_dims={%s}, collapsed_slice_dims={%s}, operand_batching_dims={%s}, start_indices_batching_dims={%s}, start_index_map={%s}, index_vector_dim=%d, slice_sizes={%s}",
+		head, ints(result...), ints(offset...), ints(collapsed...),
+		ints(batched...), ints(inIndices...), ints(indexed...), vector,
+		ints(sizes...),
+	)
 }
 
 // A digit of a known answer's program is changed: it computes something else,

@@ -19,18 +19,27 @@ import (
 // over floating-point numbers accumulate in float64 and are rounded once: the
 // reference is the best value, and backends are compared within a tolerance.
 // Integers wrap at their width.
-func Interpret(c *hlo.Computation, in []kernels.Buffer) ([]kernels.Buffer, error) {
+func Interpret(
+	c *hlo.Computation, in []kernels.Buffer,
+) ([]kernels.Buffer, error) {
 	if len(in) != len(c.Params) {
-		return nil, fmt.Errorf("%s has %d parameters, %d inputs given", c.Name, len(c.Params), len(in))
+		return nil, fmt.Errorf(
+			"%s has %d parameters, %d inputs given", c.Name, len(c.Params), len(in),
+		)
 	}
 	args := make([]value, len(in))
 	for k, b := range in {
 		if want := c.Params[k].Shape; !b.Shape.Compatible(want) {
-			return nil, fmt.Errorf("input %d is %s; parameter %s is %s", k, b.Shape, c.Params[k].Name, want)
+			return nil, fmt.Errorf(
+				"input %d is %s; parameter %s is %s",
+				k, b.Shape, c.Params[k].Name, want,
+			)
 		}
 		v, err := load(b)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Params[k].Name, err)
+			return nil, fmt.Errorf(
+				"%s: %w", c.Params[k].Name, err,
+			)
 		}
 		args[k] = v
 	}
@@ -76,7 +85,8 @@ const maxElements = 8 << 30
 func newValue(shape hlo.Shape) (value, error) {
 	n := shape.Elements()
 	switch {
-	case shape.DType.IsComplex() || !shape.DType.IsArray():
+	case shape.DType.IsComplex() ||
+		!shape.DType.IsArray():
 		return value{}, fmt.Errorf("the reference does not compute %s", shape)
 	case n > maxElements:
 		return value{}, fmt.Errorf("%s is too large for the reference", shape)
@@ -86,9 +96,15 @@ func newValue(shape hlo.Shape) (value, error) {
 	}
 	switch {
 	case shape.DType.IsFloat():
-		return value{shape: shape, floats: make([]float64, n)}, nil
+		return value{
+			shape:  shape,
+			floats: make([]float64, n),
+		}, nil
 	default:
-		return value{shape: shape, ints: make([]int64, n)}, nil
+		return value{
+			shape: shape,
+			ints:  make([]int64, n),
+		}, nil
 	}
 }
 
@@ -135,11 +151,15 @@ func (v value) store() (kernels.Buffer, error) {
 }
 
 // rowMajor is the strides of values.
-func rowMajor(dims []int64) []int64 { return hlo.Shape{Dims: dims}.Strides() }
+func rowMajor(dims []int64) []int64 {
+	return hlo.Shape{Dims: dims}.Strides()
+}
 
 // strided makes a value whose elements are elements of v at places found by a
 // walk over shape's dims with strides, starting at start.
-func (v value) strided(shape hlo.Shape, start int64, strides []int64) (value, error) {
+func (v value) strided(
+	shape hlo.Shape, start int64, strides []int64,
+) (value, error) {
 	out, err := newValue(shape)
 	if err != nil {
 		return out, err
@@ -180,7 +200,9 @@ func evaluate(c *hlo.Computation, args []value) (value, error) {
 		}
 		v, err := instruction(i, operands)
 		if err != nil {
-			return value{}, fmt.Errorf("%s (%s): %w", i.Name, i.Op, err)
+			return value{}, fmt.Errorf(
+				"%s (%s): %w", i.Name, i.Op, err,
+			)
 		}
 		values[i] = v
 	}
@@ -280,10 +302,14 @@ func evaluateIota(i *hlo.Instr) (value, error) {
 	strides[i.Attrs.IotaDim] = 1
 	w := NewWalk(i.Shape.Dims, strides)
 	for k := range v.floats {
-		v.floats[k] = kernels.RoundFloat(i.Shape.DType, float64(w.Next()))
+		v.floats[k] = kernels.RoundFloat(
+			i.Shape.DType, float64(w.Next()),
+		)
 	}
 	for k := range v.ints {
-		v.ints[k] = kernels.WrapInt(i.Shape.DType, w.Next())
+		v.ints[k] = kernels.WrapInt(
+			i.Shape.DType, w.Next(),
+		)
 	}
 	return v, nil
 }
@@ -294,18 +320,27 @@ func reinterpret(v value, i *hlo.Instr) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	return load(kernels.Buffer{Shape: i.Shape, Data: b.Data})
+	return load(kernels.Buffer{
+		Shape: i.Shape,
+		Data:  b.Data,
+	})
 }
 
 // reinterpretBits keeps the bits of elements in row-major order, of which the
 // low ones of an element come first. Elements stand in whole bytes of a buffer
 // but are not padded here: s8[2] is s4[2,2].
 func reinterpretBits(v value, i *hlo.Instr) (value, error) {
-	from, err := v.withShape(hlo.Shape{DType: v.shape.DType, Dims: v.shape.Dims}).store()
+	from, err := v.withShape(hlo.Shape{
+		DType: v.shape.DType,
+		Dims:  v.shape.Dims,
+	}).store()
 	if err != nil {
 		return value{}, err
 	}
-	to, err := kernels.NewBuffer(hlo.Shape{DType: i.Shape.DType, Dims: i.Shape.Dims})
+	to, err := kernels.NewBuffer(hlo.Shape{
+		DType: i.Shape.DType,
+		Dims:  i.Shape.Dims,
+	})
 	if err != nil {
 		return value{}, err
 	}
@@ -320,7 +355,8 @@ func reinterpretBits(v value, i *hlo.Instr) (value, error) {
 
 // copyBits fills a zeroed buffer with the bits of another's elements.
 func copyBits(to, from kernels.Buffer) {
-	d, e := from.Shape.DType, to.Shape.DType
+	d := from.Shape.DType
+	e := to.Shape.DType
 	step := min(d.Bits(), e.Bits(), 8)
 	for bit := 0; bit < int(from.Shape.Elements())*d.Bits(); bit += step {
 		x := from.Data[byteOf(d, bit)] >> shiftOf(d, bit) & (1<<step - 1)
@@ -330,10 +366,13 @@ func copyBits(to, from kernels.Buffer) {
 
 // byteOf and shiftOf say where in a buffer of type d bit n of its elements is.
 func byteOf(d hlo.DType, n int) int {
-	return n/d.Bits()*int(d.Size()) + n%d.Bits()/8
+	return n/d.Bits()*int(d.Size()) +
+		n%d.Bits()/8
 }
 
-func shiftOf(d hlo.DType, n int) int { return n % d.Bits() % 8 }
+func shiftOf(d hlo.DType, n int) int {
+	return n % d.Bits() % 8
+}
 
 func slice(i *hlo.Instr, v value) (value, error) {
 	strides := rowMajor(v.shape.Dims)
@@ -357,7 +396,8 @@ func reverse(i *hlo.Instr, v value) (value, error) {
 
 func concatenate(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
-	strides, along := rowMajor(i.Shape.Dims), i.Attrs.Dimensions[0]
+	strides := rowMajor(i.Shape.Dims)
+	along := i.Attrs.Dimensions[0]
 	prefix := int64(0)
 	for _, v := range a {
 		if err == nil {
@@ -377,10 +417,14 @@ func pad(i *hlo.Instr, a []value) (value, error) {
 	index := make([]int64, i.Shape.Rank())
 	strides := rowMajor(i.Shape.Dims)
 	for n := range a[0].shape.Elements() {
-		rest, at, inside := n, int64(0), true
+		rest := n
+		at := int64(0)
+		inside := true
 		for d := len(index) - 1; d >= 0; d-- {
 			p := i.Attrs.Padding[d]
-			x := p.Low + rest%a[0].shape.Dims[d]*(p.Interior+1)
+			x := p.Low + rest%
+				a[0].shape.Dims[d]*
+				(p.Interior+1)
 			rest /= a[0].shape.Dims[d]
 			inside = inside && x >= 0 && x < i.Shape.Dims[d]
 			at += x * strides[d]
@@ -451,15 +495,31 @@ func dot(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return out, err
 	}
-	l, r, at := a[0], a[1], &i.Attrs
-	left := transposed(l, slices.Concat(at.LHSBatch, freeDims(l, at.LHSBatch, at.LHSContract), at.LHSContract))
-	right := transposed(r, slices.Concat(at.RHSBatch, freeDims(r, at.RHSBatch, at.RHSContract), at.RHSContract))
+	l := a[0]
+	r := a[1]
+	at := &i.Attrs
+	left := transposed(
+		l,
+		slices.Concat(at.LHSBatch, freeDims(
+			l, at.LHSBatch, at.LHSContract,
+		), at.LHSContract),
+	)
+	right := transposed(
+		r,
+		slices.Concat(at.RHSBatch, freeDims(
+			r, at.RHSBatch, at.RHSContract,
+		), at.RHSContract),
+	)
 	c := contraction{
-		batch: extent(l, at.LHSBatch), k: extent(l, at.LHSContract),
-		m: extent(l, freeDims(l, at.LHSBatch, at.LHSContract)), n: extent(r, freeDims(r, at.RHSBatch, at.RHSContract)),
+		batch: extent(l, at.LHSBatch),
+		k:     extent(l, at.LHSContract),
+		m:     extent(l, freeDims(l, at.LHSBatch, at.LHSContract)),
+		n:     extent(r, freeDims(r, at.RHSBatch, at.RHSContract)),
 	}
 	if out.floats != nil {
-		contract(c, out.floats, left.asFloats(), right.asFloats())
+		contract(
+			c, out.floats, left.asFloats(), right.asFloats(),
+		)
 	} else {
 		contract(c, out.ints, left.ints, right.ints)
 	}
@@ -506,10 +566,14 @@ func (v value) float(n int64) float64 {
 
 // transposed transposes v to the order of dims.
 func transposed(v value, order []int64) value {
-	shape := hlo.Shape{DType: v.shape.DType, Dims: make([]int64, len(order))}
+	shape := hlo.Shape{
+		DType: v.shape.DType,
+		Dims:  make([]int64, len(order)),
+	}
 	strides := make([]int64, len(order))
 	for k, d := range order {
-		shape.Dims[k], strides[k] = v.shape.Dims[d], rowMajor(v.shape.Dims)[d]
+		shape.Dims[k], strides[k] = v.shape.Dims[d],
+			rowMajor(v.shape.Dims)[d]
 	}
 	out, _ := v.strided(shape, 0, strides) // as many elements as v, so it fits
 	return out
@@ -518,7 +582,8 @@ func transposed(v value, order []int64) value {
 func freeDims(v value, batch, contract []int64) []int64 {
 	var dims []int64
 	for d := range int64(v.shape.Rank()) {
-		if !slices.Contains(batch, d) && !slices.Contains(contract, d) {
+		if !slices.Contains(batch, d) &&
+			!slices.Contains(contract, d) {
 			dims = append(dims, d)
 		}
 	}
@@ -552,7 +617,9 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 		return value{}, err
 	}
 	_, alone := i.Attrs.ToApply.Monoid()
-	err = reduceRows(rowsOf(a[0].shape.Dims, strides), alone, fold)
+	err = reduceRows(
+		rowsOf(a[0].shape.Dims, strides), alone, fold,
+	)
 	if err != nil {
 		return value{}, err
 	}
@@ -566,19 +633,23 @@ func reduceRows(r rows, alone bool, fold func(to, at int64) error) (err error) {
 	all := func(lo, hi int64) {
 		r.visit(lo, hi, func(x row) {
 			for k := range x.count {
-				if e := fold(x.at+k*x.step, x.n+k); e != nil {
+				e := fold(x.at+k*x.step, x.n+k)
+				if e != nil {
 					err = e
 					return
 				}
 			}
 		})
 	}
-	if !alone || len(r.outer) == 0 || r.strides[0] == 0 || r.total == 0 {
+	if !alone || len(r.outer) == 0 ||
+		r.strides[0] == 0 || r.total == 0 {
 		all(0, r.total)
 		return err
 	}
 	slice := r.total / r.outer[0]
-	Parallel(r.outer[0], slice*r.run.count, func(lo, hi int64) { all(lo*slice, hi*slice) })
+	Parallel(r.outer[0], slice*r.run.count, func(lo, hi int64) {
+		all(lo*slice, hi*slice)
+	})
 	return nil // the fold of a monoid has none
 }
 
@@ -615,23 +686,30 @@ func rounded(shape hlo.Shape, outs []value) value {
 func (v value) round() {
 	Parallel(v.shape.Elements(), 1, func(lo, hi int64) {
 		for k := lo; k < hi && v.floats != nil; k++ {
-			v.floats[k] = kernels.RoundFloat(v.shape.DType, v.floats[k])
+			v.floats[k] = kernels.RoundFloat(
+				v.shape.DType, v.floats[k],
+			)
 		}
 		for k := lo; k < hi && v.ints != nil; k++ {
-			v.ints[k] = kernels.WrapInt(v.shape.DType, v.ints[k])
+			v.ints[k] = kernels.WrapInt(
+				v.shape.DType, v.ints[k],
+			)
 		}
 	})
 }
 
 // reducer returns what combines element at of the operands into place to.
-func reducer(c *hlo.Computation, outs, in []value) (func(to, at int64) error, error) {
+func reducer(
+	c *hlo.Computation, outs, in []value,
+) (func(to, at int64) error, error) {
 	if op, ok := c.Monoid(); ok {
 		return monoidReducer(op, outs[0], in[0])
 	}
 	args := make([]value, 2*len(outs))
 	return func(to, at int64) error {
 		for k := range outs {
-			args[k], args[len(outs)+k] = outs[k].scalar(to).clone(), in[k].scalar(at)
+			args[k], args[len(outs)+k] = outs[k].scalar(to).clone(),
+				in[k].scalar(at)
 		}
 		v, err := evaluate(c, args)
 		if err != nil {
@@ -644,8 +722,12 @@ func reducer(c *hlo.Computation, outs, in []value) (func(to, at int64) error, er
 	}, nil
 }
 
-func monoidReducer(op hlo.Opcode, out, in value) (func(to, at int64) error, error) {
-	f, g, d := floatBinary[op], intBinary[op], out.shape.DType
+func monoidReducer(
+	op hlo.Opcode, out, in value,
+) (func(to, at int64) error, error) {
+	f := floatBinary[op]
+	g := intBinary[op]
+	d := out.shape.DType
 	switch {
 	case out.floats != nil && f == nil:
 		return nil, fmt.Errorf("the reference does not reduce %s by %s", d, op)
@@ -656,7 +738,10 @@ func monoidReducer(op hlo.Opcode, out, in value) (func(to, at int64) error, erro
 		}, nil
 	}
 	return func(to, at int64) error {
-		out.ints[to] = kernels.WrapInt(d, g(d, out.ints[to], in.ints[at]))
+		out.ints[to] = kernels.WrapInt(
+			d,
+			g(d, out.ints[to], in.ints[at]),
+		)
 		return nil
 	}, nil
 }

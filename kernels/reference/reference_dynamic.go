@@ -11,7 +11,8 @@ import (
 // start is element n of integer indices; a u64 too large for int64 is the
 // largest, which clamps or is out of bounds just the same.
 func (v value) start(n int64) int64 {
-	if x := v.ints[n]; x >= 0 || v.shape.DType != hlo.U64 {
+	x := v.ints[n]
+	if x >= 0 || v.shape.DType != hlo.U64 {
 		return x
 	}
 	return math.MaxInt64
@@ -19,7 +20,9 @@ func (v value) start(n int64) int64 {
 
 // clampedStart is where a slice of size elements begins in a dimension of
 // extent n so that it stays inside.
-func clampedStart(start, size, n int64) int64 { return min(max(start, 0), n-size) }
+func clampedStart(start, size, n int64) int64 {
+	return min(max(start, 0), n-size)
+}
 
 // sliceOffset is the row-major place of the first element of a slice of extents
 // sizes, whose starts are scalars or one array.
@@ -32,7 +35,8 @@ func sliceOffset(starts []value, sizes, dims []int64) int64 {
 }
 
 func startAlong(starts []value, d int) int64 {
-	if len(starts) == 1 && starts[0].shape.Rank() == 1 {
+	if len(starts) == 1 &&
+		starts[0].shape.Rank() == 1 {
 		return starts[0].start(int64(d))
 	}
 	return starts[d].start(0)
@@ -40,17 +44,26 @@ func startAlong(starts []value, d int) int64 {
 
 func dynamicSlice(i *hlo.Instr, a []value) (value, error) {
 	dims := a[0].shape.Dims
-	return a[0].strided(i.Shape, sliceOffset(a[1:], i.Shape.Dims, dims), rowMajor(dims))
+	return a[0].strided(
+		i.Shape,
+		sliceOffset(a[1:], i.Shape.Dims, dims),
+		rowMajor(dims),
+	)
 }
 
 func dynamicUpdateSlice(i *hlo.Instr, a []value) (value, error) {
 	out := a[0].clone().withShape(i.Shape)
-	a[1].storeStrided(out, sliceOffset(a[2:], a[1].shape.Dims, i.Shape.Dims), rowMajor(i.Shape.Dims))
+	a[1].storeStrided(
+		out,
+		sliceOffset(a[2:], a[1].shape.Dims, i.Shape.Dims),
+		rowMajor(i.Shape.Dims),
+	)
 	return out, nil
 }
 
 func (v value) clone() value {
-	v.ints, v.floats = slices.Clone(v.ints), slices.Clone(v.floats)
+	v.ints, v.floats = slices.Clone(v.ints),
+		slices.Clone(v.floats)
 	return v
 }
 
@@ -70,7 +83,9 @@ type indexVectors struct {
 // is said. The result is good until the next call.
 func (x *indexVectors) start(batch []int64) []int64 {
 	clear(x.starts)
-	at, step, k := int64(0), int64(0), 0
+	at := int64(0)
+	step := int64(0)
+	k := 0
 	for d, stride := range x.strides {
 		if int64(d) == x.vector {
 			step = stride
@@ -107,13 +122,25 @@ func gather(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return out, err
 	}
-	g, dims, strides := i.Attrs.Gather, a[0].shape.Dims, rowMajor(a[0].shape.Dims)
-	x := indexVectors{a[1], rowMajor(a[1].shape.Dims), g.IndexVectorDim, g.StartIndexMap, g.OperandBatching, g.IndicesBatching, make([]int64, len(dims))}
+	g, dims, strides := i.Attrs.Gather,
+		a[0].shape.Dims,
+		rowMajor(a[0].shape.Dims)
+	x := indexVectors{
+		a[1],
+		rowMajor(a[1].shape.Dims), g.IndexVectorDim,
+		g.StartIndexMap, g.OperandBatching, g.IndicesBatching,
+		make([]int64, len(dims)),
+	}
 	gone := slices.Concat(g.CollapsedSliceDims, g.OperandBatching)
 	var window, batch []int64
-	result := NewWalk(i.Shape.Dims, rowMajor(i.Shape.Dims))
+	result := NewWalk(
+		i.Shape.Dims, rowMajor(i.Shape.Dims),
+	)
 	for range i.Shape.Elements() {
-		window, batch = split(result.Index, g.OffsetDims, window[:0], batch[:0])
+		window, batch = split(
+			result.Index, g.OffsetDims,
+			window[:0], batch[:0],
+		)
 		from, k := int64(0), 0
 		for d, start := range x.start(batch) {
 			start = clampedStart(start, g.SliceSizes[d], dims[d])
@@ -136,17 +163,29 @@ func scatter(i *hlo.Instr, a []value) (value, error) {
 	for k := range outs {
 		outs[k] = a[k].clone()
 	}
-	fold, err := reducer(i.Attrs.ToApply, outs, a[n+1:])
+	fold, err := reducer(
+		i.Attrs.ToApply, outs, a[n+1:],
+	)
 	if err != nil {
 		return value{}, err
 	}
-	s, updates := i.Attrs.Scatter, a[n+1].shape
+	s := i.Attrs.Scatter
+	updates := a[n+1].shape
 	w := UpdateWindow(s, a[0].shape.Dims, updates.Dims)
-	x := indexVectors{a[n], rowMajor(a[n].shape.Dims), s.IndexVectorDim, s.ToOperand, s.InputBatching, s.IndicesBatching, make([]int64, a[0].shape.Rank())}
+	x := indexVectors{
+		a[n],
+		rowMajor(a[n].shape.Dims),
+		s.IndexVectorDim, s.ToOperand, s.InputBatching,
+		s.IndicesBatching,
+		make([]int64, a[0].shape.Rank()),
+	}
 	var window, batch []int64
 	update := NewWalk(updates.Dims, rowMajor(updates.Dims))
 	for range updates.Elements() {
-		window, batch = split(update.Index, s.UpdateWindow, window[:0], batch[:0])
+		window, batch = split(
+			update.Index, s.UpdateWindow,
+			window[:0], batch[:0],
+		)
 		from := update.Next()
 		if to := w.offset(x.start(batch), window); to >= 0 {
 			if err := fold(to, from); err != nil {
@@ -165,11 +204,17 @@ type scatterWindow struct {
 }
 
 func UpdateWindow(s *hlo.ScatterDims, dims, updates []int64) scatterWindow {
-	w := scatterWindow{dims, rowMajor(dims), make([]int64, len(dims)), make([]bool, len(dims))}
+	w := scatterWindow{
+		dims,
+		rowMajor(dims),
+		make([]int64, len(dims)),
+		make([]bool, len(dims)),
+	}
 	var sizes []int64
 	sizes, _ = split(updates, s.UpdateWindow, nil, nil)
 	for d := range dims {
-		w.inserted[d] = slices.Contains(s.InsertedWindow, int64(d)) || slices.Contains(s.InputBatching, int64(d))
+		w.inserted[d] = slices.Contains(s.InsertedWindow, int64(d)) ||
+			slices.Contains(s.InputBatching, int64(d))
 		w.Sizes[d] = 1
 		if !w.inserted[d] {
 			w.Sizes[d], sizes = sizes[0], sizes[1:]

@@ -67,7 +67,9 @@ func TestLargeValue(t *testing.T) {
 	if kernels.CheckFreeMemory(huge.Bytes()-1) == nil {
 		t.Skip("this machine holds 32 GB")
 	}
-	if _, err := newValue(huge); err == nil || !strings.Contains(err.Error(), "f32[65536,131072]") || !strings.Contains(err.Error(), "GB left") {
+	_, err := newValue(huge)
+	if err == nil || !strings.Contains(err.Error(), "f32[65536,131072]") ||
+		!strings.Contains(err.Error(), "GB left") {
 		t.Errorf("%v", err)
 	}
 }

@@ -29,12 +29,18 @@ type windowElement struct{ element, offset int64 }
 // newSlidingWindow is a window over an operand of extents dims; each of its elements at
 // each position is used so many times.
 func newSlidingWindow(window []hlo.WindowDim, dims []int64, times float64) (*slidingWindow, error) {
-	s := &slidingWindow{window: window, dims: dims, strides: rowMajor(dims), size: 1}
+	s := &slidingWindow{
+		window:  window,
+		dims:    dims,
+		strides: rowMajor(dims),
+		size:    1,
+	}
 	sizes := make([]int64, len(window))
 	steps := times
 	for d, w := range window {
 		sizes[d] = w.Size
-		steps *= float64(w.Size) * float64(w.Positions(dims[d]))
+		steps *= float64(w.Size) *
+			float64(w.Positions(dims[d]))
 	}
 	if steps > maxSteps {
 		return nil, fmt.Errorf("%.3g steps are too many for the reference", steps)
@@ -65,7 +71,10 @@ func (s *slidingWindow) cover(position []int64) windowElement {
 		} else {
 			c.element = c.element*w.Size + k
 		}
-		if at, ok := operandIndex(w, position[d], k, s.dims[d]); ok && c.offset >= 0 {
+		at, ok := operandIndex(
+			w, position[d], k, s.dims[d],
+		)
+		if ok && c.offset >= 0 {
 			c.offset += at * s.strides[d]
 		} else {
 			c.offset = -1
@@ -78,7 +87,8 @@ func (s *slidingWindow) cover(position []int64) windowElement {
 // position x; ok is false in the padding and between dilated elements.
 func operandIndex(w hlo.WindowDim, x, k, n int64) (at int64, ok bool) {
 	p := x*w.Stride + k*w.Dilation - w.PadLow
-	if p < 0 || p%w.BaseDilation != 0 || p/w.BaseDilation >= n {
+	if p < 0 || p%w.BaseDilation != 0 ||
+		p/w.BaseDilation >= n {
 		return 0, false
 	}
 	return p / w.BaseDilation, true
@@ -93,7 +103,9 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 			return value{}, fmt.Errorf("the reference does not compute reversed windows of a reduction")
 		}
 	}
-	s, err := newSlidingWindow(i.Attrs.Window, a[0].shape.Dims, 1)
+	s, err := newSlidingWindow(
+		i.Attrs.Window, a[0].shape.Dims, 1,
+	)
 	if err != nil {
 		return value{}, err
 	}
@@ -101,11 +113,15 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	element, err := reducer(i.Attrs.ToApply, outs, a[:n])
+	element, err := reducer(
+		i.Attrs.ToApply, outs, a[:n],
+	)
 	if err != nil {
 		return value{}, err
 	}
-	padding, err := reducer(i.Attrs.ToApply, outs, a[n:])
+	padding, err := reducer(
+		i.Attrs.ToApply, outs, a[n:],
+	)
 	if err != nil {
 		return value{}, err
 	}
@@ -132,22 +148,31 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 // and its place of the result becomes scatter(source, result). Padding is
 // never chosen.
 func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
-	operand, source := a[0], a[1]
+	operand := a[0]
+	source := a[1]
 	outs, err := initialValues(i.Shape, a[2:])
 	if err != nil {
 		return value{}, err
 	}
-	combine, err := scatterReducer(i.Attrs.ToApply, outs[0], source)
+	combine, err := scatterReducer(
+		i.Attrs.ToApply, outs[0], source,
+	)
 	if err != nil {
 		return value{}, err
 	}
-	s, err := newSlidingWindow(i.Attrs.Window, operand.shape.Dims, 1)
+	s, err := newSlidingWindow(
+		i.Attrs.Window, operand.shape.Dims, 1,
+	)
 	if err != nil {
 		return value{}, err
 	}
-	position := NewWalk(source.shape.Dims, rowMajor(source.shape.Dims))
+	position := NewWalk(
+		source.shape.Dims, rowMajor(source.shape.Dims),
+	)
 	for range source.shape.Elements() {
-		chosen, err := selectElement(i.Attrs.Select, operand, s.at(position.Index))
+		chosen, err := selectElement(
+			i.Attrs.Select, operand, s.at(position.Index),
+		)
 		if err != nil {
 			return value{}, err
 		}
@@ -164,12 +189,16 @@ func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 
 // scatterReducer is folder with the operands the other way round: the source comes
 // before what it is combined with.
-func scatterReducer(c *hlo.Computation, out, source value) (func(to, at int64) error, error) {
+func scatterReducer(
+	c *hlo.Computation, out, source value,
+) (func(to, at int64) error, error) {
 	if op, ok := c.Monoid(); ok {
 		return monoidReducer(op, out, source)
 	}
 	return func(to, at int64) error {
-		v, err := evaluate(c, []value{source.scalar(at), out.scalar(to)})
+		v, err := evaluate(c, []value{
+			source.scalar(at), out.scalar(to),
+		})
 		if err == nil {
 			move(out, to, v, 0)
 		}
@@ -179,7 +208,9 @@ func scatterReducer(c *hlo.Computation, out, source value) (func(to, at int64) e
 
 // selectElement returns the place of the element of a window that is selected, −1
 // when all of it is padding.
-func selectElement(selects *hlo.Computation, operand value, window iter.Seq[windowElement]) (int64, error) {
+func selectElement(
+	selects *hlo.Computation, operand value, window iter.Seq[windowElement],
+) (int64, error) {
 	chosen := int64(-1)
 	for c := range window {
 		if c.offset < 0 {
@@ -189,7 +220,9 @@ func selectElement(selects *hlo.Computation, operand value, window iter.Seq[wind
 			chosen = c.offset
 			continue
 		}
-		stays, err := evaluate(selects, []value{operand.scalar(chosen), operand.scalar(c.offset)})
+		stays, err := evaluate(selects, []value{
+			operand.scalar(chosen), operand.scalar(c.offset),
+		})
 		if err != nil {
 			return 0, err
 		}
@@ -208,9 +241,25 @@ func selectElement(selects *hlo.Computation, operand value, window iter.Seq[wind
 // of the one meets group g of the other.
 func convolution(i *hlo.Instr, a []value) (value, error) {
 	c := i.Attrs.Conv
-	left := transposed(a[0], slices.Concat([]int64{c.InBatch}, c.InSpatial, []int64{c.InFeature}))
-	right := transposed(a[1], slices.Concat([]int64{c.KernelOut}, c.KernelSpatial, []int64{c.KernelIn}))
-	g, err := newConvolutionShape(i, left.shape.Dims, right.shape.Dims)
+	left := transposed(
+		a[0],
+		slices.Concat(
+			[]int64{c.InBatch},
+			c.InSpatial,
+			[]int64{c.InFeature},
+		),
+	)
+	right := transposed(
+		a[1],
+		slices.Concat(
+			[]int64{c.KernelOut},
+			c.KernelSpatial,
+			[]int64{c.KernelIn},
+		),
+	)
+	g, err := newConvolutionShape(
+		i, left.shape.Dims, right.shape.Dims,
+	)
 	if err != nil {
 		return value{}, err
 	}
@@ -222,7 +271,9 @@ func convolution(i *hlo.Instr, a []value) (value, error) {
 		return out, err
 	}
 	if out.floats == nil {
-		convolve(g, left.ints, right.ints, func(at, sum int64) { out.ints[at] = kernels.WrapInt(i.Shape.DType, sum) })
+		convolve(g, left.ints, right.ints, func(at, sum int64) {
+			out.ints[at] = kernels.WrapInt(i.Shape.DType, sum)
+		})
 		return out, nil
 	}
 	convolve(g, left.asFloats(), right.asFloats(), func(at int64, sum float64) {
@@ -241,17 +292,29 @@ type convolutionShape struct {
 }
 
 func newConvolutionShape(i *hlo.Instr, left, right []int64) (g convolutionShape, err error) {
-	c, end := i.Attrs.Conv, len(left)-1
+	c := i.Attrs.Conv
+	end := len(left) - 1
 	for _, d := range slices.Concat([]int64{c.OutBatch, c.OutFeature}, c.OutSpatial) {
-		g.extents, g.strides = append(g.extents, i.Shape.Dims[d]), append(g.strides, rowMajor(i.Shape.Dims)[d])
+		g.extents, g.strides = append(
+			g.extents, i.Shape.Dims[d],
+		), append(g.strides, rowMajor(i.Shape.Dims)[d])
 	}
-	g.features, g.area, g.in = left[end], hlo.Shape{Dims: left[1:end]}.Elements(), right[end]
+	g.features, g.area, g.in = left[end],
+		hlo.Shape{Dims: left[1:end]}.Elements(),
+		right[end]
 	g.featureGroups, g.batchGroups = i.Attrs.Groups()
-	g.sliding, err = newSlidingWindow(i.Attrs.Window, left[1:end], float64(g.extents[0])*float64(right[0])*float64(g.in))
+	g.sliding, err = newSlidingWindow(
+		i.Attrs.Window,
+		left[1:end],
+		float64(g.extents[0])*float64(right[0])*float64(g.in),
+	)
 	return g, err
 }
 
-func convolve[T int64 | float64](g convolutionShape, left, right []T, store func(at int64, sum T)) {
+func convolve[T int64 | float64](
+	g convolutionShape, left, right []T,
+	store func(at int64, sum T),
+) {
 	position := NewWalk(g.extents[2:], g.strides[2:])
 	var covered []windowElement
 	for range (hlo.Shape{Dims: g.extents[2:]}).Elements() {
@@ -265,8 +328,14 @@ func convolve[T int64 | float64](g convolutionShape, left, right []T, store func
 		for batch := range g.extents[0] {
 			for feature := range g.extents[1] {
 				row, first := g.group(batch, feature)
-				sum := dotCovered(left[row*g.area*g.features:], right[feature*g.sliding.size*g.in:], g, first, covered)
-				store(here+batch*g.strides[0]+feature*g.strides[1], sum)
+				sum := dotCovered(
+					left[row*g.area*g.features:],
+					right[feature*g.sliding.size*g.in:],
+					g, first, covered,
+				)
+				store(
+					here+batch*g.strides[0]+feature*g.strides[1], sum,
+				)
 			}
 		}
 	}
@@ -275,15 +344,21 @@ func convolve[T int64 | float64](g convolutionShape, left, right []T, store func
 // group is the row of the left side's batch, and the first of its features,
 // that an output feature is made from.
 func (g convolutionShape) group(batch, feature int64) (row, first int64) {
-	return feature/(g.extents[1]/g.batchGroups)*g.extents[0] + batch, feature / (g.extents[1] / g.featureGroups) * g.in
+	return feature/(g.extents[1]/g.batchGroups)*g.extents[0] + batch,
+		feature / (g.extents[1] / g.featureGroups) * g.in
 }
 
 // dotCovered sums the products of the input features from first in the covered
 // places of one row with those of one output feature's kernel.
-func dotCovered[T int64 | float64](row, kernel []T, g convolutionShape, first int64, covered []windowElement) T {
+func dotCovered[T int64 | float64](
+	row, kernel []T, g convolutionShape, first int64, covered []windowElement,
+) T {
 	sum := T(0)
 	for _, c := range covered {
-		sum += sumProducts(row[c.offset*g.features+first:][:g.in], kernel[c.element*g.in:])
+		sum += sumProducts(
+			row[c.offset*g.features+first:][:g.in],
+			kernel[c.element*g.in:],
+		)
 	}
 	return sum
 }
@@ -294,7 +369,8 @@ func scaledDot(i *hlo.Instr, a []value) (value, error) {
 	var sides [2]value
 	for k := range sides {
 		var err error
-		if sides[k], err = dequantized(a[k], a[2+k]); err != nil {
+		sides[k], err = dequantized(a[k], a[2+k])
+		if err != nil {
 			return value{}, err
 		}
 	}
@@ -302,7 +378,10 @@ func scaledDot(i *hlo.Instr, a []value) (value, error) {
 }
 
 func dequantized(v, scale value) (value, error) {
-	out, err := newValue(hlo.Shape{DType: hlo.F32, Dims: v.shape.Dims})
+	out, err := newValue(hlo.Shape{
+		DType: hlo.F32,
+		Dims:  v.shape.Dims,
+	})
 	if err == nil {
 		err = checkProducts(out, v, scale)
 	}
@@ -311,7 +390,12 @@ func dequantized(v, scale value) (value, error) {
 	}
 	w := NewWalk(v.shape.Dims, rowMajor(v.shape.Dims))
 	for n := range out.floats {
-		out.floats[n] = kernels.RoundFloat(hlo.F32, v.float(int64(n))*scale.float(block(w.Index, v.shape.Dims, scale.shape.Dims)))
+		out.floats[n] = kernels.RoundFloat(
+			hlo.F32,
+			v.float(int64(n))*scale.float(block(
+				w.Index, v.shape.Dims, scale.shape.Dims,
+			)),
+		)
 		w.Next()
 	}
 	return out, nil

@@ -32,10 +32,12 @@ func Terms(i *hlo.Instr) float64 {
 	case hlo.OpReduce:
 		return product(from, i.Attrs.Dimensions)
 	case hlo.OpConvolution:
-		return n * float64(i.Operands[1].Shape.Dims[i.Attrs.Conv.KernelIn])
+		return n *
+			float64(i.Operands[1].Shape.Dims[i.Attrs.Conv.KernelIn])
 	case hlo.OpScatter: // each window has an element once
 		updates := i.Operands[len(i.Operands)-1].Shape
-		return float64(updates.Elements()) / max(1, product(updates, i.Attrs.Scatter.UpdateWindow))
+		return float64(updates.Elements()) /
+			max(1, product(updates, i.Attrs.Scatter.UpdateWindow))
 	}
 	return n
 }
@@ -50,8 +52,13 @@ func product(s hlo.Shape, dims []int64) float64 {
 
 // Selects are operations whose results are among their operands' elements.
 var Selects = map[hlo.Opcode]bool{
-	hlo.OpBroadcast: true, hlo.OpTranspose: true, hlo.OpReshape: true, hlo.OpBitcast: true, hlo.OpCopy: true, hlo.OpSlice: true, hlo.OpReverse: true,
-	hlo.OpConcatenate: true, hlo.OpPad: true, hlo.OpMaximum: true, hlo.OpMinimum: true, hlo.OpSelect: true, hlo.OpClamp: true, hlo.OpNegate: true,
-	hlo.OpAbs: true, hlo.OpConvert: true, hlo.OpFloor: true, hlo.OpCeil: true, hlo.OpGetTupleElement: true, hlo.OpTuple: true,
+	hlo.OpBroadcast: true, hlo.OpTranspose: true, hlo.OpReshape: true,
+	hlo.OpBitcast: true, hlo.OpCopy: true, hlo.OpSlice: true,
+	hlo.OpReverse:     true,
+	hlo.OpConcatenate: true, hlo.OpPad: true, hlo.OpMaximum: true,
+	hlo.OpMinimum: true, hlo.OpSelect: true, hlo.OpClamp: true,
+	hlo.OpNegate: true,
+	hlo.OpAbs:    true, hlo.OpConvert: true, hlo.OpFloor: true,
+	hlo.OpCeil: true, hlo.OpGetTupleElement: true, hlo.OpTuple: true,
 	hlo.OpDynamicSlice: true, hlo.OpDynamicUpdateSlice: true, hlo.OpGather: true,
 }

@@ -103,15 +103,22 @@ func (b *Backend) line(text []byte) error {
 }
 
 func (b *Backend) add(r record) error {
-	if _, err := hex.DecodeString(r.Fusion); err != nil || len(r.Fusion) != 64 {
+	if _, err := hex.DecodeString(r.Fusion); err != nil ||
+		len(r.Fusion) != 64 {
 		return fmt.Errorf("%q is not a fingerprint", r.Fusion)
 	}
 	if b.device.Name == "" {
 		b.device = unknown(r)
 	}
-	if r.Device != b.device.Name || r.Backend != b.device.Backend || r.Codegen != b.device.Revision {
-		return fmt.Errorf("it is of %s (%s %s), the ones before are of %s (%s %s)",
-			r.Device, r.Backend, r.Codegen, b.device.Name, b.device.Backend, b.device.Revision)
+	if r.Device != b.device.Name ||
+		r.Backend != b.device.Backend ||
+		r.Codegen != b.device.Revision {
+		return fmt.Errorf(
+			"it is of %s (%s %s), the ones before are of %s (%s %s)",
+			r.Device, r.Backend, r.Codegen,
+			b.device.Name, b.device.Backend,
+			b.device.Revision,
+		)
 	}
 	f := &fusion{trials: map[string]trial{}}
 	for _, t := range r.Trials {
@@ -122,7 +129,8 @@ func (b *Backend) add(r record) error {
 		if t.Failure == "" && len(t.Samples) == 0 {
 			continue // it was never timed
 		}
-		if n := len(t.Clocks); n > 0 && n != len(t.Samples) {
+		n := len(t.Clocks)
+		if n > 0 && n != len(t.Samples) {
 			return fmt.Errorf("plan %s: %d clocks of %d samples", plan, n, len(t.Samples))
 		}
 		f.plans = append(f.plans, plan)
@@ -141,8 +149,14 @@ func (b *Backend) add(r record) error {
 // that bound nothing.
 func unknown(r record) kernels.Device {
 	const boundless = 1e18
-	return kernels.Device{Name: r.Device, Backend: r.Backend, Revision: r.Codegen, Lanes: 1, FLOPS: boundless,
-		Levels: []kernels.Level{{Name: "memory", Shared: true, Bandwidth: boundless}}}
+	return kernels.Device{
+		Name:     r.Device,
+		Backend:  r.Backend,
+		Revision: r.Codegen,
+		Lanes:    1,
+		FLOPS:    boundless,
+		Levels:   []kernels.Level{{Name: "memory", Shared: true, Bandwidth: boundless}},
+	}
 }
 
 // Identity is the recorded device, its name prefixed by "replay:".
@@ -154,7 +168,9 @@ func (b *Backend) Device() kernels.Device { return b.device }
 func (b *Backend) of(p *symtile.Program) (*fusion, error) {
 	f := b.fusions[fmt.Sprintf("%x", p.Fusion.Fingerprint())]
 	if f == nil {
-		return nil, fmt.Errorf("nothing is recorded of %s on %s", p.Fusion.Name, b.device.Name)
+		return nil, fmt.Errorf(
+			"nothing is recorded of %s on %s", p.Fusion.Name, b.device.Name,
+		)
 	}
 	return f, nil
 }
@@ -185,19 +201,32 @@ func (b *Backend) Default(p *symtile.Program) (kernels.Plan, error) {
 
 // Compile finds the samples of a plan. What was not recorded, or failed, is a
 // *kernels.Rejected that says so.
-func (b *Backend) Compile(_ context.Context, p *symtile.Program, plan kernels.Plan) (kernels.Kernel, error) {
+func (b *Backend) Compile(
+	_ context.Context, p *symtile.Program, plan kernels.Plan,
+) (kernels.Kernel, error) {
 	f, err := b.of(p)
 	if err != nil {
-		return nil, &kernels.Rejected{Plan: plan, Reason: err.Error()}
+		return nil, &kernels.Rejected{
+			Plan:   plan,
+			Reason: err.Error(),
+		}
 	}
 	t, known := f.trials[plan.String()]
 	switch {
 	case !known:
 		return nil, &kernels.Rejected{Plan: plan, Reason: "it was not tried when the samples were taken"}
 	case t.Failure != "":
-		return nil, &kernels.Rejected{Plan: plan, Reason: "recorded as " + t.Failure + ": " + t.Detail}
+		return nil, &kernels.Rejected{
+			Plan:   plan,
+			Reason: "recorded as " + t.Failure + ": " + t.Detail,
+		}
 	}
-	return &kernel{b: b, fusion: p.Fusion, plan: plan, trial: t}, nil
+	return &kernel{
+		b:      b,
+		fusion: p.Fusion,
+		plan:   plan,
+		trial:  t,
+	}, nil
 }
 
 // Saw is what the recorded device saw of its clock in the samples that were
@@ -223,14 +252,19 @@ type answer struct{ in, out []kernels.Buffer }
 const maxAnswers = 10 // that are kept: a bench uses up to eight sets of inputs in turn
 
 func (k *kernel) Source() string {
-	return fmt.Sprintf("plan %s: %d recorded samples; the results are the reference's\n", k.plan, len(k.trial.Samples))
+	return fmt.Sprintf(
+		"plan %s: %d recorded samples; the results are the reference's\n",
+		k.plan, len(k.trial.Samples),
+	)
 }
 
 func (k *kernel) Close() error { return nil }
 
 // Run computes the results by Reference, once for the same inputs, and says
 // that it took the next of the samples.
-func (k *kernel) Run(ctx context.Context, in, out []kernels.Buffer) (time.Duration, error) {
+func (k *kernel) Run(
+	ctx context.Context, in, out []kernels.Buffer,
+) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -256,7 +290,9 @@ func (k *kernel) take() (t kernels.Timing) {
 
 // Sample is the mean of the next n samples, and of their clocks where all are
 // known.
-func (k *kernel) Sample(ctx context.Context, _ []kernels.Set, n int) (mean kernels.Timing, err error) {
+func (k *kernel) Sample(
+	ctx context.Context, _ []kernels.Set, n int,
+) (mean kernels.Timing, err error) {
 	unknown := false
 	for range n {
 		t := k.take()
@@ -286,13 +322,16 @@ func (k *kernel) results(in []kernels.Buffer) ([]kernels.Buffer, error) {
 	if len(k.known) == maxAnswers {
 		k.known = k.known[1:]
 	}
-	k.known = append(k.known, answer{slices.Clone(in), out})
+	k.known = append(k.known, answer{
+		slices.Clone(in), out,
+	})
 	return out, nil
 }
 
 // same says whether two lists are the same arrays.
 func same(x, y []kernels.Buffer) bool {
 	return slices.EqualFunc(x, y, func(a, b kernels.Buffer) bool {
-		return len(a.Data) == len(b.Data) && unsafe.SliceData(a.Data) == unsafe.SliceData(b.Data)
+		return len(a.Data) == len(b.Data) &&
+			unsafe.SliceData(a.Data) == unsafe.SliceData(b.Data)
 	})
 }

@@ -40,7 +40,8 @@ func TestRunsTakeTheRecordedTimes(t *testing.T) {
 	for plan := range b.Plans(p) {
 		plans = append(plans, plan.String())
 	}
-	if d := b.Device(); d.Name != "replay:H200" || !slices.Equal(plans, []string{"16", "8 warps=2", "4"}) {
+	if d := b.Device(); d.Name != "replay:H200" ||
+		!slices.Equal(plans, []string{"16", "8 warps=2", "4"}) {
 		t.Errorf("%s offers %v", d.Name, plans)
 	}
 	standard, err := b.Default(p)
@@ -70,7 +71,9 @@ func TestRunsTakeTheRecordedTimes(t *testing.T) {
 		}
 		times = append(times, d/time.Millisecond)
 	}
-	if times[0] == times[1] || times[0] != times[2] || times[0]+times[1] != 5 {
+	if times[0] == times[1] ||
+		times[0] != times[2] ||
+		times[0]+times[1] != 5 {
 		t.Errorf("times %v", times)
 	}
 }
@@ -84,7 +87,8 @@ func TestNoRecordIsRejected(t *testing.T) {
 	for plan, want := range map[string]string{"4": "recorded as wrong: output 0", "2": "not tried", "3": "not tried"} {
 		parsed, _ := kernels.ParsePlan(plan)
 		var no *kernels.Rejected
-		if _, err := b.Compile(context.Background(), p, parsed); !errors.As(err, &no) || !strings.Contains(no.Reason, want) {
+		_, err := b.Compile(context.Background(), p, parsed)
+		if !errors.As(err, &no) || !strings.Contains(no.Reason, want) {
 			t.Errorf("plan %s: %v", plan, err)
 		}
 	}
@@ -99,7 +103,8 @@ func TestBadRecordings(t *testing.T) {
 		good + strings.Replace(good, "H200", "H100", 1): "f:2: it is of H100 (cuda ptx1), the ones before are of H200 (cuda ptx1)",
 		strings.Replace(good, `"16"`, `"x"`, 1):         "f:1:",
 	} {
-		if _, err := Read("f", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Read("f", strings.NewReader(text)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: %v, want %s", text, err, want)
 		}
 	}
@@ -119,7 +124,10 @@ func TestClocksAreReplayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for plan, want := range map[string]kernels.Timing{"16": {Seconds: 0.0025, Hertz: 1.5e9}, "8 warps=2": {Seconds: 0.001}} {
+	for plan, want := range map[string]kernels.Timing{
+		"16":        {Seconds: 0.0025, Hertz: 1.5e9},
+		"8 warps=2": {Seconds: 0.001},
+	} {
 		x, err := kernels.ParsePlan(plan)
 		if err != nil {
 			t.Fatal(err)
@@ -132,10 +140,13 @@ func TestClocksAreReplayed(t *testing.T) {
 			t.Errorf("%s: %+v, %v", plan, got, err)
 		}
 	}
-	if e := b.Saw(); e.Samples != 2 || e.Clock.Known != 1 || e.Clock.Median != 1.5e9 {
+	if e := b.Saw(); e.Samples != 2 ||
+		e.Clock.Known != 1 || e.Clock.Median != 1.5e9 {
 		t.Errorf("evidence %+v", e)
 	}
-	if _, err := Read("run.jsonl", strings.NewReader(strings.Replace(text, `[0.001]`, `[0.001],"clocks":[1,2]`, 1))); err == nil || !strings.Contains(err.Error(), "run.jsonl:1: plan 8 warps=2: 2 clocks of 1 samples") {
+	if _, err := Read(
+		"run.jsonl", strings.NewReader(strings.Replace(text, `[0.001]`, `[0.001],"clocks":[1,2]`, 1)),
+	); err == nil || !strings.Contains(err.Error(), "run.jsonl:1: plan 8 warps=2: 2 clocks of 1 samples") {
 		t.Error(err)
 	}
 }

@@ -15,9 +15,14 @@ type attrRow struct {
 }
 
 func intsAttr(name string, field func(*Attrs) *[]int64) attrRow {
-	return attrRow{name,
-		func(a *Attrs, text string) (err error) { *field(a), err = parseInts(text); return err },
-		func(a *Attrs) string { return printInts(*field(a)) }}
+	return attrRow{
+		name,
+		func(a *Attrs, text string) (err error) {
+			*field(a), err = parseInts(text)
+			return err
+		},
+		func(a *Attrs) string { return printInts(*field(a)) },
+	}
 }
 
 func wordAttr(name string, field func(*Attrs) *string) attrRow {
@@ -88,7 +93,8 @@ func parseInts(text string) ([]int64, error) {
 }
 
 func unbrace(text string) (string, bool) {
-	if len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' {
+	if len(text) < 2 || text[0] != '{' ||
+		text[len(text)-1] != '}' {
 		return "", false
 	}
 	return strings.TrimSpace(text[1 : len(text)-1]), true
@@ -100,14 +106,16 @@ func splitList(text string) []string {
 	depth, start := 0, 0
 	for k := 0; k <= len(text); k++ {
 		switch {
-		case k == len(text) || text[k] == ',' && depth == 0:
+		case k == len(text) ||
+			text[k] == ',' && depth == 0:
 			if word := strings.TrimSpace(text[start:k]); word != "" {
 				words = append(words, word)
 			}
 			start = k + 1
 		case closing[text[k]] != 0:
 			depth++
-		case text[k] == ')' || text[k] == ']' || text[k] == '}':
+		case text[k] == ')' ||
+			text[k] == ']' || text[k] == '}':
 			depth--
 		}
 	}
@@ -129,12 +137,18 @@ func parseSlice(a *Attrs, text string) error {
 	}
 	for _, word := range splitList(inner) {
 		r := SliceDim{Stride: 1}
-		parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(word, "["), "]"), ":")
+		parts := strings.Split(
+			strings.TrimSuffix(strings.TrimPrefix(word, "["), "]"), ":",
+		)
 		if len(parts) < 2 || len(parts) > 3 {
 			return fmt.Errorf("%q is not [start:limit:stride]", word)
 		}
-		for k, field := range []*int64{&r.Start, &r.Limit, &r.Stride}[:len(parts)] {
-			v, err := strconv.ParseInt(strings.TrimSpace(parts[k]), 10, 64)
+		for k, field := range []*int64{
+			&r.Start, &r.Limit, &r.Stride,
+		}[:len(parts)] {
+			v, err := strconv.ParseInt(
+				strings.TrimSpace(parts[k]), 10, 64,
+			)
 			if err != nil {
 				return fmt.Errorf("%q is not [start:limit:stride]", word)
 			}
@@ -153,7 +167,9 @@ func printSlice(a *Attrs) string {
 	for k, r := range a.Slice {
 		words[k] = fmt.Sprintf("[%d:%d]", r.Start, r.Limit)
 		if r.Stride != 1 {
-			words[k] = fmt.Sprintf("[%d:%d:%d]", r.Start, r.Limit, r.Stride)
+			words[k] = fmt.Sprintf(
+				"[%d:%d:%d]", r.Start, r.Limit, r.Stride,
+			)
 		}
 	}
 	return "{" + strings.Join(words, ", ") + "}"
@@ -170,7 +186,9 @@ func parsePadding(a *Attrs, text string) error {
 			return fmt.Errorf("%q is not low_high or low_high_interior", word)
 		}
 		var p PadDim
-		for k, field := range []*int64{&p.Low, &p.High, &p.Interior}[:len(parts)] {
+		for k, field := range []*int64{
+			&p.Low, &p.High, &p.Interior,
+		}[:len(parts)] {
 			v, err := strconv.ParseInt(parts[k], 10, 32)
 			if err != nil {
 				return fmt.Errorf("%q is not low_high or low_high_interior", word)
@@ -237,12 +255,19 @@ func printSourceTargets(a *Attrs) string { return printLists(a.SourceTargets) }
 
 func parseIotaGroups(a *Attrs, text string) error {
 	var groups, size, n int64
-	if _, err := fmt.Sscanf(text, "[%d,%d]<=[%d]", &groups, &size, &n); err != nil || groups*size != n || n < 0 || n > 1<<20 || fmt.Sprintf("[%d,%d]<=[%d]", groups, size, n) != text {
+	_, err := fmt.Sscanf(
+		text, "[%d,%d]<=[%d]", &groups, &size, &n,
+	)
+	if err != nil || groups*size != n ||
+		n < 0 || n > 1<<20 ||
+		fmt.Sprintf("[%d,%d]<=[%d]", groups, size, n) != text {
 		return fmt.Errorf("%q is not {{…},…} or [groups,size]<=[replicas]", text)
 	}
 	a.ReplicaGroups = make([][]int64, groups)
 	for k := range n {
-		a.ReplicaGroups[k/size] = append(a.ReplicaGroups[k/size], k)
+		a.ReplicaGroups[k/size] = append(
+			a.ReplicaGroups[k/size], k,
+		)
 	}
 	return nil
 }

@@ -22,7 +22,9 @@ func (c *Computation) Canonical() string {
 }
 
 // Fingerprint is the SHA-256 of the canonical text.
-func (c *Computation) Fingerprint() [32]byte { return sha256.Sum256([]byte(c.Canonical())) }
+func (c *Computation) Fingerprint() [32]byte {
+	return sha256.Sum256([]byte(c.Canonical()))
+}
 
 type canonicalWriter struct {
 	number         map[*Computation]int
@@ -33,14 +35,18 @@ type canonicalWriter struct {
 }
 
 func (w *canonicalWriter) computation(c *Computation) {
-	w.numberByDigest, w.digest = map[[32]byte]int{}, map[*Computation][32]byte{}
+	w.numberByDigest = map[[32]byte]int{}
+	w.digest = map[*Computation][32]byte{}
 	w.name(c)
 	for k := 0; k < len(w.queue); k++ {
 		head := fmt.Sprintf("%%c%d {\n", k)
 		if k == 0 {
 			head = "ENTRY " + head
 		}
-		w.texts = append(w.texts, head+w.queue[k].canonicalBody(w.name)+"}\n")
+		w.texts = append(
+			w.texts,
+			head+w.queue[k].canonicalBody(w.name)+"}\n",
+		)
 	}
 }
 
@@ -156,7 +162,8 @@ func (m *Module) fused() []*Computation {
 				case i.Op == OpFusion:
 					seen[callee] = true
 					all = append(all, callee)
-				case i.Op == OpCall || i.Op == OpWhile || i.Op == OpConditional:
+				case i.Op == OpCall ||
+					i.Op == OpWhile || i.Op == OpConditional:
 					seen[callee] = true
 					walk(callee)
 				}
@@ -173,7 +180,8 @@ func (c *Computation) Users() map[*Instr][]*Instr {
 	users := make(map[*Instr][]*Instr, len(c.Instrs))
 	for _, i := range c.Instrs {
 		for _, o := range i.Operands {
-			if u := users[o]; len(u) == 0 || u[len(u)-1] != i {
+			u := users[o]
+			if len(u) == 0 || u[len(u)-1] != i {
 				users[o] = append(u, i)
 			}
 		}

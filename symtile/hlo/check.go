@@ -11,7 +11,9 @@ import (
 func expectShape(i *Instr, dtype DType, dims []int64) error {
 	want := Shape{DType: dtype, Dims: dims}
 	if !i.Shape.Compatible(want) {
-		return fmt.Errorf("%s of these operands is %s, not %s", i.Op, want, withoutLayout(i.Shape))
+		return fmt.Errorf(
+			"%s of these operands is %s, not %s", i.Op, want, withoutLayout(i.Shape),
+		)
 	}
 	return nil
 }
@@ -30,11 +32,16 @@ func checkSameAsOperand(i *Instr) error {
 	first := i.Operands[0].Shape
 	for _, o := range i.Operands[1:] {
 		if !o.Shape.Compatible(first) {
-			return fmt.Errorf("operands of %s are %s and %s; they must be equal", i.Op, withoutLayout(first), withoutLayout(o.Shape))
+			return fmt.Errorf(
+				"operands of %s are %s and %s; they must be equal",
+				i.Op, withoutLayout(first), withoutLayout(o.Shape),
+			)
 		}
 	}
 	if !i.Shape.Compatible(first) {
-		return fmt.Errorf("%s of %s cannot be %s", i.Op, withoutLayout(first), withoutLayout(i.Shape))
+		return fmt.Errorf(
+			"%s of %s cannot be %s", i.Op, withoutLayout(first), withoutLayout(i.Shape),
+		)
 	}
 	return nil
 }
@@ -46,14 +53,23 @@ func checkAbs(i *Instr) error {
 	return checkSameAsOperand(i)
 }
 
-func checkConvert(i *Instr) error { return expectShape(i, i.Shape.DType, i.Operands[0].Shape.Dims) }
+func checkConvert(i *Instr) error {
+	return expectShape(
+		i, i.Shape.DType, i.Operands[0].Shape.Dims,
+	)
+}
 
-func checkPredicate(i *Instr) error { return expectShape(i, Pred, i.Operands[0].Shape.Dims) }
+func checkPredicate(i *Instr) error {
+	return expectShape(i, Pred, i.Operands[0].Shape.Dims)
+}
 
-var directions = []string{"EQ", "NE", "LT", "LE", "GT", "GE"}
+var directions = []string{
+	"EQ", "NE", "LT", "LE", "GT", "GE",
+}
 
 func checkCompare(i *Instr) error {
-	a, b := i.Operands[0].Shape, i.Operands[1].Shape
+	a := i.Operands[0].Shape
+	b := i.Operands[1].Shape
 	if !a.Compatible(b) {
 		return fmt.Errorf("compares %s with %s", withoutLayout(a), withoutLayout(b))
 	}
@@ -64,8 +80,11 @@ func checkCompare(i *Instr) error {
 }
 
 func checkSelect(i *Instr) error {
-	p, a, b := i.Operands[0].Shape, i.Operands[1].Shape, i.Operands[2].Shape
-	if p.DType != Pred || p.Rank() > 0 && !p.SameDims(a) {
+	p := i.Operands[0].Shape
+	a := i.Operands[1].Shape
+	b := i.Operands[2].Shape
+	if p.DType != Pred ||
+		p.Rank() > 0 && !p.SameDims(a) {
 		return fmt.Errorf("the condition of select is %s; it must be pred[] or pred with the extents of %s", withoutLayout(p), withoutLayout(a))
 	}
 	if !a.Compatible(b) {
@@ -75,9 +94,12 @@ func checkSelect(i *Instr) error {
 }
 
 func checkClamp(i *Instr) error {
-	lo, x, hi := i.Operands[0].Shape, i.Operands[1].Shape, i.Operands[2].Shape
+	lo := i.Operands[0].Shape
+	x := i.Operands[1].Shape
+	hi := i.Operands[2].Shape
 	for _, bound := range []Shape{lo, hi} {
-		if bound.DType != x.DType || bound.Rank() > 0 && !bound.SameDims(x) {
+		if bound.DType != x.DType ||
+			bound.Rank() > 0 && !bound.SameDims(x) {
 			return fmt.Errorf("clamp of %s has a bound %s", withoutLayout(x), withoutLayout(bound))
 		}
 	}
@@ -94,8 +116,12 @@ func checkBitcastConvert(i *Instr) error {
 		narrow, wide = wide, narrow
 	}
 	split := int64(wide.DType.Bits() / max(1, narrow.DType.Bits()))
-	if narrow.DType == Pred || !slices.Equal(narrow.Dims, append(slices.Clone(wide.Dims), split)) {
-		return fmt.Errorf("bitcast-convert of %s to %s: the narrower type has one more dimension, the last, of as many elements as make one of the wider", withoutLayout(from), withoutLayout(i.Shape))
+	if narrow.DType == Pred ||
+		!slices.Equal(narrow.Dims, append(slices.Clone(wide.Dims), split)) {
+		return fmt.Errorf(
+			"bitcast-convert of %s to %s: the narrower type has one more dimension, the last, of as many elements as make one of the wider",
+			withoutLayout(from), withoutLayout(i.Shape),
+		)
 	}
 	return nil
 }
@@ -107,7 +133,11 @@ func checkMap(i *Instr) error {
 	if err := i.checkApplied(operandShapes(i)); err != nil {
 		return err
 	}
-	return expectShape(i, i.Attrs.ToApply.Root.Shape.DType, i.Operands[0].Shape.Dims)
+	return expectShape(
+		i,
+		i.Attrs.ToApply.Root.Shape.DType,
+		i.Operands[0].Shape.Dims,
+	)
 }
 
 // checkApplied checks that the scalars given are what the computation of the
@@ -115,7 +145,11 @@ func checkMap(i *Instr) error {
 func (i *Instr) checkApplied(given []Shape) error {
 	for k, p := range i.Attrs.ToApply.Params {
 		if !p.Shape.isScalarOf(given[k].DType) {
-			return fmt.Errorf("%s passes %s[] to parameter %s of %s, which is %s", i.Op, given[k].DType, p.Name, i.Attrs.ToApply.Name, withoutLayout(p.Shape))
+			return fmt.Errorf(
+				"%s passes %s[] to parameter %s of %s, which is %s",
+				i.Op, given[k].DType, p.Name,
+				i.Attrs.ToApply.Name, withoutLayout(p.Shape),
+			)
 		}
 	}
 	return nil
@@ -123,7 +157,9 @@ func (i *Instr) checkApplied(given []Shape) error {
 
 // isScalarOf says whether s is a scalar of type d, give or take precision.
 func (s Shape) isScalarOf(d DType) bool {
-	return s.DType.IsArray() && s.Rank() == 0 && (s.DType == d || s.DType.IsFloat() && d.IsFloat())
+	return s.DType.IsArray() &&
+		s.Rank() == 0 &&
+		(s.DType == d || s.DType.IsFloat() && d.IsFloat())
 }
 
 func (i *Instr) checkToApply(params int) error {
@@ -132,13 +168,17 @@ func (i *Instr) checkToApply(params int) error {
 		return fmt.Errorf("%s needs to_apply=", i.Op)
 	}
 	if len(c.Params) != params {
-		return fmt.Errorf("%s needs a computation of %d parameters; %s has %d", i.Op, params, c.Name, len(c.Params))
+		return fmt.Errorf(
+			"%s needs a computation of %d parameters; %s has %d",
+			i.Op, params, c.Name, len(c.Params),
+		)
 	}
 	return nil
 }
 
 func checkIota(i *Instr) error {
-	if d := i.Attrs.IotaDim; d < 0 || d >= int64(i.Shape.Rank()) {
+	d := i.Attrs.IotaDim
+	if d < 0 || d >= int64(i.Shape.Rank()) {
 		return fmt.Errorf("iota_dimension=%d of %s", d, withoutLayout(i.Shape))
 	}
 	return nil
@@ -158,16 +198,25 @@ func checkDimensionList(name string, dims []int64, rank int) error {
 }
 
 func checkBroadcast(i *Instr) error {
-	from, dims := i.Operands[0].Shape, i.Attrs.Dimensions
+	from := i.Operands[0].Shape
+	dims := i.Attrs.Dimensions
 	if len(dims) != from.Rank() {
-		return fmt.Errorf("broadcast of %s needs %d dimensions, has %d", withoutLayout(from), from.Rank(), len(dims))
+		return fmt.Errorf(
+			"broadcast of %s needs %d dimensions, has %d",
+			withoutLayout(from), from.Rank(), len(dims),
+		)
 	}
 	if err := checkDimensionList("dimensions=", dims, i.Shape.Rank()); err != nil {
 		return err
 	}
 	for k, d := range dims {
 		if i.Shape.Dims[d] != from.Dims[k] {
-			return fmt.Errorf("dimension %d of %s has extent %d; the operand's dimension %d has %d", d, withoutLayout(i.Shape), i.Shape.Dims[d], k, from.Dims[k])
+			return fmt.Errorf(
+				"dimension %d of %s has extent %d; the operand's dimension %d has %d",
+				d, withoutLayout(i.Shape),
+				i.Shape.Dims[d], k,
+				from.Dims[k],
+			)
 		}
 	}
 	return expectShape(i, from.DType, i.Shape.Dims)
@@ -176,22 +225,36 @@ func checkBroadcast(i *Instr) error {
 func checkReshape(i *Instr) error {
 	from := i.Operands[0].Shape
 	if from.Elements() != i.Shape.Elements() {
-		return fmt.Errorf("%s has %d elements, %s has %d", withoutLayout(from), from.Elements(), withoutLayout(i.Shape), i.Shape.Elements())
+		return fmt.Errorf(
+			"%s has %d elements, %s has %d",
+			withoutLayout(from), from.Elements(),
+			withoutLayout(i.Shape), i.Shape.Elements(),
+		)
 	}
 	return expectShape(i, from.DType, i.Shape.Dims)
 }
 
 func checkBitcast(i *Instr) error {
-	if from := i.Operands[0].Shape; from.DType.IsArray() && from.Bytes() != i.Shape.Bytes() {
-		return fmt.Errorf("%s has %d bytes, %s has %d", from, from.Bytes(), i.Shape, i.Shape.Bytes())
+	from := i.Operands[0].Shape
+	if from.DType.IsArray() &&
+		from.Bytes() != i.Shape.Bytes() {
+		return fmt.Errorf(
+			"%s has %d bytes, %s has %d",
+			from, from.Bytes(), i.Shape,
+			i.Shape.Bytes(),
+		)
 	}
 	return nil
 }
 
 func checkTranspose(i *Instr) error {
-	from, perm := i.Operands[0].Shape, i.Attrs.Dimensions
+	from := i.Operands[0].Shape
+	perm := i.Attrs.Dimensions
 	if len(perm) != from.Rank() {
-		return fmt.Errorf("transpose of %s needs %d dimensions, has %d", withoutLayout(from), from.Rank(), len(perm))
+		return fmt.Errorf(
+			"transpose of %s needs %d dimensions, has %d",
+			withoutLayout(from), from.Rank(), len(perm),
+		)
 	}
 	if err := checkDimensionList("dimensions=", perm, from.Rank()); err != nil {
 		return err
@@ -218,8 +281,12 @@ func checkConcatenate(i *Instr) error {
 		if o.Shape.Rank() == first.Rank() {
 			rest[along] = first.Dims[along]
 		}
-		if o.Shape.DType != first.DType || !slices.Equal(rest, first.Dims) {
-			return fmt.Errorf("concatenates %s with %s along dimension %d", withoutLayout(first), withoutLayout(o.Shape), along)
+		if o.Shape.DType != first.DType ||
+			!slices.Equal(rest, first.Dims) {
+			return fmt.Errorf(
+				"concatenates %s with %s along dimension %d",
+				withoutLayout(first), withoutLayout(o.Shape), along,
+			)
 		}
 		dims[along] += o.Shape.Dims[along]
 	}
@@ -229,12 +296,21 @@ func checkConcatenate(i *Instr) error {
 func checkSlice(i *Instr) error {
 	from := i.Operands[0].Shape
 	if len(i.Attrs.Slice) != from.Rank() {
-		return fmt.Errorf("slice of %s needs %d ranges, has %d", withoutLayout(from), from.Rank(), len(i.Attrs.Slice))
+		return fmt.Errorf(
+			"slice of %s needs %d ranges, has %d",
+			withoutLayout(from), from.Rank(),
+			len(i.Attrs.Slice),
+		)
 	}
 	dims := make([]int64, from.Rank())
 	for k, r := range i.Attrs.Slice {
-		if r.Start < 0 || r.Limit < r.Start || r.Limit > from.Dims[k] || r.Stride < 1 {
-			return fmt.Errorf("slice range [%d:%d:%d] of dimension %d, which has extent %d", r.Start, r.Limit, r.Stride, k, from.Dims[k])
+		if r.Start < 0 || r.Limit < r.Start ||
+			r.Limit > from.Dims[k] || r.Stride < 1 {
+			return fmt.Errorf(
+				"slice range [%d:%d:%d] of dimension %d, which has extent %d",
+				r.Start, r.Limit, r.Stride,
+				k, from.Dims[k],
+			)
 		}
 		dims[k] = (r.Limit - r.Start + r.Stride - 1) / r.Stride
 	}
@@ -242,25 +318,38 @@ func checkSlice(i *Instr) error {
 }
 
 func checkPad(i *Instr) error {
-	from, value := i.Operands[0].Shape, i.Operands[1].Shape
+	from := i.Operands[0].Shape
+	value := i.Operands[1].Shape
 	if value.Rank() != 0 || value.DType != from.DType {
 		return fmt.Errorf("the padding value is %s; it must be %s[]", withoutLayout(value), from.DType)
 	}
 	if len(i.Attrs.Padding) != from.Rank() {
-		return fmt.Errorf("pad of %s needs %d paddings, has %d", withoutLayout(from), from.Rank(), len(i.Attrs.Padding))
+		return fmt.Errorf(
+			"pad of %s needs %d paddings, has %d",
+			withoutLayout(from), from.Rank(),
+			len(i.Attrs.Padding),
+		)
 	}
 	dims := make([]int64, from.Rank())
 	for k, p := range i.Attrs.Padding {
 		if p.Interior < 0 {
 			return fmt.Errorf("interior padding %d of dimension %d is negative", p.Interior, k)
 		}
-		dims[k] = max(0, p.Low+p.High+from.Dims[k]+max(0, from.Dims[k]-1)*p.Interior)
+		dims[k] = max(
+			0,
+			p.Low+p.High+from.Dims[k]+max(
+				0, from.Dims[k]-1,
+			)*p.Interior,
+		)
 	}
 	return expectShape(i, from.DType, dims)
 }
 
 func checkReverse(i *Instr) error {
-	if err := checkDimensionList("dimensions=", i.Attrs.Dimensions, i.Shape.Rank()); err != nil {
+	err := checkDimensionList(
+		"dimensions=", i.Attrs.Dimensions, i.Shape.Rank(),
+	)
+	if err != nil {
 		return err
 	}
 	return checkSameAsOperand(i)
@@ -286,8 +375,10 @@ func checkReduction(i *Instr, dims []int64) error {
 	}
 	want := make([]Shape, n)
 	for k := range n {
-		x, init := i.Operands[k].Shape, i.Operands[n+k].Shape
-		if !x.SameDims(i.Operands[0].Shape) || init.Rank() != 0 || init.DType != x.DType {
+		x := i.Operands[k].Shape
+		init := i.Operands[n+k].Shape
+		if !x.SameDims(i.Operands[0].Shape) ||
+			init.Rank() != 0 || init.DType != x.DType {
 			return fmt.Errorf("reduces %s with initial value %s", withoutLayout(x), withoutLayout(init))
 		}
 		want[k] = Shape{DType: x.DType, Dims: dims}
@@ -300,7 +391,9 @@ func checkReduction(i *Instr, dims []int64) error {
 		whole = Shape{DType: Tuple, Tuple: want}
 	}
 	if !i.Shape.Compatible(whole) {
-		return fmt.Errorf("%s of these operands is %s, not %s", i.Op, whole, withoutLayout(i.Shape))
+		return fmt.Errorf(
+			"%s of these operands is %s, not %s", i.Op, whole, withoutLayout(i.Shape),
+		)
 	}
 	return nil
 }
@@ -308,7 +401,8 @@ func checkReduction(i *Instr, dims []int64) error {
 // checkReducer checks that the computation of a reduce takes and gives scalars
 // of the types of its results.
 func checkReducer(i *Instr, results []Shape) error {
-	if err := i.checkApplied(append(slices.Clone(results), results...)); err != nil {
+	err := i.checkApplied(append(slices.Clone(results), results...))
+	if err != nil {
 		return err
 	}
 	c := i.Attrs.ToApply
@@ -317,22 +411,35 @@ func checkReducer(i *Instr, results []Shape) error {
 		got = c.Root.Shape.Tuple
 	}
 	if len(got) != len(results) {
-		return fmt.Errorf("%s gives %s for %d operands", c.Name, withoutLayout(c.Root.Shape), len(results))
+		return fmt.Errorf(
+			"%s gives %s for %d operands", c.Name, withoutLayout(c.Root.Shape),
+			len(results),
+		)
 	}
 	for k, s := range got {
 		if !s.isScalarOf(results[k].DType) {
-			return fmt.Errorf("%s gives %s for the result %s[]", c.Name, withoutLayout(s), results[k].DType)
+			return fmt.Errorf(
+				"%s gives %s for the result %s[]", c.Name, withoutLayout(s), results[k].DType,
+			)
 		}
 	}
 	return nil
 }
 
 func checkDot(i *Instr) error {
-	l, r, a := i.Operands[0].Shape, i.Operands[1].Shape, &i.Attrs
-	if len(a.LHSBatch) != len(a.RHSBatch) || len(a.LHSContract) != len(a.RHSContract) {
-		return fmt.Errorf("dot lists %d and %d batch, %d and %d contracting dimensions; they come in pairs", len(a.LHSBatch), len(a.RHSBatch), len(a.LHSContract), len(a.RHSContract))
+	l := i.Operands[0].Shape
+	r := i.Operands[1].Shape
+	a := &i.Attrs
+	if len(a.LHSBatch) != len(a.RHSBatch) ||
+		len(a.LHSContract) != len(a.RHSContract) {
+		return fmt.Errorf(
+			"dot lists %d and %d batch, %d and %d contracting dimensions; they come in pairs",
+			len(a.LHSBatch), len(a.RHSBatch),
+			len(a.LHSContract), len(a.RHSContract),
+		)
 	}
-	left, right := slices.Concat(a.LHSBatch, a.LHSContract), slices.Concat(a.RHSBatch, a.RHSContract)
+	left := slices.Concat(a.LHSBatch, a.LHSContract)
+	right := slices.Concat(a.RHSBatch, a.RHSContract)
 	if err := checkDimensionList("the left side", left, l.Rank()); err != nil {
 		return err
 	}
@@ -341,14 +448,21 @@ func checkDot(i *Instr) error {
 	}
 	for k := range left {
 		if l.Dims[left[k]] != r.Dims[right[k]] {
-			return fmt.Errorf("dimension %d of %s and dimension %d of %s have different extents", left[k], withoutLayout(l), right[k], withoutLayout(r))
+			return fmt.Errorf(
+				"dimension %d of %s and dimension %d of %s have different extents",
+				left[k], withoutLayout(l),
+				right[k], withoutLayout(r),
+			)
 		}
 	}
 	var dims []int64
 	for _, d := range a.LHSBatch {
 		dims = append(dims, l.Dims[d])
 	}
-	dims = append(append(dims, extentsExcept(l, left)...), extentsExcept(r, right)...)
+	dims = append(
+		append(dims, extentsExcept(l, left)...),
+		extentsExcept(r, right)...,
+	)
 	return expectShape(i, i.Shape.DType, dims)
 }
 
@@ -364,7 +478,8 @@ func extentsExcept(s Shape, taken []int64) []int64 {
 }
 
 func checkTuple(i *Instr) error {
-	if want := (Shape{DType: Tuple, Tuple: operandShapes(i)}); !i.Shape.Compatible(want) {
+	want := (Shape{DType: Tuple, Tuple: operandShapes(i)})
+	if !i.Shape.Compatible(want) {
 		return fmt.Errorf("a tuple of these operands is %s, not %s", want, i.Shape)
 	}
 	return nil
@@ -372,11 +487,14 @@ func checkTuple(i *Instr) error {
 
 func checkGetTupleElement(i *Instr) error {
 	from := i.Operands[0].Shape
-	if from.DType != Tuple || i.Attrs.Index < 0 || i.Attrs.Index >= len(from.Tuple) {
+	if from.DType != Tuple || i.Attrs.Index < 0 ||
+		i.Attrs.Index >= len(from.Tuple) {
 		return fmt.Errorf("index=%d of %s", i.Attrs.Index, from)
 	}
 	if want := from.Tuple[i.Attrs.Index]; !i.Shape.Compatible(want) {
-		return fmt.Errorf("element %d of the tuple is %s, not %s", i.Attrs.Index, want, i.Shape)
+		return fmt.Errorf(
+			"element %d of the tuple is %s, not %s", i.Attrs.Index, want, i.Shape,
+		)
 	}
 	return nil
 }
@@ -387,15 +505,25 @@ func checkFusion(i *Instr) error {
 		return fmt.Errorf("%s needs calls= or to_apply=", i.Op)
 	}
 	if len(c.Params) != len(i.Operands) {
-		return fmt.Errorf("%s passes %d operands to %s, which has %d parameters", i.Op, len(i.Operands), c.Name, len(c.Params))
+		return fmt.Errorf(
+			"%s passes %d operands to %s, which has %d parameters",
+			i.Op, len(i.Operands),
+			c.Name, len(c.Params),
+		)
 	}
 	for k, o := range i.Operands {
 		if !o.Shape.Compatible(c.Params[k].Shape) {
-			return fmt.Errorf("operand %d is %s; parameter %s of %s is %s", k, o.Shape, c.Params[k].Name, c.Name, c.Params[k].Shape)
+			return fmt.Errorf(
+				"operand %d is %s; parameter %s of %s is %s",
+				k, o.Shape, c.Params[k].Name,
+				c.Name, c.Params[k].Shape,
+			)
 		}
 	}
 	if !i.Shape.Compatible(c.Root.Shape) {
-		return fmt.Errorf("%s returns %s, not %s", c.Name, c.Root.Shape, i.Shape)
+		return fmt.Errorf(
+			"%s returns %s, not %s", c.Name, c.Root.Shape, i.Shape,
+		)
 	}
 	return nil
 }

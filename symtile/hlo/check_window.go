@@ -8,11 +8,18 @@ import (
 // checkWindow says what is wrong with a window; rank is how many dimensions it needs.
 func checkWindow(i *Instr, rank int) error {
 	if len(i.Attrs.Window) != rank {
-		return fmt.Errorf("%s needs a window of %d dimensions, has %d", i.Op, rank, len(i.Attrs.Window))
+		return fmt.Errorf(
+			"%s needs a window of %d dimensions, has %d", i.Op, rank, len(i.Attrs.Window),
+		)
 	}
 	for k, w := range i.Attrs.Window {
-		if w.Size < 0 || w.Stride < 1 || w.BaseDilation < 1 || w.Dilation < 1 {
-			return fmt.Errorf("dimension %d of the window has size %d, stride %d, dilations %d and %d; sizes are not negative and the others at least 1", k, w.Size, w.Stride, w.BaseDilation, w.Dilation)
+		if w.Size < 0 || w.Stride < 1 ||
+			w.BaseDilation < 1 || w.Dilation < 1 {
+			return fmt.Errorf(
+				"dimension %d of the window has size %d, stride %d, dilations %d and %d; sizes are not negative and the others at least 1",
+				k, w.Size, w.Stride,
+				w.BaseDilation, w.Dilation,
+			)
 		}
 	}
 	return nil
@@ -33,8 +40,13 @@ func checkReduceWindow(i *Instr) error {
 // checkSelectAndScatter: the source has the shape of the window's positions in
 // the operand, the result that of the operand.
 func checkSelectAndScatter(i *Instr) error {
-	x, source, init := i.Operands[0].Shape, i.Operands[1].Shape, i.Operands[2].Shape
-	if i.Attrs.Select == nil || i.Attrs.ToApply == nil || len(i.Attrs.Select.Params) != 2 || len(i.Attrs.ToApply.Params) != 2 {
+	x := i.Operands[0].Shape
+	source := i.Operands[1].Shape
+	init := i.Operands[2].Shape
+	if i.Attrs.Select == nil ||
+		i.Attrs.ToApply == nil ||
+		len(i.Attrs.Select.Params) != 2 ||
+		len(i.Attrs.ToApply.Params) != 2 {
 		return fmt.Errorf("select-and-scatter needs select= and scatter=, computations of 2 parameters")
 	}
 	if err := checkWindow(i, x.Rank()); err != nil {
@@ -44,12 +56,23 @@ func checkSelectAndScatter(i *Instr) error {
 	for k, w := range i.Attrs.Window {
 		dims[k] = w.Positions(x.Dims[k])
 	}
-	if want := (Shape{DType: x.DType, Dims: dims}); !source.Compatible(want) || init.Rank() != 0 || init.DType != x.DType {
-		return fmt.Errorf("the source is %s and the initial value %s; for this window over %s they would be %s and a scalar of its type", withoutLayout(source), withoutLayout(init), withoutLayout(x), want)
+	want := (Shape{DType: x.DType, Dims: dims})
+	if !source.Compatible(want) ||
+		init.Rank() != 0 || init.DType != x.DType {
+		return fmt.Errorf(
+			"the source is %s and the initial value %s; for this window over %s they would be %s and a scalar of its type",
+			withoutLayout(source), withoutLayout(init), withoutLayout(x), want,
+		)
 	}
 	selects := i.Attrs.Select
-	if r := selects.Root.Shape; r.DType != Pred || r.Rank() != 0 || !selects.Params[0].Shape.isScalarOf(x.DType) || !selects.Params[1].Shape.isScalarOf(x.DType) {
-		return fmt.Errorf("%s selects with %s, which must take two elements of %s and give pred[]", i.Op, selects.Name, withoutLayout(x))
+	r := selects.Root.Shape
+	if r.DType != Pred || r.Rank() != 0 ||
+		!selects.Params[0].Shape.isScalarOf(x.DType) ||
+		!selects.Params[1].Shape.isScalarOf(x.DType) {
+		return fmt.Errorf(
+			"%s selects with %s, which must take two elements of %s and give pred[]",
+			i.Op, selects.Name, withoutLayout(x),
+		)
 	}
 	if err := checkReducer(i, []Shape{x}); err != nil {
 		return err
@@ -63,13 +86,18 @@ func (a *Attrs) Groups() (feature, batch int64) {
 }
 
 func checkConvolution(i *Instr) error {
-	c, x, k := i.Attrs.Conv, i.Operands[0].Shape, i.Operands[1].Shape
+	c := i.Attrs.Conv
+	x := i.Operands[0].Shape
+	k := i.Operands[1].Shape
 	if c == nil {
 		return fmt.Errorf("convolution needs dim_labels=")
 	}
 	rank := len(c.InSpatial) + 2
 	if x.Rank() != rank || k.Rank() != rank {
-		return fmt.Errorf("convolution of %s with %s; dim_labels has %d dimensions", withoutLayout(x), withoutLayout(k), rank)
+		return fmt.Errorf(
+			"convolution of %s with %s; dim_labels has %d dimensions",
+			withoutLayout(x), withoutLayout(k), rank,
+		)
 	}
 	if len(i.Attrs.Window) == 0 && rank == 2 {
 		i.Attrs.Window = nil
@@ -77,19 +105,36 @@ func checkConvolution(i *Instr) error {
 		return err
 	}
 	feature, batch := i.Attrs.Groups()
-	if feature > 1 && batch > 1 || x.Dims[c.InFeature]%feature != 0 || x.Dims[c.InBatch]%batch != 0 || k.Dims[c.KernelOut]%(feature*batch) != 0 {
-		return fmt.Errorf("%d feature and %d batch groups do not divide %s and %s", feature, batch, withoutLayout(x), withoutLayout(k))
+	if feature > 1 && batch > 1 ||
+		x.Dims[c.InFeature]%feature != 0 ||
+		x.Dims[c.InBatch]%batch != 0 ||
+		k.Dims[c.KernelOut]%(feature*batch) != 0 {
+		return fmt.Errorf(
+			"%d feature and %d batch groups do not divide %s and %s",
+			feature, batch, withoutLayout(x), withoutLayout(k),
+		)
 	}
 	if x.Dims[c.InFeature]/feature != k.Dims[c.KernelIn] {
-		return fmt.Errorf("the input has %d features in %d groups, the kernel takes %d", x.Dims[c.InFeature], feature, k.Dims[c.KernelIn])
+		return fmt.Errorf(
+			"the input has %d features in %d groups, the kernel takes %d",
+			x.Dims[c.InFeature], feature,
+			k.Dims[c.KernelIn],
+		)
 	}
 	dims := make([]int64, rank)
-	dims[c.OutBatch], dims[c.OutFeature] = x.Dims[c.InBatch]/batch, k.Dims[c.KernelOut]
+	dims[c.OutBatch], dims[c.OutFeature] = x.Dims[c.InBatch]/batch,
+		k.Dims[c.KernelOut]
 	for d, w := range i.Attrs.Window {
 		if w.Size != k.Dims[c.KernelSpatial[d]] {
-			return fmt.Errorf("dimension %d of the window has size %d, the kernel %d", d, w.Size, k.Dims[c.KernelSpatial[d]])
+			return fmt.Errorf(
+				"dimension %d of the window has size %d, the kernel %d",
+				d, w.Size,
+				k.Dims[c.KernelSpatial[d]],
+			)
 		}
-		dims[c.OutSpatial[d]] = w.Positions(x.Dims[c.InSpatial[d]])
+		dims[c.OutSpatial[d]] = w.Positions(
+			x.Dims[c.InSpatial[d]],
+		)
 	}
 	return expectShape(i, i.Shape.DType, dims)
 }
@@ -97,9 +142,14 @@ func checkConvolution(i *Instr) error {
 // checkStarts says what is wrong with the start indices of a dynamic-slice or
 // dynamic-update-slice: scalars, one a dimension, or one array of them.
 func checkStarts(i *Instr, starts []*Instr, rank int) error {
-	if len(starts) == 1 && starts[0].Shape.Rank() == 1 && starts[0].Shape.DType.IsInteger() {
+	if len(starts) == 1 &&
+		starts[0].Shape.Rank() == 1 &&
+		starts[0].Shape.DType.IsInteger() {
 		if starts[0].Shape.Dims[0] != int64(rank) {
-			return fmt.Errorf("%s of rank %d has %d start indices", i.Op, rank, starts[0].Shape.Dims[0])
+			return fmt.Errorf(
+				"%s of rank %d has %d start indices", i.Op, rank,
+				starts[0].Shape.Dims[0],
+			)
 		}
 		return nil
 	}
@@ -107,7 +157,8 @@ func checkStarts(i *Instr, starts []*Instr, rank int) error {
 		return fmt.Errorf("%s of rank %d has %d start indices", i.Op, rank, len(starts))
 	}
 	for _, s := range starts {
-		if s.Shape.Rank() != 0 || !s.Shape.DType.IsInteger() {
+		if s.Shape.Rank() != 0 ||
+			!s.Shape.DType.IsInteger() {
 			return fmt.Errorf("start index %s is %s; it must be an integer scalar", s.Name, withoutLayout(s.Shape))
 		}
 	}
@@ -115,12 +166,17 @@ func checkStarts(i *Instr, starts []*Instr, rank int) error {
 }
 
 func checkDynamicSlice(i *Instr) error {
-	from, sizes := i.Operands[0].Shape, i.Attrs.SliceSizes
-	if err := checkStarts(i, i.Operands[1:], from.Rank()); err != nil {
+	from := i.Operands[0].Shape
+	sizes := i.Attrs.SliceSizes
+	err := checkStarts(i, i.Operands[1:], from.Rank())
+	if err != nil {
 		return err
 	}
 	if len(sizes) != from.Rank() {
-		return fmt.Errorf("dynamic-slice of %s needs %d sizes, has %d", withoutLayout(from), from.Rank(), len(sizes))
+		return fmt.Errorf(
+			"dynamic-slice of %s needs %d sizes, has %d",
+			withoutLayout(from), from.Rank(), len(sizes),
+		)
 	}
 	for k, n := range sizes {
 		if n < 0 || n > from.Dims[k] {
@@ -131,11 +187,14 @@ func checkDynamicSlice(i *Instr) error {
 }
 
 func checkDynamicUpdateSlice(i *Instr) error {
-	base, update := i.Operands[0].Shape, i.Operands[1].Shape
-	if err := checkStarts(i, i.Operands[2:], base.Rank()); err != nil {
+	base := i.Operands[0].Shape
+	update := i.Operands[1].Shape
+	err := checkStarts(i, i.Operands[2:], base.Rank())
+	if err != nil {
 		return err
 	}
-	if update.Rank() != base.Rank() || update.DType != base.DType {
+	if update.Rank() != base.Rank() ||
+		update.DType != base.DType {
 		return fmt.Errorf("updates %s with %s", withoutLayout(base), withoutLayout(update))
 	}
 	for k, n := range update.Dims {
@@ -147,24 +206,37 @@ func checkDynamicUpdateSlice(i *Instr) error {
 }
 
 func checkGather(i *Instr) error {
-	g, from, indices := i.Attrs.Gather, i.Operands[0].Shape, i.Operands[1].Shape
+	g := i.Attrs.Gather
+	from := i.Operands[0].Shape
+	indices := i.Operands[1].Shape
 	if g == nil || len(g.SliceSizes) != from.Rank() {
 		return fmt.Errorf("gather of %s needs %d slice_sizes", withoutLayout(from), from.Rank())
 	}
-	if g.IndexVectorDim < 0 || g.IndexVectorDim > int64(indices.Rank()) {
+	if g.IndexVectorDim < 0 ||
+		g.IndexVectorDim > int64(indices.Rank()) {
 		return fmt.Errorf("index_vector_dim=%d of %s", g.IndexVectorDim, withoutLayout(indices))
 	}
 	components, batch := indexVectors(indices, g.IndexVectorDim)
 	if components != int64(len(g.StartIndexMap)) {
 		return fmt.Errorf("index vectors have %d components, start_index_map %d", components, len(g.StartIndexMap))
 	}
-	if err := checkIndices(indices, g.IndexVectorDim, from, g.OperandBatching, g.IndicesBatching); err != nil {
+	if err := checkIndices(
+		indices, g.IndexVectorDim, from, g.OperandBatching, g.IndicesBatching,
+	); err != nil {
 		return err
 	}
-	if err := checkDimensionList("start_index_map=", slices.Concat(g.StartIndexMap, g.OperandBatching), from.Rank()); err != nil {
+	if err := checkDimensionList(
+		"start_index_map=",
+		slices.Concat(g.StartIndexMap, g.OperandBatching),
+		from.Rank(),
+	); err != nil {
 		return err
 	}
-	if err := checkDimensionList("collapsed_slice_dims=", slices.Concat(g.CollapsedSliceDims, g.OperandBatching), from.Rank()); err != nil {
+	if err := checkDimensionList(
+		"collapsed_slice_dims=",
+		slices.Concat(g.CollapsedSliceDims, g.OperandBatching),
+		from.Rank(),
+	); err != nil {
 		return err
 	}
 	if err := checkDimensionList("offset_dims=", g.OffsetDims, i.Shape.Rank()); err != nil {
@@ -172,7 +244,8 @@ func checkGather(i *Instr) error {
 	}
 	var window []int64
 	for d, n := range g.SliceSizes {
-		gone := slices.Contains(g.CollapsedSliceDims, int64(d)) || slices.Contains(g.OperandBatching, int64(d))
+		gone := slices.Contains(g.CollapsedSliceDims, int64(d)) ||
+			slices.Contains(g.OperandBatching, int64(d))
 		if n < 0 || n > from.Dims[d] || gone && n != 1 {
 			return fmt.Errorf("slice size %d of dimension %d, which has extent %d", n, d, from.Dims[d])
 		}
@@ -180,10 +253,19 @@ func checkGather(i *Instr) error {
 			window = append(window, n)
 		}
 	}
-	if len(g.OffsetDims) != len(window) || i.Shape.Rank() != len(window)+len(batch) {
-		return fmt.Errorf("gather of slices with %d dimensions at indices with %d, and %d offset_dims, is not %s", len(window), len(batch), len(g.OffsetDims), withoutLayout(i.Shape))
+	if len(g.OffsetDims) != len(window) ||
+		i.Shape.Rank() != len(window)+len(batch) {
+		return fmt.Errorf(
+			"gather of slices with %d dimensions at indices with %d, and %d offset_dims, is not %s",
+			len(window), len(batch),
+			len(g.OffsetDims), withoutLayout(i.Shape),
+		)
 	}
-	return expectShape(i, from.DType, interleave(i.Shape.Rank(), g.OffsetDims, window, batch))
+	return expectShape(
+		i,
+		from.DType,
+		interleave(i.Shape.Rank(), g.OffsetDims, window, batch),
+	)
 }
 
 // checkIndices says what is wrong with the indices of a gather or scatter and
@@ -198,12 +280,16 @@ func checkIndices(indices Shape, vector int64, operand Shape, operandBatching, b
 	if err := checkDimensionList("the indices' batching", batching, indices.Rank()); err != nil {
 		return err
 	}
-	if len(operandBatching) != len(batching) || slices.Contains(batching, vector) {
+	if len(operandBatching) != len(batching) ||
+		slices.Contains(batching, vector) {
 		return fmt.Errorf("the operand has batching dimensions %v, the indices %v, with index vectors along %d", operandBatching, batching, vector)
 	}
 	for k, d := range operandBatching {
 		if operand.Dims[d] != indices.Dims[batching[k]] {
-			return fmt.Errorf("dimension %d of %s and dimension %d of the indices %s are batched and have different extents", d, withoutLayout(operand), batching[k], withoutLayout(indices))
+			return fmt.Errorf(
+				"dimension %d of %s and dimension %d of the indices %s are batched and have different extents",
+				d, withoutLayout(operand), batching[k], withoutLayout(indices),
+			)
 		}
 	}
 	return nil
@@ -212,7 +298,8 @@ func checkIndices(indices Shape, vector int64, operand Shape, operandBatching, b
 // interleave puts window at dims of the rank and batch elsewhere, in order; it
 // is nil when the numbers do not fit.
 func interleave(rank int, dims, window, batch []int64) []int64 {
-	if len(dims) != len(window) || rank != len(window)+len(batch) {
+	if len(dims) != len(window) ||
+		rank != len(window)+len(batch) {
 		return nil
 	}
 	out := make([]int64, rank)
@@ -230,25 +317,33 @@ func interleave(rank int, dims, window, batch []int64) []int64 {
 }
 
 func checkScatter(i *Instr) error {
-	s, n := i.Attrs.Scatter, len(i.Operands)/2
+	s := i.Attrs.Scatter
+	n := len(i.Operands) / 2
 	if s == nil || len(i.Operands)%2 != 1 || n == 0 {
 		return fmt.Errorf("scatter has operands, indices and as many updates; it has %d arguments", len(i.Operands))
 	}
 	if err := i.checkToApply(2 * n); err != nil {
 		return err
 	}
-	base, indices, updates := i.Operands[0].Shape, i.Operands[n].Shape, i.Operands[n+1].Shape
-	if s.IndexVectorDim < 0 || s.IndexVectorDim > int64(indices.Rank()) {
+	base := i.Operands[0].Shape
+	indices := i.Operands[n].Shape
+	updates := i.Operands[n+1].Shape
+	if s.IndexVectorDim < 0 ||
+		s.IndexVectorDim > int64(indices.Rank()) {
 		return fmt.Errorf("index_vector_dim=%d of %s", s.IndexVectorDim, withoutLayout(indices))
 	}
 	components, batch := indexVectors(indices, s.IndexVectorDim)
-	if err := checkIndices(indices, s.IndexVectorDim, base, s.InputBatching, s.IndicesBatching); err != nil {
+	if err := checkIndices(
+		indices, s.IndexVectorDim, base, s.InputBatching, s.IndicesBatching,
+	); err != nil {
 		return err
 	}
 	if components != int64(len(s.ToOperand)) {
 		return fmt.Errorf("index vectors have %d components, scatter_dims_to_operand_dims %d", components, len(s.ToOperand))
 	}
-	for _, list := range [][]int64{slices.Concat(s.ToOperand, s.InputBatching), slices.Concat(s.InsertedWindow, s.InputBatching)} {
+	for _, list := range [][]int64{slices.Concat(
+		s.ToOperand, s.InputBatching,
+	), slices.Concat(s.InsertedWindow, s.InputBatching)} {
 		if err := checkDimensionList("scatter", list, base.Rank()); err != nil {
 			return err
 		}
@@ -260,14 +355,28 @@ func checkScatter(i *Instr) error {
 	for _, d := range s.UpdateWindow {
 		window = append(window, updates.Dims[d])
 	}
-	if len(window)+len(s.InsertedWindow)+len(s.InputBatching) != base.Rank() {
-		return fmt.Errorf("update windows of %d dimensions, %d of them inserted, do not make the rank of %s", len(window), len(s.InsertedWindow)+len(s.InputBatching), withoutLayout(base))
+	if len(window)+
+		len(s.InsertedWindow)+
+		len(s.InputBatching) != base.Rank() {
+		return fmt.Errorf(
+			"update windows of %d dimensions, %d of them inserted, do not make the rank of %s",
+			len(window),
+			len(s.InsertedWindow)+len(s.InputBatching),
+			withoutLayout(base),
+		)
 	}
 	if updates.Rank() != len(window)+len(batch) {
-		return fmt.Errorf("the updates are %s; windows of %d dimensions at indices with %d have another rank", withoutLayout(updates), len(window), len(batch))
+		return fmt.Errorf(
+			"the updates are %s; windows of %d dimensions at indices with %d have another rank",
+			withoutLayout(updates), len(window), len(batch),
+		)
 	}
-	if want := interleave(updates.Rank(), s.UpdateWindow, window, batch); !slices.Equal(want, updates.Dims) {
-		return fmt.Errorf("the updates are %s; with indices %s they would be %v", withoutLayout(updates), withoutLayout(indices), want)
+	want := interleave(updates.Rank(), s.UpdateWindow, window, batch)
+	if !slices.Equal(want, updates.Dims) {
+		return fmt.Errorf(
+			"the updates are %s; with indices %s they would be %v",
+			withoutLayout(updates), withoutLayout(indices), want,
+		)
 	}
 	if err := checkUpdateBounds(s, base, window); err != nil {
 		return err
@@ -278,7 +387,8 @@ func checkScatter(i *Instr) error {
 // checkUpdateBounds says which extent of the update window exceeds the operand's.
 func checkUpdateBounds(s *ScatterDims, base Shape, window []int64) error {
 	for d, extent := range base.Dims {
-		if slices.Contains(s.InsertedWindow, int64(d)) || slices.Contains(s.InputBatching, int64(d)) {
+		if slices.Contains(s.InsertedWindow, int64(d)) ||
+			slices.Contains(s.InputBatching, int64(d)) {
 			continue
 		}
 		if window[0] > extent {
@@ -292,11 +402,14 @@ func checkUpdateBounds(s *ScatterDims, base Shape, window []int64) error {
 // checkScatterOperands: n operands, the indices, n updates; the operands have
 // one shape but for their types, and so do the updates.
 func checkScatterOperands(i *Instr, n int) error {
-	base, updates := i.Operands[0].Shape, i.Operands[n+1].Shape
+	base := i.Operands[0].Shape
+	updates := i.Operands[n+1].Shape
 	want := make([]Shape, n)
 	for k := range n {
-		x, u := i.Operands[k].Shape, i.Operands[n+1+k].Shape
-		if !x.SameDims(base) || !u.SameDims(updates) || x.DType != u.DType {
+		x := i.Operands[k].Shape
+		u := i.Operands[n+1+k].Shape
+		if !x.SameDims(base) ||
+			!u.SameDims(updates) || x.DType != u.DType {
 			return fmt.Errorf("scatters %s into %s", withoutLayout(u), withoutLayout(x))
 		}
 		want[k] = Shape{DType: x.DType, Dims: base.Dims}
@@ -318,7 +431,8 @@ func checkScatterOperands(i *Instr, n int) error {
 // dimension of its side into blocks, or is a scalar.
 func checkScaledDot(i *Instr) error {
 	for k := range 2 {
-		side, scale := i.Operands[k].Shape, i.Operands[k+2].Shape
+		side := i.Operands[k].Shape
+		scale := i.Operands[k+2].Shape
 		if scale.Rank() == 0 {
 			continue
 		}
@@ -327,7 +441,10 @@ func checkScaledDot(i *Instr) error {
 		}
 		for d, n := range scale.Dims {
 			if n == 0 || side.Dims[d]%n != 0 {
-				return fmt.Errorf("the scale %s does not divide dimension %d of %s into blocks", withoutLayout(scale), d, withoutLayout(side))
+				return fmt.Errorf(
+					"the scale %s does not divide dimension %d of %s into blocks",
+					withoutLayout(scale), d, withoutLayout(side),
+				)
 			}
 		}
 	}

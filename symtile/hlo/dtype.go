@@ -176,21 +176,27 @@ func (f *smallFloat) decode(b uint16) float64 {
 		return math.Ldexp(1, int(b)-f.bias)
 	}
 	top := f.exp + f.frac
-	sign, exp, frac := 1.0, int(b)>>f.frac&(1<<f.exp-1), int(b)&(1<<f.frac-1)
+	sign := 1.0
+	exp := int(b) >> f.frac & (1<<f.exp - 1)
+	frac := int(b) & (1<<f.frac - 1)
 	if b>>top&1 != 0 {
 		sign = -1
 	}
 	switch {
-	case f.nanOnly && b == f.nan, f.finite && f.nan != 0 && !f.nanOnly && b&^(1<<top) == f.nan:
+	case f.nanOnly && b == f.nan,
+		f.finite && f.nan != 0 && !f.nanOnly &&
+			b&^(1<<top) == f.nan:
 		return math.NaN()
 	case !f.finite && exp == 1<<f.exp-1 && frac != 0:
 		return math.NaN()
 	case !f.finite && exp == 1<<f.exp-1:
 		return math.Inf(int(sign))
 	case exp == 0:
-		return sign * math.Ldexp(float64(frac), 1-f.bias-f.frac)
+		return sign *
+			math.Ldexp(float64(frac), 1-f.bias-f.frac)
 	}
-	return sign * math.Ldexp(float64(1<<f.frac|frac), exp-f.bias-f.frac)
+	return sign *
+		math.Ldexp(float64(1<<f.frac|frac), exp-f.bias-f.frac)
 }
 
 // encode rounds to nearest even. Too large becomes the infinity where there is
@@ -222,7 +228,8 @@ func (f *smallFloat) encode(v float64) uint16 {
 	}
 	code := int(q)
 	if q >= float64(int(1)<<f.frac) {
-		code = (e+f.bias)<<f.frac | int(q)&(1<<f.frac-1)
+		code = (e+f.bias)<<f.frac |
+			int(q)&(1<<f.frac-1)
 	}
 	largest := f.largest()
 	if code > largest || e+f.bias > 1<<f.exp {

@@ -21,7 +21,10 @@ func (e *Error) Error() string {
 	if where == "" {
 		where = "input"
 	}
-	head := fmt.Sprintf("%s:%d:%d: %s", where, e.Pos.Line, e.Pos.Col, e.Msg)
+	head := fmt.Sprintf(
+		"%s:%d:%d: %s", where, e.Pos.Line, e.Pos.Col,
+		e.Msg,
+	)
 	if strings.TrimSpace(e.Line) == "" {
 		return head
 	}
@@ -39,13 +42,21 @@ const excerptBytes = 90 // bytes of a long line shown on each side of the place
 // errorAt makes the error for offset at, whose line starts at lineStart.
 func errorAt(src []byte, pos Pos, lineStart, at int, msg string) *Error {
 	at = min(at, len(src))
-	from, to := max(lineStart, at-excerptBytes), min(len(src), at+excerptBytes)
+	from := max(lineStart, at-excerptBytes)
+	to := min(len(src), at+excerptBytes)
 	if n := bytes.IndexByte(src[at:to], '\n'); n >= 0 {
 		to = at + n
 	}
 	for from < at && !utf8.RuneStart(src[from]) {
 		from++
 	}
-	line := strings.ToValidUTF8(strings.TrimRight(string(src[from:to]), "\r"), "?")
-	return &Error{Pos: pos, Msg: msg, Line: line, Caret: min(at-from, len(line))}
+	line := strings.ToValidUTF8(
+		strings.TrimRight(string(src[from:to]), "\r"), "?",
+	)
+	return &Error{
+		Pos:   pos,
+		Msg:   msg,
+		Line:  line,
+		Caret: min(at-from, len(line)),
+	}
 }

@@ -71,7 +71,8 @@ var indexingAttrTable = []indexingAttrRow{
 
 // setIndexingAttr sets an attribute of gather or scatter; mine says whether it is one.
 func setIndexingAttr(i *Instr, name, text string) (mine bool, err error) {
-	if name == "index_vector_dim" && (i.Op == OpGather || i.Op == OpScatter) {
+	if name == "index_vector_dim" &&
+		(i.Op == OpGather || i.Op == OpScatter) {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if i.Op == OpGather {
 			gatherOf(&i.Attrs).IndexVectorDim = n
@@ -100,7 +101,8 @@ func (i *Instr) appendIndexingAttrs(put func(name, value string)) {
 			continue
 		}
 		v := *row.field(&i.Attrs)
-		if len(v) > 0 || !slices.Contains([]string{"operand_batching_dims", "start_indices_batching_dims", "input_batching_dims", "scatter_indices_batching_dims"}, row.name) {
+		if len(v) > 0 ||
+			!slices.Contains([]string{"operand_batching_dims", "start_indices_batching_dims", "input_batching_dims", "scatter_indices_batching_dims"}, row.name) {
 			put(row.name, "{"+string(appendInts(nil, v))+"}")
 		}
 	}
@@ -119,5 +121,9 @@ func indexVectors(indices Shape, at int64) (components int64, batch []int64) {
 	if at == int64(indices.Rank()) {
 		return 1, indices.Dims
 	}
-	return indices.Dims[at], slices.Delete(slices.Clone(indices.Dims), int(at), int(at)+1)
+	return indices.Dims[at], slices.Delete(
+		slices.Clone(indices.Dims),
+		int(at),
+		int(at)+1,
+	)
 }

@@ -205,7 +205,11 @@ func BenchmarkParse(b *testing.B) {
 	var all strings.Builder
 	body := corpus(b)["layernorm.hlo"].Fusions()[0].String()
 	for n := 0; all.Len() < 1<<20; n++ {
-		all.WriteString(strings.Replace(body, "fused_computation", "f"+strings.Repeat("x", n%50)+strings.Repeat("y", n/50), 1))
+		all.WriteString(strings.Replace(
+			body, "fused_computation",
+			"f"+strings.Repeat("x", n%50)+strings.Repeat("y", n/50),
+			1,
+		))
 	}
 	text := []byte("%region_add (x: f32[], y: f32[]) -> f32[] {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT a = f32[] add(x, y)\n}\n" + all.String())
 	b.SetBytes(int64(len(text)))

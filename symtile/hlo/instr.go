@@ -33,7 +33,9 @@ func (p *parser) instr(scope map[string]*Instr) (*Instr, error) {
 		}
 	}
 	if c := p.afterInstr(); c != 0 {
-		return nil, p.failNext("expected , or the end of the line after %s, found %s", i.Op, p.found())
+		return nil, p.failNext(
+			"expected , or the end of the line after %s, found %s", i.Op, p.found(),
+		)
 	}
 	return i, nil
 }
@@ -41,7 +43,8 @@ func (p *parser) instr(scope map[string]*Instr) (*Instr, error) {
 // afterInstr returns the next byte when it may not follow an instruction.
 func (p *parser) afterInstr() byte {
 	p.skipBlanks()
-	if p.at >= len(p.src) || strings.IndexByte("\n;}/", p.src[p.at]) >= 0 {
+	if p.at >= len(p.src) ||
+		strings.IndexByte("\n;}/", p.src[p.at]) >= 0 {
 		return 0
 	}
 	return p.src[p.at]
@@ -89,8 +92,12 @@ func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 	}
 	i.Operands = p.operandList(list)
 	row := opTable[i.Op]
-	if n := len(i.Operands); n < row.minOperands || row.maxOperands >= 0 && n > row.maxOperands {
-		return p.failAt(i, "%s takes %s, %d given", i.Op, row.count(), n)
+	n := len(i.Operands)
+	if n < row.minOperands ||
+		row.maxOperands >= 0 && n > row.maxOperands {
+		return p.failAt(
+			i, "%s takes %s, %d given", i.Op, row.count(), n,
+		)
 	}
 	return nil
 }
@@ -132,7 +139,9 @@ func (p *parser) constant(i *Instr) error {
 }
 
 // operand reads [shape] name.
-func (p *parser) operand(i *Instr, scope map[string]*Instr) (*Instr, error) {
+func (p *parser) operand(
+	i *Instr, scope map[string]*Instr,
+) (*Instr, error) {
 	at := p.nextPosition()
 	if p.shapeNext() {
 		if _, err := p.shape(0); err != nil {
@@ -168,16 +177,21 @@ func (p *parser) shapeNext() bool {
 		end++
 	}
 	_, isType := dtypeNames[string(p.src[p.at:end])]
-	return isType && end < len(p.src) && p.src[end] == '['
+	return isType && end < len(p.src) &&
+		p.src[end] == '['
 }
 
 // definedLater looks for "name =" in the rest of this computation.
 func (p *parser) definedLater(name string) bool {
-	rest := string(p.src[p.at:min(len(p.src), p.at+1<<20)])
+	rest := string(
+		p.src[p.at:min(len(p.src), p.at+1<<20)],
+	)
 	if end := strings.Index(rest, "\n}"); end >= 0 {
 		rest = rest[:end]
 	}
-	return strings.Contains(rest, " "+name+" = ") || strings.Contains(rest, "%"+name+" = ") || strings.Contains(rest, "\n"+name+" = ")
+	return strings.Contains(rest, " "+name+" = ") ||
+		strings.Contains(rest, "%"+name+" = ") ||
+		strings.Contains(rest, "\n"+name+" = ")
 }
 
 // attr reads one name=value.
@@ -204,14 +218,18 @@ func (p *parser) attr(i *Instr) error {
 }
 
 func (p *parser) setAttr(i *Instr, name, text string, at position) (err error) {
-	if ops, limited := typedAttrOps[name]; limited && !slices.Contains(ops, i.Op) {
-		i.Attrs.Other = append(i.Attrs.Other, Attr{name, text})
+	ops, limited := typedAttrOps[name]
+	if limited && !slices.Contains(ops, i.Op) {
+		i.Attrs.Other = append(
+			i.Attrs.Other, Attr{name, text},
+		)
 		return nil
 	}
 	a := &i.Attrs
 	switch name {
 	case "dimensions":
-		if a.Dimensions, err = parseInts(text); err == nil && a.Dimensions == nil {
+		a.Dimensions, err = parseInts(text)
+		if err == nil && a.Dimensions == nil {
 			a.Dimensions = []int64{}
 		}
 		return err
@@ -221,7 +239,8 @@ func (p *parser) setAttr(i *Instr, name, text string, at position) (err error) {
 	case "index":
 		a.Index, err = strconv.Atoi(text)
 		return err
-	case "to_apply", "calls", "body", "condition", "true_computation", "false_computation", "branch_computations", "called_computations", "select", "scatter":
+	case "to_apply", "calls", "body", "condition", "true_computation", "false_computation",
+		"branch_computations", "called_computations", "select", "scatter":
 		return p.callee(i, name, text, at)
 	}
 	if mine, err := setIndexingAttr(i, name, text); mine {
@@ -241,7 +260,9 @@ func (p *parser) callee(i *Instr, attr, text string, at position) error {
 		text = inner
 	}
 	for _, name := range splitList(text) {
-		p.callees = append(p.callees, callee{i, attr, strings.TrimPrefix(name, "%"), at})
+		p.callees = append(p.callees, callee{
+			i, attr, strings.TrimPrefix(name, "%"), at,
+		})
 	}
 	return nil
 }

@@ -16,17 +16,24 @@ type scanner struct {
 	shapes    map[string]Shape // by their text; nil when they are not kept
 }
 
-func (s *scanner) pos() Pos { return Pos{s.file, s.line, s.at - s.lineStart + 1} }
+func (s *scanner) pos() Pos {
+	return Pos{s.file, s.line, s.at - s.lineStart + 1}
+}
 
 // position is a remembered position of a scanner.
 type position struct{ at, line, lineStart int }
 
-func (s *scanner) position() position { return position{s.at, s.line, s.lineStart} }
+func (s *scanner) position() position {
+	return position{s.at, s.line, s.lineStart}
+}
 
 // fail reports an error at p.
 func (s *scanner) fail(p position, format string, args ...any) error {
 	pos := Pos{s.file, p.line, p.at - p.lineStart + 1}
-	return errorAt(s.src, pos, p.lineStart, p.at, fmt.Sprintf(format, args...))
+	return errorAt(
+		s.src, pos, p.lineStart, p.at,
+		fmt.Sprintf(format, args...),
+	)
 }
 
 func (s *scanner) failNext(format string, args ...any) error {
@@ -66,11 +73,16 @@ func (s *scanner) skipBlanks() {
 	}
 }
 
-func (s *scanner) newline() { s.at++; s.line++; s.lineStart = s.at }
+func (s *scanner) newline() {
+	s.at++
+	s.line++
+	s.lineStart = s.at
+}
 
 func (s *scanner) has(text string) bool {
 	end := s.at + len(text)
-	return end <= len(s.src) && string(s.src[s.at:end]) == text
+	return end <= len(s.src) &&
+		string(s.src[s.at:end]) == text
 }
 
 func (s *scanner) skipLine() {
@@ -122,16 +134,24 @@ func (s *scanner) found() string {
 		return "the end of the file"
 	}
 	end := s.at
-	for end < len(s.src) && end < s.at+24 && s.src[end] != '\n' && s.src[end] != ' ' {
+	for end < len(s.src) &&
+		end < s.at+24 &&
+		s.src[end] != '\n' &&
+		s.src[end] != ' ' {
 		end++
 	}
-	return fmt.Sprintf("%q", s.src[s.at:max(end, s.at+1)])
+	return fmt.Sprintf(
+		"%q",
+		s.src[s.at:max(end, s.at+1)],
+	)
 }
 
 // nameBytes are letters, digits, _, . and -.
 var nameBytes = func() (is [256]bool) {
 	for c := range is {
-		is[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
+		is[c] = c >= 'a' && c <= 'z' ||
+			c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			c == '_' || c == '.' || c == '-'
 	}
 	return is
 }()
@@ -149,7 +169,9 @@ func (s *scanner) nameText(what string) ([]byte, error) {
 	s.skip()
 	s.accept("%")
 	start := s.at
-	for s.at < len(s.src) && nameBytes[s.src[s.at]] && !(s.src[s.at] == '-' && s.has("->")) {
+	for s.at < len(s.src) &&
+		nameBytes[s.src[s.at]] &&
+		!(s.src[s.at] == '-' && s.has("->")) {
 		s.at++
 	}
 	if s.at == start {
@@ -161,7 +183,11 @@ func (s *scanner) nameText(what string) ([]byte, error) {
 	return s.src[start:s.at], nil
 }
 
-var closing = map[byte]byte{'(': ')', '[': ']', '{': '}'}
+var closing = map[byte]byte{
+	'(': ')',
+	'[': ']',
+	'{': '}',
+}
 
 // raw reads text up to a delimiter at depth 0 (a comma, a semicolon, a closing
 // bracket or the end of the line), brackets balanced and strings respected.
@@ -186,10 +212,14 @@ func (s *scanner) raw() (string, error) {
 				return string(bytes.TrimSpace(s.src[start:s.at])), nil
 			}
 			if stack[len(stack)-1] != c {
-				return "", s.fail(s.position(), "expected %q to close the bracket, found %q", stack[len(stack)-1], c)
+				return "", s.fail(
+					s.position(), "expected %q to close the bracket, found %q",
+					stack[len(stack)-1], c,
+				)
 			}
 			stack = stack[:len(stack)-1]
-		case len(stack) == 0 && (c == ',' || c == ';' || c == '\n'):
+		case len(stack) == 0 &&
+			(c == ',' || c == ';' || c == '\n'):
 			return string(bytes.TrimSpace(s.src[start:s.at])), nil
 		}
 		if c == '\n' {

@@ -45,7 +45,8 @@ type literalScanner struct {
 
 // next returns the next token: a bracket or a word; commas and blanks separate.
 func (p *literalScanner) next() string {
-	for p.at < len(p.text) && strings.IndexByte(", \t\r\n", p.text[p.at]) >= 0 {
+	for p.at < len(p.text) &&
+		strings.IndexByte(", \t\r\n", p.text[p.at]) >= 0 {
 		p.at++
 	}
 	if p.at >= len(p.text) {
@@ -104,7 +105,10 @@ func (p *literalScanner) array(l *Literal, depth int) error {
 		}
 	}
 	if tok := p.next(); tok != "}" {
-		return fmt.Errorf("expected } after %d elements of dimension %d of %s, found %q", l.Shape.Dims[depth], depth, l.Shape, tok)
+		return fmt.Errorf(
+			"expected } after %d elements of dimension %d of %s, found %q",
+			l.Shape.Dims[depth], depth, l.Shape, tok,
+		)
 	}
 	return nil
 }
@@ -113,7 +117,9 @@ func (p *literalScanner) element(l *Literal) error {
 	tok := p.next()
 	switch d := l.Shape.DType; {
 	case tok == "":
-		return fmt.Errorf("%s needs %d elements; the literal ends early", l.Shape, l.Shape.Elements())
+		return fmt.Errorf(
+			"%s needs %d elements; the literal ends early", l.Shape, l.Shape.Elements(),
+		)
 	case d.IsComplex():
 		return p.complexElement(l, tok)
 	case d.IsFloat():
@@ -121,7 +127,9 @@ func (p *literalScanner) element(l *Literal) error {
 		l.Floats = append(l.Floats, d.RoundFloat(v))
 		return err
 	case d == Pred && (tok == "true" || tok == "false"):
-		l.Ints = append(l.Ints, int64(len("false")-len(tok)))
+		l.Ints = append(
+			l.Ints, int64(len("false")-len(tok)),
+		)
 		return nil
 	}
 	v, err := parseInt(tok, l.Shape.DType)
@@ -132,7 +140,8 @@ func (p *literalScanner) element(l *Literal) error {
 func (p *literalScanner) complexElement(l *Literal, tok string) error {
 	re, im := tok, "0"
 	if tok == "(" {
-		re, im = p.next(), p.next()
+		re = p.next()
+		im = p.next()
 		if end := p.next(); end != ")" {
 			return fmt.Errorf("a complex element is (re, im), found %q", end)
 		}
@@ -143,7 +152,10 @@ func (p *literalScanner) complexElement(l *Literal, tok string) error {
 	}
 	i, err := parseFloat(im)
 	part := l.Shape.DType.componentType()
-	l.Complex = append(l.Complex, complex(part.RoundFloat(r), part.RoundFloat(i)))
+	l.Complex = append(
+		l.Complex,
+		complex(part.RoundFloat(r), part.RoundFloat(i)),
+	)
 	return err
 }
 
@@ -227,12 +239,24 @@ func (l *Literal) appendElement(b []byte, at int) []byte {
 	case d == Pred:
 		return strconv.AppendBool(b, l.Ints[at] != 0)
 	case d == U64:
-		return strconv.AppendUint(b, uint64(l.Ints[at]), 10)
+		return strconv.AppendUint(
+			b, uint64(l.Ints[at]), 10,
+		)
 	case d.IsFloat():
 		return appendFloat(b, l.Floats[at], d)
 	case d.IsComplex():
-		b = append(appendFloat(append(b, '('), real(l.Complex[at]), d.componentType()), ", "...)
-		return append(appendFloat(b, imag(l.Complex[at]), d.componentType()), ')')
+		b = append(
+			appendFloat(
+				append(b, '('),
+				real(l.Complex[at]),
+				d.componentType(),
+			),
+			", "...,
+		)
+		return append(
+			appendFloat(b, imag(l.Complex[at]), d.componentType()),
+			')',
+		)
 	}
 	return strconv.AppendInt(b, l.Ints[at], 10)
 }
@@ -255,5 +279,8 @@ func appendFloat(b []byte, v float64, d DType) []byte {
 	case math.IsInf(v, -1):
 		return append(b, "-inf"...)
 	}
-	return strconv.AppendFloat(b, v, 'g', -1, max(32, d.Bits()))
+	return strconv.AppendFloat(
+		b, v, 'g', -1,
+		max(32, d.Bits()),
+	)
 }

@@ -7,8 +7,10 @@ func (c *Computation) Monoid() (Opcode, bool) {
 	if len(c.Params) != 2 || len(root.Operands) != 2 {
 		return "", false
 	}
-	x, y := root.Operands[0], root.Operands[1]
-	if !(x == c.Params[0] && y == c.Params[1] || x == c.Params[1] && y == c.Params[0]) {
+	x := root.Operands[0]
+	y := root.Operands[1]
+	if !(x == c.Params[0] && y == c.Params[1] ||
+		x == c.Params[1] && y == c.Params[0]) {
 		return "", false
 	}
 	switch root.Op {

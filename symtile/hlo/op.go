@@ -138,7 +138,9 @@ func editDistance(a, b string) int {
 				replace++
 			}
 			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+			row[j+1] = min(
+				replace, row[j]+1, row[j+1]+1,
+			)
 		}
 	}
 	return row[len(b)]

@@ -36,7 +36,16 @@ type parser struct {
 }
 
 func newParser(file string, src []byte) *parser {
-	return &parser{scanner: scanner{file: file, src: src, line: 1, shapes: map[string]Shape{}}, module: &Module{}, byName: map[string]*Computation{}}
+	return &parser{
+		scanner: scanner{
+			file:   file,
+			src:    src,
+			line:   1,
+			shapes: map[string]Shape{},
+		},
+		module: &Module{},
+		byName: map[string]*Computation{},
+	}
 }
 
 const slabSize = 64 // instructions made at once, which is cheaper than one by one
@@ -98,7 +107,9 @@ func (p *parser) file() error {
 // word consumes text when it comes next as a whole word.
 func (p *parser) word(text string) bool {
 	end := p.at + len(text)
-	return p.has(text) && (end == len(p.src) || !isNameByte(p.src[end])) && p.accept(text)
+	return p.has(text) &&
+		(end == len(p.src) || !isNameByte(p.src[end])) &&
+		p.accept(text)
 }
 
 func (p *parser) header() error {
@@ -175,7 +186,9 @@ func (p *parser) bareComputation(start position) error {
 	if err := p.body(c, start); err != nil {
 		return err
 	}
-	return p.define(c, len(p.module.Computations) == 0, start)
+	return p.define(
+		c, len(p.module.Computations) == 0, start,
+	)
 }
 
 func (p *parser) define(c *Computation, entry bool, start position) error {
@@ -183,7 +196,9 @@ func (p *parser) define(c *Computation, entry bool, start position) error {
 		return p.fail(start, "computation %s is defined twice", c.Name)
 	}
 	if entry && p.module.Entry != nil {
-		return p.fail(start, "%s is a second ENTRY; %s is the first", c.Name, p.module.Entry.Name)
+		return p.fail(
+			start, "%s is a second ENTRY; %s is the first", c.Name, p.module.Entry.Name,
+		)
 	}
 	if entry {
 		p.module.Entry = c
@@ -228,7 +243,10 @@ func (p *parser) balanced() (string, error) {
 		case c == ',' || c == ';':
 			p.at++
 		default:
-			return "", p.fail(p.position(), "expected %q to close the bracket, found %q", closing[p.src[start]], c)
+			return "", p.fail(
+				p.position(), "expected %q to close the bracket, found %q",
+				closing[p.src[start]], c,
+			)
 		}
 	}
 }
@@ -243,7 +261,9 @@ func (p *parser) body(c *Computation, start position) error {
 		if p.accept(";") {
 			continue
 		}
-		if c.Name == "main" && !p.has("ROOT ") && !p.assigns() {
+		if c.Name == "main" &&
+			!p.has("ROOT ") &&
+			!p.assigns() {
 			break // a bare list ends where a computation starts
 		}
 		isRoot := p.word("ROOT")
@@ -290,13 +310,17 @@ func (p *parser) params(c *Computation) error {
 			continue
 		}
 		if first := byNumber[i.Attrs.Param]; first != nil {
-			return p.failAt(i, "%s and %s are both parameter %d", first.Name, i.Name, i.Attrs.Param)
+			return p.failAt(
+				i, "%s and %s are both parameter %d", first.Name, i.Name, i.Attrs.Param,
+			)
 		}
 		byNumber[i.Attrs.Param] = i
 	}
 	for n := range len(byNumber) {
 		if byNumber[n] == nil {
-			return p.failAt(c.Root, "%s has %d parameters but none is number %d", c.Name, len(byNumber), n)
+			return p.failAt(
+				c.Root, "%s has %d parameters but none is number %d", c.Name, len(byNumber), n,
+			)
 		}
 		c.Params = append(c.Params, byNumber[n])
 	}

@@ -49,7 +49,9 @@ func BenchmarkParseLarge(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/instr")
+				b.ReportMetric(
+					float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/instr",
+				)
 			})
 		}
 	}

@@ -52,7 +52,10 @@ func (c *Computation) String() string {
 
 // String prints the instruction on one line.
 func (i *Instr) String() string {
-	return string(i.append(nil, printOptions{instr: func(o *Instr) string { return o.Name }, comp: func(c *Computation) string { return c.Name }}))
+	return string(i.append(nil, printOptions{
+		instr: func(o *Instr) string { return o.Name },
+		comp:  func(c *Computation) string { return c.Name },
+	}))
 }
 
 // printOptions says how things are named and what is left out.
@@ -86,7 +89,10 @@ func (i *Instr) append(b []byte, p printOptions) []byte {
 func (i *Instr) appendAttrs(b []byte, p printOptions) []byte {
 	put := func(name, value string) {
 		if value != "" {
-			b = append(append(append(append(b, ", "...), name...), '='), value...)
+			b = append(
+				append(append(append(b, ", "...), name...), '='),
+				value...,
+			)
 		}
 	}
 	a := &i.Attrs
@@ -120,7 +126,9 @@ func (i *Instr) appendAttrs(b []byte, p printOptions) []byte {
 	i.appendBranches(put, p)
 	others := a.Other
 	if p.canonical && len(others) > 1 {
-		others = slices.SortedStableFunc(slices.Values(others), func(x, y Attr) int { return strings.Compare(x.Name, y.Name) })
+		others = slices.SortedStableFunc(slices.Values(others), func(x, y Attr) int {
+			return strings.Compare(x.Name, y.Name)
+		})
 	}
 	for _, o := range others {
 		if !p.canonical || i.isSemantic(o.Name) {
@@ -138,7 +146,8 @@ var branchAttrNames = map[Opcode][]string{
 
 func (i *Instr) appendBranches(put func(name, value string), p printOptions) {
 	names := branchAttrNames[i.Op]
-	if i.Op == OpConditional && len(i.Operands) > 0 && i.Operands[0].Shape.DType == Pred {
+	if i.Op == OpConditional && len(i.Operands) > 0 &&
+		i.Operands[0].Shape.DType == Pred {
 		names = []string{"true_computation", "false_computation"}
 	}
 	if len(names) == len(i.Attrs.Branches) {

@@ -23,7 +23,8 @@ func (p *parser) resolve() error {
 func (c callee) set(target *Computation) {
 	a := &c.instr.Attrs
 	switch {
-	case c.attr == "calls", c.attr == "to_apply" && c.instr.Op == OpCall:
+	case c.attr == "calls",
+		c.attr == "to_apply" && c.instr.Op == OpCall:
 		a.Calls = target
 	case c.attr == "to_apply", c.attr == "scatter":
 		a.ToApply = target
@@ -45,20 +46,47 @@ var shorthand = map[string]Opcode{
 // scalarCallee makes the binary scalar computation a shorthand stands for.
 func (p *parser) scalarCallee(c callee) *Computation {
 	op, ok := shorthand[c.name]
-	if !ok || c.attr != "to_apply" && c.attr != "scatter" || len(c.instr.Operands) == 0 {
+	if !ok || c.attr != "to_apply" && c.attr != "scatter" ||
+		len(c.instr.Operands) == 0 {
 		return nil
 	}
-	scalar := Shape{DType: c.instr.Operands[0].Shape.DType}
+	scalar := Shape{
+		DType: c.instr.Operands[0].Shape.DType,
+	}
 	name := fmt.Sprintf("%s.%s", c.name, scalar.DType)
 	if made := p.byName[name]; made != nil {
 		return made
 	}
-	a := &Instr{Name: "a", Op: OpParameter, Shape: scalar, Pos: c.instr.Pos}
-	b := &Instr{Name: "b", Op: OpParameter, Shape: scalar, Pos: c.instr.Pos, Attrs: Attrs{Param: 1}}
-	root := &Instr{Name: "r", Op: op, Shape: scalar, Operands: []*Instr{a, b}, Pos: c.instr.Pos}
-	made := &Computation{Name: name, Instrs: []*Instr{a, b, root}, Params: []*Instr{a, b}, Root: root}
+	a := &Instr{
+		Name:  "a",
+		Op:    OpParameter,
+		Shape: scalar,
+		Pos:   c.instr.Pos,
+	}
+	b := &Instr{
+		Name:  "b",
+		Op:    OpParameter,
+		Shape: scalar,
+		Pos:   c.instr.Pos,
+		Attrs: Attrs{Param: 1},
+	}
+	root := &Instr{
+		Name:     "r",
+		Op:       op,
+		Shape:    scalar,
+		Operands: []*Instr{a, b},
+		Pos:      c.instr.Pos,
+	}
+	made := &Computation{
+		Name:   name,
+		Instrs: []*Instr{a, b, root},
+		Params: []*Instr{a, b},
+		Root:   root,
+	}
 	p.byName[name] = made
-	p.module.Computations = append([]*Computation{made}, p.module.Computations...)
+	p.module.Computations = append(
+		[]*Computation{made}, p.module.Computations...,
+	)
 	return made
 }
 
@@ -122,10 +150,14 @@ func (i *Instr) check() error {
 	if row.check == nil {
 		return nil
 	}
-	if i.Op != OpTuple && i.Op != OpGetTupleElement && i.Op != OpFusion && i.Op != OpCall && i.Op != OpOptimizationBarrier && i.Op != OpCopy {
+	if i.Op != OpTuple && i.Op != OpGetTupleElement &&
+		i.Op != OpFusion && i.Op != OpCall &&
+		i.Op != OpOptimizationBarrier && i.Op != OpCopy {
 		for _, o := range i.Operands {
 			if !o.Shape.DType.IsArray() {
-				return fmt.Errorf("%s cannot take %s, which is %s", i.Op, o.Name, o.Shape)
+				return fmt.Errorf(
+					"%s cannot take %s, which is %s", i.Op, o.Name, o.Shape,
+				)
 			}
 		}
 	}

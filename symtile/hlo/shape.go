@@ -100,7 +100,10 @@ func (s Shape) checkSize() error {
 			return fmt.Errorf("%s has more than 2^63 elements", s)
 		}
 	}
-	if hi, lo := bits.Mul64(n, uint64(max(s.DType.Size(), 1))); hi != 0 || lo > math.MaxInt64 {
+	hi, lo := bits.Mul64(
+		n, uint64(max(s.DType.Size(), 1)),
+	)
+	if hi != 0 || lo > math.MaxInt64 {
 		return fmt.Errorf("%s has more than 2^63 bytes", s)
 	}
 	return nil
@@ -109,20 +112,25 @@ func (s Shape) checkSize() error {
 // Equal says whether s and t have the same type, extents and layout; an absent
 // layout is the descending one.
 func (s Shape) Equal(t Shape) bool {
-	return s.SameDims(t) && s.DType == t.DType && s.sameLayout(t) &&
+	return s.SameDims(t) && s.DType == t.DType &&
+		s.sameLayout(t) &&
 		slices.EqualFunc(s.Tuple, t.Tuple, Shape.Equal)
 }
 
 // SameDims says whether the extents are equal, whatever the types.
-func (s Shape) SameDims(t Shape) bool { return slices.Equal(s.Dims, t.Dims) }
+func (s Shape) SameDims(t Shape) bool {
+	return slices.Equal(s.Dims, t.Dims)
+}
 
 // Compatible is Equal but for layouts.
 func (s Shape) Compatible(t Shape) bool {
-	return s.DType == t.DType && s.SameDims(t) && slices.EqualFunc(s.Tuple, t.Tuple, Shape.Compatible)
+	return s.DType == t.DType && s.SameDims(t) &&
+		slices.EqualFunc(s.Tuple, t.Tuple, Shape.Compatible)
 }
 
 func (s Shape) sameLayout(t Shape) bool {
-	return slices.Equal(s.MinorToMajor(), t.MinorToMajor()) && s.Layout.Rest == t.Layout.Rest &&
+	return slices.Equal(s.MinorToMajor(), t.MinorToMajor()) &&
+		s.Layout.Rest == t.Layout.Rest &&
 		slices.EqualFunc(s.Layout.Tiles, t.Layout.Tiles, slices.Equal[[]int64])
 }
 
@@ -196,7 +204,10 @@ func (s Shape) append(b []byte) []byte {
 		b = append(b, ":T"...)
 		for _, t := range s.Layout.Tiles {
 			b = append(b, '(')
-			b = append(b, strings.ReplaceAll(string(appendInts(nil, t)), "-1", "*")...)
+			b = append(
+				b,
+				strings.ReplaceAll(string(appendInts(nil, t)), "-1", "*")...,
+			)
 			b = append(b, ')')
 		}
 	} else if s.Layout.Rest != "" {

@@ -33,7 +33,9 @@ func (s *scanner) shapeEnd() int {
 	end := s.at
 	for ; end < min(len(s.src), s.at+80); end++ {
 		switch c := s.src[end]; {
-		case c == ']' && (end+1 == len(s.src) || s.src[end+1] != '{'), c == '}':
+		case c == ']' &&
+			(end+1 == len(s.src) || s.src[end+1] != '{'),
+			c == '}':
 			return end + 1
 		case c == '(' || c == '\n':
 			return s.at
@@ -68,7 +70,10 @@ func (s *scanner) arrayShape() (Shape, error) {
 	return shape, nil
 }
 
-func (s *scanner) nextPosition() position { s.skip(); return s.position() }
+func (s *scanner) nextPosition() position {
+	s.skip()
+	return s.position()
+}
 
 func (s *scanner) tupleShape(depth int) (Shape, error) {
 	shape := Shape{DType: Tuple}
@@ -120,10 +125,14 @@ func (s *scanner) integer() (int64, error) {
 	if s.at < len(s.src) && s.src[s.at] == '-' {
 		s.at++
 	}
-	for s.at < len(s.src) && s.src[s.at] >= '0' && s.src[s.at] <= '9' {
+	for s.at < len(s.src) &&
+		s.src[s.at] >= '0' &&
+		s.src[s.at] <= '9' {
 		s.at++
 	}
-	v, err := strconv.ParseInt(string(s.src[start:s.at]), 10, 64)
+	v, err := strconv.ParseInt(
+		string(s.src[start:s.at]), 10, 64,
+	)
 	if err != nil {
 		found := s.src[start:s.at]
 		s.at = start
@@ -157,7 +166,8 @@ func (s *scanner) layout(rank int) (Layout, error) {
 		seen[d] = true
 		l.MinorToMajor = append(l.MinorToMajor, int(d))
 	}
-	if len(l.MinorToMajor) != rank && (rank == 0 || len(l.MinorToMajor) != 0) {
+	if len(l.MinorToMajor) != rank &&
+		(rank == 0 || len(l.MinorToMajor) != 0) {
 		return l, s.fail(p, "a layout lists each of the %d dimensions once", rank)
 	}
 	if s.accept(":") {
@@ -181,7 +191,8 @@ func (s *scanner) layoutTiles(l *Layout) error {
 				}
 				t := int64(-1)
 				if !s.accept("*") {
-					p, err := s.nextPosition(), error(nil)
+					p := s.nextPosition()
+					err := error(nil)
 					if t, err = s.integer(); err != nil {
 						return err
 					}

@@ -12,7 +12,10 @@ import (
 func isStableHLO(src []byte) bool {
 	s := scanner{src: src, line: 1}
 	s.skip()
-	for _, opening := range []string{"module @", "module attributes", "module {", "func.func", "sdy.mesh", "\"builtin.module\"", "builtin.module", "#", "!", "{-#", "ML\xefR"} {
+	for _, opening := range []string{
+		"module @", "module attributes", "module {", "func.func", "sdy.mesh", "\"builtin.module\"",
+		"builtin.module", "#", "!", "{-#", "ML\xefR",
+	} {
 		if s.has(opening) {
 			return true
 		}
@@ -132,7 +135,8 @@ func (m *mlir) skipLineBalanced() {
 		case c == '\n' && depth <= 0:
 			return
 		case c == '\n':
-			m.line, m.lineStart = m.line+1, m.at+1
+			m.line = m.line + 1
+			m.lineStart = m.at + 1
 		}
 	}
 }
@@ -232,7 +236,8 @@ func (m *mlir) location() error {
 func (m *mlir) function() error {
 	f := &function{}
 	for _, word := range []string{"public", "private", "nested"} {
-		f.private = m.word(word) && word == "private" || f.private
+		f.private = m.word(word) && word == "private" ||
+			f.private
 	}
 	f.at = m.nextPosition()
 	name, err := m.symbol()
@@ -320,11 +325,18 @@ func (m *mlir) genericFunction() error {
 
 func (m *mlir) checkReturn(b *block, want []Shape, at position) error {
 	if len(b.returned) != len(want) {
-		return m.fail(at, "@%s returns %d values and declares %d", b.comp.Name, len(b.returned), len(want))
+		return m.fail(
+			at, "@%s returns %d values and declares %d",
+			b.comp.Name,
+			len(b.returned), len(want),
+		)
 	}
 	for k, i := range b.returned {
 		if !i.Shape.Compatible(want[k]) {
-			return m.fail(at, "@%s returns %s as result %d and declares %s", b.comp.Name, i.Shape, k, want[k])
+			return m.fail(
+				at, "@%s returns %s as result %d and declares %s",
+				b.comp.Name, i.Shape, k, want[k],
+			)
 		}
 	}
 	return nil
@@ -335,7 +347,10 @@ func (m *mlir) finish() error {
 	for _, c := range m.calls {
 		f := m.funcs[c.symbol]
 		if f == nil {
-			return m.fail(c.at, "there is no function @%s%s", c.symbol, m.didYouMean(c.symbol))
+			return m.fail(
+				c.at, "there is no function @%s%s",
+				c.symbol, m.didYouMean(c.symbol),
+			)
 		}
 		if f.comp == nil {
 			return m.fail(c.at, "@%s is declared without a body", c.symbol)
@@ -357,7 +372,10 @@ func (m *mlir) finish() error {
 }
 
 func (m *mlir) didYouMean(symbol string) string {
-	if near := Nearest(symbol, m.symbols(func(*function) bool { return true })); near != "" {
+	near := Nearest(
+		symbol, m.symbols(func(*function) bool { return true }),
+	)
+	if near != "" {
 		return fmt.Sprintf(" (did you mean @%s?)", near)
 	}
 	return ""
@@ -368,14 +386,19 @@ func (m *mlir) entry() (*Computation, error) {
 	if f := m.funcs["main"]; f != nil && f.comp != nil {
 		return f.comp, nil
 	}
-	public := m.symbols(func(f *function) bool { return !f.private && f.comp != nil })
+	public := m.symbols(func(f *function) bool {
+		return !f.private && f.comp != nil
+	})
 	switch len(public) {
 	case 0:
 		return nil, m.fail(position{line: 1}, "there is no function here to start from; expected func.func public @main")
 	case 1:
 		return m.funcs[public[0]].comp, nil
 	}
-	return nil, m.fail(m.funcs[public[1]].at, "the module has no @main and more than one public function: @%s", strings.Join(public[:min(len(public), 8)], ", @"))
+	return nil, m.fail(
+		m.funcs[public[1]].at, "the module has no @main and more than one public function: @%s",
+		strings.Join(public[:min(len(public), 8)], ", @"),
+	)
 }
 
 // symbols lists functions in the order of the file.
@@ -386,7 +409,9 @@ func (m *mlir) symbols(wanted func(*function) bool) []string {
 			names = append(names, name)
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return m.funcs[a].at.at - m.funcs[b].at.at })
+	slices.SortFunc(names, func(a, b string) int {
+		return m.funcs[a].at.at - m.funcs[b].at.at
+	})
 	return names
 }
 
@@ -409,7 +434,9 @@ func (m *mlir) symbol() (string, error) {
 func (m *mlir) bareWord(what string) (string, error) {
 	m.skip()
 	start := m.at
-	for m.at < len(m.src) && (isNameByte(m.src[m.at]) && m.src[m.at] != '-' || m.src[m.at] == '$') {
+	for m.at < len(m.src) &&
+		(isNameByte(m.src[m.at]) &&
+			m.src[m.at] != '-' || m.src[m.at] == '$') {
 		m.at++
 	}
 	if m.at == start {
@@ -447,7 +474,9 @@ func unescaped(text string) string {
 		case text[k] != '\\' || k+1 == len(text):
 			b.WriteByte(text[k])
 			continue
-		case k+2 < len(text) && isHex(text[k+1]) && isHex(text[k+2]):
+		case k+2 < len(text) &&
+			isHex(text[k+1]) &&
+			isHex(text[k+2]):
 			fmt.Sscanf(text[k+1:k+3], "%02x", &code)
 			b.WriteByte(code)
 			k += 2
@@ -465,7 +494,10 @@ func unescaped(text string) string {
 	return b.String()
 }
 
-func isHex(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' ||
+		c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
 
 // word consumes text when it comes next as a whole word.
 func (m *mlir) word(text string) bool {

@@ -30,7 +30,9 @@ func (a mlirAttrs) find(names ...string) (span, bool) {
 	return span{}, false
 }
 
-func (m *mlir) text(s span) string { return strings.TrimSpace(string(m.src[s.at:s.end])) }
+func (m *mlir) text(s span) string {
+	return strings.TrimSpace(string(m.src[s.at:s.end]))
+}
 
 // unquoted is the text of a string attribute, or of any other as it stands.
 func (m *mlir) unquoted(s span) string {
@@ -93,7 +95,8 @@ func (m *mlir) value() (span, error) {
 	s := span{position: m.nextPosition()}
 	for m.peek() != 0 {
 		switch c := m.src[m.at]; {
-		case c == ',' || c == '>' || c == ')' || c == ']' || c == '}':
+		case c == ',' || c == '>' || c == ')' ||
+			c == ']' || c == '}':
 			s.end = m.at
 			return s, nil
 		case c == '-' && m.has("->"):
@@ -109,7 +112,12 @@ func (m *mlir) value() (span, error) {
 	return s, m.fail(s.position, "the value that starts here never ends")
 }
 
-var angled = map[byte]byte{'(': ')', '[': ']', '{': '}', '<': '>'}
+var angled = map[byte]byte{
+	'(': ')',
+	'[': ']',
+	'{': '}',
+	'<': '>',
+}
 
 // group passes over one bracketed text, string or word.
 func (m *mlir) group() (span, error) {
@@ -149,16 +157,23 @@ func (m *mlir) group() (span, error) {
 // within reads the text of a span and comes back.
 func (m *mlir) within(s span, read func() error) error {
 	saved := m.position()
-	m.at, m.line, m.lineStart = s.at, s.line, s.lineStart
+	m.at = s.at
+	m.line = s.line
+	m.lineStart = s.lineStart
 	err := read()
-	m.at, m.line, m.lineStart = saved.at, saved.line, saved.lineStart
+	m.at = saved.at
+	m.line = saved.line
+	m.lineStart = saved.lineStart
 	return err
 }
 
 // ints reads 3, 3 : i64, [0, 1], array<i64: 0, 1>, dense<[0, 1]> : tensor<2xi64>,
 // lists of those, and true and false as 1 and 0.
 func (m *mlir) ints(s span) (v []int64, err error) {
-	err = m.within(s, func() error { v, err = m.intList(nil, 0); return err })
+	err = m.within(s, func() error {
+		v, err = m.intList(nil, 0)
+		return err
+	})
 	if err == nil && v == nil {
 		v = []int64{}
 	}
@@ -188,7 +203,9 @@ func (m *mlir) intList(v []int64, depth int) ([]int64, error) {
 	return append(v, n), err
 }
 
-func (m *mlir) intItems(v []int64, end string, depth int) (_ []int64, err error) {
+func (m *mlir) intItems(
+	v []int64, end string, depth int,
+) (_ []int64, err error) {
 	for first := true; !m.accept(end); first = false {
 		if !first {
 			if err = m.expect(","); err != nil {
@@ -211,7 +228,9 @@ func (m *mlir) denseInts(v []int64) ([]int64, error) {
 		return nil, err
 	}
 	n := l.Shape.Elements()
-	if l.Elided || l.Ints == nil && n > 0 || n > maxAttrInts {
+	if l.Elided ||
+		l.Ints == nil && n > 0 ||
+		n > maxAttrInts {
 		return nil, m.fail(at, "expected at most %d integers", maxAttrInts)
 	}
 	if !splat {
@@ -233,7 +252,8 @@ func lastEnumWord(text string) string {
 // sub reads the names and values of #stablehlo.dot<a = …, b = …>, <a = …> or {a = …}.
 func (m *mlir) sub(s span) (all mlirAttrs, err error) {
 	err = m.within(s, func() error {
-		for m.peek() != '<' && m.peek() != '{' && m.at < s.end {
+		for m.peek() != '<' &&
+			m.peek() != '{' && m.at < s.end {
 			m.at++
 		}
 		end := angled[m.peek()]
@@ -248,7 +268,9 @@ func (m *mlir) sub(s span) (all mlirAttrs, err error) {
 }
 
 // braces prints v as HLO does: {1,2}.
-func braces(v []int64) string { return "{" + string(appendInts(nil, v)) + "}" }
+func braces(v []int64) string {
+	return "{" + string(appendInts(nil, v)) + "}"
+}
 
 // windowSizes prints 3x3.
 func windowSizes(v []int64) string {

@@ -31,7 +31,13 @@ func (m *mlir) newBlock(name string, outer *block) *block {
 	if outer == nil {
 		n = m.instrsUntil("\n  }")
 	}
-	return &block{comp: &Computation{Name: name}, outer: outer, values: make(map[string]*Instr, n), names: make(map[string]int, n), at: m.nextPosition()}
+	return &block{
+		comp:   &Computation{Name: name},
+		outer:  outer,
+		values: make(map[string]*Instr, n),
+		names:  make(map[string]int, n),
+		at:     m.nextPosition(),
+	}
 }
 
 // UniqueName returns name, followed by a period and a number where it is taken,
@@ -51,9 +57,15 @@ func UniqueName(taken map[string]int, name string) string {
 }
 
 // add appends an instruction.
-func (m *mlir) add(b *block, at position, name string, op Opcode, shape Shape, operands ...*Instr) *Instr {
-	i := m.newInstr(Pos{m.scanner.file, at.line, at.at - at.lineStart + 1})
-	i.Name, i.Op, i.Shape, i.Operands = UniqueName(b.names, name), op, shape, m.operandList(operands)
+func (m *mlir) add(
+	b *block, at position, name string, op Opcode,
+	shape Shape, operands ...*Instr,
+) *Instr {
+	i := m.newInstr(Pos{
+		m.scanner.file, at.line, at.at - at.lineStart + 1,
+	})
+	i.Name, i.Op, i.Shape, i.Operands = UniqueName(b.names, name),
+		op, shape, m.operandList(operands)
 	b.comp.Instrs = append(b.comp.Instrs, i)
 	return i
 }
@@ -103,8 +115,12 @@ func (m *mlir) argument() (a mlirArg, err error) {
 }
 
 // region reads { ^bb0(arguments): operations } inside outer.
-func (m *mlir) region(outer *block, name string, args []mlirArg) (*block, error) {
-	b := m.newBlock(fmt.Sprintf("%s.%s", outer.comp.Name, name), outer)
+func (m *mlir) region(
+	outer *block, name string, args []mlirArg,
+) (*block, error) {
+	b := m.newBlock(
+		fmt.Sprintf("%s.%s", outer.comp.Name, name), outer,
+	)
 	return b, m.regionWith(b, args)
 }
 
@@ -167,7 +183,9 @@ func (m *mlir) bindArg(b *block, a mlirArg, number int) error {
 	if name == "" {
 		return m.fail(b.at, "argument %d has no name", number)
 	}
-	i := m.add(b, a.at, hloName(name), OpParameter, a.shape)
+	i := m.add(
+		b, a.at, hloName(name), OpParameter, a.shape,
+	)
 	i.Attrs.Param = number
 	b.args = append(b.args, i)
 	b.comp.Params = append(b.comp.Params, i)
@@ -218,12 +236,21 @@ func (b *block) capture(outer *Instr) *Instr {
 			return c.inner
 		}
 	}
-	inner := &Instr{Name: UniqueName(b.names, outer.Name), Op: OpParameter, Shape: outer.Shape, Pos: outer.Pos}
+	inner := &Instr{
+		Name:  UniqueName(b.names, outer.Name),
+		Op:    OpParameter,
+		Shape: outer.Shape,
+		Pos:   outer.Pos,
+	}
 	switch {
 	case outer.Op == OpConstant:
-		inner.Op, inner.Literal = outer.Op, outer.Literal
-	case outer.Op == OpBroadcast && outer.Operands[0].Op == OpConstant:
-		inner.Op, inner.Attrs, inner.Operands = outer.Op, outer.Attrs, []*Instr{b.capture(outer.Operands[0])}
+		inner.Op = outer.Op
+		inner.Literal = outer.Literal
+	case outer.Op == OpBroadcast &&
+		outer.Operands[0].Op == OpConstant:
+		inner.Op, inner.Attrs, inner.Operands = outer.Op, outer.Attrs, []*Instr{
+			b.capture(outer.Operands[0]),
+		}
 	default:
 		b.captures = append(b.captures, capture{outer, inner})
 	}
@@ -234,7 +261,10 @@ func (b *block) capture(outer *Instr) *Instr {
 // checkCaptures refuses captures where HLO has no way to pass them.
 func (m *mlir) checkCaptures(o *mlirOp, r *block) error {
 	if len(r.captures) > 0 {
-		return m.fail(r.at, "the region of %s uses %%%s from outside; only its arguments and constants can be used there", o.name, r.captures[0].outer.Name)
+		return m.fail(
+			r.at, "the region of %s uses %%%s from outside; only its arguments and constants can be used there",
+			o.name, r.captures[0].outer.Name,
+		)
 	}
 	return nil
 }
@@ -250,13 +280,19 @@ func (m *mlir) setRoot(b *block, o *mlirOp) {
 }
 
 func (m *mlir) tuple(b *block, at position, elements []*Instr) *Instr {
-	t := m.add(b, at, "tuple", OpTuple, Shape{DType: Tuple}, elements...)
+	t := m.add(
+		b, at, "tuple", OpTuple, Shape{DType: Tuple}, elements...,
+	)
 	t.Shape.Tuple = operandShapes(t)
 	return t
 }
 
 func (m *mlir) element(b *block, at position, tuple *Instr, k int) *Instr {
-	i := m.add(b, at, fmt.Sprintf("%s_%d", tuple.Name, k), OpGetTupleElement, tuple.Shape.Tuple[k], tuple)
+	i := m.add(
+		b, at,
+		fmt.Sprintf("%s_%d", tuple.Name, k), OpGetTupleElement,
+		tuple.Shape.Tuple[k], tuple,
+	)
 	i.Attrs.Index = k
 	return i
 }

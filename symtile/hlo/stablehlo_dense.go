@@ -22,7 +22,10 @@ func (m *mlir) dense() (l *Literal, splat bool, err error) {
 		return nil, false, err
 	}
 	l = &Literal{Shape: shape}
-	err = m.within(span{body, end}, func() error { splat, err = m.denseBody(l, end); return err })
+	err = m.within(span{body, end}, func() error {
+		splat, err = m.denseBody(l, end)
+		return err
+	})
 	return l, splat, err
 }
 
@@ -57,7 +60,9 @@ func (m *mlir) denseBody(l *Literal, end int) (splat bool, err error) {
 		}
 	case '>':
 		if l.Shape.Elements() != 0 {
-			return false, m.failNext("%s needs %d elements, none given", l.Shape, l.Shape.Elements())
+			return false, m.failNext(
+				"%s needs %d elements, none given", l.Shape, l.Shape.Elements(),
+			)
 		}
 		return false, nil
 	default:
@@ -83,8 +88,11 @@ func (m *mlir) denseList(l *Literal, depth int) error {
 	}
 	n := l.Shape.Dims[depth]
 	for k := range n {
-		if k > 0 && !m.accept(",") || k == 0 && m.peek() == ']' {
-			return m.fail(at, "dimension %d of %s has %d elements, %d given", depth, l.Shape, n, k)
+		if k > 0 && !m.accept(",") ||
+			k == 0 && m.peek() == ']' {
+			return m.fail(
+				at, "dimension %d of %s has %d elements, %d given", depth, l.Shape, n, k,
+			)
 		}
 		if err := m.denseList(l, depth+1); err != nil {
 			return err
@@ -97,7 +105,8 @@ func (m *mlir) denseList(l *Literal, depth int) error {
 }
 
 func (m *mlir) denseElement(l *Literal) error {
-	at, d := m.nextPosition(), l.Shape.DType
+	at := m.nextPosition()
+	d := l.Shape.DType
 	if d.IsComplex() {
 		return m.denseComplex(l)
 	}
@@ -116,13 +125,16 @@ func (m *mlir) denseElement(l *Literal) error {
 		if d != Pred {
 			return m.fail(at, "%q is not a %s", word, d)
 		}
-		l.Ints = append(l.Ints, int64(len("false")-len(word)))
+		l.Ints = append(
+			l.Ints, int64(len("false")-len(word)),
+		)
 		return nil
 	case !d.IsArray():
 		return m.fail(at, "%s has no values", d)
 	}
 	v, err := parseInt(word, d)
-	if bits, wide := strconv.ParseUint(word, 0, d.Bits()); err != nil && wide == nil && d.IsSigned() {
+	bits, wide := strconv.ParseUint(word, 0, d.Bits())
+	if err != nil && wide == nil && d.IsSigned() {
 		v, err = d.intFromBits(bits), nil // iN has no sign of its own: 255 : i8 is −1
 	}
 	if err != nil {
@@ -134,7 +146,8 @@ func (m *mlir) denseElement(l *Literal) error {
 
 // denseComplex reads (re, im).
 func (m *mlir) denseComplex(l *Literal) error {
-	at, part := m.nextPosition(), l.Shape.DType.componentType()
+	at := m.nextPosition()
+	part := l.Shape.DType.componentType()
 	var re, im float64
 	err := m.expect("(")
 	for k, v := range []*float64{&re, &im} {
@@ -154,7 +167,8 @@ func (m *mlir) denseComplex(l *Literal) error {
 // number returns the word that comes next.
 func (m *mlir) number() string {
 	start := m.at
-	for m.at < len(m.src) && (isNameByte(m.src[m.at]) || m.src[m.at] == '+') {
+	for m.at < len(m.src) &&
+		(isNameByte(m.src[m.at]) || m.src[m.at] == '+') {
 		m.at++
 	}
 	return string(m.src[start:m.at])
@@ -163,7 +177,9 @@ func (m *mlir) number() string {
 // mlirFloat reads a decimal number, or the bits of one in hexadecimal.
 func mlirFloat(word string, d DType) (float64, error) {
 	if len(word) > 2 && word[:2] == "0x" {
-		bits, err := strconv.ParseUint(word[2:], 16, d.Bits())
+		bits, err := strconv.ParseUint(
+			word[2:], 16, d.Bits(),
+		)
 		return d.FloatFromBits(bits), err
 	}
 	v, err := parseFloat(word)
@@ -179,25 +195,30 @@ func (m *mlir) denseHex(l *Literal) (splat bool, err error) {
 		return false, err
 	}
 	text := m.src[start : m.at-1]
-	if len(text) < 2 || text[0] != '0' || text[1] != 'x' {
+	if len(text) < 2 ||
+		text[0] != '0' || text[1] != 'x' {
 		return false, m.fail(at, "expected \"0x…\"")
 	}
 	data := make([]byte, hex.DecodedLen(len(text)-2))
 	if _, err := hex.Decode(data, text[2:]); err != nil {
 		return false, m.fail(at, "the hexadecimal data: %v", err)
 	}
-	n, size := l.Shape.Elements(), l.Shape.DType.Size()
+	n := l.Shape.Elements()
+	size := l.Shape.DType.Size()
 	switch have := int64(len(data)); {
 	case size == 0:
 		return false, m.fail(at, "%s has no values", l.Shape)
-	case have == n*size || l.Shape.DType == Pred && have == (n+7)/8:
+	case have == n*size ||
+		l.Shape.DType == Pred && have == (n+7)/8:
 		l.fill(data, n)
 		return false, nil
 	case have == size:
 		l.fill(data, 1)
 		return true, nil
 	default:
-		return false, m.fail(at, "%s takes %d bytes, %d given", l.Shape, n*size, have)
+		return false, m.fail(
+			at, "%s takes %d bytes, %d given", l.Shape, n*size, have,
+		)
 	}
 }
 
@@ -208,17 +229,38 @@ func (l *Literal) fill(data []byte, n int64) {
 	for k := range int(n) {
 		switch {
 		case d == Pred && int64(len(data)) != n:
-			l.Ints = append(l.Ints, int64(data[k/8]>>(k%8)&1))
+			l.Ints = append(
+				l.Ints,
+				int64(data[k/8]>>(k%8)&1),
+			)
 		case d == Pred:
 			l.Ints = append(l.Ints, int64(data[k]&1))
 		case d == C64:
-			l.Complex = append(l.Complex, complex(F32.FloatFromBits(littleEndian(data[k*8:], 4)), F32.FloatFromBits(littleEndian(data[k*8+4:], 4))))
+			l.Complex = append(
+				l.Complex,
+				complex(
+					F32.FloatFromBits(littleEndian(data[k*8:], 4)),
+					F32.FloatFromBits(littleEndian(data[k*8+4:], 4)),
+				),
+			)
 		case d == C128:
-			l.Complex = append(l.Complex, complex(F64.FloatFromBits(littleEndian(data[k*16:], 8)), F64.FloatFromBits(littleEndian(data[k*16+8:], 8))))
+			l.Complex = append(
+				l.Complex,
+				complex(
+					F64.FloatFromBits(littleEndian(data[k*16:], 8)),
+					F64.FloatFromBits(littleEndian(data[k*16+8:], 8)),
+				),
+			)
 		case d.IsFloat():
-			l.Floats = append(l.Floats, d.FloatFromBits(littleEndian(data[k*size:], size)))
+			l.Floats = append(
+				l.Floats,
+				d.FloatFromBits(littleEndian(data[k*size:], size)),
+			)
 		default:
-			l.Ints = append(l.Ints, d.intFromBits(littleEndian(data[k*size:], size)))
+			l.Ints = append(
+				l.Ints,
+				d.intFromBits(littleEndian(data[k*size:], size)),
+			)
 		}
 	}
 }
@@ -241,7 +283,8 @@ func (d DType) intFromBits(bits uint64) int64 {
 
 // sameFloat is == but for NaN, which is like itself, and −0, which is not 0.
 func sameFloat(a, b float64) bool {
-	return math.Float64bits(a) == math.Float64bits(b) || a != a && b != b
+	return math.Float64bits(a) == math.Float64bits(b) ||
+		a != a && b != b
 }
 
 // uniform says whether all elements of l are alike.
@@ -257,7 +300,8 @@ func (l *Literal) uniform() bool {
 		}
 	}
 	for _, v := range l.Complex {
-		if !sameFloat(real(v), real(l.Complex[0])) || !sameFloat(imag(v), imag(l.Complex[0])) {
+		if !sameFloat(real(v), real(l.Complex[0])) ||
+			!sameFloat(imag(v), imag(l.Complex[0])) {
 			return false
 		}
 	}
@@ -267,6 +311,8 @@ func (l *Literal) uniform() bool {
 // first is the scalar literal of l's first element.
 func (l *Literal) first() *Literal {
 	s := &Literal{Shape: Shape{DType: l.Shape.DType}}
-	s.Ints, s.Floats, s.Complex = l.Ints[:min(1, len(l.Ints))], l.Floats[:min(1, len(l.Floats))], l.Complex[:min(1, len(l.Complex))]
+	s.Ints = l.Ints[:min(1, len(l.Ints))]
+	s.Floats = l.Floats[:min(1, len(l.Floats))]
+	s.Complex = l.Complex[:min(1, len(l.Complex))]
 	return s
 }

@@ -96,23 +96,35 @@ func merge(a, b map[string]lowering) map[string]lowering {
 	return a
 }
 
-func mlirSpelling(op Opcode) string { return strings.ReplaceAll(string(op), "-", "_") }
+func mlirSpelling(op Opcode) string {
+	return strings.ReplaceAll(string(op), "-", "_")
+}
 
 // lowerAs gives an operation another name and nothing else.
 func lowerAs(op Opcode) func(*mlir, *block, *mlirOp) (*Instr, error) {
-	return func(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-		return m.accuracy(o, m.result(b, o, op, o.operands...))
+	return func(
+		m *mlir, b *block, o *mlirOp,
+	) (*Instr, error) {
+		return m.accuracy(
+			o, m.result(b, o, op, o.operands...),
+		)
 	}
 }
 
 // lowerWithDimensions is for operations with a list of dimensions under one of the names.
 func lowerWithDimensions(names ...string) func(*mlir, *block, *mlirOp) (*Instr, error) {
-	return func(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	return func(
+		m *mlir, b *block, o *mlirOp,
+	) (*Instr, error) {
 		dims, err := m.needInts(o, names...)
 		if err != nil {
 			return nil, err
 		}
-		i := m.result(b, o, Opcode(strings.ReplaceAll(o.name, "_", "-")), o.operands...)
+		i := m.result(
+			b, o,
+			Opcode(strings.ReplaceAll(o.name, "_", "-")),
+			o.operands...,
+		)
 		i.Attrs.Dimensions = dims
 		return i, nil
 	}
@@ -122,7 +134,12 @@ func lowerWithDimensions(names ...string) func(*mlir, *block, *mlirOp) (*Instr, 
 var dialects = map[string]map[string]lowering{
 	"stablehlo": lowerings, "mhlo": lowerings, "chlo": chloLowerings,
 	"func": {"call": lowerings["call"]}, "arith": {"constant": lowerings["constant"]},
-	"sdy": {"constant": lowerings["constant"], "sharding_constraint": {1, 0, nil}, "reshard": {1, 0, nil}}, // nil: the operand itself
+	// nil: the operand itself
+	"sdy": {
+		"constant":            lowerings["constant"],
+		"sharding_constraint": {1, 0, nil},
+		"reshard":             {1, 0, nil},
+	},
 }
 
 // lowering finds what an operation is in HLO.
@@ -134,21 +151,30 @@ func (m *mlir) lowering(o *mlirOp) (l lowering, known bool) {
 // checkName refuses operations that are not read, before their form is.
 func (m *mlir) checkName(o *mlirOp) error {
 	full := o.dialect + "." + o.name
-	if _, known := m.lowering(o); known || o.name == "return" && o.dialect != "chlo" && dialects[o.dialect] != nil {
+	_, known := m.lowering(o)
+	if known ||
+		o.name == "return" && o.dialect != "chlo" && dialects[o.dialect] != nil {
 		return nil
 	}
-	if reason := refusalOf(o.name); reason != "" && dialects[o.dialect] != nil {
+	reason := refusalOf(o.name)
+	if reason != "" && dialects[o.dialect] != nil {
 		return m.fail(o.at, "%s is not read: %s", full, reason)
 	}
 	if dialects[o.dialect] == nil {
-		return m.fail(o.at, "%s: operations of the stablehlo, mhlo and chlo dialects are read%s", full, suggest(o.dialect, []string{"stablehlo", "mhlo", "chlo", "func"}))
+		return m.fail(
+			o.at, "%s: operations of the stablehlo, mhlo and chlo dialects are read%s",
+			full,
+			suggest(o.dialect, []string{"stablehlo", "mhlo", "chlo", "func"}),
+		)
 	}
 	var names []string
 	for name := range dialects[o.dialect] {
 		names = append(names, o.dialect+"."+name)
 	}
 	slices.Sort(names)
-	return m.fail(o.at, "%s is not an operation that is read%s", full, suggest(full, names))
+	return m.fail(
+		o.at, "%s is not an operation that is read%s", full, suggest(full, names),
+	)
 }
 
 func suggest(misspelt string, names []string) string {
@@ -161,7 +187,8 @@ func suggest(misspelt string, names []string) string {
 // refusalOf says why an operation of StableHLO has no counterpart here.
 func refusalOf(name string) string {
 	switch {
-	case strings.HasPrefix(name, "dynamic_") || name == "real_dynamic_slice" || name == "set_dimension_size":
+	case strings.HasPrefix(name, "dynamic_") ||
+		name == "real_dynamic_slice" || name == "set_dimension_size":
 		return "dynamic shapes are not supported; refine the shapes first (stablehlo-opt --stablehlo-refine-shapes --stablehlo-canonicalize-dynamism)"
 	case strings.HasPrefix(name, "uniform_"):
 		return "quantized types are not supported; lower the module first (stablehlo-opt --stablehlo-legalize-quant-to-math)"
@@ -185,10 +212,16 @@ func (m *mlir) emit(b *block, o *mlirOp) error {
 	}
 	l, _ := m.lowering(o)
 	if l.operands >= 0 && len(o.operands) != l.operands {
-		return m.fail(o.at, "%s takes %d operands, %d given", o.name, l.operands, len(o.operands))
+		return m.fail(
+			o.at, "%s takes %d operands, %d given",
+			o.name, l.operands, len(o.operands),
+		)
 	}
 	if l.regions >= 0 && len(o.regions) != l.regions {
-		return m.fail(o.at, "%s has %d regions, %d given", o.name, l.regions, len(o.regions))
+		return m.fail(
+			o.at, "%s has %d regions, %d given",
+			o.name, l.regions, len(o.regions),
+		)
 	}
 	if len(o.types) == 0 && l.operands >= 0 {
 		return m.fail(o.at, "%s has a result, and needs its type", o.name)
@@ -200,8 +233,13 @@ func (m *mlir) emit(b *block, o *mlirOp) error {
 	if err != nil {
 		return err
 	}
-	if row, n := opTable[i.Op], len(i.Operands); n < row.minOperands || row.maxOperands >= 0 && n > row.maxOperands {
-		return m.fail(o.at, "%s takes %s, %d given", o.name, row.count(), n)
+	row := opTable[i.Op]
+	n := len(i.Operands)
+	if n < row.minOperands ||
+		row.maxOperands >= 0 && n > row.maxOperands {
+		return m.fail(
+			o.at, "%s takes %s, %d given", o.name, row.count(), n,
+		)
 	}
 	return m.bindResults(b, o, i)
 }
@@ -213,10 +251,15 @@ func (m *mlir) bindResults(b *block, o *mlirOp, i *Instr) error {
 		declared += r.count
 	}
 	if declared != 0 && declared != len(o.types) {
-		return m.fail(o.at, "%s has %d results, %d named", o.name, len(o.types), declared)
+		return m.fail(
+			o.at, "%s has %d results, %d named",
+			o.name, len(o.types), declared,
+		)
 	}
 	if declared == 1 {
-		if i.Shape.DType == Tuple && o.types[0].DType != Tuple { // a while that carries more
+		// a while that carries more
+		if i.Shape.DType == Tuple &&
+			o.types[0].DType != Tuple {
 			i = m.element(b, o.at, i, 0)
 		}
 		return m.bind(b, o.at, o.results[0].name, i)
@@ -231,7 +274,12 @@ func (m *mlir) bindResults(b *block, o *mlirOp, i *Instr) error {
 					return err
 				}
 			}
-			if err := m.bind(b, o.at, fmt.Sprintf("%s#%d", r.name, n), e); err != nil {
+			err := m.bind(
+				b, o.at,
+				fmt.Sprintf("%s#%d", r.name, n),
+				e,
+			)
+			if err != nil {
 				return err
 			}
 		}
@@ -242,10 +290,17 @@ func (m *mlir) bindResults(b *block, o *mlirOp, i *Instr) error {
 // result appends the instruction that is o's result.
 func (m *mlir) result(b *block, o *mlirOp, op Opcode, operands ...*Instr) *Instr {
 	if len(o.types) != 1 {
-		return m.add(b, o.at, o.instrName(op), op, Shape{DType: Tuple, Tuple: slices.Clone(o.types)}, operands...)
+		return m.add(
+			b, o.at, o.instrName(op),
+			op,
+			Shape{DType: Tuple, Tuple: slices.Clone(o.types)},
+			operands...,
+		)
 	}
 	shape := o.types[0]
-	return m.add(b, o.at, o.instrName(op), op, shape, operands...)
+	return m.add(
+		b, o.at, o.instrName(op), op, shape, operands...,
+	)
 }
 
 // instrName is add.0 for %0 and the name itself for %name.
@@ -264,7 +319,9 @@ func (o *mlirOp) instrName(op Opcode) string {
 func (m *mlir) needInts(o *mlirOp, names ...string) ([]int64, error) {
 	s, ok := o.attrs.find(names...)
 	if !ok {
-		return nil, m.fail(o.at, "%s needs %s =", o.name, names[0])
+		return nil, m.fail(
+			o.at, "%s needs %s =", o.name, names[0],
+		)
 	}
 	return m.ints(s)
 }
@@ -286,7 +343,9 @@ func (m *mlir) needInt(o *mlirOp, absent int64, names ...string) (int64, error) 
 		return absent, err
 	}
 	if len(v) != 1 {
-		return 0, m.fail(o.at, "%s of %s is one number", names[0], o.name)
+		return 0, m.fail(
+			o.at, "%s of %s is one number", names[0], o.name,
+		)
 	}
 	return v[0], nil
 }
@@ -303,15 +362,20 @@ func (m *mlir) set(i *Instr, o *mlirOp, name, text string) error {
 		return nil
 	}
 	if err := m.setAttr(i, name, text, o.at); err != nil {
-		return m.fail(o.at, "%s of %s: %v", name, o.name, err)
+		return m.fail(
+			o.at, "%s of %s: %v", name, o.name, err,
+		)
 	}
 	return nil
 }
 
 // setAll is set for pairs of name and text.
-func (m *mlir) setAll(i *Instr, o *mlirOp, pairs ...string) (*Instr, error) {
+func (m *mlir) setAll(
+	i *Instr, o *mlirOp, pairs ...string,
+) (*Instr, error) {
 	for k := 0; k < len(pairs); k += 2 {
-		if err := m.set(i, o, pairs[k], pairs[k+1]); err != nil {
+		err := m.set(i, o, pairs[k], pairs[k+1])
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -64,15 +64,22 @@ func (m *mlir) scalarRegion(b *block, o *mlirOp, inner *mlirOp) error {
 	r := m.newBlock(b.comp.Name+"."+inner.name, b)
 	scalar := Shape{DType: o.operands[0].Shape.DType}
 	for k, name := range []string{"a", "b"} {
-		if err := m.bindArg(r, mlirArg{name, scalar, inner.at}, k); err != nil {
+		err := m.bindArg(
+			r, mlirArg{name, scalar, inner.at}, k,
+		)
+		if err != nil {
 			return err
 		}
 	}
-	inner.operands, inner.types = r.args, []Shape{scalar}
+	inner.operands = r.args
+	inner.types = []Shape{scalar}
 	if err := m.emit(r, inner); err != nil {
 		return err
 	}
-	m.setRoot(r, &mlirOp{at: inner.at, operands: r.comp.Instrs[len(r.comp.Instrs)-1:]})
+	m.setRoot(r, &mlirOp{
+		at:       inner.at,
+		operands: r.comp.Instrs[len(r.comp.Instrs)-1:],
+	})
 	m.module.Computations = append(m.module.Computations, r.comp)
 	o.regions = append(o.regions, r)
 	return nil
@@ -94,9 +101,12 @@ func (m *mlir) reducer(b *block, o *mlirOp) error {
 		if len(pair) != 2 {
 			return m.fail(at, "the reducer takes pairs of arguments, %d given", len(pair))
 		}
-		left, right = append(left, pair[0]), append(right, pair[1])
+		left = append(left, pair[0])
+		right = append(right, pair[1])
 	}
-	r, err := m.region(b, o.name, append(left, right...))
+	r, err := m.region(
+		b, o.name, append(left, right...),
+	)
 	o.regions = append(o.regions, r)
 	return err
 }
@@ -186,30 +196,52 @@ func lowerWhile(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 			m.tupled(r, o, outer)
 		}
 		do := o.regions[1]
-		do.comp.Root = m.tuple(do, do.at, slices.Concat(do.returned, do.args[len(o.operands):]))
+		do.comp.Root = m.tuple(
+			do,
+			do.at,
+			slices.Concat(do.returned, do.args[len(o.operands):]),
+		)
 		carried = []*Instr{m.tuple(b, o.at, outer)}
 	}
 	i := m.result(b, o, OpWhile, carried...)
 	i.Shape = carried[0].Shape
-	i.Attrs.Branches = []*Computation{o.regions[0].comp, o.regions[1].comp}
+	i.Attrs.Branches = []*Computation{
+		o.regions[0].comp, o.regions[1].comp,
+	}
 	return i, nil
 }
 
 func (m *mlir) checkWhile(o *mlirOp) error {
-	cond, do := o.regions[0], o.regions[1]
-	if len(cond.args) != len(o.operands) || len(do.args) != len(o.operands) {
-		return m.fail(o.at, "while carries %d values; its regions take %d and %d", len(o.operands), len(cond.args), len(do.args))
+	cond := o.regions[0]
+	do := o.regions[1]
+	if len(cond.args) != len(o.operands) ||
+		len(do.args) != len(o.operands) {
+		return m.fail(
+			o.at, "while carries %d values; its regions take %d and %d",
+			len(o.operands),
+			len(cond.args), len(do.args),
+		)
 	}
-	if len(cond.returned) != 1 || !cond.returned[0].Shape.Compatible(Shape{DType: Pred}) {
+	if len(cond.returned) != 1 ||
+		!cond.returned[0].Shape.Compatible(Shape{DType: Pred}) {
 		return m.fail(cond.at, "the condition of while returns one pred[]")
 	}
 	if len(do.returned) != len(o.operands) {
-		return m.fail(do.at, "the body of while returns %d values of %d", len(do.returned), len(o.operands))
+		return m.fail(
+			do.at, "the body of while returns %d values of %d",
+			len(do.returned), len(o.operands),
+		)
 	}
 	for k, i := range o.operands {
-		for _, inner := range []*Instr{cond.args[k], do.args[k], do.returned[k]} {
+		for _, inner := range []*Instr{
+			cond.args[k],
+			do.args[k],
+			do.returned[k],
+		} {
 			if !inner.Shape.Compatible(i.Shape) {
-				return m.fail(o.at, "value %d of while is %s outside and %s inside", k, i.Shape, inner.Shape)
+				return m.fail(
+					o.at, "value %d of while is %s outside and %s inside", k, i.Shape, inner.Shape,
+				)
 			}
 		}
 	}
@@ -219,7 +251,12 @@ func (m *mlir) checkWhile(o *mlirOp) error {
 // tupled gives r one tuple parameter with an element for each of outer: first
 // r's arguments, then what r captures. r.args are all elements after it.
 func (m *mlir) tupled(r *block, o *mlirOp, outer []*Instr) {
-	p := &Instr{Name: UniqueName(r.names, "carried"), Op: OpParameter, Shape: Shape{DType: Tuple}, Pos: r.posOf(m)}
+	p := &Instr{
+		Name:  UniqueName(r.names, "carried"),
+		Op:    OpParameter,
+		Shape: Shape{DType: Tuple},
+		Pos:   r.posOf(m),
+	}
 	for _, i := range outer {
 		p.Shape.Tuple = append(p.Shape.Tuple, i.Shape)
 	}
@@ -236,17 +273,25 @@ func (m *mlir) tupled(r *block, o *mlirOp, outer []*Instr) {
 		if e == nil {
 			e = m.element(r, r.at, p, k)
 		}
-		e.Op, e.Operands, e.Attrs = OpGetTupleElement, []*Instr{p}, Attrs{Index: k}
+		e.Op = OpGetTupleElement
+		e.Operands = []*Instr{p}
+		e.Attrs = Attrs{Index: k}
 		if k >= own {
 			r.args = append(r.args, e)
 		}
 	}
-	r.comp.Instrs = append([]*Instr{p}, r.comp.Instrs...)
+	r.comp.Instrs = append(
+		[]*Instr{p}, r.comp.Instrs...,
+	)
 	r.comp.Params = []*Instr{p}
 }
 
 func (b *block) posOf(m *mlir) Pos {
-	return Pos{m.scanner.file, b.at.line, b.at.at - b.at.lineStart + 1}
+	return Pos{
+		m.scanner.file,
+		b.at.line,
+		b.at.at - b.at.lineStart + 1,
+	}
 }
 
 // lowerConditional passes each branch what it uses from outside: one value
@@ -256,7 +301,9 @@ func lowerConditional(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	var branches []*Computation
 	for k, r := range o.regions {
 		if len(r.args) > 0 {
-			return nil, m.fail(r.at, "branch %d of %s takes arguments", k, o.name)
+			return nil, m.fail(
+				r.at, "branch %d of %s takes arguments", k, o.name,
+			)
 		}
 		if err := m.checkReturn(r, o.types, r.at); err != nil {
 			return nil, err
@@ -284,7 +331,11 @@ func lowerCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	at, symbol := o.at, o.symbol
 	if s, ok := o.attrs.find("callee", "decomposition"); ok {
 		at = s.position
-		if err := m.within(s, func() (err error) { symbol, err = m.symbol(); return err }); err != nil {
+		err := m.within(s, func() (err error) {
+			symbol, err = m.symbol()
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -292,6 +343,8 @@ func lowerCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		return nil, m.fail(o.at, "%s needs the function it calls", o.name)
 	}
 	i := m.result(b, o, OpCall, o.operands...)
-	m.calls = append(m.calls, mlirCall{i, "to_apply", symbol, at})
+	m.calls = append(
+		m.calls, mlirCall{i, "to_apply", symbol, at},
+	)
 	return i, nil
 }

@@ -12,22 +12,35 @@ func lowerConstant(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		if !ok {
 			return nil, m.fail(o.at, "%s needs value = dense<…>", o.name)
 		}
-		if err := m.within(s, func() error { return m.elements(o) }); err != nil {
+		err := m.within(s, func() error {
+			return m.elements(o)
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
-	if len(o.types) != 1 || !o.types[0].Compatible(o.literal.Shape) {
-		return nil, m.fail(o.at, "a constant of %s has another type", o.literal.Shape)
+	if len(o.types) != 1 ||
+		!o.types[0].Compatible(o.literal.Shape) {
+		return nil, m.fail(
+			o.at, "a constant of %s has another type", o.literal.Shape,
+		)
 	}
-	return m.constantOf(b, o.at, o.instrName(OpConstant), o.literal, o.splat), nil
+	return m.constantOf(
+		b, o.at, o.instrName(OpConstant),
+		o.literal, o.splat,
+	), nil
 }
 
 // constantOf is a constant, or the broadcast of a scalar one where all
 // elements are alike, which is how XLA writes it too.
 func (m *mlir) constantOf(b *block, at position, name string, l *Literal, splat bool) *Instr {
 	shape := l.Shape
-	if n := shape.Elements(); n > 1 && (splat || l.uniform()) {
-		scalar := m.add(b, at, name+".scalar", OpConstant, Shape{DType: shape.DType})
+	n := shape.Elements()
+	if n > 1 && (splat || l.uniform()) {
+		scalar := m.add(
+			b, at, name+".scalar", OpConstant,
+			Shape{DType: shape.DType},
+		)
 		scalar.Literal = l.first()
 		return m.broadcastScalar(b, at, name, scalar, shape)
 	}
@@ -40,7 +53,11 @@ func (m *mlir) constantOf(b *block, at position, name string, l *Literal, splat 
 
 // broadcastScalar broadcasts a scalar.
 func (m *mlir) broadcastScalar(b *block, at position, name string, scalar *Instr, shape Shape) *Instr {
-	i := m.add(b, at, name, OpBroadcast, Shape{DType: scalar.Shape.DType, Dims: shape.Dims}, scalar)
+	i := m.add(
+		b, at, name, OpBroadcast,
+		Shape{DType: scalar.Shape.DType, Dims: shape.Dims},
+		scalar,
+	)
 	i.Attrs.Dimensions = []int64{}
 	return i
 }
@@ -60,7 +77,9 @@ func lowerBroadcast(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpBroadcast, o.operands...)
 	i.Attrs.Dimensions = []int64{}
 	for k := range o.operands[0].Shape.Dims {
-		i.Attrs.Dimensions = append(i.Attrs.Dimensions, int64(len(sizes)+k))
+		i.Attrs.Dimensions = append(
+			i.Attrs.Dimensions, int64(len(sizes)+k),
+		)
 	}
 	return i, nil
 }
@@ -72,12 +91,21 @@ func lowerBroadcastInDim(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.broadcast(b, o, o.operands[0], o.types[0], dims)
+	return m.broadcast(
+		b, o, o.operands[0],
+		o.types[0], dims,
+	)
 }
 
-func (m *mlir) broadcast(b *block, o *mlirOp, x *Instr, to Shape, dims []int64) (*Instr, error) {
+func (m *mlir) broadcast(
+	b *block, o *mlirOp, x *Instr,
+	to Shape, dims []int64,
+) (*Instr, error) {
 	if len(dims) != x.Shape.Rank() {
-		return nil, m.fail(o.at, "broadcast of %s needs %d dimensions, has %d", x.Shape, x.Shape.Rank(), len(dims))
+		return nil, m.fail(
+			o.at, "broadcast of %s needs %d dimensions, has %d",
+			x.Shape, x.Shape.Rank(), len(dims),
+		)
 	}
 	small := Shape{DType: x.Shape.DType}
 	kept := []int64{}
@@ -92,9 +120,16 @@ func (m *mlir) broadcast(b *block, o *mlirOp, x *Instr, to Shape, dims []int64) 
 		kept = append(kept, d)
 	}
 	if small.Rank() < x.Shape.Rank() {
-		x = m.add(b, o.at, o.instrName(OpBroadcast)+".squeezed", OpReshape, small, x)
+		x = m.add(
+			b, o.at,
+			o.instrName(OpBroadcast)+".squeezed", OpReshape, small,
+			x,
+		)
 	}
-	i := m.add(b, o.at, o.instrName(OpBroadcast), OpBroadcast, to, x)
+	i := m.add(
+		b, o.at,
+		o.instrName(OpBroadcast), OpBroadcast, to, x,
+	)
 	i.Attrs.Dimensions = kept
 	return i, nil
 }
@@ -104,7 +139,10 @@ func lowerSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpSlice, o.operands...)
 	if s, ok := o.attrs.find("[]"); ok {
 		text := strings.Join(strings.Fields(m.text(s)), "")
-		return i, m.set(i, o, "slice", "{["+strings.ReplaceAll(strings.Trim(text, "[]"), ",", "],[")+"]}")
+		return i, m.set(
+			i, o, "slice",
+			"{["+strings.ReplaceAll(strings.Trim(text, "[]"), ",", "],[")+"]}",
+		)
 	}
 	start, err := m.needInts(o, "start_indices")
 	if err != nil {
@@ -115,8 +153,12 @@ func lowerSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		return nil, err
 	}
 	strides, err := m.someInts(o.attrs, "strides")
-	if err != nil || len(limit) != len(start) || strides != nil && len(strides) != len(start) {
-		return nil, m.fail(o.at, "slice has %d starts, %d limits and %d strides", len(start), len(limit), len(strides))
+	if err != nil || len(limit) != len(start) ||
+		strides != nil && len(strides) != len(start) {
+		return nil, m.fail(
+			o.at, "slice has %d starts, %d limits and %d strides",
+			len(start), len(limit), len(strides),
+		)
 	}
 	for k := range start {
 		d := SliceDim{start[k], limit[k], 1}
@@ -130,18 +172,29 @@ func lowerSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 
 func lowerPad(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	var lists [3][]int64
-	for k, names := range [][]string{{"low", "edge_padding_low"}, {"high", "edge_padding_high"}, {"interior", "interior_padding"}} {
+	for k, names := range [][]string{
+		{"low", "edge_padding_low"}, {"high", "edge_padding_high"}, {"interior", "interior_padding"},
+	} {
 		var err error
 		if lists[k], err = m.needInts(o, names...); err != nil {
 			return nil, err
 		}
 		if len(lists[k]) != len(lists[0]) {
-			return nil, m.fail(o.at, "pad has %d low, %d high and %d interior paddings", len(lists[0]), len(lists[1]), len(lists[2]))
+			return nil, m.fail(
+				o.at, "pad has %d low, %d high and %d interior paddings",
+				len(lists[0]),
+				len(lists[1]),
+				len(lists[2]),
+			)
 		}
 	}
 	i := m.result(b, o, OpPad, o.operands...)
 	for k := range lists[0] {
-		i.Attrs.Padding = append(i.Attrs.Padding, PadDim{lists[0][k], lists[1][k], lists[2][k]})
+		i.Attrs.Padding = append(i.Attrs.Padding, PadDim{
+			lists[0][k],
+			lists[1][k],
+			lists[2][k],
+		})
 	}
 	return i, nil
 }
@@ -169,27 +222,46 @@ func lowerCompare(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 
 // lowerSelect spreads a scalar condition, as XLA does.
 func lowerSelect(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	return m.result(b, o, OpSelect, m.broadcastOperand(b, o, 0), o.operands[1], o.operands[2]), nil
+	return m.result(
+		b, o, OpSelect,
+		m.broadcastOperand(b, o, 0),
+		o.operands[1], o.operands[2],
+	), nil
 }
 
 // lowerClamp spreads scalar bounds, as XLA does.
 func lowerClamp(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	return m.result(b, o, OpClamp, m.broadcastOperand(b, o, 0), o.operands[1], m.broadcastOperand(b, o, 2)), nil
+	return m.result(
+		b, o, OpClamp,
+		m.broadcastOperand(b, o, 0),
+		o.operands[1],
+		m.broadcastOperand(b, o, 2),
+	), nil
 }
 
 // broadcastOperand is operand k, broadcast to the shape of operand 1.
 func (m *mlir) broadcastOperand(b *block, o *mlirOp, k int) *Instr {
-	x, like := o.operands[k], o.operands[1].Shape
-	if x.Shape.Rank() > 0 || like.Rank() == 0 || !x.Shape.DType.IsArray() {
+	x := o.operands[k]
+	like := o.operands[1].Shape
+	if x.Shape.Rank() > 0 ||
+		like.Rank() == 0 ||
+		!x.Shape.DType.IsArray() {
 		return x
 	}
-	return m.broadcastScalar(b, o.at, fmt.Sprintf("%s.%d", o.instrName(OpBroadcast), k), x, like)
+	return m.broadcastScalar(
+		b, o.at,
+		fmt.Sprintf("%s.%d", o.instrName(OpBroadcast), k),
+		x, like,
+	)
 }
 
 // lowerDot contracts the last dimension of the left with the first of the right side.
 func lowerDot(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpDot, o.operands...)
-	i.Attrs.LHSContract, i.Attrs.RHSContract = []int64{int64(o.operands[0].Shape.Rank() - 1)}, []int64{0}
+	i.Attrs.LHSContract = []int64{
+		int64(o.operands[0].Shape.Rank() - 1),
+	}
+	i.Attrs.RHSContract = []int64{0}
 	return i, m.precision(i, o)
 }
 
@@ -267,7 +339,10 @@ func (m *mlir) precision(i *Instr, o *mlirOp) error {
 	if !slices.ContainsFunc(words, func(w string) bool { return w != "default" }) {
 		return nil
 	}
-	return m.set(i, o, "operand_precision", "{"+strings.Join(words, ",")+"}")
+	return m.set(
+		i, o, "operand_precision",
+		"{"+strings.Join(words, ",")+"}",
+	)
 }
 
 // algorithm is algorithm=dot_tf32_tf32_f32, with the components of _x3 and _x6.
@@ -284,7 +359,10 @@ func (m *mlir) algorithm(i *Instr, o *mlirOp) error {
 		s, _ := parts.find(name)
 		return strings.ToLower(m.text(s))
 	}
-	text := fmt.Sprintf("dot_%s_%s_%s", word("lhs_precision_type"), word("rhs_precision_type"), word("accumulation_type"))
+	text := fmt.Sprintf(
+		"dot_%s_%s_%s",
+		word("lhs_precision_type"), word("rhs_precision_type"), word("accumulation_type"),
+	)
 	if n := word("num_primitive_operations"); n != "1" && n != "" {
 		text += "_x" + n
 	}
@@ -295,7 +373,9 @@ func (m *mlir) algorithm(i *Instr, o *mlirOp) error {
 }
 
 // apply ties the region of a reduction, sort … to to_apply.
-func (m *mlir) apply(i *Instr, o *mlirOp, region int) (*Instr, error) {
+func (m *mlir) apply(
+	i *Instr, o *mlirOp, region int,
+) (*Instr, error) {
 	r := o.regions[region]
 	i.Attrs.ToApply = r.comp
 	return i, m.checkCaptures(o, r)
@@ -334,7 +414,10 @@ func lowerSort(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	}
 	i := m.result(b, o, OpSort, o.operands...)
 	i.Attrs.Dimensions = []int64{d}
-	if err := m.set(i, o, "is_stable", trueText(m.flag(o.attrs, "is_stable"))); err != nil {
+	if err := m.set(
+		i, o, "is_stable",
+		trueText(m.flag(o.attrs, "is_stable")),
+	); err != nil {
 		return nil, err
 	}
 	return m.apply(i, o, 0)
@@ -355,7 +438,10 @@ func lowerBarrier(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if len(o.operands) == 1 {
 		return m.result(b, o, OpOptimizationBarrier, o.operands...), nil
 	}
-	return m.result(b, o, OpOptimizationBarrier, m.tuple(b, o.at, o.operands)), nil
+	return m.result(
+		b, o, OpOptimizationBarrier,
+		m.tuple(b, o.at, o.operands),
+	), nil
 }
 
 func lowerDynamicSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
@@ -369,7 +455,9 @@ func lowerDynamicSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 
 // dimensionNumbers prints the lists of #stablehlo.gather<…> and #stablehlo.scatter<…>;
 // lists named in optional are left out when they are empty.
-func (m *mlir) dimensionNumbers(i *Instr, o *mlirOp, attr string, always, optional []string) error {
+func (m *mlir) dimensionNumbers(
+	i *Instr, o *mlirOp, attr string, always, optional []string,
+) error {
 	s, ok := o.attrs.find(attr)
 	if !ok {
 		return m.fail(o.at, "%s needs %s =", o.name, attr)
@@ -394,7 +482,10 @@ func (m *mlir) dimensionNumbers(i *Instr, o *mlirOp, attr string, always, option
 	if err != nil || len(vector) > 1 {
 		return m.fail(o.at, "index_vector_dim of %s is one number", o.name)
 	}
-	return m.set(i, o, "index_vector_dim", fmt.Sprint(append(vector, 0)[0]))
+	return m.set(
+		i, o, "index_vector_dim",
+		fmt.Sprint(append(vector, 0)[0]),
+	)
 }
 
 func lowerGather(m *mlir, b *block, o *mlirOp) (*Instr, error) {
@@ -403,23 +494,33 @@ func lowerGather(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = m.dimensionNumbers(i, o, "dimension_numbers", []string{"offset_dims", "collapsed_slice_dims", "start_index_map"},
-		[]string{"operand_batching_dims", "start_indices_batching_dims"})
+	err = m.dimensionNumbers(
+		i, o, "dimension_numbers", []string{"offset_dims", "collapsed_slice_dims", "start_index_map"},
+		[]string{"operand_batching_dims", "start_indices_batching_dims"},
+	)
 	if err != nil {
 		return nil, err
 	}
-	return m.setAll(i, o, "slice_sizes", braces(sizes), "indices_are_sorted", trueText(m.flag(o.attrs, "indices_are_sorted")))
+	return m.setAll(
+		i, o, "slice_sizes", braces(sizes), "indices_are_sorted",
+		trueText(m.flag(o.attrs, "indices_are_sorted")),
+	)
 }
 
 func lowerScatter(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpScatter, o.operands...)
-	err := m.dimensionNumbers(i, o, "scatter_dimension_numbers", []string{"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"},
-		[]string{"input_batching_dims", "scatter_indices_batching_dims"})
+	err := m.dimensionNumbers(
+		i, o, "scatter_dimension_numbers", []string{"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"},
+		[]string{"input_batching_dims", "scatter_indices_batching_dims"},
+	)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := m.setAll(i, o, "indices_are_sorted", trueText(m.flag(o.attrs, "indices_are_sorted")),
-		"unique_indices", trueText(m.flag(o.attrs, "unique_indices"))); err != nil {
+	if _, err := m.setAll(
+		i, o, "indices_are_sorted",
+		trueText(m.flag(o.attrs, "indices_are_sorted")),
+		"unique_indices", trueText(m.flag(o.attrs, "unique_indices")),
+	); err != nil {
 		return nil, err
 	}
 	return m.apply(i, o, 0)

@@ -26,13 +26,18 @@ func lowerCustomCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		return nil, err
 	}
 	config := ""
-	if s, ok := o.attrs.find("backend_config", "mhlo.backend_config"); ok && m.text(s) != `""` {
-		config = strings.Join(strings.Fields(m.text(s)), " ")
+	if s, ok := o.attrs.find("backend_config", "mhlo.backend_config"); ok &&
+		m.text(s) != `""` {
+		config = strings.Join(
+			strings.Fields(m.text(s)), " ",
+		)
 	}
 	i := m.result(b, o, OpCustomCall, o.operands...)
 	if s, ok := o.attrs.find("called_computations"); ok {
 		for _, name := range splitList(strings.Trim(m.text(s), "[]")) {
-			m.calls = append(m.calls, mlirCall{i, "called_computations", strings.TrimPrefix(name, "@"), s.position})
+			m.calls = append(m.calls, mlirCall{
+				i, "called_computations", strings.TrimPrefix(name, "@"), s.position,
+			})
 		}
 	}
 	return m.setAll(i, o, "custom_call_target", strconv.Quote(target),
@@ -47,7 +52,10 @@ func lowerRng(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		return nil, m.fail(o.at, "rng needs distribution =")
 	}
 	i := m.result(b, o, OpRng, o.operands[:2]...)
-	return m.setAll(i, o, "distribution", "rng_"+strings.ToLower(lastEnumWord(m.text(s))))
+	return m.setAll(
+		i, o, "distribution",
+		"rng_"+strings.ToLower(lastEnumWord(m.text(s))),
+	)
 }
 
 func lowerRngBitGenerator(m *mlir, b *block, o *mlirOp) (*Instr, error) {
@@ -70,12 +78,19 @@ func lowerFft(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		return nil, err
 	}
 	i := m.result(b, o, OpFft, o.operands...)
-	return m.setAll(i, o, "fft_type", lastEnumWord(m.text(kind)), "fft_length", braces(length))
+	return m.setAll(
+		i, o, "fft_type",
+		lastEnumWord(m.text(kind)), "fft_length",
+		braces(length),
+	)
 }
 
 func lowerCholesky(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	i := m.result(b, o, OpCholesky, o.operands...)
-	return m.setAll(i, o, "lower", trueText(m.flag(o.attrs, "lower")))
+	return m.setAll(
+		i, o, "lower",
+		trueText(m.flag(o.attrs, "lower")),
+	)
 }
 
 func lowerTriangularSolve(m *mlir, b *block, o *mlirOp) (*Instr, error) {
@@ -84,8 +99,13 @@ func lowerTriangularSolve(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		transpose = lastEnumWord(m.text(s))
 	}
 	i := m.result(b, o, OpTriangularSolve, o.operands...)
-	return m.setAll(i, o, "left_side", trueText(m.flag(o.attrs, "left_side")), "lower", trueText(m.flag(o.attrs, "lower")),
-		"unit_diagonal", trueText(m.flag(o.attrs, "unit_diagonal")), "transpose_a", transpose)
+	return m.setAll(
+		i, o, "left_side",
+		trueText(m.flag(o.attrs, "left_side")), "lower",
+		trueText(m.flag(o.attrs, "lower")),
+		"unit_diagonal", trueText(m.flag(o.attrs, "unit_diagonal")),
+		"transpose_a", transpose,
+	)
 }
 
 // lowerReducePrecision reads format = e8m10, or exponent_bits and mantissa_bits.
@@ -93,8 +113,13 @@ func lowerReducePrecision(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	var exponent, mantissa int64
 	var err error
 	if s, ok := o.attrs.find("format"); ok {
-		if n, _ := fmt.Sscanf(m.text(s), "e%dm%d", &exponent, &mantissa); n != 2 {
-			return nil, m.fail(s.position, "expected a format like e8m10, found %q", m.text(s))
+		n, _ := fmt.Sscanf(
+			m.text(s), "e%dm%d", &exponent, &mantissa,
+		)
+		if n != 2 {
+			return nil, m.fail(
+				s.position, "expected a format like e8m10, found %q", m.text(s),
+			)
 		}
 	} else if exponent, err = m.needInt(o, 0, "exponent_bits"); err != nil {
 		return nil, err
@@ -102,7 +127,10 @@ func lowerReducePrecision(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		return nil, err
 	}
 	i := m.result(b, o, OpReducePrecision, o.operands...)
-	return m.setAll(i, o, "exponent_bits", fmt.Sprint(exponent), "mantissa_bits", fmt.Sprint(mantissa))
+	return m.setAll(
+		i, o, "exponent_bits", fmt.Sprint(exponent),
+		"mantissa_bits", fmt.Sprint(mantissa),
+	)
 }
 
 func lowerBatchNorm(m *mlir, b *block, o *mlirOp) (*Instr, error) {
@@ -119,13 +147,25 @@ func lowerBatchNorm(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := m.result(b, o, Opcode(strings.ReplaceAll(o.name, "_", "-")), o.operands...)
-	return m.setAll(i, o, "epsilon", string(appendFloat(nil, epsilon, F32)), "feature_index", fmt.Sprint(feature))
+	i := m.result(
+		b, o,
+		Opcode(strings.ReplaceAll(o.name, "_", "-")),
+		o.operands...,
+	)
+	return m.setAll(
+		i, o, "epsilon",
+		string(appendFloat(nil, epsilon, F32)), "feature_index",
+		fmt.Sprint(feature),
+	)
 }
 
 // lowerCollective writes the groups and dimensions of all-reduce and its like.
 func lowerCollective(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	i := m.result(b, o, Opcode(strings.ReplaceAll(o.name, "_", "-")), o.operands...)
+	i := m.result(
+		b, o,
+		Opcode(strings.ReplaceAll(o.name, "_", "-")),
+		o.operands...,
+	)
 	for from, to := range map[string]string{"replica_groups": "replica_groups", "source_target_pairs": "source_target_pairs"} {
 		s, ok := o.attrs.find(from)
 		if !ok {
@@ -149,7 +189,10 @@ func lowerCollective(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 			return nil, err
 		}
 	}
-	if err := m.set(i, o, "use_global_device_ids", trueText(m.flag(o.attrs, "use_global_device_ids"))); err != nil {
+	if err := m.set(
+		i, o, "use_global_device_ids",
+		trueText(m.flag(o.attrs, "use_global_device_ids")),
+	); err != nil {
 		return nil, err
 	}
 	if len(o.regions) > 0 {
@@ -181,7 +224,8 @@ func (m *mlir) groups(s span) (string, error) {
 		return "", err
 	}
 	n := l.Shape.Elements()
-	if l.Shape.Rank() != 2 || n > maxAttrInts || n > 0 && l.Ints == nil {
+	if l.Shape.Rank() != 2 || n > maxAttrInts ||
+		n > 0 && l.Ints == nil {
 		return "", m.fail(s.position, "groups are a list of lists of integers")
 	}
 	rows := make([]string, min(l.Shape.Dims[0], n))
@@ -194,7 +238,9 @@ func (m *mlir) groups(s span) (string, error) {
 			}
 			row = append(row, v)
 		}
-		rows[r] = braces(slices.DeleteFunc(row, func(v int64) bool { return v < 0 }))
+		rows[r] = braces(
+			slices.DeleteFunc(row, func(v int64) bool { return v < 0 }),
+		)
 	}
 	return "{" + strings.Join(rows, ",") + "}", nil
 }
@@ -209,11 +255,19 @@ var chloDecomposed = map[string]bool{
 // chloLowerings are the operations of the chlo dialect that HLO has, or that
 // are a few of HLO's.
 var chloLowerings = merge(chloBroadcasts(), map[string]lowering{
-	"acos": {1, 0, lowerAs(OpAcos)}, "acosh": {1, 0, lowerAs(OpAcosh)}, "asin": {1, 0, lowerAs(OpAsin)}, "asinh": {1, 0, lowerAs(OpAsinh)},
-	"atanh": {1, 0, lowerAs(OpAtanh)}, "cosh": {1, 0, lowerAs(OpCosh)}, "sinh": {1, 0, lowerAs(OpSinh)}, "tan": {1, 0, lowerAs(OpTan)},
-	"erf": {1, 0, lowerAs(OpErf)}, "constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
+	"acos":     {1, 0, lowerAs(OpAcos)},
+	"acosh":    {1, 0, lowerAs(OpAcosh)},
+	"asin":     {1, 0, lowerAs(OpAsin)},
+	"asinh":    {1, 0, lowerAs(OpAsinh)},
+	"atanh":    {1, 0, lowerAs(OpAtanh)},
+	"cosh":     {1, 0, lowerAs(OpCosh)},
+	"sinh":     {1, 0, lowerAs(OpSinh)},
+	"tan":      {1, 0, lowerAs(OpTan)},
+	"erf":      {1, 0, lowerAs(OpErf)},
+	"constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
 	"atan": {1, 0, lowerAtan}, "square": {1, 0, lowerSquare},
-	"is_inf": {1, 0, lowerIsInf}, "is_pos_inf": {1, 0, lowerIsInf}, "is_neg_inf": {1, 0, lowerIsInf},
+	"is_inf": {1, 0, lowerIsInf}, "is_pos_inf": {1, 0, lowerIsInf},
+	"is_neg_inf": {1, 0, lowerIsInf},
 })
 
 // chloBroadcasts are broadcast_add and so on: NumPy's broadcasting, then the operation.
@@ -221,7 +275,9 @@ func chloBroadcasts() map[string]lowering {
 	all := map[string]lowering{}
 	for _, op := range plainOps {
 		if opTable[op].maxOperands == 2 && op.Elementwise() {
-			all["broadcast_"+mlirSpelling(op)] = lowering{2, 0, lowerBroadcasting(op)}
+			all["broadcast_"+mlirSpelling(op)] = lowering{
+				2, 0, lowerBroadcasting(op),
+			}
 		}
 	}
 	all["broadcast_compare"] = lowering{2, 0, lowerBroadcasting(OpCompare)}
@@ -229,7 +285,9 @@ func chloBroadcasts() map[string]lowering {
 }
 
 func lowerBroadcasting(op Opcode) func(*mlir, *block, *mlirOp) (*Instr, error) {
-	return func(m *mlir, b *block, o *mlirOp) (*Instr, error) {
+	return func(
+		m *mlir, b *block, o *mlirOp,
+	) (*Instr, error) {
 		if len(o.types) != 1 {
 			return nil, m.fail(o.at, "%s has one result", o.name)
 		}
@@ -243,7 +301,8 @@ func lowerBroadcasting(op Opcode) func(*mlir, *block, *mlirOp) (*Instr, error) {
 			if err != nil {
 				return nil, err
 			}
-			if o.operands[k], err = m.broadcast(b, o, x, to, dims); err != nil {
+			o.operands[k], err = m.broadcast(b, o, x, to, dims)
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -256,46 +315,72 @@ func lowerBroadcasting(op Opcode) func(*mlir, *block, *mlirOp) (*Instr, error) {
 
 // trailing are the dimensions a smaller operand has in a larger shape:
 // broadcast_dimensions, or the last ones.
-func (m *mlir) trailing(o *mlirOp, x *Instr, to Shape) ([]int64, error) {
+func (m *mlir) trailing(
+	o *mlirOp, x *Instr, to Shape,
+) ([]int64, error) {
 	dims, err := m.someInts(o.attrs, "broadcast_dimensions")
-	if err != nil || len(dims) == x.Shape.Rank() && dims != nil {
+	if err != nil ||
+		len(dims) == x.Shape.Rank() && dims != nil {
 		return dims, err
 	}
 	dims = []int64{}
 	for k := range x.Shape.Dims {
-		dims = append(dims, int64(to.Rank()-x.Shape.Rank()+k))
+		dims = append(
+			dims,
+			int64(to.Rank()-x.Shape.Rank()+k),
+		)
 	}
 	return dims, nil
 }
 
 func lowerSquare(m *mlir, b *block, o *mlirOp) (*Instr, error) {
-	return m.result(b, o, OpMultiply, o.operands[0], o.operands[0]), nil
+	return m.result(
+		b, o, OpMultiply, o.operands[0], o.operands[0],
+	), nil
 }
 
 // lowerAtan is atan2(x, 1).
 func lowerAtan(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	x := o.operands[0]
-	one := &Literal{Shape: Shape{DType: x.Shape.DType, Dims: x.Shape.Dims}, Floats: []float64{1}}
+	one := &Literal{
+		Shape:  Shape{DType: x.Shape.DType, Dims: x.Shape.Dims},
+		Floats: []float64{1},
+	}
 	if !x.Shape.DType.IsFloat() {
 		return nil, m.fail(o.at, "atan of %s", x.Shape)
 	}
-	return m.result(b, o, OpAtan2, x, m.constantOf(b, o.at, o.instrName("one")+".one", one, true)), nil
+	return m.result(
+		b, o, OpAtan2, x,
+		m.constantOf(b, o.at, o.instrName("one")+".one", one, true),
+	), nil
 }
 
 // lowerIsInf compares x, or |x|, with an infinity.
 func lowerIsInf(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	x, sign := o.operands[0], 1
 	if !x.Shape.DType.IsFloat() {
-		return nil, m.fail(o.at, "%s of %s", o.name, x.Shape)
+		return nil, m.fail(
+			o.at, "%s of %s", o.name, x.Shape,
+		)
 	}
 	switch o.name {
 	case "is_inf":
-		x = m.add(b, o.at, o.instrName(OpAbs)+".abs", OpAbs, x.Shape, x)
+		x = m.add(
+			b, o.at,
+			o.instrName(OpAbs)+".abs", OpAbs,
+			x.Shape, x,
+		)
 	case "is_neg_inf":
 		sign = -1
 	}
-	infinity := &Literal{Shape: Shape{DType: x.Shape.DType, Dims: x.Shape.Dims}, Floats: []float64{math.Inf(sign)}}
-	i := m.result(b, o, OpCompare, x, m.constantOf(b, o.at, o.instrName("inf")+".inf", infinity, true))
+	infinity := &Literal{
+		Shape:  Shape{DType: x.Shape.DType, Dims: x.Shape.Dims},
+		Floats: []float64{math.Inf(sign)},
+	}
+	i := m.result(
+		b, o, OpCompare, x,
+		m.constantOf(b, o.at, o.instrName("inf")+".inf", infinity, true),
+	)
 	i.Attrs.Direction = "EQ"
 	return i, nil
 }
@@ -307,5 +392,7 @@ func lowerTopK(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.setAll(i, o, "k", fmt.Sprint(k), "largest", "true")
+	return m.setAll(
+		i, o, "k", fmt.Sprint(k), "largest", "true",
+	)
 }

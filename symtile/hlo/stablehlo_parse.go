@@ -69,7 +69,14 @@ func (m *mlir) acquireOp() *mlirOp {
 }
 
 func (m *mlir) releaseOp(o *mlirOp) {
-	*o = mlirOp{results: o.results[:0], operands: o.operands[:0], attrs: o.attrs[:0], words: o.words[:0], regions: o.regions[:0], types: o.types[:0]}
+	*o = mlirOp{
+		results:  o.results[:0],
+		operands: o.operands[:0],
+		attrs:    o.attrs[:0],
+		words:    o.words[:0],
+		regions:  o.regions[:0],
+		types:    o.types[:0],
+	}
 	m.freeOps = append(m.freeOps, o)
 }
 
@@ -111,7 +118,11 @@ func (m *mlir) ssa() (string, error) {
 		return "", err
 	}
 	start := m.at
-	for m.at < len(m.src) && (isNameByte(m.src[m.at]) || m.src[m.at] == '$' || m.src[m.at] == '#') && !m.has("->") {
+	for m.at < len(m.src) &&
+		(isNameByte(m.src[m.at]) ||
+			m.src[m.at] == '$' ||
+			m.src[m.at] == '#') &&
+		!m.has("->") {
 		m.at++
 	}
 	if m.at == start || m.at-start > MaxName {
@@ -129,7 +140,8 @@ func (m *mlir) opName(o *mlirOp) (generic bool, err error) {
 		if err := m.skipString(); err != nil {
 			return false, err
 		}
-		name, generic = string(m.src[start+1:m.at-1]), true
+		name = string(m.src[start+1 : m.at-1])
+		generic = true
 	} else if name, err = m.bareWord("an operation"); err != nil {
 		return false, err
 	}
@@ -285,8 +297,12 @@ func (m *mlir) piece(b *block, o *mlirOp, c byte) (err error) {
 // joined by x or ->: [0] x [1], [b, 0, f]x[0, i, o]->[b, 0, f].
 func (m *mlir) prettyValue() (span, error) {
 	s := span{position: m.nextPosition()}
-	if c := m.peek(); isNameByte(c) || c == '#' || c == '+' {
-		for m.at < len(m.src) && (isNameByte(m.src[m.at]) || m.src[m.at] == '#' || m.src[m.at] == '+') {
+	c := m.peek()
+	if isNameByte(c) || c == '#' || c == '+' {
+		for m.at < len(m.src) &&
+			(isNameByte(m.src[m.at]) ||
+				m.src[m.at] == '#' ||
+				m.src[m.at] == '+') {
 			m.at++
 		}
 		s.end = m.at
@@ -339,7 +355,10 @@ func (m *mlir) opTypes(o *mlirOp) error {
 		}
 	}
 	if o.name != "optimization_barrier" {
-		o.types = append(o.types[:0], o.types[len(o.types)-1])
+		o.types = append(
+			o.types[:0],
+			o.types[len(o.types)-1],
+		)
 	}
 	return nil
 }
@@ -347,11 +366,17 @@ func (m *mlir) opTypes(o *mlirOp) error {
 // checkOperands compares the types written with those of the operands.
 func (m *mlir) checkOperands(o *mlirOp, in []Shape, at position) error {
 	if len(in) != len(o.operands) {
-		return m.fail(at, "%s has %d operands and %d types for them", o.name, len(o.operands), len(in))
+		return m.fail(
+			at, "%s has %d operands and %d types for them",
+			o.name, len(o.operands), len(in),
+		)
 	}
 	for k, i := range o.operands {
 		if !in[k].Compatible(i.Shape) {
-			return m.fail(at, "operand %d of %s is %s; its type here says %s", k, o.name, i.Shape, in[k])
+			return m.fail(
+				at, "operand %d of %s is %s; its type here says %s",
+				k, o.name, i.Shape, in[k],
+			)
 		}
 	}
 	return nil
@@ -445,5 +470,7 @@ func (m *mlir) elements(o *mlirOp) (err error) {
 		return err
 	}
 	o.literal = &Literal{Shape: shape}
-	return m.within(span{position: at}, func() error { return m.denseElement(o.literal) })
+	return m.within(span{position: at}, func() error {
+		return m.denseElement(o.literal)
+	})
 }

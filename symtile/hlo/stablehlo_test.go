@@ -34,7 +34,8 @@ func comparePair(t *testing.T, left, right string) string {
 	if a.Entry.Fingerprint() == b.Entry.Fingerprint() {
 		return "same"
 	}
-	x, y := strings.Split(a.Entry.Canonical(), "\n"), strings.Split(b.Entry.Canonical(), "\n")
+	x := strings.Split(a.Entry.Canonical(), "\n")
+	y := strings.Split(b.Entry.Canonical(), "\n")
 	for k := range min(len(x), len(y)) {
 		if x[k] != y[k] {
 			return x[k] + "\n" + y[k]

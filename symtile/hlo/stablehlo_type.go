@@ -31,7 +31,11 @@ func (m *mlir) typ(depth int) (Shape, error) {
 // keptTensor is tensor, read once for each text, up to the first >.
 func (m *mlir) keptTensor(at position) (Shape, error) {
 	end := m.at
-	if n := bytes.IndexByte(m.src[m.at:min(len(m.src), m.at+80)], '>'); n >= 0 {
+	n := bytes.IndexByte(
+		m.src[m.at:min(len(m.src), m.at+80)],
+		'>',
+	)
+	if n >= 0 {
 		end += n + 1
 	}
 	if shape, ok := m.shapes[string(m.src[m.at:end])]; ok {
@@ -48,7 +52,9 @@ func (m *mlir) keptTensor(at position) (Shape, error) {
 
 func (m *mlir) tensor(at position) (Shape, error) {
 	var shape Shape
-	for m.skip(); m.at < len(m.src) && (m.src[m.at] == '?' || m.src[m.at] == '*' || m.src[m.at] >= '0' && m.src[m.at] <= '9'); {
+	for m.skip(); m.at < len(m.src) && (m.src[m.at] == '?' ||
+		m.src[m.at] == '*' ||
+		m.src[m.at] >= '0' && m.src[m.at] <= '9'); {
 		if m.src[m.at] == '?' || m.src[m.at] == '*' {
 			return shape, m.failNext("dynamic extents are not supported: a tiling needs to know how long a dimension is")
 		}
@@ -135,7 +141,9 @@ func mlirDType(name string) (DType, bool) {
 }
 
 // typeList reads types up to end; attributes and locations may follow each.
-func (m *mlir) typeList(end string) ([]Shape, error) { return m.types(end, 0) }
+func (m *mlir) typeList(end string) ([]Shape, error) {
+	return m.types(end, 0)
+}
 
 func (m *mlir) types(end string, depth int) ([]Shape, error) {
 	var all []Shape

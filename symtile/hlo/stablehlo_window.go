@@ -17,7 +17,9 @@ func (w window) text() string {
 		return ""
 	}
 	parts := []string{"size=" + windowSizes(w.size)}
-	put := func(name string, v []int64, absent int64, text string) {
+	put := func(
+		name string, v []int64, absent int64, text string,
+	) {
 		for _, x := range v {
 			if x != absent {
 				parts = append(parts, name+"="+text)
@@ -36,13 +38,17 @@ func (w window) text() string {
 func windowPads(v []int64) string {
 	words := make([]string, len(v)/2)
 	for k := range words {
-		words[k] = fmt.Sprintf("%d_%d", v[2*k], v[2*k+1])
+		words[k] = fmt.Sprintf(
+			"%d_%d", v[2*k], v[2*k+1],
+		)
 	}
 	return strings.Join(words, "x")
 }
 
 // windowOf reads the lists of a window from attrs, each under one of two names.
-func (m *mlir) windowOf(o *mlirOp, attrs mlirAttrs, size []int64) (w window, err error) {
+func (m *mlir) windowOf(
+	o *mlirOp, attrs mlirAttrs, size []int64,
+) (w window, err error) {
 	w.size = size
 	for _, f := range []struct {
 		to    *[]int64
@@ -58,8 +64,13 @@ func (m *mlir) windowOf(o *mlirOp, attrs mlirAttrs, size []int64) (w window, err
 		if *f.to, err = m.someInts(attrs, f.names...); err != nil {
 			return w, err
 		}
-		if n := len(*f.to); n != 0 && n != f.times*len(size) {
-			return w, m.fail(o.at, "%s of %s lists %d numbers for a window of %d dimensions", f.names[0], o.name, n, len(size))
+		n := len(*f.to)
+		if n != 0 && n != f.times*len(size) {
+			return w, m.fail(
+				o.at, "%s of %s lists %d numbers for a window of %d dimensions",
+				f.names[0], o.name,
+				n, len(size),
+			)
 		}
 	}
 	return w, nil
@@ -119,7 +130,9 @@ func lowerConvolution(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		return nil, err
 	}
 	i := m.result(b, o, OpConvolution, o.operands...)
-	if _, err := m.setAll(i, o, "window", w.text(), "dim_labels", labels); err != nil {
+	if _, err := m.setAll(
+		i, o, "window", w.text(), "dim_labels", labels,
+	); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"feature_group_count", "batch_group_count"} {
@@ -128,7 +141,8 @@ func lowerConvolution(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 			return nil, err
 		}
 		if n != 1 {
-			if err := m.set(i, o, name, fmt.Sprint(n)); err != nil {
+			err := m.set(i, o, name, fmt.Sprint(n))
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -142,18 +156,26 @@ func (m *mlir) convLabels(o *mlirOp, text string) (labels string, size []int64, 
 	var parts []string
 	for _, piece := range strings.Split(text, "[")[1:] {
 		inside, _, _ := strings.Cut(piece, "]")
-		parts = append(parts, strings.ReplaceAll(strings.Join(strings.Fields(inside), ""), ",", ""))
+		parts = append(
+			parts,
+			strings.ReplaceAll(strings.Join(strings.Fields(inside), ""), ",", ""),
+		)
 	}
 	if len(parts) != 3 {
 		return "", nil, m.fail(o.at, "the dimension numbers of convolution are [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], found %q", text)
 	}
 	kernel := o.operands[1].Shape
-	if len(parts[1]) != kernel.Rank() || kernel.Rank() < 2 {
-		return "", nil, m.fail(o.at, "the dimension numbers of convolution name %d dimensions of a kernel %s", len(parts[1]), kernel)
+	if len(parts[1]) != kernel.Rank() ||
+		kernel.Rank() < 2 {
+		return "", nil, m.fail(
+			o.at, "the dimension numbers of convolution name %d dimensions of a kernel %s",
+			len(parts[1]), kernel,
+		)
 	}
 	size = make([]int64, kernel.Rank()-2)
 	for p, c := range parts[1] {
-		if d := int(c - '0'); d >= 0 && d < len(size) {
+		d := int(c - '0')
+		if d >= 0 && d < len(size) {
 			size[d] = kernel.Dims[p]
 		}
 	}

@@ -29,7 +29,8 @@ func (w WindowDim) Span() int64 {
 
 // Padded is the extent an operand of extent n has after dilation and padding.
 func (w WindowDim) Padded(n int64) int64 {
-	return w.PadLow + w.PadHigh + n + max(0, n-1)*(w.BaseDilation-1)
+	return w.PadLow + w.PadHigh + n +
+		max(0, n-1)*(w.BaseDilation-1)
 }
 
 // Positions is the number of places the window has over an operand of extent n.
@@ -47,17 +48,28 @@ var windowFields = []struct {
 	set   func(w *WindowDim, text string) error
 	print func(w WindowDim) string // "" for the value that is left out
 }{
-	{"size", func(w *WindowDim, t string) error { return setInt(&w.Size, t) }, func(w WindowDim) string { return fmt.Sprint(w.Size) }},
-	{"stride", func(w *WindowDim, t string) error { return setInt(&w.Stride, t) }, func(w WindowDim) string { return omitOne(w.Stride) }},
+	{"size", func(w *WindowDim, t string) error {
+		return setInt(&w.Size, t)
+	}, func(w WindowDim) string { return fmt.Sprint(w.Size) }},
+	{"stride", func(w *WindowDim, t string) error {
+		return setInt(&w.Stride, t)
+	}, func(w WindowDim) string { return omitOne(w.Stride) }},
 	{"pad", setWindowPad, func(w WindowDim) string {
 		if w.PadLow == 0 && w.PadHigh == 0 {
 			return ""
 		}
 		return fmt.Sprintf("%d_%d", w.PadLow, w.PadHigh)
 	}},
-	{"lhs_dilate", func(w *WindowDim, t string) error { return setInt(&w.BaseDilation, t) }, func(w WindowDim) string { return omitOne(w.BaseDilation) }},
-	{"rhs_dilate", func(w *WindowDim, t string) error { return setInt(&w.Dilation, t) }, func(w WindowDim) string { return omitOne(w.Dilation) }},
-	{"rhs_reversal", func(w *WindowDim, t string) error { w.Reversed = t == "1" || t == "true"; return nil }, func(w WindowDim) string {
+	{"lhs_dilate", func(w *WindowDim, t string) error {
+		return setInt(&w.BaseDilation, t)
+	}, func(w WindowDim) string { return omitOne(w.BaseDilation) }},
+	{"rhs_dilate", func(w *WindowDim, t string) error {
+		return setInt(&w.Dilation, t)
+	}, func(w WindowDim) string { return omitOne(w.Dilation) }},
+	{"rhs_reversal", func(w *WindowDim, t string) error {
+		w.Reversed = t == "1" || t == "true"
+		return nil
+	}, func(w WindowDim) string {
 		if w.Reversed {
 			return "1"
 		}
@@ -66,7 +78,13 @@ var windowFields = []struct {
 }
 
 // windowDefaults are the words for fields that are left out in one dimension only.
-var windowDefaults = map[string]string{"stride": "1", "pad": "0_0", "lhs_dilate": "1", "rhs_dilate": "1", "rhs_reversal": "0"}
+var windowDefaults = map[string]string{
+	"stride":       "1",
+	"pad":          "0_0",
+	"lhs_dilate":   "1",
+	"rhs_dilate":   "1",
+	"rhs_reversal": "0",
+}
 
 func omitOne(v int64) string {
 	if v == 1 {
@@ -105,11 +123,17 @@ func parseWindow(a *Attrs, text string) error {
 		dims := strings.Split(list, "x")
 		if n == 0 {
 			for range dims {
-				a.Window = append(a.Window, WindowDim{Stride: 1, BaseDilation: 1, Dilation: 1})
+				a.Window = append(a.Window, WindowDim{
+					Stride:       1,
+					BaseDilation: 1,
+					Dilation:     1,
+				})
 			}
 		}
 		if len(dims) != len(a.Window) {
-			return fmt.Errorf("%s has %d dimensions, the window has %d", name, len(dims), len(a.Window))
+			return fmt.Errorf(
+				"%s has %d dimensions, the window has %d", name, len(dims), len(a.Window),
+			)
 		}
 		if err := setWindowField(a.Window, name, dims); err != nil {
 			return err
@@ -149,7 +173,9 @@ func printWindow(a *Attrs) string {
 			}
 		}
 		if said {
-			words = append(words, f.name+"="+strings.Join(dims, "x"))
+			words = append(
+				words, f.name+"="+strings.Join(dims, "x"),
+			)
 		}
 	}
 	return "{" + strings.Join(words, " ") + "}"
@@ -175,16 +201,20 @@ func parseDimLabels(a *Attrs, text string) error {
 	}
 	c := &ConvDims{}
 	var err error
-	if c.InBatch, c.InFeature, c.InSpatial, err = labels(in, 'b', 'f'); err != nil {
+	c.InBatch, c.InFeature, c.InSpatial, err = labels(in, 'b', 'f')
+	if err != nil {
 		return err
 	}
-	if c.KernelIn, c.KernelOut, c.KernelSpatial, err = labels(kernel, 'i', 'o'); err != nil {
+	c.KernelIn, c.KernelOut, c.KernelSpatial, err = labels(kernel, 'i', 'o')
+	if err != nil {
 		return err
 	}
-	if c.OutBatch, c.OutFeature, c.OutSpatial, err = labels(out, 'b', 'f'); err != nil {
+	c.OutBatch, c.OutFeature, c.OutSpatial, err = labels(out, 'b', 'f')
+	if err != nil {
 		return err
 	}
-	if len(c.InSpatial) != len(c.KernelSpatial) || len(c.InSpatial) != len(c.OutSpatial) {
+	if len(c.InSpatial) != len(c.KernelSpatial) ||
+		len(c.InSpatial) != len(c.OutSpatial) {
 		return fmt.Errorf("%q has different numbers of spatial dimensions", text)
 	}
 	a.Conv = c
@@ -201,7 +231,9 @@ func labels(text string, first, second byte) (x, y int64, spatial []int64, err e
 			x = int64(k)
 		case c == second && y < 0:
 			y = int64(k)
-		case '0' <= c && int(c-'0') < len(spatial) && seen&(1<<(c-'0')) == 0:
+		case '0' <= c &&
+			int(c-'0') < len(spatial) &&
+			seen&(1<<(c-'0')) == 0:
 			spatial[c-'0'] = int64(k)
 			seen |= 1 << (c - '0')
 		default:

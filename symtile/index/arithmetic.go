@@ -6,7 +6,9 @@ func konst(c int64) lin { return lin{c: c} }
 // one is the form 1·atom.
 func (r *Ring) one(id int32) lin {
 	for int(id) >= len(r.units) {
-		r.units = append(r.units, term{1, int32(len(r.units))})
+		r.units = append(r.units, term{
+			1, int32(len(r.units)),
+		})
 	}
 	return lin{t: r.units[id : id+1 : id+1]}
 }
@@ -23,7 +25,8 @@ func (x lin) coef(id int32) int64 {
 
 // mulAdd is a + k·b; an overflow is recorded.
 func (r *Ring) mulAdd(a, k, b int64) int64 {
-	if p := k * b; int64(int32(k)) == k && int64(int32(b)) == b {
+	p := k * b
+	if int64(int32(k)) == k && int64(int32(b)) == b {
 		if s := a + p; (a^s)&(p^s) >= 0 {
 			return s
 		}
@@ -60,7 +63,9 @@ func (r *Ring) addmul(x lin, k int64, y lin) lin {
 
 // plus is a + k·b, as mulAdd, for the numbers that nearly all are.
 func (r *Ring) plus(a, k, b int64) int64 {
-	if (uint64(a+farOff)|uint64(k+farOff)|uint64(b+farOff))>>29 != 0 {
+	if (uint64(a+farOff)|
+		uint64(k+farOff)|
+		uint64(b+farOff))>>29 != 0 {
 		return r.mulAdd(a, k, b)
 	}
 	return a + k*b
@@ -68,11 +73,14 @@ func (r *Ring) plus(a, k, b int64) int64 {
 
 // merge writes the terms of x + k·y to out. It looks once, at the end, whether a
 // number was so large that the sums have to be checked.
-func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
+func (r *Ring) merge(
+	out, x []term, k int64, y []term,
+) (n int) {
 	far := uint64(k + farOff)
 	i, j := 0, 0
 	for i < len(x) && j < len(y) {
-		p, q := x[i], y[j]
+		p := x[i]
+		q := y[j]
 		switch {
 		case p.a < q.a:
 			i++
@@ -104,17 +112,29 @@ func (r *Ring) merge(out, x []term, k int64, y []term) (n int) {
 }
 
 // mergeFar is merge for any numbers.
-func (r *Ring) mergeFar(out, x []term, k int64, y []term) (n int) {
+func (r *Ring) mergeFar(
+	out, x []term, k int64, y []term,
+) (n int) {
 	for len(x) > 0 || len(y) > 0 {
 		var p term
 		switch {
-		case len(y) == 0 || len(x) > 0 && x[0].a < y[0].a:
-			p, x = x[0], x[1:]
+		case len(y) == 0 ||
+			len(x) > 0 && x[0].a < y[0].a:
+			p = x[0]
+			x = x[1:]
 		case len(x) == 0 || x[0].a > y[0].a:
-			p, y = term{r.mulAdd(0, k, y[0].k), y[0].a}, y[1:]
+			p = term{
+				r.mulAdd(0, k, y[0].k),
+				y[0].a,
+			}
+			y = y[1:]
 		default:
-			p = term{r.mulAdd(x[0].k, k, y[0].k), x[0].a}
-			x, y = x[1:], y[1:]
+			p = term{
+				r.mulAdd(x[0].k, k, y[0].k),
+				x[0].a,
+			}
+			x = x[1:]
+			y = y[1:]
 		}
 		if p.k != 0 {
 			out[n] = p
@@ -136,7 +156,9 @@ func (r *Ring) scale(x lin, k int64) lin {
 }
 
 // shift is x + c.
-func (r *Ring) shift(x lin, c int64) lin { return lin{x.t, r.mulAdd(x.c, 1, c)} }
+func (r *Ring) shift(x lin, c int64) lin {
+	return lin{x.t, r.mulAdd(x.c, 1, c)}
+}
 
 // exactly puts y − r for d·⌊y/d⌋ where the division is known to be exact.
 func (r *Ring) exactly(x lin) lin {
@@ -153,7 +175,8 @@ func (r *Ring) withoutExact(x lin) lin {
 			continue
 		}
 		r.fired[ruleDivExact]++
-		y, k := r.shift(r.forms[a.of].lin, -a.off), t.k/a.by
+		y := r.shift(r.forms[a.of].lin, -a.off)
+		k := t.k / a.by
 		rest := r.addmul(x, -t.k, r.one(t.a))
 		return r.addmul(rest, k, y)
 	}
@@ -162,7 +185,8 @@ func (r *Ring) withoutExact(x lin) lin {
 
 // each is x with every coefficient mapped by f; zeros are dropped.
 func (r *Ring) each(x lin, f func(k int64) int64) lin {
-	out, n := r.alloc(len(x.t)), 0
+	out := r.alloc(len(x.t))
+	n := 0
 	for _, t := range x.t {
 		if t.k = f(t.k); t.k != 0 {
 			out[n] = t

@@ -49,7 +49,9 @@ func BenchmarkConstruct(b *testing.B) {
 		d0 := r.Var(Variable{Name: "d0", Hi: 1023})
 		d1 := r.Var(Variable{Name: "d1", Hi: 511})
 		l := d0.Scale(512).Add(d1)
-		_ = l.Div(4096).Scale(4096).Add(l.Div(64).Mod(64).Scale(64)).Add(l.Mod(64))
+		_ = l.Div(4096).Scale(4096).Add(
+			l.Div(64).Mod(64).Scale(64),
+		).Add(l.Mod(64))
 	}
 }
 
@@ -82,8 +84,11 @@ func BenchmarkMapSimplify(b *testing.B) {
 
 func BenchmarkRange(b *testing.B) {
 	r := NewRing()
-	s0, s1 := r.Var(Variable{Name: "s0", Hi: 1023}), r.Var(Variable{Name: "s1", Hi: 255})
-	x := s0.Add(s1.Scale(32)).Sub(s0.Div(32).Scale(32)).lin()
+	s0 := r.Var(Variable{Name: "s0", Hi: 1023})
+	s1 := r.Var(Variable{Name: "s1", Hi: 255})
+	x := s0.Add(s1.Scale(32)).Sub(
+		s0.Div(32).Scale(32),
+	).lin()
 	for b.Loop() {
 		r.ranged(x)
 	}
@@ -101,7 +106,9 @@ func BenchmarkEval(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	out, scratch, v := make([]int64, 3), make([]int64, code.ScratchLen()), []int64{17, 93, 2}
+	out := make([]int64, 3)
+	scratch := make([]int64, code.ScratchLen())
+	v := []int64{17, 93, 2}
 	b.ReportAllocs()
 	for b.Loop() {
 		code.Eval(v, out, scratch)

@@ -55,19 +55,24 @@ func NewComposition(maps ...MapSource) (*Composition, error) {
 	if len(maps) == 0 {
 		return nil, errors.New("a chain needs a map")
 	}
-	c := &Composition{domain: newDomain(NewRing()), spare: newDomain(NewRing())}
+	c := &Composition{
+		domain: newDomain(NewRing()),
+		spare:  newDomain(NewRing()),
+	}
 	for i, d := range maps {
 		l, err := d.parse()
 		if err != nil {
 			return nil, fmt.Errorf("map %d: %w", i, err)
 		}
-		if i > 0 && len(c.maps[i-1].results) != len(d.Dims) {
+		if i > 0 &&
+			len(c.maps[i-1].results) != len(d.Dims) {
 			return nil, fmt.Errorf("map %d has %d dimensions, the map before it %d results",
 				i, len(d.Dims), len(c.maps[i-1].results))
 		}
 		c.maps = append(c.maps, l)
 		n := max(len(c.vals), l.values(), len(l.outs))
-		c.vals, c.next = make([]lin, n), make([]lin, n)
+		c.vals = make([]lin, n)
+		c.next = make([]lin, n)
 	}
 	c.declare(maps)
 	return c, nil
@@ -90,8 +95,16 @@ func (c *Composition) number(stem string, role Role, vs []Variable) {
 		if role == RoleRange {
 			n -= len(c.maps[0].in)
 		}
-		c.vars = append(c.vars, Variable{Name: stem + strconv.Itoa(n), Lo: v.Lo, Hi: v.Hi, Role: role})
-		c.start = append(c.start, domainVar{in: Interval{v.Lo, v.Hi}, m: 1})
+		c.vars = append(c.vars, Variable{
+			Name: stem + strconv.Itoa(n),
+			Lo:   v.Lo,
+			Hi:   v.Hi,
+			Role: role,
+		})
+		c.start = append(c.start, domainVar{
+			in: Interval{v.Lo, v.Hi},
+			m:  1,
+		})
 	}
 }
 
@@ -137,24 +150,31 @@ func (l *link) gather() {
 	for _, b := range l.where {
 		g.upTo(b.x + 1)
 		val := g.value(b.x)
-		l.bounds = append(l.bounds, tapeBound{val, int32(len(g.steps)), b.in})
+		l.bounds = append(l.bounds, tapeBound{
+			val, int32(len(g.steps)), b.in,
+		})
 	}
 	g.upTo(int32(len(l.ops)))
 	for _, x := range l.results {
 		l.outs = append(l.outs, g.value(x))
 	}
 	l.tape = g.tape
-	for int(l.rerun) < len(l.steps) && l.steps[l.rerun].at >= 0 {
+	for int(l.rerun) < len(l.steps) &&
+		l.steps[l.rerun].at >= 0 {
 		l.rerun++
 	}
 }
 
 // values is the number of values of the link's tape.
-func (l *link) values() int { return int(l.vars) + len(l.steps) }
+func (l *link) values() int {
+	return int(l.vars) + len(l.steps)
+}
 
 // next parses one more text into the same script.
 func (p *parser) next(text string) (x int32, err error) {
-	p.text, p.at, p.depth = text, 0, 0
+	p.text = text
+	p.at = 0
+	p.depth = 0
 	err = p.whole(func() { x = p.sum() })
 	return x, err
 }
@@ -165,7 +185,8 @@ func (p *parser) next(text string) (x int32, err error) {
 func (c *Composition) Solve() (ops int) {
 	ops = c.solve(style{residueSigned, true})
 	for _, style := range [...]style{{residuePositive, true}, {residueNearest, true}, {}} {
-		if ops < longResult || !c.domain.r.unsettled || ops < veryLong && !c.skewed() {
+		if ops < longResult || !c.domain.r.unsettled ||
+			ops < veryLong && !c.skewed() {
 			return ops
 		}
 		c.domain, c.spare = c.spare, c.domain
@@ -204,7 +225,12 @@ func (c *Composition) Simplify() {
 		}
 	}
 	if d.empty { // where there is nothing, everything is 0
-		c.results = append(c.results[:0], make([]lin, len(c.maps[len(c.maps)-1].outs))...)
+		c.results = append(
+			c.results[:0],
+			make([]lin, len(
+				c.maps[len(c.maps)-1].outs,
+			))...,
+		)
 	}
 	d.dropImplied()
 }
@@ -237,14 +263,18 @@ func (c *Composition) pass() {
 		}
 		vals, next = next, vals
 	}
-	c.results = append(c.results[:0], vals[:len(c.maps[len(c.maps)-1].outs)]...)
+	c.results = append(
+		c.results[:0],
+		vals[:len(c.maps[len(c.maps)-1].outs)]...,
+	)
 }
 
 // apply runs one map, its constraints first; when they tell something, what it
 // may change is run again.
 func (c *Composition) apply(l *link, vals []lin) {
 	d := c.domain
-	done, known := int32(0), d.r.facts.learnt
+	done := int32(0)
+	known := d.r.facts.learnt
 	for _, b := range l.bounds {
 		l.tape.run(d.r, vals, done, b.steps)
 		done = max(done, b.steps)
@@ -273,7 +303,9 @@ func (c *Composition) Ranges() []Interval {
 
 // Constraints counts the constraints that are left beside the ranges.
 func (c *Composition) Constraints() int {
-	n := len(c.domain.eqs) + len(c.domain.r.facts.sums) + len(c.domain.r.facts.congr)
+	n := len(c.domain.eqs) +
+		len(c.domain.r.facts.sums) +
+		len(c.domain.r.facts.congr)
 	for _, v := range c.domain.vars {
 		if v.m > 1 {
 			n++
@@ -287,7 +319,10 @@ func (c *Composition) Constraints() int {
 func (c *Composition) Extract() (ops int) {
 	r := c.domain.r
 	for _, x := range c.results {
-		if len(x.t) == 1 && x.t[0].k == 1 && x.c == 0 && r.atoms[x.t[0].a].kind == atomVar {
+		if len(x.t) == 1 &&
+			x.t[0].k == 1 &&
+			x.c == 0 &&
+			r.atoms[x.t[0].a].kind == atomVar {
 			continue
 		}
 		ops += int(r.leastCost(x)+opCost-1) / opCost
@@ -314,7 +349,8 @@ func (r *Ring) skewed(y int32, left *int) bool {
 	x, _ := r.cheapest(y)
 	for _, t := range x.t {
 		a := r.atoms[t.a]
-		if a.kind != atomDiv && a.kind != atomRaw && a.kind != atomMod {
+		if a.kind != atomDiv &&
+			a.kind != atomRaw && a.kind != atomMod {
 			continue
 		}
 		if *left--; *left < 0 {

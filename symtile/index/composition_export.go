@@ -18,7 +18,8 @@ func (c *Composition) ISL() []string {
 	for i := range c.maps {
 		l := &c.maps[i]
 		pending -= l.ranges
-		own, later := c.vars[at:at+l.ranges], c.vars[at+l.ranges:]
+		own := c.vars[at : at+l.ranges]
+		later := c.vars[at+l.ranges:]
 		at += l.ranges
 		pass := numbered("p", pending)
 		where := l.box(own)
@@ -29,14 +30,20 @@ func (c *Composition) ISL() []string {
 		}
 		text := l.texts(islSyntax)
 		for _, b := range l.where {
-			where = append(where, between(b.in.Lo, text[b.x], b.in.Hi))
+			where = append(
+				where,
+				between(b.in.Lo, text[b.x], b.in.Hi),
+			)
 		}
 		var results []string
 		for _, x := range l.results {
 			results = append(results, text[x])
 		}
-		out = append(out, fmt.Sprintf("{ [%s] -> [%s] : %s }", strings.Join(append(l.names(), pass...), ","),
-			strings.Join(append(results, pass...), ","), strings.Join(where, " and ")))
+		out = append(
+			out,
+			fmt.Sprintf("{ [%s] -> [%s] : %s }", strings.Join(append(l.names(), pass...), ","),
+				strings.Join(append(results, pass...), ","), strings.Join(where, " and ")),
+		)
 	}
 	return out
 }
@@ -55,7 +62,9 @@ func (c *Composition) MLIR() []MLIRMap {
 	at := len(c.maps[0].in)
 	for i := range c.maps {
 		l := &c.maps[i]
-		m := MLIRMap{Vars: append([]Interval(nil), l.in...)}
+		m := MLIRMap{
+			Vars: append([]Interval(nil), l.in...),
+		}
 		for _, v := range c.vars[at : at+l.ranges] {
 			m.Vars = append(m.Vars, Interval{v.Lo, v.Hi})
 		}
@@ -66,9 +75,14 @@ func (c *Composition) MLIR() []MLIRMap {
 			results = append(results, text[x])
 		}
 		for _, b := range l.where {
-			where, m.Bounds = append(where, text[b.x]), append(m.Bounds, b.in)
+			where = append(where, text[b.x])
+			m.Bounds = append(m.Bounds, b.in)
 		}
-		head := fmt.Sprintf("affine_map<(%s)[%s] -> ", strings.Join(numbered("d", len(l.in)), ", "), strings.Join(numbered("s", l.ranges), ", "))
+		head := fmt.Sprintf(
+			"affine_map<(%s)[%s] -> ",
+			strings.Join(numbered("d", len(l.in)), ", "),
+			strings.Join(numbered("s", l.ranges), ", "),
+		)
 		m.Map = head + "(" + strings.Join(results, ", ") + ")>"
 		m.Where = head + "(" + strings.Join(where, ", ") + ")>"
 		out = append(out, m)
@@ -84,18 +98,26 @@ func numbered(stem string, n int) []string {
 	return names
 }
 
-func between(lo int64, x string, hi int64) string { return fmt.Sprintf("%d <= %s <= %d", lo, x, hi) }
+func between(lo int64, x string, hi int64) string {
+	return fmt.Sprintf("%d <= %s <= %d", lo, x, hi)
+}
 
 // names are those of the link's dimensions and ranges, d0.. and s0...
 func (l *link) names() []string {
-	return append(numbered("d", len(l.in)), numbered("s", l.ranges)...)
+	return append(
+		numbered("d", len(l.in)),
+		numbered("s", l.ranges)...,
+	)
 }
 
 // box states the bounds of the link's variables.
 func (l *link) box(ranges []Variable) (out []string) {
 	for i, name := range l.names() {
 		if i < len(l.in) {
-			out = append(out, between(l.in[i].Lo, name, l.in[i].Hi))
+			out = append(
+				out,
+				between(l.in[i].Lo, name, l.in[i].Hi),
+			)
 		} else {
 			v := ranges[i-len(l.in)]
 			out = append(out, between(v.Lo, name, v.Hi))
@@ -123,7 +145,8 @@ var (
 
 // texts writes every value of the link's script.
 func (l *link) texts(s syntax) []string {
-	names, out := l.names(), make([]string, len(l.ops))
+	names := l.names()
+	out := make([]string, len(l.ops))
 	for i, op := range l.ops {
 		switch op.code {
 		case scriptConst:
@@ -131,7 +154,11 @@ func (l *link) texts(s syntax) []string {
 		case scriptVar:
 			out[i] = names[op.c]
 		default:
-			out[i] = fmt.Sprintf(s[op.code], out[op.x], out[op.y])
+			out[i] = fmt.Sprintf(
+				s[op.code],
+				out[op.x],
+				out[op.y],
+			)
 		}
 	}
 	return out

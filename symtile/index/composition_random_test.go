@@ -41,10 +41,21 @@ func TestChainStaleMultiple(t *testing.T) {
 	v := func(name string, lo, hi int64) Variable { return Variable{Name: name, Lo: lo, Hi: hi} }
 	c, err := NewComposition(
 		MapSource{Dims: []Variable{v("d0", 0, 45)}, Results: []string{"d0 floordiv 7", "d0 mod 7"}},
-		MapSource{Dims: []Variable{v("d1", 0, 89), v("d2", 0, 6)}, Results: []string{"(d1*7 + d2) floordiv 45", "((d1*7 + d2) floordiv 3) mod 15", "(d1*7 + d2) mod 3"}},
-		MapSource{Dims: []Variable{v("d0", 0, 27), v("d1", 3, 14), v("d2", 0, 2)}, Results: []string{"(d1 - 3)*3", "d2"}},
-		MapSource{Dims: []Variable{v("d1", 0, 35), v("d2", 2, 2)}, Results: []string{"d1", "(d2 - 2) floordiv 3"}},
-		MapSource{Dims: []Variable{v("d1", 0, 35), v("d2", 0, 0)}, Results: []string{"d1 + d2"}},
+		MapSource{Dims: []Variable{
+			v("d1", 0, 89), v("d2", 0, 6),
+		}, Results: []string{"(d1*7 + d2) floordiv 45", "((d1*7 + d2) floordiv 3) mod 15", "(d1*7 + d2) mod 3"}},
+		MapSource{Dims: []Variable{
+			v("d0", 0, 27),
+			v("d1", 3, 14),
+			v("d2", 0, 2),
+		}, Results: []string{"(d1 - 3)*3", "d2"}},
+		MapSource{Dims: []Variable{
+			v("d1", 0, 35), v("d2", 2, 2),
+		}, Results: []string{"d1", "(d2 - 2) floordiv 3"}},
+		MapSource{
+			Dims:    []Variable{v("d1", 0, 35), v("d2", 0, 0)},
+			Results: []string{"d1 + d2"},
+		},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +81,8 @@ func (c *Composition) compare(rnd *rand.Rand) (points int, diff string) {
 	for range 200 {
 		v := make([]int64, len(c.vars))
 		for i := range v {
-			v[i] = c.vars[i].Lo + rnd.Int63n(c.vars[i].Hi-c.vars[i].Lo+1)
+			v[i] = c.vars[i].Lo +
+				rnd.Int63n(c.vars[i].Hi-c.vars[i].Lo+1)
 		}
 		want, inside := c.naively(v)
 		if holds := !c.Empty() && c.domain.holds(v); holds != inside {
@@ -94,7 +106,11 @@ func (c *Composition) compare(rnd *rand.Rand) (points int, diff string) {
 
 // holds reports whether v satisfies what the domain states.
 func (d *domain) holds(v []int64) bool {
-	k := &compiler{r: d.r, code: &Evaluator{vars: len(v), slots: len(v)}, slot: map[int32]int32{}}
+	k := &compiler{
+		r:    d.r,
+		code: &Evaluator{vars: len(v), slots: len(v)},
+		slot: map[int32]int32{},
+	}
 	for i := range v {
 		k.slot[int32(i)] = int32(i)
 	}
@@ -108,7 +124,8 @@ func (d *domain) holds(v []int64) bool {
 		return out[0]
 	}
 	for i, w := range d.vars {
-		if !w.in.Contains(v[i]) || floorMod(v[i]-w.r, w.m) != 0 {
+		if !w.in.Contains(v[i]) ||
+			floorMod(v[i]-w.r, w.m) != 0 {
 			return false
 		}
 	}
@@ -133,7 +150,8 @@ func (d *domain) holds(v []int64) bool {
 // naively applies the maps one after the other; inside tells that v is in the
 // domain of them all.
 func (c *Composition) naively(v []int64) (out []int64, inside bool) {
-	env, at := append([]int64(nil), v[:len(c.maps[0].in)]...), len(c.maps[0].in)
+	env := append([]int64(nil), v[:len(c.maps[0].in)]...)
+	at := len(c.maps[0].in)
 	for i := range c.maps {
 		l := &c.maps[i]
 		for j, in := range l.in {
@@ -195,7 +213,11 @@ type chainMaker struct {
 	maps  []MapSource
 }
 
-var elementCounts = []int64{24, 30, 48, 60, 64, 72, 96, 105, 120, 128, 144, 192, 240, 256, 360, 384, 512, 720, 768, 1024, 1260, 2048, 4096}
+var elementCounts = []int64{
+	24, 30, 48, 60, 64, 72, 96, 105, 120,
+	128, 144, 192, 240, 256, 360, 384, 512, 720,
+	768, 1024, 1260, 2048, 4096,
+}
 
 func randomChain(rnd *rand.Rand) []MapSource {
 	m := &chainMaker{Rand: rnd}
@@ -271,7 +293,8 @@ func split(shape []int64, index string) (out []string) {
 }
 
 func (m *chainMaker) threads() {
-	n, block := elementCount(m.shape), []int64{128, 64, 32, 8, 3}[m.Intn(5)]
+	n := elementCount(m.shape)
+	block := []int64{128, 64, 32, 8, 3}[m.Intn(5)]
 	if n <= block {
 		return
 	}
@@ -327,12 +350,19 @@ func (m *chainMaker) step() {
 		m.pad(k, names, next)
 	case 10: // broadcast
 		if len(next) > 1 {
-			m.add(append(next[:k:k], next[k+1:]...), append(names[:k:k], names[k+1:]...))
+			m.add(
+				append(next[:k:k], next[k+1:]...),
+				append(names[:k:k], names[k+1:]...),
+			)
 		}
 	case 11: // reduce
 		n := int64(2 + m.Intn(6))
 		shape := append(append(next[:k:k], n), next[k:]...)
-		m.add(shape, append(append(names[:k:k], "s0"), names[k:]...)).Ranges = []Variable{{Name: "s0", Hi: n - 1}}
+		m.add(shape, append(
+			append(names[:k:k], "s0"), names[k:]...,
+		)).Ranges = []Variable{
+			{Name: "s0", Hi: n - 1},
+		}
 	}
 }
 

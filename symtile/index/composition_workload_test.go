@@ -29,10 +29,18 @@ func (w *workChain) drafts() (out []MapSource) {
 	for _, m := range w.Chain {
 		d := MapSource{Results: m.Exprs}
 		for _, v := range m.Dims {
-			d.Dims = append(d.Dims, Variable{Name: v.Name, Lo: v.Lo, Hi: v.Hi})
+			d.Dims = append(d.Dims, Variable{
+				Name: v.Name,
+				Lo:   v.Lo,
+				Hi:   v.Hi,
+			})
 		}
 		for _, v := range m.Syms {
-			d.Ranges = append(d.Ranges, Variable{Name: v.Name, Lo: v.Lo, Hi: v.Hi})
+			d.Ranges = append(d.Ranges, Variable{
+				Name: v.Name,
+				Lo:   v.Lo,
+				Hi:   v.Hi,
+			})
 		}
 		for _, c := range m.Constraints {
 			d.Where = append(d.Where, BoundSource{c.Expr, Interval{c.Lo, c.Hi}})

@@ -27,7 +27,9 @@ func Require(e Expr, lo, hi int64) Constraint {
 
 // Divides is the constraint that m divides e: e mod m in [0, 0]. m's range must
 // be positive.
-func Divides(m, e Expr) Constraint { return Require(e.ModExpr(m), 0, 0) }
+func Divides(m, e Expr) Constraint {
+	return Require(e.ModExpr(m), 0, 0)
+}
 
 // And is the constraint that all of cs hold.
 func And(cs ...Constraint) Constraint {
@@ -58,13 +60,17 @@ func (c Constraint) True() bool { return len(c) == 0 }
 // False reports whether c is, as it is written, never satisfied: it has an
 // empty clause. Simplify leaves nothing else of what ranges refute.
 func (c Constraint) False() bool {
-	return slices.ContainsFunc(c, func(x Clause) bool { return len(x) == 0 })
+	return slices.ContainsFunc(c, func(x Clause) bool {
+		return len(x) == 0
+	})
 }
 
 // Holds evaluates c; env must hold every variable of c.
 func (c Constraint) Holds(env map[Expr]int64) bool {
 	for _, x := range c {
-		if !slices.ContainsFunc(x, func(b Bound) bool { return b.In.Contains(b.Expr.Eval(env)) }) {
+		if !slices.ContainsFunc(x, func(b Bound) bool {
+			return b.In.Contains(b.Expr.Eval(env))
+		}) {
 			return false
 		}
 	}

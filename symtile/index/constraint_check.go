@@ -36,11 +36,15 @@ func CompileConstraint(vars []Expr, c Constraint) (*Predicate, error) {
 }
 
 // ScratchLen is the least length of Holds' scratch.
-func (k *Predicate) ScratchLen() int { return k.code.ScratchLen() + len(k.code.outs) }
+func (k *Predicate) ScratchLen() int {
+	return k.code.ScratchLen() + len(k.code.outs)
+}
 
 // Holds decides the point vals. It does not allocate. scratch must have at
 // least ScratchLen elements and may be reused.
-func (k *Predicate) Holds(vals, scratch []int64) bool { return k.FirstViolated(vals, scratch) < 0 }
+func (k *Predicate) Holds(vals, scratch []int64) bool {
+	return k.FirstViolated(vals, scratch) < 0
+}
 
 // FirstViolated is the index of the first clause that the point vals violates,
 // -1 for none. scratch is as for Holds.

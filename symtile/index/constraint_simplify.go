@@ -12,7 +12,9 @@ func (c Constraint) Simplify() Constraint {
 		if d.False() {
 			return Never()
 		}
-		if slices.EqualFunc(c, d, func(x, y Clause) bool { return slices.Equal(x, y) }) {
+		if slices.EqualFunc(c, d, func(x, y Clause) bool {
+			return slices.Equal(x, y)
+		}) {
 			break
 		}
 		c = d
@@ -72,7 +74,9 @@ func (b Bound) normalize() Bound {
 	if g < 0 {
 		in = in.Neg()
 	}
-	y := r.each(lin{x.t, home}, func(k int64) int64 { return k / g })
+	y := r.each(lin{x.t, home}, func(k int64) int64 {
+		return k / g
+	})
 	y.c = home / g
 	return Bound{r.wrap(y), in.dilate(max(g, -g))}
 }
@@ -109,7 +113,10 @@ func (r *Ring) remainder(x lin, t term) (y lin, q int32, k int64) {
 		}
 		y = r.forms[r.atoms[q].y].lin
 		k = -t.k / unit.k
-		if unit.a != t.a || t.k%unit.k != 0 || len(y.t) > 0 && x.coef(y.t[0].a) != k*y.t[0].k {
+		if unit.a != t.a ||
+			t.k%unit.k != 0 ||
+			len(y.t) > 0 &&
+				x.coef(y.t[0].a) != k*y.t[0].k {
 			continue
 		}
 		return y, q, k
@@ -130,7 +137,8 @@ func (x Clause) or(b Bound) Clause {
 }
 
 func touch(v, w Interval) bool {
-	return v.Lo <= SatAdd(w.Hi, 1) && w.Lo <= SatAdd(v.Hi, 1)
+	return v.Lo <= SatAdd(w.Hi, 1) &&
+		w.Lo <= SatAdd(v.Hi, 1)
 }
 
 // mergeUnits intersects the clauses that are a single bound of one expression.
@@ -204,11 +212,13 @@ func (e Expr) asMod() (y Expr, m int64, ok bool) {
 	r, x := e.r, e.lin()
 	for _, t := range x.t {
 		a := &r.atoms[t.a]
-		if a.kind != atomDiv || t.k != -a.d || r.forms[a.y].c != 0 {
+		if a.kind != atomDiv || t.k != -a.d ||
+			r.forms[a.y].c != 0 {
 			continue
 		}
 		m, y := a.d, a.y
-		if rest := r.addmul(x, m, r.one(t.a)); rest.equal(r.forms[y].lin) {
+		rest := r.addmul(x, m, r.one(t.a))
+		if rest.equal(r.forms[y].lin) {
 			return Expr{r, y}, m, true
 		}
 	}
@@ -227,7 +237,10 @@ func chineseRemainder(m, r, n, s int64) (l, q int64, known bool) {
 		return 0, 0, false
 	}
 	// x = r + m·t with m·t ≡ s − r (mod n): t ≡ u·(s − r)/g (mod n/g)
-	t, ok1 := mulInt(floorMod(u, n/g), floorMod((s-r)/g, n/g))
+	t, ok1 := mulInt(
+		floorMod(u, n/g),
+		floorMod((s-r)/g, n/g),
+	)
 	mt, ok2 := mulInt(m, floorMod(t, n/g))
 	return l, floorMod(r+mt, l), ok1 && ok2
 }
@@ -275,7 +288,8 @@ func (c Constraint) absorb() Constraint {
 	for i, x := range c {
 		implied := false
 		for j, y := range c {
-			if i != j && y.subsumes(x) && (j < i || !x.subsumes(y)) {
+			if i != j && y.subsumes(x) &&
+				(j < i || !x.subsumes(y)) {
 				implied = true
 				x[0].Expr.r.fired[ruleClauseAbsorb]++
 				break
@@ -291,7 +305,9 @@ func (c Constraint) absorb() Constraint {
 // subsumes reports whether every bound of x implies one of y.
 func (x Clause) subsumes(y Clause) bool {
 	for _, b := range x {
-		if !slices.ContainsFunc(y, func(d Bound) bool { return d.Expr == b.Expr && d.In.Covers(b.In) }) {
+		if !slices.ContainsFunc(y, func(d Bound) bool {
+			return d.Expr == b.Expr && d.In.Covers(b.In)
+		}) {
 			return false
 		}
 	}

@@ -42,11 +42,17 @@ func (s *script) add(op scriptOp) int32 {
 	return id
 }
 
-func (s *script) constant(c int64) int32 { return s.add(scriptOp{code: scriptConst, c: c}) }
+func (s *script) constant(c int64) int32 {
+	return s.add(scriptOp{code: scriptConst, c: c})
+}
 
 // negative is −x.
 func (s *script) negative(x int32) int32 {
-	return s.add(scriptOp{code: scriptSub, x: s.constant(0), y: x})
+	return s.add(scriptOp{
+		code: scriptSub,
+		x:    s.constant(0),
+		y:    x,
+	})
 }
 
 // run computes the values from up to to; env holds the variables' forms.
@@ -63,7 +69,8 @@ func (op *scriptOp) value(r *Ring, env, vals []lin) lin {
 	case scriptVar:
 		return env[op.c]
 	}
-	x, y := vals[op.x], vals[op.y]
+	x := vals[op.x]
+	y := vals[op.y]
 	switch op.code {
 	case scriptAdd:
 		return r.addmul(x, 1, y)

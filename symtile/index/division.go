@@ -122,7 +122,10 @@ func (r *Ring) divNew(x lin, d int64) lin {
 
 // indivisible reports whether x is one atom that no rule takes apart.
 func (r *Ring) indivisible(x lin) bool {
-	if len(x.t) > 1 || x.c != 0 || x.t[0].k != 1 || len(r.facts.congr) > 0 {
+	if len(x.t) > 1 ||
+		x.c != 0 ||
+		x.t[0].k != 1 ||
+		len(r.facts.congr) > 0 {
 		return false
 	}
 	a := &r.atoms[x.t[0].a]
@@ -133,7 +136,8 @@ func (r *Ring) indivisible(x lin) bool {
 func (r *Ring) divAtom(x lin, d int64, in Interval) int32 {
 	id, had := r.atom(atomDiv, r.form(x), -1, d)
 	if a := &r.atoms[id]; !had {
-		a.rises, a.in = r.rises(x), in
+		a.rises = r.rises(x)
+		a.in = in
 	}
 	if !had || len(r.facts.congr) > 0 {
 		r.noteExact(id, x, d, 0)
@@ -155,10 +159,14 @@ func (r *Ring) noteExact(id int32, x lin, d, c int64) {
 	for _, g := range r.facts.congr { // ⌊y/n⌋ ≡ r (mod m), so m·⌊y/(n·m)⌋ = ⌊y/n⌋ − r
 		q := g.sum.t[0]
 		b := &r.atoms[q.a]
-		if len(g.sum.t) > 1 || q.k != 1 || b.kind != atomDiv || b.y != a.y || a.d%b.d != 0 {
+		if len(g.sum.t) > 1 ||
+			q.k != 1 || b.kind != atomDiv ||
+			b.y != a.y ||
+			a.d%b.d != 0 {
 			continue
 		}
-		if m := a.d / b.d; m > 1 && g.m%m == 0 {
+		m := a.d / b.d
+		if m > 1 && g.m%m == 0 {
 			r.setExact(id, r.one(q.a), m, floorMod(g.r, m))
 			return
 		}
@@ -169,7 +177,10 @@ func (r *Ring) noteExact(id int32, x lin, d, c int64) {
 func (r *Ring) setExact(id int32, x lin, by, off int64) {
 	of := r.form(x)
 	a := &r.atoms[id]
-	a.exact, a.by, a.of, a.off = true, by, of, off
+	a.exact = true
+	a.by = by
+	a.of = of
+	a.off = off
 	r.facts.anyExact = true
 }
 
@@ -178,7 +189,8 @@ func single(in Interval, d int64) (q int64, ok bool) {
 	switch {
 	case uint64(in.Lo) < uint64(d):
 		return 0, in.Lo <= in.Hi && in.Hi < d
-	case uint64(in.Hi)-uint64(in.Lo) >= uint64(d) || !in.Bounded() || in.Empty():
+	case uint64(in.Hi)-uint64(in.Lo) >= uint64(d) ||
+		!in.Bounded() || in.Empty():
 		return 0, false
 	}
 	q = floorDiv(in.Lo, d)
@@ -222,7 +234,9 @@ func (s residue) wholePart(k, d int64) int64 {
 		near = 1
 	}
 	switch {
-	case rest > 0 && d-rest <= rest/near && d != 2*rest:
+	case rest > 0 &&
+		d-rest <= rest/near &&
+		d != 2*rest:
 		return q + 1
 	case rest < 0 && d+rest <= -rest/near:
 		return q - 1
@@ -251,10 +265,13 @@ func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 }
 
 // divideFrom divides terms, of which those before i have small coefficients.
-func (r *Ring) divideFrom(x []term, i int, d int64) (whole, rest []term) {
+func (r *Ring) divideFrom(
+	x []term, i int, d int64,
+) (whole, rest []term) {
 	w := r.alloc(2 * len(x))
 	v := w[len(x):]
-	n, m := 0, copy(v, x[:i])
+	n := 0
+	m := copy(v, x[:i])
 	for _, t := range x[i:] {
 		q := r.style.residue.wholePart(t.k, d)
 		if q != 0 {
@@ -277,7 +294,10 @@ func divSign(r *Ring, x lin, d int64) (lin, bool) {
 	if x.t[0].k > 0 {
 		return lin{}, false
 	}
-	return r.scale(r.redivide(r.shift(r.scale(x, -1), d-1), d), -1), true
+	return r.scale(
+		r.redivide(r.shift(r.scale(x, -1), d-1), d),
+		-1,
+	), true
 }
 
 func divGCD(r *Ring, x lin, d int64) (lin, bool) {
@@ -285,7 +305,9 @@ func divGCD(r *Ring, x lin, d int64) (lin, bool) {
 	if g == 1 {
 		return lin{}, false
 	}
-	y := r.each(x, func(k int64) int64 { return k / g })
+	y := r.each(x, func(k int64) int64 {
+		return k / g
+	})
 	y.c = floorDiv(x.c, g)
 	return r.redivide(y, d/g), true
 }
@@ -313,11 +335,14 @@ func divComplete(r *Ring, x lin, d int64) (lin, bool) {
 		}
 		k, m := r.partner(x, a)
 		km, ok := mulInt(k, m)
-		if k == 0 || !ok || km == -t.k || (km+t.k)%d != 0 {
+		if k == 0 || !ok || km == -t.k ||
+			(km+t.k)%d != 0 {
 			continue
 		}
 		one := r.one(t.a)
-		if q, ok := single(r.ranged(r.addmul(x, -km-t.k, one)), d); ok {
+		if q, ok := single(r.ranged(r.addmul(
+			x, -km-t.k, one,
+		)), d); ok {
 			return r.addmul(konst(q), (km+t.k)/d, one), true
 		}
 	}
@@ -333,7 +358,8 @@ func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 			at = i
 		}
 	}
-	if n != 1 || x.t[at].k != 1 && x.t[at].k != -1 {
+	if n != 1 ||
+		x.t[at].k != 1 && x.t[at].k != -1 {
 		return lin{}, false
 	}
 	t := x.t[at]
@@ -343,9 +369,19 @@ func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 		return lin{}, false
 	}
 	if len(x.t) == 1 && t.k == 1 {
-		return r.redivide(r.shift(r.forms[a.y].lin, r.mulAdd(0, a.d, x.c)), dd), true
+		return r.redivide(
+			r.shift(
+				r.forms[a.y].lin,
+				r.mulAdd(0, a.d, x.c),
+			),
+			dd,
+		), true
 	}
-	num := r.addmul(lin{}, a.d, r.addmul(x, -t.k, r.one(t.a)))
+	num := r.addmul(
+		lin{},
+		a.d,
+		r.addmul(x, -t.k, r.one(t.a)),
+	)
 	num = r.addmul(num, t.k, r.forms[a.y].lin)
 	if t.k < 0 {
 		num = r.shift(num, a.d-1)

@@ -20,7 +20,8 @@ func divResidue(r *Ring, x lin, d int64) (lin, bool) {
 		}
 		res := floorMod(r.mulAdd(rest.c-x.c, k, c.r), g)
 		base := g * floorDiv(res+x.c, g)
-		if n, ok := settle(base, g, res, d); ok && n != x.c {
+		n, ok := settle(base, g, res, d)
+		if ok && n != x.c {
 			return r.redivide(lin{x.t, n}, d), true
 		}
 	}
@@ -109,11 +110,13 @@ func divSlack(r *Ring, x lin, d int64) (lin, bool) {
 // split parts x into terms that are multiples of g, up to the residue res in
 // sum, and the rest with the constant. strided tells that a residue was used.
 func (r *Ring) split(x lin, g int64) (whole, rest lin, res int64, strided bool) {
-	w, v := r.alloc(len(x.t)), r.alloc(len(x.t))
+	w := r.alloc(len(x.t))
+	v := r.alloc(len(x.t))
 	i, j := 0, 0
 	for _, t := range x.t {
 		a := &r.atoms[t.a]
-		if km, ok := mulInt(t.k, a.m); ok && km%g == 0 {
+		km, ok := mulInt(t.k, a.m)
+		if ok && km%g == 0 {
 			w[i] = t
 			i++
 			res = r.mulAdd(res, t.k, a.r)
@@ -123,7 +126,9 @@ func (r *Ring) split(x lin, g int64) (whole, rest lin, res int64, strided bool) 
 			j++
 		}
 	}
-	return lin{w[:i:i], 0}, lin{r.keep(v, j), x.c}, res, strided
+	return lin{w[:i:i], 0}, lin{
+		r.keep(v, j), x.c,
+	}, res, strided
 }
 
 // joinMods keeps k·(x mod m) together: where the rest holds k·x and the whole
@@ -140,7 +145,8 @@ func (r *Ring) joinMods(whole, rest lin, g int64) (lin, lin) {
 			continue
 		}
 		one := r.one(t.a)
-		whole, rest = r.addmul(whole, km, one), r.addmul(rest, -km, one)
+		whole = r.addmul(whole, km, one)
+		rest = r.addmul(rest, -km, one)
 	}
 	return whole, rest
 }
@@ -148,12 +154,17 @@ func (r *Ring) joinMods(whole, rest lin, g int64) (lin, lin) {
 // partner finds k·x in rest with a = ⌊x/m⌋.
 func (r *Ring) partner(rest lin, a atom) (k, m int64) {
 	y := r.forms[a.y].lin
-	if c := rest.coef(y.t[0].a); c != 0 && c%y.t[0].k == 0 {
+	c := rest.coef(y.t[0].a)
+	if c != 0 && c%y.t[0].k == 0 {
 		return c / y.t[0].k, a.d
 	}
 	for _, t := range rest.t {
-		if p := &r.atoms[t.a]; p.kind == atomDiv && p.y == a.y && p.d < a.d && a.d%p.d == 0 {
-			k, m = t.k, a.d/p.d
+		p := &r.atoms[t.a]
+		if p.kind == atomDiv && p.y == a.y &&
+			p.d < a.d &&
+			a.d%p.d == 0 {
+			k = t.k
+			m = a.d / p.d
 		}
 	}
 	return k, m

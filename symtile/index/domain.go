@@ -37,14 +37,20 @@ func newDomain(r *Ring) *domain { return &domain{r: r} }
 
 // add enters a variable and returns its index.
 func (d *domain) add(v Variable) int {
-	d.vars = append(d.vars, domainVar{in: Interval{v.Lo, v.Hi}, m: 1})
+	d.vars = append(d.vars, domainVar{
+		in: Interval{v.Lo, v.Hi},
+		m:  1,
+	})
 	d.empty = d.empty || v.Lo > v.Hi
 	return len(d.vars) - 1
 }
 
 // restart forgets everything; it starts with what is said about the variables.
 func (d *domain) restart(vars []domainVar) {
-	d.vars, d.eqs, d.terms, d.empty = append(d.vars[:0], vars...), d.eqs[:0], d.terms[:0], false
+	d.vars = append(d.vars[:0], vars...)
+	d.eqs = d.eqs[:0]
+	d.terms = d.terms[:0]
+	d.empty = false
 	for i := range vars {
 		d.empty = d.empty || vars[i].in.Empty()
 	}
@@ -56,12 +62,20 @@ func (d *domain) begin() {
 	d.changed = false
 	d.said = d.said[:0]
 	d.known = len(d.eqs)
-	d.r.atoms = slices.Grow(d.r.atoms, len(d.vars))[:len(d.vars)]
+	d.r.atoms = slices.Grow(
+		d.r.atoms, len(d.vars),
+	)[:len(d.vars)]
 	for i := range d.vars {
 		v := &d.vars[i]
 		a := &d.r.atoms[i]
 		*a = atom{}
-		a.kind, a.rises, a.y, a.z, a.in, a.m, a.r = atomVar, true, int32(i), -1, v.in, v.m, v.r
+		a.kind = atomVar
+		a.rises = true
+		a.y = int32(i)
+		a.z = -1
+		a.in = v.in
+		a.m = v.m
+		a.r = v.r
 	}
 	for i := range d.eqs { // the eliminated variable's own bounds, both ways
 		v := d.eqs[i].v
@@ -74,7 +88,8 @@ func (d *domain) begin() {
 // value is the form that stands for variable i: itself, a constant, or what an
 // equation says.
 func (d *domain) value(i int) lin {
-	if v := &d.vars[i].in; len(d.eqs) > 0 || v.Lo == v.Hi {
+	v := &d.vars[i].in
+	if len(d.eqs) > 0 || v.Lo == v.Hi {
 		return d.fixed(i)
 	}
 	return d.r.one(int32(i))
@@ -103,7 +118,8 @@ func (d *domain) solved(e *equation) lin {
 
 // owns reports whether atom id is a variable whose range may be narrowed.
 func (d *domain) owns(id int32) bool {
-	return d.r.atoms[id].kind == atomVar && !d.vars[id].free
+	return d.r.atoms[id].kind == atomVar &&
+		!d.vars[id].free
 }
 
 // narrow intersects the range of variable i with in.
@@ -157,7 +173,9 @@ func (d *domain) note(i int32, news bool) {
 	d.changed = d.changed || news
 	d.empty = d.empty || v.in.Empty()
 	a := &d.r.atoms[i]
-	a.in, a.m, a.r = v.in, v.m, v.r
+	a.in = v.in
+	a.m = v.m
+	a.r = v.r
 	if news {
 		d.r.forgetQuotients()
 	}
@@ -195,16 +213,22 @@ func (d *domain) constrain(x lin, in Interval) {
 		d.empty = true
 		return
 	}
-	if len(x.t) == 1 && d.constrainAtom(x.t[0].a, clipped) {
+	if len(x.t) == 1 &&
+		d.constrainAtom(x.t[0].a, clipped) {
 		return
 	}
-	if clipped.Lo == clipped.Hi && (d.constrainMod(x, clipped.Lo) || d.equate(x, clipped.Lo)) {
+	if clipped.Lo == clipped.Hi &&
+		(d.constrainMod(x, clipped.Lo) || d.equate(x, clipped.Lo)) {
 		return
 	}
 	if clipped.Lo == clipped.Hi {
 		for _, t := range x.t { // x = c holds modulo every coefficient
 			if g := max(t.k, -t.k); g > 1 {
-				d.onlyValue(d.r.each(x, func(k int64) int64 { return k % g }), g, floorMod(clipped.Lo, g))
+				d.onlyValue(
+					d.r.each(x, func(k int64) int64 { return k % g }),
+					g,
+					floorMod(clipped.Lo, g),
+				)
 			}
 		}
 	}
@@ -230,7 +254,10 @@ func (d *domain) primitive(x lin, in Interval) (lin, Interval) {
 		sign, in = -1, in.Neg()
 	}
 	if g*sign != 1 {
-		x, in = d.r.each(x, func(k int64) int64 { return k / g * sign }), in.dilate(g)
+		x = d.r.each(x, func(k int64) int64 {
+			return k / g * sign
+		})
+		in = in.dilate(g)
 	}
 	return x, in
 }
@@ -247,7 +274,10 @@ func (d *domain) constrainAtom(id int32, in Interval) bool {
 		return d.owns(id)
 	case atomDiv: // ⌊y/d⌋ in [lo, hi] is y in [lo·d, hi·d + d − 1]
 		d.r.fired[ruleDomainDiv]++
-		y := Interval{SatMul(in.Lo, a.d), SatAdd(SatMul(in.Hi, a.d), a.d-1)}
+		y := Interval{
+			SatMul(in.Lo, a.d),
+			SatAdd(SatMul(in.Hi, a.d), a.d-1),
+		}
 		d.constrain(d.r.forms[a.y].lin, y)
 		return true
 	case atomMin: // min(y, 0) ≥ lo is y ≥ lo; ≤ hi < 0 is y ≤ hi
@@ -286,8 +316,15 @@ func (d *domain) mergeDiv(x lin, in Interval) (lin, Interval, bool) {
 		in = in.Neg()
 	}
 	d.r.fired[ruleDomainDiv]++
-	y := d.r.addmul(d.r.forms[a.y].lin, d.r.mulAdd(0, t.k, a.d), w)
-	return y, Interval{SatMul(in.Lo, a.d), SatAdd(SatMul(in.Hi, a.d), a.d-1)}, true
+	y := d.r.addmul(
+		d.r.forms[a.y].lin,
+		d.r.mulAdd(0, t.k, a.d),
+		w,
+	)
+	return y, Interval{
+		SatMul(in.Lo, a.d),
+		SatAdd(SatMul(in.Hi, a.d), a.d-1),
+	}, true
 }
 
 // constrainMod learns x = c where x is ±(y mod n) but for a constant: y is
@@ -308,7 +345,11 @@ func (d *domain) constrainMod(x lin, c int64) bool {
 			}
 			d.r.fired[ruleDomainMod]++
 			res := (c-rest.c)*p.k - p.x.c
-			d.congruent(lin{t: p.x.t}, p.m, floorMod(res, p.m))
+			d.congruent(
+				lin{t: p.x.t},
+				p.m,
+				floorMod(res, p.m),
+			)
 			return true
 		}
 	}
@@ -320,12 +361,17 @@ func (d *domain) constrainMod(x lin, c int64) bool {
 func (d *domain) congruent(sum lin, m, r int64) {
 	if g := GCD(sum.content(), m); g > 1 {
 		d.empty = d.empty || r%g != 0
-		sum, m, r = d.r.each(sum, func(k int64) int64 { return k / g }), m/g, r/g
+		sum = d.r.each(sum, func(k int64) int64 {
+			return k / g
+		})
+		m = m / g
+		r = r / g
 	}
 	if d.empty || m == 1 {
 		return
 	}
-	if t := sum.t[0]; len(sum.t) == 1 && d.owns(t.a) {
+	if t := sum.t[0]; len(sum.t) == 1 &&
+		d.owns(t.a) {
 		_, _, inverse := extendedGCD(m, floorMod(t.k, m)) // ≡ 1/k
 		if k, ok := mulInt(floorMod(inverse, m), r); ok {
 			d.stride(t.a, m, floorMod(k, m))
@@ -337,7 +383,11 @@ func (d *domain) congruent(sum lin, m, r int64) {
 	}
 	for _, t := range sum.t {
 		if g := GCD(t.k, m); g > 1 {
-			d.onlyValue(d.r.each(sum, func(k int64) int64 { return k % g }), g, floorMod(r, g))
+			d.onlyValue(
+				d.r.each(sum, func(k int64) int64 { return k % g }),
+				g,
+				floorMod(r, g),
+			)
 		}
 	}
 	d.rememberCongruence(sum, m, r)
@@ -357,7 +407,8 @@ func (d *domain) rememberCongruence(sum lin, m, r int64) {
 		}
 		d.r.fired[ruleDomainRemainders]++
 		d.empty = d.empty || l == 0
-		c.m, c.r = max(l, 1), q
+		c.m = max(l, 1)
+		c.r = q
 		return
 	}
 	fs.congr = append(fs.congr, congruence{sum, m, r})
@@ -370,7 +421,10 @@ func (d *domain) onlyValue(sum lin, m, r int64) bool {
 	if !in.Bounded() {
 		return false
 	}
-	v := SatAdd(in.Lo, floorMod(r-floorMod(in.Lo, m), m))
+	v := SatAdd(
+		in.Lo,
+		floorMod(r-floorMod(in.Lo, m), m),
+	)
 	if v <= in.Hi && in.Hi-v >= m {
 		return false
 	}
@@ -390,7 +444,9 @@ func (d *domain) equate(x lin, c int64) bool {
 		if d.r.atoms[t.a].kind != atomVar {
 			return false
 		}
-		if (t.k == 1 || t.k == -1) && d.owns(t.a) && d.vars[t.a].m == 1 {
+		if (t.k == 1 || t.k == -1) &&
+			d.owns(t.a) &&
+			d.vars[t.a].m == 1 {
 			at = i
 		}
 	}
@@ -398,7 +454,8 @@ func (d *domain) equate(x lin, c int64) bool {
 		return false
 	}
 	k := x.t[at].k
-	e, from := equation{v: x.t[at].a, c: c * k}, len(d.terms)
+	e := equation{v: x.t[at].a, c: c * k}
+	from := len(d.terms)
 	for i, t := range x.t {
 		if i != at {
 			d.terms = append(d.terms, term{-t.k * k, t.a})
@@ -420,7 +477,9 @@ func (d *domain) dropSlack(x lin, in Interval) (lin, Interval, bool) {
 			continue
 		}
 		whole, rest, _, _ := d.r.split(x, g)
-		if len(rest.t) == 0 || len(whole.t) == 0 || d.strided(whole, g) {
+		if len(rest.t) == 0 ||
+			len(whole.t) == 0 ||
+			d.strided(whole, g) {
 			continue
 		}
 		q, ok := single(d.r.ranged(rest), g)
@@ -430,10 +489,13 @@ func (d *domain) dropSlack(x lin, in Interval) (lin, Interval, bool) {
 		y := in.AddConst(-q * g)
 		have := d.r.naive(whole)
 		low := y.Lo <= have.Lo || floorMod(y.Lo, g) == 0
-		high := y.Hi >= SatAdd(have.Hi, g-1) || floorMod(y.Hi+1, g) == 0
+		high := y.Hi >= SatAdd(have.Hi, g-1) ||
+			floorMod(y.Hi+1, g) == 0
 		if low && high {
 			d.r.fired[ruleDomainSlack]++
-			return d.r.each(whole, func(k int64) int64 { return k / g }), y.Div(g), true
+			return d.r.each(whole, func(k int64) int64 {
+				return k / g
+			}), y.Div(g), true
 		}
 	}
 	return lin{}, Interval{}, false
@@ -455,7 +517,9 @@ func (d *domain) propagate(x lin, in Interval) {
 		if !d.owns(t.a) {
 			continue
 		}
-		rest := d.r.naive(d.r.addmul(x, -t.k, d.r.one(t.a)))
+		rest := d.r.naive(d.r.addmul(
+			x, -t.k, d.r.one(t.a),
+		))
 		left := in.Add(rest.Neg())
 		if t.k < 0 {
 			left = left.Neg()
@@ -469,7 +533,8 @@ func (d *domain) remember(x lin, in, said Interval) {
 	fs := &d.r.facts
 	for i := range fs.sums {
 		if f := &fs.sums[i]; f.sum.equal(x) {
-			f.in, d.said[i] = f.in.Meet(in), d.said[i].Meet(said)
+			f.in, d.said[i] = f.in.Meet(in),
+				d.said[i].Meet(said)
 			d.empty = d.empty || f.in.Empty()
 			d.r.forgetQuotients()
 			return
@@ -490,15 +555,18 @@ func (d *domain) dropImplied() {
 	}
 	d.withdrawBounds()
 	for i := len(fs.sums) - 1; i >= 0; i-- {
-		f, said := fs.sums[i], d.said[i]
+		f := fs.sums[i]
+		said := d.said[i]
 		last := len(fs.sums) - 1
 		copy(fs.sums[i:], fs.sums[i+1:])
 		copy(d.said[i:], d.said[i+1:])
-		fs.sums, d.said = fs.sums[:last], d.said[:last]
+		fs.sums = fs.sums[:last]
+		d.said = d.said[:last]
 		if f.in.Covers(d.r.rangedTo(f.sum, rangeDepth)) {
 			continue
 		}
-		fs.sums, d.said = fs.sums[:last+1], d.said[:last+1]
+		fs.sums = fs.sums[:last+1]
+		d.said = d.said[:last+1]
 		copy(fs.sums[i+1:], fs.sums[i:])
 		copy(d.said[i+1:], d.said[i:])
 		fs.sums[i], d.said[i] = f, said
@@ -512,7 +580,8 @@ func (d *domain) dropImplied() {
 // withdrawBounds bounds every atom by the ranges of variables alone, and keeps
 // what was known in d.bounds.
 func (d *domain) withdrawBounds() {
-	r, sums := d.r, d.r.facts.sums
+	r := d.r
+	sums := d.r.facts.sums
 	r.facts.sums = nil
 	r.forgetQuotients()
 	d.bounds = d.bounds[:0]
@@ -525,7 +594,8 @@ func (d *domain) withdrawBounds() {
 			in = r.ranged(r.forms[a.y].lin).Div(a.d)
 		case atomQuot:
 			in = Unbounded()
-			if by := r.ranged(r.forms[a.z].lin); by.Lo > 0 {
+			by := r.ranged(r.forms[a.z].lin)
+			if by.Lo > 0 {
 				in = r.ranged(r.forms[a.y].lin).DivBy(by)
 			}
 		case atomMin:

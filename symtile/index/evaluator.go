@@ -48,7 +48,10 @@ type codeTerm struct {
 // Compile compiles results as functions of vars (each a variable). A result
 // with a variable that is not in vars is an error.
 func Compile(vars, results []Expr) (*Evaluator, error) {
-	c := &compiler{code: &Evaluator{vars: len(vars), slots: len(vars)}, slot: map[int32]int32{}}
+	c := &compiler{
+		code: &Evaluator{vars: len(vars), slots: len(vars)},
+		slot: map[int32]int32{},
+	}
 	for i, v := range vars {
 		if x := v.lin(); len(x.t) == 1 { // a constant needs no slot of its own
 			c.slot[x.t[0].a] = int32(i)
@@ -92,18 +95,33 @@ func (c *compiler) atom(id int32) error {
 	a := c.r.atoms[id]
 	switch a.kind {
 	case atomVar:
-		return fmt.Errorf("variable %s is not among the variables compiled for", c.r.vars[a.y].Name)
+		return fmt.Errorf(
+			"variable %s is not among the variables compiled for", c.r.vars[a.y].Name,
+		)
 	case atomDiv:
-		c.emit(division(a.d, c.sum(c.r.forms[a.y].lin)))
+		c.emit(division(a.d, c.sum(
+			c.r.forms[a.y].lin,
+		)))
 	case atomQuot:
-		c.emit(step{op: codeQuot, x: c.sum(c.r.forms[a.y].lin), y: c.sum(c.r.forms[a.z].lin)})
+		c.emit(step{
+			op: codeQuot,
+			x:  c.sum(c.r.forms[a.y].lin),
+			y:  c.sum(c.r.forms[a.z].lin),
+		})
 	case atomMin:
-		c.emit(step{op: codeMin, x: c.sum(c.r.forms[a.y].lin)})
+		c.emit(step{
+			op: codeMin,
+			x:  c.sum(c.r.forms[a.y].lin),
+		})
 	case atomMul:
 		fs := c.r.factors(&a)
 		at := c.slot[fs[0]]
 		for _, f := range fs[1:] {
-			c.emit(step{op: codeMul, x: span{at: at}, y: span{at: c.slot[f]}})
+			c.emit(step{
+				op: codeMul,
+				x:  span{at: at},
+				y:  span{at: c.slot[f]},
+			})
 			at = int32(c.code.slots - 1)
 		}
 	}
@@ -116,9 +134,18 @@ func (c *compiler) atom(id int32) error {
 func division(d int64, x span) step {
 	switch {
 	case d&(d-1) == 0:
-		return step{op: codeShift, k: int64(bits.TrailingZeros64(uint64(d))), x: x}
+		return step{
+			op: codeShift,
+			k:  int64(bits.TrailingZeros64(uint64(d))),
+			x:  x,
+		}
 	case d < 1<<32:
-		return step{op: codeDiv, k: d, inv: math.MaxUint64/uint64(d) + 1, x: x}
+		return step{
+			op:  codeDiv,
+			k:   d,
+			inv: math.MaxUint64/uint64(d) + 1,
+			x:   x,
+		}
 	}
 	return step{op: codeDiv, k: d, x: x}
 }
@@ -140,7 +167,9 @@ func (c *compiler) emit(s step) {
 func (c *compiler) sum(x lin) span {
 	at := int32(len(c.code.terms))
 	for _, t := range x.t {
-		c.code.terms = append(c.code.terms, codeTerm{t.k, c.slot[t.a]})
+		c.code.terms = append(c.code.terms, codeTerm{
+			t.k, c.slot[t.a],
+		})
 	}
 	return span{at, int32(len(c.code.terms)), x.c}
 }
@@ -148,7 +177,11 @@ func (c *compiler) sum(x lin) span {
 // Compile compiles the results for evaluation at values of the dimensions, then
 // the ranges, of the composition.
 func (c *Composition) Compile() *Evaluator {
-	k := &compiler{r: c.domain.r, code: &Evaluator{vars: len(c.vars), slots: len(c.vars)}, slot: map[int32]int32{}}
+	k := &compiler{
+		r:    c.domain.r,
+		code: &Evaluator{vars: len(c.vars), slots: len(c.vars)},
+		slot: map[int32]int32{},
+	}
 	for i := range c.vars {
 		k.slot[int32(i)] = int32(i)
 	}
@@ -181,7 +214,10 @@ func (c *Evaluator) Eval(vals, out, scratch []int64) {
 		case codeShift:
 			v = c.value(&s.x, scratch) >> uint(s.k&63)
 		case codeQuot:
-			v = floorDiv(c.value(&s.x, scratch), c.value(&s.y, scratch))
+			v = floorDiv(
+				c.value(&s.x, scratch),
+				c.value(&s.y, scratch),
+			)
 		case codeMin:
 			v = min(c.value(&s.x, scratch), 0)
 		case codeMul:

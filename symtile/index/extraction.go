@@ -46,7 +46,8 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 	}
 	x := r.forms[y].lin
 	cost := r.cost(x)
-	if cost > 0 && r.selected < maxSelected && len(x.t) <= maxPattern && !r.plain(x) {
+	if cost > 0 && r.selected < maxSelected &&
+		len(x.t) <= maxPattern && !r.plain(x) {
 		r.selected++
 		s := selector{r: r, x: x, cost: cost}
 		s.run()
@@ -61,7 +62,11 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 }
 
 // forgetChoices makes every choice be searched for again.
-func (r *Ring) forgetChoices() { r.choices, r.choiceOf, r.selected = r.choices[:0], r.choiceOf[:0], 0 }
+func (r *Ring) forgetChoices() {
+	r.choices = r.choices[:0]
+	r.choiceOf = r.choiceOf[:0]
+	r.selected = 0
+}
 
 // writeAsIs makes every form its own choice.
 func (r *Ring) writeAsIs() {
@@ -88,7 +93,9 @@ func (r *Ring) plain(x lin) bool {
 		a := &r.atoms[t.a]
 		switch {
 		case a.kind == atomVar:
-		case a.kind != atomDiv || x.c != 0 || len(x.t) > maxPattern || !r.apart(x, i):
+		case a.kind != atomDiv || x.c != 0 ||
+			len(x.t) > maxPattern ||
+			!r.apart(x, i):
 			return false
 		}
 	}
@@ -103,7 +110,9 @@ func (r *Ring) apart(x lin, i int) bool {
 		return false
 	}
 	for _, t := range x.t[:i] {
-		if a := &r.atoms[t.a]; a.kind == atomDiv && y.shares(r.forms[a.y].lin) {
+		a := &r.atoms[t.a]
+		if a.kind == atomDiv &&
+			y.shares(r.forms[a.y].lin) {
 			return false
 		}
 	}
@@ -121,7 +130,8 @@ func (r *Ring) cost(x lin) int32 {
 	}
 	var inside, muls int32
 	g := x.c
-	negative, signFree := x.c <= 0, x.c != 0
+	negative := x.c <= 0
+	signFree := x.c != 0
 	for _, t := range x.t {
 		inside += r.atomCost(t.a)
 		if t.k != 1 && t.k != -1 {
@@ -168,9 +178,13 @@ func (r *Ring) atomCost(id int32) int32 {
 	case atomMod:
 		return modCost + r.costOf(a.y)
 	case atomModBy:
-		return min(modCost+r.costOf(a.y)+r.costOf(a.z), maxCost)
+		return min(
+			modCost+r.costOf(a.y)+r.costOf(a.z), maxCost,
+		)
 	case atomQuot, atomCeilBy, atomLeast, atomMost, atomTimes:
-		return min(opCost+r.costOf(a.y)+r.costOf(a.z), maxCost)
+		return min(
+			opCost+r.costOf(a.y)+r.costOf(a.z), maxCost,
+		)
 	}
 	return opCost + r.costOf(a.y)
 }
@@ -195,7 +209,8 @@ func (s *selector) run() {
 			s.rewriteTerm(s.x.t[i])
 		}
 		if s.done() {
-			s.x, s.cost = s.best, s.bestCost
+			s.x = s.best
+			s.cost = s.bestCost
 			return
 		}
 		s.factor()
@@ -205,7 +220,8 @@ func (s *selector) run() {
 		if s.bestCost >= s.cost {
 			return
 		}
-		s.x, s.cost = s.best, s.bestCost
+		s.x = s.best
+		s.cost = s.bestCost
 	}
 }
 
@@ -240,7 +256,8 @@ func (r *Ring) remainderOf(x lin) (k int64, ok bool) {
 		return 0, false
 	}
 	for i, u := range y.t {
-		if v := x.t[i]; v.a != u.a || v.k != r.plus(0, k, u.k) {
+		v := x.t[i]
+		if v.a != u.a || v.k != r.plus(0, k, u.k) {
 			return 0, false
 		}
 	}
@@ -253,7 +270,9 @@ func (r *Ring) leastCost(x lin) int32 {
 		return r.cost(x)
 	}
 	if k, ok := r.remainderOf(x); ok {
-		c := modCost + r.costOf(r.atoms[x.t[len(x.t)-1].a].y)
+		c := modCost + r.costOf(
+			r.atoms[x.t[len(x.t)-1].a].y,
+		)
 		if k != 1 {
 			c += opCost
 		}
@@ -265,7 +284,9 @@ func (r *Ring) leastCost(x lin) int32 {
 
 // done reports whether the best form is a single term: nothing is shorter.
 func (s *selector) done() bool {
-	return s.bestCost < s.cost && len(s.best.t) == 1 && s.best.c == 0
+	return s.bestCost < s.cost &&
+		len(s.best.t) == 1 &&
+		s.best.c == 0
 }
 
 // offer takes y as the next form when it is the cheapest so far.
@@ -295,7 +316,8 @@ func (s *selector) rewriteTerm(t term) {
 		s.foldCeil(t)
 	case atomMul:
 		for i := range a.z {
-			if f := s.r.facs[s.r.atoms[t.a].y+i]; s.r.atoms[f].kind == atomQuot {
+			f := s.r.facs[s.r.atoms[t.a].y+i]
+			if s.r.atoms[f].kind == atomQuot {
 				s.foldModBy(t, f)
 			}
 		}
@@ -312,8 +334,12 @@ func (s *selector) foldMod(t term) {
 			continue
 		}
 		y := s.r.withoutMod(s.x, t.a, p)
-		id, _ := s.r.atom(atomMod, s.r.form(p.x), -1, p.m)
-		if s.offer(s.r.addmul(y, p.k, s.r.one(id))); s.done() {
+		id, _ := s.r.atom(
+			atomMod, s.r.form(p.x), -1, p.m,
+		)
+		if s.offer(s.r.addmul(
+			y, p.k, s.r.one(id),
+		)); s.done() {
 			return
 		}
 	}
@@ -324,10 +350,15 @@ func (s *selector) widenMod(t term) {
 	r := s.r
 	a := r.atoms[t.a]
 	m, ok := mulInt(t.k, a.d)
-	if t.k < 2 || s.x.c < 0 || s.x.c >= t.k || !ok {
+	if t.k < 2 || s.x.c < 0 ||
+		s.x.c >= t.k || !ok {
 		return
 	}
-	y := r.addmul(konst(s.x.c), t.k, r.forms[a.y].lin)
+	y := r.addmul(
+		konst(s.x.c),
+		t.k,
+		r.forms[a.y].lin,
+	)
 	rest := r.addmul(s.x, -t.k, r.one(t.a))
 	rest.c = 0
 	id, _ := r.atom(atomMod, r.form(y), -1, m)
@@ -344,13 +375,18 @@ func (s *selector) foldNegMod(t term) {
 	if !s.x.shares(r.forms[a.y].lin) {
 		return
 	}
-	k, x := t.k/a.d, r.shift(r.forms[a.y].lin, 1-a.d)
+	k, x := t.k/a.d, r.shift(
+		r.forms[a.y].lin, 1-a.d,
+	)
 	minus := x // −x mod 2 = x mod 2
 	if a.d != 2 {
 		minus = r.scale(x, -1)
 	}
 	id, _ := r.atom(atomMod, r.form(minus), -1, a.d)
-	y := r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), k, x)
+	y := r.addmul(
+		r.addmul(s.x, -t.k, r.one(t.a)),
+		k, x,
+	)
 	s.offer(r.addmul(y, k, r.one(id)))
 }
 
@@ -364,7 +400,8 @@ func (s *selector) absorb(t term, k int64) {
 	if !s.absorbs(y, k) {
 		return
 	}
-	num, rest := y, r.addmul(s.x, -t.k, r.one(t.a))
+	num := y
+	rest := r.addmul(s.x, -t.k, r.one(t.a))
 	if k != t.k {
 		num = r.shift(r.scale(num, -1), a.d-1)
 	}
@@ -374,7 +411,12 @@ func (s *selector) absorb(t term, k int64) {
 		if c == 0 || c%k != 0 {
 			continue
 		}
-		num, rest = r.addmul(num, r.mulAdd(0, c/k, a.d), r.one(u.a)), r.addmul(rest, -c, r.one(u.a))
+		num = r.addmul(
+			num,
+			r.mulAdd(0, c/k, a.d),
+			r.one(u.a),
+		)
+		rest = r.addmul(rest, -c, r.one(u.a))
 		moved = true
 	}
 	if rest.c != 0 && num.c != 0 && rest.c%k == 0 {
@@ -397,7 +439,9 @@ func (s *selector) absorbQuotients() {
 			continue
 		}
 		for _, u := range s.x.t {
-			if u.a != t.a && r.atoms[u.a].kind == atomDiv && u.k%t.k == 0 {
+			if u.a != t.a &&
+				r.atoms[u.a].kind == atomDiv &&
+				u.k%t.k == 0 {
 				s.absorbQuotient(t, u)
 			}
 		}
@@ -406,13 +450,22 @@ func (s *selector) absorbQuotients() {
 
 func (s *selector) absorbQuotient(t, u term) {
 	r := s.r
-	a, b := r.atoms[t.a], r.atoms[u.a]
+	a := r.atoms[t.a]
+	b := r.atoms[u.a]
 	y := r.forms[a.y].lin
 	if !y.shares(r.forms[b.y].lin) {
 		return
 	}
-	num := r.addmul(y, r.mulAdd(0, u.k/t.k, a.d), r.one(u.a))
-	rest := r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), -u.k, r.one(u.a))
+	num := r.addmul(
+		y,
+		r.mulAdd(0, u.k/t.k, a.d),
+		r.one(u.a),
+	)
+	rest := r.addmul(
+		r.addmul(s.x, -t.k, r.one(t.a)),
+		-u.k,
+		r.one(u.a),
+	)
 	id, _ := r.atom(atomRaw, r.form(num), -1, a.d)
 	s.offer(r.addmul(rest, t.k, r.one(id)))
 }
@@ -420,7 +473,8 @@ func (s *selector) absorbQuotient(t, u term) {
 // absorbs reports whether absorb has something to move.
 func (s *selector) absorbs(y lin, k int64) bool {
 	for _, u := range y.t {
-		if c := s.x.coef(u.a); c != 0 && c%k == 0 {
+		c := s.x.coef(u.a)
+		if c != 0 && c%k == 0 {
 			return true
 		}
 	}
@@ -435,7 +489,10 @@ func (s *selector) foldModBy(t term, q int32) {
 	f := r.forms[a.z].lin
 	lead := term{f.c, q}
 	if len(f.t) > 0 {
-		lead = term{f.t[0].k, r.product(f.t[0].a, q)}
+		lead = term{
+			f.t[0].k,
+			r.product(f.t[0].a, q),
+		}
 	}
 	if lead.a != t.a || t.k%lead.k != 0 {
 		return
@@ -453,7 +510,9 @@ func (s *selector) foldCeil(t term) {
 	a := r.atoms[t.a]
 	y := r.scale(r.forms[a.y].lin, -1)
 	id, _ := r.atom(atomCeilBy, r.form(y), a.z, 0)
-	s.offer(r.addmul(r.addmul(s.x, -t.k, r.one(t.a)), -t.k, r.one(id)))
+	s.offer(r.addmul(r.addmul(
+		s.x, -t.k, r.one(t.a),
+	), -t.k, r.one(id)))
 }
 
 // foldMin writes k·min(y, 0) + k·z as k·min(y + z, z), and −k·min(y, 0) + k·z
@@ -463,12 +522,24 @@ func (s *selector) foldMin(t term) {
 	y := r.forms[r.atoms[t.a].y].lin
 	kind, k := atomLeast, t.k
 	if k < 0 {
-		kind, k, y = atomMost, -k, r.scale(y, -1)
+		kind = atomMost
+		k = -k
+		y = r.scale(y, -1)
 	}
 	rest := r.addmul(s.x, -t.k, r.one(t.a))
-	for _, z := range [...]lin{{}, s.cancelling(rest, y, k), s.multiples(rest, k)} {
-		id, _ := r.atom(kind, r.form(r.addmul(y, 1, z)), r.form(z), 0)
-		s.offer(r.addmul(r.addmul(rest, -k, z), k, r.one(id)))
+	for _, z := range [...]lin{{}, s.cancelling(
+		rest, y, k,
+	), s.multiples(rest, k)} {
+		id, _ := r.atom(
+			kind,
+			r.form(r.addmul(y, 1, z)),
+			r.form(z), 0,
+		)
+		s.offer(r.addmul(
+			r.addmul(rest, -k, z),
+			k,
+			r.one(id),
+		))
 	}
 }
 
@@ -477,7 +548,9 @@ func (s *selector) cancelling(rest, y lin, k int64) lin {
 	z := lin{}
 	for _, t := range rest.t {
 		if t.k%k == 0 && y.coef(t.a) == -t.k/k {
-			z = s.r.addmul(z, t.k/k, s.r.one(t.a))
+			z = s.r.addmul(
+				z, t.k/k, s.r.one(t.a),
+			)
 		}
 	}
 	if rest.c%k == 0 && y.c == -rest.c/k {
@@ -517,7 +590,9 @@ func (s *selector) factor() {
 
 func (s *selector) factorOut(f int32) {
 	r := s.r
-	with, without, n := lin{}, konst(s.x.c), 0
+	with := lin{}
+	without := konst(s.x.c)
+	n := 0
 	for _, t := range s.x.t {
 		rest, ok := r.divideFactors(t.a, f)
 		switch {
@@ -527,12 +602,17 @@ func (s *selector) factorOut(f int32) {
 		case len(rest) == 0:
 			with = r.shift(with, t.k)
 		default:
-			with = r.addmul(with, t.k, r.one(r.productOf(rest)))
+			with = r.addmul(
+				with, t.k, r.one(r.productOf(rest)),
+			)
 		}
 		n++
 	}
 	if n > 1 {
-		id, _ := r.atom(atomTimes, r.form(with), r.form(r.one(f)), 0)
+		id, _ := r.atom(
+			atomTimes, r.form(with),
+			r.form(r.one(f)), 0,
+		)
 		s.offer(r.addmul(without, 1, r.one(id)))
 	}
 }

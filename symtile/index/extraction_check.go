@@ -31,14 +31,16 @@ func (v *reviver) form(y int32) (lin, bool) {
 	out, ok := konst(chosen.c), true
 	for _, t := range chosen.t {
 		x, fine := v.atom(t.a)
-		out, ok = v.r.addmul(out, t.k, x), ok && fine
+		out = v.r.addmul(out, t.k, x)
+		ok = ok && fine
 	}
 	v.done[y] = out
 	return out, ok
 }
 
 func (v *reviver) atom(id int32) (lin, bool) {
-	r, a := v.r, v.r.atoms[id]
+	r := v.r
+	a := v.r.atoms[id]
 	switch a.kind {
 	case atomVar:
 		return r.one(id), true
@@ -81,7 +83,8 @@ func (v *reviver) product(a atom) (lin, bool) {
 	out, ok := konst(1), true
 	for i := range a.z {
 		x, fine := v.atom(v.r.facs[a.y+i])
-		out, ok = v.r.mul(out, x), ok && fine
+		out = v.r.mul(out, x)
+		ok = ok && fine
 	}
 	return out, ok
 }

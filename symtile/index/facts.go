@@ -24,7 +24,9 @@ type congruence struct {
 }
 
 func (f *facts) reset() {
-	f.sums, f.congr, f.anyExact = f.sums[:0], f.congr[:0], false
+	f.sums = f.sums[:0]
+	f.congr = f.congr[:0]
+	f.anyExact = false
 }
 
 // residue is x mod d where the congruences of atoms, or of the domain, tell it.
@@ -36,16 +38,20 @@ func (r *Ring) residue(x lin, d int64) (res int64, known bool) {
 			continue
 		}
 		k /= c.sum.t[0].k
-		if rest := r.addmul(x, -k, c.sum); len(rest.t) == 0 && r.mulAdd(0, k, c.m)%d == 0 {
+		rest := r.addmul(x, -k, c.sum)
+		if len(rest.t) == 0 &&
+			r.mulAdd(0, k, c.m)%d == 0 {
 			return floorMod(r.mulAdd(rest.c, k, c.r), d), true
 		}
 	}
 	for i := range x.t {
-		k, m := x.t[i].k, r.atoms[x.t[i].a].m
+		k := x.t[i].k
+		m := r.atoms[x.t[i].a].m
 		if m == 1 && absInt(k) < uint64(d) {
 			return 0, false
 		}
-		if km, ok := mulInt(k, m); !ok || km%d != 0 {
+		km, ok := mulInt(k, m)
+		if !ok || km%d != 0 {
 			return 0, false
 		}
 	}

@@ -24,10 +24,14 @@ func Unbounded() Interval { return Interval{minusInf, plusInf} }
 func (v Interval) Empty() bool { return v.Lo > v.Hi }
 
 // Contains reports whether x is in v.
-func (v Interval) Contains(x int64) bool { return v.Lo <= x && x <= v.Hi }
+func (v Interval) Contains(x int64) bool {
+	return v.Lo <= x && x <= v.Hi
+}
 
 // Covers reports whether every integer of w is in v.
-func (v Interval) Covers(w Interval) bool { return w.Empty() || v.Lo <= w.Lo && w.Hi <= v.Hi }
+func (v Interval) Covers(w Interval) bool {
+	return w.Empty() || v.Lo <= w.Lo && w.Hi <= v.Hi
+}
 
 // Bounded reports whether both ends are known.
 func (v Interval) Bounded() bool { return v.Lo != minusInf && v.Hi != plusInf }
@@ -44,7 +48,9 @@ func (v Interval) Len() int64 {
 }
 
 // Meet is the set of integers in both.
-func (v Interval) Meet(w Interval) Interval { return Interval{max(v.Lo, w.Lo), min(v.Hi, w.Hi)} }
+func (v Interval) Meet(w Interval) Interval {
+	return Interval{max(v.Lo, w.Lo), min(v.Hi, w.Hi)}
+}
 
 // Join is the smallest interval with the integers of both.
 func (v Interval) Join(w Interval) Interval {
@@ -58,13 +64,22 @@ func (v Interval) Join(w Interval) Interval {
 }
 
 // Add is {x + y}.
-func (v Interval) Add(w Interval) Interval { return Interval{SatAdd(v.Lo, w.Lo), SatAdd(v.Hi, w.Hi)} }
+func (v Interval) Add(w Interval) Interval {
+	return Interval{
+		SatAdd(v.Lo, w.Lo),
+		SatAdd(v.Hi, w.Hi),
+	}
+}
 
 // AddConst is {x + c}.
-func (v Interval) AddConst(c int64) Interval { return Interval{SatAdd(v.Lo, c), SatAdd(v.Hi, c)} }
+func (v Interval) AddConst(c int64) Interval {
+	return Interval{SatAdd(v.Lo, c), SatAdd(v.Hi, c)}
+}
 
 // Neg is {−x}.
-func (v Interval) Neg() Interval { return Interval{satNeg(v.Hi), satNeg(v.Lo)} }
+func (v Interval) Neg() Interval {
+	return Interval{satNeg(v.Hi), satNeg(v.Lo)}
+}
 
 // Scale is {k·x}, as an interval.
 func (v Interval) Scale(k int64) Interval {
@@ -79,15 +94,18 @@ func (v Interval) Scale(k int64) Interval {
 
 // Mul is the hull of {x·y}: the least and greatest of the four corner products.
 func (v Interval) Mul(w Interval) Interval {
-	a, b := SatMul(v.Lo, w.Lo), SatMul(v.Lo, w.Hi)
-	c, d := SatMul(v.Hi, w.Lo), SatMul(v.Hi, w.Hi)
+	a := SatMul(v.Lo, w.Lo)
+	b := SatMul(v.Lo, w.Hi)
+	c := SatMul(v.Hi, w.Lo)
+	d := SatMul(v.Hi, w.Hi)
 	return Interval{min(a, b, c, d), max(a, b, c, d)}
 }
 
 // Div is {⌊x/m⌋} for m ≠ 0.
 func (v Interval) Div(m int64) Interval {
 	if m < 0 {
-		v, m = v.Neg(), satNeg(m)
+		v = v.Neg()
+		m = satNeg(m)
 	}
 	return Interval{satDiv(v.Lo, m), satDiv(v.Hi, m)}
 }
@@ -106,13 +124,19 @@ func (v Interval) DivBy(w Interval) Interval {
 }
 
 // Min is {min(x, y)} as an interval.
-func (v Interval) Min(w Interval) Interval { return Interval{min(v.Lo, w.Lo), min(v.Hi, w.Hi)} }
+func (v Interval) Min(w Interval) Interval {
+	return Interval{min(v.Lo, w.Lo), min(v.Hi, w.Hi)}
+}
 
 // Max is {max(x, y)} as an interval.
-func (v Interval) Max(w Interval) Interval { return Interval{max(v.Lo, w.Lo), max(v.Hi, w.Hi)} }
+func (v Interval) Max(w Interval) Interval {
+	return Interval{max(v.Lo, w.Lo), max(v.Hi, w.Hi)}
+}
 
 // String prints v as "[lo, hi]", with -inf and inf for unknown ends.
-func (v Interval) String() string { return "[" + endText(v.Lo) + ", " + endText(v.Hi) + "]" }
+func (v Interval) String() string {
+	return "[" + endText(v.Lo) + ", " + endText(v.Hi) + "]"
+}
 
 func endText(x int64) string {
 	switch x {
@@ -125,7 +149,11 @@ func endText(x int64) string {
 }
 
 // dilate is {x : k·x ∈ v} for k > 0: the ends rounded inwards.
-func (v Interval) dilate(k int64) Interval { return Interval{satCeilDiv(v.Lo, k), satDiv(v.Hi, k)} }
+func (v Interval) dilate(k int64) Interval {
+	return Interval{
+		satCeilDiv(v.Lo, k), satDiv(v.Hi, k),
+	}
+}
 
 func infinite(x int64) bool { return x == minusInf || x == plusInf }
 
@@ -173,7 +201,9 @@ func satDiv(x, m int64) int64 {
 	return floorDiv(x, m)
 }
 
-func satCeilDiv(x, m int64) int64 { return satNeg(satDiv(satNeg(x), m)) }
+func satCeilDiv(x, m int64) int64 {
+	return satNeg(satDiv(satNeg(x), m))
+}
 
 func infinity(positive bool) int64 {
 	if positive {
@@ -218,7 +248,8 @@ func floorMod(x, m int64) int64 { return x - m*floorDiv(x, m) }
 
 // GCD is the greatest common divisor, ≥ 0; gcd(0, x) = |x|.
 func GCD(x, y int64) int64 {
-	a, b := absInt(x), absInt(y)
+	a := absInt(x)
+	b := absInt(y)
 	for b > 1 {
 		a, b = b, a%b
 	}

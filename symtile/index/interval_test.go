@@ -30,11 +30,25 @@ func TestIntervalExhaustive(t *testing.T) {
 	}
 	for _, v := range all {
 		for _, w := range all {
-			check("+", v, w, v.Add(w), hull(v, w, func(x, y int64) int64 { return x + y }))
-			check("*", v, w, v.Mul(w), hull(v, w, func(x, y int64) int64 { return x * y }))
-			check("min", v, w, v.Min(w), hull(v, w, func(x, y int64) int64 { return min(x, y) }))
-			check("max", v, w, v.Max(w), hull(v, w, func(x, y int64) int64 { return max(x, y) }))
-			check("join", v, w, v.Join(w), Interval{min(v.Lo, w.Lo), max(v.Hi, w.Hi)})
+			check(
+				"+", v, w, v.Add(w),
+				hull(v, w, func(x, y int64) int64 { return x + y }),
+			)
+			check(
+				"*", v, w, v.Mul(w),
+				hull(v, w, func(x, y int64) int64 { return x * y }),
+			)
+			check(
+				"min", v, w, v.Min(w),
+				hull(v, w, func(x, y int64) int64 { return min(x, y) }),
+			)
+			check(
+				"max", v, w, v.Max(w),
+				hull(v, w, func(x, y int64) int64 { return max(x, y) }),
+			)
+			check("join", v, w, v.Join(w), Interval{
+				min(v.Lo, w.Lo), max(v.Hi, w.Hi),
+			})
 			if w.Lo > 0 {
 				check("floordiv", v, w, v.DivBy(w), hull(v, w, floorDiv))
 			}
@@ -42,7 +56,10 @@ func TestIntervalExhaustive(t *testing.T) {
 		for _, m := range []int64{-3, -2, -1, 1, 2, 3} {
 			k := Interval{m, m}
 			check("floordiv", v, k, v.Div(m), hull(v, k, floorDiv))
-			check("scaled", v, k, v.Scale(m), hull(v, k, func(x, y int64) int64 { return x * y }))
+			check(
+				"scaled", v, k, v.Scale(m),
+				hull(v, k, func(x, y int64) int64 { return x * y }),
+			)
 		}
 		check("neg", v, v, v.Neg(), Interval{-v.Hi, -v.Lo})
 	}
@@ -53,7 +70,9 @@ func TestIntervalSaturates(t *testing.T) {
 	for _, c := range []struct{ got, want Interval }{
 		{Interval{1, most}.Add(Interval{1, 1}), Interval{2, most}},
 		{Interval{least, most - 1}.Add(Interval{-5, 5}), Interval{least, most}},
-		{Interval{1 << 40, 1 << 41}.Mul(Interval{-(1 << 40), 1}), Interval{least, 1 << 41}},
+		{Interval{1 << 40, 1 << 41}.Mul(Interval{
+			-(1 << 40), 1,
+		}), Interval{least, 1 << 41}},
 		{Interval{3, most}.Scale(-2), Interval{least, -6}},
 		{Interval{least, most}.Div(7), Interval{least, most}},
 		{Interval{least, 6}.Div(-3), Interval{-2, most}},

@@ -12,14 +12,24 @@ import (
 // time, and what does not fit is an error.
 func TestSharedSubexpressions(t *testing.T) {
 	steps := map[string]func(e Expr) Expr{
-		"sum":      func(e Expr) Expr { return e.Add(e) },
-		"product":  func(e Expr) Expr { return e.Mul(e) },
-		"powers":   func(e Expr) Expr { return e.AddConst(1).Mul(e) },
-		"quotient": func(e Expr) Expr { return e.Scale(3).Add(e.Div(2)).Div(5) },
-		"mod":      func(e Expr) Expr { return e.Scale(5).Add(e.Mod(7)).Mod(1009) },
-		"min":      func(e Expr) Expr { return e.Scale(3).Min(e.Div(2).AddConst(5)) },
-		"max":      func(e Expr) Expr { return e.Add(e.Div(3)).Max(e.Scale(2).AddConst(-5)) },
-		"symbolic": func(e Expr) Expr { return e.Scale(3).DivExpr(e.Max(e.r.Const(1))).Add(e) },
+		"sum":     func(e Expr) Expr { return e.Add(e) },
+		"product": func(e Expr) Expr { return e.Mul(e) },
+		"powers":  func(e Expr) Expr { return e.AddConst(1).Mul(e) },
+		"quotient": func(e Expr) Expr {
+			return e.Scale(3).Add(e.Div(2)).Div(5)
+		},
+		"mod": func(e Expr) Expr {
+			return e.Scale(5).Add(e.Mod(7)).Mod(1009)
+		},
+		"min": func(e Expr) Expr {
+			return e.Scale(3).Min(e.Div(2).AddConst(5))
+		},
+		"max": func(e Expr) Expr {
+			return e.Add(e.Div(3)).Max(e.Scale(2).AddConst(-5))
+		},
+		"symbolic": func(e Expr) Expr {
+			return e.Scale(3).DivExpr(e.Max(e.r.Const(1))).Add(e)
+		},
 	}
 	for name, step := range steps {
 		start := time.Now()
@@ -37,23 +47,37 @@ func TestSharedSubexpressions(t *testing.T) {
 			t.Errorf("%s: text of %d bytes", name, len(text))
 		}
 		if len(r.atoms) > 1000 || len(r.forms) > 2000 { // work, not time: linear in the depth
-			t.Errorf("%s: took %v, %d atoms, %d forms, text of %d bytes", name, time.Since(start), len(r.atoms), len(r.forms), len(text))
+			t.Errorf(
+				"%s: took %v, %d atoms, %d forms, text of %d bytes",
+				name, time.Since(start), len(r.atoms),
+				len(r.forms), len(text),
+			)
 		}
-		t.Logf("%s: %v, %d atoms, %d forms, %d bytes, %v", name, time.Since(start), len(r.atoms), len(r.forms), len(text), r.Err())
+		t.Logf(
+			"%s: %v, %d atoms, %d forms, %d bytes, %v",
+			name, time.Since(start), len(r.atoms),
+			len(r.forms), len(text), r.Err(),
+		)
 	}
 }
 
 func TestOverflow(t *testing.T) {
 	big := int64(math.MaxInt64)
 	for name, build := range map[string]func(x Expr) Expr{
-		"scale":      func(x Expr) Expr { return x.Scale(big).Scale(2) },
-		"add":        func(x Expr) Expr { return x.Scale(big).Add(x) },
-		"constant":   func(x Expr) Expr { return x.AddConst(big).AddConst(1) },
-		"product":    func(x Expr) Expr { return x.Scale(1 << 40).Mul(x.Scale(1 << 40)) },
-		"divisor":    func(x Expr) Expr { return x.Div(math.MinInt64) },
-		"zero":       func(x Expr) Expr { return x.Div(0) },
-		"modulus":    func(x Expr) Expr { return x.Mod(-3) },
-		"degree":     func(x Expr) Expr { return x.Mul(x).Mul(x).Mul(x).Mul(x).Mul(x.Mul(x).Mul(x)).Mul(x) },
+		"scale":    func(x Expr) Expr { return x.Scale(big).Scale(2) },
+		"add":      func(x Expr) Expr { return x.Scale(big).Add(x) },
+		"constant": func(x Expr) Expr { return x.AddConst(big).AddConst(1) },
+		"product": func(x Expr) Expr {
+			return x.Scale(1 << 40).Mul(x.Scale(1 << 40))
+		},
+		"divisor": func(x Expr) Expr { return x.Div(math.MinInt64) },
+		"zero":    func(x Expr) Expr { return x.Div(0) },
+		"modulus": func(x Expr) Expr { return x.Mod(-3) },
+		"degree": func(x Expr) Expr {
+			return x.Mul(x).Mul(x).Mul(x).Mul(x).Mul(
+				x.Mul(x).Mul(x),
+			).Mul(x)
+		},
 		"maybe zero": func(x Expr) Expr { return x.DivExpr(x) },
 	} {
 		r := NewRing()
@@ -73,7 +97,8 @@ func TestRangeSaturates(t *testing.T) {
 	if in := x.Mul(y).Range(); in.Lo != math.MinInt64 || in.Hi != math.MaxInt64 {
 		t.Errorf("range %v", in)
 	}
-	if in := x.Add(x).Add(x).Range(); in.Lo != 0 || in.Hi != math.MaxInt64 {
+	if in := x.Add(x).Add(x).Range(); in.Lo != 0 ||
+		in.Hi != math.MaxInt64 {
 		t.Errorf("range %v", in)
 	}
 	if q := x.Mul(x).Div(math.MaxInt64); q.Range().Hi != math.MaxInt64 {
@@ -85,8 +110,11 @@ func TestRangeSaturates(t *testing.T) {
 // leaves no trace in what is built after.
 func TestReadersTogether(t *testing.T) {
 	r := NewRing()
-	d0, d1 := r.Var(Variable{Name: "d0", Hi: 1023}), r.Var(Variable{Name: "d1", Hi: 511})
-	e := d0.Scale(512).Add(d1).Mod(48).Div(5).Add(d0.Mod(7)).Max(d1.Div(3))
+	d0 := r.Var(Variable{Name: "d0", Hi: 1023})
+	d1 := r.Var(Variable{Name: "d1", Hi: 511})
+	e := d0.Scale(512).Add(d1).Mod(48).Div(5).Add(
+		d0.Mod(7),
+	).Max(d1.Div(3))
 	atoms, forms := len(r.atoms), len(r.forms)
 	want := e.String()
 	var wg sync.WaitGroup
@@ -94,7 +122,9 @@ func TestReadersTogether(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				code, err := Compile([]Expr{d0, d1}, []Expr{e})
-				if err != nil || e.String() != want || e.Range().Empty() || len(e.Vars()) != 2 {
+				if err != nil || e.String() != want ||
+					e.Range().Empty() ||
+					len(e.Vars()) != 2 {
 					t.Error("readers disagree")
 				}
 				_ = code
@@ -113,9 +143,14 @@ func TestReset(t *testing.T) {
 	r := NewRing()
 	build := func() Expr {
 		r.Reset()
-		d0, d1 := r.Var(Variable{Name: "d0", Hi: 1023}), r.Var(Variable{Name: "d1", Hi: 511})
+		d0 := r.Var(Variable{Name: "d0", Hi: 1023})
+		d1 := r.Var(Variable{Name: "d1", Hi: 511})
 		l := d0.Scale(512).Add(d1)
-		return l.Div(4096).Scale(4096).Add(l.Div(60).Mod(64).Scale(64)).Add(l.Mod(64).Min(d1))
+		return l.Div(4096).Scale(4096).Add(
+			l.Div(60).Mod(64).Scale(64),
+		).Add(
+			l.Mod(64).Min(d1),
+		)
 	}
 	first := build().String()
 	if n := testing.AllocsPerRun(100, func() { build() }); n != 0 {
@@ -160,7 +195,8 @@ func FuzzParse(f *testing.F) {
 		}
 		r := NewRing()
 		vars := map[string]Expr{
-			"d0": r.Var(Variable{Name: "d0", Hi: 15}), "d1": r.Var(Variable{Name: "d1", Lo: 1, Hi: 7}),
+			"d0": r.Var(Variable{Name: "d0", Hi: 15}),
+			"d1": r.Var(Variable{Name: "d1", Lo: 1, Hi: 7}),
 		}
 		e, err := r.Parse(text, vars)
 		if err != nil {
@@ -170,8 +206,12 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q prints as %q: %v", text, e, err)
 		}
-		for _, env := range []map[Expr]int64{{vars["d0"]: 0, vars["d1"]: 1}, {vars["d0"]: 13, vars["d1"]: 5}} {
-			if x, y := e.Eval(env), back.Eval(env); x != y && e.Range().Bounded() {
+		for _, env := range []map[Expr]int64{
+			{vars["d0"]: 0, vars["d1"]: 1},
+			{vars["d0"]: 13, vars["d1"]: 5},
+		} {
+			if x, y := e.Eval(env),
+				back.Eval(env); x != y && e.Range().Bounded() {
 				t.Fatalf("%q prints as %q, %d against %d", text, e, x, y)
 			}
 		}
@@ -194,7 +234,8 @@ func FuzzParseMap(f *testing.F) {
 			return
 		}
 		s := m.Simplify()
-		if _, err := NewRing().ParseMap(s.String()); err != nil && m.ring() != nil && m.ring().Err() == nil {
+		if _, err := NewRing().ParseMap(s.String()); err != nil &&
+			m.ring() != nil && m.ring().Err() == nil {
 			t.Fatalf("%q simplifies to %q: %v", text, s, err)
 		}
 	})

@@ -31,7 +31,9 @@ const (
 )
 
 // Vars lists the variables of m: dimensions, ranges, run-time variables.
-func (m Map) Vars() []Expr { return slices.Concat(m.Dims, m.Ranges, m.Runtime) }
+func (m Map) Vars() []Expr {
+	return slices.Concat(m.Dims, m.Ranges, m.Runtime)
+}
 
 // ring is the ring of m, nil when m mentions nothing.
 func (m Map) ring() *Ring {
@@ -59,7 +61,9 @@ func (m Map) Env(vals []int64) map[Expr]int64 {
 
 // Has reports whether the point vals, in the order of Vars, is in the domain.
 func (m Map) Has(vals []int64) bool {
-	if m.State != StateKnown || len(vals) != len(m.Dims)+len(m.Ranges)+len(m.Runtime) {
+	if m.State != StateKnown ||
+		len(vals) != len(m.Dims)+
+			len(m.Ranges)+len(m.Runtime) {
 		return false
 	}
 	for i, v := range m.Vars() {
@@ -72,7 +76,8 @@ func (m Map) Has(vals []int64) bool {
 
 // Eval returns the results at vals, in the order of Vars, wherever that is.
 func (m Map) Eval(vals []int64) []int64 {
-	env, out := m.Env(vals), make([]int64, len(m.Results))
+	env := m.Env(vals)
+	out := make([]int64, len(m.Results))
 	for i, e := range m.Results {
 		out[i] = e.Eval(env)
 	}
@@ -80,7 +85,9 @@ func (m Map) Eval(vals []int64) []int64 {
 }
 
 // Compile compiles the results as functions of Vars.
-func (m Map) Compile() (*Evaluator, error) { return Compile(m.Vars(), m.Results) }
+func (m Map) Compile() (*Evaluator, error) {
+	return Compile(m.Vars(), m.Results)
+}
 
 // Subst replaces variables in the results, the constraints and the origins of
 // run-time variables; the lists of variables stay but for that.

@@ -8,7 +8,9 @@ import (
 // a variable in use mentions, with the constraints that mention only them, and
 // returns those it removed. Such constraints go only when they are known to be
 // satisfiable; otherwise their variables stay.
-func (m Map) DropUnused() (Map, []Expr) { return m.drop(m.Vars()) }
+func (m Map) DropUnused() (Map, []Expr) {
+	return m.drop(m.Vars())
+}
 
 // DropUnusedRanges is DropUnused for ranges and run-time variables only.
 func (m Map) DropUnusedRanges() (Map, []Expr) {
@@ -31,8 +33,12 @@ func (m Map) drop(candidates []Expr) (Map, []Expr) {
 			idle = append(idle, x)
 		}
 	}
-	keep := func(e Expr) bool { return used[e] || !slices.Contains(candidates, e) && !isConst(e) }
-	if len(idle) > 0 && (idle.Satisfiable() != Yes || slices.ContainsFunc(idle.Vars(), keep)) {
+	keep := func(e Expr) bool {
+		return used[e] ||
+			!slices.Contains(candidates, e) && !isConst(e)
+	}
+	if len(idle) > 0 &&
+		(idle.Satisfiable() != Yes || slices.ContainsFunc(idle.Vars(), keep)) {
 		for _, v := range idle.Vars() {
 			used[v] = true
 		}
@@ -42,7 +48,8 @@ func (m Map) drop(candidates []Expr) (Map, []Expr) {
 	filter := func(es []Expr) (out []Expr) {
 		for _, e := range es {
 			switch {
-			case keep(e), isConst(e) && !slices.Contains(candidates, e):
+			case keep(e),
+				isConst(e) && !slices.Contains(candidates, e):
 				out = append(out, e)
 			default:
 				removed = append(removed, e)
@@ -50,7 +57,8 @@ func (m Map) drop(candidates []Expr) (Map, []Expr) {
 		}
 		return out
 	}
-	m.Dims, m.Ranges, m.Runtime = filter(m.Dims), filter(m.Ranges), filter(m.Runtime)
+	m.Dims, m.Ranges, m.Runtime = filter(m.Dims),
+		filter(m.Ranges), filter(m.Runtime)
 	m.Where = where
 	return m, removed
 }
@@ -95,7 +103,8 @@ func (m Map) used() map[Expr]bool {
 
 // originVars are the variables that say where run-time variable e is read.
 func originVars(e Expr) (out []Expr) {
-	if v, ok := e.Variable(); ok && v.Origin != nil {
+	v, ok := e.Variable()
+	if ok && v.Origin != nil {
 		for _, at := range v.Origin.At {
 			out = append(out, at.Vars()...)
 		}
@@ -104,12 +113,15 @@ func originVars(e Expr) (out []Expr) {
 }
 
 func mentions(x Clause, vars map[Expr]bool) bool {
-	return slices.ContainsFunc((Constraint{x}).Vars(), func(v Expr) bool { return vars[v] })
+	return slices.ContainsFunc((Constraint{x}).Vars(), func(v Expr) bool {
+		return vars[v]
+	})
 }
 
 // RangesToDims appends the ranges with the given indices to the dimensions.
 func (m Map) RangesToDims(which ...int) Map {
-	dims, ranges := slices.Clone(m.Dims), []Expr(nil)
+	dims := slices.Clone(m.Dims)
+	ranges := []Expr(nil)
 	for i, e := range m.Ranges {
 		if slices.Contains(which, i) {
 			dims = append(dims, e)
@@ -123,7 +135,9 @@ func (m Map) RangesToDims(which ...int) Map {
 
 // SymbolsToDims appends all ranges and run-time variables to the dimensions.
 func (m Map) SymbolsToDims() Map {
-	m.Dims, m.Ranges, m.Runtime = m.Vars(), nil, nil
+	m.Dims = m.Vars()
+	m.Ranges = nil
+	m.Runtime = nil
 	return m
 }
 
@@ -146,7 +160,9 @@ func (m Map) RescaleRanges() Map {
 			continue
 		}
 		v, _ := base.Variable()
-		v.Lo, v.Hi = satCeilDiv(SatAdd(v.Lo, -k), c), satDiv(SatAdd(v.Hi, -k), c)
+		v.Lo, v.Hi = satCeilDiv(
+			SatAdd(v.Lo, -k), c,
+		), satDiv(SatAdd(v.Hi, -k), c)
 		ranges[i] = base.r.Var(v)
 		with[base] = ranges[i].Scale(c).AddConst(k)
 	}

@@ -31,11 +31,15 @@ func Compose(first, second Map) Map {
 	s := Substitution{With: with}
 	runtime := second.composeRuntime(first, taken, &s)
 	out := Map{
-		Dims:        first.Dims,
-		Ranges:      slices.Concat(ranges, first.Ranges),
-		Runtime:     unite(unite(nil, runtime), first.Runtime),
-		Results:     s.ApplyAll(second.Results),
-		Where:       And(s.ApplyTo(second.Where), first.Where, within(first.Results, second.Dims)),
+		Dims:    first.Dims,
+		Ranges:  slices.Concat(ranges, first.Ranges),
+		Runtime: unite(unite(nil, runtime), first.Runtime),
+		Results: s.ApplyAll(second.Results),
+		Where: And(
+			s.ApplyTo(second.Where),
+			first.Where,
+			within(first.Results, second.Dims),
+		),
 		Approximate: first.Approximate || second.Approximate,
 		Replica:     composeReplica(first, second, &s),
 	}
@@ -44,7 +48,11 @@ func Compose(first, second Map) Map {
 
 // emptyLike is the empty composition: no constraints, results 0.
 func emptyLike(first, second Map) Map {
-	return Map{State: StateEmpty, Dims: first.Dims, Results: slices.Clone(second.Results)}
+	return Map{
+		State:   StateEmpty,
+		Dims:    first.Dims,
+		Results: slices.Clone(second.Results),
+	}
 }
 
 func bind(vars, values []Expr) map[Expr]Expr {
@@ -60,7 +68,8 @@ func bind(vars, values []Expr) map[Expr]Expr {
 // within says that each value lies in the range of its variable.
 func within(values, vars []Expr) (c Constraint) {
 	for i, v := range vars {
-		in, have := v.Range(), values[i].Range()
+		in := v.Range()
+		have := values[i].Range()
 		if !in.Covers(have) {
 			c = append(c, Clause{{values[i], in}})
 		}
@@ -72,7 +81,8 @@ func within(values, vars []Expr) (c Constraint) {
 func unite(a, b []Expr) []Expr {
 	out := slices.Clone(a)
 	for _, e := range b {
-		if _, constant := e.Value(); constant || !slices.Contains(a, e) {
+		_, constant := e.Value()
+		if constant || !slices.Contains(a, e) {
 			out = append(out, e)
 		}
 	}
@@ -84,7 +94,8 @@ func unite(a, b []Expr) []Expr {
 func (m Map) composeRuntime(first Map, taken names, s *Substitution) []Expr {
 	var plain []Expr
 	for _, rt := range m.Runtime {
-		if v, ok := rt.Variable(); ok && v.Origin == nil {
+		v, ok := rt.Variable()
+		if ok && v.Origin == nil {
 			plain = append(plain, rt)
 		}
 	}
@@ -134,7 +145,9 @@ func (taken names) like(name string) string {
 }
 
 func trimDigits(name string) string {
-	for len(name) > 0 && '0' <= name[len(name)-1] && name[len(name)-1] <= '9' {
+	for len(name) > 0 &&
+		'0' <= name[len(name)-1] &&
+		name[len(name)-1] <= '9' {
 		name = name[:len(name)-1]
 	}
 	return name

@@ -29,12 +29,18 @@ func (a Map) Equal(b Map) (same bool, difference string, err error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(x)) {
 		if !maps.Equal(x[key], y[key]) {
-			return false, fmt.Sprintf("at %v: %v against %v", decodePoint(key), show(x[key]), show(y[key])), nil
+			return false, fmt.Sprintf(
+				"at %v: %v against %v",
+				decodePoint(key), show(x[key]),
+				show(y[key]),
+			), nil
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(y)) {
 		if x[key] == nil {
-			return false, fmt.Sprintf("at %v: nothing against %v", decodePoint(key), show(y[key])), nil
+			return false, fmt.Sprintf(
+				"at %v: nothing against %v", decodePoint(key), show(y[key]),
+			), nil
 		}
 	}
 	return true, "", nil
@@ -64,7 +70,11 @@ func (m Map) relation() (map[string]map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, scratch := len(m.Dims), make([]int64, max(code.ScratchLen(), check.ScratchLen()))
+	n, scratch := len(m.Dims),
+		make(
+			[]int64,
+			max(code.ScratchLen(), check.ScratchLen()),
+		)
 	res := make([]int64, len(m.Results))
 	m.walk(func(v []int64) bool {
 		if !check.Holds(v, scratch) {
@@ -111,7 +121,9 @@ func encodePoint(parts ...[]int64) string {
 	var b []byte
 	for _, p := range parts {
 		for _, x := range p {
-			b = binary.BigEndian.AppendUint64(b, uint64(x)^1<<63)
+			b = binary.BigEndian.AppendUint64(
+				b, uint64(x)^1<<63,
+			)
 		}
 	}
 	return string(b)
@@ -120,7 +132,9 @@ func encodePoint(parts ...[]int64) string {
 func decodePoint(key string) []int64 {
 	out := []int64{}
 	for b := []byte(key); len(b) > 0; b = b[8:] {
-		out = append(out, int64(binary.BigEndian.Uint64(b)^1<<63))
+		out = append(
+			out, int64(binary.BigEndian.Uint64(b)^1<<63),
+		)
 	}
 	return out
 }

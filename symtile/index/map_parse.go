@@ -62,7 +62,9 @@ func (w written) build(r *Ring, vals []lin) (c Constraint) {
 	for _, x := range w {
 		clause := Clause{}
 		for _, b := range x {
-			clause = append(clause, Bound{r.wrap(vals[b.x]), b.in})
+			clause = append(clause, Bound{
+				r.wrap(vals[b.x]), b.in,
+			})
 		}
 		c = append(c, clause)
 	}
@@ -114,7 +116,8 @@ func (p *mapParser) atom() written {
 func (p *mapParser) groupsConstraint() bool {
 	end := p.closing()
 	inside := p.text[p.at:end]
-	return strings.Contains(inside, " in ") || strings.Contains(inside, "satis")
+	return strings.Contains(inside, " in ") ||
+		strings.Contains(inside, "satis")
 }
 
 // closing is the offset of the parenthesis that closes the one ahead.
@@ -160,7 +163,8 @@ func (p *mapParser) parse() {
 		p.domain()
 	}
 	if p.accept("replica id:") {
-		p.replica, p.replicated = p.sum(), true
+		p.replica = p.sum()
+		p.replicated = true
 	}
 	for i, name := range p.names {
 		if _, ok := p.ranges[name]; !ok {
@@ -186,7 +190,8 @@ func (p *mapParser) list(open, close byte, role Role) {
 			p.at = p.places[len(p.places)-1]
 			p.fail("variable %s is listed twice", name)
 		}
-		p.names, p.roles = append(p.names, name), append(p.roles, role)
+		p.names = append(p.names, name)
+		p.roles = append(p.roles, role)
 		if !p.accept(",") && p.peek() != close {
 			p.fail("expected %q or a comma", string(close))
 		}
@@ -226,7 +231,8 @@ func (p *mapParser) ahead(s string) bool {
 func (p *mapParser) rangeOf() bool {
 	from := p.at
 	for _, name := range p.names {
-		if _, had := p.ranges[name]; !had && p.accept(name) && p.accept("in") {
+		_, had := p.ranges[name]
+		if !had && p.accept(name) && p.accept("in") {
 			p.ranges[name] = p.interval()
 			return true
 		}
@@ -241,9 +247,15 @@ func (p *mapParser) build(r *Ring) (m Map) {
 	for i, name := range p.names {
 		in := p.ranges[name]
 		if in.Empty() {
-			m.State, in.Hi = StateEmpty, in.Lo
+			m.State = StateEmpty
+			in.Hi = in.Lo
 		}
-		env[i] = r.variable(Variable{Name: name, Lo: in.Lo, Hi: in.Hi, Role: p.roles[i]})
+		env[i] = r.variable(Variable{
+			Name: name,
+			Lo:   in.Lo,
+			Hi:   in.Hi,
+			Role: p.roles[i],
+		})
 		e := r.wrap(env[i])
 		switch p.roles[i] {
 		case RoleDim:

@@ -77,7 +77,8 @@ func (n *naming) name(vars []Expr, stem string) []string {
 
 // isDefaultName reports whether name is d, s or rt and a number.
 func isDefaultName(name string) bool {
-	return trimDigits(name) != name && slices.Contains([]string{"d", "s", "rt"}, trimDigits(name))
+	return trimDigits(name) != name &&
+		slices.Contains([]string{"d", "s", "rt"}, trimDigits(name))
 }
 
 func (n *naming) text(e Expr) string {
@@ -89,7 +90,10 @@ func (n *naming) text(e Expr) string {
 func (n *naming) domain(m Map) []string {
 	var out []string
 	for i, name := range slices.Concat(n.dims, n.ranges, n.runtime) {
-		out = append(out, name+" in "+m.Vars()[i].Range().String())
+		out = append(
+			out,
+			name+" in "+m.Vars()[i].Range().String(),
+		)
 	}
 	var where []string
 	for _, x := range m.Where {

@@ -12,7 +12,10 @@ func (m Map) Replicated() bool { return m.Replica != Expr{} }
 // results alike; resultAsReplica puts it back.
 func (m Map) replicaAsResult() Map {
 	if m.Replicated() {
-		m.Results = append(m.Results[:len(m.Results):len(m.Results)], m.Replica)
+		m.Results = append(
+			m.Results[:len(m.Results):len(m.Results)],
+			m.Replica,
+		)
 		m.Replica = Expr{}
 	}
 	return m
@@ -20,7 +23,8 @@ func (m Map) replicaAsResult() Map {
 
 func (m Map) resultAsReplica() Map {
 	n := len(m.Results) - 1
-	m.Results, m.Replica = m.Results[:n:n], m.Results[n]
+	m.Results, m.Replica = m.Results[:n:n],
+		m.Results[n]
 	return m
 }
 

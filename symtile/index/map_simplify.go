@@ -30,8 +30,12 @@ func (m Map) Simplify() Map {
 
 // same reports whether m and o are written the same.
 func (m Map) same(o Map) bool {
-	return m.State == o.State && slices.Equal(m.Results, o.Results) && slices.Equal(m.Vars(), o.Vars()) &&
-		slices.EqualFunc(m.Where, o.Where, func(x, y Clause) bool { return slices.Equal(x, y) })
+	return m.State == o.State &&
+		slices.Equal(m.Results, o.Results) &&
+		slices.Equal(m.Vars(), o.Vars()) &&
+		slices.EqualFunc(m.Where, o.Where, func(x, y Clause) bool {
+			return slices.Equal(x, y)
+		})
 }
 
 func (m Map) simplifyOnce() Map {
@@ -40,7 +44,12 @@ func (m Map) simplifyOnce() Map {
 		r.scratch = NewRing()
 	}
 	r.scratch.ForgetFired()
-	s := simplification{domain: newDomain(r.scratch), from: r, m: m, atoms: map[int32]int{}}
+	s := simplification{
+		domain: newDomain(r.scratch),
+		from:   r,
+		m:      m,
+		atoms:  map[int32]int{},
+	}
 	s.enterAll()
 	for _, x := range m.Where {
 		s.clauses = append(s.clauses, slices.Clone(x))
@@ -58,7 +67,12 @@ func (m Map) simplifyOnce() Map {
 }
 
 func (m Map) emptied() Map {
-	out := Map{State: StateEmpty, Dims: m.Dims, Ranges: m.Ranges, Runtime: m.Runtime}
+	out := Map{
+		State:   StateEmpty,
+		Dims:    m.Dims,
+		Ranges:  m.Ranges,
+		Runtime: m.Runtime,
+	}
 	for _, e := range m.Results {
 		out.Results = append(out.Results, e.r.Const(0))
 	}
@@ -126,7 +140,10 @@ func (s *simplification) pass() {
 	s.forget()
 	for _, x := range s.clauses {
 		if len(x) == 1 && !s.empty {
-			s.constrain(s.r.rebuild(s.from, x[0].Expr.lin(), s.done), x[0].In)
+			s.constrain(
+				s.r.rebuild(s.from, x[0].Expr.lin(), s.done),
+				x[0].In,
+			)
 			s.forget()
 		}
 	}
@@ -139,7 +156,10 @@ func (s *simplification) pass() {
 	}
 	s.results = s.results[:0]
 	for _, e := range s.m.Results {
-		s.results = append(s.results, s.r.rebuild(s.from, e.lin(), s.done))
+		s.results = append(
+			s.results,
+			s.r.rebuild(s.from, e.lin(), s.done),
+		)
 	}
 }
 
@@ -167,7 +187,8 @@ func (s *simplification) passClauses() {
 			in := s.r.ranged(y)
 			always = always || b.In.Covers(in)
 			if !b.In.Meet(in).Empty() {
-				left, open = append(left, b), append(open, openBound{y, b.In})
+				left = append(left, b)
+				open = append(open, openBound{y, b.In})
 			}
 		}
 		switch {
@@ -188,9 +209,15 @@ func (s *simplification) finish() Map {
 	s.from.noteFired(s.r)
 	out := s.m
 	back := s.back()
-	take := func(x lin) Expr { return s.from.wrap(s.from.rebuild(s.r, x, back)) }
-	narrowed := func(es []Expr) []Expr { return s.narrowed(es, back) }
-	out.Dims, out.Ranges, out.Runtime = narrowed(s.m.Dims), narrowed(s.m.Ranges), narrowed(s.m.Runtime)
+	take := func(x lin) Expr {
+		return s.from.wrap(s.from.rebuild(s.r, x, back))
+	}
+	narrowed := func(es []Expr) []Expr {
+		return s.narrowed(es, back)
+	}
+	out.Dims, out.Ranges, out.Runtime = narrowed(s.m.Dims),
+		narrowed(s.m.Ranges),
+		narrowed(s.m.Runtime)
 	out.Results = make([]Expr, len(s.results))
 	for i, x := range s.results {
 		out.Results[i] = take(x)
@@ -212,7 +239,8 @@ func (s *simplification) back() map[int32]lin {
 	with := Substitution{With: map[Expr]Expr{}}
 	for i, v := range s.names {
 		narrow := v
-		narrow.Lo, narrow.Hi = s.vars[i].in.Lo, s.vars[i].in.Hi
+		narrow.Lo = s.vars[i].in.Lo
+		narrow.Hi = s.vars[i].in.Hi
 		back[int32(i)] = s.from.variable(narrow)
 		if narrow != v && v.Origin == nil {
 			with.With[s.from.Var(v)] = s.from.Var(narrow)
@@ -223,7 +251,9 @@ func (s *simplification) back() map[int32]lin {
 	}
 	for i, v := range s.names {
 		if v.Origin != nil {
-			back[int32(i)] = with.applyRuntime([]Expr{s.from.Var(v)})[0].lin()
+			back[int32(i)] = with.applyRuntime([]Expr{
+				s.from.Var(v),
+			})[0].lin()
 		}
 	}
 	return back
@@ -233,7 +263,9 @@ func (s *simplification) narrowed(es []Expr, back map[int32]lin) []Expr {
 	out := slices.Clone(es)
 	for i, e := range es {
 		if x := e.lin(); len(x.t) == 1 {
-			out[i] = s.from.wrap(back[int32(s.atoms[x.t[0].a])])
+			out[i] = s.from.wrap(
+				back[int32(s.atoms[x.t[0].a])],
+			)
 		}
 	}
 	return out
@@ -245,15 +277,26 @@ func (s *simplification) where(take func(lin) Expr) (c Constraint) {
 	for i, v := range s.vars {
 		if v.m > 1 && v.in.Lo < v.in.Hi {
 			e := take(s.r.one(int32(i)))
-			c = append(c, Clause{{e.Mod(v.m), Interval{v.r, v.r}}})
+			c = append(c, Clause{
+				{e.Mod(v.m), Interval{v.r, v.r}},
+			})
 		}
 	}
 	for _, e := range s.eqs {
-		x := s.r.addmul(s.r.one(e.v), -1, s.solved(&e))
+		x := s.r.addmul(
+			s.r.one(e.v),
+			-1,
+			s.solved(&e),
+		)
 		c = append(c, Clause{{take(x), Interval{}}})
 	}
 	for _, g := range s.r.facts.congr {
-		c = append(c, Clause{{take(g.sum).Mod(g.m), Interval{g.r, g.r}}})
+		c = append(c, Clause{
+			{
+				take(g.sum).Mod(g.m),
+				Interval{g.r, g.r},
+			},
+		})
 	}
 	for i, f := range s.r.facts.sums {
 		c = append(c, Clause{{take(f.sum), s.said[i]}})

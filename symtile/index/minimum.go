@@ -27,7 +27,15 @@ func (r *Ring) min0(x lin) lin {
 }
 
 // min is min(x, y) = y + min(x − y, 0).
-func (r *Ring) min(x, y lin) lin { return r.addmul(y, 1, r.min0(r.addmul(x, -1, y))) }
+func (r *Ring) min(x, y lin) lin {
+	return r.addmul(y, 1, r.min0(r.addmul(x, -1, y)))
+}
 
 // max is max(x, y) = x − min(x − y, 0).
-func (r *Ring) max(x, y lin) lin { return r.addmul(x, -1, r.min0(r.addmul(x, -1, y))) }
+func (r *Ring) max(x, y lin) lin {
+	return r.addmul(
+		x,
+		-1,
+		r.min0(r.addmul(x, -1, y)),
+	)
+}

@@ -52,7 +52,9 @@ func (r *Ring) originIndex(o Origin) int {
 // key tells origins of one ring apart.
 func (o *Origin) key() string {
 	b := o.Source.AppendKey(nil)
-	b = fmt.Appendf(b, " %d %d", o.Clamp.Lo, o.Clamp.Hi)
+	b = fmt.Appendf(
+		b, " %d %d", o.Clamp.Lo, o.Clamp.Hi,
+	)
 	for _, e := range o.At {
 		b = fmt.Appendf(b, " %d", e.id)
 	}
@@ -67,7 +69,13 @@ func (r *Ring) RuntimeVar(o Origin, lo, hi int64) Expr {
 	if name == "" {
 		name = "rt" + strconv.Itoa(k)
 	}
-	return r.Var(Variable{Name: name, Lo: lo, Hi: hi, Role: RoleRuntime, Origin: r.origins[k]})
+	return r.Var(Variable{
+		Name:   name,
+		Lo:     lo,
+		Hi:     hi,
+		Role:   RoleRuntime,
+		Origin: r.origins[k],
+	})
 }
 
 // Origins lists where the run-time variables of m are read, in order; nil for
@@ -84,7 +92,10 @@ func (m Map) Origins() []*Origin {
 // RewriteOrigins changes the origins of run-time variables.
 func (m Map) RewriteOrigins(to func(Origin) Origin) Map {
 	s := Substitution{With: map[Expr]Expr{}}
-	m.Runtime = unite(nil, (&rewriting{s: &s, origin: to}).all(m.Runtime))
+	m.Runtime = unite(
+		nil,
+		(&rewriting{s: &s, origin: to}).all(m.Runtime),
+	)
 	m.Results = s.ApplyAll(m.Results)
 	m.Where = s.ApplyTo(m.Where)
 	m.Replica = s.applyReplica(m.Replica)
@@ -115,7 +126,8 @@ func (w *rewriting) all(vars []Expr) []Expr {
 // is at.
 func (w *rewriting) enter(e Expr) {
 	v, ok := e.Variable()
-	if _, given := w.s.With[e]; !ok || v.Origin == nil || given || w.done[e] {
+	_, given := w.s.With[e]
+	if !ok || v.Origin == nil || given || w.done[e] {
 		return
 	}
 	w.done[e] = true
@@ -133,7 +145,9 @@ func (w *rewriting) enter(e Expr) {
 }
 
 // applyRuntime returns the run-time variables as With makes them.
-func (s *Substitution) applyRuntime(vars []Expr) []Expr { return (&rewriting{s: s}).all(vars) }
+func (s *Substitution) applyRuntime(vars []Expr) []Expr {
+	return (&rewriting{s: s}).all(vars)
+}
 
 // applyOrigins is applyRuntime but for variables that With replaces: they stay.
 func (s *Substitution) applyOrigins(vars []Expr) []Expr {
@@ -154,8 +168,12 @@ func (m Map) RuntimeText() []string {
 	n := m.naming()
 	out := make([]string, 0, len(m.Runtime))
 	for k, e := range m.Runtime {
-		if v, ok := e.Variable(); ok && v.Origin != nil {
-			out = append(out, n.runtime[k]+": "+m.originText(n, e, v.Origin))
+		v, ok := e.Variable()
+		if ok && v.Origin != nil {
+			out = append(
+				out,
+				n.runtime[k]+": "+m.originText(n, e, v.Origin),
+			)
 		}
 	}
 	return out
@@ -170,7 +188,9 @@ func (m Map) originText(n *naming, e Expr, o *Origin) string {
 		at[i] = n.text(x)
 	}
 	uses := originVars(e)
-	list := func(open string, vars []Expr, names []string, close string) string {
+	list := func(
+		open string, vars []Expr, names []string, close string,
+	) string {
 		var in []string
 		for k, v := range vars {
 			if slices.Contains(uses, v) {
@@ -182,6 +202,9 @@ func (m Map) originText(n *naming, e Expr, o *Origin) string {
 		}
 		return open + strings.Join(in, ", ") + close
 	}
-	return o.Source.String() + "; (" + strings.Join(n.dims, ", ") + ")" + list("[", m.Ranges, n.ranges, "]") +
-		list("{", m.Runtime, n.runtime, "}") + " -> (" + strings.Join(at, ", ") + ")"
+	return o.Source.String() + "; (" +
+		strings.Join(n.dims, ", ") + ")" +
+		list("[", m.Ranges, n.ranges, "]") +
+		list("{", m.Runtime, n.runtime, "}") +
+		" -> (" + strings.Join(at, ", ") + ")"
 }

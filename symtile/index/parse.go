@@ -17,7 +17,8 @@ type SyntaxError struct {
 
 // Error prints the message, the line and a caret under the place.
 func (e *SyntaxError) Error() string {
-	line, col := e.Text[:min(e.Offset, len(e.Text))], 0
+	line := e.Text[:min(e.Offset, len(e.Text))]
+	col := 0
 	start := strings.LastIndexByte(line, '\n') + 1
 	col = len([]rune(line[start:]))
 	end := strings.IndexByte(e.Text[start:], '\n')
@@ -25,8 +26,14 @@ func (e *SyntaxError) Error() string {
 		end = len(e.Text) - start
 	}
 	row := strings.Count(line, "\n") + 1
-	shown := strings.ReplaceAll(e.Text[start:start+end], "\t", " ")
-	return fmt.Sprintf("%d:%d: %s\n  %s\n  %s^", row, col+1, e.Want, shown, strings.Repeat(" ", col))
+	shown := strings.ReplaceAll(
+		e.Text[start:start+end], "\t", " ",
+	)
+	return fmt.Sprintf(
+		"%d:%d: %s\n  %s\n  %s^",
+		row, col+1, e.Want, shown,
+		strings.Repeat(" ", col),
+	)
 }
 
 // Parse reads an expression over vars, by name, in the spelling String prints:
@@ -77,7 +84,10 @@ func (p *parser) declare(name string) bool {
 	if _, taken := p.vars[name]; taken {
 		return false
 	}
-	p.vars[name] = p.add(scriptOp{code: scriptVar, c: int64(len(p.vars))})
+	p.vars[name] = p.add(scriptOp{
+		code: scriptVar,
+		c:    int64(len(p.vars)),
+	})
 	return true
 }
 
@@ -100,12 +110,15 @@ func (p *parser) whole(f func()) (err error) {
 }
 
 func (p *parser) fail(format string, args ...any) {
-	panic(&SyntaxError{p.text, p.at, fmt.Sprintf(format, args...)})
+	panic(&SyntaxError{
+		p.text, p.at, fmt.Sprintf(format, args...),
+	})
 }
 
 // peek is the next byte after blanks, 0 at the end.
 func (p *parser) peek() byte {
-	for p.at < len(p.text) && strings.IndexByte(" \t\n\r", p.text[p.at]) >= 0 {
+	for p.at < len(p.text) &&
+		strings.IndexByte(" \t\n\r", p.text[p.at]) >= 0 {
 		p.at++
 	}
 	if p.at == len(p.text) {
@@ -118,7 +131,10 @@ func (p *parser) peek() byte {
 func (p *parser) accept(s string) bool {
 	p.peek()
 	rest := p.text[p.at:]
-	if !strings.HasPrefix(rest, s) || isLetter(s[0]) && len(rest) > len(s) && isWord(rest[len(s)]) {
+	if !strings.HasPrefix(rest, s) ||
+		isLetter(s[0]) &&
+			len(rest) > len(s) &&
+			isWord(rest[len(s)]) {
 		return false
 	}
 	p.at += len(s)
@@ -131,9 +147,14 @@ func (p *parser) expect(s string) {
 	}
 }
 
-func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
-func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
-func isWord(c byte) bool   { return isLetter(c) || isDigit(c) || c == '.' || c == '\'' }
+func isLetter(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'
+}
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func isWord(c byte) bool {
+	return isLetter(c) || isDigit(c) ||
+		c == '.' || c == '\''
+}
 
 // nested counts parentheses around f.
 func (p *parser) nested(f func()) {
@@ -168,7 +189,11 @@ next:
 	for {
 		for _, op := range ops {
 			if p.accept(op.text) {
-				x = p.add(scriptOp{code: op.code, x: x, y: operand()})
+				x = p.add(scriptOp{
+					code: op.code,
+					x:    x,
+					y:    operand(),
+				})
 				continue next
 			}
 		}

@@ -87,7 +87,12 @@ func (w *writer) form(y int32, prec int) {
 		w.number(x.c, prec)
 		return
 	}
-	w.bracket(w.isSum(x) && prec > precSum || prec > precProduct && !w.isPlain(x), func() { w.sum(x) })
+	w.bracket(
+		w.isSum(x) && prec > precSum || prec > precProduct && !w.isPlain(x),
+		func() {
+			w.sum(x)
+		},
+	)
 }
 
 func (w *writer) bracket(yes bool, f func()) {
@@ -101,11 +106,15 @@ func (w *writer) bracket(yes bool, f func()) {
 }
 
 // isSum reports whether x is written with + or −.
-func (w *writer) isSum(x lin) bool { return len(x.t) > 1 || x.c != 0 || x.t[0].k == -1 }
+func (w *writer) isSum(x lin) bool {
+	return len(x.t) > 1 || x.c != 0 ||
+		x.t[0].k == -1
+}
 
 // isPlain reports whether x is written as a name or a call.
 func (w *writer) isPlain(x lin) bool {
-	if len(x.t) != 1 || x.c != 0 || x.t[0].k != 1 {
+	if len(x.t) != 1 || x.c != 0 ||
+		x.t[0].k != 1 {
 		return false
 	}
 	return w.isName(x.t[0].a)
@@ -120,7 +129,9 @@ func (w *writer) isName(id int32) bool {
 }
 
 func (w *writer) number(c int64, prec int) {
-	w.bracket(c < 0 && prec > precSum, func() { w.WriteString(strconv.FormatInt(c, 10)) })
+	w.bracket(c < 0 && prec > precSum, func() {
+		w.WriteString(strconv.FormatInt(c, 10))
+	})
 }
 
 // sum writes x, positive terms first.
@@ -155,7 +166,8 @@ func (w *writer) scaled(a int32, k int64) {
 		w.atom(a, precProduct)
 		return
 	}
-	if w.r.atoms[a].kind == atomMul || w.r.atoms[a].kind == atomTimes {
+	if w.r.atoms[a].kind == atomMul ||
+		w.r.atoms[a].kind == atomTimes {
 		w.atom(a, precProduct)
 	} else {
 		w.atom(a, precAtom)
@@ -238,14 +250,23 @@ func (w *writer) compareVars(a, b int32) int {
 }
 
 func (w *writer) compareVariables(v, u Variable) int {
-	n, m := nameOf(v, w.names), nameOf(u, w.names)
-	return cmp.Or(cmp.Compare(v.Role, u.Role), compareNames(n, m))
+	n := nameOf(v, w.names)
+	m := nameOf(u, w.names)
+	return cmp.Or(
+		cmp.Compare(v.Role, u.Role),
+		compareNames(n, m),
+	)
 }
 
 // compareNames orders names by letters, then by number: d2 before d10.
 func compareNames(n, m string) int {
-	a, b := trimDigits(n), trimDigits(m)
-	return cmp.Or(cmp.Compare(a, b), cmp.Compare(len(n), len(m)), cmp.Compare(n, m))
+	a := trimDigits(n)
+	b := trimDigits(m)
+	return cmp.Or(
+		cmp.Compare(a, b),
+		cmp.Compare(len(n), len(m)),
+		cmp.Compare(n, m),
+	)
 }
 
 // firstVar is the least variable of what an atom is made of.
@@ -255,7 +276,9 @@ func (w *writer) firstVar(id int32) (Variable, bool) {
 	}
 	var least firstVariable
 	for _, a := range w.r.atomsOf(id, nil) {
-		if v, is := w.variable(a); is && (!least.ok || w.compareVariables(v, least.v) < 0) {
+		v, is := w.variable(a)
+		if is &&
+			(!least.ok || w.compareVariables(v, least.v) < 0) {
 			least = firstVariable{v, true}
 		}
 	}
@@ -279,7 +302,9 @@ func (w *writer) atom(id int32, prec int) {
 	case atomMost:
 		w.call("max", a.y, a.z)
 	default:
-		w.bracket(prec > precProduct, func() { w.operation(a) })
+		w.bracket(prec > precProduct, func() {
+			w.operation(a)
+		})
 	}
 }
 
@@ -303,7 +328,9 @@ func (w *writer) formLess(y, z int32) bool {
 	if !ok || !is {
 		return ok
 	}
-	if c, d := w.r.costOf(y), w.r.costOf(z); c != d {
+	c := w.r.costOf(y)
+	d := w.r.costOf(z)
+	if c != d {
 		return c < d
 	}
 	return w.compareVariables(v, u) < 0
@@ -311,7 +338,9 @@ func (w *writer) formLess(y, z int32) bool {
 
 func (w *writer) firstOf(y int32) (least Variable, ok bool) {
 	for _, t := range w.r.forms[y].t {
-		if v, is := w.firstVar(t.a); is && (!ok || w.compareVariables(v, least) < 0) {
+		v, is := w.firstVar(t.a)
+		if is &&
+			(!ok || w.compareVariables(v, least) < 0) {
 			least, ok = v, true
 		}
 	}
@@ -350,9 +379,15 @@ func (w *writer) quotient(y, z int32) {
 		w.binary(y, " floordiv ", z)
 		return
 	}
-	up := w.r.addmul(w.r.forms[y].lin, -1, w.r.forms[z].lin)
+	up := w.r.addmul(
+		w.r.forms[y].lin,
+		-1,
+		w.r.forms[z].lin,
+	)
 	up.c++
-	if id := w.r.form(up); up.size() > 0 && w.r.costOf(id) < w.r.costOf(y) {
+	id := w.r.form(up)
+	if up.size() > 0 &&
+		w.r.costOf(id) < w.r.costOf(y) {
 		w.binary(id, " ceildiv ", z)
 		return
 	}
@@ -363,7 +398,10 @@ func (w *writer) quotient(y, z int32) {
 func (w *writer) product(a atom) {
 	fs := slices.Clone(w.r.factors(&a))
 	slices.SortStableFunc(fs, func(s, t int32) int {
-		return cmp.Or(cmp.Compare(w.class(s), w.class(t)), w.compareVars(s, t))
+		return cmp.Or(
+			cmp.Compare(w.class(s), w.class(t)),
+			w.compareVars(s, t),
+		)
 	})
 	for i, f := range fs {
 		if i > 0 {

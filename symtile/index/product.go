@@ -18,7 +18,9 @@ func (r *Ring) mul(x, y lin) lin {
 		return r.scale(x, y.c)
 	}
 	if (len(x.t)+1)*(len(y.t)+1) > maxTerms {
-		return r.fail("product of %d by %d terms is too large", len(x.t), len(y.t))
+		return r.fail(
+			"product of %d by %d terms is too large", len(x.t), len(y.t),
+		)
 	}
 	out := r.scale(x, y.c)
 	for _, t := range y.t {
@@ -34,7 +36,11 @@ func (r *Ring) mul(x, y lin) lin {
 func (r *Ring) mulAtom(x lin, a int32) lin {
 	out := r.scale(r.one(a), x.c)
 	for _, t := range x.t {
-		out = r.addmul(out, t.k, r.one(r.product(t.a, a)))
+		out = r.addmul(
+			out,
+			t.k,
+			r.one(r.product(t.a, a)),
+		)
 	}
 	return out
 }
@@ -64,7 +70,9 @@ func (r *Ring) productOf(fs []int32) int32 {
 	if len(fs) == 1 {
 		return fs[0]
 	}
-	in, m, res := Interval{1, 1}, int64(0), int64(1)
+	in := Interval{1, 1}
+	m := int64(0)
+	res := int64(1)
 	for _, f := range fs {
 		a := &r.atoms[f]
 		in = in.Mul(a.in)
@@ -72,7 +80,14 @@ func (r *Ring) productOf(fs []int32) int32 {
 	}
 	at := len(r.facs)
 	r.facs = append(r.facs, fs...)
-	id, had := r.intern(atom{kind: atomMul, y: int32(at), z: int32(len(fs)), in: in, m: m, r: res})
+	id, had := r.intern(atom{
+		kind: atomMul,
+		y:    int32(at),
+		z:    int32(len(fs)),
+		in:   in,
+		m:    m,
+		r:    res,
+	})
 	if had {
 		r.facs = r.facs[:at]
 	}
@@ -83,7 +98,8 @@ func (r *Ring) productOf(fs []int32) int32 {
 // were all there. An empty rest is the product 1.
 func (r *Ring) divideFactors(a, d int32) (rest []int32, ok bool) {
 	var b1, b2 [2 * maxDegree]int32
-	fs, ds := r.factorsOf(a, b1[:0]), r.factorsOf(d, b2[:0])
+	fs := r.factorsOf(a, b1[:0])
+	ds := r.factorsOf(d, b2[:0])
 	for _, f := range fs {
 		if len(ds) > 0 && ds[0] == f {
 			ds = ds[1:]

@@ -53,7 +53,8 @@ func wantText(t *testing.T, got fmt.Stringer, want string) {
 }
 
 func promiseCorrelated(t *testing.T, r *Ring) {
-	s0, s1 := r.Var(Variable{Name: "s0", Hi: 255}), r.Var(Variable{Name: "s1", Hi: 255})
+	s0 := r.Var(Variable{Name: "s0", Hi: 255})
+	s1 := r.Var(Variable{Name: "s1", Hi: 255})
 	wantText(t, r.mustParse(t, "s0 + s1*32 - (s0 floordiv 32)*32", s0, s1).Range(), "[0, 8191]")
 }
 
@@ -80,7 +81,8 @@ func promiseSums(t *testing.T, r *Ring) {
 
 func promiseParity(t *testing.T, r *Ring) {
 	d := r.Var(Variable{Name: "d", Lo: -9, Hi: 9})
-	if a, b := r.mustParse(t, "(-d) mod 2", d), r.mustParse(t, "d mod 2", d); a != b {
+	if a, b := r.mustParse(t, "(-d) mod 2", d),
+		r.mustParse(t, "d mod 2", d); a != b {
 		t.Errorf("%s and %s", a, b)
 	}
 }
@@ -90,7 +92,8 @@ func promiseNegativeDivisors(t *testing.T, r *Ring) {
 	for m := int64(-9); m < 0; m++ {
 		e := d.Scale(2).AddConst(5).Div(m)
 		for x := int64(-30); x <= 30; x++ {
-			if got, want := e.Eval(map[Expr]int64{d: x}), floorDiv(2*x+5, m); got != want {
+			if got, want := e.Eval(map[Expr]int64{d: x}),
+				floorDiv(2*x+5, m); got != want {
 				t.Fatalf("(2*%d + 5) floordiv %d is %d by %s, want %d", x, m, got, e, want)
 			}
 		}
@@ -125,7 +128,11 @@ func promiseUnknown(t *testing.T, r *Ring) {
 	var names, terms []string
 	for i := range 40 {
 		names = append(names, fmt.Sprintf("x%d", i))
-		terms = append(terms, fmt.Sprintf("x%d * %d", i, 2*i+3), fmt.Sprintf("(x%d floordiv %d)", i, i+2))
+		terms = append(
+			terms,
+			fmt.Sprintf("x%d * %d", i, 2*i+3),
+			fmt.Sprintf("(x%d floordiv %d)", i, i+2),
+		)
 	}
 	sum := strings.Join(terms, " + ")
 	start := time.Now()
@@ -143,7 +150,10 @@ func promiseIdempotent(t *testing.T, r *Ring) {
 		"min(d0, d1 * 3) + max(d0 - d1, 4)", "(d0 * 24 + d1) floordiv 6 mod 4 * 6 + d1 mod 6",
 	} {
 		build := func(r *Ring, text string) Expr {
-			return r.mustParse(t, text, r.Var(Variable{Name: "d0", Hi: 99}), r.Var(Variable{Name: "d1", Hi: 23}))
+			return r.mustParse(
+				t, text, r.Var(Variable{Name: "d0", Hi: 99}),
+				r.Var(Variable{Name: "d1", Hi: 23}),
+			)
 		}
 		e := build(r, text)
 		if back := build(r, e.String()); back != e {
@@ -181,12 +191,16 @@ func promiseOverflow(t *testing.T, _ *Ring) {
 func promiseEmptyChain(t *testing.T, _ *Ring) {
 	c, err := NewComposition(
 		MapSource{Dims: []Variable{{Name: "d0", Hi: 9}}, Results: []string{"d0 * 2 + 11"}},
-		MapSource{Dims: []Variable{{Name: "d0", Hi: 9}}, Results: []string{"d0", "d0 floordiv 2"}},
+		MapSource{
+			Dims:    []Variable{{Name: "d0", Hi: 9}},
+			Results: []string{"d0", "d0 floordiv 2"},
+		},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ops := c.Solve(); ops != 0 || !c.Empty() || strings.Join(c.Texts(), ", ") != "0, 0" {
+	if ops := c.Solve(); ops != 0 || !c.Empty() ||
+		strings.Join(c.Texts(), ", ") != "0, 0" {
 		t.Errorf("%d operations, empty %v, %v", ops, c.Empty(), c.Texts())
 	}
 }

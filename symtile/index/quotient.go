@@ -12,7 +12,8 @@ func (r *Ring) quot(x, f lin) lin {
 	if in := r.ranged(f); in.Lo <= 0 {
 		return r.fail("division by an expression in %s, which may not be positive", in)
 	}
-	y, z := r.form(x), r.form(f)
+	y := r.form(x)
+	z := r.form(f)
 	if q, ok := r.recall(y, z, 0); ok {
 		return q
 	}
@@ -43,7 +44,9 @@ func (r *Ring) divideBy(x, f lin) lin {
 			return q
 		}
 	}
-	id, had := r.atom(atomQuot, r.form(x), r.form(f), 0)
+	id, had := r.atom(
+		atomQuot, r.form(x), r.form(f), 0,
+	)
 	if !had {
 		in := r.ranged(x).DivBy(r.ranged(f))
 		r.atoms[id].in = in
@@ -57,10 +60,12 @@ func quotRange(r *Ring, x, f lin) (lin, bool) {
 	if q := xs.DivBy(r.ranged(f)); q.Lo == q.Hi {
 		return konst(q.Lo), true
 	}
-	if xs.Lo >= 0 && r.ranged(r.addmul(f, -1, x)).Lo > 0 {
+	if xs.Lo >= 0 &&
+		r.ranged(r.addmul(f, -1, x)).Lo > 0 {
 		return konst(0), true
 	}
-	if xs.Hi < 0 && r.ranged(r.addmul(f, 1, x)).Lo >= 0 {
+	if xs.Hi < 0 &&
+		r.ranged(r.addmul(f, 1, x)).Lo >= 0 {
 		return konst(-1), true
 	}
 	return lin{}, false
@@ -97,7 +102,11 @@ func (x lin) size() int {
 
 // quotCommon cancels a common factor: a constant, or an atom that is positive.
 func quotCommon(r *Ring, x, f lin) (lin, bool) {
-	if g := GCD(GCD(x.content(), x.c), GCD(f.content(), f.c)); g > 1 {
+	g := GCD(
+		GCD(x.content(), x.c),
+		GCD(f.content(), f.c),
+	)
+	if g > 1 {
 		return r.quot(r.shrink(x, g), r.shrink(f, g)), true
 	}
 	if x.c != 0 || f.c != 0 || len(x.t) == 0 {
@@ -119,7 +128,9 @@ func quotCommon(r *Ring, x, f lin) (lin, bool) {
 
 // shrink is x/g where g divides everything.
 func (r *Ring) shrink(x lin, g int64) lin {
-	y := r.each(x, func(k int64) int64 { return k / g })
+	y := r.each(x, func(k int64) int64 {
+		return k / g
+	})
 	y.c = x.c / g
 	return y
 }
@@ -145,7 +156,8 @@ func (r *Ring) over(x lin, a int32) (lin, bool) {
 func quotDiv(r *Ring, x, f lin) (lin, bool) {
 	at := -1
 	for i, t := range x.t {
-		if k := r.atoms[t.a].kind; k != atomDiv && k != atomQuot {
+		k := r.atoms[t.a].kind
+		if k != atomDiv && k != atomQuot {
 			continue
 		}
 		if at >= 0 {
@@ -162,6 +174,10 @@ func quotDiv(r *Ring, x, f lin) (lin, bool) {
 		n = r.forms[a.z].lin
 	}
 	rest := r.addmul(x, -1, r.one(x.t[at].a))
-	num := r.addmul(r.forms[a.y].lin, 1, r.mul(rest, n))
+	num := r.addmul(
+		r.forms[a.y].lin,
+		1,
+		r.mul(rest, n),
+	)
 	return r.quot(num, r.mul(n, f)), true
 }

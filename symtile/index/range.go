@@ -7,14 +7,19 @@ func (r *Ring) naive(x lin) Interval {
 		return r.naiveFar(x)
 	}
 	for i := range x.t { // at most 64 products below 2⁵⁶: no overflow
-		k, in := x.t[i].k, &r.atoms[x.t[i].a].in
+		k := x.t[i].k
+		in := &r.atoms[x.t[i].a].in
 		switch {
-		case (uint64(k+farOff)|uint64(in.Lo+farOff)|uint64(in.Hi+farOff))>>29 != 0:
+		case (uint64(k+farOff)|
+			uint64(in.Lo+farOff)|
+			uint64(in.Hi+farOff))>>29 != 0:
 			return r.naiveFar(x)
 		case k > 0:
-			lo, hi = lo+k*in.Lo, hi+k*in.Hi
+			lo = lo + k*in.Lo
+			hi = hi + k*in.Hi
 		default:
-			lo, hi = lo+k*in.Hi, hi+k*in.Lo
+			lo = lo + k*in.Hi
+			hi = hi + k*in.Lo
 		}
 	}
 	return Interval{lo, hi}
@@ -57,7 +62,8 @@ func (r *Ring) ranged(x lin) Interval {
 
 func (r *Ring) rangedTo(x lin, depth int) Interval {
 	in := r.naive(x)
-	if depth <= 0 || len(r.facts.sums) == 0 && !r.hasPattern(x) {
+	if depth <= 0 ||
+		len(r.facts.sums) == 0 && !r.hasPattern(x) {
 		return in
 	}
 	for i := range r.facts.sums {
@@ -79,7 +85,9 @@ func (r *Ring) rangedTo(x lin, depth int) Interval {
 	}
 	if s.found {
 		r.fired[ruleRangeMod]++
-		in = in.Meet(r.rangedTo(s.rest, depth-1).Add(s.inside))
+		in = in.Meet(
+			r.rangedTo(s.rest, depth-1).Add(s.inside),
+		)
 	}
 	return in
 }
@@ -88,10 +96,13 @@ func (r *Ring) rangedTo(x lin, depth int) Interval {
 // quotient or a min, something beside it, and terms that pull against each
 // other. What only rises, or only falls, is least and greatest at corners.
 func (r *Ring) hasPattern(x lin) bool {
-	if len(x.t) > maxPattern || len(x.t) == 1 && x.c == 0 {
+	if len(x.t) > maxPattern ||
+		len(x.t) == 1 && x.c == 0 {
 		return false
 	}
-	inner, rises, falls := false, true, true
+	inner := false
+	rises := true
+	falls := true
 	for i := range x.t {
 		a := &r.atoms[x.t[i].a]
 		inner = inner || a.kind != atomVar
@@ -104,7 +115,8 @@ func (r *Ring) hasPattern(x lin) bool {
 // rises reports whether x does not fall when a variable rises.
 func (r *Ring) rises(x lin) bool {
 	for i := range x.t {
-		if x.t[i].k < 0 || !r.atoms[x.t[i].a].rises {
+		if x.t[i].k < 0 ||
+			!r.atoms[x.t[i].a].rises {
 			return false
 		}
 	}
@@ -125,8 +137,12 @@ type patternSearch struct {
 }
 
 func (s *patternSearch) offer(rest lin, inside Interval) {
-	if n := width(s.r.naive(rest).Add(inside)); n < s.least {
-		s.least, s.inside, s.rest, s.found = n, inside, rest, true
+	n := width(s.r.naive(rest).Add(inside))
+	if n < s.least {
+		s.least = n
+		s.inside = inside
+		s.rest = rest
+		s.found = true
 	}
 }
 
@@ -134,7 +150,10 @@ func (s *patternSearch) offer(rest lin, inside Interval) {
 func (s *patternSearch) mods(t term) {
 	for i := range len(s.x.t) + 2 {
 		if p, ok := s.r.modPart(s.x, t, i); ok {
-			s.offer(s.r.withoutMod(s.x, t.a, p), Interval{0, p.m - 1}.Scale(p.k))
+			s.offer(
+				s.r.withoutMod(s.x, t.a, p),
+				Interval{0, p.m - 1}.Scale(p.k),
+			)
 		}
 	}
 }
@@ -152,7 +171,11 @@ func (s *patternSearch) modBy(t term) {
 		inside.Hi = min(inside.Hi, in.Hi)
 	}
 	rest := s.r.addmul(s.x, -k, y)
-	rest = s.r.addmul(rest, k, s.r.mul(f, s.r.one(q)))
+	rest = s.r.addmul(
+		rest,
+		k,
+		s.r.mul(f, s.r.one(q)),
+	)
 	s.offer(rest, inside.Scale(k))
 }
 
@@ -161,8 +184,13 @@ func (s *patternSearch) modBy(t term) {
 func (r *Ring) byMin(x lin, t term, depth int) Interval {
 	r.fired[ruleRangeMin]++
 	z := r.addmul(x, -t.k, r.one(t.a))
-	y := r.addmul(z, t.k, r.forms[r.atoms[t.a].y].lin)
-	a, b := r.rangedTo(z, depth), r.rangedTo(y, depth)
+	y := r.addmul(
+		z,
+		t.k,
+		r.forms[r.atoms[t.a].y].lin,
+	)
+	a := r.rangedTo(z, depth)
+	b := r.rangedTo(y, depth)
 	if t.k > 0 {
 		return a.Min(b)
 	}
@@ -187,7 +215,8 @@ func (r *Ring) byFact(x lin, f *fact) Interval {
 // byExact bounds x as (m·x)/m, where an exact quotient by m goes away.
 func (r *Ring) byExact(x lin, depth int) Interval {
 	for _, t := range x.t {
-		if a := &r.atoms[t.a]; a.exact && t.k%a.by != 0 {
+		a := &r.atoms[t.a]
+		if a.exact && t.k%a.by != 0 {
 			by := a.by
 			return r.rangedTo(r.addmul(lin{}, by, x), depth-1).dilate(by)
 		}
@@ -208,7 +237,8 @@ type modPart struct {
 // term of x.
 func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 	a := &r.atoms[d.a]
-	y, dd := r.forms[a.y].lin, a.d
+	y := r.forms[a.y].lin
+	dd := a.d
 	switch i {
 	case 0:
 		if !x.shares(y) {
@@ -222,13 +252,16 @@ func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 			return p, false
 		}
 		k := c / y.t[0].k
-		return modPart{y, dd, k}, c == k*y.t[0].k && k != -d.k/dd
+		return modPart{y, dd, k}, c == k*y.t[0].k &&
+			k != -d.k/dd
 	}
 	t := x.t[i-2]
 	if t.a == d.a {
 		return p, false
 	}
-	if b := &r.atoms[t.a]; b.kind == atomDiv && b.y == a.y && b.d < dd && dd%b.d == 0 {
+	b := &r.atoms[t.a]
+	if b.kind == atomDiv && b.y == a.y &&
+		b.d < dd && dd%b.d == 0 {
 		return modPart{r.one(t.a), dd / b.d, t.k}, true
 	}
 	if (d.k < 0) == (t.k < 0) {
@@ -263,7 +296,11 @@ func (r *Ring) withoutMod(x lin, d int32, p modPart) lin {
 	if !ok {
 		return x
 	}
-	return r.addmul(r.addmul(x, -p.k, p.x), k, r.one(d))
+	return r.addmul(
+		r.addmul(x, -p.k, p.x),
+		k,
+		r.one(d),
+	)
 }
 
 // congruence returns m ≥ 0 and 0 ≤ res < m with x ≡ res (mod m); m = 0 means

@@ -31,7 +31,10 @@ func (r *Ring) copyInto(to *Ring, x lin) lin {
 				to.facs = append(to.facs, at[f])
 			}
 		case atomQuot:
-			a.y, a.z = to.form(mapped(to, r.forms[a.y].lin, at)), to.form(mapped(to, r.forms[a.z].lin, at))
+			a.y, a.z = to.form(
+				mapped(to, r.forms[a.y].lin, at),
+			),
+				to.form(mapped(to, r.forms[a.z].lin, at))
 		default:
 			a.y = to.form(mapped(to, r.forms[a.y].lin, at))
 		}
@@ -56,7 +59,10 @@ func (r *Ring) viewRange(id int32) Interval {
 func mapped(to *Ring, x lin, at map[int32]int32) lin {
 	t := to.alloc(len(x.t))
 	for i := range x.t {
-		t[i] = term{x.t[i].k, at[x.t[i].a]}
+		t[i] = term{
+			x.t[i].k,
+			at[x.t[i].a],
+		}
 	}
 	return lin{t, x.c}
 }

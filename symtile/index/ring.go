@@ -96,20 +96,30 @@ type memo struct {
 
 // NewRing returns an empty ring.
 func NewRing() *Ring {
-	return &Ring{formTab: newTable(128), atomTab: newTable(64), memoTab: newTable(64), varTab: newTable(64)}
+	return &Ring{
+		formTab: newTable(128),
+		atomTab: newTable(64),
+		memoTab: newTable(64),
+		varTab:  newTable(64),
+	}
 }
 
 // Reset forgets every expression, and Err, but keeps the memory. Expressions
 // built before are no longer valid.
 func (r *Ring) Reset() {
 	r.err, r.unsettled = nil, false
-	r.pool, r.forms, r.atoms = r.pool[:0], r.forms[:0], r.atoms[:0]
-	r.facs, r.memos = r.facs[:0], r.memos[:0]
+	r.pool = r.pool[:0]
+	r.forms = r.forms[:0]
+	r.atoms = r.atoms[:0]
+	r.facs = r.facs[:0]
+	r.memos = r.memos[:0]
 	r.formTab.reset()
 	r.atomTab.reset()
 	r.memoTab.reset()
 	r.varTab.reset()
-	r.vars, r.origins, r.originAt = r.vars[:0], nil, nil
+	r.vars = r.vars[:0]
+	r.origins = nil
+	r.originAt = nil
 	r.facts.reset()
 	r.forgetChoices()
 }
@@ -131,7 +141,12 @@ func (r *Ring) fail(format string, args ...any) lin {
 func (r *Ring) alloc(n int) []term {
 	l := len(r.pool)
 	if l+n > cap(r.pool) {
-		r.pool, l = make([]term, 0, max(2*cap(r.pool), n, 256)), 0
+		r.pool = make(
+			[]term,
+			0,
+			max(2*cap(r.pool), n, 256),
+		)
+		l = 0
 	}
 	r.pool = r.pool[:l+n]
 	return r.pool[l : l+n : l+n]
@@ -194,7 +209,8 @@ func (r *Ring) form(x lin) int32 {
 }
 
 func pairHash(kind atomKind, y, z int32, d int64) uint64 {
-	h := (uint64(uint32(y))<<8 ^ uint64(uint32(z))<<40 ^ uint64(kind)) * mix1
+	h := (uint64(uint32(y))<<8 ^ uint64(uint32(z))<<40 ^ uint64(kind)) *
+		mix1
 	h = (h ^ uint64(d)) * mix2
 	return h ^ h>>31
 }
@@ -210,25 +226,33 @@ func (r *Ring) atomHash(a *atom) uint64 {
 	return h ^ h>>32
 }
 
-func (r *Ring) factors(a *atom) []int32 { return r.facs[a.y : a.y+a.z] }
+func (r *Ring) factors(a *atom) []int32 {
+	return r.facs[a.y : a.y+a.z]
+}
 
 func (r *Ring) sameAtom(a, b *atom) bool {
 	if a.kind == atomMul && b.kind == atomMul {
 		return slices.Equal(r.factors(a), r.factors(b))
 	}
-	return a.kind == b.kind && a.y == b.y && a.z == b.z && a.d == b.d
+	return a.kind == b.kind &&
+		a.y == b.y && a.z == b.z &&
+		a.d == b.d
 }
 
 // atom interns the atom of a kind other than atomMul; had tells that it was
 // there. The bounds of a new one are for the caller to say.
-func (r *Ring) atom(kind atomKind, y, z int32, d int64) (id int32, had bool) {
+func (r *Ring) atom(
+	kind atomKind, y, z int32, d int64,
+) (id int32, had bool) {
 	h := pairHash(kind, y, z, d)
 	for i := r.atomTab.first(h); ; i = r.atomTab.next(i) {
 		id := r.atomTab.at(i)
 		if id < 0 {
 			break
 		}
-		if a := &r.atoms[id]; a.kind == kind && a.y == y && a.z == z && a.d == d {
+		a := &r.atoms[id]
+		if a.kind == kind && a.y == y &&
+			a.z == z && a.d == d {
 			return id, true
 		}
 	}
@@ -236,7 +260,11 @@ func (r *Ring) atom(kind atomKind, y, z int32, d int64) (id int32, had bool) {
 	r.atoms = slices.Grow(r.atoms, 1)[:n+1]
 	a := &r.atoms[n]
 	*a = atom{} // what is put together elsewhere and copied stalls here
-	a.kind, a.y, a.z, a.d, a.m = kind, y, z, d, 1
+	a.kind = kind
+	a.y = y
+	a.z = z
+	a.d = d
+	a.m = 1
 	r.putAtom(h)
 	return int32(n), false
 }
@@ -309,7 +337,8 @@ func (r *Ring) recall(y, z int32, d int64) (lin, bool) {
 		if id < 0 {
 			return lin{}, false
 		}
-		if m := &r.memos[id]; m.y == y && m.z == z && m.d == d {
+		m := &r.memos[id]
+		if m.y == y && m.z == z && m.d == d {
 			return m.res, true
 		}
 	}
@@ -319,11 +348,17 @@ func (r *Ring) remember(y, z int32, d int64, res lin) lin {
 	n := len(r.memos)
 	r.memos = slices.Grow(r.memos, 1)[:n+1]
 	m := &r.memos[n]
-	m.y, m.z, m.d, m.res = y, z, d, res
+	m.y = y
+	m.z = z
+	m.d = d
+	m.res = res
 	if r.memoTab.put(pairHash(memoKind, y, z, d), int32(n)) {
 		for i := range r.memos {
 			m := &r.memos[i]
-			r.memoTab.put(pairHash(memoKind, m.y, m.z, m.d), int32(i))
+			r.memoTab.put(
+				pairHash(memoKind, m.y, m.z, m.d),
+				int32(i),
+			)
 		}
 	}
 	return res
@@ -336,7 +371,9 @@ type table struct {
 	size  int // of slots when empty
 }
 
-func newTable(size int) table { return table{slots: make([]int32, size), size: size} }
+func newTable(size int) table {
+	return table{slots: make([]int32, size), size: size}
+}
 
 // reset empties the table, shrinking it so that clearing stays cheap.
 func (t *table) reset() {
@@ -348,9 +385,15 @@ func (t *table) reset() {
 	t.n = 0
 }
 
-func (t *table) first(h uint64) uint64  { return h & uint64(len(t.slots)-1) }
-func (t *table) next(i uint64) uint64   { return (i + 1) & uint64(len(t.slots)-1) }
-func (t *table) at(i uint64) (id int32) { return t.slots[i] - 1 }
+func (t *table) first(h uint64) uint64 {
+	return h & uint64(len(t.slots)-1)
+}
+func (t *table) next(i uint64) uint64 {
+	return (i + 1) & uint64(len(t.slots)-1)
+}
+func (t *table) at(i uint64) (id int32) {
+	return t.slots[i] - 1
+}
 
 // put stores id under h. When it returns true the table has grown and is
 // empty, and everything has to be put again.

@@ -90,7 +90,9 @@ var ruleTable = [numRules]Rule{
 }
 
 // Rules lists every rule, in a fixed order.
-func Rules() []Rule { return append([]Rule(nil), ruleTable[:]...) }
+func Rules() []Rule {
+	return append([]Rule(nil), ruleTable[:]...)
+}
 
 // Fired lists the names of the rules that applied while building expressions
 // in r, in the order of Rules.

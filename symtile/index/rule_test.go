@@ -177,19 +177,26 @@ func TestRulesAlone(t *testing.T) {
 			}
 			if q, ok := rule.apply(r, x.e.lin(), d); ok {
 				applied[ruleTable[rule.id].Name]++
-				checkMeaning(t, g, naiveExpr{r.wrap(q), func(v []int64) int64 { return floorDiv(x.f(v), d) },
-					ruleTable[rule.id].Name + fmt.Sprintf(": (%s) floordiv %d", x.text, d)})
+				checkMeaning(t, g, naiveExpr{
+					r.wrap(q),
+					func(v []int64) int64 { return floorDiv(x.f(v), d) },
+					ruleTable[rule.id].Name + fmt.Sprintf(": (%s) floordiv %d", x.text, d),
+				})
 			}
 		}
 		f := g.dividend()
-		if r.naive(f.e.lin()).Lo <= 0 || len(f.e.lin().t) == 0 {
+		if r.naive(f.e.lin()).Lo <= 0 ||
+			len(f.e.lin().t) == 0 {
 			continue
 		}
 		for _, rule := range quotRules {
 			if q, ok := rule.apply(r, x.e.lin(), f.e.lin()); ok {
 				applied[ruleTable[rule.id].Name]++
-				checkMeaning(t, g, naiveExpr{r.wrap(q), func(v []int64) int64 { return floorDiv(x.f(v), f.f(v)) },
-					ruleTable[rule.id].Name + ": (" + x.text + ") floordiv (" + f.text + ")"})
+				checkMeaning(t, g, naiveExpr{
+					r.wrap(q),
+					func(v []int64) int64 { return floorDiv(x.f(v), f.f(v)) },
+					ruleTable[rule.id].Name + ": (" + x.text + ") floordiv (" + f.text + ")",
+				})
 			}
 		}
 		if t.Failed() {
@@ -201,13 +208,22 @@ func TestRulesAlone(t *testing.T) {
 
 // dividend is a sum such as rules meet: multiples, small rests, inner floors.
 func (g *generator) dividend() naiveExpr {
-	x := naiveExpr{g.vars[0].r.Const(0), func([]int64) int64 { return 0 }, "0"}
+	x := naiveExpr{
+		g.vars[0].r.Const(0),
+		func([]int64) int64 { return 0 },
+		"0",
+	}
 	for range 1 + g.rnd.Intn(3) {
 		y := g.expr(g.rnd.Intn(3))
-		k := []int64{1, 1, -1, 2, -2, 3, 4, 6, 8, 12}[g.rnd.Intn(10)]
+		k := []int64{
+			1, 1, -1, 2, -2, 3, 4, 6, 8, 12,
+		}[g.rnd.Intn(10)]
 		was := x
-		x = naiveExpr{x.e.Add(y.e.Scale(k)), func(v []int64) int64 { return was.f(v) + k*y.f(v) },
-			fmt.Sprintf("%s + %s * %d", x.text, y.text, k)}
+		x = naiveExpr{
+			x.e.Add(y.e.Scale(k)),
+			func(v []int64) int64 { return was.f(v) + k*y.f(v) },
+			fmt.Sprintf("%s + %s * %d", x.text, y.text, k),
+		}
 	}
 	return x
 }
@@ -217,9 +233,17 @@ func (g *generator) dividend() naiveExpr {
 func TestCanonicity(t *testing.T) {
 	const ceiling = 45 // in a thousand
 	r := NewRing()
-	g := &generator{rnd: rand.New(rand.NewSource(7)), lo: []int64{0, 0, 0}, hi: []int64{15, 3, 7}, noSymbol: true}
+	g := &generator{
+		rnd:      rand.New(rand.NewSource(7)),
+		lo:       []int64{0, 0, 0},
+		hi:       []int64{15, 3, 7},
+		noSymbol: true,
+	}
 	for i, hi := range g.hi {
-		g.vars = append(g.vars, r.Var(Variable{Name: fmt.Sprintf("d%d", i), Hi: hi}))
+		g.vars = append(
+			g.vars,
+			r.Var(Variable{Name: fmt.Sprintf("d%d", i), Hi: hi}),
+		)
 	}
 	n := 20000
 	if testing.Short() {

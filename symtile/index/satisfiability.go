@@ -45,7 +45,9 @@ type system struct {
 
 // Satisfiable decides whether some values of c's variables, in their ranges,
 // satisfy c.
-func (c Constraint) Satisfiable() Verdict { return c.Simplify().satisfiable(fullEffort) }
+func (c Constraint) Satisfiable() Verdict {
+	return c.Simplify().satisfiable(fullEffort)
+}
 
 func (c Constraint) satisfiable(e effort) Verdict {
 	switch {
@@ -71,7 +73,8 @@ func (c Constraint) enumerate(limit int64) Verdict {
 	if err != nil {
 		return Unknown
 	}
-	scratch, found := make([]int64, check.ScratchLen()), No
+	scratch := make([]int64, check.ScratchLen())
+	found := No
 	m.walk(func(v []int64) bool {
 		if check.Holds(v, scratch) {
 			found = Yes
@@ -163,9 +166,17 @@ func (s *system) variable(id int32) int {
 	switch a.kind {
 	case atomVar:
 	case atomDiv:
-		s.bound(s.r.addmul(s.r.forms[a.y].lin, -a.d, self), Interval{0, a.d - 1})
+		s.bound(
+			s.r.addmul(
+				s.r.forms[a.y].lin, -a.d, self,
+			),
+			Interval{0, a.d - 1},
+		)
 	case atomMin:
-		s.bound(s.r.addmul(s.r.forms[a.y].lin, -1, self), Interval{0, plusInf})
+		s.bound(
+			s.r.addmul(s.r.forms[a.y].lin, -1, self),
+			Interval{0, plusInf},
+		)
 		s.mins = append(s.mins, id)
 	default:
 		s.opaque = true
@@ -184,7 +195,10 @@ func (s *system) splitMins(i int, cases *int) Verdict {
 	id := s.mins[i]
 	y := s.r.forms[s.r.atoms[id].y].lin
 	rows := len(s.rows)
-	s.bound(s.r.addmul(y, -1, s.r.one(id)), Interval{0, 0})
+	s.bound(
+		s.r.addmul(y, -1, s.r.one(id)),
+		Interval{0, 0},
+	)
 	first := s.splitMins(i+1, cases)
 	s.rows = s.rows[:rows]
 	if first == Yes {
@@ -207,7 +221,13 @@ func (s *system) solve() Verdict {
 	n := len(s.atoms)
 	rows := make([]row, len(s.rows))
 	for i, w := range s.rows {
-		rows[i] = row{append(slices.Clone(w.k), make([]int64, n-len(w.k))...), w.c}
+		rows[i] = row{
+			append(
+				slices.Clone(w.k),
+				make([]int64, n-len(w.k))...,
+			),
+			w.c,
+		}
 	}
 	e := elimination{vars: n}
 	switch {
@@ -283,7 +303,10 @@ next:
 func (e elimination) next(rows []row, done []bool) int {
 	best, bestCost := -1, 0
 	for x := range e.vars {
-		lower, upper, unitLower, unitUpper := 0, 0, true, true
+		lower := 0
+		upper := 0
+		unitLower := true
+		unitUpper := true
 		for _, w := range rows {
 			switch k := w.k[x]; {
 			case k > 0:
@@ -337,8 +360,10 @@ func eliminate(rows []row, x int, dark bool) ([]row, bool) {
 }
 
 func combine(low, up row, x int, dark bool) (row, bool) {
-	a, b := low.k[x], -up.k[x]
-	out, fine := row{k: make([]int64, len(low.k))}, true
+	a := low.k[x]
+	b := -up.k[x]
+	out := row{k: make([]int64, len(low.k))}
+	fine := true
 	mix := func(l, u int64) int64 {
 		p, ok1 := mulInt(b, l)
 		q, ok2 := mulInt(a, u)
@@ -353,7 +378,8 @@ func combine(low, up row, x int, dark bool) (row, bool) {
 	if dark {
 		gap, ok1 := mulInt(a-1, b-1)
 		c, ok2 := addInt(out.c, -gap)
-		out.c, fine = c, fine && ok1 && ok2
+		out.c = c
+		fine = fine && ok1 && ok2
 	}
 	return out, fine
 }

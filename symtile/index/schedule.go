@@ -44,7 +44,11 @@ type tapeSum struct {
 
 // gather starts the tape of a script over so many variables.
 func gather(s script, vars int) *gatherer {
-	return &gatherer{script: s, tape: tape{vars: int32(vars)}, divs: map[tapeTerm]int32{}}
+	return &gatherer{
+		script: s,
+		tape:   tape{vars: int32(vars)},
+		divs:   map[tapeTerm]int32{},
+	}
 }
 
 // upTo gathers the operations before number to.
@@ -76,7 +80,8 @@ func (g *gatherer) operation(op scriptOp) tapeSum {
 			return g.single(g.quotient(op.x, y.c))
 		}
 	case scriptMod:
-		if y := &g.sums[op.y]; len(y.terms) == 0 && y.c > 0 {
+		y := &g.sums[op.y]
+		if len(y.terms) == 0 && y.c > 0 {
 			return g.remainder(op.x, y.c)
 		}
 	}
@@ -84,7 +89,10 @@ func (g *gatherer) operation(op scriptOp) tapeSum {
 }
 
 func (g *gatherer) single(val int32) tapeSum {
-	return tapeSum{terms: []tapeTerm{{1, val}}, val: val}
+	return tapeSum{
+		terms: []tapeTerm{{1, val}},
+		val:   val,
+	}
 }
 
 func (g *gatherer) step(s tapeStep) int32 {
@@ -98,7 +106,13 @@ func (g *gatherer) quotient(i int32, d int64) int32 {
 	if q, had := g.divs[tapeTerm{d, x}]; had {
 		return q
 	}
-	q := g.step(tapeStep{code: scriptDiv, x: x, y: -1, at: -1, c: d})
+	q := g.step(tapeStep{
+		code: scriptDiv,
+		x:    x,
+		y:    -1,
+		at:   -1,
+		c:    d,
+	})
 	g.divs[tapeTerm{d, x}] = q
 	return q
 }
@@ -108,13 +122,27 @@ func (g *gatherer) quotient(i int32, d int64) int32 {
 func (g *gatherer) remainder(i int32, m int64) tapeSum {
 	x := g.value(i)
 	if q, had := g.divs[tapeTerm{m, x}]; had {
-		return tapeSum{terms: []tapeTerm{{1, x}, {-m, q}}, val: -1}
+		return tapeSum{
+			terms: []tapeTerm{{1, x}, {-m, q}},
+			val:   -1,
+		}
 	}
-	return g.single(g.step(tapeStep{code: scriptMod, x: x, y: -1, at: -1, c: m}))
+	return g.single(g.step(tapeStep{
+		code: scriptMod,
+		x:    x,
+		y:    -1,
+		at:   -1,
+		c:    m,
+	}))
 }
 
 func (g *gatherer) general(op scriptOp) tapeSum {
-	return g.single(g.step(tapeStep{code: op.code, x: g.value(op.x), y: g.value(op.y), at: -1}))
+	return g.single(g.step(tapeStep{
+		code: op.code,
+		x:    g.value(op.x),
+		y:    g.value(op.y),
+		at:   -1,
+	}))
 }
 
 // value is the number of the value of operation i, which goes on the tape now
@@ -124,7 +152,12 @@ func (g *gatherer) value(i int32) int32 {
 	if s.val < 0 {
 		at := int32(len(g.terms))
 		g.terms = append(g.terms, s.terms...)
-		s.val = g.step(tapeStep{code: scriptAdd, at: at, end: int32(len(g.terms)), c: s.c})
+		s.val = g.step(tapeStep{
+			code: scriptAdd,
+			at:   at,
+			end:  int32(len(g.terms)),
+			c:    s.c,
+		})
 	}
 	return s.val
 }
@@ -139,7 +172,8 @@ func (g *gatherer) operand(i int32) tapeSum {
 
 // combine gathers x + k·y. What int64 cannot hold is left to the ring.
 func (g *gatherer) combine(op scriptOp, k int64) tapeSum {
-	x, y := g.operand(op.x), g.operand(op.y)
+	x := g.operand(op.x)
+	y := g.operand(op.y)
 	kc, ok1 := mulInt(k, y.c)
 	c, ok := addInt(x.c, kc)
 	out := tapeSum{c: c, val: -1}
@@ -147,14 +181,19 @@ func (g *gatherer) combine(op scriptOp, k int64) tapeSum {
 	for len(x.terms) > 0 || len(y.terms) > 0 {
 		var t tapeTerm
 		switch {
-		case len(y.terms) == 0 || len(x.terms) > 0 && x.terms[0].val < y.terms[0].val:
-			t, x.terms = x.terms[0], x.terms[1:]
+		case len(y.terms) == 0 ||
+			len(x.terms) > 0 &&
+				x.terms[0].val < y.terms[0].val:
+			t = x.terms[0]
+			x.terms = x.terms[1:]
 		default:
 			p, fits := mulInt(k, y.terms[0].k)
-			t, ok = tapeTerm{p, y.terms[0].val}, ok && fits
+			t = tapeTerm{p, y.terms[0].val}
+			ok = ok && fits
 			if len(x.terms) > 0 && x.terms[0].val == t.val {
 				t.k, fits = addInt(t.k, x.terms[0].k)
-				x.terms, ok = x.terms[1:], ok && fits
+				x.terms = x.terms[1:]
+				ok = ok && fits
 			}
 			y.terms = y.terms[1:]
 		}
@@ -178,7 +217,8 @@ func (g *gatherer) scaled(op scriptOp, i int32, k int64) tapeSum {
 	out := tapeSum{c: c, val: -1}
 	for _, t := range x.terms {
 		p, fits := mulInt(k, t.k)
-		out.terms, ok = append(out.terms, tapeTerm{p, t.val}), ok && fits
+		out.terms = append(out.terms, tapeTerm{p, t.val})
+		ok = ok && fits
 	}
 	if !ok {
 		return g.general(op)
@@ -189,7 +229,8 @@ func (g *gatherer) scaled(op scriptOp, i int32, k int64) tapeSum {
 // run makes the values of steps from up to to; vals starts with the variables.
 func (t *tape) run(r *Ring, vals []lin, from, to int32) {
 	for i := from; i < to; i++ {
-		s, v := &t.steps[i], &vals[t.vars+i]
+		s := &t.steps[i]
+		v := &vals[t.vars+i]
 		switch {
 		case s.at >= 0:
 			*v = r.weighted(t.terms[s.at:s.end], s.c, vals)
@@ -221,7 +262,8 @@ func (r *Ring) weighted(ts []tapeTerm, start int64, vals []lin) lin {
 	s := summation{out: r.alloc(n)}
 	far := uint64(0)
 	for i := range ts {
-		k, v := ts[i].k, &vals[ts[i].val]
+		k := ts[i].k
+		v := &vals[ts[i].val]
 		far |= uint64(k+farOff) | uint64(v.c+farOff)
 		c += k * v.c
 		for _, u := range v.t {
@@ -260,7 +302,10 @@ func (s *summation) add(k int64, a int32) {
 		i--
 	}
 	if i == 0 || s.out[i-1].a != a {
-		copy(s.out[i+1:s.n+1], s.out[i:s.n])
+		copy(
+			s.out[i+1:s.n+1],
+			s.out[i:s.n],
+		)
 		s.out[i] = term{k, a}
 		s.n++
 		return

@@ -35,7 +35,10 @@ func (r *Ring) atomsOf(id int32, seen []int32) []int32 {
 	case atomDiv, atomMin, atomMod, atomRaw:
 		seen = r.atomsUnder(r.forms[a.y].lin, seen)
 	case atomQuot, atomCeilBy, atomModBy, atomLeast, atomMost, atomTimes:
-		seen = r.atomsUnder(r.forms[a.z].lin, r.atomsUnder(r.forms[a.y].lin, seen))
+		seen = r.atomsUnder(
+			r.forms[a.z].lin,
+			r.atomsUnder(r.forms[a.y].lin, seen),
+		)
 	case atomMul:
 		for _, f := range r.factors(&a) {
 			seen = r.atomsOf(f, seen)
@@ -68,7 +71,9 @@ func (s *Substitution) Apply(e Expr) Expr {
 			}
 		}
 	}
-	return e.r.wrap(e.r.rebuild(e.r, e.lin(), s.done))
+	return e.r.wrap(e.r.rebuild(
+		e.r, e.lin(), s.done,
+	))
 }
 
 // Import returns e, of any ring, as an expression of r.
@@ -76,14 +81,18 @@ func (r *Ring) Import(e Expr) Expr {
 	if e.r == r {
 		return e
 	}
-	return r.wrap(r.rebuild(e.r, e.lin(), map[int32]lin{}))
+	return r.wrap(r.rebuild(
+		e.r, e.lin(), map[int32]lin{},
+	))
 }
 
 // rebuild constructs x of ring from in r; done maps atoms of from to forms of r.
 func (r *Ring) rebuild(from *Ring, x lin, done map[int32]lin) lin {
 	out := konst(x.c)
 	for _, t := range x.t {
-		out = r.addmul(out, t.k, r.rebuildAtom(from, t.a, done))
+		out = r.addmul(
+			out, t.k, r.rebuildAtom(from, t.a, done),
+		)
 	}
 	return out
 }
@@ -98,16 +107,27 @@ func (r *Ring) rebuildAtom(from *Ring, id int32, done map[int32]lin) lin {
 	case atomVar:
 		x = r.variable(from.vars[a.y])
 	case atomDiv:
-		x = r.div(r.rebuild(from, from.forms[a.y].lin, done), a.d)
+		x = r.div(
+			r.rebuild(from, from.forms[a.y].lin, done),
+			a.d,
+		)
 	case atomQuot:
 		y := r.rebuild(from, from.forms[a.y].lin, done)
-		x = r.quot(y, r.rebuild(from, from.forms[a.z].lin, done))
+		x = r.quot(
+			y,
+			r.rebuild(from, from.forms[a.z].lin, done),
+		)
 	case atomMin:
-		x = r.min0(r.rebuild(from, from.forms[a.y].lin, done))
+		x = r.min0(r.rebuild(
+			from, from.forms[a.y].lin, done,
+		))
 	case atomMul:
 		x = konst(1)
 		for i := range a.z {
-			x = r.mul(x, r.rebuildAtom(from, from.facs[a.y+i], done))
+			x = r.mul(
+				x,
+				r.rebuildAtom(from, from.facs[a.y+i], done),
+			)
 		}
 	}
 	done[id] = x

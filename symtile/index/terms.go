@@ -11,7 +11,10 @@ type Term struct {
 func (e Expr) Terms() (terms []Term, c int64) {
 	x := e.lin()
 	for _, t := range x.t {
-		terms = append(terms, Term{t.k, e.r.wrap(e.r.one(t.a))})
+		terms = append(terms, Term{
+			t.k,
+			e.r.wrap(e.r.one(t.a)),
+		})
 	}
 	return terms, x.c
 }
@@ -30,10 +33,12 @@ const (
 // that is no atom.
 func (e Expr) Atom() (kind AtomKind, args []Expr) {
 	x := e.lin()
-	if len(x.t) != 1 || x.c != 0 || x.t[0].k != 1 {
+	if len(x.t) != 1 || x.c != 0 ||
+		x.t[0].k != 1 {
 		panic("symtile: " + e.String() + " is no atom")
 	}
-	r, a := e.r, e.r.atoms[x.t[0].a]
+	r := e.r
+	a := e.r.atoms[x.t[0].a]
 	switch a.kind {
 	case atomVar:
 		return VariableAtom, nil

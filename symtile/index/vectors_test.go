@@ -143,7 +143,9 @@ func (m Map) apply(op, args string) Map {
 		return m.SymbolsToDims()
 	case "ranges-to-dims":
 		var which []int
-		if err := json.Unmarshal([]byte("["+strings.Trim(args, "{}")+"]"), &which); err != nil {
+		if err := json.Unmarshal(
+			[]byte("["+strings.Trim(args, "{}")+"]"), &which,
+		); err != nil {
 			panic(err)
 		}
 		return m.RangesToDims(which...)

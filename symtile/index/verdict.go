@@ -12,7 +12,9 @@ const (
 )
 
 // String names v.
-func (v Verdict) String() string { return [...]string{"unknown", "yes", "no"}[v] }
+func (v Verdict) String() string {
+	return [...]string{"unknown", "yes", "no"}[v]
+}
 
 // Implies decides whether every point that satisfies c satisfies d: for each
 // clause of d, c and its negation have no common point.
@@ -30,7 +32,9 @@ func (c Constraint) Implies(d Constraint) Verdict {
 }
 
 // contradicts and implies are the answers of a small effort.
-func (c Constraint) contradicts() bool { return c.satisfiable(smallEffort) == No }
+func (c Constraint) contradicts() bool {
+	return c.satisfiable(smallEffort) == No
+}
 
 func (c Constraint) implies(x Clause) bool {
 	return And(c, x.negation()).Simplify().satisfiable(smallEffort) == No
@@ -38,7 +42,8 @@ func (c Constraint) implies(x Clause) bool {
 
 // withoutImplied drops clauses that the others imply, the last first.
 func (c Constraint) withoutImplied() Constraint {
-	for i := len(c) - 1; i >= 0 && len(c) > 1 && len(c) <= maxImplied; i-- {
+	for i := len(c) - 1; i >= 0 &&
+		len(c) > 1 && len(c) <= maxImplied; i-- {
 		others := slices.Delete(slices.Clone(c), i, i+1)
 		if others.implies(c[i]) {
 			c = others
@@ -55,10 +60,14 @@ func (x Clause) negation() (c Constraint) {
 	for _, b := range x {
 		out := Clause{}
 		if b.In.Lo != minusInf {
-			out = append(out, Bound{b.Expr, Interval{minusInf, b.In.Lo - 1}})
+			out = append(out, Bound{
+				b.Expr, Interval{minusInf, b.In.Lo - 1},
+			})
 		}
 		if b.In.Hi != plusInf {
-			out = append(out, Bound{b.Expr, Interval{b.In.Hi + 1, plusInf}})
+			out = append(out, Bound{
+				b.Expr, Interval{b.In.Hi + 1, plusInf},
+			})
 		}
 		if b.In.Empty() {
 			continue

@@ -19,7 +19,9 @@ func (x *indexer) groupSize() int64 {
 		return 0
 	}
 	n := len(groups[0])
-	if slices.ContainsFunc(groups, func(g []int64) bool { return len(g) != n }) {
+	if slices.ContainsFunc(groups, func(g []int64) bool {
+		return len(g) != n
+	}) {
 		return 0
 	}
 	return int64(n)
@@ -27,12 +29,18 @@ func (x *indexer) groupSize() int64 {
 
 // position is the place of the replica that asks in its group of n.
 func (x *indexer) position(n int64) index.Expr {
-	return x.r.RuntimeVar(index.Origin{Source: InstrSource{Instr: x.in, Replica: Asking}}, 0, n-1)
+	return x.r.RuntimeVar(
+		index.Origin{Source: InstrSource{Instr: x.in, Replica: Asking}},
+		0,
+		n-1,
+	)
 }
 
 // identityCollective is the identity on the operand that goes with the output.
 func (x *indexer) identityCollective() index.Map {
-	if x.output < 0 || x.output >= len(x.in.Operands) || !slices.Equal(x.operandDims(x.output), x.shape.Dims) {
+	if x.output < 0 ||
+		x.output >= len(x.in.Operands) ||
+		!slices.Equal(x.operandDims(x.output), x.shape.Dims) {
 		return x.unknown("the operand and the result have different extents")
 	}
 	return index.Map{Results: x.dims}
@@ -78,17 +86,22 @@ type sharding struct{ dim, shard, n int64 }
 // dimension of the instruction, and there a multiple that fits its groups.
 func (x *indexer) sharded(whole, shard []int64) (sharding, bool) {
 	dims := x.in.Attrs.Dimensions
-	if len(dims) != 1 || dims[0] < 0 || dims[0] >= int64(len(whole)) || len(whole) != len(shard) {
+	if len(dims) != 1 || dims[0] < 0 ||
+		dims[0] >= int64(len(whole)) ||
+		len(whole) != len(shard) {
 		return sharding{}, false
 	}
 	s := sharding{dim: dims[0], shard: shard[dims[0]]}
 	rest := slices.Clone(shard)
 	rest[s.dim] = whole[s.dim]
-	if s.shard == 0 || whole[s.dim]%s.shard != 0 || !slices.Equal(rest, whole) {
+	if s.shard == 0 ||
+		whole[s.dim]%s.shard != 0 ||
+		!slices.Equal(rest, whole) {
 		return sharding{}, false
 	}
 	s.n = whole[s.dim] / s.shard
-	return s, x.groupSize() == 0 || x.groupSize() == s.n
+	return s, x.groupSize() == 0 ||
+		x.groupSize() == s.n
 }
 
 const notSharded = "the extents of the operand and the result, the dimension and the replica groups do not go together"
@@ -117,19 +130,27 @@ func (x *indexer) ifReadByOutput(m index.Map) index.Map {
 
 // fromShard is the index in the whole of an index of shard number k.
 func (s sharding) fromShard(indices []index.Expr, k index.Expr) []index.Expr {
-	return replaced(indices, s.dim, indices[s.dim].Add(k.Scale(s.shard)))
+	return replaced(
+		indices,
+		s.dim,
+		indices[s.dim].Add(k.Scale(s.shard)),
+	)
 }
 
 // toShard is the index in its shard, and the number of that.
 func (s sharding) toShard(indices []index.Expr) (in []index.Expr, k index.Expr) {
-	return replaced(indices, s.dim, indices[s.dim].Mod(s.shard)), indices[s.dim].Div(s.shard)
+	return replaced(
+		indices, s.dim, indices[s.dim].Mod(s.shard),
+	), indices[s.dim].Div(s.shard)
 }
 
 func operandsAllGather(x *indexer) []index.Map {
 	if x.output < 0 || x.output >= len(x.in.Operands) {
 		return x.undefined(notSharded)
 	}
-	s, ok := x.sharded(x.shape.Dims, x.operandDims(x.output))
+	s, ok := x.sharded(
+		x.shape.Dims, x.operandDims(x.output),
+	)
 	if !ok {
 		return x.undefined(notSharded)
 	}
@@ -141,31 +162,44 @@ func usersAllGather(x *indexer) index.Map {
 	if x.operand != x.output {
 		return index.Map{State: index.StateEmpty}
 	}
-	s, ok := x.sharded(x.shape.Dims, x.operandDims(x.operand))
+	s, ok := x.sharded(
+		x.shape.Dims, x.operandDims(x.operand),
+	)
 	if !ok {
 		return x.unknown(notSharded)
 	}
 	position := x.position(s.n)
-	return withRuntime(position, x.forAllReplicas(s.n, index.Map{Results: s.fromShard(x.dims, position)}))
+	return withRuntime(
+		position,
+		x.forAllReplicas(s.n, index.Map{
+			Results: s.fromShard(x.dims, position),
+		}),
+	)
 }
 
 func operandsReduceScatter(x *indexer) []index.Map {
 	if x.output < 0 || x.output >= len(x.in.Operands) {
 		return x.undefined(notSharded)
 	}
-	s, ok := x.sharded(x.operandDims(x.output), x.shape.Dims)
+	s, ok := x.sharded(
+		x.operandDims(x.output), x.shape.Dims,
+	)
 	if !ok {
 		return x.undefined(notSharded)
 	}
 	position := x.position(s.n)
-	return x.onlyForOutput(withRuntime(position, x.forAllReplicas(s.n, index.Map{Results: s.fromShard(x.dims, position)})))
+	return x.onlyForOutput(withRuntime(position, x.forAllReplicas(s.n, index.Map{
+		Results: s.fromShard(x.dims, position),
+	})))
 }
 
 func usersReduceScatter(x *indexer) index.Map {
 	if x.operand != x.output {
 		return index.Map{State: index.StateEmpty}
 	}
-	s, ok := x.sharded(x.operandDims(x.operand), x.shape.Dims)
+	s, ok := x.sharded(
+		x.operandDims(x.operand), x.shape.Dims,
+	)
 	if !ok {
 		return x.unknown(notSharded)
 	}
@@ -204,7 +238,9 @@ func operandsCollectivePermute(x *indexer) []index.Map {
 	return x.onlyForOutput(x.permuted(PermuteSource))
 }
 
-func usersCollectivePermute(x *indexer) index.Map { return x.ifReadByOutput(x.permuted(PermuteTarget)) }
+func usersCollectivePermute(x *indexer) index.Map {
+	return x.ifReadByOutput(x.permuted(PermuteTarget))
+}
 
 // permuted is the identity on the source or the target of the replica that asks.
 func (x *indexer) permuted(role ReplicaRole) index.Map {
@@ -218,7 +254,11 @@ func (x *indexer) permuted(role ReplicaRole) index.Map {
 		ids = append(ids, p[role-PermuteSource])
 	}
 	least := min(slices.Min(ids), slices.Max(ids)-1) // one id alone has to be the one that asks, too
-	m.Replica = x.r.RuntimeVar(index.Origin{Source: InstrSource{Instr: x.in, Replica: role}}, least, slices.Max(ids))
+	m.Replica = x.r.RuntimeVar(
+		index.Origin{Source: InstrSource{Instr: x.in, Replica: role}},
+		least,
+		slices.Max(ids),
+	)
 	return withRuntime(m.Replica, m)
 }
 
@@ -241,23 +281,35 @@ func usersAllToAll(x *indexer) index.Map {
 	}
 	n := int64(len(x.in.Operands))
 	position := x.position(n)
-	return withRuntime(position, mapOnReplica(n, x.r.Const(int64(x.operand)), index.Map{Results: x.dims, Where: index.Require(position, int64(x.output), int64(x.output))}))
+	return withRuntime(
+		position,
+		mapOnReplica(n, x.r.Const(int64(x.operand)), index.Map{
+			Results: x.dims,
+			Where:   index.Require(position, int64(x.output), int64(x.output)),
+		}),
+	)
 }
 
 // blocks is the exchange along a dimension of one array, the same both ways.
 func (x *indexer) blocks() index.Map {
 	n := x.groupSize()
-	if len(x.in.Operands) != 1 || !slices.Equal(x.operandDims(0), x.shape.Dims) {
+	if len(x.in.Operands) != 1 ||
+		!slices.Equal(x.operandDims(0), x.shape.Dims) {
 		return x.unknown(notSharded)
 	}
 	d := x.in.Attrs.Dimensions[0]
-	if n == 0 || d < 0 || d >= int64(len(x.dims)) || x.shape.Dims[d]%n != 0 {
+	if n == 0 || d < 0 ||
+		d >= int64(len(x.dims)) ||
+		x.shape.Dims[d]%n != 0 {
 		return x.unknown("the replica groups do not say into how many blocks")
 	}
 	s := sharding{d, x.shape.Dims[d] / n, n}
 	in, k := s.toShard(x.dims)
 	position := x.position(n)
-	return withRuntime(position, mapOnReplica(n, k, index.Map{Results: s.fromShard(in, position)}))
+	return withRuntime(
+		position,
+		mapOnReplica(n, k, index.Map{Results: s.fromShard(in, position)}),
+	)
 }
 
 // exchanged: array k of the result is what replica k has for the one that asks.
@@ -266,7 +318,13 @@ func (x *indexer) exchanged() []index.Map {
 	position := x.position(n)
 	maps := make([]index.Map, n)
 	for k := range maps {
-		maps[k] = withRuntime(position, mapOnReplica(n, x.r.Const(int64(x.output)), index.Map{Results: x.dims, Where: index.Require(position, int64(k), int64(k))}))
+		maps[k] = withRuntime(
+			position,
+			mapOnReplica(n, x.r.Const(int64(x.output)), index.Map{
+				Results: x.dims,
+				Where:   index.Require(position, int64(k), int64(k)),
+			}),
+		)
 	}
 	return maps
 }

@@ -13,14 +13,18 @@ type side struct {
 
 func (x *indexer) sides() [2]side {
 	a := &x.in.Attrs
-	return [2]side{{x.operandDims(0), a.LHSBatch, a.LHSContract}, {x.operandDims(1), a.RHSBatch, a.RHSContract}}
+	return [2]side{
+		{x.operandDims(0), a.LHSBatch, a.LHSContract},
+		{x.operandDims(1), a.RHSBatch, a.RHSContract},
+	}
 }
 
 // free are the dimensions that are neither batch nor contracting ones.
 func (s side) free() []int64 {
 	var dims []int64
 	for d := range s.extents {
-		if !slices.Contains(s.batch, int64(d)) && !slices.Contains(s.contract, int64(d)) {
+		if !slices.Contains(s.batch, int64(d)) &&
+			!slices.Contains(s.contract, int64(d)) {
 			dims = append(dims, int64(d))
 		}
 	}
@@ -47,29 +51,45 @@ func (s side) index(batch, free, contract []index.Expr) []index.Expr {
 func operandsDot(x *indexer) []index.Map {
 	sides := x.sides()
 	ranges := x.ranges(pickExtents(sides[0].extents, sides[0].contract))
-	batch, free := x.dims[:len(sides[0].batch)], x.dims[len(sides[0].batch):]
+	batch := x.dims[:len(sides[0].batch)]
+	free := x.dims[len(sides[0].batch):]
 	left := len(sides[0].free())
 	return []index.Map{
-		{Ranges: ranges, Results: sides[0].index(batch, free[:left], ranges)},
-		{Ranges: ranges, Results: sides[1].index(batch, free[left:], ranges)},
+		{Ranges: ranges, Results: sides[0].index(
+			batch, free[:left], ranges,
+		)},
+		{Ranges: ranges, Results: sides[1].index(
+			batch, free[left:], ranges,
+		)},
 	}
 }
 
 // usersDot: the other side's free dimensions run over all their values.
-func usersDot(x *indexer) index.Map { return x.resultsOf(x.operand, x.dims, nil) }
+func usersDot(x *indexer) index.Map {
+	return x.resultsOf(x.operand, x.dims, nil)
+}
 
 // resultsOf is the map to the results that element index of a side is in; more
 // are ranges that index has already.
-func (x *indexer) resultsOf(which int, indices []index.Expr, more []int64) index.Map {
+func (x *indexer) resultsOf(
+	which int, indices []index.Expr, more []int64,
+) index.Map {
 	sides := x.sides()
-	mine, other := sides[which], sides[1-which]
-	extents := append(slices.Clone(more), pickExtents(other.extents, other.free())...)
+	mine := sides[which]
+	other := sides[1-which]
+	extents := append(
+		slices.Clone(more),
+		pickExtents(other.extents, other.free())...,
+	)
 	m := index.Map{Ranges: x.ranges(extents)}
-	free, others := gatherDims(indices, mine.free()), m.Ranges[len(more):]
+	free := gatherDims(indices, mine.free())
+	others := m.Ranges[len(more):]
 	if which == 1 {
 		free, others = others, free
 	}
-	m.Results = slices.Concat(gatherDims(indices, mine.batch), free, others)
+	m.Results = slices.Concat(
+		gatherDims(indices, mine.batch), free, others,
+	)
 	return m
 }
 
@@ -79,7 +99,10 @@ func operandsScaledDot(x *indexer) []index.Map {
 	for k := range 2 {
 		scale := index.Map{Ranges: maps[k].Ranges}
 		for d, n := range x.operandDims(2 + k) {
-			scale.Results = append(scale.Results, maps[k].Results[d].Div(x.operandDims(k)[d]/n))
+			scale.Results = append(
+				scale.Results,
+				maps[k].Results[d].Div(x.operandDims(k)[d]/n),
+			)
 		}
 		maps = append(maps, scale)
 	}

@@ -12,10 +12,13 @@ import (
 // starts makes the run-time variables of a dynamic-slice: where each window of
 // size begins, clamped so that it stays inside. The operands are scalars, or one
 // array of them.
-func (x *indexer) starts(operands []*hlo.Instr, extents, sizes []int64) []index.Expr {
+func (x *indexer) starts(
+	operands []*hlo.Instr, extents, sizes []int64,
+) []index.Expr {
 	vars := make([]index.Expr, len(extents))
 	for k, n := range extents {
-		o, at := operands[0], []index.Expr{x.r.Const(int64(k))}
+		o, at := operands[0],
+			[]index.Expr{x.r.Const(int64(k))}
 		if o.Shape.Rank() == 0 {
 			o, at = operands[k], nil
 		}
@@ -25,16 +28,31 @@ func (x *indexer) starts(operands []*hlo.Instr, extents, sizes []int64) []index.
 }
 
 // start is element at of in, clamped to [0, last].
-func (x *indexer) start(in *hlo.Instr, at []index.Expr, last int64) index.Expr {
-	return x.r.RuntimeVar(index.Origin{Source: InstrSource{Instr: in}, At: at, Clamp: index.Interval{Lo: 0, Hi: last}}, 0, last)
+func (x *indexer) start(
+	in *hlo.Instr, at []index.Expr, last int64,
+) index.Expr {
+	return x.r.RuntimeVar(
+		index.Origin{
+			Source: InstrSource{Instr: in},
+			At:     at,
+			Clamp:  index.Interval{Lo: 0, Hi: last},
+		},
+		0, last,
+	)
 }
 
 func operandsDynamicSlice(x *indexer) []index.Map {
 	maps := make([]index.Map, len(x.in.Operands)) // starts: ()
-	rt := x.starts(x.in.Operands[1:], x.operandDims(0), x.shape.Dims)
+	rt := x.starts(
+		x.in.Operands[1:],
+		x.operandDims(0),
+		x.shape.Dims,
+	)
 	maps[0].Runtime = rt
 	for k, d := range x.dims {
-		maps[0].Results = append(maps[0].Results, d.Add(rt[k]))
+		maps[0].Results = append(
+			maps[0].Results, d.Add(rt[k]),
+		)
 	}
 	x.startsRead(maps[1:])
 	return maps
@@ -42,7 +60,8 @@ func operandsDynamicSlice(x *indexer) []index.Map {
 
 // startsRead: every element needs every start; an array of them is read whole.
 func (x *indexer) startsRead(maps []index.Map) {
-	if o := x.in.Operands[len(x.in.Operands)-1]; o.Shape.Rank() == 1 {
+	o := x.in.Operands[len(x.in.Operands)-1]
+	if o.Shape.Rank() == 1 {
 		all := x.ranges(o.Shape.Dims)
 		maps[0] = index.Map{Ranges: all, Results: all}
 	}
@@ -52,16 +71,29 @@ func usersDynamicSlice(x *indexer) index.Map {
 	if x.operand > 0 {
 		return x.everywhere()
 	}
-	return x.inWindow(x.starts(x.in.Operands[1:], x.operandDims(0), x.shape.Dims), x.dims, x.shape.Dims)
+	return x.inWindow(
+		x.starts(
+			x.in.Operands[1:],
+			x.operandDims(0),
+			x.shape.Dims,
+		),
+		x.dims,
+		x.shape.Dims,
+	)
 }
 
 // inWindow is index at as one of the window of size that begins at rt.
-func (x *indexer) inWindow(rt, at []index.Expr, size []int64) index.Map {
+func (x *indexer) inWindow(
+	rt, at []index.Expr, size []int64,
+) index.Map {
 	m := index.Map{Runtime: rt}
 	for k, d := range at {
 		in := d.Sub(rt[k])
 		m.Results = append(m.Results, in)
-		m.Where = index.And(m.Where, index.Require(in, 0, size[k]-1))
+		m.Where = index.And(
+			m.Where,
+			index.Require(in, 0, size[k]-1),
+		)
 	}
 	return m
 }
@@ -70,8 +102,19 @@ func (x *indexer) inWindow(rt, at []index.Expr, size []int64) index.Map {
 // there; the operand at most everywhere.
 func operandsDynamicUpdateSlice(x *indexer) []index.Map {
 	maps := make([]index.Map, len(x.in.Operands))
-	maps[0] = index.Map{Results: x.dims, Approximate: true}
-	maps[1] = x.inWindow(x.starts(x.in.Operands[2:], x.shape.Dims, x.operandDims(1)), x.dims, x.operandDims(1))
+	maps[0] = index.Map{
+		Results:     x.dims,
+		Approximate: true,
+	}
+	maps[1] = x.inWindow(
+		x.starts(
+			x.in.Operands[2:],
+			x.shape.Dims,
+			x.operandDims(1),
+		),
+		x.dims,
+		x.operandDims(1),
+	)
 	if slices.Contains(x.operandDims(1), 0) {
 		maps[0].Approximate, maps[1] = false, index.Map{State: index.StateEmpty}
 	}
@@ -82,9 +125,18 @@ func operandsDynamicUpdateSlice(x *indexer) []index.Map {
 func usersDynamicUpdateSlice(x *indexer) index.Map {
 	switch x.operand {
 	case 0:
-		return index.Map{Results: x.dims, Approximate: !slices.Contains(x.operandDims(1), 0)}
+		return index.Map{
+			Results:     x.dims,
+			Approximate: !slices.Contains(x.operandDims(1), 0),
+		}
 	case 1:
-		m := index.Map{Runtime: x.starts(x.in.Operands[2:], x.shape.Dims, x.operandDims(1))}
+		m := index.Map{
+			Runtime: x.starts(
+				x.in.Operands[2:],
+				x.shape.Dims,
+				x.operandDims(1),
+			),
+		}
 		for k, d := range x.dims {
 			m.Results = append(m.Results, d.Add(m.Runtime[k]))
 		}
@@ -112,9 +164,16 @@ type sliceIndex struct {
 func (x *indexer) gathering() sliceIndex {
 	g := x.in.Attrs.Gather
 	return sliceIndex{
-		indices: x.in.Operands[1], vector: g.IndexVectorDim, window: slices.Sorted(slices.Values(g.OffsetDims)),
-		missing: g.CollapsedSliceDims, batching: g.OperandBatching, ofIndices: g.IndicesBatching, started: g.StartIndexMap,
-		array: x.operandDims(0), size: g.SliceSizes, other: x.shape.Dims,
+		indices:   x.in.Operands[1],
+		vector:    g.IndexVectorDim,
+		window:    slices.Sorted(slices.Values(g.OffsetDims)),
+		missing:   g.CollapsedSliceDims,
+		batching:  g.OperandBatching,
+		ofIndices: g.IndicesBatching,
+		started:   g.StartIndexMap,
+		array:     x.operandDims(0),
+		size:      g.SliceSizes,
+		other:     x.shape.Dims,
 	}
 }
 
@@ -130,11 +189,17 @@ func (l sliceIndex) batch() []int64 {
 }
 
 // component is the index in the indices of component k of the vector at batch.
-func (l sliceIndex) component(r *index.Ring, batch []index.Expr, k int64) []index.Expr {
+func (l sliceIndex) component(
+	r *index.Ring, batch []index.Expr, k int64,
+) []index.Expr {
 	if l.vector == int64(l.indices.Shape.Rank()) {
 		return batch
 	}
-	return slices.Insert(slices.Clone(batch), int(l.vector), r.Const(k))
+	return slices.Insert(
+		slices.Clone(batch),
+		int(l.vector),
+		r.Const(k),
+	)
 }
 
 // components are how many an index vector has; false when they are scalars.
@@ -147,7 +212,9 @@ func (l sliceIndex) components() (int64, bool) {
 
 // origin is the window's first element without the start: batching dimensions
 // have the batch index, the others 0.
-func (l sliceIndex) origin(r *index.Ring, batch []index.Expr) []index.Expr {
+func (l sliceIndex) origin(
+	r *index.Ring, batch []index.Expr,
+) []index.Expr {
 	out := make([]index.Expr, len(l.array))
 	for d := range out {
 		out[d] = r.Const(0)
@@ -164,11 +231,16 @@ func (l sliceIndex) origin(r *index.Ring, batch []index.Expr) []index.Expr {
 
 // placed is the element of the array at offset (of the dimensions of the window,
 // in order) in the window of an index vector, its starts given by dimension.
-func (l sliceIndex) placed(r *index.Ring, batch, offset []index.Expr, starts map[int64]index.Expr) []index.Expr {
+func (l sliceIndex) placed(
+	r *index.Ring,
+	batch, offset []index.Expr,
+	starts map[int64]index.Expr,
+) []index.Expr {
 	out := l.origin(r, batch)
 	next := 0
 	for d := range out {
-		if !slices.Contains(l.missing, int64(d)) && !slices.Contains(l.batching, int64(d)) {
+		if !slices.Contains(l.missing, int64(d)) &&
+			!slices.Contains(l.batching, int64(d)) {
 			out[d] = offset[next]
 			next++
 		}
@@ -180,10 +252,16 @@ func (l sliceIndex) placed(r *index.Ring, batch, offset []index.Expr, starts map
 }
 
 // starts are the run-time variables of the index vector at batch, by dimension.
-func (l sliceIndex) starts(x *indexer, batch []index.Expr) (starts map[int64]index.Expr, runtime []index.Expr) {
+func (l sliceIndex) starts(x *indexer, batch []index.Expr) (
+	starts map[int64]index.Expr, runtime []index.Expr,
+) {
 	starts = map[int64]index.Expr{}
 	for k, d := range l.started {
-		starts[d] = x.start(l.indices, l.component(x.r, batch, int64(k)), l.array[d]-l.size[d])
+		starts[d] = x.start(
+			l.indices,
+			l.component(x.r, batch, int64(k)),
+			l.array[d]-l.size[d],
+		)
 		runtime = append(runtime, starts[d])
 	}
 	return starts, runtime
@@ -204,9 +282,13 @@ func operandsGather(x *indexer) []index.Map {
 	if l.mismatched() {
 		return x.undefined("its batching dimensions do not have equal extents")
 	}
-	batch, offset := gatherDims(x.dims, l.batch()), gatherDims(x.dims, l.window)
+	batch := gatherDims(x.dims, l.batch())
+	offset := gatherDims(x.dims, l.window)
 	starts, runtime := l.starts(x, batch)
-	return []index.Map{{Runtime: runtime, Results: l.placed(x.r, batch, offset, starts)}, l.vectorRead(x, batch)}
+	return []index.Map{
+		{Runtime: runtime, Results: l.placed(x.r, batch, offset, starts)},
+		l.vectorRead(x, batch),
+	}
 }
 
 // vectorRead is the map to the index vector at batch.
@@ -216,7 +298,12 @@ func (l sliceIndex) vectorRead(x *indexer, batch []index.Expr) index.Map {
 		return index.Map{Results: batch}
 	}
 	s := x.ranges([]int64{n})
-	return index.Map{Ranges: s, Results: slices.Insert(slices.Clone(batch), int(l.vector), s[0])}
+	return index.Map{
+		Ranges: s,
+		Results: slices.Insert(
+			slices.Clone(batch), int(l.vector), s[0],
+		),
+	}
 }
 
 // batchOf is the batch index of an element of the indices.
@@ -224,7 +311,11 @@ func (l sliceIndex) batchOf(indices []index.Expr) []index.Expr {
 	if l.vector == int64(len(indices)) {
 		return indices
 	}
-	return slices.Delete(slices.Clone(indices), int(l.vector), int(l.vector)+1)
+	return slices.Delete(
+		slices.Clone(indices),
+		int(l.vector),
+		int(l.vector)+1,
+	)
 }
 
 // usersGather: an index vector is used by its window of the result. An element
@@ -236,7 +327,9 @@ func usersGather(x *indexer) index.Map {
 	case l.mismatched():
 		return x.unknown("its batching dimensions do not have equal extents")
 	case x.operand == 1:
-		m := index.Map{Ranges: x.ranges(pickExtents(l.other, l.window))}
+		m := index.Map{
+			Ranges: x.ranges(pickExtents(l.other, l.window)),
+		}
 		m.Results = l.joined(l.batchOf(x.dims), m.Ranges)
 		return m
 	}
@@ -266,8 +359,12 @@ func (x *indexer) usersOfGathered(l sliceIndex) index.Map {
 		if s, ok := starts[int64(d)]; ok {
 			in = in.Sub(s)
 		}
-		m.Where = index.And(m.Where, index.Require(in, 0, l.size[d]-1))
-		if !slices.Contains(l.missing, int64(d)) && !slices.Contains(l.batching, int64(d)) {
+		m.Where = index.And(
+			m.Where,
+			index.Require(in, 0, l.size[d]-1),
+		)
+		if !slices.Contains(l.missing, int64(d)) &&
+			!slices.Contains(l.batching, int64(d)) {
 			offset = append(offset, in)
 		}
 	}
@@ -282,9 +379,12 @@ func (x *indexer) usersOfGathered(l sliceIndex) index.Map {
 // depends on a range: then one value of it does not make a set.
 func variesWithRanges(m index.Map) bool {
 	return slices.ContainsFunc(m.Origins(), func(o *index.Origin) bool {
-		return o != nil && slices.ContainsFunc(o.At, func(e index.Expr) bool {
-			return slices.ContainsFunc(e.Vars(), func(v index.Expr) bool { return slices.Contains(m.Ranges, v) })
-		})
+		return o != nil &&
+			slices.ContainsFunc(o.At, func(e index.Expr) bool {
+				return slices.ContainsFunc(e.Vars(), func(v index.Expr) bool {
+					return slices.Contains(m.Ranges, v)
+				})
+			})
 	})
 }
 
@@ -308,7 +408,8 @@ func usersScatter(x *indexer) index.Map {
 	c := x.in.Attrs.ToApply
 	keeps := c.Reads(x.output, x.output)
 	switch k := x.operand; {
-	case x.output >= n || !x.shape.SameDims(x.in.Operands[0].Shape):
+	case x.output >= n ||
+		!x.shape.SameDims(x.in.Operands[0].Shape):
 		return x.unknown("its arrays have different extents")
 	case k == n:
 		return x.unknown("every element depends on whether an index vector is that of its window")
@@ -327,14 +428,22 @@ func usersScatter(x *indexer) index.Map {
 func (x *indexer) scattering(n int) sliceIndex {
 	s := x.in.Attrs.Scatter
 	l := sliceIndex{
-		indices: x.in.Operands[n], vector: s.IndexVectorDim, window: slices.Sorted(slices.Values(s.UpdateWindow)),
-		missing: s.InsertedWindow, batching: s.InputBatching, ofIndices: s.IndicesBatching, started: s.ToOperand,
-		array: x.shape.Dims, other: x.operandDims(x.operand), size: make([]int64, x.shape.Rank()),
+		indices:   x.in.Operands[n],
+		vector:    s.IndexVectorDim,
+		window:    slices.Sorted(slices.Values(s.UpdateWindow)),
+		missing:   s.InsertedWindow,
+		batching:  s.InputBatching,
+		ofIndices: s.IndicesBatching,
+		started:   s.ToOperand,
+		array:     x.shape.Dims,
+		other:     x.operandDims(x.operand),
+		size:      make([]int64, x.shape.Rank()),
 	}
 	next := 0
 	for d := range l.size {
 		l.size[d] = 1
-		if !slices.Contains(l.missing, int64(d)) && !slices.Contains(l.batching, int64(d)) {
+		if !slices.Contains(l.missing, int64(d)) &&
+			!slices.Contains(l.batching, int64(d)) {
 			l.size[d] = l.other[l.window[next]]
 			next++
 		}
@@ -348,7 +457,8 @@ func (x *indexer) usersOfUpdates(n int) index.Map {
 	if l.mismatched() {
 		return x.unknown("its batching dimensions do not have equal extents")
 	}
-	batch, offset := gatherDims(x.dims, l.batch()), gatherDims(x.dims, l.window)
+	batch := gatherDims(x.dims, l.batch())
+	offset := gatherDims(x.dims, l.window)
 	var m index.Map
 	starts := map[int64]index.Expr{}
 	for k, d := range l.started {
@@ -356,9 +466,14 @@ func (x *indexer) usersOfUpdates(n int) index.Map {
 		if last < 0 {
 			return index.Map{State: index.StateEmpty}
 		}
-		starts[d] = x.unclamped(l.indices, l.component(x.r, batch, int64(k)))
+		starts[d] = x.unclamped(
+			l.indices,
+			l.component(x.r, batch, int64(k)),
+		)
 		m.Runtime = append(m.Runtime, starts[d])
-		m.Where = index.And(m.Where, index.Require(starts[d], 0, last))
+		m.Where = index.And(
+			m.Where, index.Require(starts[d], 0, last),
+		)
 	}
 	m.Results = l.placed(x.r, batch, offset, starts)
 	return m
@@ -367,7 +482,11 @@ func (x *indexer) usersOfUpdates(n int) index.Map {
 // unclamped is element at of in, whatever its type can hold.
 func (x *indexer) unclamped(in *hlo.Instr, at []index.Expr) index.Expr {
 	lo, hi := in.Shape.DType.IntRange()
-	return x.r.RuntimeVar(index.Origin{Source: InstrSource{Instr: in}, At: at}, max(lo, -farStart), min(hi, farStart))
+	return x.r.RuntimeVar(
+		index.Origin{Source: InstrSource{Instr: in}, At: at},
+		max(lo, -farStart),
+		min(hi, farStart),
+	)
 }
 
 // farStart is beyond every extent there is room for; a start farther out is

@@ -28,7 +28,10 @@ func (w *composer) param(shape string) string {
 
 func (w *composer) value(dims []int64, text string, args ...any) {
 	name := fmt.Sprintf("v%d", len(w.names))
-	w.lines = append(w.lines, fmt.Sprintf("%s = %s %s", name, f32(dims), fmt.Sprintf(text, args...)))
+	w.lines = append(
+		w.lines,
+		fmt.Sprintf("%s = %s %s", name, f32(dims), fmt.Sprintf(text, args...)),
+	)
 	w.names, w.dims = append(w.names, name), append(w.dims, dims)
 }
 
@@ -52,7 +55,11 @@ func (w *composer) step() {
 			w.value(to, "slice(%s), slice={%s}", x, text)
 		}
 	case 3:
-		w.value(dims, "reverse(%s), dimensions={%s}", x, commas(w.some(len(dims), w.IntN(len(dims)+1))))
+		w.value(
+			dims, "reverse(%s), dimensions={%s}",
+			x,
+			commas(w.some(len(dims), w.IntN(len(dims)+1))),
+		)
 	case 4:
 		w.padded(x, dims)
 	case 5:
@@ -141,7 +148,13 @@ func (w *composer) text(fused bool) string {
 	_, shape, _ := strings.Cut(w.lines[last], " = ")
 	shape, _, _ = strings.Cut(shape, " ")
 	shape += ", " + shape
-	inner := slices.Concat(params, w.lines, []string{fmt.Sprintf("ROOT t = (%s) tuple(%s, %s)", shape, w.names[len(w.names)-1], w.names[len(w.names)-1])})
+	inner := slices.Concat(params, w.lines, []string{
+		fmt.Sprintf(
+			"ROOT t = (%s) tuple(%s, %s)",
+			shape, w.names[len(w.names)-1],
+			w.names[len(w.names)-1],
+		),
+	})
 	one, _, _ := strings.Cut(shape, ", ")
 	outer := slices.Concat(params, []string{
 		fmt.Sprintf("f = (%s) fusion(%s), kind=kLoop, calls=inside", shape, strings.Join(args, ", ")),
@@ -164,11 +177,14 @@ func TestIndexingThroughFusions(t *testing.T) {
 		for k := range dims {
 			dims[k] = max(dims[k], 1)
 		}
-		w.params, w.names, w.dims = []string{f32(dims)}, []string{"p0"}, [][]int64{dims}
+		w.params = []string{f32(dims)}
+		w.names = []string{"p0"}
+		w.dims = [][]int64{dims}
 		for range 2 + w.IntN(4) {
 			w.step()
 		}
-		if len(w.lines) == 0 || !strings.HasPrefix(w.lines[len(w.lines)-1], "v") {
+		if len(w.lines) == 0 ||
+			!strings.HasPrefix(w.lines[len(w.lines)-1], "v") {
 			continue
 		}
 		c.computation(t, w, w.text(false), w.text(seed%2 == 0))
@@ -206,17 +222,25 @@ func (c *comparison) computation(t *testing.T, w *composer, bare, whole string) 
 	}
 	e := evaluator{root: f.Entry.Root, data: outer}
 	for k, p := range m.Entry.Params {
-		c.relation(t, whole, "ParamMaps", k, read[p], params[k], e.backward(params[k]))
+		c.relation(
+			t, whole, "ParamMaps", k, read[p],
+			params[k], e.backward(params[k]),
+		)
 		out, err := OutputMaps(r, f.Entry, k)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, whole)
 		}
-		c.relation(t, whole, "OutputMaps", k, read[p], out[0], e.forward(out[0], p.Shape.Dims))
+		c.relation(
+			t, whole, "OutputMaps", k, read[p], out[0],
+			e.forward(out[0], p.Shape.Dims),
+		)
 	}
 }
 
 // traceAll pairs the elements of the root with those of every instruction.
-func traceAll(t *testing.T, c *hlo.Computation, data map[*hlo.Instr][]int64) map[*hlo.Instr]map[[2]string]bool {
+func traceAll(
+	t *testing.T, c *hlo.Computation, data map[*hlo.Instr][]int64,
+) map[*hlo.Instr]map[[2]string]bool {
 	all := map[*hlo.Instr]map[[2]string]bool{c.Root: {}}
 	eachIndex(c.Root.Shape.Dims, func(at []int64) {
 		all[c.Root][[2]string{pointKey(at), pointKey(at)}] = true

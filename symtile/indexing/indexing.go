@@ -18,21 +18,31 @@ import (
 // has its arrays counted as they are written, nested ones in place; output is
 // the array that is asked for, 0 for a result that is none. An operand that is
 // a tuple has the maps of the arrays that are read; one that is not read has none.
-func OperandMaps(r *index.Ring, in *hlo.Instr, output int) [][]index.Map {
+func OperandMaps(
+	r *index.Ring, in *hlo.Instr, output int,
+) [][]index.Map {
 	maps := make([][]index.Map, len(in.Operands))
 	for _, l := range newWalker(r).edges(in, output) {
-		maps[l.operand] = append(maps[l.operand], l.maps...)
+		maps[l.operand] = append(
+			maps[l.operand], l.maps...,
+		)
 	}
 	return maps
 }
 
 // UserMaps returns, for each operand of in, the maps from its indices to
 // indices of the result's array output, as OperandMaps counts it.
-func UserMaps(r *index.Ring, in *hlo.Instr, output int) [][]index.Map {
-	maps, w := make([][]index.Map, len(in.Operands)), newWalker(r)
+func UserMaps(
+	r *index.Ring, in *hlo.Instr, output int,
+) [][]index.Map {
+	maps, w := make([][]index.Map, len(in.Operands)),
+		newWalker(r)
 	for k, o := range in.Operands {
 		for e := range arraysOf(o.Shape) {
-			maps[k] = append(maps[k], w.userEdges(in, k, e, output)...)
+			maps[k] = append(
+				maps[k],
+				w.userEdges(in, k, e, output)...,
+			)
 		}
 	}
 	return maps
@@ -71,17 +81,30 @@ type indexer struct {
 }
 
 func newIndexer(r *index.Ring, in *hlo.Instr, output int) *indexer {
-	x := &indexer{r: r, in: in, op: in.Op, output: output, shape: arrayOf(in.Shape, output)}
-	if whole, ok := startOf[in.Op]; ok {
-		x.op, x.output = whole, output-len(in.Operands) // the operands come first
+	x := &indexer{
+		r:      r,
+		in:     in,
+		op:     in.Op,
+		output: output,
+		shape:  arrayOf(in.Shape, output),
 	}
-	x.dims = x.variables("d", index.RoleDim, x.shape.Dims)
+	if whole, ok := startOf[in.Op]; ok {
+		// the operands come first
+		x.op = whole
+		x.output = output - len(in.Operands)
+	}
+	x.dims = x.variables(
+		"d", index.RoleDim, x.shape.Dims,
+	)
 	return x
 }
 
 // startOf are the collectives of which an operation is the first half, with a
 // tuple of operands and results.
-var startOf = map[hlo.Opcode]hlo.Opcode{hlo.OpAllGatherStart: hlo.OpAllGather, hlo.OpCollectivePermuteStart: hlo.OpCollectivePermute}
+var startOf = map[hlo.Opcode]hlo.Opcode{
+	hlo.OpAllGatherStart:         hlo.OpAllGather,
+	hlo.OpCollectivePermuteStart: hlo.OpCollectivePermute,
+}
 
 // operandMaps are the maps of every operand, of operations that have arrays
 // for operands.
@@ -104,12 +127,16 @@ func (x *indexer) operandMaps() []index.Map {
 	return maps
 }
 
-func operandsOfNothing(x *indexer) []index.Map { return make([]index.Map, len(x.in.Operands)) }
+func operandsOfNothing(x *indexer) []index.Map {
+	return make([]index.Map, len(x.in.Operands))
+}
 
 // userMap is the map from the operand's indices to the output's.
 func (x *indexer) userMap(operand int) index.Map {
 	x.operand = operand
-	x.dims = x.variables("d", index.RoleDim, x.operandDims(operand))
+	x.dims = x.variables(
+		"d", index.RoleDim, x.operandDims(operand),
+	)
 	row, ok := userMaps[x.op]
 	switch {
 	case ok:
@@ -118,7 +145,8 @@ func (x *indexer) userMap(operand int) index.Map {
 	default:
 		return x.unknown("%s", unknownReason(x.in.Op))
 	}
-	if slices.Contains(x.shape.Dims, 0) || slices.Contains(x.operandDims(operand), 0) {
+	if slices.Contains(x.shape.Dims, 0) ||
+		slices.Contains(x.operandDims(operand), 0) {
 		return index.Map{State: index.StateEmpty, Dims: x.dims}
 	}
 	return x.complete(row(x))
@@ -151,16 +179,26 @@ func (x *indexer) undefined(format string, args ...any) []index.Map {
 }
 
 func (x *indexer) unknown(format string, args ...any) index.Map {
-	return index.Map{State: index.StateUndefined, Why: fmt.Sprintf("%s (%s): ", x.in.Name, x.in.Op) + fmt.Sprintf(format, args...)}
+	return index.Map{
+		State: index.StateUndefined,
+		Why: fmt.Sprintf("%s (%s): ", x.in.Name, x.in.Op) +
+			fmt.Sprintf(format, args...),
+	}
 }
 
 // variables are one for each extent; -1 stands for one without values.
-func (x *indexer) variables(name string, role index.Role, extents []int64) []index.Expr {
+func (x *indexer) variables(
+	name string, role index.Role, extents []int64,
+) []index.Expr {
 	vars := make([]index.Expr, len(extents))
 	for k, n := range extents {
 		vars[k] = x.r.Const(-1)
 		if n > 0 {
-			vars[k] = x.r.Var(index.Variable{Name: fmt.Sprintf("%s%d", name, k), Hi: n - 1, Role: role})
+			vars[k] = x.r.Var(index.Variable{
+				Name: fmt.Sprintf("%s%d", name, k),
+				Hi:   n - 1,
+				Role: role,
+			})
 		}
 	}
 	return vars
@@ -176,23 +214,41 @@ func (x *indexer) everywhere() index.Map {
 	return index.Map{Ranges: all, Results: all}
 }
 
-func (x *indexer) operandDims(k int) []int64 { return x.in.Operands[k].Shape.Dims }
+func (x *indexer) operandDims(k int) []int64 {
+	return x.in.Operands[k].Shape.Dims
+}
 
-func (x *indexer) singleMap(results []index.Expr) []index.Map { return []index.Map{{Results: results}} }
+func (x *indexer) singleMap(results []index.Expr) []index.Map {
+	return []index.Map{{Results: results}}
+}
 
 var operandMaps = map[hlo.Opcode]func(*indexer) []index.Map{
-	hlo.OpParameter:           func(*indexer) []index.Map { return nil },
-	hlo.OpConstant:            func(*indexer) []index.Map { return nil },
-	hlo.OpIota:                func(*indexer) []index.Map { return nil },
-	hlo.OpPartitionId:         func(*indexer) []index.Map { return nil },
-	hlo.OpReplicaId:           func(*indexer) []index.Map { return nil },
-	hlo.OpMap:                 operandsElementwise,
-	hlo.OpBitcastConvert:      operandsBitcastConvert,
-	hlo.OpBroadcast:           func(x *indexer) []index.Map { return x.singleMap(gatherDims(x.dims, x.in.Attrs.Dimensions)) },
-	hlo.OpTranspose:           func(x *indexer) []index.Map { return x.singleMap(scatterDims(x.dims, x.in.Attrs.Dimensions)) },
-	hlo.OpReshape:             func(x *indexer) []index.Map { return x.singleMap(x.reshaped(x.dims, x.shape.Dims, x.operandDims(0))) },
-	hlo.OpBitcast:             func(x *indexer) []index.Map { return []index.Map{x.bitcast(x.shape, x.in.Operands[0].Shape)} },
-	hlo.OpSlice:               func(x *indexer) []index.Map { return x.singleMap(sliced(x.dims, x.in.Attrs.Slice)) },
+	hlo.OpParameter:      func(*indexer) []index.Map { return nil },
+	hlo.OpConstant:       func(*indexer) []index.Map { return nil },
+	hlo.OpIota:           func(*indexer) []index.Map { return nil },
+	hlo.OpPartitionId:    func(*indexer) []index.Map { return nil },
+	hlo.OpReplicaId:      func(*indexer) []index.Map { return nil },
+	hlo.OpMap:            operandsElementwise,
+	hlo.OpBitcastConvert: operandsBitcastConvert,
+	hlo.OpBroadcast: func(x *indexer) []index.Map {
+		return x.singleMap(gatherDims(x.dims, x.in.Attrs.Dimensions))
+	},
+	hlo.OpTranspose: func(x *indexer) []index.Map {
+		return x.singleMap(scatterDims(x.dims, x.in.Attrs.Dimensions))
+	},
+	hlo.OpReshape: func(x *indexer) []index.Map {
+		return x.singleMap(x.reshaped(
+			x.dims, x.shape.Dims, x.operandDims(0),
+		))
+	},
+	hlo.OpBitcast: func(x *indexer) []index.Map {
+		return []index.Map{
+			x.bitcast(x.shape, x.in.Operands[0].Shape),
+		}
+	},
+	hlo.OpSlice: func(x *indexer) []index.Map {
+		return x.singleMap(sliced(x.dims, x.in.Attrs.Slice))
+	},
 	hlo.OpReverse:             func(x *indexer) []index.Map { return x.singleMap(x.mirrored()) },
 	hlo.OpConcatenate:         operandsConcatenate,
 	hlo.OpPad:                 operandsPad,
@@ -216,14 +272,24 @@ var operandMaps = map[hlo.Opcode]func(*indexer) []index.Map{
 }
 
 var userMaps = map[hlo.Opcode]func(*indexer) index.Map{
-	hlo.OpMap:            usersElementwise,
-	hlo.OpBitcastConvert: func(x *indexer) index.Map { return x.bitcastConvert(x.operandDims(0), x.shape.Dims) },
-	hlo.OpBroadcast:      usersBroadcast,
-	hlo.OpTranspose:      func(x *indexer) index.Map { return index.Map{Results: gatherDims(x.dims, x.in.Attrs.Dimensions)} },
-	hlo.OpReshape: func(x *indexer) index.Map {
-		return index.Map{Results: x.reshaped(x.dims, x.operandDims(0), x.shape.Dims)}
+	hlo.OpMap: usersElementwise,
+	hlo.OpBitcastConvert: func(x *indexer) index.Map {
+		return x.bitcastConvert(x.operandDims(0), x.shape.Dims)
 	},
-	hlo.OpBitcast:             func(x *indexer) index.Map { return x.bitcast(x.in.Operands[0].Shape, x.shape) },
+	hlo.OpBroadcast: usersBroadcast,
+	hlo.OpTranspose: func(x *indexer) index.Map {
+		return index.Map{
+			Results: gatherDims(x.dims, x.in.Attrs.Dimensions),
+		}
+	},
+	hlo.OpReshape: func(x *indexer) index.Map {
+		return index.Map{
+			Results: x.reshaped(x.dims, x.operandDims(0), x.shape.Dims),
+		}
+	},
+	hlo.OpBitcast: func(x *indexer) index.Map {
+		return x.bitcast(x.in.Operands[0].Shape, x.shape)
+	},
 	hlo.OpSlice:               usersSlice,
 	hlo.OpReverse:             func(x *indexer) index.Map { return index.Map{Results: x.mirrored()} },
 	hlo.OpConcatenate:         usersConcatenate,

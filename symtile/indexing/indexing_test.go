@@ -69,16 +69,28 @@ func (c *comparison) instruction(t *testing.T, s sampler, text string) {
 		if read.pairs[k] == nil {
 			continue
 		}
-		c.relation(t, text, "OperandMaps", k, read.pairs[k], backward[k], e.backward(backward[k]))
-		c.relation(t, text, "UserMaps", k, read.pairs[k], forward[k], e.forward(forward[k], o.Shape.Dims))
+		c.relation(
+			t, text, "OperandMaps", k, read.pairs[k],
+			backward[k], e.backward(backward[k]),
+		)
+		c.relation(
+			t, text, "UserMaps", k, read.pairs[k], forward[k],
+			e.forward(forward[k], o.Shape.Dims),
+		)
 		if usedOnce(root, o) {
 			at := slices.Index(m.Entry.Params, o)
-			c.relation(t, text, "ParamMaps", k, read.pairs[k], params[at], e.backward(params[at]))
+			c.relation(
+				t, text, "ParamMaps", k, read.pairs[k],
+				params[at], e.backward(params[at]),
+			)
 			out, err := OutputMaps(r, m.Entry, at)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
-			c.relation(t, text, "OutputMaps", k, read.pairs[k], out[0], e.forward(out[0], o.Shape.Dims))
+			c.relation(
+				t, text, "OutputMaps", k, read.pairs[k], out[0],
+				e.forward(out[0], o.Shape.Dims),
+			)
 		}
 	}
 }
@@ -94,7 +106,11 @@ func usedOnce(in, o *hlo.Instr) bool {
 	return n == 1
 }
 
-func (c *comparison) relation(t *testing.T, text, what string, operand int, want map[[2]string]bool, ms []index.Map, got map[[2]string]bool) {
+func (c *comparison) relation(
+	t *testing.T, text, what string, operand int,
+	want map[[2]string]bool, ms []index.Map,
+	got map[[2]string]bool,
+) {
 	t.Helper()
 	over := false
 	for _, m := range ms {
@@ -231,7 +247,8 @@ func (e evaluator) runtime(m index.Map, asking int64, env map[index.Expr]int64) 
 		if !ok {
 			continue
 		}
-		if value, ok := e.value(x, asking, env); !ok || value < v.Lo || value > v.Hi {
+		if value, ok := e.value(x, asking, env); !ok ||
+			value < v.Lo || value > v.Hi {
 			return false
 		}
 	}
@@ -239,7 +256,9 @@ func (e evaluator) runtime(m index.Map, asking int64, env map[index.Expr]int64) 
 }
 
 // value enters the value of run-time variable x, after those its place needs.
-func (e evaluator) value(x index.Expr, asking int64, env map[index.Expr]int64) (n int64, ok bool) {
+func (e evaluator) value(
+	x index.Expr, asking int64, env map[index.Expr]int64,
+) (n int64, ok bool) {
 	if n, ok := env[x]; ok {
 		return n, true
 	}

@@ -20,14 +20,19 @@ type TooLarge struct {
 }
 
 func (e *TooLarge) Error() string {
-	return fmt.Sprintf("%s (%s): %s [too-large]", e.Instr.Name, e.Instr.Op, e.Reason)
+	return fmt.Sprintf(
+		"%s (%s): %s [too-large]", e.Instr.Name, e.Instr.Op, e.Reason,
+	)
 }
 
 // CheckSize returns a *TooLarge for a computation of too many instructions or
 // too long paths, otherwise nil.
 func CheckSize(c *hlo.Computation) error {
 	if n := len(c.Instrs); n > maxInstrs {
-		return &TooLarge{Instr: c.Root, Reason: fmt.Sprintf("the computation has %d instructions; at most %d are one fusion", n, maxInstrs)}
+		return &TooLarge{
+			Instr:  c.Root,
+			Reason: fmt.Sprintf("the computation has %d instructions; at most %d are one fusion", n, maxInstrs),
+		}
 	}
 	depth := make(map[*hlo.Instr]int, len(c.Instrs))
 	for _, i := range c.Instrs {
@@ -35,7 +40,10 @@ func CheckSize(c *hlo.Computation) error {
 			depth[i] = max(depth[i], depth[o]+1)
 		}
 		if depth[i] > maxDepth {
-			return &TooLarge{Instr: i, Reason: fmt.Sprintf("it is more than %d instructions away from the parameters", maxDepth)}
+			return &TooLarge{
+				Instr:  i,
+				Reason: fmt.Sprintf("it is more than %d instructions away from the parameters", maxDepth),
+			}
 		}
 	}
 	return nil

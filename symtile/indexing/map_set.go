@@ -18,7 +18,9 @@ type mapSet struct {
 // maxMaps bounds a set; what is reached in more ways is not known.
 const maxMaps = 2048
 
-func setOf(m index.Map) *mapSet { return (*mapSet)(nil).add(m) }
+func setOf(m index.Map) *mapSet {
+	return (*mapSet)(nil).add(m)
+}
 
 func (s *mapSet) maps() []index.Map {
 	if s == nil {
@@ -40,18 +42,24 @@ func (s *mapSet) add(m index.Map) *mapSet {
 	if m.State == index.StateEmpty && len(s.all) > 0 {
 		return s
 	}
-	if len(s.all) == 1 && s.all[0].State == index.StateEmpty {
-		s.all, s.at = nil, map[string]int{}
+	if len(s.all) == 1 &&
+		s.all[0].State == index.StateEmpty {
+		s.all = nil
+		s.at = map[string]int{}
 	}
 	key := mapKey(m)
 	if k, ok := s.at[key]; ok {
-		s.all[k].Approximate = s.all[k].Approximate && m.Approximate // each says where the elements are at most
+		// each says where the elements are at most
+		s.all[k].Approximate = s.all[k].Approximate &&
+			m.Approximate
 		return s
 	}
 	s.at[key] = len(s.all)
 	if s.all = append(s.all, m); len(s.all) > maxMaps {
 		s.overflowed = true
-		s.all = []index.Map{{State: index.StateUndefined, Why: fmt.Sprintf("it is reached in more than %d ways", maxMaps)}}
+		s.all = []index.Map{
+			{State: index.StateUndefined, Why: fmt.Sprintf("it is reached in more than %d ways", maxMaps)},
+		}
 	}
 	return s
 }

@@ -45,11 +45,15 @@ func usersElementwise(x *indexer) index.Map {
 
 // reshaped rewrites an index of extents from as one of extents to, window by
 // window: linearise, then take digits.
-func (x *indexer) reshaped(indices []index.Expr, from, to []int64) []index.Expr {
+func (x *indexer) reshaped(
+	indices []index.Expr, from, to []int64,
+) []index.Expr {
 	return reshapedIndex(x.r, indices, from, to)
 }
 
-func reshapedIndex(r *index.Ring, indices []index.Expr, from, to []int64) []index.Expr {
+func reshapedIndex(
+	r *index.Ring, indices []index.Expr, from, to []int64,
+) []index.Expr {
 	out := make([]index.Expr, len(to))
 	for k := range out {
 		out[k] = r.Const(0)
@@ -79,20 +83,27 @@ func reshapedIndex(r *index.Ring, indices []index.Expr, from, to []int64) []inde
 // Elements of different widths share a place as bitcast-convert has it, the
 // narrow ones of a wide one being the minor-most dimension.
 func (x *indexer) bitcast(at, to hlo.Shape) index.Map {
-	if at.SameDims(to) && at.DType.Bits() == to.DType.Bits() && sameLayout(at, to) {
+	if at.SameDims(to) &&
+		at.DType.Bits() == to.DType.Bits() &&
+		sameLayout(at, to) {
 		return index.Map{Results: x.dims}
 	}
 	if len(at.Layout.Tiles)+len(to.Layout.Tiles) > 0 {
 		return x.unknown("the layouts are tiled; their places have no index in common")
 	}
-	atOrder, toOrder := at.MajorToMinor(), to.MajorToMinor()
-	indices, atDims, toDims := Permute(x.dims, atOrder), Permute(at.Dims, atOrder), Permute(to.Dims, toOrder)
-	wide, narrow := int64(at.DType.Bits()), int64(to.DType.Bits())
+	atOrder := at.MajorToMinor()
+	toOrder := to.MajorToMinor()
+	indices := Permute(x.dims, atOrder)
+	atDims := Permute(at.Dims, atOrder)
+	toDims := Permute(to.Dims, toOrder)
+	wide := int64(at.DType.Bits())
+	narrow := int64(to.DType.Bits())
 	var m index.Map
 	switch {
 	case wide > narrow && wide%narrow == 0:
 		m.Ranges = x.ranges([]int64{wide / narrow})
-		indices, atDims = append(indices, m.Ranges...), append(atDims, wide/narrow)
+		indices = append(indices, m.Ranges...)
+		atDims = append(atDims, wide/narrow)
 	case narrow > wide && narrow%wide == 0:
 		toDims = append(toDims, narrow/wide)
 	case narrow != wide:
@@ -101,13 +112,16 @@ func (x *indexer) bitcast(at, to hlo.Shape) index.Map {
 	if (hlo.Shape{Dims: atDims}).Elements() != (hlo.Shape{Dims: toDims}).Elements() {
 		return x.unknown("the arrays have different sizes")
 	}
-	m.Results = unpermuted(x.reshaped(indices, atDims, toDims), toOrder)
+	m.Results = unpermuted(
+		x.reshaped(indices, atDims, toDims), toOrder,
+	)
 	return m
 }
 
 // sameLayout reports whether the layouts of equal extents are the same.
 func sameLayout(a, b hlo.Shape) bool {
-	return slices.Equal(a.MinorToMajor(), b.MinorToMajor()) && slices.EqualFunc(a.Layout.Tiles, b.Layout.Tiles, slices.Equal[[]int64])
+	return slices.Equal(a.MinorToMajor(), b.MinorToMajor()) &&
+		slices.EqualFunc(a.Layout.Tiles, b.Layout.Tiles, slices.Equal[[]int64])
 }
 
 // unpermuted returns out with out[order[k]] = v[k]; v may be longer.
@@ -125,17 +139,24 @@ func (x *indexer) bitcastConvert(at, to []int64) index.Map {
 	switch {
 	case slices.Equal(at, to):
 		return index.Map{Results: x.dims}
-	case len(at) == len(to)+1 && slices.Equal(at[:len(to)], to):
+	case len(at) == len(to)+1 &&
+		slices.Equal(at[:len(to)], to):
 		return index.Map{Results: x.dims[:len(to)]}
-	case len(to) == len(at)+1 && slices.Equal(to[:len(at)], at):
+	case len(to) == len(at)+1 &&
+		slices.Equal(to[:len(at)], at):
 		part := x.ranges(to[len(at):])
-		return index.Map{Ranges: part, Results: slices.Concat(x.dims, part)}
+		return index.Map{
+			Ranges:  part,
+			Results: slices.Concat(x.dims, part),
+		}
 	}
 	return x.unknown("extents %v and %v differ in more than a last dimension", at, to)
 }
 
 func operandsBitcastConvert(x *indexer) []index.Map {
-	return []index.Map{x.bitcastConvert(x.shape.Dims, x.operandDims(0))}
+	return []index.Map{
+		x.bitcastConvert(x.shape.Dims, x.operandDims(0)),
+	}
 }
 
 // sliced is the index of the operand of a slice.
@@ -153,7 +174,11 @@ func usersSlice(x *indexer) index.Map {
 	for k, s := range x.in.Attrs.Slice {
 		off := x.dims[k].AddConst(-s.Start)
 		m.Results = append(m.Results, off.Div(s.Stride))
-		m.Where = index.And(m.Where, index.Require(x.dims[k], s.Start, s.Limit-1), index.Require(off.Mod(s.Stride), 0, 0))
+		m.Where = index.And(
+			m.Where,
+			index.Require(x.dims[k], s.Start, s.Limit-1),
+			index.Require(off.Mod(s.Stride), 0, 0),
+		)
 	}
 	return m
 }
@@ -168,17 +193,23 @@ func mirrored(at []index.Expr, dims, extents []int64) []index.Expr {
 }
 
 func (x *indexer) mirrored() []index.Expr {
-	return mirrored(x.dims, x.in.Attrs.Dimensions, x.shape.Dims)
+	return mirrored(
+		x.dims, x.in.Attrs.Dimensions, x.shape.Dims,
+	)
 }
 
 func operandsConcatenate(x *indexer) []index.Map {
 	maps := make([]index.Map, len(x.in.Operands))
-	along, prefix := x.in.Attrs.Dimensions[0], int64(0)
+	along := x.in.Attrs.Dimensions[0]
+	prefix := int64(0)
 	for k := range maps {
 		n := x.operandDims(k)[along]
 		out := slices.Clone(x.dims)
 		out[along] = out[along].AddConst(-prefix)
-		maps[k] = index.Map{Results: out, Where: index.Require(x.dims[along], prefix, prefix+n-1)}
+		maps[k] = index.Map{
+			Results: out,
+			Where:   index.Require(x.dims[along], prefix, prefix+n-1),
+		}
 		if n == 0 {
 			maps[k].State = index.StateEmpty
 		}
@@ -199,9 +230,14 @@ func usersConcatenate(x *indexer) index.Map {
 // operandsPad: the operand is read where it is, the padding value elsewhere;
 // of that only the first is said, the value having no index.
 func operandsPad(x *indexer) []index.Map {
-	operand, value := index.Map{}, index.Map{}
+	operand := index.Map{}
+	value := index.Map{}
 	for k, p := range x.in.Attrs.Padding {
-		at, where := x.dilated(x.dims[k].AddConst(-p.Low), x.operandDims(0)[k], p.Interior+1)
+		at, where := x.dilated(
+			x.dims[k].AddConst(-p.Low),
+			x.operandDims(0)[k],
+			p.Interior+1,
+		)
 		operand.Results = append(operand.Results, at)
 		operand.Where = index.And(operand.Where, where)
 	}
@@ -211,11 +247,16 @@ func operandsPad(x *indexer) []index.Map {
 
 // dilated is the index, along an extent of n, that lies at place at when every
 // two elements have step−1 others put between, and where there is one.
-func (x *indexer) dilated(at index.Expr, n, step int64) (index.Expr, index.Constraint) {
+func (x *indexer) dilated(
+	at index.Expr, n, step int64,
+) (index.Expr, index.Constraint) {
 	if n == 0 {
 		return x.r.Const(0), index.Never()
 	}
-	return at.Div(step), index.And(index.Require(at, 0, (n-1)*step), index.Require(at.Mod(step), 0, 0))
+	return at.Div(step), index.And(
+		index.Require(at, 0, (n-1)*step),
+		index.Require(at.Mod(step), 0, 0),
+	)
 }
 
 func usersPad(x *indexer) index.Map {
@@ -228,7 +269,10 @@ func usersPad(x *indexer) index.Map {
 	for k, p := range x.in.Attrs.Padding {
 		at := x.dims[k].Scale(p.Interior + 1).AddConst(p.Low)
 		m.Results = append(m.Results, at)
-		m.Where = index.And(m.Where, index.Require(at, 0, x.shape.Dims[k]-1))
+		m.Where = index.And(
+			m.Where,
+			index.Require(at, 0, x.shape.Dims[k]-1),
+		)
 	}
 	return m
 }
@@ -244,7 +288,8 @@ func usersBroadcast(x *indexer) index.Map {
 	m := index.Map{Ranges: x.ranges(extents)}
 	next := 0
 	for d := range x.shape.Dims {
-		if k := slices.Index(x.in.Attrs.Dimensions, int64(d)); k >= 0 {
+		k := slices.Index(x.in.Attrs.Dimensions, int64(d))
+		if k >= 0 {
 			m.Results = append(m.Results, x.dims[k])
 			continue
 		}

@@ -13,16 +13,23 @@ import (
 // clamp stays, as min and max.
 func foldRuntime(m index.Map) index.Map {
 	for m.State == index.StateKnown {
-		k := slices.IndexFunc(m.Runtime, func(e index.Expr) bool { return folded(e) != index.Expr{} })
+		k := slices.IndexFunc(m.Runtime, func(e index.Expr) bool {
+			return folded(e) != index.Expr{}
+		})
 		if k < 0 {
 			break
 		}
 		e := m.Runtime[k]
 		value := folded(e)
-		m.Runtime = slices.Delete(slices.Clone(m.Runtime), k, k+1)
+		m.Runtime = slices.Delete(
+			slices.Clone(m.Runtime), k, k+1,
+		)
 		m = m.Subst(map[index.Expr]index.Expr{e: value})
 		in := e.Range()
-		m.Where = index.And(m.Where, index.Require(value, in.Lo, in.Hi))
+		m.Where = index.And(
+			m.Where,
+			index.Require(value, in.Lo, in.Hi),
+		)
 	}
 	return m
 }
@@ -30,17 +37,21 @@ func foldRuntime(m index.Map) index.Map {
 // folded is the value of run-time variable e, no expression when it is not known.
 func folded(e index.Expr) index.Expr {
 	v, ok := e.Variable()
-	if !ok || v.Origin == nil || sourceOf(v.Origin).Replica != NoReplica {
+	if !ok || v.Origin == nil ||
+		sourceOf(v.Origin).Replica != NoReplica {
 		return index.Expr{}
 	}
-	r, from := e.Ring(), sourceOf(v.Origin)
+	r := e.Ring()
+	from := sourceOf(v.Origin)
 	f := newFolder(r, from.Within)
 	value, ok := f.value(from.Instr, v.Origin.At)
 	if !ok {
 		return index.Expr{}
 	}
 	if c := v.Origin.Clamp; c != (index.Interval{}) {
-		value = value.Max(r.Const(c.Lo)).Min(r.Const(c.Hi))
+		value = value.Max(r.Const(c.Lo)).Min(
+			r.Const(c.Hi),
+		)
 	}
 	return value
 }
@@ -62,8 +73,11 @@ func newFolder(r *index.Ring, within []*hlo.Instr) *folder {
 
 // value is element at of in's output, ok when it is known and no integer
 // arithmetic on the way can wrap.
-func (f *folder) value(in *hlo.Instr, at []index.Expr) (index.Expr, bool) {
-	if *f.budget--; *f.budget < 0 || !in.Shape.DType.IsInteger() && in.Shape.DType != hlo.Pred {
+func (f *folder) value(
+	in *hlo.Instr, at []index.Expr,
+) (index.Expr, bool) {
+	if *f.budget--; *f.budget < 0 ||
+		!in.Shape.DType.IsInteger() && in.Shape.DType != hlo.Pred {
 		return index.Expr{}, false
 	}
 	e, ok := f.dataMovement(in, at)
@@ -77,38 +91,63 @@ func (f *folder) value(in *hlo.Instr, at []index.Expr) (index.Expr, bool) {
 // are what saturates, and do not fit.
 func (f *folder) fits(v index.Interval, d hlo.DType) bool {
 	lo, hi := d.IntRange()
-	return v.Bounded() && index.Interval{Lo: lo, Hi: hi}.Covers(v)
+	return v.Bounded() &&
+		index.Interval{Lo: lo, Hi: hi}.Covers(v)
 }
 
 // dataMovement is the value of an operation that makes numbers or hands them on.
-func (f *folder) dataMovement(in *hlo.Instr, at []index.Expr) (index.Expr, bool) {
+func (f *folder) dataMovement(
+	in *hlo.Instr, at []index.Expr,
+) (index.Expr, bool) {
 	switch in.Op {
 	case hlo.OpConstant:
 		return f.literal(in.Literal, at)
 	case hlo.OpIota:
 		return at[in.Attrs.IotaDim], true
 	case hlo.OpBroadcast:
-		return f.value(in.Operands[0], gatherDims(at, in.Attrs.Dimensions))
+		return f.value(
+			in.Operands[0], gatherDims(at, in.Attrs.Dimensions),
+		)
 	case hlo.OpTranspose:
-		return f.value(in.Operands[0], scatterDims(at, in.Attrs.Dimensions))
+		return f.value(
+			in.Operands[0], scatterDims(at, in.Attrs.Dimensions),
+		)
 	case hlo.OpReshape:
-		return f.value(in.Operands[0], reshapedIndex(f.r, at, in.Shape.Dims, in.Operands[0].Shape.Dims))
+		return f.value(
+			in.Operands[0],
+			reshapedIndex(
+				f.r, at, in.Shape.Dims,
+				in.Operands[0].Shape.Dims,
+			),
+		)
 	case hlo.OpSlice:
-		return f.value(in.Operands[0], sliced(at, in.Attrs.Slice))
+		return f.value(
+			in.Operands[0], sliced(at, in.Attrs.Slice),
+		)
 	case hlo.OpReverse:
-		return f.value(in.Operands[0], mirrored(at, in.Attrs.Dimensions, in.Shape.Dims))
+		return f.value(
+			in.Operands[0],
+			mirrored(at, in.Attrs.Dimensions, in.Shape.Dims),
+		)
 	case hlo.OpConcatenate:
 		return f.concatenated(in, at)
-	case hlo.OpCopy, hlo.OpConvert, hlo.OpOptimizationBarrier, hlo.OpBitcastConvert, hlo.OpBitcast:
-		if from := in.Operands[0].Shape; from.SameDims(in.Shape) && sameLayout(from, in.Shape) || in.Op == hlo.OpConvert {
+	case hlo.OpCopy, hlo.OpConvert, hlo.OpOptimizationBarrier,
+		hlo.OpBitcastConvert, hlo.OpBitcast:
+		from := in.Operands[0].Shape
+		if from.SameDims(in.Shape) && sameLayout(from, in.Shape) ||
+			in.Op == hlo.OpConvert {
 			return f.value(in.Operands[0], at)
 		}
 	case hlo.OpGetTupleElement:
-		return f.element(in.Operands[0], in.Attrs.Index, at)
+		return f.element(
+			in.Operands[0], in.Attrs.Index, at,
+		)
 	case hlo.OpParameter:
 		if len(f.within) > 0 {
 			outer := folder{f.r, f.budget, f.within[1:]}
-			return outer.value(f.within[0].Operands[in.Attrs.Param], at)
+			return outer.value(
+				f.within[0].Operands[in.Attrs.Param], at,
+			)
 		}
 	case hlo.OpFusion, hlo.OpCall:
 		return f.inside(in).value(in.Attrs.Calls.Root, at)
@@ -118,28 +157,41 @@ func (f *folder) dataMovement(in *hlo.Instr, at []index.Expr) (index.Expr, bool)
 
 // inside is a folder for what in calls.
 func (f *folder) inside(in *hlo.Instr) *folder {
-	return &folder{f.r, f.budget, slices.Insert(slices.Clone(f.within), 0, in)}
+	return &folder{
+		f.r,
+		f.budget,
+		slices.Insert(slices.Clone(f.within), 0, in),
+	}
 }
 
 // element is a value of one array of a tuple.
-func (f *folder) element(in *hlo.Instr, output int, at []index.Expr) (index.Expr, bool) {
+func (f *folder) element(
+	in *hlo.Instr, output int, at []index.Expr,
+) (index.Expr, bool) {
 	switch in.Op {
 	case hlo.OpTuple:
 		return f.value(in.Operands[output], at)
 	case hlo.OpFusion, hlo.OpCall:
-		return f.inside(in).element(in.Attrs.Calls.Root, output, at)
+		return f.inside(in).element(
+			in.Attrs.Calls.Root, output, at,
+		)
 	case hlo.OpOptimizationBarrier:
 		return f.element(in.Operands[0], output, at)
 	}
 	return index.Expr{}, false
 }
 
-func (f *folder) concatenated(in *hlo.Instr, at []index.Expr) (index.Expr, bool) {
+func (f *folder) concatenated(
+	in *hlo.Instr, at []index.Expr,
+) (index.Expr, bool) {
 	along := in.Attrs.Dimensions[0]
 	prefix := int64(0)
 	for _, o := range in.Operands {
 		n := o.Shape.Dims[along]
-		if n > 0 && (index.Interval{Lo: prefix, Hi: prefix + n - 1}).Covers(at[along].Range()) {
+		if n > 0 &&
+			(index.Interval{Lo: prefix, Hi: prefix + n - 1}).Covers(
+				at[along].Range(),
+			) {
 			inner := slices.Clone(at)
 			inner[along] = at[along].AddConst(-prefix)
 			return f.value(o, inner)
@@ -150,8 +202,11 @@ func (f *folder) concatenated(in *hlo.Instr, at []index.Expr) (index.Expr, bool)
 }
 
 // integerArithmetic is the value of integer arithmetic.
-func (f *folder) integerArithmetic(in *hlo.Instr, at []index.Expr) (index.Expr, bool) {
-	if !in.Op.Elementwise() || in.Op == hlo.OpSelect && len(in.Operands) == 3 {
+func (f *folder) integerArithmetic(
+	in *hlo.Instr, at []index.Expr,
+) (index.Expr, bool) {
+	if !in.Op.Elementwise() ||
+		in.Op == hlo.OpSelect && len(in.Operands) == 3 {
 		return f.selected(in, at)
 	}
 	args := make([]index.Expr, len(in.Operands))
@@ -169,7 +224,9 @@ func (f *folder) integerArithmetic(in *hlo.Instr, at []index.Expr) (index.Expr, 
 }
 
 // selected is the branch of a select whose condition is known.
-func (f *folder) selected(in *hlo.Instr, at []index.Expr) (index.Expr, bool) {
+func (f *folder) selected(
+	in *hlo.Instr, at []index.Expr,
+) (index.Expr, bool) {
 	if in.Op != hlo.OpSelect {
 		return index.Expr{}, false
 	}
@@ -190,17 +247,43 @@ func (f *folder) selected(in *hlo.Instr, at []index.Expr) (index.Expr, bool) {
 
 // arithmetic is in of args. What could leave the type is refused before it is
 // built: the ring has no wrapping, and neither may the program.
-func (f *folder) arithmetic(in *hlo.Instr, a []index.Expr) (index.Expr, bool) {
+func (f *folder) arithmetic(
+	in *hlo.Instr, a []index.Expr,
+) (index.Expr, bool) {
 	d := in.Shape.DType
 	switch in.Op {
 	case hlo.OpAdd:
-		return guarded(f.fits(a[0].Range().Add(a[1].Range()), d), func() index.Expr { return a[0].Add(a[1]) })
+		return guarded(
+			f.fits(a[0].Range().Add(
+				a[1].Range(),
+			), d),
+			func() index.Expr {
+				return a[0].Add(a[1])
+			},
+		)
 	case hlo.OpSubtract:
-		return guarded(f.fits(a[0].Range().Add(a[1].Range().Neg()), d), func() index.Expr { return a[0].Sub(a[1]) })
+		return guarded(
+			f.fits(a[0].Range().Add(
+				a[1].Range().Neg(),
+			), d),
+			func() index.Expr {
+				return a[0].Sub(a[1])
+			},
+		)
 	case hlo.OpMultiply:
-		return guarded(f.fits(a[0].Range().Mul(a[1].Range()), d), func() index.Expr { return a[0].Mul(a[1]) })
+		return guarded(
+			f.fits(a[0].Range().Mul(
+				a[1].Range(),
+			), d),
+			func() index.Expr {
+				return a[0].Mul(a[1])
+			},
+		)
 	case hlo.OpNegate:
-		return guarded(f.fits(a[0].Range().Neg(), d), a[0].Neg)
+		return guarded(
+			f.fits(a[0].Range().Neg(), d),
+			a[0].Neg,
+		)
 	case hlo.OpMinimum:
 		return a[0].Min(a[1]), true
 	case hlo.OpMaximum:
@@ -212,7 +295,10 @@ func (f *folder) arithmetic(in *hlo.Instr, a []index.Expr) (index.Expr, bool) {
 	case hlo.OpDivide, hlo.OpRemainder:
 		return f.divided(in.Op, a)
 	case hlo.OpCompare:
-		return f.compared(in.Attrs.Direction, a[0].Sub(a[1]).Range())
+		return f.compared(
+			in.Attrs.Direction,
+			a[0].Sub(a[1]).Range(),
+		)
 	}
 	return index.Expr{}, false
 }
@@ -225,7 +311,9 @@ func guarded(ok bool, build func() index.Expr) (index.Expr, bool) {
 }
 
 // divided: HLO rounds towards zero, so that the dividend must not be negative.
-func (f *folder) divided(op hlo.Opcode, a []index.Expr) (index.Expr, bool) {
+func (f *folder) divided(
+	op hlo.Opcode, a []index.Expr,
+) (index.Expr, bool) {
 	by, constant := a[1].Value()
 	if !constant || by <= 0 || a[0].Range().Lo < 0 {
 		return index.Expr{}, false
@@ -238,7 +326,13 @@ func (f *folder) divided(op hlo.Opcode, a []index.Expr) (index.Expr, bool) {
 
 // compared is 0 or 1 when a difference in d decides the comparison with 0.
 func (f *folder) compared(direction string, d index.Interval) (index.Expr, bool) {
-	holds := map[string]index.Interval{"EQ": {}, "LT": {Lo: math.MinInt64, Hi: -1}, "LE": {Lo: math.MinInt64, Hi: 0}, "GT": {Lo: 1, Hi: math.MaxInt64}, "GE": {Lo: 0, Hi: math.MaxInt64}}
+	holds := map[string]index.Interval{
+		"EQ": {},
+		"LT": {Lo: math.MinInt64, Hi: -1},
+		"LE": {Lo: math.MinInt64, Hi: 0},
+		"GT": {Lo: 1, Hi: math.MaxInt64},
+		"GE": {Lo: 0, Hi: math.MaxInt64},
+	}
 	in, ok := holds[direction]
 	if direction == "NE" {
 		switch {
@@ -265,14 +359,20 @@ const maxLiteral = 1 << 16
 
 // literal is an element of a constant: of one whose elements are all equal, or
 // are an affine function of the index, or at a known index.
-func (f *folder) literal(l *hlo.Literal, at []index.Expr) (index.Expr, bool) {
-	if l == nil || len(l.Ints) == 0 || len(at) != l.Shape.Rank() {
+func (f *folder) literal(
+	l *hlo.Literal, at []index.Expr,
+) (index.Expr, bool) {
+	if l == nil || len(l.Ints) == 0 ||
+		len(at) != l.Shape.Rank() {
 		return index.Expr{}, false
 	}
-	strides, linear, known := rowMajor(l.Shape.Dims), int64(0), true
+	strides := rowMajor(l.Shape.Dims)
+	linear := int64(0)
+	known := true
 	for k, e := range at {
 		v, constant := e.Value()
-		if known = known && constant && 0 <= v && v < l.Shape.Dims[k]; known {
+		if known = known && constant && 0 <= v &&
+			v < l.Shape.Dims[k]; known {
 			linear += v * strides[k]
 		}
 	}
@@ -283,11 +383,14 @@ func (f *folder) literal(l *hlo.Literal, at []index.Expr) (index.Expr, bool) {
 }
 
 // affine is first + Σ step·at when that holds for every element of l.
-func (f *folder) affine(l *hlo.Literal, strides []int64, at []index.Expr) (index.Expr, bool) {
+func (f *folder) affine(
+	l *hlo.Literal, strides []int64, at []index.Expr,
+) (index.Expr, bool) {
 	if len(l.Ints) > maxLiteral {
 		return index.Expr{}, false
 	}
-	steps, in := make([]int64, len(strides)), index.Interval{Lo: l.Ints[0], Hi: l.Ints[0]}
+	steps := make([]int64, len(strides))
+	in := index.Interval{Lo: l.Ints[0], Hi: l.Ints[0]}
 	for k, s := range strides {
 		if l.Shape.Dims[k] > 1 {
 			steps[k] = l.Ints[s] - l.Ints[0]
@@ -312,4 +415,6 @@ func (f *folder) affine(l *hlo.Literal, strides []int64, at []index.Expr) (index
 	return e, true
 }
 
-func rowMajor(dims []int64) []int64 { return hlo.Shape{Dims: dims}.Strides() }
+func rowMajor(dims []int64) []int64 {
+	return hlo.Shape{Dims: dims}.Strides()
+}

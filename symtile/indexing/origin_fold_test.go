@@ -45,7 +45,8 @@ func TestFoldedValues(t *testing.T) {
 			for k, d := range at {
 				env[d] = indices[k]
 			}
-			if got, want := e.Eval(env), values[root][rowMajorOf(indices, root.Shape.Dims)]; got != want {
+			if got, want := e.Eval(env),
+				values[root][rowMajorOf(indices, root.Shape.Dims)]; got != want {
 				t.Fatalf("element %v is %d, not %d as %s says\n%s", indices, want, got, e, text)
 			}
 		})
@@ -68,7 +69,10 @@ func (s sampler) indices() string {
 	names, of := []string{}, []string{}
 	add := func(dtype, text string, args ...any) {
 		names, of = append(names, fmt.Sprintf("v%d", len(lines))), append(of, dtype)
-		lines = append(lines, fmt.Sprintf("v%d = %s[%s] %s", len(lines), dtype, d, fmt.Sprintf(text, args...)))
+		lines = append(
+			lines,
+			fmt.Sprintf("v%d = %s[%s] %s", len(lines), dtype, d, fmt.Sprintf(text, args...)),
+		)
 	}
 	dtype := types[s.IntN(len(types))]
 	add(dtype, "iota(), iota_dimension=%d", s.IntN(len(dims)))
@@ -98,7 +102,14 @@ func (s sampler) indices() string {
 		case 2:
 			add(of[k], "clamp(%s, %s, %s)", y, x, z)
 		case 3:
-			lines = append(lines, fmt.Sprintf("p%d = pred[%s] compare(%s, %s), direction=%s", len(lines), d, x, y, []string{"EQ", "NE", "LT", "LE", "GT", "GE"}[s.IntN(6)]))
+			lines = append(
+				lines,
+				fmt.Sprintf(
+					"p%d = pred[%s] compare(%s, %s), direction=%s",
+					len(lines), d, x, y,
+					[]string{"EQ", "NE", "LT", "LE", "GT", "GE"}[s.IntN(6)],
+				),
+			)
 			add(of[k], "select(p%d, %s, %s)", len(lines)-1, y, z)
 		case 4:
 			add(of[k], "reverse(%s), dimensions={0}", x)
@@ -126,7 +137,10 @@ func integers(c *hlo.Computation) map[*hlo.Instr][]int64 {
 					from = slices.Clone(at)
 					from[0] = in.Shape.Dims[0] - 1 - from[0]
 				}
-				a = append(a, all[o][rowMajorOf(from[:o.Shape.Rank()], o.Shape.Dims)])
+				a = append(
+					a,
+					all[o][rowMajorOf(from[:o.Shape.Rank()], o.Shape.Dims)],
+				)
 			}
 			all[in] = append(all[in], wrapTo(integer(in, at, a), in.Shape.DType))
 		})
@@ -167,7 +181,14 @@ func integer(in *hlo.Instr, at, a []int64) int64 {
 		}
 		return a[0] % a[1]
 	case hlo.OpCompare:
-		holds := map[string]bool{"EQ": a[0] == a[1], "NE": a[0] != a[1], "LT": a[0] < a[1], "LE": a[0] <= a[1], "GT": a[0] > a[1], "GE": a[0] >= a[1]}
+		holds := map[string]bool{
+			"EQ": a[0] == a[1],
+			"NE": a[0] != a[1],
+			"LT": a[0] < a[1],
+			"LE": a[0] <= a[1],
+			"GT": a[0] > a[1],
+			"GE": a[0] >= a[1],
+		}
 		if holds[in.Attrs.Direction] {
 			return 1
 		}

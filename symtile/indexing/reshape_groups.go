@@ -9,10 +9,12 @@ type DimGroup struct{ From, To []int }
 // groups that are reshaped independently of each other.
 func ReshapeGroups(from, to []int64) []DimGroup {
 	var all []DimGroup
-	a, c := nonUnit(from), nonUnit(to)
+	a := nonUnit(from)
+	c := nonUnit(to)
 	for i, j := 0, 0; i < len(a); {
 		w := DimGroup{From: a[i : i+1], To: c[j : j+1]}
-		x, y := from[a[i]], to[c[j]]
+		x := from[a[i]]
+		y := to[c[j]]
 		i0, j0 := i, j
 		i, j = i+1, j+1
 		for x != y {
@@ -24,7 +26,8 @@ func ReshapeGroups(from, to []int64) []DimGroup {
 				j++
 			}
 		}
-		w.From, w.To = a[i0:i], c[j0:j]
+		w.From = a[i0:i]
+		w.To = c[j0:j]
 		all = append(all, w)
 	}
 	return all

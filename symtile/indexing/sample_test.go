@@ -46,7 +46,9 @@ func (s sampler) perm(n int) []int64 {
 // some are k of 0 … n−1, in any order.
 func (s sampler) some(n, k int) []int64 { return s.perm(n)[:k] }
 
-func commas(v []int64) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]") }
+func commas(v []int64) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]")
+}
 
 func f32(dims []int64) string { return "f32[" + commas(dims) + "]" }
 
@@ -80,7 +82,8 @@ var sampled = map[string]func(s sampler) string{
 	},
 	"bitcast-convert": func(s sampler) string {
 		d := s.shape(s.IntN(3))
-		wide, narrow := "s32["+commas(d)+"]", "s8["+commas(append(slices.Clone(d), 4))+"]"
+		wide, narrow := "s32["+commas(d)+"]",
+			"s8["+commas(append(slices.Clone(d), 4))+"]"
 		if s.IntN(2) == 0 {
 			wide, narrow = narrow, wide
 		}
@@ -111,7 +114,10 @@ var sampled = map[string]func(s sampler) string{
 		} else if width[a] > width[b] {
 			to = append(to, ratio)
 		}
-		text := program(b+"["+commas(to)+"]{"+commas(s.perm(len(to)))+"} bitcast(p0)", a+"["+commas(from)+"]{"+commas(s.perm(len(from)))+"}")
+		text := program(
+			b+"["+commas(to)+"]{"+commas(s.perm(len(to)))+"} bitcast(p0)",
+			a+"["+commas(from)+"]{"+commas(s.perm(len(from)))+"}",
+		)
 		return strings.ReplaceAll(text, "[]{}", "[]")
 	},
 	"slice": func(s sampler) string {
@@ -121,7 +127,12 @@ var sampled = map[string]func(s sampler) string{
 	},
 	"reverse": func(s sampler) string {
 		d := s.shape(1 + s.IntN(3))
-		return program(f32(d)+" reverse(p0), dimensions={"+commas(s.some(len(d), s.IntN(len(d)+1)))+"}", f32(d))
+		return program(
+			f32(d)+" reverse(p0), dimensions={"+commas(s.some(
+				len(d), s.IntN(len(d)+1),
+			))+"}",
+			f32(d),
+		)
 	},
 	"pad": func(s sampler) string {
 		from := s.shape(1 + s.IntN(2))
@@ -155,7 +166,10 @@ var sampled = map[string]func(s sampler) string{
 		from := s.shape(1 + s.IntN(3))
 		dims := s.some(len(from), s.IntN(len(from)+1))
 		to := without(from, dims)
-		return argminText + program(fmt.Sprintf("(%s, %s) reduce(p0, p1, p2, p3), dimensions={%s}, to_apply=argmin", f32(to), s32(to), commas(dims)), f32(from), s32(from), "f32[]", "s32[]")
+		return argminText + program(fmt.Sprintf(
+			"(%s, %s) reduce(p0, p1, p2, p3), dimensions={%s}, to_apply=argmin",
+			f32(to), s32(to), commas(dims),
+		), f32(from), s32(from), "f32[]", "s32[]")
 	},
 	"reduce-window": func(s sampler) string {
 		from := s.shape(1 + s.IntN(2))
@@ -173,11 +187,14 @@ var sampled = map[string]func(s sampler) string{
 		dims := s.shape(1 + s.IntN(2))
 		d := s.some(len(dims), 1)
 		carry := without(dims, d)
-		return scanText + program(fmt.Sprintf("(%s, %s) scan(p0, p1), dimensions={%s}, is_reverse=%t, num_carries=1, to_apply=scan_add",
-			f32(dims), f32(carry), commas(d), s.IntN(2) == 0), f32(dims), f32(carry))
+		return scanText + program(fmt.Sprintf(
+			"(%s, %s) scan(p0, p1), dimensions={%s}, is_reverse=%t, num_carries=1, to_apply=scan_add",
+			f32(dims), f32(carry), commas(d), s.IntN(2) == 0,
+		), f32(dims), f32(carry))
 	},
 	"all-gather": func(s sampler) string {
-		from, groups, n := s.shape(1+s.IntN(2)), "", int64(1+s.IntN(3))
+		from, groups, n := s.shape(1+s.IntN(2)),
+			"", int64(1+s.IntN(3))
 		groups = replicas(n)
 		d := s.IntN(len(from))
 		to := slices.Clone(from)
@@ -251,7 +268,9 @@ func (s sampler) factored() (a, b []int64) {
 		return out
 	}
 	a = group()
-	s.Shuffle(len(factors), func(i, j int) { factors[i], factors[j] = factors[j], factors[i] })
+	s.Shuffle(len(factors), func(i, j int) {
+		factors[i], factors[j] = factors[j], factors[i]
+	})
 	return a, group()
 }
 
@@ -272,25 +291,41 @@ func (s sampler) cut(from []int64) (to []int64, text string) {
 func (s sampler) windowOver(from []int64) (to []int64, text string, sizes []int64) {
 	var size, stride, pad, base, dilate, reversed []string
 	for _, n := range from {
-		w, st, low, high, b, d := 1+s.upTo(2), 1+s.upTo(2), s.upTo(4)-1, s.upTo(4)-1, 1+s.upTo(2), 1+s.upTo(2)
+		w := 1 + s.upTo(2)
+		st := 1 + s.upTo(2)
+		low := s.upTo(4) - 1
+		high := s.upTo(4) - 1
+		b := 1 + s.upTo(2)
+		d := 1 + s.upTo(2)
 		if s.IntN(40) == 0 {
 			w = 0
 		}
-		room, span := low+high+n+max(0, n-1)*(b-1), (w-1)*d+1
+		room := low + high + n + max(0, n-1)*(b-1)
+		span := (w-1)*d + 1
 		m := int64(0)
 		if w > 0 && room >= span {
 			m = (room-span)/st + 1
 		}
 		to, sizes = append(to, m), append(sizes, w)
-		size, stride, pad = append(size, fmt.Sprint(w)), append(stride, fmt.Sprint(st)), append(pad, fmt.Sprintf("%d_%d", low, high))
-		base, dilate, reversed = append(base, fmt.Sprint(b)), append(dilate, fmt.Sprint(d)), append(reversed, fmt.Sprint(s.IntN(2)))
+		size = append(size, fmt.Sprint(w))
+		stride = append(stride, fmt.Sprint(st))
+		pad = append(pad, fmt.Sprintf("%d_%d", low, high))
+		base = append(base, fmt.Sprint(b))
+		dilate = append(dilate, fmt.Sprint(d))
+		reversed = append(reversed, fmt.Sprint(s.IntN(2)))
 	}
 	x := func(words []string) string { return strings.Join(words, "x") }
-	return to, fmt.Sprintf("size=%s stride=%s pad=%s lhs_dilate=%s rhs_dilate=%s rhs_reversal=%s", x(size), x(stride), x(pad), x(base), x(dilate), x(reversed)), sizes
+	return to, fmt.Sprintf(
+		"size=%s stride=%s pad=%s lhs_dilate=%s rhs_dilate=%s rhs_reversal=%s",
+		x(size), x(stride), x(pad),
+		x(base), x(dilate), x(reversed),
+	), sizes
 }
 
 // labelled places extents by label and writes the labels.
-func (s sampler) labelled(first, second string, a, b int64, spatial []int64) (dims []int64, labels string) {
+func (s sampler) labelled(
+	first, second string, a, b int64, spatial []int64,
+) (dims []int64, labels string) {
 	dims = make([]int64, len(spatial)+2)
 	text := make([]string, len(dims))
 	for k, d := range s.perm(len(dims)) {
@@ -316,7 +351,9 @@ func (s sampler) convolution() string {
 	case 1:
 		batch = 1 + s.upTo(2)
 	}
-	outBatch, in, out := 1+s.upTo(1), 1+s.upTo(1), (1+s.upTo(1))*feature*batch
+	outBatch := 1 + s.upTo(1)
+	in := 1 + s.upTo(1)
+	out := (1 + s.upTo(1)) * feature * batch
 	lhs, l := s.labelled("b", "f", outBatch*batch, in*feature, spatial)
 	rhs, r := s.labelled("i", "o", in, out, kernel)
 	res, o := s.labelled("b", "f", outBatch, out, to)
@@ -324,7 +361,11 @@ func (s sampler) convolution() string {
 	if len(spatial) > 0 {
 		text += ", window={" + window + "}"
 	}
-	return program(fmt.Sprintf("%s, dim_labels=%s_%s->%s, feature_group_count=%d, batch_group_count=%d", text, l, r, o, feature, batch), f32(lhs), f32(rhs))
+	return program(
+		fmt.Sprintf("%s, dim_labels=%s_%s->%s, feature_group_count=%d, batch_group_count=%d", text, l, r, o, feature, batch),
+		f32(lhs),
+		f32(rhs),
+	)
 }
 
 func (s sampler) dot(scaled bool) string {
@@ -353,7 +394,10 @@ func (s sampler) dot(scaled bool) string {
 	if !scaled {
 		return program(to+" dot(p0, p1), "+attrs, f32(l), f32(r))
 	}
-	return program(to+" scaled-dot(p0, p1, p2, p3), "+attrs, f32(l), f32(r), f32(s.blocks(l)), f32(s.blocks(r)))
+	return program(
+		to+" scaled-dot(p0, p1, p2, p3), "+attrs, f32(l), f32(r),
+		f32(s.blocks(l)), f32(s.blocks(r)),
+	)
 }
 
 // blocks are extents that divide dims, or those of a scalar.
@@ -433,10 +477,14 @@ func (s sampler) lookup() (l lookupSample) {
 			l.size[d] = 1
 		}
 	}
-	s.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	s.Shuffle(len(order), func(i, j int) {
+		order[i], order[j] = order[j], order[i]
+	})
 	l.started = slices.Clone(order[:s.IntN(len(order)+1)])
 	l.vector = s.upTo(len(batch))
-	l.indices = slices.Insert(slices.Clone(batch), int(l.vector), int64(len(l.started)))
+	l.indices = slices.Insert(
+		slices.Clone(batch), int(l.vector), int64(len(l.started)),
+	)
 	if len(l.started) == 1 && s.IntN(2) == 0 {
 		l.indices, l.vector = batch, int64(len(batch))
 	}
@@ -447,7 +495,8 @@ func (s sampler) lookup() (l lookupSample) {
 	}
 	var window []int64
 	for d, n := range l.size {
-		if !slices.Contains(l.missing, int64(d)) && !slices.Contains(l.batching, int64(d)) {
+		if !slices.Contains(l.missing, int64(d)) &&
+			!slices.Contains(l.batching, int64(d)) {
 			window = append(window, n)
 		}
 	}
@@ -466,8 +515,15 @@ func (s sampler) lookup() (l lookupSample) {
 
 func (s sampler) gather() string {
 	l := s.lookup()
-	return program(fmt.Sprintf("%s gather(p0, p1), offset_dims={%s}, collapsed_slice_dims={%s}, operand_batching_dims={%s}, start_indices_batching_dims={%s}, start_index_map={%s}, index_vector_dim=%d, slice_sizes={%s}",
-		f32(l.other), commas(l.window), commas(l.missing), commas(l.batching), commas(l.ofIndices), commas(l.started), l.vector, commas(l.size)), f32(l.array), s32(l.indices))
+	return program(
+		fmt.Sprintf(
+			"%s gather(p0, p1), offset_dims={%s}, collapsed_slice_dims={%s}, operand_batching_dims={%s}, start_indices_batching_dims={%s}, start_index_map={%s}, index_vector_dim=%d, slice_sizes={%s}",
+			f32(l.other), commas(l.window), commas(l.missing),
+			commas(l.batching), commas(l.ofIndices), commas(l.started),
+			l.vector, commas(l.size),
+		),
+		f32(l.array), s32(l.indices),
+	)
 }
 
 func (s sampler) scatter() string {
@@ -477,6 +533,10 @@ func (s sampler) scatter() string {
 	if s.IntN(2) == 0 {
 		text, combine = "last { a = f32[] parameter(0); ROOT b = f32[] parameter(1) }\n", "last"
 	}
-	return text + program(fmt.Sprintf("%s scatter(p0, p1, p2), update_window_dims={%s}, inserted_window_dims={%s}, input_batching_dims={%s}, scatter_indices_batching_dims={%s}, scatter_dims_to_operand_dims={%s}, index_vector_dim=%d, to_apply=%s",
-		f32(l.array), commas(l.window), commas(l.missing), commas(l.batching), commas(l.ofIndices), commas(l.started), l.vector, combine), f32(l.array), s32(l.indices), f32(l.other))
+	return text + program(fmt.Sprintf(
+		"%s scatter(p0, p1, p2), update_window_dims={%s}, inserted_window_dims={%s}, input_batching_dims={%s}, scatter_indices_batching_dims={%s}, scatter_dims_to_operand_dims={%s}, index_vector_dim=%d, to_apply=%s",
+		f32(l.array), commas(l.window), commas(l.missing),
+		commas(l.batching), commas(l.ofIndices), commas(l.started),
+		l.vector, combine,
+	), f32(l.array), s32(l.indices), f32(l.other))
 }

@@ -29,9 +29,15 @@ func (x *indexer) scanning() (s scan, ok bool) {
 			s.reverse = a.Value == "true"
 		}
 	}
-	s.inputs, s.outputs = len(x.in.Operands)-carries, len(arraysOf(x.in.Shape))-carries
-	dims, c := x.in.Attrs.Dimensions, x.in.Attrs.ToApply
-	if carries < 0 || s.inputs < 1 || s.outputs < 0 || len(dims) != 1 || dims[0] < 0 || dims[0] >= int64(len(x.operandDims(0))) || c == nil {
+	s.inputs, s.outputs = len(x.in.Operands)-carries,
+		len(arraysOf(x.in.Shape))-carries
+	dims := x.in.Attrs.Dimensions
+	c := x.in.Attrs.ToApply
+	if carries < 0 || s.inputs < 1 ||
+		s.outputs < 0 || len(dims) != 1 ||
+		dims[0] < 0 ||
+		dims[0] >= int64(len(x.operandDims(0))) ||
+		c == nil {
 		return s, false
 	}
 	for _, p := range c.Params {
@@ -47,7 +53,11 @@ func (x *indexer) scanning() (s scan, ok bool) {
 // and carries those without the dimension.
 func (x *indexer) fits(s scan) bool {
 	whole := x.operandDims(0)
-	slice := slices.Delete(slices.Clone(whole), int(s.dim), int(s.dim)+1)
+	slice := slices.Delete(
+		slices.Clone(whole),
+		int(s.dim),
+		int(s.dim)+1,
+	)
 	want := func(carry bool) []int64 {
 		if carry {
 			return slice
@@ -86,9 +96,17 @@ func operandsScan(x *indexer) []index.Map {
 	if x.output < s.outputs {
 		input.Results = replaced(x.dims, s.dim, at[0])
 		input.Where = s.before(at[0], x.dims[s.dim])
-		carry.Results = slices.Delete(slices.Clone(x.dims), int(s.dim), int(s.dim)+1)
+		carry.Results = slices.Delete(
+			slices.Clone(x.dims),
+			int(s.dim),
+			int(s.dim)+1,
+		)
 	} else {
-		input.Results = slices.Insert(slices.Clone(x.dims), int(s.dim), at[0])
+		input.Results = slices.Insert(
+			slices.Clone(x.dims),
+			int(s.dim),
+			at[0],
+		)
 		carry.Results = x.dims
 	}
 	maps := make([]index.Map, len(x.in.Operands))
@@ -107,13 +125,23 @@ func usersScan(x *indexer) index.Map {
 	}
 	rest := x.dims
 	if x.operand < s.inputs {
-		rest = slices.Delete(slices.Clone(x.dims), int(s.dim), int(s.dim)+1)
+		rest = slices.Delete(
+			slices.Clone(x.dims),
+			int(s.dim),
+			int(s.dim)+1,
+		)
 	}
 	if x.output >= s.outputs {
 		return index.Map{Results: rest, Approximate: true}
 	}
 	at := x.ranges([]int64{s.n})
-	m := index.Map{Ranges: at, Results: slices.Insert(slices.Clone(rest), int(s.dim), at[0]), Approximate: true}
+	m := index.Map{
+		Ranges: at,
+		Results: slices.Insert(
+			slices.Clone(rest), int(s.dim), at[0],
+		),
+		Approximate: true,
+	}
 	if x.operand < s.inputs {
 		m.Where = s.before(x.dims[s.dim], at[0])
 	}

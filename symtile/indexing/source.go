@@ -29,7 +29,9 @@ const (
 	PermuteTarget             // the replica id a collective-permute sends to from the one that asks
 )
 
-func (o ReplicaRole) String() string { return [...]string{"", "replica", "source", "target"}[o] }
+func (o ReplicaRole) String() string {
+	return [...]string{"", "replica", "source", "target"}[o]
+}
 
 // AppendKey appends the addresses of the instructions and the role.
 func (s InstrSource) AppendKey(b []byte) []byte {

@@ -70,14 +70,21 @@ func newTrace(in *hlo.Instr, data map[*hlo.Instr][]int64) (*trace, bool) {
 }
 
 var traces = map[hlo.Opcode]func(*trace){
-	hlo.OpMap: (*trace).elementwise, hlo.OpBitcastConvert: (*trace).bitcastConvert, hlo.OpBroadcast: (*trace).broadcast,
-	hlo.OpTranspose: (*trace).transpose, hlo.OpReshape: (*trace).reshape, hlo.OpBitcast: (*trace).bitcast, hlo.OpSlice: (*trace).slice,
-	hlo.OpReverse: (*trace).reverse, hlo.OpPad: (*trace).pad, hlo.OpConcatenate: (*trace).concatenate, hlo.OpReduce: (*trace).reduce,
-	hlo.OpReduceWindow: (*trace).reduceWindow, hlo.OpConvolution: (*trace).convolution, hlo.OpDot: (*trace).dot,
+	hlo.OpMap: (*trace).elementwise, hlo.OpBitcastConvert: (*trace).bitcastConvert,
+	hlo.OpBroadcast: (*trace).broadcast,
+	hlo.OpTranspose: (*trace).transpose, hlo.OpReshape: (*trace).reshape,
+	hlo.OpBitcast: (*trace).bitcast, hlo.OpSlice: (*trace).slice,
+	hlo.OpReverse: (*trace).reverse, hlo.OpPad: (*trace).pad,
+	hlo.OpConcatenate: (*trace).concatenate, hlo.OpReduce: (*trace).reduce,
+	hlo.OpReduceWindow: (*trace).reduceWindow, hlo.OpConvolution: (*trace).convolution,
+	hlo.OpDot:       (*trace).dot,
 	hlo.OpScaledDot: (*trace).scaledDot, hlo.OpDynamicSlice: (*trace).dynamicSlice,
-	hlo.OpDynamicUpdateSlice: (*trace).dynamicUpdateSlice, hlo.OpGather: (*trace).gather, hlo.OpScatter: (*trace).scatter,
-	hlo.OpScan: (*trace).scan, hlo.OpAllGather: (*trace).allGather, hlo.OpAllReduce: (*trace).allReduce, hlo.OpReduceScatter: (*trace).reduceScatter,
-	hlo.OpAllToAll: (*trace).allToAll, hlo.OpCollectivePermute: (*trace).permute, hlo.OpCollectiveBroadcast: (*trace).broadcastReplica,
+	hlo.OpDynamicUpdateSlice: (*trace).dynamicUpdateSlice, hlo.OpGather: (*trace).gather,
+	hlo.OpScatter: (*trace).scatter,
+	hlo.OpScan:    (*trace).scan, hlo.OpAllGather: (*trace).allGather,
+	hlo.OpAllReduce: (*trace).allReduce, hlo.OpReduceScatter: (*trace).reduceScatter,
+	hlo.OpAllToAll: (*trace).allToAll, hlo.OpCollectivePermute: (*trace).permute,
+	hlo.OpCollectiveBroadcast: (*trace).broadcastReplica,
 }
 
 func (t *trace) elementwise() {
@@ -145,8 +152,10 @@ func (t *trace) byNumber(ofOut, ofIn func(at []int64) []int64) {
 }
 
 func (t *trace) reshape() {
-	t.byNumber(func(at []int64) []int64 { return []int64{rowMajorOf(at, t.to())} },
-		func(at []int64) []int64 { return []int64{rowMajorOf(at, t.from(0))} })
+	t.byNumber(
+		func(at []int64) []int64 { return []int64{rowMajorOf(at, t.to())} },
+		func(at []int64) []int64 { return []int64{rowMajorOf(at, t.from(0))} },
+	)
 }
 
 // bitcast pairs elements that have a byte in common.
@@ -244,7 +253,9 @@ func padded(all []int64, n int64, front bool) []int64 {
 func (t *trace) pad() {
 	lines := make([][]int64, len(t.to()))
 	for k, p := range t.in.Attrs.Padding {
-		lines[k] = line(t.from(0)[k], p.Low, p.High, p.Interior+1)
+		lines[k] = line(
+			t.from(0)[k], p.Low, p.High, p.Interior+1,
+		)
 	}
 	eachIndex(t.to(), func(out []int64) {
 		at, inside := make([]int64, len(out)), true
@@ -341,14 +352,17 @@ func (t *trace) convolution() {
 		places := make([][]int64, len(window))
 		count := make([]int64, len(window))
 		for k, w := range window {
-			lists[k], places[k] = underWindow(w, x[c.InSpatial[k]], out[c.OutSpatial[k]])
+			lists[k], places[k] = underWindow(
+				w, x[c.InSpatial[k]], out[c.OutSpatial[k]],
+			)
 			count[k] = int64(len(lists[k]))
 		}
 		eachIndex(count, func(which []int64) {
 			for f := range inPerGroup {
 				in, k := make([]int64, len(x)), make([]int64, len(kernel))
 				for d, n := range which {
-					in[c.InSpatial[d]], k[c.KernelSpatial[d]] = lists[d][n], places[d][n]
+					in[c.InSpatial[d]], k[c.KernelSpatial[d]] = lists[d][n],
+						places[d][n]
 				}
 				group := out[c.OutFeature] / outPerGroup
 				in[c.InBatch], in[c.InFeature] = out[c.OutBatch], f
@@ -514,7 +528,10 @@ func (t *trace) gather() {
 		}
 		for k, d := range g.StartIndexMap {
 			v := vectorAt(batch, g.IndexVectorDim, int64(k), rank)
-			at[d] += clampTo(t.read(1, v), t.from(0)[d]-g.SliceSizes[d])
+			at[d] += clampTo(
+				t.read(1, v),
+				t.from(0)[d]-g.SliceSizes[d],
+			)
 			t.element(1, out, v)
 		}
 		t.element(0, out, at)
@@ -581,7 +598,10 @@ func (t *trace) target(s *hlo.ScatterDims, n int, u []int64) ([]int64, bool) {
 		room[d], size = room[d]-size[0], size[1:]
 	}
 	for k, d := range s.ToOperand {
-		start := t.read(n, vectorAt(batch, s.IndexVectorDim, int64(k), len(t.from(n))))
+		start := t.read(
+			n,
+			vectorAt(batch, s.IndexVectorDim, int64(k), len(t.from(n))),
+		)
 		if start < 0 || start > room[d] {
 			return nil, false
 		}
@@ -604,7 +624,11 @@ func (t *trace) scan() {
 				t.element(0, out, at)
 			}
 		}
-		t.element(1, out, slices.Delete(slices.Clone(out), int(d), int(d)+1))
+		t.element(
+			1,
+			out,
+			slices.Delete(slices.Clone(out), int(d), int(d)+1),
+		)
 	})
 }
 
@@ -670,7 +694,9 @@ func (t *trace) allToAll() {
 
 func (t *trace) permute() {
 	for _, pair := range t.in.Attrs.SourceTargets {
-		eachIndex(t.to(), func(at []int64) { t.element(0, onReplica(at, pair[1]), onReplica(at, pair[0])) })
+		eachIndex(t.to(), func(at []int64) {
+			t.element(0, onReplica(at, pair[1]), onReplica(at, pair[0]))
+		})
 	}
 }
 

@@ -23,13 +23,21 @@ type walker struct {
 }
 
 func newWalker(r *index.Ring) *walker {
-	return &walker{r, map[arrayRef]map[arrayRef]*mapSet{}, map[arrayRef]map[arrayRef]*mapSet{}}
+	return &walker{
+		r,
+		map[arrayRef]map[arrayRef]*mapSet{},
+		map[arrayRef]map[arrayRef]*mapSet{},
+	}
 }
 
 // edges are the edges of array output of in's result.
 func (w *walker) edges(in *hlo.Instr, output int) []edge {
 	if k, element, ok := passThrough(in, output); ok {
-		return []edge{{k, element, []index.Map{identity(w.r, arrayOf(in.Shape, output).Dims)}}}
+		return []edge{
+			{k, element, []index.Map{
+				identity(w.r, arrayOf(in.Shape, output).Dims),
+			}},
+		}
 	}
 	switch in.Op {
 	case hlo.OpTuple, hlo.OpGetTupleElement, hlo.OpAfterAll:
@@ -72,7 +80,8 @@ func passThrough(in *hlo.Instr, output int) (operand, element int, ok bool) {
 		return 0, 0, false
 	}
 	from := arraysOf(in.Operands[operand].Shape)
-	return operand, element, element < len(from) && from[element].SameDims(arrayOf(in.Shape, output))
+	return operand, element, element < len(from) &&
+		from[element].SameDims(arrayOf(in.Shape, output))
 }
 
 func passThroughArray(in *hlo.Instr, output int) (operand, element int, ok bool) {
@@ -91,7 +100,8 @@ func passThroughArray(in *hlo.Instr, output int) (operand, element int, ok bool)
 			output += len(arraysOf(from.Tuple[k]))
 		}
 		return 0, output, true
-	case hlo.OpOptimizationBarrier, hlo.OpDomain, hlo.OpCopy, hlo.OpAddDependency, hlo.OpAllReduceDone:
+	case hlo.OpOptimizationBarrier, hlo.OpDomain, hlo.OpCopy,
+		hlo.OpAddDependency, hlo.OpAllReduceDone:
 		return 0, output, true
 	case hlo.OpCopyStart:
 		return 0, 0, output < 2
@@ -117,7 +127,9 @@ func (w *walker) edgesThrough(in *hlo.Instr, output int) []edge {
 	for k, p := range c.Params {
 		for e := range arraysOf(p.Shape) {
 			if maps := reached[arrayRef{p, e}].maps(); len(maps) > 0 {
-				all = append(all, edge{k, e, toCaller(maps, c, in)})
+				all = append(all, edge{
+					k, e, toCaller(maps, c, in),
+				})
 			}
 		}
 	}
@@ -126,15 +138,20 @@ func (w *walker) edgesThrough(in *hlo.Instr, output int) []edge {
 
 // toCaller gives run-time variables the origins they have for the caller in of c:
 // a parameter is what it passes, the rest is inside it.
-func toCaller(maps []index.Map, c *hlo.Computation, in *hlo.Instr) []index.Map {
-	if !slices.ContainsFunc(maps, func(m index.Map) bool { return len(m.Runtime) > 0 }) {
+func toCaller(
+	maps []index.Map, c *hlo.Computation, in *hlo.Instr,
+) []index.Map {
+	if !slices.ContainsFunc(maps, func(m index.Map) bool {
+		return len(m.Runtime) > 0
+	}) {
 		return maps
 	}
 	var out *mapSet
 	for _, m := range maps {
 		out = out.add(m.RewriteOrigins(func(o index.Origin) index.Origin {
 			from := sourceOf(&o)
-			if k := slices.Index(c.Params, from.Instr); k >= 0 && len(from.Within) == 0 {
+			k := slices.Index(c.Params, from.Instr)
+			if k >= 0 && len(from.Within) == 0 {
 				from.Instr = in.Operands[k]
 			} else {
 				from.Within = append(slices.Clone(from.Within), in)
@@ -160,7 +177,9 @@ func (w *walker) backward(c *hlo.Computation, output int) map[arrayRef]*mapSet {
 	if reached, ok := w.backwardMaps[root]; ok {
 		return reached
 	}
-	reached := map[arrayRef]*mapSet{root: setOf(identity(w.r, arrayOf(c.Root.Shape, output).Dims))}
+	reached := map[arrayRef]*mapSet{
+		root: setOf(identity(w.r, arrayOf(c.Root.Shape, output).Dims)),
+	}
 	w.backwardMaps[root] = reached
 	for _, in := range slices.Backward(c.Instrs) {
 		for output := range arraysOf(in.Shape) {
@@ -182,10 +201,14 @@ func (w *walker) backward(c *hlo.Computation, output int) map[arrayRef]*mapSet {
 // and simplified. Outputs are the arrays of the result in order, those of tuples
 // in place; a parameter that is a tuple has the maps of its arrays one after the
 // other. Parameters that the output does not reach have none.
-func ParamMaps(r *index.Ring, c *hlo.Computation, output int) ([][]index.Map, error) {
+func ParamMaps(
+	r *index.Ring, c *hlo.Computation, output int,
+) ([][]index.Map, error) {
 	outs := arraysOf(c.Root.Shape)
 	if output < 0 || output >= len(outs) {
-		return nil, fmt.Errorf("%s has %d outputs; there is no output %d", c.Name, len(outs), output)
+		return nil, fmt.Errorf(
+			"%s has %d outputs; there is no output %d", c.Name, len(outs), output,
+		)
 	}
 	if err := CheckSize(c); err != nil {
 		return nil, err
@@ -194,7 +217,10 @@ func ParamMaps(r *index.Ring, c *hlo.Computation, output int) ([][]index.Map, er
 	maps := make([][]index.Map, len(c.Params))
 	for k, p := range c.Params {
 		for e := range arraysOf(p.Shape) {
-			maps[k] = append(maps[k], reached[arrayRef{p, e}].maps()...)
+			maps[k] = append(
+				maps[k],
+				reached[arrayRef{p, e}].maps()...,
+			)
 		}
 	}
 	return maps, r.Err()
@@ -203,9 +229,14 @@ func ParamMaps(r *index.Ring, c *hlo.Computation, output int) ([][]index.Map, er
 // OutputMaps returns, for each output of c as ParamMaps counts them, the
 // distinct maps from the indices of parameter param to the output's: the way
 // forward through the computation. The parameter is an array.
-func OutputMaps(r *index.Ring, c *hlo.Computation, param int) ([][]index.Map, error) {
+func OutputMaps(
+	r *index.Ring, c *hlo.Computation, param int,
+) ([][]index.Map, error) {
 	if param < 0 || param >= len(c.Params) {
-		return nil, fmt.Errorf("%s has %d parameters; there is no parameter %d", c.Name, len(c.Params), param)
+		return nil, fmt.Errorf(
+			"%s has %d parameters; there is no parameter %d",
+			c.Name, len(c.Params), param,
+		)
 	}
 	p := c.Params[param]
 	if p.Shape.DType == hlo.Tuple {
@@ -228,7 +259,12 @@ func (w *walker) forward(c *hlo.Computation, from arrayRef) map[arrayRef]*mapSet
 	if reached, ok := w.forwardMaps[from]; ok {
 		return reached
 	}
-	reached := map[arrayRef]*mapSet{from: setOf(identity(w.r, arrayOf(from.in.Shape, from.element).Dims))}
+	reached := map[arrayRef]*mapSet{
+		from: setOf(identity(
+			w.r,
+			arrayOf(from.in.Shape, from.element).Dims,
+		)),
+	}
 	w.forwardMaps[from] = reached
 	for _, in := range c.Instrs {
 		for k, o := range in.Operands {
@@ -239,7 +275,9 @@ func (w *walker) forward(c *hlo.Computation, from arrayRef) map[arrayRef]*mapSet
 				}
 				for output := range arraysOf(in.Shape) {
 					to := arrayRef{in, output}
-					reached[to] = reached[to].compose(firsts, w.userEdges(in, k, e, output))
+					reached[to] = reached[to].compose(
+						firsts, w.userEdges(in, k, e, output),
+					)
 				}
 			}
 		}
@@ -248,10 +286,14 @@ func (w *walker) forward(c *hlo.Computation, from arrayRef) map[arrayRef]*mapSet
 }
 
 // userEdges are the maps from array element of an operand to array output of in.
-func (w *walker) userEdges(in *hlo.Instr, operand, element, output int) []index.Map {
+func (w *walker) userEdges(
+	in *hlo.Instr, operand, element, output int,
+) []index.Map {
 	if k, e, ok := passThrough(in, output); ok {
 		if k == operand && e == element {
-			return []index.Map{identity(w.r, arrayOf(in.Shape, output).Dims)}
+			return []index.Map{
+				identity(w.r, arrayOf(in.Shape, output).Dims),
+			}
 		}
 		return nil
 	}
@@ -260,7 +302,12 @@ func (w *walker) userEdges(in *hlo.Instr, operand, element, output int) []index.
 		return nil
 	case hlo.OpFusion, hlo.OpCall:
 		c := in.Attrs.Calls
-		return toCaller(w.forward(c, arrayRef{c.Params[operand], element})[arrayRef{c.Root, output}].maps(), c, in)
+		return toCaller(
+			w.forward(c, arrayRef{
+				c.Params[operand], element,
+			})[arrayRef{c.Root, output}].maps(),
+			c, in,
+		)
 	}
 	x := newIndexer(w.r, in, output)
 	if why, ok := x.refusesTuples(); !ok {

@@ -37,7 +37,9 @@ func operandsReduce(x *indexer) []index.Map {
 	return maps
 }
 
-func (x *indexer) reduces(d int) bool { return slices.Contains(x.in.Attrs.Dimensions, int64(d)) }
+func (x *indexer) reduces(d int) bool {
+	return slices.Contains(x.in.Attrs.Dimensions, int64(d))
+}
 
 func usersReduce(x *indexer) index.Map {
 	if x.operand >= len(x.in.Operands)/2 {
@@ -64,21 +66,36 @@ func windowSizes(window []hlo.WindowDim) []int64 {
 // windowInput is the index of an operand of extent n where position out of the result
 // meets position at of the window: (out·stride + at·dilation − low) / base
 // dilation, where that is a whole number in [0, n).
-func (x *indexer) windowInput(w hlo.WindowDim, n int64, out, at index.Expr) (index.Expr, index.Constraint) {
-	return x.dilated(out.Scale(w.Stride).Add(at.Scale(w.Dilation)).AddConst(-w.PadLow), n, w.BaseDilation)
+func (x *indexer) windowInput(
+	w hlo.WindowDim, n int64, out, at index.Expr,
+) (index.Expr, index.Constraint) {
+	return x.dilated(
+		out.Scale(w.Stride).Add(at.Scale(w.Dilation)).AddConst(-w.PadLow),
+		n,
+		w.BaseDilation,
+	)
 }
 
 // windowOutput is the position of the result, of extent n, where index in of the
 // operand meets position at of the window: under the other way round.
-func (x *indexer) windowOutput(w hlo.WindowDim, n int64, in, at index.Expr) (index.Expr, index.Constraint) {
-	return x.dilated(in.Scale(w.BaseDilation).Sub(at.Scale(w.Dilation)).AddConst(w.PadLow), n, w.Stride)
+func (x *indexer) windowOutput(
+	w hlo.WindowDim, n int64, in, at index.Expr,
+) (index.Expr, index.Constraint) {
+	return x.dilated(
+		in.Scale(w.BaseDilation).Sub(at.Scale(w.Dilation)).AddConst(w.PadLow),
+		n,
+		w.Stride,
+	)
 }
 
 func operandsReduceWindow(x *indexer) []index.Map {
 	window := x.in.Attrs.Window
 	m := index.Map{Ranges: x.ranges(windowSizes(window))}
 	for k, w := range window {
-		at, where := x.windowInput(w, x.operandDims(0)[k], x.dims[k], m.Ranges[k])
+		at, where := x.windowInput(
+			w, x.operandDims(0)[k],
+			x.dims[k], m.Ranges[k],
+		)
 		m.Results = append(m.Results, at)
 		m.Where = index.And(m.Where, where)
 	}
@@ -96,7 +113,10 @@ func usersReduceWindow(x *indexer) index.Map {
 	window := x.in.Attrs.Window
 	m := index.Map{Ranges: x.ranges(windowSizes(window))}
 	for k, w := range window {
-		at, where := x.windowOutput(w, x.shape.Dims[k], x.dims[k], m.Ranges[k])
+		at, where := x.windowOutput(
+			w, x.shape.Dims[k],
+			x.dims[k], m.Ranges[k],
+		)
 		m.Results = append(m.Results, at)
 		m.Where = index.And(m.Where, where)
 	}
@@ -119,9 +139,16 @@ type convolution struct {
 
 func (x *indexer) convolution() convolution {
 	a := &x.in.Attrs
-	c := convolution{ConvDims: a.Conv, window: a.Window, lhs: x.operandDims(0), kernel: x.operandDims(1), to: x.shape.Dims}
+	c := convolution{
+		ConvDims: a.Conv,
+		window:   a.Window,
+		lhs:      x.operandDims(0),
+		kernel:   x.operandDims(1),
+		to:       x.shape.Dims,
+	}
 	feature, batch := a.Groups()
-	c.batch, c.byBatch = c.to[c.OutBatch], batch > 1
+	c.batch = c.to[c.OutBatch]
+	c.byBatch = batch > 1
 	c.features = c.kernel[c.KernelOut] / (feature * batch)
 	c.inFeatures = c.kernel[c.KernelIn]
 	return c
@@ -132,10 +159,14 @@ func (x *indexer) convolution() convolution {
 func operandsConvolution(x *indexer) []index.Map {
 	c := x.convolution()
 	ranges := x.ranges(append(windowSizes(c.window), c.inFeatures))
-	in, kernel := make([]index.Expr, len(c.lhs)), make([]index.Expr, len(c.kernel))
+	in := make([]index.Expr, len(c.lhs))
+	kernel := make([]index.Expr, len(c.kernel))
 	var where index.Constraint
 	for k, w := range c.window {
-		at, in0 := x.windowInput(w, c.lhs[c.InSpatial[k]], x.dims[c.OutSpatial[k]], ranges[k])
+		at, in0 := x.windowInput(
+			w, c.lhs[c.InSpatial[k]],
+			x.dims[c.OutSpatial[k]], ranges[k],
+		)
 		in[c.InSpatial[k]] = at
 		where = index.And(where, in0)
 		kernel[c.KernelSpatial[k]] = turned(w, ranges[k])
@@ -143,11 +174,17 @@ func operandsConvolution(x *indexer) []index.Map {
 	feature := ranges[len(ranges)-1]
 	group := x.dims[c.OutFeature].Div(c.features)
 	kernel[c.KernelIn], kernel[c.KernelOut] = feature, x.dims[c.OutFeature]
-	in[c.InBatch], in[c.InFeature] = x.dims[c.OutBatch], group.Scale(c.inFeatures).Add(feature)
+	in[c.InBatch], in[c.InFeature] = x.dims[c.OutBatch],
+		group.Scale(c.inFeatures).Add(feature)
 	if c.byBatch {
-		in[c.InBatch], in[c.InFeature] = x.dims[c.OutBatch].Add(group.Scale(c.batch)), feature
+		in[c.InBatch], in[c.InFeature] = x.dims[c.OutBatch].Add(
+			group.Scale(c.batch),
+		), feature
 	}
-	return []index.Map{{Ranges: ranges, Results: in, Where: where}, {Ranges: ranges, Results: kernel, Where: where}}
+	return []index.Map{
+		{Ranges: ranges, Results: in, Where: where},
+		{Ranges: ranges, Results: kernel, Where: where},
+	}
 }
 
 // turned is the place in the kernel of position at of the window.
@@ -167,29 +204,46 @@ func usersConvolution(x *indexer) index.Map {
 	out := make([]index.Expr, len(c.to))
 	var where index.Constraint
 	for k, w := range c.window {
-		at, in := x.windowOutput(w, c.to[c.OutSpatial[k]], x.dims[c.InSpatial[k]], ranges[k])
+		at, in := x.windowOutput(
+			w, c.to[c.OutSpatial[k]],
+			x.dims[c.InSpatial[k]], ranges[k],
+		)
 		out[c.OutSpatial[k]] = at
 		where = index.And(where, in)
 	}
 	group := x.dims[c.InFeature].Div(c.inFeatures)
 	out[c.OutBatch] = x.dims[c.InBatch]
 	if c.byBatch {
-		group, out[c.OutBatch] = x.dims[c.InBatch].Div(c.batch), x.dims[c.InBatch].Mod(c.batch)
+		group, out[c.OutBatch] = x.dims[c.InBatch].Div(c.batch),
+			x.dims[c.InBatch].Mod(c.batch)
 	}
-	out[c.OutFeature] = group.Scale(c.features).Add(ranges[len(ranges)-1])
+	out[c.OutFeature] = group.Scale(c.features).Add(
+		ranges[len(ranges)-1],
+	)
 	return index.Map{Ranges: ranges, Results: out, Where: where}
 }
 
 // usersOfKernel: ranges are the result's spatial dimensions, then its batch.
 func (x *indexer) usersOfKernel(c convolution) index.Map {
-	extents := append(pickExtents(c.to, c.OutSpatial), c.batch)
-	m := index.Map{Ranges: x.ranges(extents), Results: make([]index.Expr, len(c.to))}
+	extents := append(
+		pickExtents(c.to, c.OutSpatial), c.batch,
+	)
+	m := index.Map{
+		Ranges:  x.ranges(extents),
+		Results: make([]index.Expr, len(c.to)),
+	}
 	for k, w := range c.window {
 		m.Results[c.OutSpatial[k]] = m.Ranges[k]
-		_, where := x.windowInput(w, c.lhs[c.InSpatial[k]], m.Ranges[k], turned(w, x.dims[c.KernelSpatial[k]]))
+		_, where := x.windowInput(
+			w, c.lhs[c.InSpatial[k]],
+			m.Ranges[k],
+			turned(w, x.dims[c.KernelSpatial[k]]),
+		)
 		m.Where = index.And(m.Where, where)
 	}
-	m.Results[c.OutBatch], m.Results[c.OutFeature] = m.Ranges[len(m.Ranges)-1], x.dims[c.KernelOut]
+	m.Results[c.OutBatch], m.Results[c.OutFeature] =
+		m.Ranges[len(m.Ranges)-1],
+		x.dims[c.KernelOut]
 	return m
 }
 

@@ -17,14 +17,22 @@ func convert[T, F ~int64](xs []F) []T {
 
 // tiledIndex takes an index of the array to one of the tiled array: runs combined,
 // then ⌊e/t⌋ for all, then e mod t for all.
-func tiledIndex[T index.Number[T]](t *tiling, idx []T, zero T) []T {
-	idx = slices.Concat(slices.Repeat([]T{zero}, t.unitDims), idx)
+func tiledIndex[T index.Number[T]](
+	t *tiling, idx []T, zero T,
+) []T {
+	idx = slices.Concat(
+		slices.Repeat([]T{zero}, t.unitDims), idx,
+	)
 	out := slices.Clone(idx[:t.untiledDims])
 	var inner []T
 	at := t.untiledDims
 	for i, run := range t.mergedDims {
-		e := index.Linearize(idx[at:at+run], t.in[at:at+run])
-		out, inner = append(out, e.Div(t.sizes[i])), append(inner, e.Mod(t.sizes[i]))
+		e := index.Linearize(
+			idx[at:at+run],
+			t.in[at:at+run],
+		)
+		out = append(out, e.Div(t.sizes[i]))
+		inner = append(inner, e.Mod(t.sizes[i]))
 		at += run
 	}
 	return append(out, inner...)
@@ -32,21 +40,29 @@ func tiledIndex[T index.Number[T]](t *tiling, idx []T, zero T) []T {
 
 // untiledIndex is the inverse of into. Indices that may lie beyond an extent, in the
 // padding, are shown to within.
-func untiledIndex[T index.Number[T]](t *tiling, idx []T, within func(e T, extent int64)) []T {
+func untiledIndex[T index.Number[T]](
+	t *tiling, idx []T, within func(e T, extent int64),
+) []T {
 	out := slices.Clone(idx[:t.untiledDims])
-	outer, inner := idx[t.untiledDims:], idx[t.untiledDims+len(t.sizes):]
+	outer := idx[t.untiledDims:]
+	inner := idx[t.untiledDims+len(t.sizes):]
 	at := t.untiledDims
 	for i, run := range t.mergedDims {
 		e := outer[i].Scale(t.sizes[i]).Add(inner[i])
 		within(e, t.merged[t.untiledDims+i])
-		out = append(out, index.Delinearize(e, t.in[at:at+run])...)
+		out = append(
+			out,
+			index.Delinearize(e, t.in[at:at+run])...,
+		)
 		at += run
 	}
 	return out[t.unitDims:]
 }
 
 // physicalIndex takes a logical index to the physical one.
-func physicalIndex[T index.Number[T]](l *Layout, index []T, zero T) []T {
+func physicalIndex[T index.Number[T]](
+	l *Layout, index []T, zero T,
+) []T {
 	out := make([]T, len(l.order))
 	for i, d := range l.order {
 		out[i] = index[d]
@@ -58,9 +74,13 @@ func physicalIndex[T index.Number[T]](l *Layout, index []T, zero T) []T {
 }
 
 // logicalIndex takes a physical index to the logical one.
-func logicalIndex[T index.Number[T]](l *Layout, index []T, within func(e T, extent int64)) []T {
+func logicalIndex[T index.Number[T]](
+	l *Layout, index []T, within func(e T, extent int64),
+) []T {
 	for i := range l.tilings {
-		index = untiledIndex(&l.tilings[len(l.tilings)-1-i], index, within)
+		index = untiledIndex(
+			&l.tilings[len(l.tilings)-1-i], index, within,
+		)
 	}
 	out := make([]T, len(l.order))
 	for i, d := range l.order {
@@ -84,7 +104,10 @@ func (l *Layout) Linear(idx []int64) int64 {
 	if len(l.Physical) == 0 {
 		return 0
 	}
-	return int64(index.Linearize(convert[index.Int](l.Coordinates(idx)), l.Physical))
+	return int64(index.Linearize(
+		convert[index.Int](l.Coordinates(idx)),
+		l.Physical,
+	))
 }
 
 // Index is the inverse of Linear: the logical index of the element at a
@@ -99,7 +122,9 @@ func (l *Layout) Index(position int64) (idx []int64, ok bool) {
 		at = index.Delinearize(index.Int(position), l.Physical)
 	}
 	ok = true
-	out := logicalIndex(l, at, func(e index.Int, extent int64) { ok = ok && int64(e) < extent })
+	out := logicalIndex(l, at, func(e index.Int, extent int64) {
+		ok = ok && int64(e) < extent
+	})
 	if !ok {
 		return nil, false
 	}
@@ -113,7 +138,8 @@ func (l *Layout) Index(position int64) (idx []int64, ok bool) {
 func (l *Layout) Map(r *index.Ring) index.Map {
 	m := box(r, "d", l.Shape.Dims)
 	position := r.Const(0)
-	if at := physicalIndex(l, m.Dims, r.Const(0)); len(at) > 0 {
+	at := physicalIndex(l, m.Dims, r.Const(0))
+	if len(at) > 0 {
 		position = index.Linearize(at, l.Physical)
 	}
 	m.Results = []index.Expr{position}
@@ -132,9 +158,16 @@ func (l *Layout) Inverse(r *index.Ring) index.Map {
 	if len(l.Physical) > 0 && m.State == index.StateKnown {
 		at = index.Delinearize(m.Dims[0], l.Physical)
 	} else {
-		at = slices.Repeat([]index.Expr{r.Const(0)}, len(l.Physical))
+		at = slices.Repeat(
+			[]index.Expr{r.Const(0)},
+			len(l.Physical),
+		)
 	}
-	m.Results = logicalIndex(l, at, func(e index.Expr, extent int64) { m.Where = append(m.Where, index.Below(e, extent)...) })
+	m.Results = logicalIndex(l, at, func(e index.Expr, extent int64) {
+		m.Where = append(
+			m.Where, index.Below(e, extent)...,
+		)
+	})
 	return m
 }
 
@@ -146,7 +179,13 @@ func box(r *index.Ring, stem string, dims []int64) index.Map {
 		if d == 0 {
 			m.State = index.StateEmpty
 		}
-		m.Dims = append(m.Dims, r.Var(index.Variable{Name: fmt.Sprint(stem, i), Hi: max(d, 1) - 1}))
+		m.Dims = append(
+			m.Dims,
+			r.Var(index.Variable{
+				Name: fmt.Sprint(stem, i),
+				Hi:   max(d, 1) - 1,
+			}),
+		)
 	}
 	return m
 }

@@ -54,7 +54,10 @@ func Of(shape hlo.Shape) (*Layout, error) {
 	if !shape.DType.IsArray() {
 		return nil, fmt.Errorf("%s is not an array: only arrays have a layout", shape)
 	}
-	l := &Layout{Shape: shape, bits: 8 * shape.DType.Size()}
+	l := &Layout{
+		Shape: shape,
+		bits:  8 * shape.DType.Size(),
+	}
 	m2m := shape.MinorToMajor()
 	for i := range m2m {
 		d := m2m[len(m2m)-1-i]
@@ -85,7 +88,10 @@ func (l *Layout) measure() error {
 	if ok {
 		l.elements, ok = roundUp(n, align)
 	}
-	if hi, lo := bits.Mul64(uint64(l.elements), uint64(l.bits)); !ok || hi != 0 || lo > math.MaxInt64 {
+	hi, lo := bits.Mul64(
+		uint64(l.elements), uint64(l.bits),
+	)
+	if !ok || hi != 0 || lo > math.MaxInt64 {
 		return fmt.Errorf("the padded array has more than 2^63 bits")
 	}
 	return nil
@@ -97,8 +103,11 @@ func (l *Layout) suffixes() (align int64, err error) {
 	align = 1
 	for rest := strings.ReplaceAll(l.Shape.Layout.Rest, " ", ""); rest != ""; {
 		inner, after, ok := strings.Cut(rest[1:], ")")
-		n, bad := strconv.ParseInt(strings.TrimPrefix(inner, "("), 10, 64)
-		if !ok || bad != nil || n < 0 || !strings.HasPrefix(inner, "(") {
+		n, bad := strconv.ParseInt(
+			strings.TrimPrefix(inner, "("), 10, 64,
+		)
+		if !ok || bad != nil || n < 0 ||
+			!strings.HasPrefix(inner, "(") {
 			return 0, fmt.Errorf("cannot read %q after the tiles; known are L(n) tail alignment, E(n) element bits and S(n) memory space", rest)
 		}
 		switch rest[0] {
@@ -125,14 +134,18 @@ func (l *Layout) suffixes() (align int64, err error) {
 func (l *Layout) Elements() int64 { return l.elements }
 
 // Padding is the number of positions that hold no element.
-func (l *Layout) Padding() int64 { return l.elements - l.Shape.Elements() }
+func (l *Layout) Padding() int64 {
+	return l.elements - l.Shape.Elements()
+}
 
 // ElementBits is the width of an element in memory: of the type in a buffer, or
 // what E(n) says.
 func (l *Layout) ElementBits() int64 { return l.bits }
 
 // Bytes is the size in memory, padding included.
-func (l *Layout) Bytes() int64 { return (l.elements*l.bits + 7) / 8 }
+func (l *Layout) Bytes() int64 {
+	return (l.elements*l.bits + 7) / 8
+}
 
 // Space is the memory space S(n); 0 is the default one.
 func (l *Layout) Space() int64 { return l.space }
@@ -158,20 +171,26 @@ func newTiling(tile, dims []int64) (tiling, error) {
 	if len(tile) == 0 {
 		return t, fmt.Errorf("no sizes")
 	}
-	if len(tile) > maxRank || len(dims)+len(tile) > maxRank {
+	if len(tile) > maxRank ||
+		len(dims)+len(tile) > maxRank {
 		return t, fmt.Errorf("the physical array has more than %d dimensions", maxRank)
 	}
 	if tile[len(tile)-1] == combinedDim {
 		return t, fmt.Errorf("a * combines a dimension with the next more minor one, and the last has none")
 	}
-	t.in = slices.Concat(slices.Repeat([]int64{1}, t.unitDims), dims)
+	t.in = slices.Concat(
+		slices.Repeat([]int64{1}, t.unitDims), dims,
+	)
 	t.untiledDims = len(t.in) - len(tile)
 	if err := t.mergeDims(tile); err != nil {
 		return t, err
 	}
 	t.out = slices.Clone(t.merged[:t.untiledDims])
 	for i, size := range t.sizes {
-		t.out = append(t.out, index.CeilDiv(t.merged[t.untiledDims+i], size))
+		t.out = append(
+			t.out,
+			index.CeilDiv(t.merged[t.untiledDims+i], size),
+		)
 	}
 	t.out = append(t.out, t.sizes...)
 	if _, ok := index.Product(t.out); !ok {
@@ -185,7 +204,9 @@ func (t *tiling) mergeDims(tile []int64) error {
 	t.merged = slices.Clone(t.in[:t.untiledDims])
 	extent, run := int64(1), 0
 	for i, size := range tile {
-		n, ok := index.Product([]int64{extent, t.in[t.untiledDims+i]})
+		n, ok := index.Product([]int64{
+			extent, t.in[t.untiledDims+i],
+		})
 		switch {
 		case !ok:
 			return fmt.Errorf("the combined dimensions have more than 2^63 elements")
@@ -195,7 +216,9 @@ func (t *tiling) mergeDims(tile []int64) error {
 		case size < 1:
 			return fmt.Errorf("a tile has sizes of at least 1, not %d", size)
 		}
-		t.merged, t.sizes, t.mergedDims = append(t.merged, n), append(t.sizes, size), append(t.mergedDims, run+1)
+		t.merged = append(t.merged, n)
+		t.sizes = append(t.sizes, size)
+		t.mergedDims = append(t.mergedDims, run+1)
 		extent, run = 1, 0
 	}
 	return nil
@@ -205,7 +228,8 @@ func (t *tiling) mergeDims(tile []int64) error {
 func (t *tiling) padded() []int64 {
 	out := slices.Clone(t.merged)
 	for i, size := range t.sizes {
-		out[t.untiledDims+i] = index.CeilDiv(out[t.untiledDims+i], size) * size
+		out[t.untiledDims+i] = index.CeilDiv(out[t.untiledDims+i], size) *
+			size
 	}
 	return out
 }
@@ -223,4 +247,8 @@ func tileText(tile []int64) string {
 
 // roundUp is x rounded up to a multiple of m, with ok false when int64 cannot
 // hold it.
-func roundUp(x, m int64) (int64, bool) { return index.Product([]int64{index.CeilDiv(x, m), m}) }
+func roundUp(x, m int64) (int64, bool) {
+	return index.Product([]int64{
+		index.CeilDiv(x, m), m,
+	})
+}

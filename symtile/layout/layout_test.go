@@ -21,8 +21,16 @@ func TestLayouts(t *testing.T) {
 		}
 		r := index.NewRing()
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s\nphysical %s, %d positions, %d padding, %d bytes\n", l, ExtentsText(l.Physical), l.Elements(), l.Padding(), l.Bytes())
-		fmt.Fprintf(&b, "steps    %s\nmap      %s\ninverse  %s\n", l.Steps(), l.Map(r), l.Inverse(r).Simplify())
+		fmt.Fprintf(
+			&b, "%s\nphysical %s, %d positions, %d padding, %d bytes\n",
+			l, ExtentsText(l.Physical), l.Elements(),
+			l.Padding(), l.Bytes(),
+		)
+		fmt.Fprintf(
+			&b, "steps    %s\nmap      %s\ninverse  %s\n",
+			l.Steps(), l.Map(r),
+			l.Inverse(r).Simplify(),
+		)
 		if err := r.Err(); err != nil {
 			fmt.Fprintf(&b, "ring: %v\n", err)
 		}
@@ -273,7 +281,8 @@ func checkInverse(t *testing.T, l *Layout, what string, m index.Map, want []int6
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, scratch := make([]int64, len(m.Results)), make([]int64, max(code.ScratchLen(), check.ScratchLen()))
+	out, scratch := make([]int64, len(m.Results)),
+		make([]int64, max(code.ScratchLen(), check.ScratchLen()))
 	for p, id := range want {
 		vals := []int64{int64(p)}
 		has := m.Dims[0].Range().Contains(vals[0]) && check.Holds(vals, scratch)
@@ -300,7 +309,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again, err := Parse(l.String())
-		if err != nil || !again.Shape.Equal(l.Shape) || !slices.Equal(again.Physical, l.Physical) {
+		if err != nil || !again.Shape.Equal(l.Shape) ||
+			!slices.Equal(again.Physical, l.Physical) {
 			t.Fatalf("%q reads as %s, then as %v %v", text, l, again, err)
 		}
 		if l.Bytes() < 0 || l.Padding() < 0 {

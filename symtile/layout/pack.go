@@ -34,7 +34,10 @@ func (p Pack) Check() error {
 		}
 	}
 	if len(p.InnerDimsPos) != len(p.InnerTiles) {
-		return fmt.Errorf("inner_tiles has %d sizes and inner_dims_pos %d dimensions: they go together", len(p.InnerTiles), len(p.InnerDimsPos))
+		return fmt.Errorf(
+			"inner_tiles has %d sizes and inner_dims_pos %d dimensions: they go together",
+			len(p.InnerTiles), len(p.InnerDimsPos),
+		)
 	}
 	if len(p.InnerTiles) > n {
 		return fmt.Errorf("%d inner tiles are more than the %d source dims", len(p.InnerTiles), n)
@@ -60,7 +63,9 @@ func (p Pack) Check() error {
 
 func (p Pack) checkSizes() error {
 	for i, d := range p.InnerDimsPos {
-		if t := p.InnerTiles[i]; p.Source[d]%t != 0 && p.Padding == nil && !p.Unpack {
+		t := p.InnerTiles[i]
+		if p.Source[d]%t != 0 &&
+			p.Padding == nil && !p.Unpack {
 			return fmt.Errorf("dimension %d of %d is not a multiple of its tile %d: that needs a padding_value", d, p.Source[d], t)
 		}
 	}
@@ -69,10 +74,15 @@ func (p Pack) checkSizes() error {
 		return fmt.Errorf("the packed tensor has more than 2^63 elements")
 	}
 	if p.To != nil && len(p.To) != len(packed) {
-		return fmt.Errorf("the packed tensor has rank %d, not %d: the source's rank and one for each inner tile", len(packed), len(p.To))
+		return fmt.Errorf(
+			"the packed tensor has rank %d, not %d: the source's rank and one for each inner tile",
+			len(packed), len(p.To),
+		)
 	}
 	if p.To != nil && !slices.Equal(p.To, packed) {
-		return fmt.Errorf("the packed tensor is %s, not %s", ExtentsText(packed), ExtentsText(p.To))
+		return fmt.Errorf(
+			"the packed tensor is %s, not %s", ExtentsText(packed), ExtentsText(p.To),
+		)
 	}
 	return nil
 }
@@ -109,7 +119,10 @@ func (p Pack) Packed() []int64 {
 	var out []int64
 	for i := range p.Source {
 		d := p.outer(i)
-		out = append(out, index.CeilDiv(p.Source[d], p.tile(d)))
+		out = append(
+			out,
+			index.CeilDiv(p.Source[d], p.tile(d)),
+		)
 	}
 	return append(out, p.InnerTiles...)
 }
@@ -118,7 +131,8 @@ func (p Pack) Packed() []int64 {
 func (p Pack) Padded() []int64 {
 	out := slices.Clone(p.Source)
 	for d := range out {
-		out[d] = index.CeilDiv(out[d], p.tile(d)) * p.tile(d)
+		out[d] = index.CeilDiv(out[d], p.tile(d)) *
+			p.tile(d)
 	}
 	return out
 }
@@ -131,10 +145,16 @@ func (p Pack) ToPacked(r *index.Ring) index.Map {
 	m := box(r, "d", p.Source)
 	for i := range p.Source {
 		d := p.outer(i)
-		m.Results = append(m.Results, m.Dims[d].Div(p.tile(d)))
+		m.Results = append(
+			m.Results,
+			m.Dims[d].Div(p.tile(d)),
+		)
 	}
 	for i, d := range p.InnerDimsPos {
-		m.Results = append(m.Results, m.Dims[d].Mod(p.InnerTiles[i]))
+		m.Results = append(
+			m.Results,
+			m.Dims[d].Mod(p.InnerTiles[i]),
+		)
 	}
 	return m
 }
@@ -151,10 +171,15 @@ func (p Pack) ToSource(r *index.Ring) index.Map {
 		m.Results[d] = m.Dims[i].Scale(p.tile(d))
 	}
 	for i, d := range p.InnerDimsPos {
-		m.Results[d] = m.Results[d].Add(m.Dims[len(p.Source)+i])
+		m.Results[d] = m.Results[d].Add(
+			m.Dims[len(p.Source)+i],
+		)
 	}
 	for d, e := range m.Results {
-		m.Where = append(m.Where, index.Below(e, p.Source[d])...)
+		m.Where = append(
+			m.Where,
+			index.Below(e, p.Source[d])...,
+		)
 	}
 	return m
 }
@@ -163,7 +188,8 @@ func (p Pack) ToSource(r *index.Ring) index.Map {
 // is the identity on the source, by the normal form alone.
 func (p Pack) RoundTrip(r *index.Ring) (m index.Map, proved bool) {
 	m = index.Compose(p.ToPacked(r), p.ToSource(r)).Simplify()
-	return m, slices.Equal(m.Results, m.Dims) && m.Where.True()
+	return m, slices.Equal(m.Results, m.Dims) &&
+		m.Where.True()
 }
 
 // Steps lowers the operation: pack is pad, expand, transpose; unpack transpose,
@@ -178,7 +204,9 @@ func (p Pack) Steps() Steps {
 			back[d] = i
 		}
 		ss = ss.transpose(p.Packed(), back)
-		ss = ss.to(Reshape, ss.dims(p.Packed()), p.Padded())
+		ss = ss.to(
+			Reshape, ss.dims(p.Packed()), p.Padded(),
+		)
 		return ss.to(Slice, p.Padded(), p.Source)
 	}
 	ss = ss.to(Pad, p.Source, p.Padded())
@@ -189,7 +217,8 @@ func (p Pack) Steps() Steps {
 // split is the padded source with each tiled dimension as tiles and size, and
 // the order that makes the packed tensor of it.
 func (p Pack) split() (dims []int64, perm []int) {
-	outerAt, innerAt := make([]int, len(p.Source)), make([]int, len(p.Source))
+	outerAt := make([]int, len(p.Source))
+	innerAt := make([]int, len(p.Source))
 	for d, e := range p.Source {
 		outerAt[d] = len(dims)
 		dims = append(dims, index.CeilDiv(e, p.tile(d)))

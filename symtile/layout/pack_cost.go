@@ -42,18 +42,29 @@ func (m Memory) check() error {
 	for _, x := range []struct {
 		name string
 		v    int64
-	}{{"line", m.Line}, {"page", m.Page}, {"cache", m.Cache}, {"ways", m.Ways}, {"TLB", m.TLB}, {"walk", m.Walk}, {"refetch", m.Refetch}} {
+	}{
+		{"line", m.Line}, {"page", m.Page},
+		{"cache", m.Cache}, {"ways", m.Ways},
+		{"TLB", m.TLB}, {"walk", m.Walk},
+		{"refetch", m.Refetch},
+	} {
 		if x.v < 1 || x.v > 1<<31 {
 			return fmt.Errorf("the memory's %s of %d is not between 1 and 2^31", x.name, x.v)
 		}
 	}
 	if m.sets() < 1 || m.sets() > 1<<20 {
-		return fmt.Errorf("a cache of %d bytes has %d sets of %d lines of %d bytes; that is not between 1 and 2^20", m.Cache, m.sets(), m.Ways, m.Line)
+		return fmt.Errorf(
+			"a cache of %d bytes has %d sets of %d lines of %d bytes; that is not between 1 and 2^20",
+			m.Cache, m.sets(),
+			m.Ways, m.Line,
+		)
 	}
 	return nil
 }
 
-func (m Memory) sets() int64 { return m.Cache / (m.Line * m.Ways) }
+func (m Memory) sets() int64 {
+	return m.Cache / (m.Line * m.Ways)
+}
 
 // A Dot is C[m,n] = Σ A[m,k]·B[k,n] over row-major operands, block by block:
 // block (i,j) of C takes a block of A and of B for each block of k.
@@ -116,10 +127,18 @@ type Waste struct {
 // Total is all of the waste.
 func (w Waste) Total() int64 { return w.Lines + w.Pages + w.Conflicts }
 
-func (w Waste) times(n int64) Waste { return Waste{w.Lines * n, w.Pages * n, w.Conflicts * n} }
+func (w Waste) times(n int64) Waste {
+	return Waste{
+		w.Lines * n, w.Pages * n, w.Conflicts * n,
+	}
+}
 
 func (w Waste) plus(v Waste) Waste {
-	return Waste{w.Lines + v.Lines, w.Pages + v.Pages, w.Conflicts + v.Conflicts}
+	return Waste{
+		w.Lines + v.Lines,
+		w.Pages + v.Pages,
+		w.Conflicts + v.Conflicts,
+	}
 }
 
 // Operands are A, of which each block is visited for every block of columns of
@@ -131,11 +150,24 @@ func (d Dot) Operands() (a, b Operand) {
 		}
 		return x
 	}
-	bm, bn, bk := or(d.BlockM, min(64, d.M)), or(d.BlockN, min(64, d.N)), or(d.BlockK, min(64, d.K))
-	rows, size := or(d.Rows, 4), d.DType.Size()
-	times := func(x, y int64) int64 { return index.CeilDiv(max(x, 0), max(y, 1)) }
-	a = Operand{"A", d.M, d.K, bm, bk, size, times(d.N, bn), times(min(bn, d.N), rows)}
-	b = Operand{"B", d.K, d.N, bk, bn, size, times(d.M, bm), times(min(bm, d.M), rows)}
+	bm := or(d.BlockM, min(64, d.M))
+	bn := or(d.BlockN, min(64, d.N))
+	bk := or(d.BlockK, min(64, d.K))
+	rows := or(d.Rows, 4)
+	size := d.DType.Size()
+	times := func(x, y int64) int64 {
+		return index.CeilDiv(max(x, 0), max(y, 1))
+	}
+	a = Operand{
+		"A", d.M, d.K, bm, bk,
+		size, times(d.N, bn),
+		times(min(bn, d.N), rows),
+	}
+	b = Operand{
+		"B", d.K, d.N, bk, bn,
+		size, times(d.M, bm),
+		times(min(bm, d.M), rows),
+	}
 	return a, b
 }
 
@@ -150,15 +182,29 @@ func (o Operand) check(m Memory) error {
 	for _, x := range []struct {
 		name string
 		v    int64
-	}{{"rows", o.Rows}, {"columns", o.Cols}, {"rows in a block", o.BlockRows}, {"columns in a block", o.BlockCols}, {"bytes in an element", o.ElementBytes}, {"sweeps", o.Sweeps}, {"visits", o.Visits}} {
+	}{
+		{"rows", o.Rows}, {"columns", o.Cols},
+		{"rows in a block", o.BlockRows}, {"columns in a block", o.BlockCols},
+		{"bytes in an element", o.ElementBytes}, {"sweeps", o.Sweeps},
+		{"visits", o.Visits},
+	} {
 		if x.v < 1 || x.v > 1<<24 {
-			return fmt.Errorf("%s has %d %s; that is not between 1 and 2^24", o.Name, x.v, x.name)
+			return fmt.Errorf(
+				"%s has %d %s; that is not between 1 and 2^24", o.Name, x.v, x.name,
+			)
 		}
 	}
-	if n := index.CeilDiv(o.Rows, o.BlockRows) * index.CeilDiv(o.Cols, o.BlockCols); n > maxBlocks {
-		return fmt.Errorf("%s has %d blocks of %dx%d, more than the %d that are looked at: take larger ones", o.Name, n, o.BlockRows, o.BlockCols, maxBlocks)
+	n := index.CeilDiv(o.Rows, o.BlockRows) *
+		index.CeilDiv(o.Cols, o.BlockCols)
+	if n > maxBlocks {
+		return fmt.Errorf(
+			"%s has %d blocks of %dx%d, more than the %d that are looked at: take larger ones",
+			o.Name, n, o.BlockRows, o.BlockCols, maxBlocks,
+		)
 	}
-	worst := float64(o.Rows) * float64(o.Cols) * float64(o.ElementBytes+m.Line+m.Walk+m.Refetch) * float64(o.Sweeps) * float64(o.Visits)
+	worst := float64(o.Rows) * float64(o.Cols) *
+		float64(o.ElementBytes+m.Line+m.Walk+m.Refetch) *
+		float64(o.Sweeps) * float64(o.Visits)
 	if worst > 1<<61 {
 		return fmt.Errorf("%s may waste more than 2^61 bytes: too much to add up", o.Name)
 	}
@@ -177,8 +223,10 @@ func (d Dot) Judge(m Memory) (a, b PackCost, err error) {
 // PackCost counts the lines, pages and full sets of every block, in place and
 // packed, and says whether packing pays.
 func (o Operand) PackCost(m Memory) (PackCost, error) {
-	m, open := m.withDefaults(), o.Visits == 0
-	o.Visits, o.Sweeps = max(o.Visits, 1), max(o.Sweeps, 1)
+	m = m.withDefaults()
+	open := o.Visits == 0
+	o.Visits = max(o.Visits, 1)
+	o.Sweeps = max(o.Sweeps, 1)
 	if err := m.check(); err != nil {
 		return PackCost{}, err
 	}
@@ -191,12 +239,17 @@ func (o Operand) PackCost(m Memory) (PackCost, error) {
 		return j, err
 	}
 	size := o.Rows * o.Cols * o.ElementBytes
-	whole := index.CeilDiv(o.Rows, o.BlockRows) * o.BlockRows * index.CeilDiv(o.Cols, o.BlockCols) * o.BlockCols * o.ElementBytes
-	j.Packing = size + 2*whole + (index.CeilDiv(size, m.Page)+index.CeilDiv(whole, m.Page))*m.Walk
+	whole := index.CeilDiv(o.Rows, o.BlockRows) *
+		o.BlockRows *
+		index.CeilDiv(o.Cols, o.BlockCols) *
+		o.BlockCols * o.ElementBytes
+	j.Packing = size + 2*whole + (index.CeilDiv(size, m.Page)+
+		index.CeilDiv(whole, m.Page))*m.Walk
 	if saved := inPlace.Total() - packed.Total(); saved > 0 {
 		j.BreakEven = j.Packing/saved + 1
 	}
-	j.Waste, j.PackedWaste = inPlace.times(o.Visits), packed.times(o.Visits)
+	j.Waste, j.PackedWaste = inPlace.times(o.Visits),
+		packed.times(o.Visits)
 	j.Pays = j.BreakEven > 0 && o.Visits >= j.BreakEven
 	j.Sets = o.rowSets(m)
 	j.Why = j.why(m, open)
@@ -210,21 +263,38 @@ func (o Operand) visit(m Memory) (inPlace, packed Waste, err error) {
 	known := map[class]Waste{}
 	period := index.LCM(m.sets()*m.Line, m.Page)
 	blockBytes := o.BlockRows * o.BlockCols * o.ElementBytes
-	at, touched := int64(0), int64(0)
+	at := int64(0)
+	touched := int64(0)
 	for i := int64(0); i < o.Rows; i += o.BlockRows {
 		for c := int64(0); c < o.Cols; c += o.BlockCols {
-			rows, cols := min(o.BlockRows, o.Rows-i), min(o.BlockCols, o.Cols-c)
-			k := class{(i*o.Cols + c) * o.ElementBytes % period, rows, cols}
+			rows := min(o.BlockRows, o.Rows-i)
+			cols := min(o.BlockCols, o.Cols-c)
+			k := class{
+				(i*o.Cols + c) * o.ElementBytes % period,
+				rows, cols,
+			}
 			w, ok := known[k]
 			if !ok {
 				if touched += rows * (1 + cols*o.ElementBytes/m.Line); touched > maxTouches {
-					return w, w, fmt.Errorf("%s in blocks of %dx%d has more than %d places to look at", o.Name, o.BlockRows, o.BlockCols, maxTouches)
+					return w, w, fmt.Errorf(
+						"%s in blocks of %dx%d has more than %d places to look at",
+						o.Name, o.BlockRows, o.BlockCols, maxTouches,
+					)
 				}
-				w = o.waste(m, o.stridedFootprint(m, k.base, rows, cols*o.ElementBytes, o.Cols*o.ElementBytes), rows*cols)
+				w = o.waste(
+					m,
+					o.stridedFootprint(
+						m, k.base, rows,
+						cols*o.ElementBytes, o.Cols*o.ElementBytes,
+					),
+					rows*cols,
+				)
 				known[k] = w
 			}
 			inPlace = inPlace.plus(w)
-			packed = packed.plus(o.waste(m, m.contiguousFootprint(at, blockBytes), rows*cols))
+			packed = packed.plus(o.waste(
+				m, m.contiguousFootprint(at, blockBytes), rows*cols,
+			))
 			at += blockBytes
 		}
 	}
@@ -248,7 +318,8 @@ func (o Operand) waste(m Memory, t Footprint, elements int64) Waste {
 // apart, the first at base, and the lines that are too many for their sets.
 func (o Operand) stridedFootprint(m Memory, base, rows, rowBytes, stride int64) (t Footprint) {
 	inSet := make(map[int64]int64, min(m.sets(), rows))
-	lastLine, lastPage := int64(-1), int64(-1)
+	lastLine := int64(-1)
+	lastPage := int64(-1)
 	for i := range rows {
 		from := base + i*stride
 		to := from + rowBytes - 1
@@ -258,15 +329,22 @@ func (o Operand) stridedFootprint(m Memory, base, rows, rowBytes, stride int64) 
 				t.Evicted++
 			}
 		}
-		t.Pages += max(0, to/m.Page-max(from/m.Page, lastPage+1)+1)
-		lastLine, lastPage = to/m.Line, to/m.Page
+		t.Pages += max(
+			0,
+			to/m.Page-max(from/m.Page, lastPage+1)+1,
+		)
+		lastLine = to / m.Line
+		lastPage = to / m.Page
 	}
 	return t
 }
 
 // contiguousFootprint is touch for consecutive bytes.
 func (m Memory) contiguousFootprint(base, n int64) Footprint {
-	t := Footprint{Lines: (base+n-1)/m.Line - base/m.Line + 1, Pages: (base+n-1)/m.Page - base/m.Page + 1}
+	t := Footprint{
+		Lines: (base+n-1)/m.Line - base/m.Line + 1,
+		Pages: (base+n-1)/m.Page - base/m.Page + 1,
+	}
 	t.Evicted = max(0, t.Lines-m.sets()*m.Ways)
 	return t
 }
@@ -282,21 +360,31 @@ func (o Operand) rowSets(m Memory) int64 {
 
 // why says the verdict in words, with the numbers it rests on.
 func (j *PackCost) why(m Memory, open bool) string {
-	o, perVisit := j.Operand, j.Waste.Total()/j.Operand.Visits
+	o, perVisit := j.Operand, j.Waste.Total()/
+		j.Operand.Visits
 	var b strings.Builder
 	switch {
 	case j.BreakEven == 0:
 		fmt.Fprintf(&b, "does not pay, however often blocks are read: in place %s are wasted a visit, packed no less.", BytesText(perVisit))
 	case open:
-		fmt.Fprintf(&b, "pays from %s on: it moves %s once, and a visit to every block wastes %s in place, %s packed.",
-			CountText(j.BreakEven, "visit"), BytesText(j.Packing), BytesText(perVisit), BytesText(j.PackedWaste.Total()/o.Visits))
+		fmt.Fprintf(
+			&b, "pays from %s on: it moves %s once, and a visit to every block wastes %s in place, %s packed.",
+			CountText(j.BreakEven, "visit"), BytesText(j.Packing),
+			BytesText(perVisit),
+			BytesText(j.PackedWaste.Total()/o.Visits),
+		)
 	default:
 		verdict := "does not pay"
 		if j.Pays {
 			verdict = "pays"
 		}
-		fmt.Fprintf(&b, "%s: it moves %s once; the waste of %s is %s in place, %s packed. It pays from %s on.", verdict,
-			BytesText(j.Packing), CountText(o.Visits, "visit"), BytesText(j.Waste.Total()), BytesText(j.PackedWaste.Total()), CountText(j.BreakEven, "visit"))
+		fmt.Fprintf(
+			&b, "%s: it moves %s once; the waste of %s is %s in place, %s packed. It pays from %s on.", verdict,
+			BytesText(j.Packing), CountText(o.Visits, "visit"),
+			BytesText(j.Waste.Total()),
+			BytesText(j.PackedWaste.Total()),
+			CountText(j.BreakEven, "visit"),
+		)
 	}
 	b.WriteString(" " + j.cause(m))
 	return b.String()
@@ -305,14 +393,25 @@ func (j *PackCost) why(m Memory, open bool) string {
 // cause explains the largest part of the waste.
 func (j *PackCost) cause(m Memory) string {
 	o, w := j.Operand, j.Waste
-	stride, row := o.Cols*o.ElementBytes, min(o.BlockCols, o.Cols)*o.ElementBytes
+	stride := o.Cols * o.ElementBytes
+	row := min(o.BlockCols, o.Cols) * o.ElementBytes
 	switch {
-	case w.Conflicts > 0 && w.Conflicts >= w.Lines && w.Conflicts >= w.Pages:
-		return fmt.Sprintf("Most of it is conflicts: rows %s apart start in %d of %d sets of %d lines, so a block of %s does not stay in a cache of %s.",
-			BytesText(stride), j.Sets, j.AllSets, m.Ways, BytesText(row*min(o.BlockRows, o.Rows)), BytesText(m.Cache))
+	case w.Conflicts > 0 &&
+		w.Conflicts >= w.Lines &&
+		w.Conflicts >= w.Pages:
+		return fmt.Sprintf(
+			"Most of it is conflicts: rows %s apart start in %d of %d sets of %d lines, so a block of %s does not stay in a cache of %s.",
+			BytesText(stride), j.Sets, j.AllSets,
+			m.Ways,
+			BytesText(row*min(o.BlockRows, o.Rows)),
+			BytesText(m.Cache),
+		)
 	case w.Pages > w.Lines:
-		return fmt.Sprintf("Most of it is page walks: a block has %s, %s apart, on pages of %s, and %d addresses are remembered.",
-			CountText(min(o.BlockRows, o.Rows), "row"), BytesText(stride), BytesText(m.Page), m.TLB)
+		return fmt.Sprintf(
+			"Most of it is page walks: a block has %s, %s apart, on pages of %s, and %d addresses are remembered.",
+			CountText(min(o.BlockRows, o.Rows), "row"),
+			BytesText(stride), BytesText(m.Page), m.TLB,
+		)
 	case w.Lines > 0:
 		return fmt.Sprintf("Most of it is parts of lines: %s of a row are used, in lines of %d bytes.", BytesText(row), m.Line)
 	}

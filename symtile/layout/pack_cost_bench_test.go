@@ -11,7 +11,9 @@ import (
 // 2064 they do not. Memory.Refetch is the first against the second, per line, over
 // what a byte takes to pack.
 func BenchmarkPacking(b *testing.B) {
-	const n, block, sweeps = 2048, 64, 16
+	const n = 2048
+	const block = 64
+	const sweeps = 16
 	packed := make([]float32, n*n)
 	for _, stride := range []int{2048, 2064} {
 		m := make([]float32, n*stride)
@@ -63,7 +65,10 @@ func sweepBlock(m []float32, block, stride, sweeps int) {
 		for i := range block {
 			row := m[i*stride : i*stride+block]
 			for j := 0; j+64 <= len(row); j += 64 {
-				s, t, u, v = s+row[j], t+row[j+16], u+row[j+32], v+row[j+48]
+				s = s + row[j]
+				t = t + row[j+16]
+				u = u + row[j+32]
+				v = v + row[j+48]
 			}
 		}
 	}

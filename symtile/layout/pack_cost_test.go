@@ -14,7 +14,11 @@ import (
 func TestJudge(t *testing.T) {
 	datadriven.RunTest(t, "testdata/judge.txt", func(t *testing.T, c *datadriven.TestData) string {
 		d := Dot{DType: hlo.F32}
-		if _, err := fmt.Sscanf(c.Input, "%d,%d,%d block %d,%d,%d", &d.M, &d.N, &d.K, &d.BlockM, &d.BlockN, &d.BlockK); err != nil {
+		if _, err := fmt.Sscanf(
+			c.Input, "%d,%d,%d block %d,%d,%d",
+			&d.M, &d.N, &d.K,
+			&d.BlockM, &d.BlockN, &d.BlockK,
+		); err != nil {
 			t.Fatal(err)
 		}
 		a, b, err := d.Judge(Memory{})
@@ -34,7 +38,9 @@ func TestTouch(t *testing.T) {
 	rnd := rand.New(rand.NewSource(3))
 	for range 2000 {
 		m := Memory{Line: 8, Page: 64, Cache: 256, Ways: 2, TLB: 4, Walk: 1}
-		base, rows, stride := int64(rnd.Intn(100)), int64(1+rnd.Intn(12)), int64(1+rnd.Intn(80))
+		base := int64(rnd.Intn(100))
+		rows := int64(1 + rnd.Intn(12))
+		stride := int64(1 + rnd.Intn(80))
 		rowBytes := int64(1 + rnd.Intn(int(stride)))
 		lines, pages, inSet := map[int64]bool{}, map[int64]bool{}, map[int64]int64{}
 		evicted := int64(0)
@@ -59,7 +65,15 @@ func TestTouch(t *testing.T) {
 
 // TestBreakEven: packing pays exactly from the visits that are stated.
 func TestBreakEven(t *testing.T) {
-	o := Operand{Name: "B", Rows: 1024, Cols: 1024, BlockRows: 64, BlockCols: 12, ElementBytes: 4, Sweeps: 16}
+	o := Operand{
+		Name:         "B",
+		Rows:         1024,
+		Cols:         1024,
+		BlockRows:    64,
+		BlockCols:    12,
+		ElementBytes: 4,
+		Sweeps:       16,
+	}
 	j, err := o.PackCost(Memory{})
 	if err != nil || j.BreakEven < 1 {
 		t.Fatalf("%+v %v", j, err)
@@ -69,7 +83,8 @@ func TestBreakEven(t *testing.T) {
 			continue
 		}
 		at, err := o.PackCost(Memory{})
-		if err != nil || at.Pays != (visits >= j.BreakEven) || at.Pays != (at.Packing+at.PackedWaste.Total() < at.Waste.Total()) {
+		if err != nil || at.Pays != (visits >= j.BreakEven) ||
+			at.Pays != (at.Packing+at.PackedWaste.Total() < at.Waste.Total()) {
 			t.Errorf("%d visits, break-even %d: %+v %v", visits, j.BreakEven, at, err)
 		}
 	}

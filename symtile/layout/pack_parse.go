@@ -47,7 +47,10 @@ func (p Pack) String() string {
 	} else {
 		b.WriteString("pack " + ExtentsText(p.Source))
 	}
-	fmt.Fprintf(&b, " inner_dims_pos=%s inner_tiles=%s", ListText(p.InnerDimsPos), ListText(p.InnerTiles))
+	fmt.Fprintf(
+		&b, " inner_dims_pos=%s inner_tiles=%s",
+		ListText(p.InnerDimsPos), ListText(p.InnerTiles),
+	)
 	if p.OuterDimsPerm != nil {
 		fmt.Fprintf(&b, " outer_dims_perm=%s", ListText(p.OuterDimsPerm))
 	}
@@ -68,11 +71,16 @@ type packParser struct {
 
 // fail reports what was expected here, with a caret.
 func (s *packParser) fail(format string, args ...any) error {
-	return fmt.Errorf("%s\n  %s\n  %s^", fmt.Sprintf(format, args...), s.text, strings.Repeat(" ", s.at))
+	return fmt.Errorf(
+		"%s\n  %s\n  %s^",
+		fmt.Sprintf(format, args...), s.text,
+		strings.Repeat(" ", s.at),
+	)
 }
 
 func (s *packParser) skip() {
-	for s.at < len(s.text) && strings.IndexByte(" \t\n,", s.text[s.at]) >= 0 {
+	for s.at < len(s.text) &&
+		strings.IndexByte(" \t\n,", s.text[s.at]) >= 0 {
 		s.at++
 	}
 }
@@ -80,7 +88,9 @@ func (s *packParser) skip() {
 func (s *packParser) word() string {
 	s.skip()
 	start := s.at
-	for s.at < len(s.text) && (s.text[s.at] == '_' || s.text[s.at]|0x20 >= 'a' && s.text[s.at]|0x20 <= 'z') {
+	for s.at < len(s.text) &&
+		(s.text[s.at] == '_' || s.text[s.at]|0x20 >= 'a' &&
+			s.text[s.at]|0x20 <= 'z') {
 		s.at++
 	}
 	return s.text[start:s.at]
@@ -121,10 +131,12 @@ func (s *packParser) pack() (p Pack, err error) {
 		err = s.attributes(&p)
 		return p, err
 	}
-	if err = s.attributes(&p); err == nil && p.To == nil {
+	err = s.attributes(&p)
+	if err == nil && p.To == nil {
 		err = s.fail("an unpack says what it unpacks to: to 128x256")
 	}
-	p.Source, p.To = p.To, first
+	p.Source = p.To
+	p.To = first
 	return p, err
 }
 
@@ -213,10 +225,14 @@ func (s *packParser) extents() (out []int64, err error) {
 func (s *packParser) integer() (int64, error) {
 	s.skip()
 	start := s.at
-	for s.at < len(s.text) && '0' <= s.text[s.at] && s.text[s.at] <= '9' {
+	for s.at < len(s.text) &&
+		'0' <= s.text[s.at] &&
+		s.text[s.at] <= '9' {
 		s.at++
 	}
-	x, err := strconv.ParseInt(s.text[start:s.at], 10, 64)
+	x, err := strconv.ParseInt(
+		s.text[start:s.at], 10, 64,
+	)
 	if err != nil {
 		s.at = start
 		return 0, s.fail("expected a number that fits 63 bits")
@@ -227,10 +243,13 @@ func (s *packParser) integer() (int64, error) {
 func (s *packParser) padding() (*float64, error) {
 	s.skip()
 	start := s.at
-	for s.at < len(s.text) && strings.IndexByte(" \t\n,", s.text[s.at]) < 0 {
+	for s.at < len(s.text) &&
+		strings.IndexByte(" \t\n,", s.text[s.at]) < 0 {
 		s.at++
 	}
-	x, err := strconv.ParseFloat(s.text[start:s.at], 64)
+	x, err := strconv.ParseFloat(
+		s.text[start:s.at], 64,
+	)
 	if err != nil {
 		s.at = start
 		return nil, s.fail("expected a number as padding value")

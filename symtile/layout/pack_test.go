@@ -20,8 +20,11 @@ func TestPacks(t *testing.T) {
 		}
 		r := index.NewRing()
 		round, proved := p.RoundTrip(r)
-		return fmt.Sprintf("%s\npacked %s\nsteps %s\nto packed %s\nto source %s\nround trip %s, proved %v\n",
-			p, ExtentsText(p.Packed()), p.Steps(), p.ToPacked(r), p.ToSource(r), round, proved)
+		return fmt.Sprintf(
+			"%s\npacked %s\nsteps %s\nto packed %s\nto source %s\nround trip %s, proved %v\n",
+			p, ExtentsText(p.Packed()), p.Steps(),
+			p.ToPacked(r), p.ToSource(r), round, proved,
+		)
 	})
 }
 
@@ -30,7 +33,9 @@ func randomPack(rnd *rand.Rand) Pack {
 	for range rnd.Intn(4) + 1 {
 		p.Source = append(p.Source, int64(1+rnd.Intn(7)))
 	}
-	p.InnerDimsPos = rnd.Perm(len(p.Source))[:rnd.Intn(len(p.Source)+1)]
+	p.InnerDimsPos = rnd.Perm(
+		len(p.Source),
+	)[:rnd.Intn(len(p.Source)+1)]
 	for range p.InnerDimsPos {
 		p.InnerTiles = append(p.InnerTiles, int64(1+rnd.Intn(4)))
 	}
@@ -53,7 +58,9 @@ func TestPackAgrees(t *testing.T) {
 		}
 		want := packLoops(p)
 		r := index.NewRing()
-		if got := gatherBy(t, p.ToSource(r), p.Packed(), p.Source); !slices.Equal(got, want) {
+		if got := gatherBy(
+			t, p.ToSource(r), p.Packed(), p.Source,
+		); !slices.Equal(got, want) {
 			t.Fatalf("%s: %s reads\n%v, want\n%v", p, p.ToSource(r), got, want)
 		}
 		if got := doSteps(p.Steps(), logical(p.Source)); !slices.Equal(got, want) {

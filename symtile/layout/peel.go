@@ -28,7 +28,8 @@ func Peel(m index.Map, along ...index.Role) []index.Map {
 		}
 		c, ok := bestCut(part, along)
 		switch {
-		case ok && len(open)+len(whole)+len(masked)+3 <= maxParts:
+		case ok &&
+			len(open)+len(whole)+len(masked)+3 <= maxParts:
 			open = append(open, c.pieces(part)...)
 		case part.Where.True():
 			whole = append(whole, part)
@@ -68,13 +69,16 @@ func bestCut(m index.Map, along []index.Role) (best cut, ok bool) {
 		}
 		for _, e := range m.Vars() {
 			v, isVar := e.Variable()
-			if !isVar || len(along) > 0 && !slices.Contains(along, v.Role) {
+			if !isVar ||
+				len(along) > 0 && !slices.Contains(along, v.Role) {
 				continue
 			}
 			inside, cuts := insideOf(clause[0], e)
-			share := float64(inside.Len()) / float64(e.Range().Len())
+			share := float64(inside.Len()) /
+				float64(e.Range().Len())
 			if cuts && share > best.share {
-				best, ok = cut{e, i, inside, share}, true
+				best = cut{e, i, inside, share}
+				ok = true
 			}
 		}
 	}
@@ -86,15 +90,22 @@ func bestCut(m index.Map, along []index.Role) (best cut, ok bool) {
 func insideOf(b index.Bound, v index.Expr) (index.Interval, bool) {
 	k, rest, ok := termOf(b.Expr, v)
 	others := rest.Range()
-	if !ok || k == 0 || !others.Bounded() || !v.Range().Bounded() {
+	if !ok || k == 0 || !others.Bounded() ||
+		!v.Range().Bounded() {
 		return index.Interval{}, false
 	}
 	left := b.In.Meet(b.Expr.Range()) // bounded now
-	left = index.Interval{Lo: left.Lo - others.Lo, Hi: left.Hi - others.Hi}
+	left = index.Interval{
+		Lo: left.Lo - others.Lo,
+		Hi: left.Hi - others.Hi,
+	}
 	if k < 0 {
 		left, k = left.Neg(), -k
 	}
-	in := index.Interval{Lo: left.AddConst(k - 1).Div(k).Lo, Hi: left.Div(k).Hi}.Meet(v.Range())
+	in := index.Interval{
+		Lo: left.AddConst(k - 1).Div(k).Lo,
+		Hi: left.Div(k).Hi,
+	}.Meet(v.Range())
 	return in, !in.Empty()
 }
 
@@ -105,7 +116,11 @@ func termOf(e, v index.Expr) (k int64, rest index.Expr, ok bool) {
 		return 0, e, true
 	}
 	lo := v.Range().Lo
-	step := e.Subst(map[index.Expr]index.Expr{v: r.Const(lo + 1)}).Sub(e.Subst(map[index.Expr]index.Expr{v: r.Const(lo)}))
+	step := e.Subst(map[index.Expr]index.Expr{
+		v: r.Const(lo + 1),
+	}).Sub(
+		e.Subst(map[index.Expr]index.Expr{v: r.Const(lo)}),
+	)
 	if k, ok = step.Value(); !ok {
 		return 0, e, false
 	}
@@ -118,7 +133,9 @@ func termOf(e, v index.Expr) (k int64, rest index.Expr, ok bool) {
 func (c cut) pieces(m index.Map) (out []index.Map) {
 	all := c.v.Range()
 	free := m
-	free.Where = slices.Delete(slices.Clone(m.Where), c.clause, c.clause+1)
+	free.Where = slices.Delete(
+		slices.Clone(m.Where), c.clause, c.clause+1,
+	)
 	for _, p := range []struct {
 		m  index.Map
 		in index.Interval
@@ -128,7 +145,10 @@ func (c cut) pieces(m index.Map) (out []index.Map) {
 		{free, c.inside},
 	} {
 		if !p.in.Empty() {
-			out = append(out, narrow(p.m, c.v, p.in).Simplify())
+			out = append(
+				out,
+				narrow(p.m, c.v, p.in).Simplify(),
+			)
 		}
 	}
 	return out
@@ -137,10 +157,13 @@ func (c cut) pieces(m index.Map) (out []index.Map) {
 // narrow is m with the range of variable e being in.
 func narrow(m index.Map, e index.Expr, in index.Interval) index.Map {
 	v, _ := e.Variable()
-	v.Lo, v.Hi = in.Lo, in.Hi
+	v.Lo = in.Lo
+	v.Hi = in.Hi
 	to := e.Ring().Var(v)
 	out := m.Subst(map[index.Expr]index.Expr{e: to})
-	for _, list := range []*[]index.Expr{&out.Dims, &out.Ranges, &out.Runtime} {
+	for _, list := range []*[]index.Expr{
+		&out.Dims, &out.Ranges, &out.Runtime,
+	} {
 		*list = slices.Clone(*list)
 		for i := range *list {
 			if (*list)[i] == e {

@@ -18,7 +18,9 @@ func (s Sectors) WithDefaults() (Sectors, error) {
 	if s.Line == 0 {
 		s.Line = 4 * s.Sector
 	}
-	if s.Sector < 1 || s.Sector > 1<<20 || s.Line > 1<<20 || s.Line%s.Sector != 0 {
+	if s.Sector < 1 || s.Sector > 1<<20 ||
+		s.Line > 1<<20 ||
+		s.Line%s.Sector != 0 {
 		return s, fmt.Errorf("sectors of %d bytes in lines of %d: a line is whole sectors, and up to 2^20 bytes", s.Sector, s.Line)
 	}
 	return s, nil

@@ -19,7 +19,9 @@ const (
 	Slice                     // the first indices of each dimension
 )
 
-func (k StepKind) String() string { return [...]string{"pad", "reshape", "transpose", "slice"}[k] }
+func (k StepKind) String() string {
+	return [...]string{"pad", "reshape", "transpose", "slice"}[k]
+}
 
 // A Step takes an array of extents From to one of extents To.
 type Step struct {
@@ -31,7 +33,9 @@ type Step struct {
 // String prints "pad to 4x6", "transpose [0, 2, 1, 3] to 2x3x2x2".
 func (s Step) String() string {
 	if s.Kind == Transpose {
-		return fmt.Sprintf("transpose %s to %s", ListText(s.Perm), ExtentsText(s.To))
+		return fmt.Sprintf(
+			"transpose %s to %s", ListText(s.Perm), ExtentsText(s.To),
+		)
 	}
 	return fmt.Sprintf("%s to %s", s.Kind, ExtentsText(s.To))
 }
@@ -56,7 +60,10 @@ func (s Step) Map(r *index.Ring) index.Map {
 	switch s.Kind {
 	case Pad:
 		for i, d := range s.From {
-			m.Where = append(m.Where, index.Below(m.Dims[i], d)...)
+			m.Where = append(
+				m.Where,
+				index.Below(m.Dims[i], d)...,
+			)
 		}
 	case Transpose:
 		for i, d := range s.Perm {
@@ -69,7 +76,9 @@ func (s Step) Map(r *index.Ring) index.Map {
 }
 
 // reindex gives the index in from that has the position of m's point in to.
-func reindex(r *index.Ring, m index.Map, from, to []int64) []index.Expr {
+func reindex(
+	r *index.Ring, m index.Map, from, to []int64,
+) []index.Expr {
 	position := r.Const(0)
 	if len(to) > 0 && m.State == index.StateKnown {
 		position = index.Linearize(m.Dims, to)
@@ -78,7 +87,9 @@ func reindex(r *index.Ring, m index.Map, from, to []int64) []index.Expr {
 		return nil
 	}
 	if m.State == index.StateEmpty {
-		return slices.Repeat([]index.Expr{position}, len(from))
+		return slices.Repeat(
+			[]index.Expr{position}, len(from),
+		)
 	}
 	return index.Delinearize(position, from)
 }
@@ -110,10 +121,16 @@ func (ss Steps) to(kind StepKind, from, to []int64) Steps {
 	if slices.Equal(from, to) {
 		return ss
 	}
-	if n := len(ss); kind == Reshape && n > 0 && ss[n-1].Kind == Reshape {
+	n := len(ss)
+	if kind == Reshape && n > 0 &&
+		ss[n-1].Kind == Reshape {
 		return ss[:n-1].to(Reshape, ss[n-1].From, to)
 	}
-	return append(ss, Step{Kind: kind, From: from, To: to})
+	return append(ss, Step{
+		Kind: kind,
+		From: from,
+		To:   to,
+	})
 }
 
 // transpose appends a transpose. One that keeps the order of the dimensions
@@ -134,7 +151,9 @@ func (ss Steps) transpose(from []int64, perm []int) Steps {
 	case keeps:
 		return ss.to(Reshape, from, to)
 	}
-	return append(ss, Step{Transpose, from, to, slices.Clone(perm)})
+	return append(ss, Step{
+		Transpose, from, to, slices.Clone(perm),
+	})
 }
 
 // Steps is the sequence that makes the physical array from the logical one:
@@ -146,7 +165,9 @@ func (l *Layout) Steps() Steps {
 	ss = ss.transpose(l.Shape.Dims, l.order)
 	for i := range l.tilings {
 		t := &l.tilings[i]
-		ss = ss.to(Reshape, ss.dims(l.Shape.Dims), t.merged)
+		ss = ss.to(
+			Reshape, ss.dims(l.Shape.Dims), t.merged,
+		)
 		ss = ss.to(Pad, t.merged, t.padded())
 		split, perm := t.split()
 		ss = ss.to(Reshape, t.padded(), split)
@@ -164,8 +185,13 @@ func (t *tiling) split() (dims []int64, perm []int) {
 		perm = append(perm, i)
 	}
 	for i, size := range t.sizes {
-		perm, inner = append(perm, len(dims)), append(inner, len(dims)+1)
-		dims = append(dims, index.CeilDiv(t.merged[t.untiledDims+i], size), size)
+		perm = append(perm, len(dims))
+		inner = append(inner, len(dims)+1)
+		dims = append(
+			dims,
+			index.CeilDiv(t.merged[t.untiledDims+i], size),
+			size,
+		)
 	}
 	return dims, append(perm, inner...)
 }

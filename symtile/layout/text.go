@@ -34,7 +34,9 @@ func CountText(n int64, noun string) string {
 
 // BytesText prints a number of bytes as "1.5 KiB".
 func BytesText(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	units := []string{
+		"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB",
+	}
 	x, u := float64(n), 0
 	for ; x >= 1024 && u < len(units)-1; u++ {
 		x /= 1024

@@ -80,7 +80,9 @@ func (v vector) layout(t *testing.T) {
 	}
 	for at, want := range v.Expect.Index {
 		var index []int64
-		if err := json.Unmarshal([]byte("["+strings.Trim(at, "()")+"]"), &index); err != nil {
+		if err := json.Unmarshal(
+			[]byte("["+strings.Trim(at, "()")+"]"), &index,
+		); err != nil {
 			t.Fatal(err)
 		}
 		if got := l.Linear(index); got != want {

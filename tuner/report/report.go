@@ -35,7 +35,12 @@ var files embed.FS
 
 // HTML writes the page.
 func HTML(w io.Writer, p Page) error {
-	t, err := template.New("page.html").Funcs(template.FuncMap{"seconds": tuner.Seconds, "upper": upper, "percent": percent, "join": strings.Join}).ParseFS(files, "page.html")
+	t, err := template.New("page.html").Funcs(template.FuncMap{
+		"seconds": tuner.Seconds,
+		"upper":   upper,
+		"percent": percent,
+		"join":    strings.Join,
+	}).ParseFS(files, "page.html")
 	if err != nil {
 		return err
 	}
@@ -87,14 +92,19 @@ type termBreakdown struct {
 func newView(p Page) view {
 	v := view{Device: p.Device, Refused: p.Refused}
 	for _, r := range p.Records {
-		v.Fusions = append(v.Fusions, newFusion(r, p.Device))
+		v.Fusions = append(
+			v.Fusions, newFusion(r, p.Device),
+		)
 	}
 	v.Summary = summary(v)
 	return v
 }
 
 func summary(v view) []summaryCell {
-	faster, logs, samples, worst := 0, 0.0, 0, 0.0
+	faster := 0
+	logs := 0.0
+	samples := 0
+	worst := 0.0
 	for _, f := range v.Fusions {
 		if f.Beaten {
 			faster++
@@ -105,9 +115,15 @@ func summary(v view) []summaryCell {
 			samples += len(t.Samples)
 		}
 	}
-	tiles := []summaryCell{{fmt.Sprint(len(v.Fusions)), "fusions tuned"}}
+	tiles := []summaryCell{
+		{fmt.Sprint(len(v.Fusions)), "fusions tuned"},
+	}
 	if n := len(v.Fusions); n > 0 && v.Device.Untimed {
-		tiles = append(tiles, summaryCell{fmt.Sprintf("%d of %d", faster, n), "predicted to beat the default"}, summaryCell{"none", "timings: this device cannot time"})
+		tiles = append(
+			tiles,
+			summaryCell{fmt.Sprintf("%d of %d", faster, n), "predicted to beat the default"},
+			summaryCell{"none", "timings: this device cannot time"},
+		)
 	} else if n > 0 {
 		tiles = append(tiles,
 			summaryCell{fmt.Sprintf("%d of %d", faster, n), "beat the default"},
@@ -122,7 +138,13 @@ func summary(v view) []summaryCell {
 }
 
 func newFusion(r cache.Record, d kernels.Device) fusionSection {
-	f := fusionSection{Record: r, Print: hex.EncodeToString(r.Fusion[:]), Saw: kernels.SampleQualityText(r.Evidence), Beaten: r.Plan != r.Default, Tried: len(r.Trials)}
+	f := fusionSection{
+		Record: r,
+		Print:  hex.EncodeToString(r.Fusion[:]),
+		Saw:    kernels.SampleQualityText(r.Evidence),
+		Beaten: r.Plan != r.Default,
+		Tried:  len(r.Trials),
+	}
 	f.ID = f.Print[:12]
 	var predicted, measured []float64
 	for _, t := range r.Trials {
@@ -130,11 +152,17 @@ func newFusion(r cache.Record, d kernels.Device) fusionSection {
 		case t.Failure != "":
 			f.Failed = append(f.Failed, t)
 		case r.Untimed:
-			f.Plans = append(f.Plans, planRow{t, t.Predicted, t.Predicted / r.Seconds, role(r, t)})
+			f.Plans = append(f.Plans, planRow{
+				t, t.Predicted, t.Predicted / r.Seconds,
+				role(r, t),
+			})
 		case len(t.Samples) > 0:
 			m := t.Median()
-			f.Plans = append(f.Plans, planRow{t, m, m / r.Seconds, role(r, t)})
-			predicted, measured = append(predicted, t.Predicted), append(measured, m)
+			f.Plans = append(f.Plans, planRow{
+				t, m, m / r.Seconds, role(r, t),
+			})
+			predicted = append(predicted, t.Predicted)
+			measured = append(measured, m)
 		}
 	}
 	slices.SortStableFunc(f.Plans, func(a, b planRow) int {
@@ -151,7 +179,9 @@ func newFusion(r cache.Record, d kernels.Device) fusionSection {
 		return f
 	}
 	f.Judgement = cost.Judge(predicted, measured)
-	f.Strip, f.Scatter = timingStrip(f.Plans, kernels.ParseSampleQuality(r.Evidence).Clock), scatter(f.Plans)
+	f.Strip, f.Scatter = timingStrip(
+		f.Plans, kernels.ParseSampleQuality(r.Evidence).Clock,
+	), scatter(f.Plans)
 	for _, w := range f.Why {
 		if w.Role == "winner" && w.Total > 0 {
 			f.Headroom = r.Seconds / w.Total
@@ -198,7 +228,9 @@ func termBreakdowns(f fusionSection, d kernels.Device) []termBreakdown {
 			continue
 		}
 		total, terms := model.Predict(features)
-		out = append(out, termBreakdown{p.Plan, role, terms, total})
+		out = append(out, termBreakdown{
+			p.Plan, role, terms, total,
+		})
 	}
 	return out
 }

@@ -56,10 +56,21 @@ func (c *Chain) Emit(a *Assembler, p Placement) error {
 // begin has the emitter work on c, in the memory it used before.
 func (e *emitter) begin(a *Assembler, c *Chain, p Placement) {
 	*e = emitter{
-		a: a, c: c, copies: max(p.Copies, 1), mask: p.Mask, active: p.Active, scratch: p.Scratch,
-		at: e.at, last: e.last, shared: e.shared[:0], slots: e.slots, spill: spill{mem: p.Spill, free: e.spill.free[:0]},
+		a:       a,
+		c:       c,
+		copies:  max(p.Copies, 1),
+		mask:    p.Mask,
+		active:  p.Active,
+		scratch: p.Scratch,
+		at:      e.at,
+		last:    e.last,
+		shared:  e.shared[:0],
+		slots:   e.slots,
+		spill:   spill{mem: p.Spill, free: e.spill.free[:0]},
 	}
-	e.at, e.last = zeros(e.at, len(c.steps)*e.copies), zeros(e.last, len(c.steps))
+	e.at, e.last = zeros(
+		e.at, len(c.steps)*e.copies,
+	), zeros(e.last, len(c.steps))
 	if p.SpillSlots > 0 {
 		e.slots = zeros(e.slots, len(e.at))
 		e.spill.slot = e.slots
@@ -164,7 +175,9 @@ type registersError struct{ copies int }
 
 // NeedsRegisters says whether a chain was not emitted because its values do not
 // fit in the registers; fewer copies may.
-func NeedsRegisters(err error) bool { return errors.As(err, new(registersError)) }
+func NeedsRegisters(err error) bool {
+	return errors.As(err, new(registersError))
+}
 
 func (r registersError) Error() string {
 	return fmt.Sprintf("chain: its values do not fit in the vector registers in %d copies", r.copies)
@@ -189,7 +202,8 @@ func (e *emitter) release(r Reg) {
 // dies reports whether step k uses v last, so that its register is free after.
 func (e *emitter) dies(v Value, k int) bool {
 	kind := e.c.steps[v-1].kind
-	return e.last[v-1] == k && kind != constantStep && kind != pinnedStep
+	return e.last[v-1] == k &&
+		kind != constantStep && kind != pinnedStep
 }
 
 // releaseDying frees the registers of copy u that step k uses last.
@@ -203,9 +217,14 @@ func (e *emitter) releaseDying(k, u int) {
 	}
 }
 
-func (e *emitter) register(v Value, u int) Reg { return e.at[(int(v)-1)*e.copies+u] }
+func (e *emitter) register(v Value, u int) Reg {
+	return e.at[(int(v)-1)*e.copies+u]
+}
 
-func (e *emitter) isConstant(v Value) bool { return v != 0 && e.c.steps[v-1].kind == constantStep }
+func (e *emitter) isConstant(v Value) bool {
+	return v != 0 &&
+		e.c.steps[v-1].kind == constantStep
+}
 
 // set notes that value k is in r, and frees r if nothing uses it.
 func (e *emitter) set(k, u int, r Reg) {
@@ -217,7 +236,9 @@ func (e *emitter) set(k, u int, r Reg) {
 }
 
 // memory returns where the constant v is.
-func (e *emitter) memory(v Value) Mem { return e.a.constant(e.c.steps[v-1].constant) }
+func (e *emitter) memory(v Value) Mem {
+	return e.a.constant(e.c.steps[v-1].constant)
+}
 
 // loaded returns a register with the constant v, shared by the copies of a step.
 func (e *emitter) loaded(v Value, u int) Reg {

@@ -80,7 +80,8 @@ func (a *Assembler) grow(before []int) bool {
 	for k := range a.gaps {
 		g := &a.gaps[k]
 		if g.align == 0 && g.size == 2 {
-			if d := a.distance(g, before[k+1], before); d != int(int8(d)) {
+			d := a.distance(g, before[k+1], before)
+			if d != int(int8(d)) {
 				g.size = longJump(g.opcode)
 				grown = true
 			}
@@ -110,7 +111,11 @@ func (a *Assembler) address(l Label, before []int) int {
 
 // fill returns the code with its gaps filled.
 func (a *Assembler) fill(before []int) []byte {
-	out := make([]byte, 0, len(a.code)+before[len(a.gaps)]+len(a.constants))
+	out := make(
+		[]byte,
+		0,
+		len(a.code)+before[len(a.gaps)]+len(a.constants),
+	)
 	from := 0
 	for k := range a.gaps {
 		g := &a.gaps[k]
@@ -120,7 +125,9 @@ func (a *Assembler) fill(before []int) []byte {
 			out = appendNops(out, g.size)
 			continue
 		}
-		out = g.jump(out, a.distance(g, before[k+1], before))
+		out = g.jump(
+			out, a.distance(g, before[k+1], before),
+		)
 	}
 	return append(out, a.code[from:]...)
 }
@@ -143,7 +150,9 @@ func (a *Assembler) resolve(code []byte, before []int) {
 		at := r.place.at + before[r.place.gaps]
 		word := code[at : at+4]
 		offset := a.address(r.label, before) - (at + r.end)
-		binary.LittleEndian.PutUint32(word, binary.LittleEndian.Uint32(word)+uint32(offset))
+		binary.LittleEndian.PutUint32(
+			word, binary.LittleEndian.Uint32(word)+uint32(offset),
+		)
 	}
 }
 

@@ -99,7 +99,10 @@ func (a *Assembler) Emit(op Op, operands ...Operand) {
 		}
 	}
 	if op == VMOVNTPS {
-		a.nonTemporal = append(a.nonTemporal, place{at: len(a.code), gaps: len(a.gaps)})
+		a.nonTemporal = append(a.nonTemporal, place{
+			at:   len(a.code),
+			gaps: len(a.gaps),
+		})
 	}
 	a.encode(f, &p)
 }
@@ -110,7 +113,12 @@ func (a *Assembler) jump(op Op, f *form, target Label) {
 		a.fail(op, []Operand{target}, "not a label of this assembler")
 		return
 	}
-	a.gaps = append(a.gaps, gap{at: len(a.code), opcode: f.opcode, target: target, size: 2})
+	a.gaps = append(a.gaps, gap{
+		at:     len(a.code),
+		opcode: f.opcode,
+		target: target,
+		size:   2,
+	})
 }
 
 // encode appends one instruction and notes the offset to its label.
@@ -118,14 +126,21 @@ func (a *Assembler) encode(f *form, p *fields) {
 	var at int
 	a.code, at = f.encode(a.code, p)
 	if p.inMemory && p.mem.Label != 0 {
-		binary.LittleEndian.PutUint32(a.code[at:], uint32(p.mem.Disp))
-		a.refs = append(a.refs, ref{place{at: at, gaps: len(a.gaps)}, len(a.code) - at, p.mem.Label})
+		binary.LittleEndian.PutUint32(
+			a.code[at:], uint32(p.mem.Disp),
+		)
+		a.refs = append(a.refs, ref{
+			place{at: at, gaps: len(a.gaps)},
+			len(a.code) - at,
+			p.mem.Label,
+		})
 	}
 }
 
 // unmetRequirement says why no form of o fits.
 func (o Op) unmetRequirement() string {
-	if int(o) >= len(instructions) || len(instructions[o].forms) == 0 {
+	if int(o) >= len(instructions) ||
+		len(instructions[o].forms) == 0 {
 		return "there is no such instruction"
 	}
 	return "the instruction has no form for these operands"
@@ -136,7 +151,10 @@ func (a *Assembler) fail(op Op, operands []Operand, what string) {
 	for k, o := range operands {
 		text[k] = operandText(o)
 	}
-	a.err = fmt.Errorf("instruction %d: %s %s: %s", a.count, op, strings.Join(text, ", "), what)
+	a.err = fmt.Errorf(
+		"instruction %d: %s %s: %s",
+		a.count, op, strings.Join(text, ", "), what,
+	)
 }
 
 // operandText keeps operands from escaping, which a call of String would not.
@@ -160,7 +178,9 @@ func (a *Assembler) NewLabel() Label {
 	return Label(len(a.labels))
 }
 
-func (a *Assembler) has(label Label) bool { return label > 0 && int(label) <= len(a.labels) }
+func (a *Assembler) has(label Label) bool {
+	return label > 0 && int(label) <= len(a.labels)
+}
 
 // Bind puts label here.
 func (a *Assembler) Bind(label Label) {
@@ -171,30 +191,48 @@ func (a *Assembler) Bind(label Label) {
 	case a.labels[label-1].bound:
 		a.err = fmt.Errorf("%s is bound twice", label)
 	default:
-		a.labels[label-1] = place{len(a.code), len(a.gaps), true}
+		a.labels[label-1] = place{
+			len(a.code), len(a.gaps), true,
+		}
 	}
 }
 
 // Align pads with NOPs to a multiple of n bytes, a power of two up to 64.
 func (a *Assembler) Align(n int) {
-	if a.err == nil && (n < 1 || n > 64 || n&(n-1) != 0) {
+	if a.err == nil &&
+		(n < 1 || n > 64 || n&(n-1) != 0) {
 		a.err = fmt.Errorf("alignment %d is not a power of two up to 64", n)
 		return
 	}
-	a.gaps = append(a.gaps, gap{at: len(a.code), align: n})
+	a.gaps = append(a.gaps, gap{
+		at:    len(a.code),
+		align: n,
+	})
 }
 
 // Splat32 returns 32 bytes of constant memory that hold bits eight times.
-func (a *Assembler) Splat32(bits uint32) Mem { return a.constant(constant{uint64(bits), 4, 8, nil}) }
+func (a *Assembler) Splat32(bits uint32) Mem {
+	return a.constant(constant{
+		uint64(bits), 4, 8, nil,
+	})
+}
 
 // Splat64 returns 32 bytes of constant memory that hold bits four times.
-func (a *Assembler) Splat64(bits uint64) Mem { return a.constant(constant{bits, 8, 4, nil}) }
+func (a *Assembler) Splat64(bits uint64) Mem {
+	return a.constant(constant{bits, 8, 4, nil})
+}
 
 // Word32 returns 4 bytes of constant memory that hold bits, to be broadcast.
-func (a *Assembler) Word32(bits uint32) Mem { return a.constant(constant{uint64(bits), 4, 1, nil}) }
+func (a *Assembler) Word32(bits uint32) Mem {
+	return a.constant(constant{
+		uint64(bits), 4, 1, nil,
+	})
+}
 
 // Word64 returns 8 bytes of constant memory that hold bits, to be broadcast.
-func (a *Assembler) Word64(bits uint64) Mem { return a.constant(constant{bits, 8, 1, nil}) }
+func (a *Assembler) Word64(bits uint64) Mem {
+	return a.constant(constant{bits, 8, 1, nil})
+}
 
 // Data returns constant memory that holds data, aligned to 32 bytes.
 func (a *Assembler) Data(data []byte) Mem {
@@ -237,11 +275,19 @@ type Mark struct{ code, gaps, refs, labels, nonTemporal, count int }
 // it outlives what is undone.
 func (a *Assembler) Mark() Mark {
 	a.hasConstants(0)
-	return Mark{len(a.code), len(a.gaps), len(a.refs), len(a.labels), len(a.nonTemporal), a.count}
+	return Mark{
+		len(a.code), len(a.gaps),
+		len(a.refs), len(a.labels),
+		len(a.nonTemporal), a.count,
+	}
 }
 
 // Undo takes back all instructions and labels since m.
 func (a *Assembler) Undo(m Mark) {
-	a.code, a.gaps, a.refs = a.code[:m.code], a.gaps[:m.gaps], a.refs[:m.refs]
-	a.labels, a.nonTemporal, a.count = a.labels[:m.labels], a.nonTemporal[:m.nonTemporal], m.count
+	a.code = a.code[:m.code]
+	a.gaps = a.gaps[:m.gaps]
+	a.refs = a.refs[:m.refs]
+	a.labels = a.labels[:m.labels]
+	a.nonTemporal = a.nonTemporal[:m.nonTemporal]
+	a.count = m.count
 }

@@ -65,7 +65,10 @@ func axpy() *Assembler {
 		a.Bind(loop)
 		for k := range vectors {
 			a.Emit(VMOVUPS, Y(1+k), Mem{Base: RDX, Disp: int32(32 * k)})
-			a.Emit(VFMADD231PS, Y(1+k), Y0, Mem{Base: RSI, Disp: int32(32 * k)})
+			a.Emit(VFMADD231PS, Y(1+k), Y0, Mem{
+				Base: RSI,
+				Disp: int32(32 * k),
+			})
 			a.Emit(VMOVUPS, Mem{Base: RDX, Disp: int32(32 * k)}, Y(1+k))
 		}
 		a.Emit(ADD, RSI, Imm(32*vectors))
@@ -97,13 +100,18 @@ func axpyTail(a *Assembler, masks Mem) {
 
 // guarded returns n floats that end where a page begins that cannot be touched.
 func guarded(t testing.TB, n int) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(guardedBytes(t, 4*n)))), n)
+	return unsafe.Slice(
+		(*float32)(unsafe.Pointer(unsafe.SliceData(guardedBytes(t, 4*n)))), n,
+	)
 }
 
 func guardedBytes(t testing.TB, n int) []byte {
 	page := unix.Getpagesize()
 	size := (n + page - 1) / page * page
-	m, err := unix.Mmap(-1, 0, size+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	m, err := unix.Mmap(
+		-1, 0, size+page,
+		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +131,9 @@ func TestAxpyEndsAtPage(t *testing.T) {
 		for k := range n {
 			x[k], y[k] = float32(k+1), float32(100*k)
 		}
-		f.Call(unsafe.Pointer(&axpyArgs{n, 2, unsafe.SliceData(x), unsafe.SliceData(y)}))
+		f.Call(unsafe.Pointer(&axpyArgs{
+			n, 2, unsafe.SliceData(x), unsafe.SliceData(y),
+		}))
 		for k := range n {
 			if want := float32(100*k) + 2*float32(k+1); y[k] != want {
 				t.Errorf("n %d: y[%d] = %v, want %v", n, k, y[k], want)
@@ -232,7 +242,9 @@ func TestPagesAreNeverWritableAndExecutable(t *testing.T) {
 // TestRefusedPages runs itself where the kernel refuses executable pages
 // (PR_SET_MDWE, Linux 6.3): Load and Supported say so.
 func TestRefusedPages(t *testing.T) {
-	const prSetMDWE, refuseExecGain, marker = 65, 1, "TEST_REFUSED_PAGES"
+	const prSetMDWE = 65
+	const refuseExecGain = 1
+	const marker = "TEST_REFUSED_PAGES"
 	if os.Getenv(marker) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestRefusedPages$", "-test.v")
 		cmd.Env = append(os.Environ(), marker+"=1")

@@ -15,7 +15,11 @@ type Chain struct {
 
 // Reset empties the chain, whose memory the next one uses. Values of before do
 // not belong to it any more.
-func (c *Chain) Reset() { c.steps, c.pins, c.err = c.steps[:0], c.pins[:0], nil }
+func (c *Chain) Reset() {
+	c.steps = c.steps[:0]
+	c.pins = c.pins[:0]
+	c.err = nil
+}
 
 // A Value is what a step of a Chain defined, or a constant of it. It belongs to
 // that chain. The zero Value is none.
@@ -69,17 +73,26 @@ func (c *Chain) add(s step) Value {
 
 // Const32 returns a vector of eight times bits.
 func (c *Chain) Const32(bits uint32) Value {
-	return c.add(step{kind: constantStep, constant: constant{uint64(bits), 4, 8, nil}})
+	return c.add(step{
+		kind:     constantStep,
+		constant: constant{uint64(bits), 4, 8, nil},
+	})
 }
 
 // Const64 returns a vector of four times bits.
 func (c *Chain) Const64(bits uint64) Value {
-	return c.add(step{kind: constantStep, constant: constant{bits, 8, 4, nil}})
+	return c.add(step{
+		kind:     constantStep,
+		constant: constant{bits, 8, 4, nil},
+	})
 }
 
 // table32 returns a vector of the words of table, the same array for the same words.
 func (c *Chain) table32(table *[8]uint32) Value {
-	return c.add(step{kind: constantStep, constant: constant{table: table}})
+	return c.add(step{
+		kind:     constantStep,
+		constant: constant{table: table},
+	})
 }
 
 // Pinned returns a value that lives in regs outside the chain, one register a
@@ -89,14 +102,23 @@ func (c *Chain) Pinned(regs ...Reg) Value {
 		c.fail("a pinned value needs a register")
 	}
 	c.pins = append(c.pins, regs...)
-	return c.add(step{kind: pinnedStep, pin: int32(len(c.pins) - len(regs)), pinned: int32(len(regs))})
+	return c.add(step{
+		kind:   pinnedStep,
+		pin:    int32(len(c.pins) - len(regs)),
+		pinned: int32(len(regs)),
+	})
 }
 
 // Load returns what op (VMOVUPS, VBROADCASTSS, VPMOVZXWD, …) loads from from,
 // and advance bytes further for every next copy. Under a mask it loads only the
 // lanes that are on, unless advance is 0.
 func (c *Chain) Load(op Op, from Mem, advance int32) Value {
-	return c.add(step{kind: loadStep, op: op, mem: from, advance: advance})
+	return c.add(step{
+		kind:    loadStep,
+		op:      op,
+		mem:     from,
+		advance: advance,
+	})
 }
 
 // Store has op (VMOVUPS, VMOVNTPS, …) store v to to, and advance bytes further
@@ -104,14 +126,26 @@ func (c *Chain) Load(op Op, from Mem, advance int32) Value {
 // VMOVNTPS stores to must be a multiple of 32 bytes, except under a mask; an
 // SFENCE belongs behind the loop.
 func (c *Chain) Store(op Op, to Mem, advance int32, v Value) {
-	c.add(step{kind: storeStep, op: op, mem: to, advance: advance, n: 1, args: [4]argument{{value: v}}})
+	c.add(step{
+		kind:    storeStep,
+		op:      op,
+		mem:     to,
+		advance: advance,
+		n:       1,
+		args:    [4]argument{{value: v}},
+	})
 	c.check(v)
 }
 
 // Prefetch has op (PREFETCHT0, …) fetch the cache line at from, and advance bytes
 // further for every next copy. It does nothing under a mask.
 func (c *Chain) Prefetch(op Op, from Mem, advance int32) {
-	c.add(step{kind: prefetchStep, op: op, mem: from, advance: advance})
+	c.add(step{
+		kind:    prefetchStep,
+		op:      op,
+		mem:     from,
+		advance: advance,
+	})
 }
 
 // Do returns what op makes of operands, each a Value or an Imm. A constant
@@ -131,12 +165,17 @@ func (c *Chain) Update(target Value, op Op, operands ...Operand) {
 // of a loop, see it. Lanes that a mask turns off stay as they were.
 func (c *Chain) Assign(target, v Value) {
 	c.check(v)
-	c.change(target, step{kind: assignStep, n: 1, args: [4]argument{{value: v}}})
+	c.change(target, step{
+		kind: assignStep,
+		n:    1,
+		args: [4]argument{{value: v}},
+	})
 }
 
 func (c *Chain) change(target Value, s step) {
 	s.target = target
-	if c.check(target); c.err == nil && c.steps[target-1].kind != pinnedStep {
+	if c.check(target); c.err == nil &&
+		c.steps[target-1].kind != pinnedStep {
 		c.fail("only a pinned value can be changed")
 	}
 	c.add(s)
@@ -168,7 +207,11 @@ func (c *Chain) NegMulAdd64(a, b, d Value) Value {
 }
 
 func (c *Chain) step(k kind, op Op, operands []Operand) step {
-	s := step{kind: k, op: op, n: uint8(min(len(operands), len(step{}.args)))}
+	s := step{
+		kind: k,
+		op:   op,
+		n:    uint8(min(len(operands), len(step{}.args))),
+	}
 	if len(operands) > len(s.args) {
 		c.fail(fmt.Sprintf("%s takes no %d operands", op, len(operands)))
 		return step{}
@@ -179,7 +222,8 @@ func (c *Chain) step(k kind, op Op, operands []Operand) step {
 			c.check(o)
 			s.args[j].value = o
 		case Imm:
-			if s.args[j].imm = int32(o); Imm(s.args[j].imm) != o {
+			s.args[j].imm = int32(o)
+			if Imm(s.args[j].imm) != o {
 				c.fail(fmt.Sprintf("%s: %s has more than 32 bits", op, o))
 			}
 		default:
@@ -190,13 +234,17 @@ func (c *Chain) step(k kind, op Op, operands []Operand) step {
 }
 
 func (c *Chain) check(v Value) {
-	if v <= 0 || int(v) > len(c.steps) || !c.steps[v-1].kind.defines() {
+	if v <= 0 ||
+		int(v) > len(c.steps) ||
+		!c.steps[v-1].kind.defines() {
 		c.fail(fmt.Sprintf("%d is not a value of this chain", v))
 	}
 }
 
 func (c *Chain) fail(what string) {
 	if c.err == nil {
-		c.err = fmt.Errorf("chain: step %d: %s", len(c.steps)+1, what)
+		c.err = fmt.Errorf(
+			"chain: step %d: %s", len(c.steps)+1, what,
+		)
 	}
 }

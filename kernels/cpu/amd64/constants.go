@@ -16,33 +16,44 @@ func (c *Chain) Constants() []Constant {
 	var list []Constant
 	for k := range c.steps {
 		for _, arg := range c.steps[k].args[:c.steps[k].n] {
-			if arg.value == 0 || c.steps[arg.value-1].kind != constantStep {
+			if arg.value == 0 ||
+				c.steps[arg.value-1].kind != constantStep {
 				continue
 			}
 			of := c.steps[arg.value-1].constant
-			at := slices.IndexFunc(list, func(x Constant) bool { return x.constant == of })
+			at := slices.IndexFunc(list, func(x Constant) bool {
+				return x.constant == of
+			})
 			if at < 0 {
-				at, list = len(list), append(list, Constant{constant: of})
+				at = len(list)
+				list = append(list, Constant{constant: of})
 			}
 			list[at].Uses++
 		}
 	}
-	slices.SortStableFunc(list, func(x, y Constant) int { return cmp.Compare(y.Uses, x.Uses) })
+	slices.SortStableFunc(list, func(x, y Constant) int {
+		return cmp.Compare(y.Uses, x.Uses)
+	})
 	return list
 }
 
 // PinConstant has the chain find a constant in r, where Keep has put it.
 func (c *Chain) PinConstant(k Constant, r Reg) {
 	for n := range c.steps {
-		if s := &c.steps[n]; s.kind == constantStep && s.constant == k.constant {
+		s := &c.steps[n]
+		if s.kind == constantStep && s.constant == k.constant {
 			c.pins = append(c.pins, r)
-			s.kind, s.pin, s.pinned = pinnedStep, int32(len(c.pins)-1), 1
+			s.kind = pinnedStep
+			s.pin = int32(len(c.pins) - 1)
+			s.pinned = 1
 		}
 	}
 }
 
 // LoadConstant puts a constant in r.
-func (a *Assembler) LoadConstant(k Constant, r Reg) { a.Emit(VMOVAPS, r, a.constant(k.constant)) }
+func (a *Assembler) LoadConstant(k Constant, r Reg) {
+	a.Emit(VMOVAPS, r, a.constant(k.constant))
+}
 
 // Pressure returns how many registers one copy of the chain needs besides those of
 // pinned values, about.
@@ -63,10 +74,15 @@ func (c *Chain) Pressure() int {
 		}
 		dying := 0
 		for j, arg := range s.args[:s.n] {
-			if arg.value == 0 || last[arg.value-1] != k || slices.ContainsFunc(s.args[:j], func(x argument) bool { return x.value == arg.value }) {
+			if arg.value == 0 ||
+				last[arg.value-1] != k ||
+				slices.ContainsFunc(s.args[:j], func(x argument) bool {
+					return x.value == arg.value
+				}) {
 				continue
 			}
-			if kind := c.steps[arg.value-1].kind; kind != constantStep && kind != pinnedStep {
+			kind := c.steps[arg.value-1].kind
+			if kind != constantStep && kind != pinnedStep {
 				dying++
 			}
 		}

@@ -39,7 +39,8 @@ func (p *fields) register(letter byte, r Reg) {
 	case 'M', 'O':
 		p.rm = n
 	case 'S':
-		p.imm, p.size = int64(n)<<4, 1
+		p.imm = int64(n) << 4
+		p.size = 1
 	}
 	p.long = p.long || r.class() == y
 	p.byteReg = p.byteReg || r >= SPL && r <= DIL
@@ -60,7 +61,9 @@ func (p *fields) extension() (r, x, b int) {
 	if !p.inMemory {
 		return p.reg >> 3, 0, p.rm >> 3
 	}
-	return p.reg >> 3, p.mem.Index.number() >> 3, p.mem.Base.number() >> 3
+	return p.reg >> 3,
+		p.mem.Index.number() >> 3,
+		p.mem.Base.number() >> 3
 }
 
 // encode appends the instruction, with zero where a label's offset goes, and
@@ -83,7 +86,11 @@ func (f *form) encode(code []byte, p *fields) ([]byte, int) {
 		code = p.mem.encode(append(code, f.opcode), p.reg)
 		at = len(code) - 4
 	default:
-		code = append(code, f.opcode, 0xc0|byte(p.reg&7<<3|p.rm&7))
+		code = append(
+			code,
+			f.opcode,
+			0xc0|byte(p.reg&7<<3|p.rm&7),
+		)
 	}
 	switch p.size {
 	case 1:
@@ -110,7 +117,13 @@ func (f *form) vexPrefix(code []byte, p *fields) []byte {
 	if f.prefix&w1 != 0 {
 		last |= 0x80
 	}
-	return append(code, 0xc4, byte((r^1)<<7|(x^1)<<6|(b^1)<<5)|byte(f.prefix&mapMask>>2), last)
+	return append(
+		code, 0xc4,
+		byte((r^1)<<7|
+			(x^1)<<6|
+			(b^1)<<5)|byte(f.prefix&mapMask>>2),
+		last,
+	)
 }
 
 // legacyPrefix appends the mandatory prefix, REX where needed, and the escape

@@ -82,7 +82,8 @@ type instruction struct {
 
 // String returns the mnemonic.
 func (o Op) String() string {
-	if int(o) >= len(instructions) || instructions[o].name == "" {
+	if int(o) >= len(instructions) ||
+		instructions[o].name == "" {
 		return "?"
 	}
 	return instructions[o].name

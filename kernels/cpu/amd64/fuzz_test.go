@@ -5,7 +5,10 @@ import "testing"
 // FuzzEmit draws instructions and operands from bytes: whatever they are, there
 // is code or an error.
 func FuzzEmit(f *testing.F) {
-	f.Add([]byte{0, 40, 0, 0x50, 0, 0x51, 1, 0x10, 0x11, 2, 5, 2, 7, 3, 1})
+	f.Add([]byte{
+		0, 40, 0, 0x50, 0, 0x51, 1, 0x10,
+		0x11, 2, 5, 2, 7, 3, 1,
+	})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a := &Assembler{}
 		next := func() byte {
@@ -44,9 +47,17 @@ func fuzzOperand(next func() byte, labels []Label) Operand {
 	case 0:
 		return Reg(next())
 	case 1:
-		return Mem{Base: Reg(next()), Index: Reg(next()), Scale: next(), Disp: int32(int8(next())) << (next() % 25)}
+		return Mem{
+			Base:  Reg(next()),
+			Index: Reg(next()),
+			Scale: next(),
+			Disp:  int32(int8(next())) << (next() % 25),
+		}
 	case 2:
-		return Mem{Label: labels[int(next())%len(labels)], Disp: int32(int8(next()))}
+		return Mem{
+			Label: labels[int(next())%len(labels)],
+			Disp:  int32(int8(next())),
+		}
 	case 3:
 		return Imm(int64(int8(next())) << (next() % 64))
 	case 4:

@@ -35,7 +35,12 @@ func (l *Loop) Emit(a *Assembler) error {
 	a.Emit(JE, end)
 	a.Emit(LEA, l.Scratch, a.Data(laneMasks()))
 	a.Emit(NEG, l.Counter)
-	a.Emit(VMOVUPS, l.Mask, Mem{Base: l.Scratch, Index: l.Counter, Scale: uint8(l.Width), Disp: 32})
+	a.Emit(VMOVUPS, l.Mask, Mem{
+		Base:  l.Scratch,
+		Index: l.Counter,
+		Scale: uint8(l.Width),
+		Disp:  32,
+	})
 	a.Emit(NEG, l.Counter)
 	err := l.Chain.Emit(a, l.placement(1, l.Mask))
 	a.Emit(XOR, l.Counter, l.Counter)
@@ -82,12 +87,14 @@ func (l *Loop) widest(a *Assembler) error {
 
 func (l *Loop) rounds(a *Assembler, copies int) error {
 	step := copies * 32 / l.Width
-	loop, done := a.NewLabel(), a.NewLabel()
+	loop := a.NewLabel()
+	done := a.NewLabel()
 	a.Emit(SUB, l.Counter, Imm(step))
 	a.Emit(JL, done)
 	a.Align(32)
 	a.Bind(loop)
-	if err := l.Chain.Emit(a, l.placement(copies, 0)); err != nil {
+	err := l.Chain.Emit(a, l.placement(copies, 0))
+	if err != nil {
 		return err
 	}
 	for _, p := range l.Pointers {
@@ -102,9 +109,16 @@ func (l *Loop) rounds(a *Assembler, copies int) error {
 
 // placement allows spilling to one copy only: more would not be faster then.
 func (l *Loop) placement(copies int, mask Reg) Placement {
-	p := Placement{Copies: copies, Mask: mask, Active: l.Counter, Scratch: l.Scratch, Reserved: l.Reserved}
+	p := Placement{
+		Copies:   copies,
+		Mask:     mask,
+		Active:   l.Counter,
+		Scratch:  l.Scratch,
+		Reserved: l.Reserved,
+	}
 	if copies == 1 {
-		p.Spill, p.SpillSlots = l.Spill, l.SpillSlots
+		p.Spill = l.Spill
+		p.SpillSlots = l.SpillSlots
 	}
 	return p
 }

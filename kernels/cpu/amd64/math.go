@@ -9,7 +9,9 @@ import "math"
 // package math have them, rounded to f32.
 
 // Float32 returns a vector of eight times v, rounded to f32.
-func (c *Chain) Float32(v float64) Value { return c.Const32(math.Float32bits(float32(v))) }
+func (c *Chain) Float32(v float64) Value {
+	return c.Const32(math.Float32bits(float32(v)))
+}
 
 // horner returns p[0] + x*(p[1] + x*(p[2] + …)).
 func (c *Chain) horner(x Value, p ...float64) Value {
@@ -31,7 +33,11 @@ func (c *Chain) paired(x, square Value, p ...float64) Value {
 		if p[k+1] == 1 {
 			return c.Do(VADDPS, x, c.Float32(p[k]))
 		}
-		return c.MulAdd32(x, c.Float32(p[k+1]), c.Float32(p[k]))
+		return c.MulAdd32(
+			x,
+			c.Float32(p[k+1]),
+			c.Float32(p[k]),
+		)
 	}
 	last := (len(p) - 1) &^ 1
 	sum := pair(last)
@@ -62,10 +68,14 @@ const (
 )
 
 // Abs32 returns |x|.
-func (c *Chain) Abs32(x Value) Value { return c.Do(VANDPS, x, c.Const32(magnitude)) }
+func (c *Chain) Abs32(x Value) Value {
+	return c.Do(VANDPS, x, c.Const32(magnitude))
+}
 
 // Neg32 returns -x.
-func (c *Chain) Neg32(x Value) Value { return c.Do(VXORPS, x, c.Const32(signBit)) }
+func (c *Chain) Neg32(x Value) Value {
+	return c.Do(VXORPS, x, c.Const32(signBit))
+}
 
 // AtMost32 returns min(x, limit), and NaN for NaN.
 func (c *Chain) AtMost32(x Value, limit float64) Value {
@@ -93,7 +103,8 @@ func (c *Chain) Max32(x, y Value) Value {
 	if _, known := c.number(y); known {
 		return c.Max32(y, x)
 	}
-	m, n := c.Do(VMAXPS, x, y), c.Do(VMAXPS, y, x)
+	m := c.Do(VMAXPS, x, y)
+	n := c.Do(VMAXPS, y, x)
 	differ := c.Do(VXORPS, m, n)
 	return c.Do(VSUBPS, c.Do(VORPS, m, differ), differ)
 }
@@ -104,20 +115,27 @@ func (c *Chain) Min32(x, y Value) Value {
 	if bits, known := c.number(x); known && bits != signBit {
 		return c.Do(VMINPS, x, y)
 	}
-	if bits, known := c.number(y); known && bits != signBit {
+	bits, known := c.number(y)
+	if known && bits != signBit {
 		return c.Do(VMINPS, y, x)
 	}
-	return c.Do(VORPS, c.Do(VMINPS, x, y), c.Do(VMINPS, y, x))
+	return c.Do(
+		VORPS,
+		c.Do(VMINPS, x, y),
+		c.Do(VMINPS, y, x),
+	)
 }
 
 // number returns the bits of all lanes of a constant that is not NaN.
 func (c *Chain) number(v Value) (bits uint32, known bool) {
-	if c.err != nil || v == 0 || c.steps[v-1].kind != constantStep {
+	if c.err != nil || v == 0 ||
+		c.steps[v-1].kind != constantStep {
 		return 0, false
 	}
 	of := c.steps[v-1].constant
 	bits = uint32(of.bits)
-	return bits, of.table == nil && of.width == 4 && bits&magnitude <= 0xff<<mantissa
+	return bits, of.table == nil &&
+		of.width == 4 && bits&magnitude <= 0xff<<mantissa
 }
 
 // FoldLanes32 returns a vector whose lanes all hold what combine makes of the
@@ -131,21 +149,36 @@ func (c *Chain) FoldLanes32(v Value, combine func(x, y Value) Value) Value {
 
 // withSignOf returns x ≥ 0 with the sign of y.
 func (c *Chain) withSignOf(x, y Value) Value {
-	return c.Do(VORPS, x, c.Do(VANDPS, y, c.Const32(signBit)))
+	return c.Do(
+		VORPS, x, c.Do(VANDPS, y, c.Const32(signBit)),
+	)
 }
 
 // A reduced argument: x = n ln 2 + r with |r| ≤ ln 2 / 2, shifted = n + roundMagic.
 type reduced struct{ shifted, r Value }
 
-func (c *Chain) reduce(x Value) reduced { return c.reduceParts(x, 1, 1, 0) }
+func (c *Chain) reduce(x Value) reduced {
+	return c.reduceParts(x, 1, 1, 0)
+}
 
 // reduceParts reduces scale·x, scale a power of two or minus one, by parts of ln 2:
 // scale·x = n ln 2/of + scale·r. It adds bias, a whole number, to shifted.
 func (c *Chain) reduceParts(x Value, scale, of, bias float64) reduced {
-	shifted := c.MulAdd32(x, c.Float32(scale*of*math.Log2E), c.Float32(roundMagic+bias))
-	n := c.Do(VSUBPS, shifted, c.Float32(roundMagic+bias))
-	r := c.NegMulAdd32(n, c.Float32(ln2High/of/scale), x)
-	return reduced{shifted, c.NegMulAdd32(n, c.Float32(ln2Low/of/scale), r)}
+	shifted := c.MulAdd32(
+		x,
+		c.Float32(scale*of*math.Log2E),
+		c.Float32(roundMagic+bias),
+	)
+	n := c.Do(
+		VSUBPS, shifted, c.Float32(roundMagic+bias),
+	)
+	r := c.NegMulAdd32(
+		n, c.Float32(ln2High/of/scale), x,
+	)
+	return reduced{
+		shifted,
+		c.NegMulAdd32(n, c.Float32(ln2Low/of/scale), r),
+	}
 }
 
 // parts of ln 2 to which exponentials are reduced: a number of VPERMPS's lanes.
@@ -163,7 +196,10 @@ const (
 func powers(more float64) *[parts]uint32 {
 	var table [parts]uint32
 	for j := range table {
-		table[j] = math.Float32bits(float32(near*math.Exp2(float64(j)/parts+more))) - uint32(j)<<belowParts
+		table[j] = math.Float32bits(float32(
+			near*math.Exp2(float64(j)/parts+more),
+		)) -
+			uint32(j)<<belowParts
 	}
 	return &table
 }
@@ -172,51 +208,82 @@ func powers(more float64) *[parts]uint32 {
 func fractions() *[parts]uint32 {
 	var table [parts]uint32
 	for j := range table {
-		table[j] = math.Float32bits(float32(near*math.Exp2(float64(j)/parts))) - oneBits
+		table[j] = math.Float32bits(float32(
+			near*math.Exp2(float64(j)/parts),
+		)) - oneBits
 	}
 	return &table
 }
 
-var lackPowers, excessPowers, partFractions = powers(-excess), powers(excess), fractions()
+var lackPowers = powers(-excess)
+var excessPowers = powers(excess)
+var partFractions = fractions()
 
 // power returns entry n mod parts plus n·2^belowParts for shifted = n + roundMagic.
 func (c *Chain) power(shifted Value, table *[parts]uint32) Value {
-	return c.Do(VPADDD, c.Do(VPSLLD, shifted, Imm(belowParts)), c.Do(VPERMPS, shifted, c.table32(table)))
+	return c.Do(
+		VPADDD,
+		c.Do(VPSLLD, shifted, Imm(belowParts)),
+		c.Do(VPERMPS, shifted, c.table32(table)),
+	)
 }
 
 // expTail returns e^(scale·r)/near - 1 for |scale·r| ≤ ln 2 / 16, good to 0.2 ulp of the
 // power.
 func (c *Chain) expTail(r Value, scale float64) Value {
-	return c.horner(r, -0.026401113718748093, scale*0.9735989570617676, scale*scale*0.48687565326690674, scale*scale*scale*0.16225124895572662)
+	return c.horner(
+		r, -0.026401113718748093, scale*0.9735989570617676,
+		scale*scale*0.48687565326690674, scale*scale*scale*0.16225124895572662,
+	)
 }
 
 // Exp32 returns e^x within 0.95 ulp. The power of two is applied in two factors, so
 // that denormal results are rounded once: twice their bias is in shifted, so that half
 // of it is the exponent of one and the rest that of the other.
 func (c *Chain) Exp32(x Value) Value {
-	d := c.reduceParts(c.AtLeast32(c.AtMost32(x, 89), -104), 1, parts, 2*127*parts)
+	d := c.reduceParts(
+		c.AtLeast32(c.AtMost32(x, 89), -104),
+		1, parts, 2*127*parts,
+	)
 	tail := c.expTail(d.r, 1)
-	whole, half := c.Do(VPSRLD, d.shifted, Imm(logParts)), c.Do(VPSRLD, d.shifted, Imm(logParts+1))
-	s := c.Do(VPADDD, c.Do(VPSLLD, half, Imm(mantissa)), c.Do(VPERMPS, d.shifted, c.table32(partFractions)))
-	return c.Do(VMULPS, c.MulAdd32(s, tail, s), c.Do(VPSLLD, c.Do(VPSUBD, whole, half), Imm(mantissa)))
+	whole := c.Do(VPSRLD, d.shifted, Imm(logParts))
+	half := c.Do(VPSRLD, d.shifted, Imm(logParts+1))
+	s := c.Do(
+		VPADDD,
+		c.Do(VPSLLD, half, Imm(mantissa)),
+		c.Do(VPERMPS, d.shifted, c.table32(partFractions)),
+	)
+	return c.Do(
+		VMULPS,
+		c.MulAdd32(s, tail, s),
+		c.Do(VPSLLD, c.Do(VPSUBD, whole, half), Imm(mantissa)),
+	)
 }
 
 // ExpBelow32 is Exp32, to the bit, of x that is at most 60, or NaN.
 func (c *Chain) ExpBelow32(x Value) Value {
-	return c.Do(VMULPS, c.ExcessExp32(x), c.Float32(1.0/(1<<excess)))
+	return c.Do(
+		VMULPS,
+		c.ExcessExp32(x),
+		c.Float32(1.0/(1<<excess)),
+	)
 }
 
 // ExcessExp32 returns 2^32 times e^x for x that is at most 60, or NaN, within 0.95 ulp
 // from -104 on and about e^-104 below. No power is a denormal then.
 func (c *Chain) ExcessExp32(x Value) Value {
-	d := c.reduceParts(c.AtLeast32(x, -104), 1, parts, 0)
+	d := c.reduceParts(
+		c.AtLeast32(x, -104), 1, parts, 0,
+	)
 	s := c.power(d.shifted, excessPowers)
 	return c.MulAdd32(s, c.expTail(d.r, 1), s)
 }
 
 // reducedExpm1 returns e^r - 1.
 func (c *Chain) reducedExpm1(d reduced) Value {
-	q := c.horner(d.r, 0.5, 0.1666666567325592, 0.041666362434625626, 0.008333389647305012, 0.001394063699990511, 0.0001984585778789255)
+	q := c.horner(
+		d.r, 0.5, 0.1666666567325592, 0.041666362434625626, 0.008333389647305012, 0.001394063699990511, 0.0001984585778789255,
+	)
 	return c.MulAdd32(c.Do(VMULPS, d.r, d.r), q, d.r)
 }
 
@@ -225,14 +292,25 @@ func (c *Chain) reducedExpm1(d reduced) Value {
 func (c *Chain) Expm132(x Value) Value {
 	d := c.reduce(c.AtLeast32(c.AtMost32(x, 89), -18))
 	q := c.reducedExpm1(d)
-	half := c.Do(VPADDD, c.Do(VPSLLD, d.shifted, Imm(mantissa)), c.Const32(oneBits-1<<mantissa))
-	e := c.MulAdd32(q, half, c.Do(VSUBPS, half, c.Float32(0.5)))
-	near := c.Do(VCMPPS, c.Abs32(x), c.Float32(1.0/(1<<25)), compareLT)
+	half := c.Do(
+		VPADDD,
+		c.Do(VPSLLD, d.shifted, Imm(mantissa)),
+		c.Const32(oneBits-1<<mantissa),
+	)
+	e := c.MulAdd32(
+		q, half, c.Do(VSUBPS, half, c.Float32(0.5)),
+	)
+	near := c.Do(
+		VCMPPS, c.Abs32(x),
+		c.Float32(1.0/(1<<25)), compareLT,
+	)
 	return c.Do(VBLENDVPS, c.Do(VADDPS, e, e), x, near)
 }
 
 // Rsqrt32 returns 1/sqrt x within 1.5 ulp.
-func (c *Chain) Rsqrt32(x Value) Value { return c.Do(VDIVPS, c.Float32(1), c.Do(VSQRTPS, x)) }
+func (c *Chain) Rsqrt32(x Value) Value {
+	return c.Do(VDIVPS, c.Float32(1), c.Do(VSQRTPS, x))
+}
 
 // Tanh32 returns tanh x = e/(e + 1) with 2e = e^2|x| - 1, and the sign of x,
 // within 2.5 ulp. Of |x| = n ln 2 / 2 + r, the number n + 127 is in the low bits
@@ -240,16 +318,31 @@ func (c *Chain) Rsqrt32(x Value) Value { return c.Do(VDIVPS, c.Float32(1), c.Do(
 func (c *Chain) Tanh32(x Value) Value {
 	const bias = 127
 	a := c.AtMost32(c.Abs32(x), 9.1)
-	shifted := c.MulAdd32(a, c.Float32(2*math.Log2E), c.Float32(roundMagic+bias))
-	n := c.Do(VSUBPS, shifted, c.Float32(roundMagic+bias))
+	shifted := c.MulAdd32(
+		a,
+		c.Float32(2*math.Log2E),
+		c.Float32(roundMagic+bias),
+	)
+	n := c.Do(
+		VSUBPS, shifted, c.Float32(roundMagic+bias),
+	)
 	r := c.NegMulAdd32(n, c.Float32(ln2High/2), a)
 	r = c.NegMulAdd32(n, c.Float32(ln2Low/2), r)
 	square := c.Do(VMULPS, r, r)
-	q := c.paired(r, square, 1.0, 0.6666630506515503, 0.33333244919776917, 0.13381125032901764, 0.04456388205289841)
+	q := c.paired(
+		r, square, 1.0, 0.6666630506515503, 0.33333244919776917, 0.13381125032901764, 0.04456388205289841,
+	)
 	e := c.MulAdd32(square, q, r)
 	scale := c.Do(VPSLLD, shifted, Imm(mantissa))
-	e = c.MulAdd32(e, scale, c.MulAdd32(scale, c.Float32(0.5), c.Float32(-0.5)))
-	return c.withSignOf(c.Do(VDIVPS, e, c.Do(VADDPS, e, c.Float32(1))), x)
+	e = c.MulAdd32(
+		e,
+		scale,
+		c.MulAdd32(scale, c.Float32(0.5), c.Float32(-0.5)),
+	)
+	return c.withSignOf(
+		c.Do(VDIVPS, e, c.Do(VADDPS, e, c.Float32(1))),
+		x,
+	)
 }
 
 // Tanh1p32 returns 1 + tanh x = 2/(1 + e^-2x) within 2.8 ulp, also where tanh x
@@ -260,7 +353,11 @@ func (c *Chain) Tanh1p32(x Value) Value {
 	d := c.reduceParts(x, -2, parts, 0)
 	s := c.power(d.shifted, lackPowers)
 	e := c.MulAdd32(s, c.expTail(d.r, -2), s)
-	return c.Do(VDIVPS, c.Float32(2), c.MulAdd32(e, c.Float32(1<<excess), c.Float32(1)))
+	return c.Do(
+		VDIVPS,
+		c.Float32(2),
+		c.MulAdd32(e, c.Float32(1<<excess), c.Float32(1)),
+	)
 }
 
 // Logistic32 returns 1/(1 + e^-x), as e^x/(1 + e^x) where x is negative, which
@@ -268,7 +365,9 @@ func (c *Chain) Tanh1p32(x Value) Value {
 func (c *Chain) Logistic32(x Value) Value {
 	e := c.ExpBelow32(c.Do(VORPS, x, c.Const32(signBit)))
 	over := c.Do(VBLENDVPS, c.Float32(1), e, x)
-	return c.Do(VDIVPS, over, c.Do(VADDPS, e, c.Float32(1)))
+	return c.Do(
+		VDIVPS, over, c.Do(VADDPS, e, c.Float32(1)),
+	)
 }
 
 // erfSplit is where Erf32 changes from one approximation to the other.
@@ -278,12 +377,21 @@ const erfSplit = 0.921875
 // 1.3 ulp.
 func (c *Chain) Erf32(x Value) Value {
 	a := c.AtMost32(c.Abs32(x), 4)
-	q := c.horner(a, -0.0001956932683242485, -1.1276755332946777, -0.637182354927063, -0.1039314791560173, 0.022226858884096146, -0.0030432012863457203, 0.0001959354995051399)
-	large := c.Do(VSUBPS, c.Float32(1), c.ExpBelow32(q))
+	q := c.horner(
+		a, -0.0001956932683242485, -1.1276755332946777, -0.637182354927063,
+		-0.1039314791560173, 0.022226858884096146, -0.0030432012863457203, 0.0001959354995051399,
+	)
+	large := c.Do(
+		VSUBPS, c.Float32(1), c.ExpBelow32(q),
+	)
 	large = c.withSignOf(large, x)
-	far := c.Do(VCMPPS, c.Abs32(x), c.Float32(erfSplit), compareNLTU)
+	far := c.Do(
+		VCMPPS, c.Abs32(x), c.Float32(erfSplit), compareNLTU,
+	)
 	square := c.Do(VMULPS, x, x)
-	small := c.horner(square, 0.12837915122509003, -0.3761247992515564, 0.11281682550907135, -0.026761719956994057, 0.004985941108316183, -0.0005953744403086603)
+	small := c.horner(
+		square, 0.12837915122509003, -0.3761247992515564, 0.11281682550907135, -0.026761719956994057, 0.004985941108316183, -0.0005953744403086603,
+	)
 	small = c.MulAdd32(small, x, x)
 	return c.Do(VBLENDVPS, small, large, far)
 }
@@ -291,25 +399,61 @@ func (c *Chain) Erf32(x Value) Value {
 // Log32 returns ln x = e ln 2 + ln m with m between sqrt ½ and sqrt 2, within 0.9
 // ulp.
 func (c *Chain) Log32(x Value) Value {
-	tiny := c.Do(VCMPPS, x, c.Const32(1<<mantissa), compareLT)
-	normal := c.Do(VBLENDVPS, x, c.Do(VMULPS, x, c.Float32(1<<mantissa)), tiny)
-	above := c.Do(VPSUBD, normal, c.Const32(math.Float32bits(math.Sqrt2/2)))
-	m := c.Do(VPSUBD, normal, c.Do(VPAND, above, c.Const32(0xff<<mantissa|signBit)))
-	e := c.Do(VCVTDQ2PS, c.Do(VPSRAD, above, Imm(mantissa)))
-	e = c.Do(VSUBPS, e, c.Do(VANDPS, tiny, c.Float32(mantissa)))
+	tiny := c.Do(
+		VCMPPS, x, c.Const32(1<<mantissa), compareLT,
+	)
+	normal := c.Do(
+		VBLENDVPS, x,
+		c.Do(VMULPS, x, c.Float32(1<<mantissa)),
+		tiny,
+	)
+	above := c.Do(
+		VPSUBD, normal,
+		c.Const32(math.Float32bits(math.Sqrt2/2)),
+	)
+	m := c.Do(
+		VPSUBD,
+		normal,
+		c.Do(VPAND, above, c.Const32(0xff<<mantissa|signBit)),
+	)
+	e := c.Do(
+		VCVTDQ2PS, c.Do(VPSRAD, above, Imm(mantissa)),
+	)
+	e = c.Do(
+		VSUBPS, e, c.Do(VANDPS, tiny, c.Float32(mantissa)),
+	)
 	f := c.Do(VSUBPS, m, c.Float32(1))
-	p := c.horner(f, -0.49999988079071045, 0.33333325386047363, -0.25001582503318787, 0.2000197321176529, -0.16609084606170654, 0.1418183296918869, -0.13242985308170319, 0.12904377281665802, -0.07621711492538452)
-	tail := c.MulAdd32(e, c.Float32(ln2Low), c.Do(VMULPS, c.Do(VMULPS, f, f), p))
-	return c.logEdges(x, c.MulAdd32(e, c.Float32(ln2High), c.Do(VADDPS, tail, f)))
+	p := c.horner(
+		f, -0.49999988079071045, 0.33333325386047363, -0.25001582503318787, 0.2000197321176529, -0.16609084606170654,
+		0.1418183296918869, -0.13242985308170319, 0.12904377281665802, -0.07621711492538452,
+	)
+	tail := c.MulAdd32(
+		e,
+		c.Float32(ln2Low),
+		c.Do(VMULPS, c.Do(VMULPS, f, f), p),
+	)
+	return c.logEdges(
+		x,
+		c.MulAdd32(e, c.Float32(ln2High), c.Do(VADDPS, tail, f)),
+	)
 }
 
 // logEdges replaces log by what it is outside the positive finite numbers.
 func (c *Chain) logEdges(x, log Value) Value {
-	infinite := c.Do(VCMPPS, x, c.Float32(math.Inf(1)), compareNLTU)
+	infinite := c.Do(
+		VCMPPS, x, c.Float32(math.Inf(1)), compareNLTU,
+	)
 	log = c.Do(VBLENDVPS, log, x, infinite) // +Inf, NaN
 	zero := c.Do(VXORPS, x, x)
-	log = c.Do(VORPS, log, c.Do(VCMPPS, x, zero, compareLT)) // NaN
-	return c.Do(VBLENDVPS, log, c.Float32(math.Inf(-1)), c.Do(VCMPPS, x, zero, compareEQ))
+	// NaN
+	log = c.Do(
+		VORPS, log, c.Do(VCMPPS, x, zero, compareLT),
+	)
+	return c.Do(
+		VBLENDVPS, log,
+		c.Float32(math.Inf(-1)),
+		c.Do(VCMPPS, x, zero, compareEQ),
+	)
 }
 
 // Log1p32 returns ln (1 + x) = ln u + (x - (u - 1))/u with u = 1 + x rounded,
@@ -317,8 +461,14 @@ func (c *Chain) logEdges(x, log Value) Value {
 // where ln u is right.
 func (c *Chain) Log1p32(x Value) Value {
 	u := c.Do(VADDPS, x, c.Float32(1))
-	lost := c.Do(VSUBPS, x, c.Do(VSUBPS, u, c.Float32(1)))
+	lost := c.Do(
+		VSUBPS, x, c.Do(VSUBPS, u, c.Float32(1)),
+	)
 	lost = c.Do(VDIVPS, lost, u)
-	lost = c.Do(VANDPS, lost, c.Do(VCMPPS, lost, lost, compareORD))
-	return c.withSignOf(c.Do(VADDPS, c.Log32(u), lost), x)
+	lost = c.Do(
+		VANDPS, lost, c.Do(VCMPPS, lost, lost, compareORD),
+	)
+	return c.withSignOf(
+		c.Do(VADDPS, c.Log32(u), lost), x,
+	)
 }

@@ -27,8 +27,19 @@ func unary(t testing.TB, f func(*Chain, Value) Value, copies int) *Assembler {
 	a.Emit(MOV, RSI, Mem{Base: RDI, Disp: 8})
 	a.Emit(MOV, RDX, Mem{Base: RDI, Disp: 16})
 	c := &Chain{}
-	c.Store(VMOVUPS, Mem{Base: RDX}, 32, f(c, c.Load(VMOVUPS, Mem{Base: RSI}, 32)))
-	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, 4}, {RDX, 4}}, Width: 4, Copies: copies, Scratch: RCX, Mask: Y15}
+	c.Store(
+		VMOVUPS, Mem{Base: RDX}, 32,
+		f(c, c.Load(VMOVUPS, Mem{Base: RSI}, 32)),
+	)
+	l := &Loop{
+		Chain:    c,
+		Counter:  RAX,
+		Pointers: []Pointer{{RSI, 4}, {RDX, 4}},
+		Width:    4,
+		Copies:   copies,
+		Scratch:  RCX,
+		Mask:     Y15,
+	}
 	if err := l.Emit(a); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +48,9 @@ func unary(t testing.TB, f func(*Chain, Value) Value, copies int) *Assembler {
 }
 
 func (f Func) unary(x, y []float32) {
-	f.Call(unsafe.Pointer(&unaryArgs{len(x), unsafe.SliceData(x), unsafe.SliceData(y)}))
+	f.Call(unsafe.Pointer(&unaryArgs{
+		len(x), unsafe.SliceData(x), unsafe.SliceData(y),
+	}))
 }
 
 type function struct {
@@ -49,13 +62,19 @@ type function struct {
 
 var functions = []function{
 	{"exp", (*Chain).Exp32, math.Exp, 0.95},
-	{"exp_below", func(c *Chain, x Value) Value { return c.ExpBelow32(c.AtMost32(x, 0)) }, func(x float64) float64 { return math.Exp(min(x, 0)) }, 0.95},
+	{"exp_below", func(c *Chain, x Value) Value {
+		return c.ExpBelow32(c.AtMost32(x, 0))
+	}, func(x float64) float64 { return math.Exp(min(x, 0)) }, 0.95},
 	{"log", (*Chain).Log32, math.Log, 0.9},
 	{"expm1", (*Chain).Expm132, math.Expm1, 1.45},
 	{"log1p", (*Chain).Log1p32, math.Log1p, 1.7},
-	{"rsqrt", (*Chain).Rsqrt32, func(x float64) float64 { return 1 / math.Sqrt(x) }, 1.5},
+	{"rsqrt", (*Chain).Rsqrt32, func(x float64) float64 {
+		return 1 / math.Sqrt(x)
+	}, 1.5},
 	{"tanh", (*Chain).Tanh32, math.Tanh, 2.5},
-	{"logistic", (*Chain).Logistic32, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 2.7},
+	{"logistic", (*Chain).Logistic32, func(x float64) float64 {
+		return 1 / (1 + math.Exp(-x))
+	}, 2.7},
 	{"tanh1p", (*Chain).Tanh1p32, tanh1p, 2.8},
 	{"erf", (*Chain).Erf32, math.Erf, 1.3},
 }
@@ -127,8 +146,12 @@ func ulps(got float32, exact float64) float64 {
 // TestEdges holds the functions to package math where no ulp is meant.
 func TestEdges(t *testing.T) {
 	inf := float32(math.Inf(1))
-	x := []float32{0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), 1, -1,
-		math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, math.MaxFloat32, -math.MaxFloat32, 88.72283, 88.72284, -103.97208, -103.97209}
+	x := []float32{
+		0, float32(math.Copysign(0, -1)), inf, -inf,
+		float32(math.NaN()), 1, -1,
+		math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, math.MaxFloat32, -math.MaxFloat32, 88.72283, 88.72284,
+		-103.97208, -103.97209,
+	}
 	for _, f := range functions {
 		kernel := load(t, unary(t, f.emit, 4))
 		y := make([]float32, len(x))
@@ -209,7 +232,11 @@ func BenchmarkCompile(b *testing.B) {
 // logistic function of twice the argument.
 func gelu(c *Chain, x Value) Value {
 	const scale = 2 * 0.7978845608028654
-	cubic := c.MulAdd32(c.Do(VMULPS, x, x), c.Float32(scale*0.044715), c.Float32(scale))
+	cubic := c.MulAdd32(
+		c.Do(VMULPS, x, x),
+		c.Float32(scale*0.044715),
+		c.Float32(scale),
+	)
 	return c.Do(VMULPS, x, c.Logistic32(c.Do(VMULPS, cubic, x)))
 }
 
@@ -238,10 +265,18 @@ func TestMaxWithNumber(t *testing.T) {
 			emit  func(c *Chain, x Value) Value
 			exact func(x float64) float64
 		}{
-			{func(c *Chain, x Value) Value { return c.Max32(x, c.Float32(known)) }, func(x float64) float64 { return math.Max(x, known) }},
-			{func(c *Chain, x Value) Value { return c.Max32(c.Float32(known), x) }, func(x float64) float64 { return math.Max(known, x) }},
-			{func(c *Chain, x Value) Value { return c.Min32(x, c.Float32(known)) }, func(x float64) float64 { return math.Min(x, known) }},
-			{func(c *Chain, x Value) Value { return c.Min32(c.Float32(known), x) }, func(x float64) float64 { return math.Min(known, x) }},
+			{func(c *Chain, x Value) Value {
+				return c.Max32(x, c.Float32(known))
+			}, func(x float64) float64 { return math.Max(x, known) }},
+			{func(c *Chain, x Value) Value {
+				return c.Max32(c.Float32(known), x)
+			}, func(x float64) float64 { return math.Max(known, x) }},
+			{func(c *Chain, x Value) Value {
+				return c.Min32(x, c.Float32(known))
+			}, func(x float64) float64 { return math.Min(x, known) }},
+			{func(c *Chain, x Value) Value {
+				return c.Min32(c.Float32(known), x)
+			}, func(x float64) float64 { return math.Min(known, x) }},
 		} {
 			kernel := load(t, unary(t, f.emit, 2))
 			x, y := make([]float32, len(numbers)), make([]float32, len(numbers))
@@ -254,7 +289,8 @@ func TestMaxWithNumber(t *testing.T) {
 				if v != v || known != known {
 					want = float32(math.NaN())
 				}
-				if math.Float32bits(y[k]) != math.Float32bits(want) && (y[k] == y[k] || want == want) {
+				if math.Float32bits(y[k]) != math.Float32bits(want) &&
+					(y[k] == y[k] || want == want) {
 					t.Errorf("of %v and %v: %v, want %v", v, known, y[k], want)
 				}
 			}

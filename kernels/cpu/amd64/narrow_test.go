@@ -18,7 +18,15 @@ func convert(t *testing.T, from, to int, emit func(c *Chain)) Func {
 	a.Emit(MOV, RDX, Mem{Base: RDI, Disp: 16})
 	c := &Chain{}
 	emit(c)
-	l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, from}, {RDX, to}}, Width: 4, Copies: 4, Scratch: RCX, Mask: Y0}
+	l := &Loop{
+		Chain:    c,
+		Counter:  RAX,
+		Pointers: []Pointer{{RSI, from}, {RDX, to}},
+		Width:    4,
+		Copies:   4,
+		Scratch:  RCX,
+		Mask:     Y0,
+	}
 	if err := l.Emit(a); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +52,9 @@ func allHalves() []uint16 {
 func interesting() []float32 {
 	var v []float32
 	for k := range uint32(1 << 16) {
-		for _, low := range []uint32{0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x0fff, 0x1000, 0x1001, 0x3000} {
+		for _, low := range []uint32{
+			0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x0fff, 0x1000, 0x1001, 0x3000,
+		} {
 			v = append(v, math.Float32frombits(k<<16|low))
 		}
 	}
@@ -90,31 +100,52 @@ func TestNarrowTypes(t *testing.T) {
 		isInf  func(uint16) bool
 		inside float64 // what is not less becomes infinite
 	}{
-		{"bf16", (*Chain).LoadBF16, (*Chain).StoreBF16, bf16,
-			func(b uint16) bool { return b&0x7fff > 0x7f80 }, func(b uint16) bool { return b&0x7fff == 0x7f80 }, 0x1.ffp127},
-		{"f16", (*Chain).LoadF16, (*Chain).StoreF16, f16,
-			func(b uint16) bool { return b&0x7fff > 0x7c00 }, func(b uint16) bool { return b&0x7fff == 0x7c00 }, 65520},
+		{
+			"bf16", (*Chain).LoadBF16, (*Chain).StoreBF16, bf16,
+			func(b uint16) bool { return b&0x7fff > 0x7f80 },
+			func(b uint16) bool { return b&0x7fff == 0x7f80 }, 0x1.ffp127,
+		},
+		{
+			"f16", (*Chain).LoadF16, (*Chain).StoreF16, f16,
+			func(b uint16) bool { return b&0x7fff > 0x7c00 },
+			func(b uint16) bool { return b&0x7fff == 0x7c00 }, 65520,
+		},
 	} {
 		widen := convert(t, 2, 4, func(c *Chain) {
-			c.Store(VMOVUPS, Mem{Base: RDX}, 32, x.load(c, Mem{Base: RSI}, 16))
+			c.Store(
+				VMOVUPS, Mem{Base: RDX}, 32,
+				x.load(c, Mem{Base: RSI}, 16),
+			)
 		})
 		halves, wide := allHalves(), make([]float32, 1<<16)
-		widen.Call(unsafe.Pointer(&convertArgs{len(halves), unsafe.Pointer(&halves[0]), unsafe.Pointer(&wide[0])}))
+		widen.Call(unsafe.Pointer(&convertArgs{
+			len(halves),
+			unsafe.Pointer(&halves[0]),
+			unsafe.Pointer(&wide[0]),
+		}))
 		for k, h := range halves {
 			want := x.widen(h)
 			if x.isInf(h) {
 				want = math.Copysign(math.Inf(1), want)
 			}
-			if x.isNaN(h) != (wide[k] != wide[k]) || !x.isNaN(h) && math.Float64bits(float64(wide[k])) != math.Float64bits(want) {
+			if x.isNaN(h) != (wide[k] != wide[k]) ||
+				!x.isNaN(h) && math.Float64bits(float64(wide[k])) != math.Float64bits(want) {
 				t.Fatalf("%s %#x is %v, want %v", x.name, h, wide[k], want)
 			}
 		}
 		narrow := convert(t, 4, 2, func(c *Chain) {
-			x.store(c, Mem{Base: RDX}, 16, c.Load(VMOVUPS, Mem{Base: RSI}, 32))
+			x.store(
+				c, Mem{Base: RDX}, 16,
+				c.Load(VMOVUPS, Mem{Base: RSI}, 32),
+			)
 		})
 		in := interesting()
 		out := make([]uint16, len(in))
-		narrow.Call(unsafe.Pointer(&convertArgs{len(in), unsafe.Pointer(&in[0]), unsafe.Pointer(&out[0])}))
+		narrow.Call(unsafe.Pointer(&convertArgs{
+			len(in),
+			unsafe.Pointer(&in[0]),
+			unsafe.Pointer(&out[0]),
+		}))
 		for k, v := range in {
 			got := out[k]
 			switch {
@@ -126,7 +157,8 @@ func TestNarrowTypes(t *testing.T) {
 				if !x.isInf(got) || math.Signbit(float64(v)) != (got>>15 != 0) {
 					t.Fatalf("%v is %s %#x", v, x.name, got)
 				}
-			case nearest(float64(v), got, x.widen) != got || math.Signbit(float64(v)) != (got>>15 != 0):
+			case nearest(float64(v), got, x.widen) != got ||
+				math.Signbit(float64(v)) != (got>>15 != 0):
 				t.Fatalf("%v (%#x) is %s %#x = %v", v, math.Float32bits(v), x.name, got, x.widen(got))
 			}
 		}
@@ -144,9 +176,15 @@ func TestNarrowTails(t *testing.T) {
 	}{
 		{2, func(c *Chain) { c.StoreBF16(to, 16, c.LoadBF16(from, 16)) }},
 		{2, func(c *Chain) { c.StoreF16(to, 16, c.LoadF16(from, 16)) }},
-		{2, func(c *Chain) { c.storeWords(to, 16, c.Load(VPMOVZXWD, from, 16)) }},
-		{1, func(c *Chain) { c.StoreBytes(to, 8, c.Load(VPMOVZXBD, from, 8)) }},
-		{1, func(c *Chain) { c.StoreBytes(to, 8, c.Load(VPMOVSXBD, from, 8)) }},
+		{2, func(c *Chain) {
+			c.storeWords(to, 16, c.Load(VPMOVZXWD, from, 16))
+		}},
+		{1, func(c *Chain) {
+			c.StoreBytes(to, 8, c.Load(VPMOVZXBD, from, 8))
+		}},
+		{1, func(c *Chain) {
+			c.StoreBytes(to, 8, c.Load(VPMOVSXBD, from, 8))
+		}},
 	} {
 		f := convert(t, x.width, x.width, x.emit)
 		for n := range 68 {
@@ -154,7 +192,9 @@ func TestNarrowTails(t *testing.T) {
 			for k := range in {
 				in[k] = byte(k*5+1+k/64) &^ 0x40 // no NaN
 			}
-			f.Call(unsafe.Pointer(&convertArgs{n, unsafe.Pointer(unsafe.SliceData(in)), unsafe.Pointer(unsafe.SliceData(out))}))
+			f.Call(unsafe.Pointer(&convertArgs{
+				n, unsafe.Pointer(unsafe.SliceData(in)), unsafe.Pointer(unsafe.SliceData(out)),
+			}))
 			if !bytes.Equal(in, out) {
 				t.Fatalf("width %d, n %d:\n% x, want\n% x", x.width, n, out, in)
 			}
@@ -164,13 +204,27 @@ func TestNarrowTails(t *testing.T) {
 
 func TestToInt32(t *testing.T) {
 	f := convert(t, 4, 4, func(c *Chain) {
-		c.Store(VMOVDQU, Mem{Base: RDX}, 32, c.ToInt32(c.Load(VMOVDQU, Mem{Base: RSI}, 32)))
+		c.Store(
+			VMOVDQU, Mem{Base: RDX}, 32,
+			c.ToInt32(c.Load(VMOVDQU, Mem{Base: RSI}, 32)),
+		)
 	})
 	inf := float32(math.Inf(1))
-	x := []float32{0, 1.9, -1.9, 0x1.fffffep30, 0x1p31, -0x1p31, -0x1.000002p31, inf, -inf, float32(math.NaN()), 3e9, -3e9, 16777217, 0.5, -0.5}
-	want := []int32{0, 1, -1, 2147483520, math.MaxInt32, math.MinInt32, math.MinInt32, math.MaxInt32, math.MinInt32, 0, math.MaxInt32, math.MinInt32, 16777216, 0, 0}
+	x := []float32{
+		0, 1.9, -1.9, 0x1.fffffep30, 0x1p31, -0x1p31, -0x1.000002p31, inf, -inf,
+		float32(math.NaN()), 3e9, -3e9, 16777217, 0.5, -0.5,
+	}
+	want := []int32{
+		0, 1, -1, 2147483520, math.MaxInt32, math.MinInt32, math.MinInt32,
+		math.MaxInt32, math.MinInt32, 0, math.MaxInt32, math.MinInt32, 16777216, 0,
+		0,
+	}
 	y := make([]int32, len(x)+1)
-	f.Call(unsafe.Pointer(&convertArgs{len(x), unsafe.Pointer(&x[0]), unsafe.Pointer(&y[0])}))
+	f.Call(unsafe.Pointer(&convertArgs{
+		len(x),
+		unsafe.Pointer(&x[0]),
+		unsafe.Pointer(&y[0]),
+	}))
 	if y[len(x)] != 0 {
 		t.Error("stored past the end")
 	}

@@ -57,7 +57,11 @@ func TestEncodingsAgainstObjdump(t *testing.T) {
 func emitRandom(a *Assembler, r *rand.Rand, op Op, form int, pool Label) sample {
 	f := instructions[op].forms[form]
 	long := r.IntN(2) == 0
-	s := sample{op: op, form: form, at: place{at: len(a.code), gaps: len(a.gaps)}}
+	s := sample{
+		op:   op,
+		form: form,
+		at:   place{at: len(a.code), gaps: len(a.gaps)},
+	}
 	for k := range f.enc {
 		s.operands = append(s.operands, randomOperand(r, f.args[k], long, pool))
 	}
@@ -113,7 +117,10 @@ func randomImm(r *rand.Rand, kind class) Imm {
 }
 
 func randomMem(r *rand.Rand, pool Label) Mem {
-	disp := []int32{0, int32(int8(r.Uint32())), int32(r.Uint32()), -128, 127, 128, -129}[r.IntN(7)]
+	disp := []int32{
+		0, int32(int8(r.Uint32())),
+		int32(r.Uint32()), -128, 127, 128, -129,
+	}[r.IntN(7)]
 	base, index := RAX+Reg(r.IntN(16)), RAX+Reg(r.IntN(16))
 	scale := uint8(1) << r.IntN(4)
 	if index == RSP {
@@ -162,7 +169,9 @@ func disassemble(t *testing.T, a *Assembler) map[int]string {
 	if err := os.WriteFile(file, code, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(objdump, "-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", "--no-show-raw-insn", file).Output()
+	out, err := exec.Command(
+		objdump, "-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", "--no-show-raw-insn", file,
+	).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +211,8 @@ func expected(s sample, rip func(Mem) string) string {
 	for k, o := range operands {
 		parts = append(parts, expectedOperand(f, s, k, o, rip))
 	}
-	if f.args[1] == i64 && s.op.find(s.operands) == &instructions[s.op].forms[s.form] {
+	if f.args[1] == i64 &&
+		s.op.find(s.operands) == &instructions[s.op].forms[s.form] {
 		name = "movabs"
 	}
 	return strings.TrimSpace(name + " " + strings.Join(parts, ","))
@@ -248,11 +258,30 @@ func sizeName(f form, s sample) string {
 			}
 		}
 	}
-	bytes := map[class]int{mem: 0, m8: 1, m16: 2, m32: 4, m64: 8, m128: 16, m256: 32, mv: vector, mh: vector / 2, mq: vector / 4}[c]
+	bytes := map[class]int{
+		mem:  0,
+		m8:   1,
+		m16:  2,
+		m32:  4,
+		m64:  8,
+		m128: 16,
+		m256: 32,
+		mv:   vector,
+		mh:   vector / 2,
+		mq:   vector / 4,
+	}[c]
 	if strings.HasPrefix(s.op.String(), "prefetch") {
 		bytes = 1
 	}
-	return map[int]string{0: "", 1: "BYTE PTR ", 2: "WORD PTR ", 4: "DWORD PTR ", 8: "QWORD PTR ", 16: "XMMWORD PTR ", 32: "YMMWORD PTR "}[bytes]
+	return map[int]string{
+		0:  "",
+		1:  "BYTE PTR ",
+		2:  "WORD PTR ",
+		4:  "DWORD PTR ",
+		8:  "QWORD PTR ",
+		16: "XMMWORD PTR ",
+		32: "YMMWORD PTR ",
+	}[bytes]
 }
 
 var predicates = strings.Fields(`eq lt le unord neq nlt nle ord eq_uq nge ngt false neq_oq ge gt true
@@ -275,7 +304,11 @@ func TestJumpsAgainstObjdump(t *testing.T) {
 			}
 			a.Bind(l)
 			for range r.IntN(4) {
-				s := sample{op: JMP + Op(r.IntN(17)), operands: []Operand{labels[r.IntN(len(labels))]}, at: place{at: len(a.code), gaps: len(a.gaps)}}
+				s := sample{
+					op:       JMP + Op(r.IntN(17)),
+					operands: []Operand{labels[r.IntN(len(labels))]},
+					at:       place{at: len(a.code), gaps: len(a.gaps)},
+				}
 				samples = append(samples, s)
 				a.Emit(s.op, s.operands...)
 			}

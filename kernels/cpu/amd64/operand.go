@@ -125,7 +125,9 @@ func (r Reg) class() class {
 	return 0
 }
 
-var lowNames = [8]string{"ax", "cx", "dx", "bx", "sp", "bp", "si", "di"}
+var lowNames = [8]string{
+	"ax", "cx", "dx", "bx", "sp", "bp", "si", "di",
+}
 
 // String returns the name in Intel's syntax, such as rax, r9d, ymm3.
 func (r Reg) String() string {
@@ -185,7 +187,8 @@ func (m Mem) String() string {
 		if s != "" {
 			s += "+"
 		}
-		s += m.Index.String() + "*" + strconv.Itoa(int(max(m.Scale, 1)))
+		s += m.Index.String() + "*" +
+			strconv.Itoa(int(max(m.Scale, 1)))
 	}
 	return "[" + s + signedHex(int64(m.Disp)) + "]"
 }
@@ -208,7 +211,8 @@ func (m Mem) check() string {
 		return "a label cannot be combined with a base or an index"
 	case m.Label == 0 && m.Base == 0 && m.Index == 0:
 		return "a memory operand needs a base, an index or a label"
-	case m.Base != 0 && m.Base.class() != r64, m.Index != 0 && m.Index.class() != r64:
+	case m.Base != 0 && m.Base.class() != r64,
+		m.Index != 0 && m.Index.class() != r64:
 		return "base and index are 64-bit general registers"
 	case m.Index == RSP:
 		return "rsp cannot be an index"

@@ -25,7 +25,8 @@ type Code struct {
 
 // Supported returns nil if generated code runs here, or says why it cannot.
 func Supported() error {
-	if x := &cpu.X86; !x.HasAVX2 || !x.HasFMA || !x.HasF16C {
+	x := &cpu.X86
+	if !x.HasAVX2 || !x.HasFMA || !x.HasF16C {
 		return errors.New("machine code: this CPU lacks AVX2, FMA or F16C")
 	}
 	code, err := Load([]byte{0xc3})
@@ -44,7 +45,11 @@ func Load(code []byte) (*Code, error) {
 	}
 	page := unix.Getpagesize()
 	size := (len(code) + page - 1) &^ (page - 1)
-	pages, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	pages, err := unix.Mmap(
+		-1, 0, size,
+		unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("machine code: no memory for %d bytes: %w", size, err)
 	}
@@ -53,7 +58,9 @@ func Load(code []byte) (*Code, error) {
 		pages[k] = 0xcc // int3
 	}
 	if err := unix.Mprotect(pages, unix.PROT_READ|unix.PROT_EXEC); err != nil {
-		return nil, errors.Join(fmt.Errorf("machine code: this system does not let the process make pages executable: %w", err), unix.Munmap(pages))
+		return nil, errors.Join(
+			fmt.Errorf("machine code: this system does not let the process make pages executable: %w", err), unix.Munmap(pages),
+		)
 	}
 	return &Code{pages, n}, nil
 }
@@ -63,7 +70,9 @@ func (c *Code) Func(offset int) (Func, error) {
 	if offset < 0 || offset >= c.length || c.pages == nil {
 		return Func{}, fmt.Errorf("machine code: no function at %d in %d bytes", offset, c.length)
 	}
-	return Func{uintptr(unsafe.Pointer(&c.pages[offset]))}, nil
+	return Func{
+		uintptr(unsafe.Pointer(&c.pages[offset])),
+	}, nil
 }
 
 // Close gives the pages back. No function of c may be running or called later.

@@ -56,14 +56,19 @@ func (e *emitter) partialMem(s *step, p partialMove, width int) Mem {
 	if p.elements < 4 {
 		e.a.Emit(MOV, e.scratch, e.active)
 		e.a.Emit(AND, e.scratch, Imm(8-2*p.elements))
-		m.Index, m.Scale = e.scratch, uint8(width)
+		m.Index = e.scratch
+		m.Scale = uint8(width)
 	}
 	return m
 }
 
 // eachPartial emits do for the pieces, skipped where there are none.
-func (e *emitter) eachPartial(s *step, width int, p [3]partialMove, do func(p partialMove, m Mem)) {
-	if e.active.class() != r64 || e.scratch.class() != r64 {
+func (e *emitter) eachPartial(
+	s *step, width int, p [3]partialMove,
+	do func(p partialMove, m Mem),
+) {
+	if e.active.class() != r64 ||
+		e.scratch.class() != r64 {
 		e.err = fmt.Errorf("chain: %s under a mask needs the registers Rest and Scratch", s.op)
 		return
 	}
@@ -82,10 +87,14 @@ func (e *emitter) loadPartial(s *step, width int, r Reg) {
 	p := partialMoves(width)
 	low := r.X()
 	e.a.Emit(VPXOR, low, low, low)
-	e.eachPartial(s, width, [3]partialMove{p[2], p[1], p[0]}, func(x partialMove, m Mem) {
-		e.a.Emit(VPSLLDQ, low, low, Imm(x.elements*width))
-		e.a.Emit(x.insert, low, low, m, Imm(0))
-	})
+	e.eachPartial(
+		s, width,
+		[3]partialMove{p[2], p[1], p[0]},
+		func(x partialMove, m Mem) {
+			e.a.Emit(VPSLLDQ, low, low, Imm(x.elements*width))
+			e.a.Emit(x.insert, low, low, m, Imm(0))
+		},
+	)
 	e.a.Emit(s.op, r, low)
 }
 

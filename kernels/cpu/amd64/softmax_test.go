@@ -24,7 +24,16 @@ func softmax(t testing.TB) *Assembler {
 		a.Emit(MOV, RAX, Mem{Base: RDI})
 		a.Emit(MOV, RSI, Mem{Base: RDI, Disp: 8})
 		a.Emit(MOV, RDX, Mem{Base: RDI, Disp: 16})
-		l := &Loop{Chain: c, Counter: RAX, Pointers: []Pointer{{RSI, 4}, {RDX, 4}}, Width: 4, Copies: 4, Scratch: RCX, Mask: Y0, Reserved: []Reg{Y11}}
+		l := &Loop{
+			Chain:    c,
+			Counter:  RAX,
+			Pointers: []Pointer{{RSI, 4}, {RDX, 4}},
+			Width:    4,
+			Copies:   4,
+			Scratch:  RCX,
+			Mask:     Y0,
+			Reserved: []Reg{Y11},
+		}
 		if err := l.Emit(a); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +52,9 @@ func softmax(t testing.TB) *Assembler {
 
 	start(a.Splat32(0))
 	c = &Chain{}
-	e := c.Exp32(c.Do(VSUBPS, c.Load(VMOVUPS, x, 32), c.Pinned(Y11)))
+	e := c.Exp32(c.Do(
+		VSUBPS, c.Load(VMOVUPS, x, 32), c.Pinned(Y11),
+	))
 	c.Update(c.Pinned(accumulators...), VADDPS, e)
 	c.Store(VMOVUPS, y, 32, e)
 	pass(c)
@@ -52,7 +63,10 @@ func softmax(t testing.TB) *Assembler {
 	a.Emit(VMOVAPS, Y1, a.Splat32(math.Float32bits(1)))
 	a.Emit(VDIVPS, Y11, Y1, Y11)
 	c = &Chain{}
-	c.Store(VMOVUPS, y, 32, c.Do(VMULPS, c.Load(VMOVUPS, y, 32), c.Pinned(Y11)))
+	c.Store(
+		VMOVUPS, y, 32,
+		c.Do(VMULPS, c.Load(VMOVUPS, y, 32), c.Pinned(Y11)),
+	)
 	pass(c)
 	a.Emit(RET)
 	return a
@@ -63,7 +77,10 @@ func foldInto(t testing.TB, a *Assembler, to Reg, from []Reg, op Op) {
 	t.Helper()
 	c := &Chain{}
 	combine := func(x, y Value) Value { return c.Do(op, x, y) }
-	v := combine(combine(c.Pinned(from[0]), c.Pinned(from[1])), combine(c.Pinned(from[2]), c.Pinned(from[3])))
+	v := combine(
+		combine(c.Pinned(from[0]), c.Pinned(from[1])),
+		combine(c.Pinned(from[2]), c.Pinned(from[3])),
+	)
 	c.Assign(c.Pinned(to), c.FoldLanes32(v, combine))
 	if err := c.Emit(a, Placement{}); err != nil {
 		t.Fatal(err)
@@ -98,7 +115,9 @@ func TestSoftmax(t *testing.T) {
 func BenchmarkSoftmax(b *testing.B) {
 	f := load(b, softmax(b))
 	x, y := make([]float32, 1024), make([]float32, 1024)
-	best(b, len(x), "element", func() { f.Call(unsafe.Pointer(&softmaxArgs{len(x), &x[0], &y[0]})) })
+	best(b, len(x), "element", func() {
+		f.Call(unsafe.Pointer(&softmaxArgs{len(x), &x[0], &y[0]}))
+	})
 }
 
 // BenchmarkCompileSoftmax is what its three loops cost, from chains to pages.

@@ -25,7 +25,8 @@ func (e *emitter) reloadArgs(k, u int) {
 		return
 	}
 	for _, arg := range s.args[:s.n] {
-		if at := e.spillIndex(arg.value, u); at >= 0 && !e.holds(at) {
+		at := e.spillIndex(arg.value, u)
+		if at >= 0 && !e.holds(at) {
 			e.reload(at)
 		}
 	}
@@ -34,18 +35,25 @@ func (e *emitter) reloadArgs(k, u int) {
 // spillIndex returns the place in at of the value v in copy u if it may be spilled,
 // else -1.
 func (e *emitter) spillIndex(v Value, u int) int {
-	if v == 0 || e.isConstant(v) || e.c.steps[v-1].kind == pinnedStep {
+	if v == 0 || e.isConstant(v) ||
+		e.c.steps[v-1].kind == pinnedStep {
 		return -1
 	}
 	return int(v-1)*e.copies + u
 }
 
 // holds reports whether the value is in its register.
-func (e *emitter) holds(at int) bool { return e.spill.owner[e.at[at].number()] == at+1 }
+func (e *emitter) holds(at int) bool {
+	return e.spill.owner[e.at[at].number()] == at+1
+}
 
 func (e *emitter) reload(at int) {
 	r := e.take()
-	e.a.Emit(VMOVUPS, r, e.spill.at(e.spill.slot[at]-1))
+	e.a.Emit(
+		VMOVUPS,
+		r,
+		e.spill.at(e.spill.slot[at]-1),
+	)
 	if e.at[at].class() == x {
 		r = r.X()
 	}
@@ -69,7 +77,8 @@ func (e *emitter) evict() bool {
 		return false
 	}
 	at := e.spill.owner[victim] - 1
-	if e.spill.slot == nil || e.spill.slot[at] == 0 && !e.store32(at) {
+	if e.spill.slot == nil ||
+		e.spill.slot[at] == 0 && !e.store32(at) {
 		return false
 	}
 	e.release(Y(victim))
@@ -99,14 +108,20 @@ func (e *emitter) store32(at int) bool {
 	slot := e.spill.free[last]
 	e.spill.free = e.spill.free[:last]
 	e.spill.slot[at] = slot + 1
-	e.a.Emit(VMOVUPS, e.spill.at(slot), Y(e.at[at].number()))
+	e.a.Emit(
+		VMOVUPS,
+		e.spill.at(slot),
+		Y(e.at[at].number()),
+	)
 	return true
 }
 
 // forget gives back the slot of a value that is used no more.
 func (e *emitter) forget(at int) {
 	if e.spill.slot != nil && e.spill.slot[at] != 0 {
-		e.spill.free = append(e.spill.free, e.spill.slot[at]-1)
+		e.spill.free = append(
+			e.spill.free, e.spill.slot[at]-1,
+		)
 		e.spill.slot[at] = 0
 	}
 }

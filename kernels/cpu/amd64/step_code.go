@@ -57,7 +57,8 @@ func (e *emitter) store(k, u int) {
 	}
 	switch {
 	case e.mask == 0:
-		if to := s.place(u); s.op.find([]Operand{to, r}) == nil {
+		to := s.place(u)
+		if s.op.find([]Operand{to, r}) == nil {
 			r = r.X() // only its low half
 		}
 		e.a.Emit(s.op, s.place(u), r)
@@ -106,7 +107,9 @@ func (o Op) takesMemory(j, n int) bool {
 		return false
 	}
 	for _, f := range instructions[o].forms {
-		if len(f.enc) == n && f.args[j]&memory != 0 && f.args[0]&memory == 0 {
+		if len(f.enc) == n &&
+			f.args[j]&memory != 0 &&
+			f.args[0]&memory == 0 {
 			return true
 		}
 	}
@@ -158,7 +161,8 @@ func (e *emitter) update(k, u int) {
 // assign emits a move, or under a mask a blend.
 func (e *emitter) assign(k, u int) {
 	s := &e.c.steps[k]
-	target, source := e.register(s.target, u), e.memoryOrRegister(s.args[0].value, u)
+	target := e.register(s.target, u)
+	source := e.memoryOrRegister(s.args[0].value, u)
 	if e.mask != 0 {
 		e.a.Emit(VBLENDVPS, target, target, source, e.mask)
 	} else {
@@ -188,8 +192,11 @@ const (
 // operands, as all are read before one is written.
 func (e *emitter) fused(k, u int) {
 	s := &e.c.steps[k]
-	a, b, c := s.args[0].value, s.args[1].value, s.args[2].value
-	if e.isConstant(a) || !e.isConstant(b) && !e.dies(a, k) {
+	a := s.args[0].value
+	b := s.args[1].value
+	c := s.args[2].value
+	if e.isConstant(a) ||
+		!e.isConstant(b) && !e.dies(a, k) {
 		a, b = b, a // a constant is b, and a dies if either does
 	}
 	if e.isConstant(a) {
@@ -200,15 +207,27 @@ func (e *emitter) fused(k, u int) {
 	switch {
 	case e.dies(c, k):
 		r := e.register(c, u)
-		e.a.Emit(s.op+order231, r, x, e.memoryOrRegister(b, u))
+		e.a.Emit(
+			s.op+order231, r, x,
+			e.memoryOrRegister(b, u),
+		)
 		e.freeUnless(k, u, r)
 		e.set(k, u, r)
-	case e.dies(a, k) && e.isConstant(b) && !e.isConstant(c):
-		e.a.Emit(s.op+order132, x, e.register(c, u), e.memory(b))
+	case e.dies(a, k) &&
+		e.isConstant(b) && !e.isConstant(c):
+		e.a.Emit(
+			s.op+order132, x,
+			e.register(c, u),
+			e.memory(b),
+		)
 		e.freeUnless(k, u, x)
 		e.set(k, u, x)
 	case e.dies(a, k) && !e.isConstant(b):
-		e.a.Emit(s.op+order213, x, e.register(b, u), e.memoryOrRegister(c, u))
+		e.a.Emit(
+			s.op+order213, x,
+			e.register(b, u),
+			e.memoryOrRegister(c, u),
+		)
 		e.freeUnless(k, u, x)
 		e.set(k, u, x)
 	default:
@@ -221,7 +240,10 @@ func (e *emitter) fusedCopy(k, u int, x Reg, b, c Value) {
 	s := &e.c.steps[k]
 	r := e.take()
 	e.a.Emit(VMOVAPS, r, e.memoryOrRegister(c, u))
-	e.a.Emit(s.op+order231, r, x, e.memoryOrRegister(b, u))
+	e.a.Emit(
+		s.op+order231, r, x,
+		e.memoryOrRegister(b, u),
+	)
 	e.freeUnless(k, u, r)
 	e.set(k, u, r)
 }

@@ -48,9 +48,15 @@ var instructions = [opCount]instruction{
 		{vex | p66 | m0F | w1, 0x6e, 0, "RM", args{x, r64}},
 		{vex | p66 | m0F | w1, 0x7e, 0, "MR", args{r64, x}},
 	}},
-	VMOVNTPS: {"vmovntps", []form{{vex | m0F, 0x2b, 0, "MR", args{mv, v}}}},
-	VMOVNTPD: {"vmovntpd", []form{{vex | p66 | m0F, 0x2b, 0, "MR", args{mv, v}}}},
-	VMOVNTDQ: {"vmovntdq", []form{{vex | p66 | m0F, 0xe7, 0, "MR", args{mv, v}}}},
+	VMOVNTPS: {"vmovntps", []form{{
+		vex | m0F, 0x2b, 0, "MR", args{mv, v},
+	}}},
+	VMOVNTPD: {"vmovntpd", []form{
+		{vex | p66 | m0F, 0x2b, 0, "MR", args{mv, v}},
+	}},
+	VMOVNTDQ: {"vmovntdq", []form{
+		{vex | p66 | m0F, 0xe7, 0, "MR", args{mv, v}},
+	}},
 	VMASKMOVPS: {"vmaskmovps", []form{
 		{vex | p66 | m38, 0x2c, 0, "RVM", args{v, v, mv}},
 		{vex | p66 | m38, 0x2e, 0, "MVR", args{mv, v, v}},
@@ -67,140 +73,406 @@ var instructions = [opCount]instruction{
 		{vex | p66 | m38 | w1, 0x8c, 0, "RVM", args{v, v, mv}},
 		{vex | p66 | m38 | w1, 0x8e, 0, "MVR", args{mv, v, v}},
 	}},
-	VBROADCASTSS:   {"vbroadcastss", []form{{vex | p66 | m38, 0x18, 0, "RM", args{anyXY, x | m32}}}},
-	VBROADCASTSD:   {"vbroadcastsd", []form{{vex | p66 | m38, 0x19, 0, "RM", args{y, x | m64}}}},
-	VBROADCASTF128: {"vbroadcastf128", []form{{vex | p66 | m38, 0x1a, 0, "RM", args{y, m128}}}},
-	VPBROADCASTB:   {"vpbroadcastb", []form{{vex | p66 | m38, 0x78, 0, "RM", args{anyXY, x | m8}}}},
-	VPBROADCASTW:   {"vpbroadcastw", []form{{vex | p66 | m38, 0x79, 0, "RM", args{anyXY, x | m16}}}},
-	VPBROADCASTD:   {"vpbroadcastd", []form{{vex | p66 | m38, 0x58, 0, "RM", args{anyXY, x | m32}}}},
-	VPBROADCASTQ:   {"vpbroadcastq", []form{{vex | p66 | m38, 0x59, 0, "RM", args{anyXY, x | m64}}}},
+	VBROADCASTSS: {"vbroadcastss", []form{
+		{vex | p66 | m38, 0x18, 0, "RM", args{anyXY, x | m32}},
+	}},
+	VBROADCASTSD: {"vbroadcastsd", []form{
+		{vex | p66 | m38, 0x19, 0, "RM", args{y, x | m64}},
+	}},
+	VBROADCASTF128: {"vbroadcastf128", []form{
+		{vex | p66 | m38, 0x1a, 0, "RM", args{y, m128}},
+	}},
+	VPBROADCASTB: {"vpbroadcastb", []form{
+		{vex | p66 | m38, 0x78, 0, "RM", args{anyXY, x | m8}},
+	}},
+	VPBROADCASTW: {"vpbroadcastw", []form{
+		{vex | p66 | m38, 0x79, 0, "RM", args{anyXY, x | m16}},
+	}},
+	VPBROADCASTD: {"vpbroadcastd", []form{
+		{vex | p66 | m38, 0x58, 0, "RM", args{anyXY, x | m32}},
+	}},
+	VPBROADCASTQ: {"vpbroadcastq", []form{
+		{vex | p66 | m38, 0x59, 0, "RM", args{anyXY, x | m64}},
+	}},
 
 	// Floating-point arithmetic.
-	VADDPS:   {"vaddps", []form{{vex | m0F, 0x58, 0, "RVM", args{v, v, vm}}}},
-	VADDPD:   {"vaddpd", []form{{vex | p66 | m0F, 0x58, 0, "RVM", args{v, v, vm}}}},
-	VADDSS:   {"vaddss", []form{{vex | pF3 | m0F, 0x58, 0, "RVM", args{x, x, x | m32}}}},
-	VADDSD:   {"vaddsd", []form{{vex | pF2 | m0F, 0x58, 0, "RVM", args{x, x, x | m64}}}},
-	VSUBPS:   {"vsubps", []form{{vex | m0F, 0x5c, 0, "RVM", args{v, v, vm}}}},
-	VSUBPD:   {"vsubpd", []form{{vex | p66 | m0F, 0x5c, 0, "RVM", args{v, v, vm}}}},
-	VSUBSS:   {"vsubss", []form{{vex | pF3 | m0F, 0x5c, 0, "RVM", args{x, x, x | m32}}}},
-	VSUBSD:   {"vsubsd", []form{{vex | pF2 | m0F, 0x5c, 0, "RVM", args{x, x, x | m64}}}},
-	VMULPS:   {"vmulps", []form{{vex | m0F, 0x59, 0, "RVM", args{v, v, vm}}}},
-	VMULPD:   {"vmulpd", []form{{vex | p66 | m0F, 0x59, 0, "RVM", args{v, v, vm}}}},
-	VMULSS:   {"vmulss", []form{{vex | pF3 | m0F, 0x59, 0, "RVM", args{x, x, x | m32}}}},
-	VMULSD:   {"vmulsd", []form{{vex | pF2 | m0F, 0x59, 0, "RVM", args{x, x, x | m64}}}},
-	VDIVPS:   {"vdivps", []form{{vex | m0F, 0x5e, 0, "RVM", args{v, v, vm}}}},
-	VDIVPD:   {"vdivpd", []form{{vex | p66 | m0F, 0x5e, 0, "RVM", args{v, v, vm}}}},
-	VDIVSS:   {"vdivss", []form{{vex | pF3 | m0F, 0x5e, 0, "RVM", args{x, x, x | m32}}}},
-	VDIVSD:   {"vdivsd", []form{{vex | pF2 | m0F, 0x5e, 0, "RVM", args{x, x, x | m64}}}},
-	VMINPS:   {"vminps", []form{{vex | m0F, 0x5d, 0, "RVM", args{v, v, vm}}}},
-	VMINPD:   {"vminpd", []form{{vex | p66 | m0F, 0x5d, 0, "RVM", args{v, v, vm}}}},
-	VMINSS:   {"vminss", []form{{vex | pF3 | m0F, 0x5d, 0, "RVM", args{x, x, x | m32}}}},
-	VMINSD:   {"vminsd", []form{{vex | pF2 | m0F, 0x5d, 0, "RVM", args{x, x, x | m64}}}},
-	VMAXPS:   {"vmaxps", []form{{vex | m0F, 0x5f, 0, "RVM", args{v, v, vm}}}},
-	VMAXPD:   {"vmaxpd", []form{{vex | p66 | m0F, 0x5f, 0, "RVM", args{v, v, vm}}}},
-	VMAXSS:   {"vmaxss", []form{{vex | pF3 | m0F, 0x5f, 0, "RVM", args{x, x, x | m32}}}},
-	VMAXSD:   {"vmaxsd", []form{{vex | pF2 | m0F, 0x5f, 0, "RVM", args{x, x, x | m64}}}},
-	VSQRTPS:  {"vsqrtps", []form{{vex | m0F, 0x51, 0, "RM", args{v, vm}}}},
-	VSQRTPD:  {"vsqrtpd", []form{{vex | p66 | m0F, 0x51, 0, "RM", args{v, vm}}}},
-	VSQRTSS:  {"vsqrtss", []form{{vex | pF3 | m0F, 0x51, 0, "RVM", args{x, x, x | m32}}}},
-	VSQRTSD:  {"vsqrtsd", []form{{vex | pF2 | m0F, 0x51, 0, "RVM", args{x, x, x | m64}}}},
-	VRCPPS:   {"vrcpps", []form{{vex | m0F, 0x53, 0, "RM", args{v, vm}}}},
-	VRSQRTPS: {"vrsqrtps", []form{{vex | m0F, 0x52, 0, "RM", args{v, vm}}}},
-	VHADDPS:  {"vhaddps", []form{{vex | pF2 | m0F, 0x7c, 0, "RVM", args{v, v, vm}}}},
-	VHADDPD:  {"vhaddpd", []form{{vex | p66 | m0F, 0x7c, 0, "RVM", args{v, v, vm}}}},
-	VROUNDPS: {"vroundps", []form{{vex | p66 | m3A, 0x08, 0, "RMI", args{v, vm, u8}}}},
-	VROUNDPD: {"vroundpd", []form{{vex | p66 | m3A, 0x09, 0, "RMI", args{v, vm, u8}}}},
-	VROUNDSS: {"vroundss", []form{{vex | p66 | m3A, 0x0a, 0, "RVMI", args{x, x, x | m32, u8}}}},
-	VROUNDSD: {"vroundsd", []form{{vex | p66 | m3A, 0x0b, 0, "RVMI", args{x, x, x | m64, u8}}}},
+	VADDPS: {"vaddps", []form{
+		{vex | m0F, 0x58, 0, "RVM", args{v, v, vm}},
+	}},
+	VADDPD: {"vaddpd", []form{
+		{vex | p66 | m0F, 0x58, 0, "RVM", args{v, v, vm}},
+	}},
+	VADDSS: {"vaddss", []form{{
+		vex | pF3 | m0F, 0x58, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VADDSD: {"vaddsd", []form{{
+		vex | pF2 | m0F, 0x58, 0, "RVM", args{x, x, x | m64},
+	}}},
+	VSUBPS: {"vsubps", []form{
+		{vex | m0F, 0x5c, 0, "RVM", args{v, v, vm}},
+	}},
+	VSUBPD: {"vsubpd", []form{
+		{vex | p66 | m0F, 0x5c, 0, "RVM", args{v, v, vm}},
+	}},
+	VSUBSS: {"vsubss", []form{{
+		vex | pF3 | m0F, 0x5c, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VSUBSD: {"vsubsd", []form{{
+		vex | pF2 | m0F, 0x5c, 0, "RVM", args{x, x, x | m64},
+	}}},
+	VMULPS: {"vmulps", []form{
+		{vex | m0F, 0x59, 0, "RVM", args{v, v, vm}},
+	}},
+	VMULPD: {"vmulpd", []form{
+		{vex | p66 | m0F, 0x59, 0, "RVM", args{v, v, vm}},
+	}},
+	VMULSS: {"vmulss", []form{{
+		vex | pF3 | m0F, 0x59, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VMULSD: {"vmulsd", []form{{
+		vex | pF2 | m0F, 0x59, 0, "RVM", args{x, x, x | m64},
+	}}},
+	VDIVPS: {"vdivps", []form{
+		{vex | m0F, 0x5e, 0, "RVM", args{v, v, vm}},
+	}},
+	VDIVPD: {"vdivpd", []form{
+		{vex | p66 | m0F, 0x5e, 0, "RVM", args{v, v, vm}},
+	}},
+	VDIVSS: {"vdivss", []form{{
+		vex | pF3 | m0F, 0x5e, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VDIVSD: {"vdivsd", []form{{
+		vex | pF2 | m0F, 0x5e, 0, "RVM", args{x, x, x | m64},
+	}}},
+	VMINPS: {"vminps", []form{
+		{vex | m0F, 0x5d, 0, "RVM", args{v, v, vm}},
+	}},
+	VMINPD: {"vminpd", []form{
+		{vex | p66 | m0F, 0x5d, 0, "RVM", args{v, v, vm}},
+	}},
+	VMINSS: {"vminss", []form{{
+		vex | pF3 | m0F, 0x5d, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VMINSD: {"vminsd", []form{{
+		vex | pF2 | m0F, 0x5d, 0, "RVM", args{x, x, x | m64},
+	}}},
+	VMAXPS: {"vmaxps", []form{
+		{vex | m0F, 0x5f, 0, "RVM", args{v, v, vm}},
+	}},
+	VMAXPD: {"vmaxpd", []form{
+		{vex | p66 | m0F, 0x5f, 0, "RVM", args{v, v, vm}},
+	}},
+	VMAXSS: {"vmaxss", []form{{
+		vex | pF3 | m0F, 0x5f, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VMAXSD: {"vmaxsd", []form{{
+		vex | pF2 | m0F, 0x5f, 0, "RVM", args{x, x, x | m64},
+	}}},
+	VSQRTPS: {"vsqrtps", []form{{
+		vex | m0F, 0x51, 0, "RM", args{v, vm},
+	}}},
+	VSQRTPD: {"vsqrtpd", []form{
+		{vex | p66 | m0F, 0x51, 0, "RM", args{v, vm}},
+	}},
+	VSQRTSS: {"vsqrtss", []form{{
+		vex | pF3 | m0F, 0x51, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VSQRTSD: {"vsqrtsd", []form{{
+		vex | pF2 | m0F, 0x51, 0, "RVM", args{x, x, x | m64},
+	}}},
+	VRCPPS: {"vrcpps", []form{{
+		vex | m0F, 0x53, 0, "RM", args{v, vm},
+	}}},
+	VRSQRTPS: {"vrsqrtps", []form{{
+		vex | m0F, 0x52, 0, "RM", args{v, vm},
+	}}},
+	VHADDPS: {"vhaddps", []form{
+		{vex | pF2 | m0F, 0x7c, 0, "RVM", args{v, v, vm}},
+	}},
+	VHADDPD: {"vhaddpd", []form{
+		{vex | p66 | m0F, 0x7c, 0, "RVM", args{v, v, vm}},
+	}},
+	VROUNDPS: {"vroundps", []form{
+		{vex | p66 | m3A, 0x08, 0, "RMI", args{v, vm, u8}},
+	}},
+	VROUNDPD: {"vroundpd", []form{
+		{vex | p66 | m3A, 0x09, 0, "RMI", args{v, vm, u8}},
+	}},
+	VROUNDSS: {"vroundss", []form{{
+		vex | p66 | m3A, 0x0a, 0, "RVMI",
+		args{x, x, x | m32, u8},
+	}}},
+	VROUNDSD: {"vroundsd", []form{{
+		vex | p66 | m3A, 0x0b, 0, "RVMI",
+		args{x, x, x | m64, u8},
+	}}},
 
 	// Fused multiply-add: the digits say which operands are multiplied, 1 is the
 	// destination; VFMADD231PS d, a, b is d += a*b.
-	VFMADD132PS:  {"vfmadd132ps", []form{{vex | p66 | m38, 0x98, 0, "RVM", args{v, v, vm}}}},
-	VFMADD132PD:  {"vfmadd132pd", []form{{vex | p66 | m38 | w1, 0x98, 0, "RVM", args{v, v, vm}}}},
-	VFMADD132SS:  {"vfmadd132ss", []form{{vex | p66 | m38, 0x99, 0, "RVM", args{x, x, x | m32}}}},
-	VFMADD132SD:  {"vfmadd132sd", []form{{vex | p66 | m38 | w1, 0x99, 0, "RVM", args{x, x, x | m64}}}},
-	VFMADD213PS:  {"vfmadd213ps", []form{{vex | p66 | m38, 0xa8, 0, "RVM", args{v, v, vm}}}},
-	VFMADD213PD:  {"vfmadd213pd", []form{{vex | p66 | m38 | w1, 0xa8, 0, "RVM", args{v, v, vm}}}},
-	VFMADD213SS:  {"vfmadd213ss", []form{{vex | p66 | m38, 0xa9, 0, "RVM", args{x, x, x | m32}}}},
-	VFMADD213SD:  {"vfmadd213sd", []form{{vex | p66 | m38 | w1, 0xa9, 0, "RVM", args{x, x, x | m64}}}},
-	VFMADD231PS:  {"vfmadd231ps", []form{{vex | p66 | m38, 0xb8, 0, "RVM", args{v, v, vm}}}},
-	VFMADD231PD:  {"vfmadd231pd", []form{{vex | p66 | m38 | w1, 0xb8, 0, "RVM", args{v, v, vm}}}},
-	VFMADD231SS:  {"vfmadd231ss", []form{{vex | p66 | m38, 0xb9, 0, "RVM", args{x, x, x | m32}}}},
-	VFMADD231SD:  {"vfmadd231sd", []form{{vex | p66 | m38 | w1, 0xb9, 0, "RVM", args{x, x, x | m64}}}},
-	VFMSUB132PS:  {"vfmsub132ps", []form{{vex | p66 | m38, 0x9a, 0, "RVM", args{v, v, vm}}}},
-	VFMSUB132PD:  {"vfmsub132pd", []form{{vex | p66 | m38 | w1, 0x9a, 0, "RVM", args{v, v, vm}}}},
-	VFMSUB132SS:  {"vfmsub132ss", []form{{vex | p66 | m38, 0x9b, 0, "RVM", args{x, x, x | m32}}}},
-	VFMSUB132SD:  {"vfmsub132sd", []form{{vex | p66 | m38 | w1, 0x9b, 0, "RVM", args{x, x, x | m64}}}},
-	VFMSUB213PS:  {"vfmsub213ps", []form{{vex | p66 | m38, 0xaa, 0, "RVM", args{v, v, vm}}}},
-	VFMSUB213PD:  {"vfmsub213pd", []form{{vex | p66 | m38 | w1, 0xaa, 0, "RVM", args{v, v, vm}}}},
-	VFMSUB213SS:  {"vfmsub213ss", []form{{vex | p66 | m38, 0xab, 0, "RVM", args{x, x, x | m32}}}},
-	VFMSUB213SD:  {"vfmsub213sd", []form{{vex | p66 | m38 | w1, 0xab, 0, "RVM", args{x, x, x | m64}}}},
-	VFMSUB231PS:  {"vfmsub231ps", []form{{vex | p66 | m38, 0xba, 0, "RVM", args{v, v, vm}}}},
-	VFMSUB231PD:  {"vfmsub231pd", []form{{vex | p66 | m38 | w1, 0xba, 0, "RVM", args{v, v, vm}}}},
-	VFMSUB231SS:  {"vfmsub231ss", []form{{vex | p66 | m38, 0xbb, 0, "RVM", args{x, x, x | m32}}}},
-	VFMSUB231SD:  {"vfmsub231sd", []form{{vex | p66 | m38 | w1, 0xbb, 0, "RVM", args{x, x, x | m64}}}},
-	VFNMADD132PS: {"vfnmadd132ps", []form{{vex | p66 | m38, 0x9c, 0, "RVM", args{v, v, vm}}}},
-	VFNMADD132PD: {"vfnmadd132pd", []form{{vex | p66 | m38 | w1, 0x9c, 0, "RVM", args{v, v, vm}}}},
-	VFNMADD132SS: {"vfnmadd132ss", []form{{vex | p66 | m38, 0x9d, 0, "RVM", args{x, x, x | m32}}}},
-	VFNMADD132SD: {"vfnmadd132sd", []form{{vex | p66 | m38 | w1, 0x9d, 0, "RVM", args{x, x, x | m64}}}},
-	VFNMADD213PS: {"vfnmadd213ps", []form{{vex | p66 | m38, 0xac, 0, "RVM", args{v, v, vm}}}},
-	VFNMADD213PD: {"vfnmadd213pd", []form{{vex | p66 | m38 | w1, 0xac, 0, "RVM", args{v, v, vm}}}},
-	VFNMADD213SS: {"vfnmadd213ss", []form{{vex | p66 | m38, 0xad, 0, "RVM", args{x, x, x | m32}}}},
-	VFNMADD213SD: {"vfnmadd213sd", []form{{vex | p66 | m38 | w1, 0xad, 0, "RVM", args{x, x, x | m64}}}},
-	VFNMADD231PS: {"vfnmadd231ps", []form{{vex | p66 | m38, 0xbc, 0, "RVM", args{v, v, vm}}}},
-	VFNMADD231PD: {"vfnmadd231pd", []form{{vex | p66 | m38 | w1, 0xbc, 0, "RVM", args{v, v, vm}}}},
-	VFNMADD231SS: {"vfnmadd231ss", []form{{vex | p66 | m38, 0xbd, 0, "RVM", args{x, x, x | m32}}}},
-	VFNMADD231SD: {"vfnmadd231sd", []form{{vex | p66 | m38 | w1, 0xbd, 0, "RVM", args{x, x, x | m64}}}},
-	VFNMSUB132PS: {"vfnmsub132ps", []form{{vex | p66 | m38, 0x9e, 0, "RVM", args{v, v, vm}}}},
-	VFNMSUB132PD: {"vfnmsub132pd", []form{{vex | p66 | m38 | w1, 0x9e, 0, "RVM", args{v, v, vm}}}},
-	VFNMSUB132SS: {"vfnmsub132ss", []form{{vex | p66 | m38, 0x9f, 0, "RVM", args{x, x, x | m32}}}},
-	VFNMSUB132SD: {"vfnmsub132sd", []form{{vex | p66 | m38 | w1, 0x9f, 0, "RVM", args{x, x, x | m64}}}},
-	VFNMSUB213PS: {"vfnmsub213ps", []form{{vex | p66 | m38, 0xae, 0, "RVM", args{v, v, vm}}}},
-	VFNMSUB213PD: {"vfnmsub213pd", []form{{vex | p66 | m38 | w1, 0xae, 0, "RVM", args{v, v, vm}}}},
-	VFNMSUB213SS: {"vfnmsub213ss", []form{{vex | p66 | m38, 0xaf, 0, "RVM", args{x, x, x | m32}}}},
-	VFNMSUB213SD: {"vfnmsub213sd", []form{{vex | p66 | m38 | w1, 0xaf, 0, "RVM", args{x, x, x | m64}}}},
-	VFNMSUB231PS: {"vfnmsub231ps", []form{{vex | p66 | m38, 0xbe, 0, "RVM", args{v, v, vm}}}},
-	VFNMSUB231PD: {"vfnmsub231pd", []form{{vex | p66 | m38 | w1, 0xbe, 0, "RVM", args{v, v, vm}}}},
-	VFNMSUB231SS: {"vfnmsub231ss", []form{{vex | p66 | m38, 0xbf, 0, "RVM", args{x, x, x | m32}}}},
-	VFNMSUB231SD: {"vfnmsub231sd", []form{{vex | p66 | m38 | w1, 0xbf, 0, "RVM", args{x, x, x | m64}}}},
+	VFMADD132PS: {"vfmadd132ps", []form{
+		{vex | p66 | m38, 0x98, 0, "RVM", args{v, v, vm}},
+	}},
+	VFMADD132PD: {"vfmadd132pd", []form{{
+		vex | p66 | m38 | w1, 0x98, 0, "RVM", args{v, v, vm},
+	}}},
+	VFMADD132SS: {"vfmadd132ss", []form{{
+		vex | p66 | m38, 0x99, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFMADD132SD: {"vfmadd132sd", []form{{
+		vex | p66 | m38 | w1, 0x99, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
+	VFMADD213PS: {"vfmadd213ps", []form{
+		{vex | p66 | m38, 0xa8, 0, "RVM", args{v, v, vm}},
+	}},
+	VFMADD213PD: {"vfmadd213pd", []form{{
+		vex | p66 | m38 | w1, 0xa8, 0, "RVM", args{v, v, vm},
+	}}},
+	VFMADD213SS: {"vfmadd213ss", []form{{
+		vex | p66 | m38, 0xa9, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFMADD213SD: {"vfmadd213sd", []form{{
+		vex | p66 | m38 | w1, 0xa9, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
+	VFMADD231PS: {"vfmadd231ps", []form{
+		{vex | p66 | m38, 0xb8, 0, "RVM", args{v, v, vm}},
+	}},
+	VFMADD231PD: {"vfmadd231pd", []form{{
+		vex | p66 | m38 | w1, 0xb8, 0, "RVM", args{v, v, vm},
+	}}},
+	VFMADD231SS: {"vfmadd231ss", []form{{
+		vex | p66 | m38, 0xb9, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFMADD231SD: {"vfmadd231sd", []form{{
+		vex | p66 | m38 | w1, 0xb9, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
+	VFMSUB132PS: {"vfmsub132ps", []form{
+		{vex | p66 | m38, 0x9a, 0, "RVM", args{v, v, vm}},
+	}},
+	VFMSUB132PD: {"vfmsub132pd", []form{{
+		vex | p66 | m38 | w1, 0x9a, 0, "RVM", args{v, v, vm},
+	}}},
+	VFMSUB132SS: {"vfmsub132ss", []form{{
+		vex | p66 | m38, 0x9b, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFMSUB132SD: {"vfmsub132sd", []form{{
+		vex | p66 | m38 | w1, 0x9b, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
+	VFMSUB213PS: {"vfmsub213ps", []form{
+		{vex | p66 | m38, 0xaa, 0, "RVM", args{v, v, vm}},
+	}},
+	VFMSUB213PD: {"vfmsub213pd", []form{{
+		vex | p66 | m38 | w1, 0xaa, 0, "RVM", args{v, v, vm},
+	}}},
+	VFMSUB213SS: {"vfmsub213ss", []form{{
+		vex | p66 | m38, 0xab, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFMSUB213SD: {"vfmsub213sd", []form{{
+		vex | p66 | m38 | w1, 0xab, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
+	VFMSUB231PS: {"vfmsub231ps", []form{
+		{vex | p66 | m38, 0xba, 0, "RVM", args{v, v, vm}},
+	}},
+	VFMSUB231PD: {"vfmsub231pd", []form{{
+		vex | p66 | m38 | w1, 0xba, 0, "RVM", args{v, v, vm},
+	}}},
+	VFMSUB231SS: {"vfmsub231ss", []form{{
+		vex | p66 | m38, 0xbb, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFMSUB231SD: {"vfmsub231sd", []form{{
+		vex | p66 | m38 | w1, 0xbb, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
+	VFNMADD132PS: {"vfnmadd132ps", []form{
+		{vex | p66 | m38, 0x9c, 0, "RVM", args{v, v, vm}},
+	}},
+	VFNMADD132PD: {"vfnmadd132pd", []form{{
+		vex | p66 | m38 | w1, 0x9c, 0, "RVM", args{v, v, vm},
+	}}},
+	VFNMADD132SS: {"vfnmadd132ss", []form{{
+		vex | p66 | m38, 0x9d, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFNMADD132SD: {"vfnmadd132sd", []form{{
+		vex | p66 | m38 | w1, 0x9d, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
+	VFNMADD213PS: {"vfnmadd213ps", []form{
+		{vex | p66 | m38, 0xac, 0, "RVM", args{v, v, vm}},
+	}},
+	VFNMADD213PD: {"vfnmadd213pd", []form{{
+		vex | p66 | m38 | w1, 0xac, 0, "RVM", args{v, v, vm},
+	}}},
+	VFNMADD213SS: {"vfnmadd213ss", []form{{
+		vex | p66 | m38, 0xad, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFNMADD213SD: {"vfnmadd213sd", []form{{
+		vex | p66 | m38 | w1, 0xad, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
+	VFNMADD231PS: {"vfnmadd231ps", []form{
+		{vex | p66 | m38, 0xbc, 0, "RVM", args{v, v, vm}},
+	}},
+	VFNMADD231PD: {"vfnmadd231pd", []form{{
+		vex | p66 | m38 | w1, 0xbc, 0, "RVM", args{v, v, vm},
+	}}},
+	VFNMADD231SS: {"vfnmadd231ss", []form{{
+		vex | p66 | m38, 0xbd, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFNMADD231SD: {"vfnmadd231sd", []form{{
+		vex | p66 | m38 | w1, 0xbd, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
+	VFNMSUB132PS: {"vfnmsub132ps", []form{
+		{vex | p66 | m38, 0x9e, 0, "RVM", args{v, v, vm}},
+	}},
+	VFNMSUB132PD: {"vfnmsub132pd", []form{{
+		vex | p66 | m38 | w1, 0x9e, 0, "RVM", args{v, v, vm},
+	}}},
+	VFNMSUB132SS: {"vfnmsub132ss", []form{{
+		vex | p66 | m38, 0x9f, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFNMSUB132SD: {"vfnmsub132sd", []form{{
+		vex | p66 | m38 | w1, 0x9f, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
+	VFNMSUB213PS: {"vfnmsub213ps", []form{
+		{vex | p66 | m38, 0xae, 0, "RVM", args{v, v, vm}},
+	}},
+	VFNMSUB213PD: {"vfnmsub213pd", []form{{
+		vex | p66 | m38 | w1, 0xae, 0, "RVM", args{v, v, vm},
+	}}},
+	VFNMSUB213SS: {"vfnmsub213ss", []form{{
+		vex | p66 | m38, 0xaf, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFNMSUB213SD: {"vfnmsub213sd", []form{{
+		vex | p66 | m38 | w1, 0xaf, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
+	VFNMSUB231PS: {"vfnmsub231ps", []form{
+		{vex | p66 | m38, 0xbe, 0, "RVM", args{v, v, vm}},
+	}},
+	VFNMSUB231PD: {"vfnmsub231pd", []form{{
+		vex | p66 | m38 | w1, 0xbe, 0, "RVM", args{v, v, vm},
+	}}},
+	VFNMSUB231SS: {"vfnmsub231ss", []form{{
+		vex | p66 | m38, 0xbf, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VFNMSUB231SD: {"vfnmsub231sd", []form{{
+		vex | p66 | m38 | w1, 0xbf, 0, "RVM",
+		args{x, x, x | m64},
+	}}},
 
 	// Bits, comparisons, selection.
-	VANDPS:    {"vandps", []form{{vex | m0F, 0x54, 0, "RVM", args{v, v, vm}}}},
-	VANDPD:    {"vandpd", []form{{vex | p66 | m0F, 0x54, 0, "RVM", args{v, v, vm}}}},
-	VANDNPS:   {"vandnps", []form{{vex | m0F, 0x55, 0, "RVM", args{v, v, vm}}}},
-	VANDNPD:   {"vandnpd", []form{{vex | p66 | m0F, 0x55, 0, "RVM", args{v, v, vm}}}},
-	VORPS:     {"vorps", []form{{vex | m0F, 0x56, 0, "RVM", args{v, v, vm}}}},
-	VORPD:     {"vorpd", []form{{vex | p66 | m0F, 0x56, 0, "RVM", args{v, v, vm}}}},
-	VXORPS:    {"vxorps", []form{{vex | m0F, 0x57, 0, "RVM", args{v, v, vm}}}},
-	VXORPD:    {"vxorpd", []form{{vex | p66 | m0F, 0x57, 0, "RVM", args{v, v, vm}}}},
-	VCMPPS:    {"vcmpps", []form{{vex | m0F, 0xc2, 0, "RVMI", args{v, v, vm, u8}}}},
-	VCMPPD:    {"vcmppd", []form{{vex | p66 | m0F, 0xc2, 0, "RVMI", args{v, v, vm, u8}}}},
-	VCMPSS:    {"vcmpss", []form{{vex | pF3 | m0F, 0xc2, 0, "RVMI", args{x, x, x | m32, u8}}}},
-	VCMPSD:    {"vcmpsd", []form{{vex | pF2 | m0F, 0xc2, 0, "RVMI", args{x, x, x | m64, u8}}}},
-	VBLENDVPS: {"vblendvps", []form{{vex | p66 | m3A, 0x4a, 0, "RVMS", args{v, v, vm, v}}}},
-	VBLENDVPD: {"vblendvpd", []form{{vex | p66 | m3A, 0x4b, 0, "RVMS", args{v, v, vm, v}}}},
-	VPBLENDVB: {"vpblendvb", []form{{vex | p66 | m3A, 0x4c, 0, "RVMS", args{v, v, vm, v}}}},
-	VBLENDPS:  {"vblendps", []form{{vex | p66 | m3A, 0x0c, 0, "RVMI", args{v, v, vm, u8}}}},
-	VBLENDPD:  {"vblendpd", []form{{vex | p66 | m3A, 0x0d, 0, "RVMI", args{v, v, vm, u8}}}},
-	VPBLENDD:  {"vpblendd", []form{{vex | p66 | m3A, 0x02, 0, "RVMI", args{v, v, vm, u8}}}},
-	VPBLENDW:  {"vpblendw", []form{{vex | p66 | m3A, 0x0e, 0, "RVMI", args{v, v, vm, u8}}}},
-	VMOVMSKPS: {"vmovmskps", []form{{vex | m0F, 0x50, 0, "RM", args{r32, anyXY}}}},
-	VMOVMSKPD: {"vmovmskpd", []form{{vex | p66 | m0F, 0x50, 0, "RM", args{r32, anyXY}}}},
-	VPMOVMSKB: {"vpmovmskb", []form{{vex | p66 | m0F, 0xd7, 0, "RM", args{r32, anyXY}}}},
-	VPTEST:    {"vptest", []form{{vex | p66 | m38, 0x17, 0, "RM", args{v, vm}}}},
-	VTESTPS:   {"vtestps", []form{{vex | p66 | m38, 0x0e, 0, "RM", args{v, vm}}}},
+	VANDPS: {"vandps", []form{
+		{vex | m0F, 0x54, 0, "RVM", args{v, v, vm}},
+	}},
+	VANDPD: {"vandpd", []form{
+		{vex | p66 | m0F, 0x54, 0, "RVM", args{v, v, vm}},
+	}},
+	VANDNPS: {"vandnps", []form{
+		{vex | m0F, 0x55, 0, "RVM", args{v, v, vm}},
+	}},
+	VANDNPD: {"vandnpd", []form{
+		{vex | p66 | m0F, 0x55, 0, "RVM", args{v, v, vm}},
+	}},
+	VORPS: {"vorps", []form{
+		{vex | m0F, 0x56, 0, "RVM", args{v, v, vm}},
+	}},
+	VORPD: {"vorpd", []form{
+		{vex | p66 | m0F, 0x56, 0, "RVM", args{v, v, vm}},
+	}},
+	VXORPS: {"vxorps", []form{
+		{vex | m0F, 0x57, 0, "RVM", args{v, v, vm}},
+	}},
+	VXORPD: {"vxorpd", []form{
+		{vex | p66 | m0F, 0x57, 0, "RVM", args{v, v, vm}},
+	}},
+	VCMPPS: {"vcmpps", []form{
+		{vex | m0F, 0xc2, 0, "RVMI", args{v, v, vm, u8}},
+	}},
+	VCMPPD: {"vcmppd", []form{{
+		vex | p66 | m0F, 0xc2, 0, "RVMI", args{v, v, vm, u8},
+	}}},
+	VCMPSS: {"vcmpss", []form{{
+		vex | pF3 | m0F, 0xc2, 0, "RVMI",
+		args{x, x, x | m32, u8},
+	}}},
+	VCMPSD: {"vcmpsd", []form{{
+		vex | pF2 | m0F, 0xc2, 0, "RVMI",
+		args{x, x, x | m64, u8},
+	}}},
+	VBLENDVPS: {"vblendvps", []form{{
+		vex | p66 | m3A, 0x4a, 0, "RVMS", args{v, v, vm, v},
+	}}},
+	VBLENDVPD: {"vblendvpd", []form{{
+		vex | p66 | m3A, 0x4b, 0, "RVMS", args{v, v, vm, v},
+	}}},
+	VPBLENDVB: {"vpblendvb", []form{{
+		vex | p66 | m3A, 0x4c, 0, "RVMS", args{v, v, vm, v},
+	}}},
+	VBLENDPS: {"vblendps", []form{{
+		vex | p66 | m3A, 0x0c, 0, "RVMI", args{v, v, vm, u8},
+	}}},
+	VBLENDPD: {"vblendpd", []form{{
+		vex | p66 | m3A, 0x0d, 0, "RVMI", args{v, v, vm, u8},
+	}}},
+	VPBLENDD: {"vpblendd", []form{{
+		vex | p66 | m3A, 0x02, 0, "RVMI", args{v, v, vm, u8},
+	}}},
+	VPBLENDW: {"vpblendw", []form{{
+		vex | p66 | m3A, 0x0e, 0, "RVMI", args{v, v, vm, u8},
+	}}},
+	VMOVMSKPS: {"vmovmskps", []form{{
+		vex | m0F, 0x50, 0, "RM", args{r32, anyXY},
+	}}},
+	VMOVMSKPD: {"vmovmskpd", []form{
+		{vex | p66 | m0F, 0x50, 0, "RM", args{r32, anyXY}},
+	}},
+	VPMOVMSKB: {"vpmovmskb", []form{
+		{vex | p66 | m0F, 0xd7, 0, "RM", args{r32, anyXY}},
+	}},
+	VPTEST: {"vptest", []form{
+		{vex | p66 | m38, 0x17, 0, "RM", args{v, vm}},
+	}},
+	VTESTPS: {"vtestps", []form{
+		{vex | p66 | m38, 0x0e, 0, "RM", args{v, vm}},
+	}},
 
 	// Conversions.
-	VCVTDQ2PS:  {"vcvtdq2ps", []form{{vex | m0F, 0x5b, 0, "RM", args{v, vm}}}},
-	VCVTPS2DQ:  {"vcvtps2dq", []form{{vex | p66 | m0F, 0x5b, 0, "RM", args{v, vm}}}},
-	VCVTTPS2DQ: {"vcvttps2dq", []form{{vex | pF3 | m0F, 0x5b, 0, "RM", args{v, vm}}}},
-	VCVTPS2PD:  {"vcvtps2pd", []form{{vex | m0F, 0x5a, 0, "RM", args{anyXY, x | mh}}}},
-	VCVTPD2PS:  {"vcvtpd2ps", []form{{vex | p66 | m0F, 0x5a, 0, "RM", args{x, anyXY}}}},
-	VCVTDQ2PD:  {"vcvtdq2pd", []form{{vex | pF3 | m0F, 0xe6, 0, "RM", args{anyXY, x | mh}}}},
-	VCVTPD2DQ:  {"vcvtpd2dq", []form{{vex | pF2 | m0F, 0xe6, 0, "RM", args{x, anyXY}}}},
-	VCVTTPD2DQ: {"vcvttpd2dq", []form{{vex | p66 | m0F, 0xe6, 0, "RM", args{x, anyXY}}}},
-	VCVTSS2SD:  {"vcvtss2sd", []form{{vex | pF3 | m0F, 0x5a, 0, "RVM", args{x, x, x | m32}}}},
-	VCVTSD2SS:  {"vcvtsd2ss", []form{{vex | pF2 | m0F, 0x5a, 0, "RVM", args{x, x, x | m64}}}},
+	VCVTDQ2PS: {"vcvtdq2ps", []form{{
+		vex | m0F, 0x5b, 0, "RM", args{v, vm},
+	}}},
+	VCVTPS2DQ: {"vcvtps2dq", []form{
+		{vex | p66 | m0F, 0x5b, 0, "RM", args{v, vm}},
+	}},
+	VCVTTPS2DQ: {"vcvttps2dq", []form{
+		{vex | pF3 | m0F, 0x5b, 0, "RM", args{v, vm}},
+	}},
+	VCVTPS2PD: {"vcvtps2pd", []form{
+		{vex | m0F, 0x5a, 0, "RM", args{anyXY, x | mh}},
+	}},
+	VCVTPD2PS: {"vcvtpd2ps", []form{
+		{vex | p66 | m0F, 0x5a, 0, "RM", args{x, anyXY}},
+	}},
+	VCVTDQ2PD: {"vcvtdq2pd", []form{
+		{vex | pF3 | m0F, 0xe6, 0, "RM", args{anyXY, x | mh}},
+	}},
+	VCVTPD2DQ: {"vcvtpd2dq", []form{
+		{vex | pF2 | m0F, 0xe6, 0, "RM", args{x, anyXY}},
+	}},
+	VCVTTPD2DQ: {"vcvttpd2dq", []form{
+		{vex | p66 | m0F, 0xe6, 0, "RM", args{x, anyXY}},
+	}},
+	VCVTSS2SD: {"vcvtss2sd", []form{{
+		vex | pF3 | m0F, 0x5a, 0, "RVM", args{x, x, x | m32},
+	}}},
+	VCVTSD2SS: {"vcvtsd2ss", []form{{
+		vex | pF2 | m0F, 0x5a, 0, "RVM", args{x, x, x | m64},
+	}}},
 	VCVTSI2SS: {"vcvtsi2ss", []form{
 		{vex | pF3 | m0F, 0x2a, 0, "RVM", args{x, x, r32}},
 		{vex | pF3 | m0F | w1, 0x2a, 0, "RVM", args{x, x, r64}},
@@ -225,61 +497,167 @@ var instructions = [opCount]instruction{
 		{vex | pF2 | m0F, 0x2c, 0, "RM", args{r32, x | m64}},
 		{vex | pF2 | m0F | w1, 0x2c, 0, "RM", args{r64, x | m64}},
 	}},
-	VCVTPH2PS: {"vcvtph2ps", []form{{vex | p66 | m38, 0x13, 0, "RM", args{anyXY, x | mh}}}},
-	VCVTPS2PH: {"vcvtps2ph", []form{{vex | p66 | m3A, 0x1d, 0, "MRI", args{x | mh, anyXY, u8}}}},
+	VCVTPH2PS: {"vcvtph2ps", []form{
+		{vex | p66 | m38, 0x13, 0, "RM", args{anyXY, x | mh}},
+	}},
+	VCVTPS2PH: {"vcvtps2ph", []form{{
+		vex | p66 | m3A, 0x1d, 0, "MRI", args{x | mh, anyXY, u8},
+	}}},
 
 	// Integer vectors.
-	VPADDB:      {"vpaddb", []form{{vex | p66 | m0F, 0xfc, 0, "RVM", args{v, v, vm}}}},
-	VPADDW:      {"vpaddw", []form{{vex | p66 | m0F, 0xfd, 0, "RVM", args{v, v, vm}}}},
-	VPADDD:      {"vpaddd", []form{{vex | p66 | m0F, 0xfe, 0, "RVM", args{v, v, vm}}}},
-	VPADDQ:      {"vpaddq", []form{{vex | p66 | m0F, 0xd4, 0, "RVM", args{v, v, vm}}}},
-	VPSUBB:      {"vpsubb", []form{{vex | p66 | m0F, 0xf8, 0, "RVM", args{v, v, vm}}}},
-	VPSUBW:      {"vpsubw", []form{{vex | p66 | m0F, 0xf9, 0, "RVM", args{v, v, vm}}}},
-	VPSUBD:      {"vpsubd", []form{{vex | p66 | m0F, 0xfa, 0, "RVM", args{v, v, vm}}}},
-	VPSUBQ:      {"vpsubq", []form{{vex | p66 | m0F, 0xfb, 0, "RVM", args{v, v, vm}}}},
-	VPMULLW:     {"vpmullw", []form{{vex | p66 | m0F, 0xd5, 0, "RVM", args{v, v, vm}}}},
-	VPMULHW:     {"vpmulhw", []form{{vex | p66 | m0F, 0xe5, 0, "RVM", args{v, v, vm}}}},
-	VPMULUDQ:    {"vpmuludq", []form{{vex | p66 | m0F, 0xf4, 0, "RVM", args{v, v, vm}}}},
-	VPMADDWD:    {"vpmaddwd", []form{{vex | p66 | m0F, 0xf5, 0, "RVM", args{v, v, vm}}}},
-	VPAND:       {"vpand", []form{{vex | p66 | m0F, 0xdb, 0, "RVM", args{v, v, vm}}}},
-	VPANDN:      {"vpandn", []form{{vex | p66 | m0F, 0xdf, 0, "RVM", args{v, v, vm}}}},
-	VPOR:        {"vpor", []form{{vex | p66 | m0F, 0xeb, 0, "RVM", args{v, v, vm}}}},
-	VPXOR:       {"vpxor", []form{{vex | p66 | m0F, 0xef, 0, "RVM", args{v, v, vm}}}},
-	VPCMPEQB:    {"vpcmpeqb", []form{{vex | p66 | m0F, 0x74, 0, "RVM", args{v, v, vm}}}},
-	VPCMPEQW:    {"vpcmpeqw", []form{{vex | p66 | m0F, 0x75, 0, "RVM", args{v, v, vm}}}},
-	VPCMPEQD:    {"vpcmpeqd", []form{{vex | p66 | m0F, 0x76, 0, "RVM", args{v, v, vm}}}},
-	VPCMPGTB:    {"vpcmpgtb", []form{{vex | p66 | m0F, 0x64, 0, "RVM", args{v, v, vm}}}},
-	VPCMPGTW:    {"vpcmpgtw", []form{{vex | p66 | m0F, 0x65, 0, "RVM", args{v, v, vm}}}},
-	VPCMPGTD:    {"vpcmpgtd", []form{{vex | p66 | m0F, 0x66, 0, "RVM", args{v, v, vm}}}},
-	VPACKSSDW:   {"vpackssdw", []form{{vex | p66 | m0F, 0x6b, 0, "RVM", args{v, v, vm}}}},
-	VPACKSSWB:   {"vpacksswb", []form{{vex | p66 | m0F, 0x63, 0, "RVM", args{v, v, vm}}}},
-	VPACKUSWB:   {"vpackuswb", []form{{vex | p66 | m0F, 0x67, 0, "RVM", args{v, v, vm}}}},
-	VPUNPCKLBW:  {"vpunpcklbw", []form{{vex | p66 | m0F, 0x60, 0, "RVM", args{v, v, vm}}}},
-	VPUNPCKLWD:  {"vpunpcklwd", []form{{vex | p66 | m0F, 0x61, 0, "RVM", args{v, v, vm}}}},
-	VPUNPCKLDQ:  {"vpunpckldq", []form{{vex | p66 | m0F, 0x62, 0, "RVM", args{v, v, vm}}}},
-	VPUNPCKLQDQ: {"vpunpcklqdq", []form{{vex | p66 | m0F, 0x6c, 0, "RVM", args{v, v, vm}}}},
-	VPUNPCKHBW:  {"vpunpckhbw", []form{{vex | p66 | m0F, 0x68, 0, "RVM", args{v, v, vm}}}},
-	VPUNPCKHWD:  {"vpunpckhwd", []form{{vex | p66 | m0F, 0x69, 0, "RVM", args{v, v, vm}}}},
-	VPUNPCKHDQ:  {"vpunpckhdq", []form{{vex | p66 | m0F, 0x6a, 0, "RVM", args{v, v, vm}}}},
-	VPUNPCKHQDQ: {"vpunpckhqdq", []form{{vex | p66 | m0F, 0x6d, 0, "RVM", args{v, v, vm}}}},
-	VPMULLD:     {"vpmulld", []form{{vex | p66 | m38, 0x40, 0, "RVM", args{v, v, vm}}}},
-	VPMULDQ:     {"vpmuldq", []form{{vex | p66 | m38, 0x28, 0, "RVM", args{v, v, vm}}}},
-	VPMADDUBSW:  {"vpmaddubsw", []form{{vex | p66 | m38, 0x04, 0, "RVM", args{v, v, vm}}}},
-	VPACKUSDW:   {"vpackusdw", []form{{vex | p66 | m38, 0x2b, 0, "RVM", args{v, v, vm}}}},
-	VPCMPEQQ:    {"vpcmpeqq", []form{{vex | p66 | m38, 0x29, 0, "RVM", args{v, v, vm}}}},
-	VPCMPGTQ:    {"vpcmpgtq", []form{{vex | p66 | m38, 0x37, 0, "RVM", args{v, v, vm}}}},
-	VPMINSD:     {"vpminsd", []form{{vex | p66 | m38, 0x39, 0, "RVM", args{v, v, vm}}}},
-	VPMAXSD:     {"vpmaxsd", []form{{vex | p66 | m38, 0x3d, 0, "RVM", args{v, v, vm}}}},
-	VPMINUD:     {"vpminud", []form{{vex | p66 | m38, 0x3b, 0, "RVM", args{v, v, vm}}}},
-	VPMAXUD:     {"vpmaxud", []form{{vex | p66 | m38, 0x3f, 0, "RVM", args{v, v, vm}}}},
-	VPSIGND:     {"vpsignd", []form{{vex | p66 | m38, 0x0a, 0, "RVM", args{v, v, vm}}}},
-	VPSHUFB:     {"vpshufb", []form{{vex | p66 | m38, 0x00, 0, "RVM", args{v, v, vm}}}},
-	VPSLLVD:     {"vpsllvd", []form{{vex | p66 | m38, 0x47, 0, "RVM", args{v, v, vm}}}},
-	VPSRLVD:     {"vpsrlvd", []form{{vex | p66 | m38, 0x45, 0, "RVM", args{v, v, vm}}}},
-	VPSRAVD:     {"vpsravd", []form{{vex | p66 | m38, 0x46, 0, "RVM", args{v, v, vm}}}},
-	VPSLLVQ:     {"vpsllvq", []form{{vex | p66 | m38 | w1, 0x47, 0, "RVM", args{v, v, vm}}}},
-	VPSRLVQ:     {"vpsrlvq", []form{{vex | p66 | m38 | w1, 0x45, 0, "RVM", args{v, v, vm}}}},
-	VPABSD:      {"vpabsd", []form{{vex | p66 | m38, 0x1e, 0, "RM", args{v, vm}}}},
+	VPADDB: {"vpaddb", []form{
+		{vex | p66 | m0F, 0xfc, 0, "RVM", args{v, v, vm}},
+	}},
+	VPADDW: {"vpaddw", []form{
+		{vex | p66 | m0F, 0xfd, 0, "RVM", args{v, v, vm}},
+	}},
+	VPADDD: {"vpaddd", []form{
+		{vex | p66 | m0F, 0xfe, 0, "RVM", args{v, v, vm}},
+	}},
+	VPADDQ: {"vpaddq", []form{
+		{vex | p66 | m0F, 0xd4, 0, "RVM", args{v, v, vm}},
+	}},
+	VPSUBB: {"vpsubb", []form{
+		{vex | p66 | m0F, 0xf8, 0, "RVM", args{v, v, vm}},
+	}},
+	VPSUBW: {"vpsubw", []form{
+		{vex | p66 | m0F, 0xf9, 0, "RVM", args{v, v, vm}},
+	}},
+	VPSUBD: {"vpsubd", []form{
+		{vex | p66 | m0F, 0xfa, 0, "RVM", args{v, v, vm}},
+	}},
+	VPSUBQ: {"vpsubq", []form{
+		{vex | p66 | m0F, 0xfb, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMULLW: {"vpmullw", []form{
+		{vex | p66 | m0F, 0xd5, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMULHW: {"vpmulhw", []form{
+		{vex | p66 | m0F, 0xe5, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMULUDQ: {"vpmuludq", []form{
+		{vex | p66 | m0F, 0xf4, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMADDWD: {"vpmaddwd", []form{
+		{vex | p66 | m0F, 0xf5, 0, "RVM", args{v, v, vm}},
+	}},
+	VPAND: {"vpand", []form{
+		{vex | p66 | m0F, 0xdb, 0, "RVM", args{v, v, vm}},
+	}},
+	VPANDN: {"vpandn", []form{
+		{vex | p66 | m0F, 0xdf, 0, "RVM", args{v, v, vm}},
+	}},
+	VPOR: {"vpor", []form{
+		{vex | p66 | m0F, 0xeb, 0, "RVM", args{v, v, vm}},
+	}},
+	VPXOR: {"vpxor", []form{
+		{vex | p66 | m0F, 0xef, 0, "RVM", args{v, v, vm}},
+	}},
+	VPCMPEQB: {"vpcmpeqb", []form{
+		{vex | p66 | m0F, 0x74, 0, "RVM", args{v, v, vm}},
+	}},
+	VPCMPEQW: {"vpcmpeqw", []form{
+		{vex | p66 | m0F, 0x75, 0, "RVM", args{v, v, vm}},
+	}},
+	VPCMPEQD: {"vpcmpeqd", []form{
+		{vex | p66 | m0F, 0x76, 0, "RVM", args{v, v, vm}},
+	}},
+	VPCMPGTB: {"vpcmpgtb", []form{
+		{vex | p66 | m0F, 0x64, 0, "RVM", args{v, v, vm}},
+	}},
+	VPCMPGTW: {"vpcmpgtw", []form{
+		{vex | p66 | m0F, 0x65, 0, "RVM", args{v, v, vm}},
+	}},
+	VPCMPGTD: {"vpcmpgtd", []form{
+		{vex | p66 | m0F, 0x66, 0, "RVM", args{v, v, vm}},
+	}},
+	VPACKSSDW: {"vpackssdw", []form{
+		{vex | p66 | m0F, 0x6b, 0, "RVM", args{v, v, vm}},
+	}},
+	VPACKSSWB: {"vpacksswb", []form{
+		{vex | p66 | m0F, 0x63, 0, "RVM", args{v, v, vm}},
+	}},
+	VPACKUSWB: {"vpackuswb", []form{
+		{vex | p66 | m0F, 0x67, 0, "RVM", args{v, v, vm}},
+	}},
+	VPUNPCKLBW: {"vpunpcklbw", []form{
+		{vex | p66 | m0F, 0x60, 0, "RVM", args{v, v, vm}},
+	}},
+	VPUNPCKLWD: {"vpunpcklwd", []form{
+		{vex | p66 | m0F, 0x61, 0, "RVM", args{v, v, vm}},
+	}},
+	VPUNPCKLDQ: {"vpunpckldq", []form{
+		{vex | p66 | m0F, 0x62, 0, "RVM", args{v, v, vm}},
+	}},
+	VPUNPCKLQDQ: {"vpunpcklqdq", []form{
+		{vex | p66 | m0F, 0x6c, 0, "RVM", args{v, v, vm}},
+	}},
+	VPUNPCKHBW: {"vpunpckhbw", []form{
+		{vex | p66 | m0F, 0x68, 0, "RVM", args{v, v, vm}},
+	}},
+	VPUNPCKHWD: {"vpunpckhwd", []form{
+		{vex | p66 | m0F, 0x69, 0, "RVM", args{v, v, vm}},
+	}},
+	VPUNPCKHDQ: {"vpunpckhdq", []form{
+		{vex | p66 | m0F, 0x6a, 0, "RVM", args{v, v, vm}},
+	}},
+	VPUNPCKHQDQ: {"vpunpckhqdq", []form{
+		{vex | p66 | m0F, 0x6d, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMULLD: {"vpmulld", []form{
+		{vex | p66 | m38, 0x40, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMULDQ: {"vpmuldq", []form{
+		{vex | p66 | m38, 0x28, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMADDUBSW: {"vpmaddubsw", []form{
+		{vex | p66 | m38, 0x04, 0, "RVM", args{v, v, vm}},
+	}},
+	VPACKUSDW: {"vpackusdw", []form{
+		{vex | p66 | m38, 0x2b, 0, "RVM", args{v, v, vm}},
+	}},
+	VPCMPEQQ: {"vpcmpeqq", []form{
+		{vex | p66 | m38, 0x29, 0, "RVM", args{v, v, vm}},
+	}},
+	VPCMPGTQ: {"vpcmpgtq", []form{
+		{vex | p66 | m38, 0x37, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMINSD: {"vpminsd", []form{
+		{vex | p66 | m38, 0x39, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMAXSD: {"vpmaxsd", []form{
+		{vex | p66 | m38, 0x3d, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMINUD: {"vpminud", []form{
+		{vex | p66 | m38, 0x3b, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMAXUD: {"vpmaxud", []form{
+		{vex | p66 | m38, 0x3f, 0, "RVM", args{v, v, vm}},
+	}},
+	VPSIGND: {"vpsignd", []form{
+		{vex | p66 | m38, 0x0a, 0, "RVM", args{v, v, vm}},
+	}},
+	VPSHUFB: {"vpshufb", []form{
+		{vex | p66 | m38, 0x00, 0, "RVM", args{v, v, vm}},
+	}},
+	VPSLLVD: {"vpsllvd", []form{
+		{vex | p66 | m38, 0x47, 0, "RVM", args{v, v, vm}},
+	}},
+	VPSRLVD: {"vpsrlvd", []form{
+		{vex | p66 | m38, 0x45, 0, "RVM", args{v, v, vm}},
+	}},
+	VPSRAVD: {"vpsravd", []form{
+		{vex | p66 | m38, 0x46, 0, "RVM", args{v, v, vm}},
+	}},
+	VPSLLVQ: {"vpsllvq", []form{{
+		vex | p66 | m38 | w1, 0x47, 0, "RVM", args{v, v, vm},
+	}}},
+	VPSRLVQ: {"vpsrlvq", []form{{
+		vex | p66 | m38 | w1, 0x45, 0, "RVM", args{v, v, vm},
+	}}},
+	VPABSD: {"vpabsd", []form{
+		{vex | p66 | m38, 0x1e, 0, "RM", args{v, vm}},
+	}},
 	VPSLLW: {"vpsllw", []form{
 		{vex | p66 | m0F, 0x71, 6, "VMI", args{v, v, u8}},
 		{vex | p66 | m0F, 0xf1, 0, "RVM", args{v, v, x | m128}},
@@ -312,56 +690,155 @@ var instructions = [opCount]instruction{
 		{vex | p66 | m0F, 0x72, 4, "VMI", args{v, v, u8}},
 		{vex | p66 | m0F, 0xe2, 0, "RVM", args{v, v, x | m128}},
 	}},
-	VPSLLDQ:   {"vpslldq", []form{{vex | p66 | m0F, 0x73, 7, "VMI", args{v, v, u8}}}},
-	VPSRLDQ:   {"vpsrldq", []form{{vex | p66 | m0F, 0x73, 3, "VMI", args{v, v, u8}}}},
-	VPMOVSXBW: {"vpmovsxbw", []form{{vex | p66 | m38, 0x20, 0, "RM", args{anyXY, x | mh}}}},
-	VPMOVSXBD: {"vpmovsxbd", []form{{vex | p66 | m38, 0x21, 0, "RM", args{anyXY, x | mq}}}},
-	VPMOVSXWD: {"vpmovsxwd", []form{{vex | p66 | m38, 0x23, 0, "RM", args{anyXY, x | mh}}}},
-	VPMOVSXWQ: {"vpmovsxwq", []form{{vex | p66 | m38, 0x24, 0, "RM", args{anyXY, x | mq}}}},
-	VPMOVSXDQ: {"vpmovsxdq", []form{{vex | p66 | m38, 0x25, 0, "RM", args{anyXY, x | mh}}}},
-	VPMOVZXBW: {"vpmovzxbw", []form{{vex | p66 | m38, 0x30, 0, "RM", args{anyXY, x | mh}}}},
-	VPMOVZXBD: {"vpmovzxbd", []form{{vex | p66 | m38, 0x31, 0, "RM", args{anyXY, x | mq}}}},
-	VPMOVZXWD: {"vpmovzxwd", []form{{vex | p66 | m38, 0x33, 0, "RM", args{anyXY, x | mh}}}},
-	VPMOVZXWQ: {"vpmovzxwq", []form{{vex | p66 | m38, 0x34, 0, "RM", args{anyXY, x | mq}}}},
-	VPMOVZXDQ: {"vpmovzxdq", []form{{vex | p66 | m38, 0x35, 0, "RM", args{anyXY, x | mh}}}},
+	VPSLLDQ: {"vpslldq", []form{
+		{vex | p66 | m0F, 0x73, 7, "VMI", args{v, v, u8}},
+	}},
+	VPSRLDQ: {"vpsrldq", []form{
+		{vex | p66 | m0F, 0x73, 3, "VMI", args{v, v, u8}},
+	}},
+	VPMOVSXBW: {"vpmovsxbw", []form{
+		{vex | p66 | m38, 0x20, 0, "RM", args{anyXY, x | mh}},
+	}},
+	VPMOVSXBD: {"vpmovsxbd", []form{
+		{vex | p66 | m38, 0x21, 0, "RM", args{anyXY, x | mq}},
+	}},
+	VPMOVSXWD: {"vpmovsxwd", []form{
+		{vex | p66 | m38, 0x23, 0, "RM", args{anyXY, x | mh}},
+	}},
+	VPMOVSXWQ: {"vpmovsxwq", []form{
+		{vex | p66 | m38, 0x24, 0, "RM", args{anyXY, x | mq}},
+	}},
+	VPMOVSXDQ: {"vpmovsxdq", []form{
+		{vex | p66 | m38, 0x25, 0, "RM", args{anyXY, x | mh}},
+	}},
+	VPMOVZXBW: {"vpmovzxbw", []form{
+		{vex | p66 | m38, 0x30, 0, "RM", args{anyXY, x | mh}},
+	}},
+	VPMOVZXBD: {"vpmovzxbd", []form{
+		{vex | p66 | m38, 0x31, 0, "RM", args{anyXY, x | mq}},
+	}},
+	VPMOVZXWD: {"vpmovzxwd", []form{
+		{vex | p66 | m38, 0x33, 0, "RM", args{anyXY, x | mh}},
+	}},
+	VPMOVZXWQ: {"vpmovzxwq", []form{
+		{vex | p66 | m38, 0x34, 0, "RM", args{anyXY, x | mq}},
+	}},
+	VPMOVZXDQ: {"vpmovzxdq", []form{
+		{vex | p66 | m38, 0x35, 0, "RM", args{anyXY, x | mh}},
+	}},
 
 	// Shuffles within and across the halves.
-	VUNPCKLPS: {"vunpcklps", []form{{vex | m0F, 0x14, 0, "RVM", args{v, v, vm}}}},
-	VUNPCKHPS: {"vunpckhps", []form{{vex | m0F, 0x15, 0, "RVM", args{v, v, vm}}}},
-	VUNPCKLPD: {"vunpcklpd", []form{{vex | p66 | m0F, 0x14, 0, "RVM", args{v, v, vm}}}},
-	VUNPCKHPD: {"vunpckhpd", []form{{vex | p66 | m0F, 0x15, 0, "RVM", args{v, v, vm}}}},
-	VSHUFPS:   {"vshufps", []form{{vex | m0F, 0xc6, 0, "RVMI", args{v, v, vm, u8}}}},
-	VSHUFPD:   {"vshufpd", []form{{vex | p66 | m0F, 0xc6, 0, "RVMI", args{v, v, vm, u8}}}},
-	VPSHUFD:   {"vpshufd", []form{{vex | p66 | m0F, 0x70, 0, "RMI", args{v, vm, u8}}}},
-	VPALIGNR:  {"vpalignr", []form{{vex | p66 | m3A, 0x0f, 0, "RVMI", args{v, v, vm, u8}}}},
+	VUNPCKLPS: {"vunpcklps", []form{
+		{vex | m0F, 0x14, 0, "RVM", args{v, v, vm}},
+	}},
+	VUNPCKHPS: {"vunpckhps", []form{
+		{vex | m0F, 0x15, 0, "RVM", args{v, v, vm}},
+	}},
+	VUNPCKLPD: {"vunpcklpd", []form{
+		{vex | p66 | m0F, 0x14, 0, "RVM", args{v, v, vm}},
+	}},
+	VUNPCKHPD: {"vunpckhpd", []form{
+		{vex | p66 | m0F, 0x15, 0, "RVM", args{v, v, vm}},
+	}},
+	VSHUFPS: {"vshufps", []form{
+		{vex | m0F, 0xc6, 0, "RVMI", args{v, v, vm, u8}},
+	}},
+	VSHUFPD: {"vshufpd", []form{{
+		vex | p66 | m0F, 0xc6, 0, "RVMI", args{v, v, vm, u8},
+	}}},
+	VPSHUFD: {"vpshufd", []form{
+		{vex | p66 | m0F, 0x70, 0, "RMI", args{v, vm, u8}},
+	}},
+	VPALIGNR: {"vpalignr", []form{{
+		vex | p66 | m3A, 0x0f, 0, "RVMI", args{v, v, vm, u8},
+	}}},
 	VPERMILPS: {"vpermilps", []form{
 		{vex | p66 | m3A, 0x04, 0, "RMI", args{v, vm, u8}},
 		{vex | p66 | m38, 0x0c, 0, "RVM", args{v, v, vm}},
 	}},
-	VPERMILPD:    {"vpermilpd", []form{{vex | p66 | m3A, 0x05, 0, "RMI", args{v, vm, u8}}}},
-	VMOVSHDUP:    {"vmovshdup", []form{{vex | pF3 | m0F, 0x16, 0, "RM", args{v, vm}}}},
-	VMOVSLDUP:    {"vmovsldup", []form{{vex | pF3 | m0F, 0x12, 0, "RM", args{v, vm}}}},
-	VMOVHLPS:     {"vmovhlps", []form{{vex | m0F, 0x12, 0, "RVM", args{x, x, x}}}},
-	VMOVLHPS:     {"vmovlhps", []form{{vex | m0F, 0x16, 0, "RVM", args{x, x, x}}}},
-	VPERM2F128:   {"vperm2f128", []form{{vex | p66 | m3A, 0x06, 0, "RVMI", args{y, y, y | m256, u8}}}},
-	VPERM2I128:   {"vperm2i128", []form{{vex | p66 | m3A, 0x46, 0, "RVMI", args{y, y, y | m256, u8}}}},
-	VPERMQ:       {"vpermq", []form{{vex | p66 | m3A | w1, 0x00, 0, "RMI", args{y, y | m256, u8}}}},
-	VPERMPD:      {"vpermpd", []form{{vex | p66 | m3A | w1, 0x01, 0, "RMI", args{y, y | m256, u8}}}},
-	VPERMPS:      {"vpermps", []form{{vex | p66 | m38, 0x16, 0, "RVM", args{y, y, y | m256}}}},
-	VPERMD:       {"vpermd", []form{{vex | p66 | m38, 0x36, 0, "RVM", args{y, y, y | m256}}}},
-	VEXTRACTF128: {"vextractf128", []form{{vex | p66 | m3A, 0x19, 0, "MRI", args{x | m128, y, u8}}}},
-	VEXTRACTI128: {"vextracti128", []form{{vex | p66 | m3A, 0x39, 0, "MRI", args{x | m128, y, u8}}}},
-	VINSERTF128:  {"vinsertf128", []form{{vex | p66 | m3A, 0x18, 0, "RVMI", args{y, y, x | m128, u8}}}},
-	VINSERTI128:  {"vinserti128", []form{{vex | p66 | m3A, 0x38, 0, "RVMI", args{y, y, x | m128, u8}}}},
-	VPEXTRB:      {"vpextrb", []form{{vex | p66 | m3A, 0x14, 0, "MRI", args{r32 | m8, x, u8}}}},
-	VPEXTRW:      {"vpextrw", []form{{vex | p66 | m3A, 0x15, 0, "MRI", args{r32 | m16, x, u8}}}},
-	VPEXTRD:      {"vpextrd", []form{{vex | p66 | m3A, 0x16, 0, "MRI", args{r32 | m32, x, u8}}}},
-	VPEXTRQ:      {"vpextrq", []form{{vex | p66 | m3A | w1, 0x16, 0, "MRI", args{r64 | m64, x, u8}}}},
-	VPINSRB:      {"vpinsrb", []form{{vex | p66 | m3A, 0x20, 0, "RVMI", args{x, x, r32 | m8, u8}}}},
-	VPINSRW:      {"vpinsrw", []form{{vex | p66 | m0F, 0xc4, 0, "RVMI", args{x, x, r32 | m16, u8}}}},
-	VPINSRD:      {"vpinsrd", []form{{vex | p66 | m3A, 0x22, 0, "RVMI", args{x, x, r32 | m32, u8}}}},
-	VPINSRQ:      {"vpinsrq", []form{{vex | p66 | m3A | w1, 0x22, 0, "RVMI", args{x, x, r64 | m64, u8}}}},
-	VZEROUPPER:   {"vzeroupper", []form{{vex | m0F, 0x77, 0, "", args{}}}},
+	VPERMILPD: {"vpermilpd", []form{
+		{vex | p66 | m3A, 0x05, 0, "RMI", args{v, vm, u8}},
+	}},
+	VMOVSHDUP: {"vmovshdup", []form{
+		{vex | pF3 | m0F, 0x16, 0, "RM", args{v, vm}},
+	}},
+	VMOVSLDUP: {"vmovsldup", []form{
+		{vex | pF3 | m0F, 0x12, 0, "RM", args{v, vm}},
+	}},
+	VMOVHLPS: {"vmovhlps", []form{
+		{vex | m0F, 0x12, 0, "RVM", args{x, x, x}},
+	}},
+	VMOVLHPS: {"vmovlhps", []form{
+		{vex | m0F, 0x16, 0, "RVM", args{x, x, x}},
+	}},
+	VPERM2F128: {"vperm2f128", []form{{
+		vex | p66 | m3A, 0x06, 0, "RVMI",
+		args{y, y, y | m256, u8},
+	}}},
+	VPERM2I128: {"vperm2i128", []form{{
+		vex | p66 | m3A, 0x46, 0, "RVMI",
+		args{y, y, y | m256, u8},
+	}}},
+	VPERMQ: {"vpermq", []form{{
+		vex | p66 | m3A | w1, 0x00, 0, "RMI",
+		args{y, y | m256, u8},
+	}}},
+	VPERMPD: {"vpermpd", []form{{
+		vex | p66 | m3A | w1, 0x01, 0, "RMI",
+		args{y, y | m256, u8},
+	}}},
+	VPERMPS: {"vpermps", []form{{
+		vex | p66 | m38, 0x16, 0, "RVM", args{y, y, y | m256},
+	}}},
+	VPERMD: {"vpermd", []form{{
+		vex | p66 | m38, 0x36, 0, "RVM", args{y, y, y | m256},
+	}}},
+	VEXTRACTF128: {"vextractf128", []form{{
+		vex | p66 | m3A, 0x19, 0, "MRI", args{x | m128, y, u8},
+	}}},
+	VEXTRACTI128: {"vextracti128", []form{{
+		vex | p66 | m3A, 0x39, 0, "MRI", args{x | m128, y, u8},
+	}}},
+	VINSERTF128: {"vinsertf128", []form{{
+		vex | p66 | m3A, 0x18, 0, "RVMI",
+		args{y, y, x | m128, u8},
+	}}},
+	VINSERTI128: {"vinserti128", []form{{
+		vex | p66 | m3A, 0x38, 0, "RVMI",
+		args{y, y, x | m128, u8},
+	}}},
+	VPEXTRB: {"vpextrb", []form{{
+		vex | p66 | m3A, 0x14, 0, "MRI", args{r32 | m8, x, u8},
+	}}},
+	VPEXTRW: {"vpextrw", []form{{
+		vex | p66 | m3A, 0x15, 0, "MRI", args{r32 | m16, x, u8},
+	}}},
+	VPEXTRD: {"vpextrd", []form{{
+		vex | p66 | m3A, 0x16, 0, "MRI", args{r32 | m32, x, u8},
+	}}},
+	VPEXTRQ: {"vpextrq", []form{{
+		vex | p66 | m3A | w1, 0x16, 0, "MRI",
+		args{r64 | m64, x, u8},
+	}}},
+	VPINSRB: {"vpinsrb", []form{{
+		vex | p66 | m3A, 0x20, 0, "RVMI",
+		args{x, x, r32 | m8, u8},
+	}}},
+	VPINSRW: {"vpinsrw", []form{{
+		vex | p66 | m0F, 0xc4, 0, "RVMI",
+		args{x, x, r32 | m16, u8},
+	}}},
+	VPINSRD: {"vpinsrd", []form{{
+		vex | p66 | m3A, 0x22, 0, "RVMI",
+		args{x, x, r32 | m32, u8},
+	}}},
+	VPINSRQ: {"vpinsrq", []form{{
+		vex | p66 | m3A | w1, 0x22, 0, "RVMI",
+		args{x, x, r64 | m64, u8},
+	}}},
+	VZEROUPPER: {"vzeroupper", []form{
+		{vex | m0F, 0x77, 0, "", args{}},
+	}},
 
 	// Integers: loop counters and addresses.
 	MOV: {"mov", []form{
@@ -375,11 +852,21 @@ var instructions = [opCount]instruction{
 		{0, 0xb8, 0, "OI", args{r32, u32}},
 		{w1, 0xb8, 0, "OI", args{r64, i64}},
 	}},
-	LEA:    {"lea", []form{{w1, 0x8d, 0, "RM", args{r64, mem}}}},
-	MOVZXB: {"movzx", []form{{m0F, 0xb6, 0, "RM", args{r32, r8 | m8}}}},
-	MOVZXW: {"movzx", []form{{m0F, 0xb7, 0, "RM", args{r32, m16}}}},
-	MOVSXB: {"movsx", []form{{m0F | w1, 0xbe, 0, "RM", args{r64, r8 | m8}}}},
-	MOVSXD: {"movsxd", []form{{w1, 0x63, 0, "RM", args{r64, r32 | m32}}}},
+	LEA: {"lea", []form{
+		{w1, 0x8d, 0, "RM", args{r64, mem}},
+	}},
+	MOVZXB: {"movzx", []form{{
+		m0F, 0xb6, 0, "RM", args{r32, r8 | m8},
+	}}},
+	MOVZXW: {"movzx", []form{
+		{m0F, 0xb7, 0, "RM", args{r32, m16}},
+	}},
+	MOVSXB: {"movsx", []form{
+		{m0F | w1, 0xbe, 0, "RM", args{r64, r8 | m8}},
+	}},
+	MOVSXD: {"movsxd", []form{{
+		w1, 0x63, 0, "RM", args{r64, r32 | m32},
+	}}},
 	ADD: {"add", []form{
 		{w1, 0x03, 0, "RM", args{r64, r64 | m64}},
 		{0, 0x03, 0, "RM", args{r32, r32 | m32}},
@@ -530,34 +1017,82 @@ var instructions = [opCount]instruction{
 		{m0F | w1, 0x4f, 0, "RM", args{r64, r64 | m64}},
 		{m0F, 0x4f, 0, "RM", args{r32, r32 | m32}},
 	}},
-	PREFETCHNTA: {"prefetchnta", []form{{m0F, 0x18, 0, "M", args{mem}}}},
-	PREFETCHT0:  {"prefetcht0", []form{{m0F, 0x18, 1, "M", args{mem}}}},
-	PREFETCHT1:  {"prefetcht1", []form{{m0F, 0x18, 2, "M", args{mem}}}},
-	PREFETCHT2:  {"prefetcht2", []form{{m0F, 0x18, 3, "M", args{mem}}}},
-	PREFETCHW:   {"prefetchw", []form{{m0F, 0x0d, 1, "M", args{mem}}}},
+	PREFETCHNTA: {"prefetchnta", []form{
+		{m0F, 0x18, 0, "M", args{mem}},
+	}},
+	PREFETCHT0: {"prefetcht0", []form{
+		{m0F, 0x18, 1, "M", args{mem}},
+	}},
+	PREFETCHT1: {"prefetcht1", []form{
+		{m0F, 0x18, 2, "M", args{mem}},
+	}},
+	PREFETCHT2: {"prefetcht2", []form{
+		{m0F, 0x18, 3, "M", args{mem}},
+	}},
+	PREFETCHW: {"prefetchw", []form{
+		{m0F, 0x0d, 1, "M", args{mem}},
+	}},
 
 	// Control.
-	JMP:    {"jmp", []form{{0, 0xeb, 0, "J", args{rel}}}},
-	JO:     {"jo", []form{{0, 0x70, 0, "J", args{rel}}}},
-	JNO:    {"jno", []form{{0, 0x71, 0, "J", args{rel}}}},
-	JB:     {"jb", []form{{0, 0x72, 0, "J", args{rel}}}},
-	JAE:    {"jae", []form{{0, 0x73, 0, "J", args{rel}}}},
-	JE:     {"je", []form{{0, 0x74, 0, "J", args{rel}}}},
-	JNE:    {"jne", []form{{0, 0x75, 0, "J", args{rel}}}},
-	JBE:    {"jbe", []form{{0, 0x76, 0, "J", args{rel}}}},
-	JA:     {"ja", []form{{0, 0x77, 0, "J", args{rel}}}},
-	JS:     {"js", []form{{0, 0x78, 0, "J", args{rel}}}},
-	JNS:    {"jns", []form{{0, 0x79, 0, "J", args{rel}}}},
-	JP:     {"jp", []form{{0, 0x7a, 0, "J", args{rel}}}},
-	JNP:    {"jnp", []form{{0, 0x7b, 0, "J", args{rel}}}},
-	JL:     {"jl", []form{{0, 0x7c, 0, "J", args{rel}}}},
-	JGE:    {"jge", []form{{0, 0x7d, 0, "J", args{rel}}}},
-	JLE:    {"jle", []form{{0, 0x7e, 0, "J", args{rel}}}},
-	JG:     {"jg", []form{{0, 0x7f, 0, "J", args{rel}}}},
-	RET:    {"ret", []form{{0, 0xc3, 0, "", args{}}}},
-	INT3:   {"int3", []form{{0, 0xcc, 0, "", args{}}}},
-	PAUSE:  {"pause", []form{{pF3, 0x90, 0, "", args{}}}},
-	RDTSC:  {"rdtsc", []form{{m0F, 0x31, 0, "", args{}}}},
-	SFENCE: {"sfence", []form{{m0F | tail, 0xae, 0xf8, "", args{}}}},
-	LFENCE: {"lfence", []form{{m0F | tail, 0xae, 0xe8, "", args{}}}},
+	JMP: {"jmp", []form{
+		{0, 0xeb, 0, "J", args{rel}},
+	}},
+	JO: {"jo", []form{
+		{0, 0x70, 0, "J", args{rel}},
+	}},
+	JNO: {"jno", []form{
+		{0, 0x71, 0, "J", args{rel}},
+	}},
+	JB: {"jb", []form{
+		{0, 0x72, 0, "J", args{rel}},
+	}},
+	JAE: {"jae", []form{
+		{0, 0x73, 0, "J", args{rel}},
+	}},
+	JE: {"je", []form{
+		{0, 0x74, 0, "J", args{rel}},
+	}},
+	JNE: {"jne", []form{
+		{0, 0x75, 0, "J", args{rel}},
+	}},
+	JBE: {"jbe", []form{
+		{0, 0x76, 0, "J", args{rel}},
+	}},
+	JA: {"ja", []form{
+		{0, 0x77, 0, "J", args{rel}},
+	}},
+	JS: {"js", []form{
+		{0, 0x78, 0, "J", args{rel}},
+	}},
+	JNS: {"jns", []form{
+		{0, 0x79, 0, "J", args{rel}},
+	}},
+	JP: {"jp", []form{
+		{0, 0x7a, 0, "J", args{rel}},
+	}},
+	JNP: {"jnp", []form{
+		{0, 0x7b, 0, "J", args{rel}},
+	}},
+	JL: {"jl", []form{
+		{0, 0x7c, 0, "J", args{rel}},
+	}},
+	JGE: {"jge", []form{
+		{0, 0x7d, 0, "J", args{rel}},
+	}},
+	JLE: {"jle", []form{
+		{0, 0x7e, 0, "J", args{rel}},
+	}},
+	JG: {"jg", []form{
+		{0, 0x7f, 0, "J", args{rel}},
+	}},
+	RET:   {"ret", []form{{0, 0xc3, 0, "", args{}}}},
+	INT3:  {"int3", []form{{0, 0xcc, 0, "", args{}}}},
+	PAUSE: {"pause", []form{{pF3, 0x90, 0, "", args{}}}},
+	RDTSC: {"rdtsc", []form{{m0F, 0x31, 0, "", args{}}}},
+	SFENCE: {"sfence", []form{
+		{m0F | tail, 0xae, 0xf8, "", args{}},
+	}},
+	LFENCE: {"lfence", []form{
+		{m0F | tail, 0xae, 0xe8, "", args{}},
+	}},
 }

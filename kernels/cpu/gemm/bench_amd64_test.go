@@ -18,7 +18,10 @@ func peak() float64 {
 	columns := f32.width()
 	x, z := make([]float32, columns), make([]float32, 6*columns)
 	at := func(s []float32) *byte { return (*byte)(unsafe.Pointer(&s[0])) }
-	f32.full[5](1, k, at(x), 0, 0, at(x), 0, at(z), 4*columns, nil, 0, 0, 0)
+	f32.full[5](
+		1, k, at(x), 0, 0, at(x), 0,
+		at(z), 4*columns, nil, 0, 0, 0,
+	)
 	return 2 * 6 * k * float64(columns)
 }
 
@@ -30,10 +33,22 @@ func BenchmarkShareOfPeak(b *testing.B) {
 		b.Skip("no kernels for this CPU")
 	}
 	r := rand.New(rand.NewPCG(1, 1))
-	for _, s := range [][3]int{{6, 32, 256}, {6, 16, 256}, {64, 64, 64}, {128, 128, 128}, {32, 256, 256}, {64, 256, 256}, {256, 256, 256}, {512, 512, 512}, {240, 512, 1000}, {48, 512, 256}, {48, 1024, 256}, {48, 1000, 256}, {24, 1024, 256}, {192, 256, 512}, {192, 256, 1024}, {192, 256, 1000}, {32, 256, 2048}, {32, 256, 2000}} {
+	for _, s := range [][3]int{
+		{6, 32, 256}, {6, 16, 256},
+		{64, 64, 64}, {128, 128, 128},
+		{32, 256, 256}, {64, 256, 256},
+		{256, 256, 256}, {512, 512, 512},
+		{240, 512, 1000}, {48, 512, 256},
+		{48, 1024, 256}, {48, 1000, 256},
+		{24, 1024, 256}, {192, 256, 512},
+		{192, 256, 1024}, {192, 256, 1000},
+		{32, 256, 2048}, {32, 256, 2000},
+	} {
 		m, n, k := s[0], s[1], s[2]
 		b.Run(fmt.Sprintf("%dx%dx%d", m, n, k), func(b *testing.B) {
-			x, y, z := random[float32](layouts[0], m, k, r), random[float32](layouts[0], k, n, r), random[float32](layouts[0], m, n, r)
+			x := random[float32](layouts[0], m, k, r)
+			y := random[float32](layouts[0], k, n, r)
+			z := random[float32](layouts[0], m, n, r)
 			scratch := make([]float32, Scratch[float32](m, n, k))
 			work := 2 * float64(m) * float64(n) * float64(k)
 			turns := max(1, int(1e7/work))

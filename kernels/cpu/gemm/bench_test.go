@@ -10,35 +10,63 @@ import (
 // on one core and operands as large as tiles are.
 func BenchmarkMultiply(b *testing.B) {
 	for _, s := range []struct{ m, n, k int }{
-		{1, 1, 1}, {1, 1, 64}, {1, 256, 256}, {256, 1, 256}, {4, 16, 16}, {8, 64, 64}, {32, 32, 32}, {64, 64, 64}, {64, 256, 256}, {256, 256, 256},
+		{1, 1, 1}, {1, 1, 64},
+		{1, 256, 256}, {256, 1, 256},
+		{4, 16, 16}, {8, 64, 64},
+		{32, 32, 32}, {64, 64, 64},
+		{64, 256, 256}, {256, 256, 256},
 	} {
 		name := fmt.Sprintf("%dx%dx%d", s.m, s.n, s.k)
-		b.Run("f32/"+name, func(b *testing.B) { benchmark[float32](b, 0, 0, s.m, s.n, s.k) })
+		b.Run("f32/"+name, func(b *testing.B) {
+			benchmark[float32](b, 0, 0, s.m, s.n, s.k)
+		})
 	}
-	for _, l := range []struct{ a, b int }{{0, 0}, {0, 1}, {1, 0}, {1, 1}} {
+	for _, l := range []struct{ a, b int }{
+		{0, 0}, {0, 1}, {1, 0}, {1, 1},
+	} {
 		name := fmt.Sprintf("%s-%s", layouts[l.a], layouts[l.b])
-		b.Run("f32/128x128x128/"+name, func(b *testing.B) { benchmark[float32](b, l.a, l.b, 128, 128, 128) })
+		b.Run("f32/128x128x128/"+name, func(b *testing.B) {
+			benchmark[float32](b, l.a, l.b, 128, 128, 128)
+		})
 	}
-	b.Run("f64/256x256x256", func(b *testing.B) { benchmark[float64](b, 0, 0, 256, 256, 256) })
-	b.Run("i32/256x256x256", func(b *testing.B) { benchmark[int32](b, 0, 0, 256, 256, 256) })
+	b.Run("f64/256x256x256", func(b *testing.B) {
+		benchmark[float64](b, 0, 0, 256, 256, 256)
+	})
+	b.Run("i32/256x256x256", func(b *testing.B) {
+		benchmark[int32](b, 0, 0, 256, 256, 256)
+	})
 	b.Run("i16/256x256x256", func(b *testing.B) {
-		x, z := Dense(make([]int32, 256*256), 256), Dense(make([]int32, 256*256), 256)
+		x := Dense(make([]int32, 256*256), 256)
+		z := Dense(make([]int32, 256*256), 256)
 		scratch := make([]int32, ScratchInt16())
 		for b.Loop() {
-			MultiplyInt16(Product[int32]{C: z, A: x, B: x, M: 256, N: 256, K: 256}, scratch)
+			MultiplyInt16(
+				Product[int32]{C: z, A: x, B: x, M: 256, N: 256, K: 256},
+				scratch,
+			)
 		}
-		b.ReportMetric(2*256*256*256*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Gop/s")
+		b.ReportMetric(
+			2*256*256*256*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Gop/s",
+		)
 	})
-	b.Run("i64/256x256x256", func(b *testing.B) { benchmark[int64](b, 0, 0, 256, 256, 256) })
+	b.Run("i64/256x256x256", func(b *testing.B) {
+		benchmark[int64](b, 0, 0, 256, 256, 256)
+	})
 }
 
 func benchmark[T Element](b *testing.B, la, lb, m, n, k int) {
 	r := rand.New(rand.NewPCG(1, 1))
-	x, y, z := random[T](layouts[la], m, k, r), random[T](layouts[lb], k, n, r), random[T](layouts[0], m, n, r)
+	x := random[T](layouts[la], m, k, r)
+	y := random[T](layouts[lb], k, n, r)
+	z := random[T](layouts[0], m, n, r)
 	scratch := make([]T, Scratch[T](m, n, k))
 	b.ReportAllocs()
 	for b.Loop() {
 		Multiply(z, x, y, m, n, k, scratch)
 	}
-	b.ReportMetric(2*float64(m)*float64(n)*float64(k)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Gop/s")
+	b.ReportMetric(
+		2*float64(m)*float64(n)*float64(k)*
+			float64(b.N)/float64(b.Elapsed().Nanoseconds()),
+		"Gop/s",
+	)
 }

@@ -240,7 +240,11 @@ func (m *machine) vector(name string, ops []string, last string) error {
 		}
 		return nil
 	}
-	return m.compute(name, m.reg(ops[0])[:n], m.reg(ops[1])[:n], m.reg(last)[:n])
+	return m.compute(
+		name, m.reg(ops[0])[:n],
+		m.reg(ops[1])[:n],
+		m.reg(last)[:n],
+	)
 }
 
 // mask says which lanes a mask has: by the bits of K registers, or the signs of
@@ -297,7 +301,8 @@ func (m *machine) compute(name string, x, y, z []byte) error {
 		case "VPMULLD":
 			le.PutUint32(z[k:], a*b)
 		case "VPMADDWD":
-			pair := int32(int16(a))*int32(int16(b)) + int32(int16(a>>16))*int32(int16(b>>16))
+			pair := int32(int16(a))*int32(int16(b)) +
+				int32(int16(a>>16))*int32(int16(b>>16))
 			le.PutUint32(z[k:], uint32(pair))
 		case "VFMADD231PS":
 			f := func(u uint32) float64 { return float64(math.Float32frombits(u)) }
@@ -306,7 +311,10 @@ func (m *machine) compute(name string, x, y, z []byte) error {
 		case "VFMADD231PD":
 			if k%8 == 0 {
 				f := func(v []byte) float64 { return math.Float64frombits(le.Uint64(v[k:])) }
-				le.PutUint64(z[k:], math.Float64bits(math.FMA(f(x), f(y), f(z))))
+				le.PutUint64(
+					z[k:],
+					math.Float64bits(math.FMA(f(x), f(y), f(z))),
+				)
 			}
 		default:
 			return fmt.Errorf("the emulator has no such instruction")

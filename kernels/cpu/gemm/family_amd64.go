@@ -13,11 +13,30 @@ import (
 // A kernel adds the product of a, some blocks of rows of k terms, and b, k rows
 // of some columns, to c. Strides are bytes; columns of b and c are next to each other.
 // Every four terms it fetches the line at ahead and goes on by step.
-type kernel func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step, how int)
+type kernel func(
+	blocks, k int,
+	a *byte,
+	ars, acs int,
+	b *byte,
+	brs int,
+	c *byte,
+	crs int,
+	mask *byte,
+	ahead uintptr,
+	step, how int,
+)
 
 // A gemvKernel adds the products of streamed terms of a row of a to lines of 64
 // bytes of c. It fetches what is ahead bytes behind those rows of b.
-type gemvKernel func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)
+type gemvKernel func(
+	lines int,
+	a *byte,
+	acs int,
+	b *byte,
+	brs int,
+	c *byte,
+	ahead int,
+)
 
 // gemvTerms is how many terms that is.
 const gemvTerms = 8
@@ -25,7 +44,14 @@ const gemvTerms = 8
 // An transposedGemvKernel adds products of a row of a, 16 terms a turn, to 64 bytes of c, or
 // to 32, where the terms of each column of b are next to each other and columns
 // bcs bytes apart.
-type transposedGemvKernel func(turns int, a *byte, acs int, b *byte, bcs int, c *byte)
+type transposedGemvKernel func(
+	turns int,
+	a *byte,
+	acs int,
+	b *byte,
+	bcs int,
+	c *byte,
+)
 
 // A family is the kernels of an element type. full[r−1] multiplies r rows and
 // two vectors of columns; masked[r−1] one vector, of which the mask says what is
@@ -43,7 +69,11 @@ type family struct {
 
 func (f *family) width() int { return 2 * f.lanes }
 
-var f32, f64, i32, i16 = chooseFamilies(cpu.X86.HasAVX2 && cpu.X86.HasFMA, cpu.X86.HasAVX512F, cpu.X86.HasAVX512BW)
+var f32, f64, i32, i16 = chooseFamilies(
+	cpu.X86.HasAVX2 && cpu.X86.HasFMA,
+	cpu.X86.HasAVX512F,
+	cpu.X86.HasAVX512BW,
+)
 
 // Vectors are the bits of the widest vectors of this CPU that there is code for,
 // and how many of them instructions name: 0 without.
@@ -88,10 +118,17 @@ func familyOf[T Element]() *family {
 
 // laneMasks holds the masks of vectors of 8 lanes: the first n are on where it is
 // read 8−n elements from its beginning.
-var laneMasks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
+var laneMasks = [16]int32{
+	-1, -1, -1, -1,
+	-1, -1, -1, -1,
+}
 
-func narrowMask32(n int) *byte { return (*byte)(unsafe.Pointer(&laneMasks[8-n])) }
-func narrowMask64(n int) *byte { return (*byte)(unsafe.Pointer(&laneMasks[8-2*n])) }
+func narrowMask32(n int) *byte {
+	return (*byte)(unsafe.Pointer(&laneMasks[8-n]))
+}
+func narrowMask64(n int) *byte {
+	return (*byte)(unsafe.Pointer(&laneMasks[8-2*n]))
+}
 
 // lowBits[n] has n bits on, the mask of a vector of 512 bits.
 var lowBits = func() (bits [17]uint32) {
@@ -101,18 +138,30 @@ var lowBits = func() (bits [17]uint32) {
 	return bits
 }()
 
-func wideMask(n int) *byte { return (*byte)(unsafe.Pointer(&lowBits[n])) }
+func wideMask(n int) *byte {
+	return (*byte)(unsafe.Pointer(&lowBits[n]))
+}
 
 var f32Narrow = family{
-	full:   [6]kernel{multiplyF32Rows1, multiplyF32Rows2, multiplyF32Rows3, multiplyF32Rows4, multiplyF32Rows5, multiplyF32Rows6},
-	masked: [6]kernel{multiplyF32MaskedRows1, multiplyF32MaskedRows2, multiplyF32MaskedRows3, multiplyF32MaskedRows4, multiplyF32MaskedRows5, multiplyF32MaskedRows6},
-	lanes:  8, bytes: 4, gemv: streamF32, transposedGemv: uprightF32, halfTransposedGemv: uprightF32Half, masks: narrowMask32, transpose: transpose32,
+	full:               [6]kernel{multiplyF32Rows1, multiplyF32Rows2, multiplyF32Rows3, multiplyF32Rows4, multiplyF32Rows5, multiplyF32Rows6},
+	masked:             [6]kernel{multiplyF32MaskedRows1, multiplyF32MaskedRows2, multiplyF32MaskedRows3, multiplyF32MaskedRows4, multiplyF32MaskedRows5, multiplyF32MaskedRows6},
+	lanes:              8,
+	bytes:              4,
+	gemv:               streamF32,
+	transposedGemv:     uprightF32,
+	halfTransposedGemv: uprightF32Half,
+	masks:              narrowMask32,
+	transpose:          transpose32,
 }
 
 var f64Narrow = family{
-	full:   [6]kernel{multiplyF64Rows1, multiplyF64Rows2, multiplyF64Rows3, multiplyF64Rows4, multiplyF64Rows5, multiplyF64Rows6},
-	masked: [6]kernel{multiplyF64MaskedRows1, multiplyF64MaskedRows2, multiplyF64MaskedRows3, multiplyF64MaskedRows4, multiplyF64MaskedRows5, multiplyF64MaskedRows6},
-	lanes:  4, bytes: 8, gemv: streamF64, masks: narrowMask64, transpose: transpose64,
+	full:      [6]kernel{multiplyF64Rows1, multiplyF64Rows2, multiplyF64Rows3, multiplyF64Rows4, multiplyF64Rows5, multiplyF64Rows6},
+	masked:    [6]kernel{multiplyF64MaskedRows1, multiplyF64MaskedRows2, multiplyF64MaskedRows3, multiplyF64MaskedRows4, multiplyF64MaskedRows5, multiplyF64MaskedRows6},
+	lanes:     4,
+	bytes:     8,
+	gemv:      streamF64,
+	masks:     narrowMask64,
+	transpose: transpose64,
 }
 
 var i32Narrow = family{
@@ -129,15 +178,25 @@ var i16Narrow = family{
 }
 
 var f32Wide = family{
-	full:   [6]kernel{multiplyF32WideRows1, multiplyF32WideRows2, multiplyF32WideRows3, multiplyF32WideRows4, multiplyF32WideRows5, multiplyF32WideRows6},
-	masked: [6]kernel{multiplyF32WideMaskedRows1, multiplyF32WideMaskedRows2, multiplyF32WideMaskedRows3, multiplyF32WideMaskedRows4, multiplyF32WideMaskedRows5, multiplyF32WideMaskedRows6},
-	lanes:  16, bytes: 4, gemv: streamF32, transposedGemv: uprightF32, halfTransposedGemv: uprightF32Half, masks: wideMask, transpose: transpose32,
+	full:               [6]kernel{multiplyF32WideRows1, multiplyF32WideRows2, multiplyF32WideRows3, multiplyF32WideRows4, multiplyF32WideRows5, multiplyF32WideRows6},
+	masked:             [6]kernel{multiplyF32WideMaskedRows1, multiplyF32WideMaskedRows2, multiplyF32WideMaskedRows3, multiplyF32WideMaskedRows4, multiplyF32WideMaskedRows5, multiplyF32WideMaskedRows6},
+	lanes:              16,
+	bytes:              4,
+	gemv:               streamF32,
+	transposedGemv:     uprightF32,
+	halfTransposedGemv: uprightF32Half,
+	masks:              wideMask,
+	transpose:          transpose32,
 }
 
 var f64Wide = family{
-	full:   [6]kernel{multiplyF64WideRows1, multiplyF64WideRows2, multiplyF64WideRows3, multiplyF64WideRows4, multiplyF64WideRows5, multiplyF64WideRows6},
-	masked: [6]kernel{multiplyF64WideMaskedRows1, multiplyF64WideMaskedRows2, multiplyF64WideMaskedRows3, multiplyF64WideMaskedRows4, multiplyF64WideMaskedRows5, multiplyF64WideMaskedRows6},
-	lanes:  8, bytes: 8, gemv: streamF64, masks: wideMask, transpose: transpose64,
+	full:      [6]kernel{multiplyF64WideRows1, multiplyF64WideRows2, multiplyF64WideRows3, multiplyF64WideRows4, multiplyF64WideRows5, multiplyF64WideRows6},
+	masked:    [6]kernel{multiplyF64WideMaskedRows1, multiplyF64WideMaskedRows2, multiplyF64WideMaskedRows3, multiplyF64WideMaskedRows4, multiplyF64WideMaskedRows5, multiplyF64WideMaskedRows6},
+	lanes:     8,
+	bytes:     8,
+	gemv:      streamF64,
+	masks:     wideMask,
+	transpose: transpose64,
 }
 
 var i32Wide = family{

@@ -12,7 +12,9 @@ func (*family) scratch(c Caches, m, n, k int) int { return 0 }
 
 func familyOf[T Element]() *family { return nil }
 
-func multiplyPanels[T Element](_ *family, x Product[T], scratch []T) { multiplyPlain(x, scratch) }
+func multiplyPanels[T Element](_ *family, x Product[T], scratch []T) {
+	multiplyPlain(x, scratch)
+}
 
 func scratchInt16() int { return Scratch[int32](1, 1, 1) }
 

@@ -35,7 +35,9 @@ type Matrix[T Element] struct {
 }
 
 // Dense is the view of a slice that holds rows of n elements.
-func Dense[T Element](data []T, n int) Matrix[T] { return Matrix[T]{data, n, 1} }
+func Dense[T Element](data []T, n int) Matrix[T] {
+	return Matrix[T]{data, n, 1}
+}
 
 // A Packing says which operands are copied to scratch in the order in which
 // kernels read them. Operands that kernels cannot read where they are always are.
@@ -77,7 +79,11 @@ func (x Product[T]) Multiply(scratch []T) {
 		return
 	}
 	if x.N == 1 && x.M >= 16 && x.C.Row == 1 { // the same product transposed has rows of M elements
-		x.C, x.A, x.B = Matrix[T]{x.C.Data, x.M, 1}, Matrix[T]{x.B.Data, x.B.Col, x.B.Row}, Matrix[T]{x.A.Data, x.A.Col, x.A.Row}
+		x.C, x.A, x.B = Matrix[T]{
+			x.C.Data, x.M, 1,
+		},
+			Matrix[T]{x.B.Data, x.B.Col, x.B.Row},
+			Matrix[T]{x.A.Data, x.A.Col, x.A.Row}
 		x.M, x.N = 1, x.M
 	}
 	if f := familyOf[T](); f != nil {
@@ -88,12 +94,24 @@ func (x Product[T]) Multiply(scratch []T) {
 }
 
 // Multiply adds the product of a, m×k, and b, k×n, to c, m×n.
-func Multiply[T Element](c, a, b Matrix[T], m, n, k int, scratch []T) {
-	Product[T]{C: c, A: a, B: b, M: m, N: n, K: k}.Multiply(scratch)
+func Multiply[T Element](
+	c, a, b Matrix[T],
+	m, n, k int, scratch []T,
+) {
+	Product[T]{
+		C: c,
+		A: a,
+		B: b,
+		M: m,
+		N: n,
+		K: k,
+	}.Multiply(scratch)
 }
 
 // Scratch is that of a product of m×k and k×n with typical caches.
-func Scratch[T Element](m, n, k int) int { return Product[T]{M: m, N: n, K: k}.Scratch() }
+func Scratch[T Element](m, n, k int) int {
+	return Product[T]{M: m, N: n, K: k}.Scratch()
+}
 
 // Scratch is how many elements a product of these sizes and caches needs to
 // arrange its operands.
@@ -106,7 +124,10 @@ func (x Product[T]) Scratch() int {
 		return 0
 	}
 	var zero T
-	return max(f.scratch(x.Caches, x.M, x.N, x.K), f.scratch(x.Caches, x.N, x.M, x.K)) / int(unsafe.Sizeof(zero))
+	return max(f.scratch(
+		x.Caches, x.M, x.N, x.K,
+	), f.scratch(x.Caches, x.N, x.M, x.K)) /
+		int(unsafe.Sizeof(zero))
 }
 
 // MultiplyInt16 is Multiply where the elements of A and B are between −2¹⁵ and
@@ -135,7 +156,9 @@ func (x Product[T]) idle() bool {
 
 func (x Product[T]) clear() {
 	for i := range max(0, x.M) {
-		clear(x.C.Data[i*x.C.Row:][:max(0, x.N)])
+		clear(
+			x.C.Data[i*x.C.Row:][:max(0, x.N)],
+		)
 	}
 }
 
@@ -155,7 +178,12 @@ func (x Product[T]) check() {
 
 // check panics unless all of m rows of n elements is in the slice.
 func (x Matrix[T]) check(what string, m, n int) {
-	if last := (m-1)*x.Row + (n-1)*x.Col; x.Row < 0 || x.Col < 0 || last >= len(x.Data) {
-		panic(fmt.Sprintf("gemm: %s is %d×%d with strides %d and %d, which is not in %d elements", what, m, n, x.Row, x.Col, len(x.Data)))
+	last := (m-1)*x.Row + (n-1)*x.Col
+	if x.Row < 0 || x.Col < 0 || last >= len(x.Data) {
+		panic(fmt.Sprintf(
+			"gemm: %s is %d×%d with strides %d and %d, which is not in %d elements",
+			what, m, n, x.Row,
+			x.Col, len(x.Data),
+		))
 	}
 }

@@ -16,8 +16,13 @@ type layout struct {
 var layouts = []layout{
 	{"rows", func(m, n int) (int, int, int) { return n, 1, m * n }},
 	{"columns", func(m, n int) (int, int, int) { return 1, m, m * n }},
-	{"wide rows", func(m, n int) (int, int, int) { return n + 3, 1, (m-1)*(n+3) + n }},
-	{"sparse", func(m, n int) (int, int, int) { return 3*n + 1, 3, (m-1)*(3*n+1) + 3*(n-1) + 1 }},
+	{"wide rows", func(m, n int) (int, int, int) {
+		return n + 3, 1, (m-1)*(n+3) + n
+	}},
+	{"sparse", func(m, n int) (int, int, int) {
+		return 3*n + 1, 3, (m-1)*(3*n+1) +
+			3*(n-1) + 1
+	}},
 }
 
 func (l layout) String() string { return l.name }
@@ -46,14 +51,20 @@ func plainly[T Element](c, a, b Matrix[T], m, n, k int) {
 }
 
 // plainlyFused is what kernels do.
-func plainlyFused[T Element](c, a, b Matrix[T], m, n, k int) { accumulate(c, a, b, m, n, k, true) }
+func plainlyFused[T Element](c, a, b Matrix[T], m, n, k int) {
+	accumulate(c, a, b, m, n, k, true)
+}
 
 func accumulate[T Element](c, a, b Matrix[T], m, n, k int, fused bool) {
 	for i := range m {
 		for j := range n {
 			at := i*c.Row + j
 			for p := range k {
-				c.Data[at] = add(c.Data[at], a.Data[i*a.Row+p*a.Col], b.Data[p*b.Row+j*b.Col], fused)
+				c.Data[at] = add(
+					c.Data[at],
+					a.Data[i*a.Row+p*a.Col],
+					b.Data[p*b.Row+j*b.Col], fused,
+				)
 			}
 		}
 	}
@@ -78,12 +89,24 @@ func add[T Element](c, a, b T, fused bool) T {
 	return c + a*b
 }
 
-func check[T Element](t *testing.T, la, lb layout, m, n, k int, r *rand.Rand) {
+func check[T Element](
+	t *testing.T, la, lb layout, m, n, k int, r *rand.Rand,
+) {
 	t.Helper()
-	a, b := random[T](la, m, k, r), random[T](lb, k, n, r)
+	a := random[T](la, m, k, r)
+	b := random[T](lb, k, n, r)
 	c := random[T](layouts[2*r.IntN(2)], m, n, r)
 	want := Matrix[T]{append([]T(nil), c.Data...), c.Row, 1}
-	x := Product[T]{C: c, A: a, B: b, M: m, N: n, K: k, Fresh: r.IntN(2) == 0, Packing: Packing(r.IntN(3))}
+	x := Product[T]{
+		C:       c,
+		A:       a,
+		B:       b,
+		M:       m,
+		N:       n,
+		K:       k,
+		Fresh:   r.IntN(2) == 0,
+		Packing: Packing(r.IntN(3)),
+	}
 	if x.Fresh {
 		Product[T]{C: want, M: m, N: n}.clear()
 	}
@@ -91,7 +114,11 @@ func check[T Element](t *testing.T, la, lb layout, m, n, k int, r *rand.Rand) {
 	x.Multiply(make([]T, Scratch[T](m, n, k)))
 	for at := range c.Data {
 		if c.Data[at] != want.Data[at] {
-			t.Fatalf("%d×%d×%d, %s by %s: element %d, %d is %v, not %v", m, n, k, la, lb, at/c.Row, at%c.Row, c.Data[at], want.Data[at])
+			t.Fatalf(
+				"%d×%d×%d, %s by %s: element %d, %d is %v, not %v",
+				m, n, k, la, lb, at/c.Row,
+				at%c.Row, c.Data[at], want.Data[at],
+			)
 		}
 	}
 }
@@ -101,19 +128,27 @@ func everyRemainder[T Element](t *testing.T) {
 	for m := 1; m <= 20; m++ {
 		for n := 1; n <= 20; n++ {
 			for k := 1; k <= 20; k++ {
-				check[T](t, layouts[r.IntN(4)], layouts[r.IntN(4)], m, n, k, r)
+				check[T](
+					t, layouts[r.IntN(4)],
+					layouts[r.IntN(4)], m, n, k, r,
+				)
 			}
 		}
 	}
 	for trial := range 12 {
-		m, n, k := 1+r.IntN(210), 1+r.IntN(80), 1+r.IntN(300)
+		m := 1 + r.IntN(210)
+		n := 1 + r.IntN(80)
+		k := 1 + r.IntN(300)
 		if trial%3 == 0 { // several slabs
 			m, n, k = 2*m, n/16*16+32, 3*k
 		}
 		if trial%3 == 1 { // a row
 			m = 1
 		}
-		check[T](t, layouts[r.IntN(4)], layouts[r.IntN(4)], m, n, k, r)
+		check[T](
+			t, layouts[r.IntN(4)],
+			layouts[r.IntN(4)], m, n, k, r,
+		)
 	}
 }
 
@@ -126,10 +161,14 @@ func TestEveryRemainder(t *testing.T) {
 
 // TestOrderOfSummation divides a product in m, n and k: the bits are the same.
 func TestOrderOfSummation(t *testing.T) {
-	const m, n, k = 61, 77, 901
+	const m = 61
+	const n = 77
+	const k = 901
 	r := rand.New(rand.NewPCG(3, 4))
-	a, b := random[float32](layouts[0], m, k, r), random[float32](layouts[0], k, n, r)
-	whole, parts := Dense(make([]float32, m*n), n), Dense(make([]float32, m*n), n)
+	a := random[float32](layouts[0], m, k, r)
+	b := random[float32](layouts[0], k, n, r)
+	whole := Dense(make([]float32, m*n), n)
+	parts := Dense(make([]float32, m*n), n)
 	scratch := make([]float32, Scratch[float32](m, n, k))
 	Multiply(whole, a, b, m, n, k, scratch)
 	for i, di := 0, 0; i < m; i += di {
@@ -139,9 +178,14 @@ func TestOrderOfSummation(t *testing.T) {
 			for p, dp := 0, 0; p < k; p += dp {
 				dp = min(k-p, 1+r.IntN(300))
 				sub := func(x Matrix[float32], i, j int) Matrix[float32] {
-					return Matrix[float32]{x.Data[i*x.Row+j*x.Col:], x.Row, x.Col}
+					return Matrix[float32]{
+						x.Data[i*x.Row+j*x.Col:], x.Row, x.Col,
+					}
 				}
-				Multiply(sub(parts, i, j), sub(a, i, p), sub(b, p, j), di, dj, dp, scratch)
+				Multiply(
+					sub(parts, i, j), sub(a, i, p),
+					sub(b, p, j), di, dj, dp, scratch,
+				)
 			}
 		}
 	}
@@ -153,9 +197,15 @@ func TestOrderOfSummation(t *testing.T) {
 }
 
 func TestNaNsAndInfinitiesStay(t *testing.T) {
-	a, b := Dense([]float32{float32(math.Inf(1)), 0, float32(math.NaN()), 1}, 2), Dense([]float32{1, 0, 2, 3}, 2)
+	a := Dense(
+		[]float32{float32(math.Inf(1)), 0, float32(math.NaN()), 1}, 2,
+	)
+	b := Dense([]float32{1, 0, 2, 3}, 2)
 	c := Dense(make([]float32, 4), 2)
-	Multiply(c, a, b, 2, 2, 2, make([]float32, Scratch[float32](2, 2, 2)))
+	Multiply(
+		c, a, b, 2, 2, 2,
+		make([]float32, Scratch[float32](2, 2, 2)),
+	)
 	if got, want := fmt.Sprint(c.Data), "[+Inf NaN NaN NaN]"; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
@@ -168,15 +218,23 @@ func TestOutside(t *testing.T) {
 			t.Errorf("%s\nnot %s", got, want)
 		}
 	}()
-	Multiply(Dense(make([]int32, 6), 3), Dense(make([]int32, 8), 4), Dense(make([]int32, 11), 3), 2, 3, 4, nil)
+	Multiply(
+		Dense(make([]int32, 6), 3),
+		Dense(make([]int32, 8), 4),
+		Dense(make([]int32, 11), 3), 2, 3,
+		4, nil,
+	)
 }
 
 func TestNothingAllocates(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	a, b := random[float32](layouts[1], 50, 60, r), random[float32](layouts[1], 60, 70, r)
+	a := random[float32](layouts[1], 50, 60, r)
+	b := random[float32](layouts[1], 60, 70, r)
 	c := random[float32](layouts[0], 50, 70, r)
 	scratch := make([]float32, Scratch[float32](50, 70, 60))
-	if n := testing.AllocsPerRun(10, func() { Multiply(c, a, b, 50, 70, 60, scratch) }); n > 0 {
+	if n := testing.AllocsPerRun(10, func() {
+		Multiply(c, a, b, 50, 70, 60, scratch)
+	}); n > 0 {
 		t.Errorf("%v allocations a product", n)
 	}
 }
@@ -185,11 +243,15 @@ func TestNothingAllocates(t *testing.T) {
 func TestNarrow(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for trial := range 2000 {
-		m, n, k := 1+r.IntN(20), 1+r.IntN(40), 1+r.IntN(40)
+		m := 1 + r.IntN(20)
+		n := 1 + r.IntN(40)
+		k := 1 + r.IntN(40)
 		if trial%100 == 0 {
 			m, n, k = m*10, n*3, k*16
 		}
-		a, b, c := random[int32](layouts[r.IntN(4)], m, k, r), random[int32](layouts[r.IntN(4)], k, n, r), random[int32](layouts[2], m, n, r)
+		a := random[int32](layouts[r.IntN(4)], m, k, r)
+		b := random[int32](layouts[r.IntN(4)], k, n, r)
+		c := random[int32](layouts[2], m, n, r)
 		for _, x := range [][]int32{a.Data, b.Data} {
 			for at := range x {
 				if x[at] = int32(int16(x[at])); trial%3 == 0 {
@@ -199,10 +261,17 @@ func TestNarrow(t *testing.T) {
 		}
 		want := Matrix[int32]{append([]int32(nil), c.Data...), c.Row, 1}
 		plainly(want, a, b, m, n, k)
-		MultiplyInt16(Product[int32]{C: c, A: a, B: b, M: m, N: n, K: k}, make([]int32, ScratchInt16()))
+		MultiplyInt16(
+			Product[int32]{C: c, A: a, B: b, M: m, N: n, K: k},
+			make([]int32, ScratchInt16()),
+		)
 		for at, x := range want.Data {
 			if c.Data[at] != x {
-				t.Fatalf("%d×%d×%d: element %d, %d is %v, not %v", m, n, k, at/c.Row, at%c.Row, c.Data[at], x)
+				t.Fatalf(
+					"%d×%d×%d: element %d, %d is %v, not %v",
+					m, n, k, at/c.Row,
+					at%c.Row, c.Data[at], x,
+				)
 			}
 		}
 	}

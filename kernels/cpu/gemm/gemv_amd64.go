@@ -7,13 +7,17 @@ const maxGemvRows = 5 // rows of a
 // usesGemv says whether b is read row by row rather than in panels: few rows of a
 // use it, so that it is the memory's rate that counts.
 func (p *product) usesGemv() bool {
-	return p.gemv != nil && p.packing != Packed && p.m <= maxGemvRows && p.b.col == p.bytes && p.k >= gemvTerms && p.n*p.bytes >= 64
+	return p.gemv != nil && p.packing != Packed &&
+		p.m <= maxGemvRows && p.b.col == p.bytes &&
+		p.k >= gemvTerms && p.n*p.bytes >= 64
 }
 
 // runGemv multiplies term by term: some rows of b, as wide as stays in the first
 // cache, by all rows of a.
 func (p *product) runGemv() {
-	chunk := max(1, p.caches.stream()/(64*gemvTerms)) * 64 * gemvTerms / p.bytes // lines
+	// lines
+	chunk := max(1, p.caches.stream()/(64*gemvTerms)) *
+		64 * gemvTerms / p.bytes
 	if p.m > 1 {
 		chunk /= gemvTerms
 	}
@@ -23,7 +27,15 @@ func (p *product) runGemv() {
 		t := 0
 		for ; t+gemvTerms <= p.k; t += gemvTerms {
 			for i := 0; whole > 0 && i < p.m; i++ {
-				p.gemv(n*p.bytes/64, p.a.at(i, t).first(), p.a.col, p.b.at(t, j).first(), p.b.row, p.c.at(i, j).first(), gemvTerms*p.b.row)
+				p.gemv(
+					n*p.bytes/64,
+					p.a.at(i, t).first(),
+					p.a.col,
+					p.b.at(t, j).first(),
+					p.b.row,
+					p.c.at(i, j).first(),
+					gemvTerms*p.b.row,
+				)
 			}
 			p.gemvRemainder(j+whole, j+n, t, gemvTerms)
 		}
@@ -34,7 +46,12 @@ func (p *product) runGemv() {
 // gemvRemainder multiplies k terms by columns j … end−1 of b.
 func (p *product) gemvRemainder(j, end, t, k int) {
 	for ; j < end && k > 0; j += p.width() {
-		p.strip(p.c.at(0, j), p.a.at(0, t), p.b.at(t, j), p.m, min(p.width(), end-j), k)
+		p.strip(
+			p.c.at(0, j),
+			p.a.at(0, t),
+			p.b.at(t, j), p.m,
+			min(p.width(), end-j), k,
+		)
 	}
 }
 
@@ -43,20 +60,31 @@ const transposedGemvTerms = 16 // that are multiplied at a time
 // usesTransposedGemv says whether a row is multiplied by columns of b whose terms are next to
 // each other, which is how a matrix in rows is multiplied by a vector.
 func (p *product) usesTransposedGemv() bool {
-	return p.transposedGemv != nil && p.m == 1 && p.b.row == p.bytes && p.b.col != p.bytes && p.k >= transposedGemvTerms && p.n*p.bytes >= 64
+	return p.transposedGemv != nil && p.m == 1 &&
+		p.b.row == p.bytes &&
+		p.b.col != p.bytes && p.k >= transposedGemvTerms &&
+		p.n*p.bytes >= 64
 }
 
 // runTransposedGemv multiplies as many columns at a time as there are in 64 bytes. From
 // memory it is half as many: the hardware follows eight columns, and not sixteen.
 func (p *product) runTransposedGemv() {
-	columns, turns := 64/p.bytes, p.k/transposedGemvTerms
-	whole, k := p.n/columns*columns, turns*transposedGemvTerms
+	columns := 64 / p.bytes
+	turns := p.k / transposedGemvTerms
+	whole := p.n / columns * columns
+	k := turns * transposedGemvTerms
 	kernel, step := p.transposedGemv, columns
 	if p.n*p.k*p.bytes > p.caches.Second { // of 4096×4096: 22 GB/s on one core, 42 on two, rather than 17 and 31
 		kernel, step = p.halfTransposedGemv, columns/2
 	}
 	for j := 0; j < whole; j += step {
-		kernel(turns, p.a.first(), p.a.col, p.b.at(0, j).first(), p.b.col, p.c.at(0, j).first())
+		kernel(
+			turns, p.a.first(),
+			p.a.col,
+			p.b.at(0, j).first(),
+			p.b.col,
+			p.c.at(0, j).first(),
+		)
 	}
 	if k < p.k {
 		p.subproduct(k, 0, whole, p.k-k)
@@ -69,6 +97,9 @@ func (p *product) runTransposedGemv() {
 // subproduct multiplies k terms from t on by n columns from j on.
 func (p *product) subproduct(t, j, n, k int) {
 	q := *p
-	q.a, q.b, q.c, q.n, q.k = p.a.at(0, t), p.b.at(t, j), p.c.at(0, j), n, k
+	q.a, q.b, q.c, q.n, q.k =
+		p.a.at(0, t),
+		p.b.at(t, j),
+		p.c.at(0, j), n, k
 	q.slabs(false)
 }

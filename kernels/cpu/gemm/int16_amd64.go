@@ -27,13 +27,20 @@ func multiplyInt16(p Product[int32], scratch []int32) {
 	if p.Fresh {
 		p.clear()
 	}
-	c, a, b, m, n, k := p.C, p.A, p.B, p.M, p.N, p.K
+	c := p.C
+	a := p.A
+	b := p.B
+	m := p.M
+	n := p.N
+	k := p.K
 	columns := i16.width()
 	scratch = scratch[:scratchInt16()]
 	rows := byteMatrixOf(Dense(scratch, pairBlock))
 	panel := byteMatrixOf(Dense(scratch[pairRowBlock*pairBlock:], columns))
 	turned := byteMatrixOf(Dense(scratch[pairRowBlock*pairBlock+pairBlock*columns:], pairBlock))
-	x, y, z := byteMatrixOf(a), byteMatrixOf(b), byteMatrixOf(c)
+	x := byteMatrixOf(a)
+	y := byteMatrixOf(b)
+	z := byteMatrixOf(c)
 	strip := product{family: i16}
 	for i := 0; i < m; i += pairRowBlock {
 		count := min(pairRowBlock, m-i)
@@ -42,8 +49,13 @@ func multiplyInt16(p Product[int32], scratch []int32) {
 			interleaveRows(rows, x.at(i, p), count, terms)
 			for j := 0; j < n; j += columns {
 				width := min(columns, n-j)
-				interleavePanel(panel, turned, y.at(p, j), terms, width)
-				strip.strip(z.at(i, j), rows, panel, count, width, (terms+1)/2)
+				interleavePanel(
+					panel, turned, y.at(p, j), terms, width,
+				)
+				strip.strip(
+					z.at(i, j), rows, panel, count,
+					width, (terms+1)/2,
+				)
 			}
 		}
 	}
@@ -56,7 +68,8 @@ func interleaveRows(to, from byteMatrix, m, k int) {
 		turns = k / 16
 	}
 	for i := range m {
-		t, f := to.at(i, 0), from.at(i, 0)
+		t := to.at(i, 0)
+		f := from.at(i, 0)
 		pairTerms(turns, t.first(), f.first())
 		interleaveRest(t, f, 16*turns, k)
 	}
@@ -66,14 +79,31 @@ func interleaveRows(to, from byteMatrix, m, k int) {
 func interleavePanel(to, turned, from byteMatrix, k, n int) {
 	switch {
 	case from.row == 4:
-		interleaveRows(turned, byteMatrix{from.p, from.col, from.row}, n, k)
-		i16.transposeFrom(to, byteMatrix{turned.p, turned.col, turned.row}, (k+1)/2, n)
+		interleaveRows(
+			turned,
+			byteMatrix{from.p, from.col, from.row},
+			n, k,
+		)
+		i16.transposeFrom(
+			to,
+			byteMatrix{turned.p, turned.col, turned.row},
+			(k+1)/2, n,
+		)
 	case from.col == 4 && n == i16.width():
 		for j := 0; j < n; j += pairColumns {
-			pairRows(k/2, to.at(0, j).first(), to.row, from.at(0, j).first(), from.row)
+			pairRows(
+				k/2,
+				to.at(0, j).first(),
+				to.row,
+				from.at(0, j).first(),
+				from.row,
+			)
 		}
 		if k%2 == 1 { // the last row has no partner
-			interleaveColumns(to.at(k/2, 0), from.at(k-1, 0), 1, n)
+			interleaveColumns(
+				to.at(k/2, 0),
+				from.at(k-1, 0), 1, n,
+			)
 		}
 	default:
 		interleaveColumns(to, from, k, n)
@@ -82,7 +112,11 @@ func interleavePanel(to, turned, from byteMatrix, k, n int) {
 
 func interleaveColumns(to, from byteMatrix, k, n int) {
 	for j := range n {
-		interleaveRest(byteMatrix{to.at(0, j).p, 0, to.row}, byteMatrix{from.at(0, j).p, 0, from.row}, 0, k)
+		interleaveRest(
+			byteMatrix{to.at(0, j).p, 0, to.row},
+			byteMatrix{from.at(0, j).p, 0, from.row},
+			0, k,
+		)
 	}
 }
 

@@ -28,19 +28,28 @@ func plainlyPaired(c, a, b Matrix[int32], m, n, k int) {
 	for i := range m {
 		for j := range n {
 			for p := range k {
-				x, y := a.Data[i*a.Row+p*a.Col], b.Data[p*b.Row+j*b.Col]
-				c.Data[i*c.Row+j] += int32(int16(x))*int32(int16(y)) + x>>16*(y>>16)
+				x := a.Data[i*a.Row+p*a.Col]
+				y := b.Data[p*b.Row+j*b.Col]
+				c.Data[i*c.Row+j] += int32(int16(x))*int32(int16(y)) +
+					x>>16*(y>>16)
 			}
 		}
 	}
 }
 
-func emulateFamily[T Element](t *testing.T, all map[string]*listing, name string, lanes int, wide bool, multiply func(c, a, b Matrix[T], m, n, k int)) {
+func emulateFamily[T Element](
+	t *testing.T, all map[string]*listing, name string, lanes int,
+	wide bool,
+	multiply func(c, a, b Matrix[T], m, n, k int),
+) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for rows := 1; rows <= 6; rows++ {
 		for k := range 10 {
 			full := fmt.Sprintf("multiply%sRows%d", name, rows)
-			emulateKernel(t, full, all[full], rows, 2*lanes, k, lanes, k%2, wide, r, multiply)
+			emulateKernel(
+				t, full, all[full], rows, 2*lanes, k,
+				lanes, k%2, wide, r, multiply,
+			)
 			for n := 1; n <= lanes; n++ {
 				masked := fmt.Sprintf("multiply%sMaskedRows%d", name, rows)
 				emulateKernel(t, masked, all[masked], rows, n, k, lanes, k%2, wide, r, multiply)
@@ -49,20 +58,30 @@ func emulateFamily[T Element](t *testing.T, all map[string]*listing, name string
 	}
 }
 
-func emulateKernel[T Element](t *testing.T, name string, l *listing, m, n, k, lanes, how int, wide bool, r *rand.Rand, multiply func(c, a, b Matrix[T], m, n, k int)) {
+func emulateKernel[T Element](
+	t *testing.T, name string, l *listing,
+	m, n, k, lanes, how int, wide bool, r *rand.Rand,
+	multiply func(c, a, b Matrix[T], m, n, k int),
+) {
 	t.Helper()
 	if l == nil {
 		t.Fatalf("%s is not there", name)
 	}
 	blocks := 1 + k%2
 	m *= blocks
-	a, b, c := random[T](layouts[r.IntN(4)], m, max(k, 1), r), random[T](layouts[2], max(k, 1), n, r), random[T](layouts[2], m, n, r)
+	a := random[T](layouts[r.IntN(4)], m, max(k, 1), r)
+	b := random[T](layouts[2], max(k, 1), n, r)
+	c := random[T](layouts[2], m, n, r)
 	size := int(unsafe.Sizeof(c.Data[0]))
 	var vm machine
 	at := vm.place(raw(c.Data))
 	vm.args = map[string]uint64{
-		"blocks": uint64(blocks), "k": uint64(k), "a": vm.place(raw(a.Data)), "b": vm.place(raw(b.Data)), "c": at, "mask": vm.place(emulatedMask(n, lanes, size, wide)),
-		"ars": uint64(a.Row * size), "acs": uint64(a.Col * size), "brs": uint64(b.Row * size), "crs": uint64(c.Row * size),
+		"blocks": uint64(blocks), "k": uint64(k),
+		"a": vm.place(raw(a.Data)),
+		"b": vm.place(raw(b.Data)), "c": at,
+		"mask": vm.place(emulatedMask(n, lanes, size, wide)),
+		"ars":  uint64(a.Row * size), "acs": uint64(a.Col * size),
+		"brs": uint64(b.Row * size), "crs": uint64(c.Row * size),
 		"ahead": 0, "step": 64, "how": uint64(how),
 	}
 	want := bytes.Clone(vm.mem)
@@ -82,7 +101,10 @@ func emulateKernel[T Element](t *testing.T, name string, l *listing, m, n, k, la
 }
 
 func raw[T Element](x []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(x[0])))
+	return unsafe.Slice(
+		(*byte)(unsafe.Pointer(unsafe.SliceData(x))),
+		len(x)*int(unsafe.Sizeof(x[0])),
+	)
 }
 
 func emulatedMask(n, lanes, size int, wide bool) []byte {

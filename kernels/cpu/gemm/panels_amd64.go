@@ -34,7 +34,11 @@ type byteMatrix struct {
 func byteMatrixOf[T Element](x Matrix[T]) byteMatrix {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
-	return byteMatrix{unsafe.Pointer(unsafe.SliceData(x.Data)), x.Row * size, x.Col * size}
+	return byteMatrix{
+		unsafe.Pointer(unsafe.SliceData(x.Data)),
+		x.Row * size,
+		x.Col * size,
+	}
 }
 
 func (x byteMatrix) at(i, j int) byteMatrix {
@@ -56,13 +60,22 @@ type blocking struct {
 // measured, that outweighs that panels fill the first cache.
 func (f *family) blocking(c Caches, m, n, k int) blocking {
 	c = c.Filled()
-	depth := max(16, c.panel()/(f.width()*f.bytes)/8*8)
+	depth := max(
+		16,
+		c.panel()/(f.width()*f.bytes)/8*8,
+	)
 	if m > c.slab()/(depth*f.bytes) {
 		depth += depth / 3
 	}
 	b := blocking{terms: evenParts(k, depth, 8)}
-	b.rows = evenParts(m, max(6, c.slab()/(depth*f.bytes)), 6)
-	b.columns = evenParts(n, max(f.width(), c.store()/(depth*f.bytes)), f.width())
+	b.rows = evenParts(
+		m, max(6, c.slab()/(depth*f.bytes)), 6,
+	)
+	b.columns = evenParts(
+		n,
+		max(f.width(), c.store()/(depth*f.bytes)),
+		f.width(),
+	)
 	if m <= b.rows { // nothing is used again
 		b.columns = n
 	}
@@ -76,7 +89,9 @@ func evenParts(n, most, unit int) int {
 	return ((n+parts-1)/parts + unit - 1) / unit * unit
 }
 
-func (b blocking) slab(f *family) int { return b.rows * (b.terms*f.bytes + slabPadding) }
+func (b blocking) slab(f *family) int {
+	return b.rows * (b.terms*f.bytes + slabPadding)
+}
 
 // panels is how many are kept.
 func (b blocking) panels(f *family, m int) int {
@@ -90,7 +105,8 @@ func (b blocking) panels(f *family, m int) int {
 // scratch is the bytes a product needs for a slab and panels.
 func (f *family) scratch(c Caches, m, n, k int) int {
 	b := f.blocking(c, m, n, k)
-	return b.slab(f) + b.panels(f, m)*b.terms*f.width()*f.bytes
+	return b.slab(f) +
+		b.panels(f, m)*b.terms*f.width()*f.bytes
 }
 
 // A product is one on its way.
@@ -120,9 +136,11 @@ type prefetch struct {
 // those take.
 func (x *prefetch) take(turns int) (p uintptr, step, taken int) {
 	taken = min(turns, x.lines-x.doneLines)
-	p, step = x.p+uintptr(x.doneLines*x.stride), x.stride
+	p = x.p + uintptr(x.doneLines*x.stride)
+	step = x.stride
 	if x.doneLines += taken; x.doneLines >= x.lines {
-		x.p, x.doneLines = x.p+64, 0
+		x.p = x.p + 64
+		x.doneLines = 0
 		x.columns--
 	}
 	return p, step, taken
@@ -131,11 +149,27 @@ func (x *prefetch) take(turns int) (p uintptr, step, taken int) {
 // multiplyPanels multiplies in the way that suits the shape.
 func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	p := product{
-		family: f, blocking: f.blocking(x.Caches, x.M, x.N, x.K), caches: x.Caches.Filled(),
-		a: byteMatrixOf(x.A), b: byteMatrixOf(x.B), c: byteMatrixOf(x.C), m: x.M, n: x.N, k: x.K, packing: x.Packing,
+		family:   f,
+		blocking: f.blocking(x.Caches, x.M, x.N, x.K),
+		caches:   x.Caches.Filled(),
+		a:        byteMatrixOf(x.A),
+		b:        byteMatrixOf(x.B),
+		c:        byteMatrixOf(x.C),
+		m:        x.M,
+		n:        x.N,
+		k:        x.K,
+		packing:  x.Packing,
 	}
-	p.slab = byteMatrix{unsafe.Pointer(unsafe.SliceData(scratch)), p.terms*f.bytes + slabPadding, f.bytes}
-	p.panels = byteMatrix{unsafe.Add(p.slab.p, p.blocking.slab(f)), f.width() * f.bytes, f.bytes}
+	p.slab = byteMatrix{
+		unsafe.Pointer(unsafe.SliceData(scratch)),
+		p.terms*f.bytes + slabPadding,
+		f.bytes,
+	}
+	p.panels = byteMatrix{
+		unsafe.Add(p.slab.p, p.blocking.slab(f)),
+		f.width() * f.bytes,
+		f.bytes,
+	}
 	switch {
 	case p.usesGemv():
 		p.clear(x.Fresh)
@@ -154,7 +188,9 @@ func (p *product) clear(isFresh bool) {
 		return
 	}
 	for i := range p.m {
-		clear(unsafe.Slice((*byte)(p.c.at(i, 0).p), p.n*p.bytes))
+		clear(unsafe.Slice((*byte)(
+			p.c.at(i, 0).p,
+		), p.n*p.bytes))
 	}
 }
 
@@ -175,7 +211,10 @@ func (p *product) slabs(isFresh bool) {
 
 // block multiplies the slab at i, t by the panels from j on.
 func (p *product) block(i, j, t int) {
-	rows, terms, begin, end := min(p.rows, p.m-i), min(p.terms, p.k-t), j, min(j+p.columns, p.n)
+	rows := min(p.rows, p.m-i)
+	terms := min(p.terms, p.k-t)
+	begin := j
+	end := min(j+p.columns, p.n)
 	slab := p.slabOf(p.a.at(i, t), rows, terms)
 	p.prefetches[1] = p.nextSlab(i, t)
 	each := panelGroup * p.width()
@@ -188,7 +227,9 @@ func (p *product) block(i, j, t int) {
 		if i == 0 {
 			p.packPanels(panel, p.b.at(t, j), terms, columns)
 		}
-		p.prefetches[0] = p.nextPanels(i, j+each, t, begin, end, n+panelGroup)
+		p.prefetches[0] = p.nextPanels(
+			i, j+each, t, begin, end, n+panelGroup,
+		)
 		for k := 0; k < columns; k += p.width() {
 			if k > 0 {
 				panel.p = unsafe.Add(panel.p, p.panel())
@@ -198,7 +239,10 @@ func (p *product) block(i, j, t int) {
 			if p.packsPanel(from, width) {
 				from = panel
 			}
-			p.strip(p.c.at(i, j+k), slab, from, rows, width, terms)
+			p.strip(
+				p.c.at(i, j+k),
+				slab, from, rows, width, terms,
+			)
 		}
 	}
 }
@@ -211,10 +255,18 @@ func (p *product) nextSlab(i, t int) prefetch {
 	if i += p.rows; i >= p.m {
 		i, t = 0, t+p.terms
 	}
-	if t >= p.k || !p.packsSlab(p.a) || p.a.col != p.bytes {
+	if t >= p.k ||
+		!p.packsSlab(p.a) ||
+		p.a.col != p.bytes {
 		return prefetch{}
 	}
-	return prefetch{uintptr(p.a.at(i, t).p), p.a.row, min(p.rows, p.m-i), min(p.terms, p.k-t) * p.bytes / 64, 0}
+	return prefetch{
+		uintptr(p.a.at(i, t).p),
+		p.a.row,
+		min(p.rows, p.m-i),
+		min(p.terms, p.k-t) * p.bytes / 64,
+		0,
+	}
 }
 
 // nextPanels fetches what the group n of panels will be read from: rows of b for
@@ -224,13 +276,24 @@ func (p *product) nextPanels(i, j, t, begin, end, n int) prefetch {
 		if i+p.rows < p.m || t+p.terms >= p.k {
 			return prefetch{}
 		}
-		i, j, t = 0, begin, t+p.terms
+		i = 0
+		j = begin
+		t = t + p.terms
 	}
 	from := p.b.at(t, j)
 	if i > 0 && p.packsPanel(from, p.width()) {
-		return prefetch{uintptr(p.panels.p) + uintptr(n*p.panel()), 64, panelGroup * p.panel() / 64, 1, 0}
+		return prefetch{
+			uintptr(p.panels.p) + uintptr(n*p.panel()),
+			64, panelGroup * p.panel() / 64, 1,
+			0,
+		}
 	}
-	return prefetch{uintptr(from.p), from.row, min(p.terms, p.k-t), min(panelGroup*p.width(), end-j) * p.bytes / 64, 0}
+	return prefetch{
+		uintptr(from.p), from.row,
+		min(p.terms, p.k-t),
+		min(panelGroup*p.width(), end-j) * p.bytes / 64,
+		0,
+	}
 }
 
 // slabOf is the slab of rows and terms at from: arranged where its rows are far
@@ -245,7 +308,11 @@ func (p *product) slabOf(from byteMatrix, rows, terms int) byteMatrix {
 		return p.slab
 	}
 	for i := range rows {
-		copyBytes(p.slab.at(i, 0).p, from.at(i, 0).p, terms*size)
+		copyBytes(
+			p.slab.at(i, 0).p,
+			from.at(i, 0).p,
+			terms*size,
+		)
 	}
 	return p.slab
 }
@@ -255,11 +322,15 @@ func (p *product) packsSlab(a byteMatrix) bool {
 	if a.col != p.bytes || p.packing != Suitable {
 		return a.col != p.bytes || p.packing == Packed
 	}
-	return p.n > p.width() && (a.row > 2*p.slab.row || a.row%1024 == 0)
+	return p.n > p.width() &&
+		(a.row > 2*p.slab.row || a.row%1024 == 0)
 }
 
 func copyBytes(to, from unsafe.Pointer, n int) {
-	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
+	copy(
+		unsafe.Slice((*byte)(to), n),
+		unsafe.Slice((*byte)(from), n),
+	)
 }
 
 const (
@@ -271,8 +342,12 @@ const (
 // packPanels makes panels of some rows and columns of b.
 func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
 	line := 64 / p.bytes
-	if columns == panelGroup*line && line == p.width() && p.packsPanel(from, columns) && from.col == p.bytes {
-		copyPanels4(terms, to.first(), to.row, p.panel(), from.first(), from.row)
+	if columns == panelGroup*line && line == p.width() &&
+		p.packsPanel(from, columns) && from.col == p.bytes {
+		copyPanels4(
+			terms, to.first(), to.row,
+			p.panel(), from.first(), from.row,
+		)
 		return
 	}
 	for j := 0; j < columns; j += p.width() {
@@ -293,10 +368,14 @@ func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
 
 // packsPanel says whether so many columns of b at from are arranged.
 func (p *product) packsPanel(from byteMatrix, columns int) bool {
-	if from.col != p.bytes || columns < p.width() || from.row == p.panels.row || p.packing != Suitable {
-		return from.col != p.bytes || columns >= p.width() && from.row != p.panels.row && p.packing == Packed
+	if from.col != p.bytes ||
+		columns < p.width() ||
+		from.row == p.panels.row || p.packing != Suitable {
+		return from.col != p.bytes ||
+			columns >= p.width() && from.row != p.panels.row && p.packing == Packed
 	}
-	return p.m >= minPackedRows || p.m >= minPackedAliasRows && from.row%aliasStride == 0
+	return p.m >= minPackedRows ||
+		p.m >= minPackedAliasRows && from.row%aliasStride == 0
 }
 
 // strip multiplies by one panel, in blocks of rows as equal as can be.
@@ -311,7 +390,8 @@ func (p *product) strip(c, a, b byteMatrix, m, n, k int) {
 		if m -= more * (rows + 1); m == 0 {
 			return
 		}
-		c, a = c.at(more*(rows+1), 0), a.at(more*(rows+1), 0)
+		c = c.at(more*(rows+1), 0)
+		a = a.at(more*(rows+1), 0)
 	}
 	p.blocks(c, a, b, m/rows, rows, n, k)
 }
@@ -327,30 +407,61 @@ func (p *product) blocks(c, a, b byteMatrix, blocks, rows, n, k int) {
 		for f := &p.prefetches[x]; k >= 4 && f.columns > 0; {
 			soon, step, turns := f.take(blocks * (k / 4))
 			some := (turns + k/4 - 1) / (k / 4)
-			full(some, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, soon, step, p.flags)
+			full(
+				some, k, a.first(), a.row,
+				a.col, b.first(), b.row,
+				c.first(), c.row, nil, soon, step,
+				p.flags,
+			)
 			if blocks -= some; blocks == 0 {
 				return
 			}
-			c, a = c.at(some*rows, 0), a.at(some*rows, 0)
+			c = c.at(some*rows, 0)
+			a = a.at(some*rows, 0)
 		}
 	}
-	full(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, nil, uintptr(b.p), 0, p.flags)
+	full(
+		blocks, k, a.first(), a.row,
+		a.col, b.first(), b.row,
+		c.first(), c.row, nil,
+		uintptr(b.p), 0, p.flags,
+	)
 }
 
 // maskedBlocks is blocks for a panel that is not as wide as the others.
 func (p *product) maskedBlocks(c, a, b byteMatrix, blocks, rows, n, k int) {
 	masked := p.masked[rows-1]
-	masked(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, p.masks(min(n, p.lanes)), uintptr(b.p), 0, p.flags)
+	masked(
+		blocks, k, a.first(), a.row,
+		a.col, b.first(), b.row,
+		c.first(), c.row,
+		p.masks(min(n, p.lanes)),
+		uintptr(b.p), 0, p.flags,
+	)
 	if n > p.lanes {
-		b.p, c.p = unsafe.Add(b.p, p.lanes*p.bytes), unsafe.Add(c.p, p.lanes*p.bytes)
-		masked(blocks, k, a.first(), a.row, a.col, b.first(), b.row, c.first(), c.row, p.masks(n-p.lanes), uintptr(b.p), 0, p.flags)
+		b.p, c.p = unsafe.Add(
+			b.p, p.lanes*p.bytes,
+		), unsafe.Add(c.p, p.lanes*p.bytes)
+		masked(
+			blocks, k, a.first(), a.row,
+			a.col, b.first(), b.row,
+			c.first(), c.row,
+			p.masks(n-p.lanes),
+			uintptr(b.p), 0, p.flags,
+		)
 	}
 }
 
 // copy copies k rows of a panel, 64 bytes at a time.
 func (f *family) copy(to, from byteMatrix, k int) {
 	for at := 0; at < f.width()*f.bytes; at += 64 {
-		copyPanels1(k, (*byte)(unsafe.Add(to.p, at)), to.row, 0, (*byte)(unsafe.Add(from.p, at)), from.row)
+		copyPanels1(
+			k,
+			(*byte)(unsafe.Add(to.p, at)),
+			to.row, 0,
+			(*byte)(unsafe.Add(from.p, at)),
+			from.row,
+		)
 	}
 }
 
@@ -360,9 +471,16 @@ func (f *family) transposeFrom(to, from byteMatrix, k, n int) {
 	side := 32 / f.bytes
 	rows, columns := 0, 0
 	if from.row == f.bytes {
-		rows, columns = k/side*side, n/side*side
+		rows = k / side * side
+		columns = n / side * side
 		for j := 0; j < columns; j += side {
-			f.transpose(k/side, to.at(0, j).first(), to.row, from.at(0, j).first(), from.col)
+			f.transpose(
+				k/side,
+				to.at(0, j).first(),
+				to.row,
+				from.at(0, j).first(),
+				from.col,
+			)
 		}
 	}
 	f.gather(to, from, 0, rows, columns, n)
@@ -380,7 +498,8 @@ func (f *family) gather(to, from byteMatrix, p, q, i, j int) {
 				*(*uint64)(t) = *(*uint64)(s)
 			}
 			if n > 1 {
-				t, s = unsafe.Add(t, to.col), unsafe.Add(s, from.col)
+				t = unsafe.Add(t, to.col)
+				s = unsafe.Add(s, from.col)
 			}
 		}
 	}

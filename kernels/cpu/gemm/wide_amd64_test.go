@@ -18,25 +18,73 @@ func TestWidePanels(t *testing.T) {
 	}
 	f := f32Wide
 	for r := range 6 {
-		f.full[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, _ *byte, _ uintptr, _, how int) {
-			block(blocks*(r+1), 32, k, byteMatrix{unsafe.Pointer(a), ars, acs}, byteMatrix{unsafe.Pointer(b), brs, 4}, byteMatrix{unsafe.Pointer(c), crs, 4}, how)
+		f.full[r] = func(
+			blocks, k int,
+			a *byte,
+			ars, acs int,
+			b *byte,
+			brs int,
+			c *byte,
+			crs int,
+			_ *byte,
+			_ uintptr,
+			_, how int,
+		) {
+			block(
+				blocks*(r+1), 32, k,
+				byteMatrix{unsafe.Pointer(a), ars, acs},
+				byteMatrix{unsafe.Pointer(b), brs, 4},
+				byteMatrix{unsafe.Pointer(c), crs, 4}, how,
+			)
 		}
-		f.masked[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, _ uintptr, _, how int) {
+		f.masked[r] = func(
+			blocks, k int,
+			a *byte,
+			ars, acs int,
+			b *byte,
+			brs int,
+			c *byte,
+			crs int,
+			mask *byte,
+			_ uintptr,
+			_, how int,
+		) {
 			n := bits.OnesCount32(*(*uint32)(unsafe.Pointer(mask)))
-			block(blocks*(r+1), n, k, byteMatrix{unsafe.Pointer(a), ars, acs}, byteMatrix{unsafe.Pointer(b), brs, 4}, byteMatrix{unsafe.Pointer(c), crs, 4}, how)
+			block(
+				blocks*(r+1), n, k,
+				byteMatrix{unsafe.Pointer(a), ars, acs},
+				byteMatrix{unsafe.Pointer(b), brs, 4},
+				byteMatrix{unsafe.Pointer(c), crs, 4}, how,
+			)
 		}
 	}
 	r := rand.New(rand.NewPCG(2, 1))
 	for range 200 {
-		m, n, k := 1+r.IntN(120), 1+r.IntN(100), 1+r.IntN(300)
-		a, b, c := random[float32](layouts[r.IntN(4)], m, k, r), random[float32](layouts[r.IntN(4)], k, n, r), random[float32](layouts[0], m, n, r)
+		m := 1 + r.IntN(120)
+		n := 1 + r.IntN(100)
+		k := 1 + r.IntN(300)
+		a := random[float32](layouts[r.IntN(4)], m, k, r)
+		b := random[float32](layouts[r.IntN(4)], k, n, r)
+		c := random[float32](layouts[0], m, n, r)
 		want := Dense(append([]float32(nil), c.Data...), n)
-		x := Product[float32]{C: c, A: a, B: b, M: m, N: n, K: k, Fresh: r.IntN(2) == 0}
+		x := Product[float32]{
+			C:     c,
+			A:     a,
+			B:     b,
+			M:     m,
+			N:     n,
+			K:     k,
+			Fresh: r.IntN(2) == 0,
+		}
 		if x.Fresh {
 			clear(want.Data)
 		}
 		plainlyFused(want, a, b, m, n, k)
-		multiplyPanels(&f, x, make([]float32, f.scratch(Caches{}, m, n, k)/4))
+		multiplyPanels(
+			&f,
+			x,
+			make([]float32, f.scratch(Caches{}, m, n, k)/4),
+		)
 		for at, x := range want.Data {
 			if c.Data[at] != x {
 				t.Fatalf("%d×%d×%d: element %d, %d is %v, not %v", m, n, k, at/n, at%n, c.Data[at], x)
@@ -54,22 +102,63 @@ func TestWidePairs(t *testing.T) {
 	i16 = &f
 	defer func() { i16 = saved }()
 	view := func(p *byte, row, col, m, n int) Matrix[int32] {
-		return Matrix[int32]{unsafe.Slice((*int32)(unsafe.Pointer(p)), ((m-1)*row+(n-1)*col)/4+1), row / 4, col / 4}
+		return Matrix[int32]{
+			unsafe.Slice(
+				(*int32)(unsafe.Pointer(p)),
+				((m-1)*row+(n-1)*col)/4+1,
+			),
+			row / 4,
+			col / 4,
+		}
 	}
 	for r := range 6 {
-		f.full[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, _ *byte, _ uintptr, _, _ int) {
+		f.full[r] = func(
+			blocks, k int,
+			a *byte,
+			ars, acs int,
+			b *byte,
+			brs int,
+			c *byte,
+			crs int,
+			_ *byte,
+			_ uintptr,
+			_, _ int,
+		) {
 			m := blocks * (r + 1)
-			plainlyPaired(view(c, crs, 4, m, 32), view(a, ars, acs, m, k), view(b, brs, 4, k, 32), m, 32, k)
+			plainlyPaired(
+				view(c, crs, 4, m, 32),
+				view(a, ars, acs, m, k),
+				view(b, brs, 4, k, 32), m, 32, k,
+			)
 		}
-		f.masked[r] = func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, _ uintptr, _, _ int) {
+		f.masked[r] = func(
+			blocks, k int,
+			a *byte,
+			ars, acs int,
+			b *byte,
+			brs int,
+			c *byte,
+			crs int,
+			mask *byte,
+			_ uintptr,
+			_, _ int,
+		) {
 			m, n := blocks*(r+1), bits.OnesCount32(*(*uint32)(unsafe.Pointer(mask)))
-			plainlyPaired(view(c, crs, 4, m, n), view(a, ars, acs, m, k), view(b, brs, 4, k, n), m, n, k)
+			plainlyPaired(
+				view(c, crs, 4, m, n),
+				view(a, ars, acs, m, k),
+				view(b, brs, 4, k, n), m, n, k,
+			)
 		}
 	}
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 200 {
-		m, n, k := 1+r.IntN(120), 1+r.IntN(100), 1+r.IntN(600)
-		a, b, c := random[int32](layouts[r.IntN(4)], m, k, r), random[int32](layouts[r.IntN(4)], k, n, r), random[int32](layouts[0], m, n, r)
+		m := 1 + r.IntN(120)
+		n := 1 + r.IntN(100)
+		k := 1 + r.IntN(600)
+		a := random[int32](layouts[r.IntN(4)], m, k, r)
+		b := random[int32](layouts[r.IntN(4)], k, n, r)
+		c := random[int32](layouts[0], m, n, r)
 		for _, x := range [][]int32{a.Data, b.Data} {
 			for at := range x {
 				x[at] = int32(int16(x[at]))
@@ -77,7 +166,10 @@ func TestWidePairs(t *testing.T) {
 		}
 		want := Dense(append([]int32(nil), c.Data...), n)
 		plainlyFused(want, a, b, m, n, k)
-		MultiplyInt16(Product[int32]{C: c, A: a, B: b, M: m, N: n, K: k}, make([]int32, ScratchInt16()))
+		MultiplyInt16(
+			Product[int32]{C: c, A: a, B: b, M: m, N: n, K: k},
+			make([]int32, ScratchInt16()),
+		)
 		if !slices.Equal(want.Data, c.Data) {
 			t.Fatalf("%d×%d×%d: a wrong result", m, n, k)
 		}
@@ -92,7 +184,10 @@ func block(m, n, k int, a, b, c byteMatrix, how int) {
 				*z = 0
 			}
 			for p := range k {
-				*z = add(*z, *(*float32)(a.at(i, p).p), *(*float32)(b.at(p, j).p), true)
+				*z = add(
+					*z, *(*float32)(a.at(i, p).p),
+					*(*float32)(b.at(p, j).p), true,
+				)
 			}
 		}
 	}

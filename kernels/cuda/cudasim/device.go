@@ -78,8 +78,14 @@ type recording struct{ launches []device.Launch }
 func Start(d device.Driver, o Options) {
 	libcuda.Lock()
 	defer libcuda.Unlock()
-	libcuda.device = &cudaDevice{Driver: d, Options: o, faults: faults{table: o.Faults},
-		handles: map[unsafe.Pointer]any{}, memory: map[device.Address]bool{}, detail: map[int]string{}}
+	libcuda.device = &cudaDevice{
+		Driver:  d,
+		Options: o,
+		faults:  faults{table: o.Faults},
+		handles: map[unsafe.Pointer]any{},
+		memory:  map[device.Address]bool{},
+		detail:  map[int]string{},
+	}
 }
 
 // Held says what has not been given back, "" for nothing.
@@ -87,7 +93,11 @@ func Held() string {
 	libcuda.Lock()
 	defer libcuda.Unlock()
 	d := libcuda.device
-	counts := map[string]int{"allocations": len(d.memory), "contexts": d.contexts, "pinned arrays": d.pinned}
+	counts := map[string]int{
+		"allocations":   len(d.memory),
+		"contexts":      d.contexts,
+		"pinned arrays": d.pinned,
+	}
 	for _, h := range d.handles {
 		switch h.(type) {
 		case *loaded:
@@ -180,13 +190,16 @@ func (d *cudaDevice) execute(s *stream, l device.Launch) int {
 	}
 	s.kernels++
 	if fault, hit := d.faults.next("kernel"); hit {
-		s.hung, s.failed = fault.Hang, fault.Code
+		s.hung = fault.Hang
+		s.failed = fault.Code
 		return 0
 	}
 	if err := d.Launch(context.Background(), l); err != nil {
 		return d.explain(invalidValue, err)
 	}
-	s.failed = d.explain(launchFailed, d.Sync(context.Background()))
+	s.failed = d.explain(
+		launchFailed, d.Sync(context.Background()),
+	)
 	return 0
 }
 

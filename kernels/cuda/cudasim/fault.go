@@ -54,7 +54,9 @@ const (
 )
 
 // broken are the results that leave no context to work with, as on a GPU.
-func broken(code int) bool { return code >= 700 && code < 720 && code != 701 || code == 999 }
+func broken(code int) bool {
+	return code >= 700 && code < 720 && code != 701 || code == 999
+}
 
 // ParseFaults reads a table of faults, one a line: CALL N: CODE [LOG], where N
 // is a number or "every" and CODE a CUresult's name or "hang".
@@ -85,11 +87,14 @@ func parseFault(line string) (f Fault, err error) {
 	}
 	f.Call = fields[0]
 	if fields[1] != "every" {
-		if f.N, err = strconv.Atoi(fields[1]); err != nil || f.N < 1 {
+		f.N, err = strconv.Atoi(fields[1])
+		if err != nil || f.N < 1 {
 			return f, fmt.Errorf("%s is neither a call's number, from 1, nor \"every\"", fields[1])
 		}
 	}
-	name, log, _ := strings.Cut(strings.TrimSpace(what), " ")
+	name, log, _ := strings.Cut(
+		strings.TrimSpace(what), " ",
+	)
 	if f.Log = strings.TrimSpace(log); name == "hang" {
 		f.Hang = true
 		return f, nil
@@ -114,7 +119,10 @@ func (f *faults) next(call string) (Fault, bool) {
 		f.calls = map[string]int{}
 	}
 	f.calls[call]++
-	k := slices.IndexFunc(f.table, func(x Fault) bool { return x.Call == call && (x.N == 0 || x.N == f.calls[call]) })
+	k := slices.IndexFunc(f.table, func(x Fault) bool {
+		return x.Call == call &&
+			(x.N == 0 || x.N == f.calls[call])
+	})
 	if k < 0 {
 		return Fault{}, false
 	}

@@ -56,10 +56,14 @@ func cuDriverGetVersion(version *C.int) C.int {
 }
 
 //export cuGetErrorName
-func cuGetErrorName(code C.int, s **C.char) C.int { return describe(code, s, 0) }
+func cuGetErrorName(code C.int, s **C.char) C.int {
+	return describe(code, s, 0)
+}
 
 //export cuGetErrorString
-func cuGetErrorString(code C.int, s **C.char) C.int { return describe(code, s, 1) }
+func cuGetErrorString(code C.int, s **C.char) C.int {
+	return describe(code, s, 1)
+}
 
 func describe(code C.int, s **C.char, which int) C.int {
 	libcuda.Lock()
@@ -68,7 +72,9 @@ func describe(code C.int, s **C.char, which int) C.int {
 	if text == "" {
 		return invalidValue
 	}
-	if d := libcuda.device; which == 1 && d != nil && d.detail[int(code)] != "" {
+	d := libcuda.device
+	if which == 1 && d != nil &&
+		d.detail[int(code)] != "" {
 		text += ": " + d.detail[int(code)]
 	}
 	*s = word(text)
@@ -77,7 +83,10 @@ func describe(code C.int, s **C.char, which int) C.int {
 
 //export cuDeviceGetCount
 func cuDeviceGetCount(n *C.int) C.int {
-	return call("cuDeviceGetCount", func(*cudaDevice) int { *n = 1; return 0 })
+	return call("cuDeviceGetCount", func(*cudaDevice) int {
+		*n = 1
+		return 0
+	})
 }
 
 //export cuDeviceGet
@@ -94,7 +103,9 @@ func cuDeviceGet(id *C.int, ordinal C.int) C.int {
 //export cuDeviceGetName
 func cuDeviceGetName(name *C.char, n, id C.int) C.int {
 	return call("cuDeviceGetName", func(d *cudaDevice) int {
-		to := unsafe.Slice((*byte)(unsafe.Pointer(name)), int(n))
+		to := unsafe.Slice(
+			(*byte)(unsafe.Pointer(name)), int(n),
+		)
 		to[copy(to[:n-1], d.Spec().Name+" (simulated)")] = 0
 		return 0
 	})
@@ -102,7 +113,10 @@ func cuDeviceGetName(name *C.char, n, id C.int) C.int {
 
 //export cuDeviceTotalMem_v2
 func cuDeviceTotalMem_v2(bytes *C.size_t, id C.int) C.int {
-	return call("cuDeviceTotalMem", func(d *cudaDevice) int { *bytes = C.size_t(d.Spec().Memory); return 0 })
+	return call("cuDeviceTotalMem", func(d *cudaDevice) int {
+		*bytes = C.size_t(d.Spec().Memory)
+		return 0
+	})
 }
 
 //export cuDeviceGetAttribute
@@ -127,8 +141,13 @@ func attributes(s device.Spec) map[int]int {
 		clusters = 1
 	}
 	return map[int]int{
-		1: s.BlockThreads, 12: s.BlockRegisters, 13: int(s.Clock / 1e3), 16: s.SMs, 36: int(s.Bandwidth / 2 / 512 / 1e3), 37: 4096, 38: int(s.L2),
-		39: s.Warps * device.WarpThreads, 75: major, 76: minor, 81: s.SMShared, 82: s.Registers, 97: s.BlockShared, 106: s.Blocks, 111: s.ReservedShared, 120: clusters,
+		1: s.BlockThreads, 12: s.BlockRegisters,
+		13: int(s.Clock / 1e3), 16: s.SMs,
+		36: int(s.Bandwidth / 2 / 512 / 1e3), 37: 4096,
+		38: int(s.L2),
+		39: s.Warps * device.WarpThreads, 75: major, 76: minor,
+		81: s.SMShared, 82: s.Registers, 97: s.BlockShared,
+		106: s.Blocks, 111: s.ReservedShared, 120: clusters,
 	}
 }
 
@@ -143,7 +162,10 @@ func cuDevicePrimaryCtxRetain(ctx *unsafe.Pointer, id C.int) C.int {
 
 //export cuDevicePrimaryCtxRelease_v2
 func cuDevicePrimaryCtxRelease_v2(id C.int) C.int {
-	return call("cuDevicePrimaryCtxRelease", func(d *cudaDevice) int { d.contexts--; return 0 })
+	return call("cuDevicePrimaryCtxRelease", func(d *cudaDevice) int {
+		d.contexts--
+		return 0
+	})
 }
 
 //export cuCtxSetCurrent
@@ -168,21 +190,33 @@ func cuMemAlloc_v2(p *C.ulonglong, n C.size_t) C.int {
 func cuMemFree_v2(p C.ulonglong) C.int {
 	return call("cuMemFree", func(d *cudaDevice) int {
 		delete(d.memory, device.Address(p))
-		return d.explain(invalidValue, d.Free(device.Address(p)))
+		return d.explain(
+			invalidValue, d.Free(device.Address(p)),
+		)
 	})
 }
 
 //export cuMemcpyHtoD_v2
 func cuMemcpyHtoD_v2(to C.ulonglong, from unsafe.Pointer, n C.size_t) C.int {
 	return waiting("cuMemcpyHtoD", func(d *cudaDevice) int {
-		return d.explain(invalidValue, d.CopyIn(device.Address(to), unsafe.Slice((*byte)(from), int(n))))
+		return d.explain(
+			invalidValue,
+			d.CopyIn(device.Address(to), unsafe.Slice(
+				(*byte)(from), int(n),
+			)),
+		)
 	})
 }
 
 //export cuMemcpyDtoH_v2
 func cuMemcpyDtoH_v2(to unsafe.Pointer, from C.ulonglong, n C.size_t) C.int {
 	return waiting("cuMemcpyDtoH", func(d *cudaDevice) int {
-		return d.explain(invalidValue, d.CopyOut(unsafe.Slice((*byte)(to), int(n)), device.Address(from)))
+		return d.explain(
+			invalidValue,
+			d.CopyOut(unsafe.Slice(
+				(*byte)(to), int(n),
+			), device.Address(from)),
+		)
 	})
 }
 
@@ -211,25 +245,49 @@ func waiting(name string, f func(d *cudaDevice) int) C.int {
 
 //export cuMemHostAlloc
 func cuMemHostAlloc(p *unsafe.Pointer, n C.size_t, flags C.uint) C.int {
-	return call("cuMemHostAlloc", func(d *cudaDevice) int { *p = C.malloc(n); d.pinned++; return 0 })
+	return call("cuMemHostAlloc", func(d *cudaDevice) int {
+		*p = C.malloc(n)
+		d.pinned++
+		return 0
+	})
 }
 
 //export cuMemFreeHost
 func cuMemFreeHost(p unsafe.Pointer) C.int {
-	return call("cuMemFreeHost", func(d *cudaDevice) int { C.free(p); d.pinned--; return 0 })
+	return call("cuMemFreeHost", func(d *cudaDevice) int {
+		C.free(p)
+		d.pinned--
+		return 0
+	})
 }
 
 //export cuMemcpyHtoDAsync_v2
-func cuMemcpyHtoDAsync_v2(to C.ulonglong, from unsafe.Pointer, n C.size_t, s unsafe.Pointer) C.int {
+func cuMemcpyHtoDAsync_v2(
+	to C.ulonglong, from unsafe.Pointer,
+	n C.size_t, s unsafe.Pointer,
+) C.int {
 	return queued("cuMemcpyHtoDAsync", s, func(d *cudaDevice) int {
-		return d.explain(invalidValue, d.CopyIn(device.Address(to), unsafe.Slice((*byte)(from), int(n))))
+		return d.explain(
+			invalidValue,
+			d.CopyIn(device.Address(to), unsafe.Slice(
+				(*byte)(from), int(n),
+			)),
+		)
 	})
 }
 
 //export cuMemcpyDtoHAsync_v2
-func cuMemcpyDtoHAsync_v2(to unsafe.Pointer, from C.ulonglong, n C.size_t, s unsafe.Pointer) C.int {
+func cuMemcpyDtoHAsync_v2(
+	to unsafe.Pointer, from C.ulonglong,
+	n C.size_t, s unsafe.Pointer,
+) C.int {
 	return queued("cuMemcpyDtoHAsync", s, func(d *cudaDevice) int {
-		return d.explain(invalidValue, d.CopyOut(unsafe.Slice((*byte)(to), int(n)), device.Address(from)))
+		return d.explain(
+			invalidValue,
+			d.CopyOut(unsafe.Slice(
+				(*byte)(to), int(n),
+			), device.Address(from)),
+		)
 	})
 }
 
@@ -245,14 +303,23 @@ func queued(name string, p unsafe.Pointer, f func(d *cudaDevice) int) C.int {
 }
 
 //export cuMemsetD8Async
-func cuMemsetD8Async(to C.ulonglong, value C.uchar, n C.size_t, s unsafe.Pointer) C.int {
+func cuMemsetD8Async(
+	to C.ulonglong, value C.uchar,
+	n C.size_t, s unsafe.Pointer,
+) C.int {
 	return call("cuMemsetD8Async", func(d *cudaDevice) int {
-		return d.explain(invalidValue, d.Fill(device.Address(to), byte(value), int64(n)))
+		return d.explain(
+			invalidValue,
+			d.Fill(device.Address(to), byte(value), int64(n)),
+		)
 	})
 }
 
 // with is a call on an object of its handle.
-func with[T any](name string, p unsafe.Pointer, f func(d *cudaDevice, object T) int) C.int {
+func with[T any](
+	name string, p unsafe.Pointer,
+	f func(d *cudaDevice, object T) int,
+) C.int {
 	return call(name, func(d *cudaDevice) int {
 		object, is := d.handles[p].(T)
 		if !is {
@@ -270,11 +337,16 @@ const (
 )
 
 //export cuModuleLoadDataEx
-func cuModuleLoadDataEx(m *unsafe.Pointer, image unsafe.Pointer, n C.uint, options *C.int, values *unsafe.Pointer) C.int {
+func cuModuleLoadDataEx(
+	m *unsafe.Pointer, image unsafe.Pointer, n C.uint,
+	options *C.int, values *unsafe.Pointer,
+) C.int {
 	set := map[int]uintptr{}
 	for k := range int(n) {
 		// Values are numbers or addresses, both as wide as a pointer.
-		set[int(unsafe.Slice(options, int(n))[k])] = unsafe.Slice((*uintptr)(unsafe.Pointer(values)), int(n))[k]
+		set[int(unsafe.Slice(options, int(n))[k])] = unsafe.Slice(
+			(*uintptr)(unsafe.Pointer(values)), int(n),
+		)[k]
 	}
 	text := C.GoString((*C.char)(image))
 	load := func(d *cudaDevice) int {
@@ -283,7 +355,9 @@ func cuModuleLoadDataEx(m *unsafe.Pointer, image unsafe.Pointer, n C.uint, optio
 			writeLog(set, err.Error())
 			return invalidPTX
 		}
-		made, err := d.Load(context.Background(), text, device.LoadOptions{MaxRegisters: int(set[jitMaxRegisters])})
+		made, err := d.Load(context.Background(), text, device.LoadOptions{
+			MaxRegisters: int(set[jitMaxRegisters]),
+		})
 		if err != nil {
 			writeLog(set, err.Error())
 			return invalidPTX
@@ -291,12 +365,15 @@ func cuModuleLoadDataEx(m *unsafe.Pointer, image unsafe.Pointer, n C.uint, optio
 		*m = d.handle(&loaded{made, parsed})
 		return 0
 	}
-	return callLogged("cuModuleLoadDataEx", load, func(log string) { writeLog(set, log) })
+	return callLogged("cuModuleLoadDataEx", load, func(log string) {
+		writeLog(set, log)
+	})
 }
 
 // writeLog puts the assembler's words where the options say.
 func writeLog(set map[int]uintptr, text string) {
-	at, n := set[jitErrorLog], int(set[jitErrorLogLength])
+	at := set[jitErrorLog]
+	n := int(set[jitErrorLogLength])
 	if at == 0 || n == 0 {
 		return
 	}
@@ -309,7 +386,8 @@ func writeLog(set map[int]uintptr, text string) {
 func cuModuleUnload(m unsafe.Pointer) C.int {
 	return with("cuModuleUnload", m, func(d *cudaDevice, l *loaded) int {
 		for p, h := range d.handles {
-			if e, is := h.(*entry); is && e.of == l {
+			e, is := h.(*entry)
+			if is && e.of == l {
 				release[*entry](d, p)
 			}
 		}
@@ -325,7 +403,12 @@ func cuModuleGetFunction(f *unsafe.Pointer, m unsafe.Pointer, name *C.char) C.in
 		if err != nil {
 			return d.explain(notFound, err)
 		}
-		*f = d.handle(&entry{Function: made, of: l, params: parameterBytes(l.text, C.GoString(name)), shared: device.StaticShared - made.Resources().SharedBytes})
+		*f = d.handle(&entry{
+			Function: made,
+			of:       l,
+			params:   parameterBytes(l.text, C.GoString(name)),
+			shared:   device.StaticShared - made.Resources().SharedBytes,
+		})
 		return 0
 	})
 }
@@ -334,7 +417,12 @@ func cuModuleGetFunction(f *unsafe.Pointer, m unsafe.Pointer, name *C.char) C.in
 func cuFuncGetAttribute(value *C.int, attribute C.int, f unsafe.Pointer) C.int {
 	return with("cuFuncGetAttribute", f, func(d *cudaDevice, e *entry) int {
 		r := e.Resources()
-		v, known := map[C.int]int{0: max(r.MaxThreads, 1), 1: r.SharedBytes, 3: r.LocalBytes, 4: r.Registers}[attribute]
+		v, known := map[C.int]int{
+			0: max(r.MaxThreads, 1),
+			1: r.SharedBytes,
+			3: r.LocalBytes,
+			4: r.Registers,
+		}[attribute]
 		if attribute == 0 && r.MaxThreads == 0 {
 			v = d.Spec().BlockThreads
 		}
@@ -349,7 +437,8 @@ func cuFuncGetAttribute(value *C.int, attribute C.int, f unsafe.Pointer) C.int {
 //export cuFuncSetAttribute
 func cuFuncSetAttribute(f unsafe.Pointer, attribute, value C.int) C.int {
 	return with("cuFuncSetAttribute", f, func(d *cudaDevice, e *entry) int {
-		if attribute != 8 || int(value)+e.Resources().SharedBytes > d.Spec().BlockShared {
+		if attribute != 8 ||
+			int(value)+e.Resources().SharedBytes > d.Spec().BlockShared {
 			return invalidValue
 		}
 		e.shared = int(value)
@@ -358,13 +447,23 @@ func cuFuncSetAttribute(f unsafe.Pointer, attribute, value C.int) C.int {
 }
 
 //export cuLaunchKernel
-func cuLaunchKernel(f unsafe.Pointer, gx, gy, gz, bx, by, bz, shared C.uint, s unsafe.Pointer, params, extra *unsafe.Pointer) C.int {
-	l := device.Launch{Grid: dim3(gx, gy, gz), Block: dim3(bx, by, bz), SharedBytes: int(shared)}
+func cuLaunchKernel(
+	f unsafe.Pointer,
+	gx, gy, gz, bx, by, bz, shared C.uint,
+	s unsafe.Pointer, params, extra *unsafe.Pointer,
+) C.int {
+	l := device.Launch{
+		Grid:        dim3(gx, gy, gz),
+		Block:       dim3(bx, by, bz),
+		SharedBytes: int(shared),
+	}
 	return launch("cuLaunchKernel", f, s, l, params)
 }
 
 //export cuLaunchKernelEx
-func cuLaunchKernelEx(config *C.launchConfig, f unsafe.Pointer, params, extra *unsafe.Pointer) C.int {
+func cuLaunchKernelEx(
+	config *C.launchConfig, f unsafe.Pointer, params, extra *unsafe.Pointer,
+) C.int {
 	l, ok := configured(config)
 	if !ok {
 		return notSupported
@@ -392,7 +491,11 @@ func cuOccupancyMaxActiveClusters(n *C.int, f unsafe.Pointer, config *C.launchCo
 // configured is a launch but for what is run; clusters are its only attribute.
 func configured(config *C.launchConfig) (l device.Launch, ok bool) {
 	g, b := config.grid, config.block
-	l = device.Launch{Grid: dim3(g[0], g[1], g[2]), Block: dim3(b[0], b[1], b[2]), SharedBytes: int(config.shared)}
+	l = device.Launch{
+		Grid:        dim3(g[0], g[1], g[2]),
+		Block:       dim3(b[0], b[1], b[2]),
+		SharedBytes: int(config.shared),
+	}
 	for _, a := range unsafe.Slice(config.attributes, int(config.count)) {
 		if a.id != 4 { // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 			return l, false
@@ -402,9 +505,14 @@ func configured(config *C.launchConfig) (l device.Launch, ok bool) {
 	return l, true
 }
 
-func dim3(x, y, z C.uint) device.Dim3 { return device.Dim3{X: int(x), Y: int(y), Z: int(z)} }
+func dim3(x, y, z C.uint) device.Dim3 {
+	return device.Dim3{X: int(x), Y: int(y), Z: int(z)}
+}
 
-func launch(name string, f, s unsafe.Pointer, l device.Launch, params *unsafe.Pointer) C.int {
+func launch(
+	name string, f, s unsafe.Pointer,
+	l device.Launch, params *unsafe.Pointer,
+) C.int {
 	return with(name, f, func(d *cudaDevice, e *entry) int {
 		on, is := d.handles[s].(*stream)
 		if !is {
@@ -425,12 +533,18 @@ func launch(name string, f, s unsafe.Pointer, l device.Launch, params *unsafe.Po
 func arguments(sizes []int, params *unsafe.Pointer) []device.Arg {
 	all := make([]device.Arg, 0, len(sizes))
 	for k, n := range sizes {
-		b := unsafe.Slice((*byte)(unsafe.Slice(params, len(sizes))[k]), n)
+		b := unsafe.Slice(
+			(*byte)(unsafe.Slice(params, len(sizes))[k]), n,
+		)
 		switch n {
 		case 4:
-			all = append(all, device.U32Arg(binary.LittleEndian.Uint32(b)))
+			all = append(
+				all, device.U32Arg(binary.LittleEndian.Uint32(b)),
+			)
 		case 8:
-			all = append(all, device.U64Arg(binary.LittleEndian.Uint64(b)))
+			all = append(
+				all, device.U64Arg(binary.LittleEndian.Uint64(b)),
+			)
 		case len(device.TensorMap{}):
 			all = append(all, device.TensorMapArg(device.TensorMap(b)))
 		default:
@@ -442,12 +556,17 @@ func arguments(sizes []int, params *unsafe.Pointer) []device.Arg {
 
 //export cuStreamCreate
 func cuStreamCreate(s *unsafe.Pointer, flags C.uint) C.int {
-	return call("cuStreamCreate", func(d *cudaDevice) int { *s = d.handle(&stream{}); return 0 })
+	return call("cuStreamCreate", func(d *cudaDevice) int {
+		*s = d.handle(&stream{})
+		return 0
+	})
 }
 
 //export cuStreamDestroy_v2
 func cuStreamDestroy_v2(s unsafe.Pointer) C.int {
-	return call("cuStreamDestroy", func(d *cudaDevice) int { return release[*stream](d, s) })
+	return call("cuStreamDestroy", func(d *cudaDevice) int {
+		return release[*stream](d, s)
+	})
 }
 
 //export cuStreamQuery
@@ -506,22 +625,31 @@ func cuGraphLaunch(exec, s unsafe.Pointer) C.int {
 
 //export cuGraphDestroy
 func cuGraphDestroy(graph unsafe.Pointer) C.int {
-	return call("cuGraphDestroy", func(d *cudaDevice) int { return release[*recording](d, graph) })
+	return call("cuGraphDestroy", func(d *cudaDevice) int {
+		return release[*recording](d, graph)
+	})
 }
 
 //export cuGraphExecDestroy
 func cuGraphExecDestroy(exec unsafe.Pointer) C.int {
-	return call("cuGraphExecDestroy", func(d *cudaDevice) int { return release[*recording](d, exec) })
+	return call("cuGraphExecDestroy", func(d *cudaDevice) int {
+		return release[*recording](d, exec)
+	})
 }
 
 //export cuEventCreate
 func cuEventCreate(e *unsafe.Pointer, flags C.uint) C.int {
-	return call("cuEventCreate", func(d *cudaDevice) int { *e = d.handle(&event{}); return 0 })
+	return call("cuEventCreate", func(d *cudaDevice) int {
+		*e = d.handle(&event{})
+		return 0
+	})
 }
 
 //export cuEventDestroy_v2
 func cuEventDestroy_v2(e unsafe.Pointer) C.int {
-	return call("cuEventDestroy", func(d *cudaDevice) int { return release[*event](d, e) })
+	return call("cuEventDestroy", func(d *cudaDevice) int {
+		return release[*event](d, e)
+	})
 }
 
 //export cuEventRecord
@@ -552,23 +680,55 @@ func cuEventElapsedTime(ms *C.float, from, to unsafe.Pointer) C.int {
 }
 
 //export cuTensorMapEncodeTiled
-func cuTensorMapEncodeTiled(m unsafe.Pointer, kind C.int, rank C.uint, base unsafe.Pointer, dims, strides *C.ulonglong, box, elementStrides *C.uint, interleave, swizzle, promotion, fill C.int) C.int {
+func cuTensorMapEncodeTiled(
+	m unsafe.Pointer, kind C.int, rank C.uint,
+	base unsafe.Pointer, dims, strides *C.ulonglong,
+	box, elementStrides *C.uint,
+	interleave, swizzle, promotion, fill C.int,
+) C.int {
 	return call("cuTensorMapEncodeTiled", func(d *cudaDevice) int {
-		types := map[C.int]hlo.DType{0: hlo.U8, 1: hlo.U16, 2: hlo.U32, 3: hlo.S32, 4: hlo.U64, 5: hlo.S64, 6: hlo.F16, 7: hlo.F32, 8: hlo.F64, 9: hlo.BF16}
+		types := map[C.int]hlo.DType{
+			0: hlo.U8,
+			1: hlo.U16,
+			2: hlo.U32,
+			3: hlo.S32,
+			4: hlo.U64,
+			5: hlo.S64,
+			6: hlo.F16,
+			7: hlo.F32,
+			8: hlo.F64,
+			9: hlo.BF16,
+		}
 		n := int(rank)
-		spec := device.TensorMapSpec{DType: types[kind], Base: device.Address(uintptr(base)), Swizzle: []device.Swizzle{device.NoSwizzle, device.Swizzle32, device.Swizzle64, device.Swizzle128}[swizzle]}
+		spec := device.TensorMapSpec{
+			DType:   types[kind],
+			Base:    device.Address(uintptr(base)),
+			Swizzle: []device.Swizzle{device.NoSwizzle, device.Swizzle32, device.Swizzle64, device.Swizzle128}[swizzle],
+		}
 		for k := range n {
-			spec.Dims = append(spec.Dims, uint64(unsafe.Slice(dims, n)[k]))
-			spec.Box = append(spec.Box, uint32(unsafe.Slice(box, n)[k]))
+			spec.Dims = append(
+				spec.Dims,
+				uint64(unsafe.Slice(dims, n)[k]),
+			)
+			spec.Box = append(
+				spec.Box,
+				uint32(unsafe.Slice(box, n)[k]),
+			)
 			if k > 0 {
-				spec.Strides = append(spec.Strides, uint64(unsafe.Slice(strides, n-1)[k-1]))
+				spec.Strides = append(
+					spec.Strides,
+					uint64(unsafe.Slice(strides, n-1)[k-1]),
+				)
 			}
 		}
 		encoded, err := d.EncodeTensorMap(spec)
 		if err != nil {
 			return d.explain(invalidValue, err)
 		}
-		copy(unsafe.Slice((*byte)(m), len(encoded)), encoded[:])
+		copy(
+			unsafe.Slice((*byte)(m), len(encoded)),
+			encoded[:],
+		)
 		return 0
 	})
 }

@@ -35,12 +35,19 @@ func trampolines(header []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString(prologue)
 	for _, d := range declaration.FindAllSubmatch(header, -1) {
-		name, parameters := string(d[1]), string(d[2])
+		name := string(d[1])
+		parameters := string(d[2])
 		if !own[name] {
-			fmt.Fprintf(&b, "\nWEAK CUresult %s(%s) { CALL(%s, %s); }\n", name, parameters, name, strings.Join(names(parameters), ", "))
+			fmt.Fprintf(
+				&b, "\nWEAK CUresult %s(%s) { CALL(%s, %s); }\n",
+				name, parameters, name,
+				strings.Join(names(parameters), ", "),
+			)
 		}
 	}
-	return bytes.ReplaceAll(b.Bytes(), []byte(", );"), []byte(");"))
+	return bytes.ReplaceAll(
+		b.Bytes(), []byte(", );"), []byte(");"),
+	)
 }
 
 // lastEnumWord is a parameter's name.

@@ -49,16 +49,25 @@ func (x *Access) name() string {
 }
 
 // Threads is the number of threads in a block.
-func (a Assignment) threads() int64 { n, _ := index.Product(a.Threads); return n }
+func (a Assignment) threads() int64 {
+	n, _ := index.Product(a.Threads)
+	return n
+}
 
 // elements is the number of elements of a thread in a round.
-func (a Assignment) elements() int64 { n, _ := index.Product(a.Elements); return n }
+func (a Assignment) elements() int64 {
+	n, _ := index.Product(a.Elements)
+	return n
+}
 
 // rounds is how often the threads must go on along each dimension.
 func (a Assignment) rounds() []int64 {
 	out := make([]int64, len(a.Tile))
 	for d := range out {
-		out[d] = index.CeilDiv(a.Tile[d], a.Threads[d]*a.Elements[d])
+		out[d] = index.CeilDiv(
+			a.Tile[d],
+			a.Threads[d]*a.Elements[d],
+		)
 	}
 	return out
 }
@@ -86,7 +95,9 @@ func (a Assignment) check(l *layout.Layout) error {
 		v    []int64
 	}{{"tile sizes", a.Tile}, {"thread counts", a.Threads}, {"element counts", a.Elements}} {
 		if len(x.v) != n {
-			return fmt.Errorf("%d %s for %s, which has rank %d", len(x.v), x.name, l, n)
+			return fmt.Errorf(
+				"%d %s for %s, which has rank %d", len(x.v), x.name, l, n,
+			)
 		}
 		for _, v := range x.v {
 			if v < 1 || v > 1<<31 {
@@ -94,8 +105,11 @@ func (a Assignment) check(l *layout.Layout) error {
 			}
 		}
 	}
-	missing := func(d int) bool { return !slices.Contains(a.Order, d) }
-	if len(a.Order) != n || slices.ContainsFunc(l.Shape.MinorToMajor(), missing) {
+	missing := func(d int) bool {
+		return !slices.Contains(a.Order, d)
+	}
+	if len(a.Order) != n ||
+		slices.ContainsFunc(l.Shape.MinorToMajor(), missing) {
 		return fmt.Errorf("order %v is not a permutation of the %d dimensions", a.Order, n)
 	}
 	threads, ok1 := index.Product(a.Threads)
@@ -120,21 +134,46 @@ func (a Assignment) check(l *layout.Layout) error {
 // Along dimension d the index is block·tile + (round·threads + thread)·elements
 // + element, where thread, round and element are digits of the thread's number,
 // of Loop and of Element.
-func (a Assignment) Of(r *index.Ring, l *layout.Layout) (*Access, error) {
+func (a Assignment) Of(
+	r *index.Ring, l *layout.Layout,
+) (*Access, error) {
 	a = a.withDefaults(l)
 	if err := a.check(l); err != nil {
 		return nil, err
 	}
-	x := &Access{Layout: l, Assignment: a, bits: l.ElementBits()}
+	x := &Access{
+		Layout:     l,
+		Assignment: a,
+		bits:       l.ElementBits(),
+	}
 	rounds, _ := index.Product(a.rounds())
 	for d, e := range l.Shape.Dims {
-		x.Blocks = append(x.Blocks, r.Var(index.Variable{Name: fmt.Sprint("block", d), Hi: index.CeilDiv(e, a.Tile[d]) - 1, Role: index.RoleBlock}))
+		x.Blocks = append(
+			x.Blocks,
+			r.Var(index.Variable{
+				Name: fmt.Sprint("block", d),
+				Hi:   index.CeilDiv(e, a.Tile[d]) - 1,
+				Role: index.RoleBlock,
+			}),
+		)
 	}
-	variable := func(name string, n int64, role index.Role) index.Expr {
-		return r.Var(index.Variable{Name: name, Hi: n - 1, Role: role})
+	variable := func(
+		name string, n int64, role index.Role,
+	) index.Expr {
+		return r.Var(index.Variable{
+			Name: name,
+			Hi:   n - 1,
+			Role: role,
+		})
 	}
-	x.Warp = variable("warp", index.CeilDiv(a.threads(), a.Warp), index.RoleThread)
-	x.Lane = variable("lane", min(a.Warp, a.threads()), index.RoleThread)
+	x.Warp = variable(
+		"warp",
+		index.CeilDiv(a.threads(), a.Warp),
+		index.RoleThread,
+	)
+	x.Lane = variable(
+		"lane", min(a.Warp, a.threads()), index.RoleThread,
+	)
 	x.Loop = variable("loop", rounds, index.RoleLoop)
 	x.Element = variable("element", a.elements(), index.RoleElement)
 	x.index()
@@ -151,11 +190,21 @@ func (x *Access) index() {
 		Ranges: variables([]index.Expr{x.Loop, x.Element}),
 		Where:  index.Below(thread, a.threads()),
 	}
-	threads, rounds, elements := a.along(thread, a.Threads), a.along(x.Loop, a.rounds()), a.along(x.Element, a.Elements)
+	threads := a.along(thread, a.Threads)
+	rounds := a.along(x.Loop, a.rounds())
+	elements := a.along(x.Element, a.Elements)
 	for d := range a.Tile {
-		inTile := rounds[d].Scale(a.Threads[d]).Add(threads[d]).Scale(a.Elements[d]).Add(elements[d])
-		x.Index.Where = append(x.Index.Where, index.Below(inTile, a.Tile[d])...)
-		x.Index.Results = append(x.Index.Results, x.Blocks[d].Scale(a.Tile[d]).Add(inTile))
+		inTile := rounds[d].Scale(a.Threads[d]).Add(threads[d]).Scale(
+			a.Elements[d],
+		).Add(elements[d])
+		x.Index.Where = append(
+			x.Index.Where,
+			index.Below(inTile, a.Tile[d])...,
+		)
+		x.Index.Results = append(
+			x.Index.Results,
+			x.Blocks[d].Scale(a.Tile[d]).Add(inTile),
+		)
 	}
 }
 
@@ -170,7 +219,10 @@ func (a Assignment) along(n index.Expr, extents []int64) []index.Expr {
 
 // variables are those of es that are no constants.
 func variables(es []index.Expr) []index.Expr {
-	return slices.DeleteFunc(es, func(e index.Expr) bool { _, constant := e.Value(); return constant })
+	return slices.DeleteFunc(es, func(e index.Expr) bool {
+		_, constant := e.Value()
+		return constant
+	})
 }
 
 // offset composes the index with the layout.
@@ -192,9 +244,20 @@ func (x *Access) Parts(along ...index.Role) (out []*Access) {
 			with[x.Offset.Vars()[i]] = v
 		}
 		s := index.Substitution{With: with}
-		p := &Access{Layout: x.Layout, bits: x.bits, Assignment: x.Assignment, Blocks: s.ApplyAll(x.Blocks), Warp: s.Apply(x.Warp), Lane: s.Apply(x.Lane),
-			Loop: s.Apply(x.Loop), Element: s.Apply(x.Element), Index: x.Index.Subst(with), Offset: m}
-		p.Index.Dims, p.Index.Ranges = m.Dims, m.Ranges
+		p := &Access{
+			Layout:     x.Layout,
+			bits:       x.bits,
+			Assignment: x.Assignment,
+			Blocks:     s.ApplyAll(x.Blocks),
+			Warp:       s.Apply(x.Warp),
+			Lane:       s.Apply(x.Lane),
+			Loop:       s.Apply(x.Loop),
+			Element:    s.Apply(x.Element),
+			Index:      x.Index.Subst(with),
+			Offset:     m,
+		}
+		p.Index.Dims = m.Dims
+		p.Index.Ranges = m.Ranges
 		out = append(out, p)
 	}
 	return out

@@ -62,8 +62,12 @@ func describe(x *Access) string {
 		if err != nil {
 			return err.Error() + "\n"
 		}
-		fmt.Fprintf(&b, "by %d: %d warps, %+v, once %+v, %d wasted, mean %.3g, worst %v warp %d %+v\n",
-			width, c.Warps, c.PerRequest, c.PerWarp, c.Wasted(), c.Mean(), c.Worst.Block, c.Worst.Warp, c.Worst.PerRequest)
+		fmt.Fprintf(
+			&b, "by %d: %d warps, %+v, once %+v, %d wasted, mean %.3g, worst %v warp %d %+v\n",
+			width, c.Warps, c.PerRequest, c.PerWarp, c.Wasted(),
+			c.Mean(), c.Worst.Block, c.Worst.Warp,
+			c.Worst.PerRequest,
+		)
 	}
 	for _, p := range x.Parts(index.RoleBlock) {
 		fmt.Fprintf(&b, "part, vectors of %d: %s\n", p.VectorWidth().Width, p.Offset)
@@ -74,7 +78,8 @@ func describe(x *Access) string {
 func randomAssignment(rnd *rand.Rand, l *layout.Layout) (a Assignment) {
 	power := func(n int) int64 { return 1 << rnd.Intn(n) }
 	for range l.Shape.Rank() {
-		a.Threads, a.Elements = append(a.Threads, power(4)), append(a.Elements, power(3))
+		a.Threads, a.Elements = append(a.Threads, power(4)),
+			append(a.Elements, power(3))
 		a.Tile = append(a.Tile, int64(1+rnd.Intn(12)))
 	}
 	if rnd.Intn(2) == 0 {
@@ -153,7 +158,9 @@ func accessLoops(x *Access) (out []element) {
 		}
 		return e
 	}
-	digit := func(index []int64, d int) int64 { return index[len(index)-1-slices.Index(a.Order, d)] }
+	digit := func(index []int64, d int) int64 {
+		return index[len(index)-1-slices.Index(a.Order, d)]
+	}
 	grid := make([]int64, len(dims))
 	for d := range dims {
 		grid[d] = (dims[d] + a.Tile[d] - 1) / a.Tile[d]
@@ -168,7 +175,9 @@ func accessLoops(x *Access) (out []element) {
 				forEach(inOrder(a.Elements), func(e []int64) {
 					index, inside := make([]int64, len(dims)), true
 					for d := range dims {
-						in := (digit(lo, d)*a.Threads[d]+digit(th, d))*a.Elements[d] + digit(e, d)
+						in := (digit(lo, d)*a.Threads[d]+
+							digit(th, d))*a.Elements[d] +
+							digit(e, d)
 						index[d] = b[d]*a.Tile[d] + in
 						inside = inside && in < a.Tile[d] && index[d] < dims[d]
 					}
@@ -252,7 +261,10 @@ func checkElements(t *testing.T, x *Access, want []element) {
 	forEach(grid, func(b []int64) {
 		for w := range x.Warp.Range().Len() {
 			for _, p := range e.points(slices.Clone(b), w) {
-				got = append(got, element{n, w*x.Assignment.Warp + p.Lane, p.Loop, p.Element, p.Offset})
+				got = append(got, element{
+					n, w*x.Assignment.Warp + p.Lane,
+					p.Loop, p.Element, p.Offset,
+				})
 			}
 		}
 		n++
@@ -266,7 +278,10 @@ func checkElements(t *testing.T, x *Access, want []element) {
 
 func sortElements(es []element) {
 	slices.SortFunc(es, func(a, b element) int {
-		return slices.Compare([]int64{a.block, a.thread, a.loop, a.element}, []int64{b.block, b.thread, b.loop, b.element})
+		return slices.Compare(
+			[]int64{a.block, a.thread, a.loop, a.element},
+			[]int64{b.block, b.thread, b.loop, b.element},
+		)
 	})
 }
 
@@ -279,10 +294,14 @@ func checkCounts(t *testing.T, x *Access, es []element, v int64) {
 	requests, warps := map[request]*set{}, map[request]*set{}
 	enter := func(m map[request]*set, k request, offset int64) {
 		if m[k] == nil {
-			m[k] = &set{map[int64]bool{}, map[int64]bool{}, map[int64]bool{}}
+			m[k] = &set{
+				map[int64]bool{}, map[int64]bool{}, map[int64]bool{},
+			}
 		}
 		for b := offset; b < offset+4; b++ {
-			m[k].bytes[b], m[k].sectors[b/32], m[k].lines[b/128] = true, true, true
+			m[k].bytes[b], m[k].sectors[b/32], m[k].lines[b/128] =
+				true,
+				true, true
 		}
 	}
 	for _, e := range es {
@@ -293,7 +312,13 @@ func checkCounts(t *testing.T, x *Access, es []element, v int64) {
 	sum := func(m map[request]*set) (c Count) {
 		for _, s := range m {
 			n := int64(len(s.bytes))
-			c = c.plus(Count{1, n, int64(len(s.sectors)), int64(len(s.lines)), (n + 31) / 32}, 1)
+			c = c.plus(
+				Count{
+					1, n, int64(len(s.sectors)),
+					int64(len(s.lines)), (n + 31) / 32,
+				},
+				1,
+			)
 		}
 		return c
 	}
@@ -301,7 +326,9 @@ func checkCounts(t *testing.T, x *Access, es []element, v int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.PerRequest != sum(requests) || c.PerWarp != sum(warps) || c.Warps != int64(len(warps)) {
+	if c.PerRequest != sum(requests) ||
+		c.PerWarp != sum(warps) ||
+		c.Warps != int64(len(warps)) {
 		t.Fatalf("%s %+v by %d: %+v\nwant %+v\nonce %+v", x.Layout, x.Assignment, v, c, sum(requests), sum(warps))
 	}
 }
@@ -330,7 +357,8 @@ func widestByLoops(x *Access, es []element) int64 {
 		return true
 	}
 	best := int64(1)
-	for v := int64(2); v <= 4 && x.Assignment.elements()%v == 0 && fits(v); v *= 2 {
+	for v := int64(2); v <= 4 &&
+		x.Assignment.elements()%v == 0 && fits(v); v *= 2 {
 		best = v
 	}
 	return best
@@ -372,7 +400,10 @@ func TestPeel(t *testing.T) {
 	t.Logf("%d parts without a mask, %d with one; %d of %d points without", whole, masked, free, points)
 }
 
-func checkPoint(t *testing.T, m index.Map, parts []index.Map, vals []int64, points, free *int64) {
+func checkPoint(
+	t *testing.T, m index.Map,
+	parts []index.Map, vals []int64, points, free *int64,
+) {
 	t.Helper()
 	in := 0
 	for _, p := range parts {
@@ -402,16 +433,30 @@ func TestBlockClasses(t *testing.T) {
 	rnd := rand.New(rand.NewSource(6))
 	blocks, classes := int64(0), 0
 	for range 60 {
-		s := hlo.Shape{DType: hlo.F32, Dims: []int64{int64(20 + rnd.Intn(60)), int64(100 + rnd.Intn(200))}}
+		s := hlo.Shape{
+			DType: hlo.F32,
+			Dims: []int64{
+				int64(20 + rnd.Intn(60)), int64(100 + rnd.Intn(200)),
+			},
+		}
 		s.Layout.MinorToMajor = rnd.Perm(2)
 		for range rnd.Intn(3) {
-			s.Layout.Tiles = append(s.Layout.Tiles, []int64{int64(1 + rnd.Intn(8)), int64(1 + rnd.Intn(32))})
+			s.Layout.Tiles = append(s.Layout.Tiles, []int64{
+				int64(1 + rnd.Intn(8)), int64(1 + rnd.Intn(32)),
+			})
 		}
 		l, err := layout.Of(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := Assignment{Tile: []int64{int64(1 + rnd.Intn(9)), int64(4 + rnd.Intn(40))}, Threads: []int64{2, 8}, Elements: []int64{1, 2}, Warp: 8}
+		a := Assignment{
+			Tile: []int64{
+				int64(1 + rnd.Intn(9)), int64(4 + rnd.Intn(40)),
+			},
+			Threads:  []int64{2, 8},
+			Elements: []int64{1, 2},
+			Warp:     8,
+		}
 		x, err := a.Of(index.NewRing(), l)
 		if err != nil {
 			t.Fatal(err)
@@ -424,7 +469,10 @@ func TestBlockClasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		grid := []int64{x.Blocks[0].Range().Len(), x.Blocks[1].Range().Len()}
+		grid := []int64{
+			x.Blocks[0].Range().Len(),
+			x.Blocks[1].Range().Len(),
+		}
 		blocks, classes = blocks+grid[0]*grid[1], classes+len(e.classes)
 		want := Coalescing{Vector: 1, Size: got.Size}
 		forEach(grid, func(b []int64) {
@@ -436,7 +484,9 @@ func TestBlockClasses(t *testing.T) {
 				want.add(c, 1)
 			}
 		})
-		if got.PerRequest != want.PerRequest || got.PerWarp != want.PerWarp || got.Warps != want.Warps || ratio(got.Worst.PerRequest) != ratio(want.Worst.PerRequest) {
+		if got.PerRequest != want.PerRequest || got.PerWarp != want.PerWarp ||
+			got.Warps != want.Warps ||
+			ratio(got.Worst.PerRequest) != ratio(want.Worst.PerRequest) {
 			t.Fatalf("%s %+v: %s\n got %+v\nwant %+v", l, a, x.Offset, got, want)
 		}
 	}

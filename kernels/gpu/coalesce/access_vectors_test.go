@@ -28,7 +28,8 @@ func TestBandwidthVectors(t *testing.T) {
 	sc := bufio.NewScanner(f)
 	for sc.Buffer(nil, 1<<24); sc.Scan(); {
 		var kind struct{ Kind string }
-		if json.Unmarshal(sc.Bytes(), &kind) == nil && kind.Kind == "coalescing" && strings.Contains(sc.Text(), "bandwidth_utilization") {
+		if json.Unmarshal(sc.Bytes(), &kind) == nil &&
+			kind.Kind == "coalescing" && strings.Contains(sc.Text(), "bandwidth_utilization") {
 			n++
 			bandwidth(t, sc.Bytes())
 		}
@@ -54,16 +55,24 @@ func bandwidth(t *testing.T, line []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := Assignment{Tile: v.Tile, Threads: []int64{1, 1}, Elements: v.Tile}.Of(index.NewRing(), l)
+	x, err := Assignment{
+		Tile:     v.Tile,
+		Threads:  []int64{1, 1},
+		Elements: v.Tile,
+	}.Of(index.NewRing(), l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n, _ := index.Product(v.Tile)
-	_, c, err := x.WarpOf([]int64{0, 0}, 0, n, layout.Sectors{Sector: 64})
+	_, c, err := x.WarpOf(
+		[]int64{0, 0}, 0, n, layout.Sectors{Sector: 64},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := big.NewRat(c.PerRequest.Bytes, c.PerRequest.Sectors*64); got.RatString() != v.Expect.Use {
+	if got := big.NewRat(
+		c.PerRequest.Bytes, c.PerRequest.Sectors*64,
+	); got.RatString() != v.Expect.Use {
 		t.Errorf("%s: %s of transactions used, want %s", v.ID, got.RatString(), v.Expect.Use)
 	}
 }

@@ -45,7 +45,13 @@ const maxTable = 1 << 16
 // pattern is how a box of the sizes lies in the array. Of a box too large to look at
 // one by one it may be unknown.
 func (r ArrayAccess) pattern(sizes []int64) *accessPattern {
-	l := &accessPattern{alignments: []int64{0}, bytes: r.Bytes, strides: make([]int64, len(sizes)), widths: slices.Repeat([]int64{1}, len(sizes)), shared: r.Shared}
+	l := &accessPattern{
+		alignments: []int64{0},
+		bytes:      r.Bytes,
+		strides:    make([]int64, len(sizes)),
+		widths:     slices.Repeat([]int64{1}, len(sizes)),
+		shared:     r.Shared,
+	}
 	terms, _ := r.Offset.Terms()
 	rest := r.Offset
 	for _, t := range terms {
@@ -54,13 +60,16 @@ func (r ArrayAccess) pattern(sizes []int64) *accessPattern {
 			rest = rest.Sub(t.Of.Scale(t.Factor))
 			continue
 		}
-		if slices.ContainsFunc(t.Of.Vars(), func(v index.Expr) bool { return slices.Contains(r.Index, v) }) {
+		if slices.ContainsFunc(t.Of.Vars(), func(v index.Expr) bool {
+			return slices.Contains(r.Index, v)
+		}) {
 			l.unknown = !r.tabulate(l, sizes)
 			return l
 		}
 	}
 	for d, n := range sizes {
-		l.revisits = l.revisits || n > 1 && l.strides[d] == 0
+		l.revisits = l.revisits ||
+			n > 1 && l.strides[d] == 0
 		if n > 1 && l.strides[d] == r.Bytes {
 			l.widths[d] = r.width(d, n)
 		}
@@ -94,16 +103,23 @@ func sectorOffsets(x index.Expr, size int64) (all []int64) {
 func (r ArrayAccess) tabulate(l *accessPattern, sizes []int64) bool {
 	n, ok := index.Product(sizes)
 	vars := r.Offset.Vars()
-	code, err := index.Compile(vars, []index.Expr{r.Offset})
+	code, err := index.Compile(
+		vars, []index.Expr{r.Offset},
+	)
 	if !ok || n > maxTable || err != nil {
 		return false
 	}
-	at, from := make([]int64, len(vars)), make([]int, len(vars))
+	at := make([]int64, len(vars))
+	from := make([]int, len(vars))
 	for k, v := range vars {
-		at[k], from[k] = v.Range().Lo, slices.Index(r.Index, v)
+		at[k], from[k] = v.Range().Lo,
+			slices.Index(r.Index, v)
 	}
-	l.table, l.revisits = make([]int64, 0, n), true
-	index, first, scratch := make([]int64, len(sizes)), make([]int64, len(sizes)), make([]int64, code.ScratchLen())
+	l.table = make([]int64, 0, n)
+	l.revisits = true
+	index := make([]int64, len(sizes))
+	first := make([]int64, len(sizes))
+	scratch := make([]int64, code.ScratchLen())
 	var out [1]int64
 	for more := true; more; more = next(index, first, sizes) {
 		for k, d := range from {
@@ -129,10 +145,19 @@ func (r ArrayAccess) width(d int, n int64) int64 {
 	for 2*w*r.Bytes <= maxVector && n%(2*w) == 0 {
 		w *= 2
 	}
-	z := r.Index[d].Ring().Var(index.Variable{Name: "vector", Hi: n/w - 1, Role: index.RoleElement})
-	at, masks := make([]index.Expr, w), make([][]index.Expr, w)
+	z := r.Index[d].Ring().Var(index.Variable{
+		Name: "vector",
+		Hi:   n/w - 1,
+		Role: index.RoleElement,
+	})
+	at := make([]index.Expr, w)
+	masks := make([][]index.Expr, w)
 	for j := range w {
-		with := index.Substitution{With: map[index.Expr]index.Expr{r.Index[d]: z.Scale(w).AddConst(j)}}
+		with := index.Substitution{
+			With: map[index.Expr]index.Expr{
+				r.Index[d]: z.Scale(w).AddConst(j),
+			},
+		}
 		at[j] = with.Apply(r.Offset)
 		for _, x := range r.Where {
 			if x = NonNegative(with.Apply(x)); x.Range().Lo < 0 {
@@ -141,8 +166,11 @@ func (r ArrayAccess) width(d int, n int64) int64 {
 		}
 	}
 	for ; w > 1; w /= 2 {
-		apart := func(m []index.Expr) bool { return !slices.Equal(m, masks[0]) }
-		if Contiguous(at[:w]) && !slices.ContainsFunc(masks[:w], apart) {
+		apart := func(m []index.Expr) bool {
+			return !slices.Equal(m, masks[0])
+		}
+		if Contiguous(at[:w]) &&
+			!slices.ContainsFunc(masks[:w], apart) {
 			break
 		}
 	}
@@ -152,7 +180,8 @@ func (r ArrayAccess) width(d int, n int64) int64 {
 // vectorWidth is how many elements that follow each other by a spread one instruction
 // can move.
 func (l *accessPattern) vectorWidth(s *ThreadLayout) int64 {
-	if d := FastestDim(s.Sizes, s.Inner); d >= 0 && !l.unknown {
+	d := FastestDim(s.Sizes, s.Inner)
+	if d >= 0 && !l.unknown {
 		return l.widths[d]
 	}
 	return 1
@@ -167,7 +196,11 @@ func (l *accessPattern) offsets(s *ThreadLayout, side []int) []int64 {
 	}
 	all := []int64{0}
 	for _, d := range side {
-		long := make([]int64, 0, int64(len(all))*s.Sizes[d])
+		long := make(
+			[]int64,
+			0,
+			int64(len(all))*s.Sizes[d],
+		)
 		for _, at := range all {
 			for k := range s.Sizes[d] {
 				long = append(long, at+k*strides[d])
@@ -188,7 +221,12 @@ func (l *accessPattern) count(s *ThreadLayout) Count {
 	if l.unknown {
 		return Count{}
 	}
-	c := counter{pattern: l, layout: s, outerOffsets: l.offsets(s, s.Outer), innerOffsets: l.offsets(s, s.Inner)}
+	c := counter{
+		pattern:      l,
+		layout:       s,
+		outerOffsets: l.offsets(s, s.Outer),
+		innerOffsets: l.offsets(s, s.Inner),
+	}
 	c.width = min(s.Vector, l.vectorWidth(s))
 	warps := index.CeilDiv(s.InnerThreads*s.OuterThreads, warpThreads)
 	c.seen = make([]map[[2]int64]bool, warps)
@@ -226,8 +264,16 @@ type counter struct {
 // extrapolated is the count of all of the box by the part that was counted.
 func (c *counter) extrapolated() Count {
 	all := c.layout.OuterElements * c.layout.InnerElements
-	of := func(n int64) int64 { return (n*all + c.elements - 1) / c.elements }
-	return Count{of(c.sum.Requests), of(c.sum.Bytes), of(c.sum.Sectors), of(c.sum.Lines), of(c.sum.Ideal)}
+	of := func(n int64) int64 {
+		return (n*all + c.elements - 1) / c.elements
+	}
+	return Count{
+		of(c.sum.Requests),
+		of(c.sum.Bytes),
+		of(c.sum.Sectors),
+		of(c.sum.Lines),
+		of(c.sum.Ideal),
+	}
 }
 
 // vectors counts the requests of a warp for the vectors of a round.
@@ -235,9 +281,12 @@ func (c *counter) vectors(warp, out, in index.Int) {
 	for j := int64(0); j < c.layout.Vector; j += c.width {
 		var at [warpThreads]int64
 		n := 0
-		for lane := range min(index.Int(warpThreads), index.Int(c.layout.InnerThreads*c.layout.OuterThreads)) {
+		for lane := range min(index.Int(warpThreads), index.Int(
+			c.layout.InnerThreads*c.layout.OuterThreads,
+		)) {
 			thread := warp*warpThreads + lane
-			o, i := int64(outerIndex(c.layout, thread, out)), int64(innerIndex(c.layout, thread, in))
+			o := int64(outerIndex(c.layout, thread, out))
+			i := int64(innerIndex(c.layout, thread, in))
 			if o >= c.layout.OuterElements || i >= c.layout.InnerElements {
 				continue
 			}
@@ -260,7 +309,8 @@ func (c *counter) request(warp int64, at []int64) {
 	if c.pattern.revisits {
 		key := [2]int64{at[0], int64(len(at))}
 		for k, x := range at {
-			key[1] = key[1]*31 + (x-at[0])*int64(k+1)
+			key[1] = key[1]*31 +
+				(x-at[0])*int64(k+1)
 		}
 		if c.seen[warp] == nil {
 			c.seen[warp] = map[[2]int64]bool{}
@@ -274,7 +324,14 @@ func (c *counter) request(warp int64, at []int64) {
 	}
 	n := int64(len(at)) * bytes
 	for _, base := range c.pattern.alignments {
-		c.sum = c.sum.plus(Count{1, n, touchedUnits(at, base, bytes, nvidiaSector), touchedUnits(at, base, bytes, 4*nvidiaSector), index.CeilDiv(n, nvidiaSector)}, maxSectorOffsets/int64(len(c.pattern.alignments)))
+		c.sum = c.sum.plus(
+			Count{
+				1, n, touchedUnits(at, base, bytes, nvidiaSector),
+				touchedUnits(at, base, bytes, 4*nvidiaSector),
+				index.CeilDiv(n, nvidiaSector),
+			},
+			maxSectorOffsets/int64(len(c.pattern.alignments)),
+		)
 	}
 }
 
@@ -285,17 +342,22 @@ const nvidiaSector = 32
 // on.
 func touchedUnits(at []int64, base, bytes, unit int64) int64 {
 	var seen [2 * warpThreads]int64
-	n, lo, hi := int64(0), int64(0), int64(-1)
+	n := int64(0)
+	lo := int64(0)
+	hi := int64(-1)
 	for _, x := range at {
-		first, last := floorDiv(x+base, unit), floorDiv(x+base+bytes-1, unit)
+		first := floorDiv(x+base, unit)
+		last := floorDiv(x+base+bytes-1, unit)
 		for u := first; u <= last; u++ {
-			if n > 0 && lo <= u && u <= hi && slices.Contains(seen[:n], u) {
+			if n > 0 && lo <= u && u <= hi &&
+				slices.Contains(seen[:n], u) {
 				continue
 			}
 			if n == 0 {
 				lo, hi = u, u
 			}
-			lo, hi = min(lo, u), max(hi, u)
+			lo = min(lo, u)
+			hi = max(hi, u)
 			seen[n] = u
 			n++
 		}

@@ -31,8 +31,12 @@ type signature struct {
 func (x *Access) signature(period int64) (*signature, error) {
 	repeats := []int64{1, 1, 1}
 	for _, size := range x.tileSizes() {
-		repeats[1] = index.LCM(repeats[1], min(size, maxGrid))
-		repeats[2] = min(repeats[2]*min(size, maxGrid), maxGrid)
+		repeats[1] = index.LCM(
+			repeats[1], min(size, maxGrid),
+		)
+		repeats[2] = min(
+			repeats[2]*min(size, maxGrid), maxGrid,
+		)
 	}
 	for _, repeat := range slices.Compact(repeats) {
 		s := x.newSignature(period, repeat)
@@ -41,11 +45,15 @@ func (x *Access) signature(period int64) (*signature, error) {
 			continue
 		}
 		var err error
-		s.code, err = index.Compile(append(slices.Clone(s.quotients), s.remainders...), parts)
+		s.code, err = index.Compile(
+			append(slices.Clone(s.quotients), s.remainders...),
+			parts,
+		)
 		if err != nil {
 			return nil, err
 		}
-		s.out, s.buf = make([]int64, len(parts)), make([]int64, s.code.ScratchLen())
+		s.out, s.buf = make([]int64, len(parts)),
+			make([]int64, s.code.ScratchLen())
 		return s, nil
 	}
 	return &signature{}, nil
@@ -68,15 +76,32 @@ func (x *Access) tileSizes() (sizes []int64) {
 // newSignature divides blocks so that steps of them are whole multiples of repeat
 // along each dimension.
 func (x *Access) newSignature(period, repeat int64) *signature {
-	s := &signature{period: period, vals: make([]int64, 2*len(x.Blocks))}
+	s := &signature{
+		period: period,
+		vals:   make([]int64, 2*len(x.Blocks)),
+	}
 	r := x.Element.Ring()
 	for d, b := range x.Blocks {
 		tile := x.Assignment.Tile[d]
 		step := index.LCM(tile, repeat) / tile
 		s.steps = append(s.steps, step)
 		hi := b.Range().Hi
-		s.quotients = append(s.quotients, r.Var(index.Variable{Name: fmt.Sprint("whole", d), Hi: hi / step, Role: index.RoleBlock}))
-		s.remainders = append(s.remainders, r.Var(index.Variable{Name: fmt.Sprint("rest", d), Hi: min(hi, step-1), Role: index.RoleBlock}))
+		s.quotients = append(
+			s.quotients,
+			r.Var(index.Variable{
+				Name: fmt.Sprint("whole", d),
+				Hi:   hi / step,
+				Role: index.RoleBlock,
+			}),
+		)
+		s.remainders = append(
+			s.remainders,
+			r.Var(index.Variable{
+				Name: fmt.Sprint("rest", d),
+				Hi:   min(hi, step-1),
+				Role: index.RoleBlock,
+			}),
+		)
 	}
 	return s
 }
@@ -84,13 +109,18 @@ func (x *Access) newSignature(period, repeat int64) *signature {
 // parts are what blocks decide of the offset and of each bound; ok tells that
 // whole is in nothing else.
 func (s *signature) parts(x *Access) (parts []index.Expr, ok bool) {
-	divided, origin := map[index.Expr]index.Expr{}, map[index.Expr]index.Expr{}
+	divided := map[index.Expr]index.Expr{}
+	origin := map[index.Expr]index.Expr{}
 	for d, b := range x.Blocks {
 		if _, fixed := b.Value(); !fixed {
-			divided[b] = s.quotients[d].Scale(s.steps[d]).Add(s.remainders[d])
+			divided[b] = s.quotients[d].Scale(
+				s.steps[d],
+			).Add(s.remainders[d])
 		}
 	}
-	for _, v := range variables([]index.Expr{x.Warp, x.Lane, x.Loop, x.Element}) {
+	for _, v := range variables([]index.Expr{
+		x.Warp, x.Lane, x.Loop, x.Element,
+	}) {
 		origin[v] = v.Ring().Const(v.Range().Lo)
 	}
 	ok = true
@@ -99,14 +129,20 @@ func (s *signature) parts(x *Access) (parts []index.Expr, ok bool) {
 		f := e.Subst(origin)
 		left := e.Sub(f)
 		parts = append(parts, f)
-		ok = ok && !slices.ContainsFunc(left.Vars(), func(v index.Expr) bool { return slices.Contains(s.quotients, v) })
+		ok = ok &&
+			!slices.ContainsFunc(left.Vars(), func(v index.Expr) bool {
+				return slices.Contains(s.quotients, v)
+			})
 		return left.Range()
 	}
 	enter(x.Offset.Results[0])
 	for _, clause := range x.Offset.Where {
 		for _, b := range clause {
 			left := enter(b.Expr)
-			s.holds = append(s.holds, index.Interval{Lo: b.In.Lo - left.Lo, Hi: b.In.Hi - left.Hi})
+			s.holds = append(s.holds, index.Interval{
+				Lo: b.In.Lo - left.Lo,
+				Hi: b.In.Hi - left.Hi,
+			})
 		}
 	}
 	return parts, ok
@@ -121,7 +157,8 @@ func (s *signature) of(block []int64) (key []byte) {
 		return key
 	}
 	for d, b := range block {
-		s.vals[d], s.vals[len(block)+d] = b/s.steps[d], b%s.steps[d]
+		s.vals[d], s.vals[len(block)+d] = b/
+			s.steps[d], b%s.steps[d]
 		key = binary.AppendVarint(key, b%s.steps[d])
 	}
 	s.code.Eval(s.vals, s.out, s.buf)

@@ -46,14 +46,19 @@ func (b Box) ChooseReduction(f Reduction, reaches []ArrayAccess) Choice {
 }
 
 // Count is what going over the box by a spread moves of an array, as in a Choice.
-func (b Box) Count(s *ThreadLayout, r ArrayAccess) Count { return r.pattern(b.Sizes).count(s) }
+func (b Box) Count(s *ThreadLayout, r ArrayAccess) Count {
+	return r.pattern(b.Sizes).count(s)
+}
 
 // choose takes the spread that serves all arrays, of those that do the one with
 // the fewest sectors, then requests; the first of equals. Where none serves all,
 // arrays that it does not serve and that may come through shared memory count
 // with the fewest sectors in which any spread moves them, or, if it is given,
 // what alone says they may come in.
-func choose(all []*ThreadLayout, lies []*accessPattern, alone func(*accessPattern) Count, beside func(*ThreadLayout) Count) (best Choice) {
+func choose(
+	all []*ThreadLayout, lies []*accessPattern,
+	alone func(*accessPattern) Count, beside func(*ThreadLayout) Count,
+) (best Choice) {
 	tried := countAll(all, lies)
 	least := slices.Clone(tried[0].Counts) // for the bytes
 	fewest := slices.Clone(tried[0].Counts)
@@ -69,13 +74,15 @@ func choose(all []*ThreadLayout, lies []*accessPattern, alone func(*accessPatter
 		for _, c := range tried {
 			take(a, c.Counts[a])
 		}
-		if alone != nil && least[a].Sectors*nvidiaSector > least[a].Bytes {
+		if alone != nil &&
+			least[a].Sectors*nvidiaSector > least[a].Bytes {
 			take(a, alone(l))
 		}
 	}
 	var cost []int64
 	for _, c := range tried {
-		if x := c.cost(lies, least, fewest, beside(c.Layout)); cost == nil || slices.Compare(x, cost) < 0 {
+		x := c.cost(lies, least, fewest, beside(c.Layout))
+		if cost == nil || slices.Compare(x, cost) < 0 {
 			best, cost = c, x
 		}
 	}
@@ -85,7 +92,10 @@ func choose(all []*ThreadLayout, lies []*accessPattern, alone func(*accessPatter
 // countAll counts what spreads move, up to one that nothing can be better than.
 func countAll(all []*ThreadLayout, lies []*accessPattern) (tried []Choice) {
 	for k, s := range all {
-		if k > 0 && slices.Equal(s.Inner, all[k-1].Inner) && slices.Equal(s.Outer, all[k-1].Outer) && vectorsFit(lies, all[k-1]) {
+		if k > 0 &&
+			slices.Equal(s.Inner, all[k-1].Inner) &&
+			slices.Equal(s.Outer, all[k-1].Outer) &&
+			vectorsFit(lies, all[k-1]) {
 			continue // a part of what the wider vectors before it move at once
 		}
 		c := Choice{Layout: s}
@@ -101,10 +111,17 @@ func countAll(all []*ThreadLayout, lies []*accessPattern) (tried []Choice) {
 }
 
 // cost says which arrays are served, and what is to be least.
-func (c *Choice) cost(lies []*accessPattern, least, fewest []Count, beside Count) []int64 {
-	some, through, requests, sectors := int64(0), int64(0), beside.Requests, beside.Sectors
+func (c *Choice) cost(
+	lies []*accessPattern, least, fewest []Count, beside Count,
+) []int64 {
+	some := int64(0)
+	through := int64(0)
+	requests := beside.Requests
+	sectors := beside.Sectors
 	for a, n := range c.Counts {
-		c.Coalesced = append(c.Coalesced, n.CoalescedLike(least[a]))
+		c.Coalesced = append(
+			c.Coalesced, n.CoalescedLike(least[a]),
+		)
 		requests += n.Requests
 		switch {
 		case c.Coalesced[a]:
@@ -126,7 +143,9 @@ func (c *Choice) cost(lies []*accessPattern, least, fewest []Count, beside Count
 func vectorsFit(lies []*accessPattern, s *ThreadLayout) bool {
 	d := FastestDim(s.Sizes, s.Inner)
 	return !slices.ContainsFunc(lies, func(l *accessPattern) bool {
-		return !l.unknown && l.vectorWidth(s) < s.Vector && (l.table != nil || l.strides[d] != 0)
+		return !l.unknown &&
+			l.vectorWidth(s) < s.Vector &&
+			(l.table != nil || l.strides[d] != 0)
 	})
 }
 
@@ -134,7 +153,8 @@ func vectorsFit(lies []*accessPattern, s *ThreadLayout) bool {
 func ideal(lies []*accessPattern, c Choice) bool {
 	for a, l := range lies {
 		n := c.Counts[a]
-		if l.revisits || n.Sectors > n.Ideal || l.vectorWidth(c.Layout) < c.Layout.Vector {
+		if l.revisits || n.Sectors > n.Ideal ||
+			l.vectorWidth(c.Layout) < c.Layout.Vector {
 			return false
 		}
 	}
@@ -152,7 +172,12 @@ func (b Box) patterns(reaches []ArrayAccess) (lies []*accessPattern, order []int
 		l := r.pattern(b.Sizes)
 		lies = append(lies, l)
 		if k == 0 {
-			slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(abs(l.strides[y]), abs(l.strides[x])) })
+			slices.SortStableFunc(order, func(x, y int) int {
+				return cmp.Compare(
+					abs(l.strides[y]),
+					abs(l.strides[x]),
+				)
+			})
 		}
 	}
 	return lies, order

@@ -14,8 +14,13 @@ import (
 func reachOf(r *index.Ring, sizes []int64, strides []int64, base index.Expr) ArrayAccess {
 	out := ArrayAccess{Offset: base, Bytes: 4, Shared: true}
 	for d, n := range sizes {
-		x := r.Var(index.Variable{Name: fmt.Sprint("x", d), Hi: n - 1, Role: index.RoleElement})
-		out.Index, out.Offset = append(out.Index, x), out.Offset.Add(x.Scale(strides[d]))
+		x := r.Var(index.Variable{
+			Name: fmt.Sprint("x", d),
+			Hi:   n - 1,
+			Role: index.RoleElement,
+		})
+		out.Index, out.Offset = append(out.Index, x),
+			out.Offset.Add(x.Scale(strides[d]))
 	}
 	return out
 }
@@ -26,20 +31,39 @@ func TestSpreadCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
 		r := index.NewRing()
-		sizes := []int64{1 + rng.Int64N(12), 1 + rng.Int64N(12), 1 + rng.Int64N(40)}
+		sizes := []int64{
+			1 + rng.Int64N(12),
+			1 + rng.Int64N(12),
+			1 + rng.Int64N(40),
+		}
 		pitch := sizes[2] + rng.Int64N(5)
-		x := reachOf(r, sizes, []int64{pitch * sizes[1], pitch, 1}, r.Const(0))
+		x := reachOf(
+			r, sizes,
+			[]int64{pitch * sizes[1], pitch, 1},
+			r.Const(0),
+		)
 		if rng.IntN(4) == 0 {
-			x = reachOf(r, sizes, []int64{-(sizes[1] + 3) * sizes[2], 1, sizes[1] + 3}, r.Const(1<<12))
+			x = reachOf(
+				r, sizes,
+				[]int64{-(sizes[1] + 3) * sizes[2], 1, sizes[1] + 3},
+				r.Const(1<<12),
+			)
 		}
 		b := Box{Sizes: sizes, Threads: 32 << rng.IntN(4), Vector: 1 << rng.IntN(3)}
 		all := b.ElementwiseLayouts([]int{0, 1, 2})
-		if f := (Reduction{Reduced: []int64{int64(rng.IntN(3))}, Ordered: rng.IntN(2) == 0, MaxResults: 64}); rng.IntN(2) == 0 {
+		f := (Reduction{
+			Reduced:    []int64{int64(rng.IntN(3))},
+			Ordered:    rng.IntN(2) == 0,
+			MaxResults: 64,
+		})
+		if rng.IntN(2) == 0 {
 			all = b.ReductionLayouts([]int{0, 1, 2}, f)
 		}
 		s := all[rng.IntN(len(all))]
 		got, want := x.pattern(sizes).count(s), exactly(t, r, x, s, b.Threads)
-		if got.Sectors != maxSectorOffsets*want.Sectors || got.Requests != maxSectorOffsets*want.Requests || got.Bytes != maxSectorOffsets*want.Bytes {
+		if got.Sectors != maxSectorOffsets*want.Sectors ||
+			got.Requests != maxSectorOffsets*want.Requests ||
+			got.Bytes != maxSectorOffsets*want.Bytes {
 			t.Fatalf("%+v of %v: %+v, not %d times %+v", *s, x.Offset, got, maxSectorOffsets, want)
 		}
 	}
@@ -52,7 +76,8 @@ func exactly(t *testing.T, r *index.Ring, x ArrayAccess, s *ThreadLayout, thread
 	for o := range s.OuterRounds {
 		for i := range s.InnerRounds {
 			for j := int64(0); j < s.Vector; j += width {
-				out, in := s.OuterIndex(thread, r.Const(o)), s.InnerIndex(thread, r.Const(i)).AddConst(j)
+				out := s.OuterIndex(thread, r.Const(o))
+				in := s.InnerIndex(thread, r.Const(i)).AddConst(j)
 				at := slices.Repeat([]index.Expr{r.Const(0)}, len(s.Sizes))
 				s.SetIndices(at, s.Outer, out)
 				s.SetIndices(at, s.Inner, in)
@@ -60,9 +85,16 @@ func exactly(t *testing.T, r *index.Ring, x ArrayAccess, s *ThreadLayout, thread
 				for d, v := range x.Index {
 					with[v] = at[d]
 				}
-				q := Request{Offset: x.Offset.Subst(with).Scale(x.Bytes), Bytes: width * x.Bytes, Block: threads,
-					Blocks: []index.Expr{r.Const(0)}, Threads: []index.Expr{thread},
-					Where: index.And(index.Require(out, 0, s.OuterElements-1), index.Require(in, 0, s.InnerElements-1))}
+				q := Request{
+					Offset:  x.Offset.Subst(with).Scale(x.Bytes),
+					Bytes:   width * x.Bytes,
+					Block:   threads,
+					Blocks:  []index.Expr{r.Const(0)},
+					Threads: []index.Expr{thread},
+					Where: index.And(index.Require(
+						out, 0, s.OuterElements-1,
+					), index.Require(in, 0, s.InnerElements-1)),
+				}
 				c, err := q.Count(r, layout.Sectors{})
 				if err != nil {
 					t.Fatal(err)
@@ -89,14 +121,40 @@ func TestFlat(t *testing.T) {
 		vector  int64
 		served  []bool
 	}{
-		{"rows", [][]int64{rows}, tile.Scale(64), []int{0, 1}, 4, []bool{true}},
-		{"columns", [][]int64{columns}, tile.Scale(32), []int{1, 0}, 4, []bool{true}},
-		{"most arrays are in columns", [][]int64{rows, columns, columns}, r.Const(0), []int{0, 1}, 4, []bool{true, false, false}},
-		{"a stored transpose of what is too large to share", [][]int64{rows, columns}, r.Const(0), []int{0, 1}, 4, []bool{true, false}},
-		{"rows from an odd element on", [][]int64{rows}, tile.Scale(63), []int{0, 1}, 1, []bool{true}},
-		{"rows of an odd length", [][]int64{{641, 1}}, r.Const(0), []int{0, 1}, 1, []bool{true}},
-		{"a row for all", [][]int64{rows, {0, 1}}, tile.Scale(64), []int{0, 1}, 4, []bool{true, true}},
-		{"backwards", [][]int64{{640, -1}}, r.Const(1 << 16), []int{0, 1}, 1, []bool{true}},
+		{
+			"rows", [][]int64{rows}, tile.Scale(64),
+			[]int{0, 1}, 4, []bool{true},
+		},
+		{
+			"columns", [][]int64{columns}, tile.Scale(32),
+			[]int{1, 0}, 4, []bool{true},
+		},
+		{
+			"most arrays are in columns", [][]int64{rows, columns, columns}, r.Const(0),
+			[]int{0, 1}, 4, []bool{true, false, false},
+		},
+		{
+			"a stored transpose of what is too large to share", [][]int64{rows, columns}, r.Const(0),
+			[]int{0, 1}, 4, []bool{true, false},
+		},
+		{
+			"rows from an odd element on", [][]int64{rows}, tile.Scale(63),
+			[]int{0, 1}, 1, []bool{true},
+		},
+		{
+			"rows of an odd length", [][]int64{{641, 1}}, r.Const(0),
+			[]int{0, 1}, 1, []bool{true},
+		},
+		{
+			"a row for all", [][]int64{rows, {0, 1}},
+			tile.Scale(64), []int{0, 1}, 4,
+			[]bool{true, true},
+		},
+		{
+			"backwards", [][]int64{{640, -1}},
+			r.Const(1 << 16), []int{0, 1}, 1,
+			[]bool{true},
+		},
 	} {
 		var all []ArrayAccess
 		for k, s := range c.strides {
@@ -105,7 +163,9 @@ func TestFlat(t *testing.T) {
 			all = append(all, x)
 		}
 		got := Box{Sizes: sizes, Threads: 128, Vector: 4}.ChooseElementwise(all)
-		if !slices.Equal(got.Layout.Inner, c.inner) || got.Layout.Vector != c.vector || !slices.Equal(got.Coalesced, c.served) {
+		if !slices.Equal(got.Layout.Inner, c.inner) ||
+			got.Layout.Vector != c.vector ||
+			!slices.Equal(got.Coalesced, c.served) {
 			t.Errorf("%s: %+v, served %v, %+v", c.name, *got.Layout, got.Coalesced, got.Counts)
 		}
 	}
@@ -118,20 +178,30 @@ func TestFlatLimits(t *testing.T) {
 	folded := func(sizes []int64) ArrayAccess {
 		x := reachOf(r, sizes, []int64{0, 0}, r.Const(0))
 		n := x.Index[0].Scale(sizes[1]).Add(x.Index[1])
-		x.Offset = n.Mod(sizes[0]).Scale(sizes[1]).Add(n.Div(sizes[0])) // a transpose after a reshape
+		// a transpose after a reshape
+		x.Offset = n.Mod(sizes[0]).Scale(sizes[1]).Add(
+			n.Div(sizes[0]),
+		)
 		return x
 	}
 	for _, sizes := range [][]int64{{6, 10}, {1 << 9, 1 << 10}} {
 		got := Box{Sizes: sizes, Threads: 64, Vector: 4}.ChooseElementwise([]ArrayAccess{folded(sizes)})
-		if known := got.Counts[0].Sectors > 0; known != (sizes[0] == 6) || !got.Coalesced[0] {
+		if known := got.Counts[0].Sectors > 0; known != (sizes[0] == 6) ||
+			!got.Coalesced[0] {
 			t.Errorf("%v: %+v", sizes, got)
 		}
 	}
 	x := ArrayAccess{Offset: r.Const(3), Bytes: 4}
-	if got := (Box{Threads: 32, Vector: 4}).ChooseElementwise([]ArrayAccess{x}); got.Layout.InnerElements != 1 || got.Counts[0].Requests != maxSectorOffsets {
+	if got := (Box{Threads: 32, Vector: 4}).ChooseElementwise(
+		[]ArrayAccess{x},
+	); got.Layout.InnerElements != 1 ||
+		got.Counts[0].Requests != maxSectorOffsets {
 		t.Errorf("%+v", got)
 	}
-	if got := (Box{Threads: 32, Vector: 4}).ChooseReduction(Reduction{MaxResults: 1}, []ArrayAccess{x}); !(Reduction{}).ReducesInner(got.Layout) {
+	got := (Box{Threads: 32, Vector: 4}).ChooseReduction(
+		Reduction{MaxResults: 1}, []ArrayAccess{x},
+	)
+	if !(Reduction{}).ReducesInner(got.Layout) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -156,9 +226,23 @@ func TestFold(t *testing.T) {
 		{"rows of columns", Reduction{Reduced: []int64{1}, MaxResults: 64}, turned, false, true},
 		{"few results", Reduction{Reduced: []int64{1}, MaxResults: 4}, x, false, false},
 		{"in order", Reduction{Reduced: []int64{1}, Ordered: true, MaxResults: 64}, x, true, true},
-		{"pieces of a sector", Reduction{Reduced: []int64{0, 1}, Ordered: true, MaxResults: 64}, x, true, false},
-		{"stored as it is read", Reduction{Reduced: []int64{1}, MaxResults: 64, InnerAccesses: []ArrayAccess{x}, OuterCount: Count{Sectors: 1 << 20}}, x, true, true},
-		{"stored otherwise", Reduction{Reduced: []int64{1}, MaxResults: 64, InnerAccesses: []ArrayAccess{turned, turned}, OuterCount: Count{}}, x, true, true},
+		{
+			"pieces of a sector",
+			Reduction{Reduced: []int64{0, 1}, Ordered: true, MaxResults: 64},
+			x, true, false,
+		},
+		{"stored as it is read", Reduction{
+			Reduced:       []int64{1},
+			MaxResults:    64,
+			InnerAccesses: []ArrayAccess{x},
+			OuterCount:    Count{Sectors: 1 << 20},
+		}, x, true, true},
+		{"stored otherwise", Reduction{
+			Reduced:       []int64{1},
+			MaxResults:    64,
+			InnerAccesses: []ArrayAccess{turned, turned},
+			OuterCount:    Count{},
+		}, x, true, true},
 	} {
 		got := b.ChooseReduction(c.f, []ArrayAccess{c.x})
 		if c.f.ReducesInner(got.Layout) != c.inside || got.Coalesced[0] != c.served {

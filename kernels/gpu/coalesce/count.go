@@ -25,7 +25,13 @@ type Count struct {
 }
 
 func (c Count) plus(d Count, times int64) Count {
-	return Count{c.Requests + d.Requests*times, c.Bytes + d.Bytes*times, c.Sectors + d.Sectors*times, c.Lines + d.Lines*times, c.Ideal + d.Ideal*times}
+	return Count{
+		c.Requests + d.Requests*times,
+		c.Bytes + d.Bytes*times,
+		c.Sectors + d.Sectors*times,
+		c.Lines + d.Lines*times,
+		c.Ideal + d.Ideal*times,
+	}
 }
 
 // A WarpCount is the accesses of one warp.
@@ -47,12 +53,17 @@ type Coalescing struct {
 }
 
 // Wasted is the bytes of touched sectors that were not asked for.
-func (c Coalescing) Wasted() int64 { return c.PerRequest.Sectors*c.Size.Sector - c.PerRequest.Bytes }
+func (c Coalescing) Wasted() int64 {
+	return c.PerRequest.Sectors*c.Size.Sector - c.PerRequest.Bytes
+}
 
 // Mean is sectors over ideal ones, of all requests together; 1 is coalesced.
 func (c Coalescing) Mean() float64 { return ratio(c.PerRequest) }
 
-func ratio(c Count) float64 { return float64(c.Sectors) / float64(max(c.Ideal, 1)) }
+func ratio(c Count) float64 {
+	return float64(c.Sectors) /
+		float64(max(c.Ideal, 1))
+}
 
 // maxPoints bounds the elements that are evaluated, maxGrid the blocks of threads
 // that are told apart.
@@ -71,7 +82,8 @@ func (x *Access) Coalescing(vector int64, size layout.Sectors) (Coalescing, erro
 	if err != nil {
 		return Coalescing{}, err
 	}
-	if n := x.Assignment.elements(); vector < 1 || n%vector != 0 {
+	n := x.Assignment.elements()
+	if vector < 1 || n%vector != 0 {
 		return Coalescing{}, fmt.Errorf("vectors of %d elements do not divide the %d of a thread", vector, n)
 	}
 	c := Coalescing{Vector: vector, Size: size}
@@ -81,7 +93,14 @@ func (x *Access) Coalescing(vector int64, size layout.Sectors) (Coalescing, erro
 	}
 	for _, b := range e.classes {
 		for w := x.Warp.Range().Lo; w <= x.Warp.Range().Hi; w++ {
-			c.add(x.CountPoints(b.block, w, e.points(b.block, w), vector, size), b.blocks)
+			c.add(
+				x.CountPoints(
+					b.block, w,
+					e.points(b.block, w), vector,
+					size,
+				),
+				b.blocks,
+			)
 		}
 	}
 	return c, nil
@@ -92,20 +111,27 @@ func (c *Coalescing) add(w WarpCount, times int64) {
 		return
 	}
 	c.Warps += times
-	c.PerRequest, c.PerWarp = c.PerRequest.plus(w.PerRequest, times), c.PerWarp.plus(w.PerWarp, times)
-	if c.Worst.PerRequest.Requests == 0 || ratio(w.PerRequest) > ratio(c.Worst.PerRequest) {
+	c.PerRequest, c.PerWarp = c.PerRequest.plus(w.PerRequest, times),
+		c.PerWarp.plus(w.PerWarp, times)
+	if c.Worst.PerRequest.Requests == 0 ||
+		ratio(w.PerRequest) > ratio(c.Worst.PerRequest) {
 		c.Worst = w
 	}
 }
 
 // Warp lists the elements that one warp touches, and counts them.
-func (x *Access) WarpOf(block []int64, warp, vector int64, size layout.Sectors) ([]Point, WarpCount, error) {
+func (x *Access) WarpOf(
+	block []int64, warp, vector int64, size layout.Sectors,
+) ([]Point, WarpCount, error) {
 	size, err := size.WithDefaults()
 	if err != nil {
 		return nil, WarpCount{}, err
 	}
 	if len(block) != len(x.Blocks) {
-		return nil, WarpCount{}, fmt.Errorf("block %v: %s has %d dimensions", block, x.name(), len(x.Blocks))
+		return nil, WarpCount{}, fmt.Errorf(
+			"block %v: %s has %d dimensions",
+			block, x.name(), len(x.Blocks),
+		)
 	}
 	for d, b := range block {
 		if in := x.Blocks[d].Range(); !in.Contains(b) {
@@ -123,12 +149,18 @@ func (x *Access) WarpOf(block []int64, warp, vector int64, size layout.Sectors) 
 		return nil, WarpCount{}, err
 	}
 	points := e.points(block, warp)
-	return points, x.CountPoints(block, warp, points, vector, size), nil
+	return points, x.CountPoints(
+		block, warp, points, vector, size,
+	), nil
 }
 
 // warpPoints bounds the elements of a warp.
 func (x *Access) warpPoints() int64 {
-	n, ok := index.Product([]int64{x.Lane.Range().Len(), x.Loop.Range().Len(), x.Element.Range().Len()})
+	n, ok := index.Product([]int64{
+		x.Lane.Range().Len(),
+		x.Loop.Range().Len(),
+		x.Element.Range().Len(),
+	})
 	if !ok {
 		return maxPoints + 1
 	}
@@ -138,20 +170,36 @@ func (x *Access) warpPoints() int64 {
 // CountPoints counts the requests of a warp for some of the elements that WarpOf
 // lists, which it sorts by offset: points of one round and one vector are one
 // request. Both fields of size are set.
-func (x *Access) CountPoints(block []int64, warp int64, points []Point, vector int64, size layout.Sectors) WarpCount {
+func (x *Access) CountPoints(
+	block []int64, warp int64, points []Point,
+	vector int64, size layout.Sectors,
+) WarpCount {
 	w := WarpCount{Block: block, Warp: warp}
-	request := func(p Point) [2]int64 { return [2]int64{p.Loop, p.Element / vector} }
-	slices.SortFunc(points, func(p, q Point) int {
-		a, b := request(p), request(q)
-		return cmp.Or(slices.Compare(a[:], b[:]), cmp.Compare(p.Offset, q.Offset))
-	})
-	for from, to := 0, 0; from < len(points); from = to {
-		for to = from; to < len(points) && request(points[to]) == request(points[from]); to++ {
-		}
-		w.PerRequest = w.PerRequest.plus(countRequest(points[from:to], x.bits, size), 1)
+	request := func(p Point) [2]int64 {
+		return [2]int64{p.Loop, p.Element / vector}
 	}
 	slices.SortFunc(points, func(p, q Point) int {
-		return cmp.Or(cmp.Compare(p.Offset, q.Offset), cmp.Compare(p.Lane, q.Lane), cmp.Compare(p.Element, q.Element))
+		a := request(p)
+		b := request(q)
+		return cmp.Or(
+			slices.Compare(a[:], b[:]),
+			cmp.Compare(p.Offset, q.Offset),
+		)
+	})
+	for from, to := 0, 0; from < len(points); from = to {
+		for to = from; to < len(points) &&
+			request(points[to]) == request(points[from]); to++ {
+		}
+		w.PerRequest = w.PerRequest.plus(
+			countRequest(points[from:to], x.bits, size), 1,
+		)
+	}
+	slices.SortFunc(points, func(p, q Point) int {
+		return cmp.Or(
+			cmp.Compare(p.Offset, q.Offset),
+			cmp.Compare(p.Lane, q.Lane),
+			cmp.Compare(p.Element, q.Element),
+		)
 	})
 	if len(points) > 0 {
 		w.PerWarp = countRequest(points, x.bits, size)
@@ -162,14 +210,26 @@ func (x *Access) CountPoints(block []int64, warp int64, points []Point, vector i
 // countRequest counts distinct bytes, sectors and lines of points in order of
 // offset, of elements of so many bits.
 func countRequest(points []Point, bits int64, size layout.Sectors) Count {
-	c, width := Count{Requests: 1}, (bits+7)/8
-	end, sector, line := int64(-1), int64(-1), int64(-1) // the last that were counted
+	c := Count{Requests: 1}
+	width := (bits + 7) / 8
+	// the last that were counted
+	end := int64(-1)
+	sector := int64(-1)
+	line := int64(-1)
 	for _, p := range points {
 		last := p.Offset + width - 1
 		c.Bytes += max(0, last-max(p.Offset-1, end))
-		c.Sectors += max(0, last/size.Sector-max(p.Offset/size.Sector-1, sector))
-		c.Lines += max(0, last/size.Line-max(p.Offset/size.Line-1, line))
-		end, sector, line = max(end, last), max(sector, last/size.Sector), max(line, last/size.Line)
+		c.Sectors += max(
+			0,
+			last/size.Sector-max(p.Offset/size.Sector-1, sector),
+		)
+		c.Lines += max(
+			0,
+			last/size.Line-max(p.Offset/size.Line-1, line),
+		)
+		end = max(end, last)
+		sector = max(sector, last/size.Sector)
+		line = max(line, last/size.Line)
 	}
 	c.Ideal = index.CeilDiv(c.Bytes, size.Sector)
 	return c
@@ -193,19 +253,31 @@ type blockClass struct {
 // Vars lists every variable, those with a single value too: the blocks, then
 // warp, lane, loop and element.
 func (x *Access) Vars() []index.Expr {
-	return append(slices.Clone(x.Blocks), x.Warp, x.Lane, x.Loop, x.Element)
+	return append(
+		slices.Clone(x.Blocks), x.Warp,
+		x.Lane, x.Loop, x.Element,
+	)
 }
 
 func (x *Access) compile() (*evaluator, error) {
-	code, err := index.Compile(x.Vars(), x.Offset.Results)
+	code, err := index.Compile(
+		x.Vars(), x.Offset.Results,
+	)
 	if err != nil {
 		return nil, err
 	}
-	check, err := index.CompileConstraint(x.Vars(), x.Offset.Where)
+	check, err := index.CompileConstraint(
+		x.Vars(), x.Offset.Where,
+	)
 	if err != nil {
 		return nil, err
 	}
-	return &evaluator{x: x, code: code, check: check, scratch: make([]int64, max(code.ScratchLen(), check.ScratchLen()))}, nil
+	return &evaluator{
+		x:       x,
+		code:    code,
+		check:   check,
+		scratch: make([]int64, max(code.ScratchLen(), check.ScratchLen())),
+	}, nil
 }
 
 // evaluator compiles the maps and sorts the blocks into classes that have the
@@ -218,8 +290,18 @@ func (x *Access) evaluator(period int64) (*evaluator, error) {
 	if e.classes, err = x.blockClasses(period); err != nil {
 		return nil, err
 	}
-	if n, ok := index.Product([]int64{int64(len(e.classes)), x.Warp.Range().Len(), x.warpPoints()}); !ok || n > maxPoints {
-		return nil, fmt.Errorf("%s: %d kinds of blocks with %d warps of %d elements are more than the %d that are looked at", x.name(), len(e.classes), x.Warp.Range().Len(), x.warpPoints(), maxPoints)
+	n, ok := index.Product([]int64{
+		int64(len(e.classes)),
+		x.Warp.Range().Len(),
+		x.warpPoints(),
+	})
+	if !ok || n > maxPoints {
+		return nil, fmt.Errorf(
+			"%s: %d kinds of blocks with %d warps of %d elements are more than the %d that are looked at",
+			x.name(), len(e.classes),
+			x.Warp.Range().Len(),
+			x.warpPoints(), maxPoints,
+		)
 	}
 	return e, nil
 }
@@ -228,14 +310,21 @@ func (x *Access) evaluator(period int64) (*evaluator, error) {
 func (e *evaluator) points(block []int64, warp int64) (out []Point) {
 	n := len(block)
 	vals := append(slices.Clone(block), warp, 0, 0, 0)
-	loop, lane, element := e.x.Loop.Range(), e.x.Lane.Range(), e.x.Element.Range()
+	loop := e.x.Loop.Range()
+	lane := e.x.Lane.Range()
+	element := e.x.Element.Range()
 	var at [1]int64
 	for vals[n+2] = loop.Lo; vals[n+2] <= loop.Hi; vals[n+2]++ {
 		for vals[n+1] = lane.Lo; vals[n+1] <= lane.Hi; vals[n+1]++ {
 			for vals[n+3] = element.Lo; vals[n+3] <= element.Hi; vals[n+3]++ {
 				if e.check.Holds(vals, e.scratch) {
 					e.code.Eval(vals, at[:], e.scratch)
-					out = append(out, Point{vals[n+1], vals[n+2], vals[n+3], at[0]})
+					out = append(out, Point{
+						vals[n+1],
+						vals[n+2],
+						vals[n+3],
+						at[0],
+					})
 				}
 			}
 		}
@@ -245,12 +334,18 @@ func (e *evaluator) points(block []int64, warp int64) (out []Point) {
 
 // blockClasses sorts blocks by what tells them apart.
 func (x *Access) blockClasses(period int64) ([]blockClass, error) {
-	first, grid := make([]int64, len(x.Blocks)), make([]int64, len(x.Blocks))
+	first := make([]int64, len(x.Blocks))
+	grid := make([]int64, len(x.Blocks))
 	for d, b := range x.Blocks {
-		first[d], grid[d] = b.Range().Lo, b.Range().Len()
+		first[d], grid[d] = b.Range().Lo,
+			b.Range().Len()
 	}
-	if n, ok := index.Product(grid); !ok || n > maxGrid {
-		return nil, fmt.Errorf("%s has a grid of %s blocks, more than the %d that are looked at: take a larger tile", x.name(), layout.ExtentsText(grid), maxGrid)
+	n, ok := index.Product(grid)
+	if !ok || n > maxGrid {
+		return nil, fmt.Errorf(
+			"%s has a grid of %s blocks, more than the %d that are looked at: take a larger tile",
+			x.name(), layout.ExtentsText(grid), maxGrid,
+		)
 	}
 	s, err := x.signature(period)
 	if err != nil {

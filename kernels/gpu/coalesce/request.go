@@ -39,27 +39,44 @@ func (q Request) Access(r *index.Ring) (*Access, error) {
 	if warp == 0 {
 		warp = 32
 	}
-	if q.Bytes < 1 || q.Bytes > 1<<20 || q.Block < 1 || q.Block > maxThreads || warp < 1 || warp > maxThreads {
-		return nil, fmt.Errorf("a request of %d bytes by each of %d threads in warps of %d", q.Bytes, q.Block, warp)
+	if q.Bytes < 1 ||
+		q.Bytes > 1<<20 || q.Block < 1 ||
+		q.Block > maxThreads || warp < 1 || warp > maxThreads {
+		return nil, fmt.Errorf(
+			"a request of %d bytes by each of %d threads in warps of %d",
+			q.Bytes, q.Block, warp,
+		)
 	}
-	variable := func(name string, n int64, role index.Role) index.Expr {
-		return r.Var(index.Variable{Name: name, Hi: n - 1, Role: role})
+	variable := func(
+		name string, n int64, role index.Role,
+	) index.Expr {
+		return r.Var(index.Variable{
+			Name: name,
+			Hi:   n - 1,
+			Role: role,
+		})
 	}
 	trips := int64(1)
 	for _, l := range q.Loops {
-		if n := l.Hi - l.Lo + 1; n < 1 || n > maxAround/trips {
+		n := l.Hi - l.Lo + 1
+		if n < 1 || n > maxAround/trips {
 			return nil, fmt.Errorf("a request in loops of more than %d rounds, or of none", int64(maxAround))
 		}
 		trips *= l.Hi - l.Lo + 1
 	}
 	x := &Access{
-		bits:       8 * q.Bytes,
-		Assignment: Assignment{Tile: slices.Repeat([]int64{1}, len(q.Blocks)), Threads: []int64{q.Block}, Elements: []int64{1}, Warp: warp},
-		Blocks:     q.Blocks,
-		Warp:       variable("warp", index.CeilDiv(q.Block, warp), index.RoleThread),
-		Lane:       variable("lane", min(warp, q.Block), index.RoleThread),
-		Loop:       variable("loop", trips, index.RoleLoop),
-		Element:    r.Const(0),
+		bits: 8 * q.Bytes,
+		Assignment: Assignment{
+			Tile:     slices.Repeat([]int64{1}, len(q.Blocks)),
+			Threads:  []int64{q.Block},
+			Elements: []int64{1},
+			Warp:     warp,
+		},
+		Blocks:  q.Blocks,
+		Warp:    variable("warp", index.CeilDiv(q.Block, warp), index.RoleThread),
+		Lane:    variable("lane", min(warp, q.Block), index.RoleThread),
+		Loop:    variable("loop", trips, index.RoleLoop),
+		Element: r.Const(0),
 	}
 	return x, x.setMaps(q)
 }
@@ -74,17 +91,24 @@ func (x *Access) setMaps(q Request) error {
 	rest := x.Loop
 	for _, l := range slices.Backward(q.Loops) {
 		n := l.Hi - l.Lo + 1
-		with[l.Var], rest = rest.Mod(n).AddConst(l.Lo), rest.Div(n)
+		with[l.Var], rest = rest.Mod(n).AddConst(l.Lo),
+			rest.Div(n)
 	}
 	s := index.Substitution{With: with}
 	x.Offset = index.Map{
 		Dims:    variables(append(slices.Clone(x.Blocks), x.Warp, x.Lane)),
 		Ranges:  variables([]index.Expr{x.Loop}),
 		Results: []index.Expr{s.Apply(q.Offset)},
-		Where:   index.And(q.Where.Subst(with), index.Below(thread, q.Block)),
+		Where: index.And(
+			q.Where.Subst(with),
+			index.Below(thread, q.Block),
+		),
 	}
 	known := x.Offset.Vars()
-	for _, v := range append(x.Offset.Results[0].Vars(), x.Offset.Where.Vars()...) {
+	for _, v := range append(
+		x.Offset.Results[0].Vars(),
+		x.Offset.Where.Vars()...,
+	) {
 		if !slices.Contains(known, v) {
 			return fmt.Errorf("a request depends on %s, which neither a block, nor the thread nor a loop decides", v)
 		}
@@ -121,7 +145,10 @@ func CountOffsets(offsets []int64, bytes int64) Count {
 // variables are. It is what the normal form shows.
 func Contiguous(positions []index.Expr) bool {
 	first := positions[0]
-	if m, r := first.Congruence(); m%int64(len(positions)) != 0 || r%int64(len(positions)) != 0 { // m is 0 for constants
+	// m is 0 for constants
+	m, r := first.Congruence()
+	if m%int64(len(positions)) != 0 ||
+		r%int64(len(positions)) != 0 {
 		return false
 	}
 	for k, x := range positions {

@@ -15,7 +15,11 @@ func TestRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := (Assignment{Tile: []int64{4, 100}, Threads: []int64{1, 32}, Elements: []int64{1, 4}}).Of(r, l)
+	x, err := (Assignment{
+		Tile:     []int64{4, 100},
+		Threads:  []int64{1, 32},
+		Elements: []int64{1, 4},
+	}).Of(r, l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,22 +32,35 @@ func TestRequest(t *testing.T) {
 	row := r.Var(index.Variable{Name: "row", Hi: 3, Role: index.RoleLoop})
 	col := thread.Scale(4)
 	q := Request{
-		Offset: block.Scale(4).Add(row).Scale(100).Add(col).Scale(4), Bytes: 16, Where: index.Require(col, 0, 99),
-		Blocks: []index.Expr{block}, Threads: []index.Expr{thread}, Block: 32, Loops: []LoopRange{{Var: row, Lo: 0, Hi: 3}},
+		Offset:  block.Scale(4).Add(row).Scale(100).Add(col).Scale(4),
+		Bytes:   16,
+		Where:   index.Require(col, 0, 99),
+		Blocks:  []index.Expr{block},
+		Threads: []index.Expr{thread},
+		Block:   32,
+		Loops:   []LoopRange{{Var: row, Lo: 0, Hi: 3}},
 	}
 	got, err := q.Count(r, layout.Sectors{})
 	if err != nil || got != want.PerRequest {
 		t.Errorf("%+v, not %+v, %v", got, want.PerRequest, err)
 	}
 	q.Loops[0].Hi = 1 // half of the rounds
-	if half, err := q.Count(r, layout.Sectors{}); err != nil || 2*half.Requests != got.Requests {
+	if half, err := q.Count(r, layout.Sectors{}); err != nil ||
+		2*half.Requests != got.Requests {
 		t.Errorf("%+v, %v", half, err)
 	}
 	q.Loops = nil
-	if _, err := q.Count(r, layout.Sectors{}); err == nil || !strings.Contains(err.Error(), "depends on row") {
+	if _, err := q.Count(r, layout.Sectors{}); err == nil ||
+		!strings.Contains(err.Error(), "depends on row") {
 		t.Errorf("a variable that nothing decides: %v", err)
 	}
-	for _, bad := range []Request{{Offset: r.Const(0), Block: 32}, {Offset: r.Const(0), Bytes: 4}, {Offset: r.Const(0), Bytes: 4, Block: 1, Loops: []LoopRange{{Var: row, Lo: 0, Hi: 1 << 40}}}} {
+	for _, bad := range []Request{
+		{Offset: r.Const(0), Block: 32},
+		{Offset: r.Const(0), Bytes: 4},
+		{Offset: r.Const(0), Bytes: 4, Block: 1, Loops: []LoopRange{
+			{Var: row, Lo: 0, Hi: 1 << 40},
+		}},
+	} {
 		if _, err := bad.Count(r, layout.Sectors{}); err == nil {
 			t.Errorf("%+v is counted", bad)
 		}
@@ -81,7 +98,11 @@ func TestFollow(t *testing.T) {
 	for _, c := range []struct {
 		scale, n int64
 		want     bool
-	}{{4, 4, true}, {8, 4, true}, {6, 2, true}, {6, 4, false}, {1, 2, false}, {1, 1, true}} {
+	}{
+		{4, 4, true}, {8, 4, true},
+		{6, 2, true}, {6, 4, false},
+		{1, 2, false}, {1, 1, true},
+	} {
 		if got := Contiguous(at(c.scale, c.n)); got != c.want {
 			t.Errorf("%d positions from %d·x on: %v", c.n, c.scale, got)
 		}

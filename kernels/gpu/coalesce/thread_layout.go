@@ -27,9 +27,18 @@ type ThreadLayout struct {
 
 // NewThreadLayout divides threads by lanes, which divide them.
 func NewThreadLayout(sizes []int64, outer, inner []int, threads, lanes, vector int64) *ThreadLayout {
-	s := &ThreadLayout{Sizes: sizes, Outer: outer, Inner: inner, InnerThreads: lanes, OuterThreads: threads / lanes, Vector: vector}
-	s.OuterElements, s.InnerElements = s.side(outer), s.side(inner)
-	s.OuterRounds, s.InnerRounds = index.CeilDiv(s.OuterElements, s.OuterThreads), index.CeilDiv(s.InnerElements, lanes*vector)
+	s := &ThreadLayout{
+		Sizes:        sizes,
+		Outer:        outer,
+		Inner:        inner,
+		InnerThreads: lanes,
+		OuterThreads: threads / lanes,
+		Vector:       vector,
+	}
+	s.OuterElements, s.InnerElements = s.side(outer),
+		s.side(inner)
+	s.OuterRounds, s.InnerRounds = index.CeilDiv(s.OuterElements, s.OuterThreads),
+		index.CeilDiv(s.InnerElements, lanes*vector)
 	return s
 }
 
@@ -42,10 +51,14 @@ func (s *ThreadLayout) side(dims []int) int64 {
 }
 
 // PerThread is the elements of a thread.
-func (s *ThreadLayout) PerThread() int64 { return s.OuterRounds * s.InnerRounds * s.Vector }
+func (s *ThreadLayout) PerThread() int64 {
+	return s.OuterRounds * s.InnerRounds * s.Vector
+}
 
 // Order is all dimensions, the slowest first.
-func (s *ThreadLayout) Order() []int { return slices.Concat(s.Outer, s.Inner) }
+func (s *ThreadLayout) Order() []int {
+	return slices.Concat(s.Outer, s.Inner)
+}
 
 // FastestDim is the last dimension of an order that has more than one element, or
 // the last; −1 where there is none.
@@ -89,7 +102,9 @@ func (s *ThreadLayout) InnerIndex(thread, round index.Expr) index.Expr {
 }
 
 // SetIndices sets the indices of the dimensions of a side to those of number n of it.
-func (s *ThreadLayout) SetIndices(at []index.Expr, side []int, n index.Expr) {
+func (s *ThreadLayout) SetIndices(
+	at []index.Expr, side []int, n index.Expr,
+) {
 	if len(side) == 0 {
 		return
 	}
@@ -122,13 +137,17 @@ func (b Box) contiguous(order []int) int64 {
 	return 1
 }
 
-func (b Box) elements() int64 { n, _ := index.Product(b.Sizes); return n }
+func (b Box) elements() int64 {
+	n, _ := index.Product(b.Sizes)
+	return n
+}
 
 // VectorWidth is how many elements a thread takes at most at once where fast of them
 // follow each other: no thread goes without for it.
 func (b Box) VectorWidth(fast int64) int64 {
 	v := max(1, b.Vector)
-	for v > 1 && (fast%v != 0 || b.elements()/v < b.Threads) {
+	for v > 1 &&
+		(fast%v != 0 || b.elements()/v < b.Threads) {
 		v /= 2
 	}
 	return v
@@ -140,7 +159,10 @@ func (b Box) VectorWidth(fast int64) int64 {
 func (b Box) ElementwiseLayouts(order []int) (all []*ThreadLayout) {
 	for _, o := range orders(b.Sizes, order) {
 		for v := b.VectorWidth(b.contiguous(o)); v >= 1; v /= 2 {
-			all = append(all, NewThreadLayout(b.Sizes, nil, o, b.Threads, b.Threads, v))
+			all = append(
+				all,
+				NewThreadLayout(b.Sizes, nil, o, b.Threads, b.Threads, v),
+			)
 		}
 	}
 	return all
@@ -170,10 +192,12 @@ func (b Box) ReductionLayouts(order []int, f Reduction) (all []*ThreadLayout) {
 			kept = append(kept, d)
 		}
 	}
-	inside := len(kept) == 0 || slices.Contains(gone, FastestDim(b.Sizes, order))
+	inside := len(kept) == 0 ||
+		slices.Contains(gone, FastestDim(b.Sizes, order))
 	var tooMany []*ThreadLayout
 	for _, inside := range []bool{inside, !inside} {
-		if inside && len(gone) == 0 && len(kept) > 0 || !inside && len(kept) == 0 {
+		if inside && len(gone) == 0 && len(kept) > 0 ||
+			!inside && len(kept) == 0 {
 			continue
 		}
 		for _, s := range b.reductionLayoutsAlong(gone, kept, f, inside) {
@@ -203,23 +227,34 @@ func (f Reduction) ReducesInner(s *ThreadLayout) bool {
 	if len(s.Inner) == 0 {
 		return len(s.Outer) == 0
 	}
-	return slices.Contains(f.Reduced, int64(s.Inner[0]))
+	return slices.Contains(
+		f.Reduced, int64(s.Inner[0]),
+	)
 }
 
-func (b Box) reductionLayoutsAlong(gone, kept []int, f Reduction, inside bool) (all []*ThreadLayout) {
+func (b Box) reductionLayoutsAlong(
+	gone, kept []int, f Reduction, inside bool,
+) (all []*ThreadLayout) {
 	goneOrders := orders(b.Sizes, gone)
 	if f.Ordered {
-		goneOrders = [][]int{slices.Sorted(slices.Values(gone))}
+		goneOrders = [][]int{
+			slices.Sorted(slices.Values(gone)),
+		}
 	}
-	outers, inners := goneOrders, orders(b.Sizes, kept)
+	outers := goneOrders
+	inners := orders(b.Sizes, kept)
 	if inside {
 		outers, inners = inners, outers
 	}
 	for _, outer := range outers {
 		for _, inner := range inners {
 			for v := b.VectorWidth(b.contiguous(inner)); v >= 1; v /= 2 {
-				s := NewThreadLayout(b.Sizes, outer, inner, b.Threads, b.reductionInnerThreads(outer, inner, v, inside), v)
-				s.OuterBlocked, s.InnerBlocked = f.Ordered && !inside, f.Ordered && inside
+				s := NewThreadLayout(
+					b.Sizes, outer, inner, b.Threads,
+					b.reductionInnerThreads(outer, inner, v, inside), v,
+				)
+				s.OuterBlocked = f.Ordered && !inside
+				s.InnerBlocked = f.Ordered && inside
 				all = append(all, s)
 			}
 		}
@@ -229,13 +264,19 @@ func (b Box) reductionLayoutsAlong(gone, kept []int, f Reduction, inside bool) (
 
 // reductionInnerThreads is how many threads stand along the inner side of a reduction.
 func (b Box) reductionInnerThreads(outer, inner []int, v int64, inside bool) int64 {
-	s := NewThreadLayout(b.Sizes, outer, inner, b.Threads, b.Threads, v)
+	s := NewThreadLayout(
+		b.Sizes, outer, inner, b.Threads, b.Threads, v,
+	)
 	if inside && len(outer) == 0 { // the result is one that all threads may ask for
 		return b.Threads
 	}
-	lanes := min(b.Threads, powerOver(index.CeilDiv(s.InnerElements, v)))
+	lanes := min(
+		b.Threads, powerOver(index.CeilDiv(s.InnerElements, v)),
+	)
 	if inside { // rows first get a warp each, then what is left
-		lanes = min(lanes, max(warpThreads, b.Threads/powerOver(s.OuterElements)))
+		lanes = min(
+			lanes, max(warpThreads, b.Threads/powerOver(s.OuterElements)),
+		)
 	}
 	return lanes
 }
@@ -266,7 +307,13 @@ func orders(sizes []int64, dims []int) (all [][]int) {
 			short = append(short, d)
 		}
 	}
-	permute(long, len(long), min(len(long), max(maxOrdered, 2)), func(o []int) { all = append(all, slices.Concat(o, short)) })
+	permute(
+		long, len(long),
+		min(len(long), max(maxOrdered, 2)),
+		func(o []int) {
+			all = append(all, slices.Concat(o, short))
+		},
+	)
 	return all
 }
 
@@ -282,7 +329,14 @@ func permute(dims []int, n, places int, visit func([]int)) {
 		return
 	}
 	for k := n - 1; k >= 0; k-- {
-		next := slices.Insert(slices.Delete(slices.Clone(dims[:n]), k, k+1), n-1, dims[k])
-		permute(append(next, dims[n:]...), n-1, places-1, visit)
+		next := slices.Insert(
+			slices.Delete(slices.Clone(dims[:n]), k, k+1),
+			n-1,
+			dims[k],
+		)
+		permute(
+			append(next, dims[n:]...),
+			n-1, places-1, visit,
+		)
 	}
 }

@@ -74,22 +74,41 @@ func (x *Access) vectorImpossible(v int64) string {
 // provesVector shows by the maps alone that elements go together by v; when not,
 // it says what is not shown.
 func (x *Access) provesVector(v int64) (bool, string) {
-	r, width := x.Element.Ring(), x.bits/8
+	r := x.Element.Ring()
+	width := x.bits / 8
 	g := x.vectors(v)
-	j := r.Var(index.Variable{Name: "element", Hi: v - 1, Role: index.RoleElement})
+	j := r.Var(index.Variable{
+		Name: "element",
+		Hi:   v - 1,
+		Role: index.RoleElement,
+	})
 	at := func(j index.Expr) index.Map {
-		return x.Offset.Subst(map[index.Expr]index.Expr{x.Element: g.Scale(v).Add(j)})
+		return x.Offset.Subst(map[index.Expr]index.Expr{
+			x.Element: g.Scale(v).Add(j),
+		})
 	}
-	first, each := at(r.Const(0)), at(j)
+	first := at(r.Const(0))
+	each := at(j)
 	if each.Results[0].Sub(first.Results[0]) != j.Scale(width) {
 		return false, fmt.Sprintf("not shown: %d elements of a thread lie next to each other", v)
 	}
-	if m, rest := first.Results[0].Congruence(); m%(v*width) != 0 || rest%(v*width) != 0 {
+	if m, rest := first.Results[0].Congruence(); m%(v*width) != 0 ||
+		rest%(v*width) != 0 {
 		return false, fmt.Sprintf("not shown: offsets are multiples of %d bytes", v*width)
 	}
-	vars := append(variables([]index.Expr{g, j}), variables(append(append([]index.Expr{}, x.Blocks...), x.Warp, x.Lane, x.Loop))...)
+	vars := append(
+		variables([]index.Expr{g, j}),
+		variables(append(
+			append([]index.Expr{}, x.Blocks...),
+			x.Warp, x.Lane, x.Loop,
+		))...,
+	)
 	masks := func(m index.Map) string {
-		return index.Map{Dims: vars, Where: m.Where, Results: []index.Expr{r.Const(0)}}.Simplify().String()
+		return index.Map{
+			Dims:    vars,
+			Where:   m.Where,
+			Results: []index.Expr{r.Const(0)},
+		}.Simplify().String()
 	}
 	if masks(first) != masks(each) {
 		return false, fmt.Sprintf("not shown: masks take %d elements together", v)
@@ -100,7 +119,12 @@ func (x *Access) provesVector(v int64) (bool, string) {
 // vectors is the variable that numbers the vectors of v elements of a thread.
 func (x *Access) vectors(v int64) index.Expr {
 	in := x.Element.Range()
-	return x.Element.Ring().Var(index.Variable{Name: "vector", Lo: in.Lo / v, Hi: in.Hi / v, Role: index.RoleElement})
+	return x.Element.Ring().Var(index.Variable{
+		Name: "vector",
+		Lo:   in.Lo / v,
+		Hi:   in.Hi / v,
+		Role: index.RoleElement,
+	})
 }
 
 // constantGap is the distance in bytes of the first two elements of every vector of v,
@@ -108,7 +132,9 @@ func (x *Access) vectors(v int64) index.Expr {
 func (x *Access) constantGap(v int64) (int64, bool) {
 	g := x.vectors(v).Scale(v)
 	at := func(e index.Expr) index.Expr {
-		return x.Offset.Results[0].Subst(map[index.Expr]index.Expr{x.Element: e})
+		return x.Offset.Results[0].Subst(
+			map[index.Expr]index.Expr{x.Element: e},
+		)
 	}
 	n, ok := at(g.AddConst(1)).Sub(at(g)).Value()
 	return n, ok && n != x.bits/8
@@ -140,11 +166,17 @@ func (e *evaluator) refutesWarp(block []int64, warp, v int64) string {
 			return fmt.Sprintf("byte %d is no multiple of %d: %s", p.Offset, v*width, where)
 		}
 		for k, q := range points[i : i+int(v)] {
-			if q.Lane != p.Lane || q.Loop != p.Loop || q.Element != p.Element+int64(k) {
+			if q.Lane != p.Lane ||
+				q.Loop != p.Loop ||
+				q.Element != p.Element+int64(k) {
 				return fmt.Sprintf("a mask divides %d elements: %s", v, where)
 			}
 			if q.Offset != p.Offset+int64(k)*width {
-				return fmt.Sprintf("elements %d and %d of a thread are at bytes %d and %d: lane %d", p.Element, q.Element, p.Offset, q.Offset, p.Lane)
+				return fmt.Sprintf(
+					"elements %d and %d of a thread are at bytes %d and %d: lane %d",
+					p.Element, q.Element, p.Offset,
+					q.Offset, p.Lane,
+				)
 			}
 		}
 	}

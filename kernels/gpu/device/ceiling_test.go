@@ -22,7 +22,9 @@ func TestMatrixLoops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return dev, nil })
+		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+			return dev, nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,8 +40,14 @@ func TestMatrixLoops(t *testing.T) {
 			if done := float64(dev.Counters().MatrixFLOPs); done != 2*l.FLOPs*steps {
 				t.Errorf("%s: %v flops, said to be %v", l.Name, done, 2*l.FLOPs*steps)
 			}
-			if l.Name != want[n] || out[0].Float(0) == 0 || out[0].Float(0) == out[0].Float(1) {
-				t.Errorf("%s instead of %s, threads have %v and %v", l.Name, want[n], out[0].Float(0), out[0].Float(1))
+			if l.Name != want[n] || out[0].Float(0) == 0 ||
+				out[0].Float(0) == out[0].Float(1) {
+				t.Errorf(
+					"%s instead of %s, threads have %v and %v",
+					l.Name, want[n],
+					out[0].Float(0),
+					out[0].Float(1),
+				)
 			}
 		}
 		all, err := s.MatrixCeilings(t.Context())

@@ -41,8 +41,12 @@ type ChildOptions struct {
 	Grace time.Duration
 }
 
-func (o ChildOptions) timeout() time.Duration { return orElse(o.Timeout, 30*time.Second) }
-func (o ChildOptions) grace() time.Duration   { return orElse(o.Grace, 500*time.Millisecond) }
+func (o ChildOptions) timeout() time.Duration {
+	return orElse(o.Timeout, 30*time.Second)
+}
+func (o ChildOptions) grace() time.Duration {
+	return orElse(o.Grace, 500*time.Millisecond)
+}
 
 func orElse(d, standard time.Duration) time.Duration {
 	if d == 0 {
@@ -109,8 +113,12 @@ func toWire(err error) *wireError {
 	if err == nil {
 		return nil
 	}
-	w := &wireError{Text: err.Error(), Untimed: errors.Is(err, ErrUntimed),
-		Deadline: errors.Is(err, context.DeadlineExceeded), Canceled: errors.Is(err, context.Canceled)}
+	w := &wireError{
+		Text:     err.Error(),
+		Untimed:  errors.Is(err, ErrUntimed),
+		Deadline: errors.Is(err, context.DeadlineExceeded),
+		Canceled: errors.Is(err, context.Canceled),
+	}
 	var e *Error
 	if errors.As(err, &e) {
 		plain := *e
@@ -159,7 +167,14 @@ func OpenChild(ctx context.Context, o ChildOptions) (*Child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("the process for the GPU does not start: %w", err)
 	}
-	c := &Child{command: cmd, send: gob.NewEncoder(in), pipe: in, replies: make(chan reply), stderr: said, options: o}
+	c := &Child{
+		command: cmd,
+		send:    gob.NewEncoder(in),
+		pipe:    in,
+		replies: make(chan reply),
+		stderr:  said,
+		options: o,
+	}
 	go c.receive(gob.NewDecoder(out))
 	r, err := c.call(ctx, request{Call: "open"})
 	if err != nil {
@@ -230,7 +245,12 @@ func (c *Child) call(ctx context.Context, q request) (reply, error) {
 // lose kills the process; cause nil: it ended by itself.
 func (c *Child) lose(call string, cause error) error {
 	state := c.kill()
-	e := &Error{Call: call, Sticky: true, Err: cause, Text: "the process for the GPU ended: " + state}
+	e := &Error{
+		Call:   call,
+		Sticky: true,
+		Err:    cause,
+		Text:   "the process for the GPU ended: " + state,
+	}
 	if cause != nil {
 		e.Text = "the process for the GPU was killed: " + cause.Error()
 	}
@@ -259,7 +279,9 @@ func (c *Child) kill() string {
 func (c *Child) Close() error {
 	var err error
 	if c.lost == nil {
-		_, err = c.call(context.Background(), request{Call: "close"})
+		_, err = c.call(
+			context.Background(), request{Call: "close"},
+		)
 	}
 	c.kill()
 	c.lost = errors.New("the driver is closed")
@@ -282,7 +304,11 @@ type childFunction struct {
 
 // Load assembles in the process.
 func (c *Child) Load(ctx context.Context, text string, o LoadOptions) (Module, error) {
-	r, err := c.call(ctx, request{Call: "load", Text: text, Load: o})
+	r, err := c.call(ctx, request{
+		Call: "load",
+		Text: text,
+		Load: o,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +316,11 @@ func (c *Child) Load(ctx context.Context, text string, o LoadOptions) (Module, e
 }
 
 func (m *childModule) Function(name string) (Function, error) {
-	r, err := m.c.call(context.Background(), request{Call: "function", Module: m.id, Text: name})
+	r, err := m.c.call(context.Background(), request{
+		Call:   "function",
+		Module: m.id,
+		Text:   name,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +328,10 @@ func (m *childModule) Function(name string) (Function, error) {
 }
 
 func (m *childModule) Close() error {
-	_, err := m.c.call(context.Background(), request{Call: "unload", Module: m.id})
+	_, err := m.c.call(context.Background(), request{
+		Call:   "unload",
+		Module: m.id,
+	})
 	return err
 }
 
@@ -306,13 +339,17 @@ func (f *childFunction) Resources() Resources { return f.takes }
 
 // Alloc is the driver's.
 func (c *Child) Alloc(n int64) (Address, error) {
-	r, err := c.call(context.Background(), request{Call: "alloc", Bytes: n})
+	r, err := c.call(
+		context.Background(), request{Call: "alloc", Bytes: n},
+	)
 	return r.Address, err
 }
 
 // Free is the driver's.
 func (c *Child) Free(a Address) error {
-	_, err := c.call(context.Background(), request{Call: "free", Address: a})
+	_, err := c.call(
+		context.Background(), request{Call: "free", Address: a},
+	)
 	return err
 }
 
@@ -323,7 +360,12 @@ const chunk = 16 << 20
 func (c *Child) CopyIn(to Address, from []byte) error {
 	for len(from) > 0 {
 		n := min(len(from), chunk)
-		if _, err := c.call(context.Background(), request{Call: "copy in", Address: to, Data: from[:n]}); err != nil {
+		_, err := c.call(context.Background(), request{
+			Call:    "copy in",
+			Address: to,
+			Data:    from[:n],
+		})
+		if err != nil {
 			return err
 		}
 		from, to = from[n:], to+Address(n)
@@ -335,7 +377,11 @@ func (c *Child) CopyIn(to Address, from []byte) error {
 func (c *Child) CopyOut(to []byte, from Address) error {
 	for len(to) > 0 {
 		n := min(len(to), chunk)
-		r, err := c.call(context.Background(), request{Call: "copy out", Address: from, Bytes: int64(n)})
+		r, err := c.call(context.Background(), request{
+			Call:    "copy out",
+			Address: from,
+			Bytes:   int64(n),
+		})
 		if err != nil {
 			return err
 		}
@@ -347,13 +393,20 @@ func (c *Child) CopyOut(to []byte, from Address) error {
 
 // Fill is the driver's.
 func (c *Child) Fill(to Address, value byte, n int64) error {
-	_, err := c.call(context.Background(), request{Call: "fill", Address: to, Value: value, Bytes: n})
+	_, err := c.call(context.Background(), request{
+		Call:    "fill",
+		Address: to,
+		Value:   value,
+		Bytes:   n,
+	})
 	return err
 }
 
 // EncodeTensorMap is the driver's.
 func (c *Child) EncodeTensorMap(spec TensorMapSpec) (TensorMap, error) {
-	r, err := c.call(context.Background(), request{Call: "tensor map", Spec: spec})
+	r, err := c.call(
+		context.Background(), request{Call: "tensor map", Spec: spec},
+	)
 	return r.Map, err
 }
 
@@ -363,7 +416,9 @@ func (c *Child) Clusters(l Launch) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := c.call(context.Background(), request{Call: "clusters", Launches: all})
+	r, err := c.call(
+		context.Background(), request{Call: "clusters", Launches: all},
+	)
 	return r.Clusters, err
 }
 
@@ -373,7 +428,9 @@ func (c *Child) Launch(ctx context.Context, l Launch) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.call(ctx, request{Call: "launch", Launches: all})
+	_, err = c.call(
+		ctx, request{Call: "launch", Launches: all},
+	)
 	return err
 }
 
@@ -384,7 +441,9 @@ func (c *Child) Sync(ctx context.Context) error {
 }
 
 // Time is the driver's.
-func (c *Child) Time(ctx context.Context, b Burst, replays int) ([]float64, error) {
+func (c *Child) Time(
+	ctx context.Context, b Burst, replays int,
+) ([]float64, error) {
 	q := request{Call: "time", Replays: replays}
 	for k, part := range [...][]Launch{b.Before, b.Launches, b.After} {
 		var err error
@@ -406,9 +465,14 @@ func (c *Child) wire(launches []Launch) ([]wireLaunch, error) {
 		if !ours || f.c != c {
 			return nil, errors.New("launch: a function of another driver")
 		}
-		w := wireLaunch{f.id, l.Grid, l.Block, l.Cluster, l.SharedBytes, nil}
+		w := wireLaunch{
+			f.id, l.Grid, l.Block,
+			l.Cluster, l.SharedBytes, nil,
+		}
 		for _, a := range l.Args {
-			w.Args = append(w.Args, wireArg{a.kind, a.bits, a.maps})
+			w.Args = append(w.Args, wireArg{
+				a.kind, a.bits, a.maps,
+			})
 		}
 		all[k] = w
 	}

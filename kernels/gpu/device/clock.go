@@ -24,28 +24,55 @@ const (
 
 // stamps is the work whose blocks, one an SM, each write a stamp.
 func stamps(s Spec) (*Executable, error) {
-	b := ptx.NewBuilder(ptx.Version{Major: 8, Minor: 0}, PTXTarget(s))
+	b := ptx.NewBuilder(
+		ptx.Version{Major: 8, Minor: 0}, PTXTarget(s),
+	)
 	c := b.Entry("stamp")
 	c.Param(ptx.U64, "out")
-	at := c.Add(c.LoadParam("out"), c.MulWide(c.Special(ptx.CTAidX), ptx.Int(stampBytes)))
-	begin, before := c.Special(ptx.Clock64), c.Special(ptx.Globaltimer)
-	ns, cycles := c.Reg(ptx.U64), c.Reg(ptx.U64)
+	at := c.Add(
+		c.LoadParam("out"),
+		c.MulWide(c.Special(ptx.CTAidX), ptx.Int(stampBytes)),
+	)
+	begin := c.Special(ptx.Clock64)
+	before := c.Special(ptx.Globaltimer)
+	ns := c.Reg(ptx.U64)
+	cycles := c.Reg(ptx.U64)
 	var same ptx.Operand
 	c.Repeat(func() ptx.Operand {
 		c.Emit("mov.u64", ns, ptx.Sreg(ptx.Globaltimer))
 		c.Emit("mov.u64", cycles, ptx.Sreg(ptx.Clock64))
 		same = c.Let("setp.eq.u64", ns, before)
-		soon := c.Let("setp.lt.u64", c.Sub(cycles, begin), ptx.Int(int64(maxStepCycles)))
+		soon := c.Let(
+			"setp.lt.u64",
+			c.Sub(cycles, begin),
+			ptx.Int(int64(maxStepCycles)),
+		)
 		return c.Let("and.pred", same, soon)
 	})
 	c.Emit("st.global.u64", ptx.Mem(at, 0), cycles)
-	c.Emit("st.global.u64", ptx.Mem(at, 8), c.Let("selp.u64", ptx.Int(int64(0)), ns, same))
-	c.Emit("st.global.u64", ptx.Mem(at, 16), c.Let("cvt.u64.u32", c.Special(ptx.SMID)))
+	c.Emit(
+		"st.global.u64",
+		ptx.Mem(at, 8),
+		c.Let("selp.u64", ptx.Int(int64(0)), ns, same),
+	)
+	c.Emit(
+		"st.global.u64",
+		ptx.Mem(at, 16),
+		c.Let("cvt.u64.u32", c.Special(ptx.SMID)),
+	)
 	m, err := b.Module()
 	if err != nil {
 		return nil, err
 	}
-	return &Executable{PTX: string(m.Text()), Steps: []Step{{Entry: "stamp", Grid: Dim3{X: s.SMs}, Block: Dim3{X: 1}, Args: []Operand{Output(0)}}}}, nil
+	return &Executable{
+		PTX: string(m.Text()),
+		Steps: []Step{{
+			Entry: "stamp",
+			Grid:  Dim3{X: s.SMs},
+			Block: Dim3{X: 1},
+			Args:  []Operand{Output(0)},
+		}},
+	}, nil
 }
 
 // A stamp is what a block wrote.
@@ -53,7 +80,11 @@ type stamp struct{ cycles, nanoseconds, sm uint64 }
 
 func readStamps(b []byte) (all []stamp) {
 	for ; len(b) >= stampBytes; b = b[stampBytes:] {
-		all = append(all, stamp{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])})
+		all = append(all, stamp{
+			binary.LittleEndian.Uint64(b),
+			binary.LittleEndian.Uint64(b[8:]),
+			binary.LittleEndian.Uint64(b[16:]),
+		})
 	}
 	return all
 }
@@ -69,10 +100,15 @@ func clockBetween(before, after []stamp) (hertz float64) {
 	}
 	for _, x := range after {
 		b, known := began[x.sm]
-		if !known || b.nanoseconds == 0 || x.nanoseconds < b.nanoseconds+minStampSpan || x.cycles < b.cycles {
+		if !known || b.nanoseconds == 0 ||
+			x.nanoseconds < b.nanoseconds+minStampSpan ||
+			x.cycles < b.cycles {
 			continue
 		}
-		hertz = max(hertz, float64(x.cycles-b.cycles)/float64(x.nanoseconds-b.nanoseconds)*1e9)
+		hertz = max(
+			hertz,
+			float64(x.cycles-b.cycles)/float64(x.nanoseconds-b.nanoseconds)*1e9,
+		)
 	}
 	return hertz
 }
@@ -88,14 +124,21 @@ func (s *Session) stampLaunches(a timeLimit, to Address) (before, after []Launch
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the clocks: %w", err)
 	}
-	if before, err = s.launches(s.stamps, functions, &arrays{out: []Address{to}}); err == nil {
-		after, err = s.launches(s.stamps, functions, &arrays{out: []Address{to + Address(s.stampBufferBytes())}})
+	before, err = s.launches(s.stamps, functions, &arrays{
+		out: []Address{to},
+	})
+	if err == nil {
+		after, err = s.launches(s.stamps, functions, &arrays{
+			out: []Address{to + Address(s.stampBufferBytes())},
+		})
 	}
 	return before, after, err
 }
 
 // stampBufferBytes is room for the stamps of all SMs.
-func (s *Session) stampBufferBytes() int64 { return int64(s.spec.SMs * stampBytes) }
+func (s *Session) stampBufferBytes() int64 {
+	return int64(s.spec.SMs * stampBytes)
+}
 
 // clockOf is the clock between the two stamps of each SM.
 func (s *Session) clockOf(at Address) (hertz float64, err error) {
@@ -104,5 +147,7 @@ func (s *Session) clockOf(at Address) (hertz float64, err error) {
 	if err := s.driver.CopyOut(b, at); err != nil {
 		return 0, err
 	}
-	return clockBetween(readStamps(b[:n]), readStamps(b[n:])), nil
+	return clockBetween(
+		readStamps(b[:n]), readStamps(b[n:]),
+	), nil
 }

@@ -18,15 +18,35 @@ func TestClockBetween(t *testing.T) {
 		before, after []stamp
 		want          float64
 	}{
-		"one SM":              {[]stamp{{5, 100, 3}}, []stamp{{150_005, 100_100, 3}}, 1.5e9},
-		"in another order":    {[]stamp{{5, 100, 0}, {1 << 50, 100, 1}}, []stamp{{1<<50 + 150_000, 100_100, 1}, {150_005, 100_100, 0}}, 1.5e9},
-		"another SM":          {[]stamp{{5, 100, 3}}, []stamp{{150_005, 100_100, 4}}, 0},
-		"one stood still":     {[]stamp{{5, 100, 0}, {5, 100, 1}}, []stamp{{7, 100_100, 0}, {150_005, 100_100, 1}}, 1.5e9},
-		"no step seen before": {[]stamp{{5, 0, 3}}, []stamp{{150_005, 100_100, 3}}, 0},
-		"no step seen after":  {[]stamp{{5, 100, 3}}, []stamp{{150_005, 0, 3}}, 0},
-		"too short":           {[]stamp{{5, 100, 3}}, []stamp{{70_005, 50_000, 3}}, 0},
-		"it began anew":       {[]stamp{{150_005, 100, 3}}, []stamp{{5, 100_100, 3}}, 0},
-		"nothing":             {},
+		"one SM": {[]stamp{
+			{5, 100, 3},
+		}, []stamp{{150_005, 100_100, 3}}, 1.5e9},
+		"in another order": {
+			[]stamp{{5, 100, 0}, {1 << 50, 100, 1}},
+			[]stamp{{1<<50 + 150_000, 100_100, 1}, {150_005, 100_100, 0}},
+			1.5e9,
+		},
+		"another SM": {[]stamp{
+			{5, 100, 3},
+		}, []stamp{{150_005, 100_100, 4}}, 0},
+		"one stood still": {
+			[]stamp{{5, 100, 0}, {5, 100, 1}},
+			[]stamp{{7, 100_100, 0}, {150_005, 100_100, 1}},
+			1.5e9,
+		},
+		"no step seen before": {[]stamp{
+			{5, 0, 3},
+		}, []stamp{{150_005, 100_100, 3}}, 0},
+		"no step seen after": {[]stamp{
+			{5, 100, 3},
+		}, []stamp{{150_005, 0, 3}}, 0},
+		"too short": {[]stamp{
+			{5, 100, 3},
+		}, []stamp{{70_005, 50_000, 3}}, 0},
+		"it began anew": {[]stamp{
+			{150_005, 100, 3},
+		}, []stamp{{5, 100_100, 3}}, 0},
+		"nothing": {},
 	} {
 		if got := clockBetween(c.before, c.after); got != c.want {
 			t.Errorf("%s: %g Hz, want %g", name, got, c.want)
@@ -76,7 +96,11 @@ func TestSampleClock(t *testing.T) {
 	if row, want := s.Evidence()[8].Row(saw), "9\t1300\ttrue\t3\t8\t8\t\t\t"; row != want {
 		t.Errorf("a row %q, want %q", row, want)
 	}
-	if e := s.Saw(); e.Samples != 12 || e.Resampled != 3 || e.Outliers != 1 || e.Clock.Known != 12 || math.Abs(e.Clock.Lowest/1.3e9-1) > 1e-4 || math.Abs(e.Clock.Median/1.5e9-1) > 1e-4 {
+	e := s.Saw()
+	if e.Samples != 12 || e.Resampled != 3 || e.Outliers != 1 ||
+		e.Clock.Known != 12 ||
+		math.Abs(e.Clock.Lowest/1.3e9-1) > 1e-4 ||
+		math.Abs(e.Clock.Median/1.5e9-1) > 1e-4 {
 		t.Errorf("evidence %+v: %s", e, e)
 	}
 	toy.clock = 1.2e9 // and it stays there
@@ -96,7 +120,9 @@ func TestSampleClock(t *testing.T) {
 // at, the clock is unknown, and nothing is taken again.
 func TestTimerOfLongSteps(t *testing.T) {
 	d := newFakeDriver()
-	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return blind{d}, nil })
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) {
+		return blind{d}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,11 +130,17 @@ func TestTimerOfLongSteps(t *testing.T) {
 	in, out := arraysOf16()
 	in[0].Data = append(in[0].Data, make([]byte, 1<<14)...) // so that there are few sets
 	for range 5 {
-		if got, err := s.Sample(t.Context(), toyWork("double"), []kernels.Set{{In: in, Out: out}}, 1); err != nil || got.Hertz != 0 || got.Seconds == 0 {
+		got, err := s.Sample(
+			t.Context(), toyWork("double"),
+			[]kernels.Set{{In: in, Out: out}},
+			1,
+		)
+		if err != nil || got.Hertz != 0 || got.Seconds == 0 {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	if e := s.Saw(); e.Samples != 5 || e.Clock.Known != 0 || e.Resampled != 0 || e.Outliers != 0 {
+	if e := s.Saw(); e.Samples != 5 ||
+		e.Clock.Known != 0 || e.Resampled != 0 || e.Outliers != 0 {
 		t.Errorf("evidence %+v", e)
 	}
 }

@@ -91,10 +91,20 @@ type Resources struct {
 type Dim3 struct{ X, Y, Z int }
 
 // Count is the number of all.
-func (d Dim3) Count() int { return max(1, d.X) * max(1, d.Y) * max(1, d.Z) }
+func (d Dim3) Count() int {
+	return max(1, d.X) *
+		max(1, d.Y) *
+		max(1, d.Z)
+}
 
 // Full is d with 1 for every 0.
-func (d Dim3) Full() Dim3 { return Dim3{max(1, d.X), max(1, d.Y), max(1, d.Z)} }
+func (d Dim3) Full() Dim3 {
+	return Dim3{
+		max(1, d.X),
+		max(1, d.Y),
+		max(1, d.Z),
+	}
+}
 
 // A Launch is one run of a function.
 type Launch struct {
@@ -137,7 +147,12 @@ func U32Arg(v uint32) Arg { return Arg{kind: argU32, bits: uint64(v)} }
 func U64Arg(v uint64) Arg { return Arg{kind: argU64, bits: v} }
 
 // F32Arg is a .f32 parameter.
-func F32Arg(v float32) Arg { return Arg{kind: argF32, bits: uint64(math.Float32bits(v))} }
+func F32Arg(v float32) Arg {
+	return Arg{
+		kind: argF32,
+		bits: uint64(math.Float32bits(v)),
+	}
+}
 
 // TensorMapArg is a .b8[128] parameter aligned to 64 bytes.
 func TensorMapArg(m TensorMap) Arg { return Arg{kind: argTensorMap, maps: &m} }
@@ -232,7 +247,8 @@ func (s TensorMapSpec) checkExtents() error {
 		if n < 1 || n > 1<<32 {
 			return fmt.Errorf("tensor map: dimension %d has %d elements; there may be 1 to 2^32", d, n)
 		}
-		if b := s.Box[d]; b < 1 || b > 256 {
+		b := s.Box[d]
+		if b < 1 || b > 256 {
 			return fmt.Errorf("tensor map: the box has %d elements along dimension %d; there may be 1 to 256", b, d)
 		}
 	}
@@ -252,7 +268,8 @@ func (s TensorMapSpec) checkInner() error {
 		return fmt.Errorf("tensor map: elements of type %s cannot be copied in bulk", s.DType)
 	case inner%16 != 0:
 		return fmt.Errorf("tensor map: the box is %d bytes wide, not a multiple of 16", inner)
-	case s.Swizzle != 0 && s.Swizzle != 32 && s.Swizzle != 64 && s.Swizzle != 128:
+	case s.Swizzle != 0 && s.Swizzle != 32 &&
+		s.Swizzle != 64 && s.Swizzle != 128:
 		return fmt.Errorf("tensor map: no swizzle of %d bytes; there are 32, 64 and 128", s.Swizzle)
 	case s.Swizzle != 0 && inner > int(s.Swizzle):
 		return fmt.Errorf("tensor map: the box is %d bytes wide, wider than the swizzle's %d", inner, s.Swizzle)

@@ -23,7 +23,13 @@ type Step struct {
 
 // launch is the step without arguments.
 func (s Step) launch(f Function) Launch {
-	return Launch{Function: f, Grid: s.Grid, Block: s.Block, Cluster: s.Cluster, SharedBytes: s.SharedBytes}
+	return Launch{
+		Function:    f,
+		Grid:        s.Grid,
+		Block:       s.Block,
+		Cluster:     s.Cluster,
+		SharedBytes: s.SharedBytes,
+	}
 }
 
 // An Operand is an argument of a step.

@@ -31,7 +31,11 @@ type MatrixLoop struct {
 // MatrixLoops are the loops of a sheet.
 func MatrixLoops(s Spec) (all []MatrixLoop) {
 	for _, l := range matrixLoops(s) {
-		all = append(all, MatrixLoop{l.name, float64(l.blocks) * l.flops, func(steps int) (*Executable, []kernels.Buffer, error) { return l.work(s, steps) }})
+		all = append(all, MatrixLoop{
+			l.name,
+			float64(l.blocks) * l.flops,
+			func(steps int) (*Executable, []kernels.Buffer, error) { return l.work(s, steps) },
+		})
 	}
 	return all
 }

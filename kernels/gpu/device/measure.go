@@ -37,7 +37,9 @@ type resident struct {
 // least one on each, and returns seconds a run and the clock of the SMs
 // meanwhile. The first call for these sets copies them to the device; only those
 // of one bench are kept there. ctx's deadline is as in Run.
-func (s *Session) Sample(ctx context.Context, w *Executable, sets []kernels.Set, n int) (kernels.Timing, error) {
+func (s *Session) Sample(
+	ctx context.Context, w *Executable, sets []kernels.Set, n int,
+) (kernels.Timing, error) {
 	a := timeLimitOf(ctx)
 	defer a.end()
 	if _, err := s.device(a.outer); err != nil {
@@ -62,7 +64,10 @@ func (s *Session) Sample(ctx context.Context, w *Executable, sets []kernels.Set,
 }
 
 // sample takes one sample, and says in e how.
-func (s *Session) sample(a timeLimit, w *Executable, sets []kernels.Set, n int, e *SampleRecord) (t kernels.Timing, err error) {
+func (s *Session) sample(
+	a timeLimit, w *Executable,
+	sets []kernels.Set, n int, e *SampleRecord,
+) (t kernels.Timing, err error) {
 	if err := s.upload(sets); err != nil {
 		return t, err
 	}
@@ -76,7 +81,9 @@ func (s *Session) sample(a timeLimit, w *Executable, sets []kernels.Set, n int, 
 	if err != nil {
 		return t, err
 	}
-	e.Attempts, e.Launches, e.Sets = e.Attempts+1, len(b.Launches), len(s.data.sets)
+	e.Attempts = e.Attempts + 1
+	e.Launches = len(b.Launches)
+	e.Sets = len(s.data.sets)
 	if t.Seconds, err = s.time(a, b); err != nil {
 		return t, err
 	}
@@ -88,7 +95,9 @@ func (s *Session) sample(a timeLimit, w *Executable, sets []kernels.Set, n int, 
 
 // burst is n runs of a work on the sets in turn, between two readings of the
 // clocks.
-func (s *Session) burst(a timeLimit, w *Executable, scratch []Address, n int) (b Burst, err error) {
+func (s *Session) burst(
+	a timeLimit, w *Executable, scratch []Address, n int,
+) (b Burst, err error) {
 	functions, err := s.functions(a.outer, w)
 	if err != nil {
 		return b, err
@@ -144,7 +153,8 @@ func (s *Session) upload(sets []kernels.Set) error {
 	s.data = &resident{stamps: room}
 	for k := range s.rotation(setBytes(sets[0])) {
 		s.data.sets = append(s.data.sets, arrays{})
-		on, host := &s.data.sets[k], sets[k%len(sets)]
+		on := &s.data.sets[k]
+		host := sets[k%len(sets)]
 		err := s.uploadAll(&on.in, host.In)
 		if err == nil {
 			err = s.uploadAll(&on.out, host.Out)
@@ -200,7 +210,9 @@ func (s *Session) rotation(n int64) int {
 	n = max(n, 1)
 	sets := max(2, (2*s.spec.L2+n-1)/n)
 	if s.spec.Memory > 0 {
-		sets = min(sets, max(1, s.spec.Memory/memoryShare/n))
+		sets = min(
+			sets, max(1, s.spec.Memory/memoryShare/n),
+		)
 	}
 	return int(min(sets, maxSets))
 }
@@ -212,7 +224,9 @@ func (s *Session) timeReference(a timeLimit) (ReferenceTiming, error) {
 	if err != nil {
 		return ReferenceTiming{}, err
 	}
-	out := []kernels.Buffer{{Data: make([]byte, spinBytes)}}
+	out := []kernels.Buffer{
+		{Data: make([]byte, spinBytes)},
+	}
 	r, err := s.place(w, nil, out)
 	if err != nil {
 		return ReferenceTiming{}, err
@@ -231,7 +245,9 @@ func (s *Session) timeReference(a timeLimit) (ReferenceTiming, error) {
 	return now, nil
 }
 
-func (s *Session) readReference(a timeLimit, w *Executable, r *run) (now ReferenceTiming, err error) {
+func (s *Session) readReference(
+	a timeLimit, w *Executable, r *run,
+) (now ReferenceTiming, err error) {
 	functions, err := s.functions(a.outer, w)
 	if err != nil {
 		return now, err
@@ -240,14 +256,19 @@ func (s *Session) readReference(a timeLimit, w *Executable, r *run) (now Referen
 	if err != nil {
 		return now, err
 	}
-	if now.Seconds, err = s.time(a, Burst{Launches: all}); err != nil {
+	now.Seconds, err = s.time(a, Burst{Launches: all})
+	if err != nil {
 		return now, err
 	}
 	var out [spinBytes]byte
-	if err := s.driver.CopyOut(out[:], r.out[0]); err != nil {
+	if err := s.driver.CopyOut(
+		out[:], r.out[0],
+	); err != nil {
 		return now, err
 	}
-	if cycles, nanoseconds := binary.LittleEndian.Uint64(out[:]), binary.LittleEndian.Uint64(out[8:]); nanoseconds > 0 {
+	cycles := binary.LittleEndian.Uint64(out[:])
+	nanoseconds := binary.LittleEndian.Uint64(out[8:])
+	if nanoseconds > 0 {
 		now.Hertz = float64(cycles) / float64(nanoseconds) * 1e9
 	}
 	return now, nil
@@ -257,21 +278,41 @@ func (s *Session) readReference(a timeLimit, w *Executable, r *run) (now Referen
 // multiply-adds and stores the cycles of its SM and the nanoseconds of the
 // device's timer that went by.
 func referenceKernel(s Spec) (*Executable, error) {
-	b := ptx.NewBuilder(ptx.Version{Major: 8, Minor: 0}, PTXTarget(s))
+	b := ptx.NewBuilder(
+		ptx.Version{Major: 8, Minor: 0}, PTXTarget(s),
+	)
 	c := b.Entry("spin")
 	c.Param(ptx.U64, "out")
 	out := c.LoadParam("out")
-	ns, cycles := c.Special(ptx.Globaltimer), c.Special(ptx.Clock64)
+	ns := c.Special(ptx.Globaltimer)
+	cycles := c.Special(ptx.Clock64)
 	x := c.Var(ptx.F32, ptx.F32Imm(1))
 	c.For(ptx.Int(0), ptx.Int(spinSteps), 1, func(ptx.Operand) {
-		c.Emit("fma.rn.f32", x, x, ptx.F32Imm(0.5), ptx.F32Imm(1))
+		c.Emit(
+			"fma.rn.f32", x, x, ptx.F32Imm(0.5), ptx.F32Imm(1),
+		)
 	})
 	c.Emit("st.global.f32", ptx.Mem(out, 16), x)
-	c.Emit("st.global.u64", ptx.Mem(out, 0), c.Sub(c.Special(ptx.Clock64), cycles))
-	c.Emit("st.global.u64", ptx.Mem(out, 8), c.Sub(c.Special(ptx.Globaltimer), ns))
+	c.Emit(
+		"st.global.u64",
+		ptx.Mem(out, 0),
+		c.Sub(c.Special(ptx.Clock64), cycles),
+	)
+	c.Emit(
+		"st.global.u64",
+		ptx.Mem(out, 8),
+		c.Sub(c.Special(ptx.Globaltimer), ns),
+	)
 	m, err := b.Module()
 	if err != nil {
 		return nil, err
 	}
-	return &Executable{PTX: string(m.Text()), Steps: []Step{{Entry: "spin", Block: Dim3{X: 1}, Args: []Operand{Output(0)}}}}, nil
+	return &Executable{
+		PTX: string(m.Text()),
+		Steps: []Step{{
+			Entry: "spin",
+			Block: Dim3{X: 1},
+			Args:  []Operand{Output(0)},
+		}},
+	}, nil
 }

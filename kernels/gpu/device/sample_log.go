@@ -32,9 +32,17 @@ const SampleHeader = "sample\tSM clock MHz\toff\ttaken\tlaunches\tsets in turn\t
 func (e SampleRecord) Row(session kernels.ClockStats) string {
 	anchor := "\t\t"
 	if e.Reference.Seconds > 0 {
-		anchor = fmt.Sprintf("%s\t%g\t%t", megahertz(e.Reference.Hertz), e.Reference.Seconds, e.Reference.Drifted)
+		anchor = fmt.Sprintf(
+			"%s\t%g\t%t", megahertz(e.Reference.Hertz),
+			e.Reference.Seconds, e.Reference.Drifted,
+		)
 	}
-	return fmt.Sprintf("%d\t%s\t%t\t%d\t%d\t%d\t%s", e.Number, megahertz(e.Hertz), session.Outlier(e.Hertz), e.Attempts, e.Launches, e.Sets, anchor)
+	return fmt.Sprintf(
+		"%d\t%s\t%t\t%d\t%d\t%d\t%s",
+		e.Number, megahertz(e.Hertz),
+		session.Outlier(e.Hertz), e.Attempts,
+		e.Launches, e.Sets, anchor,
+	)
 }
 
 func megahertz(hertz float64) string {
@@ -65,10 +73,17 @@ func (s *Session) record(e SampleRecord) {
 
 // resample takes a sample, and takes it again where the clock is not what it was
 // in the samples before.
-func (s *Session) resample(a timeLimit, w *Executable, sets []kernels.Set, n int, e *SampleRecord) (kernels.Timing, error) {
+func (s *Session) resample(
+	a timeLimit, w *Executable,
+	sets []kernels.Set, n int, e *SampleRecord,
+) (kernels.Timing, error) {
 	t, err := s.sample(a, w, sets, n, e)
-	usual := kernels.ClockStatsOf(hertz(s.records[max(0, len(s.records)-medianWindow):]))
-	for k := 0; err == nil && k < maxResamples && usual.Known >= minKnownClocks && usual.Outlier(t.Hertz) && s.resampled < freeResamples+s.samples/samplesPerResample; k++ {
+	usual := kernels.ClockStatsOf(
+		hertz(s.records[max(0, len(s.records)-medianWindow):]),
+	)
+	for k := 0; err == nil && k < maxResamples &&
+		usual.Known >= minKnownClocks && usual.Outlier(t.Hertz) &&
+		s.resampled < freeResamples+s.samples/samplesPerResample; k++ {
 		s.resampled++
 		t, err = s.sample(a, w, sets, n, e)
 	}
@@ -89,9 +104,12 @@ func (s *Session) Saw() (e kernels.SampleQuality) {
 	e.SetClocks(hertz(all))
 	e.Resampled = s.resampled
 	for _, x := range all {
-		e.Launches, e.Sets = x.Launches, x.Sets
+		e.Launches = x.Launches
+		e.Sets = x.Sets
 		if x.Reference.Seconds > 0 {
-			e.AddReference(x.Reference.Hertz, x.Reference.Seconds, x.Reference.Drifted)
+			e.AddReference(
+				x.Reference.Hertz, x.Reference.Seconds, x.Reference.Drifted,
+			)
 		}
 	}
 	return e

@@ -11,8 +11,13 @@ import (
 // Serve is the other end of a Child: it opens a driver when it is asked to and
 // does calls on it until the input ends. Then it returns even if a call does
 // not, so that no process is left behind with a kernel that hangs.
-func Serve(open func(context.Context) (Driver, error), in io.Reader, out io.Writer) error {
-	requests, ended, done := make(chan request), make(chan error, 1), make(chan error, 1)
+func Serve(
+	open func(context.Context) (Driver, error),
+	in io.Reader, out io.Writer,
+) error {
+	requests := make(chan request)
+	ended := make(chan error, 1)
+	done := make(chan error, 1)
 	go func() {
 		from := gob.NewDecoder(in)
 		for {
@@ -25,7 +30,11 @@ func Serve(open func(context.Context) (Driver, error), in io.Reader, out io.Writ
 		}
 	}()
 	go func() {
-		s := &server{open: open, modules: map[int]Module{}, functions: map[int]Function{}}
+		s := &server{
+			open:      open,
+			modules:   map[int]Module{},
+			functions: map[int]Function{},
+		}
 		to := gob.NewEncoder(out)
 		for q := range requests {
 			if err := to.Encode(s.answer(q)); err != nil {
@@ -152,7 +161,11 @@ func (s *server) time(ctx context.Context, q request, r *reply) (err error) {
 			return err
 		}
 	}
-	r.Seconds, err = s.driver.Time(ctx, Burst{parts[0], parts[1], parts[2]}, q.Replays)
+	r.Seconds, err = s.driver.Time(
+		ctx,
+		Burst{parts[0], parts[1], parts[2]},
+		q.Replays,
+	)
 	return err
 }
 
@@ -163,12 +176,20 @@ func (s *server) launches(wire []wireLaunch) ([]Launch, error) {
 		if f == nil {
 			return nil, fmt.Errorf("no function %d", w.Function)
 		}
-		all[k] = Launch{Function: f, Grid: w.Grid, Block: w.Block, Cluster: w.Cluster, SharedBytes: w.SharedBytes}
+		all[k] = Launch{
+			Function:    f,
+			Grid:        w.Grid,
+			Block:       w.Block,
+			Cluster:     w.Cluster,
+			SharedBytes: w.SharedBytes,
+		}
 		for _, a := range w.Args {
 			if a.Kind == argTensorMap && a.Map == nil {
 				return nil, errors.New("a tensor map without bytes")
 			}
-			all[k].Args = append(all[k].Args, Arg{a.Kind, a.Bits, a.Map})
+			all[k].Args = append(all[k].Args, Arg{
+				a.Kind, a.Bits, a.Map,
+			})
 		}
 	}
 	return all, nil

@@ -48,7 +48,9 @@ type loadedText struct {
 
 // NewSession opens the device with open, which is called again after each
 // loss of it.
-func NewSession(ctx context.Context, open func(context.Context) (Driver, error)) (*Session, error) {
+func NewSession(
+	ctx context.Context, open func(context.Context) (Driver, error),
+) (*Session, error) {
 	s := &Session{open: open}
 	d, err := s.device(ctx)
 	if err != nil {
@@ -74,7 +76,10 @@ func (s *Session) device(ctx context.Context) (Driver, error) {
 		d.Close()
 		return nil, fmt.Errorf("the device does not answer as it should: %w", err)
 	}
-	s.driver, s.loaded, s.maps, s.data = d, map[loadKey]*loadedText{}, map[mapKey]TensorMap{}, nil
+	s.driver = d
+	s.loaded = map[loadKey]*loadedText{}
+	s.maps = map[mapKey]TensorMap{}
+	s.data = nil
 	return d, nil
 }
 
@@ -86,7 +91,12 @@ func probe(ctx context.Context, d Driver) error {
 		return err
 	}
 	got := make([]byte, len(sent))
-	for _, err := range []error{d.CopyIn(a, sent), d.Sync(ctx), d.CopyOut(got, a), d.Free(a)} {
+	for _, err := range []error{
+		d.CopyIn(a, sent),
+		d.Sync(ctx),
+		d.CopyOut(got, a),
+		d.Free(a),
+	} {
 		if err != nil {
 			return err
 		}
@@ -127,7 +137,9 @@ func (s *Session) Close() error {
 }
 
 // function loads a work's text unless it is loaded.
-func (s *Session) function(ctx context.Context, w *Executable, entry string) (Function, error) {
+func (s *Session) function(
+	ctx context.Context, w *Executable, entry string,
+) (Function, error) {
 	key := loadKey{w.PTX, w.Load}
 	l := s.loaded[key]
 	if l == nil {
@@ -154,7 +166,8 @@ func (s *Session) functions(ctx context.Context, w *Executable) ([]Function, err
 	all := make([]Function, len(w.Steps))
 	for k, step := range w.Steps {
 		var err error
-		if all[k], err = s.function(ctx, w, step.Entry); err != nil {
+		all[k], err = s.function(ctx, w, step.Entry)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +193,8 @@ func (s *Session) Load(ctx context.Context, w *Executable) ([]Loaded, error) {
 	}
 	takes := make([]Loaded, len(all))
 	for k, f := range all {
-		if takes[k], err = s.takes(f, w.Steps[k]); err != nil {
+		takes[k], err = s.takes(f, w.Steps[k])
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -194,7 +208,12 @@ func (s *Session) takes(f Function, step Step) (l Loaded, err error) {
 	}
 	l.Clusters, err = s.driver.Clusters(step.launch(f))
 	if err == nil && l.Clusters == 0 {
-		return l, fmt.Errorf("%w: %s: %s never holds a cluster of %d blocks of %d threads and %d bytes", ErrNotResident, step.Entry, s.spec.Name, step.Cluster.Count(), step.Block.Count(), step.SharedBytes)
+		return l, fmt.Errorf(
+			"%w: %s: %s never holds a cluster of %d blocks of %d threads and %d bytes",
+			ErrNotResident, step.Entry, s.spec.Name,
+			step.Cluster.Count(), step.Block.Count(),
+			step.SharedBytes,
+		)
 	}
 	return l, s.recordLoss(err)
 }
@@ -214,7 +233,9 @@ func (s *Session) Unload(w *Executable) error {
 }
 
 // launches are a work's steps on given arrays.
-func (s *Session) launches(w *Executable, functions []Function, on *arrays) ([]Launch, error) {
+func (s *Session) launches(
+	w *Executable, functions []Function, on *arrays,
+) ([]Launch, error) {
 	all := make([]Launch, len(w.Steps))
 	for k, step := range w.Steps {
 		all[k] = step.launch(functions[k])
@@ -235,7 +256,9 @@ func (s *Session) argument(o Operand, on *arrays) (Arg, error) {
 	}
 	places := on.of(o.role)
 	if o.index < 0 || o.index >= len(places) {
-		return Arg{}, fmt.Errorf("an argument is array %d of %d", o.index, len(places))
+		return Arg{}, fmt.Errorf(
+			"an argument is array %d of %d", o.index, len(places),
+		)
 	}
 	if o.spec == nil {
 		return AddressArg(places[o.index]), nil
@@ -286,7 +309,8 @@ func (s *Session) allocateGuarded(name string, n int64) (guardedArray, error) {
 		z.edge = 0
 	}
 	var err error
-	if z.whole, err = s.driver.Alloc(max(1, n+2*z.edge)); err != nil || z.edge == 0 {
+	z.whole, err = s.driver.Alloc(max(1, n+2*z.edge))
+	if err != nil || z.edge == 0 {
 		return z, err
 	}
 	return z, s.driver.Fill(z.whole, red, n+2*z.edge)
@@ -322,9 +346,13 @@ type run struct {
 
 // place allocates a work's arrays and copies the inputs, and the outputs as
 // they are, so that what is not written keeps its poison.
-func (s *Session) place(w *Executable, in, out []kernels.Buffer) (*run, error) {
+func (s *Session) place(
+	w *Executable, in, out []kernels.Buffer,
+) (*run, error) {
 	r := &run{}
-	add := func(to *[]Address, name string, n int64, from []byte) error {
+	add := func(
+		to *[]Address, name string, n int64, from []byte,
+	) error {
 		z, err := s.allocateGuarded(name, n)
 		if z.whole != 0 {
 			r.zones = append(r.zones, z)
@@ -336,17 +364,28 @@ func (s *Session) place(w *Executable, in, out []kernels.Buffer) (*run, error) {
 		return s.driver.CopyIn(z.data(), from)
 	}
 	for k, b := range in {
-		if err := add(&r.in, fmt.Sprintf("input %d", k), int64(len(b.Data)), b.Data); err != nil {
+		err := add(
+			&r.in, fmt.Sprintf("input %d", k),
+			int64(len(b.Data)), b.Data,
+		)
+		if err != nil {
 			return r, err
 		}
 	}
 	for k, b := range out {
-		if err := add(&r.out, fmt.Sprintf("output %d", k), int64(len(b.Data)), b.Data); err != nil {
+		err := add(
+			&r.out, fmt.Sprintf("output %d", k),
+			int64(len(b.Data)), b.Data,
+		)
+		if err != nil {
 			return r, err
 		}
 	}
 	for k, n := range w.Scratch {
-		if err := add(&r.scratch, fmt.Sprintf("scratch array %d", k), n, nil); err != nil {
+		err := add(
+			&r.scratch, fmt.Sprintf("scratch array %d", k), n, nil,
+		)
+		if err != nil {
 			return r, err
 		}
 	}
@@ -396,7 +435,9 @@ func (a timeLimit) begin() (context.Context, context.CancelFunc) {
 // back. A write outside the arrays is an error. The time is the device's for
 // one replay, 0 where it cannot time. ctx's deadline is for the device's work,
 // from when everything is in place.
-func (s *Session) Run(ctx context.Context, w *Executable, in, out []kernels.Buffer) (time.Duration, error) {
+func (s *Session) Run(
+	ctx context.Context, w *Executable, in, out []kernels.Buffer,
+) (time.Duration, error) {
 	a := timeLimitOf(ctx)
 	defer a.end()
 	if _, err := s.device(a.outer); err != nil {
@@ -413,7 +454,9 @@ func (s *Session) Run(ctx context.Context, w *Executable, in, out []kernels.Buff
 	return took, s.recordLoss(err)
 }
 
-func (s *Session) execute(a timeLimit, w *Executable, r *run, out []kernels.Buffer) (time.Duration, error) {
+func (s *Session) execute(
+	a timeLimit, w *Executable, r *run, out []kernels.Buffer,
+) (time.Duration, error) {
 	functions, err := s.functions(a.outer, w)
 	if err != nil {
 		return 0, err
@@ -434,7 +477,8 @@ func (s *Session) execute(a timeLimit, w *Executable, r *run, out []kernels.Buff
 		if len(b.Data) == 0 {
 			continue
 		}
-		if err := s.driver.CopyOut(b.Data, r.out[k]); err != nil {
+		err := s.driver.CopyOut(b.Data, r.out[k])
+		if err != nil {
 			return 0, err
 		}
 	}

@@ -52,11 +52,22 @@ func (f fakeFunction) Resources() Resources { return Resources{Registers: 16} }
 func newFakeDriver() *fakeDriver {
 	return &fakeDriver{memory: map[Address][]byte{}, next: 1 << 20, clock: 1.5e9}
 }
-func (d *fakeDriver) Spec() Spec                        { s, _ := ParseSpec("A100"); s.L2, s.SMs = 1<<16, 4; return s }
-func (d *fakeDriver) Free(a Address) error              { delete(d.memory, a); return d.lost }
-func (d *fakeDriver) CopyIn(a Address, b []byte) error  { copy(d.at(a), b); return d.lost }
-func (d *fakeDriver) CopyOut(b []byte, a Address) error { copy(b, d.at(a)); return d.lost }
-func (d *fakeDriver) Close() error                      { return nil }
+func (d *fakeDriver) Spec() Spec {
+	s, _ := ParseSpec("A100")
+	s.L2 = 1 << 16
+	s.SMs = 4
+	return s
+}
+func (d *fakeDriver) Free(a Address) error { delete(d.memory, a); return d.lost }
+func (d *fakeDriver) CopyIn(a Address, b []byte) error {
+	copy(d.at(a), b)
+	return d.lost
+}
+func (d *fakeDriver) CopyOut(b []byte, a Address) error {
+	copy(b, d.at(a))
+	return d.lost
+}
+func (d *fakeDriver) Close() error { return nil }
 
 func (d *fakeDriver) Load(_ context.Context, text string, o LoadOptions) (Module, error) {
 	if !strings.Contains(text, ".entry") {
@@ -95,7 +106,9 @@ func (d *fakeDriver) EncodeTensorMap(TensorMapSpec) (TensorMap, error) {
 	return TensorMap{}, errors.New("no tensor maps")
 }
 
-func (d *fakeDriver) Clusters(l Launch) (int, error) { return d.Spec().Clusters(l), d.lost }
+func (d *fakeDriver) Clusters(l Launch) (int, error) {
+	return d.Spec().Clusters(l), d.lost
+}
 
 func (d *fakeDriver) Launch(_ context.Context, l Launch) error {
 	d.queued = append(d.queued, l)
@@ -113,7 +126,9 @@ func (d *fakeDriver) Sync(ctx context.Context) error {
 }
 
 func (d *fakeDriver) run(ctx context.Context, l Launch) {
-	address := func(k int) Address { return Address(binary.LittleEndian.Uint64(l.Args[k].AppendTo(nil))) }
+	address := func(k int) Address {
+		return Address(binary.LittleEndian.Uint64(l.Args[k].AppendTo(nil)))
+	}
 	if l.Function == fakeFunction("stamp") {
 		d.stamp(d.at(address(0)), l.Grid.X)
 		return
@@ -188,13 +203,25 @@ func (d *fakeDriver) Time(ctx context.Context, b Burst, replays int) ([]float64,
 }
 
 func toyWork(name string) *Executable {
-	return &Executable{PTX: ".entry " + name, Steps: []Step{{Entry: name, Block: Dim3{X: 16}, Args: []Operand{Input(0), Output(0)}}}}
+	return &Executable{
+		PTX: ".entry " + name,
+		Steps: []Step{{
+			Entry: name,
+			Block: Dim3{X: 16},
+			Args:  []Operand{Input(0), Output(0)},
+		}},
+	}
 }
 
 // TestMain lets the test binary be the process of a Child.
 func TestMain(m *testing.M) {
 	if os.Getenv("TILEWRIGHT_TEST_CHILD") != "" {
-		if err := Serve(func(context.Context) (Driver, error) { return newFakeDriver(), nil }, os.Stdin, os.Stdout); err != nil {
+		err := Serve(
+			func(context.Context) (Driver, error) { return newFakeDriver(), nil },
+			os.Stdin,
+			os.Stdout,
+		)
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -220,7 +247,8 @@ func openers() map[string]func(context.Context) (Driver, error) {
 }
 
 func arraysOf16() (in, out []kernels.Buffer) {
-	in, out = []kernels.Buffer{{Data: make([]byte, 16)}}, []kernels.Buffer{{Data: make([]byte, 16)}}
+	in = []kernels.Buffer{{Data: make([]byte, 16)}}
+	out = []kernels.Buffer{{Data: make([]byte, 16)}}
 	for k := range in[0].Data {
 		in[0].Data[k] = byte(k)
 	}
@@ -272,10 +300,16 @@ func TestSession(t *testing.T) {
 				good()
 			}
 			in, out := arraysOf16()
-			if _, err := s.Run(t.Context(), &Executable{PTX: "nothing", Steps: toyWork("x").Steps}, in, out); err == nil || !strings.Contains(err.Error(), "line 1: no entry") {
+			if _, err := s.Run(
+				t.Context(),
+				&Executable{PTX: "nothing", Steps: toyWork("x").Steps},
+				in, out,
+			); err == nil || !strings.Contains(err.Error(), "line 1: no entry") {
 				t.Errorf("what does not assemble: %v", err)
 			}
-			if _, err := s.Run(t.Context(), toyWork("double"), nil, out); err == nil || !strings.Contains(err.Error(), "array 0 of 0") {
+			if _, err := s.Run(
+				t.Context(), toyWork("double"), nil, out,
+			); err == nil || !strings.Contains(err.Error(), "array 0 of 0") {
 				t.Errorf("a missing input: %v", err)
 			}
 			good()
@@ -316,7 +350,8 @@ func TestReopen(t *testing.T) {
 		t.Errorf("a fault: %v", err)
 	}
 	for range 2 {
-		if err := run(t.Context(), "double"); err == nil || !strings.Contains(err.Error(), "fell off the bus") {
+		if err := run(t.Context(), "double"); err == nil ||
+			!strings.Contains(err.Error(), "fell off the bus") {
 			t.Errorf("without a device: %v", err)
 		}
 	}
@@ -336,7 +371,9 @@ func (d slow) CopyIn(a Address, b []byte) error {
 
 // TestAllowance: a deadline is for the device's work, not for its arrays.
 func TestAllowance(t *testing.T) {
-	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) { return slow{newFakeDriver()}, nil })
+	s, err := NewSession(t.Context(), func(context.Context) (Driver, error) {
+		return slow{newFakeDriver()}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +386,9 @@ func TestAllowance(t *testing.T) {
 	}
 	again, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := s.Run(again, toyWork("hang"), in, out); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Run(
+		again, toyWork("hang"), in, out,
+	); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 }
@@ -373,13 +412,17 @@ func TestCalledOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Launch(t.Context(), Launch{Function: f, Args: []Arg{AddressArg(a)}}); err != nil {
+	if err := c.Launch(t.Context(), Launch{
+		Function: f,
+		Args:     []Arg{AddressArg(a)},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	off, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	begin := time.Now()
-	if err := c.Sync(off); !errors.Is(err, context.Canceled) || !IsSticky(err) || time.Since(begin) > 2*time.Second {
+	if err := c.Sync(off); !errors.Is(err, context.Canceled) ||
+		!IsSticky(err) || time.Since(begin) > 2*time.Second {
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 }
@@ -407,7 +450,8 @@ func TestSample(t *testing.T) {
 	if want := 8; len(different) != want { // 2·64 KiB of L2 over 16.03 KiB
 		t.Errorf("%d sets in turn, want %d", len(different), want)
 	}
-	if e := s.Evidence(); len(e) != 1 || e[0].Reference.Hertz < 1.49e9 || e[0].Reference.Hertz > 1.51e9 {
+	e := s.Evidence()
+	if len(e) != 1 || e[0].Reference.Hertz < 1.49e9 || e[0].Reference.Hertz > 1.51e9 {
 		t.Errorf("clock evidence %+v", e)
 	}
 	held := len(d.memory)
@@ -426,12 +470,21 @@ func TestSample(t *testing.T) {
 	if len(d.memory) != held {
 		t.Errorf("%d allocations, %d before", len(d.memory), held)
 	}
-	if _, err := s.Sample(t.Context(), toyWork("double"), []kernels.Set{{In: in, Out: out}}, 1); err != nil || len(d.memory) != held {
+	if _, err := s.Sample(
+		t.Context(), toyWork("double"),
+		[]kernels.Set{{In: in, Out: out}},
+		1,
+	); err != nil || len(d.memory) != held {
 		t.Errorf("another bench: %v, %d allocations, %d before", err, len(d.memory), held)
 	}
-	large := []kernels.Set{{In: []kernels.Buffer{in[0], {Data: make([]byte, 1<<26)}}, Out: out}}
+	large := []kernels.Set{
+		{In: []kernels.Buffer{
+			in[0], {Data: make([]byte, 1<<26)},
+		}, Out: out},
+	}
 	for range 2 { // the second does not find half of it
-		if _, err := s.Sample(t.Context(), toyWork("double"), large, 1); err == nil || !strings.Contains(err.Error(), "out of memory") || len(d.memory) != 0 {
+		_, err := s.Sample(t.Context(), toyWork("double"), large, 1)
+		if err == nil || !strings.Contains(err.Error(), "out of memory") || len(d.memory) != 0 {
 			t.Errorf("more than there is: %v, %d allocations", err, len(d.memory))
 		}
 	}
@@ -455,18 +508,21 @@ func TestServe(t *testing.T) {
 func TestOpenChild(t *testing.T) {
 	o := childOptions()
 	o.Command = func() *exec.Cmd { return exec.Command("false") }
-	if _, err := OpenChild(t.Context(), o); err == nil || !strings.Contains(err.Error(), "exit status 1") {
+	if _, err := OpenChild(t.Context(), o); err == nil ||
+		!strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("a process that ends at once: %v", err)
 	}
 	o.Command = func() *exec.Cmd { return exec.Command("no-such-program") }
-	if _, err := OpenChild(t.Context(), o); err == nil || !strings.Contains(err.Error(), "does not start") {
+	if _, err := OpenChild(t.Context(), o); err == nil ||
+		!strings.Contains(err.Error(), "does not start") {
 		t.Errorf("a program that is not there: %v", err)
 	}
 	o.Command = func() *exec.Cmd { return exec.Command("sleep", "60") }
 	limited, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	if _, err := OpenChild(limited, o); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > time.Second {
+	if _, err := OpenChild(limited, o); !errors.Is(err, context.DeadlineExceeded) ||
+		time.Since(begin) > time.Second {
 		t.Errorf("a process that says nothing: %v after %v", err, time.Since(begin))
 	}
 }
@@ -489,7 +545,9 @@ func TestChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make([]byte, len(sent))
-	if err := errors.Join(c.CopyIn(a, sent), c.CopyOut(got, a)); err != nil || !slices.Equal(sent, got) {
+	if err := errors.Join(
+		c.CopyIn(a, sent), c.CopyOut(got, a),
+	); err != nil || !slices.Equal(sent, got) {
 		t.Errorf("copied: %v, the same: %t", err, slices.Equal(sent, got))
 	}
 	if _, err := c.Alloc(1 << 30); err == nil || err.Error() != "alloc: out of memory" {

@@ -43,7 +43,9 @@ func TestSpin(t *testing.T) {
 		if binary.LittleEndian.Uint64(out[0].Data) == 0 {
 			t.Errorf("%s: no cycles went by", sheet.Name)
 		}
-		if _, err := s.Sample(t.Context(), w, []kernels.Set{{Out: out}}, 1); err != device.ErrUntimed {
+		if _, err := s.Sample(
+			t.Context(), w, []kernels.Set{{Out: out}}, 1,
+		); err != device.ErrUntimed {
 			t.Errorf("%s is timed: %v", sheet.Name, err)
 		}
 		if err := s.Close(); err != nil {
@@ -70,7 +72,8 @@ again:
 	limited, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	if _, err := s.Run(limited, w, nil, nil); err == nil || time.Since(begin) > 5*time.Second {
+	if _, err := s.Run(limited, w, nil, nil); err == nil ||
+		time.Since(begin) > 5*time.Second {
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 }
@@ -87,7 +90,9 @@ func TestStamps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) { return d, nil })
+		s, err := device.NewSession(t.Context(), func(context.Context) (device.Driver, error) {
+			return d, nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

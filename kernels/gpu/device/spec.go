@@ -69,7 +69,10 @@ type Rates struct {
 // Architecture whitepaper, table 2: FP16 with FP32 accumulate beside FP16
 // accumulate; Ada GPU Architecture whitepaper, appendix A).
 func (r Rates) halfRates() Rates {
-	r.TF32, r.F16, r.BF16, r.F8 = r.TF32/2, r.F16/2, r.BF16/2, r.F8/2
+	r.TF32 = r.TF32 / 2
+	r.F16 = r.F16 / 2
+	r.BF16 = r.BF16 / 2
+	r.F8 = r.F8 / 2
 	return r
 }
 
@@ -135,10 +138,36 @@ type architecture struct {
 }
 
 var architectures = []architecture{
-	{"sm_80", 8, 0, 163, 164, 64, 32, 0, Rates{F32: 64, TF32: 512, F16: 1024, BF16: 1024, S8: 2048}},
-	{"sm_86", 8, 6, 99, 100, 48, 16, 0, Rates{F32: 128, TF32: 256, F16: 512, BF16: 512, S8: 1024}},
-	{"sm_89", 8, 9, 99, 100, 48, 24, 0, Rates{F32: 128, TF32: 256, F16: 512, BF16: 512, F8: 1024, S8: 1024}},
-	{"sm_90a", 9, 0, 227, 228, 64, 32, 8, Rates{F32: 128, TF32: 1024, F16: 2048, BF16: 2048, F8: 4096, S8: 4096}},
+	{
+		"sm_80", 8, 0, 163, 164, 64, 32, 0,
+		Rates{F32: 64, TF32: 512, F16: 1024, BF16: 1024, S8: 2048},
+	},
+	{
+		"sm_86", 8, 6, 99, 100, 48, 16, 0,
+		Rates{F32: 128, TF32: 256, F16: 512, BF16: 512, S8: 1024},
+	},
+	{
+		"sm_89", 8, 9, 99, 100, 48, 24, 0,
+		Rates{
+			F32:  128,
+			TF32: 256,
+			F16:  512,
+			BF16: 512,
+			F8:   1024,
+			S8:   1024,
+		},
+	},
+	{
+		"sm_90a", 9, 0, 227, 228, 64, 32, 8,
+		Rates{
+			F32:  128,
+			TF32: 1024,
+			F16:  2048,
+			BF16: 2048,
+			F8:   4096,
+			S8:   4096,
+		},
+	},
 }
 
 // Target names what code is generated for on a device of compute capability
@@ -147,7 +176,9 @@ var architectures = []architecture{
 func Target(major, minor int) (string, error) {
 	for _, a := range slices.Backward(architectures) {
 		own := a.major == major && a.minor == minor
-		if own || !strings.HasSuffix(a.target, "a") && 10*a.major+a.minor <= 10*major+minor {
+		if own ||
+			!strings.HasSuffix(a.target, "a") &&
+				10*a.major+a.minor <= 10*major+minor {
 			return a.target, nil
 		}
 	}
@@ -156,9 +187,12 @@ func Target(major, minor int) (string, error) {
 
 func (a architecture) spec() Spec {
 	return Spec{
-		Target: a.target, Registers: 64 << 10, BlockRegisters: 64 << 10, ThreadRegisters: 255, RegisterUnit: 256,
-		BlockShared: a.blockShared << 10, SMShared: a.smShared << 10, ReservedShared: 1 << 10,
-		BlockThreads: 1024, Warps: a.warps, Blocks: a.blocks, Cluster: a.cluster, Rates: a.rates,
+		Target: a.target, Registers: 64 << 10,
+		BlockRegisters: 64 << 10, ThreadRegisters: 255, RegisterUnit: 256,
+		BlockShared: a.blockShared << 10, SMShared: a.smShared << 10,
+		ReservedShared: 1 << 10,
+		BlockThreads:   1024, Warps: a.warps, Blocks: a.blocks,
+		Cluster: a.cluster, Rates: a.rates,
 	}
 }
 
@@ -191,11 +225,17 @@ var models = []model{
 }
 
 func (m model) spec() Spec {
-	k := slices.IndexFunc(architectures, func(a architecture) bool { return a.target == m.target })
+	k := slices.IndexFunc(architectures, func(a architecture) bool {
+		return a.target == m.target
+	})
 	s := architectures[k].spec()
-	s.Name, s.SMs, s.L2, s.Memory = strings.TrimPrefix(m.name, "GeForce "), m.sms, m.l2<<20, m.memory<<30
+	s.Name = strings.TrimPrefix(m.name, "GeForce ")
+	s.SMs = m.sms
+	s.L2 = m.l2 << 20
+	s.Memory = m.memory << 30
 	s.Rates = ProductRates(m.target, m.name)
-	s.Clock, s.Bandwidth = m.clock*1e6, m.bandwidth*1e9
+	s.Clock = m.clock * 1e6
+	s.Bandwidth = m.bandwidth * 1e9
 	return s
 }
 
@@ -216,12 +256,15 @@ func ParseSpec(name string) (Spec, error) {
 	number := strings.TrimSuffix(strings.TrimPrefix(want, "sm_"), "a")
 	var known []string
 	for _, s := range Specs() {
-		if want == strings.ToLower(s.Name) || number == strings.TrimSuffix(strings.TrimPrefix(s.Target, "sm_"), "a") {
+		if want == strings.ToLower(s.Name) ||
+			number == strings.TrimSuffix(strings.TrimPrefix(s.Target, "sm_"), "a") {
 			return s, nil
 		}
 		known = append(known, s.Name+" ("+s.Target+")")
 	}
-	return Spec{}, fmt.Errorf("no GPU %q; there are %s", name, strings.Join(known, ", "))
+	return Spec{}, fmt.Errorf(
+		"no GPU %q; there are %s", name, strings.Join(known, ", "),
+	)
 }
 
 // ArchitectureSpec is what all devices of a target have in common; what is a
@@ -283,7 +326,9 @@ func (s Spec) Occupancy(registers, shared, threads int) Occupancy {
 // threads that has an SM to itself: its warps share the quarters of the SM.
 func (s Spec) RegistersPerThread(threads int) int {
 	warps := (roundUp(threads, WarpThreads)/WarpThreads + SubPartitions - 1) / SubPartitions
-	return min(s.BlockRegisters/SubPartitions/warps/WarpThreads/8*8, s.ThreadRegisters)
+	return min(
+		s.BlockRegisters/SubPartitions/warps/WarpThreads/8*8, s.ThreadRegisters,
+	)
 }
 
 // ProducerRegisters are what a thread of a producer warpgroup keeps.
@@ -301,20 +346,28 @@ func (s Spec) ConsumerRegisters(groups, extra int) int {
 	if first >= s.ThreadRegisters || first <= ProducerRegisters {
 		return 0
 	}
-	return min(first+(first-ProducerRegisters)/groups, s.ThreadRegisters) / 8 * 8
+	return min(first+(first-ProducerRegisters)/groups, s.ThreadRegisters) /
+		8 * 8
 }
 
 // ResidentBlocks is how many blocks run at the same time, in whole clusters, of a kernel
 // that has tiles for so many; see Occupancy.
 func (s Spec) ResidentBlocks(registers, shared, threads, cluster int, tiles int64) int64 {
 	at := s.Occupancy(registers, shared, threads)
-	return min(tiles, int64(max(cluster, at.Blocks*s.ClusteredSMs(cluster)/cluster*cluster)))
+	return min(
+		tiles,
+		int64(max(cluster, at.Blocks*s.ClusteredSMs(cluster)/cluster*cluster)),
+	)
 }
 
 // Clusters is how many clusters of a launch run at the same time by the sheet.
 func (s Spec) Clusters(l Launch) int {
-	r, size := l.Function.Resources(), l.Cluster.Count()
-	at := s.Occupancy(r.Registers, r.SharedBytes+l.SharedBytes, l.Block.Count())
+	r := l.Function.Resources()
+	size := l.Cluster.Count()
+	at := s.Occupancy(
+		r.Registers, r.SharedBytes+l.SharedBytes,
+		l.Block.Count(),
+	)
 	return at.Blocks * s.ClusteredSMs(size) / size
 }
 
@@ -336,7 +389,8 @@ func (s Spec) warpsByRegisters(registers int) int {
 	if registers <= 0 {
 		return s.Warps
 	}
-	return s.Registers / SubPartitions / roundUp(registers*WarpThreads, s.RegisterUnit) * SubPartitions
+	return s.Registers / SubPartitions /
+		roundUp(registers*WarpThreads, s.RegisterUnit) * SubPartitions
 }
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
@@ -347,19 +401,34 @@ func (s Spec) Check(l Launch) error {
 		return fmt.Errorf("launch: no function")
 	}
 	r := l.Function.Resources()
-	grid, block := l.Grid.Full(), l.Block.Full()
+	grid := l.Grid.Full()
+	block := l.Block.Full()
 	threads := block.Count()
 	switch {
-	case grid.X > 1<<31-1 || grid.Y > 1<<16-1 || grid.Z > 1<<16-1:
-		return fmt.Errorf("launch: a grid of %dx%dx%d blocks; there may be %dx%dx%d", grid.X, grid.Y, grid.Z, 1<<31-1, 1<<16-1, 1<<16-1)
+	case grid.X > 1<<31-1 ||
+		grid.Y > 1<<16-1 ||
+		grid.Z > 1<<16-1:
+		return fmt.Errorf(
+			"launch: a grid of %dx%dx%d blocks; there may be %dx%dx%d",
+			grid.X, grid.Y, grid.Z,
+			1<<31-1, 1<<16-1,
+			1<<16-1,
+		)
 	case threads > s.BlockThreads || block.Z > 64:
-		return fmt.Errorf("launch: a block of %dx%dx%d threads; there may be %d, 64 of them along z", block.X, block.Y, block.Z, s.BlockThreads)
+		return fmt.Errorf(
+			"launch: a block of %dx%dx%d threads; there may be %d, 64 of them along z",
+			block.X, block.Y, block.Z, s.BlockThreads,
+		)
 	case r.MaxThreads > 0 && threads > r.MaxThreads:
 		return fmt.Errorf("launch: a block of %d threads; the function allows %d", threads, r.MaxThreads)
 	case r.Registers*roundUp(threads, WarpThreads) > s.BlockRegisters:
 		return fmt.Errorf("launch: %d threads of %d registers need more than the %d a block may have", threads, r.Registers, s.BlockRegisters)
-	case l.SharedBytes < 0 || l.SharedBytes+r.SharedBytes > s.BlockShared:
-		return fmt.Errorf("launch: a block of %d bytes of shared memory; there may be %d", l.SharedBytes+r.SharedBytes, s.BlockShared)
+	case l.SharedBytes < 0 ||
+		l.SharedBytes+r.SharedBytes > s.BlockShared:
+		return fmt.Errorf(
+			"launch: a block of %d bytes of shared memory; there may be %d",
+			l.SharedBytes+r.SharedBytes, s.BlockShared,
+		)
 	}
 	return s.checkCluster(grid, l.Cluster)
 }
@@ -374,8 +443,14 @@ func (s Spec) checkCluster(grid, cluster Dim3) error {
 		return fmt.Errorf("launch: %s has no clusters", s.Target)
 	case c.Count() > max(1, s.Cluster):
 		return fmt.Errorf("launch: a cluster of %d blocks; there may be %d", c.Count(), s.Cluster)
-	case grid.X%c.X != 0 || grid.Y%c.Y != 0 || grid.Z%c.Z != 0:
-		return fmt.Errorf("launch: clusters of %dx%dx%d do not divide a grid of %dx%dx%d", c.X, c.Y, c.Z, grid.X, grid.Y, grid.Z)
+	case grid.X%c.X != 0 ||
+		grid.Y%c.Y != 0 ||
+		grid.Z%c.Z != 0:
+		return fmt.Errorf(
+			"launch: clusters of %dx%dx%d do not divide a grid of %dx%dx%d",
+			c.X, c.Y, c.Z,
+			grid.X, grid.Y, grid.Z,
+		)
 	}
 	return nil
 }

@@ -26,7 +26,11 @@ func sheetLine(t *testing.T, cmd, line string) string {
 		if err != nil {
 			return err.Error()
 		}
-		return fmt.Sprintf("%s %s: %d SMs, %d KiB shared a block, L2 %d MiB, wgmma %t", s.Name, s.Target, s.SMs, s.BlockShared>>10, s.L2>>20, s.Warpgroups())
+		return fmt.Sprintf(
+			"%s %s: %d SMs, %d KiB shared a block, L2 %d MiB, wgmma %t",
+			s.Name, s.Target, s.SMs,
+			s.BlockShared>>10, s.L2>>20, s.Warpgroups(),
+		)
 	case "target":
 		var major, minor int
 		fmt.Sscanf(line, "%d.%d", &major, &minor)
@@ -42,7 +46,12 @@ func sheetLine(t *testing.T, cmd, line string) string {
 		}
 		peak := func(rate float64) float64 { return 2 * rate * float64(s.SMs) * s.Clock / 1e12 }
 		r := s.Rates
-		return fmt.Sprintf("%s: f32 %.1f, tf32 %.1f, f16 %.1f, bf16 %.1f, f8 %.1f, s8 %.1f", line, peak(r.F32), peak(r.TF32), peak(r.F16), peak(r.BF16), peak(r.F8), peak(r.S8))
+		return fmt.Sprintf(
+			"%s: f32 %.1f, tf32 %.1f, f16 %.1f, bf16 %.1f, f8 %.1f, s8 %.1f",
+			line, peak(r.F32), peak(r.TF32),
+			peak(r.F16), peak(r.BF16), peak(r.F8),
+			peak(r.S8),
+		)
 	case "occupancy":
 		var name string
 		var registers, shared, threads int
@@ -72,12 +81,16 @@ func TestArgBytes(t *testing.T) {
 		{U64Arg(1), "0100000000000000", "1"},
 		{F32Arg(1), "0000803f", "1"},
 	} {
-		if got := fmt.Sprintf("%x", c.arg.AppendTo(nil)); got != c.want || c.arg.Size() != len(c.want)/2 || c.arg.String() != c.name {
+		got := fmt.Sprintf("%x", c.arg.AppendTo(nil))
+		if got != c.want ||
+			c.arg.Size() != len(c.want)/2 ||
+			c.arg.String() != c.name {
 			t.Errorf("%v: %s, %d bytes; want %s", c.arg, got, c.arg.Size(), c.want)
 		}
 	}
 	m := TensorMapArg(TensorMap{127: 9})
-	if b := m.AppendTo([]byte{1}); len(b) != 129 || b[128] != 9 || m.Align() != 64 {
+	b := m.AppendTo([]byte{1})
+	if len(b) != 129 || b[128] != 9 || m.Align() != 64 {
 		t.Errorf("tensor map: %d bytes, alignment %d", len(b), m.Align())
 	}
 }
@@ -91,19 +104,40 @@ func TestRefusals(t *testing.T) {
 	h, _ := ParseSpec("H200")
 	a, _ := ParseSpec("A100")
 	f := fixedFunction{Registers: 168, SharedBytes: 1024}
-	good := TensorMapSpec{DType: hlo.BF16, Base: 256, Dims: []uint64{512, 300}, Strides: []uint64{1024}, Box: []uint32{64, 128}, Swizzle: Swizzle128}
+	good := TensorMapSpec{
+		DType:   hlo.BF16,
+		Base:    256,
+		Dims:    []uint64{512, 300},
+		Strides: []uint64{1024},
+		Box:     []uint32{64, 128},
+		Swizzle: Swizzle128,
+	}
 	spec := func(change func(*TensorMapSpec)) error { s := good; change(&s); return s.Check() }
 	for want, err := range map[string]error{
-		"":                                       h.Check(Launch{Function: f, Grid: Dim3{X: 4}, Block: Dim3{X: 384}, Cluster: Dim3{X: 2}, SharedBytes: 200 << 10}),
-		"no function":                            h.Check(Launch{}),
-		"1025x1x1 threads":                       h.Check(Launch{Function: f, Block: Dim3{X: 1025}}),
-		"512 threads of 168 registers":           h.Check(Launch{Function: f, Block: Dim3{X: 512}}),
-		"233472 bytes of shared memory":          h.Check(Launch{Function: f, SharedBytes: 227 << 10}),
-		"sm_80 has no clusters":                  a.Check(Launch{Function: f, Cluster: Dim3{X: 2}}),
-		"a cluster of 16 blocks; there may be 8": h.Check(Launch{Function: f, Cluster: Dim3{X: 16}, Grid: Dim3{X: 16}}),
-		"2x1x1 do not divide a grid of 3x1x1":    h.Check(Launch{Function: f, Cluster: Dim3{X: 2}, Grid: Dim3{X: 3}}),
-		"65536":                                  h.Check(Launch{Function: f, Grid: Dim3{Y: 65536}}),
-		"the function allows 64":                 h.Check(Launch{Function: fixedFunction{MaxThreads: 64}, Block: Dim3{X: 128}}),
+		"": h.Check(Launch{
+			Function:    f,
+			Grid:        Dim3{X: 4},
+			Block:       Dim3{X: 384},
+			Cluster:     Dim3{X: 2},
+			SharedBytes: 200 << 10,
+		}),
+		"no function":                   h.Check(Launch{}),
+		"1025x1x1 threads":              h.Check(Launch{Function: f, Block: Dim3{X: 1025}}),
+		"512 threads of 168 registers":  h.Check(Launch{Function: f, Block: Dim3{X: 512}}),
+		"233472 bytes of shared memory": h.Check(Launch{Function: f, SharedBytes: 227 << 10}),
+		"sm_80 has no clusters":         a.Check(Launch{Function: f, Cluster: Dim3{X: 2}}),
+		"a cluster of 16 blocks; there may be 8": h.Check(Launch{
+			Function: f,
+			Cluster:  Dim3{X: 16},
+			Grid:     Dim3{X: 16},
+		}),
+		"2x1x1 do not divide a grid of 3x1x1": h.Check(Launch{
+			Function: f,
+			Cluster:  Dim3{X: 2},
+			Grid:     Dim3{X: 3},
+		}),
+		"65536":                  h.Check(Launch{Function: f, Grid: Dim3{Y: 65536}}),
+		"the function allows 64": h.Check(Launch{Function: fixedFunction{MaxThreads: 64}, Block: Dim3{X: 128}}),
 
 		"6 dimensions":      spec(func(s *TensorMapSpec) { s.Dims = make([]uint64, 6) }),
 		"2 strides":         spec(func(s *TensorMapSpec) { s.Strides = []uint64{16, 16} }),
@@ -117,11 +151,15 @@ func TestRefusals(t *testing.T) {
 		"box of 1 dimen":    spec(func(s *TensorMapSpec) { s.Box = []uint32{64} }),
 		"elements of type ": spec(func(s *TensorMapSpec) { s.DType = hlo.C128 }),
 	} {
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	for _, err := range []error{good.Check(), h.Check(Launch{Function: fixedFunction{}, SharedBytes: 227 << 10})} {
+	for _, err := range []error{
+		good.Check(),
+		h.Check(Launch{Function: fixedFunction{}, SharedBytes: 227 << 10}),
+	} {
 		if err != nil {
 			t.Error(err)
 		}

@@ -29,7 +29,8 @@ type Driver struct {
 // Open returns a device that is what a sheet says. What options leave out is not
 // looked for.
 func Open(s device.Spec, o sim.Options) (*Driver, error) {
-	number, arch := strings.TrimPrefix(s.Target, "sm_"), byte(0)
+	number := strings.TrimPrefix(s.Target, "sm_")
+	arch := byte(0)
 	if n := strings.TrimSuffix(number, "a"); n != number {
 		number, arch = n, 'a'
 	}
@@ -38,9 +39,15 @@ func Open(s device.Spec, o sim.Options) (*Driver, error) {
 		return nil, fmt.Errorf("sim: %q is not a target", s.Target)
 	}
 	m := sim.New(sim.Sheet{
-		Target: ptx.Target{SM: sm, Arch: arch}, SMs: s.SMs, SharedPerBlock: s.BlockShared, RegistersPerSM: s.Registers,
-		RegistersPerThread: s.ThreadRegisters, ThreadsPerBlock: s.BlockThreads, ThreadsPerSM: s.Warps * device.WarpThreads,
-		BlocksPerCluster: s.Cluster, Memory: s.Memory,
+		Target:             ptx.Target{SM: sm, Arch: arch},
+		SMs:                s.SMs,
+		SharedPerBlock:     s.BlockShared,
+		RegistersPerSM:     s.Registers,
+		RegistersPerThread: s.ThreadRegisters,
+		ThreadsPerBlock:    s.BlockThreads,
+		ThreadsPerSM:       s.Warps * device.WarpThreads,
+		BlocksPerCluster:   s.Cluster,
+		Memory:             s.Memory,
 	})
 	s.Simulated = true
 	return &Driver{spec: s, machine: m, options: o}, nil
@@ -67,11 +74,17 @@ func failed(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &device.Error{Call: "sim: " + what, Text: err.Error(), Err: err}
+	return &device.Error{
+		Call: "sim: " + what,
+		Text: err.Error(),
+		Err:  err,
+	}
 }
 
 // Load parses, checks and decodes PTX, as strictly as an assembler.
-func (d *Driver) Load(_ context.Context, text string, _ device.LoadOptions) (device.Module, error) {
+func (d *Driver) Load(
+	_ context.Context, text string, _ device.LoadOptions,
+) (device.Module, error) {
 	m, err := ptx.Parse("kernel.ptx", []byte(text))
 	if err == nil {
 		err = m.Check()
@@ -95,7 +108,11 @@ type module struct {
 func (m *module) Function(name string) (device.Function, error) {
 	for k := range m.text.Entries {
 		if e := m.text.Entries[k]; e.Name == name {
-			return &function{m, e.Name, device.Resources{MaxThreads: threads(e.ReqNTid, e.MaxNTid)}}, nil
+			return &function{
+				m,
+				e.Name,
+				device.Resources{MaxThreads: threads(e.ReqNTid, e.MaxNTid)},
+			}, nil
 		}
 	}
 	return nil, failed("function", fmt.Errorf("the module has no entry %q", name))
@@ -136,38 +153,65 @@ func (d *Driver) Alloc(bytes int64) (device.Address, error) {
 }
 
 // Free ends an allocation.
-func (d *Driver) Free(a device.Address) error { return failed("free", d.machine.Free(uint64(a))) }
+func (d *Driver) Free(a device.Address) error {
+	return failed("free", d.machine.Free(uint64(a)))
+}
 
 // CopyIn writes device memory.
 func (d *Driver) CopyIn(to device.Address, from []byte) error {
-	return failed("copy to the device", d.machine.Write(uint64(to), from))
+	return failed(
+		"copy to the device", d.machine.Write(uint64(to), from),
+	)
 }
 
 // CopyOut reads device memory.
 func (d *Driver) CopyOut(to []byte, from device.Address) error {
-	return failed("copy from the device", d.machine.Read(uint64(from), to))
+	return failed(
+		"copy from the device", d.machine.Read(uint64(from), to),
+	)
 }
 
 // Fill sets bytes of device memory.
 func (d *Driver) Fill(to device.Address, value byte, bytes int64) error {
-	return failed("fill", d.machine.Set(uint64(to), value, bytes))
+	return failed(
+		"fill", d.machine.Set(uint64(to), value, bytes),
+	)
 }
 
 // tensorTypes are the element types of bulk tensor copies, by what they move.
-var tensorTypes = map[int64]ptx.Type{1: ptx.U8, 2: ptx.F16, 4: ptx.F32, 8: ptx.F64}
+var tensorTypes = map[int64]ptx.Type{
+	1: ptx.U8,
+	2: ptx.F16,
+	4: ptx.F32,
+	8: ptx.F64,
+}
 
-var swizzles = map[device.Swizzle]sim.Swizzle{device.NoSwizzle: sim.SwizzleNone, device.Swizzle32: sim.Swizzle32, device.Swizzle64: sim.Swizzle64, device.Swizzle128: sim.Swizzle128}
+var swizzles = map[device.Swizzle]sim.Swizzle{
+	device.NoSwizzle:  sim.SwizzleNone,
+	device.Swizzle32:  sim.Swizzle32,
+	device.Swizzle64:  sim.Swizzle64,
+	device.Swizzle128: sim.Swizzle128,
+}
 
 // EncodeTensorMap describes an array for bulk tensor copies, on targets that
 // have them.
 func (d *Driver) EncodeTensorMap(s device.TensorMapSpec) (out device.TensorMap, err error) {
 	if d.spec.Cluster == 0 {
-		return out, failed("tensor map", fmt.Errorf("%s has no bulk tensor copies", d.spec.Target))
+		return out, failed(
+			"tensor map", fmt.Errorf("%s has no bulk tensor copies", d.spec.Target),
+		)
 	}
 	if err := s.Check(); err != nil {
 		return out, err
 	}
-	m := sim.TensorMap{Type: tensorType(s.DType), Address: uint64(s.Base), Dims: s.Dims, Strides: s.Strides, Box: s.Box, Swizzle: swizzles[s.Swizzle]}
+	m := sim.TensorMap{
+		Type:    tensorType(s.DType),
+		Address: uint64(s.Base),
+		Dims:    s.Dims,
+		Strides: s.Strides,
+		Box:     s.Box,
+		Swizzle: swizzles[s.Swizzle],
+	}
 	code, err := m.Encode()
 	copy(out[:], code)
 	return out, failed("tensor map", err)
@@ -194,20 +238,28 @@ func (d *Driver) Launch(ctx context.Context, l device.Launch) error {
 		return err
 	}
 	f := l.Function.(*function)
-	s := sim.Launch{Entry: f.name, Grid: triple(l.Grid), Block: triple(l.Block), Shared: l.SharedBytes}
+	s := sim.Launch{
+		Entry:  f.name,
+		Grid:   triple(l.Grid),
+		Block:  triple(l.Block),
+		Shared: l.SharedBytes,
+	}
 	if l.Cluster != (device.Dim3{}) {
 		s.Cluster = triple(l.Cluster)
 	}
 	for _, a := range l.Args {
 		s.Args = append(s.Args, a.AppendTo(nil))
 	}
-	r, err := d.machine.Launch(ctx, f.of.program, s, d.options)
+	r, err := d.machine.Launch(
+		ctx, f.of.program, s, d.options,
+	)
 	if err != nil {
 		return failed("launch", err)
 	}
 	d.last = r
 	if d.synced {
-		d.counted, d.synced = sim.Counters{}, false
+		d.counted = sim.Counters{}
+		d.synced = false
 	}
 	d.counted.Add(&r.Counters)
 	return failed("launch", r.Err())
@@ -225,11 +277,16 @@ func (d *Driver) Sync(ctx context.Context) error {
 }
 
 // Time is gpu.ErrUntimed: what a simulator takes says nothing of a GPU.
-func (d *Driver) Time(context.Context, device.Burst, int) ([]float64, error) {
+func (d *Driver) Time(
+	context.Context, device.Burst, int,
+) ([]float64, error) {
 	return nil, device.ErrUntimed
 }
 
 // Close forgets the machine.
-func (d *Driver) Close() error { d.machine = sim.New(sim.Sheet{}); return nil }
+func (d *Driver) Close() error {
+	d.machine = sim.New(sim.Sheet{})
+	return nil
+}
 
 var _ device.Driver = (*Driver)(nil)

@@ -63,18 +63,30 @@ func TestDriver(t *testing.T) {
 	}
 	in, out := make([]byte, 128), make([]byte, 128)
 	in[3], in[127] = 0x3f, 0x40
-	l := device.Launch{Function: f, Block: device.Dim3{X: 32}, Args: []device.Arg{device.AddressArg(a)}}
-	if err := errors.Join(d.CopyIn(a, in), d.Launch(ctx, l), d.Sync(ctx), d.CopyOut(out, a)); err != nil {
+	l := device.Launch{
+		Function: f,
+		Block:    device.Dim3{X: 32},
+		Args:     []device.Arg{device.AddressArg(a)},
+	}
+	if err := errors.Join(
+		d.CopyIn(a, in), d.Launch(ctx, l),
+		d.Sync(ctx), d.CopyOut(out, a),
+	); err != nil {
 		t.Fatal(err)
 	}
-	if out[3] != 0xbf || out[127] != 0xc0 || out[7] != 0x80 || d.Last().Counters.GlobalLoad.Bytes != 128 {
+	if out[3] != 0xbf || out[127] != 0xc0 ||
+		out[7] != 0x80 || d.Last().Counters.GlobalLoad.Bytes != 128 {
 		t.Errorf("% x, %v", out, d.Last().Counters)
 	}
 	l.Args = []device.Arg{device.AddressArg(a + 64)}
-	if err := d.Launch(ctx, l); err == nil || !strings.Contains(err.Error(), "out of bounds") || !strings.Contains(err.Error(), "ld.global.f32") {
+	if err := d.Launch(ctx, l); err == nil ||
+		!strings.Contains(err.Error(), "out of bounds") ||
+		!strings.Contains(err.Error(), "ld.global.f32") {
 		t.Errorf("past the end: %v", err)
 	}
-	if _, err := d.Time(ctx, device.Burst{Launches: []device.Launch{l}}, 1); !errors.Is(err, device.ErrUntimed) {
+	if _, err := d.Time(
+		ctx, device.Burst{Launches: []device.Launch{l}}, 1,
+	); !errors.Is(err, device.ErrUntimed) {
 		t.Error(err)
 	}
 }
@@ -87,15 +99,20 @@ func TestDriverRefuses(t *testing.T) {
 		{"%f2, %f1", "%f7, %f1", "%f7"},
 		{".reqntid 32", ".reqntid 2048", ".reqntid of more than 1024"},
 	} {
-		if _, err := d.Load(ctx, strings.Replace(negate, c.from, c.to, 1), device.LoadOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := d.Load(
+			ctx, strings.Replace(negate, c.from, c.to, 1), device.LoadOptions{},
+		)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.to, err)
 		}
 	}
-	if _, err := d.EncodeTensorMap(device.TensorMapSpec{DType: hlo.BF16}); err == nil || !strings.Contains(err.Error(), "sm_80 has no bulk tensor copies") {
+	if _, err := d.EncodeTensorMap(device.TensorMapSpec{DType: hlo.BF16}); err == nil ||
+		!strings.Contains(err.Error(), "sm_80 has no bulk tensor copies") {
 		t.Error(err)
 	}
 	var e *device.Error
-	if err := d.Free(12); !errors.As(err, &e) || !strings.HasPrefix(e.Call, "sim: ") {
+	if err := d.Free(12); !errors.As(err, &e) ||
+		!strings.HasPrefix(e.Call, "sim: ") {
 		t.Error(err)
 	}
 }

@@ -7,18 +7,30 @@ import (
 )
 
 // bytes of a memory instruction that one lane moves.
-func (in *instr) width() int64 { return int64(in.size) * int64(len(in.list)) }
+func (in *instr) width() int64 {
+	return int64(in.size) * int64(len(in.list))
+}
 
 // globalBytes resolves an access of a lane to global memory, or reports it and
 // returns nil.
-func (w *warp) globalBytes(addr uint64, n, align int64, lane int, how access) []byte {
+func (w *warp) globalBytes(
+	addr uint64, n, align int64, lane int, how access,
+) []byte {
 	if !w.aligned(addr, align, "global", lane) {
 		return nil
 	}
 	g := w.cta.grid
 	a, off := g.mem.find(addr, n)
 	if a == nil {
-		w.report(Finding{Kind: OutOfBounds, Space: "global", Addr: addr, Detail: g.mem.describe(addr, n)}, lane)
+		w.report(
+			Finding{
+				Kind:   OutOfBounds,
+				Space:  "global",
+				Addr:   addr,
+				Detail: g.mem.describe(addr, n),
+			},
+			lane,
+		)
 		return nil
 	}
 	if g.opt.Races {
@@ -35,14 +47,26 @@ func (w *warp) globalBytes(addr uint64, n, align int64, lane int, how access) []
 func (w *warp) checkWritten(a *allocation, off, n int64, lane int) {
 	for i, v := range a.written[off : off+n] {
 		if v == 0 {
-			w.report(Finding{Kind: Uninitialised, Space: "global", Addr: a.start + uint64(off) + uint64(i), Detail: w.cta.grid.mem.describe(a.start+uint64(off)+uint64(i), 1)}, lane)
+			w.report(
+				Finding{
+					Kind:  Uninitialised,
+					Space: "global",
+					Addr:  a.start + uint64(off) + uint64(i),
+					Detail: w.cta.grid.mem.describe(
+						a.start+uint64(off)+uint64(i), 1,
+					),
+				},
+				lane,
+			)
 			return
 		}
 	}
 }
 
 // bytesAt resolves an access in any space.
-func (w *warp) bytesAt(s space, addr uint64, n, align int64, lane int, how access) []byte {
+func (w *warp) bytesAt(
+	s space, addr uint64, n, align int64, lane int, how access,
+) []byte {
 	switch s {
 	case global, constant:
 		return w.globalBytes(addr, n, align, lane, how)
@@ -57,7 +81,9 @@ func (w *warp) bytesAt(s space, addr uint64, n, align int64, lane int, how acces
 	}
 	switch addr & windowMask {
 	case sharedWindow:
-		return w.sharedBytes(addr&^windowMask, n, align, lane, how, false)
+		return w.sharedBytes(
+			addr&^windowMask, n, align, lane, how, false,
+		)
 	case localWindow:
 		return w.localBytes(addr&^windowMask, n, align, lane)
 	case paramWindow:
@@ -72,7 +98,10 @@ func (w *warp) localBytes(addr uint64, n, align int64, lane int) []byte {
 	}
 	size := w.cta.entry.locals
 	if addr > uint64(size) || int64(addr)+n > size {
-		w.report(Finding{Kind: OutOfBounds, Space: "local", Addr: addr, Detail: "the thread has fewer bytes of local memory"}, lane)
+		w.report(
+			Finding{Kind: OutOfBounds, Space: "local", Addr: addr, Detail: "the thread has fewer bytes of local memory"},
+			lane,
+		)
 		return nil
 	}
 	off := int64(w.id*warpSize+lane)*size + int64(addr)
@@ -85,8 +114,12 @@ func (w *warp) paramBytes(addr uint64, n, align int64, lane int) []byte {
 	if !w.aligned(addr, align, "param", lane) {
 		return nil
 	}
-	if addr > uint64(len(block)) || int64(addr)+n > int64(len(block)) {
-		w.report(Finding{Kind: OutOfBounds, Space: "param", Addr: addr, Detail: "past the end of the parameters"}, lane)
+	if addr > uint64(len(block)) ||
+		int64(addr)+n > int64(len(block)) {
+		w.report(
+			Finding{Kind: OutOfBounds, Space: "param", Addr: addr, Detail: "past the end of the parameters"},
+			lane,
+		)
 		return nil
 	}
 	return block[addr : int64(addr)+n]
@@ -165,7 +198,9 @@ func (w *warp) strongLoad(in *instr, addr uint64, n int64, l int) {
 		}
 		w.put(r, l, v)
 	}
-	w.acquire(w.syncAddress(in.space, addr), in.mods.acquire)
+	w.acquire(
+		w.syncAddress(in.space, addr), in.mods.acquire,
+	)
 }
 
 // syncAddress names a word that synchronises: shared memory by its CTA.
@@ -178,7 +213,8 @@ func (w *warp) syncAddress(s space, addr uint64) uint64 {
 	if rank == 0 {
 		rank = uint64(w.cta.rank + 1)
 	}
-	return uint64(w.cta.cluster.unit+1)<<32 | rank<<rankShift | addr&(1<<rankShift-1)
+	return uint64(w.cta.cluster.unit+1)<<32 |
+		rank<<rankShift | addr&(1<<rankShift-1)
 }
 
 // st is a store to any space.
@@ -205,28 +241,41 @@ func st(w *warp, in *instr) {
 			continue
 		}
 		for i, r := range in.list {
-			store(b[i*int(in.size):], in.size, w.get(r, l))
+			store(
+				b[i*int(in.size):],
+				in.size,
+				w.get(r, l),
+			)
 		}
 	}
 }
 
 func (w *warp) strongStore(in *instr, addr uint64, n int64, l int) {
 	defer w.cta.grid.lock(addr).Unlock()
-	w.release(w.syncAddress(in.space, addr), in.mods.release)
+	w.release(
+		w.syncAddress(in.space, addr), in.mods.release,
+	)
 	b := w.bytesAt(in.space, addr, n, n, l, atomically)
 	if b == nil {
 		return
 	}
 	w.noteWritten(in.space, addr, n)
 	for i, r := range in.list {
-		store(b[i*int(in.size):], in.size, w.get(r, l))
+		store(
+			b[i*int(in.size):],
+			in.size,
+			w.get(r, l),
+		)
 	}
 }
 
 // noteWritten marks what a strong store or an atomic wrote as initialised.
 func (w *warp) noteWritten(s space, addr uint64, n int64) {
-	if s == shared || s == sharedCluster || s == generic && addr&windowMask == sharedWindow {
-		if t, off := w.cta.sharedAt(addr&^windowMask, n); t != nil && t.shadow != nil && t.shadow.written != nil {
+	if s == shared || s == sharedCluster ||
+		s == generic && addr&windowMask == sharedWindow {
+		t, off := w.cta.sharedAt(addr&^windowMask, n)
+		if t != nil && t.shadow != nil &&
+			t.shadow.written != nil {
 			for i := range n {
 				t.shadow.written[off+i] = 1
 			}
@@ -271,7 +320,8 @@ func (w *warp) update(in *instr, at uint64, n int64, l int) {
 		w.release(w.syncAddress(in.space, at), op.release)
 	}
 	for i, d := range in.list {
-		x, y := w.get(op.more[i], l), uint64(0)
+		x := w.get(op.more[i], l)
+		y := uint64(0)
 		if len(op.more) > len(in.list) {
 			y = w.get(op.more[len(in.list)+i], l)
 		}

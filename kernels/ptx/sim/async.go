@@ -24,7 +24,8 @@ type copyGroup struct {
 }
 
 func (a *asyncCopies) reset() {
-	a.open, a.groups = a.open[:0], a.groups[:0]
+	a.open = a.open[:0]
+	a.groups = a.groups[:0]
 }
 
 // cpAsync is cp.async.c{a,g}.shared.global: a is the register of the bytes to
@@ -34,7 +35,9 @@ func cpAsync(w *warp, in *instr) {
 	src := w.addresses(&in.mods.src, &w.addr2)
 	n := int64(in.size)
 	sizes := &w.r32[in.a]
-	from, part := uint32(0), uint32(0) // lanes that copy all bytes, and some
+	// lanes that copy all bytes, and some
+	from := uint32(0)
+	part := uint32(0)
 	var read [warpSize]uint8
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
@@ -43,7 +46,8 @@ func cpAsync(w *warp, in *instr) {
 			bytes = uint8(min(sizes[l], uint32(in.size)))
 		}
 		switch {
-		case in.mods.zeros || bytes == 0 || in.mods.ignore != 0 && w.pred[in.mods.ignore]>>l&1 == 1:
+		case in.mods.zeros || bytes == 0 ||
+			in.mods.ignore != 0 && w.pred[in.mods.ignore]>>l&1 == 1:
 			continue
 		case bytes == in.size:
 			from |= 1 << l
@@ -52,7 +56,8 @@ func cpAsync(w *warp, in *instr) {
 		}
 		read[l] = bytes
 	}
-	if part != 0 || !w.startCopies(in, dst, src, from) {
+	if part != 0 ||
+		!w.startCopies(in, dst, src, from) {
 		for m := w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
 			w.startCopy(in, dst[l], src[l], int64(read[l]), l)
@@ -69,7 +74,8 @@ func cpAsync(w *warp, in *instr) {
 // startCopies starts the copies of all active lanes, of which those of from copy
 // and the others fill with zeros; false where they must be looked at one by one.
 func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
-	n, active := int64(in.size), w.active
+	n := int64(in.size)
+	active := w.active
 	if !w.laneOffsets(dst, sharedBase, int64(len(w.cta.shared)), n) {
 		return false
 	}
@@ -91,7 +97,12 @@ func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
 	}
 	for m := active; m != 0; m &= m - 1 {
 		l := firstLane(m)
-		c := asyncCopy{lane: uint8(l), dst: int32(to[l]), size: in.size, pc: w.pc}
+		c := asyncCopy{
+			lane: uint8(l),
+			dst:  int32(to[l]),
+			size: in.size,
+			pc:   w.pc,
+		}
 		if from>>l&1 == 1 {
 			c.src = mem[w.offset[l] : int64(w.offset[l])+n]
 		}
@@ -103,7 +114,8 @@ func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
 
 func (w *warp) startCopy(in *instr, dst, src uint64, read int64, l int) {
 	n := int64(in.size)
-	if !w.aligned(dst, n, "shared", l) || !w.aligned(src, n, "global", l) {
+	if !w.aligned(dst, n, "shared", l) ||
+		!w.aligned(src, n, "global", l) {
 		return
 	}
 	if dst&windowMask == sharedWindow {
@@ -114,9 +126,15 @@ func (w *warp) startCopy(in *instr, dst, src uint64, read int64, l int) {
 		w.sharedOutside(dst, n, l)
 		return
 	}
-	c := asyncCopy{lane: uint8(l), dst: int32(off), size: in.size, pc: w.pc}
+	c := asyncCopy{
+		lane: uint8(l),
+		dst:  int32(off),
+		size: in.size,
+		pc:   w.pc,
+	}
 	if read > 0 {
-		if c.src = w.globalBytes(src, read, 1, l, reading); c.src == nil {
+		c.src = w.globalBytes(src, read, 1, l, reading)
+		if c.src == nil {
 			return
 		}
 	}
@@ -130,7 +148,9 @@ func (w *warp) asyncWrite(t *cta, off, n int64, lane int) {
 		return
 	}
 	for q := off >> 2; q <= (off+n-1)>>2; q++ {
-		if !w.recordWord(t, q, w.stamp(wordBytes(off, n, q), writing, lane), writing) {
+		if !w.recordWord(t, q, w.stamp(
+			wordBytes(off, n, q), writing, lane,
+		), writing) {
 			break
 		}
 	}
@@ -141,7 +161,8 @@ func (w *warp) commitCopies(*instr) {
 	a := &w.copies
 	g := copyGroup{lanes: w.active}
 	if n := len(a.spare); n > 0 {
-		g.copies, a.spare = a.spare[n-1], a.spare[:n-1]
+		g.copies = a.spare[n-1]
+		a.spare = a.spare[:n-1]
 	}
 	if w.active == w.whole { // all of them
 		a.open, g.copies = g.copies, a.open
@@ -167,7 +188,10 @@ func cpCommit(w *warp, in *instr) { w.commitCopies(in) }
 func cpWait(w *warp, in *instr) {
 	var later [warpSize]int
 	a := &w.copies
-	due := append(a.due[:0], make([]uint32, len(a.groups))...)
+	due := append(
+		a.due[:0],
+		make([]uint32, len(a.groups))...,
+	)
 	a.due = due
 	for i := len(a.groups) - 1; i >= 0; i-- {
 		for m := a.groups[i].lanes & w.active; m != 0; m &= m - 1 {
@@ -238,6 +262,8 @@ func (w *warp) completeCopy(c *asyncCopy) {
 	w.mark(w.cta, off, n, true, -1)
 	for q := off >> 2; q <= (off+n-1)>>2; q++ {
 		word := &sh.words[q]
-		word.write, word.writePC, word.generic = w.stamp(15, writing, int(c.lane)), c.pc, true
+		word.write = w.stamp(15, writing, int(c.lane))
+		word.writePC = c.pc
+		word.generic = true
 	}
 }

@@ -35,16 +35,22 @@ type bulkGroup struct {
 	work  []*transfer
 }
 
-func (b *bulkGroups) reset() { b.open, b.groups = b.open[:0], b.groups[:0] }
+func (b *bulkGroups) reset() {
+	b.open = b.open[:0]
+	b.groups = b.groups[:0]
+}
 
 // issue begins a copy into shared memory.
 func (w *warp) issue(t *transfer) {
-	t.by, t.pc = w, w.pc
+	t.by = w
+	t.pc = w.pc
 	for _, p := range t.pieces {
 		w.asyncWrite(t.to, p.offset, p.n, t.lane)
 	}
 	w.countBulk(t.bytes)
-	w.cta.cluster.pending = append(w.cta.cluster.pending, t)
+	w.cta.cluster.pending = append(
+		w.cta.cluster.pending, t,
+	)
 }
 
 func (w *warp) countBulk(n int64) {
@@ -57,7 +63,10 @@ func (w *warp) countBulk(n int64) {
 func (c *cluster) completeTransfers() bool {
 	for i, t := range c.pending {
 		if len(t.barrier.waiters) > 0 {
-			c.pending = append(c.pending[:i], c.pending[i+1:]...)
+			c.pending = append(
+				c.pending[:i],
+				c.pending[i+1:]...,
+			)
 			t.complete()
 			return true
 		}
@@ -87,7 +96,9 @@ func (t *transfer) complete() {
 	b := t.barrier
 	if t.by.clock.on {
 		// Whoever sees the phase complete sees these bytes.
-		own := vectorClock{near: make([]knownClock, len(t.by.clock.seen.near))}
+		own := vectorClock{
+			near: make([]knownClock, len(t.by.clock.seen.near)),
+		}
 		own.near[c.work.grid.parties()].all = c.asyncs
 		b.gather.seen.join(&own)
 	}
@@ -119,8 +130,13 @@ func (t *transfer) completePiece(p piece, clock uint32) {
 	for q := p.offset >> 2; q <= (p.offset+p.n-1)>>2; q++ {
 		word := &sh.words[q]
 		word.incoming--
-		word.write = makeStamp(clock, 15, false, 0, t.to.grid.parties(), t.to.cluster.unit)
-		word.writePC, word.generic = t.pc, false
+		word.write = makeStamp(
+			clock, 15, false, 0,
+			t.to.grid.parties(),
+			t.to.cluster.unit,
+		)
+		word.writePC = t.pc
+		word.generic = false
 	}
 }
 
@@ -137,7 +153,10 @@ func (w *warp) targets(in *instr, dst uint64, lane int) []*cta {
 			}
 		}
 		if bits == 0 || bits>>len(c.ctas) != 0 {
-			w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("multicast to CTAs %#x of a cluster of %d", bits, len(c.ctas))}, lane)
+			w.report(
+				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("multicast to CTAs %#x of a cluster of %d", bits, len(c.ctas))},
+				lane,
+			)
 		}
 		return list
 	}
@@ -155,7 +174,9 @@ func bulkLoad(w *warp, in *instr) {
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
 		n := int64(w.r32[in.a][l])
-		if !w.bulkSize(n, l) || !w.aligned(dst[l], 16, "shared", l) || !w.aligned(src[l], 16, "global", l) {
+		if !w.bulkSize(n, l) ||
+			!w.aligned(dst[l], 16, "shared", l) ||
+			!w.aligned(src[l], 16, "global", l) {
 			return
 		}
 		var from []byte
@@ -167,7 +188,9 @@ func bulkLoad(w *warp, in *instr) {
 		if from == nil {
 			return
 		}
-		w.bulkInto(in, dst[l], l, n, func(off int64) []piece { return []piece{{offset: off, n: n, src: from}} })
+		w.bulkInto(in, dst[l], l, n, func(off int64) []piece {
+			return []piece{{offset: off, n: n, src: from}}
+		})
 	}
 }
 
@@ -175,19 +198,27 @@ func (w *warp) bulkSize(n int64, l int) bool {
 	if n > 0 && n%16 == 0 {
 		return true
 	}
-	w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a bulk copy of %d bytes: it must be a multiple of 16", n)}, l)
+	w.report(
+		Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a bulk copy of %d bytes: it must be a multiple of 16", n)},
+		l,
+	)
 	return false
 }
 
 // bulkInto issues a copy of n bytes to each target.
-func (w *warp) bulkInto(in *instr, dst uint64, l int, n int64, pieces func(off int64) []piece) {
+func (w *warp) bulkInto(
+	in *instr, dst uint64, l int, n int64,
+	pieces func(off int64) []piece,
+) {
 	dst &^= windowMask
 	bar := w.addresses(&in.mods.barrier, new(long))[l]
 	for _, t := range w.targets(in, dst, l) {
 		at := dst
 		if in.mods.ignore != 0 {
-			at = dst&(1<<rankShift-1) | uint64(t.rank+1)<<rankShift
-			bar = bar&(1<<rankShift-1) | uint64(t.rank+1)<<rankShift
+			at = dst&(1<<rankShift-1) |
+				uint64(t.rank+1)<<rankShift
+			bar = bar&(1<<rankShift-1) |
+				uint64(t.rank+1)<<rankShift
 		}
 		_, off := w.cta.sharedAt(at, n)
 		if owner, _ := w.cta.sharedAt(at, n); owner == nil {
@@ -198,7 +229,13 @@ func (w *warp) bulkInto(in *instr, dst uint64, l int, n int64, pieces func(off i
 		if b == nil || !w.initialisationFenced(b, l) {
 			return
 		}
-		w.issue(&transfer{lane: l, barrier: b, bytes: n, to: t, pieces: pieces(off)})
+		w.issue(&transfer{
+			lane:    l,
+			barrier: b,
+			bytes:   n,
+			to:      t,
+			pieces:  pieces(off),
+		})
 	}
 }
 
@@ -206,11 +243,15 @@ func (w *warp) bulkInto(in *instr, dst uint64, l int, n int64, pieces func(off i
 // mbarrier visible to the async proxy, which will complete bytes on it.
 func (w *warp) initialisationFenced(b *mbarrier, l int) bool {
 	t := b.owner
-	if t.shadow == nil || t.shadow.words == nil || w.fencedFor(t, b.offset>>2) {
+	if t.shadow == nil || t.shadow.words == nil ||
+		w.fencedFor(t, b.offset>>2) {
 		return true
 	}
 	word := &t.shadow.words[b.offset>>2]
-	o := t.siteOfParty(word.writePC, word.write.party(), word.write.lane())
+	o := t.siteOfParty(
+		word.writePC, word.write.party(),
+		word.write.lane(),
+	)
 	w.report(Finding{Kind: MissingFence, Space: "shared", Addr: uint64(b.offset) + sharedBase,
 		Detail: "the mbarrier was initialised with no fence.mbarrier_init or fence.proxy.async since: " + t.sharedName(b.offset), Other: &o}, l)
 	return false
@@ -226,10 +267,16 @@ func (w *warp) tensorMapAt(addr uint64, rank, l int) *TensorMap {
 	t, ok := decodeTensorMap(b)
 	switch {
 	case !ok:
-		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("no tensor map at %#x", addr)}, l)
+		w.report(
+			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("no tensor map at %#x", addr)},
+			l,
+		)
 		return nil
 	case len(t.Dims) != rank:
-		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a %d-dimensional copy with a tensor map of %d dimensions", rank, len(t.Dims))}, l)
+		w.report(
+			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a %d-dimensional copy with a tensor map of %d dimensions", rank, len(t.Dims))},
+			l,
+		)
 		return nil
 	}
 	return t
@@ -250,31 +297,45 @@ func tensorLoad(w *warp, in *instr) {
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
 		t := w.tensorMapAt(maps[l], len(in.list), l)
-		if t == nil || !w.aligned(dst[l], t.alignment(), "shared", l) {
+		if t == nil ||
+			!w.aligned(dst[l], t.alignment(), "shared", l) {
 			return
 		}
 		at := w.coordinates(in, l)
-		w.bulkInto(in, dst[l], l, t.boxBytes(), func(off int64) []piece { return w.boxPieces(t, at, off, l) })
+		w.bulkInto(in, dst[l], l, t.boxBytes(), func(off int64) []piece {
+			return w.boxPieces(t, at, off, l)
+		})
 	}
 }
 
 // alignment of a box in shared memory: 128 bytes, or the period of the swizzle.
-func (t *TensorMap) alignment() int64 { return max(128, int64(t.Swizzle.Bytes())*8) }
+func (t *TensorMap) alignment() int64 {
+	return max(128, int64(t.Swizzle.Bytes())*8)
+}
 
 // boxPieces splits a box into runs of 16 bytes where it is swizzled, else rows,
 // and cuts off what lies out of the tensor.
-func (w *warp) boxPieces(t *TensorMap, at []int32, base int64, l int) []piece {
+func (w *warp) boxPieces(
+	t *TensorMap, at []int32, base int64, l int,
+) []piece {
 	var out []piece
 	size := int64(t.Type.Bytes())
-	row := (int64(t.Box[0]) + int64(t.Steps[0]) - 1) / int64(t.Steps[0]) * size
+	row := (int64(t.Box[0]) + int64(t.Steps[0]) - 1) /
+		int64(t.Steps[0]) * size
 	run := row
 	if t.Swizzle != SwizzleNone {
 		run = 16
 	}
 	t.rows(at, func(offset int64, addr uint64, inside bool) {
-		data := w.rowBytes(t, int64(at[0]), addr, row, inside, l)
+		data := w.rowBytes(
+			t, int64(at[0]), addr, row, inside, l,
+		)
 		for o := int64(0); o < row; o += run {
-			p := piece{offset: t.Swizzle.apply(base+sharedBase+offset+o) - sharedBase, n: run, fill: t.fillByte()}
+			p := piece{
+				offset: t.Swizzle.apply(base+sharedBase+offset+o) - sharedBase,
+				n:      run,
+				fill:   t.fillByte(),
+			}
 			if data != nil {
 				p.src = data[o : o+run]
 			}
@@ -285,14 +346,21 @@ func (w *warp) boxPieces(t *TensorMap, at []int32, base int64, l int) []piece {
 }
 
 // rowBytes is one row of a box, filled out of bounds; nil if all of it is.
-func (w *warp) rowBytes(t *TensorMap, first int64, addr uint64, row int64, inside bool, l int) []byte {
-	size, step := int64(t.Type.Bytes()), int64(t.Steps[0])
+func (w *warp) rowBytes(
+	t *TensorMap, first int64, addr uint64, row int64, inside bool, l int,
+) []byte {
+	size := int64(t.Type.Bytes())
+	step := int64(t.Steps[0])
 	n := row / size
-	if !inside || first >= int64(t.Dims[0]) || first+(n-1)*step < 0 {
+	if !inside || first >= int64(t.Dims[0]) ||
+		first+(n-1)*step < 0 {
 		return nil
 	}
-	if step == 1 && first >= 0 && first+n <= int64(t.Dims[0]) {
-		return w.globalBytes(addr+uint64(first*size), row, size, l, reading)
+	if step == 1 && first >= 0 &&
+		first+n <= int64(t.Dims[0]) {
+		return w.globalBytes(
+			addr+uint64(first*size), row, size, l, reading,
+		)
 	}
 	data := make([]byte, row)
 	for i := range n {
@@ -304,7 +372,10 @@ func (w *warp) rowBytes(t *TensorMap, first int64, addr uint64, row int64, insid
 			}
 			continue
 		}
-		copy(d, w.globalBytes(addr+uint64(x*size), size, size, l, reading))
+		copy(
+			d,
+			w.globalBytes(addr+uint64(x*size), size, size, l, reading),
+		)
 	}
 	return data
 }
@@ -315,7 +386,13 @@ func (w *warp) enqueueTransfer(l int, reads []piece, land func()) {
 	for _, p := range reads {
 		w.mark(w.cta, p.offset, p.n, false, +1)
 	}
-	w.bulk.open = append(w.bulk.open, &transfer{by: w, pc: w.pc, lane: l, pieces: reads, land: land})
+	w.bulk.open = append(w.bulk.open, &transfer{
+		by:     w,
+		pc:     w.pc,
+		lane:   l,
+		pieces: reads,
+		land:   land,
+	})
 }
 
 // bulkSource resolves own shared memory that a bulk copy reads.
@@ -337,20 +414,30 @@ func bulkStore(w *warp, in *instr) {
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
 		n := int64(w.r32[in.a][l])
-		if !w.bulkSize(n, l) || !w.aligned(src[l], 16, "shared", l) || !w.aligned(dst[l], 16, "global", l) {
+		if !w.bulkSize(n, l) ||
+			!w.aligned(src[l], 16, "shared", l) ||
+			!w.aligned(dst[l], 16, "global", l) {
 			return
 		}
 		from := w.bulkSource(src[l], n, l)
 		if from == nil {
 			return
 		}
-		to := w.globalBytes(dst[l], n, 16, l, storing(in.mods.atomic))
+		to := w.globalBytes(
+			dst[l], n, 16, l,
+			storing(in.mods.atomic),
+		)
 		if to == nil {
 			return
 		}
 		w.countBulk(n)
 		_, off := w.cta.sharedAt(src[l]&^windowMask, n)
-		w.enqueueTransfer(l, []piece{{offset: off, n: n}}, func() { w.cta.grid.storeBytes(to, from, dst[l], in.size, in.mods.atomic) })
+		w.enqueueTransfer(l, []piece{{offset: off, n: n}}, func() {
+			w.cta.grid.storeBytes(
+				to, from, dst[l],
+				in.size, in.mods.atomic,
+			)
+		})
 	}
 }
 
@@ -370,7 +457,15 @@ func (g *grid) storeBytes(to, from []byte, addr uint64, size uint8, reduce scala
 	}
 	for i := 0; i < len(to); i += int(size) {
 		m := g.lock(addr + uint64(i))
-		store(to[i:], size, reduce(fetch(to[i:], size), fetch(from[i:], size), 0))
+		store(
+			to[i:],
+			size,
+			reduce(
+				fetch(to[i:], size),
+				fetch(from[i:], size),
+				0,
+			),
+		)
 		m.Unlock()
 	}
 }
@@ -383,10 +478,13 @@ func tensorStore(w *warp, in *instr) {
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
 		t := w.tensorMapAt(maps[l], len(in.list), l)
-		if t == nil || !w.aligned(src[l], t.alignment(), "shared", l) {
+		if t == nil ||
+			!w.aligned(src[l], t.alignment(), "shared", l) {
 			return
 		}
-		owner, base := w.cta.sharedAt(src[l]&^windowMask, t.boxBytes())
+		owner, base := w.cta.sharedAt(
+			src[l]&^windowMask, t.boxBytes(),
+		)
 		if owner != w.cta {
 			w.sharedOutside(src[l], t.boxBytes(), l)
 			return
@@ -394,12 +492,19 @@ func tensorStore(w *warp, in *instr) {
 		w.asyncRead(owner, base, t.boxBytes(), l)
 		w.countBulk(t.boxBytes())
 		at := w.coordinates(in, l)
-		w.enqueueTransfer(l, []piece{{offset: base, n: t.boxBytes()}}, func() { w.storeBox(in, t, at, base, l) })
+		w.enqueueTransfer(l, []piece{
+			{offset: base, n: t.boxBytes()},
+		}, func() {
+			w.storeBox(in, t, at, base, l)
+		})
 	}
 }
 
-func (w *warp) storeBox(in *instr, t *TensorMap, at []int32, base int64, l int) {
-	size, step := int64(t.Type.Bytes()), int64(t.Steps[0])
+func (w *warp) storeBox(
+	in *instr, t *TensorMap, at []int32, base int64, l int,
+) {
+	size := int64(t.Type.Bytes())
+	step := int64(t.Steps[0])
 	n := (int64(t.Box[0]) + step - 1) / step
 	var reduce scalar
 	if in.mods.reduces {
@@ -416,8 +521,15 @@ func (w *warp) storeBox(in *instr, t *TensorMap, at []int32, base int64, l int) 
 			}
 			from := t.Swizzle.apply(base+sharedBase+offset+i*size) - sharedBase
 			dst := addr + uint64(x*size)
-			if to := w.globalBytes(dst, size, size, l, storing(reduce)); to != nil {
-				w.cta.grid.storeBytes(to, w.cta.shared[from:from+size], dst, uint8(size), reduce)
+			to := w.globalBytes(
+				dst, size, size, l, storing(reduce),
+			)
+			if to != nil {
+				w.cta.grid.storeBytes(
+					to,
+					w.cta.shared[from:from+size],
+					dst, uint8(size), reduce,
+				)
 			}
 		}
 	})
@@ -510,7 +622,9 @@ func (w *warp) reportUnfinished(work []*transfer) {
 
 func (w *warp) unfinished(t *transfer, detail string) {
 	w.pc = t.pc
-	w.report(Finding{Kind: MissingWait, Detail: detail}, t.lane)
+	w.report(
+		Finding{Kind: MissingWait, Detail: detail}, t.lane,
+	)
 }
 
 // cpAsyncArrive is cp.async.mbarrier.arrive: the lane arrives when its cp.async
@@ -528,7 +642,13 @@ func cpAsyncArrive(w *warp, in *instr) {
 			b.pending++
 		}
 		groups := len(w.copies.groups)
-		w.cta.cluster.pending = append(w.cta.cluster.pending, &transfer{by: w, pc: w.pc, lane: l, barrier: b, land: func() { w.completeAndArrive(b, l, groups) }})
+		w.cta.cluster.pending = append(w.cta.cluster.pending, &transfer{
+			by:      w,
+			pc:      w.pc,
+			lane:    l,
+			barrier: b,
+			land:    func() { w.completeAndArrive(b, l, groups) },
+		})
 	}
 }
 
@@ -540,6 +660,9 @@ func (w *warp) completeAndArrive(b *mbarrier, l, groups int) {
 	}
 	w.publishTo(&b.gather, 1<<l)
 	if !b.arrive(1) {
-		w.report(Finding{Kind: InvalidOperation, Detail: "more arrivals than the mbarrier's phase has: " + b.owner.sharedName(b.offset)}, l)
+		w.report(
+			Finding{Kind: InvalidOperation, Detail: "more arrivals than the mbarrier's phase has: " + b.owner.sharedName(b.offset)},
+			l,
+		)
 	}
 }

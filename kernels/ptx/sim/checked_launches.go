@@ -19,10 +19,15 @@ const maxCheckedPrograms = 64 // programs
 // launchKey is all that a steady entry's accesses depend on, false where that
 // is not known.
 func (m *Machine) launchKey(g *grid, l *Launch) (string, bool) {
-	if !g.entry.launchInvariant || !g.opt.Races && !g.opt.Uninitialised {
+	if !g.entry.launchInvariant ||
+		!g.opt.Races && !g.opt.Uninitialised {
 		return "", false
 	}
-	key := fmt.Appendf(nil, "%s %v %v %v %d %t %t", l.Entry, g.size, g.block, g.cluster, l.Shared, g.opt.Races, g.opt.Uninitialised)
+	key := fmt.Appendf(
+		nil, "%s %v %v %v %d %t %t",
+		l.Entry, g.size, g.block, g.cluster,
+		l.Shared, g.opt.Races, g.opt.Uninitialised,
+	)
 	var arrays []*allocation
 	for _, a := range l.Args {
 		var ok bool
@@ -35,12 +40,15 @@ func (m *Machine) launchKey(g *grid, l *Launch) (string, bool) {
 
 // argumentKey appends an argument: an address as the number of the array it lies
 // in, how large that is and whether it is written, and the offset.
-func (m *Machine) argumentKey(key []byte, arrays []*allocation, arg []byte) ([]byte, []*allocation, bool) {
+func (m *Machine) argumentKey(key []byte, arrays []*allocation, arg []byte) (
+	[]byte, []*allocation, bool,
+) {
 	at := -1
 	switch {
 	case len(arg) == 8:
 		at = 0
-	case len(arg) == tensorMapBytes && binary.LittleEndian.Uint32(arg) == tensorMapMagic:
+	case len(arg) == tensorMapBytes &&
+		binary.LittleEndian.Uint32(arg) == tensorMapMagic:
 		at = tensorMapAddress
 	case len(arg) > 8:
 		return nil, nil, false // there may be addresses in it
@@ -53,12 +61,18 @@ func (m *Machine) argumentKey(key []byte, arrays []*allocation, arg []byte) ([]b
 	if a == nil || a.freed {
 		return fmt.Appendf(key, " %x", arg), arrays, true
 	}
-	written, unwritten := bytes.IndexByte(a.written, 1) >= 0, bytes.IndexByte(a.written, 0) >= 0
+	written := bytes.IndexByte(a.written, 1) >= 0
+	unwritten := bytes.IndexByte(a.written, 0) >= 0
 	n := slices.Index(arrays, a)
 	if n < 0 {
-		n, arrays = len(arrays), append(arrays, a)
+		n = len(arrays)
+		arrays = append(arrays, a)
 	}
-	key = fmt.Appendf(key, " %x array %d of %d %t at %d %x", arg[:at], n, a.size, written, address-a.start, arg[at+8:])
+	key = fmt.Appendf(
+		key, " %x array %d of %d %t at %d %x",
+		arg[:at], n, a.size, written,
+		address-a.start, arg[at+8:],
+	)
 	return key, arrays, !written || !unwritten
 }
 

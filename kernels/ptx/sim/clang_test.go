@@ -26,7 +26,16 @@ func TestClangSort(t *testing.T) {
 		v[i] = int32(r.Uint32()) >> 20
 	}
 	a := b.put(intBytes(v))
-	rep := b.launch(mustLoad(t, readText(t, "clang.ptx")), Launch{Entry: "sort32", Grid: [3]int{4, 1, 1}, Block: [3]int{64, 1, 1}, Args: [][]byte{Value(a)}}, everything)
+	rep := b.launch(
+		mustLoad(t, readText(t, "clang.ptx")),
+		Launch{
+			Entry: "sort32",
+			Grid:  [3]int{4, 1, 1},
+			Block: [3]int{64, 1, 1},
+			Args:  [][]byte{Value(a)},
+		},
+		everything,
+	)
 	if err := rep.Err(); err != nil {
 		t.Error(err)
 	}
@@ -51,7 +60,16 @@ func TestClangHistogram(t *testing.T) {
 		want[x[i]]++
 	}
 	in, out := b.put(x), b.put(make([]byte, 1024))
-	rep := b.launch(mustLoad(t, readText(t, "clang.ptx")), Launch{Entry: "hist", Grid: [3]int{3, 1, 1}, Block: [3]int{96, 1, 1}, Args: [][]byte{Value(in), Value(int32(len(x))), Value(out)}}, everything)
+	rep := b.launch(
+		mustLoad(t, readText(t, "clang.ptx")),
+		Launch{
+			Entry: "hist",
+			Grid:  [3]int{3, 1, 1},
+			Block: [3]int{96, 1, 1},
+			Args:  [][]byte{Value(in), Value(int32(len(x))), Value(out)},
+		},
+		everything,
+	)
 	if err := rep.Err(); err != nil {
 		t.Error(err)
 	}
@@ -64,14 +82,25 @@ func TestClangMandelbrot(t *testing.T) {
 	b := newBench(t)
 	const w, h = 70, 40
 	out := b.alloc(4 * w * h)
-	rep := b.launch(mustLoad(t, readText(t, "clang.ptx")), Launch{Entry: "mandel", Grid: [3]int{3, h, 1}, Block: [3]int{32, 1, 1}, Args: [][]byte{Value(out), Value(int32(w)), Value(int32(h))}, Outputs: []uint64{out}}, everything)
+	rep := b.launch(
+		mustLoad(t, readText(t, "clang.ptx")),
+		Launch{
+			Entry:   "mandel",
+			Grid:    [3]int{3, h, 1},
+			Block:   [3]int{32, 1, 1},
+			Args:    [][]byte{Value(out), Value(int32(w)), Value(int32(h))},
+			Outputs: []uint64{out},
+		},
+		everything,
+	)
 	if err := rep.Err(); err != nil {
 		t.Error(err)
 	}
 	got := b.words(out, w*h)
 	for y := range h {
 		for x := range w {
-			cx, cy := -2+float32(3*float32(x))/w, -1+float32(2*float32(y))/h
+			cx := -2 + float32(3*float32(x))/w
+			cy := -1 + float32(2*float32(y))/h
 			var a, b float32
 			n := uint32(0)
 			for ; float32(a*a)+float32(b*b) < 4 && n < 200; n++ {
@@ -94,13 +123,25 @@ func TestClangMixed(t *testing.T) {
 		x[i] = r.Uint32()
 	}
 	in, out := b.put(intBytes(x)), b.alloc(8*int64(len(x)))
-	rep := b.launch(mustLoad(t, readText(t, "clang.ptx")), Launch{Entry: "mixed", Grid: [3]int{4, 1, 1}, Block: [3]int{128, 1, 1}, Args: [][]byte{Value(in), Value(out), Value(int32(len(x)))}, Outputs: []uint64{out}}, everything)
+	rep := b.launch(
+		mustLoad(t, readText(t, "clang.ptx")),
+		Launch{
+			Entry:   "mixed",
+			Grid:    [3]int{4, 1, 1},
+			Block:   [3]int{128, 1, 1},
+			Args:    [][]byte{Value(in), Value(out), Value(int32(len(x)))},
+			Outputs: []uint64{out},
+		},
+		everything,
+	)
 	if err := rep.Err(); err != nil {
 		t.Error(err)
 	}
 	got := b.words(out, 2*len(x))
 	for i, v := range x {
-		if g, w := uint64(got[2*i+1])<<32|uint64(got[2*i]), mixed(v); g != w {
+		g, w := uint64(got[2*i+1])<<32|
+			uint64(got[2*i]), mixed(v)
+		if g != w {
 			t.Fatalf("element %d (%#x): %#x, want %#x", i, v, g, w)
 		}
 	}
@@ -139,7 +180,16 @@ func TestClangLocalArray(t *testing.T) {
 	b := newBench(t)
 	const threads, n = 80, 23
 	out := b.alloc(4 * threads)
-	rep := b.launch(mustLoad(t, readText(t, "clang.ptx")), Launch{Entry: "localarr", Block: [3]int{threads, 1, 1}, Args: [][]byte{Value(out), Value(int32(n))}, Outputs: []uint64{out}}, everything)
+	rep := b.launch(
+		mustLoad(t, readText(t, "clang.ptx")),
+		Launch{
+			Entry:   "localarr",
+			Block:   [3]int{threads, 1, 1},
+			Args:    [][]byte{Value(out), Value(int32(n))},
+			Outputs: []uint64{out},
+		},
+		everything,
+	)
 	if err := rep.Err(); err != nil {
 		t.Error(err)
 	}

@@ -52,5 +52,10 @@ func (c clock) after(instructions int64) clock {
 func (w *warp) readClock(in *instr, s ptx.Special) {
 	w.ticks += readingCycles
 	g := w.cta.grid
-	w.putAll(in.list[0], g.clock.read(s, w.cta.cluster.unit%g.sheet.SMs, w.ticks))
+	w.putAll(
+		in.list[0],
+		g.clock.read(
+			s, w.cta.cluster.unit%g.sheet.SMs, w.ticks,
+		),
+	)
 }

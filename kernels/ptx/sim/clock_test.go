@@ -38,7 +38,16 @@ func TestClocks(t *testing.T) {
 	read := func(hertz float64) (all [blocks][3]uint64) {
 		opt := everything
 		opt.Hertz = hertz
-		if r := b.launch(p, Launch{Entry: "clocks", Grid: [3]int{blocks}, Args: [][]byte{binary.LittleEndian.AppendUint64(nil, out)}}, opt); r.Err() != nil {
+		r := b.launch(
+			p,
+			Launch{
+				Entry: "clocks",
+				Grid:  [3]int{blocks},
+				Args:  [][]byte{binary.LittleEndian.AppendUint64(nil, out)},
+			},
+			opt,
+		)
+		if r.Err() != nil {
 			t.Fatal(r.Err())
 		}
 		raw := make([]byte, 24*blocks)
@@ -47,8 +56,14 @@ func TestClocks(t *testing.T) {
 		}
 		for k := range all {
 			at := raw[24*k:]
-			all[k] = [3]uint64{binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:]), uint64(binary.LittleEndian.Uint32(at[16:]))}
-			if low := binary.LittleEndian.Uint32(at[20:]); low-uint32(all[k][0]) != 2*readingCycles {
+			all[k] = [3]uint64{
+				binary.LittleEndian.Uint64(at),
+				binary.LittleEndian.Uint64(at[8:]),
+				uint64(binary.LittleEndian.Uint32(at[16:])),
+			}
+			if low := binary.LittleEndian.Uint32(
+				at[20:],
+			); low-uint32(all[k][0]) != 2*readingCycles {
 				t.Errorf("%%clock is %d two readings after %%clock64 %#x", low, all[k][0])
 			}
 		}
@@ -58,8 +73,10 @@ func TestClocks(t *testing.T) {
 		want := (Options{Hertz: hertz}).hertz()
 		before, after := read(hertz), read(hertz)
 		for k := range after {
-			cycles, nanoseconds := after[k][0]-before[k][0], after[k][1]-before[k][1]
-			if got := float64(cycles) / float64(nanoseconds) * 1e9; math.Abs(got/want-1) > 0.1 || after[k][2] != uint64(k) {
+			cycles := after[k][0] - before[k][0]
+			nanoseconds := after[k][1] - before[k][1]
+			got := float64(cycles) / float64(nanoseconds) * 1e9
+			if math.Abs(got/want-1) > 0.1 || after[k][2] != uint64(k) {
 				t.Errorf("SM %d counts at %.4g Hz, want %.4g", after[k][2], got, want)
 			}
 		}

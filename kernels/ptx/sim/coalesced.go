@@ -22,7 +22,8 @@ func (w *warp) coalesced(s space, addr *long, n int64, how access) []byte {
 		return t.shared
 	case global:
 		a := w.cta.grid.mem.owner(addr[w.first()])
-		if a == nil || a.freed || !w.laneOffsets(addr, a.start, a.size, n) {
+		if a == nil || a.freed ||
+			!w.laneOffsets(addr, a.start, a.size, n) {
 			return nil
 		}
 		w.recordArray(a, n, how)
@@ -37,7 +38,8 @@ func (w *warp) laneOffsets(addr *long, base uint64, size, n int64) bool {
 	if size < n {
 		return false
 	}
-	most, crooked := uint64(size-n), uint64(0)
+	most := uint64(size - n)
+	crooked := uint64(0)
 	if w.active == allLanes {
 		for l, a := range addr {
 			if a-base > most {
@@ -83,7 +85,8 @@ func (w *warp) recordArray(a *allocation, n int64, how access) {
 func (w *warp) gather(in *instr, mem []byte) {
 	for i, r := range in.list {
 		from := mem[i*int(in.size):]
-		if w.active == allLanes && in.size == 4 && r.bank == bank32 {
+		if w.active == allLanes &&
+			in.size == 4 && r.bank == bank32 {
 			d := &w.r32[r.index]
 			for l, o := range w.offset {
 				d[l] = binary.LittleEndian.Uint32(from[o:])
@@ -103,7 +106,9 @@ func (w *warp) gather(in *instr, mem []byte) {
 
 // scatterTo stores the registers of a store to where w.offset says.
 func (w *warp) scatterTo(in *instr, mem []byte) {
-	if w.active == allLanes && in.size == 4 && len(in.list) == 1 && in.list[0].bank == bank32 {
+	if w.active == allLanes && in.size == 4 &&
+		len(in.list) == 1 &&
+		in.list[0].bank == bank32 {
 		v := &w.r32[in.list[0].index]
 		for l, o := range w.offset {
 			binary.LittleEndian.PutUint32(mem[o:], v[l])
@@ -113,7 +118,11 @@ func (w *warp) scatterTo(in *instr, mem []byte) {
 	for m := w.active; m != 0; m &= m - 1 { // lane by lane: later ones win
 		l := firstLane(m)
 		for i, r := range in.list {
-			store(mem[int(w.offset[l])+i*int(in.size):], in.size, w.get(r, l))
+			store(
+				mem[int(w.offset[l])+i*int(in.size):],
+				in.size,
+				w.get(r, l),
+			)
 		}
 	}
 }

@@ -9,10 +9,18 @@ import (
 
 // plainConversions are those that kernels do most, done directly.
 var plainConversions = map[string]scalar{
-	"cvt.rn.f16.f32":  func(a, _, _ uint64) uint64 { return uint64(floatToHalf(math.Float32frombits(uint32(a)))) },
-	"cvt.rn.bf16.f32": func(a, _, _ uint64) uint64 { return uint64(floatToBfloat(math.Float32frombits(uint32(a)))) },
-	"cvt.f32.f16":     func(a, _, _ uint64) uint64 { return uint64(canonical(halfToFloat(uint16(a)))) },
-	"cvt.f32.bf16":    func(a, _, _ uint64) uint64 { return uint64(canonical(bfloatToFloat(uint16(a)))) },
+	"cvt.rn.f16.f32": func(a, _, _ uint64) uint64 {
+		return uint64(floatToHalf(math.Float32frombits(uint32(a))))
+	},
+	"cvt.rn.bf16.f32": func(a, _, _ uint64) uint64 {
+		return uint64(floatToBfloat(math.Float32frombits(uint32(a))))
+	},
+	"cvt.f32.f16": func(a, _, _ uint64) uint64 {
+		return uint64(canonical(halfToFloat(uint16(a))))
+	},
+	"cvt.f32.bf16": func(a, _, _ uint64) uint64 {
+		return uint64(canonical(bfloatToFloat(uint16(a))))
+	},
 }
 
 // conversion returns cvt from one operand: to code.Type(0) from code.Type(1).
@@ -20,7 +28,8 @@ func conversion(code *ptx.Opcode) (scalar, error) {
 	if f := plainConversions[code.String()]; f != nil {
 		return f, nil
 	}
-	to, from := code.Type(0), code.Type(1)
+	to := code.Type(0)
+	from := code.Type(1)
 	_, toFloat := floatTypes[to]
 	_, fromFloat := floatTypes[from]
 	switch {
@@ -30,7 +39,9 @@ func conversion(code *ptx.Opcode) (scalar, error) {
 		return floatToInteger(code, to, from), nil
 	case toFloat && from.Bits() > 0 && !from.Float():
 		return integerToFloat(code, to, from), nil
-	case to.Bits() > 0 && from.Bits() > 0 && !to.Float() && !from.Float():
+	case to.Bits() > 0 &&
+		from.Bits() > 0 && !to.Float() &&
+		!from.Float():
 		return integerToInteger(code, to, from), nil
 	}
 	return eightBit(code, to, from)
@@ -47,7 +58,9 @@ func packing(code *ptx.Opcode) (scalar, error) {
 	if !ok || code.Type(1) != ptx.F32 {
 		return nil, fmt.Errorf("%v is not modelled", code)
 	}
-	mode, sat, relu := roundingOf(code, nearest), code.Has(ptx.ModSatfinite), code.Has(ptx.ModRelu)
+	mode := roundingOf(code, nearest)
+	sat := code.Has(ptx.ModSatfinite)
+	relu := code.Has(ptx.ModRelu)
 	narrow := func(bits uint64) uint64 {
 		v := float64(math.Float32frombits(uint32(bits)))
 		if relu && v < 0 {
@@ -55,7 +68,9 @@ func packing(code *ptx.Opcode) (scalar, error) {
 		}
 		return uint64(format.round(v, mode, sat))
 	}
-	return func(a, b, _ uint64) uint64 { return narrow(a)<<format.bits | narrow(b) }, nil
+	return func(a, b, _ uint64) uint64 {
+		return narrow(a)<<format.bits | narrow(b)
+	}, nil
 }
 
 // eightBit converts between pairs of 8-bit floats and pairs of halves.
@@ -73,11 +88,14 @@ func eightBit(code *ptx.Opcode, to, from ptx.Type) (scalar, error) {
 		}
 		return uint64(target.round(v, nearest, code.Has(ptx.ModSatfinite)))
 	}
-	return func(a, _, _ uint64) uint64 { return one(a>>source.bits)<<target.bits | one(a) }, nil
+	return func(a, _, _ uint64) uint64 {
+		return one(a>>source.bits)<<target.bits | one(a)
+	}, nil
 }
 
 func floatToFloat(code *ptx.Opcode, to, from ptx.Type) scalar {
-	source, target := floatTypes[from], floatTypes[to]
+	source := floatTypes[from]
+	target := floatTypes[to]
 	mode := roundingOf(code, nearest)
 	whole := wholeNumber(code)
 	ftz := code.Has(ptx.ModFTZ)
@@ -114,15 +132,20 @@ func finite(f scalar, ft floatType) scalar {
 }
 
 func wholeNumber(code *ptx.Opcode) bool {
-	return code.Has(ptx.ModRNI) || code.Has(ptx.ModRZI) || code.Has(ptx.ModRMI) || code.Has(ptx.ModRPI)
+	return code.Has(ptx.ModRNI) ||
+		code.Has(ptx.ModRZI) ||
+		code.Has(ptx.ModRMI) ||
+		code.Has(ptx.ModRPI)
 }
 
 // floatToInteger clamps to the range of the type; NaN becomes 0.
 func floatToInteger(code *ptx.Opcode, to, from ptx.Type) scalar {
 	source := floatTypes[from]
 	mode := roundingOf(code, zero)
-	n, signed := to.Bits(), to.Signed()
-	low, high := 0.0, math.Ldexp(1, n)
+	n := to.Bits()
+	signed := to.Signed()
+	low := 0.0
+	high := math.Ldexp(1, n)
 	if signed {
 		low, high = -math.Ldexp(1, n-1), math.Ldexp(1, n-1)
 	}
@@ -151,29 +174,40 @@ func floatToInteger(code *ptx.Opcode, to, from ptx.Type) scalar {
 func integerToFloat(code *ptx.Opcode, to, from ptx.Type) scalar {
 	target := floatTypes[to]
 	mode := roundingOf(code, nearest)
-	n, signed := from.Bits(), from.Signed()
+	n := from.Bits()
+	signed := from.Signed()
 	return clamped(code, target, func(a, _, _ uint64) uint64 {
 		a &= lowBits(n)
 		if signed {
 			v := signExtend(a, n)
 			// Both halves are exact, and so is the first of their sum's parts.
-			s, rest := sumRest(float64(v>>32)*0x1p32, float64(uint32(v)))
+			s, rest := sumRest(
+				float64(v>>32)*0x1p32, float64(uint32(v)),
+			)
 			return target.encode(s, rest, mode)
 		}
-		s, rest := sumRest(float64(a>>32)*0x1p32, float64(uint32(a)))
+		s, rest := sumRest(
+			float64(a>>32)*0x1p32, float64(uint32(a)),
+		)
 		return target.encode(s, rest, mode)
 	})
 }
 
 func integerToInteger(code *ptx.Opcode, to, from ptx.Type) scalar {
-	n, m := from.Bits(), to.Bits()
+	n := from.Bits()
+	m := to.Bits()
 	if !code.Has(ptx.ModSat) {
 		if from.Signed() {
-			return func(a, _, _ uint64) uint64 { return uint64(signExtend(a, n)) & lowBits(m) }
+			return func(a, _, _ uint64) uint64 {
+				return uint64(signExtend(a, n)) & lowBits(m)
+			}
 		}
-		return func(a, _, _ uint64) uint64 { return a & lowBits(n) & lowBits(m) }
+		return func(a, _, _ uint64) uint64 {
+			return a & lowBits(n) & lowBits(m)
+		}
 	}
-	low, high := int64(0), int64(lowBits(min(m, 63)))
+	low := int64(0)
+	high := int64(lowBits(min(m, 63)))
 	if to.Signed() {
 		low, high = -1<<(m-1), int64(lowBits(m-1))
 	}

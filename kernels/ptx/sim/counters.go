@@ -27,7 +27,10 @@ const (
 )
 
 func (c Class) String() string {
-	return [...]string{"arithmetic", "floating", "special", "control", "global", "shared", "other memory", "atomic", "async copy", "matrix", "exchange", "synchronise"}[c]
+	return [...]string{
+		"arithmetic", "floating", "special", "control", "global", "shared", "other memory",
+		"atomic", "async copy", "matrix", "exchange", "synchronise",
+	}[c]
 }
 
 // Traffic is what requests to one kind of memory cost. A request is one warp's
@@ -46,7 +49,9 @@ func (t *Traffic) add(o Traffic) {
 
 // Ratio is the units over the ideal ones: 1 is coalesced, and free of bank
 // conflicts.
-func (t Traffic) Ratio() float64 { return float64(t.Units) / float64(max(1, t.Ideal)) }
+func (t Traffic) Ratio() float64 {
+	return float64(t.Units) / float64(max(1, t.Ideal))
+}
 
 // Counters are what one launch did, summed over the grid.
 type Counters struct {
@@ -100,7 +105,11 @@ func (c Counters) String() string {
 	}
 	traffic := func(name, unit string, t Traffic) {
 		if t.Requests != 0 {
-			fmt.Fprintf(&b, "%s: %d requests, %d %s (%.2f of the ideal %d), %d bytes\n", name, t.Requests, t.Units, unit, t.Ratio(), t.Ideal, t.Bytes)
+			fmt.Fprintf(
+				&b, "%s: %d requests, %d %s (%.2f of the ideal %d), %d bytes\n",
+				name, t.Requests, t.Units, unit,
+				t.Ratio(), t.Ideal, t.Bytes,
+			)
 		}
 	}
 	traffic("global load", "sectors", c.GlobalLoad)
@@ -173,7 +182,12 @@ func sectors(addr *long, active uint32, n int64) Traffic {
 	for j := range k {
 		moved += int64(bits.OnesCount32(covered[j&31]))
 	}
-	return Traffic{Requests: 1, Units: int64(k), Ideal: (moved + sectorBytes - 1) / sectorBytes, Bytes: moved}
+	return Traffic{
+		Requests: 1,
+		Units:    int64(k),
+		Ideal:    (moved + sectorBytes - 1) / sectorBytes,
+		Bytes:    moved,
+	}
 }
 
 // wavefronts counts the passes that shared memory needs: 32 banks of 4 bytes,

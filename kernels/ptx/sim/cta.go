@@ -29,13 +29,23 @@ type cta struct {
 
 func newCTA(c *cluster, rank int) *cta {
 	g := c.work.grid
-	t := &cta{cluster: c, work: c.work, grid: g, entry: g.entry, rank: rank, shared: alignedBytes(g.shared), mbarriers: map[int64]*mbarrier{}}
+	t := &cta{
+		cluster:   c,
+		work:      c.work,
+		grid:      g,
+		entry:     g.entry,
+		rank:      rank,
+		shared:    alignedBytes(g.shared),
+		mbarriers: map[int64]*mbarrier{},
+	}
 	if g.entry.locals > 0 {
 		t.local = alignedBytes(g.entry.locals * int64(g.threads))
 	}
 	per := (g.threads + warpSize - 1) / warpSize
 	for i := range per {
-		t.warps = append(t.warps, newWarp(t, i, rank*per+i))
+		t.warps = append(
+			t.warps, newWarp(t, i, rank*per+i),
+		)
 	}
 	return t
 }
@@ -100,7 +110,8 @@ func (t *cta) begin(id, inCluster [3]int) {
 func (t *cta) check(on bool) {
 	g := t.grid
 	t.watch = on && g.watch
-	if t.shadow = nil; !on || !g.opt.Races && !g.opt.Uninitialised {
+	t.shadow = nil
+	if !on || !g.opt.Races && !g.opt.Uninitialised {
 		return
 	}
 	if t.kept == nil {
@@ -113,7 +124,12 @@ func (t *cta) check(on bool) {
 
 // onlyChecked are the kinds of findings in shared memory and registers that a
 // CTA which is not checked is silent about.
-var onlyChecked = map[Kind]bool{Race: true, MissingWait: true, MissingFence: true, Uninitialised: true}
+var onlyChecked = map[Kind]bool{
+	Race:          true,
+	MissingWait:   true,
+	MissingFence:  true,
+	Uninitialised: true,
+}
 
 // standsFor is how many CTAs find what this one finds in its shared memory and
 // registers.
@@ -126,11 +142,21 @@ func (t *cta) standsFor() int {
 
 func (w *warp) begin(lanes int) {
 	w.mask = uint32(1<<lanes - 1)
-	w.live, w.whole = w.mask, w.mask
-	w.pc, w.status, w.on, w.onBar = 0, ready, "", nil
+	w.live = w.mask
+	w.whole = w.mask
+	w.pc = 0
+	w.status = ready
+	w.on = ""
+	w.onBar = nil
 	w.refused = refusal{}
-	w.polls, w.giveUp, w.onCluster, w.atCluster, w.ticks = false, false, false, 0, 0
-	w.steps, w.lanes, w.carry = 0, 0, 0
+	w.polls = false
+	w.giveUp = false
+	w.onCluster = false
+	w.atCluster = 0
+	w.ticks = 0
+	w.steps = 0
+	w.lanes = 0
+	w.carry = 0
 	w.forks = w.forks[:0]
 	w.copies.reset()
 	w.bulk.reset()
@@ -143,11 +169,16 @@ func (w *warp) begin(lanes int) {
 
 // moves reports whether a special register differs from CTA to CTA.
 func moves(s ptx.Special) bool {
-	return s >= ptx.CTAidX && s <= ptx.CTAidZ || s >= ptx.ClusterIDX && s <= ptx.ClusterIDZ || s >= ptx.ClusterCTAidX && s <= ptx.ClusterCTAidZ || s == ptx.SMID
+	return s >= ptx.CTAidX && s <= ptx.CTAidZ ||
+		s >= ptx.ClusterIDX && s <= ptx.ClusterIDZ ||
+		s >= ptx.ClusterCTAidX && s <= ptx.ClusterCTAidZ ||
+		s == ptx.SMID
 }
 
 // special sets a preloaded special register of a warp.
-func (t *cta) special(w *warp, s ptx.Special, r register, inCluster [3]int) {
+func (t *cta) special(
+	w *warp, s ptx.Special, r register, inCluster [3]int,
+) {
 	for l := range warpSize {
 		v := t.uniform(w, s, inCluster)
 		if s <= ptx.TidZ || s >= ptx.LaneID {
@@ -188,7 +219,9 @@ func (t *cta) laneSpecial(s ptx.Special, l, thread int) (int, bool) {
 // uniform is a special register that is the same in all lanes of a warp.
 func (t *cta) uniform(w *warp, s ptx.Special, inCluster [3]int) int {
 	g := t.grid
-	axis := func(first ptx.Special, v [3]int) int { return v[s-first] }
+	axis := func(first ptx.Special, v [3]int) int {
+		return v[s-first]
+	}
 	switch {
 	case s >= ptx.NTidX && s <= ptx.NTidZ:
 		return axis(ptx.NTidX, g.block)
@@ -197,7 +230,8 @@ func (t *cta) uniform(w *warp, s ptx.Special, inCluster [3]int) int {
 	case s >= ptx.NCTAidX && s <= ptx.NCTAidZ:
 		return axis(ptx.NCTAidX, g.size)
 	case s >= ptx.ClusterIDX && s <= ptx.ClusterIDZ:
-		return t.id[s-ptx.ClusterIDX] / g.cluster[s-ptx.ClusterIDX]
+		return t.id[s-ptx.ClusterIDX] /
+			g.cluster[s-ptx.ClusterIDX]
 	case s >= ptx.NClusterIDX && s <= ptx.NClusterIDZ:
 		return axis(ptx.NClusterIDX, g.units)
 	case s >= ptx.ClusterCTAidX && s <= ptx.ClusterCTAidZ:
@@ -232,7 +266,9 @@ func (t *cta) uniform(w *warp, s ptx.Special, inCluster [3]int) int {
 
 func (t *cta) site(pc int32, warp, lane int) Site {
 	s := t.entry.sites[pc]
-	s.CTA, s.Warp, s.Lane = t.id, warp, lane
+	s.CTA = t.id
+	s.Warp = warp
+	s.Lane = lane
 	return s
 }
 
@@ -254,21 +290,40 @@ func (w *warp) arriveBarrier(id, count uint32, wait bool) {
 	t := w.cta
 	switch {
 	case id >= uint32(len(t.barriers)):
-		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d of 16", id)}, -1)
+		w.report(
+			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d of 16", id)},
+			-1,
+		)
 		return
-	case count%warpSize != 0 || int(count) > len(t.warps)*warpSize:
-		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a barrier of %d threads in a CTA of %d: it must be a multiple of 32 and not more than the CTA has", count, t.grid.threads)}, -1)
+	case count%warpSize != 0 ||
+		int(count) > len(t.warps)*warpSize:
+		w.report(
+			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a barrier of %d threads in a CTA of %d: it must be a multiple of 32 and not more than the CTA has", count, t.grid.threads)},
+			-1,
+		)
 		return
 	case w.active != w.live:
-		w.report(Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("only %d of the warp's %d lanes arrive", bits.OnesCount32(w.active), bits.OnesCount32(w.live))}, bits.TrailingZeros32(w.live&^w.active))
+		w.report(
+			Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf(
+				"only %d of the warp's %d lanes arrive",
+				bits.OnesCount32(w.active),
+				bits.OnesCount32(w.live),
+			)},
+			bits.TrailingZeros32(w.live&^w.active),
+		)
 		return
 	}
 	b := &t.barriers[id]
-	if b.arrived > 0 && !b.whole && count != 0 && int(count) != b.expected {
-		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d for %d threads, others arrived for %d", id, count, b.expected)}, -1)
+	if b.arrived > 0 && !b.whole &&
+		count != 0 && int(count) != b.expected {
+		w.report(
+			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d for %d threads, others arrived for %d", id, count, b.expected)},
+			-1,
+		)
 		return
 	}
-	b.expected, b.whole = int(count), count == 0
+	b.expected = int(count)
+	b.whole = count == 0
 	b.arrived += warpSize
 	w.publishTo(&b.knows, allLanes)
 	w.pc++

@@ -34,17 +34,33 @@ type jump struct {
 }
 
 func decodeEntry(m *ptx.Module, src *ptx.Entry) (*entry, error) {
-	e := &entry{name: src.Name, source: src, const32: map[uint32]int32{}, const64: map[uint64]int32{}, special: map[ptx.Special]register{}, variables: map[string]variable{}, globals: map[string]int32{}}
+	e := &entry{
+		name:      src.Name,
+		source:    src,
+		const32:   map[uint32]int32{},
+		const64:   map[uint64]int32{},
+		special:   map[ptx.Special]register{},
+		variables: map[string]variable{},
+		globals:   map[string]int32{},
+	}
 	e.count = [4]int{bank32: 1, bank64: 1, bankPred: 1}
 	e.params, e.block = ptx.Offsets(src.Params)
-	d := &decoder{module: m, src: src, e: e, labels: map[label]int32{}, scopes: []int{-1}}
+	d := &decoder{
+		module: m,
+		src:    src,
+		e:      e,
+		labels: map[label]int32{},
+		scopes: []int{-1},
+	}
 	for i := range src.Regs {
 		s := &src.Regs[i]
 		b := bankOf(s.Type)
 		if b == noBank {
 			return nil, fmt.Errorf("registers of type %v are not modelled", s.Type)
 		}
-		d.base = append(d.base, register{b, int32(e.count[b])})
+		d.base = append(d.base, register{
+			b, int32(e.count[b]),
+		})
 		e.count[b] += s.Len()
 	}
 	d.layOut()
@@ -84,7 +100,8 @@ func (d *decoder) layOut() {
 	put := func(v *ptx.Var) {
 		align := int64(max(v.Alignment(), 1))
 		switch {
-		case v.Space == ptx.ModShared && v.Array && v.Count == 0:
+		case v.Space == ptx.ModShared &&
+			v.Array && v.Count == 0:
 			dynamic = append(dynamic, v.Name)
 			dynamicAlign = max(dynamicAlign, align)
 		case v.Space == ptx.ModShared:
@@ -114,7 +131,9 @@ func (d *decoder) layOut() {
 		e.dynamic = e.statics
 	}
 	for i, p := range d.src.Params {
-		e.variables[p.Name] = variable{param, int64(e.params[i])}
+		e.variables[p.Name] = variable{
+			param, int64(e.params[i]),
+		}
 	}
 }
 
@@ -125,7 +144,9 @@ func (d *decoder) body() error {
 		s := &d.src.Body[i]
 		switch s.Kind {
 		case ptx.StmtLabel:
-			d.labels[label{d.scope, s.Text}] = int32(len(d.e.code))
+			d.labels[label{d.scope, s.Text}] = int32(
+				len(d.e.code),
+			)
 			d.comment = ""
 		case ptx.StmtComment:
 			d.note(s)
@@ -137,20 +158,32 @@ func (d *decoder) body() error {
 		case ptx.StmtInstr:
 			d.line = s.Line
 			if err := d.instruction(&s.Instr); err != nil {
-				return fmt.Errorf("line %d: %v: %w", s.Line, s.Instr.Opcode, err)
+				return fmt.Errorf(
+					"line %d: %v: %w", s.Line, s.Instr.Opcode, err,
+				)
 			}
 		}
 	}
-	end := instr{flow: leave, pc: int32(len(d.e.code)), class: Control}
+	end := instr{
+		flow:  leave,
+		pc:    int32(len(d.e.code)),
+		class: Control,
+	}
 	d.e.code = append(d.e.code, end)
-	d.e.sites = append(d.e.sites, Site{PC: int(end.pc), Line: int(d.line), Text: "the end of the entry", Lane: -1})
+	d.e.sites = append(d.e.sites, Site{
+		PC:   int(end.pc),
+		Line: int(d.line),
+		Text: "the end of the entry",
+		Lane: -1,
+	})
 	return nil
 }
 
 // note keeps a source comment: one at the end of a line is of its instruction,
 // one on a line of its own is of all until the next one or a label.
 func (d *decoder) note(s *ptx.Stmt) {
-	if n := len(d.e.sites); n > 0 && s.Line != 0 && s.Line == d.line {
+	n := len(d.e.sites)
+	if n > 0 && s.Line != 0 && s.Line == d.line {
 		d.e.sites[n-1].Comment = s.Text
 		return
 	}
@@ -167,7 +200,11 @@ func (d *decoder) resolve(scope int, name string) (int32, bool) {
 }
 
 func (d *decoder) instruction(src *ptx.Instr) error {
-	in := instr{pc: int32(len(d.e.code)), class: classOfOp(&src.Opcode), mods: &operation{code: src.Opcode}}
+	in := instr{
+		pc:    int32(len(d.e.code)),
+		class: classOfOp(&src.Opcode),
+		mods:  &operation{code: src.Opcode},
+	}
 	if !src.Guard.None() {
 		in.guard = d.register(src.Guard.Reg).index
 		if src.Guard.Neg {
@@ -177,15 +214,24 @@ func (d *decoder) instruction(src *ptx.Instr) error {
 	if err := d.decode(&in, src); err != nil {
 		return err
 	}
-	if in.run == nil && in.flow != branch && in.flow != leave {
+	if in.run == nil &&
+		in.flow != branch && in.flow != leave {
 		return errNotModelled
 	}
 	d.e.code = append(d.e.code, in)
 	t := d.defUse(src)
 	d.touched = append(d.touched, t)
-	d.effects = append(d.effects, d.taintEffect(src, &in, t))
+	d.effects = append(
+		d.effects, d.taintEffect(src, &in, t),
+	)
 	text := d.src.InstrText(src)
-	d.e.sites = append(d.e.sites, Site{PC: int(in.pc), Line: int(d.line), Text: text, Comment: d.comment, Lane: -1})
+	d.e.sites = append(d.e.sites, Site{
+		PC:      int(in.pc),
+		Line:    int(d.line),
+		Text:    text,
+		Comment: d.comment,
+		Lane:    -1,
+	})
 	return nil
 }
 
@@ -231,10 +277,13 @@ func (d *decoder) source(o *ptx.Operand, t ptx.Type) (register, error) {
 	case o.IsImm() && bankOf(t) == bank64:
 		return register{bank64, d.const64(o.As(t))}, nil
 	case o.IsImm():
-		return register{bank32, d.const32(uint32(o.As(t)))}, nil
+		return register{
+			bank32, d.const32(uint32(o.As(t))),
+		}, nil
 	case o.Kind == ptx.KindSpecial:
 		return d.special(o.Special), nil
-	case o.Kind == ptx.KindSym, o.Kind == ptx.KindMem && o.Sym != "":
+	case o.Kind == ptx.KindSym,
+		o.Kind == ptx.KindMem && o.Sym != "":
 		return d.symbol(o.Sym, int64(o.Bits), t)
 	}
 	return register{}, fmt.Errorf("an operand that is no value")
@@ -310,13 +359,16 @@ func (d *decoder) destination(o *ptx.Operand) register {
 // pair splits d|p; the second is the sink where it is absent.
 func (d *decoder) pair(o *ptx.Operand) (register, register) {
 	if o.Kind == ptx.KindPair {
-		return d.destination(&o.List[0]), d.destination(&o.List[1])
+		return d.destination(&o.List[0]),
+			d.destination(&o.List[1])
 	}
 	return d.destination(o), register{}
 }
 
 // sources are the registers of an operand that may be a vector.
-func (d *decoder) sources(o *ptx.Operand, t ptx.Type) ([]register, error) {
+func (d *decoder) sources(
+	o *ptx.Operand, t ptx.Type,
+) ([]register, error) {
 	if o.Kind != ptx.KindVec {
 		r, err := d.source(o, t)
 		return []register{r}, err
@@ -352,10 +404,15 @@ func (d *decoder) place(o *ptx.Operand) (place, error) {
 		return place{}, fmt.Errorf("an operand that is no address")
 	case !o.Reg.None():
 		r := d.register(o.Reg)
-		return place{r.index, r.bank == bank32, int64(o.Bits)}, nil
+		return place{
+			r.index, r.bank == bank32, int64(o.Bits),
+		}, nil
 	case o.Sym != "":
 		r, err := d.symbol(o.Sym, 0, ptx.U64)
-		return place{reg: r.index, offset: int64(o.Bits)}, err
+		return place{
+			reg:    r.index,
+			offset: int64(o.Bits),
+		}, err
 	}
 	return place{reg: d.const64(o.Bits)}, nil
 }
@@ -384,7 +441,9 @@ func (e *entry) registerName(r register) string {
 	for i := range e.source.Regs {
 		s := &e.source.Regs[i]
 		b := bankOf(s.Type)
-		if first := next[b]; b == r.bank && r.index >= first && r.index < first+int32(s.Len()) {
+		first := next[b]
+		if b == r.bank && r.index >= first &&
+			r.index < first+int32(s.Len()) {
 			if s.N == 0 {
 				return s.Prefix
 			}

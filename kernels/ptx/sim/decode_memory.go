@@ -12,14 +12,21 @@ func (d *decoder) memory(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
 	t := code.Type(0)
-	in.space, in.size, in.signed = spaceOf(code.Space()), uint8(t.Bytes()), t.Signed()
+	in.space, in.size, in.signed = spaceOf(code.Space()),
+		uint8(t.Bytes()), t.Signed()
 	if t.Bytes() == 0 || t.Bytes() > 8 {
 		return errNotModelled
 	}
 	op := in.mods
-	op.strong = code.Has(ptx.ModVolatile) || code.Has(ptx.ModRelaxed) || code.Has(ptx.ModAcquire) || code.Has(ptx.ModRelease) || code.Has(ptx.ModMmio)
-	op.acquire = code.Has(ptx.ModAcquire) || code.Has(ptx.ModAcqRel)
-	op.release = code.Has(ptx.ModRelease) || code.Has(ptx.ModAcqRel)
+	op.strong = code.Has(ptx.ModVolatile) ||
+		code.Has(ptx.ModRelaxed) ||
+		code.Has(ptx.ModAcquire) ||
+		code.Has(ptx.ModRelease) ||
+		code.Has(ptx.ModMmio)
+	op.acquire = code.Has(ptx.ModAcquire) ||
+		code.Has(ptx.ModAcqRel)
+	op.release = code.Has(ptx.ModRelease) ||
+		code.Has(ptx.ModAcqRel)
 	var err error
 	at := 0
 	if code.Op == ptx.OpLd || code.Op == ptx.OpAtom {
@@ -44,7 +51,9 @@ func (d *decoder) memory(in *instr, src *ptx.Instr) error {
 	return d.atomic(in, src, ops[at+1:])
 }
 
-func (d *decoder) atomic(in *instr, src *ptx.Instr, values []ptx.Operand) error {
+func (d *decoder) atomic(
+	in *instr, src *ptx.Instr, values []ptx.Operand,
+) error {
 	code := &src.Opcode
 	t := code.Type(0)
 	if code.Has(ptx.ModL2CacheHint) {
@@ -68,7 +77,9 @@ func (d *decoder) atomic(in *instr, src *ptx.Instr, values []ptx.Operand) error 
 }
 
 // sourceIndexes reads 32-bit operands into a, b and c.
-func (d *decoder) sourceIndexes(in *instr, ops []ptx.Operand, t ptx.Type) error {
+func (d *decoder) sourceIndexes(
+	in *instr, ops []ptx.Operand, t ptx.Type,
+) error {
 	for i, field := range []*int32{&in.a, &in.b, &in.c} {
 		if i >= len(ops) {
 			break
@@ -83,9 +94,14 @@ func (d *decoder) sourceIndexes(in *instr, ops []ptx.Operand, t ptx.Type) error 
 }
 
 // listed reads operands into list, after the destinations that are there.
-func (d *decoder) listed(in *instr, ops []ptx.Operand, types ...ptx.Type) error {
+func (d *decoder) listed(
+	in *instr, ops []ptx.Operand, types ...ptx.Type,
+) error {
 	for i := range ops {
-		r, err := d.source(&ops[i], types[min(i, len(types)-1)])
+		r, err := d.source(
+			&ops[i],
+			types[min(i, len(types)-1)],
+		)
 		if err != nil {
 			return err
 		}
@@ -124,13 +140,16 @@ func (d *decoder) synchronise(in *instr, src *ptx.Instr) error {
 		return nil
 	case ptx.OpMapa, ptx.OpGetctarank:
 		in.list = d.destinations(&ops[0])
-		if err := d.listed(in, ops[1:2], src.Opcode.Type(0)); err != nil {
+		if err := d.listed(
+			in, ops[1:2], src.Opcode.Type(0),
+		); err != nil {
 			return err
 		}
 		in.run = getctarank
 		if src.Opcode.Op == ptx.OpMapa {
 			r, err := d.source(&ops[2], ptx.U32)
-			in.run, in.b = mapa, r.index
+			in.run = mapa
+			in.b = r.index
 			return err
 		}
 		return nil
@@ -157,11 +176,19 @@ func (d *decoder) synchronise(in *instr, src *ptx.Instr) error {
 }
 
 func barSync(w *warp, in *instr) {
-	w.arriveBarrier(w.r32[in.a][w.first()], w.r32[in.b][w.first()], true)
+	w.arriveBarrier(
+		w.r32[in.a][w.first()],
+		w.r32[in.b][w.first()],
+		true,
+	)
 }
 
 func barArrive(w *warp, in *instr) {
-	w.arriveBarrier(w.r32[in.a][w.first()], w.r32[in.b][w.first()], false)
+	w.arriveBarrier(
+		w.r32[in.a][w.first()],
+		w.r32[in.b][w.first()],
+		false,
+	)
 }
 
 // barRed decodes bar.red: list holds the result and the predicate.
@@ -169,7 +196,10 @@ func (d *decoder) barRed(in *instr, src *ptx.Instr) error {
 	ops := src.Operands
 	last := &ops[len(ops)-1]
 	in.list = d.destinations(&ops[0])
-	if err := d.sourceIndexes(in, ops[1:len(ops)-1], ptx.U32); err != nil {
+	err := d.sourceIndexes(
+		in, ops[1:len(ops)-1], ptx.U32,
+	)
+	if err != nil {
 		return err
 	}
 	if last.Neg {
@@ -186,7 +216,9 @@ func barRed(w *warp, in *instr) {
 		b := &w.cta.barriers[id]
 		b.votes += bits.OnesCount32(p)
 		b.voters += bits.OnesCount32(w.active)
-		b.results = append(b.results, voter{w, in, w.active})
+		b.results = append(
+			b.results, voter{w, in, w.active},
+		)
 	}
 	w.arriveBarrier(id, w.r32[in.b][w.first()], true)
 }
@@ -227,7 +259,8 @@ func (d *decoder) exchange(in *instr, src *ptx.Instr) error {
 				in.mods.matrices = mode
 			}
 		}
-		if err := d.sourceIndexes(in, ops[1:4], ptx.B32); err != nil {
+		err := d.sourceIndexes(in, ops[1:4], ptx.B32)
+		if err != nil {
 			return err
 		}
 		return d.listed(in, ops[4:5], ptx.B32)
@@ -237,20 +270,26 @@ func (d *decoder) exchange(in *instr, src *ptx.Instr) error {
 		if ops[1].Neg {
 			in.at.offset = -1 // flips the predicate
 		}
-		if err := d.sourceIndexes(in, ops[1:2], ptx.Pred); err != nil {
+		err := d.sourceIndexes(in, ops[1:2], ptx.Pred)
+		if err != nil {
 			return err
 		}
 		return d.listed(in, ops[2:3], ptx.B32)
 	case ptx.OpMatchAnySync, ptx.OpMatchAllSync:
 		in.run = match
-		return d.listed(in, ops[1:3], code.Type(0), ptx.B32)
+		return d.listed(
+			in, ops[1:3],
+			code.Type(0), ptx.B32,
+		)
 	case ptx.OpReduxSync:
 		in.run = redux
 		in.list = in.list[:1]
-		if in.mods.atomic = reducing(code, code.Type(0)); in.mods.atomic == nil || code.Type(0).Float() {
+		in.mods.atomic = reducing(code, code.Type(0))
+		if in.mods.atomic == nil || code.Type(0).Float() {
 			return errNotModelled
 		}
-		if err := d.sourceIndexes(in, ops[1:2], code.Type(0)); err != nil {
+		err := d.sourceIndexes(in, ops[1:2], code.Type(0))
+		if err != nil {
 			return err
 		}
 		return d.listed(in, ops[2:3], ptx.B32)
@@ -286,9 +325,12 @@ func (d *decoder) mbarrier(in *instr, src *ptx.Instr) error {
 	case ptx.OpMbarrierInval:
 		in.run = mbarrierInval
 	case ptx.OpMbarrierExpectTx, ptx.OpMbarrierCompleteTx:
-		in.run, in.signed = mbarrierTx, code.Op == ptx.OpMbarrierCompleteTx
+		in.run = mbarrierTx
+		in.signed = code.Op == ptx.OpMbarrierCompleteTx
 	case ptx.OpMbarrierTestWait, ptx.OpMbarrierTryWait:
-		in.flow, in.run, in.size = waiting, mbarrierWait, 4
+		in.flow = waiting
+		in.run = mbarrierWait
+		in.size = 4
 		in.signed = code.Op == ptx.OpMbarrierTestWait
 		if !code.Has(ptx.ModParity) {
 			in.size, t = 8, ptx.B64
@@ -298,11 +340,15 @@ func (d *decoder) mbarrier(in *instr, src *ptx.Instr) error {
 		if code.Op == ptx.OpMbarrierArriveDrop {
 			in.size = 1
 		}
-		if len(ops) > at+1 && ops[at+1].IsImm() && ops[at+1].Bits == 1 && !in.signed {
+		if len(ops) > at+1 &&
+			ops[at+1].IsImm() &&
+			ops[at+1].Bits == 1 && !in.signed {
 			return nil // one arrival is what no count means
 		}
 	}
-	return d.sourceIndexes(in, ops[at+1:min(at+2, len(ops))], t)
+	return d.sourceIndexes(
+		in, ops[at+1:min(at+2, len(ops))], t,
+	)
 }
 
 func (d *decoder) asyncCopy(in *instr, src *ptx.Instr) error {
@@ -352,7 +398,8 @@ func (d *decoder) cpAsync(in *instr, src *ptx.Instr) error {
 	}
 	r, err := d.source(&ops[3], ptx.U32)
 	switch {
-	case ops[3].Kind == ptx.KindReg && r.bank == bankPred:
+	case ops[3].Kind == ptx.KindReg &&
+		r.bank == bankPred:
 		in.mods.ignore = r.index
 	case ops[3].IsImm() && ops[3].Bits == 0: // register 0 means that nothing is said
 		in.mods.zeros = true
@@ -397,7 +444,9 @@ func (d *decoder) bulk(in *instr, src *ptx.Instr) error {
 }
 
 // arrival decodes the mbarrier and the multicast mask of a bulk load.
-func (d *decoder) arrival(in *instr, code *ptx.Opcode, ops []ptx.Operand) error {
+func (d *decoder) arrival(
+	in *instr, code *ptx.Opcode, ops []ptx.Operand,
+) error {
 	var err error
 	if in.mods.barrier, err = d.place(&ops[0]); err != nil {
 		return err
@@ -415,10 +464,12 @@ func (d *decoder) arrival(in *instr, code *ptx.Opcode, ops []ptx.Operand) error 
 func (d *decoder) tensor(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
-	if code.Has(ptx.ModIm2col) || code.Has(ptx.ModIm2colNoOffs) {
+	if code.Has(ptx.ModIm2col) ||
+		code.Has(ptx.ModIm2colNoOffs) {
 		return errNotModelled
 	}
-	mapAt, other := &ops[1], &ops[0]
+	mapAt := &ops[1]
+	other := &ops[0]
 	in.run = tensorLoad
 	if spaceOf(code.Space()) == global {
 		mapAt, other = &ops[0], &ops[1]
@@ -435,15 +486,18 @@ func (d *decoder) tensor(in *instr, src *ptx.Instr) error {
 	if err != nil {
 		return err
 	}
-	if in.list, err = d.sources(&mapAt.List[1], ptx.S32); err != nil {
+	in.list, err = d.sources(&mapAt.List[1], ptx.S32)
+	if err != nil {
 		return err
 	}
 	if spaceOf(code.Space()) == global {
-		in.at, in.mods.src = m, s
+		in.at = m
+		in.mods.src = s
 		in.mods.reduces = code.Op == ptx.OpCpReduceAsyncBulkTensor
 		return nil
 	}
-	in.at, in.mods.src = s, m
+	in.at = s
+	in.mods.src = m
 	return d.arrival(in, code, ops[2:])
 }
 
@@ -466,13 +520,16 @@ func (d *decoder) matrix(in *instr, src *ptx.Instr) error {
 		in.at, err = d.place(&ops[1])
 	default:
 		in.run = stmatrix
-		if in.list, err = d.sources(&ops[1], ptx.B32); err != nil {
+		in.list, err = d.sources(&ops[1], ptx.B32)
+		if err != nil {
 			return err
 		}
 		in.at, err = d.place(&ops[0])
 	}
-	in.space, in.size = spaceOf(code.Space()), 16
-	in.mods.matrices, in.mods.trans = len(in.list), code.Has(ptx.ModTrans)
+	in.space = spaceOf(code.Space())
+	in.size = 16
+	in.mods.matrices, in.mods.trans = len(in.list),
+		code.Has(ptx.ModTrans)
 	return err
 }
 
@@ -483,7 +540,9 @@ func (d *decoder) mma(in *instr, src *ptx.Instr) error {
 	}
 	in.mods.product = p
 	in.list = d.destinations(&src.Operands[0])
-	for i, t := range []ptx.Type{p.a.typ, p.b.typ, p.c.typ} {
+	for i, t := range []ptx.Type{
+		p.a.typ, p.b.typ, p.c.typ,
+	} {
 		list, err := d.sources(&src.Operands[1+i], t)
 		if err != nil {
 			return err
@@ -503,7 +562,8 @@ func (d *decoder) wgmma(in *instr, src *ptx.Instr) error {
 	if s == nil {
 		return errNotModelled
 	}
-	in.mods.wg, in.run = s, wgmma
+	in.mods.wg = s
+	in.run = wgmma
 	in.list = d.destinations(&ops[0])
 	s.fromRegs = ops[1].Kind == ptx.KindVec
 	for i, t := range []ptx.Type{ptx.B64, ptx.B64, ptx.Pred} {

@@ -13,29 +13,46 @@ var fastForms = map[string]struct {
 	run   handler
 	banks string // d a b c, 3 for 32 bits, 6 for 64, p
 }{
-	"add.s32": {add32, "333"}, "add.u32": {add32, "333"}, "sub.s32": {sub32, "333"}, "sub.u32": {sub32, "333"},
-	"mul.lo.s32": {mul32, "333"}, "mul.lo.u32": {mul32, "333"}, "mul.hi.u32": {mulHiU32, "333"},
+	"add.s32": {add32, "333"}, "add.u32": {add32, "333"},
+	"sub.s32": {sub32, "333"}, "sub.u32": {sub32, "333"},
+	"mul.lo.s32": {mul32, "333"}, "mul.lo.u32": {mul32, "333"},
+	"mul.hi.u32": {mulHiU32, "333"},
 	"mad.lo.s32": {mad32, "3333"}, "mad.lo.u32": {mad32, "3333"},
-	"and.b32": {and32, "333"}, "or.b32": {or32, "333"}, "xor.b32": {xor32, "333"},
-	"shl.b32": {shl32, "333"}, "shr.u32": {shr32, "333"}, "shr.b32": {shr32, "333"}, "shr.s32": {sar32, "333"},
-	"min.s32": {minS32, "333"}, "max.s32": {maxS32, "333"}, "min.u32": {minU32, "333"}, "max.u32": {maxU32, "333"},
-	"add.f32": {addF32, "333"}, "add.rn.f32": {addF32, "333"}, "sub.f32": {subF32, "333"}, "sub.rn.f32": {subF32, "333"},
-	"mul.f32": {mulF32, "333"}, "mul.rn.f32": {mulF32, "333"}, "fma.rn.f32": {fmaF32, "3333"},
-	"add.s64": {add64, "666"}, "add.u64": {add64, "666"}, "sub.s64": {sub64, "666"}, "sub.u64": {sub64, "666"},
+	"and.b32": {and32, "333"}, "or.b32": {or32, "333"},
+	"xor.b32": {xor32, "333"},
+	"shl.b32": {shl32, "333"}, "shr.u32": {shr32, "333"},
+	"shr.b32": {shr32, "333"}, "shr.s32": {sar32, "333"},
+	"min.s32": {minS32, "333"}, "max.s32": {maxS32, "333"},
+	"min.u32": {minU32, "333"}, "max.u32": {maxU32, "333"},
+	"add.f32": {addF32, "333"}, "add.rn.f32": {addF32, "333"},
+	"sub.f32": {subF32, "333"}, "sub.rn.f32": {subF32, "333"},
+	"mul.f32": {mulF32, "333"}, "mul.rn.f32": {mulF32, "333"},
+	"fma.rn.f32": {fmaF32, "3333"},
+	"add.s64":    {add64, "666"}, "add.u64": {add64, "666"},
+	"sub.s64": {sub64, "666"}, "sub.u64": {sub64, "666"},
 	"mul.lo.s64": {mul64, "666"}, "mul.lo.u64": {mul64, "666"},
-	"and.b64": {and64, "666"}, "or.b64": {or64, "666"}, "xor.b64": {xor64, "666"},
-	"shl.b64": {shl64, "663"}, "shr.u64": {shr64, "663"}, "shr.b64": {shr64, "663"},
+	"and.b64": {and64, "666"}, "or.b64": {or64, "666"},
+	"xor.b64": {xor64, "666"},
+	"shl.b64": {shl64, "663"}, "shr.u64": {shr64, "663"},
+	"shr.b64":      {shr64, "663"},
 	"mul.wide.s32": {mulWideS32, "633"}, "mul.wide.u32": {mulWideU32, "633"},
 	"mad.wide.s32": {madWideS32, "6336"}, "mad.wide.u32": {madWideU32, "6336"},
 	"cvt.s64.s32": {widenS32, "63"}, "cvt.u64.u32": {widenU32, "63"},
 	"cvt.u32.u64": {narrow64, "36"}, "cvt.s32.s64": {narrow64, "36"},
-	"mov.b32": {mov32, "33"}, "mov.u32": {mov32, "33"}, "mov.s32": {mov32, "33"}, "mov.f32": {mov32, "33"},
-	"mov.b64": {mov64, "66"}, "mov.u64": {mov64, "66"}, "mov.s64": {mov64, "66"}, "mov.f64": {mov64, "66"},
-	"selp.b32": {selp32, "333p"}, "selp.u32": {selp32, "333p"}, "selp.s32": {selp32, "333p"}, "selp.f32": {selp32, "333p"},
-	"setp.eq.s32": {setpEqB32, "p33"}, "setp.eq.u32": {setpEqB32, "p33"}, "setp.eq.b32": {setpEqB32, "p33"},
-	"setp.ne.s32": {setpNeB32, "p33"}, "setp.ne.u32": {setpNeB32, "p33"}, "setp.ne.b32": {setpNeB32, "p33"},
-	"setp.lt.s32": {setpLtS32, "p33"}, "setp.le.s32": {setpLeS32, "p33"}, "setp.gt.s32": {swap(setpLtS32), "p33"}, "setp.ge.s32": {swap(setpLeS32), "p33"},
-	"setp.lt.u32": {setpLtU32, "p33"}, "setp.le.u32": {setpLeU32, "p33"}, "setp.gt.u32": {swap(setpLtU32), "p33"}, "setp.ge.u32": {swap(setpLeU32), "p33"},
+	"mov.b32": {mov32, "33"}, "mov.u32": {mov32, "33"},
+	"mov.s32": {mov32, "33"}, "mov.f32": {mov32, "33"},
+	"mov.b64": {mov64, "66"}, "mov.u64": {mov64, "66"},
+	"mov.s64": {mov64, "66"}, "mov.f64": {mov64, "66"},
+	"selp.b32": {selp32, "333p"}, "selp.u32": {selp32, "333p"},
+	"selp.s32": {selp32, "333p"}, "selp.f32": {selp32, "333p"},
+	"setp.eq.s32": {setpEqB32, "p33"}, "setp.eq.u32": {setpEqB32, "p33"},
+	"setp.eq.b32": {setpEqB32, "p33"},
+	"setp.ne.s32": {setpNeB32, "p33"}, "setp.ne.u32": {setpNeB32, "p33"},
+	"setp.ne.b32": {setpNeB32, "p33"},
+	"setp.lt.s32": {setpLtS32, "p33"}, "setp.le.s32": {setpLeS32, "p33"},
+	"setp.gt.s32": {swap(setpLtS32), "p33"}, "setp.ge.s32": {swap(setpLeS32), "p33"},
+	"setp.lt.u32": {setpLtU32, "p33"}, "setp.le.u32": {setpLeU32, "p33"},
+	"setp.gt.u32": {swap(setpLtU32), "p33"}, "setp.ge.u32": {swap(setpLeU32), "p33"},
 }
 
 // swap exchanges the operands of a comparison.
@@ -48,7 +65,11 @@ func swap(h handler) handler {
 
 var errNotModelled = errors.New("is not modelled")
 
-var bankLetters = map[bank]byte{bank32: '3', bank64: '6', bankPred: 'p'}
+var bankLetters = map[bank]byte{
+	bank32:   '3',
+	bank64:   '6',
+	bankPred: 'p',
+}
 
 // decode fills in what runs the instruction.
 func (d *decoder) decode(in *instr, src *ptx.Instr) error {
@@ -64,28 +85,39 @@ func (d *decoder) decode(in *instr, src *ptx.Instr) error {
 		return d.memory(in, src)
 	case ptx.OpBra:
 		in.flow = branch
-		d.jumps = append(d.jumps, jump{len(d.e.code), d.scope, ops[0].Sym})
+		d.jumps = append(d.jumps, jump{
+			len(d.e.code), d.scope, ops[0].Sym,
+		})
 		return nil
 	case ptx.OpRet, ptx.OpExit:
 		in.flow = leave
 		return nil
-	case ptx.OpPrefetch, ptx.OpPrefetchu, ptx.OpNanosleep, ptx.OpApplypriority, ptx.OpDiscard, ptx.OpGriddepcontrol,
+	case ptx.OpPrefetch, ptx.OpPrefetchu, ptx.OpNanosleep,
+		ptx.OpApplypriority, ptx.OpDiscard, ptx.OpGriddepcontrol,
 		ptx.OpCpAsyncBulkPrefetch, ptx.OpCpAsyncBulkPrefetchTensor, ptx.OpBrkpt:
 		in.run = func(*warp, *instr) {} // nothing that a functional model sees
 		return nil
 	case ptx.OpTrap:
-		in.run = func(w *warp, _ *instr) { w.report(Finding{Kind: InvalidOperation, Detail: "trap"}, w.first()) }
+		in.run = func(w *warp, _ *instr) {
+			w.report(
+				Finding{Kind: InvalidOperation, Detail: "trap"}, w.first(),
+			)
+		}
 		return nil
 	case ptx.OpCreatepolicy:
 		in.list = d.destinations(&ops[0])
-		in.run = func(w *warp, in *instr) { w.putAll(in.list[0], 1) }
+		in.run = func(w *warp, in *instr) {
+			w.putAll(in.list[0], 1)
+		}
 		return nil
 	case ptx.OpIsspacep:
 		return d.isspacep(in, src)
-	case ptx.OpLdmatrix, ptx.OpStmatrix, ptx.OpMovmatrix, ptx.OpMMA, ptx.OpWgmmaMMAAsync:
+	case ptx.OpLdmatrix, ptx.OpStmatrix, ptx.OpMovmatrix,
+		ptx.OpMMA, ptx.OpWgmmaMMAAsync:
 		return d.matrix(in, src)
 	}
-	if in.class == Synchronise || in.class == Exchange || in.class == AsyncCopy || in.class == Matrix {
+	if in.class == Synchronise || in.class == Exchange ||
+		in.class == AsyncCopy || in.class == Matrix {
 		return d.synchronise(in, src)
 	}
 	return d.arithmetic(in, src)
@@ -106,7 +138,11 @@ func (d *decoder) fastForm(in *instr, src *ptx.Instr, regs []register) bool {
 	for i, r := range regs {
 		index[i] = r.index
 	}
-	in.run, in.d, in.a, in.b, in.c = h.run, index[0], index[1], index[2], index[3]
+	in.run = h.run
+	in.d = index[0]
+	in.a = index[1]
+	in.b = index[2]
+	in.c = index[3]
 	if regs[0].bank != bankPred {
 		in.result = regs[0].bank
 	}
@@ -121,11 +157,17 @@ func sourceTypes(code *ptx.Opcode) [3]ptx.Type {
 		return [3]ptx.Type{t, ptx.U32, ptx.U32}
 	case ptx.OpBfe:
 		return [3]ptx.Type{t, ptx.U32, ptx.U32}
-	case ptx.OpShf, ptx.OpPrmt, ptx.OpLop3, ptx.OpDp4a, ptx.OpDp2a, ptx.OpBmsk:
+	case ptx.OpShf, ptx.OpPrmt, ptx.OpLop3,
+		ptx.OpDp4a, ptx.OpDp2a, ptx.OpBmsk:
 		return [3]ptx.Type{ptx.B32, ptx.B32, ptx.B32}
 	case ptx.OpMad, ptx.OpMul:
 		if code.Has(ptx.ModWide) {
-			wide := map[ptx.Type]ptx.Type{ptx.U16: ptx.U32, ptx.S16: ptx.S32, ptx.U32: ptx.U64, ptx.S32: ptx.S64}[t]
+			wide := map[ptx.Type]ptx.Type{
+				ptx.U16: ptx.U32,
+				ptx.S16: ptx.S32,
+				ptx.U32: ptx.U64,
+				ptx.S32: ptx.S64,
+			}[t]
 			return [3]ptx.Type{t, t, wide}
 		}
 	}
@@ -141,7 +183,10 @@ func (d *decoder) arithmetic(in *instr, src *ptx.Instr) error {
 	types := sourceTypes(code)
 	regs := []register{d.destination(&src.Operands[0])}
 	for i := range src.Operands[1:] {
-		r, err := d.source(&src.Operands[1+i], types[min(i, 2)])
+		r, err := d.source(
+			&src.Operands[1+i],
+			types[min(i, 2)],
+		)
 		if err != nil {
 			return err
 		}
@@ -181,10 +226,17 @@ func (in *instr) scalar(f scalar, regs []register) {
 	}
 	if narrow {
 		in.run = func(w *warp, _ *instr) {
-			d, a, b, c := &w.r32[all[0].index], &w.r32[all[1].index], &w.r32[all[2].index], &w.r32[all[3].index]
+			d := &w.r32[all[0].index]
+			a := &w.r32[all[1].index]
+			b := &w.r32[all[2].index]
+			c := &w.r32[all[3].index]
 			for m := w.active; m != 0; m &= m - 1 {
 				l := firstLane(m)
-				d[l] = uint32(f(uint64(a[l]), uint64(b[l]), uint64(c[l])))
+				d[l] = uint32(f(
+					uint64(a[l]),
+					uint64(b[l]),
+					uint64(c[l]),
+				))
 			}
 		}
 		return
@@ -192,7 +244,15 @@ func (in *instr) scalar(f scalar, regs []register) {
 	in.run = func(w *warp, in *instr) {
 		for m := w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
-			w.put(all[0], l, f(w.get(all[1], l), w.get(all[2], l), w.get(all[3], l)))
+			w.put(
+				all[0],
+				l,
+				f(
+					w.get(all[1], l),
+					w.get(all[2], l),
+					w.get(all[3], l),
+				),
+			)
 		}
 	}
 }
@@ -203,9 +263,16 @@ func scalarOf(code *ptx.Opcode) (scalar, error) {
 	case ptx.OpPrmt:
 		return permute(code), nil
 	case ptx.OpDp4a:
-		return dot4(code.Type(0).Signed(), code.Type(1).Signed()), nil
+		return dot4(
+			code.Type(0).Signed(),
+			code.Type(1).Signed(),
+		), nil
 	case ptx.OpDp2a:
-		return dot2(code.Type(0).Signed(), code.Type(1).Signed(), code.Has(ptx.ModHi)), nil
+		return dot2(
+			code.Type(0).Signed(),
+			code.Type(1).Signed(),
+			code.Has(ptx.ModHi),
+		), nil
 	}
 	var f scalar
 	t := code.Type(0)
@@ -238,12 +305,18 @@ func logic(in *instr, code *ptx.Opcode, regs []register) error {
 	if f == nil {
 		return errNotModelled
 	}
-	in.d, in.a = regs[0].index, regs[1].index
+	in.d = regs[0].index
+	in.a = regs[1].index
 	if len(regs) > 2 {
 		in.b = regs[2].index
 	}
 	in.list = regs[:1]
-	in.run = func(w *warp, in *instr) { w.setPred(in.d, f(w.pred[in.a], w.pred[in.b])) }
+	in.run = func(w *warp, in *instr) {
+		w.setPred(
+			in.d,
+			f(w.pred[in.a], w.pred[in.b]),
+		)
+	}
 	return nil
 }
 
@@ -252,9 +325,15 @@ func (d *decoder) fourSources(in *instr, src *ptx.Instr) error {
 	dst, p := d.pair(&src.Operands[0])
 	var s [4]register
 	var err error
-	types := [4]ptx.Type{src.Opcode.Type(0), src.Opcode.Type(0), ptx.U32, ptx.U32}
+	types := [4]ptx.Type{
+		src.Opcode.Type(0),
+		src.Opcode.Type(0),
+		ptx.U32,
+		ptx.U32,
+	}
 	for i := range s {
-		if s[i], err = d.source(&src.Operands[1+i], types[i]); err != nil {
+		s[i], err = d.source(&src.Operands[1+i], types[i])
+		if err != nil {
 			return err
 		}
 	}
@@ -267,12 +346,19 @@ func (d *decoder) fourSources(in *instr, src *ptx.Instr) error {
 	in.run = func(w *warp, in *instr) {
 		for m := w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
-			x, y, z, u := w.get(s[0], l), w.get(s[1], l), w.get(s[2], l), w.get(s[3], l)
+			x := w.get(s[0], l)
+			y := w.get(s[1], l)
+			z := w.get(s[2], l)
+			u := w.get(s[3], l)
 			if isLop {
 				w.put(dst, l, logic3(x, y, z, u))
 				continue
 			}
-			w.put(dst, l, insertField(x, y, int(z&255), int(u&255), n))
+			w.put(
+				dst,
+				l,
+				insertField(x, y, int(z&255), int(u&255), n),
+			)
 		}
 	}
 	return nil
@@ -281,14 +367,19 @@ func (d *decoder) fourSources(in *instr, src *ptx.Instr) error {
 // move decodes mov, cvt and cvta.
 func (d *decoder) move(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
-	dst, from := &src.Operands[0], &src.Operands[1]
+	dst := &src.Operands[0]
+	from := &src.Operands[1]
 	switch {
-	case code.Op == ptx.OpMov && (dst.Kind == ptx.KindVec || from.Kind == ptx.KindVec):
+	case code.Op == ptx.OpMov &&
+		(dst.Kind == ptx.KindVec || from.Kind == ptx.KindVec):
 		return d.pack(in, src)
-	case code.Op == ptx.OpMov && from.Kind == ptx.KindSpecial && isClock(from.Special):
+	case code.Op == ptx.OpMov &&
+		from.Kind == ptx.KindSpecial && isClock(from.Special):
 		in.list = d.destinations(dst)
 		s := from.Special
-		in.run = func(w *warp, in *instr) { w.readClock(in, s) }
+		in.run = func(w *warp, in *instr) {
+			w.readClock(in, s)
+		}
 		return nil
 	case code.Op == ptx.OpCvt:
 		return d.convert(in, src)
@@ -304,21 +395,28 @@ func (d *decoder) move(in *instr, src *ptx.Instr) error {
 		return logic(in, code, regs)
 	}
 	if !d.fastForm(in, src, regs) {
-		in.scalar(func(a, _, _ uint64) uint64 { return a }, regs)
+		in.scalar(
+			func(a, _, _ uint64) uint64 { return a }, regs,
+		)
 	}
 	return nil
 }
 
-func isClock(s ptx.Special) bool { return s >= ptx.Clock && s <= ptx.GlobaltimerHi }
+func isClock(s ptx.Special) bool {
+	return s >= ptx.Clock && s <= ptx.GlobaltimerHi
+}
 
 // pack decodes mov between a register and the vector of its parts.
 func (d *decoder) pack(in *instr, src *ptx.Instr) error {
 	dst := d.destinations(&src.Operands[0])
-	from, err := d.sources(&src.Operands[1], src.Opcode.Type(0))
+	from, err := d.sources(
+		&src.Operands[1], src.Opcode.Type(0),
+	)
 	if err != nil {
 		return err
 	}
-	n := src.Opcode.Type(0).Bits() / max(len(dst), len(from))
+	n := src.Opcode.Type(0).Bits() /
+		max(len(dst), len(from))
 	mask := lowBits(n)
 	in.list = dst
 	in.run = func(w *warp, in *instr) {
@@ -347,7 +445,9 @@ func (d *decoder) convert(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	regs := []register{d.destination(&src.Operands[0])}
 	for i := range src.Operands[1:] {
-		r, err := d.source(&src.Operands[1+i], code.Type(1))
+		r, err := d.source(
+			&src.Operands[1+i], code.Type(1),
+		)
 		if err != nil {
 			return err
 		}
@@ -367,9 +467,13 @@ func (d *decoder) convert(in *instr, src *ptx.Instr) error {
 	if t := code.Type(0); t.Signed() { // registers may be wider than the type
 		narrow := f
 		n := t.Bits()
-		f = func(a, b, c uint64) uint64 { return uint64(signExtend(narrow(a, b, c), n)) }
+		f = func(a, b, c uint64) uint64 {
+			return uint64(signExtend(narrow(a, b, c), n))
+		}
 		if n == 16 || n == 8 {
-			f = signedInto(f, regs[0], d.width(&src.Operands[0]))
+			f = signedInto(
+				f, regs[0], d.width(&src.Operands[0]),
+			)
 		}
 	}
 	in.scalar(f, regs)
@@ -391,22 +495,42 @@ func (d *decoder) width(o *ptx.Operand) int {
 
 // cvta turns addresses of a space into generic ones, or back.
 func (d *decoder) cvta(in *instr, src *ptx.Instr) error {
-	r, err := d.source(&src.Operands[1], src.Opcode.Type(0))
+	r, err := d.source(
+		&src.Operands[1], src.Opcode.Type(0),
+	)
 	if err != nil {
 		return err
 	}
-	regs := []register{d.destination(&src.Operands[0]), r}
-	window := map[space]uint64{shared: sharedWindow, sharedCluster: sharedWindow, local: localWindow}[spaceOf(src.Opcode.Space())]
+	regs := []register{
+		d.destination(&src.Operands[0]), r,
+	}
+	window := map[space]uint64{
+		shared:        sharedWindow,
+		sharedCluster: sharedWindow,
+		local:         localWindow,
+	}[spaceOf(src.Opcode.Space())]
 	switch {
 	case window == 0:
-		in.scalar(func(a, _, _ uint64) uint64 { return a }, regs)
-		if regs[0].bank == bank64 && regs[1].bank == bank64 {
-			in.run, in.d, in.a, in.result = mov64, regs[0].index, regs[1].index, bank64
+		in.scalar(
+			func(a, _, _ uint64) uint64 { return a }, regs,
+		)
+		if regs[0].bank == bank64 &&
+			regs[1].bank == bank64 {
+			in.run = mov64
+			in.d = regs[0].index
+			in.a = regs[1].index
+			in.result = bank64
 		}
 	case src.Opcode.Has(ptx.ModTo):
-		in.scalar(func(a, _, _ uint64) uint64 { return a &^ windowMask }, regs)
+		in.scalar(
+			func(a, _, _ uint64) uint64 { return a &^ windowMask },
+			regs,
+		)
 	default:
-		in.scalar(func(a, _, _ uint64) uint64 { return a | window }, regs)
+		in.scalar(
+			func(a, _, _ uint64) uint64 { return a | window },
+			regs,
+		)
 	}
 	return nil
 }
@@ -416,7 +540,12 @@ func (d *decoder) isspacep(in *instr, src *ptx.Instr) error {
 	if err != nil {
 		return err
 	}
-	window := map[space]uint64{shared: sharedWindow, sharedCluster: sharedWindow, local: localWindow, param: paramWindow}[spaceOf(src.Opcode.Space())]
+	window := map[space]uint64{
+		shared:        sharedWindow,
+		sharedCluster: sharedWindow,
+		local:         localWindow,
+		param:         paramWindow,
+	}[spaceOf(src.Opcode.Space())]
 	in.scalar(func(a, _, _ uint64) uint64 {
 		if window == 0 {
 			return boolBit(a&windowMask == deviceBase)
@@ -439,7 +568,8 @@ func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 	if err != nil {
 		return err
 	}
-	if q.bank == noBank && p.bank == bankPred && d.fastForm(in, src, []register{p, a, b}) {
+	if q.bank == noBank && p.bank == bankPred &&
+		d.fastForm(in, src, []register{p, a, b}) {
 		in.list = []register{p}
 		return nil
 	}
@@ -468,10 +598,13 @@ func (d *decoder) setp(in *instr, src *ptx.Instr) error {
 }
 
 // comparing is a test of two registers in every active lane.
-func comparing(test func(a, b uint64) bool, a, b register) func(w *warp) uint32 {
+func comparing(
+	test func(a, b uint64) bool, a, b register,
+) func(w *warp) uint32 {
 	return func(w *warp) (v uint32) {
 		for m := w.active; m != 0; m &= m - 1 {
-			if l := firstLane(m); test(w.get(a, l), w.get(b, l)) {
+			l := firstLane(m)
+			if test(w.get(a, l), w.get(b, l)) {
 				v |= 1 << l
 			}
 		}
@@ -481,12 +614,18 @@ func comparing(test func(a, b uint64) bool, a, b register) func(w *warp) uint32 
 
 // fastComparison is comparing by a hot loop, into a predicate of its own; nil if
 // there is none.
-func (d *decoder) fastComparison(code *ptx.Opcode, t ptx.Type, a, b register) func(w *warp) uint32 {
+func (d *decoder) fastComparison(
+	code *ptx.Opcode, t ptx.Type, a, b register,
+) func(w *warp) uint32 {
 	h, ok := fastForms[fmt.Sprintf("setp.%v.%v", code.Mods()[0], t)]
 	if !ok || a.bank != bank32 || b.bank != bank32 {
 		return nil
 	}
-	x := &instr{d: int32(d.e.count[bankPred]), a: a.index, b: b.index}
+	x := &instr{
+		d: int32(d.e.count[bankPred]),
+		a: a.index,
+		b: b.index,
+	}
 	d.e.count[bankPred]++
 	return func(w *warp) uint32 {
 		h.run(w, x)
@@ -505,7 +644,9 @@ func comparisonOf(code *ptx.Opcode, t ptx.Type) func(a, b uint64) bool {
 
 // joined returns how the results of a comparison are joined with the predicate
 // operand of setp.and and the like.
-func (d *decoder) joined(code *ptx.Opcode, ops []ptx.Operand) (func(w *warp, v uint32) uint32, error) {
+func (d *decoder) joined(code *ptx.Opcode, ops []ptx.Operand) (
+	func(w *warp, v uint32) uint32, error,
+) {
 	if len(ops) < 4 {
 		return func(_ *warp, v uint32) uint32 { return v }, nil
 	}
@@ -519,22 +660,32 @@ func (d *decoder) joined(code *ptx.Opcode, ops []ptx.Operand) (func(w *warp, v u
 	}
 	switch {
 	case code.Has(ptx.ModAnd):
-		return func(w *warp, v uint32) uint32 { return v & (w.pred[c.index] ^ flip) }, nil
+		return func(w *warp, v uint32) uint32 {
+			return v & (w.pred[c.index] ^ flip)
+		}, nil
 	case code.Has(ptx.ModOr):
-		return func(w *warp, v uint32) uint32 { return v | (w.pred[c.index] ^ flip) }, nil
+		return func(w *warp, v uint32) uint32 {
+			return v | (w.pred[c.index] ^ flip)
+		}, nil
 	}
-	return func(w *warp, v uint32) uint32 { return v ^ w.pred[c.index] ^ flip }, nil
+	return func(w *warp, v uint32) uint32 {
+		return v ^ w.pred[c.index] ^ flip
+	}, nil
 }
 
 // choose decodes selp, slct, set and testp.
 func (d *decoder) choose(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
-	types := [3]ptx.Type{code.Type(0), code.Type(0), ptx.Pred}
+	types := [3]ptx.Type{
+		code.Type(0), code.Type(0), ptx.Pred,
+	}
 	switch code.Op {
 	case ptx.OpSlct:
 		types[2] = code.Type(1)
 	case ptx.OpSet:
-		types = [3]ptx.Type{code.Type(1), code.Type(1), ptx.Pred}
+		types = [3]ptx.Type{
+			code.Type(1), code.Type(1), ptx.Pred,
+		}
 	}
 	regs := []register{d.destination(&src.Operands[0])}
 	for i := range src.Operands[1:] {
@@ -566,7 +717,9 @@ func chooser(code *ptx.Opcode, neg bool) scalar {
 			return b
 		}
 	case ptx.OpSlct:
-		ge := comparison(ptx.ModGE, code.Type(1), code.Has(ptx.ModFTZ))
+		ge := comparison(
+			ptx.ModGE, code.Type(1), code.Has(ptx.ModFTZ),
+		)
 		return func(a, b, c uint64) uint64 {
 			if ge(c, 0) {
 				return a
@@ -577,7 +730,9 @@ func chooser(code *ptx.Opcode, neg bool) scalar {
 		for _, m := range code.Mods() {
 			if m >= ptx.ModFinite && m <= ptx.ModSubnormal {
 				is := classOf(m, floatTypes[code.Type(0)])
-				return func(a, _, _ uint64) uint64 { return boolBit(is(a)) }
+				return func(a, _, _ uint64) uint64 {
+					return boolBit(is(a))
+				}
 			}
 		}
 	case ptx.OpSet:
@@ -589,7 +744,9 @@ func chooser(code *ptx.Opcode, neg bool) scalar {
 // setter is set: all ones, or 1.0, where the comparison holds.
 func setter(code *ptx.Opcode) scalar {
 	test := comparisonOf(code, code.Type(1))
-	if test == nil || code.Has(ptx.ModAnd) || code.Has(ptx.ModOr) || code.Has(ptx.ModXor) {
+	if test == nil || code.Has(ptx.ModAnd) ||
+		code.Has(ptx.ModOr) ||
+		code.Has(ptx.ModXor) {
 		return nil
 	}
 	yes := lowBits(code.Type(0).Bits())
@@ -612,19 +769,26 @@ func classOfOp(code *ptx.Opcode) Class {
 		return memoryClass(code)
 	case op == ptx.OpAtom || op == ptx.OpRed:
 		return Atomic
-	case op >= ptx.OpSqrt && op <= ptx.OpCos || op == ptx.OpDiv && code.Type(0).Float():
+	case op >= ptx.OpSqrt && op <= ptx.OpCos ||
+		op == ptx.OpDiv && code.Type(0).Float():
 		return Special
-	case op >= ptx.OpAdd && op <= ptx.OpNeg && code.Type(0).Float():
+	case op >= ptx.OpAdd && op <= ptx.OpNeg &&
+		code.Type(0).Float():
 		return Floating
-	case op >= ptx.OpBra && op <= ptx.OpNanosleep || op == ptx.OpGriddepcontrol:
+	case op >= ptx.OpBra && op <= ptx.OpNanosleep ||
+		op == ptx.OpGriddepcontrol:
 		return Control
-	case op >= ptx.OpBarSync && op <= ptx.OpFenceMbarrierInit, op >= ptx.OpMbarrierInit && op <= ptx.OpMbarrierPendingCount, op == ptx.OpMapa, op == ptx.OpGetctarank:
+	case op >= ptx.OpBarSync && op <= ptx.OpFenceMbarrierInit,
+		op >= ptx.OpMbarrierInit && op <= ptx.OpMbarrierPendingCount,
+		op == ptx.OpMapa, op == ptx.OpGetctarank:
 		return Synchronise
 	case op >= ptx.OpShflSync && op <= ptx.OpElectSync:
 		return Exchange
-	case op >= ptx.OpCpAsync && op <= ptx.OpCpReduceAsyncBulkTensor, op == ptx.OpStAsync, op == ptx.OpRedAsync:
+	case op >= ptx.OpCpAsync && op <= ptx.OpCpReduceAsyncBulkTensor,
+		op == ptx.OpStAsync, op == ptx.OpRedAsync:
 		return AsyncCopy
-	case op >= ptx.OpLdmatrix && op <= ptx.OpMMA, op >= ptx.OpWgmmaFence && op <= ptx.OpSetmaxnreg:
+	case op >= ptx.OpLdmatrix && op <= ptx.OpMMA,
+		op >= ptx.OpWgmmaFence && op <= ptx.OpSetmaxnreg:
 		return Matrix
 	}
 	return Arithmetic

@@ -22,11 +22,15 @@ var readsFirst = map[ptx.Op]bool{
 func (d *decoder) defUse(src *ptx.Instr) defUse {
 	var t defUse
 	if !src.Guard.None() {
-		t.reads = append(t.reads, d.register(src.Guard.Reg))
+		t.reads = append(
+			t.reads, d.register(src.Guard.Reg),
+		)
 	}
 	for i := range src.Operands {
 		o := &src.Operands[i]
-		if i == 0 && o.Kind != ptx.KindMem && o.Kind != ptx.KindTensor && !readsFirst[src.Opcode.Op] {
+		if i == 0 && o.Kind != ptx.KindMem &&
+			o.Kind != ptx.KindTensor &&
+			!readsFirst[src.Opcode.Op] {
 			t.writes = d.named(o, t.writes)
 			continue
 		}
@@ -53,7 +57,10 @@ func (d *decoder) named(o *ptx.Operand, list []register) []register {
 type registerSet []uint64
 
 func (e *entry) newSet() registerSet {
-	return make(registerSet, (e.count[bank32]+e.count[bank64]+e.count[bankPred]+63)/64)
+	return make(
+		registerSet,
+		(e.count[bank32]+e.count[bank64]+e.count[bankPred]+63)/64,
+	)
 }
 
 func (e *entry) number(r register) int {
@@ -61,13 +68,18 @@ func (e *entry) number(r register) int {
 	case bank64:
 		return e.count[bank32] + int(r.index)
 	case bankPred:
-		return e.count[bank32] + e.count[bank64] + int(r.index)
+		return e.count[bank32] +
+			e.count[bank64] + int(r.index)
 	}
 	return int(r.index)
 }
 
-func (s registerSet) add(n int)      { s[n/64] |= 1 << (n % 64) }
-func (s registerSet) has(n int) bool { return s[n/64]>>(n%64)&1 == 1 }
+func (s registerSet) add(n int) {
+	s[n/64] |= 1 << (n % 64)
+}
+func (s registerSet) has(n int) bool {
+	return s[n/64]>>(n%64)&1 == 1
+}
 
 // proveAssigned finds the reads that no execution reaches before a write: the rest is
 // checked at run time. It is definite assignment over the flow graph, thread by
@@ -92,7 +104,9 @@ func (e *entry) proveAssigned(all []defUse) {
 	unproven := e.newSet()
 	for b := range starts {
 		if in[b] != nil {
-			e.transferBlock(starts, b, all, slices.Clone(in[b]), unproven)
+			e.transferBlock(
+				starts, b, all, slices.Clone(in[b]), unproven,
+			)
 		}
 	}
 	e.markUnproven(all, unproven)
@@ -138,22 +152,28 @@ func (e *entry) blocks() []int {
 // transferBlock adds what block b surely writes to set; with unproven, it notes
 // there the registers that are read and not in set. It returns the index of
 // the block's last instruction.
-func (e *entry) transferBlock(starts []int, b int, all []defUse, set, unproven registerSet) int {
+func (e *entry) transferBlock(
+	starts []int, b int, all []defUse, set, unproven registerSet,
+) int {
 	end := len(e.code)
 	if b+1 < len(starts) {
 		end = starts[b+1]
 	}
 	for i := starts[b]; i < end && i < len(all); i++ {
 		for _, r := range all[i].reads {
-			if n := e.number(r); unproven != nil && !set.has(n) {
+			n := e.number(r)
+			if unproven != nil && !set.has(n) {
 				unproven.add(n)
 				e.code[i].reads = append(e.code[i].reads, r)
 			}
 		}
 		for _, r := range all[i].accumulators {
-			if n := e.number(r); unproven != nil && !set.has(n) {
+			n := e.number(r)
+			if unproven != nil && !set.has(n) {
 				unproven.add(n)
-				e.code[i].mods.sums = append(e.code[i].mods.sums, r)
+				e.code[i].mods.sums = append(
+					e.code[i].mods.sums, r,
+				)
 			}
 		}
 		if e.code[i].guard == 0 {
@@ -172,7 +192,8 @@ func (e *entry) successors(starts []int, b, last int) []int {
 		at, _ := slices.BinarySearch(starts, int(in.target))
 		next = append(next, at)
 	}
-	if (in.flow != branch && in.flow != leave || in.guard != 0) && b+1 < len(starts) {
+	if (in.flow != branch && in.flow != leave || in.guard != 0) &&
+		b+1 < len(starts) {
 		next = append(next, b+1)
 	}
 	return next
@@ -186,7 +207,10 @@ func (e *entry) markUnproven(all []defUse, unproven registerSet) {
 				e.code[i].writes = append(e.code[i].writes, r)
 			}
 		}
-		e.tracked = e.tracked || len(e.code[i].reads) > 0 || e.code[i].mods != nil && len(e.code[i].mods.sums) > 0
+		e.tracked = e.tracked ||
+			len(e.code[i].reads) > 0 ||
+			e.code[i].mods != nil &&
+				len(e.code[i].mods.sums) > 0
 	}
 }
 
@@ -216,7 +240,9 @@ func (e *entry) noteTensor(all []defUse) {
 		for _, r := range all[i].writes {
 			if used.has(e.number(r)) && r.bank == bank32 {
 				e.code[i].tensor = append(e.code[i].tensor, r)
-				e.code[i].tensorWrites = append(e.code[i].tensorWrites, r)
+				e.code[i].tensorWrites = append(
+					e.code[i].tensorWrites, r,
+				)
 			}
 		}
 	}

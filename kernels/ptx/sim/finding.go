@@ -27,7 +27,12 @@ const (
 )
 
 // fatal kinds end the launch: what follows them would mean nothing.
-var fatal = map[Kind]bool{DivergentBarrier: true, Deadlock: true, BudgetExceeded: true, InvalidOperation: true}
+var fatal = map[Kind]bool{
+	DivergentBarrier: true,
+	Deadlock:         true,
+	BudgetExceeded:   true,
+	InvalidOperation: true,
+}
 
 // Site is a place in the program and who was there.
 type Site struct {
@@ -53,7 +58,11 @@ func (s Site) String() string {
 	if s.Comment != "" {
 		fmt.Fprintf(&b, " (%s)", s.Comment)
 	}
-	fmt.Fprintf(&b, " by CTA %d,%d,%d warp %d", s.CTA[0], s.CTA[1], s.CTA[2], s.Warp)
+	fmt.Fprintf(
+		&b, " by CTA %d,%d,%d warp %d",
+		s.CTA[0], s.CTA[1],
+		s.CTA[2], s.Warp,
+	)
 	if s.Lane >= 0 {
 		fmt.Fprintf(&b, " lane %d", s.Lane)
 	}
@@ -116,10 +125,20 @@ func (fs findings) add(f Finding) {
 }
 
 func earlier(a, b Site) bool {
-	if c := slices.Compare([]int{a.CTA[2], a.CTA[1], a.CTA[0]}, []int{b.CTA[2], b.CTA[1], b.CTA[0]}); c != 0 {
+	c := slices.Compare(
+		[]int{a.CTA[2], a.CTA[1], a.CTA[0]},
+		[]int{
+			b.CTA[2],
+			b.CTA[1],
+			b.CTA[0],
+		},
+	)
+	if c != 0 {
 		return c < 0
 	}
-	return cmp.Or(cmp.Compare(a.Warp, b.Warp), cmp.Compare(a.Lane, b.Lane)) < 0
+	return cmp.Or(cmp.Compare(
+		a.Warp, b.Warp,
+	), cmp.Compare(a.Lane, b.Lane)) < 0
 }
 
 // symptoms are kinds that another finding usually explains.
@@ -129,7 +148,11 @@ var symptoms = map[Kind]bool{Deadlock: true, BudgetExceeded: true}
 func (fs findings) sorted() []Finding {
 	out := make([]Finding, 0, len(fs))
 	for _, f := range slices.SortedFunc(maps.Values(fs), func(a, b *Finding) int {
-		return cmp.Or(cmp.Compare(boolBit(symptoms[a.Kind]), boolBit(symptoms[b.Kind])), cmp.Compare(a.At.PC, b.At.PC), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(
+			cmp.Compare(boolBit(symptoms[a.Kind]), boolBit(symptoms[b.Kind])),
+			cmp.Compare(a.At.PC, b.At.PC),
+			cmp.Compare(a.Kind, b.Kind),
+		)
 	}) {
 		out = append(out, *f)
 	}

@@ -28,12 +28,16 @@ func TestFindings(t *testing.T) {
 // TestRefused launches what no device would take.
 func TestRefused(t *testing.T) {
 	m := New(Sheet{Target: ptx.Target{SM: 80}, SharedPerBlock: 64 << 10})
-	vadd, gemm, cluster := mustLoad(t, readText(t, "vadd.ptx")), mustLoad(t, readText(t, "gemm.ptx")), mustLoad(t, readText(t, "cluster.ptx"))
+	vadd := mustLoad(t, readText(t, "vadd.ptx"))
+	gemm := mustLoad(t, readText(t, "gemm.ptx"))
+	cluster := mustLoad(t, readText(t, "cluster.ptx"))
 	a, err := m.Alloc(64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := [][]byte{Value(a), Value(a), Value(a), Value(uint32(16))}
+	args := [][]byte{
+		Value(a), Value(a), Value(a), Value(uint32(16)),
+	}
 	for _, c := range []struct {
 		program *Program
 		launch  Launch
@@ -41,13 +45,27 @@ func TestRefused(t *testing.T) {
 	}{
 		{vadd, Launch{Entry: "sub", Args: args}, `no entry "sub"`},
 		{vadd, Launch{Entry: "vadd", Args: args[:3]}, "3 arguments, the entry has 4 parameters"},
-		{vadd, Launch{Entry: "vadd", Args: [][]byte{Value(a), Value(a), Value(a), Value(uint64(16))}}, "argument 3 is 8 bytes, parameter n is 4"},
-		{vadd, Launch{Entry: "vadd", Block: [3]int{1025, 1, 1}, Args: args}, "1025 threads, at most 1024"},
-		{vadd, Launch{Entry: "vadd", Grid: [3]int{1, 70000, 1}, Args: args}, "at most 65535 CTAs in y"},
-		{vadd, Launch{Entry: "vadd", Grid: [3]int{-1, 1, 1}, Args: args}, "negative"},
-		{vadd, Launch{Entry: "vadd", Grid: [3]int{3, 1, 1}, Cluster: [3]int{2, 1, 1}, Args: args}, "no multiple of the cluster"},
-		{gemm, Launch{Entry: "gemm", Block: [3]int{256, 1, 1}, Args: args}, "256 threads, at most 128"},
-		{gemm, Launch{Entry: "gemm", Block: [3]int{128, 1, 1}, Shared: 65537, Args: args}, "65537 bytes of shared memory a CTA, at most 65536"},
+		{vadd, Launch{Entry: "vadd", Args: [][]byte{
+			Value(a), Value(a), Value(a), Value(uint64(16)),
+		}}, "argument 3 is 8 bytes, parameter n is 4"},
+		{vadd, Launch{Entry: "vadd", Block: [3]int{
+			1025, 1, 1,
+		}, Args: args}, "1025 threads, at most 1024"},
+		{vadd, Launch{Entry: "vadd", Grid: [3]int{
+			1, 70000, 1,
+		}, Args: args}, "at most 65535 CTAs in y"},
+		{vadd, Launch{Entry: "vadd", Grid: [3]int{
+			-1, 1, 1,
+		}, Args: args}, "negative"},
+		{vadd, Launch{Entry: "vadd", Grid: [3]int{
+			3, 1, 1,
+		}, Cluster: [3]int{2, 1, 1}, Args: args}, "no multiple of the cluster"},
+		{gemm, Launch{Entry: "gemm", Block: [3]int{
+			256, 1, 1,
+		}, Args: args}, "256 threads, at most 128"},
+		{gemm, Launch{Entry: "gemm", Block: [3]int{
+			128, 1, 1,
+		}, Shared: 65537, Args: args}, "65537 bytes of shared memory a CTA, at most 65536"},
 		{cluster, Launch{Entry: "cluster", Args: args[:2]}, "does not run on"},
 	} {
 		_, err := m.Launch(context.Background(), c.program, c.launch, Options{})
@@ -85,7 +103,13 @@ func TestMemory(t *testing.T) {
 	}
 	fails(m.Free(a), "not the start of a live allocation")
 	fails(m.Read(a, make([]byte, 4)), "freed")
-	r, err := m.Launch(context.Background(), mustLoad(t, readText(t, "vadd.ptx")), Launch{Entry: "vadd", Args: [][]byte{Value(a), Value(a), Value(a), Value(uint32(16))}}, everything)
+	r, err := m.Launch(
+		context.Background(), mustLoad(t, readText(t, "vadd.ptx")),
+		Launch{Entry: "vadd", Args: [][]byte{
+			Value(a), Value(a), Value(a), Value(uint32(16)),
+		}},
+		everything,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +121,10 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	text := ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\nL: bra.uni L;\n}\n"
-	if _, err := New(Sheet{}).Launch(ctx, mustLoad(t, text), Launch{Entry: "k"}, Options{}); err != context.Canceled {
+	_, err := New(Sheet{}).Launch(
+		ctx, mustLoad(t, text), Launch{Entry: "k"}, Options{},
+	)
+	if err != context.Canceled {
 		t.Error(err)
 	}
 }

@@ -23,9 +23,11 @@ func roundToward(v, rest float64, mode rounding) float64 {
 		return v
 	}
 	switch {
-	case mode == zero && v > 0 && rest < 0, mode == down && rest < 0:
+	case mode == zero && v > 0 && rest < 0,
+		mode == down && rest < 0:
 		return math.Nextafter(v, math.Inf(-1))
-	case mode == zero && v < 0 && rest > 0, mode == up && rest > 0:
+	case mode == zero && v < 0 && rest > 0,
+		mode == up && rest > 0:
 		return math.Nextafter(v, math.Inf(1))
 	}
 	return v
@@ -36,7 +38,8 @@ func roundToward(v, rest float64, mode rounding) float64 {
 // equals rounding the exact value (Boldo and Melquiond, 2008).
 func odd(v, rest float64) float64 {
 	bits := math.Float64bits(v)
-	if rest == 0 || rest != rest || bits&1 != 0 || math.IsInf(v, 0) || v != v {
+	if rest == 0 || rest != rest || bits&1 != 0 ||
+		math.IsInf(v, 0) || v != v {
 		return v
 	}
 	if (rest > 0) == (v > 0) {
@@ -66,7 +69,8 @@ func to32(v, rest float64, mode rounding) float32 {
 	v = odd(v, rest)
 	f := float32(v)
 	w := float64(f)
-	if mode == nearest || w == v || v != v || math.IsInf(v, 0) {
+	if mode == nearest || w == v || v != v ||
+		math.IsInf(v, 0) {
 		return f
 	}
 	toward := w
@@ -102,7 +106,9 @@ func halfToFloat(h uint16) float32 {
 	return math.Float32frombits(math.Float32bits(math.Float32frombits(bits)*0x1p112) | sign)
 }
 
-func bfloatToFloat(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
+func bfloatToFloat(b uint16) float32 {
+	return math.Float32frombits(uint32(b) << 16)
+}
 
 // smallFormat describes a binary floating-point type of at most 16 bits.
 type smallFormat struct {
@@ -127,7 +133,8 @@ func (f smallFormat) round(v float64, mode rounding, saturate bool) uint16 {
 	}
 	sign := uint16(0)
 	if math.Signbit(v) {
-		sign, v = 1<<(f.bits-1), -v
+		sign = 1 << (f.bits - 1)
+		v = -v
 		mode = flip(mode)
 	}
 	_, e := math.Frexp(v)
@@ -164,24 +171,30 @@ func (f smallFormat) encode(r float64) uint16 {
 	if e < 1-f.bias { // subnormal
 		return uint16(math.Ldexp(r, f.bias-1+f.mantissa))
 	}
-	return uint16(e+f.bias)<<f.mantissa | uint16((frac*2-1)*float64(int(1)<<f.mantissa))
+	return uint16(e+f.bias)<<f.mantissa |
+		uint16((frac*2-1)*float64(int(1)<<f.mantissa))
 }
 
 func (f smallFormat) value(bits uint16) float64 {
 	neg := bits>>(f.bits-1)&1 == 1
 	bits &= 1<<(f.bits-1) - 1
-	e, m := int(bits>>f.mantissa), float64(bits&(1<<f.mantissa-1))
+	e := int(bits >> f.mantissa)
+	m := float64(bits & (1<<f.mantissa - 1))
 	top := 1<<(f.bits-1-f.mantissa) - 1
 	var v float64
 	switch {
-	case !f.infinity && bits == f.nan, f.infinity && e == top && m != 0:
+	case !f.infinity && bits == f.nan,
+		f.infinity && e == top && m != 0:
 		return math.NaN()
 	case f.infinity && e == top:
 		v = math.Inf(1)
 	case e == 0:
 		v = math.Ldexp(m, 1-f.bias-f.mantissa)
 	default:
-		v = math.Ldexp(1+m/float64(int(1)<<f.mantissa), e-f.bias)
+		v = math.Ldexp(
+			1+m/float64(int(1)<<f.mantissa),
+			e-f.bias,
+		)
 	}
 	if neg {
 		return -v
@@ -225,7 +238,8 @@ func tf32(bits uint32) uint32 {
 // floatToHalf rounds to nearest even, as halfFormat.round does.
 func floatToHalf(f float32) uint16 {
 	bits := math.Float32bits(f)
-	sign, abs := uint16(bits>>16)&0x8000, bits&0x7fffffff
+	sign := uint16(bits>>16) & 0x8000
+	abs := bits & 0x7fffffff
 	switch {
 	case abs > 0x7f800000:
 		return 0x7fff
@@ -261,22 +275,39 @@ var floatTypes = map[ptx.Type]floatType{
 		}
 		return math.Float64bits(roundToward(v, rest, mode))
 	}, 0x7ff8_0000_0000_0000},
-	ptx.F32: {32, func(b uint64) float64 { return float64(math.Float32frombits(uint32(b))) },
-		func(v, rest float64, mode rounding) uint64 { return uint64(canonical(to32(v, rest, mode))) }, canonicalNaN},
-	ptx.F16: {16, func(b uint64) float64 { return float64(halfToFloat(uint16(b))) },
+	ptx.F32: {32, func(b uint64) float64 {
+		return float64(math.Float32frombits(uint32(b)))
+	},
+		func(v, rest float64, mode rounding) uint64 {
+			return uint64(canonical(to32(v, rest, mode)))
+		}, canonicalNaN},
+	ptx.F16: {
+		16,
+		func(b uint64) float64 { return float64(halfToFloat(uint16(b))) },
 		func(v, rest float64, mode rounding) uint64 {
 			return uint64(halfFormat.round(odd(v, rest), mode, false))
-		}, 0x7fff},
-	ptx.BF16: {16, func(b uint64) float64 { return float64(bfloatToFloat(uint16(b))) },
+		}, 0x7fff,
+	},
+	ptx.BF16: {
+		16,
+		func(b uint64) float64 { return float64(bfloatToFloat(uint16(b))) },
 		func(v, rest float64, mode rounding) uint64 {
 			return uint64(bfloatFormat.round(odd(v, rest), mode, false))
-		}, 0x7fff},
-	ptx.TF32: {32, func(b uint64) float64 { return float64(math.Float32frombits(uint32(b))) },
-		func(v, rest float64, mode rounding) uint64 { return uint64(tf32(canonical(to32(v, rest, mode)))) }, canonicalNaN},
+		}, 0x7fff,
+	},
+	ptx.TF32: {32, func(b uint64) float64 {
+		return float64(math.Float32frombits(uint32(b)))
+	},
+		func(v, rest float64, mode rounding) uint64 {
+			return uint64(tf32(canonical(to32(v, rest, mode))))
+		}, canonicalNaN},
 }
 
 // paired gives the element type of a pair of floats in one register.
-var paired = map[ptx.Type]ptx.Type{ptx.F16x2: ptx.F16, ptx.BF16x2: ptx.BF16}
+var paired = map[ptx.Type]ptx.Type{
+	ptx.F16x2:  ptx.F16,
+	ptx.BF16x2: ptx.BF16,
+}
 
 func roundingOf(code *ptx.Opcode, otherwise rounding) rounding {
 	for _, m := range code.Mods() {
@@ -316,7 +347,8 @@ func floating(code *ptx.Opcode) scalar {
 	}
 	if pair {
 		return func(a, b, c uint64) uint64 {
-			return f(a&0xffff, b&0xffff, c&0xffff) | f(a>>16&0xffff, b>>16&0xffff, c>>16&0xffff)<<16
+			return f(a&0xffff, b&0xffff, c&0xffff) |
+				f(a>>16&0xffff, b>>16&0xffff, c>>16&0xffff)<<16
 		}
 	}
 	return f
@@ -332,16 +364,25 @@ func flushed(f scalar, ft floatType) scalar {
 		}
 		return v
 	}
-	return func(a, b, c uint64) uint64 { return flush(f(flush(a), flush(b), flush(c))) }
+	return func(a, b, c uint64) uint64 {
+		return flush(f(flush(a), flush(b), flush(c)))
+	}
 }
 
 // exact is an operation whose result is v + rest exactly.
 type exact func(a, b, c float64) (v, rest float64)
 
 var exactOps = map[ptx.Op]exact{
-	ptx.OpAdd: func(a, b, _ float64) (float64, float64) { return sumRest(a, b) },
-	ptx.OpSub: func(a, b, _ float64) (float64, float64) { return sumRest(a, -b) },
-	ptx.OpMul: func(a, b, _ float64) (float64, float64) { p := a * b; return p, math.FMA(a, b, -p) },
+	ptx.OpAdd: func(a, b, _ float64) (float64, float64) {
+		return sumRest(a, b)
+	},
+	ptx.OpSub: func(a, b, _ float64) (float64, float64) {
+		return sumRest(a, -b)
+	},
+	ptx.OpMul: func(a, b, _ float64) (float64, float64) {
+		p := a * b
+		return p, math.FMA(a, b, -p)
+	},
 	ptx.OpFma: func(a, b, c float64) (float64, float64) {
 		s, rest := sumRest(a*b, c)
 		return s, rest
@@ -391,22 +432,34 @@ func floatOperation(code *ptx.Opcode, ft floatType) scalar {
 	case ptx.OpMin, ptx.OpMax:
 		return floatExtreme(code, ft)
 	case ptx.OpAbs:
-		return func(a, _, _ uint64) uint64 { return a &^ (1 << (ft.bits - 1)) }
+		return func(a, _, _ uint64) uint64 {
+			return a &^ (1 << (ft.bits - 1))
+		}
 	case ptx.OpNeg:
-		return func(a, _, _ uint64) uint64 { return a ^ 1<<(ft.bits-1) }
+		return func(a, _, _ uint64) uint64 {
+			return a ^ 1<<(ft.bits-1)
+		}
 	case ptx.OpCopysign: // b with the sign of a
 		sign := uint64(1) << (ft.bits - 1)
-		return func(a, b, _ uint64) uint64 { return b&^sign | a&sign }
+		return func(a, b, _ uint64) uint64 {
+			return b&^sign | a&sign
+		}
 	}
-	if f := approximate[op]; f != nil && (code.Has(ptx.ModApprox) || exactOps[op] == nil) {
-		return func(a, _, _ uint64) uint64 { return ft.encode(f(ft.decode(a)), 0, nearest) }
+	if f := approximate[op]; f != nil &&
+		(code.Has(ptx.ModApprox) || exactOps[op] == nil) {
+		return func(a, _, _ uint64) uint64 {
+			return ft.encode(f(ft.decode(a)), 0, nearest)
+		}
 	}
 	if op == ptx.OpFma && ft.bits == 64 {
 		if mode != nearest {
 			return nil
 		}
 		return func(a, b, c uint64) uint64 {
-			return ft.encode(math.FMA(ft.decode(a), ft.decode(b), ft.decode(c)), 0, nearest)
+			return ft.encode(
+				math.FMA(ft.decode(a), ft.decode(b), ft.decode(c)),
+				0, nearest,
+			)
 		}
 	}
 	f := exactOps[op]
@@ -414,14 +467,19 @@ func floatOperation(code *ptx.Opcode, ft floatType) scalar {
 		return nil
 	}
 	return clamped(code, ft, func(a, b, c uint64) uint64 {
-		v, rest := f(ft.decode(a), ft.decode(b), ft.decode(c))
+		v, rest := f(
+			ft.decode(a),
+			ft.decode(b),
+			ft.decode(c),
+		)
 		return ft.encode(v, rest, mode)
 	})
 }
 
 // clamped applies .sat and .relu.
 func clamped(code *ptx.Opcode, ft floatType, f scalar) scalar {
-	sat, relu := code.Has(ptx.ModSat), code.Has(ptx.ModRelu)
+	sat := code.Has(ptx.ModSat)
+	relu := code.Has(ptx.ModRelu)
 	if !sat && !relu {
 		return f
 	}
@@ -440,13 +498,16 @@ func clamped(code *ptx.Opcode, ft floatType, f scalar) scalar {
 
 // floatExtreme is min and max: a NaN loses unless .NaN, and −0 < +0.
 func floatExtreme(code *ptx.Opcode, ft floatType) scalar {
-	largest, keepNaN := code.Op == ptx.OpMax, code.Has(ptx.ModNaN)
+	largest, keepNaN := code.Op == ptx.OpMax,
+		code.Has(ptx.ModNaN)
 	xorsign := code.Has(ptx.ModXorSign)
 	sign := uint64(1) << (ft.bits - 1)
 	pick := func(a, b uint64) uint64 {
-		x, y := ft.decode(a), ft.decode(b)
+		x := ft.decode(a)
+		y := ft.decode(b)
 		switch {
-		case (x != x || y != y) && keepNaN, x != x && y != y:
+		case (x != x || y != y) && keepNaN,
+			x != x && y != y:
 			return ft.nan
 		case x != x:
 			return b
@@ -463,9 +524,13 @@ func floatExtreme(code *ptx.Opcode, ft floatType) scalar {
 		return b
 	}
 	if !xorsign {
-		return func(a, b, _ uint64) uint64 { return pick(a, b) }
+		return func(a, b, _ uint64) uint64 {
+			return pick(a, b)
+		}
 	}
-	return func(a, b, _ uint64) uint64 { return pick(a&^sign, b&^sign)&^sign | (a^b)&sign }
+	return func(a, b, _ uint64) uint64 {
+		return pick(a&^sign, b&^sign)&^sign | (a^b)&sign
+	}
 }
 
 // comparison returns what setp, set and slct test, for operands of type t.
@@ -479,20 +544,30 @@ func comparison(m ptx.Mod, t ptx.Type, ftz bool) func(a, b uint64) bool {
 		sign = 1 << (n - 1)
 	}
 	mask := lowBits(n)
-	less := func(a, b uint64) bool { return a&mask^sign < b&mask^sign }
+	less := func(a, b uint64) bool {
+		return a&mask^sign < b&mask^sign
+	}
 	switch m {
 	case ptx.ModEQ:
-		return func(a, b uint64) bool { return (a^b)&mask == 0 }
+		return func(a, b uint64) bool {
+			return (a^b)&mask == 0
+		}
 	case ptx.ModNE:
-		return func(a, b uint64) bool { return (a^b)&mask != 0 }
+		return func(a, b uint64) bool {
+			return (a^b)&mask != 0
+		}
 	case ptx.ModLT, ptx.ModLo:
 		return less
 	case ptx.ModGT, ptx.ModHi:
 		return func(a, b uint64) bool { return less(b, a) }
 	case ptx.ModLE, ptx.ModLS:
-		return func(a, b uint64) bool { return !less(b, a) }
+		return func(a, b uint64) bool {
+			return !less(b, a)
+		}
 	case ptx.ModGE, ptx.ModHS:
-		return func(a, b uint64) bool { return !less(a, b) }
+		return func(a, b uint64) bool {
+			return !less(a, b)
+		}
 	}
 	return nil
 }
@@ -521,9 +596,13 @@ func floatComparison(m ptx.Mod, ft floatType, ftz bool) func(a, b uint64) bool {
 	}
 	flush := func(v uint64) float64 { return ft.decode(v) }
 	if ftz && ft.bits == 32 {
-		flush = func(v uint64) float64 { return ft.decode(uint64(flush32(uint32(v)))) }
+		flush = func(v uint64) float64 {
+			return ft.decode(uint64(flush32(uint32(v))))
+		}
 	}
-	return func(a, b uint64) bool { return test(flush(a), flush(b)) }
+	return func(a, b uint64) bool {
+		return test(flush(a), flush(b))
+	}
 }
 
 // classOf is testp.

@@ -11,10 +11,22 @@ func runGEMM(t testing.TB, text string, m, n, k int, opt Options) (int, *Report)
 	p := mustLoad(t, text)
 	r := random(2)
 	x, y := eighths(r, m*k), eighths(r, n*k)
-	ax, ay, az := b.put(halfBytes(x)), b.put(halfBytes(y)), b.alloc(int64(4*m*n))
+	ax := b.put(halfBytes(x))
+	ay := b.put(halfBytes(y))
+	az := b.alloc(int64(4 * m * n))
 	start := time.Now()
-	rep := b.launch(p, Launch{Entry: "gemm", Grid: [3]int{n / 128, m / 128, 1}, Block: [3]int{128, 1, 1}, Shared: 4 * 2 * 128 * 64,
-		Args: [][]byte{Value(ax), Value(ay), Value(az), Value(uint32(m)), Value(uint32(n)), Value(uint32(k))}, Outputs: []uint64{az}}, opt)
+	rep := b.launch(
+		p,
+		Launch{Entry: "gemm", Grid: [3]int{
+			n / 128, m / 128, 1,
+		}, Block: [3]int{128, 1, 1}, Shared: 4 * 2 * 128 * 64,
+			Args: [][]byte{
+				Value(ax), Value(ay), Value(az),
+				Value(uint32(m)), Value(uint32(n)),
+				Value(uint32(k)),
+			}, Outputs: []uint64{az}},
+		opt,
+	)
 	t.Logf("%d×%d×%d: %v", m, n, k, time.Since(start).Round(time.Microsecond))
 	want := make([]float32, m*n)
 	for i := range m {

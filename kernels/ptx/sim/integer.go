@@ -11,7 +11,9 @@ import (
 // their registers, zero-extended.
 type scalar func(a, b, c uint64) uint64
 
-func signExtend(v uint64, n int) int64 { return int64(v<<(64-n)) >> (64 - n) }
+func signExtend(v uint64, n int) int64 {
+	return int64(v<<(64-n)) >> (64 - n)
+}
 
 func lowBits(n int) uint64 {
 	if n >= 64 {
@@ -23,7 +25,8 @@ func lowBits(n int) uint64 {
 // integer returns the integer operation of a type, or nil.
 func integer(code *ptx.Opcode) scalar {
 	t := code.Type(0)
-	n, signed := t.Bits(), t.Signed()
+	n := t.Bits()
+	signed := t.Signed()
 	ext := func(v uint64) int64 {
 		if signed {
 			return signExtend(v, n)
@@ -33,28 +36,46 @@ func integer(code *ptx.Opcode) scalar {
 	switch code.Op {
 	case ptx.OpAdd:
 		if code.Has(ptx.ModSat) {
-			return func(a, b, _ uint64) uint64 { return saturate32(ext(a) + ext(b)) }
+			return func(a, b, _ uint64) uint64 {
+				return saturate32(ext(a) + ext(b))
+			}
 		}
-		return cut(n, func(a, b, _ uint64) uint64 { return a + b })
+		return cut(n, func(a, b, _ uint64) uint64 {
+			return a + b
+		})
 	case ptx.OpSub:
 		if code.Has(ptx.ModSat) {
-			return func(a, b, _ uint64) uint64 { return saturate32(ext(a) - ext(b)) }
+			return func(a, b, _ uint64) uint64 {
+				return saturate32(ext(a) - ext(b))
+			}
 		}
-		return cut(n, func(a, b, _ uint64) uint64 { return a - b })
+		return cut(n, func(a, b, _ uint64) uint64 {
+			return a - b
+		})
 	case ptx.OpMul, ptx.OpMad:
 		return multiply(code, n, signed, ext)
 	case ptx.OpMul24, ptx.OpMad24:
 		return multiply24(code, signed)
 	case ptx.OpDiv, ptx.OpRem:
-		return cut(n, divide(code.Op == ptx.OpRem, signed, ext))
+		return cut(
+			n, divide(code.Op == ptx.OpRem, signed, ext),
+		)
 	case ptx.OpMin, ptx.OpMax:
 		return extreme(code.Op == ptx.OpMax, signed, n, ext)
 	case ptx.OpAbs:
-		return cut(n, func(a, _, _ uint64) uint64 { v := ext(a); return uint64(max(v, -v)) })
+		return cut(n, func(a, _, _ uint64) uint64 {
+			v := ext(a)
+			return uint64(max(v, -v))
+		})
 	case ptx.OpNeg:
-		return cut(n, func(a, _, _ uint64) uint64 { return -a })
+		return cut(n, func(a, _, _ uint64) uint64 {
+			return -a
+		})
 	case ptx.OpSad:
-		return cut(n, func(a, b, c uint64) uint64 { return c + uint64(max(ext(a), ext(b))-min(ext(a), ext(b))) })
+		return cut(n, func(a, b, c uint64) uint64 {
+			return c + uint64(max(ext(a), ext(b))-
+				min(ext(a), ext(b)))
+		})
 	}
 	return bitwise(code, n, signed)
 }
@@ -66,7 +87,9 @@ func saturate32(v int64) uint64 {
 // cut keeps the low n bits of what f gives.
 func cut(n int, f scalar) scalar {
 	mask := lowBits(n)
-	return func(a, b, c uint64) uint64 { return f(a, b, c) & mask }
+	return func(a, b, c uint64) uint64 {
+		return f(a, b, c) & mask
+	}
 }
 
 func multiply(code *ptx.Opcode, n int, signed bool, ext func(uint64) int64) scalar {
@@ -75,25 +98,38 @@ func multiply(code *ptx.Opcode, n int, signed bool, ext func(uint64) int64) scal
 	switch {
 	case code.Has(ptx.ModWide):
 		keep = 2 * n
-		product = func(a, b uint64) uint64 { return uint64(ext(a) * ext(b)) }
+		product = func(a, b uint64) uint64 {
+			return uint64(ext(a) * ext(b))
+		}
 	case code.Has(ptx.ModHi) && n == 64:
-		product = func(a, b uint64) uint64 { return highHalf(a, b, signed) }
+		product = func(a, b uint64) uint64 {
+			return highHalf(a, b, signed)
+		}
 	case code.Has(ptx.ModHi):
-		product = func(a, b uint64) uint64 { return uint64(ext(a)*ext(b)) >> n }
+		product = func(a, b uint64) uint64 {
+			return uint64(ext(a)*ext(b)) >> n
+		}
 	}
 	switch {
 	case code.Op == ptx.OpMad && code.Has(ptx.ModSat):
-		return func(a, b, c uint64) uint64 { return saturate32(int64(int32(product(a, b))) + int64(int32(c))) }
+		return func(a, b, c uint64) uint64 {
+			return saturate32(int64(int32(product(a, b))) + int64(int32(c)))
+		}
 	case code.Op == ptx.OpMad:
-		return cut(keep, func(a, b, c uint64) uint64 { return product(a, b) + c })
+		return cut(keep, func(a, b, c uint64) uint64 {
+			return product(a, b) + c
+		})
 	}
-	return cut(keep, func(a, b, _ uint64) uint64 { return product(a, b) })
+	return cut(keep, func(a, b, _ uint64) uint64 {
+		return product(a, b)
+	})
 }
 
 func highHalf(a, b uint64, signed bool) uint64 {
 	hi, _ := bits.Mul64(a, b)
 	if signed {
-		hi -= uint64(int64(a)>>63)&b + uint64(int64(b)>>63)&a
+		hi -= uint64(int64(a)>>63)&b +
+			uint64(int64(b)>>63)&a
 	}
 	return hi
 }
@@ -120,7 +156,8 @@ func multiply24(code *ptx.Opcode, signed bool) scalar {
 // divide gives all ones for a division by zero, which PTX leaves open.
 func divide(rem, signed bool, ext func(uint64) int64) scalar {
 	return func(a, b, _ uint64) uint64 {
-		x, y := ext(a), ext(b)
+		x := ext(a)
+		y := ext(b)
 		switch {
 		case y == 0 && rem:
 			return a
@@ -143,7 +180,8 @@ func divide(rem, signed bool, ext func(uint64) int64) scalar {
 
 func extreme(largest, signed bool, n int, ext func(uint64) int64) scalar {
 	return cut(n, func(a, b, _ uint64) uint64 {
-		x, y := ext(a), ext(b)
+		x := ext(a)
+		y := ext(b)
 		less := x < y
 		if !signed {
 			less = uint64(x) < uint64(y)
@@ -168,22 +206,38 @@ func bitwise(code *ptx.Opcode, n int, signed bool) scalar {
 	case ptx.OpNot:
 		return func(a, _, _ uint64) uint64 { return ^a & mask }
 	case ptx.OpCnot:
-		return func(a, _, _ uint64) uint64 { return boolBit(a&mask == 0) }
+		return func(a, _, _ uint64) uint64 {
+			return boolBit(a&mask == 0)
+		}
 	case ptx.OpShl:
-		return func(a, b, _ uint64) uint64 { return a << min(b&math.MaxUint32, 64) & mask }
+		return func(a, b, _ uint64) uint64 {
+			return a << min(b&math.MaxUint32, 64) & mask
+		}
 	case ptx.OpShr:
 		if signed {
-			return func(a, b, _ uint64) uint64 { return uint64(signExtend(a, n)>>min(b&math.MaxUint32, 63)) & mask }
+			return func(a, b, _ uint64) uint64 {
+				return uint64(signExtend(a, n)>>min(b&math.MaxUint32, 63)) & mask
+			}
 		}
-		return func(a, b, _ uint64) uint64 { return a & mask >> min(b&math.MaxUint32, 64) }
+		return func(a, b, _ uint64) uint64 {
+			return a & mask >> min(b&math.MaxUint32, 64)
+		}
 	case ptx.OpShf:
-		return funnel(code.Has(ptx.ModL), code.Has(ptx.ModWrap))
+		return funnel(
+			code.Has(ptx.ModL), code.Has(ptx.ModWrap),
+		)
 	case ptx.OpPopc:
-		return func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a & mask)) }
+		return func(a, _, _ uint64) uint64 {
+			return uint64(bits.OnesCount64(a & mask))
+		}
 	case ptx.OpClz:
-		return func(a, _, _ uint64) uint64 { return uint64(bits.LeadingZeros64(a&mask) - (64 - n)) }
+		return func(a, _, _ uint64) uint64 {
+			return uint64(bits.LeadingZeros64(a&mask) - (64 - n))
+		}
 	case ptx.OpBrev:
-		return func(a, _, _ uint64) uint64 { return bits.Reverse64(a) >> (64 - n) }
+		return func(a, _, _ uint64) uint64 {
+			return bits.Reverse64(a) >> (64 - n)
+		}
 	case ptx.OpBfind:
 		return findBit(code.Has(ptx.ModShiftamt), signed, n)
 	case ptx.OpBfe:
@@ -237,7 +291,8 @@ func findBit(amount, signed bool, n int) scalar {
 // extractField is bfe: fields that reach past the top are filled with the sign.
 func extractField(n int, signed bool) scalar {
 	return func(a, b, c uint64) uint64 {
-		pos, length := int(b&255), int(c&255)
+		pos := int(b & 255)
+		length := int(c & 255)
 		v := a & lowBits(n) >> min(pos, 64)
 		v &= lowBits(length)
 		if signed && length > 0 {
@@ -258,11 +313,14 @@ func insertField(a, b uint64, pos, length, n int) uint64 {
 
 func maskOf(clamp bool) scalar {
 	return func(a, b, _ uint64) uint64 {
-		pos, length := a&math.MaxUint32, b&math.MaxUint32
+		pos := a & math.MaxUint32
+		length := b & math.MaxUint32
 		if !clamp {
 			pos, length = pos&31, length&31
 		}
-		return uint64(uint32(lowBits(int(min(length, 32))) << min(pos, 32)))
+		return uint64(
+			uint32(lowBits(int(min(length, 32))) << min(pos, 32)),
+		)
 	}
 }
 
@@ -287,7 +345,9 @@ func logic3(a, b, c uint64, table uint64) uint64 {
 	var r uint64
 	for i := range 8 {
 		if table>>i&1 == 1 {
-			x, y, z := a, b, c
+			x := a
+			y := b
+			z := c
 			if i&4 == 0 {
 				x = ^x
 			}
@@ -306,7 +366,10 @@ func logic3(a, b, c uint64, table uint64) uint64 {
 // permute is prmt: the bytes of b:a chosen by the four nibbles of sel.
 func permute(code *ptx.Opcode) scalar {
 	mode := ptx.NoMod
-	for _, m := range []ptx.Mod{ptx.ModF4E, ptx.ModB4E, ptx.ModRC8, ptx.ModECL, ptx.ModECR, ptx.ModRC16} {
+	for _, m := range []ptx.Mod{
+		ptx.ModF4E, ptx.ModB4E, ptx.ModRC8,
+		ptx.ModECL, ptx.ModECR, ptx.ModRC16,
+	} {
 		if code.Has(m) {
 			mode = m
 		}
@@ -351,7 +414,8 @@ func dot4(aSigned, bSigned bool) scalar {
 	return func(a, b, c uint64) uint64 {
 		s := c
 		for i := 0; i < 32; i += 8 {
-			s += uint64(part(a, i, 8, aSigned) * part(b, i, 8, bSigned))
+			s += uint64(part(a, i, 8, aSigned) *
+				part(b, i, 8, bSigned))
 		}
 		return uint64(uint32(s))
 	}
@@ -364,7 +428,8 @@ func dot2(aSigned, bSigned, high bool) scalar {
 	}
 	return func(a, b, c uint64) uint64 {
 		for i := range 2 {
-			c += uint64(part(a, i*16, 16, aSigned) * part(b, from+i*8, 8, bSigned))
+			c += uint64(part(a, i*16, 16, aSigned) *
+				part(b, from+i*8, 8, bSigned))
 		}
 		return uint64(uint32(c))
 	}
@@ -379,11 +444,16 @@ func part(v uint64, at, n int, signed bool) int64 {
 }
 
 // carryOp is an operation with the carry flag: out is written by .cc.
-type carryOp func(a, b, c, carry uint64) (result, out uint64)
+type carryOp func(
+	a, b, c, carry uint64,
+) (result, out uint64)
 
 // usesCarry reports whether an opcode reads or writes the carry flag.
 func usesCarry(code *ptx.Opcode) bool {
-	return code.Op == ptx.OpAddc || code.Op == ptx.OpSubc || code.Op == ptx.OpMadc || code.Has(ptx.ModCC)
+	return code.Op == ptx.OpAddc ||
+		code.Op == ptx.OpSubc ||
+		code.Op == ptx.OpMadc ||
+		code.Has(ptx.ModCC)
 }
 
 // carryOperation returns what add.cc, addc, sub.cc, subc, mad.cc and madc do on
@@ -400,7 +470,9 @@ func carryOperation(code *ptx.Opcode) carryOp {
 	}
 	switch code.Op {
 	case ptx.OpAdd, ptx.OpAddc:
-		return func(a, b, _, carry uint64) (uint64, uint64) { return add(a, b, carry) }
+		return func(a, b, _, carry uint64) (uint64, uint64) {
+			return add(a, b, carry)
+		}
 	case ptx.OpSub, ptx.OpSubc:
 		return func(a, b, _, borrow uint64) (uint64, uint64) {
 			d, out := bits.Sub64(a, b, borrow)
@@ -411,14 +483,22 @@ func carryOperation(code *ptx.Opcode) carryOp {
 	if t.Signed() {
 		ext = func(v uint64) int64 { return signExtend(v, n) }
 	}
-	product := func(a, b uint64) uint64 { return a * b & lowBits(n) }
+	product := func(a, b uint64) uint64 {
+		return a * b & lowBits(n)
+	}
 	switch {
 	case code.Has(ptx.ModHi) && n == 64:
-		product = func(a, b uint64) uint64 { return highHalf(a, b, t.Signed()) }
+		product = func(a, b uint64) uint64 {
+			return highHalf(a, b, t.Signed())
+		}
 	case code.Has(ptx.ModHi):
-		product = func(a, b uint64) uint64 { return uint64(ext(a)*ext(b)) >> n & lowBits(n) }
+		product = func(a, b uint64) uint64 {
+			return uint64(ext(a)*ext(b)) >> n & lowBits(n)
+		}
 	}
-	return func(a, b, c, carry uint64) (uint64, uint64) { return add(product(a, b), c, carry) }
+	return func(a, b, c, carry uint64) (uint64, uint64) {
+		return add(product(a, b), c, carry)
+	}
 }
 
 // carry makes the instruction one that uses the carry flag; regs are the
@@ -430,7 +510,8 @@ func (in *instr) carry(code *ptx.Opcode, regs []register) {
 	}
 	copy(all[:], regs)
 	f := carryOperation(code)
-	takes := code.Op == ptx.OpAddc || code.Op == ptx.OpSubc || code.Op == ptx.OpMadc
+	takes := code.Op == ptx.OpAddc ||
+		code.Op == ptx.OpSubc || code.Op == ptx.OpMadc
 	gives := code.Has(ptx.ModCC)
 	in.list = regs[:1]
 	in.run = func(w *warp, _ *instr) {
@@ -440,7 +521,11 @@ func (in *instr) carry(code *ptx.Opcode, regs []register) {
 			if takes {
 				carry = uint64(w.carry >> l & 1)
 			}
-			r, out := f(w.get(all[1], l), w.get(all[2], l), w.get(all[3], l), carry)
+			r, out := f(
+				w.get(all[1], l),
+				w.get(all[2], l),
+				w.get(all[3], l), carry,
+			)
 			w.put(all[0], l, r)
 			if gives {
 				w.carry = w.carry&^(1<<l) | uint32(out)<<l
@@ -452,13 +537,18 @@ func (in *instr) carry(code *ptx.Opcode, regs []register) {
 // halves16 does an operation on both 16-bit halves of a register; nil if there
 // is none of the name.
 func halves16(code *ptx.Opcode) scalar {
-	t := map[ptx.Type]ptx.Type{ptx.U16x2: ptx.U16, ptx.S16x2: ptx.S16}[code.Type(0)]
-	if t == ptx.NoMod || code.Op != ptx.OpAdd && code.Op != ptx.OpMin && code.Op != ptx.OpMax {
+	t := map[ptx.Type]ptx.Type{
+		ptx.U16x2: ptx.U16,
+		ptx.S16x2: ptx.S16,
+	}[code.Type(0)]
+	if t == ptx.NoMod ||
+		code.Op != ptx.OpAdd && code.Op != ptx.OpMin && code.Op != ptx.OpMax {
 		return nil
 	}
 	f := clampNegative(code, integerReduction(code.Op, t), 16)
 	return func(a, b, _ uint64) uint64 {
-		return f(a&0xffff, b&0xffff, 0) | f(a>>16&0xffff, b>>16&0xffff, 0)<<16
+		return f(a&0xffff, b&0xffff, 0) |
+			f(a>>16&0xffff, b>>16&0xffff, 0)<<16
 	}
 }
 

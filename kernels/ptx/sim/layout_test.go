@@ -41,7 +41,9 @@ var isaFragments = map[string]struct {
 			return row, l / 4
 		}},
 	"m16n8k8 16": {[2]int{4, 2}, 16,
-		func(l, i int) (int, int) { return pickRow(i >= 2, l/4), l%4*2 + i&1 },
+		func(l, i int) (int, int) {
+			return pickRow(i >= 2, l/4), l%4*2 + i&1
+		},
 		func(l, i int) (int, int) { return l%4*2 + i, l / 4 }},
 	"m16n8k8 32": {[2]int{4, 2}, 32,
 		func(l, i int) (int, int) {
@@ -56,7 +58,9 @@ var isaFragments = map[string]struct {
 		func(l, i int) (int, int) { return pickRow(i == 1, l/4), l % 4 },
 		func(l, i int) (int, int) { return l % 4, l / 4 }},
 	"m16n8k16 8": {[2]int{8, 4}, 8,
-		func(l, i int) (int, int) { return pickRow(i >= 4, l/4), l%4*4 + i&3 },
+		func(l, i int) (int, int) {
+			return pickRow(i >= 4, l/4), l%4*4 + i&3
+		},
 		func(l, i int) (int, int) { return l%4*4 + i&3, l / 4 }},
 	"m16n8k32 8": {[2]int{16, 8}, 8,
 		func(l, i int) (int, int) {
@@ -75,7 +79,9 @@ var isaFragments = map[string]struct {
 		}},
 }
 
-func isaAccumulator(l, i int) (row, col int) { return pickRow(i >= 2, l/4), l%4*2 + i&1 }
+func isaAccumulator(l, i int) (row, col int) {
+	return pickRow(i >= 2, l/4), l%4*2 + i&1
+}
 
 // fragmentKernel loads na+nb+nc registers of every lane, does one instruction,
 // and stores nd.
@@ -100,7 +106,11 @@ func fragmentKernel(opcode string, nd, na, nb, nc int, half bool) string {
 	for i := range nc {
 		fmt.Fprintf(&b, "ld.global.b32 %s%d, [%%rd1+%d];\n", c, i, (na+nb+i)*128)
 	}
-	fmt.Fprintf(&b, "%s %s, %s, %s, %s;\n", opcode, list(c, 0, nd), list("%r", 1, na), list("%r", 1+na, nb), list(c, 0, nc))
+	fmt.Fprintf(
+		&b, "%s %s, %s, %s, %s;\n",
+		opcode, list(c, 0, nd), list("%r", 1, na),
+		list("%r", 1+na, nb), list(c, 0, nc),
+	)
 	for i := range nd {
 		fmt.Fprintf(&b, "st.global.b32 [%%rd2+%d], %s%d;\n", i*128, c, i)
 	}
@@ -124,10 +134,16 @@ func TestFragments(t *testing.T) {
 		{"m16n8k4 32", "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32", func(v int) uint32 { return math.Float32bits(float32(v)) }},
 		{"m16n8k32 8", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", func(v int) uint32 { return uint32(uint8(v)) }},
 		{"m16n8k16 8", "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32", func(v int) uint32 { return uint32(uint8(v)) }},
-		{"m16n8k32 8", "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", func(v int) uint32 { return uint32(e4m3Format.round(float64(v), nearest, true)) }},
-		{"m16n8k32 8", "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32", func(v int) uint32 { return uint32(e5m2Format.round(float64(v), nearest, true)) }},
+		{"m16n8k32 8", "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", func(v int) uint32 {
+			return uint32(e4m3Format.round(float64(v), nearest, true))
+		}},
+		{"m16n8k32 8", "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32", func(v int) uint32 {
+			return uint32(e5m2Format.round(float64(v), nearest, true))
+		}},
 	} {
-		t.Run(c.opcode, func(t *testing.T) { testFragments(t, c.layout, c.opcode, c.encode) })
+		t.Run(c.opcode, func(t *testing.T) {
+			testFragments(t, c.layout, c.opcode, c.encode)
+		})
 	}
 }
 
@@ -147,12 +163,15 @@ func testFragments(t *testing.T, layout, opcode string, encode func(int) uint32)
 		for i := range f.elements[0] {
 			row, col := f.a(l, i)
 			a[row][col] = r.IntN(5) - 2
-			regs[i*f.bits/32*32+l] |= encode(a[row][col]) << (i * f.bits % 32)
+			regs[i*f.bits/32*32+l] |= encode(a[row][col]) <<
+				(i * f.bits % 32)
 		}
 		for i := range f.elements[1] {
 			row, col := f.b(l, i)
 			b[row][col] = r.IntN(5) - 2
-			regs[(na+i*f.bits/32)*32+l] |= encode(b[row][col]) << (i * f.bits % 32)
+			regs[(na+i*f.bits/32)*32+l] |= encode(
+				b[row][col],
+			) << (i * f.bits % 32)
 		}
 		for i := range 4 {
 			at := (na + nb) * 32
@@ -160,7 +179,8 @@ func testFragments(t *testing.T, layout, opcode string, encode func(int) uint32)
 			case integer:
 				regs[at+i*32+l] = uint32(100 + i)
 			case half:
-				regs[at+i/2*32+l] |= uint32(floatToHalf(float32(100+i))) << (i % 2 * 16)
+				regs[at+i/2*32+l] |= uint32(floatToHalf(float32(100+i))) << (i %
+					2 * 16)
 			default:
 				regs[at+i*32+l] = math.Float32bits(float32(100 + i))
 			}
@@ -172,7 +192,15 @@ func testFragments(t *testing.T, layout, opcode string, encode func(int) uint32)
 		raw = binary.LittleEndian.AppendUint32(raw, v)
 	}
 	in, out := x.put(raw), x.alloc(int64(nc)*128)
-	rep := x.launch(mustLoad(t, fragmentKernel(opcode, nc, na, nb, nc, half || integer)), Launch{Entry: "k", Block: [3]int{32, 1, 1}, Args: [][]byte{Value(in), Value(out)}}, everything)
+	rep := x.launch(
+		mustLoad(t, fragmentKernel(opcode, nc, na, nb, nc, half || integer)),
+		Launch{
+			Entry: "k",
+			Block: [3]int{32, 1, 1},
+			Args:  [][]byte{Value(in), Value(out)},
+		},
+		everything,
+	)
 	if err := rep.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +263,15 @@ FILL: // lane l writes elements 8l … of the matrices: element e has value e
 			text += "ld.shared.v4.b32 {%r1, %r2, %r3, %r4}, [%r14]; st.global.v4.b32 [%rd6], {%r1, %r2, %r3, %r4}; ret;\n}\n"
 			x := newBench(t)
 			out, back := x.alloc(512), x.alloc(512)
-			rep := x.launch(mustLoad(t, text), Launch{Entry: "k", Block: [3]int{32, 1, 1}, Args: [][]byte{Value(out), Value(back)}}, everything)
+			rep := x.launch(
+				mustLoad(t, text),
+				Launch{
+					Entry: "k",
+					Block: [3]int{32, 1, 1},
+					Args:  [][]byte{Value(out), Value(back)},
+				},
+				everything,
+			)
 			if err := rep.Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -243,9 +279,11 @@ FILL: // lane l writes elements 8l … of the matrices: element e has value e
 			for i := range n {
 				for l := range 32 {
 					// thread l holds row l/4, elements 2(l%4), 2(l%4)+1; transposed: of column l/4
-					lo, hi := i*64+l/4*8+l%4*2, i*64+l/4*8+l%4*2+1
+					lo := i*64 + l/4*8 + l%4*2
+					hi := i*64 + l/4*8 + l%4*2 + 1
 					if trans != "" {
-						lo, hi = i*64+l%4*2*8+l/4, i*64+(l%4*2+1)*8+l/4
+						lo = i*64 + l%4*2*8 + l/4
+						hi = i*64 + (l%4*2+1)*8 + l/4
 					}
 					if want := uint32(hi<<16 | lo); got[i*32+l] != want {
 						t.Fatalf("x%d%s: matrix %d lane %d: %#x, want %#x", n, trans, i, l, got[i*32+l], want)
@@ -276,7 +314,9 @@ func cute(i int64, shape, stride []int64) int64 {
 // that CUTLASS documents (cute/arch/mma_sm90_desc.hpp), in units of 16-byte
 // words T and elements.
 func TestDescriptorLayouts(t *testing.T) {
-	const leading, stride, big = 0x3000, 0x1800, 1 << 20
+	const leading = 0x3000
+	const stride = 0x1800
+	const big = 1 << 20
 	for _, bytes := range []int64{1, 2, 4} {
 		T := 16 / bytes
 		lbo, sbo := leading/bytes, stride/bytes
@@ -291,8 +331,10 @@ func TestDescriptorLayouts(t *testing.T) {
 					if sw == SwizzleNone {
 						step = lbo
 					}
-					at := cute(x, []int64{8, big}, []int64{w * T, sbo}) + cute(y, []int64{T, big}, []int64{1, step})
-					if got, want := k.address(x, y), sw.apply(0x8000+at*bytes); got != want && y < w*T {
+					at := cute(x, []int64{8, big}, []int64{w * T, sbo}) +
+						cute(y, []int64{T, big}, []int64{1, step})
+					if got, want := k.address(x, y),
+						sw.apply(0x8000+at*bytes); got != want && y < w*T {
 						t.Fatalf("K-major %d-byte elements, swizzle %d, (%d,%d): %#x, want %#x", bytes, sw, x, y, got, want)
 					}
 					if bytes != 2 {
@@ -303,7 +345,8 @@ func TestDescriptorLayouts(t *testing.T) {
 					if sw == SwizzleNone {
 						outer, group = sbo, lbo
 					}
-					at = cute(x, []int64{T, w, big}, []int64{1, T, outer}) + cute(y, []int64{8, big}, []int64{w * T, group})
+					at = cute(x, []int64{T, w, big}, []int64{1, T, outer}) +
+						cute(y, []int64{8, big}, []int64{w * T, group})
 					if got, want := mn.address(x, y), sw.apply(0x8000+at*bytes); got != want {
 						t.Fatalf("MN-major swizzle %d, (%d,%d): %#x, want %#x", sw, x, y, got, want)
 					}

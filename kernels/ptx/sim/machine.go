@@ -93,7 +93,12 @@ type Machine struct {
 // New returns a machine with empty memory.
 func New(s Sheet) *Machine {
 	s = s.withDefaults()
-	return &Machine{sheet: s, mem: memory{limit: s.Memory}, globals: map[*Program]map[string]uint64{}, clean: checkedLaunches{}}
+	return &Machine{
+		sheet:   s,
+		mem:     memory{limit: s.Memory},
+		globals: map[*Program]map[string]uint64{},
+		clean:   checkedLaunches{},
+	}
 }
 
 // Sheet is what the machine can do.
@@ -115,7 +120,10 @@ func (m *Machine) Free(addr uint64) error {
 		return fmt.Errorf("sim: Free(%#x): not the start of a live allocation", addr)
 	}
 	m.mem.used -= a.size
-	a.freed, a.data, a.written, a.shadow = true, nil, nil, nil
+	a.freed = true
+	a.data = nil
+	a.written = nil
+	a.shadow = nil
 	return nil
 }
 
@@ -221,7 +229,9 @@ type grid struct {
 
 // Launch runs a kernel to its end. An error means that it did not run, or was
 // cancelled; what is wrong with the kernel is in the report.
-func (m *Machine) Launch(ctx context.Context, p *Program, l Launch, opt Options) (*Report, error) {
+func (m *Machine) Launch(
+	ctx context.Context, p *Program, l Launch, opt Options,
+) (*Report, error) {
 	g, err := m.prepare(p, l, opt)
 	if err != nil {
 		return nil, err
@@ -229,7 +239,9 @@ func (m *Machine) Launch(ctx context.Context, p *Program, l Launch, opt Options)
 	g.done = ctx.Done()
 	key, steady := m.launchKey(g, &l)
 	if steady && m.clean[p][key] {
-		g.opt.Races, g.opt.Uninitialised, g.watch = false, false, false
+		g.opt.Races = false
+		g.opt.Uninitialised = false
+		g.watch = false
 	}
 	if g.opt.Races {
 		for _, a := range m.mem.allocs {
@@ -264,7 +276,9 @@ func (m *Machine) Launch(ctx context.Context, p *Program, l Launch, opt Options)
 	return r, nil
 }
 
-func product3(v [3]int) int { return v[0] * v[1] * v[2] }
+func product3(v [3]int) int {
+	return v[0] * v[1] * v[2]
+}
 
 // collect joins what the workers found and counted.
 func (g *grid) collect(all []*worker, outputs []uint64) *Report {
@@ -286,8 +300,14 @@ func (g *grid) collect(all []*worker, outputs []uint64) *Report {
 			continue
 		}
 		if first, n := a.unwritten(); n > 0 {
-			r.Findings = append(r.Findings, Finding{Kind: Unwritten, At: Site{Text: g.entry.name, Lane: -1}, Space: "global", Addr: a.start + uint64(first),
-				Detail: fmt.Sprintf("%d bytes of %v were never written, the first at offset %d", n, a, first), Count: 1})
+			r.Findings = append(r.Findings, Finding{
+				Kind:   Unwritten,
+				At:     Site{Text: g.entry.name, Lane: -1},
+				Space:  "global",
+				Addr:   a.start + uint64(first),
+				Detail: fmt.Sprintf("%d bytes of %v were never written, the first at offset %d", n, a, first),
+				Count:  1,
+			})
 		}
 	}
 	for _, a := range g.mem.allocs {
@@ -302,12 +322,26 @@ func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 	if e == nil {
 		return nil, fmt.Errorf("sim: no entry %q in the module", l.Entry)
 	}
-	if p.target.SM > m.sheet.Target.SM || p.target.Arch != 0 && p.target != m.sheet.Target {
-		return nil, fmt.Errorf("sim: a module for %v does not run on %v", p.target, m.sheet.Target)
+	if p.target.SM > m.sheet.Target.SM ||
+		p.target.Arch != 0 && p.target != m.sheet.Target {
+		return nil, fmt.Errorf(
+			"sim: a module for %v does not run on %v", p.target, m.sheet.Target,
+		)
 	}
-	g := &grid{entry: e, mem: &m.mem, sheet: m.sheet, opt: opt, clock: m.clock, size: atLeastOne(l.Grid), block: atLeastOne(l.Block), cluster: l.Cluster, dynamic: int64(l.Shared)}
+	g := &grid{
+		entry:   e,
+		mem:     &m.mem,
+		sheet:   m.sheet,
+		opt:     opt,
+		clock:   m.clock,
+		size:    atLeastOne(l.Grid),
+		block:   atLeastOne(l.Block),
+		cluster: l.Cluster,
+		dynamic: int64(l.Shared),
+	}
 	g.clock.hertz = opt.hertz()
-	g.watch = opt.Uninitialised && e.tracked || opt.Races && e.usesTensor()
+	g.watch = opt.Uninitialised && e.tracked ||
+		opt.Races && e.usesTensor()
 	if g.opt.Budget == 0 {
 		g.opt.Budget = 1 << 28
 	}
@@ -344,18 +378,26 @@ func atLeastOne(v [3]int) [3]int {
 
 // check compares the launch with the limits of the device and the entry.
 func (g *grid) check() error {
-	e, s := g.entry.source, g.sheet
+	e := g.entry.source
+	s := g.sheet
 	for i, axis := range []string{"x", "y", "z"} {
 		switch {
-		case g.size[i] < 1 || g.block[i] < 1 || g.cluster[i] < 1:
-			return fmt.Errorf("grid %v, block %v, cluster %v: a dimension is negative", g.size, g.block, g.cluster)
+		case g.size[i] < 1 ||
+			g.block[i] < 1 ||
+			g.cluster[i] < 1:
+			return fmt.Errorf(
+				"grid %v, block %v, cluster %v: a dimension is negative",
+				g.size, g.block, g.cluster,
+			)
 		case g.size[i]%g.cluster[i] != 0:
 			return fmt.Errorf("grid %v is no multiple of the cluster %v in %s", g.size, g.cluster, axis)
 		case i > 0 && g.size[i] > 65535:
 			return fmt.Errorf("grid %v: at most 65535 CTAs in %s", g.size, axis)
-		case e.ReqNTid[i] > 0 && e.ReqNTid[i] != g.block[i]:
+		case e.ReqNTid[i] > 0 &&
+			e.ReqNTid[i] != g.block[i]:
 			return fmt.Errorf("block %v, but the entry is .reqntid %v", g.block, e.ReqNTid)
-		case e.ReqNCTAPerCluster[i] > 0 && e.ReqNCTAPerCluster[i] != g.cluster[i]:
+		case e.ReqNCTAPerCluster[i] > 0 &&
+			e.ReqNCTAPerCluster[i] != g.cluster[i]:
 			return fmt.Errorf("cluster %v, but the entry is .reqnctapercluster %v", g.cluster, e.ReqNCTAPerCluster)
 		}
 		g.units[i] = g.size[i] / g.cluster[i]
@@ -370,7 +412,10 @@ func (g *grid) check() error {
 	case g.shared > int64(s.SharedPerBlock):
 		return fmt.Errorf("%d bytes of shared memory a CTA, at most %d", g.shared, s.SharedPerBlock)
 	case product3(g.cluster) > s.BlocksPerCluster:
-		return fmt.Errorf("cluster %v has %d CTAs, at most %d", g.cluster, product3(g.cluster), s.BlocksPerCluster)
+		return fmt.Errorf(
+			"cluster %v has %d CTAs, at most %d",
+			g.cluster, product3(g.cluster), s.BlocksPerCluster,
+		)
 	case g.entry.statics > 48<<10:
 		return fmt.Errorf("%d bytes of static shared memory, at most %d", g.entry.statics, 48<<10)
 	}
@@ -380,13 +425,18 @@ func (g *grid) check() error {
 // arguments packs the parameter block.
 func (e *entry) arguments(args [][]byte) ([]byte, error) {
 	if len(args) != len(e.params) {
-		return nil, fmt.Errorf("%d arguments, the entry has %d parameters", len(args), len(e.params))
+		return nil, fmt.Errorf(
+			"%d arguments, the entry has %d parameters", len(args), len(e.params),
+		)
 	}
 	block := alignedBytes(int64(e.block))
 	for i, a := range args {
 		p := &e.source.Params[i]
 		if len(a) != p.Bytes() {
-			return nil, fmt.Errorf("argument %d is %d bytes, parameter %s is %d", i, len(a), p.Name, p.Bytes())
+			return nil, fmt.Errorf(
+				"argument %d is %d bytes, parameter %s is %d",
+				i, len(a), p.Name, p.Bytes(),
+			)
 		}
 		copy(block[e.params[i]:], a)
 	}
@@ -407,7 +457,10 @@ func (m *Machine) load(p *Program) (map[string]uint64, error) {
 		}
 		n := v.Type.Bytes()
 		for j, x := range v.Init {
-			copy(a.data[j*n:(j+1)*n], binary.LittleEndian.AppendUint64(nil, uint64(x)))
+			copy(
+				a.data[j*n:(j+1)*n],
+				binary.LittleEndian.AppendUint64(nil, uint64(x)),
+			)
 		}
 		markWritten(a, 0, a.size) // variables without a value are zero
 		g[v.Name] = a.start
@@ -417,7 +470,8 @@ func (m *Machine) load(p *Program) (map[string]uint64, error) {
 }
 
 // Value is a launch argument: the bytes of v.
-func Value[T uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64 | float32 | float64](v T) []byte {
+func Value[T uint8 | int8 | uint16 | int16 | uint32 |
+	int32 | uint64 | int64 | float32 | float64](v T) []byte {
 	b, err := binary.Append(nil, binary.LittleEndian, v)
 	if err != nil {
 		panic(err) // every T has a fixed size

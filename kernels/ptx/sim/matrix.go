@@ -27,10 +27,13 @@ func ldmatrix(w *warp, in *instr) {
 		return
 	}
 	for i := range n {
-		d, row := &w.r32[in.list[i].index], (*[8]uint32)(offset[8*i:])
+		d := &w.r32[in.list[i].index]
+		row := (*[8]uint32)(offset[8*i:])
 		for l := range d {
 			if !in.mods.trans {
-				d[l] = binary.LittleEndian.Uint32(mem[row[l>>2]+uint32(l&3*4):])
+				d[l] = binary.LittleEndian.Uint32(
+					mem[row[l>>2]+uint32(l&3*4):],
+				)
 				continue
 			}
 			at := uint32(l >> 2 * 2)
@@ -43,7 +46,9 @@ func ldmatrix(w *warp, in *instr) {
 
 // matrixRows resolves the rows of n matrices: their offsets in the bytes it
 // returns, nil where one errs.
-func (w *warp) matrixRows(in *instr, addr *long, n int) (mem []byte, offset [warpSize]uint32) {
+func (w *warp) matrixRows(
+	in *instr, addr *long, n int,
+) (mem []byte, offset [warpSize]uint32) {
 	w.active = uint32(uint64(1)<<(8*n) - 1)
 	mem = w.coalesced(in.space, addr, 16, reading)
 	w.active = allLanes
@@ -52,7 +57,9 @@ func (w *warp) matrixRows(in *instr, addr *long, n int) (mem []byte, offset [war
 	}
 	mem = make([]byte, 16*8*n)
 	for l := range 8 * n {
-		b := w.bytesAt(in.space, addr[l], 16, 16, l, reading)
+		b := w.bytesAt(
+			in.space, addr[l], 16, 16, l, reading,
+		)
 		if b == nil {
 			return nil, offset
 		}
@@ -63,7 +70,10 @@ func (w *warp) matrixRows(in *instr, addr *long, n int) (mem []byte, offset [war
 }
 
 func (w *warp) notWhole(what string) {
-	w.report(Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("%s by lanes %#x: the whole warp must execute it", what, w.active)}, firstLane(^w.active))
+	w.report(
+		Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("%s by lanes %#x: the whole warp must execute it", what, w.active)},
+		firstLane(^w.active),
+	)
 }
 
 // stmatrix is ldmatrix's inverse.
@@ -75,21 +85,31 @@ func stmatrix(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
 	n := in.mods.matrices
 	if w.cta.work.executed != nil {
-		w.cta.work.counters.SharedStore.add(wavefronts(addr, uint32(uint64(1)<<(8*n)-1), 16))
+		w.cta.work.counters.SharedStore.add(wavefronts(
+			addr, uint32(uint64(1)<<(8*n)-1), 16,
+		))
 	}
 	for i := range n {
 		s := &w.r32[in.list[i].index]
 		for r := range 8 {
-			b := w.bytesAt(in.space, addr[8*i+r], 16, 16, 8*i+r, writing)
+			b := w.bytesAt(
+				in.space, addr[8*i+r], 16,
+				16, 8*i+r, writing,
+			)
 			if b == nil {
 				return
 			}
 			for c := range 8 {
-				l, half := r*4+c/2, c&1
+				l := r*4 + c/2
+				half := c & 1
 				if in.mods.trans {
-					l, half = c*4+r/2, r&1
+					l = c*4 + r/2
+					half = r & 1
 				}
-				binary.LittleEndian.PutUint16(b[c*2:], uint16(s[l]>>(half*16)))
+				binary.LittleEndian.PutUint16(
+					b[c*2:],
+					uint16(s[l]>>(half*16)),
+				)
 			}
 		}
 	}
@@ -132,7 +152,9 @@ var elementTypes = map[ptx.Type]elementType{
 	ptx.F16:  {ptx.F16, 16, func(v uint32) float32 { return halfToFloat(uint16(v)) }},
 	ptx.BF16: {ptx.BF16, 16, func(v uint32) float32 { return math.Float32frombits(v << 16) }},
 	// A device reads the upper 19 bits of a tf32 operand.
-	ptx.TF32: {ptx.TF32, 32, func(v uint32) float32 { return math.Float32frombits(v &^ (1<<13 - 1)) }},
+	ptx.TF32: {ptx.TF32, 32, func(v uint32) float32 {
+		return math.Float32frombits(v &^ (1<<13 - 1))
+	}},
 	ptx.F32:  {ptx.F32, 32, math.Float32frombits},
 	ptx.E4M3: {ptx.E4M3, 8, tabulated(e4m3Format)},
 	ptx.E5M2: {ptx.E5M2, 8, tabulated(e5m2Format)},
@@ -181,13 +203,21 @@ func (e *elementType) perRegister() int { return max(32/e.bits, 1) }
 // newProduct decodes the shape and types of an mma; nil if it is not modelled.
 func newProduct(code *ptx.Opcode) *product {
 	s := code.Shape()
-	p := &product{m: s.M, n: s.N, k: s.K, saturate: code.Has(ptx.ModSatfinite)}
+	p := &product{
+		m:        s.M,
+		n:        s.N,
+		k:        s.K,
+		saturate: code.Has(ptx.ModSatfinite),
+	}
 	var ok [4]bool
 	p.d, ok[0] = elementTypes[code.Type(0)]
 	p.a, ok[1] = elementTypes[code.Type(1)]
 	p.b, ok[2] = elementTypes[code.Type(2)]
 	p.c, ok[3] = elementTypes[code.Type(3)]
-	if !ok[0] || !ok[1] || !ok[2] || !ok[3] || p.a.bits != p.b.bits || s == (ptx.Shape{}) {
+	if !ok[0] || !ok[1] ||
+		!ok[2] || !ok[3] ||
+		p.a.bits != p.b.bits ||
+		s == (ptx.Shape{}) {
 		return nil
 	}
 	p.integer = p.d.typ == ptx.S32
@@ -195,10 +225,13 @@ func newProduct(code *ptx.Opcode) *product {
 	p.nb = p.n * p.k * p.a.bits / 32 / warpSize
 	p.nd = p.m * p.n * p.d.bits / 32 / warpSize
 	if p.a.bits == 64 {
-		p.na, p.nb, p.nd = p.na/2, p.nb/2, p.nd/2
+		p.na = p.na / 2
+		p.nb = p.nb / 2
+		p.nd = p.nd / 2
 		return p
 	}
-	if p.m != 16 || p.n != 8 || p.a.decode == nil || p.na < 1 {
+	if p.m != 16 || p.n != 8 ||
+		p.a.decode == nil || p.na < 1 {
 		return nil
 	}
 	return p
@@ -212,7 +245,9 @@ func mma(w *warp, in *instr) {
 	}
 	p := in.mods.product
 	w.countMMA(p)
-	if p.a.typ == ptx.F16 && p.k == 16 && p.d.typ == ptx.F32 || p.a.typ == ptx.BF16 && p.k == 16 {
+	if p.a.typ == ptx.F16 &&
+		p.k == 16 && p.d.typ == ptx.F32 ||
+		p.a.typ == ptx.BF16 && p.k == 16 {
 		mma16816(w, in)
 		return
 	}
@@ -220,10 +255,16 @@ func mma(w *warp, in *instr) {
 	var b [32][8]float32
 	regs := in.list[p.nd:]
 	for i := range p.na {
-		w.scatter(regs[i], &p.a, func(l, e int, v float32) { r, c := p.fragmentA(l, i, e); a[r][c] = v })
+		w.scatter(regs[i], &p.a, func(l, e int, v float32) {
+			r, c := p.fragmentA(l, i, e)
+			a[r][c] = v
+		})
 	}
 	for i := range p.nb {
-		w.scatter(regs[p.na+i], &p.b, func(l, e int, v float32) { r, c := p.fragmentB(l, i, e); b[r][c] = v })
+		w.scatter(regs[p.na+i], &p.b, func(l, e int, v float32) {
+			r, c := p.fragmentB(l, i, e)
+			b[r][c] = v
+		})
 	}
 	acc := regs[p.na+p.nb:]
 	if p.integer {
@@ -250,7 +291,9 @@ func (w *warp) countMMA(p *product) {
 }
 
 // scatter gives every element of a fragment register to put.
-func (w *warp) scatter(r register, t *elementType, put func(l, e int, v float32)) {
+func (w *warp) scatter(
+	r register, t *elementType, put func(l, e int, v float32),
+) {
 	s := &w.r32[r.index]
 	per := t.perRegister()
 	mask := uint32(lowBits(t.bits))
@@ -261,28 +304,38 @@ func (w *warp) scatter(r register, t *elementType, put func(l, e int, v float32)
 	}
 }
 
-func (w *warp) gatherC(p *product, acc []register) (c [16][8]float32) {
+func (w *warp) gatherC(
+	p *product, acc []register,
+) (c [16][8]float32) {
 	for l := range warpSize {
 		for i := range 4 {
 			r, col := p.fragmentC(l, i)
 			if p.c.typ == ptx.F16 {
-				c[r][col] = halfToFloat(uint16(w.r32[acc[i/2].index][l] >> (i & 1 * 16)))
+				c[r][col] = halfToFloat(
+					uint16(w.r32[acc[i/2].index][l] >> (i &
+						1 * 16)),
+				)
 				continue
 			}
-			c[r][col] = math.Float32frombits(w.r32[acc[i].index][l])
+			c[r][col] = math.Float32frombits(
+				w.r32[acc[i].index][l],
+			)
 		}
 	}
 	return c
 }
 
-func (w *warp) scatterD(p *product, c *[16][8]float32, d []register) {
+func (w *warp) scatterD(
+	p *product, c *[16][8]float32, d []register,
+) {
 	for l := range warpSize {
 		for i := range 4 {
 			r, col := p.fragmentC(l, i)
 			if p.d.typ == ptx.F16 {
 				shift := i & 1 * 16
 				reg := &w.r32[d[i/2].index]
-				reg[l] = reg[l]&^(0xffff<<shift) | uint32(floatToHalf(c[r][col]))<<shift
+				reg[l] = reg[l]&^(0xffff<<shift) |
+					uint32(floatToHalf(c[r][col]))<<shift
 				continue
 			}
 			w.r32[d[i].index][l] = canonical(c[r][col])
@@ -290,7 +343,10 @@ func (w *warp) scatterD(p *product, c *[16][8]float32, d []register) {
 	}
 }
 
-func (w *warp) integerProduct(p *product, a *[16][32]float32, b *[32][8]float32, acc, d []register) {
+func (w *warp) integerProduct(
+	p *product, a *[16][32]float32,
+	b *[32][8]float32, acc, d []register,
+) {
 	for l := range warpSize {
 		for i := range 4 {
 			r, col := p.fragmentC(l, i)
@@ -318,12 +374,19 @@ func mma16816(w *warp, in *instr) {
 		w.bfloats(&a, &b, r)
 	}
 	for h := range 2 {
-		c0, c1 := &w.r32[r[10+2*h].index], &w.r32[r[11+2*h].index]
-		d0, d1 := &w.r32[r[2*h].index], &w.r32[r[2*h+1].index]
+		c0 := &w.r32[r[10+2*h].index]
+		c1 := &w.r32[r[11+2*h].index]
+		d0 := &w.r32[r[2*h].index]
+		d1 := &w.r32[r[2*h+1].index]
 		for g := range 8 {
-			row := rowTimes(&a[g+8*h], &b, (*[4]uint32)(c0[4*g:]), (*[4]uint32)(c1[4*g:]))
+			row := rowTimes(
+				&a[g+8*h], &b,
+				(*[4]uint32)(c0[4*g:]),
+				(*[4]uint32)(c1[4*g:]),
+			)
 			for t := range 4 {
-				d0[4*g+t], d1[4*g+t] = canonical(row[2*t]), canonical(row[2*t+1])
+				d0[4*g+t], d1[4*g+t] = canonical(row[2*t]),
+					canonical(row[2*t+1])
 			}
 		}
 	}
@@ -331,11 +394,19 @@ func mma16816(w *warp, in *instr) {
 
 // rowTimes is a row of C plus a row of A times B. The row of C lies in four
 // lanes, its even columns in even.
-func rowTimes(a *[16]float32, b *[16][8]float32, even, odd *[4]uint32) [8]float32 {
-	s0, s1 := math.Float32frombits(even[0]), math.Float32frombits(odd[0])
-	s2, s3 := math.Float32frombits(even[1]), math.Float32frombits(odd[1])
-	s4, s5 := math.Float32frombits(even[2]), math.Float32frombits(odd[2])
-	s6, s7 := math.Float32frombits(even[3]), math.Float32frombits(odd[3])
+func rowTimes(
+	a *[16]float32,
+	b *[16][8]float32,
+	even, odd *[4]uint32,
+) [8]float32 {
+	s0 := math.Float32frombits(even[0])
+	s1 := math.Float32frombits(odd[0])
+	s2 := math.Float32frombits(even[1])
+	s3 := math.Float32frombits(odd[1])
+	s4 := math.Float32frombits(even[2])
+	s5 := math.Float32frombits(odd[2])
+	s6 := math.Float32frombits(even[3])
+	s7 := math.Float32frombits(odd[3])
 	for k, x := range a {
 		row := &b[k]
 		s0 += x * row[0]
@@ -351,38 +422,54 @@ func rowTimes(a *[16]float32, b *[16][8]float32, even, odd *[4]uint32) [8]float3
 }
 
 // halves spreads the fragments of an m16n8k16 of halves.
-func (w *warp) halves(a *[16][16]float32, b *[16][8]float32, r []register) {
+func (w *warp) halves(
+	a *[16][16]float32,
+	b *[16][8]float32, r []register,
+) {
 	for i := range 4 {
 		s := &w.r32[r[4+i].index]
 		for l := range s {
 			row := &a[l>>2+8*(i&1)]
 			c := l&3*2 + 8*(i>>1)
-			row[c&15], row[(c+1)&15] = halfToFloat(uint16(s[l])), halfToFloat(uint16(s[l]>>16))
+			row[c&15], row[(c+1)&15] = halfToFloat(uint16(s[l])),
+				halfToFloat(uint16(s[l]>>16))
 		}
 	}
 	for i := range 2 {
 		s := &w.r32[r[8+i].index]
 		for l := range s {
 			k := l&3*2 + 8*i
-			b[k&15][l>>2&7], b[(k+1)&15][l>>2&7] = halfToFloat(uint16(s[l])), halfToFloat(uint16(s[l]>>16))
+			b[k&15][l>>2&7], b[(k+1)&15][l>>2&7] =
+				halfToFloat(
+					uint16(s[l]),
+				),
+				halfToFloat(uint16(s[l]>>16))
 		}
 	}
 }
 
-func (w *warp) bfloats(a *[16][16]float32, b *[16][8]float32, r []register) {
+func (w *warp) bfloats(
+	a *[16][16]float32,
+	b *[16][8]float32, r []register,
+) {
 	for i := range 4 {
 		s := &w.r32[r[4+i].index]
 		for l := range s {
 			row := &a[l>>2+8*(i&1)]
 			c := l&3*2 + 8*(i>>1)
-			row[c&15], row[(c+1)&15] = math.Float32frombits(s[l]<<16), math.Float32frombits(s[l]&^0xffff)
+			row[c&15], row[(c+1)&15] = math.Float32frombits(s[l]<<16),
+				math.Float32frombits(s[l]&^0xffff)
 		}
 	}
 	for i := range 2 {
 		s := &w.r32[r[8+i].index]
 		for l := range s {
 			k := l&3*2 + 8*i
-			b[k&15][l>>2&7], b[(k+1)&15][l>>2&7] = math.Float32frombits(s[l]<<16), math.Float32frombits(s[l]&^0xffff)
+			b[k&15][l>>2&7], b[(k+1)&15][l>>2&7] =
+				math.Float32frombits(
+					s[l]<<16,
+				),
+				math.Float32frombits(s[l]&^0xffff)
 		}
 	}
 }
@@ -397,15 +484,20 @@ func mmaF64(w *warp, in *instr) {
 	w.countMMA(p)
 	var a [16][16]float64
 	var b [16][8]float64
-	d, rest := in.list[:p.nd], in.list[p.nd:]
+	d := in.list[:p.nd]
+	rest := in.list[p.nd:]
 	for l := range warpSize {
 		for i := range p.na {
 			r, c := p.fragmentA(l, i, 0)
-			a[r][c] = math.Float64frombits(w.r64[rest[i].index][l])
+			a[r][c] = math.Float64frombits(
+				w.r64[rest[i].index][l],
+			)
 		}
 		for i := range p.nb {
 			r, c := p.fragmentB(l, i, 0)
-			b[r][c] = math.Float64frombits(w.r64[rest[p.na+i].index][l])
+			b[r][c] = math.Float64frombits(
+				w.r64[rest[p.na+i].index][l],
+			)
 		}
 	}
 	acc := rest[p.na+p.nb:]

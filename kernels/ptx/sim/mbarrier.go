@@ -37,13 +37,24 @@ func (w *warp) mbarrierAt(addr uint64, lane int) *mbarrier {
 	}
 	b := t.mbarriers[off]
 	if b == nil {
-		w.report(Finding{Kind: InvalidOperation, Space: "shared", Addr: addr, Detail: "no mbarrier was initialised there: " + t.sharedName(off)}, lane)
+		w.report(
+			Finding{
+				Kind:   InvalidOperation,
+				Space:  "shared",
+				Addr:   addr,
+				Detail: "no mbarrier was initialised there: " + t.sharedName(off),
+			},
+			lane,
+		)
 		return nil
 	}
 	if t.shadow != nil && t.shadow.words != nil {
 		word := &t.shadow.words[off>>2]
-		if s := w.stamp(15, atomically, lane); w.conflicts(word.write, s) {
-			w.sharedRace(t, off>>2, s, word.write, word.writePC, "initialised")
+		s := w.stamp(15, atomically, lane)
+		if w.conflicts(word.write, s) {
+			w.sharedRace(
+				t, off>>2, s, word.write, word.writePC, "initialised",
+			)
 		}
 	}
 	return b
@@ -54,17 +65,29 @@ func mbarrierInit(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
-		b := w.bytesAt(in.space, addr[l], mbarrierBytes, mbarrierBytes, l, writing)
+		b := w.bytesAt(
+			in.space, addr[l], mbarrierBytes, mbarrierBytes, l, writing,
+		)
 		if b == nil {
 			continue
 		}
 		n := int(w.r32[in.a][l])
 		if n < 1 || n > mbarrierMax {
-			w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("an mbarrier for %d arrivals", n)}, l)
+			w.report(
+				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("an mbarrier for %d arrivals", n)},
+				l,
+			)
 			return
 		}
-		t, off := w.cta.sharedAt(addr[l]&^windowMask, mbarrierBytes)
-		t.mbarriers[off] = &mbarrier{owner: t, offset: off, expected: n, pending: n}
+		t, off := w.cta.sharedAt(
+			addr[l]&^windowMask, mbarrierBytes,
+		)
+		t.mbarriers[off] = &mbarrier{
+			owner:    t,
+			offset:   off,
+			expected: n,
+			pending:  n,
+		}
 	}
 }
 
@@ -103,11 +126,23 @@ func mbarrierArrive(w *warp, in *instr) {
 		w.publishTo(&b.gather, 1<<l)
 		phase := b.phase
 		if !b.arrive(count) {
-			w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("more arrivals than the mbarrier's %d of a phase: %s", b.expected, b.owner.sharedName(b.offset))}, l)
+			w.report(
+				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf(
+					"more arrivals than the mbarrier's %d of a phase: %s",
+					b.expected, b.owner.sharedName(b.offset),
+				)},
+				l,
+			)
 			return
 		}
 		if b.phase != phase && b == ended {
-			w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("one instruction ends several phases of an mbarrier for %d arrivals: %s", b.expected, b.owner.sharedName(b.offset))}, l)
+			w.report(
+				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf(
+					"one instruction ends several phases of an mbarrier for %d arrivals: %s",
+					b.expected, b.owner.sharedName(b.offset),
+				)},
+				l,
+			)
 			return
 		}
 		if b.phase != phase {
@@ -190,21 +225,34 @@ func mbarrierWait(w *warp, in *instr) {
 			open = b
 		}
 	}
-	again := open != nil && w.refused == refusal{open, open.phase}
+	again := open != nil &&
+		w.refused == refusal{open, open.phase}
 	if open == nil || w.giveUp || !again {
 		w.giveUp = false
 		if open != nil {
 			w.refused = refusal{open, open.phase}
 		}
 		for m := w.active; m != 0; m &= m - 1 {
-			w.put(in.list[0], firstLane(m), uint64(done>>firstLane(m)&1))
+			w.put(
+				in.list[0],
+				firstLane(m),
+				uint64(done>>firstLane(m)&1),
+			)
 		}
 		w.pc++
 		return
 	}
-	w.onBar, w.polls = open, in.signed
+	w.onBar = open
+	w.polls = in.signed
 	open.waiters = append(open.waiters, w)
-	w.block(fmt.Sprintf("mbarrier %s: phase %d, %d arrivals and %d bytes missing", open.owner.sharedName(open.offset), open.phase, open.pending, open.tx), w.pc)
+	w.block(
+		fmt.Sprintf(
+			"mbarrier %s: phase %d, %d arrivals and %d bytes missing",
+			open.owner.sharedName(open.offset),
+			open.phase, open.pending, open.tx,
+		),
+		w.pc,
+	)
 }
 
 // clusterBarrier is barrier.cluster.
@@ -217,7 +265,10 @@ type clusterBarrier struct {
 
 func clusterArrive(w *warp, in *instr) {
 	if w.active != w.live {
-		w.report(Finding{Kind: DivergentBarrier, Detail: "barrier.cluster.arrive by a part of the warp"}, firstLane(w.live&^w.active))
+		w.report(
+			Finding{Kind: DivergentBarrier, Detail: "barrier.cluster.arrive by a part of the warp"},
+			firstLane(w.live&^w.active),
+		)
 		return
 	}
 	b := &w.cta.cluster.barrier
@@ -248,7 +299,8 @@ func (c *cluster) tryBarrier() {
 	}
 	b.phase++
 	clear(b.arrived)
-	b.knows, b.gather = b.gather, knowledge{}
+	b.knows = b.gather
+	b.gather = knowledge{}
 	c.work.counters.Barriers++
 	for _, t := range c.ctas {
 		for _, w := range t.warps {
@@ -272,7 +324,9 @@ func clusterWait(w *warp, in *instr) {
 		w.pc++
 	default:
 		w.onCluster = true
-		w.block(fmt.Sprintf("barrier.cluster: %d warps have arrived", len(b.arrived)), w.pc)
+		w.block(
+			fmt.Sprintf("barrier.cluster: %d warps have arrived", len(b.arrived)), w.pc,
+		)
 	}
 }
 
@@ -282,11 +336,21 @@ func mapa(w *warp, in *instr) {
 		l := firstLane(m)
 		rank := w.r32[in.b][l]
 		if int(rank) >= len(w.cta.cluster.ctas) {
-			w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("CTA rank %d in a cluster of %d", rank, len(w.cta.cluster.ctas))}, l)
+			w.report(
+				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf(
+					"CTA rank %d in a cluster of %d",
+					rank, len(w.cta.cluster.ctas),
+				)},
+				l,
+			)
 			return
 		}
 		a := w.get(in.list[1], l)
-		w.put(in.list[0], l, a&^(0xff<<rankShift)|uint64(rank+1)<<rankShift)
+		w.put(
+			in.list[0],
+			l,
+			a&^(0xff<<rankShift)|uint64(rank+1)<<rankShift,
+		)
 	}
 }
 

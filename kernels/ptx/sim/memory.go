@@ -50,7 +50,9 @@ type memory struct {
 // alignedBytes returns n zero bytes that start at a multiple of 8.
 func alignedBytes(n int64) []byte {
 	words := make([]uint64, (n+7)/8+1)
-	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)[:n:n]
+	return unsafe.Slice((*byte)(unsafe.Pointer(
+		&words[0],
+	)), len(words)*8)[:n:n]
 }
 
 func (m *memory) alloc(n int64, name string) (*allocation, error) {
@@ -58,25 +60,38 @@ func (m *memory) alloc(n int64, name string) (*allocation, error) {
 	case n < 0:
 		return nil, fmt.Errorf("sim: allocation of %d bytes", n)
 	case m.used+n > m.limit:
-		return nil, fmt.Errorf("sim: out of device memory: %d bytes wanted, %d of %d in use", n, m.used, m.limit)
+		return nil, fmt.Errorf(
+			"sim: out of device memory: %d bytes wanted, %d of %d in use",
+			n, m.used, m.limit,
+		)
 	}
 	m.used += n
 	page := len(m.pages) + 1
-	a := &allocation{start: deviceBase + uint64(page)<<pageShift + allocAlign, size: n, data: alignedBytes(n), written: make([]byte, n), name: name}
+	a := &allocation{
+		start:   deviceBase + uint64(page)<<pageShift + allocAlign,
+		size:    n,
+		data:    alignedBytes(n),
+		written: make([]byte, n),
+		name:    name,
+	}
 	m.allocs = append(m.allocs, a)
 	pages := int((allocAlign + n + pageSize - 1) >> pageShift)
 	m.pages = append(m.pages, 0)
 	for range max(pages, 1) {
 		m.pages = append(m.pages, int32(len(m.allocs)))
 	}
-	m.pages = append(m.pages, make([]int32, min(pages, 1<<10))...)
+	m.pages = append(
+		m.pages,
+		make([]int32, min(pages, 1<<10))...,
+	)
 	return a, nil
 }
 
 // owner returns the allocation in whose pages addr lies, or nil.
 func (m *memory) owner(addr uint64) *allocation {
 	page := (addr - deviceBase) >> pageShift
-	if page >= uint64(len(m.pages)) || m.pages[page] == 0 {
+	if page >= uint64(len(m.pages)) ||
+		m.pages[page] == 0 {
 		return nil
 	}
 	return m.allocs[m.pages[page]-1]
@@ -89,7 +104,8 @@ func (m *memory) find(addr uint64, n int64) (*allocation, int64) {
 	if a == nil || a.freed {
 		return nil, 0
 	}
-	if off := int64(addr - a.start); off >= 0 && off+n <= a.size {
+	off := int64(addr - a.start)
+	if off >= 0 && off+n <= a.size {
 		return a, off
 	}
 	return nil, 0
@@ -104,7 +120,11 @@ func (m *memory) describe(addr uint64, n int64) string {
 	var near *allocation
 	best := uint64(1) << 62
 	for _, a := range m.allocs {
-		d := min(addr-a.start, a.start-addr, addr-(a.start+uint64(a.size)))
+		d := min(
+			addr-a.start,
+			a.start-addr,
+			addr-(a.start+uint64(a.size)),
+		)
 		if d < best {
 			near, best = a, d
 		}
@@ -128,7 +148,9 @@ func (m *memory) describe(addr uint64, n int64) string {
 func (m *memory) host(addr uint64, n int64) (*allocation, int64, error) {
 	a, off := m.find(addr, n)
 	if a == nil {
-		return nil, 0, fmt.Errorf("sim: %d bytes at %#x: %s", n, addr, m.describe(addr, n))
+		return nil, 0, fmt.Errorf(
+			"sim: %d bytes at %#x: %s", n, addr, m.describe(addr, n),
+		)
 	}
 	return a, off, nil
 }

@@ -38,9 +38,21 @@ func runVectorAdd(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	const n = 1000
 	x, y := eighths(random(1), n), eighths(random(2), n)
-	ax, ay, az := b.put(floatBytes(x)), b.put(floatBytes(y)), b.alloc(4*n)
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "vadd", Grid: [3]int{8, 1, 1}, Block: [3]int{128, 1, 1},
-		Args: [][]byte{Value(ax), Value(ay), Value(az), Value(uint32(n))}, Outputs: []uint64{az}}, opt)
+	ax := b.put(floatBytes(x))
+	ay := b.put(floatBytes(y))
+	az := b.alloc(4 * n)
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{
+			Entry: "vadd",
+			Grid:  [3]int{8, 1, 1},
+			Block: [3]int{128, 1, 1},
+			Args: [][]byte{
+				Value(ax), Value(ay), Value(az), Value(uint32(n)),
+			},
+			Outputs: []uint64{az},
+		}, opt,
+	)
 	for i := range x {
 		x[i] += y[i]
 	}
@@ -52,8 +64,18 @@ func runTranspose(t testing.TB, text string, opt Options) (int, *Report) {
 	const rows, cols = 70, 100
 	x := eighths(random(3), rows*cols)
 	in, out := b.put(floatBytes(x)), b.alloc(4*rows*cols)
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "transpose", Grid: [3]int{4, 3, 1}, Block: [3]int{32, 8, 1},
-		Args: [][]byte{Value(in), Value(out), Value(uint32(rows)), Value(uint32(cols))}, Outputs: []uint64{out}}, opt)
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{
+			Entry: "transpose",
+			Grid:  [3]int{4, 3, 1},
+			Block: [3]int{32, 8, 1},
+			Args: [][]byte{
+				Value(in), Value(out), Value(uint32(rows)), Value(uint32(cols)),
+			},
+			Outputs: []uint64{out},
+		}, opt,
+	)
 	want := make([]float32, rows*cols)
 	for i := range rows {
 		for j := range cols {
@@ -68,8 +90,15 @@ func runReduce(t testing.TB, text string, opt Options) (int, *Report) {
 	const n = 5000
 	x := eighths(random(4), n)
 	in, out := b.put(floatBytes(x)), b.put(make([]byte, 4))
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "reduce", Grid: [3]int{5, 1, 1}, Block: [3]int{256, 1, 1},
-		Args: [][]byte{Value(in), Value(out), Value(uint32(n))}}, opt)
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{
+			Entry: "reduce",
+			Grid:  [3]int{5, 1, 1},
+			Block: [3]int{256, 1, 1},
+			Args:  [][]byte{Value(in), Value(out), Value(uint32(n))},
+		}, opt,
+	)
 	var s float32
 	for _, v := range x {
 		s += v
@@ -82,8 +111,16 @@ func runSoftmax(t testing.TB, text string, opt Options) (int, *Report) {
 	const rows, cols = 10, 64
 	x := eighths(random(5), rows*cols)
 	in, out := b.put(floatBytes(x)), b.alloc(4*rows*cols)
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "softmax", Grid: [3]int{3, 1, 1}, Block: [3]int{128, 1, 1},
-		Args: [][]byte{Value(in), Value(out), Value(uint32(rows))}, Outputs: []uint64{out}}, opt)
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{
+			Entry:   "softmax",
+			Grid:    [3]int{3, 1, 1},
+			Block:   [3]int{128, 1, 1},
+			Args:    [][]byte{Value(in), Value(out), Value(uint32(rows))},
+			Outputs: []uint64{out},
+		}, opt,
+	)
 	got := b.floats(out, rows*cols)
 	bad := 0
 	for i := range rows {
@@ -92,7 +129,8 @@ func runSoftmax(t testing.TB, text string, opt Options) (int, *Report) {
 			sum += math.Exp(float64(v))
 		}
 		for j, v := range x[i*cols : (i+1)*cols] {
-			if want := math.Exp(float64(v)) / sum; !(math.Abs(float64(got[i*cols+j])-want) < 1e-6) {
+			want := math.Exp(float64(v)) / sum
+			if !(math.Abs(float64(got[i*cols+j])-want) < 1e-6) {
 				bad++
 			}
 		}
@@ -102,10 +140,20 @@ func runSoftmax(t testing.TB, text string, opt Options) (int, *Report) {
 
 func runHandoff(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
-	data, flag, out := b.alloc(128), b.put(make([]byte, 4)), b.alloc(128)
+	data := b.alloc(128)
+	flag := b.put(make([]byte, 4))
+	out := b.alloc(128)
 	opt.Budget = 1 << 22
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "handoff", Grid: [3]int{2, 1, 1}, Block: [3]int{32, 1, 1},
-		Args: [][]byte{Value(data), Value(flag), Value(out)}, Outputs: []uint64{out}}, opt)
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{
+			Entry:   "handoff",
+			Grid:    [3]int{2, 1, 1},
+			Block:   [3]int{32, 1, 1},
+			Args:    [][]byte{Value(data), Value(flag), Value(out)},
+			Outputs: []uint64{out},
+		}, opt,
+	)
 	bad := 0
 	for i, v := range b.words(out, 32) {
 		if v != uint32(3*i+7) {
@@ -118,7 +166,16 @@ func runHandoff(t testing.TB, text string, opt Options) (int, *Report) {
 func runWarpSync(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	out := b.alloc(128)
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "warpsync", Block: [3]int{32, 1, 1}, Args: [][]byte{Value(out)}, Outputs: []uint64{out}}, opt)
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{
+			Entry:   "warpsync",
+			Block:   [3]int{32, 1, 1},
+			Args:    [][]byte{Value(out)},
+			Outputs: []uint64{out},
+		},
+		opt,
+	)
 	bad := 0
 	for i, v := range b.words(out, 32) {
 		if v != uint32(i^5) {
@@ -133,8 +190,16 @@ func runPipeline(t testing.TB, text string, opt Options) (int, *Report) {
 	const n = 7
 	x := eighths(random(6), 32*n)
 	in, out := b.put(floatBytes(x)), b.alloc(128*n)
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "pipeline", Block: [3]int{64, 1, 1},
-		Args: [][]byte{Value(in), Value(out), Value(uint32(n))}, Outputs: []uint64{out}}, opt)
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{
+			Entry:   "pipeline",
+			Block:   [3]int{64, 1, 1},
+			Args:    [][]byte{Value(in), Value(out), Value(uint32(n))},
+			Outputs: []uint64{out},
+		},
+		opt,
+	)
 	return wrong(b.floats(out, 32*n), x), rep
 }
 
@@ -152,12 +217,27 @@ func runWGMMA(t testing.TB, text string, opt Options) (int, *Report) {
 	b := newBench(t)
 	const k = 5 * 64
 	x, y := eighths(random(7), 64*k), eighths(random(8), 64*k)
-	ax, ay, az := b.put(halfBytes(x)), b.put(halfBytes(y)), b.alloc(4*64*64)
+	ax := b.put(halfBytes(x))
+	ay := b.put(halfBytes(y))
+	az := b.alloc(4 * 64 * 64)
 	tmap := func(addr uint64) []byte {
-		return b.tensorMap(TensorMap{Type: ptx.F16, Address: addr, Dims: []uint64{k, 64}, Strides: []uint64{2 * k}, Box: []uint32{64, 64}, Swizzle: Swizzle128})
+		return b.tensorMap(TensorMap{
+			Type:    ptx.F16,
+			Address: addr,
+			Dims:    []uint64{k, 64},
+			Strides: []uint64{2 * k},
+			Box:     []uint32{64, 64},
+			Swizzle: Swizzle128,
+		})
 	}
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "wgmma", Block: [3]int{160, 1, 1}, Shared: 32800,
-		Args: [][]byte{tmap(ax), tmap(ay), Value(az), Value(uint32(k / 64))}, Outputs: []uint64{az}}, opt)
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{Entry: "wgmma", Block: [3]int{160, 1, 1}, Shared: 32800,
+			Args: [][]byte{
+				tmap(ax), tmap(ay), Value(az), Value(uint32(k / 64)),
+			}, Outputs: []uint64{az}},
+		opt,
+	)
 	want := make([]float32, 64*64)
 	for i := range 64 {
 		for j := range 64 {
@@ -175,10 +255,25 @@ func runBulkStore(t testing.TB, text string, opt Options) (int, *Report) {
 	x := eighths(random(9), rows*cols)
 	in, out := b.put(floatBytes(x)), b.alloc(4*rows*cols)
 	tmap := func(addr uint64) []byte {
-		return b.tensorMap(TensorMap{Type: ptx.F32, Address: addr, Dims: []uint64{cols, rows}, Strides: []uint64{4 * cols}, Box: []uint32{32, 32}, Swizzle: Swizzle128})
+		return b.tensorMap(TensorMap{
+			Type:    ptx.F32,
+			Address: addr,
+			Dims:    []uint64{cols, rows},
+			Strides: []uint64{4 * cols},
+			Box:     []uint32{32, 32},
+			Swizzle: Swizzle128,
+		})
 	}
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "bulkstore", Grid: [3]int{2, 2, 1}, Block: [3]int{128, 1, 1},
-		Args: [][]byte{tmap(in), tmap(out)}, Outputs: []uint64{out}}, opt)
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{
+			Entry:   "bulkstore",
+			Grid:    [3]int{2, 2, 1},
+			Block:   [3]int{128, 1, 1},
+			Args:    [][]byte{tmap(in), tmap(out)},
+			Outputs: []uint64{out},
+		}, opt,
+	)
 	for i := range x {
 		x[i] *= 2
 	}
@@ -192,8 +287,16 @@ func runCluster(t testing.TB, text string, opt Options) (int, *Report) {
 		x[i] = math.Float32frombits(uint32(100 * i))
 	}
 	in, out := b.put(floatBytes(x)), b.alloc(4*128)
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "cluster", Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1},
-		Args: [][]byte{Value(in), Value(out)}, Outputs: []uint64{out}}, opt)
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{
+			Entry:   "cluster",
+			Grid:    [3]int{4, 1, 1},
+			Block:   [3]int{32, 1, 1},
+			Args:    [][]byte{Value(in), Value(out)},
+			Outputs: []uint64{out},
+		}, opt,
+	)
 	bad := 0
 	for i, v := range b.words(out, 128) {
 		if v != uint32(200*(i%32)+3) {
@@ -209,9 +312,19 @@ func runCopies(t testing.TB, text string, opt Options) (int, *Report) {
 	for i := range data {
 		data[i], start[i] = int32(3*i), int32(1000-i)
 	}
-	in, out, sum := b.put(intBytes(data)), b.alloc(1024), b.put(intBytes(start))
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "copies", Block: [3]int{32, 1, 1},
-		Args: [][]byte{Value(in), Value(out), Value(sum)}, Outputs: []uint64{out}}, opt)
+	in := b.put(intBytes(data))
+	out := b.alloc(1024)
+	sum := b.put(intBytes(start))
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{
+			Entry:   "copies",
+			Block:   [3]int{32, 1, 1},
+			Args:    [][]byte{Value(in), Value(out), Value(sum)},
+			Outputs: []uint64{out},
+		},
+		opt,
+	)
 	bad := 0
 	for i, v := range b.words(out, 256) {
 		want := uint32(data[i])
@@ -333,7 +446,9 @@ func (m *mutant) mutate(t testing.TB, text string) string {
 		if at == nil {
 			t.Fatalf("%s: %s: no %s", m.kernel, m.name, m.old)
 		}
-		return text[:at[0]] + re.ReplaceAllString(text[at[0]:at[1]], m.new) + text[at[1]:]
+		return text[:at[0]] +
+			re.ReplaceAllString(text[at[0]:at[1]], m.new) +
+			text[at[1]:]
 	}
 	out := re.ReplaceAllString(text, m.new)
 	if out == text {
@@ -393,7 +508,9 @@ func TestEquivalents(t *testing.T) {
 		{kernel: "cluster", name: "generic addresses", old: `mapa\.shared::cluster\.u32 %r9, %r5, %r8;\s+ld\.shared::cluster\.u32 %r10, \[%r9\];`,
 			new: `cvt.u64.u32 %rd5, %r5; cvta.shared.u64 %rd5, %rd5; mapa.u64 %rd6, %rd5, %r8; ld.u32 %r10, [%rd6];`},
 	} {
-		bad, r := kernelCases[m.kernel](t, m.mutate(t, kernelText(t, m.kernel)), everything)
+		bad, r := kernelCases[m.kernel](
+			t, m.mutate(t, kernelText(t, m.kernel)), everything,
+		)
 		if err := r.Err(); err != nil || bad > 0 {
 			t.Errorf("%s: %s: %d wrong, %v", m.kernel, m.name, bad, err)
 		}

@@ -146,7 +146,10 @@ func Load(m *ptx.Module) (*Program, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
 	}
-	p := &Program{target: m.Target, entries: map[string]*entry{}}
+	p := &Program{
+		target:  m.Target,
+		entries: map[string]*entry{},
+	}
 	for _, v := range m.Vars {
 		if v.Space != ptx.ModShared {
 			p.globals = append(p.globals, v)
@@ -155,7 +158,9 @@ func Load(m *ptx.Module) (*Program, error) {
 	for i := range m.Entries {
 		e, err := decodeEntry(m, &m.Entries[i])
 		if err != nil {
-			return nil, fmt.Errorf("sim: entry %s: %w", m.Entries[i].Name, err)
+			return nil, fmt.Errorf(
+				"sim: entry %s: %w", m.Entries[i].Name, err,
+			)
 		}
 		p.entries[e.name] = e
 	}

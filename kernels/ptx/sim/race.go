@@ -27,7 +27,8 @@ func (s *knownClock) join(o knownClock) {
 }
 
 func (s knownClock) knows(clock uint32, lane int) bool {
-	return clock <= s.all || clock <= s.some && s.lanes>>lane&1 == 1
+	return clock <= s.all ||
+		clock <= s.some && s.lanes>>lane&1 == 1
 }
 
 // vectorClock is what is known of every party of the own cluster, and of parties of
@@ -78,13 +79,19 @@ type partyClock struct {
 }
 
 func newPartyClock(g *grid) partyClock {
-	return partyClock{on: true, knowledge: knowledge{seen: vectorClock{near: make([]knownClock, g.parties()+1)}}}
+	return partyClock{
+		on: true,
+		knowledge: knowledge{seen: vectorClock{
+			near: make([]knownClock, g.parties()+1),
+		}},
+	}
 }
 
 // parties is the number of warps of a cluster; party number parties() stands
 // for the asynchronous writes.
 func (g *grid) parties() int {
-	return product3(g.cluster) * ((g.threads + warpSize - 1) / warpSize)
+	return product3(g.cluster) *
+		((g.threads + warpSize - 1) / warpSize)
 }
 
 func (c *partyClock) reset(int) {
@@ -92,7 +99,11 @@ func (c *partyClock) reset(int) {
 		return
 	}
 	clear(c.seen.near)
-	*c = partyClock{on: true, now: 1, knowledge: knowledge{seen: vectorClock{near: c.seen.near}}}
+	*c = partyClock{
+		on:        true,
+		now:       1,
+		knowledge: knowledge{seen: vectorClock{near: c.seen.near}},
+	}
 }
 
 // own is what publishing tells of the warp's own accesses when lanes do it.
@@ -100,7 +111,11 @@ func (w *warp) own(lanes uint32) knownClock {
 	if w.whole&^lanes == 0 {
 		return knownClock{all: w.clock.now}
 	}
-	return knownClock{all: w.clock.synced, some: w.clock.now, lanes: lanes}
+	return knownClock{
+		all:   w.clock.synced,
+		some:  w.clock.now,
+		lanes: lanes,
+	}
 }
 
 // knowledge is what a synchronisation object carries from those who arrive to
@@ -159,10 +174,16 @@ func (s stamp) bytes() uint8  { return uint8(s>>36) & 15 }
 func (s stamp) atomic() bool  { return s>>35&1 == 1 }
 func (s stamp) lane() int     { return int(s>>30) & 31 }
 func (s stamp) party() int    { return int(s>>20) & 1023 }
-func (s stamp) unit() int     { return int(s) & (1<<20 - 1) }
+func (s stamp) unit() int {
+	return int(s) & (1<<20 - 1)
+}
 
 func makeStamp(clock uint32, bytes uint8, atomic bool, lane, party, unit int) stamp {
-	return stamp(clock)<<40 | stamp(bytes&15)<<36 | stamp(boolBit(atomic))<<35 | stamp(lane)<<30 | stamp(party)<<20 | stamp(unit&(1<<20-1))
+	return stamp(clock)<<40 |
+		stamp(bytes&15)<<36 |
+		stamp(boolBit(atomic))<<35 |
+		stamp(lane)<<30 | stamp(party)<<20 |
+		stamp(unit&(1<<20-1))
 }
 
 // access says how a lane touches memory.
@@ -175,21 +196,30 @@ const (
 )
 
 func (w *warp) stamp(bytes uint8, a access, lane int) stamp {
-	return makeStamp(w.clock.now, bytes, a == atomically, lane, w.party, w.cta.cluster.unit)
+	return makeStamp(
+		w.clock.now, bytes, a == atomically, lane,
+		w.party, w.cta.cluster.unit,
+	)
 }
 
 // conflicts reports whether an earlier access is not ordered before s.
 func (w *warp) conflicts(earlier, s stamp) bool {
 	switch {
-	case earlier == 0, earlier.bytes()&s.bytes() == 0, earlier.atomic() && s.atomic():
+	case earlier == 0,
+		earlier.bytes()&s.bytes() == 0,
+		earlier.atomic() && s.atomic():
 		return false
 	case earlier.unit() != s.unit():
 		known := w.clock.seen.far[earlier.unit()]
-		return known == nil || !known[earlier.party()].knows(earlier.clock(), earlier.lane())
+		return known == nil ||
+			!known[earlier.party()].knows(earlier.clock(), earlier.lane())
 	case earlier.party() == w.party:
-		return earlier.lane() != s.lane() && earlier.clock() > w.clock.synced
+		return earlier.lane() != s.lane() &&
+			earlier.clock() > w.clock.synced
 	}
-	return !w.clock.seen.near[earlier.party()].knows(earlier.clock(), earlier.lane())
+	return !w.clock.seen.near[earlier.party()].knows(
+		earlier.clock(), earlier.lane(),
+	)
 }
 
 // globalShadow remembers the accesses to an allocation, in chunks made when
@@ -206,7 +236,12 @@ type shadowChunk [chunkWords]struct {
 }
 
 func newGlobalShadow(size int64) *globalShadow {
-	return &globalShadow{chunks: make([]atomic.Pointer[shadowChunk], (size+chunkWords*4-1)/(chunkWords*4))}
+	return &globalShadow{
+		chunks: make(
+			[]atomic.Pointer[shadowChunk],
+			(size+chunkWords*4-1)/(chunkWords*4),
+		),
+	}
 }
 
 func (s *globalShadow) chunk(i int64) *shadowChunk {
@@ -222,7 +257,8 @@ func (s *globalShadow) chunk(i int64) *shadowChunk {
 
 // wordBytes is which bytes of the word at q an access of n bytes at off covers.
 func wordBytes(off, n, q int64) uint8 {
-	lo, hi := max(off-q*4, 0), min(off+n-q*4, 4)
+	lo := max(off-q*4, 0)
+	hi := min(off+n-q*4, 4)
 	return uint8(1<<hi - 1<<lo)
 }
 
@@ -240,20 +276,30 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 			before = stamp(cell.write.Swap(uint64(s)))
 			cell.writePC.Store(w.pc)
 		}
-		if w.conflicts(before, s) && !(pc == w.pc && before.party() == w.party && before.unit() == s.unit()) {
+		if w.conflicts(before, s) &&
+			!(pc == w.pc &&
+				before.party() == w.party &&
+				before.unit() == s.unit()) {
 			w.race(a, q, lane, before, pc, how, "written")
 			return
 		}
 		if how != reading {
-			for _, r := range [2]stamp{stamp(cell.read.Load()), stamp(cell.read2.Load())} {
+			for _, r := range [2]stamp{
+				stamp(cell.read.Load()),
+				stamp(cell.read2.Load()),
+			} {
 				if w.conflicts(r, s) {
-					w.race(a, q, lane, r, cell.readPC.Load(), how, "read")
+					w.race(
+						a, q, lane, r,
+						cell.readPC.Load(), how, "read",
+					)
 					return
 				}
 			}
 			continue
 		}
-		if old := stamp(cell.read.Load()); old != 0 && old.unit() != s.unit() {
+		old := stamp(cell.read.Load())
+		if old != 0 && old.unit() != s.unit() {
 			cell.read2.Store(uint64(old))
 		}
 		cell.read.Store(uint64(s))
@@ -261,23 +307,43 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 	}
 }
 
-func (w *warp) race(a *allocation, word int64, lane int, other stamp, pc int32, how access, did string) {
+func (w *warp) race(
+	a *allocation, word int64, lane int, other stamp,
+	pc int32, how access, did string,
+) {
 	o := w.cta.entry.sites[pc]
 	g := w.cta.grid
 	per := (g.threads + warpSize - 1) / warpSize
-	o.CTA, o.Warp, o.Lane = g.ctaOf(other.unit(), other.party()/per), other.party()%per, other.lane()
+	o.CTA, o.Warp, o.Lane = g.ctaOf(
+		other.unit(), other.party()/per,
+	), other.party()%per, other.lane()
 	verb := "reads"
 	if how != reading {
 		verb = "writes"
 	}
-	w.report(Finding{Kind: Race, Space: "global", Addr: a.start + uint64(word*4), Other: &o,
-		Detail: fmt.Sprintf("%s offset %d of %v, %s without synchronisation", verb, word*4, a, did)}, lane)
+	w.report(
+		Finding{
+			Kind:   Race,
+			Space:  "global",
+			Addr:   a.start + uint64(word*4),
+			Other:  &o,
+			Detail: fmt.Sprintf("%s offset %d of %v, %s without synchronisation", verb, word*4, a, did),
+		}, lane,
+	)
 }
 
 // ctaOf is the id of a CTA by cluster and rank.
 func (g *grid) ctaOf(unit, rank int) [3]int {
-	at := [3]int{unit % g.units[0], unit / g.units[0] % g.units[1], unit / g.units[0] / g.units[1]}
-	in := [3]int{rank % g.cluster[0], rank / g.cluster[0] % g.cluster[1], rank / g.cluster[0] / g.cluster[1]}
+	at := [3]int{
+		unit % g.units[0],
+		unit / g.units[0] % g.units[1],
+		unit / g.units[0] / g.units[1],
+	}
+	in := [3]int{
+		rank % g.cluster[0],
+		rank / g.cluster[0] % g.cluster[1],
+		rank / g.cluster[0] / g.cluster[1],
+	}
 	for i := range at {
 		at[i] = at[i]*g.cluster[i] + in[i]
 	}
@@ -414,21 +480,34 @@ func (w *warp) recordShared(t *cta, off, n int64, lane int, how access) {
 		}
 		word := &sh.words[q]
 		if how == reading {
-			sh.readers[q*sh.parties+int64(w.party)] = s.clock()<<9 | uint32(s.bytes())<<5 | uint32(lane)
+			sh.readers[q*sh.parties+int64(w.party)] = s.clock()<<9 |
+				uint32(s.bytes())<<5 | uint32(lane)
 			word.readPC = w.pc
 			continue
 		}
-		word.write, word.writePC, word.generic = s, w.pc, true
+		word.write = s
+		word.writePC = w.pc
+		word.generic = true
 	}
 }
 
-func (sh *sharedShadow) initialised(w *warp, t *cta, off, n int64, lane int, how access) {
+func (sh *sharedShadow) initialised(
+	w *warp, t *cta, off, n int64, lane int, how access,
+) {
 	b := sh.written[off : off+n]
 	for i := range b {
 		if how == writing {
 			b[i] = 1
 		} else if b[i] == 0 {
-			w.report(Finding{Kind: Uninitialised, Space: "shared", Addr: uint64(off) + sharedBase, Detail: t.sharedName(off)}, lane)
+			w.report(
+				Finding{
+					Kind:   Uninitialised,
+					Space:  "shared",
+					Addr:   uint64(off) + sharedBase,
+					Detail: t.sharedName(off),
+				},
+				lane,
+			)
 			return
 		}
 	}
@@ -444,19 +523,28 @@ func (w *warp) recordWord(t *cta, q int64, s stamp, how access) bool {
 		return w.busy(t, q, s, "an asynchronous copy into it has not been waited for")
 	case word.outgoing > 0 && how != reading:
 		return w.busy(t, q, s, "an asynchronous operation that reads it has not been waited for")
-	case w.conflicts(word.write, s) && !(word.writePC == w.pc && word.write.party() == w.party):
-		return w.sharedRace(t, q, s, word.write, word.writePC, "written")
+	case w.conflicts(word.write, s) &&
+		!(word.writePC == w.pc && word.write.party() == w.party):
+		return w.sharedRace(
+			t, q, s, word.write, word.writePC, "written",
+		)
 	case how == reading:
 		return true
 	}
 	readers := sh.readers[q*sh.parties : (q+1)*sh.parties]
 	for party, r := range readers {
-		if r == 0 || party == w.party && r>>9 <= w.clock.synced {
+		if r == 0 ||
+			party == w.party && r>>9 <= w.clock.synced {
 			continue
 		}
-		read := makeStamp(r>>9, uint8(r>>5)&15, false, int(r&31), party, s.unit())
+		read := makeStamp(
+			r>>9, uint8(r>>5)&15, false,
+			int(r&31), party, s.unit(),
+		)
 		if w.conflicts(read, s) {
-			return w.sharedRace(t, q, s, read, word.readPC, "read")
+			return w.sharedRace(
+				t, q, s, read, word.readPC, "read",
+			)
 		}
 	}
 	return true
@@ -464,14 +552,36 @@ func (w *warp) recordWord(t *cta, q int64, s stamp, how access) bool {
 
 func (w *warp) busy(t *cta, q int64, s stamp, detail string) bool {
 	word := &t.shadow.words[q]
-	o := t.siteOfParty(word.busyPC, int(word.busyParty), -1)
-	w.report(Finding{Kind: MissingWait, Space: "shared", Addr: uint64(q*4) + sharedBase, Detail: detail + ": " + t.sharedName(q*4), Other: &o}, s.lane())
+	o := t.siteOfParty(
+		word.busyPC, int(word.busyParty), -1,
+	)
+	w.report(
+		Finding{
+			Kind:   MissingWait,
+			Space:  "shared",
+			Addr:   uint64(q*4) + sharedBase,
+			Detail: detail + ": " + t.sharedName(q*4),
+			Other:  &o,
+		},
+		s.lane(),
+	)
 	return false
 }
 
-func (w *warp) sharedRace(t *cta, q int64, s, other stamp, pc int32, did string) bool {
+func (w *warp) sharedRace(
+	t *cta, q int64, s, other stamp, pc int32, did string,
+) bool {
 	o := t.siteOfParty(pc, other.party(), other.lane())
-	w.report(Finding{Kind: Race, Space: "shared", Addr: uint64(q*4) + sharedBase, Detail: t.sharedName(q*4) + ", " + did + " without synchronisation", Other: &o}, s.lane())
+	w.report(
+		Finding{
+			Kind:   Race,
+			Space:  "shared",
+			Addr:   uint64(q*4) + sharedBase,
+			Detail: t.sharedName(q*4) + ", " + did + " without synchronisation",
+			Other:  &o,
+		},
+		s.lane(),
+	)
 	return false
 }
 
@@ -479,7 +589,12 @@ func (w *warp) sharedRace(t *cta, q int64, s, other stamp, pc int32, did string)
 func (t *cta) siteOfParty(pc int32, party, lane int) Site {
 	per := len(t.warps)
 	s := t.entry.sites[pc]
-	s.CTA, s.Warp, s.Lane = t.grid.ctaOf(t.cluster.unit, min(party/per, len(t.cluster.ctas)-1)), party%per, lane
+	s.CTA = t.grid.ctaOf(
+		t.cluster.unit,
+		min(party/per, len(t.cluster.ctas)-1),
+	)
+	s.Warp = party % per
+	s.Lane = lane
 	return s
 }
 
@@ -491,7 +606,10 @@ func (w *warp) fencedFor(t *cta, q int64) bool {
 		return true
 	}
 	f := w.clock.fenced.near
-	return f != nil && f[word.write.party()].knows(word.write.clock(), word.write.lane())
+	return f != nil &&
+		f[word.write.party()].knows(
+			word.write.clock(), word.write.lane(),
+		)
 }
 
 // asyncRead checks and remembers that the async proxy reads n bytes at off of
@@ -514,12 +632,16 @@ func (w *warp) asyncRead(t *cta, off, n int64, lane int) {
 		}
 		word := &sh.words[q]
 		if !w.fencedFor(t, q) {
-			o := t.siteOfParty(word.writePC, word.write.party(), word.write.lane())
+			o := t.siteOfParty(
+				word.writePC, word.write.party(),
+				word.write.lane(),
+			)
 			w.report(Finding{Kind: MissingFence, Space: "shared", Addr: uint64(q*4) + sharedBase,
 				Detail: "read by the async proxy, written by the generic proxy with no fence.proxy.async between: " + t.sharedName(q*4), Other: &o}, lane)
 			return
 		}
-		sh.readers[q*sh.parties+int64(w.party)] = s.clock()<<9 | 15<<5 | uint32(lane)
+		sh.readers[q*sh.parties+int64(w.party)] = s.clock()<<9 |
+			15<<5 | uint32(lane)
 		word.readPC = w.pc
 	}
 }
@@ -537,7 +659,8 @@ func (w *warp) mark(t *cta, off, n int64, writes bool, by int) {
 			word.outgoing = uint16(int(word.outgoing) + by)
 		}
 		if by > 0 {
-			word.busyPC, word.busyParty = w.pc, int32(w.party)
+			word.busyPC = w.pc
+			word.busyParty = int32(w.party)
 		}
 	}
 }

@@ -22,7 +22,13 @@ func scalarKernel(opcode string, widths []string, immediate string) string {
 	}
 	b.WriteString(")\n{\n.reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .b64 %o, %d;\nld.param.u64 %o, [out];\n")
 	name := func(w string, i int) string {
-		prefix := map[string]string{"p": "%p", "!p": "%p", "16": "%h", "32": "%r", "64": "%rd"}[w]
+		prefix := map[string]string{
+			"p":  "%p",
+			"!p": "%p",
+			"16": "%h",
+			"32": "%r",
+			"64": "%rd",
+		}[w]
 		return prefix + strconv.Itoa(i)
 	}
 	operands := name(widths[0], 8)
@@ -93,7 +99,11 @@ func runScalar(t testing.TB, text string, args []uint64) uint64 {
 	for _, a := range args {
 		list = append(list, Value(a))
 	}
-	r := b.launch(mustLoad(t, text), Launch{Entry: "k", Args: list, Outputs: []uint64{out}}, everything)
+	r := b.launch(
+		mustLoad(t, text),
+		Launch{Entry: "k", Args: list, Outputs: []uint64{out}},
+		everything,
+	)
 	if err := r.Err(); err != nil {
 		t.Fatal(err, text)
 	}
@@ -107,11 +117,18 @@ func TestRounding(t *testing.T) {
 	r := random(10)
 	pick := func() float32 {
 		if r.IntN(4) == 0 {
-			return []float32{0, 1, -1, 0x1p-149, -0x1p-149, 0x1p-126, 0x1.fffffep127, 3, -1.5}[r.IntN(9)]
+			return []float32{
+				0, 1, -1, 0x1p-149, -0x1p-149, 0x1p-126, 0x1.fffffep127, 3, -1.5,
+			}[r.IntN(9)]
 		}
 		return math.Float32frombits(r.Uint32()&0x807fffff | uint32(100+r.IntN(56))<<23)
 	}
-	modes := map[string]big.RoundingMode{"rn": big.ToNearestEven, "rz": big.ToZero, "rm": big.ToNegativeInf, "rp": big.ToPositiveInf}
+	modes := map[string]big.RoundingMode{
+		"rn": big.ToNearestEven,
+		"rz": big.ToZero,
+		"rm": big.ToNegativeInf,
+		"rp": big.ToPositiveInf,
+	}
 	for range 20000 {
 		a, b, c := pick(), pick(), pick()
 		for mod, mode := range modes {
@@ -123,7 +140,11 @@ func TestRounding(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := floating(&code)(uint64(math.Float32bits(a)), uint64(math.Float32bits(b)), uint64(math.Float32bits(c)))
+				got := floating(&code)(
+					uint64(math.Float32bits(a)),
+					uint64(math.Float32bits(b)),
+					uint64(math.Float32bits(c)),
+				)
 				if w := roundTo32(want, mode); math.Float32frombits(uint32(got)) != w {
 					t.Fatalf("%v of %x %x %x: %x, want %x", code, a, b, c, math.Float32frombits(uint32(got)), w)
 				}
@@ -134,9 +155,13 @@ func TestRounding(t *testing.T) {
 
 // exactResults are what the operations give before rounding, to 800 bits.
 func exactResults(a, b, c float32) map[string]*big.Float {
-	f := func(v float32) *big.Float { return new(big.Float).SetPrec(800).SetFloat64(float64(v)) }
+	f := func(v float32) *big.Float {
+		return new(big.Float).SetPrec(800).SetFloat64(float64(v))
+	}
 	m := map[string]*big.Float{
-		"add": f(0).Add(f(a), f(b)), "sub": f(0).Sub(f(a), f(b)), "mul": f(0).Mul(f(a), f(b)),
+		"add": f(0).Add(f(a), f(b)),
+		"sub": f(0).Sub(f(a), f(b)),
+		"mul": f(0).Mul(f(a), f(b)),
 	}
 	m["fma"] = f(0).Add(m["mul"], f(c))
 	if b != 0 {
@@ -169,7 +194,8 @@ func roundTo32(v *big.Float, mode big.RoundingMode) float32 {
 		}
 		return float32(v.Sign()) * 0x1p-149
 	}
-	x, _ := new(big.Float).SetMode(mode).SetPrec(uint(prec)).Set(v).Float64()
+	x, _ :=
+		new(big.Float).SetMode(mode).SetPrec(uint(prec)).Set(v).Float64()
 	if math.Abs(x) > math.MaxFloat32 {
 		towardZero := mode == big.ToZero || mode == big.ToNegativeInf && x > 0 || mode == big.ToPositiveInf && x < 0
 		if towardZero {

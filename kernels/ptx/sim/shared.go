@@ -40,7 +40,9 @@ func (t *cta) sharedAt(addr uint64, n int64) (*cta, int64) {
 func (t *cta) sharedName(off int64) string {
 	best, at := "", int64(-1)
 	for _, name := range slices.Sorted(maps.Keys(t.entry.variables)) {
-		if v := t.entry.variables[name]; v.space == shared && v.offset <= off && v.offset > at {
+		v := t.entry.variables[name]
+		if v.space == shared &&
+			v.offset <= off && v.offset > at {
 			best, at = name, v.offset
 		}
 	}
@@ -51,7 +53,9 @@ func (t *cta) sharedName(off int64) string {
 }
 
 // sharedBytes resolves an access of lane l, or reports it and returns nil.
-func (w *warp) sharedBytes(addr uint64, n, align int64, lane int, how access, ownOnly bool) []byte {
+func (w *warp) sharedBytes(
+	addr uint64, n, align int64, lane int, how access, ownOnly bool,
+) []byte {
 	if !w.aligned(addr, align, "shared", lane) {
 		return nil
 	}
@@ -83,13 +87,25 @@ func (w *warp) visit(t *cta, addr uint64, lane int) bool {
 	switch {
 	case t == w.cta:
 	case t.live == 0:
-		w.report(Finding{Kind: MissingWait, Space: "shared", Addr: addr, Detail: fmt.Sprintf("CTA rank %d of the cluster has exited, and its shared memory with it", t.rank), Count: 1}, lane)
+		w.report(
+			Finding{
+				Kind:   MissingWait,
+				Space:  "shared",
+				Addr:   addr,
+				Detail: fmt.Sprintf("CTA rank %d of the cluster has exited, and its shared memory with it", t.rank),
+				Count:  1,
+			},
+			lane,
+		)
 		return false
 	case w.clock.on:
 		if t.visits == nil {
 			t.visits = make([]visit, t.grid.parties())
 		}
-		t.visits[w.party] = visit{w, w.pc, lane, w.stamp(15, atomically, lane), addr}
+		t.visits[w.party] = visit{
+			w, w.pc, lane,
+			w.stamp(15, atomically, lane), addr,
+		}
 	}
 	return true
 }
@@ -98,13 +114,27 @@ func (w *warp) visit(t *cta, addr uint64, lane int) bool {
 // of it knew of: they might have come after.
 func (t *cta) checkVisits() {
 	for _, v := range t.visits {
-		known := v.by == nil || slices.ContainsFunc(t.warps, func(w *warp) bool { return w.clock.seen.near[v.by.party].knows(v.s.clock(), v.lane) })
+		known := v.by == nil ||
+			slices.ContainsFunc(t.warps, func(w *warp) bool {
+				return w.clock.seen.near[v.by.party].knows(
+					v.s.clock(), v.lane,
+				)
+			})
 		if known {
 			continue
 		}
 		at := v.by.pc
 		v.by.pc = v.pc
-		v.by.report(Finding{Kind: MissingWait, Space: "shared", Addr: v.addr, Detail: fmt.Sprintf("CTA rank %d of the cluster does not wait for this before it exits", t.rank), Count: 1}, v.lane)
+		v.by.report(
+			Finding{
+				Kind:   MissingWait,
+				Space:  "shared",
+				Addr:   v.addr,
+				Detail: fmt.Sprintf("CTA rank %d of the cluster does not wait for this before it exits", t.rank),
+				Count:  1,
+			},
+			v.lane,
+		)
 		v.by.pc = at
 	}
 }
@@ -113,15 +143,37 @@ func (w *warp) aligned(addr uint64, align int64, where string, lane int) bool {
 	if addr&uint64(align-1) == 0 {
 		return true
 	}
-	w.report(Finding{Kind: Misaligned, Space: where, Addr: addr, Detail: fmt.Sprintf("an access that must be aligned to %d bytes", align)}, lane)
+	w.report(
+		Finding{
+			Kind:   Misaligned,
+			Space:  where,
+			Addr:   addr,
+			Detail: fmt.Sprintf("an access that must be aligned to %d bytes", align),
+		},
+		lane,
+	)
 	return false
 }
 
 func (w *warp) sharedOutside(addr uint64, n int64, lane int) {
 	size := int64(len(w.cta.shared))
-	detail := fmt.Sprintf("%d bytes at offset %d of the CTA's %d bytes of shared memory", n, int64(addr&(1<<rankShift-1))-sharedBase, size)
+	detail := fmt.Sprintf(
+		"%d bytes at offset %d of the CTA's %d bytes of shared memory",
+		n,
+		int64(addr&(1<<rankShift-1))-sharedBase,
+		size,
+	)
 	if rank := addr >> rankShift; rank != 0 {
-		detail = fmt.Sprintf("%d bytes at offset %d in the shared memory of CTA rank %d of the cluster's %d, of %d bytes each", n, int64(addr&(1<<rankShift-1))-sharedBase, rank-1, len(w.cta.cluster.ctas), size)
+		detail = fmt.Sprintf(
+			"%d bytes at offset %d in the shared memory of CTA rank %d of the cluster's %d, of %d bytes each",
+			n,
+			int64(addr&(1<<rankShift-1))-sharedBase,
+			rank-1,
+			len(w.cta.cluster.ctas), size,
+		)
 	}
-	w.report(Finding{Kind: OutOfBounds, Space: "shared", Addr: addr, Detail: detail}, lane)
+	w.report(
+		Finding{Kind: OutOfBounds, Space: "shared", Addr: addr, Detail: detail},
+		lane,
+	)
 }

@@ -14,7 +14,14 @@ func BenchmarkVectorAdd(b *testing.B) {
 	p := mustLoad(b, readText(b, "vadd.ptx"))
 	in := x.put(make([]byte, 4*n))
 	out := x.alloc(4 * n)
-	l := Launch{Entry: "vadd", Grid: [3]int{n / 256, 1, 1}, Block: [3]int{256, 1, 1}, Args: [][]byte{Value(in), Value(in), Value(out), Value(uint32(n))}}
+	l := Launch{
+		Entry: "vadd",
+		Grid:  [3]int{n / 256, 1, 1},
+		Block: [3]int{256, 1, 1},
+		Args: [][]byte{
+			Value(in), Value(in), Value(out), Value(uint32(n)),
+		},
+	}
 	benchmarkLaunch(b, x, p, l, Options{Workers: 1})
 }
 
@@ -38,13 +45,25 @@ func BenchmarkTranspose(b *testing.B) {
 	x := newBench(b)
 	const n = 1024
 	p := mustLoad(b, readText(b, "transpose.ptx"))
-	in, out := x.put(make([]byte, 4*n*n)), x.alloc(4*n*n)
-	l := Launch{Entry: "transpose", Grid: [3]int{n / 32, n / 32, 1}, Block: [3]int{32, 8, 1}, Args: [][]byte{Value(in), Value(out), Value(uint32(n)), Value(uint32(n))}}
+	in := x.put(make([]byte, 4*n*n))
+	out := x.alloc(4 * n * n)
+	l := Launch{
+		Entry: "transpose",
+		Grid:  [3]int{n / 32, n / 32, 1},
+		Block: [3]int{32, 8, 1},
+		Args: [][]byte{
+			Value(in), Value(out), Value(uint32(n)), Value(uint32(n)),
+		},
+	}
 	for _, c := range []struct {
 		name string
 		opt  Options
-	}{{"plain", Options{Workers: 1}}, {"counters", Options{Workers: 1, Counters: true}}, {"checked", everything}} {
-		b.Run(c.name, func(b *testing.B) { benchmarkLaunch(b, x, p, l, c.opt) })
+	}{{"plain", Options{Workers: 1}}, {
+		"counters", Options{Workers: 1, Counters: true},
+	}, {"checked", everything}} {
+		b.Run(c.name, func(b *testing.B) {
+			benchmarkLaunch(b, x, p, l, c.opt)
+		})
 	}
 }
 
@@ -55,14 +74,31 @@ func BenchmarkGEMM(b *testing.B) {
 	const n = 256
 	p := mustLoad(b, readText(b, "gemm.ptx"))
 	r := random(1)
-	in, out := x.put(halfBytes(eighths(r, n*n))), x.alloc(4*n*n)
-	l := Launch{Entry: "gemm", Grid: [3]int{2, 2, 1}, Block: [3]int{128, 1, 1}, Shared: 65536,
-		Args: [][]byte{Value(in), Value(in), Value(out), Value(uint32(n)), Value(uint32(n)), Value(uint32(n))}}
+	in := x.put(halfBytes(eighths(r, n*n)))
+	out := x.alloc(4 * n * n)
+	l := Launch{
+		Entry:  "gemm",
+		Grid:   [3]int{2, 2, 1},
+		Block:  [3]int{128, 1, 1},
+		Shared: 65536,
+		Args: [][]byte{
+			Value(in), Value(in), Value(out),
+			Value(uint32(n)), Value(uint32(n)),
+			Value(uint32(n)),
+		},
+	}
 	for _, c := range []struct {
 		name string
 		opt  Options
-	}{{"plain", Options{Workers: 1}}, {"counters", Options{Workers: 1, Counters: true}}, {"checked", everything}, {"checked-all-cores", Options{Counters: true, Races: true, Uninitialised: true}}} {
-		b.Run(c.name, func(b *testing.B) { benchmarkLaunch(b, x, p, l, c.opt) })
+	}{
+		{"plain", Options{Workers: 1}},
+		{"counters", Options{Workers: 1, Counters: true}},
+		{"checked", everything},
+		{"checked-all-cores", Options{Counters: true, Races: true, Uninitialised: true}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			benchmarkLaunch(b, x, p, l, c.opt)
+		})
 	}
 }
 
@@ -71,14 +107,29 @@ func BenchmarkWGMMA(b *testing.B) {
 	x := newBench(b)
 	const k = 20 * 64
 	r := random(1)
-	in, out := x.put(halfBytes(eighths(r, 64*k))), x.alloc(4*64*64)
-	m := x.tensorMap(TensorMap{Type: ptx.F16, Address: in, Dims: []uint64{k, 64}, Strides: []uint64{2 * k}, Box: []uint32{64, 64}, Swizzle: Swizzle128})
+	in := x.put(halfBytes(eighths(r, 64*k)))
+	out := x.alloc(4 * 64 * 64)
+	m := x.tensorMap(TensorMap{
+		Type:    ptx.F16,
+		Address: in,
+		Dims:    []uint64{k, 64},
+		Strides: []uint64{2 * k},
+		Box:     []uint32{64, 64},
+		Swizzle: Swizzle128,
+	})
 	p := mustLoad(b, readText(b, "wgmma.ptx"))
-	l := Launch{Entry: "wgmma", Block: [3]int{160, 1, 1}, Shared: 32800, Args: [][]byte{m, m, Value(out), Value(uint32(20))}}
+	l := Launch{
+		Entry:  "wgmma",
+		Block:  [3]int{160, 1, 1},
+		Shared: 32800,
+		Args:   [][]byte{m, m, Value(out), Value(uint32(20))},
+	}
 	for _, c := range []struct {
 		name string
 		opt  Options
 	}{{"plain", Options{Workers: 1}}, {"checked", everything}} {
-		b.Run(c.name, func(b *testing.B) { benchmarkLaunch(b, x, p, l, c.opt) })
+		b.Run(c.name, func(b *testing.B) {
+			benchmarkLaunch(b, x, p, l, c.opt)
+		})
 	}
 }

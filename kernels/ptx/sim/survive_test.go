@@ -12,7 +12,10 @@ import (
 var (
 	number   = regexp.MustCompile(`[+ ,]-?\d+\b`)
 	anyReg   = regexp.MustCompile(`%(r|rd|f|p|h)\d+`)
-	specials = []string{"0", "1", "2", "4", "7", "16", "31", "32", "100", "1024", "65536", "-1", "-4", "2147483647", "4294967295", "1099511627776"}
+	specials = []string{
+		"0", "1", "2", "4", "7", "16", "31", "32", "100",
+		"1024", "65536", "-1", "-4", "2147483647", "4294967295", "1099511627776",
+	}
 )
 
 // damage changes one place of a kernel: a number, a register, or a line.
@@ -23,14 +26,19 @@ func damage(r *rand.Rand, text string) string {
 	case 0, 1:
 		all := number.FindAllStringIndex(text, -1)
 		at := all[r.IntN(len(all))]
-		return head + text[:at[0]+1] + specials[r.IntN(len(specials))] + text[at[1]:]
+		return head + text[:at[0]+1] +
+			specials[r.IntN(len(specials))] +
+			text[at[1]:]
 	case 2, 3:
 		all := anyReg.FindAllStringIndex(text, -1)
 		at, other := all[r.IntN(len(all))], all[r.IntN(len(all))]
-		return head + text[:at[0]] + text[other[0]:other[1]] + text[at[1]:]
+		return head + text[:at[0]] +
+			text[other[0]:other[1]] +
+			text[at[1]:]
 	}
 	lines := strings.Split(text, "\n")
-	i, j := 1+r.IntN(len(lines)-2), 1+r.IntN(len(lines)-2)
+	i := 1 + r.IntN(len(lines)-2)
+	j := 1 + r.IntN(len(lines)-2)
 	if r.IntN(2) == 0 {
 		lines[i], lines[j] = lines[j], lines[i]
 	} else {

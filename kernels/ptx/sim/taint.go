@@ -49,8 +49,11 @@ func (e *entry) analyseTaint(all []taintEffect) {
 	}
 	e.launchInvariant, e.blockInvariant = true, true
 	for i := range all {
-		steers, reachs := all[i].controlTaint(of, &e.code[i])
-		e.launchInvariant = e.launchInvariant && steers&^taintBlock == 0 && reachs&(taintData|taintLaunch) == 0
+		steers, reachs := all[i].controlTaint(
+			of, &e.code[i],
+		)
+		e.launchInvariant = e.launchInvariant && steers&^taintBlock == 0 &&
+			reachs&(taintData|taintLaunch) == 0
 		e.blockInvariant = e.blockInvariant && steers&(taintData|taintBlock) == 0
 	}
 }
@@ -58,7 +61,9 @@ func (e *entry) analyseTaint(all []taintEffect) {
 // result is what the results of an instruction depend on. An offset from an
 // address is an address; whatever else is made of one is not.
 func (x *taintEffect) result(of map[register]taint) taint {
-	got, places, offsets := x.from, 0, true
+	got := x.from
+	places := 0
+	offsets := true
 	for _, r := range x.reads {
 		got |= of[r]
 		if of[r]&taintAddress != 0 {
@@ -73,7 +78,9 @@ func (x *taintEffect) result(of map[register]taint) taint {
 }
 
 // controlTaint joins the influences on an instruction's steering and reaching.
-func (x *taintEffect) controlTaint(of map[register]taint, in *instr) (steers, reachs taint) {
+func (x *taintEffect) controlTaint(
+	of map[register]taint, in *instr,
+) (steers, reachs taint) {
 	for _, r := range x.control {
 		steers |= of[r]
 	}
@@ -95,7 +102,11 @@ func (x *taintEffect) controlTaint(of map[register]taint, in *instr) (steers, re
 
 // taintEffect finds what an instruction does to influences.
 func (d *decoder) taintEffect(src *ptx.Instr, in *instr, t defUse) taintEffect {
-	x := taintEffect{defUse: t, from: d.ownTaint(src, in), bases: d.baseOperands(src)}
+	x := taintEffect{
+		defUse: t,
+		from:   d.ownTaint(src, in),
+		bases:  d.baseOperands(src),
+	}
 	if !src.Guard.None() {
 		x.guard = d.register(src.Guard.Reg)
 	}
@@ -103,9 +114,13 @@ func (d *decoder) taintEffect(src *ptx.Instr, in *instr, t defUse) taintEffect {
 	case Arithmetic, Floating, Special:
 		x.pure = true
 	case Exchange:
-		x.control = d.named(&src.Operands[len(src.Operands)-1], nil) // who takes part
+		// who takes part
+		x.control = d.named(
+			&src.Operands[len(src.Operands)-1], nil,
+		)
 	case GlobalMemory, OtherMemory, SharedMemory, Atomic:
-		x.global = in.space == global || in.space == constant || in.space == param || in.space == local
+		x.global = in.space == global || in.space == constant ||
+			in.space == param || in.space == local
 		d.addresses(src, &x, x.global)
 	case AsyncCopy:
 		d.copyOperands(src, &x)
@@ -121,10 +136,13 @@ func (d *decoder) taintEffect(src *ptx.Instr, in *instr, t defUse) taintEffect {
 func (d *decoder) ownTaint(src *ptx.Instr, in *instr) taint {
 	var v taint
 	switch op := src.Opcode.Op; {
-	case in.class == OtherMemory && in.space == param && d.smallParameter(src.Operands[1]):
+	case in.class == OtherMemory && in.space == param &&
+		d.smallParameter(src.Operands[1]):
 	case in.class == OtherMemory && in.space == param:
 		v = taintAddress
-	case op == ptx.OpLd, in.class == Atomic, in.class == Matrix, usesCarry(&src.Opcode): // the carry flag is no register
+		// the carry flag is no register
+	case op == ptx.OpLd, in.class == Atomic,
+		in.class == Matrix, usesCarry(&src.Opcode):
 		v = taintData
 	}
 	for i := range src.Operands {
@@ -135,19 +153,24 @@ func (d *decoder) ownTaint(src *ptx.Instr, in *instr) taint {
 
 // smallParameter reports whether a whole parameter too small for an address is read.
 func (d *decoder) smallParameter(o ptx.Operand) bool {
-	return o.Reg.None() && o.Bits == 0 && slices.ContainsFunc(d.src.Params, func(p ptx.Param) bool { return p.Name == o.Sym && p.Bytes() < 8 })
+	return o.Reg.None() && o.Bits == 0 &&
+		slices.ContainsFunc(d.src.Params, func(p ptx.Param) bool {
+			return p.Name == o.Sym && p.Bytes() < 8
+		})
 }
 
 // operandTaint is that of special registers and of addresses of variables.
 func (d *decoder) operandTaint(o *ptx.Operand) taint {
 	var v taint
 	switch s := o.Special; {
-	case o.Kind == ptx.KindSym && d.e.variables[o.Sym].space == global:
+	case o.Kind == ptx.KindSym &&
+		d.e.variables[o.Sym].space == global:
 		v = taintData
 	case o.Kind != ptx.KindSpecial:
 	case moves(s):
 		v = taintBlock
-	case s >= ptx.Clock && s <= ptx.GlobaltimerHi || s == ptx.GridID:
+	case s >= ptx.Clock && s <= ptx.GlobaltimerHi ||
+		s == ptx.GridID:
 		v = taintData
 	}
 	for i := range o.List {
@@ -160,7 +183,9 @@ func (d *decoder) operandTaint(o *ptx.Operand) taint {
 // if one of them is an address.
 func (d *decoder) baseOperands(src *ptx.Instr) (list []register) {
 	ops := src.Operands
-	if len(ops) < 2 || ops[0].Kind != ptx.KindReg || bankOf(d.src.RegType(ops[0].Reg)) != bank64 {
+	if len(ops) < 2 ||
+		ops[0].Kind != ptx.KindReg ||
+		bankOf(d.src.RegType(ops[0].Reg)) != bank64 {
 		return nil
 	}
 	switch src.Opcode.Op {
@@ -177,7 +202,8 @@ func (d *decoder) baseOperands(src *ptx.Instr) (list []register) {
 // addresses steers or reaches by the memory operands.
 func (d *decoder) addresses(src *ptx.Instr, x *taintEffect, reaches bool) {
 	for i := range src.Operands {
-		if o := &src.Operands[i]; o.Kind == ptx.KindMem && reaches {
+		o := &src.Operands[i]
+		if o.Kind == ptx.KindMem && reaches {
 			x.addressing = d.named(o, x.addressing)
 		} else if o.Kind == ptx.KindMem {
 			x.control = d.named(o, x.control)
@@ -196,8 +222,10 @@ func (d *decoder) copyOperands(src *ptx.Instr, x *taintEffect) {
 	}
 	for i := range src.Operands {
 		o := &src.Operands[i]
-		outside := o.Kind == ptx.KindMem && i < len(spaces) && spaces[i] == global
-		if outside || o.Kind == ptx.KindTensor || src.Opcode.Op == ptx.OpCpAsync && i > 0 {
+		outside := o.Kind == ptx.KindMem &&
+			i < len(spaces) && spaces[i] == global
+		if outside || o.Kind == ptx.KindTensor ||
+			src.Opcode.Op == ptx.OpCpAsync && i > 0 {
 			x.addressing = d.named(o, x.addressing)
 			continue
 		}

@@ -83,7 +83,16 @@ func (b *bench) races(p *Program, index uint32) bool {
 	if err := b.m.Write(in, words); err != nil {
 		b.t.Fatal(err)
 	}
-	r := b.launch(p, Launch{Entry: "k", Grid: [3]int{2, 1, 1}, Block: [3]int{64, 1, 1}, Args: [][]byte{Value(in), Value(out), Value(index)}}, everything)
+	r := b.launch(
+		p,
+		Launch{
+			Entry: "k",
+			Grid:  [3]int{2, 1, 1},
+			Block: [3]int{64, 1, 1},
+			Args:  [][]byte{Value(in), Value(out), Value(index)},
+		},
+		everything,
+	)
 	return len(r.Findings) > 0
 }
 
@@ -122,7 +131,16 @@ func TestRepeatsUninitialised(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := b.launch(p, Launch{Entry: "k", Grid: [3]int{2, 1, 1}, Block: [3]int{64, 1, 1}, Args: [][]byte{Value(in), Value(out), Value(uint32(0))}}, everything)
+		r := b.launch(
+			p,
+			Launch{
+				Entry: "k",
+				Grid:  [3]int{2, 1, 1},
+				Block: [3]int{64, 1, 1},
+				Args:  [][]byte{Value(in), Value(out), Value(uint32(0))},
+			},
+			everything,
+		)
 		if found := len(r.Findings) > 0; found == written {
 			t.Errorf("launch %d: %v", n, r.Findings)
 		}

@@ -21,7 +21,9 @@ const (
 )
 
 // Bytes is the width of the rows that the swizzle permutes, 0 for none.
-func (s Swizzle) Bytes() int { return [...]int{0, 32, 64, 128}[s] }
+func (s Swizzle) Bytes() int {
+	return [...]int{0, 32, 64, 128}[s]
+}
 
 // apply permutes an address: address bits 4… are xored with bits 7… , as many
 // as a row has chunks.
@@ -60,7 +62,9 @@ func (t *TensorMap) Encode() ([]byte, error) {
 	b := make([]byte, tensorMapBytes)
 	le := binary.LittleEndian
 	le.PutUint32(b, tensorMapMagic)
-	b[4], b[5], b[6], b[7] = byte(len(t.Dims)), byte(t.Type), byte(t.Swizzle), byte(boolBit(t.NaNFill))
+	b[4], b[5], b[6], b[7] = byte(len(t.Dims)),
+		byte(t.Type), byte(t.Swizzle),
+		byte(boolBit(t.NaNFill))
 	le.PutUint64(b[tensorMapAddress:], t.Address)
 	for i, d := range t.Dims {
 		le.PutUint32(b[16+4*i:], uint32(d-1))
@@ -86,7 +90,9 @@ func (t *TensorMap) check() error {
 	switch {
 	case rank < 1 || rank > 5:
 		return fmt.Errorf("rank %d, 1 to 5 are possible", rank)
-	case len(t.Strides) != rank-1 || len(t.Box) != rank || t.Steps != nil && len(t.Steps) != rank:
+	case len(t.Strides) != rank-1 ||
+		len(t.Box) != rank ||
+		t.Steps != nil && len(t.Steps) != rank:
 		return errors.New("needs a box for each dimension and a stride for each but the first")
 	case size == 0:
 		return fmt.Errorf("elements of type %v", t.Type)
@@ -101,7 +107,9 @@ func (t *TensorMap) check() error {
 			return fmt.Errorf("the box has %d elements in dimension %d, 1 to 256 are possible", t.Box[i], i)
 		case t.step(i) < 1 || t.step(i) > 8:
 			return fmt.Errorf("element stride %d in dimension %d, 1 to 8 are possible", t.step(i), i)
-		case i > 0 && (t.Strides[i-1]%16 != 0 || t.Strides[i-1] >= 1<<40):
+		case i > 0 &&
+			(t.Strides[i-1]%16 != 0 ||
+				t.Strides[i-1] >= 1<<40):
 			return fmt.Errorf("stride %d of dimension %d is no multiple of 16 below 2^40", t.Strides[i-1], i)
 		}
 	}
@@ -121,13 +129,30 @@ func decodeTensorMap(b []byte) (*TensorMap, bool) {
 	if le.Uint32(b) != tensorMapMagic {
 		return nil, false
 	}
-	t := &TensorMap{Type: ptx.Type(b[5]), Swizzle: Swizzle(b[6]), NaNFill: b[7] != 0, Address: le.Uint64(b[tensorMapAddress:])}
+	t := &TensorMap{
+		Type:    ptx.Type(b[5]),
+		Swizzle: Swizzle(b[6]),
+		NaNFill: b[7] != 0,
+		Address: le.Uint64(b[tensorMapAddress:]),
+	}
 	for i := range int(b[4]) {
-		t.Dims = append(t.Dims, uint64(le.Uint32(b[16+4*i:]))+1)
-		t.Box = append(t.Box, uint32(le.Uint16(b[76+2*i:])))
-		t.Steps = append(t.Steps, uint32(le.Uint16(b[86+2*i:])))
+		t.Dims = append(
+			t.Dims,
+			uint64(le.Uint32(b[16+4*i:]))+1,
+		)
+		t.Box = append(
+			t.Box,
+			uint32(le.Uint16(b[76+2*i:])),
+		)
+		t.Steps = append(
+			t.Steps,
+			uint32(le.Uint16(b[86+2*i:])),
+		)
 		if i > 0 {
-			t.Strides = append(t.Strides, le.Uint64(b[36+8*(i-1):]))
+			t.Strides = append(
+				t.Strides,
+				le.Uint64(b[36+8*(i-1):]),
+			)
 		}
 	}
 	return t, true
@@ -137,7 +162,8 @@ func decodeTensorMap(b []byte) (*TensorMap, bool) {
 func (t *TensorMap) boxBytes() int64 {
 	n := int64(t.Type.Bytes())
 	for i, b := range t.Box {
-		n *= (int64(b) + int64(t.Steps[i]) - 1) / int64(t.Steps[i])
+		n *= (int64(b) + int64(t.Steps[i]) - 1) /
+			int64(t.Steps[i])
 	}
 	return n
 }
@@ -145,8 +171,12 @@ func (t *TensorMap) boxBytes() int64 {
 // rows calls f with every row of the box at coordinates at: the offset of its
 // first byte in the box, and its global address; inside is false where the row
 // lies out of bounds in an outer dimension.
-func (t *TensorMap) rows(at []int32, f func(offset int64, addr uint64, inside bool)) {
-	row := (int64(t.Box[0]) + int64(t.Steps[0]) - 1) / int64(t.Steps[0]) * int64(t.Type.Bytes())
+func (t *TensorMap) rows(
+	at []int32, f func(offset int64, addr uint64, inside bool),
+) {
+	row := (int64(t.Box[0]) + int64(t.Steps[0]) - 1) /
+		int64(t.Steps[0]) *
+		int64(t.Type.Bytes())
 	index := make([]uint32, len(t.Box))
 	for offset := int64(0); ; offset += row {
 		addr, inside := t.Address, true
@@ -158,7 +188,8 @@ func (t *TensorMap) rows(at []int32, f func(offset int64, addr uint64, inside bo
 		f(offset, addr, inside)
 		i := 1
 		for ; i < len(t.Box); i++ {
-			if index[i] += t.Steps[i]; index[i] < t.Box[i] {
+			index[i] += t.Steps[i]
+			if index[i] < t.Box[i] {
 				break
 			}
 			index[i] = 0

@@ -184,7 +184,10 @@ func (w *warp) branch(in *instr, m uint32) {
 	case 0:
 		w.pc++
 	default:
-		w.forks = append(w.forks, fork{pc: in.target, mask: m})
+		w.forks = append(w.forks, fork{
+			pc:   in.target,
+			mask: m,
+		})
 		w.mask &^= m
 		w.pc++
 	}
@@ -210,13 +213,15 @@ func (w *warp) exitLanes(m uint32) {
 func (w *warp) resume() {
 	for i, f := range w.forks {
 		if !f.blocked {
-			w.pc, w.mask = f.pc, f.mask
+			w.pc = f.pc
+			w.mask = f.mask
 			w.forks = append(w.forks[:i], w.forks[i+1:]...)
 			return
 		}
 	}
 	last := len(w.forks) - 1
-	w.pc, w.mask = w.forks[last].pc, w.forks[last].mask
+	w.pc = w.forks[last].pc
+	w.mask = w.forks[last].mask
 	w.forks = w.forks[:last]
 	w.status = blocked
 }
@@ -285,16 +290,21 @@ func (w *warp) put(r register, l int, v uint64) {
 	case bank64:
 		w.r64[r.index][l] = v
 	case bankPred:
-		w.pred[r.index] = w.pred[r.index]&^(1<<l) | uint32(v&1)<<l
+		w.pred[r.index] = w.pred[r.index]&^(1<<l) |
+			uint32(v&1)<<l
 	}
 }
 
-func (w *warp) site(lane int) Site { return w.cta.site(w.pc, w.id, lane) }
+func (w *warp) site(lane int) Site {
+	return w.cta.site(w.pc, w.id, lane)
+}
 
 // report adds a finding at the current instruction.
 func (w *warp) report(f Finding, lane int) {
 	f.At = w.site(lane)
-	if f.Count == 0 && (f.Space == "shared" || f.Space == "register") && onlyChecked[f.Kind] {
+	if f.Count == 0 &&
+		(f.Space == "shared" || f.Space == "register") &&
+		onlyChecked[f.Kind] {
 		f.Count = w.cta.standsFor()
 	}
 	w.cta.work.report(f)
@@ -311,8 +321,12 @@ func (w *warp) before(in *instr) {
 // checkAssigned reports registers that were not written before.
 func (w *warp) checkAssigned(list []register) {
 	for _, r := range list {
-		if missing := w.active &^ w.inited[r.bank][r.index]; missing != 0 {
-			w.report(Finding{Kind: Uninitialised, Space: "register", Detail: w.cta.entry.registerName(r)}, bits.TrailingZeros32(missing))
+		missing := w.active &^ w.inited[r.bank][r.index]
+		if missing != 0 {
+			w.report(
+				Finding{Kind: Uninitialised, Space: "register", Detail: w.cta.entry.registerName(r)},
+				bits.TrailingZeros32(missing),
+			)
 		}
 	}
 }

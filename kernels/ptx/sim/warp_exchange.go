@@ -12,10 +12,19 @@ import (
 func (w *warp) members(mask uint32) bool {
 	switch {
 	case mask&w.active != w.active:
-		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("lane mask %#x lacks lanes %#x that execute it", mask, w.active&^mask)}, firstLane(w.active&^mask))
+		w.report(
+			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("lane mask %#x lacks lanes %#x that execute it", mask, w.active&^mask)},
+			firstLane(w.active&^mask),
+		)
 		return false
 	case mask&w.live&^w.active != 0:
-		w.report(Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("lane mask %#x names lanes %#x that are elsewhere", mask, mask&w.live&^w.active)}, firstLane(mask&w.live&^w.active))
+		w.report(
+			Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf(
+				"lane mask %#x names lanes %#x that are elsewhere",
+				mask, mask&w.live&^w.active,
+			)},
+			firstLane(mask&w.live&^w.active),
+		)
 		return false
 	}
 	return true
@@ -25,16 +34,26 @@ func (w *warp) members(mask uint32) bool {
 // segment mask, list holds the destination, the predicate and the lane mask.
 func shfl(w *warp, in *instr) {
 	mode := in.mods.matrices
-	if !w.members(uint32(w.get(in.list[2], w.first()))) {
+	if !w.members(uint32(w.get(
+		in.list[2], w.first(),
+	))) {
 		return
 	}
-	a, b, c := w.r32[in.a], &w.r32[in.b], &w.r32[in.c]
+	a := w.r32[in.a]
+	b := &w.r32[in.b]
+	c := &w.r32[in.c]
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
-		segment, clamp := int(c[l]>>8&31), int(c[l]&31)
-		from, valid := shuffleSource(mode, l, int(b[l]&31), segment, clamp)
+		segment := int(c[l] >> 8 & 31)
+		clamp := int(c[l] & 31)
+		from, valid := shuffleSource(
+			mode, l, int(b[l]&31), segment, clamp,
+		)
 		if valid && w.active>>from&1 == 0 {
-			w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("reads lane %d, which does not take part", from)}, l)
+			w.report(
+				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("reads lane %d, which does not take part", from)},
+				l,
+			)
 		}
 		w.put(in.list[0], l, uint64(a[from]))
 		w.put(in.list[1], l, boolBit(valid))
@@ -55,11 +74,14 @@ func shuffleSource(mode, l, b, segment, clamp int) (from int, valid bool) {
 	lowest := l & segment
 	switch mode {
 	case shuffleUp:
-		from, valid = l-b, l-b >= highest
+		from = l - b
+		valid = l-b >= highest
 	case shuffleDown:
-		from, valid = l+b, l+b <= highest
+		from = l + b
+		valid = l+b <= highest
 	case shuffleButterfly:
-		from, valid = l^b, l^b <= highest
+		from = l ^ b
+		valid = l^b <= highest
 	default:
 		from = lowest | b&^segment
 		valid = from <= highest
@@ -72,7 +94,9 @@ func shuffleSource(mode, l, b, segment, clamp int) (from int, valid bool) {
 
 // vote: a is a predicate, list the destination and the lane mask.
 func vote(w *warp, in *instr) {
-	if !w.members(uint32(w.get(in.list[1], w.first()))) {
+	if !w.members(uint32(w.get(
+		in.list[1], w.first(),
+	))) {
 		return
 	}
 	p := (w.pred[in.a] ^ uint32(in.at.offset)) & w.active
@@ -98,7 +122,9 @@ func (w *warp) putAll(r register, v uint64) {
 
 // match: list holds the destination, the predicate, the value and the mask.
 func match(w *warp, in *instr) {
-	if !w.members(uint32(w.get(in.list[3], w.first()))) {
+	if !w.members(uint32(w.get(
+		in.list[3], w.first(),
+	))) {
 		return
 	}
 	all := in.mods.code.Op == ptx.OpMatchAllSync
@@ -124,7 +150,9 @@ func match(w *warp, in *instr) {
 
 // redux: list holds the destination and the lane mask.
 func redux(w *warp, in *instr) {
-	if !w.members(uint32(w.get(in.list[1], w.first()))) {
+	if !w.members(uint32(w.get(
+		in.list[1], w.first(),
+	))) {
 		return
 	}
 	a := &w.r32[in.a]
@@ -135,11 +163,15 @@ func redux(w *warp, in *instr) {
 	w.putAll(in.list[0], v)
 }
 
-func activemask(w *warp, in *instr) { w.putAll(in.list[0], uint64(w.active)) }
+func activemask(w *warp, in *instr) {
+	w.putAll(in.list[0], uint64(w.active))
+}
 
 // elect picks the first lane; list holds its number, the predicate, the mask.
 func elect(w *warp, in *instr) {
-	if !w.members(uint32(w.get(in.list[2], w.first()))) {
+	if !w.members(uint32(w.get(
+		in.list[2], w.first(),
+	))) {
 		return
 	}
 	leader := w.first()
@@ -152,7 +184,8 @@ func elect(w *warp, in *instr) {
 
 // warpSync is bar.warp.sync.
 func warpSync(w *warp, in *instr) {
-	if w.members(w.r32[in.a][w.first()]) && w.clock.on && w.active == w.live {
+	if w.members(w.r32[in.a][w.first()]) &&
+		w.clock.on && w.active == w.live {
 		w.clock.joinLanes()
 	}
 }
@@ -187,7 +220,9 @@ func atomicOperation(code *ptx.Opcode) func(old, b, c uint64) uint64 {
 			return old - 1
 		}
 	case code.Has(ptx.ModPopc):
-		return func(old, b, _ uint64) uint64 { return (old + uint64(bits.OnesCount64(b&mask))) & mask }
+		return func(old, b, _ uint64) uint64 {
+			return (old + uint64(bits.OnesCount64(b&mask))) & mask
+		}
 	}
 	return reducing(code, t)
 }
@@ -195,7 +230,14 @@ func atomicOperation(code *ptx.Opcode) func(old, b, c uint64) uint64 {
 // reducing is the add, min, max, and, or, xor of atom, red, redux and the bulk
 // reductions.
 func reducing(code *ptx.Opcode, t ptx.Type) func(a, b, _ uint64) uint64 {
-	for m, op := range map[ptx.Mod]ptx.Op{ptx.ModAdd: ptx.OpAdd, ptx.ModMin: ptx.OpMin, ptx.ModMax: ptx.OpMax, ptx.ModAnd: ptx.OpAnd, ptx.ModOr: ptx.OpOr, ptx.ModXor: ptx.OpXor} {
+	for m, op := range map[ptx.Mod]ptx.Op{
+		ptx.ModAdd: ptx.OpAdd,
+		ptx.ModMin: ptx.OpMin,
+		ptx.ModMax: ptx.OpMax,
+		ptx.ModAnd: ptx.OpAnd,
+		ptx.ModOr:  ptx.OpOr,
+		ptx.ModXor: ptx.OpXor,
+	} {
 		if code.Has(m) {
 			return reduction(op, t)
 		}
@@ -219,24 +261,34 @@ func reduction(op ptx.Op, t ptx.Type) scalar {
 	}
 	if pair && f != nil {
 		return func(a, b, _ uint64) uint64 {
-			return f(a&0xffff, b&0xffff, 0) | f(a>>16&0xffff, b>>16&0xffff, 0)<<16
+			return f(a&0xffff, b&0xffff, 0) |
+				f(a>>16&0xffff, b>>16&0xffff, 0)<<16
 		}
 	}
 	return f
 }
 
 func integerReduction(op ptx.Op, t ptx.Type) scalar {
-	n, signed := t.Bits(), t.Signed()
+	n := t.Bits()
+	signed := t.Signed()
 	mask := lowBits(n)
 	switch op {
 	case ptx.OpAdd:
-		return func(a, b, _ uint64) uint64 { return (a + b) & mask }
+		return func(a, b, _ uint64) uint64 {
+			return (a + b) & mask
+		}
 	case ptx.OpAnd:
-		return func(a, b, _ uint64) uint64 { return a & b & mask }
+		return func(a, b, _ uint64) uint64 {
+			return a & b & mask
+		}
 	case ptx.OpOr:
-		return func(a, b, _ uint64) uint64 { return (a | b) & mask }
+		return func(a, b, _ uint64) uint64 {
+			return (a | b) & mask
+		}
 	case ptx.OpXor:
-		return func(a, b, _ uint64) uint64 { return (a ^ b) & mask }
+		return func(a, b, _ uint64) uint64 {
+			return (a ^ b) & mask
+		}
 	}
 	return extreme(op == ptx.OpMax, signed, n, func(v uint64) int64 {
 		if signed {

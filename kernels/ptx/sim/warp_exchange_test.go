@@ -25,7 +25,15 @@ func runLanes(t testing.TB, body string, threads int) []uint32 {
 }`
 	b := newBench(t)
 	out := b.alloc(int64(4 * threads))
-	rep := b.launch(mustLoad(t, text), Launch{Entry: "k", Block: [3]int{threads, 1, 1}, Args: [][]byte{Value(out)}}, everything)
+	rep := b.launch(
+		mustLoad(t, text),
+		Launch{
+			Entry: "k",
+			Block: [3]int{threads, 1, 1},
+			Args:  [][]byte{Value(out)},
+		},
+		everything,
+	)
 	if err := rep.Err(); err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
@@ -124,7 +132,12 @@ func TestDoubleProduct(t *testing.T) {
 	for _, c := range []struct {
 		shape      string
 		m, k, a, b int
-	}{{"m8n8k4", 8, 4, 1, 1}, {"m16n8k4", 16, 4, 2, 1}, {"m16n8k8", 16, 8, 4, 2}, {"m16n8k16", 16, 16, 8, 4}} {
+	}{
+		{"m8n8k4", 8, 4, 1, 1},
+		{"m16n8k4", 16, 4, 2, 1},
+		{"m16n8k8", 16, 8, 4, 2},
+		{"m16n8k16", 16, 16, 8, 4},
+	} {
 		// A(r,c) = r+3c, B(r,c) = 2r+c, C = 0; the sum of D's registers is left.
 		var body strings.Builder
 		fill := func(reg int, first, second string) {
@@ -148,7 +161,11 @@ func TestDoubleProduct(t *testing.T) {
 		for i := range nd {
 			fmt.Fprintf(&body, "mov.f64 %%d%d, 0d0000000000000000;\n", 12+i)
 		}
-		fmt.Fprintf(&body, "mma.sync.aligned.%s.row.col.f64.f64.f64.f64 %s, %s, %s, %s;\n", c.shape, list(12, nd), list(0, c.a), list(c.a, c.b), list(12, nd))
+		fmt.Fprintf(
+			&body, "mma.sync.aligned.%s.row.col.f64.f64.f64.f64 %s, %s, %s, %s;\n",
+			c.shape, list(12, nd), list(0, c.a),
+			list(c.a, c.b), list(12, nd),
+		)
 		fmt.Fprintf(&body, "cvt.rni.s32.f64 %%r9, %%d%d;\n", 12+nd-1)
 		for l, got := range runLanes(t, body.String(), 32) {
 			row, col := l/4, l%4*2+1
@@ -172,7 +189,9 @@ func TestWorkers(t *testing.T) {
 	opt := everything
 	opt.Workers = 4
 	for _, name := range []string{"gemm", "reduce", "handoff", "cluster", "transpose"} {
-		if bad, r := kernelCases[name](t, kernelText(t, name), opt); bad > 0 || r.Err() != nil {
+		if bad, r := kernelCases[name](
+			t, kernelText(t, name), opt,
+		); bad > 0 || r.Err() != nil {
 			t.Errorf("%s: %d wrong, %v", name, bad, r.Err())
 		}
 	}

@@ -45,7 +45,9 @@ func (q *wgmmaQueue) init(e *entry) {
 }
 
 func (q *wgmmaQueue) reset() {
-	q.open, q.groups, q.issued = q.open[:0], nil, 0
+	q.open = q.open[:0]
+	q.groups = nil
+	q.issued = 0
 	clear(q.busy)
 	for i := range q.dirty {
 		q.dirty[i] = true
@@ -56,7 +58,14 @@ func (q *wgmmaQueue) reset() {
 func (q *wgmmaQueue) touch(w *warp, in *instr) {
 	for _, r := range in.tensor {
 		if q.busy[r.index] > 0 {
-			w.report(Finding{Kind: MissingWait, Space: "register", Detail: w.cta.entry.registerName(r) + " is used by a wgmma that has not been waited for"}, -1)
+			w.report(
+				Finding{
+					Kind:   MissingWait,
+					Space:  "register",
+					Detail: w.cta.entry.registerName(r) + " is used by a wgmma that has not been waited for",
+				},
+				-1,
+			)
 			return
 		}
 	}
@@ -79,10 +88,13 @@ func wgmma(w *warp, in *instr) {
 	if s.fromRegs {
 		rest = rest[s.na:]
 	} else {
-		op.descA, rest = w.get(rest[0], 0), rest[1:]
+		op.descA = w.get(rest[0], 0)
+		rest = rest[1:]
 	}
 	op.descB = w.get(rest[0], 0)
-	if op.scaleD = w.get(rest[1], 0) == 1; op.scaleD && w.cta.watch && w.cta.grid.opt.Uninitialised {
+	op.scaleD = w.get(rest[1], 0) == 1
+	if op.scaleD && w.cta.watch &&
+		w.cta.grid.opt.Uninitialised {
 		w.checkAssigned(in.mods.sums)
 	}
 	c := &w.cta.work.counters
@@ -105,13 +117,21 @@ func (t *cta) checkWarpgroups() {
 	for i, w := range t.warps {
 		first := t.warps[i/4*4]
 		lacks := i%4 == 3 || i == len(t.warps)-1
-		if w.wg.issued != first.wg.issued || lacks && i%4 != 3 && w.wg.issued > 0 {
+		if w.wg.issued != first.wg.issued ||
+			lacks && i%4 != 3 && w.wg.issued > 0 {
 			more := first
 			if w.wg.issued > first.wg.issued {
 				more = w
 			}
 			more.pc = more.wg.last
-			more.report(Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("warp %d of the warpgroup executed %d wgmmas, warp %d %d", w.id, w.wg.issued, first.id, first.wg.issued)}, -1)
+			more.report(
+				Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf(
+					"warp %d of the warpgroup executed %d wgmmas, warp %d %d",
+					w.id, w.wg.issued,
+					first.id, first.wg.issued,
+				)},
+				-1,
+			)
 			return
 		}
 		if len(w.wg.open) > 0 || len(w.wg.groups) > 0 {
@@ -126,7 +146,14 @@ func (w *warp) checkFenced(in *instr) {
 	s := in.mods.wg
 	for _, r := range in.list[:s.acc+s.registersA()] {
 		if w.wg.dirty[r.index] {
-			w.report(Finding{Kind: MissingFence, Space: "register", Detail: w.cta.entry.registerName(r) + " was written since the last wgmma.fence"}, -1)
+			w.report(
+				Finding{
+					Kind:   MissingFence,
+					Space:  "register",
+					Detail: w.cta.entry.registerName(r) + " was written since the last wgmma.fence",
+				},
+				-1,
+			)
 			return
 		}
 	}
@@ -147,7 +174,10 @@ func (w *warp) useRegisters(in *instr, by int) {
 }
 
 func wgmmaCommit(w *warp, in *instr) {
-	w.wg.groups = append(w.wg.groups, append([]wgmmaOp(nil), w.wg.open...))
+	w.wg.groups = append(
+		w.wg.groups,
+		append([]wgmmaOp(nil), w.wg.open...),
+	)
 	w.wg.open = w.wg.open[:0]
 }
 
@@ -163,7 +193,10 @@ func wgmmaWait(w *warp, in *instr) {
 			w.execute(&g[i])
 		}
 	}
-	w.wg.groups = append(w.wg.groups[:0], w.wg.groups[n:]...)
+	w.wg.groups = append(
+		w.wg.groups[:0],
+		w.wg.groups[n:]...,
+	)
 	w.clock.joinLanes()
 }
 
@@ -178,7 +211,13 @@ type operand struct {
 }
 
 func decodeDescriptor(d uint64, bits int, mnMajor bool) (operand, bool) {
-	o := operand{start: int64(d&0x3fff) << 4, leading: int64(d>>16&0x3fff) << 4, stride: int64(d>>32&0x3fff) << 4, mnMajor: mnMajor, bytes: int64(bits / 8)}
+	o := operand{
+		start:   int64(d&0x3fff) << 4,
+		leading: int64(d>>16&0x3fff) << 4,
+		stride:  int64(d>>32&0x3fff) << 4,
+		mnMajor: mnMajor,
+		bytes:   int64(bits / 8),
+	}
 	o.swizzle = [4]Swizzle{SwizzleNone, Swizzle128, Swizzle64, Swizzle32}[d>>62]
 	return o, d>>49&7 == 0
 }
@@ -213,9 +252,13 @@ func (w *warp) operands(op *wgmmaOp) (a, b operand, ok bool) {
 	s := op.in.mods.wg
 	okA := true
 	if !s.fromRegs {
-		a, okA = decodeDescriptor(op.descA, s.a.bits, s.transA)
+		a, okA = decodeDescriptor(
+			op.descA, s.a.bits, s.transA,
+		)
 	}
-	b, okB := decodeDescriptor(op.descB, s.a.bits, s.transB)
+	b, okB := decodeDescriptor(
+		op.descB, s.a.bits, s.transB,
+	)
 	if !okA || !okB {
 		w.report(Finding{Kind: InvalidOperation, Detail: "a matrix descriptor with a base offset is not modelled"}, -1)
 	}
@@ -224,7 +267,9 @@ func (w *warp) operands(op *wgmmaOp) (a, b operand, ok bool) {
 
 // each16 calls f with every 16 bytes of shared memory that the warp's part of
 // the operation reads, and the (mn, k) of their first element.
-func (o *operand) each16(mn0, mn, k int64, f func(addr, mn, k int64)) {
+func (o *operand) each16(
+	mn0, mn, k int64, f func(addr, mn, k int64),
+) {
 	per := 16 / o.bytes
 	if o.mnMajor {
 		for c := range k {
@@ -262,7 +307,10 @@ func (w *warp) markOperands(op *wgmmaOp, by int) {
 }
 
 // load reads an operand from shared memory into m[k][mn], n elements along mn.
-func (w *warp) loadOperand(o *operand, mn0, n, k int64, el *elementType, m []float32) bool {
+func (w *warp) loadOperand(
+	o *operand, mn0, n, k int64,
+	el *elementType, m []float32,
+) bool {
 	good := true
 	per := int(16 / o.bytes)
 	mask := lowBits(el.bits)
@@ -278,7 +326,11 @@ func (w *warp) loadOperand(o *operand, mn0, n, k int64, el *elementType, m []flo
 		w.asyncRead(t, off, 16, 0)
 		b := t.shared[off : off+16]
 		for i := range per {
-			v := el.decode(uint32(fetch(b[i*int(o.bytes):], uint8(o.bytes)) & mask))
+			v := el.decode(
+				uint32(
+					fetch(b[i*int(o.bytes):], uint8(o.bytes)) & mask,
+				),
+			)
 			if o.mnMajor {
 				m[c*n+r+int64(i)] = v
 			} else {
@@ -307,10 +359,17 @@ func (w *warp) execute(op *wgmmaOp) {
 	var b [32 * 256]float32
 	if s.fromRegs {
 		w.fragmentsA(op.in, &a)
-	} else if !w.loadOperand(&da, w.firstRow(), 16, int64(s.k), &s.a, a[:]) {
+	} else if !w.loadOperand(
+		&da, w.firstRow(), 16,
+		int64(s.k), &s.a, a[:],
+	) {
 		return
 	}
-	if !w.loadOperand(&db, 0, int64(s.n), int64(s.k), &s.b, b[:s.n*s.k]) {
+	if !w.loadOperand(
+		&db, 0, int64(s.n),
+		int64(s.k), &s.b,
+		b[:s.n*s.k],
+	) {
 		return
 	}
 	sign := float32(1)
@@ -332,17 +391,22 @@ func (w *warp) execute(op *wgmmaOp) {
 func (w *warp) fragmentsA(in *instr, a *[32 * 16]float32) {
 	s := in.mods.wg
 	for i := range s.na {
-		w.scatter(in.list[s.acc+i], &s.a, func(l, e int, v float32) {
-			r, c := s.fragmentA(l, i, e)
-			a[c*16+r] = v
-		})
+		w.scatter(
+			in.list[s.acc+i], &s.a,
+			func(l, e int, v float32) {
+				r, c := s.fragmentA(l, i, e)
+				a[c*16+r] = v
+			},
+		)
 	}
 }
 
 // accumulate adds A·B to the warp's 16×n accumulators, in order of k. Register
 // i of lane l (or half of one, for 16-bit results) is at row l/4 + 8(i/2%2) and
 // column 2(l%4) + i%2 + 8(i/4).
-func (w *warp) accumulate(op *wgmmaOp, a *[32 * 16]float32, b []float32) {
+func (w *warp) accumulate(
+	op *wgmmaOp, a *[32 * 16]float32, b []float32,
+) {
 	s := op.in.mods.wg
 	half := s.d.bits == 16
 	var acc [256]float32
@@ -350,7 +414,16 @@ func (w *warp) accumulate(op *wgmmaOp, a *[32 * 16]float32, b []float32) {
 		row := acc[:s.n]
 		w.accumulators(op, r, row, half)
 		for k := 0; k < s.k; k += 4 {
-			addFour(row, [4]float32{a[k*16+r], a[(k+1)*16+r], a[(k+2)*16+r], a[(k+3)*16+r]}, b[k*s.n:])
+			addFour(
+				row,
+				[4]float32{
+					a[k*16+r],
+					a[(k+1)*16+r],
+					a[(k+2)*16+r],
+					a[(k+3)*16+r],
+				},
+				b[k*s.n:],
+			)
 		}
 		w.setAccumulators(op, r, row, half)
 	}
@@ -360,7 +433,10 @@ func (w *warp) accumulate(op *wgmmaOp, a *[32 * 16]float32, b []float32) {
 // other.
 func addFour(row []float32, x [4]float32, b []float32) {
 	n := len(row)
-	b0, b1, b2, b3 := b[:n], b[n:2*n], b[2*n:3*n], b[3*n:4*n]
+	b0 := b[:n]
+	b1 := b[n : 2*n]
+	b2 := b[2*n : 3*n]
+	b3 := b[3*n : 4*n]
 	for j, s := range row {
 		s += x[0] * b0[j]
 		s += x[1] * b1[j]
@@ -372,7 +448,8 @@ func addFour(row []float32, x [4]float32, b []float32) {
 
 // accumulatorAt is the register and lane of column j of row r.
 func accumulatorAt(r, j int) (i, l int) {
-	return j>>3*4 + r>>3*2 + j&1, r&7*4 + j&7>>1
+	return j>>3*4 + r>>3*2 + j&1,
+		r&7*4 + j&7>>1
 }
 
 func (w *warp) accumulators(op *wgmmaOp, r int, row []float32, half bool) {
@@ -383,10 +460,15 @@ func (w *warp) accumulators(op *wgmmaOp, r int, row []float32, half bool) {
 	for j := range row {
 		i, l := accumulatorAt(r, j)
 		if half {
-			row[j] = halfToFloat(uint16(w.r32[op.in.list[i>>1].index][l] >> (i & 1 * 16)))
+			row[j] = halfToFloat(
+				uint16(w.r32[op.in.list[i>>1].index][l] >> (i &
+					1 * 16)),
+			)
 			continue
 		}
-		row[j] = math.Float32frombits(w.r32[op.in.list[i].index][l])
+		row[j] = math.Float32frombits(
+			w.r32[op.in.list[i].index][l],
+		)
 	}
 }
 
@@ -395,14 +477,17 @@ func (w *warp) setAccumulators(op *wgmmaOp, r int, row []float32, half bool) {
 		i, l := accumulatorAt(r, j)
 		if half {
 			d := &w.r32[op.in.list[i>>1].index]
-			d[l] = d[l]&^(0xffff<<(i&1*16)) | uint32(floatToHalf(v))<<(i&1*16)
+			d[l] = d[l]&^(0xffff<<(i&1*16)) |
+				uint32(floatToHalf(v))<<(i&1*16)
 			continue
 		}
 		w.r32[op.in.list[i].index][l] = canonical(v)
 	}
 }
 
-func (w *warp) accumulateInteger(op *wgmmaOp, a *[32 * 16]float32, b []float32) {
+func (w *warp) accumulateInteger(
+	op *wgmmaOp, a *[32 * 16]float32, b []float32,
+) {
 	s := op.in.mods.wg
 	for r := range 16 {
 		for j := range s.n {
@@ -413,7 +498,8 @@ func (w *warp) accumulateInteger(op *wgmmaOp, a *[32 * 16]float32, b []float32) 
 				v = int64(int32(d[l]))
 			}
 			for k := range s.k {
-				v += int64(a[k*16+r]) * int64(b[k*s.n+j])
+				v += int64(a[k*16+r]) *
+					int64(b[k*s.n+j])
 			}
 			if s.saturate {
 				v = int64(int32(saturate32(v)))
@@ -425,8 +511,12 @@ func (w *warp) accumulateInteger(op *wgmmaOp, a *[32 * 16]float32, b []float32) 
 
 // setmaxnreg changes nothing here but must be a count that a device takes.
 func setmaxnreg(w *warp, in *instr) {
-	if n := in.c; n < 24 || n > 256 || n%8 != 0 {
-		w.report(Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("setmaxnreg %d: it must be a multiple of 8 from 24 to 256", n)}, -1)
+	n := in.c
+	if n < 24 || n > 256 || n%8 != 0 {
+		w.report(
+			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("setmaxnreg %d: it must be a multiple of 8 from 24 to 256", n)},
+			-1,
+		)
 	}
 }
 
@@ -435,11 +525,15 @@ func newWgmma(code *ptx.Opcode) *wgmmaShape {
 	sh := code.Shape()
 	s := &wgmmaShape{}
 	var ok [3]bool
-	s.m, s.n, s.k = sh.M, sh.N, sh.K
+	s.m = sh.M
+	s.n = sh.N
+	s.k = sh.K
 	s.d, ok[0] = elementTypes[code.Type(0)]
 	s.a, ok[1] = elementTypes[code.Type(1)]
 	s.b, ok[2] = elementTypes[code.Type(2)]
-	if !ok[0] || !ok[1] || !ok[2] || s.m != 64 || s.a.decode == nil {
+	if !ok[0] || !ok[1] ||
+		!ok[2] || s.m != 64 ||
+		s.a.decode == nil {
 		return nil
 	}
 	s.c = s.d

@@ -12,7 +12,9 @@ import (
 
 // operandImage lays an mn × k matrix out in shared memory as CUTLASS' canonical
 // layout says, and gives the descriptor's offsets and swizzle field.
-func operandImage(v [][]int, bytes int64, sw Swizzle, mnMajor bool, encode func(int) uint32) (image []byte, descriptor uint64) {
+func operandImage(
+	v [][]int, bytes int64, sw Swizzle, mnMajor bool, encode func(int) uint32,
+) (image []byte, descriptor uint64) {
 	mn, k := int64(len(v)), int64(len(v[0]))
 	T := 16 / bytes
 	w := []int64{1, 2, 4, 8}[sw]
@@ -35,21 +37,30 @@ func operandImage(v [][]int, bytes int64, sw Swizzle, mnMajor bool, encode func(
 			var at int64
 			switch {
 			case mnMajor && sw == SwizzleNone:
-				at = cute(x, []int64{T, 1 << 20}, []int64{1, sbo}) + cute(y, []int64{8, 1 << 20}, []int64{T, lbo})
+				at = cute(x, []int64{T, 1 << 20}, []int64{1, sbo}) +
+					cute(y, []int64{8, 1 << 20}, []int64{T, lbo})
 			case mnMajor:
-				at = cute(x, []int64{T, w, 1 << 20}, []int64{1, T, lbo}) + cute(y, []int64{8, 1 << 20}, []int64{w * T, sbo})
+				at = cute(x, []int64{T, w, 1 <<
+					20}, []int64{1, T, lbo}) +
+					cute(y, []int64{8, 1 << 20}, []int64{w * T, sbo})
 			default:
 				step := T
 				if sw == SwizzleNone {
 					step = lbo
 				}
-				at = cute(x, []int64{8, 1 << 20}, []int64{w * T, sbo}) + cute(y, []int64{T, 1 << 20}, []int64{1, step})
+				at = cute(x, []int64{8, 1 << 20}, []int64{w * T, sbo}) +
+					cute(y, []int64{T, 1 << 20}, []int64{1, step})
 			}
-			store(image[sw.apply(at*bytes):], uint8(bytes), uint64(encode(v[x][y])))
+			store(
+				image[sw.apply(at*bytes):],
+				uint8(bytes),
+				uint64(encode(v[x][y])),
+			)
 		}
 	}
 	field := []uint64{0, 3, 2, 1}[sw]
-	return image, uint64(lbo*bytes>>4&0x3fff)<<16 | uint64(sbo*bytes>>4&0x3fff)<<32 | field<<62
+	return image, uint64(lbo*bytes>>4&0x3fff)<<16 |
+		uint64(sbo*bytes>>4&0x3fff)<<32 | field<<62
 }
 
 type wgmmaCase struct {
@@ -147,21 +158,35 @@ func (c *wgmmaCase) run(t *testing.T) {
 			row := thread/32*16 + thread%32/4 + 8*(i&1)
 			v := uint32(0)
 			for e := range per {
-				v |= c.encode(a[row][thread%4*per+4*per*(i/2)+e]) << (e * c.bits)
+				v |= c.encode(
+					a[row][thread%4*per+4*per*(i/2)+e],
+				) << (e * c.bits)
 			}
 			binary.LittleEndian.PutUint32(regs[i*512+thread*4:], v)
 		}
 	}
 	x := newBench(t)
-	image, out, reg := x.put(append(imageA, imageB...)), x.alloc(512*int64(c.n)/2), x.put(regs)
-	rep := x.launch(mustLoad(t, c.text(descA, descB)), Launch{Entry: "k", Block: [3]int{128, 1, 1}, Shared: 64 << 10, Args: [][]byte{Value(image), Value(out), Value(reg)}}, everything)
+	image := x.put(append(imageA, imageB...))
+	out := x.alloc(512 * int64(c.n) / 2)
+	reg := x.put(regs)
+	rep := x.launch(
+		mustLoad(t, c.text(descA, descB)),
+		Launch{
+			Entry:  "k",
+			Block:  [3]int{128, 1, 1},
+			Shared: 64 << 10,
+			Args:   [][]byte{Value(image), Value(out), Value(reg)},
+		},
+		everything,
+	)
 	if err := rep.Err(); err != nil {
 		t.Fatal(err)
 	}
 	got := x.words(out, 128*c.n/2)
 	for thread := range 128 {
 		for i := range c.n / 2 {
-			row, col := thread/32*16+thread%32/4+8*(i/2&1), thread%4*2+i&1+8*(i/4)
+			row := thread/32*16 + thread%32/4 + 8*(i/2&1)
+			col := thread%4*2 + i&1 + 8*(i/4)
 			want := 0
 			for k := range c.k {
 				want += a[row][k] * b[col][k]
@@ -191,7 +216,10 @@ func TestWarpgroupProducts(t *testing.T) {
 	var cases []wgmmaCase
 	for _, sw := range []Swizzle{SwizzleNone, Swizzle32, Swizzle64, Swizzle128} {
 		for trans := range 4 {
-			cases = append(cases, wgmmaCase{"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", 128, 16, 16, sw, trans&1 == 1, trans&2 == 2, false, half})
+			cases = append(cases, wgmmaCase{
+				"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", 128, 16, 16, sw,
+				trans&1 == 1, trans&2 == 2, false, half,
+			})
 		}
 		cases = append(cases,
 			wgmmaCase{"wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16", 64, 16, 16, sw, false, false, true, bfloat},
@@ -207,7 +235,12 @@ func TestWarpgroupProducts(t *testing.T) {
 		if c.transB && c.n < 8*8*int(c.swizzle.Bytes()/16+1)/8 {
 			continue
 		}
-		t.Run(fmt.Sprintf("%s/swizzle%d/%v%v%v", c.opcode, c.swizzle.Bytes(), c.transA, c.transB, c.fromRegs), c.run)
+		t.Run(
+			fmt.Sprintf(
+				"%s/swizzle%d/%v%v%v", c.opcode, c.swizzle.Bytes(), c.transA, c.transB, c.fromRegs,
+			),
+			c.run,
+		)
 	}
 }
 
@@ -251,28 +284,54 @@ LOOP:
 	in := x.put(data)
 	for _, nan := range []bool{false, true} {
 		for _, sw := range []Swizzle{SwizzleNone, Swizzle32, Swizzle64, Swizzle128} {
-			for _, at := range [][3]int{{0, 0, 0}, {20, 5, 4}, {-3, -2, -1}, {30, 0, 0}} {
+			for _, at := range [][3]int{{0, 0, 0}, {
+				20, 5, 4,
+			}, {-3, -2, -1}, {30, 0, 0}} {
 				box := [3]int{8, 4, 3}
 				if sw == Swizzle64 || sw == Swizzle128 {
 					box[0] = sw.Bytes() / 4
 				}
-				m := TensorMap{Type: ptx.F32, Address: in, Dims: []uint64{24, 7, 5}, Strides: []uint64{96, 96 * 7}, Box: []uint32{uint32(box[0]), 4, 3}, Swizzle: sw, NaNFill: nan}
+				m := TensorMap{
+					Type:    ptx.F32,
+					Address: in,
+					Dims:    []uint64{24, 7, 5},
+					Strides: []uint64{96, 96 * 7},
+					Box:     []uint32{uint32(box[0]), 4, 3},
+					Swizzle: sw,
+					NaNFill: nan,
+				}
 				n := box[0] * box[1] * box[2]
 				out := x.alloc(int64(4 * n))
-				rep := x.launch(mustLoad(t, text), Launch{Entry: "k", Block: [3]int{32, 1, 1}, Shared: 16 << 10,
-					Args: [][]byte{x.tensorMap(m), Value(out), Value(int32(at[0])), Value(int32(at[1])), Value(int32(at[2])), Value(uint32(4 * n))}, Outputs: []uint64{out}}, everything)
+				rep := x.launch(
+					mustLoad(t, text),
+					Launch{Entry: "k", Block: [3]int{32, 1, 1}, Shared: 16 << 10,
+						Args: [][]byte{
+							x.tensorMap(m), Value(out),
+							Value(int32(at[0])),
+							Value(int32(at[1])),
+							Value(int32(at[2])), Value(uint32(4 * n)),
+						}, Outputs: []uint64{out}},
+					everything,
+				)
 				if err := rep.Err(); err != nil {
 					t.Fatal(err)
 				}
 				got := x.words(out, n)
 				for i := range n {
-					c := [3]int{at[0] + i%box[0], at[1] + i/box[0]%box[1], at[2] + i/box[0]/box[1]}
+					c := [3]int{
+						at[0] + i%box[0],
+						at[1] + i/box[0]%box[1],
+						at[2] + i/box[0]/box[1],
+					}
 					want := uint32(0)
 					if nan {
 						want = 0xffffffff
 					}
-					if c[0] >= 0 && c[0] < dims[0] && c[1] >= 0 && c[1] < dims[1] && c[2] >= 0 && c[2] < dims[2] {
-						want = uint32(1000 + c[0] + dims[0]*(c[1]+dims[1]*c[2]))
+					if c[0] >= 0 && c[0] < dims[0] &&
+						c[1] >= 0 && c[1] < dims[1] &&
+						c[2] >= 0 && c[2] < dims[2] {
+						want = uint32(1000 + c[0] + dims[0]*(c[1]+
+							dims[1]*c[2]))
 					}
 					if v := got[sw.apply(int64(4*i))/4]; v != want {
 						t.Fatalf("swizzle %d box at %v: element %v is %d, want %d", sw.Bytes(), at, c, v, want)

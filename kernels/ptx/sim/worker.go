@@ -65,7 +65,8 @@ func (w *worker) start() bool {
 	}
 	var c *cluster
 	if n := len(w.idle); n > 0 {
-		c, w.idle = w.idle[n-1], w.idle[:n-1]
+		c = w.idle[n-1]
+		w.idle = w.idle[:n-1]
 	} else {
 		c = newCluster(w)
 	}
@@ -77,7 +78,10 @@ func (w *worker) start() bool {
 func (w *worker) finish(c *cluster) {
 	for i, r := range w.resident {
 		if r == c {
-			w.resident = append(w.resident[:i], w.resident[i+1:]...)
+			w.resident = append(
+				w.resident[:i],
+				w.resident[i+1:]...,
+			)
 			break
 		}
 	}
@@ -120,12 +124,22 @@ func newCluster(w *worker) *cluster {
 // begin resets the cluster to the start of a unit of the grid.
 func (c *cluster) begin(unit int) {
 	g := c.work.grid
-	c.unit, c.steps, c.asyncs = unit, 0, 0
+	c.unit = unit
+	c.steps = 0
+	c.asyncs = 0
 	c.pending = c.pending[:0]
 	c.barrier = clusterBarrier{}
-	at := [3]int{unit % g.units[0], unit / g.units[0] % g.units[1], unit / g.units[0] / g.units[1]}
+	at := [3]int{
+		unit % g.units[0],
+		unit / g.units[0] % g.units[1],
+		unit / g.units[0] / g.units[1],
+	}
 	for rank, t := range c.ctas {
-		in := [3]int{rank % g.cluster[0], rank / g.cluster[0] % g.cluster[1], rank / g.cluster[0] / g.cluster[1]}
+		in := [3]int{
+			rank % g.cluster[0],
+			rank / g.cluster[0] % g.cluster[1],
+			rank / g.cluster[0] / g.cluster[1],
+		}
 		var id [3]int
 		for i := range id {
 			id[i] = at[i]*g.cluster[i] + in[i]
@@ -175,7 +189,11 @@ func (c *cluster) deadlock() {
 			case first == nil:
 				first, detail = w, "waits for "+w.on
 			case others < 4:
-				detail += fmt.Sprintf("; warp %d waits for %s at %q", w.id, w.on, t.entry.sites[w.onPC].Text)
+				detail += fmt.Sprintf(
+					"; warp %d waits for %s at %q",
+					w.id, w.on,
+					t.entry.sites[w.onPC].Text,
+				)
 				fallthrough
 			default:
 				others++
@@ -193,7 +211,13 @@ func (c *cluster) overBudget() {
 	for _, t := range c.ctas {
 		for _, w := range t.warps {
 			if w.status != exited {
-				w.report(Finding{Kind: BudgetExceeded, Detail: fmt.Sprintf("%d warp instructions in one CTA; it probably hangs", c.work.grid.opt.Budget)}, -1)
+				w.report(
+					Finding{Kind: BudgetExceeded, Detail: fmt.Sprintf(
+						"%d warp instructions in one CTA; it probably hangs",
+						c.work.grid.opt.Budget,
+					)},
+					-1,
+				)
 				return
 			}
 		}

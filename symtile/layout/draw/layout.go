@@ -19,7 +19,9 @@ type Plane struct {
 }
 
 // NewPlane is an empty plane of an array of a rank.
-func NewPlane(rank int) *Plane { return &Plane{rank: rank, at: map[[2]int64]Cell{}} }
+func NewPlane(rank int) *Plane {
+	return &Plane{rank: rank, at: map[[2]int64]Cell{}}
+}
 
 // Add adds the element at an index.
 func (s *Plane) Add(index []int64, c Cell) {
@@ -29,11 +31,16 @@ func (s *Plane) Add(index []int64, c Cell) {
 		k[1-i] = index[s.rank-1-i]
 	}
 	if len(s.at) == 0 {
-		s.outer, s.lo, s.hi = slices.Clone(index[:n]), k, k
+		s.outer = slices.Clone(index[:n])
+		s.lo = k
+		s.hi = k
 	}
-	s.mixed = s.mixed || !slices.Equal(s.outer, index[:n])
+	s.mixed = s.mixed ||
+		!slices.Equal(s.outer, index[:n])
 	for i := range k {
-		s.lo[i], s.hi[i] = min(s.lo[i], k[i]), max(s.hi[i], k[i])
+		s.lo[i], s.hi[i] = min(
+			s.lo[i], k[i],
+		), max(s.hi[i], k[i])
 	}
 	s.at[k] = c
 }
@@ -41,15 +48,23 @@ func (s *Plane) Add(index []int64, c Cell) {
 // Array is the part of the plane that holds all of its elements; nil where they
 // are of several planes or too far apart.
 func (s *Plane) Array(caption string) *Array {
-	rows, cols := s.hi[0]-s.lo[0]+1, s.hi[1]-s.lo[1]+1
-	if s.mixed || rows > 128 || cols > 512 || rows*cols > MaxCells {
+	rows := s.hi[0] - s.lo[0] + 1
+	cols := s.hi[1] - s.lo[1] + 1
+	if s.mixed || rows > 128 ||
+		cols > 512 || rows*cols > MaxCells {
 		return nil
 	}
 	if len(s.outer) > 0 {
 		caption += fmt.Sprintf(", in plane %s of the last two dimensions", layout.ListText(s.outer))
 	}
-	return &Array{caption: fmt.Sprintf("%s; rows from %d, columns from %d", caption, s.lo[0], s.lo[1]),
-		rows: rows, cols: cols, row0: s.lo[0], col0: s.lo[1], at: s.at}
+	return &Array{
+		caption: fmt.Sprintf("%s; rows from %d, columns from %d", caption, s.lo[0], s.lo[1]),
+		rows:    rows,
+		cols:    cols,
+		row0:    s.lo[0],
+		col0:    s.lo[1],
+		at:      s.at,
+	}
 }
 
 // LayoutSVG draws a layout as an SVG page: the array with the position of each
@@ -65,14 +80,23 @@ func LayoutSVG(l *layout.Layout, size layout.Sectors) ([]byte, error) {
 	if l.Elements() == 0 {
 		return nil, fmt.Errorf("%s has no elements", l)
 	}
-	shown := min(l.Elements(), maxLines*size.Line*8/l.ElementBits())
+	shown := min(
+		l.Elements(),
+		maxLines*size.Line*8/l.ElementBits(),
+	)
 	p := &Picture{Title: l.String(), Size: size}
 	s := NewPlane(l.Shape.Rank())
 	for position := range shown {
 		index, ok := l.Index(position)
-		p.Cells = append(p.Cells, memoryCell(l, position, index, ok))
+		p.Cells = append(
+			p.Cells, memoryCell(l, position, index, ok),
+		)
 		if ok && inFirstPlane(index) {
-			s.Add(index, Cell{Color: colorOf(l, position), Label: fmt.Sprint(position), Tip: fmt.Sprintf("%s at position %d", layout.ListText(index), position)})
+			s.Add(index, Cell{
+				Color: colorOf(l, position),
+				Label: fmt.Sprint(position),
+				Tip:   fmt.Sprintf("%s at position %d", layout.ListText(index), position),
+			})
 		}
 	}
 	p.Array = s.Array("Array: number: the position in memory")
@@ -80,13 +104,20 @@ func LayoutSVG(l *layout.Layout, size layout.Sectors) ([]byte, error) {
 		p.Array.tileRows, p.Array.tileCols = drawnTile(l)
 	}
 	p.Notes = []string{
-		fmt.Sprintf("%d positions of %s, %d of them padding; in memory %s", l.Elements(), layout.BytesText(l.ElementBits()/8), l.Padding(), layout.ExtentsText(l.Physical)),
+		fmt.Sprintf(
+			"%d positions of %s, %d of them padding; in memory %s",
+			l.Elements(),
+			layout.BytesText(l.ElementBits()/8),
+			l.Padding(), layout.ExtentsText(l.Physical),
+		),
 		l.Steps().String(),
 	}
 	if shown < l.Elements() {
 		p.Notes[0] += fmt.Sprintf("; the first %d are drawn", shown)
 	}
-	p.Legend = []Key{{SwatchCell, "an element, coloured by its tile"}, {SwatchPadding, "padding"}}
+	p.Legend = []Key{
+		{SwatchCell, "an element, coloured by its tile"}, {SwatchPadding, "padding"},
+	}
 	return p.SVG(), nil
 }
 
@@ -129,7 +160,12 @@ func colorOf(l *layout.Layout, position int64) int {
 
 func memoryCell(l *layout.Layout, position int64, index []int64, ok bool) Cell {
 	width := l.ElementBits() / 8
-	c := Cell{From: position * width, To: (position + 1) * width, Color: Padding, Tip: fmt.Sprintf("position %d: padding", position)}
+	c := Cell{
+		From:  position * width,
+		To:    (position + 1) * width,
+		Color: Padding,
+		Tip:   fmt.Sprintf("position %d: padding", position),
+	}
 	if ok {
 		c.Color = colorOf(l, position)
 		for i, x := range index {
@@ -138,7 +174,9 @@ func memoryCell(l *layout.Layout, position int64, index []int64, ok bool) Cell {
 			}
 			c.Label += fmt.Sprint(x)
 		}
-		c.Tip = fmt.Sprintf("position %d: %s", position, layout.ListText(index))
+		c.Tip = fmt.Sprintf(
+			"position %d: %s", position, layout.ListText(index),
+		)
 	}
 	return c
 }
@@ -146,7 +184,8 @@ func memoryCell(l *layout.Layout, position int64, index []int64, ok bool) Cell {
 // drawnTile is the first tile's sizes in the last two logical dimensions, 0
 // where that is no plain tile of them.
 func drawnTile(l *layout.Layout) (rows, cols int64) {
-	n, tile := l.Shape.Rank(), tileOf(l)
+	n := l.Shape.Rank()
+	tile := tileOf(l)
 	if n < 2 || len(tile) != 2 || tile[0] < 1 {
 		return 0, 0
 	}

@@ -70,7 +70,8 @@ func checkPage(t *testing.T, page []byte) {
 		if e.Name.Local == "svg" {
 			height = at["height"]
 		}
-		if at["x"] < 0 || at["x"]+at["width"] > pageWidth || at["y"]+at["height"] > height || at["width"] < 0 {
+		if at["x"] < 0 || at["x"]+at["width"] > pageWidth ||
+			at["y"]+at["height"] > height || at["width"] < 0 {
 			t.Fatalf("%v %v leaves the page of %v\n%s", e.Name.Local, at, height, page)
 		}
 	}

@@ -138,8 +138,12 @@ func (p *Picture) SVG() []byte {
 	p.drawBars()
 	height := p.y + pageMargin
 	var out strings.Builder
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img">`+"\n", pageWidth, height, pageWidth, height)
-	fmt.Fprintf(&out, "<title>%s</title>\n<style>%s</style>\n", html.EscapeString(p.Title), style)
+	fmt.Fprintf(
+		&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img">`+"\n", pageWidth, height, pageWidth, height,
+	)
+	fmt.Fprintf(
+		&out, "<title>%s</title>\n<style>%s</style>\n", html.EscapeString(p.Title), style,
+	)
 	out.WriteString(`<defs><pattern id="waste" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path class="hatch" d="M0 0V6"/></pattern>` +
 		`<pattern id="pad" width="5" height="5" patternUnits="userSpaceOnUse"><circle class="dots" cx="2" cy="2" r="0.9"/></pattern></defs>` + "\n")
 	out.WriteString(`<rect class="page" width="100%" height="100%"/>` + "\n")
@@ -149,7 +153,10 @@ func (p *Picture) SVG() []byte {
 }
 
 func (p *Picture) text(x, y float64, class, text string) {
-	fmt.Fprintf(&p.b, `<text x="%s" y="%s" class="%s">%s</text>`+"\n", px(x), px(y), class, html.EscapeString(text))
+	fmt.Fprintf(
+		&p.b, `<text x="%s" y="%s" class="%s">%s</text>`+"\n", px(x),
+		px(y), class, html.EscapeString(text),
+	)
 }
 
 func (p *Picture) rect(x, y, w, h float64, class, fill, tip string) {
@@ -157,20 +164,32 @@ func (p *Picture) rect(x, y, w, h float64, class, fill, tip string) {
 		fill = ` fill="` + fill + `"`
 	}
 	if tip == "" {
-		fmt.Fprintf(&p.b, `<rect x="%s" y="%s" width="%s" height="%s" class="%s"%s/>`+"\n", px(x), px(y), px(w), px(h), class, fill)
+		fmt.Fprintf(
+			&p.b, `<rect x="%s" y="%s" width="%s" height="%s" class="%s"%s/>`+"\n", px(x),
+			px(y), px(w), px(h),
+			class, fill,
+		)
 		return
 	}
-	fmt.Fprintf(&p.b, `<rect x="%s" y="%s" width="%s" height="%s" class="%s"%s><title>%s</title></rect>`+"\n", px(x), px(y), px(w), px(h), class, fill, html.EscapeString(tip))
+	fmt.Fprintf(
+		&p.b, `<rect x="%s" y="%s" width="%s" height="%s" class="%s"%s><title>%s</title></rect>`+"\n", px(x),
+		px(y), px(w), px(h),
+		class, fill, html.EscapeString(tip),
+	)
 }
 
 // px prints a length with at most two decimals.
 func px(x float64) string {
-	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")
+	return strings.TrimSuffix(
+		strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".",
+	)
 }
 
 func (p *Picture) heading() {
 	p.y = pageMargin + 14
-	p.text(pageMargin, p.y, "title", short(p.Title, 110))
+	p.text(
+		pageMargin, p.y, "title", short(p.Title, 110),
+	)
 	for _, n := range p.Notes {
 		p.y += 20
 		p.text(pageMargin, p.y, "faint", short(n, 160))
@@ -193,7 +212,8 @@ func (p *Picture) legend() {
 	for _, k := range p.Legend {
 		width := 26 + 24 + 7.2*float64(len([]rune(k.Text)))
 		if x+width > pageWidth-pageMargin {
-			x, p.y = pageMargin, p.y+24
+			x = pageMargin
+			p.y = p.y + 24
 		}
 		class, fill := k.Swatch.look()
 		p.rect(x, p.y, 18, 14, class, fill, "")
@@ -206,7 +226,10 @@ func (p *Picture) legend() {
 // drawArray draws the logical array, elements as squares where there is room.
 func (p *Picture) drawArray() {
 	a := p.Array
-	w := min(26, (pageWidth-2*pageMargin-labelWidth)/float64(a.cols))
+	w := min(
+		26,
+		(pageWidth-2*pageMargin-labelWidth)/float64(a.cols),
+	)
 	h := min(20, maxArrayH/float64(a.rows))
 	p.text(pageMargin, p.y+4, "", a.caption)
 	p.y += 16
@@ -216,13 +239,24 @@ func (p *Picture) drawArray() {
 	for i := range a.rows {
 		y := p.y + float64(i)*h
 		if i%every == 0 {
-			p.text(x0-10, y+min(h, 14)/2+5, "mono faint right", fmt.Sprint(a.row0+i))
+			p.text(
+				x0-10,
+				y+min(h, 14)/2+5, "mono faint right",
+				fmt.Sprint(a.row0+i),
+			)
 		}
-		for j, n := int64(0), int64(0); j < a.cols; j += n {
+		for j, n := int64(0),
+			int64(0); j < a.cols; j += n {
 			n = a.run(i, j)
-			c := p.arrayCell(a, i, j, x0+float64(j)*w, y, float64(n)*w, h)
+			c := p.arrayCell(
+				a, i, j, x0+float64(j)*w,
+				y, float64(n)*w, h,
+			)
 			if labels {
-				p.text(x0+(float64(j)+float64(n)/2)*w, y+h/2+4, "in", c.Label)
+				p.text(
+					x0+(float64(j)+float64(n)/2)*w,
+					y+h/2+4, "in", c.Label,
+				)
 			}
 		}
 	}
@@ -237,7 +271,8 @@ func (a *Array) run(i, j int64) int64 {
 	n := int64(1)
 	for ; picked && j+n < a.cols; n++ {
 		d, also := a.at[[2]int64{a.row0 + i, a.col0 + j + n}]
-		if !also || d.Color != c.Color || d.Label != c.Label {
+		if !also || d.Color != c.Color ||
+			d.Label != c.Label {
 			break
 		}
 	}
@@ -247,9 +282,11 @@ func (a *Array) run(i, j int64) int64 {
 // labelsFit says whether every run has room for its label.
 func (a *Array) labelsFit(w float64) bool {
 	for i := range a.rows {
-		for j, n := int64(0), int64(0); j < a.cols; j += n {
+		for j, n := int64(0),
+			int64(0); j < a.cols; j += n {
 			n = a.run(i, j)
-			if c := a.at[[2]int64{a.row0 + i, a.col0 + j}]; textWidth(c.Label)+1 > float64(n)*w {
+			c := a.at[[2]int64{a.row0 + i, a.col0 + j}]
+			if textWidth(c.Label)+1 > float64(n)*w {
 				return false
 			}
 		}
@@ -257,7 +294,9 @@ func (a *Array) labelsFit(w float64) bool {
 	return true
 }
 
-func (p *Picture) arrayCell(a *Array, i, j int64, x, y, w, h float64) Cell {
+func (p *Picture) arrayCell(
+	a *Array, i, j int64, x, y, w, h float64,
+) Cell {
 	c, picked := a.at[[2]int64{a.row0 + i, a.col0 + j}]
 	if !picked {
 		if w >= 6 && h >= 6 {
@@ -271,38 +310,65 @@ func (p *Picture) arrayCell(a *Array, i, j int64, x, y, w, h float64) Cell {
 
 // tileLines draws the edges of tiles and of the part shown.
 func (p *Picture) tileLines(a *Array, x0, w, h float64) {
-	for i := int64(0); a.tileRows > 0 && i < a.rows; i += a.tileRows - (a.row0+i)%a.tileRows {
-		for j := int64(0); a.tileCols > 0 && j < a.cols; j += a.tileCols - (a.col0+j)%a.tileCols {
-			rows := min(a.tileRows-(a.row0+i)%a.tileRows, a.rows-i)
-			cols := min(a.tileCols-(a.col0+j)%a.tileCols, a.cols-j)
-			p.rect(x0+float64(j)*w, p.y+float64(i)*h, float64(cols)*w, float64(rows)*h, "tile", "none", "")
+	for i := int64(0); a.tileRows > 0 &&
+		i < a.rows; i += a.tileRows - (a.row0+i)%a.tileRows {
+		for j := int64(0); a.tileCols > 0 &&
+			j < a.cols; j += a.tileCols - (a.col0+j)%a.tileCols {
+			rows := min(
+				a.tileRows-(a.row0+i)%a.tileRows,
+				a.rows-i,
+			)
+			cols := min(
+				a.tileCols-(a.col0+j)%a.tileCols,
+				a.cols-j,
+			)
+			p.rect(
+				x0+float64(j)*w,
+				p.y+float64(i)*h,
+				float64(cols)*w, float64(rows)*h, "tile",
+				"none", "",
+			)
 		}
 	}
 	if a.tileRows == 0 {
-		p.rect(x0, p.y, float64(a.cols)*w, float64(a.rows)*h, "grid", "none", "")
+		p.rect(
+			x0, p.y, float64(a.cols)*w,
+			float64(a.rows)*h, "grid", "none", "",
+		)
 	}
 }
 
 // drawMemory draws the lines that cells touch, in order, with the gaps named.
 func (p *Picture) drawMemory() {
-	slices.SortStableFunc(p.Cells, func(a, b Cell) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(p.Cells, func(a, b Cell) int {
+		return cmp.Compare(a.From, b.From)
+	})
 	lines := p.linesTouched()
 	if !p.Waste {
 		p.labelAllOrNone()
 	}
-	p.text(pageMargin, p.y+4, "", fmt.Sprintf("Memory: a row is a line of %d bytes, a box a sector of %d", p.Size.Line, p.Size.Sector))
+	p.text(
+		pageMargin, p.y+4, "",
+		fmt.Sprintf("Memory: a row is a line of %d bytes, a box a sector of %d", p.Size.Line, p.Size.Sector),
+	)
 	p.y += 18
 	last := int64(-1)
 	for i, line := range lines {
 		if i == maxLines && len(lines) > maxLines+1 {
 			p.y += 10
-			p.text(pageMargin+labelWidth, p.y, "faint", fmt.Sprintf("… and %s more", layout.CountText(int64(len(lines)-i), "line")))
+			p.text(
+				pageMargin+labelWidth, p.y, "faint",
+				fmt.Sprintf("… and %s more", layout.CountText(int64(len(lines)-i), "line")),
+			)
 			p.y += 10
 			break
 		}
 		if gap := line - last - 1; gap > 0 && i > 0 {
 			p.y += 9
-			p.text(pageMargin+labelWidth+p.memoryWidth()/2, p.y, "faint mid", layout.CountText(gap, "line")+" not touched")
+			p.text(
+				pageMargin+labelWidth+p.memoryWidth()/2, p.y,
+				"faint mid", layout.CountText(gap, "line")+" not touched",
+			)
 			p.y += 9
 		}
 		p.drawLine(line)
@@ -314,7 +380,9 @@ func (p *Picture) drawMemory() {
 // labelAllOrNone takes the labels from all cells when one has no room for its own.
 func (p *Picture) labelAllOrNone() {
 	perByte := p.x(1) - p.x(0)
-	crowded := slices.ContainsFunc(p.Cells, func(c Cell) bool { return textWidth(c.Label)+4 > perByte*float64(c.To-c.From) })
+	crowded := slices.ContainsFunc(p.Cells, func(c Cell) bool {
+		return textWidth(c.Label)+4 > perByte*float64(c.To-c.From)
+	})
 	for i := range p.Cells {
 		if crowded {
 			p.Cells[i].Label = ""
@@ -322,11 +390,14 @@ func (p *Picture) labelAllOrNone() {
 	}
 }
 
-func (p *Picture) memoryWidth() float64 { return pageWidth - 2*pageMargin - labelWidth }
+func (p *Picture) memoryWidth() float64 {
+	return pageWidth - 2*pageMargin - labelWidth
+}
 
 func (p *Picture) linesTouched() (lines []int64) {
 	for _, c := range p.Cells {
-		for line := c.From / p.Size.Line; line <= (c.To-1)/p.Size.Line; line++ {
+		for line := c.From / p.Size.Line; line <= (c.To-1)/
+			p.Size.Line; line++ {
 			lines = append(lines, line)
 		}
 	}
@@ -337,15 +408,20 @@ func (p *Picture) linesTouched() (lines []int64) {
 // x is where a byte of a line stands.
 func (p *Picture) x(inLine int64) float64 {
 	sectors := p.Size.Line / p.Size.Sector
-	perByte := (p.memoryWidth() - sectorGap*float64(sectors-1)) / float64(p.Size.Line)
-	return pageMargin + labelWidth + float64(inLine)*perByte + sectorGap*float64(min(inLine, p.Size.Line-1)/p.Size.Sector)
+	perByte := (p.memoryWidth() - sectorGap*float64(sectors-1)) /
+		float64(p.Size.Line)
+	return pageMargin + labelWidth + float64(inLine)*perByte +
+		sectorGap*float64(min(inLine, p.Size.Line-1)/p.Size.Sector)
 }
 
 // drawLine draws one line: hatched where a touched sector is not asked for, the
 // cells over that, then the boxes.
 func (p *Picture) drawLine(line int64) {
 	start := line * p.Size.Line
-	p.text(pageMargin+labelWidth-10, p.y+rowHeight/2+4, "mono faint right", fmt.Sprintf("byte %d", start))
+	p.text(
+		pageMargin+labelWidth-10, p.y+rowHeight/2+4,
+		"mono faint right", fmt.Sprintf("byte %d", start),
+	)
 	var here []Cell
 	for _, c := range p.Cells {
 		if c.From < start+p.Size.Line && c.To > start {
@@ -354,14 +430,22 @@ func (p *Picture) drawLine(line int64) {
 	}
 	for s := start; s < start+p.Size.Line; s += p.Size.Sector {
 		x := p.x(s - start)
-		w := p.x(s-start+p.Size.Sector-1) - x + (p.x(1) - p.x(0))
-		touched := slices.ContainsFunc(here, func(c Cell) bool { return c.Color != Padding && c.From < s+p.Size.Sector && c.To > s })
+		w := p.x(s-start+p.Size.Sector-1) -
+			x +
+			(p.x(1) - p.x(0))
+		touched := slices.ContainsFunc(here, func(c Cell) bool {
+			return c.Color != Padding &&
+				c.From < s+p.Size.Sector &&
+				c.To > s
+		})
 		class := "sector"
 		if touched {
 			class = "touched"
 		}
 		if touched && p.Waste {
-			p.rect(x, p.y, w, rowHeight, "waste", "", "bytes of a touched sector that were not asked for")
+			p.rect(
+				x, p.y, w, rowHeight, "waste", "", "bytes of a touched sector that were not asked for",
+			)
 		}
 		for _, c := range p.merged(here) {
 			p.drawCell(c, s)
@@ -378,7 +462,12 @@ func (p *Picture) drawLine(line int64) {
 func (p *Picture) merged(cells []Cell) (out []Cell) {
 	perByte := p.x(1) - p.x(0)
 	for _, c := range cells {
-		if n := len(out) - 1; n >= 0 && perByte*float64(c.To-c.From) < 12 && out[n].To == c.From && out[n].Color == c.Color && out[n].Label == c.Label {
+		n := len(out) - 1
+		if n >= 0 &&
+			perByte*float64(c.To-c.From) < 12 &&
+			out[n].To == c.From &&
+			out[n].Color == c.Color &&
+			out[n].Label == c.Label {
 			out[n].To = c.To
 			continue
 		}
@@ -389,18 +478,26 @@ func (p *Picture) merged(cells []Cell) (out []Cell) {
 
 // drawCell draws the part of c in the sector that starts at s.
 func (p *Picture) drawCell(c Cell, s int64) {
-	from, to := max(c.From, s), min(c.To, s+p.Size.Sector)
+	from := max(c.From, s)
+	to := min(c.To, s+p.Size.Sector)
 	if from >= to {
 		return
 	}
 	x := p.x(from % p.Size.Line)
-	w := p.x((to-1)%p.Size.Line) - x + (p.x(1) - p.x(0))
+	w := p.x((to-1)%p.Size.Line) -
+		x +
+		(p.x(1) - p.x(0))
 	if c.Color == Padding {
-		p.rect(x, p.y, w, rowHeight, "cell", "var(--page)", "")
+		p.rect(
+			x, p.y, w, rowHeight, "cell", "var(--page)", "",
+		)
 		p.rect(x, p.y, w, rowHeight, "pad", "", c.Tip)
 		return
 	}
-	p.rect(x, p.y, w, rowHeight, "cell", ramp(c.Color), c.Tip)
+	p.rect(
+		x, p.y, w, rowHeight, "cell",
+		ramp(c.Color), c.Tip,
+	)
 	if w >= textWidth(c.Label)+1 {
 		p.text(x+w/2, p.y+rowHeight/2+4, "in", c.Label)
 	}
@@ -432,16 +529,34 @@ func (p *Picture) drawBars() {
 	for i, b := range p.Bars {
 		if i == maxBars && len(p.Bars) > maxBars+1 {
 			p.y += 6
-			p.text(pageMargin+left, p.y+8, "faint", fmt.Sprintf("… and %d more", len(p.Bars)-i))
+			p.text(
+				pageMargin+left, p.y+8, "faint",
+				fmt.Sprintf("… and %d more", len(p.Bars)-i),
+			)
 			p.y += 16
 			break
 		}
 		x := pageMargin + left
 		p.text(x-10, p.y+12, "right", b.Label)
-		p.rect(x, p.y, float64(b.Touched)*scale, 16, "waste", "", "")
-		p.rect(x, p.y, float64(min(b.Ideal, b.Touched))*scale, 16, "cell", ramp(0), "")
-		p.rect(x, p.y, float64(b.Touched)*scale, 16, "touched", "", "")
-		p.text(x+float64(b.Touched)*scale+10, p.y+12, "faint", b.Text)
+		p.rect(
+			x, p.y,
+			float64(b.Touched)*scale, 16, "waste",
+			"", "",
+		)
+		p.rect(
+			x, p.y,
+			float64(min(b.Ideal, b.Touched))*scale,
+			16, "cell", ramp(0), "",
+		)
+		p.rect(
+			x, p.y,
+			float64(b.Touched)*scale, 16, "touched",
+			"", "",
+		)
+		p.text(
+			x+float64(b.Touched)*scale+10,
+			p.y+12, "faint", b.Text,
+		)
 		p.y += 22
 	}
 }
@@ -459,7 +574,11 @@ func hex(hue, saturation, light float64) string {
 	a := saturation * min(light, 1-light)
 	channel := func(n float64) int {
 		k := math.Mod(n+hue/30, 12)
-		return int(math.Round(255 * (light - a*max(-1, min(k-3, 9-k, 1)))))
+		return int(math.Round(255 * (light - a*max(
+			-1, min(k-3, 9-k, 1),
+		))))
 	}
-	return fmt.Sprintf("#%02x%02x%02x", channel(0), channel(8), channel(4))
+	return fmt.Sprintf(
+		"#%02x%02x%02x", channel(0), channel(8), channel(4),
+	)
 }

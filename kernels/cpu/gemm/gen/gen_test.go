@@ -13,11 +13,15 @@ import (
 func TestCommitted(t *testing.T) {
 	dir := t.TempDir()
 	out, stubs := filepath.Join(dir, "kernels_amd64.s"), filepath.Join(dir, "kernels_amd64.go")
-	if text, err := exec.Command("go", "run", ".", "-out", out, "-stubs", stubs, "-pkg", "gemm").CombinedOutput(); err != nil {
+	if text, err := exec.Command(
+		"go", "run", ".", "-out", out, "-stubs", stubs, "-pkg", "gemm",
+	).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	for _, name := range []string{"kernels_amd64.s", "kernels_amd64.go"} {
-		if got, want := generated(t, filepath.Join(dir, name)), generated(t, filepath.Join("..", name)); !bytes.Equal(got, want) {
+		got := generated(t, filepath.Join(dir, name))
+		want := generated(t, filepath.Join("..", name))
+		if !bytes.Equal(got, want) {
 			t.Errorf("%s is not what the generator makes: run go generate in kernels/cpu/gemm", name)
 		}
 	}

@@ -40,7 +40,8 @@ func at(base, base3, stride reg.Register, row, disp int) Mem {
 		m.Base, row = base3, row-3
 	}
 	if row > 0 {
-		m.Index, m.Scale = stride, uint8(row)
+		m.Index = stride
+		m.Scale = uint8(row)
 	}
 	return m
 }

@@ -20,22 +20,46 @@ type family struct {
 }
 
 var families = []family{
-	{"F32", 32, 6, false, func(m, v Op) { VBROADCASTSS(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }, func(m, x, acc Op) { VFMADD231PS(m, x, acc) }},
-	{"F64", 64, 6, false, func(m, v Op) { VBROADCASTSD(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }, func(m, x, acc Op) { VFMADD231PD(m, x, acc) }},
+	{
+		"F32", 32, 6, false,
+		func(m, v Op) { VBROADCASTSS(m, v) },
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) },
+		func(m, x, acc Op) { VFMADD231PS(m, x, acc) },
+	},
+	{
+		"F64", 64, 6, false,
+		func(m, v Op) { VBROADCASTSD(m, v) },
+		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) },
+		func(m, x, acc Op) { VFMADD231PD(m, x, acc) },
+	},
 	{"I32", 32, 6, false, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) { VPMULLD(y, x, t); VPADDD(t, acc, acc) }, nil},
+		func(x, y, acc, t reg.VecVirtual) {
+			VPMULLD(y, x, t)
+			VPADDD(t, acc, acc)
+		}, nil},
 	{"I16", 32, 6, false, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) { VPMADDWD(y, x, t); VPADDD(t, acc, acc) }, nil},
+		func(x, y, acc, t reg.VecVirtual) {
+			VPMADDWD(y, x, t)
+			VPADDD(t, acc, acc)
+		}, nil},
 	{"F32Wide", 32, 6, true, func(m, v Op) { VBROADCASTSS(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PS(y, x, acc) }, nil},
+		func(x, y, acc, _ reg.VecVirtual) {
+			VFMADD231PS(y, x, acc)
+		}, nil},
 	{"F64Wide", 64, 6, true, func(m, v Op) { VBROADCASTSD(m, v) },
-		func(x, y, acc, _ reg.VecVirtual) { VFMADD231PD(y, x, acc) }, nil},
+		func(x, y, acc, _ reg.VecVirtual) {
+			VFMADD231PD(y, x, acc)
+		}, nil},
 	{"I32Wide", 32, 6, true, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) { VPMULLD(y, x, t); VPADDD(t, acc, acc) }, nil},
+		func(x, y, acc, t reg.VecVirtual) {
+			VPMULLD(y, x, t)
+			VPADDD(t, acc, acc)
+		}, nil},
 	{"I16Wide", 32, 6, true, func(m, v Op) { VPBROADCASTD(m, v) },
-		func(x, y, acc, t reg.VecVirtual) { VPMADDWD(y, x, t); VPADDD(t, acc, acc) }, nil},
+		func(x, y, acc, t reg.VecVirtual) {
+			VPMADDWD(y, x, t)
+			VPADDD(t, acc, acc)
+		}, nil},
 }
 
 // A panel is a kernel for rows rows and vecs vectors of columns; a masked one
@@ -75,15 +99,20 @@ func (p panel) emit() {
 	if p.masked {
 		kind = "Masked"
 	}
-	TEXT(fmt.Sprintf("multiply%s%sRows%d", p.name, kind, p.rows), NOSPLIT,
-		"func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)")
+	TEXT(
+		fmt.Sprintf("multiply%s%sRows%d", p.name, kind, p.rows),
+		NOSPLIT,
+		"func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)",
+	)
 	Pragma("noescape")
 	g := &body{panel: p}
 	if p.masked {
 		g.loadMask()
 	}
-	g.a, g.c = Load(Param("a"), GP64()), Load(Param("c"), GP64())
-	g.ahead, g.step = Load(Param("ahead"), GP64()), Load(Param("step"), GP64())
+	g.a, g.c = Load(Param("a"), GP64()),
+		Load(Param("c"), GP64())
+	g.ahead, g.step = Load(Param("ahead"), GP64()),
+		Load(Param("step"), GP64())
 	blocks := Load(Param("blocks"), GP64())
 	Label("block")
 	g.block()
@@ -115,16 +144,23 @@ func (g *body) block() {
 	g.loop()
 	crs = Load(Param("crs"), GP64())
 	c3 = g.third(g.c, crs)
-	g.each(c3, crs, func(m Mem, v reg.VecVirtual) { g.store(v, m) })
+	g.each(c3, crs, func(m Mem, v reg.VecVirtual) {
+		g.store(v, m)
+	})
 	IMUL3Q(Imm(uint64(g.rows)), crs, crs)
 	ADDQ(crs, g.c)
 }
 
 // each does f for every vector of c.
-func (g *body) each(c3, crs reg.Register, f func(m Mem, v reg.VecVirtual)) {
+func (g *body) each(
+	c3, crs reg.Register, f func(m Mem, v reg.VecVirtual),
+) {
 	for r := range g.rows {
 		for v := range g.vecs {
-			f(at(g.c, c3, crs, r, v*g.bytes()), g.acc[r*g.vecs+v])
+			f(
+				at(g.c, c3, crs, r, v*g.bytes()),
+				g.acc[r*g.vecs+v],
+			)
 		}
 	}
 }
@@ -202,14 +238,17 @@ func (g *body) store(v reg.VecVirtual, m Mem) {
 // loop is the terms, one after the other, four a turn; each turn fetches a line
 // of what is needed later.
 func (g *body) loop() {
-	g.ars, g.acs = Load(Param("ars"), GP64()), Load(Param("acs"), GP64())
-	g.b, g.brs = Load(Param("b"), GP64()), Load(Param("brs"), GP64())
+	g.ars, g.acs = Load(Param("ars"), GP64()),
+		Load(Param("acs"), GP64())
+	g.b, g.brs = Load(Param("b"), GP64()),
+		Load(Param("brs"), GP64())
 	g.a3 = g.third(g.a, g.ars)
 	g.x, g.t, g.y = g.vec(), g.vec(), nil
 	for range g.vecs {
 		g.y = append(g.y, g.vec())
 	}
-	k, turns := Load(Param("k"), GP64()), GP64()
+	k := Load(Param("k"), GP64())
+	turns := GP64()
 	MOVQ(k, turns)
 	SHRQ(Imm(2), turns)
 	JZ(LabelRef("rest"))
@@ -242,7 +281,10 @@ func (g *body) term() {
 	}
 	ADDQ(g.brs, g.b)
 	for r := range g.rows {
-		g.broadcast(at(g.a, g.a3, g.ars, r, 0), g.x)
+		g.broadcast(
+			at(g.a, g.a3, g.ars, r, 0),
+			g.x,
+		)
 		for v, y := range g.y {
 			t := g.t
 			if v == g.vecs-1 {

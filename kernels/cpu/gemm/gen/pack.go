@@ -14,8 +14,11 @@ func copyPanels(lines int) {
 	TEXT(fmt.Sprintf("copyPanels%d", lines), NOSPLIT, "func(rows int, to *byte, toStride, panel int, from *byte, fromStride int)")
 	Pragma("noescape")
 	n := Load(Param("rows"), GP64())
-	to, ts, panel := Load(Param("to"), GP64()), Load(Param("toStride"), GP64()), Load(Param("panel"), GP64())
-	from, fs := Load(Param("from"), GP64()), Load(Param("fromStride"), GP64())
+	to := Load(Param("to"), GP64())
+	ts := Load(Param("toStride"), GP64())
+	panel := Load(Param("panel"), GP64())
+	from := Load(Param("from"), GP64())
+	fs := Load(Param("fromStride"), GP64())
 	TESTQ(n, n)
 	JLE(LabelRef("done"))
 	to3 := third(to, panel)
@@ -47,9 +50,11 @@ func newSquare(name string) square {
 	TEXT(name, NOSPLIT, "func(squares int, to *byte, toStride int, from *byte, fromStride int)")
 	Pragma("noescape")
 	s := square{
-		n:  Load(Param("squares"), GP64()),
-		to: Load(Param("to"), GP64()), ts: Load(Param("toStride"), GP64()),
-		from: Load(Param("from"), GP64()), fs: Load(Param("fromStride"), GP64()),
+		n:    Load(Param("squares"), GP64()),
+		to:   Load(Param("to"), GP64()),
+		ts:   Load(Param("toStride"), GP64()),
+		from: Load(Param("from"), GP64()),
+		fs:   Load(Param("fromStride"), GP64()),
 	}
 	s.from3 = third(s.from, s.fs)
 	fs3 := GP64()
@@ -70,7 +75,8 @@ func (s square) rows(n int) []reg.VecVirtual {
 		switch r {
 		case 6:
 			m = at(s.from3, s.from3, s.fs, 0, 0)
-			m.Index, m.Scale = s.fs3, 1
+			m.Index = s.fs3
+			m.Scale = 1
 		case 7:
 			m = Mem{Base: s.from3, Index: s.fs, Scale: 4}
 		}
@@ -110,16 +116,27 @@ func transpose32() {
 	for k := range 4 {
 		u[2*k], u[2*k+1] = YMM(), YMM()
 		VUNPCKLPS(r[2*k+1], r[2*k], u[2*k])
-		VUNPCKHPS(r[2*k+1], r[2*k], u[2*k+1])
+		VUNPCKHPS(
+			r[2*k+1],
+			r[2*k],
+			u[2*k+1],
+		)
 	}
 	quad := func(k, odd int, high uint8) reg.VecVirtual { // of four rows
 		v := YMM()
-		VSHUFPS(Imm(uint64(0x44+0xaa*int(high))), u[4*k+2+odd], u[4*k+odd], v)
+		VSHUFPS(
+			Imm(uint64(0x44+0xaa*int(high))),
+			u[4*k+2+odd],
+			u[4*k+odd], v,
+		)
 		return v
 	}
 	var columns [8]reg.VecVirtual
 	for c := range 4 {
-		columns[c], columns[c+4] = halves(quad(0, c/2, uint8(c%2)), quad(1, c/2, uint8(c%2)))
+		columns[c], columns[c+4] = halves(
+			quad(0, c/2, uint8(c%2)),
+			quad(1, c/2, uint8(c%2)),
+		)
 	}
 	s.columns(columns[:])
 }
@@ -131,7 +148,11 @@ func transpose64() {
 	for k := range 2 {
 		u[2*k], u[2*k+1] = YMM(), YMM()
 		VUNPCKLPD(r[2*k+1], r[2*k], u[2*k])
-		VUNPCKHPD(r[2*k+1], r[2*k], u[2*k+1])
+		VUNPCKHPD(
+			r[2*k+1],
+			r[2*k],
+			u[2*k+1],
+		)
 	}
 	var columns [4]reg.VecVirtual
 	columns[0], columns[2] = halves(u[0], u[2])
@@ -145,15 +166,20 @@ func pairRows() {
 	TEXT("pairRows", NOSPLIT, "func(pairs int, to *byte, toStride int, from *byte, fromStride int)")
 	Pragma("noescape")
 	n := Load(Param("pairs"), GP64())
-	to, ts := Load(Param("to"), GP64()), Load(Param("toStride"), GP64())
-	from, fs := Load(Param("from"), GP64()), Load(Param("fromStride"), GP64())
+	to := Load(Param("to"), GP64())
+	ts := Load(Param("toStride"), GP64())
+	from := Load(Param("from"), GP64())
+	fs := Load(Param("fromStride"), GP64())
 	TESTQ(n, n)
 	JLE(LabelRef("done"))
 	Label("pair")
 	for half := range 2 {
 		x, y := YMM(), YMM()
 		VMOVDQU(Mem{Base: from, Disp: 32 * half}, x)
-		VMOVDQU(Mem{Base: from, Index: fs, Scale: 1, Disp: 32 * half}, y)
+		VMOVDQU(
+			Mem{Base: from, Index: fs, Scale: 1, Disp: 32 * half},
+			y,
+		)
 		VPSLLD(Imm(16), y, y)
 		VPBLENDW(Imm(0xaa), y, x, x)
 		VMOVDQU(x, Mem{Base: to, Disp: 32 * half})
@@ -172,7 +198,8 @@ func pairTerms() {
 	TEXT("pairTerms", NOSPLIT, "func(turns int, to, from *byte)")
 	Pragma("noescape")
 	n := Load(Param("turns"), GP64())
-	to, from := Load(Param("to"), GP64()), Load(Param("from"), GP64())
+	to := Load(Param("to"), GP64())
+	from := Load(Param("from"), GP64())
 	TESTQ(n, n)
 	JLE(LabelRef("done"))
 	Label("turn")

@@ -15,7 +15,8 @@ const streamed = 8
 func stream(f family) {
 	TEXT("stream"+f.name, NOSPLIT, "func(lines int, a *byte, acs int, b *byte, brs int, c *byte, ahead int)")
 	Pragma("noescape")
-	a, acs := Load(Param("a"), GP64()), Load(Param("acs"), GP64())
+	a := Load(Param("a"), GP64())
+	acs := Load(Param("acs"), GP64())
 	var x [streamed]reg.VecVirtual
 	for p := range x {
 		x[p] = YMM()
@@ -24,7 +25,8 @@ func stream(f family) {
 			ADDQ(acs, a)
 		}
 	}
-	b, brs := Load(Param("b"), GP64()), Load(Param("brs"), GP64())
+	b := Load(Param("b"), GP64())
+	brs := Load(Param("brs"), GP64())
 	b3 := third(b, brs)
 	b6 := third(b3, brs)
 	ahead := Load(Param("ahead"), GP64())
@@ -35,7 +37,8 @@ func stream(f family) {
 			MOVQ(Load(Param("ahead"), GP64()), ahead)
 		}
 	}
-	c, lines := Load(Param("c"), GP64()), Load(Param("lines"), GP64())
+	c := Load(Param("c"), GP64())
+	lines := Load(Param("lines"), GP64())
 	Label("line")
 	y, z := YMM(), YMM()
 	VMOVUPS(Mem{Base: c}, y)

@@ -16,8 +16,11 @@ func upright(name string, groups int) {
 	TEXT(name, NOSPLIT, "func(turns int, a *byte, acs int, b *byte, bcs int, c *byte)")
 	Pragma("noescape")
 	turns := Load(Param("turns"), GP64())
-	acs, bcs := Load(Param("acs"), GP64()), Load(Param("bcs"), GP64())
-	b, c := Load(Param("b"), GP64()), Load(Param("c"), GP64()) // c is read again at the end
+	acs := Load(Param("acs"), GP64())
+	bcs := Load(Param("bcs"), GP64())
+	// c is read again at the end
+	b := Load(Param("b"), GP64())
+	c := Load(Param("c"), GP64())
 	var all []*uprightHalf
 	for k := range groups {
 		h := newUprightHalf(b, bcs, acs)
@@ -71,7 +74,13 @@ func uprightTurn(halves ...*uprightHalf) {
 
 // newUprightHalf is eight columns from b on.
 func newUprightHalf(b, bcs, acs reg.Register) *uprightHalf {
-	h := &uprightHalf{a: Load(Param("a"), GP64()), acs: acs, low: b, stride: bcs, sum: YMM()}
+	h := &uprightHalf{
+		a:      Load(Param("a"), GP64()),
+		acs:    acs,
+		low:    b,
+		stride: bcs,
+		sum:    YMM(),
+	}
 	h.low3, h.high = third(h.low, bcs), GP64()
 	LEAQ(Mem{Base: b, Index: bcs, Scale: 4}, h.high)
 	h.high3 = third(h.high, bcs)
@@ -91,20 +100,35 @@ func (h *uprightHalf) quad(quad int) {
 	var r [4]reg.VecVirtual
 	for k := range r {
 		r[k] = YMM()
-		VBROADCASTF128(at(h.low, h.low3, h.stride, k, 16*quad), r[k])
-		VINSERTF128(Imm(1), at(h.high, h.high3, h.stride, k, 16*quad), r[k], r[k])
+		VBROADCASTF128(
+			at(h.low, h.low3, h.stride, k, 16*quad),
+			r[k],
+		)
+		VINSERTF128(
+			Imm(1),
+			at(h.high, h.high3, h.stride, k, 16*quad),
+			r[k], r[k],
+		)
 	}
 	var u [4]reg.VecVirtual // of columns 0, 1 and 2, 3: terms 0, 1 and terms 2, 3
 	for k := range 2 {
 		u[2*k], u[2*k+1] = YMM(), YMM()
 		VUNPCKLPS(r[2*k+1], r[2*k], u[2*k])
-		VUNPCKHPS(r[2*k+1], r[2*k], u[2*k+1])
+		VUNPCKHPS(
+			r[2*k+1],
+			r[2*k],
+			u[2*k+1],
+		)
 	}
 	for t := range 4 {
 		x, term := YMM(), YMM()
 		VBROADCASTSS(Mem{Base: h.a}, x)
 		ADDQ(h.acs, h.a)
-		VSHUFPS(Imm(uint64(0x44+0xaa*(t%2))), u[2+t/2], u[t/2], term)
+		VSHUFPS(
+			Imm(uint64(0x44+0xaa*(t%2))),
+			u[2+t/2],
+			u[t/2], term,
+		)
 		VFMADD231PS(x, term, h.sum)
 	}
 }
