@@ -13,6 +13,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/workers"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -108,7 +109,7 @@ func againstReading(b *testing.B, p *symtile.Program, bench *check.Bench, plans 
 
 // newReadRoof reads bytes, in two buffers by turns, each part at four places in
 // turn.
-func newReadRoof(b *testing.B, bytes, threads int64, crew *workerPool) *roof {
+func newReadRoof(b *testing.B, bytes, threads int64, pool *workers.Pool) *roof {
 	read, ok := loadRoutine(emitRead)
 	if !ok {
 		b.Skip("there is no machine code")
@@ -117,13 +118,13 @@ func newReadRoof(b *testing.B, bytes, threads int64, crew *workerPool) *roof {
 	for k := range arrays {
 		arrays[k] = largeArray(b, bytes)
 	}
-	workers := make([]*worker, threads)
-	for k := range workers {
-		workers[k] = &worker{tids: make([]int64, 1)}
+	states := make([]*worker, threads)
+	for k := range states {
+		states[k] = &worker{tids: make([]int64, 1)}
 	}
 	parts, run := 8*threads, 0
 	r := &roof{begin: func() { run++ }}
-	r.team = newTeam(workers, []step{func(w *worker) {
+	r.programs = newProgramLoop(states, []step{func(w *worker) {
 		array := arrays[run%2].Data
 		lo := bytes * w.tids[0] / parts / 256 * 256
 		hi := bytes * (w.tids[0] + 1) / parts / 256 * 256
@@ -133,7 +134,7 @@ func newReadRoof(b *testing.B, bytes, threads int64, crew *workerPool) *roof {
 			fromStep: (hi - lo) / 4,
 		}
 		read.Call(unsafe.Pointer(&w.copyArgs))
-	}}, newRaster([]int64{parts}, 0), nil, crew)
+	}}, newRaster([]int64{parts}, 0), nil, pool)
 	return r
 }
 
