@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/workers"
 )
 
@@ -23,8 +24,8 @@ type worker struct {
 	part     int64 // The part of it, where contractions are split.
 	skipRest bool  // The rest of the tile program is left to another part.
 
-	evalScratch     []int64  // The scratch of compiled expressions.
-	scalarRegisters []scalar // The registers of scalar programs.
+	evalScratch     []int64           // The scratch of compiled expressions.
+	scalarRegisters []portable.Scalar // The registers of scalar programs.
 
 	in, out []kernels.Buffer // The arrays of the current run.
 	ctx     context.Context  // The context of the current run.

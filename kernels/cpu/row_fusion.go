@@ -510,7 +510,7 @@ func (n *rowKernel) addOperand(v *value, wide bool) bool {
 	case n.ops[v] != nil || n.scalars[v]:
 		return n.scalars[v] != wide
 	case n.defines(v) || v.strides != nil ||
-		classBytes[v.class] != 4:
+		v.class.Bytes() != 4:
 		return false
 	case v.where == inSplat:
 		n.loads[v] = &rowAccess{

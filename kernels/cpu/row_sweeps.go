@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/tilewright/tilewright/symtile/hlo"
+import (
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
 
 // A sweepPlan says in which pass over a row a nest computes what.
 type sweepPlan struct {
@@ -281,7 +284,7 @@ func (p *sweepPlan) allocate(n *rowKernel) {
 		v.where, v.n, v.tile = inRow, n.cols(), noTile
 	}
 	p.slab = n.l.value(
-		"kept", classF32, noTile,
+		"kept", portable.Float32, noTile,
 		8*int64(len(p.kept)+maxSpills)+2*maxRank,
 	)
 	p.slab.where = inRow

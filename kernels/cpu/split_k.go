@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/gemm"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -125,7 +126,7 @@ func (s *splitK) rangeOf(w *worker, n, unit int64) (begin, end int64) {
 }
 
 // partial is partial sum k of the tile, of n elements.
-func partial[T number](w *worker, s *splitK, k int64, n int) []T {
+func partial[T portable.Number](w *worker, s *splitK, k int64, n int) []T {
 	return unsafe.Slice(
 		(*T)(unsafe.Pointer(
 			&s.partials[(w.tile*s.parts+k)*s.bytes],
@@ -144,11 +145,11 @@ func (s *splitK) arrive(w *worker) bool {
 // and at its end leave its partial result in v to the split, and go on with all
 // joined where it is the last.
 func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
-	s.bytes = (v.n*classBytes[v.class] + cacheLine - 1) &^ (cacheLine - 1)
+	s.bytes = (v.n*v.class.Bytes() + cacheLine - 1) &^ (cacheLine - 1)
 	each := reduceRoutines()[monoid][1]
 	c.prologue = append(c.prologue, func(w *worker) {
 		if w.part > 0 {
-			fillWith(
+			portable.Fill(
 				whole[float32](w, v), vectorReductions[monoid].identity,
 			)
 		}
@@ -177,10 +178,10 @@ func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 // splitDot has a dot that ends leave its partial sum in v to the split, and go on
 // with the sum of all where it is the last: a row of ones times the partial sums
 // as rows, which adds them one after the other, each exactly.
-func splitDot[T number](c *accumulator, s *splitK, v *value, fresh int) {
-	s.bytes = (v.n*classBytes[v.class] + cacheLine - 1) &^ (cacheLine - 1)
+func splitDot[T portable.Number](c *accumulator, s *splitK, v *value, fresh int) {
+	s.bytes = (v.n*v.class.Bytes() + cacheLine - 1) &^ (cacheLine - 1)
 	ones := slices.Repeat([]T{1}, int(s.parts))
-	row := s.bytes / classBytes[v.class]
+	row := s.bytes / v.class.Bytes()
 	c.epilogue = append(c.epilogue, func(w *worker) {
 		sum := whole[T](w, v)
 		if w.slots[fresh] == 1 { // it had no iteration

@@ -215,7 +215,7 @@ func (l *lowering) assignRoutines(g *instr) {
 		)
 		m := newStripFunction(next, g.group)
 		if len(run) == 0 ||
-			classBytes[run[0].out.class] != classBytes[i.pointwise.out.class] ||
+			run[0].out.class.Bytes() != i.pointwise.out.class.Bytes() ||
 			len(m.reads)+len(m.writes) > len(addressRegs) {
 			number++
 			next = []*pointwiseOp{i.pointwise}

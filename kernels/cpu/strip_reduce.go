@@ -3,6 +3,7 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -58,7 +59,7 @@ func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
 func (l *lowering) stripOfScalars(i *hlo.Instr) *value {
 	return l.value(
 		"%"+i.Name,
-		classOf(i.Shape.DType), noTile,
+		portable.ClassOf(i.Shape.DType), noTile,
 		l.strip,
 	)
 }
@@ -110,11 +111,11 @@ func (b *block) stripReducerBody(
 
 func stripOfAny(p *pointwiseOp) strip {
 	switch p.out.class {
-	case classF32:
+	case portable.Float32:
 		return elementwiseStrip[float32](p.op, p.out, p.args)
-	case classF64:
+	case portable.Float64:
 		return elementwiseStrip[float64](p.op, p.out, p.args)
-	case classI32:
+	case portable.Int32:
 		return elementwiseStrip[int32](p.op, p.out, p.args)
 	}
 	return elementwiseStrip[int64](p.op, p.out, p.args)
@@ -162,7 +163,7 @@ func (l *lowering) combineStrips(
 	for _, i := range group {
 		run = append(run, i.pointwise)
 		whole = whole && hasVectorCode(i.pointwise.op) &&
-			classBytes[i.outs[0].class] == classBytes[group[0].outs[0].class]
+			i.outs[0].class.Bytes() == group[0].outs[0].class.Bytes()
 	}
 	if whole {
 		m := newStripFunction(run, nil)
@@ -198,7 +199,7 @@ func (r *stripReducer) accumulate(f *reduceLoop) step {
 // column folds n elements into n.
 func (r *stripReducer) column(w *worker, from, to, n int64) {
 	for k, v := range r.outs {
-		size := classBytes[v.class]
+		size := v.class.Bytes()
 		copyBytes(
 			w.addresses[r.lhs[k].id],
 			unsafe.Add(w.addresses[v.id], to*size),
@@ -217,7 +218,7 @@ func (r *stripReducer) column(w *worker, from, to, n int64) {
 func (r *stripReducer) combine(w *worker, n, to int64) {
 	r.run(w, n)
 	for k, v := range r.outs {
-		size := classBytes[v.class]
+		size := v.class.Bytes()
 		copyBytes(
 			unsafe.Add(w.addresses[v.id], to*size),
 			w.addresses[r.results[k].id],
@@ -237,7 +238,7 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 	for k, v := range r.args {
 		r.deinterleave(
 			w, k,
-			unsafe.Add(w.addresses[v.id], from*classBytes[v.class]),
+			unsafe.Add(w.addresses[v.id], from*v.class.Bytes()),
 			n,
 		)
 	}
@@ -264,7 +265,7 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int64) {
 	left := w.addresses[r.lhs[k].id]
 	right := w.addresses[r.rhs[k].id]
-	if classBytes[r.lhs[k].class] == 4 {
+	if r.lhs[k].class.Bytes() == 4 {
 		pairs := int64(0)
 		if f := deinterleaveRoutine(); f != nil && n >= 16 {
 			pairs = n / 2 &^ 7
@@ -310,7 +311,7 @@ func copyBytes(dst, src unsafe.Pointer, bytes int64) {
 
 // copyElement copies element from of src to element at of dst.
 func copyElement(w *worker, dst *value, at int64, src *value, from int64) {
-	size := classBytes[dst.class]
+	size := dst.class.Bytes()
 	copyBytes(
 		unsafe.Add(w.addresses[dst.id], at*size),
 		unsafe.Add(w.addresses[src.id], from*size),

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -51,13 +52,13 @@ func (m *dimMask) valid(w *worker) (lo, hi int64) {
 }
 
 // A transfer moves one run between memory and scratch.
-type transfer[T number] func(
+type transfer[T portable.Number] func(
 	scratch []T, data []byte, at, stride int64,
 )
 
 // tileAccess walks a tile of an array in row-major order. Dimensions that follow
 // each other in memory without gaps and masks are one.
-type tileAccess[T number] struct {
+type tileAccess[T portable.Number] struct {
 	base        int // place of element 0 of the tile, in elements of the array
 	dims        []tileAccessDim
 	masks       []dimMask // of the masked dimensions
@@ -70,7 +71,7 @@ type tileAccessDim struct {
 	mask       int // −1: nothing is masked
 }
 
-func newTileAccess[T number](
+func newTileAccess[T portable.Number](
 	b *block, t symtile.Tile,
 	shape hlo.Shape, move transfer[T],
 ) *tileAccess[T] {
@@ -226,14 +227,14 @@ func (r *region) inside(index []int64) bool {
 }
 
 // lowerLoad reads a tile of a parameter, or uses it where it is.
-func lowerLoad[T number](b *block, n int, op symtile.Op) {
+func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)
 	shape := op.Instr.Shape
 	param := op.Instr.Attrs.Param
 	a := newTileAccess(
 		b, op.Tile, shape, reader[T](shape.DType),
 	)
-	if a.dense() && native(shape.DType) {
+	if a.dense() && portable.IsNative(shape.DType) {
 		b.bindArray(v, "is "+op.Instr.Name, a.base, func(w *worker) []byte {
 			return w.in[param].Data
 		})
@@ -241,7 +242,7 @@ func lowerLoad[T number](b *block, n int, op symtile.Op) {
 	}
 	v.strides = b.l.dotOnlyStrides(n, op)
 	if v.strides != nil &&
-		native(shape.DType) && !a.runtimeBase {
+		portable.IsNative(shape.DType) && !a.runtimeBase {
 		v.n = spanOf(op.Tile.Sizes(), v.strides)
 		b.bindArray(v, "is part of "+op.Instr.Name, a.base, func(w *worker) []byte {
 			return w.in[param].Data
@@ -302,7 +303,7 @@ func (b *block) bindArray(
 	array func(w *worker) []byte,
 ) {
 	v.where = inMemory
-	size, bytes := classBytes[v.class], v.bytes()
+	size, bytes := v.class.Bytes(), v.bytes()
 	b.binds = append(b.binds, bind{
 		text, v, func(w *worker) {
 			at := w.slots[base] * size
@@ -320,18 +321,18 @@ func (b *block) lowerStore(r symtile.Root) {
 		return
 	}
 	switch b.l.results[r.Op][0].class {
-	case classF32:
+	case portable.Float32:
 		lowerStoreAs[float32](b, r)
-	case classF64:
+	case portable.Float64:
 		lowerStoreAs[float64](b, r)
-	case classI32:
+	case portable.Int32:
 		lowerStoreAs[int32](b, r)
-	case classI64:
+	case portable.Int64:
 		lowerStoreAs[int64](b, r)
 	}
 }
 
-func lowerStoreAs[T number](b *block, r symtile.Root) {
+func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 	op := b.l.p.Ops[r.Op]
 	v := b.l.results[r.Op][0]
 	shape := op.Instr.Shape
@@ -343,7 +344,7 @@ func lowerStoreAs[T number](b *block, r symtile.Root) {
 	name := fmt.Sprintf("output %d", output)
 	// of parts only the last may write
 	whole := b.l.split == nil && a.dense() &&
-		native(shape.DType) && len(once) == 0
+		portable.IsNative(shape.DType) && len(once) == 0
 	if (whole || v.strides != nil) && v.where == inTile {
 		v.nonTemporal = v.strides == nil &&
 			b.l.storesNonTemporal(shape)
@@ -396,7 +397,7 @@ func elements[S stored](data []byte) []S {
 	return kernels.Elements[S](kernels.Buffer{Data: data})
 }
 
-func read[S stored, T number](
+func read[S stored, T portable.Number](
 	scratch []T, data []byte, at, stride int64,
 ) {
 	src := elements[S](data)
@@ -413,7 +414,7 @@ func read[S stored, T number](
 	}
 }
 
-func write[S stored, T number](
+func write[S stored, T portable.Number](
 	scratch []T, data []byte, at, stride int64,
 ) {
 	dst := elements[S](data)
@@ -431,7 +432,7 @@ func write[S stored, T number](
 }
 
 // copyIn and copyOut are read and write of the scratch's own type.
-func copyIn[T number](scratch []T, data []byte, at, stride int64) {
+func copyIn[T portable.Number](scratch []T, data []byte, at, stride int64) {
 	src := unsafe.Slice(
 		(*T)(unsafe.Pointer(unsafe.SliceData(data))),
 		len(data)/int(unsafe.Sizeof(scratch[0])),
@@ -446,7 +447,7 @@ func copyIn[T number](scratch []T, data []byte, at, stride int64) {
 	}
 }
 
-func copyOut[T number](scratch []T, data []byte, at, stride int64) {
+func copyOut[T portable.Number](scratch []T, data []byte, at, stride int64) {
 	dst := unsafe.Slice(
 		(*T)(unsafe.Pointer(unsafe.SliceData(data))),
 		len(data)/int(unsafe.Sizeof(scratch[0])),
@@ -588,7 +589,7 @@ var writers = map[hlo.DType]any{
 	hlo.U64:  transfer[int64](copyOut[int64]),
 }
 
-func reader[T number](d hlo.DType) transfer[T] {
+func reader[T portable.Number](d hlo.DType) transfer[T] {
 	f, ok := readers[d]
 	if !ok {
 		f = readSmall(d)
@@ -599,7 +600,7 @@ func reader[T number](d hlo.DType) transfer[T] {
 	return f.(transfer[T])
 }
 
-func writer[T number](d hlo.DType) transfer[T] {
+func writer[T portable.Number](d hlo.DType) transfer[T] {
 	f, ok := writers[d]
 	if !ok {
 		f = writeSmall(d)

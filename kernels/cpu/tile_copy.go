@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -100,7 +101,7 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	m.normalize()
 	if m.block = nil; m.nonTemporal && m.isTranspose() {
 		m.block = b.l.value(
-			"block", classF32, noTile, blockBytes/4,
+			"block", portable.Float32, noTile, blockBytes/4,
 		)
 		in.outs = append(in.outs, m.block)
 	}

@@ -98,5 +98,5 @@ var elementMovesOf = map[int64]elementMoves{
 
 // elementMoves is that of all values of a machine.
 func (m *stripFunction) elementMoves() elementMoves {
-	return elementMovesOf[classBytes[m.list[0].out.class]]
+	return elementMovesOf[m.list[0].out.class.Bytes()]
 }

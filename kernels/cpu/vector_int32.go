@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -97,7 +98,7 @@ func int32CodeOf(op symtile.Op) vectorCode {
 	d := op.Instr.Shape.DType
 	from := op.Instr.Operands[0].Shape.DType
 	switch {
-	case classOf(from) != classI32 || from.IsComplex():
+	case portable.ClassOf(from) != portable.Int32 || from.IsComplex():
 		return nil
 	case op.Code == hlo.OpCompare:
 		if _, known := intComparisons[op.Instr.Attrs.Direction]; known {
@@ -106,7 +107,7 @@ func int32CodeOf(op symtile.Op) vectorCode {
 		return nil
 	case op.Code == hlo.OpConvert && d == hlo.F32:
 		return int32ToFloat32Code
-	case classOf(d) != classI32 ||
+	case portable.ClassOf(d) != portable.Int32 ||
 		op.Code == hlo.OpSelect && from != hlo.Pred:
 		return nil
 	case int32Code[op.Code] != nil:

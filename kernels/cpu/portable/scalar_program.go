@@ -1,4 +1,4 @@
-package cpu
+package portable
 
 import (
 	"fmt"
@@ -9,31 +9,31 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A scalar is one element: f for floating types, i for integers and pred.
-type scalar struct {
-	f float64
-	i int64
+// A Scalar is one element: f for floating types, i for integers and pred.
+type Scalar struct {
+	F float64
+	I int64
 }
 
 // A scalarProgram is a scalar computation, such as what a reduce applies, as a
 // list of instructions over registers; the parameters are the first.
 type scalarProgram struct {
-	code      []func(r []scalar)
-	params    int
-	results   []int
-	registers int
+	code      []func(r []Scalar)
+	Params    int
+	Results   []int
+	Registers int
 }
 
-func (p *scalarProgram) run(r []scalar) {
+func (p *scalarProgram) Run(r []Scalar) {
 	for _, f := range p.code {
 		f(r)
 	}
 }
 
-func compileScalar(c *hlo.Computation) (*scalarProgram, error) {
+func CompileScalar(c *hlo.Computation) (*scalarProgram, error) {
 	p := &scalarProgram{
-		params:    len(c.Params),
-		registers: len(c.Params),
+		Params:    len(c.Params),
+		Registers: len(c.Params),
 	}
 	at := map[*hlo.Instr]int{}
 	for k, param := range c.Params {
@@ -46,12 +46,12 @@ func compileScalar(c *hlo.Computation) (*scalarProgram, error) {
 		if i.Shape.Rank() > 0 || !i.Shape.DType.IsArray() {
 			return nil, fmt.Errorf("%s of its computation is not a scalar", i.Name)
 		}
-		f, err := scalarOp(i, p.registers, at)
+		f, err := scalarOp(i, p.Registers, at)
 		if err != nil {
 			return nil, err
 		}
-		at[i] = p.registers
-		p.registers++
+		at[i] = p.Registers
+		p.Registers++
 		p.code = append(p.code, f)
 	}
 	results := []*hlo.Instr{c.Root}
@@ -63,14 +63,14 @@ func compileScalar(c *hlo.Computation) (*scalarProgram, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s of its computation is not a scalar", r.Name)
 		}
-		p.results = append(p.results, n)
+		p.Results = append(p.Results, n)
 	}
 	return p, nil
 }
 
 func scalarOp(
 	i *hlo.Instr, to int, at map[*hlo.Instr]int,
-) (func(r []scalar), error) {
+) (func(r []Scalar), error) {
 	var a [3]int
 	for k, o := range i.Operands {
 		if k < len(a) {
@@ -89,52 +89,52 @@ func scalarOp(
 	case hlo.OpConstant:
 		return scalarConstant(i, to)
 	case hlo.OpSelect:
-		return func(r []scalar) {
-			if r[to] = r[z]; r[x].i != 0 {
+		return func(r []Scalar) {
+			if r[to] = r[z]; r[x].I != 0 {
 				r[to] = r[y]
 			}
 		}, nil
 	case hlo.OpCompare:
 		if from.IsFloat() {
 			f := reference.CompareFloats(i)
-			return func(r []scalar) {
-				r[to].i = bit(f(r[x].f, r[y].f))
+			return func(r []Scalar) {
+				r[to].I = bit(f(r[x].F, r[y].F))
 			}, nil
 		}
 		f := reference.CompareInts(i, from)
-		return func(r []scalar) {
-			r[to].i = bit(f(r[x].i, r[y].i))
+		return func(r []Scalar) {
+			r[to].I = bit(f(r[x].I, r[y].I))
 		}, nil
 	case hlo.OpConvert:
 		return scalarConvert(d, from, to, x), nil
 	}
 	if from.IsFloat() {
 		if f := reference.FloatUnary(i.Op); f != nil && len(i.Operands) == 1 {
-			return func(r []scalar) {
-				r[to].f = kernels.RoundFloat(d, f(r[x].f))
+			return func(r []Scalar) {
+				r[to].F = kernels.RoundFloat(d, f(r[x].F))
 			}, nil
 		}
 		f := reference.FloatBinary(i.Op)
 		if f != nil && len(i.Operands) == 2 {
-			return func(r []scalar) {
-				r[to].f = kernels.RoundFloat(
+			return func(r []Scalar) {
+				r[to].F = kernels.RoundFloat(
 					d,
-					f(r[x].f, r[y].f),
+					f(r[x].F, r[y].F),
 				)
 			}, nil
 		}
 	} else {
 		if f := reference.IntUnary(i.Op); f != nil && len(i.Operands) == 1 {
-			return func(r []scalar) {
-				r[to].i = kernels.WrapInt(d, f(d, r[x].i))
+			return func(r []Scalar) {
+				r[to].I = kernels.WrapInt(d, f(d, r[x].I))
 			}, nil
 		}
 		f := reference.IntBinary(i.Op)
 		if f != nil && len(i.Operands) == 2 {
-			return func(r []scalar) {
-				r[to].i = kernels.WrapInt(
+			return func(r []Scalar) {
+				r[to].I = kernels.WrapInt(
 					d,
-					f(d, r[x].i, r[y].i),
+					f(d, r[x].I, r[y].I),
 				)
 			}, nil
 		}
@@ -144,43 +144,43 @@ func scalarOp(
 
 func bit(b bool) int64 { return int64(boolInt(b)) }
 
-func scalarConstant(i *hlo.Instr, to int) (func(r []scalar), error) {
+func scalarConstant(i *hlo.Instr, to int) (func(r []Scalar), error) {
 	if i.Literal == nil || i.Literal.Elided {
 		return nil, fmt.Errorf("the value of %s was left out of the text", i.Name)
 	}
-	v := scalar{f: math.NaN()}
+	v := Scalar{F: math.NaN()}
 	if i.Literal.Floats != nil {
-		v.f = kernels.RoundFloat(
+		v.F = kernels.RoundFloat(
 			i.Shape.DType, i.Literal.Floats[0],
 		)
 	} else {
-		v.i = i.Literal.Ints[0]
+		v.I = i.Literal.Ints[0]
 	}
-	return func(r []scalar) { r[to] = v }, nil
+	return func(r []Scalar) { r[to] = v }, nil
 }
 
-func scalarConvert(d, from hlo.DType, to, x int) func(r []scalar) {
+func scalarConvert(d, from hlo.DType, to, x int) func(r []Scalar) {
 	switch {
 	case d.IsFloat() && from.IsFloat():
-		return func(r []scalar) {
-			r[to].f = kernels.RoundFloat(d, r[x].f)
+		return func(r []Scalar) {
+			r[to].F = kernels.RoundFloat(d, r[x].F)
 		}
 	case d.IsFloat() && from == hlo.U64:
-		return func(r []scalar) {
-			r[to].f = kernels.RoundFloat(
-				d, float64(uint64(r[x].i)),
+		return func(r []Scalar) {
+			r[to].F = kernels.RoundFloat(
+				d, float64(uint64(r[x].I)),
 			)
 		}
 	case d.IsFloat():
-		return func(r []scalar) {
-			r[to].f = kernels.RoundFloat(d, float64(r[x].i))
+		return func(r []Scalar) {
+			r[to].F = kernels.RoundFloat(d, float64(r[x].I))
 		}
 	case from.IsFloat():
-		return func(r []scalar) {
-			r[to].i = reference.FloatToInt(d, r[x].f)
+		return func(r []Scalar) {
+			r[to].I = reference.FloatToInt(d, r[x].F)
 		}
 	}
-	return func(r []scalar) {
-		r[to].i = kernels.WrapInt(d, r[x].i)
+	return func(r []Scalar) {
+		r[to].I = kernels.WrapInt(d, r[x].I)
 	}
 }
