@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -86,7 +87,7 @@ func lowerGather[T portable.Number](b *block, n int, op symtile.Op) {
 			runGather(w, t, whole[T](w, v), indexReader(w, indices), func(
 				dst []T, at, step int64,
 			) {
-				copyStridedRun(dst, src, at, step)
+				portable.GatherRun(dst, src, at, step)
 			})
 		}
 	}
@@ -342,7 +343,7 @@ func (x *rowGather) run(w *worker) {
 		)
 	}
 	if x.nonTemporal {
-		storeFence(w)
+		vector.StoreFence(&w.copyArgs)
 	}
 }
 
@@ -396,13 +397,13 @@ func (x *rowGather) copyRow(w *worker, n, to, from, next int64) {
 		)
 		return
 	}
-	w.copyRows(
-		copyArgs{
-			n:     1,
-			bytes: n * x.width,
-			from:  unsafe.Pointer(&src[0]),
-			to:    unsafe.Pointer(&dst[0]),
-			ahead: next * x.width,
+	w.copyArgs.CopyRows(
+		vector.CopyArgs{
+			N:     1,
+			Bytes: n * x.width,
+			From:  unsafe.Pointer(&src[0]),
+			To:    unsafe.Pointer(&dst[0]),
+			Ahead: next * x.width,
 		},
 		x.nonTemporal,
 	)

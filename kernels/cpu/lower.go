@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -69,7 +70,7 @@ func lowerWith(
 		spec:     c,
 		nextTile: map[*value]int64{},
 		results:  make([][]*value, len(p.Ops)),
-		jit:      jitSupported(),
+		jit:      vector.Supported(),
 		strip:    plan.Knob("strip", stripLength),
 	}
 	l.fusesRows = nests && l.jit

@@ -17,8 +17,8 @@ func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 	}
 	v := b.l.result(n)
 	i.outs = []*value{v}
-	i.pointwise = &pointwiseOp{op, v, i.stripArgs}
-	i.strip = elementwiseStrip[T](op, v, i.stripArgs)
+	i.pointwise = &pointwiseOp{op.Instr, v, i.stripArgs}
+	i.strip = elementwiseStrip[T](op.Instr, v, i.stripArgs)
 	if i.strip == nil {
 		b.l.reject(
 			op, "the CPU backend does not compute this operation on %s",
@@ -43,10 +43,10 @@ func elementwiseOperand(b *block, op symtile.Op, k int, n int64) *value {
 
 // elementwiseStrip makes what computes the strips of an op from its arguments; nil when
 // the operation is not computed.
-func elementwiseStrip[T portable.Number](op symtile.Op, v *value, args []*value) strip {
-	d := op.Instr.Shape.DType
-	from := op.Instr.Operands[0].Shape.DType
-	switch op.Code {
+func elementwiseStrip[T portable.Number](i *hlo.Instr, v *value, args []*value) strip {
+	d := i.Shape.DType
+	from := i.Operands[0].Shape.DType
+	switch i.Op {
 	case hlo.OpSelect:
 		return func(w *worker, lo, hi int64) {
 			portable.Select(
@@ -68,27 +68,27 @@ func elementwiseStrip[T portable.Number](op symtile.Op, v *value, args []*value)
 	case hlo.OpConvert, hlo.OpBitcastConvert, hlo.OpCompare, hlo.OpIsFinite:
 		switch args[0].class {
 		case portable.Float32:
-			return mixedStrip[float32, T](op, v, args)
+			return mixedStrip[float32, T](i, v, args)
 		case portable.Float64:
-			return mixedStrip[float64, T](op, v, args)
+			return mixedStrip[float64, T](i, v, args)
 		case portable.Int32:
-			return mixedStrip[int32, T](op, v, args)
+			return mixedStrip[int32, T](i, v, args)
 		}
-		return mixedStrip[int64, T](op, v, args)
+		return mixedStrip[int64, T](i, v, args)
 	}
 	if portable.ClassOf(from) != v.class || from.IsComplex() {
 		return nil
 	}
-	return uniformStrip[T](op.Code, d, v, args)
+	return uniformStrip[T](i.Op, d, v, args)
 }
 
 // mixedStrip makes the strips of operations whose result is of another class.
 func mixedStrip[S, T portable.Number](
-	op symtile.Op, v *value, args []*value,
+	i *hlo.Instr, v *value, args []*value,
 ) strip {
-	d := op.Instr.Shape.DType
-	from := op.Instr.Operands[0].Shape.DType
-	switch op.Code {
+	d := i.Shape.DType
+	from := i.Operands[0].Shape.DType
+	switch i.Op {
 	case hlo.OpConvert:
 		return unaryStrip(
 			v, args[0], portable.Conversion[S, T](d, from),
@@ -105,7 +105,7 @@ func mixedStrip[S, T portable.Number](
 	}
 	return binaryStrip(
 		v, args[0], args[1],
-		portable.Comparison[S](op.Instr),
+		portable.Comparison[S](i),
 	)
 }
 

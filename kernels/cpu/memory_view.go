@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -40,7 +41,7 @@ func unitInnerStride(g *stridedView) bool {
 // that are held as four, nil of others and where elements are masked or apart.
 func (a *tileAccess[T]) memoryView(d hlo.DType, array func(w *worker) []byte) *memoryView {
 	x := &memoryView{}
-	if _, ok := halfCodecs[d]; ok {
+	if _, ok := vector.HalfCodecs[d]; ok {
 		x.halfType = d
 	}
 	if len(a.masks) > 0 ||

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/kernels/cpu/workers"
 )
 
@@ -33,9 +34,9 @@ type worker struct {
 	// The arguments of machine functions, of which one runs at a time.
 	rowArgs       rowKernelArgs
 	stripArgs     stripCallArgs
-	reduceArgs    reduceArgs
-	transposeArgs transposeArgs
-	copyArgs      copyArgs
+	reduceArgs    vector.ReduceArgs
+	transposeArgs vector.TransposeArgs
+	copyArgs      vector.CopyArgs
 
 	fillPattern [4096]byte // Copies of an element, from which runs are filled.
 }

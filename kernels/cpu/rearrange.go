@@ -58,7 +58,7 @@ func copyView[T, S portable.Number](
 	row := g.dims[inner]
 	for {
 		n := min(row.size-index[inner], int64(len(dst)))
-		copyStridedRun(dst[:n], src, at, row.stride)
+		portable.GatherRun(dst[:n], src, at, row.stride)
 		if dst = dst[n:]; len(dst) == 0 {
 			return
 		}
@@ -72,27 +72,6 @@ func copyView[T, S portable.Number](
 			}
 			at -= index[d] * g.dims[d].stride
 			index[d] = 0
-		}
-	}
-}
-
-func copyStridedRun[T, S portable.Number](dst []T, src []S, at, stride int64) {
-	switch stride {
-	case 1:
-		src = src[at : at+int64(len(dst))]
-		if same, ok := any(src).([]T); ok {
-			copy(dst, same)
-			return
-		}
-		for k, v := range src {
-			dst[k] = T(v)
-		}
-	case 0:
-		portable.Fill(dst, T(src[at]))
-	default:
-		for k := range dst {
-			dst[k] = T(src[at])
-			at += stride
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -243,5 +244,31 @@ func storeScalar(w *worker, v *value, at int64, x portable.Scalar) {
 		*(*int32)(p) = int32(x.I)
 	case portable.Int64:
 		*(*int64)(p) = x.I
+	}
+}
+
+// jitReduceStep is folded for f32; nil where there is no function for it.
+func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *value) step {
+	code, ok := vector.ReduceRoutines()[monoid]
+	if !ok || d != hlo.F32 {
+		return nil
+	}
+	return func(w *worker) {
+		dst := whole[float32](w, out)
+		src := whole[float32](w, arg)
+		args := &w.reduceArgs
+		f.each(w, func(from, to, n, step int64) {
+			at := code[1]
+			if step == 0 {
+				at = code[0]
+			}
+			for n > 0 {
+				part := min(n, vector.MaxCallLength)
+				*args = vector.ReduceArgs{N: part, X: &src[from], Y: &dst[to]}
+				at.Call(unsafe.Pointer(args))
+				from, n = from+part, n-part
+				to += part * step
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -41,8 +42,8 @@ func (n *rowKernel) recomputeCost(v *value) int {
 	if p == nil || n.scalars[v] {
 		return 0
 	}
-	c, ok := opCosts[p.op.Code]
-	d := p.op.Instr.Shape.DType
+	c, ok := opCosts[p.instr.Op]
+	d := p.instr.Shape.DType
 	if !ok || d != hlo.F32 && d != hlo.Pred {
 		c = expensiveOp
 	}
@@ -94,7 +95,7 @@ func (n *rowKernel) assignSweeps() {
 	for _, i := range n.items {
 		if i.reduction != nil {
 			level := p.sweepOf[i.reduction.arg]
-			regs := vectorReductions[i.reduction.monoid].registers()
+			regs := vector.Reductions[i.reduction.monoid].Registers()
 			for taken[level] > 0 && taken[level]+regs > maxReductionRegs {
 				level++
 			}
@@ -178,8 +179,8 @@ func (n *rowKernel) require(v *value, q int, met map[*value]bool) {
 
 // rowDivisor is the narrow value by which an operation divides wide ones, if it does.
 func (n *rowKernel) rowDivisor(p *pointwiseOp) *value {
-	if p.op.Code != hlo.OpDivide ||
-		p.op.Instr.Shape.DType != hlo.F32 ||
+	if p.instr.Op != hlo.OpDivide ||
+		p.instr.Shape.DType != hlo.F32 ||
 		n.scalars[p.out] || n.reducesColumns() {
 		return nil
 	}

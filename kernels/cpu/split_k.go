@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels/cpu/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -88,7 +89,7 @@ func jitReducible(op symtile.Op) bool {
 	monoid, ok := op.Instr.Attrs.ToApply.Monoid()
 	return ok && len(op.Args) == 2 &&
 		op.Instr.Shape.DType == hlo.F32 &&
-		vectorReductions[monoid].combine != nil
+		vector.Reductions[monoid].Exists()
 }
 
 // count returns how many tile programs there are for a tile.
@@ -146,11 +147,11 @@ func (s *splitK) arrive(w *worker) bool {
 // joined where it is the last.
 func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 	s.bytes = (v.n*v.class.Bytes() + cacheLine - 1) &^ (cacheLine - 1)
-	each := reduceRoutines()[monoid][1]
+	each := vector.ReduceRoutines()[monoid][1]
 	c.prologue = append(c.prologue, func(w *worker) {
 		if w.part > 0 {
 			portable.Fill(
-				whole[float32](w, v), vectorReductions[monoid].identity,
+				whole[float32](w, v), vector.Reductions[monoid].Identity,
 			)
 		}
 	})
@@ -163,11 +164,11 @@ func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 		copy(sum, partial[float32](w, s, 0, len(sum)))
 		for k := int64(1); k < s.parts; k++ {
 			x := partial[float32](w, s, k, len(sum))
-			for at := 0; at < len(sum); at += maxCallLength {
-				w.reduceArgs = reduceArgs{
-					int64(min(maxCallLength, len(sum)-at)),
-					&x[at],
-					&sum[at],
+			for at := 0; at < len(sum); at += vector.MaxCallLength {
+				w.reduceArgs = vector.ReduceArgs{
+					N: int64(min(vector.MaxCallLength, len(sum)-at)),
+					X: &x[at],
+					Y: &sum[at],
 				}
 				each.Call(unsafe.Pointer(&w.reduceArgs))
 			}

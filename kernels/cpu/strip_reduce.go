@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -87,8 +88,8 @@ func (b *block) stripReducerBody(
 			return nil, false
 		}
 		p := &pointwiseOp{
-			op:  symtile.Op{Code: i.Op, Instr: i},
-			out: b.l.stripOfScalars(i),
+			instr: i,
+			out:   b.l.stripOfScalars(i),
 		}
 		for _, o := range i.Operands {
 			p.args = append(p.args, made[o])
@@ -112,13 +113,13 @@ func (b *block) stripReducerBody(
 func stripOfAny(p *pointwiseOp) strip {
 	switch p.out.class {
 	case portable.Float32:
-		return elementwiseStrip[float32](p.op, p.out, p.args)
+		return elementwiseStrip[float32](p.instr, p.out, p.args)
 	case portable.Float64:
-		return elementwiseStrip[float64](p.op, p.out, p.args)
+		return elementwiseStrip[float64](p.instr, p.out, p.args)
 	case portable.Int32:
-		return elementwiseStrip[int32](p.op, p.out, p.args)
+		return elementwiseStrip[int32](p.instr, p.out, p.args)
 	}
-	return elementwiseStrip[int64](p.op, p.out, p.args)
+	return elementwiseStrip[int64](p.instr, p.out, p.args)
 }
 
 // finish finds the results: values of their own, of the classes of the outputs.
@@ -162,7 +163,7 @@ func (l *lowering) combineStrips(
 	whole := l.jit
 	for _, i := range group {
 		run = append(run, i.pointwise)
-		whole = whole && hasVectorCode(i.pointwise.op) &&
+		whole = whole && vector.Has(i.pointwise.instr) &&
 			i.outs[0].class.Bytes() == group[0].outs[0].class.Bytes()
 	}
 	if whole {
@@ -267,9 +268,12 @@ func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int6
 	right := w.addresses[r.rhs[k].id]
 	if r.lhs[k].class.Bytes() == 4 {
 		pairs := int64(0)
-		if f := deinterleaveRoutine(); f != nil && n >= 16 {
+		if f := vector.Deinterleave(); f != nil && n >= 16 {
 			pairs = n / 2 &^ 7
-			f.Call(unsafe.Pointer(&deinterleaveArgs{pairs, src, left, right}))
+			args := vector.DeinterleaveArgs{
+				Pairs: pairs, From: src, Left: left, Right: right,
+			}
+			f.Call(unsafe.Pointer(&args))
 		}
 		rest := n - 2*pairs
 		inTurns(

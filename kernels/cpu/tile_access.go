@@ -6,8 +6,8 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -51,11 +51,6 @@ func (m *dimMask) valid(w *worker) (lo, hi int64) {
 	return min(lo, hi), hi
 }
 
-// A transfer moves one run between memory and scratch.
-type transfer[T portable.Number] func(
-	scratch []T, data []byte, at, stride int64,
-)
-
 // tileAccess walks a tile of an array in row-major order. Dimensions that follow
 // each other in memory without gaps and masks are one.
 type tileAccess[T portable.Number] struct {
@@ -63,7 +58,7 @@ type tileAccess[T portable.Number] struct {
 	dims        []tileAccessDim
 	masks       []dimMask // of the masked dimensions
 	runtimeBase bool      // base is known only when the instruction runs
-	transfer    transfer[T]
+	transfer    portable.Transfer[T]
 }
 
 type tileAccessDim struct {
@@ -73,7 +68,7 @@ type tileAccessDim struct {
 
 func newTileAccess[T portable.Number](
 	b *block, t symtile.Tile,
-	shape hlo.Shape, move transfer[T],
+	shape hlo.Shape, move portable.Transfer[T],
 ) *tileAccess[T] {
 	a := &tileAccess[T]{transfer: move}
 	memory := shape.Strides()
@@ -388,225 +383,22 @@ func (l *lowering) storesNonTemporal(shape hlo.Shape) bool {
 	return l.knob("stream", def) == 1
 }
 
-// stored is what arrays are made of in memory.
-type stored interface {
-	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64
+// reader is the transfer of arrays of type d into scratch, by machine code where
+// there is some.
+func reader[T portable.Number](d hlo.DType) portable.Transfer[T] {
+	f := any(portable.Read[T](d))
+	if code, ok := vector.HalfRoutines()[d]; ok {
+		f = vector.HalfReader(code[0], f.(portable.Transfer[float32]))
+	}
+	return f.(portable.Transfer[T])
 }
 
-func elements[S stored](data []byte) []S {
-	return kernels.Elements[S](kernels.Buffer{Data: data})
-}
-
-func read[S stored, T portable.Number](
-	scratch []T, data []byte, at, stride int64,
-) {
-	src := elements[S](data)
-	if stride == 1 {
-		src = src[at : at+int64(len(scratch))]
-		for k, v := range src {
-			scratch[k] = T(v)
-		}
-		return
+// writer is the transfer of scratch into arrays of type d, by machine code where
+// there is some.
+func writer[T portable.Number](d hlo.DType) portable.Transfer[T] {
+	f := any(portable.Write[T](d))
+	if code, ok := vector.HalfRoutines()[d]; ok {
+		f = vector.HalfWriter(code[1], f.(portable.Transfer[float32]))
 	}
-	for k := range scratch {
-		scratch[k] = T(src[at])
-		at += stride
-	}
-}
-
-func write[S stored, T portable.Number](
-	scratch []T, data []byte, at, stride int64,
-) {
-	dst := elements[S](data)
-	if stride == 1 {
-		dst = dst[at : at+int64(len(scratch))]
-		for k, v := range scratch {
-			dst[k] = S(v)
-		}
-		return
-	}
-	for _, v := range scratch {
-		dst[at] = S(v)
-		at += stride
-	}
-}
-
-// copyIn and copyOut are read and write of the scratch's own type.
-func copyIn[T portable.Number](scratch []T, data []byte, at, stride int64) {
-	src := unsafe.Slice(
-		(*T)(unsafe.Pointer(unsafe.SliceData(data))),
-		len(data)/int(unsafe.Sizeof(scratch[0])),
-	)
-	if stride == 1 {
-		copy(scratch, src[at:at+int64(len(scratch))])
-		return
-	}
-	for k := range scratch {
-		scratch[k] = src[at]
-		at += stride
-	}
-}
-
-func copyOut[T portable.Number](scratch []T, data []byte, at, stride int64) {
-	dst := unsafe.Slice(
-		(*T)(unsafe.Pointer(unsafe.SliceData(data))),
-		len(data)/int(unsafe.Sizeof(scratch[0])),
-	)
-	if stride == 1 {
-		copy(dst[at:at+int64(len(scratch))], scratch)
-		return
-	}
-	for _, v := range scratch {
-		dst[at] = v
-		at += stride
-	}
-}
-
-// readSmall and writeSmall are for the floating types without a loop of their own.
-func readSmall(d hlo.DType) transfer[float32] {
-	if d.Bits() == 8 {
-		return readTable(d)
-	}
-	return func(
-		scratch []float32, data []byte, at, stride int64,
-	) {
-		b := kernels.Buffer{
-			Shape: hlo.Shape{DType: d},
-			Data:  data,
-		}
-		for k := range scratch {
-			scratch[k] = float32(b.Float(at))
-			at += stride
-		}
-	}
-}
-
-// readTable reads a type of 8 bits, whose 256 values are listed once.
-func readTable(d hlo.DType) transfer[float32] {
-	var values [256]float32
-	codes := make([]byte, 256)
-	for k := range codes {
-		codes[k] = byte(k)
-	}
-	list := kernels.Buffer{
-		Shape: hlo.Shape{DType: d},
-		Data:  codes,
-	}
-	for k := range values {
-		values[k] = float32(list.Float(int64(k)))
-	}
-	return func(
-		scratch []float32, data []byte, at, stride int64,
-	) {
-		for k := range scratch {
-			scratch[k] = values[data[at]]
-			at += stride
-		}
-	}
-}
-
-func writeSmall(d hlo.DType) transfer[float32] {
-	return func(
-		scratch []float32, data []byte, at, stride int64,
-	) {
-		b := kernels.Buffer{
-			Shape: hlo.Shape{DType: d},
-			Data:  data,
-		}
-		for _, v := range scratch {
-			b.SetFloat(at, float64(v))
-			at += stride
-		}
-	}
-}
-
-func readBF16(scratch []float32, data []byte, at, stride int64) {
-	src := elements[uint16](data)
-	if stride == 1 {
-		src = src[at : at+int64(len(scratch))]
-		for k, v := range src {
-			scratch[k] = kernels.BF16ToFloat32(v)
-		}
-		return
-	}
-	for k := range scratch {
-		scratch[k] = kernels.BF16ToFloat32(src[at])
-		at += stride
-	}
-}
-
-func writeBF16(scratch []float32, data []byte, at, stride int64) {
-	dst := elements[uint16](data)
-	if stride == 1 {
-		dst = dst[at : at+int64(len(scratch))]
-		for k, v := range scratch {
-			dst[k] = kernels.Float32ToBF16(v)
-		}
-		return
-	}
-	for _, v := range scratch {
-		dst[at] = kernels.Float32ToBF16(v)
-		at += stride
-	}
-}
-
-// readers and writers by element type; floats not listed go through Buffer.
-var readers = map[hlo.DType]any{
-	hlo.F32:  transfer[float32](copyIn[float32]),
-	hlo.F64:  transfer[float64](copyIn[float64]),
-	hlo.BF16: transfer[float32](readBF16),
-	hlo.Pred: transfer[int32](read[uint8, int32]),
-	hlo.S2:   transfer[int32](read[int8, int32]),
-	hlo.S4:   transfer[int32](read[int8, int32]),
-	hlo.S8:   transfer[int32](read[int8, int32]),
-	hlo.S16:  transfer[int32](read[int16, int32]),
-	hlo.S32:  transfer[int32](copyIn[int32]),
-	hlo.U2:   transfer[int32](read[uint8, int32]),
-	hlo.U4:   transfer[int32](read[uint8, int32]),
-	hlo.U8:   transfer[int32](read[uint8, int32]),
-	hlo.U16:  transfer[int32](read[uint16, int32]),
-	hlo.U32:  transfer[int64](read[uint32, int64]),
-	hlo.S64:  transfer[int64](copyIn[int64]),
-	hlo.U64:  transfer[int64](copyIn[int64]),
-}
-
-var writers = map[hlo.DType]any{
-	hlo.F32:  transfer[float32](copyOut[float32]),
-	hlo.F64:  transfer[float64](copyOut[float64]),
-	hlo.BF16: transfer[float32](writeBF16),
-	hlo.Pred: transfer[int32](write[uint8, int32]),
-	hlo.S2:   transfer[int32](write[int8, int32]),
-	hlo.S4:   transfer[int32](write[int8, int32]),
-	hlo.S8:   transfer[int32](write[int8, int32]),
-	hlo.S16:  transfer[int32](write[int16, int32]),
-	hlo.S32:  transfer[int32](copyOut[int32]),
-	hlo.U2:   transfer[int32](write[uint8, int32]),
-	hlo.U4:   transfer[int32](write[uint8, int32]),
-	hlo.U8:   transfer[int32](write[uint8, int32]),
-	hlo.U16:  transfer[int32](write[uint16, int32]),
-	hlo.U32:  transfer[int64](write[uint32, int64]),
-	hlo.S64:  transfer[int64](copyOut[int64]),
-	hlo.U64:  transfer[int64](copyOut[int64]),
-}
-
-func reader[T portable.Number](d hlo.DType) transfer[T] {
-	f, ok := readers[d]
-	if !ok {
-		f = readSmall(d)
-	}
-	if code, ok := halfRoutines()[d]; ok {
-		f = halfReader(code[0], f.(transfer[float32]))
-	}
-	return f.(transfer[T])
-}
-
-func writer[T portable.Number](d hlo.DType) transfer[T] {
-	f, ok := writers[d]
-	if !ok {
-		f = writeSmall(d)
-	}
-	if code, ok := halfRoutines()[d]; ok {
-		f = halfWriter(code[1], f.(transfer[float32]))
-	}
-	return f.(transfer[T])
+	return f.(portable.Transfer[T])
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/kernels/cpu/workers"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -155,17 +156,17 @@ func newRoof(b *testing.B, bytes, threads int64, pool *workers.Pool) *roof {
 	r.programs = newProgramLoop(states, []step{func(w *worker) {
 		lo := bytes / 2 * w.tids[0] / parts / 64 * 64
 		hi := bytes / 2 * (w.tids[0] + 1) / parts / 64 * 64
-		w.copyRows(
-			copyArgs{
-				n:     1,
-				bytes: hi - lo,
-				from:  unsafe.Pointer(&from[run%2].Data[lo]),
-				to:    unsafe.Pointer(&to[run%2].Data[lo]),
-				ahead: prefetchBytes,
+		w.copyArgs.CopyRows(
+			vector.CopyArgs{
+				N:     1,
+				Bytes: hi - lo,
+				From:  unsafe.Pointer(&from[run%2].Data[lo]),
+				To:    unsafe.Pointer(&to[run%2].Data[lo]),
+				Ahead: prefetchBytes,
 			},
 			true,
 		)
-		storeFence(w)
+		vector.StoreFence(&w.copyArgs)
 	}}, newRaster([]int64{parts}, 0), nil, pool)
 	return r
 }

@@ -108,38 +108,44 @@ func scalarOp(
 	case hlo.OpConvert:
 		return scalarConvert(d, from, to, x), nil
 	}
-	if from.IsFloat() {
-		if f := reference.FloatUnary(i.Op); f != nil && len(i.Operands) == 1 {
-			return func(r []Scalar) {
-				r[to].F = kernels.RoundFloat(d, f(r[x].F))
-			}, nil
-		}
-		f := reference.FloatBinary(i.Op)
-		if f != nil && len(i.Operands) == 2 {
-			return func(r []Scalar) {
-				r[to].F = kernels.RoundFloat(
-					d,
-					f(r[x].F, r[y].F),
-				)
-			}, nil
-		}
-	} else {
-		if f := reference.IntUnary(i.Op); f != nil && len(i.Operands) == 1 {
-			return func(r []Scalar) {
-				r[to].I = kernels.WrapInt(d, f(d, r[x].I))
-			}, nil
-		}
-		f := reference.IntBinary(i.Op)
-		if f != nil && len(i.Operands) == 2 {
-			return func(r []Scalar) {
-				r[to].I = kernels.WrapInt(
-					d,
-					f(d, r[x].I, r[y].I),
-				)
-			}, nil
-		}
+	if f := scalarArithmetic(i, d, from, to, x, y); f != nil {
+		return f, nil
 	}
 	return nil, fmt.Errorf("its computation uses %s, which is not computed here", i.Op)
+}
+
+// scalarArithmetic is a unary or binary operation on registers x and y, by the
+// semantics of the reference and rounded or wrapped to type d; nil if the
+// operation is neither.
+func scalarArithmetic(
+	i *hlo.Instr, d, from hlo.DType, to, x, y int,
+) func(r []Scalar) {
+	unary := len(i.Operands) == 1
+	binary := len(i.Operands) == 2
+	if from.IsFloat() {
+		if f := reference.FloatUnary(i.Op); f != nil && unary {
+			return func(r []Scalar) {
+				r[to].F = kernels.RoundFloat(d, f(r[x].F))
+			}
+		}
+		if f := reference.FloatBinary(i.Op); f != nil && binary {
+			return func(r []Scalar) {
+				r[to].F = kernels.RoundFloat(d, f(r[x].F, r[y].F))
+			}
+		}
+		return nil
+	}
+	if f := reference.IntUnary(i.Op); f != nil && unary {
+		return func(r []Scalar) {
+			r[to].I = kernels.WrapInt(d, f(d, r[x].I))
+		}
+	}
+	if f := reference.IntBinary(i.Op); f != nil && binary {
+		return func(r []Scalar) {
+			r[to].I = kernels.WrapInt(d, f(d, r[x].I, r[y].I))
+		}
+	}
+	return nil
 }
 
 func bit(b bool) int64 { return int64(boolInt(b)) }
