@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The short table of the README stands between these two lines.
+// The short table of docs/performance.md stands between these two lines.
 const (
 	summaryBegins = "<!-- made by `go run ./bench/peers -render` -->\n"
 	summaryEnds   = "<!-- until here -->\n"
