@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"cache":       {},
 	"cmd/tilewright": {
 		"cache", "cost", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/gpu", "kernels/gpu/coalesce",
-		"kernels/gpu/device", "kernels/gpu/simulated", "kernels/ptx/sim", "kernels/reference", "kernels/replay", "symtile", "symtile/hlo", "symtile/index", "symtile/indexing",
+		"kernels/gpu/device", "kernels/gpu/simulated", "kernels/ptx/sim", "kernels/reference", "kernels/npy", "kernels/replay", "symtile", "symtile/hlo", "symtile/index", "symtile/indexing",
 		"symtile/layout", "symtile/layout/draw", "testdata/hlo", "tuner", "tuner/report",
 	},
 	"cost":                  {"kernels", "symtile", "symtile/hlo", "symtile/index"},
@@ -45,6 +45,7 @@ var mayImport = map[string][]string{
 	"kernels/ptx":           {},
 	"kernels/ptx/sim":       {"kernels/ptx"},
 	"kernels/reference":     {"kernels", "symtile/hlo"},
+	"kernels/npy":           {"kernels", "symtile/hlo"},
 	"kernels/replay":        {"kernels", "kernels/reference", "symtile", "symtile/hlo"},
 	"symtile":               {"symtile/hlo", "symtile/index", "symtile/indexing"},
 	"symtile/hlo":           {},

@@ -74,7 +74,7 @@ type Record struct {
 	Trials         []Trial           `json:"trials"`             // everything tried, winner and default included
 	Checked        bool              `json:"checked"`            // the winner agreed with the reference
 	Untimed        bool              `json:"untimed,omitempty"`  // the device cannot time: Seconds, DefaultSeconds and Speedup are the cost model's predictions
-	Evidence       json.RawMessage   `json:"evidence,omitempty"` // what the device saw of its clock while it timed, opaque here (kernels.Evidence)
+	Evidence       json.RawMessage   `json:"evidence,omitempty"` // what the device saw of its clock while it timed, opaque here (kernels.SampleQuality)
 	Legal          int64             `json:"legal"`              // plans there were to choose from
 	When           time.Time         `json:"when"`
 	By             string            `json:"by"` // tool and version

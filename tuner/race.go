@@ -205,7 +205,7 @@ func (r *race) verify(
 	k, err := r.compile(ctx, p, x)
 	if err == nil {
 		x.kernel, k = k, check.Bounded(k, r.verifyTimeout())
-		err = v.For(r.tuner.Backend.Identity(), x.Plan).Verify(ctx, k)
+		err = v.For(x.Plan, r.tuner.Backend.Identity().TF32Allowed()).Verify(ctx, k)
 	}
 	var got kernels.Timing
 	if err == nil {
@@ -511,11 +511,11 @@ func (r *race) record() (cache.Record, error) {
 // clockEvidence is what a backend saw of its device, and the clocks of the winner's
 // samples; nil of a backend that sees nothing.
 func clockEvidence(b kernels.Backend, winner []float64) json.RawMessage {
-	w, ok := b.(interface{ Saw() kernels.SampleQuality })
+	w, ok := b.(kernels.SampleObserver)
 	if !ok {
 		return nil
 	}
-	saw := w.Saw()
+	saw := w.SampleQuality()
 	if !saw.Known() {
 		return nil
 	}

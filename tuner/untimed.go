@@ -107,7 +107,7 @@ func (t *Tuner) verifyUntimed(
 	k, err := t.Backend.Compile(limited, p, x.Plan)
 	if err == nil {
 		err = errors.Join(
-			v.For(t.Backend.Identity(), x.Plan).Verify(limited, k),
+			v.For(x.Plan, t.Backend.Identity().TF32Allowed()).Verify(limited, k),
 			k.Close(),
 		)
 	}
