@@ -18,7 +18,7 @@ import (
 type fusionWork struct{ bytes, flops float64 }
 
 func workOf(f *hlo.Computation) (w fusionWork) {
-	for _, s := range append(kernels.OutputShapes(f), shapesOf(f.Params)...) {
+	for _, s := range append(kernels.OutputShapes(f), f.ParamShapes()...) {
 		w.bytes += float64(s.Bytes())
 	}
 	for _, i := range f.Instrs {
@@ -31,14 +31,6 @@ func workOf(f *hlo.Computation) (w fusionWork) {
 		}
 	}
 	return w
-}
-
-func shapesOf(params []*hlo.Instr) []hlo.Shape {
-	var all []hlo.Shape
-	for _, p := range params {
-		all = append(all, p.Shape)
-	}
-	return all
 }
 
 // A ratedJSON is a large fusion's time against what the device can do at all.

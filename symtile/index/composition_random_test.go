@@ -192,9 +192,9 @@ func (s *script) evaluate(env []int64) []int64 {
 		case scriptMul:
 			vals[i] = x * y
 		case scriptDiv:
-			vals[i] = floorDiv(x, y)
+			vals[i] = FloorDiv(x, y)
 		case scriptCeilDiv:
-			vals[i] = -floorDiv(-x, y)
+			vals[i] = -FloorDiv(-x, y)
 		case scriptMod:
 			vals[i] = floorMod(x, y)
 		case scriptMin:

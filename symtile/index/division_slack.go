@@ -19,7 +19,7 @@ func divResidue(r *Ring, x lin, d int64) (lin, bool) {
 			continue
 		}
 		res := floorMod(r.mulAdd(rest.c-x.c, k, c.r), g)
-		base := g * floorDiv(res+x.c, g)
+		base := g * FloorDiv(res+x.c, g)
 		n, ok := settle(base, g, res, d)
 		if ok && n != x.c {
 			return r.redivide(lin{x.t, n}, d), true
@@ -31,7 +31,7 @@ func divResidue(r *Ring, x lin, d int64) (lin, bool) {
 // settle finds n with base ≤ n+res < base+g and n divisible by d: then no
 // constant is left after division.
 func settle(base, g, res, d int64) (n int64, ok bool) {
-	n = d * floorDiv(base+g-1-res, d)
+	n = d * FloorDiv(base+g-1-res, d)
 	return n, n >= base-res
 }
 
