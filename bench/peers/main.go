@@ -79,7 +79,7 @@ func parseArguments(args []string, status io.Writer) (*arguments, error) {
 	f.BoolVar(&a.render, "render", false, "measure nothing: make the table of -raw again")
 	f.StringVar(&a.raw, "raw", "", "`file` of the samples (bench/peers/RESULTS.tsv)")
 	f.StringVar(&a.table, "table", "", "`file` of the table (bench/peers/RESULTS.md)")
-	f.StringVar(&a.readme, "readme", "", "`file` whose short table is made again (README.md, with the table of bench/peers)")
+	f.StringVar(&a.readme, "readme", "", "`file` whose short table is made again (docs/performance.md, with the table of bench/peers)")
 	f.IntVar(&a.try, "try", 0, "`plans` measured a case when tuning (24; quick 5)")
 	f.DurationVar(&a.budget, "budget", 0, "`time` for tuning a case (20s; quick 300ms)")
 	f.DurationVar(&a.limit, "limit", 0, "`time` for the rounds of a case (30s; quick 300ms)")
@@ -122,7 +122,7 @@ func (a *arguments) complete() {
 		a.normalBudget = budget
 	}
 	if a.raw+a.table == "" && table == "bench/peers/RESULTS.md" {
-		a.readme = orDefault(a.readme, "README.md")
+		a.readme = orDefault(a.readme, "docs/performance.md")
 	}
 	a.raw, a.table = orDefault(a.raw, raw),
 		orDefault(a.table, table)

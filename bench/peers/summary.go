@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The table of README stands between these lines.
+// The table of docs/performance.md stands between these lines.
 const (
 	summaryBegins = "<!-- made by `go run ./bench/peers -render` -->\n"
 	summaryEnds   = "<!-- until here -->\n"

@@ -78,7 +78,7 @@ func (b Bound) normalize() Bound {
 		return k / g
 	})
 	y.c = home / g
-	return Bound{r.wrap(y), in.dilate(max(g, -g))}
+	return Bound{r.wrap(y), in.unscale(max(g, -g))}
 }
 
 // remainders finds the k·(y mod m) in x: home is the sum of k times the constant
@@ -95,33 +95,6 @@ func (r *Ring) remainders(x lin) (home, sign int64) {
 		}
 	}
 	return home, sign
-}
-
-// remainder finds k·(y mod m) in x through its term t, which has −k·m·⌊y/m⌋ or
-// the first part of −k·f·⌊y/f⌋; q is the quotient, k 0 without any.
-func (r *Ring) remainder(x lin, t term) (y lin, q int32, k int64) {
-	var buf [2 * maxDegree]int32
-	for _, q = range r.factorsOf(t.a, buf[:0]) {
-		a := &r.atoms[q]
-		unit := term{a.d, q}
-		switch {
-		case a.kind == atomQuot && len(r.forms[a.z].t) > 0:
-			f := r.forms[a.z].t[0]
-			unit = term{f.k, r.product(f.a, q)}
-		case a.kind != atomDiv:
-			continue
-		}
-		y = r.forms[r.atoms[q].y].lin
-		k = -t.k / unit.k
-		if unit.a != t.a ||
-			t.k%unit.k != 0 ||
-			len(y.t) > 0 &&
-				x.coef(y.t[0].a) != k*y.t[0].k {
-			continue
-		}
-		return y, q, k
-	}
-	return lin{}, 0, 0
 }
 
 // or adds b to x, merging intervals of the same expression that touch.
@@ -217,44 +190,12 @@ func (e Expr) asMod() (y Expr, m int64, ok bool) {
 			continue
 		}
 		m, y := a.d, a.y
-		rest := r.addmul(x, m, r.one(t.a))
+		rest := r.addmul(x, m, r.atomForm(t.a))
 		if rest.equal(r.forms[y].lin) {
 			return Expr{r, y}, m, true
 		}
 	}
 	return Expr{}, 0, false
-}
-
-// chineseRemainder solves x ≡ r (mod m), x ≡ s (mod n): x ≡ q (mod l), l = 0
-// when there is no such x. known is false when l is not an int64.
-func chineseRemainder(m, r, n, s int64) (l, q int64, known bool) {
-	g, u, _ := extendedGCD(m, n)
-	if (s-r)%g != 0 {
-		return 0, 0, true
-	}
-	l, ok := mulInt(m/g, n)
-	if !ok {
-		return 0, 0, false
-	}
-	// x = r + m·t with m·t ≡ s − r (mod n): t ≡ u·(s − r)/g (mod n/g)
-	t, ok1 := mulInt(
-		floorMod(u, n/g),
-		floorMod((s-r)/g, n/g),
-	)
-	mt, ok2 := mulInt(m, floorMod(t, n/g))
-	return l, floorMod(r+mt, l), ok1 && ok2
-}
-
-// extendedGCD returns g = gcd(a, b) = a·u + b·v for a, b > 0.
-func extendedGCD(a, b int64) (g, u, v int64) {
-	u, v = 1, 0
-	for s, t := int64(0), int64(1); b != 0; {
-		q := a / b
-		a, b = b, a-q*b
-		u, s = s, u-q*s
-		v, t = t, v-q*t
-	}
-	return a, u, v
 }
 
 // resolve drops from each or the bounds that a single-bound clause contradicts.

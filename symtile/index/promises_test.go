@@ -219,7 +219,7 @@ func promiseTape(t *testing.T, _ *Ring) {
 	if _, diff := c.compare(rand.New(rand.NewSource(1))); diff != "" {
 		t.Error(diff)
 	}
-	if n := len(c.maps[0].steps); n > 15 {
+	if n := len(c.stages[0].steps); n > 15 {
 		t.Errorf("%d steps for one sum", n)
 	}
 }

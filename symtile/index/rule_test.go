@@ -185,7 +185,7 @@ func TestRulesAlone(t *testing.T) {
 			}
 		}
 		f := g.dividend()
-		if r.naive(f.e.lin()).Lo <= 0 ||
+		if r.looseRange(f.e.lin()).Lo <= 0 ||
 			len(f.e.lin().t) == 0 {
 			continue
 		}
