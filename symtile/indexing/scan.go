@@ -1,9 +1,10 @@
 package indexing
 
 import (
-	"github.com/tilewright/tilewright/symtile/index"
 	"slices"
 	"strconv"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A scan makes element t along its dimension from the inputs up to t (from t

@@ -135,7 +135,7 @@ func (b *builder) linearize(
 	}
 	for _, d := range digits {
 		if _, ok := d.constantStride(); !ok {
-			return nil, b.refuse(i, "reshape-stride", "a dimension is read with the stride %s, which is not a constant", d.Stride)
+			return nil, refuse(i, "reshape-stride", "a dimension is read with the stride %s, which is not a constant", d.Stride)
 		}
 	}
 	return digits, nil
