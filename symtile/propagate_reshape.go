@@ -110,20 +110,12 @@ func gatherAt[T any](from []T, at []int) []T {
 	return out
 }
 
-func product(v []int64) int64 {
-	n := int64(1)
-	for _, x := range v {
-		n *= x
-	}
-	return n
-}
-
 // linearize turns tiles of dimensions into digits of their linear index.
 func (b *builder) linearize(
 	i *hlo.Instr, extents []int64, tiles []DimTile,
 ) ([]DimTile, error) {
 	var digits []DimTile
-	inner := product(extents)
+	inner := hlo.Elements(extents)
 	for k, d := range tiles {
 		inner /= extents[k]
 		if d.unmerged != nil && !d.unmerged.sumMasked() {

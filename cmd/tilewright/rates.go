@@ -19,7 +19,7 @@ type fusionWork struct{ bytes, flops float64 }
 
 // workOf counts the work of a fusion.
 func workOf(f *hlo.Computation) (w fusionWork) {
-	for _, s := range append(kernels.OutputShapes(f), shapesOf(f.Params)...) {
+	for _, s := range append(kernels.OutputShapes(f), f.ParamShapes()...) {
 		w.bytes += float64(s.Bytes())
 	}
 	for _, i := range f.Instrs {
@@ -32,15 +32,6 @@ func workOf(f *hlo.Computation) (w fusionWork) {
 		}
 	}
 	return w
-}
-
-// shapesOf lists the shapes of parameters.
-func shapesOf(params []*hlo.Instr) []hlo.Shape {
-	var all []hlo.Shape
-	for _, p := range params {
-		all = append(all, p.Shape)
-	}
-	return all
 }
 
 // A ratedJSON compares the time of a large fusion with the ceilings of the

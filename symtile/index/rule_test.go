@@ -179,7 +179,7 @@ func TestRulesAlone(t *testing.T) {
 				applied[ruleTable[rule.id].Name]++
 				checkMeaning(t, g, naiveExpr{
 					r.wrap(q),
-					func(v []int64) int64 { return floorDiv(x.f(v), d) },
+					func(v []int64) int64 { return FloorDiv(x.f(v), d) },
 					ruleTable[rule.id].Name + fmt.Sprintf(": (%s) floordiv %d", x.text, d),
 				})
 			}
@@ -194,7 +194,7 @@ func TestRulesAlone(t *testing.T) {
 				applied[ruleTable[rule.id].Name]++
 				checkMeaning(t, g, naiveExpr{
 					r.wrap(q),
-					func(v []int64) int64 { return floorDiv(x.f(v), f.f(v)) },
+					func(v []int64) int64 { return FloorDiv(x.f(v), f.f(v)) },
 					ruleTable[rule.id].Name + ": (" + x.text + ") floordiv (" + f.text + ")",
 				})
 			}
