@@ -2,10 +2,11 @@ package symtile
 
 import (
 	"fmt"
-	"github.com/tilewright/tilewright/symtile/index"
 	"iter"
 	"math"
 	"slices"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Tilings yields every legal tiling made of the sizes the space proposes, the

@@ -10,7 +10,6 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Revision names how code is generated. It is part of every cache key: change
@@ -108,7 +107,7 @@ func compile(
 	if err != nil {
 		return nil, reject(err)
 	}
-	for _, x := range append(shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)...) {
+	for _, x := range append(p.Fusion.ParamShapes(), kernels.OutputShapes(p.Fusion)...) {
 		if len(x.Layout.Tiles) > 0 ||
 			!x.DType.IsArray() || x.DType.IsComplex() {
 			return nil, reject(fmt.Errorf("%s is not an array the GPU backend reads", x))
@@ -221,14 +220,6 @@ func fillDevice(s *device.Step, l device.Loaded, on device.Spec, tiles int64) {
 			s.Block.Count(), 1, tiles,
 		))
 	}
-}
-
-func shapesOf(params []*hlo.Instr) []hlo.Shape {
-	shapes := make([]hlo.Shape, len(params))
-	for k, p := range params {
-		shapes[k] = p.Shape
-	}
-	return shapes
 }
 
 // Source is the PTX.

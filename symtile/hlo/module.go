@@ -74,6 +74,15 @@ type Pos struct {
 	Line, Col int
 }
 
+// ParamShapes is the shapes of the parameters, by parameter number.
+func (c *Computation) ParamShapes() []Shape {
+	shapes := make([]Shape, len(c.Params))
+	for k, p := range c.Params {
+		shapes[k] = p.Shape
+	}
+	return shapes
+}
+
 // Reads reports whether output, an element of the root tuple or 0 for the root
 // itself, is made from parameter param.
 func (c *Computation) Reads(output, param int) bool {

@@ -102,9 +102,9 @@ func (r *Ring) atomAt(id int32, v []int64) int64 {
 	case atomVar:
 		return v[a.y]
 	case atomDiv:
-		return floorDiv(r.at(r.forms[a.y].lin, v), a.d)
+		return FloorDiv(r.at(r.forms[a.y].lin, v), a.d)
 	case atomQuot:
-		return floorDiv(
+		return FloorDiv(
 			r.at(r.forms[a.y].lin, v),
 			r.at(r.forms[a.z].lin, v),
 		)
@@ -209,7 +209,7 @@ func trialDivConst(id ruleID, g *generator) (bool, string) {
 	c, d := g.rnd.Int63n(200)-100, g.divisor()
 	q := r.div(constForm(c), d)
 	return r.fired[id] > 0, g.everywhere("div-const", func(v []int64) (int64, int64) {
-		return r.at(q, v), floorDiv(c, d)
+		return r.at(q, v), FloorDiv(c, d)
 	})
 }
 
@@ -223,7 +223,7 @@ func trialDivRange(_ ruleID, g *generator) (bool, string) {
 	}
 	what := fmt.Sprintf("(%s) floordiv %d", text(r, x), d)
 	return true, g.everywhere(what, func(v []int64) (int64, int64) {
-		return q, floorDiv(r.at(x, v), d)
+		return q, FloorDiv(r.at(x, v), d)
 	})
 }
 
@@ -236,8 +236,8 @@ func trialDivWhole(_ ruleID, g *generator) (bool, string) {
 	whole, rest := r.divide(x, d)
 	what := fmt.Sprintf("(%s) floordiv %d", text(r, x), d)
 	return whole.size() > 0, g.everywhere(what, func(v []int64) (int64, int64) {
-		return r.at(whole, v) + floorDiv(r.at(rest, v), d),
-			floorDiv(r.at(x, v), d)
+		return r.at(whole, v) + FloorDiv(r.at(rest, v), d),
+			FloorDiv(r.at(x, v), d)
 	})
 }
 
@@ -294,7 +294,7 @@ func (r *Ring) tryDivRule(id ruleID, g *generator, x lin, d int64) (bool, string
 		}
 		what := fmt.Sprintf("(%s) floordiv %d = %s", text(r, x), d, text(r, q))
 		return true, g.everywhere(what, func(v []int64) (int64, int64) {
-			return r.at(q, v), floorDiv(r.at(x, v), d)
+			return r.at(q, v), FloorDiv(r.at(x, v), d)
 		})
 	}
 	return false, "no row of divRules"
@@ -361,7 +361,7 @@ func trialQuotRule(id ruleID, g *generator) (bool, string) {
 		}
 		what := fmt.Sprintf("(%s) floordiv (%s) = %s", text(r, x), text(r, f), text(r, q))
 		return true, g.everywhere(what, func(v []int64) (int64, int64) {
-			return r.at(q, v), floorDiv(r.at(x, v), r.at(f, v))
+			return r.at(q, v), FloorDiv(r.at(x, v), r.at(f, v))
 		})
 	}
 	return false, "no row of quotRules"
@@ -481,7 +481,7 @@ func trialDomainRule(id ruleID, g *generator) (applied bool, wrong string) {
 		x, in := d.primitive(x, g.bound(d.r, x))
 		if id == ruleDomainSlack { // whole periods
 			k := x.t[0].k
-			in = Interval{k * floorDiv(in.Lo, k), k*floorDiv(in.Hi, k) + k - 1}
+			in = Interval{k * FloorDiv(in.Lo, k), k*FloorDiv(in.Hi, k) + k - 1}
 		}
 		have := d.r.sharpRange(x)
 		clipped := in.Meet(have)

@@ -2,8 +2,9 @@ package symtile
 
 import (
 	"fmt"
-	"github.com/tilewright/tilewright/symtile/index"
 	"sync"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A compiledConstraints is the constraints of a space, compiled once for many readers.

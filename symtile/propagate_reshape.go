@@ -110,20 +110,12 @@ func gatherAt[T any](from []T, at []int) []T {
 	return out
 }
 
-func product(v []int64) int64 {
-	n := int64(1)
-	for _, x := range v {
-		n *= x
-	}
-	return n
-}
-
 // linearize turns tiles of dimensions into digits of their linear index.
 func (b *builder) linearize(
 	i *hlo.Instr, extents []int64, tiles []DimTile,
 ) ([]DimTile, error) {
 	var digits []DimTile
-	inner := product(extents)
+	inner := hlo.Elements(extents)
 	for k, d := range tiles {
 		inner /= extents[k]
 		if d.unmerged != nil && !d.unmerged.sumMasked() {
@@ -143,7 +135,7 @@ func (b *builder) linearize(
 	}
 	for _, d := range digits {
 		if _, ok := d.constantStride(); !ok {
-			return nil, b.refuse(i, "reshape-stride", "a dimension is read with the stride %s, which is not a constant", d.Stride)
+			return nil, refuse(i, "reshape-stride", "a dimension is read with the stride %s, which is not a constant", d.Stride)
 		}
 	}
 	return digits, nil

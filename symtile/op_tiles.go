@@ -63,7 +63,7 @@ func ResultTiles(
 		up, ok = resultSame, true
 	}
 	if !ok {
-		return nil, b.refuse(
+		return nil, refuse(
 			in, "no-result-tile", "%s", refusalReason(in.Op),
 		)
 	}
@@ -145,7 +145,7 @@ func collectiveTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) 
 	b, _ := singleInstrBuilder(r, in, len(out))
 	members, known := groupSize(in)
 	if !known {
-		return nil, b.refuse(in, "replica-groups", "how many replicas are in a group is not said")
+		return nil, refuse(in, "replica-groups", "how many replicas are in a group is not said")
 	}
 	all := whole(r, members)
 	rel := &Relation{

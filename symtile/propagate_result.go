@@ -79,7 +79,7 @@ func resultBitcast(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 	to := i.Shape
 	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 ||
 		from.DType != to.DType {
-		return nil, b.refuse(
+		return nil, refuse(
 			i, "bitcast", "%s", refusalReason(hlo.OpBitcast),
 		)
 	}
@@ -110,7 +110,7 @@ func resultSlice(b *builder, i *hlo.Instr, _ int, t Tile) (Tile, error) {
 			return nil, err
 		}
 		if _, ok := run.constantStride(); !ok {
-			return nil, b.refuse(
+			return nil, refuse(
 				i, "slice-stride",
 				"dimension %d is read with the stride %s, which is not a constant", k, run.Stride,
 			)

@@ -27,8 +27,8 @@ func (l blindLab) tuneOnce(t *testing.T) (plan string, untimed bool, samples int
 		samples += len(trial.Samples)
 		failures += trial.Failure
 	}
-	return r.Record.Plan, r.Record.Untimed &&
-		r.Record.Regret == -1 && r.Record.Checked, samples, failures
+	return r.Record.Plan, r.Record.Untimed && r.Record.Regret == -1 &&
+		r.Record.Checked, samples, failures
 }
 
 // Where nothing can be timed, the default stays unless the model has something
@@ -40,8 +40,8 @@ func TestUntimedChoosesByModel(t *testing.T) {
 		t.Errorf("%s untimed=%v, %d samples, failures %q", plan, untimed, samples, failures)
 	}
 	l.broken[0], l.broken[1] = "wrong", "rejected"
-	if plan, untimed, samples, failures := l.tuneOnce(t); plan != "16 v=2" ||
-		!untimed || samples != 0 || failures != "wrongrejected" {
+	plan, untimed, samples, failures := l.tuneOnce(t)
+	if plan != "16 v=2" || !untimed || samples != 0 || failures != "wrongrejected" {
 		t.Errorf("%s untimed=%v, %d samples, failures %q", plan, untimed, samples, failures)
 	}
 }

@@ -606,8 +606,8 @@ func (r *rewriter) bitcast(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr {
 	to := i.Shape
 	if from.DType != to.DType ||
 		len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 ||
-		!ascendingOrder(from.MajorToMinor()) ||
-		!ascendingOrder(to.MajorToMinor()) {
+		!slices.IsSorted(from.MajorToMinor()) ||
+		!slices.IsSorted(to.MajorToMinor()) {
 		return nil
 	}
 	return r.reshape(i, operands)

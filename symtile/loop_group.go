@@ -75,3 +75,34 @@ func arraysRead(i *hlo.Instr) map[*hlo.Instr]bool {
 	}
 	return found
 }
+
+// isAccumulator says whether i accumulates over sequential dimensions.
+func isAccumulator(i *hlo.Instr) bool {
+	return i.Op == hlo.OpReduce && len(i.Attrs.Dimensions) > 0 ||
+		i.Op == hlo.OpDot && len(i.Attrs.LHSContract) > 0
+}
+
+// sequentialExtents lists the extents a closer loops over; nil for other ops.
+func sequentialExtents(i *hlo.Instr) []int64 {
+	var extents []int64
+	switch i.Op {
+	case hlo.OpReduce:
+		for _, d := range reducedDims(i) {
+			extents = append(
+				extents, i.Operands[0].Shape.Dims[d],
+			)
+		}
+	case hlo.OpDot:
+		for _, d := range i.Attrs.LHSContract {
+			extents = append(
+				extents, i.Operands[0].Shape.Dims[d],
+			)
+		}
+	}
+	return extents
+}
+
+// reducedDims are the reduced dimensions in ascending order.
+func reducedDims(i *hlo.Instr) []int64 {
+	return slices.Sorted(slices.Values(i.Attrs.Dimensions))
+}

@@ -1,8 +1,9 @@
 package symtile
 
 import (
-	"github.com/tilewright/tilewright/symtile/index"
 	"slices"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Buckets say which choices of proposed sizes can be completed to a

@@ -1,8 +1,9 @@
 package symtile
 
 import (
-	"github.com/tilewright/tilewright/symtile/index"
 	"slices"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Arithmetic on tiles of one dimension: what an affine change of the index does
