@@ -404,11 +404,11 @@ func fewerResources(a, b *candidate) int {
 // clockEvidence is what a backend recorded of its device's clock, with the
 // clocks of the winner's samples; nil for a backend that records nothing.
 func clockEvidence(b kernels.Backend, winner []float64) json.RawMessage {
-	w, ok := b.(interface{ Saw() kernels.SampleQuality })
+	w, ok := b.(kernels.SampleObserver)
 	if !ok {
 		return nil
 	}
-	evidence := w.Saw()
+	evidence := w.SampleQuality()
 	if !evidence.Known() {
 		return nil
 	}

@@ -95,7 +95,9 @@ func (s *selection) verify(
 		return err
 	}
 	x.kernel = kernel
-	verifier := s.verifier.For(s.tuner.Backend.Identity(), x.Plan)
+	verifier := s.verifier.For(
+		x.Plan, s.tuner.Backend.Identity().TF32Allowed(),
+	)
 	return verifier.Verify(ctx, check.Bounded(kernel, runTimeout))
 }
 

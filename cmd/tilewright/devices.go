@@ -71,7 +71,7 @@ func backend(d availableDevice) (kernels.Backend, error) {
 	if err != nil || !*d.tf32 {
 		return b, err
 	}
-	gpu, ok := b.(interface{ AllowTF32() })
+	gpu, ok := b.(kernels.TF32Backend)
 	if !ok {
 		return nil, usagef("-tf32: %s has no tensor cores", *d.name)
 	}

@@ -171,9 +171,7 @@ func (d *doctor) device(ctx context.Context) error {
 		d.c.err, "%s, %d lanes, code generation %s\n",
 		dev.Name, dev.Lanes, dev.Revision,
 	)
-	if g, ok := d.backend.(interface {
-		MatrixCeilings(context.Context) ([]device.Ceiling, error)
-	}); ok {
+	if g, ok := d.backend.(gpu.Diagnosable); ok {
 		var err error
 		if d.ceilings, err = g.MatrixCeilings(ctx); err != nil {
 			fmt.Fprintf(d.c.err, "matrix units: %v\n", err)
@@ -276,9 +274,7 @@ const (
 
 // runs runs a golden kernel on the device and returns the verdict.
 func (d *doctor) runs(ctx context.Context, g gpu.Golden) string {
-	b, ok := d.backend.(interface {
-		CompileGolden(context.Context, gpu.Golden) (kernels.Kernel, error)
-	})
+	b, ok := d.backend.(gpu.Diagnosable)
 	if !ok {
 		return notRun + "the device does not run PTX"
 	}
@@ -297,9 +293,8 @@ func (d *doctor) runs(ctx context.Context, g gpu.Golden) string {
 	if err != nil {
 		return err.Error()
 	}
-	as := d.backend.Identity()
-	as.TF32 = true // a golden that rounds to it is to
-	if err := v.For(as, g.Plan).Verify(limited, k); err != nil {
+	// A golden with the knob tf32 is to round its operands.
+	if err := v.For(g.Plan, true).Verify(limited, k); err != nil {
 		return err.Error()
 	}
 	return agrees
@@ -467,7 +462,7 @@ func (d *doctor) check(
 	row.Verdict = agrees
 	if err := errors.Join(
 		d.write(file, []byte(source)),
-		v.For(d.backend.Identity(), plan).Verify(limited, k),
+		v.For(plan, d.backend.Identity().TF32Allowed()).Verify(limited, k),
 	); err != nil {
 		row.Verdict = err.Error()
 	}
@@ -537,13 +532,13 @@ func (d *doctor) samples(db *cache.DB) error {
 
 // evidence writes what the session recorded of the device's clock.
 func (d *doctor) evidence() error {
-	g, ok := d.backend.(interface{ Evidence() []device.SampleRecord })
+	g, ok := d.backend.(gpu.Diagnosable)
 	if !ok {
 		return nil
 	}
 	lines := []string{device.SampleHeader}
 	session := d.saw().Clock
-	for _, e := range g.Evidence() {
+	for _, e := range g.Samples() {
 		lines = append(lines, e.Row(session))
 	}
 	return d.write(
@@ -554,8 +549,8 @@ func (d *doctor) evidence() error {
 // saw is what the device recorded of its clock; it is zero for a device that
 // records nothing.
 func (d *doctor) saw() kernels.SampleQuality {
-	if b, ok := d.backend.(interface{ Saw() kernels.SampleQuality }); ok {
-		return b.Saw()
+	if b, ok := d.backend.(kernels.SampleObserver); ok {
+		return b.SampleQuality()
 	}
 	return kernels.SampleQuality{}
 }

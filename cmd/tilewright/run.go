@@ -15,6 +15,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/npy"
 	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -142,7 +143,7 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 		Fusion:    c.Name,
 		Device:    b.Device().Name,
 		Plan:      plan.String(),
-		tolerance: check.ToleranceFor(c, b.Identity(), plan),
+		tolerance: check.ToleranceFor(c, plan, b.Identity().TF32Allowed()),
 	}
 	r.Allowed = r.tolerance.Relative
 	if *f.source {
@@ -212,7 +213,7 @@ func (f runFlags) inputs(c *hlo.Computation) ([]kernels.Buffer, error) {
 		if err != nil {
 			return nil, err
 		}
-		in[k], err = kernels.ReadNPY(
+		in[k], err = npy.Read(
 			bufio.NewReader(file), c.Params[k].Shape,
 		)
 		file.Close()
@@ -271,7 +272,7 @@ func (r *runJSON) save(out []kernels.Buffer, names string) error {
 	}
 	for n, name := range files {
 		err := writeFile(name, func(w *bufio.Writer) error {
-			return kernels.WriteNPY(w, out[n])
+			return npy.Write(w, out[n])
 		})
 		if err != nil {
 			return err

@@ -94,7 +94,7 @@ func verify(
 		return true
 	}
 	defer k.Close()
-	if err := v.For(b.Identity(), plan).Verify(
+	if err := v.For(plan, b.Identity().TF32Allowed()).Verify(
 		context.Background(), k,
 	); err != nil {
 		t.Errorf("plan %s: %v\n%s", plan, err, k.Source())

@@ -1,10 +1,11 @@
-package kernels
+package npy
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -12,12 +13,12 @@ import (
 func numpyFile(header string, data ...byte) []byte {
 	header += "\n"
 	return append(
-		append([]byte(npyMagic+"\x01\x00"), byte(len(header)), byte(len(header)>>8)),
+		append([]byte(magic+"\x01\x00"), byte(len(header)), byte(len(header)>>8)),
 		append([]byte(header), data...)...,
 	)
 }
 
-func TestNPYRoundTrip(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	for _, layout := range [][]int{
 		nil, {0, 1, 2}, {1, 2, 0},
 	} {
@@ -26,34 +27,34 @@ func TestNPYRoundTrip(t *testing.T) {
 			Dims:   []int64{2, 3, 4},
 			Layout: hlo.Layout{MinorToMajor: layout},
 		}
-		b := Buffer{Shape: shape, Data: make([]byte, shape.Bytes())}
+		b := kernels.Buffer{Shape: shape, Data: make([]byte, shape.Bytes())}
 		for i := range b.Data {
 			b.Data[i] = byte(i * 7)
 		}
 		var file bytes.Buffer
-		if err := WriteNPY(&file, b); err != nil {
+		if err := Write(&file, b); err != nil {
 			t.Fatal(err)
 		}
 		if start := file.Len() - len(b.Data); start%64 != 0 {
 			t.Errorf("elements start at %d, not a multiple of 64", start)
 		}
-		got, err := ReadNPY(&file, shape)
+		got, err := Read(&file, shape)
 		if err != nil || !bytes.Equal(got.Data, b.Data) {
 			t.Errorf("layout %v: %v", layout, err)
 		}
 	}
 }
 
-func TestNPYFortranOrder(t *testing.T) {
+func TestFortranOrder(t *testing.T) {
 	shape := hlo.Shape{DType: hlo.U8, Dims: []int64{2, 2}}
 	file := numpyFile("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 2), }", 1, 3, 2, 4)
-	b, err := ReadNPY(bytes.NewReader(file), shape)
+	b, err := Read(bytes.NewReader(file), shape)
 	if err != nil || !bytes.Equal(b.Data, []byte{1, 2, 3, 4}) {
 		t.Errorf("got %v, %v", b.Data, err)
 	}
 }
 
-func TestNPYErrors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	shape := hlo.Shape{DType: hlo.U8, Dims: []int64{2, 2}}
 	for _, c := range []struct{ file, want string }{
 		{"", "not a NumPy file"},
@@ -63,17 +64,17 @@ func TestNPYErrors(t *testing.T) {
 		{string(numpyFile("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }", 1)), "1 bytes of elements"},
 		{string(numpyFile("{}")), "no descr"},
 	} {
-		_, err := ReadNPY(strings.NewReader(c.file), shape)
+		_, err := Read(strings.NewReader(c.file), shape)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: got %v, want %q", c.file, err, c.want)
 		}
 	}
 }
 
-func FuzzReadNPY(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	f.Add(numpyFile("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }", 1, 2, 3, 4))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		ReadNPY(bytes.NewReader(file), hlo.Shape{
+		Read(bytes.NewReader(file), hlo.Shape{
 			DType: hlo.U8,
 			Dims:  []int64{2, 2},
 		})

@@ -1,4 +1,5 @@
-package kernels
+// Package npy reads and writes arrays in NumPy's .npy format (NEP 1).
+package npy
 
 import (
 	"bytes"
@@ -9,13 +10,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // NumPy's .npy format (NEP 1): magic, version, header length, a Python dict
 // literal, then the elements. Types NumPy lacks travel as integers of the same
 // width: bf16 as uint16, f8 and 4-bit types as one byte an element.
-var npyDescr = map[hlo.DType]string{
+var descrs = map[hlo.DType]string{
 	hlo.Pred: "|b1",
 	hlo.S2:   "|i1", hlo.S4: "|i1", hlo.S8: "|i1",
 	hlo.S16: "<i2", hlo.S32: "<i4", hlo.S64: "<i8",
@@ -30,20 +32,20 @@ var npyDescr = map[hlo.DType]string{
 }
 
 const (
-	npyMagic     = "\x93NUMPY"
-	npyHeaderMax = 1 << 16 // NEP 1 version 1 cannot be longer; no real header is
+	magic          = "\x93NUMPY"
+	maxHeaderBytes = 1 << 16 // NEP 1 version 1 cannot be longer; no real header is
 )
 
-// ReadNPY reads an array that must have the extents of shape and the NumPy
+// Read reads an array that must have the extents of shape and the NumPy
 // type its element type travels as. The buffer has shape's layout.
-func ReadNPY(r io.Reader, shape hlo.Shape) (Buffer, error) {
-	header, err := npyHeader(r)
+func Read(r io.Reader, shape hlo.Shape) (kernels.Buffer, error) {
+	header, err := readHeader(r)
 	if err != nil {
-		return Buffer{}, fmt.Errorf("npy: %w", err)
+		return kernels.Buffer{}, fmt.Errorf("npy: %w", err)
 	}
-	fortran, err := checkNPY(header, shape)
+	fortran, err := checkHeader(header, shape)
 	if err != nil {
-		return Buffer{}, fmt.Errorf("npy: %w", err)
+		return kernels.Buffer{}, fmt.Errorf("npy: %w", err)
 	}
 	file := shape
 	file.Layout = hlo.Layout{}
@@ -52,16 +54,16 @@ func ReadNPY(r io.Reader, shape hlo.Shape) (Buffer, error) {
 	}
 	data := make([]byte, shape.Bytes())
 	if n, err := io.ReadFull(r, data); err != nil {
-		return Buffer{}, fmt.Errorf(
+		return kernels.Buffer{}, fmt.Errorf(
 			"npy: %d bytes of elements, %s needs %d", n, shape, len(data),
 		)
 	}
-	return relayout(Buffer{Shape: file, Data: data}, shape), nil
+	return relayout(kernels.Buffer{Shape: file, Data: data}, shape), nil
 }
 
-// WriteNPY writes b in C order.
-func WriteNPY(w io.Writer, b Buffer) error {
-	descr, ok := npyDescr[b.Shape.DType]
+// Write writes b in C order.
+func Write(w io.Writer, b kernels.Buffer) error {
+	descr, ok := descrs[b.Shape.DType]
 	if !ok {
 		return fmt.Errorf("npy: %s has no NumPy type", b.Shape.DType)
 	}
@@ -73,11 +75,11 @@ func WriteNPY(w io.Writer, b Buffer) error {
 		"{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
 		descr, strings.Join(dims, " "),
 	)
-	const fixed = len(npyMagic) + 4
+	const fixed = len(magic) + 4
 	pad := 63 - (fixed+len(header))%64 // data starts at a multiple of 64 after the newline
 	header += strings.Repeat(" ", pad) + "\n"
 
-	out := append([]byte(npyMagic), 1, 0)
+	out := append([]byte(magic), 1, 0)
 	out = binary.LittleEndian.AppendUint16(out, uint16(len(header)))
 	out = append(out, header...)
 	plain := b.Shape
@@ -89,11 +91,11 @@ func WriteNPY(w io.Writer, b Buffer) error {
 	return err
 }
 
-// npyHeader reads up to the elements and returns the dict literal.
-func npyHeader(r io.Reader) (string, error) {
+// readHeader reads up to the elements and returns the dict literal.
+func readHeader(r io.Reader) (string, error) {
 	var fixed [12]byte
 	if _, err := io.ReadFull(r, fixed[:10]); err != nil ||
-		string(fixed[:6]) != npyMagic {
+		string(fixed[:6]) != magic {
 		return "", fmt.Errorf("not a NumPy file (no \\x93NUMPY at its start)")
 	}
 	length := int64(binary.LittleEndian.Uint16(fixed[8:10]))
@@ -103,8 +105,8 @@ func npyHeader(r io.Reader) (string, error) {
 		}
 		length = int64(binary.LittleEndian.Uint32(fixed[8:12]))
 	}
-	if length > npyHeaderMax {
-		return "", fmt.Errorf("header of %d bytes; at most %d are read", length, npyHeaderMax)
+	if length > maxHeaderBytes {
+		return "", fmt.Errorf("header of %d bytes; at most %d are read", length, maxHeaderBytes)
 	}
 	var header bytes.Buffer
 	if n, _ := io.CopyN(&header, r, length); n < length {
@@ -114,20 +116,20 @@ func npyHeader(r io.Reader) (string, error) {
 }
 
 var (
-	npyDescrField   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([^'"]*)['"]`)
-	npyFortranField = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
-	npyShapeField   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([0-9L, ]*)\)`)
+	descrField   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([^'"]*)['"]`)
+	fortranField = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
+	shapeField   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([0-9L, ]*)\)`)
 )
 
-// checkNPY compares a header with the shape wanted.
-func checkNPY(header string, want hlo.Shape) (fortran bool, err error) {
-	descr := npyDescrField.FindStringSubmatch(header)
-	order := npyFortranField.FindStringSubmatch(header)
-	dims := npyShapeField.FindStringSubmatch(header)
+// checkHeader compares a header with the shape wanted.
+func checkHeader(header string, want hlo.Shape) (fortran bool, err error) {
+	descr := descrField.FindStringSubmatch(header)
+	order := fortranField.FindStringSubmatch(header)
+	dims := shapeField.FindStringSubmatch(header)
 	if descr == nil || order == nil || dims == nil {
 		return false, fmt.Errorf("header has no descr, fortran_order or shape: %.80q", header)
 	}
-	wantDescr, ok := npyDescr[want.DType]
+	wantDescr, ok := descrs[want.DType]
 	if !ok {
 		return false, fmt.Errorf("%s has no NumPy type", want.DType)
 	}
@@ -170,8 +172,8 @@ func ascending(n int) []int {
 }
 
 // relayout copies b into a buffer with the layout of to.
-func relayout(b Buffer, to hlo.Shape) Buffer {
-	out := Buffer{
+func relayout(b kernels.Buffer, to hlo.Shape) kernels.Buffer {
+	out := kernels.Buffer{
 		Shape: to,
 		Data:  make([]byte, len(b.Data)),
 	}
