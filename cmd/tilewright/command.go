@@ -10,15 +10,19 @@ import (
 	"text/tabwriter"
 )
 
-// A command is one row of the table: everything help says, and what runs.
+// A command is one row of the table of commands: everything that help prints,
+// and the function that runs.
 type command struct {
-	name, args string // "show", "FILE"
-	short      string // one line, lower case
-	long       string // paragraphs for `help NAME`
-	run        func(*call) error
+	// Name and arguments: "show", "FILE".
+	name, args string
+	// One line, in lower case, for the overview.
+	short string
+	// Paragraphs for `help NAME`.
+	long string
+	run  func(*call) error
 }
 
-// commands is the table, in the order help shows it.
+// commands is the table, in the order of the overview.
 func commands() []command {
 	return append(
 		[]command{
@@ -37,33 +41,39 @@ const (
 	exitMiss  = 3 // lookup: nothing is known
 )
 
-// A call is one invocation of a command.
+// A call is one invocation of a command: its flags, its arguments and its
+// streams.
 type call struct {
 	*flag.FlagSet
 	command command
-	rest    []string // arguments not parsed yet
-	in      io.Reader
-	out     io.Writer
-	err     io.Writer
-	json    bool
+	// Arguments that are not parsed yet.
+	rest []string
+	in   io.Reader
+	out  io.Writer
+	err  io.Writer
+	// The result is printed as JSON.
+	json bool
 }
 
-// A usageError is the caller's mistake on the command line: exit status 2.
+// A usageError is a mistake on the command line, with exit status 2.
 type usageError struct{ msg string }
 
 func (e *usageError) Error() string { return e.msg }
 
+// usagef makes a usageError.
 func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// errMiss ends a lookup that found nothing: exit status 3, already reported.
+// errMiss ends a lookup that found nothing and has reported it, with exit
+// status 3.
 var errMiss = errors.New("miss")
 
-// errReported ends a command whose errors were printed as they happened.
+// errReported ends a command that has printed its errors when they happened.
 var errReported = errors.New("reported")
 
-// run is the program: it never panics and returns the exit status.
+// run is the whole program: it runs a command and returns the exit status. A
+// panic is a bug; it is reported as one, with exit status 1.
 func run(args []string, in io.Reader, out, errw io.Writer) (status int) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -90,6 +100,7 @@ func run(args []string, in io.Reader, out, errw io.Writer) (status int) {
 	return cmd.invoke(args[1:], in, out, errw)
 }
 
+// invoke runs a command and turns its error into messages and an exit status.
 func (cmd command) invoke(
 	args []string, in io.Reader, out, errw io.Writer,
 ) int {
@@ -128,8 +139,8 @@ func (cmd command) invoke(
 }
 
 // parse reads the flags defined so far, which may stand before, between or
-// after the arguments, and returns between minOperands and maxOperands (-1: any number
-// of) arguments.
+// behind the arguments, and returns the arguments, of which there must be
+// atLeast to atMost; an atMost of −1 means any number.
 func (c *call) parse(atLeast, atMost int) ([]string, error) {
 	var args []string
 	for rest := c.rest; len(rest) > 0; {
@@ -163,7 +174,7 @@ func (c *call) jsonFlag() {
 	c.BoolVar(&c.json, "json", false, "print JSON; the fields are in the package comment of cmd/tilewright")
 }
 
-// printJSON writes v, indented, with a newline.
+// printJSON writes a value as indented JSON, with a newline.
 func (c *call) printJSON(v any) error {
 	enc := json.NewEncoder(c.out)
 	enc.SetIndent("", "  ")
@@ -171,11 +182,13 @@ func (c *call) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// table starts columns aligned by tabs; Flush it.
+// table begins a table with columns that are aligned by tabs. The caller
+// flushes it.
 func (c *call) table() *tabwriter.Writer {
 	return tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
 }
 
+// find looks up a command by its name.
 func find(name string) (command, bool) {
 	for _, c := range commands() {
 		if c.name == name {

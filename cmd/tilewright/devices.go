@@ -17,16 +17,20 @@ import (
 	"github.com/tilewright/tilewright/kernels/replay"
 )
 
-// A driver is a way to get a backend, or the reason there is none.
+// A driver is a way to open a backend, or the reason why there is none.
 type driver struct {
-	name   string
-	about  string
-	open   func() (kernels.Backend, error)
-	named  func(what string) (kernels.Backend, error) // for names of the form name:what
-	absent string                                     // why both are nil
+	name  string
+	about string
+	// Opens the backend's only or first device.
+	open func() (kernels.Backend, error)
+	// Opens a device by the text behind the colon, for names of the form
+	// name:what.
+	named func(what string) (kernels.Backend, error)
+	// The reason why this build has neither.
+	absent string
 }
 
-// drivers lists the backends this build knows of.
+// drivers lists the backends of this build.
 func drivers() []driver {
 	return []driver{
 		{name: "cpu", about: "tile programs on this machine's cores, pure Go",
@@ -37,8 +41,11 @@ func drivers() []driver {
 	}
 }
 
+// aboutCUDA describes the backend of NVIDIA GPUs, whether or not this build has
+// it.
 const aboutCUDA = "NVIDIA GPUs"
 
+// deviceUsage is the help of -device.
 const deviceUsage = "the `device` to tune for; `tilewright devices` lists them"
 
 // A availableDevice is what the flags say of one.
@@ -47,6 +54,7 @@ type availableDevice struct {
 	tf32 *bool
 }
 
+// deviceFlag defines -device and -tf32.
 func (c *call) deviceFlag() availableDevice {
 	return availableDevice{
 		c.String("device", "cpu", deviceUsage),
@@ -54,15 +62,16 @@ func (c *call) deviceFlag() availableDevice {
 	}
 }
 
+// tf32Usage is the help of -tf32.
 const tf32Usage = "let products of f32 round their operands to tf32 on a GPU's tensor cores: plans with tf32=1, whose results are within 2⁻¹⁰ an operation, and winners of their own"
 
-// backend opens a device with the options stated for it.
+// backend opens the device that the flags choose.
 func backend(d availableDevice) (kernels.Backend, error) {
 	b, err := backendNamed(*d.name)
 	if err != nil || !*d.tf32 {
 		return b, err
 	}
-	gpu, ok := b.(interface{ AllowTF32() })
+	gpu, ok := b.(kernels.TF32Backend)
 	if !ok {
 		return nil, usagef("-tf32: %s has no tensor cores", *d.name)
 	}
@@ -93,7 +102,7 @@ func backendNamed(name string) (kernels.Backend, error) {
 	return nil, usagef("no device %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// simulate is a simulated GPU, by target or product.
+// simulate opens a simulated GPU, by target or by product.
 func simulate(name string) (kernels.Backend, error) {
 	sheet, err := device.ParseSpec(name)
 	if err != nil {
@@ -114,7 +123,7 @@ func simulate(name string) (kernels.Backend, error) {
 	return simulator{gpu.New(s), dev}, nil
 }
 
-// A simulator is a backend that counts when it is asked to.
+// A simulator is a backend on a simulated GPU, which is a counterSource.
 type simulator struct {
 	*gpu.Backend
 	device *simulated.Driver
@@ -124,7 +133,7 @@ func (s simulator) count() { s.device.Count() }
 
 func (s simulator) counters() sim.Counters { return s.device.Counters() }
 
-// replayed is the device of a recording.
+// replayed opens the device of a recording.
 func replayed(file string) (kernels.Backend, error) {
 	if file == "" {
 		return nil, usagef("device replay: it needs a recording, as replay:FILE; `tilewright cache export` and `tilewright doctor` write such files")
@@ -143,32 +152,45 @@ var devicesCommand = command{
 	run:  runDevices,
 }
 
+// deviceJSON is one backend of devices -json.
 type deviceJSON struct {
-	Name     string            `json:"name"` // "cpu": what -device takes
-	About    string            `json:"about"`
-	Device   string            `json:"device,omitempty"` // stable identity, part of the cache key
+	// Name is what -device takes: "cpu".
+	Name  string `json:"name"`
+	About string `json:"about"`
+	// Device is the stable name of the device, a part of the cache key.
+	Device string `json:"device,omitempty"`
+	// Revision of the code generator, and the safe context of the device.
 	Revision string            `json:"revision,omitempty"`
 	Safe     map[string]string `json:"safe,omitempty"`
 	Lanes    int               `json:"lanes,omitempty"`
-	FLOPS    float64           `json:"flops,omitempty"` // flop/s
-	Vectors  *vectorsJSON      `json:"vectors,omitempty"`
-	Levels   []levelJSON       `json:"levels,omitempty"`
-	Missing  string            `json:"missing,omitempty"`
+	// FLOPS is the peak rate of f32 in flop/s.
+	FLOPS   float64      `json:"flops,omitempty"`
+	Vectors *vectorsJSON `json:"vectors,omitempty"`
+	Levels  []levelJSON  `json:"levels,omitempty"`
+	// Missing is the reason why the backend is not available.
+	Missing string `json:"missing,omitempty"`
 }
 
+// vectorsJSON are the vector registers of a core.
 type vectorsJSON struct {
-	Bits      int `json:"bits"` // of one
+	// Bits of one register.
+	Bits      int `json:"bits"`
 	Registers int `json:"registers"`
 }
 
+// levelJSON is one level of memory.
 type levelJSON struct {
-	Name      string  `json:"name"`
-	Bytes     int64   `json:"bytes"` // 0: unbounded
-	Shared    bool    `json:"shared"`
-	Lanes     int     `json:"lanes,omitempty"` // that share one; 0 where shared: all
-	Bandwidth float64 `json:"bandwidth"`       // bytes/s, all lanes
+	Name string `json:"name"`
+	// Bytes is its capacity; 0 is unbounded.
+	Bytes  int64 `json:"bytes"`
+	Shared bool  `json:"shared"`
+	// Lanes that share one of a shared level; 0 is all of them.
+	Lanes int `json:"lanes,omitempty"`
+	// Bandwidth of all lanes together, in bytes/s.
+	Bandwidth float64 `json:"bandwidth"`
 }
 
+// runDevices describes every backend of this build.
 func runDevices(c *call) error {
 	c.jsonFlag()
 	if _, err := c.parse(0, 0); err != nil {
@@ -187,6 +209,7 @@ func runDevices(c *call) error {
 	return nil
 }
 
+// describe opens the backend, if that needs no name, and describes its device.
 func (d driver) describe() deviceJSON {
 	j := deviceJSON{
 		Name:    d.name,
@@ -219,6 +242,7 @@ func (d driver) describe() deviceJSON {
 	return j
 }
 
+// print describes a backend for people.
 func (d deviceJSON) print(c *call) {
 	fmt.Fprintf(c.out, "%s: %s\n", d.Name, d.About)
 	if d.Missing != "" {
@@ -249,6 +273,7 @@ func (d deviceJSON) print(c *call) {
 	t.Flush()
 }
 
+// capacity formats the size of a level and who shares it.
 func (l levelJSON) capacity() string {
 	switch {
 	case l.Bytes == 0:
@@ -261,6 +286,7 @@ func (l levelJSON) capacity() string {
 	return byteSize(l.Bytes) + " a lane"
 }
 
+// byteSize formats a number of bytes in binary units.
 func byteSize(n int64) string {
 	switch {
 	case n >= 1<<30:

@@ -10,6 +10,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
+// intro is the first paragraph of the overview.
 const intro = `Tilewright tunes block tilings: it reads a fused tensor computation, works out
 which tilings are legal, ranks them, measures the best few, and keeps winners
 where a compiler can look them up.
@@ -18,6 +19,7 @@ usage: tilewright COMMAND [flags] [arguments]
 
 `
 
+// overview prints the commands, one a line.
 func overview(w io.Writer) {
 	fmt.Fprint(w, intro)
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
@@ -30,6 +32,7 @@ func overview(w io.Writer) {
 	fmt.Fprint(w, "\n`tilewright help COMMAND` says more. Exit status: 0 ok, 1 bad input, 2 wrong usage,\n3 lookup found nothing.\n")
 }
 
+// help prints the overview or, for a command, its full help.
 func help(args []string, out, errw io.Writer) int {
 	if len(args) == 0 {
 		overview(out)
@@ -47,7 +50,7 @@ func help(args []string, out, errw io.Writer) int {
 	)
 }
 
-// describe prints the full help of a command; its flags are defined by now.
+// describe prints the full help of a command, whose flags have been defined.
 func (c *call) describe(w io.Writer) {
 	fmt.Fprintf(
 		w, "usage: tilewright %s [flags] %s\n\n%s\n",
@@ -72,7 +75,7 @@ func (c *call) describe(w io.Writer) {
 	})
 }
 
-// didYouMean names the closest command, when one is close.
+// didYouMean suggests the command with the closest name, if one is close.
 func didYouMean(name string) string {
 	var names []string
 	for _, c := range commands() {

@@ -24,8 +24,8 @@ type ptxFlags struct {
 	tf32                 *bool
 }
 
-// print prints the kernel of a plan, the default where neither a plan nor a tiling
-// is given. Nothing runs.
+// print prints the kernel of a plan, which is the default plan if neither a
+// plan nor a tiling is given. Nothing is run.
 func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 	sheet, err := device.ParseSpec(*f.target)
 	if err != nil {
@@ -58,7 +58,7 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 	return nil
 }
 
-// chosenPlan reads -plan or -tiling, or takes the default.
+// chosenPlan parses -plan or -tiling, or takes the default plan.
 func chosenPlan(
 	tiling, plan string, standard func() (kernels.Plan, error),
 ) (kernels.Plan, error) {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/tilewright/tilewright/kernels"
 	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // How a helper waits for work: it looks, then it looks and lets other goroutines
@@ -173,7 +175,7 @@ func newTeam(workers []*worker, body []step, order raster, split *splitK, crew *
 		body:    body,
 		order:   order,
 		split:   split,
-		total:   product(order.grid) * split.count(),
+		total:   hlo.Elements(order.grid) * split.count(),
 		pool:    crew,
 		done:    make(chan struct{}, 1),
 	}

@@ -75,6 +75,15 @@ type Attr struct{ Name, Value string }
 // Pos is a place in the source text; Line and Col count from 1, Col in bytes.
 type Pos = source.Position
 
+// ParamShapes is the shapes of the parameters, by parameter number.
+func (c *Computation) ParamShapes() []Shape {
+	shapes := make([]Shape, len(c.Params))
+	for k, p := range c.Params {
+		shapes[k] = p.Shape
+	}
+	return shapes
+}
+
 // Reads reports whether output, an element of the root tuple or 0 for the root
 // itself, is made from parameter param.
 func (c *Computation) Reads(output, param int) bool {
