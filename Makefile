@@ -22,7 +22,7 @@ bench: ; go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAG
 report: ; go run ./cmd/tilewright tune -report report.html testdata/hlo/*.hlo
 
 # The program that drives NVIDIA GPUs. It needs a C compiler to build, and libc
-# to start; README, "GPU", says how to build against a toolkit instead.
+# to start; docs/gpu.md says how to build against a toolkit instead.
 TOOLKIT_FREE = kernels/cuda/toolkit-free
 cuda:
 	$(TOOLKIT_FREE) go vet -tags cuda ./kernels/cuda/... ./kernels/gpu/... ./cmd/tilewright

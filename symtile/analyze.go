@@ -7,21 +7,6 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Untileable says why a fusion cannot be tiled.
-type Untileable struct {
-	Instr  *hlo.Instr
-	Rule   string // the propagation rule that said no, e.g. "reshape-expand"
-	Reason string
-}
-
-func (e *Untileable) Error() string {
-	return fmt.Sprintf(
-		"%s (%s): %s [%s]",
-		e.Instr.Name, e.Instr.Op,
-		e.Reason, e.Rule,
-	)
-}
-
 // Analyze propagates tiles with symbolic sizes from the roots of c to its
 // parameters. The error is an *Untileable when c is valid but can't be tiled.
 func Analyze(c *hlo.Computation) (*Program, error) {
@@ -62,14 +47,14 @@ func build(
 	outs := outputs(flat)
 	for _, o := range outs {
 		if !o.Shape.DType.IsArray() {
-			return nil, b.refuse(o, "root", "the fusion returns %s, which is not an array", o.Shape)
+			return nil, refuse(o, "root", "the fusion returns %s, which is not an array", o.Shape)
 		}
 	}
 	if err := b.roots(outs); err != nil {
 		return nil, err
 	}
 	if err := b.ring.Err(); err != nil {
-		return nil, b.refuse(flat.Root, "overflow", "%v", err)
+		return nil, refuse(flat.Root, "overflow", "%v", err)
 	}
 	b.prog.flat = flat
 	b.prog.groups = groups

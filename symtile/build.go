@@ -84,9 +84,9 @@ func (b *builder) require(i *hlo.Instr, rule string, clause index.Clause) error 
 		return nil
 	}
 	if b.sizes != nil {
-		return b.refuse(i, rule, "these sizes break %s", clause)
+		return refuse(i, rule, "these sizes break %s", clause)
 	}
-	return b.refuse(i, rule, "no size satisfies %s", clause)
+	return refuse(i, rule, "no size satisfies %s", clause)
 }
 
 // sequentialTile returns the tiles of the sequential dimensions of a closer.
@@ -123,7 +123,7 @@ func (b *builder) op(i *hlo.Instr, out Tile) (int, error) {
 	}
 	row, ok := b.table[i.Op]
 	if !ok {
-		return 0, b.refuse(
+		return 0, refuse(
 			i, "not-in-op-table", "%s", refusalReason(i.Op),
 		)
 	}
@@ -328,7 +328,7 @@ func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 	to := i.Shape
 	if len(from.Layout.Tiles)+len(to.Layout.Tiles) > 0 ||
 		from.DType != to.DType {
-		return 0, b.refuse(
+		return 0, refuse(
 			i, "bitcast", "%s", refusalReason(hlo.OpBitcast),
 		)
 	}
@@ -349,11 +349,11 @@ func (b *builder) bitcast(i *hlo.Instr, out Tile) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !ascendingOrder(inOrder) {
+	if !slices.IsSorted(inOrder) {
 		n = b.bitcastStep(i, hlo.OpTranspose, physicalIn, n, inOrder)
 	}
 	n = b.bitcastStep(i, hlo.OpReshape, physicalOut, n, nil)
-	if !ascendingOrder(outOrder) {
+	if !slices.IsSorted(outOrder) {
 		n = b.bitcastStep(
 			i, hlo.OpTranspose, out, n, inverse(outOrder),
 		)
@@ -389,5 +389,3 @@ func inverse(order []int) []int {
 	}
 	return out
 }
-
-func ascendingOrder(order []int) bool { return slices.IsSorted(order) }

@@ -6,34 +6,6 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Online says how a loop runs whose iterations read one of its closers, Of,
-// before that is complete; steps before number Before make its operand x.
-//
-// A maximum m is that of what the iterations so far have met: it grows to that of
-// the tile at hand, and what was summed with the old one is multiplied by
-// exp(m_old − m_new).
-//
-// Of a sum iterations read a number b near the mean of what they have met, the
-// same for all of them or not. They sum D = Σ(x−b), whose terms are the op Less,
-// and Q = Σ(x−b)² in each of Squares. Where n elements were met and b becomes
-// b+δ, D becomes D − nδ and Q becomes Q − 2δD + nδ². At the end the sum is
-// nb + D, and each of Squares is Q − D²/n = Σ(x − mean)².
-type Online struct {
-	Statistic         int // the first of the loop's closers
-	Prefix            int // steps of the loop's Body
-	Rescaled          []Rescaled
-	Deviation         int // −1 with a maximum
-	SquaredDeviations []int
-	FusedDims         [][]int // the dimensions of the loops that were joined, the first loop's first
-}
-
-// A Rescaled closer is proportional to exp(−m); Dims are the dimensions of its
-// tile that are those of m, in order.
-type Rescaled struct {
-	Op   int
-	Dims []int
-}
-
 // Online returns p with loops joined that walk the same tiles, one after the
 // other only because a maximum or a mean has to be known; p itself when there are
 // none.

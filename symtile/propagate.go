@@ -1,7 +1,6 @@
 package symtile
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -41,35 +40,6 @@ var propagators = map[hlo.Opcode]propagator{
 	hlo.OpDynamicSlice:       {"offset + run-time start, clamped", propagateDynamicSlice},
 	hlo.OpDynamicUpdateSlice: {"the same tile of the operand; offset − run-time start of the update, masked to it", propagateDynamicUpdateSlice},
 	hlo.OpGather:             {"slices by their offset dims, whole where starts are known at run time; index vectors whole", propagateGather},
-}
-
-// untileable gives the reason for operations that have no row.
-var untileable = map[hlo.Opcode]string{
-	hlo.OpConvolution:      "it has no elements, or its window has none",
-	hlo.OpReduceWindow:     "its window has no elements, or its operand is a scalar",
-	hlo.OpSelectAndScatter: "which element of a window it writes to is known at run time only",
-	hlo.OpScatter:          "which elements it writes is known at run time only",
-	hlo.OpSort:             "every result depends on every element",
-	hlo.OpTopK:             "every result depends on every element",
-	hlo.OpFft:              "every result depends on every element",
-	hlo.OpCholesky:         "it is a library routine, not a tile program",
-	hlo.OpTriangularSolve:  "it is a library routine, not a tile program",
-	hlo.OpRng:              "its values depend on the order of evaluation",
-	hlo.OpRngBitGenerator:  "its values depend on the order of evaluation",
-	hlo.OpCustomCall:       "what it computes is not known here",
-	hlo.OpWhile:            "control flow is not part of a tile program",
-	hlo.OpConditional:      "control flow is not part of a tile program",
-	hlo.OpMap:              "only a map of one operation is elementwise",
-	hlo.OpTuple:            "a tuple is only tiled at the root",
-	hlo.OpBitcastConvert:   "it changes the width of the elements",
-	hlo.OpBitcast:          "its layouts are tiled or it changes the element type",
-}
-
-func refusalReason(op hlo.Opcode) string {
-	if reason, ok := untileable[op]; ok {
-		return reason
-	}
-	return "it is not in the op table"
 }
 
 func noOperands(*builder, *hlo.Instr, Tile) ([]Tile, error) {
@@ -167,7 +137,7 @@ func propagatePad(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 			return nil, err
 		}
 		if _, ok := run.constantStride(); !ok {
-			return nil, b.refuse(
+			return nil, refuse(
 				i, "pad-interior-stride",
 				"dimension %d is padded inside and read with the stride %s, which is not a constant", k, run.Stride,
 			)
@@ -239,11 +209,6 @@ func propagateReduce(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	return tiles, nil
 }
 
-// reducedDims are the reduced dimensions in ascending order.
-func reducedDims(i *hlo.Instr) []int64 {
-	return slices.Sorted(slices.Values(i.Attrs.Dimensions))
-}
-
 func propagateDot(b *builder, i *hlo.Instr, out Tile) ([]Tile, error) {
 	a, steps := &i.Attrs, b.sequentialTile(i)
 	batch := len(a.LHSBatch)
@@ -277,36 +242,24 @@ func dotOperand(rank int, batch, contract []int64, batchTile, freeTile, steps Ti
 	return in
 }
 
-// sequentialExtents lists the extents a closer loops over; nil for other ops.
-func sequentialExtents(i *hlo.Instr) []int64 {
-	var extents []int64
-	switch i.Op {
-	case hlo.OpReduce:
-		for _, d := range reducedDims(i) {
-			extents = append(
-				extents, i.Operands[0].Shape.Dims[d],
-			)
+// untileableReason says what keeps an operation out of every tile program, "" when
+// nothing does: then it depends on the shapes around it, which Analyze knows.
+func untileableReason(i *hlo.Instr) string {
+	switch _, row := propagators[i.Op]; {
+	case i.Shape.DType.IsComplex():
+		return "complex numbers are not computed"
+	case i.Op == hlo.OpMap:
+		if _, ok := singleOp(i.Attrs.ToApply); ok {
+			return ""
 		}
-	case hlo.OpDot:
-		for _, d := range i.Attrs.LHSContract {
-			extents = append(
-				extents, i.Operands[0].Shape.Dims[d],
-			)
-		}
+	case row, rewrites[i.Op].apply != nil,
+		i.Op == hlo.OpCopy, i.Op == hlo.OpOptimizationBarrier:
+		return ""
+	case i.Op == hlo.OpBitcastConvert &&
+		i.Shape.DType.Size() != i.Operands[0].Shape.DType.Size():
+		return refusalReason(i.Op)
+	case i.Op.Elementwise():
+		return ""
 	}
-	return extents
-}
-
-// isAccumulator says whether i accumulates over sequential dimensions.
-func isAccumulator(i *hlo.Instr) bool {
-	return i.Op == hlo.OpReduce && len(i.Attrs.Dimensions) > 0 ||
-		i.Op == hlo.OpDot && len(i.Attrs.LHSContract) > 0
-}
-
-func (b *builder) refuse(i *hlo.Instr, rule, format string, args ...any) error {
-	return &Untileable{
-		Instr:  i,
-		Rule:   rule,
-		Reason: fmt.Sprintf(format, args...),
-	}
+	return refusalReason(i.Op)
 }

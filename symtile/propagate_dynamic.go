@@ -8,13 +8,6 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A Runtime is a variable of tiles whose value is known when a tile program
-// runs: the element of rank-0 op Op, clamped to the variable's range.
-type Runtime struct {
-	Var index.Expr
-	Op  int
-}
-
 // start is the run-time variable of a start index, clamped to [0, most]; 0 when
 // that is all it can be.
 func (b *builder) start(i *hlo.Instr, most int64) (index.Expr, error) {

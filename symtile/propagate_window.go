@@ -48,7 +48,7 @@ func (b *builder) windowFootprint(
 	xs, ok := x.constantStride()
 	ws, ok2 := w.constantStride()
 	if !ok || !ok2 {
-		return x, b.refuse(i, "window-stride", "a dimension is read with a stride that is not a constant")
+		return x, refuse(i, "window-stride", "a dimension is read with a stride that is not a constant")
 	}
 	step := index.GCD(xs, ws)
 	if x.isSingle() {

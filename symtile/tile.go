@@ -2,9 +2,10 @@ package symtile
 
 import (
 	"fmt"
-	"github.com/tilewright/tilewright/symtile/index"
 	"slices"
 	"strings"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A DimTile says which indices of one tensor dimension a tile holds: element i

@@ -2,10 +2,11 @@ package symtile
 
 import (
 	"fmt"
-	"github.com/tilewright/tilewright/symtile/index"
 	"iter"
 	"math"
 	"slices"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Tilings yields every legal tiling made of the sizes the space proposes, the
@@ -32,6 +33,10 @@ func (s *Space) Tilings() iter.Seq[Tiling] {
 		})
 	}
 }
+
+// Sizes are the tile sizes of dimension k that Tilings proposes, ascending. The
+// slice is the space's.
+func (s *Space) Sizes(k int) []int64 { return s.buckets().sizes[k] }
 
 // Sample yields every tiling when there are at most n, as Tilings does, and else
 // n of them, spread evenly over the sizes of every dimension; always the same.

@@ -9,8 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tilewright/tilewright/symtile/index"
 	"pgregory.net/rapid"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // legalByHand lists the proposals that satisfy the constraints, one after the

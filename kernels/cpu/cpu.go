@@ -82,7 +82,7 @@ func (b *Backend) compile(
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range append(shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)...) {
+	for _, s := range append(p.Fusion.ParamShapes(), kernels.OutputShapes(p.Fusion)...) {
 		if len(s.Layout.Tiles) > 0 {
 			return nil, fmt.Errorf("%s has a tiled layout, which the CPU backend does not read", s)
 		}
@@ -144,20 +144,12 @@ func (b *Backend) kernel(
 	fusion := l.p.Fusion
 	return &kernel{
 		programs: newProgramLoop(states, steps, order, l.split, &b.workers),
-		in:       shapesOf(fusion.Params),
+		in:       fusion.ParamShapes(),
 		out:      kernels.OutputShapes(fusion),
 		source:   func() string { return body.describe(l.plan, len(states)) },
 		code:     code,
 		scratch:  &b.scratch,
 	}, nil
-}
-
-func shapesOf(params []*hlo.Instr) []hlo.Shape {
-	shapes := make([]hlo.Shape, len(params))
-	for k, p := range params {
-		shapes[k] = p.Shape
-	}
-	return shapes
 }
 
 const maxScratch = 256 << 20 // bytes a worker; more is not a tile

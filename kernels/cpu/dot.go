@@ -166,7 +166,7 @@ func resultMatrices[T portable.Number](b *block, op symtile.Op, c *accumulator, 
 		return x
 	}
 	v.strides = nil
-	x.collapse(sizes, rowMajor(sizes), parts)
+	x.collapse(sizes, hlo.RowMajor(sizes), parts)
 	x.strides[2] = 1 // also of one column
 	return x
 }
@@ -360,7 +360,7 @@ func stridesOf(v *value, t symtile.Tile) []int64 {
 	if v.strides != nil {
 		return v.strides
 	}
-	return rowMajor(t.Sizes())
+	return hlo.RowMajor(t.Sizes())
 }
 
 // permutedView gathers a tile of sizes and strides into the order.
@@ -418,7 +418,7 @@ func zeroMasked[T portable.Number](
 	var steps []step
 	for _, d := range dims {
 		m := newDimMask(b, t[d])
-		stride := rowMajor(sizes)[slices.Index(order, d)]
+		stride := hlo.RowMajor(sizes)[slices.Index(order, d)]
 		steps = append(steps, func(w *worker) {
 			lo, hi := m.valid(w)
 			for rows := whole[T](w, v); len(rows) > 0; rows = rows[m.size*stride:] {

@@ -56,7 +56,7 @@ func readByGathersOnly(p *symtile.Program, n int) bool {
 func lowerGather[T portable.Number](b *block, n int, op symtile.Op) {
 	source := b.l.p.Ops[op.Args[0]]
 	direct := readByGathersOnly(b.l.p, op.Args[0])
-	strides := rowMajor(source.Tile.Sizes())
+	strides := hlo.RowMajor(source.Tile.Sizes())
 	if direct {
 		strides = source.Instr.Shape.Strides()
 	}
@@ -117,7 +117,7 @@ func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int
 	}
 	indices := b.l.p.Ops[op.Args[1]].Tile
 	components := t.setBatchSteps(
-		g, rowMajor(indices.Sizes()), source, strides, direct,
+		g, hlo.RowMajor(indices.Sizes()), source, strides, direct,
 	)
 	for k, d := range g.StartIndexMap {
 		t.starts = append(t.starts, startComponent{

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // describe lists the program as it runs: every instruction with the values it
@@ -75,7 +76,7 @@ func (n *rowKernel) listTo(b *strings.Builder, indent string) {
 	fmt.Fprintf(
 		b, "%sfor rows of %d of %d, passes %d {\n",
 		indent, n.cols(),
-		product(n.extents), n.schedule.sweeps,
+		hlo.Elements(n.extents), n.schedule.sweeps,
 	)
 	for _, i := range n.items {
 		list := i.group

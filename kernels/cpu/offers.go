@@ -153,7 +153,7 @@ func (b *Backend) factsOf(p *symtile.Program) facts {
 	f.dot = slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
 		return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot
 	})
-	for _, s := range shapesOf(p.Fusion.Params) {
+	for _, s := range p.Fusion.ParamShapes() {
 		f.reads += float64(s.Bytes())
 	}
 	for _, s := range kernels.OutputShapes(p.Fusion) {

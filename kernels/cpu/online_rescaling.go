@@ -141,7 +141,7 @@ func (b *block) lowerRescaledSum(
 	tile := b.l.p.Ops[n].Tile
 	sizes := tile.Sizes()
 	steps := stridesOf(x.v, tile)
-	rows := rowMajor(b.l.p.Ops[o.Statistic].Tile.Sizes())
+	rows := hlo.RowMajor(b.l.p.Ops[o.Statistic].Tile.Sizes())
 	for d, size := range sizes {
 		next := rescaledDim{size: size, step: steps[d]}
 		if row := slices.Index(o.Rescaled[k].Dims, d); row >= 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/kernels/cpu/workers"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A worker is the state with which one worker of a kernel runs tile programs.
@@ -74,7 +75,7 @@ func newProgramLoop(
 		order:   order,
 		split:   split,
 	}
-	programs := product(order.grid) * split.count()
+	programs := hlo.Elements(order.grid) * split.count()
 	p.region = pool.NewRegion(len(states), programs, p.runPrograms)
 	return p
 }

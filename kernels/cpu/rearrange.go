@@ -153,12 +153,12 @@ func rowMajorOf(dims []stridedDim) []int64 {
 	for k, d := range dims {
 		sizes[k] = d.size
 	}
-	return rowMajor(sizes)
+	return hlo.RowMajor(sizes)
 }
 
 // viewOf describes a broadcast, transpose or reverse.
 func (l *lowering) viewOf(op symtile.Op) *stridedView {
-	from := rowMajor(l.p.Ops[op.Args[0]].Tile.Sizes())
+	from := hlo.RowMajor(l.p.Ops[op.Args[0]].Tile.Sizes())
 	sizes := op.Tile.Sizes()
 	strides := make([]int64, len(op.Tile))
 	start := int64(0)
@@ -211,25 +211,6 @@ func stepRatio(result symtile.DimTile, by int64, source symtile.DimTile) int64 {
 	return stride * by / from
 }
 
-// rowMajor is the strides of dense scratch.
-func rowMajor(sizes []int64) []int64 {
-	strides := make([]int64, len(sizes))
-	step := int64(1)
-	for d := len(sizes) - 1; d >= 0; d-- {
-		strides[d] = step
-		step *= sizes[d]
-	}
-	return strides
-}
-
-func product(v []int64) int64 {
-	n := int64(1)
-	for _, x := range v {
-		n *= x
-	}
-	return n
-}
-
 // lowerIota lowers an iota.
 func lowerIota[T portable.Number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)
@@ -240,7 +221,7 @@ func lowerIota[T portable.Number](b *block, n int, op symtile.Op) {
 	}
 	stride, _ := op.Tile[d].Stride.Value()
 	offset := b.slot(op.Tile[d].Offset)
-	inner := product(sizes[d+1:])
+	inner := hlo.Elements(sizes[d+1:])
 	size := sizes[d]
 	fit := portable.Narrowing[T](op.Instr.Shape.DType)
 	b.add(&instr{

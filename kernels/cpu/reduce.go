@@ -25,7 +25,7 @@ type reduceDim struct {
 
 func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtile.Tile) *reduceLoop {
 	f := &reduceLoop{}
-	kept := rowMajor(result.Sizes())
+	kept := hlo.RowMajor(result.Sizes())
 	for d, t := range source {
 		size, _ := t.Size.Value()
 		next := reduceDim{size: size, mask: -1}

@@ -379,10 +379,10 @@ func refineStrides(dims []stridedDim, sizes []int64) ([]int64, bool) {
 // denseStrides of dense elements, wide or narrow.
 func (n *rowKernel) denseStrides(wide bool) []int64 {
 	if wide {
-		return rowMajor(n.extents)
+		return hlo.RowMajor(n.extents)
 	}
 	return append(
-		rowMajor(n.extents[:len(n.extents)-1]), 0,
+		hlo.RowMajor(n.extents[:len(n.extents)-1]), 0,
 	)
 }
 
@@ -405,7 +405,7 @@ func (n *rowKernel) rows() int64 {
 
 // add adds an item; false if it does not fit.
 func (n *rowKernel) add(i *instr) bool {
-	total := product(n.extents)
+	total := hlo.Elements(n.extents)
 	switch {
 	case i.copied != nil:
 		if n.scalars[i.copied] && total == n.cols() {
@@ -625,7 +625,7 @@ func (n *rowKernel) storeResults(x *instr, out func(*value) bool) bool {
 	}
 	v := x.outs[0]
 	if n.stores[v] != nil ||
-		n.loads[v] != nil && v.n != product(n.extents) {
+		n.loads[v] != nil && v.n != hlo.Elements(n.extents) {
 		return false
 	}
 	n.addStore(v, &rowAccess{

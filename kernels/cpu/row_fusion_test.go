@@ -145,7 +145,7 @@ func compareWithCopy(b *testing.B, text string, plans []string) {
 		ms   []float64
 	}
 	bytes := int64(0)
-	for _, s := range append(kernels.OutputShapes(p.Fusion), shapesOf(p.Fusion.Params)...) {
+	for _, s := range append(kernels.OutputShapes(p.Fusion), p.Fusion.ParamShapes()...) {
 		bytes += s.Bytes()
 	}
 	all := []*contender{{name: "copy", run: streamingCopy(b, bytes/2)}}

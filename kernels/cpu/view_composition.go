@@ -38,7 +38,7 @@ type composition struct {
 // newComposedView starts at a tile of which elements are so far apart in the destination.
 func newComposedView(op int, sizes, to []int64) composedView {
 	t := composedView{source: op}
-	for k, step := range rowMajor(sizes) {
+	for k, step := range hlo.RowMajor(sizes) {
 		d := composedDim{
 			size: sizes[k],
 			to:   to[k],
@@ -169,7 +169,7 @@ func newDimSplitter(sizes, strides []int64, start int64) *dimSplitter {
 	c := &dimSplitter{
 		sizes:   sizes,
 		strides: strides,
-		row:     rowMajor(sizes),
+		row:     hlo.RowMajor(sizes),
 	}
 	for k, size := range sizes {
 		c.first = append(c.first, start/c.row[k]%size)
@@ -248,7 +248,7 @@ func (c *dimSplitter) split(d composedDim, dims *[]composedDim) bool {
 
 // dimensionOf is the dimension of the trail that is dimension k of a tile it is over.
 func (t *composedView) dimensionOf(sizes []int64, k int) (int, bool) {
-	row := rowMajor(sizes)
+	row := hlo.RowMajor(sizes)
 	found := -1
 	for n, d := range t.dims {
 		if d.size == 1 ||
@@ -283,7 +283,7 @@ func (t *composedView) eachMasked(
 		return true
 	}
 	sizes := box.Sizes()
-	if !t.composeWith(sizes, rowMajor(sizes), 0) {
+	if !t.composeWith(sizes, hlo.RowMajor(sizes), 0) {
 		return false
 	}
 	for k, x := range box {
@@ -384,7 +384,7 @@ func (l *lowering) composeOp(n int) *composition {
 		}
 	}
 	sizes := op.Tile.Sizes()
-	t := newComposedView(n, sizes, rowMajor(sizes))
+	t := newComposedView(n, sizes, hlo.RowMajor(sizes))
 	t.zeroFill = true
 	return l.composition(t)
 }

@@ -221,7 +221,7 @@ func (e *emitter) newScalarDot(p *product) *scalarDot {
 		}
 	}
 	s.positions = count()
-	rounds := ceilDiv(s.positions, e.threads)
+	rounds := index.CeilDiv(s.positions, e.threads)
 	if rounds*s.tm*s.tn > maxPartials {
 		e.reject(
 			"%s: each of %d threads would keep %d sums; at most %d are kept",

@@ -89,7 +89,7 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 		product: p,
 		mma:     inst,
 		from:    from,
-		depth:   ceilDiv(p.k, inst.k) * inst.k,
+		depth:   index.CeilDiv(p.k, inst.k) * inst.k,
 	}
 	if !t.divide(e.threads/device.WarpgroupThreads) ||
 		t.rows/groupRows*t.cols/2 > maxPartials {
@@ -115,8 +115,8 @@ func (t *groupDot) divide(groups int64) bool {
 	best := int64(-1)
 	for gm := int64(1); gm <= groups; gm *= 2 {
 		gn := groups / gm
-		rows := ceilDiv(ceilDiv(t.m, groupRows), gm) * groupRows
-		cols := ceilDiv(ceilDiv(t.c, 16), gn) * 16
+		rows := index.CeilDiv(index.CeilDiv(t.m, groupRows), gm) * groupRows
+		cols := index.CeilDiv(index.CeilDiv(t.c, 16), gn) * 16
 		cost := rows*cols*4096 + rows + cols
 		if cols <= maxColumns && (best < 0 || cost < best) {
 			best = cost

@@ -92,9 +92,7 @@ func runGolden(t *testing.T, b *Backend, device *texts, g Golden) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := v.For(
-		kernels.Device{Backend: "gpu", TF32: true}, g.Plan,
-	).Verify(t.Context(), k); err != nil {
+	if err := v.For(g.Plan, true).Verify(t.Context(), k); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
 }

@@ -38,7 +38,7 @@ func (e *emitter) rowTile(name string, s *scalarDot, o operandTile, free, each i
 	if r.byK {
 		row = r.free
 	}
-	r.pitch = ceilDiv(row*size, maxVectorBytes) * maxVectorBytes / size
+	r.pitch = index.CeilDiv(row*size, maxVectorBytes) * maxVectorBytes / size
 	r.swizzle = newSwizzle(maxVectorBytes, r.pitch*size)
 	if r.byK {
 		r.swizzle.group = 1

@@ -174,7 +174,7 @@ func (e *emitter) iterationRange(dims []int) iterationRange {
 	if e.phase == phasePartials &&
 		e.loopDepth == 0 && len(dims) > 0 {
 		pieces := int64(e.knobs.splitk)
-		w.count = ceilDiv(w.total, pieces)
+		w.count = index.CeilDiv(w.total, pieces)
 		w.minCount = w.total / pieces
 		w.first = e.piece.Scale(w.minCount).Add(
 			e.piece.Min(e.ring.Const(w.total % pieces)),
@@ -328,7 +328,7 @@ func (e *emitter) sumArray(d hlo.DType, n int64) sumArray {
 		d:      d,
 		vector: min(4, maxVectorBytes/d.Size()),
 	}
-	a.groups = ceilDiv(n, a.vector)
+	a.groups = index.CeilDiv(n, a.vector)
 	a.memory = e.scratchArray(int64(e.knobs.splitk) *
 		e.p.Programs() * a.groups * e.threads *
 		a.vector * d.Size())
@@ -447,7 +447,7 @@ func (r *reduction) addPartials() {
 	e := r.e
 	pieces := int64(r.e.knobs.splitk)
 	arrays, at := r.scratch()
-	share := ceilDiv(pieces, r.sharers())
+	share := index.CeilDiv(pieces, r.sharers())
 	e.rounds("piece", share, 8, func(round index.Expr) {
 		piece := r.sharer().Scale(share).Add(round)
 		own := conditions(nil).and(round.Neg().AddConst(share - 1)).and(

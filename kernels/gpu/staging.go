@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A stage is work that all threads of a block share: it stores a result, or
@@ -194,7 +195,7 @@ func (e *emitter) bankStrides(sizes []int64, order []int, size int64) []int64 {
 		strides[d] = n
 		n *= sizes[d]
 		if !padded && sizes[d] > 1 {
-			words := ceilDiv(n*size, 4)
+			words := index.CeilDiv(n*size, 4)
 			n = max(1, (words|1)*4/size)
 			padded = true
 		}

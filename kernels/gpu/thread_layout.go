@@ -7,8 +7,6 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
-
 // powerOver is the least power of two that is not under n.
 func powerOver(n int64) int64 {
 	if n <= 1 {
@@ -115,7 +113,7 @@ func (e *emitter) rounds(
 		}
 		return
 	}
-	e.repeat(name, ceilDiv(n, step), func(k index.Expr) {
+	e.repeat(name, index.CeilDiv(n, step), func(k index.Expr) {
 		for j := range step {
 			body(k.Scale(step).AddConst(j))
 		}

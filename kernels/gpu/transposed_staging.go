@@ -47,7 +47,7 @@ func (e *emitter) transposedTileOf(n int, order []int, size int64) *transposedTi
 	c := &transposedTile{along: along, across: across}
 	c.vector = e.box(sizes, size).VectorWidth(sizes[across])
 	c.step = sizes[across] / c.vector
-	c.pitch = ceilDiv(sizes[along]*size, maxVectorBytes) *
+	c.pitch = index.CeilDiv(sizes[along]*size, maxVectorBytes) *
 		maxVectorBytes / size
 	unit := maxVectorBytes * lineVectors / min(lineVectors, powerOver(c.step))
 	for c.pitch*size%unit != 0 {
@@ -136,7 +136,7 @@ func (e *emitter) transposedLayout(n int, size int64) *coalesce.ThreadLayout {
 		)
 		v := e.box(sizes, size).VectorWidth(sizes[along])
 		lanes := min(
-			lineVectors, powerOver(ceilDiv(sizes[along], v)),
+			lineVectors, powerOver(index.CeilDiv(sizes[along], v)),
 			e.threads,
 		)
 		return coalesce.NewThreadLayout(

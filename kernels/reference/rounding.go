@@ -28,24 +28,16 @@ func Terms(i *hlo.Instr) float64 {
 	}
 	switch i.Op {
 	case hlo.OpDot, hlo.OpScaledDot:
-		return product(from, i.Attrs.LHSContract)
+		return float64(from.Extent(i.Attrs.LHSContract))
 	case hlo.OpReduce:
-		return product(from, i.Attrs.Dimensions)
+		return float64(from.Extent(i.Attrs.Dimensions))
 	case hlo.OpConvolution:
 		return n *
 			float64(i.Operands[1].Shape.Dims[i.Attrs.Conv.KernelIn])
 	case hlo.OpScatter: // each window has an element once
 		updates := i.Operands[len(i.Operands)-1].Shape
 		return float64(updates.Elements()) /
-			max(1, product(updates, i.Attrs.Scatter.UpdateWindow))
-	}
-	return n
-}
-
-func product(s hlo.Shape, dims []int64) float64 {
-	n := 1.0
-	for _, d := range dims {
-		n *= float64(s.Dims[d])
+			max(1, float64(updates.Extent(i.Attrs.Scatter.UpdateWindow)))
 	}
 	return n
 }

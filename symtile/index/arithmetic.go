@@ -1,10 +1,12 @@
 package index
 
-// konst is the form c.
-func konst(c int64) lin { return lin{c: c} }
+import "slices"
 
-// one is the form 1·atom.
-func (r *Ring) one(id int32) lin {
+// constForm is the form c.
+func constForm(c int64) lin { return lin{c: c} }
+
+// atomForm is the form 1·atom.
+func (r *Ring) atomForm(id int32) lin {
 	for int(id) >= len(r.units) {
 		r.units = append(r.units, term{
 			1, int32(len(r.units)),
@@ -13,8 +15,8 @@ func (r *Ring) one(id int32) lin {
 	return lin{t: r.units[id : id+1 : id+1]}
 }
 
-// coef is the coefficient of atom id in x.
-func (x lin) coef(id int32) int64 {
+// coefficient is the coefficient of atom id in x.
+func (x lin) coefficient(id int32) int64 {
 	for _, t := range x.t {
 		if t.a == id {
 			return t.k
@@ -22,6 +24,35 @@ func (x lin) coef(id int32) int64 {
 	}
 	return 0
 }
+
+// size counts the terms of x, the constant being one.
+func (x lin) size() int {
+	if x.c != 0 {
+		return len(x.t) + 1
+	}
+	return len(x.t)
+}
+
+// sharesAtom reports whether x and y have an atom in common.
+func (x lin) sharesAtom(y lin) bool {
+	s, t := x.t, y.t
+	for len(s) > 0 && len(t) > 0 {
+		switch {
+		case s[0].a < t[0].a:
+			s = s[1:]
+		case s[0].a > t[0].a:
+			t = t[1:]
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// isSmall reports whether |x| < 2²⁸, as nearly everything is.
+func isSmall(x int64) bool { return uint64(x+smallOffset)>>29 == 0 }
+
+const smallOffset = 1 << 28
 
 // mulAdd is a + k·b; an overflow is recorded.
 func (r *Ring) mulAdd(a, k, b int64) int64 {
@@ -31,10 +62,10 @@ func (r *Ring) mulAdd(a, k, b int64) int64 {
 			return s
 		}
 	}
-	return r.mulAddFar(a, k, b)
+	return r.mulAddChecked(a, k, b)
 }
 
-func (r *Ring) mulAddFar(a, k, b int64) int64 {
+func (r *Ring) mulAddChecked(a, k, b int64) int64 {
 	p, ok1 := mulInt(k, b)
 	s, ok2 := addInt(a, p)
 	if !ok1 || !ok2 {
@@ -58,14 +89,14 @@ func (r *Ring) addmul(x lin, k int64, y lin) lin {
 	}
 	out := r.alloc(len(x.t) + len(y.t))
 	n := r.merge(out, x.t, k, y.t)
-	return r.exactly(lin{r.keep(out, n), c})
+	return r.substituteExact(lin{r.keep(out, n), c})
 }
 
 // plus is a + k·b, as mulAdd, for the numbers that nearly all are.
 func (r *Ring) plus(a, k, b int64) int64 {
-	if (uint64(a+farOff)|
-		uint64(k+farOff)|
-		uint64(b+farOff))>>29 != 0 {
+	if (uint64(a+smallOffset)|
+		uint64(k+smallOffset)|
+		uint64(b+smallOffset))>>29 != 0 {
 		return r.mulAdd(a, k, b)
 	}
 	return a + k*b
@@ -76,7 +107,7 @@ func (r *Ring) plus(a, k, b int64) int64 {
 func (r *Ring) merge(
 	out, x []term, k int64, y []term,
 ) (n int) {
-	far := uint64(k + farOff)
+	far := uint64(k + smallOffset)
 	i, j := 0, 0
 	for i < len(x) && j < len(y) {
 		p := x[i]
@@ -85,11 +116,12 @@ func (r *Ring) merge(
 		case p.a < q.a:
 			i++
 		case p.a > q.a:
-			far |= uint64(q.k + farOff)
+			far |= uint64(q.k + smallOffset)
 			p = term{k * q.k, q.a}
 			j++
 		default:
-			far |= uint64(p.k+farOff) | uint64(q.k+farOff)
+			far |= uint64(p.k+smallOffset) |
+				uint64(q.k+smallOffset)
 			p.k += k * q.k
 			i++
 			j++
@@ -101,18 +133,18 @@ func (r *Ring) merge(
 	}
 	n += copy(out[n:], x[i:])
 	for ; j < len(y); j++ {
-		far |= uint64(y[j].k + farOff)
+		far |= uint64(y[j].k + smallOffset)
 		out[n] = term{k * y[j].k, y[j].a}
 		n++
 	}
 	if far>>29 != 0 {
-		return r.mergeFar(out, x, k, y)
+		return r.mergeChecked(out, x, k, y)
 	}
 	return n
 }
 
-// mergeFar is merge for any numbers.
-func (r *Ring) mergeFar(
+// mergeChecked is merge for any numbers.
+func (r *Ring) mergeChecked(
 	out, x []term, k int64, y []term,
 ) (n int) {
 	for len(x) > 0 || len(y) > 0 {
@@ -160,15 +192,15 @@ func (r *Ring) shift(x lin, c int64) lin {
 	return lin{x.t, r.mulAdd(x.c, 1, c)}
 }
 
-// exactly puts y − r for d·⌊y/d⌋ where the division is known to be exact.
-func (r *Ring) exactly(x lin) lin {
+// substituteExact puts y − r for d·⌊y/d⌋ where the division is known to be exact.
+func (r *Ring) substituteExact(x lin) lin {
 	if !r.facts.anyExact {
 		return x
 	}
-	return r.withoutExact(x)
+	return r.substituteExactTerms(x)
 }
 
-func (r *Ring) withoutExact(x lin) lin {
+func (r *Ring) substituteExactTerms(x lin) lin {
 	for _, t := range x.t {
 		a := &r.atoms[t.a]
 		if !a.exact || t.k%a.by != 0 {
@@ -177,7 +209,7 @@ func (r *Ring) withoutExact(x lin) lin {
 		r.fired[ruleDivExact]++
 		y := r.shift(r.forms[a.of].lin, -a.off)
 		k := t.k / a.by
-		rest := r.addmul(x, -t.k, r.one(t.a))
+		rest := r.addmul(x, -t.k, r.atomForm(t.a))
 		return r.addmul(rest, k, y)
 	}
 	return x
@@ -196,6 +228,15 @@ func (r *Ring) each(x lin, f func(k int64) int64) lin {
 	return lin{r.keep(out, n), x.c}
 }
 
+// shrink is x/g where g divides everything.
+func (r *Ring) shrink(x lin, g int64) lin {
+	y := r.each(x, func(k int64) int64 {
+		return k / g
+	})
+	y.c = x.c / g
+	return y
+}
+
 // content is the gcd of the coefficients of x, its constant left out.
 func (x lin) content() (g int64) {
 	for _, t := range x.t {
@@ -204,4 +245,189 @@ func (x lin) content() (g int64) {
 		}
 	}
 	return g
+}
+
+// Limits that keep normal forms of adversarial products small: what exceeds
+// them is an error of the ring, not a long wait.
+const (
+	maxDegree = 24
+	maxTerms  = 4096
+)
+
+// mul is x·y, distributed.
+func (r *Ring) mul(x, y lin) lin {
+	if len(x.t) == 0 {
+		return r.scale(y, x.c)
+	}
+	if len(y.t) == 0 {
+		return r.scale(x, y.c)
+	}
+	if (len(x.t)+1)*(len(y.t)+1) > maxTerms {
+		return r.fail(
+			"product of %d by %d terms is too large", len(x.t), len(y.t),
+		)
+	}
+	out := r.scale(x, y.c)
+	for _, t := range y.t {
+		out = r.addmul(out, t.k, r.mulAtom(x, t.a))
+		if r.err != nil {
+			return lin{}
+		}
+	}
+	return out
+}
+
+// mulAtom is x·atom.
+func (r *Ring) mulAtom(x lin, a int32) lin {
+	out := r.scale(r.atomForm(a), x.c)
+	for _, t := range x.t {
+		out = r.addmul(
+			out,
+			t.k,
+			r.atomForm(r.product(t.a, a)),
+		)
+	}
+	return out
+}
+
+// factorsOf lists the factors of atom id: itself unless it is a product.
+func (r *Ring) factorsOf(id int32, buf []int32) []int32 {
+	if a := &r.atoms[id]; a.kind == atomProduct {
+		return append(buf, r.factors(a)...)
+	}
+	return append(buf, id)
+}
+
+// product is the atom that is the product of two.
+func (r *Ring) product(a, b int32) int32 {
+	var buf [2 * maxDegree]int32
+	fs := r.factorsOf(b, r.factorsOf(a, buf[:0]))
+	if len(fs) > maxDegree {
+		r.fail("product of more than %d factors", maxDegree)
+		return a
+	}
+	slices.Sort(fs)
+	return r.productOf(fs)
+}
+
+// productOf interns the product of ascending factors.
+func (r *Ring) productOf(fs []int32) int32 {
+	if len(fs) == 1 {
+		return fs[0]
+	}
+	in := Interval{1, 1}
+	m := int64(0)
+	res := int64(1)
+	for _, f := range fs {
+		a := &r.atoms[f]
+		in = in.Mul(a.in)
+		m, res = congruenceMul(m, res, a.m, a.r)
+	}
+	at := len(r.factorPool)
+	r.factorPool = append(r.factorPool, fs...)
+	id, had := r.intern(atom{
+		kind: atomProduct,
+		y:    int32(at),
+		z:    int32(len(fs)),
+		in:   in,
+		m:    m,
+		r:    res,
+	})
+	if had {
+		r.factorPool = r.factorPool[:at]
+	}
+	return id
+}
+
+// divideFactors removes the factors of d from those of a; ok tells that they
+// were all there. An empty rest is the product 1.
+func (r *Ring) divideFactors(a, d int32) (rest []int32, ok bool) {
+	var b1, b2 [2 * maxDegree]int32
+	fs := r.factorsOf(a, b1[:0])
+	ds := r.factorsOf(d, b2[:0])
+	for _, f := range fs {
+		if len(ds) > 0 && ds[0] == f {
+			ds = ds[1:]
+			continue
+		}
+		rest = append(rest, f)
+	}
+	return rest, len(ds) == 0
+}
+
+// A minRule rewrites min(x, 0), x in in, or declines.
+type minRule struct {
+	id    ruleID
+	apply func(r *Ring, x lin, in Interval) (lin, bool)
+}
+
+// minRules are tried in order: minRange leaves dividends that take both signs,
+// so that x has a term for minSign to look at.
+var minRules []minRule
+
+func init() { // the rules take minima again, which a literal may not refer to
+	minRules = []minRule{
+		{ruleMinRange, minRange},
+		{ruleMinSign, minSign},
+		{ruleMinGCD, minGCD},
+	}
+}
+
+// min0 is min(x, 0), the only shape of minimum in the normal form: min(x, y) and
+// max(x, y) are sums of it and of one argument.
+func (r *Ring) min0(x lin) lin {
+	in := r.sharpRange(x)
+	for i := range minRules {
+		if y, ok := minRules[i].apply(r, x, in); ok {
+			r.fired[minRules[i].id]++
+			return y
+		}
+	}
+	id, had := r.atom(atomMinZero, r.form(x), -1, 0)
+	if !had {
+		r.atoms[id].in = in.Min(Interval{})
+	}
+	return r.atomForm(id)
+}
+
+// minRange decides the minimum by the range of x.
+func minRange(_ *Ring, x lin, in Interval) (lin, bool) {
+	switch {
+	case in.Hi <= 0:
+		return x, true
+	case in.Lo >= 0:
+		return lin{}, true
+	}
+	return lin{}, false
+}
+
+// minSign makes the leading sign positive: min(−x, 0) = min(x, 0) − x.
+func minSign(r *Ring, x lin, _ Interval) (lin, bool) {
+	if x.t[0].k > 0 {
+		return lin{}, false
+	}
+	return r.addmul(x, 1, r.min0(r.scale(x, -1))), true
+}
+
+// minGCD takes the common factor out of x.
+func minGCD(r *Ring, x lin, _ Interval) (lin, bool) {
+	g := GCD(x.content(), x.c)
+	if g == 1 {
+		return lin{}, false
+	}
+	return r.scale(r.min0(r.shrink(x, g)), g), true
+}
+
+// min is min(x, y) = y + min(x − y, 0).
+func (r *Ring) min(x, y lin) lin {
+	return r.addmul(y, 1, r.min0(r.addmul(x, -1, y)))
+}
+
+// max is max(x, y) = x − min(x − y, 0).
+func (r *Ring) max(x, y lin) lin {
+	return r.addmul(
+		x,
+		-1,
+		r.min0(r.addmul(x, -1, y)),
+	)
 }

@@ -90,7 +90,7 @@ func BenchmarkRange(b *testing.B) {
 		s0.Div(32).Scale(32),
 	).lin()
 	for b.Loop() {
-		r.ranged(x)
+		r.sharpRange(x)
 	}
 }
 

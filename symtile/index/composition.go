@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // A MapSource is an indexing map as it is written: nothing of it is simplified. Its
@@ -25,25 +26,25 @@ type BoundSource struct {
 // them in one pass, with a ring of its own that it empties before every run;
 // after the first run it allocates nothing.
 type Composition struct {
-	maps    []link
-	vars    []Variable // dimensions of the first map, ranges of all maps
-	start   []domainVar
-	domain  *domain
-	spare   *domain // the best one so far while others are tried
-	vals    []lin   // of the tape that runs, its variables first
-	next    []lin   // the same of the tape after it
-	results []lin
-	best    []lin // results of spare
+	stages      []stage
+	vars        []Variable // dimensions of the first map, ranges of all maps
+	start       []domainVar
+	domain      *domain
+	alternative *domain // the best one so far while others are tried
+	vals        []lin   // of the tape that runs, its variables first
+	next        []lin   // the same of the tape after it
+	results     []lin
+	best        []lin // results of spare
 }
 
-// A link is one map of a chain.
-type link struct {
-	script
-	tape
+// A stage is one map of a chain.
+type stage struct {
+	dag
+	schedule
 	in      []Interval // of its dimensions
 	ranges  int
-	bounds  []tapeBound
-	where   []writtenBound
+	bounds  []scheduledBound
+	where   []parsedBound
 	results []int32 // operations
 	outs    []int32 // values of the tape
 	rerun   int32   // the first step that knowledge of the domain can change
@@ -56,8 +57,8 @@ func NewComposition(maps ...MapSource) (*Composition, error) {
 		return nil, errors.New("a chain needs a map")
 	}
 	c := &Composition{
-		domain: newDomain(NewRing()),
-		spare:  newDomain(NewRing()),
+		domain:      newDomain(NewRing()),
+		alternative: newDomain(NewRing()),
 	}
 	for i, d := range maps {
 		l, err := d.parse()
@@ -65,11 +66,11 @@ func NewComposition(maps ...MapSource) (*Composition, error) {
 			return nil, fmt.Errorf("map %d: %w", i, err)
 		}
 		if i > 0 &&
-			len(c.maps[i-1].results) != len(d.Dims) {
+			len(c.stages[i-1].results) != len(d.Dims) {
 			return nil, fmt.Errorf("map %d has %d dimensions, the map before it %d results",
-				i, len(d.Dims), len(c.maps[i-1].results))
+				i, len(d.Dims), len(c.stages[i-1].results))
 		}
-		c.maps = append(c.maps, l)
+		c.stages = append(c.stages, l)
 		n := max(len(c.vals), l.values(), len(l.outs))
 		c.vals = make([]lin, n)
 		c.next = make([]lin, n)
@@ -93,7 +94,7 @@ func (c *Composition) number(stem string, role Role, vs []Variable) {
 	for _, v := range vs {
 		n := len(c.vars)
 		if role == RoleRange {
-			n -= len(c.maps[0].in)
+			n -= len(c.stages[0].in)
 		}
 		c.vars = append(c.vars, Variable{
 			Name: stem + strconv.Itoa(n),
@@ -108,8 +109,8 @@ func (c *Composition) number(stem string, role Role, vs []Variable) {
 	}
 }
 
-func (d MapSource) parse() (link, error) {
-	l := link{ranges: len(d.Ranges)}
+func (d MapSource) parse() (stage, error) {
+	l := stage{ranges: len(d.Ranges)}
 	p := &parser{}
 	for _, v := range slices.Concat(d.Dims, d.Ranges) {
 		if !p.declare(v.Name) {
@@ -124,7 +125,7 @@ func (d MapSource) parse() (link, error) {
 		if err != nil {
 			return l, err
 		}
-		l.where = append(l.where, writtenBound{x, b.In})
+		l.where = append(l.where, parsedBound{x, b.In})
 	}
 	for _, text := range d.Results {
 		x, err := p.next(text)
@@ -133,32 +134,32 @@ func (d MapSource) parse() (link, error) {
 		}
 		l.results = append(l.results, x)
 	}
-	l.script = p.script
-	l.gather()
+	l.dag = p.dag
+	l.makeSchedule()
 	return l, nil
 }
 
-// A tapeBound says that value val, which is there after so many steps, lies in in.
-type tapeBound struct {
+// A scheduledBound says that value val, which is there after so many steps, lies in in.
+type scheduledBound struct {
 	val, steps int32
 	in         Interval
 }
 
-// gather makes the tape: what constraints need first.
-func (l *link) gather() {
-	g := gather(l.script, len(l.in)+l.ranges)
+// makeSchedule makes the tape: what constraints need first.
+func (l *stage) makeSchedule() {
+	g := newScheduler(l.dag, len(l.in)+l.ranges)
 	for _, b := range l.where {
-		g.upTo(b.x + 1)
+		g.scheduleTo(b.x + 1)
 		val := g.value(b.x)
-		l.bounds = append(l.bounds, tapeBound{
+		l.bounds = append(l.bounds, scheduledBound{
 			val, int32(len(g.steps)), b.in,
 		})
 	}
-	g.upTo(int32(len(l.ops)))
+	g.scheduleTo(int32(len(l.nodes)))
 	for _, x := range l.results {
 		l.outs = append(l.outs, g.value(x))
 	}
-	l.tape = g.tape
+	l.schedule = g.schedule
 	for int(l.rerun) < len(l.steps) &&
 		l.steps[l.rerun].at >= 0 {
 		l.rerun++
@@ -166,7 +167,7 @@ func (l *link) gather() {
 }
 
 // values is the number of values of the link's tape.
-func (l *link) values() int {
+func (l *stage) values() int {
 	return int(l.vars) + len(l.steps)
 }
 
@@ -175,7 +176,7 @@ func (p *parser) next(text string) (x int32, err error) {
 	p.text = text
 	p.at = 0
 	p.depth = 0
-	err = p.whole(func() { x = p.sum() })
+	err = p.parseAll(func() { x = p.sum() })
 	return x, err
 }
 
@@ -186,15 +187,15 @@ func (c *Composition) Solve() (ops int) {
 	ops = c.solve(style{residueSigned, true})
 	for _, style := range [...]style{{residuePositive, true}, {residueNearest, true}, {}} {
 		if ops < longResult || !c.domain.r.unsettled ||
-			ops < veryLong && !c.skewed() {
+			ops < veryLongResult && !c.hasLargeResidues() {
 			return ops
 		}
-		c.domain, c.spare = c.spare, c.domain
+		c.domain, c.alternative = c.alternative, c.domain
 		c.results, c.best = c.best, c.results
 		if n := c.solve(style); n < ops {
 			ops = n
 		} else {
-			c.domain, c.spare = c.spare, c.domain
+			c.domain, c.alternative = c.alternative, c.domain
 			c.results, c.best = c.best, c.results
 		}
 	}
@@ -202,10 +203,10 @@ func (c *Composition) Solve() (ops int) {
 }
 
 // longResult is the number of operations from which other styles are tried where
-// that is likely to help, veryLong where it may.
+// that is likely to help, veryLongResult where it may.
 const (
-	longResult = 9
-	veryLong   = 12
+	longResult     = 9
+	veryLongResult = 12
 )
 
 func (c *Composition) solve(s style) int {
@@ -228,7 +229,7 @@ func (c *Composition) Simplify() {
 		c.results = append(
 			c.results[:0],
 			make([]lin, len(
-				c.maps[len(c.maps)-1].outs,
+				c.stages[len(c.stages)-1].outs,
 			))...,
 		)
 	}
@@ -238,14 +239,14 @@ func (c *Composition) Simplify() {
 // pass applies the maps to the variables as they are known.
 func (c *Composition) pass() {
 	d := c.domain
-	d.begin()
+	d.beginPass()
 	vals, next := c.vals, c.next
-	at := len(c.maps[0].in)
+	at := len(c.stages[0].in)
 	for i := range at {
 		vals[i] = d.value(i)
 	}
-	for i := range c.maps {
-		l := &c.maps[i]
+	for i := range c.stages {
+		l := &c.stages[i]
 		if i > 0 {
 			for j, in := range l.in {
 				d.constrain(vals[j], in)
@@ -265,25 +266,27 @@ func (c *Composition) pass() {
 	}
 	c.results = append(
 		c.results[:0],
-		vals[:len(c.maps[len(c.maps)-1].outs)]...,
+		vals[:len(c.stages[len(c.stages)-1].outs)]...,
 	)
 }
 
 // apply runs one map, its constraints first; when they tell something, what it
 // may change is run again.
-func (c *Composition) apply(l *link, vals []lin) {
+func (c *Composition) apply(l *stage, vals []lin) {
 	d := c.domain
 	done := int32(0)
-	known := d.r.facts.learnt
+	known := d.r.facts.version
 	for _, b := range l.bounds {
-		l.tape.run(d.r, vals, done, b.steps)
+		l.schedule.run(d.r, vals, done, b.steps)
 		done = max(done, b.steps)
 		d.constrain(vals[b.val], b.in)
 	}
-	if d.r.facts.learnt != known {
+	if d.r.facts.version != known {
 		done = min(done, l.rerun)
 	}
-	l.tape.run(d.r, vals, done, int32(len(l.steps)))
+	l.schedule.run(
+		d.r, vals, done, int32(len(l.steps)),
+	)
 }
 
 // Empty reports whether the domain was proved empty.
@@ -325,32 +328,52 @@ func (c *Composition) Extract() (ops int) {
 			r.atoms[x.t[0].a].kind == atomVar {
 			continue
 		}
-		ops += int(r.leastCost(x)+opCost-1) / opCost
+		ops += int(r.minCost(x)+opCost-1) / opCost
 	}
 	return ops
 }
 
-// skewed reports whether a dividend of the results, as they are written, has a
-// coefficient that could be nearer to zero.
-func (c *Composition) skewed() bool {
-	r, left := c.domain.r, maxSkewed
+// Compile compiles the results for evaluation at values of the dimensions, then
+// the ranges, of the composition.
+func (c *Composition) Compile() *Evaluator {
+	k := &compiler{
+		r:    c.domain.r,
+		code: &Evaluator{vars: len(c.vars), slots: len(c.vars)},
+		slot: map[int32]int32{},
+	}
+	for i := range c.vars {
+		k.slot[int32(i)] = int32(i)
+	}
 	for _, x := range c.results {
-		if r.skewed(r.form(x), &left) {
+		if err := k.atoms(x); err != nil {
+			panic(err) // every variable has a slot
+		}
+		k.code.outs = append(k.code.outs, k.sum(x))
+	}
+	return k.code
+}
+
+// hasLargeResidues reports whether a dividend of the results, as they are written, has a
+// coefficient that could be nearer to zero.
+func (c *Composition) hasLargeResidues() bool {
+	r, left := c.domain.r, maxInspectedDividends
+	for _, x := range c.results {
+		if r.hasLargeResidues(r.form(x), &left) {
 			return true
 		}
 	}
 	return false
 }
 
-// maxSkewed bounds the dividends that are looked at.
-const maxSkewed = 50
+// maxInspectedDividends bounds the dividends that are looked at.
+const maxInspectedDividends = 50
 
-func (r *Ring) skewed(y int32, left *int) bool {
+func (r *Ring) hasLargeResidues(y int32, left *int) bool {
 	x, _ := r.cheapest(y)
 	for _, t := range x.t {
 		a := r.atoms[t.a]
 		if a.kind != atomDiv &&
-			a.kind != atomRaw && a.kind != atomMod {
+			a.kind != atomFloorDiv && a.kind != atomMod {
 			continue
 		}
 		if *left--; *left < 0 {
@@ -362,7 +385,7 @@ func (r *Ring) skewed(y int32, left *int) bool {
 				return true
 			}
 		}
-		if r.skewed(a.y, left) {
+		if r.hasLargeResidues(a.y, left) {
 			return true
 		}
 	}
@@ -375,9 +398,168 @@ func (c *Composition) Texts() []string {
 	r.vars = append(r.vars[:0], c.vars...)
 	out := make([]string, len(c.results))
 	for i, x := range c.results {
-		w := writer{r: r, plain: true}
+		w := writer{r: r, quotientsAsWritten: true}
 		w.form(r.form(x), precSum)
 		out[i] = w.String()
+	}
+	return out
+}
+
+// ISL writes the maps as isl_pw_multi_aff texts, one a map, so that isl can be
+// asked the same question. Ranges of later maps are passed through the earlier
+// ones as p0, p1, …, for isl's composition has nothing else for them.
+func (c *Composition) ISL() []string {
+	pending := 0
+	for _, l := range c.stages {
+		pending += l.ranges
+	}
+	var out []string
+	at := len(c.stages[0].in) // in c.vars: the map's own ranges, then those pending
+	for i := range c.stages {
+		l := &c.stages[i]
+		pending -= l.ranges
+		own := c.vars[at : at+l.ranges]
+		later := c.vars[at+l.ranges:]
+		at += l.ranges
+		pass := numbered("p", pending)
+		where := l.box(own)
+		for j, v := range later {
+			if i == 0 {
+				where = append(where, between(v.Lo, pass[j], v.Hi))
+			}
+		}
+		text := l.texts(islSyntax)
+		for _, b := range l.where {
+			where = append(
+				where,
+				between(b.in.Lo, text[b.x], b.in.Hi),
+			)
+		}
+		var results []string
+		for _, x := range l.results {
+			results = append(results, text[x])
+		}
+		out = append(
+			out,
+			fmt.Sprintf("{ [%s] -> [%s] : %s }", strings.Join(append(l.names(), pass...), ","),
+				strings.Join(append(results, pass...), ","), strings.Join(where, " and ")),
+		)
+	}
+	return out
+}
+
+// An MLIRMap is a map of a chain as MLIR's affine_map texts.
+type MLIRMap struct {
+	Map    string     // its results
+	Vars   []Interval // of its dimensions, then its symbols
+	Where  string     // the constrained expressions as results
+	Bounds []Interval // of those
+}
+
+// MLIR writes the maps as affine_map texts, ranges being symbols.
+func (c *Composition) MLIR() []MLIRMap {
+	var out []MLIRMap
+	at := len(c.stages[0].in)
+	for i := range c.stages {
+		l := &c.stages[i]
+		m := MLIRMap{
+			Vars: append([]Interval(nil), l.in...),
+		}
+		for _, v := range c.vars[at : at+l.ranges] {
+			m.Vars = append(m.Vars, Interval{v.Lo, v.Hi})
+		}
+		at += l.ranges
+		text := l.texts(mlirSyntax)
+		var results, where []string
+		for _, x := range l.results {
+			results = append(results, text[x])
+		}
+		for _, b := range l.where {
+			where = append(where, text[b.x])
+			m.Bounds = append(m.Bounds, b.in)
+		}
+		head := fmt.Sprintf(
+			"affine_map<(%s)[%s] -> ",
+			strings.Join(numbered("d", len(l.in)), ", "),
+			strings.Join(numbered("s", l.ranges), ", "),
+		)
+		m.Map = head + "(" + strings.Join(results, ", ") + ")>"
+		m.Where = head + "(" + strings.Join(where, ", ") + ")>"
+		out = append(out, m)
+	}
+	return out
+}
+
+func numbered(stem string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%d", stem, i)
+	}
+	return names
+}
+
+func between(lo int64, x string, hi int64) string {
+	return fmt.Sprintf("%d <= %s <= %d", lo, x, hi)
+}
+
+// names are those of the link's dimensions and ranges, d0.. and s0...
+func (l *stage) names() []string {
+	return append(
+		numbered("d", len(l.in)),
+		numbered("s", l.ranges)...,
+	)
+}
+
+// box states the bounds of the link's variables.
+func (l *stage) box(ranges []Variable) (out []string) {
+	for i, name := range l.names() {
+		if i < len(l.in) {
+			out = append(
+				out,
+				between(l.in[i].Lo, name, l.in[i].Hi),
+			)
+		} else {
+			v := ranges[i-len(l.in)]
+			out = append(out, between(v.Lo, name, v.Hi))
+		}
+	}
+	return out
+}
+
+// A syntax is how another program writes the operations of a script: %[1]s and
+// %[2]s are the operands.
+type syntax map[nodeKind]string
+
+var (
+	islSyntax = syntax{
+		nodeAdd: "(%[1]s + %[2]s)", nodeSub: "(%[1]s - %[2]s)", nodeMul: "(%[1]s * %[2]s)",
+		nodeDiv: "floor((%[1]s)/%[2]s)", nodeCeilDiv: "ceil((%[1]s)/%[2]s)", nodeMod: "((%[1]s) mod %[2]s)",
+		nodeMin: "min(%[1]s, %[2]s)", nodeMax: "max(%[1]s, %[2]s)",
+	}
+	mlirSyntax = syntax{
+		nodeAdd: "(%[1]s + %[2]s)", nodeSub: "(%[1]s - %[2]s)", nodeMul: "(%[1]s * %[2]s)",
+		nodeDiv: "(%[1]s floordiv %[2]s)", nodeCeilDiv: "(%[1]s ceildiv %[2]s)", nodeMod: "(%[1]s mod %[2]s)",
+		nodeMin: "min(%[1]s, %[2]s)", nodeMax: "max(%[1]s, %[2]s)",
+	}
+)
+
+// texts writes every value of the link's script.
+func (l *stage) texts(s syntax) []string {
+	names := l.names()
+	out := make([]string, len(l.nodes))
+	for i, op := range l.nodes {
+		switch op.kind {
+		case nodeConst:
+			out[i] = fmt.Sprint(op.c)
+		case nodeVar:
+			out[i] = names[op.c]
+		default:
+			out[i] = fmt.Sprintf(
+				s[op.kind],
+				out[op.x],
+				out[op.y],
+			)
+		}
 	}
 	return out
 }

@@ -140,7 +140,7 @@ func (d *domain) holds(v []int64) bool {
 		}
 	}
 	for i, f := range d.r.facts.sums {
-		if !d.said[i].Contains(value(f.sum)) {
+		if !d.stated[i].Contains(value(f.sum)) {
 			return false
 		}
 	}
@@ -150,10 +150,10 @@ func (d *domain) holds(v []int64) bool {
 // naively applies the maps one after the other; inside tells that v is in the
 // domain of them all.
 func (c *Composition) naively(v []int64) (out []int64, inside bool) {
-	env := append([]int64(nil), v[:len(c.maps[0].in)]...)
-	at := len(c.maps[0].in)
-	for i := range c.maps {
-		l := &c.maps[i]
+	env := append([]int64(nil), v[:len(c.stages[0].in)]...)
+	at := len(c.stages[0].in)
+	for i := range c.stages {
+		l := &c.stages[i]
 		for j, in := range l.in {
 			if !in.Contains(env[j]) {
 				return nil, false
@@ -176,30 +176,30 @@ func (c *Composition) naively(v []int64) (out []int64, inside bool) {
 }
 
 // evaluate computes every operation as it is written.
-func (s *script) evaluate(env []int64) []int64 {
-	vals := make([]int64, len(s.ops))
-	for i, op := range s.ops {
+func (s *dag) evaluate(env []int64) []int64 {
+	vals := make([]int64, len(s.nodes))
+	for i, op := range s.nodes {
 		x, y := vals[op.x], vals[op.y]
-		switch op.code {
-		case scriptConst:
+		switch op.kind {
+		case nodeConst:
 			vals[i] = op.c
-		case scriptVar:
+		case nodeVar:
 			vals[i] = env[op.c]
-		case scriptAdd:
+		case nodeAdd:
 			vals[i] = x + y
-		case scriptSub:
+		case nodeSub:
 			vals[i] = x - y
-		case scriptMul:
+		case nodeMul:
 			vals[i] = x * y
-		case scriptDiv:
-			vals[i] = floorDiv(x, y)
-		case scriptCeilDiv:
-			vals[i] = -floorDiv(-x, y)
-		case scriptMod:
+		case nodeDiv:
+			vals[i] = FloorDiv(x, y)
+		case nodeCeilDiv:
+			vals[i] = -FloorDiv(-x, y)
+		case nodeMod:
 			vals[i] = floorMod(x, y)
-		case scriptMin:
+		case nodeMin:
 			vals[i] = min(x, y)
-		case scriptMax:
+		case nodeMax:
 			vals[i] = max(x, y)
 		}
 	}

@@ -25,6 +25,16 @@ func Require(e Expr, lo, hi int64) Constraint {
 	return Constraint{Clause{{e, Interval{lo, hi}}}}
 }
 
+// Below is the constraint 0 ≤ e < n; it is the true constraint, nil, where e's
+// range shows it.
+func Below(e Expr, n int64) Constraint {
+	in := Interval{Lo: 0, Hi: n - 1}
+	if in.Covers(e.Range()) {
+		return nil
+	}
+	return Require(e, in.Lo, in.Hi)
+}
+
 // Divides is the constraint that m divides e: e mod m in [0, 0]. m's range must
 // be positive.
 func Divides(m, e Expr) Constraint {
@@ -145,4 +155,112 @@ func (x Clause) text(name func(Expr) string) string {
 		parts[i] = name(b.Expr) + " in " + b.In.String()
 	}
 	return strings.Join(parts, " || ")
+}
+
+// Decide says whether b always holds, never holds (known true) or neither.
+func (b Bound) Decide() (holds, known bool) {
+	switch r := b.Expr.Range(); {
+	case b.In.Lo <= r.Lo && r.Hi <= b.In.Hi:
+		return true, true
+	case r.Hi < b.In.Lo || b.In.Hi < r.Lo:
+		return false, true
+	}
+	return false, false
+}
+
+// Reduce drops bounds that never hold; sure means one always does.
+func (c Clause) Reduce() (out Clause, sure bool) {
+	for _, b := range c {
+		holds, known := b.Decide()
+		if known && holds {
+			return nil, true
+		}
+		if !known && !slices.Contains(out, b) {
+			out = append(out, b)
+		}
+	}
+	return out, false
+}
+
+// With appends a clause unless it is there already.
+func (c Constraint) With(clause Clause) Constraint {
+	for _, have := range c {
+		if slices.Equal(have, clause) {
+			return c
+		}
+	}
+	return append(c, clause)
+}
+
+// String prints "6 mod s0 in [0, 0] && (s1 in [1, 1] || s1 mod 8 in [0, 0])".
+func (c Constraint) String() string { return c.text(Expr.String) }
+
+// String prints the bounds with || between.
+func (c Clause) String() string { return c.text(Expr.String) }
+
+// String prints "s0 in [1, 1]".
+func (b Bound) String() string { return Clause{b}.String() }
+
+// A Predicate is a constraint compiled to flat code, for deciding many points. It
+// holds no reference to the ring and is safe for concurrent use.
+type Predicate struct {
+	code    *Evaluator
+	clauses [][]checkBound
+}
+
+type checkBound struct {
+	out int // index of the result
+	in  Interval
+}
+
+// CompileConstraint compiles c as a predicate of vars (each a variable).
+func CompileConstraint(vars []Expr, c Constraint) (*Predicate, error) {
+	k := &Predicate{}
+	var results []Expr
+	at := map[Expr]int{}
+	for _, x := range c {
+		clause := []checkBound{}
+		for _, b := range x {
+			i, had := at[b.Expr]
+			if !had {
+				i = len(results)
+				at[b.Expr] = i
+				results = append(results, b.Expr)
+			}
+			clause = append(clause, checkBound{i, b.In})
+		}
+		k.clauses = append(k.clauses, clause)
+	}
+	code, err := Compile(vars, results)
+	k.code = code
+	return k, err
+}
+
+// ScratchLen is the least length of Holds' scratch.
+func (k *Predicate) ScratchLen() int {
+	return k.code.ScratchLen() + len(k.code.outs)
+}
+
+// Holds decides the point vals. It does not allocate. scratch must have at
+// least ScratchLen elements and may be reused.
+func (k *Predicate) Holds(vals, scratch []int64) bool {
+	return k.FirstViolated(vals, scratch) < 0
+}
+
+// FirstViolated is the index of the first clause that the point vals violates,
+// -1 for none. scratch is as for Holds.
+func (k *Predicate) FirstViolated(vals, scratch []int64) int {
+	n := len(k.code.outs)
+	out := scratch[:n]
+	k.code.Eval(vals, out, scratch[n:])
+next:
+	for at, x := range k.clauses {
+		for _, b := range x {
+			if b.in.Contains(out[b.out]) {
+				continue next
+			}
+		}
+		return at
+	}
+	return -1
 }

@@ -22,6 +22,23 @@ func (c Constraint) Simplify() Constraint {
 	return c
 }
 
+// A clauseRule rewrites a conjunction whose clauses are simplified. applied
+// counts how often its law was used.
+type clauseRule struct {
+	id    ruleID
+	apply func(c Constraint) (out Constraint, applied int)
+}
+
+// clauseRules are tried once each, in order: what intersects intervals and
+// congruences comes before what compares clauses with each other.
+var clauseRules = []clauseRule{
+	{ruleClauseMerge, mergeUnits},
+	{ruleClauseRemainders, mergeCongruences},
+	{ruleClauseResolve, resolveUnits},
+	{ruleClauseAbsorb, absorbImplied},
+}
+
+// simplifyOnce simplifies every clause by itself, then applies the rules.
 func (c Constraint) simplifyOnce() Constraint {
 	var out Constraint
 	for _, x := range c {
@@ -34,7 +51,16 @@ func (c Constraint) simplifyOnce() Constraint {
 			out = append(out, y)
 		}
 	}
-	return out.mergeUnits().mergeCongruences().resolve().absorb()
+	for _, rule := range clauseRules {
+		if out.True() || out.False() {
+			break
+		}
+		r := out[0][0].Expr.r
+		var applied int
+		out, applied = rule.apply(out)
+		r.fired[rule.id] += uint32(applied)
+	}
+	return out
 }
 
 // simplify normalises the bounds of x; always tells that x is true.
@@ -78,7 +104,7 @@ func (b Bound) normalize() Bound {
 		return k / g
 	})
 	y.c = home / g
-	return Bound{r.wrap(y), in.dilate(max(g, -g))}
+	return Bound{r.wrap(y), in.unscale(max(g, -g))}
 }
 
 // remainders finds the k·(y mod m) in x: home is the sum of k times the constant
@@ -95,33 +121,6 @@ func (r *Ring) remainders(x lin) (home, sign int64) {
 		}
 	}
 	return home, sign
-}
-
-// remainder finds k·(y mod m) in x through its term t, which has −k·m·⌊y/m⌋ or
-// the first part of −k·f·⌊y/f⌋; q is the quotient, k 0 without any.
-func (r *Ring) remainder(x lin, t term) (y lin, q int32, k int64) {
-	var buf [2 * maxDegree]int32
-	for _, q = range r.factorsOf(t.a, buf[:0]) {
-		a := &r.atoms[q]
-		unit := term{a.d, q}
-		switch {
-		case a.kind == atomQuot && len(r.forms[a.z].t) > 0:
-			f := r.forms[a.z].t[0]
-			unit = term{f.k, r.product(f.a, q)}
-		case a.kind != atomDiv:
-			continue
-		}
-		y = r.forms[r.atoms[q].y].lin
-		k = -t.k / unit.k
-		if unit.a != t.a ||
-			t.k%unit.k != 0 ||
-			len(y.t) > 0 &&
-				x.coef(y.t[0].a) != k*y.t[0].k {
-			continue
-		}
-		return y, q, k
-	}
-	return lin{}, 0, 0
 }
 
 // or adds b to x, merging intervals of the same expression that touch.
@@ -141,10 +140,10 @@ func touch(v, w Interval) bool {
 		w.Lo <= SatAdd(v.Hi, 1)
 }
 
-// mergeUnits intersects the clauses that are a single bound of one expression.
-func (c Constraint) mergeUnits() Constraint {
-	at := map[Expr]int{}
-	var out Constraint
+// mergeUnits is clause-merge for conjunctions: it intersects the clauses that
+// are a single bound of one expression.
+func mergeUnits(c Constraint) (out Constraint, applied int) {
+	at := map[Expr]int{} // clause of out by expression
 	for _, x := range c {
 		if len(x) != 1 {
 			out = append(out, x)
@@ -156,46 +155,54 @@ func (c Constraint) mergeUnits() Constraint {
 			out = append(out, x)
 			continue
 		}
-		x[0].Expr.r.fired[ruleClauseMerge]++
+		applied++
 		in := out[i][0].In.Meet(x[0].In)
 		if in.Empty() {
-			return Never()
+			return Never(), applied
 		}
 		out[i] = Clause{{x[0].Expr, in}}
 	}
-	return out
+	return out, applied
 }
 
-// mergeCongruences joins x ≡ r (mod m) and x ≡ s (mod n), Chinese remainders;
-// clauses that cannot both hold make the constraint false.
-func (c Constraint) mergeCongruences() Constraint {
-	at := map[Expr]int{}
-	var out Constraint
+// mergeCongruences is clause-remainders: it joins x ≡ r (mod m) and
+// x ≡ s (mod n) by Chinese remainders. Clauses that cannot both hold make the
+// constraint false.
+func mergeCongruences(c Constraint) (out Constraint, applied int) {
+	type joined struct {
+		at   int // clause of out, which need not have the form of a congruence
+		m, r int64
+	}
+	known := map[Expr]joined{} // by dividend
 	for _, x := range c {
-		base, m, res, ok := x.congruence()
+		base, m, r, ok := x.congruence()
 		if !ok {
 			out = append(out, x)
 			continue
 		}
-		i, had := at[base]
+		have, had := known[base]
 		if !had {
-			at[base] = len(out)
+			known[base] = joined{len(out), m, r}
 			out = append(out, x)
 			continue
 		}
-		_, n, s, _ := out[i].congruence()
-		base.r.fired[ruleClauseRemainders]++
-		l, q, known := chineseRemainder(m, res, n, s)
+		applied++
+		l, q, fits := chineseRemainder(
+			m, r, have.m, have.r,
+		)
 		switch {
-		case !known:
+		case !fits:
 			out = append(out, x)
 		case l == 0:
-			return Never()
+			return Never(), applied
 		default:
-			out[i] = Clause{{base.Mod(l), Interval{q, q}}}
+			known[base] = joined{have.at, l, q}
+			out[have.at] = Clause{
+				{base.Mod(l), Interval{q, q}},
+			}
 		}
 	}
-	return out
+	return out, applied
 }
 
 // congruence recognises x mod m in [r, r].
@@ -217,7 +224,7 @@ func (e Expr) asMod() (y Expr, m int64, ok bool) {
 			continue
 		}
 		m, y := a.d, a.y
-		rest := r.addmul(x, m, r.one(t.a))
+		rest := r.addmul(x, m, r.atomForm(t.a))
 		if rest.equal(r.forms[y].lin) {
 			return Expr{r, y}, m, true
 		}
@@ -225,47 +232,16 @@ func (e Expr) asMod() (y Expr, m int64, ok bool) {
 	return Expr{}, 0, false
 }
 
-// chineseRemainder solves x ≡ r (mod m), x ≡ s (mod n): x ≡ q (mod l), l = 0
-// when there is no such x. known is false when l is not an int64.
-func chineseRemainder(m, r, n, s int64) (l, q int64, known bool) {
-	g, u, _ := extendedGCD(m, n)
-	if (s-r)%g != 0 {
-		return 0, 0, true
-	}
-	l, ok := mulInt(m/g, n)
-	if !ok {
-		return 0, 0, false
-	}
-	// x = r + m·t with m·t ≡ s − r (mod n): t ≡ u·(s − r)/g (mod n/g)
-	t, ok1 := mulInt(
-		floorMod(u, n/g),
-		floorMod((s-r)/g, n/g),
-	)
-	mt, ok2 := mulInt(m, floorMod(t, n/g))
-	return l, floorMod(r+mt, l), ok1 && ok2
-}
-
-// extendedGCD returns g = gcd(a, b) = a·u + b·v for a, b > 0.
-func extendedGCD(a, b int64) (g, u, v int64) {
-	u, v = 1, 0
-	for s, t := int64(0), int64(1); b != 0; {
-		q := a / b
-		a, b = b, a-q*b
-		u, s = s, u-q*s
-		v, t = t, v-q*t
-	}
-	return a, u, v
-}
-
-// resolve drops from each or the bounds that a single-bound clause contradicts.
-func (c Constraint) resolve() Constraint {
+// resolveUnits is clause-resolve: it drops from each or the bounds that a
+// single-bound clause contradicts.
+func resolveUnits(c Constraint) (out Constraint, applied int) {
 	units := map[Expr]Interval{}
 	for _, x := range c {
 		if len(x) == 1 {
 			units[x[0].Expr] = x[0].In
 		}
 	}
-	out := slices.Clone(c)
+	out = slices.Clone(c)
 	for i, x := range c {
 		if len(x) < 2 {
 			continue
@@ -274,32 +250,35 @@ func (c Constraint) resolve() Constraint {
 			in, ok := units[b.Expr]
 			excluded := ok && in.Meet(b.In).Empty()
 			if excluded {
-				b.Expr.r.fired[ruleClauseResolve]++
+				applied++
 			}
 			return excluded
 		})
 	}
-	return out
+	return out, applied
 }
 
-// absorb drops clauses that another implies bound by bound.
-func (c Constraint) absorb() Constraint {
-	var out Constraint
+// absorbImplied is clause-absorb: it drops clauses that another implies bound by
+// bound; of two that imply each other the first stays.
+func absorbImplied(c Constraint) (out Constraint, applied int) {
 	for i, x := range c {
 		implied := false
 		for j, y := range c {
-			if i != j && y.subsumes(x) &&
-				(j < i || !x.subsumes(y)) {
+			if i == j || !y.subsumes(x) {
+				continue
+			}
+			if j < i || !x.subsumes(y) {
 				implied = true
-				x[0].Expr.r.fired[ruleClauseAbsorb]++
 				break
 			}
 		}
-		if !implied {
-			out = append(out, x)
+		if implied {
+			applied++
+			continue
 		}
+		out = append(out, x)
 	}
-	return out
+	return out, applied
 }
 
 // subsumes reports whether every bound of x implies one of y.

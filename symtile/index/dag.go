@@ -1,106 +1,414 @@
 package index
 
-// A script is expressions as they are written: operations on earlier values,
+// A dag is expressions as they are written: operations on earlier values,
 // equal ones once. Running it in a ring is what simplifies.
-type script struct {
-	ops   []scriptOp
-	index map[scriptOp]int32
+type dag struct {
+	nodes   []node
+	numbers map[node]int32
 }
 
-type scriptCode uint8
+type nodeKind uint8
 
 const (
-	scriptConst scriptCode = iota // c
-	scriptVar                     // variable number c
-	scriptAdd
-	scriptSub
-	scriptMul
-	scriptDiv
-	scriptCeilDiv
-	scriptMod
-	scriptMin
-	scriptMax
+	nodeConst nodeKind = iota // c
+	nodeVar                   // variable number c
+	nodeAdd
+	nodeSub
+	nodeMul
+	nodeDiv
+	nodeCeilDiv
+	nodeMod
+	nodeMin
+	nodeMax
 )
 
-// A scriptOp combines the values x and y, which are earlier.
-type scriptOp struct {
-	code scriptCode
+// A node combines the values x and y, which are earlier.
+type node struct {
+	kind nodeKind
 	x, y int32
 	c    int64
 }
 
-func (s *script) add(op scriptOp) int32 {
-	if id, ok := s.index[op]; ok {
+func (s *dag) add(op node) int32 {
+	if id, ok := s.numbers[op]; ok {
 		return id
 	}
-	if s.index == nil {
-		s.index = map[scriptOp]int32{}
+	if s.numbers == nil {
+		s.numbers = map[node]int32{}
 	}
-	s.ops = append(s.ops, op)
-	id := int32(len(s.ops) - 1)
-	s.index[op] = id
+	s.nodes = append(s.nodes, op)
+	id := int32(len(s.nodes) - 1)
+	s.numbers[op] = id
 	return id
 }
 
-func (s *script) constant(c int64) int32 {
-	return s.add(scriptOp{code: scriptConst, c: c})
+func (s *dag) constant(c int64) int32 {
+	return s.add(node{kind: nodeConst, c: c})
 }
 
 // negative is −x.
-func (s *script) negative(x int32) int32 {
-	return s.add(scriptOp{
-		code: scriptSub,
+func (s *dag) negative(x int32) int32 {
+	return s.add(node{
+		kind: nodeSub,
 		x:    s.constant(0),
 		y:    x,
 	})
 }
 
 // run computes the values from up to to; env holds the variables' forms.
-func (s *script) run(r *Ring, env, vals []lin, from, to int32) {
+func (s *dag) run(r *Ring, env, vals []lin, from, to int32) {
 	for i := from; i < to; i++ {
-		vals[i] = s.ops[i].value(r, env, vals)
+		vals[i] = s.nodes[i].value(r, env, vals)
 	}
 }
 
-func (op *scriptOp) value(r *Ring, env, vals []lin) lin {
-	switch op.code {
-	case scriptConst:
-		return konst(op.c)
-	case scriptVar:
+func (op *node) value(r *Ring, env, vals []lin) lin {
+	switch op.kind {
+	case nodeConst:
+		return constForm(op.c)
+	case nodeVar:
 		return env[op.c]
 	}
 	x := vals[op.x]
 	y := vals[op.y]
-	switch op.code {
-	case scriptAdd:
+	switch op.kind {
+	case nodeAdd:
 		return r.addmul(x, 1, y)
-	case scriptSub:
+	case nodeSub:
 		return r.addmul(x, -1, y)
-	case scriptMul:
+	case nodeMul:
 		return r.mul(x, y)
-	case scriptDiv:
+	case nodeDiv:
 		return r.anyDiv(x, y)
-	case scriptCeilDiv:
+	case nodeCeilDiv:
 		return r.scale(r.anyDiv(r.scale(x, -1), y), -1)
-	case scriptMod:
+	case nodeMod:
 		return r.anyMod(x, y)
-	case scriptMin:
+	case nodeMin:
 		return r.min(x, y)
 	}
 	return r.max(x, y)
 }
 
-// anyDiv is ⌊x/y⌋, y a constant of either sign or positive.
-func (r *Ring) anyDiv(x, y lin) lin {
-	if len(y.t) == 0 {
-		return r.div(x, y.c)
-	}
-	return r.quot(x, y)
+// A schedule is a script with its linear parts gathered: one step for a whole sum,
+// whatever it was written as, and none for constants and variables.
+// Values are numbered, the variables first, then one a step.
+type schedule struct {
+	steps []scheduleStep
+	terms []scheduleTerm
+	vars  int32
 }
 
-func (r *Ring) anyMod(x, y lin) lin {
-	if len(y.t) == 0 {
-		return r.mod(x, y.c)
+// A scheduleStep makes the next value: the sum c + Σ terms[at:end] when at ≥ 0,
+// ⌊x/c⌋ or x mod c when y < 0, otherwise x op y.
+type scheduleStep struct {
+	kind    nodeKind
+	x, y    int32
+	at, end int32
+	c       int64
+}
+
+// A scheduleTerm is k·value.
+type scheduleTerm struct {
+	k   int64
+	val int32
+}
+
+// maxScheduledTerms bounds the terms that are gathered in one sum.
+const maxScheduledTerms = 32
+
+// A scheduler turns a script into a tape.
+type scheduler struct {
+	dag
+	schedule
+	sums []pendingSum           // by operation
+	divs map[scheduleTerm]int32 // by divisor and dividend
+}
+
+// A pendingSum is a sum that is not on the tape yet.
+type pendingSum struct {
+	terms []scheduleTerm // ascending by value
+	c     int64
+	val   int32 // on the tape, or −1
+}
+
+// newScheduler starts the tape of a script over so many variables.
+func newScheduler(s dag, vars int) *scheduler {
+	return &scheduler{
+		dag:      s,
+		schedule: schedule{vars: int32(vars)},
+		divs:     map[scheduleTerm]int32{},
 	}
-	return r.addmul(x, -1, r.mul(y, r.quot(x, y)))
+}
+
+// scheduleTo gathers the operations before number to.
+func (g *scheduler) scheduleTo(to int32) {
+	for i := int32(len(g.sums)); i < to; i++ {
+		g.sums = append(g.sums, g.operation(g.nodes[i]))
+	}
+}
+
+func (g *scheduler) operation(op node) pendingSum {
+	switch op.kind {
+	case nodeConst:
+		return pendingSum{c: op.c, val: -1}
+	case nodeVar:
+		return g.single(int32(op.c))
+	case nodeAdd:
+		return g.combine(op, 1)
+	case nodeSub:
+		return g.combine(op, -1)
+	case nodeMul:
+		if x := &g.sums[op.x]; len(x.terms) == 0 {
+			return g.scaled(op, op.y, x.c)
+		}
+		if y := &g.sums[op.y]; len(y.terms) == 0 {
+			return g.scaled(op, op.x, y.c)
+		}
+	case nodeDiv:
+		if y := &g.sums[op.y]; len(y.terms) == 0 {
+			return g.single(g.quotient(op.x, y.c))
+		}
+	case nodeMod:
+		y := &g.sums[op.y]
+		if len(y.terms) == 0 && y.c > 0 {
+			return g.remainder(op.x, y.c)
+		}
+	}
+	return g.general(op)
+}
+
+func (g *scheduler) single(val int32) pendingSum {
+	return pendingSum{
+		terms: []scheduleTerm{{1, val}},
+		val:   val,
+	}
+}
+
+func (g *scheduler) step(s scheduleStep) int32 {
+	g.steps = append(g.steps, s)
+	return g.vars + int32(len(g.steps)) - 1
+}
+
+// quotient is the value ⌊operation i/d⌋.
+func (g *scheduler) quotient(i int32, d int64) int32 {
+	x := g.value(i)
+	if q, had := g.divs[scheduleTerm{d, x}]; had {
+		return q
+	}
+	q := g.step(scheduleStep{
+		kind: nodeDiv,
+		x:    x,
+		y:    -1,
+		at:   -1,
+		c:    d,
+	})
+	g.divs[scheduleTerm{d, x}] = q
+	return q
+}
+
+// remainder is x mod m for x of operation i: x − m·⌊x/m⌋ where the quotient is
+// there already.
+func (g *scheduler) remainder(i int32, m int64) pendingSum {
+	x := g.value(i)
+	if q, had := g.divs[scheduleTerm{m, x}]; had {
+		return pendingSum{
+			terms: []scheduleTerm{{1, x}, {-m, q}},
+			val:   -1,
+		}
+	}
+	return g.single(g.step(scheduleStep{
+		kind: nodeMod,
+		x:    x,
+		y:    -1,
+		at:   -1,
+		c:    m,
+	}))
+}
+
+func (g *scheduler) general(op node) pendingSum {
+	return g.single(g.step(scheduleStep{
+		kind: op.kind,
+		x:    g.value(op.x),
+		y:    g.value(op.y),
+		at:   -1,
+	}))
+}
+
+// value is the number of the value of operation i, which goes on the tape now
+// at the latest.
+func (g *scheduler) value(i int32) int32 {
+	s := &g.sums[i]
+	if s.val < 0 {
+		at := int32(len(g.terms))
+		g.terms = append(g.terms, s.terms...)
+		s.val = g.step(scheduleStep{
+			kind: nodeAdd,
+			at:   at,
+			end:  int32(len(g.terms)),
+			c:    s.c,
+		})
+	}
+	return s.val
+}
+
+// operand is operation i as terms; a long sum is put on the tape first.
+func (g *scheduler) operand(i int32) pendingSum {
+	if len(g.sums[i].terms) > maxScheduledTerms/2 {
+		return g.single(g.value(i))
+	}
+	return g.sums[i]
+}
+
+// combine gathers x + k·y. What int64 cannot hold is left to the ring.
+func (g *scheduler) combine(op node, k int64) pendingSum {
+	x := g.operand(op.x)
+	y := g.operand(op.y)
+	kc, ok1 := mulInt(k, y.c)
+	c, ok := addInt(x.c, kc)
+	out := pendingSum{c: c, val: -1}
+	ok = ok && ok1
+	for len(x.terms) > 0 || len(y.terms) > 0 {
+		var t scheduleTerm
+		switch {
+		case len(y.terms) == 0 ||
+			len(x.terms) > 0 &&
+				x.terms[0].val < y.terms[0].val:
+			t = x.terms[0]
+			x.terms = x.terms[1:]
+		default:
+			p, fits := mulInt(k, y.terms[0].k)
+			t = scheduleTerm{p, y.terms[0].val}
+			ok = ok && fits
+			if len(x.terms) > 0 && x.terms[0].val == t.val {
+				t.k, fits = addInt(t.k, x.terms[0].k)
+				x.terms = x.terms[1:]
+				ok = ok && fits
+			}
+			y.terms = y.terms[1:]
+		}
+		if t.k != 0 {
+			out.terms = append(out.terms, t)
+		}
+	}
+	if !ok {
+		return g.general(op)
+	}
+	return out
+}
+
+// scaled gathers k times operation i.
+func (g *scheduler) scaled(op node, i int32, k int64) pendingSum {
+	if k == 0 {
+		return pendingSum{val: -1}
+	}
+	x := g.operand(i)
+	c, ok := mulInt(k, x.c)
+	out := pendingSum{c: c, val: -1}
+	for _, t := range x.terms {
+		p, fits := mulInt(k, t.k)
+		out.terms = append(
+			out.terms, scheduleTerm{p, t.val},
+		)
+		ok = ok && fits
+	}
+	if !ok {
+		return g.general(op)
+	}
+	return out
+}
+
+// run makes the values of steps from up to to; vals starts with the variables.
+func (t *schedule) run(r *Ring, vals []lin, from, to int32) {
+	for i := from; i < to; i++ {
+		s := &t.steps[i]
+		v := &vals[t.vars+i]
+		switch {
+		case s.at >= 0:
+			*v = r.weightedSum(t.terms[s.at:s.end], s.c, vals)
+		case s.y < 0 && s.kind == nodeMod:
+			*v = r.mod(vals[s.x], s.c)
+		case s.y < 0:
+			*v = r.div(vals[s.x], s.c)
+		default:
+			op := node{kind: s.kind, x: s.x, y: s.y}
+			*v = op.value(r, nil, vals)
+		}
+	}
+}
+
+// weightedSum is start + Σ k·value.
+func (r *Ring) weightedSum(ts []scheduleTerm, start int64, vals []lin) lin {
+	c := start
+	n := 0
+	for i := range ts {
+		n += len(vals[ts[i].val].t)
+	}
+	switch {
+	case len(ts) == 1 && ts[0].k == 1:
+		v := &vals[ts[0].val]
+		return r.substituteExact(lin{
+			v.t, r.plus(c, 1, v.c),
+		})
+	case n > maxScheduledTerms:
+		return r.weightedSumLong(ts, c, vals)
+	}
+	s := summation{out: r.alloc(n)}
+	far := uint64(0)
+	for i := range ts {
+		k := ts[i].k
+		v := &vals[ts[i].val]
+		far |= uint64(k+smallOffset) | uint64(v.c+smallOffset)
+		c += k * v.c
+		for _, u := range v.t {
+			far |= uint64(u.k + smallOffset)
+			if s.n > 0 && s.out[s.n-1].a >= u.a {
+				s.add(k*u.k, u.a)
+				continue
+			}
+			s.out[s.n] = term{k * u.k, u.a}
+			s.n++
+		}
+	}
+	if (far|uint64(start+smallOffset))>>29 != 0 {
+		return r.weightedSumLong(ts, start, vals)
+	}
+	return r.substituteExact(lin{
+		r.keep(s.out, s.n), c,
+	})
+}
+
+func (r *Ring) weightedSumLong(ts []scheduleTerm, c int64, vals []lin) lin {
+	out := constForm(c)
+	for _, t := range ts {
+		out = r.addmul(out, t.k, vals[t.val])
+	}
+	return out
+}
+
+// A summation inserts terms into a short sum of numbers that are near.
+type summation struct {
+	out []term
+	n   int
+}
+
+func (s *summation) add(k int64, a int32) {
+	i := s.n
+	for i > 0 && s.out[i-1].a > a {
+		i--
+	}
+	if i == 0 || s.out[i-1].a != a {
+		copy(
+			s.out[i+1:s.n+1],
+			s.out[i:s.n],
+		)
+		s.out[i] = term{k, a}
+		s.n++
+		return
+	}
+	u := &s.out[i-1]
+	if u.k += k; u.k == 0 {
+		copy(s.out[i-1:], s.out[i:s.n])
+		s.n--
+	}
 }

@@ -37,21 +37,43 @@ func (r *Ring) div(x lin, d int64) lin {
 		return r.div(r.scale(x, -1), -d)
 	case len(x.t) == 0:
 		r.fired[ruleDivConst]++
-		return konst(floorDiv(x.c, d))
+		return constForm(FloorDiv(x.c, d))
 	}
-	whole, rest := r.takeOut(x, d)
+	whole, rest := r.divideOut(x, d)
 	if rest.size() == 0 {
 		return whole
 	}
 	return r.addmul(whole, 1, r.divRest(rest, d))
 }
 
-// takeOut takes the multiples of d out of x: ⌊x/d⌋ = whole + ⌊rest/d⌋. A rest
-// that stays in one period is taken out, too.
-func (r *Ring) takeOut(x lin, d int64) (whole, rest lin) {
-	if q, ok := single(r.naive(x), d); ok {
+func (r *Ring) mod(x lin, m int64) lin {
+	if m <= 0 {
+		return r.fail("modulus %d is not positive", m)
+	}
+	if len(x.t) == 0 {
+		return constForm(floorMod(x.c, m))
+	}
+	if q, ok := uniqueQuotient(r.looseRange(x), m); ok {
 		r.fired[ruleDivRange]++
-		return konst(q), lin{}
+		return r.shift(x, r.mulAdd(0, -m, q))
+	}
+	whole, rest := r.divide(x, m)
+	if whole.size() == 0 || len(r.facts.sums) > 0 {
+		return r.addmul(x, -m, r.div(x, m))
+	}
+	r.fired[ruleDivWhole]++
+	if q, ok := uniqueQuotient(r.looseRange(rest), m); ok {
+		return r.shift(rest, r.mulAdd(0, -m, q))
+	}
+	return r.addmul(rest, -m, r.divRest(rest, m))
+}
+
+// divideOut takes the multiples of d out of x: ⌊x/d⌋ = whole + ⌊rest/d⌋. A rest
+// that stays in one period is taken out, too.
+func (r *Ring) divideOut(x lin, d int64) (whole, rest lin) {
+	if q, ok := uniqueQuotient(r.looseRange(x), d); ok {
+		r.fired[ruleDivRange]++
+		return constForm(q), lin{}
 	}
 	whole, rest = r.divide(x, d)
 	if whole.size() == 0 {
@@ -59,11 +81,11 @@ func (r *Ring) takeOut(x lin, d int64) (whole, rest lin) {
 	}
 	r.fired[ruleDivWhole]++
 	if len(r.facts.sums) > 0 {
-		if q, ok := single(r.ranged(x), d); ok {
-			return konst(q), lin{}
+		if q, ok := uniqueQuotient(r.sharpRange(x), d); ok {
+			return constForm(q), lin{}
 		}
 	}
-	if q, ok := single(r.naive(rest), d); ok {
+	if q, ok := uniqueQuotient(r.looseRange(rest), d); ok {
 		return lin{whole.t, r.plus(whole.c, 1, q)}, lin{}
 	}
 	return whole, rest
@@ -72,13 +94,15 @@ func (r *Ring) takeOut(x lin, d int64) (whole, rest lin) {
 // divRest divides what has no multiple of d in it, once for every dividend.
 func (r *Ring) divRest(x lin, d int64) lin {
 	if r.indivisible(x) && len(r.facts.sums) == 0 {
-		return r.one(r.divAtom(x, d, r.naive(x).Div(d)))
+		return r.atomForm(r.divAtom(
+			x, d, r.looseRange(x).Div(d),
+		))
 	}
 	y := r.form(x)
-	if q, ok := r.recall(y, -1, d); ok {
+	if q, ok := r.cachedQuotient(y, -1, d); ok {
 		return q
 	}
-	return r.remember(y, -1, d, r.divNew(x, d))
+	return r.cacheQuotient(y, -1, d, r.divNew(x, d))
 }
 
 // redivide is ⌊x/d⌋, d > 0, for a rule that has made x or d smaller.
@@ -89,9 +113,9 @@ func (r *Ring) redivide(x lin, d int64) lin {
 		return x
 	case len(x.t) == 0:
 		r.fired[ruleDivConst]++
-		return konst(floorDiv(x.c, d))
+		return constForm(FloorDiv(x.c, d))
 	}
-	whole, rest := r.takeOut(x, d)
+	whole, rest := r.divideOut(x, d)
 	if rest.size() == 0 {
 		return whole
 	}
@@ -100,13 +124,13 @@ func (r *Ring) redivide(x lin, d int64) lin {
 
 // divNew divides what has no multiple of d in it.
 func (r *Ring) divNew(x lin, d int64) lin {
-	in := r.ranged(x)
-	if q, ok := single(in, d); ok {
+	in := r.sharpRange(x)
+	if q, ok := uniqueQuotient(in, d); ok {
 		r.fired[ruleDivRange]++
-		return konst(q)
+		return constForm(q)
 	}
 	if r.indivisible(x) {
-		return r.one(r.divAtom(x, d, in.Div(d)))
+		return r.atomForm(r.divAtom(x, d, in.Div(d)))
 	}
 	for i := range divRules {
 		if q, ok := divRules[i].apply(r, x, d); ok {
@@ -117,7 +141,7 @@ func (r *Ring) divNew(x lin, d int64) lin {
 			return q
 		}
 	}
-	return r.one(r.divAtom(x, d, in.Div(d)))
+	return r.atomForm(r.divAtom(x, d, in.Div(d)))
 }
 
 // indivisible reports whether x is one atom that no rule takes apart.
@@ -136,7 +160,7 @@ func (r *Ring) indivisible(x lin) bool {
 func (r *Ring) divAtom(x lin, d int64, in Interval) int32 {
 	id, had := r.atom(atomDiv, r.form(x), -1, d)
 	if a := &r.atoms[id]; !had {
-		a.rises = r.rises(x)
+		a.nondecreasing = r.nondecreasing(x)
 		a.in = in
 	}
 	if !had || len(r.facts.congr) > 0 {
@@ -167,7 +191,10 @@ func (r *Ring) noteExact(id int32, x lin, d, c int64) {
 		}
 		m := a.d / b.d
 		if m > 1 && g.m%m == 0 {
-			r.setExact(id, r.one(q.a), m, floorMod(g.r, m))
+			r.setExact(
+				id, r.atomForm(q.a), m,
+				floorMod(g.r, m),
+			)
 			return
 		}
 	}
@@ -184,8 +211,8 @@ func (r *Ring) setExact(id int32, x lin, by, off int64) {
 	r.facts.anyExact = true
 }
 
-// single is the only quotient by d of a bounded interval.
-func single(in Interval, d int64) (q int64, ok bool) {
+// uniqueQuotient is the only quotient by d of a bounded interval.
+func uniqueQuotient(in Interval, d int64) (q int64, ok bool) {
 	switch {
 	case uint64(in.Lo) < uint64(d):
 		return 0, in.Lo <= in.Hi && in.Hi < d
@@ -193,62 +220,15 @@ func single(in Interval, d int64) (q int64, ok bool) {
 		!in.Bounded() || in.Empty():
 		return 0, false
 	}
-	q = floorDiv(in.Lo, d)
+	q = FloorDiv(in.Lo, d)
 	return q, uint64(in.Hi)-uint64(q)*uint64(d) < uint64(d)
-}
-
-// A style is what divisions may do one way or the other. A ring keeps to one,
-// or equal expressions would differ; a chain, whose forms are not compared,
-// tries several for what is cheapest to write.
-type style struct {
-	residue residue
-	// ceilings leaves ⌊(y + 1)/2⌋ as it is; otherwise it is y − ⌊y/2⌋.
-	ceilings bool
-}
-
-// A residue says which multiple of d is taken out of a coefficient.
-type residue uint8
-
-const (
-	// residueSigned truncates, so that the rest keeps the sign of k, unless the
-	// other neighbour is four times closer.
-	residueSigned residue = iota
-	// residueNearest leaves the rest of least magnitude.
-	residueNearest
-	// residuePositive leaves a rest in [0, d).
-	residuePositive
-)
-
-// wholePart is the multiple of d taken out of coefficient k.
-func (s residue) wholePart(k, d int64) int64 {
-	switch {
-	case 0 <= k && k <= d>>1:
-		return 0
-	case s == residuePositive:
-		return floorDiv(k, d)
-	}
-	q := k / d
-	rest := k - q*d
-	near := int64(4)
-	if s == residueNearest {
-		near = 1
-	}
-	switch {
-	case rest > 0 &&
-		d-rest <= rest/near &&
-		d != 2*rest:
-		return q + 1
-	case rest < 0 && d+rest <= -rest/near:
-		return q - 1
-	}
-	return q
 }
 
 // divide takes the multiples of d out of x: x = d·whole + rest, the constant of
 // rest in [0, d).
 func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 	if uint64(x.c) >= uint64(d) {
-		whole.c = floorDiv(x.c, d)
+		whole.c = FloorDiv(x.c, d)
 	}
 	rest = lin{x.t, x.c - d*whole.c}
 	i := 0
@@ -259,7 +239,7 @@ func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 	}
 	if i < len(x.t) {
 		whole.t, rest.t = r.divideFrom(x.t, i, d)
-		whole = r.exactly(whole)
+		whole = r.substituteExact(whole)
 	}
 	return whole, rest
 }
@@ -290,101 +270,96 @@ func (r *Ring) divideFrom(
 	return w[:n:n], v[:m:m]
 }
 
-func divSign(r *Ring, x lin, d int64) (lin, bool) {
-	if x.t[0].k > 0 {
-		return lin{}, false
+// wholePart is the multiple of d taken out of coefficient k.
+func (s residue) wholePart(k, d int64) int64 {
+	switch {
+	case 0 <= k && k <= d>>1:
+		return 0
+	case s == residuePositive:
+		return FloorDiv(k, d)
 	}
-	return r.scale(
-		r.redivide(r.shift(r.scale(x, -1), d-1), d),
-		-1,
-	), true
+	q := k / d
+	rest := k - q*d
+	near := int64(4)
+	if s == residueNearest {
+		near = 1
+	}
+	switch {
+	case rest > 0 &&
+		d-rest <= rest/near &&
+		d != 2*rest:
+		return q + 1
+	case rest < 0 && d+rest <= -rest/near:
+		return q - 1
+	}
+	return q
 }
 
-func divGCD(r *Ring, x lin, d int64) (lin, bool) {
-	g := GCD(x.content(), d)
-	if g == 1 {
-		return lin{}, false
+// quot is ⌊x/f⌋ for f > 0 everywhere; that f may be zero or less is an error
+// of the ring.
+func (r *Ring) quot(x, f lin) lin {
+	if len(f.t) == 0 {
+		if f.c <= 0 {
+			return r.fail("division by %d", f.c)
+		}
+		return r.div(x, f.c)
 	}
-	y := r.each(x, func(k int64) int64 {
-		return k / g
-	})
-	y.c = floorDiv(x.c, g)
-	return r.redivide(y, d/g), true
+	if in := r.sharpRange(f); in.Lo <= 0 {
+		return r.fail("division by an expression in %s, which may not be positive", in)
+	}
+	y := r.form(x)
+	z := r.form(f)
+	if q, ok := r.cachedQuotient(y, z, 0); ok {
+		return q
+	}
+	return r.cacheQuotient(y, z, 0, r.divideBy(x, f))
 }
 
-// divHalf makes a half that is rounded up one that is rounded down.
-func divHalf(r *Ring, x lin, d int64) (lin, bool) {
-	if d != 2 || x.c != 1 || len(x.t) > 1 {
-		return lin{}, false
+// anyDiv is ⌊x/y⌋, y a constant of either sign or positive.
+func (r *Ring) anyDiv(x, y lin) lin {
+	if len(y.t) == 0 {
+		return r.div(x, y.c)
 	}
-	r.unsettled = true
-	if r.style.ceilings {
-		return lin{}, false
-	}
-	y := lin{t: x.t}
-	return r.addmul(y, -1, r.redivide(y, 2)), true
+	return r.quot(x, y)
 }
 
-// divComplete makes k·X + n·⌊X/m⌋ with n ≡ −k·m (mod d) the remainder it is up
-// to multiples of d, where that decides the quotient.
-func divComplete(r *Ring, x lin, d int64) (lin, bool) {
-	for _, t := range x.t {
-		a := r.atoms[t.a]
-		if a.kind != atomDiv {
-			continue
-		}
-		k, m := r.partner(x, a)
-		km, ok := mulInt(k, m)
-		if k == 0 || !ok || km == -t.k ||
-			(km+t.k)%d != 0 {
-			continue
-		}
-		one := r.one(t.a)
-		if q, ok := single(r.ranged(r.addmul(
-			x, -km-t.k, one,
-		)), d); ok {
-			return r.addmul(konst(q), (km+t.k)/d, one), true
-		}
+func (r *Ring) anyMod(x, y lin) lin {
+	if len(y.t) == 0 {
+		return r.mod(x, y.c)
 	}
-	return lin{}, false
+	return r.addmul(x, -1, r.mul(y, r.quot(x, y)))
 }
 
-// divDiv merges the only inner floor, when its coefficient is ±1.
-func divDiv(r *Ring, x lin, d int64) (lin, bool) {
-	at, n := -1, 0
-	for i, t := range x.t {
-		if r.atoms[t.a].kind == atomDiv {
-			n++
-			at = i
+// A quotRule rewrites ⌊x/f⌋, f > 0 not constant, or declines.
+type quotRule struct {
+	id    ruleID
+	apply func(r *Ring, x, f lin) (lin, bool)
+}
+
+var quotRules []quotRule
+
+func init() { // as for divRules
+	quotRules = []quotRule{
+		{ruleQuotRange, quotRange},
+		{ruleQuotWhole, quotWhole},
+		{ruleQuotCommon, quotCommon},
+		{ruleQuotDiv, quotDiv},
+	}
+}
+
+func (r *Ring) divideBy(x, f lin) lin {
+	for i := range quotRules {
+		if q, ok := quotRules[i].apply(r, x, f); ok {
+			r.fired[quotRules[i].id]++
+			return q
 		}
 	}
-	if n != 1 ||
-		x.t[at].k != 1 && x.t[at].k != -1 {
-		return lin{}, false
-	}
-	t := x.t[at]
-	a := r.atoms[t.a]
-	dd, ok := mulInt(d, a.d)
-	if !ok {
-		return lin{}, false
-	}
-	if len(x.t) == 1 && t.k == 1 {
-		return r.redivide(
-			r.shift(
-				r.forms[a.y].lin,
-				r.mulAdd(0, a.d, x.c),
-			),
-			dd,
-		), true
-	}
-	num := r.addmul(
-		lin{},
-		a.d,
-		r.addmul(x, -t.k, r.one(t.a)),
+	id, had := r.atom(
+		atomQuot, r.form(x), r.form(f), 0,
 	)
-	num = r.addmul(num, t.k, r.forms[a.y].lin)
-	if t.k < 0 {
-		num = r.shift(num, a.d-1)
+	if !had {
+		in := r.sharpRange(x).DivBy(r.sharpRange(f))
+		r.atoms[id].in = in
 	}
-	return r.redivide(num, dd), true
+	return r.atomForm(id)
 }

@@ -108,12 +108,12 @@ func (c *compiler) atom(id int32) error {
 			x:  c.sum(c.r.forms[a.y].lin),
 			y:  c.sum(c.r.forms[a.z].lin),
 		})
-	case atomMin:
+	case atomMinZero:
 		c.emit(step{
 			op: codeMin,
 			x:  c.sum(c.r.forms[a.y].lin),
 		})
-	case atomMul:
+	case atomProduct:
 		fs := c.r.factors(&a)
 		at := c.slot[fs[0]]
 		for _, f := range fs[1:] {
@@ -156,7 +156,7 @@ func (s *step) quotient(x int64) int64 {
 		q, _ := bits.Mul64(uint64(x), s.inv)
 		return int64(q)
 	}
-	return floorDiv(x, s.k)
+	return FloorDiv(x, s.k)
 }
 
 func (c *compiler) emit(s step) {
@@ -172,26 +172,6 @@ func (c *compiler) sum(x lin) span {
 		})
 	}
 	return span{at, int32(len(c.code.terms)), x.c}
-}
-
-// Compile compiles the results for evaluation at values of the dimensions, then
-// the ranges, of the composition.
-func (c *Composition) Compile() *Evaluator {
-	k := &compiler{
-		r:    c.domain.r,
-		code: &Evaluator{vars: len(c.vars), slots: len(c.vars)},
-		slot: map[int32]int32{},
-	}
-	for i := range c.vars {
-		k.slot[int32(i)] = int32(i)
-	}
-	for _, x := range c.results {
-		if err := k.atoms(x); err != nil {
-			panic(err) // every variable has a slot
-		}
-		k.code.outs = append(k.code.outs, k.sum(x))
-	}
-	return k.code
 }
 
 // Results is the number of results.
@@ -214,7 +194,7 @@ func (c *Evaluator) Eval(vals, out, scratch []int64) {
 		case codeShift:
 			v = c.value(&s.x, scratch) >> uint(s.k&63)
 		case codeQuot:
-			v = floorDiv(
+			v = FloorDiv(
 				c.value(&s.x, scratch),
 				c.value(&s.y, scratch),
 			)
@@ -246,7 +226,8 @@ func (e Expr) Eval(env map[Expr]int64) int64 {
 	for i, v := range vars {
 		x, ok := env[v]
 		if !ok {
-			panic("symtile: no value for " + v.String())
+			u, _ := v.Variable()
+			panic("index: no value for " + u.Name)
 		}
 		vals[i] = x
 	}
@@ -257,4 +238,40 @@ func (e Expr) Eval(env map[Expr]int64) int64 {
 	var out [1]int64
 	c.Eval(vals, out[:], make([]int64, c.slots))
 	return out[0]
+}
+
+// checkBox refuses boxes of vars that are too large to walk.
+func checkBox(vars []Expr, limit int64) error {
+	n := int64(1)
+	for _, v := range vars {
+		n = SatMul(n, v.Range().Len())
+	}
+	if n > limit {
+		return fmt.Errorf("domain has %d points, more than %d", n, limit)
+	}
+	return nil
+}
+
+// walkBox calls f for every point of the box of vars, the last variable fastest, as
+// long as f returns true.
+func walkBox(vars []Expr, f func(v []int64) bool) {
+	v := make([]int64, len(vars))
+	in := make([]Interval, len(vars))
+	for i, e := range vars {
+		in[i] = e.Range()
+		v[i] = in[i].Lo
+	}
+	for {
+		if !f(v) {
+			return
+		}
+		i := len(v) - 1
+		for ; i >= 0 && v[i] == in[i].Hi; i-- {
+			v[i] = in[i].Lo
+		}
+		if i < 0 {
+			return
+		}
+		v[i]++
+	}
 }

@@ -9,56 +9,9 @@ type Expr struct {
 	id int32
 }
 
-// Role says what a variable stands for; printing and backends use it.
-type Role uint8
-
-const (
-	RoleDim      Role = iota // d0
-	RoleRange                // s0 of an indexing map
-	RoleRuntime              // rt0
-	RoleTileID               // t0
-	RoleTileSize             // s0 of a tile space
-	RoleThread
-	RoleBlock
-	RoleElement
-	RoleLoop
-)
-
-// A Variable is an integer in [Lo, Hi]. Variables with equal fields are the
-// same variable.
-type Variable struct {
-	Name   string
-	Lo, Hi int64
-	Role   Role
-	Origin *Origin // where a run-time variable is read; nil for others
-}
-
 // Const returns the expression c.
 func (r *Ring) Const(c int64) Expr {
-	return r.wrap(konst(c))
-}
-
-// Var returns the expression that is v; a constant when Lo == Hi. A variable
-// without values (Lo > Hi) is an error of the ring.
-func (r *Ring) Var(v Variable) Expr {
-	return r.wrap(r.variable(v))
-}
-
-func (r *Ring) variable(v Variable) lin {
-	if v.Lo == v.Hi {
-		return konst(v.Lo)
-	}
-	if v.Lo > v.Hi {
-		return r.fail(
-			"variable %s has no values: [%d, %d]", v.Name, v.Lo, v.Hi,
-		)
-	}
-	id, had := r.atom(atomVar, r.varID(v), -1, 0)
-	if a := &r.atoms[id]; !had {
-		a.rises = true
-		a.in = Interval{v.Lo, v.Hi}
-	}
-	return r.one(id)
+	return r.wrap(constForm(c))
 }
 
 func (r *Ring) wrap(x lin) Expr {
@@ -127,28 +80,6 @@ func (e Expr) Mod(m int64) Expr {
 	return e.r.wrap(e.r.mod(e.lin(), m))
 }
 
-func (r *Ring) mod(x lin, m int64) lin {
-	if m <= 0 {
-		return r.fail("modulus %d is not positive", m)
-	}
-	if len(x.t) == 0 {
-		return konst(floorMod(x.c, m))
-	}
-	if q, ok := single(r.naive(x), m); ok {
-		r.fired[ruleDivRange]++
-		return r.shift(x, r.mulAdd(0, -m, q))
-	}
-	whole, rest := r.divide(x, m)
-	if whole.size() == 0 || len(r.facts.sums) > 0 {
-		return r.addmul(x, -m, r.div(x, m))
-	}
-	r.fired[ruleDivWhole]++
-	if q, ok := single(r.naive(rest), m); ok {
-		return r.shift(rest, r.mulAdd(0, -m, q))
-	}
-	return r.addmul(rest, -m, r.divRest(rest, m))
-}
-
 // CeilDiv is ⌈e/m⌉ = −⌊−e/m⌋, m ≠ 0.
 func (e Expr) CeilDiv(m int64) Expr {
 	r := e.r
@@ -200,39 +131,63 @@ func (e Expr) Value() (c int64, ok bool) {
 	return x.c, len(x.t) == 0
 }
 
-// Variable returns the variable e is, when it is just one.
-func (e Expr) Variable() (Variable, bool) {
-	defer e.lock().Unlock()
-	return e.r.isVariable(e.lin())
-}
-
-func (r *Ring) isVariable(x lin) (Variable, bool) {
-	if len(x.t) != 1 || x.c != 0 ||
-		x.t[0].k != 1 ||
-		r.atoms[x.t[0].a].kind != atomVar {
-		return Variable{}, false
-	}
-	return r.vars[r.atoms[x.t[0].a].y], true
-}
-
-// Range bounds e over the ranges of its variables; it may be wider than the
-// truth. Ends that int64 cannot hold are its least and greatest value.
-func (e Expr) Range() Interval {
-	defer e.lock().Unlock()
-	if f := &e.r.forms[e.id]; f.ranged {
-		return f.in
-	}
-	return e.r.viewRange(e.id)
-}
-
-// Congruence returns m ≥ 0 and r with e ≡ r (mod m) always; m 0 means e is r.
-func (e Expr) Congruence() (m, r int64) {
-	defer e.lock().Unlock()
-	return e.r.congruence(e.lin())
-}
-
 // lock takes the readers' lock of e's ring.
 func (e Expr) lock() interface{ Unlock() } {
 	e.r.mu.Lock()
 	return &e.r.mu
+}
+
+// A Term is one summand of an expression: Factor times Of, which is an atom.
+type Term struct {
+	Factor int64
+	Of     Expr
+}
+
+// Terms takes an expression apart: it is c plus the terms, in the order of the
+// normal form. For backends that emit code; printing is String's.
+func (e Expr) Terms() (terms []Term, c int64) {
+	x := e.lin()
+	for _, t := range x.t {
+		terms = append(terms, Term{
+			t.k,
+			e.r.wrap(e.r.atomForm(t.a)),
+		})
+	}
+	return terms, x.c
+}
+
+// AtomKind is what an atom computes from its arguments.
+type AtomKind uint8
+
+const (
+	VariableAtom AtomKind = iota // no arguments: Variable says which
+	QuotientAtom                 // ⌊x/y⌋, y > 0
+	MinAtom                      // min(x, 0)
+	ProductAtom                  // of all arguments
+)
+
+// Atom says how the atom of a Term is computed. It panics on an expression
+// that is no atom.
+func (e Expr) Atom() (kind AtomKind, args []Expr) {
+	x := e.lin()
+	if len(x.t) != 1 || x.c != 0 ||
+		x.t[0].k != 1 {
+		panic(fmt.Sprintf("index: an expression of %d terms and constant %d is no atom", len(x.t), x.c))
+	}
+	r := e.r
+	a := e.r.atoms[x.t[0].a]
+	switch a.kind {
+	case atomVar:
+		return VariableAtom, nil
+	case atomDiv:
+		return QuotientAtom, []Expr{{r, a.y}, r.Const(a.d)}
+	case atomQuot:
+		return QuotientAtom, []Expr{{r, a.y}, {r, a.z}}
+	case atomMinZero:
+		return MinAtom, []Expr{{r, a.y}}
+	}
+	for _, f := range r.factors(&a) {
+		args = append(args, r.wrap(r.atomForm(f)))
+	}
+	return ProductAtom, args
 }

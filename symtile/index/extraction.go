@@ -1,34 +1,5 @@
 package index
 
-// Extraction chooses how an expression is written: the form that takes the
-// fewest operations. It is a step of its own, because the normal form suits
-// comparison, not reading: it has no mod and no max, and it distributes.
-//
-// The choice is greedy and memoised by form: as long as some rewriting of the
-// sum costs less, the cheapest is taken. Costs are + − · floordiv mod min max,
-// one each; a coefficient of ±1 is free, a subtraction is one operation. Of
-// equal costs the one with more mods wins.
-//
-// Extraction adds atoms of its own to the ring, so it works in rings that
-// nobody builds in: a reader (see view.go) or a chain at its end.
-
-// Atoms that only extraction makes.
-const (
-	atomMod    atomKind = iota + atomMul + 1 // y mod d
-	atomRaw                                  // y floordiv d, not in normal form
-	atomModBy                                // y mod z
-	atomLeast                                // min(y, z)
-	atomMost                                 // max(y, z)
-	atomTimes                                // y · z
-	atomCeilBy                               // ⌈y/z⌉
-)
-
-// A choice is the cheapest way found to write a form.
-type choice struct {
-	lin
-	cost int32
-}
-
 // opCost is the cost of one operation; a mod is a little cheaper.
 const (
 	opCost  = 64
@@ -59,13 +30,6 @@ func (r *Ring) cheapest(y int32) (lin, int32) {
 	r.choices = append(r.choices, choice{x, cost})
 	r.choiceOf[y] = int32(len(r.choices))
 	return x, cost
-}
-
-// forgetChoices makes every choice be searched for again.
-func (r *Ring) forgetChoices() {
-	r.choices = r.choices[:0]
-	r.choiceOf = r.choiceOf[:0]
-	r.selected = 0
 }
 
 // writeAsIs makes every form its own choice.
@@ -106,13 +70,13 @@ func (r *Ring) plain(x lin) bool {
 // dividends before it.
 func (r *Ring) apart(x lin, i int) bool {
 	y := r.forms[r.atoms[x.t[i].a].y].lin
-	if x.shares(y) {
+	if x.sharesAtom(y) {
 		return false
 	}
 	for _, t := range x.t[:i] {
 		a := &r.atoms[t.a]
 		if a.kind == atomDiv &&
-			y.shares(r.forms[a.y].lin) {
+			y.sharesAtom(r.forms[a.y].lin) {
 			return false
 		}
 	}
@@ -169,19 +133,19 @@ func (r *Ring) atomCost(id int32) int32 {
 	switch a.kind {
 	case atomVar:
 		return 0
-	case atomMul:
+	case atomProduct:
 		n := (a.z - 1) * opCost
 		for i := range a.z {
-			n += r.atomCost(r.facs[a.y+i])
+			n += r.atomCost(r.factorPool[a.y+i])
 		}
 		return n
 	case atomMod:
 		return modCost + r.costOf(a.y)
-	case atomModBy:
+	case atomModForm:
 		return min(
 			modCost+r.costOf(a.y)+r.costOf(a.z), maxCost,
 		)
-	case atomQuot, atomCeilBy, atomLeast, atomMost, atomTimes:
+	case atomQuot, atomCeilDiv, atomMin, atomMax, atomFormProduct:
 		return min(
 			opCost+r.costOf(a.y)+r.costOf(a.z), maxCost,
 		)
@@ -234,7 +198,7 @@ func (s *selector) isMod() bool {
 	}
 	a := r.atoms[s.x.t[len(s.x.t)-1].a]
 	id, _ := r.atom(atomMod, a.y, -1, a.d)
-	s.x = r.scale(r.one(id), k)
+	s.x = r.scale(r.atomForm(id), k)
 	s.cost = r.cost(s.x)
 	return true
 }
@@ -264,8 +228,8 @@ func (r *Ring) remainderOf(x lin) (k int64, ok bool) {
 	return k, true
 }
 
-// leastCost is the cost of the cheapest way to write x, which need not be a form.
-func (r *Ring) leastCost(x lin) int32 {
+// minCost is the cost of the cheapest way to write x, which need not be a form.
+func (r *Ring) minCost(x lin) int32 {
 	if r.plain(x) {
 		return r.cost(x)
 	}
@@ -301,33 +265,33 @@ func (s *selector) rewriteTerm(t term) {
 	switch a.kind {
 	case atomDiv:
 		if len(s.x.t) > 1 || s.x.c != 0 {
-			s.foldMod(t)
+			s.introduceMod(t)
 			if s.done() {
 				return
 			}
-			s.foldNegMod(t)
+			s.introduceNegatedMod(t)
 			s.absorb(t, t.k)
 			s.absorb(t, -t.k)
 		}
 	case atomMod:
 		s.widenMod(t)
 	case atomQuot:
-		s.foldModBy(t, t.a)
-		s.foldCeil(t)
-	case atomMul:
+		s.introduceSymbolicMod(t, t.a)
+		s.introduceCeilDiv(t)
+	case atomProduct:
 		for i := range a.z {
-			f := s.r.facs[s.r.atoms[t.a].y+i]
+			f := s.r.factorPool[s.r.atoms[t.a].y+i]
 			if s.r.atoms[f].kind == atomQuot {
-				s.foldModBy(t, f)
+				s.introduceSymbolicMod(t, f)
 			}
 		}
-	case atomMin:
-		s.foldMin(t)
+	case atomMinZero:
+		s.introduceMinMax(t)
 	}
 }
 
-// foldMod writes k·X − k·m·⌊X/m⌋ as k·(X mod m).
-func (s *selector) foldMod(t term) {
+// introduceMod writes k·X − k·m·⌊X/m⌋ as k·(X mod m).
+func (s *selector) introduceMod(t term) {
 	for i := range len(s.x.t) + 2 {
 		p, ok := s.r.modPart(s.x, t, i)
 		if !ok {
@@ -338,7 +302,7 @@ func (s *selector) foldMod(t term) {
 			atomMod, s.r.form(p.x), -1, p.m,
 		)
 		if s.offer(s.r.addmul(
-			y, p.k, s.r.one(id),
+			y, p.k, s.r.atomForm(id),
 		)); s.done() {
 			return
 		}
@@ -355,24 +319,24 @@ func (s *selector) widenMod(t term) {
 		return
 	}
 	y := r.addmul(
-		konst(s.x.c),
+		constForm(s.x.c),
 		t.k,
 		r.forms[a.y].lin,
 	)
-	rest := r.addmul(s.x, -t.k, r.one(t.a))
+	rest := r.addmul(s.x, -t.k, r.atomForm(t.a))
 	rest.c = 0
 	id, _ := r.atom(atomMod, r.form(y), -1, m)
-	s.offer(r.addmul(rest, 1, r.one(id)))
+	s.offer(r.addmul(rest, 1, r.atomForm(id)))
 }
 
-// foldNegMod writes k·m·⌊(X + m−1)/m⌋ = k·m·⌈X/m⌉ as k·X + k·(−X mod m).
-func (s *selector) foldNegMod(t term) {
+// introduceNegatedMod writes k·m·⌊(X + m−1)/m⌋ = k·m·⌈X/m⌉ as k·X + k·(−X mod m).
+func (s *selector) introduceNegatedMod(t term) {
 	r := s.r
 	a := r.atoms[t.a]
 	if t.k%a.d != 0 {
 		return
 	}
-	if !s.x.shares(r.forms[a.y].lin) {
+	if !s.x.sharesAtom(r.forms[a.y].lin) {
 		return
 	}
 	k, x := t.k/a.d, r.shift(
@@ -384,10 +348,10 @@ func (s *selector) foldNegMod(t term) {
 	}
 	id, _ := r.atom(atomMod, r.form(minus), -1, a.d)
 	y := r.addmul(
-		r.addmul(s.x, -t.k, r.one(t.a)),
+		r.addmul(s.x, -t.k, r.atomForm(t.a)),
 		k, x,
 	)
-	s.offer(r.addmul(y, k, r.one(id)))
+	s.offer(r.addmul(y, k, r.atomForm(id)))
 }
 
 // absorb moves terms of the sum into the dividend of t, which has coefficient
@@ -401,22 +365,22 @@ func (s *selector) absorb(t term, k int64) {
 		return
 	}
 	num := y
-	rest := r.addmul(s.x, -t.k, r.one(t.a))
+	rest := r.addmul(s.x, -t.k, r.atomForm(t.a))
 	if k != t.k {
 		num = r.shift(r.scale(num, -1), a.d-1)
 	}
 	moved := false
 	for _, u := range y.t {
-		c := rest.coef(u.a)
+		c := rest.coefficient(u.a)
 		if c == 0 || c%k != 0 {
 			continue
 		}
 		num = r.addmul(
 			num,
 			r.mulAdd(0, c/k, a.d),
-			r.one(u.a),
+			r.atomForm(u.a),
 		)
-		rest = r.addmul(rest, -c, r.one(u.a))
+		rest = r.addmul(rest, -c, r.atomForm(u.a))
 		moved = true
 	}
 	if rest.c != 0 && num.c != 0 && rest.c%k == 0 {
@@ -424,8 +388,8 @@ func (s *selector) absorb(t term, k int64) {
 		rest.c, moved = 0, true
 	}
 	if moved {
-		id, _ := r.atom(atomRaw, r.form(num), -1, a.d)
-		s.offer(r.addmul(rest, k, r.one(id)))
+		id, _ := r.atom(atomFloorDiv, r.form(num), -1, a.d)
+		s.offer(r.addmul(rest, k, r.atomForm(id)))
 	}
 }
 
@@ -453,27 +417,27 @@ func (s *selector) absorbQuotient(t, u term) {
 	a := r.atoms[t.a]
 	b := r.atoms[u.a]
 	y := r.forms[a.y].lin
-	if !y.shares(r.forms[b.y].lin) {
+	if !y.sharesAtom(r.forms[b.y].lin) {
 		return
 	}
 	num := r.addmul(
 		y,
 		r.mulAdd(0, u.k/t.k, a.d),
-		r.one(u.a),
+		r.atomForm(u.a),
 	)
 	rest := r.addmul(
-		r.addmul(s.x, -t.k, r.one(t.a)),
+		r.addmul(s.x, -t.k, r.atomForm(t.a)),
 		-u.k,
-		r.one(u.a),
+		r.atomForm(u.a),
 	)
-	id, _ := r.atom(atomRaw, r.form(num), -1, a.d)
-	s.offer(r.addmul(rest, t.k, r.one(id)))
+	id, _ := r.atom(atomFloorDiv, r.form(num), -1, a.d)
+	s.offer(r.addmul(rest, t.k, r.atomForm(id)))
 }
 
 // absorbs reports whether absorb has something to move.
 func (s *selector) absorbs(y lin, k int64) bool {
 	for _, u := range y.t {
-		c := s.x.coef(u.a)
+		c := s.x.coefficient(u.a)
 		if c != 0 && c%k == 0 {
 			return true
 		}
@@ -481,9 +445,9 @@ func (s *selector) absorbs(y lin, k int64) bool {
 	return s.x.c != 0 && s.x.c%k == 0
 }
 
-// foldModBy writes k·y − k·f·⌊y/f⌋ as k·(y mod f), seen from the term t that
+// introduceSymbolicMod writes k·y − k·f·⌊y/f⌋ as k·(y mod f), seen from the term t that
 // has the quotient q as a factor.
-func (s *selector) foldModBy(t term, q int32) {
+func (s *selector) introduceSymbolicMod(t term, q int32) {
 	r := s.r
 	a := r.atoms[q]
 	f := r.forms[a.z].lin
@@ -498,35 +462,33 @@ func (s *selector) foldModBy(t term, q int32) {
 		return
 	}
 	k := -t.k / lead.k
-	y := r.addmul(s.x, k, r.mul(f, r.one(q)))
+	y := r.addmul(s.x, k, r.mul(f, r.atomForm(q)))
 	y = r.addmul(y, -k, r.forms[a.y].lin)
-	id, _ := r.atom(atomModBy, a.y, a.z, 0)
-	s.offer(r.addmul(y, k, r.one(id)))
+	id, _ := r.atom(atomModForm, a.y, a.z, 0)
+	s.offer(r.addmul(y, k, r.atomForm(id)))
 }
 
-// foldCeil writes k·⌊y/f⌋ as −k·⌈−y/f⌉.
-func (s *selector) foldCeil(t term) {
+// introduceCeilDiv writes k·⌊y/f⌋ as −k·⌈−y/f⌉.
+func (s *selector) introduceCeilDiv(t term) {
 	r := s.r
 	a := r.atoms[t.a]
 	y := r.scale(r.forms[a.y].lin, -1)
-	id, _ := r.atom(atomCeilBy, r.form(y), a.z, 0)
+	id, _ := r.atom(atomCeilDiv, r.form(y), a.z, 0)
 	s.offer(r.addmul(r.addmul(
-		s.x, -t.k, r.one(t.a),
-	), -t.k, r.one(id)))
+		s.x, -t.k, r.atomForm(t.a),
+	), -t.k, r.atomForm(id)))
 }
 
-// foldMin writes k·min(y, 0) + k·z as k·min(y + z, z), and −k·min(y, 0) + k·z
+// introduceMinMax writes k·min(y, 0) + k·z as k·min(y + z, z), and −k·min(y, 0) + k·z
 // as k·max(z − y, z), for the parts z of the sum that make it cheaper.
-func (s *selector) foldMin(t term) {
+func (s *selector) introduceMinMax(t term) {
 	r := s.r
 	y := r.forms[r.atoms[t.a].y].lin
-	kind, k := atomLeast, t.k
+	kind, k := atomMin, t.k
 	if k < 0 {
-		kind = atomMost
-		k = -k
-		y = r.scale(y, -1)
+		kind, k, y = atomMax, -k, r.scale(y, -1)
 	}
-	rest := r.addmul(s.x, -t.k, r.one(t.a))
+	rest := r.addmul(s.x, -t.k, r.atomForm(t.a))
 	for _, z := range [...]lin{{}, s.cancelling(
 		rest, y, k,
 	), s.multiples(rest, k)} {
@@ -538,7 +500,7 @@ func (s *selector) foldMin(t term) {
 		s.offer(r.addmul(
 			r.addmul(rest, -k, z),
 			k,
-			r.one(id),
+			r.atomForm(id),
 		))
 	}
 }
@@ -547,9 +509,9 @@ func (s *selector) foldMin(t term) {
 func (s *selector) cancelling(rest, y lin, k int64) lin {
 	z := lin{}
 	for _, t := range rest.t {
-		if t.k%k == 0 && y.coef(t.a) == -t.k/k {
+		if t.k%k == 0 && y.coefficient(t.a) == -t.k/k {
 			z = s.r.addmul(
-				z, t.k/k, s.r.one(t.a),
+				z, t.k/k, s.r.atomForm(t.a),
 			)
 		}
 	}
@@ -578,7 +540,7 @@ func (s *selector) multiples(rest lin, k int64) lin {
 func (s *selector) factor() {
 	r := s.r
 	for _, t := range s.x.t {
-		if r.atoms[t.a].kind != atomMul {
+		if r.atoms[t.a].kind != atomProduct {
 			continue
 		}
 		var buf [2 * maxDegree]int32
@@ -591,28 +553,117 @@ func (s *selector) factor() {
 func (s *selector) factorOut(f int32) {
 	r := s.r
 	with := lin{}
-	without := konst(s.x.c)
+	without := constForm(s.x.c)
 	n := 0
 	for _, t := range s.x.t {
 		rest, ok := r.divideFactors(t.a, f)
 		switch {
 		case !ok:
-			without = r.addmul(without, t.k, r.one(t.a))
+			without = r.addmul(without, t.k, r.atomForm(t.a))
 			continue
 		case len(rest) == 0:
 			with = r.shift(with, t.k)
 		default:
 			with = r.addmul(
-				with, t.k, r.one(r.productOf(rest)),
+				with, t.k, r.atomForm(r.productOf(rest)),
 			)
 		}
 		n++
 	}
 	if n > 1 {
 		id, _ := r.atom(
-			atomTimes, r.form(with),
-			r.form(r.one(f)), 0,
+			atomFormProduct, r.form(with),
+			r.form(r.atomForm(f)), 0,
 		)
-		s.offer(r.addmul(without, 1, r.one(id)))
+		s.offer(r.addmul(without, 1, r.atomForm(id)))
 	}
+}
+
+// Reading back what extraction chose: a text must mean the expression it was
+// made from, in the same normal form. Where the chosen form reads as another
+// one, the normal form itself is written.
+
+// readsBack reports whether the chosen way to write form y, built again, is y.
+func (r *Ring) readsBack(y int32) bool {
+	v := rebuilder{r: r, done: map[int32]lin{}}
+	x, ok := v.form(y)
+	return ok && x.equal(r.forms[y].lin)
+}
+
+// maxRebuiltForms bounds the forms built again for one text.
+const maxRebuiltForms = 500
+
+type rebuilder struct {
+	r    *Ring
+	done map[int32]lin // by form
+}
+
+// form builds the chosen form of y again.
+func (v *rebuilder) form(y int32) (lin, bool) {
+	if x, had := v.done[y]; had {
+		return x, true
+	}
+	if len(v.done) > maxRebuiltForms {
+		return lin{}, false
+	}
+	chosen, _ := v.r.cheapest(y)
+	out, ok := constForm(chosen.c), true
+	for _, t := range chosen.t {
+		x, fine := v.atom(t.a)
+		out = v.r.addmul(out, t.k, x)
+		ok = ok && fine
+	}
+	v.done[y] = out
+	return out, ok
+}
+
+func (v *rebuilder) atom(id int32) (lin, bool) {
+	r := v.r
+	a := v.r.atoms[id]
+	switch a.kind {
+	case atomVar:
+		return r.atomForm(id), true
+	case atomProduct:
+		return v.product(a)
+	}
+	x, ok := v.form(a.y)
+	z, fine := lin{}, true
+	switch a.kind {
+	case atomQuot, atomModForm, atomMin, atomMax, atomFormProduct, atomCeilDiv:
+		z, fine = v.form(a.z)
+	}
+	return v.build(a, x, z), ok && fine
+}
+
+func (v *rebuilder) build(a atom, x, z lin) lin {
+	r := v.r
+	switch a.kind {
+	case atomDiv, atomFloorDiv:
+		return r.div(x, a.d)
+	case atomMod:
+		return r.mod(x, a.d)
+	case atomQuot:
+		return r.anyDiv(x, z)
+	case atomCeilDiv:
+		return r.scale(r.anyDiv(r.scale(x, -1), z), -1)
+	case atomModForm:
+		return r.anyMod(x, z)
+	case atomMinZero:
+		return r.min0(x)
+	case atomMin:
+		return r.min(x, z)
+	case atomMax:
+		return r.max(x, z)
+	}
+	return r.mul(x, z)
+}
+
+func (v *rebuilder) product(a atom) (lin, bool) {
+	out, ok := constForm(1), true
+	for i := range a.z {
+		x, fine := v.atom(v.r.factorPool[a.y+i])
+		out = v.r.mul(out, x)
+		ok = ok && fine
+	}
+	return out, ok
 }

@@ -3,7 +3,6 @@ package index
 import (
 	"fmt"
 	"math"
-	"math/bits"
 )
 
 // Interval is the closed range [Lo, Hi]; empty when Lo > Hi.
@@ -148,8 +147,8 @@ func endText(x int64) string {
 	return fmt.Sprint(x)
 }
 
-// dilate is {x : k·x ∈ v} for k > 0: the ends rounded inwards.
-func (v Interval) dilate(k int64) Interval {
+// unscale is {x : k·x ∈ v} for k > 0: the ends rounded inwards.
+func (v Interval) unscale(k int64) Interval {
 	return Interval{
 		satCeilDiv(v.Lo, k), satDiv(v.Hi, k),
 	}
@@ -198,7 +197,7 @@ func satDiv(x, m int64) int64 {
 	if infinite(x) {
 		return x
 	}
-	return floorDiv(x, m)
+	return FloorDiv(x, m)
 }
 
 func satCeilDiv(x, m int64) int64 {
@@ -210,51 +209,4 @@ func infinity(positive bool) int64 {
 		return plusInf
 	}
 	return minusInf
-}
-
-// addInt is x + y, with ok false when that is not an int64.
-func addInt(x, y int64) (sum int64, ok bool) {
-	s := x + y
-	return s, (x^s)&(y^s) >= 0
-}
-
-// mulInt is x·y, with ok false when that is not an int64 or is math.MinInt64.
-func mulInt(x, y int64) (product int64, ok bool) {
-	if int64(int32(x)) == x && int64(int32(y)) == y {
-		return x * y, true
-	}
-	hi, lo := bits.Mul64(absInt(x), absInt(y))
-	return x * y, hi == 0 && lo <= math.MaxInt64
-}
-
-func absInt(x int64) uint64 {
-	if x < 0 {
-		return -uint64(x)
-	}
-	return uint64(x)
-}
-
-// floorDiv is ⌊x/m⌋ for m ≠ 0.
-func floorDiv(x, m int64) int64 {
-	q := x / m
-	if q*m != x && (x < 0) != (m < 0) {
-		q--
-	}
-	return q
-}
-
-// floorMod is x − m·⌊x/m⌋, in [0, m) for m > 0.
-func floorMod(x, m int64) int64 { return x - m*floorDiv(x, m) }
-
-// GCD is the greatest common divisor, ≥ 0; gcd(0, x) = |x|.
-func GCD(x, y int64) int64 {
-	a := absInt(x)
-	b := absInt(y)
-	for b > 1 {
-		a, b = b, a%b
-	}
-	if b == 1 {
-		return 1
-	}
-	return int64(a)
 }

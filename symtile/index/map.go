@@ -1,6 +1,7 @@
 package index
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -89,35 +90,137 @@ func (m Map) Compile() (*Evaluator, error) {
 	return Compile(m.Vars(), m.Results)
 }
 
-// Subst replaces variables in the results, the constraints and the origins of
-// run-time variables; the lists of variables stay but for that.
-func (m Map) Subst(with map[Expr]Expr) Map {
-	s := Substitution{With: maps.Clone(with)}
-	out := m
-	out.Runtime = s.applyOrigins(m.Runtime)
-	out.Results = s.ApplyAll(m.Results)
-	out.Where = s.ApplyTo(m.Where)
-	out.Replica = s.applyReplica(m.Replica)
+// Maps of collectives also say on which replica the results are. Replica is the
+// position of that replica in the replica group of the collective (the replica
+// id for a collective-permute); a run-time variable named "replica" is the
+// position of the replica that asks.
+
+// Replicated reports whether the results may be on another replica.
+func (m Map) Replicated() bool { return m.Replica != Expr{} }
+
+// replicaAsResult makes the replica the last result, for what treats all
+// results alike; resultAsReplica puts it back.
+func (m Map) replicaAsResult() Map {
+	if m.Replicated() {
+		m.Results = append(
+			m.Results[:len(m.Results):len(m.Results)],
+			m.Replica,
+		)
+		m.Replica = Expr{}
+	}
+	return m
+}
+
+func (m Map) resultAsReplica() Map {
+	n := len(m.Results) - 1
+	m.Results, m.Replica = m.Results[:n:n],
+		m.Results[n]
+	return m
+}
+
+// maxEqualPoints bounds what Equal walks.
+const maxEqualPoints = 1 << 22
+
+// Equal reports whether a and b relate the same points: for every value of the
+// dimensions and run-time variables the same set of results, with their
+// replica, over the ranges.
+// It walks both domains, so it is for tests; the error says why it cannot.
+// The difference, when there is one, is shown at its first point.
+func (a Map) Equal(b Map) (same bool, difference string, err error) {
+	if a.State == StateUndefined || b.State == StateUndefined {
+		return a.State == b.State, "only one is undefined", nil
+	}
+	x, err := a.relation()
+	if err != nil {
+		return false, "", err
+	}
+	y, err := b.relation()
+	if err != nil {
+		return false, "", err
+	}
+	for _, key := range slices.Sorted(maps.Keys(x)) {
+		if !maps.Equal(x[key], y[key]) {
+			return false, fmt.Sprintf(
+				"at %v: %v against %v",
+				decodePoint(key), formatPoints(x[key]),
+				formatPoints(y[key]),
+			), nil
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(y)) {
+		if x[key] == nil {
+			return false, fmt.Sprintf(
+				"at %v: nothing against %v", decodePoint(key), formatPoints(y[key]),
+			), nil
+		}
+	}
+	return true, "", nil
+}
+
+func formatPoints(set map[string]bool) (out [][]int64) {
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		out = append(out, decodePoint(key))
+	}
 	return out
 }
 
-// ApplyAll returns es with the variables in With replaced.
-func (s *Substitution) ApplyAll(es []Expr) []Expr {
-	out := make([]Expr, len(es))
-	for i, e := range es {
-		out[i] = s.Apply(e)
+// relation lists the results of m by the values of Dims and Runtime.
+func (m Map) relation() (map[string]map[string]bool, error) {
+	out := map[string]map[string]bool{}
+	if m = m.replicaAsResult(); m.State != StateKnown {
+		return out, nil
 	}
-	return out
+	if err := checkBox(m.Vars(), maxEqualPoints); err != nil {
+		return nil, err
+	}
+	code, err := m.Compile()
+	if err != nil {
+		return nil, err
+	}
+	check, err := CompileConstraint(m.Vars(), m.Where)
+	if err != nil {
+		return nil, err
+	}
+	n, scratch := len(m.Dims),
+		make(
+			[]int64,
+			max(code.ScratchLen(), check.ScratchLen()),
+		)
+	res := make([]int64, len(m.Results))
+	walkBox(m.Vars(), func(v []int64) bool {
+		if !check.Holds(v, scratch) {
+			return true
+		}
+		code.Eval(v, res, scratch)
+		key := encodePoint(v[:n], v[n+len(m.Ranges):])
+		if out[key] == nil {
+			out[key] = map[string]bool{}
+		}
+		out[key][encodePoint(res)] = true
+		return true
+	})
+	return out, nil
 }
 
-// checkBox refuses domains that are too large to walk.
-func (m Map) checkBox(limit int64) error {
-	n := int64(1)
-	for _, v := range m.Vars() {
-		n = SatMul(n, v.Range().Len())
+// encodePoint writes a point so that keys sort as points do.
+func encodePoint(parts ...[]int64) string {
+	var b []byte
+	for _, p := range parts {
+		for _, x := range p {
+			b = binary.BigEndian.AppendUint64(
+				b, uint64(x)^1<<63,
+			)
+		}
 	}
-	if n > limit {
-		return fmt.Errorf("domain has %d points, more than %d", n, limit)
+	return string(b)
+}
+
+func decodePoint(key string) []int64 {
+	out := []int64{}
+	for b := []byte(key); len(b) > 0; b = b[8:] {
+		out = append(
+			out, int64(binary.BigEndian.Uint64(b)^1<<63),
+		)
 	}
-	return nil
+	return out
 }

@@ -1,8 +1,6 @@
 package index
 
-import (
-	"slices"
-)
+import "slices"
 
 // DropUnused removes the variables that neither a result nor a constraint with
 // a variable in use mentions, with the constraints that mention only them, and
@@ -99,17 +97,6 @@ func (m Map) used() map[Expr]bool {
 		}
 	}
 	return used
-}
-
-// originVars are the variables that say where run-time variable e is read.
-func originVars(e Expr) (out []Expr) {
-	v, ok := e.Variable()
-	if ok && v.Origin != nil {
-		for _, at := range v.Origin.At {
-			out = append(out, at.Vars()...)
-		}
-	}
-	return out
 }
 
 func mentions(x Clause, vars map[Expr]bool) bool {

@@ -1,9 +1,129 @@
 package index
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 )
+
+// originVars are the variables that say where run-time variable e is read.
+func originVars(e Expr) (out []Expr) {
+	v, ok := e.Variable()
+	if ok && v.Origin != nil {
+		for _, at := range v.Origin.At {
+			out = append(out, at.Vars()...)
+		}
+	}
+	return out
+}
+
+// Subst replaces variables in the results, the constraints and the origins of
+// run-time variables; the lists of variables stay but for that.
+func (m Map) Subst(with map[Expr]Expr) Map {
+	s := Substitution{With: maps.Clone(with)}
+	out := m
+	out.Runtime = s.applyOrigins(m.Runtime)
+	out.Results = s.ApplyAll(m.Results)
+	out.Where = s.ApplyTo(m.Where)
+	out.Replica = s.applyReplica(m.Replica)
+	return out
+}
+
+// ApplyAll returns es with the variables in With replaced.
+func (s *Substitution) ApplyAll(es []Expr) []Expr {
+	out := make([]Expr, len(es))
+	for i, e := range es {
+		out[i] = s.Apply(e)
+	}
+	return out
+}
+
+// Origins lists where the run-time variables of m are read, in order; nil for
+// those that have no origin.
+func (m Map) Origins() []*Origin {
+	var out []*Origin
+	for _, e := range m.Runtime {
+		v, _ := e.Variable()
+		out = append(out, v.Origin)
+	}
+	return out
+}
+
+// RewriteOrigins changes the origins of run-time variables.
+func (m Map) RewriteOrigins(to func(Origin) Origin) Map {
+	s := Substitution{With: map[Expr]Expr{}}
+	m.Runtime = (&rewriting{s: &s, origin: to}).all(m.Runtime)
+	m.Results = s.ApplyAll(m.Results)
+	m.Where = s.ApplyTo(m.Where)
+	m.Replica = s.applyReplica(m.Replica)
+	return m
+}
+
+// A rewriting rewrites the origins of run-time variables for a substitution and
+// enters those that change into it.
+type rewriting struct {
+	s      *Substitution
+	origin func(Origin) Origin // what else changes; nil: nothing
+	done   map[Expr]bool
+}
+
+func (w *rewriting) all(vars []Expr) []Expr {
+	w.done = map[Expr]bool{}
+	out := slices.Clone(vars)
+	for i, e := range vars {
+		w.enter(e)
+		if to, ok := w.s.With[e]; ok {
+			out[i] = to
+		}
+	}
+	return out
+}
+
+// enter rewrites the origin of e after those of the run-time variables that it
+// is at.
+func (w *rewriting) enter(e Expr) {
+	v, ok := e.Variable()
+	_, given := w.s.With[e]
+	if !ok || v.Origin == nil || given || w.done[e] {
+		return
+	}
+	w.done[e] = true
+	for _, u := range originVars(e) {
+		w.enter(u)
+	}
+	to := *v.Origin
+	to.At = (&Substitution{With: w.s.With}).ApplyAll(to.At)
+	if w.origin != nil {
+		to = w.origin(to)
+	}
+	if x := e.r.RuntimeVar(to, v.Lo, v.Hi); x != e {
+		w.s.With[e] = x
+	}
+}
+
+// applyRuntime returns the run-time variables as With makes them.
+func (s *Substitution) applyRuntime(vars []Expr) []Expr {
+	return (&rewriting{s: s}).all(vars)
+}
+
+// applyOrigins is applyRuntime but for variables that With replaces: they stay.
+func (s *Substitution) applyOrigins(vars []Expr) []Expr {
+	replaced := maps.Clone(s.With)
+	out := s.applyRuntime(vars)
+	for i, e := range vars {
+		if replaced[e] != (Expr{}) {
+			out[i] = e
+		}
+	}
+	return out
+}
+
+func (s *Substitution) applyReplica(e Expr) Expr {
+	if e == (Expr{}) {
+		return e
+	}
+	return s.Apply(e)
+}
 
 // Compose returns the map that applies first, then second. Its dimensions are
 // first's; its ranges second's, then first's; its run-time variables second's,
@@ -25,7 +145,7 @@ func Compose(first, second Map) Map {
 	case first.Replicated() && second.Replicated():
 		return Map{State: StateUndefined, Why: "one collective after another: replicas of two replica groups"}
 	}
-	with := bind(second.Dims, first.Results)
+	with := substitutionFor(second.Dims, first.Results)
 	taken := newNames(first, second)
 	ranges := taken.fresh(second.Ranges, first.Vars(), with)
 	s := Substitution{With: with}
@@ -33,7 +153,7 @@ func Compose(first, second Map) Map {
 	out := Map{
 		Dims:    first.Dims,
 		Ranges:  slices.Concat(ranges, first.Ranges),
-		Runtime: unite(unite(nil, runtime), first.Runtime),
+		Runtime: appendMissing(appendMissing(nil, runtime), first.Runtime),
 		Results: s.ApplyAll(second.Results),
 		Where: And(
 			s.ApplyTo(second.Where),
@@ -55,7 +175,15 @@ func emptyLike(first, second Map) Map {
 	}
 }
 
-func bind(vars, values []Expr) map[Expr]Expr {
+// composeReplica is the replica of second after first, whichever has one.
+func composeReplica(first, second Map, s *Substitution) Expr {
+	if second.Replicated() {
+		return s.Apply(second.Replica)
+	}
+	return first.Replica
+}
+
+func substitutionFor(vars, values []Expr) map[Expr]Expr {
 	with := make(map[Expr]Expr, len(vars))
 	for i, v := range vars {
 		if _, constant := v.Value(); !constant {
@@ -77,8 +205,8 @@ func within(values, vars []Expr) (c Constraint) {
 	return c
 }
 
-// unite appends those of b that are not in a.
-func unite(a, b []Expr) []Expr {
+// appendMissing appends those of b that are not in a.
+func appendMissing(a, b []Expr) []Expr {
 	out := slices.Clone(a)
 	for _, e := range b {
 		_, constant := e.Value()
@@ -126,15 +254,15 @@ func (taken names) fresh(vars, others []Expr, with map[Expr]Expr) []Expr {
 		if !ok || !slices.Contains(others, e) {
 			continue
 		}
-		v.Name = taken.like(v.Name)
+		v.Name = taken.unusedLike(v.Name)
 		out[i] = e.r.Var(v)
 		with[e] = out[i]
 	}
 	return out
 }
 
-// like returns an unused name made of name's letters and a number.
-func (taken names) like(name string) string {
+// unusedLike returns an unused name made of name's letters and a number.
+func (taken names) unusedLike(name string) string {
 	stem := trimDigits(name)
 	for n := len(taken); ; n++ {
 		if s := stem + strconv.Itoa(n); !taken[s] {
@@ -142,13 +270,4 @@ func (taken names) like(name string) string {
 			return s
 		}
 	}
-}
-
-func trimDigits(name string) string {
-	for len(name) > 0 &&
-		'0' <= name[len(name)-1] &&
-		name[len(name)-1] <= '9' {
-		name = name[:len(name)-1]
-	}
-	return name
 }

@@ -102,3 +102,51 @@ func (n *naming) domain(m Map) []string {
 	slices.Sort(where)
 	return append(out, where...)
 }
+
+// RuntimeText says where each run-time variable of m is read, in XLA's syntax:
+// "rt0: indices; (d0, d1) -> (d0, 0)". Ranges and other run-time variables that
+// the place depends on are listed as in a map.
+func (m Map) RuntimeText() []string {
+	n := m.naming()
+	out := make([]string, 0, len(m.Runtime))
+	for k, e := range m.Runtime {
+		v, ok := e.Variable()
+		if ok && v.Origin != nil {
+			out = append(
+				out,
+				n.runtime[k]+": "+m.originText(n, e, v.Origin),
+			)
+		}
+	}
+	return out
+}
+
+func (m Map) originText(n *naming, e Expr, o *Origin) string {
+	if o.Source.VariableName() != "" {
+		return o.Source.String()
+	}
+	at := make([]string, len(o.At))
+	for i, x := range o.At {
+		at[i] = n.text(x)
+	}
+	uses := originVars(e)
+	list := func(
+		open string, vars []Expr, names []string, close string,
+	) string {
+		var in []string
+		for k, v := range vars {
+			if slices.Contains(uses, v) {
+				in = append(in, names[k])
+			}
+		}
+		if len(in) == 0 {
+			return ""
+		}
+		return open + strings.Join(in, ", ") + close
+	}
+	return o.Source.String() + "; (" +
+		strings.Join(n.dims, ", ") + ")" +
+		list("[", m.Ranges, n.ranges, "]") +
+		list("{", m.Runtime, n.runtime, "}") +
+		" -> (" + strings.Join(at, ", ") + ")"
+}

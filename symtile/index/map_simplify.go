@@ -2,10 +2,6 @@ package index
 
 import "slices"
 
-// maxPasses bounds how often a domain is gone through; each pass learns
-// something about a variable, and two are the rule.
-const maxPasses = 16
-
 // Simplify returns an equal map with the least that says the same: ranges
 // narrowed by the constraints, congruences merged (Chinese remainders),
 // variables that equations determine eliminated from the results, constraints
@@ -54,13 +50,13 @@ func (m Map) simplifyOnce() Map {
 	for _, x := range m.Where {
 		s.clauses = append(s.clauses, slices.Clone(x))
 	}
-	for s.left = maxPasses; ; s.left-- {
+	for s.passesLeft = maxPasses; ; s.passesLeft-- {
 		s.pass()
 		if s.empty {
 			r.noteFired(s.r)
 			return m.emptied()
 		}
-		if !s.again() {
+		if !s.needsPass() {
 			return s.finish()
 		}
 	}
@@ -82,15 +78,15 @@ func (m Map) emptied() Map {
 // A simplification is one run of Map.Simplify.
 type simplification struct {
 	*domain
-	names   []Variable // of domain.vars
-	from    *Ring
-	m       Map
-	atoms   map[int32]int // variable atoms of from to indices of domain.vars
-	done    map[int32]lin // atoms of from rebuilt in this pass
-	left    int           // passes
-	clauses []Clause      // as far as simplified, over from
-	open    [][]openBound // this pass: clauses that are still ors
-	results []lin
+	names      []Variable // of domain.vars
+	from       *Ring
+	m          Map
+	atoms      map[int32]int // variable atoms of from to indices of domain.vars
+	done       map[int32]lin // atoms of from rebuilt in this pass
+	passesLeft int           // passes
+	clauses    []Clause      // as far as simplified, over from
+	open       [][]openBound // this pass: clauses that are still ors
+	results    []lin
 }
 
 type openBound struct {
@@ -130,28 +126,30 @@ func (s *simplification) enter(e Expr) {
 	}
 }
 
-// again reports whether the pass learnt something that asks for another.
-func (s *simplification) again() bool { return s.changed && s.left > 0 }
+// needsPass reports whether the pass learnt something that asks for another.
+func (s *simplification) needsPass() bool {
+	return s.changed && s.passesLeft > 0
+}
 
 // pass rebuilds everything for the variables as they are known, constraints
 // first, so that the results are built knowing them all.
 func (s *simplification) pass() {
-	s.begin()
-	s.forget()
+	s.beginPass()
+	s.resetVars()
 	for _, x := range s.clauses {
 		if len(x) == 1 && !s.empty {
 			s.constrain(
 				s.r.rebuild(s.from, x[0].Expr.lin(), s.done),
 				x[0].In,
 			)
-			s.forget()
+			s.resetVars()
 		}
 	}
-	if s.empty || s.again() {
+	if s.empty || s.needsPass() {
 		return
 	}
 	s.passClauses()
-	if s.empty || s.again() {
+	if s.empty || s.needsPass() {
 		return
 	}
 	s.results = s.results[:0]
@@ -163,9 +161,9 @@ func (s *simplification) pass() {
 	}
 }
 
-// forget drops what was rebuilt with less knowledge. Every variable of from is
+// resetVars drops what was rebuilt with less knowledge. Every variable of from is
 // entered, those of constraints on the fly.
-func (s *simplification) forget() {
+func (s *simplification) resetVars() {
 	s.done = make(map[int32]lin, len(s.atoms))
 	for a, i := range s.atoms {
 		s.done[a] = s.value(i)
@@ -184,7 +182,7 @@ func (s *simplification) passClauses() {
 		always := false
 		for _, b := range x {
 			y := s.r.rebuild(s.from, b.Expr.lin(), s.done)
-			in := s.r.ranged(y)
+			in := s.r.sharpRange(y)
 			always = always || b.In.Covers(in)
 			if !b.In.Meet(in).Empty() {
 				left = append(left, b)
@@ -208,7 +206,7 @@ func (s *simplification) finish() Map {
 	s.dropImplied()
 	s.from.noteFired(s.r)
 	out := s.m
-	back := s.back()
+	back := s.narrowedVars()
 	take := func(x lin) Expr {
 		return s.from.wrap(s.from.rebuild(s.r, x, back))
 	}
@@ -232,9 +230,9 @@ func (s *simplification) finish() Map {
 	return out
 }
 
-// back gives every variable of the domain its form in the ring of the map:
+// narrowedVars gives every variable of the domain its form in the ring of the map:
 // narrowed, or, run-time variables with an origin, at what is narrowed.
-func (s *simplification) back() map[int32]lin {
+func (s *simplification) narrowedVars() map[int32]lin {
 	back := make(map[int32]lin, len(s.vars))
 	with := Substitution{With: map[Expr]Expr{}}
 	for i, v := range s.names {
@@ -276,7 +274,7 @@ func (s *simplification) narrowed(es []Expr, back map[int32]lin) []Expr {
 func (s *simplification) where(take func(lin) Expr) (c Constraint) {
 	for i, v := range s.vars {
 		if v.m > 1 && v.in.Lo < v.in.Hi {
-			e := take(s.r.one(int32(i)))
+			e := take(s.r.atomForm(int32(i)))
 			c = append(c, Clause{
 				{e.Mod(v.m), Interval{v.r, v.r}},
 			})
@@ -284,7 +282,7 @@ func (s *simplification) where(take func(lin) Expr) (c Constraint) {
 	}
 	for _, e := range s.eqs {
 		x := s.r.addmul(
-			s.r.one(e.v),
+			s.r.atomForm(e.v),
 			-1,
 			s.solved(&e),
 		)
@@ -299,7 +297,7 @@ func (s *simplification) where(take func(lin) Expr) (c Constraint) {
 		})
 	}
 	for i, f := range s.r.facts.sums {
-		c = append(c, Clause{{take(f.sum), s.said[i]}})
+		c = append(c, Clause{{take(f.sum), s.stated[i]}})
 	}
 	for _, x := range s.open {
 		var y Clause

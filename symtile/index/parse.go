@@ -6,35 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/tilewright/tilewright/symtile/source"
 )
 
-// A SyntaxError says where a text stops being an expression or a map.
-type SyntaxError struct {
-	Text   string
-	Offset int // in bytes
-	Want   string
-}
-
-// Error prints the message, the line and a caret under the place.
-func (e *SyntaxError) Error() string {
-	line := e.Text[:min(e.Offset, len(e.Text))]
-	col := 0
-	start := strings.LastIndexByte(line, '\n') + 1
-	col = len([]rune(line[start:]))
-	end := strings.IndexByte(e.Text[start:], '\n')
-	if end < 0 {
-		end = len(e.Text) - start
-	}
-	row := strings.Count(line, "\n") + 1
-	shown := strings.ReplaceAll(
-		e.Text[start:start+end], "\t", " ",
-	)
-	return fmt.Sprintf(
-		"%d:%d: %s\n  %s\n  %s^",
-		row, col+1, e.Want, shown,
-		strings.Repeat(" ", col),
-	)
-}
+// A SyntaxError says where a text stops being an expression or a map; its column
+// counts characters, not bytes.
+type SyntaxError = source.Error
 
 // Parse reads an expression over vars, by name, in the spelling String prints:
 // + − * floordiv (or /) ceildiv mod (or %) min(,) max(,), with * and its like
@@ -45,10 +24,10 @@ func (r *Ring) Parse(text string, vars map[string]Expr) (Expr, error) {
 	p := &parser{text: text}
 	env := p.declareAll(r, vars)
 	var at int32
-	if err := p.whole(func() { at = p.sum() }); err != nil {
+	if err := p.parseAll(func() { at = p.sum() }); err != nil {
 		return Expr{}, err
 	}
-	vals := make([]lin, len(p.ops))
+	vals := make([]lin, len(p.nodes))
 	p.run(r, env, vals, 0, int32(len(vals)))
 	return r.wrap(vals[at]), r.err
 }
@@ -69,7 +48,7 @@ const maxNesting = 500
 
 // A parser reads text into a script.
 type parser struct {
-	script
+	dag
 	text  string
 	at    int
 	depth int
@@ -84,15 +63,15 @@ func (p *parser) declare(name string) bool {
 	if _, taken := p.vars[name]; taken {
 		return false
 	}
-	p.vars[name] = p.add(scriptOp{
-		code: scriptVar,
+	p.vars[name] = p.add(node{
+		kind: nodeVar,
 		c:    int64(len(p.vars)),
 	})
 	return true
 }
 
-// whole runs one parsing function over all of the text.
-func (p *parser) whole(f func()) (err error) {
+// parseAll runs one parsing function over all of the text.
+func (p *parser) parseAll(f func()) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			syntax, ok := x.(*SyntaxError)
@@ -110,8 +89,17 @@ func (p *parser) whole(f func()) (err error) {
 }
 
 func (p *parser) fail(format string, args ...any) {
+	at := source.Find(p.text, p.at)
+	line, _, _ := strings.Cut(p.text[at.LineStart:], "\n")
+	before := p.text[at.LineStart:at.At]
 	panic(&SyntaxError{
-		p.text, p.at, fmt.Sprintf(format, args...),
+		Position: source.Position{
+			Line: at.Line,
+			Col:  utf8.RuneCountInString(before) + 1,
+		},
+		Msg:   fmt.Sprintf(format, args...),
+		Text:  strings.ReplaceAll(line, "\t", " "),
+		Caret: len(before),
 	})
 }
 
@@ -150,7 +138,9 @@ func (p *parser) expect(s string) {
 func isLetter(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'
 }
+
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
 func isWord(c byte) bool {
 	return isLetter(c) || isDigit(c) ||
 		c == '.' || c == '\''
@@ -167,33 +157,29 @@ func (p *parser) nested(f func()) {
 
 // addOps and mulOps are the operators by how tightly they bind.
 var (
-	addOps = []binaryOp{{"+", scriptAdd}, {"-", scriptSub}}
+	addOps = []binaryOp{{"+", nodeAdd}, {"-", nodeSub}}
 	mulOps = []binaryOp{
-		{"*", scriptMul},
-		{"floordiv", scriptDiv}, {"/", scriptDiv},
-		{"ceildiv", scriptCeilDiv},
-		{"mod", scriptMod}, {"%", scriptMod},
+		{"*", nodeMul},
+		{"floordiv", nodeDiv}, {"/", nodeDiv},
+		{"ceildiv", nodeCeilDiv},
+		{"mod", nodeMod}, {"%", nodeMod},
 	}
-	calls = []binaryOp{{"min", scriptMin}, {"max", scriptMax}}
+	calls = []binaryOp{{"min", nodeMin}, {"max", nodeMax}}
 )
 
 type binaryOp struct {
 	text string
-	code scriptCode
+	code nodeKind
 }
 
-// chain reads operands separated by ops, grouping to the left.
-func (p *parser) chain(ops []binaryOp, operand func() int32) int32 {
+// leftAssociative reads operands separated by ops, grouping to the left.
+func (p *parser) leftAssociative(ops []binaryOp, operand func() int32) int32 {
 	x := operand()
 next:
 	for {
 		for _, op := range ops {
 			if p.accept(op.text) {
-				x = p.add(scriptOp{
-					code: op.code,
-					x:    x,
-					y:    operand(),
-				})
+				x = p.add(node{kind: op.code, x: x, y: operand()})
 				continue next
 			}
 		}
@@ -202,11 +188,13 @@ next:
 }
 
 func (p *parser) sum() (x int32) {
-	p.nested(func() { x = p.chain(addOps, p.product) })
+	p.nested(func() {
+		x = p.leftAssociative(addOps, p.product)
+	})
 	return x
 }
 
-func (p *parser) product() int32 { return p.chain(mulOps, p.unary) }
+func (p *parser) product() int32 { return p.leftAssociative(mulOps, p.unary) }
 
 func (p *parser) unary() int32 {
 	negative := false
@@ -245,13 +233,13 @@ func (p *parser) primary() int32 {
 }
 
 // call reads "(a, b)".
-func (p *parser) call(code scriptCode) int32 {
+func (p *parser) call(code nodeKind) int32 {
 	p.expect("(")
 	x := p.sum()
 	p.expect(",")
 	y := p.sum()
 	p.expect(")")
-	return p.add(scriptOp{code: code, x: x, y: y})
+	return p.add(node{kind: code, x: x, y: y})
 }
 
 func (p *parser) word() string {
@@ -304,4 +292,277 @@ func (p *parser) interval() Interval {
 	hi := p.signed()
 	p.expect("]")
 	return Interval{lo, hi}
+}
+
+// ParseMap reads a map as Map.String prints it:
+//
+//	(d0, d1)[s0]{rt0} -> (d1, s0), domain: d0 in [0, 9], ..., d0 + s0 in [0, 5]
+//
+// with ", replica id: s0" after it when it has one, or KNOWN EMPTY, or "unknown indexing". The first bound of a bare variable is
+// its range, which it must have; what follows are constraints, with || between
+// alternatives. The error is a *SyntaxError or the ring's.
+func (r *Ring) ParseMap(text string) (Map, error) {
+	switch strings.TrimSpace(text) {
+	case "KNOWN EMPTY":
+		return Map{State: StateEmpty}, nil
+	case "unknown indexing":
+		return Map{State: StateUndefined}, nil
+	}
+	p := &mapParser{parser: parser{text: text}}
+	if err := p.parseAll(p.parse); err != nil {
+		return Map{}, err
+	}
+	m := p.build(r)
+	return m, r.err
+}
+
+// ParseConstraint reads "a in [0, 0] && (b in [1, 2] || c in [3, 4])", "always
+// satisfied" or "unsatisfiable" over vars.
+func (r *Ring) ParseConstraint(text string, vars map[string]Expr) (Constraint, error) {
+	p := &mapParser{parser: parser{text: text}}
+	env := p.declareAll(r, vars)
+	var c parsedConstraint
+	if err := p.parseAll(func() { c = p.disjunction() }); err != nil {
+		return nil, err
+	}
+	vals := make([]lin, len(p.nodes))
+	p.run(r, env, vals, 0, int32(len(vals)))
+	return c.build(r, vals), r.err
+}
+
+// parsedConstraint is a constraint as it is written, its expressions values of a script.
+type parsedConstraint [][]parsedBound
+
+type parsedBound struct {
+	x  int32
+	in Interval
+}
+
+func (w parsedConstraint) or(v parsedConstraint) (out parsedConstraint) {
+	for _, x := range w {
+		for _, y := range v {
+			out = append(out, slices.Concat(x, y))
+		}
+	}
+	return out
+}
+
+func (w parsedConstraint) build(r *Ring, vals []lin) (c Constraint) {
+	for _, x := range w {
+		clause := Clause{}
+		for _, b := range x {
+			clause = append(clause, Bound{
+				r.wrap(vals[b.x]), b.in,
+			})
+		}
+		c = append(c, clause)
+	}
+	return c
+}
+
+// disjunction reads c || c ..., each a conjunction.
+func (p *mapParser) disjunction() (c parsedConstraint) {
+	p.nested(func() {
+		c = p.conjunction()
+		for p.accept("||") {
+			if c = c.or(p.conjunction()); len(c) > maxTerms {
+				p.fail("constraint of more than %d clauses", maxTerms)
+			}
+		}
+	})
+	return c
+}
+
+func (p *mapParser) conjunction() parsedConstraint {
+	c := p.atom()
+	for p.accept("&&") {
+		c = append(c, p.atom()...)
+	}
+	return c
+}
+
+// atom reads a bound or a constraint in parentheses.
+func (p *mapParser) atom() parsedConstraint {
+	if p.accept("always satisfied") {
+		return nil
+	}
+	if p.accept("unsatisfiable") {
+		return parsedConstraint{{}}
+	}
+	if p.peek() == '(' && p.groupsConstraint() {
+		p.expect("(")
+		c := p.disjunction()
+		p.expect(")")
+		return c
+	}
+	x := p.sum()
+	p.expect("in")
+	return parsedConstraint{{{x, p.interval()}}}
+}
+
+// groupsConstraint reports whether the parenthesis ahead encloses bounds: an
+// "in" stands inside it.
+func (p *mapParser) groupsConstraint() bool {
+	end := p.closing()
+	inside := p.text[p.at:end]
+	return strings.Contains(inside, " in ") ||
+		strings.Contains(inside, "satis")
+}
+
+// closing is the offset of the parenthesis that closes the one ahead.
+func (p *mapParser) closing() int {
+	depth := 0
+	for i := p.at; i < len(p.text); i++ {
+		switch p.text[i] {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	p.fail("this parenthesis is not closed")
+	return 0
+}
+
+// A mapParser reads a map as it is written.
+type mapParser struct {
+	parser
+	names   []string // dims, ranges, runtime
+	roles   []Role
+	places  []int
+	ranges  map[string]Interval
+	results []int32
+	where   parsedConstraint
+
+	replica    int32
+	replicated bool
+}
+
+func (p *mapParser) parse() {
+	p.ranges = map[string]Interval{}
+	p.list('(', ')', RoleDim)
+	p.list('[', ']', RoleRange)
+	p.list('{', '}', RoleRuntime)
+	p.expect("->")
+	p.resultList()
+	p.accept(",")
+	if p.accept("domain:") {
+		p.domain()
+	}
+	if p.accept("replica id:") {
+		p.replica = p.sum()
+		p.replicated = true
+	}
+	for i, name := range p.names {
+		if _, ok := p.ranges[name]; !ok {
+			p.at = p.places[i]
+			p.fail("variable %s has no range in the domain", name)
+		}
+	}
+}
+
+// list reads names between brackets; only the first list must be there.
+func (p *mapParser) list(open, close byte, role Role) {
+	if p.peek() != open {
+		if role == RoleDim {
+			p.fail("expected the dimensions in parentheses")
+		}
+		return
+	}
+	p.at++
+	for p.peek() != close {
+		p.places = append(p.places, p.at)
+		name := p.word()
+		if !p.declare(name) {
+			p.at = p.places[len(p.places)-1]
+			p.fail("variable %s is listed twice", name)
+		}
+		p.names = append(p.names, name)
+		p.roles = append(p.roles, role)
+		if !p.accept(",") && p.peek() != close {
+			p.fail("expected %q or a comma", string(close))
+		}
+	}
+	p.at++
+}
+
+func (p *mapParser) resultList() {
+	p.expect("(")
+	for p.peek() != ')' {
+		p.results = append(p.results, p.sum())
+		if !p.accept(",") && p.peek() != ')' {
+			p.fail("expected ) or a comma")
+		}
+	}
+	p.at++
+}
+
+// domain reads the ranges and constraints.
+func (p *mapParser) domain() {
+	for p.peek() != 0 && !p.ahead("replica id:") {
+		if !p.rangeOf() {
+			p.where = append(p.where, p.disjunction()...)
+		}
+		if !p.accept(",") {
+			return
+		}
+	}
+}
+
+func (p *mapParser) ahead(s string) bool {
+	p.peek()
+	return strings.HasPrefix(p.text[p.at:], s)
+}
+
+// rangeOf reads "name in [lo, hi]" when it is the first bound of a variable.
+func (p *mapParser) rangeOf() bool {
+	from := p.at
+	for _, name := range p.names {
+		_, had := p.ranges[name]
+		if !had && p.accept(name) && p.accept("in") {
+			p.ranges[name] = p.interval()
+			return true
+		}
+		p.at = from
+	}
+	return false
+}
+
+// build makes the map in r. A range without values makes it empty.
+func (p *mapParser) build(r *Ring) (m Map) {
+	env := make([]lin, len(p.names))
+	for i, name := range p.names {
+		in := p.ranges[name]
+		if in.Empty() {
+			m.State = StateEmpty
+			in.Hi = in.Lo
+		}
+		env[i] = r.variable(Variable{
+			Name: name,
+			Lo:   in.Lo,
+			Hi:   in.Hi,
+			Role: p.roles[i],
+		})
+		e := r.wrap(env[i])
+		switch p.roles[i] {
+		case RoleDim:
+			m.Dims = append(m.Dims, e)
+		case RoleRange:
+			m.Ranges = append(m.Ranges, e)
+		default:
+			m.Runtime = append(m.Runtime, e)
+		}
+	}
+	vals := make([]lin, len(p.nodes))
+	p.run(r, env, vals, 0, int32(len(vals)))
+	for _, x := range p.results {
+		m.Results = append(m.Results, r.wrap(vals[x]))
+	}
+	m.Where = p.where.build(r, vals)
+	if p.replicated {
+		m.Replica = r.wrap(vals[p.replica])
+	}
+	return m
 }

@@ -65,10 +65,10 @@ const (
 // A writer writes chosen forms as text.
 type writer struct {
 	strings.Builder
-	r     *Ring
-	names map[Variable]string
-	plain bool // without ceildiv put back
-	first map[int32]firstVariable
+	r                  *Ring
+	names              map[Variable]string
+	quotientsAsWritten bool // without ceildiv put back
+	first              map[int32]firstVariable
 }
 
 // A firstVariable remembers the least variable under an atom.
@@ -122,7 +122,7 @@ func (w *writer) isPlain(x lin) bool {
 
 func (w *writer) isName(id int32) bool {
 	switch w.r.atoms[id].kind {
-	case atomVar, atomMin, atomLeast, atomMost:
+	case atomVar, atomMinZero, atomMin, atomMax:
 		return true
 	}
 	return false
@@ -166,8 +166,8 @@ func (w *writer) scaled(a int32, k int64) {
 		w.atom(a, precProduct)
 		return
 	}
-	if w.r.atoms[a].kind == atomMul ||
-		w.r.atoms[a].kind == atomTimes {
+	if w.r.atoms[a].kind == atomProduct ||
+		w.r.atoms[a].kind == atomFormProduct {
 		w.atom(a, precProduct)
 	} else {
 		w.atom(a, precAtom)
@@ -203,11 +203,11 @@ func boolOrder(s, t bool) int {
 // class orders atoms of equal coefficient.
 func (w *writer) class(id int32) int {
 	switch w.r.atoms[id].kind {
-	case atomMod, atomModBy:
+	case atomMod, atomModForm:
 		return 0
 	case atomVar:
 		return 1
-	case atomMul, atomTimes:
+	case atomProduct, atomFormProduct:
 		return 2
 	}
 	return 3
@@ -269,6 +269,15 @@ func compareNames(n, m string) int {
 	)
 }
 
+func trimDigits(name string) string {
+	for len(name) > 0 &&
+		'0' <= name[len(name)-1] &&
+		name[len(name)-1] <= '9' {
+		name = name[:len(name)-1]
+	}
+	return name
+}
+
 // firstVar is the least variable of what an atom is made of.
 func (w *writer) firstVar(id int32) (Variable, bool) {
 	if f, had := w.first[id]; had {
@@ -295,11 +304,11 @@ func (w *writer) atom(id int32, prec int) {
 	switch a.kind {
 	case atomVar:
 		w.WriteString(nameOf(w.r.vars[a.y], w.names))
-	case atomMin:
+	case atomMinZero:
 		w.call("min", a.y, w.r.form(lin{}))
-	case atomLeast:
+	case atomMin:
 		w.call("min", a.y, a.z)
-	case atomMost:
+	case atomMax:
 		w.call("max", a.y, a.z)
 	default:
 		w.bracket(prec > precProduct, func() {
@@ -350,19 +359,19 @@ func (w *writer) firstOf(y int32) (least Variable, ok bool) {
 // operation writes an atom that is an operator between operands.
 func (w *writer) operation(a atom) {
 	switch a.kind {
-	case atomDiv, atomRaw:
-		w.quotient(a.y, w.r.form(konst(a.d)))
+	case atomDiv, atomFloorDiv:
+		w.quotient(a.y, w.r.form(constForm(a.d)))
 	case atomQuot:
 		w.quotient(a.y, a.z)
 	case atomMod:
-		w.binary(a.y, " mod ", w.r.form(konst(a.d)))
-	case atomModBy:
+		w.binary(a.y, " mod ", w.r.form(constForm(a.d)))
+	case atomModForm:
 		w.binary(a.y, " mod ", a.z)
-	case atomCeilBy:
+	case atomCeilDiv:
 		w.binary(a.y, " ceildiv ", a.z)
-	case atomTimes:
+	case atomFormProduct:
 		w.binary(a.y, " * ", a.z)
-	case atomMul:
+	case atomProduct:
 		w.product(a)
 	}
 }
@@ -375,7 +384,7 @@ func (w *writer) binary(y int32, op string, z int32) {
 
 // quotient writes ⌊y/z⌋; (y + z − 1) floordiv z is y ceildiv z.
 func (w *writer) quotient(y, z int32) {
-	if w.plain {
+	if w.quotientsAsWritten {
 		w.binary(y, " floordiv ", z)
 		return
 	}

@@ -1,19 +1,19 @@
 package index
 
-// naive bounds x by the bounds of its atoms alone.
-func (r *Ring) naive(x lin) Interval {
+// looseRange bounds x by the bounds of its atoms alone.
+func (r *Ring) looseRange(x lin) Interval {
 	lo, hi := x.c, x.c
-	if len(x.t) > 64 || !near(x.c) {
-		return r.naiveFar(x)
+	if len(x.t) > 64 || !isSmall(x.c) {
+		return r.looseRangeSaturating(x)
 	}
 	for i := range x.t { // at most 64 products below 2⁵⁶: no overflow
 		k := x.t[i].k
 		in := &r.atoms[x.t[i].a].in
 		switch {
-		case (uint64(k+farOff)|
-			uint64(in.Lo+farOff)|
-			uint64(in.Hi+farOff))>>29 != 0:
-			return r.naiveFar(x)
+		case (uint64(k+smallOffset)|
+			uint64(in.Lo+smallOffset)|
+			uint64(in.Hi+smallOffset))>>29 != 0:
+			return r.looseRangeSaturating(x)
 		case k > 0:
 			lo = lo + k*in.Lo
 			hi = hi + k*in.Hi
@@ -25,12 +25,7 @@ func (r *Ring) naive(x lin) Interval {
 	return Interval{lo, hi}
 }
 
-// near reports whether |x| < 2²⁸, as nearly everything is.
-func near(x int64) bool { return uint64(x+farOff)>>29 == 0 }
-
-const farOff = 1 << 28
-
-func (r *Ring) naiveFar(x lin) Interval {
+func (r *Ring) looseRangeSaturating(x lin) Interval {
 	in := Interval{x.c, x.c}
 	for _, t := range x.t {
 		in = in.Add(r.atoms[t.a].in.Scale(t.k))
@@ -45,49 +40,56 @@ const (
 	maxPattern = 32
 )
 
-// ranged bounds x: naive, sharpened by mod patterns and by the facts. What takes
+// sharpRange bounds x: naive, sharpened by mod patterns and by the facts. What takes
 // a search is kept.
-func (r *Ring) ranged(x lin) Interval {
+func (r *Ring) sharpRange(x lin) Interval {
 	if len(r.facts.sums) == 0 && !r.hasPattern(x) {
-		return r.naive(x)
+		return r.looseRange(x)
 	}
 	y := r.form(x)
 	if f := &r.forms[y]; f.ranged {
 		return f.in
 	}
-	in := r.rangedTo(x, rangeDepth)
+	in := r.sharpRangeTo(x, rangeDepth)
 	r.forms[y].in, r.forms[y].ranged = in, true
 	return in
 }
 
-func (r *Ring) rangedTo(x lin, depth int) Interval {
-	in := r.naive(x)
-	if depth <= 0 ||
-		len(r.facts.sums) == 0 && !r.hasPattern(x) {
+// A rangeRule bounds x, which lies in in, or declines. Its own searches go to
+// depth at most.
+type rangeRule struct {
+	id    ruleID
+	apply func(r *Ring, x lin, in Interval, depth int) (Interval, bool)
+}
+
+// rangeRules all contribute: the bound of x is the intersection of theirs.
+var rangeRules []rangeRule
+
+func init() { // the rules bound other sums, which a literal may not refer to
+	rangeRules = []rangeRule{
+		{ruleRangeFact, rangeByFacts},
+		{ruleDivExact, rangeByExact},
+		{ruleRangeMod, rangeByRemainder},
+		{ruleRangeMin, rangeByMinima},
+	}
+}
+
+// sharpRangeTo is sharpRange with at most depth patterns taken out of x one
+// after the other; nothing is kept.
+func (r *Ring) sharpRangeTo(x lin, depth int) Interval {
+	in := r.looseRange(x)
+	if depth <= 0 {
 		return in
 	}
-	for i := range r.facts.sums {
-		in = in.Meet(r.byFact(x, &r.facts.sums[i]))
+	if len(r.facts.sums) == 0 && !r.hasPattern(x) {
+		return in
 	}
-	if r.facts.anyExact {
-		in = in.Meet(r.byExact(x, depth))
-	}
-	s := patternSearch{r: r, x: x, least: width(in)}
-	for i := len(x.t) - 1; i >= 0; i-- {
-		switch r.atoms[x.t[i].a].kind {
-		case atomDiv:
-			s.mods(x.t[i])
-		case atomQuot, atomMul:
-			s.modBy(x.t[i])
-		case atomMin:
-			in = in.Meet(r.byMin(x, x.t[i], depth-2))
+	for i := range rangeRules {
+		by, ok := rangeRules[i].apply(r, x, in, depth)
+		if ok {
+			r.fired[rangeRules[i].id]++
+			in = in.Meet(by)
 		}
-	}
-	if s.found {
-		r.fired[ruleRangeMod]++
-		in = in.Meet(
-			r.rangedTo(s.rest, depth-1).Add(s.inside),
-		)
 	}
 	return in
 }
@@ -106,17 +108,17 @@ func (r *Ring) hasPattern(x lin) bool {
 	for i := range x.t {
 		a := &r.atoms[x.t[i].a]
 		inner = inner || a.kind != atomVar
-		rises = rises && a.rises && x.t[i].k > 0
-		falls = falls && a.rises && x.t[i].k < 0
+		rises = rises && a.nondecreasing && x.t[i].k > 0
+		falls = falls && a.nondecreasing && x.t[i].k < 0
 	}
 	return inner && !rises && !falls
 }
 
-// rises reports whether x does not fall when a variable rises.
-func (r *Ring) rises(x lin) bool {
+// nondecreasing reports whether x does not fall when a variable rises.
+func (r *Ring) nondecreasing(x lin) bool {
 	for i := range x.t {
 		if x.t[i].k < 0 ||
-			!r.atoms[x.t[i].a].rises {
+			!r.atoms[x.t[i].a].nondecreasing {
 			return false
 		}
 	}
@@ -128,18 +130,18 @@ func width(in Interval) int64 { return SatAdd(in.Hi, satNeg(in.Lo)) }
 // A patternSearch looks for the remainder in x that leaves the narrowest rest:
 // x = rest + something in inside.
 type patternSearch struct {
-	r      *Ring
-	x      lin
-	least  int64
-	inside Interval
-	rest   lin
-	found  bool
+	r        *Ring
+	x        lin
+	minWidth int64
+	inside   Interval
+	rest     lin
+	found    bool
 }
 
 func (s *patternSearch) offer(rest lin, inside Interval) {
-	n := width(s.r.naive(rest).Add(inside))
-	if n < s.least {
-		s.least = n
+	n := width(s.r.looseRange(rest).Add(inside))
+	if n < s.minWidth {
+		s.minWidth = n
 		s.inside = inside
 		s.rest = rest
 		s.found = true
@@ -166,62 +168,104 @@ func (s *patternSearch) modBy(t term) {
 		return
 	}
 	f := s.r.forms[s.r.atoms[q].z].lin
-	inside := Interval{0, SatAdd(s.r.naive(f).Hi, -1)}
-	if in := s.r.naive(y); in.Lo >= 0 {
+	inside := Interval{
+		0,
+		SatAdd(s.r.looseRange(f).Hi, -1),
+	}
+	if in := s.r.looseRange(y); in.Lo >= 0 {
 		inside.Hi = min(inside.Hi, in.Hi)
 	}
 	rest := s.r.addmul(s.x, -k, y)
 	rest = s.r.addmul(
 		rest,
 		k,
-		s.r.mul(f, s.r.one(q)),
+		s.r.mul(f, s.r.atomForm(q)),
 	)
 	s.offer(rest, inside.Scale(k))
 }
 
-// byMin bounds x = z + k·min(y, 0) as the least of z and z + k·y, or, k < 0, as
-// the greatest.
-func (r *Ring) byMin(x lin, t term, depth int) Interval {
-	r.fired[ruleRangeMin]++
-	z := r.addmul(x, -t.k, r.one(t.a))
-	y := r.addmul(
-		z,
-		t.k,
-		r.forms[r.atoms[t.a].y].lin,
-	)
-	a := r.rangedTo(z, depth)
-	b := r.rangedTo(y, depth)
-	if t.k > 0 {
-		return a.Min(b)
-	}
-	return a.Max(b)
-}
-
-// byFact bounds x as k·l + (x − k·l) for the l of a known sum.
-func (r *Ring) byFact(x lin, f *fact) Interval {
-	k := x.coef(f.sum.t[0].a)
-	if k == 0 || k%f.sum.t[0].k != 0 {
-		return Unbounded()
-	}
-	k /= f.sum.t[0].k
-	rest := r.addmul(x, -k, f.sum)
-	if len(rest.t) > len(x.t) {
-		return Unbounded()
-	}
-	r.fired[ruleRangeFact]++
-	return r.naive(rest).Add(f.in.Scale(k))
-}
-
-// byExact bounds x as (m·x)/m, where an exact quotient by m goes away.
-func (r *Ring) byExact(x lin, depth int) Interval {
-	for _, t := range x.t {
-		a := &r.atoms[t.a]
-		if a.exact && t.k%a.by != 0 {
-			by := a.by
-			return r.rangedTo(r.addmul(lin{}, by, x), depth-1).dilate(by)
+// rangeByRemainder is range-mod: it takes the remainder out of x that leaves the
+// narrowest rest, and bounds the rest in the same way.
+func rangeByRemainder(r *Ring, x lin, in Interval, depth int) (Interval, bool) {
+	s := patternSearch{r: r, x: x, minWidth: width(in)}
+	for i := len(x.t) - 1; i >= 0; i-- {
+		switch r.atoms[x.t[i].a].kind {
+		case atomDiv:
+			s.mods(x.t[i])
+		case atomQuot, atomProduct:
+			s.modBy(x.t[i])
 		}
 	}
-	return Unbounded()
+	if !s.found {
+		return Interval{}, false
+	}
+	return r.sharpRangeTo(s.rest, depth-1).Add(s.inside), true
+}
+
+// rangeByMinima is range-min for every minimum in x: x = z + k·min(y, 0) is the
+// lesser of z and z + k·y, or, for k < 0, the greater.
+func rangeByMinima(r *Ring, x lin, _ Interval, depth int) (Interval, bool) {
+	out, ok := Unbounded(), false
+	for i := len(x.t) - 1; i >= 0; i-- {
+		t := x.t[i]
+		if r.atoms[t.a].kind != atomMinZero {
+			continue
+		}
+		z := r.addmul(x, -t.k, r.atomForm(t.a))
+		y := r.addmul(
+			z,
+			t.k,
+			r.forms[r.atoms[t.a].y].lin,
+		)
+		a := r.sharpRangeTo(z, depth-2)
+		b := r.sharpRangeTo(y, depth-2)
+		if t.k > 0 {
+			out = out.Meet(a.Min(b))
+		} else {
+			out = out.Meet(a.Max(b))
+		}
+		ok = true
+	}
+	return out, ok
+}
+
+// rangeByFacts is range-fact for every known sum l: x is bounded as
+// k·l + (x − k·l).
+func rangeByFacts(r *Ring, x lin, _ Interval, _ int) (Interval, bool) {
+	out, ok := Unbounded(), false
+	for i := range r.facts.sums {
+		f := &r.facts.sums[i]
+		k := x.coefficient(f.sum.t[0].a)
+		if k == 0 || k%f.sum.t[0].k != 0 {
+			continue
+		}
+		k /= f.sum.t[0].k
+		rest := r.addmul(x, -k, f.sum)
+		if len(rest.t) > len(x.t) {
+			continue
+		}
+		out = out.Meet(r.looseRange(rest).Add(f.in.Scale(k)))
+		ok = true
+	}
+	return out, ok
+}
+
+// rangeByExact bounds x as (m·x)/m, where m·x has no exact quotient by m left
+// (div-exact).
+func rangeByExact(r *Ring, x lin, _ Interval, depth int) (Interval, bool) {
+	if !r.facts.anyExact {
+		return Interval{}, false
+	}
+	for _, t := range x.t {
+		a := &r.atoms[t.a]
+		if !a.exact || t.k%a.by == 0 {
+			continue
+		}
+		by := a.by
+		multiple := r.addmul(lin{}, by, x)
+		return r.sharpRangeTo(multiple, depth-1).unscale(by), true
+	}
+	return Interval{}, false
 }
 
 // A modPart is a way of seeing k·(x mod m) inside a sum, with ⌊x/m⌋ the atom
@@ -241,13 +285,13 @@ func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 	dd := a.d
 	switch i {
 	case 0:
-		if !x.shares(y) {
+		if !x.sharesAtom(y) {
 			return p, false
 		}
 		k := -d.k / dd
 		return modPart{y, dd, k}, k*dd == -d.k
 	case 1:
-		c := x.coef(y.t[0].a)
+		c := x.coefficient(y.t[0].a)
 		if c == 0 {
 			return p, false
 		}
@@ -262,7 +306,9 @@ func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 	b := &r.atoms[t.a]
 	if b.kind == atomDiv && b.y == a.y &&
 		b.d < dd && dd%b.d == 0 {
-		return modPart{r.one(t.a), dd / b.d, t.k}, true
+		return modPart{
+			r.atomForm(t.a), dd / b.d, t.k,
+		}, true
 	}
 	if (d.k < 0) == (t.k < 0) {
 		return p, false
@@ -274,22 +320,6 @@ func (r *Ring) modPart(x lin, d term, i int) (p modPart, ok bool) {
 	return modPart{r.div(y, dd/m), m, t.k}, true
 }
 
-// shares reports whether x and y have an atom in common.
-func (x lin) shares(y lin) bool {
-	s, t := x.t, y.t
-	for len(s) > 0 && len(t) > 0 {
-		switch {
-		case s[0].a < t[0].a:
-			s = s[1:]
-		case s[0].a > t[0].a:
-			t = t[1:]
-		default:
-			return true
-		}
-	}
-	return false
-}
-
 // withoutMod is x − k·(X mod m), the atom d being ⌊X/m⌋.
 func (r *Ring) withoutMod(x lin, d int32, p modPart) lin {
 	k, ok := mulInt(p.k, p.m)
@@ -299,8 +329,65 @@ func (r *Ring) withoutMod(x lin, d int32, p modPart) lin {
 	return r.addmul(
 		r.addmul(x, -p.k, p.x),
 		k,
-		r.one(d),
+		r.atomForm(d),
 	)
+}
+
+// remainder finds k·(y mod m) in x through its term t, which has −k·m·⌊y/m⌋ or
+// the first part of −k·f·⌊y/f⌋; q is the quotient, k 0 without any.
+func (r *Ring) remainder(x lin, t term) (y lin, q int32, k int64) {
+	var buf [2 * maxDegree]int32
+	for _, q = range r.factorsOf(t.a, buf[:0]) {
+		a := &r.atoms[q]
+		unit := term{a.d, q}
+		switch {
+		case a.kind == atomQuot && len(r.forms[a.z].t) > 0:
+			f := r.forms[a.z].t[0]
+			unit = term{f.k, r.product(f.a, q)}
+		case a.kind != atomDiv:
+			continue
+		}
+		y = r.forms[r.atoms[q].y].lin
+		k = -t.k / unit.k
+		if unit.a != t.a ||
+			t.k%unit.k != 0 ||
+			len(y.t) > 0 &&
+				x.coefficient(y.t[0].a) != k*y.t[0].k {
+			continue
+		}
+		return y, q, k
+	}
+	return lin{}, 0, 0
+}
+
+// residue is x mod d where the congruences of atoms, or of the domain, tell it.
+func (r *Ring) residue(x lin, d int64) (res int64, known bool) {
+	for i := range r.facts.congr {
+		c := &r.facts.congr[i]
+		k := x.coefficient(c.sum.t[0].a)
+		if k == 0 || k%c.sum.t[0].k != 0 {
+			continue
+		}
+		k /= c.sum.t[0].k
+		rest := r.addmul(x, -k, c.sum)
+		if len(rest.t) == 0 &&
+			r.mulAdd(0, k, c.m)%d == 0 {
+			return floorMod(r.mulAdd(rest.c, k, c.r), d), true
+		}
+	}
+	for i := range x.t {
+		k := x.t[i].k
+		m := r.atoms[x.t[i].a].m
+		if m == 1 && absInt(k) < uint64(d) {
+			return 0, false
+		}
+		km, ok := mulInt(k, m)
+		if !ok || km%d != 0 {
+			return 0, false
+		}
+	}
+	n, res := r.congruence(x)
+	return floorMod(res, d), n%d == 0
 }
 
 // congruence returns m ≥ 0 and 0 ≤ res < m with x ≡ res (mod m); m = 0 means

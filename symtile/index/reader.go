@@ -24,11 +24,11 @@ func (r *Ring) copyInto(to *Ring, x lin) lin {
 		case atomVar:
 			to.vars = append(to.vars, r.vars[a.y])
 			a.y = int32(len(to.vars) - 1)
-		case atomMul:
+		case atomProduct:
 			fs := r.factors(&a)
-			a.y = int32(len(to.facs))
+			a.y = int32(len(to.factorPool))
 			for _, f := range fs {
-				to.facs = append(to.facs, at[f])
+				to.factorPool = append(to.factorPool, at[f])
 			}
 		case atomQuot:
 			a.y, a.z = to.form(
@@ -43,13 +43,13 @@ func (r *Ring) copyInto(to *Ring, x lin) lin {
 	return mapped(to, x, at)
 }
 
-// viewRange is the sharp range of form id, kept for the next time.
-func (r *Ring) viewRange(id int32) Interval {
+// readRange is the sharp range of form id, kept for the next time.
+func (r *Ring) readRange(id int32) Interval {
 	x := r.forms[id].lin
-	in := r.naive(x)
+	in := r.looseRange(x)
 	if len(x.t) > 1 {
 		to := r.reader()
-		in = in.Meet(to.ranged(r.copyInto(to, x)))
+		in = in.Meet(to.sharpRange(r.copyInto(to, x)))
 		r.noteFired(to)
 	}
 	r.forms[id].in, r.forms[id].ranged = in, true
@@ -65,4 +65,20 @@ func mapped(to *Ring, x lin, at map[int32]int32) lin {
 		}
 	}
 	return lin{t, x.c}
+}
+
+// Range bounds e over the ranges of its variables; it may be wider than the
+// truth. Ends that int64 cannot hold are its least and greatest value.
+func (e Expr) Range() Interval {
+	defer e.lock().Unlock()
+	if f := &e.r.forms[e.id]; f.ranged {
+		return f.in
+	}
+	return e.r.readRange(e.id)
+}
+
+// Congruence returns m ≥ 0 and r with e ≡ r (mod m) always; m 0 means e is r.
+func (e Expr) Congruence() (m, r int64) {
+	defer e.lock().Unlock()
+	return e.r.congruence(e.lin())
 }

@@ -21,13 +21,13 @@ type Ring struct {
 	unsettled bool
 	fired     [numRules]uint32
 
-	pool  []term
-	forms []form
-	atoms []atom
-	units []term  // 1·atom, by atom
-	facs  []int32 // factors of product atoms, ascending
-	vars  []Variable
-	memos []memo
+	pool       []term
+	forms      []form
+	atoms      []atom
+	units      []term  // 1·atom, by atom
+	factorPool []int32 // factors of product atoms, ascending
+	vars       []Variable
+	memos      []memo
 
 	formTab, atomTab, memoTab, varTab table
 
@@ -66,23 +66,46 @@ type form struct {
 type atomKind uint8
 
 const (
-	atomVar  atomKind = iota // y: index into vars
-	atomDiv                  // ⌊y/d⌋, y a form, d > 1
-	atomQuot                 // ⌊y/z⌋, y and z forms, z > 0 everywhere
-	atomMin                  // min(y, 0), y a form
-	atomMul                  // product of facs[y:y+z]
+	atomVar     atomKind = iota // y: index into vars
+	atomDiv                     // ⌊y/d⌋, y a form, d > 1
+	atomQuot                    // ⌊y/z⌋, y and z forms, z > 0 everywhere
+	atomMinZero                 // min(y, 0), y a form
+	atomProduct                 // product of facs[y:y+z]
+)
+
+// Extraction chooses how an expression is written: the form that takes the
+// fewest operations. It is a step of its own, because the normal form suits
+// comparison, not reading: it has no mod and no max, and it distributes.
+//
+// The choice is greedy and memoised by form: as long as some rewriting of the
+// sum costs less, the cheapest is taken. Costs are + − · floordiv mod min max,
+// one each; a coefficient of ±1 is free, a subtraction is one operation. Of
+// equal costs the one with more mods wins.
+//
+// Extraction adds atoms of its own to the ring, so it works in rings that
+// nobody builds in: a reader (see view.go) or a chain at its end.
+
+// Atoms that only extraction makes.
+const (
+	atomMod         atomKind = iota + atomProduct + 1 // y mod d
+	atomFloorDiv                                      // y floordiv d, not in normal form
+	atomModForm                                       // y mod z
+	atomMin                                           // min(y, z)
+	atomMax                                           // max(y, z)
+	atomFormProduct                                   // y · z
+	atomCeilDiv                                       // ⌈y/z⌉
 )
 
 // An atom is what a form is linear in. Atoms inside y and z have smaller ids.
 type atom struct {
-	kind  atomKind
-	exact bool // atomDiv: by·atom = of − off, of a form
-	rises bool // does not fall when a variable rises
-	y, z  int32
-	of    int32 // of an exact quotient, as are by and off
-	d     int64
-	in    Interval
-	m, r  int64 // value ≡ r (mod m), m ≥ 1
+	kind          atomKind
+	exact         bool // atomDiv: by·atom = of − off, of a form
+	nondecreasing bool // does not fall when a variable rises
+	y, z          int32
+	of            int32 // of an exact quotient, as are by and off
+	d             int64
+	in            Interval
+	m, r          int64 // value ≡ r (mod m), m ≥ 1
 
 	by, off int64
 }
@@ -92,6 +115,12 @@ type memo struct {
 	y, z int32
 	d    int64
 	res  lin
+}
+
+// A choice is the cheapest way found to write a form.
+type choice struct {
+	lin
+	cost int32
 }
 
 // NewRing returns an empty ring.
@@ -111,7 +140,7 @@ func (r *Ring) Reset() {
 	r.pool = r.pool[:0]
 	r.forms = r.forms[:0]
 	r.atoms = r.atoms[:0]
-	r.facs = r.facs[:0]
+	r.factorPool = r.factorPool[:0]
 	r.memos = r.memos[:0]
 	r.formTab.reset()
 	r.atomTab.reset()
@@ -122,6 +151,13 @@ func (r *Ring) Reset() {
 	r.originAt = nil
 	r.facts.reset()
 	r.forgetChoices()
+}
+
+// forgetChoices makes every choice be searched for again.
+func (r *Ring) forgetChoices() {
+	r.choices = r.choices[:0]
+	r.choiceOf = r.choiceOf[:0]
+	r.selected = 0
 }
 
 // Err reports the first thing that could not be built in r: an int64 overflow,
@@ -216,10 +252,10 @@ func pairHash(kind atomKind, y, z int32, d int64) uint64 {
 }
 
 func (r *Ring) atomHash(a *atom) uint64 {
-	if a.kind != atomMul {
+	if a.kind != atomProduct {
 		return pairHash(a.kind, a.y, a.z, a.d)
 	}
-	h := uint64(atomMul)
+	h := uint64(atomProduct)
 	for _, f := range r.factors(a) {
 		h = (h ^ uint64(f)) * mix1
 	}
@@ -227,11 +263,11 @@ func (r *Ring) atomHash(a *atom) uint64 {
 }
 
 func (r *Ring) factors(a *atom) []int32 {
-	return r.facs[a.y : a.y+a.z]
+	return r.factorPool[a.y : a.y+a.z]
 }
 
 func (r *Ring) sameAtom(a, b *atom) bool {
-	if a.kind == atomMul && b.kind == atomMul {
+	if a.kind == atomProduct && b.kind == atomProduct {
 		return slices.Equal(r.factors(a), r.factors(b))
 	}
 	return a.kind == b.kind &&
@@ -239,7 +275,7 @@ func (r *Ring) sameAtom(a, b *atom) bool {
 		a.d == b.d
 }
 
-// atom interns the atom of a kind other than atomMul; had tells that it was
+// atom interns the atom of a kind other than atomProduct; had tells that it was
 // there. The bounds of a new one are for the caller to say.
 func (r *Ring) atom(
 	kind atomKind, y, z int32, d int64,
@@ -329,8 +365,8 @@ func (r *Ring) varID(v Variable) int32 {
 
 const memoKind atomKind = 255
 
-// recall finds a quotient computed before.
-func (r *Ring) recall(y, z int32, d int64) (lin, bool) {
+// cachedQuotient finds a quotient computed before.
+func (r *Ring) cachedQuotient(y, z int32, d int64) (lin, bool) {
 	h := pairHash(memoKind, y, z, d)
 	for i := r.memoTab.first(h); ; i = r.memoTab.next(i) {
 		id := r.memoTab.at(i)
@@ -344,7 +380,7 @@ func (r *Ring) recall(y, z int32, d int64) (lin, bool) {
 	}
 }
 
-func (r *Ring) remember(y, z int32, d int64, res lin) lin {
+func (r *Ring) cacheQuotient(y, z int32, d int64, res lin) lin {
 	n := len(r.memos)
 	r.memos = slices.Grow(r.memos, 1)[:n+1]
 	m := &r.memos[n]
@@ -363,6 +399,57 @@ func (r *Ring) remember(y, z int32, d int64, res lin) lin {
 	}
 	return res
 }
+
+// facts are what a domain says beyond the ranges of its variables. A ring that
+// has facts is private to one simplification: its forms are equal to what they
+// stand for on the domain only.
+type facts struct {
+	sums     []fact
+	congr    []congruence
+	anyExact bool
+	version  int // counts what changed
+}
+
+// A fact says that sum (no constant, first coefficient positive, content 1)
+// lies in in.
+type fact struct {
+	sum lin
+	in  Interval
+}
+
+// A congruence says sum ≡ r (mod m), sum without constant.
+type congruence struct {
+	sum  lin
+	m, r int64
+}
+
+func (f *facts) reset() {
+	f.sums = f.sums[:0]
+	f.congr = f.congr[:0]
+	f.anyExact = false
+}
+
+// Fired lists the names of the rules that applied while building expressions
+// in r, in the order of Rules.
+func (r *Ring) Fired() []string {
+	var names []string
+	for id, n := range r.fired {
+		if n > 0 {
+			names = append(names, ruleTable[id].Name)
+		}
+	}
+	return names
+}
+
+// noteFired adds the rules that applied in another ring on behalf of r.
+func (r *Ring) noteFired(other *Ring) {
+	for id, n := range other.fired {
+		r.fired[id] += n
+	}
+}
+
+// ForgetFired empties the list that Fired returns.
+func (r *Ring) ForgetFired() { r.fired = [numRules]uint32{} }
 
 // A table is an open-addressing hash table of ids; the caller compares.
 type table struct {
@@ -388,9 +475,11 @@ func (t *table) reset() {
 func (t *table) first(h uint64) uint64 {
 	return h & uint64(len(t.slots)-1)
 }
+
 func (t *table) next(i uint64) uint64 {
 	return (i + 1) & uint64(len(t.slots)-1)
 }
+
 func (t *table) at(i uint64) (id int32) {
 	return t.slots[i] - 1
 }
@@ -421,3 +510,25 @@ func (t *table) grow() {
 	}
 	t.n = 0
 }
+
+// A style is what divisions may do one way or the other. A ring keeps to one,
+// or equal expressions would differ; a chain, whose forms are not compared,
+// tries several for what is cheapest to write.
+type style struct {
+	residue residue
+	// ceilings leaves ⌊(y + 1)/2⌋ as it is; otherwise it is y − ⌊y/2⌋.
+	ceilings bool
+}
+
+// A residue says which multiple of d is taken out of a coefficient.
+type residue uint8
+
+const (
+	// residueSigned truncates, so that the rest keeps the sign of k, unless the
+	// other neighbour is four times closer.
+	residueSigned residue = iota
+	// residueNearest leaves the rest of least magnitude.
+	residueNearest
+	// residuePositive leaves a rest in [0, d).
+	residuePositive
+)

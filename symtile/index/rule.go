@@ -93,25 +93,3 @@ var ruleTable = [numRules]Rule{
 func Rules() []Rule {
 	return append([]Rule(nil), ruleTable[:]...)
 }
-
-// Fired lists the names of the rules that applied while building expressions
-// in r, in the order of Rules.
-func (r *Ring) Fired() []string {
-	var names []string
-	for id, n := range r.fired {
-		if n > 0 {
-			names = append(names, ruleTable[id].Name)
-		}
-	}
-	return names
-}
-
-// noteFired adds the rules that applied in another ring on behalf of r.
-func (r *Ring) noteFired(other *Ring) {
-	for id, n := range other.fired {
-		r.fired[id] += n
-	}
-}
-
-// ForgetFired empties the list that Fired returns.
-func (r *Ring) ForgetFired() { r.fired = [numRules]uint32{} }

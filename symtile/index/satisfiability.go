@@ -2,6 +2,81 @@ package index
 
 import "slices"
 
+// A Verdict is an answer that may be missing.
+type Verdict uint8
+
+const (
+	Unknown Verdict = iota // not decided within the work limit
+	Yes
+	No
+)
+
+// String names v.
+func (v Verdict) String() string {
+	return [...]string{"unknown", "yes", "no"}[v]
+}
+
+// Implies decides whether every point that satisfies c satisfies d: for each
+// clause of d, c and its negation have no common point.
+func (c Constraint) Implies(d Constraint) Verdict {
+	out := Yes
+	for _, x := range d {
+		switch And(c, x.negation()).Satisfiable() {
+		case Yes:
+			return No
+		case Unknown:
+			out = Unknown
+		}
+	}
+	return out
+}
+
+// contradicts and implies are the answers of a small effort.
+func (c Constraint) contradicts() bool {
+	return c.satisfiable(smallEffort) == No
+}
+
+func (c Constraint) implies(x Clause) bool {
+	return And(c, x.negation()).Simplify().satisfiable(smallEffort) == No
+}
+
+// withoutImplied drops clauses that the others imply, the last first.
+func (c Constraint) withoutImplied() Constraint {
+	for i := len(c) - 1; i >= 0 &&
+		len(c) > 1 && len(c) <= maxImplied; i-- {
+		others := slices.Delete(slices.Clone(c), i, i+1)
+		if others.implies(c[i]) {
+			c = others
+		}
+	}
+	return c
+}
+
+// maxImplied is how many clauses are compared with each other.
+const maxImplied = 6
+
+// negation is ¬(b₁ ∨ b₂ …): each bound is missed, below or above.
+func (x Clause) negation() (c Constraint) {
+	for _, b := range x {
+		out := Clause{}
+		if b.In.Lo != minusInf {
+			out = append(out, Bound{
+				b.Expr, Interval{minusInf, b.In.Lo - 1},
+			})
+		}
+		if b.In.Hi != plusInf {
+			out = append(out, Bound{
+				b.Expr, Interval{b.In.Hi + 1, plusInf},
+			})
+		}
+		if b.In.Empty() {
+			continue
+		}
+		c = append(c, out)
+	}
+	return c
+}
+
 // The exact engine decides whether a conjunction of bounds has an integer
 // solution, where intervals cannot. It is the Omega test cut short: quotients
 // become integer variables with two linear bounds, alternatives and mins are
@@ -35,12 +110,12 @@ type row struct {
 // A system is rows over the atoms it has met. opaque tells that some atom is
 // only bounded, so that a solution found proves nothing.
 type system struct {
-	r      *Ring
-	atoms  []int32 // by variable
-	rows   []row
-	opaque bool
-	over   bool // past a limit, or int64 overflow
-	mins   []int32
+	r          *Ring
+	atoms      []int32 // by variable
+	rows       []row
+	opaque     bool
+	overflowed bool // past a limit, or int64 overflow
+	mins       []int32
 }
 
 // Satisfiable decides whether some values of c's variables, in their ranges,
@@ -65,17 +140,17 @@ func (c Constraint) satisfiable(e effort) Verdict {
 
 // enumerate walks the box of c's variables when it is small.
 func (c Constraint) enumerate(limit int64) Verdict {
-	m := Map{Dims: c.Vars(), Where: c}
-	if m.checkBox(limit) != nil {
+	vars := c.Vars()
+	if checkBox(vars, limit) != nil {
 		return Unknown
 	}
-	check, err := CompileConstraint(m.Dims, c)
+	check, err := CompileConstraint(vars, c)
 	if err != nil {
 		return Unknown
 	}
 	scratch := make([]int64, check.ScratchLen())
 	found := No
-	m.walk(func(v []int64) bool {
+	walkBox(vars, func(v []int64) bool {
 		if check.Holds(v, scratch) {
 			found = Yes
 		}
@@ -142,8 +217,9 @@ func (s *system) add(w row, sign, c int64) {
 		k[i] = sign * w.k[i]
 	}
 	sum, ok := addInt(sign*w.c, c)
-	s.over = s.over || !ok || len(s.rows) >= exactRows
-	if !s.over {
+	s.overflowed = s.overflowed || !ok ||
+		len(s.rows) >= exactRows
+	if !s.overflowed {
 		s.rows = append(s.rows, row{k, sum})
 	}
 }
@@ -156,12 +232,12 @@ func (s *system) variable(id int32) int {
 	}
 	s.atoms = append(s.atoms, id)
 	if len(s.atoms) > exactVars {
-		s.over = true
+		s.overflowed = true
 		return 0
 	}
 	at := len(s.atoms) - 1
 	a := s.r.atoms[id]
-	self := s.r.one(id)
+	self := s.r.atomForm(id)
 	s.bound(self, a.in)
 	switch a.kind {
 	case atomVar:
@@ -172,7 +248,7 @@ func (s *system) variable(id int32) int {
 			),
 			Interval{0, a.d - 1},
 		)
-	case atomMin:
+	case atomMinZero:
 		s.bound(
 			s.r.addmul(s.r.forms[a.y].lin, -1, self),
 			Interval{0, plusInf},
@@ -196,7 +272,7 @@ func (s *system) splitMins(i int, cases *int) Verdict {
 	y := s.r.forms[s.r.atoms[id].y].lin
 	rows := len(s.rows)
 	s.bound(
-		s.r.addmul(y, -1, s.r.one(id)),
+		s.r.addmul(y, -1, s.r.atomForm(id)),
 		Interval{0, 0},
 	)
 	first := s.splitMins(i+1, cases)
@@ -204,7 +280,7 @@ func (s *system) splitMins(i int, cases *int) Verdict {
 	if first == Yes {
 		return Yes
 	}
-	s.bound(s.r.one(id), Interval{0, 0})
+	s.bound(s.r.atomForm(id), Interval{0, 0})
 	second := s.splitMins(i+1, cases)
 	s.rows = s.rows[:rows]
 	if second == No {
@@ -215,7 +291,7 @@ func (s *system) splitMins(i int, cases *int) Verdict {
 
 // solve decides the rows as they stand.
 func (s *system) solve() Verdict {
-	if s.over {
+	if s.overflowed {
 		return Unknown
 	}
 	n := len(s.atoms)
@@ -283,7 +359,7 @@ next:
 		for i := range k {
 			k[i] = w.k[i] / g
 		}
-		w = row{k, floorDiv(w.c, g)}
+		w = row{k, FloorDiv(w.c, g)}
 		for i := range out {
 			if slices.Equal(out[i].k, w.k) {
 				out[i].c = min(out[i].c, w.c)

@@ -9,7 +9,7 @@ func (e Expr) Vars() []Expr {
 	var out []Expr
 	for _, id := range seen {
 		if e.r.atoms[id].kind == atomVar {
-			out = append(out, e.r.wrap(e.r.one(id)))
+			out = append(out, e.r.wrap(e.r.atomForm(id)))
 		}
 	}
 	return out
@@ -32,14 +32,14 @@ func (r *Ring) atomsOf(id int32, seen []int32) []int32 {
 	seen = slices.Insert(seen, i, id)
 	a := r.atoms[id]
 	switch a.kind {
-	case atomDiv, atomMin, atomMod, atomRaw:
+	case atomDiv, atomMinZero, atomMod, atomFloorDiv:
 		seen = r.atomsUnder(r.forms[a.y].lin, seen)
-	case atomQuot, atomCeilBy, atomModBy, atomLeast, atomMost, atomTimes:
+	case atomQuot, atomCeilDiv, atomModForm, atomMin, atomMax, atomFormProduct:
 		seen = r.atomsUnder(
 			r.forms[a.z].lin,
 			r.atomsUnder(r.forms[a.y].lin, seen),
 		)
-	case atomMul:
+	case atomProduct:
 		for _, f := range r.factors(&a) {
 			seen = r.atomsOf(f, seen)
 		}
@@ -88,7 +88,7 @@ func (r *Ring) Import(e Expr) Expr {
 
 // rebuild constructs x of ring from in r; done maps atoms of from to forms of r.
 func (r *Ring) rebuild(from *Ring, x lin, done map[int32]lin) lin {
-	out := konst(x.c)
+	out := constForm(x.c)
 	for _, t := range x.t {
 		out = r.addmul(
 			out, t.k, r.rebuildAtom(from, t.a, done),
@@ -117,16 +117,16 @@ func (r *Ring) rebuildAtom(from *Ring, id int32, done map[int32]lin) lin {
 			y,
 			r.rebuild(from, from.forms[a.z].lin, done),
 		)
-	case atomMin:
+	case atomMinZero:
 		x = r.min0(r.rebuild(
 			from, from.forms[a.y].lin, done,
 		))
-	case atomMul:
-		x = konst(1)
+	case atomProduct:
+		x = constForm(1)
 		for i := range a.z {
 			x = r.mul(
 				x,
-				r.rebuildAtom(from, from.facs[a.y+i], done),
+				r.rebuildAtom(from, from.factorPool[a.y+i], done),
 			)
 		}
 	}

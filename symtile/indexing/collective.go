@@ -1,8 +1,9 @@
 package indexing
 
 import (
-	"github.com/tilewright/tilewright/symtile/index"
 	"slices"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Maps of collectives: besides the index, on which replica of the replica group

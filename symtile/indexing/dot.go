@@ -1,8 +1,9 @@
 package indexing
 
 import (
-	"github.com/tilewright/tilewright/symtile/index"
 	"slices"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A side is one operand of a dot.

@@ -2,8 +2,9 @@ package indexing
 
 import (
 	"fmt"
-	"github.com/tilewright/tilewright/symtile/index"
 	"strings"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A mapSet holds distinct maps in the order they came: those that are written

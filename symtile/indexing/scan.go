@@ -1,9 +1,10 @@
 package indexing
 
 import (
-	"github.com/tilewright/tilewright/symtile/index"
 	"slices"
 	"strconv"
+
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A scan makes element t along its dimension from the inputs up to t (from t
@@ -30,7 +31,7 @@ func (x *indexer) scanning() (s scan, ok bool) {
 		}
 	}
 	s.inputs, s.outputs = len(x.in.Operands)-carries,
-		len(arraysOf(x.in.Shape))-carries
+		len(x.in.Shape.Arrays())-carries
 	dims := x.in.Attrs.Dimensions
 	c := x.in.Attrs.ToApply
 	if carries < 0 || s.inputs < 1 ||
@@ -69,7 +70,7 @@ func (x *indexer) fits(s scan) bool {
 			return false
 		}
 	}
-	for k, l := range arraysOf(x.in.Shape) {
+	for k, l := range x.in.Shape.Arrays() {
 		if !slices.Equal(l.Dims, want(k >= s.outputs)) {
 			return false
 		}

@@ -2,8 +2,9 @@ package draw
 
 import (
 	"fmt"
-	"github.com/tilewright/tilewright/symtile/layout"
 	"slices"
+
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // MaxCells bounds the elements that are drawn.

@@ -5,11 +5,12 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"github.com/tilewright/tilewright/symtile/layout"
 	"io"
 	"math/rand"
 	"strconv"
 	"testing"
+
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // TestLayoutSVG: pictures of random layouts are well-formed and stay on their

@@ -3,11 +3,12 @@ package draw
 import (
 	"cmp"
 	"fmt"
-	"github.com/tilewright/tilewright/symtile/layout"
 	"html"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/tilewright/tilewright/symtile/layout"
 )
 
 // A Picture is a page that shows memory by lines and sectors, the array above

@@ -1,0 +1,387 @@
+package index
+
+func divSign(r *Ring, x lin, d int64) (lin, bool) {
+	if x.t[0].k > 0 {
+		return lin{}, false
+	}
+	return r.scale(
+		r.redivide(r.shift(r.scale(x, -1), d-1), d),
+		-1,
+	), true
+}
+
+func divGCD(r *Ring, x lin, d int64) (lin, bool) {
+	g := GCD(x.content(), d)
+	if g == 1 {
+		return lin{}, false
+	}
+	y := r.each(x, func(k int64) int64 {
+		return k / g
+	})
+	y.c = FloorDiv(x.c, g)
+	return r.redivide(y, d/g), true
+}
+
+// divHalf makes a half that is rounded up one that is rounded down.
+func divHalf(r *Ring, x lin, d int64) (lin, bool) {
+	if d != 2 || x.c != 1 || len(x.t) > 1 {
+		return lin{}, false
+	}
+	r.unsettled = true
+	if r.style.ceilings {
+		return lin{}, false
+	}
+	y := lin{t: x.t}
+	return r.addmul(y, -1, r.redivide(y, 2)), true
+}
+
+// divResidue moves the constant of x inside one period of g, where x without
+// its constant is known modulo g from the congruences of the domain.
+func divResidue(r *Ring, x lin, d int64) (lin, bool) {
+	for i := range r.facts.congr {
+		c := &r.facts.congr[i]
+		k := x.coefficient(c.sum.t[0].a)
+		if k == 0 || k%c.sum.t[0].k != 0 {
+			continue
+		}
+		k /= c.sum.t[0].k
+		rest := r.addmul(x, -k, c.sum)
+		if len(rest.t) != 0 {
+			continue
+		}
+		g := GCD(r.mulAdd(0, k, c.m), d)
+		if g < 2 {
+			continue
+		}
+		res := floorMod(r.mulAdd(rest.c-x.c, k, c.r), g)
+		base := g * FloorDiv(res+x.c, g)
+		n, ok := multipleInPeriod(base, g, res, d)
+		if ok && n != x.c {
+			return r.redivide(lin{x.t, n}, d), true
+		}
+	}
+	return lin{}, false
+}
+
+// multipleInPeriod finds n with base ≤ n+res < base+g and n divisible by d: then no
+// constant is left after division.
+func multipleInPeriod(base, g, res, d int64) (n int64, ok bool) {
+	n = d * FloorDiv(base+g-1-res, d)
+	return n, n >= base-res
+}
+
+const maxPeriods = 16
+
+// periods lists the g | d, descending, of which some term of x is a multiple
+// up to a known residue, or of which k·(X mod m) and the term with ⌊X/m⌋ are.
+func (r *Ring) periods(x lin, d int64, gs []int64) []int64 {
+	for _, t := range x.t {
+		a := &r.atoms[t.a]
+		if t.k == 1 && a.m == 1 {
+			continue
+		}
+		g := d
+		if km, ok := mulInt(t.k, a.m); ok {
+			g = GCD(km, d)
+		}
+		gs = withPeriod(gs, g)
+		if a.kind != atomDiv || g == 1 {
+			continue
+		}
+		if k, m := r.partner(x, *a); k != 0 {
+			if km, ok := mulInt(k, m); ok {
+				gs = withPeriod(gs, GCD(g, km))
+			}
+		}
+	}
+	return gs
+}
+
+// withPeriod inserts g in descending order.
+func withPeriod(gs []int64, g int64) []int64 {
+	if g < 2 || len(gs) == cap(gs) {
+		return gs
+	}
+	i := len(gs)
+	for i > 0 && gs[i-1] <= g {
+		if gs[i-1] == g {
+			return gs
+		}
+		i--
+	}
+	gs = append(gs, 0)
+	copy(gs[i+1:], gs[i:])
+	gs[i] = g
+	return gs
+}
+
+// divSlack splits x into multiples of g (up to a residue) and a rest that
+// cannot leave one period of g, which then does not matter.
+func divSlack(r *Ring, x lin, d int64) (lin, bool) {
+	var buf [maxPeriods]int64
+	for _, g := range r.periods(x, d, buf[:0]) {
+		whole, rest, res, strided := r.split(x, g)
+		whole, rest = r.joinMods(whole, rest, g)
+		res = floorMod(res, g)
+		q, ok := uniqueQuotient(
+			r.sharpRange(rest).AddConst(res), g,
+		)
+		if !ok {
+			continue
+		}
+		n := q * g
+		if strided {
+			if s, ok := multipleInPeriod(n, g, res, d); ok {
+				n = s
+			} else {
+				n -= res
+			}
+		}
+		if y := (lin{whole.t, n}); !y.equal(x) {
+			return r.redivide(y, d), true
+		}
+	}
+	return lin{}, false
+}
+
+// split parts x into terms that are multiples of g, up to the residue res in
+// sum, and the rest with the constant. strided tells that a residue was used.
+func (r *Ring) split(x lin, g int64) (whole, rest lin, res int64, strided bool) {
+	w := r.alloc(len(x.t))
+	v := r.alloc(len(x.t))
+	i, j := 0, 0
+	for _, t := range x.t {
+		a := &r.atoms[t.a]
+		km, ok := mulInt(t.k, a.m)
+		if ok && km%g == 0 {
+			w[i] = t
+			i++
+			res = r.mulAdd(res, t.k, a.r)
+			strided = strided || t.k%g != 0
+		} else {
+			v[j] = t
+			j++
+		}
+	}
+	return lin{w[:i:i], 0}, lin{
+		r.keep(v, j), x.c,
+	}, res, strided
+}
+
+// joinMods keeps k·(x mod m) together: where the rest holds k·x and the whole
+// part a multiple of ⌊x/m⌋, −k·m·⌊x/m⌋ goes to the rest.
+func (r *Ring) joinMods(whole, rest lin, g int64) (lin, lin) {
+	for _, t := range whole.t {
+		a := r.atoms[t.a]
+		if a.kind != atomDiv || t.k%g != 0 {
+			continue
+		}
+		k, m := r.partner(rest, a)
+		km, ok := mulInt(k, m)
+		if k == 0 || !ok || km%g != 0 {
+			continue
+		}
+		one := r.atomForm(t.a)
+		whole = r.addmul(whole, km, one)
+		rest = r.addmul(rest, -km, one)
+	}
+	return whole, rest
+}
+
+// partner finds k·x in rest with a = ⌊x/m⌋.
+func (r *Ring) partner(rest lin, a atom) (k, m int64) {
+	y := r.forms[a.y].lin
+	c := rest.coefficient(y.t[0].a)
+	if c != 0 && c%y.t[0].k == 0 {
+		return c / y.t[0].k, a.d
+	}
+	for _, t := range rest.t {
+		p := &r.atoms[t.a]
+		if p.kind == atomDiv && p.y == a.y &&
+			p.d < a.d &&
+			a.d%p.d == 0 {
+			k = t.k
+			m = a.d / p.d
+		}
+	}
+	return k, m
+}
+
+// divComplete makes k·X + n·⌊X/m⌋ with n ≡ −k·m (mod d) the remainder it is up
+// to multiples of d, where that decides the quotient.
+func divComplete(r *Ring, x lin, d int64) (lin, bool) {
+	for _, t := range x.t {
+		a := r.atoms[t.a]
+		if a.kind != atomDiv {
+			continue
+		}
+		k, m := r.partner(x, a)
+		km, ok := mulInt(k, m)
+		if k == 0 || !ok || km == -t.k ||
+			(km+t.k)%d != 0 {
+			continue
+		}
+		one := r.atomForm(t.a)
+		if q, ok := uniqueQuotient(r.sharpRange(r.addmul(
+			x, -km-t.k, one,
+		)), d); ok {
+			return r.addmul(
+				constForm(q), (km+t.k)/d, one,
+			), true
+		}
+	}
+	return lin{}, false
+}
+
+// divDiv merges the only inner floor, when its coefficient is ±1.
+func divDiv(r *Ring, x lin, d int64) (lin, bool) {
+	at, n := -1, 0
+	for i, t := range x.t {
+		if r.atoms[t.a].kind == atomDiv {
+			n++
+			at = i
+		}
+	}
+	if n != 1 ||
+		x.t[at].k != 1 && x.t[at].k != -1 {
+		return lin{}, false
+	}
+	t := x.t[at]
+	a := r.atoms[t.a]
+	dd, ok := mulInt(d, a.d)
+	if !ok {
+		return lin{}, false
+	}
+	if len(x.t) == 1 && t.k == 1 {
+		return r.redivide(
+			r.shift(
+				r.forms[a.y].lin,
+				r.mulAdd(0, a.d, x.c),
+			),
+			dd,
+		), true
+	}
+	num := r.addmul(
+		lin{},
+		a.d,
+		r.addmul(x, -t.k, r.atomForm(t.a)),
+	)
+	num = r.addmul(num, t.k, r.forms[a.y].lin)
+	if t.k < 0 {
+		num = r.shift(num, a.d-1)
+	}
+	return r.redivide(num, dd), true
+}
+
+// quotRange decides the quotients 0 and −1, and any that the two ranges agree on.
+func quotRange(r *Ring, x, f lin) (lin, bool) {
+	xs := r.sharpRange(x)
+	if q := xs.DivBy(r.sharpRange(f)); q.Lo == q.Hi {
+		return constForm(q.Lo), true
+	}
+	if xs.Lo >= 0 &&
+		r.sharpRange(r.addmul(f, -1, x)).Lo > 0 {
+		return constForm(0), true
+	}
+	if xs.Hi < 0 &&
+		r.sharpRange(r.addmul(f, 1, x)).Lo >= 0 {
+		return constForm(-1), true
+	}
+	return lin{}, false
+}
+
+// quotWhole divides with remainder by the leading term of f, as long as that
+// leaves fewer terms.
+func quotWhole(r *Ring, x, f lin) (lin, bool) {
+	lead := f.t[0]
+	for _, t := range x.t {
+		rest, ok := r.divideFactors(t.a, lead.a)
+		if !ok || t.k%lead.k != 0 {
+			continue
+		}
+		q := constForm(t.k / lead.k)
+		if len(rest) > 0 {
+			q = r.scale(r.atomForm(r.productOf(rest)), q.c)
+		}
+		y := r.addmul(x, -1, r.mul(q, f))
+		if y.size() < x.size() {
+			return r.addmul(q, 1, r.quot(y, f)), true
+		}
+	}
+	return lin{}, false
+}
+
+// quotCommon cancels a common factor: a constant, or an atom that is positive.
+func quotCommon(r *Ring, x, f lin) (lin, bool) {
+	g := GCD(
+		GCD(x.content(), x.c),
+		GCD(f.content(), f.c),
+	)
+	if g > 1 {
+		return r.quot(r.shrink(x, g), r.shrink(f, g)), true
+	}
+	if x.c != 0 || f.c != 0 || len(x.t) == 0 {
+		return lin{}, false
+	}
+	var buf [2 * maxDegree]int32
+	for _, a := range r.factorsOf(f.t[0].a, buf[:0]) {
+		if r.atoms[a].in.Lo <= 0 {
+			continue
+		}
+		xs, ok1 := r.over(x, a)
+		fs, ok2 := r.over(f, a)
+		if ok1 && ok2 {
+			return r.quot(xs, fs), true
+		}
+	}
+	return lin{}, false
+}
+
+// quotDiv merges the only inner floor, when its coefficient is 1.
+func quotDiv(r *Ring, x, f lin) (lin, bool) {
+	at := -1
+	for i, t := range x.t {
+		k := r.atoms[t.a].kind
+		if k != atomDiv && k != atomQuot {
+			continue
+		}
+		if at >= 0 {
+			return lin{}, false
+		}
+		at = i
+	}
+	if at < 0 || x.t[at].k != 1 {
+		return lin{}, false
+	}
+	a := r.atoms[x.t[at].a]
+	n := constForm(a.d)
+	if a.kind == atomQuot {
+		n = r.forms[a.z].lin
+	}
+	rest := r.addmul(x, -1, r.atomForm(x.t[at].a))
+	num := r.addmul(
+		r.forms[a.y].lin,
+		1,
+		r.mul(rest, n),
+	)
+	return r.quot(num, r.mul(n, f)), true
+}
+
+// over is x/a for an atom that is a factor of every term.
+func (r *Ring) over(x lin, a int32) (lin, bool) {
+	out := lin{}
+	for _, t := range x.t {
+		rest, ok := r.divideFactors(t.a, a)
+		if !ok {
+			return lin{}, false
+		}
+		if len(rest) == 0 {
+			out = r.shift(out, t.k)
+			continue
+		}
+		out = r.addmul(
+			out, t.k, r.atomForm(r.productOf(rest)),
+		)
+	}
+	return out, true
+}

@@ -1,0 +1,448 @@
+package index
+
+// An outcome is what a domain rule made of the constraint "x in in".
+type outcome struct {
+	effect effect
+	x      lin      // of a replaced constraint
+	in     Interval // of a replaced constraint
+}
+
+// An effect says what is left of a constraint after a rule.
+type effect uint8
+
+const (
+	declined effect = iota // the rule does not apply
+	learned                // the domain is narrower; the constraint still says more
+	absorbed               // the domain says all that the constraint said
+	replaced               // another constraint says the same
+)
+
+// A domainRule learns from the constraint x in in, or replaces it by one that is
+// equivalent on the domain. x is primitive: it has no constant, its first
+// coefficient is positive and its content is 1. in lies inside the range of x.
+type domainRule struct {
+	id    ruleID
+	apply func(d *domain, x lin, in Interval) outcome
+}
+
+// domainRules are tried in order until the constraint is absorbed or replaced.
+// Single atoms come first, because what they say is exact; then the rules of
+// equations, which eliminate variables; then what takes quotients and small
+// remainders out of a sum. Interval propagation is last and always leaves the
+// constraint as a fact of the domain.
+var domainRules []domainRule
+
+func init() { // the rules constrain again, which a literal may not refer to
+	domainRules = []domainRule{
+		{ruleDomainRange, boundVariable},
+		{ruleDomainDiv, boundQuotient},
+		{ruleDomainMin, boundMinimum},
+		{ruleDomainMod, remainderEquation},
+		{ruleDomainEquation, eliminateVariable},
+		{ruleDomainOnly, equationModCoefficients},
+		{ruleDomainDiv, mergeQuotient},
+		{ruleDomainSlack, dropSlack},
+		{ruleDomainSum, propagateSum},
+	}
+}
+
+// constrain learns that x lies in in. A constraint that no rule absorbs becomes
+// a fact about a sum, which bounds other sums (range-fact).
+func (d *domain) constrain(x lin, in Interval) {
+	if d.empty {
+		return
+	}
+	if len(x.t) == 0 {
+		d.empty = d.empty || !in.Contains(x.c)
+		return
+	}
+	if in.Covers(d.r.looseRange(x)) {
+		return
+	}
+	x, in = d.primitive(x, in)
+	have := d.r.sharpRange(x)
+	if in.Covers(have) {
+		return
+	}
+	clipped := in.Meet(have)
+	if clipped.Empty() {
+		d.empty = true
+		return
+	}
+	for i := range domainRules {
+		out := domainRules[i].apply(d, x, clipped)
+		if out.effect == declined {
+			continue
+		}
+		d.r.fired[domainRules[i].id]++
+		switch out.effect {
+		case absorbed:
+			return
+		case replaced:
+			d.constrain(out.x, out.in)
+			return
+		}
+	}
+	d.addFact(x, clipped, in)
+}
+
+// primitive makes x free of a constant, its first coefficient positive and its
+// content 1.
+func (d *domain) primitive(x lin, in Interval) (lin, Interval) {
+	in = in.AddConst(satNeg(x.c))
+	g := x.content()
+	x = lin{t: x.t}
+	sign := int64(1)
+	if x.t[0].k < 0 {
+		sign, in = -1, in.Neg()
+	}
+	if g*sign != 1 {
+		x = d.r.each(x, func(k int64) int64 {
+			return k / g * sign
+		})
+		in = in.unscale(g)
+	}
+	return x, in
+}
+
+// soleAtom returns the atom that x is; nil for a sum of several.
+func (d *domain) soleAtom(x lin) *atom {
+	if len(x.t) != 1 {
+		return nil
+	}
+	return &d.r.atoms[x.t[0].a]
+}
+
+// boundVariable is domain-range: a bound of a variable narrows its range.
+func boundVariable(d *domain, x lin, in Interval) outcome {
+	if a := d.soleAtom(x); a == nil ||
+		!d.owns(x.t[0].a) {
+		return outcome{}
+	}
+	d.narrowVar(x.t[0].a, in)
+	return outcome{effect: absorbed}
+}
+
+// boundQuotient is domain-div for a quotient alone: ⌊y/m⌋ in [lo, hi] iff
+// y in [m·lo, m·hi + m − 1].
+func boundQuotient(d *domain, x lin, in Interval) outcome {
+	a := d.soleAtom(x)
+	if a == nil || a.kind != atomDiv {
+		return outcome{}
+	}
+	y := d.r.forms[a.y].lin
+	return outcome{replaced, y, dividends(in, a.d)}
+}
+
+// dividends is the interval of the y with ⌊y/m⌋ in in.
+func dividends(in Interval, m int64) Interval {
+	return Interval{
+		SatMul(in.Lo, m),
+		SatAdd(SatMul(in.Hi, m), m-1),
+	}
+}
+
+// boundMinimum is domain-min: min(y, 0) ≥ lo iff y ≥ lo, and for hi < 0
+// min(y, 0) ≤ hi iff y ≤ hi.
+func boundMinimum(d *domain, x lin, in Interval) outcome {
+	a := d.soleAtom(x)
+	if a == nil || a.kind != atomMinZero {
+		return outcome{}
+	}
+	if in.Hi >= 0 {
+		in.Hi = plusInf
+	}
+	return outcome{replaced, d.r.forms[a.y].lin, in}
+}
+
+// remainderEquation is domain-mod: where x is ±(y mod m) but for a constant, an
+// equation of x is a congruence of y.
+func remainderEquation(d *domain, x lin, in Interval) outcome {
+	if in.Lo != in.Hi {
+		return outcome{}
+	}
+	for i := len(x.t) - 1; i >= 0; i-- {
+		if d.r.atoms[x.t[i].a].kind != atomDiv {
+			continue
+		}
+		for way := range len(x.t) + 2 {
+			p, ok := d.r.modPart(x, x.t[i], way)
+			if !ok || p.k != 1 && p.k != -1 {
+				continue
+			}
+			rest := d.r.withoutMod(x, x.t[i].a, p)
+			if len(rest.t) != 0 {
+				continue
+			}
+			residue := (in.Lo-rest.c)*p.k - p.x.c
+			d.congruent(
+				lin{t: p.x.t},
+				p.m,
+				floorMod(residue, p.m),
+			)
+			return outcome{effect: absorbed}
+		}
+	}
+	return outcome{}
+}
+
+// eliminateVariable is domain-equation: it solves x = c for the last variable
+// that has coefficient ±1. Only one variable is eliminated in a pass, so that
+// the next equation is seen without it.
+func eliminateVariable(d *domain, x lin, in Interval) outcome {
+	if in.Lo != in.Hi || len(d.eqs) > d.known {
+		return outcome{}
+	}
+	at := -1
+	for i, t := range x.t {
+		if d.r.atoms[t.a].kind != atomVar {
+			return outcome{}
+		}
+		unit := t.k == 1 || t.k == -1
+		if unit && d.owns(t.a) && d.vars[t.a].m == 1 {
+			at = i
+		}
+	}
+	if at < 0 {
+		return outcome{}
+	}
+	k := x.t[at].k
+	e := equation{v: x.t[at].a, c: in.Lo * k}
+	from := len(d.terms)
+	for i, t := range x.t {
+		if i != at {
+			d.terms = append(d.terms, term{-t.k * k, t.a})
+		}
+	}
+	e.terms = d.terms[from:len(d.terms):len(d.terms)]
+	d.eqs = append(d.eqs, e)
+	d.changed = true
+	return outcome{effect: absorbed}
+}
+
+// equationModCoefficients is domain-only for equations: x = c holds modulo
+// every coefficient of x, where the term of that coefficient vanishes.
+func equationModCoefficients(d *domain, x lin, in Interval) outcome {
+	if in.Lo != in.Hi {
+		return outcome{}
+	}
+	out := outcome{}
+	for _, t := range x.t {
+		g := max(t.k, -t.k)
+		if g < 2 {
+			continue
+		}
+		rest := d.r.each(x, func(k int64) int64 {
+			return k % g
+		})
+		if d.onlyValue(rest, g, floorMod(in.Lo, g)) {
+			out.effect = learned
+		}
+	}
+	return out
+}
+
+// mergeQuotient is domain-div for a quotient in a sum of variables:
+// lo ≤ w ± ⌊y/m⌋ ≤ hi bounds m·w ± y.
+func mergeQuotient(d *domain, x lin, in Interval) outcome {
+	at := -1
+	for i, t := range x.t {
+		switch d.r.atoms[t.a].kind {
+		case atomVar:
+		case atomDiv:
+			if at >= 0 || t.k != 1 && t.k != -1 {
+				return outcome{}
+			}
+			at = i
+		default:
+			return outcome{}
+		}
+	}
+	if at < 0 {
+		return outcome{}
+	}
+	t := x.t[at]
+	a := d.r.atoms[t.a]
+	w := d.r.addmul(x, -t.k, d.r.atomForm(t.a))
+	if t.k < 0 {
+		in = in.Neg()
+	}
+	y := d.r.addmul(
+		d.r.forms[a.y].lin,
+		d.r.mulAdd(0, t.k, a.d),
+		w,
+	)
+	return outcome{replaced, y, dividends(in, a.d)}
+}
+
+// dropSlack is domain-slack: lo ≤ g·y + s ≤ hi bounds y alone where s stays
+// within one period of g and the ends lie on its borders.
+func dropSlack(d *domain, x lin, in Interval) outcome {
+	for _, t := range x.t {
+		g := max(t.k, -t.k)
+		if g < 2 {
+			continue
+		}
+		whole, rest, _, _ := d.r.split(x, g)
+		if len(rest.t) == 0 ||
+			len(whole.t) == 0 || !divides(g, whole) {
+			continue
+		}
+		q, ok := uniqueQuotient(d.r.sharpRange(rest), g)
+		if !ok {
+			continue
+		}
+		y := in.AddConst(-q * g)
+		have := d.r.looseRange(whole)
+		low := y.Lo <= have.Lo || floorMod(y.Lo, g) == 0
+		high := y.Hi >= SatAdd(have.Hi, g-1) ||
+			floorMod(y.Hi+1, g) == 0
+		if low && high {
+			quotient := d.r.each(whole, func(k int64) int64 {
+				return k / g
+			})
+			return outcome{replaced, quotient, y.Div(g)}
+		}
+	}
+	return outcome{}
+}
+
+// divides reports whether g divides every coefficient of x. The terms of
+// Ring.split may be multiples of g by their congruences only.
+func divides(g int64, x lin) bool {
+	for _, t := range x.t {
+		if t.k%g != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// propagateSum is domain-sum: each variable of x is narrowed to what the ranges
+// of the other terms leave for it.
+func propagateSum(d *domain, x lin, in Interval) outcome {
+	out := outcome{}
+	for _, t := range x.t {
+		if !d.owns(t.a) {
+			continue
+		}
+		rest := d.r.addmul(x, -t.k, d.r.atomForm(t.a))
+		remaining := in.Add(d.r.looseRange(rest).Neg())
+		if t.k < 0 {
+			remaining = remaining.Neg()
+		}
+		remaining = remaining.unscale(max(t.k, -t.k))
+		if !remaining.Covers(d.vars[t.a].in) {
+			d.narrowVar(t.a, remaining)
+			out.effect = learned
+		}
+	}
+	return out
+}
+
+// congruent learns that sum ≡ r (mod m). A congruence of several terms is kept
+// as a fact of the domain, which divisions use (div-residue).
+func (d *domain) congruent(sum lin, m, r int64) {
+	if g := GCD(sum.content(), m); g > 1 {
+		d.empty = d.empty || r%g != 0
+		sum = d.r.each(sum, func(k int64) int64 {
+			return k / g
+		})
+		m, r = m/g, r/g
+	}
+	if d.empty || m == 1 {
+		return
+	}
+	if t := sum.t[0]; len(sum.t) == 1 &&
+		d.owns(t.a) {
+		_, _, inverse := extendedGCD(m, floorMod(t.k, m)) // inverse·t.k ≡ 1
+		if k, ok := mulInt(floorMod(inverse, m), r); ok {
+			d.learnCongruence(t.a, m, floorMod(k, m))
+			return
+		}
+	}
+	if d.onlyValueRule(sum, m, r) || d.empty {
+		return
+	}
+	for _, t := range sum.t {
+		if g := GCD(t.k, m); g > 1 {
+			rest := d.r.each(sum, func(k int64) int64 {
+				return k % g
+			})
+			d.onlyValueRule(rest, g, floorMod(r, g))
+		}
+	}
+	d.addCongruence(sum, m, r)
+}
+
+// onlyValueRule is onlyValue, counted as an application of domain-only.
+func (d *domain) onlyValueRule(sum lin, m, r int64) bool {
+	applied := d.onlyValue(sum, m, r)
+	if applied {
+		d.r.fired[ruleDomainOnly]++
+	}
+	return applied
+}
+
+// onlyValue is domain-only: it learns sum = v where v is the only number in the
+// range of sum that is ≡ r (mod m), or that there is none.
+func (d *domain) onlyValue(sum lin, m, r int64) bool {
+	in := d.r.looseRange(sum)
+	if !in.Bounded() {
+		return false
+	}
+	v := SatAdd(
+		in.Lo,
+		floorMod(r-floorMod(in.Lo, m), m),
+	)
+	if v <= in.Hi && in.Hi-v >= m {
+		return false
+	}
+	d.constrain(sum, Interval{v, v})
+	return true
+}
+
+// learnCongruence learns that variable i ≡ r (mod m), together with what is
+// known of it already (domain-remainders).
+func (d *domain) learnCongruence(i int32, m, r int64) {
+	v := &d.vars[i]
+	l, q, known := chineseRemainder(v.m, v.r, m, r)
+	switch {
+	case !known:
+		return
+	case l == 0:
+		d.r.fired[ruleDomainRemainders]++
+		d.empty = true
+		return
+	}
+	sharper := l != v.m
+	if v.m > 1 && sharper {
+		d.r.fired[ruleDomainRemainders]++
+	}
+	v.m, v.r = l, q
+	v.snap()
+	d.updateVar(i, sharper)
+}
+
+// addCongruence keeps a congruence of a sum, merged with one of the same sum
+// (domain-remainders).
+func (d *domain) addCongruence(sum lin, m, r int64) {
+	fs := &d.r.facts
+	defer d.r.invalidateQuotients()
+	for i := range fs.congr {
+		c := &fs.congr[i]
+		if !c.sum.equal(sum) {
+			continue
+		}
+		l, q, known := chineseRemainder(c.m, c.r, m, r)
+		if !known {
+			break
+		}
+		d.r.fired[ruleDomainRemainders]++
+		d.empty = d.empty || l == 0
+		c.m = max(l, 1)
+		c.r = q
+		return
+	}
+	fs.congr = append(fs.congr, congruence{sum, m, r})
+}

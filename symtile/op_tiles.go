@@ -1,0 +1,202 @@
+package symtile
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
+)
+
+// A Relation is what a tile on one side of an instruction says about the other.
+type Relation struct {
+	// Tiles are the tiles of each operand, several where it is read in several
+	// ways, or those of the result.
+	Tiles [][]Tile
+	// Replicas says, for a collective, which members of the group hold them: a
+	// tile of the place in the group.
+	Replicas *DimTile
+	Steps    []Dim            // sequential dimensions the instruction brings
+	Where    index.Constraint // on the tile sizes
+	Boxes    index.Constraint // under which no tile has digits
+	Runtime  []Runtime        // variables known at run time; Op is the number of the operand
+}
+
+// OperandTiles propagates tile out of one result of in to its operands. Steps
+// are numbered after the dimensions of out. The error is an *Untileable.
+func OperandTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
+	if collectives[in.Op] {
+		return collectiveTiles(r, in, out)
+	}
+	b, params := singleInstrBuilder(r, in, len(out))
+	b.prog.Fusion = rewriteOps(b.prog.Fusion)
+	b.groups = loopGroups(b.prog.Fusion)
+	root := outputs(b.prog.Fusion)[0]
+	if _, err := b.op(root, out); err != nil {
+		return nil, err
+	}
+	rel := b.relation(len(out))
+	rel.Tiles = make([][]Tile, len(params))
+	number := make(map[int]int, len(b.prog.Ops))
+	for n, op := range b.prog.Ops {
+		if k := slices.Index(params, op.Instr); k >= 0 {
+			rel.Tiles[k], number[n] = append(
+				rel.Tiles[k], withoutIdleLimits(op.Tile),
+			), k
+		}
+	}
+	for k, v := range rel.Runtime {
+		rel.Runtime[k].Op = number[v.Op]
+	}
+	return rel, r.Err()
+}
+
+// ResultTiles propagates tile t of an operand of in to its results: the tile of
+// the elements that are made from elements of t, which is larger where it is
+// not known before run time which they are. The error is an *Untileable.
+func ResultTiles(
+	r *index.Ring, in *hlo.Instr, operand int, t Tile,
+) (*Relation, error) {
+	b, _ := singleInstrBuilder(r, in, len(t))
+	i := b.prog.Fusion.Root
+	up, ok := resultPropagators[in.Op]
+	if in.Op.Elementwise() && !ok {
+		up, ok = resultSame, true
+	}
+	if !ok {
+		return nil, refuse(
+			in, "no-result-tile", "%s", refusalReason(in.Op),
+		)
+	}
+	out, err := up(b, i, operand, slices.Clone(t))
+	if err != nil {
+		return nil, err
+	}
+	rel := b.relation(len(t))
+	rel.Tiles = [][]Tile{{withoutIdleLimits(out)}}
+	return rel, r.Err()
+}
+
+// withoutIdleLimits is t with lower limits of 0 where they mask nothing.
+func withoutIdleLimits(t Tile) Tile {
+	t = slices.Clone(t)
+	for k, d := range t {
+		if !d.MaskedBelow() &&
+			!slices.ContainsFunc(d.Digits, DimTile.MaskedBelow) {
+			t[k].Lower = d.Offset.Ring().Const(0)
+		}
+	}
+	return t
+}
+
+// singleInstrBuilder makes a builder for one instruction whose operands are parameters.
+func singleInstrBuilder(
+	r *index.Ring, in *hlo.Instr, rank int,
+) (*builder, []*hlo.Instr) {
+	copied := *in
+	c := &hlo.Computation{Name: in.Name, Root: &copied}
+	copied.Operands = nil
+	for k, o := range in.Operands {
+		if o.Op == hlo.OpConstant || o.Op == hlo.OpIota {
+			copied.Operands = append(copied.Operands, o)
+			c.Params = append(c.Params, o)
+			c.Instrs = append(c.Instrs, o)
+			continue
+		}
+		p := &hlo.Instr{
+			Name:  o.Name,
+			Op:    hlo.OpParameter,
+			Shape: o.Shape,
+			Attrs: hlo.Attrs{Param: k},
+			Pos:   o.Pos,
+		}
+		copied.Operands = append(copied.Operands, p)
+		c.Params = append(c.Params, p)
+		c.Instrs = append(c.Instrs, p)
+	}
+	c.Instrs = append(c.Instrs, &copied)
+	params := c.Params
+	b := newBuilder(c, nil, loopGroups(c))
+	b.ring = r
+	b.prog.Space.Ring = r
+	b.prog.Space.Dims = make([]Dim, rank) // so that numbers go on after the tile's
+	return b, params
+}
+
+func (b *builder) relation(rank int) *Relation {
+	s := b.prog.Space
+	return &Relation{
+		Steps:   s.Dims[rank:],
+		Where:   s.Where,
+		Boxes:   s.Boxes,
+		Runtime: b.prog.Runtime,
+	}
+}
+
+var collectives = map[hlo.Opcode]bool{
+	hlo.OpAllGather:     true,
+	hlo.OpAllReduce:     true,
+	hlo.OpReduceScatter: true,
+}
+
+// collectiveTiles: the result of an all-gather is the operands of the group one
+// after the other, that of an all-reduce is made from all of them, and so is that
+// of a reduce-scatter, of which every member has the part of its own number.
+func collectiveTiles(r *index.Ring, in *hlo.Instr, out Tile) (*Relation, error) {
+	b, _ := singleInstrBuilder(r, in, len(out))
+	members, known := groupSize(in)
+	if !known {
+		return nil, refuse(in, "replica-groups", "how many replicas are in a group is not said")
+	}
+	all := whole(r, members)
+	rel := &Relation{
+		Replicas: &all,
+		Tiles:    [][]Tile{{out}},
+	}
+	if in.Op == hlo.OpAllReduce {
+		return rel, nil
+	}
+	t := slices.Clone(out)
+	along := in.Attrs.Dimensions[0]
+	if in.Op == hlo.OpReduceScatter {
+		me := r.Var(index.Variable{
+			Name: "replica",
+			Lo:   0,
+			Hi:   members - 1,
+			Role: index.RoleRuntime,
+		})
+		t[along] = t[along].shift(
+			me.Scale(in.Shape.Dims[along]),
+		)
+		rel.Tiles = [][]Tile{{t}}
+		return rel, nil
+	}
+	shard := in.Operands[0].Shape.Dims[along]
+	high, low, err := b.split(
+		in, []DimTile{t[along]}, shard,
+	)
+	if err != nil {
+		return nil, err
+	}
+	group := b.joinDigits(high, members)
+	t[along] = b.joinDigits(low, shard)
+	rel.Replicas = &group
+	rel.Tiles = [][]Tile{{t}}
+	rel.Where = b.prog.Space.Where
+	rel.Boxes = b.prog.Space.Boxes
+	return rel, nil
+}
+
+// groupSize is how many replicas a collective joins: what its groups say, or
+// else how much larger one of its sides is.
+func groupSize(in *hlo.Instr) (int64, bool) {
+	if groups := in.Attrs.ReplicaGroups; len(groups) > 0 {
+		return int64(len(groups[0])), true
+	}
+	large := in.Shape.Elements()
+	small := in.Operands[0].Shape.Elements()
+	if in.Op == hlo.OpReduceScatter {
+		large, small = small, large
+	}
+	return large / max(1, small), in.Op != hlo.OpAllReduce &&
+		small > 0
+}

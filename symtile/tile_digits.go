@@ -1,0 +1,281 @@
+package symtile
+
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/symtile/index"
+)
+
+// Arithmetic on tiles of one dimension: what an affine change of the index does
+// to a run or to every digit of a dimension.
+
+// run is a tile of stride 1 without masks inside the extent.
+func (b *builder) run(offset, size index.Expr, extent int64) DimTile {
+	r := b.ring
+	return DimTile{
+		Offset: offset,
+		Size:   size,
+		Stride: r.Const(1),
+		Lower:  r.Const(0),
+		Bound:  r.Const(extent),
+	}
+}
+
+// shift adds by to every index.
+func (d DimTile) shift(by index.Expr) DimTile {
+	d.Offset, d.Lower, d.Bound = d.Offset.Add(by),
+		d.Lower.Add(by),
+		d.Bound.Add(by)
+	if d.Digits != nil {
+		d.Digits = slices.Clone(d.Digits)
+		d.Digits[0] = d.Digits[0].shift(by)
+	}
+	return d.updateUnmerged(func(x DimTile) DimTile {
+		return x.shift(by)
+	})
+}
+
+// updateUnmerged does to the digits a run was joined from what was done to the run.
+func (d DimTile) updateUnmerged(f func(DimTile) DimTile) DimTile {
+	if d.unmerged != nil {
+		x := f(*d.unmerged)
+		d.unmerged = &x
+	}
+	return d
+}
+
+// masked masks d to [lower, bound), too.
+func (d DimTile) masked(lower, bound index.Expr) DimTile {
+	d.Lower, d.Bound = d.Lower.Max(lower),
+		d.Bound.Min(bound)
+	return d.updateUnmerged(func(x DimTile) DimTile {
+		return x.masked(lower, bound)
+	})
+}
+
+// scale multiplies every index by k ≥ 1.
+func (d DimTile) scale(k int64) DimTile {
+	d.Offset, d.Stride = d.Offset.Scale(k),
+		d.Stride.Scale(k)
+	d.Lower, d.Bound = d.Lower.Scale(k),
+		d.Bound.AddConst(-1).Scale(k).AddConst(1)
+	d.Digits = mapDigits(d.Digits, func(x DimTile) DimTile {
+		return x.scale(k)
+	})
+	return d.updateUnmerged(func(x DimTile) DimTile {
+		return x.scale(k)
+	})
+}
+
+// negate is the tile of the indices −x, in ascending order: the last element
+// becomes the first.
+func (d DimTile) negate() DimTile {
+	d.Offset, d.Lower, d.Bound = d.last().Neg(),
+		d.Bound.Neg().AddConst(1),
+		d.Lower.Neg().AddConst(1)
+	d.Digits = mapDigits(d.Digits, DimTile.negate)
+	return d.updateUnmerged(DimTile.negate)
+}
+
+func mapDigits(digits []DimTile, f func(DimTile) DimTile) []DimTile {
+	if digits == nil {
+		return nil
+	}
+	out := make([]DimTile, len(digits))
+	for k, x := range digits {
+		out[k] = f(x)
+	}
+	return out
+}
+
+// constantStride is the stride when it is a constant.
+func (d DimTile) constantStride() (int64, bool) { return d.Stride.Value() }
+
+// isSingle says whether the dimension has one element, whatever the sizes.
+func (d DimTile) isSingle() bool { return isValue(d.Size, 1) }
+
+func isValue(e index.Expr, v int64) bool {
+	x, ok := e.Value()
+	return ok && x == v
+}
+
+// joinDigits makes one tile of a dimension from digits, outermost first: digits that
+// follow each other without a gap become one. Where sizes are unknown and
+// several remain, Boxes gets the conditions under which they are a run.
+func (b *builder) joinDigits(digits []DimTile, extent int64) DimTile {
+	var list []DimTile
+	for _, d := range digits {
+		list = b.pushDigit(list, d)
+	}
+	zero := b.ring.Const(0)
+	end := b.ring.Const(extent)
+	switch len(list) {
+	case 0:
+		return b.run(zero, b.ring.Const(1), extent)
+	case 1:
+		d := list[0].masked(zero, end)
+		if d.unmerged = nil; len(digits) > 1 {
+			apart := b.digitSum(digits, zero, end)
+			d.unmerged = &apart
+		}
+		return d
+	}
+	b.addBoxConditions(list)
+	return b.digitSum(list, zero, end)
+}
+
+// digitSum is the tile of a dimension whose index is the sum of digits.
+func (b *builder) digitSum(digits []DimTile, lower, bound index.Expr) DimTile {
+	s := DimTile{
+		Offset: b.ring.Const(0),
+		Size:   b.ring.Const(1),
+		Stride: b.ring.Const(0),
+		Lower:  lower,
+		Bound:  bound,
+		Digits: digits,
+	}
+	for _, d := range digits {
+		s.Offset, s.Size = s.Offset.Add(d.Offset),
+			s.Size.Mul(d.Size)
+	}
+	return s
+}
+
+// pushDigit adds a digit inside of those in the list, to the last of them if it can.
+func (b *builder) pushDigit(list []DimTile, d DimTile) []DimTile {
+	if n := len(list); n > 0 {
+		if m, ok := b.mergeDigits(list[n-1], d); ok {
+			list[n-1] = m
+			return list
+		}
+	}
+	return append(list, d)
+}
+
+// mergeDigits makes one digit of an outer and an inner one, if they are a run.
+func (b *builder) mergeDigits(outer, inner DimTile) (DimTile, bool) {
+	stride, _ := outer.constantStride()
+	switch {
+	case outer.isSingle() && !outer.Masked():
+		return inner.shift(outer.Offset), true
+		// it is there where its row is
+	case outer.isSingle() &&
+		sumFits(inner.unmaskedRange(), nil, stride):
+		return inner.shift(outer.Offset).masked(
+			b.alignToLattice(outer, outer.Lower),
+			b.alignToLattice(outer, outer.Bound),
+		), true
+	case inner.Masked():
+		return outer, false
+	case inner.isSingle():
+		return outer.shift(inner.Offset), true
+	case inner.Size.Mul(inner.Stride) != outer.Stride:
+		return outer, false
+	}
+	m := DimTile{
+		Offset: outer.Offset.Add(inner.Offset),
+		Size:   outer.Size.Mul(inner.Size),
+		Stride: inner.Stride,
+	}
+	m.Lower, m.Bound = b.alignToLattice(outer, outer.Lower).Add(inner.Offset),
+		b.alignToLattice(outer, outer.Bound).Add(inner.Offset)
+	return m, true
+}
+
+// alignToLattice is the least index offset + k·stride of d that is not under limit.
+func (b *builder) alignToLattice(d DimTile, limit index.Expr) index.Expr {
+	stride, ok := d.constantStride()
+	if !ok || stride == 1 {
+		return limit
+	}
+	return limit.Sub(d.Offset).CeilDiv(stride).Scale(stride).Add(d.Offset)
+}
+
+// addBoxConditions adds the conditions under which digits are one run: of any two, one has
+// size 1, or the inner is full and they are neighbours but for sizes of 1.
+func (b *builder) addBoxConditions(list []DimTile) {
+	if b.sizes != nil {
+		return
+	}
+	for k, outer := range list {
+		for n := k + 1; n < len(list); n++ {
+			clause := index.Clause{
+				{Expr: outer.Size, In: index.Interval{Lo: 1, Hi: 1}},
+			}
+			if !list[n].maskedWhenSingle() {
+				clause = append(clause, index.Bound{
+					Expr: list[n].Size,
+					In:   index.Interval{Lo: 1, Hi: 1},
+				})
+			}
+			if n > k+1 {
+				for _, between := range list[k+1 : n] {
+					clause = append(clause, index.Bound{
+						Expr: between.Size,
+						In:   index.Interval{Lo: 2, Hi: between.Size.Range().Hi},
+					})
+				}
+			} else if full, ok := b.fullSize(outer, list[n]); ok {
+				clause = append(clause, index.Bound{
+					Expr: list[n].Size,
+					In:   index.Interval{Lo: full, Hi: full},
+				})
+			}
+			if left, sure := clause.Reduce(); !sure {
+				b.prog.Space.Boxes = b.prog.Space.Boxes.With(left)
+			}
+		}
+	}
+}
+
+// maskedWhenSingle says whether the element of d can be masked when it has one.
+func (d DimTile) maskedWhenSingle() bool {
+	one := d.Offset.Ring().Const(1)
+	with := map[index.Expr]index.Expr{}
+	if _, known := d.Size.Variable(); known {
+		with[d.Size] = one
+	}
+	return DimTile{
+		Offset: d.Offset.Subst(with),
+		Size:   one,
+		Stride: d.Stride,
+		Lower:  d.Lower,
+		Bound:  d.Bound,
+	}.Masked()
+}
+
+// fullSize is the size of inner at which it reaches from one index of outer to
+// the next and is the whole of its range.
+func (b *builder) fullSize(outer, inner DimTile) (int64, bool) {
+	o, ok := outer.constantStride()
+	i, ok2 := inner.constantStride()
+	if !ok || !ok2 || i == 0 ||
+		o%i != 0 || !b.canBeFull(inner, o) {
+		return 0, false
+	}
+	return o / i, true
+}
+
+// canBeFull says whether d, at a size that reaches over extent, is the whole
+// range: its offset is a multiple of the ids of tiles of which there is only one
+// then, and only the extent masks it.
+func (b *builder) canBeFull(d DimTile, extent int64) bool {
+	step, ok := d.constantStride()
+	bound, known := d.Bound.Value()
+	if !ok || !known || bound > extent ||
+		bound <= extent-step ||
+		d.Lower != b.ring.Const(0) {
+		return false
+	}
+	zero := map[index.Expr]index.Expr{}
+	for _, v := range d.Offset.Vars() {
+		k := slices.IndexFunc(b.prog.Space.Dims, func(x Dim) bool {
+			return x.Tid == v
+		})
+		if k >= 0 &&
+			b.prog.Space.Dims[k].Extent*step <= extent {
+			zero[v] = b.ring.Const(0)
+		}
+	}
+	return d.Offset.Subst(zero) == b.ring.Const(0)
+}

@@ -1,0 +1,59 @@
+package symtile
+
+import (
+	"fmt"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Untileable says why a fusion cannot be tiled.
+type Untileable struct {
+	Instr  *hlo.Instr
+	Rule   string // the propagation rule that said no, e.g. "reshape-expand"
+	Reason string
+}
+
+func (e *Untileable) Error() string {
+	return fmt.Sprintf(
+		"%s (%s): %s [%s]",
+		e.Instr.Name, e.Instr.Op,
+		e.Reason, e.Rule,
+	)
+}
+
+func refuse(i *hlo.Instr, rule, format string, args ...any) error {
+	return &Untileable{
+		Instr:  i,
+		Rule:   rule,
+		Reason: fmt.Sprintf(format, args...),
+	}
+}
+
+// untileable gives the reason for operations that have no row.
+var untileable = map[hlo.Opcode]string{
+	hlo.OpConvolution:      "it has no elements, or its window has none",
+	hlo.OpReduceWindow:     "its window has no elements, or its operand is a scalar",
+	hlo.OpSelectAndScatter: "which element of a window it writes to is known at run time only",
+	hlo.OpScatter:          "which elements it writes is known at run time only",
+	hlo.OpSort:             "every result depends on every element",
+	hlo.OpTopK:             "every result depends on every element",
+	hlo.OpFft:              "every result depends on every element",
+	hlo.OpCholesky:         "it is a library routine, not a tile program",
+	hlo.OpTriangularSolve:  "it is a library routine, not a tile program",
+	hlo.OpRng:              "its values depend on the order of evaluation",
+	hlo.OpRngBitGenerator:  "its values depend on the order of evaluation",
+	hlo.OpCustomCall:       "what it computes is not known here",
+	hlo.OpWhile:            "control flow is not part of a tile program",
+	hlo.OpConditional:      "control flow is not part of a tile program",
+	hlo.OpMap:              "only a map of one operation is elementwise",
+	hlo.OpTuple:            "a tuple is only tiled at the root",
+	hlo.OpBitcastConvert:   "it changes the width of the elements",
+	hlo.OpBitcast:          "its layouts are tiled or it changes the element type",
+}
+
+func refusalReason(op hlo.Opcode) string {
+	if reason, ok := untileable[op]; ok {
+		return reason
+	}
+	return "it is not in the op table"
+}
