@@ -6,13 +6,19 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
 )
 
+// prefetchRows is the number of rows ahead that are prefetched.
 const prefetchRows = 2
 
 const (
-	FoldRows         = 8  // rows joined at a time
-	maxReductionRegs = 10 // registers of the folds of a pass
-	spacedRows       = 3  // rows read at a time at places far from each other
-	SpacedColumnRows = 4  // the same where they are joined
+	// FoldRows is the number of rows that are combined at a time.
+	FoldRows = 8
+	// maxReductionRegs bounds the registers of the accumulators of a sweep.
+	maxReductionRegs = 10
+	// spacedRows is the number of distant places at which rows are read in
+	// turn.
+	spacedRows = 3
+	// SpacedColumnRows is spacedRows where rows are combined.
+	SpacedColumnRows = 4
 )
 
 // A Blocking says how the rows of a kernel are divided.
@@ -37,10 +43,11 @@ func (n *Kernel) Blocking() Blocking {
 	return b
 }
 
-// defaultUnroll is how many vectors are computed in turn: two where a row takes three
-// passes or more, which measures up to a sixth faster for a layernorm and about the
-// same for a softmax. With two passes four are faster for an rmsnorm; with one
-// pass measurements differ from run to run.
+// defaultUnroll is the number of vectors that are computed in turn: two where a
+// row takes three sweeps or more, which measures up to a sixth faster for a
+// layer normalization and about the same for a softmax. With two sweeps four
+// are faster for an rmsnorm. With one sweep measurements differ from run to
+// run.
 func (n *Kernel) defaultUnroll() int64 {
 	if n.schedule.sweeps > 2 {
 		return vector.RoundVectors / 2
@@ -48,8 +55,8 @@ func (n *Kernel) defaultUnroll() int64 {
 	return vector.RoundVectors
 }
 
-// defaultPrefetch is how many rows ahead are fetched: what only reads is faster when
-// the machine does that by itself.
+// defaultPrefetch is the number of rows ahead that are prefetched. A kernel
+// that writes no rows is faster when the hardware prefetches on its own.
 func (n *Kernel) defaultPrefetch() int64 {
 	if slices.ContainsFunc(n.StoreOrder, func(v *Value) bool {
 		return !n.Scalars[v]
@@ -59,9 +66,9 @@ func (n *Kernel) defaultPrefetch() int64 {
 	return 0
 }
 
-// concurrentRows is how many places a nest reads rows at in turn: several where it only reads,
-// since the machine fetches ahead at each. Where rows are joined into one that changes
-// the order of them.
+// concurrentRows is the number of places at which a kernel reads rows in turn:
+// several where it only reads, since the hardware prefetches at each. Where
+// rows are combined this changes the order in which they are.
 func (n *Kernel) concurrentRows() int64 {
 	switch {
 	case len(n.moving()) >= MaxAccesses ||
@@ -75,7 +82,9 @@ func (n *Kernel) concurrentRows() int64 {
 	return 1
 }
 
-// rowBatch is how many rows are done at a time, and how far apart those are.
+// rowBatch is the number of rows that are done at a time, and their distance.
+// Displacements of instructions have 32 bits, which the last row of a batch
+// must not exceed.
 func (n *Kernel) rowBatch() (rows, apart int64) {
 	rows = n.concurrentRows()
 	if rows > 1 && n.rows() >= 2*rows {
@@ -92,7 +101,8 @@ func (n *Kernel) rowBatch() (rows, apart int64) {
 	return rows, apart
 }
 
-// onlyReduces says whether a nest only folds rows, in one pass and few registers.
+// onlyReduces reports whether a kernel only reduces rows, in one sweep and with
+// few registers.
 func (n *Kernel) onlyReduces() bool {
 	if len(n.reductions) != 1 ||
 		n.ReducesColumns() || n.schedule.sweeps != 1 ||
@@ -103,9 +113,9 @@ func (n *Kernel) onlyReduces() bool {
 		n.cols()%vector.Lanes == 0
 }
 
-// rowsPerCall is how many rows are done in one call.
+// rowsPerCall is the number of rows that a call does.
 func (n *Kernel) rowsPerCall() int64 {
-	most := int64(MaxCallElements)
+	limit := int64(MaxCallElements)
 	unit := int64(1)
 	if n.ReducesColumns() {
 		unit = FoldRows
@@ -115,15 +125,15 @@ func (n *Kernel) rowsPerCall() int64 {
 		!slices.ContainsFunc(n.reductions, func(f *Reduction) bool {
 			return n.recomputeCost(f.Arg) > maxRecomputeCost
 		}) {
-		most, unit = MaxReadElements, places
+		limit, unit = MaxReadElements, places
 	}
-	return max(unit, most/n.cols()/unit*unit)
+	return max(unit, limit/n.cols()/unit*unit)
 }
 
-// callDim is the dimension of which a call does some indices, and all of those
-// after it, and how many: where rows are short, a call for every few would take as
-// long as they do.
-func (n *Kernel) callDim() (dim int, most int64) {
+// callDim is the dimension of which a call does a number of indices, with all
+// of the dimensions after it. Where rows are short, calls for every few rows
+// would take as long as the rows do.
+func (n *Kernel) callDim() (dim int, maxCount int64) {
 	dim = len(n.Extents) - 2
 	size := n.cols()
 	for dim > 0 && size*n.Extents[dim] <= MaxCallElements {
@@ -143,8 +153,8 @@ func (n *Kernel) prefetches(s *Access) bool {
 		s.col() == 1 && s.row() != 0 && n.rows() > 1
 }
 
-// nextTileOffset is by how many bytes the next tile of a stream is further on, where it
-// is worth to fetch that while the nest computes; else 0.
+// nextTileOffset is the distance in bytes to the next tile of an access, where
+// it is worth to prefetch that while the kernel computes, else 0.
 func (n *Kernel) nextTileOffset(s *Access) int64 {
 	step := s.bytes() * s.NextTile
 	dim, _ := n.callDim()
@@ -158,9 +168,10 @@ func (n *Kernel) nextTileOffset(s *Access) int64 {
 	return step
 }
 
-// costliestSweep is the pass that computes most, in which the fetching does not show.
+// costliestSweep is the sweep that computes most, in which prefetches take no
+// time of their own.
 func (n *Kernel) costliestSweep() int {
-	most, at := -1, 0
+	highest, at := -1, 0
 	for q := range n.schedule.sweeps {
 		cost := 0
 		for v, first := range n.schedule.firstSweep {
@@ -171,16 +182,20 @@ func (n *Kernel) costliestSweep() int {
 				}
 			}
 		}
-		if cost > most {
-			most, at = cost, q
+		if cost > highest {
+			highest, at = cost, q
 		}
 	}
 	return at
 }
 
-// How many elements a nest does in one call, some 50 µs: where it reads at several
-// places the more of them follow each other, the better they are fetched.
+// The function of a kernel should take some 50 µs a call, since the goroutine
+// cannot be preempted in it. Where it reads rows at several places, prefetching
+// is better the more rows follow each other.
 const (
+	// MaxCallElements bounds the elements of a call.
 	MaxCallElements = 1 << 16
+	// MaxReadElements bounds the elements of a call that reads rows at several
+	// places.
 	MaxReadElements = 1 << 18
 )

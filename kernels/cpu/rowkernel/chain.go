@@ -9,15 +9,16 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A sweepChain builds the chain of a pass.
+// A sweepChain builds the chain of a sweep.
 type sweepChain struct {
 	*sweepEmitter
 	c    *amd64.Chain
-	disp int32
-	row  int64
-	made map[*Value]amd64.Value
+	disp int32                  // Where the vectors begin in the row.
+	row  int64                  // The row of the batch.
+	made map[*Value]amd64.Value // The wide values of the row.
 }
 
+// put stores a vector.
 func (b *sweepChain) put(s *Access, x amd64.Value) {
 	b.store(
 		b.c, s, b.disp, b.row,
@@ -25,14 +26,14 @@ func (b *sweepChain) put(s *Access, x amd64.Value) {
 	)
 }
 
-// get is a value of the pass.
+// get is a vector of a value: a constant, a row scalar, or a wide value.
 func (b *sweepChain) get(v *Value) amd64.Value {
 	n := b.kernel
 	if v.Constant != nil {
 		return b.c.Const32(*v.Constant)
 	}
-	if narrow := n.Broadcasts[v]; narrow != nil {
-		return b.splatOf(narrow)
+	if scalar := n.Broadcasts[v]; scalar != nil {
+		return b.splatOf(scalar)
 	}
 	s := n.Loads[v]
 	if s != nil && s.col() == 0 {
@@ -45,6 +46,8 @@ func (b *sweepChain) get(v *Value) amd64.Value {
 	return b.made[v]
 }
 
+// compute loads a wide value, or computes it from its operands. A saved value
+// is stored by its first sweep and loaded by the others.
 func (b *sweepChain) compute(v *Value) amd64.Value {
 	n := b.kernel
 	if s := n.Loads[v]; s != nil {
@@ -72,6 +75,8 @@ func (b *sweepChain) compute(v *Value) amd64.Value {
 	return y
 }
 
+// operation computes an operation. Quotients by row scalars, the exponentials
+// of softmaxes and tanh x + 1 have code of their own.
 func (b *sweepChain) operation(p *Op) amd64.Value {
 	s := b.kernel.rowDivisor(p)
 	if s != nil && !b.exactDivision {
@@ -120,11 +125,11 @@ func (n *Kernel) tanhPlusOne(p *Op) *Value {
 	return t.Args[0]
 }
 
-// quotient is x/y for y and its reciprocal r that are positive normal numbers:
-// x·r less what that is too much, times r, which makes the rounding right
+// quotient is x/y for positive normal numbers y and its reciprocal r: x·r, less
+// the excess of its product with y times r, which makes the rounding right
 // (Markstein, Computation of elementary functions on the IBM RISC System/6000,
-// 1990), but for 1 ulp of results under 2^-119. Where x·r is infinite the excess is too,
-// or no number, and then any finite one does.
+// 1990) but for 1 ulp of results below 2^-119. Where x·r is infinite, the
+// excess is infinite or NaN, and any finite number serves instead.
 func quotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
 	q := c.Do(amd64.VMULPS, x, r)
 	excess := c.Do(
@@ -138,13 +143,15 @@ func quotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
 	return c.NegMulAdd32(excess, r, q)
 }
 
-// smallQuotient is the quotient for x that is at most 2^32, so that x·r is finite for sums of such.
+// smallQuotient is quotient for x of at most 2^32, where x·r is finite for sums
+// of such x.
 func smallQuotient(c *amd64.Chain, x, y, r amd64.Value) amd64.Value {
 	q := c.Do(amd64.VMULPS, x, r)
 	return c.NegMulAdd32(c.MulSub32(q, y, x), r, q)
 }
 
-// splatOf is a vector of copies of a narrow value.
+// splatOf is a vector of copies of a row scalar: its pinned register, its slot,
+// or a load.
 func (b *sweepChain) splatOf(v *Value) amd64.Value {
 	if x, ok := b.splats[v]; ok && b.batch == 1 {
 		return x

@@ -8,31 +8,34 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A rowEmitter is a nest as it becomes machine code: rows in RAX, the element of
-// the row in RCX, the scratch in RDI.
+// A rowEmitter emits the function of a kernel. The remaining rows are in RAX,
+// the element of the row is in RCX, the address of the scratch in RDI, and the
+// addresses of accesses are in accessRegs.
 type rowEmitter struct {
 	kernel      *Kernel
 	a           *amd64.Assembler
 	accesses    []*Access
-	reg         map[*Access]amd64.Reg
-	ahead       map[*Access]amd64.Reg  // of those that are fetched some rows ahead
-	nonTemporal bool                   // streaming stores where they may be
-	unroll      int                    // vectors in turn
-	fetch       int64                  // rows ahead
-	batch       int64                  // rows at a time: with folds across them, or to read at several places
-	rowSpacing  int64                  // rows between those
-	c           amd64.Chain            // the one at hand
-	made        map[*Value]amd64.Value // of it
-	splats      map[*Value]amd64.Value // of it, narrow ones of a pass
+	reg         map[*Access]amd64.Reg  // The address register of an access.
+	ahead       map[*Access]amd64.Reg  // The registers of prefetch addresses.
+	nonTemporal bool                   // Stores are non-temporal where they may be.
+	unroll      int                    // The number of vectors in turn.
+	fetch       int64                  // The number of rows to prefetch ahead.
+	batch       int64                  // The number of rows that are done at a time.
+	rowSpacing  int64                  // The distance of these rows.
+	c           amd64.Chain            // The chain at hand, see newChain.
+	made        map[*Value]amd64.Value // The values of the chain at hand.
+	// The row scalars of the chain at hand, as vectors.
+	splats map[*Value]amd64.Value
 }
 
+// accessRegs are the address registers.
 var accessRegs = [MaxAccesses]amd64.Reg{
 	amd64.RSI, amd64.RDX, amd64.RBX, amd64.R8,
 	amd64.R9, amd64.R10, amd64.R11, amd64.R12,
 	amd64.R13, amd64.R14,
 }
 
-// emit makes the machine code of a nest.
+// emit emits the function of a kernel.
 func (n *Kernel) emit(o Options, nonTemporal bool) (*amd64.Assembler, error) {
 	e := &rowEmitter{
 		kernel:      n,
@@ -65,7 +68,8 @@ func (n *Kernel) emit(o Options, nonTemporal bool) (*amd64.Assembler, error) {
 	return e.a, nil
 }
 
-// emitIndices does those of the call, whose number is in RAX if they are rows.
+// emitIndices emits the loop over the indices of a call. If they are rows,
+// their number is in RAX.
 func (e *rowEmitter) emitIndices() error {
 	dim, _ := e.kernel.callDim()
 	if dim == len(e.kernel.Extents)-2 {
@@ -82,10 +86,11 @@ func (e *rowEmitter) emitIndices() error {
 	return nil
 }
 
-// indicesLeft counts them where they are not rows.
+// indicesLeft counts the indices of a call where they are not rows.
 const indicesLeft = amd64.R15
 
-// emitInside does all of dimension d and those after it, counting in memory.
+// emitInside emits all of dimension d and those after it, with a counter in
+// memory.
 func (e *rowEmitter) emitInside(d int) error {
 	e.a.Emit(
 		amd64.MOV,
@@ -112,7 +117,8 @@ func (e *rowEmitter) emitInside(d int) error {
 	return nil
 }
 
-// advanceIndex moves all streams from the end of an index of dimension d to the next.
+// advanceIndex moves all accesses from the end of an index of dimension d to
+// the next index.
 func (e *rowEmitter) advanceIndex(d int) {
 	for _, s := range e.accesses {
 		step := s.bytes() *
@@ -124,7 +130,7 @@ func (e *rowEmitter) advanceIndex(d int) {
 	}
 }
 
-// emitBatches does all rows: as many batches as there are, then single rows.
+// emitBatches emits all rows: as many batches as there are, then single rows.
 func (e *rowEmitter) emitBatches() error {
 	if e.rowSpacing > 1 {
 		err := e.emitSpacedRows()
@@ -143,18 +149,20 @@ func (e *rowEmitter) emitBatches() error {
 	return e.emitRows(1)
 }
 
-// batchesDivide says whether batches are all of the rows of every call.
+// batchesDivide reports whether the rows of every call are a whole number of
+// batches.
 func (e *rowEmitter) batchesDivide() bool {
 	rows := e.kernel.rows()
 	unit := e.batch * e.rowSpacing
-	dim, most := e.kernel.callDim()
-	if dim == len(e.kernel.Extents)-2 && most < rows {
-		return most%unit == 0 && rows%most%unit == 0
+	dim, maxCount := e.kernel.callDim()
+	if dim == len(e.kernel.Extents)-2 && maxCount < rows {
+		return maxCount%unit == 0 && rows%maxCount%unit == 0
 	}
 	return rows%unit == 0
 }
 
-// emitSpacedRows does rows that are apart at a time, the first ones, the next ones, ….
+// emitSpacedRows emits batches of rows at a distance: the first rows of each
+// part, the second ones, and so on.
 func (e *rowEmitter) emitSpacedRows() error {
 	a := e.a
 	loop := a.NewLabel()
@@ -188,10 +196,11 @@ func (e *rowEmitter) emitSpacedRows() error {
 	return nil
 }
 
-// batchesLeft counts where rows are apart: the last of the registers of streams.
+// batchesLeft counts batches of rows at a distance. It is the last of
+// accessRegs, which such kernels do not need.
 const batchesLeft = amd64.R14
 
-// advanceRows moves all streams by rows.
+// advanceRows moves all accesses by rows.
 func (e *rowEmitter) advanceRows(rows int64) {
 	for _, s := range e.accesses {
 		if step := s.bytes() * rows * s.row(); step != 0 {
@@ -200,7 +209,8 @@ func (e *rowEmitter) advanceRows(rows int64) {
 	}
 }
 
-// emitRow does a batch of rows.
+// emitRow emits a batch of rows: the row scalars that need no sweep, then each
+// sweep and the row scalars that are known after it.
 func (e *rowEmitter) emitRow(batch int64) error {
 	if err := e.emitScalars(-1, 0); err != nil {
 		return err
@@ -225,7 +235,8 @@ func (e *rowEmitter) emitRow(batch int64) error {
 	return nil
 }
 
-// assignRegisters of the streams, and of those fetched ahead as long as there are some.
+// assignRegisters gives accesses registers, and prefetch addresses what
+// remains.
 func (e *rowEmitter) assignRegisters() {
 	free := accessRegs[:]
 	for _, s := range e.accesses {
@@ -240,6 +251,7 @@ func (e *rowEmitter) assignRegisters() {
 	}
 }
 
+// emitPrologue loads the fields of the argument block.
 func (e *rowEmitter) emitPrologue() {
 	count := amd64.RAX
 	dim, _ := e.kernel.callDim()
@@ -261,7 +273,7 @@ func (e *rowEmitter) emitPrologue() {
 	})
 }
 
-// emitRows is the loop over the rows that are left, some at a time.
+// emitRows emits the loop over the remaining rows, a batch at a time.
 func (e *rowEmitter) emitRows(batch int64) error {
 	a := e.a
 	loop := a.NewLabel()
@@ -281,8 +293,9 @@ func (e *rowEmitter) emitRows(batch int64) error {
 	return nil
 }
 
-// emitPrefetchAddresses points at the rows to fetch: those of the next tile where loops say so,
-// else some rows ahead; at the end, where there are none, at those at hand.
+// emitPrefetchAddresses points at the rows to prefetch: those of the next tile
+// where a loop asks for it, else some rows ahead, and in the last rows, where
+// there are none, the rows at hand.
 func (e *rowEmitter) emitPrefetchAddresses(batch int64) {
 	for _, s := range e.accesses {
 		r := e.ahead[s]
@@ -307,8 +320,8 @@ func (e *rowEmitter) emitPrefetchAddresses(batch int64) {
 	}
 }
 
-// memory is where a stream is, disp bytes on in the row, so many rows on; one that
-// repeats an element stays.
+// memory is the operand of an access, disp bytes of f32 on in the row and a
+// number of rows on. An access that repeats an element stays in its row.
 func (e *rowEmitter) memory(s *Access, disp int32, row int64) amd64.Mem {
 	switch {
 	case s.isFixed():
@@ -331,7 +344,7 @@ func (e *rowEmitter) memory(s *Access, disp int32, row int64) amd64.Mem {
 	}
 }
 
-// slotMemory is where a narrow value is kept.
+// slotMemory is the slot of a row scalar.
 func (e *rowEmitter) slotMemory(v *Value) amd64.Mem {
 	return amd64.Mem{
 		Base: amd64.RDI,
@@ -340,6 +353,7 @@ func (e *rowEmitter) slotMemory(v *Value) amd64.Mem {
 	}
 }
 
+// withSpill lets a placement of one copy spill to the slab.
 func (e *rowEmitter) withSpill(p amd64.Placement) amd64.Placement {
 	if p.Copies == 1 {
 		p.Spill = amd64.Mem{
@@ -352,7 +366,8 @@ func (e *rowEmitter) withSpill(p amd64.Placement) amd64.Placement {
 	return p
 }
 
-// newChain is an empty chain, in the memory of the one before, and where its values go.
+// newChain empties the chain, whose memory is used again, and the maps of its
+// values.
 func (e *rowEmitter) newChain() (*amd64.Chain, map[*Value]amd64.Value) {
 	e.c.Reset()
 	clear(e.made)
@@ -360,21 +375,21 @@ func (e *rowEmitter) newChain() (*amd64.Chain, map[*Value]amd64.Value) {
 	return &e.c, e.made
 }
 
-// emitScalars computes the narrow values that are known after pass q, of one of the
-// rows of a batch.
+// emitScalars emits the row scalars that are known after sweep q, of one row of
+// a batch.
 func (e *rowEmitter) emitScalars(q int, row int64) error {
 	list := e.kernel.schedule.after[q+1]
 	if len(list) == 0 {
 		return nil
 	}
 	c, made := e.newChain()
-	folds := e.kernel.reductionsOf(q)
+	reductions := e.kernel.reductionsOf(q)
 	regs := e.kernel.reductionRegisters(q, e.batch)
-	for k, f := range folds {
+	for k, f := range reductions {
 		if !f.AcrossRows && slices.Contains(list, f.Out) {
 			made[f.Out] = e.reductionResult(
 				c, f,
-				regs[k+int(row)*len(folds)],
+				regs[k+int(row)*len(reductions)],
 				row,
 			)
 		}
@@ -394,7 +409,8 @@ func (e *rowEmitter) emitScalars(q int, row int64) error {
 	)
 }
 
-// reductionResult joins the partial results of a fold, and what it starts from.
+// reductionResult combines the accumulators of a reduction, and the value to
+// begin with.
 func (e *rowEmitter) reductionResult(
 	c *amd64.Chain, f *Reduction,
 	regs []amd64.Reg, row int64,
@@ -413,7 +429,7 @@ func (e *rowEmitter) reductionResult(
 	return f.vectorReduction().Combine(c, start, x)
 }
 
-// externalScalar is a narrow value that is not of the nest.
+// externalScalar is a row scalar that the kernel does not compute.
 func (e *rowEmitter) externalScalar(c *amd64.Chain, v *Value, row int64) amd64.Value {
 	if v.Constant != nil {
 		return c.Const32(*v.Constant)
@@ -421,6 +437,8 @@ func (e *rowEmitter) externalScalar(c *amd64.Chain, v *Value, row int64) amd64.V
 	return e.splat(c, e.kernel.Loads[v], row)
 }
 
+// scalarValue is a row scalar in the chain after sweep q. Those of earlier
+// sweeps are loaded from their slots.
 func (e *rowEmitter) scalarValue(
 	c *amd64.Chain, v *Value, q int,
 	row int64, made map[*Value]amd64.Value,
@@ -453,7 +471,7 @@ func (e *rowEmitter) scalarValue(
 	return made[v]
 }
 
-// load is eight elements of a stream, disp bytes of f32 on in the row.
+// load is a vector of an access, disp bytes of f32 on in the row.
 func (e *rowEmitter) load(
 	c *amd64.Chain, s *Access, disp int32, row int64,
 ) amd64.Value {
@@ -467,7 +485,8 @@ func (e *rowEmitter) load(
 	)
 }
 
-// splat is a vector of copies of an element of a stream.
+// splat is a vector of copies of an element of an access. Of the types of two
+// bytes, this is done for bf16 only, see halfAccessFits of package cpu.
 func (e *rowEmitter) splat(c *amd64.Chain, s *Access, row int64) amd64.Value {
 	if s.Half != 0 {
 		return c.Do(
@@ -481,7 +500,7 @@ func (e *rowEmitter) splat(c *amd64.Chain, s *Access, row int64) amd64.Value {
 	)
 }
 
-// emitSplat is copies in a register.
+// emitSplat emits a splat outside of a chain, into r.
 func (e *rowEmitter) emitSplat(r amd64.Reg, s *Access) {
 	if s.Half == 0 {
 		e.a.Emit(amd64.VBROADCASTSS, r, e.memory(s, 0, 0))
@@ -491,7 +510,7 @@ func (e *rowEmitter) emitSplat(r amd64.Reg, s *Access) {
 	e.a.Emit(amd64.VPSLLD, r, r, amd64.Imm(16))
 }
 
-// store stores eight elements, past the caches if large.
+// store stores a vector that is rounded to the type of the access already.
 func (e *rowEmitter) store(
 	c *amd64.Chain, s *Access, disp int32,
 	row int64, x amd64.Value, nonTemporal bool,

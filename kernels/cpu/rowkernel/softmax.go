@@ -13,14 +13,21 @@ import (
 // may be any number where an element is NaN, since the sum is NaN then, or have either
 // sign where it is 0.
 
-// markSoftmaxes finds those of a nest.
+// markSoftmaxes finds the softmaxes of the kernel.
+//
+// A softmax is e^(x − m) over its sum, where m is the maximum of the row. Where
+// nothing else reads the power and the sum, both are computed times 2^32, which
+// saves the subtraction of an exponent and changes no quotient that is a normal
+// number. Where nothing else reads the maximum, it may be any number in a row
+// that contains NaN, since the sum is NaN then, and have either sign where it
+// is 0.
 func (n *Kernel) markSoftmaxes() {
 	for _, p := range n.opsInOrder() {
 		e, sum := n.softmaxQuotient(p)
 		if e != nil && n.readByQuotientsOnly(e, sum) {
 			n.scaledExps[e] = true
-			if most := n.rowMax(e); n.maxReadByExpOnly(most, e) {
-				most.relaxed = true
+			if largest := n.rowMax(e); n.maxReadByExpOnly(largest, e) {
+				largest.relaxed = true
 			}
 		}
 	}
@@ -36,8 +43,9 @@ func (n *Kernel) opsInOrder() (list []*Op) {
 	return list
 }
 
-// softmaxQuotient is what a quotient divides by its sum, a power of e that is at most 1, and the
-// fold that is the sum; nil where it is none.
+// softmaxQuotient is the power of e that an operation divides by the sum of the
+// row of such powers, and the reduction that is this sum; nil where the
+// operation is no such quotient.
 func (n *Kernel) softmaxQuotient(p *Op) (e *Value, sum *Reduction) {
 	if n.rowDivisor(p) == nil {
 		return nil, nil
@@ -55,7 +63,8 @@ func (n *Kernel) softmaxQuotient(p *Op) (e *Value, sum *Reduction) {
 	return e, sum
 }
 
-// privateReduction is the fold of rows that makes v and that nothing outside of the nest reads.
+// privateReduction is the reduction that makes the row scalar v, nil where v is
+// made otherwise or stored.
 func (n *Kernel) privateReduction(v *Value) *Reduction {
 	k := slices.IndexFunc(n.reductions, func(f *Reduction) bool {
 		return f.Out == v && f.PerRow
@@ -66,12 +75,14 @@ func (n *Kernel) privateReduction(v *Value) *Reduction {
 	return n.reductions[k]
 }
 
+// initIs reports whether the reduction begins with the constant x.
 func (f *Reduction) initIs(x float64) bool {
 	return f.Init != nil && f.Init.Constant != nil &&
 		*f.Init.Constant == math.Float32bits(float32(x))
 }
 
-// readByQuotientsOnly says whether e and its sum are read by nothing but quotients of both.
+// readByQuotientsOnly reports whether e and its sum have no readers but
+// quotients of the two.
 func (n *Kernel) readByQuotientsOnly(e *Value, sum *Reduction) bool {
 	if n.Stores[e] != nil {
 		return false
@@ -84,32 +95,33 @@ func (n *Kernel) readByQuotientsOnly(e *Value, sum *Reduction) bool {
 		n.readOnlyBy(sum.Out, shares, nil)
 }
 
-// rowMax is the fold that is the maximum of the row for e^(x − maximum).
+// rowMax is the reduction that makes the maximum in e^(x − maximum), or nil.
 func (n *Kernel) rowMax(e *Value) *Reduction {
 	return n.privateReduction(
 		n.Broadcasts[n.ops[n.ops[e].Args[0]].Args[1]],
 	)
 }
 
-// maxReadByExpOnly says whether a maximum is read by nothing but x − maximum for the power e, and
-// that by nothing but e.
-func (n *Kernel) maxReadByExpOnly(most *Reduction, e *Value) bool {
+// maxReadByExpOnly reports whether a maximum has no reader but x − maximum, and
+// this none but the power e.
+func (n *Kernel) maxReadByExpOnly(largest *Reduction, e *Value) bool {
 	less := n.ops[e].Args[0]
-	if most == nil ||
-		!most.initIs(math.Inf(-1)) ||
+	if largest == nil ||
+		!largest.initIs(math.Inf(-1)) ||
 		n.Stores[less] != nil {
 		return false
 	}
 	return n.readOnlyBy(less, func(p *Op) bool {
 		return p.Out == e
 	}, nil) &&
-		n.readOnlyBy(most.Out, func(p *Op) bool {
+		n.readOnlyBy(largest.Out, func(p *Op) bool {
 			return p.Out == less
 		}, nil)
 }
 
-// readOnlyBy reports whether all readers of v, or of what repeats it, are the
-// reduction or operations that may read it.
+// readOnlyBy reports whether all readers of v, and of what repeats it, are the
+// given reduction or operations that may read it. A stored value has a reader
+// outside.
 func (n *Kernel) readOnlyBy(v *Value, may func(*Op) bool, reduction *Reduction) bool {
 	if n.Stores[v] != nil {
 		return false
@@ -137,24 +149,25 @@ func (n *Kernel) readOnlyBy(v *Value, may func(*Op) bool, reduction *Reduction) 
 	return true
 }
 
-// isSmallExp says whether an operation is e to what is at most 0, so that it is at most 1.
+// isSmallExp reports whether an operation is a power of e whose exponent is at
+// most 0, so that it is at most 1.
 func (n *Kernel) isSmallExp(p *Op) bool {
 	return p.Instr.Op == hlo.OpExponential &&
 		p.Instr.Shape.DType == hlo.F32 &&
 		n.isBelowMax(p.Args[0])
 }
 
-// isBelowMax says whether a value is what an element is less than the maximum of its row, so
-// that it is at most 0.
+// isBelowMax reports whether a value is the difference of an element and the
+// maximum of its row, so that it is at most 0.
 func (n *Kernel) isBelowMax(v *Value) bool {
 	p := n.ops[v]
 	if p == nil || p.Instr.Op != hlo.OpSubtract ||
 		n.Broadcasts[p.Args[1]] == nil {
 		return false
 	}
-	most := n.Broadcasts[p.Args[1]]
+	largest := n.Broadcasts[p.Args[1]]
 	return slices.ContainsFunc(n.reductions, func(f *Reduction) bool {
-		return f.Out == most && f.Monoid == hlo.OpMaximum &&
+		return f.Out == largest && f.Monoid == hlo.OpMaximum &&
 			f.Arg == p.Args[0] && f.PerRow
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/vector"
 )
 
-// reductionsOf are the folds that end with pass q.
+// reductionsOf lists the reductions that end with sweep q.
 func (n *Kernel) reductionsOf(q int) []*Reduction {
 	var list []*Reduction
 	for _, f := range n.reductions {
@@ -18,8 +18,9 @@ func (n *Kernel) reductionsOf(q int) []*Reduction {
 	return list
 }
 
-// reductionRegisters are the registers of the folds of a pass, one list for each, of
-// the first row of a batch, then of the others.
+// reductionRegisters are the accumulators of a sweep: a list for each reduction
+// of the first row of a batch, then for those of the other rows. Reductions
+// across rows accumulate in memory.
 func (n *Kernel) reductionRegisters(q int, batch int64) [][]amd64.Reg {
 	var lists [][]amd64.Reg
 	next := 14
@@ -39,24 +40,28 @@ func (n *Kernel) reductionRegisters(q int, batch int64) [][]amd64.Reg {
 	return lists
 }
 
-// A sweepEmitter is a pass over a row as it becomes machine code.
+// A sweepEmitter emits one sweep over a row.
 type sweepEmitter struct {
 	*rowEmitter
-	sweep         int
-	batch         int64
-	fetching      bool
-	exactDivision bool // divide where a reciprocal would do
-	reductions    []*Reduction
-	regs          [][]amd64.Reg        // of them
-	pinned        map[*Value]amd64.Reg // narrow values
-	order         []*Value             // those, as they are met
-	reserved      []amd64.Reg
-	divisors      []*Value         // of which reciprocals are used
-	maxCopies     int              // most vectors in turn, 0 for what the plan says
-	copies        int              // vectors in turn
-	constants     []pinnedConstant // constants in the loop
+	sweep         int                  // The number of the sweep.
+	batch         int64                // The number of rows at a time.
+	fetching      bool                 // Prefetches are done in this sweep.
+	exactDivision bool                 // Divisions are not replaced by reciprocals.
+	reductions    []*Reduction         // The reductions that end with the sweep.
+	regs          [][]amd64.Reg        // The accumulators of each reduction and row.
+	pinned        map[*Value]amd64.Reg // The registers of row scalars.
+	order         []*Value             // The row scalars, as they are met.
+	reserved      []amd64.Reg          // The registers that chains must not use.
+	divisors      []*Value             // The row scalars whose reciprocals are used.
+	// The most vectors in turn, 0 for what the plan says.
+	maxCopies int
+	copies    int              // The number of vectors in turn.
+	constants []pinnedConstant // The constants with registers.
 }
 
+// emit emits the sweep. Where it multiplies by reciprocals, it is emitted a
+// second time with divisions, for rows whose divisor the reciprocal does not
+// serve.
 func (p *sweepEmitter) emit() error {
 	p.reductions, p.regs = p.kernel.reductionsOf(p.sweep),
 		p.kernel.reductionRegisters(p.sweep, p.batch)
@@ -81,8 +86,8 @@ func (p *sweepEmitter) emit() error {
 	return err
 }
 
-// checkDivisor jumps if s or its reciprocal is negative, 0, denormal, infinite or
-// NaN.
+// checkDivisor emits a jump for rows where s or its reciprocal is negative, 0,
+// denormal, infinite or NaN.
 func (p *sweepEmitter) checkDivisor(s *Value, exact amd64.Label) {
 	at := p.slotMemory(s)
 	if _, ok := p.kernel.schedule.slots[s]; !ok {
@@ -94,6 +99,8 @@ func (p *sweepEmitter) checkDivisor(s *Value, exact amd64.Label) {
 	p.a.Emit(amd64.JAE, exact)
 }
 
+// emitLoop emits the loop over the elements of a row: rounds of four vectors,
+// then single vectors, then the rest under a mask.
 func (p *sweepEmitter) emitLoop() error {
 	p.emitPrologue()
 	a, cols := p.a, p.kernel.cols()
@@ -142,7 +149,7 @@ func (p *sweepEmitter) emitLoop() error {
 	return nil
 }
 
-// firstLanes is a mask of n lanes of four bytes.
+// firstLanes is a mask that turns on n lanes of four bytes.
 func firstLanes(n int) []byte {
 	mask := make([]byte, 32)
 	for k := range 4 * n {
@@ -151,14 +158,14 @@ func firstLanes(n int) []byte {
 	return mask
 }
 
-// pin gives the narrow values of the pass registers, as far as that leaves
-// enough, and sets the partial results of folds to the identity.
+// pin gives the first row scalars of the sweep registers, as long as enough
+// remain, and reserves the accumulators.
 func (p *sweepEmitter) pin() {
 	p.pinned = map[*Value]amd64.Reg{}
 	p.reserved = nil
 	p.reserved = slices.Concat(p.regs...)
 	const enough = 8
-	p.chain(0, 1, 0) // finds the narrow values
+	p.chain(0, 1, 0) // This finds the row scalars.
 	for k, v := range p.order {
 		r := 14 - len(p.reserved)
 		if k < 4 && r >= enough && p.batch == 1 {
@@ -168,6 +175,8 @@ func (p *sweepEmitter) pin() {
 	}
 }
 
+// emitPrologue sets the accumulators to the identities and loads the pinned row
+// scalars.
 func (p *sweepEmitter) emitPrologue() {
 	for k, regs := range p.regs {
 		p.reductions[k%len(p.reductions)].vectorReduction().EmitInit(p.a, regs)
@@ -185,6 +194,7 @@ func (p *sweepEmitter) emitPrologue() {
 	}
 }
 
+// emitPrefetches emits the prefetches of a round.
 func (p *sweepEmitter) emitPrefetches() {
 	if !p.fetching {
 		return
@@ -205,14 +215,15 @@ func (p *sweepEmitter) emitPrefetches() {
 	}
 }
 
-// A pinnedConstant constant is in a register.
+// A pinnedConstant is a constant that stays in a register during a loop.
 type pinnedConstant struct {
 	constant amd64.Constant
 	reg      amd64.Reg
 }
 
-// pinConstants chooses the vectors in turn, as many as registers hold, which is worth more
-// than not to load constants, and gives those used most the registers that are left.
+// pinConstants chooses the number of vectors in turn, as many as the registers
+// hold, which is worth more than to save loads of constants. Then it gives the
+// constants with most uses the registers that remain.
 func (p *sweepEmitter) pinConstants() {
 	p.constants, p.copies = nil, vector.RoundVectors
 	if p.maxCopies > 0 {
@@ -242,7 +253,7 @@ func (p *sweepEmitter) pinConstants() {
 	}
 }
 
-// emitRound appends four vectors: as many at once as registers hold.
+// emitRound emits a round, as many vectors at once as the registers hold.
 func (p *sweepEmitter) emitRound() error {
 	var err error
 	for copies := p.copies; copies > 0; copies /= 2 {
@@ -269,8 +280,8 @@ func (p *sweepEmitter) emitRound() error {
 	return err
 }
 
-// chain is what the pass does to vectors of a row, which begin disp bytes on,
-// the first with partial result number part.
+// chain is what the sweep does to vectors of a row which begin disp bytes of
+// f32 on. The first vector belongs to accumulator number part.
 func (p *sweepEmitter) chain(disp int32, copies, part int) *amd64.Chain {
 	b := &sweepChain{sweepEmitter: p, disp: disp}
 	b.c, b.made = p.rowEmitter.newChain()

@@ -5,23 +5,35 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A sweepPlan says in which pass over a row a nest computes what.
+// A sweepPlan says in which sweep over a row a kernel computes what.
 type sweepPlan struct {
-	sweeps     int
-	sweepOf    map[*Value]int  // of a wide value, the first pass that can compute it; of a narrow one, the pass after which it is known, −1: before all
-	firstSweep map[*Value]int  // the first pass in which a wide value is computed
-	saved      []*Value        // wide ones that are kept for later passes
-	slots      map[*Value]int  // narrow ones that are kept, a vector of copies each
-	kept       []*Value        // those, in the order of their slots
-	after      [][]*Value      // narrow ones to compute, before the first pass and after each
-	scheduled  map[*Value]bool // those
-	slab       Value           // scratch of the slots, and behind them of what registers do not hold, and of counters
+	sweeps int // The number of sweeps.
+	// The sweep of a wide value is the first that can compute it. That of a row
+	// scalar is the sweep after which it is known, −1 for one that is known
+	// before all sweeps.
+	sweepOf map[*Value]int
+	// The first sweep in which a wide value is computed.
+	firstSweep map[*Value]int
+	// The wide values that are kept for later sweeps.
+	saved []*Value
+	// The row scalars that are kept in the slab, a vector of copies each, by
+	// number.
+	slots map[*Value]int
+	kept  []*Value // The row scalars in slots, by number.
+	// The row scalars to compute before the first sweep, in element 0, and
+	// after each.
+	after     [][]*Value
+	scheduled map[*Value]bool // The row scalars that are in after.
+	// The scratch of the slots, followed by spilled vectors, followed by loop
+	// counters.
+	slab Value
 }
 
-// maxRecomputeCost is the cost up to which a value is computed again rather than kept.
+// maxRecomputeCost is the cost up to which a value is computed again in a later
+// sweep rather than kept in scratch.
 const maxRecomputeCost = 3
 
-// opCosts of operations, roughly in instructions; others are dear.
+// opCosts are the costs of cheap operations, roughly in instructions.
 var opCosts = map[hlo.Opcode]int{
 	hlo.OpAdd:      1,
 	hlo.OpSubtract: 1,
@@ -33,9 +45,11 @@ var opCosts = map[hlo.Opcode]int{
 	hlo.OpConvert:  1,
 }
 
+// expensiveOp is the cost of operations that are not in opCosts.
 const expensiveOp = 16
 
-// recomputeCost is what computing a value from leaves costs, about.
+// recomputeCost is about what it costs to compute a value from loads. The sum
+// stops where it exceeds what is compared with.
 func (n *Kernel) recomputeCost(v *Value) int {
 	p := n.ops[v]
 	if p == nil || n.Scalars[v] {
@@ -55,6 +69,8 @@ func (n *Kernel) recomputeCost(v *Value) int {
 	return c
 }
 
+// planSweeps assigns sweeps to values, then decides for each sweep what it
+// computes, loads again and leaves to later sweeps.
 func (n *Kernel) planSweeps() {
 	p := &n.schedule
 	*p = sweepPlan{
@@ -83,10 +99,11 @@ func (n *Kernel) planSweeps() {
 	}
 }
 
-// assignSweeps finds the passes.
+// assignSweeps finds the sweep of every value. Reductions of a sweep share the
+// registers that are left to their accumulators, so that some move to the next.
 func (n *Kernel) assignSweeps() {
 	p := &n.schedule
-	taken := map[int]int{} // registers of folds, by pass
+	taken := map[int]int{} // registers of accumulators, by sweep
 	for _, i := range n.Items {
 		if i.Op != nil {
 			p.sweepOf[i.Op.Out] = n.firstSweepOf(i.Op)
@@ -108,9 +125,10 @@ func (n *Kernel) assignSweeps() {
 	}
 }
 
-// firstSweepOf is the first sweep that can compute an operation: a sweep after the
-// reductions whose results it repeats, and not before the sweeps of its operands.
-// A row scalar is computed between sweeps, after its operands are known.
+// firstSweepOf is the first sweep that can compute an operation: one after the
+// reductions whose results it repeats, and not before the sweeps of its
+// operands. A row scalar is computed between sweeps, after its operands are
+// known.
 func (n *Kernel) firstSweepOf(op *Op) int {
 	p := &n.schedule
 	sweep := -1
@@ -131,7 +149,8 @@ func (n *Kernel) firstSweepOf(op *Op) int {
 	return sweep
 }
 
-// sweepRoots are the wide values that pass q is for.
+// sweepRoots are the wide values for which a sweep exists: what it reduces and
+// what it stores.
 func (n *Kernel) sweepRoots(q int) []*Value {
 	var roots []*Value
 	for _, f := range n.reductions {
@@ -147,7 +166,7 @@ func (n *Kernel) sweepRoots(q int) []*Value {
 	return roots
 }
 
-// require notes what pass q computes for v.
+// require notes that sweep q needs v, and with it what v is computed from.
 func (n *Kernel) require(v *Value, q int, met map[*Value]bool) {
 	p := &n.schedule
 	if n.Broadcasts[v] != nil {
@@ -176,7 +195,8 @@ func (n *Kernel) require(v *Value, q int, met map[*Value]bool) {
 	}
 }
 
-// rowDivisor is the narrow value by which an operation divides wide ones, if it does.
+// rowDivisor is the row scalar by which an operation divides wide values, or
+// nil. Such a division is done with the reciprocal, see quotient.
 func (n *Kernel) rowDivisor(p *Op) *Value {
 	if p.Instr.Op != hlo.OpDivide ||
 		p.Instr.Shape.DType != hlo.F32 ||
@@ -196,7 +216,7 @@ func (n *Kernel) rowDivisor(p *Op) *Value {
 	return nil
 }
 
-// reciprocal is the narrow value 1/s.
+// reciprocal is the row scalar 1/s, which is known as soon as s is.
 func (n *Kernel) reciprocal(s *Value) *Value {
 	r := n.reciprocals[s]
 	if r == nil {
@@ -210,7 +230,9 @@ func (n *Kernel) reciprocal(s *Value) *Value {
 	return r
 }
 
-// isSaved says whether pass q finds v, computed in pass first, in memory.
+// isSaved reports whether sweep q finds v, which sweep first computed, in
+// memory: because it is stored anyway, which must then leave it in the caches,
+// or because it is expensive and kept for this.
 func (n *Kernel) isSaved(v *Value, first, q int) bool {
 	p := &n.schedule
 	switch s := n.Stores[v]; {
@@ -229,7 +251,8 @@ func (n *Kernel) isSaved(v *Value, first, q int) bool {
 	return true
 }
 
-// scheduleScalar has a narrow value computed as soon as it can be.
+// scheduleScalar has a row scalar computed as soon as its operands are known.
+// Operands of an earlier sweep come from slots.
 func (n *Kernel) scheduleScalar(v *Value) {
 	p := &n.schedule
 	if p.scheduled[v] {
@@ -255,7 +278,7 @@ func (n *Kernel) scheduleScalar(v *Value) {
 	)
 }
 
-// scalarOf is the narrow value that v is, or is copies of.
+// scalarOf is the row scalar that v is, or repeats.
 func (n *Kernel) scalarOf(v *Value) *Value {
 	if s := n.Broadcasts[v]; s != nil {
 		return s
@@ -263,7 +286,7 @@ func (n *Kernel) scalarOf(v *Value) *Value {
 	return v
 }
 
-// allocateSlot keeps a narrow value.
+// allocateSlot gives a row scalar a slot.
 func (n *Kernel) allocateSlot(v *Value) {
 	p := &n.schedule
 	if _, ok := p.slots[v]; !ok {
@@ -272,10 +295,11 @@ func (n *Kernel) allocateSlot(v *Value) {
 	}
 }
 
-const maxSpills = 12 // vectors that registers do not hold, at most
+// maxSpills is the number of vectors that a sweep can spill.
+const maxSpills = 12
 
-// counterOffset is where loops outside of rows count: eight bytes a dimension, behind
-// what registers do not hold.
+// counterOffset is where the loops outside of rows count in the scratch, eight
+// bytes for each dimension.
 func (p *sweepPlan) counterOffset() int64 {
 	return p.slab.Offset + 32*int64(len(p.kept)+maxSpills)
 }
