@@ -2,8 +2,10 @@ package sim
 
 import (
 	"encoding/binary"
+	"fmt"
+	"maps"
 	"math/bits"
-	"sync"
+	"slices"
 )
 
 // bytes of a memory instruction that one lane moves.
@@ -150,6 +152,29 @@ func store(b []byte, size uint8, v uint64) {
 	}
 }
 
+// element is the first element of b as the instruction reads it.
+func (in *instr) element(b []byte) uint64 {
+	v := fetch(b, in.size)
+	if in.signed {
+		v = uint64(signExtend(v, int(in.size)*8))
+	}
+	return v
+}
+
+// loadLane loads the registers of one lane from consecutive elements.
+func (w *warp) loadLane(in *instr, b []byte, l int) {
+	for i, r := range in.list {
+		w.put(r, l, in.element(b[i*int(in.size):]))
+	}
+}
+
+// storeLane stores the registers of one lane to consecutive elements.
+func (w *warp) storeLane(in *instr, b []byte, l int) {
+	for i, r := range in.list {
+		store(b[i*int(in.size):], in.size, w.get(r, l))
+	}
+}
+
 // ld is a load from any space.
 func ld(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
@@ -173,13 +198,7 @@ func ld(w *warp, in *instr) {
 		if b == nil {
 			continue
 		}
-		for i, r := range in.list {
-			v := fetch(b[i*int(in.size):], in.size)
-			if in.signed {
-				v = uint64(signExtend(v, int(in.size)*8))
-			}
-			w.put(r, l, v)
-		}
+		w.loadLane(in, b, l)
 	}
 }
 
@@ -191,13 +210,7 @@ func (w *warp) strongLoad(in *instr, addr uint64, n int64, l int) {
 	if b == nil {
 		return
 	}
-	for i, r := range in.list {
-		v := fetch(b[i*int(in.size):], in.size)
-		if in.signed {
-			v = uint64(signExtend(v, int(in.size)*8))
-		}
-		w.put(r, l, v)
-	}
+	w.loadLane(in, b, l)
 	w.acquire(
 		w.syncAddress(in.space, addr), in.mods.acquire,
 	)
@@ -240,13 +253,7 @@ func st(w *warp, in *instr) {
 		if b == nil {
 			continue
 		}
-		for i, r := range in.list {
-			store(
-				b[i*int(in.size):],
-				in.size,
-				w.get(r, l),
-			)
-		}
+		w.storeLane(in, b, l)
 	}
 }
 
@@ -260,13 +267,7 @@ func (w *warp) strongStore(in *instr, addr uint64, n int64, l int) {
 		return
 	}
 	w.noteWritten(in.space, addr, n)
-	for i, r := range in.list {
-		store(
-			b[i*int(in.size):],
-			in.size,
-			w.get(r, l),
-		)
-	}
+	w.storeLane(in, b, l)
 }
 
 // noteWritten marks what a strong store or an atomic wrote as initialised.
@@ -299,13 +300,6 @@ func atom(w *warp, in *instr) {
 		l := firstLane(m)
 		w.update(in, addr[l], n, l)
 	}
-}
-
-// lock holds off the other workers' strong accesses to the 16 bytes at addr.
-func (g *grid) lock(addr uint64) *sync.Mutex {
-	m := &g.locks[addr>>4%uint64(len(g.locks))]
-	m.Lock()
-	return m
 }
 
 // update is the atomic operation of one lane.
@@ -343,12 +337,354 @@ func ldParam(w *warp, in *instr) {
 		return
 	}
 	for i, r := range in.list {
-		v := fetch(b[i*int(in.size):], in.size)
-		if in.signed {
-			v = uint64(signExtend(v, int(in.size)*8))
-		}
+		v := in.element(b[i*int(in.size):])
 		for m := w.active; m != 0; m &= m - 1 {
 			w.put(r, firstLane(m), v)
 		}
 	}
+}
+
+// countAccess counts a warp's load or store of n bytes a lane.
+func (w *warp) countAccess(in *instr, addr *long, n int64, writes bool) {
+	c := &w.cta.work.counters
+	s := in.space
+	if s == generic {
+		s = global
+		if addr[w.first()]&windowMask == sharedWindow {
+			s = shared
+		}
+	}
+	switch {
+	case s == global && writes:
+		c.GlobalStore.add(sectors(addr, w.active, n))
+	case s == global:
+		c.GlobalLoad.add(sectors(addr, w.active, n))
+	case (s == shared || s == sharedCluster) && writes:
+		c.SharedStore.add(wavefronts(addr, w.active, n))
+	case s == shared || s == sharedCluster:
+		c.SharedLoad.add(wavefronts(addr, w.active, n))
+	}
+}
+
+// mapa turns an address of own shared memory (a) into that of the CTA of rank b.
+func mapa(w *warp, in *instr) {
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		rank := w.r32[in.b][l]
+		if int(rank) >= len(w.cta.cluster.ctas) {
+			w.report(
+				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf(
+					"CTA rank %d in a cluster of %d",
+					rank, len(w.cta.cluster.ctas),
+				)},
+				l,
+			)
+			return
+		}
+		a := w.get(in.list[1], l)
+		w.put(
+			in.list[0],
+			l,
+			a&^(0xff<<rankShift)|uint64(rank+1)<<rankShift,
+		)
+	}
+}
+
+// getctarank is mapa's inverse.
+func getctarank(w *warp, in *instr) {
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		rank := w.get(in.list[1], l) >> rankShift & 0xff
+		if rank == 0 {
+			rank = uint64(w.cta.rank + 1)
+		}
+		w.put(in.list[0], l, rank-1)
+	}
+}
+
+// coalesced resolves an access of n bytes a lane, where all active lanes touch
+// the CTA's own shared memory or one array of global memory: its bytes, and in
+// w.offset where in them each lane is. It is nil where lanes differ or one of
+// them errs, who are then looked at one by one.
+func (w *warp) coalesced(s space, addr *long, n int64, how access) []byte {
+	switch s {
+	case shared:
+		t := w.cta
+		if !w.laneOffsets(addr, sharedBase, int64(len(t.shared)), n) {
+			return nil
+		}
+		if t.shadow != nil {
+			for m := w.active; m != 0; m &= m - 1 {
+				l := firstLane(m)
+				w.recordShared(t, int64(w.offset[l]), n, l, how)
+			}
+		}
+		return t.shared
+	case global:
+		a := w.cta.grid.mem.owner(addr[w.first()])
+		if a == nil || a.freed ||
+			!w.laneOffsets(addr, a.start, a.size, n) {
+			return nil
+		}
+		w.recordArray(a, n, how)
+		return a.data
+	}
+	return nil
+}
+
+// laneOffsets sets the offset of each active lane's n bytes from base, false where
+// one is not aligned or not within size.
+func (w *warp) laneOffsets(addr *long, base uint64, size, n int64) bool {
+	if size < n {
+		return false
+	}
+	most := uint64(size - n)
+	crooked := uint64(0)
+	if w.active == allLanes {
+		for l, a := range addr {
+			if a-base > most {
+				return false
+			}
+			crooked |= a
+			w.offset[l] = uint32(a - base)
+		}
+		return crooked&uint64(n-1) == 0 && size < 1<<32
+	}
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		if addr[l]-base > most {
+			return false
+		}
+		crooked |= addr[l]
+		w.offset[l] = uint32(addr[l] - base)
+	}
+	return crooked&uint64(n-1) == 0 && size < 1<<32
+}
+
+// recordArray is what globalBytes does beside resolving.
+func (w *warp) recordArray(a *allocation, n int64, how access) {
+	opt := &w.cta.grid.opt
+	if !opt.Races && how == reading && !opt.Uninitialised {
+		return
+	}
+	for m := w.active; m != 0; m &= m - 1 {
+		l := firstLane(m)
+		off := int64(w.offset[l])
+		if opt.Races {
+			w.recordGlobal(a, off, n, l, how)
+		}
+		if how == writing {
+			markWritten(a, off, n)
+		} else if opt.Uninitialised {
+			w.checkWritten(a, off, n, l)
+		}
+	}
+}
+
+// gather loads the registers of a load from where w.offset says.
+func (w *warp) gather(in *instr, mem []byte) {
+	for i, r := range in.list {
+		from := mem[i*int(in.size):]
+		if w.active == allLanes &&
+			in.size == 4 && r.bank == bank32 {
+			d := &w.r32[r.index]
+			for l, o := range w.offset {
+				d[l] = binary.LittleEndian.Uint32(from[o:])
+			}
+			continue
+		}
+		for m := w.active; m != 0; m &= m - 1 {
+			l := firstLane(m)
+			w.put(r, l, in.element(from[w.offset[l]:]))
+		}
+	}
+}
+
+// scatterTo stores the registers of a store to where w.offset says.
+func (w *warp) scatterTo(in *instr, mem []byte) {
+	if w.active == allLanes && in.size == 4 &&
+		len(in.list) == 1 &&
+		in.list[0].bank == bank32 {
+		v := &w.r32[in.list[0].index]
+		for l, o := range w.offset {
+			binary.LittleEndian.PutUint32(mem[o:], v[l])
+		}
+		return
+	}
+	for m := w.active; m != 0; m &= m - 1 { // lane by lane: later ones win
+		l := firstLane(m)
+		w.storeLane(in, mem[w.offset[l]:], l)
+	}
+}
+
+// Addresses of shared memory. A CTA's own starts at sharedBase: as on sm_90,
+// the first KiB is the system's, and a null pointer is found out. In the
+// window of the cluster, bits 24… are the rank of the CTA + 1. Generic
+// addresses of shared and local memory add a window.
+const (
+	sharedBase   = 1024
+	rankShift    = 24
+	sharedWindow = 0x6000_0000_0000
+	localWindow  = 0x5000_0000_0000
+	paramWindow  = 0x4000_0000_0000
+	windowMask   = 0xffff_0000_0000
+)
+
+// sharedAt resolves an address of shared memory to a CTA of the cluster and an
+// offset; nil if the n bytes are not all in it.
+func (t *cta) sharedAt(addr uint64, n int64) (*cta, int64) {
+	owner := t
+	if rank := addr >> rankShift; rank != 0 {
+		if rank > uint64(len(t.cluster.ctas)) {
+			return nil, 0
+		}
+		owner = t.cluster.ctas[rank-1]
+	}
+	off := int64(addr&(1<<rankShift-1)) - sharedBase
+	if off < 0 || off+n > int64(len(owner.shared)) {
+		return nil, 0
+	}
+	return owner, off
+}
+
+// sharedName says for a person which variable lies at an offset.
+func (t *cta) sharedName(off int64) string {
+	best, at := "", int64(-1)
+	for _, name := range slices.Sorted(maps.Keys(t.entry.variables)) {
+		v := t.entry.variables[name]
+		if v.space == shared &&
+			v.offset <= off && v.offset > at {
+			best, at = name, v.offset
+		}
+	}
+	if at < 0 {
+		return fmt.Sprintf("offset %d", off)
+	}
+	return fmt.Sprintf("%s+%d", best, off-at)
+}
+
+// sharedBytes resolves an access of lane l, or reports it and returns nil.
+func (w *warp) sharedBytes(
+	addr uint64, n, align int64, lane int, how access, ownOnly bool,
+) []byte {
+	if !w.aligned(addr, align, "shared", lane) {
+		return nil
+	}
+	t, off := w.cta.sharedAt(addr, n)
+	if t == nil || ownOnly && t != w.cta {
+		w.sharedOutside(addr, n, lane)
+		return nil
+	}
+	if !w.visit(t, addr, lane) {
+		return nil
+	}
+	if t.shadow != nil {
+		w.recordShared(t, off, n, lane, how)
+	}
+	return t.shared[off : off+n]
+}
+
+// visit is the latest access of a warp to another CTA's shared memory.
+type visit struct {
+	by   *warp
+	pc   int32
+	lane int
+	s    stamp
+	addr uint64
+}
+
+// visit notes an access to the shared memory of t; false if t has exited.
+func (w *warp) visit(t *cta, addr uint64, lane int) bool {
+	switch {
+	case t == w.cta:
+	case t.live == 0:
+		w.report(
+			Finding{
+				Kind:   MissingWait,
+				Space:  "shared",
+				Addr:   addr,
+				Detail: fmt.Sprintf("CTA rank %d of the cluster has exited, and its shared memory with it", t.rank),
+				Count:  1,
+			},
+			lane,
+		)
+		return false
+	case w.clock.on:
+		if t.visits == nil {
+			t.visits = make([]visit, t.grid.parties())
+		}
+		t.visits[w.party] = visit{
+			w, w.pc, lane,
+			w.stamp(15, atomically, lane), addr,
+		}
+	}
+	return true
+}
+
+// checkVisits reports, when the CTA has exited, accesses of others that no warp
+// of it knew of: they might have come after.
+func (t *cta) checkVisits() {
+	for _, v := range t.visits {
+		known := v.by == nil ||
+			slices.ContainsFunc(t.warps, func(w *warp) bool {
+				return w.clock.seen.near[v.by.party].knows(
+					v.s.clock(), v.lane,
+				)
+			})
+		if known {
+			continue
+		}
+		at := v.by.pc
+		v.by.pc = v.pc
+		v.by.report(
+			Finding{
+				Kind:   MissingWait,
+				Space:  "shared",
+				Addr:   v.addr,
+				Detail: fmt.Sprintf("CTA rank %d of the cluster does not wait for this before it exits", t.rank),
+				Count:  1,
+			},
+			v.lane,
+		)
+		v.by.pc = at
+	}
+}
+
+func (w *warp) aligned(addr uint64, align int64, where string, lane int) bool {
+	if addr&uint64(align-1) == 0 {
+		return true
+	}
+	w.report(
+		Finding{
+			Kind:   Misaligned,
+			Space:  where,
+			Addr:   addr,
+			Detail: fmt.Sprintf("an access that must be aligned to %d bytes", align),
+		},
+		lane,
+	)
+	return false
+}
+
+func (w *warp) sharedOutside(addr uint64, n int64, lane int) {
+	size := int64(len(w.cta.shared))
+	detail := fmt.Sprintf(
+		"%d bytes at offset %d of the CTA's %d bytes of shared memory",
+		n,
+		int64(addr&(1<<rankShift-1))-sharedBase,
+		size,
+	)
+	if rank := addr >> rankShift; rank != 0 {
+		detail = fmt.Sprintf(
+			"%d bytes at offset %d in the shared memory of CTA rank %d of the cluster's %d, of %d bytes each",
+			n,
+			int64(addr&(1<<rankShift-1))-sharedBase,
+			rank-1,
+			len(w.cta.cluster.ctas), size,
+		)
+	}
+	w.report(
+		Finding{Kind: OutOfBounds, Space: "shared", Addr: addr, Detail: detail},
+		lane,
+	)
 }

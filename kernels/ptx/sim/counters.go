@@ -126,28 +126,6 @@ func (c Counters) String() string {
 	return b.String()
 }
 
-// countAccess counts a warp's load or store of n bytes a lane.
-func (w *warp) countAccess(in *instr, addr *long, n int64, writes bool) {
-	c := &w.cta.work.counters
-	s := in.space
-	if s == generic {
-		s = global
-		if addr[w.first()]&windowMask == sharedWindow {
-			s = shared
-		}
-	}
-	switch {
-	case s == global && writes:
-		c.GlobalStore.add(sectors(addr, w.active, n))
-	case s == global:
-		c.GlobalLoad.add(sectors(addr, w.active, n))
-	case (s == shared || s == sharedCluster) && writes:
-		c.SharedStore.add(wavefronts(addr, w.active, n))
-	case s == shared || s == sharedCluster:
-		c.SharedLoad.add(wavefronts(addr, w.active, n))
-	}
-}
-
 const sectorBytes = 32
 
 // sectors counts the distinct 32-byte sectors of a warp's access of n bytes a

@@ -1,11 +1,6 @@
 package sim
 
-import (
-	"fmt"
-	"math/bits"
-
-	"github.com/tilewright/tilewright/kernels/ptx"
-)
+import "github.com/tilewright/tilewright/kernels/ptx"
 
 // cta is a thread block in execution.
 type cta struct {
@@ -75,16 +70,10 @@ func newWarp(t *cta, id, party int) *warp {
 		}
 	}
 	if t.grid.opt.Races {
-		w.clock = newPartyClock(t.grid)
+		w.clock = newPartyClock(t.grid.parties())
 	}
 	w.wg.init(e)
 	return w
-}
-
-func fill[T uint32 | uint64](r []T, v T) {
-	for l := range r {
-		r[l] = v
-	}
 }
 
 // begin resets the CTA to the start of the CTA id.
@@ -115,7 +104,7 @@ func (t *cta) check(on bool) {
 		return
 	}
 	if t.kept == nil {
-		t.kept = newSharedShadow(g)
+		t.kept = newSharedShadow(g.shared, g.parties(), g.opt)
 	} else {
 		t.kept.reset()
 	}
@@ -270,98 +259,6 @@ func (t *cta) site(pc int32, warp, lane int) Site {
 	s.Warp = warp
 	s.Lane = lane
 	return s
-}
-
-// barrier is one of the sixteen named barriers of a CTA.
-type barrier struct {
-	expected int // threads; 0 while nobody waits
-	whole    bool
-	arrived  int // threads
-	waiting  []*warp
-	votes    int // of bar.red: threads whose predicate held
-	voters   int // and all of them
-	results  []voter
-	knows    knowledge
-}
-
-// arriveBarrier lets the warp arrive at barrier id, which count threads (0: all
-// of the CTA) take part in; with wait it blocks until they have.
-func (w *warp) arriveBarrier(id, count uint32, wait bool) {
-	t := w.cta
-	switch {
-	case id >= uint32(len(t.barriers)):
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d of 16", id)},
-			-1,
-		)
-		return
-	case count%warpSize != 0 ||
-		int(count) > len(t.warps)*warpSize:
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a barrier of %d threads in a CTA of %d: it must be a multiple of 32 and not more than the CTA has", count, t.grid.threads)},
-			-1,
-		)
-		return
-	case w.active != w.live:
-		w.report(
-			Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf(
-				"only %d of the warp's %d lanes arrive",
-				bits.OnesCount32(w.active),
-				bits.OnesCount32(w.live),
-			)},
-			bits.TrailingZeros32(w.live&^w.active),
-		)
-		return
-	}
-	b := &t.barriers[id]
-	if b.arrived > 0 && !b.whole &&
-		count != 0 && int(count) != b.expected {
-		w.report(
-			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d for %d threads, others arrived for %d", id, count, b.expected)},
-			-1,
-		)
-		return
-	}
-	b.expected = int(count)
-	b.whole = count == 0
-	b.arrived += warpSize
-	w.publishTo(&b.knows, allLanes)
-	w.pc++
-	if wait {
-		b.waiting = append(b.waiting, w)
-		w.block(barrierNames[id], w.pc-1)
-	}
-	t.tryBarrier(b)
-}
-
-// barrierNames are what a warp says that it waits for.
-var barrierNames = func() (names [16]string) {
-	for id := range names {
-		names[id] = fmt.Sprintf("barrier %d", id)
-	}
-	return names
-}()
-
-// tryBarrier opens a barrier whose threads have all arrived.
-func (t *cta) tryBarrier(b *barrier) {
-	need := b.expected
-	if b.whole {
-		need = t.live * warpSize
-	}
-	if b.arrived == 0 || b.arrived < need {
-		return
-	}
-	t.work.counters.Barriers++
-	open := *b
-	*b = barrier{}
-	for _, v := range open.results {
-		v.tell(open.votes, open.voters)
-	}
-	for _, w := range open.waiting {
-		w.observe(&open.knows)
-		w.clock.joinLanes()
-		w.wake()
-	}
 }
 
 // warpExited opens the barriers that only waited for the warp.

@@ -80,18 +80,6 @@ func decodeEntry(m *ptx.Module, src *ptx.Entry) (*entry, error) {
 	return e, nil
 }
 
-func bankOf(t ptx.Type) bank {
-	switch n := t.Bits(); {
-	case t == ptx.Pred:
-		return bankPred
-	case n <= 32:
-		return bank32
-	case n == 64:
-		return bank64
-	}
-	return noBank
-}
-
 // layOut places the variables of the module and the entry.
 func (d *decoder) layOut() {
 	e := d.e
@@ -435,21 +423,29 @@ func spaceOf(m ptx.Mod) space {
 	return generic
 }
 
-// registerName is the PTX name of a register of the entry.
-func (e *entry) registerName(r register) string {
-	next := [4]int32{bank32: 1, bank64: 1, bankPred: 1}
-	for i := range e.source.Regs {
-		s := &e.source.Regs[i]
-		b := bankOf(s.Type)
-		first := next[b]
-		if b == r.bank && r.index >= first &&
-			r.index < first+int32(s.Len()) {
-			if s.N == 0 {
-				return s.Prefix
-			}
-			return fmt.Sprintf("%s%d", s.Prefix, r.index-first)
-		}
-		next[b] += int32(s.Len())
+// Load decodes every entry of a module; an instruction that the simulator does
+// not model is an error that names it.
+func Load(m *ptx.Module) (*Program, error) {
+	if err := m.Check(); err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("register %d", r.index)
+	p := &Program{
+		target:  m.Target,
+		entries: map[string]*entry{},
+	}
+	for _, v := range m.Vars {
+		if v.Space != ptx.ModShared {
+			p.globals = append(p.globals, v)
+		}
+	}
+	for i := range m.Entries {
+		e, err := decodeEntry(m, &m.Entries[i])
+		if err != nil {
+			return nil, fmt.Errorf(
+				"sim: entry %s: %w", m.Entries[i].Name, err,
+			)
+		}
+		p.entries[e.name] = e
+	}
+	return p, nil
 }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
@@ -175,22 +174,6 @@ func (d *decoder) synchronise(in *instr, src *ptx.Instr) error {
 	return d.mbarrier(in, src)
 }
 
-func barSync(w *warp, in *instr) {
-	w.arriveBarrier(
-		w.r32[in.a][w.first()],
-		w.r32[in.b][w.first()],
-		true,
-	)
-}
-
-func barArrive(w *warp, in *instr) {
-	w.arriveBarrier(
-		w.r32[in.a][w.first()],
-		w.r32[in.b][w.first()],
-		false,
-	)
-}
-
 // barRed decodes bar.red: list holds the result and the predicate.
 func (d *decoder) barRed(in *instr, src *ptx.Instr) error {
 	ops := src.Operands
@@ -207,41 +190,6 @@ func (d *decoder) barRed(in *instr, src *ptx.Instr) error {
 	}
 	in.flow, in.run = waiting, barRed
 	return d.listed(in, []ptx.Operand{*last}, ptx.Pred)
-}
-
-func barRed(w *warp, in *instr) {
-	id := w.r32[in.a][w.first()]
-	p := (w.pred[in.list[1].index] ^ uint32(in.at.offset)) & w.active
-	if id < uint32(len(w.cta.barriers)) {
-		b := &w.cta.barriers[id]
-		b.votes += bits.OnesCount32(p)
-		b.voters += bits.OnesCount32(w.active)
-		b.results = append(
-			b.results, voter{w, in, w.active},
-		)
-	}
-	w.arriveBarrier(id, w.r32[in.b][w.first()], true)
-}
-
-// voter is a warp that awaits the result of bar.red.
-type voter struct {
-	w     *warp
-	in    *instr
-	lanes uint32
-}
-
-// tell gives the result of bar.red to a warp that took part.
-func (v voter) tell(votes, voters int) {
-	result := uint64(votes)
-	switch {
-	case v.in.mods.code.Has(ptx.ModAnd):
-		result = boolBit(votes == voters)
-	case v.in.mods.code.Has(ptx.ModOr):
-		result = boolBit(votes > 0)
-	}
-	for m := v.lanes; m != 0; m &= m - 1 {
-		v.w.put(v.in.list[0], firstLane(m), result)
-	}
 }
 
 func (d *decoder) exchange(in *instr, src *ptx.Instr) error {

@@ -803,3 +803,36 @@ func memoryClass(code *ptx.Opcode) Class {
 	}
 	return OtherMemory
 }
+
+// carry makes the instruction one that uses the carry flag; regs are the
+// destination and its sources.
+func (in *instr) carry(code *ptx.Opcode, regs []register) {
+	var all [4]register
+	for i := range all {
+		all[i] = register{bank32, 0}
+	}
+	copy(all[:], regs)
+	f := carryOperation(code)
+	takes := code.Op == ptx.OpAddc ||
+		code.Op == ptx.OpSubc || code.Op == ptx.OpMadc
+	gives := code.Has(ptx.ModCC)
+	in.list = regs[:1]
+	in.run = func(w *warp, _ *instr) {
+		for m := w.active; m != 0; m &= m - 1 {
+			l := firstLane(m)
+			carry := uint64(0)
+			if takes {
+				carry = uint64(w.carry >> l & 1)
+			}
+			r, out := f(
+				w.get(all[1], l),
+				w.get(all[2], l),
+				w.get(all[3], l), carry,
+			)
+			w.put(all[0], l, r)
+			if gives {
+				w.carry = w.carry&^(1<<l) | uint32(out)<<l
+			}
+		}
+	}
+}

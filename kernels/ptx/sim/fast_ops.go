@@ -6,16 +6,6 @@ import "math"
 // function value, and a call a lane would cost more than the operation.
 // They compute all lanes; the warp keeps those of the active ones.
 
-// canonical is the bits of f, with the one NaN that the device produces.
-func canonical(f float32) uint32 {
-	if f != f {
-		return canonicalNaN
-	}
-	return math.Float32bits(f)
-}
-
-const canonicalNaN = 0x7fffffff
-
 func add32(w *warp, in *instr) {
 	d := w.dst32(in)
 	a := &w.r32[in.a]

@@ -1,8 +1,9 @@
 package sim
 
 import (
-	"github.com/tilewright/tilewright/kernels/ptx"
 	"math"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
 // rounding is a PTX rounding modifier.
@@ -625,3 +626,13 @@ func classOf(m ptx.Mod, ft floatType) func(a uint64) bool {
 		return v != 0 && math.Abs(v) < smallest
 	}
 }
+
+// canonical is the bits of f, with the one NaN that the device produces.
+func canonical(f float32) uint32 {
+	if f != f {
+		return canonicalNaN
+	}
+	return math.Float32bits(f)
+}
+
+const canonicalNaN = 0x7fffffff

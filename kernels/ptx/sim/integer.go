@@ -501,39 +501,6 @@ func carryOperation(code *ptx.Opcode) carryOp {
 	}
 }
 
-// carry makes the instruction one that uses the carry flag; regs are the
-// destination and its sources.
-func (in *instr) carry(code *ptx.Opcode, regs []register) {
-	var all [4]register
-	for i := range all {
-		all[i] = register{bank32, 0}
-	}
-	copy(all[:], regs)
-	f := carryOperation(code)
-	takes := code.Op == ptx.OpAddc ||
-		code.Op == ptx.OpSubc || code.Op == ptx.OpMadc
-	gives := code.Has(ptx.ModCC)
-	in.list = regs[:1]
-	in.run = func(w *warp, _ *instr) {
-		for m := w.active; m != 0; m &= m - 1 {
-			l := firstLane(m)
-			carry := uint64(0)
-			if takes {
-				carry = uint64(w.carry >> l & 1)
-			}
-			r, out := f(
-				w.get(all[1], l),
-				w.get(all[2], l),
-				w.get(all[3], l), carry,
-			)
-			w.put(all[0], l, r)
-			if gives {
-				w.carry = w.carry&^(1<<l) | uint32(out)<<l
-			}
-		}
-	}
-}
-
 // halves16 does an operation on both 16-bit halves of a register; nil if there
 // is none of the name.
 func halves16(code *ptx.Opcode) scalar {
@@ -564,4 +531,112 @@ func clampNegative(code *ptx.Opcode, f scalar, n int) scalar {
 		}
 		return r
 	}
+}
+
+// atomicOperation returns what atom and red compute of the old value.
+func atomicOperation(code *ptx.Opcode) func(old, b, c uint64) uint64 {
+	t := code.Type(0)
+	n := t.Bits()
+	mask := lowBits(n)
+	switch {
+	case code.Has(ptx.ModExch):
+		return func(_, b, _ uint64) uint64 { return b }
+	case code.Has(ptx.ModCas):
+		return func(old, b, c uint64) uint64 {
+			if old == b&mask {
+				return c
+			}
+			return old
+		}
+	case code.Has(ptx.ModInc):
+		return func(old, b, _ uint64) uint64 {
+			if old >= b {
+				return 0
+			}
+			return old + 1
+		}
+	case code.Has(ptx.ModDec):
+		return func(old, b, _ uint64) uint64 {
+			if old == 0 || old > b {
+				return b
+			}
+			return old - 1
+		}
+	case code.Has(ptx.ModPopc):
+		return func(old, b, _ uint64) uint64 {
+			return (old + uint64(bits.OnesCount64(b&mask))) & mask
+		}
+	}
+	return reducing(code, t)
+}
+
+// reducing is the add, min, max, and, or, xor of atom, red, redux and the bulk
+// reductions.
+func reducing(code *ptx.Opcode, t ptx.Type) func(a, b, _ uint64) uint64 {
+	for m, op := range map[ptx.Mod]ptx.Op{
+		ptx.ModAdd: ptx.OpAdd,
+		ptx.ModMin: ptx.OpMin,
+		ptx.ModMax: ptx.OpMax,
+		ptx.ModAnd: ptx.OpAnd,
+		ptx.ModOr:  ptx.OpOr,
+		ptx.ModXor: ptx.OpXor,
+	} {
+		if code.Has(m) {
+			return reduction(op, t)
+		}
+	}
+	return nil
+}
+
+func reduction(op ptx.Op, t ptx.Type) scalar {
+	el, pair := paired[t]
+	if !pair {
+		el = t
+	}
+	ft, isFloat := floatTypes[el]
+	code := ptx.Opcode{Op: op}
+	var f scalar
+	switch {
+	case isFloat:
+		f = floatOperation(&code, ft)
+	default:
+		f = integerReduction(op, t)
+	}
+	if pair && f != nil {
+		return func(a, b, _ uint64) uint64 {
+			return f(a&0xffff, b&0xffff, 0) |
+				f(a>>16&0xffff, b>>16&0xffff, 0)<<16
+		}
+	}
+	return f
+}
+
+func integerReduction(op ptx.Op, t ptx.Type) scalar {
+	n := t.Bits()
+	signed := t.Signed()
+	mask := lowBits(n)
+	switch op {
+	case ptx.OpAdd:
+		return func(a, b, _ uint64) uint64 {
+			return (a + b) & mask
+		}
+	case ptx.OpAnd:
+		return func(a, b, _ uint64) uint64 {
+			return a & b & mask
+		}
+	case ptx.OpOr:
+		return func(a, b, _ uint64) uint64 {
+			return (a | b) & mask
+		}
+	case ptx.OpXor:
+		return func(a, b, _ uint64) uint64 {
+			return (a ^ b) & mask
+		}
+	}
+	return extreme(op == ptx.OpMax, signed, n, func(v uint64) int64 {
+		if signed {
+			return signExtend(v, n)
+		}
+		return int64(v & mask)
+	})
 }

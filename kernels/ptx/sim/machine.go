@@ -19,6 +19,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -26,59 +27,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
-
-	"github.com/tilewright/tilewright/kernels/ptx"
 )
-
-// Sheet is what a device can do. Zero fields take those of an H100.
-type Sheet struct {
-	Target             ptx.Target // most a module may ask for
-	SMs                int
-	SharedPerBlock     int   // bytes, with opt-in
-	RegistersPerSM     int   // of 32 bits
-	RegistersPerThread int   // most
-	ThreadsPerBlock    int   // most
-	ThreadsPerSM       int   // most
-	BlocksPerCluster   int   // most
-	Memory             int64 // bytes of global memory
-}
-
-func (s Sheet) withDefaults() Sheet {
-	def := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	if s.Target == (ptx.Target{}) {
-		s.Target = ptx.Target{SM: 90, Arch: 'a'}
-	}
-	def(&s.SMs, 132)
-	def(&s.SharedPerBlock, 227<<10)
-	def(&s.RegistersPerSM, 64<<10)
-	def(&s.RegistersPerThread, 255)
-	def(&s.ThreadsPerBlock, 1024)
-	def(&s.ThreadsPerSM, 2048)
-	def(&s.BlocksPerCluster, 16)
-	if s.Memory == 0 {
-		s.Memory = 4 << 30
-	}
-	return s
-}
-
-// Options say what a launch looks for. The zero value only executes. What must be
-// found in one launch, or one CTA, if it is found in another is looked for once:
-// where neither branches nor addresses depend on data, a launch that repeats one
-// in which nothing was found only executes, and where those in shared memory do
-// not depend on the CTA either, only the first has its shared memory checked.
-type Options struct {
-	Counters      bool
-	Races         bool    // data races, missing waits and fences
-	Uninitialised bool    // reads of registers, shared and global memory
-	Workers       int     // goroutines; 0: GOMAXPROCS
-	Budget        int64   // warp instructions a CTA may execute; 0: 1<<28
-	Hertz         float64 // at which %clock64 counts, against the nanoseconds of %globaltimer; 0: 1e9
-}
 
 // Machine is a simulated device. Its methods may be called by one goroutine at
 // a time.
@@ -203,30 +152,6 @@ func (r *Report) Err() error {
 	return errors.New(r.Findings[0].String() + more)
 }
 
-// grid is one launch in execution, read by all workers.
-type grid struct {
-	entry   *entry
-	mem     *memory
-	sheet   Sheet
-	opt     Options
-	clock   clock  // when it began
-	size    [3]int // CTAs
-	block   [3]int
-	cluster [3]int
-	units   [3]int // clusters
-	threads int
-	shared  int64
-	dynamic int64
-	param   []byte
-	globals map[string]uint64
-	watch   bool // registers that instructions read and write
-	next    atomic.Int64
-	stopped atomic.Bool
-	done    <-chan struct{}
-	locks   [64]sync.Mutex // of atomic operations, by address
-	sync    syncVariables
-}
-
 // Launch runs a kernel to its end. An error means that it did not run, or was
 // cancelled; what is wrong with the kernel is in the report.
 func (m *Machine) Launch(
@@ -274,10 +199,6 @@ func (m *Machine) Launch(
 		m.clean.add(p, key)
 	}
 	return r, nil
-}
-
-func product3(v [3]int) int {
-	return v[0] * v[1] * v[2]
 }
 
 // collect joins what the workers found and counted.
@@ -367,82 +288,6 @@ func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 	return g, nil
 }
 
-func atLeastOne(v [3]int) [3]int {
-	for i := range v {
-		if v[i] == 0 {
-			v[i] = 1
-		}
-	}
-	return v
-}
-
-// check compares the launch with the limits of the device and the entry.
-func (g *grid) check() error {
-	e := g.entry.source
-	s := g.sheet
-	for i, axis := range []string{"x", "y", "z"} {
-		switch {
-		case g.size[i] < 1 ||
-			g.block[i] < 1 ||
-			g.cluster[i] < 1:
-			return fmt.Errorf(
-				"grid %v, block %v, cluster %v: a dimension is negative",
-				g.size, g.block, g.cluster,
-			)
-		case g.size[i]%g.cluster[i] != 0:
-			return fmt.Errorf("grid %v is no multiple of the cluster %v in %s", g.size, g.cluster, axis)
-		case i > 0 && g.size[i] > 65535:
-			return fmt.Errorf("grid %v: at most 65535 CTAs in %s", g.size, axis)
-		case e.ReqNTid[i] > 0 &&
-			e.ReqNTid[i] != g.block[i]:
-			return fmt.Errorf("block %v, but the entry is .reqntid %v", g.block, e.ReqNTid)
-		case e.ReqNCTAPerCluster[i] > 0 &&
-			e.ReqNCTAPerCluster[i] != g.cluster[i]:
-			return fmt.Errorf("cluster %v, but the entry is .reqnctapercluster %v", g.cluster, e.ReqNCTAPerCluster)
-		}
-		g.units[i] = g.size[i] / g.cluster[i]
-	}
-	limit := s.ThreadsPerBlock
-	if e.MaxNTid[0] > 0 {
-		limit = min(limit, product3(atLeastOne(e.MaxNTid)))
-	}
-	switch {
-	case g.threads > limit:
-		return fmt.Errorf("block %v has %d threads, at most %d", g.block, g.threads, limit)
-	case g.shared > int64(s.SharedPerBlock):
-		return fmt.Errorf("%d bytes of shared memory a CTA, at most %d", g.shared, s.SharedPerBlock)
-	case product3(g.cluster) > s.BlocksPerCluster:
-		return fmt.Errorf(
-			"cluster %v has %d CTAs, at most %d",
-			g.cluster, product3(g.cluster), s.BlocksPerCluster,
-		)
-	case g.entry.statics > 48<<10:
-		return fmt.Errorf("%d bytes of static shared memory, at most %d", g.entry.statics, 48<<10)
-	}
-	return nil
-}
-
-// arguments packs the parameter block.
-func (e *entry) arguments(args [][]byte) ([]byte, error) {
-	if len(args) != len(e.params) {
-		return nil, fmt.Errorf(
-			"%d arguments, the entry has %d parameters", len(args), len(e.params),
-		)
-	}
-	block := alignedBytes(int64(e.block))
-	for i, a := range args {
-		p := &e.source.Params[i]
-		if len(a) != p.Bytes() {
-			return nil, fmt.Errorf(
-				"argument %d is %d bytes, parameter %s is %d",
-				i, len(a), p.Name, p.Bytes(),
-			)
-		}
-		copy(block[e.params[i]:], a)
-	}
-	return block, nil
-}
-
 // load puts the variables of the module into memory, once.
 func (m *Machine) load(p *Program) (map[string]uint64, error) {
 	if g := m.globals[p]; g != nil || len(p.globals) == 0 {
@@ -477,4 +322,83 @@ func Value[T uint8 | int8 | uint16 | int16 | uint32 |
 		panic(err) // every T has a fixed size
 	}
 	return slices.Clip(b)
+}
+
+// checkedLaunches are the launches of an entry that were checked and in which nothing
+// was found. Where influences proves an entry steady, another launch that
+// differs in data and in where its arrays lie has the same accesses in the same
+// order: bounds are still checked, but races and uninitialised reads cannot be
+// other than they were.
+type checkedLaunches map[*Program]map[string]bool
+
+const maxCheckedPrograms = 64 // programs
+
+// launchKey is all that a steady entry's accesses depend on, false where that
+// is not known.
+func (m *Machine) launchKey(g *grid, l *Launch) (string, bool) {
+	if !g.entry.launchInvariant ||
+		!g.opt.Races && !g.opt.Uninitialised {
+		return "", false
+	}
+	key := fmt.Appendf(
+		nil, "%s %v %v %v %d %t %t",
+		l.Entry, g.size, g.block, g.cluster,
+		l.Shared, g.opt.Races, g.opt.Uninitialised,
+	)
+	var arrays []*allocation
+	for _, a := range l.Args {
+		var ok bool
+		if key, arrays, ok = m.argumentKey(key, arrays, a); !ok {
+			return "", false
+		}
+	}
+	return string(key), true
+}
+
+// argumentKey appends an argument: an address as the number of the array it lies
+// in, how large that is and whether it is written, and the offset.
+func (m *Machine) argumentKey(key []byte, arrays []*allocation, arg []byte) (
+	[]byte, []*allocation, bool,
+) {
+	at := -1
+	switch {
+	case len(arg) == 8:
+		at = 0
+	case len(arg) == tensorMapBytes &&
+		binary.LittleEndian.Uint32(arg) == tensorMapMagic:
+		at = tensorMapAddress
+	case len(arg) > 8:
+		return nil, nil, false // there may be addresses in it
+	}
+	if at < 0 {
+		return fmt.Appendf(key, " %x", arg), arrays, true
+	}
+	address := binary.LittleEndian.Uint64(arg[at:])
+	a := m.mem.owner(address)
+	if a == nil || a.freed {
+		return fmt.Appendf(key, " %x", arg), arrays, true
+	}
+	written := bytes.IndexByte(a.written, 1) >= 0
+	unwritten := bytes.IndexByte(a.written, 0) >= 0
+	n := slices.Index(arrays, a)
+	if n < 0 {
+		n = len(arrays)
+		arrays = append(arrays, a)
+	}
+	key = fmt.Appendf(
+		key, " %x array %d of %d %t at %d %x",
+		arg[:at], n, a.size, written,
+		address-a.start, arg[at+8:],
+	)
+	return key, arrays, !written || !unwritten
+}
+
+func (r checkedLaunches) add(p *Program, key string) {
+	if r[p] == nil {
+		if len(r) >= maxCheckedPrograms {
+			clear(r)
+		}
+		r[p] = map[string]bool{}
+	}
+	r[p][key] = true
 }

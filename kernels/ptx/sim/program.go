@@ -16,22 +16,6 @@ const (
 	waiting             // the handler moves pc itself and may block the warp
 )
 
-// bank is a register file: registers of up to 32 bits, of 64 bits, predicates.
-type bank uint8
-
-const (
-	noBank bank = iota
-	bank32
-	bank64
-	bankPred
-)
-
-// register is a register of the dense files of an entry.
-type register struct {
-	bank  bank
-	index int32
-}
-
 // place is a memory operand: the address in a register and an offset in bytes.
 type place struct {
 	reg    int32
@@ -140,29 +124,43 @@ func (s space) String() string {
 	return [...]string{"generic", "global", "shared", "shared::cluster", "local", "param", "const"}[s]
 }
 
-// Load decodes every entry of a module; an instruction that the simulator does
-// not model is an error that names it.
-func Load(m *ptx.Module) (*Program, error) {
-	if err := m.Check(); err != nil {
-		return nil, err
+func bankOf(t ptx.Type) bank {
+	switch n := t.Bits(); {
+	case t == ptx.Pred:
+		return bankPred
+	case n <= 32:
+		return bank32
+	case n == 64:
+		return bank64
 	}
-	p := &Program{
-		target:  m.Target,
-		entries: map[string]*entry{},
-	}
-	for _, v := range m.Vars {
-		if v.Space != ptx.ModShared {
-			p.globals = append(p.globals, v)
+	return noBank
+}
+
+// registerName is the PTX name of a register of the entry.
+func (e *entry) registerName(r register) string {
+	next := [4]int32{bank32: 1, bank64: 1, bankPred: 1}
+	for i := range e.source.Regs {
+		s := &e.source.Regs[i]
+		b := bankOf(s.Type)
+		first := next[b]
+		if b == r.bank && r.index >= first &&
+			r.index < first+int32(s.Len()) {
+			if s.N == 0 {
+				return s.Prefix
+			}
+			return fmt.Sprintf("%s%d", s.Prefix, r.index-first)
 		}
+		next[b] += int32(s.Len())
 	}
-	for i := range m.Entries {
-		e, err := decodeEntry(m, &m.Entries[i])
-		if err != nil {
-			return nil, fmt.Errorf(
-				"sim: entry %s: %w", m.Entries[i].Name, err,
-			)
-		}
-		p.entries[e.name] = e
+	return fmt.Sprintf("register %d", r.index)
+}
+
+func (e *entry) usesTensor() bool { return e.tensor }
+
+// shape is that of a wgmma, nil for other instructions.
+func (in *instr) shape() *wgmmaShape {
+	if in.mods == nil {
+		return nil
 	}
-	return p, nil
+	return in.mods.wg
 }

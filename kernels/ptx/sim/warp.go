@@ -1,18 +1,10 @@
 package sim
 
 import (
+	"fmt"
 	"math/bits"
-)
 
-const (
-	warpSize = 32
-	allLanes = 1<<warpSize - 1
-)
-
-// word and long hold one register of all lanes.
-type (
-	word [warpSize]uint32
-	long [warpSize]uint64
+	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
 // fork is a group of lanes of a diverged warp that is not running now.
@@ -335,5 +327,44 @@ func (w *warp) checkAssigned(list []register) {
 func (w *warp) after(in *instr) {
 	for _, r := range in.writes {
 		w.inited[r.bank][r.index] |= w.active
+	}
+}
+
+func (w *warp) putAll(r register, v uint64) {
+	for m := w.active; m != 0; m &= m - 1 {
+		w.put(r, firstLane(m), v)
+	}
+}
+
+// readClock reads a register that counts.
+func (w *warp) readClock(in *instr, s ptx.Special) {
+	w.ticks += readingCycles
+	g := w.cta.grid
+	w.putAll(
+		in.list[0],
+		g.clock.read(
+			s, w.cta.cluster.unit%g.sheet.SMs, w.ticks,
+		),
+	)
+}
+
+func (w *warp) notWhole(what string) {
+	w.report(
+		Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("%s by lanes %#x: the whole warp must execute it", what, w.active)},
+		firstLane(^w.active),
+	)
+}
+
+// scatter gives every element of a fragment register to put.
+func (w *warp) scatter(
+	r register, t *elementType, put func(l, e int, v float32),
+) {
+	s := &w.r32[r.index]
+	per := t.perRegister()
+	mask := uint32(lowBits(t.bits))
+	for l := range s {
+		for e := range per {
+			put(l, e, t.decode(s[l]>>(e*t.bits)&mask))
+		}
 	}
 }

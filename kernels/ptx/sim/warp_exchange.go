@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
@@ -114,12 +113,6 @@ func vote(w *warp, in *instr) {
 	w.putAll(in.list[0], v)
 }
 
-func (w *warp) putAll(r register, v uint64) {
-	for m := w.active; m != 0; m &= m - 1 {
-		w.put(r, firstLane(m), v)
-	}
-}
-
 // match: list holds the destination, the predicate, the value and the mask.
 func match(w *warp, in *instr) {
 	if !w.members(uint32(w.get(
@@ -188,112 +181,4 @@ func warpSync(w *warp, in *instr) {
 		w.clock.on && w.active == w.live {
 		w.clock.joinLanes()
 	}
-}
-
-// atomicOperation returns what atom and red compute of the old value.
-func atomicOperation(code *ptx.Opcode) func(old, b, c uint64) uint64 {
-	t := code.Type(0)
-	n := t.Bits()
-	mask := lowBits(n)
-	switch {
-	case code.Has(ptx.ModExch):
-		return func(_, b, _ uint64) uint64 { return b }
-	case code.Has(ptx.ModCas):
-		return func(old, b, c uint64) uint64 {
-			if old == b&mask {
-				return c
-			}
-			return old
-		}
-	case code.Has(ptx.ModInc):
-		return func(old, b, _ uint64) uint64 {
-			if old >= b {
-				return 0
-			}
-			return old + 1
-		}
-	case code.Has(ptx.ModDec):
-		return func(old, b, _ uint64) uint64 {
-			if old == 0 || old > b {
-				return b
-			}
-			return old - 1
-		}
-	case code.Has(ptx.ModPopc):
-		return func(old, b, _ uint64) uint64 {
-			return (old + uint64(bits.OnesCount64(b&mask))) & mask
-		}
-	}
-	return reducing(code, t)
-}
-
-// reducing is the add, min, max, and, or, xor of atom, red, redux and the bulk
-// reductions.
-func reducing(code *ptx.Opcode, t ptx.Type) func(a, b, _ uint64) uint64 {
-	for m, op := range map[ptx.Mod]ptx.Op{
-		ptx.ModAdd: ptx.OpAdd,
-		ptx.ModMin: ptx.OpMin,
-		ptx.ModMax: ptx.OpMax,
-		ptx.ModAnd: ptx.OpAnd,
-		ptx.ModOr:  ptx.OpOr,
-		ptx.ModXor: ptx.OpXor,
-	} {
-		if code.Has(m) {
-			return reduction(op, t)
-		}
-	}
-	return nil
-}
-
-func reduction(op ptx.Op, t ptx.Type) scalar {
-	el, pair := paired[t]
-	if !pair {
-		el = t
-	}
-	ft, isFloat := floatTypes[el]
-	code := ptx.Opcode{Op: op}
-	var f scalar
-	switch {
-	case isFloat:
-		f = floatOperation(&code, ft)
-	default:
-		f = integerReduction(op, t)
-	}
-	if pair && f != nil {
-		return func(a, b, _ uint64) uint64 {
-			return f(a&0xffff, b&0xffff, 0) |
-				f(a>>16&0xffff, b>>16&0xffff, 0)<<16
-		}
-	}
-	return f
-}
-
-func integerReduction(op ptx.Op, t ptx.Type) scalar {
-	n := t.Bits()
-	signed := t.Signed()
-	mask := lowBits(n)
-	switch op {
-	case ptx.OpAdd:
-		return func(a, b, _ uint64) uint64 {
-			return (a + b) & mask
-		}
-	case ptx.OpAnd:
-		return func(a, b, _ uint64) uint64 {
-			return a & b & mask
-		}
-	case ptx.OpOr:
-		return func(a, b, _ uint64) uint64 {
-			return (a | b) & mask
-		}
-	case ptx.OpXor:
-		return func(a, b, _ uint64) uint64 {
-			return (a ^ b) & mask
-		}
-	}
-	return extreme(op == ptx.OpMax, signed, n, func(v uint64) int64 {
-		if signed {
-			return signExtend(v, n)
-		}
-		return int64(v & mask)
-	})
 }

@@ -3,20 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
-
-	"github.com/tilewright/tilewright/kernels/ptx"
 )
-
-// wgmmaShape describes a wgmma.mma_async: what a warp of the warpgroup does of
-// it. list of its instruction holds the accumulators, then A's registers if it
-// has any, then the descriptors of A (else) and B, then the predicate scale-d.
-type wgmmaShape struct {
-	product
-	acc            int  // registers of the accumulators
-	fromRegs       bool // A
-	negA, negB     bool
-	transA, transB bool
-}
 
 // wgmmaQueue is the wgmmas of a warp that have not been waited for. They read
 // their operands and write their accumulators at the wait.
@@ -157,13 +144,6 @@ func (w *warp) checkFenced(in *instr) {
 			return
 		}
 	}
-}
-
-func (s *wgmmaShape) registersA() int {
-	if s.fromRegs {
-		return s.na
-	}
-	return 0
 }
 
 func (w *warp) useRegisters(in *instr, by int) {
@@ -446,12 +426,6 @@ func addFour(row []float32, x [4]float32, b []float32) {
 	}
 }
 
-// accumulatorAt is the register and lane of column j of row r.
-func accumulatorAt(r, j int) (i, l int) {
-	return j>>3*4 + r>>3*2 + j&1,
-		r&7*4 + j&7>>1
-}
-
 func (w *warp) accumulators(op *wgmmaOp, r int, row []float32, half bool) {
 	if !op.scaleD {
 		clear(row)
@@ -518,28 +492,4 @@ func setmaxnreg(w *warp, in *instr) {
 			-1,
 		)
 	}
-}
-
-// newWgmma decodes shape and types; nil if it is not modelled.
-func newWgmma(code *ptx.Opcode) *wgmmaShape {
-	sh := code.Shape()
-	s := &wgmmaShape{}
-	var ok [3]bool
-	s.m = sh.M
-	s.n = sh.N
-	s.k = sh.K
-	s.d, ok[0] = elementTypes[code.Type(0)]
-	s.a, ok[1] = elementTypes[code.Type(1)]
-	s.b, ok[2] = elementTypes[code.Type(2)]
-	if !ok[0] || !ok[1] ||
-		!ok[2] || s.m != 64 ||
-		s.a.decode == nil {
-		return nil
-	}
-	s.c = s.d
-	s.integer = s.d.typ == ptx.S32
-	s.saturate = code.Has(ptx.ModSatfinite)
-	s.acc = s.n * 16 * s.d.bits / 32 / warpSize
-	s.na = 4
-	return s
 }

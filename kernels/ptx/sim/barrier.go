@@ -1,6 +1,11 @@
 package sim
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/tilewright/tilewright/kernels/ptx"
+)
 
 // mbarrier is an mbarrier object: a phase completes when no arrivals and no
 // transaction bytes are pending.
@@ -330,38 +335,145 @@ func clusterWait(w *warp, in *instr) {
 	}
 }
 
-// mapa turns an address of own shared memory (a) into that of the CTA of rank b.
-func mapa(w *warp, in *instr) {
-	for m := w.active; m != 0; m &= m - 1 {
-		l := firstLane(m)
-		rank := w.r32[in.b][l]
-		if int(rank) >= len(w.cta.cluster.ctas) {
-			w.report(
-				Finding{Kind: InvalidOperation, Detail: fmt.Sprintf(
-					"CTA rank %d in a cluster of %d",
-					rank, len(w.cta.cluster.ctas),
-				)},
-				l,
-			)
-			return
-		}
-		a := w.get(in.list[1], l)
-		w.put(
-			in.list[0],
-			l,
-			a&^(0xff<<rankShift)|uint64(rank+1)<<rankShift,
+// barrier is one of the sixteen named barriers of a CTA.
+type barrier struct {
+	expected int // threads; 0 while nobody waits
+	whole    bool
+	arrived  int // threads
+	waiting  []*warp
+	votes    int // of bar.red: threads whose predicate held
+	voters   int // and all of them
+	results  []voter
+	knows    knowledge
+}
+
+// arriveBarrier lets the warp arrive at barrier id, which count threads (0: all
+// of the CTA) take part in; with wait it blocks until they have.
+func (w *warp) arriveBarrier(id, count uint32, wait bool) {
+	t := w.cta
+	switch {
+	case id >= uint32(len(t.barriers)):
+		w.report(
+			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d of 16", id)},
+			-1,
 		)
+		return
+	case count%warpSize != 0 ||
+		int(count) > len(t.warps)*warpSize:
+		w.report(
+			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("a barrier of %d threads in a CTA of %d: it must be a multiple of 32 and not more than the CTA has", count, t.grid.threads)},
+			-1,
+		)
+		return
+	case w.active != w.live:
+		w.report(
+			Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf(
+				"only %d of the warp's %d lanes arrive",
+				bits.OnesCount32(w.active),
+				bits.OnesCount32(w.live),
+			)},
+			bits.TrailingZeros32(w.live&^w.active),
+		)
+		return
+	}
+	b := &t.barriers[id]
+	if b.arrived > 0 && !b.whole &&
+		count != 0 && int(count) != b.expected {
+		w.report(
+			Finding{Kind: InvalidOperation, Detail: fmt.Sprintf("barrier %d for %d threads, others arrived for %d", id, count, b.expected)},
+			-1,
+		)
+		return
+	}
+	b.expected = int(count)
+	b.whole = count == 0
+	b.arrived += warpSize
+	w.publishTo(&b.knows, allLanes)
+	w.pc++
+	if wait {
+		b.waiting = append(b.waiting, w)
+		w.block(barrierNames[id], w.pc-1)
+	}
+	t.tryBarrier(b)
+}
+
+// barrierNames are what a warp says that it waits for.
+var barrierNames = func() (names [16]string) {
+	for id := range names {
+		names[id] = fmt.Sprintf("barrier %d", id)
+	}
+	return names
+}()
+
+// tryBarrier opens a barrier whose threads have all arrived.
+func (t *cta) tryBarrier(b *barrier) {
+	need := b.expected
+	if b.whole {
+		need = t.live * warpSize
+	}
+	if b.arrived == 0 || b.arrived < need {
+		return
+	}
+	t.work.counters.Barriers++
+	open := *b
+	*b = barrier{}
+	for _, v := range open.results {
+		v.tell(open.votes, open.voters)
+	}
+	for _, w := range open.waiting {
+		w.observe(&open.knows)
+		w.clock.joinLanes()
+		w.wake()
 	}
 }
 
-// getctarank is mapa's inverse.
-func getctarank(w *warp, in *instr) {
-	for m := w.active; m != 0; m &= m - 1 {
-		l := firstLane(m)
-		rank := w.get(in.list[1], l) >> rankShift & 0xff
-		if rank == 0 {
-			rank = uint64(w.cta.rank + 1)
-		}
-		w.put(in.list[0], l, rank-1)
+// voter is a warp that awaits the result of bar.red.
+type voter struct {
+	w     *warp
+	in    *instr
+	lanes uint32
+}
+
+// tell gives the result of bar.red to a warp that took part.
+func (v voter) tell(votes, voters int) {
+	result := uint64(votes)
+	switch {
+	case v.in.mods.code.Has(ptx.ModAnd):
+		result = boolBit(votes == voters)
+	case v.in.mods.code.Has(ptx.ModOr):
+		result = boolBit(votes > 0)
 	}
+	for m := v.lanes; m != 0; m &= m - 1 {
+		v.w.put(v.in.list[0], firstLane(m), result)
+	}
+}
+
+func barSync(w *warp, in *instr) {
+	w.arriveBarrier(
+		w.r32[in.a][w.first()],
+		w.r32[in.b][w.first()],
+		true,
+	)
+}
+
+func barArrive(w *warp, in *instr) {
+	w.arriveBarrier(
+		w.r32[in.a][w.first()],
+		w.r32[in.b][w.first()],
+		false,
+	)
+}
+
+func barRed(w *warp, in *instr) {
+	id := w.r32[in.a][w.first()]
+	p := (w.pred[in.list[1].index] ^ uint32(in.at.offset)) & w.active
+	if id < uint32(len(w.cta.barriers)) {
+		b := &w.cta.barriers[id]
+		b.votes += bits.OnesCount32(p)
+		b.voters += bits.OnesCount32(w.active)
+		b.results = append(
+			b.results, voter{w, in, w.active},
+		)
+	}
+	w.arriveBarrier(id, w.r32[in.b][w.first()], true)
 }
