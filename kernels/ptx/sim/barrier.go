@@ -337,18 +337,26 @@ func clusterWait(w *warp, in *instr) {
 
 // barrier is one of the sixteen named barriers of a CTA.
 type barrier struct {
-	expected int // threads; 0 while nobody waits
-	whole    bool
-	arrived  int // threads
-	waiting  []*warp
-	votes    int // of bar.red: threads whose predicate held
-	voters   int // and all of them
-	results  []voter
-	knows    knowledge
+	// expected is the number of threads that take part; 0 while none has arrived.
+	expected int
+	// whole is set if all threads of the CTA take part.
+	whole bool
+	// arrived is the number of threads that have arrived.
+	arrived int
+	// waiting are the warps that the barrier releases.
+	waiting []*warp
+	// votes is the number of threads of a bar.red whose predicate held, and
+	// voters the number of all of them.
+	votes  int
+	voters int // and all of them
+	// results are the warps that are told the result of a bar.red.
+	results []voter
+	// knows is what the arrived warps know of each other's accesses.
+	knows knowledge
 }
 
-// arriveBarrier lets the warp arrive at barrier id, which count threads (0: all
-// of the CTA) take part in; with wait it blocks until they have.
+// arriveBarrier lets the warp arrive at barrier id, in which count threads take
+// part (0: all of the CTA). With wait it blocks until all have arrived.
 func (w *warp) arriveBarrier(id, count uint32, wait bool) {
 	t := w.cta
 	switch {
@@ -397,7 +405,7 @@ func (w *warp) arriveBarrier(id, count uint32, wait bool) {
 	t.tryBarrier(b)
 }
 
-// barrierNames are what a warp says that it waits for.
+// barrierNames are the texts of waiting for each barrier.
 var barrierNames = func() (names [16]string) {
 	for id := range names {
 		names[id] = fmt.Sprintf("barrier %d", id)
@@ -405,7 +413,7 @@ var barrierNames = func() (names [16]string) {
 	return names
 }()
 
-// tryBarrier opens a barrier whose threads have all arrived.
+// tryBarrier releases the warps at a barrier if all its threads have arrived.
 func (t *cta) tryBarrier(b *barrier) {
 	need := b.expected
 	if b.whole {

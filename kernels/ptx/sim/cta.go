@@ -2,26 +2,42 @@ package sim
 
 import "github.com/tilewright/tilewright/kernels/ptx"
 
-// cta is a thread block in execution.
+// cta is a thread block in execution. The object is reused for one thread block
+// after the other.
 type cta struct {
-	cluster   *cluster
-	work      *worker
-	grid      *grid
-	entry     *entry
-	rank      int // in the cluster
-	id        [3]int
-	shared    []byte
-	shadow    *sharedShadow // nil unless something is checked
-	kept      *sharedShadow // shadow, where it is not needed now
-	watch     bool          // registers
-	warps     []*warp
-	live      int // warps that have not exited
-	barriers  [16]barrier
-	mbarriers map[int64]*mbarrier // by offset in shared memory
-	visits    []visit             // by warps of other CTAs, by party
-	local     []byte              // of all threads, each its own part
+	cluster *cluster
+	work    *worker
+	grid    *grid
+	entry   *entry
+	// rank is the number of the CTA in its cluster.
+	rank int
+	// id is the value of %ctaid.
+	id [3]int
+	// shared is the shared memory.
+	shared []byte
+	// shadow records the accesses to shared memory; it is nil unless something is
+	// checked.
+	shadow *sharedShadow
+	// kept is the shadow for reuse while a CTA is not checked.
+	kept *sharedShadow
+	// watch is set if the registers that instructions read and write are checked.
+	watch bool
+	warps []*warp
+	// live is the number of warps that have not exited.
+	live int
+	// barriers are the named barriers of bar.sync.
+	barriers [16]barrier
+	// mbarriers maps offsets in shared memory to the mbarrier objects that were
+	// initialised there.
+	mbarriers map[int64]*mbarrier
+	// visits holds the latest access of each warp of other CTAs to this CTA's
+	// shared memory, by party.
+	visits []visit
+	// local is the local memory of all threads, one part for each.
+	local []byte
 }
 
+// newCTA allocates a CTA of a cluster with its warps.
 func newCTA(c *cluster, rank int) *cta {
 	g := c.work.grid
 	t := &cta{
@@ -45,6 +61,8 @@ func newCTA(c *cluster, rank int) *cta {
 	return t
 }
 
+// newWarp allocates a warp and preloads the registers whose values never change:
+// constants, addresses of module variables, and special registers.
 func newWarp(t *cta, id, party int) *warp {
 	e := t.entry
 	w := &warp{cta: t, id: id, party: party}
@@ -76,7 +94,7 @@ func newWarp(t *cta, id, party int) *warp {
 	return w
 }
 
-// begin resets the CTA to the start of the CTA id.
+// begin resets the CTA to the start of the thread block with the given id.
 func (t *cta) begin(id, inCluster [3]int) {
 	t.id = id
 	t.live = len(t.warps)
@@ -94,8 +112,8 @@ func (t *cta) begin(id, inCluster [3]int) {
 	}
 }
 
-// check turns on the checks of shared memory and registers that were asked for,
-// or turns them off: where all CTAs are alike in them, one is checked for all.
+// check turns the requested checks of shared memory and registers on or off.
+// Where all CTAs make the same accesses, one of them is checked for all.
 func (t *cta) check(on bool) {
 	g := t.grid
 	t.watch = on && g.watch
@@ -111,8 +129,8 @@ func (t *cta) check(on bool) {
 	t.shadow = t.kept
 }
 
-// onlyChecked are the kinds of findings in shared memory and registers that a
-// CTA which is not checked is silent about.
+// onlyChecked are the kinds of findings in shared memory and registers that a CTA
+// which is not checked does not report.
 var onlyChecked = map[Kind]bool{
 	Race:          true,
 	MissingWait:   true,
@@ -120,8 +138,8 @@ var onlyChecked = map[Kind]bool{
 	Uninitialised: true,
 }
 
-// standsFor is how many CTAs find what this one finds in its shared memory and
-// registers.
+// standsFor is the number of CTAs whose accesses to shared memory the checked one
+// stands for.
 func (t *cta) standsFor() int {
 	if t.entry.blockInvariant {
 		return product3(t.grid.units)
@@ -129,6 +147,7 @@ func (t *cta) standsFor() int {
 	return 1
 }
 
+// begin resets the warp to the start of the entry with the given number of lanes.
 func (w *warp) begin(lanes int) {
 	w.mask = uint32(1<<lanes - 1)
 	w.live = w.mask
@@ -164,7 +183,8 @@ func moves(s ptx.Special) bool {
 		s == ptx.SMID
 }
 
-// special sets a preloaded special register of a warp.
+// special sets the preloaded register of a special register in every lane of a
+// warp.
 func (t *cta) special(
 	w *warp, s ptx.Special, r register, inCluster [3]int,
 ) {
@@ -179,7 +199,8 @@ func (t *cta) special(
 	}
 }
 
-// laneSpecial is a special register that differs from lane to lane.
+// laneSpecial is the value of a special register that differs from lane to lane,
+// and false for the others.
 func (t *cta) laneSpecial(s ptx.Special, l, thread int) (int, bool) {
 	block := t.grid.block
 	switch s {
@@ -205,7 +226,8 @@ func (t *cta) laneSpecial(s ptx.Special, l, thread int) (int, bool) {
 	return 0, false
 }
 
-// uniform is a special register that is the same in all lanes of a warp.
+// uniform is the value of a special register that is the same in all lanes of a
+// warp.
 func (t *cta) uniform(w *warp, s ptx.Special, inCluster [3]int) int {
 	g := t.grid
 	axis := func(first ptx.Special, v [3]int) int {
@@ -253,6 +275,7 @@ func (t *cta) uniform(w *warp, s ptx.Special, inCluster [3]int) int {
 	return 0
 }
 
+// site is an instruction executed by a lane of a warp of the CTA.
 func (t *cta) site(pc int32, warp, lane int) Site {
 	s := t.entry.sites[pc]
 	s.CTA = t.id
@@ -261,7 +284,7 @@ func (t *cta) site(pc int32, warp, lane int) Site {
 	return s
 }
 
-// warpExited opens the barriers that only waited for the warp.
+// warpExited releases the barriers that waited for the exited warp only.
 func (t *cta) warpExited(*warp) {
 	if t.live--; t.live == 0 {
 		t.checkVisits()

@@ -423,7 +423,7 @@ func spaceOf(m ptx.Mod) space {
 	return generic
 }
 
-// Load decodes every entry of a module; an instruction that the simulator does
+// Load decodes every entry of a module. An instruction that the simulator does
 // not model is an error that names it.
 func Load(m *ptx.Module) (*Program, error) {
 	if err := m.Check(); err != nil {

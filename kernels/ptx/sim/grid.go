@@ -6,34 +6,53 @@ import (
 	"sync/atomic"
 )
 
-// grid is one launch in execution, read by all workers.
+// grid is one launch in execution. All workers read it; they share the counters,
+// the locks and the synchronisation variables.
 type grid struct {
-	entry   *entry
-	mem     *memory
-	sheet   Sheet
-	opt     Options
-	clock   clock  // when it began
-	size    [3]int // CTAs
+	entry *entry
+	mem   *memory
+	sheet Sheet
+	opt   Options
+	// clock is the reading of the clocks when the launch began.
+	clock clock
+	// size is the number of CTAs in each dimension; block, cluster and units
+	// likewise are those of threads of a CTA, of CTAs of a cluster, and of
+	// clusters.
+	size    [3]int
 	block   [3]int
 	cluster [3]int
-	units   [3]int // clusters
+	// units is the number of clusters in each dimension.
+	units [3]int
+	// threads is the number of threads of a CTA.
 	threads int
+	// shared is the number of bytes of shared memory of a CTA, and dynamic those
+	// of them that the launch asked for.
 	shared  int64
 	dynamic int64
-	param   []byte
+	// param is the parameter block.
+	param []byte
+	// globals holds the addresses of the module's variables.
 	globals map[string]uint64
-	watch   bool // registers that instructions read and write
-	next    atomic.Int64
+	// watch is set if the registers that instructions read and write are checked.
+	watch bool
+	// next is the number of the next cluster to start.
+	next atomic.Int64
+	// stopped is set by a finding that ends the launch.
 	stopped atomic.Bool
-	done    <-chan struct{}
-	locks   [64]sync.Mutex // of atomic operations, by address
-	sync    syncVariables
+	// done is closed when the caller cancels the launch.
+	done <-chan struct{}
+	// locks serialise strong accesses and atomic operations, by address.
+	locks [64]sync.Mutex
+	// sync holds what atomics have released.
+	sync syncVariables
 }
 
+// product3 is the number of points of a three-dimensional grid.
 func product3(v [3]int) int {
 	return v[0] * v[1] * v[2]
 }
 
+// atLeastOne replaces zero dimensions by 1.
 func atLeastOne(v [3]int) [3]int {
 	for i := range v {
 		if v[i] == 0 {
@@ -89,14 +108,14 @@ func (g *grid) check() error {
 	return nil
 }
 
-// parties is the number of warps of a cluster; party number parties() stands
-// for the asynchronous writes.
+// parties is the number of warps of a cluster. The party with that number stands
+// for asynchronous writes.
 func (g *grid) parties() int {
 	return product3(g.cluster) *
 		((g.threads + warpSize - 1) / warpSize)
 }
 
-// ctaOf is the id of a CTA by cluster and rank.
+// ctaOf is the id of a CTA by the number of its cluster and its rank.
 func (g *grid) ctaOf(unit, rank int) [3]int {
 	at := [3]int{
 		unit % g.units[0],
@@ -114,20 +133,22 @@ func (g *grid) ctaOf(unit, rank int) [3]int {
 	return at
 }
 
-// lock holds off the other workers' strong accesses to the 16 bytes at addr.
+// lock keeps the other workers from strong accesses to the 16 bytes at addr until
+// the returned mutex is unlocked.
 func (g *grid) lock(addr uint64) *sync.Mutex {
 	m := &g.locks[addr>>4%uint64(len(g.locks))]
 	m.Lock()
 	return m
 }
 
-// syncVariables are the words of global memory that atomics synchronise by.
+// syncVariables are the words by which atomics synchronise, with what was
+// released to each.
 type syncVariables struct {
 	sync.Mutex
 	at map[uint64]*vectorClock
 }
 
-// arguments packs the parameter block.
+// arguments packs the arguments into the parameter block.
 func (e *entry) arguments(args [][]byte) ([]byte, error) {
 	if len(args) != len(e.params) {
 		return nil, fmt.Errorf(

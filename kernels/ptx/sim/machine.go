@@ -29,14 +29,19 @@ import (
 	"sync"
 )
 
-// Machine is a simulated device. Its methods may be called by one goroutine at
-// a time.
+// Machine is a simulated device. Its methods may be called by one goroutine at a
+// time.
 type Machine struct {
-	sheet   Sheet
-	mem     memory
-	clock   clock
+	sheet Sheet
+	// mem is the global memory.
+	mem memory
+	// clock is the reading of the clocks when the next launch begins.
+	clock clock
+	// globals holds the addresses of the variables of each module that was
+	// launched.
 	globals map[*Program]map[string]uint64
-	clean   checkedLaunches
+	// clean holds the launches without findings, which need not be checked again.
+	clean checkedLaunches
 }
 
 // New returns a machine with empty memory.
@@ -125,22 +130,35 @@ func (m *Machine) Poison(addr uint64, v byte, n int64) error {
 
 // Launch is one kernel launch. Zero dimensions mean 1.
 type Launch struct {
-	Entry   string
-	Grid    [3]int // CTAs
-	Block   [3]int // threads of a CTA
-	Cluster [3]int // CTAs of a cluster; zero: what the entry says, or 1
-	Shared  int    // bytes of dynamic shared memory
-	Args    [][]byte
-	Outputs []uint64 // allocations that the kernel must write completely
+	// Entry is the name of the kernel.
+	Entry string
+	// Grid is the number of CTAs in each dimension.
+	Grid [3]int
+	// Block is the number of threads of a CTA in each dimension.
+	Block [3]int
+	// Cluster is the number of CTAs of a cluster in each dimension; zero takes
+	// what the entry requires, or 1.
+	Cluster [3]int
+	// Shared is the number of bytes of dynamic shared memory.
+	Shared int
+	// Args holds the bytes of each parameter, as Value makes them.
+	Args [][]byte
+	// Outputs are the addresses of allocations that the kernel must write
+	// completely.
+	Outputs []uint64
 }
 
-// Report is what a launch did.
+// Report is the result of a launch.
 type Report struct {
-	Findings []Finding // in program order
+	// Findings are listed in program order, symptoms such as deadlocks last.
+	Findings []Finding
+	// Counters has the instruction counts always and the rest with
+	// Options.Counters.
 	Counters Counters
 }
 
-// Err is an error that holds the first finding, or nil.
+// Err is an error with the text of the first finding and the number of the
+// others, or nil.
 func (r *Report) Err() error {
 	if len(r.Findings) == 0 {
 		return nil
@@ -152,8 +170,8 @@ func (r *Report) Err() error {
 	return errors.New(r.Findings[0].String() + more)
 }
 
-// Launch runs a kernel to its end. An error means that it did not run, or was
-// cancelled; what is wrong with the kernel is in the report.
+// Launch runs a kernel to its end. An error means that the kernel did not run, or
+// was cancelled; what is wrong with the kernel itself is in the report.
 func (m *Machine) Launch(
 	ctx context.Context, p *Program, l Launch, opt Options,
 ) (*Report, error) {
@@ -201,7 +219,8 @@ func (m *Machine) Launch(
 	return r, nil
 }
 
-// collect joins what the workers found and counted.
+// collect merges the findings and the counters of the workers and adds findings
+// for outputs that were not written.
 func (g *grid) collect(all []*worker, outputs []uint64) *Report {
 	r := &Report{}
 	found := findings{}
@@ -237,7 +256,8 @@ func (g *grid) collect(all []*worker, outputs []uint64) *Report {
 	return r
 }
 
-// prepare checks a launch against the entry and the device.
+// prepare checks a launch against the entry and the device and lays out its
+// parameters and variables.
 func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 	e := p.entries[l.Entry]
 	if e == nil {
@@ -288,7 +308,7 @@ func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 	return g, nil
 }
 
-// load puts the variables of the module into memory, once.
+// load puts the variables of the module into global memory at its first launch.
 func (m *Machine) load(p *Program) (map[string]uint64, error) {
 	if g := m.globals[p]; g != nil || len(p.globals) == 0 {
 		return g, nil
@@ -314,7 +334,7 @@ func (m *Machine) load(p *Program) (map[string]uint64, error) {
 	return g, nil
 }
 
-// Value is a launch argument: the bytes of v.
+// Value is a launch argument: the little-endian bytes of v.
 func Value[T uint8 | int8 | uint16 | int16 | uint32 |
 	int32 | uint64 | int64 | float32 | float64](v T) []byte {
 	b, err := binary.Append(nil, binary.LittleEndian, v)

@@ -2,6 +2,7 @@ package sim
 
 import "github.com/tilewright/tilewright/kernels/ptx"
 
+// hertz is the rate of the clocks, by default standardHertz.
 func (o Options) hertz() float64 {
 	if o.Hertz > 0 {
 		return o.Hertz
@@ -9,19 +10,30 @@ func (o Options) hertz() float64 {
 	return standardHertz
 }
 
-// Sheet is what a device can do. Zero fields take those of an H100.
+// Sheet is the limits of a device. Zero fields take the values of an H100.
 type Sheet struct {
-	Target             ptx.Target // most a module may ask for
-	SMs                int
-	SharedPerBlock     int   // bytes, with opt-in
-	RegistersPerSM     int   // of 32 bits
-	RegistersPerThread int   // most
-	ThreadsPerBlock    int   // most
-	ThreadsPerSM       int   // most
-	BlocksPerCluster   int   // most
-	Memory             int64 // bytes of global memory
+	// Target is the newest target that a module may ask for.
+	Target ptx.Target
+	// SMs is the number of multiprocessors, which %nsmid and the clocks show.
+	SMs int
+	// SharedPerBlock is the number of bytes of shared memory of a CTA, with
+	// opt-in.
+	SharedPerBlock int
+	// RegistersPerSM is the number of 32-bit registers of a multiprocessor.
+	RegistersPerSM int
+	// RegistersPerThread is the maximum number of registers of a thread.
+	RegistersPerThread int
+	// ThreadsPerBlock is the maximum number of threads of a CTA.
+	ThreadsPerBlock int
+	// ThreadsPerSM is the maximum number of resident threads of a multiprocessor.
+	ThreadsPerSM int
+	// BlocksPerCluster is the maximum number of CTAs of a cluster.
+	BlocksPerCluster int
+	// Memory is the number of bytes of global memory.
+	Memory int64
 }
 
+// withDefaults fills zero fields in with those of an H100.
 func (s Sheet) withDefaults() Sheet {
 	def := func(v *int, d int) {
 		if *v == 0 {
@@ -44,40 +56,55 @@ func (s Sheet) withDefaults() Sheet {
 	return s
 }
 
-// Options say what a launch looks for. The zero value only executes. What must be
-// found in one launch, or one CTA, if it is found in another is looked for once:
-// where neither branches nor addresses depend on data, a launch that repeats one
-// in which nothing was found only executes, and where those in shared memory do
-// not depend on the CTA either, only the first has its shared memory checked.
+// Options select what a launch looks for. The zero value only executes.
+//
+// What must be found in one launch, or one CTA, if it is found in another is
+// looked for once: where neither branches nor addresses depend on data, a launch
+// that repeats one without findings only executes; where those in shared memory
+// do not depend on the CTA either, only the first CTA has its shared memory
+// checked.
 type Options struct {
-	Counters      bool
-	Races         bool    // data races, missing waits and fences
-	Uninitialised bool    // reads of registers, shared and global memory
-	Workers       int     // goroutines; 0: GOMAXPROCS
-	Budget        int64   // warp instructions a CTA may execute; 0: 1<<28
-	Hertz         float64 // at which %clock64 counts, against the nanoseconds of %globaltimer; 0: 1e9
+	// Counters counts instructions by class and the traffic to memory.
+	Counters bool
+	// Races finds data races, missing waits and missing fences.
+	Races bool
+	// Uninitialised finds reads of registers, shared memory and global memory
+	// that nothing has written.
+	Uninitialised bool
+	// Workers is the number of goroutines; 0 is GOMAXPROCS.
+	Workers int
+	// Budget is the number of warp instructions that a CTA may execute; 0 is
+	// 1<<28.
+	Budget int64
+	// Hertz is the rate at which %clock64 counts, against the nanoseconds of
+	// %globaltimer; 0 is 1e9.
+	Hertz float64
 }
 
-// What the clocks of a simulated device read is the same in every run. They go
-// on by so many cycles with each reading of a warp and, from one launch to the
-// next, with each warp instruction, so that they never go back.
+// readingCycles is the number of cycles by which the clock of a warp advances
+// with each reading and, from one launch to the next, with each warp instruction.
+// Clocks are thus the same in every run and never go back.
 const readingCycles = 32
 
 const (
-	standardHertz = 1e9     // a cycle a nanosecond
-	apart         = 1 << 40 // cycles between what two SMs count, which must not be compared
+	// standardHertz is a cycle a nanosecond.
+	standardHertz = 1e9
+	// apart is the number of cycles between the readings of two SMs, whose clocks
+	// must not be compared.
+	apart = 1 << 40
 )
 
-// A clock is where the clocks of a machine stood when a launch began, and the
+// clock is the reading of the clocks of a machine when a launch began, and the
 // rate at which its SMs count during it.
 type clock struct {
-	cycles      uint64
-	nanoseconds float64 // of %globaltimer
+	cycles uint64
+	// nanoseconds is the reading of %globaltimer.
+	nanoseconds float64
 	hertz       float64
 }
 
-// read is a special register that counts, on SM number sm, some cycles after
-// the launch began.
+// read is the value of a special register that counts, on SM number sm, some
+// cycles after the launch began.
 func (c clock) read(s ptx.Special, sm int, cycles int64) uint64 {
 	v := c.cycles + uint64(cycles) + uint64(sm)*apart
 	if s >= ptx.Globaltimer {
@@ -89,7 +116,7 @@ func (c clock) read(s ptx.Special, sm int, cycles int64) uint64 {
 	return v
 }
 
-// after is the clock when a launch of so many warp instructions has ended.
+// after is the clock at the end of a launch of so many warp instructions.
 func (c clock) after(instructions int64) clock {
 	cycles := readingCycles * max(1, instructions)
 	c.cycles += uint64(cycles)

@@ -9,7 +9,7 @@ import "fmt"
 // Where the bookkeeping is coarser than the memory model it is so towards
 // silence: what is reported is a race.
 
-// own is what publishing tells of the warp's own accesses when lanes do it.
+// own is what publishing by the given lanes tells of the warp's own accesses.
 func (w *warp) own(lanes uint32) knownClock {
 	if w.whole&^lanes == 0 {
 		return knownClock{all: w.clock.now}
@@ -31,7 +31,8 @@ func (w *warp) publishTo(k *knowledge, lanes uint32) {
 	w.clock.now++
 }
 
-// observe adds what a synchronisation object knows to the warp.
+// observe adds what a synchronisation object carries to the knowledge of the
+// warp.
 func (w *warp) observe(k *knowledge) {
 	if w.clock.on {
 		w.clock.join(k)
@@ -48,6 +49,7 @@ func (w *warp) proxyFence() {
 	w.clock.now++
 }
 
+// stamp is an access of a lane of the warp at its current clock.
 func (w *warp) stamp(bytes uint8, a access, lane int) stamp {
 	return makeStamp(
 		w.clock.now, bytes, a == atomically, lane,
@@ -55,7 +57,9 @@ func (w *warp) stamp(bytes uint8, a access, lane int) stamp {
 	)
 }
 
-// conflicts reports whether an earlier access is not ordered before s.
+// conflicts reports whether an earlier access is not ordered before s, an access
+// of the warp: they share bytes, they are not both atomic, and the warp does not
+// know of the earlier one.
 func (w *warp) conflicts(earlier, s stamp) bool {
 	switch {
 	case earlier == 0,
@@ -75,7 +79,8 @@ func (w *warp) conflicts(earlier, s stamp) bool {
 	)
 }
 
-// recordGlobal checks and remembers an access to n bytes of an allocation.
+// recordGlobal checks an access to n bytes of an allocation against the recorded
+// ones and records it.
 func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 	if a.shadow == nil {
 		return
@@ -120,6 +125,7 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 	}
 }
 
+// race reports a race with another access to a word of global memory.
 func (w *warp) race(
 	a *allocation, word int64, lane int, other stamp,
 	pc int32, how access, did string,
@@ -145,8 +151,9 @@ func (w *warp) race(
 	)
 }
 
-// release lets the word at addr carry what the warp knows; ordered says
-// whether the operation itself releases or only a fence before it did.
+// release lets the word at addr carry what the warp knows. The flag ordered is
+// set if the operation itself releases; otherwise only what an earlier fence
+// covers is released.
 func (w *warp) release(addr uint64, ordered bool) {
 	if !w.clock.on {
 		return
@@ -175,7 +182,8 @@ func (w *warp) release(addr uint64, ordered bool) {
 	h.join(&vectorClock{far: from.far})
 }
 
-// acquire takes what the word at addr carries, now or at the next fence.
+// acquire takes over what the word at addr carries: at once if the operation
+// itself acquires (ordered), and at the next fence otherwise.
 func (w *warp) acquire(addr uint64, ordered bool) {
 	if !w.clock.on {
 		return
@@ -201,7 +209,8 @@ func (w *warp) acquire(addr uint64, ordered bool) {
 	}
 }
 
-// fence is membar and fence.acq_rel.
+// fence is membar and fence.acq_rel: it orders what relaxed atomics acquired
+// before it and release after it.
 func (w *warp) fence() {
 	if !w.clock.on {
 		return
@@ -214,8 +223,8 @@ func (w *warp) fence() {
 	w.clock.now++
 }
 
-// recordShared checks and remembers a generic access to n bytes at off of t's
-// shared memory.
+// recordShared checks a generic access to n bytes at offset off of t's shared
+// memory and records it.
 func (w *warp) recordShared(t *cta, off, n int64, lane int, how access) {
 	sh := t.shadow
 	if sh.written != nil {
@@ -242,6 +251,8 @@ func (w *warp) recordShared(t *cta, off, n int64, lane int, how access) {
 	}
 }
 
+// initialised marks the bytes of a write, and reports the first byte of a read
+// that nothing has written.
 func (sh *sharedShadow) initialised(
 	w *warp, t *cta, off, n int64, lane int, how access,
 ) {
@@ -264,8 +275,8 @@ func (sh *sharedShadow) initialised(
 	}
 }
 
-// recordWord checks an access to one word against those before it; false if it
-// found something.
+// recordWord checks an access to one word against those before it; it returns
+// false if it reported something. Recording the access is left to the caller.
 func (w *warp) recordWord(t *cta, q int64, s stamp, how access) bool {
 	sh := t.shadow
 	word := &sh.words[q]
@@ -301,6 +312,8 @@ func (w *warp) recordWord(t *cta, q int64, s stamp, how access) bool {
 	return true
 }
 
+// busy reports an access to a word that an asynchronous operation still uses, and
+// returns false.
 func (w *warp) busy(t *cta, q int64, s stamp, detail string) bool {
 	word := &t.shadow.words[q]
 	o := t.siteOfParty(
@@ -319,6 +332,8 @@ func (w *warp) busy(t *cta, q int64, s stamp, detail string) bool {
 	return false
 }
 
+// sharedRace reports a race with another access to a word of shared memory, and
+// returns false.
 func (w *warp) sharedRace(
 	t *cta, q int64, s, other stamp, pc int32, did string,
 ) bool {
@@ -336,7 +351,8 @@ func (w *warp) sharedRace(
 	return false
 }
 
-// siteOfParty is a place in the cluster of t by the number of the warp in it.
+// siteOfParty is an instruction of a warp of t's cluster, by the number of the
+// warp in the cluster.
 func (t *cta) siteOfParty(pc int32, party, lane int) Site {
 	per := len(t.warps)
 	s := t.entry.sites[pc]
@@ -349,8 +365,9 @@ func (t *cta) siteOfParty(pc int32, party, lane int) Site {
 	return s
 }
 
-// fencedFor reports whether the async proxy of the warp may read word q: the
-// write to it is ordered before and, if generic, fenced.
+// fencedFor reports whether the async proxy may read word q on behalf of the
+// warp: the write to it is by the async proxy, or a proxy fence after it is
+// ordered before.
 func (w *warp) fencedFor(t *cta, q int64) bool {
 	word := &t.shadow.words[q]
 	if word.write == 0 || !word.generic {
@@ -363,8 +380,8 @@ func (w *warp) fencedFor(t *cta, q int64) bool {
 		)
 }
 
-// asyncRead checks and remembers that the async proxy reads n bytes at off of
-// t's shared memory on behalf of the warp.
+// asyncRead checks that the async proxy may read n bytes at offset off of t's
+// shared memory on behalf of the warp, and records the read.
 func (w *warp) asyncRead(t *cta, off, n int64, lane int) {
 	sh := t.shadow
 	if sh == nil {
@@ -397,7 +414,8 @@ func (w *warp) asyncRead(t *cta, off, n int64, lane int) {
 	}
 }
 
-// mark notes that an asynchronous operation will read (or write) n bytes.
+// mark adds by to the number of asynchronous reads (or writes) of n bytes that
+// are under way.
 func (w *warp) mark(t *cta, off, n int64, writes bool, by int) {
 	if t.shadow == nil || t.shadow.words == nil {
 		return

@@ -9,60 +9,102 @@ import (
 
 // fork is a group of lanes of a diverged warp that is not running now.
 type fork struct {
-	pc      int32
-	mask    uint32
+	// pc is the instruction that the group goes on at.
+	pc int32
+	// mask holds the lanes of the group.
+	mask uint32
+	// blocked is set if the group waits at a barrier.
 	blocked bool
 }
 
+// status is the scheduling state of a warp.
 type status uint8
 
 const (
+	// A ready warp can execute instructions.
 	ready status = iota
+	// A blocked warp waits for a barrier, an mbarrier or other warps.
 	blocked
+	// All lanes of the warp have ended.
 	exited
 )
 
-// warp is 32 lanes in lockstep. Where lanes diverge, the group with the
-// smallest pc runs first, and groups that meet run together.
+// warp is 32 lanes in lockstep. Where lanes diverge, the group with the smallest
+// program counter runs first, and groups that meet run together: the order in
+// which structured control flow reconverges.
 type warp struct {
-	cta       *cta
-	id        int // in the CTA
-	party     int // in the clocks of the cluster
-	r32       []word
-	r64       []long
-	pred      []uint32
-	carry     uint32 // the carry flag of each lane
-	pc        int32
-	mask      uint32 // lanes at pc
-	active    uint32 // lanes that execute the current instruction
-	whole     uint32 // lanes that the warp began with
-	live      uint32 // lanes that have not exited
-	forks     []fork
-	status    status
-	on        string    // what it waits for
-	onPC      int32     // and where
-	onBar     *mbarrier // the mbarrier it waits for
-	polls     bool      // with test_wait, which may say no
-	refused   refusal
-	giveUp    bool  // tells it to say no
-	onCluster bool  // waits for barrier.cluster
-	atCluster int   // phase of it that the warp arrived in
-	ticks     int64 // what its clock reads
-	steps     int64 // instructions executed, of the warp
-	lanes     int64 // and of its lanes
-	t32       word  // results of a partly active warp
-	t64       long
-	addr      long
-	addr2     long
-	offset    [warpSize]uint32 // of the lanes in what together found
-	inited    [4][]uint32      // lanes of each tracked register that were written
-	copies    asyncCopies
-	bulk      bulkGroups
-	wg        wgmmaQueue
-	clock     partyClock
+	cta *cta
+	// id is the number of the warp in its CTA.
+	id int
+	// party is the number of the warp in the vector clocks of the cluster.
+	party int
+	// r32, r64 and pred are the register files; a predicate register is one bit a
+	// lane.
+	r32  []word
+	r64  []long
+	pred []uint32
+	// carry is the carry flag of each lane.
+	carry uint32
+	// pc is the instruction that the running lanes execute.
+	pc int32
+	// mask holds the lanes that are at pc.
+	mask uint32
+	// active holds the lanes that execute the current instruction: mask without
+	// those whose guard fails.
+	active uint32
+	// whole holds the lanes that the warp began with; fewer than 32 in the last
+	// warp of some CTAs.
+	whole uint32
+	// live holds the lanes that have not exited.
+	live uint32
+	// forks are the groups of lanes that are not running.
+	forks  []fork
+	status status
+	// on says what the warp waits for.
+	on string
+	// onPC is the instruction that waits.
+	onPC int32
+	// onBar is the mbarrier that the warp waits for, if it is one.
+	onBar *mbarrier
+	// polls is set if the warp waits with test_wait, which may report that the
+	// phase is not complete.
+	polls bool
+	// refused is the phase that the warp was last told is not complete.
+	refused refusal
+	// giveUp makes test_wait report that the phase is not complete.
+	giveUp bool
+	// onCluster is set if the warp waits for barrier.cluster.
+	onCluster bool
+	// atCluster is the phase of barrier.cluster that the warp arrived in.
+	atCluster int
+	// ticks is the reading of the warp's clock, in cycles since the launch began.
+	ticks int64
+	// steps is the number of instructions that the warp has executed.
+	steps int64
+	// lanes is the number of instructions that its lanes have executed.
+	lanes int64
+	// t32 and t64 take the results of a partly active warp before they are
+	// merged.
+	t32 word
+	t64 long
+	// addr and addr2 are scratch space for the addresses of an instruction's
+	// memory operands.
+	addr  long
+	addr2 long
+	// offset is the offset of each lane in the bytes that coalesced returned.
+	offset [warpSize]uint32
+	// inited holds, for each tracked register of each bank, the lanes that were
+	// written.
+	inited [4][]uint32
+	copies asyncCopies
+	bulk   bulkGroups
+	wg     wgmmaQueue
+	clock  partyClock
 }
 
-// run executes until the warp waits, exits, or has done slice instructions.
+// run executes instructions until the warp waits or exits, or until it has
+// executed slice of them. It is the inner loop of the simulator: an instruction
+// of a converged warp costs one indirect call.
 func (w *warp) run(slice int64) {
 	code := w.cta.entry.code
 	steps := int64(0)
@@ -118,7 +160,8 @@ func (w *warp) run(slice int64) {
 	w.lanes += lanes
 }
 
-// blend copies the results of the active lanes from the temporary register.
+// blend merges the results of the active lanes from the temporary register into
+// the destination.
 func (w *warp) blend(in *instr) {
 	if in.result == bank32 {
 		d := &w.r32[in.d]
@@ -135,7 +178,9 @@ func (w *warp) blend(in *instr) {
 	}
 }
 
-// dst32 is where an instruction that computes all lanes puts its results.
+// dst32 is the register that an instruction which computes all lanes writes: the
+// destination if all lanes are active, and a temporary register that blend merges
+// otherwise.
 func (w *warp) dst32(in *instr) *word {
 	if w.active == allLanes {
 		return &w.r32[in.d]
@@ -143,6 +188,7 @@ func (w *warp) dst32(in *instr) *word {
 	return &w.t32
 }
 
+// dst64 is dst32 for results of 64 bits.
 func (w *warp) dst64(in *instr) *long {
 	if w.active == allLanes {
 		return &w.r64[in.d]
@@ -150,8 +196,8 @@ func (w *warp) dst64(in *instr) *long {
 	return &w.t64
 }
 
-// converge joins groups of lanes that are at the same pc and switches to the
-// group with the smallest one.
+// converge joins groups of lanes that are at the same program counter and
+// switches to the group with the smallest one.
 func (w *warp) converge() {
 	for i := 0; i < len(w.forks); i++ {
 		f := &w.forks[i]
@@ -169,6 +215,8 @@ func (w *warp) converge() {
 	}
 }
 
+// branch sends the lanes m to the target of a branch. A divergent branch makes
+// them a fork, and the other lanes fall through first.
 func (w *warp) branch(in *instr, m uint32) {
 	switch m {
 	case w.mask:
@@ -185,7 +233,7 @@ func (w *warp) branch(in *instr, m uint32) {
 	}
 }
 
-// exitLanes ends the lanes m.
+// exitLanes ends the lanes m, and the warp if none is left.
 func (w *warp) exitLanes(m uint32) {
 	w.mask &^= m
 	w.live &^= m
@@ -201,7 +249,8 @@ func (w *warp) exitLanes(m uint32) {
 	w.resume()
 }
 
-// resume switches to another group of lanes, or blocks the warp if all wait.
+// resume switches to another group of lanes that can run; it blocks the warp if
+// all groups wait.
 func (w *warp) resume() {
 	for i, f := range w.forks {
 		if !f.blocked {
@@ -218,7 +267,8 @@ func (w *warp) resume() {
 	w.status = blocked
 }
 
-// block makes the running lanes wait for what on says, from the instruction at.
+// block makes the running lanes wait. The text on names what they wait for, and
+// at is the instruction that waits.
 func (w *warp) block(on string, at int32) {
 	w.on, w.onPC = on, at
 	for _, f := range w.forks {
@@ -231,6 +281,7 @@ func (w *warp) block(on string, at int32) {
 	w.status = blocked
 }
 
+// wake makes all groups of lanes of a blocked warp ready.
 func (w *warp) wake() {
 	for i := range w.forks {
 		w.forks[i].blocked = false
@@ -241,7 +292,8 @@ func (w *warp) wake() {
 	w.on, w.onBar = "", nil
 }
 
-// addresses resolves a memory operand for every lane.
+// addresses resolves a memory operand for every lane. It returns the register
+// itself where the operand has no offset, and out otherwise.
 func (w *warp) addresses(p *place, out *long) *long {
 	if p.narrow {
 		a := &w.r32[p.reg]
@@ -260,10 +312,10 @@ func (w *warp) addresses(p *place, out *long) *long {
 	return out
 }
 
-// uniform is the value a register has in the first active lane.
+// first is the first active lane.
 func (w *warp) first() int { return bits.TrailingZeros32(w.active) & 31 }
 
-// get reads a register of up to 64 bits in lane l.
+// get reads a register of any bank in lane l, zero-extended.
 func (w *warp) get(r register, l int) uint64 {
 	switch r.bank {
 	case bank64:
@@ -274,7 +326,7 @@ func (w *warp) get(r register, l int) uint64 {
 	return uint64(w.r32[r.index][l])
 }
 
-// put writes a register in lane l; a register of no bank is the sink.
+// put writes a register of any bank in lane l; a register of no bank is the sink.
 func (w *warp) put(r register, l int, v uint64) {
 	switch r.bank {
 	case bank32:
@@ -287,11 +339,14 @@ func (w *warp) put(r register, l int, v uint64) {
 	}
 }
 
+// site is the current instruction, executed by a lane of the warp; lane -1 is the
+// warp as a whole.
 func (w *warp) site(lane int) Site {
 	return w.cta.site(w.pc, w.id, lane)
 }
 
-// report adds a finding at the current instruction.
+// report adds a finding at the current instruction. A finding in shared memory or
+// registers counts for all CTAs that the checked one stands for.
 func (w *warp) report(f Finding, lane int) {
 	f.At = w.site(lane)
 	if f.Count == 0 &&
@@ -302,7 +357,7 @@ func (w *warp) report(f Finding, lane int) {
 	w.cta.work.report(f)
 }
 
-// before checks the registers an instruction reads.
+// before checks the registers that an instruction reads.
 func (w *warp) before(in *instr) {
 	w.checkAssigned(in.reads)
 	if len(in.tensor) > 0 {
@@ -310,7 +365,8 @@ func (w *warp) before(in *instr) {
 	}
 }
 
-// checkAssigned reports registers that were not written before.
+// checkAssigned reports the registers of a list that some active lane has not
+// written.
 func (w *warp) checkAssigned(list []register) {
 	for _, r := range list {
 		missing := w.active &^ w.inited[r.bank][r.index]
@@ -323,7 +379,7 @@ func (w *warp) checkAssigned(list []register) {
 	}
 }
 
-// after notes the registers it wrote.
+// after records the registers that an instruction wrote.
 func (w *warp) after(in *instr) {
 	for _, r := range in.writes {
 		w.inited[r.bank][r.index] |= w.active
@@ -336,7 +392,7 @@ func (w *warp) putAll(r register, v uint64) {
 	}
 }
 
-// readClock reads a register that counts.
+// readClock reads a special register that counts into all active lanes.
 func (w *warp) readClock(in *instr, s ptx.Special) {
 	w.ticks += readingCycles
 	g := w.cta.grid
