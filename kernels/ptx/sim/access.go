@@ -281,6 +281,7 @@ func (w *warp) strongStore(in *instr, addr uint64, n int64, l int) {
 // noteWritten marks the bytes that a strong store or an atomic wrote as
 // initialised.
 func (w *warp) noteWritten(s space, addr uint64, n int64) {
+	// Shared memory may be that of another CTA of the cluster.
 	if s == shared || s == sharedCluster ||
 		s == generic && addr&windowMask == sharedWindow {
 		t, off := w.cta.sharedAt(addr&^windowMask, n)
@@ -320,6 +321,7 @@ func (w *warp) update(in *instr, at uint64, n int64, l int) {
 	if b == nil {
 		return
 	}
+	// A relaxed atomic releases what an earlier fence covers.
 	if op.release || !op.acquire {
 		w.release(w.syncAddress(in.space, at), op.release)
 	}
@@ -354,7 +356,8 @@ func ldParam(w *warp, in *instr) {
 	}
 }
 
-// countAccess counts a warp's load or store of n bytes a lane.
+// countAccess counts a warp's load or store of n bytes a lane; a generic access
+// belongs to the space of its first lane.
 func (w *warp) countAccess(in *instr, addr *long, n int64, writes bool) {
 	c := &w.cta.work.counters
 	s := in.space
@@ -376,7 +379,8 @@ func (w *warp) countAccess(in *instr, addr *long, n int64, writes bool) {
 	}
 }
 
-// mapa turns an address of own shared memory (a) into that of the CTA of rank b.
+// mapa converts an address of the CTA's own shared memory (a) to the same offset
+// in the CTA of rank b.
 func mapa(w *warp, in *instr) {
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
@@ -400,7 +404,8 @@ func mapa(w *warp, in *instr) {
 	}
 }
 
-// getctarank is mapa's inverse.
+// getctarank is the rank of the CTA in whose shared memory an address lies, the
+// inverse of mapa.
 func getctarank(w *warp, in *instr) {
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
@@ -426,6 +431,8 @@ func (w *warp) coalesced(s space, addr *long, n int64, how access) []byte {
 			return nil
 		}
 		if t.shadow != nil {
+			// Recording is by lane, in the order in which separate accesses
+			// would be recorded.
 			for m := w.active; m != 0; m &= m - 1 {
 				l := firstLane(m)
 				w.recordShared(t, int64(w.offset[l]), n, l, how)
@@ -451,6 +458,8 @@ func (w *warp) laneOffsets(addr *long, base uint64, size, n int64) bool {
 		return false
 	}
 	most := uint64(size - n)
+	// The differences are unsigned, so that one comparison finds addresses
+	// below the base, too; misalignment is collected and tested once.
 	crooked := uint64(0)
 	if w.active == allLanes {
 		for l, a := range addr {
@@ -498,6 +507,7 @@ func (w *warp) recordArray(a *allocation, n int64, how access) {
 func (w *warp) gather(in *instr, mem []byte) {
 	for i, r := range in.list {
 		from := mem[i*int(in.size):]
+		// Loads of 32-bit registers by whole warps need no look-up of the bank.
 		if w.active == allLanes &&
 			in.size == 4 && r.bank == bank32 {
 			d := &w.r32[r.index]
@@ -654,6 +664,8 @@ func (t *cta) checkVisits() {
 		if known {
 			continue
 		}
+		// The finding belongs to the access, not to where the other warp is
+		// now.
 		at := v.by.pc
 		v.by.pc = v.pc
 		v.by.report(
@@ -696,6 +708,7 @@ func (w *warp) sharedOutside(addr uint64, n int64, lane int) {
 		int64(addr&(1<<rankShift-1))-sharedBase,
 		size,
 	)
+	// The address names a CTA of the cluster.
 	if rank := addr >> rankShift; rank != 0 {
 		detail = fmt.Sprintf(
 			"%d bytes at offset %d in the shared memory of CTA rank %d of the cluster's %d, of %d bytes each",

@@ -10,24 +10,31 @@ import (
 // mbarrier is an mbarrier object: a phase completes when no arrivals and no
 // transaction bytes are pending.
 type mbarrier struct {
-	owner    *cta
-	offset   int64
-	expected int   // arrivals of a phase
-	pending  int   // arrivals missing in this phase
-	tx       int64 // bytes expected and not yet arrived
-	phase    uint64
-	waiters  []*warp
-	gather   knowledge // of this phase's arrivals
-	knows    knowledge // of completed phases
+	owner  *cta
+	offset int64
+	// expected is the number of arrivals of a phase.
+	expected int
+	// pending is the number of arrivals that the current phase lacks.
+	pending int
+	// tx is the number of bytes that are expected and have not arrived.
+	tx      int64
+	phase   uint64
+	waiters []*warp
+	// gather is what the arrivals of the current phase know.
+	gather knowledge
+	// knows is what the arrivals of completed phases knew.
+	knows knowledge
 }
 
-// The limits of an mbarrier (PTX ISA, "Contents of the mbarrier object").
+// These are the limits of an mbarrier (PTX ISA, "Contents of the mbarrier
+// object").
 const (
 	mbarrierMax   = 1<<20 - 1
 	mbarrierBytes = 8
 )
 
-// mbarrierAt resolves an mbarrier of a lane, or reports why there is none.
+// mbarrierAt resolves the mbarrier of a lane; it returns nil after reporting that
+// there is none, or that its initialisation is not ordered before.
 func (w *warp) mbarrierAt(addr uint64, lane int) *mbarrier {
 	if addr&windowMask == sharedWindow {
 		addr &^= windowMask
@@ -53,6 +60,8 @@ func (w *warp) mbarrierAt(addr uint64, lane int) *mbarrier {
 		)
 		return nil
 	}
+	// The initialisation is an ordinary write: it must be ordered before the
+	// use.
 	if t.shadow != nil && t.shadow.words != nil {
 		word := &t.shadow.words[off>>2]
 		s := w.stamp(15, atomically, lane)
@@ -65,7 +74,7 @@ func (w *warp) mbarrierAt(addr uint64, lane int) *mbarrier {
 	return b
 }
 
-// mbarrierInit: the count is register a.
+// mbarrierInit is mbarrier.init; a is the count.
 func mbarrierInit(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
 	for m := w.active; m != 0; m &= m - 1 {
@@ -96,6 +105,7 @@ func mbarrierInit(w *warp, in *instr) {
 	}
 }
 
+// mbarrierInval is mbarrier.inval.
 func mbarrierInval(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
 	for m := w.active; m != 0; m &= m - 1 {
@@ -106,10 +116,10 @@ func mbarrierInval(w *warp, in *instr) {
 	}
 }
 
-// mbarrierArrive: a is the count or, with signed set, the bytes of expect_tx;
-// list holds the state. size is how many arrivals are dropped from later
-// phases for each. Lanes that end one phase after the other leave nobody time to
-// wait for the first.
+// mbarrierArrive is mbarrier.arrive: a is the count or, with signed set, the
+// bytes of expect_tx; list holds the state. The size is the number of arrivals
+// dropped from later phases for each arrival. One instruction whose lanes end
+// several phases is reported: no thread has time to wait for the first.
 func mbarrierArrive(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
 	var ended *mbarrier // by a lane before
@@ -119,6 +129,7 @@ func mbarrierArrive(w *warp, in *instr) {
 		if b == nil || !w.visit(b.owner, addr[l], l) {
 			return
 		}
+		// The state that the instruction returns is the phase it arrived in.
 		w.put(in.list[0], l, b.phase)
 		count := 1
 		switch {
@@ -127,6 +138,8 @@ func mbarrierArrive(w *warp, in *instr) {
 		case in.a != 0:
 			count = int(w.r32[in.a][l])
 		}
+		// A dropped arrival lowers the count of later phases, before this one
+		// can end.
 		b.expected -= int(in.size) * count
 		w.publishTo(&b.gather, 1<<l)
 		phase := b.phase
@@ -156,7 +169,8 @@ func mbarrierArrive(w *warp, in *instr) {
 	}
 }
 
-// mbarrierTx is expect_tx and, with signed set, complete_tx of register a.
+// mbarrierTx is mbarrier.expect_tx and, with signed set, mbarrier.complete_tx; a
+// is the number of bytes.
 func mbarrierTx(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
 	for m := w.active; m != 0; m &= m - 1 {
@@ -174,7 +188,7 @@ func mbarrierTx(w *warp, in *instr) {
 	}
 }
 
-// arrive notes count arrivals; false if the phase has not as many missing.
+// arrive counts arrivals; it returns false if the phase lacks fewer.
 func (b *mbarrier) arrive(count int) bool {
 	b.pending -= count
 	if b.pending < 0 {
@@ -184,10 +198,13 @@ func (b *mbarrier) arrive(count int) bool {
 	return true
 }
 
+// tryComplete begins the next phase if nothing is pending, and wakes the waiting
+// warps.
 func (b *mbarrier) tryComplete() {
 	if b.pending != 0 || b.tx != 0 {
 		return
 	}
+	// The knowledge of the arrivals is handed to those who wait for the phase.
 	b.phase++
 	b.pending = b.expected
 	b.knows.join(&b.gather)
@@ -198,16 +215,17 @@ func (b *mbarrier) tryComplete() {
 	b.waiters = b.waiters[:0]
 }
 
-// refusal is the phase of an mbarrier that a warp was told is not over.
+// refusal is the phase of an mbarrier that a warp was told is not complete.
 type refusal struct {
 	barrier *mbarrier
 	phase   uint64
 }
 
-// mbarrierWait is test_wait and try_wait: a is the phase parity or (size 8) the
-// state, list the result. Asked for the first time, both say no if the phase is
-// not over, as a device may; asked again, the warp blocks until it is. test_wait
-// is told no again when nothing else can run.
+// mbarrierWait is mbarrier.test_wait and try_wait: a is the parity of the phase
+// or (size 8) the state, list holds the result. Asked for the first time, both
+// report that a phase is not complete, as a device may; asked again, the warp
+// blocks until it is. A warp blocked in test_wait is told so again when nothing
+// else can run.
 func mbarrierWait(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
 	done := uint32(0)
@@ -219,6 +237,8 @@ func mbarrierWait(w *warp, in *instr) {
 			w.pc++
 			return
 		}
+		// A phase parity is complete if it differs from that of the current
+		// phase.
 		over := b.phase&1 != uint64(w.r32[in.a][l]&1)
 		if in.size == 8 {
 			over = b.phase > w.r64[in.a][l]
@@ -230,6 +250,8 @@ func mbarrierWait(w *warp, in *instr) {
 			open = b
 		}
 	}
+	// A warp that asks twice for the same phase would spin; it is blocked
+	// instead.
 	again := open != nil &&
 		w.refused == refusal{open, open.phase}
 	if open == nil || w.giveUp || !again {
@@ -249,6 +271,7 @@ func mbarrierWait(w *warp, in *instr) {
 	}
 	w.onBar = open
 	w.polls = in.signed
+	// The instruction is executed again when the phase completes.
 	open.waiters = append(open.waiters, w)
 	w.block(
 		fmt.Sprintf(
@@ -260,14 +283,16 @@ func mbarrierWait(w *warp, in *instr) {
 	)
 }
 
-// clusterBarrier is barrier.cluster.
+// clusterBarrier is the state of barrier.cluster.
 type clusterBarrier struct {
 	arrived map[*warp]bool
 	phase   int
 	gather  knowledge
-	knows   knowledge // of the completed phase
+	// knows is what the warps of the completed phase knew.
+	knows knowledge
 }
 
+// clusterArrive is barrier.cluster.arrive.
 func clusterArrive(w *warp, in *instr) {
 	if w.active != w.live {
 		w.report(
@@ -290,6 +315,7 @@ func clusterArrive(w *warp, in *instr) {
 	w.cta.cluster.tryBarrier()
 }
 
+// tryBarrier completes a phase of barrier.cluster if all live warps have arrived.
 func (c *cluster) tryBarrier() {
 	b := &c.barrier
 	if len(b.arrived) == 0 {
@@ -302,6 +328,8 @@ func (c *cluster) tryBarrier() {
 			}
 		}
 	}
+	// All live warps have arrived: those who wait go on, the others find the
+	// phase over when they come to wait.
 	b.phase++
 	clear(b.arrived)
 	b.knows = b.gather
@@ -316,6 +344,7 @@ func (c *cluster) tryBarrier() {
 	}
 }
 
+// clusterWait is barrier.cluster.wait.
 func clusterWait(w *warp, in *instr) {
 	b := &w.cta.cluster.barrier
 	switch {
@@ -395,6 +424,8 @@ func (w *warp) arriveBarrier(id, count uint32, wait bool) {
 	}
 	b.expected = int(count)
 	b.whole = count == 0
+	// Each warp counts as 32 threads, whatever the number of its lanes, as on a
+	// device.
 	b.arrived += warpSize
 	w.publishTo(&b.knows, allLanes)
 	w.pc++
@@ -423,6 +454,8 @@ func (t *cta) tryBarrier(b *barrier) {
 		return
 	}
 	t.work.counters.Barriers++
+	// The barrier is reset before the warps run, since they may arrive at it
+	// again.
 	open := *b
 	*b = barrier{}
 	for _, v := range open.results {
@@ -435,14 +468,14 @@ func (t *cta) tryBarrier(b *barrier) {
 	}
 }
 
-// voter is a warp that awaits the result of bar.red.
+// voter is a warp that waits for the result of a bar.red.
 type voter struct {
 	w     *warp
 	in    *instr
 	lanes uint32
 }
 
-// tell gives the result of bar.red to a warp that took part.
+// tell stores the result of a bar.red in the active lanes of a warp.
 func (v voter) tell(votes, voters int) {
 	result := uint64(votes)
 	switch {
@@ -456,6 +489,8 @@ func (v voter) tell(votes, voters int) {
 	}
 }
 
+// barSync is bar.sync and barrier.sync: a is the number of the barrier, b the
+// number of threads.
 func barSync(w *warp, in *instr) {
 	w.arriveBarrier(
 		w.r32[in.a][w.first()],
@@ -464,6 +499,7 @@ func barSync(w *warp, in *instr) {
 	)
 }
 
+// barArrive is bar.arrive: the warp does not wait.
 func barArrive(w *warp, in *instr) {
 	w.arriveBarrier(
 		w.r32[in.a][w.first()],
@@ -472,6 +508,8 @@ func barArrive(w *warp, in *instr) {
 	)
 }
 
+// barRed is bar.red: the warps wait for the and, or, or count of a predicate over
+// all threads.
 func barRed(w *warp, in *instr) {
 	id := w.r32[in.a][w.first()]
 	p := (w.pred[in.list[1].index] ^ uint32(in.at.offset)) & w.active

@@ -69,6 +69,7 @@ func newWarp(t *cta, id, party int) *warp {
 	w.r32 = make([]word, e.count[bank32])
 	w.r64 = make([]long, e.count[bank64])
 	w.pred = make([]uint32, e.count[bankPred])
+	// Predicate 0 is constantly true: it guards instructions without a guard.
 	w.pred[0] = allLanes
 	for v, r := range e.const32 {
 		fill(w.r32[r][:], v)
@@ -101,9 +102,12 @@ func (t *cta) begin(id, inCluster [3]int) {
 	t.barriers = [16]barrier{}
 	clear(t.mbarriers)
 	t.visits = nil
+	// One CTA is checked for all if the accesses of all CTAs are the same.
 	t.check(t.cluster.unit == 0 || !t.entry.blockInvariant)
 	for i, w := range t.warps {
 		w.begin(min(t.grid.threads-i*warpSize, warpSize))
+		// Registers such as %tid.x keep their values from the last thread
+		// block; only those that depend on the CTA are set again.
 		for s, r := range t.entry.special {
 			if moves(s) {
 				t.special(w, s, r, inCluster)
@@ -188,6 +192,7 @@ func moves(s ptx.Special) bool {
 func (t *cta) special(
 	w *warp, s ptx.Special, r register, inCluster [3]int,
 ) {
+	// Special registers of a warp as a whole have the same value in all lanes.
 	for l := range warpSize {
 		v := t.uniform(w, s, inCluster)
 		if s <= ptx.TidZ || s >= ptx.LaneID {

@@ -6,8 +6,8 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// defUse are the registers that an instruction reads and writes, and those
-// of writes that it may read.
+// defUse are the registers that an instruction reads (uses) and writes (defines),
+// and the accumulators among those written, which it may read too.
 type defUse struct{ reads, writes, accumulators []register }
 
 // readsFirst are the operations whose first operand is a value and not a
@@ -17,8 +17,8 @@ var readsFirst = map[ptx.Op]bool{
 	ptx.OpBarrierArrive: true, ptx.OpNanosleep: true,
 }
 
-// defUse lists the registers of an instruction. Whether the accumulators of a
-// wgmma are read is decided at run time.
+// defUse lists the registers that an instruction reads and writes. Whether a
+// wgmma reads its accumulators is decided at run time.
 func (d *decoder) defUse(src *ptx.Instr) defUse {
 	var t defUse
 	if !src.Guard.None() {
@@ -56,6 +56,7 @@ func (d *decoder) named(o *ptx.Operand, list []register) []register {
 // registerSet is a set of registers of all banks.
 type registerSet []uint64
 
+// newSet is an empty set of registers of the entry.
 func (e *entry) newSet() registerSet {
 	return make(
 		registerSet,
@@ -63,6 +64,7 @@ func (e *entry) newSet() registerSet {
 	)
 }
 
+// number is the position of a register in a set.
 func (e *entry) number(r register) int {
 	switch r.bank {
 	case bank64:
@@ -74,20 +76,26 @@ func (e *entry) number(r register) int {
 	return int(r.index)
 }
 
+// add adds a register by its number.
 func (s registerSet) add(n int) {
 	s[n/64] |= 1 << (n % 64)
 }
+
+// has reports whether the set has a register.
 func (s registerSet) has(n int) bool {
 	return s[n/64]>>(n%64)&1 == 1
 }
 
-// proveAssigned finds the reads that no execution reaches before a write: the rest is
-// checked at run time. It is definite assignment over the flow graph, thread by
-// thread, where a guarded write does not count.
+// proveAssigned finds the reads that no execution reaches before a write; the
+// remaining reads are checked at run time. The analysis is definite assignment
+// over the flow graph, a forward dataflow problem whose meet is intersection: a
+// register is assigned at a block if it is assigned at the end of every
+// predecessor. A guarded write does not count, since some thread may skip it.
 func (e *entry) proveAssigned(all []defUse) {
 	starts := e.blocks()
 	in := make([]registerSet, len(starts))
 	in[0] = e.newSet()
+	// The sets only shrink, so that the iteration ends.
 	for changed := true; changed; {
 		changed = false
 		for b := range starts {
@@ -101,6 +109,7 @@ func (e *entry) proveAssigned(all []defUse) {
 			}
 		}
 	}
+	// A second pass over the fixed point lists the reads that remain.
 	unproven := e.newSet()
 	for b := range starts {
 		if in[b] != nil {
@@ -112,7 +121,9 @@ func (e *entry) proveAssigned(all []defUse) {
 	e.markUnproven(all, unproven)
 }
 
-// meet keeps in *into what both sets have; nil is everything.
+// meet keeps in *into the registers that both sets have, and reports whether that
+// changed it. A nil set stands for all registers: its block has not been reached
+// yet.
 func meet(into *registerSet, s registerSet) bool {
 	if *into == nil {
 		*into = slices.Clone(s)
@@ -149,9 +160,9 @@ func (e *entry) blocks() []int {
 	return starts
 }
 
-// transferBlock adds what block b surely writes to set; with unproven, it notes
-// there the registers that are read and not in set. It returns the index of
-// the block's last instruction.
+// transferBlock is the transfer function of a block: it adds what block b surely
+// writes to set. With unproven, it also notes there the registers that are read
+// and not in set. It returns the index of the block's last instruction.
 func (e *entry) transferBlock(
 	starts []int, b int, all []defUse, set, unproven registerSet,
 ) int {
@@ -185,6 +196,8 @@ func (e *entry) transferBlock(
 	return end - 1
 }
 
+// successors are the blocks that may follow the block whose last instruction is
+// given.
 func (e *entry) successors(starts []int, b, last int) []int {
 	var next []int
 	in := &e.code[last]
@@ -199,7 +212,8 @@ func (e *entry) successors(starts []int, b, last int) []int {
 	return next
 }
 
-// markUnproven lets the writers of registers with unproven reads note what they wrote.
+// markUnproven makes the writers of registers with unproven reads record what
+// they wrote.
 func (e *entry) markUnproven(all []defUse, unproven registerSet) {
 	for i := range all {
 		for _, r := range all[i].writes {
@@ -214,7 +228,8 @@ func (e *entry) markUnproven(all []defUse, unproven registerSet) {
 	}
 }
 
-// noteTensor lets instructions that touch registers of wgmmas be checked.
+// noteTensor makes instructions that read or write registers of wgmmas check that
+// no wgmma is still using them.
 func (e *entry) noteTensor(all []defUse) {
 	used := e.newSet()
 	for i := range e.code {
@@ -248,34 +263,46 @@ func (e *entry) noteTensor(all []defUse) {
 	}
 }
 
-// taint is what the value of a register may depend on, beside the thread
-// and the launch's dimensions.
+// taint is what the value of a register may depend on, apart from the thread and
+// the dimensions of the launch.
 type taint uint8
 
 const (
-	taintBlock   taint = 1 << iota // which CTA it is
-	taintAddress                   // a parameter of 8 bytes, plus what depends on none
-	taintLaunch                    // such parameters in other ways
-	taintData                      // memory and clocks
+	// The value depends on which CTA runs.
+	taintBlock taint = 1 << iota
+	// The value is an address: a parameter of 8 bytes plus a value without taint.
+	taintAddress
+	// The value depends on parameters of 8 bytes in other ways.
+	taintLaunch
+	// The value depends on memory or clocks.
+	taintData
 )
 
-// An taintEffect is what one instruction does to influences. It steers by operands
-// that decide what runs and what is touched in shared memory, and reaches by
-// those that only decide where in global memory it goes.
+// taintEffect is the effect of one instruction on taint. Operands of control
+// decide what runs and which bytes of shared memory are accessed; operands of
+// addressing only decide which bytes of global memory are.
 type taintEffect struct {
 	defUse
-	from                taint      // of its results, whatever it reads
-	bases               []register // operands whose address the result may be an offset from
+	// from is the taint that the instruction gives its results, whatever it
+	// reads.
+	from taint
+	// bases are the operands from whose address the result may be an offset.
+	bases []register
+	// guard is the predicate of the instruction.
 	guard               register
 	control, addressing []register
-	global              bool // its guard only decides what it does to global memory
-	pure                bool // its guard only decides values
+	// global is set if the guard only decides what the instruction does to global
+	// memory.
+	global bool
+	// pure is set if the guard only decides values.
+	pure bool
 }
 
-// analyseTaint decides whether checks of one execution stand for others: of
-// another launch (steady), and of another CTA as far as shared memory and
-// registers go (alike). It does not follow the flow of control: an influence on
-// a register counts wherever the register is read.
+// analyseTaint decides whether the checks of one execution stand for others: for
+// those of another launch (launchInvariant), and for those of another CTA as far
+// as shared memory and registers go (blockInvariant). It iterates to a fixed
+// point over registers and ignores the flow of control: taint of a register
+// counts wherever the register is read, which errs towards checking.
 func (e *entry) analyseTaint(all []taintEffect) {
 	of := map[register]taint{}
 	for changed := true; changed; {
@@ -289,6 +316,8 @@ func (e *entry) analyseTaint(all []taintEffect) {
 			}
 		}
 	}
+	// Another launch may differ in data and addresses, another CTA in its
+	// index.
 	e.launchInvariant, e.blockInvariant = true, true
 	for i := range all {
 		steers, reachs := all[i].controlTaint(
@@ -300,8 +329,8 @@ func (e *entry) analyseTaint(all []taintEffect) {
 	}
 }
 
-// result is what the results of an instruction depend on. An offset from an
-// address is an address; whatever else is made of one is not.
+// result is the taint of the results of an instruction. An offset from an address
+// is an address; any other function of an address is not.
 func (x *taintEffect) result(of map[register]taint) taint {
 	got := x.from
 	places := 0
@@ -313,13 +342,15 @@ func (x *taintEffect) result(of map[register]taint) taint {
 			offsets = offsets && slices.Contains(x.bases, r)
 		}
 	}
+	// A sum of two addresses, or a function of one other than adding an offset,
+	// depends on where arrays lie.
 	if places > 1 || !offsets {
 		got |= taintLaunch
 	}
 	return got
 }
 
-// controlTaint joins the influences on an instruction's steering and reaching.
+// controlTaint is the taint of an instruction's control and addressing operands.
 func (x *taintEffect) controlTaint(
 	of map[register]taint, in *instr,
 ) (steers, reachs taint) {
@@ -330,6 +361,8 @@ func (x *taintEffect) controlTaint(
 		reachs |= of[r]
 	}
 	tracked := len(in.reads)+len(in.writes)+len(in.tensor) > 0
+	// A guard counts as control unless it only decides about values or about
+	// global memory.
 	switch g := of[x.guard]; {
 	case x.guard.bank == noBank, x.pure && !tracked:
 	case x.global && !tracked:
@@ -342,7 +375,7 @@ func (x *taintEffect) controlTaint(
 	return steers, reachs
 }
 
-// taintEffect finds what an instruction does to influences.
+// taintEffect finds the effect of an instruction on taint.
 func (d *decoder) taintEffect(src *ptx.Instr, in *instr, t defUse) taintEffect {
 	x := taintEffect{
 		defUse: t,
@@ -374,7 +407,7 @@ func (d *decoder) taintEffect(src *ptx.Instr, in *instr, t defUse) taintEffect {
 	return x
 }
 
-// ownTaint is what an instruction brings in.
+// ownTaint is the taint that an instruction brings in itself.
 func (d *decoder) ownTaint(src *ptx.Instr, in *instr) taint {
 	var v taint
 	switch op := src.Opcode.Op; {
@@ -393,7 +426,8 @@ func (d *decoder) ownTaint(src *ptx.Instr, in *instr) taint {
 	return v
 }
 
-// smallParameter reports whether a whole parameter too small for an address is read.
+// smallParameter reports whether an operand is a parameter of fewer than 8 bytes,
+// which is part of the launch's key and hence no taint.
 func (d *decoder) smallParameter(o ptx.Operand) bool {
 	return o.Reg.None() && o.Bits == 0 &&
 		slices.ContainsFunc(d.src.Params, func(p ptx.Param) bool {
@@ -401,7 +435,8 @@ func (d *decoder) smallParameter(o ptx.Operand) bool {
 		})
 }
 
-// operandTaint is that of special registers and of addresses of variables.
+// operandTaint is the taint of the special registers and module variables that an
+// operand names.
 func (d *decoder) operandTaint(o *ptx.Operand) taint {
 	var v taint
 	switch s := o.Special; {

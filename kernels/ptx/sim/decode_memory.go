@@ -6,7 +6,8 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// memory decodes ld, st, atom and red.
+// memory decodes ld, st, atom and red: the memory operand, and the strength and
+// order of the access.
 func (d *decoder) memory(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
@@ -35,6 +36,7 @@ func (d *decoder) memory(in *instr, src *ptx.Instr) error {
 	if in.at, err = d.place(&ops[at]); err != nil {
 		return err
 	}
+	// Loads from the parameter block read the same bytes in every lane.
 	switch code.Op {
 	case ptx.OpLd:
 		in.run = ld
@@ -50,6 +52,8 @@ func (d *decoder) memory(in *instr, src *ptx.Instr) error {
 	return d.atomic(in, src, ops[at+1:])
 }
 
+// atomic decodes the values of atom and red. A cache hint, the last operand, has
+// no effect here.
 func (d *decoder) atomic(
 	in *instr, src *ptx.Instr, values []ptx.Operand,
 ) error {
@@ -75,7 +79,7 @@ func (d *decoder) atomic(
 	return nil
 }
 
-// sourceIndexes reads 32-bit operands into a, b and c.
+// sourceIndexes reads up to three operands into a, b and c.
 func (d *decoder) sourceIndexes(
 	in *instr, ops []ptx.Operand, t ptx.Type,
 ) error {
@@ -92,7 +96,8 @@ func (d *decoder) sourceIndexes(
 	return nil
 }
 
-// listed reads operands into list, after the destinations that are there.
+// listed appends operands to list, behind the destinations. The last type stands
+// for all further operands.
 func (d *decoder) listed(
 	in *instr, ops []ptx.Operand, types ...ptx.Type,
 ) error {
@@ -192,6 +197,8 @@ func (d *decoder) barRed(in *instr, src *ptx.Instr) error {
 	return d.listed(in, []ptx.Operand{*last}, ptx.Pred)
 }
 
+// exchange decodes the exchanges between lanes: shfl, vote, match, redux,
+// activemask and elect.
 func (d *decoder) exchange(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
@@ -249,6 +256,8 @@ func (d *decoder) exchange(in *instr, src *ptx.Instr) error {
 	return d.listed(in, ops[1:2], ptx.B32)
 }
 
+// mbarrier decodes the operations on mbarriers: the address, the count or phase,
+// and the destination of those with a result.
 func (d *decoder) mbarrier(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
@@ -299,6 +308,8 @@ func (d *decoder) mbarrier(in *instr, src *ptx.Instr) error {
 	)
 }
 
+// asyncCopy decodes the asynchronous copies with the operations that commit them
+// and wait for them.
 func (d *decoder) asyncCopy(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
@@ -328,6 +339,8 @@ func (d *decoder) asyncCopy(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
+// cpAsync decodes cp.async. The optional operand is the number of bytes to read
+// or a predicate; an immediate 0 is a copy of zeros.
 func (d *decoder) cpAsync(in *instr, src *ptx.Instr) error {
 	ops := src.Operands
 	if src.Opcode.Has(ptx.ModL2CacheHint) {
@@ -409,6 +422,8 @@ func (d *decoder) arrival(
 	return nil
 }
 
+// tensor decodes cp.async.bulk.tensor in both directions; list holds the
+// coordinates.
 func (d *decoder) tensor(in *instr, src *ptx.Instr) error {
 	code := &src.Opcode
 	ops := src.Operands
@@ -419,6 +434,7 @@ func (d *decoder) tensor(in *instr, src *ptx.Instr) error {
 	mapAt := &ops[1]
 	other := &ops[0]
 	in.run = tensorLoad
+	// Stores have the tensor map as their destination.
 	if spaceOf(code.Space()) == global {
 		mapAt, other = &ops[0], &ops[1]
 		in.run = tensorStore
@@ -481,6 +497,7 @@ func (d *decoder) matrix(in *instr, src *ptx.Instr) error {
 	return err
 }
 
+// mma decodes mma.sync; list holds the registers of D, A, B and C.
 func (d *decoder) mma(in *instr, src *ptx.Instr) error {
 	p := newProduct(&src.Opcode)
 	if p == nil {
@@ -504,6 +521,7 @@ func (d *decoder) mma(in *instr, src *ptx.Instr) error {
 	return nil
 }
 
+// wgmma decodes wgmma.mma_async; list is described at wgmmaShape.
 func (d *decoder) wgmma(in *instr, src *ptx.Instr) error {
 	ops := src.Operands
 	s := newWgmma(&src.Opcode)
@@ -524,6 +542,8 @@ func (d *decoder) wgmma(in *instr, src *ptx.Instr) error {
 		}
 		in.list = append(in.list, list...)
 	}
+	// The immediate operands behind scale-d negate and transpose A and B;
+	// integer types have none.
 	imm := func(i int) int64 {
 		if i < len(ops) {
 			return ops[i].Int()

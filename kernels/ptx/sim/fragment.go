@@ -6,17 +6,24 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// wgmmaShape describes a wgmma.mma_async: what a warp of the warpgroup does of
-// it. list of its instruction holds the accumulators, then A's registers if it
-// has any, then the descriptors of A (else) and B, then the predicate scale-d.
+// wgmmaShape describes a wgmma.mma_async: the part of it that one warp of the
+// warpgroup computes. The list of its instruction holds the accumulators, then
+// A's registers if A is in registers, then the descriptors of A (else) and B,
+// then the predicate scale-d.
 type wgmmaShape struct {
 	product
-	acc            int  // registers of the accumulators
-	fromRegs       bool // A
-	negA, negB     bool
+	// acc is the number of registers of the accumulators.
+	acc int
+	// fromRegs is set if A is in registers.
+	fromRegs bool
+	// negA and negB negate an operand.
+	negA, negB bool
+	// transA and transB are set for operands that are major along m or n instead
+	// of k.
 	transA, transB bool
 }
 
+// registersA is the number of registers of A.
 func (s *wgmmaShape) registersA() int {
 	if s.fromRegs {
 		return s.na
@@ -24,7 +31,8 @@ func (s *wgmmaShape) registersA() int {
 	return 0
 }
 
-// newWgmma decodes shape and types; nil if it is not modelled.
+// newWgmma decodes the shape and the types of a wgmma; it returns nil if the
+// wgmma is not modelled.
 func newWgmma(code *ptx.Opcode) *wgmmaShape {
 	sh := code.Shape()
 	s := &wgmmaShape{}
@@ -48,23 +56,29 @@ func newWgmma(code *ptx.Opcode) *wgmmaShape {
 	return s
 }
 
-// product describes an mma: its shape, its types, and how many registers hold
-// each fragment.
+// product describes an mma: its shape m×n×k, its types, and the number of
+// registers of each fragment.
 type product struct {
 	m, n, k    int
 	a, b, c, d elementType
-	nd, na, nb int // registers
-	integer    bool
-	saturate   bool
+	// nd, na and nb are the numbers of registers of D (and C), A and B.
+	nd, na, nb int
+	// integer is set for products of integers, and saturate if they clamp their
+	// sums.
+	integer  bool
+	saturate bool
 }
 
-// elementType is how an element of a matrix lies in registers.
+// elementType is the representation of matrix elements in registers.
 type elementType struct {
-	typ    ptx.Type
-	bits   int
+	typ  ptx.Type
+	bits int
+	// decode converts the bits of an element to float32, which is exact for all
+	// operands of fewer than 32 bits; nil for types of results.
 	decode func(uint32) float32
 }
 
+// elementTypes are the types of operands and results of matrix instructions.
 var elementTypes = map[ptx.Type]elementType{
 	ptx.F16:  {ptx.F16, 16, func(v uint32) float32 { return halfToFloat(uint16(v)) }},
 	ptx.BF16: {ptx.BF16, 16, func(v uint32) float32 { return math.Float32frombits(v << 16) }},
@@ -96,7 +110,7 @@ func tabulated(f smallFormat) func(uint32) float32 {
 // row tE + 4Ei + e and column g; register i of C and D (two 32-bit elements a
 // row) is at row g + 8(i/2), column 2t + i%2.
 
-// fragmentA gives row and column of element e of register i of A for lane l.
+// fragmentA is the row and the column of element e of register i of A in lane l.
 func (p *product) fragmentA(l, i, e int) (row, col int) {
 	per := p.a.perRegister()
 	g, t := l>>2, l&3
@@ -106,18 +120,22 @@ func (p *product) fragmentA(l, i, e int) (row, col int) {
 	return g + 8*(i&1), t*per + 4*per*(i>>1) + e
 }
 
+// fragmentB is the row and the column of element e of register i of B in lane l.
 func (p *product) fragmentB(l, i, e int) (row, col int) {
 	per := p.a.perRegister()
 	return l&3*per + 4*per*i + e, l >> 2
 }
 
+// fragmentC is the row and the column of register i of C and D in lane l.
 func (p *product) fragmentC(l, i int) (row, col int) {
 	return l>>2 + 8*(i>>1), l&3*2 + i&1
 }
 
+// perRegister is the number of elements in a register of 32 bits.
 func (e *elementType) perRegister() int { return max(32/e.bits, 1) }
 
-// newProduct decodes the shape and types of an mma; nil if it is not modelled.
+// newProduct decodes the shape and the types of an mma; it returns nil if the mma
+// is not modelled.
 func newProduct(code *ptx.Opcode) *product {
 	s := code.Shape()
 	p := &product{
@@ -154,7 +172,7 @@ func newProduct(code *ptx.Opcode) *product {
 	return p
 }
 
-// accumulatorAt is the register and lane of column j of row r.
+// accumulatorAt is the register and the lane that hold column j of row r.
 func accumulatorAt(r, j int) (i, l int) {
 	return j>>3*4 + r>>3*2 + j&1,
 		r&7*4 + j&7>>1

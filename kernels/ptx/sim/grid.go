@@ -88,6 +88,7 @@ func (g *grid) check() error {
 		}
 		g.units[i] = g.size[i] / g.cluster[i]
 	}
+	// The entry's own limits are checked with those of the device.
 	limit := s.ThreadsPerBlock
 	if e.MaxNTid[0] > 0 {
 		limit = min(limit, product3(atLeastOne(e.MaxNTid)))

@@ -1,21 +1,3 @@
-// Package sim runs PTX kernels without a GPU: a functional interpreter that
-// executes exactly the modules that a device would be given, finds what is
-// wrong with them (out-of-bounds and uninitialised accesses, data races,
-// missing waits and fences, deadlocks) and counts what they do to memory.
-//
-// It is not a timing simulator. Asynchronous operations (cp.async, bulk and
-// tensor copies, wgmma) read and write as late as the program's waits allow, so
-// that a missing wait shows. try_wait says no once before it waits, as a device
-// may. mma and wgmma add in float32 in order of k, which differs from a device
-// in the last bits; the .approx functions are computed in float64 and rounded
-// once, so they are closer than a device's. Clocks count instructions. Data
-// races are looked for at warps, and between lanes of a warp where nothing
-// synchronises them; where bookkeeping is coarser than the memory model, it
-// errs towards silence.
-//
-// Load refuses, by name, what is not modelled: 128-bit values, fns, lop3 with a
-// predicate, im2col, st.async and red.async, reductions into shared memory,
-// mma.m8n8k16 of integers, and what needs sm_100.
 package sim
 
 import (
@@ -180,12 +162,15 @@ func (m *Machine) Launch(
 		return nil, err
 	}
 	g.done = ctx.Done()
+	// A launch that makes the same accesses as one without findings is executed
+	// without the expensive checks.
 	key, steady := m.launchKey(g, &l)
 	if steady && m.clean[p][key] {
 		g.opt.Races = false
 		g.opt.Uninitialised = false
 		g.watch = false
 	}
+	// Shadow memory lives for one launch: launches of a stream are ordered.
 	if g.opt.Races {
 		for _, a := range m.mem.allocs {
 			if !a.freed {
@@ -200,6 +185,8 @@ func (m *Machine) Launch(
 	workers = min(workers, product3(g.units))
 	all := make([]*worker, workers)
 	var wg sync.WaitGroup
+	// The caller's goroutine is the first worker, so that small launches start
+	// no goroutine.
 	for i := range all {
 		all[i] = newWorker(g)
 		if i > 0 {
@@ -229,11 +216,13 @@ func (g *grid) collect(all []*worker, outputs []uint64) *Report {
 			found.add(*f)
 		}
 		r.Counters.Add(&w.counters)
+		// Executions are counted by instruction and summed by class only here.
 		for pc, n := range w.executed {
 			r.Counters.Instructions[g.entry.code[pc].class] += n
 		}
 	}
 	r.Findings = found.sorted()
+	// Outputs must be written completely; the first unwritten byte is named.
 	for _, addr := range outputs {
 		a := g.mem.owner(addr)
 		if a == nil || a.freed {
@@ -281,6 +270,8 @@ func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 		dynamic: int64(l.Shared),
 	}
 	g.clock.hertz = opt.hertz()
+	// Registers are tracked only if the entry may read one before writing it,
+	// or uses wgmmas, whose registers are read late.
 	g.watch = opt.Uninitialised && e.tracked ||
 		opt.Races && e.usesTensor()
 	if g.opt.Budget == 0 {
@@ -291,6 +282,7 @@ func (m *Machine) prepare(p *Program, l Launch, opt Options) (*grid, error) {
 	}
 	g.cluster = atLeastOne(g.cluster)
 	g.threads = product3(g.block)
+	// Dynamic shared memory follows the static variables.
 	g.shared = e.statics
 	if l.Shared > 0 || e.dynamic > e.statics {
 		g.shared = e.dynamic + int64(l.Shared)
@@ -316,6 +308,8 @@ func (m *Machine) load(p *Program) (map[string]uint64, error) {
 	g := map[string]uint64{}
 	for i := range p.globals {
 		v := &p.globals[i]
+		// Each module variable is an allocation of its own, so that accesses
+		// past its end are found.
 		a, err := m.mem.alloc(int64(v.Bytes()), v.Name)
 		if err != nil {
 			return nil, err
@@ -344,22 +338,24 @@ func Value[T uint8 | int8 | uint16 | int16 | uint32 |
 	return slices.Clip(b)
 }
 
-// checkedLaunches are the launches of an entry that were checked and in which nothing
-// was found. Where influences proves an entry steady, another launch that
-// differs in data and in where its arrays lie has the same accesses in the same
-// order: bounds are still checked, but races and uninitialised reads cannot be
-// other than they were.
+// checkedLaunches are the launches of each program that were checked without
+// findings, by their keys. If an entry is launch-invariant, another launch that
+// differs in data and in the places of its arrays makes the same accesses in the
+// same order: bounds are still checked, but races and uninitialised reads cannot
+// differ.
 type checkedLaunches map[*Program]map[string]bool
 
-const maxCheckedPrograms = 64 // programs
+// maxCheckedPrograms is the number of programs that are remembered.
+const maxCheckedPrograms = 64
 
-// launchKey is all that a steady entry's accesses depend on, false where that
-// is not known.
+// launchKey is everything that the accesses of a launch-invariant entry depend
+// on; false if the entry is not.
 func (m *Machine) launchKey(g *grid, l *Launch) (string, bool) {
 	if !g.entry.launchInvariant ||
 		!g.opt.Races && !g.opt.Uninitialised {
 		return "", false
 	}
+	// Everything but data and addresses is part of the key.
 	key := fmt.Appendf(
 		nil, "%s %v %v %v %d %t %t",
 		l.Entry, g.size, g.block, g.cluster,
@@ -375,8 +371,9 @@ func (m *Machine) launchKey(g *grid, l *Launch) (string, bool) {
 	return string(key), true
 }
 
-// argumentKey appends an argument: an address as the number of the array it lies
-// in, how large that is and whether it is written, and the offset.
+// argumentKey appends an argument to the key: a pointer as the number of its
+// array, the array's size, whether it is written, and the offset; any other
+// argument as its bytes.
 func (m *Machine) argumentKey(key []byte, arrays []*allocation, arg []byte) (
 	[]byte, []*allocation, bool,
 ) {
@@ -398,6 +395,8 @@ func (m *Machine) argumentKey(key []byte, arrays []*allocation, arg []byte) (
 	if a == nil || a.freed {
 		return fmt.Appendf(key, " %x", arg), arrays, true
 	}
+	// Whether reads are initialised depends on what the array holds: only
+	// arrays that are written completely, or not at all, have a key.
 	written := bytes.IndexByte(a.written, 1) >= 0
 	unwritten := bytes.IndexByte(a.written, 0) >= 0
 	n := slices.Index(arrays, a)
@@ -413,6 +412,7 @@ func (m *Machine) argumentKey(key []byte, arrays []*allocation, arg []byte) (
 	return key, arrays, !written || !unwritten
 }
 
+// add remembers a launch.
 func (r checkedLaunches) add(p *Program, key string) {
 	if r[p] == nil {
 		if len(r) >= maxCheckedPrograms {

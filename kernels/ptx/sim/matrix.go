@@ -28,6 +28,8 @@ func ldmatrix(w *warp, in *instr) {
 	for i := range n {
 		d := &w.r32[in.list[i].index]
 		row := (*[8]uint32)(offset[8*i:])
+		// Lane l receives a pair of neighbouring elements of a row, or of a
+		// column of the transposed matrix.
 		for l := range d {
 			if !in.mods.trans {
 				d[l] = binary.LittleEndian.Uint32(
@@ -43,8 +45,8 @@ func ldmatrix(w *warp, in *instr) {
 	}
 }
 
-// matrixRows resolves the rows of n matrices: their offsets in the bytes it
-// returns, nil where one errs.
+// matrixRows resolves the rows of n matrices. It returns bytes and the offset of
+// each row in them, and nil if a row is out of bounds.
 func (w *warp) matrixRows(
 	in *instr, addr *long, n int,
 ) (mem []byte, offset [warpSize]uint32) {
@@ -68,7 +70,7 @@ func (w *warp) matrixRows(
 	return mem, offset
 }
 
-// stmatrix is ldmatrix's inverse.
+// stmatrix stores 8×8 matrices, the inverse of ldmatrix.
 func stmatrix(w *warp, in *instr) {
 	if w.active != allLanes {
 		w.notWhole("stmatrix")
@@ -107,7 +109,7 @@ func stmatrix(w *warp, in *instr) {
 	}
 }
 
-// movmatrix transposes an 8×8 matrix held by the warp.
+// movmatrix transposes an 8×8 matrix that the registers of the warp hold.
 func movmatrix(w *warp, in *instr) {
 	if w.active != allLanes {
 		w.notWhole("movmatrix")
@@ -116,6 +118,8 @@ func movmatrix(w *warp, in *instr) {
 	s := w.r32[in.a]
 	d := &w.r32[in.d]
 	for l := range d {
+		// Element (row, column) lies in lane 4·row + column/2, in half
+		// column%2.
 		half := l >> 2 & 1 * 16
 		lo := s[l&3*2*4+l>>3] >> half & 0xffff
 		hi := s[(l&3*2+1)*4+l>>3] >> half & 0xffff
@@ -123,7 +127,8 @@ func movmatrix(w *warp, in *instr) {
 	}
 }
 
-// mma is mma.sync of everything but f64. list holds D, A, B, C.
+// mma is mma.sync of all types but f64; list holds the registers of D, A, B and
+// C. Sums are float32, in order of k.
 func mma(w *warp, in *instr) {
 	if w.active != allLanes {
 		w.notWhole("mma")
@@ -134,6 +139,7 @@ func mma(w *warp, in *instr) {
 	if p.a.typ == ptx.F16 &&
 		p.k == 16 && p.d.typ == ptx.F32 ||
 		p.a.typ == ptx.BF16 && p.k == 16 {
+		// This shape, the one that kernels use most, has code of its own.
 		mma16816(w, in)
 		return
 	}
@@ -158,6 +164,8 @@ func mma(w *warp, in *instr) {
 		return
 	}
 	c := w.gatherC(p, acc)
+	// The sum is in order of k; devices add in another order, with other last
+	// bits.
 	for r := range 16 {
 		for col := range 8 {
 			s := c[r][col]
@@ -170,12 +178,14 @@ func mma(w *warp, in *instr) {
 	w.scatterD(p, &c, in.list)
 }
 
+// countMMA counts an mma and its operations.
 func (w *warp) countMMA(p *product) {
 	c := &w.cta.work.counters
 	c.MMA++
 	c.MatrixFLOPs += int64(2 * p.m * p.n * p.k)
 }
 
+// gatherC collects the matrix C from its fragments.
 func (w *warp) gatherC(
 	p *product, acc []register,
 ) (c [16][8]float32) {
@@ -197,6 +207,7 @@ func (w *warp) gatherC(
 	return c
 }
 
+// scatterD distributes the matrix D to its fragments.
 func (w *warp) scatterD(
 	p *product, c *[16][8]float32, d []register,
 ) {
@@ -215,6 +226,8 @@ func (w *warp) scatterD(
 	}
 }
 
+// integerProduct computes D = A·B + C of integers. The elements are at most 8
+// bits wide, so that float32 holds them exactly.
 func (w *warp) integerProduct(
 	p *product, a *[16][32]float32,
 	b *[32][8]float32, acc, d []register,
@@ -234,8 +247,8 @@ func (w *warp) integerProduct(
 	}
 }
 
-// mma16816 is the m16n8k16 of half and bfloat16 into float32, the one that
-// kernels spend their time in.
+// mma16816 is the m16n8k16 of half and bfloat16 into float32, the mma in which
+// kernels spend their time: it has fixed sizes and no call per element.
 func mma16816(w *warp, in *instr) {
 	r := in.list
 	var a [16][16]float32
@@ -265,7 +278,7 @@ func mma16816(w *warp, in *instr) {
 }
 
 // rowTimes is a row of C plus a row of A times B. The row of C lies in four
-// lanes, its even columns in even.
+// lanes, with its even columns in even and its odd columns in odd.
 func rowTimes(
 	a *[16]float32,
 	b *[16][8]float32,
@@ -293,7 +306,8 @@ func rowTimes(
 	return [8]float32{s0, s1, s2, s3, s4, s5, s6, s7}
 }
 
-// halves spreads the fragments of an m16n8k16 of halves.
+// halves distributes the fragments of an m16n8k16 of halves to the matrices A and
+// B.
 func (w *warp) halves(
 	a *[16][16]float32,
 	b *[16][8]float32, r []register,
@@ -320,6 +334,8 @@ func (w *warp) halves(
 	}
 }
 
+// bfloats distributes the fragments of an m16n8k16 of bfloat16 to the matrices A
+// and B.
 func (w *warp) bfloats(
 	a *[16][16]float32,
 	b *[16][8]float32, r []register,
@@ -346,7 +362,8 @@ func (w *warp) bfloats(
 	}
 }
 
-// mmaF64 is mma of f64, laid out as other types with one element a register.
+// mmaF64 is mma of f64; fragments are laid out as for other types with one
+// element a register.
 func mmaF64(w *warp, in *instr) {
 	if w.active != allLanes {
 		w.notWhole("mma")

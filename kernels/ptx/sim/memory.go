@@ -87,6 +87,8 @@ func (m *memory) alloc(n int64, name string) (*allocation, error) {
 	}
 	m.allocs = append(m.allocs, a)
 	pages := int((allocAlign + n + pageSize - 1) >> pageShift)
+	// An unused page lies before the allocation, and more behind large ones, up
+	// to 1024, to catch indices that are far off.
 	m.pages = append(m.pages, 0)
 	for range max(pages, 1) {
 		m.pages = append(m.pages, int32(len(m.allocs)))
@@ -125,11 +127,13 @@ func (m *memory) find(addr uint64, n int64) (*allocation, int64) {
 // describe says where addr lies for a person: inside, before, or after which
 // allocation.
 func (m *memory) describe(addr uint64, n int64) string {
+	// Small addresses come from null pointers with an offset.
 	if addr < 1<<16 {
 		return "a null pointer"
 	}
 	var near *allocation
 	best := uint64(1) << 62
+	// The nearest allocation is most likely the one that was meant.
 	for _, a := range m.allocs {
 		d := min(
 			addr-a.start,

@@ -206,6 +206,7 @@ func (s space) String() string {
 	return [...]string{"generic", "global", "shared", "shared::cluster", "local", "param", "const"}[s]
 }
 
+// bankOf is the register bank of a type; noBank for 128 bits.
 func bankOf(t ptx.Type) bank {
 	switch n := t.Bits(); {
 	case t == ptx.Pred:

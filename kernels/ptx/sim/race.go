@@ -66,10 +66,13 @@ func (w *warp) conflicts(earlier, s stamp) bool {
 		earlier.bytes()&s.bytes() == 0,
 		earlier.atomic() && s.atomic():
 		return false
+	// Of other clusters, only what global synchronisation variables carried is
+	// known.
 	case earlier.unit() != s.unit():
 		known := w.clock.seen.far[earlier.unit()]
 		return known == nil ||
 			!known[earlier.party()].knows(earlier.clock(), earlier.lane())
+	// Lanes of one warp are ordered by barriers only.
 	case earlier.party() == w.party:
 		return earlier.lane() != s.lane() &&
 			earlier.clock() > w.clock.synced
@@ -88,6 +91,8 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 	for q := off >> 2; q <= (off+n-1)>>2; q++ {
 		cell := &a.shadow.chunk(q / chunkWords)[q%chunkWords]
 		s := w.stamp(wordBytes(off, n, q), how, lane)
+		// The cell is exchanged atomically, because other workers record
+		// accesses at the same time.
 		before := stamp(cell.write.Load())
 		pc := cell.writePC.Load()
 		if how != reading {
@@ -102,6 +107,7 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 			return
 		}
 		if how != reading {
+			// A write conflicts with earlier reads, too.
 			for _, r := range [2]stamp{
 				stamp(cell.read.Load()),
 				stamp(cell.read2.Load()),
@@ -117,6 +123,8 @@ func (w *warp) recordGlobal(a *allocation, off, n int64, lane int, how access) {
 			continue
 		}
 		old := stamp(cell.read.Load())
+		// The latest read of another cluster is kept as a second one, since a
+		// write of this cluster may know of its own reads only.
 		if old != 0 && old.unit() != s.unit() {
 			cell.read2.Store(uint64(old))
 		}
@@ -178,6 +186,7 @@ func (w *warp) release(addr uint64, ordered bool) {
 		h = &vectorClock{}
 		v.at[addr] = h
 	}
+	// Other clusters find the warp's own cluster by its number.
 	h.joinFar(w.cta.cluster.unit, from.near)
 	h.join(&vectorClock{far: from.far})
 }
@@ -201,6 +210,7 @@ func (w *warp) acquire(addr uint64, ordered bool) {
 	}
 	unit := w.cta.cluster.unit
 	for u, theirs := range h.far {
+		// What was released by the own cluster is known by party.
 		if u != unit {
 			into.joinFar(u, theirs)
 			continue
@@ -215,6 +225,7 @@ func (w *warp) fence() {
 	if !w.clock.on {
 		return
 	}
+	// Acquired by relaxed atomics before, known from now on.
 	w.clock.seen.join(&w.clock.toCome)
 	w.clock.toCome = vectorClock{}
 	w.clock.seen.near[w.party] = w.own(w.active)
@@ -238,6 +249,7 @@ func (w *warp) recordShared(t *cta, off, n int64, lane int, how access) {
 		if !w.recordWord(t, q, s, how) {
 			return
 		}
+		// The access becomes the latest one of its kind.
 		word := &sh.words[q]
 		if how == reading {
 			sh.readers[q*sh.parties+int64(w.party)] = s.clock()<<9 |
@@ -293,6 +305,7 @@ func (w *warp) recordWord(t *cta, q int64, s stamp, how access) bool {
 	case how == reading:
 		return true
 	}
+	// A write must be ordered behind the latest read of each party.
 	readers := sh.readers[q*sh.parties : (q+1)*sh.parties]
 	for party, r := range readers {
 		if r == 0 ||
@@ -399,6 +412,8 @@ func (w *warp) asyncRead(t *cta, off, n int64, lane int) {
 			return
 		}
 		word := &sh.words[q]
+		// Ordering alone does not make generic writes visible to the async
+		// proxy.
 		if !w.fencedFor(t, q) {
 			o := t.siteOfParty(
 				word.writePC, word.write.party(),

@@ -115,6 +115,8 @@ func (w *warp) run(slice int64) {
 		if len(w.forks) > 0 {
 			w.converge()
 		}
+		// A lane executes the instruction if it is at the program counter and
+		// its guard holds.
 		in := &code[w.pc]
 		m := w.mask & (w.pred[in.guard] ^ in.flip)
 		steps++
@@ -122,6 +124,8 @@ func (w *warp) run(slice int64) {
 			counts[in.pc]++
 			lanes += int64(bits.OnesCount32(m))
 		}
+		// Guarded instructions without an active lane cost nothing but the
+		// step.
 		w.active = m
 		switch in.flow {
 		case onward:
@@ -142,6 +146,8 @@ func (w *warp) run(slice int64) {
 			w.branch(in, m)
 		case leave:
 			w.exitLanes(m)
+		// A handler that may wait moves the program counter itself: a blocked
+		// instruction is executed again when the warp wakes up.
 		case waiting:
 			if m == 0 {
 				w.pc++
@@ -203,10 +209,13 @@ func (w *warp) converge() {
 		f := &w.forks[i]
 		switch {
 		case f.blocked:
+		// The groups have met: they run together from here. The search starts
+		// again, since the joined group may meet others.
 		case f.pc == w.pc:
 			w.mask |= f.mask
 			w.forks = append(w.forks[:i], w.forks[i+1:]...)
 			i = -1
+		// The group that is behind runs first, so that it can catch up.
 		case f.pc < w.pc:
 			f.pc, w.pc = w.pc, f.pc
 			f.mask, w.mask = w.mask, f.mask
@@ -224,6 +233,8 @@ func (w *warp) branch(in *instr, m uint32) {
 	case 0:
 		w.pc++
 	default:
+		// The lanes that branch wait as a group of their own. If the target
+		// lies behind, converge switches to them at the next instruction.
 		w.forks = append(w.forks, fork{
 			pc:   in.target,
 			mask: m,
@@ -260,6 +271,8 @@ func (w *warp) resume() {
 			return
 		}
 	}
+	// All groups wait: the warp keeps the last one as its running group and
+	// blocks.
 	last := len(w.forks) - 1
 	w.pc = w.forks[last].pc
 	w.mask = w.forks[last].mask
@@ -271,6 +284,8 @@ func (w *warp) resume() {
 // at is the instruction that waits.
 func (w *warp) block(on string, at int32) {
 	w.on, w.onPC = on, at
+	// Another group of lanes may still be able to run; the warp as a whole
+	// blocks only if none is.
 	for _, f := range w.forks {
 		if !f.blocked {
 			w.forks = append(w.forks, fork{w.pc, w.mask, true})
@@ -360,6 +375,7 @@ func (w *warp) report(f Finding, lane int) {
 // before checks the registers that an instruction reads.
 func (w *warp) before(in *instr) {
 	w.checkAssigned(in.reads)
+	// Registers of wgmmas under way must not be read or written.
 	if len(in.tensor) > 0 {
 		w.wg.touch(w, in)
 	}
@@ -386,6 +402,7 @@ func (w *warp) after(in *instr) {
 	}
 }
 
+// putAll writes the same value to a register in all active lanes.
 func (w *warp) putAll(r register, v uint64) {
 	for m := w.active; m != 0; m &= m - 1 {
 		w.put(r, firstLane(m), v)
@@ -404,6 +421,8 @@ func (w *warp) readClock(in *instr, s ptx.Special) {
 	)
 }
 
+// notWhole reports that an operation of the whole warp is executed by some lanes
+// only.
 func (w *warp) notWhole(what string) {
 	w.report(
 		Finding{Kind: DivergentBarrier, Detail: fmt.Sprintf("%s by lanes %#x: the whole warp must execute it", what, w.active)},
@@ -411,7 +430,8 @@ func (w *warp) notWhole(what string) {
 	)
 }
 
-// scatter gives every element of a fragment register to put.
+// scatter calls put with every element of a fragment register: lane l, element e
+// of its register, and the value.
 func (w *warp) scatter(
 	r register, t *elementType, put func(l, e int, v float32),
 ) {

@@ -6,8 +6,9 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
-// members checks the lane mask of a .sync operation: it must name every lane
-// that executes it, and those must all be here.
+// members checks the lane mask of a .sync operation: the mask must name every
+// lane that executes the operation, and all lanes that it names must execute it
+// now.
 func (w *warp) members(mask uint32) bool {
 	switch {
 	case mask&w.active != w.active:
@@ -67,8 +68,11 @@ const (
 	shuffleIndex
 )
 
-// shuffleSource is the lane that lane l reads (PTX ISA, shfl.sync).
+// shuffleSource is the lane that lane l reads, and whether it is within the
+// segment (PTX ISA, shfl.sync). A lane without a source reads itself.
 func shuffleSource(mode, l, b, segment, clamp int) (from int, valid bool) {
+	// The clamp and segment mask divide the warp into segments; the bounds are
+	// those of the lane's segment.
 	highest := l&segment | clamp&^segment
 	lowest := l & segment
 	switch mode {
@@ -91,7 +95,8 @@ func shuffleSource(mode, l, b, segment, clamp int) (from int, valid bool) {
 	return from, true
 }
 
-// vote: a is a predicate, list the destination and the lane mask.
+// vote is vote.sync: a is a predicate, list holds the destination and the lane
+// mask.
 func vote(w *warp, in *instr) {
 	if !w.members(uint32(w.get(
 		in.list[1], w.first(),
@@ -113,7 +118,9 @@ func vote(w *warp, in *instr) {
 	w.putAll(in.list[0], v)
 }
 
-// match: list holds the destination, the predicate, the value and the mask.
+// match is match.any and match.all: list holds the destination, the predicate,
+// the value and the lane mask. The result of a lane is the mask of lanes with the
+// same value.
 func match(w *warp, in *instr) {
 	if !w.members(uint32(w.get(
 		in.list[3], w.first(),
@@ -130,6 +137,7 @@ func match(w *warp, in *instr) {
 				equal[l] |= 1 << k
 			}
 		}
+		// match.all yields the mask only if all lanes agree.
 		if all && equal[l] != w.active {
 			equal[l] = 0
 		}
@@ -141,7 +149,8 @@ func match(w *warp, in *instr) {
 	}
 }
 
-// redux: list holds the destination and the lane mask.
+// redux is redux.sync: it reduces a over the active lanes. list holds the
+// destination and the lane mask.
 func redux(w *warp, in *instr) {
 	if !w.members(uint32(w.get(
 		in.list[1], w.first(),
@@ -149,6 +158,8 @@ func redux(w *warp, in *instr) {
 		return
 	}
 	a := &w.r32[in.a]
+	// The reduction starts with the first lane, so that it needs no neutral
+	// element.
 	v := uint64(a[w.first()])
 	for m := w.active & (w.active - 1); m != 0; m &= m - 1 {
 		v = in.mods.atomic(v, uint64(a[firstLane(m)]), 0)
@@ -156,11 +167,13 @@ func redux(w *warp, in *instr) {
 	w.putAll(in.list[0], v)
 }
 
+// activemask stores the mask of the active lanes.
 func activemask(w *warp, in *instr) {
 	w.putAll(in.list[0], uint64(w.active))
 }
 
-// elect picks the first lane; list holds its number, the predicate, the mask.
+// elect is elect.sync: the first lane becomes the leader. list holds its number,
+// the predicate and the lane mask.
 func elect(w *warp, in *instr) {
 	if !w.members(uint32(w.get(
 		in.list[2], w.first(),
@@ -175,7 +188,8 @@ func elect(w *warp, in *instr) {
 	}
 }
 
-// warpSync is bar.warp.sync.
+// warpSync is bar.warp.sync: it orders the accesses of the warp's lanes if all of
+// them take part.
 func warpSync(w *warp, in *instr) {
 	if w.members(w.r32[in.a][w.first()]) &&
 		w.clock.on && w.active == w.live {

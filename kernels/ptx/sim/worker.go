@@ -42,6 +42,9 @@ func newWorker(g *grid) *worker {
 // run executes clusters until none is left or the launch ends early.
 func (w *worker) run() {
 	for w.start() {
+		// Resident clusters run in turn. A new one starts only when a cluster
+		// has run for long, so that most launches keep one cluster in the
+		// caches.
 		for i := 0; len(w.resident) > 0 && !w.stop(); {
 			c := w.resident[i%len(w.resident)]
 			switch done := c.advance(); {
@@ -112,6 +115,7 @@ func (w *worker) finish(c *cluster) {
 // report collects a finding; a fatal one ends the launch.
 func (w *worker) report(f Finding) {
 	w.found.add(f)
+	// Other workers stop at their next slice.
 	if fatal[f.Kind] {
 		w.grid.stopped.Store(true)
 	}
@@ -156,6 +160,7 @@ func (c *cluster) begin(unit int) {
 		unit / g.units[0] % g.units[1],
 		unit / g.units[0] / g.units[1],
 	}
+	// The CTAs of a cluster are neighbours in the grid.
 	for rank, t := range c.ctas {
 		in := [3]int{
 			rank % g.cluster[0],
@@ -187,6 +192,8 @@ func (c *cluster) advance() bool {
 		}
 	}
 	c.steps = steps
+	// Copies that nobody waits for stay under way until the cluster ends, as
+	// late as possible.
 	switch {
 	case !live:
 		c.ended()
@@ -228,6 +235,7 @@ func (c *cluster) deadlock() {
 	if others > 4 {
 		detail += fmt.Sprintf("; and %d more warps", others-4)
 	}
+	// The finding belongs to the instruction that waits.
 	first.pc = first.onPC
 	first.report(Finding{Kind: Deadlock, Detail: detail}, -1)
 }
