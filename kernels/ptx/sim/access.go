@@ -547,12 +547,18 @@ func (w *warp) scatterTo(in *instr, mem []byte) {
 // Generic addresses of shared memory, local memory and parameters add the base of
 // a window.
 const (
-	sharedBase   = 1024
-	rankShift    = 24
+	// sharedBase is the address of the first byte of shared memory.
+	sharedBase = 1024
+	// rankShift is the position of the rank of a CTA, plus one, in an address of
+	// the cluster's window.
+	rankShift = 24
+	// sharedWindow, localWindow and paramWindow are the bases of the windows in
+	// the generic address space.
 	sharedWindow = 0x6000_0000_0000
 	localWindow  = 0x5000_0000_0000
 	paramWindow  = 0x4000_0000_0000
-	windowMask   = 0xffff_0000_0000
+	// windowMask selects the bits of an address that tell the window.
+	windowMask = 0xffff_0000_0000
 )
 
 // sharedAt resolves an address of shared memory to a CTA of the cluster and an
@@ -614,6 +620,7 @@ func (w *warp) sharedBytes(
 
 // visit is the latest access of a warp to another CTA's shared memory.
 type visit struct {
+	// by, pc and lane are who made the access.
 	by   *warp
 	pc   int32
 	lane int

@@ -10,6 +10,7 @@ import (
 // mbarrier is an mbarrier object: a phase completes when no arrivals and no
 // transaction bytes are pending.
 type mbarrier struct {
+	// owner and offset are the place of the object in shared memory.
 	owner  *cta
 	offset int64
 	// expected is the number of arrivals of a phase.
@@ -17,8 +18,10 @@ type mbarrier struct {
 	// pending is the number of arrivals that the current phase lacks.
 	pending int
 	// tx is the number of bytes that are expected and have not arrived.
-	tx      int64
-	phase   uint64
+	tx int64
+	// phase is the number of completed phases.
+	phase uint64
+	// waiters are the warps that are blocked until the phase completes.
 	waiters []*warp
 	// gather is what the arrivals of the current phase know.
 	gather knowledge
@@ -285,9 +288,12 @@ func mbarrierWait(w *warp, in *instr) {
 
 // clusterBarrier is the state of barrier.cluster.
 type clusterBarrier struct {
+	// arrived are the warps that have arrived in this phase.
 	arrived map[*warp]bool
-	phase   int
-	gather  knowledge
+	// phase is the number of completed phases.
+	phase int
+	// gather is what the arrived warps know.
+	gather knowledge
 	// knows is what the warps of the completed phase knew.
 	knows knowledge
 }
@@ -470,8 +476,9 @@ func (t *cta) tryBarrier(b *barrier) {
 
 // voter is a warp that waits for the result of a bar.red.
 type voter struct {
-	w     *warp
-	in    *instr
+	w  *warp
+	in *instr
+	// lanes are those that executed the instruction.
 	lanes uint32
 }
 

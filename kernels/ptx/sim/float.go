@@ -10,11 +10,16 @@ import (
 type rounding uint8
 
 const (
-	nearest  rounding = iota // .rn, .rni: ties to even
-	zero                     // .rz, .rzi
-	down                     // .rm, .rmi
-	up                       // .rp, .rpi
-	awayTies                 // .rna: ties away from zero
+	// nearest is .rn and .rni: ties to even.
+	nearest rounding = iota
+	// zero is .rz and .rzi: towards zero.
+	zero
+	// down is .rm and .rmi: towards negative infinity.
+	down
+	// up is .rp and .rpi: towards positive infinity.
+	up
+	// awayTies is .rna: to nearest, ties away from zero.
+	awayTies
 )
 
 // roundToward returns the float64 next to v towards rest's sign when the exact value
@@ -115,11 +120,17 @@ func bfloatToFloat(b uint16) float32 {
 
 // smallFormat describes a binary floating-point type of at most 16 bits.
 type smallFormat struct {
+	// mantissa is the number of bits of the mantissa, and bias that of the
+	// exponent.
 	mantissa, bias int
-	largest        float64 // largest finite
-	infinity       bool    // has infinities (else overflow saturates or is NaN)
-	nan            uint16
-	bits           int
+	// largest is the largest finite number.
+	largest float64
+	// infinity is set if the format has infinities; without them, overflow
+	// saturates or is NaN.
+	infinity bool
+	// nan is the bits of the canonical NaN.
+	nan  uint16
+	bits int
 }
 
 var (
@@ -271,10 +282,13 @@ func floatToBfloat(f float32) uint16 {
 // floatType is a floating-point type as the scalar operations see it: how its
 // bits are decoded to float64, and how an exact value is rounded to it.
 type floatType struct {
-	bits   int
+	bits int
+	// decode converts the bits of a number to float64, which is exact.
 	decode func(bits uint64) float64
+	// encode rounds the exact value v + rest to the type.
 	encode func(v, rest float64, mode rounding) uint64
-	nan    uint64
+	// nan is the bits of the canonical NaN.
+	nan uint64
 }
 
 // floatTypes are the types of scalar operations on floats.

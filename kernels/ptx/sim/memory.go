@@ -19,6 +19,7 @@ const (
 
 // allocation is one block of device memory.
 type allocation struct {
+	// start is the device address of the first byte.
 	start uint64
 	size  int64
 	data  []byte
@@ -49,7 +50,9 @@ func (a *allocation) String() string {
 type memory struct {
 	// pages maps a page to the index of its allocation in allocs plus one; 0 is
 	// none.
-	pages  []int32
+	pages []int32
+	// allocs are all allocations, freed ones included, whose addresses stay
+	// reserved.
 	allocs []*allocation
 	// used and limit are bytes: those of live allocations, and the size of the
 	// memory.

@@ -192,9 +192,11 @@ type variable struct {
 type space uint8
 
 const (
+	// A generic address selects the space by its window.
 	generic space = iota
 	global
 	shared
+	// sharedCluster is the shared memory of all CTAs of the cluster.
 	sharedCluster
 	local
 	param

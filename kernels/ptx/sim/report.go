@@ -199,18 +199,32 @@ type Class uint8
 
 // The classes of instructions.
 const (
-	Arithmetic Class = iota // integer arithmetic, logic, moves, conversions
-	Floating                // floating-point arithmetic on scalars
-	Special                 // ex2, rcp, sqrt …
-	Control                 // branches, exits
+	// Arithmetic is integer arithmetic, logic, moves and conversions.
+	Arithmetic Class = iota
+	// Floating is floating-point arithmetic on scalars.
+	Floating
+	// Special is the functions of the special function units: ex2, rcp, sqrt and
+	// their like.
+	Special
+	// Control is branches and exits.
+	Control
+	// GlobalMemory is loads and stores of global memory, generic ones included.
 	GlobalMemory
+	// SharedMemory is loads and stores of shared memory.
 	SharedMemory
-	OtherMemory // local, param, const
+	// OtherMemory is loads and stores of local, parameter and constant memory.
+	OtherMemory
+	// Atomic is atom and red.
 	Atomic
-	AsyncCopy // cp.async, bulk and tensor copies with their groups
-	Matrix    // ldmatrix, stmatrix, mma, wgmma
-	Exchange  // shfl, vote, match, redux, elect
+	// AsyncCopy is cp.async, bulk and tensor copies with their groups.
+	AsyncCopy
+	// Matrix is ldmatrix, stmatrix, mma and wgmma.
+	Matrix
+	// Exchange is shfl, vote, match, redux and elect.
+	Exchange
+	// Synchronise is barriers, fences and mbarriers.
 	Synchronise
+	// classes is the number of classes.
 	classes
 )
 

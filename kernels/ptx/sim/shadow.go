@@ -166,8 +166,12 @@ func makeStamp(clock uint32, bytes uint8, atomic bool, lane, party, unit int) st
 type access uint8
 
 const (
+	// reading is a load.
 	reading access = iota
+	// writing is a store that is not atomic.
 	writing
+	// atomically is an atomic operation or a strong access: two of them do not
+	// race.
 	atomically
 )
 

@@ -14,9 +14,13 @@ type Swizzle uint8
 
 // The swizzles; the names give the bytes of a row.
 const (
+	// SwizzleNone leaves addresses as they are.
 	SwizzleNone Swizzle = iota
+	// Swizzle32 permutes the two chunks of rows of 32 bytes.
 	Swizzle32
+	// Swizzle64 permutes the four chunks of rows of 64 bytes.
 	Swizzle64
+	// Swizzle128 permutes the eight chunks of rows of 128 bytes.
 	Swizzle128
 )
 
@@ -36,11 +40,16 @@ func (s Swizzle) apply(addr int64) int64 {
 // copy moves, as cuTensorMapEncodeTiled takes them. Sizes are in elements,
 // innermost dimension first; strides are in bytes, from dimension 1 on.
 type TensorMap struct {
-	Type    ptx.Type
+	// Type is the type of the elements; its size is what matters.
+	Type ptx.Type
+	// Address is the global address of element 0, a multiple of 16.
 	Address uint64
-	Dims    []uint64
+	// Dims are the extents of the tensor, 1 to 5 of them.
+	Dims []uint64
+	// Strides are the distances of neighbours in dimensions 1 and up.
 	Strides []uint64
-	Box     []uint32
+	// Box is the extents of the box that one copy moves.
+	Box []uint32
 	// Steps are the element strides; nil is 1 in each dimension.
 	Steps   []uint32
 	Swizzle Swizzle
@@ -49,9 +58,12 @@ type TensorMap struct {
 }
 
 const (
-	tensorMapBytes   = 128
-	tensorMapMagic   = 0x746d6170 // "tmap"
-	tensorMapAddress = 8          // offset of the address
+	// tensorMapBytes is the size of a tensor map, as in CUDA.
+	tensorMapBytes = 128
+	// tensorMapMagic marks a tensor map of the simulator: "tmap".
+	tensorMapMagic = 0x746d6170
+	// tensorMapAddress is the offset of the tensor's address.
+	tensorMapAddress = 8
 )
 
 // Encode gives the 128 bytes that a kernel of the simulator takes as a tensor

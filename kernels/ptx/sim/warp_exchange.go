@@ -62,9 +62,13 @@ func shfl(w *warp, in *instr) {
 
 // The modes of shfl.
 const (
+	// The lane reads the one b below.
 	shuffleUp = iota
+	// The lane reads the one b above.
 	shuffleDown
+	// The lane reads the one whose number differs by the bits of b.
 	shuffleButterfly
+	// The lane reads lane b of its segment.
 	shuffleIndex
 )
 

@@ -132,6 +132,7 @@ type cluster struct {
 	steps int64
 	// pending are the asynchronous bulk copies under way, in the order of issue.
 	pending []*transfer
+	// barrier is the state of barrier.cluster.
 	barrier clusterBarrier
 	// asyncs is the clock of the party to which asynchronous writes belong.
 	asyncs uint32
