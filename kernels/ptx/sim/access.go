@@ -457,29 +457,29 @@ func (w *warp) laneOffsets(addr *long, base uint64, size, n int64) bool {
 	if size < n {
 		return false
 	}
-	most := uint64(size - n)
+	limit := uint64(size - n)
 	// The differences are unsigned, so that one comparison finds addresses
 	// below the base, too; misalignment is collected and tested once.
-	crooked := uint64(0)
+	misaligned := uint64(0)
 	if w.active == allLanes {
 		for l, a := range addr {
-			if a-base > most {
+			if a-base > limit {
 				return false
 			}
-			crooked |= a
+			misaligned |= a
 			w.offset[l] = uint32(a - base)
 		}
-		return crooked&uint64(n-1) == 0 && size < 1<<32
+		return misaligned&uint64(n-1) == 0 && size < 1<<32
 	}
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
-		if addr[l]-base > most {
+		if addr[l]-base > limit {
 			return false
 		}
-		crooked |= addr[l]
+		misaligned |= addr[l]
 		w.offset[l] = uint32(addr[l] - base)
 	}
-	return crooked&uint64(n-1) == 0 && size < 1<<32
+	return misaligned&uint64(n-1) == 0 && size < 1<<32
 }
 
 // recordArray checks and records the accesses at w.offset to an allocation, as
@@ -535,7 +535,8 @@ func (w *warp) scatterTo(in *instr, mem []byte) {
 		}
 		return
 	}
-	for m := w.active; m != 0; m &= m - 1 { // lane by lane: later ones win
+	// Stores go lane by lane: where lanes write one byte, the last one wins.
+	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
 		w.storeLane(in, mem[w.offset[l]:], l)
 	}

@@ -46,8 +46,8 @@ func cpAsync(w *warp, in *instr) {
 	n := int64(in.size)
 	sizes := &w.r32[in.a]
 	// lanes that copy all bytes, and some
-	from := uint32(0)
-	part := uint32(0)
+	full := uint32(0)
+	partial := uint32(0)
 	var read [warpSize]uint8
 	// The lanes are sorted into those that copy all bytes, some, or none.
 	for m := w.active; m != 0; m &= m - 1 {
@@ -61,23 +61,23 @@ func cpAsync(w *warp, in *instr) {
 			in.mods.ignore != 0 && w.pred[in.mods.ignore]>>l&1 == 1:
 			continue
 		case bytes == in.size:
-			from |= 1 << l
+			full |= 1 << l
 		default:
-			part |= 1 << l
+			partial |= 1 << l
 		}
 		read[l] = bytes
 	}
 	// Partial copies and errors are resolved lane by lane.
-	if part != 0 ||
-		!w.startCopies(in, dst, src, from) {
+	if partial != 0 ||
+		!w.startCopies(in, dst, src, full) {
 		for m := w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
 			w.startCopy(in, dst[l], src[l], int64(read[l]), l)
 		}
 	}
 	if w.cta.work.executed != nil {
-		if from |= part; from != 0 {
-			w.cta.work.counters.GlobalLoad.add(sectors(src, from, n))
+		if full |= partial; full != 0 {
+			w.cta.work.counters.GlobalLoad.add(sectors(src, full, n))
 		}
 		w.cta.work.counters.SharedStore.add(wavefronts(dst, w.active, n))
 	}
@@ -86,7 +86,7 @@ func cpAsync(w *warp, in *instr) {
 // startCopies starts the copies of all active lanes at once. The lanes of from
 // copy, and the others fill with zeros. It returns false if the lanes have to be
 // resolved one by one.
-func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
+func (w *warp) startCopies(in *instr, dst, src *long, copying uint32) bool {
 	n := int64(in.size)
 	active := w.active
 	if !w.laneOffsets(dst, sharedBase, int64(len(w.cta.shared)), n) {
@@ -95,17 +95,17 @@ func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
 	// The offsets of the destinations are kept, since resolving the sources
 	// overwrites them.
 	to := w.offset
-	crooked := uint64(0)
-	for m := active &^ from; m != 0; m &= m - 1 {
-		crooked |= src[firstLane(m)]
+	misaligned := uint64(0)
+	for m := active &^ copying; m != 0; m &= m - 1 {
+		misaligned |= src[firstLane(m)]
 	}
-	if crooked&uint64(n-1) != 0 {
+	if misaligned&uint64(n-1) != 0 {
 		return false
 	}
 	var mem []byte
 	// Only lanes that copy may access global memory.
-	if from != 0 {
-		w.active = from
+	if copying != 0 {
+		w.active = copying
 		mem = w.coalesced(global, src, n, reading)
 		if w.active = active; mem == nil {
 			return false
@@ -119,7 +119,7 @@ func (w *warp) startCopies(in *instr, dst, src *long, from uint32) bool {
 			size: in.size,
 			pc:   w.pc,
 		}
-		if from>>l&1 == 1 {
+		if copying>>l&1 == 1 {
 			c.src = mem[w.offset[l] : int64(w.offset[l])+n]
 		}
 		w.asyncWrite(w.cta, int64(c.dst), n, l)
@@ -188,15 +188,15 @@ func (w *warp) commitCopies(*instr) {
 		a.groups = append(a.groups, g)
 		return
 	}
-	rest := a.open[:0]
+	uncommitted := a.open[:0]
 	for _, c := range a.open {
 		if w.active>>c.lane&1 == 1 {
 			g.copies = append(g.copies, c)
 		} else {
-			rest = append(rest, c)
+			uncommitted = append(uncommitted, c)
 		}
 	}
-	a.open = rest
+	a.open = uncommitted
 	a.groups = append(a.groups, g)
 }
 
@@ -206,7 +206,7 @@ func cpCommit(w *warp, in *instr) { w.commitCopies(in) }
 // cpWait is cp.async.wait_group c: all but the latest c groups of each lane
 // complete.
 func cpWait(w *warp, in *instr) {
-	var later [warpSize]int
+	var newer [warpSize]int
 	a := &w.copies
 	due := append(
 		a.due[:0],
@@ -214,14 +214,14 @@ func cpWait(w *warp, in *instr) {
 	)
 	a.due = due
 	// From the latest group to the oldest: a lane's group completes if the lane
-	// has at least c later ones.
+	// has at least c newer ones.
 	for i := len(a.groups) - 1; i >= 0; i-- {
 		for m := a.groups[i].lanes & w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
-			if later[l] >= int(in.c) {
+			if newer[l] >= int(in.c) {
 				due[i] |= 1 << l
 			}
-			later[l]++
+			newer[l]++
 		}
 	}
 	kept := a.groups[:0]
@@ -250,16 +250,16 @@ func (w *warp) completeCopies(g *copyGroup, lanes uint32) {
 	if lanes == 0 {
 		return
 	}
-	rest := g.copies[:0]
+	remaining := g.copies[:0]
 	for i := range g.copies {
 		c := &g.copies[i]
 		if lanes>>c.lane&1 == 1 {
 			w.completeCopy(c)
 		} else {
-			rest = append(rest, *c)
+			remaining = append(remaining, *c)
 		}
 	}
-	g.copies = rest
+	g.copies = remaining
 	g.lanes &^= lanes
 }
 

@@ -125,7 +125,8 @@ func mbarrierInval(w *warp, in *instr) {
 // several phases is reported: no thread has time to wait for the first.
 func mbarrierArrive(w *warp, in *instr) {
 	addr := w.addresses(&in.at, &w.addr)
-	var ended *mbarrier // by a lane before
+	// ended is the mbarrier whose phase an earlier lane has ended.
+	var ended *mbarrier
 	for m := w.active; m != 0; m &= m - 1 {
 		l := firstLane(m)
 		b := w.mbarrierAt(addr[l], l)
@@ -255,9 +256,9 @@ func mbarrierWait(w *warp, in *instr) {
 	}
 	// A warp that asks twice for the same phase would spin; it is blocked
 	// instead.
-	again := open != nil &&
+	repeated := open != nil &&
 		w.refused == refusal{open, open.phase}
-	if open == nil || w.giveUp || !again {
+	if open == nil || w.giveUp || !repeated {
 		w.giveUp = false
 		if open != nil {
 			w.refused = refusal{open, open.phase}
@@ -274,7 +275,7 @@ func mbarrierWait(w *warp, in *instr) {
 	}
 	w.onBar = open
 	w.polls = in.signed
-	// The instruction is executed again when the phase completes.
+	// The instruction is executed repeated when the phase completes.
 	open.waiters = append(open.waiters, w)
 	w.block(
 		fmt.Sprintf(

@@ -570,22 +570,22 @@ func (w *warp) storeBox(
 // bulkCommit is cp.async.bulk.commit_group.
 func bulkCommit(w *warp, in *instr) {
 	g := bulkGroup{lanes: w.active}
-	rest := w.bulk.open[:0]
+	uncommitted := w.bulk.open[:0]
 	for _, t := range w.bulk.open {
 		if w.active>>t.lane&1 == 1 {
 			g.work = append(g.work, t)
 		} else {
-			rest = append(rest, t)
+			uncommitted = append(uncommitted, t)
 		}
 	}
-	w.bulk.open = rest
+	w.bulk.open = uncommitted
 	w.bulk.groups = append(w.bulk.groups, g)
 }
 
 // bulkWait is cp.async.bulk.wait_group c and its .read form: all but the latest c
 // groups of each lane complete.
 func bulkWait(w *warp, in *instr) {
-	var later [warpSize]int
+	var newer [warpSize]int
 	b := &w.bulk
 	// The groups are counted per lane, as in cpWait.
 	for i := len(b.groups) - 1; i >= 0; i-- {
@@ -593,10 +593,10 @@ func bulkWait(w *warp, in *instr) {
 		due := uint32(0)
 		for m := g.lanes & w.active; m != 0; m &= m - 1 {
 			l := firstLane(m)
-			if later[l] >= int(in.c) {
+			if newer[l] >= int(in.c) {
 				due |= 1 << l
 			}
-			later[l]++
+			newer[l]++
 		}
 		w.completeGroup(g, due)
 	}
@@ -611,15 +611,15 @@ func bulkWait(w *warp, in *instr) {
 
 // completeGroup completes the stores of the given lanes of a group.
 func (w *warp) completeGroup(g *bulkGroup, lanes uint32) {
-	rest := g.work[:0]
+	remaining := g.work[:0]
 	for _, t := range g.work {
 		if lanes>>t.lane&1 == 0 {
-			rest = append(rest, t)
+			remaining = append(remaining, t)
 			continue
 		}
 		w.finishStore(t)
 	}
-	g.work = rest
+	g.work = remaining
 	g.lanes &^= lanes
 }
 

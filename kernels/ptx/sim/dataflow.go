@@ -491,7 +491,8 @@ func (d *decoder) addresses(src *ptx.Instr, x *taintEffect, reaches bool) {
 // copyOperands: tensor maps with their coordinates only say where in global
 // memory, as do addresses there, and how much of its source a cp.async reads.
 func (d *decoder) copyOperands(src *ptx.Instr, x *taintEffect) {
-	var spaces []space // of the first operands
+	// spaces holds the state spaces of the first operands.
+	var spaces []space
 	for _, m := range src.Opcode.Mods() {
 		if s := spaceOf(m); s != generic {
 			spaces = append(spaces, s)

@@ -191,7 +191,8 @@ func (d *decoder) barRed(in *instr, src *ptx.Instr) error {
 		return err
 	}
 	if last.Neg {
-		in.at.offset = -1 // flips the predicate
+		// All bits of the offset are set to flip the predicate.
+		in.at.offset = -1
 	}
 	in.flow, in.run = waiting, barRed
 	return d.listed(in, []ptx.Operand{*last}, ptx.Pred)
@@ -223,7 +224,8 @@ func (d *decoder) exchange(in *instr, src *ptx.Instr) error {
 		in.run = vote
 		in.list = in.list[:1]
 		if ops[1].Neg {
-			in.at.offset = -1 // flips the predicate
+			// All bits of the offset are set to flip the predicate.
+			in.at.offset = -1
 		}
 		err := d.sourceIndexes(in, ops[1:2], ptx.Pred)
 		if err != nil {
@@ -362,7 +364,8 @@ func (d *decoder) cpAsync(in *instr, src *ptx.Instr) error {
 	case ops[3].Kind == ptx.KindReg &&
 		r.bank == bankPred:
 		in.mods.ignore = r.index
-	case ops[3].IsImm() && ops[3].Bits == 0: // register 0 means that nothing is said
+	// Register 0 stands for an absent operand, so that the constant 0 has a flag.
+	case ops[3].IsImm() && ops[3].Bits == 0:
 		in.mods.zeros = true
 	default:
 		in.a = r.index

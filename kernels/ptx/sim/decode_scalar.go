@@ -98,7 +98,8 @@ func (d *decoder) decode(in *instr, src *ptx.Instr) error {
 	case ptx.OpPrefetch, ptx.OpPrefetchu, ptx.OpNanosleep,
 		ptx.OpApplypriority, ptx.OpDiscard, ptx.OpGriddepcontrol,
 		ptx.OpCpAsyncBulkPrefetch, ptx.OpCpAsyncBulkPrefetchTensor, ptx.OpBrkpt:
-		in.run = func(*warp, *instr) {} // nothing that a functional model sees
+		// These have no effect on a functional model.
+		in.run = func(*warp, *instr) {}
 		return nil
 	case ptx.OpTrap:
 		in.run = func(w *warp, _ *instr) {
@@ -284,7 +285,8 @@ func scalarOf(code *ptx.Opcode) (scalar, error) {
 	var f scalar
 	t := code.Type(0)
 	switch {
-	case code.Type(1) != ptx.NoMod || t == ptx.F32x2: // mixed precision and pairs of sm_100
+	// Mixed precision and the pairs of sm_100 are not modelled.
+	case code.Type(1) != ptx.NoMod || t == ptx.F32x2:
 	case t == ptx.U16x2 || t == ptx.S16x2:
 		f = halves16(code)
 	case t.Float():
@@ -476,7 +478,8 @@ func (d *decoder) convert(in *instr, src *ptx.Instr) error {
 	if err != nil {
 		return err
 	}
-	if t := code.Type(0); t.Signed() { // registers may be wider than the type
+	// Registers may be wider than the type: the result is sign-extended.
+	if t := code.Type(0); t.Signed() {
 		narrow := f
 		n := t.Bits()
 		f = func(a, b, c uint64) uint64 {

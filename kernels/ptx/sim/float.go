@@ -264,7 +264,8 @@ func floatToHalf(f float32) uint16 {
 		return 0x7fff
 	case abs >= 0x47800000: // 2^16 and more
 		return sign | 0x7c00
-	case abs < 0x38800000: // below 2^-14: the sum's last bit is worth 2^-24
+	// The result is subnormal, below 2^-14: the last bit of the sum is worth 2^-24.
+	case abs < 0x38800000:
 		return sign | uint16(math.Float32bits(math.Float32frombits(abs)+0.5)-0x3f000000)
 	}
 	return sign | uint16((abs+0xfff+abs>>13&1-0x38000000)>>13)
@@ -470,7 +471,8 @@ func floatOperation(code *ptx.Opcode, ft floatType) scalar {
 		return func(a, _, _ uint64) uint64 {
 			return a ^ 1<<(ft.bits-1)
 		}
-	case ptx.OpCopysign: // b with the sign of a
+	// copysign is b with the sign of a.
+	case ptx.OpCopysign:
 		sign := uint64(1) << (ft.bits - 1)
 		return func(a, b, _ uint64) uint64 {
 			return b&^sign | a&sign
@@ -574,7 +576,9 @@ func comparison(m ptx.Mod, t ptx.Type, ftz bool) func(a, b uint64) bool {
 	}
 	n := t.Bits()
 	sign := uint64(0)
-	if t.Signed() { // shifts the order of signed numbers onto that of unsigned ones
+	// Adding half the range maps the order of signed numbers to that of unsigned
+	// ones.
+	if t.Signed() {
 		sign = 1 << (n - 1)
 	}
 	mask := lowBits(n)

@@ -412,7 +412,8 @@ func permute(code *ptx.Opcode) scalar {
 		for i := range uint64(4) {
 			s := permuteSelector(mode, sel, i)
 			x := v >> (s & 7 * 8) & 0xff
-			if s&8 != 0 { // replicate the sign
+			// The sign of the byte is replicated.
+			if s&8 != 0 {
 				x = uint64(int8(x)>>7) & 0xff
 			}
 			r |= x << (i * 8)

@@ -321,7 +321,8 @@ func (m *Machine) load(p *Program) (map[string]uint64, error) {
 				binary.LittleEndian.AppendUint64(nil, uint64(x)),
 			)
 		}
-		markWritten(a, 0, a.size) // variables without a value are zero
+		// Variables without an initialiser are zero.
+		markWritten(a, 0, a.size)
 		g[v.Name] = a.start
 	}
 	m.globals[p] = g
@@ -333,7 +334,8 @@ func Value[T uint8 | int8 | uint16 | int16 | uint32 |
 	int32 | uint64 | int64 | float32 | float64](v T) []byte {
 	b, err := binary.Append(nil, binary.LittleEndian, v)
 	if err != nil {
-		panic(err) // every T has a fixed size
+		// This cannot happen: every T has a fixed size.
+		panic(err)
 	}
 	return slices.Clip(b)
 }
@@ -385,7 +387,8 @@ func (m *Machine) argumentKey(key []byte, arrays []*allocation, arg []byte) (
 		binary.LittleEndian.Uint32(arg) == tensorMapMagic:
 		at = tensorMapAddress
 	case len(arg) > 8:
-		return nil, nil, false // there may be addresses in it
+		// A large argument may contain addresses.
+		return nil, nil, false
 	}
 	if at < 0 {
 		return fmt.Appendf(key, " %x", arg), arrays, true

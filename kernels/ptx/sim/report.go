@@ -76,7 +76,8 @@ func (s Site) String() string {
 		fmt.Fprintf(&b, "line %d: ", s.Line)
 	}
 	text := s.Text
-	if len(text) > 110 { // the registers of a wgmma
+	// A wgmma names up to 128 registers.
+	if len(text) > 110 {
 		text = text[:70] + " … " + text[len(text)-30:]
 	}
 	b.WriteString(`"` + text + `"`)
@@ -393,24 +394,24 @@ func wavefronts(addr *long, active uint32, n int64) Traffic {
 		group = max(warpSize*4/int(n), 8)
 	}
 	t := Traffic{Requests: 1}
-	// Each group of lanes is served on its own; the bank with the most distinct
+	// Each group of lanes is served on its own; the bank with the passes distinct
 	// words determines the passes.
 	for g := 0; g < warpSize; g += group {
 		m := active >> g & uint32(1<<group-1)
 		if m == 0 {
 			continue
 		}
-		var most uint8
+		var passes uint8
 		var words [32][8]uint64
 		var count [32]uint8
 		for ; m != 0; m &= m - 1 {
 			a := addr[g+firstLane(m)]
 			for o := uint64(0); o < uint64(max(n, 4)); o += 4 {
-				most = max(most, addWord(&words, &count, (a+o)/4))
+				passes = max(passes, addWord(&words, &count, (a+o)/4))
 			}
 			t.Bytes += n
 		}
-		t.Units += int64(most)
+		t.Units += int64(passes)
 		t.Ideal++
 	}
 	return t

@@ -331,16 +331,16 @@ func (w *warp) loadOperand(
 	o *operand, mn0, n, k int64,
 	el *elementType, m []float32,
 ) bool {
-	good := true
+	inBounds := true
 	per := int(16 / o.bytes)
 	mask := lowBits(el.bits)
 	o.each16(mn0, n, k, func(addr, r, c int64) {
 		t, off := w.cta.sharedAt(uint64(addr), 16)
 		if t == nil {
-			if good {
+			if inBounds {
 				w.sharedOutside(uint64(addr), 16, -1)
 			}
-			good = false
+			inBounds = false
 			return
 		}
 		w.asyncRead(t, off, 16, 0)
@@ -358,13 +358,14 @@ func (w *warp) loadOperand(
 			}
 		}
 	})
-	return good
+	return inBounds
 }
 
 // execute computes the warp's 16 rows of an operation.
 func (w *warp) execute(op *wgmmaOp) {
 	at := w.pc
-	w.pc = op.pc // findings belong to the operation
+	// Findings belong to the instruction that issued the operation.
+	w.pc = op.pc
 	defer func() { w.pc = at }()
 	s := op.in.mods.wg
 	da, db, ok := w.operands(op)
