@@ -174,7 +174,7 @@ func (c *call) describe(w io.Writer) {
 			f.DefValue != "0" && f.DefValue != "0s" {
 			text += " (default " + f.DefValue + ")"
 		}
-		fmt.Fprintf(w, " -%s\n %s\n", strings.TrimSpace(f.Name+" "+arg), text)
+		fmt.Fprintf(w, "  -%s\n      %s\n", strings.TrimSpace(f.Name+" "+arg), text)
 	})
 }
 

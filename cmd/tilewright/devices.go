@@ -133,7 +133,7 @@ func (d deviceJSON) print(c *call) {
 	}
 	t := c.table()
 	for _, l := range d.Levels {
-		fmt.Fprintf(t, " %s\t%s\t%.1f GB/s\n", l.Name, l.capacity(), l.Bandwidth/1e9)
+		fmt.Fprintf(t, "  %s\t%s\t%.1f GB/s\n", l.Name, l.capacity(), l.Bandwidth/1e9)
 	}
 	t.Flush()
 }

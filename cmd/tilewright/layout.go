@@ -755,7 +755,7 @@ func (j *packJSON) print(c *call) {
 		fmt.Fprintln(c.out, "  unpacking gives every element back: the composed maps are the identity")
 	}
 	if j.Judgement != nil {
-		fmt.Fprintf(c.out, " packing %s: %s\n", j.Judgement.Operand, j.Judgement.Why)
+		fmt.Fprintf(c.out, "  packing %s: %s\n", j.Judgement.Operand, j.Judgement.Why)
 	}
 }
 

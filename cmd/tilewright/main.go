@@ -82,7 +82,7 @@ func overview(w io.Writer) {
 	fmt.Fprint(w, intro)
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, c := range commands() {
-		fmt.Fprintf(t, " %s %s\t%s\n", c.name, c.args, c.short)
+		fmt.Fprintf(t, "  %s %s\t%s\n", c.name, c.args, c.short)
 	}
 	t.Flush()
 	fmt.Fprint(w, "\n`tilewright help COMMAND` says more. Exit status: 0 ok, 1 bad input, 2 wrong usage,\n3 lookup found nothing.\n")

@@ -274,7 +274,7 @@ func (j *showJSON) print(c *call) error {
 	fmt.Fprintf(c.out, "\noutside of the fusions\n")
 	t := c.table()
 	for _, o := range j.Outside {
-		fmt.Fprintf(t, " %s\t%s\t%s\n", o.Instr, o.Op, o.Reason)
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", o.Instr, o.Op, o.Reason)
 	}
 	return t.Flush()
 }
@@ -497,7 +497,7 @@ func newTileJSON(op symtile.Op, value func(index.Expr) any) tileJSON {
 
 // print prints a fusion for people.
 func (j *fusionJSON) print(c *call) {
-	fmt.Fprintf(c.out, "%s %s\n", j.Name, j.Fingerprint[:12])
+	fmt.Fprintf(c.out, "%s  %s\n", j.Name, j.Fingerprint[:12])
 	for _, p := range j.Params {
 		fmt.Fprintf(c.out, "  %s: %s\n", p.Name, p.Shape)
 	}
