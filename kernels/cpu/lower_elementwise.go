@@ -119,7 +119,7 @@ func uniformStrip[T number](
 	}
 	f := binary[T](code, d)
 	if f != nil && len(args) == 2 {
-		if closedUnderType[code] {
+		if code.Has(hlo.Exact) {
 			fit = nil
 		}
 		return binaryStrip(
@@ -128,15 +128,6 @@ func uniformStrip[T number](
 		)
 	}
 	return nil
-}
-
-// closedUnderType operations give an element of the type of their operands.
-var closedUnderType = map[hlo.Opcode]bool{
-	hlo.OpMaximum: true,
-	hlo.OpMinimum: true,
-	hlo.OpAnd:     true,
-	hlo.OpOr:      true,
-	hlo.OpXor:     true,
 }
 
 func unaryStrip[S, T number](v, x *value, f unaryLoop[S, T]) strip {

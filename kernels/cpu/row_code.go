@@ -1120,7 +1120,7 @@ func (b *sweepChain) splatOf(v *value) amd64.Value {
 // emit is the operation on one vector of each argument.
 func (p *pointwiseOp) emit(c *amd64.Chain, x []amd64.Value) amd64.Value {
 	y := float32Code[p.op.Code](c, p.op, x)
-	if !closedUnderType[p.op.Code] &&
+	if !p.op.Code.Has(hlo.Exact) &&
 		p.op.Code != hlo.OpCompare &&
 		p.op.Code != hlo.OpSelect {
 		y = roundings[p.op.Instr.Shape.DType](c, y)
