@@ -336,7 +336,7 @@ var opTable = map[Opcode]opRow{
 
 	// Calls of computations.
 	OpFusion: {0, many, ClassCall, noMLIR, 0, 0, checkFusion},
-	OpCall:   {0, many, ClassCall, "func.call stablehlo.composite", 0, 0, checkFusion},
+	OpCall:   {0, many, ClassCall, "func.call stablehlo.call stablehlo.composite", 0, 0, checkFusion},
 	OpMap:    {1, many, ClassCall, "stablehlo.map", 1, 0, checkMap},
 
 	// Control flow.
