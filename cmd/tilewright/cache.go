@@ -225,12 +225,6 @@ func trialNote(x cache.Trial) string {
 	return strings.Join(all, ", ")
 }
 
-// firstLine is a text up to its first line break.
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}
-
 // verify checks the database and reports everything that is wrong.
 func (c *cacheCall) verify() error {
 	n, err := c.db.Verify()

@@ -6,7 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"runtime/debug"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -20,17 +20,6 @@ type command struct {
 	// Paragraphs for `help NAME`.
 	long string
 	run  func(*call) error
-}
-
-// commands is the table, in the order of the overview.
-func commands() []command {
-	return append(
-		[]command{
-			showCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand,
-			reportCommand, layoutCommand, devicesCommand, doctorCommand, benchSymbolicCommand,
-		},
-		cudaCommands()...,
-	)
 }
 
 // Exit statuses.
@@ -71,34 +60,6 @@ var errMiss = errors.New("miss")
 
 // errReported ends a command that has printed its errors when they happened.
 var errReported = errors.New("reported")
-
-// run is the whole program: it runs a command and returns the exit status. A
-// panic is a bug; it is reported as one, with exit status 1.
-func run(args []string, in io.Reader, out, errw io.Writer) (status int) {
-	defer func() {
-		if p := recover(); p != nil {
-			fmt.Fprintf(errw, "tilewright: internal error: %v\nThis is a bug in tilewright: please report it with the input that caused it.\n\n%s", p, debug.Stack())
-			status = exitBad
-		}
-	}()
-	if len(args) == 0 {
-		overview(errw)
-		return exitUsage
-	}
-	switch args[0] {
-	case "help", "-h", "-help", "--help":
-		return help(args[1:], out, errw)
-	}
-	cmd, ok := find(args[0])
-	if !ok {
-		fmt.Fprintf(
-			errw, "tilewright: unknown command %q%s; `tilewright help` lists them\n",
-			args[0], didYouMean(args[0]),
-		)
-		return exitUsage
-	}
-	return cmd.invoke(args[1:], in, out, errw)
-}
 
 // invoke runs a command and turns its error into messages and an exit status.
 func (cmd command) invoke(
@@ -188,12 +149,32 @@ func (c *call) table() *tabwriter.Writer {
 	return tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
 }
 
-// find looks up a command by its name.
-func find(name string) (command, bool) {
-	for _, c := range commands() {
-		if c.name == name {
-			return c, true
+// describe prints the full help of a command, whose flags have been defined.
+func (c *call) describe(w io.Writer) {
+	fmt.Fprintf(
+		w, "usage: tilewright %s [flags] %s\n\n%s\n",
+		c.command.name, c.command.args,
+		strings.TrimSpace(c.command.long),
+	)
+	any := false
+	c.VisitAll(func(f *flag.Flag) {
+		if !any {
+			fmt.Fprint(w, "\nflags:\n")
+			any = true
 		}
-	}
-	return command{}, false
+		arg, text := flag.UnquoteUsage(f)
+		if f.DefValue != "" && f.DefValue != "false" &&
+			f.DefValue != "0" && f.DefValue != "0s" {
+			text += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(
+			w, "  -%s\n      %s\n",
+			strings.TrimSpace(f.Name+" "+arg), text,
+		)
+	})
+}
+
+// dbFlag defines -db.
+func (c *call) dbFlag() *string {
+	return c.String("db", "tilewright.db", "the cache `file`")
 }

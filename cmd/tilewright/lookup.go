@@ -41,11 +41,6 @@ type lookupJSON struct {
 	Safe []string `json:"safe,omitempty"`
 }
 
-// dbFlag defines -db.
-func (c *call) dbFlag() *string {
-	return c.String("db", "tilewright.db", "the cache `file`")
-}
-
 // runLookup looks a fusion up by the identity of the device; nothing is opened
 // for running.
 func runLookup(c *call) error {

@@ -57,19 +57,3 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 	fmt.Fprintf(c.out, "// plan %s\n%s", chosen, text)
 	return nil
 }
-
-// chosenPlan parses -plan or -tiling, or takes the default plan.
-func chosenPlan(
-	tiling, plan string, standard func() (kernels.Plan, error),
-) (kernels.Plan, error) {
-	switch {
-	case plan != "" && tiling != "":
-		return kernels.Plan{}, usagef("-tiling and -plan exclude each other")
-	case plan != "":
-		return kernels.ParsePlan(plan)
-	case tiling != "":
-		t, err := parseSizes(tiling)
-		return kernels.Plan{Tiles: t}, err
-	}
-	return standard()
-}

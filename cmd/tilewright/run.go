@@ -3,14 +3,10 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -36,7 +32,7 @@ since NumPy has no such types. Without -tiling or -plan the default plan runs.`,
 
 // runFlags are the flags of run.
 type runFlags struct {
-	device                          availableDevice
+	device                          deviceFlags
 	fusion, tiling, plan, args, out *string
 	seed                            *int64
 	repeat                          *int
@@ -107,15 +103,6 @@ func runRun(c *call) error {
 	return nil
 }
 
-// readFusion reads the fusion of a command that works on one.
-func (c *call) readFusion(file, name string) (*hlo.Computation, error) {
-	m, _, err := c.readModule(file)
-	if err != nil {
-		return nil, err
-	}
-	return oneFusion(file, m, name)
-}
-
 // run compiles, runs and checks the chosen plan.
 func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error) {
 	b, err := backend(f.device)
@@ -178,21 +165,6 @@ func (f runFlags) choose(
 	return chosenPlan(*f.tiling, *f.plan, func() (kernels.Plan, error) {
 		return b.Default(p)
 	})
-}
-
-// parseSizes parses "64,32,16".
-func parseSizes(text string) (symtile.Tiling, error) {
-	var t symtile.Tiling
-	for _, word := range strings.Split(text, ",") {
-		v, err := strconv.ParseInt(
-			strings.TrimSpace(word), 10, 64,
-		)
-		if err != nil {
-			return nil, usagef("%q in %q is not a whole number", word, text)
-		}
-		t = append(t, v)
-	}
-	return t, nil
 }
 
 // inputs reads the NumPy files of -args, or generates inputs from the seed.
@@ -286,44 +258,6 @@ func (r *runJSON) save(out []kernels.Buffer, names string) error {
 		}
 	}
 	return nil
-}
-
-// writeFile replaces a file as a whole: a complete temporary file is renamed to
-// it.
-func writeFile(name string, write func(*bufio.Writer) error) error {
-	tmp, err := os.CreateTemp(
-		filepath.Dir(name), "."+filepath.Base(name)+".*",
-	)
-	if err != nil {
-		return unwritable(name, err)
-	}
-	defer os.Remove(tmp.Name()) // fails once it is renamed
-	w := bufio.NewWriter(tmp)
-	if err := write(w); err != nil {
-		tmp.Close()
-		return err
-	}
-	for _, step := range []func() error{
-		w.Flush,
-		func() error { return tmp.Chmod(0o644) },
-		tmp.Close,
-		func() error { return os.Rename(tmp.Name(), name) },
-	} {
-		if err := step(); err != nil {
-			return unwritable(name, err)
-		}
-	}
-	return nil
-}
-
-// unwritable explains why a file could not be written, naming the file that was
-// meant.
-func unwritable(name string, err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		err = at.Err
-	}
-	return fmt.Errorf("cannot write %s: %w", name, err)
 }
 
 // print prints the result for people.

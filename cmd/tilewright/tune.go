@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -59,7 +58,7 @@ func (t *tuneJSON) average() (of int) {
 
 // tuneFlags are the flags of tune.
 type tuneFlags struct {
-	device                    availableDevice
+	device                    deviceFlags
 	db, fusion, report, trace *string
 	budget                    *time.Duration
 	try                       *int
@@ -101,28 +100,6 @@ func runTune(c *call) error {
 		}
 	}
 	return f.tune(c, files)
-}
-
-// writable explains why a file could not be written; an empty name is no file.
-func writable(name string) error {
-	if name == "" {
-		return nil
-	}
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return fmt.Errorf("cannot write %s: it is a directory", name)
-	} else if err == nil {
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
-		if err != nil {
-			return unwritable(name, err)
-		}
-		return f.Close()
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".tilewright.*")
-	if err != nil {
-		return unwritable(name, err)
-	}
-	tmp.Close()
-	return os.Remove(tmp.Name())
 }
 
 // A session is one run of the tune command.

@@ -157,10 +157,10 @@ func (m *mlir) checkName(o *mlirOp) error {
 	}
 	reason := refusalOf(o.name)
 	if reason != "" && dialects[o.dialect] != nil {
-		return m.fail(o.at, "%s is not read: %s", full, reason)
+		return m.Fail(o.at, "%s is not read: %s", full, reason)
 	}
 	if dialects[o.dialect] == nil {
-		return m.fail(
+		return m.Fail(
 			o.at, "%s: operations of the stablehlo, mhlo and chlo dialects are read%s",
 			full,
 			suggest(o.dialect, []string{"stablehlo", "mhlo", "chlo", "func"}),
@@ -171,7 +171,7 @@ func (m *mlir) checkName(o *mlirOp) error {
 		names = append(names, o.dialect+"."+name)
 	}
 	slices.Sort(names)
-	return m.fail(
+	return m.Fail(
 		o.at, "%s is not an operation that is read%s", full, suggest(full, names),
 	)
 }
@@ -211,19 +211,19 @@ func (m *mlir) emit(b *block, o *mlirOp) error {
 	}
 	l, _ := m.lowering(o)
 	if l.operands >= 0 && len(o.operands) != l.operands {
-		return m.fail(
+		return m.Fail(
 			o.at, "%s takes %d operands, %d given",
 			o.name, l.operands, len(o.operands),
 		)
 	}
 	if l.regions >= 0 && len(o.regions) != l.regions {
-		return m.fail(
+		return m.Fail(
 			o.at, "%s has %d regions, %d given",
 			o.name, l.regions, len(o.regions),
 		)
 	}
 	if len(o.types) == 0 && l.operands >= 0 {
-		return m.fail(o.at, "%s has a result, and needs its type", o.name)
+		return m.Fail(o.at, "%s has a result, and needs its type", o.name)
 	}
 	if l.lower == nil {
 		return m.bindResults(b, o, o.operands[0])
@@ -233,7 +233,7 @@ func (m *mlir) emit(b *block, o *mlirOp) error {
 		return err
 	}
 	if want := i.wrongArity(); want != "" {
-		return m.fail(
+		return m.Fail(
 			o.at, "%s takes %s, %d given",
 			o.name, want, len(i.Operands),
 		)
@@ -248,7 +248,7 @@ func (m *mlir) bindResults(b *block, o *mlirOp, i *Instr) error {
 		declared += r.count
 	}
 	if declared != 0 && declared != len(o.types) {
-		return m.fail(
+		return m.Fail(
 			o.at, "%s has %d results, %d named",
 			o.name, len(o.types), declared,
 		)
@@ -316,7 +316,7 @@ func (o *mlirOp) instrName(op Opcode) string {
 func (m *mlir) needInts(o *mlirOp, names ...string) ([]int64, error) {
 	s, ok := o.attrs.find(names...)
 	if !ok {
-		return nil, m.fail(
+		return nil, m.Fail(
 			o.at, "%s needs %s =", o.name, names[0],
 		)
 	}
@@ -340,7 +340,7 @@ func (m *mlir) needInt(o *mlirOp, absent int64, names ...string) (int64, error) 
 		return absent, err
 	}
 	if len(v) != 1 {
-		return 0, m.fail(
+		return 0, m.Fail(
 			o.at, "%s of %s is one number", names[0], o.name,
 		)
 	}
@@ -359,7 +359,7 @@ func (m *mlir) set(i *Instr, o *mlirOp, name, text string) error {
 		return nil
 	}
 	if err := m.setAttr(i, name, text, o.at); err != nil {
-		return m.fail(
+		return m.Fail(
 			o.at, "%s of %s: %v", name, o.name, err,
 		)
 	}

@@ -1,8 +1,7 @@
-package cpu
+package vector
 
 import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
-	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -11,18 +10,18 @@ import (
 // all values of a machine function are of one width.
 
 // float64Code emit operations on f64 as the loops in Go do them.
-var float64Code = map[hlo.Opcode]vectorCode{
+var float64Code = map[hlo.Opcode]Code{
 	hlo.OpAdd:      binaryCode(amd64.VADDPD),
 	hlo.OpSubtract: binaryCode(amd64.VSUBPD),
 	hlo.OpMultiply: binaryCode(amd64.VMULPD),
 	hlo.OpDivide:   binaryCode(amd64.VDIVPD),
 	hlo.OpMaximum: func(
-		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
 	) amd64.Value {
 		return max64(c, x[0], x[1])
 	},
 	hlo.OpMinimum: func(
-		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
 	) amd64.Value {
 		return min64(c, x[0], x[1])
 	},
@@ -43,7 +42,7 @@ var float64Code = map[hlo.Opcode]vectorCode{
 		return c.Do(amd64.VANDPD, x, c.Const64(sign64-1))
 	}),
 	hlo.OpClamp: func(
-		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
 	) amd64.Value {
 		return min64(c, max64(c, x[1], x[0]), x[2])
 	},
@@ -73,30 +72,25 @@ func min64(c *amd64.Chain, x, y amd64.Value) amd64.Value {
 }
 
 // float64CodeOf is what emits an operation on f64, nil where none does.
-func float64CodeOf(op symtile.Op) vectorCode {
-	if op.Instr.Shape.DType != hlo.F64 {
+func float64CodeOf(i *hlo.Instr) Code {
+	if i.Shape.DType != hlo.F64 {
 		return nil
 	}
-	for _, o := range op.Instr.Operands {
+	for _, o := range i.Operands {
 		if o.Shape.DType != hlo.F64 {
 			return nil
 		}
 	}
-	return float64Code[op.Code]
+	return float64Code[i.Op]
 }
 
-// A elementMoves is how machine code moves elements of some bytes.
-type elementMoves struct {
-	bytes                  int
-	load, broadcast, store amd64.Op
+// A ElementMoves is how machine code moves elements of some bytes.
+type ElementMoves struct {
+	Bytes                  int
+	Load, Broadcast, Store amd64.Op
 }
 
-var elementMovesOf = map[int64]elementMoves{
+var ElementMovesOf = map[int64]ElementMoves{
 	4: {4, amd64.VMOVUPS, amd64.VBROADCASTSS, amd64.VMOVUPS},
 	8: {8, amd64.VMOVUPD, amd64.VBROADCASTSD, amd64.VMOVUPD},
-}
-
-// elementMoves is that of all values of a machine.
-func (m *stripFunction) elementMoves() elementMoves {
-	return elementMovesOf[classBytes[m.list[0].out.class]]
 }

@@ -1,4 +1,4 @@
-package cpu
+package vector
 
 import (
 	"sync"
@@ -7,20 +7,20 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 )
 
-// deinterleaveArgs are pairs of neighbours, to be divided into the first and the second
+// DeinterleaveArgs are pairs of neighbours, to be divided into the first and the second
 // of each.
-type deinterleaveArgs struct {
-	n                 int64 // pairs
-	from, left, right unsafe.Pointer
+type DeinterleaveArgs struct {
+	Pairs             int64 // pairs
+	From, Left, Right unsafe.Pointer
 }
 
-// deinterleaveRoutine is the function that divides pairs of elements of four bytes,
+// Deinterleave is the function that divides pairs of elements of four bytes,
 // whole vectors of them only; nil where no machine code runs.
-var deinterleaveRoutine = sync.OnceValue(func() *amd64.Func {
-	if !jitSupported() {
+var Deinterleave = sync.OnceValue(func() *amd64.Func {
+	if !Supported() {
 		return nil
 	}
-	f, ok := loadRoutine(emitDeinterleave)
+	f, ok := LoadRoutine(emitDeinterleave)
 	if !ok {
 		return nil
 	}

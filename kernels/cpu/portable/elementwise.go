@@ -1,4 +1,4 @@
-package cpu
+package portable
 
 import (
 	"math"
@@ -12,16 +12,16 @@ import (
 // in tables by class of type; the rest call the scalar semantics of the
 // reference for every element. dst may be one of the operands.
 
-type floating interface{ float32 | float64 }
+type Float interface{ float32 | float64 }
 type integer interface{ int32 | int64 }
 
-type unaryLoop[S, T number] func(dst []T, x []S)
-type binaryLoop[S, T number] func(
+type Unary[S, T Number] func(dst []T, x []S)
+type Binary[S, T Number] func(
 	dst []T, x, y []S,
 )
 
 // numberBinary are the loops that are the same for all classes.
-func numberBinary[T number](op hlo.Opcode) binaryLoop[T, T] {
+func numberBinary[T Number](op hlo.Opcode) Binary[T, T] {
 	switch op {
 	case hlo.OpAdd:
 		return func(dst, x, y []T) {
@@ -67,7 +67,7 @@ func numberBinary[T number](op hlo.Opcode) binaryLoop[T, T] {
 	return nil
 }
 
-func floatBinary[T floating](op hlo.Opcode) binaryLoop[T, T] {
+func floatBinary[T Float](op hlo.Opcode) Binary[T, T] {
 	if op == hlo.OpDivide {
 		return func(dst, x, y []T) {
 			x = x[:len(dst)]
@@ -88,7 +88,7 @@ func floatBinary[T floating](op hlo.Opcode) binaryLoop[T, T] {
 	}
 }
 
-func floatUnary[T floating](op hlo.Opcode) unaryLoop[T, T] {
+func floatUnary[T Float](op hlo.Opcode) Unary[T, T] {
 	switch op {
 	case hlo.OpNegate:
 		return func(dst, x []T) {
@@ -134,7 +134,7 @@ func floatUnary[T floating](op hlo.Opcode) unaryLoop[T, T] {
 
 // intBinary are exact modulo the width of T; they are fitted to the element
 // type afterwards.
-func intBinary[T integer](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
+func intBinary[T integer](op hlo.Opcode, d hlo.DType) Binary[T, T] {
 	switch op {
 	case hlo.OpAnd:
 		return func(dst, x, y []T) {
@@ -168,7 +168,7 @@ func intBinary[T integer](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
 	}
 }
 
-func intUnary[T integer](op hlo.Opcode, d hlo.DType) unaryLoop[T, T] {
+func intUnary[T integer](op hlo.Opcode, d hlo.DType) Unary[T, T] {
 	f := reference.IntUnary(op)
 	if f == nil {
 		return nil
@@ -192,63 +192,63 @@ func hasNumberLoop(op hlo.Opcode, d hlo.DType) bool {
 	return true
 }
 
-// unary and binary find the loop of an operation on elements of type d, without
+// UnaryOf and binary find the loop of an operation on elements of type d, without
 // fitting; nil when there is none.
-func unary[T number](op hlo.Opcode, d hlo.DType) unaryLoop[T, T] {
+func UnaryOf[T Number](op hlo.Opcode, d hlo.DType) Unary[T, T] {
 	var loop any
-	switch classFor[T]() {
-	case classF32:
-		loop = expLoops[op]
-		if expLoops[op] == nil {
+	switch ClassFor[T]() {
+	case Float32:
+		loop = ExpLoops[op]
+		if ExpLoops[op] == nil {
 			loop = floatUnary[float32](op)
 		}
-	case classF64:
+	case Float64:
 		loop = floatUnary[float64](op)
-	case classI32:
+	case Int32:
 		loop = intUnary[int32](op, d)
-	case classI64:
+	case Int64:
 		loop = intUnary[int64](op, d)
 	}
-	return loop.(unaryLoop[T, T])
+	return loop.(Unary[T, T])
 }
 
-func binary[T number](op hlo.Opcode, d hlo.DType) binaryLoop[T, T] {
+func BinaryOf[T Number](op hlo.Opcode, d hlo.DType) Binary[T, T] {
 	f := numberBinary[T](op)
 	if f != nil && hasNumberLoop(op, d) {
 		return f
 	}
 	var loop any
-	switch classFor[T]() {
-	case classF32:
+	switch ClassFor[T]() {
+	case Float32:
 		loop = floatBinary[float32](op)
-	case classF64:
+	case Float64:
 		loop = floatBinary[float64](op)
-	case classI32:
+	case Int32:
 		loop = intBinary[int32](op, d)
-	case classI64:
+	case Int64:
 		loop = intBinary[int64](op, d)
 	}
-	return loop.(binaryLoop[T, T])
+	return loop.(Binary[T, T])
 }
 
-// narrowing is the loop that brings results to their element type where scratch
+// Narrowing is the loop that brings results to their element type where scratch
 // is wider; nil where it is not.
-func narrowing[T number](d hlo.DType) unaryLoop[T, T] {
+func Narrowing[T Number](d hlo.DType) Unary[T, T] {
 	var loop any
-	switch classFor[T]() {
-	case classF32:
+	switch ClassFor[T]() {
+	case Float32:
 		loop = roundTo(d)
-	case classF64:
+	case Float64:
 		return nil
-	case classI32:
+	case Int32:
 		loop = wrapTo[int32](d)
-	case classI64:
+	case Int64:
 		loop = wrapTo[int64](d)
 	}
-	return loop.(unaryLoop[T, T])
+	return loop.(Unary[T, T])
 }
 
-func roundTo(d hlo.DType) unaryLoop[float32, float32] {
+func roundTo(d hlo.DType) Unary[float32, float32] {
 	switch d {
 	case hlo.F32:
 		return nil
@@ -272,7 +272,7 @@ func roundTo(d hlo.DType) unaryLoop[float32, float32] {
 	}
 }
 
-func wrapTo[T integer](d hlo.DType) unaryLoop[T, T] {
+func wrapTo[T integer](d hlo.DType) Unary[T, T] {
 	bits := d.Bits()
 	switch {
 	case d == hlo.Pred:
@@ -283,10 +283,10 @@ func wrapTo[T integer](d hlo.DType) unaryLoop[T, T] {
 				}
 			}
 		}
-	case bits == 8*int(classBytes[classFor[T]()]):
+	case bits == 8*int(ClassFor[T]().Bytes()):
 		return nil
 	case d.IsSigned():
-		shift := 8*classBytes[classFor[T]()] - int64(bits)
+		shift := 8*ClassFor[T]().Bytes() - int64(bits)
 		return func(dst, x []T) {
 			for k, v := range x[:len(dst)] {
 				dst[k] = v << shift >> shift
@@ -301,8 +301,8 @@ func wrapTo[T integer](d hlo.DType) unaryLoop[T, T] {
 	}
 }
 
-// then is f followed by fit.
-func (f unaryLoop[S, T]) then(fit unaryLoop[T, T]) unaryLoop[S, T] {
+// Then is f followed by fit.
+func (f Unary[S, T]) Then(fit Unary[T, T]) Unary[S, T] {
 	if fit == nil {
 		return f
 	}
@@ -312,7 +312,7 @@ func (f unaryLoop[S, T]) then(fit unaryLoop[T, T]) unaryLoop[S, T] {
 	}
 }
 
-func (f binaryLoop[S, T]) then(fit unaryLoop[T, T]) binaryLoop[S, T] {
+func (f Binary[S, T]) Then(fit Unary[T, T]) Binary[S, T] {
 	if fit == nil {
 		return f
 	}
@@ -322,15 +322,15 @@ func (f binaryLoop[S, T]) then(fit unaryLoop[T, T]) binaryLoop[S, T] {
 	}
 }
 
-// conversion is the loop from elements of type from to elements of type d.
-func conversion[S, T number](d, from hlo.DType) unaryLoop[S, T] {
+// Conversion is the loop from elements of type from to elements of type d.
+func Conversion[S, T Number](d, from hlo.DType) Unary[S, T] {
 	switch {
 	case from == hlo.U64 && d.IsFloat():
-		return unaryLoop[S, T](func(dst []T, src []S) {
+		return Unary[S, T](func(dst []T, src []S) {
 			for k, v := range src[:len(dst)] {
 				dst[k] = T(uint64(v))
 			}
-		}).then(narrowing[T](d))
+		}).Then(Narrowing[T](d))
 	case from.IsFloat() && !d.IsFloat():
 		return func(dst []T, src []S) {
 			for k, v := range src[:len(dst)] {
@@ -343,23 +343,23 @@ func conversion[S, T number](d, from hlo.DType) unaryLoop[S, T] {
 				dst[k] = T(boolInt(v != 0))
 			}
 		}
-	case classOf(d) == classF32 &&
-		d != hlo.F32 && classOf(from) != classF32:
+	case ClassOf(d) == Float32 &&
+		d != hlo.F32 && ClassOf(from) != Float32:
 		return func(dst []T, src []S) { // one rounding, not two
 			for k, v := range src[:len(dst)] {
 				dst[k] = T(kernels.RoundFloat(d, float64(v)))
 			}
 		}
 	}
-	return unaryLoop[S, T](func(dst []T, src []S) {
+	return Unary[S, T](func(dst []T, src []S) {
 		for k, v := range src[:len(dst)] {
 			dst[k] = T(v)
 		}
-	}).then(narrowing[T](d))
+	}).Then(Narrowing[T](d))
 }
 
-// comparison is the loop of a compare; its result is pred.
-func comparison[T number](i *hlo.Instr) binaryLoop[T, int32] {
+// Comparison is the loop of a compare; its result is pred.
+func Comparison[T Number](i *hlo.Instr) Binary[T, int32] {
 	d := i.Operands[0].Shape.DType
 	if d != hlo.U64 && i.Attrs.CompareType != "TOTALORDER" {
 		if f := ordering[T](i.Attrs.Direction); f != nil {
@@ -387,7 +387,7 @@ func comparison[T number](i *hlo.Instr) binaryLoop[T, int32] {
 	}
 }
 
-func ordering[T number](direction string) binaryLoop[T, int32] {
+func ordering[T Number](direction string) Binary[T, int32] {
 	switch direction {
 	case "EQ":
 		return func(dst []int32, x, y []T) {
@@ -436,7 +436,7 @@ func boolInt(b bool) int32 {
 	return 0
 }
 
-func selectInto[T number](dst []T, p []int32, x, y []T) {
+func Select[T Number](dst []T, p []int32, x, y []T) {
 	p = p[:len(dst)]
 	x = x[:len(dst)]
 	y = y[:len(dst)]
@@ -449,8 +449,8 @@ func selectInto[T number](dst []T, p []int32, x, y []T) {
 	}
 }
 
-// clampInto is min(max(x, lo), hi); NaN stays.
-func clampInto[T number](d hlo.DType, dst, lo, x, hi []T) {
+// Clamp is min(max(x, lo), hi); NaN stays.
+func Clamp[T Number](d hlo.DType, dst, lo, x, hi []T) {
 	if d == hlo.U64 {
 		for k := range dst {
 			dst[k] = T(min(max(
@@ -464,15 +464,15 @@ func clampInto[T number](d hlo.DType, dst, lo, x, hi []T) {
 	}
 }
 
-// isFiniteInto is is-finite: x−x is 0 but for infinities and NaN.
-func isFiniteInto[T number](dst []int32, x []T) {
+// IsFinite is is-finite: x−x is 0 but for infinities and NaN.
+func IsFinite[T Number](dst []int32, x []T) {
 	for k, v := range x[:len(dst)] {
 		dst[k] = boolInt(v-v == 0)
 	}
 }
 
-// bitcast is bitcast-convert between types of one width.
-func bitcast[S, T number](d, from hlo.DType) unaryLoop[S, T] {
+// Bitcast is bitcast-convert between types of one width.
+func Bitcast[S, T Number](d, from hlo.DType) Unary[S, T] {
 	return func(dst []T, x []S) {
 		var cell [8]byte
 		a := kernels.Buffer{

@@ -1,4 +1,4 @@
-package cpu
+package portable
 
 import (
 	"math"
@@ -28,8 +28,8 @@ var expTable = func() (t [expSteps]float64) {
 	return t
 }()
 
-// expLoops are loops for f32 that are faster than package math, which is for float64.
-var expLoops = map[hlo.Opcode]unaryLoop[float32, float32]{
+// ExpLoops are loops for f32 that are faster than package math, which is for float64.
+var ExpLoops = map[hlo.Opcode]Unary[float32, float32]{
 	hlo.OpExponential: exponentials,
 	hlo.OpTanh:        tanhs,
 	hlo.OpLogistic:    logistics,

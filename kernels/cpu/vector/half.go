@@ -1,10 +1,11 @@
-package cpu
+package vector
 
 import (
 	"sync"
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -12,11 +13,11 @@ import (
 
 // A halfCodec emits the loading of a type as f32, and the storing.
 type halfCodec struct {
-	load  func(c *amd64.Chain, from amd64.Mem, advance int32) amd64.Value
+	Load  func(c *amd64.Chain, from amd64.Mem, advance int32) amd64.Value
 	store func(c *amd64.Chain, to amd64.Mem, advance int32, v amd64.Value)
 }
 
-var halfCodecs = map[hlo.DType]halfCodec{
+var HalfCodecs = map[hlo.DType]halfCodec{
 	hlo.BF16: {(*amd64.Chain).LoadBF16, (*amd64.Chain).StoreBF16},
 	hlo.F16:  {(*amd64.Chain).LoadF16, (*amd64.Chain).StoreF16},
 }
@@ -26,21 +27,21 @@ type convertArgs struct {
 	from, to unsafe.Pointer
 }
 
-// halfRoutines are the functions that load and store runs of a type.
-var halfRoutines = sync.OnceValue(func() map[hlo.DType][2]amd64.Func {
+// HalfRoutines are the functions that load and store runs of a type.
+var HalfRoutines = sync.OnceValue(func() map[hlo.DType][2]amd64.Func {
 	made := map[hlo.DType][2]amd64.Func{}
-	if !jitSupported() {
+	if !Supported() {
 		return made
 	}
-	for d, x := range halfCodecs {
-		in, ok := loadRoutine(func(a *amd64.Assembler) error {
+	for d, x := range HalfCodecs {
+		in, ok := LoadRoutine(func(a *amd64.Assembler) error {
 			return emitConversion(a, 2, 4, func(
 				c *amd64.Chain, from, to amd64.Mem,
 			) {
-				c.Store(amd64.VMOVUPS, to, 32, x.load(c, from, 16))
+				c.Store(amd64.VMOVUPS, to, 32, x.Load(c, from, 16))
 			})
 		})
-		out, ok2 := loadRoutine(func(a *amd64.Assembler) error {
+		out, ok2 := LoadRoutine(func(a *amd64.Assembler) error {
 			return emitConversion(a, 4, 2, func(
 				c *amd64.Chain, from, to amd64.Mem,
 			) {
@@ -58,7 +59,7 @@ func emitConversion(
 	a *amd64.Assembler, from, to int,
 	body func(c *amd64.Chain, from, to amd64.Mem),
 ) error {
-	emitLoadArgs(a)
+	EmitLoadArgs(a)
 	c := &amd64.Chain{}
 	body(
 		c,
@@ -80,9 +81,9 @@ func emitConversion(
 	return loop.Emit(a)
 }
 
-// halfReader is a transfer of a narrow float type into scratch by f, of few
+// HalfReader is a transfer of a narrow float type into scratch by f, of few
 // elements or such that are apart otherwise.
-func halfReader(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
+func HalfReader(f amd64.Func, otherwise portable.Transfer[float32]) portable.Transfer[float32] {
 	return func(
 		scratch []float32, data []byte, at, stride int64,
 	) {
@@ -91,7 +92,7 @@ func halfReader(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
 			return
 		}
 		for data = data[2*at:]; len(scratch) > 0; {
-			n := min(len(scratch), maxCallLength)
+			n := min(len(scratch), MaxCallLength)
 			src := data[:2*n]
 			f.Call(unsafe.Pointer(&convertArgs{
 				int64(n),
@@ -104,7 +105,7 @@ func halfReader(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
 	}
 }
 
-func halfWriter(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
+func HalfWriter(f amd64.Func, otherwise portable.Transfer[float32]) portable.Transfer[float32] {
 	return func(
 		scratch []float32, data []byte, at, stride int64,
 	) {
@@ -113,7 +114,7 @@ func halfWriter(f amd64.Func, otherwise transfer[float32]) transfer[float32] {
 			return
 		}
 		for data = data[2*at:]; len(scratch) > 0; {
-			n := min(len(scratch), maxCallLength)
+			n := min(len(scratch), MaxCallLength)
 			dst := data[:2*n]
 			f.Call(unsafe.Pointer(&convertArgs{
 				int64(n),

@@ -1,21 +1,21 @@
-package cpu
+package vector
 
 import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Pointwise instructions on integers held as i32, by machine code. Nests, which
 // are rows of floats, take none of them.
 
-type vectorCode func(
-	c *amd64.Chain, op symtile.Op, x []amd64.Value,
+type Code func(
+	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
 ) amd64.Value
 
 // int32Code are operations that give an element of the type of their operands,
 // for every type that i32 holds.
-var int32Code = map[hlo.Opcode]vectorCode{
+var int32Code = map[hlo.Opcode]Code{
 	hlo.OpMaximum: binaryCode(amd64.VPMAXSD),
 	hlo.OpMinimum: binaryCode(amd64.VPMINSD),
 	hlo.OpAnd:     binaryCode(amd64.VPAND),
@@ -23,7 +23,7 @@ var int32Code = map[hlo.Opcode]vectorCode{
 	hlo.OpXor:     binaryCode(amd64.VPXOR),
 	hlo.OpSelect:  selectCode,
 	hlo.OpClamp: func(
-		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
 	) amd64.Value {
 		return c.Do(
 			amd64.VPMINSD,
@@ -35,7 +35,7 @@ var int32Code = map[hlo.Opcode]vectorCode{
 
 // wrappingInt32Code are operations modulo 2³², so for s32 only; counts of shifts beyond
 // the width give 0, or the sign.
-var wrappingInt32Code = map[hlo.Opcode]vectorCode{
+var wrappingInt32Code = map[hlo.Opcode]Code{
 	hlo.OpAdd:                  binaryCode(amd64.VPADDD),
 	hlo.OpSubtract:             binaryCode(amd64.VPSUBD),
 	hlo.OpMultiply:             binaryCode(amd64.VPMULLD),
@@ -65,8 +65,8 @@ var intComparisons = map[string]struct {
 	"LT": {amd64.VPCMPGTD, true, 0}, "GE": {amd64.VPCMPGTD, true, 1},
 }
 
-func compareIntCode(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value {
-	o := intComparisons[op.Instr.Attrs.Direction]
+func compareIntCode(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
+	o := intComparisons[i.Attrs.Direction]
 	a := x[0]
 	b := x[1]
 	if o.swapped {
@@ -85,51 +85,53 @@ func compareIntCode(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value 
 	)
 }
 
-func int32ToFloat32Code(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
+func int32ToFloat32Code(c *amd64.Chain, _ *hlo.Instr, x []amd64.Value) amd64.Value {
 	return c.Do(amd64.VCVTDQ2PS, x[0])
 }
 
 // int32CodeOf is what emits an operation on integers, nil where none does.
-func int32CodeOf(op symtile.Op) vectorCode {
-	if len(op.Instr.Operands) == 0 {
+func int32CodeOf(i *hlo.Instr) Code {
+	if len(i.Operands) == 0 {
 		return nil
 	}
-	d := op.Instr.Shape.DType
-	from := op.Instr.Operands[0].Shape.DType
+	d := i.Shape.DType
+	from := i.Operands[0].Shape.DType
 	switch {
-	case classOf(from) != classI32 || from.IsComplex():
+	case portable.ClassOf(from) != portable.Int32 || from.IsComplex():
 		return nil
-	case op.Code == hlo.OpCompare:
-		if _, known := intComparisons[op.Instr.Attrs.Direction]; known {
+	case i.Op == hlo.OpCompare:
+		if _, known := intComparisons[i.Attrs.Direction]; known {
 			return compareIntCode
 		}
 		return nil
-	case op.Code == hlo.OpConvert && d == hlo.F32:
+	case i.Op == hlo.OpConvert && d == hlo.F32:
 		return int32ToFloat32Code
-	case classOf(d) != classI32 ||
-		op.Code == hlo.OpSelect && from != hlo.Pred:
+	case portable.ClassOf(d) != portable.Int32 ||
+		i.Op == hlo.OpSelect && from != hlo.Pred:
 		return nil
-	case int32Code[op.Code] != nil:
-		return int32Code[op.Code]
+	case int32Code[i.Op] != nil:
+		return int32Code[i.Op]
 	case d == hlo.S32:
-		return wrappingInt32Code[op.Code]
+		return wrappingInt32Code[i.Op]
 	}
 	return nil
 }
 
-// hasVectorCode says whether machine code does an operation strip by strip.
-func hasVectorCode(op symtile.Op) bool {
-	return hasFloat32Code(op) ||
-		int32CodeOf(op) != nil ||
-		float64CodeOf(op) != nil
+// Has says whether machine code does an operation strip by strip.
+func Has(i *hlo.Instr) bool {
+	return HasFloat32(i) ||
+		int32CodeOf(i) != nil ||
+		float64CodeOf(i) != nil
 }
 
-func (p *pointwiseOp) emitAny(c *amd64.Chain, x []amd64.Value) amd64.Value {
-	if f := int32CodeOf(p.op); f != nil {
-		return f(c, p.op, x)
+// Emit emits an operation that has vector code, on one vector of each
+// argument.
+func Emit(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
+	if f := int32CodeOf(i); f != nil {
+		return f(c, i, x)
 	}
-	if f := float64CodeOf(p.op); f != nil {
-		return f(c, p.op, x)
+	if f := float64CodeOf(i); f != nil {
+		return f(c, i, x)
 	}
-	return p.emit(c, x)
+	return EmitFloat32(c, i, x)
 }

@@ -1,4 +1,4 @@
-package cpu
+package vector
 
 import (
 	"unsafe"
@@ -6,138 +6,15 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
 )
 
-// Transposes: blocks that fit the registers, rows of the source becoming columns
-// of the destination. They are gathered into a block of scratch of which whole
-// lines are then written, where the destination is written past the caches;
-// elsewhere they go where they belong at once. The sizes of the blocks of scratch
-// are those that were fastest for 4096 by 4096 elements of four bytes, of 16 to
-// 1024 each way: a block in half of the second cache, rows of eight lines.
+// lineBytes of a source row ahead are prefetched by transposes.
+const fetchLines = 2
 
-const (
-	blockRows  = 256                   // elements of a source row in a block of scratch
-	blockCols  = 512                   // bytes of a row of it, without a line of padding
-	blockStep  = blockCols + lineBytes // which keeps rows apart in the first cache
-	blockBytes = blockRows * blockStep //
-	directRows = 64                    // elements of a source row at a time without scratch
-	fetchLines = 2                     // lines of a source row that are fetched before they are read
-)
-
-// transposeArgs: n blocks one below the other, strides in bytes.
-type transposeArgs struct {
-	n        int64
-	from, to unsafe.Pointer
-	fromStep int64
-	toStep   int64
-}
-
-// transposed transposes, if there is a machine function that can: blocks at the
-// ends overlap those before.
-func (m *tileCopy) transposed(w *worker, x *copyBox) bool {
-	f := &loadedCopies().transposes[m.width]
-	if !loadedCopies().ok ||
-		x.size[m.cols] < f.cols ||
-		x.size[m.rows] < f.rows {
-		return false
-	}
-	m.eachOuter(x, m.cols, m.rows, func(dst, src unsafe.Pointer) {
-		if m.block != nil &&
-			x.size[m.cols]*m.width >= 2*lineBytes {
-			m.transposeNonTemporal(
-				w, f, x.size[m.rows],
-				x.size[m.cols], dst, src,
-			)
-			return
-		}
-		for i := int64(0); i < x.size[m.rows]; i += directRows {
-			i = max(0, min(i, x.size[m.rows]-f.rows))
-			m.transposeBlock(
-				w, f,
-				min(directRows, x.size[m.rows]-i),
-				x.size[m.cols],
-				unsafe.Add(dst, i*m.dims[m.rows].to*m.width),
-				m.dims[m.rows].to*m.width,
-				unsafe.Add(src, i*m.width),
-			)
-		}
-	})
-	return true
-}
-
-// transposeNonTemporal transposes rows by cols elements by way of scratch.
-func (m *tileCopy) transposeNonTemporal(
-	w *worker, f *transposeRoutine,
-	rows, cols int64, dst, src unsafe.Pointer,
-) {
-	block := w.addresses[m.block.id]
-	toStep := m.dims[m.rows].to * m.width
-	fromStep := m.dims[m.cols].from * m.width
-	wide := blockCols / m.width
-	for j := int64(0); j < cols; j += wide {
-		j = max(0, min(j, cols-f.cols))
-		c := min(wide, cols-j)
-		for i := int64(0); i < rows; i += blockRows {
-			i = max(0, min(i, rows-f.rows))
-			r := min(blockRows, rows-i)
-			m.transposeBlock(
-				w, f, r, c, block, blockStep,
-				unsafe.Add(src, j*fromStep+i*m.width),
-			)
-			out := copyArgs{
-				n:        r,
-				bytes:    c * m.width,
-				from:     block,
-				to:       unsafe.Add(dst, i*toStep+j*m.width),
-				fromStep: blockStep,
-				toStep:   toStep,
-			}
-			out.fetch, out.fetchStep, out.fetchRows = m.nextBlock(
-				src, i+r, rows, j, cols, wide,
-			)
-			w.copyRows(out, true)
-		}
-	}
-}
-
-// nextBlock is what is fetched of the block after the one that ends at row i, of
-// which the source has cols rows of rows elements: 0 after the last.
-func (m *tileCopy) nextBlock(
-	src unsafe.Pointer, i, rows, j, cols, wide int64,
-) (at uintptr, step, pairs int64) {
-	if i >= rows {
-		if i, j = 0, j+wide; j >= cols {
-			return 0, 0, 0
-		}
-	}
-	step = m.dims[m.cols].from * m.width
-	return uintptr(src) +
-		uintptr(j*step+i*m.width), step, lineBytes / m.width
-}
-
-// transposeBlock transposes rows by cols elements into a block of the destination.
-func (m *tileCopy) transposeBlock(
-	w *worker, f *transposeRoutine, rows, cols int64,
-	dst unsafe.Pointer, toStep int64, src unsafe.Pointer,
-) {
-	fromStep := m.dims[m.cols].from * m.width
-	for j := int64(0); j < cols; j += f.cols {
-		j = min(j, cols-f.cols)
-		w.transposeArgs = transposeArgs{
-			rows / f.rows,
-			unsafe.Add(src, j*fromStep),
-			unsafe.Add(dst, j*m.width),
-			fromStep, toStep,
-		}
-		f.f.Call(unsafe.Pointer(&w.transposeArgs))
-		if i := rows - f.rows; rows%f.rows > 0 {
-			w.transposeArgs = transposeArgs{
-				1,
-				unsafe.Add(src, j*fromStep+i*m.width),
-				unsafe.Add(dst, j*m.width+i*toStep),
-				fromStep, toStep,
-			}
-			f.f.Call(unsafe.Pointer(&w.transposeArgs))
-		}
-	}
+// TransposeArgs: n blocks one below the other, strides in bytes.
+type TransposeArgs struct {
+	N        int64
+	From, To unsafe.Pointer
+	FromStep int64
+	ToStep   int64
 }
 
 // emitTranspose makes a function that transposes n blocks: transpose reads rows of so
@@ -146,7 +23,7 @@ func emitTranspose(
 	a *amd64.Assembler, rows, bytes, written int,
 	transpose func(from, to []amd64.Mem),
 ) {
-	emitLoadArgs(a)
+	EmitLoadArgs(a)
 	a.Emit(amd64.MOV, amd64.RCX, amd64.Mem{
 		Base: amd64.RDI,
 		Disp: 24,
@@ -177,13 +54,13 @@ func emitTranspose(
 		Index: amd64.RBX,
 		Scale: 4,
 	})
-	from := eightRows(amd64.RSI, amd64.R9, amd64.RCX, amd64.R8)[:rows]
+	from := EightRows(amd64.RSI, amd64.R9, amd64.RCX, amd64.R8)[:rows]
 	for _, m := range from {
-		a.Emit(amd64.PREFETCHT0, offsetBy(m, fetchLines*lineBytes))
+		a.Emit(amd64.PREFETCHT0, OffsetBy(m, fetchLines*LineBytes))
 	}
 	transpose(
 		from,
-		eightRows(amd64.RDX, amd64.R11, amd64.RBX, amd64.R10),
+		EightRows(amd64.RDX, amd64.R11, amd64.RBX, amd64.R10),
 	)
 	a.Emit(amd64.ADD, amd64.RSI, amd64.Imm(bytes))
 	a.Emit(amd64.LEA, amd64.RDX, amd64.Mem{
@@ -195,15 +72,15 @@ func emitTranspose(
 	a.Emit(amd64.JG, loop)
 }
 
-// offsetBy is bytes further.
-func offsetBy(m amd64.Mem, bytes int32) amd64.Mem {
+// OffsetBy is bytes further.
+func OffsetBy(m amd64.Mem, bytes int32) amd64.Mem {
 	m.Disp += bytes
 	return m
 }
 
-// eightRows are the addresses of rows that are step apart, from base; four is
+// EightRows are the addresses of rows that are step apart, from base; four is
 // base + 4 steps, three is 3 steps.
-func eightRows(base, four, step, three amd64.Reg) []amd64.Mem {
+func EightRows(base, four, step, three amd64.Reg) []amd64.Mem {
 	var m []amd64.Mem
 	for _, b := range [2]amd64.Reg{base, four} {
 		m = append(
@@ -261,10 +138,10 @@ func emitTranspose32(a *amd64.Assembler) error {
 // emitLoadHalves reads 16 bytes of each of two rows.
 func emitLoadHalves(a *amd64.Assembler, y amd64.Reg, low, high amd64.Mem, at int32) {
 	x := y - amd64.Y0 + amd64.X0
-	a.Emit(amd64.VMOVUPS, x, offsetBy(low, at))
+	a.Emit(amd64.VMOVUPS, x, OffsetBy(low, at))
 	a.Emit(
 		amd64.VINSERTF128, y, y,
-		offsetBy(high, at), amd64.Imm(1),
+		OffsetBy(high, at), amd64.Imm(1),
 	)
 }
 
