@@ -21,6 +21,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/gpu/golden"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
@@ -39,7 +40,7 @@ var doctorCommand = command{
   kernels.tsv     of each: whether it agrees with the reference interpreter, or what a golden needs to run
                   that the device does not have, and, where ptxas is on the PATH and the kernel is PTX,
                   its registers, spills and shared memory
-  ptxas.tsv       the same as a table for kernels/gpu/testdata, of the goldens
+  ptxas.tsv       the same as a table for kernels/gpu/golden/testdata, of the goldens
   samples.jsonl   every timing of the large fusions (copy, transpose, softmax, layernorm, bf16 products):
                   a device of its own for -device replay:FOLDER/samples.jsonl
   summary.tsv     their best times, bytes and operations a second, and how much that is of the copy, of
@@ -77,7 +78,7 @@ type doctor struct {
 	assembler assembler
 	kernels   []kernelJSON
 	// The kernels that this program carries, assembled.
-	assembled []gpu.AssemblerReport
+	assembled []golden.AssemblerReport
 	ceilings  []device.Ceiling
 	// Bandwidth of the copy in bytes/s; 0 until it is measured.
 	copied  float64
@@ -198,11 +199,11 @@ func (d *doctor) device(ctx context.Context) error {
 // goldens assembles the kernels that this program carries and, if the device
 // can run them, runs them.
 func (d *doctor) goldens(ctx context.Context) error {
-	all, err := gpu.Goldens()
+	all, err := golden.Kernels()
 	if err != nil {
 		return err
 	}
-	seen, err := gpu.AssemblerReports()
+	seen, err := golden.AssemblerReports()
 	if err != nil {
 		return err
 	}
@@ -211,7 +212,7 @@ func (d *doctor) goldens(ctx context.Context) error {
 		if err := d.golden(ctx, g); err != nil {
 			return err
 		}
-		if _, ok := seen[gpu.Hash(g.PTX)]; !ok {
+		if _, ok := seen[golden.Hash(g.PTX)]; !ok {
 			missing = append(missing, g.Name+" for "+g.Target)
 		}
 	}
@@ -225,7 +226,7 @@ func (d *doctor) goldens(ctx context.Context) error {
 		)
 	}
 	fmt.Fprintln(d.c.err)
-	lines := []string{gpu.AssemblerReportHeader}
+	lines := []string{golden.AssemblerReportHeader}
 	for _, a := range d.assembled {
 		lines = append(lines, a.Row())
 	}
@@ -235,7 +236,7 @@ func (d *doctor) goldens(ctx context.Context) error {
 }
 
 // golden assembles and runs one of them.
-func (d *doctor) golden(ctx context.Context, g gpu.Golden) error {
+func (d *doctor) golden(ctx context.Context, g golden.Kernel) error {
 	name := "golden " + g.Name + " for " + g.Target
 	file := filepath.Join(
 		"kernels", strings.ReplaceAll(name, " ", "_")+".ptx",
@@ -249,7 +250,7 @@ func (d *doctor) golden(ctx context.Context, g gpu.Golden) error {
 	row := kernelJSON{
 		Fusion: name,
 		Plan:   g.Plan.String(),
-		Hash:   gpu.Hash(g.PTX),
+		Hash:   golden.Hash(g.PTX),
 	}
 	switch {
 	case err == nil:
@@ -273,14 +274,14 @@ const (
 )
 
 // runs runs a golden kernel on the device and returns the verdict.
-func (d *doctor) runs(ctx context.Context, g gpu.Golden) string {
+func (d *doctor) runs(ctx context.Context, g golden.Kernel) string {
 	b, ok := d.backend.(gpu.Diagnosable)
 	if !ok {
 		return notRun + "the device does not run PTX"
 	}
 	limited, cancel := context.WithTimeout(ctx, checkDeadline)
 	defer cancel()
-	k, err := b.CompileGolden(limited, g)
+	k, err := b.CompileText(limited, g.Program, g.Plan, g.Target, g.PTX)
 	var no *kernels.Rejected
 	if errors.As(err, &no) {
 		return notRun + no.Reason
@@ -453,7 +454,7 @@ func (d *doctor) check(
 	}
 	defer k.Close()
 	source := k.Source()
-	row.Hash = gpu.Hash(source)
+	row.Hash = golden.Hash(source)
 	file := filepath.Join("kernels", name+".txt")
 	ptx := strings.HasPrefix(source, ".version")
 	if ptx {
