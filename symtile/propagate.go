@@ -36,7 +36,7 @@ var propagators = map[hlo.Opcode]propagator{
 	hlo.OpReduce:             {"reduced dims are sequential dims of the space", propagateReduce},
 	hlo.OpDot:                {"contracting dims are sequential dims of the space", propagateDot},
 	hlo.OpGetTupleElement:    {"the tile of the variadic reduce", propagateSame},
-	opUnfold:                 {"positions and places of windows → the indices between the first and the last, halo included", propagateUnfold},
+	OpUnfold:                 {"positions and places of windows → the indices between the first and the last, halo included", propagateUnfold},
 	hlo.OpDynamicSlice:       {"offset + run-time start, clamped", propagateDynamicSlice},
 	hlo.OpDynamicUpdateSlice: {"the same tile of the operand; offset − run-time start of the update, masked to it", propagateDynamicUpdateSlice},
 	hlo.OpGather:             {"slices by their offset dims, whole where starts are known at run time; index vectors whole", propagateGather},

@@ -8,11 +8,12 @@ import (
 
 // Operations with windows, scales and constant starts are written as others
 // before tiles are propagated, so that tiles, loops and backends know few.
-//
-// unfold is one that HLO does not have. It has, instead of operand dimension
-// Attrs.Dimensions[k], two: the positions of Attrs.Window[k] and the places in
-// it. Position x and place w are index x·Stride + w·Dilation of the operand.
-const opUnfold hlo.Opcode = "unfold"
+
+// OpUnfold is an operation of tile programs that HLO does not have. Its result
+// has two dimensions in the place of operand dimension Attrs.Dimensions[k]: the
+// positions of Attrs.Window[k] and the places in the window. Position x and place
+// w are index x·Stride + w·Dilation of the operand.
+const OpUnfold hlo.Opcode = "unfold"
 
 // A rewrite writes an instruction as others; nil leaves it as it is.
 type rewrite struct {
@@ -181,7 +182,7 @@ func (r *rewriter) unfolded(
 	if a.Dimensions == nil {
 		return x, places
 	}
-	return r.add(opUnfold, extents, a, x), places
+	return r.add(OpUnfold, extents, a, x), places
 }
 
 // strided slices the dimensions whose window has one place and a stride.
