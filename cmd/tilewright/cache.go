@@ -12,6 +12,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// cacheCommand reads and maintains the database of winners.
 var cacheCommand = command{
 	name: "cache", args: "ls|show|verify|merge|export|import|publish|rm …", short: "what is known",
 	long: `  cache ls                  one line a winner

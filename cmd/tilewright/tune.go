@@ -18,6 +18,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// tuneCommand tunes the fusions of files.
 var tuneCommand = command{
 	name: "tune", args: "FILE…", short: "measure, keep winners, report; resumes where it was interrupted",
 	long: `Tunes every fusion of the files: ranks its legal plans, checks the first -try of them against the
