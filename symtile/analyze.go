@@ -92,12 +92,12 @@ func (p *Program) Check(t Tiling) error {
 		)
 	}
 	for k, size := range t {
-		most := max(1, dims[k].Extent)
-		if size < 1 || size > most {
+		maxSize := max(1, dims[k].Extent)
+		if size < 1 || size > maxSize {
 			return fmt.Errorf(
 				"tiling %v: size %d of %s is outside [1, %d]",
 				[]int64(t), size,
-				dims[k].Name, most,
+				dims[k].Name, maxSize,
 			)
 		}
 	}

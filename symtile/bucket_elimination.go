@@ -58,32 +58,32 @@ func newBuckets(dims []Dim, l *compiledConstraints) *buckets {
 		b.sizes = append(b.sizes, d.proposals())
 	}
 	groups := scopes(l)
-	of := singletons(n)
+	sets := singletons(n)
 	for _, g := range groups {
 		b.tabulate(g, l)
-		of.join(g.dims)
+		sets.join(g.dims)
 	}
-	late := make(map[int]index.Constraint)
+	untabulated := make(map[int]index.Constraint)
 	for _, g := range groups {
 		last := len(g.dims) - 1
 		if last >= 0 && !b.fits(g.dims) {
-			late[g.dims[last]] = append(
-				late[g.dims[last]], g.clauses...,
+			untabulated[g.dims[last]] = append(
+				untabulated[g.dims[last]], g.clauses...,
 			)
 		}
 	}
-	for d, clauses := range late {
+	for d, clauses := range untabulated {
 		b.untabulated[d] = l.compiled(l.vars, clauses)
 	}
 	for d := n - 1; d >= 0; d-- {
 		b.eliminate(d)
 	}
 	for d := range dims {
-		b.uncounted[of[d]] = b.uncounted[of[d]] ||
+		b.uncounted[sets[d]] = b.uncounted[sets[d]] ||
 			b.uncounted[d]
 	}
 	for d := range dims {
-		b.uncounted[d] = b.uncounted[of[d]]
+		b.uncounted[d] = b.uncounted[sets[d]]
 	}
 	return b
 }

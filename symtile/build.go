@@ -107,12 +107,12 @@ func (b *builder) addDim(extent int64, kind Kind, from *hlo.Instr) int {
 // known it is evaluated instead, and a violated one is the error; so is a
 // clause that no sizes satisfy.
 func (b *builder) require(i *hlo.Instr, rule string, clause index.Clause) error {
-	left, sure := clause.Reduce()
-	if sure {
+	reduced, isTrue := clause.Reduce()
+	if isTrue {
 		return nil
 	}
-	if len(left) > 0 {
-		b.prog.Space.Where = b.prog.Space.Where.With(left)
+	if len(reduced) > 0 {
+		b.prog.Space.Where = b.prog.Space.Where.With(reduced)
 		return nil
 	}
 	if b.sizes != nil {

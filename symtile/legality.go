@@ -98,14 +98,14 @@ func (l *compiledConstraints) checkTiling(t Tiling) error {
 	if len(l.where) == 0 {
 		return nil
 	}
-	var room [128]int64
-	scratch := room[:]
-	if n := l.check.ScratchLen(); n > len(room) {
+	var buffer [128]int64
+	scratch := buffer[:]
+	if n := l.check.ScratchLen(); n > len(buffer) {
 		scratch = make([]int64, n)
 	}
-	if at := l.check.FirstViolated(t, scratch); at >= 0 {
+	if violated := l.check.FirstViolated(t, scratch); violated >= 0 {
 		return &Illegal{
-			append(Tiling(nil), t...), l.where[at],
+			append(Tiling(nil), t...), l.where[violated],
 		}
 	}
 	return nil

@@ -97,12 +97,12 @@ type rowFactor struct {
 // way.
 func (j *loopFuser) factorsOf(op *Op) (f []rowFactor, made int, err error) {
 	args := make([][]rowFactor, len(op.Args))
-	some := false
+	hasFactors := false
 	for k, a := range op.Args {
 		args[k] = j.factors[a]
-		some = some || len(args[k]) > 0
+		hasFactors = hasFactors || len(args[k]) > 0
 	}
-	if !some {
+	if !hasFactors {
 		return nil, -1, nil
 	}
 	switch op.Code {
@@ -369,11 +369,11 @@ func keptDims(op *Op, k int) []int {
 			a.LHSBatch, a.LHSContract, len(a.LHSBatch),
 		)
 	case op.Code == hlo.OpDot && k == 1:
-		left := len(op.Instr.Operands[0].Shape.Dims) -
+		leftFree := len(op.Instr.Operands[0].Shape.Dims) -
 			len(a.LHSContract)
 		return renumbered(
 			len(op.Instr.Operands[1].Shape.Dims),
-			a.RHSBatch, a.RHSContract, left,
+			a.RHSBatch, a.RHSContract, leftFree,
 		)
 	}
 	return nil

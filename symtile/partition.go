@@ -26,10 +26,19 @@ type Unfused struct {
 // as the entry is. Then, from the results to the parameters, every operation
 // joins the fusion of its users when all of its users are in that one fusion:
 //
-//   - Elementwise operations and those that move data (broadcast, reshape, transpose, slice, pad, concatenate, reverse, …) join. An operation that follows a dot or a reduction, however, stays with that, where it is computed once, rather than join a dot or a window that reads it.
-//   - A dot or convolution, the hero of its fusion, joins operations that follow it, unless one of them broadcasts, which would compute it many times. A fusion has one hero, and then no reductions.
-//   - A reduction joins operations on its result. It joins across a broadcast only if that restores the shape that was reduced, as softmax and the norms do. The reductions of one fusion reduce the same dimensions of the same shape.
-//   - Constants, iotas and views of an operand (broadcast, reshape, bitcast) are copied into every fusion that uses them.
+//   - Elementwise operations and those that move data (broadcast, reshape,
+//     transpose, slice, pad, concatenate, reverse, …) join. An operation that
+//     follows a dot or a reduction, however, stays with that, where it is
+//     computed once, rather than join a dot or a window that reads it.
+//   - A dot or convolution, the hero of its fusion, joins operations that
+//     follow it, unless one of them broadcasts, which would compute it many
+//     times. A fusion has one hero, and then no reductions.
+//   - A reduction joins operations on its result. It joins across a broadcast
+//     only if that restores the shape that was reduced, as softmax and the
+//     norms do. The reductions of one fusion reduce the same dimensions of the
+//     same shape.
+//   - Constants, iotas and views of an operand (broadcast, reshape, bitcast)
+//     are copied into every fusion that uses them.
 //
 // Any other operation starts a fusion. A fusion of scalars, or of nothing but
 // reshapes, is dissolved again: there is nothing to tune. The time is
@@ -61,18 +70,18 @@ func Partition(m *hlo.Module) (*hlo.Module, []Unfused) {
 // rename gives partitioned computations new names where the computation that
 // they are made from is still called by something else.
 func (p *partitioner) rename(m *hlo.Module) {
-	kept := make(map[string]bool, len(m.Computations))
-	made := make(
+	stillCalled := make(map[string]bool, len(m.Computations))
+	replaced := make(
 		map[*hlo.Computation]bool, len(p.partitioned),
 	)
 	for _, c := range p.partitioned {
-		made[c] = true
+		replaced[c] = true
 	}
 	for _, c := range m.Computations {
-		kept[c.Name] = kept[c.Name] || !made[c]
+		stillCalled[c.Name] = stillCalled[c.Name] || !replaced[c]
 	}
 	for _, c := range m.Computations {
-		if made[c] && kept[c.Name] {
+		if replaced[c] && stillCalled[c.Name] {
 			c.Name = hlo.UniqueName(
 				p.usedNames, truncatedName(c.Name),
 			)

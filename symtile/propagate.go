@@ -174,7 +174,7 @@ func (b *builder) subsampled(d DimTile, p hlo.PadDim, extent int64) DimTile {
 	stride, _ := d.constantStride()
 	g := index.GCD(stride, m)
 	end := d.last().AddConst(1).Min(d.Bound)
-	away := d.Offset.Neg().AddConst(p.Low)
+	toLow := d.Offset.Neg().AddConst(p.Low)
 	t := DimTile{
 		Offset: d.Offset.AddConst(-p.Low).CeilDiv(m),
 		Size:   d.Size.CeilDiv(m / g),
@@ -187,10 +187,10 @@ func (b *builder) subsampled(d DimTile, p hlo.PadDim, extent int64) DimTile {
 		),
 	}
 	if stride > 1 {
-		first := away.Div(g).Scale(inverseMod(stride/g, m/g)).Mod(m / g)
-		t.Offset = first.Scale(stride).Sub(away).Div(m)
+		first := toLow.Div(g).Scale(inverseMod(stride/g, m/g)).Mod(m / g)
+		t.Offset = first.Scale(stride).Sub(toLow).Div(m)
 		t.Bound = t.Bound.Min(
-			away.Mod(g).Scale(-extent).AddConst(extent),
+			toLow.Mod(g).Scale(-extent).AddConst(extent),
 		)
 	}
 	return t

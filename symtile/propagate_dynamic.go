@@ -11,29 +11,29 @@ import (
 // start is the run-time variable of a start index, clamped to [0, maxStart], or
 // the constant that it is known to be. The op that computes the start is
 // outside of all loops. Starts that are equal share a variable.
-func (b *builder) start(i *hlo.Instr, most int64) (index.Expr, error) {
-	if most <= 0 {
+func (b *builder) start(i *hlo.Instr, maxStart int64) (index.Expr, error) {
+	if maxStart <= 0 {
 		return b.ring.Const(0), nil
 	}
-	if at, ok := constantStart(i, most); ok {
-		return b.ring.Const(at), nil
+	if enclosing, ok := constantStart(i, maxStart); ok {
+		return b.ring.Const(enclosing), nil
 	}
-	at := b.enclosing
+	enclosing := b.enclosing
 	b.enclosing = nil
 	op, err := b.op(i, Tile{})
-	b.enclosing = at
+	b.enclosing = enclosing
 	if err != nil {
 		return index.Expr{}, err
 	}
 	for _, r := range b.prog.Runtime {
-		if r.Op == op && r.Var.Range().Hi == most {
+		if r.Op == op && r.Var.Range().Hi == maxStart {
 			return r.Var, nil
 		}
 	}
 	v := b.ring.Var(index.Variable{
 		Name: fmt.Sprintf("r%d", len(b.prog.Runtime)),
 		Lo:   0,
-		Hi:   most,
+		Hi:   maxStart,
 		Role: index.RoleRuntime,
 	})
 	b.prog.Runtime = append(

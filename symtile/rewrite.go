@@ -584,15 +584,15 @@ func (r *rewriter) dynamicSlice(i *hlo.Instr, operands []*hlo.Instr) *hlo.Instr 
 
 // constantStart is the value of a start index, clamped to [0, maxStart], when
 // it is a constant.
-func constantStart(s *hlo.Instr, most int64) (int64, bool) {
-	if most == 0 {
+func constantStart(s *hlo.Instr, maxStart int64) (int64, bool) {
+	if maxStart == 0 {
 		return 0, true
 	}
 	if s.Op != hlo.OpConstant || s.Literal == nil ||
 		len(s.Literal.Ints) != 1 {
 		return 0, false
 	}
-	return max(0, min(s.Literal.Ints[0], most)), true
+	return max(0, min(s.Literal.Ints[0], maxStart)), true
 }
 
 // dynamicUpdateSlice is itself with one scalar start a dimension.

@@ -164,7 +164,9 @@ func (b *builder) pushDigit(list []DimTile, d DimTile) []DimTile {
 // mergeDigits makes one digit of an outer and an inner one, if together they
 // are a run:
 //
-//   - an outer digit of one element only shifts the inner one; if it can be masked, the inner one is masked with it, which a limit can say where the inner one stays within one stride of the outer;
+//   - an outer digit of one element only shifts the inner one; if it can be
+//     masked, the inner one is masked with it, which a limit can say where the
+//     inner one stays within one stride of the outer;
 //   - an inner digit of one element only shifts the outer one;
 //   - else size·stride of the inner digit has to be the stride of the outer.
 func (b *builder) mergeDigits(outer, inner DimTile) (DimTile, bool) {

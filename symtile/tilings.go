@@ -15,7 +15,8 @@ import (
 //
 //   - powers of two and the extent: whole vectors, and one tile;
 //   - divisors of the extent: tiles without a masked rest;
-//   - where tiles of a window's operand overlap by Halo, 2ⁿ − Halo: the operand's tile is a power of two.
+//   - where tiles of a window's operand overlap by Halo, 2ⁿ − Halo: the
+//     operand's tile is a power of two.
 //
 // Choices that no size of a later dimension can complete are pruned, so that
 // the time is proportional to the tilings yielded. The exception is constraints
@@ -65,7 +66,8 @@ func (s *Space) Sample(n int) iter.Seq[Tiling] {
 	}
 }
 
-// maxOperands says whether there are no more than n tilings.
+// atMost reports whether there are no more than n tilings. It enumerates n + 1
+// at most where they cannot be counted.
 func (s *Space) atMost(n int) bool {
 	b := s.buckets()
 	if !slices.Contains(b.uncounted, true) {
@@ -199,7 +201,8 @@ func (s *Space) Count() int64 {
 	return index.SatMul(n, rest)
 }
 
-// proposals lists candidate sizes of a dimension, ascending.
+// proposals are the sizes that Tilings tries for the dimension, in ascending
+// order.
 func (d Dim) proposals() []int64 {
 	n := max(1, d.Extent)
 	sizes := []int64{n}
@@ -222,15 +225,20 @@ func (d Dim) proposals() []int64 {
 	return slices.Compact(sizes)
 }
 
-// An enumeration chooses a size of each dimension, in order.
+// An enumeration chooses a size of each dimension, in order. The dimensions
+// that it does not enumerate keep their first size.
 type enumeration struct {
 	*buckets
-	dims    []int // those it walks, ascending
+	// dims are the dimensions that are enumerated, in ascending order.
+	dims []int
+	// at is the sizes chosen so far, choice their positions among the
+	// proposals.
 	at      Tiling
 	choice  []int
 	scratch []int64
 }
 
+// enumeration prepares to enumerate the dimensions that takes reports.
 func (b *buckets) enumeration(takes func(dim int) bool) *enumeration {
 	w := &enumeration{
 		buckets: b,
