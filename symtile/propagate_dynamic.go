@@ -15,8 +15,8 @@ func (b *builder) start(i *hlo.Instr, maxStart int64) (index.Expr, error) {
 	if maxStart <= 0 {
 		return b.ring.Const(0), nil
 	}
-	if enclosing, ok := constantStart(i, maxStart); ok {
-		return b.ring.Const(enclosing), nil
+	if start, ok := constantStart(i, maxStart); ok {
+		return b.ring.Const(start), nil
 	}
 	enclosing := b.enclosing
 	b.enclosing = nil
