@@ -2,6 +2,7 @@ package tilewright_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +33,7 @@ func TestCorridor(t *testing.T) {
 	tn := &tuner.Tuner{Backend: cpu.New(), Cache: db, Options: tuner.Options{
 		Candidates: 4,
 		Budget:     300 * time.Millisecond,
-		Observe:    func(e tuner.Event) { kinds = append(kinds, e.Kind) },
+		Observe:    func(e tuner.Event) { kinds = append(kinds, strings.TrimPrefix(fmt.Sprintf("%T", e), "tuner.")) },
 	}}
 	page := report.Page{Device: tn.Backend.Device()}
 	for _, c := range m.Fusions() {
@@ -51,8 +52,8 @@ func TestCorridor(t *testing.T) {
 	}
 	checkSnapshot(t, db, page.Records)
 	checkPage(t, page)
-	if trace := strings.Join(kinds, " "); !strings.Contains(trace, "ranked start tried") ||
-		kinds[len(kinds)-1] != "winner" {
+	if trace := strings.Join(kinds, " "); !strings.Contains(trace, "Ranked Started Timed") ||
+		kinds[len(kinds)-1] != "Chosen" {
 		t.Errorf("events: %s", trace)
 	}
 }

@@ -1,146 +1,30 @@
-// Package cache keeps winners and samples in a bbolt file that is opened for
-// an instant, and publishes immutable snapshots for lookups. It is a leaf: it
-// knows bytes and strings.
-//
-// bbolt locks its file against other processes while it is open, so nothing
-// here holds it: every method opens, does one transaction, and closes. Two
-// tuners and any number of readers can use one file. A compiler's hot path
-// uses a Snapshot, which is mapped, lock-free and never changes.
-//
-// Records are JSON behind a CRC-32C: any bbolt tool shows them to a person,
-// fields can be added, and flipped bits do not go unseen.
 package cache
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
-	"maps"
 	"os"
-	"slices"
 	"sync/atomic"
-	"time"
 
 	"go.etcd.io/bbolt"
 )
 
-// A Key is the exact context of a winner (D11).
-type Key struct {
-	Fusion  Fingerprint `json:"fusion"` // of the canonical fusion
-	Device  string      `json:"device"`
-	Backend string      `json:"backend"`
-	Codegen string      `json:"codegen"` // code-generation revision
-}
-
-// A Fingerprint is a SHA-256; its text form is hexadecimal.
-type Fingerprint [32]byte
-
-// MarshalText writes 64 hexadecimal digits.
-func (f Fingerprint) MarshalText() ([]byte, error) {
-	return hex.AppendEncode(nil, f[:]), nil
-}
-
-// UnmarshalText reads them.
-func (f *Fingerprint) UnmarshalText(text []byte) error {
-	if hex.DecodedLen(len(text)) != len(f) {
-		return fmt.Errorf(
-			"a fingerprint has %d hexadecimal digits, not %d",
-			hex.EncodedLen(len(f)), len(text),
-		)
-	}
-	_, err := hex.Decode(f[:], text)
-	return err
-}
-
-// A Record is what is known about one key. Times are seconds.
-type Record struct {
-	Key
-	Name           string            `json:"name"`               // of the fusion, for people
-	Canonical      string            `json:"canonical"`          // canonical fusion text, so that a hash is never all there is
-	Safe           map[string]string `json:"safe"`               // safe context when measured: driver version and the like
-	Plan           string            `json:"plan"`               // the winner, kernels.Plan text
-	Default        string            `json:"default"`            // the default plan
-	Seconds        float64           `json:"seconds"`            // median of the winner
-	DefaultSeconds float64           `json:"defaultSeconds"`     // median of the default
-	Speedup        [3]float64        `json:"speedup"`            // of the winner over the default: median of paired ratios, low, high
-	Regret         float64           `json:"regret"`             // upper bound on winner/best of the tried − 1, at 95 %; −1: unknown
-	Ties           []string          `json:"ties"`               // plans statistically equal to the winner
-	Trials         []Trial           `json:"trials"`             // everything tried, winner and default included
-	Checked        bool              `json:"checked"`            // the winner agreed with the reference
-	Untimed        bool              `json:"untimed,omitempty"`  // the device cannot time: Seconds, DefaultSeconds and Speedup are the cost model's predictions
-	Evidence       json.RawMessage   `json:"evidence,omitempty"` // what the device saw of its clock while it timed, opaque here (kernels.Evidence)
-	Legal          int64             `json:"legal"`              // plans there were to choose from
-	When           time.Time         `json:"when"`
-	By             string            `json:"by"` // tool and version
-	Note           string            `json:"note,omitempty"`
-}
-
-// A Trial is one plan that was tried: its samples, or why it failed.
-type Trial struct {
-	Plan      string          `json:"plan"`
-	Predicted float64         `json:"predicted"`          // what the cost model said
-	Samples   []float64       `json:"samples,omitempty"`  // in the order measured
-	Clocks    []float64       `json:"clocks,omitempty"`   // of the device while each was taken, Hz, 0 where it is unknown; none: of none is it known
-	Blocks    []int           `json:"blocks,omitempty"`   // the block each sample was taken in; samples of one block are comparable
-	Features  json.RawMessage `json:"features,omitempty"` // of the cost model, opaque here
-	Dropped   bool            `json:"dropped,omitempty"`  // lost the race before its end
-	Failure   string          `json:"failure,omitempty"`  // rejected, wrong, implausible, timeout, error
-	Detail    string          `json:"detail,omitempty"`
-}
-
-// Add adds a sample of a block, and the clock of the device meanwhile, in Hz; 0:
-// unknown.
-func (t *Trial) Add(seconds, hertz float64, block int) {
-	t.Samples = append(t.Samples, seconds)
-	t.Blocks = append(t.Blocks, block)
-	if len(t.Clocks) > 0 || hertz > 0 {
-		t.Clocks = append(
-			append(
-				t.Clocks,
-				make([]float64, len(t.Samples)-1-len(t.Clocks))...,
-			),
-			hertz,
-		)
-	}
-}
-
-// clock is that of sample k, 0 where it is unknown.
-func (t *Trial) clock(k int) float64 {
-	if len(t.Clocks) == 0 {
-		return 0
-	}
-	return t.Clocks[k]
-}
-
-// Median is the middle of the samples, in seconds; 0 when there are none.
-func (t Trial) Median() float64 {
-	n := len(t.Samples)
-	if n == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(t.Samples))
-	return (s[(n-1)/2] + s[n/2]) / 2
-}
-
-// A DB is a cache file, by path. It holds nothing open, and any number of
-// goroutines may use it.
+// A DB is a database of records, named by its path. It holds no file open, and any
+// number of goroutines may use it.
 type DB struct {
 	path     string
-	verified atomic.Pointer[fileState] // the file as it was last found to be whole
+	verified atomic.Pointer[fileState] // the state that was last found to be whole
 }
 
-// Open names a cache file; it is not touched before it is used.
+// Open names a database. The file is created by the first write.
 func Open(path string) *DB { return &DB{path: path} }
 
 // Path is the file's name.
 func (db *DB) Path() string { return db.path }
 
+// Buckets of the file, and the key of the schema's version in the first.
 var (
 	bucketMeta    = []byte("meta")
 	bucketWinners = []byte("winners")
@@ -148,10 +32,12 @@ var (
 	keySchema     = []byte("schema")
 )
 
-// Schema is the version of what is stored. A file with a newer one is refused.
+// Schema is the version of the stored form. A file of a newer version is refused
+// with ErrNewer.
 const Schema = 1
 
-// Get finds the record of k. A missing file is a miss; a damaged one an error.
+// Get finds the record of a key. In a file that does not exist nothing is found; a
+// damaged record is a *DamagedError.
 func (db *DB) Get(k Key) (r Record, found bool, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		value := tx.Bucket(bucketWinners).Get(k.bytes())
@@ -166,9 +52,9 @@ func (db *DB) Get(k Key) (r Record, found bool, err error) {
 	return r, found, nil
 }
 
-// Put stores r unless the stored record of its key has better evidence; it
-// reports whether r is the one kept. The trials of the loser are kept with the
-// winner's, and those that PutTrials kept are cleared.
+// Put stores a record unless the record that is stored under its key has better
+// evidence, and reports whether it is the one that was kept. The trials of both are
+// kept, and those of PutTrials are cleared.
 func (db *DB) Put(r Record) (kept bool, err error) {
 	if err := r.plausible(); err != nil {
 		return false, err
@@ -180,16 +66,15 @@ func (db *DB) Put(r Record) (kept bool, err error) {
 	return kept && err == nil, err
 }
 
+// put is Put in a transaction.
 func put(tx *bbolt.Tx, r Record) (kept bool, err error) {
 	k := r.Key.bytes()
 	kept = true
 	if value := tx.Bucket(bucketWinners).Get(k); value != nil {
 		var old Record
 		if err := readJSON(value, &old); err != nil {
-			return false, fmt.Errorf("%w; remove it (`cache rm`) to store another", &DamagedError{
-				Key: r.Key,
-				Err: err,
-			})
+			damaged := &DamagedError{Key: r.Key, Err: err}
+			return false, fmt.Errorf("%w; remove it (`cache rm`) to store another", damaged)
 		}
 		if kept = r.supersedes(old); kept {
 			r.Trials = union(r.Trials, old.Trials)
@@ -204,11 +89,12 @@ func put(tx *bbolt.Tx, r Record) (kept bool, err error) {
 	return kept, tx.Bucket(bucketTrials).Delete(k)
 }
 
-// PutTrials keeps trials of an unfinished race, so that it can be resumed. They
-// join those that are there, so two tuners at one fusion lose nothing of each
-// other's. Put clears them.
+// PutTrials keeps the trials of an unfinished race, so that it can be resumed. They
+// are united with those that are stored, so that two tuners of one fusion lose
+// nothing of each other's. Put clears them.
 func (db *DB) PutTrials(k Key, ts []Trial) error {
-	if err := errors.Join(k.plausible(), plausible(ts)); err != nil {
+	err := errors.Join(k.plausible(), plausible(ts))
+	if err != nil {
 		return err
 	}
 	return db.update(func(tx *bbolt.Tx) error {
@@ -216,6 +102,7 @@ func (db *DB) PutTrials(k Key, ts []Trial) error {
 	})
 }
 
+// putTrials is PutTrials in a transaction.
 func putTrials(tx *bbolt.Tx, k []byte, ts []Trial) error {
 	if value := tx.Bucket(bucketTrials).Get(k); value != nil {
 		old, err := readTrials(k, value)
@@ -227,10 +114,11 @@ func putTrials(tx *bbolt.Tx, k []byte, ts []Trial) error {
 	return putJSON(tx, bucketTrials, k, ts)
 }
 
-// Trials returns what PutTrials kept.
+// Trials returns the trials that PutTrials kept for a key.
 func (db *DB) Trials(k Key) (ts []Trial, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
-		if value := tx.Bucket(bucketTrials).Get(k.bytes()); value != nil {
+		value := tx.Bucket(bucketTrials).Get(k.bytes())
+		if value != nil {
 			ts, err = readTrials(k.bytes(), value)
 		}
 		return err
@@ -238,10 +126,10 @@ func (db *DB) Trials(k Key) (ts []Trial, err error) {
 	return ts, err
 }
 
-// All yields records in key order. It reads them all first: the file is not
-// held open while the caller works. A record that is damaged comes as a
-// *DamagedError beside a Record with nothing but its key, and the rest follow;
-// any other error is the last thing.
+// All yields all records in the order of their keys. It reads them before it yields
+// the first: the file is not open while the caller works. A damaged record is
+// yielded as a *DamagedError with a Record that has nothing but its key, and the
+// others follow. Any other error is yielded last.
 func (db *DB) All() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		all, errs, err := db.all()
@@ -256,6 +144,7 @@ func (db *DB) All() iter.Seq2[Record, error] {
 	}
 }
 
+// all reads all records, each with an error or nil.
 func (db *DB) all() (all []Record, errs []error, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketWinners).ForEach(func(k, value []byte) error {
@@ -268,13 +157,14 @@ func (db *DB) all() (all []Record, errs []error, err error) {
 	return all, errs, err
 }
 
-// intactRecords is all records; one damaged record is an error.
+// intactRecords reads all records; a damaged record is an error.
 func (db *DB) intactRecords() ([]Record, error) {
 	all, errs, err := db.all()
 	return all, errors.Join(errors.Join(errs...), err)
 }
 
-// readRecord decodes a record and checks that it is the one its key says.
+// readRecord decodes a record, checks it and compares its key with the one that it
+// is stored under.
 func readRecord(k, value []byte) (r Record, err error) {
 	if r.Key, err = parseKey(k); err != nil {
 		return r, &DamagedError{
@@ -283,37 +173,19 @@ func readRecord(k, value []byte) (r Record, err error) {
 	}
 	stored := r.Key
 	if err := readJSON(value, &r); err != nil {
-		return Record{Key: stored},
-			&DamagedError{Key: stored, Err: err}
+		return Record{Key: stored}, &DamagedError{Key: stored, Err: err}
 	}
 	if r.Key != stored {
-		return Record{Key: stored},
-			&DamagedError{Key: stored, Err: errors.New("it holds the record of another key")}
+		misplaced := errors.New("it holds the record of another key")
+		return Record{Key: stored}, &DamagedError{Key: stored, Err: misplaced}
 	}
 	if err := r.plausible(); err != nil {
-		return Record{Key: stored},
-			&DamagedError{Key: stored, Err: err}
+		return Record{Key: stored}, &DamagedError{Key: stored, Err: err}
 	}
 	return r, nil
 }
 
-// A DamagedError is about one record; the others of its file are sound.
-type DamagedError struct {
-	Key Key // zero when the key itself is damaged
-	Err error
-}
-
-func (e *DamagedError) Error() string {
-	return fmt.Sprintf(
-		"the record of fusion %x on %s is damaged: %v",
-		e.Key.Fusion[:4],
-		cmp.Or(e.Key.Device, "an unknown device"), e.Err,
-	)
-}
-
-func (e *DamagedError) Unwrap() error { return e.Err }
-
-// Delete removes the record and the trials of k, damaged or not; it reports
+// Delete removes the record and the trials of a key, damaged or not, and reports
 // whether there were any.
 func (db *DB) Delete(k Key) (found bool, err error) {
 	if _, err := os.Stat(db.path); errors.Is(err, fs.ErrNotExist) {
@@ -330,72 +202,4 @@ func (db *DB) Delete(k Key) (found bool, err error) {
 		return nil
 	})
 	return found && err == nil, err
-}
-
-// bytes encodes a key, injectively: the 32 bytes of the fingerprint, then each
-// of device, backend and codegen with its length in bytes before it as a
-// varint. Records of one fusion are therefore neighbours.
-func (k *Key) bytes() []byte {
-	b := append(
-		make(
-			[]byte,
-			0,
-			40+len(k.Device)+len(k.Backend)+len(k.Codegen),
-		),
-		k.Fusion[:]...,
-	)
-	for _, s := range [...]string{k.Device, k.Backend, k.Codegen} {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
-	}
-	return b
-}
-
-// parseKey reads what bytes wrote and nothing else.
-func parseKey(b []byte) (k Key, err error) {
-	whole := b
-	if len(b) < len(k.Fusion) {
-		return k, errors.New("a key is cut short")
-	}
-	b = b[copy(k.Fusion[:], b):]
-	for _, s := range [...]*string{&k.Device, &k.Backend, &k.Codegen} {
-		n, width := binary.Uvarint(b)
-		if width <= 0 || n > uint64(len(b)-width) {
-			return Key{}, errors.New("a key is cut short")
-		}
-		*s, b = string(b[width:width+int(n)]),
-			b[width+int(n):]
-	}
-	if !bytes.Equal(k.bytes(), whole) {
-		return Key{}, errors.New("a key has bytes too many")
-	}
-	return k, nil
-}
-
-// SafeDiff lists the entries of the safe context that differ, sorted: a record
-// measured under another driver is still a hit, but one that says so (D11).
-func SafeDiff(stored, now map[string]string) []string {
-	var diff []string
-	for _, k := range slices.Sorted(maps.Keys(now)) {
-		if stored[k] != now[k] {
-			diff = append(
-				diff,
-				fmt.Sprintf(
-					"%s: measured with %s, now %s",
-					k, cmp.Or(stored[k], "none"),
-					cmp.Or(now[k], "none"),
-				),
-			)
-		}
-	}
-	for _, k := range slices.Sorted(maps.Keys(stored)) {
-		if _, ok := now[k]; !ok {
-			diff = append(
-				diff,
-				fmt.Sprintf("%s: measured with %s, now none", k, cmp.Or(stored[k], "none")),
-			)
-		}
-	}
-	slices.Sort(diff)
-	return diff
 }

@@ -12,9 +12,10 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Merge puts every record of from into db by the rule of Put, and joins the
-// trials of unfinished races: all of it, or none when anything in from is
-// damaged. It returns how many of from's records are now db's winners.
+// Merge puts every record of another database into this one by the rule of Put,
+// and joins the trials of unfinished races. If anything in the other is damaged,
+// nothing is changed. It returns how many of the other's records were kept, and how
+// many there were.
 func (db *DB) Merge(from *DB) (kept, total int, err error) {
 	all, err := from.intactRecords()
 	if err != nil {
@@ -44,19 +45,21 @@ func (db *DB) Merge(from *DB) (kept, total int, err error) {
 	return kept, len(all), nil
 }
 
-// An unfinishedRace is what PutTrials kept for a key.
+// An unfinishedRace is the encoding of a key and what PutTrials kept for it.
 type unfinishedRace struct {
 	key    []byte
 	trials []Trial
 }
 
+// unfinished reads all trials that PutTrials kept; one that is damaged is an error.
 func (db *DB) unfinished() (all []unfinishedRace, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketTrials).ForEach(func(k, value []byte) error {
 			ts, err := readTrials(k, value)
 			if err != nil {
-				return fmt.Errorf(
-					"the trials of key %x are damaged: %w", k[:min(8, len(k))], err,
+				return kindf(
+					ErrDamaged, "the trials of key %x are damaged: %w",
+					k[:min(8, len(k))], err,
 				)
 			}
 			all = append(all, unfinishedRace{bytes.Clone(k), ts})
@@ -66,6 +69,7 @@ func (db *DB) unfinished() (all []unfinishedRace, err error) {
 	return all, err
 }
 
+// readTrials decodes and checks the trials of a key.
 func readTrials(k, value []byte) (ts []Trial, err error) {
 	if _, err := parseKey(k); err != nil {
 		return nil, err
@@ -76,14 +80,14 @@ func readTrials(k, value []byte) (ts []Trial, err error) {
 	return ts, plausible(ts)
 }
 
-// putAll stores records by the rule of Put.
+// putAll stores records by the rule of Put and returns how many were kept.
 func putAll(tx *bbolt.Tx, all []Record) (kept int, err error) {
 	for _, r := range all {
-		mine, err := put(tx, r)
+		isKept, err := put(tx, r)
 		if err != nil {
 			return kept, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		if mine {
+		if isKept {
 			kept++
 		}
 	}
@@ -109,13 +113,12 @@ func (db *DB) Export(w io.Writer) (n int, err error) {
 	return n, errors.Join(append(damaged, out.Flush())...)
 }
 
-// maxLine bounds a line of an import, in bytes; a record of thousands of trials
+// maxLine bounds the bytes of a line of an import. A record of thousands of trials
 // is far smaller.
 const maxLine = 64 << 20
 
-// Import reads what Export wrote and puts every record by the rule of Put.
-// Nothing in it is trusted: a line that is not a plausible record refuses the
-// whole import.
+// Import reads JSON lines as Export writes them and puts every record by the rule
+// of Put. If a line is not a plausible record, nothing is changed.
 func (db *DB) Import(r io.Reader) (kept, total int, err error) {
 	all, err := readLines(r)
 	if err != nil || len(all) == 0 {
@@ -131,6 +134,7 @@ func (db *DB) Import(r io.Reader) (kept, total int, err error) {
 	return kept, len(all), nil
 }
 
+// readLines reads a record a line; blank lines are skipped.
 func readLines(r io.Reader) (all []Record, err error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
@@ -152,6 +156,7 @@ func readLines(r io.Reader) (all []Record, err error) {
 	return all, in.Err()
 }
 
+// readLine reads one record and checks it.
 func readLine(text []byte) (r Record, err error) {
 	if !utf8.Valid(text) {
 		return r, errors.New("not UTF-8")
@@ -162,25 +167,23 @@ func readLine(text []byte) (r Record, err error) {
 	return r, r.plausible()
 }
 
-// errTorn is not in the way of anything else, since it is also what a power cut
-// leaves, and then the transaction was never reported as done.
-var errTorn = errors.New("one of the two pages that say what is current is damaged: what was stored last may be missing; the next write repairs the page")
+// errTorn is reported by Verify only. It does not prevent reading or writing,
+// because a power cut leaves a file like that, and then the transaction was never
+// reported as done.
+var errTorn = kindf(ErrDamaged, "one of the two pages that say what is current is damaged: what was stored last may be missing; the next write repairs the page")
 
-// Verify checks the file's structure and every record: its checksum, that it
-// decodes, that its key is the one it is stored under and that it can be true.
-// It returns how many records there are and everything that is wrong.
+// Verify checks the structure of the file, and of every record that its checksum
+// is right, that it can be decoded, that it is stored under its own key and that its
+// values are plausible. It returns the number of records and all errors.
 func (db *DB) Verify() (n int, err error) {
-	db.verified.Store(nil) // look again
+	db.verified.Store(nil) // walk the file again
 	all, errs, err := db.all()
 	if err == nil {
 		_, err = db.unfinished()
 	}
 	s := db.verified.Load()
 	if s != nil && s.torn {
-		errs = append(
-			errs, fmt.Errorf("%s: %w", db.path, errTorn),
-		)
+		errs = append(errs, fmt.Errorf("%s: %w", db.path, errTorn))
 	}
-	return len(all),
-		errors.Join(errors.Join(errs...), err)
+	return len(all), errors.Join(errors.Join(errs...), err)
 }

@@ -17,8 +17,9 @@ import (
 	bberrors "go.etcd.io/bbolt/errors"
 )
 
-// How long to wait for other processes' transactions, which take milliseconds.
-// A writer waits longer: what it brings was paid for.
+// The time to wait for transactions of other processes, which take milliseconds.
+// A writer waits longer, because the samples that it stores cost seconds to
+// measure.
 const (
 	readTimeout  = 5 * time.Second
 	writeTimeout = 20 * time.Second
@@ -27,7 +28,8 @@ const (
 // view runs f in a read transaction. A missing file is an empty one.
 func (db *DB) view(f func(*bbolt.Tx) error) error {
 	info, err := os.Stat(db.path)
-	if errors.Is(err, fs.ErrNotExist) ||
+	missing := errors.Is(err, fs.ErrNotExist)
+	if missing ||
 		err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		return nil
 	}
@@ -62,8 +64,9 @@ func (db *DB) update(f func(*bbolt.Tx) error) error {
 	})
 }
 
-// verifyBeforeWrite looks for damage before bbolt opens the file for writing, which trusts
-// its list of free pages and would overwrite what is wrongly on it.
+// verifyBeforeWrite looks for damage before bbolt opens the file for writing:
+// bbolt trusts its list of free pages and would overwrite a page that is on it
+// wrongly.
 func (db *DB) verifyBeforeWrite() error {
 	info, err := os.Stat(db.path)
 	if err != nil || info.Size() == 0 {
@@ -75,8 +78,9 @@ func (db *DB) verifyBeforeWrite() error {
 	)
 }
 
-// create makes the file elsewhere and links it into its place, so that nobody
-// ever finds half of one; when another process was first, its file stays.
+// create makes the file under a temporary name and links it into its place, so
+// that no other process ever finds half a file; when another process was first,
+// its file stays.
 func (db *DB) create() error {
 	if _, err := os.Stat(db.path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -84,22 +88,21 @@ func (db *DB) create() error {
 	if err := checkFolder(db.path); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(
-		filepath.Dir(db.path),
-		"."+filepath.Base(db.path)+".*.new",
-	)
+	tmp, err := tempBeside(db.path)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name()) // the link stays
 	fresh := Open(tmp.Name())
-	err = fresh.with(bbolt.Options{Timeout: writeTimeout}, func(b *bbolt.DB) error {
-		return b.Update(prepare)
-	})
-	if err := errors.Join(
-		err, tmp.Chmod(0o644),
-		tmp.Sync(), tmp.Close(),
-	); err != nil {
+	err = fresh.with(
+		bbolt.Options{Timeout: writeTimeout},
+		func(b *bbolt.DB) error { return b.Update(prepare) },
+	)
+	err = errors.Join(
+		err, tmp.Chmod(0o644), tmp.Sync(),
+		tmp.Close(),
+	)
+	if err != nil {
 		return err
 	}
 	if os.Link(tmp.Name(), db.path) == nil {
@@ -108,8 +111,16 @@ func (db *DB) create() error {
 	return nil // where there are no links, bbolt makes the file in its place
 }
 
-// syncFolder makes a new name in a folder last. Some systems can't, and lose
-// the name if the power fails in the next seconds.
+// tempBeside creates a hidden file in the folder of path, to be renamed or linked
+// to path once it is complete.
+func tempBeside(path string) (*os.File, error) {
+	return os.CreateTemp(
+		filepath.Dir(path), "."+filepath.Base(path)+".*.new",
+	)
+}
+
+// syncFolder makes a new name in a folder durable. Some systems cannot do it, and
+// lose the name if the power fails in the next seconds.
 func syncFolder(path string) {
 	if dir, err := os.Open(filepath.Dir(path)); err == nil {
 		dir.Sync()
@@ -117,8 +128,11 @@ func syncFolder(path string) {
 	}
 }
 
-// with opens the file for an instant. Whatever bbolt does on a damaged file,
-// panics and faults of its mapping included, comes out as an error.
+// with opens the file, runs f and closes the file. Panics of bbolt and faults of
+// its mapping, which a damaged file causes, become errors.
+//
+// The order of locks is: the folder's (see acquire), then bbolt's own. leave
+// releases the former as soon as bbolt has the latter.
 func (db *DB) with(
 	o bbolt.Options, f func(*bbolt.DB) error,
 ) (err error) {
@@ -144,14 +158,14 @@ func (db *DB) with(
 			leave()
 			unlock(file)
 			file.Close() // bbolt's own Close could wait for itself
-			err = fmt.Errorf("%s is damaged: %v", db.path, p)
+			err = kindf(ErrDamaged, "%s is damaged: %v", db.path, p)
 		}
 	}()
 	b, err := bbolt.Open(db.path, 0o644, &o)
 	leave()
 	switch {
 	case errors.Is(err, bberrors.ErrTimeout):
-		return fmt.Errorf("%s: another process has held it for %v", db.path, wait)
+		return kindf(ErrBusy, "%s: another process has held it for %v", db.path, wait)
 	case errors.Is(err, bberrors.ErrInvalid) ||
 		errors.Is(err, bberrors.ErrChecksum) ||
 		errors.Is(err, bberrors.ErrVersionMismatch):
@@ -174,7 +188,7 @@ func (db *DB) with(
 	return nil
 }
 
-// checkRegularFile refuses what is there and no file.
+// checkRegularFile refuses a path that exists and is no regular file.
 func checkRegularFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -183,17 +197,19 @@ func checkRegularFile(path string) error {
 	case err != nil:
 		return err
 	case info.IsDir():
-		return fmt.Errorf("%s is a directory, not a tilewright database", path)
+		return kindf(ErrForeign, "%s is a directory, not a tilewright database", path)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", path)
+		return kindf(ErrForeign, "%s is not a regular file", path)
 	}
 	return nil
 }
 
+// notADatabase is the error of a file whose first pages bbolt does not accept.
 func notADatabase(path string) error {
-	return fmt.Errorf("%s is not a tilewright database, or its first pages are damaged; restore a copy, or move it away and `cache import` an export", path)
+	return kindf(ErrForeign, "%s is not a tilewright database, or its first pages are damaged; restore a copy, or move it away and `cache import` an export", path)
 }
 
+// checkFolder refuses a path whose folder does not exist.
 func checkFolder(path string) error {
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err != nil {
@@ -204,7 +220,7 @@ func checkFolder(path string) error {
 	return nil
 }
 
-// prepare makes the buckets of an empty file.
+// prepare makes the buckets of an empty file and checks the schema of another.
 func prepare(tx *bbolt.Tx) error {
 	if tx.Bucket(bucketMeta) != nil {
 		return checkSchema(tx)
@@ -222,34 +238,37 @@ func prepare(tx *bbolt.Tx) error {
 	)
 }
 
-// checkEmpty tells a file that was created and never written from another
-// program's.
+// checkEmpty distinguishes a file that was created and never written from a
+// bbolt file of another program.
 func checkEmpty(tx *bbolt.Tx) error {
 	if name, _ := tx.Cursor().First(); name != nil {
-		return errors.New("it is a bbolt file, but not a tilewright database")
+		return kindf(ErrForeign, "it is a bbolt file, but not a tilewright database")
 	}
 	return nil
 }
 
+// checkSchema refuses a file of another program or of a later version.
 func checkSchema(tx *bbolt.Tx) error {
 	text := string(tx.Bucket(bucketMeta).Get(keySchema))
 	version, err := strconv.Atoi(text)
 	switch {
 	case err != nil || version < 1:
-		return fmt.Errorf("its schema version is %.20q, not a number; is it a tilewright database?", text)
+		return kindf(ErrForeign, "its schema version is %.20q, not a number; is it a tilewright database?", text)
 	case version > Schema:
-		return fmt.Errorf("it has schema version %d; this tilewright reads up to %d: use a newer one", version, Schema)
+		return kindf(ErrNewer, "it has schema version %d; this tilewright reads up to %d: use a newer one", version, Schema)
 	case tx.Bucket(bucketWinners) == nil ||
 		tx.Bucket(bucketTrials) == nil:
-		return errors.New("it is damaged: a bucket is missing")
+		return kindf(ErrDamaged, "it is damaged: a bucket is missing")
 	}
 	return nil
 }
 
+// castagnoli is the polynomial of all checksums of this package: processors have
+// an instruction for it.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// putJSON stores v as JSON, which people can read with any bbolt tool, after its
-// CRC-32C, which finds flipped bits that JSON would not.
+// putJSON stores v as JSON, which people can read with any bbolt tool, behind the
+// CRC-32C of the text, which finds flipped bits that would still be JSON.
 func putJSON(tx *bbolt.Tx, bucket, key []byte, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -259,11 +278,10 @@ func putJSON(tx *bbolt.Tx, bucket, key []byte, v any) error {
 		make([]byte, 0, 4+len(text)),
 		crc32.Checksum(text, castagnoli),
 	)
-	return tx.Bucket(bucket).Put(
-		key, append(value, text...),
-	)
+	return tx.Bucket(bucket).Put(key, append(value, text...))
 }
 
+// readJSON reads what putJSON stored.
 func readJSON(value []byte, v any) error {
 	if len(value) < 4 {
 		return errors.New("it is cut short")

@@ -11,25 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Waiting for locks. bbolt asks again every 50 ms, and a writer gets in when
-// nobody reads at that moment, which with a few busy readers is never. So
-// before bbolt asks, acquire takes its lock, asking more often, and whoever
-// writes bars the way meanwhile: a lock on the folder, which everybody must
-// pass. That is a courtesy only; nobody waits long for it, and what keeps the
-// file right is bbolt's lock alone.
+// Locks. bbolt polls its lock every 50 ms, and a writer gets it when there is no
+// reader at that moment, which with a few busy readers is never. acquire therefore
+// takes bbolt's lock before bbolt does, polling every millisecond, and a writer
+// also locks the folder, which every reader has to lock first. The lock of the
+// folder is a courtesy: the waits for it are short, and the consistency of the file
+// rests on bbolt's lock alone.
 const (
 	lockRetryInterval   = time.Millisecond
 	maxReaderFolderWait = 100 * time.Millisecond
 	maxWriterFolderWait = time.Second
 )
 
-// acquire takes the lock that bbolt takes on f; leave lets others pass, once
-// bbolt has it too. When time is up bbolt finds that out for itself.
+// acquire takes the lock that bbolt is going to take on f. leave releases the
+// folder, to be called once bbolt has its lock. After the timeout bbolt runs into
+// its own.
 func acquire(f *os.File, exclusive bool, timeout time.Duration) (leave func()) {
 	leave = func() {}
 	dir, err := os.Open(filepath.Dir(f.Name()))
 	if err == nil {
-		leave = func() { dir.Close() } // gives its lock back
+		leave = func() { dir.Close() } // releases its lock
 		if exclusive {
 			pollLock(dir, unix.LOCK_EX, maxWriterFolderWait)
 		} else {
@@ -44,23 +45,24 @@ func acquire(f *os.File, exclusive bool, timeout time.Duration) (leave func()) {
 	return leave
 }
 
-// bboltTimeout is how long bbolt asks for the lock after acquire; one of its
-// own intervals, so that it asks at least once.
+// bboltTimeout is the time that bbolt polls the lock after acquire: slightly more
+// than one of its intervals, so that it polls at least once.
 func bboltTimeout(time.Duration) time.Duration { return 60 * time.Millisecond }
 
-// pollLock asks for a lock until it is there, time is up, or there can be none.
+// pollLock polls a lock until it has it, the time is up, or the file system has no
+// locks.
 func pollLock(f *os.File, how int, timeout time.Duration) {
 	for end := time.Now().Add(timeout); ; time.Sleep(lockRetryInterval) {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) ||
-			time.Now().After(end) {
+		if !errors.Is(err, unix.EWOULDBLOCK) &&
+			!errors.Is(err, unix.EINTR) || time.Now().After(end) {
 			return
 		}
 	}
 }
 
-// unlock gives back bbolt's lock of a file that may still be mapped, in which
-// case closing it would not.
+// unlock releases bbolt's lock of a file that may still be mapped, in which case
+// closing it would not release the lock.
 func unlock(f *os.File) {
 	unix.Flock(int(f.Fd()), unix.LOCK_UN)
 }

@@ -27,8 +27,11 @@ func mapFile(path string) ([]byte, func() error, error) {
 		return nil, nil, fmt.Errorf("%s: not a tilewright snapshot", path)
 	}
 	data, err := unix.Mmap(
-		int(f.Fd()), 0,
-		int(info.Size()), unix.PROT_READ, unix.MAP_SHARED,
+		int(f.Fd()),
+		0,
+		int(info.Size()),
+		unix.PROT_READ,
+		unix.MAP_SHARED,
 	)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)

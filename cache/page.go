@@ -11,10 +11,12 @@ import (
 	"time"
 )
 
-// bbolt trusts its pages: a page number that is wrong makes it panic, fault,
-// loop or recurse for ever, and a free list that is wrong makes it overwrite
-// what it holds. So before it reads a file, under its lock, this walks the
-// skeleton: everything but the values, which have their own checksums.
+// bbolt trusts its pages: a wrong page number makes it panic, fault, loop or
+// recurse for ever, and a wrong free list makes it overwrite pages in use. This
+// file therefore walks the page structure of a file before bbolt reads it, under
+// bbolt's lock: everything but the values, which have checksums of their own.
+// The walk reads each page once, so its cost is linear in the size of the file;
+// DB.verified saves it while the file does not change.
 //
 // The format is that of go.etcd.io/bbolt, internal/common (page.go, meta.go,
 // bucket.go), in the byte order of the machine.
@@ -39,24 +41,24 @@ const (
 	maxDepth   = 64 // levels of pages, and of buckets in buckets
 )
 
-// A fileState is what tells one committed state of a file from another.
+// native is the byte order of a file: that of the machine that made it.
+var native = binary.NativeEndian
+
+// A fileState identifies one committed state of a file.
 type fileState struct {
 	size     int64
 	modified time.Time
 	meta     [2][metaSize]byte
-	torn     bool // one meta page is not whole
+	torn     bool // one of the two meta pages is not whole
 }
 
-// verifyFile walks the file unless this DB found the same state whole before.
+// verifyFile walks the file unless this DB has walked the same state before.
 func (db *DB) verifyFile(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	s := fileState{
-		size:     info.Size(),
-		modified: info.ModTime(),
-	}
+	s := fileState{size: info.Size(), modified: info.ModTime()}
 	w, err := newWalk(f, info.Size(), &s)
 	if err != nil {
 		return err
@@ -66,27 +68,25 @@ func (db *DB) verifyFile(f *os.File) error {
 		return nil
 	}
 	if err := w.walk(); err != nil {
-		return fmt.Errorf("it is damaged: %w; restore a copy, or `cache export` what can be read", err)
+		return kindf(ErrDamaged, "it is damaged: %w; restore a copy, or `cache export` what can be read", err)
 	}
 	db.verified.Store(&s)
 	return nil
 }
 
-// markVerified takes the state of a file that bbolt has just committed to a whole
-// one as whole.
+// markVerified records the state of a file after bbolt has committed a
+// transaction to a verified one, so that it need not be walked again.
 func (db *DB) markVerified(f *os.File) {
 	if info, err := f.Stat(); err == nil {
-		s := fileState{
-			size:     info.Size(),
-			modified: info.ModTime(),
-		}
-		if _, err := newWalk(f, info.Size(), &s); err == nil {
+		s := fileState{size: info.Size(), modified: info.ModTime()}
+		_, err := newWalk(f, info.Size(), &s)
+		if err == nil {
 			db.verified.Store(&s)
 		}
 	}
 }
 
-// A walk goes through the pages of a file.
+// A walk visits every page of a file that is reachable from its root bucket.
 type walk struct {
 	r        io.ReaderAt
 	pageSize int64
@@ -96,8 +96,8 @@ type walk struct {
 	used     []bool // pages reached so far
 }
 
-// NewWalk reads both meta pages; the one with the newer transaction counts, as
-// in bbolt.
+// newWalk reads both meta pages. The one with the newer transaction is valid, as
+// in bbolt; it gives the page size, the root and the number of pages.
 func newWalk(r io.ReaderAt, size int64, s *fileState) (*walk, error) {
 	w := &walk{r: r}
 	newest := uint64(0)
@@ -107,7 +107,7 @@ func newWalk(r io.ReaderAt, size int64, s *fileState) (*walk, error) {
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
-		txid := binary.NativeEndian.Uint64(m[48:])
+		txid := native.Uint64(m[48:])
 		if !validMeta(m) {
 			s.torn = true
 			continue
@@ -116,20 +116,20 @@ func newWalk(r io.ReaderAt, size int64, s *fileState) (*walk, error) {
 			continue
 		}
 		newest = txid
-		w.pageSize = int64(binary.NativeEndian.Uint32(m[8:]))
-		w.root = binary.NativeEndian.Uint64(m[16:])
-		w.freeList = binary.NativeEndian.Uint64(m[32:])
-		w.pages = binary.NativeEndian.Uint64(m[40:])
+		w.pageSize = int64(native.Uint32(m[8:]))
+		w.root = native.Uint64(m[16:])
+		w.freeList = native.Uint64(m[32:])
+		w.pages = native.Uint64(m[40:])
 	}
 	switch {
 	case w.pageSize == 0:
-		return nil, errors.New("it is damaged: neither of its first pages is whole")
+		return nil, kindf(ErrDamaged, "it is damaged: neither of its first pages is whole")
 	case w.pageSize < 512 || w.pageSize > 1<<24 ||
 		w.pages < 4 || w.pages > 1<<40:
-		return nil, errors.New("it is damaged: its first page is implausible")
+		return nil, kindf(ErrDamaged, "it is damaged: its first page is implausible")
 	case size/w.pageSize < int64(w.pages):
-		return nil, fmt.Errorf(
-			"it is cut short: it has %d bytes of %d; restore a copy, or move it away and `cache import` an export",
+		return nil, kindf(
+			ErrDamaged, "it is cut short: it has %d bytes of %d; restore a copy, or move it away and `cache import` an export",
 			size, int64(w.pages)*w.pageSize,
 		)
 	}
@@ -138,13 +138,13 @@ func newWalk(r io.ReaderAt, size int64, s *fileState) (*walk, error) {
 	return w, nil
 }
 
-// secondMeta is where page 1 begins: after page 0, whose size only itself, or
-// else page 1, tells.
+// secondMeta is the position of page 1. It is the page size, which page 0 states;
+// if page 0 is not whole, page 1 is searched at every possible page size.
 func secondMeta(r io.ReaderAt, size int64) int64 {
 	var m [metaSize]byte
 	if _, err := r.ReadAt(m[:], pageHeader); err == nil &&
 		validMeta(m[:]) {
-		return int64(binary.NativeEndian.Uint32(m[8:]))
+		return int64(native.Uint32(m[8:]))
 	}
 	for at := int64(1024); at <= 1<<24 && at < size; at *= 2 {
 		_, err := r.ReadAt(m[:], at+pageHeader)
@@ -155,13 +155,15 @@ func secondMeta(r io.ReaderAt, size int64) int64 {
 	return size
 }
 
+// validMeta checks the magic number and the checksum of a meta page.
 func validMeta(m []byte) bool {
 	h := fnv.New64a()
 	h.Write(m[:56])
-	return binary.NativeEndian.Uint32(m) == metaMagic &&
-		binary.NativeEndian.Uint64(m[56:]) == h.Sum64()
+	return native.Uint32(m) == metaMagic &&
+		native.Uint64(m[56:]) == h.Sum64()
 }
 
+// walk visits all buckets and then the free list.
 func (w *walk) walk() error {
 	if err := w.bucket(w.root, 0); err != nil {
 		return err
@@ -172,8 +174,8 @@ func (w *walk) walk() error {
 	return w.free()
 }
 
-// A page as it is read: its header and all its bytes but those of values that
-// overflow into further pages.
+// A page is the header of a page and the bytes of its first part; large values
+// overflow into the pages that follow.
 type page struct {
 	id       uint64
 	flags    uint16
@@ -182,7 +184,8 @@ type page struct {
 	complete int64  // bytes, overflow included
 }
 
-// page reads a page that may be reached only once.
+// page reads a page and marks it as used; a page that is reached twice is an
+// error, which also ends every cycle.
 func (w *walk) page(id uint64) (page, error) {
 	if id < 2 || id >= w.pages {
 		return page{}, fmt.Errorf("page %d of %d is referred to", id, w.pages)
@@ -195,7 +198,7 @@ func (w *walk) page(id uint64) (page, error) {
 	if p.header(); p.id != id {
 		return page{}, fmt.Errorf("page %d says that it is page %d", id, p.id)
 	}
-	overflow := uint64(binary.NativeEndian.Uint32(p.data[12:]))
+	overflow := uint64(native.Uint32(p.data[12:]))
 	if overflow >= w.pages-id {
 		return page{}, fmt.Errorf("page %d goes on past the end", id)
 	}
@@ -211,9 +214,9 @@ func (w *walk) page(id uint64) (page, error) {
 
 // header reads the first pageHeader bytes.
 func (p *page) header() {
-	p.id = binary.NativeEndian.Uint64(p.data)
-	p.flags = binary.NativeEndian.Uint16(p.data[8:])
-	p.count = int(binary.NativeEndian.Uint16(p.data[10:]))
+	p.id = native.Uint64(p.data)
+	p.flags = native.Uint16(p.data[8:])
+	p.count = int(native.Uint16(p.data[10:]))
 }
 
 // bucket walks the tree of a bucket whose first page is root.
@@ -221,18 +224,20 @@ func (w *walk) bucket(root uint64, depth int) error {
 	return w.tree(root, depth, &keyOrder{})
 }
 
-// An keyOrder is what is known of the keys of a bucket while they are walked.
+// A keyOrder checks that the keys of a bucket ascend over all its leaves and agree
+// with the keys of the branches above them.
 type keyOrder struct {
-	last  []byte // the greatest so far
-	floor []byte // the next is no less: what the branch above says
+	last  []byte // largest key so far
+	floor []byte // lower bound of the next key, from the branch above
 }
 
+// allows reports whether key may come next.
 func (o *keyOrder) allows(key []byte) bool {
 	return (o.last == nil || bytes.Compare(key, o.last) > 0) &&
 		bytes.Compare(key, o.floor) >= 0
 }
 
-// tree walks a page and what is under it.
+// tree walks a page and the pages below it.
 func (w *walk) tree(id uint64, depth int, o *keyOrder) error {
 	if depth > maxDepth {
 		return fmt.Errorf("page %d is too deep", id)
@@ -250,6 +255,7 @@ func (w *walk) tree(id uint64, depth int, o *keyOrder) error {
 	return fmt.Errorf("page %d has the kind %#x", id, p.flags)
 }
 
+// branch walks the children of a branch page.
 func (w *walk) branch(p page, depth int, o *keyOrder) error {
 	if p.count == 0 {
 		return fmt.Errorf("branch page %d is empty", p.id)
@@ -259,11 +265,10 @@ func (w *walk) branch(p page, depth int, o *keyOrder) error {
 		if err != nil {
 			return err
 		}
-		child := binary.NativeEndian.Uint64(e[8:])
-		key, err := w.bytes(
-			p, n, binary.NativeEndian.Uint32(e),
-			binary.NativeEndian.Uint32(e[4:]),
-		)
+		child := native.Uint64(e[8:])
+		at := native.Uint32(e)
+		size := native.Uint32(e[4:])
+		key, err := w.bytes(p, n, at, size)
 		if err != nil {
 			return err
 		}
@@ -278,15 +283,16 @@ func (w *walk) branch(p page, depth int, o *keyOrder) error {
 	return nil
 }
 
+// leaf checks the elements of a leaf page and walks its nested buckets.
 func (w *walk) leaf(p page, depth int, o *keyOrder) error {
 	for n := range p.count {
 		e, err := w.element(p, n)
 		if err != nil {
 			return err
 		}
-		at := binary.NativeEndian.Uint32(e[4:])
-		keySize := binary.NativeEndian.Uint32(e[8:])
-		valueSize := binary.NativeEndian.Uint32(e[12:])
+		at := native.Uint32(e[4:])
+		keySize := native.Uint32(e[8:])
+		valueSize := native.Uint32(e[12:])
 		key, err := w.bytes(p, n, at, keySize)
 		if err != nil {
 			return err
@@ -295,13 +301,13 @@ func (w *walk) leaf(p page, depth int, o *keyOrder) error {
 			return fmt.Errorf("page %d is out of order", p.id)
 		}
 		o.last = key
-		end := offset(n) + int64(at) +
-			int64(keySize) + int64(valueSize)
+		end := offset(n) + int64(at) + int64(keySize) + int64(valueSize)
 		if end > p.complete {
 			return fmt.Errorf("a value of page %d goes on past its end", p.id)
 		}
-		if binary.NativeEndian.Uint32(e)&1 != 0 {
-			if err := w.nested(p, n, at+keySize, valueSize, depth); err != nil {
+		if native.Uint32(e)&1 != 0 {
+			err := w.nested(p, n, at+keySize, valueSize, depth)
+			if err != nil {
 				return err
 			}
 		}
@@ -318,7 +324,7 @@ func (w *walk) nested(p page, n int, at, size uint32, depth int) error {
 	if len(value) < 16 {
 		return fmt.Errorf("a bucket of page %d is cut short", p.id)
 	}
-	if root := binary.NativeEndian.Uint64(value); root != 0 {
+	if root := native.Uint64(value); root != 0 {
 		return w.bucket(root, depth+1)
 	}
 	in := page{
@@ -335,6 +341,7 @@ func (w *walk) nested(p page, n int, at, size uint32, depth int) error {
 	return w.leaf(in, depth+1, &keyOrder{})
 }
 
+// offset is the position of the header of element n in its page.
 func offset(n int) int64 { return pageHeader + 16*int64(n) }
 
 // element is the header of element n.
@@ -342,7 +349,7 @@ func (w *walk) element(p page, n int) ([]byte, error) {
 	return w.slice(p, offset(n), 16)
 }
 
-// bytes is part of what element n refers to, by positions from the element.
+// bytes is a key or value of element n; at counts from the element's header.
 func (w *walk) bytes(
 	p page, n int, at, size uint32,
 ) ([]byte, error) {
@@ -352,7 +359,7 @@ func (w *walk) bytes(
 	return w.slice(p, offset(n)+int64(at), int64(size))
 }
 
-// slice is part of a page, read from the file when it lies in its overflow.
+// slice is a range of a page's bytes; in the overflow it is read from the file.
 func (w *walk) slice(p page, at, size int64) ([]byte, error) {
 	switch {
 	case at+size > p.complete:
@@ -361,13 +368,11 @@ func (w *walk) slice(p page, at, size int64) ([]byte, error) {
 		return p.data[at : at+size], nil
 	}
 	out := make([]byte, size)
-	_, err := w.r.ReadAt(
-		out, int64(p.id)*w.pageSize+at,
-	)
+	_, err := w.r.ReadAt(out, int64(p.id)*w.pageSize+at)
 	return out, err
 }
 
-// free checks that the list of free pages holds none that is used.
+// free checks that no page on the list of free pages is in use or listed twice.
 func (w *walk) free() error {
 	p, err := w.page(w.freeList)
 	if err != nil {
@@ -383,7 +388,7 @@ func (w *walk) free() error {
 		if err != nil {
 			return err
 		}
-		count = int64(binary.NativeEndian.Uint64(first))
+		count = int64(native.Uint64(first))
 		at = at + 8
 	}
 	if count < 0 || count > p.complete/8 {
@@ -394,7 +399,7 @@ func (w *walk) free() error {
 		return err
 	}
 	for ; len(ids) > 0; ids = ids[8:] {
-		id := binary.NativeEndian.Uint64(ids)
+		id := native.Uint64(ids)
 		if id < 2 || id >= w.pages || w.used[id] {
 			return fmt.Errorf("page %d is on the free list and in use", id)
 		}

@@ -11,16 +11,15 @@ import (
 	"math"
 	"math/bits"
 	"os"
-	"path/filepath"
 	"unsafe"
 )
 
-// A Snapshot is an immutable table of winners, mapped into memory. Lookups
-// take no lock, allocate nothing and may come from any goroutine; a new one is
-// published beside it and moved into its place, so a process keeps what it
-// opened until it opens again.
+// A Snapshot is an immutable hash table of winners, mapped into memory. Lookups
+// take no lock, allocate nothing and may come from any goroutine. A new snapshot
+// is written to another file and moved into the place of the old one, so a process
+// keeps what it opened until it opens again.
 //
-// The file, numbers little-endian:
+// The file consists of the following parts; numbers are little-endian:
 //
 //	header  32 bytes: magic, log2 of the slots u32, records u32, bytes of the
 //	        file u64, 0 u32, CRC-32C of the 28 bytes before it u32
@@ -30,25 +29,25 @@ import (
 //	record  CRC-32C of the rest u32, key (see Key.bytes), seconds f64, length
 //	        of the safe context as a varint, safe context, plan
 //
-// The header is checked when it is opened, a record whenever it is found: so
-// opening costs the same for any number of records.
+// The checksum of the header is compared when the file is opened, that of a record
+// whenever it is found: opening costs the same for any number of records.
 type Snapshot struct {
 	data  []byte
-	slots int // log2
-	count int
+	slots int // log2 of the number of slots
+	count int // records
 	unmap func() error
 }
 
-// A Hit is what a lookup finds. Its strings point into the snapshot: they are
-// valid until Close.
+// A Hit is a winner in a snapshot. Its strings point into the mapped file and are
+// valid until the snapshot is closed.
 type Hit struct {
-	Plan    string
+	Plan    string  // text of the plan
 	Seconds float64 // median of the winner
 	Safe    string  // SafeText of the safe context it was measured in
 }
 
-// SafeText is a safe context as text, one text for one context: a JSON object
-// with sorted names. A compiler makes its own once and compares it with Hit.Safe.
+// SafeText is the canonical text of a safe context: a JSON object with sorted
+// names. A compiler computes its own once and compares it with Hit.Safe.
 func SafeText(safe map[string]string) string {
 	text, err := json.Marshal(safe)
 	if err != nil || len(safe) == 0 { // maps of strings always marshal
@@ -57,27 +56,32 @@ func SafeText(safe map[string]string) string {
 	return string(text)
 }
 
-// SafeDiff is SafeDiff of the context that h was measured in.
+// SafeDiff lists how the safe context of the hit differs from another; see the
+// function SafeDiff.
 func (h Hit) SafeDiff(now map[string]string) []string {
 	if h.Safe == SafeText(now) {
 		return nil
 	}
 	var stored map[string]string
-	if err := json.Unmarshal([]byte(h.Safe), &stored); err != nil {
+	err := json.Unmarshal([]byte(h.Safe), &stored)
+	if err != nil {
 		return []string{"the safe context it was measured in is not known"}
 	}
 	return SafeDiff(stored, now)
 }
 
 const (
-	snapshotMagic      = "TWSNAP02"
+	snapshotMagic      = "TWSNAP02" // the last two digits are the version
 	snapshotHeaderSize = 32
 	snapshotSlotSize   = 16
 )
 
-// Publish writes a snapshot of db's winners to path, by renaming a finished
-// file. It returns the number of records. With a damaged record in db it
-// changes nothing, nor does it replace a file that is not a snapshot.
+// little is the byte order of a snapshot.
+var little = binary.LittleEndian
+
+// Publish writes a snapshot of the database's winners to path, by renaming a
+// complete file, and returns the number of records. If a record is damaged it
+// changes nothing. A file that is not a snapshot is not replaced.
 func (db *DB) Publish(path string) (n int, err error) {
 	if err := checkReplaceable(path); err != nil {
 		return 0, err
@@ -89,17 +93,15 @@ func (db *DB) Publish(path string) (n int, err error) {
 	if err := checkFolder(path); err != nil {
 		return 0, err
 	}
-	tmp, err := os.CreateTemp(
-		filepath.Dir(path), "."+filepath.Base(path)+".*.new",
-	)
+	tmp, err := tempBeside(path)
 	if err != nil {
 		return 0, err
 	}
 	defer os.Remove(tmp.Name()) // fails once it is renamed
 	_, err = tmp.Write(snapshotBytes(all))
 	err = errors.Join(
-		err, tmp.Chmod(0o644),
-		tmp.Sync(), tmp.Close(),
+		err, tmp.Chmod(0o644), tmp.Sync(),
+		tmp.Close(),
 	)
 	if err != nil {
 		return 0, err
@@ -111,7 +113,8 @@ func (db *DB) Publish(path string) (n int, err error) {
 	return len(all), nil
 }
 
-// checkReplaceable refuses to replace anything else, a database above all.
+// checkReplaceable refuses a path where there is anything but a snapshot, above
+// all a database.
 func checkReplaceable(path string) error {
 	if err := checkRegularFile(path); err != nil {
 		return err
@@ -127,7 +130,7 @@ func checkReplaceable(path string) error {
 	head := make([]byte, len(snapshotMagic))
 	n, err := io.ReadFull(f, head)
 	if n > 0 && string(head[:6]) != snapshotMagic[:6] {
-		return fmt.Errorf("%s is there and is no tilewright snapshot; it is not replaced", path)
+		return kindf(ErrForeign, "%s is there and is no tilewright snapshot; it is not replaced", path)
 	}
 	if err != nil && n > 0 && err != io.ErrUnexpectedEOF {
 		return err
@@ -135,6 +138,8 @@ func checkReplaceable(path string) error {
 	return nil
 }
 
+// snapshotBytes is the file of the given records. Collisions go to the next free
+// slot.
 func snapshotBytes(all []Record) []byte {
 	slots := bits.Len(uint(2*len(all) + 1)) // at most half full
 	out := make([]byte, snapshotHeaderSize+snapshotSlotSize<<slots)
@@ -143,13 +148,14 @@ func snapshotBytes(all []Record) []byte {
 		out = appendRecord(out, &r)
 		h := r.Key.hash()
 		slot := h & (1<<slots - 1)
-		for binary.LittleEndian.Uint32(out[snapshotHeaderSize+slot*snapshotSlotSize+12:]) != 0 {
-			slot = (slot + 1) & (1<<slots - 1)
-		}
 		entry := out[snapshotHeaderSize+slot*snapshotSlotSize:]
-		binary.LittleEndian.PutUint32(entry, uint32(h>>32))
-		binary.LittleEndian.PutUint64(entry[4:], uint64(at))
-		binary.LittleEndian.PutUint32(
+		for little.Uint32(entry[12:]) != 0 {
+			slot = (slot + 1) & (1<<slots - 1)
+			entry = out[snapshotHeaderSize+slot*snapshotSlotSize:]
+		}
+		little.PutUint32(entry, uint32(h>>32))
+		little.PutUint64(entry[4:], uint64(at))
+		little.PutUint32(
 			entry[12:], uint32(len(out)-at),
 		)
 	}
@@ -157,45 +163,42 @@ func snapshotBytes(all []Record) []byte {
 	return out
 }
 
+// putHeader writes the header in front of the slots.
 func putHeader(out []byte, slots, records int, size uint64) {
 	copy(out, snapshotMagic)
-	binary.LittleEndian.PutUint32(out[8:], uint32(slots))
-	binary.LittleEndian.PutUint32(out[12:], uint32(records))
-	binary.LittleEndian.PutUint64(out[16:], size)
-	binary.LittleEndian.PutUint32(
-		out[28:],
-		crc32.Checksum(out[:28], castagnoli),
-	)
+	little.PutUint32(out[8:], uint32(slots))
+	little.PutUint32(out[12:], uint32(records))
+	little.PutUint64(out[16:], size)
+	sum := crc32.Checksum(out[:28], castagnoli)
+	little.PutUint32(out[28:], sum)
 }
 
+// appendRecord appends the encoding of a record.
 func appendRecord(out []byte, r *Record) []byte {
 	at := len(out)
 	safe := SafeText(r.Safe)
 	out = append(out, 0, 0, 0, 0)
 	out = append(out, r.Key.bytes()...)
-	out = binary.LittleEndian.AppendUint64(
-		out, math.Float64bits(r.Seconds),
-	)
+	out = little.AppendUint64(out, math.Float64bits(r.Seconds))
 	out = binary.AppendUvarint(out, uint64(len(safe)))
 	out = append(out, safe...)
 	out = append(out, r.Plan...)
-	binary.LittleEndian.PutUint32(
-		out[at:],
-		crc32.Checksum(out[at+4:], castagnoli),
-	)
+	sum := crc32.Checksum(out[at+4:], castagnoli)
+	little.PutUint32(out[at:], sum)
 	return out
 }
 
-// hash mixes the fingerprint, which is uniform already, with the strings
-// (FNV-1a).
+// hash mixes the first 8 bytes of the fingerprint, which are uniform already, with
+// the strings by FNV-1a. It is part of the file format.
 func (k *Key) hash() uint64 {
-	h := binary.LittleEndian.Uint64(k.Fusion[:])
+	h := little.Uint64(k.Fusion[:])
 	h = hashString(h, k.Device)
 	h = hashString(h, k.Backend)
 	h = hashString(h, k.Codegen)
 	return h ^ h>>29
 }
 
+// hashString continues FNV-1a with a string and a byte that ends it.
 func hashString(h uint64, s string) uint64 {
 	for i := range len(s) {
 		h = (h ^ uint64(s[i])) * 0x100000001b3
@@ -203,7 +206,8 @@ func hashString(h uint64, s string) uint64 {
 	return (h ^ 0xff) * 0x100000001b3
 }
 
-// OpenSnapshot maps a file that Publish wrote. Close it when no Hit is in use.
+// OpenSnapshot maps a file that Publish wrote. Close it when no Hit of it is in
+// use any more.
 func OpenSnapshot(path string) (*Snapshot, error) {
 	data, unmap, err := mapFile(path)
 	if err != nil {
@@ -219,26 +223,27 @@ func OpenSnapshot(path string) (*Snapshot, error) {
 	return s, nil
 }
 
+// newSnapshot checks the header of a snapshot.
 func newSnapshot(data []byte) (*Snapshot, error) {
 	if len(data) < snapshotHeaderSize ||
 		string(data[:6]) != snapshotMagic[:6] {
-		return nil, errors.New("not a tilewright snapshot")
+		return nil, kindf(ErrForeign, "not a tilewright snapshot")
 	}
 	if version := data[6:8]; string(version) != snapshotMagic[6:] {
-		return nil, fmt.Errorf("a snapshot of version %q; this tilewright reads %s: publish it again", version, snapshotMagic[6:])
+		return nil, kindf(ErrNewer, "a snapshot of version %q; this tilewright reads %s: publish it again", version, snapshotMagic[6:])
 	}
-	if crc32.Checksum(data[:28], castagnoli) != binary.LittleEndian.Uint32(data[28:]) {
-		return nil, errors.New("the snapshot's header is damaged; publish it again")
+	if crc32.Checksum(data[:28], castagnoli) != little.Uint32(data[28:]) {
+		return nil, kindf(ErrDamaged, "the snapshot's header is damaged; publish it again")
 	}
 	s := &Snapshot{
 		data:  data,
-		slots: int(binary.LittleEndian.Uint32(data[8:])),
-		count: int(binary.LittleEndian.Uint32(data[12:])),
+		slots: int(little.Uint32(data[8:])),
+		count: int(little.Uint32(data[12:])),
 	}
 	if s.slots > 32 ||
-		binary.LittleEndian.Uint64(data[16:]) != uint64(len(data)) ||
+		little.Uint64(data[16:]) != uint64(len(data)) ||
 		uint64(len(data)) < snapshotHeaderSize+snapshotSlotSize<<s.slots {
-		return nil, errors.New("the snapshot is cut short; publish it again")
+		return nil, kindf(ErrDamaged, "the snapshot is cut short; publish it again")
 	}
 	return s, nil
 }
@@ -246,8 +251,8 @@ func newSnapshot(data []byte) (*Snapshot, error) {
 // Len is the number of records.
 func (s *Snapshot) Len() int { return s.count }
 
-// Close unmaps the file. Afterwards every Get misses; one that is under way in
-// another goroutine must have returned.
+// Close unmaps the file. Afterwards every Get misses. A Get that another goroutine
+// has begun must have returned.
 func (s *Snapshot) Close() error {
 	unmap := s.unmap
 	s.data = nil
@@ -267,35 +272,38 @@ func (s *Snapshot) Get(k *Key) (Hit, bool) {
 	h := k.hash()
 	mask := uint64(1)<<s.slots - 1
 	for probe := uint64(0); probe <= mask; probe++ {
-		entry := s.data[snapshotHeaderSize+((h+probe)&mask)*snapshotSlotSize:][:snapshotSlotSize]
-		length := uint64(binary.LittleEndian.Uint32(entry[12:]))
+		slot := (h + probe) & mask
+		entry := s.data[snapshotHeaderSize+slot*snapshotSlotSize:][:snapshotSlotSize]
+		length := uint64(little.Uint32(entry[12:]))
 		if length == 0 {
 			break
 		}
-		at := binary.LittleEndian.Uint64(entry[4:])
-		if binary.LittleEndian.Uint32(entry) != uint32(h>>32) ||
+		at := little.Uint64(entry[4:])
+		if little.Uint32(entry) != uint32(h>>32) ||
 			at > uint64(len(s.data)) ||
 			length > uint64(len(s.data))-at {
 			continue
 		}
-		if hit, ok := k.match(s.data[at : at+length]); ok {
+		hit, ok := k.match(s.data[at : at+length])
+		if ok {
 			return hit, true
 		}
 	}
 	return Hit{}, false
 }
 
-// match compares k with a record's key and reads what follows it.
+// match compares k with the key of an encoded record and, if they are equal,
+// decodes the rest. It reads nothing outside of b, whatever b holds.
 func (k *Key) match(b []byte) (Hit, bool) {
 	if len(b) < 4+len(k.Fusion) ||
 		string(b[4:4+len(k.Fusion)]) != string(k.Fusion[:]) {
 		return Hit{}, false
 	}
-	if crc32.Checksum(b[4:], castagnoli) != binary.LittleEndian.Uint32(b) {
+	if crc32.Checksum(b[4:], castagnoli) != little.Uint32(b) {
 		return Hit{}, false
 	}
 	b = b[4+len(k.Fusion):]
-	for _, s := range [...]string{k.Device, k.Backend, k.Codegen} {
+	for _, s := range k.names() {
 		n, width := binary.Uvarint(b)
 		if width <= 0 || n != uint64(len(s)) ||
 			uint64(len(b)-width) < n ||
@@ -307,21 +315,19 @@ func (k *Key) match(b []byte) (Hit, bool) {
 	if len(b) < 8 {
 		return Hit{}, false
 	}
-	hit := Hit{
-		Seconds: math.Float64frombits(binary.LittleEndian.Uint64(b)),
-	}
+	hit := Hit{Seconds: math.Float64frombits(little.Uint64(b))}
 	n, width := binary.Uvarint(b[8:])
 	b = b[8:]
 	if width <= 0 || n > uint64(len(b)-width) {
 		return Hit{}, false
 	}
 	b = b[width:]
-	hit.Safe, hit.Plan = unsafeString(b[:n]),
-		unsafeString(b[n:])
+	hit.Safe = unsafeString(b[:n])
+	hit.Plan = unsafeString(b[n:])
 	return hit, true
 }
 
-// unsafeString is b as a string, not copied.
+// unsafeString is a string that shares the bytes of b.
 func unsafeString(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }

@@ -2,30 +2,26 @@ package cache
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
-// union is every sample of a and b. What a says about a plan (its prediction,
-// features, failure) stands over what b says.
+// union holds every sample of a and b. Where both have a plan, its prediction,
+// features and failure are those of a.
 //
-// Block numbers mean nothing across sessions, so blocks are matched by what is
-// in them: a block of b is one of a's when they share a sample of a plan and no
-// plan has different ones. A block that matches joins it, so a union of a thing
-// with itself, or with an earlier state of itself, adds nothing; another gets a
-// fresh number, so samples of different sessions are never taken for paired.
+// Block numbers have no meaning across sessions, so blocks are matched by their
+// samples: a block of b is the same as one of a when they share a sample of a plan
+// and no plan has different samples in the two. Matching blocks are merged; a
+// block without a match gets a fresh number. Hence the union of trials with
+// themselves, or with an earlier state of themselves, adds nothing, and samples of
+// different sessions are never taken for paired ones.
 func union(a, b []Trial) []Trial {
 	u := newUnion(a)
 	for _, block := range blocksOf(b) {
 		u.join(block)
 	}
 	for _, t := range b {
-		if _, there := u.index[t.Plan]; !there {
-			u.index[t.Plan] = len(u.trials)
-			t.Samples = nil
-			t.Blocks = nil
-			t.Clocks = nil
-			u.trials = append(u.trials, t)
-		}
+		u.addTrial(t)
 	}
 	for k, x := range u.blocks {
 		if u.next > maxBlockNumber {
@@ -36,27 +32,29 @@ func union(a, b []Trial) []Trial {
 	return u.trials
 }
 
-// maxBlockNumber is where block numbers are given out anew from 0; they are in
-// order, so that changes none of their meaning.
+// maxBlockNumber is the largest block number. Beyond it the blocks are numbered
+// again from 0; they are in order, so that their meaning does not change.
 const maxBlockNumber = 1 << 30
 
-// A trialUnion collects trials by block.
+// A trialUnion collects plans and blocks and then gives each plan its samples.
 type trialUnion struct {
 	trials  []Trial
-	index   map[string]int // index in out, by plan
-	blocks  []*block       // in the order they got their numbers
-	next    int            // number of the next fresh block
-	blockOf map[reading]*block
+	index   map[string]int     // of a plan in trials
+	blocks  []*block           // in ascending order of their numbers
+	next    int                // the next fresh block number
+	blockOf map[reading]*block // the first block with a reading
 }
 
-// A block is one lap of a race.
+// A block holds the samples that were taken of all candidates in one round of a
+// race.
 type block struct {
 	number   int
 	readings []reading
-	clocks   []float64 // of each; they do not tell readings apart
+	clocks   []float64 // of each reading, in Hz; not part of its identity
 }
 
-// A reading is one sample; nth counts samples of one plan within a block.
+// A reading is one sample of a plan. nth counts the samples of the plan in the
+// block.
 type reading struct {
 	plan    string
 	nth     int
@@ -69,13 +67,7 @@ func newUnion(a []Trial) *trialUnion {
 		blockOf: map[reading]*block{},
 	}
 	for _, t := range a {
-		if _, there := u.index[t.Plan]; !there {
-			u.index[t.Plan] = len(u.trials)
-			t.Samples = nil
-			t.Blocks = nil
-			t.Clocks = nil
-			u.trials = append(u.trials, t)
-		}
+		u.addTrial(t)
 	}
 	for _, x := range blocksOf(a) {
 		u.addBlock(x)
@@ -83,6 +75,19 @@ func newUnion(a []Trial) *trialUnion {
 	return u
 }
 
+// addTrial adds a plan, without its samples, unless there is one.
+func (u *trialUnion) addTrial(t Trial) {
+	if _, known := u.index[t.Plan]; known {
+		return
+	}
+	u.index[t.Plan] = len(u.trials)
+	t.Samples = nil
+	t.Blocks = nil
+	t.Clocks = nil
+	u.trials = append(u.trials, t)
+}
+
+// addBlock adds a block under its number.
 func (u *trialUnion) addBlock(x *block) {
 	u.blocks = append(u.blocks, x)
 	u.next = max(u.next, x.number+1)
@@ -93,26 +98,31 @@ func (u *trialUnion) addBlock(x *block) {
 	}
 }
 
-// join adds a block to the one it is, or as a new one.
+// join merges a block with the one that it matches, or adds it as a new one.
 func (u *trialUnion) join(x *block) {
-	if same := u.matching(x); same != nil {
-		for k, r := range x.readings {
-			switch at := slices.Index(same.readings, r); {
-			case at < 0:
-				same.readings = append(same.readings, r)
-				same.clocks = append(same.clocks, x.clocks[k])
-				u.blockOf[r] = same
-			case same.clocks[at] == 0:
-				same.clocks[at] = x.clocks[k]
-			}
-		}
+	same := u.matching(x)
+	if same == nil {
+		x.number = max(x.number, u.next)
+		u.addBlock(x)
 		return
 	}
-	x.number = max(x.number, u.next)
-	u.addBlock(x)
+	for k, r := range x.readings {
+		at := slices.Index(same.readings, r)
+		if at < 0 {
+			same.add(r, x.clocks[k])
+			u.blockOf[r] = same
+		} else if same.clocks[at] == 0 {
+			same.clocks[at] = x.clocks[k]
+		}
+	}
 }
 
-// matching finds the block that x is.
+func (x *block) add(r reading, hertz float64) {
+	x.readings = append(x.readings, r)
+	x.clocks = append(x.clocks, hertz)
+}
+
+// matching finds a block that shares a reading with x and contradicts none.
 func (u *trialUnion) matching(x *block) *block {
 	for _, r := range x.readings {
 		y := u.blockOf[r]
@@ -123,7 +133,7 @@ func (u *trialUnion) matching(x *block) *block {
 	return nil
 }
 
-// contradicts says whether some plan has different samples in the two.
+// contradicts reports whether a plan has different samples in the two blocks.
 func (x *block) contradicts(y *block) bool {
 	for _, r := range x.readings {
 		for _, s := range y.readings {
@@ -136,19 +146,18 @@ func (x *block) contradicts(y *block) bool {
 	return false
 }
 
-// appendTo appends the block's samples to their trials.
+// appendTo gives the samples of the block to their plans.
 func (x *block) appendTo(u *trialUnion) {
 	for k, r := range x.readings {
-		u.trials[u.index[r.plan]].Add(
-			r.seconds, x.clocks[k], x.number,
-		)
+		t := &u.trials[u.index[r.plan]]
+		t.Add(r.seconds, x.clocks[k], x.number)
 	}
 }
 
-// blocksOf groups the samples of trials by block, in the order of the numbers.
-// A sample without a block gets one of its own, after all others.
+// blocksOf groups the samples of trials by block, in ascending order of the block
+// numbers. A sample without a block gets a block of its own, after all others.
 func blocksOf(ts []Trial) []*block {
-	by := map[int]*block{}
+	byNumber := map[int]*block{}
 	fresh := 0
 	for _, t := range ts {
 		for _, b := range t.Blocks {
@@ -156,10 +165,10 @@ func blocksOf(ts []Trial) []*block {
 		}
 	}
 	add := func(number int, plan string, seconds, hertz float64) {
-		x := by[number]
+		x := byNumber[number]
 		if x == nil {
 			x = &block{number: number}
-			by[number] = x
+			byNumber[number] = x
 		}
 		nth := 0
 		for _, r := range x.readings {
@@ -167,10 +176,7 @@ func blocksOf(ts []Trial) []*block {
 				nth++
 			}
 		}
-		x.readings = append(
-			x.readings, reading{plan, nth, seconds},
-		)
-		x.clocks = append(x.clocks, hertz)
+		x.add(reading{plan, nth, seconds}, hertz)
 	}
 	for _, t := range ts {
 		for k, s := range t.Samples {
@@ -182,12 +188,7 @@ func blocksOf(ts []Trial) []*block {
 			add(t.Blocks[k], t.Plan, s, t.clock(k))
 		}
 	}
-	blocks := make([]*block, 0, len(by))
-	for _, x := range by {
-		blocks = append(blocks, x)
-	}
-	slices.SortFunc(blocks, func(x, y *block) int {
+	return slices.SortedFunc(maps.Values(byNumber), func(x, y *block) int {
 		return cmp.Compare(x.number, y.number)
 	})
-	return blocks
 }

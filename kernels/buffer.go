@@ -137,11 +137,11 @@ func (b Buffer) SetFloat(at int64, v float64) {
 		)
 	case hlo.BF16:
 		binary.LittleEndian.PutUint16(
-			b.Data[2*at:], Float64ToBF16(v),
+			b.Data[2*at:], float64ToBF16(v),
 		)
 	case hlo.F16:
 		binary.LittleEndian.PutUint16(
-			b.Data[2*at:], Float64ToF16(v),
+			b.Data[2*at:], float64ToF16(v),
 		)
 	default:
 		b.Data[at] = byte(b.Shape.DType.FloatBits(v))

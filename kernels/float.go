@@ -20,8 +20,8 @@ func Float32ToBF16(v float32) uint16 {
 	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
-// Float64ToBF16 rounds once, to nearest even.
-func Float64ToBF16(v float64) uint16 { return Float32ToBF16(roundToOdd(v)) }
+// float64ToBF16 rounds once, to nearest even.
+func float64ToBF16(v float64) uint16 { return Float32ToBF16(roundToOdd(v)) }
 
 // roundToOdd narrows to float32 so that rounding again to a type with at most
 // 22 significant bits gives what rounding once would: when inexact, the last
@@ -81,8 +81,8 @@ func Float32ToF16(v float32) uint16 {
 	return sign | uint16((abs-112<<23)>>13)
 }
 
-// Float64ToF16 rounds once, to nearest even.
-func Float64ToF16(v float64) uint16 { return Float32ToF16(roundToOdd(v)) }
+// float64ToF16 rounds once, to nearest even.
+func float64ToF16(v float64) uint16 { return Float32ToF16(roundToOdd(v)) }
 
 // RoundFloat rounds v to a floating type and back.
 func RoundFloat(d hlo.DType, v float64) float64 {
@@ -92,9 +92,9 @@ func RoundFloat(d hlo.DType, v float64) float64 {
 	case hlo.F32:
 		return float64(float32(v))
 	case hlo.BF16:
-		return float64(BF16ToFloat32(Float64ToBF16(v)))
+		return float64(BF16ToFloat32(float64ToBF16(v)))
 	case hlo.F16:
-		return float64(F16ToFloat32(Float64ToF16(v)))
+		return float64(F16ToFloat32(float64ToF16(v)))
 	}
 	return d.RoundFloat(v)
 }

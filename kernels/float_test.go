@@ -9,11 +9,11 @@ import (
 func TestFloatCodesRoundTrip(t *testing.T) {
 	for code := range 1 << 16 {
 		if f := F16ToFloat32(uint16(code)); f == f &&
-			(Float32ToF16(f) != uint16(code) || Float64ToF16(float64(f)) != uint16(code)) {
+			(Float32ToF16(f) != uint16(code) || float64ToF16(float64(f)) != uint16(code)) {
 			t.Fatalf("f16 %#x is %v, which encodes to %#x", code, f, Float32ToF16(f))
 		}
 		f := BF16ToFloat32(uint16(code))
-		if f == f && (Float32ToBF16(f) != uint16(code) || Float64ToBF16(float64(f)) != uint16(code)) {
+		if f == f && (Float32ToBF16(f) != uint16(code) || float64ToBF16(float64(f)) != uint16(code)) {
 			t.Fatalf("bf16 %#x is %v, which encodes to %#x", code, f, Float32ToBF16(f))
 		}
 	}
@@ -28,7 +28,7 @@ func TestFloatRounding(t *testing.T) {
 			math.Nextafter(middle, 0):   code,
 			math.Nextafter(middle, 1e9): code + 1,
 		} {
-			if got := Float64ToF16(v); got != want {
+			if got := float64ToF16(v); got != want {
 				t.Fatalf("f16: %v encodes to %#x, want %#x", v, got, want)
 			}
 		}

@@ -1,5 +1,3 @@
-// Package kernels says what can be run: devices, plans, backends and kernels,
-// and Reference, the interpreter every backend must agree with.
 package kernels
 
 import (
@@ -23,7 +21,6 @@ type Device struct {
 	Levels                      []Level           // memory, innermost first; the last is main memory
 	VectorBits, VectorRegisters int               // of a CPU core: bits of the widest vector, and how many of them it names; 0: not known, or none
 	Account                     *Account          `json:"-"` // of what plans cost, nil: a roofline of the levels says enough
-	TF32                        bool              // the user allows products of f32 to round their operands to tf32: see TF32
 	Untimed                     bool              // it runs kernels but cannot time them (a simulator): Run returns 0, and plans are chosen by the cost model
 }
 
@@ -102,5 +99,5 @@ func OutputShapes(c *hlo.Computation) []hlo.Shape {
 
 // TF32 is the knob of a plan whose products of f32 take their operands rounded
 // to tf32: 10 bits of fraction, what tensor cores multiply. It is offered, and
-// judged by a tolerance of its own, only where the user allows it: Device.TF32.
+// checked with a tolerance of its own, only where the user allows it: TF32Backend.
 const TF32 = "tf32"

@@ -29,29 +29,6 @@ const (
 	classSolitary
 )
 
-// movesData are the operations that move data and join their users, besides the
-// elementwise ones.
-var movesData = map[hlo.Opcode]bool{
-	hlo.OpBroadcast:    true,
-	hlo.OpReshape:      true,
-	hlo.OpBitcast:      true,
-	hlo.OpTranspose:    true,
-	hlo.OpSlice:        true,
-	hlo.OpPad:          true,
-	hlo.OpConcatenate:  true,
-	hlo.OpReverse:      true,
-	hlo.OpGather:       true,
-	hlo.OpDynamicSlice: true,
-}
-
-// viewOps are the operations whose result is a view of their operand: computing
-// one in several fusions costs no work.
-var viewOps = map[hlo.Opcode]bool{
-	hlo.OpBroadcast: true,
-	hlo.OpReshape:   true,
-	hlo.OpBitcast:   true,
-}
-
 // maxDuplicatedElements bounds the elements of a constant that is copied into
 // fusions; larger ones are data, and stay outside.
 const maxDuplicatedElements = 1024
@@ -68,7 +45,7 @@ func (s *clustering) classOf(i *hlo.Instr) opClass {
 		i.Op == hlo.OpOptimizationBarrier || i.Op == hlo.OpCall ||
 		untileableReason(i) != "":
 		return classUnfused
-	case i.Op == hlo.OpReduce || i.Op == hlo.OpReduceWindow:
+	case i.Op.Class() == hlo.ClassReduction:
 		return classReduction
 	case !i.Shape.DType.IsArray():
 		return classUnfused
@@ -77,11 +54,11 @@ func (s *clustering) classOf(i *hlo.Instr) opClass {
 		return classDuplicated
 	case i.Op == hlo.OpConstant:
 		return classUnfused
-	case i.Op == hlo.OpDot ||
-		i.Op == hlo.OpScaledDot || i.Op == hlo.OpConvolution:
+	case i.Op.Class() == hlo.ClassContraction:
 		return classHero
-	case i.Op.Elementwise() ||
-		i.Op == hlo.OpMap || movesData[i.Op]:
+	case i.Op.Elementwise() || i.Op == hlo.OpMap:
+		return classFusible
+	case i.Op.Class() == hlo.ClassMove || i.Op.Class() == hlo.ClassDynamic:
 		return classFusible
 	}
 	return classSolitary
@@ -177,7 +154,7 @@ func (s *clustering) cluster() {
 		homes, escapes := s.clustersOfUsers(i)
 		switch {
 		case s.classes[i] == classDuplicated ||
-			viewOps[i.Op] && !escapes && s.acceptedByAll(i, homes):
+			i.Op.Has(hlo.View) && !escapes && s.acceptedByAll(i, homes):
 			for _, c := range homes {
 				s.join(i, c)
 			}
@@ -269,7 +246,7 @@ func (s *clustering) accepts(c *cluster, i *hlo.Instr) bool {
 	}
 	switch s.classes[i] {
 	case classFusible:
-		return viewOps[i.Op] ||
+		return i.Op.Has(hlo.View) ||
 			!s.afterHero[i] || !c.feedsHero
 	case classReductionElement, classDuplicated:
 		return true

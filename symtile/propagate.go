@@ -39,7 +39,7 @@ var propagators = map[hlo.Opcode]propagator{
 	hlo.OpReduce:             {"the tile, and sequential dimensions of the space for the reduced ones", propagateReduce},
 	hlo.OpDot:                {"the tiles of batch and free dimensions, and sequential dimensions of the space for the contracting ones", propagateDot},
 	hlo.OpGetTupleElement:    {"the same tile, of the variadic reduce", propagateSame},
-	opUnfold:                 {"all indices from the first element of the first window to the last element of the last, halo included", propagateUnfold},
+	OpUnfold:                 {"all indices from the first element of the first window to the last element of the last, halo included", propagateUnfold},
 	hlo.OpDynamicSlice:       {"offset + start, a run-time value that is clamped to keep the slice inside", propagateDynamicSlice},
 	hlo.OpDynamicUpdateSlice: {"of the operand the same tile; of the update offset − start (a run-time value), masked to the update", propagateDynamicUpdateSlice},
 	hlo.OpGather:             {"of the operand the tile along offset dimensions and everything along dimensions with start indices; whole index vectors", propagateGather},

@@ -114,15 +114,6 @@ func gatherAt[T any](from []T, at []int) []T {
 	return out
 }
 
-// product is the product of extents, which the parser has checked for overflow.
-func product(v []int64) int64 {
-	n := int64(1)
-	for _, x := range v {
-		n *= x
-	}
-	return n
-}
-
 // linearize turns the tiles of dimensions into digits of their linear index.
 // Digits that were merged into a run are taken apart again, where the run's own
 // mask allows it.
@@ -130,7 +121,7 @@ func (b *builder) linearize(
 	i *hlo.Instr, extents []int64, tiles []DimTile,
 ) ([]DimTile, error) {
 	var digits []DimTile
-	inner := product(extents)
+	inner := hlo.Elements(extents)
 	for k, d := range tiles {
 		inner /= extents[k]
 		if d.unmerged != nil && !d.unmerged.sumMasked() {

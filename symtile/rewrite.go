@@ -6,12 +6,12 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// opUnfold is an operation that HLO does not have. Instead of operand dimension
+// OpUnfold is an operation that HLO does not have. Instead of operand dimension
 // Attrs.Dimensions[k] its result has two: the positions of window
 // Attrs.Window[k] and the elements within it. Position x and window element w
 // are index x·Stride + w·Dilation of the operand. It is the im2col of
 // convolutions, without a buffer of its own.
-const opUnfold hlo.Opcode = "unfold"
+const OpUnfold hlo.Opcode = "unfold"
 
 // A rewrite replaces an instruction by others before tiles are propagated, so
 // that tiles, loops and backends know few operations.
@@ -194,7 +194,7 @@ func (r *rewriter) unfolded(
 	if a.Dimensions == nil {
 		return x, places
 	}
-	return r.add(opUnfold, extents, a, x), places
+	return r.add(OpUnfold, extents, a, x), places
 }
 
 // strided slices the dimensions whose window has one element and a stride.

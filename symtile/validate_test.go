@@ -110,7 +110,7 @@ func randomReshape(rng *rand.Rand) (from, to []int64) {
 		}
 		for len(rest) > 0 {
 			k := 1 + rng.IntN(len(rest))
-			dims, rest = append(dims, product(rest[:k])), rest[k:]
+			dims, rest = append(dims, hlo.Elements(rest[:k])), rest[k:]
 			if rng.IntN(6) == 0 {
 				dims = append(dims, 1)
 			}

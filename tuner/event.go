@@ -1,93 +1,116 @@
 package tuner
 
-import (
-	"encoding/json"
-	"fmt"
-	"io"
-	"time"
-)
+import "time"
 
-// An Event is one line of the trace. Kind says which fields mean something:
-//
-//	hit      a stored winner was found: Plan, Seconds
-//	refused  the fusion cannot be tuned: Reason
-//	ranked   the model ordered the Legal plans
-//	start    a race begins: Of candidates, Left seconds at most
-//	checked  a candidate went through the gate of a device that cannot time: Plan, Seconds (predicted), Tried
-//	tried    a candidate was checked and timed for the first time: Plan, Seconds, Tried
-//	failed   a candidate is out: Plan, Reason
-//	dropped  a candidate lost: Plan, Ratio (its time over the best's)
-//	block    every live candidate was timed once more: Block, Live, Plan (the best so far), Seconds, Ratio (default's time over it), Left
-//	winner   the race is over: Plan, Seconds, Ratio (default's time over it), Reason when nothing was timed
-type Event struct {
-	Time    time.Time `json:"time"`
-	Kind    string    `json:"kind"`
-	Fusion  string    `json:"fusion"`
-	Plan    string    `json:"plan,omitempty"`
-	Seconds float64   `json:"seconds,omitempty"`
-	Ratio   float64   `json:"ratio,omitempty"`
-	Legal   int64     `json:"legal,omitempty"`
-	Of      int       `json:"of,omitempty"`
-	Tried   int       `json:"tried,omitempty"`
-	Live    int       `json:"live,omitempty"`
-	Block   int       `json:"block,omitempty"`
-	Left    float64   `json:"left,omitempty"` // seconds of budget
-	Reason  string    `json:"reason,omitempty"`
+// An Event is one step of a tuning run. Its dynamic type says which: Found,
+// Refused, Ranked, Started, Verified, Timed, Failed, Dropped, BlockDone or
+// Chosen. Times are in seconds where they are float64.
+type Event interface {
+	// About is when the event happened and which fusion it belongs to.
+	About() EventHeader
 }
 
+// EventHeader is what all events have.
+type EventHeader struct {
+	Time   time.Time
+	Fusion string // name of the fusion
+}
+
+// About returns the header itself, so that a type that embeds it is an Event.
+func (h EventHeader) About() EventHeader { return h }
+
+// Found reports that a stored winner answers; nothing is measured.
+type Found struct {
+	EventHeader
+	Plan    string
+	Seconds float64 // median, or the prediction of a winner that was not timed
+}
+
+// Refused reports that the fusion cannot be tiled.
+type Refused struct {
+	EventHeader
+	Reason string
+}
+
+// Ranked reports that the cost model has ordered the legal plans.
+type Ranked struct {
+	EventHeader
+	Legal int64 // number of plans
+}
+
+// Started reports that the verification of candidates begins.
+type Started struct {
+	EventHeader
+	Candidates int
+	Remaining  time.Duration // of the budget
+}
+
+// Verified reports that a candidate of a device that cannot time kernels has
+// been compared with the reference, whether or not it agreed.
+type Verified struct {
+	EventHeader
+	Plan       string
+	Predicted  float64
+	Tried      int // candidates so far
+	Candidates int
+	Remaining  time.Duration
+}
+
+// Timed reports that a candidate was verified and timed for the first time.
+type Timed struct {
+	EventHeader
+	Plan       string
+	Seconds    float64
+	Tried      int // candidates so far
+	Candidates int
+	Remaining  time.Duration
+}
+
+// Failed reports that a candidate is out of the race because it is wrong or
+// does not run.
+type Failed struct {
+	EventHeader
+	Plan    string
+	Failure string // one of the cache.Failed constants
+	Detail  string // the error, for people
+}
+
+// Dropped reports that a candidate is out of the race because it is slower than
+// the best.
+type Dropped struct {
+	EventHeader
+	Plan  string
+	Ratio float64 // its time over the best's
+}
+
+// BlockDone reports that every remaining candidate was timed once more.
+type BlockDone struct {
+	EventHeader
+	Block      int
+	Candidates int     // that remain
+	Best       string  // plan of the best so far
+	Seconds    float64 // its median
+	Ratio      float64 // the default plan's time over it
+	Remaining  time.Duration
+}
+
+// Chosen reports the winner.
+type Chosen struct {
+	EventHeader
+	Plan    string
+	Seconds float64
+	Ratio   float64 // the default plan's time over the winner's
+	Untimed bool    // Seconds and Ratio are predictions of the cost model
+}
+
+// emit passes an event on to the observer.
 func (t *Tuner) emit(e Event) {
 	if t.Options.Observe != nil {
-		e.Time = t.Options.now()
 		t.Options.Observe(e)
 	}
 }
 
-// Trace returns an observer that writes events as JSON lines. The first error
-// of w is returned by the function that comes with it.
-func Trace(w io.Writer) (observe func(Event), failed func() error) {
-	enc := json.NewEncoder(w)
-	var first error
-	return func(e Event) {
-			err := enc.Encode(e)
-			if err != nil && first == nil {
-				first = err
-			}
-		}, func() error {
-			return first
-		}
-}
-
-// ReadTrace reads what Trace wrote. A last line that was cut short by a crash
-// is left out.
-func ReadTrace(r io.Reader) ([]Event, error) {
-	var all []Event
-	dec := json.NewDecoder(r)
-	for {
-		var e Event
-		switch err := dec.Decode(&e); err {
-		case nil:
-			all = append(all, e)
-		case io.EOF, io.ErrUnexpectedEOF:
-			return all, nil
-		default:
-			return all, err
-		}
-	}
-}
-
-// Seconds prints a time, given in seconds, with three digits: 1.23 ms. Nothing is -.
-func Seconds(s float64) string {
-	switch {
-	case s == 0:
-		return "-"
-	case s < 0:
-		return "-" + Seconds(-s)
-	case s < 1e-6:
-		return fmt.Sprintf("%.3g ns", s*1e9)
-	case s < 1e-3:
-		return fmt.Sprintf("%.3g µs", s*1e6)
-	case s < 1:
-		return fmt.Sprintf("%.3g ms", s*1e3)
-	}
-	return fmt.Sprintf("%.3g s", s)
+// header stamps an event of a fusion.
+func (t *Tuner) header(fusion string) EventHeader {
+	return EventHeader{Time: t.now(), Fusion: fusion}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -14,363 +13,298 @@ import (
 	"github.com/tilewright/tilewright/cost"
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
-	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// What a race goes by.
+// Parameters of a race.
 const (
-	minSampleTime     = time.Millisecond       // a sample lasts at least this long
-	maxBlocks         = 40                     // then what is left is a tie
-	dropConfidence    = 0.99                   // of the interval that drops a candidate
-	recordConfidence  = 0.95                   // of the intervals in the record
-	earlyDropRatio    = 1.5                    // ratio in each of the first two blocks that drops without an interval
-	storeInterval     = 250 * time.Millisecond // samples are stored at least this often
-	minRunTimeout     = 10 * time.Second       // of a run of the default, and of a sample
-	predictionSlack   = 100                    // or as many times what the model predicts, if that is longer
-	maxVerifySlowdown = 30                     // times the default's run that a run of another candidate may take in the gate
-	minVerifyTimeout  = 100 * time.Millisecond // but at least this
+	minSampleTime    = time.Millisecond       // of a sample: it has as many runs as that takes
+	maxBlocks        = 40                     // after which the remaining candidates count as tied
+	dropConfidence   = 0.99                   // of the interval that drops a candidate
+	recordConfidence = 0.95                   // of the intervals in the record
+	earlyDropRatio   = 1.5                    // to the best, in each of the first two blocks: drops without an interval
+	storeInterval    = 250 * time.Millisecond // between writes of the samples to the database
+	settledBlocks    = 8                      // after which a candidate that is alone is the winner
+
+	minRunTimeout     = 10 * time.Second       // of a compilation, of a run of the default and of a sample
+	predictionSlack   = 100                    // times the predicted time of the default: a longer timeout, if that is longer
+	maxVerifySlowdown = 30                     // times the default's run: the timeout of a candidate's verification
+	minVerifyTimeout  = 100 * time.Millisecond // but not less than this
+
+	raceShare = 1.0 / 8 // of the budget, which is kept for the race when there are many candidates
 )
 
-// A candidate is a candidate in a race.
-type candidate struct {
-	cost.Ranked
-	kernel     kernels.Kernel
-	batch      int
-	trial      cache.Trial
-	eliminated bool // failed or dropped
-}
-
-// A race times candidates in blocks: in each, every live one once, in shuffled
-// order. Only samples of one block are compared, as ratios, so slow drift of
-// the machine cancels; a later session adds blocks of its own.
+// A race times candidates in blocks: in each, every remaining one once, in
+// shuffled order. Only samples of one block are compared, as ratios, so that slow
+// drift of the machine cancels; a later session adds blocks of its own.
 type race struct {
-	tuner      *Tuner
-	fusion     *hlo.Computation
-	key        cache.Key
-	candidates []*candidate // the default first
-	bench      *check.Bench
-	rng        *rand.Rand
-	block      int
-	end        time.Time
-	storedAt   time.Time
+	*selection
+	bench  *check.Bench
+	model  *cost.Model // bounds times from below
+	rng    *rand.Rand
+	block  int       // number of the current block
+	stored time.Time // when the samples were last written
 }
 
-func (t *Tuner) race(
-	ctx context.Context, c *hlo.Computation,
-	p *symtile.Program, ranked []cost.Ranked,
-) (cache.Record, error) {
-	entrants, err := t.candidates(p, ranked)
-	if err != nil {
-		return cache.Record{}, err
-	}
+// raceStream separates the random numbers of a race from those of other users
+// of the same seed: "race" in ASCII.
+const raceStream = 0x72616365
+
+// race verifies and times the candidates and makes the record of the winner.
+// When ctx ends, the samples so far are stored.
+func (s *selection) race(ctx context.Context) (cache.Record, error) {
 	r := &race{
-		tuner:  t,
-		fusion: c,
-		key:    t.key(c),
-		rng:    rand.New(rand.NewPCG(uint64(t.Options.Seed), 0x72616365)),
+		selection: s,
+		model:     cost.Roofline(s.tuner.Backend.Device()),
+		rng: rand.New(
+			rand.NewPCG(uint64(s.tuner.Options.Seed), raceStream),
+		),
 	}
 	defer r.close()
-	if err := r.addCandidates(entrants); err != nil {
+	if err := r.resume(); err != nil {
 		return cache.Record{}, err
 	}
-	if err := r.verifyAll(ctx, p); err != nil {
-		return cache.Record{},
-			errors.Join(err, r.storeTrials())
+	if err := r.verifyAll(ctx); err != nil {
+		return cache.Record{}, errors.Join(err, r.store())
 	}
 	for !r.done() {
-		if err := r.round(ctx); err != nil {
-			return cache.Record{},
-				errors.Join(err, r.storeTrials())
+		if err := r.timeBlock(ctx); err != nil {
+			return cache.Record{}, errors.Join(err, r.store())
 		}
 	}
-	return r.record()
+	return r.timedRecord()
 }
 
-// addCandidates makes racers and gives them the samples of an interrupted race.
-func (r *race) addCandidates(entrants []cost.Ranked) error {
-	before, err := r.tuner.Cache.Trials(r.key)
+// resume gives the candidates the samples of an interrupted race.
+func (r *race) resume() error {
+	earlier, err := r.tuner.Cache.Trials(r.key)
 	if err != nil {
 		return err
 	}
 	if r.tuner.Options.Force {
-		before = nil
+		earlier = nil
 	}
-	for _, e := range entrants {
-		x, err := newCandidate(e)
-		if err != nil {
-			return err
-		}
-		k := slices.IndexFunc(before, func(t cache.Trial) bool {
-			return t.Plan == x.trial.Plan
-		})
-		if k >= 0 {
-			x.trial.Samples = before[k].Samples
-			x.trial.Blocks = before[k].Blocks
-			x.trial.Clocks = before[k].Clocks
-			x.trial.Failure = before[k].Failure
-			x.trial.Detail = before[k].Detail
-			x.trial.Dropped = before[k].Dropped
-			x.eliminated = x.trial.Failure != "" || x.trial.Dropped
-		}
+	for _, x := range r.candidates {
+		x.resume(earlier)
 		for _, b := range x.trial.Blocks {
 			r.block = max(r.block, b+1)
 		}
-		r.candidates = append(r.candidates, x)
 	}
-	r.candidates[0].eliminated = r.candidates[0].trial.Failure != "" // the default races to the end
+	standard := r.candidates[0]
+	standard.eliminated = standard.trial.Failure != "" // the default is never dropped
 	return nil
 }
 
-// verifyAll compiles and checks every racer, and times it once to size its
-// samples: compile, check, time, in that order, always. The default goes
-// first, and an eighth of the budget is kept for the race. The budget begins when
-// the reference's results are there.
-func (r *race) verifyAll(ctx context.Context, p *symtile.Program) error {
-	span := int64(64 << 20)
-	levels := r.tuner.Backend.Device().Levels
-	for _, l := range levels {
-		if l.Bytes > 0 {
-			span = 2 * l.Bytes
-		}
-	}
-	verifier, err := check.NewVerifier(
-		r.fusion, r.tuner.Options.Seed,
-	)
-	if err != nil {
-		return err
-	}
-	r.bench, err = check.NewBench(
-		r.fusion, r.tuner.Options.Seed, span,
-	)
-	if err != nil {
-		return err
-	}
-	r.end = r.tuner.Options.now().Add(
-		r.tuner.Options.budget(),
-	)
-	r.tuner.emit(Event{
-		Kind:   "start",
-		Fusion: r.fusion.Name,
-		Of:     len(r.candidates),
-		Left:   r.secondsLeft(),
+// resume takes over what an interrupted race found out about a candidate; the
+// prediction and the features stay those of today.
+func (x *candidate) resume(earlier []cache.Trial) {
+	k := slices.IndexFunc(earlier, func(t cache.Trial) bool {
+		return t.Plan == x.trial.Plan
 	})
-	model := cost.Roofline(r.tuner.Backend.Device())
+	if k < 0 {
+		return
+	}
+	predicted := x.trial.Predicted
+	features := x.trial.Features
+	x.trial = earlier[k]
+	x.trial.Predicted = predicted
+	x.trial.Features = features
+	x.eliminated = x.trial.Failure != "" || x.trial.Dropped
+}
+
+// verifyAll verifies every candidate, the default first, and times it once to
+// size its samples. The budget begins when the reference's results are there,
+// and a part of it is kept for the race.
+func (r *race) verifyAll(ctx context.Context) error {
+	if err := r.begin(); err != nil {
+		return err
+	}
+	var err error
+	seed := r.tuner.Options.Seed
+	if r.bench, err = check.NewBench(
+		r.fusion, seed, r.coldSpan(),
+	); err != nil {
+		return err
+	}
+	r.start()
+	budget := r.tuner.Options.budget()
 	for k, x := range r.candidates {
 		if x.eliminated {
 			continue
 		}
-		if k > 1 &&
-			r.secondsLeft() < r.tuner.Options.budget().Seconds()/8 {
+		if k > 1 && r.remaining().Seconds() < raceShare*budget.Seconds() {
 			r.candidates = r.candidates[:k]
 			break
 		}
-		if err := r.verify(ctx, p, verifier, model, x); err != nil {
+		if err := r.verifyAndTime(ctx, x); err != nil {
 			return err
 		}
-		if x.eliminated {
-			r.tuner.emit(Event{
-				Kind:   "failed",
-				Fusion: r.fusion.Name,
-				Plan:   x.trial.Plan,
-				Reason: x.trial.Failure + ": " + x.trial.Detail,
+		if !x.eliminated {
+			r.emit(Timed{
+				r.header(), x.trial.Plan,
+				x.trial.Median(), k + 1,
+				len(r.candidates), r.remaining(),
 			})
-			continue
 		}
-		r.tuner.emit(Event{
-			Kind:    "tried",
-			Fusion:  r.fusion.Name,
-			Plan:    x.trial.Plan,
-			Seconds: x.trial.Median(),
-			Tried:   k + 1,
-			Of:      len(r.candidates),
-			Left:    r.secondsLeft(),
-		})
 	}
 	r.block++
-	if !slices.ContainsFunc(r.candidates, func(x *candidate) bool {
-		return !x.eliminated
-	}) {
-		return ErrNothingRan
+	if len(r.live()) == 0 {
+		return r.noWinner(ErrNothingRan)
 	}
 	return nil
 }
 
-// verify takes one racer through the gate. Its failures are its own; the error is
-// ctx's.
-func (r *race) verify(
-	ctx context.Context, p *symtile.Program,
-	v *check.Verifier, model *cost.Model, x *candidate,
-) error {
-	k, err := r.compile(ctx, p, x)
-	if err == nil {
-		x.kernel, k = k, check.Bounded(k, r.verifyTimeout())
-		err = v.For(r.tuner.Backend.Identity(), x.Plan).Verify(ctx, k)
+// coldSpan is the number of bytes of arrays that a sample goes through in turn:
+// twice the last cache, so that its inputs come from memory.
+func (r *race) coldSpan() int64 {
+	span := int64(64 << 20)
+	for _, l := range r.tuner.Backend.Device().Levels {
+		if l.Bytes > 0 {
+			span = 2 * l.Bytes
+		}
 	}
-	var got kernels.Timing
+	return span
+}
+
+// verifyAndTime verifies a candidate and then takes its first sample. Its
+// failure is its own; the error is that of ctx.
+func (r *race) verifyAndTime(ctx context.Context, x *candidate) error {
+	timeout := r.verifyTimeout()
+	err := r.verify(ctx, x, r.runTimeout(), timeout)
 	if err == nil {
-		got, err = r.bench.Sample(ctx, k, 1) // the first run warms up
-	}
-	least := model.LowerBound(x.Features)
-	if err == nil && got.Seconds >= least {
-		x.batch = check.RunsPerSample(got.Seconds, minSampleTime)
-		got, err = r.bench.Sample(ctx, k, x.batch)
-	} else if err == nil {
-		err = errImplausible
+		err = r.firstSample(ctx, x, check.Bounded(x.kernel, timeout))
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err == nil && got.Seconds < model.LowerBound(x.Features) {
-		err = errImplausible
-	}
 	if err != nil {
-		x.fail(err)
-		return nil
+		r.fail(x, err)
 	}
-	x.batch = check.RunsPerSample(got.Seconds, minSampleTime)
-	x.addSample(got, r.block)
 	return nil
 }
 
-func (r *race) compile(
-	ctx context.Context, p *symtile.Program, x *candidate,
-) (kernels.Kernel, error) {
-	limited, cancel := context.WithTimeout(ctx, r.runTimeout())
-	defer cancel()
-	return r.tuner.Backend.Compile(limited, p, x.Plan)
+// firstSample warms a kernel up by one run, sizes the samples by the time of
+// that run, takes one sample and sizes the following ones by it.
+func (r *race) firstSample(
+	ctx context.Context, x *candidate, k kernels.Kernel,
+) error {
+	warmUp, err := r.plausibleSample(ctx, x, k, 1)
+	if err != nil {
+		return err
+	}
+	sample, err := r.plausibleSample(
+		ctx, x, k, check.RunsPerSample(warmUp.Seconds, minSampleTime),
+	)
+	if err != nil {
+		return err
+	}
+	x.batch = check.RunsPerSample(sample.Seconds, minSampleTime)
+	x.addSample(sample, r.block)
+	return nil
 }
 
-// verifyTimeout is how long a candidate may run in the gate, once it is known what the
-// default takes: one that is thirty times slower need not be timed.
+// plausibleSample times runs of a kernel; a time below the lower bound of the
+// cost model is an error.
+func (r *race) plausibleSample(
+	ctx context.Context, x *candidate, k kernels.Kernel, runs int,
+) (kernels.Timing, error) {
+	sample, err := r.bench.Sample(ctx, k, runs)
+	if err == nil && sample.Seconds < r.model.LowerBound(x.Features) {
+		err = errImplausible
+	}
+	return sample, err
+}
+
+// verifyTimeout is how long a run of a candidate may take during its
+// verification, once the default's time is known: a plan that is many times
+// slower need not be timed.
 func (r *race) verifyTimeout() time.Duration {
-	def := r.candidates[0].trial.Median()
-	if def == 0 {
+	standard := r.candidates[0].trial.Median()
+	if standard == 0 {
 		return r.runTimeout()
 	}
-	return min(
-		r.runTimeout(),
-		max(minVerifyTimeout, time.Duration(maxVerifySlowdown*def*float64(time.Second))),
-	)
+	slow := time.Duration(maxVerifySlowdown * standard * float64(time.Second))
+	return min(r.runTimeout(), max(minVerifyTimeout, slow))
 }
 
-// runTimeout is how long anything may take that is not hung.
+// runTimeout is how long anything may take that does not hang.
 func (r *race) runTimeout() time.Duration {
-	return max(
-		minRunTimeout,
-		time.Duration(predictionSlack*r.candidates[0].Seconds*float64(time.Second)),
-	)
+	predicted := r.candidates[0].Seconds
+	return max(minRunTimeout, time.Duration(predictionSlack*predicted*float64(time.Second)))
 }
-
-var errImplausible = errors.New("faster than the device can be: it cannot have done the work")
 
 func (x *candidate) addSample(t kernels.Timing, block int) {
 	x.trial.Add(t.Seconds, t.Hertz, block)
 }
 
-func (x *candidate) fail(err error) {
-	var rejected *kernels.Rejected
-	var wrong *check.WrongResult
-	x.eliminated, x.trial.Detail = true, err.Error()
-	switch {
-	case errors.As(err, &rejected):
-		x.trial.Failure = "rejected"
-	case errors.As(err, &wrong):
-		x.trial.Failure = "wrong"
-	case errors.Is(err, errImplausible):
-		x.trial.Failure = "implausible"
-	case errors.Is(err, context.DeadlineExceeded):
-		x.trial.Failure = "timeout"
-		x.trial.Detail = "far slower than the default, or hung: it was stopped"
-	default:
-		x.trial.Failure = "error"
-	}
-}
-
-// round times every live racer once.
-func (r *race) round(ctx context.Context) error {
+// timeBlock times every remaining candidate once and drops those that are
+// slower than the best beyond doubt.
+func (r *race) timeBlock(ctx context.Context) error {
 	for _, k := range r.rng.Perm(len(r.candidates)) {
-		x := r.candidates[k]
-		if x.eliminated || x.kernel == nil {
-			continue
+		if x := r.candidates[k]; !x.eliminated && x.kernel != nil {
+			if err := r.timeOnce(ctx, x); err != nil {
+				return err
+			}
 		}
-		limited, cancel := context.WithTimeout(ctx, r.runTimeout())
-		got, err := r.bench.Sample(
-			limited, x.kernel, x.batch,
-		)
-		cancel()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			x.fail(err)
-			r.tuner.emit(Event{
-				Kind:   "failed",
-				Fusion: r.fusion.Name,
-				Plan:   x.trial.Plan,
-				Reason: x.trial.Failure + ": " + x.trial.Detail,
-			})
-			continue
-		}
-		x.addSample(got, r.block)
 	}
 	r.block++
 	best := r.best()
 	if best == nil {
-		return ErrNothingRan
+		return r.noWinner(ErrNothingRan)
 	}
 	r.dropSlower(best)
-	if now := r.tuner.Options.now(); now.Sub(r.storedAt) >= storeInterval {
-		r.storedAt = now
-		if err := r.storeTrials(); err != nil {
+	if now := r.tuner.now(); now.Sub(r.stored) >= storeInterval {
+		r.stored = now
+		if err := r.store(); err != nil {
 			return err
 		}
 	}
-	r.tuner.emit(Event{
-		Kind:    "block",
-		Fusion:  r.fusion.Name,
-		Block:   r.block,
-		Live:    len(r.live()),
-		Plan:    best.trial.Plan,
-		Seconds: best.trial.Median(),
-		Ratio:   paired(r.candidates[0], best, recordConfidence).Median,
-		Left:    r.secondsLeft(),
+	r.emit(BlockDone{
+		EventHeader: r.header(),
+		Block:       r.block,
+		Candidates:  len(r.live()),
+		Best:        best.trial.Plan,
+		Seconds:     best.trial.Median(),
+		Ratio:       paired(r.candidates[0], best, recordConfidence).Median,
+		Remaining:   r.remaining(),
 	})
 	return nil
 }
 
-// dropSlower takes out racers that are slower than the best beyond doubt. The
-// default stays: it is what the winner has to beat.
+// timeOnce takes one sample of a candidate; the error is that of ctx.
+func (r *race) timeOnce(ctx context.Context, x *candidate) error {
+	limited, cancel := context.WithTimeout(ctx, r.runTimeout())
+	defer cancel()
+	sample, err := r.bench.Sample(limited, x.kernel, x.batch)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		r.fail(x, err)
+		return nil
+	}
+	x.addSample(sample, r.block)
+	return nil
+}
+
+// dropSlower takes out candidates that are slower than the best beyond doubt.
+// The default stays: the winner is compared with it.
 func (r *race) dropSlower(best *candidate) {
 	for _, x := range r.live() {
 		if x == best || x == r.candidates[0] {
 			continue
 		}
-		p := paired(x, best, dropConfidence)
-		if p.Lo > 1 || farSlower(x, best) {
+		ratio := paired(x, best, dropConfidence)
+		if ratio.Lo > 1 || farSlower(x, best) {
 			x.eliminated = true
 			x.trial.Dropped = true
-			r.tuner.emit(Event{
-				Kind:   "dropped",
-				Fusion: r.fusion.Name,
-				Plan:   x.trial.Plan,
-				Ratio:  p.Median,
+			r.emit(Dropped{
+				r.header(), x.trial.Plan, ratio.Median,
 			})
 		}
 	}
 }
 
-// farSlower says whether x was far slower in every block, and there were two.
-func farSlower(x, best *candidate) bool {
-	a, b := commonBlocks(x, best)
-	for k := range a {
-		if a[k] < earlyDropRatio*b[k] {
-			return false
-		}
-	}
-	return len(a) >= 2
-}
-
+// live are the candidates that remain.
 func (r *race) live() []*candidate {
 	var live []*candidate
 	for _, x := range r.candidates {
@@ -381,208 +315,118 @@ func (r *race) live() []*candidate {
 	return live
 }
 
-// best is the live racer with the least median ratio to the default, or of
-// seconds when the default fell out.
+// best is the remaining candidate with the smallest median ratio to the
+// default, or with the smallest median when the default failed.
 func (r *race) best() *candidate {
 	live := r.live()
 	if len(live) == 0 {
 		return nil
 	}
-	def := r.candidates[0]
+	standard := r.candidates[0]
 	return slices.MinFunc(live, func(a, b *candidate) int {
-		if def.eliminated {
-			return cmp.Compare(
-				a.trial.Median(), b.trial.Median(),
-			)
+		if standard.eliminated {
+			return cmp.Compare(a.trial.Median(), b.trial.Median())
 		}
 		return cmp.Compare(
-			paired(a, def, recordConfidence).Median,
-			paired(b, def, recordConfidence).Median,
-		)
+			paired(a, standard, recordConfidence).Median,
+			paired(b, standard, recordConfidence).Median)
 	})
 }
 
-// done says whether there is nothing left to find out: the budget is spent, one
-// racer is left beside the default and beats it or loses to it beyond doubt, or
-// enough blocks say that the rest are ties.
+// done reports whether there is nothing left to find out: the budget is spent,
+// one candidate remains beside the default and beats it or loses to it beyond
+// doubt, or the blocks are so many that the rest are ties.
 func (r *race) done() bool {
-	laps := 0
+	blocks := 0
 	for _, x := range r.candidates {
-		laps = max(laps, len(x.trial.Samples))
+		blocks = max(blocks, len(x.trial.Samples))
 	}
-	if laps < 2 {
+	if blocks < 2 {
 		return false
 	}
-	if r.secondsLeft() <= 0 || laps >= maxBlocks {
+	if r.remaining() <= 0 || blocks >= maxBlocks {
 		return true
 	}
 	live := r.live()
-	if len(live) > 2 ||
-		len(live) == 2 && live[0] != r.candidates[0] {
+	if len(live) > 2 || len(live) == 2 &&
+		live[0] != r.candidates[0] {
 		return false
 	}
-	p := paired(
-		live[0], live[len(live)-1], dropConfidence,
-	)
-	return len(live) == 1 && laps >= 8 ||
-		p.Lo > 1 || p.Hi < 1
+	ratio := paired(live[0], live[len(live)-1], dropConfidence)
+	return len(live) == 1 && blocks >= settledBlocks ||
+		ratio.Lo > 1 || ratio.Hi < 1
 }
 
-func (r *race) secondsLeft() float64 {
-	return r.end.Sub(r.tuner.Options.now()).Seconds()
-}
-
-// paired is the interval of x's time over y's, from the blocks both were in.
-func paired(x, y *candidate, confidence float64) check.PairedInterval {
-	if x == y {
-		return check.PairedInterval{Median: 1, Lo: 1, Hi: 1}
-	}
-	a, b := commonBlocks(x, y)
-	return check.Paired(a, b, confidence)
-}
-
-// commonBlocks lists the samples of the blocks that both have.
-func commonBlocks(x, y *candidate) (a, b []float64) {
-	at := make(map[int]float64, len(y.trial.Blocks))
-	for k, block := range y.trial.Blocks {
-		at[block] = y.trial.Samples[k]
-	}
-	for k, block := range x.trial.Blocks {
-		if s, ok := at[block]; ok {
-			a = append(a, x.trial.Samples[k])
-			b = append(b, s)
-		}
-	}
-	return a, b
-}
-
-// record names the winner: the best, or of those that cannot be told from it
-// the one that uses least, if it beats the default by the margin beyond doubt;
-// else the default.
-func (r *race) record() (cache.Record, error) {
+// timedRecord names the winner: the best, or of those that cannot be told from
+// it the one that uses the least resources, if it beats the default by the
+// margin beyond doubt; otherwise the default.
+func (r *race) timedRecord() (cache.Record, error) {
 	best := r.best()
 	if best == nil {
-		return cache.Record{}, ErrNothingRan
+		return cache.Record{}, r.noWinner(ErrNothingRan)
 	}
-	winner := slices.MinFunc(r.ties(best), func(a, b *candidate) int {
-		return cmp.Or(
-			cmp.Compare(a.Features.Lanes, b.Features.Lanes),
-			cmp.Compare(a.Features.Scratch, b.Features.Scratch),
-			a.Plan.Compare(b.Plan),
-		)
-	})
-	def := r.candidates[0]
-	if gain := paired(def, winner, recordConfidence); !def.eliminated &&
+	standard := r.candidates[0]
+	winner := slices.MinFunc(r.ties(best), fewerResources)
+	gain := paired(standard, winner, recordConfidence)
+	if !standard.eliminated &&
 		(gain.Median < 1+r.tuner.Options.margin() || gain.Lo <= 1) {
-		winner = def
+		winner = standard
+		gain = paired(standard, winner, recordConfidence)
 	}
-	gain := paired(def, winner, recordConfidence)
-	out := cache.Record{
-		Key: r.key, Name: r.fusion.Name,
-		Canonical: r.fusion.Canonical(),
-		Safe:      r.tuner.Backend.Device().Safe,
-		Plan:      winner.trial.Plan, Default: def.trial.Plan,
-		Seconds:        winner.trial.Median(),
-		DefaultSeconds: def.trial.Median(),
-		Speedup:        [3]float64{gain.Median, gain.Lo, finite(gain.Hi)},
-		Regret:         r.regret(winner), Checked: true,
-		Evidence: clockEvidence(r.tuner.Backend, winner.trial.Clocks),
-		When:     r.tuner.Options.now().UTC().Truncate(time.Second),
-		By:       Version,
+	out := r.record(winner, standard)
+	out.Seconds = winner.trial.Median()
+	out.DefaultSeconds = standard.trial.Median()
+	out.Speedup = [3]float64{
+		gain.Median, gain.Lo, finite(gain.Hi),
 	}
+	out.Regret = r.regret(winner)
+	out.Evidence = clockEvidence(r.tuner.Backend, winner.trial.Clocks)
 	for _, x := range r.ties(winner) {
 		if x != winner {
 			out.Ties = append(out.Ties, x.trial.Plan)
 		}
 	}
-	for _, x := range r.candidates {
-		out.Trials = append(out.Trials, x.trial)
-	}
-	r.tuner.emit(Event{
-		Kind:    "winner",
-		Fusion:  r.fusion.Name,
-		Plan:    out.Plan,
-		Seconds: out.Seconds,
-		Ratio:   gain.Median,
+	r.emit(Chosen{
+		r.header(), out.Plan, out.Seconds,
+		gain.Median, false,
 	})
 	return out, nil
 }
 
-// clockEvidence is what a backend saw of its device, and the clocks of the winner's
-// samples; nil of a backend that sees nothing.
+// fewerResources orders plans that are equally fast.
+func fewerResources(a, b *candidate) int {
+	return cmp.Or(
+		cmp.Compare(a.Features.Lanes, b.Features.Lanes),
+		cmp.Compare(a.Features.Scratch, b.Features.Scratch),
+		a.Plan.Compare(b.Plan))
+}
+
+// clockEvidence is what a backend recorded of its device's clock, with the
+// clocks of the winner's samples; nil for a backend that records nothing.
 func clockEvidence(b kernels.Backend, winner []float64) json.RawMessage {
-	w, ok := b.(interface{ Saw() kernels.SampleQuality })
+	w, ok := b.(kernels.SampleObserver)
 	if !ok {
 		return nil
 	}
-	saw := w.Saw()
-	if !saw.Known() {
+	evidence := w.SampleQuality()
+	if !evidence.Known() {
 		return nil
 	}
-	saw.Winner = kernels.ClockStatsOf(winner)
-	text, err := json.Marshal(saw)
+	evidence.Winner = kernels.ClockStatsOf(winner)
+	text, err := json.Marshal(evidence)
 	if err != nil {
-		return nil // a number JSON cannot say
+		return nil // a number that JSON does not have
 	}
 	return text
 }
 
-// finite replaces an unknown upper end, which JSON cannot say, by 0.
-func finite(x float64) float64 {
-	if math.IsInf(x, 0) {
-		return 0
-	}
-	return x
-}
-
-// ties are the live racers that cannot be told from x.
-func (r *race) ties(x *candidate) []*candidate {
-	var ties []*candidate
-	for _, y := range r.live() {
-		p := paired(y, x, recordConfidence)
-		if y == x ||
-			p.Lo <= 1 && p.Hi >= 1 &&
-				p.Median < 1+r.tuner.Options.margin() {
-			ties = append(ties, y)
-		}
-	}
-	return ties
-}
-
-// regret bounds how much slower the winner can be than the best of the tried,
-// at the stated confidence: the greatest upper end of winner over candidate.
-// It is −1, unknown, when there were too few blocks to say.
-func (r *race) regret(winner *candidate) float64 {
-	worst := 0.0
-	for _, x := range r.live() {
-		if x == winner {
-			continue
-		}
-		hi := paired(winner, x, recordConfidence).Hi
-		if math.IsInf(hi, 1) {
-			return -1
-		}
-		worst = max(worst, hi-1)
-	}
-	return worst
-}
-
-// storeTrials stores what was measured so far.
-func (r *race) storeTrials() error {
+// store writes the samples so far to the database.
+func (r *race) store() error {
 	trials := make([]cache.Trial, 0, len(r.candidates))
 	for _, x := range r.candidates {
-		if len(x.trial.Samples) > 0 ||
-			x.trial.Failure != "" {
+		if len(x.trial.Samples) > 0 || x.trial.Failure != "" {
 			trials = append(trials, x.trial)
 		}
 	}
 	return r.tuner.Cache.PutTrials(r.key, trials)
-}
-
-func (r *race) close() {
-	for _, x := range r.candidates {
-		if x.kernel != nil {
-			x.kernel.Close() // a kernel that was measured has nothing left to say
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package tuner
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -32,13 +31,9 @@ type lab struct {
 }
 
 func newLab(seed uint64, noise float64, truth ...float64) *lab {
-	return &lab{
-		truth:  truth,
-		broken: map[int64]string{},
-		rng:    rand.New(rand.NewPCG(seed, 9)),
-		noise:  noise,
-		now:    time.Unix(1e9, 0),
-	}
+	return &lab{truth: truth, broken: map[int64]string{}, rng: rand.New(
+		rand.NewPCG(seed, 9),
+	), noise: noise, now: time.Unix(1e9, 0)}
 }
 
 func (l *lab) Device() kernels.Device {
@@ -138,8 +133,12 @@ func fusionOf(t testing.TB) *hlo.Computation {
 }
 
 func (l *lab) tuner(db string, o Options) *Tuner {
-	o.Now = func() time.Time { return l.now }
-	return &Tuner{Backend: l, Cache: cache.Open(db), Options: o}
+	return &Tuner{
+		Backend: l,
+		Cache:   cache.Open(db),
+		Options: o,
+		clock:   func() time.Time { return l.now },
+	}
 }
 
 func tuneOnce(t *testing.T, l *lab, o Options) cache.Record {
@@ -226,7 +225,7 @@ func TestResume(t *testing.T) {
 	if _, err := tn.Tune(ctx, fusionOf(t)); !errors.Is(err, context.Canceled) {
 		t.Fatalf("interrupted tune returned %v", err)
 	}
-	before, err := tn.Cache.Trials(tn.key(fusionOf(t)))
+	before, err := tn.Cache.Trials(Key(fusionOf(t), tn.identity()))
 	if err != nil || len(before) == 0 {
 		t.Fatalf("%d trials kept, %v", len(before), err)
 	}
@@ -244,7 +243,8 @@ func TestResume(t *testing.T) {
 			t.Errorf("samples of %s were lost", old.Plan)
 		}
 	}
-	if left, _ := tn.Cache.Trials(tn.key(fusionOf(t))); len(left) != 0 {
+	left, _ := tn.Cache.Trials(Key(fusionOf(t), tn.identity()))
+	if len(left) != 0 {
 		t.Errorf("%d trials are still kept beside the record", len(left))
 	}
 	if again, err := tn.Tune(context.Background(), fusionOf(t)); err != nil || !again.Hit {
@@ -289,23 +289,5 @@ func TestUntileableIsRefused(t *testing.T) {
 	var no *symtile.Untileable
 	if !errors.As(err, &no) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestTraceReadsBack(t *testing.T) {
-	var trace bytes.Buffer
-	observe, failed := Trace(&trace)
-	l := newLab(8, 0.02, 2e-3, 1e-3)
-	tuneOnce(t, l, Options{Observe: observe})
-	if err := failed(); err != nil {
-		t.Fatal(err)
-	}
-	events, err := ReadTrace(bytes.NewReader(trace.Bytes()))
-	if err != nil || len(events) < 5 || events[len(events)-1].Kind != "winner" {
-		t.Errorf("%d events, %v", len(events), err)
-	}
-	cut, err := ReadTrace(bytes.NewReader(trace.Bytes()[:trace.Len()-9]))
-	if err != nil || len(cut) != len(events)-1 {
-		t.Errorf("a trace cut short gives %d of %d events, %v", len(cut), len(events), err)
 	}
 }

@@ -7,15 +7,20 @@ import (
 	"strings"
 )
 
-// A testCase is one fusion at one shape, and what it is measured against.
+// A testCase is one fusion of one shape.
 type testCase struct {
-	family string  // names the fusion, its row of families, and the driver's operation
-	dims   []int64 // of the fusion; the first is the rows in a memory-bound one
+	// Names the fusion, its row in families and the operation of the drivers.
+	family string
+	// Dimensions of the fusion; the first one counts the rows in a fusion that
+	// is bound by memory.
+	dims []int64
 }
 
-func (c testCase) String() string { return c.family + " " + c.shape() }
+func (c testCase) String() string {
+	return c.family + " " + c.shape()
+}
 
-// shape is the dims as text: 256×1024.
+// shape formats the dimensions: "256×1024".
 func (c testCase) shape() string {
 	text := make([]string, len(c.dims))
 	for k, d := range c.dims {
@@ -24,29 +29,41 @@ func (c testCase) shape() string {
 	return strings.Join(text, "×")
 }
 
-// A family is a fusion of any shape.
+// A family is a fusion of any shape, and what it is measured against.
 type family struct {
-	peer   string // the driver that has the operation; "" for none
-	memory bool   // measured against the roof
-	reads  bool   // it hardly writes: the roof is reading, not copying
-	rows   bool   // fewer rows are the same code: it can be timed in the first cache
-	flops  func(d []int64) int64
-	text   func(d []int64) string // HLO
-	goal   goal
+	// The driver that has the operation; "" for none.
+	peer string
+	// The fusion is measured against the roof, which is the rate of copying.
+	memory bool
+	// The fusion writes little: its roof is the rate of reading.
+	reads bool
+	// Fewer rows are the same code, so that the code can be timed in the first
+	// cache.
+	rows bool
+	// Floating-point operations of a shape.
+	flops func(d []int64) int64
+	// HLO text of a shape.
+	text func(d []int64) string
+	goal goal
 }
 
-// A goal is what a family should reach; zero fields are not asked for.
+// A goal is what a family should reach. A zero field is no goal.
 type goal struct {
-	minRatio     float64 // times as fast as the peer, at least, in every case
-	minMeanRatio float64 // the same of the geometric mean of the family
-	minRoofShare float64 // share of the roof
+	// Speed over the peer's, in every case.
+	minRatio float64
+	// Geometric mean of the speeds over the peer's in the family.
+	minMeanRatio float64
+	// Share of the roof.
+	minRoofShare float64
 }
 
+// multiplyAdds counts the operations of a matrix product m×n×k.
 func multiplyAdds(d []int64) int64 {
 	return 2 * d[0] * d[1] * d[2]
 }
 
-// families of the benchmark. gelu is the one by tanh, which oneDNN has too.
+// families are the fusions of the benchmark. gelu is the approximation by tanh,
+// which oneDNN has too.
 var families = map[string]family{
 	"sgemm":        {peer: "openblas", flops: multiplyAdds, text: sgemmText, goal: goal{minRatio: 0.95, minMeanRatio: 1.05}},
 	"gemv":         {peer: "openblas", memory: true, text: gemvText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
@@ -54,7 +71,8 @@ var families = map[string]family{
 	"gevm":         {peer: "openblas", memory: true, text: gevmText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
 	"gevm_rows":    {peer: "openblas", memory: true, text: gevmRowsText, goal: goal{minRatio: 0.95, minRoofShare: 0.95}},
 	"attention": {peer: "openblas", flops: func(d []int64) int64 {
-		return 4 * d[0] * d[1] * d[1] * d[2]
+		return 4 *
+			d[0] * d[1] * d[1] * d[2]
 	}, text: attentionText, goal: goal{minRatio: 2}},
 	"layernorm": {
 		peer:   "onednn",
@@ -99,6 +117,8 @@ var families = map[string]family{
 // allCases are the shapes of the full benchmark.
 func allCases() []testCase {
 	return []testCase{
+		// Matrix products: squares that fit the caches and squares that do not,
+		// flat and tall ones, a long contraction, and one row.
 		{"sgemm", []int64{256, 256, 256}},
 		{"sgemm", []int64{512, 512, 512}},
 		{"sgemm", []int64{1024, 1024, 1024}},
@@ -108,10 +128,12 @@ func allCases() []testCase {
 		{"sgemm", []int64{4096, 4096, 64}},
 		{"sgemm", []int64{128, 128, 8192}},
 		{"sgemm", []int64{1, 4096, 4096}},
+		// A matrix of 64 MiB by a vector, with the matrix lying either way.
 		{"gemv", []int64{4096, 4096}},
 		{"gemv_columns", []int64{4096, 4096}},
 		{"gevm", []int64{4096, 4096}},
 		{"gevm_rows", []int64{4096, 4096}},
+		// Rows of a transformer: normalisations, activations and sums.
 		{"layernorm", []int64{4096, 1024}},
 		{"rmsnorm", []int64{4096, 1024}},
 		{"softmax", []int64{4096, 1024}},
@@ -121,14 +143,18 @@ func allCases() []testCase {
 		{"add", []int64{4096, 1024}},
 		{"row_sum", []int64{8192, 1024}},
 		{"column_sum", []int64{8192, 1024}},
+		// Transposes: of a power of two, whose columns collide in caches, of
+		// another size, and the exchange of sequence and heads.
 		{"transpose", []int64{4096, 4096}},
 		{"transpose", []int64{3000, 2000}},
 		{"swap", []int64{8, 1024, 16, 64}},
+		// Four heads of attention.
+		// Four heads of attention.
 		{"attention", []int64{4, 1024, 64}},
 	}
 }
 
-// quickCases are small enough for a look: every family, less work.
+// quickCases have every family in small shapes, for a run of a minute.
 func quickCases() []testCase {
 	return []testCase{
 		{"sgemm", []int64{256, 256, 256}},
@@ -152,56 +178,59 @@ func quickCases() []testCase {
 	}
 }
 
+// reciprocal and rootReciprocal are 1/d and 1/√d, rounded to f32: the constants
+// of means and of attention scores.
 func reciprocal(d int64) float32 { return float32(1 / float64(d)) }
 func rootReciprocal(d int64) float32 {
 	return float32(1 / math.Sqrt(float64(d)))
 }
 
-// fillDims fills a text with the dims: $0 is the first.
+// fillDims replaces $0, $1, … in a text by the dimensions.
 func fillDims(text string, d []int64) string {
 	for k, v := range d {
 		text = strings.ReplaceAll(
-			text, "$"+strconv.Itoa(k),
-			strconv.FormatInt(v, 10),
+			text, "$"+strconv.Itoa(k), strconv.FormatInt(v, 10),
 		)
 	}
 	return text
 }
 
+// sgemmText is x·y of m×k and k×n matrices in rows.
 func sgemmText(d []int64) string {
 	return fillDims(`x = f32[$0,$2] parameter(0)
 y = f32[$2,$1] parameter(1)
 sgemm = f32[$0,$1] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
 }
 
-// A matrix in rows by a vector: n is 1.
+// gemvText is a matrix in rows times a vector.
 func gemvText(d []int64) string {
 	return fillDims(`x = f32[$0,$1] parameter(0)
 y = f32[$1,1] parameter(1)
 gemv = f32[$0,1] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
 }
 
-// The same of a matrix in columns.
+// gemvColumnsText is a matrix in columns times a vector.
 func gemvColumnsText(d []int64) string {
 	return fillDims(`x = f32[$1,$0] parameter(0)
 y = f32[$1,1] parameter(1)
 gemv_columns = f32[$0,1] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}`, d)
 }
 
-// A vector by a matrix in rows: m is 1.
+// gevmText is a vector times a matrix in rows.
 func gevmText(d []int64) string {
 	return fillDims(`x = f32[1,$1] parameter(0)
 y = f32[$1,$0] parameter(1)
 gevm = f32[1,$0] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, d)
 }
 
-// The same of a matrix that is contracted along its rows.
+// gevmRowsText is a vector times a matrix that is contracted along its rows.
 func gevmRowsText(d []int64) string {
 	return fillDims(`x = f32[1,$1] parameter(0)
 y = f32[$0,$1] parameter(1)
 gevm_rows = f32[1,$0] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}`, d)
 }
 
+// attentionText is softmax(q·kᵀ/√width)·v for every head.
 func attentionText(d []int64) string {
 	return fillDims(fmt.Sprintf(`q = f32[$0,$1,$2] parameter(0)
 k = f32[$0,$1,$2] parameter(1)
@@ -223,6 +252,7 @@ attention = f32[$0,$1,$2] dot(p, v), lhs_batch_dims={0}, lhs_contracting_dims={2
 		rootReciprocal(d[2])), d)
 }
 
+// layernormText normalises rows: (x − mean)·rsqrt(variance + 10⁻⁵)·γ + β.
 func layernormText(d []int64) string {
 	return fillDims(fmt.Sprintf(`x = f32[$0,$1] parameter(0)
 gamma = f32[$1] parameter(1)
@@ -249,6 +279,7 @@ betas = f32[$0,$1] broadcast(beta), dimensions={1}
 layernorm = f32[$0,$1] add(weighted, betas)`, reciprocal(d[1])), d)
 }
 
+// rmsnormText scales rows: x·rsqrt(mean(x²) + 10⁻⁶)·γ.
 func rmsnormText(d []int64) string {
 	return fillDims(fmt.Sprintf(`x = f32[$0,$1] parameter(0)
 gamma = f32[$1] parameter(1)
@@ -268,6 +299,7 @@ gammas = f32[$0,$1] broadcast(gamma), dimensions={1}
 rmsnorm = f32[$0,$1] multiply(scaled, gammas)`, reciprocal(d[1])), d)
 }
 
+// softmaxText is exp(x − max)/Σ exp(x − max) of every row.
 func softmaxText(d []int64) string {
 	return fillDims(`x = f32[$0,$1] parameter(0)
 low = f32[] constant(-inf)
@@ -300,10 +332,10 @@ above = f32[$0,$1] add(t, ones)
 part = f32[$0,$1] multiply(x, halves)
 gelu = f32[$0,$1] multiply(part, above)`
 
-func geluText(d []int64) string {
-	return fillDims("x = f32[$0,$1] parameter(0)\n"+geluOf, d)
-}
+// geluText is gelu of a parameter.
+func geluText(d []int64) string { return fillDims("x = f32[$0,$1] parameter(0)\n"+geluOf, d) }
 
+// biasGeluText is gelu of a parameter plus a row.
 func biasGeluText(d []int64) string {
 	return fillDims(`a = f32[$0,$1] parameter(0)
 bias = f32[$1] parameter(1)
@@ -312,6 +344,7 @@ x = f32[$0,$1] add(a, biases)
 `+geluOf, d)
 }
 
+// gemmBiasGeluText is gelu of a matrix product plus a row.
 func gemmBiasGeluText(d []int64) string {
 	return fillDims(`p = f32[$0,$2] parameter(0)
 q = f32[$2,$1] parameter(1)
@@ -322,6 +355,7 @@ x = f32[$0,$1] add(dot, biases)
 `+geluOf, d)
 }
 
+// chainText is a chain of eight elementwise operations on a matrix and a row.
 func chainText(d []int64) string {
 	return fillDims(`x = f32[$0,$1] parameter(0)
 row = f32[$1] parameter(1)
@@ -340,29 +374,34 @@ g = f32[$0,$1] minimum(f, x)
 chain = f32[$0,$1] add(g, halves)`, d)
 }
 
+// addText is the sum of two matrices.
 func addText(d []int64) string {
 	return fillDims(`x = f32[$0,$1] parameter(0)
 y = f32[$0,$1] parameter(1)
 add = f32[$0,$1] add(x, y)`, d)
 }
 
+// rowSumText is the sum of every row.
 func rowSumText(d []int64) string {
 	return fillDims(`x = f32[$0,$1] parameter(0)
 zero = f32[] constant(0)
 row_sum = f32[$0] reduce(x, zero), dimensions={1}, to_apply=add`, d)
 }
 
+// columnSumText is the sum of every column.
 func columnSumText(d []int64) string {
 	return fillDims(`x = f32[$0,$1] parameter(0)
 zero = f32[] constant(0)
 column_sum = f32[$1] reduce(x, zero), dimensions={0}, to_apply=add`, d)
 }
 
+// transposeText is the transpose of a matrix.
 func transposeText(d []int64) string {
 	return fillDims(`x = f32[$0,$1] parameter(0)
 transpose = f32[$1,$0] transpose(x), dimensions={1,0}`, d)
 }
 
+// swapText exchanges the two middle dimensions of four.
 func swapText(d []int64) string {
 	return fillDims(`x = f32[$0,$1,$2,$3] parameter(0)
 swap = f32[$0,$2,$1,$3] transpose(x), dimensions={0,2,1,3}`, d)

@@ -15,28 +15,36 @@ import (
 	"time"
 )
 
-// drivers are the programs of drivers/: what each measures, and what it needs.
+// drivers are the programs in the folder drivers: what each of them measures,
+// and the packages that it needs.
 var drivers = []struct{ name, title, needs string }{
 	{"openblas", "OpenBLAS", "apt-get install libopenblas-dev"},
 	{"onednn", "oneDNN", "apt-get install libdnnl-dev"},
 	{"memory", "the memory's roof", "apt-get install gcc libc6-dev"},
 }
 
-// A driver is a process that times another library, one command a line; see
-// drivers/protocol.h. It is stopped whenever it is not its turn, so that no
-// thread of its library spins through ours.
+// A driver is a process that times another library. It reads commands and
+// writes answers, one a line; drivers/protocol.h describes them. It is
+// suspended whenever it has no command, so that no thread of its library
+// disturbs the other competitors.
 type driver struct {
+	// The program, and the version of the library that it reports.
 	name, version string
-	in            io.Writer
-	out           *bufio.Reader
-	process       *os.Process // nil in tests
-	wait          func() error
-	broken        error // the process is gone
+	// The pipes to the process.
+	in  io.Writer
+	out *bufio.Reader
+	// The process; nil in tests.
+	process *os.Process
+	// Waits for the end of the process.
+	wait func() error
+	// Why the process does not answer any more.
+	broken error
 }
 
+// errDriverMissing is the error of a driver that was not built.
 var errDriverMissing = errors.New("not built: its library is not installed")
 
-// start runs the driver of a folder with so many threads.
+// start runs the driver of a folder with some number of threads.
 func start(folder, name string, threads int) (*driver, error) {
 	path := filepath.Join(folder, name)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
@@ -44,9 +52,7 @@ func start(folder, name string, threads int) (*driver, error) {
 	}
 	cmd := exec.Command(path)
 	n := strconv.Itoa(threads)
-	cmd.Env = append(
-		os.Environ(), "OPENBLAS_NUM_THREADS="+n, "OMP_NUM_THREADS="+n, "OMP_DYNAMIC=false",
-	)
+	cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS="+n, "OMP_NUM_THREADS="+n, "OMP_DYNAMIC=false")
 	if name == "openblas" {
 		cmd.Env = append(cmd.Env, "OMP_WAIT_POLICY=passive") // its two pools would spin against each other
 	}
@@ -77,8 +83,8 @@ func start(folder, name string, threads int) (*driver, error) {
 	return d, nil
 }
 
-// launch starts cmd from a thread that lives until it has ended, which is what
-// dieWithParent goes by.
+// launch starts a command from an operating-system thread that lives until the
+// command has ended: dieWithParent ends the command when that thread ends.
 func launch(cmd *exec.Cmd) (wait func() error, err error) {
 	dieWithParent(cmd)
 	started := make(chan error)
@@ -93,7 +99,8 @@ func launch(cmd *exec.Cmd) (wait func() error, err error) {
 	return func() error { return <-ended }, <-started
 }
 
-// ask sends a command and returns the answer after the expected word.
+// ask sends a command and returns the text behind the expected first word of
+// the answer.
 func (d *driver) ask(want, format string, args ...any) (string, error) {
 	if d.broken != nil {
 		return "", d.broken
@@ -111,36 +118,36 @@ func (d *driver) ask(want, format string, args ...any) (string, error) {
 		)
 		return "", d.broken
 	}
-	word, rest, _ := strings.Cut(
-		strings.TrimSuffix(line, "\n"), " ",
-	)
+	word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 	if word != want {
 		return "", fmt.Errorf("%s: %s %s", d.name, word, rest)
 	}
 	return rest, nil
 }
 
-// open prepares an operation on sets of buffers.
+// open prepares an operation on several sets of buffers.
 func (d *driver) open(op string, sets int, dims []int64) error {
 	_, err := d.ask(
-		"ok", "open %s %d %s",
-		op, sets,
+		"ok",
+		"open %s %d %s", op, sets,
 		strings.Trim(fmt.Sprint(dims), "[]"),
 	)
 	return err
 }
 
+// load fills an input from a file.
 func (d *driver) load(input int, file string) error {
 	_, err := d.ask("ok", "load %d %s", input, file)
 	return err
 }
 
+// check runs the operation once and writes its output to a file.
 func (d *driver) check(file string) error {
 	_, err := d.ask("ok", "check %s", file)
 	return err
 }
 
-// sample is the seconds of a run, the median of n.
+// sample is the median seconds of n runs.
 func (d *driver) sample(_ context.Context, n int) (float64, error) {
 	text, err := d.ask("seconds", "time %d", n)
 	if err != nil {
@@ -153,7 +160,7 @@ func (d *driver) sample(_ context.Context, n int) (float64, error) {
 	return s, nil
 }
 
-// close ends the process.
+// close ends the process: by the end of its input, and after a second by force.
 func (d *driver) close() {
 	if d.process == nil {
 		return
@@ -162,9 +169,9 @@ func (d *driver) close() {
 	if c, ok := d.in.(io.Closer); ok {
 		c.Close() // the end of its input ends it
 	}
-	t := time.AfterFunc(time.Second, func() {
-		d.process.Kill()
-	})
+	t := time.AfterFunc(
+		time.Second, func() { d.process.Kill() },
+	)
 	d.wait()
 	t.Stop()
 }

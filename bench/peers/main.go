@@ -1,11 +1,3 @@
-// Command peers measures tuned plans of the CPU backend against other
-// libraries: sgemm and attention against OpenBLAS, what is bound by memory
-// against oneDNN and against the rate of copying with streaming stores. All
-// contenders of a case take turns in rounds, so that only what was measured
-// side by side is compared. `make bench-peers` builds the drivers, each a
-// process of its own (see drivers/protocol.h), and runs it.
-//
-// It writes the samples as text and, from that text alone, a Markdown table.
 package main
 
 import (
@@ -31,15 +23,22 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// arguments of the command.
+// arguments are the parsed flags of the command.
 type arguments struct {
 	options
+	// Quick measures small shapes in few rounds.
 	quick, render, search, extend bool
-	only                          *regexp.Regexp
-	raw, table, readme            string
-	cores                         []int
+	// Cases that do not match only are left out.
+	only *regexp.Regexp
+	// raw is the file of samples, table the document made from them, and readme
+	// the document that has the short table.
+	raw, table, readme string
+	// cores are the numbers of threads, each measured in a session of its own.
+	cores []int
 }
 
+// run is the command: it measures, writes the tables and returns the exit
+// status.
 func run(args []string, out, status io.Writer) int {
 	a, err := parseArguments(args, status)
 	if errors.Is(err, flag.ErrHelp) {
@@ -49,9 +48,7 @@ func run(args []string, out, status io.Writer) int {
 		fmt.Fprintln(status, "peers:", err)
 		return 2
 	}
-	ctx, stop := signal.NotifyContext(
-		context.Background(), os.Interrupt, syscall.SIGTERM,
-	)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if !a.render {
 		err = a.measure(ctx, status)
@@ -66,6 +63,7 @@ func run(args []string, out, status io.Writer) int {
 	return 0
 }
 
+// parseArguments parses the flags and fills in the defaults.
 func parseArguments(args []string, status io.Writer) (*arguments, error) {
 	a := &arguments{}
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
@@ -100,38 +98,24 @@ func parseArguments(args []string, status io.Writer) (*arguments, error) {
 	return a, nil
 }
 
-// complete fills in what was not given.
+// complete fills in the flags that were not given. A run that is quick or
+// restricted to some cases writes to out/, so that it does not replace the
+// published results.
 func (a *arguments) complete() {
 	raw, table := "bench/peers/RESULTS.tsv", "bench/peers/RESULTS.md"
-	try := 24
-	budget := 20 * time.Second
-	limit := 30 * time.Second
-	rounds := 25
-	sample := 24
-	most := maxSearchedPlans
+	standard := fullRun
 	if a.quick || a.only.String() != "" {
 		raw, table = "out/peers.tsv", "out/peers.md"
 	}
 	if a.quick {
-		try = 5
-		budget = 300 * time.Millisecond
-		limit = 300 * time.Millisecond
-		rounds = minRounds
-		sample = 5
-		most = 40
-		a.normalBudget = budget
+		standard = quickRun
 	}
 	if a.raw+a.table == "" && table == "bench/peers/RESULTS.md" {
 		a.readme = orDefault(a.readme, "docs/performance.md")
 	}
-	a.raw, a.table = orDefault(a.raw, raw),
-		orDefault(a.table, table)
-	a.try, a.budget = orDefault(a.try, try),
-		orDefault(a.budget, budget)
-	a.limit, a.rounds = orDefault(a.limit, limit),
-		orDefault(a.rounds, rounds)
-	a.samplePlans, a.maxPlans = orDefault(a.samplePlans, sample),
-		orDefault(a.maxPlans, most)
+	a.raw = orDefault(a.raw, raw)
+	a.table = orDefault(a.table, table)
+	a.options = a.options.or(standard)
 	a.cores = []int{1}
 	if n := runtime.GOMAXPROCS(0); a.search {
 		a.cores = []int{n} // plans of fewer threads are among them
@@ -140,6 +124,7 @@ func (a *arguments) complete() {
 	}
 }
 
+// orDefault replaces a zero value.
 func orDefault[T comparable](v, zeroMeans T) T {
 	var zero T
 	if v == zero {
@@ -148,7 +133,7 @@ func orDefault[T comparable](v, zeroMeans T) T {
 	return v
 }
 
-// samples is the file that is measured to.
+// samples is the file that samples are written to.
 func (a *arguments) samples() string {
 	if a.search {
 		return exhaustive(a.raw)
@@ -156,19 +141,18 @@ func (a *arguments) samples() string {
 	return a.raw
 }
 
-// exhaustive is the file of searches that belongs to a file of samples.
-func exhaustive(raw string) string {
-	return strings.TrimSuffix(raw, ".tsv") + ".exhaustive.tsv"
-}
+// exhaustive is the file of exhaustive searches that belongs to a file of
+// samples.
+func exhaustive(raw string) string { return strings.TrimSuffix(raw, ".tsv") + ".exhaustive.tsv" }
 
-// measure runs all cases and puts the raw file in place when all is done; what
-// an interrupted run measured stays beside it.
+// measure runs all cases and moves the file of samples into its place at the
+// end. What an interrupted run has measured stays in a file next to it.
 func (a *arguments) measure(ctx context.Context, status io.Writer) error {
 	before := &results{}
 	if a.extend {
 		var err error
-		before, err = readFile(a.samples())
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if before, err = readFile(a.samples()); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -187,8 +171,8 @@ func (a *arguments) measure(ctx context.Context, status io.Writer) error {
 	return os.Rename(part, a.samples())
 }
 
-// sessions runs all cases with one thread, then with all, and writes each as
-// soon as it is done, after those of before.
+// sessions measures all cases for each number of threads, and writes each
+// result as soon as there is one, behind those of an earlier run.
 func (a *arguments) sessions(
 	ctx context.Context, before *results, raw, status io.Writer,
 ) error {
@@ -218,10 +202,14 @@ func (a *arguments) sessions(
 	return nil
 }
 
-// withThreads has f measure with so many threads of ours and of the drivers.
+// withThreads runs f in a session in which our side and the drivers have the
+// given number of threads.
 func (a *arguments) withThreads(
-	ctx context.Context, threads int, tmp string,
-	f func(*session) error, status io.Writer,
+	ctx context.Context,
+	threads int,
+	tmp string,
+	f func(*session) error,
+	status io.Writer,
 ) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 	s := newSession(a.options, threads, tmp, status)
@@ -229,6 +217,8 @@ func (a *arguments) withThreads(
 	return f(s)
 }
 
+// measureCases measures the cases of a session that are wanted and that an
+// earlier run did not measure.
 func (a *arguments) measureCases(
 	ctx context.Context, s *session, before *results, raw io.Writer,
 ) error {
@@ -250,14 +240,18 @@ func (a *arguments) measureCases(
 			return err
 		}
 		fmt.Fprintf(
-			s.status, "%-28s %d threads  %s  (%.1f s)\n",
-			c, s.threads, res.brief(),
+			s.status,
+			"%-28s %d threads  %s  (%.1f s)\n",
+			c,
+			s.threads,
+			res.brief(),
 			time.Since(begin).Seconds(),
 		)
 	}
 	return nil
 }
 
+// cases are the cases that the flags select.
 func (a *arguments) cases() []testCase {
 	switch {
 	case a.search:
@@ -268,7 +262,8 @@ func (a *arguments) cases() []testCase {
 	return allCases()
 }
 
-// versions says what there is, and for what is missing how to get it.
+// versions lists the drivers with the versions of their libraries, and reports
+// how to install those that are missing.
 func (s *session) versions() []namedText {
 	var all []namedText
 	for _, d := range drivers {
@@ -282,12 +277,11 @@ func (s *session) versions() []namedText {
 	return all
 }
 
-// tables reads the raw files, writes the table and prints it. One of the files
-// may be missing.
+// tables reads the files of samples, of which one may be missing, writes the
+// tables and prints them.
 func (a *arguments) tables(out io.Writer) error {
 	r, err := readFile(a.raw)
-	if err != nil &&
-		!(a.search && errors.Is(err, fs.ErrNotExist)) {
+	if err != nil && !(a.search && errors.Is(err, fs.ErrNotExist)) {
 		return err
 	}
 	searches, err := readFile(exhaustive(a.raw))
@@ -307,8 +301,8 @@ func (a *arguments) tables(out io.Writer) error {
 	return err
 }
 
-// document is the page of all results; of searches alone where nothing else was
-// measured.
+// document is the page of all results, or of the searches alone where nothing
+// else was measured.
 func document(r, searches *results) string {
 	text := searches.searched()
 	if r.machine == "" && text != "" {
@@ -317,7 +311,7 @@ func document(r, searches *results) string {
 	return r.markdown() + text
 }
 
-// readFile is the results in a file, none with an error.
+// readFile reads the results of a file; with an error they are empty.
 func readFile(path string) (*results, error) {
 	raw, err := os.Open(path)
 	if err != nil {
@@ -331,7 +325,8 @@ func readFile(path string) (*results, error) {
 	return r, nil
 }
 
-// machine says in one line what was measured on.
+// machine describes the processor, its caches and the versions of Go and of the
+// backend, in one line.
 func machine() string {
 	d := cpu.New().Identity()
 	var levels []string

@@ -9,41 +9,57 @@ import (
 	"strings"
 )
 
-// results are what a run measured. Their text form is what is kept, and what
-// tables are made from: a line a fact, fields separated by tabs, the first its
-// kind; what follows a case line belongs to the case.
+// results are the measurements of a run. Their text form is what is kept, and
+// tables are made from it alone: a line a fact, with fields separated by tabs,
+// of which the first is the kind of the line. The lines after a case line
+// belong to the case.
 type results struct {
 	machine string
-	drivers []namedText // name and version, "" when it is missing
+	// Names and versions of the drivers; the version of a missing one is empty.
+	drivers []namedText
 	cases   []*caseResult
 }
 
+// A namedText is a line of the text form that consists of a name and a text.
 type namedText struct{ name, text string }
 
-// A caseResult is one case with so many threads.
+// A caseResult is the measurement of one case with some number of threads.
 type caseResult struct {
 	testCase
-	threads   int
-	bytes     int64       // of inputs and outputs
-	load      float64     // average of the machine when it began, -1: unknown
-	smallRows int64       // rows of the case in the first cache, 0 when there is none
-	legal     int64       // plans there were
-	compile   float64     // seconds, of the tuned plan
-	plans     []namedText // tuned, default
-	notes     []namedText // why a contender is not in times
-	times     []timings   // in the order measured
+	threads int
+	// Bytes of the inputs and outputs.
+	bytes int64
+	// Load average of the machine when the case began; −1 is unknown.
+	load float64
+	// Rows of the runs whose data stay in the first cache; 0 when there are
+	// none.
+	smallRows int64
+	// Number of plans that the backend offers.
+	legal int64
+	// Seconds to compile the tuned plan.
+	compile float64
+	// The tuned and the default plan.
+	plans []namedText
+	// Reasons why a competitor has no samples.
+	notes []namedText
+	// Samples of the competitors, in the order they were measured in.
+	times []timings
 
-	landscape timings // the least seconds of plans: "all" there are, or a "sample"
-	spent     float64 // seconds of tuning, references apart, when all plans were searched
+	// The shortest time of each of many plans: of all that are offered ("all")
+	// or of some ("sample").
+	landscape timings
+	// Seconds of tuning, without the reference results, where all plans were
+	// searched.
+	spent float64
 }
 
-// timings are a contender's seconds a run, one a round.
+// timings are the seconds a run of one competitor, one sample a round.
 type timings struct {
 	name    string
 	seconds []float64
 }
 
-// samplesOf are the samples of a contender, nil when it has none.
+// samplesOf are the samples of a competitor, nil when it has none.
 func (c *caseResult) samplesOf(name string) []float64 {
 	for _, t := range c.times {
 		if t.name == name {
@@ -53,6 +69,7 @@ func (c *caseResult) samplesOf(name string) []float64 {
 	return nil
 }
 
+// find is the text of a name, "" when there is none.
 func find(facts []namedText, name string) string {
 	for _, f := range facts {
 		if f.name == name {
@@ -65,7 +82,7 @@ func find(facts []namedText, name string) string {
 // rawHeader is the first line of the text form.
 const rawHeader = "# bench-peers: seconds a run, a column a round; contenders of a case took turns"
 
-// has says whether a case was measured with so many threads.
+// has reports whether a case was measured with some number of threads.
 func (r *results) has(c testCase, threads int) bool {
 	return slices.ContainsFunc(r.cases, func(x *caseResult) bool {
 		return x.String() == c.String() &&
@@ -73,7 +90,7 @@ func (r *results) has(c testCase, threads int) bool {
 	})
 }
 
-// write writes all there is.
+// write writes the text form of all results.
 func (r *results) write(w io.Writer) error {
 	if err := r.head(w); err != nil {
 		return err
@@ -86,13 +103,11 @@ func (r *results) write(w io.Writer) error {
 	return nil
 }
 
-// head writes what comes before the cases.
+// head writes the lines in front of the cases.
 func (r *results) head(w io.Writer) error {
 	fmt.Fprintf(w, "%s\nmachine\t%s\n", rawHeader, r.machine)
 	for _, d := range r.drivers {
-		_, err := fmt.Fprintf(
-			w, "driver\t%s\t%s\n", d.name, d.text,
-		)
+		_, err := fmt.Fprintf(w, "driver\t%s\t%s\n", d.name, d.text)
 		if err != nil {
 			return err
 		}
@@ -100,23 +115,21 @@ func (r *results) head(w io.Writer) error {
 	return nil
 }
 
-// write writes one case.
+// write writes the lines of one case.
 func (c *caseResult) write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(
-		b, "case\t%s\t%s\t%d\t%d\t%.2f\n",
-		c.family, c.shape(),
+		b, "case\t%s\t%s\t%d\t%d\t%.2f\n", c.family, c.shape(),
 		c.threads, c.bytes, c.load,
 	)
-	fmt.Fprintf(
-		b, "tuning\t%d\t%.4g\t%d\n", c.legal, c.compile, c.smallRows,
-	)
+	fmt.Fprintf(b, "tuning\t%d\t%.4g\t%d\n", c.legal, c.compile, c.smallRows)
 	for _, p := range c.plans {
 		fmt.Fprintf(b, "plan\t%s\t%s\n", p.name, p.text)
 	}
 	for _, n := range c.notes {
 		fmt.Fprintf(
-			b, "note\t%s\t%s\n",
+			b,
+			"note\t%s\t%s\n",
 			n.name,
 			strings.Join(strings.Fields(n.text), " "),
 		)
@@ -133,6 +146,7 @@ func (c *caseResult) write(w io.Writer) error {
 	return b.Flush()
 }
 
+// write writes a line of samples of some kind.
 func (t timings) write(w io.Writer, kind string) {
 	fmt.Fprintf(w, "%s\t%s", kind, t.name)
 	for _, s := range t.seconds {
@@ -141,6 +155,7 @@ func (t timings) write(w io.Writer, kind string) {
 	fmt.Fprintln(w)
 }
 
+// readTimed reads the name and the samples of a line.
 func readTimed(f []string) (timings, error) {
 	t := timings{name: f[0]}
 	for _, text := range f[1:] {
@@ -153,7 +168,7 @@ func readTimed(f []string) (timings, error) {
 	return t, nil
 }
 
-// readResults reads the text form; errors name the line.
+// readResults reads the text form. Its errors name the line.
 func readResults(in io.Reader) (*results, error) {
 	r := &results{}
 	lines := bufio.NewScanner(in)
@@ -169,7 +184,7 @@ func readResults(in io.Reader) (*results, error) {
 	return r, lines.Err()
 }
 
-// minFields is how many fields a line of each kind has.
+// minFields is the number of fields that a line of each kind has at least.
 var minFields = map[string]int{
 	"machine":   2,
 	"driver":    3,
@@ -182,24 +197,23 @@ var minFields = map[string]int{
 	"spent":     2,
 }
 
+// line reads one line into the results.
 func (r *results) line(f []string) error {
 	n, known := minFields[f[0]]
 	if !known {
 		return fmt.Errorf("%q is not a kind of line", f[0])
 	}
 	if len(f) < n {
-		return fmt.Errorf(
-			"a %s line has %d fields, not %d", f[0], n, len(f),
-		)
+		return fmt.Errorf("a %s line has %d fields, not %d", f[0], n, len(f))
 	}
 	switch f[0] {
 	case "machine":
 		r.machine = f[1]
 		return nil
 	case "driver":
-		r.drivers = append(r.drivers, namedText{
-			f[1], f[2],
-		})
+		r.drivers = append(
+			r.drivers, namedText{f[1], f[2]},
+		)
 		return nil
 	case "case":
 		c, err := readCase(f[1:])
@@ -212,6 +226,7 @@ func (r *results) line(f []string) error {
 	return r.cases[len(r.cases)-1].line(f)
 }
 
+// readCase reads a case line.
 func readCase(f []string) (*caseResult, error) {
 	c := &caseResult{testCase: testCase{family: f[0]}}
 	if _, ok := families[f[0]]; !ok {
@@ -228,20 +243,24 @@ func readCase(f []string) (*caseResult, error) {
 	if c.threads, err = strconv.Atoi(f[2]); err != nil {
 		return c, err
 	}
-	c.bytes, err = strconv.ParseInt(f[3], 10, 64)
-	if err != nil {
+	if c.bytes, err = strconv.ParseInt(f[3], 10, 64); err != nil {
 		return c, err
 	}
 	c.load, err = strconv.ParseFloat(f[4], 64)
 	return c, err
 }
 
+// line reads a line that belongs to a case.
 func (c *caseResult) line(f []string) (err error) {
 	switch f[0] {
 	case "plan":
-		c.plans = append(c.plans, namedText{f[1], f[2]})
+		c.plans = append(
+			c.plans, namedText{f[1], f[2]},
+		)
 	case "note":
-		c.notes = append(c.notes, namedText{f[1], f[2]})
+		c.notes = append(
+			c.notes, namedText{f[1], f[2]},
+		)
 	case "times":
 		var t timings
 		t, err = readTimed(f[1:])
@@ -253,7 +272,9 @@ func (c *caseResult) line(f []string) (err error) {
 	case "tuning":
 		_, err = fmt.Sscan(
 			strings.Join(f[1:], " "),
-			&c.legal, &c.compile, &c.smallRows,
+			&c.legal,
+			&c.compile,
+			&c.smallRows,
 		)
 	}
 	return err

@@ -12,36 +12,49 @@ import (
 	"github.com/tilewright/tilewright/kernels/check"
 )
 
-// What rounds go by.
+// Parameters of the rounds.
 const (
-	minTurnTime = 8 * time.Millisecond // a turn measures at least this long
-	turnPause   = 2 * time.Millisecond // before a turn, until workers of the last one sleep
-	minRounds   = 7                    // rounds: enough for an interval of 95 %
-	confidence  = 0.95
+	// A turn measures at least this long.
+	minTurnTime = 8 * time.Millisecond
+	// The pause before a turn lets the workers of the last one go to sleep.
+	turnPause = 2 * time.Millisecond
+	// The fewest rounds that give an interval of 95 %.
+	minRounds  = 7
+	confidence = 0.95
 )
 
-// A competitor is measured in turns.
+// A competitor is one of the programs that are measured in turns.
 type competitor struct {
-	name    string
-	sample  func(ctx context.Context, n int) (float64, error)
-	batch   int // runs a turn
+	// The name in the tables and in the file of samples.
+	name string
+	// Returns the seconds a run of n runs.
+	sample func(ctx context.Context, n int) (float64, error)
+	// Runs of a turn.
+	batch int
+	// One sample a round, in the order of the rounds.
 	seconds []float64
-	failed  error
+	// Why the competitor takes no further turns.
+	failed error
 }
 
-// measureRounds measures all in rounds: in each every contender once, in shuffled
-// order, so that whatever the machine does meanwhile meets all of them. It
-// stops after the rounds wanted, or when the time is over and there were enough.
+// measureRounds measures all competitors in rounds: in each round every
+// competitor has one turn, in shuffled order, so that whatever the machine does
+// meanwhile affects all of them. It stops after the given number of rounds, or
+// when the time is over and there were at least minRounds.
 func measureRounds(
-	ctx context.Context, all []*competitor, rounds int,
-	limit time.Duration, rng *rand.Rand,
+	ctx context.Context,
+	all []*competitor,
+	rounds int,
+	limit time.Duration,
+	rng *rand.Rand,
 ) error {
 	for _, c := range all {
 		c.size(ctx)
 	}
 	runtime.GC() // now rather than in somebody's turn
 	begin := time.Now()
-	for n := 0; n < rounds && (n < minRounds || time.Since(begin) < limit); n++ {
+	for n := 0; n < rounds && (n < minRounds ||
+		time.Since(begin) < limit); n++ {
 		for _, k := range rng.Perm(len(all)) {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -53,7 +66,7 @@ func measureRounds(
 	return ctx.Err()
 }
 
-// size chooses the batch by one run, after one that warms up.
+// size chooses the batch by the time of one run, after a run that warms up.
 func (c *competitor) size(ctx context.Context) {
 	var seconds float64
 	for range 2 {
@@ -64,6 +77,7 @@ func (c *competitor) size(ctx context.Context) {
 	c.batch = check.RunsPerSample(seconds, minTurnTime)
 }
 
+// turn takes one sample of a competitor that has not failed.
 func (c *competitor) turn(ctx context.Context) {
 	if c.failed != nil {
 		return
@@ -76,9 +90,9 @@ func (c *competitor) turn(ctx context.Context) {
 	c.seconds = append(c.seconds, s)
 }
 
-// kernelSample times a kernel on buffers used in turn. As the drivers do, it
-// gives the median, which a run that was interrupted does not move, and a batch
-// of several has one run more before, to wake threads.
+// kernelSample times a kernel on several sets of buffers in turn. Like the
+// drivers it returns the median, which an interrupted run does not change, and
+// makes one additional run before a batch of several, to wake threads.
 func kernelSample(
 	b *check.Bench, k kernels.Kernel,
 ) func(context.Context, int) (float64, error) {
@@ -101,7 +115,8 @@ func kernelSample(
 }
 
 // sameSample times a kernel on the same buffers again and again, which stay in
-// the first cache when they fit.
+// the first cache if they fit. It returns the shortest time, because the code
+// itself is measured and not its surroundings.
 func sameSample(
 	k kernels.Kernel, in, out []kernels.Buffer,
 ) func(context.Context, int) (float64, error) {

@@ -18,16 +18,24 @@ import (
 	"github.com/tilewright/tilewright/tuner"
 )
 
-// What an exhaustive search goes by.
+// Parameters of an exhaustive search.
 const (
-	maxSearchedPlans = 2000                   // plans; of more a spread sample
-	finalists        = 20                     // are measured again, in rounds
-	minPlanTime      = 4 * time.Millisecond   // of timing a plan
-	maxPlanSlowdown  = 20                     // times the tuned plan: a run that takes longer is stopped and counts as that
-	minPlanTimeout   = 100 * time.Millisecond // but it may always take this long
+	// The largest number of plans of a search; of more, a sample at equal
+	// distances.
+	maxSearchedPlans = 2000
+	// The fastest plans of a search, which are measured again in rounds.
+	finalists = 20
+	// The time of measuring one plan.
+	minPlanTime = 4 * time.Millisecond
+	// A run that takes this many times as long as the tuned plan's is stopped
+	// and counts as that.
+	maxPlanSlowdown = 20
+	// The least time after which a run is stopped.
+	minPlanTimeout = 100 * time.Millisecond
 )
 
-// searchCases are fusions of which a run takes at most 2 ms.
+// searchCases are fusions whose runs take at most 2 ms, so that thousands of
+// plans can be timed.
 func searchCases() []testCase {
 	return []testCase{
 		{"softmax", []int64{512, 1024}},
@@ -39,8 +47,8 @@ func searchCases() []testCase {
 	}
 }
 
-// search measures every plan of a case, the best of them again side by side
-// with the default and with what tuning finds in its normal time.
+// search times every plan of a case, and then the fastest of them in rounds
+// with the default plan and with the plan that tuning finds in its normal time.
 func (s *session) search(ctx context.Context, c testCase) (*caseResult, error) {
 	e := &caseRun{
 		session: s,
@@ -59,23 +67,19 @@ func (s *session) search(ctx context.Context, c testCase) (*caseResult, error) {
 	}
 	plans := slices.Collect(s.backend.Plans(e.program))
 	e.result.legal = int64(len(plans))
-	timed, err := e.timePlans(
-		ctx, "all", evenlySpread(plans, s.maxPlans),
-	)
+	timed, err := e.timePlans(ctx, "all", evenlySpread(plans, s.maxPlans))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c, err)
 	}
 	if err := e.addFinalists(timed); err != nil {
 		return nil, fmt.Errorf("%s: %w", c, err)
 	}
-	err = measureRounds(
-		ctx, e.competitors, s.rounds, s.limit, s.rng,
-	)
+	err = measureRounds(ctx, e.competitors, s.rounds, s.limit, s.rng)
 	e.collect()
 	return e.result, err
 }
 
-// tuneNormally tunes as the tune command does when it is not told otherwise.
+// tuneNormally tunes the case as the tune command does by default.
 func (e *caseRun) tuneNormally(ctx context.Context) error {
 	db := cache.Open(filepath.Join(
 		e.session.tmp,
@@ -99,7 +103,7 @@ func (e *caseRun) tuneNormally(ctx context.Context) error {
 	return nil
 }
 
-// evenlySpread keeps n plans, evenly.
+// evenlySpread selects n plans at equal distances.
 func evenlySpread(plans []kernels.Plan, n int) []kernels.Plan {
 	if len(plans) <= n {
 		return plans
@@ -111,28 +115,27 @@ func evenlySpread(plans []kernels.Plan, n int) []kernels.Plan {
 	return kept
 }
 
-// timeSample times plans spread over all there are, which says what choosing one is
-// worth.
+// timeSample times plans that are spread over all that are offered. Their
+// distribution tells how much depends on the choice of a plan.
 func (e *caseRun) timeSample(ctx context.Context) {
 	plans := slices.Collect(e.session.backend.Plans(e.program))
-	_, err := e.timePlans(
+	if _, err := e.timePlans(
 		ctx, "sample", evenlySpread(plans, e.session.options.samplePlans),
-	)
-	if err != nil && ctx.Err() == nil {
+	); err != nil && ctx.Err() == nil {
 		e.note("landscape", err)
 	}
 }
 
-// A timedPlan is a plan of a survey.
+// A timedPlan is a plan with the shortest of its times.
 type timedPlan struct {
 	plan    kernels.Plan
 	seconds float64
 }
 
-// timePlans checks and times plans, in shuffled order, so that what the machine
-// does meanwhile is no trend, and notes their times. The first plan of the case
-// says what is slow. Plans that cannot be run are left out; one that is wrong is
-// an error.
+// timePlans verifies and times plans and notes the times as the landscape of
+// the case. The order is shuffled, so that a drift of the machine is no trend
+// among plans. The first plan of the case sets the limit for slow plans. A plan
+// that the backend rejects is left out; a plan that is wrong is an error.
 func (e *caseRun) timePlans(
 	ctx context.Context, name string, plans []kernels.Plan,
 ) ([]timedPlan, error) {
@@ -150,21 +153,15 @@ func (e *caseRun) timePlans(
 	if err != nil {
 		return nil, err
 	}
-	least, err := e.timePlan(
-		ctx, verifier, bench, first, time.Minute,
-	)
+	least, err := e.timePlan(ctx, verifier, bench, first, time.Minute)
 	if err != nil {
 		return nil, err
 	}
-	most := max(
-		minPlanTimeout, time.Duration(maxPlanSlowdown*least*float64(time.Second)),
-	)
+	most := max(minPlanTimeout, time.Duration(maxPlanSlowdown*least*float64(time.Second)))
 	all := make([]timedPlan, 0, len(plans))
 	e.result.landscape.name = name
 	for _, k := range e.session.rng.Perm(len(plans)) {
-		seconds, err := e.timePlan(
-			ctx, verifier, bench, plans[k], most,
-		)
+		seconds, err := e.timePlan(ctx, verifier, bench, plans[k], most)
 		var rejected *kernels.Rejected
 		if errors.As(err, &rejected) {
 			continue
@@ -173,22 +170,24 @@ func (e *caseRun) timePlans(
 			return nil, fmt.Errorf("plan %s: %w", plans[k], err)
 		}
 		all = append(all, timedPlan{plans[k], seconds})
-		e.result.landscape.seconds = append(
-			e.result.landscape.seconds, seconds,
-		)
+		e.result.landscape.seconds = append(e.result.landscape.seconds, seconds)
 	}
-	slices.SortStableFunc(all, func(x, y timedPlan) int {
-		return cmp.Compare(x.seconds, y.seconds)
-	})
+	slices.SortStableFunc(
+		all,
+		func(x, y timedPlan) int { return cmp.Compare(x.seconds, y.seconds) },
+	)
 	runtime.GC()
 	return all, nil
 }
 
-// timePlan is the least time of a few runs of a plan that computes what it should,
-// after one that warms up.
+// timePlan verifies a plan and returns the shortest time of a few runs; a plan
+// that reaches the timeout counts as that.
 func (e *caseRun) timePlan(
-	ctx context.Context, v *check.Verifier,
-	b *check.Bench, plan kernels.Plan, most time.Duration,
+	ctx context.Context,
+	v *check.Verifier,
+	b *check.Bench,
+	plan kernels.Plan,
+	most time.Duration,
 ) (float64, error) {
 	k, err := e.session.backend.Compile(ctx, e.program, plan)
 	if err != nil {
@@ -205,15 +204,14 @@ func (e *caseRun) timePlan(
 			best = min(best, s.Seconds)
 		}
 	}
-	if errors.Is(err, context.DeadlineExceeded) &&
-		ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return most.Seconds(), nil
 	}
 	return min(best, most.Seconds()), err
 }
 
-// addFinalists makes contenders of the tuned plan, the default and the best
-// of a survey. Those of the survey are called by their plans.
+// addFinalists makes competitors of the tuned plan, the default plan and the
+// fastest plans of a landscape, which are named by their text.
 func (e *caseRun) addFinalists(timed []timedPlan) error {
 	bench, err := check.NewBench(
 		e.fusion, e.session.seed, e.span(),
@@ -237,14 +235,12 @@ func (e *caseRun) addFinalists(timed []timedPlan) error {
 	return nil
 }
 
-// finalist is the contender with the least median ratio to the tuned plan, by
-// its name and its plan.
+// finalist is the name and the plan of the competitor with the smallest median
+// ratio to the tuned plan.
 func (c *caseResult) finalist() (name, plan string) {
 	least := math.Inf(1)
 	for _, t := range c.times {
-		p := check.Paired(
-			t.seconds, c.samplesOf("tuned"), confidence,
-		)
+		p := check.Paired(t.seconds, c.samplesOf("tuned"), confidence)
 		if p.Median < least {
 			least, name = p.Median, t.name
 		}

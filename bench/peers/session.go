@@ -19,33 +19,81 @@ import (
 	"github.com/tilewright/tilewright/tuner"
 )
 
-// options of a run.
+// options are the parameters of a run.
 type options struct {
-	folder       string        // of the drivers
-	try          int           // plans measured a case
-	budget       time.Duration // of tuning a case
-	limit        time.Duration // of the rounds of a case, when there were enough
-	rounds       int           // of a case, at most
-	samplePlans  int           // plans of a case's landscape
-	maxPlans     int           // plans of an exhaustive search
-	normalBudget time.Duration // of tuning against it; 0 is what tuning takes when it is not told
-	seed         int64
+	// Folder of the drivers.
+	folder string
+	// Plans that are timed in tuning a case.
+	try int
+	// Time of tuning a case.
+	budget time.Duration
+	// Time of the rounds of a case, once there were minRounds.
+	limit time.Duration
+	// Largest number of rounds of a case.
+	rounds int
+	// Plans of the landscape of a case.
+	samplePlans int
+	// Plans of an exhaustive search.
+	maxPlans int
+	// Budget of the tuning that an exhaustive search is compared with; 0 means
+	// the tuner's default.
+	normalBudget time.Duration
+	// Seed of the inputs and of the order of turns.
+	seed int64
+}
+
+// fullRun and quickRun are the options of a full and of a quick run.
+var (
+	fullRun = options{
+		try:         24,
+		budget:      20 * time.Second,
+		limit:       30 * time.Second,
+		rounds:      25,
+		samplePlans: 24,
+		maxPlans:    maxSearchedPlans,
+	}
+	quickRun = options{
+		try:          5,
+		budget:       300 * time.Millisecond,
+		limit:        300 * time.Millisecond,
+		rounds:       minRounds,
+		samplePlans:  5,
+		maxPlans:     40,
+		normalBudget: 300 * time.Millisecond,
+	}
+)
+
+// or replaces the options that are zero by those of a standard run.
+func (o options) or(standard options) options {
+	o.try = orDefault(o.try, standard.try)
+	o.budget = orDefault(o.budget, standard.budget)
+	o.limit = orDefault(o.limit, standard.limit)
+	o.rounds = orDefault(o.rounds, standard.rounds)
+	o.samplePlans = orDefault(o.samplePlans, standard.samplePlans)
+	o.maxPlans = orDefault(o.maxPlans, standard.maxPlans)
+	o.normalBudget = orDefault(o.normalBudget, standard.normalBudget)
+	return o
 }
 
 // A session measures cases with one number of threads.
 type session struct {
 	options
+	// Threads of our side and of the drivers.
 	threads int
 	backend *cpu.Backend
-	db      *cache.DB
-	tmp     string // folder for inputs and outputs
+	// Winners of this session: they are not found by another number of threads.
+	db *cache.DB
+	// Folder of the inputs and outputs that the drivers read and write.
+	tmp string
+	// Drivers that were built, by name.
 	drivers map[string]*driver
 	rng     *rand.Rand
-	status  io.Writer
+	// Receives the progress, for people.
+	status io.Writer
 }
 
-// newSession starts the drivers that can be started; versions says which cannot. Our side has as many threads as
-// GOMAXPROCS says, which the caller has set.
+// newSession starts the drivers that are built; versions lists the others. Our
+// side has as many threads as GOMAXPROCS, which the caller has set.
 func newSession(o options, threads int, tmp string, status io.Writer) *session {
 	s := &session{
 		options: o,
@@ -68,25 +116,30 @@ func newSession(o options, threads int, tmp string, status io.Writer) *session {
 	return s
 }
 
+// close ends the drivers.
 func (s *session) close() {
 	for _, d := range s.drivers {
 		d.close()
 	}
 }
 
-// An caseRun is a case under way.
+// A caseRun is the measurement of one case in progress.
 type caseRun struct {
-	session     *session
-	result      *caseResult
-	fusion      *hlo.Computation
-	program     *symtile.Program
-	sets        int // of buffers, used in turn
+	session *session
+	result  *caseResult
+	// The case as HLO, and its tile program.
+	fusion  *hlo.Computation
+	program *symtile.Program
+	// Sets of buffers that are used in turn.
+	sets int
+	// Programs that take turns, in the order of the tables.
 	competitors []*competitor
-	cleanups    []func() // undone at the end
+	// Functions that are called at the end, the last first.
+	cleanups []func()
 }
 
-// measure tunes a case, checks it against its peer and times both. What fails
-// is noted in the result; the error is ctx's.
+// measure tunes a case, compares its output with its peer's and times both.
+// What fails is noted in the result; the error is that of ctx.
 func (s *session) measure(ctx context.Context, c testCase) (*caseResult, error) {
 	e := &caseRun{
 		session: s,
@@ -110,33 +163,28 @@ func (s *session) measure(ctx context.Context, c testCase) (*caseResult, error) 
 			e.addSmall()
 		}
 	}
-	err := measureRounds(
-		ctx, e.competitors, s.rounds, s.limit, s.rng,
-	)
+	err := measureRounds(ctx, e.competitors, s.rounds, s.limit, s.rng)
 	e.collect()
 	return e.result, err
 }
 
+// close releases the kernels and the operations of the drivers.
 func (e *caseRun) close() {
 	for _, f := range slices.Backward(e.cleanups) {
 		f()
 	}
 }
 
+// note records why a competitor is not measured.
 func (e *caseRun) note(name string, err error) {
-	e.result.notes = append(
-		e.result.notes, namedText{name, err.Error()},
-	)
-	fmt.Fprintf(
-		e.session.status, "%s: %s: %v\n", e.result.testCase, name, err,
-	)
+	e.result.notes = append(e.result.notes, namedText{name, err.Error()})
+	fmt.Fprintf(e.session.status, "%s: %s: %v\n", e.result.testCase, name, err)
 }
 
+// parse parses the HLO text of a case.
 func parse(c testCase) (*hlo.Computation, error) {
-	m, err := hlo.Parse(
-		c.family,
-		[]byte(families[c.family].text(c.dims)),
-	)
+	text := families[c.family].text(c.dims)
+	m, err := hlo.Parse(c.family, []byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +192,9 @@ func parse(c testCase) (*hlo.Computation, error) {
 	return m.Entry, nil
 }
 
-// parse fills in the fusion and how many sets of its buffers are used: twice
-// the last cache, as kernels.Bench does for ours.
+// parse fills in the fusion, the bytes that it moves and the number of sets of
+// buffers: together they are twice the last cache, as they are for our own
+// benchmarks.
 func (e *caseRun) parse() (err error) {
 	if e.fusion, err = parse(e.result.testCase); err != nil {
 		return err
@@ -156,13 +205,12 @@ func (e *caseRun) parse() (err error) {
 	for _, o := range kernels.OutputShapes(e.fusion) {
 		e.result.bytes += o.Bytes()
 	}
-	e.sets = int(min(8, max(
-		2,
-		(e.span()+e.result.bytes-1)/e.result.bytes,
-	)))
+	sets := (e.span() + e.result.bytes - 1) / e.result.bytes
+	e.sets = int(min(8, max(2, sets)))
 	return nil
 }
 
+// span is twice the size of the last cache, in bytes.
 func (e *caseRun) span() int64 {
 	span := int64(64 << 20)
 	for _, l := range e.session.backend.Identity().Levels {
@@ -173,8 +221,8 @@ func (e *caseRun) span() int64 {
 	return span
 }
 
-// tune finds a plan and enters it, and the default plan when that is another.
-// It returns the tuned kernel, nil when there is none.
+// tune finds a plan and adds it, and the default plan where that is another. It
+// returns the tuned kernel, nil when there is none.
 func (e *caseRun) tune(ctx context.Context) kernels.Kernel {
 	var failed string // why the default plan, which goes first, or else another fell out
 	t := &tuner.Tuner{
@@ -182,9 +230,9 @@ func (e *caseRun) tune(ctx context.Context) kernels.Kernel {
 		Cache:   e.session.db,
 		Options: tuner.Options{
 			Candidates: e.session.try, Budget: e.session.budget, Seed: e.session.seed,
-			Observe: func(v tuner.Event) {
-				if v.Kind == "failed" && failed == "" {
-					failed = fmt.Sprintf("plan %s: %s", v.Plan, v.Reason)
+			Observe: func(event tuner.Event) {
+				if f, ok := event.(tuner.Failed); ok && failed == "" {
+					failed = fmt.Sprintf("plan %s: %s: %s", f.Plan, f.Failure, f.Detail)
 				}
 			},
 		},
@@ -205,23 +253,27 @@ func (e *caseRun) tune(ctx context.Context) kernels.Kernel {
 		{"tuned", r.Record.Plan},
 		{"default", r.Record.Default},
 	}
-	bench, err := check.NewBench(
-		e.fusion, e.session.seed, e.span(),
-	)
+	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
 	if err != nil {
 		e.note("tuned", err)
 		return nil
 	}
-	tuned := e.addPlan(
-		"tuned", e.program, r.Record.Plan, bench,
-	)
+	tuned := e.addPlan("tuned", e.program, r.Record.Plan, bench)
 	if r.Record.Default != r.Record.Plan {
 		e.addPlan("default", e.program, r.Record.Default, bench)
 	}
 	return tuned
 }
 
-// addPlan compiles a plan and makes it a contender.
+// add adds a competitor.
+func (e *caseRun) add(name string, sample func(context.Context, int) (float64, error)) {
+	e.competitors = append(e.competitors, &competitor{name: name, sample: sample})
+}
+
+// atEnd registers a function that close calls.
+func (e *caseRun) atEnd(f func()) { e.cleanups = append(e.cleanups, f) }
+
+// addPlan compiles a plan and adds it as a competitor.
 func (e *caseRun) addPlan(
 	name string, p *symtile.Program, text string, bench *check.Bench,
 ) kernels.Kernel {
@@ -233,14 +285,12 @@ func (e *caseRun) addPlan(
 	if name == "tuned" {
 		e.result.compile = seconds
 	}
-	e.competitors = append(e.competitors, &competitor{
-		name:   name,
-		sample: kernelSample(bench, k),
-	})
+	e.add(name, kernelSample(bench, k))
 	return k
 }
 
-// compile returns the kernel and the median of five times it took to make it.
+// compile returns the kernel of a plan and the median of five times that it
+// took to compile.
 func (e *caseRun) compile(
 	p *symtile.Program, text string,
 ) (kernels.Kernel, float64, error) {
@@ -251,25 +301,21 @@ func (e *caseRun) compile(
 	var seconds []float64
 	for {
 		begin := time.Now()
-		k, err := e.session.backend.Compile(
-			context.Background(), p, plan,
-		)
+		k, err := e.session.backend.Compile(context.Background(), p, plan)
 		if err != nil {
 			return nil, 0, err
 		}
 		seconds = append(seconds, time.Since(begin).Seconds())
 		if len(seconds) == 5 {
-			e.cleanups = append(e.cleanups, func() {
-				k.Close()
-			})
+			e.atEnd(func() { k.Close() })
 			return k, median(seconds), nil
 		}
 		k.Close()
 	}
 }
 
-// addPeer opens the case in its peer's driver, and makes it a contender when
-// its output is ours; ours is nil when there is nothing to compare.
+// addPeer opens the case in its peer's driver and adds it as a competitor if
+// its output agrees with ours; ours is nil when there is nothing to compare.
 func (e *caseRun) addPeer(ctx context.Context, ours kernels.Kernel) {
 	name := families[e.result.family].peer
 	d := e.session.drivers[name]
@@ -280,24 +326,18 @@ func (e *caseRun) addPeer(ctx context.Context, ours kernels.Kernel) {
 		e.note(name, err)
 		return
 	}
-	e.competitors = append(e.competitors, &competitor{
-		name:   name,
-		sample: d.sample,
-	})
+	e.add(name, d.sample)
 }
 
+// verifyPeer gives the driver the inputs of the case and compares its output
+// with ours.
 func (e *caseRun) verifyPeer(ctx context.Context, d *driver, ours kernels.Kernel) error {
-	if err := d.open(
-		e.result.family, e.sets, e.result.dims,
-	); err != nil {
+	err := d.open(e.result.family, e.sets, e.result.dims)
+	if err != nil {
 		return err
 	}
-	e.cleanups = append(e.cleanups, func() {
-		d.ask("ok", "close")
-	})
-	in, err := check.Inputs(
-		e.fusion, check.Normals, e.session.seed,
-	)
+	e.atEnd(func() { d.ask("ok", "close") })
+	in, err := check.Inputs(e.fusion, check.Normals, e.session.seed)
 	if err != nil {
 		return err
 	}
@@ -317,10 +357,10 @@ func (e *caseRun) verifyPeer(ctx context.Context, d *driver, ours kernels.Kernel
 	return e.compareOutputs(ctx, ours, in, file)
 }
 
-// compareOutputs runs our kernel on the inputs and compares its output with a file.
+// compareOutputs runs our kernel on the inputs and compares its output with
+// that in a file.
 func (e *caseRun) compareOutputs(
-	ctx context.Context, ours kernels.Kernel,
-	in []kernels.Buffer, file string,
+	ctx context.Context, ours kernels.Kernel, in []kernels.Buffer, file string,
 ) error {
 	got, err := kernels.NewBuffer(e.fusion.Root.Shape)
 	if err != nil {
@@ -331,18 +371,13 @@ func (e *caseRun) compareOutputs(
 		return err
 	}
 	if len(want.Data) != len(got.Data) {
-		return fmt.Errorf(
-			"the peer's output has %d bytes, not %d", len(want.Data), len(got.Data),
-		)
+		return fmt.Errorf("the peer's output has %d bytes, not %d", len(want.Data), len(got.Data))
 	}
-	if _, err := ours.Run(
-		ctx, in, []kernels.Buffer{got},
-	); err != nil {
+	_, err = ours.Run(ctx, in, []kernels.Buffer{got})
+	if err != nil {
 		return err
 	}
-	m := check.Compare(
-		0, got, want, tolerance(e.fusion),
-	)
+	m := check.Compare(0, got, want, tolerance(e.fusion))
 	if m != nil {
 		return fmt.Errorf(
 			"we differ: %d of %d elements; at %v ours is %v, the peer's %v (allowed difference %.3g)",
@@ -353,11 +388,12 @@ func (e *caseRun) compareOutputs(
 	return nil
 }
 
-// approximation is what a peer's exp and tanh may be off by, of the largest
-// value: oneDNN's gelu by tanh is good to a few 10⁻⁶.
+// approximation bounds the relative error of a peer's exp and tanh, with
+// respect to the largest value: oneDNN's gelu by tanh is good to a few 10⁻⁶.
 const approximation = 1e-5
 
-// tolerance is for two kernels, each within its own of the reference.
+// tolerance is that of a comparison of two kernels, each of which is within its
+// own tolerance of the reference.
 func tolerance(c *hlo.Computation) check.Tolerance {
 	t := check.ToleranceOf(c)
 	if t.Relative > 0 {
@@ -366,8 +402,8 @@ func tolerance(c *hlo.Computation) check.Tolerance {
 	return t
 }
 
-// addRoof makes copying as many bytes as the case moves a contender, or reading
-// them where it hardly writes.
+// addRoof adds copying as many bytes as the case moves as a competitor, or
+// reading them for a case that writes little.
 func (e *caseRun) addRoof(f family) {
 	d := e.session.drivers["memory"]
 	if d == nil {
@@ -384,18 +420,17 @@ func (e *caseRun) addRoof(f family) {
 		e.note(op, err)
 		return
 	}
-	e.cleanups = append(e.cleanups, func() {
-		d.ask("ok", "close")
-	})
-	e.competitors = append(e.competitors, &competitor{
-		name:   op,
-		sample: d.sample,
-	})
+	e.cleanups = append(
+		e.cleanups, func() { d.ask("ok", "close") },
+	)
+	e.competitors = append(
+		e.competitors, &competitor{name: op, sample: d.sample},
+	)
 }
 
-// addSmall makes two contenders of the tuned plan on so few rows that all
-// stays in the first cache, one with twice the rows of the other: the
-// difference is the time of the code, without memory and without starting.
+// addSmall adds two competitors that run the tuned plan on so few rows that all
+// data stay in the first cache, one with twice the rows of the other. Their
+// difference is the time of the code, without that of memory and of starting.
 func (e *caseRun) addSmall() {
 	first := e.session.backend.Identity().Levels[0].Bytes
 	rows := max(
@@ -411,7 +446,7 @@ func (e *caseRun) addSmall() {
 	e.result.smallRows = rows
 }
 
-// addRows enters the case with fewer rows, and one thread.
+// addRows adds the case with fewer rows, on one thread.
 func (e *caseRun) addRows(name string, rows int64) error {
 	c := testCase{
 		e.result.family,
@@ -425,9 +460,7 @@ func (e *caseRun) addRows(name string, rows int64) error {
 	if err != nil {
 		return err
 	}
-	in, err := check.Inputs(
-		fusion, check.Normals, e.session.seed,
-	)
+	in, err := check.Inputs(fusion, check.Normals, e.session.seed)
 	if err != nil {
 		return err
 	}
@@ -443,14 +476,18 @@ func (e *caseRun) addRows(name string, rows int64) error {
 	if err != nil {
 		return err
 	}
-	e.competitors = append(e.competitors, &competitor{
-		name:   name,
-		sample: sameSample(k, in, []kernels.Buffer{out}),
-	})
+	e.competitors = append(
+		e.competitors,
+		&competitor{
+			name:   name,
+			sample: sameSample(k, in, []kernels.Buffer{out}),
+		},
+	)
 	return nil
 }
 
-// clipped is a plan on one thread with no tile larger than its dimension.
+// clipped is a plan for one thread in which no tile is larger than its
+// dimension.
 func clipped(text string, p *symtile.Program) (string, error) {
 	plan, err := kernels.ParsePlan(text)
 	if err != nil {
@@ -458,8 +495,7 @@ func clipped(text string, p *symtile.Program) (string, error) {
 	}
 	if len(plan.Tiles) != len(p.Space.Dims) {
 		return "", fmt.Errorf(
-			"with few rows the space has %d dimensions, not %d",
-			len(p.Space.Dims), len(plan.Tiles),
+			"with few rows the space has %d dimensions, not %d", len(p.Space.Dims), len(plan.Tiles),
 		)
 	}
 	plan.Tiles = slices.Clone(plan.Tiles)
@@ -471,7 +507,7 @@ func clipped(text string, p *symtile.Program) (string, error) {
 	return plan.With("threads", 1).String(), nil
 }
 
-// collect moves what was measured to the result.
+// collect moves the samples of the competitors to the result.
 func (e *caseRun) collect() {
 	for _, c := range e.competitors {
 		if c.failed != nil {

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// The table of docs/performance.md stands between these lines.
+// The short table of docs/performance.md stands between these two lines.
 const (
 	summaryBegins = "<!-- made by `go run ./bench/peers -render` -->\n"
 	summaryEnds   = "<!-- until here -->\n"
 )
 
-// summary is every case in a row: how many times as fast as its peer, and the share of
-// the roof, by threads; products in one, with their geometric mean.
+// summary is the short table: every case with its speed over the peer's and its
+// share of the roof, by the number of threads. Matrix products share one row
+// with their geometric mean.
 func (r *results) summary() string {
 	p := &page{}
 	p.line("On %s, by medians of ratios within a round:\n", r.machine)
@@ -34,9 +35,7 @@ func (r *results) summary() string {
 			continue
 		}
 		met[name] = true
-		cells := []string{
-			name, orDefault(families[c.family].peer, "–"),
-		}
+		cells := []string{name, orDefault(families[c.family].peer, "–")}
 		for _, n := range threads {
 			cells = append(
 				cells,
@@ -50,7 +49,7 @@ func (r *results) summary() string {
 	return p.String()
 }
 
-// threads are the numbers of threads there are cases with.
+// threads lists the numbers of threads that there are cases with.
 func (r *results) threads() (all []int) {
 	for _, c := range r.cases {
 		if !slices.Contains(all, c.threads) {
@@ -60,13 +59,13 @@ func (r *results) threads() (all []int) {
 	return all
 }
 
-// summaryCell is the cell of the cases of a family that have a name and so many threads.
+// summaryCell is the cell of the cases that have a name and a number of
+// threads.
 func summaryCell(list []*caseResult, name string, threads int) string {
 	var over []float64
 	text := ""
 	for _, c := range list {
-		if c.threads != threads ||
-			c.String() != name && c.family != name {
+		if c.threads != threads || c.String() != name && c.family != name {
 			continue
 		}
 		if o, ok := c.over(families[c.family].peer); ok {
@@ -88,7 +87,7 @@ func summaryCell(list []*caseResult, name string, threads int) string {
 	return orDefault(text, "–")
 }
 
-// String is the goal as cells have what it is for.
+// String formats the goal in the form of the cells.
 func (g goal) String() string {
 	text := ""
 	if g.minRatio > 0 {
@@ -103,7 +102,7 @@ func (g goal) String() string {
 	return text
 }
 
-// summarise puts the table into the file, in the place of the one before.
+// summarise replaces the short table in a file.
 func (r *results) summarise(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -113,8 +112,7 @@ func (r *results) summarise(file string) error {
 	_, after, ends := strings.Cut(rest, summaryEnds)
 	if !begins || !ends {
 		return fmt.Errorf(
-			"%s has no place for the table, between %s and %s",
-			file, strings.TrimSpace(summaryBegins), strings.TrimSpace(summaryEnds),
+			"%s has no place for the table, between %s and %s", file, strings.TrimSpace(summaryBegins), strings.TrimSpace(summaryEnds),
 		)
 	}
 	return os.WriteFile(

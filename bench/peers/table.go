@@ -9,6 +9,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/check"
 )
 
+// median is the median of samples, NaN when there are none.
 func median(x []float64) float64 {
 	s := slices.Sorted(slices.Values(x))
 	n := len(s)
@@ -18,6 +19,7 @@ func median(x []float64) float64 {
 	return (s[(n-1)/2] + s[n/2]) / 2
 }
 
+// geomean is the geometric mean of ratios.
 func geomean(x []float64) float64 {
 	sum := 0.0
 	for _, v := range x {
@@ -26,36 +28,34 @@ func geomean(x []float64) float64 {
 	return math.Exp(sum / float64(len(x)))
 }
 
-// over is how many times as long a contender takes as the tuned plan, from the
-// rounds both were in; false when one of them was not measured.
+// over is the time of a competitor over that of the tuned plan, from the rounds
+// that both were in. It is false when one of them was not measured.
 func (c *caseResult) over(name string) (check.PairedInterval, bool) {
 	x := c.samplesOf(name)
 	y := c.samplesOf("tuned")
-	return check.Paired(x, y, confidence),
-		len(x) > 0 &&
-			len(y) > 0
+	return check.Paired(x, y, confidence), len(x) > 0 &&
+		len(y) > 0
 }
 
-// code is the seconds the tuned plan would take if memory cost nothing: the
-// time of a row in the first cache, of as many rows, on all threads.
+// code estimates the seconds that the tuned plan would take if memory cost
+// nothing. Two runs on rows that stay in the first cache, one with twice the
+// rows of the other, differ by the time of the code for those rows; it is
+// scaled to the rows of the case and divided among the threads.
 func (c *caseResult) code() (float64, bool) {
 	small := c.samplesOf("small")
 	double := c.samplesOf("double")
-	if len(small) == 0 ||
-		len(double) == 0 || c.smallRows == 0 {
+	if len(small) == 0 || len(double) == 0 || c.smallRows == 0 {
 		return 0, false
 	}
-	row := (median(double) - median(small)) /
-		float64(c.smallRows)
+	row := (median(double) - median(small)) / float64(c.smallRows)
 	if row <= 0 { // the machine was busy: nothing takes no time
 		return 0, false
 	}
-	return row *
-		float64(c.dims[0]) /
-		float64(c.threads), true
+	return row * float64(c.dims[0]) / float64(c.threads), true
 }
 
-// best is the ratio of the best turns, which need not be of the same round.
+// best is the ratio of the fastest samples of a competitor and of the tuned
+// plan, which need not be of the same round.
 func (c *caseResult) best(name string) (float64, bool) {
 	x := c.samplesOf(name)
 	y := c.samplesOf("tuned")
@@ -65,6 +65,7 @@ func (c *caseResult) best(name string) (float64, bool) {
 	return slices.Min(x) / slices.Min(y), true
 }
 
+// bestText is best as the cell of a table.
 func (c *caseResult) bestText(name string) string {
 	if b, ok := c.best(name); ok {
 		return digits(b)
@@ -72,8 +73,9 @@ func (c *caseResult) bestText(name string) string {
 	return c.missing(name)
 }
 
-// roof is the share of the roof the tuned plan reaches: the roof of a round is
-// moving the bytes in it, or the code's own time where that is longer.
+// roof is the share of the roof that the tuned plan reaches. The roof of a
+// round is the time to move the bytes in that round, or the time of the code
+// itself where that is longer.
 func (c *caseResult) roof() (check.PairedInterval, bool) {
 	moved := c.samplesOf(c.roofName())
 	ours := c.samplesOf("tuned")
@@ -88,28 +90,23 @@ func (c *caseResult) roof() (check.PairedInterval, bool) {
 	return check.Paired(roof, ours, confidence), true
 }
 
-// roofName is the contender that only moves the bytes; samples from before sums were
-// measured against reading have copies.
+// roofName is the competitor that only moves the bytes. Sample files from
+// before sums were compared with reading have only copies.
 func (c *caseResult) roofName() string {
-	if families[c.family].reads &&
-		len(c.samplesOf("read")) > 0 {
+	if families[c.family].reads && len(c.samplesOf("read")) > 0 {
 		return "read"
 	}
 	return "copy"
 }
 
-// brief is a case in one line.
+// brief summarises a case in one line, for the progress of a run.
 func (c *caseResult) brief() string {
 	if len(c.samplesOf("tuned")) == 0 {
 		return "not measured"
 	}
-	text := fmt.Sprintf(
-		"%.3g ms", 1e3*median(c.samplesOf("tuned")),
-	)
+	text := fmt.Sprintf("%.3g ms", 1e3*median(c.samplesOf("tuned")))
 	if p, ok := c.over(families[c.family].peer); ok {
-		text += fmt.Sprintf(
-			", %s × as fast as %s", ratio(p), families[c.family].peer,
-		)
+		text += fmt.Sprintf(", %s × as fast as %s", ratio(p), families[c.family].peer)
 	}
 	if p, ok := c.roof(); ok {
 		text += fmt.Sprintf(", %s of the roof", ratio(p))
@@ -117,7 +114,7 @@ func (c *caseResult) brief() string {
 	return text
 }
 
-// ratio is a median with its interval: 1.03 [1.01, 1.05].
+// ratio formats a median with its interval: "1.03 [1.01, 1.05]".
 func ratio(p check.PairedInterval) string {
 	hi := digits(p.Hi)
 	if math.IsInf(p.Hi, 1) {
@@ -128,7 +125,7 @@ func ratio(p check.PairedInterval) string {
 	)
 }
 
-// digits is three significant digits, at most two after the point.
+// digits formats three significant digits, with at most two after the point.
 func digits(x float64) string {
 	if x >= 100 {
 		return fmt.Sprintf("%.0f", x)
@@ -139,7 +136,7 @@ func digits(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// against says whether ratios reach their goal, all of them; a goal of 0 is none.
+// against formats whether all ratios reach a goal; a goal of 0 is none.
 func against(goal float64, ratios ...float64) string {
 	switch {
 	case goal == 0:
@@ -150,25 +147,27 @@ func against(goal float64, ratios ...float64) string {
 	return fmt.Sprintf("≥ %v: **missed**", goal)
 }
 
-// A page is Markdown being written.
+// A page is a document in Markdown that is being written.
 type page struct{ strings.Builder }
 
+// line writes a formatted line.
 func (p *page) line(format string, args ...any) {
 	fmt.Fprintf(p, format+"\n", args...)
 }
 
-// row writes the cells of a table's line.
+// row writes a row of a table.
 func (p *page) row(cells ...string) {
 	p.line("| %s |", strings.Join(cells, " | "))
 }
 
-// columns writes a table's head.
+// columns writes the head of a table.
 func (p *page) columns(names ...string) {
 	p.row(names...)
 	p.line("|%s", strings.Repeat(" --- |", len(names)))
 }
 
-// markdown is the page of all results.
+// markdown is the document of all results: the machine, the method, and a
+// section for each kind of case.
 func (r *results) markdown() string {
 	p := &page{}
 	p.line("# Tuned plans against their peers\n")
@@ -195,8 +194,9 @@ func (r *results) markdown() string {
 	return p.String()
 }
 
-// loadWarning says when the machine had other work: what waits for all of its threads
-// then waits for the scheduler. A run of one thread is a load of 1.
+// loadWarning warns when the machine had other work. A side that waits for all
+// of its threads then waits for the scheduler. A run of one thread is a load of
+// 1, so a load of one and a half times the threads counts as other work.
 func (r *results) loadWarning(p *page) {
 	lo := math.Inf(1)
 	hi := math.Inf(-1)
@@ -218,7 +218,7 @@ func (r *results) loadWarning(p *page) {
 	}
 }
 
-// casesWhere are the results of the families that are wanted.
+// casesWhere lists the results of the families that a predicate accepts.
 func (r *results) casesWhere(want func(name string, f family) bool) []*caseResult {
 	var list []*caseResult
 	for _, c := range r.cases {
@@ -229,27 +229,29 @@ func (r *results) casesWhere(want func(name string, f family) bool) []*caseResul
 	return list
 }
 
+// gemms writes the section of matrix products, with the geometric means of
+// their ratios by the number of threads.
 func (r *results) gemms(p *page) {
-	list := r.casesWhere(func(name string, _ family) bool {
-		return name == "sgemm"
-	})
+	list := r.casesWhere(func(name string, _ family) bool { return name == "sgemm" })
 	if len(list) == 0 {
 		return
 	}
 	p.line("\n## sgemm\n")
-	p.columns(
-		"m×n×k", "threads", "GFLOP/s", "OpenBLAS GFLOP/s", "times as fast", "goal", "best/best", "over the default plan",
-	)
+	p.columns("m×n×k", "threads", "GFLOP/s", "OpenBLAS GFLOP/s", "times as fast", "goal", "best/best", "over the default plan")
 	all := map[int][]float64{}
 	for _, c := range list {
 		if o, ok := c.over("openblas"); ok {
 			all[c.threads] = append(all[c.threads], o.Median)
 		}
 		p.row(
-			c.shape(), fmt.Sprint(c.threads),
-			c.rate("tuned"), c.rate("openblas"),
-			c.ratio("openblas"), c.goal(),
-			c.bestText("openblas"), c.ratio("default"),
+			c.shape(),
+			fmt.Sprint(c.threads),
+			c.rate("tuned"),
+			c.rate("openblas"),
+			c.ratio("openblas"),
+			c.goal(),
+			c.bestText("openblas"),
+			c.ratio("default"),
 		)
 	}
 	p.line("")
@@ -268,8 +270,8 @@ func (r *results) gemms(p *page) {
 	p.line("\nWhere m is 1, OpenBLAS is asked for sgemv.")
 }
 
-// goal judges a family's peer by both ratios, of the rounds and of the best
-// turns: luck of one kind is not enough.
+// goal judges the ratio to the family's peer twice, by the median of the rounds
+// and by the fastest samples, so that luck of one kind is not enough.
 func (c *caseResult) goal() string {
 	f := families[c.family]
 	o, ok := c.over(f.peer)
@@ -280,7 +282,7 @@ func (c *caseResult) goal() string {
 	return against(f.goal.minRatio, o.Median, best)
 }
 
-// roofGoal judges the share of the roof, in the same way.
+// roofGoal judges the share of the roof in the same two ways.
 func (c *caseResult) roofGoal() string {
 	share, ok := c.roof()
 	if !ok {
@@ -295,6 +297,7 @@ func (c *caseResult) roofGoal() string {
 	)
 }
 
+// rate is the rate of a competitor in GFLOP/s.
 func (c *caseResult) rate(name string) string {
 	x := c.samplesOf(name)
 	if len(x) == 0 {
@@ -304,7 +307,7 @@ func (c *caseResult) rate(name string) string {
 		median(x) / 1e9)
 }
 
-// missing says shortly why a contender has no time.
+// missing is the cell of a competitor that has no samples.
 func (c *caseResult) missing(name string) string {
 	if find(c.notes, name) != "" {
 		return "see below"
@@ -312,6 +315,7 @@ func (c *caseResult) missing(name string) string {
 	return "–"
 }
 
+// time is the median of a competitor in milliseconds.
 func (c *caseResult) time(name string) string {
 	x := c.samplesOf(name)
 	if len(x) == 0 {
@@ -320,8 +324,8 @@ func (c *caseResult) time(name string) string {
 	return fmt.Sprintf("%.3g", 1e3*median(x))
 }
 
-// ratio is a contender's time over the tuned plan's; the default plan is often
-// the tuned one.
+// ratio is the time of a competitor over that of the tuned plan, as the cell of
+// a table. The default plan is often the tuned one.
 func (c *caseResult) ratio(name string) string {
 	if o, ok := c.over(name); ok {
 		return ratio(o)
@@ -334,33 +338,35 @@ func (c *caseResult) ratio(name string) string {
 	return c.missing(name)
 }
 
+// attention writes the section of attention.
 func (r *results) attention(p *page) {
-	list := r.casesWhere(func(name string, _ family) bool {
-		return name == "attention"
-	})
+	list := r.casesWhere(func(name string, _ family) bool { return name == "attention" })
 	if len(list) == 0 {
 		return
 	}
 	p.line("\n## Attention\n")
 	p.line("dot → softmax → dot as one fusion, against sgemm, softmax (gcc's vectors, libmvec's exp) and sgemm with OpenBLAS, head after head.\n")
-	p.columns(
-		"heads×sequence×width",
-		"threads", "ms", "OpenBLAS ms", "times as fast", "goal", "best/best", "over the default plan",
-	)
+	p.columns("heads×sequence×width", "threads", "ms", "OpenBLAS ms", "times as fast", "goal", "best/best", "over the default plan")
 	for _, c := range list {
 		p.row(
-			c.shape(), fmt.Sprint(c.threads),
-			c.time("tuned"), c.time("openblas"),
-			c.ratio("openblas"), c.goal(),
-			c.bestText("openblas"), c.ratio("default"),
+			c.shape(),
+			fmt.Sprint(c.threads),
+			c.time("tuned"),
+			c.time("openblas"),
+			c.ratio("openblas"),
+			c.goal(),
+			c.bestText("openblas"),
+			c.ratio("default"),
 		)
 	}
 }
 
-// vectors are products of a matrix and a vector, which go by the memory's rate.
+// vectors writes the section of products of a matrix and a vector, whose time
+// is that of reading the matrix.
 func (r *results) vectors(p *page) {
 	list := r.casesWhere(func(_ string, f family) bool {
-		return f.memory && f.peer == "openblas"
+		return f.memory &&
+			f.peer == "openblas"
 	})
 	if len(list) == 0 {
 		return
@@ -369,8 +375,9 @@ func (r *results) vectors(p *page) {
 	p.line("gemv is a matrix m×k by a vector (n is 1), gevm a vector by a matrix k×n (m is 1): of columns, or of rows, where the matrix is")
 	p.line("the other way round in memory. OpenBLAS is asked for sgemv. The roof is the time to copy as many bytes with streaming stores.\n")
 	p.columns(
-		"case", "threads", "ms", "OpenBLAS ms", "times as fast", "goal",
-		"best/best", "copy ms", "of the roof", "goal", "over the default plan",
+		"case",
+		"threads", "ms", "OpenBLAS ms", "times as fast", "goal", "best/best", "copy ms", "of the roof",
+		"goal", "over the default plan",
 	)
 	for _, c := range list {
 		of := "–"
@@ -382,15 +389,16 @@ func (r *results) vectors(p *page) {
 			c.time("tuned"), c.time("openblas"),
 			c.ratio("openblas"), c.goal(),
 			c.bestText("openblas"),
-			c.time("copy"), of, c.roofGoal(),
-			c.ratio("default"),
+			c.time("copy"), of, c.roofGoal(), c.ratio("default"),
 		)
 	}
 }
 
+// memory writes the section of the other fusions that are bound by memory.
 func (r *results) memory(p *page) {
 	list := r.casesWhere(func(_ string, f family) bool {
-		return f.memory && f.peer != "openblas"
+		return f.memory &&
+			f.peer != "openblas"
 	})
 	if len(list) == 0 {
 		return
@@ -399,8 +407,9 @@ func (r *results) memory(p *page) {
 	p.line("The roof is the time to copy as many bytes with streaming stores, for sums that to read as many at four places in turn, or the")
 	p.line("code's own time where that is longer: what the tuned plan takes for rows that stay in the first cache. gelu is the one by tanh; swap is the transpose {0,2,1,3}.\n")
 	p.columns(
-		"case", "threads", "ms", "oneDNN ms", "times as fast", "goal", "best/best",
-		"copy or read ms", "code ms", "of the roof", "goal", "over the default plan",
+		"case",
+		"threads", "ms", "oneDNN ms", "times as fast", "goal", "best/best", "copy or read ms", "code ms",
+		"of the roof", "goal", "over the default plan",
 	)
 	for _, c := range list {
 		share, roofed := c.roof()
@@ -412,17 +421,23 @@ func (r *results) memory(p *page) {
 			of = ratio(share)
 		}
 		p.row(
-			c.String(), fmt.Sprint(c.threads),
-			c.time("tuned"), c.time("onednn"),
-			c.ratio("onednn"), c.goal(),
+			c.String(),
+			fmt.Sprint(c.threads),
+			c.time("tuned"),
+			c.time("onednn"),
+			c.ratio("onednn"),
+			c.goal(),
 			c.bestText("onednn"),
-			c.time(c.roofName()), code, of,
-			c.roofGoal(), c.ratio("default"),
+			c.time(c.roofName()),
+			code,
+			of,
+			c.roofGoal(),
+			c.ratio("default"),
 		)
 	}
 }
 
-// notes lists what was not measured, and why.
+// notes writes what was not measured, and why.
 func (r *results) notes(p *page) {
 	first := true
 	for _, c := range r.cases {
@@ -431,13 +446,13 @@ func (r *results) notes(p *page) {
 				p.line("\n## Not measured\n")
 				first = false
 			}
-			p.line(
-				"* %s, %d threads, %s: %s", c.testCase, c.threads, n.name, n.text,
-			)
+			p.line("* %s, %d threads, %s: %s", c.testCase, c.threads, n.name, n.text)
 		}
 	}
 }
 
+// plans writes the chosen plans, how many there were to choose from, and the
+// distribution of their times.
 func (r *results) plans(p *page) {
 	var gains []float64
 	p.line("\n## Plans\n")
@@ -445,9 +460,12 @@ func (r *results) plans(p *page) {
 	for _, c := range r.cases {
 		if plan := find(c.plans, "tuned"); plan != "" {
 			p.row(
-				c.String(), fmt.Sprint(c.threads),
-				"`"+plan+"`", fmt.Sprint(c.legal),
-				digits(1e3*c.compile), c.spectrum(),
+				c.String(),
+				fmt.Sprint(c.threads),
+				"`"+plan+"`",
+				fmt.Sprint(c.legal),
+				digits(1e3*c.compile),
+				c.spectrum(),
 			)
 		}
 		if o, ok := c.over("default"); ok {
@@ -463,13 +481,12 @@ func (r *results) plans(p *page) {
 		p.line("as the tuned plan's is stopped and counts as that.")
 	}
 	if len(gains) > 0 {
-		p.line(
-			"\nTuned over default, geometric mean of %d cases: %s.", len(gains), digits(geomean(gains)),
-		)
+		p.line("\nTuned over default, geometric mean of %d cases: %s.", len(gains), digits(geomean(gains)))
 	}
 }
 
-// spectrum is the landscape in milliseconds: best, median and worst.
+// spectrum is the fastest, the median and the slowest plan of the landscape, in
+// milliseconds.
 func (c *caseResult) spectrum() string {
 	x := c.landscape.seconds
 	if len(x) == 0 {
@@ -477,12 +494,13 @@ func (c *caseResult) spectrum() string {
 	}
 	return fmt.Sprintf(
 		"%.3g · %.3g · %.3g",
-		1e3*slices.Min(x),
-		1e3*median(x), 1e3*slices.Max(x),
+		1e3*slices.Min(x), 1e3*median(x),
+		1e3*slices.Max(x),
 	)
 }
 
-// searched is the section of exhaustive searches; empty when there are none.
+// searched is the section of exhaustive searches; it is empty when there are
+// none.
 func (r *results) searched() string {
 	if len(r.cases) == 0 {
 		return ""
@@ -493,9 +511,7 @@ func (r *results) searched() string {
 	p.line("Of every case all plans, or %d spread evenly over more, were checked and timed once (the landscape); then the best %d, the default plan", maxSearchedPlans, finalists)
 	p.line("and what `tune` finds in its normal time took turns in rounds. The best is the plan with the least median ratio in these rounds,")
 	p.line("which luck favours: the true distance from the best is somewhat less. Ratios are medians, with a 95 %% interval.\n")
-	p.columns(
-		"case", "plans", "landscape, ms: best · median · worst", "best plan", "tuned plan", "tuned/best", "default plan", "default/best", "tuned in s",
-	)
+	p.columns("case", "plans", "landscape, ms: best · median · worst", "best plan", "tuned plan", "tuned/best", "default plan", "default/best", "tuned in s")
 	var regrets, defaults []float64
 	for _, c := range r.cases {
 		name, best := c.finalist()
@@ -503,7 +519,12 @@ func (r *results) searched() string {
 			p.row(
 				c.String(),
 				fmt.Sprint(len(c.landscape.seconds)),
-				c.spectrum(), "–", "–", "–", "–", "–",
+				c.spectrum(),
+				"–",
+				"–",
+				"–",
+				"–",
+				"–",
 				digits(c.spent),
 			)
 			continue
@@ -515,31 +536,30 @@ func (r *results) searched() string {
 		p.row(
 			c.String(),
 			fmt.Sprintf("%d of %d", len(c.landscape.seconds), c.legal),
-			c.spectrum(), "`"+best+"`",
+			c.spectrum(),
+			"`"+best+"`",
 			"`"+find(c.plans, "tuned")+"`",
 			ratio(tuned),
 			"`"+find(c.plans, "default")+"`",
-			ratio(def), digits(c.spent),
+			ratio(def),
+			digits(c.spent),
 		)
 	}
 	if len(regrets) > 0 {
-		p.line(
-			"\nGeometric means: tuned/best %s, default/best %s.",
-			digits(geomean(regrets)), digits(geomean(defaults)),
-		)
+		p.line("\nGeometric means: tuned/best %s, default/best %s.", digits(geomean(regrets)), digits(geomean(defaults)))
 	}
 	return p.String()
 }
 
-// against is how many times as long a contender takes as the finalist called
-// name; a default that is the tuned plan has its times.
+// against is the time of a competitor over that of the finalist of some name. A
+// default plan that is the tuned plan has no samples of its own and takes those
+// of the tuned plan.
 func (c *caseResult) against(name, contender string) check.PairedInterval {
 	x := c.samplesOf(contender)
 	if len(x) == 0 {
 		x = c.samplesOf("tuned")
 	}
-	if name == contender ||
-		contender == "default" && name == "tuned" && len(c.samplesOf("default")) == 0 {
+	if name == contender || contender == "default" && name == "tuned" && len(c.samplesOf("default")) == 0 {
 		return check.PairedInterval{Median: 1, Lo: 1, Hi: 1}
 	}
 	return check.Paired(x, c.samplesOf(name), confidence)

@@ -8,19 +8,21 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/golden"
 )
 
-// An assembler is ptxas, where it is on the PATH.
+// An assembler is NVIDIA's ptxas, if it is on the PATH.
 type assembler struct {
-	path    string
-	version string // "ptxas 13.0"
+	// The program; "" when there is none.
+	path string
+	// What it reports of itself: "ptxas 13.0".
+	version string
 }
 
+// errNoAssembler says that a kernel could not be assembled for want of ptxas.
 var errNoAssembler = errors.New("unassembled: no ptxas on the PATH")
 
-// findAssembler asks the PATH for ptxas, and ptxas for its version; without one
-// the path is empty.
+// findAssembler searches the PATH for ptxas and asks it for its version.
 func findAssembler(ctx context.Context) assembler {
 	path, err := exec.LookPath("ptxas")
 	if err != nil {
@@ -32,15 +34,16 @@ func findAssembler(ctx context.Context) assembler {
 	return assembler{path, "ptxas " + strings.TrimSpace(release)}
 }
 
-// assemble has a file with PTX assembled for the target its text says.
-func (a assembler) assemble(ctx context.Context, file, source string) (gpu.AssemblerReport, error) {
+// assemble assembles a file of PTX for the target that its text names, and
+// returns the registers and the memory that it uses.
+func (a assembler) assemble(ctx context.Context, file, source string) (golden.AssemblerReport, error) {
 	if a.path == "" {
-		return gpu.AssemblerReport{}, errNoAssembler
+		return golden.AssemblerReport{}, errNoAssembler
 	}
 	_, rest, _ := strings.Cut(source, ".target ")
 	target, _, _ := strings.Cut(rest, "\n")
-	row := gpu.AssemblerReport{
-		Hash:   gpu.Hash(source),
+	row := golden.AssemblerReport{
+		Hash:   golden.Hash(source),
 		Target: strings.TrimSpace(target),
 		Tool:   a.version,
 	}
@@ -57,9 +60,10 @@ func (a assembler) assemble(ctx context.Context, file, source string) (gpu.Assem
 	return row, nil
 }
 
-// readUsage reads what ptxas -v says: "Used 40 registers, …, 1024 bytes smem"
-// and "0 bytes stack frame, 8 bytes spill stores, …", for every entry: the most counts.
-func readUsage(said string, row *gpu.AssemblerReport) {
+// readUsage parses the output of ptxas -v: "Used 40 registers, …, 1024 bytes
+// smem" and "0 bytes stack frame, 8 bytes spill stores, …". Of several entries
+// the largest numbers count.
+func readUsage(said string, row *golden.AssemblerReport) {
 	for line := range strings.Lines(said) {
 		for part := range strings.SplitSeq(line[strings.LastIndexByte(line, ':')+1:], ",") {
 			var n int
@@ -77,13 +81,14 @@ func readUsage(said string, row *gpu.AssemblerReport) {
 	}
 }
 
+// scan reads one number of a text that contains the given format.
 func scan(text, format string, n *int) bool {
 	_, err := fmt.Sscanf(text, format, n)
 	return err == nil
 }
 
-// usageText is a row for people.
-func usageText(a gpu.AssemblerReport) string {
+// usageText formats a row for people.
+func usageText(a golden.AssemblerReport) string {
 	return fmt.Sprintf(
 		"%d registers, %d bytes spilled, %d bytes of shared memory",
 		a.Registers, a.Spilled, a.Shared,

@@ -16,11 +16,12 @@ import (
 	"time"
 )
 
-// A competitor is a driver of another engine: it reads the workload in the engine's
-// own syntax and writes a line of times a chain, as OUT.tsv.
+// A competitor is the driver of another engine. It reads the workload in the
+// syntax of the engine and writes OUT.tsv, a line of times a chain.
 type competitor struct {
 	name, driver, input string
-	rounds              []map[string]map[string]float64 // column, id: nanoseconds
+	// Nanoseconds of each round, by column and chain.
+	rounds []map[string]map[string]float64
 }
 
 // competitors share a folder for their inputs and outputs.
@@ -29,7 +30,7 @@ type competitors struct {
 	list []*competitor
 }
 
-// startCompetitors exports the workload for the drivers that are named.
+// startCompetitors exports the workload for the drivers that the flags name.
 func (b *symbolicBench) startCompetitors(isl, mlir string) (competitors, error) {
 	var out competitors
 	if isl == "" && mlir == "" {
@@ -59,12 +60,14 @@ func (b *symbolicBench) startCompetitors(isl, mlir string) (competitors, error) 
 	return out, nil
 }
 
+// remove deletes the folder.
 func (r competitors) remove() {
 	if r.dir != "" {
 		os.RemoveAll(r.dir)
 	}
 }
 
+// writeISL writes the workload as isl relations.
 func (b *symbolicBench) writeISL(w io.Writer) error {
 	for i, c := range b.chains {
 		maps := c.ISL()
@@ -78,6 +81,7 @@ func (b *symbolicBench) writeISL(w io.Writer) error {
 	return nil
 }
 
+// writeMLIR writes the workload as MLIR affine maps.
 func (b *symbolicBench) writeMLIR(w io.Writer) error {
 	for i, c := range b.chains {
 		maps := c.MLIR()
@@ -95,7 +99,7 @@ func (b *symbolicBench) writeMLIR(w io.Writer) error {
 	return nil
 }
 
-// run has every driver measure the workload once more.
+// run lets every driver measure the workload once.
 func (r competitors) run(budget time.Duration) error {
 	for _, v := range r.list {
 		out := filepath.Join(r.dir, v.name+".tsv")
@@ -117,8 +121,8 @@ func (r competitors) run(budget time.Duration) error {
 	return nil
 }
 
-// read takes the times of one round: a header with the column names, then a
-// line a chain.
+// read reads the times of one round: a header with the names of the columns,
+// then a line a chain.
 func (v *competitor) read(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -152,7 +156,7 @@ func (v *competitor) read(path string) error {
 	return nil
 }
 
-// medians are the medians over the rounds, by column and id.
+// medians are the medians over the rounds, by column and chain.
 func (v *competitor) medians() map[string]map[string]float64 {
 	out := map[string]map[string]float64{}
 	for column, ids := range v.rounds[0] {
@@ -168,25 +172,31 @@ func (v *competitor) medians() map[string]map[string]float64 {
 	return out
 }
 
-// benchSummary is the result of bench-symbolic -json, over the chains.
+// benchSummary is the result of bench-symbolic -json.
 type benchSummary struct {
+	// Number of chains in the workload.
 	Chains  int          `json:"chains"`
 	Columns []benchStats `json:"columns"`
 }
 
-// benchStats are nanoseconds, and how many times as long as extract that is.
+// benchStats are the times of one column over all chains, in nanoseconds, and
+// their ratios to the column extract.
 type benchStats struct {
 	Column  string  `json:"column"`
 	Median  float64 `json:"median"`
 	Geomean float64 `json:"geomean"`
 	Most    float64 `json:"most"`
-	Ratio   float64 `json:"ratio"`  // geomean of the ratios
-	Least   float64 `json:"least"`  // of the ratios
-	Slower  int     `json:"slower"` // chains where we are not faster
-	Worst   string  `json:"worst"`  // the chain of the least ratio
+	// Geometric mean of the ratios.
+	Ratio float64 `json:"ratio"`
+	// Smallest of the ratios.
+	Least float64 `json:"least"`
+	// Number of chains whose ratio is not above 1.
+	Slower int `json:"slower"`
+	// The chain with the smallest ratio.
+	Worst string `json:"worst"`
 }
 
-// report prints the summary.
+// report prints the summary of our columns and the competitors'.
 func (b *symbolicBench) report(c *call, r competitors) error {
 	s := benchSummary{Chains: len(b.chains)}
 	if len(b.times) > 0 && b.times[0].extract > 0 {
@@ -211,6 +221,7 @@ func (b *symbolicBench) report(c *call, r competitors) error {
 	return nil
 }
 
+// column selects one of our times, by chain.
 func (b *symbolicBench) column(of func(chainTimes) float64) map[string]float64 {
 	out := map[string]float64{}
 	for _, t := range b.times {
@@ -219,6 +230,7 @@ func (b *symbolicBench) column(of func(chainTimes) float64) map[string]float64 {
 	return out
 }
 
+// stats summarises a column.
 func (b *symbolicBench) stats(name string, ns map[string]float64) benchStats {
 	s := benchStats{Column: name, Least: math.Inf(1)}
 	var all []float64
@@ -248,6 +260,7 @@ func (b *symbolicBench) stats(name string, ns map[string]float64) benchStats {
 	return s
 }
 
+// print prints the summary as a table.
 func (s benchSummary) print(c *call) {
 	fmt.Fprintf(c.out, "%d chains\n", s.Chains)
 	if len(s.Columns) == 0 {

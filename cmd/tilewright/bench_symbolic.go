@@ -32,47 +32,57 @@ summary has the ratios of their times to ours.`,
 	run: runBenchSymbolic,
 }
 
-// A workChain is one line of a workload.
+// A workChain is one line of a workload: maps that are composed, the innermost
+// last.
 type workChain struct {
 	ID    string    `json:"id"`
 	Chain []workMap `json:"chain"`
 }
 
+// A workMap is an indexing map of a chain.
 type workMap struct {
-	Dims  []workVar   `json:"dims"`
-	Syms  []workVar   `json:"syms"`
-	Exprs []string    `json:"exprs"`
+	Dims  []workVar `json:"dims"`
+	Syms  []workVar `json:"syms"`
+	Exprs []string  `json:"exprs"`
+	// Constraints on the variables.
 	Where []workBound `json:"constraints"`
 }
 
+// A workVar is a variable with its inclusive range.
 type workVar struct {
 	Name string `json:"name"`
 	Lo   int64  `json:"lo"`
 	Hi   int64  `json:"hi"`
 }
 
+// A workBound constrains an expression to an inclusive range.
 type workBound struct {
 	Expr string `json:"expr"`
 	Lo   int64  `json:"lo"`
 	Hi   int64  `json:"hi"`
 }
 
-// chainAnswer is a line of the results.
+// A chainAnswer is a line of the results, by which engines are compared.
 type chainAnswer struct {
-	Engine string     `json:"engine"`
-	ID     string     `json:"id"`
-	Pieces int        `json:"pieces"`
-	Exprs  []string   `json:"exprs"`
-	Vars   [][2]int64 `json:"vars"`
-	NCons  int        `json:"ncons"`
-	Ops    int        `json:"ops"`
+	Engine string `json:"engine"`
+	ID     string `json:"id"`
+	// Number of pieces of the composed map; ours has one.
+	Pieces int      `json:"pieces"`
+	Exprs  []string `json:"exprs"`
+	// Ranges of the variables that remain.
+	Vars [][2]int64 `json:"vars"`
+	// Number of the constraints that remain.
+	NCons int `json:"ncons"`
+	// Operations to evaluate the map.
+	Ops int `json:"ops"`
 }
 
-// chainTimes is a line of the times, in nanoseconds a run.
+// chainTimes are the times of a chain, in nanoseconds a run.
 type chainTimes struct {
 	id                      string
 	simplify, extract, eval float64
-	allocs                  float64
+	// Heap allocations of composing and simplifying.
+	allocs float64
 }
 
 // A symbolicBench is one run of the command.
@@ -80,9 +90,11 @@ type symbolicBench struct {
 	ids    []string
 	chains []*index.Composition
 	times  []chainTimes
-	budget time.Duration // of one measurement
+	// Time of one measurement.
+	budget time.Duration
 }
 
+// runBenchSymbolic reads the workload, writes the answers and measures.
 func runBenchSymbolic(c *call) error {
 	c.jsonFlag()
 	b := symbolicBench{}
@@ -145,6 +157,7 @@ func (b *symbolicBench) load(path string) error {
 	return nil
 }
 
+// add parses one line of the workload.
 func (b *symbolicBench) add(line []byte) error {
 	var w workChain
 	if err := json.Unmarshal(line, &w); err != nil {
@@ -178,6 +191,7 @@ func (m workMap) draft() index.MapSource {
 	return d
 }
 
+// variables converts the variables of a line.
 func variables(vs []workVar) (out []index.Variable) {
 	for _, v := range vs {
 		out = append(out, index.Variable{
@@ -189,6 +203,7 @@ func variables(vs []workVar) (out []index.Variable) {
 	return out
 }
 
+// writeLines writes a file through a buffer.
 func writeLines(path string, write func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -206,6 +221,7 @@ func writeLines(path string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
+// answers writes the composed map of every chain.
 func (b *symbolicBench) answers(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -230,8 +246,8 @@ func (b *symbolicBench) answers(w io.Writer) error {
 	return nil
 }
 
-// measureRounds measures everything in rounds, so that the drift of the machine hits
-// all alike.
+// measureRounds measures all chains in rounds, ours and the competitors' in
+// turn, so that the drift of the machine affects all of them.
 func (b *symbolicBench) measureRounds(rounds int, rivals competitors) error {
 	if b.budget == 0 {
 		rounds = 0
@@ -254,6 +270,7 @@ func (b *symbolicBench) measureRounds(rounds int, rivals competitors) error {
 	return nil
 }
 
+// medianTimes takes the median of each time.
 func medianTimes(s []chainTimes) chainTimes {
 	if len(s) == 0 {
 		return chainTimes{}
@@ -274,11 +291,14 @@ func medianTimes(s []chainTimes) chainTimes {
 	}
 }
 
+// median is the upper median of numbers, which it sorts.
 func median(v []float64) float64 {
 	slices.Sort(v)
 	return v[len(v)/2]
 }
 
+// measureChain times the three steps of one chain: composing and simplifying,
+// extracting the cheapest form, and evaluating it.
 func (b *symbolicBench) measureChain(id string, c *index.Composition) chainTimes {
 	t := chainTimes{id: id}
 	t.simplify, _ = measure(b.budget, c.Simplify)
@@ -298,11 +318,11 @@ func (b *symbolicBench) measureChain(id string, c *index.Composition) chainTimes
 	return t
 }
 
-// batches is how many means of a measurement the median is taken of.
+// batches is the number of means whose median is the result of a measurement.
 const batches = 11
 
-// measure runs f for about budget and returns the median nanoseconds and the
-// allocations of a run.
+// measure runs f for about the budget and returns the median nanoseconds and
+// the heap allocations of a run.
 func measure(budget time.Duration, f func()) (ns, allocs float64) {
 	f()
 	f()
@@ -330,6 +350,7 @@ func measure(budget time.Duration, f func()) (ns, allocs float64) {
 		float64(after.Mallocs-before.Mallocs) / float64(batches*n)
 }
 
+// writeTimes writes the times as a table, a line a chain.
 func (b *symbolicBench) writeTimes(w io.Writer) error {
 	fmt.Fprintln(w, "id\tsimplify\textract\tallocs\teval")
 	for _, t := range b.times {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/tuner"
+	"github.com/tilewright/tilewright/tuner/report"
 )
 
 var cacheCommand = command{
@@ -25,14 +25,15 @@ var cacheCommand = command{
 	run: runCache,
 }
 
-// A cacheCall is one cache subcommand under way.
+// A cacheCall is the invocation of one subcommand of cache.
 type cacheCall struct {
 	*call
-	db   *cache.DB
+	db *cache.DB
+	// The arguments behind the subcommand.
 	args []string
 }
 
-// cacheVerbs are the subcommands and how many arguments they take at most.
+// cacheVerbs are the subcommands, with the largest number of arguments of each.
 func cacheVerbs() map[string]struct {
 	least, most int
 	run         func(*cacheCall) error
@@ -52,6 +53,7 @@ func cacheVerbs() map[string]struct {
 	}
 }
 
+// runCache finds the subcommand and runs it.
 func runCache(c *call) error {
 	c.jsonFlag()
 	db := c.dbFlag()
@@ -83,9 +85,12 @@ type cacheRowJSON struct {
 	Seconds     float64    `json:"seconds"`
 	Speedup     [3]float64 `json:"speedup"`
 	When        string     `json:"when"`
-	Untimed     bool       `json:"untimed,omitempty"` // seconds and speedup are predictions
+	// Untimed says that Seconds and Speedup are predictions of the cost model.
+	Untimed bool `json:"untimed,omitempty"`
 }
 
+// ls lists the winners, one a line. A damaged record is reported and does not
+// hide the others.
 func (c *cacheCall) ls() error {
 	rows := []cacheRowJSON{}
 	for r, err := range c.db.All() {
@@ -114,15 +119,17 @@ func (c *cacheCall) ls() error {
 	return t.Flush()
 }
 
-// secondsText is a time as it may be said: one that was not taken is predicted.
+// secondsText formats a time, and says so if it was predicted rather than
+// measured.
 func secondsText(seconds float64, untimed bool) string {
 	if untimed {
-		return "predicted " + tuner.Seconds(seconds)
+		return "predicted " + report.Seconds(seconds)
 	}
-	return tuner.Seconds(seconds)
+	return report.Seconds(seconds)
 }
 
-// find returns the records that ID names.
+// find returns the records whose fingerprint begins with ID or whose fusion has
+// that name.
 func (c *cacheCall) find(id string) ([]cache.Record, error) {
 	var all []cache.Record
 	for r, err := range c.db.All() {
@@ -143,6 +150,7 @@ func (c *cacheCall) find(id string) ([]cache.Record, error) {
 	return all, nil
 }
 
+// show prints everything about the records that an argument names.
 func (c *cacheCall) show() error {
 	all, err := c.find(c.args[0])
 	if err != nil {
@@ -157,6 +165,8 @@ func (c *cacheCall) show() error {
 	return nil
 }
 
+// showRecord prints one record: the winner, the evidence for it and every
+// trial.
 func (c *cacheCall) showRecord(r cache.Record) {
 	fmt.Fprintf(
 		c.out, "%s  %x\non %s (%s, code generation %s), %s by %s\n\n",
@@ -174,7 +184,7 @@ func (c *cacheCall) showRecord(r cache.Record) {
 		fmt.Fprintf(
 			c.out, "speed-up %.3f (%.3f to %s at 95 %%), regret %s of the best tried, %d tied\n\n",
 			r.Speedup[0], r.Speedup[1],
-			upperText(r.Speedup[2]),
+			report.UpperEnd(r.Speedup[2]),
 			regretText(r.Regret), len(r.Ties),
 		)
 	}
@@ -187,15 +197,15 @@ func (c *cacheCall) showRecord(r cache.Record) {
 		if x.Failure != "" {
 			fmt.Fprintf(
 				t, "%s\t%s\t-\t0\t%s: %s\n",
-				x.Plan, tuner.Seconds(x.Predicted),
+				x.Plan, report.Seconds(x.Predicted),
 				x.Failure, firstLine(x.Detail),
 			)
 			continue
 		}
 		fmt.Fprintf(
 			t, "%s\t%s\t%s\t%d\t%s\n",
-			x.Plan, tuner.Seconds(x.Predicted),
-			tuner.Seconds(x.Median()),
+			x.Plan, report.Seconds(x.Predicted),
+			report.Seconds(x.Median()),
 			len(x.Samples), trialNote(x),
 		)
 	}
@@ -203,7 +213,7 @@ func (c *cacheCall) showRecord(r cache.Record) {
 	fmt.Fprintf(c.out, "\n%s\n", r.Canonical)
 }
 
-// trialNote is how a trial that was timed ended, and at what clock.
+// trialNote says how a trial that was timed ended, and at what clock.
 func trialNote(x cache.Trial) string {
 	var all []string
 	if x.Dropped {
@@ -215,11 +225,7 @@ func trialNote(x cache.Trial) string {
 	return strings.Join(all, ", ")
 }
 
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}
-
+// verify checks the database and reports everything that is wrong.
 func (c *cacheCall) verify() error {
 	n, err := c.db.Verify()
 	if err != nil {
@@ -234,6 +240,7 @@ func (c *cacheCall) verify() error {
 	return nil
 }
 
+// merge adds the records of another database.
 func (c *cacheCall) merge() error {
 	if _, err := os.Stat(c.args[0]); err != nil {
 		return err
@@ -242,6 +249,7 @@ func (c *cacheCall) merge() error {
 	return c.reportMerged(kept, total, err)
 }
 
+// reportMerged prints how many records were read and how many were kept.
 func (c *cacheCall) reportMerged(kept, total int, err error) error {
 	if err != nil {
 		return err
@@ -255,6 +263,7 @@ func (c *cacheCall) reportMerged(kept, total int, err error) error {
 	return nil
 }
 
+// export writes the records as JSON lines, to a file or to the output.
 func (c *cacheCall) export() error {
 	if len(c.args) == 0 {
 		_, err := c.db.Export(c.out)
@@ -273,6 +282,7 @@ func (c *cacheCall) export() error {
 	return err
 }
 
+// load reads the records of an export.
 func (c *cacheCall) load() error {
 	in := c.in
 	if len(c.args) > 0 {
@@ -287,6 +297,7 @@ func (c *cacheCall) load() error {
 	return c.reportMerged(kept, total, err)
 }
 
+// publish writes a snapshot.
 func (c *cacheCall) publish() error {
 	n, err := c.db.Publish(c.args[0])
 	if err != nil {
@@ -304,6 +315,7 @@ func (c *cacheCall) publish() error {
 	return nil
 }
 
+// rm removes the records that an argument names.
 func (c *cacheCall) rm() error {
 	all, err := c.find(c.args[0])
 	if err != nil {

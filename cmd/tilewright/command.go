@@ -6,27 +6,20 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"runtime/debug"
+	"strings"
 	"text/tabwriter"
 )
 
-// A command is one row of the table: everything help says, and what runs.
+// A command is one row of the table of commands: everything that help prints,
+// and the function that runs.
 type command struct {
-	name, args string // "show", "FILE"
-	short      string // one line, lower case
-	long       string // paragraphs for `help NAME`
-	run        func(*call) error
-}
-
-// commands is the table, in the order help shows it.
-func commands() []command {
-	return append(
-		[]command{
-			showCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand,
-			reportCommand, layoutCommand, devicesCommand, doctorCommand, benchSymbolicCommand,
-		},
-		cudaCommands()...,
-	)
+	// Name and arguments: "show", "FILE".
+	name, args string
+	// One line, in lower case, for the overview.
+	short string
+	// Paragraphs for `help NAME`.
+	long string
+	run  func(*call) error
 }
 
 // Exit statuses.
@@ -37,59 +30,38 @@ const (
 	exitMiss  = 3 // lookup: nothing is known
 )
 
-// A call is one invocation of a command.
+// A call is one invocation of a command: its flags, its arguments and its
+// streams.
 type call struct {
 	*flag.FlagSet
 	command command
-	rest    []string // arguments not parsed yet
-	in      io.Reader
-	out     io.Writer
-	err     io.Writer
-	json    bool
+	// Arguments that are not parsed yet.
+	rest []string
+	in   io.Reader
+	out  io.Writer
+	err  io.Writer
+	// The result is printed as JSON.
+	json bool
 }
 
-// A usageError is the caller's mistake on the command line: exit status 2.
+// A usageError is a mistake on the command line, with exit status 2.
 type usageError struct{ msg string }
 
 func (e *usageError) Error() string { return e.msg }
 
+// usagef makes a usageError.
 func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// errMiss ends a lookup that found nothing: exit status 3, already reported.
+// errMiss ends a lookup that found nothing and has reported it, with exit
+// status 3.
 var errMiss = errors.New("miss")
 
-// errReported ends a command whose errors were printed as they happened.
+// errReported ends a command that has printed its errors when they happened.
 var errReported = errors.New("reported")
 
-// run is the program: it never panics and returns the exit status.
-func run(args []string, in io.Reader, out, errw io.Writer) (status int) {
-	defer func() {
-		if p := recover(); p != nil {
-			fmt.Fprintf(errw, "tilewright: internal error: %v\nThis is a bug in tilewright: please report it with the input that caused it.\n\n%s", p, debug.Stack())
-			status = exitBad
-		}
-	}()
-	if len(args) == 0 {
-		overview(errw)
-		return exitUsage
-	}
-	switch args[0] {
-	case "help", "-h", "-help", "--help":
-		return help(args[1:], out, errw)
-	}
-	cmd, ok := find(args[0])
-	if !ok {
-		fmt.Fprintf(
-			errw, "tilewright: unknown command %q%s; `tilewright help` lists them\n",
-			args[0], didYouMean(args[0]),
-		)
-		return exitUsage
-	}
-	return cmd.invoke(args[1:], in, out, errw)
-}
-
+// invoke runs a command and turns its error into messages and an exit status.
 func (cmd command) invoke(
 	args []string, in io.Reader, out, errw io.Writer,
 ) int {
@@ -128,8 +100,8 @@ func (cmd command) invoke(
 }
 
 // parse reads the flags defined so far, which may stand before, between or
-// after the arguments, and returns between minOperands and maxOperands (-1: any number
-// of) arguments.
+// behind the arguments, and returns the arguments, of which there must be
+// atLeast to atMost; an atMost of −1 means any number.
 func (c *call) parse(atLeast, atMost int) ([]string, error) {
 	var args []string
 	for rest := c.rest; len(rest) > 0; {
@@ -163,7 +135,7 @@ func (c *call) jsonFlag() {
 	c.BoolVar(&c.json, "json", false, "print JSON; the fields are in the package comment of cmd/tilewright")
 }
 
-// printJSON writes v, indented, with a newline.
+// printJSON writes a value as indented JSON, with a newline.
 func (c *call) printJSON(v any) error {
 	enc := json.NewEncoder(c.out)
 	enc.SetIndent("", "  ")
@@ -171,16 +143,38 @@ func (c *call) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// table starts columns aligned by tabs; Flush it.
+// table begins a table with columns that are aligned by tabs. The caller
+// flushes it.
 func (c *call) table() *tabwriter.Writer {
 	return tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
 }
 
-func find(name string) (command, bool) {
-	for _, c := range commands() {
-		if c.name == name {
-			return c, true
+// describe prints the full help of a command, whose flags have been defined.
+func (c *call) describe(w io.Writer) {
+	fmt.Fprintf(
+		w, "usage: tilewright %s [flags] %s\n\n%s\n",
+		c.command.name, c.command.args,
+		strings.TrimSpace(c.command.long),
+	)
+	any := false
+	c.VisitAll(func(f *flag.Flag) {
+		if !any {
+			fmt.Fprint(w, "\nflags:\n")
+			any = true
 		}
-	}
-	return command{}, false
+		arg, text := flag.UnquoteUsage(f)
+		if f.DefValue != "" && f.DefValue != "false" &&
+			f.DefValue != "0" && f.DefValue != "0s" {
+			text += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(
+			w, "  -%s\n      %s\n",
+			strings.TrimSpace(f.Name+" "+arg), text,
+		)
+	})
+}
+
+// dbFlag defines -db.
+func (c *call) dbFlag() *string {
+	return c.String("db", "tilewright.db", "the cache `file`")
 }

@@ -6,40 +6,49 @@ import (
 	"github.com/tilewright/tilewright/kernels/ptx/sim"
 )
 
-// A counterSource backend says what the last run did, if it was to count.
+// A counterSource is a backend that counts what its kernels do.
 type counterSource interface {
 	count()
 	counters() sim.Counters
 }
 
-// countersJSON is what a simulator counted.
+// countersJSON are the counters of a simulated run.
 type countersJSON struct {
-	WarpInstructions int64            `json:"warp_instructions"`
-	LaneInstructions int64            `json:"lane_instructions"` // of active lanes
-	Instructions     map[string]int64 `json:"instructions"`      // of warps, by class
-	GlobalLoad       trafficJSON      `json:"global_load"`
-	GlobalStore      trafficJSON      `json:"global_store"`
-	SharedLoad       trafficJSON      `json:"shared_load"`
-	SharedStore      trafficJSON      `json:"shared_store"`
-	MMA              int64            `json:"mma"`
-	WGMMA            int64            `json:"wgmma"`
-	MatrixFLOPs      int64            `json:"matrix_flops"`
-	Barriers         int64            `json:"barriers"`
-	Atomics          int64            `json:"atomics"` // of lanes
-	BulkCopies       int64            `json:"bulk_copies"`
-	BulkBytes        int64            `json:"bulk_bytes"`
+	WarpInstructions int64 `json:"warp_instructions"`
+	// Instructions of active lanes.
+	LaneInstructions int64 `json:"lane_instructions"`
+	// Instructions of warps, by class.
+	Instructions map[string]int64 `json:"instructions"`
+	GlobalLoad   trafficJSON      `json:"global_load"`
+	GlobalStore  trafficJSON      `json:"global_store"`
+	SharedLoad   trafficJSON      `json:"shared_load"`
+	SharedStore  trafficJSON      `json:"shared_store"`
+	// Matrix instructions of warps and of warpgroups, and the operations of
+	// both.
+	MMA         int64 `json:"mma"`
+	WGMMA       int64 `json:"wgmma"`
+	MatrixFLOPs int64 `json:"matrix_flops"`
+	// Barriers of blocks.
+	Barriers int64 `json:"barriers"`
+	// Atomic operations of lanes.
+	Atomics int64 `json:"atomics"`
+	// Asynchronous bulk copies, and the bytes that they moved.
+	BulkCopies int64 `json:"bulk_copies"`
+	BulkBytes  int64 `json:"bulk_bytes"`
 }
 
-// trafficJSON is the accesses of warps to one memory, in sectors of 32 bytes of the
-// global one or wavefronts of the shared.
+// trafficJSON are the accesses of warps to one memory, in sectors of 32 bytes
+// of global memory or in wavefronts of shared memory.
 type trafficJSON struct {
 	Requests   int64 `json:"requests"`
 	Sectors    int64 `json:"sectors,omitempty"`
 	Wavefronts int64 `json:"wavefronts,omitempty"`
-	Ideal      int64 `json:"ideal"` // the fewest that could have moved the bytes
-	Bytes      int64 `json:"bytes"`
+	// The fewest sectors or wavefronts that could have moved the bytes.
+	Ideal int64 `json:"ideal"`
+	Bytes int64 `json:"bytes"`
 }
 
+// newCountersJSON converts the counters of the simulator.
 func newCountersJSON(c sim.Counters) *countersJSON {
 	global := func(t sim.Traffic) trafficJSON {
 		return trafficJSON{

@@ -1,141 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strings"
-
-	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/cpu"
-	"github.com/tilewright/tilewright/kernels/gpu"
-	"github.com/tilewright/tilewright/kernels/gpu/device"
-	"github.com/tilewright/tilewright/kernels/gpu/simulated"
-	"github.com/tilewright/tilewright/kernels/ptx/sim"
-	"github.com/tilewright/tilewright/kernels/replay"
 )
-
-// A driver is a way to get a backend, or the reason there is none.
-type driver struct {
-	name   string
-	about  string
-	open   func() (kernels.Backend, error)
-	named  func(what string) (kernels.Backend, error) // for names of the form name:what
-	absent string                                     // why both are nil
-}
-
-// drivers lists the backends this build knows of.
-func drivers() []driver {
-	return []driver{
-		{name: "cpu", about: "tile programs on this machine's cores, pure Go",
-			open: func() (kernels.Backend, error) { return cpu.New(), nil }},
-		{name: "sim", about: "PTX for a GPU that is not there, run and checked by a simulator that times nothing, as sim:sm_90, sim:A100 …", named: simulate},
-		{name: "replay", about: "samples that were taken elsewhere, as replay:FILE; `tilewright cache export` writes such files", named: replayed},
-		cudaDriver(),
-	}
-}
-
-const aboutCUDA = "NVIDIA GPUs"
-
-const deviceUsage = "the `device` to tune for; `tilewright devices` lists them"
-
-// A availableDevice is what the flags say of one.
-type availableDevice struct {
-	name *string
-	tf32 *bool
-}
-
-func (c *call) deviceFlag() availableDevice {
-	return availableDevice{
-		c.String("device", "cpu", deviceUsage),
-		c.Bool("tf32", false, tf32Usage),
-	}
-}
-
-const tf32Usage = "let products of f32 round their operands to tf32 on a GPU's tensor cores: plans with tf32=1, whose results are within 2⁻¹⁰ an operation, and winners of their own"
-
-// backend opens a device with the options stated for it.
-func backend(d availableDevice) (kernels.Backend, error) {
-	b, err := backendNamed(*d.name)
-	if err != nil || !*d.tf32 {
-		return b, err
-	}
-	gpu, ok := b.(interface{ AllowTF32() })
-	if !ok {
-		return nil, usagef("-tf32: %s has no tensor cores", *d.name)
-	}
-	gpu.AllowTF32()
-	return b, nil
-}
-
-// backendNamed opens a device by name.
-func backendNamed(name string) (kernels.Backend, error) {
-	kind, what, more := strings.Cut(name, ":")
-	var names []string
-	for _, d := range drivers() {
-		switch {
-		case d.name != kind:
-			names = append(names, d.name)
-		case d.absent != "":
-			return nil, fmt.Errorf("device %s: %s", name, d.absent)
-		case more && d.named != nil:
-			return d.named(what)
-		case more:
-			return nil, usagef("device %q: it is just %s", name, kind)
-		case d.open == nil:
-			return nil, usagef("device %q: it needs more, see `tilewright devices`: %s", name, d.about)
-		default:
-			return d.open()
-		}
-	}
-	return nil, usagef("no device %q; there are %s", name, strings.Join(names, ", "))
-}
-
-// simulate is a simulated GPU, by target or product.
-func simulate(name string) (kernels.Backend, error) {
-	sheet, err := device.ParseSpec(name)
-	if err != nil {
-		return nil, usagef("%v", err)
-	}
-	dev, err := simulated.Open(
-		sheet, sim.Options{Races: true, Uninitialised: true},
-	)
-	if err != nil {
-		return nil, err
-	}
-	s, err := device.NewSession(context.Background(), func(context.Context) (device.Driver, error) {
-		return dev, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return simulator{gpu.New(s), dev}, nil
-}
-
-// A simulator is a backend that counts when it is asked to.
-type simulator struct {
-	*gpu.Backend
-	device *simulated.Driver
-}
-
-func (s simulator) count() { s.device.Count() }
-
-func (s simulator) counters() sim.Counters { return s.device.Counters() }
-
-// replayed is the device of a recording.
-func replayed(file string) (kernels.Backend, error) {
-	if file == "" {
-		return nil, usagef("device replay: it needs a recording, as replay:FILE; `tilewright cache export` and `tilewright doctor` write such files")
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return replay.Read(file, f)
-}
 
 var devicesCommand = command{
 	name: "devices", short: "what each backend sees, and why one is missing",
@@ -143,32 +12,45 @@ var devicesCommand = command{
 	run:  runDevices,
 }
 
+// deviceJSON is one backend of devices -json.
 type deviceJSON struct {
-	Name     string            `json:"name"` // "cpu": what -device takes
-	About    string            `json:"about"`
-	Device   string            `json:"device,omitempty"` // stable identity, part of the cache key
+	// Name is what -device takes: "cpu".
+	Name  string `json:"name"`
+	About string `json:"about"`
+	// Device is the stable name of the device, a part of the cache key.
+	Device string `json:"device,omitempty"`
+	// Revision of the code generator, and the safe context of the device.
 	Revision string            `json:"revision,omitempty"`
 	Safe     map[string]string `json:"safe,omitempty"`
 	Lanes    int               `json:"lanes,omitempty"`
-	FLOPS    float64           `json:"flops,omitempty"` // flop/s
-	Vectors  *vectorsJSON      `json:"vectors,omitempty"`
-	Levels   []levelJSON       `json:"levels,omitempty"`
-	Missing  string            `json:"missing,omitempty"`
+	// FLOPS is the peak rate of f32 in flop/s.
+	FLOPS   float64      `json:"flops,omitempty"`
+	Vectors *vectorsJSON `json:"vectors,omitempty"`
+	Levels  []levelJSON  `json:"levels,omitempty"`
+	// Missing is the reason why the backend is not available.
+	Missing string `json:"missing,omitempty"`
 }
 
+// vectorsJSON are the vector registers of a core.
 type vectorsJSON struct {
-	Bits      int `json:"bits"` // of one
+	// Bits of one register.
+	Bits      int `json:"bits"`
 	Registers int `json:"registers"`
 }
 
+// levelJSON is one level of memory.
 type levelJSON struct {
-	Name      string  `json:"name"`
-	Bytes     int64   `json:"bytes"` // 0: unbounded
-	Shared    bool    `json:"shared"`
-	Lanes     int     `json:"lanes,omitempty"` // that share one; 0 where shared: all
-	Bandwidth float64 `json:"bandwidth"`       // bytes/s, all lanes
+	Name string `json:"name"`
+	// Bytes is its capacity; 0 is unbounded.
+	Bytes  int64 `json:"bytes"`
+	Shared bool  `json:"shared"`
+	// Lanes that share one of a shared level; 0 is all of them.
+	Lanes int `json:"lanes,omitempty"`
+	// Bandwidth of all lanes together, in bytes/s.
+	Bandwidth float64 `json:"bandwidth"`
 }
 
+// runDevices describes every backend of this build.
 func runDevices(c *call) error {
 	c.jsonFlag()
 	if _, err := c.parse(0, 0); err != nil {
@@ -187,6 +69,7 @@ func runDevices(c *call) error {
 	return nil
 }
 
+// describe opens the backend, if that needs no name, and describes its device.
 func (d driver) describe() deviceJSON {
 	j := deviceJSON{
 		Name:    d.name,
@@ -219,6 +102,7 @@ func (d driver) describe() deviceJSON {
 	return j
 }
 
+// print describes a backend for people.
 func (d deviceJSON) print(c *call) {
 	fmt.Fprintf(c.out, "%s: %s\n", d.Name, d.About)
 	if d.Missing != "" {
@@ -249,6 +133,7 @@ func (d deviceJSON) print(c *call) {
 	t.Flush()
 }
 
+// capacity formats the size of a level and who shares it.
 func (l levelJSON) capacity() string {
 	switch {
 	case l.Bytes == 0:
@@ -261,6 +146,7 @@ func (l levelJSON) capacity() string {
 	return byteSize(l.Bytes) + " a lane"
 }
 
+// byteSize formats a number of bytes in binary units.
 func byteSize(n int64) string {
 	switch {
 	case n >= 1<<30:

@@ -21,6 +21,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/gpu/golden"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
@@ -39,7 +40,7 @@ var doctorCommand = command{
   kernels.tsv     of each: whether it agrees with the reference interpreter, or what a golden needs to run
                   that the device does not have, and, where ptxas is on the PATH and the kernel is PTX,
                   its registers, spills and shared memory
-  ptxas.tsv       the same as a table for kernels/gpu/testdata, of the goldens
+  ptxas.tsv       the same as a table for kernels/gpu/golden/testdata, of the goldens
   samples.jsonl   every timing of the large fusions (copy, transpose, softmax, layernorm, bf16 products):
                   a device of its own for -device replay:FOLDER/samples.jsonl
   summary.tsv     their best times, bytes and operations a second, and how much that is of the copy, of
@@ -54,48 +55,63 @@ checked only. -skip leaves out the large fusions, -only those of the corpus with
 	run: runDoctor,
 }
 
+// largeFusions are fusions that are large enough to keep a GPU busy.
+//
 //go:embed doctor/*.hlo
 var largeFusions embed.FS
 
-// A doctor is one run of the command.
+// A doctor is one run of the command. Its steps fill in the fields below the
+// blank line and write files into the folder.
 type doctor struct {
 	c       *call
 	backend kernels.Backend
 	folder  string
-	plans   int
-	budget  time.Duration
-	only    string // of the corpus, fusions with this in their names
-	vendor  map[string]float64
+	// Plans that are checked of each fusion of the corpus.
+	plans int
+	// Time of tuning each large fusion.
+	budget time.Duration
+	// Fusions of the corpus without this text in their names are left out.
+	only string
+	// Seconds that the vendor's library takes, by large fusion.
+	vendor map[string]float64
 
 	assembler assembler
 	kernels   []kernelJSON
-	assembled []gpu.AssemblerReport // goldens
+	// The kernels that this program carries, assembled.
+	assembled []golden.AssemblerReport
 	ceilings  []device.Ceiling
-	copied    float64 // bytes/s of the copy, once it is known
-	tuned     []ratedJSON
-	records   []cache.Record
-	bad       int
+	// Bandwidth of the copy in bytes/s; 0 until it is measured.
+	copied  float64
+	tuned   []ratedJSON
+	records []cache.Record
+	// Number of kernels that are wrong.
+	bad int
 }
 
 // kernelJSON is a row of kernels.tsv.
 type kernelJSON struct {
-	Fusion    string `json:"fusion"`
-	Plan      string `json:"plan"`
-	Hash      string `json:"sha256"` // of the source
-	Verdict   string `json:"verdict"`
-	Assembled string `json:"assembled,omitempty"` // what ptxas says
+	Fusion string `json:"fusion"`
+	Plan   string `json:"plan"`
+	// SHA-256 of the source.
+	Hash    string `json:"sha256"`
+	Verdict string `json:"verdict"`
+	// The report of ptxas.
+	Assembled string `json:"assembled,omitempty"`
 }
 
 // doctorJSON is the result of doctor -json.
 type doctorJSON struct {
-	Device   string                 `json:"device"`
-	Ceilings []device.Ceiling       `json:"ceilings,omitempty"`
-	Kernels  []kernelJSON           `json:"kernels"`
-	Tuned    []ratedJSON            `json:"tuned,omitempty"`
-	Evidence *kernels.SampleQuality `json:"evidence,omitempty"` // of the clock, where it was seen
+	Device   string           `json:"device"`
+	Ceilings []device.Ceiling `json:"ceilings,omitempty"`
+	Kernels  []kernelJSON     `json:"kernels"`
+	Tuned    []ratedJSON      `json:"tuned,omitempty"`
+	// Evidence is what the device recorded of its clock.
+	Evidence *kernels.SampleQuality `json:"evidence,omitempty"`
 	Wrong    int                    `json:"wrong"`
 }
 
+// runDoctor runs the steps in order, so that what the first of them need is
+// tested before the later ones use it.
 func runDoctor(c *call) error {
 	c.jsonFlag()
 	device := c.deviceFlag()
@@ -141,7 +157,7 @@ func runDoctor(c *call) error {
 	return nil
 }
 
-// write makes a file of the folder.
+// write writes a file into the folder.
 func (d *doctor) write(name string, text []byte) error {
 	return writeFile(filepath.Join(d.folder, name), func(w *bufio.Writer) error {
 		_, err := w.Write(text)
@@ -149,15 +165,14 @@ func (d *doctor) write(name string, text []byte) error {
 	})
 }
 
+// device describes the device, and measures the ceilings of a GPU.
 func (d *doctor) device(ctx context.Context) error {
 	dev := d.backend.Device()
 	fmt.Fprintf(
 		d.c.err, "%s, %d lanes, code generation %s\n",
 		dev.Name, dev.Lanes, dev.Revision,
 	)
-	if g, ok := d.backend.(interface {
-		MatrixCeilings(context.Context) ([]device.Ceiling, error)
-	}); ok {
+	if g, ok := d.backend.(gpu.Diagnosable); ok {
 		var err error
 		if d.ceilings, err = g.MatrixCeilings(ctx); err != nil {
 			fmt.Fprintf(d.c.err, "matrix units: %v\n", err)
@@ -181,14 +196,14 @@ func (d *doctor) device(ctx context.Context) error {
 	return d.write("device.json", append(text, '\n'))
 }
 
-// goldens has the kernels this program carries assembled and, where the device
-// can run them, run.
+// goldens assembles the kernels that this program carries and, if the device
+// can run them, runs them.
 func (d *doctor) goldens(ctx context.Context) error {
-	all, err := gpu.Goldens()
+	all, err := golden.Kernels()
 	if err != nil {
 		return err
 	}
-	seen, err := gpu.AssemblerReports()
+	seen, err := golden.AssemblerReports()
 	if err != nil {
 		return err
 	}
@@ -197,7 +212,7 @@ func (d *doctor) goldens(ctx context.Context) error {
 		if err := d.golden(ctx, g); err != nil {
 			return err
 		}
-		if _, ok := seen[gpu.Hash(g.PTX)]; !ok {
+		if _, ok := seen[golden.Hash(g.PTX)]; !ok {
 			missing = append(missing, g.Name+" for "+g.Target)
 		}
 	}
@@ -211,7 +226,7 @@ func (d *doctor) goldens(ctx context.Context) error {
 		)
 	}
 	fmt.Fprintln(d.c.err)
-	lines := []string{gpu.AssemblerReportHeader}
+	lines := []string{golden.AssemblerReportHeader}
 	for _, a := range d.assembled {
 		lines = append(lines, a.Row())
 	}
@@ -220,7 +235,8 @@ func (d *doctor) goldens(ctx context.Context) error {
 	)
 }
 
-func (d *doctor) golden(ctx context.Context, g gpu.Golden) error {
+// golden assembles and runs one of them.
+func (d *doctor) golden(ctx context.Context, g golden.Kernel) error {
 	name := "golden " + g.Name + " for " + g.Target
 	file := filepath.Join(
 		"kernels", strings.ReplaceAll(name, " ", "_")+".ptx",
@@ -234,7 +250,7 @@ func (d *doctor) golden(ctx context.Context, g gpu.Golden) error {
 	row := kernelJSON{
 		Fusion: name,
 		Plan:   g.Plan.String(),
-		Hash:   gpu.Hash(g.PTX),
+		Hash:   golden.Hash(g.PTX),
 	}
 	switch {
 	case err == nil:
@@ -257,17 +273,15 @@ const (
 	notRun = "not run: " // and why
 )
 
-// runs is what comes of a golden's own text on the device.
-func (d *doctor) runs(ctx context.Context, g gpu.Golden) string {
-	b, ok := d.backend.(interface {
-		CompileGolden(context.Context, gpu.Golden) (kernels.Kernel, error)
-	})
+// runs runs a golden kernel on the device and returns the verdict.
+func (d *doctor) runs(ctx context.Context, g golden.Kernel) string {
+	b, ok := d.backend.(gpu.Diagnosable)
 	if !ok {
 		return notRun + "the device does not run PTX"
 	}
 	limited, cancel := context.WithTimeout(ctx, checkDeadline)
 	defer cancel()
-	k, err := b.CompileGolden(limited, g)
+	k, err := b.CompileText(limited, g.Program, g.Plan, g.Target, g.PTX)
 	var no *kernels.Rejected
 	if errors.As(err, &no) {
 		return notRun + no.Reason
@@ -280,15 +294,14 @@ func (d *doctor) runs(ctx context.Context, g gpu.Golden) string {
 	if err != nil {
 		return err.Error()
 	}
-	as := d.backend.Identity()
-	as.TF32 = true // a golden that rounds to it is to
-	if err := v.For(as, g.Plan).Verify(limited, k); err != nil {
+	// A golden with the knob tf32 is to round its operands.
+	if err := v.For(g.Plan, true).Verify(limited, k); err != nil {
 		return err.Error()
 	}
 	return agrees
 }
 
-// count keeps a row, and counts it if something is wrong.
+// count keeps a row, and counts it if something is wrong with it.
 func (d *doctor) count(k kernelJSON) {
 	if k.Verdict != agrees &&
 		!strings.HasPrefix(k.Verdict, notRun) &&
@@ -298,8 +311,8 @@ func (d *doctor) count(k kernelJSON) {
 	d.kernels = append(d.kernels, k)
 }
 
-// modules are the texts of a set of files, parsed. An entry without a name gets
-// the file's.
+// modules parses a set of files. A fusion without a name takes that of its
+// file.
 func modules(files fs.FS, pattern string) ([]*hlo.Module, error) {
 	names, err := fs.Glob(files, pattern)
 	if err != nil {
@@ -325,7 +338,7 @@ func modules(files fs.FS, pattern string) ([]*hlo.Module, error) {
 	return all, nil
 }
 
-// corpus compiles and checks kernels of every fusion of the corpus.
+// corpus compiles and verifies some plans of every fusion of the corpus.
 func (d *doctor) corpus(ctx context.Context) error {
 	all, err := modules(corpus.Files, "*.hlo")
 	if err != nil {
@@ -344,6 +357,7 @@ func (d *doctor) corpus(ctx context.Context) error {
 	return nil
 }
 
+// writeKernels writes kernels.tsv.
 func (d *doctor) writeKernels(context.Context) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, "fusion\tplan\tsha256\tverdict\tassembled")
@@ -367,6 +381,7 @@ func (d *doctor) writeKernels(context.Context) error {
 	return d.write("kernels.tsv", []byte(b.String()))
 }
 
+// fusion compiles and verifies some plans of one fusion.
 func (d *doctor) fusion(ctx context.Context, f *hlo.Computation) error {
 	p, err := symtile.Analyze(f)
 	if err != nil {
@@ -396,7 +411,8 @@ func (d *doctor) fusion(ctx context.Context, f *hlo.Computation) error {
 	return nil
 }
 
-// choose is the default plan and others spread over those offered.
+// choose selects the default plan and others at equal distances among those
+// that are offered.
 func (d *doctor) choose(p *symtile.Program) ([]kernels.Plan, error) {
 	def, err := d.backend.Default(p)
 	if err != nil {
@@ -414,9 +430,10 @@ func (d *doctor) choose(p *symtile.Program) ([]kernels.Plan, error) {
 	return chosen, nil
 }
 
+// checkDeadline is the time that the check of one kernel may take.
 const checkDeadline = time.Minute // of one kernel
 
-// check compiles, keeps, verifies and assembles a kernel.
+// check compiles, writes, verifies and assembles one kernel.
 func (d *doctor) check(
 	ctx context.Context, p *symtile.Program,
 	v *check.Verifier, plan kernels.Plan, name string,
@@ -437,7 +454,7 @@ func (d *doctor) check(
 	}
 	defer k.Close()
 	source := k.Source()
-	row.Hash = gpu.Hash(source)
+	row.Hash = golden.Hash(source)
 	file := filepath.Join("kernels", name+".txt")
 	ptx := strings.HasPrefix(source, ".version")
 	if ptx {
@@ -446,7 +463,7 @@ func (d *doctor) check(
 	row.Verdict = agrees
 	if err := errors.Join(
 		d.write(file, []byte(source)),
-		v.For(d.backend.Identity(), plan).Verify(limited, k),
+		v.For(plan, d.backend.Identity().TF32Allowed()).Verify(limited, k),
 	); err != nil {
 		row.Verdict = err.Error()
 	}
@@ -458,7 +475,7 @@ func (d *doctor) check(
 	return row
 }
 
-// usage is what the assembler says of a file.
+// usage is the report of the assembler about a file.
 func (d *doctor) usage(ctx context.Context, file, source string) string {
 	a, err := d.assembler.assemble(ctx, file, source)
 	if err != nil {
@@ -467,7 +484,7 @@ func (d *doctor) usage(ctx context.Context, file, source string) string {
 	return usageText(a)
 }
 
-// large tunes the large fusions.
+// large tunes the large fusions and compares their times with the ceilings.
 func (d *doctor) large(ctx context.Context) error {
 	all, err := modules(largeFusions, "doctor/*.hlo") // the copy is the first
 	if err != nil {
@@ -500,7 +517,8 @@ func (d *doctor) large(ctx context.Context) error {
 	return d.samples(t.Cache)
 }
 
-// samples writes the recording: the device, then the records.
+// samples writes the recording that -device replay reads: the device, then the
+// records.
 func (d *doctor) samples(db *cache.DB) error {
 	return writeFile(filepath.Join(d.folder, "samples.jsonl"), func(w *bufio.Writer) error {
 		if err := json.NewEncoder(w).Encode(map[string]any{
@@ -513,15 +531,15 @@ func (d *doctor) samples(db *cache.DB) error {
 	})
 }
 
-// evidence writes what the session saw of the device's clock.
+// evidence writes what the session recorded of the device's clock.
 func (d *doctor) evidence() error {
-	g, ok := d.backend.(interface{ Evidence() []device.SampleRecord })
+	g, ok := d.backend.(gpu.Diagnosable)
 	if !ok {
 		return nil
 	}
 	lines := []string{device.SampleHeader}
 	session := d.saw().Clock
-	for _, e := range g.Evidence() {
+	for _, e := range g.Samples() {
 		lines = append(lines, e.Row(session))
 	}
 	return d.write(
@@ -529,15 +547,17 @@ func (d *doctor) evidence() error {
 	)
 }
 
-// saw is what the device saw of its clock, zero of one that does not.
+// saw is what the device recorded of its clock; it is zero for a device that
+// records nothing.
 func (d *doctor) saw() kernels.SampleQuality {
-	if b, ok := d.backend.(interface{ Saw() kernels.SampleQuality }); ok {
-		return b.Saw()
+	if b, ok := d.backend.(kernels.SampleObserver); ok {
+		return b.SampleQuality()
 	}
 	return kernels.SampleQuality{}
 }
 
-// finish writes the summary and the page, and says how it went.
+// finish writes the summary and the page and returns an error if a kernel was
+// wrong.
 func (d *doctor) finish(context.Context) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, ratedHeader)

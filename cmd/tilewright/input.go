@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -12,9 +13,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// readModule parses FILE, HLO or StableHLO, or standard input for "-". A module
-// that no compiler has fused is split into fusions; the second result is what
-// stays outside of them.
+// readModule parses a file of HLO or StableHLO; "-" is the standard input. A
+// module that no compiler has fused is split into fusions; the second result is
+// what stays outside of them.
 func (c *call) readModule(file string) (*hlo.Module, []symtile.Unfused, error) {
 	src, err := c.readFile(file)
 	if err != nil {
@@ -28,7 +29,8 @@ func (c *call) readModule(file string) (*hlo.Module, []symtile.Unfused, error) {
 	return m, outside, nil
 }
 
-// untileable leaves out what is no work: constants, tuples.
+// untileable leaves out instructions that do no work, such as constants and
+// tuples.
 func untileable(all []symtile.Unfused) []symtile.Unfused {
 	return slices.DeleteFunc(slices.Clone(all), func(o symtile.Unfused) bool {
 		switch o.Instr.Op {
@@ -39,6 +41,7 @@ func untileable(all []symtile.Unfused) []symtile.Unfused {
 	})
 }
 
+// readFile reads a file, or the standard input for "-".
 func (c *call) readFile(file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(c.in)
@@ -46,7 +49,7 @@ func (c *call) readFile(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// fusions picks the fusions of m that name selects: all for "".
+// fusions selects the fusions of a module by name; "" selects all.
 func fusions(
 	file string, m *hlo.Module, name string,
 ) ([]*hlo.Computation, error) {
@@ -66,7 +69,7 @@ func fusions(
 	)
 }
 
-// oneFusion is fusions for commands that work on one.
+// oneFusion selects the fusion of a command that works on one.
 func oneFusion(file string, m *hlo.Module, name string) (*hlo.Computation, error) {
 	fs, err := fusions(file, m, name)
 	if err != nil {
@@ -85,12 +88,42 @@ func oneFusion(file string, m *hlo.Module, name string) (*hlo.Computation, error
 	)
 }
 
-// readFor is readFusion and the backend it is for.
-func (c *call) readFor(file, name string, d availableDevice) (*hlo.Computation, kernels.Backend, error) {
-	fusion, err := c.readFusion(file, name)
+// readFusion reads the fusion of a command that works on one.
+func (c *call) readFusion(file, name string) (*hlo.Computation, error) {
+	m, _, err := c.readModule(file)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	b, err := backend(d)
-	return fusion, b, err
+	return oneFusion(file, m, name)
+}
+
+// parseSizes parses "64,32,16".
+func parseSizes(text string) (symtile.Tiling, error) {
+	var t symtile.Tiling
+	for _, word := range strings.Split(text, ",") {
+		v, err := strconv.ParseInt(
+			strings.TrimSpace(word), 10, 64,
+		)
+		if err != nil {
+			return nil, usagef("%q in %q is not a whole number", word, text)
+		}
+		t = append(t, v)
+	}
+	return t, nil
+}
+
+// chosenPlan parses -plan or -tiling, or takes the default plan.
+func chosenPlan(
+	tiling, plan string, standard func() (kernels.Plan, error),
+) (kernels.Plan, error) {
+	switch {
+	case plan != "" && tiling != "":
+		return kernels.Plan{}, usagef("-tiling and -plan exclude each other")
+	case plan != "":
+		return kernels.ParsePlan(plan)
+	case tiling != "":
+		t, err := parseSizes(tiling)
+		return kernels.Plan{Tiles: t}, err
+	}
+	return standard()
 }

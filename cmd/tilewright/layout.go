@@ -42,88 +42,115 @@ Without -pick the worst warp is drawn.`,
 
 // layoutJSON is the result of layout -json.
 type layoutJSON struct {
-	Shape    string       `json:"shape"`
-	Physical []int64      `json:"physical"`
-	Elements int64        `json:"elements"`
-	Padding  int64        `json:"padding"`
-	Bytes    int64        `json:"bytes"`
-	Steps    []string     `json:"steps"`
-	Map      string       `json:"map"`
-	Inverse  string       `json:"inverse"`
-	Element  *elementJSON `json:"element,omitempty"`
-	Pack     *packJSON    `json:"pack,omitempty"`
-	Access   *accessJSON  `json:"access,omitempty"`
-	SVG      string       `json:"svg,omitempty"`
+	Shape string `json:"shape"`
+	// Extents of the physical array.
+	Physical []int64 `json:"physical"`
+	Elements int64   `json:"elements"`
+	// Elements of the physical array that hold no logical element.
+	Padding int64 `json:"padding"`
+	Bytes   int64 `json:"bytes"`
+	// Steps from the logical to the physical array.
+	Steps []string `json:"steps"`
+	// Maps from logical to physical indices and back.
+	Map     string       `json:"map"`
+	Inverse string       `json:"inverse"`
+	Element *elementJSON `json:"element,omitempty"`
+	Pack    *packJSON    `json:"pack,omitempty"`
+	Access  *accessJSON  `json:"access,omitempty"`
+	SVG     string       `json:"svg,omitempty"`
 }
 
-// elementJSON is one position. Index is null in padding.
+// elementJSON is one position in memory.
 type elementJSON struct {
+	// Index is null in padding.
 	Index    []int64 `json:"index"`
 	Physical []int64 `json:"physical,omitempty"`
-	Position int64   `json:"position"`
-	Bit      int64   `json:"bit"`
+	// Position in elements, and the first bit of the element.
+	Position int64 `json:"position"`
+	Bit      int64 `json:"bit"`
 }
 
+// packJSON is a pack operation and the maps that it defines.
 type packJSON struct {
-	Op        string     `json:"op"`
-	Packed    []int64    `json:"packed"`
-	Steps     []string   `json:"steps"`
-	ToPacked  string     `json:"toPacked"`
-	ToSource  string     `json:"toSource"`
-	RoundTrip bool       `json:"roundTrip"` // proved
+	Op       string   `json:"op"`
+	Packed   []int64  `json:"packed"`
+	Steps    []string `json:"steps"`
+	ToPacked string   `json:"toPacked"`
+	ToSource string   `json:"toSource"`
+	// RoundTrip says that unpacking was proved to be the inverse of packing.
+	RoundTrip bool       `json:"roundTrip"`
 	Judgement *judgeJSON `json:"judgement,omitempty"`
 }
 
-// judgeJSON weighs packing; amounts are bytes.
+// judgeJSON weighs packing an operand against reading it as it is. Amounts are
+// bytes.
 type judgeJSON struct {
-	Operand   string    `json:"operand"`
-	Visits    int64     `json:"visits"`
-	Packing   int64     `json:"packing"`
-	Waste     wasteJSON `json:"waste"`
-	Left      wasteJSON `json:"left"`
-	BreakEven int64     `json:"breakEven"`
-	Pays      bool      `json:"pays"`
-	Why       string    `json:"why"`
+	Operand string `json:"operand"`
+	// How often an element is read.
+	Visits int64 `json:"visits"`
+	// The cost of packing.
+	Packing int64 `json:"packing"`
+	// Bytes that are moved in vain without packing, and with it.
+	Waste wasteJSON `json:"waste"`
+	Left  wasteJSON `json:"left"`
+	// Number of visits from which packing pays; 0 is never.
+	BreakEven int64  `json:"breakEven"`
+	Pays      bool   `json:"pays"`
+	Why       string `json:"why"`
 }
 
+// wasteJSON are bytes that are moved in vain: in cache lines, in pages, and by
+// conflicts in sets.
 type wasteJSON struct {
 	Lines     int64 `json:"lines"`
 	Pages     int64 `json:"pages"`
 	Conflicts int64 `json:"conflicts"`
 }
 
+// accessJSON is the access pattern of a grid of threads.
 type accessJSON struct {
-	Map        string           `json:"map"`
-	Vector     int64            `json:"vector"`
-	Proof      string           `json:"proof"`
-	WhyNoMore  string           `json:"whyNoMore"`
-	Coalescing []coalescingJSON `json:"coalescing"` // by one element, then by vectors
-	Parts      []partJSON       `json:"parts"`      // of the grid, those without a mask first
+	Map string `json:"map"`
+	// Width of the widest vector access in elements, the proof that it is
+	// legal, and why none is wider.
+	Vector    int64  `json:"vector"`
+	Proof     string `json:"proof"`
+	WhyNoMore string `json:"whyNoMore"`
+	// Coalescing by single elements, then by vectors.
+	Coalescing []coalescingJSON `json:"coalescing"`
+	// Parts of the grid, those without a mask first.
+	Parts []partJSON `json:"parts"`
 }
 
-// partJSON is blocks of the grid that have the same mask.
+// partJSON is a set of blocks of the grid with the same mask.
 type partJSON struct {
-	Fixed  string `json:"fixed"` // variables with one value, which the map leaves out
+	// Variables that have one value in the part, which the map leaves out.
+	Fixed  string `json:"fixed"`
 	Vector int64  `json:"vector"`
 	Masked bool   `json:"masked"`
 	Map    string `json:"map"`
 }
 
-// coalescingJSON counts the requests of all warps.
+// coalescingJSON counts the memory requests of all warps.
 type coalescingJSON struct {
-	Vector   int64    `json:"vector"` // elements an instruction touches
-	Warps    int64    `json:"warps"`
-	Requests int64    `json:"requests"`
-	Bytes    int64    `json:"bytes"`
-	Sectors  int64    `json:"sectors"`
-	Fewest   int64    `json:"fewest"` // sectors that would do
-	Once     int64    `json:"once"`   // sectors, counted once a warp
-	Lines    int64    `json:"lines"`
-	Wasted   int64    `json:"wasted"` // bytes
-	Mean     float64  `json:"mean"`   // sectors over fewest
-	Worst    warpJSON `json:"worst"`
+	// Elements that an instruction accesses.
+	Vector   int64 `json:"vector"`
+	Warps    int64 `json:"warps"`
+	Requests int64 `json:"requests"`
+	Bytes    int64 `json:"bytes"`
+	Sectors  int64 `json:"sectors"`
+	// The fewest sectors that could hold the bytes.
+	Fewest int64 `json:"fewest"`
+	// Sectors, of which each counts once a warp.
+	Once  int64 `json:"once"`
+	Lines int64 `json:"lines"`
+	// Bytes that were moved in vain.
+	Wasted int64 `json:"wasted"`
+	// Sectors over fewest sectors.
+	Mean  float64  `json:"mean"`
+	Worst warpJSON `json:"worst"`
 }
 
+// warpJSON is the warp with the most sectors over the fewest.
 type warpJSON struct {
 	Block   []int64 `json:"block"`
 	Warp    int64   `json:"warp"`
@@ -131,6 +158,7 @@ type warpJSON struct {
 	Fewest  int64   `json:"fewest"`
 }
 
+// newCoalescingJSON converts the counts of package layout.
 func newCoalescingJSON(c coalesce.Coalescing) coalescingJSON {
 	w := c.Worst
 	return coalescingJSON{
@@ -145,7 +173,7 @@ func newCoalescingJSON(c coalesce.Coalescing) coalescingJSON {
 	}
 }
 
-// layoutFlags is what the command line says.
+// layoutFlags are the flags of the command, as text.
 type layoutFlags struct {
 	element, position, pack, dot, blocks, memory string
 	tile, threads, elements, order, pick, svg    string
@@ -153,6 +181,7 @@ type layoutFlags struct {
 	vector                                       int64
 }
 
+// layoutFlags defines the flags.
 func (c *call) layoutFlags() *layoutFlags {
 	f := &layoutFlags{}
 	text := func(to *string, name, usage string) {
@@ -175,6 +204,7 @@ func (c *call) layoutFlags() *layoutFlags {
 	return f
 }
 
+// runLayout parses the shape and shows what the flags ask for.
 func runLayout(c *call) error {
 	c.jsonFlag()
 	f := c.layoutFlags()
@@ -200,7 +230,7 @@ func runLayout(c *call) error {
 	return nil
 }
 
-// check refuses flags that need others.
+// check refuses flags that have no effect without others.
 func (f *layoutFlags) check() error {
 	needs := func(flag, value, other, there string) error {
 		if value != "" && there == "" {
@@ -230,6 +260,7 @@ func (f *layoutFlags) check() error {
 	return nil
 }
 
+// show describes a layout and everything that the flags ask for.
 func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
 	r := index.NewRing()
 	j := &layoutJSON{
@@ -263,6 +294,7 @@ func (f *layoutFlags) show(l *layout.Layout) (*layoutJSON, error) {
 	return j, nil
 }
 
+// stepTexts formats steps.
 func stepTexts(ss layout.Steps) []string {
 	out := []string{}
 	for _, s := range ss {
@@ -271,7 +303,8 @@ func stepTexts(ss layout.Steps) []string {
 	return out
 }
 
-// numbers reads n numbers of flag, any number of them when n is negative.
+// numbers parses the n numbers of a flag; a negative n means any number of
+// them.
 func numbers(flag, text string, n int) ([]int64, error) {
 	var out []int64
 	for _, part := range strings.Split(text, ",") {
@@ -289,6 +322,7 @@ func numbers(flag, text string, n int) ([]int64, error) {
 	return out, nil
 }
 
+// showElement locates a logical element, or the element at a position.
 func (f *layoutFlags) showElement(l *layout.Layout, j *layoutJSON) error {
 	switch {
 	case f.element != "":
@@ -329,6 +363,7 @@ func (f *layoutFlags) showElement(l *layout.Layout, j *layoutJSON) error {
 	return nil
 }
 
+// showPack describes a pack operation and, if memory is given, judges it.
 func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 	if f.pack == "" {
 		return nil
@@ -373,8 +408,8 @@ func (f *layoutFlags) showPack(l *layout.Layout, j *layoutJSON) error {
 	return nil
 }
 
-// operand is the array as an operand: of the dot when one is given, else read
-// any number of times.
+// operand is the array as an operand of the given dot, or of an operation that
+// reads it any number of times.
 func (f *layoutFlags) operand(
 	l *layout.Layout, p layout.Pack,
 ) (layout.Operand, error) {
@@ -432,7 +467,7 @@ func (f *layoutFlags) operand(
 	)
 }
 
-// parseMemory reads line=64,page=4096.
+// parseMemory parses "line=64,page=4096".
 func (f *layoutFlags) parseMemory() (m layout.Memory, err error) {
 	fields := map[string]*int64{
 		"line":    &m.Line,
@@ -456,6 +491,7 @@ func (f *layoutFlags) parseMemory() (m layout.Memory, err error) {
 	return m, nil
 }
 
+// showAccess describes how a grid of threads accesses the layout.
 func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
 	if f.threads == "" {
 		return nil
@@ -500,6 +536,7 @@ func (f *layoutFlags) showAccess(l *layout.Layout, j *layoutJSON) error {
 	return f.draw(x, v.Width, worst)
 }
 
+// newPartJSON converts a part of an access.
 func newPartJSON(whole, part *coalesce.Access) partJSON {
 	m := part.Offset
 	fixed := []string{}
@@ -526,6 +563,7 @@ func newPartJSON(whole, part *coalesce.Access) partJSON {
 	}
 }
 
+// assignment is the assignment of elements to threads that the flags describe.
 func (f *layoutFlags) assignment(l *layout.Layout) (a coalesce.Assignment, err error) {
 	rank := l.Shape.Rank()
 	for _, x := range []struct {
@@ -555,7 +593,8 @@ func (f *layoutFlags) assignment(l *layout.Layout) (a coalesce.Assignment, err e
 	return a, nil
 }
 
-// draw draws what was picked, or the worst warp.
+// draw writes the picture of the blocks, warps and lanes that were picked, or
+// of the worst warp.
 func (f *layoutFlags) draw(x *coalesce.Access, vector int64, worst coalesce.WarpCount) error {
 	if f.vector != 0 && f.vector != vector {
 		vector = f.vector
@@ -583,7 +622,7 @@ func (f *layoutFlags) draw(x *coalesce.Access, vector int64, worst coalesce.Warp
 	return os.WriteFile(f.svg, page, 0o666)
 }
 
-// parsePick reads block=0,1 warp=2 lane=3.
+// parsePick parses "block=0,1 warp=2 lane=3".
 func (f *layoutFlags) parsePick(rank int) (pick, error) {
 	p := pick{
 		Block: make([]int64, rank),
@@ -620,6 +659,7 @@ func (f *layoutFlags) parsePick(rank int) (pick, error) {
 	return p, nil
 }
 
+// print prints the layout for people.
 func (j *layoutJSON) print(c *call) {
 	fmt.Fprintln(c.out, j.Shape)
 	fmt.Fprintf(
@@ -638,6 +678,7 @@ func (j *layoutJSON) print(c *call) {
 	}
 }
 
+// stepList joins the steps, or says that there are none.
 func stepList(steps []string) string {
 	if len(steps) == 0 {
 		return "nothing: it lies as it is written"
@@ -645,7 +686,7 @@ func stepList(steps []string) string {
 	return strings.Join(steps, "; ")
 }
 
-// extentsText prints 3x5, and 1 for no dimensions.
+// extentsText formats extents: "3x5"; no dimensions are 1.
 func extentsText(dims []int64) string {
 	if len(dims) == 0 {
 		return "1"
@@ -655,6 +696,7 @@ func extentsText(dims []int64) string {
 	)
 }
 
+// print prints an element for people.
 func (j *elementJSON) print(c *call) {
 	if j == nil {
 		return
@@ -671,6 +713,7 @@ func (j *elementJSON) print(c *call) {
 	fmt.Fprintf(c.out, "element %v, in memory %v\n", j.Index, j.Physical)
 }
 
+// print prints a pack operation for people.
 func (j *packJSON) print(c *call) {
 	if j == nil {
 		return
@@ -691,6 +734,7 @@ func (j *packJSON) print(c *call) {
 	}
 }
 
+// print prints an access pattern for people.
 func (j *accessJSON) print(c *call) {
 	if j == nil {
 		return
@@ -719,6 +763,7 @@ func (j *accessJSON) print(c *call) {
 	}
 }
 
+// print prints a part of the grid on one line.
 func (p partJSON) print(c *call) {
 	mask, where := "no mask", ""
 	if p.Masked {
@@ -733,6 +778,7 @@ func (p partJSON) print(c *call) {
 	)
 }
 
+// elementsText counts elements in words.
 func elementsText(n int64) string {
 	if n == 1 {
 		return "1 element"

@@ -17,25 +17,32 @@ answer; "safe" then says what differs.`,
 
 // lookupJSON is the result of lookup -json.
 type lookupJSON struct {
-	Found   bool       `json:"found"`
-	Fusion  string     `json:"fusion"`
-	Print   string     `json:"fingerprint"`
-	Device  string     `json:"device"`
-	Plan    string     `json:"plan,omitempty"`
-	Seconds float64    `json:"seconds,omitempty"` // median of the winner
-	Default string     `json:"default,omitempty"`
-	Speedup [3]float64 `json:"speedup"` // over the default: median, low, high (0: unknown)
-	Regret  float64    `json:"regret"`  // upper bound against the best tried, at 95 %; -1: unknown
-	Ties    []string   `json:"ties,omitempty"`
-	Checked bool       `json:"checked"`
-	Untimed bool       `json:"untimed,omitempty"` // seconds and speedup are the cost model's predictions
-	Safe    []string   `json:"safe,omitempty"`    // differences of the safe context
+	Found  bool   `json:"found"`
+	Fusion string `json:"fusion"`
+	Print  string `json:"fingerprint"`
+	Device string `json:"device"`
+	Plan   string `json:"plan,omitempty"`
+	// Seconds is the median of the winner.
+	Seconds float64 `json:"seconds,omitempty"`
+	Default string  `json:"default,omitempty"`
+	// Speedup over the default: median, lower and upper end (0: unknown).
+	Speedup [3]float64 `json:"speedup"`
+	// Regret bounds the winner's time over that of the best tried plan, minus
+	// 1, at 95 %; −1 is unknown.
+	Regret float64 `json:"regret"`
+	// Ties are the plans that are statistically equal to the winner.
+	Ties []string `json:"ties,omitempty"`
+	// Checked says that the winner agreed with the reference.
+	Checked bool `json:"checked"`
+	// Untimed says that Seconds and Speedup are predictions of the cost model.
+	Untimed bool `json:"untimed,omitempty"`
+	// Safe lists how the safe context of the record differs from this
+	// machine's.
+	Safe []string `json:"safe,omitempty"`
 }
 
-func (c *call) dbFlag() *string {
-	return c.String("db", "tilewright.db", "the cache `file`")
-}
-
+// runLookup looks a fusion up by the identity of the device; nothing is opened
+// for running.
 func runLookup(c *call) error {
 	c.jsonFlag()
 	db := c.dbFlag()
@@ -80,6 +87,7 @@ func runLookup(c *call) error {
 	return errMiss
 }
 
+// print prints the plan, and the differences of the safe context as notes.
 func (j lookupJSON) print(c *call) error {
 	if c.json {
 		return c.printJSON(j)

@@ -24,8 +24,8 @@ type ptxFlags struct {
 	tf32                 *bool
 }
 
-// print prints the kernel of a plan, the default where neither a plan nor a tiling
-// is given. Nothing runs.
+// print prints the kernel of a plan, which is the default plan if neither a
+// plan nor a tiling is given. Nothing is run.
 func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 	sheet, err := device.ParseSpec(*f.target)
 	if err != nil {
@@ -56,20 +56,4 @@ func (f ptxFlags) print(c *call, fusion *hlo.Computation) error {
 	}
 	fmt.Fprintf(c.out, "// plan %s\n%s", chosen, text)
 	return nil
-}
-
-// chosenPlan reads -plan or -tiling, or takes the default.
-func chosenPlan(
-	tiling, plan string, standard func() (kernels.Plan, error),
-) (kernels.Plan, error) {
-	switch {
-	case plan != "" && tiling != "":
-		return kernels.Plan{}, usagef("-tiling and -plan exclude each other")
-	case plan != "":
-		return kernels.ParsePlan(plan)
-	case tiling != "":
-		t, err := parseSizes(tiling)
-		return kernels.Plan{Tiles: t}, err
-	}
-	return standard()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/tuner"
+	"github.com/tilewright/tilewright/tuner/report"
 )
 
 var rankCommand = command{
@@ -27,19 +28,25 @@ other are in the order of what they take of the device, the least first.`,
 
 // rankJSON is the result of rank -json.
 type rankJSON struct {
-	Fusion string       `json:"fusion"`
-	Device string       `json:"device"`
-	Legal  int          `json:"legal"`
-	Plans  []rankedJSON `json:"plans"` // cheapest first
+	Fusion string `json:"fusion"`
+	Device string `json:"device"`
+	// Legal counts the plans that the backend offers.
+	Legal int `json:"legal"`
+	// Plans in the order of the cost model, the cheapest first.
+	Plans []rankedJSON `json:"plans"`
 }
 
+// rankedJSON is one plan with its predicted time.
 type rankedJSON struct {
-	Plan     string        `json:"plan"`
-	Seconds  float64       `json:"seconds"`
-	Terms    []cost.Term   `json:"terms"` // seconds; they add up
+	Plan    string  `json:"plan"`
+	Seconds float64 `json:"seconds"`
+	// Terms of the prediction, in seconds; they add up to Seconds.
+	Terms    []cost.Term   `json:"terms"`
 	Features cost.Features `json:"features"`
 }
 
+// runRank ranks the plans of a fusion by the cost model, fitted to the samples
+// in the database.
 func runRank(c *call) error {
 	c.jsonFlag()
 	db := c.dbFlag()
@@ -85,6 +92,7 @@ func runRank(c *call) error {
 	return j.print(c, b.Device())
 }
 
+// print prints the first plans as a table, with the terms as columns.
 func (j rankJSON) print(c *call, d kernels.Device) error {
 	fmt.Fprintf(
 		c.out, "%s on %s: %d plans\n\n", j.Fusion, d.Name, j.Legal,
@@ -99,10 +107,10 @@ func (j rankJSON) print(c *call, d kernels.Device) error {
 	fmt.Fprintln(t)
 	for _, p := range j.Plans {
 		fmt.Fprintf(
-			t, "%s\t%s", tuner.Seconds(p.Seconds), p.Plan,
+			t, "%s\t%s", report.Seconds(p.Seconds), p.Plan,
 		)
 		for _, term := range p.Terms {
-			fmt.Fprintf(t, "\t%s", tuner.Seconds(term.Seconds))
+			fmt.Fprintf(t, "\t%s", report.Seconds(term.Seconds))
 		}
 		fmt.Fprintln(t)
 	}

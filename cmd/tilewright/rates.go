@@ -10,15 +10,16 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/tuner"
+	"github.com/tilewright/tilewright/tuner/report"
 )
 
-// fusionWork is the least a fusion has to do: bytes of its arrays, each once, and
-// operations of its products.
+// fusionWork is the least work of a fusion: the bytes of its arrays, each moved
+// once, and the operations of its matrix products.
 type fusionWork struct{ bytes, flops float64 }
 
+// workOf counts the work of a fusion.
 func workOf(f *hlo.Computation) (w fusionWork) {
-	for _, s := range append(kernels.OutputShapes(f), shapesOf(f.Params)...) {
+	for _, s := range append(kernels.OutputShapes(f), f.ParamShapes()...) {
 		w.bytes += float64(s.Bytes())
 	}
 	for _, i := range f.Instrs {
@@ -33,27 +34,26 @@ func workOf(f *hlo.Computation) (w fusionWork) {
 	return w
 }
 
-func shapesOf(params []*hlo.Instr) []hlo.Shape {
-	var all []hlo.Shape
-	for _, p := range params {
-		all = append(all, p.Shape)
-	}
-	return all
-}
-
-// A ratedJSON is a large fusion's time against what the device can do at all.
+// A ratedJSON compares the time of a large fusion with the ceilings of the
+// device.
 type ratedJSON struct {
 	tunedJSON
-	Bandwidth float64 `json:"bandwidth,omitempty"` // bytes/s
-	FLOPS     float64 `json:"flops,omitempty"`     // flop/s of products
-	OfCopy    float64 `json:"of_copy,omitempty"`   // of the bandwidth of the copy
-	OfMatrix  float64 `json:"of_matrix,omitempty"` // of the highest matrix ceiling
-	Vendor    float64 `json:"vendor,omitempty"`    // seconds the vendor's library takes, as told by -vendor
-	OfVendor  float64 `json:"of_vendor,omitempty"` // the vendor's time over this one
+	// Bandwidth in bytes/s.
+	Bandwidth float64 `json:"bandwidth,omitempty"`
+	// FLOPS of the matrix products, in flop/s.
+	FLOPS float64 `json:"flops,omitempty"`
+	// OfCopy is the share of the bandwidth of the copy.
+	OfCopy float64 `json:"of_copy,omitempty"`
+	// OfMatrix is the share of the highest ceiling of the matrix units.
+	OfMatrix float64 `json:"of_matrix,omitempty"`
+	// Vendor is the time of the vendor's library in seconds, from -vendor.
+	Vendor float64 `json:"vendor,omitempty"`
+	// OfVendor is the vendor's time over this one.
+	OfVendor float64 `json:"of_vendor,omitempty"`
 }
 
-// rate fills in what a time means. copied is the copy's bandwidth, 0 if it is
-// not known.
+// rate computes the rates of a time. The shares of the copy are known once the
+// copy has been rated.
 func (d *doctor) rate(f *hlo.Computation, t tunedJSON) ratedJSON {
 	r := ratedJSON{tunedJSON: t}
 	w := workOf(f)
@@ -79,10 +79,11 @@ func (d *doctor) rate(f *hlo.Computation, t tunedJSON) ratedJSON {
 	return r
 }
 
-// copyFusion is the large fusion that only copies: the ceiling of what moves
-// memory. It is tuned first.
+// copyFusion is the large fusion that only copies. Its bandwidth is the ceiling
+// of fusions that are bound by memory; it is tuned first.
 const copyFusion = "copy"
 
+// highest is the highest ceiling of the matrix units.
 func highest(all []device.Ceiling) (flops float64) {
 	for _, c := range all {
 		flops = max(flops, c.FLOPS)
@@ -98,7 +99,7 @@ func (r ratedJSON) String() string {
 	s := fmt.Sprintf(
 		"%s\t%s\t%s\t%.0f GB/s, %s of the copy",
 		r.Fusion, r.Plan,
-		tuner.Seconds(r.Seconds), r.Bandwidth/1e9,
+		report.Seconds(r.Seconds), r.Bandwidth/1e9,
 		percent(r.OfCopy),
 	)
 	if r.FLOPS > 0 {
@@ -112,6 +113,7 @@ func (r ratedJSON) String() string {
 	return s
 }
 
+// percent formats a share.
 func percent(share float64) string {
 	if share == 0 {
 		return "an unknown share"
@@ -119,8 +121,10 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
+// ratedHeader is the head of the columns of row.
 const ratedHeader = "fusion\tplan\tseconds\tbytes/s\tflop/s\tof the copy\tof the matrix ceiling\tvendor seconds\tof the vendor\terror"
 
+// row is the row for a table that is separated by tabs.
 func (r ratedJSON) row() string {
 	return fmt.Sprintf(
 		"%s\t%s\t%g\t%g\t%g\t%.4g\t%.4g\t%g\t%.4g\t%s",
@@ -131,7 +135,7 @@ func (r ratedJSON) row() string {
 }
 
 // readVendor reads the times of a vendor's library: a fusion and seconds a
-// line, separated by a tab or blanks; lines that start with # are left out.
+// line, separated by a tab or blanks. Lines that begin with # are left out.
 func readVendor(file string) (map[string]float64, error) {
 	if file == "" {
 		return nil, nil

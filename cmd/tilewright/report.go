@@ -16,6 +16,7 @@ var reportCommand = command{
 	run:  runReport,
 }
 
+// runReport writes the page of all winners on one device.
 func runReport(c *call) error {
 	c.jsonFlag()
 	db := c.dbFlag()

@@ -3,22 +3,19 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/npy"
 	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/tuner"
+	"github.com/tilewright/tilewright/tuner/report"
 )
 
 var runCommand = command{
@@ -35,32 +32,39 @@ since NumPy has no such types. Without -tiling or -plan the default plan runs.`,
 
 // runFlags are the flags of run.
 type runFlags struct {
-	device                          availableDevice
+	device                          deviceFlags
 	fusion, tiling, plan, args, out *string
 	seed                            *int64
 	repeat                          *int
 	source, counters                *bool
 }
 
-// runJSON is the result of run -json; times are seconds.
+// runJSON is the result of run -json. Times are seconds.
 type runJSON struct {
-	Fusion  string    `json:"fusion"`
-	Device  string    `json:"device"`
-	Plan    string    `json:"plan"`
-	Times   []float64 `json:"times,omitempty"` // one a run
-	Checked bool      `json:"checked"`         // agrees with the reference
-	Allowed float64   `json:"allowed"`         // relative difference that counts as agreeing; 0 means every bit
-	Outputs []string  `json:"outputs,omitempty"`
-	Notes   []string  `json:"notes,omitempty"`
-	Source  string    `json:"source,omitempty"`
-	Untimed bool      `json:"untimed,omitempty"` // the device cannot time: there are no times
+	Fusion string `json:"fusion"`
+	Device string `json:"device"`
+	Plan   string `json:"plan"`
+	// Times has one entry a run.
+	Times []float64 `json:"times,omitempty"`
+	// Checked says that the result agrees with the reference, and Allowed is
+	// the relative difference that counts as agreement; 0 means every bit.
+	Checked bool     `json:"checked"`
+	Allowed float64  `json:"allowed"` // relative difference that counts as agreeing; 0 means every bit
+	Outputs []string `json:"outputs,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+	Source  string   `json:"source,omitempty"`
+	// Untimed says that the device cannot time: there are no times.
+	Untimed bool `json:"untimed,omitempty"`
 
-	Counters *countersJSON `json:"counters,omitempty"` // what a simulator counted in the last run
+	// Counters are what a simulator counted in the last run.
+	Counters *countersJSON `json:"counters,omitempty"`
 
 	tolerance check.Tolerance
-	counted   string // the counters for people
+	// The counters as text.
+	counted string
 }
 
+// runRun compiles one plan of a fusion, runs it and checks its results.
 func runRun(c *call) error {
 	c.jsonFlag()
 	f := runFlags{
@@ -99,15 +103,7 @@ func runRun(c *call) error {
 	return nil
 }
 
-// readFusion is oneFusion of a file.
-func (c *call) readFusion(file, name string) (*hlo.Computation, error) {
-	m, _, err := c.readModule(file)
-	if err != nil {
-		return nil, err
-	}
-	return oneFusion(file, m, name)
-}
-
+// run compiles, runs and checks the chosen plan.
 func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error) {
 	b, err := backend(f.device)
 	if err != nil {
@@ -134,7 +130,7 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 		Fusion:    c.Name,
 		Device:    b.Device().Name,
 		Plan:      plan.String(),
-		tolerance: check.ToleranceFor(c, b.Identity(), plan),
+		tolerance: check.ToleranceFor(c, plan, b.Identity().TF32Allowed()),
 	}
 	r.Allowed = r.tolerance.Relative
 	if *f.source {
@@ -162,7 +158,7 @@ func (f runFlags) run(ctx context.Context, c *hlo.Computation) (*runJSON, error)
 	return r, r.save(out, *f.out)
 }
 
-// choose reads -plan or -tiling, or takes the default.
+// choose parses -plan or -tiling, or takes the default plan.
 func (f runFlags) choose(
 	b kernels.Backend, p *symtile.Program,
 ) (kernels.Plan, error) {
@@ -171,21 +167,7 @@ func (f runFlags) choose(
 	})
 }
 
-// parseSizes reads 64,32,16.
-func parseSizes(text string) (symtile.Tiling, error) {
-	var t symtile.Tiling
-	for _, word := range strings.Split(text, ",") {
-		v, err := strconv.ParseInt(
-			strings.TrimSpace(word), 10, 64,
-		)
-		if err != nil {
-			return nil, usagef("%q in %q is not a whole number", word, text)
-		}
-		t = append(t, v)
-	}
-	return t, nil
-}
-
+// inputs reads the NumPy files of -args, or generates inputs from the seed.
 func (f runFlags) inputs(c *hlo.Computation) ([]kernels.Buffer, error) {
 	if *f.args == "" {
 		return check.Inputs(c, check.Normals, *f.seed)
@@ -203,7 +185,7 @@ func (f runFlags) inputs(c *hlo.Computation) ([]kernels.Buffer, error) {
 		if err != nil {
 			return nil, err
 		}
-		in[k], err = kernels.ReadNPY(
+		in[k], err = npy.Read(
 			bufio.NewReader(file), c.Params[k].Shape,
 		)
 		file.Close()
@@ -216,7 +198,8 @@ func (f runFlags) inputs(c *hlo.Computation) ([]kernels.Buffer, error) {
 	return in, nil
 }
 
-// measure runs k, keeps the times and checks the last result.
+// measure runs a kernel several times, keeps the times and checks the last
+// result.
 func (r *runJSON) measure(
 	ctx context.Context, k kernels.Kernel,
 	c *hlo.Computation, in []kernels.Buffer, times int,
@@ -250,7 +233,7 @@ func (r *runJSON) measure(
 	return out, nil
 }
 
-// save writes outputs to the files named.
+// save writes the outputs to NumPy files.
 func (r *runJSON) save(out []kernels.Buffer, names string) error {
 	if names == "" {
 		return nil
@@ -261,7 +244,7 @@ func (r *runJSON) save(out []kernels.Buffer, names string) error {
 	}
 	for n, name := range files {
 		err := writeFile(name, func(w *bufio.Writer) error {
-			return kernels.WriteNPY(w, out[n])
+			return npy.Write(w, out[n])
 		})
 		if err != nil {
 			return err
@@ -277,42 +260,7 @@ func (r *runJSON) save(out []kernels.Buffer, names string) error {
 	return nil
 }
 
-// writeFile replaces a file whole: a finished temporary one is renamed to it.
-func writeFile(name string, write func(*bufio.Writer) error) error {
-	tmp, err := os.CreateTemp(
-		filepath.Dir(name), "."+filepath.Base(name)+".*",
-	)
-	if err != nil {
-		return unwritable(name, err)
-	}
-	defer os.Remove(tmp.Name()) // fails once it is renamed
-	w := bufio.NewWriter(tmp)
-	if err := write(w); err != nil {
-		tmp.Close()
-		return err
-	}
-	for _, step := range []func() error{
-		w.Flush,
-		func() error { return tmp.Chmod(0o644) },
-		tmp.Close,
-		func() error { return os.Rename(tmp.Name(), name) },
-	} {
-		if err := step(); err != nil {
-			return unwritable(name, err)
-		}
-	}
-	return nil
-}
-
-// unwritable says why a file could not be written, whatever file was in the way of it.
-func unwritable(name string, err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		err = at.Err
-	}
-	return fmt.Errorf("cannot write %s: %w", name, err)
-}
-
+// print prints the result for people.
 func (r *runJSON) print(c *call) {
 	if r.Source != "" {
 		fmt.Fprintln(c.out, r.Source)
@@ -326,7 +274,7 @@ func (r *runJSON) print(c *call) {
 		fmt.Fprintf(
 			c.out, "best of %d runs: %s\n",
 			len(r.Times),
-			tuner.Seconds(slices.Min(r.Times)),
+			report.Seconds(slices.Min(r.Times)),
 		)
 	}
 	fmt.Fprint(c.out, r.counted)

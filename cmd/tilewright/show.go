@@ -44,26 +44,32 @@ type outsideJSON struct {
 	Reason string `json:"reason"`
 }
 
+// fusionJSON is what is known about one fusion without running it.
 type fusionJSON struct {
-	Name        string          `json:"name"`
-	Fingerprint string          `json:"fingerprint"`
-	Params      []paramJSON     `json:"params"`
-	Indexing    []indexingJSON  `json:"indexing"`
-	Space       *spaceJSON      `json:"space"`
-	Tiles       []tileJSON      `json:"tiles"`
-	Tilings     int64           `json:"tilings"`
-	Untileable  *untileableJSON `json:"untileable"`
-	Program     string          `json:"program,omitempty"`
+	Name        string      `json:"name"`
+	Fingerprint string      `json:"fingerprint"`
+	Params      []paramJSON `json:"params"`
+	// Indexing maps of every parameter and output.
+	Indexing []indexingJSON `json:"indexing"`
+	Space    *spaceJSON     `json:"space"`
+	Tiles    []tileJSON     `json:"tiles"`
+	// Number of legal tilings.
+	Tilings    int64           `json:"tilings"`
+	Untileable *untileableJSON `json:"untileable"`
+	Program    string          `json:"program,omitempty"`
 
-	symbolic bool // sizes are variables
+	// The sizes of tiles are variables.
+	symbolic bool
 }
 
+// paramJSON is a parameter.
 type paramJSON struct {
 	Name  string `json:"name"`
 	Shape string `json:"shape"`
 }
 
-// indexingJSON lists the maps from the indices of an output to a parameter's.
+// indexingJSON lists the maps from the indices of an output to those of a
+// parameter.
 type indexingJSON struct {
 	Param  string   `json:"param"`
 	Output int      `json:"output"`
@@ -74,6 +80,7 @@ type indexingJSON struct {
 	Notes map[int][]string `json:"notes,omitempty"`
 }
 
+// add adds a map, with notes on what it leaves open.
 func (j *indexingJSON) add(m index.Map) {
 	notes := m.RuntimeText()
 	if m.Approximate {
@@ -91,21 +98,30 @@ func (j *indexingJSON) add(m index.Map) {
 	j.Maps = append(j.Maps, m.String())
 }
 
+// spaceJSON is the iteration space of the tiles.
 type spaceJSON struct {
-	Dims    []dimJSON     `json:"dims"`
-	Where   string        `json:"where"`
-	Boxes   string        `json:"boxes"`             // under which no tile has digits
-	CPU     string        `json:"cpu"`               // "all" tilings run there, or "boxes" only
-	Runtime []runtimeJSON `json:"runtime,omitempty"` // variables known when a tile program runs
+	Dims []dimJSON `json:"dims"`
+	// Constraint under which a tiling is legal.
+	Where string `json:"where"`
+	// Constraint under which every tile is a box: no dimension has digits.
+	Boxes string `json:"boxes"`
+	// Tilings that the CPU backend runs: "all", or "boxes" only.
+	CPU string `json:"cpu"`
+	// Variables whose values are known when a tile program runs.
+	Runtime []runtimeJSON `json:"runtime,omitempty"`
 }
 
+// runtimeJSON is a variable known at run time: the value of an instruction,
+// clamped to an inclusive range.
 type runtimeJSON struct {
 	Name string `json:"name"`
-	From string `json:"from"` // the instruction whose value it is, clamped to
+	// The instruction.
+	From string `json:"from"`
 	Lo   int64  `json:"lo"`
 	Hi   int64  `json:"hi"`
 }
 
+// dimJSON is a dimension of the space, with the instruction it comes from.
 type dimJSON struct {
 	Name   string `json:"name"`
 	Size   string `json:"size"`
@@ -115,7 +131,8 @@ type dimJSON struct {
 	Instr  string `json:"instr"`
 }
 
-// tileJSON is one op's tile. Expressions are text; with -at, integers.
+// tileJSON is the tile of one operation. Expressions are text; with -at they
+// are integers.
 type tileJSON struct {
 	Instr  string `json:"instr"`
 	Op     string `json:"op"`
@@ -125,10 +142,12 @@ type tileJSON struct {
 	Lower  []any  `json:"lower"`
 	Bound  []any  `json:"bound"`
 
-	// Digits of the dimensions that are more than a run, outermost first.
+	// Digits of the dimensions that are more than a run, outermost first, by
+	// the number of the dimension.
 	Digits map[int][]digitJSON `json:"digits,omitempty"`
 }
 
+// digitJSON is one digit of a dimension.
 type digitJSON struct {
 	Offset any `json:"offset"`
 	Size   any `json:"size"`
@@ -137,12 +156,15 @@ type digitJSON struct {
 	Bound  any `json:"bound"`
 }
 
+// untileableJSON is why a fusion has no tiles.
 type untileableJSON struct {
 	Instr  string `json:"instr"`
 	Rule   string `json:"rule"`
 	Reason string `json:"reason"`
 }
 
+// runShow analyses every fusion of a file, or prints the kernel of one with
+// -ptx.
 func runShow(c *call) error {
 	c.jsonFlag()
 	name := c.String("fusion", "", "show only the fusion of this `name`")
@@ -209,6 +231,7 @@ func (j *showJSON) addOutside(outside []symtile.Unfused) {
 	}
 }
 
+// print prints all fusions for people.
 func (j *showJSON) print(c *call) error {
 	for k, f := range j.Fusions {
 		if k > 0 {
@@ -229,6 +252,7 @@ func (j *showJSON) print(c *call) error {
 	return t.Flush()
 }
 
+// showFusion analyses one fusion; tiling and at make it concrete.
 func showFusion(f *hlo.Computation, tiling, at string) (*fusionJSON, error) {
 	print := f.Fingerprint()
 	j := &fusionJSON{
@@ -299,6 +323,7 @@ func (j *fusionJSON) index(f *hlo.Computation) error {
 	}
 }
 
+// newSpaceJSON converts the space of a program.
 func newSpaceJSON(p *symtile.Program) *spaceJSON {
 	s := p.Space
 	j := &spaceJSON{
@@ -329,7 +354,8 @@ func newSpaceJSON(p *symtile.Program) *spaceJSON {
 	return j
 }
 
-// programAt makes the program concrete and, with at, its tiles numbers.
+// programAt substitutes tile sizes and, with at, tile ids. The second result
+// converts an expression to a number or text.
 func programAt(
 	p *symtile.Program, tiling, at string,
 ) (*symtile.Program, func(index.Expr) any, error) {
@@ -356,7 +382,7 @@ func programAt(
 	}, err
 }
 
-// tileIDs pairs the tile ids of q with numbers.
+// tileIDs pairs the tile ids of a program with numbers.
 func tileIDs(
 	q *symtile.Program, ids []int64,
 ) (map[index.Expr]int64, error) {
@@ -385,7 +411,7 @@ func tileIDs(
 	return env, nil
 }
 
-// number is the value of e where there is one, else its text.
+// number is the value of an expression that has one, and its text otherwise.
 func number(e index.Expr, env map[index.Expr]int64) any {
 	if v, ok := e.Value(); ok {
 		return v
@@ -405,6 +431,7 @@ func number(e index.Expr, env map[index.Expr]int64) any {
 	return e.Eval(env)
 }
 
+// newTileJSON converts the tile of an operation.
 func newTileJSON(op symtile.Op, value func(index.Expr) any) tileJSON {
 	j := tileJSON{
 		Instr:  op.Instr.Name,
@@ -439,6 +466,7 @@ func newTileJSON(op symtile.Op, value func(index.Expr) any) tileJSON {
 	return j
 }
 
+// print prints a fusion for people.
 func (j *fusionJSON) print(c *call) {
 	fmt.Fprintf(
 		c.out, "%s  %s\n", j.Name, j.Fingerprint[:12],
@@ -482,7 +510,7 @@ func (j *fusionJSON) print(c *call) {
 	j.printTiles(c)
 }
 
-// printTiles lists the tiles as numbers, when they all are.
+// printTiles prints the tiles as a table, if all of them are numbers.
 func (j *fusionJSON) printTiles(c *call) {
 	for _, t := range j.Tiles {
 		for _, v := range t.Offset {

@@ -22,13 +22,17 @@ An expression that starts with a minus goes after --.`,
 
 // simplifyJSON is the result of simplify -json.
 type simplifyJSON struct {
-	Input string   `json:"input"`
-	Form  string   `json:"form"`
-	Range []int64  `json:"range,omitempty"` // of an expression
-	Mod   []int64  `json:"mod,omitempty"`   // [m, r]: always ≡ r (mod m)
-	Rules []string `json:"rules"`           // that fired
+	Input string `json:"input"`
+	Form  string `json:"form"`
+	// Range of an expression, inclusive.
+	Range []int64 `json:"range,omitempty"`
+	// Congruence [m, r] of an expression: it is always ≡ r (mod m).
+	Mod []int64 `json:"mod,omitempty"`
+	// Rules of the simplifier that fired.
+	Rules []string `json:"rules"`
 }
 
+// runSimplify parses an expression or a map and prints its normal form.
 func runSimplify(c *call) error {
 	c.jsonFlag()
 	args, err := c.parse(1, -1)
@@ -55,6 +59,7 @@ func runSimplify(c *call) error {
 	return nil
 }
 
+// simplifyMap normalises an indexing map in XLA's syntax.
 func (j *simplifyJSON) simplifyMap(r *index.Ring, args []string) error {
 	if len(args) > 1 {
 		return usagef("a map has its ranges in its domain; unexpected %q", args[1])
@@ -67,6 +72,7 @@ func (j *simplifyJSON) simplifyMap(r *index.Ring, args []string) error {
 	return r.Err()
 }
 
+// simplifyExpr normalises an expression over the variables in the arguments.
 func (j *simplifyJSON) simplifyExpr(r *index.Ring, args []string) error {
 	vars := map[string]index.Expr{}
 	for _, text := range args[1:] {
@@ -95,7 +101,7 @@ func (j *simplifyJSON) simplifyExpr(r *index.Ring, args []string) error {
 	return nil
 }
 
-// parseVariable reads d0=0..7.
+// parseVariable parses "d0=0..7".
 func parseVariable(text string) (index.Variable, error) {
 	name, bounds, ok := strings.Cut(text, "=")
 	lo, hi, two := strings.Cut(bounds, "..")
@@ -115,6 +121,7 @@ func parseVariable(text string) (index.Variable, error) {
 	}, nil
 }
 
+// print prints the result for people.
 func (j *simplifyJSON) print(c *call) {
 	fmt.Fprintln(c.out, j.Form)
 	if j.Range != nil {

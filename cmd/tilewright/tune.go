@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -37,10 +36,12 @@ when a file could not be read or a fusion failed otherwise.`,
 type tuneJSON struct {
 	Device  string      `json:"device"`
 	Fusions []tunedJSON `json:"fusions"`
-	Mean    float64     `json:"mean,omitempty"` // geometric, of speedups of fusions that were timed, where there are several
+	// Mean is the geometric mean of the speed-ups of the fusions that were
+	// timed, if there are several.
+	Mean float64 `json:"mean,omitempty"`
 }
 
-// average fills in the mean and says how many fusions it is of.
+// average fills in the mean and returns the number of fusions it is taken of.
 func (t *tuneJSON) average() (of int) {
 	logs := 0.0
 	for _, f := range t.Fusions {
@@ -55,26 +56,9 @@ func (t *tuneJSON) average() (of int) {
 	return of
 }
 
-// tunedJSON is one fusion's: a winner, a refusal or an error.
-type tunedJSON struct {
-	File    string     `json:"file"`
-	Fusion  string     `json:"fusion"`
-	Plan    string     `json:"plan,omitempty"`
-	Seconds float64    `json:"seconds,omitempty"`
-	Default string     `json:"default,omitempty"`
-	Speedup [3]float64 `json:"speedup"` // over the default: median, low, high (0: unknown)
-	Regret  float64    `json:"regret"`
-	Ties    int        `json:"ties"`
-	Tried   int        `json:"tried"`
-	Legal   int64      `json:"legal"`
-	Hit     bool       `json:"hit"`               // was known; nothing was measured
-	Untimed bool       `json:"untimed,omitempty"` // the device cannot time: seconds and speedup are the cost model's predictions
-	Refused string     `json:"refused,omitempty"`
-	Error   string     `json:"error,omitempty"`
-}
-
+// tuneFlags are the flags of tune.
 type tuneFlags struct {
-	device                    availableDevice
+	device                    deviceFlags
 	db, fusion, report, trace *string
 	budget                    *time.Duration
 	try                       *int
@@ -83,6 +67,8 @@ type tuneFlags struct {
 	force                     *bool
 }
 
+// runTune parses and checks the flags. Files that cannot be written are found
+// before anything is measured.
 func runTune(c *call) error {
 	c.jsonFlag()
 	f := tuneFlags{
@@ -116,63 +102,33 @@ func runTune(c *call) error {
 	return f.tune(c, files)
 }
 
-// writable says why a file could not be written; an empty name is none.
-func writable(name string) error {
-	if name == "" {
-		return nil
-	}
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return fmt.Errorf("cannot write %s: it is a directory", name)
-	} else if err == nil {
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
-		if err != nil {
-			return unwritable(name, err)
-		}
-		return f.Close()
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".tilewright.*")
-	if err != nil {
-		return unwritable(name, err)
-	}
-	tmp.Close()
-	return os.Remove(tmp.Name())
-}
-
-// A session is one tune command under way.
+// A session is one run of the tune command.
 type session struct {
-	c       *call
-	f       tuneFlags
-	tuner   *tuner.Tuner
-	status  *status
+	c      *call
+	f      tuneFlags
+	tuner  *tuner.Tuner
+	status *status
+	// The result of -json.
 	summary tuneJSON
+	// Winners, for the report.
 	records []cache.Record
-	bad     bool
+	// A file could not be read or a fusion failed.
+	bad bool
 }
 
+// tune tunes all fusions of the files. An interrupt ends it with what was
+// measured kept.
 func (f tuneFlags) tune(c *call, files []string) error {
 	b, err := backend(f.device)
 	if err != nil {
 		return err
 	}
 	s := &session{c: c, f: f, status: newStatus(c)}
-	observe := s.status.observe
-	if *f.trace != "" {
-		file, err := os.Create(*f.trace)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		write, failed := tuner.Trace(file)
-		observe = func(e tuner.Event) {
-			s.status.observe(e)
-			write(e)
-		}
-		defer func() {
-			if err := failed(); err != nil {
-				fmt.Fprintf(c.err, "tilewright tune: the trace is incomplete: %v\n", err)
-			}
-		}()
+	observe, finish, err := f.observer(c, s.status)
+	if err != nil {
+		return err
 	}
+	defer finish()
 	s.tuner = &tuner.Tuner{
 		Backend: b,
 		Cache:   cache.Open(*f.db),
@@ -195,7 +151,7 @@ func (f tuneFlags) tune(c *call, files []string) error {
 	defer stop()
 	for _, file := range files {
 		if err := s.file(ctx, file); err != nil {
-			s.status.done()
+			s.status.clear()
 			fmt.Fprintf(c.err, "interrupted; what was measured is kept in %s: run the same command to go on\n", *f.db)
 			return errReported
 		}
@@ -203,7 +159,33 @@ func (f tuneFlags) tune(c *call, files []string) error {
 	return s.finish()
 }
 
-// file tunes the fusions of one file; the error is ctx's.
+// observer shows events on the status and, with -trace, writes them to a file.
+// finish closes the file and reports what could not be written.
+func (f tuneFlags) observer(
+	c *call, s *status,
+) (observe func(tuner.Event), finish func(), err error) {
+	if *f.trace == "" {
+		return s.observe, func() {}, nil
+	}
+	file, err := os.Create(*f.trace)
+	if err != nil {
+		return nil, nil, err
+	}
+	trace := tuner.NewTrace(file)
+	observe = func(e tuner.Event) {
+		s.observe(e)
+		trace.Observe(e)
+	}
+	finish = func() {
+		if err := trace.Err(); err != nil {
+			fmt.Fprintf(c.err, "tilewright tune: the trace is incomplete: %v\n", err)
+		}
+		file.Close()
+	}
+	return observe, finish, nil
+}
+
+// file tunes the fusions of one file; the error is that of ctx.
 func (s *session) file(ctx context.Context, file string) error {
 	m, outside, err := s.c.readModule(file)
 	var all []*hlo.Computation
@@ -212,7 +194,7 @@ func (s *session) file(ctx context.Context, file string) error {
 	}
 	if err != nil {
 		s.bad = true
-		s.status.done()
+		s.status.clear()
 		fmt.Fprintf(s.c.err, "tilewright tune: %v\n", err)
 		s.summary.Fusions = append(s.summary.Fusions, tunedJSON{
 			File:  file,
@@ -221,7 +203,7 @@ func (s *session) file(ctx context.Context, file string) error {
 		return nil
 	}
 	if left := untileable(outside); len(left) > 0 {
-		s.status.done()
+		s.status.clear()
 		fmt.Fprintf(
 			s.c.err, "%s: %d fusions; %d instructions stay outside (`tilewright show` says why)\n",
 			file, len(all), len(left),
@@ -237,6 +219,7 @@ func (s *session) file(ctx context.Context, file string) error {
 	return nil
 }
 
+// note adds the outcome of one fusion to the summary and prints it.
 func (s *session) note(
 	file string, c *hlo.Computation, r tuner.Result, err error,
 ) {
@@ -253,24 +236,12 @@ func (s *session) note(
 		s.records = append(s.records, r.Record)
 	}
 	s.summary.Fusions = append(s.summary.Fusions, t)
-	s.status.fusion(t)
+	s.status.print(t)
 }
 
-func (t *tunedJSON) fill(r tuner.Result) {
-	t.Plan = r.Record.Plan
-	t.Seconds = r.Record.Seconds
-	t.Default = r.Record.Default
-	t.Speedup = r.Record.Speedup
-	t.Regret = r.Record.Regret
-	t.Ties = len(r.Record.Ties)
-	t.Tried = len(r.Record.Trials)
-	t.Legal = r.Record.Legal
-	t.Hit = r.Hit
-	t.Untimed = r.Record.Untimed
-}
-
+// finish prints the summary and writes the report.
 func (s *session) finish() error {
-	s.status.done()
+	s.status.clear()
 	if of := s.summary.average(); of > 1 {
 		fmt.Fprintf(
 			s.c.err, "%d fusions: %.2f times as fast as by default plans, by geometric mean\n",
@@ -297,7 +268,7 @@ func (s *session) finish() error {
 	return nil
 }
 
-// page is what the report shows: the winners and what was refused.
+// page is the content of the report: the winners and the refusals.
 func (s *session) page() report.Page {
 	p := report.Page{
 		Device:  s.tuner.Backend.Device(),

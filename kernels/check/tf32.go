@@ -12,11 +12,9 @@ const (
 	tf32Whole   = 1 << 11         // the magnitude up to which it holds every whole number
 )
 
-// allowsTF32 says whether a plan on a device is one whose results are allowed
-// to be tf32's.
-func allowsTF32(c *hlo.Computation, d kernels.Device, p kernels.Plan) bool {
-	return d.TF32 &&
-		p.Knob(kernels.TF32, 0) != 0 &&
+// roundsToTF32 reports whether a plan of c rounds operands of products to tf32.
+func roundsToTF32(c *hlo.Computation, p kernels.Plan) bool {
+	return p.Knob(kernels.TF32, 0) != 0 &&
 		slices.ContainsFunc(c.Instrs, multipliesF32)
 }
 
@@ -29,25 +27,27 @@ func multipliesF32(i *hlo.Instr) bool {
 		i.Operands[1].Shape.DType == hlo.F32
 }
 
-// ToleranceFor is ToleranceOf for a plan on a device. Where the plan rounds to
-// tf32 and the device allows it, that is the coarsest type values are rounded
-// to: at most 2⁻¹¹ of each operand, 2⁻¹⁰ where tensor cores cut it (wgmma), twice
-// of a product, for each of the operations on the longest path.
-func ToleranceFor(c *hlo.Computation, d kernels.Device, p kernels.Plan) Tolerance {
-	if !allowsTF32(c, d, p) {
+// ToleranceFor is ToleranceOf for one plan. Where the plan rounds operands to tf32
+// and the user allows it (Device.TF32Allowed), tf32 is the coarsest type that
+// values are rounded to: the error is at most 2⁻¹¹ of each operand, 2⁻¹⁰ where
+// tensor cores truncate it (wgmma), and twice that of a product, for each of the
+// operations on the longest path.
+func ToleranceFor(c *hlo.Computation, p kernels.Plan, tf32Allowed bool) Tolerance {
+	if !tf32Allowed || !roundsToTF32(c, p) {
 		return ToleranceOf(c)
 	}
 	return toleranceOf(c, tf32Epsilon)
 }
 
-// For is the gate of a plan on a device: v, or where the plan rounds to tf32 and
-// the device allows it, v with ToleranceFor. Results on integers must agree in
-// every bit all the same, unless operands may be too large for tf32.
-func (v *Verifier) For(d kernels.Device, p kernels.Plan) *Verifier {
-	if !allowsTF32(v.c, d, p) {
+// For is the verifier of one plan: v or, where the plan rounds operands to tf32 and
+// the user allows it (Device.TF32Allowed), a copy of v with ToleranceFor. Results
+// on integers must agree in every bit in both cases, unless operands may be too
+// large for tf32.
+func (v *Verifier) For(p kernels.Plan, tf32Allowed bool) *Verifier {
+	if !tf32Allowed || !roundsToTF32(v.c, p) {
 		return v
 	}
-	t := ToleranceFor(v.c, d, p)
+	t := ToleranceFor(v.c, p, true)
 	looser := &Verifier{c: v.c}
 	for _, x := range v.cases {
 		if x.name != integerInputs || !exactUpTo(v.c, tf32Whole) {

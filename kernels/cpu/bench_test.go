@@ -209,7 +209,7 @@ func BenchmarkDefault(b *testing.B) {
 			k, bench := benched(b, p, plan.With("threads", 1))
 			defer k.Close()
 			bytes := int64(0)
-			for _, s := range append(kernels.OutputShapes(p.Fusion), shapesOf(p.Fusion.Params)...) {
+			for _, s := range append(kernels.OutputShapes(p.Fusion), p.Fusion.ParamShapes()...) {
 				bytes += s.Bytes()
 			}
 			b.SetBytes(bytes)

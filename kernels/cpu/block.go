@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
@@ -176,7 +177,7 @@ func (lp *loop) run(w *worker) {
 		s(w)
 	}
 	begin := int64(0)
-	end := product(lp.trips)
+	end := hlo.Elements(lp.trips)
 	if lp.split != nil {
 		begin, end = lp.split.rangeOf(w, end, 1)
 	}

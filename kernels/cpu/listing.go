@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // describe lists the program as it runs: every instruction with the values it
@@ -75,7 +76,7 @@ func (n *rowKernel) listTo(b *strings.Builder, indent string) {
 	fmt.Fprintf(
 		b, "%sfor rows of %d of %d, passes %d {\n",
 		indent, n.cols(),
-		product(n.extents), n.schedule.sweeps,
+		hlo.Elements(n.extents), n.schedule.sweeps,
 	)
 	for _, i := range n.items {
 		list := i.group
@@ -127,7 +128,7 @@ func (i *instr) String() string {
 func (v *value) String() string {
 	if v.where == inMemory {
 		return fmt.Sprintf(
-			"%s (%s %d, in place)", v.name, classNames[v.class], v.n,
+			"%s (%s %d, in place)", v.name, v.class.String(), v.n,
 		)
 	}
 	if v.where == inRegister {
@@ -135,7 +136,7 @@ func (v *value) String() string {
 	}
 	return fmt.Sprintf(
 		"%s (%s %d, %s at %d)",
-		v.name, classNames[v.class], v.n,
+		v.name, v.class.String(), v.n,
 		residenceNames[v.where], v.at,
 	)
 }

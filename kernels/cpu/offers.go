@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -131,7 +132,7 @@ func offerStrips(f facts) []int64 {
 	held := float64(f.spec.First / 4) // elements
 	passes := 0
 	for _, op := range f.p.Ops {
-		if op.Code.Elementwise() && !hasVectorCode(op) {
+		if op.Code.Elementwise() && !vector.Has(op.Instr) {
 			passes++
 		}
 	}
@@ -152,7 +153,7 @@ func (b *Backend) factsOf(p *symtile.Program) facts {
 	f.dot = slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
 		return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot
 	})
-	for _, s := range shapesOf(p.Fusion.Params) {
+	for _, s := range p.Fusion.ParamShapes() {
 		f.reads += float64(s.Bytes())
 	}
 	for _, s := range kernels.OutputShapes(p.Fusion) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // TestRaster draws the orders of testdata/raster.txt: for a grid and a group,
@@ -18,13 +20,13 @@ func TestRaster(t *testing.T) {
 		r := newRaster(grid, listed(t, d, "group")[0])
 		place := map[string]int64{}
 		tids := make([]int64, len(grid))
-		for n := range product(grid) {
+		for n := range hlo.Elements(grid) {
 			r.locate(tids, n)
 			place[fmt.Sprint(tids)] = n
 		}
 		var b strings.Builder
 		plain := newRaster(grid, 1)
-		for n := range product(grid) {
+		for n := range hlo.Elements(grid) {
 			plain.locate(tids, n)
 			fmt.Fprintf(&b, "%3d", place[fmt.Sprint(tids)])
 			if tids[len(grid)-1] == grid[len(grid)-1]-1 {
@@ -59,7 +61,7 @@ func TestRasterIsAPermutation(t *testing.T) {
 		r := newRaster(grid, rapid.Int64Range(1, 9).Draw(t, "group"))
 		seen := map[string]bool{}
 		tids := make([]int64, len(grid))
-		for n := range product(grid) {
+		for n := range hlo.Elements(grid) {
 			r.locate(tids, n)
 			for k, id := range tids {
 				if id < 0 || id >= grid[k] {
@@ -68,8 +70,8 @@ func TestRasterIsAPermutation(t *testing.T) {
 			}
 			seen[fmt.Sprint(tids)] = true
 		}
-		if int64(len(seen)) != product(grid) {
-			t.Fatalf("%d places of %d", len(seen), product(grid))
+		if int64(len(seen)) != hlo.Elements(grid) {
+			t.Fatalf("%d places of %d", len(seen), hlo.Elements(grid))
 		}
 	})
 }

@@ -3,6 +3,7 @@ package cpu
 import (
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -213,12 +214,12 @@ func rowFusible(i *instr) bool {
 		return true
 	case i.reduction != nil:
 		return len(i.reduction.loop.masks) == 0 &&
-			vectorReductions[i.reduction.monoid].combine != nil
+			vector.Reductions[i.reduction.monoid].Exists()
 	}
 	return i.group != nil &&
 		!slices.ContainsFunc(i.group, func(x *instr) bool {
 			return x.source == nil && x.sink == nil &&
-				(x.pointwise == nil || !hasFloat32Code(x.pointwise.op))
+				(x.pointwise == nil || !vector.HasFloat32(x.pointwise.instr))
 		})
 }
 
@@ -378,10 +379,10 @@ func refineStrides(dims []stridedDim, sizes []int64) ([]int64, bool) {
 // denseStrides of dense elements, wide or narrow.
 func (n *rowKernel) denseStrides(wide bool) []int64 {
 	if wide {
-		return rowMajor(n.extents)
+		return hlo.RowMajor(n.extents)
 	}
 	return append(
-		rowMajor(n.extents[:len(n.extents)-1]), 0,
+		hlo.RowMajor(n.extents[:len(n.extents)-1]), 0,
 	)
 }
 
@@ -404,7 +405,7 @@ func (n *rowKernel) rows() int64 {
 
 // add adds an item; false if it does not fit.
 func (n *rowKernel) add(i *instr) bool {
-	total := product(n.extents)
+	total := hlo.Elements(n.extents)
 	switch {
 	case i.copied != nil:
 		if n.scalars[i.copied] && total == n.cols() {
@@ -510,7 +511,7 @@ func (n *rowKernel) addOperand(v *value, wide bool) bool {
 	case n.ops[v] != nil || n.scalars[v]:
 		return n.scalars[v] != wide
 	case n.defines(v) || v.strides != nil ||
-		classBytes[v.class] != 4:
+		v.class.Bytes() != 4:
 		return false
 	case v.where == inSplat:
 		n.loads[v] = &rowAccess{
@@ -624,7 +625,7 @@ func (n *rowKernel) storeResults(x *instr, out func(*value) bool) bool {
 	}
 	v := x.outs[0]
 	if n.stores[v] != nil ||
-		n.loads[v] != nil && v.n != product(n.extents) {
+		n.loads[v] != nil && v.n != hlo.Elements(n.extents) {
 		return false
 	}
 	n.addStore(v, &rowAccess{

@@ -3,6 +3,7 @@ package cpu
 import (
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
@@ -37,7 +38,7 @@ type composition struct {
 // newComposedView starts at a tile of which elements are so far apart in the destination.
 func newComposedView(op int, sizes, to []int64) composedView {
 	t := composedView{source: op}
-	for k, step := range rowMajor(sizes) {
+	for k, step := range hlo.RowMajor(sizes) {
 		d := composedDim{
 			size: sizes[k],
 			to:   to[k],
@@ -168,7 +169,7 @@ func newDimSplitter(sizes, strides []int64, start int64) *dimSplitter {
 	c := &dimSplitter{
 		sizes:   sizes,
 		strides: strides,
-		row:     rowMajor(sizes),
+		row:     hlo.RowMajor(sizes),
 	}
 	for k, size := range sizes {
 		c.first = append(c.first, start/c.row[k]%size)
@@ -247,7 +248,7 @@ func (c *dimSplitter) split(d composedDim, dims *[]composedDim) bool {
 
 // dimensionOf is the dimension of the trail that is dimension k of a tile it is over.
 func (t *composedView) dimensionOf(sizes []int64, k int) (int, bool) {
-	row := rowMajor(sizes)
+	row := hlo.RowMajor(sizes)
 	found := -1
 	for n, d := range t.dims {
 		if d.size == 1 ||
@@ -282,7 +283,7 @@ func (t *composedView) eachMasked(
 		return true
 	}
 	sizes := box.Sizes()
-	if !t.composeWith(sizes, rowMajor(sizes), 0) {
+	if !t.composeWith(sizes, hlo.RowMajor(sizes), 0) {
 		return false
 	}
 	for k, x := range box {
@@ -366,7 +367,7 @@ func (l *lowering) composeRoot(r symtile.Root) *composition {
 func (l *lowering) composeOp(n int) *composition {
 	op := l.p.Ops[n]
 	if len(op.Tile) > maxRank ||
-		!native(op.Instr.Shape.DType) {
+		!portable.IsNative(op.Instr.Shape.DType) {
 		return nil
 	}
 	switch op.Code {
@@ -377,13 +378,13 @@ func (l *lowering) composeOp(n int) *composition {
 	}
 	if op.Code == hlo.OpTranspose || op.Code == hlo.OpReverse {
 		g := l.viewOf(op)
-		if classBytes[classOf(op.Instr.Shape.DType)] == 4 &&
+		if portable.ClassOf(op.Instr.Shape.DType).Bytes() == 4 &&
 			unitInnerStride(g) {
 			return nil // machine code reads it where it is
 		}
 	}
 	sizes := op.Tile.Sizes()
-	t := newComposedView(n, sizes, rowMajor(sizes))
+	t := newComposedView(n, sizes, hlo.RowMajor(sizes))
 	t.zeroFill = true
 	return l.composition(t)
 }
@@ -407,7 +408,7 @@ func (l *lowering) composition(t composedView) *composition {
 				!r.views[k].clipInside(source.Tile) {
 				return nil
 			}
-		} else if !native(d) {
+		} else if !portable.IsNative(d) {
 			return nil
 		}
 		try := r.views[k]

@@ -655,7 +655,7 @@ func TestSample(t *testing.T) {
 	if want := 8 + 1; len(places) != want { // 2 KiB in sets of 256 bytes, and the scratch array
 		t.Errorf("%d arrays were added to, want %d", len(places), want)
 	}
-	if e := s.Evidence(); len(e) != 1 || e[0].Reference.Seconds != 0.5e-3 {
+	if e := s.Samples(); len(e) != 1 || e[0].Reference.Seconds != 0.5e-3 {
 		t.Errorf("evidence %+v", e)
 	}
 	if err := s.Close(); err != nil {
@@ -723,7 +723,7 @@ func TestSampleClock(t *testing.T) {
 			t.Errorf("a kernel of 0.5 ms at %g Hz took %+v, %v", hertz, got, err)
 		}
 	}
-	for k, e := range s.Evidence() {
+	for k, e := range s.Samples() {
 		taken := 1
 		if clocks[k] == 1.1e9 {
 			taken = 3
@@ -733,7 +733,7 @@ func TestSampleClock(t *testing.T) {
 			t.Errorf("sample %d, at %g Hz: %+v", k+1, clocks[k], e)
 		}
 	}
-	saw := gpu.New(s).Saw()
+	saw := gpu.New(s).SampleQuality()
 	if saw.Samples != len(clocks) ||
 		saw.Clock.Known != len(clocks) || saw.Outliers != 1 ||
 		saw.Resampled != 2 {

@@ -10,7 +10,6 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile"
-	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Revision names how code is generated. It is part of every cache key: change
@@ -26,16 +25,14 @@ type Backend struct {
 // New returns the backend of a device. The session is the backend's from then on.
 func New(s *device.Session) *Backend { return &Backend{session: s} }
 
-// AllowTF32 has plans offered that round the operands of products of f32 to
-// tf32 (kernels.TF32). The device's revision says so: winners are kept, and
-// found, apart from those of a backend that was not allowed it.
+// AllowTF32 implements kernels.TF32Backend.
 func (b *Backend) AllowTF32() { b.tf32 = true }
 
 // Identity names the device.
 func (b *Backend) Identity() kernels.Device {
 	d := deviceOf(b.session.Spec())
 	if b.tf32 {
-		d.TF32, d.Revision = true, d.Revision+"+"+kernels.TF32
+		d.Revision += kernels.TF32Mark
 	}
 	return d
 }
@@ -108,7 +105,7 @@ func compile(
 	if err != nil {
 		return nil, reject(err)
 	}
-	for _, x := range append(shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)...) {
+	for _, x := range append(p.Fusion.ParamShapes(), kernels.OutputShapes(p.Fusion)...) {
 		if len(x.Layout.Tiles) > 0 ||
 			!x.DType.IsArray() || x.DType.IsComplex() {
 			return nil, reject(fmt.Errorf("%s is not an array the GPU backend reads", x))
@@ -223,14 +220,6 @@ func fillDevice(s *device.Step, l device.Loaded, on device.Spec, tiles int64) {
 	}
 }
 
-func shapesOf(params []*hlo.Instr) []hlo.Shape {
-	shapes := make([]hlo.Shape, len(params))
-	for k, p := range params {
-		shapes[k] = p.Shape
-	}
-	return shapes
-}
-
 // Source is the PTX.
 func (k *kernel) Source() string { return k.work.PTX }
 
@@ -274,10 +263,71 @@ func (b *Backend) MatrixCeilings(ctx context.Context) ([]device.Ceiling, error) 
 	return b.session.MatrixCeilings(ctx)
 }
 
-// Evidence lists how samples were taken, and what the clock of the SMs was.
-func (b *Backend) Evidence() []device.SampleRecord {
-	return b.session.Evidence()
+// Samples lists how samples were taken, and the clock of the SMs in each.
+func (b *Backend) Samples() []device.SampleRecord {
+	return b.session.Samples()
 }
 
-// Saw sums the evidence up; without any it is zero.
-func (b *Backend) Saw() kernels.SampleQuality { return b.session.Saw() }
+// SampleQuality sums up all samples; it is zero before the first.
+func (b *Backend) SampleQuality() kernels.SampleQuality {
+	return b.session.SampleQuality()
+}
+
+// A Diagnosable is a backend of this package or one that wraps it, as a report on
+// the device (tilewright doctor) uses it.
+type Diagnosable interface {
+	kernels.SampleObserver
+	// Samples lists how each sample was taken.
+	Samples() []device.SampleRecord
+	// MatrixCeilings times kernels that only multiply matrices.
+	MatrixCeilings(context.Context) ([]device.Ceiling, error)
+	// CompileText assembles the stored text of a program's plan for a target.
+	CompileText(
+		ctx context.Context, p *symtile.Program, plan kernels.Plan, target, text string,
+	) (kernels.Kernel, error)
+}
+
+var (
+	_ Diagnosable         = (*Backend)(nil)
+	_ kernels.TF32Backend = (*Backend)(nil)
+)
+
+// CompileText assembles a stored text of PTX, which was emitted from a program and
+// a plan for a target (see package golden). The launches are those of the kernels
+// that are emitted now, so the text has to be the same. A text that the device
+// cannot run is a *kernels.Rejected whose reason is what it needs: "needs sm_90a".
+func (b *Backend) CompileText(
+	ctx context.Context, p *symtile.Program, plan kernels.Plan, target, text string,
+) (kernels.Kernel, error) {
+	spec, err := device.ParseSpec(target)
+	if err != nil {
+		return nil, err
+	}
+	im, err := compile(p, plan, spec)
+	if err != nil {
+		return nil, fmt.Errorf("nothing says how it is launched: %v", err)
+	}
+	if string(im.module.Text()) != text {
+		return nil, errors.New("nothing says how it is launched: its plan is another text now")
+	}
+	if needs := im.needs(b.session.Spec()); needs != "" {
+		return nil, &kernels.Rejected{
+			Plan:   plan,
+			Reason: "needs " + needs,
+		}
+	}
+	return b.load(ctx, p, im)
+}
+
+// needs is what the image takes that a device does not have; "" if it runs there.
+func (im *image) needs(s device.Spec) string {
+	if !device.PTXTarget(s).Runs(im.module.Target) {
+		return im.module.Target.String()
+	}
+	for _, step := range im.steps {
+		if step.SharedBytes > s.BlockShared {
+			return fmt.Sprintf("%d bytes of shared memory", step.SharedBytes)
+		}
+	}
+	return ""
+}

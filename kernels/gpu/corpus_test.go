@@ -11,6 +11,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/index"
 	corpus "github.com/tilewright/tilewright/testdata/hlo"
 )
 
@@ -93,7 +94,7 @@ func verify(
 		return true
 	}
 	defer k.Close()
-	if err := v.For(b.Identity(), plan).Verify(
+	if err := v.For(plan, b.Identity().TF32Allowed()).Verify(
 		context.Background(), k,
 	); err != nil {
 		t.Errorf("plan %s: %v\n%s", plan, err, k.Source())
@@ -105,7 +106,7 @@ func verify(
 func loopTurns(p *symtile.Program, t symtile.Tiling) int64 {
 	n := int64(1)
 	for k, d := range p.Space.Dims {
-		n *= ceilDiv(max(1, d.Extent), t[k])
+		n *= index.CeilDiv(max(1, d.Extent), t[k])
 	}
 	return n
 }

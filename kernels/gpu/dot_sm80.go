@@ -163,7 +163,7 @@ func (e *emitter) newTensorDot(p *product) accumulator {
 		mma:     inst,
 		size:    from.Size(),
 	}
-	t.depth = ceilDiv(p.k, inst.k) * inst.k
+	t.depth = index.CeilDiv(p.k, inst.k) * inst.k
 	e.divideWarps(t)
 	if count := p.b * t.rows * t.cols / device.WarpThreads; count > maxPartials {
 		e.reject(
@@ -191,8 +191,8 @@ func (e *emitter) divideWarps(t *tensorDot) {
 	best := int64(-1)
 	for wm := int64(1); wm <= warps; wm *= 2 {
 		wn := warps / wm
-		rows := ceilDiv(ceilDiv(t.m, mmaM), wm) * mmaM
-		cols := ceilDiv(ceilDiv(t.c, step), wn) * step
+		rows := index.CeilDiv(index.CeilDiv(t.m, mmaM), wm) * mmaM
+		cols := index.CeilDiv(index.CeilDiv(t.c, step), wn) * step
 		cost := rows*cols*1024 + rows + cols
 		if best < 0 || cost < best {
 			best = cost
@@ -220,7 +220,7 @@ func (e *emitter) matrixTile(name string, t *tensorDot, o operandTile, free int6
 		unit = 8 * t.size // eight columns of a fragment
 	}
 	if m.byK {
-		rows, m.pitch = m.k, ceilDiv(m.free*t.size, unit)*
+		rows, m.pitch = m.k, index.CeilDiv(m.free*t.size, unit)*
 			unit/t.size
 	}
 	m.swizzle = newSwizzle(unit, m.pitch*t.size)

@@ -66,12 +66,6 @@ type boxTile struct {
 	parts  int64 // blocks of the cluster that bring a part of the rows each
 }
 
-// A tensorMap is a parameter of the kernel that describes another.
-type tensorMap struct {
-	param int
-	spec  device.TensorMapSpec // without the base
-}
-
 // newGroupDot is the product of op n by warpgroups, nil where it is not one.
 func (e *emitter) newGroupDot(n int) *groupDot {
 	p := e.newProduct(n)
@@ -89,7 +83,7 @@ func (e *emitter) newGroupDot(n int) *groupDot {
 		product: p,
 		mma:     inst,
 		from:    from,
-		depth:   ceilDiv(p.k, inst.k) * inst.k,
+		depth:   index.CeilDiv(p.k, inst.k) * inst.k,
 	}
 	if !t.divide(e.threads/device.WarpgroupThreads) ||
 		t.rows/groupRows*t.cols/2 > maxPartials {
@@ -115,8 +109,8 @@ func (t *groupDot) divide(groups int64) bool {
 	best := int64(-1)
 	for gm := int64(1); gm <= groups; gm *= 2 {
 		gn := groups / gm
-		rows := ceilDiv(ceilDiv(t.m, groupRows), gm) * groupRows
-		cols := ceilDiv(ceilDiv(t.c, 16), gn) * 16
+		rows := index.CeilDiv(index.CeilDiv(t.m, groupRows), gm) * groupRows
+		cols := index.CeilDiv(index.CeilDiv(t.c, 16), gn) * 16
 		cost := rows*cols*4096 + rows + cols
 		if cols <= maxColumns && (best < 0 || cost < best) {
 			best = cost

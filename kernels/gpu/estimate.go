@@ -85,7 +85,7 @@ func newEstimate(p *symtile.Program, s device.Spec) (*estimate, error) {
 			m.orders[n] = orderOf(p, op)
 		}
 	}
-	for _, x := range append(shapesOf(p.Fusion.Params), kernels.OutputShapes(p.Fusion)...) {
+	for _, x := range append(p.Fusion.ParamShapes(), kernels.OutputShapes(p.Fusion)...) {
 		m.unique += float64(x.Bytes())
 	}
 	return m, nil

@@ -72,7 +72,7 @@ func benchmarkGate(b *testing.B, element, target string) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := v.For(g.Identity(), plan).Verify(
+		if err := v.For(plan, g.Identity().TF32Allowed()).Verify(
 			b.Context(), k,
 		); err != nil {
 			b.Fatal(err)

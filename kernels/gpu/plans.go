@@ -11,6 +11,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 const (
@@ -18,7 +19,6 @@ const (
 	maxOffered    = 4096    // plans offered; the estimate's cheapest
 
 	maxOfferedStages = 4 // slots of the rings of tilings that are not among the cheapest
-	maxStages        = 8 // slots of a ring
 )
 
 // Plans yields plans that fit the device by the estimate, the cheapest first.
@@ -205,7 +205,7 @@ func (m *estimate) group(t symtile.Tiling) int {
 	cols := int64(1)
 	dots := false
 	for k, d := range m.p.Space.Dims {
-		n := ceilDiv(max(1, d.Extent), t[k])
+		n := index.CeilDiv(max(1, d.Extent), t[k])
 		dots = dots ||
 			d.Kind == symtile.Sequential && d.From.Op == hlo.OpDot
 		if d.Kind == symtile.Parallel && n > 1 {

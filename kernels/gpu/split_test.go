@@ -13,6 +13,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // splits are how many pieces the loops of a tiling can be in; none where there is
@@ -89,7 +90,7 @@ func TestSplitOnSimulator(t *testing.T) {
 func tiles(p *symtile.Program, t symtile.Tiling) int64 {
 	n := int64(1)
 	for k, d := range p.Space.Dims {
-		n *= ceilDiv(max(1, d.Extent), t[k])
+		n *= index.CeilDiv(max(1, d.Extent), t[k])
 	}
 	return n
 }

@@ -54,7 +54,7 @@ func TestTF32(t *testing.T) {
 			t.Fatal(err)
 		}
 		var wrong *check.WrongResult
-		if err := v.For(b.Identity(), plan).Verify(
+		if err := v.For(plan, b.Identity().TF32Allowed()).Verify(
 			t.Context(), k,
 		); errors.As(err, &wrong) == allowed {
 			t.Errorf("allowed %v: %v", allowed, err)

@@ -249,7 +249,7 @@ func (s *ElementEvaluator) from(
 ) (value, error) {
 	at := int64(0)
 	for d, x := range index {
-		at += x * rowMajor(i.Operands[k].Shape.Dims)[d]
+		at += x * hlo.RowMajor(i.Operands[k].Shape.Dims)[d]
 	}
 	return s.element(i.Operands[k], at)
 }
@@ -335,7 +335,7 @@ func (s *ElementEvaluator) dot(i *hlo.Instr, at int64) (value, error) {
 	right := newReducedOperand(
 		y, a.RHSBatch, a.RHSContract, batch, rest[free:],
 	)
-	for n := range elementsOf(extents(x, a.LHSContract)) {
+	for n := range hlo.Elements(extents(x, a.LHSContract)) {
 		v, err := left.at(s, n)
 		if err != nil {
 			return value{}, err
@@ -378,7 +378,7 @@ func (s *ElementEvaluator) reduce(i *hlo.Instr, at int64) ([]value, error) {
 	if err != nil {
 		return nil, err
 	}
-	for m := range elementsOf(extents(i.Operands[0], from[0].along)) {
+	for m := range hlo.Elements(extents(i.Operands[0], from[0].along)) {
 		for k := range ins {
 			v, err := from[k].at(s, m)
 			if err != nil {
@@ -440,8 +440,4 @@ func extents(i *hlo.Instr, dims []int64) []int64 {
 		out[k] = i.Shape.Dims[d]
 	}
 	return out
-}
-
-func elementsOf(dims []int64) int64 {
-	return hlo.Shape{Dims: dims}.Elements()
 }

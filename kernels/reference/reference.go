@@ -150,11 +150,6 @@ func (v value) store() (kernels.Buffer, error) {
 	return b, nil
 }
 
-// rowMajor is the strides of values.
-func rowMajor(dims []int64) []int64 {
-	return hlo.Shape{Dims: dims}.Strides()
-}
-
 // strided makes a value whose elements are elements of v at places found by a
 // walk over shape's dims with strides, starting at start.
 func (v value) strided(
@@ -221,13 +216,13 @@ func instruction(i *hlo.Instr, a []value) (value, error) {
 	case hlo.OpBroadcast:
 		strides := make([]int64, i.Shape.Rank())
 		for k, d := range i.Attrs.Dimensions {
-			strides[d] = rowMajor(a[0].shape.Dims)[k]
+			strides[d] = hlo.RowMajor(a[0].shape.Dims)[k]
 		}
 		return a[0].strided(i.Shape, 0, strides)
 	case hlo.OpTranspose:
 		strides := make([]int64, i.Shape.Rank())
 		for k, d := range i.Attrs.Dimensions {
-			strides[k] = rowMajor(a[0].shape.Dims)[d]
+			strides[k] = hlo.RowMajor(a[0].shape.Dims)[d]
 		}
 		return a[0].strided(i.Shape, 0, strides)
 	case hlo.OpBitcast:
@@ -375,7 +370,7 @@ func shiftOf(d hlo.DType, n int) int {
 }
 
 func slice(i *hlo.Instr, v value) (value, error) {
-	strides := rowMajor(v.shape.Dims)
+	strides := hlo.RowMajor(v.shape.Dims)
 	start := int64(0)
 	for k, r := range i.Attrs.Slice {
 		start += r.Start * strides[k]
@@ -385,7 +380,7 @@ func slice(i *hlo.Instr, v value) (value, error) {
 }
 
 func reverse(i *hlo.Instr, v value) (value, error) {
-	strides := rowMajor(v.shape.Dims)
+	strides := hlo.RowMajor(v.shape.Dims)
 	start := int64(0)
 	for _, d := range i.Attrs.Dimensions {
 		start += max(0, v.shape.Dims[d]-1) * strides[d]
@@ -396,7 +391,7 @@ func reverse(i *hlo.Instr, v value) (value, error) {
 
 func concatenate(i *hlo.Instr, a []value) (value, error) {
 	out, err := newValue(i.Shape)
-	strides := rowMajor(i.Shape.Dims)
+	strides := hlo.RowMajor(i.Shape.Dims)
 	along := i.Attrs.Dimensions[0]
 	prefix := int64(0)
 	for _, v := range a {
@@ -415,7 +410,7 @@ func pad(i *hlo.Instr, a []value) (value, error) {
 	}
 	fill(out, a[1])
 	index := make([]int64, i.Shape.Rank())
-	strides := rowMajor(i.Shape.Dims)
+	strides := hlo.RowMajor(i.Shape.Dims)
 	for n := range a[0].shape.Elements() {
 		rest := n
 		at := int64(0)
@@ -511,10 +506,10 @@ func dot(i *hlo.Instr, a []value) (value, error) {
 		), at.RHSContract),
 	)
 	c := contraction{
-		batch: extent(l, at.LHSBatch),
-		k:     extent(l, at.LHSContract),
-		m:     extent(l, freeDims(l, at.LHSBatch, at.LHSContract)),
-		n:     extent(r, freeDims(r, at.RHSBatch, at.RHSContract)),
+		batch: l.shape.Extent(at.LHSBatch),
+		k:     l.shape.Extent(at.LHSContract),
+		m:     l.shape.Extent(freeDims(l, at.LHSBatch, at.LHSContract)),
+		n:     r.shape.Extent(freeDims(r, at.RHSBatch, at.RHSContract)),
 	}
 	if out.floats != nil {
 		contract(
@@ -573,7 +568,7 @@ func transposed(v value, order []int64) value {
 	strides := make([]int64, len(order))
 	for k, d := range order {
 		shape.Dims[k], strides[k] = v.shape.Dims[d],
-			rowMajor(v.shape.Dims)[d]
+			hlo.RowMajor(v.shape.Dims)[d]
 	}
 	out, _ := v.strided(shape, 0, strides) // as many elements as v, so it fits
 	return out
@@ -590,14 +585,6 @@ func freeDims(v value, batch, contract []int64) []int64 {
 	return dims
 }
 
-func extent(v value, dims []int64) int64 {
-	n := int64(1)
-	for _, d := range dims {
-		n *= v.shape.Dims[d]
-	}
-	return n
-}
-
 // reduce folds along dimensions in row-major order from the initial values.
 func reduce(i *hlo.Instr, a []value) (value, error) {
 	n := len(a) / 2
@@ -606,7 +593,7 @@ func reduce(i *hlo.Instr, a []value) (value, error) {
 		return value{}, err
 	}
 	strides := make([]int64, a[0].shape.Rank()) // of the result, 0 along reduced dimensions
-	kept := rowMajor(outs[0].shape.Dims)
+	kept := hlo.RowMajor(outs[0].shape.Dims)
 	for d := range strides {
 		if !slices.Contains(i.Attrs.Dimensions, int64(d)) {
 			strides[d], kept = kept[0], kept[1:]

@@ -28,7 +28,7 @@ func clampedStart(start, size, n int64) int64 {
 // sizes, whose starts are scalars or one array.
 func sliceOffset(starts []value, sizes, dims []int64) int64 {
 	at := int64(0)
-	for d, stride := range rowMajor(dims) {
+	for d, stride := range hlo.RowMajor(dims) {
 		at += clampedStart(startAlong(starts, d), sizes[d], dims[d]) * stride
 	}
 	return at
@@ -47,7 +47,7 @@ func dynamicSlice(i *hlo.Instr, a []value) (value, error) {
 	return a[0].strided(
 		i.Shape,
 		sliceOffset(a[1:], i.Shape.Dims, dims),
-		rowMajor(dims),
+		hlo.RowMajor(dims),
 	)
 }
 
@@ -56,7 +56,7 @@ func dynamicUpdateSlice(i *hlo.Instr, a []value) (value, error) {
 	a[1].storeStrided(
 		out,
 		sliceOffset(a[2:], a[1].shape.Dims, i.Shape.Dims),
-		rowMajor(i.Shape.Dims),
+		hlo.RowMajor(i.Shape.Dims),
 	)
 	return out, nil
 }
@@ -124,17 +124,17 @@ func gather(i *hlo.Instr, a []value) (value, error) {
 	}
 	g, dims, strides := i.Attrs.Gather,
 		a[0].shape.Dims,
-		rowMajor(a[0].shape.Dims)
+		hlo.RowMajor(a[0].shape.Dims)
 	x := indexVectors{
 		a[1],
-		rowMajor(a[1].shape.Dims), g.IndexVectorDim,
+		hlo.RowMajor(a[1].shape.Dims), g.IndexVectorDim,
 		g.StartIndexMap, g.OperandBatching, g.IndicesBatching,
 		make([]int64, len(dims)),
 	}
 	gone := slices.Concat(g.CollapsedSliceDims, g.OperandBatching)
 	var window, batch []int64
 	result := NewWalk(
-		i.Shape.Dims, rowMajor(i.Shape.Dims),
+		i.Shape.Dims, hlo.RowMajor(i.Shape.Dims),
 	)
 	for range i.Shape.Elements() {
 		window, batch = split(
@@ -174,13 +174,13 @@ func scatter(i *hlo.Instr, a []value) (value, error) {
 	w := UpdateWindow(s, a[0].shape.Dims, updates.Dims)
 	x := indexVectors{
 		a[n],
-		rowMajor(a[n].shape.Dims),
+		hlo.RowMajor(a[n].shape.Dims),
 		s.IndexVectorDim, s.ToOperand, s.InputBatching,
 		s.IndicesBatching,
 		make([]int64, a[0].shape.Rank()),
 	}
 	var window, batch []int64
-	update := NewWalk(updates.Dims, rowMajor(updates.Dims))
+	update := NewWalk(updates.Dims, hlo.RowMajor(updates.Dims))
 	for range updates.Elements() {
 		window, batch = split(
 			update.Index, s.UpdateWindow,
@@ -206,7 +206,7 @@ type scatterWindow struct {
 func UpdateWindow(s *hlo.ScatterDims, dims, updates []int64) scatterWindow {
 	w := scatterWindow{
 		dims,
-		rowMajor(dims),
+		hlo.RowMajor(dims),
 		make([]int64, len(dims)),
 		make([]bool, len(dims)),
 	}

@@ -32,7 +32,7 @@ func newSlidingWindow(window []hlo.WindowDim, dims []int64, times float64) (*sli
 	s := &slidingWindow{
 		window:  window,
 		dims:    dims,
-		strides: rowMajor(dims),
+		strides: hlo.RowMajor(dims),
 		size:    1,
 	}
 	sizes := make([]int64, len(window))
@@ -48,7 +48,7 @@ func newSlidingWindow(window []hlo.WindowDim, dims []int64, times float64) (*sli
 	for _, n := range sizes {
 		s.size *= n
 	}
-	s.inWindow = NewWalk(sizes, rowMajor(sizes))
+	s.inWindow = NewWalk(sizes, hlo.RowMajor(sizes))
 	return s, nil
 }
 
@@ -126,7 +126,7 @@ func reduceWindow(i *hlo.Instr, a []value) (value, error) {
 		return value{}, err
 	}
 	to := outs[0].shape
-	position := NewWalk(to.Dims, rowMajor(to.Dims))
+	position := NewWalk(to.Dims, hlo.RowMajor(to.Dims))
 	for range to.Elements() {
 		for c := range s.at(position.Index) {
 			if c.offset < 0 {
@@ -167,7 +167,7 @@ func selectAndScatter(i *hlo.Instr, a []value) (value, error) {
 		return value{}, err
 	}
 	position := NewWalk(
-		source.shape.Dims, rowMajor(source.shape.Dims),
+		source.shape.Dims, hlo.RowMajor(source.shape.Dims),
 	)
 	for range source.shape.Elements() {
 		chosen, err := selectElement(
@@ -297,7 +297,7 @@ func newConvolutionShape(i *hlo.Instr, left, right []int64) (g convolutionShape,
 	for _, d := range slices.Concat([]int64{c.OutBatch, c.OutFeature}, c.OutSpatial) {
 		g.extents, g.strides = append(
 			g.extents, i.Shape.Dims[d],
-		), append(g.strides, rowMajor(i.Shape.Dims)[d])
+		), append(g.strides, hlo.RowMajor(i.Shape.Dims)[d])
 	}
 	g.features, g.area, g.in = left[end],
 		hlo.Shape{Dims: left[1:end]}.Elements(),
@@ -388,7 +388,7 @@ func dequantized(v, scale value) (value, error) {
 	if err != nil {
 		return out, err
 	}
-	w := NewWalk(v.shape.Dims, rowMajor(v.shape.Dims))
+	w := NewWalk(v.shape.Dims, hlo.RowMajor(v.shape.Dims))
 	for n := range out.floats {
 		out.floats[n] = kernels.RoundFloat(
 			hlo.F32,

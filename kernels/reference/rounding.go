@@ -28,37 +28,16 @@ func Terms(i *hlo.Instr) float64 {
 	}
 	switch i.Op {
 	case hlo.OpDot, hlo.OpScaledDot:
-		return product(from, i.Attrs.LHSContract)
+		return float64(from.Extent(i.Attrs.LHSContract))
 	case hlo.OpReduce:
-		return product(from, i.Attrs.Dimensions)
+		return float64(from.Extent(i.Attrs.Dimensions))
 	case hlo.OpConvolution:
 		return n *
 			float64(i.Operands[1].Shape.Dims[i.Attrs.Conv.KernelIn])
 	case hlo.OpScatter: // each window has an element once
 		updates := i.Operands[len(i.Operands)-1].Shape
 		return float64(updates.Elements()) /
-			max(1, product(updates, i.Attrs.Scatter.UpdateWindow))
+			max(1, float64(updates.Extent(i.Attrs.Scatter.UpdateWindow)))
 	}
 	return n
-}
-
-func product(s hlo.Shape, dims []int64) float64 {
-	n := 1.0
-	for _, d := range dims {
-		n *= float64(s.Dims[d])
-	}
-	return n
-}
-
-// Selects are operations whose results are among their operands' elements.
-var Selects = map[hlo.Opcode]bool{
-	hlo.OpBroadcast: true, hlo.OpTranspose: true, hlo.OpReshape: true,
-	hlo.OpBitcast: true, hlo.OpCopy: true, hlo.OpSlice: true,
-	hlo.OpReverse:     true,
-	hlo.OpConcatenate: true, hlo.OpPad: true, hlo.OpMaximum: true,
-	hlo.OpMinimum: true, hlo.OpSelect: true, hlo.OpClamp: true,
-	hlo.OpNegate: true,
-	hlo.OpAbs:    true, hlo.OpConvert: true, hlo.OpFloor: true,
-	hlo.OpCeil: true, hlo.OpGetTupleElement: true, hlo.OpTuple: true,
-	hlo.OpDynamicSlice: true, hlo.OpDynamicUpdateSlice: true, hlo.OpGather: true,
 }

@@ -229,9 +229,8 @@ func (b *Backend) Compile(
 	}, nil
 }
 
-// Saw is what the recorded device saw of its clock in the samples that were
-// taken.
-func (b *Backend) Saw() (e kernels.SampleQuality) {
+// SampleQuality has the clocks of the recorded samples.
+func (b *Backend) SampleQuality() (e kernels.SampleQuality) {
 	e.SetClocks(b.clocks)
 	return e
 }

@@ -140,7 +140,7 @@ func TestClocksAreReplayed(t *testing.T) {
 			t.Errorf("%s: %+v, %v", plan, got, err)
 		}
 	}
-	if e := b.Saw(); e.Samples != 2 ||
+	if e := b.SampleQuality(); e.Samples != 2 ||
 		e.Clock.Known != 1 || e.Clock.Median != 1.5e9 {
 		t.Errorf("evidence %+v", e)
 	}

@@ -68,13 +68,7 @@ func (s Shape) Rank() int { return len(s.Dims) }
 
 // Elements is the product of the extents. Parse refuses shapes for which it
 // or Bytes does not fit an int64.
-func (s Shape) Elements() int64 {
-	n := int64(1)
-	for _, d := range s.Dims {
-		n *= d
-	}
-	return n
-}
+func (s Shape) Elements() int64 { return Elements(s.Dims) }
 
 // Bytes is the size of the array in a buffer, of all of a tuple's arrays.
 func (s Shape) Bytes() int64 {
@@ -155,6 +149,36 @@ func (s Shape) Strides() []int64 {
 	for _, d := range s.MinorToMajor() {
 		strides[d] = step
 		step *= s.Dims[d]
+	}
+	return strides
+}
+
+// Extent is the product of the extents of some dimensions, 1 of none.
+func (s Shape) Extent(dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= s.Dims[d]
+	}
+	return n
+}
+
+// Elements is the product of extents, 1 of none.
+func Elements(extents []int64) int64 {
+	n := int64(1)
+	for _, e := range extents {
+		n *= e
+	}
+	return n
+}
+
+// RowMajor is the strides, in elements, of an array of these extents whose
+// last dimension varies fastest.
+func RowMajor(extents []int64) []int64 {
+	strides := make([]int64, len(extents))
+	step := int64(1)
+	for d, e := range slices.Backward(extents) {
+		strides[d] = step
+		step *= e
 	}
 	return strides
 }

@@ -192,9 +192,9 @@ func (s *dag) evaluate(env []int64) []int64 {
 		case nodeMul:
 			vals[i] = x * y
 		case nodeDiv:
-			vals[i] = floorDiv(x, y)
+			vals[i] = FloorDiv(x, y)
 		case nodeCeilDiv:
-			vals[i] = -floorDiv(-x, y)
+			vals[i] = -FloorDiv(-x, y)
 		case nodeMod:
 			vals[i] = floorMod(x, y)
 		case nodeMin:

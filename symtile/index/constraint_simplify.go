@@ -22,6 +22,23 @@ func (c Constraint) Simplify() Constraint {
 	return c
 }
 
+// A clauseRule rewrites a conjunction whose clauses are simplified. applied
+// counts how often its law was used.
+type clauseRule struct {
+	id    ruleID
+	apply func(c Constraint) (out Constraint, applied int)
+}
+
+// clauseRules are tried once each, in order: what intersects intervals and
+// congruences comes before what compares clauses with each other.
+var clauseRules = []clauseRule{
+	{ruleClauseMerge, mergeUnits},
+	{ruleClauseRemainders, mergeCongruences},
+	{ruleClauseResolve, resolveUnits},
+	{ruleClauseAbsorb, absorbImplied},
+}
+
+// simplifyOnce simplifies every clause by itself, then applies the rules.
 func (c Constraint) simplifyOnce() Constraint {
 	var out Constraint
 	for _, x := range c {
@@ -34,7 +51,16 @@ func (c Constraint) simplifyOnce() Constraint {
 			out = append(out, y)
 		}
 	}
-	return out.mergeUnits().mergeCongruences().resolve().absorb()
+	for _, rule := range clauseRules {
+		if out.True() || out.False() {
+			break
+		}
+		r := out[0][0].Expr.r
+		var applied int
+		out, applied = rule.apply(out)
+		r.fired[rule.id] += uint32(applied)
+	}
+	return out
 }
 
 // simplify normalises the bounds of x; always tells that x is true.
@@ -114,10 +140,10 @@ func touch(v, w Interval) bool {
 		w.Lo <= SatAdd(v.Hi, 1)
 }
 
-// mergeUnits intersects the clauses that are a single bound of one expression.
-func (c Constraint) mergeUnits() Constraint {
-	at := map[Expr]int{}
-	var out Constraint
+// mergeUnits is clause-merge for conjunctions: it intersects the clauses that
+// are a single bound of one expression.
+func mergeUnits(c Constraint) (out Constraint, applied int) {
+	at := map[Expr]int{} // clause of out by expression
 	for _, x := range c {
 		if len(x) != 1 {
 			out = append(out, x)
@@ -129,46 +155,54 @@ func (c Constraint) mergeUnits() Constraint {
 			out = append(out, x)
 			continue
 		}
-		x[0].Expr.r.fired[ruleClauseMerge]++
+		applied++
 		in := out[i][0].In.Meet(x[0].In)
 		if in.Empty() {
-			return Never()
+			return Never(), applied
 		}
 		out[i] = Clause{{x[0].Expr, in}}
 	}
-	return out
+	return out, applied
 }
 
-// mergeCongruences joins x ≡ r (mod m) and x ≡ s (mod n), Chinese remainders;
-// clauses that cannot both hold make the constraint false.
-func (c Constraint) mergeCongruences() Constraint {
-	at := map[Expr]int{}
-	var out Constraint
+// mergeCongruences is clause-remainders: it joins x ≡ r (mod m) and
+// x ≡ s (mod n) by Chinese remainders. Clauses that cannot both hold make the
+// constraint false.
+func mergeCongruences(c Constraint) (out Constraint, applied int) {
+	type joined struct {
+		at   int // clause of out, which need not have the form of a congruence
+		m, r int64
+	}
+	known := map[Expr]joined{} // by dividend
 	for _, x := range c {
-		base, m, res, ok := x.congruence()
+		base, m, r, ok := x.congruence()
 		if !ok {
 			out = append(out, x)
 			continue
 		}
-		i, had := at[base]
+		have, had := known[base]
 		if !had {
-			at[base] = len(out)
+			known[base] = joined{len(out), m, r}
 			out = append(out, x)
 			continue
 		}
-		_, n, s, _ := out[i].congruence()
-		base.r.fired[ruleClauseRemainders]++
-		l, q, known := chineseRemainder(m, res, n, s)
+		applied++
+		l, q, fits := chineseRemainder(
+			m, r, have.m, have.r,
+		)
 		switch {
-		case !known:
+		case !fits:
 			out = append(out, x)
 		case l == 0:
-			return Never()
+			return Never(), applied
 		default:
-			out[i] = Clause{{base.Mod(l), Interval{q, q}}}
+			known[base] = joined{have.at, l, q}
+			out[have.at] = Clause{
+				{base.Mod(l), Interval{q, q}},
+			}
 		}
 	}
-	return out
+	return out, applied
 }
 
 // congruence recognises x mod m in [r, r].
@@ -198,15 +232,16 @@ func (e Expr) asMod() (y Expr, m int64, ok bool) {
 	return Expr{}, 0, false
 }
 
-// resolve drops from each or the bounds that a single-bound clause contradicts.
-func (c Constraint) resolve() Constraint {
+// resolveUnits is clause-resolve: it drops from each or the bounds that a
+// single-bound clause contradicts.
+func resolveUnits(c Constraint) (out Constraint, applied int) {
 	units := map[Expr]Interval{}
 	for _, x := range c {
 		if len(x) == 1 {
 			units[x[0].Expr] = x[0].In
 		}
 	}
-	out := slices.Clone(c)
+	out = slices.Clone(c)
 	for i, x := range c {
 		if len(x) < 2 {
 			continue
@@ -215,32 +250,35 @@ func (c Constraint) resolve() Constraint {
 			in, ok := units[b.Expr]
 			excluded := ok && in.Meet(b.In).Empty()
 			if excluded {
-				b.Expr.r.fired[ruleClauseResolve]++
+				applied++
 			}
 			return excluded
 		})
 	}
-	return out
+	return out, applied
 }
 
-// absorb drops clauses that another implies bound by bound.
-func (c Constraint) absorb() Constraint {
-	var out Constraint
+// absorbImplied is clause-absorb: it drops clauses that another implies bound by
+// bound; of two that imply each other the first stays.
+func absorbImplied(c Constraint) (out Constraint, applied int) {
 	for i, x := range c {
 		implied := false
 		for j, y := range c {
-			if i != j && y.subsumes(x) &&
-				(j < i || !x.subsumes(y)) {
+			if i == j || !y.subsumes(x) {
+				continue
+			}
+			if j < i || !x.subsumes(y) {
 				implied = true
-				x[0].Expr.r.fired[ruleClauseAbsorb]++
 				break
 			}
 		}
-		if !implied {
-			out = append(out, x)
+		if implied {
+			applied++
+			continue
 		}
+		out = append(out, x)
 	}
-	return out
+	return out, applied
 }
 
 // subsumes reports whether every bound of x implies one of y.

@@ -37,7 +37,7 @@ func (r *Ring) div(x lin, d int64) lin {
 		return r.div(r.scale(x, -1), -d)
 	case len(x.t) == 0:
 		r.fired[ruleDivConst]++
-		return constForm(floorDiv(x.c, d))
+		return constForm(FloorDiv(x.c, d))
 	}
 	whole, rest := r.divideOut(x, d)
 	if rest.size() == 0 {
@@ -113,7 +113,7 @@ func (r *Ring) redivide(x lin, d int64) lin {
 		return x
 	case len(x.t) == 0:
 		r.fired[ruleDivConst]++
-		return constForm(floorDiv(x.c, d))
+		return constForm(FloorDiv(x.c, d))
 	}
 	whole, rest := r.divideOut(x, d)
 	if rest.size() == 0 {
@@ -220,7 +220,7 @@ func uniqueQuotient(in Interval, d int64) (q int64, ok bool) {
 		!in.Bounded() || in.Empty():
 		return 0, false
 	}
-	q = floorDiv(in.Lo, d)
+	q = FloorDiv(in.Lo, d)
 	return q, uint64(in.Hi)-uint64(q)*uint64(d) < uint64(d)
 }
 
@@ -228,7 +228,7 @@ func uniqueQuotient(in Interval, d int64) (q int64, ok bool) {
 // rest in [0, d).
 func (r *Ring) divide(x lin, d int64) (whole, rest lin) {
 	if uint64(x.c) >= uint64(d) {
-		whole.c = floorDiv(x.c, d)
+		whole.c = FloorDiv(x.c, d)
 	}
 	rest = lin{x.t, x.c - d*whole.c}
 	i := 0
@@ -276,7 +276,7 @@ func (s residue) wholePart(k, d int64) int64 {
 	case 0 <= k && k <= d>>1:
 		return 0
 	case s == residuePositive:
-		return floorDiv(k, d)
+		return FloorDiv(k, d)
 	}
 	q := k / d
 	rest := k - q*d

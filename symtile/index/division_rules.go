@@ -18,7 +18,7 @@ func divGCD(r *Ring, x lin, d int64) (lin, bool) {
 	y := r.each(x, func(k int64) int64 {
 		return k / g
 	})
-	y.c = floorDiv(x.c, g)
+	y.c = FloorDiv(x.c, g)
 	return r.redivide(y, d/g), true
 }
 
@@ -54,7 +54,7 @@ func divResidue(r *Ring, x lin, d int64) (lin, bool) {
 			continue
 		}
 		res := floorMod(r.mulAdd(rest.c-x.c, k, c.r), g)
-		base := g * floorDiv(res+x.c, g)
+		base := g * FloorDiv(res+x.c, g)
 		n, ok := multipleInPeriod(base, g, res, d)
 		if ok && n != x.c {
 			return r.redivide(lin{x.t, n}, d), true
@@ -66,7 +66,7 @@ func divResidue(r *Ring, x lin, d int64) (lin, bool) {
 // multipleInPeriod finds n with base ≤ n+res < base+g and n divisible by d: then no
 // constant is left after division.
 func multipleInPeriod(base, g, res, d int64) (n int64, ok bool) {
-	n = d * floorDiv(base+g-1-res, d)
+	n = d * FloorDiv(base+g-1-res, d)
 	return n, n >= base-res
 }
 

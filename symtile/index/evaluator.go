@@ -156,7 +156,7 @@ func (s *step) quotient(x int64) int64 {
 		q, _ := bits.Mul64(uint64(x), s.inv)
 		return int64(q)
 	}
-	return floorDiv(x, s.k)
+	return FloorDiv(x, s.k)
 }
 
 func (c *compiler) emit(s step) {
@@ -194,7 +194,7 @@ func (c *Evaluator) Eval(vals, out, scratch []int64) {
 		case codeShift:
 			v = c.value(&s.x, scratch) >> uint(s.k&63)
 		case codeQuot:
-			v = floorDiv(
+			v = FloorDiv(
 				c.value(&s.x, scratch),
 				c.value(&s.y, scratch),
 			)

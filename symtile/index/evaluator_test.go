@@ -24,7 +24,7 @@ func TestDivision(t *testing.T) {
 				if s.op == codeShift {
 					got = x >> uint(s.k)
 				}
-				if want := floorDiv(x, d); got != want {
+				if want := FloorDiv(x, d); got != want {
 					t.Fatalf("%d / %d is %d, want %d", x, d, got, want)
 				}
 			}

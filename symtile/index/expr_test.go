@@ -86,7 +86,7 @@ func (g *generator) expr(depth int) naiveExpr {
 	case 4, 5, 6:
 		return naiveExpr{
 			x.e.Div(k),
-			func(v []int64) int64 { return floorDiv(x.f(v), k) },
+			func(v []int64) int64 { return FloorDiv(x.f(v), k) },
 			fmt.Sprintf("(%s floordiv %d)", x.text, k),
 		}
 	case 7:
@@ -98,7 +98,7 @@ func (g *generator) expr(depth int) naiveExpr {
 	case 8:
 		return naiveExpr{
 			x.e.CeilDiv(k),
-			func(v []int64) int64 { return -floorDiv(-x.f(v), k) },
+			func(v []int64) int64 { return -FloorDiv(-x.f(v), k) },
 			fmt.Sprintf("(%s ceildiv %d)", x.text, k),
 		}
 	case 9:
@@ -119,13 +119,13 @@ func (g *generator) expr(depth int) naiveExpr {
 			case 0:
 				return naiveExpr{
 					y.e.DivExpr(x.e),
-					func(v []int64) int64 { return floorDiv(y.f(v), x.f(v)) },
+					func(v []int64) int64 { return FloorDiv(y.f(v), x.f(v)) },
 					"(" + y.text + " floordiv " + x.text + ")",
 				}
 			case 1:
 				return naiveExpr{
 					y.e.CeilDivExpr(x.e),
-					func(v []int64) int64 { return -floorDiv(-y.f(v), x.f(v)) },
+					func(v []int64) int64 { return -FloorDiv(-y.f(v), x.f(v)) },
 					"(" + y.text + " ceildiv " + x.text + ")",
 				}
 			}

@@ -36,8 +36,8 @@ func absInt(x int64) uint64 {
 	return uint64(x)
 }
 
-// floorDiv is ⌊x/m⌋ for m ≠ 0.
-func floorDiv(x, m int64) int64 {
+// FloorDiv is ⌊x/m⌋ for m ≠ 0.
+func FloorDiv(x, m int64) int64 {
 	q := x / m
 	if q*m != x && (x < 0) != (m < 0) {
 		q--
@@ -46,7 +46,7 @@ func floorDiv(x, m int64) int64 {
 }
 
 // floorMod is x − m·⌊x/m⌋, in [0, m) for m > 0.
-func floorMod(x, m int64) int64 { return x - m*floorDiv(x, m) }
+func floorMod(x, m int64) int64 { return x - m*FloorDiv(x, m) }
 
 // GCD is the greatest common divisor, ≥ 0; gcd(0, x) = |x|.
 func GCD(x, y int64) int64 {

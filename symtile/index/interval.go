@@ -197,7 +197,7 @@ func satDiv(x, m int64) int64 {
 	if infinite(x) {
 		return x
 	}
-	return floorDiv(x, m)
+	return FloorDiv(x, m)
 }
 
 func satCeilDiv(x, m int64) int64 {

@@ -50,12 +50,12 @@ func TestIntervalExhaustive(t *testing.T) {
 				min(v.Lo, w.Lo), max(v.Hi, w.Hi),
 			})
 			if w.Lo > 0 {
-				check("floordiv", v, w, v.DivBy(w), hull(v, w, floorDiv))
+				check("floordiv", v, w, v.DivBy(w), hull(v, w, FloorDiv))
 			}
 		}
 		for _, m := range []int64{-3, -2, -1, 1, 2, 3} {
 			k := Interval{m, m}
-			check("floordiv", v, k, v.Div(m), hull(v, k, floorDiv))
+			check("floordiv", v, k, v.Div(m), hull(v, k, FloorDiv))
 			check(
 				"scaled", v, k, v.Scale(m),
 				hull(v, k, func(x, y int64) int64 { return x * y }),

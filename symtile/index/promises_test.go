@@ -93,7 +93,7 @@ func promiseNegativeDivisors(t *testing.T, r *Ring) {
 		e := d.Scale(2).AddConst(5).Div(m)
 		for x := int64(-30); x <= 30; x++ {
 			if got, want := e.Eval(map[Expr]int64{d: x}),
-				floorDiv(2*x+5, m); got != want {
+				FloorDiv(2*x+5, m); got != want {
 				t.Fatalf("(2*%d + 5) floordiv %d is %d by %s, want %d", x, m, got, e, want)
 			}
 		}

@@ -157,55 +157,6 @@ func caseVars(r *Ring, d *datadriven.TestData) (map[string]Expr, error) {
 	return vars, nil
 }
 
-// TestRulesAlone applies every division rule by itself to random dividends and
-// compares with naive evaluation on all points of the box.
-func TestRulesAlone(t *testing.T) {
-	n := 4000
-	if testing.Short() {
-		n = 400
-	}
-	r := NewRing()
-	applied := map[string]int{}
-	for seed := range n {
-		r.Reset()
-		g := newGenerator(int64(seed), r, 3)
-		x := g.dividend()
-		d := []int64{2, 3, 4, 6, 8, 12, 16}[g.rnd.Intn(7)]
-		for _, rule := range divRules {
-			if len(x.e.lin().t) == 0 {
-				break
-			}
-			if q, ok := rule.apply(r, x.e.lin(), d); ok {
-				applied[ruleTable[rule.id].Name]++
-				checkMeaning(t, g, naiveExpr{
-					r.wrap(q),
-					func(v []int64) int64 { return floorDiv(x.f(v), d) },
-					ruleTable[rule.id].Name + fmt.Sprintf(": (%s) floordiv %d", x.text, d),
-				})
-			}
-		}
-		f := g.dividend()
-		if r.looseRange(f.e.lin()).Lo <= 0 ||
-			len(f.e.lin().t) == 0 {
-			continue
-		}
-		for _, rule := range quotRules {
-			if q, ok := rule.apply(r, x.e.lin(), f.e.lin()); ok {
-				applied[ruleTable[rule.id].Name]++
-				checkMeaning(t, g, naiveExpr{
-					r.wrap(q),
-					func(v []int64) int64 { return floorDiv(x.f(v), f.f(v)) },
-					ruleTable[rule.id].Name + ": (" + x.text + ") floordiv (" + f.text + ")",
-				})
-			}
-		}
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-	t.Log(applied)
-}
-
 // dividend is a sum such as rules meet: multiples, small rests, inner floors.
 func (g *generator) dividend() naiveExpr {
 	x := naiveExpr{

@@ -359,7 +359,7 @@ next:
 		for i := range k {
 			k[i] = w.k[i] / g
 		}
-		w = row{k, floorDiv(w.c, g)}
+		w = row{k, FloorDiv(w.c, g)}
 		for i := range out {
 			if slices.Equal(out[i].k, w.k) {
 				out[i].c = min(out[i].c, w.c)

@@ -62,7 +62,7 @@ func (w *walker) edges(in *hlo.Instr, output int) []edge {
 func edgesTo(in *hlo.Instr, maps []index.Map) []edge {
 	var all []edge
 	for k, m := range maps {
-		for e := range arraysOf(in.Operands[k].Shape) {
+		for e := range in.Operands[k].Shape.Arrays() {
 			all = append(all, edge{k, e, []index.Map{m}})
 		}
 	}
@@ -87,7 +87,7 @@ func passThrough(in *hlo.Instr, output int) (operand, element int, ok bool) {
 	if !ok || operand >= len(in.Operands) {
 		return 0, 0, false
 	}
-	from := arraysOf(in.Operands[operand].Shape)
+	from := in.Operands[operand].Shape.Arrays()
 	return operand, element, element < len(from) &&
 		from[element].SameDims(arrayOf(in.Shape, output))
 }
@@ -97,7 +97,7 @@ func passThroughArray(in *hlo.Instr, output int) (operand, element int, ok bool)
 	switch in.Op {
 	case hlo.OpTuple:
 		for k, o := range in.Operands {
-			n := len(arraysOf(o.Shape))
+			n := len(o.Shape.Arrays())
 			if output < n {
 				return k, output, true
 			}
@@ -106,7 +106,7 @@ func passThroughArray(in *hlo.Instr, output int) (operand, element int, ok bool)
 	case hlo.OpGetTupleElement:
 		from := in.Operands[0].Shape
 		for k := range in.Attrs.Index {
-			output += len(arraysOf(from.Tuple[k]))
+			output += len(from.Tuple[k].Arrays())
 		}
 		return 0, output, true
 	case hlo.OpOptimizationBarrier, hlo.OpDomain, hlo.OpCopy,
@@ -122,7 +122,7 @@ func passThroughArray(in *hlo.Instr, output int) (operand, element int, ok bool)
 		return 0, 1, true
 	case hlo.OpAllGatherDone:
 		if len(in.Operands) > 0 {
-			return 0, len(arraysOf(in.Operands[0].Shape))/2 + output, true
+			return 0, len(in.Operands[0].Shape.Arrays())/2 + output, true
 		}
 	}
 	return 0, 0, false
@@ -135,7 +135,7 @@ func (w *walker) edgesThrough(in *hlo.Instr, output int) []edge {
 	reached := w.backward(c, output)
 	var all []edge
 	for k, p := range c.Params {
-		for e := range arraysOf(p.Shape) {
+		for e := range p.Shape.Arrays() {
 			if maps := reached[arrayRef{p, e}].maps(); len(maps) > 0 {
 				all = append(all, edge{
 					k, e, toCaller(maps, c, in),
@@ -195,7 +195,7 @@ func (w *walker) backward(c *hlo.Computation, output int) map[arrayRef]*mapSet {
 	}
 	w.backwardMaps[root] = reached
 	for _, in := range slices.Backward(c.Instrs) {
-		for output := range arraysOf(in.Shape) {
+		for output := range in.Shape.Arrays() {
 			outers := reached[arrayRef{in, output}].maps()
 			if len(outers) == 0 {
 				continue
@@ -218,7 +218,7 @@ func (w *walker) backward(c *hlo.Computation, output int) map[arrayRef]*mapSet {
 func ParamMaps(
 	r *index.Ring, c *hlo.Computation, output int,
 ) ([][]index.Map, error) {
-	outs := arraysOf(c.Root.Shape)
+	outs := c.Root.Shape.Arrays()
 	if output < 0 || output >= len(outs) {
 		return nil, fmt.Errorf(
 			"%s has %d outputs; there is no output %d", c.Name, len(outs), output,
@@ -230,7 +230,7 @@ func ParamMaps(
 	reached := newWalker(r).backward(c, output)
 	maps := make([][]index.Map, len(c.Params))
 	for k, p := range c.Params {
-		for e := range arraysOf(p.Shape) {
+		for e := range p.Shape.Arrays() {
 			maps[k] = append(
 				maps[k],
 				reached[arrayRef{p, e}].maps()...,
@@ -262,7 +262,7 @@ func OutputMaps(
 		return nil, err
 	}
 	reached := newWalker(r).forward(c, arrayRef{p, 0})
-	outs := arraysOf(c.Root.Shape)
+	outs := c.Root.Shape.Arrays()
 	maps := make([][]index.Map, len(outs))
 	for k := range outs {
 		maps[k] = reached[arrayRef{c.Root, k}].maps()
@@ -285,12 +285,12 @@ func (w *walker) forward(c *hlo.Computation, from arrayRef) map[arrayRef]*mapSet
 	w.forwardMaps[from] = reached
 	for _, in := range c.Instrs {
 		for k, o := range in.Operands {
-			for e := range arraysOf(o.Shape) {
+			for e := range o.Shape.Arrays() {
 				firsts := reached[arrayRef{o, e}].maps()
 				if len(firsts) == 0 {
 					continue
 				}
-				for output := range arraysOf(in.Shape) {
+				for output := range in.Shape.Arrays() {
 					to := arrayRef{in, output}
 					reached[to] = reached[to].compose(
 						firsts, w.userEdges(in, k, e, output),

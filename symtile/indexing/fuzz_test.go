@@ -29,7 +29,7 @@ func FuzzIndexing(f *testing.F) {
 		if err != nil || len(text) > 2000 {
 			return
 		}
-		for output := range arraysOf(m.Entry.Root.Shape) {
+		for output := range m.Entry.Root.Shape.Arrays() {
 			all, err := ParamMaps(index.NewRing(), m.Entry, output)
 			explained(t, all, err)
 		}

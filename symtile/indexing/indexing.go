@@ -41,7 +41,7 @@ func UserMaps(
 	maps, w := make([][]index.Map, len(in.Operands)),
 		newWalker(r)
 	for k, o := range in.Operands {
-		for e := range arraysOf(o.Shape) {
+		for e := range o.Shape.Arrays() {
 			maps[k] = append(
 				maps[k],
 				w.userEdges(in, k, e, output)...,
@@ -51,22 +51,9 @@ func UserMaps(
 	return maps
 }
 
-// arraysOf are the arrays of a shape, those of a tuple in order. A token or an
-// opaque value counts as an array.
-func arraysOf(s hlo.Shape) []hlo.Shape {
-	if s.DType != hlo.Tuple {
-		return []hlo.Shape{s}
-	}
-	var all []hlo.Shape
-	for _, e := range s.Tuple {
-		all = append(all, arraysOf(e)...)
-	}
-	return all
-}
-
 // arrayOf is array k of s; the zero Shape where there is none.
 func arrayOf(s hlo.Shape, k int) hlo.Shape {
-	if all := arraysOf(s); k < len(all) {
+	if all := s.Arrays(); k < len(all) {
 		return all[k]
 	}
 	return hlo.Shape{}

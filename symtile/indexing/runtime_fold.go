@@ -379,7 +379,7 @@ func (f *folder) literal(
 		len(at) != l.Shape.Rank() {
 		return index.Expr{}, false
 	}
-	strides := rowMajor(l.Shape.Dims)
+	strides := hlo.RowMajor(l.Shape.Dims)
 	linear := int64(0)
 	known := true
 	for k, e := range at {
@@ -426,9 +426,4 @@ func (f *folder) affine(
 		e = e.Add(at[k].Scale(s))
 	}
 	return e, true
-}
-
-// rowMajor are the strides of a row-major array.
-func rowMajor(dims []int64) []int64 {
-	return hlo.Shape{Dims: dims}.Strides()
 }

@@ -39,7 +39,7 @@ func (x *indexer) scanning() (s scan, ok bool) {
 		}
 	}
 	s.inputs, s.outputs = len(x.in.Operands)-carries,
-		len(arraysOf(x.in.Shape))-carries
+		len(x.in.Shape.Arrays())-carries
 	dims := x.in.Attrs.Dimensions
 	c := x.in.Attrs.ToApply
 	if carries < 0 || s.inputs < 1 ||
@@ -78,7 +78,7 @@ func (x *indexer) fits(s scan) bool {
 			return false
 		}
 	}
-	for k, l := range arraysOf(x.in.Shape) {
+	for k, l := range x.in.Shape.Arrays() {
 		if !slices.Equal(l.Dims, want(k >= s.outputs)) {
 			return false
 		}

@@ -10,55 +10,78 @@ import (
 
 	"github.com/tilewright/tilewright/cache"
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/tuner"
 )
 
-// A scale maps values to pixels, logarithmically: a ratio has the same length
-// everywhere.
-type scale struct{ lo, hi, from, to float64 }
+// Dimensions of the figures, in the units of their view boxes (pixels at a scale
+// of 1).
+const (
+	stripWidth  = 720.0
+	labelWidth  = 210.0 // of the plans' names, left of the strip
+	rowHeight   = 20.0
+	axisHeight  = 28.0 // below the rows
+	scatterSize = 300.0
 
+	scatterLeft   = 44.0 // position of the vertical axis
+	scatterBottom = scatterSize - 34
+	scatterRight  = scatterSize - 10
+	scatterTop    = 8.0
+)
+
+// A scale maps positive values to pixels, logarithmically: equal ratios have equal
+// lengths.
+type scale struct {
+	lo, hi   float64 // logarithms of the smallest and the largest value
+	from, to float64 // their pixels
+}
+
+// newScale spans the values; it is never empty.
 func newScale(values []float64, from, to float64) scale {
-	lo := slices.Min(values)
-	hi := slices.Max(values)
+	lo, hi := slices.Min(values), slices.Max(values)
 	if hi < lo*1.05 {
 		lo, hi = lo/1.025, hi*1.025
 	}
 	return scale{math.Log(lo), math.Log(hi), from, to}
 }
 
+// at is the pixel of a value.
 func (s scale) at(v float64) float64 {
-	return s.from + (math.Log(v)-s.lo)/
-		(s.hi-s.lo)*
-		(s.to-s.from)
+	share := (math.Log(v) - s.lo) / (s.hi - s.lo)
+	return s.from + share*(s.to-s.from)
 }
 
-// ticks are round values inside the scale: 1, 2 and 5 times powers of ten.
+// ticks are round values inside the scale: 1, 2 and 5 times powers of ten, or its
+// ends when there are fewer than two of those.
 func (s scale) ticks() []float64 {
-	var out []float64
-	lo := math.Exp(s.lo)
-	hi := math.Exp(s.hi)
+	var ticks []float64
+	lo, hi := math.Exp(s.lo), math.Exp(s.hi)
 	for p := math.Pow(10, math.Floor(math.Log10(lo))); p <= hi; p *= 10 {
 		for _, m := range []float64{1, 2, 5} {
-			v := p * m
-			if v >= lo*0.999 && v <= hi*1.001 {
-				out = append(out, v)
+			if v := p * m; v >= lo*0.999 && v <= hi*1.001 {
+				ticks = append(ticks, v)
 			}
 		}
 	}
-	if len(out) < 2 {
-		out = []float64{lo, hi}
+	if len(ticks) < 2 {
+		ticks = []float64{lo, hi}
 	}
-	return out
+	return ticks
 }
 
-const (
-	stripWidth  = 720.0
-	labelWidth  = 210.0
-	rowHeight   = 20.0
-	scatterSize = 300.0
-)
+// An svg collects the elements of a figure.
+type svg struct{ strings.Builder }
 
-// timingStrip draws every sample of every plan on a line of its own, with the median.
+func newSVG(width, height float64, label string) *svg {
+	f := &svg{}
+	f.add(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, height, label)
+	return f
+}
+
+// add appends formatted elements; texts in args are escaped by the caller.
+func (f *svg) add(format string, args ...any) { fmt.Fprintf(f, format, args...) }
+
+func (f *svg) html() template.HTML { return template.HTML(f.String() + "</svg>") }
+
+// timingStrip draws every sample of every plan, one plan a line, with the median.
 func timingStrip(plans []planRow, session kernels.ClockStats) template.HTML {
 	if len(plans) == 0 {
 		return ""
@@ -68,62 +91,50 @@ func timingStrip(plans []planRow, session kernels.ClockStats) template.HTML {
 		all = append(all, p.Samples...)
 	}
 	x := newScale(all, labelWidth, stripWidth-16)
-	height := rowHeight*float64(len(plans)) + 28
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="all timings, one line a plan">`, stripWidth, height)
+	height := rowHeight*float64(len(plans)) + axisHeight
+	f := newSVG(stripWidth, height, "all timings, one line a plan")
 	for _, v := range x.ticks() {
-		fmt.Fprintf(
-			&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`,
-			x.at(v), x.at(v),
-			height-22, x.at(v), height-6,
-			textAnchor(x.at(v), stripWidth),
-			tuner.Seconds(v),
-		)
+		at := x.at(v)
+		f.add(`<line class="grid" x1="%.1f" x2="%.1f" y1="0" y2="%g"/>`, at, at, height-22)
+		f.add(`<text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`,
+			at, height-6, textAnchor(at, stripWidth), Seconds(v))
 	}
 	for k, p := range plans {
-		y := rowHeight*float64(k) + rowHeight/2 + 2
-		class := figureClass(p.Role)
-		fmt.Fprintf(
-			&b, `<g class="%s"><text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`,
-			class, labelWidth-12, y+4,
-			html.EscapeString(truncate(p.Plan, 32)),
-		)
-		for n, s := range p.Samples {
-			fmt.Fprintf(
-				&b, `<circle cx="%.1f" cy="%.1f" r="2.4"%s`,
-				x.at(s), y,
-				sampleMark(p.Trial, n, session),
-			)
-		}
-		fmt.Fprintf(
-			&b, `<line class="median" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/></g>`,
-			x.at(p.Median),
-			x.at(p.Median), y-7,
-			y+7,
-		)
+		f.addTimings(p, x, rowHeight*float64(k)+rowHeight/2+2, session)
 	}
-	b.WriteString("</svg>")
-	return template.HTML(b.String())
+	return f.html()
 }
 
-// sampleMark is how the mark of a sample ends: with its clock, where that is known,
-// and hollow where it is off the session's.
-func sampleMark(t cache.Trial, n int, session kernels.ClockStats) string {
+// addTimings draws the line of one plan at height y.
+func (f *svg) addTimings(p planRow, x scale, y float64, session kernels.ClockStats) {
+	f.add(`<g class="%s">`, figureClass(p.Role))
+	f.add(`<text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`,
+		labelWidth-12, y+4, html.EscapeString(truncate(p.Plan, 32)))
+	for n, s := range p.Samples {
+		f.add(`<circle cx="%.1f" cy="%.1f" r="2.4"`, x.at(s), y)
+		f.add("%s", clockMark(p.Trial, n, session))
+	}
+	median := x.at(p.Median)
+	f.add(`<line class="median" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/></g>`,
+		median, median, y-7, y+7)
+}
+
+// clockMark is the end of the mark of a sample. Where the clock of the sample is
+// known the mark has a title, and it is hollow if the clock is off the session's.
+func clockMark(t cache.Trial, n int, session kernels.ClockStats) string {
 	if n >= len(t.Clocks) || t.Clocks[n] == 0 {
 		return "/>"
 	}
-	look, note := "", ""
+	class, note := "", ""
 	if session.Outlier(t.Clocks[n]) {
-		look = ` class="off"`
+		class = ` class="off"`
 		note = fmt.Sprintf(", off the session's median of %.0f", session.Median/1e6)
 	}
-	return fmt.Sprintf(
-		"%s><title>%s at %.0f MHz%s</title></circle>",
-		look, tuner.Seconds(t.Samples[n]),
-		t.Clocks[n]/1e6, note,
-	)
+	time, clock := Seconds(t.Samples[n]), t.Clocks[n]/1e6
+	return fmt.Sprintf("%s><title>%s at %.0f MHz%s</title></circle>", class, time, clock, note)
 }
 
+// truncate shortens a text to n characters.
 func truncate(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
@@ -131,6 +142,7 @@ func truncate(s string, n int) string {
 	return s
 }
 
+// figureClass is the style of a plan's marks.
 func figureClass(role string) string {
 	switch role {
 	case "winner", "winner, default":
@@ -143,7 +155,7 @@ func figureClass(role string) string {
 	return "rest"
 }
 
-// textAnchor keeps the text under a tick inside of a figure.
+// textAnchor keeps the text under a tick inside of a figure of some width.
 func textAnchor(at, width float64) string {
 	if at > width-40 {
 		return "end"
@@ -151,7 +163,8 @@ func textAnchor(at, width float64) string {
 	return "middle"
 }
 
-// scatter draws predicted against measured, with the line where they agree.
+// scatter draws measured against predicted times, with the line where they are
+// equal.
 func scatter(plans []planRow) template.HTML {
 	var all []float64
 	for _, p := range plans {
@@ -162,47 +175,39 @@ func scatter(plans []planRow) template.HTML {
 	if len(all) == 0 {
 		return ""
 	}
-	x := newScale(all, 44, scatterSize-10)
-	y := newScale(all, scatterSize-34, 8)
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="predicted against measured time">`, scatterSize, scatterSize)
-	for _, v := range thinTicks(x.ticks(), 4) {
-		fmt.Fprintf(
-			&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="8" y2="%g"/><text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`,
-			x.at(v), x.at(v),
-			scatterSize-34, x.at(v), scatterSize-20,
-			textAnchor(x.at(v), scatterSize),
-			tuner.Seconds(v),
-		)
-		fmt.Fprintf(
-			&b, `<line class="grid" x1="44" x2="%g" y1="%.1f" y2="%.1f"/><text class="tick" x="40" y="%.1f" text-anchor="end">%s</text>`,
-			scatterSize-10, y.at(v),
-			y.at(v),
-			y.at(v)+3,
-			tuner.Seconds(v),
-		)
-	}
-	fmt.Fprintf(&b, `<line class="agree" x1="44" y1="%g" x2="%g" y2="8"/>`, scatterSize-34, scatterSize-10)
+	x := newScale(all, scatterLeft, scatterRight)
+	y := newScale(all, scatterBottom, scatterTop)
+	f := newSVG(scatterSize, scatterSize, "predicted against measured time")
+	f.addGrid(x, y)
+	f.add(`<line class="agree" x1="44" y1="%g" x2="%g" y2="8"/>`, scatterBottom, scatterRight)
 	for _, p := range plans {
 		if p.Predicted > 0 {
-			fmt.Fprintf(
-				&b, `<g class="%s"><circle cx="%.1f" cy="%.1f" r="4"><title>%s</title></circle></g>`,
-				figureClass(p.Role),
-				x.at(p.Predicted),
-				y.at(p.Median),
-				html.EscapeString(p.Plan),
-			)
+			f.add(`<g class="%s"><circle cx="%.1f" cy="%.1f" r="4"><title>%s</title></circle></g>`,
+				figureClass(p.Role), x.at(p.Predicted), y.at(p.Median), html.EscapeString(p.Plan))
 		}
 	}
-	fmt.Fprintf(
-		&b, `<text class="axis" x="%g" y="%g" text-anchor="middle">predicted</text><text class="axis" x="12" y="%g" transform="rotate(-90 12 %g)" text-anchor="middle">measured</text></svg>`,
-		scatterSize/2+17, scatterSize-4, scatterSize/2-13,
-		scatterSize/2-13,
-	)
-	return template.HTML(b.String())
+	middle := scatterSize/2 - 13
+	f.add(`<text class="axis" x="%g" y="%g" text-anchor="middle">predicted</text>`,
+		scatterSize/2+17, scatterSize-4)
+	f.add(`<text class="axis" x="12" y="%g" transform="rotate(-90 12 %g)" text-anchor="middle">measured</text>`,
+		middle, middle)
+	return f.html()
 }
 
-// thinTicks keeps at most n of the ticks, evenly.
+// addGrid draws the lines and labels of the ticks of both axes.
+func (f *svg) addGrid(x, y scale) {
+	for _, v := range thinTicks(x.ticks(), 4) {
+		at := x.at(v)
+		f.add(`<line class="grid" x1="%.1f" x2="%.1f" y1="8" y2="%g"/>`, at, at, scatterBottom)
+		f.add(`<text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`,
+			at, scatterSize-20, textAnchor(at, scatterSize), Seconds(v))
+		at = y.at(v)
+		f.add(`<line class="grid" x1="44" x2="%g" y1="%.1f" y2="%.1f"/>`, scatterRight, at, at)
+		f.add(`<text class="tick" x="40" y="%.1f" text-anchor="end">%s</text>`, at+3, Seconds(v))
+	}
+}
+
+// thinTicks keeps at most n of the ticks, evenly spaced.
 func thinTicks(ticks []float64, n int) []float64 {
 	step := (len(ticks) + n - 1) / n
 	var out []float64

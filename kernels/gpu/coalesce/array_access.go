@@ -243,13 +243,6 @@ func (l *accessPattern) count(s *ThreadLayout) Count {
 	return c.sum
 }
 
-func floorDiv(a, b int64) int64 {
-	if a < 0 {
-		return -index.CeilDiv(-a, b)
-	}
-	return a / b
-}
-
 // A counter adds up requests.
 type counter struct {
 	pattern                    *accessPattern
@@ -346,8 +339,8 @@ func touchedUnits(at []int64, base, bytes, unit int64) int64 {
 	lo := int64(0)
 	hi := int64(-1)
 	for _, x := range at {
-		first := floorDiv(x+base, unit)
-		last := floorDiv(x+base+bytes-1, unit)
+		first := index.FloorDiv(x+base, unit)
+		last := index.FloorDiv(x+base+bytes-1, unit)
 		for u := first; u <= last; u++ {
 			if n > 0 && lo <= u && u <= hi &&
 				slices.Contains(seen[:n], u) {

@@ -76,7 +76,7 @@ func TestSampleClock(t *testing.T) {
 	}
 	sample(12)
 	var seen []string
-	for _, e := range s.Evidence() {
+	for _, e := range s.Samples() {
 		seen = append(seen, fmt.Sprintf("%d: %.2f GHz, %d", e.Number, e.Hertz/1e9, e.Attempts))
 	}
 	want := []string{"1: 1.50 GHz, 1", "2: 1.50 GHz, 1", "3: 1.50 GHz, 1", "4: 1.50 GHz, 1",
@@ -89,14 +89,14 @@ func TestSampleClock(t *testing.T) {
 	if !slices.Equal(seen, want) {
 		t.Errorf("seen %q", seen)
 	}
-	saw := s.Saw().Clock
-	if row, want := s.Evidence()[0].Row(saw), "1\t1500\tfalse\t1\t8\t8\t1500\t0.0002666666666666667\tfalse"; row != want {
+	saw := s.SampleQuality().Clock
+	if row, want := s.Samples()[0].Row(saw), "1\t1500\tfalse\t1\t8\t8\t1500\t0.0002666666666666667\tfalse"; row != want {
 		t.Errorf("a row %q, want %q", row, want)
 	}
-	if row, want := s.Evidence()[8].Row(saw), "9\t1300\ttrue\t3\t8\t8\t\t\t"; row != want {
+	if row, want := s.Samples()[8].Row(saw), "9\t1300\ttrue\t3\t8\t8\t\t\t"; row != want {
 		t.Errorf("a row %q, want %q", row, want)
 	}
-	e := s.Saw()
+	e := s.SampleQuality()
 	if e.Samples != 12 || e.Resampled != 3 || e.Outliers != 1 ||
 		e.Clock.Known != 12 ||
 		math.Abs(e.Clock.Lowest/1.3e9-1) > 1e-4 ||
@@ -139,7 +139,7 @@ func TestTimerOfLongSteps(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	if e := s.Saw(); e.Samples != 5 ||
+	if e := s.SampleQuality(); e.Samples != 5 ||
 		e.Clock.Known != 0 || e.Resampled != 0 || e.Outliers != 0 {
 		t.Errorf("evidence %+v", e)
 	}

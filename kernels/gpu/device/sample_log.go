@@ -61,8 +61,8 @@ const (
 	samplesPerResample = 8       // samples: a device that stays at another clock is believed
 )
 
-// Evidence lists how the session's samples were taken, in order.
-func (s *Session) Evidence() []SampleRecord { return s.records }
+// Samples lists how the session's samples were taken, in order.
+func (s *Session) Samples() []SampleRecord { return s.records }
 
 func (s *Session) record(e SampleRecord) {
 	if len(s.records) == maxRecords {
@@ -98,9 +98,9 @@ func hertz(all []SampleRecord) []float64 {
 	return clocks
 }
 
-// Saw sums the evidence up; without any it is zero.
-func (s *Session) Saw() (e kernels.SampleQuality) {
-	all := s.Evidence()
+// SampleQuality sums up all samples; it is zero before the first.
+func (s *Session) SampleQuality() (e kernels.SampleQuality) {
+	all := s.Samples()
 	e.SetClocks(hertz(all))
 	e.Resampled = s.resampled
 	for _, x := range all {

@@ -450,7 +450,7 @@ func TestSample(t *testing.T) {
 	if want := 8; len(different) != want { // 2·64 KiB of L2 over 16.03 KiB
 		t.Errorf("%d sets in turn, want %d", len(different), want)
 	}
-	e := s.Evidence()
+	e := s.Samples()
 	if len(e) != 1 || e[0].Reference.Hertz < 1.49e9 || e[0].Reference.Hertz > 1.51e9 {
 		t.Errorf("clock evidence %+v", e)
 	}

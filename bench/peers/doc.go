@@ -1,0 +1,49 @@
+// Command peers measures tuned plans of the CPU backend against other libraries:
+// matrix products and attention against OpenBLAS, fusions that are bound by memory
+// against oneDNN and against the rate of copying with streaming stores.
+// `make bench-peers` builds the drivers, each a process of its own (see
+// drivers/protocol.h), and runs it.
+//
+// # Method
+//
+// A case is a fusion of one shape. Its competitors are
+//
+//	tuned      the plan that the tuner finds, and
+//	default    the plan without tuning, if that is another;
+//	openblas,  the same operation in another library, whose output has to agree
+//	onednn     with that of the tuned plan before it is timed;
+//	copy,      a program that only moves the bytes of the case, or only reads
+//	read       them: the roof of a fusion that is bound by memory;
+//	small,     the tuned plan on as many rows as stay in the first cache, and on
+//	double     twice as many: their difference is the time of the code alone.
+//
+// The competitors take turns in rounds, in shuffled order, and the process of a
+// library is suspended while it has no turn. Only samples of one round are compared,
+// as ratios, so that whatever else the machine does affects all sides. The result is
+// the median ratio with a distribution-free interval of 95 %, and beside it the ratio
+// of the fastest samples, which may come from different rounds.
+//
+// All arrays are used in several sets, in turn, that are together twice as large as
+// the last cache: inputs come from memory, as they do in a model.
+//
+// With -exhaustive every plan of a few small fusions is timed instead. It shows how
+// far the tuner, within its normal budget, stays from the best plan that there is.
+//
+// # Files
+//
+// The samples are kept as text, and all tables are made from that text alone
+// (-render). A line is a fact with fields separated by tabs; the first is its kind:
+//
+//	machine    description
+//	driver     name, version; no version for a driver that was not built
+//	case       family, shape, threads, bytes, load average
+//	tuning     number of plans, seconds to compile, rows of small
+//	plan       tuned or default, plan
+//	note       competitor, why it has no samples
+//	times      competitor, seconds a run of every round
+//	landscape  all or sample, the shortest time of every plan
+//	spent      seconds of tuning, in an exhaustive search
+//
+// The lines behind a case line belong to the case. A run that is interrupted leaves
+// its samples in a file ending in .part, and -append goes on from a file of samples.
+package main

@@ -1,0 +1,46 @@
+// Package cache keeps the winners and samples of tuning in a file, and publishes
+// immutable snapshots of the winners for lookups. It knows strings, numbers and
+// bytes; what a plan or a fusion is, its callers know (package tuner).
+//
+// # Database
+//
+// A DB is a bbolt file, named by Open. bbolt locks its file against other
+// processes while it is open, so nothing here holds it: every method opens the
+// file, does one transaction and closes it. Any number of tuners and readers, in
+// any number of processes, can use one file.
+//
+//	Get, All                 read records; a missing file is an empty one
+//	Put                      stores a record, unless the one that is stored has
+//	                         better evidence; the samples of both are kept
+//	PutTrials, Trials        the samples of a race that is not over
+//	Merge, Import, Export    exchange records with other files, as JSON lines
+//	Verify, Delete           find and remove damage
+//	Publish                  writes a snapshot
+//
+// The file has three buckets. meta holds the version of the schema; winners maps
+// the encoding of a Key to a Record; trials maps it to the Trials of an
+// unfinished race. Values are JSON behind a CRC-32C: any bbolt tool shows them to
+// a person, fields can be added, and flipped bits do not go unseen. Before a file
+// is read its page structure is walked, because bbolt trusts the page numbers it
+// finds: no damage makes this package panic, hang or overwrite data.
+//
+// # Snapshot
+//
+// A Snapshot is a hash table of keys and winning plans in a file that is mapped
+// into memory. Get takes no lock and allocates nothing. A new snapshot is moved
+// into the place of the old one, so that a process keeps what it opened until it
+// opens again.
+//
+// # Exact and safe context
+//
+// A Key holds everything that could make an answer wrong: the canonical fusion,
+// the device, the backend and the revision of its code generator. The safe
+// context of a record, such as the version of a driver, can only make its times
+// out of date: SafeDiff lists what differs, and a lookup reports it.
+//
+// # Errors
+//
+// ErrBusy, ErrForeign, ErrNewer and ErrDamaged tell errors.Is what is wrong with
+// a file; a *DamagedError is about one record of it. Other errors come from the
+// file system.
+package cache

@@ -1,0 +1,152 @@
+package cache
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Key is the exact context of a winner: a record answers only for the key it
+// was measured under.
+type Key struct {
+	// Fusion is the fingerprint of the canonical form of the fusion.
+	Fusion Fingerprint `json:"fusion"`
+	// Device names the device stably, across runs and machines of one kind.
+	Device string `json:"device"`
+	// Backend names the code generator, and Codegen its revision: code of
+	// another revision has other times.
+	Backend string `json:"backend"`
+	Codegen string `json:"codegen"`
+}
+
+// A Fingerprint is a SHA-256; its text form is hexadecimal.
+type Fingerprint [32]byte
+
+// MarshalText writes 64 hexadecimal digits.
+func (f Fingerprint) MarshalText() ([]byte, error) {
+	return hex.AppendEncode(nil, f[:]), nil
+}
+
+// UnmarshalText reads 64 hexadecimal digits.
+func (f *Fingerprint) UnmarshalText(text []byte) error {
+	if hex.DecodedLen(len(text)) != len(f) {
+		return fmt.Errorf(
+			"a fingerprint has %d hexadecimal digits, not %d",
+			hex.EncodedLen(len(f)), len(text),
+		)
+	}
+	_, err := hex.Decode(f[:], text)
+	return err
+}
+
+// A Record is what is known about one key: the winner, what it was compared
+// with, and every sample. Times are in seconds.
+type Record struct {
+	Key
+	// Name of the fusion, for people.
+	Name string `json:"name"`
+	// Canonical is the canonical text of the fusion, so that a record can be
+	// understood, and measured again, without the module it came from.
+	Canonical string `json:"canonical"`
+	// Safe is the safe context at the time of measuring: the driver's version
+	// and the like.
+	Safe map[string]string `json:"safe"`
+	// Plan is the winner and Default the plan it was compared with, as text
+	// (kernels.ParsePlan).
+	Plan    string `json:"plan"`
+	Default string `json:"default"`
+	// Seconds and DefaultSeconds are the medians of the two.
+	Seconds        float64 `json:"seconds"`
+	DefaultSeconds float64 `json:"defaultSeconds"`
+	// Speedup of the winner over the default: the median of paired ratios and
+	// the ends of its 95 % interval. An upper end of 0 is unknown.
+	Speedup [3]float64 `json:"speedup"`
+	// Regret is an upper bound, at 95 %, on the winner's time over that of the
+	// best plan that was tried, minus 1; −1 is unknown.
+	Regret float64 `json:"regret"`
+	// Ties are the plans that are statistically equal to the winner.
+	Ties []string `json:"ties"`
+	// Trials are all plans that were tried, the winner and the default included.
+	Trials []Trial `json:"trials"`
+	// Checked records agreed with the reference before they were timed.
+	Checked bool `json:"checked"`
+	// Untimed records come from a device that cannot time kernels: Seconds,
+	// DefaultSeconds and Speedup are predictions of the cost model.
+	Untimed bool `json:"untimed,omitempty"`
+	// Evidence is what the backend recorded of the device's clock during the
+	// samples. Its form is the backend's.
+	Evidence json.RawMessage `json:"evidence,omitempty"`
+	// Legal is the number of plans there were to choose from.
+	Legal int64 `json:"legal"`
+	// When and By are the time and the tool that made the record.
+	When time.Time `json:"when"`
+	By   string    `json:"by"`
+	Note string    `json:"note,omitempty"`
+}
+
+// A Trial is one plan that was tried: its samples, or why it failed. Samples,
+// Blocks and, where clocks are known, Clocks have one element a sample, in the
+// order of measuring.
+type Trial struct {
+	Plan string `json:"plan"`
+	// Predicted is the time that the cost model expected.
+	Predicted float64 `json:"predicted"`
+	// Samples are seconds a run.
+	Samples []float64 `json:"samples,omitempty"`
+	// Clocks are the frequencies of the device, in Hz, 0 where one is unknown;
+	// the slice is empty when all are.
+	Clocks []float64 `json:"clocks,omitempty"`
+	// Blocks are the numbers of the blocks of a race; only samples of one block
+	// are comparable.
+	Blocks []int `json:"blocks,omitempty"`
+	// Features are the inputs of the cost model, in its own form.
+	Features json.RawMessage `json:"features,omitempty"`
+	// Dropped trials lost their race before its end.
+	Dropped bool `json:"dropped,omitempty"`
+	// Failure is one of the Failed constants, or empty; Detail is its error.
+	Failure string `json:"failure,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+}
+
+// The values of Trial.Failure.
+const (
+	FailedRejected    = "rejected"    // the backend does not compile the plan
+	FailedWrong       = "wrong"       // its results differ from the reference's
+	FailedImplausible = "implausible" // it was faster than the device can be
+	FailedTimeout     = "timeout"     // it was stopped, or the budget ended before its turn
+	FailedError       = "error"       // compiling or running it failed otherwise
+)
+
+// Add adds a sample of a block. hertz is the clock of the device during the
+// sample, 0 where it is unknown. The first known clock makes those of the samples
+// before it explicit zeros.
+func (t *Trial) Add(seconds, hertz float64, block int) {
+	t.Samples = append(t.Samples, seconds)
+	t.Blocks = append(t.Blocks, block)
+	if len(t.Clocks) == 0 && hertz == 0 {
+		return
+	}
+	unknown := len(t.Samples) - 1 - len(t.Clocks)
+	t.Clocks = append(t.Clocks, make([]float64, unknown)...)
+	t.Clocks = append(t.Clocks, hertz)
+}
+
+// clock is the device's clock during sample k in Hz, 0 where it is unknown.
+func (t *Trial) clock(k int) float64 {
+	if len(t.Clocks) == 0 {
+		return 0
+	}
+	return t.Clocks[k]
+}
+
+// Median is the median of the samples, in seconds; 0 when there are none.
+func (t Trial) Median() float64 {
+	n := len(t.Samples)
+	if n == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(t.Samples))
+	return (s[(n-1)/2] + s[n/2]) / 2
+}

@@ -1,0 +1,64 @@
+package kernels
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// An Identity names a device, the backend that drives it and the revision of
+// the backend's code generator. Together with the fingerprint of a fusion it is
+// the key of a tuned winner, so an Identity is all that a lookup needs to know
+// of a device: it can be written down on one machine, as JSON, and read on
+// another that does not have the device and does not link the backend.
+//
+// Device, Backend and Revision are the exact context: a winner that was
+// measured with another value of one of them does not answer for this one. Safe
+// is the safe context: with other values a winner stays legal and right, and
+// only its time is in doubt.
+type Identity struct {
+	Device   string            `json:"device"`         // Device.Name: "cpu:AMD EPYC 7763 2c"
+	Backend  string            `json:"backend"`        // Device.Backend: "cpu"
+	Revision string            `json:"revision"`       // Device.Revision: "go9"
+	Safe     map[string]string `json:"safe,omitempty"` // Device.Safe: the driver's version and the like
+}
+
+// Identity is the part of a device's description that keys its winners.
+func (d Device) Identity() Identity {
+	return Identity{
+		Device:   d.Name,
+		Backend:  d.Backend,
+		Revision: d.Revision,
+		Safe:     d.Safe,
+	}
+}
+
+// String is the identity as one line of JSON, which ParseIdentity reads.
+func (id Identity) String() string {
+	text, err := json.Marshal(id)
+	if err != nil {
+		panic("kernels: strings always marshal: " + err.Error())
+	}
+	return string(text)
+}
+
+// ParseIdentity reads an identity from JSON: the fields device, backend and
+// revision, of which the first two must not be empty, and the object safe,
+// which may be left out. Another field is an error, so that a misspelt name
+// does not turn into lookups that never hit.
+func ParseIdentity(text []byte) (Identity, error) {
+	var id Identity
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&id); err != nil {
+		return Identity{}, fmt.Errorf("not an identity of a device: %w", err)
+	}
+	if dec.More() {
+		return Identity{}, errors.New("not an identity of a device: there is text after its end")
+	}
+	if id.Device == "" || id.Backend == "" {
+		return Identity{}, errors.New("an identity needs a device and a backend")
+	}
+	return id, nil
+}

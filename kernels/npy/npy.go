@@ -1,0 +1,202 @@
+// Package npy reads and writes arrays in NumPy's .npy format (NEP 1).
+package npy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// NumPy's .npy format (NEP 1): magic, version, header length, a Python dict
+// literal, then the elements. Types NumPy lacks travel as integers of the same
+// width: bf16 as uint16, f8 and 4-bit types as one byte an element.
+var descrs = map[hlo.DType]string{
+	hlo.Pred: "|b1",
+	hlo.S2:   "|i1", hlo.S4: "|i1", hlo.S8: "|i1",
+	hlo.S16: "<i2", hlo.S32: "<i4", hlo.S64: "<i8",
+	hlo.U2: "|u1", hlo.U4: "|u1", hlo.U8: "|u1",
+	hlo.U16: "<u2", hlo.U32: "<u4", hlo.U64: "<u8",
+	hlo.F4E2M1FN: "|u1", hlo.F8E3M4: "|u1", hlo.F8E4M3: "|u1",
+	hlo.F8E4M3FN: "|u1", hlo.F8E4M3B11FNUZ: "|u1",
+	hlo.F8E4M3FNUZ: "|u1", hlo.F8E5M2: "|u1", hlo.F8E5M2FNUZ: "|u1",
+	hlo.F8E8M0FNU: "|u1",
+	hlo.F16:       "<f2", hlo.BF16: "<u2", hlo.F32: "<f4",
+	hlo.F64: "<f8", hlo.C64: "<c8", hlo.C128: "<c16",
+}
+
+const (
+	magic          = "\x93NUMPY"
+	maxHeaderBytes = 1 << 16 // NEP 1 version 1 cannot be longer; no real header is
+)
+
+// Read reads an array that must have the extents of shape and the NumPy
+// type its element type travels as. The buffer has shape's layout.
+func Read(r io.Reader, shape hlo.Shape) (kernels.Buffer, error) {
+	header, err := readHeader(r)
+	if err != nil {
+		return kernels.Buffer{}, fmt.Errorf("npy: %w", err)
+	}
+	fortran, err := checkHeader(header, shape)
+	if err != nil {
+		return kernels.Buffer{}, fmt.Errorf("npy: %w", err)
+	}
+	file := shape
+	file.Layout = hlo.Layout{}
+	if fortran {
+		file.Layout.MinorToMajor = ascending(shape.Rank())
+	}
+	data := make([]byte, shape.Bytes())
+	if n, err := io.ReadFull(r, data); err != nil {
+		return kernels.Buffer{}, fmt.Errorf(
+			"npy: %d bytes of elements, %s needs %d", n, shape, len(data),
+		)
+	}
+	return relayout(kernels.Buffer{Shape: file, Data: data}, shape), nil
+}
+
+// Write writes b in C order.
+func Write(w io.Writer, b kernels.Buffer) error {
+	descr, ok := descrs[b.Shape.DType]
+	if !ok {
+		return fmt.Errorf("npy: %s has no NumPy type", b.Shape.DType)
+	}
+	dims := make([]string, 0, b.Shape.Rank())
+	for _, d := range b.Shape.Dims {
+		dims = append(dims, strconv.FormatInt(d, 10)+",")
+	}
+	header := fmt.Sprintf(
+		"{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+		descr, strings.Join(dims, " "),
+	)
+	const fixed = len(magic) + 4
+	pad := 63 - (fixed+len(header))%64 // data starts at a multiple of 64 after the newline
+	header += strings.Repeat(" ", pad) + "\n"
+
+	out := append([]byte(magic), 1, 0)
+	out = binary.LittleEndian.AppendUint16(out, uint16(len(header)))
+	out = append(out, header...)
+	plain := b.Shape
+	plain.Layout = hlo.Layout{}
+	if _, err := w.Write(out); err != nil {
+		return err
+	}
+	_, err := w.Write(relayout(b, plain).Data)
+	return err
+}
+
+// readHeader reads up to the elements and returns the dict literal.
+func readHeader(r io.Reader) (string, error) {
+	var fixed [12]byte
+	if _, err := io.ReadFull(r, fixed[:10]); err != nil ||
+		string(fixed[:6]) != magic {
+		return "", fmt.Errorf("not a NumPy file (no \\x93NUMPY at its start)")
+	}
+	length := int64(binary.LittleEndian.Uint16(fixed[8:10]))
+	if fixed[6] >= 2 {
+		if _, err := io.ReadFull(r, fixed[10:12]); err != nil {
+			return "", fmt.Errorf("header cut short")
+		}
+		length = int64(binary.LittleEndian.Uint32(fixed[8:12]))
+	}
+	if length > maxHeaderBytes {
+		return "", fmt.Errorf("header of %d bytes; at most %d are read", length, maxHeaderBytes)
+	}
+	var header bytes.Buffer
+	if n, _ := io.CopyN(&header, r, length); n < length {
+		return "", fmt.Errorf("header cut short: %d of %d bytes", n, length)
+	}
+	return header.String(), nil
+}
+
+var (
+	descrField   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([^'"]*)['"]`)
+	fortranField = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
+	shapeField   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([0-9L, ]*)\)`)
+)
+
+// checkHeader compares a header with the shape wanted.
+func checkHeader(header string, want hlo.Shape) (fortran bool, err error) {
+	descr := descrField.FindStringSubmatch(header)
+	order := fortranField.FindStringSubmatch(header)
+	dims := shapeField.FindStringSubmatch(header)
+	if descr == nil || order == nil || dims == nil {
+		return false, fmt.Errorf("header has no descr, fortran_order or shape: %.80q", header)
+	}
+	wantDescr, ok := descrs[want.DType]
+	if !ok {
+		return false, fmt.Errorf("%s has no NumPy type", want.DType)
+	}
+	if got := descr[1]; got != wantDescr && !sameOneByte(got, wantDescr) {
+		return false, fmt.Errorf("elements are %s, %s needs %s", got, want, wantDescr)
+	}
+	got := strings.Join(
+		strings.FieldsFunc(dims[1], func(c rune) bool {
+			return c == ',' || c == ' ' || c == 'L'
+		}),
+		",",
+	)
+	if got != joinDims(want.Dims) {
+		return false, fmt.Errorf("shape (%s), want (%s)", got, joinDims(want.Dims))
+	}
+	return order[1] == "True", nil
+}
+
+// sameOneByte accepts '<i1' for '|i1': byte order says nothing about one byte.
+func sameOneByte(a, b string) bool {
+	return len(a) == 3 &&
+		len(b) == 3 && a[2] == '1' &&
+		a[1:] == b[1:]
+}
+
+func joinDims(dims []int64) string {
+	s := make([]string, len(dims))
+	for i, d := range dims {
+		s[i] = strconv.FormatInt(d, 10)
+	}
+	return strings.Join(s, ",")
+}
+
+func ascending(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
+
+// relayout copies b into a buffer with the layout of to.
+func relayout(b kernels.Buffer, to hlo.Shape) kernels.Buffer {
+	out := kernels.Buffer{
+		Shape: to,
+		Data:  make([]byte, len(b.Data)),
+	}
+	from := b.Shape.Strides()
+	into := to.Strides()
+	size := to.DType.Size()
+	index := make([]int64, to.Rank())
+	for n := to.Elements(); n > 0; n-- {
+		var src, dst int64
+		for d, i := range index {
+			src += i * from[d]
+			dst += i * into[d]
+		}
+		copy(
+			out.Data[dst*size:(dst+1)*size],
+			b.Data[src*size:],
+		)
+		for d := len(index) - 1; d >= 0; d-- {
+			if index[d]++; index[d] < to.Dims[d] {
+				break
+			}
+			index[d] = 0
+		}
+	}
+	return out
+}

@@ -1,0 +1,32 @@
+package kernels
+
+import "strings"
+
+// A SampleObserver is a Backend that observes its own device while kernels are
+// timed: the clock of each sample, and the time of a reference kernel that is
+// always the same. The tuner stores what it observed with each winner.
+type SampleObserver interface {
+	Backend
+	// SampleQuality sums up all samples since the device was opened. It is the
+	// zero value where nothing was observed.
+	SampleQuality() SampleQuality
+}
+
+// A TF32Backend is a Backend whose device multiplies operands of f32 rounded to
+// tf32 faster than exact ones. It offers plans that do so (knob TF32) only after
+// the user has allowed it.
+type TF32Backend interface {
+	Backend
+	// AllowTF32 makes Plans offer plans with the knob TF32 = 1. It appends TF32Mark
+	// to the revision of the backend's identity, so that winners with rounded
+	// operands are stored apart from exact ones.
+	AllowTF32()
+}
+
+// TF32Mark ends the revision of a device whose user allows products of f32 to
+// round their operands to tf32.
+const TF32Mark = "+" + TF32
+
+// TF32Allowed reports whether the user allowed products of f32 to round their
+// operands to tf32 on the device.
+func (d Device) TF32Allowed() bool { return strings.HasSuffix(d.Revision, TF32Mark) }

@@ -1,0 +1,99 @@
+package tuner
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cost"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile"
+)
+
+// explorerShare is the share of the candidates that are drawn at random.
+const explorerShare = 1.0 / 8
+
+// choose picks the plans that are verified and timed: the default plan, which
+// comes first, the cheapest plans of the ranking, and a few that are drawn at
+// random from the better half of it. The random ones give the cost model
+// samples where its ranking may be wrong.
+func (t *Tuner) choose(
+	p *symtile.Program, model *cost.Model, ranked []cost.Ranked,
+) ([]cost.Ranked, error) {
+	plan, err := t.Backend.Default(p)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := model.Rank(p, []kernels.Plan{plan})
+	if err != nil {
+		return nil, err
+	}
+	size := t.Options.candidates()
+	taken := map[string]bool{plan.String(): true}
+	take := func(r cost.Ranked) {
+		text := r.Plan.String()
+		if !taken[text] && len(chosen) < size {
+			taken[text] = true
+			chosen = append(chosen, r)
+		}
+	}
+	explorers := int(float64(size) * explorerShare)
+	for _, r := range ranked[:min(len(ranked), size-1-explorers)] {
+		take(r)
+	}
+	rng := rand.New(rand.NewPCG(
+		uint64(t.Options.Seed), uint64(len(ranked)),
+	))
+	for n := 0; n < 4*explorers && len(ranked) > 0; n++ {
+		take(ranked[rng.IntN((len(ranked)+1)/2)])
+	}
+	for _, r := range ranked { // where the draws met plans that were taken
+		take(r)
+	}
+	return chosen, nil
+}
+
+func (t *Tuner) model() (*cost.Model, error) {
+	if t.Model != nil {
+		return t.Model, nil
+	}
+	return FitStored(t.Cache, t.Backend.Device())
+}
+
+// FitStored fits the roofline of a device to the samples of the records that
+// were measured on it by the same code generator.
+func FitStored(
+	db *cache.DB, d kernels.Device,
+) (*cost.Model, error) {
+	var samples []cost.Sample
+	for r, err := range db.All() {
+		if err != nil {
+			return nil, err
+		}
+		if r.Device == d.Name && r.Backend == d.Backend && r.Codegen == d.Revision {
+			samples = append(samples, storedSamples(r)...)
+		}
+	}
+	return cost.Roofline(d).Fit(samples)
+}
+
+// storedSamples are the medians of the plans of a record that were timed. Plans
+// of one fusion form a group, within which the fit compares them.
+func storedSamples(r cache.Record) []cost.Sample {
+	var samples []cost.Sample
+	group := fmt.Sprintf("%x", r.Fusion[:8])
+	for _, t := range r.Trials {
+		var f cost.Features
+		if t.Failure != "" || len(t.Samples) == 0 ||
+			json.Unmarshal(t.Features, &f) != nil {
+			continue
+		}
+		samples = append(samples, cost.Sample{
+			Group:    group,
+			Features: f,
+			Seconds:  t.Median(),
+		})
+	}
+	return samples
+}

@@ -1,0 +1,67 @@
+// Package tuner finds, keeps and looks up the best plan of a fusion on a
+// device.
+//
+// # Looking up
+//
+// A compiler asks for the winner of a fusion in its hot path. The question
+// needs a parsed fusion, the identity of a device and what was stored; it needs
+// no backend, and it never compiles, runs or writes anything:
+//
+//	Key        (fusion, identity) → cache.Key
+//	Lookup     (database, fusion, identity) → Result
+//	Snapshot   a published file of winners, mapped into memory: Lookup, and Get
+//	           for a compiler that keeps keys, which allocates nothing
+//
+// An identity (kernels.Identity) is a few strings. A Backend reports its own,
+// and kernels.ParseIdentity reads one that was written down, for a device that
+// is not there.
+//
+// A winner is found by its exact context: the canonical form of the fusion, the
+// device, the backend and the revision of its code generator. A winner that was
+// measured in another safe context, for instance under another driver, is still
+// found; the result then lists what differs.
+//
+// # Tuning
+//
+// Tuner.Tune answers like Lookup where it can, and otherwise measures:
+//
+//  1. symtile.Analyze     the tile program of the fusion, or why there is none
+//  2. Backend.Plans       the legal plans
+//  3. cost.Model.Rank     the plans by predicted time
+//  4. candidates          the default plan, the cheapest plans, a few others
+//  5. verification        every candidate is compiled and compared with the
+//     reference interpreter before it is timed
+//  6. race                the candidates that are right are timed in blocks
+//  7. cache.DB.Put        the winner is stored with every sample
+//
+// A race is a randomised block design: in each block every remaining candidate
+// is timed once, in shuffled order, and only samples of one block are compared,
+// as ratios, so that a slow drift of the machine cancels. A candidate is dropped
+// when the 99 % interval of its ratio to the best lies above 1. The winner is
+// the best candidate, or of those that cannot be told from it the one that uses
+// the least resources, provided that it beats the default plan by
+// Options.Margin with 95 % confidence; otherwise the default plan is kept.
+//
+// A device that cannot time kernels, a simulator, has its candidates verified in
+// the order of their predicted times, and the record says that nothing was
+// timed.
+//
+// # Interruption
+//
+// When the context of Tune ends, the samples that were taken are kept in the
+// database, and a later Tune of the same fusion adds blocks to them.
+//
+// # Errors
+//
+// The errors of this package fall into three groups, which errors.Is and
+// errors.As tell apart; errors.go lists them. An error of the fusion
+// (*symtile.Untileable) is permanent. An error of the plans (*NoWinnerError)
+// says that no candidate was right and ran, with the reason of each. An error of
+// the database (cache.ErrBusy, *cache.DamagedError and others) leaves what is
+// stored as it was. The error of a context that ended is passed on as it is.
+//
+// # Events
+//
+// Options.Observe receives every step of a tuning run as a typed Event. Trace
+// writes them as lines of JSON.
+package tuner

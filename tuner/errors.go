@@ -1,0 +1,62 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+)
+
+// Errors of the fusion: Tune returns a *symtile.Untileable, which names the
+// instruction and the reason, when a fusion has no tile program.
+
+// Errors of the plans. Tune returns one of the following inside a
+// *NoWinnerError.
+var (
+	// ErrNothingRan is returned when not even the default plan could be
+	// compiled, verified and timed.
+	ErrNothingRan = errors.New("no plan could be compiled, verified and timed")
+
+	// ErrNothingVerified is returned for a device that cannot time kernels,
+	// when no candidate could be compiled and verified.
+	ErrNothingVerified = errors.New("no plan could be compiled and verified")
+)
+
+// A NoWinnerError says that none of a fusion's candidates could be kept. It
+// wraps ErrNothingRan or ErrNothingVerified.
+type NoWinnerError struct {
+	Fusion string        // name of the fusion
+	Trials []cache.Trial // every candidate, with the reason of its failure
+	Err    error
+}
+
+func (e *NoWinnerError) Error() string { return e.Err.Error() }
+
+func (e *NoWinnerError) Unwrap() error { return e.Err }
+
+// Errors of the database come from package cache and are wrapped with the name
+// of the fusion: cache.ErrBusy, cache.ErrForeign, cache.ErrNewer and
+// *cache.DamagedError.
+
+// errImplausible is the failure of a candidate whose time is below the lower
+// bound of the cost model.
+var errImplausible = errors.New("faster than the device can be: it cannot have done the work")
+
+// failureOf classifies what went wrong with a candidate, for its trial.
+func failureOf(err error) (failure, detail string) {
+	var rejected *kernels.Rejected
+	var wrong *check.WrongResult
+	switch {
+	case errors.As(err, &rejected):
+		return cache.FailedRejected, err.Error()
+	case errors.As(err, &wrong):
+		return cache.FailedWrong, err.Error()
+	case errors.Is(err, errImplausible):
+		return cache.FailedImplausible, err.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return cache.FailedTimeout, "far slower than the default, or hung: it was stopped"
+	}
+	return cache.FailedError, err.Error()
+}

@@ -1,0 +1,159 @@
+package tuner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/cost"
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A selection is one fusion on its way from its candidates to the record of a
+// winner. A race and a choice by the cost model share its verification and its
+// record.
+type selection struct {
+	tuner      *Tuner
+	program    *symtile.Program
+	fusion     *hlo.Computation
+	key        cache.Key
+	legal      int64        // plans that the backend offers
+	candidates []*candidate // the default plan first
+	verifier   *check.Verifier
+	end        time.Time // of the budget
+}
+
+// A candidate is a plan that is verified and, where the device can, timed.
+type candidate struct {
+	cost.Ranked
+	kernel     kernels.Kernel // nil before it is compiled
+	batch      int            // runs that make a sample
+	trial      cache.Trial
+	eliminated bool // it failed or was dropped
+}
+
+// add makes candidates of ranked plans.
+func (s *selection) add(plans []cost.Ranked) error {
+	for _, r := range plans {
+		features, err := json.Marshal(r.Features)
+		if err != nil {
+			return err
+		}
+		trial := cache.Trial{
+			Plan:      r.Plan.String(),
+			Predicted: r.Seconds,
+			Features:  features,
+		}
+		s.candidates = append(s.candidates, &candidate{Ranked: r, trial: trial})
+	}
+	return nil
+}
+
+// begin computes the reference results and starts the budget, which does not
+// count them.
+func (s *selection) begin() (err error) {
+	s.verifier, err = check.NewVerifier(s.fusion, s.tuner.Options.Seed)
+	return err
+}
+
+// start starts the budget.
+func (s *selection) start() {
+	s.end = s.tuner.now().Add(
+		s.tuner.Options.budget(),
+	)
+	s.emit(Started{
+		s.header(), len(s.candidates), s.remaining(),
+	})
+}
+
+// remaining is what is left of the budget; it is negative once that is spent.
+func (s *selection) remaining() time.Duration {
+	return s.end.Sub(s.tuner.now())
+}
+
+func (s *selection) emit(e Event) { s.tuner.emit(e) }
+
+func (s *selection) header() EventHeader {
+	return s.tuner.header(s.fusion.Name)
+}
+
+// verify compiles a candidate and compares its results with the reference's.
+// Compiling and every run have a timeout of their own. The kernel is kept in the
+// candidate even if it is wrong, and must be closed.
+func (s *selection) verify(
+	ctx context.Context, x *candidate, compileTimeout, runTimeout time.Duration,
+) error {
+	limited, cancel := context.WithTimeout(ctx, compileTimeout)
+	defer cancel()
+	kernel, err := s.tuner.Backend.Compile(limited, s.program, x.Plan)
+	if err != nil {
+		return err
+	}
+	x.kernel = kernel
+	verifier := s.verifier.For(
+		x.Plan, s.tuner.Backend.Identity().TF32Allowed(),
+	)
+	return verifier.Verify(ctx, check.Bounded(kernel, runTimeout))
+}
+
+// fail takes a candidate out and reports why.
+func (s *selection) fail(x *candidate, err error) {
+	x.eliminated = true
+	x.trial.Failure, x.trial.Detail = failureOf(err)
+	s.reportFailure(x)
+}
+
+func (s *selection) reportFailure(x *candidate) {
+	s.emit(Failed{
+		s.header(),
+		x.trial.Plan,
+		x.trial.Failure,
+		x.trial.Detail,
+	})
+}
+
+// close releases the kernels.
+func (s *selection) close() {
+	for _, x := range s.candidates {
+		if x.kernel != nil {
+			x.kernel.Close() // an error would change nothing about what was measured
+		}
+	}
+}
+
+// noWinner is the error of a selection without a candidate that ran.
+func (s *selection) noWinner(reasons ...error) error {
+	return &NoWinnerError{
+		s.fusion.Name, s.trials(), errors.Join(reasons...),
+	}
+}
+
+func (s *selection) trials() []cache.Trial {
+	var trials []cache.Trial
+	for _, x := range s.candidates {
+		trials = append(trials, x.trial)
+	}
+	return trials
+}
+
+// record says what every record says, however its winner was found: seconds and
+// speed-up are the caller's.
+func (s *selection) record(winner, standard *candidate) cache.Record {
+	return cache.Record{
+		Key:       s.key,
+		Name:      s.fusion.Name,
+		Canonical: s.fusion.Canonical(),
+		Safe:      s.tuner.Backend.Device().Safe,
+		Plan:      winner.trial.Plan,
+		Default:   standard.trial.Plan,
+		Trials:    s.trials(),
+		Checked:   true,
+		When:      s.tuner.now().UTC().Truncate(time.Second),
+		By:        Version,
+	}
+}
