@@ -18,7 +18,9 @@ import (
 
 // A driver is a way to open a backend, or the reason why there is none.
 type driver struct {
-	name  string
+	// What -device begins with.
+	name string
+	// One line for `tilewright devices`.
 	about string
 	// Opens the backend's only or first device.
 	open func() (kernels.Backend, error)
@@ -109,9 +111,7 @@ func simulate(name string) (kernels.Backend, error) {
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
-	dev, err := simulated.Open(
-		sheet, sim.Options{Races: true, Uninitialised: true},
-	)
+	dev, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true})
 	if err != nil {
 		return nil, err
 	}

@@ -17,14 +17,21 @@ answer; "safe" then says what differs.`,
 
 // lookupJSON is the result of lookup -json.
 type lookupJSON struct {
-	Found  bool   `json:"found"`
+	// Found is false where nothing is stored, and then the fields below Device
+	// are empty.
+	Found bool `json:"found"`
+	// Name of the fusion.
 	Fusion string `json:"fusion"`
-	Print  string `json:"fingerprint"`
+	// Fingerprint of the canonical fusion, hexadecimal.
+	Print string `json:"fingerprint"`
+	// Stable name of the device.
 	Device string `json:"device"`
-	Plan   string `json:"plan,omitempty"`
+	// The winner.
+	Plan string `json:"plan,omitempty"`
 	// Seconds is the median of the winner.
 	Seconds float64 `json:"seconds,omitempty"`
-	Default string  `json:"default,omitempty"`
+	// The plan that the winner is compared with.
+	Default string `json:"default,omitempty"`
 	// Speedup over the default: median, lower and upper end (0: unknown).
 	Speedup [3]float64 `json:"speedup"`
 	// Regret bounds the winner's time over that of the best tried plan, minus
@@ -56,10 +63,7 @@ func runLookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	t := &tuner.Tuner{
-		Backend: b,
-		Cache:   cache.Open(*db),
-	}
+	t := &tuner.Tuner{Backend: b, Cache: cache.Open(*db)}
 	r, found, err := t.Lookup(fusion)
 	if err != nil {
 		return err

@@ -56,8 +56,6 @@ func runReport(c *call) error {
 			"fusions": len(p.Records),
 		})
 	}
-	fmt.Fprintf(
-		c.out, "%s: %d fusions\n", *out, len(p.Records),
-	)
+	fmt.Fprintf(c.out, "%s: %d fusions\n", *out, len(p.Records))
 	return nil
 }
