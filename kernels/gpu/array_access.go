@@ -2,10 +2,10 @@ package gpu
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
@@ -15,12 +15,6 @@ import (
 // at once, is chosen in the layout room: here are the arrays it is chosen for,
 // those that the elements of a tile are computed from or stored to, with the
 // expressions of their addresses.
-
-// A arrayAccess is an array that a tile is computed from, and the op that reads it.
-type arrayAccess struct {
-	op int
-	coalesce.ArrayAccess
-}
 
 // A accessTrace follows an element of a tile down to where it is loaded from.
 type accessTrace struct {
@@ -87,7 +81,7 @@ func (r *accessTrace) compute(n int, p point) {
 		}
 	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpOptimizationBarrier:
 		r.element(op.Args[0], e.reshaped(op, one)[0])
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
 		r.element(op.Args[0], e.moved(op, one)[0])
 	case hlo.OpConcatenate, hlo.OpDynamicUpdateSlice:
 		for k, a := range op.Args {
@@ -219,22 +213,6 @@ func layoutAccesses(all []arrayAccess) []coalesce.ArrayAccess {
 	return out
 }
 
-// A choiceKey is what a choice is made for: an op whose elements have a size in
-// bytes, and whether it is stored.
-type choiceKey struct {
-	op     int
-	size   int64
-	stored bool
-}
-
-// A chosenLayout spread, and what it was chosen for.
-type chosenLayout struct {
-	coalesce.Choice
-	box      coalesce.Box
-	fold     *coalesce.Reduction
-	accesses []arrayAccess
-}
-
 // flat is how threads go over the tile of op n to compute it for shared memory,
 // where its elements have the size.
 func (e *emitter) flat(n int, size int64) chosenLayout {
@@ -346,15 +324,64 @@ func appendMissing(to, add, but []arrayAccess) []arrayAccess {
 	return to
 }
 
-// withLayout says that threads go over a tile by a spread that was chosen for it, until
-// what it returns is called.
-func (e *emitter) withLayout(s *coalesce.ThreadLayout) (end func()) {
-	before := e.threadLayout
-	e.threadLayout = s
-	return func() { e.threadLayout = before }
+// recheckCoalescing looks at one load of the first warp where how threads go over a tile
+// was not chosen for what they load: as fragments of a product lie. A tile that
+// this does not serve as the order that is best for it would is read crosswise:
+// the next time it goes through shared memory.
+func (e *emitter) recheckCoalescing(n int, places []place) {
+	if e.threadLayout != nil || e.hints.staged[n] ||
+		!e.fitsSharedMemory(n) || !e.launchInvariant(places) {
+		return
+	}
+	size := e.p.Ops[n].Instr.Shape.DType.Size()
+	best := e.chosenFor(choiceKey{n, size, false})
+	c := e.firstWarp(places, size)
+	if len(best.Counts) > 0 &&
+		!c.CoalescedLike(best.Counts[0]) {
+		e.hints.stage(n)
+	}
 }
 
-// stagedOps are the ops that are brought to shared memory, in order.
-func (h *hints) stagedOps() []int {
-	return slices.Sorted(maps.Keys(h.staged))
+// fitsSharedMemory says whether the tile of an op is one that there is shared memory for
+// beside others.
+func (e *emitter) fitsSharedMemory(n int) bool {
+	op := e.p.Ops[n]
+	return op.Tile.Elements()*
+		op.Instr.Shape.DType.Size() <= int64(e.sheet.BlockShared)/4
+}
+
+// launchInvariant says whether the places are functions of tile ids and the thread
+// only.
+func (e *emitter) launchInvariant(places []place) bool {
+	for _, v := range places[0].at.Vars() {
+		x, _ := v.Variable()
+		if x.Role == index.RoleRuntime &&
+			!slices.ContainsFunc(e.p.Runtime, func(r symtile.Runtime) bool {
+				return r.Var == v
+			}) {
+			return false
+		}
+	}
+	return true
+}
+
+// firstWarp counts what the first warp touches with all the places of a thread.
+func (e *emitter) firstWarp(places []place, size int64) coalesce.Count {
+	var offsets []int64
+	for _, p := range places {
+		env := map[index.Expr]int64{}
+		vars := p.at.Vars()
+		for _, v := range vars {
+			env[v] = v.Range().Lo
+		}
+		for t := range int64(device.WarpThreads) {
+			for _, v := range vars { // the thread's number, of a narrower range perhaps
+				if x, _ := v.Variable(); x.Role == index.RoleThread {
+					env[v] = min(t, x.Hi)
+				}
+			}
+			offsets = append(offsets, p.at.Eval(env)*size)
+		}
+	}
+	return coalesce.CountOffsets(offsets, size)
 }

@@ -6,8 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // A kind is the class of a register.
@@ -333,3 +335,119 @@ func (a *asm) not(p operand) operand {
 	}
 	return a.get(kindPred, "not.pred", p)
 }
+
+// A valueKey names a value: result part of an op at a point, or the text of a load.
+type valueKey struct {
+	op, part int
+	at, when int
+	text     string
+}
+
+func (a *asm) value(k valueKey) (operand, bool) {
+	for s := a.scope; s != nil; s = s.outer {
+		if r, ok := s.values[k]; ok {
+			return r, true
+		}
+	}
+	return "", false
+}
+
+// A sumKey is an expression in 32 or 64 bits.
+type sumKey struct {
+	e    index.Expr
+	wide bool
+}
+
+func (a *asm) sumOf(k sumKey) (operand, bool) {
+	for s := a.scope; s != nil; s = s.outer {
+		if r, ok := s.sums[k]; ok {
+			return r, true
+		}
+	}
+	return "", false
+}
+
+// A tensorAt is [map, {coordinates}].
+type tensorAt struct {
+	tensor operand
+	at     []operand
+}
+
+// tensor is the operand of a tensor copy.
+func (a *asm) tensor(x tensorAt) ptx.Operand {
+	var at []ptx.Operand
+	for _, o := range x.at {
+		at = append(at, a.operand(o))
+	}
+	return ptx.Tensor(a.operand(x.tensor), at...)
+}
+
+// kindFor is the class of register a value of type d is in while it is computed
+// with: integers of at most 32 bits extended to 32, floats of at most 32 as f32.
+func kindFor(d hlo.DType) kind {
+	switch {
+	case d == hlo.Pred:
+		return kindPred
+	case d == hlo.F64:
+		return kindF64
+	case d.IsFloat():
+		return kindF32
+	case d.Bits() == 64:
+		return kindB64
+	}
+	return kindB32
+}
+
+// registerType is the type an element of d is kept in within a block: 8-bit floats are
+// read, but not written.
+func registerType(d hlo.DType) hlo.DType {
+	if d.IsFloat() && d.Size() == 1 {
+		return hlo.F32
+	}
+	return d
+}
+
+// zero is the operand that is 0 or false.
+func zero(k kind) operand {
+	switch k {
+	case kindPred:
+		return no
+	case kindF32:
+		return f32(0)
+	case kindF64:
+		return f64(0)
+	}
+	return "0"
+}
+
+// immediate is a constant of type d.
+func immediate(d hlo.DType, i int64, f float64) operand {
+	switch kindFor(d) {
+	case kindPred:
+		if i != 0 {
+			return yes
+		}
+		return no
+	case kindF32:
+		return f32(kernels.RoundFloat(d, f))
+	case kindF64:
+		return f64(f)
+	case kindB32:
+		return integer(int64(int32(i)))
+	}
+	return integer(i)
+}
+
+// space is where memory is.
+type space string
+
+// set writes a register that is written more than once.
+func (e *emitter) set(k kind, to, v operand) {
+	if k == kindPred {
+		v = e.asm.in(k, v)
+	}
+	e.asm.do(kindTable[k].move, to, v)
+}
+
+// maxVectorBytes is the bytes of the widest memory instruction.
+const maxVectorBytes = 16

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
@@ -160,24 +161,6 @@ func (e *emitter) trace(n int, points []point) (param int, direct bool) {
 			return 0, false
 		}
 	}
-}
-
-// newDot picks how a product is computed.
-func (e *emitter) newDot(n int) accumulator {
-	p := e.newProduct(n)
-	for _, d := range []hlo.DType{
-		p.d,
-		e.typeOf(p.lhs.arg, 0),
-		e.typeOf(p.rhs.arg, 0),
-	} {
-		if d.IsComplex() {
-			e.reject("%s: a dot of %s", p.op.Instr.Name, d)
-		}
-	}
-	if t := e.newTensorDot(p); t != nil {
-		return t
-	}
-	return e.newScalarDot(p)
 }
 
 // A scalarDot multiplies and adds element by element: every thread has tm×tn
@@ -581,4 +564,184 @@ func (p *product) publish(
 	})
 	e.buffers[key] = b
 	e.barrier()
+}
+
+// A rowTile is an operand of a scalarDot in shared memory, in the order it has
+// in memory: for every element of the batch rows of pitch elements, along the
+// free dimension or along k. Rows along k are swizzled: threads next to each
+// other read the same k of rows next to each other.
+type rowTile struct {
+	name    string
+	tile    operandTile
+	d       hlo.DType // in shared memory
+	free, k int64
+	each    int64 // rows or columns of a thread
+	byK     bool  // a row is one k
+	pitch   int64 // elements
+	swizzle swizzle
+	at      int64
+}
+
+func (e *emitter) rowTile(name string, s *scalarDot, o operandTile, free, each int64) *rowTile {
+	r := &rowTile{
+		name: name,
+		tile: o,
+		d:    s.sum,
+		free: free,
+		k:    s.k,
+		each: each,
+		byK:  e.alongFree(o, s.sum.Size()),
+	}
+	row, size := r.k, s.sum.Size()
+	if r.byK {
+		row = r.free
+	}
+	r.pitch = index.CeilDiv(row*size, maxVectorBytes) * maxVectorBytes / size
+	r.swizzle = newSwizzle(maxVectorBytes, r.pitch*size)
+	if r.byK {
+		r.swizzle.group = 1
+	}
+	return r
+}
+
+// alongFree says whether threads run along a free or a batch dimension of an
+// operand, whose elements come in the size, not along a contracted one.
+func (e *emitter) alongFree(o operandTile, size int64) bool {
+	d := coalesce.FastestDim(
+		o.sizes,
+		e.flat(o.arg, size).Layout.Order(),
+	)
+	return d >= 0 && o.sizes[d] > 1 &&
+		!slices.Contains(o.contract, d)
+}
+
+func (r *rowTile) bytes(batch int64) int64 {
+	rows := r.free
+	if r.byK {
+		rows = r.k
+	}
+	return batch * rows * r.pitch * r.d.Size()
+}
+
+// placeIn is where element (b, free, k) of a tile is.
+func (e *emitter) placeIn(
+	r *rowTile, b, free, k index.Expr, when conditions,
+) place {
+	row := free
+	col := k
+	rows := r.free
+	if r.byK {
+		row = k
+		col = free
+		rows = r.k
+	}
+	return place{
+		b.Scale(rows).Add(row).Scale(r.pitch).Add(e.swizzled(
+			r.swizzle, row, col, r.d.Size(),
+		)),
+		when,
+	}
+}
+
+// piece is how many neighbouring rows or columns of a thread stand together:
+// where they follow each other in shared memory vectors of 16 bytes, the others
+// a part of the tile further, so that the vectors of neighbouring threads follow
+// each other.
+func (r *rowTile) piece() int64 {
+	if !r.byK {
+		return 1
+	}
+	return min(
+		r.each,
+		max(1, maxVectorBytes/r.d.Size()),
+	)
+}
+
+// element is the row or column that is a thread's number i.
+func (r *rowTile) element(i int64, position index.Expr) index.Expr {
+	p := r.piece()
+	return position.Scale(p).AddConst(
+		i/p*(r.free/(r.each/p)) + i%p,
+	)
+}
+
+// A sumArray is the sums of a product in scratch: those of a thread, in vectors
+// of 16 bytes or four, lie beside those of the next thread.
+type sumArray struct {
+	memory
+	d      hlo.DType
+	vector int64
+	groups int64 // vectors of a thread
+}
+
+func (e *emitter) sumArray(d hlo.DType, n int64) sumArray {
+	a := sumArray{
+		d:      d,
+		vector: min(4, maxVectorBytes/d.Size()),
+	}
+	a.groups = index.CeilDiv(n, a.vector)
+	a.memory = e.scratchArray(int64(e.knobs.splitk) *
+		e.p.Programs() * a.groups * e.threads *
+		a.vector * d.Size())
+	return a
+}
+
+// places of the sums of this thread of a piece, where there is one.
+func (a sumArray) places(
+	e *emitter, n int, piece index.Expr, there conditions,
+) []place {
+	var all []place
+	first := piece.Scale(e.p.Programs()).Add(e.block).Scale(a.groups)
+	for k := range int64(n) {
+		at := first.AddConst(
+			k / a.vector,
+		).Scale(e.threads).Add(e.thread).Scale(a.vector).AddConst(
+			k % a.vector,
+		)
+		all = append(all, place{at, there})
+	}
+	return all
+}
+
+// storePartialSums stores the sums of a product in registers of type d.
+func (p *product) storePartialSums(d hlo.DType, accs [][]operand) {
+	e, sums := p.e, slices.Concat(accs...)
+	e.asm.note("the sums of %%%d to scratch", p.n)
+	a := e.sumArray(d, int64(len(sums)))
+	e.scatterPlaces(
+		a.memory, d,
+		a.places(e, len(sums), e.piece, nil),
+		sums,
+	)
+}
+
+// additions of sums, by register.
+var additions = [kinds]string{
+	kindF32:  "add.rn.f32",
+	kindF64:  "add.rn.f64",
+	kindB32:  "add.s32",
+	kindB64:  "add.s64",
+	kindPred: "or.pred",
+}
+
+// addPartialSums adds to sums what pieces have left, in their order.
+func (p *product) addPartialSums(d hlo.DType, accs [][]operand) {
+	e, sums := p.e, slices.Concat(accs...)
+	a := e.sumArray(d, int64(len(sums)))
+	pieces := int64(e.knobs.splitk)
+	step := powerOver(max(1, 16/a.groups)) // about 16 vectors at once are on their way
+	e.rounds("piece", pieces, wholeRounds(pieces, step), func(piece index.Expr) {
+		there := conditions(nil).and(piece.Neg().AddConst(pieces - 1))
+		p := e.guard(there)
+		for k, x := range e.gatherPlaces(
+			a.memory,
+			d,
+			a.places(e, len(sums), piece, there),
+		) {
+			e.asm.when(
+				p, additions[kindFor(d)],
+				sums[k], sums[k], x,
+			)
+		}
+	})
 }

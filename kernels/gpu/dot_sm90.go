@@ -66,12 +66,6 @@ type boxTile struct {
 	parts  int64 // blocks of the cluster that bring a part of the rows each
 }
 
-// A tensorMap is a parameter of the kernel that describes another.
-type tensorMap struct {
-	param int
-	spec  device.TensorMapSpec // without the base
-}
-
 // newGroupDot is the product of op n by warpgroups, nil where it is not one.
 func (e *emitter) newGroupDot(n int) *groupDot {
 	p := e.newProduct(n)

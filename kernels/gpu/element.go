@@ -3,7 +3,6 @@ package gpu
 import (
 	"slices"
 
-	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
@@ -12,59 +11,6 @@ import (
 // Most operations of a tile program have no tile of their own in memory: where
 // an element is needed it is computed from the elements of the arguments, down
 // to loads. What was computed before for the same place is found again.
-
-// A point is an element of a tile: its index there, and the conditions under
-// which it is needed. Where they do not hold its value is anything, and memory
-// is not touched for it.
-type point struct {
-	at   []index.Expr
-	when conditions
-}
-
-// A valueKey names a value: result part of an op at a point, or the text of a load.
-type valueKey struct {
-	op, part int
-	at, when int
-	text     string
-}
-
-func (a *asm) value(k valueKey) (operand, bool) {
-	for s := a.scope; s != nil; s = s.outer {
-		if r, ok := s.values[k]; ok {
-			return r, true
-		}
-	}
-	return "", false
-}
-
-// number names a list of expressions.
-func (e *emitter) number(list []index.Expr) int {
-	n := 0
-	for _, x := range list {
-		k := link{n, x}
-		next, ok := e.links[k]
-		if !ok {
-			next = len(e.links) + 1
-			e.links[k] = next
-		}
-		n = next
-	}
-	return n
-}
-
-type link struct {
-	before int
-	x      index.Expr
-}
-
-func (e *emitter) keyOf(op, part int, p point) valueKey {
-	return valueKey{
-		op:   op,
-		part: part,
-		at:   e.number(p.at),
-		when: e.number(p.when),
-	}
-}
 
 // elements computes op at points, those of one vector.
 func (e *emitter) elements(n int, points []point) []operand {
@@ -115,7 +61,7 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 		return e.elements(
 			op.Args[0], e.reshaped(op, points),
 		)
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
 		return e.elements(op.Args[0], e.moved(op, points))
 	case hlo.OpConcatenate:
 		return e.concatenated(op, points)
@@ -183,30 +129,6 @@ func (e *emitter) index(
 	return sum, there.within(sum, d.Lower, d.Bound)
 }
 
-func constantOf(x index.Expr) int64 { v, _ := x.Value(); return v }
-
-// digitsOf splits a row-major index of an array of the sizes.
-func digitsOf(i index.Expr, sizes []int64) []index.Expr {
-	parts := make([]index.Expr, len(sizes))
-	for k := len(sizes) - 1; k >= 0; k-- {
-		if k == 0 {
-			parts[k] = i
-			break
-		}
-		parts[k], i = i.Mod(sizes[k]), i.Div(sizes[k])
-	}
-	return parts
-}
-
-// rowMajor is the row-major index of an element.
-func (e *emitter) rowMajor(at []index.Expr, sizes []int64) index.Expr {
-	n := e.ring.Const(0)
-	for k, x := range at {
-		n = n.Scale(sizes[k]).Add(x)
-	}
-	return n
-}
-
 // tensor is the indices in the tensor of an element of a tile.
 func (e *emitter) tensor(
 	t symtile.Tile, at []index.Expr,
@@ -216,12 +138,6 @@ func (e *emitter) tensor(
 		idx[k], there = e.index(d, at[k], there)
 	}
 	return idx, there
-}
-
-// A place is an element in memory: its position in elements, and when it is there.
-type place struct {
-	at   index.Expr
-	when conditions
 }
 
 func (e *emitter) loadParameter(n int, points []point) []operand {
@@ -240,87 +156,6 @@ func (e *emitter) loadParameter(n int, points []point) []operand {
 		inputs, e.parameter(int(op.Instr.Attrs.Param)), 0,
 	}
 	return e.gatherPlaces(in, op.Instr.Shape.DType, places)
-}
-
-// dotted is Σ index·stride.
-func (e *emitter) dotted(index []index.Expr, strides []int64) index.Expr {
-	sum := e.ring.Const(0)
-	for k, x := range index {
-		sum = sum.Add(x.Scale(strides[k]))
-	}
-	return sum
-}
-
-// gatherPlaces loads elements, those that follow each other in one instruction
-// where alignment and conditions allow.
-func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand {
-	var all []operand
-	for len(places) > 0 {
-		n := e.contiguousRun(d, places)
-		p := e.guard(places[0].when)
-		before := e.loads
-		all = append(
-			all,
-			e.load(m.space, d, e.at(
-				m, places[0].at, d.Size(),
-			), n, p)...,
-		)
-		if m.space != shared && e.loads > before {
-			e.touched(
-				false, places[0].at, d.Size(),
-				int64(n), places[0].when,
-			)
-		}
-		places = places[n:]
-	}
-	return all
-}
-
-// scatterPlaces stores elements; see gatherPlaces.
-func (e *emitter) scatterPlaces(
-	m memory, d hlo.DType, places []place, vals []operand,
-) {
-	for len(places) > 0 {
-		n := e.contiguousRun(d, places)
-		p := e.guard(places[0].when)
-		e.store(
-			m.space, d,
-			e.at(m, places[0].at, d.Size()),
-			vals[:n], p,
-		)
-		if m.space != shared && p != no {
-			e.touched(
-				true, places[0].at, d.Size(),
-				int64(n), places[0].when,
-			)
-		}
-		places = places[n:]
-		vals = vals[n:]
-	}
-}
-
-// contiguousRun is how many of the places one instruction can move: a power of two.
-func (e *emitter) contiguousRun(d hlo.DType, places []place) int {
-	n := 1
-	for 2*n <= len(places) &&
-		int64(2*n)*d.Size() <= maxVectorBytes &&
-		e.contiguous(places[:2*n]) {
-		n *= 2
-	}
-	return n
-}
-
-// contiguous says whether places follow each other from a multiple of their
-// number on and have the same conditions.
-func (e *emitter) contiguous(places []place) bool {
-	at := make([]index.Expr, len(places))
-	for k, x := range places {
-		at[k] = x.at
-		if !slices.Equal(x.when, places[0].when) {
-			return false
-		}
-	}
-	return coalesce.Contiguous(at)
 }
 
 func (e *emitter) literal(op symtile.Op, points []point) []operand {
@@ -441,7 +276,7 @@ func (e *emitter) moved(op symtile.Op, points []point) []point {
 			for _, d := range op.Instr.Attrs.Dimensions {
 				at[d] = op.Tile[d].Size.AddConst(-1).Sub(at[d])
 			}
-		case "unfold":
+		case symtile.OpUnfold:
 			e.folded(op, from, p.at, at)
 		}
 		out[k] = point{at, p.when}
@@ -715,4 +550,19 @@ func (e *emitter) runtime(v operand, d hlo.DType, hi int64) index.Expr {
 	})
 	e.bind(x, v)
 	return x
+}
+
+// missing notes that a result of a closer is asked for by threads that do not
+// have it.
+func (e *emitter) missing(n, part int, points []point) []operand {
+	e.hints.shareResult(bufferKey{n, part})
+	if e.root >= 0 {
+		e.hints.separateStores[e.root] = true
+	}
+	all := make([]operand, len(points))
+	k := kindFor(e.typeOf(n, part))
+	for i := range all {
+		all[i] = e.asm.in(k, zero(k))
+	}
+	return all
 }

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
@@ -14,12 +14,6 @@ import (
 // Expressions are in normal form, so what two elements of a thread share is
 // found by comparing, and what they differ by is a constant that goes into the
 // offset of an address.
-
-// A sumKey is an expression in 32 or 64 bits.
-type sumKey struct {
-	e    index.Expr
-	wide bool
-}
 
 const (
 	lowest  = math.MinInt32
@@ -33,15 +27,6 @@ func narrow(in index.Interval) bool {
 // bind says in which register a variable is.
 func (e *emitter) bind(v index.Expr, r operand) {
 	e.asm.scope.sums[sumKey{v, false}] = r
-}
-
-func (a *asm) sumOf(k sumKey) (operand, bool) {
-	for s := a.scope; s != nil; s = s.outer {
-		if r, ok := s.sums[k]; ok {
-			return r, true
-		}
-	}
-	return "", false
 }
 
 // num is an expression's value in 32 bits, which it has to fit in.
@@ -268,44 +253,6 @@ func (e *emitter) at(m memory, x index.Expr, size int64) address {
 	}
 }
 
-// Conditions are all to hold: each says that an expression is not negative.
-// They are kept in a form in which those that always agree are equal.
-type conditions []index.Expr
-
-// never is a condition that does not hold.
-func never(r *index.Ring) conditions { return conditions{r.Const(-1)} }
-
-// and adds x ≥ 0, in the form in which conditions that agree are equal.
-func (c conditions) and(x index.Expr) conditions {
-	in := x.Range()
-	if in.Lo >= 0 {
-		return c
-	}
-	if in.Hi < 0 {
-		return never(x.Ring())
-	}
-	x = coalesce.NonNegative(x)
-	if slices.Contains(c, x) {
-		return c
-	}
-	return append(slices.Clone(c), x)
-}
-
-// all adds conditions.
-func (c conditions) all(d conditions) conditions {
-	for _, x := range d {
-		c = c.and(x)
-	}
-	return c
-}
-
-// within adds lo ≤ x < hi.
-func (c conditions) within(x, lo, hi index.Expr) conditions {
-	return c.and(x.Sub(lo)).and(
-		hi.Sub(x).AddConst(-1),
-	)
-}
-
 // guard is a predicate that is true where the conditions hold.
 func (e *emitter) guard(c conditions) operand {
 	p := yes
@@ -330,4 +277,89 @@ func (e *emitter) guard(c conditions) operand {
 		)
 	}
 	return p
+}
+
+func constantOf(x index.Expr) int64 { v, _ := x.Value(); return v }
+
+// digitsOf splits a row-major index of an array of the sizes.
+func digitsOf(i index.Expr, sizes []int64) []index.Expr {
+	parts := make([]index.Expr, len(sizes))
+	for k := len(sizes) - 1; k >= 0; k-- {
+		if k == 0 {
+			parts[k] = i
+			break
+		}
+		parts[k], i = i.Mod(sizes[k]), i.Div(sizes[k])
+	}
+	return parts
+}
+
+// number names a list of expressions.
+func (e *emitter) number(list []index.Expr) int {
+	n := 0
+	for _, x := range list {
+		k := link{n, x}
+		next, ok := e.links[k]
+		if !ok {
+			next = len(e.links) + 1
+			e.links[k] = next
+		}
+		n = next
+	}
+	return n
+}
+
+func (e *emitter) keyOf(op, part int, p point) valueKey {
+	return valueKey{
+		op:   op,
+		part: part,
+		at:   e.number(p.at),
+		when: e.number(p.when),
+	}
+}
+
+// dotted is Σ index·stride.
+func (e *emitter) dotted(index []index.Expr, strides []int64) index.Expr {
+	sum := e.ring.Const(0)
+	for k, x := range index {
+		sum = sum.Add(x.Scale(strides[k]))
+	}
+	return sum
+}
+
+func identity(n int) []int {
+	all := make([]int, n)
+	for k := range all {
+		all[k] = k
+	}
+	return all
+}
+
+// majorToMinor is the dimensions of an array, the slowest in memory first: a fact
+// of the array, as rows and tensor copies have it. In which order threads go over
+// a tile is chosen: see chosenFor.
+func majorToMinor(s hlo.Shape) []int {
+	order := identity(s.Rank())
+	strides := s.Strides()
+	slices.SortStableFunc(order, func(x, y int) int {
+		return int(min(1, max(-1, strides[y]-strides[x])))
+	})
+	return order
+}
+
+// rowMajor is the row-major index of an element.
+func (e *emitter) rowMajor(at []index.Expr, sizes []int64) index.Expr {
+	n := e.ring.Const(0)
+	for k, x := range at {
+		n = n.Scale(sizes[k]).Add(x)
+	}
+	return n
+}
+
+// powerOver is the least power of two that is not under n.
+func powerOver(n int64) int64 {
+	if n <= 1 {
+		return 1
+	}
+	return 1 << bits.Len64(uint64(n-1))
 }

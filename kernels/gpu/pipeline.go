@@ -279,21 +279,3 @@ func (s *scalarDot) copyTile(r *rowTile, to memory) {
 	)
 	e.asm.leave()
 }
-
-// copyAsync copies bytes where p holds: those that are not there become 0.
-func (e *emitter) copyAsync(to, from address, bytes int64, p, there operand) {
-	opcode := "cp.async.ca.shared.global"
-	if bytes == maxVectorBytes {
-		opcode = "cp.async.cg.shared.global"
-	}
-	e.async = true
-	if there == yes {
-		e.asm.when(p, opcode, to, from, bytes)
-		return
-	}
-	size := e.asm.get(
-		kindB32, "selp.b32", bytes, 0,
-		e.asm.in(kindPred, there),
-	)
-	e.asm.when(p, opcode, to, from, bytes, size)
-}

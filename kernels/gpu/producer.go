@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels/gpu/device"
-	"github.com/tilewright/tilewright/kernels/ptx"
 )
 
 // produce is all that the first thread after the warpgroups does; those beside
@@ -132,19 +131,4 @@ func (r *ring) boxes(b *boxTile, to, signal address) {
 			}, mask...)...,
 		)
 	}
-}
-
-// A tensorAt is [map, {coordinates}].
-type tensorAt struct {
-	tensor operand
-	at     []operand
-}
-
-// tensor is the operand of a tensor copy.
-func (a *asm) tensor(x tensorAt) ptx.Operand {
-	var at []ptx.Operand
-	for _, o := range x.at {
-		at = append(at, a.operand(o))
-	}
-	return ptx.Tensor(a.operand(x.tensor), at...)
 }

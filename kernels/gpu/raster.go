@@ -68,19 +68,6 @@ func (e *emitter) neighbours() (dim int, run int64) {
 		constantOf(e.p.Space.Dims[dims[k-1]].Tiles)
 }
 
-// A tileLoop is a loop in which a block goes from tile to tile, the number of blocks
-// further each time.
-type tileLoop struct {
-	tile      operand // its number
-	label     operand
-	waits     int // barriers before it
-	mathGroup *mathGroup
-	done      operand // where those go that have no tile
-}
-
-// loopsOverTiles says whether blocks go from tile to tile: a persistent schedule.
-func (e *emitter) loopsOverTiles() bool { return e.knobs.persistent > 0 }
-
 // beginTileLoop begins the loop over a block's tiles, or a team's, nil where it has one:
 // the tile ids have values from there on.
 func (e *emitter) beginTileLoop(t *mathGroup) *tileLoop {
@@ -137,4 +124,43 @@ func (e *emitter) endTileLoop(w *tileLoop) {
 	if w.mathGroup != nil {
 		a.place(w.done)
 	}
+}
+
+// tileIDs computes the parallel tile ids of the tile program with a number, and
+// which piece of it this is.
+func (e *emitter) tileIDs(number operand) {
+	if e.phase == phasePartials {
+		e.piece = e.ring.Var(index.Variable{
+			Name: "piece",
+			Lo:   0,
+			Hi:   int64(e.knobs.splitk) - 1,
+			Role: index.RoleBlock,
+		})
+		e.bind(
+			e.piece, e.asm.get(kindB32, "mov.u32", pieceNumber),
+		)
+	}
+	e.block = e.ring.Var(index.Variable{
+		Name: "block",
+		Lo:   0,
+		Hi:   max(0, e.p.Programs()-1),
+		Role: index.RoleBlock,
+	})
+	if _, ok := e.block.Value(); ok {
+		return
+	}
+	if number == blockNumber {
+		number = e.asm.get(kindB32, "mov.u32", number)
+	}
+	e.bind(e.block, number)
+	dims, ids := e.raster(e.block)
+	known := map[index.Expr]index.Expr{}
+	for k, d := range dims {
+		e.bind(
+			e.p.Space.Dims[d].Tid,
+			e.num(ids[k]),
+		)
+		known[e.p.Space.Dims[d].Tid] = ids[k]
+	}
+	e.decided(known)
 }

@@ -4,78 +4,19 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
-
-// kindFor is the class of register a value of type d is in while it is computed
-// with: integers of at most 32 bits extended to 32, floats of at most 32 as f32.
-func kindFor(d hlo.DType) kind {
-	switch {
-	case d == hlo.Pred:
-		return kindPred
-	case d == hlo.F64:
-		return kindF64
-	case d.IsFloat():
-		return kindF32
-	case d.Bits() == 64:
-		return kindB64
-	}
-	return kindB32
-}
-
-// registerType is the type an element of d is kept in within a block: 8-bit floats are
-// read, but not written.
-func registerType(d hlo.DType) hlo.DType {
-	if d.IsFloat() && d.Size() == 1 {
-		return hlo.F32
-	}
-	return d
-}
-
-// zero is the operand that is 0 or false.
-func zero(k kind) operand {
-	switch k {
-	case kindPred:
-		return no
-	case kindF32:
-		return f32(0)
-	case kindF64:
-		return f64(0)
-	}
-	return "0"
-}
-
-// immediate is a constant of type d.
-func immediate(d hlo.DType, i int64, f float64) operand {
-	switch kindFor(d) {
-	case kindPred:
-		if i != 0 {
-			return yes
-		}
-		return no
-	case kindF32:
-		return f32(kernels.RoundFloat(d, f))
-	case kindF64:
-		return f64(f)
-	case kindB32:
-		return integer(int64(int32(i)))
-	}
-	return integer(i)
-}
-
-// space is where memory is.
-type space string
 
 const (
 	global space = "global"
 	shared space = "shared"
 	inputs space = "global.nc" // global memory that nothing writes while the kernel runs
 )
-
-// maxVectorBytes is the bytes of the widest memory instruction.
-const maxVectorBytes = 16
 
 // load reads n elements that follow each other, n·size a power of two of at most
 // 16 bytes and the address a multiple of it. Where p does not hold memory is not
@@ -417,4 +358,151 @@ func (e *emitter) roundHalf(d hlo.DType, v operand) operand {
 		"mov.b32",
 		a.get(kindB32, "shl.b32", a.get(kindB32, "cvt.u32.u16", bits), 16),
 	)
+}
+
+// constant declares bytes in global memory and is their address.
+func (e *emitter) constant(data []byte) operand {
+	name, ok := e.constants[string(data)]
+	if !ok {
+		name = operand(fmt.Sprintf("constant_%d", len(e.constants)))
+		e.constants[string(data)] = name
+		e.builder.Global(string(name), maxVectorBytes, data)
+	}
+	return e.asm.get(
+		kindB64, "cvta.to.global.u64", e.asm.get(kindB64, "mov.u64", name),
+	)
+}
+
+// uniform is the one number all elements of a literal are.
+func uniform(l *hlo.Literal) (operand, bool) {
+	for k := range l.Ints {
+		if l.Ints[k] != l.Ints[0] {
+			return "", false
+		}
+	}
+	for k := range l.Floats {
+		if math.Float64bits(l.Floats[k]) != math.Float64bits(l.Floats[0]) {
+			return "", false
+		}
+	}
+	switch {
+	case len(l.Ints) > 0:
+		return immediate(
+			l.Shape.DType,
+			l.Ints[0],
+			float64(l.Ints[0]),
+		), true
+	case len(l.Floats) > 0:
+		return immediate(
+			l.Shape.DType, 0, l.Floats[0],
+		), true
+	}
+	return "", false
+}
+
+// literalBytes is a literal in row-major order as an array in memory.
+func literalBytes(l *hlo.Literal) []byte {
+	d := l.Shape.DType
+	n := int64(max(len(l.Ints), len(l.Floats)))
+	b := kernels.Buffer{
+		Shape: hlo.Shape{DType: d, Dims: []int64{n}},
+		Data:  make([]byte, n*d.Size()),
+	}
+	for k, v := range l.Ints {
+		b.SetInt(int64(k), v)
+	}
+	for k, v := range l.Floats {
+		b.SetFloat(int64(k), v)
+	}
+	return b.Data
+}
+
+// gatherPlaces loads elements, those that follow each other in one instruction
+// where alignment and conditions allow.
+func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand {
+	var all []operand
+	for len(places) > 0 {
+		n := e.contiguousRun(d, places)
+		p := e.guard(places[0].when)
+		before := e.loads
+		all = append(
+			all,
+			e.load(m.space, d, e.at(
+				m, places[0].at, d.Size(),
+			), n, p)...,
+		)
+		if m.space != shared && e.loads > before {
+			e.touched(
+				false, places[0].at, d.Size(),
+				int64(n), places[0].when,
+			)
+		}
+		places = places[n:]
+	}
+	return all
+}
+
+// scatterPlaces stores elements; see gatherPlaces.
+func (e *emitter) scatterPlaces(
+	m memory, d hlo.DType, places []place, vals []operand,
+) {
+	for len(places) > 0 {
+		n := e.contiguousRun(d, places)
+		p := e.guard(places[0].when)
+		e.store(
+			m.space, d,
+			e.at(m, places[0].at, d.Size()),
+			vals[:n], p,
+		)
+		if m.space != shared && p != no {
+			e.touched(
+				true, places[0].at, d.Size(),
+				int64(n), places[0].when,
+			)
+		}
+		places = places[n:]
+		vals = vals[n:]
+	}
+}
+
+// contiguousRun is how many of the places one instruction can move: a power of two.
+func (e *emitter) contiguousRun(d hlo.DType, places []place) int {
+	n := 1
+	for 2*n <= len(places) &&
+		int64(2*n)*d.Size() <= maxVectorBytes &&
+		e.contiguous(places[:2*n]) {
+		n *= 2
+	}
+	return n
+}
+
+// contiguous says whether places follow each other from a multiple of their
+// number on and have the same conditions.
+func (e *emitter) contiguous(places []place) bool {
+	at := make([]index.Expr, len(places))
+	for k, x := range places {
+		at[k] = x.at
+		if !slices.Equal(x.when, places[0].when) {
+			return false
+		}
+	}
+	return coalesce.Contiguous(at)
+}
+
+// copyAsync copies bytes where p holds: those that are not there become 0.
+func (e *emitter) copyAsync(to, from address, bytes int64, p, there operand) {
+	opcode := "cp.async.ca.shared.global"
+	if bytes == maxVectorBytes {
+		opcode = "cp.async.cg.shared.global"
+	}
+	e.async = true
+	if there == yes {
+		e.asm.when(p, opcode, to, from, bytes)
+		return
+	}
+	size := e.asm.get(
+		kindB32, "selp.b32", bytes, 0,
+		e.asm.in(kindPred, there),
+	)
+	e.asm.when(p, opcode, to, from, bytes, size)
 }
