@@ -83,7 +83,7 @@ func cpAsync(w *warp, in *instr) {
 	}
 }
 
-// startCopies starts the copies of all active lanes at once. The lanes of from
+// startCopies starts the copies of all active lanes at once. The lanes of copying
 // copy, and the others fill with zeros. It returns false if the lanes have to be
 // resolved one by one.
 func (w *warp) startCopies(in *instr, dst, src *long, copying uint32) bool {

@@ -394,8 +394,8 @@ func wavefronts(addr *long, active uint32, n int64) Traffic {
 		group = max(warpSize*4/int(n), 8)
 	}
 	t := Traffic{Requests: 1}
-	// Each group of lanes is served on its own; the bank with the passes distinct
-	// words determines the passes.
+	// Each group of lanes is served on its own; the bank with the most distinct
+	// words determines the number of passes.
 	for g := 0; g < warpSize; g += group {
 		m := active >> g & uint32(1<<group-1)
 		if m == 0 {
