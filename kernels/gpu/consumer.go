@@ -141,12 +141,12 @@ func (r *ring) arrival(slot, one, lane operand) func(p operand) {
 		}
 	}
 	far := a.fresh(kindB32)
-	there := a.fresh(kindB32)
+	valid := a.fresh(kindB32)
 	a.when(one, "mapa.shared::cluster.u32", far, r.empty, lane)
 	a.when(one, "sub.s32", far, far, r.full)
 	return func(p operand) {
-		a.when(p, "add.s32", there, slot, far)
-		a.when(p, "mbarrier.arrive.release.cluster.shared::cluster.b64", sink, address{there, 0})
+		a.when(p, "add.s32", valid, slot, far)
+		a.when(p, "mbarrier.arrive.release.cluster.shared::cluster.b64", sink, address{valid, 0})
 	}
 }
 

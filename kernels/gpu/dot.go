@@ -123,12 +123,12 @@ func (e *emitter) contracted(t operandTile, at []index.Expr) conditions {
 // operandElements computes elements of an argument, 0 where they do not take part.
 func (e *emitter) operandElements(t operandTile, points []point) []operand {
 	d := e.typeOf(t.arg, 0)
-	there := make([]conditions, len(points))
+	valid := make([]conditions, len(points))
 	for k := range points {
-		there[k] = points[k].when.all(
+		valid[k] = points[k].when.all(
 			e.contracted(t, points[k].at),
 		)
-		points[k].when = there[k]
+		points[k].when = valid[k]
 	}
 	vals := slices.Clone(e.elements(t.arg, points))
 	if _, direct := e.trace(t.arg, points); direct {
@@ -136,7 +136,7 @@ func (e *emitter) operandElements(t operandTile, points []point) []operand {
 	}
 	for k := range vals {
 		vals[k] = e.choose(
-			d, e.guard(there[k]),
+			d, e.guard(valid[k]),
 			vals[k], zero(kindFor(d)),
 		)
 	}
@@ -688,7 +688,7 @@ func (e *emitter) sumArray(d hlo.DType, n int64) sumArray {
 
 // places of the sums of this thread of a piece, where there is one.
 func (a sumArray) places(
-	e *emitter, n int, piece index.Expr, there conditions,
+	e *emitter, n int, piece index.Expr, valid conditions,
 ) []place {
 	var all []place
 	first := piece.Scale(e.p.Programs()).Add(e.block).Scale(a.groups)
@@ -698,7 +698,7 @@ func (a sumArray) places(
 		).Scale(e.threads).Add(e.thread).Scale(a.vector).AddConst(
 			k % a.vector,
 		)
-		all = append(all, place{at, there})
+		all = append(all, place{at, valid})
 	}
 	return all
 }
@@ -731,12 +731,12 @@ func (p *product) addPartialSums(d hlo.DType, accs [][]operand) {
 	pieces := int64(e.knobs.splitk)
 	step := powerOver(max(1, 16/a.groups)) // about 16 vectors at once are on their way
 	e.rounds("piece", pieces, wholeRounds(pieces, step), func(piece index.Expr) {
-		there := conditions(nil).and(piece.Neg().AddConst(pieces - 1))
-		p := e.guard(there)
+		valid := conditions(nil).and(piece.Neg().AddConst(pieces - 1))
+		p := e.guard(valid)
 		for k, x := range e.gatherPlaces(
 			a.memory,
 			d,
-			a.places(e, len(sums), piece, there),
+			a.places(e, len(sums), piece, valid),
 		) {
 			e.asm.when(
 				p, additions[kindFor(d)],

@@ -440,9 +440,9 @@ func (e *emitter) placesOf(o operandTile, points []point) (places []place, param
 	op := e.p.Ops[n]
 	strides := op.Instr.Shape.Strides()
 	for _, p := range at {
-		index, there := e.tensor(op.Tile, p.at)
+		index, valid := e.tensor(op.Tile, p.at)
 		places = append(places, place{
-			e.dotted(index, strides), p.when.all(there),
+			e.dotted(index, strides), p.when.all(valid),
 		})
 	}
 	return places, int(op.Instr.Attrs.Param), true

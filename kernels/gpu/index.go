@@ -108,15 +108,15 @@ func (e *emitter) remainder(
 		k := -t.Factor / d
 		y := args[0]
 		rest := x.Sub(t.Of.Scale(t.Factor)).Sub(y.Scale(k))
-		left, _ := rest.Terms()
-		inside, _ := y.Terms()
-		if len(left) != len(terms)-1-len(inside) ||
+		others, _ := rest.Terms()
+		quotientTerms, _ := y.Terms()
+		if len(others) != len(terms)-1-len(quotientTerms) ||
 			!narrow(y.Range()) ||
 			!narrow(rest.Range()) {
 			continue
 		}
 		mod := e.asm.get(kindB32, "and.b32", e.num(y), d-1)
-		if len(left) == 0 {
+		if len(others) == 0 {
 			if c, _ := rest.Value(); c != 0 {
 				return e.asm.get(
 					kindB32, "add.s32", e.addTerm("", mod, k), c,

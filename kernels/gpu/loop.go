@@ -84,8 +84,8 @@ func (w iterationRange) note() string {
 func (w iterationRange) divided() bool { return w.count < w.total }
 
 // conclude emits the end of the loop's accumulators.
-func (w iterationRange) conclude(closers []accumulator) {
-	for _, c := range closers {
+func (w iterationRange) conclude(accumulators []accumulator) {
+	for _, c := range accumulators {
 		if w.divided() {
 			c.storePartial()
 		} else {
@@ -214,9 +214,9 @@ func (e *emitter) repeatUntil(v index.Expr, n int64, rounds operand, body func()
 	a := e.asm
 	counter := a.fresh(kindB32)
 	more := a.fresh(kindPred)
-	again := a.label("LOOP")
+	start := a.label("LOOP")
 	a.do("mov.b32", counter, 0)
-	a.place(again)
+	a.place(start)
 	a.enter()
 	e.bind(v, counter)
 	around, ids := e.around, e.ids
@@ -226,7 +226,7 @@ func (e *emitter) repeatUntil(v index.Expr, n int64, rounds operand, body func()
 	a.leave()
 	a.do("add.s32", counter, counter, 1)
 	a.do("setp.lt.s32", more, counter, rounds)
-	a.branch(more, again)
+	a.branch(more, start)
 }
 
 // topLoops are the loops that are inside no other.
@@ -325,11 +325,11 @@ func (e *emitter) narrowThread(s *coalesce.ThreadLayout, p *point) {
 			terms[0].Factor >= 0 || k < 0 {
 			continue
 		}
-		switch most := k / -terms[0].Factor; terms[0].Of {
+		switch bound := k / -terms[0].Factor; terms[0].Of {
 		case e.thread:
-			hi = min(hi, most)
+			hi = min(hi, bound)
 		case e.thread.Div(s.InnerThreads):
-			hi = min(hi, (most+1)*s.InnerThreads-1)
+			hi = min(hi, (bound+1)*s.InnerThreads-1)
 		}
 	}
 	if hi == e.threads-1 || hi == 0 {

@@ -44,13 +44,13 @@ type slotOperand struct {
 
 // pipelined emits a loop as a pipeline if it consists of products on tensor
 // cores, or of others whose operands are copied as they are; it says whether it did.
-func (e *emitter) pipelined(l *symtile.Loop, closers []accumulator) bool {
+func (e *emitter) pipelined(l *symtile.Loop, accumulators []accumulator) bool {
 	p := &pipeline{
 		e:     e,
 		part:  e.iterationRange(l.Dims),
 		slots: int64(e.knobs.stages),
 	}
-	for _, c := range closers {
+	for _, c := range accumulators {
 		d, ok := c.(pipelinedDot)
 		if !ok || d.parts() == nil {
 			return false
@@ -76,7 +76,7 @@ func (e *emitter) pipelined(l *symtile.Loop, closers []accumulator) bool {
 		e.release(p.at, p.bytes*p.slots)
 		e.barrier() // all are done with the ring
 	}
-	p.part.conclude(closers)
+	p.part.conclude(accumulators)
 	return true
 }
 

@@ -34,8 +34,8 @@ type ring struct {
 
 // grouped emits products that one loop over dims accumulates, by warpgroups; it
 // says whether it did.
-func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
-	r := e.ringOf(closers, dims, body)
+func (e *emitter) grouped(accumulators, dims []int, body []symtile.Step) bool {
+	r := e.ringOf(accumulators, dims, body)
 	if r == nil {
 		return false
 	}
@@ -52,7 +52,7 @@ func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
 
 // ringOf is the ring of products that one loop accumulates; nil where they are
 // not for warpgroups.
-func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
+func (e *emitter) ringOf(accumulators, dims []int, body []symtile.Step) *ring {
 	if !e.sheet.Warpgroups() ||
 		e.threads%device.WarpgroupThreads != 0 || e.loopDepth > 0 {
 		return nil
@@ -63,7 +63,7 @@ func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
 		blocks: int64(e.knobs.cluster),
 	}
 	r.total = r.part.count
-	for _, n := range closers {
+	for _, n := range accumulators {
 		if e.p.Ops[n].Code != hlo.OpDot {
 			return nil
 		}

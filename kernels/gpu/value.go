@@ -503,19 +503,19 @@ func (e *emitter) contiguous(places []place) bool {
 
 // copyAsync copies bytes from global to shared memory (cp.async) where p holds. Where
 // there does not hold, zeros are written instead of what is at from.
-func (e *emitter) copyAsync(to, from address, bytes int64, p, there operand) {
+func (e *emitter) copyAsync(to, from address, bytes int64, p, valid operand) {
 	opcode := "cp.async.ca.shared.global"
 	if bytes == maxVectorBytes {
 		opcode = "cp.async.cg.shared.global"
 	}
 	e.async = true
-	if there == yes {
+	if valid == yes {
 		e.asm.when(p, opcode, to, from, bytes)
 		return
 	}
 	size := e.asm.get(
 		kindB32, "selp.b32", bytes, 0,
-		e.asm.in(kindPred, there),
+		e.asm.in(kindPred, valid),
 	)
 	e.asm.when(p, opcode, to, from, bytes, size)
 }
