@@ -332,10 +332,7 @@ func machine() string {
 	var levels []string
 	for _, l := range d.Levels {
 		if l.Bytes > 0 {
-			levels = append(
-				levels,
-				fmt.Sprintf("%s %d KiB", l.Name, l.Bytes>>10),
-			)
+			levels = append(levels, fmt.Sprintf("%s %d KiB", l.Name, l.Bytes>>10))
 		}
 	}
 	return fmt.Sprintf(
@@ -351,9 +348,7 @@ func load() float64 {
 	if err != nil {
 		return -1
 	}
-	v, err := strconv.ParseFloat(
-		strings.Fields(string(text))[0], 64,
-	)
+	v, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
 	if err != nil {
 		return -1
 	}

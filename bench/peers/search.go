@@ -143,9 +143,7 @@ func (e *caseRun) timePlans(
 	if err != nil {
 		return nil, err
 	}
-	bench, err := check.NewBench(
-		e.fusion, e.session.seed, e.span(),
-	)
+	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
 	if err != nil {
 		return nil, err
 	}
@@ -213,9 +211,7 @@ func (e *caseRun) timePlan(
 // addFinalists makes competitors of the tuned plan, the default plan and the
 // fastest plans of a landscape, which are named by their text.
 func (e *caseRun) addFinalists(timed []timedPlan) error {
-	bench, err := check.NewBench(
-		e.fusion, e.session.seed, e.span(),
-	)
+	bench, err := check.NewBench(e.fusion, e.session.seed, e.span())
 	if err != nil {
 		return err
 	}

@@ -120,9 +120,7 @@ func ratio(p check.PairedInterval) string {
 	if math.IsInf(p.Hi, 1) {
 		hi = "∞"
 	}
-	return fmt.Sprintf(
-		"%s [%s, %s]", digits(p.Median), digits(p.Lo), hi,
-	)
+	return fmt.Sprintf("%s [%s, %s]", digits(p.Median), digits(p.Lo), hi)
 }
 
 // digits formats three significant digits, with at most two after the point.
@@ -499,8 +497,9 @@ func (c *caseResult) spectrum() string {
 	)
 }
 
-// searched is the section of exhaustive searches; it is empty when there are
-// none.
+// searched is the section of exhaustive searches, with the regret of the tuned
+// and of the default plan in every case; it is empty when there are no
+// searches.
 func (r *results) searched() string {
 	if len(r.cases) == 0 {
 		return ""
@@ -553,7 +552,7 @@ func (r *results) searched() string {
 
 // against is the time of a competitor over that of the finalist of some name. A
 // default plan that is the tuned plan has no samples of its own and takes those
-// of the tuned plan.
+// of the tuned plan; a competitor that is the finalist itself has the ratio 1.
 func (c *caseResult) against(name, contender string) check.PairedInterval {
 	x := c.samplesOf(contender)
 	if len(x) == 0 {

@@ -92,7 +92,7 @@ func (r *accessTrace) compute(n int, p point) {
 		}
 	case hlo.OpReshape, hlo.OpSlice, hlo.OpDynamicSlice, hlo.OpOptimizationBarrier:
 		r.element(op.Args[0], e.reshaped(op, one)[0])
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
 		r.element(op.Args[0], e.moved(op, one)[0])
 	case hlo.OpConcatenate, hlo.OpDynamicUpdateSlice:
 		for k, a := range op.Args {

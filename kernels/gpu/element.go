@@ -70,7 +70,7 @@ func (e *emitter) compute(n, part int, points []point) []operand {
 		return e.elements(
 			op.Args[0], e.reshaped(op, points),
 		)
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
 		return e.elements(op.Args[0], e.moved(op, points))
 	case hlo.OpConcatenate:
 		return e.concatenated(op, points)
@@ -296,7 +296,7 @@ func (e *emitter) moved(op symtile.Op, points []point) []point {
 			for _, d := range op.Instr.Attrs.Dimensions {
 				at[d] = op.Tile[d].Size.AddConst(-1).Sub(at[d])
 			}
-		case "unfold":
+		case symtile.OpUnfold:
 			e.folded(op, from, p.at, at)
 		}
 		out[k] = point{at, p.when}
