@@ -210,11 +210,11 @@ func (s *session) file(ctx context.Context, file string) error {
 		})
 		return nil
 	}
-	if left := untileable(outside); len(left) > 0 {
+	if rest := untileable(outside); len(rest) > 0 {
 		s.status.clear()
 		fmt.Fprintf(
 			s.c.err, "%s: %d fusions; %d instructions stay outside (`tilewright show` says why)\n",
-			file, len(all), len(left),
+			file, len(all), len(rest),
 		)
 	}
 	for _, c := range all {
