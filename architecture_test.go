@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"cache":       {},
 	"cmd/tilewright": {
 		"cache", "cost", "kernels", "kernels/check", "kernels/cpu", "kernels/cuda", "kernels/cuda/cudasim", "kernels/gpu", "kernels/gpu/coalesce",
-		"kernels/gpu/device", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/reference", "kernels/replay", "symtile", "symtile/hlo", "symtile/index", "symtile/indexing",
+		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/reference", "kernels/replay", "symtile", "symtile/hlo", "symtile/index", "symtile/indexing",
 		"symtile/layout", "symtile/layout/draw", "testdata/hlo", "tuner", "tuner/report",
 	},
 	"cost":                  {"kernels", "symtile", "symtile/hlo", "symtile/index"},
@@ -45,6 +45,7 @@ var mayImport = map[string][]string{
 	"kernels/gpu":           {"kernels", "kernels/gpu/coalesce", "kernels/gpu/device", "kernels/ptx", "symtile", "symtile/hlo", "symtile/index", "symtile/layout"},
 	"kernels/gpu/coalesce":  {"symtile/hlo", "symtile/index", "symtile/layout"},
 	"kernels/gpu/device":    {"kernels", "kernels/ptx", "symtile/hlo"},
+	"kernels/gpu/golden":    {"kernels", "symtile", "symtile/hlo"},
 	"kernels/gpu/simulated": {"kernels", "kernels/gpu/device", "kernels/ptx", "kernels/ptx/sim", "symtile/hlo"},
 	"kernels/npy":           {"kernels", "symtile/hlo"},
 	"kernels/ptx":           {"symtile/source"},

@@ -1,27 +1,27 @@
-package gpu
+// Package golden keeps kernels as text that the GPU backend emitted: PTX to be read
+// by people, to be compared with what the backend emits now, and to be assembled
+// where there is an assembler. Only tests and `tilewright doctor` need it.
+package golden
 
 import (
-	"context"
 	"crypto/sha256"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 //go:embed testdata/ptx testdata/ptxas.tsv
-var goldenFiles embed.FS
+var stored embed.FS
 
-// A Golden is a kernel that is kept as text, to be read and to be assembled
-// where there is an assembler.
-type Golden struct {
+// A Kernel is a kernel that is kept as text, with the program and the plan that it
+// was emitted from.
+type Kernel struct {
 	Name    string // "softmax 1": the file, and which of it
 	Target  string
 	Program *symtile.Program
@@ -36,15 +36,15 @@ func Hash(ptx string) string {
 	)
 }
 
-// Goldens lists the kernels of testdata/ptx, which TestPTX keeps as they are
-// emitted now.
-func Goldens() (all []Golden, err error) {
-	files, err := fs.Glob(goldenFiles, "testdata/ptx/*")
+// Kernels lists the kernels of testdata/ptx. TestPTX of package gpu compares them
+// with what is emitted now.
+func Kernels() (all []Kernel, err error) {
+	files, err := fs.Glob(stored, "testdata/ptx/*")
 	if err != nil {
 		return nil, err
 	}
 	for _, file := range files {
-		text, err := fs.ReadFile(goldenFiles, file)
+		text, err := fs.ReadFile(stored, file)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func Goldens() (all []Golden, err error) {
 				continue
 			}
 			n++
-			g, err := parseGolden(block)
+			g, err := parseKernel(block)
 			if err != nil {
 				return nil, fmt.Errorf("%s, kernel %d: %w", file, n, err)
 			}
@@ -66,9 +66,9 @@ func Goldens() (all []Golden, err error) {
 	return all, nil
 }
 
-// parseGolden reads comments, a line "ptx target=… plan=(…)", the computation
+// parseKernel reads comments, a line "ptx target=… plan=(…)", the computation
 // and, after a double rule, the kernel.
-func parseGolden(block string) (g Golden, err error) {
+func parseKernel(block string) (g Kernel, err error) {
 	head, text, both := strings.Cut(block, "\n----\n----\n")
 	if !both {
 		return g, fmt.Errorf("no kernel after a double rule")
@@ -99,56 +99,6 @@ func parseGolden(block string) (g Golden, err error) {
 	return g, err
 }
 
-// CompileGolden has the device assemble a golden's own text, as it is kept; its
-// launches are those of the program emitted for the golden's target, which has to
-// be the same text. What the device cannot run is a *kernels.Rejected with what it
-// needs: "needs sm_90a".
-func (b *Backend) CompileGolden(ctx context.Context, g Golden) (kernels.Kernel, error) {
-	im, err := g.image()
-	if err != nil {
-		return nil, fmt.Errorf(
-			"golden %s for %s: %w", g.Name, g.Target, err,
-		)
-	}
-	if needs := im.needs(b.session.Spec()); needs != "" {
-		return nil, &kernels.Rejected{
-			Plan:   g.Plan,
-			Reason: "needs " + needs,
-		}
-	}
-	return b.load(ctx, g.Program, im)
-}
-
-// image is the golden with its launches.
-func (g Golden) image() (*image, error) {
-	sheet, err := device.ParseSpec(g.Target)
-	if err != nil {
-		return nil, err
-	}
-	im, err := compile(g.Program, g.Plan, sheet)
-	if err != nil {
-		return nil, fmt.Errorf("nothing says how it is launched: %v", err)
-	}
-	if string(im.module.Text()) != g.PTX {
-		return nil, errors.New("nothing says how it is launched: its plan is another text now")
-	}
-	return im, nil
-}
-
-// needs is what an image takes of a device that one with a sheet does not have;
-// "" if it runs there.
-func (im *image) needs(s device.Spec) string {
-	if !device.PTXTarget(s).Runs(im.module.Target) {
-		return im.module.Target.String()
-	}
-	for _, step := range im.steps {
-		if step.SharedBytes > s.BlockShared {
-			return fmt.Sprintf("%d bytes of shared memory", step.SharedBytes)
-		}
-	}
-	return ""
-}
-
 // AssemblerReport is what an assembler made of a text; where it has several entries, the
 // most that one of them takes.
 type AssemblerReport struct {
@@ -177,7 +127,7 @@ func (a AssemblerReport) Row() string {
 // hash: testdata/ptxas.tsv, which `tilewright doctor` writes anew where there is
 // one.
 func AssemblerReports() (map[string]AssemblerReport, error) {
-	text, err := fs.ReadFile(goldenFiles, "testdata/ptxas.tsv")
+	text, err := fs.ReadFile(stored, "testdata/ptxas.tsv")
 	if err != nil {
 		return nil, err
 	}
