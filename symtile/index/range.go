@@ -59,18 +59,29 @@ func (r *Ring) sharpRange(x lin) Interval {
 // depth at most.
 type rangeRule struct {
 	id    ruleID
+	of    evidence // what the rule looks at; without it, it is not tried
 	apply func(r *Ring, x lin, in Interval, depth int) (Interval, bool)
 }
+
+// An evidence is a set of what there is to bound a sum by.
+type evidence uint8
+
+const (
+	factsOfSums    evidence = 1 << iota // the domain knows sums
+	exactQuotients                      // the ring has quotients known to be exact
+	quotientTerms                       // the sum has quotients, or products, among its atoms
+	minimumTerms                        // the sum has minima among its atoms
+)
 
 // rangeRules all contribute: the bound of x is the intersection of theirs.
 var rangeRules []rangeRule
 
 func init() { // the rules bound other sums, which a literal may not refer to
 	rangeRules = []rangeRule{
-		{ruleRangeFact, rangeByFacts},
-		{ruleDivExact, rangeByExact},
-		{ruleRangeMod, rangeByRemainder},
-		{ruleRangeMin, rangeByMinima},
+		{ruleRangeFact, factsOfSums, rangeByFacts},
+		{ruleDivExact, exactQuotients, rangeByExact},
+		{ruleRangeMod, quotientTerms, rangeByRemainder},
+		{ruleRangeMin, minimumTerms, rangeByMinima},
 	}
 }
 
@@ -84,14 +95,36 @@ func (r *Ring) sharpRangeTo(x lin, depth int) Interval {
 	if len(r.facts.sums) == 0 && !r.hasPattern(x) {
 		return in
 	}
+	have := r.evidenceFor(x)
 	for i := range rangeRules {
-		by, ok := rangeRules[i].apply(r, x, in, depth)
-		if ok {
-			r.fired[rangeRules[i].id]++
+		rule := &rangeRules[i]
+		if rule.of&have == 0 {
+			continue
+		}
+		if by, ok := rule.apply(r, x, in, depth); ok {
+			r.fired[rule.id]++
 			in = in.Meet(by)
 		}
 	}
 	return in
+}
+
+func (r *Ring) evidenceFor(x lin) (have evidence) {
+	if len(r.facts.sums) > 0 {
+		have |= factsOfSums
+	}
+	if r.facts.anyExact {
+		have |= exactQuotients
+	}
+	for i := range x.t {
+		switch r.atoms[x.t[i].a].kind {
+		case atomDiv, atomQuot, atomProduct:
+			have |= quotientTerms
+		case atomMinZero:
+			have |= minimumTerms
+		}
+	}
+	return have
 }
 
 // hasPattern reports whether x can be more than its terms apart: it has a
@@ -253,9 +286,6 @@ func rangeByFacts(r *Ring, x lin, _ Interval, _ int) (Interval, bool) {
 // rangeByExact bounds x as (m·x)/m, where m·x has no exact quotient by m left
 // (div-exact).
 func rangeByExact(r *Ring, x lin, _ Interval, depth int) (Interval, bool) {
-	if !r.facts.anyExact {
-		return Interval{}, false
-	}
 	for _, t := range x.t {
 		a := &r.atoms[t.a]
 		if !a.exact || t.k%a.by == 0 {
