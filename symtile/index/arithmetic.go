@@ -173,6 +173,16 @@ func (r *Ring) mergeChecked(out, x []term, k int64, y []term) (n int) {
 	return n
 }
 
+// addAtom is x + k·atom.
+func (r *Ring) addAtom(x lin, k int64, id int32) lin {
+	return r.addmul(x, k, r.atomForm(id))
+}
+
+// withoutTerm is x − t for a term t of x.
+func (r *Ring) withoutTerm(x lin, t term) lin {
+	return r.addmul(x, -t.k, r.atomForm(t.a))
+}
+
 // scale is k·x.
 func (r *Ring) scale(x lin, k int64) lin {
 	switch k {
@@ -209,7 +219,7 @@ func (r *Ring) substituteExactTerms(x lin) lin {
 		r.fired[ruleDivExact]++
 		y := r.shift(r.forms[a.of].lin, -a.off)
 		k := t.k / a.by
-		rest := r.addmul(x, -t.k, r.atomForm(t.a))
+		rest := r.withoutTerm(x, t)
 		return r.addmul(rest, k, y)
 	}
 	return x

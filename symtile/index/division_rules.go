@@ -264,7 +264,7 @@ func divDiv(r *Ring, x lin, d int64) (lin, bool) {
 		num := r.shift(r.forms[a.y].lin, c)
 		return r.redivide(num, dd), true
 	}
-	rest := r.addmul(x, -t.k, r.atomForm(t.a))
+	rest := r.withoutTerm(x, t)
 	num := r.scale(rest, a.d)
 	num = r.addmul(num, t.k, r.forms[a.y].lin)
 	if t.k < 0 {
@@ -354,7 +354,7 @@ func quotDiv(r *Ring, x, f lin) (lin, bool) {
 	if a.kind == atomQuot {
 		n = r.forms[a.z].lin
 	}
-	rest := r.addmul(x, -1, r.atomForm(x.t[at].a))
+	rest := r.addAtom(x, -1, x.t[at].a)
 	num := r.addmul(r.forms[a.y].lin, 1, r.mul(rest, n))
 	return r.quot(num, r.mul(n, f)), true
 }

@@ -281,7 +281,7 @@ func mergeQuotient(d *domain, x lin, in Interval) effect {
 	}
 	t := x.t[at]
 	a := d.r.atoms[t.a]
-	w := d.r.addmul(x, -t.k, d.r.atomForm(t.a))
+	w := d.r.withoutTerm(x, t)
 	if t.k < 0 {
 		in = in.Neg()
 	}
@@ -344,7 +344,7 @@ func propagateSum(d *domain, x lin, in Interval) effect {
 		if !d.owns(t.a) {
 			continue
 		}
-		rest := d.r.addmul(x, -t.k, d.r.atomForm(t.a))
+		rest := d.r.withoutTerm(x, t)
 		remaining := in.Add(d.r.looseRange(rest).Neg())
 		if t.k < 0 {
 			remaining = remaining.Neg()

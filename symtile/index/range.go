@@ -250,7 +250,7 @@ func rangeByMinima(r *Ring, x lin, _ Interval, depth int) (Interval, bool) {
 		if r.atoms[t.a].kind != atomMinZero {
 			continue
 		}
-		z := r.addmul(x, -t.k, r.atomForm(t.a))
+		z := r.withoutTerm(x, t)
 		least := r.forms[r.atoms[t.a].y].lin
 		y := r.addmul(z, t.k, least)
 		a := r.sharpRangeTo(z, depth-2)
@@ -359,7 +359,7 @@ func (r *Ring) withoutMod(x lin, d int32, p modPart) lin {
 		return x
 	}
 	rest := r.addmul(x, -p.k, p.x)
-	return r.addmul(rest, k, r.atomForm(d))
+	return r.addAtom(rest, k, d)
 }
 
 // remainder finds k·(y mod m) in x through its term t, which has −k·m·⌊y/m⌋ or
