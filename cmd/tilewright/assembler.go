@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/golden"
 )
 
 // An assembler is NVIDIA's ptxas, if it is on the PATH.
@@ -36,14 +36,14 @@ func findAssembler(ctx context.Context) assembler {
 
 // assemble assembles a file of PTX for the target that its text names, and
 // returns the registers and the memory that it uses.
-func (a assembler) assemble(ctx context.Context, file, source string) (gpu.AssemblerReport, error) {
+func (a assembler) assemble(ctx context.Context, file, source string) (golden.AssemblerReport, error) {
 	if a.path == "" {
-		return gpu.AssemblerReport{}, errNoAssembler
+		return golden.AssemblerReport{}, errNoAssembler
 	}
 	_, rest, _ := strings.Cut(source, ".target ")
 	target, _, _ := strings.Cut(rest, "\n")
-	row := gpu.AssemblerReport{
-		Hash:   gpu.Hash(source),
+	row := golden.AssemblerReport{
+		Hash:   golden.Hash(source),
 		Target: strings.TrimSpace(target),
 		Tool:   a.version,
 	}
@@ -52,9 +52,7 @@ func (a assembler) assemble(ctx context.Context, file, source string) (gpu.Assem
 		"-arch="+row.Target, "-o", os.DevNull, file,
 	).CombinedOutput()
 	if err != nil {
-		return row, fmt.Errorf(
-			"refused: %s", firstLine(strings.TrimSpace(string(out))),
-		)
+		return row, fmt.Errorf("refused: %s", firstLine(strings.TrimSpace(string(out))))
 	}
 	readUsage(string(out), &row)
 	return row, nil
@@ -63,7 +61,7 @@ func (a assembler) assemble(ctx context.Context, file, source string) (gpu.Assem
 // readUsage parses the output of ptxas -v: "Used 40 registers, …, 1024 bytes
 // smem" and "0 bytes stack frame, 8 bytes spill stores, …". Of several entries
 // the largest numbers count.
-func readUsage(said string, row *gpu.AssemblerReport) {
+func readUsage(said string, row *golden.AssemblerReport) {
 	for line := range strings.Lines(said) {
 		for part := range strings.SplitSeq(line[strings.LastIndexByte(line, ':')+1:], ",") {
 			var n int
@@ -88,7 +86,7 @@ func scan(text, format string, n *int) bool {
 }
 
 // usageText formats a row for people.
-func usageText(a gpu.AssemblerReport) string {
+func usageText(a golden.AssemblerReport) string {
 	return fmt.Sprintf(
 		"%d registers, %d bytes spilled, %d bytes of shared memory",
 		a.Registers, a.Spilled, a.Shared,

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/golden"
 )
 
 // What ptxas says is read; a tool that fails is quoted.
@@ -33,7 +33,7 @@ echo "ptxas info    : Used 40 registers, 900 bytes cmem[0]"`,
 			}
 			continue
 		}
-		want := gpu.AssemblerReport{
+		want := golden.AssemblerReport{
 			Hash:      row.Hash,
 			Target:    "sm_90a",
 			Registers: 168,

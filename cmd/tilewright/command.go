@@ -6,7 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"runtime/debug"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -19,38 +19,34 @@ type command struct {
 	short string
 	// Paragraphs for `help NAME`.
 	long string
-	run  func(*call) error
-}
-
-// commands is the table, in the order of the overview.
-func commands() []command {
-	return append(
-		[]command{
-			showCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand,
-			reportCommand, layoutCommand, devicesCommand, doctorCommand, benchSymbolicCommand,
-		},
-		cudaCommands()...,
-	)
+	// Defines the flags, parses the arguments and does the work.
+	run func(*call) error
 }
 
 // Exit statuses.
 const (
-	exitOK    = 0
-	exitBad   = 1 // bad input, or something failed
-	exitUsage = 2 // wrong usage
-	exitMiss  = 3 // lookup: nothing is known
+	// The command did what it was asked.
+	exitOK = 0
+	// The input is bad, or something failed.
+	exitBad = 1
+	// The command line is wrong.
+	exitUsage = 2
+	// lookup found nothing.
+	exitMiss = 3
 )
 
 // A call is one invocation of a command: its flags, its arguments and its
 // streams.
 type call struct {
 	*flag.FlagSet
+	// The command that was called.
 	command command
 	// Arguments that are not parsed yet.
 	rest []string
-	in   io.Reader
-	out  io.Writer
-	err  io.Writer
+	// Standard input, output and error.
+	in  io.Reader
+	out io.Writer
+	err io.Writer
 	// The result is printed as JSON.
 	json bool
 }
@@ -71,34 +67,6 @@ var errMiss = errors.New("miss")
 
 // errReported ends a command that has printed its errors when they happened.
 var errReported = errors.New("reported")
-
-// run is the whole program: it runs a command and returns the exit status. A
-// panic is a bug; it is reported as one, with exit status 1.
-func run(args []string, in io.Reader, out, errw io.Writer) (status int) {
-	defer func() {
-		if p := recover(); p != nil {
-			fmt.Fprintf(errw, "tilewright: internal error: %v\nThis is a bug in tilewright: please report it with the input that caused it.\n\n%s", p, debug.Stack())
-			status = exitBad
-		}
-	}()
-	if len(args) == 0 {
-		overview(errw)
-		return exitUsage
-	}
-	switch args[0] {
-	case "help", "-h", "-help", "--help":
-		return help(args[1:], out, errw)
-	}
-	cmd, ok := find(args[0])
-	if !ok {
-		fmt.Fprintf(
-			errw, "tilewright: unknown command %q%s; `tilewright help` lists them\n",
-			args[0], didYouMean(args[0]),
-		)
-		return exitUsage
-	}
-	return cmd.invoke(args[1:], in, out, errw)
-}
 
 // invoke runs a command and turns its error into messages and an exit status.
 func (cmd command) invoke(
@@ -188,12 +156,29 @@ func (c *call) table() *tabwriter.Writer {
 	return tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
 }
 
-// find looks up a command by its name.
-func find(name string) (command, bool) {
-	for _, c := range commands() {
-		if c.name == name {
-			return c, true
+// describe prints the full help of a command, whose flags have been defined.
+func (c *call) describe(w io.Writer) {
+	fmt.Fprintf(
+		w, "usage: tilewright %s [flags] %s\n\n%s\n",
+		c.command.name, c.command.args,
+		strings.TrimSpace(c.command.long),
+	)
+	any := false
+	c.VisitAll(func(f *flag.Flag) {
+		if !any {
+			fmt.Fprint(w, "\nflags:\n")
+			any = true
 		}
-	}
-	return command{}, false
+		arg, text := flag.UnquoteUsage(f)
+		if f.DefValue != "" && f.DefValue != "false" &&
+			f.DefValue != "0" && f.DefValue != "0s" {
+			text += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(w, "  -%s\n      %s\n", strings.TrimSpace(f.Name+" "+arg), text)
+	})
+}
+
+// dbFlag defines -db.
+func (c *call) dbFlag() *string {
+	return c.String("db", "tilewright.db", "the cache `file`")
 }

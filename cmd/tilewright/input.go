@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
@@ -87,12 +88,41 @@ func oneFusion(file string, m *hlo.Module, name string) (*hlo.Computation, error
 	)
 }
 
-// readFor reads a fusion and opens the backend it is meant for.
-func (c *call) readFor(file, name string, d availableDevice) (*hlo.Computation, kernels.Backend, error) {
-	fusion, err := c.readFusion(file, name)
+// readFusion reads the fusion of a command that works on one.
+func (c *call) readFusion(file, name string) (*hlo.Computation, error) {
+	m, _, err := c.readModule(file)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	b, err := backend(d)
-	return fusion, b, err
+	return oneFusion(file, m, name)
+}
+
+// parseSizes parses "64,32,16".
+func parseSizes(text string) (symtile.Tiling, error) {
+	var t symtile.Tiling
+	for _, word := range strings.Split(text, ",") {
+		v, err := strconv.ParseInt(strings.TrimSpace(word), 10, 64)
+		if err != nil {
+			return nil, usagef("%q in %q is not a whole number", word, text)
+		}
+		t = append(t, v)
+	}
+	return t, nil
+}
+
+// chosenPlan parses -plan, or makes a plan of the sizes of -tiling, or takes
+// the default plan; standard returns that.
+func chosenPlan(
+	tiling, plan string, standard func() (kernels.Plan, error),
+) (kernels.Plan, error) {
+	switch {
+	case plan != "" && tiling != "":
+		return kernels.Plan{}, usagef("-tiling and -plan exclude each other")
+	case plan != "":
+		return kernels.ParsePlan(plan)
+	case tiling != "":
+		t, err := parseSizes(tiling)
+		return kernels.Plan{Tiles: t}, err
+	}
+	return standard()
 }

@@ -1,10 +1,117 @@
 package main
 
-import "os"
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+	"text/tabwriter"
 
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// main runs the command line on the process's arguments and streams. Tests call
+// run, which needs no process.
 func main() {
 	os.Exit(run(
 		os.Args[1:], os.Stdin,
 		os.Stdout, os.Stderr,
 	))
+}
+
+// commands is the table, in the order of the overview.
+func commands() []command {
+	return append(
+		[]command{
+			showCommand, simplifyCommand, rankCommand, tuneCommand, runCommand, lookupCommand, cacheCommand,
+			reportCommand, layoutCommand, devicesCommand, doctorCommand, benchSymbolicCommand,
+		},
+		cudaCommands()...,
+	)
+}
+
+// run is the whole program: it runs a command and returns the exit status. A
+// panic is a bug; it is reported as one, with exit status 1.
+func run(args []string, in io.Reader, out, errw io.Writer) (status int) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(errw, "tilewright: internal error: %v\nThis is a bug in tilewright: please report it with the input that caused it.\n\n%s", p, debug.Stack())
+			status = exitBad
+		}
+	}()
+	if len(args) == 0 {
+		overview(errw)
+		return exitUsage
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		return help(args[1:], out, errw)
+	}
+	cmd, ok := find(args[0])
+	if !ok {
+		fmt.Fprintf(
+			errw, "tilewright: unknown command %q%s; `tilewright help` lists them\n",
+			args[0], didYouMean(args[0]),
+		)
+		return exitUsage
+	}
+	return cmd.invoke(args[1:], in, out, errw)
+}
+
+// find looks up a command by its name.
+func find(name string) (command, bool) {
+	for _, c := range commands() {
+		if c.name == name {
+			return c, true
+		}
+	}
+	return command{}, false
+}
+
+// intro is the first paragraph of the overview.
+const intro = `Tilewright tunes block tilings: it reads a fused tensor computation, works out
+which tilings are legal, ranks them, measures the best few, and keeps winners
+where a compiler can look them up.
+
+usage: tilewright COMMAND [flags] [arguments]
+
+`
+
+// overview prints the commands, one a line.
+func overview(w io.Writer) {
+	fmt.Fprint(w, intro)
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	for _, c := range commands() {
+		fmt.Fprintf(t, "  %s %s\t%s\n", c.name, c.args, c.short)
+	}
+	t.Flush()
+	fmt.Fprint(w, "\n`tilewright help COMMAND` says more. Exit status: 0 ok, 1 bad input, 2 wrong usage,\n3 lookup found nothing.\n")
+}
+
+// help prints the overview or, for a command, its full help.
+func help(args []string, out, errw io.Writer) int {
+	if len(args) == 0 {
+		overview(out)
+		return exitOK
+	}
+	cmd, ok := find(args[0])
+	if !ok {
+		fmt.Fprintf(errw, "tilewright: no command %q%s\n", args[0], didYouMean(args[0]))
+		return exitUsage
+	}
+	return cmd.invoke([]string{"-h"}, strings.NewReader(""), out, errw)
+}
+
+// didYouMean suggests the command with the closest name, if one is close.
+func didYouMean(name string) string {
+	var names []string
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	near := hlo.Nearest(name, names)
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", near)
 }

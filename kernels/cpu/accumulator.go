@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -42,7 +43,7 @@ func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 		c.outs = append(
 			c.outs,
 			b.l.value(
-				name, classOf(s.DType), n,
+				name, portable.ClassOf(s.DType), n,
 				op.Tile.Elements(),
 			),
 		)
@@ -70,24 +71,24 @@ func (c *accumulator) addBounds(op symtile.Op, k int, d hlo.DType) {
 		start = c.inits[k]
 	}
 	switch c.outs[k].class {
-	case classF32:
+	case portable.Float32:
 		addBoundsAs[float32](c, c.outs[k], start, d)
-	case classF64:
+	case portable.Float64:
 		addBoundsAs[float64](c, c.outs[k], start, d)
-	case classI32:
+	case portable.Int32:
 		addBoundsAs[int32](c, c.outs[k], start, d)
-	case classI64:
+	case portable.Int64:
 		addBoundsAs[int64](c, c.outs[k], start, d)
 	}
 }
 
-func addBoundsAs[T number](c *accumulator, v, start *value, d hlo.DType) {
+func addBoundsAs[T portable.Number](c *accumulator, v, start *value, d hlo.DType) {
 	if start != nil {
 		c.prologue = append(c.prologue, func(w *worker) {
-			fillWith(whole[T](w, v), first[T](w, start))
+			portable.Fill(whole[T](w, v), first[T](w, start))
 		})
 	}
-	if fit := narrowing[T](d); fit != nil {
+	if fit := portable.Narrowing[T](d); fit != nil {
 		c.epilogue = append(c.epilogue, func(w *worker) {
 			x := whole[T](w, v)
 			fit(x, x)

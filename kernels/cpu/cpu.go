@@ -16,6 +16,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/workers"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -27,7 +28,7 @@ const Revision = "go9"
 // Backend is the CPU backend. Its device is measured once, when first asked.
 type Backend struct {
 	identity, device func() kernels.Device
-	workers          workerPool
+	workers          workers.Pool
 	scratch          scratchPool
 }
 
@@ -50,11 +51,11 @@ func (b *Backend) Device() kernels.Device { return b.device() }
 
 // kernel is a compiled plan.
 type kernel struct {
-	region  *parallelRegion
-	in, out []hlo.Shape
-	source  func() string
-	code    *amd64.Code  // of pointwise runs; nil without
-	scratch *scratchPool // of the workers
+	programs *programLoop
+	in, out  []hlo.Shape
+	source   func() string
+	code     *amd64.Code  // of pointwise runs; nil without
+	scratch  *scratchPool // of the workers
 }
 
 // Compile lowers the program at the plan. Plans it cannot run are *kernels.Rejected.
@@ -131,26 +132,23 @@ func (b *Backend) kernel(
 		return nil, err
 	}
 	programs := l.p.Programs()
-	workers := make(
-		[]*worker,
-		min(l.knob("threads", int64(lanes())), max(
-			1, programs*l.split.count(),
-		)),
+	threads := min(
+		l.knob("threads", int64(lanes())), max(1, programs*l.split.count()),
 	)
-	for n := range workers {
-		workers[n] = l.worker(&b.scratch)
+	states := make([]*worker, threads)
+	for n := range states {
+		states[n] = l.worker(&b.scratch)
 	}
+	order := newRaster(l.p.Grid(), l.knob("group", 1))
 	l.split.allocate(programs)
 	fusion := l.p.Fusion
 	return &kernel{
-		region: newTeam(workers, steps, newRaster(
-			l.p.Grid(), l.knob("group", 1),
-		), l.split, &b.workers),
-		in:      fusion.ParamShapes(),
-		out:     kernels.OutputShapes(fusion),
-		source:  func() string { return body.describe(l.plan, len(workers)) },
-		code:    code,
-		scratch: &b.scratch,
+		programs: newProgramLoop(states, steps, order, l.split, &b.workers),
+		in:       fusion.ParamShapes(),
+		out:      kernels.OutputShapes(fusion),
+		source:   func() string { return body.describe(l.plan, len(states)) },
+		code:     code,
+		scratch:  &b.scratch,
 	}, nil
 }
 
@@ -169,16 +167,16 @@ func (k *kernel) Run(
 	if err := checkBuffers("output", out, k.out); err != nil {
 		return 0, err
 	}
-	return k.region.run(ctx, in, out)
+	return k.programs.run(ctx, in, out)
 }
 
 // Close ends the workers, and gives back their scratch and the pages of machine
 // code.
 func (k *kernel) Close() error {
-	if !k.region.close() {
+	if !k.programs.region.Close() {
 		return nil
 	}
-	for _, w := range k.region.workers {
+	for _, w := range k.programs.workers {
 		k.scratch.put(w.arena)
 		k.scratch.put(w.packing)
 	}

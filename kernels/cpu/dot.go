@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/gemm"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -12,18 +13,18 @@ import (
 // dot multiplies tiles as matrices, one product for each element of the batch.
 func (b *block) dot(op symtile.Op, c *accumulator) {
 	switch c.outs[0].class {
-	case classF32:
+	case portable.Float32:
 		dotAs[float32](b, op, c)
-	case classF64:
+	case portable.Float64:
 		dotAs[float64](b, op, c)
-	case classI32:
+	case portable.Int32:
 		dotAs[int32](b, op, c)
-	case classI64:
+	case portable.Int64:
 		dotAs[int64](b, op, c)
 	}
 }
 
-func dotAs[T number](b *block, op symtile.Op, c *accumulator) {
+func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	a := op.Instr.Attrs
 	rank := func(k int) int {
 		return len(b.l.p.Ops[op.Args[k]].Tile)
@@ -74,7 +75,7 @@ func dotAs[T number](b *block, op symtile.Op, c *accumulator) {
 	}
 	b.l.packingBytes = max(
 		b.l.packingBytes,
-		int64(room)*classBytes[classFor[T]()],
+		int64(room)*portable.ClassFor[T]().Bytes(),
 	)
 	c.accumulate = func(w *worker) {
 		runDot(w, d, multiply)
@@ -99,7 +100,7 @@ var packings = map[int64]gemm.Packing{
 // splitUnit is terms that a split does not divide: a line of f32.
 const splitUnit = 16
 
-func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
+func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 	for _, x := range []*matrixOperand{d.left, d.right} {
 		if x.pack != nil {
 			x.pack(w)
@@ -136,16 +137,16 @@ func runDot[T number](w *worker, d *dotRun, multiply multiplier[T]) {
 }
 
 // packingScratch is the scratch of dots.
-func packingScratch[T number](w *worker) []T {
+func packingScratch[T portable.Number](w *worker) []T {
 	return unsafe.Slice(
 		(*T)(unsafe.Pointer(unsafe.SliceData(w.packing))),
-		int64(len(w.packing))/classBytes[classFor[T]()],
+		int64(len(w.packing))/portable.ClassFor[T]().Bytes(),
 	)
 }
 
 // resultMatrices are the matrices a dot makes: of batch, rows and columns. They are
 // part of an output where nothing else reads them, and dense otherwise.
-func resultMatrices[T number](b *block, op symtile.Op, c *accumulator, batch, rows int) *matrixOperand {
+func resultMatrices[T portable.Number](b *block, op symtile.Op, c *accumulator, batch, rows int) *matrixOperand {
 	v, sizes := c.outs[0], op.Tile.Sizes()
 	dims := make([]int64, len(sizes))
 	for k := range dims {
@@ -179,7 +180,7 @@ func (l *lowering) outputStrides(op symtile.Op) []int64 {
 	if root < 0 || l.split != nil ||
 		len(l.p.Roots) > 1 ||
 		len(l.p.Roots[root].Once) > 0 ||
-		!native(op.Instr.Shape.DType) {
+		!portable.IsNative(op.Instr.Shape.DType) {
 		return nil
 	}
 	for _, user := range l.p.Ops {
@@ -208,13 +209,13 @@ func (l *lowering) arrayStrides(op symtile.Op) (strides []int64) {
 	return strides
 }
 
-type multiplier[T number] func(
+type multiplier[T portable.Number] func(
 	x gemm.Product[T], scratch []T,
 )
 
 // multiplierFor is how matrices of T are multiplied, and the elements of scratch
 // it needs: integers of at most 16 bits two terms at a time.
-func multiplierFor[T number](
+func multiplierFor[T portable.Number](
 	op symtile.Op, x gemm.Product[T],
 ) (multiplier[T], int) {
 	narrow := true
@@ -265,7 +266,7 @@ type matrixOperand struct {
 }
 
 // matrix is matrix number i.
-func matrix[T number](w *worker, x *matrixOperand, i int) gemm.Matrix[T] {
+func matrix[T portable.Number](w *worker, x *matrixOperand, i int) gemm.Matrix[T] {
 	return gemm.Matrix[T]{
 		Data: whole[T](w, x.v)[i*int(x.strides[0]):],
 		Row:  int(x.strides[1]),
@@ -277,7 +278,7 @@ func matrix[T number](w *worker, x *matrixOperand, i int) gemm.Matrix[T] {
 // of each part are one and masked elements are zeros, it is used as it is;
 // otherwise it is brought to the order of parts, with zeros where contracting
 // dimensions are masked.
-func operandMatrices[T number](
+func operandMatrices[T portable.Number](
 	b *block, op symtile.Op, k int, c *accumulator,
 	contract []int64, parts ...[]int64,
 ) *matrixOperand {
@@ -297,7 +298,7 @@ func operandMatrices[T number](
 			masked = append(masked, d)
 		}
 	}
-	if together && masked == nil && from.class == classFor[T]() {
+	if together && masked == nil && from.class == portable.ClassFor[T]() {
 		return x
 	}
 	packOperand[T](
@@ -323,14 +324,14 @@ func (x *matrixOperand) collapse(sizes, strides []int64, parts [][]int64) bool {
 }
 
 // packOperand makes a copy of argument k in the order.
-func packOperand[T number](
+func packOperand[T portable.Number](
 	b *block, op symtile.Op, k int,
 	x *matrixOperand, masked, order []int64,
 ) {
 	source := b.l.p.Ops[op.Args[k]].Tile
 	from := x.v
 	x.v = b.l.value(
-		from.name+".arranged", classFor[T](),
+		from.name+".arranged", portable.ClassFor[T](),
 		op.Args[k], source.Elements(),
 	)
 	x.strides = [3]int64{
@@ -373,23 +374,23 @@ func permutedView(sizes, strides, order []int64) *stridedView {
 }
 
 // copyViewFrom gathers from the operand, converting when its class differs.
-func copyViewFrom[T number](g *stridedView, to, from *value) step {
+func copyViewFrom[T portable.Number](g *stridedView, to, from *value) step {
 	switch from.class {
-	case classF32:
+	case portable.Float32:
 		return func(w *worker) {
 			copyView(
 				g, whole[T](w, to),
 				whole[float32](w, from), 0,
 			)
 		}
-	case classF64:
+	case portable.Float64:
 		return func(w *worker) {
 			copyView(
 				g, whole[T](w, to),
 				whole[float64](w, from), 0,
 			)
 		}
-	case classI32:
+	case portable.Int32:
 		return func(w *worker) {
 			copyView(
 				g, whole[T](w, to),
@@ -406,7 +407,7 @@ func copyViewFrom[T number](g *stridedView, to, from *value) step {
 }
 
 // zeroMasked zeroes what is masked of dimensions of a tile that v holds in the order.
-func zeroMasked[T number](
+func zeroMasked[T portable.Number](
 	b *block, v *value,
 	t symtile.Tile, order, dims []int64,
 ) []step {

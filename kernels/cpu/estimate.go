@@ -524,7 +524,7 @@ func liveScratchSets(l *lowering, ops []int) [][]liveScratch {
 				noTile,
 				float64(u.n),
 				u.where == inStrip || u.where == inSplat,
-				float64(classBytes[u.class]),
+				float64(u.class.Bytes()),
 			}
 			if u.tile != noTile && len(ops) == len(l.p.Ops) {
 				r.tile = ops[u.tile]

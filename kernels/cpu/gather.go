@@ -5,6 +5,8 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -51,7 +53,7 @@ func readByGathersOnly(p *symtile.Program, n int) bool {
 }
 
 // lowerGather lowers a gather.
-func lowerGather[T number](b *block, n int, op symtile.Op) {
+func lowerGather[T portable.Number](b *block, n int, op symtile.Op) {
 	source := b.l.p.Ops[op.Args[0]]
 	direct := readByGathersOnly(b.l.p, op.Args[0])
 	strides := hlo.RowMajor(source.Tile.Sizes())
@@ -85,7 +87,7 @@ func lowerGather[T number](b *block, n int, op symtile.Op) {
 			runGather(w, t, whole[T](w, v), indexReader(w, indices), func(
 				dst []T, at, step int64,
 			) {
-				copyStridedRun(dst, src, at, step)
+				portable.GatherRun(dst, src, at, step)
 			})
 		}
 	}
@@ -178,7 +180,7 @@ func (t *gatherAccess) setBatchSteps(
 
 // indexReader reads indices from scratch of either integer class.
 func indexReader(w *worker, v *value) func(k int64) int64 {
-	if v.class == classI32 {
+	if v.class == portable.Int32 {
 		x := whole[int32](w, v)
 		return func(k int64) int64 { return int64(x[k]) }
 	}
@@ -187,7 +189,7 @@ func indexReader(w *worker, v *value) func(k int64) int64 {
 }
 
 // runGather computes the whole tile; masked elements become 0.
-func runGather[T number](
+func runGather[T portable.Number](
 	w *worker, t *gatherAccess, dst []T,
 	index func(int64) int64,
 	read func(dst []T, at, step int64),
@@ -308,7 +310,7 @@ func (b *block) lowerRowGather(r symtile.Root) {
 
 // index is element k of the indices.
 func (x *rowGather) index(w *worker, k int64) int64 {
-	if x.indices.class == classI32 {
+	if x.indices.class == portable.Int32 {
 		return int64(whole[int32](w, x.indices)[k])
 	}
 	return whole[int64](w, x.indices)[k]
@@ -341,7 +343,7 @@ func (x *rowGather) run(w *worker) {
 		)
 	}
 	if x.nonTemporal {
-		storeFence(w)
+		vector.StoreFence(&w.copyArgs)
 	}
 }
 
@@ -395,13 +397,13 @@ func (x *rowGather) copyRow(w *worker, n, to, from, next int64) {
 		)
 		return
 	}
-	w.copyRows(
-		copyArgs{
-			n:     1,
-			bytes: n * x.width,
-			from:  unsafe.Pointer(&src[0]),
-			to:    unsafe.Pointer(&dst[0]),
-			ahead: next * x.width,
+	w.copyArgs.CopyRows(
+		vector.CopyArgs{
+			N:     1,
+			Bytes: n * x.width,
+			From:  unsafe.Pointer(&src[0]),
+			To:    unsafe.Pointer(&dst[0]),
+			Ahead: next * x.width,
 		},
 		x.nonTemporal,
 	)

@@ -128,7 +128,7 @@ func (i *instr) String() string {
 func (v *value) String() string {
 	if v.where == inMemory {
 		return fmt.Sprintf(
-			"%s (%s %d, in place)", v.name, classNames[v.class], v.n,
+			"%s (%s %d, in place)", v.name, v.class.String(), v.n,
 		)
 	}
 	if v.where == inRegister {
@@ -136,7 +136,7 @@ func (v *value) String() string {
 	}
 	return fmt.Sprintf(
 		"%s (%s %d, %s at %d)",
-		v.name, classNames[v.class], v.n,
+		v.name, v.class.String(), v.n,
 		residenceNames[v.where], v.at,
 	)
 }

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -68,7 +70,7 @@ func lowerWith(
 		spec:     c,
 		nextTile: map[*value]int64{},
 		results:  make([][]*value, len(p.Ops)),
-		jit:      jitSupported(),
+		jit:      vector.Supported(),
 		strip:    plan.Knob("strip", stripLength),
 	}
 	l.fusesRows = nests && l.jit
@@ -109,7 +111,7 @@ func (l *lowering) reject(op symtile.Op, format string, args ...any) {
 }
 
 // value makes a value of n elements, those of the tile of op tile.
-func (l *lowering) value(name string, c class, tile int, n int64) *value {
+func (l *lowering) value(name string, c portable.Class, tile int, n int64) *value {
 	v := &value{
 		id:       len(l.values),
 		name:     name,
@@ -128,7 +130,7 @@ func (l *lowering) result(n int) *value {
 	op := l.p.Ops[n]
 	v := l.value(
 		fmt.Sprintf("%%%d", n),
-		classOf(op.Instr.Shape.DType), n,
+		portable.ClassOf(op.Instr.Shape.DType), n,
 		op.Tile.Elements(),
 	)
 	l.results[n] = []*value{v}
@@ -192,7 +194,7 @@ func (b *block) op(n int) {
 			return
 		}
 		b.value(n)
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
 		if v := b.l.arg(op, 0); v.where == inSplat { // all elements are equal
 			b.l.results[n] = []*value{v}
 			return
@@ -234,7 +236,7 @@ func sameInScratch(from, to hlo.DType) bool {
 	case from == to:
 		return true
 	case from.IsFloat() != to.IsFloat() ||
-		classOf(from) != classOf(to):
+		portable.ClassOf(from) != portable.ClassOf(to):
 		return false
 	}
 	return to == hlo.F32 || to == hlo.S32 ||
@@ -244,19 +246,19 @@ func sameInScratch(from, to hlo.DType) bool {
 // value lowers an op that makes one new value, by its class.
 func (b *block) value(n int) {
 	op := b.l.p.Ops[n]
-	switch classOf(op.Instr.Shape.DType) {
-	case classF32:
+	switch portable.ClassOf(op.Instr.Shape.DType) {
+	case portable.Float32:
 		lowerValue[float32](b, n, op)
-	case classF64:
+	case portable.Float64:
 		lowerValue[float64](b, n, op)
-	case classI32:
+	case portable.Int32:
 		lowerValue[int32](b, n, op)
-	case classI64:
+	case portable.Int64:
 		lowerValue[int64](b, n, op)
 	}
 }
 
-func lowerValue[T number](b *block, n int, op symtile.Op) {
+func lowerValue[T portable.Number](b *block, n int, op symtile.Op) {
 	switch op.Code {
 	case hlo.OpParameter:
 		lowerLoad[T](b, n, op)
@@ -264,7 +266,7 @@ func lowerValue[T number](b *block, n int, op symtile.Op) {
 		lowerConstant[T](b, n, op)
 	case hlo.OpIota:
 		lowerIota[T](b, n, op)
-	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, "unfold":
+	case hlo.OpBroadcast, hlo.OpTranspose, hlo.OpReverse, symtile.OpUnfold:
 		lowerRearrangement[T](b, n, op)
 	case hlo.OpDynamicUpdateSlice:
 		lowerUpdate[T](b, n, op)
@@ -281,7 +283,7 @@ func lowerValue[T number](b *block, n int, op symtile.Op) {
 
 // operand is argument k of a pointwise op with n elements: its value, or copies
 // of its only element.
-func operand[T number](b *block, op symtile.Op, k int, n int64) *value {
+func operand[T portable.Number](b *block, op symtile.Op, k int, n int64) *value {
 	v := b.l.arg(op, k)
 	if v.where == inSplat ||
 		b.l.elements(op.Args[k]) == n {
@@ -291,7 +293,7 @@ func operand[T number](b *block, op symtile.Op, k int, n int64) *value {
 }
 
 // splat makes copies of the only element of v.
-func splat[T number](b *block, v *value) *value {
+func splat[T portable.Number](b *block, v *value) *value {
 	key := splatKey{v, b.l.strip}
 	if s := b.findSplat(key); s != nil {
 		return s
@@ -307,7 +309,7 @@ func splat[T number](b *block, v *value) *value {
 		tileArgs: []*value{v},
 		copied:   v,
 		run: func(w *worker) {
-			fillWith(whole[T](w, s), first[T](w, v))
+			portable.Fill(whole[T](w, s), first[T](w, v))
 		},
 	})
 	return s
@@ -325,13 +327,13 @@ func materialized(b *block, op symtile.Op, k int) *value {
 	}
 	var t *value
 	switch v.class {
-	case classF32:
+	case portable.Float32:
 		t = fillTile[float32](b, v, op.Args[k])
-	case classF64:
+	case portable.Float64:
 		t = fillTile[float64](b, v, op.Args[k])
-	case classI32:
+	case portable.Int32:
 		t = fillTile[int32](b, v, op.Args[k])
-	case classI64:
+	case portable.Int64:
 		t = fillTile[int64](b, v, op.Args[k])
 	}
 	b.splats[key] = t
@@ -348,7 +350,7 @@ func (b *block) findSplat(key splatKey) *value {
 }
 
 // fillTile makes as many elements of a splat as the tile of an op has.
-func fillTile[T number](b *block, v *value, op int) *value {
+func fillTile[T portable.Number](b *block, v *value, op int) *value {
 	t := b.l.value(
 		v.name+"#", v.class, op,
 		b.l.elements(op),
@@ -358,7 +360,7 @@ func fillTile[T number](b *block, v *value, op int) *value {
 		outs:     []*value{t},
 		tileArgs: []*value{v},
 		run: func(w *worker) {
-			fillWith(whole[T](w, t), first[T](w, v))
+			portable.Fill(whole[T](w, t), first[T](w, v))
 		},
 	})
 	return t
@@ -366,7 +368,7 @@ func fillTile[T number](b *block, v *value, op int) *value {
 
 // constants that are one number are splats that are made with the worker;
 // others are copied from the literal.
-func lowerConstant[T number](b *block, n int, op symtile.Op) {
+func lowerConstant[T portable.Number](b *block, n int, op symtile.Op) {
 	lit := op.Instr.Literal
 	if lit == nil || lit.Elided {
 		b.l.reject(op, "its value was left out of the text ({...})")
@@ -379,7 +381,7 @@ func lowerConstant[T number](b *block, n int, op symtile.Op) {
 			noTile, b.l.strip, 0, lastPosition,
 			bitsOf(values[0])
 		b.l.constantFills = append(b.l.constantFills, func(w *worker) {
-			fillWith(whole[T](w, v), values[0])
+			portable.Fill(whole[T](w, v), values[0])
 		})
 		return
 	}
@@ -406,7 +408,7 @@ func lowerConstant[T number](b *block, n int, op symtile.Op) {
 }
 
 // bitsOf is an f32 as its bits; nil for other types.
-func bitsOf[T number](x T) *uint32 {
+func bitsOf[T portable.Number](x T) *uint32 {
 	if f, ok := any(x).(float32); ok {
 		bits := math.Float32bits(f)
 		return &bits
@@ -429,7 +431,7 @@ func uniform(l *hlo.Literal) bool {
 	return len(l.Ints)+len(l.Floats) > 0
 }
 
-func literalValues[T number](l *hlo.Literal) []T {
+func literalValues[T portable.Number](l *hlo.Literal) []T {
 	out := make([]T, 0, len(l.Ints)+len(l.Floats))
 	for _, x := range l.Ints {
 		out = append(out, T(x))
@@ -515,7 +517,7 @@ func (l *lowering) worker(from *scratchPool) *worker {
 			len(l.p.Runtime)),
 		slots:           make([]int64, l.slotCount),
 		evalScratch:     make([]int64, l.evalLength),
-		scalarRegisters: make([]scalar, l.scalarRegisters),
+		scalarRegisters: make([]portable.Scalar, l.scalarRegisters),
 	}
 	for _, v := range l.values {
 		if v.where != inMemory && v.liveTo >= v.liveFrom {

@@ -1,12 +1,13 @@
 package cpu
 
 import (
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // lowerElementwise lowers an elementwise op to an instruction that computes strips.
-func lowerElementwise[T number](b *block, n int, op symtile.Op) {
+func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 	e := b.l.elements(n)
 	i := &instr{name: string(op.Code), n: e}
 	for k := range op.Args {
@@ -16,8 +17,8 @@ func lowerElementwise[T number](b *block, n int, op symtile.Op) {
 	}
 	v := b.l.result(n)
 	i.outs = []*value{v}
-	i.pointwise = &pointwiseOp{op, v, i.stripArgs}
-	i.strip = elementwiseStrip[T](op, v, i.stripArgs)
+	i.pointwise = &pointwiseOp{op.Instr, v, i.stripArgs}
+	i.strip = elementwiseStrip[T](op.Instr, v, i.stripArgs)
 	if i.strip == nil {
 		b.l.reject(
 			op, "the CPU backend does not compute this operation on %s",
@@ -30,11 +31,11 @@ func lowerElementwise[T number](b *block, n int, op symtile.Op) {
 
 func elementwiseOperand(b *block, op symtile.Op, k int, n int64) *value {
 	switch b.l.arg(op, k).class {
-	case classF32:
+	case portable.Float32:
 		return operand[float32](b, op, k, n)
-	case classF64:
+	case portable.Float64:
 		return operand[float64](b, op, k, n)
-	case classI32:
+	case portable.Int32:
 		return operand[int32](b, op, k, n)
 	}
 	return operand[int64](b, op, k, n)
@@ -42,13 +43,13 @@ func elementwiseOperand(b *block, op symtile.Op, k int, n int64) *value {
 
 // elementwiseStrip makes what computes the strips of an op from its arguments; nil when
 // the operation is not computed.
-func elementwiseStrip[T number](op symtile.Op, v *value, args []*value) strip {
-	d := op.Instr.Shape.DType
-	from := op.Instr.Operands[0].Shape.DType
-	switch op.Code {
+func elementwiseStrip[T portable.Number](i *hlo.Instr, v *value, args []*value) strip {
+	d := i.Shape.DType
+	from := i.Operands[0].Shape.DType
+	switch i.Op {
 	case hlo.OpSelect:
 		return func(w *worker, lo, hi int64) {
-			selectInto(
+			portable.Select(
 				part[T](w, v, lo, hi),
 				part[int32](w, args[0], lo, hi),
 				part[T](w, args[1], lo, hi),
@@ -57,7 +58,7 @@ func elementwiseStrip[T number](op symtile.Op, v *value, args []*value) strip {
 		}
 	case hlo.OpClamp:
 		return func(w *worker, lo, hi int64) {
-			clampInto(
+			portable.Clamp(
 				d, part[T](w, v, lo, hi),
 				part[T](w, args[0], lo, hi),
 				part[T](w, args[1], lo, hi),
@@ -66,80 +67,71 @@ func elementwiseStrip[T number](op symtile.Op, v *value, args []*value) strip {
 		}
 	case hlo.OpConvert, hlo.OpBitcastConvert, hlo.OpCompare, hlo.OpIsFinite:
 		switch args[0].class {
-		case classF32:
-			return mixedStrip[float32, T](op, v, args)
-		case classF64:
-			return mixedStrip[float64, T](op, v, args)
-		case classI32:
-			return mixedStrip[int32, T](op, v, args)
+		case portable.Float32:
+			return mixedStrip[float32, T](i, v, args)
+		case portable.Float64:
+			return mixedStrip[float64, T](i, v, args)
+		case portable.Int32:
+			return mixedStrip[int32, T](i, v, args)
 		}
-		return mixedStrip[int64, T](op, v, args)
+		return mixedStrip[int64, T](i, v, args)
 	}
-	if classOf(from) != v.class || from.IsComplex() {
+	if portable.ClassOf(from) != v.class || from.IsComplex() {
 		return nil
 	}
-	return uniformStrip[T](op.Code, d, v, args)
+	return uniformStrip[T](i.Op, d, v, args)
 }
 
 // mixedStrip makes the strips of operations whose result is of another class.
-func mixedStrip[S, T number](
-	op symtile.Op, v *value, args []*value,
+func mixedStrip[S, T portable.Number](
+	i *hlo.Instr, v *value, args []*value,
 ) strip {
-	d := op.Instr.Shape.DType
-	from := op.Instr.Operands[0].Shape.DType
-	switch op.Code {
+	d := i.Shape.DType
+	from := i.Operands[0].Shape.DType
+	switch i.Op {
 	case hlo.OpConvert:
 		return unaryStrip(
-			v, args[0], conversion[S, T](d, from),
+			v, args[0], portable.Conversion[S, T](d, from),
 		)
 	case hlo.OpBitcastConvert:
 		if d.Bits() != from.Bits() {
 			return nil
 		}
 		return unaryStrip(
-			v, args[0], bitcast[S, T](d, from),
+			v, args[0], portable.Bitcast[S, T](d, from),
 		)
 	case hlo.OpIsFinite:
-		return unaryStrip(v, args[0], isFiniteInto[S])
+		return unaryStrip(v, args[0], portable.IsFinite[S])
 	}
 	return binaryStrip(
 		v, args[0], args[1],
-		comparison[S](op.Instr),
+		portable.Comparison[S](i),
 	)
 }
 
 // uniformStrip makes the strips of operations on one type.
-func uniformStrip[T number](
+func uniformStrip[T portable.Number](
 	code hlo.Opcode, d hlo.DType,
 	v *value, args []*value,
 ) strip {
-	fit := narrowing[T](d)
-	if f := unary[T](code, d); f != nil && len(args) == 1 {
-		return unaryStrip(v, args[0], f.then(fit))
+	fit := portable.Narrowing[T](d)
+	if f := portable.UnaryOf[T](code, d); f != nil && len(args) == 1 {
+		return unaryStrip(v, args[0], f.Then(fit))
 	}
-	f := binary[T](code, d)
+	f := portable.BinaryOf[T](code, d)
 	if f != nil && len(args) == 2 {
-		if closedUnderType[code] {
+		if code.Has(hlo.Exact) {
 			fit = nil
 		}
 		return binaryStrip(
 			v, args[0], args[1],
-			f.then(fit),
+			f.Then(fit),
 		)
 	}
 	return nil
 }
 
-// closedUnderType operations give an element of the type of their operands.
-var closedUnderType = map[hlo.Opcode]bool{
-	hlo.OpMaximum: true,
-	hlo.OpMinimum: true,
-	hlo.OpAnd:     true,
-	hlo.OpOr:      true,
-	hlo.OpXor:     true,
-}
-
-func unaryStrip[S, T number](v, x *value, f unaryLoop[S, T]) strip {
+func unaryStrip[S, T portable.Number](v, x *value, f portable.Unary[S, T]) strip {
 	return func(w *worker, lo, hi int64) {
 		f(
 			part[T](w, v, lo, hi),
@@ -148,8 +140,8 @@ func unaryStrip[S, T number](v, x *value, f unaryLoop[S, T]) strip {
 	}
 }
 
-func binaryStrip[S, T number](
-	v, x, y *value, f binaryLoop[S, T],
+func binaryStrip[S, T portable.Number](
+	v, x, y *value, f portable.Binary[S, T],
 ) strip {
 	return func(w *worker, lo, hi int64) {
 		f(

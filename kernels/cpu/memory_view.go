@@ -4,6 +4,8 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -20,7 +22,7 @@ type memoryView struct {
 // newMemoryView is the view of a rearrangement of elements of four bytes, nil for
 // others.
 func newMemoryView(g *stridedView, from *value) *memoryView {
-	if classBytes[from.class] != 4 || !unitInnerStride(g) {
+	if from.class.Bytes() != 4 || !unitInnerStride(g) {
 		return nil
 	}
 	return &memoryView{
@@ -39,11 +41,11 @@ func unitInnerStride(g *stridedView) bool {
 // that are held as four, nil of others and where elements are masked or apart.
 func (a *tileAccess[T]) memoryView(d hlo.DType, array func(w *worker) []byte) *memoryView {
 	x := &memoryView{}
-	if _, ok := halfCodecs[d]; ok {
+	if _, ok := vector.HalfCodecs[d]; ok {
 		x.halfType = d
 	}
 	if len(a.masks) > 0 ||
-		x.halfType == 0 && (!native(d) || d.Size() != 4) {
+		x.halfType == 0 && (!portable.IsNative(d) || d.Size() != 4) {
 		return nil
 	}
 	g := &stridedView{}
@@ -165,6 +167,6 @@ func address(w *worker, v *value, lo int64) unsafe.Pointer {
 		lo = 0
 	}
 	return unsafe.Add(
-		w.addresses[v.id], classBytes[v.class]*lo,
+		w.addresses[v.id], v.class.Bytes()*lo,
 	)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -131,7 +132,7 @@ func offerStrips(f facts) []int64 {
 	held := float64(f.spec.First / 4) // elements
 	passes := 0
 	for _, op := range f.p.Ops {
-		if op.Code.Elementwise() && !hasVectorCode(op) {
+		if op.Code.Elementwise() && !vector.Has(op.Instr) {
 			passes++
 		}
 	}

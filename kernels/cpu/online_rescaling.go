@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
@@ -85,7 +86,7 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 		grow.tileArgs = append(grow.tileArgs, x.v)
 	}
 	b.l.results[o.Statistic] = []*value{g.max}
-	if tile.class == classF64 {
+	if tile.class == portable.Float64 {
 		grow.run = rescalingStep[float64](
 			g, c.inits[0], in.loop,
 		)
@@ -202,12 +203,12 @@ func (x *rescaledSum) each(do func(at, from int64, d rescaledDim)) {
 
 // rescalingStep makes the step that grows, and adds to the loop how that begins and ends:
 // a row of nothing but −∞ has subtracted 0, where all of it is NaN.
-func rescalingStep[T floating](g *rescaling, start *value, lp *loop) step {
+func rescalingStep[T portable.Float](g *rescaling, start *value, lp *loop) step {
 	lp.prologue = append(lp.prologue, func(w *worker) {
 		most := whole[T](w, g.max)
 		base := whole[T](w, g.base)
-		fillWith(most, first[T](w, start))
-		fillWith(base, most[0])
+		portable.Fill(most, first[T](w, start))
+		portable.Fill(base, most[0])
 	})
 	lp.epilogue = append(lp.epilogue, func(w *worker) {
 		base := whole[T](w, g.base)
@@ -239,7 +240,7 @@ func rescalingStep[T floating](g *rescaling, start *value, lp *loop) step {
 }
 
 // updateMax brings rows up to date and says whether a factor is not 1.
-func updateMax[T floating](tile, most, base, factor []T) (scales bool) {
+func updateMax[T portable.Float](tile, most, base, factor []T) (scales bool) {
 	none := T(math.Inf(-1))
 	for k, m := range tile {
 		old := most[k]
@@ -259,7 +260,7 @@ func updateMax[T floating](tile, most, base, factor []T) (scales bool) {
 }
 
 // rescaleSums multiplies all sums by the factors of their rows.
-func rescaleSums[T floating](w *worker, g *rescaling) {
+func rescaleSums[T portable.Float](w *worker, g *rescaling) {
 	factors := whole[T](w, g.factor)
 	for _, x := range g.sums {
 		if x.empty != nil && x.empty(w) {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -43,7 +44,7 @@ func (g *stridedView) isIdentity() bool {
 }
 
 // copyView computes elements from … from+len(dst)−1 of the result.
-func copyView[T, S number](
+func copyView[T, S portable.Number](
 	g *stridedView, dst []T, src []S, from int64,
 ) {
 	var index [maxRank]int64
@@ -57,7 +58,7 @@ func copyView[T, S number](
 	row := g.dims[inner]
 	for {
 		n := min(row.size-index[inner], int64(len(dst)))
-		copyStridedRun(dst[:n], src, at, row.stride)
+		portable.GatherRun(dst[:n], src, at, row.stride)
 		if dst = dst[n:]; len(dst) == 0 {
 			return
 		}
@@ -75,29 +76,8 @@ func copyView[T, S number](
 	}
 }
 
-func copyStridedRun[T, S number](dst []T, src []S, at, stride int64) {
-	switch stride {
-	case 1:
-		src = src[at : at+int64(len(dst))]
-		if same, ok := any(src).([]T); ok {
-			copy(dst, same)
-			return
-		}
-		for k, v := range src {
-			dst[k] = T(v)
-		}
-	case 0:
-		fillWith(dst, T(src[at]))
-	default:
-		for k := range dst {
-			dst[k] = T(src[at])
-			at += stride
-		}
-	}
-}
-
 // lowerRearrangement lowers a broadcast, transpose or reverse of a tile.
-func lowerRearrangement[T number](b *block, n int, op symtile.Op) {
+func lowerRearrangement[T portable.Number](b *block, n int, op symtile.Op) {
 	from := b.l.arg(op, 0)
 	if op.Code == hlo.OpBroadcast &&
 		b.l.elements(op.Args[0]) == 1 {
@@ -148,7 +128,7 @@ func transposeStep(g *stridedView, v, from *value) step {
 		return nil
 	}
 	m := &tileCopy{
-		width: classBytes[v.class],
+		width: v.class.Bytes(),
 		to:    -1,
 		from:  -1,
 		start: g.start,
@@ -197,7 +177,7 @@ func (l *lowering) viewOf(op symtile.Op) *stridedView {
 			start += (sizes[d] - 1) * from[d]
 			strides[d] = -from[d]
 		}
-	case "unfold":
+	case symtile.OpUnfold:
 		l.unfoldStrides(op, from, strides)
 	}
 	return newStridedView(sizes, strides, start)
@@ -232,7 +212,7 @@ func stepRatio(result symtile.DimTile, by int64, source symtile.DimTile) int64 {
 }
 
 // lowerIota lowers an iota.
-func lowerIota[T number](b *block, n int, op symtile.Op) {
+func lowerIota[T portable.Number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)
 	d := int(op.Instr.Attrs.IotaDim)
 	sizes := op.Tile.Sizes()
@@ -243,7 +223,7 @@ func lowerIota[T number](b *block, n int, op symtile.Op) {
 	offset := b.slot(op.Tile[d].Offset)
 	inner := hlo.Elements(sizes[d+1:])
 	size := sizes[d]
-	fit := narrowing[T](op.Instr.Shape.DType)
+	fit := portable.Narrowing[T](op.Instr.Shape.DType)
 	b.add(&instr{
 		name: "iota",
 		outs: []*value{v},
@@ -263,7 +243,7 @@ func lowerIota[T number](b *block, n int, op symtile.Op) {
 
 // fillIota writes first + i·stride, beginning at i, left times, then inner times
 // for every next i, modulo size.
-func fillIota[T number](
+func fillIota[T portable.Number](
 	dst []T, i, size, left, inner, first, stride int64,
 ) {
 	if inner == 1 {
@@ -272,7 +252,7 @@ func fillIota[T number](
 	}
 	for len(dst) > 0 {
 		n := min(left, int64(len(dst)))
-		fillWith(dst[:n], T(first+i*stride))
+		portable.Fill(dst[:n], T(first+i*stride))
 		dst, left = dst[n:], inner
 		if i++; i == size {
 			i = 0
@@ -282,7 +262,7 @@ func fillIota[T number](
 
 // fillCycle is count of elements that all differ from the next: once round, then
 // copies of what is there.
-func fillCycle[T number](dst []T, i, size, first, stride int64) {
+func fillCycle[T portable.Number](dst []T, i, size, first, stride int64) {
 	n := min(size, int64(len(dst)))
 	for k := range dst[:n] {
 		dst[k] = T(first + i*stride)
@@ -357,7 +337,7 @@ func (p *tilePlacement) run(
 	}
 }
 
-func copySpaced[T number](dst, src []T, to, from, n, every int64) {
+func copySpaced[T portable.Number](dst, src []T, to, from, n, every int64) {
 	if every == 1 {
 		copy(dst[to:to+n], src[from:from+n])
 		return
@@ -370,7 +350,7 @@ func copySpaced[T number](dst, src []T, to, from, n, every int64) {
 
 // lowerConcatenate places every argument in turn: where one is there the others are
 // not.
-func lowerConcatenate[T number](b *block, n int, op symtile.Op) {
+func lowerConcatenate[T portable.Number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)
 	in := &instr{
 		name: "concatenate",
@@ -402,7 +382,7 @@ func lowerConcatenate[T number](b *block, n int, op symtile.Op) {
 }
 
 // lowerUpdate lowers a dynamic-update-slice: the operand with the update over it.
-func lowerUpdate[T number](b *block, n int, op symtile.Op) {
+func lowerUpdate[T portable.Number](b *block, n int, op symtile.Op) {
 	p := &tilePlacement{}
 	for d, t := range b.l.p.Ops[op.Args[1]].Tile {
 		size, _ := op.Tile[d].Size.Value()
@@ -426,7 +406,7 @@ func lowerUpdate[T number](b *block, n int, op symtile.Op) {
 	})
 }
 
-func placeInto[T number](w *worker, p *tilePlacement, to, from *value) {
+func placeInto[T portable.Number](w *worker, p *tilePlacement, to, from *value) {
 	dst := whole[T](w, to)
 	src := whole[T](w, from)
 	p.run(w, func(to, from, n, every int64) {
@@ -436,7 +416,7 @@ func placeInto[T number](w *worker, p *tilePlacement, to, from *value) {
 
 // lowerPad fills with the value and places the operand. Element i of dimension d of
 // the operand's tile is index low + (interior+1)·(offset + i·stride) of the result.
-func lowerPad[T number](b *block, n int, op symtile.Op) {
+func lowerPad[T portable.Number](b *block, n int, op symtile.Op) {
 	source := b.l.p.Ops[op.Args[0]].Tile
 	p := &tilePlacement{}
 	for d, x := range op.Instr.Attrs.Padding {
@@ -467,7 +447,7 @@ func lowerPad[T number](b *block, n int, op symtile.Op) {
 		outs:     []*value{v},
 		tileArgs: []*value{from, fill},
 		run: func(w *worker) {
-			fillWith(whole[T](w, v), first[T](w, fill))
+			portable.Fill(whole[T](w, v), first[T](w, fill))
 			placeInto[T](w, p, v, from)
 		},
 	})

@@ -3,6 +3,8 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -116,7 +118,7 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 	}
 	c.name = "reduce " + string(monoid)
 	switch c.outs[0].class {
-	case classF32:
+	case portable.Float32:
 		if op.Instr.Shape.DType == hlo.F32 && b.l.jit {
 			c.reduction = &rowReduction{
 				loop:   f,
@@ -132,11 +134,11 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 		if c.accumulate == nil {
 			c.accumulate = goReduceStep[float32](f, monoid, op, c)
 		}
-	case classF64:
+	case portable.Float64:
 		c.accumulate = goReduceStep[float64](f, monoid, op, c)
-	case classI32:
+	case portable.Int32:
 		c.accumulate = goReduceStep[int32](f, monoid, op, c)
-	case classI64:
+	case portable.Int64:
 		c.accumulate = goReduceStep[int64](f, monoid, op, c)
 	}
 	if c.accumulate == nil {
@@ -146,12 +148,12 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 	}
 }
 
-func goReduceStep[T number](
+func goReduceStep[T portable.Number](
 	f *reduceLoop, monoid hlo.Opcode, op symtile.Op, c *accumulator,
 ) step {
 	d := op.Instr.Shape.DType
-	row := reduceRow[T](monoid, d)
-	into := binary[T](monoid, d)
+	row := portable.ReduceRow[T](monoid, d)
+	into := portable.BinaryOf[T](monoid, d)
 	if into == nil || row == nil {
 		return nil
 	}
@@ -171,166 +173,23 @@ func goReduceStep[T number](
 	}
 }
 
-// reduceRow folds a run into x with four partial results, in a fixed order; nil
-// where the operation is not of the type.
-func reduceRow[T number](
-	monoid hlo.Opcode, d hlo.DType,
-) func(x T, row []T) T {
-	if hasNumberLoop(monoid, d) {
-		switch monoid {
-		case hlo.OpAdd:
-			return sumRow[T]
-		case hlo.OpMultiply:
-			return productRow[T]
-		case hlo.OpMaximum:
-			return maxRow[T]
-		case hlo.OpMinimum:
-			return minRow[T]
-		}
-	}
-	var row any
-	switch classFor[T]() {
-	case classI32:
-		row = reduceIntegerRow[int32](monoid, d)
-	case classI64:
-		row = reduceIntegerRow[int64](monoid, d)
-	}
-	f, _ := row.(func(x T, row []T) T)
-	return f
-}
-
-// reduceIntegerRow folds by what only integers have: bits, and the order of unsigned
-// numbers of 64 bits. Pred adds as or.
-func reduceIntegerRow[T integer](
-	monoid hlo.Opcode, d hlo.DType,
-) func(x T, row []T) T {
-	switch {
-	case monoid == hlo.OpAnd:
-		return func(x T, row []T) T {
-			for _, v := range row {
-				x &= v
-			}
-			return x
-		}
-	case monoid == hlo.OpXor:
-		return func(x T, row []T) T {
-			for _, v := range row {
-				x ^= v
-			}
-			return x
-		}
-	case monoid == hlo.OpOr,
-		monoid == hlo.OpAdd && d == hlo.Pred:
-		return func(x T, row []T) T {
-			for _, v := range row {
-				x |= v
-			}
-			return x
-		}
-	case monoid == hlo.OpMaximum:
-		return func(x T, row []T) T {
-			for _, v := range row {
-				x = T(max(uint64(x), uint64(v)))
-			}
-			return x
-		}
-	case monoid == hlo.OpMinimum:
-		return func(x T, row []T) T {
-			for _, v := range row {
-				x = T(min(uint64(x), uint64(v)))
-			}
-			return x
-		}
-	}
-	return nil
-}
-
-func sumRow[T number](x T, row []T) T {
-	var a, b, c, d T
-	for len(row) >= 4 {
-		a += row[0]
-		b += row[1]
-		c += row[2]
-		d += row[3]
-		row = row[4:]
-	}
-	for _, v := range row {
-		a += v
-	}
-	return x + ((a + b) + (c + d))
-}
-
-func productRow[T number](x T, row []T) T {
-	var a T = 1
-	var b T = 1
-	var c T = 1
-	var d T = 1
-	for len(row) >= 4 {
-		a *= row[0]
-		b *= row[1]
-		c *= row[2]
-		d *= row[3]
-		row = row[4:]
-	}
-	for _, v := range row {
-		a *= v
-	}
-	return x * ((a * b) * (c * d))
-}
-
-func maxRow[T number](x T, row []T) T {
-	a := x
-	b := x
-	c := x
-	d := x
-	for len(row) >= 4 {
-		a = max(a, row[0])
-		b = max(b, row[1])
-		c = max(c, row[2])
-		d = max(d, row[3])
-		row = row[4:]
-	}
-	for _, v := range row {
-		a = max(a, v)
-	}
-	return max(a, b, c, d)
-}
-
-func minRow[T number](x T, row []T) T {
-	a := x
-	b := x
-	c := x
-	d := x
-	for len(row) >= 4 {
-		a = min(a, row[0])
-		b = min(b, row[1])
-		c = min(c, row[2])
-		d = min(d, row[3])
-		row = row[4:]
-	}
-	for _, v := range row {
-		a = min(a, v)
-	}
-	return min(a, b, c, d)
-}
-
 // reduceByProgram folds with a scalar program: any computation, any number of
 // operands.
 func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
-	prog, err := compileScalar(op.Instr.Attrs.ToApply)
+	prog, err := portable.CompileScalar(op.Instr.Attrs.ToApply)
 	if err != nil {
 		b.l.reject(op, "%v", err)
 		return
 	}
 	n := len(c.outs)
-	if len(prog.results) != n || prog.params != 2*n {
+	if len(prog.Results) != n || prog.Params != 2*n {
 		b.l.reject(
 			op, "its computation has %d parameters and %d results for %d operands",
-			prog.params, len(prog.results), n,
+			prog.Params, len(prog.Results), n,
 		)
 		return
 	}
-	b.l.scalarRegisters = max(b.l.scalarRegisters, prog.registers)
+	b.l.scalarRegisters = max(b.l.scalarRegisters, prog.Registers)
 	if r := b.stripReducer(op, c); r != nil {
 		c.accumulate = r.accumulate(f)
 		return
@@ -345,8 +204,8 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 						w, args[k], from,
 					)
 				}
-				prog.run(w.scalarRegisters)
-				for k, r := range prog.results {
+				prog.Run(w.scalarRegisters)
+				for k, r := range prog.Results {
 					storeScalar(w, outs[k], to, w.scalarRegisters[r])
 				}
 				from, to = from+1, to+step
@@ -357,33 +216,59 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 
 // loadScalar and put move one element of any class; floats travel as float64. The
 // folding keeps at inside of the value.
-func loadScalar(w *worker, v *value, at int64) scalar {
+func loadScalar(w *worker, v *value, at int64) portable.Scalar {
 	p := unsafe.Add(
-		w.addresses[v.id], at*classBytes[v.class],
+		w.addresses[v.id], at*v.class.Bytes(),
 	)
 	switch v.class {
-	case classF32:
-		return scalar{f: float64(*(*float32)(p))}
-	case classF64:
-		return scalar{f: *(*float64)(p)}
-	case classI32:
-		return scalar{i: int64(*(*int32)(p))}
+	case portable.Float32:
+		return portable.Scalar{F: float64(*(*float32)(p))}
+	case portable.Float64:
+		return portable.Scalar{F: *(*float64)(p)}
+	case portable.Int32:
+		return portable.Scalar{I: int64(*(*int32)(p))}
 	}
-	return scalar{i: *(*int64)(p)}
+	return portable.Scalar{I: *(*int64)(p)}
 }
 
-func storeScalar(w *worker, v *value, at int64, x scalar) {
+func storeScalar(w *worker, v *value, at int64, x portable.Scalar) {
 	p := unsafe.Add(
-		w.addresses[v.id], at*classBytes[v.class],
+		w.addresses[v.id], at*v.class.Bytes(),
 	)
 	switch v.class {
-	case classF32:
-		*(*float32)(p) = float32(x.f)
-	case classF64:
-		*(*float64)(p) = x.f
-	case classI32:
-		*(*int32)(p) = int32(x.i)
-	case classI64:
-		*(*int64)(p) = x.i
+	case portable.Float32:
+		*(*float32)(p) = float32(x.F)
+	case portable.Float64:
+		*(*float64)(p) = x.F
+	case portable.Int32:
+		*(*int32)(p) = int32(x.I)
+	case portable.Int64:
+		*(*int64)(p) = x.I
+	}
+}
+
+// jitReduceStep is folded for f32; nil where there is no function for it.
+func jitReduceStep(f *reduceLoop, monoid hlo.Opcode, d hlo.DType, out, arg *value) step {
+	code, ok := vector.ReduceRoutines()[monoid]
+	if !ok || d != hlo.F32 {
+		return nil
+	}
+	return func(w *worker) {
+		dst := whole[float32](w, out)
+		src := whole[float32](w, arg)
+		args := &w.reduceArgs
+		f.each(w, func(from, to, n, step int64) {
+			at := code[1]
+			if step == 0 {
+				at = code[0]
+			}
+			for n > 0 {
+				part := min(n, vector.MaxCallLength)
+				*args = vector.ReduceArgs{N: part, X: &src[from], Y: &dst[to]}
+				at.Call(unsafe.Pointer(args))
+				from, n = from+part, n-part
+				to += part * step
+			}
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -44,8 +45,6 @@ var accessRegs = [maxAccesses]amd64.Reg{
 const prefetchRows = 2
 
 const (
-	vectorsPerRound  = 4  // vectors of a round: those that partial results of a fold stand for
-	vectorLanes      = 8  // elements of a vector
 	foldRows         = 8  // rows joined at a time
 	maxReductionRegs = 10 // registers of the folds of a pass
 	spacedRows       = 3  // rows read at a time at places far from each other
@@ -85,9 +84,9 @@ func (n *rowKernel) emit(l *lowering, large bool) (*amd64.Assembler, error) {
 // pass measurements differ from run to run.
 func (n *rowKernel) defaultUnroll() int64 {
 	if n.schedule.sweeps > 2 {
-		return vectorsPerRound / 2
+		return vector.RoundVectors / 2
 	}
-	return vectorsPerRound
+	return vector.RoundVectors
 }
 
 // defaultPrefetch is how many rows ahead are fetched: what only reads is faster when
@@ -147,8 +146,8 @@ func (n *rowKernel) onlyReduces() bool {
 		len(n.schedule.after[0]) > 0 {
 		return false
 	}
-	return n.reductions[0].vectorReduction().registers() == vectorsPerRound &&
-		n.cols()%vectorLanes == 0
+	return n.reductions[0].vectorReduction().Registers() == vector.RoundVectors &&
+		n.cols()%vector.Lanes == 0
 }
 
 // rowsPerCall is how many rows are done in one call.
@@ -462,7 +461,7 @@ func (n *rowKernel) costliestSweep() int {
 		for v, first := range n.schedule.firstSweep {
 			if first == q {
 				cost++
-				if opCosts[n.ops[v].op.Code] == 0 {
+				if opCosts[n.ops[v].instr.Op] == 0 {
 					cost += expensiveOp
 				}
 			}
@@ -566,7 +565,7 @@ func (e *rowEmitter) reductionResult(
 	c *amd64.Chain, f *rowReduction,
 	regs []amd64.Reg, row int64,
 ) amd64.Value {
-	x := f.vectorReduction().emitResult(c, regs)
+	x := f.vectorReduction().EmitResult(c, regs)
 	var start amd64.Value
 	if f.init == nil || !f.perRow {
 		start = c.Load(
@@ -577,7 +576,7 @@ func (e *rowEmitter) reductionResult(
 	} else {
 		start = e.externalScalar(c, f.init, row)
 	}
-	return f.vectorReduction().combine(c, start, x)
+	return f.vectorReduction().Combine(c, start, x)
 }
 
 // externalScalar is a narrow value that is not of the nest.
@@ -613,7 +612,7 @@ func (e *rowEmitter) scalarValue(
 				c, n.scalarOf(arg), q, row, made,
 			)
 		}
-		made[v] = p.emit(c, x)
+		made[v] = vector.EmitFloat32(c, p.instr, x)
 	default:
 		made[v] = e.externalScalar(c, v, row)
 	}
@@ -642,7 +641,7 @@ func (n *rowKernel) reductionRegisters(q int, batch int64) [][]amd64.Reg {
 				return nil
 			}
 			var list []amd64.Reg
-			for range f.vectorReduction().registers() {
+			for range f.vectorReduction().Registers() {
 				list = append(list, amd64.Y(next))
 				next--
 			}
@@ -711,7 +710,7 @@ func (p *sweepEmitter) emitLoop() error {
 	p.emitPrologue()
 	a, cols := p.a, p.kernel.cols()
 	a.Emit(amd64.XOR, amd64.RCX, amd64.RCX)
-	if whole := cols &^ (vectorsPerRound*vectorLanes - 1); whole > 0 {
+	if whole := cols &^ (vector.RoundVectors*vector.Lanes - 1); whole > 0 {
 		p.pinConstants()
 		loop := a.NewLabel()
 		a.Align(32)
@@ -721,13 +720,13 @@ func (p *sweepEmitter) emitLoop() error {
 			return err
 		}
 		a.Emit(
-			amd64.ADD, amd64.RCX, amd64.Imm(vectorsPerRound*vectorLanes),
+			amd64.ADD, amd64.RCX, amd64.Imm(vector.RoundVectors*vector.Lanes),
 		)
 		a.Emit(amd64.CMP, amd64.RCX, amd64.Imm(whole))
 		a.Emit(amd64.JL, loop)
 	}
 	disp := int32(0)
-	for k := cols % (vectorsPerRound * vectorLanes); k >= vectorLanes; k -= vectorLanes {
+	for k := cols % (vector.RoundVectors * vector.Lanes); k >= vector.Lanes; k -= vector.Lanes {
 		err := p.chain(disp, 1, 0).Emit(
 			a,
 			p.withSpill(amd64.Placement{Copies: 1, Reserved: p.reserved}),
@@ -737,7 +736,7 @@ func (p *sweepEmitter) emitLoop() error {
 		}
 		disp += 32
 	}
-	if rest := cols % vectorLanes; rest > 0 {
+	if rest := cols % vector.Lanes; rest > 0 {
 		a.Emit(
 			amd64.VMOVUPS,
 			amd64.Y15,
@@ -783,7 +782,7 @@ func (p *sweepEmitter) pin() {
 
 func (p *sweepEmitter) emitPrologue() {
 	for k, regs := range p.regs {
-		p.reductions[k%len(p.reductions)].vectorReduction().emitInit(p.a, regs)
+		p.reductions[k%len(p.reductions)].vectorReduction().EmitInit(p.a, regs)
 	}
 	for _, v := range p.order {
 		r, ok := p.pinned[v]
@@ -827,7 +826,7 @@ type pinnedConstant struct {
 // pinConstants chooses the vectors in turn, as many as registers hold, which is worth more
 // than not to load constants, and gives those used most the registers that are left.
 func (p *sweepEmitter) pinConstants() {
-	p.constants, p.copies = nil, vectorsPerRound
+	p.constants, p.copies = nil, vector.RoundVectors
 	if p.maxCopies > 0 {
 		p.copies = p.maxCopies
 		return
@@ -860,7 +859,7 @@ func (p *sweepEmitter) emitRound() error {
 	var err error
 	for copies := p.copies; copies > 0; copies /= 2 {
 		before := p.a.Mark()
-		for k := 0; k < vectorsPerRound; k += copies {
+		for k := 0; k < vector.RoundVectors; k += copies {
 			c := p.chain(int32(32*k), copies, k)
 			for _, h := range p.constants {
 				c.PinConstant(h.constant, h.reg)
@@ -902,11 +901,11 @@ func (p *sweepEmitter) chain(disp int32, copies, part int) *amd64.Chain {
 				)
 				fallthrough
 			case f.acrossRows:
-				joined[k] = f.vectorReduction().combine(
+				joined[k] = f.vectorReduction().Combine(
 					b.c, joined[k], x,
 				)
 			default:
-				f.vectorReduction().emitUpdate(
+				f.vectorReduction().EmitUpdate(
 					b.c,
 					p.regs[k+int(row)*len(p.reductions)],
 					part, copies, x,
@@ -1028,13 +1027,13 @@ func (b *sweepChain) operation(p *pointwiseOp) amd64.Value {
 	case b.kernel.isSmallExp(p):
 		return b.c.ExpBelow32(x[0])
 	}
-	return p.emit(b.c, x)
+	return vector.EmitFloat32(b.c, p.instr, x)
 }
 
 // isSmallExp says whether an operation is e to what is at most 0, so that it is at most 1.
 func (n *rowKernel) isSmallExp(p *pointwiseOp) bool {
-	return p.op.Code == hlo.OpExponential &&
-		p.op.Instr.Shape.DType == hlo.F32 &&
+	return p.instr.Op == hlo.OpExponential &&
+		p.instr.Shape.DType == hlo.F32 &&
 		n.isBelowMax(p.args[0])
 }
 
@@ -1042,7 +1041,7 @@ func (n *rowKernel) isSmallExp(p *pointwiseOp) bool {
 // that it is at most 0.
 func (n *rowKernel) isBelowMax(v *value) bool {
 	p := n.ops[v]
-	if p == nil || p.op.Code != hlo.OpSubtract ||
+	if p == nil || p.instr.Op != hlo.OpSubtract ||
 		n.broadcasts[p.args[1]] == nil {
 		return false
 	}
@@ -1055,14 +1054,14 @@ func (n *rowKernel) isBelowMax(v *value) bool {
 
 // tanh1pOf is x where an operation is tanh x + 1 in f32, nil elsewhere; gelu has it.
 func tanh1pOf(p *pointwiseOp, made map[*value]*pointwiseOp) *value {
-	if p.op.Code != hlo.OpAdd ||
-		p.op.Instr.Shape.DType != hlo.F32 {
+	if p.instr.Op != hlo.OpAdd ||
+		p.instr.Shape.DType != hlo.F32 {
 		return nil
 	}
 	one := p.args[1].constant
 	t := made[p.args[0]]
 	if one == nil || *one != math.Float32bits(1) ||
-		t == nil || t.op.Code != hlo.OpTanh {
+		t == nil || t.instr.Op != hlo.OpTanh {
 		return nil
 	}
 	return t.args[0]
@@ -1117,17 +1116,6 @@ func (b *sweepChain) splatOf(v *value) amd64.Value {
 	return b.splats[v]
 }
 
-// emit is the operation on one vector of each argument.
-func (p *pointwiseOp) emit(c *amd64.Chain, x []amd64.Value) amd64.Value {
-	y := float32Code[p.op.Code](c, p.op, x)
-	if !closedUnderType[p.op.Code] &&
-		p.op.Code != hlo.OpCompare &&
-		p.op.Code != hlo.OpSelect {
-		y = roundings[p.op.Instr.Shape.DType](c, y)
-	}
-	return y
-}
-
 // A rowKernelRun runs a nest.
 type rowKernelRun struct {
 	code, cached *amd64.Func // plain: without streaming stores; nil when there are none
@@ -1180,7 +1168,7 @@ func (n *rowKernel) storesAligned(s *rowAccess) bool {
 		return false
 	}
 	for k, step := range s.strides[:len(s.strides)-1] {
-		if n.extents[k] > 1 && step%vectorLanes != 0 {
+		if n.extents[k] > 1 && step%vector.Lanes != 0 {
 			s.nonTemporal = false
 		}
 	}
@@ -1246,4 +1234,12 @@ func (s *rowAccess) base(w *worker) unsafe.Pointer {
 		at = s.view.base(w)
 	}
 	return s.skip(at, s.start)
+}
+
+// vectorReduction is the vector code of the reduction.
+func (f *rowReduction) vectorReduction() vector.Reduction {
+	if f.relaxed {
+		return vector.Reductions[f.monoid].WithoutSigns()
+	}
+	return vector.Reductions[f.monoid]
 }

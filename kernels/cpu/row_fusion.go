@@ -3,6 +3,7 @@ package cpu
 import (
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -213,12 +214,12 @@ func rowFusible(i *instr) bool {
 		return true
 	case i.reduction != nil:
 		return len(i.reduction.loop.masks) == 0 &&
-			vectorReductions[i.reduction.monoid].combine != nil
+			vector.Reductions[i.reduction.monoid].Exists()
 	}
 	return i.group != nil &&
 		!slices.ContainsFunc(i.group, func(x *instr) bool {
 			return x.source == nil && x.sink == nil &&
-				(x.pointwise == nil || !hasFloat32Code(x.pointwise.op))
+				(x.pointwise == nil || !vector.HasFloat32(x.pointwise.instr))
 		})
 }
 
@@ -510,7 +511,7 @@ func (n *rowKernel) addOperand(v *value, wide bool) bool {
 	case n.ops[v] != nil || n.scalars[v]:
 		return n.scalars[v] != wide
 	case n.defines(v) || v.strides != nil ||
-		classBytes[v.class] != 4:
+		v.class.Bytes() != 4:
 		return false
 	case v.where == inSplat:
 		n.loads[v] = &rowAccess{

@@ -14,6 +14,7 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -198,8 +199,8 @@ func middle(x []float64) float64 {
 // streamingCopy returns what copies so many bytes and says how many ms it took,
 // in turns over buffers that no cache holds.
 func streamingCopy(b *testing.B, bytes int64) func() float64 {
-	f, ok := loadRoutine(func(a *amd64.Assembler) error {
-		emitLoadArgs(a)
+	f, ok := vector.LoadRoutine(func(a *amd64.Assembler) error {
+		vector.EmitLoadArgs(a)
 		c := &amd64.Chain{}
 		c.Prefetch(amd64.PREFETCHT0, amd64.Mem{Base: amd64.RSI, Disp: 1024}, 32)
 		c.Store(
@@ -236,10 +237,10 @@ func streamingCopy(b *testing.B, bytes int64) func() float64 {
 	return func() float64 {
 		turn = (turn + 1) % sets
 		return clocked(func() {
-			args := reduceArgs{
-				bytes / 4,
-				(*float32)(unsafe.Pointer(&x[turn][0])),
-				(*float32)(unsafe.Pointer(&y[turn][0])),
+			args := vector.ReduceArgs{
+				N: bytes / 4,
+				X: (*float32)(unsafe.Pointer(&x[turn][0])),
+				Y: (*float32)(unsafe.Pointer(&y[turn][0])),
 			}
 			f.Call(unsafe.Pointer(&args))
 		})
@@ -255,7 +256,7 @@ func clocked(f func()) float64 {
 // The default plan of row fusions is one nest, and so is one of single rows: nothing
 // between its passes goes through the arena.
 func TestRowFusionsAreOneNest(t *testing.T) {
-	if !jitSupported() {
+	if !vector.Supported() {
 		t.Skip("no machine code here")
 	}
 	for _, c := range rowwise {
@@ -328,7 +329,7 @@ r = f32[$0] reduce(x, zero), dimensions={0}, to_apply=add`, "$0", fmt.Sprint(col
 // that the collector need not wait for it: one row where rows are long, or as few as
 // are joined.
 func TestCallsAreShort(t *testing.T) {
-	if !jitSupported() {
+	if !vector.Supported() {
 		t.Skip("no machine code here")
 	}
 	for _, cols := range []string{"1000", "8192", "131072"} {

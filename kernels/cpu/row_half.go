@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -33,7 +34,7 @@ func (n *rowKernel) halfAccessFits(s *rowAccess, write bool) bool {
 	case s.halfType() == 0:
 		return true
 	case s.col() == 1:
-		return n.cols()%vectorLanes == 0
+		return n.cols()%vector.Lanes == 0
 	}
 	return !write && s.halfType() == hlo.BF16
 }
@@ -43,7 +44,7 @@ func (e *rowEmitter) load(
 	c *amd64.Chain, s *rowAccess, disp int32, row int64,
 ) amd64.Value {
 	if d := s.halfType(); d != 0 {
-		return halfCodecs[d].load(
+		return vector.HalfCodecs[d].Load(
 			c, e.memory(s, disp, row), 16,
 		)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 )
 
@@ -99,7 +100,7 @@ func TestNarrowRowsAgainstReference(t *testing.T) {
 
 // Rows of bf16 are read and written by nests, as those of f32 are.
 func TestNarrowRowsAreNests(t *testing.T) {
-	if !jitSupported() {
+	if !vector.Supported() {
 		t.Skip("no machine code here")
 	}
 	for _, c := range rowwise {

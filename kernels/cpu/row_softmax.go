@@ -1,9 +1,10 @@
 package cpu
 
 import (
-	"github.com/tilewright/tilewright/symtile/hlo"
 	"math"
 	"slices"
+
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Softmaxes in nests: e^(x − m) over its sum, for m the maximum of the row, where nothing

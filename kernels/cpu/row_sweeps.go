@@ -1,6 +1,10 @@
 package cpu
 
-import "github.com/tilewright/tilewright/symtile/hlo"
+import (
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
 
 // A sweepPlan says in which pass over a row a nest computes what.
 type sweepPlan struct {
@@ -38,8 +42,8 @@ func (n *rowKernel) recomputeCost(v *value) int {
 	if p == nil || n.scalars[v] {
 		return 0
 	}
-	c, ok := opCosts[p.op.Code]
-	d := p.op.Instr.Shape.DType
+	c, ok := opCosts[p.instr.Op]
+	d := p.instr.Shape.DType
 	if !ok || d != hlo.F32 && d != hlo.Pred {
 		c = expensiveOp
 	}
@@ -91,7 +95,7 @@ func (n *rowKernel) assignSweeps() {
 	for _, i := range n.items {
 		if i.reduction != nil {
 			level := p.sweepOf[i.reduction.arg]
-			regs := vectorReductions[i.reduction.monoid].registers()
+			regs := vector.Reductions[i.reduction.monoid].Registers()
 			for taken[level] > 0 && taken[level]+regs > maxReductionRegs {
 				level++
 			}
@@ -175,8 +179,8 @@ func (n *rowKernel) require(v *value, q int, met map[*value]bool) {
 
 // rowDivisor is the narrow value by which an operation divides wide ones, if it does.
 func (n *rowKernel) rowDivisor(p *pointwiseOp) *value {
-	if p.op.Code != hlo.OpDivide ||
-		p.op.Instr.Shape.DType != hlo.F32 ||
+	if p.instr.Op != hlo.OpDivide ||
+		p.instr.Shape.DType != hlo.F32 ||
 		n.scalars[p.out] || n.reducesColumns() {
 		return nil
 	}
@@ -281,7 +285,7 @@ func (p *sweepPlan) allocate(n *rowKernel) {
 		v.where, v.n, v.tile = inRow, n.cols(), noTile
 	}
 	p.slab = n.l.value(
-		"kept", classF32, noTile,
+		"kept", portable.Float32, noTile,
 		8*int64(len(p.kept)+maxSpills)+2*maxRank,
 	)
 	p.slab.where = inRow

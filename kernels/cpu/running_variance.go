@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -40,7 +41,7 @@ func (b *block) lowerRunningVariance(source *symtile.Loop, in *instr) {
 	}
 	b.l.slotCount++
 	g.shift = b.l.value(
-		"base", classOf(of.Instr.Shape.DType),
+		"base", portable.ClassOf(of.Instr.Shape.DType),
 		o.Statistic, of.Tile.Elements(),
 	)
 	begin := &instr{
@@ -69,7 +70,7 @@ func (b *block) lowerRunningVariance(source *symtile.Loop, in *instr) {
 	if b.l.err != nil {
 		return
 	}
-	if g.shift.class == classF64 {
+	if g.shift.class == portable.Float64 {
 		begin.run = shiftStep[float64](b.l, g, of, in.loop)
 	} else {
 		begin.run = shiftStep[float32](b.l, g, of, in.loop)
@@ -78,7 +79,7 @@ func (b *block) lowerRunningVariance(source *symtile.Loop, in *instr) {
 
 // shiftStep makes what the first iteration begins with, and adds to the loop how
 // that and its iterations end.
-func shiftStep[T floating](
+func shiftStep[T portable.Float](
 	l *lowering, g *runningVariance, of symtile.Op, lp *loop,
 ) step {
 	d := of.Instr.Shape.DType
@@ -116,7 +117,7 @@ func shiftStep[T floating](
 
 // finiteOrZero is x, or 0 where it is not a number or infinite: less that, everything is
 // what it was.
-func finiteOrZero[T floating](x T) T {
+func finiteOrZero[T portable.Float](x T) T {
 	if d := x - x; d != d {
 		return 0
 	}
@@ -124,7 +125,7 @@ func finiteOrZero[T floating](x T) T {
 }
 
 // recenter moves the bases of rows whose mean is elsewhere by now.
-func recenter[T floating](w *worker, g *runningVariance) {
+func recenter[T portable.Float](w *worker, g *runningVariance) {
 	n := float64(w.slots[g.count])
 	base := whole[T](w, g.shift)
 	sum := whole[T](w, g.sum)
@@ -149,7 +150,7 @@ func recenter[T floating](w *worker, g *runningVariance) {
 
 // removeShift makes sums of x less a base those of x, and of squares those of x less
 // the mean.
-func removeShift[T floating](w *worker, g *runningVariance) {
+func removeShift[T portable.Float](w *worker, g *runningVariance) {
 	n := float64(w.slots[g.count])
 	base := whole[T](w, g.shift)
 	sum := whole[T](w, g.sum)

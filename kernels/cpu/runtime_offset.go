@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 )
@@ -55,7 +56,7 @@ func (b *block) awaitRuntime(vars []int) *runtimeOffset {
 func (b *block) newRuntimeOffset(vars []int) *runtimeOffset {
 	x := &runtimeOffset{
 		vars:  vars,
-		ready: b.l.value("starts", classI64, -1, 1),
+		ready: b.l.value("starts", portable.Int64, -1, 1),
 	}
 	in := &instr{
 		name: "starts",
@@ -91,14 +92,14 @@ func (b *block) newRuntimeOffset(vars []int) *runtimeOffset {
 // clampedStartStep reads a scalar, clamped to [0, most], into a slot of the tile ids.
 func clampedStartStep(v *value, d hlo.DType, slot int, most int64) step {
 	switch v.class {
-	case classI32:
+	case portable.Int32:
 		return func(w *worker) {
 			w.tids[slot] = max(
 				0,
 				min(int64(first[int32](w, v)), most),
 			)
 		}
-	case classI64:
+	case portable.Int64:
 		unsigned := d == hlo.U64
 		return func(w *worker) {
 			x := first[int64](w, v)
@@ -108,7 +109,7 @@ func clampedStartStep(v *value, d hlo.DType, slot int, most int64) step {
 			w.tids[slot] = max(0, min(x, most))
 		}
 	}
-	panic(fmt.Sprintf("cpu: a start index of class %s", classNames[v.class]))
+	panic(fmt.Sprintf("cpu: a start index of class %s", v.class.String()))
 }
 
 // settle compiles the places of late steps.

@@ -1,6 +1,10 @@
 package cpu
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
+)
 
 // A schedule is the instructions of a block in the order they run, pointwise
 // ones in groups. Instructions alternate between two phases: odd ones hold
@@ -187,10 +191,6 @@ func (s *schedule) compile() []step {
 	return steps
 }
 
-// maxCallLength is how many elements a machine function does in one call, so
-// that the garbage collector need not wait for it long.
-const maxCallLength = 1 << 14
-
 // strips runs a group strip by strip; a single instruction that needs no strips
 // runs once.
 func (i *instr) strips(l *lowering) step {
@@ -200,7 +200,7 @@ func (i *instr) strips(l *lowering) step {
 	case pieces > 0:
 		length = pieces
 	case compiled && len(nodes) == 1: // its strips are in registers
-		length = min(length, maxCallLength)
+		length = min(length, vector.MaxCallLength)
 	case len(nodes) > 1 || i.hasStrips():
 		length = l.strip
 	}

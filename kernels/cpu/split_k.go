@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/gemm"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -87,7 +89,7 @@ func jitReducible(op symtile.Op) bool {
 	monoid, ok := op.Instr.Attrs.ToApply.Monoid()
 	return ok && len(op.Args) == 2 &&
 		op.Instr.Shape.DType == hlo.F32 &&
-		vectorReductions[monoid].combine != nil
+		vector.Reductions[monoid].Exists()
 }
 
 // count returns how many tile programs there are for a tile.
@@ -125,7 +127,7 @@ func (s *splitK) rangeOf(w *worker, n, unit int64) (begin, end int64) {
 }
 
 // partial is partial sum k of the tile, of n elements.
-func partial[T number](w *worker, s *splitK, k int64, n int) []T {
+func partial[T portable.Number](w *worker, s *splitK, k int64, n int) []T {
 	return unsafe.Slice(
 		(*T)(unsafe.Pointer(
 			&s.partials[(w.tile*s.parts+k)*s.bytes],
@@ -144,12 +146,12 @@ func (s *splitK) arrive(w *worker) bool {
 // and at its end leave its partial result in v to the split, and go on with all
 // joined where it is the last.
 func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
-	s.bytes = (v.n*classBytes[v.class] + cacheLine - 1) &^ (cacheLine - 1)
-	each := reduceRoutines()[monoid][1]
+	s.bytes = (v.n*v.class.Bytes() + cacheLine - 1) &^ (cacheLine - 1)
+	each := vector.ReduceRoutines()[monoid][1]
 	c.prologue = append(c.prologue, func(w *worker) {
 		if w.part > 0 {
-			fillWith(
-				whole[float32](w, v), vectorReductions[monoid].identity,
+			portable.Fill(
+				whole[float32](w, v), vector.Reductions[monoid].Identity,
 			)
 		}
 	})
@@ -162,11 +164,11 @@ func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 		copy(sum, partial[float32](w, s, 0, len(sum)))
 		for k := int64(1); k < s.parts; k++ {
 			x := partial[float32](w, s, k, len(sum))
-			for at := 0; at < len(sum); at += maxCallLength {
-				w.reduceArgs = reduceArgs{
-					int64(min(maxCallLength, len(sum)-at)),
-					&x[at],
-					&sum[at],
+			for at := 0; at < len(sum); at += vector.MaxCallLength {
+				w.reduceArgs = vector.ReduceArgs{
+					N: int64(min(vector.MaxCallLength, len(sum)-at)),
+					X: &x[at],
+					Y: &sum[at],
 				}
 				each.Call(unsafe.Pointer(&w.reduceArgs))
 			}
@@ -177,10 +179,10 @@ func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 // splitDot has a dot that ends leave its partial sum in v to the split, and go on
 // with the sum of all where it is the last: a row of ones times the partial sums
 // as rows, which adds them one after the other, each exactly.
-func splitDot[T number](c *accumulator, s *splitK, v *value, fresh int) {
-	s.bytes = (v.n*classBytes[v.class] + cacheLine - 1) &^ (cacheLine - 1)
+func splitDot[T portable.Number](c *accumulator, s *splitK, v *value, fresh int) {
+	s.bytes = (v.n*v.class.Bytes() + cacheLine - 1) &^ (cacheLine - 1)
 	ones := slices.Repeat([]T{1}, int(s.parts))
-	row := s.bytes / classBytes[v.class]
+	row := s.bytes / v.class.Bytes()
 	c.epilogue = append(c.epilogue, func(w *worker) {
 		sum := whole[T](w, v)
 		if w.slots[fresh] == 1 { // it had no iteration

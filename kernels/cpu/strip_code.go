@@ -3,11 +3,10 @@ package cpu
 import (
 	"errors"
 	"slices"
-	"sync"
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
-	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -16,164 +15,11 @@ import (
 // amd64 with AVX2 and FMA, and for operations that are not in the table, the
 // loops in Go run.
 
-// jitSupported says whether machine code runs here.
-var jitSupported = sync.OnceValue(func() bool {
-	return amd64.Supported() == nil
-})
-
 // A pointwiseOp instruction is a pointwise operation that machine code can do.
 type pointwiseOp struct {
-	op   symtile.Op
-	out  *value
-	args []*value
-}
-
-// float32Code emit operations on floats held as f32; elements of pred are 0 or 1
-// as i32.
-var float32Code = map[hlo.Opcode]func(
-	c *amd64.Chain, op symtile.Op, x []amd64.Value,
-) amd64.Value{
-	hlo.OpAdd:      binaryCode(amd64.VADDPS),
-	hlo.OpSubtract: binaryCode(amd64.VSUBPS),
-	hlo.OpMultiply: binaryCode(amd64.VMULPS),
-	hlo.OpDivide:   binaryCode(amd64.VDIVPS),
-	hlo.OpMaximum: func(
-		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
-	) amd64.Value {
-		return c.Max32(x[0], x[1])
-	},
-	hlo.OpMinimum: func(
-		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
-	) amd64.Value {
-		return c.Min32(x[0], x[1])
-	},
-	hlo.OpNegate: unaryCode((*amd64.Chain).Neg32),
-	hlo.OpAbs:    unaryCode((*amd64.Chain).Abs32),
-	hlo.OpSqrt: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
-		return c.Do(amd64.VSQRTPS, x)
-	}),
-	hlo.OpRsqrt:               unaryCode((*amd64.Chain).Rsqrt32),
-	hlo.OpExponential:         unaryCode((*amd64.Chain).Exp32),
-	hlo.OpExponentialMinusOne: unaryCode((*amd64.Chain).Expm132),
-	hlo.OpLog:                 unaryCode((*amd64.Chain).Log32),
-	hlo.OpLogPlusOne:          unaryCode((*amd64.Chain).Log1p32),
-	hlo.OpTanh:                unaryCode((*amd64.Chain).Tanh32),
-	hlo.OpLogistic:            unaryCode((*amd64.Chain).Logistic32),
-	hlo.OpErf:                 unaryCode((*amd64.Chain).Erf32),
-	hlo.OpConvert:             unaryCode(func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x }),
-	hlo.OpCompare:             compareCode,
-	hlo.OpSelect:              selectCode,
-	hlo.OpClamp: func(
-		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
-	) amd64.Value {
-		return c.Min32(c.Max32(x[1], x[0]), x[2])
-	},
-}
-
-func unaryCode(
-	f func(*amd64.Chain, amd64.Value) amd64.Value,
-) func(*amd64.Chain, symtile.Op, []amd64.Value) amd64.Value {
-	return func(
-		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
-	) amd64.Value {
-		return f(c, x[0])
-	}
-}
-
-func binaryCode(op amd64.Op) func(
-	*amd64.Chain, symtile.Op, []amd64.Value,
-) amd64.Value {
-	return func(
-		c *amd64.Chain, _ symtile.Op, x []amd64.Value,
-	) amd64.Value {
-		return c.Do(op, x[0], x[1])
-	}
-}
-
-// floatPredicates of VCMPPS: ordered and quiet, but for NE, which a NaN satisfies.
-var floatPredicates = map[string]amd64.Imm{
-	"EQ": 0,
-	"LT": 17,
-	"LE": 18,
-	"GT": 30,
-	"GE": 29,
-	"NE": 4,
-}
-
-func compareCode(c *amd64.Chain, op symtile.Op, x []amd64.Value) amd64.Value {
-	return c.Do(
-		amd64.VPSRLD,
-		c.Do(
-			amd64.VCMPPS, x[0], x[1],
-			floatPredicates[op.Instr.Attrs.Direction],
-		),
-		amd64.Imm(31),
-	)
-}
-
-// selectCode: a 1 in the lowest bit, moved to the highest, chooses.
-func selectCode(c *amd64.Chain, _ symtile.Op, x []amd64.Value) amd64.Value {
-	return c.Do(
-		amd64.VBLENDVPS, x[2], x[1],
-		c.Do(amd64.VPSLLD, x[0], amd64.Imm(31)),
-	)
-}
-
-// hasFloat32Code says whether machine code does an operation as the loops do.
-func hasFloat32Code(op symtile.Op) bool {
-	if float32Code[op.Code] == nil {
-		return false
-	}
-	d := op.Instr.Shape.DType
-	operands := op.Instr.Operands
-	switch op.Code {
-	case hlo.OpCompare:
-		return roundings[operands[0].Shape.DType] != nil &&
-			op.Instr.Attrs.CompareType == ""
-	case hlo.OpConvert:
-		return roundings[d] != nil &&
-			roundings[operands[0].Shape.DType] != nil
-	case hlo.OpSelect:
-		return roundings[d] != nil &&
-			operands[0].Shape.DType == hlo.Pred
-	}
-	return roundings[d] != nil
-}
-
-// roundings bring a result to the type of its elements, which are held as f32.
-var roundings = map[hlo.DType]func(
-	c *amd64.Chain, x amd64.Value,
-) amd64.Value{
-	hlo.F32:  func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x },
-	hlo.BF16: roundBF16,
-	hlo.F16: func(c *amd64.Chain, x amd64.Value) amd64.Value {
-		return c.Do(
-			amd64.VCVTPH2PS,
-			c.Do(amd64.VCVTPS2PH, x, amd64.Imm(0)),
-		)
-	},
-}
-
-// roundBF16 rounds to nearest even by adding just under half of the last place,
-// and 1 more where that is odd; NaN stays NaN.
-func roundBF16(c *amd64.Chain, x amd64.Value) amd64.Value {
-	odd := c.Do(
-		amd64.VPAND,
-		c.Do(amd64.VPSRLD, x, amd64.Imm(16)),
-		c.Const32(1),
-	)
-	rounded := c.Do(
-		amd64.VPADDD,
-		c.Do(amd64.VPADDD, x, odd),
-		c.Const32(0x7fff),
-	)
-	quiet := c.Do(amd64.VPOR, x, c.Const32(0x40<<16))
-	const unordered = amd64.Imm(3)
-	bits := c.Do(
-		amd64.VBLENDVPS, rounded, quiet,
-		c.Do(amd64.VCMPPS, x, x, unordered),
-	)
-	return c.Do(amd64.VPAND, bits, c.Const32(0xffff0000))
+	instr *hlo.Instr
+	out   *value
+	args  []*value
 }
 
 // addressRegs hold the addresses of values; two more count and make masks.
@@ -206,7 +52,7 @@ func (l *lowering) assignRoutines(g *instr) {
 	number := 0
 	var run []*pointwiseOp
 	for _, i := range g.group {
-		if i.pointwise == nil || !hasVectorCode(i.pointwise.op) {
+		if i.pointwise == nil || !vector.Has(i.pointwise.instr) {
 			run = nil
 			continue
 		}
@@ -215,7 +61,7 @@ func (l *lowering) assignRoutines(g *instr) {
 		)
 		m := newStripFunction(next, g.group)
 		if len(run) == 0 ||
-			classBytes[run[0].out.class] != classBytes[i.pointwise.out.class] ||
+			run[0].out.class.Bytes() != i.pointwise.out.class.Bytes() ||
 			len(m.reads)+len(m.writes) > len(addressRegs) {
 			number++
 			next = []*pointwiseOp{i.pointwise}
@@ -331,7 +177,7 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	)
 	regs := map[*value]amd64.Reg{}
 	var pointers []amd64.Pointer
-	bytes := m.elementMoves().bytes
+	bytes := m.elementMoves().Bytes
 	for k, v := range m.all() {
 		reg := addressRegs[k]
 		regs[v] = reg
@@ -372,11 +218,11 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 		if v.where == inSplat ||
 			v.view != nil && v.view.repeats() {
 			at[v] = c.Load(
-				w.broadcast, amd64.Mem{Base: regs[v]}, 0,
+				w.Broadcast, amd64.Mem{Base: regs[v]}, 0,
 			)
 		} else {
 			at[v] = c.Load(
-				w.load, amd64.Mem{Base: regs[v]}, 32,
+				w.Load, amd64.Mem{Base: regs[v]}, 32,
 			)
 		}
 	}
@@ -389,11 +235,11 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 			for k, v := range p.args {
 				x[k] = at[v]
 			}
-			at[p.out] = p.emitAny(c, x)
+			at[p.out] = vector.Emit(c, p.instr, x)
 		}
 		if slices.Contains(m.writes, p.out) {
 			c.Store(
-				w.store,
+				w.Store,
 				amd64.Mem{Base: regs[p.out]}, 32,
 				at[p.out],
 			)
@@ -461,4 +307,9 @@ func (l *lowering) loadCode() (*amd64.Code, error) {
 		}
 	}
 	return code, nil
+}
+
+// elementMoves is that of all values of a machine.
+func (m *stripFunction) elementMoves() vector.ElementMoves {
+	return vector.ElementMovesOf[m.list[0].out.class.Bytes()]
 }

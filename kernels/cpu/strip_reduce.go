@@ -3,6 +3,8 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -58,7 +60,7 @@ func (b *block) stripReducer(op symtile.Op, c *accumulator) *stripReducer {
 func (l *lowering) stripOfScalars(i *hlo.Instr) *value {
 	return l.value(
 		"%"+i.Name,
-		classOf(i.Shape.DType), noTile,
+		portable.ClassOf(i.Shape.DType), noTile,
 		l.strip,
 	)
 }
@@ -86,8 +88,8 @@ func (b *block) stripReducerBody(
 			return nil, false
 		}
 		p := &pointwiseOp{
-			op:  symtile.Op{Code: i.Op, Instr: i},
-			out: b.l.stripOfScalars(i),
+			instr: i,
+			out:   b.l.stripOfScalars(i),
 		}
 		for _, o := range i.Operands {
 			p.args = append(p.args, made[o])
@@ -110,14 +112,14 @@ func (b *block) stripReducerBody(
 
 func stripOfAny(p *pointwiseOp) strip {
 	switch p.out.class {
-	case classF32:
-		return elementwiseStrip[float32](p.op, p.out, p.args)
-	case classF64:
-		return elementwiseStrip[float64](p.op, p.out, p.args)
-	case classI32:
-		return elementwiseStrip[int32](p.op, p.out, p.args)
+	case portable.Float32:
+		return elementwiseStrip[float32](p.instr, p.out, p.args)
+	case portable.Float64:
+		return elementwiseStrip[float64](p.instr, p.out, p.args)
+	case portable.Int32:
+		return elementwiseStrip[int32](p.instr, p.out, p.args)
 	}
-	return elementwiseStrip[int64](p.op, p.out, p.args)
+	return elementwiseStrip[int64](p.instr, p.out, p.args)
 }
 
 // finish finds the results: values of their own, of the classes of the outputs.
@@ -161,8 +163,8 @@ func (l *lowering) combineStrips(
 	whole := l.jit
 	for _, i := range group {
 		run = append(run, i.pointwise)
-		whole = whole && hasVectorCode(i.pointwise.op) &&
-			classBytes[i.outs[0].class] == classBytes[group[0].outs[0].class]
+		whole = whole && vector.Has(i.pointwise.instr) &&
+			i.outs[0].class.Bytes() == group[0].outs[0].class.Bytes()
 	}
 	if whole {
 		m := newStripFunction(run, nil)
@@ -198,7 +200,7 @@ func (r *stripReducer) accumulate(f *reduceLoop) step {
 // column folds n elements into n.
 func (r *stripReducer) column(w *worker, from, to, n int64) {
 	for k, v := range r.outs {
-		size := classBytes[v.class]
+		size := v.class.Bytes()
 		copyBytes(
 			w.addresses[r.lhs[k].id],
 			unsafe.Add(w.addresses[v.id], to*size),
@@ -217,7 +219,7 @@ func (r *stripReducer) column(w *worker, from, to, n int64) {
 func (r *stripReducer) combine(w *worker, n, to int64) {
 	r.run(w, n)
 	for k, v := range r.outs {
-		size := classBytes[v.class]
+		size := v.class.Bytes()
 		copyBytes(
 			unsafe.Add(w.addresses[v.id], to*size),
 			w.addresses[r.results[k].id],
@@ -237,7 +239,7 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 	for k, v := range r.args {
 		r.deinterleave(
 			w, k,
-			unsafe.Add(w.addresses[v.id], from*classBytes[v.class]),
+			unsafe.Add(w.addresses[v.id], from*v.class.Bytes()),
 			n,
 		)
 	}
@@ -264,11 +266,14 @@ func (r *stripReducer) row(w *worker, from, to, n int64) {
 func (r *stripReducer) deinterleave(w *worker, k int, src unsafe.Pointer, n int64) {
 	left := w.addresses[r.lhs[k].id]
 	right := w.addresses[r.rhs[k].id]
-	if classBytes[r.lhs[k].class] == 4 {
+	if r.lhs[k].class.Bytes() == 4 {
 		pairs := int64(0)
-		if f := deinterleaveRoutine(); f != nil && n >= 16 {
+		if f := vector.Deinterleave(); f != nil && n >= 16 {
 			pairs = n / 2 &^ 7
-			f.Call(unsafe.Pointer(&deinterleaveArgs{pairs, src, left, right}))
+			args := vector.DeinterleaveArgs{
+				Pairs: pairs, From: src, Left: left, Right: right,
+			}
+			f.Call(unsafe.Pointer(&args))
 		}
 		rest := n - 2*pairs
 		inTurns(
@@ -310,7 +315,7 @@ func copyBytes(dst, src unsafe.Pointer, bytes int64) {
 
 // copyElement copies element from of src to element at of dst.
 func copyElement(w *worker, dst *value, at int64, src *value, from int64) {
-	size := classBytes[dst.class]
+	size := dst.class.Bytes()
 	copyBytes(
 		unsafe.Add(w.addresses[dst.id], at*size),
 		unsafe.Add(w.addresses[src.id], from*size),

@@ -13,6 +13,8 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/kernels/cpu/workers"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -108,8 +110,8 @@ func againstReading(b *testing.B, p *symtile.Program, bench *check.Bench, plans 
 
 // newReadRoof reads bytes, in two buffers by turns, each part at four places in
 // turn.
-func newReadRoof(b *testing.B, bytes, threads int64, crew *workerPool) *roof {
-	read, ok := loadRoutine(emitRead)
+func newReadRoof(b *testing.B, bytes, threads int64, pool *workers.Pool) *roof {
+	read, ok := vector.LoadRoutine(emitRead)
 	if !ok {
 		b.Skip("there is no machine code")
 	}
@@ -117,23 +119,23 @@ func newReadRoof(b *testing.B, bytes, threads int64, crew *workerPool) *roof {
 	for k := range arrays {
 		arrays[k] = largeArray(b, bytes)
 	}
-	workers := make([]*worker, threads)
-	for k := range workers {
-		workers[k] = &worker{tids: make([]int64, 1)}
+	states := make([]*worker, threads)
+	for k := range states {
+		states[k] = &worker{tids: make([]int64, 1)}
 	}
 	parts, run := 8*threads, 0
 	r := &roof{begin: func() { run++ }}
-	r.team = newTeam(workers, []step{func(w *worker) {
+	r.programs = newProgramLoop(states, []step{func(w *worker) {
 		array := arrays[run%2].Data
 		lo := bytes * w.tids[0] / parts / 256 * 256
 		hi := bytes * (w.tids[0] + 1) / parts / 256 * 256
-		w.copyArgs = copyArgs{
-			n:        (hi - lo) / 256,
-			from:     unsafe.Pointer(&array[lo]),
-			fromStep: (hi - lo) / 4,
+		w.copyArgs = vector.CopyArgs{
+			N:        (hi - lo) / 256,
+			From:     unsafe.Pointer(&array[lo]),
+			FromStep: (hi - lo) / 4,
 		}
 		read.Call(unsafe.Pointer(&w.copyArgs))
-	}}, newRaster([]int64{parts}, 0), nil, crew)
+	}}, newRaster([]int64{parts}, 0), nil, pool)
 	return r
 }
 
@@ -161,11 +163,11 @@ func emitRead(a *amd64.Assembler) error {
 	})
 	loop := a.NewLabel()
 	a.Bind(loop)
-	for _, m := range eightRows(amd64.RSI, amd64.RSI, amd64.RCX, amd64.R8)[:4] {
+	for _, m := range vector.EightRows(amd64.RSI, amd64.RSI, amd64.RCX, amd64.R8)[:4] {
 		a.Emit(amd64.VADDPS, amd64.Y0, amd64.Y0, m)
-		a.Emit(amd64.VADDPS, amd64.Y1, amd64.Y1, offsetBy(m, 32))
+		a.Emit(amd64.VADDPS, amd64.Y1, amd64.Y1, vector.OffsetBy(m, 32))
 	}
-	a.Emit(amd64.ADD, amd64.RSI, amd64.Imm(lineBytes))
+	a.Emit(amd64.ADD, amd64.RSI, amd64.Imm(vector.LineBytes))
 	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
 	a.Emit(amd64.JG, loop)
 	return nil

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -50,19 +51,14 @@ func (m *dimMask) valid(w *worker) (lo, hi int64) {
 	return min(lo, hi), hi
 }
 
-// A transfer moves one run between memory and scratch.
-type transfer[T number] func(
-	scratch []T, data []byte, at, stride int64,
-)
-
 // tileAccess walks a tile of an array in row-major order. Dimensions that follow
 // each other in memory without gaps and masks are one.
-type tileAccess[T number] struct {
+type tileAccess[T portable.Number] struct {
 	base        int // place of element 0 of the tile, in elements of the array
 	dims        []tileAccessDim
 	masks       []dimMask // of the masked dimensions
 	runtimeBase bool      // base is known only when the instruction runs
-	transfer    transfer[T]
+	transfer    portable.Transfer[T]
 }
 
 type tileAccessDim struct {
@@ -70,9 +66,9 @@ type tileAccessDim struct {
 	mask       int // −1: nothing is masked
 }
 
-func newTileAccess[T number](
+func newTileAccess[T portable.Number](
 	b *block, t symtile.Tile,
-	shape hlo.Shape, move transfer[T],
+	shape hlo.Shape, move portable.Transfer[T],
 ) *tileAccess[T] {
 	a := &tileAccess[T]{transfer: move}
 	memory := shape.Strides()
@@ -226,14 +222,14 @@ func (r *region) inside(index []int64) bool {
 }
 
 // lowerLoad reads a tile of a parameter, or uses it where it is.
-func lowerLoad[T number](b *block, n int, op symtile.Op) {
+func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 	v := b.l.result(n)
 	shape := op.Instr.Shape
 	param := op.Instr.Attrs.Param
 	a := newTileAccess(
 		b, op.Tile, shape, reader[T](shape.DType),
 	)
-	if a.dense() && native(shape.DType) {
+	if a.dense() && portable.IsNative(shape.DType) {
 		b.bindArray(v, "is "+op.Instr.Name, a.base, func(w *worker) []byte {
 			return w.in[param].Data
 		})
@@ -241,7 +237,7 @@ func lowerLoad[T number](b *block, n int, op symtile.Op) {
 	}
 	v.strides = b.l.dotOnlyStrides(n, op)
 	if v.strides != nil &&
-		native(shape.DType) && !a.runtimeBase {
+		portable.IsNative(shape.DType) && !a.runtimeBase {
 		v.n = spanOf(op.Tile.Sizes(), v.strides)
 		b.bindArray(v, "is part of "+op.Instr.Name, a.base, func(w *worker) []byte {
 			return w.in[param].Data
@@ -302,7 +298,7 @@ func (b *block) bindArray(
 	array func(w *worker) []byte,
 ) {
 	v.where = inMemory
-	size, bytes := classBytes[v.class], v.bytes()
+	size, bytes := v.class.Bytes(), v.bytes()
 	b.binds = append(b.binds, bind{
 		text, v, func(w *worker) {
 			at := w.slots[base] * size
@@ -320,18 +316,18 @@ func (b *block) lowerStore(r symtile.Root) {
 		return
 	}
 	switch b.l.results[r.Op][0].class {
-	case classF32:
+	case portable.Float32:
 		lowerStoreAs[float32](b, r)
-	case classF64:
+	case portable.Float64:
 		lowerStoreAs[float64](b, r)
-	case classI32:
+	case portable.Int32:
 		lowerStoreAs[int32](b, r)
-	case classI64:
+	case portable.Int64:
 		lowerStoreAs[int64](b, r)
 	}
 }
 
-func lowerStoreAs[T number](b *block, r symtile.Root) {
+func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 	op := b.l.p.Ops[r.Op]
 	v := b.l.results[r.Op][0]
 	shape := op.Instr.Shape
@@ -343,7 +339,7 @@ func lowerStoreAs[T number](b *block, r symtile.Root) {
 	name := fmt.Sprintf("output %d", output)
 	// of parts only the last may write
 	whole := b.l.split == nil && a.dense() &&
-		native(shape.DType) && len(once) == 0
+		portable.IsNative(shape.DType) && len(once) == 0
 	if (whole || v.strides != nil) && v.where == inTile {
 		v.nonTemporal = v.strides == nil &&
 			b.l.storesNonTemporal(shape)
@@ -387,225 +383,22 @@ func (l *lowering) storesNonTemporal(shape hlo.Shape) bool {
 	return l.knob("stream", def) == 1
 }
 
-// stored is what arrays are made of in memory.
-type stored interface {
-	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64
+// reader is the transfer of arrays of type d into scratch, by machine code where
+// there is some.
+func reader[T portable.Number](d hlo.DType) portable.Transfer[T] {
+	f := any(portable.Read[T](d))
+	if code, ok := vector.HalfRoutines()[d]; ok {
+		f = vector.HalfReader(code[0], f.(portable.Transfer[float32]))
+	}
+	return f.(portable.Transfer[T])
 }
 
-func elements[S stored](data []byte) []S {
-	return kernels.Elements[S](kernels.Buffer{Data: data})
-}
-
-func read[S stored, T number](
-	scratch []T, data []byte, at, stride int64,
-) {
-	src := elements[S](data)
-	if stride == 1 {
-		src = src[at : at+int64(len(scratch))]
-		for k, v := range src {
-			scratch[k] = T(v)
-		}
-		return
+// writer is the transfer of scratch into arrays of type d, by machine code where
+// there is some.
+func writer[T portable.Number](d hlo.DType) portable.Transfer[T] {
+	f := any(portable.Write[T](d))
+	if code, ok := vector.HalfRoutines()[d]; ok {
+		f = vector.HalfWriter(code[1], f.(portable.Transfer[float32]))
 	}
-	for k := range scratch {
-		scratch[k] = T(src[at])
-		at += stride
-	}
-}
-
-func write[S stored, T number](
-	scratch []T, data []byte, at, stride int64,
-) {
-	dst := elements[S](data)
-	if stride == 1 {
-		dst = dst[at : at+int64(len(scratch))]
-		for k, v := range scratch {
-			dst[k] = S(v)
-		}
-		return
-	}
-	for _, v := range scratch {
-		dst[at] = S(v)
-		at += stride
-	}
-}
-
-// copyIn and copyOut are read and write of the scratch's own type.
-func copyIn[T number](scratch []T, data []byte, at, stride int64) {
-	src := unsafe.Slice(
-		(*T)(unsafe.Pointer(unsafe.SliceData(data))),
-		len(data)/int(unsafe.Sizeof(scratch[0])),
-	)
-	if stride == 1 {
-		copy(scratch, src[at:at+int64(len(scratch))])
-		return
-	}
-	for k := range scratch {
-		scratch[k] = src[at]
-		at += stride
-	}
-}
-
-func copyOut[T number](scratch []T, data []byte, at, stride int64) {
-	dst := unsafe.Slice(
-		(*T)(unsafe.Pointer(unsafe.SliceData(data))),
-		len(data)/int(unsafe.Sizeof(scratch[0])),
-	)
-	if stride == 1 {
-		copy(dst[at:at+int64(len(scratch))], scratch)
-		return
-	}
-	for _, v := range scratch {
-		dst[at] = v
-		at += stride
-	}
-}
-
-// readSmall and writeSmall are for the floating types without a loop of their own.
-func readSmall(d hlo.DType) transfer[float32] {
-	if d.Bits() == 8 {
-		return readTable(d)
-	}
-	return func(
-		scratch []float32, data []byte, at, stride int64,
-	) {
-		b := kernels.Buffer{
-			Shape: hlo.Shape{DType: d},
-			Data:  data,
-		}
-		for k := range scratch {
-			scratch[k] = float32(b.Float(at))
-			at += stride
-		}
-	}
-}
-
-// readTable reads a type of 8 bits, whose 256 values are listed once.
-func readTable(d hlo.DType) transfer[float32] {
-	var values [256]float32
-	codes := make([]byte, 256)
-	for k := range codes {
-		codes[k] = byte(k)
-	}
-	list := kernels.Buffer{
-		Shape: hlo.Shape{DType: d},
-		Data:  codes,
-	}
-	for k := range values {
-		values[k] = float32(list.Float(int64(k)))
-	}
-	return func(
-		scratch []float32, data []byte, at, stride int64,
-	) {
-		for k := range scratch {
-			scratch[k] = values[data[at]]
-			at += stride
-		}
-	}
-}
-
-func writeSmall(d hlo.DType) transfer[float32] {
-	return func(
-		scratch []float32, data []byte, at, stride int64,
-	) {
-		b := kernels.Buffer{
-			Shape: hlo.Shape{DType: d},
-			Data:  data,
-		}
-		for _, v := range scratch {
-			b.SetFloat(at, float64(v))
-			at += stride
-		}
-	}
-}
-
-func readBF16(scratch []float32, data []byte, at, stride int64) {
-	src := elements[uint16](data)
-	if stride == 1 {
-		src = src[at : at+int64(len(scratch))]
-		for k, v := range src {
-			scratch[k] = kernels.BF16ToFloat32(v)
-		}
-		return
-	}
-	for k := range scratch {
-		scratch[k] = kernels.BF16ToFloat32(src[at])
-		at += stride
-	}
-}
-
-func writeBF16(scratch []float32, data []byte, at, stride int64) {
-	dst := elements[uint16](data)
-	if stride == 1 {
-		dst = dst[at : at+int64(len(scratch))]
-		for k, v := range scratch {
-			dst[k] = kernels.Float32ToBF16(v)
-		}
-		return
-	}
-	for _, v := range scratch {
-		dst[at] = kernels.Float32ToBF16(v)
-		at += stride
-	}
-}
-
-// readers and writers by element type; floats not listed go through Buffer.
-var readers = map[hlo.DType]any{
-	hlo.F32:  transfer[float32](copyIn[float32]),
-	hlo.F64:  transfer[float64](copyIn[float64]),
-	hlo.BF16: transfer[float32](readBF16),
-	hlo.Pred: transfer[int32](read[uint8, int32]),
-	hlo.S2:   transfer[int32](read[int8, int32]),
-	hlo.S4:   transfer[int32](read[int8, int32]),
-	hlo.S8:   transfer[int32](read[int8, int32]),
-	hlo.S16:  transfer[int32](read[int16, int32]),
-	hlo.S32:  transfer[int32](copyIn[int32]),
-	hlo.U2:   transfer[int32](read[uint8, int32]),
-	hlo.U4:   transfer[int32](read[uint8, int32]),
-	hlo.U8:   transfer[int32](read[uint8, int32]),
-	hlo.U16:  transfer[int32](read[uint16, int32]),
-	hlo.U32:  transfer[int64](read[uint32, int64]),
-	hlo.S64:  transfer[int64](copyIn[int64]),
-	hlo.U64:  transfer[int64](copyIn[int64]),
-}
-
-var writers = map[hlo.DType]any{
-	hlo.F32:  transfer[float32](copyOut[float32]),
-	hlo.F64:  transfer[float64](copyOut[float64]),
-	hlo.BF16: transfer[float32](writeBF16),
-	hlo.Pred: transfer[int32](write[uint8, int32]),
-	hlo.S2:   transfer[int32](write[int8, int32]),
-	hlo.S4:   transfer[int32](write[int8, int32]),
-	hlo.S8:   transfer[int32](write[int8, int32]),
-	hlo.S16:  transfer[int32](write[int16, int32]),
-	hlo.S32:  transfer[int32](copyOut[int32]),
-	hlo.U2:   transfer[int32](write[uint8, int32]),
-	hlo.U4:   transfer[int32](write[uint8, int32]),
-	hlo.U8:   transfer[int32](write[uint8, int32]),
-	hlo.U16:  transfer[int32](write[uint16, int32]),
-	hlo.U32:  transfer[int64](write[uint32, int64]),
-	hlo.S64:  transfer[int64](copyOut[int64]),
-	hlo.U64:  transfer[int64](copyOut[int64]),
-}
-
-func reader[T number](d hlo.DType) transfer[T] {
-	f, ok := readers[d]
-	if !ok {
-		f = readSmall(d)
-	}
-	if code, ok := halfRoutines()[d]; ok {
-		f = halfReader(code[0], f.(transfer[float32]))
-	}
-	return f.(transfer[T])
-}
-
-func writer[T number](d hlo.DType) transfer[T] {
-	f, ok := writers[d]
-	if !ok {
-		f = writeSmall(d)
-	}
-	if code, ok := halfRoutines()[d]; ok {
-		f = halfWriter(code[1], f.(transfer[float32]))
-	}
-	return f.(transfer[T])
+	return f.(portable.Transfer[T])
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -54,7 +56,7 @@ func (b *block) lowerCopies(r *composition, in *instr, m tileCopy, once []int) {
 			x.run(w)
 		}
 		if m.nonTemporal {
-			storeFence(w)
+			vector.StoreFence(&w.copyArgs)
 		}
 	}
 	b.add(in)
@@ -100,7 +102,7 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	m.normalize()
 	if m.block = nil; m.nonTemporal && m.isTranspose() {
 		m.block = b.l.value(
-			"block", classF32, noTile, blockBytes/4,
+			"block", portable.Float32, noTile, blockBytes/4,
 		)
 		in.outs = append(in.outs, m.block)
 	}
@@ -350,21 +352,21 @@ func (m *tileCopy) eachOuter(
 
 // copyRuns copies rows.
 func (m *tileCopy) copyRuns(w *worker, x *copyBox) {
-	rows := copyArgs{
-		n:     1,
-		bytes: x.size[m.cols] * m.width,
+	rows := vector.CopyArgs{
+		N:     1,
+		Bytes: x.size[m.cols] * m.width,
 	}
 	if m.outerRow >= 0 {
-		rows.n = x.size[m.outerRow]
-		rows.toStep = m.dims[m.outerRow].to * m.width
-		rows.fromStep = m.dims[m.outerRow].from * m.width
+		rows.N = x.size[m.outerRow]
+		rows.ToStep = m.dims[m.outerRow].to * m.width
+		rows.FromStep = m.dims[m.outerRow].from * m.width
 	}
-	if rows.ahead = prefetchBytes; rows.bytes < prefetchBytes {
-		rows.ahead = prefetchBytes / rows.bytes * rows.fromStep
+	if rows.Ahead = prefetchBytes; rows.Bytes < prefetchBytes {
+		rows.Ahead = prefetchBytes / rows.Bytes * rows.FromStep
 	}
 	m.eachOuter(x, m.cols, m.outerRow, func(dst, src unsafe.Pointer) {
-		rows.to, rows.from = dst, src
-		w.copyRows(rows, m.nonTemporal)
+		rows.To, rows.From = dst, src
+		w.copyArgs.CopyRows(rows, m.nonTemporal)
 	})
 }
 
@@ -385,19 +387,19 @@ func (m *tileCopy) fillRuns(w *worker, x *copyBox) {
 		for ; n < len(pattern); n *= 2 {
 			copy(pattern[n:], pattern[:n])
 		}
-		rows := copyArgs{
-			n:      bytes / int64(len(pattern)),
-			bytes:  int64(len(pattern)),
-			from:   unsafe.Pointer(&pattern[0]),
-			to:     dst,
-			toStep: int64(len(pattern)),
+		rows := vector.CopyArgs{
+			N:      bytes / int64(len(pattern)),
+			Bytes:  int64(len(pattern)),
+			From:   unsafe.Pointer(&pattern[0]),
+			To:     dst,
+			ToStep: int64(len(pattern)),
 		}
-		w.copyRows(rows, m.nonTemporal)
+		w.copyArgs.CopyRows(rows, m.nonTemporal)
 		if left := bytes % int64(len(pattern)); left > 0 {
-			rows.to = unsafe.Add(dst, bytes-left)
-			rows.n = 1
-			rows.bytes = left
-			w.copyRows(rows, m.nonTemporal)
+			rows.To = unsafe.Add(dst, bytes-left)
+			rows.N = 1
+			rows.Bytes = left
+			w.copyArgs.CopyRows(rows, m.nonTemporal)
 		}
 	})
 }

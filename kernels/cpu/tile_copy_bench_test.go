@@ -9,6 +9,8 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/kernels/cpu/workers"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -134,46 +136,46 @@ func againstCopy(b *testing.B, p *symtile.Program, bench *check.Bench, plan kern
 
 // A roof is what moving bytes takes.
 type roof struct {
-	team  *parallelRegion
-	begin func()
+	programs *programLoop
+	begin    func()
 }
 
 // newRoof is a streaming copy of bytes, half of them read, in two sets of buffers by
 // turns.
-func newRoof(b *testing.B, bytes, threads int64, crew *workerPool) *roof {
+func newRoof(b *testing.B, bytes, threads int64, pool *workers.Pool) *roof {
 	from, to, run := [2]kernels.Buffer{}, [2]kernels.Buffer{}, 0
 	for k := range from {
 		from[k], to[k] = largeArray(b, bytes/2), largeArray(b, bytes/2)
 	}
 	r := &roof{begin: func() { run++ }}
-	workers := make([]*worker, threads)
-	for k := range workers {
-		workers[k] = &worker{tids: make([]int64, 1)}
+	states := make([]*worker, threads)
+	for k := range states {
+		states[k] = &worker{tids: make([]int64, 1)}
 	}
 	parts := 8 * threads
-	r.team = newTeam(workers, []step{func(w *worker) {
+	r.programs = newProgramLoop(states, []step{func(w *worker) {
 		lo := bytes / 2 * w.tids[0] / parts / 64 * 64
 		hi := bytes / 2 * (w.tids[0] + 1) / parts / 64 * 64
-		w.copyRows(
-			copyArgs{
-				n:     1,
-				bytes: hi - lo,
-				from:  unsafe.Pointer(&from[run%2].Data[lo]),
-				to:    unsafe.Pointer(&to[run%2].Data[lo]),
-				ahead: prefetchBytes,
+		w.copyArgs.CopyRows(
+			vector.CopyArgs{
+				N:     1,
+				Bytes: hi - lo,
+				From:  unsafe.Pointer(&from[run%2].Data[lo]),
+				To:    unsafe.Pointer(&to[run%2].Data[lo]),
+				Ahead: prefetchBytes,
 			},
 			true,
 		)
-		storeFence(w)
-	}}, newRaster([]int64{parts}, 0), nil, crew)
+		vector.StoreFence(&w.copyArgs)
+	}}, newRaster([]int64{parts}, 0), nil, pool)
 	return r
 }
 
-func (r *roof) close() { r.team.close() }
+func (r *roof) close() { r.programs.region.Close() }
 
 func (r *roof) run() time.Duration {
 	r.begin()
-	d, err := r.team.run(context.Background(), nil, nil)
+	d, err := r.programs.run(context.Background(), nil, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -3,6 +3,7 @@ package cpu
 import (
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
@@ -366,7 +367,7 @@ func (l *lowering) composeRoot(r symtile.Root) *composition {
 func (l *lowering) composeOp(n int) *composition {
 	op := l.p.Ops[n]
 	if len(op.Tile) > maxRank ||
-		!native(op.Instr.Shape.DType) {
+		!portable.IsNative(op.Instr.Shape.DType) {
 		return nil
 	}
 	switch op.Code {
@@ -377,7 +378,7 @@ func (l *lowering) composeOp(n int) *composition {
 	}
 	if op.Code == hlo.OpTranspose || op.Code == hlo.OpReverse {
 		g := l.viewOf(op)
-		if classBytes[classOf(op.Instr.Shape.DType)] == 4 &&
+		if portable.ClassOf(op.Instr.Shape.DType).Bytes() == 4 &&
 			unitInnerStride(g) {
 			return nil // machine code reads it where it is
 		}
@@ -407,7 +408,7 @@ func (l *lowering) composition(t composedView) *composition {
 				!r.views[k].clipInside(source.Tile) {
 				return nil
 			}
-		} else if !native(d) {
+		} else if !portable.IsNative(d) {
 			return nil
 		}
 		try := r.views[k]

@@ -6,11 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A kind is the class of a register.
+// A kind is the class of a virtual register: its width, and whether it holds a float.
 type kind uint8
 
 const (
@@ -23,6 +25,8 @@ const (
 	kinds
 )
 
+// kindTable has the name prefix, the move instruction and the declared type of each
+// kind.
 var kindTable = [kinds]struct {
 	prefix, move string
 	typ          ptx.Type
@@ -35,8 +39,9 @@ var kindTable = [kinds]struct {
 	kindB16:  {"%h", "mov.b16", ptx.B16},
 }
 
-// An operand is a register, an immediate, a symbol, or one of the constants yes
-// and no. It is its text, so that operands can be compared.
+// An operand is a register, an immediate, a symbol, or one of the constants yes and
+// no. It is represented by its text, so that operands can be compared and be parts of
+// map keys.
 type operand string
 
 // yes and no are predicates that are known when code is generated.
@@ -45,7 +50,7 @@ const (
 	no  operand = "false"
 )
 
-// sink is where a result goes that nobody wants.
+// sink is the destination of a result that is not used.
 const sink operand = "_"
 
 // The special registers kernels read.
@@ -56,33 +61,41 @@ const (
 	pieceNumber  operand = "%ctaid.y"
 )
 
+// register reports whether o is a register.
 func (o operand) register() bool { return strings.HasPrefix(string(o), "%") }
 
-// An address is [base+offset].
+// An address is the PTX operand [base+offset].
 type address struct {
 	base   operand
 	offset int64
 }
 
-// plus is the address so many bytes further.
+// plus is the address the given number of bytes further.
 func (a address) plus(bytes int64) address {
 	return address{a.base, a.offset + bytes}
 }
 
-// asm is the body of a kernel as it grows, with what has been computed already:
-// an instruction without effects is emitted once in a scope, and found again in
-// the scopes inside.
+// asm is the body of a kernel while it is emitted, with a table of the values that are
+// in registers already: get emits an instruction without side effects once in a scope
+// and returns the same register again in that scope and in scopes inside it (local
+// value numbering).
 type asm struct {
 	code      *ptx.Code
 	registers map[operand]ptx.Operand
-	waits     int // barriers so far
-	scope     *scope
-	stable    map[operand]bool      // registers that are written once
-	halves    map[operand]half      // registers with one of two elements of a word
-	rounded   map[operand]unrounded // registers with a number that was rounded to fewer bits
+	// Waits is the number of barriers that have been emitted.
+	waits int
+	scope *scope
+	// Stable are registers that are written once.
+	stable map[operand]bool
+	// Halves are registers that hold one of the two 16-bit elements of a word, so that
+	// the word can be stored again without repacking.
+	halves map[operand]half
+	// Rounded are registers with the value before it was rounded to 16 bits, so that
+	// two can be rounded and packed in one instruction.
+	rounded map[operand]unrounded
 }
 
-// A half is where an element of 16 bits was before it got a register.
+// A half is the word that an element of 16 bits was extracted from.
 type half struct {
 	d    hlo.DType
 	word operand
@@ -95,14 +108,17 @@ type unrounded struct {
 	of operand
 }
 
-// A scope is code that is run as a whole or not at all: what was computed in it
-// is known until its end.
+// A scope is a piece of code that runs as a whole or not at all, such as a loop body:
+// values that are computed in it are known until its end.
 type scope struct {
-	outer  *scope
-	known  map[string]operand // by the text of the instruction
+	outer *scope
+	// Known are results by the text of their instruction, values are elements of ops
+	// and loads, sums are index expressions.
+	known  map[string]operand
 	values map[valueKey]operand
 	sums   map[sumKey]operand
-	tiles  map[string]*buffer // operands of dots that are in shared memory
+	// Tiles are operands of dots that are in shared memory, by their keys.
+	tiles map[string]*buffer
 }
 
 func newScope(outer *scope) *scope {
@@ -174,7 +190,7 @@ func (a *asm) do(opcode string, args ...any) {
 	a.code.Emit(opcode, a.operands(args)...)
 }
 
-// when emits an instruction that runs where p holds.
+// when emits an instruction under the predicate p.
 func (a *asm) when(p operand, opcode string, args ...any) {
 	switch p {
 	case yes:
@@ -187,7 +203,7 @@ func (a *asm) when(p operand, opcode string, args ...any) {
 	}
 }
 
-// unless emits an instruction that runs where p, a register, does not hold.
+// unless emits an instruction that runs where the register p is false.
 func (a *asm) unless(p operand, opcode string, args ...any) {
 	a.code.EmitIf(
 		ptx.Not(a.operand(p)),
@@ -196,7 +212,8 @@ func (a *asm) unless(p operand, opcode string, args ...any) {
 	)
 }
 
-// get emits an instruction without effects, once, and returns its result.
+// get returns the result of an instruction without side effects, which it emits unless
+// it is known in the current scope.
 func (a *asm) get(k kind, opcode string, args ...any) operand {
 	key := fmt.Sprint(opcode, args)
 	for s := a.scope; s != nil; s = s.outer {
@@ -211,7 +228,7 @@ func (a *asm) get(k kind, opcode string, args ...any) operand {
 	return r
 }
 
-// in brings an immediate to a register.
+// in returns o in a register: immediates are moved to one.
 func (a *asm) in(k kind, o operand) operand {
 	switch {
 	case o.register():
@@ -228,6 +245,7 @@ func (a *asm) in(k kind, o operand) operand {
 	return a.get(k, kindTable[k].move, o)
 }
 
+// operands converts arguments of do, get and when to PTX operands.
 func (a *asm) operands(args []any) []ptx.Operand {
 	all := make([]ptx.Operand, len(args))
 	for k, x := range args {
@@ -259,7 +277,7 @@ func (a *asm) operands(args []any) []ptx.Operand {
 	return all
 }
 
-// operand reads the text of an operand.
+// operand converts the text of an operand.
 func (a *asm) operand(o operand) ptx.Operand {
 	if r, ok := a.registers[o]; ok {
 		return r
@@ -297,9 +315,10 @@ func f64(v float64) operand {
 	return operand(fmt.Sprintf("0d%016X", math.Float64bits(v)))
 }
 
+// integer is an integer immediate.
 func integer(v int64) operand { return operand(strconv.FormatInt(v, 10)) }
 
-// and, or and not combine predicates.
+// and is the conjunction of two predicates.
 func (a *asm) and(p, q operand) operand {
 	switch {
 	case p == no || q == no:
@@ -312,6 +331,7 @@ func (a *asm) and(p, q operand) operand {
 	return a.get(kindPred, "and.pred", p, q)
 }
 
+// or is the disjunction of two predicates.
 func (a *asm) or(p, q operand) operand {
 	switch {
 	case p == yes || q == yes:
@@ -324,6 +344,7 @@ func (a *asm) or(p, q operand) operand {
 	return a.get(kindPred, "or.pred", p, q)
 }
 
+// not is the negation of a predicate.
 func (a *asm) not(p operand) operand {
 	switch p {
 	case yes:
@@ -333,3 +354,122 @@ func (a *asm) not(p operand) operand {
 	}
 	return a.get(kindPred, "not.pred", p)
 }
+
+// A valueKey identifies a value that is in registers: result part of an op at a point
+// (the numbers of its index and its conditions), or the text of a load.
+type valueKey struct {
+	op, part int
+	at, when int
+	text     string
+}
+
+// value finds a value of the current scope or of one around it.
+func (a *asm) value(k valueKey) (operand, bool) {
+	for s := a.scope; s != nil; s = s.outer {
+		if r, ok := s.values[k]; ok {
+			return r, true
+		}
+	}
+	return "", false
+}
+
+// A sumKey identifies the value of an index expression, computed in 32 or 64 bits.
+type sumKey struct {
+	e    index.Expr
+	wide bool
+}
+
+// sumOf finds the value of an index expression.
+func (a *asm) sumOf(k sumKey) (operand, bool) {
+	for s := a.scope; s != nil; s = s.outer {
+		if r, ok := s.sums[k]; ok {
+			return r, true
+		}
+	}
+	return "", false
+}
+
+// A tensorAt is the PTX operand [map, {coordinates}].
+type tensorAt struct {
+	tensor operand
+	at     []operand
+}
+
+// tensor is the operand of a tensor copy.
+func (a *asm) tensor(x tensorAt) ptx.Operand {
+	var at []ptx.Operand
+	for _, o := range x.at {
+		at = append(at, a.operand(o))
+	}
+	return ptx.Tensor(a.operand(x.tensor), at...)
+}
+
+// kindFor is the kind of register that values of type d are computed in: integers of
+// at most 32 bits are extended to 32, floats of at most 32 bits are f32.
+func kindFor(d hlo.DType) kind {
+	switch {
+	case d == hlo.Pred:
+		return kindPred
+	case d == hlo.F64:
+		return kindF64
+	case d.IsFloat():
+		return kindF32
+	case d.Bits() == 64:
+		return kindB64
+	}
+	return kindB32
+}
+
+// registerType is the type that elements of d have in shared memory: 8-bit floats can
+// be read, but not be written.
+func registerType(d hlo.DType) hlo.DType {
+	if d.IsFloat() && d.Size() == 1 {
+		return hlo.F32
+	}
+	return d
+}
+
+// zero is the operand 0 or false.
+func zero(k kind) operand {
+	switch k {
+	case kindPred:
+		return no
+	case kindF32:
+		return f32(0)
+	case kindF64:
+		return f64(0)
+	}
+	return "0"
+}
+
+// immediate is a constant of type d.
+func immediate(d hlo.DType, i int64, f float64) operand {
+	switch kindFor(d) {
+	case kindPred:
+		if i != 0 {
+			return yes
+		}
+		return no
+	case kindF32:
+		return f32(kernels.RoundFloat(d, f))
+	case kindF64:
+		return f64(f)
+	case kindB32:
+		return integer(int64(int32(i)))
+	}
+	return integer(i)
+}
+
+// A space is the PTX state space of an array.
+type space string
+
+// set writes a register that is written more than once.
+func (e *emitter) set(k kind, to, v operand) {
+	if k == kindPred {
+		v = e.asm.in(k, v)
+	}
+	e.asm.do(kindTable[k].move, to, v)
+}
+
+// maxVectorBytes is the width of the widest memory instruction.
+const maxVectorBytes = 16

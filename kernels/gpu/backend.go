@@ -281,11 +281,53 @@ type Diagnosable interface {
 	Samples() []device.SampleRecord
 	// MatrixCeilings times kernels that only multiply matrices.
 	MatrixCeilings(context.Context) ([]device.Ceiling, error)
-	// CompileGolden assembles the stored text of a golden.
-	CompileGolden(context.Context, Golden) (kernels.Kernel, error)
+	// CompileText assembles the stored text of a program's plan for a target.
+	CompileText(
+		ctx context.Context, p *symtile.Program, plan kernels.Plan, target, text string,
+	) (kernels.Kernel, error)
 }
 
 var (
 	_ Diagnosable         = (*Backend)(nil)
 	_ kernels.TF32Backend = (*Backend)(nil)
 )
+
+// CompileText assembles a stored text of PTX, which was emitted from a program and
+// a plan for a target (see package golden). The launches are those of the kernels
+// that are emitted now, so the text has to be the same. A text that the device
+// cannot run is a *kernels.Rejected whose reason is what it needs: "needs sm_90a".
+func (b *Backend) CompileText(
+	ctx context.Context, p *symtile.Program, plan kernels.Plan, target, text string,
+) (kernels.Kernel, error) {
+	spec, err := device.ParseSpec(target)
+	if err != nil {
+		return nil, err
+	}
+	im, err := compile(p, plan, spec)
+	if err != nil {
+		return nil, fmt.Errorf("nothing says how it is launched: %v", err)
+	}
+	if string(im.module.Text()) != text {
+		return nil, errors.New("nothing says how it is launched: its plan is another text now")
+	}
+	if needs := im.needs(b.session.Spec()); needs != "" {
+		return nil, &kernels.Rejected{
+			Plan:   plan,
+			Reason: "needs " + needs,
+		}
+	}
+	return b.load(ctx, p, im)
+}
+
+// needs is what the image takes that a device does not have; "" if it runs there.
+func (im *image) needs(s device.Spec) string {
+	if !device.PTXTarget(s).Runs(im.module.Target) {
+		return im.module.Target.String()
+	}
+	for _, step := range im.steps {
+		if step.SharedBytes > s.BlockShared {
+			return fmt.Sprintf("%d bytes of shared memory", step.SharedBytes)
+		}
+	}
+	return ""
+}

@@ -2,13 +2,11 @@ package gpu
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/kernels/ptx"
 	"github.com/tilewright/tilewright/symtile"
@@ -16,98 +14,21 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// An emitter turns a concrete program into a kernel: one block of threads runs
-// one tile program.
-type emitter struct {
-	p       *symtile.Program
-	ring    *index.Ring
-	sheet   device.Spec
-	knobs   knobs
-	builder *ptx.Builder
-	asm     *asm
-	hints   *hints
-	phase   phase
-	name    string
-	smem    operand
-	tid     operand // number of the thread in the block
-	shared  int64   // bytes of shared memory so far
-
-	threads     int64
-	thread      index.Expr // number of the thread in its block
-	vectorBytes int64
-	loops       int          // named so far
-	noted       map[int]bool // ops that were commented on in this stage
-	freed       memoryRange  // shared memory that is free again
-	loopDepth   int          // loops around
-	tileLoop    *tileLoop    // of the tiles of a block, where it has several
-	sums        int64        // that a thread keeps of products
-	exitArrived bool         // the block has said that it leaves the cluster
-	extra       int          // threads beside those that share the work: a producer, another team
-	mathGroup   *mathGroup   // of this thread, where there are several
-	common      int64        // bytes of shared memory that teams share
-	root        int          // the op that is being stored, −1: none
-	fresh       bool         // shared memory was written since the last barrier
-	async       bool         // by copies that have to be waited for
-
-	links        map[link]int
-	buffers      map[bufferKey]*buffer
-	choices      map[choiceKey]chosenLayout
-	folds        map[string]chosenLayout
-	threadLayout *coalesce.ThreadLayout                     // over a tile, chosen for it; nil: as a product lies
-	layouts      map[string]*coalesce.ThreadLayout          // of tiles of a size, where a reduction has spread them
-	fragments    map[string]func(body func(points []point)) // of tiles of a size, where a product has
-	params       []operand
-	outputs      []operand
-	maps         []tensorMap
-	args         []device.Operand    // of the parameters
-	scratch      []int64             // bytes of the arrays between the kernels of a plan
-	block        index.Expr          // number of the block among those of the grid's x
-	piece        index.Expr          // and of its y
-	constants    map[string]operand  // names of what is declared, by its bytes
-	pairs        map[pair]index.Expr // variables that are an exclusive or
-	xors         map[index.Expr]pair // and what of
-
-	watch // over accesses of global memory
-}
-
-// hints are what was found out by emitting: which values are asked for by other
-// threads than those that have them. The kernel is emitted again with them.
-type hints struct {
-	sharedResults  map[bufferKey]bool // results of closers that have to be in shared memory
-	staged         map[int]bool       // ops that are brought to shared memory
-	separateStores map[int]bool       // roots that are not stored as the product before them is spread
-	groupBytes     int64              // bytes of shared memory that each team has for itself
-	changed        bool               // this time something was found out
-}
-
-func (h *hints) shareResult(k bufferKey) {
-	h.changed, h.sharedResults[k] = h.changed ||
-		!h.sharedResults[k], true
-}
-func (h *hints) stage(n int) {
-	h.changed, h.staged[n] = h.changed ||
-		!h.staged[n], true
-}
-
-// A unsupported ends the emission of a plan that cannot run.
-type unsupported string
-
-func (r unsupported) Error() string { return string(r) }
-
-func (e *emitter) reject(format string, args ...any) {
-	panic(unsupported(fmt.Sprintf(format, args...)))
-}
-
-// An image is the kernels of a plan as text, with what their launches need to know.
+// An image is the kernels of a plan as a PTX module, with the launches that run them.
 type image struct {
 	module  *ptx.Module
 	steps   []device.Step
 	scratch []int64
-	tiles   int64                   // tile programs that blocks go through; 0: each has one
-	traffic func() (Traffic, error) // of a plan of one kernel
+	// Tiles is the number of tile programs of a persistent grid; 0 where each block
+	// has one.
+	tiles int64
+	// Traffic predicts the memory traffic of a plan that has one kernel.
+	traffic func() (Traffic, error)
 }
 
-// emit makes the kernels of a concrete program.
+// emit generates the kernels of a concrete program. Emission is repeated until the
+// hints that it collects do not change; they only grow, so it ends. A plan that the
+// code generator cannot express is an error of type unsupported.
 func emit(
 	p *symtile.Program, sheet device.Spec, k knobs,
 ) (im *image, err error) {
@@ -155,31 +76,14 @@ func emit(
 	}
 }
 
-func newEmitter(p *symtile.Program, sheet device.Spec, k knobs, h *hints) *emitter {
-	return &emitter{
-		p: p, ring: p.Space.Ring, sheet: sheet,
-		knobs: k, hints: h,
-		threads:     int64(k.warps) * device.WarpThreads,
-		vectorBytes: int64(k.vector),
-		root:        -1, links: map[link]int{},
-		buffers:   map[bufferKey]*buffer{},
-		folds:     map[string]chosenLayout{},
-		layouts:   map[string]*coalesce.ThreadLayout{},
-		choices:   map[choiceKey]chosenLayout{},
-		noted:     map[int]bool{},
-		fragments: map[string]func(body func(points []point)){},
-		pairs:     map[pair]index.Expr{},
-		xors:      map[index.Expr]pair{},
-	}
-}
-
-// begin starts a kernel of a module, whose constants it shares.
+// begin starts a kernel of a module. Kernels of a module share its constants.
 func (e *emitter) begin(ph phase, b *ptx.Builder, constants map[string]operand) {
 	e.phase = ph
 	e.builder = b
 	e.constants = constants
 	e.name = entryName(e.p.Fusion.Name) + ph.suffix()
 	e.asm = newAsm(b.Entry(e.name))
+	// The second kernel has no products, so no blocks of it share operands.
 	if ph == phaseCombine {
 		e.knobs.cluster = 1 // nothing is brought to others
 	}
@@ -191,7 +95,7 @@ func (e *emitter) begin(ph phase, b *ptx.Builder, constants map[string]operand) 
 	})
 }
 
-// entryName makes a PTX identifier of the name of a fusion.
+// entryName turns the name of a fusion into a PTX identifier.
 func entryName(s string) string {
 	return "tw_" + strings.Map(func(r rune) rune {
 		if r == '_' || '0' <= r && r <= '9' ||
@@ -202,7 +106,7 @@ func entryName(s string) string {
 	}, s)
 }
 
-// kernel emits the whole of it and says how it is launched.
+// kernel emits one kernel and returns its launch.
 func (e *emitter) kernel() device.Step {
 	a := e.asm
 	e.header()
@@ -267,7 +171,8 @@ func (e *emitter) kernel() device.Step {
 	return s
 }
 
-// endTiles ends what a ring has begun: the walk over tiles, and the cluster.
+// endTiles ends the loop over the tiles of a persistent block, and the cluster. Both
+// are begun by a ring; a program without one is rejected.
 func (e *emitter) endTiles() {
 	a := e.asm
 	if e.loopsOverTiles() {
@@ -293,8 +198,8 @@ func (e *emitter) endTiles() {
 	a.do("barrier.cluster.wait.acquire.aligned")
 }
 
-// blocks is how many are launched: one a tile program, or as many whole clusters
-// as run at once.
+// blocks is the number of blocks of the grid: one for each tile program or, where
+// blocks are persistent, as many as the device holds at the same time.
 func (e *emitter) blocks() int64 {
 	n := e.p.Programs()
 	if !e.loopsOverTiles() {
@@ -313,21 +218,7 @@ func (e *emitter) blocks() int64 {
 	)
 }
 
-// pointer declares a parameter that is the address of an array.
-func (e *emitter) pointer(name string, o device.Operand) operand {
-	a := e.asm
-	e.args = append(e.args, o)
-	a.code.Param(ptx.U64, name)
-	p := a.get(
-		kindB64, "ld.param.u64", address{base: operand(name)},
-	)
-	return a.get(kindB64, "cvta.to.global.u64", p)
-}
-
-func (e *emitter) parameter(n int) operand { return e.params[n] }
-func (e *emitter) output(n int) operand    { return e.outputs[n] }
-
-// header says what the kernel is.
+// header emits comments that describe the kernel.
 func (e *emitter) header() {
 	e.asm.note(
 		"%s at %v: %d tile programs of %d threads",
@@ -343,7 +234,8 @@ func (e *emitter) header() {
 	}
 }
 
-// versionOf is the PTX ISA that a program's instructions need, and the target.
+// versionOf is the version of the PTX ISA that a program's instructions need, and the
+// target.
 func versionOf(p *symtile.Program, target string) (ptx.Version, ptx.Target) {
 	t := ptx.Target{}
 	number := strings.TrimPrefix(target, "sm_")
@@ -364,121 +256,209 @@ func versionOf(p *symtile.Program, target string) (ptx.Version, ptx.Target) {
 	return ptx.Version{Major: 7, Minor: 8}, t
 }
 
-// constant declares bytes in global memory and is their address.
-func (e *emitter) constant(data []byte) operand {
-	name, ok := e.constants[string(data)]
-	if !ok {
-		name = operand(fmt.Sprintf("constant_%d", len(e.constants)))
-		e.constants[string(data)] = name
-		e.builder.Global(string(name), maxVectorBytes, data)
+// body has the steps of the program that belong to this kernel: those that the loops
+// need, or those that follow them.
+func (e *emitter) body() []symtile.Step {
+	if e.phase == phaseWhole {
+		return e.p.Body
 	}
-	return e.asm.get(
-		kindB64, "cvta.to.global.u64", e.asm.get(kindB64, "mov.u64", name),
-	)
-}
-
-// uniform is the one number all elements of a literal are.
-func uniform(l *hlo.Literal) (operand, bool) {
-	for k := range l.Ints {
-		if l.Ints[k] != l.Ints[0] {
-			return "", false
-		}
+	var from, ends []int
+	for _, l := range topLoops(e.p.Body) {
+		ends = append(ends, l.Accumulators...)
 	}
-	for k := range l.Floats {
-		if math.Float64bits(l.Floats[k]) != math.Float64bits(l.Floats[0]) {
-			return "", false
-		}
-	}
-	switch {
-	case len(l.Ints) > 0:
-		return immediate(
-			l.Shape.DType,
-			l.Ints[0],
-			float64(l.Ints[0]),
-		), true
-	case len(l.Floats) > 0:
-		return immediate(
-			l.Shape.DType, 0, l.Floats[0],
-		), true
-	}
-	return "", false
-}
-
-// literalBytes is a literal in row-major order as an array in memory.
-func literalBytes(l *hlo.Literal) []byte {
-	d := l.Shape.DType
-	n := int64(max(len(l.Ints), len(l.Floats)))
-	b := kernels.Buffer{
-		Shape: hlo.Shape{DType: d, Dims: []int64{n}},
-		Data:  make([]byte, n*d.Size()),
-	}
-	for k, v := range l.Ints {
-		b.SetInt(int64(k), v)
-	}
-	for k, v := range l.Floats {
-		b.SetFloat(int64(k), v)
-	}
-	return b.Data
-}
-
-// tileIDs computes the parallel tile ids of the tile program with a number, and
-// which piece of it this is.
-func (e *emitter) tileIDs(number operand) {
 	if e.phase == phasePartials {
-		e.piece = e.ring.Var(index.Variable{
-			Name: "piece",
-			Lo:   0,
-			Hi:   int64(e.knobs.splitk) - 1,
-			Role: index.RoleBlock,
-		})
-		e.bind(
-			e.piece, e.asm.get(kindB32, "mov.u32", pieceNumber),
-		)
+		from, ends = ends, nil
 	}
-	e.block = e.ring.Var(index.Variable{
-		Name: "block",
-		Lo:   0,
-		Hi:   max(0, e.p.Programs()-1),
-		Role: index.RoleBlock,
+	if e.phase == phaseCombine {
+		for _, r := range e.p.Roots {
+			from = append(from, r.Op)
+		}
+	}
+	used := usedBy(e.p, from, ends)
+	return slices.DeleteFunc(slices.Clone(e.p.Body), func(s symtile.Step) bool {
+		return s.Loop == nil && !used[s.Op]
 	})
-	if _, ok := e.block.Value(); ok {
+}
+
+// phasesOf has the kernels of a plan. The error says why a plan with splitk > 1 is not
+// possible.
+func phasesOf(p *symtile.Program, k knobs) ([]phase, error) {
+	if k.splitk == 1 {
+		return []phase{phaseWhole}, nil
+	}
+	if k.persistent > 0 {
+		return nil, unsupported(fmt.Sprintf("splitk=%d and persistent=1 exclude each other: blocks share a tile, or have several", k.splitk))
+	}
+	loops := topLoops(p.Body)
+	if len(loops) == 0 {
+		return nil, unsupported(fmt.Sprintf("splitk=%d: there is nothing to share, for every reduced or contracted dimension is one tile", k.splitk))
+	}
+	for _, l := range loops {
+		name := p.Ops[l.Accumulators[0]].Instr.Name
+		total := int64(1)
+		for _, d := range l.Dims {
+			total *= constantOf(p.Space.Dims[d].Tiles)
+		}
+		if total < int64(k.splitk) {
+			return nil, unsupported(fmt.Sprintf("splitk=%d is more than the %d iterations of %s", k.splitk, total, name))
+		}
+		if n := needsTotal(p, l, loops); n >= 0 {
+			return nil, unsupported(fmt.Sprintf(
+				"splitk=%d: %s needs all of %s, of which blocks have pieces",
+				k.splitk, name, p.Ops[n].Instr.Name,
+			))
+		}
+	}
+	return []phase{phasePartials, phaseCombine}, nil
+}
+
+// scratchFits returns an error where the partial results take more than a quarter of
+// the device's memory.
+func scratchFits(scratch []int64, s device.Spec) error {
+	total := int64(0)
+	for _, n := range scratch {
+		total += n
+	}
+	if s.Memory > 0 && total > s.Memory/4 {
+		return fmt.Errorf("what blocks leave for each other takes %d bytes, more than a quarter of the memory of %s", total, s.Target)
+	}
+	return nil
+}
+
+// steps emits a body of the program: loops, accumulators without a loop, and tiles
+// that are copied to shared memory. Other ops are computed where they are needed.
+func (e *emitter) steps(body []symtile.Step) {
+	for _, s := range body {
+		if s.Loop != nil {
+			e.loop(s.Loop)
+			continue
+		}
+		op := e.p.Ops[s.Op]
+		for _, v := range op.RuntimeArgs {
+			e.bindRuntime(v)
+		}
+		switch {
+		case op.Code == hlo.OpDot &&
+			e.grouped([]int{s.Op}, nil, nil):
+		case op.Code == hlo.OpReduce || op.Code == hlo.OpDot:
+			c := e.newAccumulator(s.Op)
+			c.begin()
+			c.accumulate()
+			c.finish()
+		case e.hints.staged[s.Op]:
+			e.stage(s.Op)
+		}
+	}
+}
+
+// bindRuntime gives a value to the run-time variables that stand for op n, which has
+// rank 0.
+func (e *emitter) bindRuntime(n int) {
+	for _, r := range e.p.Runtime {
+		if r.Op != n {
+			continue
+		}
+		if _, ok := e.asm.sumOf(sumKey{r.Var, false}); ok {
+			continue
+		}
+		v := e.elements(n, []point{{}})[0]
+		x := e.runtime(
+			v,
+			e.p.Ops[n].Instr.Shape.DType,
+			r.Var.Range().Hi,
+		)
+		e.bind(r.Var, e.num(x))
+	}
+}
+
+// needsAccumulator reports whether op n depends on a reduce or dot.
+func needsAccumulator(p *symtile.Program, n int) bool {
+	for k, used := range usedBy(p, []int{n}, nil) {
+		code := p.Ops[k].Code
+		if used && (code == hlo.OpReduce || code == hlo.OpDot) {
+			return true
+		}
+	}
+	return false
+}
+
+// newAccumulator returns the code of a reduce or dot.
+func (e *emitter) newAccumulator(n int) accumulator {
+	if e.p.Ops[n].Code == hlo.OpDot {
+		return e.newDot(n)
+	}
+	return e.newReduction(n)
+}
+
+// newDot chooses tensor cores for a product where they can compute it, and else
+// multiply-adds of single threads. Products by warpgroups are rings, which are tried
+// first (grouped).
+func (e *emitter) newDot(n int) accumulator {
+	p := e.newProduct(n)
+	for _, d := range []hlo.DType{
+		p.d,
+		e.typeOf(p.lhs.arg, 0),
+		e.typeOf(p.rhs.arg, 0),
+	} {
+		if d.IsComplex() {
+			e.reject("%s: a dot of %s", p.op.Instr.Name, d)
+		}
+	}
+	if t := e.newTensorDot(p); t != nil {
+		return t
+	}
+	return e.newScalarDot(p)
+}
+
+// loop emits a loop of the program with its accumulators: as a ring of tensor copies,
+// as a software pipeline, or step by step.
+func (e *emitter) loop(l *symtile.Loop) {
+	if e.phase == phaseCombine && e.loopDepth == 0 {
+		e.addAllPartials(l)
 		return
 	}
-	if number == blockNumber {
-		number = e.asm.get(kindB32, "mov.u32", number)
+	if e.grouped(l.Accumulators, l.Dims, l.Body) {
+		return
 	}
-	e.bind(e.block, number)
-	dims, ids := e.raster(e.block)
-	known := map[index.Expr]index.Expr{}
-	for k, d := range dims {
-		e.bind(
-			e.p.Space.Dims[d].Tid,
-			e.num(ids[k]),
-		)
-		known[e.p.Space.Dims[d].Tid] = ids[k]
+	accumulators := make([]accumulator, len(l.Accumulators))
+	for k, c := range l.Accumulators {
+		accumulators[k] = e.newAccumulator(c)
+		accumulators[k].begin()
 	}
-	e.decided(known)
+	if e.pipelined(l, accumulators) {
+		return
+	}
+	part := e.iterationRange(l.Dims)
+	e.loopDepth++
+	defer func() { e.loopDepth-- }()
+	e.iterate(part, func() {
+		before := e.asm.waits
+		e.steps(l.Body)
+		for _, c := range accumulators {
+			c.accumulate()
+		}
+		// Without this barrier a fast warp would overwrite, in the next iteration,
+		// shared memory that this one still reads.
+		if e.asm.waits > before {
+			e.barrier() // the next iteration writes what this one reads
+		}
+	})
+	part.conclude(accumulators)
 }
 
-// missing notes that a result of a closer is asked for by threads that do not
-// have it.
-func (e *emitter) missing(n, part int, points []point) []operand {
-	e.hints.shareResult(bufferKey{n, part})
-	if e.root >= 0 {
-		e.hints.separateStores[e.root] = true
+// addAllPartials adds the partial results that the blocks of a loop have stored.
+func (e *emitter) addAllPartials(l *symtile.Loop) {
+	var accumulators []accumulator
+	if r := e.ringOf(l.Accumulators, l.Dims, l.Body); r != nil {
+		accumulators = r.accumulators()
+	} else {
+		for _, n := range l.Accumulators {
+			accumulators = append(accumulators, e.newAccumulator(n))
+		}
 	}
-	all := make([]operand, len(points))
-	k := kindFor(e.typeOf(n, part))
-	for i := range all {
-		all[i] = e.asm.in(k, zero(k))
+	for _, c := range accumulators {
+		c.begin()
+		c.addPartials()
+		c.finish()
 	}
-	return all
-}
-
-func (e *emitter) typeOf(n, part int) hlo.DType {
-	s := e.p.Ops[n].Instr.Shape
-	if s.DType == hlo.Tuple {
-		s = s.Tuple[part]
-	}
-	return s.DType
 }

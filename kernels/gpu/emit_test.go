@@ -12,9 +12,9 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// testdata/ptx has whole kernels, to be read: the fusion, the plan, the text.
+// golden/testdata/ptx has whole kernels, to be read: the fusion, the plan, the text.
 func TestPTX(t *testing.T) {
-	datadriven.Walk(t, "testdata/ptx", func(t *testing.T, path string) {
+	datadriven.Walk(t, "golden/testdata/ptx", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var target string
 			d.ScanArgs(t, "target", &target)

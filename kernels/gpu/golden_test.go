@@ -9,16 +9,17 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/gpu/golden"
 )
 
 // Goldens are the kernels that are emitted, and an assembler has seen them, or
 // the test says which it has not.
 func TestGoldens(t *testing.T) {
-	all, err := Goldens()
+	all, err := golden.Kernels()
 	if err != nil || len(all) < 5 {
 		t.Fatalf("%d goldens, %v", len(all), err)
 	}
-	seen, err := AssemblerReports()
+	seen, err := golden.AssemblerReports()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestGoldens(t *testing.T) {
 		if text, err := PTX(g.Program, g.Plan, sheet); err != nil || text != g.PTX {
 			t.Errorf("%s for %s: the kernel is not the one emitted (%v)", g.Name, g.Target, err)
 		}
-		if a, ok := seen[Hash(g.PTX)]; !ok {
+		if a, ok := seen[golden.Hash(g.PTX)]; !ok {
 			t.Logf("%s for %s has not been assembled: tilewright doctor, where ptxas is, makes the row for testdata/ptxas.tsv", g.Name, g.Target)
 		} else if a.Spilled > 0 || a.Target != g.Target {
 			t.Errorf("%s for %s: %s", g.Name, g.Target, a.Row())
@@ -52,7 +53,7 @@ func (d *texts) Load(ctx context.Context, text string, o device.LoadOptions) (de
 // What runs of a golden is its own text, where the device can run that, and it
 // gives the reference's results.
 func TestGoldensRun(t *testing.T) {
-	all, err := Goldens()
+	all, err := golden.Kernels()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +71,9 @@ func TestGoldensRun(t *testing.T) {
 	}
 }
 
-func runGolden(t *testing.T, b *Backend, device *texts, g Golden) {
+func runGolden(t *testing.T, b *Backend, device *texts, g golden.Kernel) {
 	name := g.Name + " for " + g.Target + " on " + device.spec.Target
-	k, err := b.CompileGolden(t.Context(), g)
+	k, err := b.CompileText(t.Context(), g.Program, g.Plan, g.Target, g.PTX)
 	var no *kernels.Rejected
 	if g.Target > device.spec.Target { // the last, which runs nowhere else, is the one that ends in a
 		if !errors.As(err, &no) || no.Reason != "needs "+g.Target {
@@ -99,26 +100,14 @@ func runGolden(t *testing.T, b *Backend, device *texts, g Golden) {
 
 // Nothing says how a text is launched that is not what its plan becomes.
 func TestGoldenOfAnotherText(t *testing.T) {
-	all, err := Goldens()
+	all, err := golden.Kernels()
 	if err != nil {
 		t.Fatal(err)
 	}
 	b, g := New(simulatedSession(t, "H100")), all[0]
 	g.PTX = strings.Replace(g.PTX, "ret;", "ret; // changed", 1)
-	if _, err := b.CompileGolden(t.Context(), g); err == nil ||
+	if _, err := b.CompileText(t.Context(), g.Program, g.Plan, g.Target, g.PTX); err == nil ||
 		!strings.Contains(err.Error(), "another text") {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestAssembledRows(t *testing.T) {
-	a := AssemblerReport{Hash: Hash("x"), Target: "sm_90a", Registers: 168, Shared: 1024, Tool: "ptxas 13.0"}
-	if b, err := parseAssembled(a.Row()); err != nil || b != a {
-		t.Errorf("%v is read as %v, %v", a, b, err)
-	}
-	for _, bad := range []string{"", "a\tb", a.Row() + "\tx", Hash("x") + "\tsm_80\tmany\t0\t0\tptxas"} {
-		if _, err := parseAssembled(bad); err == nil {
-			t.Errorf("%q is taken for a row", bad)
-		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
@@ -15,36 +15,24 @@ import (
 // found by comparing, and what they differ by is a constant that goes into the
 // offset of an address.
 
-// A sumKey is an expression in 32 or 64 bits.
-type sumKey struct {
-	e    index.Expr
-	wide bool
-}
-
 const (
+	// The range of 32-bit index arithmetic.
 	lowest  = math.MinInt32
 	highest = math.MaxInt32
 )
 
+// narrow reports whether a range fits in 32 bits.
 func narrow(in index.Interval) bool {
 	return in.Lo >= lowest && in.Hi <= highest
 }
 
-// bind says in which register a variable is.
+// bind records the register that holds the value of a variable.
 func (e *emitter) bind(v index.Expr, r operand) {
 	e.asm.scope.sums[sumKey{v, false}] = r
 }
 
-func (a *asm) sumOf(k sumKey) (operand, bool) {
-	for s := a.scope; s != nil; s = s.outer {
-		if r, ok := s.sums[k]; ok {
-			return r, true
-		}
-	}
-	return "", false
-}
-
-// num is an expression's value in 32 bits, which it has to fit in.
+// num is the value of an expression in 32 bits; expressions whose range needs more are
+// rejected.
 func (e *emitter) num(x index.Expr) operand {
 	if v, ok := x.Value(); ok {
 		return integer(v)
@@ -81,6 +69,7 @@ func (e *emitter) sum(x index.Expr) operand {
 	return total
 }
 
+// addTerm adds k·atom to total, by a shift or a multiply-add; "" is the empty sum.
 func (e *emitter) addTerm(total, atom operand, k int64) operand {
 	power := k > 0 && k&(k-1) == 0
 	switch {
@@ -102,8 +91,8 @@ func (e *emitter) addTerm(total, atom operand, k int64) operand {
 	)
 }
 
-// remainder finds a part k·y − k·d·⌊y/d⌋ of a sum, for d a power of two, which
-// is k·(y and d−1).
+// remainder rewrites a part k·y − k·d·⌊y/d⌋ of a sum, for d a power of two, to k·(y
+// and d−1).
 func (e *emitter) remainder(
 	x index.Expr, terms []index.Term,
 ) (operand, bool) {
@@ -119,15 +108,15 @@ func (e *emitter) remainder(
 		k := -t.Factor / d
 		y := args[0]
 		rest := x.Sub(t.Of.Scale(t.Factor)).Sub(y.Scale(k))
-		left, _ := rest.Terms()
-		inside, _ := y.Terms()
-		if len(left) != len(terms)-1-len(inside) ||
+		others, _ := rest.Terms()
+		quotientTerms, _ := y.Terms()
+		if len(others) != len(terms)-1-len(quotientTerms) ||
 			!narrow(y.Range()) ||
 			!narrow(rest.Range()) {
 			continue
 		}
 		mod := e.asm.get(kindB32, "and.b32", e.num(y), d-1)
-		if len(left) == 0 {
+		if len(others) == 0 {
 			if c, _ := rest.Value(); c != 0 {
 				return e.asm.get(
 					kindB32, "add.s32", e.addTerm("", mod, k), c,
@@ -140,7 +129,7 @@ func (e *emitter) remainder(
 	return "", false
 }
 
-// atom computes what is not linear.
+// atom computes an expression that is not linear.
 func (e *emitter) atom(x index.Expr) operand {
 	kind, args := x.Atom()
 	switch kind {
@@ -234,8 +223,9 @@ func (e *emitter) wide(x index.Expr) operand {
 	return total
 }
 
-// at is the address of element x, the constant of x in the offset. Addresses of
-// shared memory have 32 bits, and no register with one goes below 0.
+// at is the address of element x of an array; the constant part of x goes to the
+// offset of the instruction. Addresses of shared memory have 32 bits, and their
+// register must not be negative.
 func (e *emitter) at(m memory, x index.Expr, size int64) address {
 	terms, c := x.Terms()
 	rest := x.AddConst(-c)
@@ -268,45 +258,7 @@ func (e *emitter) at(m memory, x index.Expr, size int64) address {
 	}
 }
 
-// Conditions are all to hold: each says that an expression is not negative.
-// They are kept in a form in which those that always agree are equal.
-type conditions []index.Expr
-
-// never is a condition that does not hold.
-func never(r *index.Ring) conditions { return conditions{r.Const(-1)} }
-
-// and adds x ≥ 0, in the form in which conditions that agree are equal.
-func (c conditions) and(x index.Expr) conditions {
-	in := x.Range()
-	if in.Lo >= 0 {
-		return c
-	}
-	if in.Hi < 0 {
-		return never(x.Ring())
-	}
-	x = coalesce.NonNegative(x)
-	if slices.Contains(c, x) {
-		return c
-	}
-	return append(slices.Clone(c), x)
-}
-
-// all adds conditions.
-func (c conditions) all(d conditions) conditions {
-	for _, x := range d {
-		c = c.and(x)
-	}
-	return c
-}
-
-// within adds lo ≤ x < hi.
-func (c conditions) within(x, lo, hi index.Expr) conditions {
-	return c.and(x.Sub(lo)).and(
-		hi.Sub(x).AddConst(-1),
-	)
-}
-
-// guard is a predicate that is true where the conditions hold.
+// guard is the predicate of a conjunction.
 func (e *emitter) guard(c conditions) operand {
 	p := yes
 	for _, x := range c {
@@ -330,4 +282,94 @@ func (e *emitter) guard(c conditions) operand {
 		)
 	}
 	return p
+}
+
+// constantOf is the value of a constant expression.
+func constantOf(x index.Expr) int64 { v, _ := x.Value(); return v }
+
+// digitsOf splits a row-major index of an array of the given sizes into its
+// coordinates.
+func digitsOf(i index.Expr, sizes []int64) []index.Expr {
+	parts := make([]index.Expr, len(sizes))
+	for k := len(sizes) - 1; k >= 0; k-- {
+		if k == 0 {
+			parts[k] = i
+			break
+		}
+		parts[k], i = i.Mod(sizes[k]), i.Div(sizes[k])
+	}
+	return parts
+}
+
+// number identifies a list of expressions by a small integer: equal lists have equal
+// numbers. Lists are stored as a trie, whose edges are links.
+func (e *emitter) number(list []index.Expr) int {
+	n := 0
+	for _, x := range list {
+		k := link{n, x}
+		next, ok := e.links[k]
+		if !ok {
+			next = len(e.links) + 1
+			e.links[k] = next
+		}
+		n = next
+	}
+	return n
+}
+
+// keyOf is the key of a result of an op at a point.
+func (e *emitter) keyOf(op, part int, p point) valueKey {
+	return valueKey{
+		op:   op,
+		part: part,
+		at:   e.number(p.at),
+		when: e.number(p.when),
+	}
+}
+
+// dotted is the inner product of an index with strides.
+func (e *emitter) dotted(index []index.Expr, strides []int64) index.Expr {
+	sum := e.ring.Const(0)
+	for k, x := range index {
+		sum = sum.Add(x.Scale(strides[k]))
+	}
+	return sum
+}
+
+// identity is the permutation 0 … n−1.
+func identity(n int) []int {
+	all := make([]int, n)
+	for k := range all {
+		all[k] = k
+	}
+	return all
+}
+
+// majorToMinor lists the dimensions of an array, slowest in memory first. It is a
+// property of the array; the order in which threads go over a tile is chosen (see
+// chosenFor).
+func majorToMinor(s hlo.Shape) []int {
+	order := identity(s.Rank())
+	strides := s.Strides()
+	slices.SortStableFunc(order, func(x, y int) int {
+		return int(min(1, max(-1, strides[y]-strides[x])))
+	})
+	return order
+}
+
+// rowMajor is the row-major index of an element.
+func (e *emitter) rowMajor(at []index.Expr, sizes []int64) index.Expr {
+	n := e.ring.Const(0)
+	for k, x := range at {
+		n = n.Scale(sizes[k]).Add(x)
+	}
+	return n
+}
+
+// powerOver is the smallest power of two ≥ n.
+func powerOver(n int64) int64 {
+	if n <= 1 {
+		return 1
+	}
+	return 1 << bits.Len64(uint64(n-1))
 }

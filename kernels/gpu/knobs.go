@@ -22,6 +22,9 @@ type knobs struct {
 	vector     int // bytes of the widest access of a thread
 }
 
+// maxStages is the most slots that a ring of shared memory has.
+const maxStages = 8
+
 // A knobRow is a knob with what it can be.
 type knobRow struct {
 	name   string
@@ -93,3 +96,12 @@ func knobNames() string {
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
+
+// maxPieces of a tile.
+const maxPieces = 1 << 12
+
+// pingpong is the value of the knob persistent of plans with two teams.
+const pingpong = 2
+
+// maxPartials is how many partial results a thread keeps.
+const maxPartials = 128

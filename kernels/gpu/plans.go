@@ -19,7 +19,6 @@ const (
 	maxOffered    = 4096    // plans offered; the estimate's cheapest
 
 	maxOfferedStages = 4 // slots of the rings of tilings that are not among the cheapest
-	maxStages        = 8 // slots of a ring
 )
 
 // Plans yields plans that fit the device by the estimate, the cheapest first.

@@ -5,11 +5,12 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// raster is the order in which blocks take tiles: the parallel dimensions with
-// more than one tile, and their tile ids as functions of the block's number. The
-// last is the fastest, but that groups of tiles of the last but one are gone
-// through together, so that blocks that run at the same time share operands in
-// the L2 cache (Triton, matrix multiplication tutorial, "L2 Cache Optimizations").
+// raster is the order in which blocks take tiles: the parallel dimensions with more
+// than one tile, and their tile ids as functions of the block's number. The last
+// dimension is the fastest. With knob group = g > 1, g tiles of the last but one
+// dimension are traversed together, so that blocks that run at the same time share
+// operands in the L2 cache (Triton, matrix multiplication tutorial, "L2 Cache
+// Optimizations").
 func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 	var tiles []int64
 	for k, d := range e.p.Space.Dims {
@@ -48,8 +49,8 @@ func (e *emitter) raster(block index.Expr) (dims []int, ids []index.Expr) {
 	)
 }
 
-// neighbours is the dimension along which blocks with consecutive numbers take
-// tiles, and how many do before another changes.
+// neighbours is the dimension along which blocks with consecutive numbers take tiles,
+// and how many blocks follow each other along it.
 func (e *emitter) neighbours() (dim int, run int64) {
 	var dims []int
 	for k, d := range e.p.Space.Dims {
@@ -68,21 +69,8 @@ func (e *emitter) neighbours() (dim int, run int64) {
 		constantOf(e.p.Space.Dims[dims[k-1]].Tiles)
 }
 
-// A tileLoop is a loop in which a block goes from tile to tile, the number of blocks
-// further each time.
-type tileLoop struct {
-	tile      operand // its number
-	label     operand
-	waits     int // barriers before it
-	mathGroup *mathGroup
-	done      operand // where those go that have no tile
-}
-
-// loopsOverTiles says whether blocks go from tile to tile: a persistent schedule.
-func (e *emitter) loopsOverTiles() bool { return e.knobs.persistent > 0 }
-
-// beginTileLoop begins the loop over a block's tiles, or a team's, nil where it has one:
-// the tile ids have values from there on.
+// beginTileLoop begins the loop of a persistent block, or of one of its math groups,
+// over its tiles; nil where a block has one tile. It binds the tile ids.
 func (e *emitter) beginTileLoop(t *mathGroup) *tileLoop {
 	if !e.loopsOverTiles() {
 		return nil
@@ -115,8 +103,8 @@ func (e *emitter) beginTileLoop(t *mathGroup) *tileLoop {
 	return w
 }
 
-// endTileLoop goes on to the next tile. What this one left in shared memory has been
-// read by then.
+// endTileLoop ends the loop over tiles. A barrier separates the tiles where one of
+// them uses shared memory.
 func (e *emitter) endTileLoop(w *tileLoop) {
 	if w == nil {
 		return
@@ -137,4 +125,43 @@ func (e *emitter) endTileLoop(w *tileLoop) {
 	if w.mathGroup != nil {
 		a.place(w.done)
 	}
+}
+
+// tileIDs binds the parallel tile ids of the tile program with a number and, where
+// blocks share a tile, the number of this block's piece.
+func (e *emitter) tileIDs(number operand) {
+	if e.phase == phasePartials {
+		e.piece = e.ring.Var(index.Variable{
+			Name: "piece",
+			Lo:   0,
+			Hi:   int64(e.knobs.splitk) - 1,
+			Role: index.RoleBlock,
+		})
+		e.bind(
+			e.piece, e.asm.get(kindB32, "mov.u32", pieceNumber),
+		)
+	}
+	e.block = e.ring.Var(index.Variable{
+		Name: "block",
+		Lo:   0,
+		Hi:   max(0, e.p.Programs()-1),
+		Role: index.RoleBlock,
+	})
+	if _, ok := e.block.Value(); ok {
+		return
+	}
+	if number == blockNumber {
+		number = e.asm.get(kindB32, "mov.u32", number)
+	}
+	e.bind(e.block, number)
+	dims, ids := e.raster(e.block)
+	known := map[index.Expr]index.Expr{}
+	for k, d := range dims {
+		e.bind(
+			e.p.Space.Dims[d].Tid,
+			e.num(ids[k]),
+		)
+		known[e.p.Space.Dims[d].Tid] = ids[k]
+	}
+	e.decided(known)
 }

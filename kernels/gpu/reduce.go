@@ -38,9 +38,6 @@ func (r *reduction) partial() []hlo.DType {
 	)
 }
 
-// maxPartials is how many partial results a thread keeps.
-const maxPartials = 128
-
 // newReduction is the reduction of op n: in any order where the computation is
 // one commutative operation, else in the order of the elements.
 func (e *emitter) newReduction(n int) accumulator {
@@ -170,14 +167,6 @@ func (r *reduction) fresh() []operand {
 	return all
 }
 
-// set writes a register that is written more than once.
-func (e *emitter) set(k kind, to, v operand) {
-	if k == kindPred {
-		v = e.asm.in(k, v)
-	}
-	e.asm.do(kindTable[k].move, to, v)
-}
-
 // sharers is how many threads fold parts of the same result.
 func (r *reduction) sharers() int64 {
 	if r.inside {
@@ -239,14 +228,14 @@ func (r *reduction) fold(o, i index.Expr) {
 	defer e.withLayout(r.layout)()
 	points := e.vectorAt(r.layout, o, i)
 	tile := e.p.Ops[r.op.Args[0]].Tile
-	there := make([]operand, len(points))
+	valid := make([]operand, len(points))
 	for v := range points {
 		var c conditions
 		for _, d := range r.op.Instr.Attrs.Dimensions {
 			_, c = e.index(tile[d], points[v].at[d], c)
 		}
 		points[v].when = points[v].when.all(c)
-		there[v] = e.guard(points[v].when)
+		valid[v] = e.guard(points[v].when)
 	}
 	args := make([][]operand, len(r.types))
 	for part := range r.types {
@@ -261,7 +250,7 @@ func (r *reduction) fold(o, i index.Expr) {
 		for part := range x {
 			x[part] = args[part][v]
 		}
-		r.foldInto(r.accs[k], x, there[v])
+		r.foldInto(r.accs[k], x, valid[v])
 	}
 }
 
@@ -616,4 +605,84 @@ func (r *reduction) publish() {
 	if wrote {
 		e.barrier()
 	}
+}
+
+// storePartial stores what all threads of a piece have folded.
+func (r *reduction) storePartial() {
+	r.joinThreads()
+	r.store()
+}
+
+// scratch has an array for every part of the partial results, and the place in
+// it of result k of this thread.
+func (r *reduction) scratch() (arrays []memory, at func(
+	k int, piece index.Expr,
+) index.Expr) {
+	e := r.e
+	pieces := int64(r.e.knobs.splitk)
+	for _, d := range r.partial() {
+		arrays = append(
+			arrays,
+			e.scratchArray(e.p.Programs()*pieces*
+				r.results()*wide(d).Size()),
+		)
+	}
+	return arrays, func(k int, piece index.Expr) index.Expr {
+		return e.block.Scale(pieces).Add(piece).Scale(
+			r.results(),
+		).Add(r.number(k))
+	}
+}
+
+// store has the first of the threads that share a result store it.
+func (r *reduction) store() {
+	e := r.e
+	e.asm.note("what %%%d has to scratch", r.n)
+	arrays, at := r.scratch()
+	for k, acc := range r.accs {
+		own := conditions(nil).and(r.sharer().Neg()).and(
+			r.number(k).Neg().AddConst(r.results() - 1),
+		)
+		for part, d := range r.partial() {
+			e.scatterPlaces(
+				arrays[part], wide(d),
+				[]place{{at(k, e.piece), own}},
+				acc[part:part+1],
+			)
+		}
+	}
+}
+
+// addPartials folds what pieces have left, of which every thread that shares a result
+// has those that follow each other.
+func (r *reduction) addPartials() {
+	e := r.e
+	pieces := int64(r.e.knobs.splitk)
+	arrays, at := r.scratch()
+	share := index.CeilDiv(pieces, r.sharers())
+	e.rounds("piece", share, 8, func(round index.Expr) {
+		piece := r.sharer().Scale(share).Add(round)
+		own := conditions(nil).and(round.Neg().AddConst(share - 1)).and(
+			piece.Neg().AddConst(pieces - 1),
+		)
+		for k, acc := range r.accs {
+			when := own.and(
+				r.number(k).Neg().AddConst(r.results() - 1),
+			)
+			var x []operand
+			for part, d := range r.partial() {
+				x = append(
+					x,
+					e.gatherPlaces(arrays[part], wide(d), []place{
+						{at(k, piece), when},
+					})...,
+				)
+			}
+			p := e.guard(when)
+			if r.code == "" {
+				p = e.asm.and(p, x[len(x)-1])
+			}
+			r.foldInto(acc, x[:len(r.types)], p)
+		}
+	})
 }

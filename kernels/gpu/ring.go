@@ -2,41 +2,54 @@ package gpu
 
 import (
 	"fmt"
-	"slices"
+	"math/bits"
 
 	"github.com/tilewright/tilewright/kernels/gpu/device"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
-	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A ring is a loop of products by warpgroups, or one of them that has no loop.
+// A ring is a loop of products by warpgroups, or one product without a loop, whose
+// operands are loaded by tensor copies into a ring of slots in shared memory. Each
+// slot has an mbarrier "full", which counts the bytes that arrive, and, where producer
+// warps fill the slots, an mbarrier "empty", which counts the warps that have read it.
 type ring struct {
 	e     *emitter
 	dots  []*groupDot
 	tiles []*boxTile
+	// Part is the iterations of this block; total is the most of a block, limit the
+	// number of this one.
 	part  iterationRange
 	total int64   // iterations of this block, at most
 	limit operand // how many they are
+	// The number of slots and the bytes of each.
 	slots int64
 	bytes int64 // of a slot
+	// At and full0 are the offsets in shared memory of the slots and of the barriers.
 	at    int64
 	full0 int64 // where the barriers are
-	lag   int64 // iterations that are still multiplied when the next begins
+	// Lag is the number of iterations whose products are still running when the next
+	// begins.
+	lag int64
 
-	hasProducer       bool   // a producer fills the slots
-	blocks            int64  // of the cluster
-	outside           *scope // of the loop
+	// HasProducer is set where producer warps fill the slots; otherwise thread 0 does.
+	hasProducer bool
+	// Blocks is the number of blocks of the cluster; rank is the number of this one.
+	blocks int64
+	// Outside is the scope around the loop.
+	outside *scope
+	// The addresses of slot 0 and of its barriers.
 	data, full, empty operand
-	leader            operand
-	rank              operand // of the block in the cluster
-	maps              []operand
+	// Leader holds for the thread that initialises the barriers.
+	leader operand
+	rank   operand // of the block in the cluster
+	maps   []operand
 }
 
-// grouped emits products that one loop over dims accumulates, by warpgroups; it
-// says whether it did.
-func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
-	r := e.ringOf(closers, dims, body)
+// grouped emits the products that one loop over dims accumulates as a ring, and
+// reports whether it could.
+func (e *emitter) grouped(accumulators, dims []int, body []symtile.Step) bool {
+	r := e.ringOf(accumulators, dims, body)
 	if r == nil {
 		return false
 	}
@@ -51,9 +64,9 @@ func (e *emitter) grouped(closers, dims []int, body []symtile.Step) bool {
 	return true
 }
 
-// ringOf is the ring of products that one loop accumulates; nil where they are
-// not for warpgroups.
-func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
+// ringOf is the ring of the products that one loop accumulates; nil where warpgroups
+// cannot compute one of them or the loop computes something else, too.
+func (e *emitter) ringOf(accumulators, dims []int, body []symtile.Step) *ring {
 	if !e.sheet.Warpgroups() ||
 		e.threads%device.WarpgroupThreads != 0 || e.loopDepth > 0 {
 		return nil
@@ -64,7 +77,7 @@ func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
 		blocks: int64(e.knobs.cluster),
 	}
 	r.total = r.part.count
-	for _, n := range closers {
+	for _, n := range accumulators {
 		if e.p.Ops[n].Code != hlo.OpDot {
 			return nil
 		}
@@ -85,6 +98,7 @@ func (e *emitter) ringOf(closers, dims []int, body []symtile.Step) *ring {
 	return r
 }
 
+// accumulators are the products of the ring.
 func (r *ring) accumulators() []accumulator {
 	all := make([]accumulator, len(r.dots))
 	for k, d := range r.dots {
@@ -93,8 +107,9 @@ func (r *ring) accumulators() []accumulator {
 	return all
 }
 
-// schedule settles who fills the slots. A cluster, and blocks that go from tile
-// to tile, need a producer: it runs ahead of what the warpgroups are at.
+// schedule decides who fills the slots, and rejects plans in which nobody can.
+// Clusters and persistent blocks need producer warps, which run ahead of the
+// warpgroups.
 func (r *ring) schedule() {
 	e := r.e
 	ahead := r.blocks > 1 || e.loopsOverTiles()
@@ -116,6 +131,8 @@ func (r *ring) schedule() {
 	}
 }
 
+// layOut assigns offsets in a slot to the different tiles, and allocates slots and
+// barriers.
 func (r *ring) layOut() {
 	e := r.e
 	known := map[string]*boxTile{}
@@ -143,9 +160,9 @@ func (r *ring) layOut() {
 	e.common = e.shared
 }
 
-// share finds the tiles that all blocks of the cluster read, those that lie at
-// the same place for neighbouring blocks. Each block brings a part of their rows
-// to all.
+// share finds the tiles that all blocks of the cluster read, because they do not
+// depend on the dimension along which blocks are neighbours. Each block loads a part
+// of the rows of such a tile for all blocks (multicast).
 func (r *ring) share() {
 	e := r.e
 	if r.blocks == 1 {
@@ -176,22 +193,12 @@ func (r *ring) share() {
 	}
 }
 
-// swizzleRows is the rows after which a swizzle repeats.
+// swizzleRows is the period of the swizzle of tensor copies, in rows.
 const swizzleRows = 8
 
-// dependsOn says whether the place of an op's tile changes with a variable.
-func dependsOn(op symtile.Op, v index.Expr) bool {
-	for _, d := range op.Tile {
-		if slices.Contains(d.Offset.Vars(), v) {
-			return true
-		}
-	}
-	return false
-}
-
-// emit emits the ring. With a producer a warp of its own does nothing but fill
-// slots that the warpgroups give back; without, thread 0 fills the slot before
-// when all have passed it.
+// emit emits the ring. With producer warps, one of their threads fills slots that the
+// warpgroups have released; otherwise thread 0 fills the slot of the previous
+// iteration after a barrier of the block.
 func (r *ring) emit() {
 	e := r.e
 	a := r.e.asm
@@ -229,8 +236,9 @@ func (r *ring) emit() {
 	}
 }
 
-// barriers initialises a slot's two: full, when its bytes have come, and empty,
-// when every warp of all blocks that it is filled for has read them.
+// barriers initialises the barriers of each slot: "full" expects the bytes of the
+// tiles, and "empty" the arrival of every warp of all blocks that the slot is filled
+// for.
 func (r *ring) barriers() {
 	e := r.e
 	a := r.e.asm
@@ -264,8 +272,9 @@ func (r *ring) barriers() {
 	)
 }
 
-// leaveCluster says that this thread is done with other blocks' shared memory.
-// The kernel ends when all blocks have said so.
+// leaveCluster arrives at the barrier at which the cluster ends: this thread does not
+// access the shared memory of other blocks any more, but its own must stay until all
+// threads have arrived.
 func (e *emitter) leaveCluster() {
 	e.asm.do("barrier.cluster.arrive.release.aligned")
 	e.exitArrived = true
@@ -288,11 +297,11 @@ func (r *ring) prefill() {
 	a.place(follower)
 }
 
-// A cursor is a place in the ring: the barrier that says that the slot is full,
-// and the parity of the phase that is waited for. The barriers that say that slots
-// are empty lie behind those that say that they are full.
+// A cursor is a position in the ring: the address of the slot's barrier "full", and
+// the parity of the phase to wait for. The barriers "empty" follow those for "full".
 type cursor struct{ at, parity operand }
 
+// cursor is a new cursor at slot 0.
 func (r *ring) cursor(parity int64) cursor {
 	a := r.e.asm
 	c := cursor{a.fresh(kindB32), a.fresh(kindB32)}
@@ -301,14 +310,16 @@ func (r *ring) cursor(parity int64) cursor {
 	return c
 }
 
-// isFull and isEmpty are the barriers of the slot whose first is at an address.
+// isFull is the barrier "full" of the slot of a cursor.
 func (r *ring) isFull(at operand) address { return address{at, 0} }
+
+// isEmpty is the barrier "empty" of the slot of a cursor.
 func (r *ring) isEmpty(at operand) address {
 	return address{at, 8 * r.slots}
 }
 
-// wait tries again until the phase of a barrier of the slot is over. Barriers that
-// other blocks arrive at order what these did.
+// wait repeats try_wait until the phase of a barrier has completed. Barriers at which
+// other blocks arrive order the memory accesses of these blocks.
 func (r *ring) wait(c cursor, barrier address, name string) {
 	a := r.e.asm
 	again := a.label(name)
@@ -322,8 +333,8 @@ func (r *ring) wait(c cursor, barrier address, name string) {
 	a.unless(done, "bra", again)
 }
 
-// advance moves on to the next slot; after the last the parity changes. The
-// result says whether it was the last.
+// advance moves a cursor to the next slot; after the last slot the parity changes.
+// wrap holds after the last slot.
 func (r *ring) advance(c cursor) (wrap operand) {
 	a := r.e.asm
 	wrap = a.fresh(kindPred)
@@ -332,4 +343,129 @@ func (r *ring) advance(c cursor) (wrap operand) {
 	a.when(wrap, "mov.b32", c.at, r.full)
 	a.when(wrap, "xor.b32", c.parity, c.parity, 1)
 	return wrap
+}
+
+// The named barriers of a block with teams: that of team t for itself, and that at
+// which it waits for its turn to multiply.
+const (
+	groupBarrier = 1
+	turnBarrier  = 3
+)
+
+// newMathGroup identifies the math group of the thread; nil where a block has one
+// group. Shared memory other than the ring is separate for each group.
+func (e *emitter) newMathGroup() *mathGroup {
+	if e.knobs.mathGroups() == 1 {
+		return nil
+	}
+	a := e.asm
+	t := &mathGroup{private: e.hints.groupBytes}
+	t.number = a.get(
+		kindB32, "shfl.sync.idx.b32",
+		a.get(kindB32, "shr.u32", e.tid, bits.TrailingZeros64(uint64(e.threads))),
+		0, device.WarpThreads-1, -1,
+	)
+	t.barrier = a.get(kindB32, "add.s32", t.number, groupBarrier)
+	t.turn = a.get(kindB32, "add.s32", t.number, turnBarrier)
+	t.nextTurn = a.get(
+		kindB32, "sub.s32",
+		a.in(kindB32, integer(turnBarrier+1)),
+		t.number,
+	)
+	e.smem = a.get(
+		kindB32, "mad.lo.s32", t.number, t.private, e.smem,
+	)
+	a.note("the first turn is that of team 0")
+	a.when(
+		a.get(kindPred, "setp.eq.s32", t.number, 1),
+		"bar.arrive", t.nextTurn, 2*e.threads,
+	)
+	return t
+}
+
+// sizeMathGroups finds the shared memory that a math group needs for itself, and
+// allocates it for both groups. If it differs from the hint the kernel is emitted
+// again.
+func (e *emitter) sizeMathGroups() {
+	if e.mathGroup == nil {
+		return
+	}
+	own := (e.shared - e.common + maxVectorBytes - 1) /
+		maxVectorBytes * maxVectorBytes
+	e.hints.changed = e.hints.changed ||
+		own != e.hints.groupBytes
+	e.hints.groupBytes = own
+	e.shared = e.common + int64(e.knobs.mathGroups())*own
+}
+
+// startOf moves a cursor, and the offset of its slot, to the slot of the group's first
+// tile: that of iteration 0, or of iteration total for the second group.
+func (r *ring) startOf(c cursor, offset operand) {
+	t := r.e.mathGroup
+	a := r.e.asm
+	if t == nil {
+		return
+	}
+	slot := r.total % r.slots
+	wraps := r.total / r.slots
+	if slot > 0 {
+		a.do("mad.lo.s32", c.at, t.number, 8*slot, c.at)
+		a.do(
+			"mad.lo.s32", offset, t.number, slot*r.bytes/matrixRow, offset,
+		)
+	}
+	if wraps%2 > 0 {
+		a.do("mov.b32", c.parity, t.number)
+	}
+}
+
+// takeTurn waits until the other group has issued all products of its tile.
+func (r *ring) takeTurn() {
+	if t, e := r.e.mathGroup, r.e; t != nil {
+		e.asm.do("bar.sync", t.turn, 2*e.threads)
+		e.tileLoop.waits = e.asm.waits // this one orders no results
+	}
+}
+
+// passTurn lets the other group issue products, if there is another tile.
+func (r *ring) passTurn() {
+	e := r.e
+	a := r.e.asm
+	if e.mathGroup == nil {
+		return
+	}
+	p := a.fresh(kindPred)
+	next := a.fresh(kindB32)
+	a.do(
+		"add.s32", next, e.tileLoop.tile,
+		a.get(kindB32, "mov.u32", gridSize),
+	)
+	a.do("setp.lt.s32", p, next, e.p.Programs())
+	a.when(
+		p, "bar.arrive", e.mathGroup.nextTurn, 2*e.threads,
+	)
+}
+
+// skip moves a cursor past the slots of the other group's tile.
+func (r *ring) skip(c cursor, offset operand) {
+	a := r.e.asm
+	if r.e.mathGroup == nil {
+		return
+	}
+	slot := r.total % r.slots
+	wraps := r.total / r.slots
+	if slot > 0 {
+		p := a.fresh(kindPred)
+		a.do("add.s32", c.at, c.at, 8*slot)
+		a.do("add.s32", offset, offset, slot*r.bytes/matrixRow)
+		a.do("setp.ge.s32", p, c.at, r.empty)
+		a.when(p, "sub.s32", c.at, c.at, 8*r.slots)
+		a.when(
+			p, "sub.s32", offset, offset, r.slots*r.bytes/matrixRow,
+		)
+		a.when(p, "xor.b32", c.parity, c.parity, 1)
+	}
+	if wraps%2 > 0 {
+		a.do("xor.b32", c.parity, c.parity, 1)
+	}
 }

@@ -4,165 +4,24 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
-// A stage is work that all threads of a block share: it stores a result, or
-// brings a value to shared memory, where others read it after a barrier.
+// Staging is work that all threads of a block share: they bring a value to shared
+// memory, where others read it after a barrier, or store a result.
 
-// A bufferKey names a result of an op.
-type bufferKey struct{ op, part int }
-
-// A buffer is a tile in shared memory.
-type buffer struct {
-	d       hlo.DType
-	sizes   []int64
-	strides []int64 // in elements
-	at      int64   // bytes from the base
-	base    operand // of a slot; "": the start of shared memory
-	// crossing is how two dimensions lie, whose strides are 0; nil: by strides
-	transposed *transposedTile
-}
-
-// elements of the buffer's extent, gaps included.
-func span(sizes, strides []int64) int64 {
-	n := int64(1)
-	for k, s := range sizes {
-		n += (s - 1) * strides[k]
-	}
-	return n
-}
-
-func dense(sizes []int64) []int64 {
-	strides := make([]int64, len(sizes))
-	n := int64(1)
-	for d := len(sizes) - 1; d >= 0; d-- {
-		strides[d] = n
-		n *= sizes[d]
-	}
-	return strides
-}
-
-// allocateShared reserves shared memory and returns where it begins.
-func (e *emitter) allocateShared(bytes int64) int64 {
-	at := (e.shared + maxVectorBytes - 1) / maxVectorBytes * maxVectorBytes
-	e.shared = at + bytes
-	return at
-}
-
-// allocateFreed reserves shared memory from what a loop before needed only while it ran,
-// if there is enough left of it.
-func (e *emitter) allocateFreed(bytes int64) int64 {
-	at := (e.freed.at + maxVectorBytes - 1) / maxVectorBytes * maxVectorBytes
-	if at+bytes > e.freed.end {
-		return e.allocateShared(bytes)
-	}
-	e.freed.at = at + bytes
-	return at
-}
-
-// A memoryRange is shared memory from at to end.
-type memoryRange struct{ at, end int64 }
-
-// release makes the memory of a loop that is not inside another free for what
-// comes after it.
-func (e *emitter) release(at, bytes int64) {
-	if e.loopDepth == 0 {
-		e.freed = memoryRange{at, at + bytes}
-	}
-}
-
-func (e *emitter) newBuffer(d hlo.DType, sizes, strides []int64) *buffer {
-	return &buffer{
-		d:       d,
-		sizes:   sizes,
-		strides: strides,
-		at:      e.allocateShared(span(sizes, strides) * d.Size()),
-	}
-}
-
-// memory is where elements are loaded from and stored to.
-type memory struct {
-	space space
-	base  operand
-	first int64 // bytes from the base
-}
-
-func (b *buffer) memory(e *emitter) memory {
-	if b.base != "" {
-		return memory{shared, b.base, b.at}
-	}
-	return memory{shared, e.smem, b.at}
-}
-
-// place is where an element of the buffer is.
-func (b *buffer) place(e *emitter, p point) place {
-	at := e.dotted(p.at, b.strides)
-	if b.transposed != nil {
-		at = at.Add(b.transposed.position(
-			e, p.at, b.d.Size(),
-		))
-	}
-	return place{at, p.when}
-}
-
-func (e *emitter) places(b *buffer, points []point) []place {
-	all := make([]place, len(points))
-	for k, p := range points {
-		all[k] = b.place(e, p)
-	}
-	return all
-}
-
-func (e *emitter) fetch(b *buffer, points []point) []operand {
-	return e.gatherPlaces(
-		b.memory(e), b.d, e.places(b, points),
-	)
-}
-
-func (e *emitter) put(b *buffer, points []point, vals []operand) {
-	e.scatterPlaces(
-		b.memory(e), b.d,
-		e.places(b, points), vals,
-	)
-}
-
-// barrier waits until all threads of the block have come here; what they wrote
-// to shared memory is seen after it.
-func (e *emitter) barrier() {
-	if e.mathGroup != nil {
-		e.asm.do("bar.sync", e.mathGroup.barrier, e.threads)
-		return
-	}
-	if e.extra > 0 { // not the producer, which is gone
-		e.asm.do("bar.sync", 0, e.threads)
-		return
-	}
-	e.asm.do("bar.sync", 0)
-}
-
-// waitForWrites waits for what was written to shared memory since the last barrier.
-func (e *emitter) waitForWrites() {
-	if e.async {
-		e.asm.do("cp.async.wait_all")
-	}
-	if e.fresh {
-		e.barrier()
-	}
-	e.fresh, e.async = false, false
-}
-
-// stage brings an op's tile to shared memory, its elements in the order in which
-// they are loaded. A tile that is read crosswise is swizzled; rows of others are
-// an odd number of words apart, so that columns are in different banks.
+// stage copies the tile of op n to shared memory, in the order in which it is loaded.
+// A tile that is read in another order is swizzled; rows of others are padded to an
+// odd number of words, so that the elements of a column are in different banks.
 func (e *emitter) stage(n int) {
 	op := e.p.Ops[n]
 	d := registerType(op.Instr.Shape.DType)
-	going := e.flat(n, d.Size()).Layout
+	threads := e.flat(n, d.Size()).Layout
 	sizes := op.Tile.Sizes()
-	order := going.Order()
+	order := threads.Order()
 	key := bufferKey{n, 0}
 	delete(e.buffers, key)
 	var b *buffer
@@ -177,7 +36,7 @@ func (e *emitter) stage(n int) {
 	}
 	e.asm.note("%s to shared memory", e.describe(n))
 	e.asm.enter()
-	e.each(going, func(points []point) {
+	e.each(threads, func(points []point) {
 		vals := e.elements(n, points)
 		e.put(b, points, vals)
 	})
@@ -186,60 +45,8 @@ func (e *emitter) stage(n int) {
 	e.buffers[key] = b
 }
 
-// bankStrides are strides in the order of dims, the rows of the fastest dimension
-// that has more than one element padded to an odd number of words.
-func (e *emitter) bankStrides(sizes []int64, order []int, size int64) []int64 {
-	strides := make([]int64, len(sizes))
-	n, padded := int64(1), false
-	for _, d := range slices.Backward(order) {
-		strides[d] = n
-		n *= sizes[d]
-		if !padded && sizes[d] > 1 {
-			words := index.CeilDiv(n*size, 4)
-			n = max(1, (words|1)*4/size)
-			padded = true
-		}
-	}
-	return strides
-}
-
-func identity(n int) []int {
-	all := make([]int, n)
-	for k := range all {
-		all[k] = k
-	}
-	return all
-}
-
-// majorToMinor is the dimensions of an array, the slowest in memory first: a fact
-// of the array, as rows and tensor copies have it. In which order threads go over
-// a tile is chosen: see chosenFor.
-func majorToMinor(s hlo.Shape) []int {
-	order := identity(s.Rank())
-	strides := s.Strides()
-	slices.SortStableFunc(order, func(x, y int) int {
-		return int(min(1, max(-1, strides[y]-strides[x])))
-	})
-	return order
-}
-
-// describe names an op and its tile.
-func (e *emitter) describe(n int) string {
-	op := e.p.Ops[n]
-	return fmt.Sprintf(
-		"%%%d = %s (%s) %s", n, op.Code, op.Instr.Name, op.Tile,
-	)
-}
-
-// comment comments on an op where the first of its elements in a stage is computed.
-func (e *emitter) comment(n int) {
-	if !e.noted[n] {
-		e.noted[n] = true
-		e.asm.note("%s", e.describe(n))
-	}
-}
-
-// storeRoot writes a result to its output.
+// storeRoot stores a result of the program to its output. A root that several tile
+// programs compute is stored by the first of them (Once).
 func (e *emitter) storeRoot(r symtile.Root) {
 	op := e.p.Ops[r.Op]
 	shape := op.Instr.Shape
@@ -259,8 +66,8 @@ func (e *emitter) storeRoot(r symtile.Root) {
 		places := make([]place, len(points))
 		for k := range points {
 			points[k].when = points[k].when.all(once)
-			index, there := e.tensor(op.Tile, points[k].at)
-			points[k].when = points[k].when.all(there)
+			index, valid := e.tensor(op.Tile, points[k].at)
+			points[k].when = points[k].when.all(valid)
 			places[k] = place{
 				e.dotted(index, shape.Strides()),
 				points[k].when,
@@ -273,9 +80,9 @@ func (e *emitter) storeRoot(r symtile.Root) {
 	})
 }
 
-// distribute emits body for all elements of a root: as a reduction or a product
-// before it has spread a tile of these sizes, so that values stay in registers,
-// else as was chosen for it.
+// distribute emits body for all elements of a root, by the layout in which a product
+// or a reduction has left a tile of these sizes in registers, or else by the layout
+// that was chosen for storing it.
 func (e *emitter) distribute(
 	n int, shape hlo.Shape, body func(points []point),
 ) {
@@ -300,121 +107,117 @@ func (e *emitter) distribute(
 	e.each(c.Layout, body)
 }
 
-// steps emits a body of the program.
-func (e *emitter) steps(body []symtile.Step) {
-	for _, s := range body {
-		if s.Loop != nil {
-			e.loop(s.Loop)
-			continue
-		}
-		op := e.p.Ops[s.Op]
-		for _, v := range op.RuntimeArgs {
-			e.bindRuntime(v)
-		}
-		switch {
-		case op.Code == hlo.OpDot &&
-			e.grouped([]int{s.Op}, nil, nil):
-		case op.Code == hlo.OpReduce || op.Code == hlo.OpDot:
-			c := e.newAccumulator(s.Op)
-			c.begin()
-			c.accumulate()
-			c.finish()
-		case e.hints.staged[s.Op]:
-			e.stage(s.Op)
+// lineVectors is the number of 16-byte vectors in a line of the banks: the threads
+// that share a row of a result before the next threads begin another row.
+const lineVectors = lineBytes / maxVectorBytes
+
+// transposedTileOf is the layout in shared memory of the tile of op n, which is loaded
+// in the given order of dimensions but stored in another; nil where the fastest
+// dimensions are the same.
+func (e *emitter) transposedTileOf(n int, order []int, size int64) *transposedTile {
+	sizes := e.p.Ops[n].Tile.Sizes()
+	along := coalesce.FastestDim(sizes, order)
+	across := along
+	for _, r := range e.p.Roots {
+		if perm := e.permutationFrom(n, r.Op); perm != nil {
+			across = perm[coalesce.FastestDim(
+				e.p.Ops[r.Op].Tile.Sizes(),
+				e.stored(r.Op).Layout.Order(),
+			)]
+			break
 		}
 	}
+	if across == along {
+		return nil
+	}
+	c := &transposedTile{along: along, across: across}
+	c.vector = e.box(sizes, size).VectorWidth(sizes[across])
+	c.step = sizes[across] / c.vector
+	c.pitch = index.CeilDiv(sizes[along]*size, maxVectorBytes) *
+		maxVectorBytes / size
+	unit := maxVectorBytes * lineVectors / min(lineVectors, powerOver(c.step))
+	for c.pitch*size%unit != 0 {
+		unit /= 2
+	}
+	c.swizzle = newSwizzle(unit, c.pitch*size)
+	if c.swizzle.span > 1 {
+		c.step |= 1
+	}
+	return c
 }
 
-// bindRuntime binds the run-time variables that op n, of rank 0, is the value of.
-func (e *emitter) bindRuntime(n int) {
-	for _, r := range e.p.Runtime {
-		if r.Op != n {
+// permutationFrom maps the dimensions of op m to those of op n, where m is computed
+// from n by elementwise operations and transposes; nil where it is not.
+func (e *emitter) permutationFrom(n, m int) []int {
+	if n == m {
+		return identity(len(e.p.Ops[n].Tile))
+	}
+	op := e.p.Ops[m]
+	switch {
+	case op.Code == hlo.OpTranspose:
+		from := e.permutationFrom(n, op.Args[0])
+		if from == nil {
+			return nil
+		}
+		perm := make([]int, len(op.Perm))
+		for k, d := range op.Perm {
+			perm[k] = from[d]
+		}
+		return perm
+	case op.Code.Elementwise():
+		for _, a := range op.Args {
+			if len(e.p.Ops[a].Tile) != len(op.Tile) {
+				continue
+			}
+			if perm := e.permutationFrom(n, a); perm != nil {
+				return perm
+			}
+		}
+	}
+	return nil
+}
+
+// transposedBuffer allocates a tile that is read in another order than it is written.
+func (e *emitter) transposedBuffer(b *buffer, c *transposedTile, order []int) *buffer {
+	b.transposed = c
+	b.strides = make([]int64, len(b.sizes))
+	n := c.vector * c.step * c.pitch
+	for _, d := range slices.Backward(order) {
+		if d != c.along && d != c.across {
+			b.strides[d] = n
+			n *= b.sizes[d]
+		}
+	}
+	b.at = e.allocateShared(n * b.d.Size())
+	return b
+}
+
+// transposedLayout is the thread layout of a result that is read from a transposed
+// tile: lineVectors threads along a row of the result, the others along what are rows
+// in shared memory. It is nil for other results.
+func (e *emitter) transposedLayout(n int, size int64) *coalesce.ThreadLayout {
+	for _, s := range e.hints.stagedOps() {
+		perm := e.permutationFrom(s, n)
+		b := e.buffers[bufferKey{s, 0}]
+		if perm == nil || b == nil || b.transposed == nil {
 			continue
 		}
-		if _, ok := e.asm.sumOf(sumKey{r.Var, false}); ok {
-			continue
-		}
-		v := e.elements(n, []point{{}})[0]
-		x := e.runtime(
-			v,
-			e.p.Ops[n].Instr.Shape.DType,
-			r.Var.Range().Hi,
+		sizes := e.p.Ops[n].Tile.Sizes()
+		along := slices.Index(perm, b.transposed.across)
+		across := slices.Index(perm, b.transposed.along)
+		outer := slices.DeleteFunc(
+			e.stored(n).Layout.Order(),
+			func(d int) bool { return d == along || d == across },
 		)
-		e.bind(r.Var, e.num(x))
+		v := e.box(sizes, size).VectorWidth(sizes[along])
+		lanes := min(
+			lineVectors, powerOver(index.CeilDiv(sizes[along], v)),
+			e.threads,
+		)
+		return coalesce.NewThreadLayout(
+			sizes, append(outer, across),
+			[]int{along}, e.threads, lanes, v,
+		)
 	}
-}
-
-// needsAccumulator says whether op n needs the result of a reduce or dot.
-func needsAccumulator(p *symtile.Program, n int) bool {
-	for k, used := range usedBy(p, []int{n}, nil) {
-		code := p.Ops[k].Code
-		if used && (code == hlo.OpReduce || code == hlo.OpDot) {
-			return true
-		}
-	}
-	return false
-}
-
-// A accumulator is a reduce or dot: what comes before its loop, at the end of every
-// iteration, and after it. Where blocks share the loop, leave stores what one of
-// them has accumulated, and gather accumulates what all have left.
-type accumulator interface {
-	begin()
-	accumulate()
-	finish()
-	storePartial()
-	addPartials()
-}
-
-func (e *emitter) newAccumulator(n int) accumulator {
-	if e.p.Ops[n].Code == hlo.OpDot {
-		return e.newDot(n)
-	}
-	return e.newReduction(n)
-}
-
-// loop emits a loop of the program around its body and the closers.
-func (e *emitter) loop(l *symtile.Loop) {
-	if e.phase == phaseCombine && e.loopDepth == 0 {
-		e.addAllPartials(l)
-		return
-	}
-	if e.grouped(l.Accumulators, l.Dims, l.Body) {
-		return
-	}
-	closers := make([]accumulator, len(l.Accumulators))
-	for k, c := range l.Accumulators {
-		closers[k] = e.newAccumulator(c)
-		closers[k].begin()
-	}
-	if e.pipelined(l, closers) {
-		return
-	}
-	part := e.iterationRange(l.Dims)
-	e.loopDepth++
-	defer func() { e.loopDepth-- }()
-	e.iterate(part, func() {
-		before := e.asm.waits
-		e.steps(l.Body)
-		for _, c := range closers {
-			c.accumulate()
-		}
-		if e.asm.waits > before {
-			e.barrier() // the next iteration writes what this one reads
-		}
-	})
-	part.conclude(closers)
-}
-
-// nest emits loops over the tile ids of dims, the last fastest.
-func (e *emitter) nest(dims []int, body func()) {
-	if len(dims) == 0 {
-		body()
-		return
-	}
-	d := e.p.Space.Dims[dims[0]]
-	e.asm.note("for %s < %s", d.Name, d.Tiles)
-	e.repeatAs(d.Tid, constantOf(d.Tiles), func() {
-		e.nest(dims[1:], body)
-	})
+	return nil
 }

@@ -4,82 +4,24 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
-
-// kindFor is the class of register a value of type d is in while it is computed
-// with: integers of at most 32 bits extended to 32, floats of at most 32 as f32.
-func kindFor(d hlo.DType) kind {
-	switch {
-	case d == hlo.Pred:
-		return kindPred
-	case d == hlo.F64:
-		return kindF64
-	case d.IsFloat():
-		return kindF32
-	case d.Bits() == 64:
-		return kindB64
-	}
-	return kindB32
-}
-
-// registerType is the type an element of d is kept in within a block: 8-bit floats are
-// read, but not written.
-func registerType(d hlo.DType) hlo.DType {
-	if d.IsFloat() && d.Size() == 1 {
-		return hlo.F32
-	}
-	return d
-}
-
-// zero is the operand that is 0 or false.
-func zero(k kind) operand {
-	switch k {
-	case kindPred:
-		return no
-	case kindF32:
-		return f32(0)
-	case kindF64:
-		return f64(0)
-	}
-	return "0"
-}
-
-// immediate is a constant of type d.
-func immediate(d hlo.DType, i int64, f float64) operand {
-	switch kindFor(d) {
-	case kindPred:
-		if i != 0 {
-			return yes
-		}
-		return no
-	case kindF32:
-		return f32(kernels.RoundFloat(d, f))
-	case kindF64:
-		return f64(f)
-	case kindB32:
-		return integer(int64(int32(i)))
-	}
-	return integer(i)
-}
-
-// space is where memory is.
-type space string
 
 const (
 	global space = "global"
 	shared space = "shared"
-	inputs space = "global.nc" // global memory that nothing writes while the kernel runs
+	// Global memory that nothing writes while the kernel runs (read-only cache).
+	inputs space = "global.nc"
 )
 
-// maxVectorBytes is the bytes of the widest memory instruction.
-const maxVectorBytes = 16
-
-// load reads n elements that follow each other, n·size a power of two of at most
-// 16 bytes and the address a multiple of it. Where p does not hold memory is not
-// touched and the elements are 0.
+// load reads n consecutive elements. n·size is a power of two of at most 16 bytes, and
+// the address a multiple of it. Where p does not hold, memory is not accessed and the
+// elements are 0. A load that is known in the scope is not repeated.
 func (e *emitter) load(
 	s space, d hlo.DType, at address, n int, p operand,
 ) []operand {
@@ -110,6 +52,8 @@ func (e *emitter) load(
 	return all
 }
 
+// loaded finds the elements of an earlier load of the same text, nil if one is
+// missing.
 func (e *emitter) loaded(key valueKey, n int) []operand {
 	all := make([]operand, n)
 	for k := range all {
@@ -123,7 +67,8 @@ func (e *emitter) loaded(key valueKey, n int) []operand {
 	return all
 }
 
-// read emits one load of n words.
+// read emits one load of n words; registers of words that are not loaded are zeroed
+// before.
 func (e *emitter) read(
 	s space, k kind, bits string, at address, n int, p operand,
 ) []operand {
@@ -153,6 +98,7 @@ func (e *emitter) read(
 	return words
 }
 
+// blank zeroes registers.
 func (e *emitter) blank(k kind, words []operand) []operand {
 	for _, w := range words {
 		e.asm.do(kindTable[k].move, w, zero(k))
@@ -160,7 +106,9 @@ func (e *emitter) blank(k kind, words []operand) []operand {
 	return words
 }
 
-// unpack is element k of what was loaded.
+// unpack extracts element k from the words of a load, in the kind of register that its
+// type is computed in. Elements of 8-bit floats are looked up in a table of their 256
+// values.
 func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 	a := e.asm
 	switch d {
@@ -192,7 +140,7 @@ func (e *emitter) unpack(d hlo.DType, words []operand, k int) operand {
 	return x
 }
 
-// unpackHalf is the low or the high element of a word, as f32.
+// unpackHalf is the low or the high 16-bit float of a word, as f32.
 func (e *emitter) unpackHalf(d hlo.DType, word operand, high bool) operand {
 	a := e.asm
 	switch {
@@ -216,7 +164,7 @@ func (e *emitter) unpackHalf(d hlo.DType, word operand, high bool) operand {
 	)
 }
 
-// at32 is base + x·size, x a register of 32 bits.
+// at32 is the address base + x·size for a 32-bit register x.
 func (e *emitter) at32(base, x operand, size int64) address {
 	return address{
 		e.asm.get(kindB64, "mad.wide.s32", x, size, base),
@@ -224,7 +172,7 @@ func (e *emitter) at32(base, x operand, size int64) address {
 	}
 }
 
-// tableOf lists the 256 values of a type of 8 bits or less, as f32.
+// tableOf has the 256 values of an 8-bit type as f32.
 func tableOf(d hlo.DType) []byte {
 	codes := make([]byte, 256)
 	for k := range codes {
@@ -243,7 +191,8 @@ func tableOf(d hlo.DType) []byte {
 	return table
 }
 
-// store writes elements that follow each other where p holds; see load.
+// store writes consecutive elements where p holds; sizes and alignment are as for
+// load.
 func (e *emitter) store(
 	s space, d hlo.DType, at address, vals []operand, p operand,
 ) {
@@ -285,6 +234,7 @@ func (e *emitter) store(
 	)
 }
 
+// inRegisters moves immediates to registers.
 func (e *emitter) inRegisters(k kind, vals []operand) []operand {
 	all := make([]operand, len(vals))
 	for i, v := range vals {
@@ -293,7 +243,7 @@ func (e *emitter) inRegisters(k kind, vals []operand) []operand {
 	return all
 }
 
-// pack puts elements of less than 32 bits together.
+// pack combines elements of less than 32 bits to words.
 func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 	a := e.asm
 	per := int(4 / d.Size())
@@ -321,8 +271,9 @@ func (e *emitter) pack(d hlo.DType, vals []operand) []operand {
 	return words
 }
 
-// packHalves puts two numbers in a word: the word they came from, or what they
-// were before they were rounded, rounded together.
+// packHalves combines two 16-bit floats to a word. If they are the two halves of a
+// word that was loaded it is used again, and values that were rounded from f32 are
+// rounded together by one instruction.
 func (e *emitter) packHalves(d hlo.DType, low, high operand) operand {
 	a := e.asm
 	x := a.halves[low]
@@ -341,7 +292,7 @@ func (e *emitter) packHalves(d hlo.DType, low, high operand) operand {
 	)
 }
 
-// unroundedSource is what was rounded to d to give v, or v.
+// unroundedSource is the value that was rounded to d to give v, or v itself.
 func (a *asm) unroundedSource(d hlo.DType, v operand) operand {
 	r, known := a.rounded[v]
 	if known && r.d == d {
@@ -350,7 +301,7 @@ func (a *asm) unroundedSource(d hlo.DType, v operand) operand {
 	return v
 }
 
-// bitsOf is an element of less than 32 bits in the low bits of a register.
+// bitsOf is an element of less than 32 bits as an integer register.
 func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
 	a := e.asm
 	switch {
@@ -375,7 +326,7 @@ func (e *emitter) bitsOf(d hlo.DType, v operand) operand {
 	return a.in(kindB32, v)
 }
 
-// fit brings a result to its element type, where registers are wider.
+// fit rounds or wraps a result to its element type, where registers are wider.
 func (e *emitter) fit(d hlo.DType, v operand) operand {
 	a := e.asm
 	switch {
@@ -403,7 +354,7 @@ func (e *emitter) fit(d hlo.DType, v operand) operand {
 	)
 }
 
-// roundHalf rounds an f32 to a type of 16 bits, and is an f32 again.
+// roundHalf rounds an f32 to a 16-bit float, and is an f32 again.
 func (e *emitter) roundHalf(d hlo.DType, v operand) operand {
 	a := e.asm
 	bits := a.get(
@@ -417,4 +368,154 @@ func (e *emitter) roundHalf(d hlo.DType, v operand) operand {
 		"mov.b32",
 		a.get(kindB32, "shl.b32", a.get(kindB32, "cvt.u32.u16", bits), 16),
 	)
+}
+
+// constant declares an array in global memory, once for equal bytes, and returns its
+// address.
+func (e *emitter) constant(data []byte) operand {
+	name, ok := e.constants[string(data)]
+	if !ok {
+		name = operand(fmt.Sprintf("constant_%d", len(e.constants)))
+		e.constants[string(data)] = name
+		e.builder.Global(string(name), maxVectorBytes, data)
+	}
+	return e.asm.get(
+		kindB64, "cvta.to.global.u64", e.asm.get(kindB64, "mov.u64", name),
+	)
+}
+
+// uniform is the value of a literal whose elements are all equal.
+func uniform(l *hlo.Literal) (operand, bool) {
+	for k := range l.Ints {
+		if l.Ints[k] != l.Ints[0] {
+			return "", false
+		}
+	}
+	for k := range l.Floats {
+		if math.Float64bits(l.Floats[k]) != math.Float64bits(l.Floats[0]) {
+			return "", false
+		}
+	}
+	switch {
+	case len(l.Ints) > 0:
+		return immediate(
+			l.Shape.DType,
+			l.Ints[0],
+			float64(l.Ints[0]),
+		), true
+	case len(l.Floats) > 0:
+		return immediate(
+			l.Shape.DType, 0, l.Floats[0],
+		), true
+	}
+	return "", false
+}
+
+// literalBytes is a literal as a row-major array in memory.
+func literalBytes(l *hlo.Literal) []byte {
+	d := l.Shape.DType
+	n := int64(max(len(l.Ints), len(l.Floats)))
+	b := kernels.Buffer{
+		Shape: hlo.Shape{DType: d, Dims: []int64{n}},
+		Data:  make([]byte, n*d.Size()),
+	}
+	for k, v := range l.Ints {
+		b.SetInt(int64(k), v)
+	}
+	for k, v := range l.Floats {
+		b.SetFloat(int64(k), v)
+	}
+	return b.Data
+}
+
+// gatherPlaces loads elements, with one instruction for consecutive ones where
+// alignment and conditions allow it.
+func (e *emitter) gatherPlaces(m memory, d hlo.DType, places []place) []operand {
+	var all []operand
+	for len(places) > 0 {
+		n := e.contiguousRun(d, places)
+		p := e.guard(places[0].when)
+		before := e.loads
+		all = append(
+			all,
+			e.load(m.space, d, e.at(
+				m, places[0].at, d.Size(),
+			), n, p)...,
+		)
+		if m.space != shared && e.loads > before {
+			e.touched(
+				false, places[0].at, d.Size(),
+				int64(n), places[0].when,
+			)
+		}
+		places = places[n:]
+	}
+	return all
+}
+
+// scatterPlaces stores elements; see gatherPlaces.
+func (e *emitter) scatterPlaces(
+	m memory, d hlo.DType, places []place, vals []operand,
+) {
+	for len(places) > 0 {
+		n := e.contiguousRun(d, places)
+		p := e.guard(places[0].when)
+		e.store(
+			m.space, d,
+			e.at(m, places[0].at, d.Size()),
+			vals[:n], p,
+		)
+		if m.space != shared && p != no {
+			e.touched(
+				true, places[0].at, d.Size(),
+				int64(n), places[0].when,
+			)
+		}
+		places = places[n:]
+		vals = vals[n:]
+	}
+}
+
+// contiguousRun is the number of the first places that one instruction can access, a
+// power of two.
+func (e *emitter) contiguousRun(d hlo.DType, places []place) int {
+	n := 1
+	for 2*n <= len(places) &&
+		int64(2*n)*d.Size() <= maxVectorBytes &&
+		e.contiguous(places[:2*n]) {
+		n *= 2
+	}
+	return n
+}
+
+// contiguous reports whether places are consecutive, begin at a multiple of their
+// number, and have equal conditions.
+func (e *emitter) contiguous(places []place) bool {
+	at := make([]index.Expr, len(places))
+	for k, x := range places {
+		at[k] = x.at
+		if !slices.Equal(x.when, places[0].when) {
+			return false
+		}
+	}
+	return coalesce.Contiguous(at)
+}
+
+// copyAsync copies bytes from global to shared memory (cp.async) where p holds. Where
+// there does not hold, zeros are written instead of what is at from.
+func (e *emitter) copyAsync(to, from address, bytes int64, p, valid operand) {
+	opcode := "cp.async.ca.shared.global"
+	if bytes == maxVectorBytes {
+		opcode = "cp.async.cg.shared.global"
+	}
+	e.async = true
+	if valid == yes {
+		e.asm.when(p, opcode, to, from, bytes)
+		return
+	}
+	size := e.asm.get(
+		kindB32, "selp.b32", bytes, 0,
+		e.asm.in(kindPred, valid),
+	)
+	e.asm.when(p, opcode, to, from, bytes, size)
 }

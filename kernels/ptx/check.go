@@ -1,10 +1,13 @@
 package ptx
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"strconv"
 	"strings"
+
+	"github.com/tilewright/tilewright/symtile/source"
 )
 
 // Limits of a module, from the CUDA C++ programming guide's table of technical
@@ -60,10 +63,12 @@ func (p *problem) place(m *Module) *Error {
 	if k := indexWord(rest, p.what); k > 0 {
 		caret = k
 	}
-	return errorAt(
-		m.file, text, int(p.line),
-		start, from+caret, p.msg,
-	)
+	at := source.Place{
+		At:        from + caret,
+		Line:      int(p.line),
+		LineStart: start,
+	}
+	return source.ErrorAt(cmp.Or(m.file, "ptx"), text, at, p.msg)
 }
 
 type checker struct {

@@ -1,61 +1,44 @@
 package ptx
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/tilewright/tilewright/symtile/source"
 )
 
-// A scanner walks PTX text. It keeps the line it is on.
-type scanner struct {
-	file      string
-	src       string
-	at        int // offset of the next byte
-	line      int // line of at, from 1
-	lineStart int // offset of its first byte
-}
+// A scanner walks PTX text.
+type scanner struct{ source.Scanner[string] }
 
 // place is a remembered position of a scanner.
-type place struct{ at, line, lineStart int }
-
-func (s *scanner) here() place {
-	return place{s.at, s.line, s.lineStart}
-}
-
-// fail is the error at p.
-func (s *scanner) fail(p place, format string, args ...any) error {
-	return errorAt(
-		s.file, s.src, p.line, p.lineStart,
-		p.at, fmt.Sprintf(format, args...),
-	)
-}
+type place = source.Place
 
 // expected is the error that something else stands at the next token.
 func (s *scanner) expected(what string) error {
 	s.skip()
-	p := s.here()
-	return s.fail(p, "expected %s, found %s", what, s.found())
+	p := s.Here()
+	return s.Fail(p, "expected %s, found %s", what, s.found())
 }
 
 // found is the next token as an error shows it.
 func (s *scanner) found() string {
-	if s.at >= len(s.src) {
+	if s.At >= len(s.Src) {
 		return "the end of the text"
 	}
-	if s.src[s.at] == '\n' {
+	if s.Src[s.At] == '\n' {
 		return "the end of the line"
 	}
-	end := s.at
-	for end < len(s.src) &&
-		end < s.at+40 &&
-		isWord(s.src[end]) {
+	end := s.At
+	for end < len(s.Src) &&
+		end < s.At+40 &&
+		isWord(s.Src[end]) {
 		end++
 	}
-	if end == s.at {
+	if end == s.At {
 		end++
 	}
-	return strconv.Quote(strings.ToValidUTF8(s.src[s.at:end], "?"))
+	return strconv.Quote(strings.ToValidUTF8(s.Src[s.At:end], "?"))
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
@@ -71,25 +54,23 @@ func isWord(c byte) bool {
 // skip moves over white space and comments.
 func (s *scanner) skip() {
 	for s.skipBlanks() {
-		s.skipLine()
+		s.SkipLine()
 	}
 }
 
 // skipBlanks moves over white space and /* comments */; it reports whether a //
 // comment follows.
 func (s *scanner) skipBlanks() bool {
-	for s.at < len(s.src) {
-		switch c := s.src[s.at]; {
+	for s.At < len(s.Src) {
+		switch c := s.Src[s.At]; {
 		case c == '\n':
-			s.at++
-			s.line++
-			s.lineStart = s.at
+			s.Newline()
 		case c == ' ' || c == '\t' || c == '\r':
-			s.at++
-		case c == '/' && s.has("//"):
+			s.At++
+		case c == '/' && s.Has("//"):
 			return true
-		case c == '/' && s.has("/*"):
-			s.skipTo("*/")
+		case c == '/' && s.Has("/*"):
+			s.SkipTo("*/")
 		default:
 			return false
 		}
@@ -97,53 +78,28 @@ func (s *scanner) skipBlanks() bool {
 	return false
 }
 
-func (s *scanner) has(text string) bool {
-	return strings.HasPrefix(s.src[s.at:], text)
-}
-
-// skipLine moves to the end of the line and is what stood there.
-func (s *scanner) skipLine() string {
-	from := s.at
-	if n := strings.IndexByte(s.src[s.at:], '\n'); n >= 0 {
-		s.at += n
-	} else {
-		s.at = len(s.src)
-	}
-	return s.src[from:s.at]
-}
-
-// skipTo moves behind the next end, or to the end of the text.
-func (s *scanner) skipTo(end string) {
-	n := strings.Index(s.src[s.at:], end)
-	if n < 0 {
-		n = len(s.src) - s.at
-	} else {
-		n += len(end)
-	}
-	for _, c := range []byte(s.src[s.at : s.at+n]) {
-		s.at++
-		if c == '\n' {
-			s.line++
-			s.lineStart = s.at
-		}
-	}
+// restOfLine moves to the end of the line and returns the text before it.
+func (s *scanner) restOfLine() string {
+	from := s.At
+	s.SkipLine()
+	return s.Src[from:s.At]
 }
 
 // peek is the next byte behind white space and comments, 0 at the end.
 func (s *scanner) peek() byte {
 	s.skip()
-	if s.at < len(s.src) {
-		return s.src[s.at]
+	if s.At < len(s.Src) {
+		return s.Src[s.At]
 	}
 	return 0
 }
 
 // take moves over c where it is next.
 func (s *scanner) take(c byte) bool {
-	if s.peek() != c || s.at >= len(s.src) {
+	if s.peek() != c || s.At >= len(s.Src) {
 		return false
 	}
-	s.at++
+	s.At++
 	return true
 }
 
@@ -157,21 +113,21 @@ func (s *scanner) want(c byte) error {
 // name is the identifier that comes next, "" where none does.
 func (s *scanner) name() string {
 	s.skip()
-	from := s.at
-	i := s.at
-	if i < len(s.src) &&
-		(isName(s.src[i]) && !isDigit(s.src[i]) ||
-			s.src[i] == '%') {
+	from := s.At
+	i := s.At
+	if i < len(s.Src) &&
+		(isName(s.Src[i]) && !isDigit(s.Src[i]) ||
+			s.Src[i] == '%') {
 		i++
-		for i < len(s.src) && isName(s.src[i]) {
+		for i < len(s.Src) && isName(s.Src[i]) {
 			i++
 		}
 	}
-	if i == from+1 && s.src[from] == '%' {
+	if i == from+1 && s.Src[from] == '%' {
 		return ""
 	}
-	s.at = i
-	return s.src[from:i]
+	s.At = i
+	return s.Src[from:i]
 }
 
 // dotted is the directive or type that comes next, such as .entry, without its
@@ -180,18 +136,18 @@ func (s *scanner) dotted() string {
 	if s.peek() != '.' {
 		return ""
 	}
-	i := s.at + 1
-	for i < len(s.src) &&
-		(isName(s.src[i]) || s.src[i] == ':' &&
-			strings.HasPrefix(s.src[i:], "::")) {
-		if s.src[i] == ':' {
+	i := s.At + 1
+	for i < len(s.Src) &&
+		(isName(s.Src[i]) || s.Src[i] == ':' &&
+			strings.HasPrefix(s.Src[i:], "::")) {
+		if s.Src[i] == ':' {
 			i++
 		}
 		i++
 	}
-	name := s.src[s.at+1 : i]
+	name := s.Src[s.At+1 : i]
 	if name != "" {
-		s.at = i
+		s.At = i
 	}
 	return name
 }
@@ -199,12 +155,12 @@ func (s *scanner) dotted() string {
 // opcodeEnd is the offset behind the opcode that started at from and goes on at
 // the next byte.
 func (s *scanner) opcodeEnd() int {
-	i := s.at
-	for i < len(s.src) {
-		c := s.src[i]
+	i := s.At
+	for i < len(s.Src) {
+		c := s.Src[i]
 		if !isName(c) && c != '.' {
 			if c != ':' ||
-				!strings.HasPrefix(s.src[i:], "::") {
+				!strings.HasPrefix(s.Src[i:], "::") {
 				break
 			}
 			i++
@@ -218,7 +174,7 @@ func (s *scanner) opcodeEnd() int {
 // 16, 8 or 2, or a float, exact (0f3F800000, 0d…) or decimal.
 func (s *scanner) number() (Operand, error) {
 	s.skip()
-	start := s.here()
+	start := s.Here()
 	neg := s.take('-')
 	s.skip()
 	text := s.numberText()
@@ -227,9 +183,9 @@ func (s *scanner) number() (Operand, error) {
 	}
 	o, ok := parseNumber(text, neg)
 	if !ok {
-		return Operand{}, s.fail(
+		return Operand{}, s.Fail(
 			start, "%q is no number: expected an integer of up to 64 bits, or a float such as 0f3F800000 or 1.5",
-			s.src[start.at:s.at],
+			s.Src[start.At:s.At],
 		)
 	}
 	return o, nil
@@ -237,22 +193,22 @@ func (s *scanner) number() (Operand, error) {
 
 // numberText moves over a number without its sign.
 func (s *scanner) numberText() string {
-	from := s.at
-	if from >= len(s.src) || !isDigit(s.src[from]) {
+	from := s.At
+	if from >= len(s.Src) || !isDigit(s.Src[from]) {
 		return ""
 	}
-	exact := len(s.src) > from+1 &&
-		strings.IndexByte("xXfFdDbB", s.src[from+1]) >= 0
-	for s.at < len(s.src) {
-		c := s.src[s.at]
+	exact := len(s.Src) > from+1 &&
+		strings.IndexByte("xXfFdDbB", s.Src[from+1]) >= 0
+	for s.At < len(s.Src) {
+		c := s.Src[s.At]
 		sign := (c == '+' || c == '-') && !exact &&
-			s.src[s.at-1]|0x20 == 'e'
+			s.Src[s.At-1]|0x20 == 'e'
 		if !isName(c) && c != '.' && !sign {
 			break
 		}
-		s.at++
+		s.At++
 	}
-	return s.src[from:s.at]
+	return s.Src[from:s.At]
 }
 
 func parseNumber(text string, neg bool) (Operand, bool) {
@@ -297,7 +253,7 @@ func exactFloat(digits string, n int, k Kind, neg bool) (Operand, bool) {
 // count is the non-negative number that comes next, up to most.
 func (s *scanner) count(what string, most int) (int, error) {
 	s.skip()
-	start := s.here()
+	start := s.Here()
 	text := s.numberText()
 	if text == "" {
 		return 0, s.expected(what)
@@ -306,7 +262,7 @@ func (s *scanner) count(what string, most int) (int, error) {
 	if !ok || o.Kind != KindInt ||
 		o.Bits > math.MaxInt64 ||
 		o.Int() > int64(most) {
-		return 0, s.fail(start, "expected %s of at most %d, found %q", what, most, text)
+		return 0, s.Fail(start, "expected %s of at most %d, found %q", what, most, text)
 	}
 	return int(o.Bits), nil
 }

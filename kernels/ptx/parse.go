@@ -1,8 +1,11 @@
 package ptx
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
+
+	"github.com/tilewright/tilewright/symtile/source"
 )
 
 // Limits of the text that Parse reads.
@@ -19,12 +22,12 @@ const (
 // surfaces are not read. What Parse takes still has to pass [Module.Check].
 func Parse(file string, src []byte) (*Module, error) {
 	p := &parser{
-		scanner: scanner{file: file, src: string(src), line: 1},
+		scanner: scanner{source.NewScanner(cmp.Or(file, "ptx"), string(src))},
 		opcodes: map[string]Opcode{},
 	}
-	p.m = &Module{file: file, src: p.src}
-	p.mean = strings.Count(p.src, ";") /
-		max(1, strings.Count(p.src, ".entry"))
+	p.m = &Module{file: file, src: p.Src}
+	p.mean = strings.Count(p.Src, ";") /
+		max(1, strings.Count(p.Src, ".entry"))
 	if err := p.module(); err != nil {
 		return nil, err
 	}
@@ -55,10 +58,10 @@ type scope struct {
 
 func (p *parser) module() error {
 	for {
-		if p.peek() == 0 && p.at >= len(p.src) {
+		if p.peek() == 0 && p.At >= len(p.Src) {
 			return p.complete()
 		}
-		start := p.here()
+		start := p.Here()
 		if err := p.directive(start, p.dotted()); err != nil {
 			return err
 		}
@@ -87,16 +90,16 @@ func (p *parser) directive(start place, name string) (err error) {
 		var n int
 		n, err = p.count("the address size 64", 64)
 		if err == nil && n != 64 {
-			err = p.fail(start, "only 64-bit addresses are read")
+			err = p.Fail(start, "only 64-bit addresses are read")
 		}
 	case "file", "loc", "pragma":
-		p.skipLine()
+		p.SkipLine()
 	case "section":
-		p.skipTo("}")
+		p.SkipTo("}")
 	case "visible", "extern", "weak", "entry", "global", "shared", "const":
 		return p.declaration(start, name)
 	case "func":
-		return p.fail(start, "functions are not read: every entry must stand alone, inline what it calls")
+		return p.Fail(start, "functions are not read: every entry must stand alone, inline what it calls")
 	default:
 		p.backTo(start)
 		return p.expected("a directive such as .entry or .shared")
@@ -105,27 +108,27 @@ func (p *parser) directive(start place, name string) (err error) {
 }
 
 func (p *parser) backTo(start place) {
-	p.at = start.at
-	p.line = start.line
-	p.lineStart = start.lineStart
+	p.At = start.At
+	p.Line = start.Line
+	p.LineStart = start.LineStart
 }
 
 func (p *parser) version() (Version, error) {
 	p.skip()
-	start := p.here()
+	start := p.Here()
 	v, err := parseVersion(p.numberText())
 	if err != nil {
-		return v, p.fail(start, "%v", err)
+		return v, p.Fail(start, "%v", err)
 	}
 	return v, nil
 }
 
 func (p *parser) target() (Target, error) {
 	p.skip()
-	start := p.here()
+	start := p.Here()
 	t, err := parseTarget(p.name())
 	if err != nil {
-		return t, p.fail(start, "%v", err)
+		return t, p.Fail(start, "%v", err)
 	}
 	for p.take(',') {
 		option := p.name()
@@ -147,7 +150,7 @@ func (p *parser) declaration(start place, name string) error {
 	link, has := linkages[name]
 	if has {
 		p.skip()
-		start = p.here()
+		start = p.Here()
 		name = p.dotted()
 	}
 	switch name {
@@ -169,7 +172,7 @@ func (p *parser) variable(link Linkage, space string, start place) (Var, error) 
 	v := Var{
 		Linkage: link,
 		Space:   modByName()[space],
-		Line:    int32(start.line),
+		Line:    int32(start.Line),
 	}
 	var err error
 	if v.Align, v.Type, err = p.alignedType(); err != nil {
@@ -201,7 +204,7 @@ func (p *parser) newName(what string) (string, error) {
 func (p *parser) alignedType() (align int, t Type, err error) {
 	for range 2 {
 		p.skip()
-		start := p.here()
+		start := p.Here()
 		name := p.dotted()
 		if name == "align" {
 			if align, err = p.count("an alignment in bytes", 1<<20); err != nil {
@@ -216,7 +219,7 @@ func (p *parser) alignedType() (align int, t Type, err error) {
 		if next := p.peek(); next != '.' {
 			return align, t, nil
 		}
-		if mark := p.here(); p.dotted() != "ptr" {
+		if mark := p.Here(); p.dotted() != "ptr" {
 			p.backTo(mark)
 		} else if err := p.pointer(); err != nil {
 			return align, t, err
@@ -240,7 +243,7 @@ func (p *parser) pointer() error {
 
 // extent reads [n], [n][m] … or [], where there is one; n is the product.
 func (p *parser) extent() (array bool, n int, err error) {
-	start := p.here()
+	start := p.Here()
 	for n = 1; p.take('['); array = true {
 		if !array && p.take(']') {
 			return true, 0, nil
@@ -250,7 +253,7 @@ func (p *parser) extent() (array bool, n int, err error) {
 			return true, 0, err
 		}
 		if size > maxBytes/max(1, n) {
-			return true, 0, p.fail(start, "an array of more than %d elements", maxBytes)
+			return true, 0, p.Fail(start, "an array of more than %d elements", maxBytes)
 		}
 		n *= size
 		if err := p.want(']'); err != nil {
@@ -286,7 +289,7 @@ func (p *parser) initial(v *Var) error {
 }
 
 func (p *parser) entry(link Linkage) error {
-	e := Entry{Linkage: link, Line: int32(p.line)}
+	e := Entry{Linkage: link, Line: int32(p.Line)}
 	var err error
 	if e.Name, err = p.newName("the name of the entry"); err != nil {
 		return err
@@ -328,12 +331,12 @@ func (p *parser) params() error {
 
 func (p *parser) param() (err error) {
 	p.skip()
-	start := p.here()
+	start := p.Here()
 	if p.dotted() != "param" {
 		p.backTo(start)
 		return p.expected(".param")
 	}
-	a := Param{Line: int32(p.line)}
+	a := Param{Line: int32(p.Line)}
 	if a.Align, a.Type, err = p.alignedType(); err != nil {
 		return err
 	}
@@ -342,7 +345,7 @@ func (p *parser) param() (err error) {
 	}
 	array, n, err := p.extent()
 	if err == nil && array && n == 0 {
-		err = p.fail(start, "a parameter array says how many elements it has")
+		err = p.Fail(start, "a parameter array says how many elements it has")
 	}
 	a.Count = n
 	p.e.Params = append(p.e.Params, a)
@@ -352,7 +355,7 @@ func (p *parser) param() (err error) {
 // performance reads the directives between the parameters and the body.
 func (p *parser) performance() (err error) {
 	for p.peek() == '.' && err == nil {
-		start := p.here()
+		start := p.Here()
 		e := p.e
 		switch name := p.dotted(); name {
 		case "maxntid":
@@ -372,7 +375,7 @@ func (p *parser) performance() (err error) {
 		case "explicitcluster":
 			e.ExplicitCluster = true
 		case "pragma":
-			p.skipLine()
+			p.SkipLine()
 		default:
 			p.backTo(start)
 			return p.expected("{ or a directive such as .maxntid")
@@ -401,7 +404,7 @@ func (p *parser) body() error {
 			p.comment()
 			continue
 		}
-		if p.at >= len(p.src) {
+		if p.At >= len(p.Src) {
 			return p.expected("} at the end of the entry")
 		}
 		closed, err := p.statement()
@@ -414,7 +417,7 @@ func (p *parser) body() error {
 func (p *parser) comment() {
 	s := p.stmt(StmtComment)
 	s.Text = strings.Trim(
-		strings.TrimPrefix(p.skipLine(), "//"), " \t\r",
+		strings.TrimPrefix(p.restOfLine(), "//"), " \t\r",
 	)
 	p.e.Body = append(p.e.Body, s)
 }
@@ -422,8 +425,8 @@ func (p *parser) comment() {
 func (p *parser) stmt(k StmtKind) Stmt {
 	return Stmt{
 		Kind: k,
-		Line: int32(p.line),
-		Col:  int32(p.at - p.lineStart + 1),
+		Line: int32(p.Line),
+		Col:  int32(p.At - p.LineStart + 1),
 	}
 }
 
@@ -431,19 +434,19 @@ func (p *parser) stmt(k StmtKind) Stmt {
 // entry.
 func (p *parser) statement() (closed bool, err error) {
 	s := p.stmt(StmtInstr)
-	switch p.src[p.at] {
+	switch p.Src[p.At] {
 	case '{':
 		return false, p.open(s)
 	case '}':
-		p.at++
+		p.At++
 		return p.close(s)
 	case ';':
-		p.at++
+		p.At++
 		return false, nil
 	case '.':
 		return false, p.bodyDirective(s)
 	case '@':
-		p.at++
+		p.At++
 		if err := p.guard(&s.Instr.Guard); err != nil {
 			return false, err
 		}
@@ -454,9 +457,9 @@ func (p *parser) statement() (closed bool, err error) {
 
 func (p *parser) open(s Stmt) error {
 	if len(p.scopes) == maxDepth {
-		return p.fail(p.here(), "more than %d nested blocks", maxDepth)
+		return p.Fail(p.Here(), "more than %d nested blocks", maxDepth)
 	}
-	p.at++
+	p.At++
 	s.Kind = StmtOpen
 	p.scopes = append(p.scopes, scope{
 		from:   len(p.e.Body),
@@ -521,18 +524,18 @@ func (p *parser) rename(top *scope) {
 func (p *parser) guard(g *Guard) error {
 	g.Neg = p.take('!')
 	p.skip()
-	start := p.here()
+	start := p.Here()
 	name := p.name()
 	r, known := p.register(name)
 	if !known {
-		return p.fail(start, "expected a predicate register after @, found %q, which is not declared", name)
+		return p.Fail(start, "expected a predicate register after @, found %q, which is not declared", name)
 	}
 	g.Reg = r
 	return nil
 }
 
 func (p *parser) bodyDirective(s Stmt) error {
-	start := p.here()
+	start := p.Here()
 	switch name := p.dotted(); name {
 	case "reg":
 		return p.regs(s)
@@ -544,7 +547,7 @@ func (p *parser) bodyDirective(s Stmt) error {
 		p.e.Body = append(p.e.Body, s)
 		return err
 	case "loc", "pragma", "file":
-		p.skipLine()
+		p.SkipLine()
 		return nil
 	}
 	p.backTo(start)
@@ -559,7 +562,7 @@ func (p *parser) regs(s Stmt) error {
 	}
 	for {
 		p.skip()
-		start := p.here()
+		start := p.Here()
 		name, err := p.newName("the name of a register")
 		if err != nil {
 			return err
@@ -573,7 +576,7 @@ func (p *parser) regs(s Stmt) error {
 				return err
 			}
 			if set.N == 0 {
-				return p.fail(start, "a declaration of no registers")
+				return p.Fail(start, "a declaration of no registers")
 			}
 		}
 		p.declare(s, set)
@@ -631,24 +634,24 @@ func (p *parser) register(name string) (Reg, bool) {
 
 // instruction reads a label or an instruction whose guard was read.
 func (p *parser) instruction(s Stmt) error {
-	start := p.here()
+	start := p.Here()
 	name := p.name()
 	if name == "" {
 		return p.expected("an instruction")
 	}
-	behind := p.here()
+	behind := p.Here()
 	if s.Instr.Guard.None() &&
-		!p.has("::") && p.take(':') {
+		!p.Has("::") && p.take(':') {
 		return p.label(s, name)
 	}
 	p.backTo(behind)
-	p.at = p.opcodeEnd()
-	text := p.src[start.at:p.at]
+	p.At = p.opcodeEnd()
+	text := p.Src[start.At:p.At]
 	opcode, known := p.opcodes[text]
 	if !known {
 		var err error
 		if opcode, err = ParseOpcode(text); err != nil {
-			return p.fail(start, "%v", err)
+			return p.Fail(start, "%v", err)
 		}
 		p.opcodes[text] = opcode
 	}
@@ -689,13 +692,13 @@ func (p *parser) operands(in *Instr) error {
 	base := len(p.stack)
 	for {
 		p.skip()
-		start := p.here()
+		start := p.Here()
 		o, err := p.operand()
 		if err != nil {
 			return err
 		}
 		if len(p.stack)-base == maxOperands {
-			return p.fail(start, "more than %d operands", maxOperands)
+			return p.Fail(start, "more than %d operands", maxOperands)
 		}
 		p.stack = append(p.stack, o)
 		if !p.take(',') {
@@ -720,13 +723,13 @@ func (p *parser) cut(base int) []Operand {
 func (p *parser) operand() (Operand, error) {
 	switch c := p.peek(); {
 	case c == '{':
-		p.at++
+		p.At++
 		return p.vector()
 	case c == '[':
-		p.at++
+		p.At++
 		return p.memory()
 	case c == '!':
-		p.at++
+		p.At++
 		o, err := p.named()
 		if err == nil && o.Kind != KindReg {
 			err = p.expected("a predicate register after !")
@@ -749,7 +752,7 @@ func (p *parser) operand() (Operand, error) {
 // named reads a register, a special register, _, or a symbol with an offset.
 func (p *parser) named() (Operand, error) {
 	p.skip()
-	start := p.here()
+	start := p.Here()
 	name := p.name()
 	switch {
 	case name == "":
@@ -766,14 +769,14 @@ func (p *parser) named() (Operand, error) {
 		offset, err := p.offset()
 		return Operand{Kind: KindSym, Sym: name, Bits: offset}, err
 	}
-	if p.at+1 < len(p.src) && p.src[p.at] == '.' {
-		name = p.src[start.at : p.at+2]
+	if p.At+1 < len(p.Src) && p.Src[p.At] == '.' {
+		name = p.Src[start.At : p.At+2]
 	}
 	if s, known := specialByName()[name]; known {
-		p.at = start.at + len(name)
+		p.At = start.At + len(name)
 		return Sreg(s), nil
 	}
-	return Operand{}, p.fail(start, "register %s is not declared", name)
+	return Operand{}, p.Fail(start, "register %s is not declared", name)
 }
 
 // offset reads +n, +-n or -n, as often as they stand there.
@@ -781,15 +784,15 @@ func (p *parser) offset() (sum uint64, err error) {
 	for {
 		c := p.peek()
 		if c == '+' {
-			p.at++
+			p.At++
 		} else if c != '-' {
 			return sum, nil
 		}
 		p.skip()
-		start := p.here()
+		start := p.Here()
 		o, err := p.number()
 		if err == nil && o.Kind != KindInt {
-			err = p.fail(start, "expected an offset in bytes")
+			err = p.Fail(start, "expected an offset in bytes")
 		}
 		if err != nil {
 			return sum, err
@@ -804,7 +807,7 @@ func (p *parser) vector() (Operand, error) {
 		var o Operand
 		var err error
 		p.skip()
-		start := p.here()
+		start := p.Here()
 		c := p.peek()
 		if c == '-' || isDigit(c) {
 			o, err = p.number()
@@ -815,7 +818,7 @@ func (p *parser) vector() (Operand, error) {
 			return o, err
 		}
 		if len(p.stack)-base == maxElements {
-			return o, p.fail(start, "more than %d elements", maxElements)
+			return o, p.Fail(start, "more than %d elements", maxElements)
 		}
 		p.stack = append(p.stack, o)
 		if !p.take(',') {
@@ -849,12 +852,12 @@ func (p *parser) memory() (Operand, error) {
 
 func (p *parser) address() (Operand, error) {
 	p.skip()
-	start := p.here()
+	start := p.Here()
 	c := p.peek()
 	if c == '-' || isDigit(c) {
 		o, err := p.number()
 		if err == nil && o.Kind != KindInt {
-			err = p.fail(start, "expected an address")
+			err = p.Fail(start, "expected an address")
 		}
 		return Operand{Kind: KindMem, Bits: o.Bits}, err
 	}
@@ -866,7 +869,7 @@ func (p *parser) address() (Operand, error) {
 		o.Kind = KindMem
 		return o, nil
 	case o.Kind != KindReg:
-		return o, p.fail(start, "expected the register, the variable or the parameter that an address starts from")
+		return o, p.Fail(start, "expected the register, the variable or the parameter that an address starts from")
 	}
 	o.Kind = KindMem
 	o.Bits, err = p.offset()

@@ -9,7 +9,7 @@ import (
 // instr reads name = shape opcode(operands), attributes.
 func (p *parser) instr(scope map[string]*Instr) (*Instr, error) {
 	p.skip()
-	i := p.newInstr(p.pos())
+	i := p.newInstr(p.Position())
 	var err error
 	if i.Name, err = p.name("an instruction"); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (p *parser) instr(scope map[string]*Instr) (*Instr, error) {
 		return nil, err
 	}
 	for p.nextOnLine(',') {
-		p.at++
+		p.At++
 		if err = p.attr(i); err != nil {
 			return nil, err
 		}
@@ -43,11 +43,11 @@ func (p *parser) instr(scope map[string]*Instr) (*Instr, error) {
 // afterInstr returns the next byte when it may not follow an instruction.
 func (p *parser) afterInstr() byte {
 	p.skipBlanks()
-	if p.at >= len(p.src) ||
-		strings.IndexByte("\n;}/", p.src[p.at]) >= 0 {
+	if p.At >= len(p.Src) ||
+		strings.IndexByte("\n;}/", p.Src[p.At]) >= 0 {
 		return 0
 	}
-	return p.src[p.at]
+	return p.Src[p.At]
 }
 
 func (p *parser) opcode(i *Instr) error {
@@ -61,9 +61,9 @@ func (p *parser) opcode(i *Instr) error {
 		return nil
 	}
 	if near := Opcode(name).nearest(); near != "" {
-		return p.fail(at, "%q is not an HLO operation (did you mean %q?)", name, near)
+		return p.Fail(at, "%q is not an HLO operation (did you mean %q?)", name, near)
 	}
-	return p.fail(at, "%q is not an HLO operation", name)
+	return p.Fail(at, "%q is not an HLO operation", name)
 }
 
 func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
@@ -91,25 +91,28 @@ func (p *parser) operands(i *Instr, scope map[string]*Instr) error {
 		list = append(list, o)
 	}
 	i.Operands = p.operandList(list)
-	row := opTable[i.Op]
-	n := len(i.Operands)
-	if n < row.minOperands ||
-		row.maxOperands >= 0 && n > row.maxOperands {
+	if want := i.wrongArity(); want != "" {
 		return p.failAt(
-			i, "%s takes %s, %d given", i.Op, row.count(), n,
+			i, "%s takes %s, %d given", i.Op, want, len(i.Operands),
 		)
 	}
 	return nil
 }
 
-func (r opRow) count() string {
+// wrongArity describes the operands that the operation of i takes when i has
+// another number of them; "" when i has the right number.
+func (i *Instr) wrongArity() string {
+	least, greatest := i.Op.Arity()
+	n := len(i.Operands)
 	switch {
-	case r.maxOperands < 0:
-		return strconv.Itoa(r.minOperands) + " operands or more"
-	case r.maxOperands == 1:
+	case n >= least && (greatest == many || n <= greatest):
+		return ""
+	case greatest == many:
+		return strconv.Itoa(least) + " operands or more"
+	case greatest == 1:
 		return "1 operand"
 	}
-	return strconv.Itoa(r.maxOperands) + " operands"
+	return strconv.Itoa(greatest) + " operands"
 }
 
 func (p *parser) parameterNumber(i *Instr) error {
@@ -119,21 +122,21 @@ func (p *parser) parameterNumber(i *Instr) error {
 		return err
 	}
 	if n < 0 || n > 1<<20 {
-		return p.fail(at, "parameter number %d", n)
+		return p.Fail(at, "parameter number %d", n)
 	}
 	i.Attrs.Param = int(n)
 	return p.expect(")")
 }
 
 func (p *parser) constant(i *Instr) error {
-	p.at-- // back to (
-	at := p.position()
+	p.At-- // back to (
+	at := p.Here()
 	text, err := p.balanced()
 	if err != nil {
 		return err
 	}
 	if i.Literal, err = parseLiteral(text, i.Shape); err != nil {
-		return p.fail(at, "%v", err)
+		return p.Fail(at, "%v", err)
 	}
 	return nil
 }
@@ -158,12 +161,12 @@ func (p *parser) operand(
 	}
 	name := string(word)
 	if name == i.Name {
-		return nil, p.fail(at, "%s uses itself; that is a cycle", name)
+		return nil, p.Fail(at, "%s uses itself; that is a cycle", name)
 	}
 	if p.definedLater(name) {
-		return nil, p.fail(at, "%s is used before it is defined; operands come first, and a cycle cannot be ordered", name)
+		return nil, p.Fail(at, "%s is used before it is defined; operands come first, and a cycle cannot be ordered", name)
 	}
-	return nil, p.fail(at, "%s is not defined in this computation", name)
+	return nil, p.Fail(at, "%s is not defined in this computation", name)
 }
 
 // shapeNext says whether a shape and not a name comes next.
@@ -172,19 +175,19 @@ func (p *parser) shapeNext() bool {
 	if c == '(' || c == '%' {
 		return c == '('
 	}
-	end := p.at
-	for end < len(p.src) && nameBytes[p.src[end]] {
+	end := p.At
+	for end < len(p.Src) && nameBytes[p.Src[end]] {
 		end++
 	}
-	_, isType := dtypeNames[string(p.src[p.at:end])]
-	return isType && end < len(p.src) &&
-		p.src[end] == '['
+	_, isType := dtypeNames[string(p.Src[p.At:end])]
+	return isType && end < len(p.Src) &&
+		p.Src[end] == '['
 }
 
 // definedLater looks for "name =" in the rest of this computation.
 func (p *parser) definedLater(name string) bool {
 	rest := string(
-		p.src[p.at:min(len(p.src), p.at+1<<20)],
+		p.Src[p.At:min(len(p.Src), p.At+1<<20)],
 	)
 	if end := strings.Index(rest, "\n}"); end >= 0 {
 		rest = rest[:end]
@@ -212,7 +215,7 @@ func (p *parser) attr(i *Instr) error {
 		if _, placed := err.(*Error); placed {
 			return err
 		}
-		return p.fail(at, "%s: %v", name, err)
+		return p.Fail(at, "%s: %v", name, err)
 	}
 	return nil
 }

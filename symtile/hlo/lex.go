@@ -2,57 +2,44 @@ package hlo
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+
+	"github.com/tilewright/tilewright/symtile/source"
 )
 
-// A scanner walks HLO text. It skips white space and comments and keeps the
-// line it is on, so that positions cost nothing until they are needed.
+// A scanner walks HLO text. It skips white space and comments.
 type scanner struct {
-	file      string
-	src       []byte
-	at        int              // offset of the next byte
-	line      int              // line of at, from 1
-	lineStart int              // offset of its first byte
-	shapes    map[string]Shape // by their text; nil when they are not kept
+	source.Scanner[[]byte]
+
+	// shapes holds the shapes read so far by their text; nil if they are not kept.
+	shapes map[string]Shape
 }
 
-func (s *scanner) pos() Pos {
-	return Pos{s.file, s.line, s.at - s.lineStart + 1}
+func newScanner(file string, src []byte) scanner {
+	return scanner{Scanner: source.NewScanner(cmp.Or(file, "input"), src)}
 }
 
 // position is a remembered position of a scanner.
-type position struct{ at, line, lineStart int }
-
-func (s *scanner) position() position {
-	return position{s.at, s.line, s.lineStart}
-}
-
-// fail reports an error at p.
-func (s *scanner) fail(p position, format string, args ...any) error {
-	pos := Pos{s.file, p.line, p.at - p.lineStart + 1}
-	return errorAt(
-		s.src, pos, p.lineStart, p.at,
-		fmt.Sprintf(format, args...),
-	)
-}
+type position = source.Place
 
 func (s *scanner) failNext(format string, args ...any) error {
 	s.skip()
-	return s.fail(s.position(), format, args...)
+	return s.Fail(s.Here(), format, args...)
 }
 
 // skip moves over white space and comments.
 func (s *scanner) skip() {
-	for s.at < len(s.src) {
-		switch c := s.src[s.at]; {
+	for s.At < len(s.Src) {
+		switch c := s.Src[s.At]; {
 		case c == '\n':
-			s.newline()
+			s.Newline()
 		case c == ' ' || c == '\t' || c == '\r':
-			s.at++
-		case c == '/' && s.has("/*"):
-			s.skipTo("*/")
-		case c == '/' && s.has("//"):
-			s.skipLine()
+			s.At++
+		case c == '/' && s.Has("/*"):
+			s.SkipTo("*/")
+		case c == '/' && s.Has("//"):
+			s.SkipLine()
 		default:
 			return
 		}
@@ -61,52 +48,23 @@ func (s *scanner) skip() {
 
 // skipBlanks is skip within the line.
 func (s *scanner) skipBlanks() {
-	for s.at < len(s.src) {
-		switch c := s.src[s.at]; {
+	for s.At < len(s.Src) {
+		switch c := s.Src[s.At]; {
 		case c == ' ' || c == '\t' || c == '\r':
-			s.at++
-		case c == '/' && s.has("/*"):
-			s.skipTo("*/")
+			s.At++
+		case c == '/' && s.Has("/*"):
+			s.SkipTo("*/")
 		default:
 			return
 		}
 	}
 }
 
-func (s *scanner) newline() {
-	s.at++
-	s.line++
-	s.lineStart = s.at
-}
-
-func (s *scanner) has(text string) bool {
-	end := s.at + len(text)
-	return end <= len(s.src) &&
-		string(s.src[s.at:end]) == text
-}
-
-func (s *scanner) skipLine() {
-	for s.at < len(s.src) && s.src[s.at] != '\n' {
-		s.at++
-	}
-}
-
-func (s *scanner) skipTo(end string) {
-	for s.at < len(s.src) && !s.has(end) {
-		if s.src[s.at] == '\n' {
-			s.newline()
-		} else {
-			s.at++
-		}
-	}
-	s.at = min(s.at+len(end), len(s.src))
-}
-
 // peek returns the next byte after blanks, 0 at the end.
 func (s *scanner) peek() byte {
 	s.skip()
-	if s.at < len(s.src) {
-		return s.src[s.at]
+	if s.At < len(s.Src) {
+		return s.Src[s.At]
 	}
 	return 0
 }
@@ -114,10 +72,10 @@ func (s *scanner) peek() byte {
 // accept consumes text when it comes next.
 func (s *scanner) accept(text string) bool {
 	s.skip()
-	if !s.has(text) {
+	if !s.Has(text) {
 		return false
 	}
-	s.at += len(text)
+	s.At += len(text)
 	return true
 }
 
@@ -130,19 +88,19 @@ func (s *scanner) expect(text string) error {
 
 // found describes what comes next, for errors.
 func (s *scanner) found() string {
-	if s.peek() == 0 && s.at >= len(s.src) {
+	if s.peek() == 0 && s.At >= len(s.Src) {
 		return "the end of the file"
 	}
-	end := s.at
-	for end < len(s.src) &&
-		end < s.at+24 &&
-		s.src[end] != '\n' &&
-		s.src[end] != ' ' {
+	end := s.At
+	for end < len(s.Src) &&
+		end < s.At+24 &&
+		s.Src[end] != '\n' &&
+		s.Src[end] != ' ' {
 		end++
 	}
 	return fmt.Sprintf(
 		"%q",
-		s.src[s.at:max(end, s.at+1)],
+		s.Src[s.At:max(end, s.At+1)],
 	)
 }
 
@@ -168,19 +126,19 @@ func (s *scanner) name(what string) (string, error) {
 func (s *scanner) nameText(what string) ([]byte, error) {
 	s.skip()
 	s.accept("%")
-	start := s.at
-	for s.at < len(s.src) &&
-		nameBytes[s.src[s.at]] &&
-		!(s.src[s.at] == '-' && s.has("->")) {
-		s.at++
+	start := s.At
+	for s.At < len(s.Src) &&
+		nameBytes[s.Src[s.At]] &&
+		!(s.Src[s.At] == '-' && s.Has("->")) {
+		s.At++
 	}
-	if s.at == start {
+	if s.At == start {
 		return nil, s.failNext("expected %s, found %s", what, s.found())
 	}
-	if s.at-start > MaxName {
-		return nil, s.failNext("a name of %d bytes; at most %d are read", s.at-start, MaxName)
+	if s.At-start > MaxName {
+		return nil, s.failNext("a name of %d bytes; at most %d are read", s.At-start, MaxName)
 	}
-	return s.src[start:s.at], nil
+	return s.Src[start:s.At], nil
 }
 
 var closing = map[byte]byte{
@@ -193,10 +151,10 @@ var closing = map[byte]byte{
 // bracket or the end of the line), brackets balanced and strings respected.
 func (s *scanner) raw() (string, error) {
 	s.skipBlanks()
-	start, open := s.at, s.position()
+	start, open := s.At, s.Here()
 	var stack []byte
-	for s.at < len(s.src) {
-		c := s.src[s.at]
+	for s.At < len(s.Src) {
+		c := s.Src[s.At]
 		switch {
 		case c == '"':
 			if err := s.skipString(); err != nil {
@@ -205,49 +163,49 @@ func (s *scanner) raw() (string, error) {
 			continue
 		case closing[c] != 0:
 			if stack = append(stack, closing[c]); len(stack) > maxDepth {
-				return "", s.fail(s.position(), "brackets nested more than %d deep", maxDepth)
+				return "", s.Fail(s.Here(), "brackets nested more than %d deep", maxDepth)
 			}
 		case c == ')' || c == ']' || c == '}':
 			if len(stack) == 0 {
-				return string(bytes.TrimSpace(s.src[start:s.at])), nil
+				return string(bytes.TrimSpace(s.Src[start:s.At])), nil
 			}
 			if stack[len(stack)-1] != c {
-				return "", s.fail(
-					s.position(), "expected %q to close the bracket, found %q",
+				return "", s.Fail(
+					s.Here(), "expected %q to close the bracket, found %q",
 					stack[len(stack)-1], c,
 				)
 			}
 			stack = stack[:len(stack)-1]
 		case len(stack) == 0 &&
 			(c == ',' || c == ';' || c == '\n'):
-			return string(bytes.TrimSpace(s.src[start:s.at])), nil
+			return string(bytes.TrimSpace(s.Src[start:s.At])), nil
 		}
 		if c == '\n' {
-			s.newline()
+			s.Newline()
 		} else {
-			s.at++
+			s.At++
 		}
 	}
 	if len(stack) > 0 {
-		return "", s.fail(open, "the bracket opened here is never closed")
+		return "", s.Fail(open, "the bracket opened here is never closed")
 	}
-	return string(bytes.TrimSpace(s.src[start:s.at])), nil
+	return string(bytes.TrimSpace(s.Src[start:s.At])), nil
 }
 
 func (s *scanner) skipString() error {
-	open := s.position()
-	for s.at++; s.at < len(s.src); s.at++ {
-		switch s.src[s.at] {
+	open := s.Here()
+	for s.At++; s.At < len(s.Src); s.At++ {
+		switch s.Src[s.At] {
 		case '\\':
-			s.at++
+			s.At++
 		case '\n':
-			return s.fail(open, "the string opened here does not end on its line")
+			return s.Fail(open, "the string opened here does not end on its line")
 		case '"':
-			s.at++
+			s.At++
 			return nil
 		}
 	}
-	return s.fail(open, "the string opened here never ends")
+	return s.Fail(open, "the string opened here never ends")
 }
 
 // MaxName is the length in bytes of the longest name that is read; real ones

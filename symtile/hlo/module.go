@@ -1,5 +1,9 @@
 package hlo
 
+import (
+	"github.com/tilewright/tilewright/symtile/source"
+)
+
 // A Module is one HLO file: computations, one of which is the entry.
 type Module struct {
 	Name         string
@@ -69,10 +73,7 @@ type PadDim struct{ Low, High, Interior int64 }
 type Attr struct{ Name, Value string }
 
 // Pos is a place in the source text; Line and Col count from 1, Col in bytes.
-type Pos struct {
-	File      string
-	Line, Col int
-}
+type Pos = source.Position
 
 // ParamShapes is the shapes of the parameters, by parameter number.
 func (c *Computation) ParamShapes() []Shape {

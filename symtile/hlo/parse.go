@@ -36,16 +36,13 @@ type parser struct {
 }
 
 func newParser(file string, src []byte) *parser {
-	return &parser{
-		scanner: scanner{
-			file:   file,
-			src:    src,
-			line:   1,
-			shapes: map[string]Shape{},
-		},
-		module: &Module{},
-		byName: map[string]*Computation{},
+	p := &parser{
+		scanner: newScanner(file, src),
+		module:  &Module{},
+		byName:  map[string]*Computation{},
 	}
+	p.shapes = map[string]Shape{}
+	return p
 }
 
 const slabSize = 64 // instructions made at once, which is cheaper than one by one
@@ -90,7 +87,7 @@ func (p *parser) file() error {
 			return err
 		}
 	}
-	for p.peek() != 0 || p.at < len(p.src) {
+	for p.peek() != 0 || p.At < len(p.Src) {
 		if err := p.computation(); err != nil {
 			return err
 		}
@@ -106,9 +103,9 @@ func (p *parser) file() error {
 
 // word consumes text when it comes next as a whole word.
 func (p *parser) word(text string) bool {
-	end := p.at + len(text)
-	return p.has(text) &&
-		(end == len(p.src) || !isNameByte(p.src[end])) &&
+	end := p.At + len(text)
+	return p.Has(text) &&
+		(end == len(p.Src) || !isNameByte(p.Src[end])) &&
 		p.accept(text)
 }
 
@@ -116,7 +113,7 @@ func (p *parser) header() error {
 	name, err := p.name("a module name")
 	p.module.Name = name
 	for err == nil && p.nextOnLine(',') {
-		p.at++
+		p.At++
 		var a Attr
 		if a.Name, err = p.name("an attribute"); err != nil {
 			return err
@@ -132,7 +129,7 @@ func (p *parser) header() error {
 // nextOnLine says whether c comes next on this line.
 func (p *parser) nextOnLine(c byte) bool {
 	p.skipBlanks()
-	return p.at < len(p.src) && p.src[p.at] == c
+	return p.At < len(p.Src) && p.Src[p.At] == c
 }
 
 // computation reads [ENTRY] name [signature] { instructions }, or a bare list
@@ -141,7 +138,7 @@ func (p *parser) computation() error {
 	start := p.nextPosition()
 	entry := p.word("ENTRY")
 	p.skip()
-	if p.has("ROOT ") || p.assigns() {
+	if p.Has("ROOT ") || p.assigns() {
 		return p.bareComputation(start)
 	}
 	c := &Computation{Name: "main"}
@@ -165,7 +162,7 @@ func (p *parser) computation() error {
 		return err
 	}
 	for p.nextOnLine(',') { // execution_thread="main"
-		p.at++
+		p.At++
 		if _, err := p.raw(); err != nil {
 			return err
 		}
@@ -193,10 +190,10 @@ func (p *parser) bareComputation(start position) error {
 
 func (p *parser) define(c *Computation, entry bool, start position) error {
 	if p.byName[c.Name] != nil {
-		return p.fail(start, "computation %s is defined twice", c.Name)
+		return p.Fail(start, "computation %s is defined twice", c.Name)
 	}
 	if entry && p.module.Entry != nil {
-		return p.fail(
+		return p.Fail(
 			start, "%s is a second ENTRY; %s is the first", c.Name, p.module.Entry.Name,
 		)
 	}
@@ -225,27 +222,27 @@ func (p *parser) signature() error {
 // balanced reads a bracketed text, returning what is inside.
 func (p *parser) balanced() (string, error) {
 	p.skip()
-	start, open := p.at, p.position()
-	p.at++
+	start, open := p.At, p.Here()
+	p.At++
 	for {
 		if _, err := p.raw(); err != nil {
 			return "", err
 		}
-		if p.at >= len(p.src) {
-			return "", p.fail(open, "the bracket opened here is never closed")
+		if p.At >= len(p.Src) {
+			return "", p.Fail(open, "the bracket opened here is never closed")
 		}
-		switch c := p.src[p.at]; {
-		case c == closing[p.src[start]]:
-			p.at++
-			return string(p.src[start+1 : p.at-1]), nil
+		switch c := p.Src[p.At]; {
+		case c == closing[p.Src[start]]:
+			p.At++
+			return string(p.Src[start+1 : p.At-1]), nil
 		case c == '\n':
-			p.newline()
+			p.Newline()
 		case c == ',' || c == ';':
-			p.at++
+			p.At++
 		default:
-			return "", p.fail(
-				p.position(), "expected %q to close the bracket, found %q",
-				closing[p.src[start]], c,
+			return "", p.Fail(
+				p.Here(), "expected %q to close the bracket, found %q",
+				closing[p.Src[start]], c,
 			)
 		}
 	}
@@ -262,7 +259,7 @@ func (p *parser) body(c *Computation, start position) error {
 			continue
 		}
 		if c.Name == "main" &&
-			!p.has("ROOT ") &&
+			!p.Has("ROOT ") &&
 			!p.assigns() {
 			break // a bare list ends where a computation starts
 		}
@@ -273,10 +270,10 @@ func (p *parser) body(c *Computation, start position) error {
 			return err
 		}
 		if scope[i.Name] != nil {
-			return p.fail(at, "%s is defined twice in %s", i.Name, c.Name)
+			return p.Fail(at, "%s is defined twice in %s", i.Name, c.Name)
 		}
 		if isRoot && root != nil {
-			return p.fail(at, "%s is a second ROOT; %s is the first", i.Name, root.Name)
+			return p.Fail(at, "%s is a second ROOT; %s is the first", i.Name, root.Name)
 		}
 		if isRoot {
 			root = i
@@ -285,7 +282,7 @@ func (p *parser) body(c *Computation, start position) error {
 		c.Instrs = append(c.Instrs, i)
 	}
 	if len(c.Instrs) == 0 {
-		return p.fail(start, "computation %s has no instructions", c.Name)
+		return p.Fail(start, "computation %s has no instructions", c.Name)
 	}
 	if c.Root = root; root == nil {
 		c.Root = c.Instrs[len(c.Instrs)-1]
@@ -296,7 +293,7 @@ func (p *parser) body(c *Computation, start position) error {
 // instrsUntil guesses how many instructions there are before the text that ends
 // them, for making room.
 func (p *parser) instrsUntil(ending string) int {
-	rest := p.src[p.at:]
+	rest := p.Src[p.At:]
 	if end := bytes.Index(rest, []byte(ending)); end >= 0 {
 		rest = rest[:end]
 	}
@@ -329,10 +326,10 @@ func (p *parser) params(c *Computation) error {
 
 // failAt reports an error at an instruction read before.
 func (p *parser) failAt(i *Instr, format string, args ...any) error {
-	at := position{line: i.Pos.Line}
+	at := position{Line: i.Pos.Line}
 	for n := 1; n < i.Pos.Line; n++ {
-		at.lineStart += bytes.IndexByte(p.src[at.lineStart:], '\n') + 1
+		at.LineStart += bytes.IndexByte(p.Src[at.LineStart:], '\n') + 1
 	}
-	at.at = at.lineStart + i.Pos.Col - 1
-	return p.fail(at, format, args...)
+	at.At = at.LineStart + i.Pos.Col - 1
+	return p.Fail(at, format, args...)
 }

@@ -13,7 +13,7 @@ func (p *parser) resolve() error {
 			target = p.scalarCallee(c)
 		}
 		if target == nil {
-			return p.fail(c.at, "there is no computation %s", c.name)
+			return p.Fail(c.at, "there is no computation %s", c.name)
 		}
 		c.set(target)
 	}

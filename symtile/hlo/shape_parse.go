@@ -14,14 +14,14 @@ func (s *scanner) shape(depth int) (Shape, error) {
 		return s.tupleShape(depth)
 	}
 	end := s.shapeEnd()
-	if shape, ok := s.shapes[string(s.src[s.at:end])]; ok {
-		s.at = end
+	if shape, ok := s.shapes[string(s.Src[s.At:end])]; ok {
+		s.At = end
 		return shape, nil
 	}
-	start := s.at
+	start := s.At
 	shape, err := s.arrayShape()
-	if err == nil && s.at == end && s.shapes != nil {
-		s.shapes[string(s.src[start:end])] = shape
+	if err == nil && s.At == end && s.shapes != nil {
+		s.shapes[string(s.Src[start:end])] = shape
 	}
 	return shape, err
 }
@@ -30,18 +30,18 @@ func (s *scanner) shape(depth int) (Shape, error) {
 // like f32[8,16]{1,0}; most shapes of a module are repeated, and then share
 // their dimensions.
 func (s *scanner) shapeEnd() int {
-	end := s.at
-	for ; end < min(len(s.src), s.at+80); end++ {
-		switch c := s.src[end]; {
+	end := s.At
+	for ; end < min(len(s.Src), s.At+80); end++ {
+		switch c := s.Src[end]; {
 		case c == ']' &&
-			(end+1 == len(s.src) || s.src[end+1] != '{'),
+			(end+1 == len(s.Src) || s.Src[end+1] != '{'),
 			c == '}':
 			return end + 1
 		case c == '(' || c == '\n':
-			return s.at
+			return s.At
 		}
 	}
-	return s.at
+	return s.At
 }
 
 func (s *scanner) arrayShape() (Shape, error) {
@@ -52,19 +52,19 @@ func (s *scanner) arrayShape() (Shape, error) {
 	}
 	dtype, ok := dtypeNames[string(name)]
 	if !ok {
-		return Shape{}, s.fail(start, "%q is not an element type", name)
+		return Shape{}, s.Fail(start, "%q is not an element type", name)
 	}
 	shape := Shape{DType: dtype}
 	if shape.Dims, err = s.extents(); err != nil {
 		return Shape{}, err
 	}
-	if s.at < len(s.src) && s.src[s.at] == '{' {
+	if s.At < len(s.Src) && s.Src[s.At] == '{' {
 		if shape.Layout, err = s.layout(len(shape.Dims)); err != nil {
 			return Shape{}, err
 		}
 	}
 	if err := shape.checkSize(); err != nil {
-		return Shape{}, s.fail(start, "%v", err)
+		return Shape{}, s.Fail(start, "%v", err)
 	}
 	shape.Dims = slices.Clip(shape.Dims)
 	return shape, nil
@@ -72,7 +72,7 @@ func (s *scanner) arrayShape() (Shape, error) {
 
 func (s *scanner) nextPosition() position {
 	s.skip()
-	return s.position()
+	return s.Here()
 }
 
 func (s *scanner) tupleShape(depth int) (Shape, error) {
@@ -112,7 +112,7 @@ func (s *scanner) extents() ([]int64, error) {
 			return nil, err
 		}
 		if d < 0 {
-			return nil, s.fail(p, "an extent cannot be negative")
+			return nil, s.Fail(p, "an extent cannot be negative")
 		}
 		dims = append(dims, d)
 	}
@@ -121,33 +121,33 @@ func (s *scanner) extents() ([]int64, error) {
 
 func (s *scanner) integer() (int64, error) {
 	p := s.nextPosition()
-	start := s.at
-	if s.at < len(s.src) && s.src[s.at] == '-' {
-		s.at++
+	start := s.At
+	if s.At < len(s.Src) && s.Src[s.At] == '-' {
+		s.At++
 	}
-	for s.at < len(s.src) &&
-		s.src[s.at] >= '0' &&
-		s.src[s.at] <= '9' {
-		s.at++
+	for s.At < len(s.Src) &&
+		s.Src[s.At] >= '0' &&
+		s.Src[s.At] <= '9' {
+		s.At++
 	}
 	v, err := strconv.ParseInt(
-		string(s.src[start:s.at]), 10, 64,
+		string(s.Src[start:s.At]), 10, 64,
 	)
 	if err != nil {
-		found := s.src[start:s.at]
-		s.at = start
+		found := s.Src[start:s.At]
+		s.At = start
 		if len(found) > 1 {
-			return 0, s.fail(p, "%s does not fit 64 bits", found)
+			return 0, s.Fail(p, "%s does not fit 64 bits", found)
 		}
-		return 0, s.fail(p, "expected an integer, found %s", s.found())
+		return 0, s.Fail(p, "expected an integer, found %s", s.found())
 	}
 	return v, nil
 }
 
 // layout reads {1,0:T(8,128)(2,1)S(1)} for a given rank.
 func (s *scanner) layout(rank int) (Layout, error) {
-	p := s.position()
-	s.at++ // {
+	p := s.Here()
+	s.At++ // {
 	var l Layout
 	seen := make([]bool, rank)
 	for s.peek() != '}' && s.peek() != ':' {
@@ -161,14 +161,14 @@ func (s *scanner) layout(rank int) (Layout, error) {
 			return l, err
 		}
 		if d < 0 || d >= int64(rank) || seen[d] {
-			return l, s.fail(p, "a layout lists each of the %d dimensions once", rank)
+			return l, s.Fail(p, "a layout lists each of the %d dimensions once", rank)
 		}
 		seen[d] = true
 		l.MinorToMajor = append(l.MinorToMajor, int(d))
 	}
 	if len(l.MinorToMajor) != rank &&
 		(rank == 0 || len(l.MinorToMajor) != 0) {
-		return l, s.fail(p, "a layout lists each of the %d dimensions once", rank)
+		return l, s.Fail(p, "a layout lists each of the %d dimensions once", rank)
 	}
 	if s.accept(":") {
 		if err := s.layoutTiles(&l); err != nil {
@@ -197,7 +197,7 @@ func (s *scanner) layoutTiles(l *Layout) error {
 						return err
 					}
 					if t < 1 {
-						return s.fail(p, "a layout tile has sizes of at least 1")
+						return s.Fail(p, "a layout tile has sizes of at least 1")
 					}
 				}
 				tile = append(tile, t)
@@ -212,7 +212,7 @@ func (s *scanner) layoutTiles(l *Layout) error {
 
 // ParseShape reads one shape.
 func ParseShape(text string) (Shape, error) {
-	s := &scanner{src: []byte(text), line: 1}
+	s := newScanner("", []byte(text))
 	shape, err := s.shape(0)
 	if err == nil && s.peek() != 0 {
 		err = s.failNext("unexpected %s after the shape", s.found())

@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tilewright/tilewright/symtile/source"
 )
 
 // isStableHLO says whether src looks like StableHLO text: MLIR whose first
 // token opens a module or a function, or defines an alias.
 func isStableHLO(src []byte) bool {
-	s := scanner{src: src, line: 1}
+	s := newScanner("", src)
 	s.skip()
 	for _, opening := range []string{
 		"module @", "module attributes", "module {", "func.func", "sdy.mesh", "\"builtin.module\"",
 		"builtin.module", "#", "!", "{-#", "ML\xefR",
 	} {
-		if s.has(opening) {
+		if s.Has(opening) {
 			return true
 		}
 	}
@@ -31,7 +33,7 @@ func parseStableHLO(file string, src []byte) (*Module, error) {
 		funcs:     map[string]*function{},
 		usedNames: map[string]int{},
 	}
-	if m.has("ML\xefR") {
+	if m.Has("ML\xefR") {
 		return nil, m.failNext("this is MLIR bytecode; print it as text first (stablehlo-translate --deserialize, or lowered.as_text())")
 	}
 	if err := m.topLevel(); err != nil {
@@ -72,7 +74,7 @@ type mlirCall struct {
 // topLevel reads the file: aliases, one module or bare functions, metadata.
 func (m *mlir) topLevel() error {
 	modules := 0
-	for m.peek() != 0 || m.at < len(m.src) {
+	for m.peek() != 0 || m.At < len(m.Src) {
 		at := m.nextPosition()
 		var err error
 		switch {
@@ -89,7 +91,7 @@ func (m *mlir) topLevel() error {
 			return err
 		}
 		if modules > 1 {
-			return m.fail(at, "a second module; a file holds one")
+			return m.Fail(at, "a second module; a file holds one")
 		}
 	}
 	return nil
@@ -102,13 +104,13 @@ func (m *mlir) topItem() error {
 		m.skipLineBalanced()
 		return nil
 	case m.accept("{-#"):
-		m.skipTo("#-}")
+		m.SkipTo("#-}")
 		return nil
 	case m.word("func.func"), m.word("func"):
 		return m.function()
 	case m.accept(`"func.func"`):
 		return m.genericFunction()
-	case m.has("sdy.mesh"): // devices; what lies on which is not looked at
+	case m.Has("sdy.mesh"): // devices; what lies on which is not looked at
 		m.skipLineBalanced()
 		return nil
 	}
@@ -119,24 +121,24 @@ func (m *mlir) topItem() error {
 // opened on it close later.
 func (m *mlir) skipLineBalanced() {
 	depth := 0
-	for ; m.at < len(m.src); m.at++ {
-		switch c := m.src[m.at]; {
+	for ; m.At < len(m.Src); m.At++ {
+		switch c := m.Src[m.At]; {
 		case c == '"':
 			if m.skipString() != nil {
 				return
 			}
-			m.at--
+			m.At--
 		case c == '<' || closing[c] != 0:
 			depth++
-		case c == '-' && m.has("->"):
-			m.at++
+		case c == '-' && m.Has("->"):
+			m.At++
 		case c == '>' || c == ')' || c == ']' || c == '}':
 			depth--
 		case c == '\n' && depth <= 0:
 			return
 		case c == '\n':
-			m.line = m.line + 1
-			m.lineStart = m.at + 1
+			m.Line = m.Line + 1
+			m.LineStart = m.At + 1
 		}
 	}
 }
@@ -273,7 +275,7 @@ func (m *mlir) function() error {
 
 func (m *mlir) declare(name string, f *function) error {
 	if m.funcs[name] != nil {
-		return m.fail(f.at, "@%s is defined twice", name)
+		return m.Fail(f.at, "@%s is defined twice", name)
 	}
 	m.funcs[name] = f
 	return m.location()
@@ -300,7 +302,7 @@ func (m *mlir) genericFunction() error {
 	}
 	sym, ok := attrs.find("sym_name")
 	if !ok {
-		return m.fail(f.at, "func.func needs sym_name")
+		return m.Fail(f.at, "func.func needs sym_name")
 	}
 	name := m.unquoted(sym)
 	if v, ok := attrs.find("sym_visibility"); ok {
@@ -325,7 +327,7 @@ func (m *mlir) genericFunction() error {
 
 func (m *mlir) checkReturn(b *block, want []Shape, at position) error {
 	if len(b.returned) != len(want) {
-		return m.fail(
+		return m.Fail(
 			at, "@%s returns %d values and declares %d",
 			b.comp.Name,
 			len(b.returned), len(want),
@@ -333,7 +335,7 @@ func (m *mlir) checkReturn(b *block, want []Shape, at position) error {
 	}
 	for k, i := range b.returned {
 		if !i.Shape.Compatible(want[k]) {
-			return m.fail(
+			return m.Fail(
 				at, "@%s returns %s as result %d and declares %s",
 				b.comp.Name, i.Shape, k, want[k],
 			)
@@ -347,13 +349,13 @@ func (m *mlir) finish() error {
 	for _, c := range m.calls {
 		f := m.funcs[c.symbol]
 		if f == nil {
-			return m.fail(
+			return m.Fail(
 				c.at, "there is no function @%s%s",
 				c.symbol, m.didYouMean(c.symbol),
 			)
 		}
 		if f.comp == nil {
-			return m.fail(c.at, "@%s is declared without a body", c.symbol)
+			return m.Fail(c.at, "@%s is declared without a body", c.symbol)
 		}
 		callee{instr: c.instr, attr: c.attr}.set(f.comp)
 	}
@@ -391,11 +393,11 @@ func (m *mlir) entry() (*Computation, error) {
 	})
 	switch len(public) {
 	case 0:
-		return nil, m.fail(position{line: 1}, "there is no function here to start from; expected func.func public @main")
+		return nil, m.Fail(source.Start(), "there is no function here to start from; expected func.func public @main")
 	case 1:
 		return m.funcs[public[0]].comp, nil
 	}
-	return nil, m.fail(
+	return nil, m.Fail(
 		m.funcs[public[1]].at, "the module has no @main and more than one public function: @%s",
 		strings.Join(public[:min(len(public), 8)], ", @"),
 	)
@@ -410,7 +412,7 @@ func (m *mlir) symbols(wanted func(*function) bool) []string {
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		return m.funcs[a].at.at - m.funcs[b].at.at
+		return m.funcs[a].at.At - m.funcs[b].at.At
 	})
 	return names
 }
@@ -420,12 +422,12 @@ func (m *mlir) symbol() (string, error) {
 	if err := m.expect("@"); err != nil {
 		return "", err
 	}
-	if m.at < len(m.src) && m.src[m.at] == '"' {
-		start := m.at
+	if m.At < len(m.Src) && m.Src[m.At] == '"' {
+		start := m.At
 		if err := m.skipString(); err != nil {
 			return "", err
 		}
-		return unescaped(string(m.src[start+1 : m.at-1])), nil
+		return unescaped(string(m.Src[start+1 : m.At-1])), nil
 	}
 	return m.bareWord("a symbol")
 }
@@ -433,19 +435,19 @@ func (m *mlir) symbol() (string, error) {
 // bareWord reads an identifier of MLIR.
 func (m *mlir) bareWord(what string) (string, error) {
 	m.skip()
-	start := m.at
-	for m.at < len(m.src) &&
-		(isNameByte(m.src[m.at]) &&
-			m.src[m.at] != '-' || m.src[m.at] == '$') {
-		m.at++
+	start := m.At
+	for m.At < len(m.Src) &&
+		(isNameByte(m.Src[m.At]) &&
+			m.Src[m.At] != '-' || m.Src[m.At] == '$') {
+		m.At++
 	}
-	if m.at == start {
+	if m.At == start {
 		return "", m.failNext("expected %s, found %s", what, m.found())
 	}
-	if m.at-start > MaxName {
-		return "", m.failNext("a name of %d bytes; at most %d are read", m.at-start, MaxName)
+	if m.At-start > MaxName {
+		return "", m.failNext("a name of %d bytes; at most %d are read", m.At-start, MaxName)
 	}
-	return string(m.src[start:m.at]), nil
+	return string(m.Src[start:m.At]), nil
 }
 
 // hloName is an MLIR name in the letters of HLO names.

@@ -31,7 +31,7 @@ func (a mlirAttrs) find(names ...string) (span, bool) {
 }
 
 func (m *mlir) text(s span) string {
-	return strings.TrimSpace(string(m.src[s.at:s.end]))
+	return strings.TrimSpace(string(m.Src[s.At:s.end]))
 }
 
 // unquoted is the text of a string attribute, or of any other as it stands.
@@ -67,7 +67,7 @@ func (m *mlir) entries(end byte) (mlirAttrs, error) {
 			return nil, m.failNext("expected %q, found %s", end, m.found())
 		}
 	}
-	m.at++
+	m.At++
 	return all, nil
 }
 
@@ -75,15 +75,15 @@ func (m *mlir) attribute() (mlirAttr, error) {
 	var a mlirAttr
 	var err error
 	if m.peek() == '"' {
-		start := m.at
+		start := m.At
 		if err = m.skipString(); err != nil {
 			return a, err
 		}
-		a.name = unescaped(string(m.src[start+1 : m.at-1]))
+		a.name = unescaped(string(m.Src[start+1 : m.At-1]))
 	} else if a.name, err = m.bareWord("an attribute"); err != nil {
 		return a, err
 	}
-	a.span = span{m.position(), m.at}
+	a.span = span{m.Here(), m.At}
 	if m.accept("=") {
 		a.span, err = m.value()
 	}
@@ -94,22 +94,22 @@ func (m *mlir) attribute() (mlirAttr, error) {
 func (m *mlir) value() (span, error) {
 	s := span{position: m.nextPosition()}
 	for m.peek() != 0 {
-		switch c := m.src[m.at]; {
+		switch c := m.Src[m.At]; {
 		case c == ',' || c == '>' || c == ')' ||
 			c == ']' || c == '}':
-			s.end = m.at
+			s.end = m.At
 			return s, nil
-		case c == '-' && m.has("->"):
-			m.at += 2
+		case c == '-' && m.Has("->"):
+			m.At += 2
 		case c == '"' || c == '<' || closing[c] != 0:
 			if _, err := m.group(); err != nil {
 				return s, err
 			}
 		default:
-			m.at++
+			m.At++
 		}
 	}
-	return s, m.fail(s.position, "the value that starts here never ends")
+	return s, m.Fail(s.position, "the value that starts here never ends")
 }
 
 var angled = map[byte]byte{
@@ -124,46 +124,46 @@ func (m *mlir) group() (span, error) {
 	s := span{position: m.nextPosition()}
 	var stack []byte
 	for m.peek() != 0 {
-		c := m.src[m.at]
+		c := m.Src[m.At]
 		switch {
 		case c == '"':
 			if err := m.skipString(); err != nil {
 				return s, err
 			}
-		case c == '-' && m.has("->"):
-			m.at += 2
+		case c == '-' && m.Has("->"):
+			m.At += 2
 		case angled[c] != 0:
 			if stack = append(stack, angled[c]); len(stack) > maxDepth {
-				return s, m.fail(m.position(), "brackets nested more than %d deep", maxDepth)
+				return s, m.Fail(m.Here(), "brackets nested more than %d deep", maxDepth)
 			}
-			m.at++
+			m.At++
 		case c == '>' || c == ')' || c == ']' || c == '}':
 			if len(stack) == 0 || stack[len(stack)-1] != c {
-				return s, m.fail(m.position(), "a bracket closes that was not opened")
+				return s, m.Fail(m.Here(), "a bracket closes that was not opened")
 			}
 			stack = stack[:len(stack)-1]
-			m.at++
+			m.At++
 		default:
-			m.at++
+			m.At++
 		}
 		if len(stack) == 0 {
-			s.end = m.at
+			s.end = m.At
 			return s, nil
 		}
 	}
-	return s, m.fail(s.position, "the bracket opened here is never closed")
+	return s, m.Fail(s.position, "the bracket opened here is never closed")
 }
 
 // within reads the text of a span and comes back.
 func (m *mlir) within(s span, read func() error) error {
-	saved := m.position()
-	m.at = s.at
-	m.line = s.line
-	m.lineStart = s.lineStart
+	saved := m.Here()
+	m.At = s.At
+	m.Line = s.Line
+	m.LineStart = s.LineStart
 	err := read()
-	m.at = saved.at
-	m.line = saved.line
-	m.lineStart = saved.lineStart
+	m.At = saved.At
+	m.Line = saved.Line
+	m.LineStart = saved.LineStart
 	return err
 }
 
@@ -222,7 +222,7 @@ func (m *mlir) intItems(
 const maxAttrInts = 1 << 16 // numbers of one attribute; real ones stay under a few thousand
 
 func (m *mlir) denseInts(v []int64) ([]int64, error) {
-	at := m.position()
+	at := m.Here()
 	l, splat, err := m.dense()
 	if err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (m *mlir) denseInts(v []int64) ([]int64, error) {
 	if l.Elided ||
 		l.Ints == nil && n > 0 ||
 		n > maxAttrInts {
-		return nil, m.fail(at, "expected at most %d integers", maxAttrInts)
+		return nil, m.Fail(at, "expected at most %d integers", maxAttrInts)
 	}
 	if !splat {
 		return append(v, l.Ints...), nil
@@ -253,14 +253,14 @@ func lastEnumWord(text string) string {
 func (m *mlir) sub(s span) (all mlirAttrs, err error) {
 	err = m.within(s, func() error {
 		for m.peek() != '<' &&
-			m.peek() != '{' && m.at < s.end {
-			m.at++
+			m.peek() != '{' && m.At < s.end {
+			m.At++
 		}
 		end := angled[m.peek()]
 		if end == 0 {
-			return m.fail(s.position, "expected names and values in < > or { }, found %s", m.found())
+			return m.Fail(s.position, "expected names and values in < > or { }, found %s", m.found())
 		}
-		m.at++
+		m.At++
 		all, err = m.entries(end)
 		return err
 	})

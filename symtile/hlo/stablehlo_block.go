@@ -61,9 +61,7 @@ func (m *mlir) add(
 	b *block, at position, name string, op Opcode,
 	shape Shape, operands ...*Instr,
 ) *Instr {
-	i := m.newInstr(Pos{
-		m.scanner.file, at.line, at.at - at.lineStart + 1,
-	})
+	i := m.newInstr(at.In(m.File))
 	i.Name, i.Op, i.Shape, i.Operands = UniqueName(b.names, name),
 		op, shape, m.operandList(operands)
 	b.comp.Instrs = append(b.comp.Instrs, i)
@@ -158,7 +156,7 @@ func (m *mlir) blockBody(b *block, args []mlirArg) error {
 		}
 	}
 	if b.returned == nil {
-		return m.fail(b.at, "%s does not return", b.comp.Name)
+		return m.Fail(b.at, "%s does not return", b.comp.Name)
 	}
 	m.module.Computations = append(m.module.Computations, b.comp)
 	return nil
@@ -166,7 +164,7 @@ func (m *mlir) blockBody(b *block, args []mlirArg) error {
 
 // blockHead reads ^bb0(arguments):.
 func (m *mlir) blockHead() (args []mlirArg, err error) {
-	m.at++
+	m.At++
 	if _, err = m.bareWord("a block"); err != nil {
 		return nil, err
 	}
@@ -181,7 +179,7 @@ func (m *mlir) blockHead() (args []mlirArg, err error) {
 func (m *mlir) bindArg(b *block, a mlirArg, number int) error {
 	name := a.name
 	if name == "" {
-		return m.fail(b.at, "argument %d has no name", number)
+		return m.Fail(b.at, "argument %d has no name", number)
 	}
 	i := m.add(
 		b, a.at, hloName(name), OpParameter, a.shape,
@@ -194,7 +192,7 @@ func (m *mlir) bindArg(b *block, a mlirArg, number int) error {
 
 func (m *mlir) bind(b *block, at position, name string, i *Instr) error {
 	if b.values[name] != nil {
-		return m.fail(at, "%%%s is defined twice", name)
+		return m.Fail(at, "%%%s is defined twice", name)
 	}
 	b.values[name] = i
 	return nil
@@ -209,7 +207,7 @@ func (m *mlir) use(b *block) (*Instr, error) {
 	}
 	i := b.value(name)
 	if i == nil {
-		return nil, m.fail(at, "%%%s is not defined here; operands come first", name)
+		return nil, m.Fail(at, "%%%s is not defined here; operands come first", name)
 	}
 	return i, nil
 }
@@ -261,7 +259,7 @@ func (b *block) capture(outer *Instr) *Instr {
 // checkCaptures refuses captures where HLO has no way to pass them.
 func (m *mlir) checkCaptures(o *mlirOp, r *block) error {
 	if len(r.captures) > 0 {
-		return m.fail(
+		return m.Fail(
 			r.at, "the region of %s uses %%%s from outside; only its arguments and constants can be used there",
 			o.name, r.captures[0].outer.Name,
 		)

@@ -13,7 +13,7 @@ func (m *mlir) dense() (l *Literal, splat bool, err error) {
 	if err = m.skipDense(); err != nil {
 		return nil, false, err
 	}
-	end := m.at - 1
+	end := m.At - 1
 	if err = m.expect(":"); err != nil {
 		return nil, false, err
 	}
@@ -31,23 +31,23 @@ func (m *mlir) dense() (l *Literal, splat bool, err error) {
 
 // skipDense moves behind the > that closes dense<.
 func (m *mlir) skipDense() error {
-	open := m.position()
-	for m.at < len(m.src) {
-		switch m.src[m.at] {
+	open := m.Here()
+	for m.At < len(m.Src) {
+		switch m.Src[m.At] {
 		case '>':
-			m.at++
+			m.At++
 			return nil
 		case '"':
 			if err := m.skipString(); err != nil {
 				return err
 			}
 		case '\n':
-			m.newline()
+			m.Newline()
 		default:
-			m.at++
+			m.At++
 		}
 	}
-	return m.fail(open, "dense< is never closed")
+	return m.Fail(open, "dense< is never closed")
 }
 
 func (m *mlir) denseBody(l *Literal, end int) (splat bool, err error) {
@@ -71,7 +71,7 @@ func (m *mlir) denseBody(l *Literal, end int) (splat bool, err error) {
 		}
 		splat = true
 	}
-	if m.skip(); m.at != end {
+	if m.skip(); m.At != end {
 		return false, m.failNext("expected the end of the values, found %s", m.found())
 	}
 	return splat, nil
@@ -90,7 +90,7 @@ func (m *mlir) denseList(l *Literal, depth int) error {
 	for k := range n {
 		if k > 0 && !m.accept(",") ||
 			k == 0 && m.peek() == ']' {
-			return m.fail(
+			return m.Fail(
 				at, "dimension %d of %s has %d elements, %d given", depth, l.Shape, n, k,
 			)
 		}
@@ -99,7 +99,7 @@ func (m *mlir) denseList(l *Literal, depth int) error {
 		}
 	}
 	if !m.accept("]") {
-		return m.fail(at, "dimension %d of %s has %d elements, more given", depth, l.Shape, n)
+		return m.Fail(at, "dimension %d of %s has %d elements, more given", depth, l.Shape, n)
 	}
 	return nil
 }
@@ -113,24 +113,24 @@ func (m *mlir) denseElement(l *Literal) error {
 	word := m.number()
 	switch {
 	case word == "":
-		return m.fail(at, "expected a value of type %s, found %s", d, m.found())
+		return m.Fail(at, "expected a value of type %s, found %s", d, m.found())
 	case d.IsFloat():
 		v, err := mlirFloat(word, d)
 		if err != nil {
-			return m.fail(at, "%q is not a number of type %s", word, d)
+			return m.Fail(at, "%q is not a number of type %s", word, d)
 		}
 		l.Floats = append(l.Floats, v)
 		return nil
 	case word == "true" || word == "false":
 		if d != Pred {
-			return m.fail(at, "%q is not a %s", word, d)
+			return m.Fail(at, "%q is not a %s", word, d)
 		}
 		l.Ints = append(
 			l.Ints, int64(len("false")-len(word)),
 		)
 		return nil
 	case !d.IsArray():
-		return m.fail(at, "%s has no values", d)
+		return m.Fail(at, "%s has no values", d)
 	}
 	v, err := parseInt(word, d)
 	bits, wide := strconv.ParseUint(word, 0, d.Bits())
@@ -138,7 +138,7 @@ func (m *mlir) denseElement(l *Literal) error {
 		v, err = d.intFromBits(bits), nil // iN has no sign of its own: 255 : i8 is −1
 	}
 	if err != nil {
-		return m.fail(at, "%v", err)
+		return m.Fail(at, "%v", err)
 	}
 	l.Ints = append(l.Ints, v)
 	return nil
@@ -156,7 +156,7 @@ func (m *mlir) denseComplex(l *Literal) error {
 		}
 		m.skip()
 		if *v, err = mlirFloat(m.number(), part); err != nil {
-			return m.fail(at, "a complex value is (real, imaginary)")
+			return m.Fail(at, "a complex value is (real, imaginary)")
 		}
 		err = m.expect([]string{",", ")"}[k])
 	}
@@ -166,12 +166,12 @@ func (m *mlir) denseComplex(l *Literal) error {
 
 // number returns the word that comes next.
 func (m *mlir) number() string {
-	start := m.at
-	for m.at < len(m.src) &&
-		(isNameByte(m.src[m.at]) || m.src[m.at] == '+') {
-		m.at++
+	start := m.At
+	for m.At < len(m.Src) &&
+		(isNameByte(m.Src[m.At]) || m.Src[m.At] == '+') {
+		m.At++
 	}
-	return string(m.src[start:m.at])
+	return string(m.Src[start:m.At])
 }
 
 // mlirFloat reads a decimal number, or the bits of one in hexadecimal.
@@ -189,25 +189,25 @@ func mlirFloat(word string, d DType) (float64, error) {
 // denseHex reads "0x…": the elements as they lie in memory, little endian, or
 // the one element of a splat. Predicates take a bit or a byte each.
 func (m *mlir) denseHex(l *Literal) (splat bool, err error) {
-	at := m.position()
-	start := m.at + 1
+	at := m.Here()
+	start := m.At + 1
 	if err = m.skipString(); err != nil {
 		return false, err
 	}
-	text := m.src[start : m.at-1]
+	text := m.Src[start : m.At-1]
 	if len(text) < 2 ||
 		text[0] != '0' || text[1] != 'x' {
-		return false, m.fail(at, "expected \"0x…\"")
+		return false, m.Fail(at, "expected \"0x…\"")
 	}
 	data := make([]byte, hex.DecodedLen(len(text)-2))
 	if _, err := hex.Decode(data, text[2:]); err != nil {
-		return false, m.fail(at, "the hexadecimal data: %v", err)
+		return false, m.Fail(at, "the hexadecimal data: %v", err)
 	}
 	n := l.Shape.Elements()
 	size := l.Shape.DType.Size()
 	switch have := int64(len(data)); {
 	case size == 0:
-		return false, m.fail(at, "%s has no values", l.Shape)
+		return false, m.Fail(at, "%s has no values", l.Shape)
 	case have == n*size ||
 		l.Shape.DType == Pred && have == (n+7)/8:
 		l.fill(data, n)
@@ -216,7 +216,7 @@ func (m *mlir) denseHex(l *Literal) (splat bool, err error) {
 		l.fill(data, 1)
 		return true, nil
 	default:
-		return false, m.fail(
+		return false, m.Fail(
 			at, "%s takes %d bytes, %d given", l.Shape, n*size, have,
 		)
 	}

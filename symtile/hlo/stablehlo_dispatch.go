@@ -15,7 +15,7 @@ type lowering struct {
 
 // lowerings are the operations of the stablehlo and mhlo dialects. Where the
 // two languages agree, the name with its underscores replaced is enough.
-var lowerings = merge(plainLowerings(), map[string]lowering{
+var lowerings = merge(plainLowerings("stablehlo", "mhlo"), map[string]lowering{
 	"constant":             {0, 0, lowerConstant},
 	"iota":                 {0, 0, lowerIota},
 	"broadcast_in_dim":     {1, 0, lowerBroadcastInDim},
@@ -69,22 +69,21 @@ var lowerings = merge(plainLowerings(), map[string]lowering{
 	"partition_id":         {0, 0, lowerAs(OpPartitionId)},
 })
 
-// plainOps are operations without attributes that count, under HLO's names.
-var plainOps = []Opcode{
-	OpAbs, OpCbrt, OpCeil, OpCosine, OpCountLeadingZeros, OpErf, OpExponential, OpExponentialMinusOne, OpFloor, OpLog,
-	OpLogPlusOne, OpLogistic, OpNegate, OpNot, OpPopcnt, OpRoundNearestAfz, OpRoundNearestEven, OpRsqrt, OpSign, OpSine,
-	OpSqrt, OpTan, OpTanh, OpCopy, OpIsFinite, OpReal, OpImag,
-	OpAdd, OpAnd, OpAtan2, OpDivide, OpMaximum, OpMinimum, OpMultiply, OpOr, OpPower, OpRemainder, OpShiftLeft,
-	OpShiftRightArithmetic, OpShiftRightLogical, OpSubtract, OpXor, OpComplex,
-	OpConvert, OpBitcastConvert, OpReshape, OpTuple, OpDynamicUpdateSlice,
-	OpAcos, OpAcosh, OpAsin, OpAsinh, OpAtanh, OpCosh, OpSinh,
-}
-
-func plainLowerings() map[string]lowering {
+// plainLowerings are the operations of some dialects that HLO has under another
+// spelling and that have no attributes: rows of opTable with the trait plain.
+func plainLowerings(dialects ...string) map[string]lowering {
 	all := map[string]lowering{}
-	for _, op := range plainOps {
-		n := opTable[op].maxOperands
-		all[mlirSpelling(op)] = lowering{n, 0, lowerAs(op)}
+	for _, op := range Opcodes() {
+		if !op.Has(plain) {
+			continue
+		}
+		_, operands := op.Arity()
+		for _, full := range op.MLIR() {
+			dialect, name, _ := strings.Cut(full, ".")
+			if slices.Contains(dialects, dialect) {
+				all[name] = lowering{operands, 0, lowerAs(op)}
+			}
+		}
 	}
 	return all
 }
@@ -158,10 +157,10 @@ func (m *mlir) checkName(o *mlirOp) error {
 	}
 	reason := refusalOf(o.name)
 	if reason != "" && dialects[o.dialect] != nil {
-		return m.fail(o.at, "%s is not read: %s", full, reason)
+		return m.Fail(o.at, "%s is not read: %s", full, reason)
 	}
 	if dialects[o.dialect] == nil {
-		return m.fail(
+		return m.Fail(
 			o.at, "%s: operations of the stablehlo, mhlo and chlo dialects are read%s",
 			full,
 			suggest(o.dialect, []string{"stablehlo", "mhlo", "chlo", "func"}),
@@ -172,7 +171,7 @@ func (m *mlir) checkName(o *mlirOp) error {
 		names = append(names, o.dialect+"."+name)
 	}
 	slices.Sort(names)
-	return m.fail(
+	return m.Fail(
 		o.at, "%s is not an operation that is read%s", full, suggest(full, names),
 	)
 }
@@ -212,19 +211,19 @@ func (m *mlir) emit(b *block, o *mlirOp) error {
 	}
 	l, _ := m.lowering(o)
 	if l.operands >= 0 && len(o.operands) != l.operands {
-		return m.fail(
+		return m.Fail(
 			o.at, "%s takes %d operands, %d given",
 			o.name, l.operands, len(o.operands),
 		)
 	}
 	if l.regions >= 0 && len(o.regions) != l.regions {
-		return m.fail(
+		return m.Fail(
 			o.at, "%s has %d regions, %d given",
 			o.name, l.regions, len(o.regions),
 		)
 	}
 	if len(o.types) == 0 && l.operands >= 0 {
-		return m.fail(o.at, "%s has a result, and needs its type", o.name)
+		return m.Fail(o.at, "%s has a result, and needs its type", o.name)
 	}
 	if l.lower == nil {
 		return m.bindResults(b, o, o.operands[0])
@@ -233,12 +232,10 @@ func (m *mlir) emit(b *block, o *mlirOp) error {
 	if err != nil {
 		return err
 	}
-	row := opTable[i.Op]
-	n := len(i.Operands)
-	if n < row.minOperands ||
-		row.maxOperands >= 0 && n > row.maxOperands {
-		return m.fail(
-			o.at, "%s takes %s, %d given", o.name, row.count(), n,
+	if want := i.wrongArity(); want != "" {
+		return m.Fail(
+			o.at, "%s takes %s, %d given",
+			o.name, want, len(i.Operands),
 		)
 	}
 	return m.bindResults(b, o, i)
@@ -251,7 +248,7 @@ func (m *mlir) bindResults(b *block, o *mlirOp, i *Instr) error {
 		declared += r.count
 	}
 	if declared != 0 && declared != len(o.types) {
-		return m.fail(
+		return m.Fail(
 			o.at, "%s has %d results, %d named",
 			o.name, len(o.types), declared,
 		)
@@ -319,7 +316,7 @@ func (o *mlirOp) instrName(op Opcode) string {
 func (m *mlir) needInts(o *mlirOp, names ...string) ([]int64, error) {
 	s, ok := o.attrs.find(names...)
 	if !ok {
-		return nil, m.fail(
+		return nil, m.Fail(
 			o.at, "%s needs %s =", o.name, names[0],
 		)
 	}
@@ -343,7 +340,7 @@ func (m *mlir) needInt(o *mlirOp, absent int64, names ...string) (int64, error) 
 		return absent, err
 	}
 	if len(v) != 1 {
-		return 0, m.fail(
+		return 0, m.Fail(
 			o.at, "%s of %s is one number", names[0], o.name,
 		)
 	}
@@ -362,7 +359,7 @@ func (m *mlir) set(i *Instr, o *mlirOp, name, text string) error {
 		return nil
 	}
 	if err := m.setAttr(i, name, text, o.at); err != nil {
-		return m.fail(
+		return m.Fail(
 			o.at, "%s of %s: %v", name, o.name, err,
 		)
 	}

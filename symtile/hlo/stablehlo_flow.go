@@ -93,13 +93,13 @@ func (m *mlir) reducer(b *block, o *mlirOp) error {
 	}
 	var left, right []mlirArg
 	for m.peek() == '(' {
-		at := m.position()
+		at := m.Here()
 		pair, err := m.arguments()
 		if err != nil {
 			return err
 		}
 		if len(pair) != 2 {
-			return m.fail(at, "the reducer takes pairs of arguments, %d given", len(pair))
+			return m.Fail(at, "the reducer takes pairs of arguments, %d given", len(pair))
 		}
 		left = append(left, pair[0])
 		right = append(right, pair[1])
@@ -216,7 +216,7 @@ func (m *mlir) checkWhile(o *mlirOp) error {
 	do := o.regions[1]
 	if len(cond.args) != len(o.operands) ||
 		len(do.args) != len(o.operands) {
-		return m.fail(
+		return m.Fail(
 			o.at, "while carries %d values; its regions take %d and %d",
 			len(o.operands),
 			len(cond.args), len(do.args),
@@ -224,10 +224,10 @@ func (m *mlir) checkWhile(o *mlirOp) error {
 	}
 	if len(cond.returned) != 1 ||
 		!cond.returned[0].Shape.Compatible(Shape{DType: Pred}) {
-		return m.fail(cond.at, "the condition of while returns one pred[]")
+		return m.Fail(cond.at, "the condition of while returns one pred[]")
 	}
 	if len(do.returned) != len(o.operands) {
-		return m.fail(
+		return m.Fail(
 			do.at, "the body of while returns %d values of %d",
 			len(do.returned), len(o.operands),
 		)
@@ -239,7 +239,7 @@ func (m *mlir) checkWhile(o *mlirOp) error {
 			do.returned[k],
 		} {
 			if !inner.Shape.Compatible(i.Shape) {
-				return m.fail(
+				return m.Fail(
 					o.at, "value %d of while is %s outside and %s inside", k, i.Shape, inner.Shape,
 				)
 			}
@@ -287,11 +287,7 @@ func (m *mlir) tupled(r *block, o *mlirOp, outer []*Instr) {
 }
 
 func (b *block) posOf(m *mlir) Pos {
-	return Pos{
-		m.scanner.file,
-		b.at.line,
-		b.at.at - b.at.lineStart + 1,
-	}
+	return b.at.In(m.File)
 }
 
 // lowerConditional passes each branch what it uses from outside: one value
@@ -301,7 +297,7 @@ func lowerConditional(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	var branches []*Computation
 	for k, r := range o.regions {
 		if len(r.args) > 0 {
-			return nil, m.fail(
+			return nil, m.Fail(
 				r.at, "branch %d of %s takes arguments", k, o.name,
 			)
 		}
@@ -340,7 +336,7 @@ func lowerCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		}
 	}
 	if symbol == "" {
-		return nil, m.fail(o.at, "%s needs the function it calls", o.name)
+		return nil, m.Fail(o.at, "%s needs the function it calls", o.name)
 	}
 	i := m.result(b, o, OpCall, o.operands...)
 	m.calls = append(

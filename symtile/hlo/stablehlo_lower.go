@@ -10,7 +10,7 @@ func lowerConstant(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if o.literal == nil {
 		s, ok := o.attrs.find("value")
 		if !ok {
-			return nil, m.fail(o.at, "%s needs value = dense<…>", o.name)
+			return nil, m.Fail(o.at, "%s needs value = dense<…>", o.name)
 		}
 		err := m.within(s, func() error {
 			return m.elements(o)
@@ -21,7 +21,7 @@ func lowerConstant(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	}
 	if len(o.types) != 1 ||
 		!o.types[0].Compatible(o.literal.Shape) {
-		return nil, m.fail(
+		return nil, m.Fail(
 			o.at, "a constant of %s has another type", o.literal.Shape,
 		)
 	}
@@ -102,7 +102,7 @@ func (m *mlir) broadcast(
 	to Shape, dims []int64,
 ) (*Instr, error) {
 	if len(dims) != x.Shape.Rank() {
-		return nil, m.fail(
+		return nil, m.Fail(
 			o.at, "broadcast of %s needs %d dimensions, has %d",
 			x.Shape, x.Shape.Rank(), len(dims),
 		)
@@ -111,7 +111,7 @@ func (m *mlir) broadcast(
 	kept := []int64{}
 	for k, d := range dims {
 		if d < 0 || d >= int64(to.Rank()) {
-			return nil, m.fail(o.at, "broadcast to %s has dimension %d", to, d)
+			return nil, m.Fail(o.at, "broadcast to %s has dimension %d", to, d)
 		}
 		if x.Shape.Dims[k] == 1 && to.Dims[d] != 1 {
 			continue
@@ -155,7 +155,7 @@ func lowerSlice(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	strides, err := m.someInts(o.attrs, "strides")
 	if err != nil || len(limit) != len(start) ||
 		strides != nil && len(strides) != len(start) {
-		return nil, m.fail(
+		return nil, m.Fail(
 			o.at, "slice has %d starts, %d limits and %d strides",
 			len(start), len(limit), len(strides),
 		)
@@ -180,7 +180,7 @@ func lowerPad(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 			return nil, err
 		}
 		if len(lists[k]) != len(lists[0]) {
-			return nil, m.fail(
+			return nil, m.Fail(
 				o.at, "pad has %d low, %d high and %d interior paddings",
 				len(lists[0]),
 				len(lists[1]),
@@ -210,7 +210,7 @@ func lowerCompare(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		}
 	}
 	if len(words) == 0 {
-		return nil, m.fail(o.at, "compare needs one of %v", directions)
+		return nil, m.Fail(o.at, "compare needs one of %v", directions)
 	}
 	i := m.result(b, o, OpCompare, o.operands...)
 	i.Attrs.Direction = words[0]
@@ -403,7 +403,7 @@ func lowerMap(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 
 func lowerSort(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	if len(o.operands) == 0 {
-		return nil, m.fail(o.at, "sort needs an operand")
+		return nil, m.Fail(o.at, "sort needs an operand")
 	}
 	d, err := m.needInt(o, -1, "dimension")
 	if err != nil {
@@ -460,7 +460,7 @@ func (m *mlir) dimensionNumbers(
 ) error {
 	s, ok := o.attrs.find(attr)
 	if !ok {
-		return m.fail(o.at, "%s needs %s =", o.name, attr)
+		return m.Fail(o.at, "%s needs %s =", o.name, attr)
 	}
 	lists, err := m.sub(s)
 	if err != nil {
@@ -480,7 +480,7 @@ func (m *mlir) dimensionNumbers(
 	}
 	vector, err := m.someInts(lists, "index_vector_dim")
 	if err != nil || len(vector) > 1 {
-		return m.fail(o.at, "index_vector_dim of %s is one number", o.name)
+		return m.Fail(o.at, "index_vector_dim of %s is one number", o.name)
 	}
 	return m.set(
 		i, o, "index_vector_dim",

@@ -19,7 +19,7 @@ func lowerCustomCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		target = m.unquoted(s)
 	}
 	if target == "" {
-		return nil, m.fail(o.at, "custom_call needs @target")
+		return nil, m.Fail(o.at, "custom_call needs @target")
 	}
 	version, err := m.needInt(o, 1, "api_version")
 	if err != nil {
@@ -49,7 +49,7 @@ func lowerCustomCall(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func lowerRng(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	s, ok := o.attrs.find("distribution", "rng_distribution")
 	if !ok {
-		return nil, m.fail(o.at, "rng needs distribution =")
+		return nil, m.Fail(o.at, "rng needs distribution =")
 	}
 	i := m.result(b, o, OpRng, o.operands[:2]...)
 	return m.setAll(
@@ -61,7 +61,7 @@ func lowerRng(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func lowerRngBitGenerator(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	s, ok := o.attrs.find("algorithm", "rng_algorithm")
 	if !ok {
-		return nil, m.fail(o.at, "rng_bit_generator needs algorithm =")
+		return nil, m.Fail(o.at, "rng_bit_generator needs algorithm =")
 	}
 	name := strings.ToLower(lastEnumWord(m.text(s)))
 	i := m.result(b, o, OpRngBitGenerator, o.operands...)
@@ -71,7 +71,7 @@ func lowerRngBitGenerator(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func lowerFft(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	kind, ok := o.attrs.find("type", "fft_type")
 	if !ok {
-		return nil, m.fail(o.at, "fft needs type =")
+		return nil, m.Fail(o.at, "fft needs type =")
 	}
 	length, err := m.needInts(o, "length", "fft_length")
 	if err != nil {
@@ -117,7 +117,7 @@ func lowerReducePrecision(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 			m.text(s), "e%dm%d", &exponent, &mantissa,
 		)
 		if n != 2 {
-			return nil, m.fail(
+			return nil, m.Fail(
 				s.position, "expected a format like e8m10, found %q", m.text(s),
 			)
 		}
@@ -136,12 +136,12 @@ func lowerReducePrecision(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func lowerBatchNorm(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	s, ok := o.attrs.find("epsilon")
 	if !ok {
-		return nil, m.fail(o.at, "%s needs epsilon =", o.name)
+		return nil, m.Fail(o.at, "%s needs epsilon =", o.name)
 	}
 	number, _, _ := strings.Cut(m.text(s), ":")
 	epsilon, err := mlirFloat(strings.TrimSpace(number), F32)
 	if err != nil {
-		return nil, m.fail(s.position, "epsilon is not a number")
+		return nil, m.Fail(s.position, "epsilon is not a number")
 	}
 	feature, err := m.needInt(o, 0, "feature_index")
 	if err != nil {
@@ -226,7 +226,7 @@ func (m *mlir) groups(s span) (string, error) {
 	n := l.Shape.Elements()
 	if l.Shape.Rank() != 2 || n > maxAttrInts ||
 		n > 0 && l.Ints == nil {
-		return "", m.fail(s.position, "groups are a list of lists of integers")
+		return "", m.Fail(s.position, "groups are a list of lists of integers")
 	}
 	rows := make([]string, min(l.Shape.Dims[0], n))
 	for r := range rows {
@@ -254,27 +254,19 @@ var chloDecomposed = map[string]bool{
 
 // chloLowerings are the operations of the chlo dialect that HLO has, or that
 // are a few of HLO's.
-var chloLowerings = merge(chloBroadcasts(), map[string]lowering{
-	"acos":     {1, 0, lowerAs(OpAcos)},
-	"acosh":    {1, 0, lowerAs(OpAcosh)},
-	"asin":     {1, 0, lowerAs(OpAsin)},
-	"asinh":    {1, 0, lowerAs(OpAsinh)},
-	"atanh":    {1, 0, lowerAs(OpAtanh)},
-	"cosh":     {1, 0, lowerAs(OpCosh)},
-	"sinh":     {1, 0, lowerAs(OpSinh)},
-	"tan":      {1, 0, lowerAs(OpTan)},
-	"erf":      {1, 0, lowerAs(OpErf)},
+var chloLowerings = merge(chloBroadcasts(), merge(plainLowerings("chlo"), map[string]lowering{
 	"constant": {0, 0, lowerConstant}, "top_k": {1, 0, lowerTopK},
 	"atan": {1, 0, lowerAtan}, "square": {1, 0, lowerSquare},
 	"is_inf": {1, 0, lowerIsInf}, "is_pos_inf": {1, 0, lowerIsInf},
 	"is_neg_inf": {1, 0, lowerIsInf},
-})
+}))
 
 // chloBroadcasts are broadcast_add and so on: NumPy's broadcasting, then the operation.
 func chloBroadcasts() map[string]lowering {
 	all := map[string]lowering{}
-	for _, op := range plainOps {
-		if opTable[op].maxOperands == 2 && op.Elementwise() {
+	for _, op := range Opcodes() {
+		_, operands := op.Arity()
+		if operands == 2 && op.Has(plain) && op.Elementwise() {
 			all["broadcast_"+mlirSpelling(op)] = lowering{
 				2, 0, lowerBroadcasting(op),
 			}
@@ -289,7 +281,7 @@ func lowerBroadcasting(op Opcode) func(*mlir, *block, *mlirOp) (*Instr, error) {
 		m *mlir, b *block, o *mlirOp,
 	) (*Instr, error) {
 		if len(o.types) != 1 {
-			return nil, m.fail(o.at, "%s has one result", o.name)
+			return nil, m.Fail(o.at, "%s has one result", o.name)
 		}
 		for k, x := range o.operands {
 			to := o.types[0]
@@ -347,7 +339,7 @@ func lowerAtan(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 		Floats: []float64{1},
 	}
 	if !x.Shape.DType.IsFloat() {
-		return nil, m.fail(o.at, "atan of %s", x.Shape)
+		return nil, m.Fail(o.at, "atan of %s", x.Shape)
 	}
 	return m.result(
 		b, o, OpAtan2, x,
@@ -359,7 +351,7 @@ func lowerAtan(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func lowerIsInf(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	x, sign := o.operands[0], 1
 	if !x.Shape.DType.IsFloat() {
-		return nil, m.fail(
+		return nil, m.Fail(
 			o.at, "%s of %s", o.name, x.Shape,
 		)
 	}

@@ -30,7 +30,7 @@ func (m *mlir) op(b *block) error {
 	defer m.releaseOp(o)
 	o.at = m.nextPosition()
 	if b.returned != nil {
-		return m.fail(o.at, "expected } after return, found %s", m.found())
+		return m.Fail(o.at, "expected } after return, found %s", m.found())
 	}
 	if err := m.resultNames(o); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (m *mlir) resultNames(o *mlirOp) error {
 				return err
 			}
 			if n < 1 || n > maxResults {
-				return m.fail(at, "%d results", n)
+				return m.Fail(at, "%d results", n)
 			}
 			r.count = int(n)
 		}
@@ -117,18 +117,18 @@ func (m *mlir) ssa() (string, error) {
 	if err := m.expect("%"); err != nil {
 		return "", err
 	}
-	start := m.at
-	for m.at < len(m.src) &&
-		(isNameByte(m.src[m.at]) ||
-			m.src[m.at] == '$' ||
-			m.src[m.at] == '#') &&
-		!m.has("->") {
-		m.at++
+	start := m.At
+	for m.At < len(m.Src) &&
+		(isNameByte(m.Src[m.At]) ||
+			m.Src[m.At] == '$' ||
+			m.Src[m.At] == '#') &&
+		!m.Has("->") {
+		m.At++
 	}
-	if m.at == start || m.at-start > MaxName {
+	if m.At == start || m.At-start > MaxName {
 		return "", m.failNext("expected a name after %%, found %s", m.found())
 	}
-	return string(m.src[start:m.at]), nil
+	return string(m.Src[start:m.At]), nil
 }
 
 // opName reads "stablehlo.add" or stablehlo.add; return and call may stand
@@ -136,11 +136,11 @@ func (m *mlir) ssa() (string, error) {
 func (m *mlir) opName(o *mlirOp) (generic bool, err error) {
 	name := ""
 	if m.peek() == '"' {
-		start := m.at
+		start := m.At
 		if err := m.skipString(); err != nil {
 			return false, err
 		}
-		name = string(m.src[start+1 : m.at-1])
+		name = string(m.Src[start+1 : m.At-1])
 		generic = true
 	} else if name, err = m.bareWord("an operation"); err != nil {
 		return false, err
@@ -247,12 +247,12 @@ func (m *mlir) prettyForm(b *block, o *mlirOp) error {
 			return m.opTypes(o)
 		case c == '(':
 			open++
-			m.at++
+			m.At++
 		case c == ')' && open > 0:
 			open--
-			m.at++
+			m.At++
 		case c == ',':
-			m.at++
+			m.At++
 		default:
 			if err := m.piece(b, o, c); err != nil {
 				return err
@@ -299,13 +299,13 @@ func (m *mlir) prettyValue() (span, error) {
 	s := span{position: m.nextPosition()}
 	c := m.peek()
 	if isNameByte(c) || c == '#' || c == '+' {
-		for m.at < len(m.src) &&
-			(isNameByte(m.src[m.at]) ||
-				m.src[m.at] == '#' ||
-				m.src[m.at] == '+') {
-			m.at++
+		for m.At < len(m.Src) &&
+			(isNameByte(m.Src[m.At]) ||
+				m.Src[m.At] == '#' ||
+				m.Src[m.At] == '+') {
+			m.At++
 		}
-		s.end = m.at
+		s.end = m.At
 		return s, nil
 	}
 	for {
@@ -366,14 +366,14 @@ func (m *mlir) opTypes(o *mlirOp) error {
 // checkOperands compares the types written with those of the operands.
 func (m *mlir) checkOperands(o *mlirOp, in []Shape, at position) error {
 	if len(in) != len(o.operands) {
-		return m.fail(
+		return m.Fail(
 			at, "%s has %d operands and %d types for them",
 			o.name, len(o.operands), len(in),
 		)
 	}
 	for k, i := range o.operands {
 		if !in[k].Compatible(i.Shape) {
-			return m.fail(
+			return m.Fail(
 				at, "operand %d of %s is %s; its type here says %s",
 				k, o.name, i.Shape, in[k],
 			)
@@ -400,7 +400,7 @@ func (m *mlir) returnForm(b *block, o *mlirOp) error {
 	if m.peek() != ':' {
 		return nil
 	}
-	m.at++
+	m.At++
 	at := m.nextPosition()
 	var types []Shape
 	for len(types) == 0 || m.accept(",") {
@@ -460,7 +460,7 @@ func (m *mlir) elements(o *mlirOp) (err error) {
 		return err
 	}
 	if m.number() == "" {
-		return m.fail(at, "expected dense<…> with the values of the constant, found %s", m.found())
+		return m.Fail(at, "expected dense<…> with the values of the constant, found %s", m.found())
 	}
 	if err := m.expect(":"); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 func (m *mlir) typ(depth int) (Shape, error) {
 	at := m.nextPosition()
 	if depth > maxDepth {
-		return Shape{}, m.fail(at, "types nested more than %d deep", maxDepth)
+		return Shape{}, m.Fail(at, "types nested more than %d deep", maxDepth)
 	}
 	switch {
-	case m.has("tensor<"):
+	case m.Has("tensor<"):
 		return m.keptTensor(at)
 	case m.accept("tuple<"):
 		shape := Shape{DType: Tuple}
@@ -30,32 +30,32 @@ func (m *mlir) typ(depth int) (Shape, error) {
 
 // keptTensor is tensor, read once for each text, up to the first >.
 func (m *mlir) keptTensor(at position) (Shape, error) {
-	end := m.at
+	end := m.At
 	n := bytes.IndexByte(
-		m.src[m.at:min(len(m.src), m.at+80)],
+		m.Src[m.At:min(len(m.Src), m.At+80)],
 		'>',
 	)
 	if n >= 0 {
 		end += n + 1
 	}
-	if shape, ok := m.shapes[string(m.src[m.at:end])]; ok {
-		m.at = end
+	if shape, ok := m.shapes[string(m.Src[m.At:end])]; ok {
+		m.At = end
 		return shape, nil
 	}
-	m.at += len("tensor<")
+	m.At += len("tensor<")
 	shape, err := m.tensor(at)
-	if err == nil && m.at == end {
-		m.shapes[string(m.src[at.at:end])] = shape
+	if err == nil && m.At == end {
+		m.shapes[string(m.Src[at.At:end])] = shape
 	}
 	return shape, err
 }
 
 func (m *mlir) tensor(at position) (Shape, error) {
 	var shape Shape
-	for m.skip(); m.at < len(m.src) && (m.src[m.at] == '?' ||
-		m.src[m.at] == '*' ||
-		m.src[m.at] >= '0' && m.src[m.at] <= '9'); {
-		if m.src[m.at] == '?' || m.src[m.at] == '*' {
+	for m.skip(); m.At < len(m.Src) && (m.Src[m.At] == '?' ||
+		m.Src[m.At] == '*' ||
+		m.Src[m.At] >= '0' && m.Src[m.At] <= '9'); {
+		if m.Src[m.At] == '?' || m.Src[m.At] == '*' {
 			return shape, m.failNext("dynamic extents are not supported: a tiling needs to know how long a dimension is")
 		}
 		d, err := m.integer()
@@ -78,7 +78,7 @@ func (m *mlir) tensor(at position) (Shape, error) {
 		return shape, err
 	}
 	if err := shape.checkSize(); err != nil {
-		return shape, m.fail(at, "%v", err)
+		return shape, m.Fail(at, "%v", err)
 	}
 	shape.Dims = slices.Clip(shape.Dims)
 	return shape, nil
@@ -88,7 +88,7 @@ func (m *mlir) tensor(at position) (Shape, error) {
 func (m *mlir) elementType() (DType, error) {
 	at := m.nextPosition()
 	if m.accept("!quant") {
-		return 0, m.fail(at, "quantized types are not supported; lower the module first (stablehlo-opt --stablehlo-legalize-quant-to-math)")
+		return 0, m.Fail(at, "quantized types are not supported; lower the module first (stablehlo-opt --stablehlo-legalize-quant-to-math)")
 	}
 	name, err := m.bareWord("a type")
 	if err != nil {
@@ -99,7 +99,7 @@ func (m *mlir) elementType() (DType, error) {
 	}
 	d, ok := mlirDType(name)
 	if !ok {
-		return 0, m.fail(at, "%q is not an element type of StableHLO", name)
+		return 0, m.Fail(at, "%q is not an element type of StableHLO", name)
 	}
 	return d, nil
 }
@@ -118,7 +118,7 @@ func (m *mlir) complexType(at position) (DType, error) {
 	case F64:
 		return C128, m.expect(">")
 	}
-	return 0, m.fail(at, "complex numbers are made of f32 or f64, not %s", part)
+	return 0, m.Fail(at, "complex numbers are made of f32 or f64, not %s", part)
 }
 
 // mlirDType finds the type of MLIR's name: i1 is pred, iN and siN are signed.

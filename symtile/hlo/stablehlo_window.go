@@ -66,7 +66,7 @@ func (m *mlir) windowOf(
 		}
 		n := len(*f.to)
 		if n != 0 && n != f.times*len(size) {
-			return w, m.fail(
+			return w, m.Fail(
 				o.at, "%s of %s lists %d numbers for a window of %d dimensions",
 				f.names[0], o.name,
 				n, len(size),
@@ -113,7 +113,7 @@ func lowerSelectAndScatter(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 func lowerConvolution(m *mlir, b *block, o *mlirOp) (*Instr, error) {
 	s, ok := o.attrs.find("dim_numbers", "dimension_numbers")
 	if !ok {
-		return nil, m.fail(o.at, "convolution needs dim_numbers =")
+		return nil, m.Fail(o.at, "convolution needs dim_numbers =")
 	}
 	labels, size, err := m.convLabels(o, m.text(s))
 	if err != nil {
@@ -162,12 +162,12 @@ func (m *mlir) convLabels(o *mlirOp, text string) (labels string, size []int64, 
 		)
 	}
 	if len(parts) != 3 {
-		return "", nil, m.fail(o.at, "the dimension numbers of convolution are [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], found %q", text)
+		return "", nil, m.Fail(o.at, "the dimension numbers of convolution are [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], found %q", text)
 	}
 	kernel := o.operands[1].Shape
 	if len(parts[1]) != kernel.Rank() ||
 		kernel.Rank() < 2 {
-		return "", nil, m.fail(
+		return "", nil, m.Fail(
 			o.at, "the dimension numbers of convolution name %d dimensions of a kernel %s",
 			len(parts[1]), kernel,
 		)

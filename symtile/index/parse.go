@@ -6,35 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/tilewright/tilewright/symtile/source"
 )
 
-// A SyntaxError says where a text stops being an expression or a map.
-type SyntaxError struct {
-	Text   string
-	Offset int // in bytes
-	Want   string
-}
-
-// Error prints the message, the line and a caret under the place.
-func (e *SyntaxError) Error() string {
-	line := e.Text[:min(e.Offset, len(e.Text))]
-	col := 0
-	start := strings.LastIndexByte(line, '\n') + 1
-	col = len([]rune(line[start:]))
-	end := strings.IndexByte(e.Text[start:], '\n')
-	if end < 0 {
-		end = len(e.Text) - start
-	}
-	row := strings.Count(line, "\n") + 1
-	shown := strings.ReplaceAll(
-		e.Text[start:start+end], "\t", " ",
-	)
-	return fmt.Sprintf(
-		"%d:%d: %s\n  %s\n  %s^",
-		row, col+1, e.Want, shown,
-		strings.Repeat(" ", col),
-	)
-}
+// A SyntaxError says where a text stops being an expression or a map; its column
+// counts characters, not bytes.
+type SyntaxError = source.Error
 
 // Parse reads an expression over vars, by name, in the spelling String prints:
 // + − * floordiv (or /) ceildiv mod (or %) min(,) max(,), with * and its like
@@ -110,8 +89,17 @@ func (p *parser) parseAll(f func()) (err error) {
 }
 
 func (p *parser) fail(format string, args ...any) {
+	at := source.Find(p.text, p.at)
+	line, _, _ := strings.Cut(p.text[at.LineStart:], "\n")
+	before := p.text[at.LineStart:at.At]
 	panic(&SyntaxError{
-		p.text, p.at, fmt.Sprintf(format, args...),
+		Position: source.Position{
+			Line: at.Line,
+			Col:  utf8.RuneCountInString(before) + 1,
+		},
+		Msg:   fmt.Sprintf(format, args...),
+		Text:  strings.ReplaceAll(line, "\t", " "),
+		Caret: len(before),
 	})
 }
 

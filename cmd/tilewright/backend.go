@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu"
+	"github.com/tilewright/tilewright/kernels/gpu"
+	"github.com/tilewright/tilewright/kernels/gpu/device"
+	"github.com/tilewright/tilewright/kernels/gpu/simulated"
+	"github.com/tilewright/tilewright/kernels/ptx/sim"
+	"github.com/tilewright/tilewright/kernels/replay"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A driver is a way to open a backend, or the reason why there is none.
+type driver struct {
+	// What -device begins with.
+	name string
+	// One line for `tilewright devices`.
+	about string
+	// Opens the backend's only or first device.
+	open func() (kernels.Backend, error)
+	// Opens a device by the text behind the colon, for names of the form
+	// name:what.
+	named func(what string) (kernels.Backend, error)
+	// The reason why this build has neither.
+	absent string
+}
+
+// drivers lists the backends of this build.
+func drivers() []driver {
+	return []driver{
+		// The CPU is always there; the others need a name, or a build tag.
+		{name: "cpu", about: "tile programs on this machine's cores, pure Go",
+			open: func() (kernels.Backend, error) { return cpu.New(), nil }},
+		{name: "sim", about: "PTX for a GPU that is not there, run and checked by a simulator that times nothing, as sim:sm_90, sim:A100 …", named: simulate},
+		{name: "replay", about: "samples that were taken elsewhere, as replay:FILE; `tilewright cache export` writes such files", named: replayed},
+		cudaDriver(),
+	}
+}
+
+// aboutCUDA describes the backend of NVIDIA GPUs, whether or not this build has
+// it.
+const aboutCUDA = "NVIDIA GPUs"
+
+// deviceUsage is the help of -device.
+const deviceUsage = "the `device` to tune for; `tilewright devices` lists them"
+
+// deviceFlags are the flags that choose a device.
+type deviceFlags struct {
+	// Name of the device, as in "cpu" or "sim:H100".
+	name *string
+	// Plans may round operands of f32 products to tf32.
+	tf32 *bool
+}
+
+// deviceFlag defines -device and -tf32.
+func (c *call) deviceFlag() deviceFlags {
+	return deviceFlags{
+		c.String("device", "cpu", deviceUsage),
+		c.Bool("tf32", false, tf32Usage),
+	}
+}
+
+// tf32Usage is the help of -tf32.
+const tf32Usage = "let products of f32 round their operands to tf32 on a GPU's tensor cores: plans with tf32=1, whose results are within 2⁻¹⁰ an operation, and winners of their own"
+
+// backend opens the device that the flags choose.
+func backend(d deviceFlags) (kernels.Backend, error) {
+	b, err := backendNamed(*d.name)
+	if err != nil || !*d.tf32 {
+		return b, err
+	}
+	gpu, ok := b.(kernels.TF32Backend)
+	if !ok {
+		return nil, usagef("-tf32: %s has no tensor cores", *d.name)
+	}
+	gpu.AllowTF32()
+	return b, nil
+}
+
+// backendNamed opens a device by name.
+func backendNamed(name string) (kernels.Backend, error) {
+	kind, what, more := strings.Cut(name, ":")
+	var names []string
+	for _, d := range drivers() {
+		switch {
+		case d.name != kind:
+			names = append(names, d.name)
+		case d.absent != "":
+			return nil, fmt.Errorf("device %s: %s", name, d.absent)
+		case more && d.named != nil:
+			return d.named(what)
+		case more:
+			return nil, usagef("device %q: it is just %s", name, kind)
+		case d.open == nil:
+			return nil, usagef("device %q: it needs more, see `tilewright devices`: %s", name, d.about)
+		default:
+			return d.open()
+		}
+	}
+	return nil, usagef("no device %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// simulate opens a simulated GPU, by target or by product.
+func simulate(name string) (kernels.Backend, error) {
+	sheet, err := device.ParseSpec(name)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	dev, err := simulated.Open(sheet, sim.Options{Races: true, Uninitialised: true})
+	if err != nil {
+		return nil, err
+	}
+	s, err := device.NewSession(context.Background(), func(context.Context) (device.Driver, error) {
+		return dev, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return simulator{gpu.New(s), dev}, nil
+}
+
+// A simulator is a backend on a simulated GPU, which is a counterSource.
+type simulator struct {
+	*gpu.Backend
+	device *simulated.Driver
+}
+
+// count makes the next runs count.
+func (s simulator) count() { s.device.Count() }
+
+// counters are those of the last run.
+func (s simulator) counters() sim.Counters { return s.device.Counters() }
+
+// replayed opens the device of a recording.
+func replayed(file string) (kernels.Backend, error) {
+	if file == "" {
+		return nil, usagef("device replay: it needs a recording, as replay:FILE; `tilewright cache export` and `tilewright doctor` write such files")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return replay.Read(file, f)
+}
+
+// readFor reads a fusion and opens the backend it is meant for.
+func (c *call) readFor(file, name string, d deviceFlags) (*hlo.Computation, kernels.Backend, error) {
+	fusion, err := c.readFusion(file, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := backend(d)
+	return fusion, b, err
+}

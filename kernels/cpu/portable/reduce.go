@@ -1,0 +1,146 @@
+package portable
+
+import "github.com/tilewright/tilewright/symtile/hlo"
+
+// ReduceRow folds a run into x with four partial results, in a fixed order; nil
+// where the operation is not of the type.
+func ReduceRow[T Number](
+	monoid hlo.Opcode, d hlo.DType,
+) func(x T, row []T) T {
+	if hasNumberLoop(monoid, d) {
+		switch monoid {
+		case hlo.OpAdd:
+			return sumRow[T]
+		case hlo.OpMultiply:
+			return productRow[T]
+		case hlo.OpMaximum:
+			return maxRow[T]
+		case hlo.OpMinimum:
+			return minRow[T]
+		}
+	}
+	var row any
+	switch ClassFor[T]() {
+	case Int32:
+		row = reduceIntegerRow[int32](monoid, d)
+	case Int64:
+		row = reduceIntegerRow[int64](monoid, d)
+	}
+	f, _ := row.(func(x T, row []T) T)
+	return f
+}
+
+// reduceIntegerRow folds by what only integers have: bits, and the order of unsigned
+// numbers of 64 bits. Pred adds as or.
+func reduceIntegerRow[T integer](
+	monoid hlo.Opcode, d hlo.DType,
+) func(x T, row []T) T {
+	switch {
+	case monoid == hlo.OpAnd:
+		return func(x T, row []T) T {
+			for _, v := range row {
+				x &= v
+			}
+			return x
+		}
+	case monoid == hlo.OpXor:
+		return func(x T, row []T) T {
+			for _, v := range row {
+				x ^= v
+			}
+			return x
+		}
+	case monoid == hlo.OpOr,
+		monoid == hlo.OpAdd && d == hlo.Pred:
+		return func(x T, row []T) T {
+			for _, v := range row {
+				x |= v
+			}
+			return x
+		}
+	case monoid == hlo.OpMaximum:
+		return func(x T, row []T) T {
+			for _, v := range row {
+				x = T(max(uint64(x), uint64(v)))
+			}
+			return x
+		}
+	case monoid == hlo.OpMinimum:
+		return func(x T, row []T) T {
+			for _, v := range row {
+				x = T(min(uint64(x), uint64(v)))
+			}
+			return x
+		}
+	}
+	return nil
+}
+
+func sumRow[T Number](x T, row []T) T {
+	var a, b, c, d T
+	for len(row) >= 4 {
+		a += row[0]
+		b += row[1]
+		c += row[2]
+		d += row[3]
+		row = row[4:]
+	}
+	for _, v := range row {
+		a += v
+	}
+	return x + ((a + b) + (c + d))
+}
+
+func productRow[T Number](x T, row []T) T {
+	var a T = 1
+	var b T = 1
+	var c T = 1
+	var d T = 1
+	for len(row) >= 4 {
+		a *= row[0]
+		b *= row[1]
+		c *= row[2]
+		d *= row[3]
+		row = row[4:]
+	}
+	for _, v := range row {
+		a *= v
+	}
+	return x * ((a * b) * (c * d))
+}
+
+func maxRow[T Number](x T, row []T) T {
+	a := x
+	b := x
+	c := x
+	d := x
+	for len(row) >= 4 {
+		a = max(a, row[0])
+		b = max(b, row[1])
+		c = max(c, row[2])
+		d = max(d, row[3])
+		row = row[4:]
+	}
+	for _, v := range row {
+		a = max(a, v)
+	}
+	return max(a, b, c, d)
+}
+
+func minRow[T Number](x T, row []T) T {
+	a := x
+	b := x
+	c := x
+	d := x
+	for len(row) >= 4 {
+		a = min(a, row[0])
+		b = min(b, row[1])
+		c = min(c, row[2])
+		d = min(d, row[3])
+		row = row[4:]
+	}
+	for _, v := range row {
+		a = min(a, v)
+	}
+	return min(a, b, c, d)
+}

@@ -1,0 +1,210 @@
+package portable
+
+import (
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A Transfer moves one run of elements between scratch and an array in memory.
+// Element k of scratch corresponds to element at + k·stride of the array, whose
+// bytes are data.
+type Transfer[T Number] func(scratch []T, data []byte, at, stride int64)
+
+// Stored lists the Go types that arrays consist of in memory.
+type Stored interface {
+	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64
+}
+
+func elements[S Stored](data []byte) []S {
+	return kernels.Elements[S](kernels.Buffer{Data: data})
+}
+
+// GatherRun sets dst[k] to element at + k·stride of src, converted to T.
+func GatherRun[T Number, S Stored](dst []T, src []S, at, stride int64) {
+	switch stride {
+	case 1:
+		src = src[at : at+int64(len(dst))]
+		if same, ok := any(src).([]T); ok {
+			copy(dst, same)
+			return
+		}
+		for k, v := range src {
+			dst[k] = T(v)
+		}
+	case 0:
+		Fill(dst, T(src[at]))
+	default:
+		for k := range dst {
+			dst[k] = T(src[at])
+			at += stride
+		}
+	}
+}
+
+// ScatterRun sets element at + k·stride of dst to src[k], converted to S.
+func ScatterRun[S Stored, T Number](dst []S, src []T, at, stride int64) {
+	if stride != 1 {
+		for _, v := range src {
+			dst[at] = S(v)
+			at += stride
+		}
+		return
+	}
+	dst = dst[at : at+int64(len(src))]
+	if same, ok := any(dst).([]T); ok {
+		copy(same, src)
+		return
+	}
+	for k, v := range src {
+		dst[k] = S(v)
+	}
+}
+
+// transfers are the two directions for arrays of S whose elements are held in
+// scratch as T by conversion.
+func transfers[S Stored, T Number]() [2]any {
+	return [2]any{
+		Transfer[T](func(scratch []T, data []byte, at, stride int64) {
+			GatherRun(scratch, elements[S](data), at, stride)
+		}),
+		Transfer[T](func(scratch []T, data []byte, at, stride int64) {
+			ScatterRun(elements[S](data), scratch, at, stride)
+		}),
+	}
+}
+
+// A codec converts runs between the bit patterns of a floating type that is
+// narrower than f32 and the f32 values as which scratch holds them. It works on
+// dense runs; strided ones pass through a buffer.
+type codec[S uint8 | uint16] struct {
+	decode func(dst []float32, src []S)
+	encode func(dst []S, src []float32)
+}
+
+// codecRun is the number of elements that strided transfers convert at a time.
+const codecRun = 64
+
+func (c codec[S]) read(scratch []float32, data []byte, at, stride int64) {
+	src := elements[S](data)
+	if stride == 1 {
+		c.decode(scratch, src[at:at+int64(len(scratch))])
+		return
+	}
+	var buffer [codecRun]S
+	for len(scratch) > 0 {
+		run := buffer[:min(codecRun, len(scratch))]
+		for k := range run {
+			run[k] = src[at]
+			at += stride
+		}
+		c.decode(scratch[:len(run)], run)
+		scratch = scratch[len(run):]
+	}
+}
+
+func (c codec[S]) write(scratch []float32, data []byte, at, stride int64) {
+	dst := elements[S](data)
+	if stride == 1 {
+		c.encode(dst[at:at+int64(len(scratch))], scratch)
+		return
+	}
+	var buffer [codecRun]S
+	for len(scratch) > 0 {
+		run := buffer[:min(codecRun, len(scratch))]
+		c.encode(run, scratch[:len(run)])
+		for _, v := range run {
+			dst[at] = v
+			at += stride
+		}
+		scratch = scratch[len(run):]
+	}
+}
+
+func (c codec[S]) transfers() [2]any {
+	return [2]any{Transfer[float32](c.read), Transfer[float32](c.write)}
+}
+
+var bf16Codec = codec[uint16]{
+	decode: func(dst []float32, src []uint16) {
+		for k, v := range src {
+			dst[k] = kernels.BF16ToFloat32(v)
+		}
+	},
+	encode: func(dst []uint16, src []float32) {
+		for k, v := range src {
+			dst[k] = kernels.Float32ToBF16(v)
+		}
+	},
+}
+
+var f16Codec = codec[uint16]{
+	decode: func(dst []float32, src []uint16) {
+		for k, v := range src {
+			dst[k] = kernels.F16ToFloat32(v)
+		}
+	},
+	encode: func(dst []uint16, src []float32) {
+		for k, v := range src {
+			dst[k] = kernels.Float32ToF16(v)
+		}
+	},
+}
+
+// byteCodec is the codec of a floating type of one byte, whose 256 values are
+// tabulated.
+func byteCodec(d hlo.DType) codec[uint8] {
+	var values [256]float32
+	for k := range values {
+		values[k] = float32(d.FloatFromBits(uint64(k)))
+	}
+	return codec[uint8]{
+		decode: func(dst []float32, src []uint8) {
+			for k, v := range src {
+				dst[k] = values[v]
+			}
+		},
+		encode: func(dst []uint8, src []float32) {
+			for k, v := range src {
+				dst[k] = byte(d.FloatBits(float64(v)))
+			}
+		},
+	}
+}
+
+// transfersOf are the read and the write by element type; floating types that
+// are not listed have one byte. Integers of two and four bits take a byte each.
+var transfersOf = map[hlo.DType][2]any{
+	hlo.F32:  transfers[float32, float32](),
+	hlo.F64:  transfers[float64, float64](),
+	hlo.BF16: bf16Codec.transfers(),
+	hlo.F16:  f16Codec.transfers(),
+	hlo.Pred: transfers[uint8, int32](),
+	hlo.S2:   transfers[int8, int32](),
+	hlo.S4:   transfers[int8, int32](),
+	hlo.S8:   transfers[int8, int32](),
+	hlo.S16:  transfers[int16, int32](),
+	hlo.S32:  transfers[int32, int32](),
+	hlo.U2:   transfers[uint8, int32](),
+	hlo.U4:   transfers[uint8, int32](),
+	hlo.U8:   transfers[uint8, int32](),
+	hlo.U16:  transfers[uint16, int32](),
+	hlo.U32:  transfers[uint32, int64](),
+	hlo.S64:  transfers[int64, int64](),
+	hlo.U64:  transfers[int64, int64](), // The bits of a u64 are held as an i64.
+}
+
+// Read is the transfer of arrays of type d into scratch of the class of d, whose
+// Go type is T.
+func Read[T Number](d hlo.DType) Transfer[T] { return transferOf[T](d, 0) }
+
+// Write is the transfer of scratch into arrays of type d. Values must have been
+// rounded or wrapped to d before, where conversion alone does not.
+func Write[T Number](d hlo.DType) Transfer[T] { return transferOf[T](d, 1) }
+
+func transferOf[T Number](d hlo.DType, direction int) Transfer[T] {
+	both, ok := transfersOf[d]
+	if !ok {
+		both = byteCodec(d).transfers()
+	}
+	return both[direction].(Transfer[T])
+}

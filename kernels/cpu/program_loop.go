@@ -1,0 +1,178 @@
+package cpu
+
+import (
+	"context"
+	"time"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/vector"
+	"github.com/tilewright/tilewright/kernels/cpu/workers"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// A worker is the state with which one worker of a kernel runs tile programs.
+// All of it is allocated when the plan is compiled, so that running allocates
+// nothing.
+type worker struct {
+	arena     []byte           // The scratch in which values lie.
+	packing   []byte           // The scratch in which dots pack their operands.
+	addresses []unsafe.Pointer // The address of each value, by its id.
+	tids      []int64          // The tile ids, by dimension of the space, then the run-time variables.
+	slots     []int64          // The offsets and bounds of tiles.
+
+	tile     int64 // The number of the tile program.
+	part     int64 // The part of it, where contractions are split.
+	skipRest bool  // The rest of the tile program is left to another part.
+
+	evalScratch     []int64           // The scratch of compiled expressions.
+	scalarRegisters []portable.Scalar // The registers of scalar programs.
+
+	in, out []kernels.Buffer // The arrays of the current run.
+	ctx     context.Context  // The context of the current run.
+
+	// The arguments of machine functions, of which one runs at a time.
+	rowArgs       rowKernelArgs
+	stripArgs     stripCallArgs
+	reduceArgs    vector.ReduceArgs
+	transposeArgs vector.TransposeArgs
+	copyArgs      vector.CopyArgs
+
+	fillPattern [4096]byte // Copies of an element, from which runs are filled.
+}
+
+// stopped reports whether the run was cancelled.
+func (w *worker) stopped() bool {
+	select {
+	case <-w.ctx.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// A programLoop runs the tile programs of a kernel on its workers, in the order
+// of the raster. Where contractions are split, a tile has one program for each
+// part.
+type programLoop struct {
+	workers []*worker
+	body    []step
+	order   raster
+	split   *splitK
+	region  *workers.Region
+
+	in, out []kernels.Buffer // The arrays of the current run.
+	ctx     context.Context  // The context of the current run.
+}
+
+func newProgramLoop(
+	states []*worker, body []step, order raster, split *splitK, pool *workers.Pool,
+) *programLoop {
+	p := &programLoop{
+		workers: states,
+		body:    body,
+		order:   order,
+		split:   split,
+	}
+	programs := hlo.Elements(order.grid) * split.count()
+	p.region = pool.NewRegion(len(states), programs, p.runPrograms)
+	return p
+}
+
+// run runs all tile programs once and returns how long that took.
+func (p *programLoop) run(
+	ctx context.Context, in, out []kernels.Buffer,
+) (time.Duration, error) {
+	if p.region.Closed() {
+		return 0, workers.ErrClosed
+	}
+	p.in = in
+	p.out = out
+	p.ctx = ctx
+	p.split.reset()
+	elapsed, err := p.region.Run()
+	if err != nil {
+		return 0, err
+	}
+	return elapsed, ctx.Err()
+}
+
+// runPrograms runs tile programs begin … end−1 as one worker, or skips them once
+// the run was stopped.
+func (p *programLoop) runPrograms(number int, begin, end int64) {
+	w := p.workers[number]
+	w.in = p.in
+	w.out = p.out
+	w.ctx = p.ctx
+	parts := p.split.count()
+	for n := begin; n < end && !p.region.Stopped(); n++ {
+		if w.stopped() {
+			p.region.Stop()
+			return
+		}
+		w.tile = n / parts
+		w.part = n % parts
+		w.skipRest = false
+		p.order.locate(w.tids, w.tile)
+		for k := 0; k < len(p.body) && !w.skipRest; k++ {
+			p.body[k](w)
+		}
+	}
+}
+
+// A raster is the order of tile programs. The last dimension runs fastest,
+// but for groups: the rows of tiles along the dimension before it are taken a
+// group at a time, and within a group the row runs faster than the column, so
+// that the programs that run near each other read few rows and few columns
+// (Triton's GROUP_SIZE_M). A group of one row is the plain order, one of all
+// rows the columns' order.
+type raster struct {
+	grid   []int64 // tiles along each parallel dimension, which are the first of the space
+	row    int     // grouped dimension; −1 for none
+	column int
+	group  int64 // rows
+}
+
+// newRaster groups the last two dimensions that have several tiles.
+func newRaster(grid []int64, group int64) raster {
+	r := raster{grid: grid, row: -1, group: group}
+	if group <= 1 {
+		return r
+	}
+	several := severalOf(grid)
+	if len(several) < 2 {
+		return r
+	}
+	r.row = several[len(several)-2]
+	r.column = several[len(several)-1]
+	r.group = min(group, grid[r.row])
+	return r
+}
+
+// severalOf lists the dimensions of more than one tile.
+func severalOf(grid []int64) (dims []int) {
+	for k, n := range grid {
+		if n > 1 {
+			dims = append(dims, k)
+		}
+	}
+	return dims
+}
+
+// locate sets the tile ids of program n of the order.
+func (r *raster) locate(tids []int64, n int64) {
+	for k := len(r.grid) - 1; k >= 0; k-- {
+		tids[k] = n % r.grid[k]
+		n /= r.grid[k]
+	}
+	if r.row < 0 {
+		return
+	}
+	columns := r.grid[r.column]
+	n = tids[r.row]*columns + tids[r.column]
+	first := n / (r.group * columns) * r.group
+	n -= first * columns
+	rows := min(r.group, r.grid[r.row]-first)
+	tids[r.row], tids[r.column] = first+n%rows, n/rows
+}

@@ -1,0 +1,310 @@
+package vector
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+)
+
+// CopyArgs are n rows of so many bytes each. While they are copied, lines ahead
+// bytes further in the source are fetched, and with every row four lines that
+// will be read next: the first lines of four rows, fetchStep apart, from fetch on;
+// with the next row those of the next four rows, and after fetchRows rows the
+// second lines of the first four. 0 is nothing to fetch.
+type CopyArgs struct {
+	N, Bytes         int64
+	From, To         unsafe.Pointer
+	FromStep, ToStep int64
+	Ahead            int64
+	Fetch            uintptr
+	FetchStep        int64
+	FetchRows        int64
+}
+
+// copyRoutines are the functions moves are made of.
+type copyRoutines struct {
+	copy, nonTemporal, fence amd64.Func
+	Transposes               [9]TransposeRoutine // by bytes of an element
+	Ok                       bool
+}
+
+// A TransposeRoutine transposes blocks: cols rows of the source, of rows elements.
+type TransposeRoutine struct {
+	F          amd64.Func
+	Rows, Cols int64
+}
+
+var CopyRoutinesLoaded = sync.OnceValue(func() *copyRoutines {
+	m := &copyRoutines{}
+	if !Supported() {
+		return m
+	}
+	var ok [7]bool
+	m.copy, ok[0] = LoadRoutine(func(a *amd64.Assembler) error {
+		return emitCopy(a, false)
+	})
+	m.nonTemporal, ok[1] = LoadRoutine(func(a *amd64.Assembler) error {
+		return emitCopy(a, true)
+	})
+	m.fence, ok[2] = LoadRoutine(func(a *amd64.Assembler) error {
+		a.Emit(amd64.SFENCE)
+		return nil
+	})
+	m.Transposes[1] = TransposeRoutine{Rows: 16, Cols: 8}
+	m.Transposes[2] = TransposeRoutine{Rows: 8, Cols: 8}
+	m.Transposes[4] = TransposeRoutine{Rows: 8, Cols: 8}
+	m.Transposes[8] = TransposeRoutine{Rows: 4, Cols: 4}
+	m.Transposes[1].F, ok[3] = LoadRoutine(emitTranspose8)
+	m.Transposes[2].F, ok[4] = LoadRoutine(emitTranspose16)
+	m.Transposes[4].F, ok[5] = LoadRoutine(emitTranspose32)
+	m.Transposes[8].F, ok[6] = LoadRoutine(emitTranspose64)
+	m.Ok = ok == [7]bool{true, true, true, true, true, true, true}
+	return m
+})
+
+// StoreFence orders streaming stores before what tells others of them.
+func StoreFence(args *CopyArgs) {
+	if m := CopyRoutinesLoaded(); m.Ok {
+		m.fence.Call(unsafe.Pointer(args))
+	}
+}
+
+const maxCopyBytes = 1 << 20 // bytes a machine function copies in one call
+
+// CopyRows copies rows, streaming or not.
+func (args *CopyArgs) CopyRows(rows CopyArgs, nonTemporal bool) {
+	m := CopyRoutinesLoaded()
+	if !m.Ok || !nonTemporal && rows.Bytes >= minMemmoveBytes {
+		for k := range rows.N { // pointers past an array must not be
+			to := unsafe.Add(rows.To, k*rows.ToStep)
+			from := unsafe.Add(rows.From, k*rows.FromStep)
+			copy(
+				unsafe.Slice((*byte)(to), rows.Bytes),
+				unsafe.Slice((*byte)(from), rows.Bytes),
+			)
+		}
+		return
+	}
+	f := m.copy
+	if nonTemporal && rows.Bytes >= LineBytes {
+		f = m.nonTemporal
+	}
+	*args = rows
+	few := max(1, maxCopyBytes/rows.Bytes)
+	for k := int64(0); k < rows.N; k += few {
+		args.N = min(few, rows.N-k)
+		args.To = unsafe.Add(rows.To, k*rows.ToStep)
+		args.From = unsafe.Add(rows.From, k*rows.FromStep)
+		if rows.Bytes > maxCopyBytes {
+			args.copyLong(f, rows.Bytes)
+		} else {
+			f.Call(unsafe.Pointer(args))
+		}
+	}
+	*args = CopyArgs{}
+}
+
+// copyLong copies one row in several calls.
+func (args *CopyArgs) copyLong(f amd64.Func, bytes int64) {
+	to := args.To
+	from := args.From
+	for at := int64(0); at < bytes; at += maxCopyBytes {
+		args.Bytes = min(maxCopyBytes, bytes-at)
+		args.To = unsafe.Add(to, at)
+		args.From = unsafe.Add(from, at)
+		f.Call(unsafe.Pointer(args))
+	}
+	args.Bytes = bytes
+}
+
+const (
+	LineBytes       = 64
+	minMemmoveBytes = 2048 // bytes from which the copy of the run time is as good
+)
+
+// emitLoadArg emits the load of field n, of eight bytes, of the argument block.
+func emitLoadArg(a *amd64.Assembler, r amd64.Reg, n int32) {
+	a.Emit(amd64.MOV, r, amd64.Mem{Base: amd64.RDI, Disp: 8 * n})
+}
+
+// emitCopy emits the copy of rows, 64 bytes at a time to whole lines of the
+// destination. RAX counts rows, R8 and R9 are where the row begins in the source
+// and the destination, R10 is the prefetch distance in the row, and R11, R12 and
+// R13 are the address, stride and remaining rows of the other prefetches.
+func emitCopy(a *amd64.Assembler, nonTemporal bool) error {
+	from := amd64.RSI
+	to := amd64.RDX
+	remaining := amd64.RCX
+	emitLoadArg(a, amd64.RAX, 0)
+	emitLoadArg(a, amd64.R8, 2)
+	emitLoadArg(a, amd64.R9, 3)
+	emitLoadArg(a, amd64.R10, 6)
+	emitLoadArg(a, amd64.R11, 7)
+	emitLoadArg(a, amd64.R12, 8)
+	emitLoadArg(a, amd64.R13, 9)
+	row := a.NewLabel()
+	body := a.NewLabel()
+	rest := a.NewLabel()
+	a.Bind(row)
+	if nonTemporal {
+		emitPrefetchEnds(a)
+	}
+	a.Emit(amd64.MOV, from, amd64.R8)
+	a.Emit(amd64.MOV, to, amd64.R9)
+	emitLoadArg(a, remaining, 1)
+	if nonTemporal {
+		emitCopyToLine(a, from, to, remaining)
+	}
+	a.Emit(amd64.SUB, remaining, amd64.Imm(LineBytes))
+	a.Emit(amd64.JL, rest)
+	a.Bind(body)
+	emitCopyLine(a, from, to, nonTemporal)
+	a.Emit(amd64.SUB, remaining, amd64.Imm(LineBytes))
+	a.Emit(amd64.JGE, body)
+	a.Bind(rest)
+	// The subtractions left the low bits of the count as they were.
+	emitCopySmall(a, from, to, remaining, 32)
+	a.Emit(amd64.ADD, amd64.R8, amd64.Mem{Base: amd64.RDI, Disp: 8 * 4})
+	a.Emit(amd64.ADD, amd64.R9, amd64.Mem{Base: amd64.RDI, Disp: 8 * 5})
+	emitPrefetchRows(a)
+	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
+	a.Emit(amd64.JG, row)
+	return nil
+}
+
+// emitPrefetchRows emits the prefetches of four lines, one of each of four rows
+// that will be read next. After FetchRows rows it goes on with the next line of
+// the first four.
+func emitPrefetchRows(a *amd64.Assembler) {
+	next := a.NewLabel()
+	a.Emit(amd64.TEST, amd64.R11, amd64.R11)
+	a.Emit(amd64.JE, next)
+	for range 2 {
+		a.Emit(amd64.PREFETCHT1, amd64.Mem{Base: amd64.R11})
+		a.Emit(amd64.PREFETCHT1, amd64.Mem{
+			Base: amd64.R11, Index: amd64.R12, Scale: 1,
+		})
+		a.Emit(amd64.LEA, amd64.R11, amd64.Mem{
+			Base: amd64.R11, Index: amd64.R12, Scale: 2,
+		})
+	}
+	a.Emit(amd64.SUB, amd64.R13, amd64.Imm(1))
+	a.Emit(amd64.JG, next)
+	emitLoadArg(a, amd64.R13, 9)
+	emitLoadArg(a, amd64.R11, 7)
+	a.Emit(amd64.ADD, amd64.R11, amd64.Imm(LineBytes))
+	a.Emit(amd64.MOV, amd64.Mem{Base: amd64.RDI, Disp: 8 * 7}, amd64.R11)
+	a.Bind(next)
+}
+
+// emitPrefetchEnds fetches, to be written, the lines that a row a few further begins and
+// ends within: others are written whole.
+func emitPrefetchEnds(a *amd64.Assembler) {
+	at := amd64.RBX
+	a.Emit(amd64.MOV, at, amd64.Mem{
+		Base: amd64.RDI,
+		Disp: 8 * 5,
+	})
+	a.Emit(amd64.LEA, at, amd64.Mem{
+		Base:  amd64.R9,
+		Index: at,
+		Scale: 4,
+	})
+	for end := range 2 {
+		whole := a.NewLabel()
+		if end == 1 {
+			a.Emit(amd64.ADD, at, amd64.Mem{
+				Base: amd64.RDI,
+				Disp: 8,
+			})
+		}
+		a.Emit(amd64.TEST, at, amd64.Imm(LineBytes-1))
+		a.Emit(amd64.JE, whole)
+		a.Emit(amd64.PREFETCHW, amd64.Mem{Base: at})
+		a.Bind(whole)
+	}
+}
+
+// emitCopyToLine copies up to where a line of the destination begins, or all.
+func emitCopyToLine(a *amd64.Assembler, from, to, left amd64.Reg) {
+	head := amd64.RBX
+	a.Emit(amd64.MOV, head, to)
+	a.Emit(amd64.NEG, head)
+	a.Emit(amd64.AND, head, amd64.Imm(LineBytes-1))
+	a.Emit(amd64.CMP, head, left)
+	a.Emit(amd64.CMOVG, head, left)
+	a.Emit(amd64.SUB, left, head)
+	emitCopySmall(a, from, to, head, 32)
+}
+
+// emitCopyLine copies 64 bytes and fetches those ahead.
+func emitCopyLine(a *amd64.Assembler, from, to amd64.Reg, nonTemporal bool) {
+	store := amd64.VMOVUPS
+	if nonTemporal {
+		store = amd64.VMOVNTPS
+	}
+	a.Emit(amd64.PREFETCHT0, amd64.Mem{
+		Base:  from,
+		Index: amd64.R10,
+		Scale: 1,
+	})
+	a.Emit(
+		amd64.VMOVUPS, amd64.Y0, amd64.Mem{Base: from},
+	)
+	a.Emit(
+		amd64.VMOVUPS,
+		amd64.Y1,
+		amd64.Mem{Base: from, Disp: 32},
+	)
+	a.Emit(store, amd64.Mem{Base: to}, amd64.Y0)
+	a.Emit(
+		store, amd64.Mem{Base: to, Disp: 32}, amd64.Y1,
+	)
+	a.Emit(amd64.ADD, from, amd64.Imm(LineBytes))
+	a.Emit(amd64.ADD, to, amd64.Imm(LineBytes))
+}
+
+// emitCopySmall copies the bytes that n has as its bits up to most, smallest first.
+func emitCopySmall(a *amd64.Assembler, from, to, n amd64.Reg, most int) {
+	none := a.NewLabel()
+	a.Emit(amd64.TEST, n, amd64.Imm(2*most-1))
+	a.Emit(amd64.JE, none)
+	for bytes := 1; bytes <= most; bytes *= 2 {
+		skip := a.NewLabel()
+		a.Emit(amd64.TEST, n, amd64.Imm(bytes))
+		a.Emit(amd64.JE, skip)
+		x := amd64.Mem{Base: from}
+		y := amd64.Mem{Base: to}
+		switch bytes {
+		case 1:
+			a.Emit(
+				amd64.VPINSRB, amd64.X0, amd64.X0,
+				x, amd64.Imm(0),
+			)
+			a.Emit(amd64.VPEXTRB, y, amd64.X0, amd64.Imm(0))
+		case 2:
+			a.Emit(
+				amd64.VPINSRW, amd64.X0, amd64.X0,
+				x, amd64.Imm(0),
+			)
+			a.Emit(amd64.VPEXTRW, y, amd64.X0, amd64.Imm(0))
+		case 4:
+			a.Emit(amd64.VMOVSS, amd64.X0, x)
+			a.Emit(amd64.VMOVSS, y, amd64.X0)
+		case 8:
+			a.Emit(amd64.VMOVSD, amd64.X0, x)
+			a.Emit(amd64.VMOVSD, y, amd64.X0)
+		case 16:
+			a.Emit(amd64.VMOVUPS, amd64.X0, x)
+			a.Emit(amd64.VMOVUPS, y, amd64.X0)
+		default:
+			a.Emit(amd64.VMOVUPS, amd64.Y0, x)
+			a.Emit(amd64.VMOVUPS, y, amd64.Y0)
+		}
+		a.Emit(amd64.ADD, from, amd64.Imm(bytes))
+		a.Emit(amd64.ADD, to, amd64.Imm(bytes))
+		a.Bind(skip)
+	}
+	a.Bind(none)
+}

@@ -1,0 +1,72 @@
+package vector
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+)
+
+// DeinterleaveArgs are pairs of neighbours, to be divided into the first and the second
+// of each.
+type DeinterleaveArgs struct {
+	Pairs             int64 // pairs
+	From, Left, Right unsafe.Pointer
+}
+
+// Deinterleave is the function that divides pairs of elements of four bytes,
+// whole vectors of them only; nil where no machine code runs.
+var Deinterleave = sync.OnceValue(func() *amd64.Func {
+	if !Supported() {
+		return nil
+	}
+	f, ok := LoadRoutine(emitDeinterleave)
+	if !ok {
+		return nil
+	}
+	return &f
+})
+
+func emitDeinterleave(a *amd64.Assembler) error {
+	for k, r := range []amd64.Reg{amd64.RAX, amd64.RSI, amd64.RDX, amd64.RBX} {
+		a.Emit(amd64.MOV, r, amd64.Mem{
+			Base: amd64.RDI,
+			Disp: int32(8 * k),
+		})
+	}
+	c := &amd64.Chain{}
+	low := c.Load(
+		amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 64,
+	)
+	high := c.Load(
+		amd64.VMOVUPS,
+		amd64.Mem{Base: amd64.RSI, Disp: 32},
+		64,
+	)
+	const firsts = amd64.Imm(0x88)
+	const seconds = amd64.Imm(0xdd)
+	const inOrder = amd64.Imm(0xd8)
+	c.Store(
+		amd64.VMOVUPS, amd64.Mem{Base: amd64.RDX},
+		32,
+		c.Do(amd64.VPERMPD, c.Do(
+			amd64.VSHUFPS, low, high, firsts,
+		), inOrder),
+	)
+	c.Store(
+		amd64.VMOVUPS, amd64.Mem{Base: amd64.RBX},
+		32,
+		c.Do(amd64.VPERMPD, c.Do(
+			amd64.VSHUFPS, low, high, seconds,
+		), inOrder),
+	)
+	loop := &amd64.Loop{
+		Chain: c, Counter: amd64.RAX, Width: 4, Copies: 2,
+		Pointers: []amd64.Pointer{
+			{Reg: amd64.RSI, Bytes: 8},
+			{Reg: amd64.RDX, Bytes: 4},
+			{Reg: amd64.RBX, Bytes: 4},
+		},
+	}
+	return loop.EmitWhole(a)
+}

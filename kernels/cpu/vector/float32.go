@@ -1,0 +1,164 @@
+package vector
+
+import (
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// float32Code emit operations on floats held as f32; elements of pred are 0 or 1
+// as i32.
+var float32Code = map[hlo.Opcode]func(
+	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+) amd64.Value{
+	hlo.OpAdd:      binaryCode(amd64.VADDPS),
+	hlo.OpSubtract: binaryCode(amd64.VSUBPS),
+	hlo.OpMultiply: binaryCode(amd64.VMULPS),
+	hlo.OpDivide:   binaryCode(amd64.VDIVPS),
+	hlo.OpMaximum: func(
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		return c.Max32(x[0], x[1])
+	},
+	hlo.OpMinimum: func(
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		return c.Min32(x[0], x[1])
+	},
+	hlo.OpNegate: unaryCode((*amd64.Chain).Neg32),
+	hlo.OpAbs:    unaryCode((*amd64.Chain).Abs32),
+	hlo.OpSqrt: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(amd64.VSQRTPS, x)
+	}),
+	hlo.OpRsqrt:               unaryCode((*amd64.Chain).Rsqrt32),
+	hlo.OpExponential:         unaryCode((*amd64.Chain).Exp32),
+	hlo.OpExponentialMinusOne: unaryCode((*amd64.Chain).Expm132),
+	hlo.OpLog:                 unaryCode((*amd64.Chain).Log32),
+	hlo.OpLogPlusOne:          unaryCode((*amd64.Chain).Log1p32),
+	hlo.OpTanh:                unaryCode((*amd64.Chain).Tanh32),
+	hlo.OpLogistic:            unaryCode((*amd64.Chain).Logistic32),
+	hlo.OpErf:                 unaryCode((*amd64.Chain).Erf32),
+	hlo.OpConvert:             unaryCode(func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x }),
+	hlo.OpCompare:             compareCode,
+	hlo.OpSelect:              selectCode,
+	hlo.OpClamp: func(
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		return c.Min32(c.Max32(x[1], x[0]), x[2])
+	},
+}
+
+func unaryCode(
+	f func(*amd64.Chain, amd64.Value) amd64.Value,
+) func(*amd64.Chain, *hlo.Instr, []amd64.Value) amd64.Value {
+	return func(
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		return f(c, x[0])
+	}
+}
+
+func binaryCode(op amd64.Op) func(
+	*amd64.Chain, *hlo.Instr, []amd64.Value,
+) amd64.Value {
+	return func(
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		return c.Do(op, x[0], x[1])
+	}
+}
+
+// floatPredicates of VCMPPS: ordered and quiet, but for NE, which a NaN satisfies.
+var floatPredicates = map[string]amd64.Imm{
+	"EQ": 0,
+	"LT": 17,
+	"LE": 18,
+	"GT": 30,
+	"GE": 29,
+	"NE": 4,
+}
+
+func compareCode(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
+	return c.Do(
+		amd64.VPSRLD,
+		c.Do(
+			amd64.VCMPPS, x[0], x[1],
+			floatPredicates[i.Attrs.Direction],
+		),
+		amd64.Imm(31),
+	)
+}
+
+// selectCode: a 1 in the lowest bit, moved to the highest, chooses.
+func selectCode(c *amd64.Chain, _ *hlo.Instr, x []amd64.Value) amd64.Value {
+	return c.Do(
+		amd64.VBLENDVPS, x[2], x[1],
+		c.Do(amd64.VPSLLD, x[0], amd64.Imm(31)),
+	)
+}
+
+// HasFloat32 says whether machine code does an operation as the loops do.
+func HasFloat32(i *hlo.Instr) bool {
+	if float32Code[i.Op] == nil {
+		return false
+	}
+	d := i.Shape.DType
+	operands := i.Operands
+	switch i.Op {
+	case hlo.OpCompare:
+		return roundings[operands[0].Shape.DType] != nil &&
+			i.Attrs.CompareType == ""
+	case hlo.OpConvert:
+		return roundings[d] != nil &&
+			roundings[operands[0].Shape.DType] != nil
+	case hlo.OpSelect:
+		return roundings[d] != nil &&
+			operands[0].Shape.DType == hlo.Pred
+	}
+	return roundings[d] != nil
+}
+
+// roundings bring a result to the type of its elements, which are held as f32.
+var roundings = map[hlo.DType]func(
+	c *amd64.Chain, x amd64.Value,
+) amd64.Value{
+	hlo.F32:  func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x },
+	hlo.BF16: roundBF16,
+	hlo.F16: func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		return c.Do(
+			amd64.VCVTPH2PS,
+			c.Do(amd64.VCVTPS2PH, x, amd64.Imm(0)),
+		)
+	},
+}
+
+// roundBF16 rounds to nearest even by adding just under half of the last place,
+// and 1 more where that is odd; NaN stays NaN.
+func roundBF16(c *amd64.Chain, x amd64.Value) amd64.Value {
+	odd := c.Do(
+		amd64.VPAND,
+		c.Do(amd64.VPSRLD, x, amd64.Imm(16)),
+		c.Const32(1),
+	)
+	rounded := c.Do(
+		amd64.VPADDD,
+		c.Do(amd64.VPADDD, x, odd),
+		c.Const32(0x7fff),
+	)
+	quiet := c.Do(amd64.VPOR, x, c.Const32(0x40<<16))
+	const unordered = amd64.Imm(3)
+	bits := c.Do(
+		amd64.VBLENDVPS, rounded, quiet,
+		c.Do(amd64.VCMPPS, x, x, unordered),
+	)
+	return c.Do(amd64.VPAND, bits, c.Const32(0xffff0000))
+}
+
+// EmitFloat32 emits an operation on floats held as f32, on one vector of each
+// argument, rounded to the type of the result.
+func EmitFloat32(c *amd64.Chain, i *hlo.Instr, x []amd64.Value) amd64.Value {
+	y := float32Code[i.Op](c, i, x)
+	if !i.Op.Has(hlo.Exact) && i.Op != hlo.OpCompare && i.Op != hlo.OpSelect {
+		y = roundings[i.Shape.DType](c, y)
+	}
+	return y
+}

@@ -1,0 +1,279 @@
+package vector
+
+import (
+	"math"
+	"sync"
+
+	"github.com/tilewright/tilewright/kernels/cpu/amd64"
+	"github.com/tilewright/tilewright/symtile/hlo"
+)
+
+// Reductions of f32 by machine code: of a row into one number, with four times
+// eight partial results joined in a fixed order, and of rows into a row.
+
+const (
+	// Lanes is the number of f32 elements of a vector.
+	Lanes = 8
+	// RoundVectors is the number of vectors that are reduced at a time, each
+	// into an accumulator of its own.
+	RoundVectors = 4
+)
+
+// A Reduction is what a reduction does to vectors, and its identity.
+type Reduction struct {
+	Identity    float32
+	Combine     func(c *amd64.Chain, x, y amd64.Value) amd64.Value
+	op          amd64.Op // that is join, but for the signs of zeros and for NaN where signs is set
+	signs       amd64.Op // makes the sign of the result of those of all elements
+	initialSign uint32   // … begins with
+}
+
+// Exists reports whether there is vector code for the reduction.
+func (f Reduction) Exists() bool { return f.Combine != nil }
+
+// WithoutSigns is the reduction without the care for zeros and NaN: a maximum may
+// then be any number where an element is NaN, and have either sign where it is 0.
+func (f Reduction) WithoutSigns() Reduction {
+	f.signs = 0
+	return f
+}
+
+// Registers is how many a fold of a row needs: four times eight partial results,
+// and where there are signs one for those and one for what is NaN.
+func (f Reduction) Registers() int {
+	if f.signs != 0 {
+		return RoundVectors + 2
+	}
+	return RoundVectors
+}
+
+// EmitInit sets the registers to the identity.
+func (f Reduction) EmitInit(a *amd64.Assembler, regs []amd64.Reg) {
+	for _, r := range regs[:RoundVectors] {
+		a.Emit(
+			amd64.VMOVUPS, r,
+			a.Splat32(math.Float32bits(f.Identity)),
+		)
+	}
+	if f.signs != 0 {
+		a.Emit(
+			amd64.VMOVUPS, regs[RoundVectors], a.Splat32(f.initialSign),
+		)
+		a.Emit(
+			amd64.VXORPS, regs[RoundVectors+1],
+			regs[RoundVectors+1], regs[RoundVectors+1],
+		)
+	}
+}
+
+// EmitUpdate joins x to partial results, one for each copy of the chain.
+func (f Reduction) EmitUpdate(
+	c *amd64.Chain, regs []amd64.Reg,
+	part, copies int, x amd64.Value,
+) {
+	c.Update(
+		c.Pinned(regs[part:part+copies]...),
+		f.op,
+		x,
+	)
+	if f.signs != 0 {
+		const unordered = amd64.Imm(3)
+		c.Update(
+			c.Pinned(regs[RoundVectors]), f.signs, x,
+		)
+		c.Update(
+			c.Pinned(regs[RoundVectors+1]),
+			amd64.VORPS,
+			c.Do(amd64.VCMPPS, x, x, unordered),
+		)
+	}
+}
+
+// EmitResult joins the partial results; all lanes are the same then. A maximum is
+// negative, or −0, if all elements have the sign; a minimum if one has.
+func (f Reduction) EmitResult(c *amd64.Chain, regs []amd64.Reg) amd64.Value {
+	fold := func(op amd64.Op, x amd64.Value) amd64.Value {
+		return c.FoldLanes32(x, func(x, y amd64.Value) amd64.Value {
+			return c.Do(op, x, y)
+		})
+	}
+	x := c.Do(
+		f.op,
+		c.Do(
+			f.op,
+			c.Pinned(regs[0]),
+			c.Pinned(regs[1]),
+		),
+		c.Do(
+			f.op,
+			c.Pinned(regs[2]),
+			c.Pinned(regs[3]),
+		),
+	)
+	x = fold(f.op, x)
+	if f.signs == 0 {
+		return x
+	}
+	const sign = 1 << 31
+	signs := c.Do(
+		amd64.VANDPS,
+		fold(f.signs, c.Pinned(regs[RoundVectors])),
+		c.Const32(sign),
+	)
+	x = c.Do(
+		amd64.VORPS,
+		c.Do(amd64.VANDPS, x, c.Const32(sign-1)),
+		signs,
+	)
+	return c.Do(
+		amd64.VORPS,
+		x,
+		fold(amd64.VORPS, c.Pinned(regs[RoundVectors+1])),
+	)
+}
+
+var Reductions = map[hlo.Opcode]Reduction{
+	hlo.OpAdd: {
+		0,
+		func(c *amd64.Chain, x, y amd64.Value) amd64.Value {
+			return c.Do(amd64.VADDPS, x, y)
+		}, amd64.VADDPS, 0, 0,
+	},
+	hlo.OpMultiply: {
+		1,
+		func(c *amd64.Chain, x, y amd64.Value) amd64.Value {
+			return c.Do(amd64.VMULPS, x, y)
+		}, amd64.VMULPS, 0, 0,
+	},
+	hlo.OpMaximum: {
+		float32(math.Inf(-1)),
+		(*amd64.Chain).Max32, amd64.VMAXPS, amd64.VANDPS,
+		1<<32 - 1,
+	},
+	hlo.OpMinimum: {
+		float32(math.Inf(1)),
+		(*amd64.Chain).Min32, amd64.VMINPS, amd64.VORPS,
+		0,
+	},
+}
+
+// ReduceArgs: n elements of x; y is one number, or as many.
+type ReduceArgs struct {
+	N    int64
+	X, Y *float32
+}
+
+// ReduceRoutines are the functions by operation: over a row, and element by element.
+// They are made once and stay for as long as the process.
+var ReduceRoutines = sync.OnceValue(func() map[hlo.Opcode][2]amd64.Func {
+	made := map[hlo.Opcode][2]amd64.Func{}
+	if !Supported() {
+		return made
+	}
+	for op, f := range Reductions {
+		row, ok := LoadRoutine(f.emitRow)
+		each, ok2 := LoadRoutine(f.emitElementwise)
+		if ok && ok2 {
+			made[op] = [2]amd64.Func{row, each}
+		}
+	}
+	return made
+})
+
+// accumulatorRegs of a row, two registers that hold them in the end among them.
+var accumulatorRegs = []amd64.Reg{
+	amd64.Y8, amd64.Y9, amd64.Y10, amd64.Y11,
+}
+
+// emitRow folds x into *y: lane k of accumulator j has elements 32i + 8j + k.
+func (f Reduction) emitRow(a *amd64.Assembler) error {
+	EmitLoadArgs(a)
+	for _, acc := range accumulatorRegs {
+		a.Emit(
+			amd64.VMOVUPS, acc,
+			a.Splat32(math.Float32bits(f.Identity)),
+		)
+	}
+	c := &amd64.Chain{}
+	sum := c.Pinned(accumulatorRegs...)
+	c.Assign(
+		sum,
+		f.Combine(c, sum, c.Load(
+			amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32,
+		)),
+	)
+	loop := &amd64.Loop{
+		Chain:    c,
+		Counter:  amd64.RAX,
+		Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: 4}},
+		Width:    4,
+		Copies:   len(accumulatorRegs),
+		Scratch:  amd64.RCX,
+		Mask:     amd64.Y15,
+		Reserved: accumulatorRegs,
+	}
+	if err := loop.Emit(a); err != nil {
+		return err
+	}
+	end := &amd64.Chain{}
+	v := f.Combine(
+		end,
+		f.Combine(
+			end,
+			end.Pinned(accumulatorRegs[0]),
+			end.Pinned(accumulatorRegs[1]),
+		),
+		f.Combine(
+			end,
+			end.Pinned(accumulatorRegs[2]),
+			end.Pinned(accumulatorRegs[3]),
+		),
+	)
+	v = end.FoldLanes32(v, func(x, y amd64.Value) amd64.Value {
+		return f.Combine(end, x, y)
+	})
+	v = f.Combine(
+		end,
+		end.Load(amd64.VBROADCASTSS, amd64.Mem{Base: amd64.RDX}, 0),
+		v,
+	)
+	end.Assign(end.Pinned(accumulatorRegs[0]), v)
+	if err := end.Emit(a, amd64.Placement{Reserved: accumulatorRegs}); err != nil {
+		return err
+	}
+	a.Emit(
+		amd64.VMOVSS,
+		amd64.Mem{Base: amd64.RDX},
+		accumulatorRegs[0].X(),
+	)
+	return nil
+}
+
+// emitElementwise folds x into y, element by element.
+func (f Reduction) emitElementwise(a *amd64.Assembler) error {
+	EmitLoadArgs(a)
+	c := &amd64.Chain{}
+	y := c.Load(
+		amd64.VMOVUPS, amd64.Mem{Base: amd64.RDX}, 32,
+	)
+	x := c.Load(
+		amd64.VMOVUPS, amd64.Mem{Base: amd64.RSI}, 32,
+	)
+	c.Store(
+		amd64.VMOVUPS, amd64.Mem{Base: amd64.RDX},
+		32, f.Combine(c, y, x),
+	)
+	loop := &amd64.Loop{
+		Chain:   c,
+		Counter: amd64.RAX,
+		Pointers: []amd64.Pointer{
+			{Reg: amd64.RSI, Bytes: 4},
+			{Reg: amd64.RDX, Bytes: 4},
+		},
+		Width:   4,
+		Copies:  4,
+		Scratch: amd64.RCX,
+		Mask:    amd64.Y15,
+	}
+	return loop.Emit(a)
+}

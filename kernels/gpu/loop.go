@@ -1,0 +1,384 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilewright/tilewright/kernels/gpu/coalesce"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/index"
+)
+
+// An iterationRange is the iterations of a loop that one block runs: all of them or,
+// where blocks share the loop (knob splitk), a contiguous piece. Pieces that do not
+// divide the total evenly differ by one iteration, and the first pieces are the longer
+// ones.
+type iterationRange struct {
+	// The dimensions of the loop and the tiles along each.
+	dims  []int
+	trips []int64
+	// Total is the number of iterations of the loop; count and minCount are the most
+	// and the fewest of a piece.
+	total, count, minCount int64
+	// First is the number of this block's first iteration.
+	first index.Expr
+}
+
+// iterationRange is the range of this block in a loop over dims.
+func (e *emitter) iterationRange(dims []int) iterationRange {
+	w := iterationRange{
+		dims:  dims,
+		total: 1,
+		first: e.ring.Const(0),
+	}
+	for _, d := range dims {
+		w.trips = append(
+			w.trips,
+			constantOf(e.p.Space.Dims[d].Tiles),
+		)
+		w.total *= w.trips[len(w.trips)-1]
+	}
+	w.count = w.total
+	w.minCount = w.total
+	if e.phase == phasePartials &&
+		e.loopDepth == 0 && len(dims) > 0 {
+		pieces := int64(e.knobs.splitk)
+		w.count = index.CeilDiv(w.total, pieces)
+		w.minCount = w.total / pieces
+		w.first = e.piece.Scale(w.minCount).Add(
+			e.piece.Min(e.ring.Const(w.total % pieces)),
+		)
+	}
+	return w
+}
+
+// iterations is the number of iterations of this block, as an operand.
+func (e *emitter) iterations(w iterationRange) operand {
+	if w.minCount == w.count {
+		return integer(w.count)
+	}
+	p := e.asm.get(
+		kindPred, "setp.lt.s32",
+		e.num(e.piece),
+		w.total-w.minCount*int64(e.knobs.splitk),
+	)
+	return e.asm.get(
+		kindB32, "selp.b32", w.count, w.minCount, p,
+	)
+}
+
+// note describes the range in a comment of the kernel.
+func (w iterationRange) note() string {
+	switch {
+	case w.minCount < w.count:
+		return fmt.Sprintf(
+			"for %d or %d of %d iterations", w.minCount, w.count, w.total,
+		)
+	case w.divided():
+		return fmt.Sprintf("for %d of %d iterations", w.count, w.total)
+	}
+	return fmt.Sprintf("for %d iterations", w.count)
+}
+
+// divided reports whether other blocks run other iterations.
+func (w iterationRange) divided() bool { return w.count < w.total }
+
+// conclude emits the end of the loop's accumulators.
+func (w iterationRange) conclude(accumulators []accumulator) {
+	for _, c := range accumulators {
+		if w.divided() {
+			c.storePartial()
+		} else {
+			c.finish()
+		}
+	}
+}
+
+// iterate emits the loop over the range.
+func (e *emitter) iterate(w iterationRange, body func()) {
+	if !w.divided() {
+		e.nest(w.dims, body)
+		return
+	}
+	e.asm.note("%s", w.note())
+	e.asm.enter()
+	defer e.asm.leave()
+	e.loops++
+	v := e.ring.Var(index.Variable{
+		Name: "iteration" + string(integer(int64(e.loops))),
+		Lo:   0,
+		Hi:   w.count - 1,
+		Role: index.RoleLoop,
+	})
+	step := func() {
+		e.atIteration(w, e.num(v))
+		body()
+	}
+	if w.count == 1 {
+		step()
+		return
+	}
+	e.repeatUntil(v, w.count, e.iterations(w), step)
+}
+
+// atIteration binds the tile ids of a loop to those of iteration n of this block, and
+// returns the number of the iteration in the whole loop.
+func (e *emitter) atIteration(w iterationRange, n operand) index.Expr {
+	if w.total == 1 {
+		return e.ring.Const(0)
+	}
+	if w.divided() {
+		e.unforeseen = "blocks have pieces of loops"
+		n = e.asm.get(
+			kindB32, "add.s32",
+			e.asm.in(kindB32, n),
+			e.num(w.first),
+		)
+	}
+	e.loops++
+	step := e.ring.Var(index.Variable{
+		Name: "iteration" + string(integer(int64(e.loops))),
+		Lo:   0,
+		Hi:   w.total - 1,
+		Role: index.RoleLoop,
+	})
+	e.bind(step, n)
+	ids := map[index.Expr]index.Expr{}
+	for k, x := range digitsOf(step, w.trips) {
+		if w.trips[k] > 1 {
+			tid := e.p.Space.Dims[w.dims[k]].Tid
+			e.bind(tid, e.num(x))
+			ids[tid] = x
+		}
+	}
+	e.decided(ids)
+	return step
+}
+
+// nest emits loops over the tile ids of dims, the last fastest.
+func (e *emitter) nest(dims []int, body func()) {
+	if len(dims) == 0 {
+		body()
+		return
+	}
+	d := e.p.Space.Dims[dims[0]]
+	e.asm.note("for %s < %s", d.Name, d.Tiles)
+	e.repeatAs(d.Tid, constantOf(d.Tiles), func() {
+		e.nest(dims[1:], body)
+	})
+}
+
+// rounds emits body for the rounds 0 … n−1. More than step rounds become a loop whose
+// body is unrolled step times, so that the last rounds may be ≥ n: their points are
+// masked.
+func (e *emitter) rounds(
+	name string, n, step int64, body func(round index.Expr),
+) {
+	if n <= step {
+		for k := range n {
+			body(e.ring.Const(k))
+		}
+		return
+	}
+	e.repeat(name, index.CeilDiv(n, step), func(k index.Expr) {
+		for j := range step {
+			body(k.Scale(step).AddConst(j))
+		}
+	})
+}
+
+// repeat emits a loop of n iterations over a new variable.
+func (e *emitter) repeat(name string, n int64, body func(k index.Expr)) {
+	e.loops++
+	v := e.ring.Var(index.Variable{
+		Name: name + string(integer(int64(e.loops))),
+		Lo:   0,
+		Hi:   n - 1,
+		Role: index.RoleLoop,
+	})
+	e.repeatAs(v, n, func() { body(v) })
+}
+
+// repeatAs emits a loop of n iterations over the variable v.
+func (e *emitter) repeatAs(v index.Expr, n int64, body func()) {
+	if n == 1 {
+		body()
+		return
+	}
+	e.repeatUntil(v, n, integer(n), body)
+}
+
+// repeatUntil emits a loop whose number of iterations, at least 1 and at most n, is in
+// a register.
+func (e *emitter) repeatUntil(v index.Expr, n int64, rounds operand, body func()) {
+	a := e.asm
+	counter := a.fresh(kindB32)
+	more := a.fresh(kindPred)
+	start := a.label("LOOP")
+	a.do("mov.b32", counter, 0)
+	a.place(start)
+	a.enter()
+	e.bind(v, counter)
+	around, ids := e.around, e.ids
+	e.during(v, coalesce.LoopRange{Hi: n - 1})
+	body()
+	e.after(around, ids)
+	a.leave()
+	a.do("add.s32", counter, counter, 1)
+	a.do("setp.lt.s32", more, counter, rounds)
+	a.branch(more, start)
+}
+
+// topLoops are the loops that are inside no other.
+func topLoops(body []symtile.Step) []*symtile.Loop {
+	var all []*symtile.Loop
+	for _, s := range body {
+		if s.Loop != nil {
+			all = append(all, s.Loop)
+		}
+	}
+	return all
+}
+
+// needsTotal is an accumulator of another loop of the list whose result loop l needs;
+// −1 where there is none.
+func needsTotal(p *symtile.Program, l *symtile.Loop, loops []*symtile.Loop) int {
+	used := usedBy(p, l.Accumulators, nil)
+	for _, other := range loops {
+		for _, c := range other.Accumulators {
+			if other != l && used[c] {
+				return c
+			}
+		}
+	}
+	return -1
+}
+
+// usedBy marks the ops that the ops in from depend on, themselves included; arguments
+// of ops in ends are not followed.
+func usedBy(p *symtile.Program, from, ends []int) []bool {
+	used := make([]bool, len(p.Ops))
+	stack := slices.Clone(from)
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if used[n] {
+			continue
+		}
+		used[n] = true
+		if !slices.Contains(ends, n) {
+			stack = append(
+				append(stack, p.Ops[n].Args...),
+				p.Ops[n].RuntimeArgs...,
+			)
+		}
+	}
+	return used
+}
+
+// dependsOn reports whether the offset of an op's tile depends on a variable.
+func dependsOn(op symtile.Op, v index.Expr) bool {
+	for _, d := range op.Tile {
+		if slices.Contains(d.Offset.Vars(), v) {
+			return true
+		}
+	}
+	return false
+}
+
+// vectorAt is the vector of elements that a thread has in a round of a layout, each
+// with the conditions that it is inside the tile.
+func (e *emitter) vectorAt(s *coalesce.ThreadLayout, outRound, inRound index.Expr) []point {
+	o := s.OuterIndex(e.thread, outRound)
+	i := s.InnerIndex(e.thread, inRound)
+	points := make([]point, s.Vector)
+	var own conditions // a round too many is in another thread's piece
+	if s.OuterBlocked {
+		own = own.and(outRound.Neg().AddConst(s.OuterRounds - 1))
+	}
+	if s.InnerBlocked {
+		own = own.and(inRound.Neg().AddConst(s.InnerRounds - 1))
+	}
+	for v := range points {
+		at := make([]index.Expr, len(s.Sizes))
+		s.SetIndices(at, s.Outer, o)
+		s.SetIndices(at, s.Inner, i.AddConst(int64(v)))
+		points[v] = point{
+			at,
+			own.and(o.Neg().AddConst(s.OuterElements - 1)).and(
+				i.Neg().AddConst(s.InnerElements - 1 - int64(v)),
+			),
+		}
+		e.narrowThread(s, &points[v])
+	}
+	return points
+}
+
+// narrowThread replaces the thread's number in a point by a variable with the range
+// that the point's conditions imply, so that masks that follow from them are not
+// emitted.
+func (e *emitter) narrowThread(s *coalesce.ThreadLayout, p *point) {
+	hi := e.threads - 1
+	for _, c := range p.when {
+		terms, k := c.Terms()
+		if len(terms) != 1 ||
+			terms[0].Factor >= 0 || k < 0 {
+			continue
+		}
+		switch bound := k / -terms[0].Factor; terms[0].Of {
+		case e.thread:
+			hi = min(hi, bound)
+		case e.thread.Div(s.InnerThreads):
+			hi = min(hi, (bound+1)*s.InnerThreads-1)
+		}
+	}
+	if hi == e.threads-1 || hi == 0 {
+		return
+	}
+	v := e.ring.Var(index.Variable{
+		Name: "thread",
+		Lo:   0,
+		Hi:   hi,
+		Role: index.RoleThread,
+	})
+	e.bind(v, e.num(e.thread))
+	for k := range p.at {
+		p.at[k] = p.at[k].Subst(
+			map[index.Expr]index.Expr{e.thread: v},
+		)
+	}
+}
+
+// unrolled is the number of elements of a thread that are emitted without a loop.
+const unrolled = 32
+
+// each emits body for every vector of a layout that was chosen for the arrays that are
+// read.
+func (e *emitter) each(s *coalesce.ThreadLayout, body func(points []point)) {
+	defer e.withLayout(s)()
+	e.vectors(s, body)
+}
+
+// vectors emits body for every vector of a layout.
+func (e *emitter) vectors(s *coalesce.ThreadLayout, body func(points []point)) {
+	inside, outside := s.InnerRounds, s.OuterRounds
+	if s.PerThread() > 2*unrolled {
+		inside = min(inside, max(1, unrolled/2/s.Vector))
+		outside = min(
+			outside, max(1, unrolled/2/s.Vector/inside),
+		)
+	}
+	e.rounds("row", s.OuterRounds, outside, func(o index.Expr) {
+		e.rounds("vector", s.InnerRounds, inside, func(i index.Expr) {
+			body(e.vectorAt(s, o, i))
+		})
+	})
+}
+
+// withLayout records that threads go over a tile by a layout that was chosen for it,
+// until the returned function is called.
+func (e *emitter) withLayout(s *coalesce.ThreadLayout) (end func()) {
+	before := e.threadLayout
+	e.threadLayout = s
+	return func() { e.threadLayout = before }
+}
