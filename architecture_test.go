@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 		"kernels/gpu/device", "kernels/gpu/golden", "kernels/gpu/simulated", "kernels/npy", "kernels/ptx/sim", "kernels/reference", "kernels/replay", "symtile", "symtile/hlo", "symtile/index", "symtile/indexing",
 		"symtile/layout", "symtile/layout/draw", "testdata/hlo", "tuner", "tuner/report",
 	},
-	"cost":                  {"kernels", "symtile", "symtile/hlo", "symtile/index"},
+	"cost":                  {"kernels", "symtile", "symtile/hlo"},
 	"kernels":               {"symtile", "symtile/hlo"},
 	"kernels/check":         {"kernels", "kernels/reference", "symtile/hlo"},
 	"kernels/cpu":           {"kernels", "kernels/cpu/amd64", "kernels/cpu/gemm", "kernels/cpu/portable", "kernels/cpu/rowkernel", "kernels/cpu/vector", "kernels/cpu/workers", "symtile", "symtile/hlo", "symtile/index"},
