@@ -93,18 +93,25 @@ type floats struct {
 	s string
 }
 
+// c is a constant as an immediate.
 func (m floats) c(v float64) operand {
 	if m.k == kindF64 {
 		return f64(v)
 	}
 	return f32(v)
 }
+
+// reg is a constant in a register.
 func (m floats) reg(v float64) operand {
 	return m.e.asm.in(m.k, m.c(v))
 }
+
+// op emits an instruction of the width.
 func (m floats) op(name string, x ...any) operand {
 	return m.e.asm.get(m.k, name+"."+m.s, x...)
 }
+
+// add, sub, mul, div and fma round to nearest even.
 func (m floats) add(x, y operand) operand {
 	return m.op("add.rn", x, y)
 }
@@ -123,19 +130,25 @@ func (m floats) fma(x, y, z operand) operand {
 func (m floats) neg(x operand) operand  { return m.op("neg", x) }
 func (m floats) abs(x operand) operand  { return m.op("abs", x) }
 func (m floats) sqrt(x operand) operand { return m.op("sqrt.rn", x) }
+
+// pick is x where p holds and y elsewhere.
 func (m floats) pick(p, x, y operand) operand {
 	return m.op("selp", x, y, p)
 }
+
+// is compares two numbers; the result is a predicate.
 func (m floats) is(test string, x, y operand) operand {
 	return m.e.asm.get(
 		kindPred, "setp."+test+"."+m.s, x, y,
 	)
 }
+
+// round rounds to the nearest integer, halves to even.
 func (m floats) round(x operand) operand {
 	return m.op("cvt.rni."+m.s, x)
 }
 
-// sign gives x the sign of y, x not negative.
+// sign is x ≥ 0 with the sign of y.
 func (m floats) sign(x, y operand) operand {
 	return m.pick(
 		m.is("lt", y, m.c(0)),
@@ -144,7 +157,8 @@ func (m floats) sign(x, y operand) operand {
 	)
 }
 
-// poly is the polynomial in x with the coefficients, the highest first.
+// poly evaluates a polynomial in x by Horner's rule; the coefficients are highest
+// first.
 func (m floats) poly(x operand, coefficients ...float64) operand {
 	p := m.reg(coefficients[0])
 	for _, c := range coefficients[1:] {
@@ -153,8 +167,8 @@ func (m floats) poly(x operand, coefficients ...float64) operand {
 	return p
 }
 
-// powerOfTwo is 2ⁿ for a whole number n, in two factors, so that neither leaves
-// the normal numbers.
+// powerOfTwo is 2ⁿ for an integer n as two factors, so that neither overflows or is
+// denormal.
 func (m floats) powerOfTwo(n operand) (operand, operand) {
 	a := m.e.asm
 	i := a.get(kindB32, "cvt.rni.s32."+m.s, n)
@@ -163,7 +177,7 @@ func (m floats) powerOfTwo(n operand) (operand, operand) {
 		m.exponent(a.get(kindB32, "sub.s32", i, half))
 }
 
-// exponent is 2ⁱ as a float, i an integer register.
+// exponent is 2ⁱ as a float, for an integer register i.
 func (m floats) exponent(i operand) operand {
 	a := m.e.asm
 	if m.k == kindF32 {
@@ -182,7 +196,7 @@ func (m floats) exponent(i operand) operand {
 	})
 }
 
-// bounded is x kept in [−limit, limit]; NaN stays.
+// bounded clamps x to [lo, hi] and keeps NaN.
 func (m floats) bounded(x operand, lo, hi float64) operand {
 	x = m.pick(
 		m.is("gt", x, m.c(hi)),
@@ -274,6 +288,7 @@ func (m floats) tanh32(x operand) operand {
 	)
 }
 
+// logistic32 is 1/(1 + e^−x).
 func (m floats) logistic32(x operand) operand {
 	return m.div(
 		m.reg(1),
@@ -295,10 +310,12 @@ func (m floats) erf32(x operand) operand {
 	return m.div(m.mul(x, p), q)
 }
 
+// rsqrt is 1/√x.
 func (m floats) rsqrt(x operand) operand {
 	return m.div(m.reg(1), m.sqrt(x))
 }
 
+// floatSign is −1, ±0, 1 or NaN.
 func (e *emitter) floatSign(k kind, x operand) operand {
 	m := floats{
 		e,
@@ -314,8 +331,8 @@ func (e *emitter) floatSign(k kind, x operand) operand {
 	)
 }
 
-// roundAway rounds halves away from 0: it truncates, and goes on by one where
-// half or more was lost, which is exact.
+// roundAway rounds halves away from zero: it truncates, and adds one where half or
+// more was lost, which is exact.
 func (e *emitter) roundAway(k kind, x operand) operand {
 	m := floats{
 		e,
@@ -332,8 +349,9 @@ func (e *emitter) roundAway(k kind, x operand) operand {
 	return m.sign(t, x)
 }
 
-// floatRemainder is x − y·trunc(x/y) in f64, exact while the quotient is below
-// 2⁵³ and its product with y has few bits; always right for f32 quotients under 2²⁹.
+// floatRemainder is x − y·trunc(x/y) computed in f64. It is exact while the quotient
+// is below 2⁵³ and its product with y has few bits, which holds for all f32 quotients
+// under 2²⁹.
 func (e *emitter) floatRemainder(k kind, x, y operand) operand {
 	m := floats{e, kindF64, "f64"}
 	x = e.widen(kindF64, k, x)
@@ -502,7 +520,7 @@ const (
 	ln2Lo = 1.90821492927058770002e-10
 )
 
-// expm1 is x + x²/2 + x³/6 near 0 and e^x − 1 elsewhere.
+// expm1 is the Taylor polynomial of degree 5 for |x| < 10⁻⁴ and e^x − 1 elsewhere.
 func (m floats) expm1(x operand) operand {
 	near := m.mul(
 		x,
@@ -515,6 +533,7 @@ func (m floats) expm1(x operand) operand {
 	)
 }
 
+// log1p is the Taylor polynomial of degree 5 for |x| < 10⁻⁴ and log(1 + x) elsewhere.
 func (m floats) log1p(x operand) operand {
 	near := m.mul(
 		x,
@@ -527,11 +546,13 @@ func (m floats) log1p(x operand) operand {
 	)
 }
 
+// tanh is y/(y + 2) for y = e^2x − 1; 2x is clamped so that y is finite.
 func (m floats) tanh(x operand) operand {
 	y := m.expm1(m.bounded(m.add(x, x), -50, 50))
 	return m.div(y, m.add(y, m.c(2)))
 }
 
+// logistic is 1/(1 + e^−x).
 func (m floats) logistic(x operand) operand {
 	return m.div(
 		m.reg(1),
@@ -539,7 +560,7 @@ func (m floats) logistic(x operand) operand {
 	)
 }
 
-// cbrt is 2^(log₂|x|/3), and one step of Newton's.
+// cbrt is 2^(log₂|x|/3), improved by one step of Newton's method.
 func (m floats) cbrt(x operand) operand {
 	y := m.abs(x)
 	r := m.exp(m.mul(
@@ -560,7 +581,8 @@ func (m floats) cbrt(x operand) operand {
 	return m.pick(same, x, m.sign(r, x))
 }
 
-// quadrant is x − n·π/2 with n = round(2x/π), and n; good for |x| below 2³⁰.
+// quadrant reduces an angle: r = x − n·π/2 with n = round(2x/π), accurate for |x|
+// below 2³⁰.
 func (m floats) quadrant(x operand) (r, n operand) {
 	q := m.round(m.mul(x, m.c(2/math.Pi)))
 	r = m.fma(q, m.c(-1.57079632673412561417e+00), x)
@@ -568,11 +590,13 @@ func (m floats) quadrant(x operand) (r, n operand) {
 	return r, m.e.asm.get(kindB32, "cvt.rni.s32.f64", q)
 }
 
+// sin is the sine of an angle reduced by quadrant.
 func (m floats) sin(x operand) operand {
 	r, n := m.quadrant(x)
 	return m.turn(r, n)
 }
 
+// cos is sin(x + π/2).
 func (m floats) cos(x operand) operand {
 	r, n := m.quadrant(x)
 	return m.turn(
@@ -581,7 +605,7 @@ func (m floats) cos(x operand) operand {
 	)
 }
 
-// turn is sin(r + n·π/2), |r| ≤ π/4, by Taylor polynomials.
+// turn is sin(r + n·π/2) for |r| ≤ π/4, by Taylor polynomials.
 func (m floats) turn(r, n operand) operand {
 	a := m.e.asm
 	z := m.mul(r, r)
@@ -610,8 +634,8 @@ func (m floats) turn(r, n operand) operand {
 	)
 }
 
-// erf is the series 2/√π·e^(−x²)·Σ 2ⁿx^(2n+1)/(2n+1)!! for |x| < 2, and 1 minus
-// the continued fraction of erfc elsewhere.
+// erf is the series 2/√π·e^(−x²)·Σ 2ⁿx^(2n+1)/(2n+1)!! for |x| < 2, and 1 minus the
+// continued fraction of erfc elsewhere.
 func (m floats) erf(x operand) operand {
 	y := m.bounded(m.abs(x), 0, 6)
 	z := m.mul(y, y)
@@ -646,7 +670,7 @@ func (m floats) erf(x operand) operand {
 	return m.pick(m.is("nan", x, x), x, v)
 }
 
-// arctangent is atan(t) for 0 ≤ t ≤ 1: the angle is halved twice, then the series.
+// arctangent is atan(t) for 0 ≤ t ≤ 1: the angle is halved twice before the series.
 func (m floats) arctangent(t operand) operand {
 	for range 2 {
 		t = m.div(
@@ -667,7 +691,7 @@ func (m floats) arctangent(t operand) operand {
 	)
 }
 
-// atan2 is the angle of (x, y) from the first axis.
+// atan2 is the angle between the vector (x, y) and the first axis.
 func (m floats) atan2(y, x operand) operand {
 	a := m.e.asm
 	u := m.abs(x)
@@ -706,8 +730,8 @@ func (m floats) atan2(y, x operand) operand {
 	)
 }
 
-// power is e^(y·ln x) in f64, the exponent in two parts; whole y give negative x
-// their sign. What is 0 or infinite takes the logarithm in one part.
+// power is e^(y·ln x) in f64, with the exponent in two parts. Integers y give negative
+// x their sign. For x that is 0 or infinite the logarithm has one part only.
 func (m floats) power(x, y operand) operand {
 	a := m.e.asm
 	hi, lo := m.logParts(m.abs(x))
