@@ -1,3 +1,15 @@
+// Package gpu is the backend for NVIDIA GPUs from sm_80 on. It generates PTX text for
+// the plans of a tiled program and estimates their times; package device assembles
+// and runs the text on a driver: kernels/cuda for devices, kernels/gpu/simulated for
+// the interpreter of kernels/ptx/sim.
+//
+// A plan becomes one kernel, or two where blocks share a tile (knob splitk). A block
+// of threads runs one tile program, or several in a loop (knob persistent). The code
+// generator has layers of files, each of which uses those before it only: asm.go
+// (registers and instructions), emitter.go (the state of an emission), index.go,
+// value.go, memory.go and loop.go; element.go and array_access.go (elements of ops);
+// dot*.go, reduce*.go, pipeline.go and ring.go (accumulators and their loops);
+// staging.go and emit.go (steps and kernels).
 package gpu
 
 import (
