@@ -10,21 +10,24 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Bench holds what kernels of one fusion are timed on: several sets of
-// random inputs and outputs, used in turn, so that no run finds its own inputs
-// in the caches because it was the last to use them.
+// A Bench has the arrays that kernels of one fusion are timed on: several sets of
+// random inputs and outputs, used in turn, so that no run finds its arrays in a cache
+// because the run before has used them.
 type Bench struct {
 	sets []kernels.Set
+	// Next is the set of the next run.
 	next int
 }
 
 const (
-	maxSets     = 8
-	maxSetBytes = 256 << 20 // of all sets together, unless one alone is larger
+	// MaxSets bounds the number of sets.
+	maxSets = 8
+	// MaxSetBytes bounds all sets together, unless one alone is larger.
+	maxSetBytes = 256 << 20
 )
 
-// NewBench allocates sets until they take span bytes (say, twice the last
-// level cache), at least two and at most eight.
+// NewBench allocates sets until they take span bytes (say, twice the last level
+// cache): at least two and at most eight sets.
 func NewBench(c *hlo.Computation, seed, span int64) (*Bench, error) {
 	b := &Bench{}
 	for total := int64(0); len(b.sets) < 2 ||
@@ -43,6 +46,7 @@ func NewBench(c *hlo.Computation, seed, span int64) (*Bench, error) {
 	return b, nil
 }
 
+// newSet allocates one set and returns its size.
 func newSet(c *hlo.Computation, seed int64) (kernels.Set, int64, error) {
 	in, err := Inputs(c, Normals, seed)
 	if err != nil {
@@ -68,12 +72,13 @@ func newSet(c *hlo.Computation, seed int64) (kernels.Set, int64, error) {
 func (b *Bench) Run(
 	ctx context.Context, k kernels.Kernel,
 ) (time.Duration, error) {
+	// Sets are used in turn.
 	set := b.sets[b.next]
 	b.next = (b.next + 1) % len(b.sets)
 	return k.Run(ctx, set.In, set.Out)
 }
 
-// Sample times k: runs n times, at least once.
+// Sample times n runs of k, at least one.
 func (b *Bench) Sample(
 	ctx context.Context, k kernels.Kernel, n int,
 ) (kernels.Timing, error) {
@@ -93,9 +98,9 @@ func (b *Bench) Sample(
 	}, nil
 }
 
-// Bounded is k with runs that take longer than most stopped, which fail with
-// context.DeadlineExceeded. What is done with the results of a run, which may
-// take longer than the run, is not bounded.
+// Bounded is k with a limit on each run, which fails with context.DeadlineExceeded
+// beyond it. Copies of the results, which may take longer than the run, are not
+// limited.
 func Bounded(k kernels.Kernel, most time.Duration) kernels.Kernel {
 	if s, own := k.(kernels.Sampler); own {
 		return boundedSampler{bounded{k, most}, s}
@@ -103,8 +108,8 @@ func Bounded(k kernels.Kernel, most time.Duration) kernels.Kernel {
 	return bounded{k, most}
 }
 
-// A boundedSampler times as the kernel itself does, which may first have to
-// copy the sets to where it runs.
+// A boundedSampler samples as the kernel itself does, which may have to copy the sets
+// to the device first.
 type boundedSampler struct {
 	bounded
 	sampler kernels.Sampler
@@ -116,6 +121,7 @@ func (b boundedSampler) Sample(
 	return b.sampler.Sample(ctx, sets, n)
 }
 
+// A bounded kernel limits the time of each run.
 type bounded struct {
 	kernels.Kernel
 	limit time.Duration
@@ -129,8 +135,9 @@ func (b bounded) Run(
 	return b.Kernel.Run(limited, in, out)
 }
 
-// RunsPerSample is how many runs of a kernel that takes seconds make a sample of at
-// least span, so that the clock's grain does not matter; at most 1000.
+// RunsPerSample is the number of runs, at most 1000, of a kernel that takes the given
+// seconds, that make a sample of at least span, so that the resolution of the clock
+// does not matter.
 func RunsPerSample(seconds float64, span time.Duration) int {
 	if seconds <= 0 {
 		return 1000
@@ -143,11 +150,11 @@ func RunsPerSample(seconds float64, span time.Duration) int {
 // A PairedInterval is a median with a distribution-free confidence interval.
 type PairedInterval struct{ Median, Lo, Hi float64 }
 
-// Paired bounds the median of the ratios x[k]/y[k] with the given confidence
-// by order statistics: the number of ratios under the median is binomial
-// (n, ½), so (r₍ₖ₎, r₍ₙ₊₁₋ₖ₎) covers it with probability 1 − 2·P(B < k)
-// (Conover, Practical Nonparametric Statistics, §3.2). With too few pairs an
-// end is infinite or 0.
+// Paired bounds the median of the ratios x[k]/y[k] with the given confidence by order
+// statistics: the number of ratios below the median is binomial (n, ½), so (r₍ₖ₎,
+// r₍ₙ₊₁₋ₖ₎) covers it with probability 1 − 2·P(B < k) (Conover, Practical
+// Nonparametric Statistics, §3.2). With too few pairs an end of the interval is
+// infinite or 0.
 func Paired(x, y []float64, confidence float64) PairedInterval {
 	n := min(len(x), len(y))
 	if n == 0 {
@@ -158,6 +165,7 @@ func Paired(x, y []float64, confidence float64) PairedInterval {
 		r[k] = x[k] / y[k]
 	}
 	slices.Sort(r)
+	// Without an order statistic the interval is (0, ∞).
 	p := PairedInterval{
 		Median: (r[(n-1)/2] + r[n/2]) / 2,
 		Lo:     0,
@@ -170,8 +178,8 @@ func Paired(x, y []float64, confidence float64) PairedInterval {
 	return p
 }
 
-// orderStatistic is the greatest k, from 0, with 2·P(B ≤ k) ≤ 1 − confidence
-// for B binomial (n, ½); −1 when there is none.
+// orderStatistic is the largest k, from 0, with 2·P(B ≤ k) ≤ 1 − confidence for B
+// binomial (n, ½); −1 where there is none.
 func orderStatistic(n int, confidence float64) int {
 	k, tail := -1, 0.0
 	term := math.Exp2(-float64(n)) // P(B = 0)

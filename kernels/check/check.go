@@ -13,25 +13,28 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A Tolerance bounds |got − want| by Relative·max|want| over the output, and
-// whole-number outputs by Units.
+// A Tolerance bounds the difference of an output from the reference: |got − want| ≤
+// Relative·max|want| over the output for floating-point types, and ≤ Units for
+// integers.
 type Tolerance struct {
 	Relative float64
 	Units    int64
 }
 
-// ToleranceOf is what a correct kernel may differ from Reference: a rounding
-// error of a few units of the coarsest type a result is rounded to for each of
-// the operations on the longest path, and √k units of the type sums are kept
-// in (f32, or f64 for f64) for sums of k terms: the standard deviation of k
-// independent roundings, times 4 (Higham, Accuracy and Stability of Numerical
-// Algorithms, §2.8). What is only moved must be the same in every bit.
+// ToleranceOf is the difference from the reference that a correct kernel may have: a
+// rounding error of a few units of the coarsest type that values are rounded to, for
+// each operation on the longest path, and for sums of k terms 4·√k units of the type
+// that sums are kept in (f32, or f64 for f64), which is 4 standard deviations of k
+// independent roundings (Higham, Accuracy and Stability of Numerical Algorithms,
+// §2.8). Results that are only moved must agree in every bit.
 func ToleranceOf(c *hlo.Computation) Tolerance { return toleranceOf(c, 0) }
 
-// toleranceOf is ToleranceOf where some values are rounded to a type that is
-// so coarse, whatever the types of c.
+// toleranceOf is ToleranceOf where some values are rounded to a type with the given
+// epsilon, whatever the types of c.
 func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 	var accumulator, terms float64
+	// Depth is the number of rounding operations on the longest path to an
+	// instruction.
 	depth := make(
 		map[*hlo.Instr]float64, len(c.Instrs),
 	)
@@ -43,7 +46,8 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 		if i.Op == hlo.OpConvert &&
 			!i.Shape.DType.IsFloat() &&
 			i.Operands[0].Shape.DType.IsFloat() {
-			t.Units = 1 // a value next to a whole number may fall on its other side
+			// A float next to an integer may be rounded to its other neighbour.
+			t.Units = 1
 		}
 		computed := !i.Op.Has(hlo.KeepsMagnitude) &&
 			i.Op != hlo.OpParameter && i.Op != hlo.OpConstant
@@ -64,21 +68,28 @@ func toleranceOf(c *hlo.Computation, coarsest float64) Tolerance {
 			terms = max(terms, reference.Terms(i))
 		}
 	}
+	// The first term bounds the roundings along a path, 2 more for the operands and
+	// the result; the second the roundings in sums.
 	t.Relative = coarsest*(2+depth[c.Root]) +
 		4*accumulator*math.Sqrt(terms)
 	return t
 }
 
-// A Mismatch says how an output differs from what it should be.
+// A Mismatch is how an output differs from the reference.
 type Mismatch struct {
-	Output    int
-	Shape     hlo.Shape
-	Index     []int64 // of the worst element
+	// The number and the shape of the output.
+	Output int
+	Shape  hlo.Shape
+	// Index is the position of the worst element, with its values.
+	Index     []int64
 	Got, Want float64
-	Wrong     int64   // elements out of tolerance
-	Allowed   float64 // difference
+	// Wrong is the number of elements out of tolerance.
+	Wrong int64
+	// Allowed is the difference that is tolerated.
+	Allowed float64
 }
 
+// Error describes the worst element.
 func (m *Mismatch) Error() string {
 	return fmt.Sprintf(
 		"output %d (%s) is wrong in %d of %d elements; at %v it is %v, the reference says %v (allowed difference %.3g)",
@@ -88,13 +99,13 @@ func (m *Mismatch) Error() string {
 	)
 }
 
-// Compare returns nil when got is want within t. NaN and infinities must stand
-// in the same places.
+// Compare returns nil if got is want within t. NaN and infinities must be at the same
+// positions.
 func Compare(output int, got, want kernels.Buffer, t Tolerance) *Mismatch {
 	return compare(output, got, want, t.allowed(want))
 }
 
-// allowed is the difference from want that is tolerated.
+// allowed is the absolute difference from want that is tolerated.
 func (t Tolerance) allowed(want kernels.Buffer) float64 {
 	if want.Shape.DType.IsFloat() {
 		return t.Relative * maxMagnitude(want)
@@ -102,6 +113,8 @@ func (t Tolerance) allowed(want kernels.Buffer) float64 {
 	return float64(t.Units)
 }
 
+// compare is Compare with an absolute difference. It counts first, and looks for the
+// worst element only if there is a mismatch.
 func compare(output int, got, want kernels.Buffer, allowed float64) *Mismatch {
 	m := &Mismatch{
 		Output:  output,
@@ -111,6 +124,7 @@ func compare(output int, got, want kernels.Buffer, allowed float64) *Mismatch {
 	if m.Wrong = countOutside(got, want, allowed); m.Wrong == 0 {
 		return nil
 	}
+	// The positions of both arrays are advanced together in logical order.
 	worst := -1.0
 	dims := want.Shape.Dims
 	g := reference.NewWalk(dims, got.Shape.Strides())
@@ -127,13 +141,14 @@ func compare(output int, got, want kernels.Buffer, allowed float64) *Mismatch {
 	return m
 }
 
-// within says whether x may stand for y.
+// within reports whether x is y within a difference, or both are NaN.
 func within(x, y, allowed float64) bool {
 	return x == y || x != x && y != y ||
 		math.Abs(x-y) <= allowed
 }
 
-// countOutside counts the elements that are not near enough.
+// countOutside counts the elements that are out of tolerance. Arrays with equal
+// layouts are compared in the order of memory, in parallel.
 func countOutside(got, want kernels.Buffer, allowed float64) int64 {
 	if !slices.Equal(got.Shape.Strides(), want.Shape.Strides()) {
 		n := int64(0)
@@ -154,6 +169,7 @@ func countOutside(got, want kernels.Buffer, allowed float64) int64 {
 		}
 		return n
 	}
+	// With equal layouts the order of the elements does not matter.
 	var wrong atomic.Int64
 	// in memory's order
 	forEachBlock(want.Shape.Elements(), func(
@@ -172,8 +188,8 @@ func countOutside(got, want kernels.Buffer, allowed float64) int64 {
 	return wrong.Load()
 }
 
-// forEachBlock does the numbers 0 … n−1 in short runs on all cores: at is the first
-// of a run, and there is room for two numbers of each.
+// forEachBlock calls do for the numbers 0 … n−1 in blocks, in parallel: at is the
+// first number of a block, and x and y have room for one number each of the block.
 func forEachBlock(n int64, do func(at int64, x, y []float64)) {
 	const run = 1024
 	reference.Parallel(n, 1, func(lo, hi int64) {
@@ -185,7 +201,7 @@ func forEachBlock(n int64, do func(at int64, x, y []float64)) {
 	})
 }
 
-// distance is |x−y|, infinite when one of them is NaN.
+// distance is |x−y|, infinite where one of them is NaN.
 func distance(x, y float64) float64 {
 	if d := math.Abs(x - y); d == d {
 		return d
@@ -215,49 +231,66 @@ func maxMagnitude(b kernels.Buffer) float64 {
 	return all
 }
 
-// A Verifier checks kernels of one fusion against Reference, whose results it
-// keeps. It is made once and used for every plan.
+// A Verifier checks kernels of one fusion against the reference. It evaluates the
+// reference once, when it is made, and is used for all plans.
 type Verifier struct {
 	c     *hlo.Computation
 	cases []verifyCase
 }
 
+// A verifyCase is one list of inputs and the results of the reference.
 type verifyCase struct {
-	name       string
-	in         []kernels.Buffer
-	want       []kernels.Buffer   // only their shapes count where there are samples
-	samples    []elementSample    // of a computation too large to be evaluated whole
-	allowed    []float64          // difference, of each output
-	deviations func() [][]float64 // deviations of the outputs' elements, nil when not known
+	// Name describes the inputs in errors.
+	name string
+	in   []kernels.Buffer
+	// Want are the expected outputs; where there are samples only their shapes count.
+	want []kernels.Buffer
+	// Samples are elements of the outputs of a computation that is too large to be
+	// evaluated whole.
+	samples []elementSample
+	// Allowed is the tolerated difference of each output.
+	allowed []float64
+	// Deviations are the differences that rounding may cause in each element, computed
+	// when they are first needed; nil where they are not known.
+	deviations func() [][]float64
 }
 
+// integerInputs is the name of the case whose results must agree in every bit.
 const integerInputs = "integer inputs"
 
-// WrongResult is the failure of a kernel that computes something else.
+// A WrongResult is the failure of a kernel that runs and computes something else.
 type WrongResult struct {
-	Case string // which inputs
+	// Case names the inputs.
+	Case string
 	Err  error
 }
 
+// Error names the case and the difference.
 func (e *WrongResult) Error() string {
 	return "wrong result on " + e.Case + ": " + e.Err.Error()
 }
+
+// Unwrap is the difference, for instance a *Mismatch.
 func (e *WrongResult) Unwrap() error { return e.Err }
 
 const (
-	deviationFactor = 8       // times the root mean square of Deviations that a right kernel may be off by
-	maxPerturbWork  = 1 << 30 // element operations up to which they are made
+	// A right kernel may differ by deviationFactor times the root mean square of the
+	// deviations (reference.Deviations).
+	deviationFactor = 8
+	// Deviations are computed up to this number of element operations.
+	maxPerturbWork = 1 << 30
 )
 
+// maxSpikeWork bounds the element operations of computations that are checked on
+// spikes, too.
 const maxSpikeWork = 1 << 30 // element operations up to which inputs are far apart, too
 
-// NewVerifier runs Reference on random inputs and, where the arithmetic is
-// exact, on integers, whose results must agree in every bit; where it is not,
-// on numbers that are far apart. In one of the two cases an element of each
-// input is NaN, which must not get further than it does in Reference, unless it
-// gets nearly everywhere. Computations of
-// more than 2³⁴ element operations are evaluated at 256 elements of each output
-// only; that all others were written is still checked.
+// NewVerifier evaluates the reference on random inputs and on a second list: integers
+// where the arithmetic on them is exact, so that results must agree in every bit, or
+// else numbers that are far apart. In the second list an element of each input is NaN,
+// and no more results may be NaN than in the reference, unless nearly all are.
+// Computations of more than 2³⁴ element operations are evaluated at 256 elements of
+// each output only; that the other elements are written is still checked.
 func NewVerifier(c *hlo.Computation, seed int64) (*Verifier, error) {
 	v := &Verifier{c: c}
 	switch {
@@ -278,6 +311,7 @@ func NewVerifier(c *hlo.Computation, seed int64) (*Verifier, error) {
 	)
 }
 
+// add evaluates the reference on inputs of the given content.
 func (v *Verifier) add(
 	c *hlo.Computation, name string, content Content, seed int64, t Tolerance,
 ) (err error) {
@@ -294,6 +328,8 @@ func (v *Verifier) add(
 	if vc.want, err = reference.Interpret(c, vc.in); err != nil {
 		return err
 	}
+	// Where the NaN reaches nearly everything the case would check nothing, so it is
+	// evaluated again without.
 	if content != Normals && mostlyNaN(vc.want) {
 		if vc.in, err = Inputs(c, content, seed); err != nil {
 			return err
@@ -331,11 +367,12 @@ func (v *Verifier) addSampled(
 	return nil
 }
 
-// Verify is the gate before timing: it runs k into poisoned outputs between
-// red zones and compares. A *Wrong says how the kernel is wrong; other errors
-// are the kernel's own.
+// Verify runs a kernel on all cases, into poisoned outputs between red zones, and
+// compares. A *WrongResult describes what is wrong; other errors are the kernel's own.
 func (v *Verifier) Verify(ctx context.Context, k kernels.Kernel) error {
 	for _, c := range v.cases {
+		// Every case has fresh copies, so that a kernel that writes to its inputs does
+		// not spoil the next case.
 		guard, err := newGuard(c.in, c.want)
 		if err != nil {
 			return err
@@ -361,9 +398,10 @@ func (v *Verifier) Verify(ctx context.Context, k kernels.Kernel) error {
 	return nil
 }
 
-// compare is what is wrong with output n, nil if it may be a right kernel's.
+// compare is what is wrong with output n; nil if a right kernel may compute it.
 func (c *verifyCase) compare(n int, got kernels.Buffer) *Mismatch {
 	m := compare(n, got, c.want[n], c.allowed[n])
+	// The deviations are expensive, so they are computed for mismatches only.
 	if m == nil || c.deviations == nil {
 		return m
 	}
@@ -373,16 +411,16 @@ func (c *verifyCase) compare(n int, got kernels.Buffer) *Mismatch {
 	return m
 }
 
-// Agree returns nil when got is what a right kernel may make of in, where
-// Reference makes want: each output is within ToleranceOf, or each of its
-// elements within what other roundings do to it. The second look costs a few
-// evaluations, and is not taken at computations of more than 2³⁰ element
+// Agree returns nil if got is what a right kernel may compute from in, where the
+// reference computes want: each output is within ToleranceOf, or each of its elements
+// is within the deviations that other roundings cause. The deviations take a few
+// evaluations of the reference, and are not computed for more than 2³⁰ element
 // operations.
 func Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
 	return ToleranceOf(c).Agree(c, in, got, want)
 }
 
-// Agree is Agree within t instead of ToleranceOf.
+// Agree is the function Agree with t instead of ToleranceOf.
 func (t Tolerance) Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mismatch {
 	k := verifyCase{
 		want: want,
@@ -399,7 +437,8 @@ func (t Tolerance) Agree(c *hlo.Computation, in, got, want []kernels.Buffer) *Mi
 	return nil
 }
 
-// deviationsOf is Deviations, or nil where they cost too much or are not known.
+// deviationsOf are reference.Deviations; nil where they are too expensive or not
+// known.
 func deviationsOf(c *hlo.Computation, in []kernels.Buffer, seed int64) [][]float64 {
 	if elementOperations(c) > maxPerturbWork {
 		return nil
@@ -411,11 +450,13 @@ func deviationsOf(c *hlo.Computation, in []kernels.Buffer, seed int64) [][]float
 	return d
 }
 
-// beyondDeviations is m, the mismatch of got with want, or nil where every element that
-// is off is off by no more than roundings may do.
+// beyondDeviations is m restricted to the elements that differ by more than roundings
+// may cause; nil where there are none.
 func (m *Mismatch) beyondDeviations(got, want kernels.Buffer, deviation []float64) *Mismatch {
-	left := *m
-	left.Wrong = 0
+	// Each element is compared with its own bound; the worst of those beyond it is
+	// kept.
+	remaining := *m
+	remaining.Wrong = 0
 	worst := -1.0
 	g := reference.NewWalk(
 		want.Shape.Dims, got.Shape.Strides(),
@@ -430,15 +471,15 @@ func (m *Mismatch) beyondDeviations(got, want kernels.Buffer, deviation []float6
 		if within(x, y, allowed) {
 			continue
 		}
-		left.Wrong++
+		remaining.Wrong++
 		if d := distance(x, y); d > worst {
-			worst, left.Got, left.Want, left.Allowed, left.Index = d,
+			worst, remaining.Got, remaining.Want, remaining.Allowed, remaining.Index = d,
 				x, y, allowed,
 				reference.Unravel(n, want.Shape.Dims)
 		}
 	}
-	if left.Wrong == 0 {
+	if remaining.Wrong == 0 {
 		return nil
 	}
-	return &left
+	return &remaining
 }

@@ -8,23 +8,29 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A guard holds copies of inputs and poisoned outputs, each between red zones.
+// A guard has copies of inputs and poisoned outputs, each between red zones that a
+// kernel must not write to.
 type guard struct {
 	in, out []kernels.Buffer
 	zones   []zone
 }
 
+// A zone is one red zone.
 type zone struct {
 	name  string
 	bytes []byte
 }
 
 const (
-	redZone  = 256  // bytes on each side of a buffer, a multiple of its alignment
-	zoneByte = 0xA5 // what they hold
-	poison   = 0xFF // NaN in every floating type that has one, −1 in integers
+	// RedZone is the size of a red zone, a multiple of the alignment of buffers.
+	redZone = 256
+	// ZoneByte is the contents of red zones.
+	zoneByte = 0xA5
+	// Poison is NaN in every floating type that has one, and −1 in integers.
+	poison = 0xFF
 )
 
+// newGuard copies inputs and allocates outputs like out.
 func newGuard(in, out []kernels.Buffer) (*guard, error) {
 	g := &guard{}
 	for k, b := range in {
@@ -59,6 +65,8 @@ func (g *guard) add(name string, b kernels.Buffer) (kernels.Buffer, error) {
 		return kernels.Buffer{}, err
 	}
 	whole := bytes.Data
+	// The buffer is in the middle, at a multiple of redZone, so it is aligned as an
+	// allocation is.
 	before := whole[:redZone]
 	after := whole[redZone+n:]
 	for _, z := range [][]byte{before, after} {
@@ -77,7 +85,7 @@ func (g *guard) add(name string, b kernels.Buffer) (kernels.Buffer, error) {
 	}, nil
 }
 
-// intact says which red zone was written to, or which input.
+// intact returns an error if a red zone or an input was written to.
 func (g *guard) intact(in []kernels.Buffer) error {
 	for _, z := range g.zones {
 		for k, v := range z.bytes {

@@ -9,18 +9,24 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// An indexRange says where a parameter points that becomes the start indices
-// of a dynamic slice, a gather or a scatter: component k of an index vector may
-// be 0 … last[k] without being clamped or skipped.
+// An indexRange is the valid values of a parameter that becomes the start indices of a
+// dynamic slice, a gather or a scatter: component k of an index vector may be 0 …
+// last[k] without being clamped or skipped.
 type indexRange struct {
-	vector  int     // the dimension along which an index vector lies; −1: every element is of the same kind
-	last    []int64 // one for each component; one in all when vector is −1
-	ordered bool    // index vectors are promised to be sorted or unique
+	// Vector is the dimension of the components of an index vector; −1 where all
+	// elements have the same range.
+	vector int
+	// Last has one element for each component, or one in all where vector is −1.
+	last []int64
+	// Ordered is set where index vectors are promised to be sorted or unique.
+	ordered bool
 }
 
 // maxOutOfRange is how far out of range indices go, and one of outOfRangeEvery is out of range.
 const (
-	maxOutOfRange   = 2
+	// MaxOutOfRange is how far an index may be out of range.
+	maxOutOfRange = 2
+	// One of outOfRangeEvery indices is out of range.
 	outOfRangeEvery = 8
 )
 
@@ -124,8 +130,8 @@ func sortedOrUnique(i *hlo.Instr) bool {
 	})
 }
 
-// traceIndices follows indices back to parameters through what moves, converts
-// or adjusts integers.
+// traceIndices follows indices back to parameters, through operations that move,
+// convert or adjust integers.
 func traceIndices(
 	i *hlo.Instr, r indexRange,
 	ranges map[*hlo.Instr]indexRange,
@@ -157,7 +163,7 @@ func traceIndices(
 	}
 }
 
-// and is where indices of both kinds are in range.
+// and is the range of indices that are valid for both uses.
 func (r indexRange) and(s indexRange) indexRange {
 	if r.vector != s.vector ||
 		len(r.last) != len(s.last) {
@@ -172,7 +178,7 @@ func (r indexRange) and(s indexRange) indexRange {
 	return r
 }
 
-// anyComponent is r when it is not known which component an element is.
+// anyComponent is the range of an element that may be any component.
 func (r indexRange) anyComponent() indexRange {
 	return indexRange{
 		vector:  -1,
@@ -181,19 +187,20 @@ func (r indexRange) anyComponent() indexRange {
 	}
 }
 
-// magnitude bounds the values filled in.
+// magnitude bounds the magnitude of the values that fill writes.
 func (r indexRange) magnitude() float64 {
 	return float64(max(0, slices.Max(r.last))) + maxOutOfRange
 }
 
-// fill overwrites b with indices, most in range and some up to slack outside.
-// Ordered index vectors count through the places in range and on past the end.
+// fill overwrites b with indices, most of them in range. Ordered index vectors count
+// through the valid positions and past their end.
 func (r indexRange) fill(b kernels.Buffer, rng *rand.Rand) {
 	w := reference.NewWalk(
 		b.Shape.Dims, b.Shape.Strides(),
 	)
 	least, most := b.Shape.DType.IntRange()
 	for range b.Shape.Elements() {
+		// K is the component of the index vector that the element is.
 		k := 0
 		if r.vector >= 0 {
 			k = int(w.Index[r.vector])
@@ -206,6 +213,7 @@ func (r indexRange) fill(b kernels.Buffer, rng *rand.Rand) {
 	}
 }
 
+// drawIndex is a random index.
 func drawIndex(last int64, rng *rand.Rand) int64 {
 	if rng.Int64N(outOfRangeEvery) > 0 {
 		return rng.Int64N(last + 1)
@@ -217,8 +225,7 @@ func drawIndex(last int64, rng *rand.Rand) int64 {
 	}
 }
 
-// number is the row-major number of the index vector at index of indices of
-// extents dims.
+// number is the row-major number of an index vector.
 func (r indexRange) number(index, dims []int64) int64 {
 	n := int64(0)
 	for d, x := range index {
@@ -229,8 +236,8 @@ func (r indexRange) number(index, dims []int64) int64 {
 	return n
 }
 
-// sequential is component k of the index vector at index of indices of extents
-// dims when vectors count through the places in row-major order.
+// sequential is component k of an index vector when vectors count through the valid
+// positions in row-major order.
 func (r indexRange) sequential(index, dims []int64, k int) int64 {
 	n := r.number(index, dims)
 	for c := len(r.last) - 1; c > k; c-- {

@@ -10,8 +10,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// Content says what inputs are filled with. Zeros are never timed or checked
-// with: they hide errors and draw less power.
+// Content is the distribution of inputs. Zeros are never used, neither for checks nor
+// for timing: they hide errors and draw less power.
 type Content uint8
 
 const (
@@ -33,9 +33,9 @@ const (
 	spikeEvery       = 16 // elements
 )
 
-// Inputs makes one buffer a parameter of c, the same for the same seed.
-// Parameters that become start indices get places, some slightly out of range,
-// whatever the content.
+// Inputs returns one buffer a parameter of c, the same for the same seed. Parameters
+// that become start indices get indices, some slightly out of range, whatever the
+// content.
 func Inputs(c *hlo.Computation, content Content, seed int64) ([]kernels.Buffer, error) {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x7469_6c65))
 	in := make([]kernels.Buffer, len(c.Params))
@@ -55,7 +55,7 @@ func Inputs(c *hlo.Computation, content Content, seed int64) ([]kernels.Buffer, 
 	return in, nil
 }
 
-// Fill overwrites b, in logical order, so that layouts do not change contents.
+// Fill overwrites b in logical order, so that the layout does not change the contents.
 func Fill(b kernels.Buffer, content Content, rng *rand.Rand) {
 	w := reference.NewWalk(
 		b.Shape.Dims, b.Shape.Strides(),
@@ -86,6 +86,7 @@ func Fill(b kernels.Buffer, content Content, rng *rand.Rand) {
 	}
 }
 
+// spike is a normally distributed number that is sometimes large.
 func spike(rng *rand.Rand) float64 {
 	v := rng.NormFloat64()
 	if rng.IntN(spikeEvery) == 0 {
@@ -94,9 +95,9 @@ func spike(rng *rand.Rand) float64 {
 	return v
 }
 
-// plantNaN makes one element of each floating-point parameter NaN, at the start
-// of a row, where whoever reads past the end of the row before comes by:
-// results that do not depend on it stay numbers in a right kernel.
+// plantNaN sets one element of each floating-point parameter to NaN, at the start of a
+// row, where a kernel that reads past the end of the row before reads it. Results that
+// do not depend on the element have to stay numbers.
 func plantNaN(c *hlo.Computation, in []kernels.Buffer) {
 	if !determinesNaN(c) {
 		return
@@ -107,16 +108,16 @@ func plantNaN(c *hlo.Computation, in []kernels.Buffer) {
 		_, ok := indices[c.Params[k]]
 		if !ok && b.Shape.DType.IsFloat() &&
 			b.Shape.DType != hlo.F8E8M0FNU && n > 1 {
+			// The element is at the start of a row about 5/8 into the array.
 			row := rowOf(b.Shape)
 			b.SetFloat(n*5/8/row*row, math.NaN())
 		}
 	}
 }
 
-// determinesNaN says whether it is determined where a NaN gets: not among the weights
-// of a convolution, where it may get into all that is padded, nor through
-// comparisons of a reducer, which give one thing or another by the order of
-// elements.
+// determinesNaN reports whether it is determined which results are NaN. It is not for
+// a NaN among the weights of a convolution, which may reach all padded elements, nor
+// for reducers that compare, whose result depends on the order of elements.
 func determinesNaN(c *hlo.Computation) bool {
 	return !slices.ContainsFunc(c.Instrs, func(i *hlo.Instr) bool {
 		if i.Op == hlo.OpConvolution {
@@ -130,7 +131,7 @@ func determinesNaN(c *hlo.Computation) bool {
 	})
 }
 
-// rowOf is the elements of an array that follow each other along one dimension.
+// rowOf is the number of consecutive elements along one dimension.
 func rowOf(s hlo.Shape) int64 {
 	for d, stride := range s.Strides() {
 		if stride == 1 && s.Dims[d] > 1 {
@@ -140,7 +141,7 @@ func rowOf(s hlo.Shape) int64 {
 	return 1
 }
 
-// mostlyNaN says whether a NaN has got into more than a quarter of an output.
+// mostlyNaN reports whether more than a quarter of an output is NaN.
 func mostlyNaN(out []kernels.Buffer) bool {
 	for _, b := range out {
 		n := int64(0)
@@ -160,6 +161,7 @@ func mostlyNaN(out []kernels.Buffer) bool {
 	return false
 }
 
+// smallInt is an integer of magnitude 1 to 3.
 func smallInt(rng *rand.Rand) int64 {
 	v := 1 + rng.Int64N(integerMagnitude)
 	if rng.Int64N(2) == 0 {
@@ -168,8 +170,8 @@ func smallInt(rng *rand.Rand) int64 {
 	return v
 }
 
-// magnitudeRules bounds the magnitude of an instruction's whole-number result
-// from those of its operands; operations without a row can give fractions.
+// magnitudeRules bound the magnitude of an instruction's integer result by those of
+// its operands. Operations without a rule may give fractions.
 var magnitudeRules = map[hlo.Opcode]func(i *hlo.Instr, a []float64) float64{
 	hlo.OpParameter: func(*hlo.Instr, []float64) float64 { return integerMagnitude },
 	hlo.OpConstant: func(i *hlo.Instr, _ []float64) float64 {
@@ -224,6 +226,8 @@ var magnitudeRules = map[hlo.Opcode]func(i *hlo.Instr, a []float64) float64{
 	hlo.OpCompare: func(*hlo.Instr, []float64) float64 { return 1 },
 }
 
+// literalMagnitude bounds the magnitude of a constant; infinite where it has
+// fractions.
 func literalMagnitude(l *hlo.Literal) float64 {
 	if l == nil || l.Elided {
 		return math.Inf(1)
@@ -243,7 +247,7 @@ func literalMagnitude(l *hlo.Literal) float64 {
 	return m
 }
 
-// reducedMagnitude bounds the result of folding values into an initial one by the
+// reducedMagnitude bounds the result of reducing values with an initial value by the
 // computation of i.
 func reducedMagnitude(i *hlo.Instr, values, initial float64) float64 {
 	switch op, _ := i.Attrs.ToApply.Monoid(); {
@@ -256,25 +260,27 @@ func reducedMagnitude(i *hlo.Instr, values, initial float64) float64 {
 	return math.Inf(1)
 }
 
-// overwrites says whether c gives its second parameter.
+// overwrites reports whether a computation returns its second parameter.
 func overwrites(c *hlo.Computation) bool {
 	return len(c.Params) == 2 && c.Root == c.Params[1]
 }
 
-// Exact says whether, for Integers, every value of c is a whole number that
-// every type it passes through holds exactly, so that results must agree in
+// Exact reports whether, on inputs of content Integers, every value of c is an integer
+// that every type it passes through represents exactly, so that results must agree in
 // every bit whatever the order of summation.
 func Exact(c *hlo.Computation) bool {
 	return exactUpTo(c, math.Inf(1))
 }
 
-// exactUpTo is Exact where operands of products are at most so large.
+// exactUpTo is Exact where operands of f32 products have at most the given magnitude.
 func exactUpTo(c *hlo.Computation, most float64) bool {
 	magnitude := make(
 		map[*hlo.Instr]float64, len(c.Instrs),
 	)
 	indices := indexRanges(c)
 	for _, i := range c.Instrs {
+		// An operation without a rule may give fractions, so its magnitude is
+		// unbounded.
 		m := math.Inf(1)
 		operands := make([]float64, len(i.Operands))
 		for k, o := range i.Operands {
@@ -294,6 +300,7 @@ func exactUpTo(c *hlo.Computation, most float64) bool {
 		if r, ok := indices[i]; ok {
 			m = r.magnitude()
 		}
+		// Larger integers would be rounded.
 		if limit := maxExactInteger(i.Shape.DType); m > limit {
 			return false
 		}
@@ -302,7 +309,7 @@ func exactUpTo(c *hlo.Computation, most float64) bool {
 	return true
 }
 
-// maxExactInteger is the magnitude up to which a type holds every whole number.
+// maxExactInteger is the magnitude up to which a type represents every integer.
 func maxExactInteger(d hlo.DType) float64 {
 	switch {
 	case d == hlo.Tuple:

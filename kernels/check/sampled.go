@@ -11,11 +11,14 @@ import (
 )
 
 const (
-	maxWholeWork     = 1 << 34 // element operations up to which Reference is worth its time: some ten seconds
-	samplesPerOutput = 256     // elements of each output that are compared beyond
+	// MaxWholeWork is the element operations up to which a computation is evaluated
+	// whole, which takes some ten seconds.
+	maxWholeWork = 1 << 34
+	// SamplesPerOutput is the elements of each output that are compared beyond.
+	samplesPerOutput = 256
 )
 
-// elementOperations is about how many element operations a computation is.
+// elementOperations is roughly the number of element operations of a computation.
 func elementOperations(c *hlo.Computation) float64 {
 	total := 0.0
 	for _, i := range c.Instrs {
@@ -33,15 +36,15 @@ func elementOperations(c *hlo.Computation) float64 {
 	return total
 }
 
-// A elementSample is one element of an output as it should be.
+// An elementSample is one element of an output with its value in the reference.
 type elementSample struct {
 	output int
 	index  []int64
 	want   float64
 }
 
-// samplesOf evaluates some elements of each output: the first, the last and
-// others at random.
+// samplesOf evaluates some elements of each output: the first, the last and others at
+// random.
 func samplesOf(
 	c *hlo.Computation, in []kernels.Buffer, seed int64,
 ) ([]elementSample, error) {
@@ -51,6 +54,7 @@ func samplesOf(
 	for k, shape := range kernels.OutputShapes(c) {
 		n := shape.Elements()
 		for j := range min(samplesPerOutput, n) {
+			// The first and the last element are always among the samples.
 			at := rng.Int64N(n)
 			switch j {
 			case 0:
@@ -70,7 +74,8 @@ func samplesOf(
 	return all, nil
 }
 
-// allowedAt is the difference from samples of each output that is tolerated.
+// allowedAt is the tolerated difference of each output, by the magnitudes of its
+// samples.
 func (t Tolerance) allowedAt(outputs []kernels.Buffer, samples []elementSample) []float64 {
 	allowed := make([]float64, len(outputs))
 	for k := range allowed {
@@ -91,7 +96,7 @@ func (t Tolerance) allowedAt(outputs []kernels.Buffer, samples []elementSample) 
 	return allowed
 }
 
-// compareSamples looks at the samples, and for elements nobody wrote.
+// compareSamples compares samples, and looks for elements that were not written.
 func compareSamples(got []kernels.Buffer, samples []elementSample, allowed []float64) error {
 	for k, b := range got {
 		if at := firstUnwritten(b); at >= 0 {
@@ -123,8 +128,8 @@ func compareSamples(got []kernels.Buffer, samples []elementSample, allowed []flo
 	return m
 }
 
-// firstUnwritten is the place of a floating-point element that still holds poison,
-// −1 if there is none: no operation gives that NaN.
+// firstUnwritten is the position of the first floating-point element that still has
+// the poison; −1 where there is none. No operation results in that NaN.
 func firstUnwritten(b kernels.Buffer) int64 {
 	size := int(b.Shape.DType.Size())
 	if !b.Shape.DType.IsFloat() || size < 2 {
@@ -136,6 +141,7 @@ func firstUnwritten(b kernels.Buffer) int64 {
 		if k < 0 {
 			return -1
 		}
+		// A match that is not aligned to an element is part of two elements.
 		if k += from; k%size == 0 {
 			return int64(k / size)
 		}
