@@ -34,6 +34,7 @@ type driver struct {
 // drivers lists the backends of this build.
 func drivers() []driver {
 	return []driver{
+		// The CPU is always there; the others need a name, or a build tag.
 		{name: "cpu", about: "tile programs on this machine's cores, pure Go",
 			open: func() (kernels.Backend, error) { return cpu.New(), nil }},
 		{name: "sim", about: "PTX for a GPU that is not there, run and checked by a simulator that times nothing, as sim:sm_90, sim:A100 …", named: simulate},
@@ -130,8 +131,10 @@ type simulator struct {
 	device *simulated.Driver
 }
 
+// count makes the next runs count.
 func (s simulator) count() { s.device.Count() }
 
+// counters are those of the last run.
 func (s simulator) counters() sim.Counters { return s.device.Counters() }
 
 // replayed opens the device of a recording.

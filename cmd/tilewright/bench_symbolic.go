@@ -14,6 +14,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// benchSymbolicCommand times the simplifier.
 var benchSymbolicCommand = command{
 	name: "bench-symbolic", args: "WORKLOAD.jsonl OUT.res.jsonl OUT.tsv", short: "time the simplifier on chains of indexing maps",
 	long: `Composes and simplifies every chain of maps of a workload, writes the answers and the times, a line a
@@ -184,6 +185,7 @@ func (b *symbolicBench) add(line []byte) error {
 	return nil
 }
 
+// draft converts a map of the workload for package index.
 func (m workMap) draft() index.MapSource {
 	d := index.MapSource{
 		Dims:    variables(m.Dims),

@@ -12,6 +12,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// cacheCommand reads and maintains the database of winners.
 var cacheCommand = command{
 	name: "cache", args: "ls|show|verify|merge|export|import|publish|rm …", short: "what is known",
 	long: `  cache ls                  one line a winner
@@ -34,15 +35,16 @@ type cacheCall struct {
 	args []string
 }
 
-// cacheVerbs are the subcommands, with the largest number of arguments of each.
-func cacheVerbs() map[string]struct {
-	least, most int
-	run         func(*cacheCall) error
-} {
-	return map[string]struct {
-		least, most int
-		run         func(*cacheCall) error
-	}{
+// A cacheVerb is a subcommand with the smallest and the largest number of its
+// arguments.
+type cacheVerb struct {
+	minArgs, maxArgs int
+	run              func(*cacheCall) error
+}
+
+// cacheVerbs are the subcommands by name.
+func cacheVerbs() map[string]cacheVerb {
+	return map[string]cacheVerb{
 		"ls":      {0, 0, (*cacheCall).ls},
 		"show":    {1, 1, (*cacheCall).show},
 		"verify":  {0, 0, (*cacheCall).verify},
@@ -66,10 +68,10 @@ func runCache(c *call) error {
 	switch n := len(args) - 1; {
 	case !ok:
 		return usagef("there is no cache %s; there are ls, show, verify, merge, export, import, publish, rm", args[0])
-	case n < verb.least:
+	case n < verb.minArgs:
 		return usagef("cache %s needs an argument", args[0])
-	case n > verb.most:
-		return usagef("unexpected argument %q", args[1+verb.most])
+	case n > verb.maxArgs:
+		return usagef("unexpected argument %q", args[1+verb.maxArgs])
 	}
 	return verb.run(&cacheCall{
 		c, cache.Open(*db), args[1:],

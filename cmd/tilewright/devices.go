@@ -6,6 +6,7 @@ import (
 	"slices"
 )
 
+// devicesCommand lists the backends and their devices.
 var devicesCommand = command{
 	name: "devices", short: "what each backend sees, and why one is missing",
 	long: "Lists every backend of this build: the device it drives with its lanes, peak rate and memory\nlevels, as measured or reported, or the reason it is not there.",

@@ -29,6 +29,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// doctorCommand checks a device from end to end.
 var doctorCommand = command{
 	name: "doctor", args: "-o FOLDER", short: "check a device from end to end and write down everything it says",
 	long: `Writes into FOLDER, in one go and without anything else carried along:

@@ -13,6 +13,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/layout/draw"
 )
 
+// layoutCommand explains memory layouts and access patterns.
 var layoutCommand = command{
 	name: "layout", args: "SHAPE", short: "tiled layouts, pack and unpack, access patterns; pictures",
 	long: `Shows how an array lies in memory: its size with padding, the pads, reshapes and transposes that make

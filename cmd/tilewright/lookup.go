@@ -7,6 +7,7 @@ import (
 	"github.com/tilewright/tilewright/tuner"
 )
 
+// lookupCommand asks for a winner.
 var lookupCommand = command{
 	name: "lookup", args: "FILE", short: "the compiler's question: which plan? exit 0 known, 3 not",
 	long: `Prints the winner of a fusion on this machine's device, or exits with status 3 when none is stored.
@@ -63,8 +64,7 @@ func runLookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	t := &tuner.Tuner{Backend: b, Cache: cache.Open(*db)}
-	r, found, err := t.Lookup(fusion)
+	r, found, err := tuner.Lookup(cache.Open(*db), fusion, b.Identity().Identity())
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// main runs the command line.
+// main runs the command line on the process's arguments and streams. Tests call
+// run, which needs no process.
 func main() {
 	os.Exit(run(
 		os.Args[1:], os.Stdin,

@@ -12,6 +12,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// rankCommand shows the order of the cost model.
 var rankCommand = command{
 	name: "rank", args: "FILE", short: "the cost model's order, with the terms that make it",
 	long: `Ranks every plan of a fusion by the cost model and prints the first ones with the terms each prediction

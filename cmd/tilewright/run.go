@@ -18,6 +18,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// runCommand runs one plan.
 var runCommand = command{
 	name: "run", args: "FILE", short: "execute one plan; NumPy files in and out",
 	long: `Compiles and runs one plan of a fusion and checks the result against the reference interpreter.

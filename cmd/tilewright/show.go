@@ -13,6 +13,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/indexing"
 )
 
+// showCommand shows what is known of a fusion without running it.
 var showCommand = command{
 	name: "show", args: "FILE", short: "indexing maps, symbolic tiles, constraints; or why not",
 	long: `Shows what can be tiled: for every fusion its indexing maps from the result to each parameter, the

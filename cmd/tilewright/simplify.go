@@ -8,6 +8,7 @@ import (
 	"github.com/tilewright/tilewright/symtile/index"
 )
 
+// simplifyCommand shows the normal form of an expression or a map.
 var simplifyCommand = command{
 	name: "simplify", args: "'EXPR' d0=0..7 …", short: "normal form, range, and the rules that fired",
 	long: `Prints the normal form of an expression over bounded variables, its range and congruence, and the

@@ -18,6 +18,7 @@ import (
 	"github.com/tilewright/tilewright/tuner/report"
 )
 
+// tuneCommand tunes the fusions of files.
 var tuneCommand = command{
 	name: "tune", args: "FILE…", short: "measure, keep winners, report; resumes where it was interrupted",
 	long: `Tunes every fusion of the files: ranks its legal plans, checks the first -try of them against the
@@ -209,11 +210,11 @@ func (s *session) file(ctx context.Context, file string) error {
 		})
 		return nil
 	}
-	if left := untileable(outside); len(left) > 0 {
+	if rest := untileable(outside); len(rest) > 0 {
 		s.status.clear()
 		fmt.Fprintf(
 			s.c.err, "%s: %d fusions; %d instructions stay outside (`tilewright show` says why)\n",
-			file, len(all), len(left),
+			file, len(all), len(rest),
 		)
 	}
 	for _, c := range all {
